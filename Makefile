@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+# make run | test | bench | soak | fuzz | lint | install | clean. V=1 shows every command.
+VERSION := 0.1.0
+ARCH ?= $(shell uname -m)
+CROSS_COMPILE ?=
+CC := $(CROSS_COMPILE)gcc
+CLANG ?= clang
+BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool /usr/bin/bpftool) bpftool)
+PKG_CONFIG ?= pkg-config
+PREFIX ?= /usr/local
+DESTDIR ?=
+B ?= build
+ARGS ?=
+
+V ?= 0
+Q := $(if $(filter 1,$(V)),,@)
+say = $(if $(filter 1,$(V)),,@printf '  %-8s %s\n' $(1) $(2);)
+
+BPF_ARCH_x86_64 := x86
+BPF_ARCH_aarch64 := arm64
+VMLINUX_x86_64 := x86_64
+VMLINUX_aarch64 := arm64
+
+# Debian packages: what building needs, and what only the tests need.
+BUILD_DEPS := gcc libc6-dev make clang llvm bpftool pkg-config libbpf-dev libelf-dev zlib1g-dev \
+	libpfm4-dev libevent-dev libcbor-dev libyaml-dev libcap-ng-dev
+TEST_DEPS := libcmocka-dev libclang-rt-14-dev python3 curl man-db
+
+LIBS := libbpf libelf zlib libevent_core libevent_pthreads libcbor yaml-0.1 libcap-ng
+CPPFLAGS += -D_GNU_SOURCE -DJOULED_VERSION='"$(VERSION)"' -Iinclude -I$(B)/skel
+CFLAGS ?= -O2 -g
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
+	-Wvla -Wformat=2 -Wno-unused-parameter -Werror
+ALL_CFLAGS = -std=gnu11 $(CFLAGS) -fno-strict-aliasing -pthread $(WARN) $(shell $(PKG_CONFIG) --cflags $(LIBS))
+LDLIBS = $(shell $(PKG_CONFIG) --libs $(LIBS)) -lpfm -lm -pthread
+BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH_$(ARCH)) -Iinclude -Ivmlinux/$(VMLINUX_$(ARCH)) \
+	$(if $(filter x86_64,$(ARCH)),-I/usr/include/x86_64-linux-gnu,-I/usr/include/aarch64-linux-gnu) \
+	-Wall -Wextra -Wno-unused-parameter -Wno-missing-declarations -Werror
+SAN := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+
+BPF_SRC := $(wildcard bpf/*.bpf.c)
+SKEL := $(BPF_SRC:bpf/%.bpf.c=$(B)/skel/%.skel.h)
+LIB_SRC := $(sort $(foreach d,base model source formula encode sink store serve,$(wildcard user/$(d)/*.c)))
+APP_SRC := $(sort $(wildcard user/app/*.c))
+CTL_SRC := $(sort $(wildcard user/ctl/*.c))
+LIB_OBJ := $(LIB_SRC:%.c=$(B)/obj/%.o)
+APP_OBJ := $(APP_SRC:%.c=$(B)/obj/%.o)
+CTL_OBJ := $(CTL_SRC:%.c=$(B)/obj/%.o)
+SAN_LIB_OBJ := $(LIB_SRC:%.c=$(B)/san/%.o)
+SAN_APP_OBJ := $(APP_SRC:%.c=$(B)/san/%.o)
+
+PROGRAMS := $(if $(APP_SRC),$(B)/jouled) $(if $(CTL_SRC),$(B)/joulectl)
+MAN := $(B)/man/jouled.8 $(B)/man/jouled.yaml.5
+
+.PHONY: all deps test-deps run test unit-test bench soak fuzz lint install clean vmlinux man
+.DELETE_ON_ERROR:
+.SECONDARY:
+all: $(PROGRAMS) man
+
+$(B)/bpf/%.bpf.o: bpf/%.bpf.c
+	@mkdir -p $(@D)
+	$(call say,BPF,$@)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MT $@ -MF $(@:.o=.d) -c $< -o $(@:.o=.tmp.o) && \
+		$(BPFTOOL) gen object $@ $(@:.o=.tmp.o) && rm -f $(@:.o=.tmp.o)
+
+$(B)/skel/%.skel.h: $(B)/bpf/%.bpf.o
+	@mkdir -p $(@D)
+	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
+
+$(B)/obj/%.o: %.c | $(SKEL)
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+$(B)/san/%.o: %.c | $(SKEL)
+	@mkdir -p $(@D)
+	$(call say,CC-SAN,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(SAN) -MMD -MP -c $< -o $@
+
+$(B)/libjouled.a: $(LIB_OBJ)
+	$(call say,AR,$@)rm -f $@ && $(CROSS_COMPILE)ar rcs $@ $^
+
+$(B)/libjouled-san.a: $(SAN_LIB_OBJ)
+	$(call say,AR,$@)rm -f $@ && $(CROSS_COMPILE)ar rcs $@ $^
+
+$(B)/jouled: $(APP_OBJ) $(B)/libjouled.a
+	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(B)/jouled-san: $(SAN_APP_OBJ) $(B)/libjouled-san.a
+	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(B)/joulectl: $(CTL_OBJ) $(B)/libjouled.a
+	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+include tests/tests.mk
+
+clean:
+	$(Q)rm -rf $(B)
+
+-include $(BPF_SRC:bpf/%.bpf.c=$(B)/bpf/%.bpf.d) $(LIB_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(CTL_OBJ:.o=.d) \
+	$(SAN_LIB_OBJ:.o=.d) $(SAN_APP_OBJ:.o=.d)

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What bpf/counters.bpf.c writes and user/source/counters.c reads, through two mmaped maps:
+ * the per-CPU states (.bss) and the rows (one array, cpu-major).
+ *
+ * A row is what time and counters are charged to. Every possible CPU has two banks of
+ * max_slots rows; only that CPU's switch program writes them, always to the active bank.
+ * A flush closes the open interval and flips the bank, so user space reads rows that have
+ * no writer. Values are cumulative and never reset; user space keeps what it read last. */
+#ifndef JOULED_COUNTERS_H
+#define JOULED_COUNTERS_H
+
+#define JD_MAX_EVENTS 8
+#define JD_MAX_MSR_EVENTS 8
+#define JD_BANKS 2
+#define JD_CACHE_ENTRIES 8   /* per-CPU id -> slot cache, a power of two */
+#define JD_MAX_DEPTH 32      /* ancestors looked at when the table is full */
+#define JD_NO_SLOT 0xffffffffu
+
+/* Keys of the special rows; every other key is a cgroup id (never 0, never this large). */
+#define JD_KEY_IDLE 0ull
+#define JD_KEY_KERNEL (~0ull)
+#define JD_KEY_OTHER (~1ull)
+
+/* Slots of the special rows; cgroups get slots from JD_FIRST_SLOT on. */
+enum jd_slot { JD_SLOT_IDLE = 0, JD_SLOT_KERNEL = 1, JD_SLOT_OTHER = 2, JD_FIRST_SLOT = 3 };
+
+/* One row: 128 bytes, so that rows of different CPUs never share a line or its neighbour. */
+struct jd_row {
+	__u64 time_ns;                  /* scheduler's task clock, or ktime in clock mode ktime */
+	__u64 switches;                 /* times this row was switched in or closed */
+	__u64 counters[JD_MAX_EVENTS];  /* increments since load; raw when multiplexed */
+	__u64 lost;                     /* counter reads that failed while this row ran */
+	__u32 epoch;                    /* flush epoch of the last touch; 0 = never */
+	__u32 next;                     /* next slot touched in this epoch, JD_NO_SLOT ends */
+	__u64 reserved[3];
+} __attribute__((aligned(128)));
+
+/* Beside a row, only while events are multiplexed: how long each event was on the PMU. */
+struct jd_mux_row {
+	__u64 enabled_ns[JD_MAX_EVENTS];
+	__u64 running_ns[JD_MAX_EVENTS];
+};
+
+struct jd_cache_entry {
+	__u64 key;
+	__u32 slot;
+	__u32 valid;
+};
+
+/* Per-CPU state, written by that CPU only. */
+struct jd_cpu_state {
+	__u64 seq;          /* +1 when a charge begins and +1 when it has ended: odd = in progress */
+	__u64 key;          /* row being charged now */
+	__u64 since_ns;     /* its open interval began here (task clock) */
+	__u64 last[JD_MAX_EVENTS];      /* counter values at since_ns */
+	__u64 last_enabled[JD_MAX_EVENTS];
+	__u64 last_running[JD_MAX_EVENTS];
+	__u64 msr[JD_MAX_MSR_EVENTS];   /* absolute values at the last flush */
+	__u64 msr_lost;
+	__u64 irq_steal_ns; /* rq->clock - rq->clock_task at the last flush: irq and steal time */
+	__u64 clock_offset_ns; /* CLOCK_MONOTONIC - task clock, at the first switch after a flush */
+	__u64 flush_mono_ns;   /* CLOCK_MONOTONIC of the last flush */
+	__u64 flush_time_ns;   /* task clock the last flush closed at */
+	__u64 lost_reads;   /* counter reads that failed */
+	__u64 folded;       /* charges that went to an ancestor or to other: no free slot */
+	__u64 clamped_ns;   /* stamps that lay behind since_ns, summed: a flush ran ahead */
+	__u32 slot;
+	__u32 bank;
+	__u32 epoch;
+	__u32 head[JD_BANKS];  /* first touched slot per bank */
+	__u32 calibrate;       /* 1: take clock_offset_ns at the next switch */
+	__u32 started;         /* 0 until the first switch or flush was seen */
+	struct jd_cache_entry cache[JD_CACHE_ENTRIES];
+} __attribute__((aligned(128)));
+
+/* What a slot stands for; written when the slot is taken, read by user space. */
+struct jd_slot_info {
+	__u64 key;                       /* cgroup id; 0 = free */
+	__u64 ancestors[4];              /* ids at levels 2..5 that count against the quota */
+};
+
+/* Arguments of the flush program (raw_tp test run context). */
+enum jd_flush_arg { JD_FLUSH_CLOSE = 0, JD_FLUSH_FLIP = 1 };
+
+_Static_assert(sizeof(struct jd_row) == 128, "row layout");
+_Static_assert(sizeof(struct jd_mux_row) == 128, "mux row layout");
+_Static_assert(sizeof(struct jd_cpu_state) % 128 == 0, "state alignment");
+_Static_assert(sizeof(struct jd_slot_info) == 40, "slot info layout");
+
+#endif

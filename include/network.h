@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Per-cgroup traffic, one per-CPU hash entry a cgroup, filled by cgroup_skb programs at the root. */
+#ifndef JOULED_NETWORK_H
+#define JOULED_NETWORK_H
+
+struct jd_traffic {
+	__u64 rx_bytes;
+	__u64 rx_packets;
+	__u64 tx_bytes;
+	__u64 tx_packets;
+};
+
+_Static_assert(sizeof(struct jd_traffic) == 32, "traffic layout");
+
+#endif

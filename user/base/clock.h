@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef JD_CLOCK_H
+#define JD_CLOCK_H
+#include <stdint.h>
+
+#define NS_PER_S 1000000000ull
+#define NS_PER_MS 1000000ull
+
+uint64_t clock_mono_ns(void);     /* CLOCK_MONOTONIC */
+uint64_t clock_boot_ns(void);     /* CLOCK_BOOTTIME: goes on during suspend */
+int64_t clock_real_ns(void);      /* CLOCK_REALTIME, Unix epoch */
+uint64_t clock_thread_cpu_ns(void);
+
+/* "YYYY-MM-DDThh:mm:ss.sss" UTC, 23 bytes and a NUL (documents/powerapi-reports.md). */
+void clock_iso_ms(int64_t real_ns, char ret_text[24]);
+
+#endif

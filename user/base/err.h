@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One failure: a negative errno and one line "subject: cause; remedy". Lower layers fill it,
+ * app/ prints it once. Strings from outside are escaped when the line is made (text.h). */
+#ifndef JD_ERR_H
+#define JD_ERR_H
+
+struct err {
+	int code;       /* 0 or a negative errno */
+	char text[512];
+};
+
+/* Formats the line into e (e may be NULL) and returns code, so that callers can write
+ * `return err_set(e, -EINVAL, "...")`. Control and non-UTF-8 bytes in the result are escaped. */
+int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+#endif

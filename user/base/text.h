@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Strings from outside made safe for a terminal or a log line. */
+#ifndef JD_TEXT_H
+#define JD_TEXT_H
+#include <stddef.h>
+
+/* Copies s with control bytes, backslash and bytes that are not UTF-8 as \xNN, at most size-1
+ * bytes and always NUL-terminated; returns dst. C1 controls (U+0080..U+009F) are escaped too. */
+const char *text_escape(char *dst, size_t size, const char *s);
+/* Length of a valid UTF-8 sequence at s (n bytes left), 0 when it is not one (RFC 3629). */
+size_t text_utf8_len(const unsigned char *s, size_t n);
+/* Glob as in cgroups.include: "*" within a component, "**" across, "?" one byte. */
+int text_glob(const char *pattern, const char *s);        /* 1 match, 0 none */
+
+#endif

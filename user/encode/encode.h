@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An encoder turns a finished snapshot into bytes. Pure: no clock, no I/O, no logging; it appends
+ * to the buffer it is given and allocates nothing in steady state. A format is not a transport. */
+#ifndef JD_ENCODE_H
+#define JD_ENCODE_H
+#include "../base/buf.h"
+#include "../base/err.h"
+#include "../model/snapshot.h"
+
+struct encoder;   /* per output: options and counters */
+
+struct encoder_stats {
+	uint64_t withheld_ticks;   /* snapshots of which nothing was sent, and why last */
+	uint64_t withheld_rows;    /* rows left out (unsafe name, no counters) */
+	char reason[200];          /* of the last withholding; "" = none yet */
+};
+
+/* Values of the output's query part, already checked against the option table of the format. */
+struct encode_options {
+	const char *sensor;
+	bool iso_time;             /* hwpc, power: ISO text and "metadata":{}; false = integer ms */
+	bool csv;                  /* hwpc, power */
+	const char *csv_group;     /* hwpc CSV: the group whose rows this encoder writes; NULL otherwise */
+	bool leaf_only;            /* hwpc */
+	bool stand_ins;            /* hwpc */
+	unsigned limit;            /* table: rows shown, 0 = fit */
+	bool colour;               /* table */
+	bool clear;                /* table: home the cursor and clear the screen before each table */
+	unsigned width;            /* table: columns, 0 = 80 */
+};
+
+struct encoder_ops {
+	const char *name;          /* "hwpc", "power", "table", "snapshot" */
+	const char *help;          /* one line */
+	/* Checks the options against the schema; message in err. */
+	int (*create)(const struct encode_options *o, const struct schema *s, struct encoder **ret, struct err *err);
+	/* Bytes every new client or file gets before any document; may be NULL. */
+	int (*preamble)(struct encoder *e, const struct schema *s, struct buf *out);
+	/* Appends the document(s) of one interval. 0 = appended or withheld on purpose (out unchanged
+	 * then, counted in stats), negative errno = failed. */
+	int (*encode)(struct encoder *e, const struct snapshot *s, struct buf *out);
+	const struct encoder_stats *(*stats)(const struct encoder *e);
+	void (*destroy)(struct encoder *e);
+};
+
+extern const struct encoder_ops encode_hwpc, encode_power, encode_table, encode_snapshot;
+const struct encoder_ops *encoder_find(const char *name);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A formula fills the energy columns of a snapshot so that per domain
+ * energy_uj = sum(rows) + idle_uj + residual_uj, in integers. Pure: no clock, no I/O, no logging;
+ * time comes from the snapshot. State (learned idle power, carried remainders) is its own. */
+#ifndef JD_FORMULA_H
+#define JD_FORMULA_H
+#include "../model/snapshot.h"
+
+enum share_weight { WEIGHT_CYCLES, WEIGHT_TIME, WEIGHT_CYCLES_BY_FREQUENCY };
+
+struct formula_options {
+	enum idle_policy idle;
+	enum share_weight weight;
+	double idle_watts[DOMAIN_KINDS];   /* configured per kind and package; NaN = learn */
+};
+
+struct formula;
+
+struct formula_ops {
+	const char *name;
+	struct formula *(*create)(const struct formula_options *o);   /* NULL = no memory */
+	/* Completes s. 0 or -ENOMEM; on failure all energy is residual and the ledger still closes. */
+	int (*apply)(struct formula *f, struct snapshot *s);
+	void (*destroy)(struct formula *f);                           /* NULL accepted */
+};
+
+extern const struct formula_ops formula_share, formula_none;
+const struct formula_ops *formula_find(const char *name);             /* NULL when unknown */
+
+#endif

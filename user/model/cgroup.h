@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The known cgroups of the accounted hierarchy: id <-> path, alive or ended. Filled by
+ * source/lifecycle (initial walk, then events), read by everybody on the measuring thread.
+ * An entry's pointer and its path stay valid until cgroup_table_sweep() drops it, which happens
+ * only after `release` was called for it (the counters source has retired its slot). */
+#ifndef JD_CGROUP_H
+#define JD_CGROUP_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CGROUP_PATH_MAX 4096
+
+struct cgroup {
+	uint64_t id;
+	char *path;             /* below the mount, leading slash, "/" for the root; raw bytes */
+	uint16_t level;         /* 0 = root */
+	bool ended;             /* removed: no new tasks, may still get last counts */
+	bool resolved;          /* false: seen by counters before its path was known; path "/?id" */
+	uint64_t born_ns, ended_ns;   /* CLOCK_MONOTONIC; born_ns 0 = existed before us */
+	uint32_t renamed;       /* +1 at each rename: who caches the path looks again */
+	bool in_use;            /* a row refers to it: not swept */
+	bool selected;          /* passes cgroups.include / exclude */
+};
+
+struct cgroup_table;
+
+struct cgroup_table *cgroup_table_new(void);
+void cgroup_table_free(struct cgroup_table *t);
+/* Finds by id; NULL when unknown. */
+struct cgroup *cgroup_find(const struct cgroup_table *t, uint64_t id);
+/* Adds, or updates the path of a known id. path is copied. NULL when out of memory. */
+struct cgroup *cgroup_add(struct cgroup_table *t, uint64_t id, const char *path, uint16_t level, uint64_t born_ns);
+/* Renames id and every entry below its old path. */
+void cgroup_rename(struct cgroup_table *t, uint64_t id, const char *new_path);
+void cgroup_end(struct cgroup_table *t, uint64_t id, uint64_t ended_ns);
+/* Drops ended entries with in_use false. Returns how many were dropped. */
+unsigned cgroup_table_sweep(struct cgroup_table *t);
+unsigned cgroup_table_count(const struct cgroup_table *t);
+/* Iterates; *pos starts at 0; NULL at the end. Not while adding. */
+struct cgroup *cgroup_next(const struct cgroup_table *t, unsigned *pos);
+/* Sets `selected` of every entry, now and for later additions. Globs as text_glob; an empty
+ * include list selects all. The lists are borrowed and must outlive the table. */
+void cgroup_table_select(struct cgroup_table *t, char *const *include, unsigned n_include,
+			 char *const *exclude, unsigned n_exclude);
+
+#endif

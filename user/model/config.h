@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The configuration, and the one table of keys from which YAML parsing, flags, --help, the man
+ * page jouled.yaml(5) and every error message come. A later feature adds rows to the table. */
+#ifndef JD_CONFIG_H
+#define JD_CONFIG_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "schema.h"
+#include "../base/err.h"
+
+enum trigger_mode { TRIGGER_AUTO, TRIGGER_TP_BTF, TRIGGER_RAW_TP, TRIGGER_PERF_EVENT, TRIGGER_NONE };
+enum rapl_mode { RAPL_AUTO, RAPL_POWERCAP, RAPL_PERF, RAPL_MSR, RAPL_NONE };
+enum hierarchy_mode { HIERARCHY_AUTO, HIERARCHY_V2, HIERARCHY_V1 };
+enum clock_mode { CLOCKMODE_SCHEDULER, CLOCKMODE_KTIME };
+enum estimate_mode { ESTIMATE_AUTO, ESTIMATE_OFF };
+
+struct str_list { char **v; unsigned n; };
+
+/* One output: a format, a place, and its options (each allowed in YAML and in the URL's query). */
+struct output_config {
+	char *format;              /* hwpc power table snapshot ... */
+	char *to;                  /* URL without the query part */
+	uint64_t interval_ns;      /* 0 = the global one */
+	char *time;                /* hwpc, power: ms | iso; NULL = default of the sink */
+	char *file_format;         /* hwpc, power: json | csv */
+	bool leaf_only;
+	bool stand_ins;            /* default true */
+	uint64_t queue_bytes;
+	char *port_file;
+	uint64_t limit;            /* table: rows, 0 = fit */
+	unsigned line;             /* in the YAML, 0 = from a flag */
+};
+
+struct config {
+	char *sensor;
+	uint64_t interval_ns;
+	uint64_t count;            /* -n; 0 = for ever */
+	struct str_list cgroups_include, cgroups_exclude;
+	enum hierarchy_mode hierarchy;
+	uint64_t max_cgroups;      /* rows per CPU, default 4096 */
+	uint64_t cgroup_quota;     /* rows one subtree below level 1 may take; 0 = a quarter of max */
+	enum trigger_mode trigger;
+	enum clock_mode clock;
+	struct str_list events_core, events_msr;
+	bool network;
+	enum rapl_mode rapl;
+	uint64_t rapl_poll_ns;     /* 0 = as often as wraps need */
+	bool cross_check;
+	enum estimate_mode estimate;
+	double estimate_idle_watts, estimate_max_watts;   /* per core (documented defaults) */
+	char *formula;             /* share, none */
+	char *weight;              /* cycles, time, cycles-by-frequency */
+	char *idle;                /* own, by-time, by-share */
+	double idle_watts[DOMAIN_KINDS];                  /* NaN = learned */
+	struct output_config *outputs;
+	unsigned n_outputs;
+	/* program */
+	char *config_path;         /* file read, or NULL */
+	char *root, *replay, *btf, *state_dir, *socket;
+	bool check, quiet, verbose;
+};
+
+/* What the command line asked for besides a normal start. */
+enum config_action { ACTION_RUN, ACTION_CHECK, ACTION_DOCTOR, ACTION_VERSION, ACTION_HELP };
+
+/* Defaults, then the file (-c or the default path where it exists), then the flags.
+ * On failure err holds one line with file and line number of the offending key, or the flag.
+ * 0, or -EINVAL for bad content, or the errno of an unreadable file. */
+int config_load(int argc, char **argv, struct config **ret, enum config_action *ret_action, struct err *err);
+/* The same for SIGHUP: same argv, file read anew. */
+void config_free(struct config *c);
+
+void config_print_help(void);             /* --help, from the table, to stdout */
+void config_print_keys_man(void);         /* the table as roff for jouled.yaml(5), to stdout */
+void config_print_flags_man(void);        /* the flags as roff for jouled(8), to stdout */
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A reading: cumulative totals of everything at one instant, never reset. Sources add to it,
+ * consumers (model/snapshot.h) keep their own copy of what they saw and take differences.
+ * One object per process, owned by the measuring thread; sources write, nobody else does.
+ * Vectors grow when something new appears and are reused: a steady state allocates nothing. */
+#ifndef JD_READING_H
+#define JD_READING_H
+#include <stdbool.h>
+#include <stdint.h>
+#include "schema.h"
+
+struct cgroup;
+
+enum row_kind { ROW_IDLE, ROW_KERNEL, ROW_IRQ_STEAL, ROW_OTHER, ROW_CGROUP };
+const char *row_kind_name(enum row_kind k);   /* "idle", "kernel", "irq+steal", "other", "cgroup" */
+#define READING_SPECIAL_ROWS 4                /* rows[0..3] are the special ones, by kind */
+
+struct traffic { uint64_t rx_bytes, rx_packets, tx_bytes, tx_packets; };
+
+struct reading_row {
+	enum row_kind kind;
+	bool used;                 /* false: on the free list */
+	uint32_t generation;       /* +1 when the entry is reused: a consumer's copy is void then */
+	uint64_t id;               /* cgroup id, 0 for special rows */
+	struct cgroup *cgroup;     /* NULL for special rows */
+	struct traffic traffic;    /* cumulative */
+	uint32_t first_cell;       /* list of cells through cell.next_in_row; UINT32_MAX = none */
+};
+
+struct cell_values {
+	uint64_t time_ns;
+	uint64_t switches;
+	uint64_t counters[SCHEMA_MAX_EVENTS];   /* scaled when multiplexed */
+	uint64_t enabled_ns, running_ns;        /* min over events when multiplexed; both = time_ns otherwise */
+	uint64_t lost;                          /* failed counter reads */
+};
+
+/* One (row, CPU) pair that was ever touched. */
+struct cell {
+	uint32_t row;
+	uint16_t cpu;
+	bool used;
+	uint32_t changed;          /* number of the reading that changed it last */
+	uint32_t next_in_row;
+	struct cell_values v;      /* cumulative */
+};
+
+struct reading_cpu {
+	bool online;
+	uint32_t online_changes;   /* +1 at each change: an interval across one is partial on this CPU */
+	uint64_t elapsed_ns;       /* cumulative time online, on the scheduler's clock: rows + idle + irq_steal */
+	uint64_t offline_ns;
+	uint64_t read_mono_ns;     /* when this CPU was read last (flush or idle close) */
+	uint64_t msr[SCHEMA_MAX_MSR];           /* cumulative increments */
+	uint64_t msr_enabled_ns, msr_running_ns;
+	bool msr_stale;            /* idle at the reading: msr values are of its last flush */
+	uint64_t lost_ns;          /* time whose counters could not be read */
+};
+
+/* Cumulative energy of a domain, in the native unit of its interface, exact. */
+struct reading_domain {
+	uint64_t units;            /* cumulative raw units since start, wraps corrected */
+	uint64_t uj_num, uj_den;   /* microjoules = units * num / den (floor, 128 bit) */
+	uint64_t time_ns;          /* CLOCK_MONOTONIC of the read behind `units` */
+	uint64_t wraps, resets, errors;   /* cumulative events: differences become quality flags */
+	bool estimated;
+	bool stale;                /* the last read failed: units are older than the reading */
+	uint64_t dropped;          /* intervals whose delta was refused as absurd: cumulative */
+};
+uint64_t reading_domain_uj(const struct reading_domain *d);
+uint64_t reading_domain_q32(const struct reading_domain *d);   /* in 2^-32 J, floor; mod 2^64 */
+
+/* Losses of the whole machine, cumulative. */
+struct losses {
+	uint64_t folded;           /* charges folded into an ancestor or `other`: table full or quota */
+	uint64_t lost_reads;       /* counter reads that failed in the kernel program */
+	uint64_t lost_events;      /* lifecycle records that did not fit the ring */
+	uint64_t clamped_ns;
+};
+
+struct reading {
+	struct schema *schema;
+	uint32_t number;           /* +1 per reading */
+	uint64_t mono_ns, boot_ns; /* of this reading */
+	int64_t real_ns;
+	uint32_t n_rows, cap_rows;
+	struct reading_row *rows;
+	uint32_t n_cells, cap_cells;
+	struct cell *cells;
+	uint32_t free_row, free_cell;      /* list heads, UINT32_MAX = none */
+	struct reading_cpu *cpus;          /* schema->n_cpus */
+	struct reading_domain domains[SCHEMA_MAX_DOMAINS];
+	struct losses losses;
+};
+
+int reading_init(struct reading *r, struct schema *schema);
+void reading_free(struct reading *r);
+/* New row for a cgroup (sets cgroup->in_use); index or -ENOMEM. */
+int64_t reading_add_row(struct reading *r, struct cgroup *cg);
+/* Frees a row and its cells; clears cgroup->in_use. Consumers see `generation` move. */
+void reading_drop_row(struct reading *r, uint32_t row);
+/* Values of (row, cpu), created on first use, marked changed by this reading. NULL = no memory.
+ * The pointer is valid until the next call. */
+struct cell_values *reading_cell(struct reading *r, uint32_t row, uint16_t cpu);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The spine: one plain struct that holds the whole machine for one interval. A consumer makes it
+ * as the difference of two readings; the formula adds the energy columns; encoders, recorder and
+ * query server take it const. Everything inside is owned by the consumer (or the replay source)
+ * and valid until its next snapshot. Steady state allocates nothing. */
+#ifndef JD_SNAPSHOT_H
+#define JD_SNAPSHOT_H
+#include "reading.h"
+
+struct snap_cell {                 /* what one row did on one CPU in the interval */
+	uint32_t row;
+	uint16_t cpu;
+	uint16_t quality;
+	uint64_t time_ns, switches;
+	uint64_t counters[SCHEMA_MAX_EVENTS];
+	uint64_t enabled_ns, running_ns;
+};
+
+struct snap_row {
+	enum row_kind kind;
+	uint32_t key;              /* stable small integer while the row lives: index for a formula's own state */
+	uint32_t generation;       /* changes when `key` is reused for another cgroup */
+	uint64_t id;
+	const char *path;          /* target path; "idle", "kernel", "irq+steal", "other" for special rows */
+	uint16_t level;
+	bool ended;                /* removed: these are its last counts */
+	bool selected;             /* cgroups.include/exclude; energy is split over all rows alike */
+	unsigned quality;
+	uint64_t time_ns, switches;               /* sums over CPUs */
+	uint64_t counters[SCHEMA_MAX_EVENTS];
+	uint64_t enabled_ns, running_ns;
+	struct traffic traffic;
+	uint32_t first_cell, n_cells;             /* its cells: snapshot.cells[first .. first + n), by cpu */
+};
+
+struct snap_cpu {
+	bool online;
+	unsigned quality;
+	uint64_t elapsed_ns, idle_ns, irq_steal_ns, offline_ns, busy_ns;
+	uint64_t msr[SCHEMA_MAX_MSR];
+	uint64_t msr_enabled_ns, msr_running_ns;
+};
+
+struct snap_domain {
+	uint64_t start_ns, end_ns;        /* times of the two reads behind it */
+	unsigned quality;
+	uint64_t energy_uj;               /* measured (or estimated) in this interval */
+	uint64_t energy_q32;              /* the same in 2^-32 J, without drift */
+	/* by the formula: energy_uj = sum of rows + idle_uj + residual_uj, exactly */
+	uint64_t idle_uj, residual_uj;
+	uint64_t idle_power_uw;           /* idle power it used */
+	unsigned idle_quality;            /* ESTIMATED until learned or configured */
+	double scale;                     /* model: factor that closed the ledger; 1 for share */
+	double uncertainty;               /* model: relative error of the rows' energy; NaN = unknown */
+};
+
+enum idle_policy { IDLE_OWN, IDLE_BY_TIME, IDLE_BY_SHARE };
+const char *idle_policy_name(enum idle_policy p);   /* "own", "by-time", "by-share" */
+
+struct snapshot {
+	const struct schema *schema;
+	uint64_t number;                  /* of this consumer's snapshots, from 1 */
+	uint64_t start_ns, end_ns;        /* CLOCK_MONOTONIC of the two readings */
+	uint64_t suspended_ns;            /* CLOCK_BOOTTIME minus CLOCK_MONOTONIC difference */
+	int64_t end_real_ns;              /* CLOCK_REALTIME of the later reading */
+	uint64_t nominal_ns;              /* configured interval, 0 = none */
+	uint64_t missed;                  /* deadlines skipped before this one */
+	unsigned n_rows;
+	struct snap_row *rows;            /* rows[0..3] special, then cgroups in row order */
+	unsigned n_cells;
+	struct snap_cell *cells;
+	struct snap_cpu *cpus;            /* schema->n_cpus */
+	struct snap_domain domains[SCHEMA_MAX_DOMAINS];
+	uint64_t *energy_uj;              /* [row * schema->n_domains + domain], by the formula */
+	char formula[16];                 /* "share", "none", "model"; "" before the formula */
+	enum idle_policy idle_policy;
+	struct losses losses;             /* in this interval */
+	/* capacities, for the owner */
+	unsigned cap_rows, cap_cells, cap_energy;
+};
+
+static inline uint64_t *snapshot_energy(const struct snapshot *s, unsigned row, unsigned domain)
+{
+	return &s->energy_uj[(uint64_t)row * s->schema->n_domains + domain];
+}
+
+/* A consumer of readings: keeps what it saw last. */
+struct consumer;
+
+struct consumer *consumer_new(const struct reading *r);
+void consumer_free(struct consumer *c);
+/* Takes the current reading as the start of the next interval (called by consumer_new too). */
+void consumer_mark(struct consumer *c, const struct reading *r);
+/* Difference since the last mark or snapshot; the reading becomes the new start. Rows: the special
+ * ones, every live cgroup with a row, and ended ones that still brought something. The result
+ * belongs to the consumer. NULL when out of memory. */
+struct snapshot *consumer_snapshot(struct consumer *c, const struct reading *r);
+
+int snapshot_reserve(struct snapshot *s, unsigned rows, unsigned cells); /* 0 or -ENOMEM; keeps content */
+void snapshot_free(struct snapshot *s);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sink takes bytes to where they go and knows nothing of what they mean. Each has a bounded
+ * queue and its own pace: a slow or dead peer never delays the caller or another sink; what does
+ * not fit is dropped whole and counted. Documents are never sent in part and then continued. */
+#ifndef JD_SINK_H
+#define JD_SINK_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "../base/err.h"
+
+struct sink;
+struct loop;   /* base/loop.h: the I/O thread's event loop */
+
+struct sink_stats {
+	uint64_t documents, bytes;         /* delivered to the kernel */
+	uint64_t dropped_documents, dropped_bytes;
+	uint64_t reconnects;
+	uint32_t queued, clients;
+	bool up;
+	char state[160];                   /* "connected to 127.0.0.1:9080", "refused, next try in 4 s" */
+};
+
+struct sink_options {
+	size_t queue_bytes;                /* default 4 MiB */
+	const char *port_file;             /* tcp-listen: where the chosen port is written */
+	mode_t mode;                       /* unix-listen: socket file mode, 0 = 0660 */
+	bool truncate;                     /* file: start empty instead of appending */
+};
+
+/* Opens the sink of a URL: stdout: file:///path tcp://host:port unix:///path tcp-listen://addr:port
+ * unix-listen:///path null:  The query part must be cut off already. loop is the I/O loop;
+ * files are written by a disk thread of their own. err says subject, cause and remedy.
+ * -EINVAL for a URL that is wrong, another errno for a place that cannot be opened now
+ * (a tcp peer that is away is not an error: it is retried with back-off). */
+int sink_open(const char *url, const struct sink_options *o, struct loop *loop, struct sink **ret, struct err *err);
+/* Queues one document (copied into a recycled buffer). Any one thread; never blocks. 0, or
+ * -ENOBUFS when dropped. */
+int sink_submit(struct sink *s, const void *data, size_t len);
+/* Bytes each new client or file gets before any document; copied; NULL, 0 clears. A file gets it
+ * only when it is empty. */
+int sink_set_preamble(struct sink *s, const void *data, size_t len);
+void sink_get_stats(struct sink *s, struct sink_stats *ret);  /* any thread */
+/* Waits up to timeout_ns for the queue to drain, then closes. NULL accepted. Not on the loop's thread. */
+void sink_close(struct sink *s, uint64_t timeout_ns);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counters and CPU time per (row, CPU) from bpf/counters.bpf.c: loads, opens the perf events,
+ * flushes every CPU that is not idle and adds what changed to the reading. */
+#ifndef JD_COUNTERS_SOURCE_H
+#define JD_COUNTERS_SOURCE_H
+#include "../base/err.h"
+#include "../base/fsroot.h"
+#include "../model/cgroup.h"
+#include "../model/config.h"
+#include "../model/reading.h"
+#include "events.h"
+#include "hierarchy.h"
+#include "lifecycle.h"
+
+struct counters;
+
+struct counters_options {
+	const struct config *config;
+	const struct fsroot *root;
+	const struct hierarchy *hierarchy;
+	const struct perf_seam *seam;
+	const struct event_variants *core_variants, *msr_variants;
+	const char *btf;
+};
+
+/* schema->core, msr and cpus are filled already; sets schema->multiplexed, trigger, clock. Auto
+ * takes the first trigger with which a forced switch is counted. */
+int counters_open(const struct counters_options *o, struct schema *s, struct counters **ret, struct err *err);
+/* One reading: flush or idle-close every online CPU, rows of new cgroups resolved through l. */
+int counters_read(struct counters *c, struct reading *r, struct cgroup_table *t, struct lifecycle *l);
+/* Closes the open interval of a CPU without a reading (a running task was moved). */
+void counters_close_cpu(struct counters *c, unsigned cpu);
+/* Memory the maps take, bytes (the formula in the man page). */
+uint64_t counters_map_bytes(const struct counters *c);
+/* Why a trigger was not taken, "; "-joined; "" when the first one worked. */
+const char *counters_reason(const struct counters *c);
+void counters_close(struct counters *c);
+
+/* trigger none: CPU time of each cgroup from its cpu.stat, no BPF at all. */
+struct cpustat;
+int cpustat_open(const struct hierarchy *h, const struct fsroot *root, struct schema *s, struct cpustat **ret, struct err *err);
+int cpustat_read(struct cpustat *c, struct reading *r, struct cgroup_table *t, struct lifecycle *l);
+void cpustat_close(struct cpustat *c);
+
+#endif

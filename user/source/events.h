@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Event names to perf_event_attr: libpfm4 names, "pmu/event/" with sysfs terms, and our aliases
+ * (LLC_MISSES, TSC, APERF, MPERF, TASK_CLOCK, CYCLES, INSTRUCTIONS ...). Hybrid PMUs: one event
+ * becomes cpu_core and cpu_atom with the CPUs of each. */
+#ifndef JD_EVENTS_H
+#define JD_EVENTS_H
+#include "../base/err.h"
+#include "../base/fsroot.h"
+#include "../model/config.h"
+#include "../model/schema.h"
+
+/* A hybrid machine has a second encoding of the same event for its other CPUs. */
+struct event_variant { uint32_t type; uint64_t config, config1, config2; uint8_t cpus[1024 / 8]; };
+struct event_variants { unsigned n; struct event_variant v[4]; };
+
+/* The perf seam: what perf_event_open would answer. The live one calls the kernel; a captured
+ * machine has a recorded one (file perf-seam in its root), so that every case is a test. */
+struct perf_seam {
+	/* fd >= 0 or -errno */
+	int (*open)(void *ctx, uint32_t type, uint64_t config, uint64_t config1, uint64_t config2, int cpu, bool pinned);
+	void *ctx;
+};
+
+/* Resolves the configured names into set. Known but absent on this machine: kept out of the set and
+ * named in absent[] (name and reason); unknown: -EINVAL with the nearest known name in err.
+ * When no core event is left, set gets TASK_CLOCK with the reason, so that a weight exists. */
+struct absent_events { unsigned n; struct { char name[SCHEMA_NAME_MAX]; char reason[160]; } ev[16]; };
+int events_resolve(const struct fsroot *root, const struct perf_seam *seam, const struct str_list *names,
+		   bool msr_group, struct event_set *set, struct event_variants variants[SCHEMA_MAX_EVENTS],
+		   struct absent_events *absent, struct err *err);
+struct perf_seam perf_seam_live(void);
+/* Reads ROOT/perf-seam; -ENOENT when there is none. */
+int perf_seam_recorded(const struct fsroot *root, struct perf_seam *ret);
+void perf_seam_free(struct perf_seam *s);
+/* 1 when all events of the set fit on the PMU of `cpu` at once as pinned events, 0 when they must
+ * multiplex, -errno when none opens. */
+int events_fit(const struct perf_seam *seam, const struct event_set *set, int cpu);
+
+#endif

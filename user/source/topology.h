@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CPUs, packages, dies, cores from sysfs (Documentation/admin-guide/cputopology.rst). */
+#ifndef JD_TOPOLOGY_H
+#define JD_TOPOLOGY_H
+#include "../base/err.h"
+#include "../base/fsroot.h"
+#include "../model/schema.h"
+
+/* Fills n_cpus, cpus (calloc'ed, owned by the schema) and n_packages. A machine without topology
+ * files (or unknown package -1) is one package 0. */
+int topology_read(const struct fsroot *root, struct schema *s, struct err *err);
+/* Online CPUs as a bitmap of n bits. Number online or -errno. Kept descriptor: cheap to repeat. */
+struct online_cpus;
+int online_open(const struct fsroot *root, struct online_cpus **ret);
+int online_read(struct online_cpus *o, uint8_t *bits, unsigned n);
+void online_close(struct online_cpus *o);
+/* CPU vendor and family/model from /proc/cpuinfo; "" and 0 on other machines. */
+struct cpu_model { char vendor[16]; unsigned family, model; char name[64]; };
+void cpu_model_read(const struct fsroot *root, struct cpu_model *ret);
+
+#endif
