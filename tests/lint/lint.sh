@@ -1,0 +1,54 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# make lint: the text rules (lint.py), every shell script through its shell and shellcheck, cppcheck
+# over user/. lint.sh [ROOT]; messages as file:line: rule: text; exit status 1 when there is any.
+here=$(cd "$(dirname "$0")" && pwd) || exit 2
+root=${1:-$here/../..}
+cd "$root" || exit 2
+status=0
+
+missing=
+for tool in python3 ctags; do
+	command -v $tool >/dev/null 2>&1 || missing="$missing $tool"
+done
+if [ -n "$missing" ]; then
+	echo "lint: not found:$missing; install python3 and universal-ctags" >&2
+	exit 2
+fi
+
+list_scripts() {
+	if [ -e .git ]; then
+		git ls-files --cached --others --exclude-standard
+	else
+		find . -type f | sed 's|^\./||'
+	fi | while read -r f; do
+		case $f in
+		*.sh | .ci/*) [ -f "$f" ] && printf '%s\n' "$f" ;;
+		esac
+	done | sort -u
+}
+
+check_script() {
+	shell="sh"
+	head -n 1 "$1" | grep -q bash && shell=bash
+	$shell -n "$1" 2>&1 | sed -n "s|^[^:]*: *\(line \)\{0,1\}\([0-9]*\): *|$1:\2: shell: |p" | grep . && return 1
+	command -v shellcheck >/dev/null 2>&1 || return 0
+	shellcheck -x -f gcc -S warning "$1" | sed 's|^\([^:]*:[0-9]*\):[0-9]*: [a-z]*: |\1: shell: |' | grep . && return 1
+	return 0
+}
+
+check_c() {
+	command -v cppcheck >/dev/null 2>&1 || return 0
+	[ -n "$(find user -name '*.c' 2>/dev/null)" ] || return 0
+	cppcheck -q --enable=warning,portability --inline-suppr -D_GNU_SOURCE -Iinclude -j 2 \
+		--suppressions-list="$here/cppcheck.txt" --template='{file}:{line}: cppcheck: {message} ({id})' \
+		--error-exitcode=1 user 2>&1
+}
+
+python3 "$here/lint.py" . || status=1
+for script in $(list_scripts); do
+	check_script "$script" || status=1
+done
+check_c || status=1
+[ $status -ne 0 ] || echo "lint: clean"
+exit $status

@@ -1,0 +1,112 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Does the lint see what it is for? One violation of each kind is planted in a small tree of its own,
+# and the message with its file and line is expected. Prints ok or FAIL per kind.
+here=$(cd "$(dirname "$0")" && pwd) || exit 2
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+fails=0
+
+# A clean tree: what every case starts from.
+fresh() {
+	rm -rf "$work/t"
+	mkdir -p "$work/t/tests/lint" "$work/t/user/base" "$work/t/user/model" "$work/t/user/sink" "$work/t/bpf" "$work/t/include"
+	cp "$here/includes.table" "$work/t/tests/lint/"
+	: >"$work/t/tests/lint/exceptions.txt"
+	printf '/* SPDX-License-Identifier: Apache-2.0 */\nint base_verb(void);\n' >"$work/t/user/base/base.h"
+	printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include "../base/base.h"\nint model_verb(void);\n' >"$work/t/user/model/model.h"
+	printf '// SPDX-License-Identifier: GPL-2.0-only\nint prog;\n' >"$work/t/bpf/x.bpf.c"
+}
+
+# file FILE LICENCE BODY: adds a file whose first line is the licence.
+file() {
+	printf '/* SPDX-License-Identifier: %s */\n%b' "$2" "$3" >"$work/t/$1"
+}
+
+# expect NAME PATTERN: the lint must fail and say PATTERN (fixed string).
+expect() {
+	if sh "$here/lint.sh" "$work/t" >"$work/out" 2>&1; then
+		echo "FAIL lint-$1: nothing found"
+		fails=$((fails + 1))
+	elif grep -qF -- "$2" "$work/out"; then
+		echo "ok lint-$1"
+	else
+		echo "FAIL lint-$1: expected '$2', got: $(head -n 3 "$work/out" | tr '\n' ' ')"
+		fails=$((fails + 1))
+	fi
+}
+
+lines() {
+	awk -v n="$1" -v t="$2" 'BEGIN { for (i = 0; i < n; i++) printf "%s\\n", t }'
+}
+
+fresh
+if sh "$here/lint.sh" "$work/t" >"$work/out" 2>&1; then
+	echo "ok lint-clean-tree"
+else
+	echo "FAIL lint-clean-tree: $(head -n 1 "$work/out")"
+	fails=$((fails + 1))
+fi
+
+A=Apache-2.0
+fresh; file user/base/a.c $A '#include "../model/model.h"\n'
+expect include-table 'user/base/a.c:2: include: base may not include model'
+fresh; file user/sink/a.c $A '#include "../model/model.h"\n'
+expect include-sink 'user/sink/a.c:2: include: sink may not include model'
+fresh; file user/model/a.c $A '#include <x.skel.h>\n'
+expect include-skeleton 'user/model/a.c:2: include: model may not include skel'
+fresh; file user/base/a.c $A '#include "nowhere.h"\n'
+expect include-missing 'user/base/a.c:2: include: "nowhere.h" leads nowhere'
+fresh; mkdir "$work/t/user/extra"; file user/extra/a.c $A ''
+expect include-unknown-folder 'user/extra/a.c:1: include: folder extra is not in'
+fresh; printf 'int a;\n' >"$work/t/user/base/a.c"
+expect spdx 'user/base/a.c:1: spdx: no SPDX line'
+fresh; file bpf/a.bpf.c $A 'int a;\n'
+expect spdx-wrong 'bpf/a.bpf.c:1: spdx: Apache-2.0, expected GPL-2.0-only'
+for p in /proc/stat /sys/class /dev/cpu/0/msr /proc; do
+	fresh; file user/model/a.c $A "const char *p = \"$p\";\n"
+	expect "path-$(printf %s "$p" | tr / -)" "user/model/a.c:2: path: \"$p\""
+done
+fresh; file user/model/a.c $A 'int f(int d)\n{\n\treturn openat(d, "proc/stat", 0);\n}\n'
+expect path-opener 'user/model/a.c:4: path: openat()'
+for f in strcpy strcat sprintf gets atoi system popen; do
+	fresh; file user/model/a.c $A "void f(char *a, char *b);\nvoid f(char *a, char *b)\n{\n\t$f(a, b);\n}\n"
+	expect "banned-$f" "user/model/a.c:5: banned: $f()"
+done
+fresh; file user/model/a.c $A '#if 0\nint a;\n#endif\n'
+expect dead-code 'user/model/a.c:2: dead: code under #if 0'
+for w in TO""DO FIX""ME X""XX; do
+	fresh; file user/model/a.c $A "int a; /* $w later */\n"
+	expect "unfinished-$w" "user/model/a.c:2: unfinished: $w"
+done
+fresh; file user/model/a.c $A "$(lines 401 'extern int a;')"
+expect file-length 'user/model/a.c:401: length: 402 lines'
+fresh; file user/model/a.c $A "int f(int a)\n{\n$(lines 58 '	a++;')\treturn a;\n}\n"
+expect function-length 'user/model/a.c:2: function: f: 62 lines'
+fresh; printf '#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\nif true; then\n' >"$work/t/tests/a.sh"
+expect shell-syntax 'tests/a.sh:'
+fresh; printf '# SPDX-License-Identifier: Apache-2.0\ndef f(:\n' >"$work/t/tests/a.py"
+expect python-syntax 'tests/a.py:2: syntax'
+fresh; echo 'path user/none.c: no such file' >"$work/t/tests/lint/exceptions.txt"
+expect idle-exception 'exceptions.txt:1: exception: path user/none.c excuses nothing'
+if command -v cppcheck >/dev/null 2>&1; then
+	fresh; file user/model/a.c $A 'int f(void);\nint f(void)\n{\n\tint a[2] = {0, 1};\n\n\treturn a[2];\n}\n'
+	expect cppcheck 'user/model/a.c:7: cppcheck:'
+else
+	echo "SKIP lint-cppcheck: cppcheck is not installed"
+fi
+if command -v shellcheck >/dev/null 2>&1; then
+	fresh; printf '#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\na=date\necho "$a" ls $(cat "$b"\n)\n' >"$work/t/tests/a.sh"
+	expect shellcheck 'tests/a.sh:3: shell: Use var=$(command)'
+else
+	echo "SKIP lint-shellcheck: shellcheck is not installed"
+fi
+fresh
+file user/model/a.c $A '/* strcpy( in words, "/proc/x" in words */\nconst char *s = "system(1) of /proc/stat: no";\n#include "../base/base.h"\n'
+if sh "$here/lint.sh" "$work/t" >"$work/out" 2>&1; then
+	echo "ok lint-words-are-not-code"
+else
+	echo "FAIL lint-words-are-not-code: $(head -n 1 "$work/out")"
+	fails=$((fails + 1))
+fi
+[ $fails -eq 0 ]
