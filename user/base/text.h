@@ -7,6 +7,8 @@
 /* Copies s with control bytes, backslash and bytes that are not UTF-8 as \xNN, at most size-1
  * bytes and always NUL-terminated; returns dst. C1 controls (U+0080..U+009F) are escaped too. */
 const char *text_escape(char *dst, size_t size, const char *s);
+/* The same but backslashes stay: for a whole line whose parts may be escaped already. */
+const char *text_clean(char *dst, size_t size, const char *s);
 /* Length of a valid UTF-8 sequence at s (n bytes left), 0 when it is not one (RFC 3629). */
 size_t text_utf8_len(const unsigned char *s, size_t n);
 /* Glob as in cgroups.include: "*" within a component, "**" across, "?" one byte. */

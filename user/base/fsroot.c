@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "fsroot.h"
+#include "parse.h"
+
+struct fsroot {
+	int fd;          /* of dir; -1 when live */
+	bool live;
+	char *dir;
+};
+
+int fsroot_open(const char *dir, struct fsroot **ret)
+{
+	struct fsroot *r = calloc(1, sizeof(*r));
+	int err = -ENOMEM;
+
+	if (!r)
+		return -ENOMEM;
+	r->fd = -1;
+	r->dir = strdup(dir);
+	if (!r->dir)
+		goto fail;
+	r->live = strcmp(dir, "/") == 0;
+	if (!r->live) {
+		r->fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		err = -errno;
+		if (r->fd < 0)
+			goto fail;
+	}
+	*ret = r;
+	return 0;
+fail:
+	fsroot_close(r);
+	return err;
+}
+
+void fsroot_close(struct fsroot *r)
+{
+	if (!r)
+		return;
+	if (r->fd >= 0)
+		close(r->fd);
+	free(r->dir);
+	free(r);
+}
+
+bool fsroot_is_live(const struct fsroot *r)
+{
+	return r->live;
+}
+
+const char *fsroot_dir(const struct fsroot *r)
+{
+	return r->dir;
+}
+
+/* openat2(2) came with Linux 5.6; inside it a concurrent rename makes ".." answer EAGAIN. */
+static int open_in_root(int root, const char *path, int flags)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(unsigned)flags,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	int fd = -1;
+
+	for (int tries = 0; tries < 8; tries++) {
+		fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+		if (fd >= 0 || errno != EAGAIN)
+			break;
+	}
+	return fd >= 0 ? fd : -errno;
+}
+
+/* Without openat2 (old kernel, or a seccomp filter that does not know it): one component at a
+ * time, no symbolic link and no "..", so that nothing can lead out. */
+static int open_by_steps(int root, const char *path, int flags)
+{
+	int dir = root, fd = -ENOENT;
+	char name[256];
+
+	path += strspn(path, "/");
+	do {
+		size_t len = strcspn(path, "/");
+		const char *next = path + len + strspn(path + len, "/");
+
+		if (len >= sizeof(name))
+			fd = -ENAMETOOLONG;
+		else if (len == 2 && memcmp(path, "..", 2) == 0)
+			fd = -EXDEV;
+		else {
+			memcpy(name, len ? path : ".", len ? len : 1);
+			name[len ? len : 1] = '\0';
+			fd = openat(dir, name, O_NOFOLLOW | O_CLOEXEC | (*next ? O_PATH | O_DIRECTORY : flags));
+			fd = fd < 0 ? -errno : fd;
+		}
+		if (dir != root)
+			close(dir);
+		dir = fd;
+		path = next;
+	} while (fd >= 0 && *path);
+	return fd;
+}
+
+int fsroot_openat(const struct fsroot *r, const char *path, int flags)
+{
+	int fd;
+
+	if (r->live) {
+		fd = openat(AT_FDCWD, path, flags | O_CLOEXEC);
+		return fd < 0 ? -errno : fd;
+	}
+	/* a captured machine is a stranger's directory: a FIFO in it must not block */
+	flags |= O_CLOEXEC | (flags & O_PATH ? 0 : O_NONBLOCK | O_NOCTTY);
+	fd = open_in_root(r->fd, path, flags);
+	if (fd == -ENOSYS || fd == -EPERM)
+		fd = open_by_steps(r->fd, path, flags);
+	return fd;
+}
+
+int fsroot_read(const struct fsroot *r, const char *path, char *text, size_t size)
+{
+	size_t len = 0;
+	ssize_t n = 0;
+	int fd, err;
+
+	if (size < 2)
+		return -EFBIG;
+	fd = fsroot_openat(r, path, O_RDONLY);
+	if (fd < 0)
+		return fd;
+	do {
+		n = read(fd, text + len, size - len);
+		if (n > 0)
+			len += (size_t)n;
+	} while ((n > 0 && len < size) || (n < 0 && errno == EINTR));
+	err = n < 0 ? -errno : len == size ? -EFBIG : 0;
+	close(fd);
+	if (err)
+		return err;
+	if (len && text[len - 1] == '\n')
+		len--;
+	text[len] = '\0';
+	return (int)len;
+}
+
+int fsroot_read_u64(const struct fsroot *r, const char *path, uint64_t *ret)
+{
+	char text[64];
+	int n = fsroot_read(r, path, text, sizeof(text));
+
+	return n < 0 ? n : parse_u64(text, ret);
+}
+
+DIR *fsroot_opendir(const struct fsroot *r, const char *path)
+{
+	int fd = fsroot_openat(r, path, O_RDONLY | O_DIRECTORY);
+	DIR *d;
+
+	if (fd < 0) {
+		errno = -fd;
+		return NULL;
+	}
+	d = fdopendir(fd);
+	if (!d)
+		close(fd);
+	return d;
+}
+
+bool fsroot_exists(const struct fsroot *r, const char *path)
+{
+	int fd;
+
+	if (r->live)
+		return faccessat(AT_FDCWD, path, F_OK, 0) == 0;
+	fd = fsroot_openat(r, path, O_PATH);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
