@@ -20,11 +20,14 @@ struct traffic { uint64_t rx_bytes, rx_packets, tx_bytes, tx_packets; };
 struct reading_row {
 	enum row_kind kind;
 	bool used;                 /* false: on the free list */
+	bool dropped;              /* given up by its source, kept until every consumer has seen its last counts */
 	uint32_t generation;       /* +1 when the entry is reused: a consumer's copy is void then */
 	uint64_t id;               /* cgroup id, 0 for special rows */
 	struct cgroup *cgroup;     /* NULL for special rows */
 	struct traffic traffic;    /* cumulative */
-	uint32_t first_cell;       /* list of cells through cell.next_in_row; UINT32_MAX = none */
+	uint32_t first_cell;       /* list of cells by cpu through cell.next_in_row; UINT32_MAX = none */
+	uint32_t changed;          /* number of the reading that changed one of its cells last */
+	uint32_t next_dropped;
 };
 
 struct cell_values {
@@ -78,6 +81,12 @@ struct losses {
 	uint64_t clamped_ns;
 };
 
+/* A consumer as the reading knows it: what it has seen, so that no row goes before it was reported. */
+struct reading_viewer {
+	struct reading_viewer *next, **prev;       /* prev NULL = not in a list */
+	uint32_t seen;                             /* number of the reading it took last */
+};
+
 struct reading {
 	struct schema *schema;
 	uint32_t number;           /* +1 per reading */
@@ -88,6 +97,9 @@ struct reading {
 	uint32_t n_cells, cap_cells;
 	struct cell *cells;
 	uint32_t free_row, free_cell;      /* list heads, UINT32_MAX = none */
+	uint32_t *cell_of;                 /* [row * n_cpus + cpu]: cell number + 1, 0 = none */
+	uint32_t dropped_first, dropped_last, n_dropped;   /* dropped rows, oldest first */
+	struct reading_viewer **viewers;   /* head of the list; behind a pointer, a const reading takes consumers */
 	struct reading_cpu *cpus;          /* schema->n_cpus */
 	struct reading_domain domains[SCHEMA_MAX_DOMAINS];
 	struct losses losses;
@@ -95,10 +107,18 @@ struct reading {
 
 int reading_init(struct reading *r, struct schema *schema);
 void reading_free(struct reading *r);
-/* New row for a cgroup (sets cgroup->in_use); index or -ENOMEM. */
+/* New row for a cgroup (sets cgroup->in_use); index or -ENOMEM. A dropped row of the same cgroup
+ * that is still kept comes back instead, and counts on. */
 int64_t reading_add_row(struct reading *r, struct cgroup *cg);
-/* Frees a row and its cells; clears cgroup->in_use. Consumers see `generation` move. */
+/* The source is done with a row. It and its cells are freed, and cgroup->in_use cleared, once every
+ * consumer took a reading numbered like the current one or later: a consumer of 10 s must not lose
+ * what a consumer of 10 ms has long reported. Consumers see `generation` move. */
 void reading_drop_row(struct reading *r, uint32_t row);
+/* Frees the dropped rows that everybody has seen; called by add and drop, and worth a call after
+ * the consumers took a reading. Returns how many were freed. */
+unsigned reading_reap(struct reading *r);
+void reading_view(const struct reading *r, struct reading_viewer *v);   /* a consumer begins */
+void reading_unview(struct reading_viewer *v);                          /* and ends */
 /* Values of (row, cpu), created on first use, marked changed by this reading. NULL = no memory.
  * The pointer is valid until the next call. */
 struct cell_values *reading_cell(struct reading *r, uint32_t row, uint16_t cpu);

@@ -35,7 +35,7 @@ struct snap_row {
 
 struct snap_cpu {
 	bool online;
-	unsigned quality;
+	unsigned quality;          /* PARTIAL: came, went or lost counts; STALE: msr values are of its last flush */
 	uint64_t elapsed_ns, idle_ns, irq_steal_ns, offline_ns, busy_ns;
 	uint64_t msr[SCHEMA_MAX_MSR];
 	uint64_t msr_enabled_ns, msr_running_ns;
@@ -96,7 +96,10 @@ void consumer_mark(struct consumer *c, const struct reading *r);
  * belongs to the consumer. NULL when out of memory. */
 struct snapshot *consumer_snapshot(struct consumer *c, const struct reading *r);
 
-int snapshot_reserve(struct snapshot *s, unsigned rows, unsigned cells); /* 0 or -ENOMEM; keeps content */
+/* Room for rows, cells, energy columns and the schema's CPUs (s->schema is set, a zeroed snapshot is
+ * empty). 0 or -ENOMEM; keeps content. */
+int snapshot_reserve(struct snapshot *s, unsigned rows, unsigned cells);
+/* Frees the arrays and zeroes the counts, not the struct itself; paths are not the snapshot's. */
 void snapshot_free(struct snapshot *s);
 
 #endif

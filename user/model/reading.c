@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows and cells are dense vectors with free lists, so that a consumer can keep what it saw by
+ * plain index. cell_of finds a cell in one step and keeps each row's list in CPU order: the
+ * snapshot needs no sorting. Dropped rows wait in a list until the slowest consumer has seen them. */
+#include "reading.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "cgroup.h"
+
+#define NONE UINT32_MAX
+#define FIRST_ROWS 64
+#define FIRST_CELLS 128
+#define MAX_VECTOR (1u << 28)
+
+const char *row_kind_name(enum row_kind k)
+{
+	static const char *const names[] = {
+		[ROW_IDLE] = "idle",   [ROW_KERNEL] = "kernel", [ROW_IRQ_STEAL] = "irq+steal",
+		[ROW_OTHER] = "other", [ROW_CGROUP] = "cgroup",
+	};
+
+	return (unsigned)k < sizeof(names) / sizeof(names[0]) ? names[k] : "unknown";
+}
+
+uint64_t reading_domain_uj(const struct reading_domain *d)
+{
+	if (!d->uj_den)
+		return 0;
+	return (uint64_t)((unsigned __int128)d->units * d->uj_num / d->uj_den);
+}
+
+uint64_t reading_domain_q32(const struct reading_domain *d)
+{
+	unsigned __int128 uj = (unsigned __int128)d->units * d->uj_num;
+	unsigned __int128 den = (unsigned __int128)d->uj_den * 1000000u;
+
+	if (!den)
+		return 0;
+	/* Whole joules and remainder apart: the remainder is below 2^84 and still has room for 32 bits. */
+	return ((uint64_t)(uj / den) << 32) + (uint64_t)(((uj % den) << 32) / den);
+}
+
+/* Rows and their index grow together; both zeroed. */
+static int grow_rows(struct reading *r)
+{
+	uint32_t cap = r->cap_rows ? r->cap_rows * 2 : FIRST_ROWS;
+	size_t cpus = r->schema->n_cpus;
+	struct reading_row *rows;
+	uint32_t *cell_of;
+
+	if (cap > MAX_VECTOR)
+		return -ENOMEM;
+	rows = realloc(r->rows, cap * sizeof(*rows));
+	if (!rows)
+		return -ENOMEM;
+	r->rows = rows;
+	cell_of = realloc(r->cell_of, (cap * cpus + 1) * sizeof(*cell_of));
+	if (!cell_of)
+		return -ENOMEM;
+	r->cell_of = cell_of;
+	memset(rows + r->cap_rows, 0, (cap - r->cap_rows) * sizeof(*rows));
+	memset(cell_of + r->cap_rows * cpus, 0, ((cap - r->cap_rows) * cpus + 1) * sizeof(*cell_of));
+	r->cap_rows = cap;
+	return 0;
+}
+
+static int grow_cells(struct reading *r)
+{
+	uint32_t cap = r->cap_cells ? r->cap_cells * 2 : FIRST_CELLS;
+	struct cell *cells;
+
+	if (cap > MAX_VECTOR)
+		return -ENOMEM;
+	cells = realloc(r->cells, cap * sizeof(*cells));
+	if (!cells)
+		return -ENOMEM;
+	memset(cells + r->cap_cells, 0, (cap - r->cap_cells) * sizeof(*cells));
+	r->cells = cells;
+	r->cap_cells = cap;
+	return 0;
+}
+
+int reading_init(struct reading *r, struct schema *schema)
+{
+	memset(r, 0, sizeof(*r));
+	r->schema = schema;
+	r->free_row = r->free_cell = r->dropped_first = r->dropped_last = NONE;
+	r->cpus = calloc(schema->n_cpus + 1, sizeof(*r->cpus));
+	r->viewers = calloc(1, sizeof(*r->viewers));
+	if (!r->cpus || !r->viewers || grow_rows(r) || grow_cells(r)) {
+		reading_free(r);
+		return -ENOMEM;
+	}
+	for (unsigned k = 0; k < READING_SPECIAL_ROWS; k++) {
+		r->rows[k].kind = (enum row_kind)k;
+		r->rows[k].used = true;
+		r->rows[k].first_cell = NONE;
+	}
+	r->n_rows = READING_SPECIAL_ROWS;
+	return 0;
+}
+
+void reading_free(struct reading *r)
+{
+	if (!r)
+		return;
+	while (r->viewers && *r->viewers)
+		reading_unview(*r->viewers);
+	free(r->viewers);
+	free(r->rows);
+	free(r->cell_of);
+	free(r->cells);
+	free(r->cpus);
+	memset(r, 0, sizeof(*r));
+}
+
+void reading_view(const struct reading *r, struct reading_viewer *v)
+{
+	v->seen = r->number;
+	if (v->prev || !r->viewers)
+		return;
+	v->next = *r->viewers;
+	v->prev = r->viewers;
+	if (v->next)
+		v->next->prev = &v->next;
+	*r->viewers = v;
+}
+
+void reading_unview(struct reading_viewer *v)
+{
+	if (!v->prev)
+		return;
+	*v->prev = v->next;
+	if (v->next)
+		v->next->prev = v->prev;
+	v->next = NULL;
+	v->prev = NULL;
+}
+
+static void free_row(struct reading *r, uint32_t row)
+{
+	struct reading_row *rr = &r->rows[row];
+
+	for (uint32_t i = rr->first_cell, next; i != NONE; i = next) {
+		struct cell *c = &r->cells[i];
+
+		next = c->next_in_row;
+		r->cell_of[(size_t)row * r->schema->n_cpus + c->cpu] = 0;
+		c->used = false;
+		c->next_in_row = r->free_cell;
+		r->free_cell = i;
+	}
+	if (rr->cgroup)
+		rr->cgroup->in_use = false;
+	rr->cgroup = NULL;
+	rr->used = rr->dropped = false;
+	rr->first_cell = NONE;
+	rr->next_dropped = r->free_row;
+	r->free_row = row;
+}
+
+/* True when every consumer took a reading since the row's last change was there to see. */
+static bool seen_by_all(const struct reading *r, uint32_t changed)
+{
+	for (const struct reading_viewer *v = r->viewers ? *r->viewers : NULL; v; v = v->next)
+		if ((int32_t)(v->seen - changed) < 0)
+			return false;
+	return true;
+}
+
+unsigned reading_reap(struct reading *r)
+{
+	unsigned n = 0;
+
+	while (r->dropped_first != NONE && seen_by_all(r, r->rows[r->dropped_first].changed)) {
+		uint32_t row = r->dropped_first;
+
+		r->dropped_first = r->rows[row].next_dropped;
+		if (r->dropped_first == NONE)
+			r->dropped_last = NONE;
+		r->n_dropped--;
+		free_row(r, row);
+		n++;
+	}
+	return n;
+}
+
+void reading_drop_row(struct reading *r, uint32_t row)
+{
+	struct reading_row *rr = &r->rows[row];
+
+	if (row < READING_SPECIAL_ROWS || row >= r->n_rows || !rr->used || rr->dropped)
+		return;
+	rr->dropped = true;
+	rr->changed = r->number;   /* in drop order the list is in order of `changed`, too */
+	rr->next_dropped = NONE;
+	if (r->dropped_last == NONE)
+		r->dropped_first = row;
+	else
+		r->rows[r->dropped_last].next_dropped = row;
+	r->dropped_last = row;
+	r->n_dropped++;
+	reading_reap(r);
+}
+
+/* A dropped row of the same cgroup, taken out of the list; -1 when there is none. */
+static int64_t revive(struct reading *r, const struct cgroup *cg)
+{
+	uint32_t before = NONE;
+
+	for (uint32_t i = r->dropped_first; i != NONE; before = i, i = r->rows[i].next_dropped) {
+		if (r->rows[i].cgroup != cg)
+			continue;
+		if (before == NONE)
+			r->dropped_first = r->rows[i].next_dropped;
+		else
+			r->rows[before].next_dropped = r->rows[i].next_dropped;
+		if (r->dropped_last == i)
+			r->dropped_last = before;
+		r->n_dropped--;
+		r->rows[i].dropped = false;
+		return i;
+	}
+	return -1;
+}
+
+int64_t reading_add_row(struct reading *r, struct cgroup *cg)
+{
+	struct reading_row *rr;
+	uint32_t row, generation;
+	int64_t back;
+
+	back = cg->in_use ? revive(r, cg) : -1;
+	if (back >= 0)
+		return back;
+	reading_reap(r);
+	if (r->free_row == NONE && r->n_rows == r->cap_rows && grow_rows(r))
+		return -ENOMEM;
+	row = r->free_row != NONE ? r->free_row : r->n_rows++;
+	rr = &r->rows[row];
+	if (row == r->free_row)
+		r->free_row = rr->next_dropped;
+	generation = rr->generation + 1;
+	*rr = (struct reading_row){ .kind = ROW_CGROUP, .used = true, .generation = generation, .id = cg->id,
+				    .cgroup = cg, .first_cell = NONE, .changed = r->number };
+	cg->in_use = true;
+	return row;
+}
+
+/* Puts cell i of (row, cpu) behind the cell of the nearest lower CPU. */
+static void link_cell(struct reading *r, uint32_t i)
+{
+	struct cell *c = &r->cells[i];
+	uint32_t *of = r->cell_of + (size_t)c->row * r->schema->n_cpus;
+	uint32_t *place = &r->rows[c->row].first_cell;
+
+	of[c->cpu] = i + 1;
+	for (unsigned cpu = c->cpu; cpu-- > 0;) {
+		if (of[cpu]) {
+			place = &r->cells[of[cpu] - 1].next_in_row;
+			break;
+		}
+	}
+	c->next_in_row = *place;
+	*place = i;
+}
+
+struct cell_values *reading_cell(struct reading *r, uint32_t row, uint16_t cpu)
+{
+	uint32_t i;
+
+	if (row >= r->n_rows || cpu >= r->schema->n_cpus || !r->rows[row].used)
+		return NULL;
+	i = r->cell_of[(size_t)row * r->schema->n_cpus + cpu];
+	if (!i) {
+		if (r->free_cell == NONE && r->n_cells == r->cap_cells && grow_cells(r))
+			return NULL;
+		i = r->free_cell != NONE ? r->free_cell : r->n_cells++;
+		if (i == r->free_cell)
+			r->free_cell = r->cells[i].next_in_row;
+		r->cells[i] = (struct cell){ .row = row, .cpu = cpu, .used = true };
+		link_cell(r, i++);
+	}
+	r->cells[i - 1].changed = r->number;
+	r->rows[row].changed = r->number;
+	return &r->cells[i - 1].v;
+}
