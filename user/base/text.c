@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
 #include <stdbool.h>
 #include <string.h>
 #include "text.h"
@@ -85,6 +86,33 @@ const char *text_escape(char *dst, size_t size, const char *s)
 const char *text_clean(char *dst, size_t size, const char *s)
 {
 	return escape(dst, size, s, true);
+}
+
+/* Levenshtein's distance, one row of the table at a time. */
+unsigned text_distance(const char *a, const char *b)
+{
+	size_t na = strnlen(a, 63), nb = strnlen(b, 63);
+	unsigned row[64];
+
+	for (size_t j = 0; j <= nb; j++)
+		row[j] = (unsigned)j;
+	for (size_t i = 1; i <= na; i++) {
+		unsigned diagonal = row[0];
+
+		row[0] = (unsigned)i;
+		for (size_t j = 1; j <= nb; j++) {
+			bool same = tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[j - 1]);
+			unsigned best = diagonal + !same;
+
+			diagonal = row[j];
+			if (row[j] + 1 < best)
+				best = row[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			row[j] = best;
+		}
+	}
+	return row[nb];
 }
 
 /* Remembers only the last "*" and the last "**": what an earlier one could match differently, the

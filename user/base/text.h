@@ -11,6 +11,9 @@ const char *text_escape(char *dst, size_t size, const char *s);
 const char *text_clean(char *dst, size_t size, const char *s);
 /* Length of a valid UTF-8 sequence at s (n bytes left), 0 when it is not one (RFC 3629). */
 size_t text_utf8_len(const unsigned char *s, size_t n);
+/* Edits (insert, drop, change a byte; ASCII case ignored) that make a from b: the nearest known
+ * word of an error message. Only the first 63 bytes count. */
+unsigned text_distance(const char *a, const char *b);
 /* Glob as in cgroups.include: "*" within a component, "**" across, "?" one byte. */
 int text_glob(const char *pattern, const char *s);        /* 1 match, 0 none */
 
