@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The I/O thread: an event base, a list of functions to run, and an eventfd that wakes it for them.
+ * Not event_active(): libevent runs what became active that way before it looks at the sockets
+ * again, so work that posts itself would starve them. */
+#include "loop.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/thread.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* libevent and our callbacks need a few KiB; the default of 8 MiB would count where memory is locked. */
+#define LOOP_STACK_BYTES (256u << 10)
+
+struct loop_work {
+	struct loop_work *next;
+	void (*fn)(void *arg);
+	void *arg;
+	bool waited;      /* on its caller's stack: set done, do not free */
+	bool done;
+};
+
+struct loop {
+	struct event_base *base;
+	int wake_fd;
+	struct event *wake;
+	pthread_t thread;
+	bool started;
+	pthread_mutex_t lock;      /* the list and every `done` */
+	pthread_cond_t ran;
+	struct loop_work *first, **last;
+	struct loop_work stop;     /* kept here so that stopping cannot run out of memory */
+};
+
+/* Runs the list as it is now; what is posted meanwhile waits for the next round, so that a
+ * function which posts itself does not keep the sockets waiting. */
+static void loop_run_posted(struct loop *l)
+{
+	pthread_mutex_lock(&l->lock);
+	struct loop_work *w = l->first;
+	l->first = NULL;
+	l->last = &l->first;
+	pthread_mutex_unlock(&l->lock);
+
+	while (w) {
+		struct loop_work *next = w->next;
+		bool waited = w->waited;
+
+		w->fn(w->arg);
+		if (waited) {
+			pthread_mutex_lock(&l->lock);
+			w->done = true;
+			pthread_cond_broadcast(&l->ran);
+			pthread_mutex_unlock(&l->lock);
+		} else if (w != &l->stop) {
+			free(w);
+		}
+		w = next;
+	}
+}
+
+static void on_wake(evutil_socket_t fd, short what, void *arg)
+{
+	eventfd_t count;
+
+	eventfd_read(fd, &count);
+	loop_run_posted(arg);
+}
+
+static void loop_add(struct loop *l, struct loop_work *w)
+{
+	pthread_mutex_lock(&l->lock);
+	w->next = NULL;
+	*l->last = w;
+	l->last = &w->next;
+	pthread_mutex_unlock(&l->lock);
+	eventfd_write(l->wake_fd, 1);
+}
+
+static void *loop_thread(void *arg)
+{
+	struct loop *l = arg;
+
+	pthread_setname_np(pthread_self(), "jouled-io");
+	event_base_loop(l->base, EVLOOP_NO_EXIT_ON_EMPTY);
+	return NULL;
+}
+
+static int loop_start_thread(struct loop *l)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	int err = -pthread_attr_init(&attr);
+
+	if (err)
+		return err;
+	/* Signals belong to the measuring thread; a blocked SIGPIPE is an EPIPE and nothing else. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = -pthread_attr_setstacksize(&attr, LOOP_STACK_BYTES);
+	if (!err)
+		err = -pthread_create(&l->thread, &attr, loop_thread, l);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	l->started = !err;
+	return err;
+}
+
+static void use_threads(void)
+{
+	evthread_use_pthreads();
+}
+
+int loop_start(struct loop **ret)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct loop *l = calloc(1, sizeof(*l));
+	int err = -ENOMEM;
+
+	if (!l)
+		return -ENOMEM;
+	/* Before any base exists: libevent gives a base its locks when it is made. */
+	pthread_once(&once, use_threads);
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_cond_init(&l->ran, NULL);
+	l->last = &l->first;
+	l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (l->wake_fd < 0)
+		err = -errno;
+	else
+		l->base = event_base_new();
+	if (l->base)
+		l->wake = event_new(l->base, l->wake_fd, EV_READ | EV_PERSIST, on_wake, l);
+	if (l->wake && event_add(l->wake, NULL) == 0)
+		err = loop_start_thread(l);
+	if (err) {
+		loop_stop(l);
+		return err;
+	}
+	*ret = l;
+	return 0;
+}
+
+static void loop_break(void *arg)
+{
+	event_base_loopbreak(((struct loop *)arg)->base);
+}
+
+void loop_stop(struct loop *l)
+{
+	if (!l)
+		return;
+	if (l->started) {
+		l->stop.fn = loop_break;
+		l->stop.arg = l;
+		loop_add(l, &l->stop);
+		pthread_join(l->thread, NULL);
+	}
+	/* Posted behind the stop: owners wait for these to free what they carry. */
+	while (l->first)
+		loop_run_posted(l);
+	if (l->wake)
+		event_free(l->wake);
+	if (l->base)
+		event_base_free(l->base);
+	if (l->wake_fd >= 0)
+		close(l->wake_fd);
+	pthread_cond_destroy(&l->ran);
+	pthread_mutex_destroy(&l->lock);
+	free(l);
+}
+
+struct event_base *loop_base(struct loop *l)
+{
+	return l->base;
+}
+
+int loop_post(struct loop *l, void (*fn)(void *arg), void *arg)
+{
+	struct loop_work *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	w->fn = fn;
+	w->arg = arg;
+	loop_add(l, w);
+	return 0;
+}
+
+int loop_call(struct loop *l, void (*fn)(void *arg), void *arg)
+{
+	struct loop_work w = { .fn = fn, .arg = arg, .waited = true };
+
+	loop_add(l, &w);
+	pthread_mutex_lock(&l->lock);
+	while (!w.done)
+		pthread_cond_wait(&l->ran, &l->lock);
+	pthread_mutex_unlock(&l->lock);
+	return 0;
+}
