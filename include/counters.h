@@ -13,13 +13,16 @@
 #define JD_MAX_MSR_EVENTS 8
 #define JD_BANKS 2
 #define JD_CACHE_ENTRIES 8   /* per-CPU id -> slot cache, a power of two */
-#define JD_MAX_DEPTH 32      /* ancestors looked at when the table is full */
+#define JD_MAX_DEPTH 32      /* ancestors looked at when a row is taken or refused */
+#define JD_QUOTA_LEVEL 2     /* first level whose subtrees have a quota: below the slices */
+#define JD_QUOTA_LEVELS 4
 #define JD_NO_SLOT 0xffffffffu
 
 /* Keys of the special rows; every other key is a cgroup id (never 0, never this large). */
 #define JD_KEY_IDLE 0ull
 #define JD_KEY_KERNEL (~0ull)
 #define JD_KEY_OTHER (~1ull)
+#define JD_KEY_NONE (~2ull)    /* nothing is being charged: before the first switch, CPU offline */
 
 /* Slots of the special rows; cgroups get slots from JD_FIRST_SLOT on. */
 enum jd_slot { JD_SLOT_IDLE = 0, JD_SLOT_KERNEL = 1, JD_SLOT_OTHER = 2, JD_FIRST_SLOT = 3 };
@@ -27,9 +30,9 @@ enum jd_slot { JD_SLOT_IDLE = 0, JD_SLOT_KERNEL = 1, JD_SLOT_OTHER = 2, JD_FIRST
 /* One row: 128 bytes, so that rows of different CPUs never share a line or its neighbour. */
 struct jd_row {
 	__u64 time_ns;                  /* scheduler's task clock, or ktime in clock mode ktime */
-	__u64 switches;                 /* times this row was switched in or closed */
+	__u64 switches;                 /* intervals charged to this row */
 	__u64 counters[JD_MAX_EVENTS];  /* increments since load; raw when multiplexed */
-	__u64 lost;                     /* counter reads that failed while this row ran */
+	__u64 lost;                     /* intervals with a failed counter read */
 	__u32 epoch;                    /* flush epoch of the last touch; 0 = never */
 	__u32 next;                     /* next slot touched in this epoch, JD_NO_SLOT ends */
 	__u64 reserved[3];
@@ -42,45 +45,45 @@ struct jd_mux_row {
 };
 
 struct jd_cache_entry {
-	__u64 key;
+	__u64 key;      /* 0 = empty */
 	__u32 slot;
-	__u32 valid;
+	__u32 reserved;
 };
 
-/* Per-CPU state, written by that CPU only. */
+/* Per-CPU state. Written by that CPU's programs only, except while the CPU is offline. The
+ * "task clock" is the scheduler's rq_clock_task: it stands still in irq and stolen time where the
+ * kernel accounts those. */
 struct jd_cpu_state {
 	__u64 seq;          /* +1 when a charge begins and +1 when it has ended: odd = in progress */
-	__u64 key;          /* row being charged now */
-	__u64 since_ns;     /* its open interval began here (task clock) */
-	__u64 last[JD_MAX_EVENTS];      /* counter values at since_ns */
-	__u64 last_enabled[JD_MAX_EVENTS];
+	__u64 key;          /* row being charged now, JD_KEY_NONE = none */
+	__u64 since_ns;     /* its open interval began here, task clock */
+	__u64 last[JD_MAX_EVENTS];      /* counter values at since_ns; an error stays an error */
+	__u64 last_enabled[JD_MAX_EVENTS];   /* multiplexed only */
 	__u64 last_running[JD_MAX_EVENTS];
-	__u64 msr[JD_MAX_MSR_EVENTS];   /* absolute values at the last flush */
-	__u64 msr_lost;
-	__u64 irq_steal_ns; /* rq->clock - rq->clock_task at the last flush: irq and steal time */
-	__u64 clock_offset_ns; /* CLOCK_MONOTONIC - task clock, at the first switch after a flush */
+	__u64 msr[JD_MAX_MSR_EVENTS];   /* absolute values at the last flush, or an error */
+	__u64 irq_steal_ns;    /* rq->clock - rq->clock_task at the last flush */
+	__u64 clock_offset_ns; /* CLOCK_MONOTONIC - rq->clock, at the first switch after a flush */
 	__u64 flush_mono_ns;   /* CLOCK_MONOTONIC of the last flush */
-	__u64 flush_time_ns;   /* task clock the last flush closed at */
-	__u64 lost_reads;   /* counter reads that failed */
-	__u64 folded;       /* charges that went to an ancestor or to other: no free slot */
-	__u64 clamped_ns;   /* stamps that lay behind since_ns, summed: a flush ran ahead */
-	__u32 slot;
-	__u32 bank;
-	__u32 epoch;
+	__u64 lost_reads;      /* counter reads that failed */
+	__u64 folded;          /* lookups that ended at an ancestor or at other: no free row */
+	__u64 clamped_ns;      /* stamps that lay behind since_ns, summed: a flush ran ahead */
+	__u32 slot;            /* of key, JD_NO_SLOT = charge nothing */
+	__u32 bank;            /* active bank */
+	__u32 epoch;           /* of the active bank; +1 per flip, never 0 */
 	__u32 head[JD_BANKS];  /* first touched slot per bank */
 	__u32 calibrate;       /* 1: take clock_offset_ns at the next switch */
-	__u32 started;         /* 0 until the first switch or flush was seen */
 	struct jd_cache_entry cache[JD_CACHE_ENTRIES];
 } __attribute__((aligned(128)));
 
 /* What a slot stands for; written when the slot is taken, read by user space. */
 struct jd_slot_info {
 	__u64 key;                       /* cgroup id; 0 = free */
-	__u64 ancestors[4];              /* ids at levels 2..5 that count against the quota */
+	__u64 ancestors[JD_QUOTA_LEVELS]; /* ids whose subtree counts this row, 0 = none */
 };
 
-/* Arguments of the flush program (raw_tp test run context). */
+/* First argument of the flush program (raw_tp test run context), and what it returns. */
 enum jd_flush_arg { JD_FLUSH_CLOSE = 0, JD_FLUSH_FLIP = 1 };
+enum jd_flush_result { JD_FLUSHED = 0, JD_FLUSH_BUSY = 1 /* interrupted a charge: try again */ };
 
 _Static_assert(sizeof(struct jd_row) == 128, "row layout");
 _Static_assert(sizeof(struct jd_mux_row) == 128, "mux row layout");

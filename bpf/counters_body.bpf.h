@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Charging: the one body behind every entry of counters.bpf.c. */
+#ifndef JOULED_COUNTERS_BODY_BPF_H
+#define JOULED_COUNTERS_BODY_BPF_H
+#include "counters_slots.bpf.h"
+
+/* Helper errors come back as values in [-4095, -1]; no counter gets there. */
+#define IS_ERROR(v) ((v) >= (u64)-4095)
+#define ENOENT 2
+
+static __always_inline struct jd_cpu_state *this_cpu_state(void)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&states, &cpu);
+}
+
+struct counter_sample { u64 value[JD_MAX_EVENTS]; };
+
+static __always_inline void read_counters(struct counter_sample *ret)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+
+#pragma unroll
+	for (u32 i = 0; i < JD_MAX_EVENTS; i++)
+		if (core_mask & (1u << i))
+			ret->value[i] = bpf_perf_event_read(&events, i * n_cpus + cpu);
+}
+
+/* -ENOENT is a CPU that has no such event (hybrid machines): absent there, not lost. */
+static __always_inline void add_counters(struct jd_cpu_state *st, struct jd_row *row, const struct counter_sample *now)
+{
+	bool lost = false;
+
+#pragma unroll
+	for (u32 i = 0; i < JD_MAX_EVENTS; i++) {
+		if (!(core_mask & (1u << i)))
+			continue;
+		u64 v = now->value[i], last = st->last[i];
+
+		st->last[i] = v;
+		if (!IS_ERROR(v) && !IS_ERROR(last)) {
+			if (row)
+				row->counters[i] += v - last;
+		} else if (v != (u64)-ENOENT) {
+			lost = true;
+		}
+	}
+	if (lost) {
+		st->lost_reads++;
+		if (row)
+			row->lost++;
+	}
+}
+
+/* The same with the time each event was on the PMU; only while events multiplex. */
+static __noinline void add_multiplexed(struct jd_cpu_state *st, struct jd_row *row, struct jd_mux_row *mux)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	bool lost = false;
+
+	for (u32 i = 0; i < JD_MAX_EVENTS; i++) {
+		struct bpf_perf_event_value v = {};
+
+		if (!(core_mask & (1u << i)))
+			continue;
+		if (bpf_perf_event_read_value(&events, i * n_cpus + cpu, &v, sizeof(v))) {
+			lost = true;
+			st->last[i] = (u64)-1;
+			continue;
+		}
+		if (row && mux && !IS_ERROR(st->last[i])) {
+			row->counters[i] += v.counter - st->last[i];
+			mux->enabled_ns[i] += v.enabled - st->last_enabled[i];
+			mux->running_ns[i] += v.running - st->last_running[i];
+		}
+		st->last[i] = v.counter;
+		st->last_enabled[i] = v.enabled;
+		st->last_running[i] = v.running;
+	}
+	if (lost) {
+		st->lost_reads++;
+		if (row)
+			row->lost++;
+	}
+}
+
+/* Ends the open interval at `now` and charges it to the row stored at switch-in. */
+static __always_inline void charge(struct jd_cpu_state *st, u64 now)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	u32 slot = st->slot, at = (cpu * JD_BANKS + (st->bank & 1)) * max_slots + slot;
+	struct jd_row *row = slot < max_slots ? bpf_map_lookup_elem(&rows, &at) : NULL;
+	struct counter_sample sample;
+
+	if (!multiplexed)
+		read_counters(&sample);
+	*(volatile u64 *)&st->seq += 1;
+	if (now < st->since_ns) {   /* a flush estimated the clock and ran ahead: it never goes back */
+		st->clamped_ns += st->since_ns - now;
+		now = st->since_ns;
+	}
+	if (row) {
+		if (row->epoch != st->epoch) {
+			row->epoch = st->epoch;
+			row->next = st->head[st->bank & 1];
+			st->head[st->bank & 1] = slot;
+		}
+		row->time_ns += now - st->since_ns;
+		row->switches++;
+	}
+	if (multiplexed)
+		add_multiplexed(st, row, bpf_map_lookup_elem(&mux_rows, &at));
+	else
+		add_counters(st, row, &sample);
+	st->since_ns = now;
+	*(volatile u64 *)&st->seq += 1;
+}
+
+/* rq of the CPU that runs `task`; NULL on kernels without group scheduling. */
+static __always_inline struct rq *task_rq(struct task_struct *task)
+{
+	if (!bpf_core_field_exists(task->se.cfs_rq))
+		return NULL;
+	return BPF_CORE_READ(task, se.cfs_rq, rq);
+}
+
+/* The scheduler has just updated rq->clock: how far CLOCK_MONOTONIC is from it. */
+static __always_inline void calibrate(struct jd_cpu_state *st, struct task_struct *task)
+{
+	struct rq *rq = task_rq(task);
+
+	if (rq)
+		st->clock_offset_ns = bpf_ktime_get_ns() - BPF_CORE_READ(rq, clock);
+	st->calibrate = 0;
+}
+
+static __always_inline int on_switch(struct task_struct *prev, struct task_struct *next, bool direct)
+{
+	struct jd_cpu_state *st = this_cpu_state();
+
+	if (!st)
+		return 0;
+	u64 key = row_key(next, direct);
+
+	if (key == st->key)
+		return 0;
+	u32 slot = slot_of(st, next, key, direct);
+	u64 now;
+
+	/* The scheduler's own stamps: equal to cpu.stat, and 44 ns cheaper than reading a clock.
+	 * The idle task's is not kept on every kernel, so leaving idle takes the next task's. */
+	if (clock_ktime)
+		now = bpf_ktime_get_ns();
+	else if (FIELD(direct, prev, pid) == 0)
+		now = FIELD(direct, next, se.exec_start);
+	else
+		now = FIELD(direct, prev, se.exec_start);
+	charge(st, now);
+	st->key = key;
+	st->slot = slot;
+	if (st->calibrate)
+		calibrate(st, next);
+	return 0;
+}
+
+/* The task clock now, between two updates by the scheduler: CLOCK_MONOTONIC carried over by the
+ * offset taken at the last switch, less the irq and stolen time the scheduler knows of. Never
+ * behind the scheduler's last update. Without an offset (no switch seen yet) that update itself. */
+static __always_inline u64 task_clock_now(struct jd_cpu_state *st, struct task_struct *curr)
+{
+	u64 mono = bpf_ktime_get_ns();
+	struct rq *rq = task_rq(curr);
+
+	st->flush_mono_ns = mono;
+	if (clock_ktime)
+		return mono;
+	if (!rq)
+		return BPF_CORE_READ(curr, se.exec_start);
+	u64 clock = BPF_CORE_READ(rq, clock), task = BPF_CORE_READ(rq, clock_task);
+	u64 now = st->clock_offset_ns ? mono - st->clock_offset_ns : clock;
+
+	st->irq_steal_ns = clock - task;
+	if ((s64)(now - clock) < 0)
+		now = clock;
+	return now - st->irq_steal_ns;
+}
+
+/* Charges what is open up to now and looks anew at who runs: a task moved meanwhile is charged to
+ * its new cgroup from here on. */
+static __always_inline void close_open(struct jd_cpu_state *st, struct task_struct *curr)
+{
+	u64 key = row_key(curr, false);
+	u32 slot = slot_of(st, curr, key, false);
+
+	charge(st, task_clock_now(st, curr));
+	st->key = key;
+	st->slot = slot;
+	st->calibrate = !clock_ktime;
+}
+
+static __always_inline void flip(struct jd_cpu_state *st)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+
+#pragma unroll
+	for (u32 i = 0; i < JD_MAX_MSR_EVENTS; i++)
+		if (msr_mask & (1u << i))
+			st->msr[i] = bpf_perf_event_read(&events, (JD_MAX_EVENTS + i) * n_cpus + cpu);
+	st->bank ^= 1;
+	st->epoch = st->epoch == 0xffffffffu ? 1 : st->epoch + 1;
+	st->head[st->bank & 1] = JD_NO_SLOT;
+#pragma unroll
+	for (u32 i = 0; i < JD_CACHE_ENTRIES; i++)
+		st->cache[i].key = 0;
+}
+
+#endif

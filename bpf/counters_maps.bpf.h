@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Maps and settings of the counters program. Sizes (max_entries) and settings are set by user
+ * space between open and load. */
+#ifndef JOULED_COUNTERS_MAPS_BPF_H
+#define JOULED_COUNTERS_MAPS_BPF_H
+
+const volatile __u32 n_cpus = 1;          /* possible CPUs */
+const volatile __u32 max_slots = 8;
+const volatile __u32 core_mask = 0;       /* bit i: core event i is a perf event */
+const volatile __u32 msr_mask = 0;
+const volatile __u32 quota = 0;           /* rows one subtree may take; 0 = no limit */
+const volatile bool multiplexed = false;
+const volatile bool hierarchy_v1 = false;
+const volatile bool clock_ktime = false;
+
+/* Perf event of (event, CPU) at index event * n_cpus + cpu; msr events follow the core ones at
+ * JD_MAX_EVENTS * n_cpus. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u32));
+	__uint(max_entries, 1);
+} events SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct jd_cpu_state);
+	__uint(max_entries, 1);
+} states SEC(".maps");
+
+/* Row of (cpu, bank, slot) at index (cpu * JD_BANKS + bank) * max_slots + slot. Cpu-major: rows of
+ * different CPUs as neighbours cost two to four times as much when both CPUs are busy. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct jd_row);
+	__uint(max_entries, 1);
+} rows SEC(".maps");
+
+/* Same index; one entry only while nothing is multiplexed. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct jd_mux_row);
+	__uint(max_entries, 1);
+} mux_rows SEC(".maps");
+
+/* Cgroup id -> slot. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, u64);
+	__type(value, u32);
+	__uint(max_entries, 1);
+} slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__type(value, u32);
+	__uint(max_entries, 1);
+} free_slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct jd_slot_info);
+	__uint(max_entries, 1);
+} slot_info SEC(".maps");
+
+/* Cgroup id -> rows taken below it, for the quota. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, u64);
+	__type(value, u32);
+	__uint(max_entries, 1);
+} subtrees SEC(".maps");
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Which row a task is charged to, and how a cgroup gets its slot. */
+#ifndef JOULED_COUNTERS_SLOTS_BPF_H
+#define JOULED_COUNTERS_SLOTS_BPF_H
+#include "counters_maps.bpf.h"
+
+#define PF_KTHREAD 0x00200000   /* include/linux/sched.h */
+
+/* A typed pointer of tp_btf is followed directly; a raw_tp's is not trusted and goes through
+ * probe reads. `direct` is a constant in every caller, so one branch remains. */
+#define FIELD(direct, p, ...) ((direct) ? DIRECT(p, __VA_ARGS__) : BPF_CORE_READ(p, __VA_ARGS__))
+#define DIRECT1(p, a) ((p)->a)
+#define DIRECT2(p, a, b) ((p)->a->b)
+#define DIRECT3(p, a, b, c) ((p)->a->b->c)
+#define DIRECT_PICK(_1, _2, _3, name, ...) name
+#define DIRECT(p, ...) DIRECT_PICK(__VA_ARGS__, DIRECT3, DIRECT2, DIRECT1)(p, __VA_ARGS__)
+
+static __always_inline struct cgroup *task_cgroup(struct task_struct *task, bool direct)
+{
+	if (!hierarchy_v1)
+		return FIELD(direct, task, cgroups, dfl_cgrp);
+	struct css_set *set = BPF_CORE_READ(task, cgroups);
+	u32 subsys = bpf_core_enum_value(enum cgroup_subsys_id, perf_event_cgrp_id);
+	struct cgroup_subsys_state *css = NULL;
+
+	bpf_core_read(&css, sizeof(css), &set->subsys[subsys]);
+	return BPF_CORE_READ(css, cgroup);
+}
+
+static __always_inline u64 cgroup_id(struct cgroup *cgrp, bool direct)
+{
+	return direct && !hierarchy_v1 ? cgrp->kn->id : BPF_CORE_READ(cgrp, kn, id);
+}
+
+/* Idle and the kernel's own threads sit in the root cgroup; they get rows of their own. A kernel
+ * thread that was moved into a cgroup is that cgroup's. */
+static __always_inline u64 row_key(struct task_struct *task, bool direct)
+{
+	if (FIELD(direct, task, pid) == 0)
+		return JD_KEY_IDLE;
+	struct cgroup *cgrp = task_cgroup(task, direct);
+
+	if ((FIELD(direct, task, flags) & PF_KTHREAD) && BPF_CORE_READ(cgrp, level) == 0)
+		return JD_KEY_KERNEL;
+	return cgroup_id(cgrp, direct);
+}
+
+/* Ids of the ancestors whose subtrees have a quota, 0 where there is none. */
+static __always_inline void quota_ancestors(struct cgroup *cgrp, struct jd_slot_info *ret_info)
+{
+	struct cgroup *up = BPF_CORE_READ(cgrp, self.parent, cgroup);
+
+	for (int i = 0; i < JD_MAX_DEPTH && up; i++) {
+		int at = BPF_CORE_READ(up, level) - JD_QUOTA_LEVEL;
+
+		if (at < 0)
+			break;
+		if (at < JD_QUOTA_LEVELS)
+			ret_info->ancestors[at & (JD_QUOTA_LEVELS - 1)] = BPF_CORE_READ(up, kn, id);
+		up = BPF_CORE_READ(up, self.parent, cgroup);
+	}
+}
+
+static __always_inline bool quota_left(const struct jd_slot_info *info)
+{
+	for (int i = 0; i < JD_QUOTA_LEVELS; i++) {
+		u64 id = info->ancestors[i];
+		u32 *count = id ? bpf_map_lookup_elem(&subtrees, &id) : NULL;
+
+		if (count && *count >= quota)
+			return false;
+	}
+	return true;
+}
+
+static __always_inline void quota_take(const struct jd_slot_info *info)
+{
+	for (int i = 0; i < JD_QUOTA_LEVELS; i++) {
+		u64 id = info->ancestors[i];
+		u32 zero = 0, *count;
+
+		if (!id)
+			continue;
+		bpf_map_update_elem(&subtrees, &id, &zero, BPF_NOEXIST);
+		count = bpf_map_lookup_elem(&subtrees, &id);
+		if (count)
+			__sync_fetch_and_add(count, 1);
+	}
+}
+
+/* No room: the nearest ancestor that has a row, never the root, which is nobody's tenant. */
+static __always_inline u32 fold(struct jd_cpu_state *st, struct cgroup *cgrp)
+{
+	struct cgroup *up = BPF_CORE_READ(cgrp, self.parent, cgroup);
+
+	st->folded++;
+	for (int i = 0; i < JD_MAX_DEPTH && up; i++) {
+		if (BPF_CORE_READ(up, level) == 0)
+			break;
+		u64 id = BPF_CORE_READ(up, kn, id);
+		u32 *slot = bpf_map_lookup_elem(&slots, &id);
+
+		if (slot)
+			return *slot;
+		up = BPF_CORE_READ(up, self.parent, cgroup);
+	}
+	return JD_SLOT_OTHER;
+}
+
+/* Two CPUs may meet the same new cgroup at once: the first insertion wins, the other CPU gives its
+ * slot back and takes the winner's. */
+static __noinline u32 new_slot(struct jd_cpu_state *st, struct cgroup *cgrp, u64 key)
+{
+	struct jd_slot_info info = {.key = key};
+	u32 slot;
+
+	quota_ancestors(cgrp, &info);
+	if ((quota && !quota_left(&info)) || bpf_map_pop_elem(&free_slots, &slot))
+		return fold(st, cgrp);
+	struct jd_slot_info *at = bpf_map_lookup_elem(&slot_info, &slot);
+
+	if (!at)
+		return JD_SLOT_OTHER;
+	*at = info;   /* before the id can be found: a row never has an unknown owner */
+	if (bpf_map_update_elem(&slots, &key, &slot, BPF_NOEXIST)) {
+		u32 *other = bpf_map_lookup_elem(&slots, &key);
+
+		at->key = 0;
+		bpf_map_push_elem(&free_slots, &slot, 0);
+		return other ? *other : fold(st, cgrp);
+	}
+	quota_take(&info);
+	return slot;
+}
+
+static __always_inline u32 slot_of(struct jd_cpu_state *st, struct task_struct *task, u64 key, bool direct)
+{
+	if (key == JD_KEY_IDLE)
+		return JD_SLOT_IDLE;
+	if (key == JD_KEY_KERNEL)
+		return JD_SLOT_KERNEL;
+	struct jd_cache_entry *e = &st->cache[(key ^ (key >> 3)) & (JD_CACHE_ENTRIES - 1)];
+
+	if (e->key == key)
+		return e->slot;
+	u32 *found = bpf_map_lookup_elem(&slots, &key);
+	u32 slot = found ? *found : new_slot(st, task_cgroup(task, direct), key);
+
+	e->key = key;
+	e->slot = slot;
+	return slot;
+}
+
+/* User space saw two readings without a count of this slot after its cgroup had ended. */
+static __always_inline int retire_slot(u32 slot)
+{
+	struct jd_slot_info *info = bpf_map_lookup_elem(&slot_info, &slot);
+
+	if (!info || !info->key)
+		return 0;
+	u64 key = info->key;
+
+	bpf_map_delete_elem(&slots, &key);
+	for (int i = 0; i < JD_QUOTA_LEVELS; i++) {
+		u64 id = info->ancestors[i];
+		u32 *count = id ? bpf_map_lookup_elem(&subtrees, &id) : NULL;
+
+		if (count)
+			__sync_fetch_and_add(count, -1);
+		if (count && *count == 0)
+			bpf_map_delete_elem(&subtrees, &id);
+		info->ancestors[i] = 0;
+	}
+	info->key = 0;
+	bpf_map_push_elem(&free_slots, &slot, 0);
+	return 1;
+}
+
+#endif
