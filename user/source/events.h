@@ -9,7 +9,8 @@
 #include "../model/config.h"
 #include "../model/schema.h"
 
-/* A hybrid machine has a second encoding of the same event for its other CPUs. */
+/* A hybrid machine has further encodings of the same event for its other CPUs: event_desc is the
+ * first (with cpus_only_known), v[0..n) are the others; n = 0 elsewhere. See event_on_cpu(). */
 struct event_variant { uint32_t type; uint64_t config, config1, config2; uint8_t cpus[1024 / 8]; };
 struct event_variants { unsigned n; struct event_variant v[4]; };
 
@@ -28,9 +29,15 @@ struct absent_events { unsigned n; struct { char name[SCHEMA_NAME_MAX]; char rea
 int events_resolve(const struct fsroot *root, const struct perf_seam *seam, const struct str_list *names,
 		   bool msr_group, struct event_set *set, struct event_variants variants[SCHEMA_MAX_EVENTS],
 		   struct absent_events *absent, struct err *err);
+/* The encoding of event e on `cpu`: 0, or -ENODEV where that CPU does not have it. v may be NULL. */
+int event_on_cpu(const struct event_desc *e, const struct event_variants *v, unsigned cpu, struct event_variant *ret);
 struct perf_seam perf_seam_live(void);
-/* Reads ROOT/perf-seam; -ENOENT when there is none. */
+/* Reads ROOT/perf-seam (format: perf_seam.c); root must outlive it. -ENOENT when there is none,
+ * -EINVAL when a line is not understood. */
 int perf_seam_recorded(const struct fsroot *root, struct perf_seam *ret);
+/* Value, enabled ns, running ns of a descriptor either seam gave. -ENODATA: a pinned event that
+ * lost its counter. */
+int perf_seam_read(int fd, uint64_t ret_words[3]);
 void perf_seam_free(struct perf_seam *s);
 /* 1 when all events of the set fit on the PMU of `cpu` at once as pinned events, 0 when they must
  * multiplex, -errno when none opens. */

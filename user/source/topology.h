@@ -9,6 +9,9 @@
 /* Fills n_cpus, cpus (calloc'ed, owned by the schema) and n_packages. A machine without topology
  * files (or unknown package -1) is one package 0. */
 int topology_read(const struct fsroot *root, struct schema *s, struct err *err);
+/* A CPU that was offline at topology_read came online: reads its ids now (an offline CPU has no
+ * topology files and stands in package 0). n_packages never grows. */
+void topology_refresh(const struct fsroot *root, struct schema *s, unsigned cpu);
 /* Online CPUs as a bitmap of n bits. Number online or -errno. Kept descriptor: cheap to repeat. */
 struct online_cpus;
 int online_open(const struct fsroot *root, struct online_cpus **ret);

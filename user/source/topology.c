@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "topology.h"
+#include "../base/parse.h"
+
+#define CPU_DIR "/sys/devices/system/cpu"
+#define MAX_CPUS 8192            /* CONFIG_NR_CPUS_RANGE_END of x86_64, the largest of our architectures */
+#define MAX_PACKAGE_ID 1023      /* arrays are indexed by package id */
+#define CPULIST_MAX 8192         /* sysfs gives at most a page; a page is at most 64 KiB, lists never that long */
+
+struct online_cpus { int fd; };
+
+static bool bit_test(const uint8_t *bits, unsigned i)
+{
+	return bits[i / 8] >> (i % 8) & 1;
+}
+
+static int read_cpulist(const struct fsroot *root, const char *path, uint8_t *bits, size_t n)
+{
+	char text[CPULIST_MAX];
+	int ret = fsroot_read(root, path, text, sizeof(text));
+
+	if (ret < 0)
+		return ret;
+	memset(bits, 0, n / 8);
+	return parse_cpulist(text, bits, n);
+}
+
+/* A topology id, or fallback where the file is missing (offline CPU, no topology), is -1 (the
+ * architecture does not know it, cputopology.rst) or does not fit. */
+static uint16_t read_id(const struct fsroot *root, unsigned cpu, const char *file, uint32_t max, uint16_t fallback)
+{
+	char path[128], text[32];
+	int64_t id;
+
+	snprintf(path, sizeof(path), CPU_DIR "/cpu%u/topology/%s", cpu, file);
+	if (fsroot_read(root, path, text, sizeof(text)) < 0 || parse_i64(text, &id) < 0)
+		return fallback;
+	return id < 0 || id > max ? fallback : (uint16_t)id;
+}
+
+static void read_cpu(const struct fsroot *root, struct cpu_desc *c)
+{
+	c->package = read_id(root, c->cpu, "physical_package_id", MAX_PACKAGE_ID, 0);
+	c->die = read_id(root, c->cpu, "die_id", UINT16_MAX, 0);
+	/* Without a core id every CPU counts as a core of its own. */
+	c->core = read_id(root, c->cpu, "core_id", UINT16_MAX, c->cpu);
+}
+
+static unsigned count_packages(const struct cpu_desc *cpus, unsigned n)
+{
+	unsigned max = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		if (cpus[i].present && cpus[i].package > max)
+			max = cpus[i].package;
+	return max + 1;
+}
+
+static unsigned highest_bit(const uint8_t *bits, unsigned n)
+{
+	while (n > 0 && !bit_test(bits, n - 1))
+		n--;
+	return n;
+}
+
+int topology_read(const struct fsroot *root, struct schema *s, struct err *err)
+{
+	uint8_t possible[MAX_CPUS / 8], present[MAX_CPUS / 8];
+	struct cpu_desc *cpus;
+	unsigned n;
+	int ret;
+
+	ret = read_cpulist(root, CPU_DIR "/possible", possible, MAX_CPUS);
+	if (ret == -ENOENT)
+		ret = read_cpulist(root, CPU_DIR "/online", possible, MAX_CPUS);
+	if (ret < 0)
+		return err_set(err, ret, "%s/possible: %s; mount sysfs at /sys", CPU_DIR, strerror(-ret));
+	n = highest_bit(possible, MAX_CPUS);
+	if (n == 0)
+		return err_set(err, -ENODATA, "%s/possible: names no CPU; mount sysfs at /sys", CPU_DIR);
+	if (read_cpulist(root, CPU_DIR "/present", present, MAX_CPUS) < 0)
+		memcpy(present, possible, sizeof(present));
+	cpus = calloc(n, sizeof(*cpus));
+	if (!cpus)
+		return err_set(err, -ENOMEM, "topology: no memory for %u CPUs; free some", n);
+	for (unsigned i = 0; i < n; i++) {
+		cpus[i].cpu = (uint16_t)i;
+		cpus[i].present = bit_test(possible, i) && bit_test(present, i);
+		read_cpu(root, &cpus[i]);
+	}
+	s->n_cpus = n;
+	s->cpus = cpus;
+	s->n_packages = count_packages(cpus, n);
+	return 0;
+}
+
+void topology_refresh(const struct fsroot *root, struct schema *s, unsigned cpu)
+{
+	struct cpu_desc c;
+
+	if (cpu >= s->n_cpus)
+		return;
+	c = s->cpus[cpu];
+	read_cpu(root, &c);
+	/* Columns are fixed by now: a package that nobody knew at the start has none. */
+	if (c.package < s->n_packages)
+		s->cpus[cpu] = c;
+}
+
+int online_open(const struct fsroot *root, struct online_cpus **ret)
+{
+	struct online_cpus *o;
+	int fd = fsroot_openat(root, CPU_DIR "/online", 0);
+
+	if (fd < 0)
+		return fd;
+	o = malloc(sizeof(*o));
+	if (!o) {
+		close(fd);
+		return -ENOMEM;
+	}
+	o->fd = fd;
+	*ret = o;
+	return 0;
+}
+
+int online_read(struct online_cpus *o, uint8_t *bits, unsigned n)
+{
+	char text[CPULIST_MAX];
+	ssize_t len = pread(o->fd, text, sizeof(text) - 1, 0);
+
+	if (len < 0)
+		return -errno;
+	if (len == sizeof(text) - 1)
+		return -EFBIG;
+	while (len > 0 && text[len - 1] == '\n')
+		len--;
+	text[len] = '\0';
+	memset(bits, 0, (n + 7) / 8);
+	return parse_cpulist(text, bits, n);
+}
+
+void online_close(struct online_cpus *o)
+{
+	if (!o)
+		return;
+	close(o->fd);
+	free(o);
+}
+
+/* "key\t: value" of /proc/cpuinfo; NULL when the line has another key. */
+static const char *cpuinfo_value(const char *line, const char *key)
+{
+	size_t len = strlen(key);
+
+	if (strncmp(line, key, len) != 0)
+		return NULL;
+	line += len + strspn(line + len, " \t");
+	if (*line != ':')
+		return NULL;
+	return line + 1 + strspn(line + 1, " \t");
+}
+
+static void cpuinfo_line(const char *line, struct cpu_model *m)
+{
+	const char *v;
+	uint64_t number;
+
+	if ((v = cpuinfo_value(line, "vendor_id")))
+		snprintf(m->vendor, sizeof(m->vendor), "%s", v);
+	else if ((v = cpuinfo_value(line, "model name")))
+		snprintf(m->name, sizeof(m->name), "%s", v);
+	else if ((v = cpuinfo_value(line, "cpu family")) && parse_u64(v, &number) == 0 && number <= UINT32_MAX)
+		m->family = (unsigned)number;
+	else if ((v = cpuinfo_value(line, "model")) && parse_u64(v, &number) == 0 && number <= UINT32_MAX)
+		m->model = (unsigned)number;
+}
+
+void cpu_model_read(const struct fsroot *root, struct cpu_model *ret)
+{
+	char text[4096], *line, *save = NULL;
+	ssize_t len;
+	int fd = fsroot_openat(root, "/proc/cpuinfo", 0);
+
+	memset(ret, 0, sizeof(*ret));
+	if (fd < 0)
+		return;
+	/* The first CPU's lines are enough, and the whole file is long on large machines. */
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (len <= 0)
+		return;
+	text[len] = '\0';
+	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		cpuinfo_line(line, ret);
+		if (ret->vendor[0] && ret->family && ret->model && ret->name[0])
+			break;
+	}
+}
