@@ -24,7 +24,7 @@ VMLINUX_aarch64 := arm64
 # Debian packages: what building needs, and what only the tests need.
 BUILD_DEPS := gcc libc6-dev make clang llvm bpftool pkg-config libbpf-dev libelf-dev zlib1g-dev \
 	libpfm4-dev libevent-dev libcbor-dev libyaml-dev libcap-ng-dev
-TEST_DEPS := libcmocka-dev libclang-rt-14-dev python3 curl man-db
+TEST_DEPS := libcmocka-dev libclang-rt-dev python3 universal-ctags cppcheck shellcheck strace curl man-db
 
 LIBS := libbpf libelf zlib libevent_core libevent_pthreads libcbor yaml-0.1 libcap-ng
 CPPFLAGS += -D_GNU_SOURCE -DJOULED_VERSION='"$(VERSION)"' -Iinclude -I$(B)/skel
@@ -88,6 +88,17 @@ $(B)/jouled-san: $(SAN_APP_OBJ) $(B)/libjouled-san.a
 
 $(B)/joulectl: $(CTL_OBJ) $(B)/libjouled.a
 	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+deps:
+	$(Q)sh deploy/deps.sh $(BUILD_DEPS)
+
+test-deps:
+	$(Q)sh deploy/deps.sh $(TEST_DEPS)
+
+# A make of its own after the packages: what they bring is looked for anew.
+run: deps
+	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) $(B)/jouled
+	$(Q)$(B)/jouled $(ARGS)
 
 include tests/tests.mk
 

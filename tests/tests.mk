@@ -1,15 +1,84 @@
 # SPDX-License-Identifier: Apache-2.0
-# Test programs. tests/unit/test_X.c becomes build/unit/test_X, always under ASan and UBSan.
+# Test programs. tests/unit/test_X.c becomes build/unit/test_X, always under ASan and UBSan;
+# tests/kernel/test_X.c becomes build/kernel/test_X against the program as shipped and
+# build/kernel-san/test_X against the sanitized one; tests/fuzz/fuzz_X.c becomes build/fuzz/fuzz_X.
+# Other .c files of a folder are helpers linked into each of its tests.
+FUZZ_SECONDS ?= 5
+SOAK ?= 3600
+
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(B)/unit/%)
+UNIT_HELP := $(filter-out $(UNIT_SRC),$(wildcard tests/unit/*.c))
+KERNEL_SRC := $(sort $(wildcard tests/kernel/test_*.c))
+KERNEL_HELP := $(filter-out $(KERNEL_SRC),$(wildcard tests/kernel/*.c))
+KERNEL_BIN := $(KERNEL_SRC:tests/kernel/%.c=$(B)/kernel/%) $(KERNEL_SRC:tests/kernel/%.c=$(B)/kernel-san/%)
+FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(B)/fuzz/%)
+FUZZ_OBJ := $(LIB_SRC:%.c=$(B)/fuzzlib/%.o)
 TEST_LIBS = $(shell $(PKG_CONFIG) --libs cmocka)
+TEST_CC = $(CC) $(CPPFLAGS) -Itests -Iuser $(ALL_CFLAGS) -Wno-missing-prototypes -MMD -MP
+FUZZ_SAN := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
-$(B)/unit/%: tests/unit/%.c $(B)/libjouled-san.a
+$(B)/unit/%: tests/unit/%.c $(UNIT_HELP) $(B)/libjouled-san.a
 	@mkdir -p $(@D)
-	$(call say,TEST,$@)$(CC) $(CPPFLAGS) -Itests -Iuser $(ALL_CFLAGS) -Wno-missing-prototypes $(SAN) -MMD -MP -o $@ $< \
-		$(B)/libjouled-san.a $(LDLIBS) $(TEST_LIBS)
+	$(call say,TEST,$@)$(TEST_CC) $(SAN) -o $@ $< $(UNIT_HELP) $(B)/libjouled-san.a $(LDLIBS) $(TEST_LIBS)
+
+$(B)/kernel/%: tests/kernel/%.c $(KERNEL_HELP) $(B)/libjouled.a
+	@mkdir -p $(@D)
+	$(call say,TEST,$@)$(TEST_CC) -o $@ $< $(KERNEL_HELP) $(B)/libjouled.a $(LDLIBS) $(TEST_LIBS)
+
+$(B)/kernel-san/%: tests/kernel/%.c $(KERNEL_HELP) $(B)/libjouled-san.a
+	@mkdir -p $(@D)
+	$(call say,TEST,$@)$(TEST_CC) $(SAN) -o $@ $< $(KERNEL_HELP) $(B)/libjouled-san.a $(LDLIBS) $(TEST_LIBS)
+
+# libFuzzer needs clang for the library too: its coverage is compiled in.
+$(B)/fuzzlib/%.o: %.c | $(SKEL)
+	@mkdir -p $(@D)
+	$(call say,CC-FUZZ,$@)$(CLANG) $(CPPFLAGS) $(ALL_CFLAGS) $(FUZZ_SAN) -fsanitize=fuzzer-no-link -MMD -MP -c $< -o $@
+
+$(B)/libjouled-fuzz.a: $(FUZZ_OBJ)
+	$(call say,AR,$@)rm -f $@ && $(CROSS_COMPILE)ar rcs $@ $^
+
+$(B)/fuzz/%: tests/fuzz/%.c $(B)/libjouled-fuzz.a
+	@mkdir -p $(@D)
+	$(call say,FUZZ,$@)$(CLANG) $(CPPFLAGS) -Itests -Iuser $(ALL_CFLAGS) -Wno-missing-prototypes $(FUZZ_SAN) -fsanitize=fuzzer \
+		-MMD -MP -o $@ $< $(B)/libjouled-fuzz.a $(LDLIBS)
+
+TEST_BIN := $(UNIT_BIN) $(KERNEL_BIN) $(FUZZ_BIN)
+TEST_PROGRAMS := $(TEST_BIN) $(if $(APP_SRC),$(B)/jouled-san)
+JOBS = -j$(shell nproc)
+RUN_TESTS = B=$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) STRICT_SKIPS=$(STRICT_SKIPS) sh tests/run.sh
+
+.PHONY: test-programs kernel-test e2e-test fuzz-smoke golden-test
+test-programs: $(TEST_PROGRAMS)
+
+# A make of its own after the packages: what they bring is looked for anew.
+test: deps test-deps
+	$(Q)$(MAKE) --no-print-directory $(JOBS) all test-programs
+	$(Q)$(RUN_TESTS)
 
 unit-test: $(UNIT_BIN)
-	$(Q)for t in $(UNIT_BIN); do echo "== $$t"; $$t || exit 1; done
+	$(Q)$(RUN_TESTS) unit
 
--include $(UNIT_BIN:%=%.d)
+kernel-test: $(KERNEL_BIN)
+	$(Q)$(RUN_TESTS) kernel
+
+e2e-test: $(PROGRAMS) $(if $(APP_SRC),$(B)/jouled-san)
+	$(Q)$(RUN_TESTS) e2e
+
+golden-test: $(PROGRAMS)
+	$(Q)$(RUN_TESTS) golden
+
+fuzz-smoke: $(FUZZ_BIN)
+	$(Q)$(RUN_TESTS) fuzz
+
+fuzz: $(FUZZ_BIN)
+	$(Q)TEST_TIMEOUT=7200 $(MAKE) --no-print-directory fuzz-smoke FUZZ_SECONDS=$(if $(filter 5,$(FUZZ_SECONDS)),300,$(FUZZ_SECONDS))
+
+soak: $(PROGRAMS)
+	$(Q)B=$(B) sh tests/e2e/soak.sh $(SOAK)
+
+lint:
+	$(Q)sh tests/lint/lint.sh
+
+-include $(UNIT_BIN:%=%.d) $(KERNEL_BIN:%=%.d) $(FUZZ_BIN:%=%.d) $(FUZZ_OBJ:.o=.d)

@@ -1,0 +1,137 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Runs every built test in order and ends with "N passed, N failed, N skipped" on a line of its own.
+# run.sh [SECTION...]: lint unit kernel e2e fuzz golden (default: all). B is the build folder.
+# A program passes by its exit status and its own "ok" lines; it names what it cannot do here by
+# "SKIP name: reason". STRICT_SKIPS=1: what is skipped must be exactly what tests/skips.txt lists.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+B=${B:-build}
+export B
+logs=$B/test-logs
+mkdir -p "$logs"
+: >"$logs/skipped"
+passed=0 failed=0
+start=$(date +%s)
+
+# Counts of one log: "passed failed". cmocka lists a failure twice, so its own sum is taken; a test that
+# printed SKIP is not a pass.
+count() {
+	awk '
+	/^\[ RUN / { skipped = 0 }
+	/^SKIP / { skipped = 1 }
+	/^\[       OK \]/ { if (!skipped) ok++; skipped = 0 }
+	/^ok / { ok++ }
+	/^FAIL / { bad++ }
+	/^ *[0-9]+ FAILED TEST\(S\)/ { bad += $1 }
+	END { print ok + 0, bad + 0 }' "$1"
+}
+
+# run NAME COMMAND...: one program, its output kept in the log and shown only when it fails.
+run() {
+	name=$1
+	log=$logs/$(printf '%s' "$name" | tr '/ ' '--').log
+	shift
+	t0=$(date +%s%N)
+	timeout -k 10 "${TEST_TIMEOUT:-300}" "$@" >"$log" 2>&1 </dev/null
+	rc=$?
+	ms=$((($(date +%s%N) - t0) / 1000000))
+	# shellcheck disable=SC2046 # two numbers
+	set -- $(count "$log")
+	sed -n 's/^SKIP //p' "$log" >"$logs/now"
+	cat "$logs/now" >>"$logs/skipped"
+	bad=$2
+	why="exit status $rc"
+	[ $rc -eq 124 ] && why="no end within ${TEST_TIMEOUT:-300} s"
+	[ $rc -ne 0 ] && [ "$bad" -eq 0 ] && bad=1
+	if [ $rc -eq 0 ] && [ "$1" -eq 0 ] && [ "$bad" -eq 0 ] && [ ! -s "$logs/now" ]; then
+		bad=1
+		why="it ran no test"
+	fi
+	passed=$((passed + $1))
+	failed=$((failed + bad))
+	if [ "$bad" -ne 0 ]; then
+		echo "FAIL $name ($1 ok, $bad failed, $ms ms): $why"
+		grep -nE '^FAIL |\[  FAILED  \]|ERROR: |runtime error|: error: |^[^ ]+:[0-9]+: ' "$log" | head -n 20 | sed 's/^/    /'
+		echo "    ... $log"
+	else
+		echo "ok   $name ($1, $ms ms)"
+	fi
+}
+
+section_lint() {
+	run lint/self-test sh tests/lint/selftest.sh
+	run lint/tree sh -c 'sh tests/lint/lint.sh && echo "ok lint"'
+}
+
+section_unit() {
+	for t in "$B"/unit/test_*; do
+		[ -x "$t" ] && run "unit/${t##*/}" "$t"
+	done
+}
+
+# The same programs twice: as shipped, and with the sanitizers in.
+section_kernel() {
+	for t in "$B"/kernel/test_* "$B"/kernel-san/test_*; do
+		[ -x "$t" ] && run "${t#"$B"/}" "$t"
+	done
+}
+
+section_e2e() {
+	for t in tests/e2e/test_*.sh; do
+		[ -f "$t" ] && run "e2e/$(basename "$t" .sh)" sh "$t"
+	done
+}
+
+section_fuzz() {
+	for t in "$B"/fuzz/fuzz_*; do
+		[ -x "$t" ] && run "fuzz/${t##*/}" sh tests/fuzz/fuzz.sh "$t" "${FUZZ_SECONDS:-5}"
+	done
+}
+
+section_golden() {
+	for t in tests/golden/test_*.sh tests/golden/test_*.py; do
+		[ -f "$t" ] || continue
+		case $t in
+		*.py) run "golden/$(basename "$t")" python3 "$t" ;;
+		*) run "golden/$(basename "$t")" sh "$t" ;;
+		esac
+	done
+}
+
+# Names only: a reason may carry a figure of the machine.
+compare_skips() {
+	sed 's/:.*//' "$logs/skipped" | sort -u >"$logs/skipped.names"
+	sed -n 's/^\([^#:][^:]*\):.*/\1/p' tests/skips.txt | sort -u >"$logs/skips.listed"
+	comm -23 "$logs/skipped.names" "$logs/skips.listed" | sed 's/^/skipped but not in tests\/skips.txt: /'
+	[ -z "$part" ] && comm -13 "$logs/skipped.names" "$logs/skips.listed" | sed 's/^/in tests\/skips.txt but not skipped: /'
+	return 0
+}
+
+part=
+if [ $# -eq 0 ]; then
+	set -- lint unit kernel e2e fuzz golden
+else
+	part=yes
+fi
+for section in "$@"; do
+	echo "== $section"
+	case $section in
+	lint | unit | kernel | e2e | fuzz | golden) "section_$section" ;;
+	*) echo "run.sh: no section $section" >&2 && exit 2 ;;
+	esac
+done
+
+skipped=$(sort -u "$logs/skipped" | grep -c .)
+[ "$skipped" -eq 0 ] || sort -u "$logs/skipped" | sed 's/^/SKIP /'
+difference=$(compare_skips)
+if [ -n "$difference" ]; then
+	printf '%s\n' "$difference"
+	if [ "${STRICT_SKIPS:-0}" = 1 ]; then
+		echo "FAIL skips: the list differs; mend the test or tests/skips.txt"
+		failed=$((failed + 1))
+	fi
+fi
+echo "$(($(date +%s) - start)) s in all"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed -eq 0 ]
