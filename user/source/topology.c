@@ -26,7 +26,6 @@ static int read_cpulist(const struct fsroot *root, const char *path, uint8_t *bi
 
 	if (ret < 0)
 		return ret;
-	memset(bits, 0, n / 8);
 	return parse_cpulist(text, bits, n);
 }
 
@@ -141,7 +140,6 @@ int online_read(struct online_cpus *o, uint8_t *bits, unsigned n)
 	while (len > 0 && text[len - 1] == '\n')
 		len--;
 	text[len] = '\0';
-	memset(bits, 0, (n + 7) / 8);
 	return parse_cpulist(text, bits, n);
 }
 
