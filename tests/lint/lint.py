@@ -16,6 +16,7 @@ GENERATED = ("vmlinux/", "build/", ".git/")
 SOURCE = (".c", ".h", ".sh", ".py", ".mk")
 BANNED = ("strcpy", "strcat", "sprintf", "vsprintf", "gets", "atoi", "atol", "atoll", "system", "popen")
 OPENERS = ("open", "openat", "fopen", "opendir", "access", "stat", "lstat", "readlink", "creat")
+MACHINE = r'"/?(?:proc|sys|dev/cpu)[/"]'
 UNFINISHED = ("TO" "DO", "FIX" "ME", "X" "XX")
 TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 
@@ -112,14 +113,20 @@ class Lint:
             self.say(name, 1, "spdx", f"{m[1].strip()}, expected {want}")
 
     def check_paths(self, name, text):
+        """Sources open nothing by path but through fsroot; nobody opens a machine's file past it."""
         if not name.startswith("user/") or re.match(r"user/base/fsroot[^/]*$", name):
             return
         plain = without_comments(text)
-        for m in re.finditer(r'"/(proc|sys|dev/cpu)(/[^"\s]*)?"', plain):
-            self.say(name, line_of(text, m.start()), "path", f"{m[0]} past base/fsroot (paths there have no leading slash)")
-        opener = r"(?<![\w.>])(" + "|".join(OPENERS) + r')\s*\(([^;"]*,)?\s*"(proc|sys|dev/cpu)/'
-        for m in re.finditer(opener, plain):
-            self.say(name, line_of(text, m.start()), "path", f"{m[1]}() of a machine's file past base/fsroot")
+        call = r"(?<![\w.>])(" + "|".join(OPENERS) + r")\s*\("
+        if name.startswith("user/source/"):
+            for m in re.finditer(call, code_only(text)):
+                if m[1] != "openat":
+                    self.say(name, line_of(plain, m.start()), "path", f"{m[1]}() in a source, not base/fsroot")
+        named = re.findall(r'^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+' + MACHINE, plain, re.M)
+        named += re.findall(r"(\w+)(?:\[\w*\])?\s*=\s*\{?\s*" + MACHINE, plain)
+        for m in re.finditer(call + r"([^;]*)", plain):
+            if re.search(MACHINE, m[2]) or any(re.search(rf"\b{n}\b", m[2]) for n in named):
+                self.say(name, line_of(plain, m.start()), "path", f"{m[1]}() of a machine's file past base/fsroot")
 
     def check_code(self, name, text):
         code = code_only(text)

@@ -63,12 +63,23 @@ fresh; printf 'int a;\n' >"$work/t/user/base/a.c"
 expect spdx 'user/base/a.c:1: spdx: no SPDX line'
 fresh; file bpf/a.bpf.c $A 'int a;\n'
 expect spdx-wrong 'bpf/a.bpf.c:1: spdx: Apache-2.0, expected GPL-2.0-only'
-for p in /proc/stat /sys/class /dev/cpu/0/msr /proc; do
-	fresh; file user/model/a.c $A "const char *p = \"$p\";\n"
-	expect "path-$(printf %s "$p" | tr / -)" "user/model/a.c:2: path: \"$p\""
+for p in /proc/stat /sys/class/powercap /dev/cpu/0/msr proc/stat; do
+	fresh; file user/model/a.c $A "int f(void);\nint f(void)\n{\n\treturn open(\"$p\", 0);\n}\n"
+	expect "path-$(printf %s "$p" | tr / -)" "user/model/a.c:5: path: open()"
 done
-fresh; file user/model/a.c $A 'int f(int d)\n{\n\treturn openat(d, "proc/stat", 0);\n}\n'
-expect path-opener 'user/model/a.c:4: path: openat()'
+fresh; file user/model/a.c $A '#define DIR "/sys/class"\nint f(void);\nint f(void)\n{\n\treturn access(DIR, 0);\n}\n'
+expect path-by-macro 'user/model/a.c:6: path: access()'
+fresh; file user/model/a.c $A 'int f(void);\nstatic const char *const p[] = {"/proc/stat"};\nint f(void)\n{\n\treturn open(p[0], 0);\n}\n'
+expect path-by-table 'user/model/a.c:6: path: open()'
+fresh; mkdir "$work/t/user/source"; file user/source/a.c $A 'int f(const char *p);\nint f(const char *p)\n{\n\treturn open(p, 0);\n}\n'
+expect path-in-source 'user/source/a.c:5: path: open() in a source'
+fresh; file user/model/a.c $A '#define STAT "/proc/stat"\nint f(int r)\n{\n\treturn fsroot_openat(r, STAT, 0);\n}\n'
+if sh "$here/lint.sh" "$work/t" >"$work/out" 2>&1; then
+	echo "ok lint-path-through-fsroot"
+else
+	echo "FAIL lint-path-through-fsroot: $(head -n 1 "$work/out")"
+	fails=$((fails + 1))
+fi
 for f in strcpy strcat sprintf gets atoi system popen; do
 	fresh; file user/model/a.c $A "void f(char *a, char *b);\nvoid f(char *a, char *b)\n{\n\t$f(a, b);\n}\n"
 	expect "banned-$f" "user/model/a.c:5: banned: $f()"
