@@ -193,6 +193,8 @@ static __always_inline void close_open(struct jd_cpu_state *st, struct task_stru
 	u64 key = row_key(curr, false);
 	u32 slot = slot_of(st, curr, key, false);
 
+	if (charge_current)
+		st->slot = slot;
 	charge(st, task_clock_now(st, curr));
 	st->key = key;
 	st->slot = slot;

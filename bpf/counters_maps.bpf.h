@@ -12,6 +12,7 @@ const volatile __u32 quota = 0;           /* rows one subtree may take; 0 = no l
 const volatile bool multiplexed = false;
 const volatile bool hierarchy_v1 = false;
 const volatile bool clock_ktime = false;
+const volatile bool charge_current = false; /* trigger perf_event: nothing is known at switch-in */
 
 /* Perf event of (event, CPU) at index event * n_cpus + cpu; msr events follow the core ones at
  * JD_MAX_EVENTS * n_cpus. */

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the files of the counters source. Flow of one reading: counters.c asks every CPU;
+ * counters_cpu.c flushes it (or closes it from the clock when idle) and stages what changed in a
+ * bank; counters_rows.c turns slots into rows of the reading and retires those that ended. */
+#ifndef JD_COUNTERS_INTERNAL_H
+#define JD_COUNTERS_INTERNAL_H
+#include "counters.h"
+#include "topology.h"
+#include <linux/types.h>
+#include "../../include/counters.h"
+
+struct counters_bpf;
+
+/* Row values as last read from the kernel, per (cpu, bank, slot). */
+struct seen_row {
+	uint64_t time_ns, switches, counters[JD_MAX_EVENTS], lost;
+};
+
+struct staged_row {
+	uint32_t slot;
+	struct seen_row now;
+};
+
+struct cpu_source {
+	bool online;
+	bool broken;                /* its events could not all be opened */
+	uint64_t idle_credit_ns;    /* idle time reported ahead of its charge */
+	uint64_t seq;               /* of the last complete read */
+	uint64_t irq_steal_ns, lost_reads, folded, clamped_ns, flush_mono_ns;
+	uint64_t msr[JD_MAX_MSR_EVENTS];
+	uint64_t offline_since_ns;
+	uint32_t retry_at, retry_after;   /* reading number of the next reopen, doubling distance */
+};
+
+struct counters {
+	const struct counters_options *o;   /* valid during open only */
+	struct counters_bpf *skel;
+	struct bpf_link *links[2];
+	struct bpf_link **perf_links;       /* trigger perf_event: one per CPU */
+	struct perf_seam seam;
+	struct schema *schema;
+	struct event_variants core_variants[SCHEMA_MAX_EVENTS], msr_variants[SCHEMA_MAX_EVENTS];
+	struct online_cpus *online;
+	uint8_t *online_bits;
+	unsigned n_cpus;
+	uint32_t max_slots;
+	int flush_fd, retire_fd, events_fd;
+	int *event_fds;                     /* [(JD_MAX_EVENTS core, then msr) * n_cpus + cpu], -1 = closed */
+	struct jd_cpu_state *states;        /* mapped */
+	const struct jd_row *rows;          /* mapped */
+	const struct jd_mux_row *mux_rows;  /* mapped while multiplexed */
+	const struct jd_slot_info *info;    /* mapped */
+	struct seen_row *seen;              /* [(cpu * JD_BANKS + bank) * max_slots + slot] */
+	struct jd_mux_row *seen_mux;
+	struct staged_row *staged;
+	struct cpu_source *cpus;
+	uint32_t *slot_row;                 /* reading row of a slot, UINT32_MAX = none yet */
+	uint32_t *slot_changed;             /* number of the last reading that brought something */
+	uint32_t top_slot;                  /* highest slot seen + 1 */
+	bool clock_ktime;
+	char reason[600];
+};
+
+/* What one CPU's read needs; made once per reading. */
+struct read_context {
+	struct counters *c;
+	struct reading *r;
+	struct cgroup_table *table;
+	struct lifecycle *lifecycle;
+};
+
+static inline size_t row_index(const struct counters *c, unsigned cpu, unsigned bank, uint32_t slot)
+{
+	return ((size_t)cpu * JD_BANKS + bank) * c->max_slots + slot;
+}
+
+/* counters_load.c */
+int counters_load(struct counters *c, const struct counters_options *o, struct err *err);
+void counters_unload(struct counters *c);
+
+/* counters_events.c: opens the events of one CPU and puts them into the kernel's map. Number of
+ * events that should be there and could not be opened. */
+unsigned counters_open_events(struct counters *c, unsigned cpu);
+void counters_close_events(struct counters *c, unsigned cpu);
+bool counters_must_multiplex(struct counters *c);
+
+/* counters_cpu.c */
+int counters_flush(struct counters *c, unsigned cpu, enum jd_flush_arg what);   /* 0 or -errno */
+void counters_prime(struct counters *c);              /* opens an interval on every online CPU */
+int counters_read_cpu(struct read_context *x, unsigned cpu);
+void counters_read_offline(struct read_context *x, unsigned cpu);   /* both banks, no writer left */
+
+/* counters_rows.c */
+int64_t counters_row(struct read_context *x, uint32_t slot);        /* reading row or -errno */
+void counters_retire(struct read_context *x);
+
+#endif

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Loading the counters program: settings and sizes between open and load, maps into memory, and a
+ * trigger that is believed only after a forced switch was counted. */
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#include "bpf_log.h"
+#include "counters.skel.h"
+#include "counters_internal.h"
+
+static const char *const trigger_names[] = {
+	[TRIGGER_TP_BTF] = "tp_btf", [TRIGGER_RAW_TP] = "raw_tp", [TRIGGER_PERF_EVENT] = "perf_event",
+};
+
+static unsigned perf_mask(const struct event_set *set)
+{
+	unsigned mask = 0;
+
+	for (unsigned i = 0; i < set->n; i++)
+		if (set->ev[i].kind == EVENT_PERF)
+			mask |= 1u << i;
+	return mask;
+}
+
+static void set_sizes(struct counters *c)
+{
+	struct counters_bpf *s = c->skel;
+	__u32 rows = c->n_cpus * JD_BANKS * c->max_slots;
+
+	bpf_map__set_max_entries(s->maps.events, (JD_MAX_EVENTS + JD_MAX_MSR_EVENTS) * c->n_cpus);
+	bpf_map__set_max_entries(s->maps.states, c->n_cpus);
+	bpf_map__set_max_entries(s->maps.rows, rows);
+	bpf_map__set_max_entries(s->maps.mux_rows, c->schema->multiplexed ? rows : 1);
+	bpf_map__set_max_entries(s->maps.slots, c->max_slots);
+	bpf_map__set_max_entries(s->maps.free_slots, c->max_slots);
+	bpf_map__set_max_entries(s->maps.slot_info, c->max_slots);
+	bpf_map__set_max_entries(s->maps.subtrees, c->max_slots * JD_QUOTA_LEVELS);
+}
+
+static void set_programs(struct counters_bpf *s, enum trigger_mode trigger)
+{
+	bpf_program__set_autoload(s->progs.switch_btf, trigger == TRIGGER_TP_BTF);
+	bpf_program__set_autoload(s->progs.attach_btf, trigger == TRIGGER_TP_BTF);
+	bpf_program__set_autoload(s->progs.switch_raw, trigger == TRIGGER_RAW_TP);
+	bpf_program__set_autoload(s->progs.attach_raw, trigger == TRIGGER_RAW_TP);
+	bpf_program__set_autoload(s->progs.switch_perf, trigger == TRIGGER_PERF_EVENT);
+}
+
+static void set_settings(struct counters *c, enum trigger_mode trigger)
+{
+	const struct config *cfg = c->o->config;
+	struct counters_bpf *s = c->skel;
+
+	c->clock_ktime = cfg->clock == CLOCKMODE_KTIME || trigger == TRIGGER_PERF_EVENT;
+	s->rodata->n_cpus = c->n_cpus;
+	s->rodata->max_slots = c->max_slots;
+	s->rodata->core_mask = perf_mask(&c->schema->core);
+	s->rodata->msr_mask = perf_mask(&c->schema->msr);
+	s->rodata->quota = (__u32)(cfg->cgroup_quota ? cfg->cgroup_quota : cfg->max_cgroups / 4);
+	s->rodata->multiplexed = c->schema->multiplexed;
+	s->rodata->hierarchy_v1 = !c->o->hierarchy->v2;
+	s->rodata->clock_ktime = c->clock_ktime;
+	s->rodata->charge_current = trigger == TRIGGER_PERF_EVENT;
+}
+
+static void *map_memory(struct bpf_map *map, bool writable, int *ret_err)
+{
+	size_t size = (size_t)bpf_map__max_entries(map) * bpf_map__value_size(map);
+	void *p = mmap(NULL, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, bpf_map__fd(map), 0);
+
+	if (p != MAP_FAILED)
+		return p;
+	*ret_err = -errno;
+	return NULL;
+}
+
+static void unmap_memory(const void *p, struct bpf_map *map)
+{
+	if (p)
+		munmap((void *)p, (size_t)bpf_map__max_entries(map) * bpf_map__value_size(map));
+}
+
+static int map_all(struct counters *c)
+{
+	struct counters_bpf *s = c->skel;
+	int err = 0;
+
+	c->states = map_memory(s->maps.states, true, &err);
+	c->rows = map_memory(s->maps.rows, false, &err);
+	c->info = map_memory(s->maps.slot_info, false, &err);
+	if (c->schema->multiplexed)
+		c->mux_rows = map_memory(s->maps.mux_rows, false, &err);
+	return err;
+}
+
+static int fill_tables(struct counters *c)
+{
+	int fd = bpf_map__fd(c->skel->maps.free_slots);
+
+	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++) {
+		struct jd_cpu_state *st = &c->states[cpu];
+
+		st->key = JD_KEY_NONE;
+		st->slot = JD_NO_SLOT;
+		st->epoch = 1;
+		st->calibrate = 1;
+		st->head[0] = st->head[1] = JD_NO_SLOT;
+	}
+	for (__u32 slot = JD_FIRST_SLOT; slot < c->max_slots; slot++)
+		if (bpf_map_update_elem(fd, NULL, &slot, BPF_ANY))
+			return -errno;
+	return 0;
+}
+
+static int attach_perf(struct counters *c)
+{
+	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr),
+		.config = 11 /* PERF_COUNT_SW_CGROUP_SWITCHES, linux/perf_event.h since 5.13 */, .sample_period = 1};
+
+	c->perf_links = calloc(c->n_cpus, sizeof(struct bpf_link *));
+	if (!c->perf_links)
+		return -ENOMEM;
+	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++) {
+		int fd = c->cpus[cpu].online ? c->seam.open(c->seam.ctx, attr.type, attr.config, 0, 1, (int)cpu, false) : -1;
+
+		if (!c->cpus[cpu].online)
+			continue;
+		if (fd < 0)
+			return fd;
+		c->perf_links[cpu] = bpf_program__attach_perf_event(c->skel->progs.switch_perf, fd);
+		if (!c->perf_links[cpu]) {
+			close(fd);
+			return -errno;
+		}
+	}
+	return 0;
+}
+
+static int attach(struct counters *c, enum trigger_mode trigger)
+{
+	struct counters_bpf *s = c->skel;
+
+	if (trigger == TRIGGER_PERF_EVENT)
+		return attach_perf(c);
+	c->links[0] = bpf_program__attach(trigger == TRIGGER_TP_BTF ? s->progs.switch_btf : s->progs.switch_raw);
+	if (!c->links[0])
+		return -errno;
+	c->links[1] = bpf_program__attach(trigger == TRIGGER_TP_BTF ? s->progs.attach_btf : s->progs.attach_raw);
+	return c->links[1] ? 0 : -errno;
+}
+
+/* Sleeping gives the CPU away and takes it back: two switches that the program must have seen. */
+static bool switch_is_counted(struct counters *c)
+{
+	struct timespec nap = {.tv_nsec = 2000000};
+	uint64_t before = 0, after = 0;
+
+	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++)
+		before += c->states[cpu].seq;
+	nanosleep(&nap, NULL);
+	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++)
+		after += c->states[cpu].seq;
+	return after != before;
+}
+
+static int load_trigger(struct counters *c, enum trigger_mode trigger)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = c->o->btf);
+	int err;
+
+	c->skel = counters_bpf__open_opts(&opts);
+	if (!c->skel)
+		return -errno;
+	set_sizes(c);
+	set_programs(c->skel, trigger);
+	set_settings(c, trigger);
+	err = counters_bpf__load(c->skel);
+	if (err)
+		return err;
+	err = map_all(c);
+	if (!err)
+		err = fill_tables(c);
+	if (err)
+		return err;
+	c->flush_fd = bpf_program__fd(c->skel->progs.flush);
+	c->retire_fd = bpf_program__fd(c->skel->progs.retire);
+	c->events_fd = bpf_map__fd(c->skel->maps.events);
+	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++)
+		if (c->cpus[cpu].online)
+			c->cpus[cpu].broken = counters_open_events(c, cpu) != 0;
+	err = attach(c, trigger);
+	return err ? err : switch_is_counted(c) ? 0 : -ENODATA;
+}
+
+/* Adds one line on why a trigger was passed over. */
+static void note_failure(struct counters *c, enum trigger_mode trigger, int err)
+{
+	size_t n = strlen(c->reason);
+	const char *cause = err == -ENODATA ? "attached, but a forced switch was not counted" : strerror(-err);
+	const char *detail = bpf_log_last();
+
+	snprintf(c->reason + n, sizeof(c->reason) - n, "%s%s: %s%s%.160s", n ? "; " : "", trigger_names[trigger],
+		 cause, detail[0] ? ": " : "", detail);
+}
+
+/* auto never takes perf_event: it merges root and idle and counts nothing on some hybrid hosts. */
+int counters_load(struct counters *c, const struct counters_options *o, struct err *err)
+{
+	enum trigger_mode want = o->config->trigger;
+	enum trigger_mode first = want == TRIGGER_AUTO ? TRIGGER_TP_BTF : want;
+	enum trigger_mode last = want == TRIGGER_AUTO ? TRIGGER_RAW_TP : want;
+	int e = -EINVAL;
+
+	bpf_log_capture();
+	for (enum trigger_mode t = first; t <= last; t++) {
+		bpf_log_reset();
+		e = load_trigger(c, t);
+		if (!e) {
+			snprintf(c->schema->trigger, sizeof(c->schema->trigger), "%s", trigger_names[t]);
+			c->schema->idle_merged = t == TRIGGER_PERF_EVENT;
+			return 0;
+		}
+		note_failure(c, t, e);
+		counters_unload(c);
+	}
+	if (e == -EPERM || e == -EACCES)
+		return err_set(err, e, "counters: not permitted to load eBPF programs (%s); run as root or give "
+			       "CAP_BPF and CAP_PERFMON, or set trigger: none", c->reason);
+	return err_set(err, e, "counters: no trigger works (%s); give kernel BTF with --btf FILE, or set trigger: none",
+		       c->reason);
+}
+
+void counters_unload(struct counters *c)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		bpf_link__destroy(c->links[i]);
+		c->links[i] = NULL;
+	}
+	for (unsigned cpu = 0; c->perf_links && cpu < c->n_cpus; cpu++)
+		bpf_link__destroy(c->perf_links[cpu]);
+	free(c->perf_links);
+	c->perf_links = NULL;
+	if (!c->skel)
+		return;
+	for (unsigned cpu = 0; c->event_fds && cpu < c->n_cpus; cpu++)
+		counters_close_events(c, cpu);
+	unmap_memory(c->states, c->skel->maps.states);
+	unmap_memory(c->rows, c->skel->maps.rows);
+	unmap_memory(c->info, c->skel->maps.slot_info);
+	unmap_memory(c->mux_rows, c->skel->maps.mux_rows);
+	c->states = NULL;
+	c->rows = NULL;
+	c->info = NULL;
+	c->mux_rows = NULL;
+	counters_bpf__destroy(c->skel);
+	c->skel = NULL;
+}
