@@ -19,11 +19,11 @@ struct str_list { char **v; unsigned n; };
 
 /* One output: a format, a place, and its options (each allowed in YAML and in the URL's query). */
 struct output_config {
-	char *format;              /* hwpc power table snapshot ... */
+	char *format;              /* hwpc power table snapshot ...; null = nothing is encoded */
 	char *to;                  /* URL without the query part */
 	uint64_t interval_ns;      /* 0 = the global one */
 	char *time;                /* hwpc, power: ms | iso; NULL = default of the sink */
-	char *file_format;         /* hwpc, power: json | csv */
+	char *file_format;         /* hwpc, power: json | csv; never NULL */
 	bool leaf_only;
 	bool stand_ins;            /* default true */
 	uint64_t queue_bytes;
@@ -57,8 +57,9 @@ struct config {
 	unsigned n_outputs;
 	/* program */
 	char *config_path;         /* file read, or NULL */
-	char *root, *replay, *btf, *state_dir, *socket;
-	bool check, quiet, verbose;
+	char *root, *replay, *btf, *state_dir;
+	char *socket, *socket_group;   /* socket NULL = none */
+	bool check, quiet, verbose, version, help;
 };
 
 /* What the command line asked for besides a normal start. */

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one table: file, flags, --help, manual pages and messages all read it. */
+#include <string.h>
+#include "config_keys.h"
+
+#define MS 1000000ull
+#define HOUR (3600000ull * MS)
+#define DAY (24 * HOUR)
+#define AT(field) .offset = offsetof(struct config, field)
+#define OUT(field) .offset = offsetof(struct output_config, field)
+
+static const char *const trigger_words[] = { "auto", "tp_btf", "raw_tp", "perf_event", "none", NULL };
+static const char *const clock_words[] = { "scheduler", "ktime", NULL };
+static const char *const hierarchy_words[] = { "auto", "v2", "v1", NULL };
+static const char *const rapl_words[] = { "auto", "powercap", "perf", "msr", "none", NULL };
+static const char *const estimate_words[] = { "auto", "off", NULL };
+static const char *const formula_words[] = { "share", "none", NULL };
+static const char *const weight_words[] = { "cycles", "time", "cycles-by-frequency", NULL };
+static const char *const idle_words[] = { "own", "by-time", "by-share", NULL };
+static const char *const format_words[] = { "hwpc", "power", "table", "snapshot", "null", NULL };
+static const char *const time_words[] = { "ms", "iso", NULL };
+static const char *const file_format_words[] = { "json", "csv", NULL };
+
+static const char *refuse_empty(const char *s)
+{
+	return *s ? NULL : "a text that is not empty";
+}
+
+static const char *refuse_pattern(const char *s)
+{
+	return *s == '/' || *s == '*' ? NULL : "a pattern that starts with / or *, such as /system.slice/**";
+}
+
+static const char *refuse_event(const char *s)
+{
+	if (!*s || strlen(s) >= SCHEMA_NAME_MAX || s[strcspn(s, " \t\n\r\"'\\")])
+		return "an event name such as INSTRUCTIONS or cpu/event=0xc0/, shorter than 96 bytes";
+	return NULL;
+}
+
+/* A sensor name with an apostrophe ends SmartWatts at the creation of its formula; comma, quote
+ * and backslash would break rows of CSV (docs/formats/hwpc.md). */
+static const char *refuse_sensor(const char *s)
+{
+	size_t len = strlen(s);
+
+	if (!len || len > 255)
+		return "a name of 1 to 255 bytes";
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)s[i] < 0x20 || s[i] == 0x7f || strchr("'\",\\", s[i]))
+			return "a name without apostrophe, quote, comma, backslash and control bytes";
+	return NULL;
+}
+
+static const struct key cgroups_keys[] = {
+	{ "include", KEY_LIST, AT(cgroups_include), "/**", NULL,
+	  "Cgroups that are reported: patterns of paths below the mount, where * stays within a name and ** does not. "
+	  "Energy is split over all cgroups, reported or not.", .max = 256, .refuse = refuse_pattern },
+	{ "exclude", KEY_LIST, AT(cgroups_exclude), NULL, "none",
+	  "Patterns of cgroups that are not reported although they are included.", .max = 256, .refuse = refuse_pattern },
+	{ "hierarchy", KEY_ENUM, AT(hierarchy), "auto", NULL,
+	  "Which hierarchy is accounted: v2, the perf_event hierarchy of v1, or the first of the two that is in use.",
+	  hierarchy_words },
+	{ "max", KEY_COUNT, AT(max_cgroups), "4096", NULL,
+	  "Rows per possible CPU. What does not fit is counted for the nearest ancestor that has a row.",
+	  .min = 8, .max = 262144 },
+	{ "quota", KEY_COUNT, AT(cgroup_quota), "0", "a quarter of max",
+	  "Rows that one subtree below the first level may take, so that nobody pushes the others out.",
+	  .max = 262144 },
+	{ 0 }
+};
+
+static const struct key events_keys[] = {
+	{ "core", KEY_LIST, AT(events_core), "CYCLES, INSTRUCTIONS, LLC_MISSES", NULL,
+	  "Counters kept per cgroup and CPU, at most 8: libpfm4 names, pmu/event/, or CYCLES, INSTRUCTIONS, LLC_MISSES, "
+	  "TASK_CLOCK. Each takes a hardware counter.", .max = SCHEMA_MAX_EVENTS, .refuse = refuse_event },
+	{ "msr", KEY_LIST, AT(events_msr), "TSC, APERF, MPERF", NULL,
+	  "Counters of the msr PMU kept for the whole machine, at most 8.", .max = SCHEMA_MAX_MSR, .refuse = refuse_event },
+	{ 0 }
+};
+
+#define IDLE_WATTS(kind, word) \
+	{ word, KEY_WATTS, .offset = offsetof(struct config, idle_watts) + (kind) * sizeof(double), \
+	  .def_doc = "learned", .help = "Idle power of one " word " domain in watts.", .max = 10000 }
+
+static const struct key idle_watts_keys[] = {
+	IDLE_WATTS(DOMAIN_PACKAGE, "package"), IDLE_WATTS(DOMAIN_CORE, "core"), IDLE_WATTS(DOMAIN_UNCORE, "uncore"),
+	IDLE_WATTS(DOMAIN_DRAM, "dram"), IDLE_WATTS(DOMAIN_PSYS, "psys"), { 0 }
+};
+
+static const struct key socket_keys[] = {
+	{ "path", KEY_STRING, AT(socket), "/run/jouled/jouled.sock", NULL,
+	  "The query socket, or none.", .refuse = refuse_empty, .flag = "socket", .arg = "PATH|none" },
+	{ "group", KEY_STRING, AT(socket_group), "jouled", NULL,
+	  "Group whose members may connect to it.", .refuse = refuse_empty },
+	{ 0 }
+};
+
+const struct key config_output_keys[] = {
+	{ "format", KEY_WORD, OUT(format), NULL, "required",
+	  "What is written: hwpc and power reports of PowerAPI, a table to read, a snapshot recording to replay; null "
+	  "measures and throws away.", format_words },
+	{ "to", KEY_STRING, OUT(to), NULL, "required",
+	  "Where it goes: stdout:, file:///PATH, tcp://HOST:PORT, tcp-listen://ADDRESS:PORT, unix:///PATH, "
+	  "unix-listen:///PATH or null:. The other options may follow after ? as name=value, joined by &.",
+	  .refuse = refuse_empty },
+	{ "interval", KEY_DURATION, OUT(interval_ns), NULL, "the global one",
+	  "An interval of its own.", .min = 10 * MS, .max = HOUR },
+	{ "time", KEY_WORD, OUT(time), NULL, "ms to sockets, iso elsewhere",
+	  "Timestamps as milliseconds since 1970 or as UTC text.", time_words, .formats = "hwpc power" },
+	{ "file-format", KEY_WORD, OUT(file_format), "json", NULL,
+	  "JSON lines, or CSV; for hwpc one CSV file per group in the directory of the URL.",
+	  file_format_words, .formats = "hwpc power" },
+	{ "leaf-only", KEY_BOOL, OUT(leaf_only), "false", NULL,
+	  "Only cgroups without children are targets, as with hwpc-sensor.", .formats = "hwpc" },
+	{ "stand-ins", KEY_BOOL, OUT(stand_ins), "true", NULL,
+	  "Where the machine lacks APERF and MPERF or RAPL, send stand-ins named in the metadata; false withholds "
+	  "the report.", .formats = "hwpc" },
+	{ "queue", KEY_BYTES, OUT(queue_bytes), "4MiB", NULL,
+	  "Bytes that may wait for a slow reader; what does not fit is dropped and counted.",
+	  .min = 65536, .max = 1ull << 30 },
+	{ "port-file", KEY_STRING, OUT(port_file), NULL, "none",
+	  "File that gets the port number of a tcp-listen output.", .refuse = refuse_empty },
+	{ "limit", KEY_COUNT, OUT(limit), "0", "as many as fit",
+	  "Rows of a table.", .max = 100000, .formats = "table" },
+	{ 0 }
+};
+
+static const struct key_maps outputs_maps = {
+	.elem_size = sizeof(struct output_config), .count_offset = offsetof(struct config, n_outputs),
+	.line_offset = offsetof(struct output_config, line), .finish = output_finish,
+};
+
+const struct key config_keys[] = {
+	{ "config", KEY_STRING, AT(config_path), NULL, "/etc/jouled/jouled.yaml where it exists",
+	  "The configuration file.", .refuse = refuse_empty, .flag = "config", .arg = "FILE", .letter = 'c', .flag_only = true },
+	{ "sensor", KEY_STRING, AT(sensor), NULL, "the host name",
+	  "Name of this machine in reports.", .refuse = refuse_sensor },
+	{ "interval", KEY_DURATION, AT(interval_ns), "1s", NULL,
+	  "Time between two reports, 10ms to 1h.", .min = 10 * MS, .max = HOUR,
+	  .flag = "interval", .arg = "D", .letter = 'i' },
+	{ "count", KEY_COUNT, AT(count), NULL, "for ever",
+	  "Stop after N intervals.", .min = 1, .max = 1ull << 62, .flag = "count", .arg = "N", .letter = 'n', .flag_only = true },
+	{ "outputs", KEY_MAPS, AT(outputs), NULL, "one table on stdout",
+	  "Who gets the reports. On the command line FORMAT=URL?OPTION=VALUE&..., repeatable; it replaces those of the file.",
+	  .max = 64, .sub = config_output_keys, .maps = &outputs_maps, .flag = "output", .arg = "FORMAT=URL", .letter = 'o' },
+	{ "cgroups", KEY_MAP, .help = "Which cgroups are kept and reported.", .sub = cgroups_keys },
+	{ "trigger", KEY_ENUM, AT(trigger), "auto", NULL,
+	  "What counts a switch: auto takes the first of tp_btf and raw_tp with which a switch is seen. perf_event merges "
+	  "root and idle; none runs no program and takes CPU time from cpu.stat.", trigger_words,
+	  .flag = "trigger", .arg = "auto|tp_btf|raw_tp|perf_event|none" },
+	{ "clock", KEY_ENUM, AT(clock), "scheduler", NULL,
+	  "Stamps of the scheduler, which equal cpu.stat, or ktime where those cannot be read.", clock_words },
+	{ "events", KEY_MAP, .help = "Which counters are read.", .sub = events_keys },
+	{ "network", KEY_BOOL, AT(network), "true", NULL, "Bytes and packets per cgroup (v2 only)." },
+	{ "rapl", KEY_ENUM, AT(rapl), "auto", NULL,
+	  "Interface of the energy counters; auto takes, per domain, the first that answers.", rapl_words,
+	  .flag = "rapl", .arg = "auto|powercap|perf|msr|none" },
+	{ "rapl-poll", KEY_DURATION, AT(rapl_poll_ns), NULL, "as often as wraps need",
+	  "Time between two looks at the energy counters within an interval.", .min = 1 * MS, .max = HOUR },
+	{ "cross-check", KEY_BOOL, AT(cross_check), "false", NULL,
+	  "Read two interfaces and warn when they differ by more than 0.5 percent." },
+	{ "estimate", KEY_ENUM, AT(estimate), "auto", NULL,
+	  "Where there is no energy counter, watts from CPU time, every value marked estimated.", estimate_words,
+	  .flag = "estimate", .arg = "auto|off" },
+	{ "estimate-idle-watts", KEY_WATTS, AT(estimate_idle_watts), "1.5", NULL,
+	  "Estimated power of an idle core; the default is a rough figure for servers.", .max = 1000 },
+	{ "estimate-max-watts", KEY_WATTS, AT(estimate_max_watts), "8", NULL,
+	  "Estimated power of a core under full load, idle power included; the default is a rough figure for servers.",
+	  .max = 1000 },
+	{ "formula", KEY_WORD, AT(formula), "share", NULL,
+	  "How energy is split: share by weights, none not at all.", formula_words,
+	  .flag = "formula", .arg = "share|none" },
+	{ "weight", KEY_WORD, AT(weight), "cycles", NULL,
+	  "What package and core energy is split by.", weight_words },
+	{ "idle", KEY_WORD, AT(idle), "own", NULL,
+	  "Who pays for idle power: a row of its own, all cgroups by CPU time, or all by their share.", idle_words,
+	  .flag = "idle", .arg = "own|by-time|by-share" },
+	{ "idle-watts", KEY_MAP, .help = "Idle power per domain, instead of learning it.", .sub = idle_watts_keys },
+	{ "socket", KEY_MAP, .help = "The query socket.", .sub = socket_keys },
+	{ "state-dir", KEY_STRING, AT(state_dir), "/var/lib/jouled", NULL,
+	  "Directory of what outlives the program.", .refuse = refuse_empty, .flag = "state-dir", .arg = "DIR" },
+	{ "root", KEY_STRING, AT(root), "/", NULL,
+	  "A captured machine's /proc and /sys instead of this one's.", .refuse = refuse_empty,
+	  .flag = "root", .arg = "DIR", .flag_only = true },
+	{ "replay", KEY_STRING, AT(replay), NULL, "none",
+	  "A recording instead of this machine; - is standard input. Needs no privileges.", .refuse = refuse_empty,
+	  .flag = "replay", .arg = "FILE", .flag_only = true },
+	{ "btf", KEY_STRING, AT(btf), NULL, "the kernel's own",
+	  "Type information of the running kernel from a file (trigger raw_tp).", .refuse = refuse_empty,
+	  .flag = "btf", .arg = "FILE", .flag_only = true },
+	{ "check", KEY_BOOL, AT(check), NULL, "",
+	  "Check the configuration and say what is wrong, without starting.", .flag = "check", .flag_only = true },
+	{ "version", KEY_BOOL, AT(version), NULL, "", "Print the version.", .flag = "version", .flag_only = true },
+	{ "help", KEY_BOOL, AT(help), NULL, "", "Print this.", .flag = "help", .flag_only = true },
+	{ "quiet", KEY_BOOL, AT(quiet), NULL, "",
+	  "Only errors on stderr.", .flag = "quiet", .letter = 'q', .flag_only = true },
+	{ "verbose", KEY_BOOL, AT(verbose), NULL, "",
+	  "Say more on stderr.", .flag = "verbose", .letter = 'v', .flag_only = true },
+	{ 0 }
+};

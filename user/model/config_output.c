@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One output: "FORMAT=URL?key=value&..." of the command line, and what must hold between its keys. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../base/text.h"
+#include "config_keys.h"
+
+static const struct { const char *start; bool rest; } schemes[] = {
+	{ "stdout:", false }, { "null:", false }, { "file:///", true }, { "tcp://", true }, { "tcp-listen://", true },
+	{ "unix:///", true }, { "unix-listen:///", true },
+};
+
+static bool url_known(const char *url)
+{
+	for (unsigned i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+		size_t len = strlen(schemes[i].start);
+
+		if (strncmp(url, schemes[i].start, len) == 0)
+			return (url[len] != '\0') == schemes[i].rest;
+	}
+	return false;
+}
+
+static unsigned row_of(const struct key *k)
+{
+	return (unsigned)(k - config_output_keys);
+}
+
+static unsigned row(const char *name)
+{
+	return row_of(key_find(config_output_keys, name, false));
+}
+
+static bool has_word(const char *list, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (const char *at = strstr(list, word); at; at = strstr(at + 1, word))
+		if ((at == list || at[-1] == ' ') && (at[len] == ' ' || !at[len]))
+			return true;
+	return false;
+}
+
+static int hex(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 32;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* %XX as in RFC 3986; false when broken or when it would hide a NUL. */
+static bool decode_percent(char *s)
+{
+	char *to = s;
+
+	for (; *s; s++) {
+		if (*s != '%') {
+			*to++ = *s;
+			continue;
+		}
+		if (hex(s[1]) < 0 || hex(s[2]) < 0 || !(hex(s[1]) | hex(s[2])))
+			return false;
+		*to++ = (char)(hex(s[1]) << 4 | hex(s[2]));
+		s += 2;
+	}
+	*to = '\0';
+	return true;
+}
+
+static int set_option(struct output_config *out, char *option, unsigned *lines, const struct origin *o, struct err *err)
+{
+	char *value = strchr(option, '='), shown[64];
+	const struct key *k;
+	const char *near;
+
+	if (value)
+		*value++ = '\0';
+	k = key_find(config_output_keys, option, false);
+	text_escape(shown, sizeof(shown), option);
+	if (!k || row_of(k) == row("format") || row_of(k) == row("to")) {
+		near = key_nearest(config_output_keys, option, false);
+		return key_error(o, "", err, "unknown option \"%s\"%s%s%s", shown, near ? "; did you mean " : "",
+				 near ? near : "", near ? "?" : "");
+	}
+	lines[row_of(k)] = o->line ? o->line : 1;
+	if (!value && k->type == KEY_BOOL)
+		return key_set(k, out, "true", false, o, err);
+	if (!value || !decode_percent(value))
+		return key_error(o, "", err, "option %s: no value, or a broken %%XX in it; write %s=VALUE", shown, shown);
+	return key_set(k, out, value, false, o, err);
+}
+
+/* Cuts the query off `to` and applies it. */
+static int set_query(struct output_config *out, unsigned *lines, const struct origin *o, struct err *err)
+{
+	char *query = strchr(out->to, '?'), *copy, *next;
+	int rc = 0;
+
+	if (!query)
+		return 0;
+	copy = strdup(query + 1);
+	if (!copy)
+		return err_set(err, -ENOMEM, "configuration: out of memory");
+	*query = '\0';
+	for (char *option = strtok_r(copy, "&", &next); option && !rc; option = strtok_r(NULL, "&", &next))
+		rc = set_option(out, option, lines, o, err);
+	free(copy);
+	return rc;
+}
+
+static int check_formats(const struct output_config *out, const unsigned *lines, struct origin o, struct err *err)
+{
+	for (const struct key *k = config_output_keys; k->name; k++) {
+		if (!lines[row_of(k)] || !k->formats || has_word(k->formats, out->format))
+			continue;
+		o.line = lines[row_of(k)];
+		return key_error(&o, k->name, err, "not an option of format %s; it belongs to %s", out->format, k->formats);
+	}
+	return 0;
+}
+
+static int check_place(const struct output_config *out, const unsigned *lines, struct origin o, struct err *err)
+{
+	char shown[128];
+
+	if (!url_known(out->to)) {
+		o.line = lines[row("to")];
+		text_escape(shown, sizeof(shown), out->to);
+		return key_error(&o, "to", err, "\"%s\" is no place for an output; expected stdout:, null:, file:///PATH, "
+				 "tcp://HOST:PORT, tcp-listen://ADDRESS:PORT, unix:///PATH or unix-listen:///PATH", shown);
+	}
+	if (out->port_file && strncmp(out->to, "tcp-listen:", 11) != 0) {
+		o.line = lines[row("port-file")];
+		return key_error(&o, "port-file", err, "%s has no port to write; it belongs to tcp-listen", out->to);
+	}
+	if (strcmp(out->format, "hwpc") == 0 && strcmp(out->file_format, "csv") == 0 &&
+	    strncmp(out->to, "file:", 5) != 0 && strcmp(out->to, "null:") != 0) {
+		o.line = lines[row("file-format")];
+		return key_error(&o, "file-format", err,
+				 "hwpc as CSV is one file per group; give a directory as file:///DIRECTORY");
+	}
+	return 0;
+}
+
+int output_finish(void *elem, unsigned *lines, const struct origin *o, struct err *err)
+{
+	struct output_config *out = elem;
+	struct origin at = *o;
+	int rc;
+
+	if (!out->format || !out->to)
+		return key_error(o, out->format ? "to" : "format", err, "missing; every output has a format and a to");
+	at.line = lines[row("to")];
+	rc = set_query(out, lines, &at, err);
+	if (!rc)
+		rc = check_formats(out, lines, at, err);
+	return rc ? rc : check_place(out, lines, at, err);
+}
+
+int output_from_flag(struct config *c, const char *text, struct err *err)
+{
+	const struct key *outputs = key_find(config_keys, "outputs", true);
+	unsigned lines[CONFIG_MAX_KEYS] = { 0 };
+	size_t len = strcspn(text, "=:?");
+	char format[32], shown[128], flag[160];
+	struct origin o = { .flag = flag, .path = "" };
+	struct output_config *out;
+	int rc;
+
+	snprintf(flag, sizeof(flag), "-o %s", text_escape(shown, sizeof(shown), text));
+	if (strncmp(text, "null:", 5) == 0) {
+		len = 4;
+	} else if (text[len] != '=' || len >= sizeof(format)) {
+		return key_error(&o, "", err, "expected FORMAT=URL, such as hwpc=tcp://127.0.0.1:9080");
+	}
+	if (c->n_outputs >= outputs->max)
+		return key_error(&o, "", err, "more than %llu outputs", (unsigned long long)outputs->max);
+	out = key_maps_add(outputs, c);
+	if (!out)
+		return err_set(err, -ENOMEM, "configuration: out of memory");
+	snprintf(format, sizeof(format), "%.*s", (int)len, text);
+	rc = key_set(key_find(config_output_keys, "format", false), out, format, false, &o, err);
+	if (!rc)
+		rc = key_set(key_find(config_output_keys, "to", false), out, text[len] == '=' ? text + len + 1 : text,
+			     false, &o, err);
+	return rc ? rc : output_finish(out, lines, &o, err);
+}
