@@ -115,7 +115,7 @@ static int walk_maps(struct walk *w, const struct key *k, void *base, const yaml
 		const yaml_node_t *item = yaml_document_get_node(w->doc, *i);
 		unsigned lines[CONFIG_MAX_KEYS] = { 0 };
 		struct origin o = origin_at(w, item);
-		char path[CONFIG_NAME_MAX], *elem;
+		char path[2 * CONFIG_NAME_MAX], *elem;
 
 		if (item->type != YAML_MAPPING_NODE)
 			return wrong_kind(w, k, item);
