@@ -291,7 +291,7 @@ static int read_whole(const char *path, unsigned char *text, size_t *ret_len, st
 int config_yaml(struct config *c, const char *path, struct err *err)
 {
 	unsigned char *text = malloc(CONFIG_MAX_FILE + 1);
-	size_t len;
+	size_t len = 0;
 	int rc;
 
 	if (!text)
