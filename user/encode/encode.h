@@ -12,6 +12,7 @@ struct encoder;   /* per output: options and counters */
 struct encoder_stats {
 	uint64_t withheld_ticks;   /* snapshots of which nothing was sent, and why last */
 	uint64_t withheld_rows;    /* rows left out (unsafe name, no counters) */
+	uint64_t renamed_rows;     /* rows sent under a changed name (bytes that the format cannot carry) */
 	char reason[200];          /* of the last withholding; "" = none yet */
 };
 
@@ -27,6 +28,7 @@ struct encode_options {
 	bool colour;               /* table */
 	bool clear;                /* table: home the cursor and clear the screen before each table */
 	unsigned width;            /* table: columns, 0 = 80 */
+	unsigned height;           /* table: lines that "fit" fills, 0 = 24 */
 };
 
 struct encoder_ops {

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writers through a bare pointer, for the two loops that run per cgroup and CPU. Room was reserved
+ * for the whole report before, so nothing is checked here: that is what they save over buf_add_*,
+ * whose two calls a number cost more than the number. Everything else uses base/buf and base/json. */
+#ifndef JD_EMIT_H
+#define JD_EMIT_H
+#include <stdint.h>
+#include <string.h>
+
+#define EMIT_U64_MAX 20   /* digits of 2^64 - 1 */
+#define EMIT_BLOCK 32     /* fixed texts are copied in whole blocks: reserve one more than needed */
+
+/* A text written again and again; `text` is padded to whole blocks. */
+struct emit_text {
+	char *text;
+	unsigned len;
+};
+
+static inline char *emit_text(char *p, const struct emit_text *t)
+{
+	for (unsigned i = 0; i < t->len; i += EMIT_BLOCK)
+		memcpy(p + i, t->text + i, EMIT_BLOCK);
+	return p + t->len;
+}
+
+/* n is a constant where this is called: the copy becomes a few moves. */
+#define emit_literal(p, s) ((char *)memcpy((p), "" s, sizeof(s) - 1) + sizeof(s) - 1)
+
+static inline char *emit_mem(char *p, const void *s, size_t n)
+{
+	memcpy(p, s, n);
+	return p + n;
+}
+
+static inline unsigned emit_digits(uint64_t v)
+{
+	static const uint64_t power[] = {
+		0, 10ull, 100ull, 1000ull, 10000ull, 100000ull, 1000000ull, 10000000ull, 100000000ull, 1000000000ull,
+		10000000000ull, 100000000000ull, 1000000000000ull, 10000000000000ull, 100000000000000ull,
+		1000000000000000ull, 10000000000000000ull, 100000000000000000ull, 1000000000000000000ull,
+		10000000000000000000ull,
+	};
+	/* log10(2) as 1233 / 4096: exact enough for 64 bits, then one comparison puts it right */
+	unsigned guess = ((64 - (unsigned)__builtin_clzll(v | 1)) * 1233) >> 12;
+
+	return guess + (v >= power[guess]);
+}
+
+static inline char *emit_u64(char *p, uint64_t v)
+{
+	static const char pairs[] =
+		"00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+		"40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+		"8081828384858687888990919293949596979899";
+	unsigned n = emit_digits(v);
+	char *end = p + n;
+
+	for (p = end; v >= 100; v /= 100)
+		memcpy(p -= 2, pairs + v % 100 * 2, 2);
+	if (v >= 10)
+		memcpy(p - 2, pairs + v * 2, 2);
+	else
+		p[-1] = (char)('0' + v);
+	return end;
+}
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+#include "encode.h"
+
+const struct encoder_ops *encoder_find(const char *name)
+{
+	static const struct encoder_ops *const all[] = { &encode_hwpc, &encode_power, &encode_table, &encode_snapshot };
+
+	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (!strcmp(all[i]->name, name))
+			return all[i];
+	return NULL;
+}
