@@ -18,6 +18,7 @@ struct cgroup {
 	bool resolved;          /* false: seen by counters before its path was known; path "/?id" */
 	uint64_t born_ns, ended_ns;   /* CLOCK_MONOTONIC; born_ns 0 = existed before us */
 	uint32_t renamed;       /* +1 at each rename: who caches the path looks again */
+	uint32_t walk;          /* source/lifecycle: number of the walk that saw it last */
 	bool in_use;            /* a row refers to it: not swept */
 	bool selected;          /* passes cgroups.include / exclude */
 };
@@ -30,7 +31,8 @@ void cgroup_table_free(struct cgroup_table *t);
 struct cgroup *cgroup_find(const struct cgroup_table *t, uint64_t id);
 /* Adds, or updates the path of a known id. path is copied. NULL when out of memory. */
 struct cgroup *cgroup_add(struct cgroup_table *t, uint64_t id, const char *path, uint16_t level, uint64_t born_ns);
-/* Renames id and every entry below its old path. */
+/* Renames id and every living entry below its old path. The old text stays readable until the next
+ * sweep. Paths of CGROUP_PATH_MAX bytes and more become unresolved ("/?<id>"), here and in _add. */
 void cgroup_rename(struct cgroup_table *t, uint64_t id, const char *new_path);
 void cgroup_end(struct cgroup_table *t, uint64_t id, uint64_t ended_ns);
 /* Drops ended entries with in_use false. Returns how many were dropped. */

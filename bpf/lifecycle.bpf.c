@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Births, ends and renames of cgroups of the one accounted hierarchy, and tasks moved while they
+ * run on another CPU, into a ring buffer. One body, two entries per tracepoint: tp_btf where it
+ * loads, raw_tp elsewhere; user space loads one set. The cgroup tracepoints fire under the
+ * cgroup mutex, so the order in the ring is the order in which things happened. */
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+#include "lifecycle.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+const volatile __s32 hierarchy_id = 0;  /* 0 = v2; ids of cgroups overlap between hierarchies */
+const volatile __u64 mount_id = 0;      /* cgroup at the mount's root; 0 = the hierarchy's own root */
+
+__u64 lost_cgroups;     /* records that found the ring full */
+__u64 lost_moves;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 512 * 1024);
+} events SEC(".maps");
+
+/* A record is made here and copied with its true length: reserving it in the ring would take a
+ * whole JD_PATH_MAX each. One at a time: these tracepoints fire under trace_cgroup_path_lock. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct jd_lifecycle_event);
+} scratch SEC(".maps");
+
+/* Before 5.16, and on kernels without THREAD_INFO_IN_TASK, a task's CPU is its own field. */
+struct task_struct___cpu {
+	unsigned int cpu;
+} __attribute__((preserve_access_index));
+
+static __always_inline bool accounted(struct cgroup *cgrp)
+{
+	return BPF_CORE_READ(cgrp, root, hierarchy_id) == hierarchy_id;
+}
+
+static __always_inline struct jd_lifecycle_event *record(__u32 kind, struct cgroup *cgrp)
+{
+	u32 zero = 0;
+	struct jd_lifecycle_event *e = bpf_map_lookup_elem(&scratch, &zero);
+
+	if (!e)
+		return NULL;
+	e->kind = kind;
+	e->flags = 0;
+	e->cgroup_id = BPF_CORE_READ(cgrp, kn, id);
+	e->mono_ns = bpf_ktime_get_ns();
+	e->level = BPF_CORE_READ(cgrp, level);
+	e->cpu = 0;
+	e->path_len = 0;
+	e->mount_level = 0;
+	return e;
+}
+
+/* Level at which the mounted part of the hierarchy begins above cgrp. */
+static __always_inline __u32 mount_level(struct cgroup *cgrp)
+{
+	if (!mount_id)
+		return 0;
+	for (int i = 0; i < JD_MOUNT_DEPTH && cgrp; i++) {
+		if (BPF_CORE_READ(cgrp, kn, id) == mount_id)
+			return BPF_CORE_READ(cgrp, level);
+		cgrp = BPF_CORE_READ(cgrp, self.parent, cgroup);
+	}
+	return JD_OUTSIDE;
+}
+
+static __always_inline int report(__u32 kind, struct cgroup *cgrp, const char *path)
+{
+	struct jd_lifecycle_event *e;
+	__u64 n;
+
+	if (!accounted(cgrp))
+		return 0;
+	e = record(kind, cgrp);
+	if (!e)
+		return 0;
+	e->mount_level = mount_level(cgrp);
+	n = bpf_probe_read_kernel_str(e->path, sizeof(e->path), path);
+	if (n == 0 || n > JD_PATH_MAX) {        /* unreadable: the id is still worth telling */
+		e->path[0] = '\0';
+		e->flags = JD_PATH_TRUNCATED;
+		n = 1;
+	}
+	e->path_len = n - 1;
+	if (n == JD_PATH_MAX)
+		e->flags = JD_PATH_TRUNCATED;
+	if (bpf_ringbuf_output(&events, e, offsetof(struct jd_lifecycle_event, path) + n, 0))
+		__sync_fetch_and_add(&lost_cgroups, 1);
+	return 0;
+}
+
+static __always_inline void report_moved(struct cgroup *cgrp, __u32 cpu)
+{
+	struct jd_lifecycle_event *e = record(JD_TASK_MOVED, cgrp);
+
+	if (!e)
+		return;
+	e->cpu = cpu;
+	e->path[0] = '\0';
+	if (bpf_ringbuf_output(&events, e, offsetof(struct jd_lifecycle_event, path) + 1, 0))
+		__sync_fetch_and_add(&lost_moves, 1);
+}
+
+static __always_inline __u32 task_cpu(struct task_struct *task)
+{
+	struct task_struct___cpu *old = (void *)task;
+
+	return bpf_core_field_exists(task->thread_info.cpu) ? BPF_CORE_READ(task, thread_info.cpu) :
+	       bpf_core_field_exists(old->cpu) ? BPF_CORE_READ(old, cpu) : JD_EVERY_CPU;
+}
+
+/* What runs on this CPU is closed in the kernel, by the counters program at the same tracepoint. */
+static __always_inline void moved(struct cgroup *dst, struct task_struct *task)
+{
+	__u32 cpu;
+
+	if (!bpf_core_field_exists(task->on_cpu) || !BPF_CORE_READ(task, on_cpu))
+		return;
+	cpu = task_cpu(task);
+	if (cpu != bpf_get_smp_processor_id())
+		report_moved(dst, cpu);
+}
+
+static __always_inline int on_attach(struct cgroup *dst, struct task_struct *leader, bool group)
+{
+	struct list_head *head, *node;
+	struct signal_struct *signal;
+
+	if (!accounted(dst))
+		return 0;
+	if (!group) {
+		moved(dst, leader);
+		return 0;
+	}
+	signal = BPF_CORE_READ(leader, signal);
+	head = (void *)signal + bpf_core_field_offset(struct signal_struct, thread_head);
+	node = BPF_CORE_READ(head, next);
+	for (int i = 0; i < JD_MOVED_THREADS; i++) {
+		if (!node || node == head)
+			return 0;
+		moved(dst, (void *)node - bpf_core_field_offset(struct task_struct, thread_node));
+		node = BPF_CORE_READ(node, next);
+	}
+	report_moved(dst, JD_EVERY_CPU);
+	return 0;
+}
+
+SEC("tp_btf/cgroup_mkdir")
+int BPF_PROG(mkdir_btf, struct cgroup *cgrp, const char *path)
+{
+	return report(JD_CGROUP_MKDIR, cgrp, path);
+}
+
+SEC("tp_btf/cgroup_rmdir")
+int BPF_PROG(rmdir_btf, struct cgroup *cgrp, const char *path)
+{
+	return report(JD_CGROUP_RMDIR, cgrp, path);
+}
+
+SEC("tp_btf/cgroup_rename")
+int BPF_PROG(rename_btf, struct cgroup *cgrp, const char *path)
+{
+	return report(JD_CGROUP_RENAME, cgrp, path);
+}
+
+SEC("tp_btf/cgroup_attach_task")
+int BPF_PROG(attach_btf, struct cgroup *dst, const char *path, struct task_struct *leader, bool group)
+{
+	return on_attach(dst, leader, group);
+}
+
+SEC("raw_tp/cgroup_mkdir")
+int BPF_PROG(mkdir_raw, struct cgroup *cgrp, const char *path)
+{
+	return report(JD_CGROUP_MKDIR, cgrp, path);
+}
+
+SEC("raw_tp/cgroup_rmdir")
+int BPF_PROG(rmdir_raw, struct cgroup *cgrp, const char *path)
+{
+	return report(JD_CGROUP_RMDIR, cgrp, path);
+}
+
+SEC("raw_tp/cgroup_rename")
+int BPF_PROG(rename_raw, struct cgroup *cgrp, const char *path)
+{
+	return report(JD_CGROUP_RENAME, cgrp, path);
+}
+
+SEC("raw_tp/cgroup_attach_task")
+int BPF_PROG(attach_raw, struct cgroup *dst, const char *path, struct task_struct *leader, bool group)
+{
+	return on_attach(dst, leader, group);
+}
