@@ -42,5 +42,8 @@ void perf_seam_free(struct perf_seam *s);
 /* 1 when all events of the set fit on the PMU of `cpu` at once as pinned events, 0 when they must
  * multiplex, -errno when none opens. */
 int events_fit(const struct perf_seam *seam, const struct event_set *set, int cpu);
+/* The same on any CPU of a hybrid machine: variants[i] belongs to set->ev[i]. */
+int events_fit_variants(const struct perf_seam *seam, const struct event_set *set,
+			const struct event_variants *variants, int cpu);
 
 #endif

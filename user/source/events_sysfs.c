@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* "pmu/event/" and "pmu/term=value,.../": terms by the PMU's format files ("config:0-7,32-35"),
+ * events by its events files, which hold terms themselves
+ * (Documentation/ABI/testing/sysfs-bus-event_source-devices-{events,format}). */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "events_internal.h"
+#include "../base/parse.h"
+#include "../base/text.h"
+
+#define TERMS_MAX 512
+#define TERM_NAME_MAX 64
+
+/* PMUs and events that exist on other machines: absent here, not misspelt. The events are those
+ * of arch/x86/events/{core,msr,rapl}.c and drivers/perf/arm_pmuv3.c. */
+static const struct { const char *pmu, *events; } known[] = {
+	{ "cpu", "cpu-cycles instructions cache-references cache-misses branch-instructions branch-misses bus-cycles "
+		 "stalled-cycles-frontend stalled-cycles-backend ref-cycles mem-loads mem-stores slots topdown-retiring "
+		 "topdown-bad-spec topdown-fe-bound topdown-be-bound" },
+	{ "cpu_*", "cpu-cycles instructions cache-references cache-misses branch-instructions branch-misses bus-cycles "
+		   "ref-cycles mem-loads mem-stores slots topdown-retiring topdown-bad-spec topdown-fe-bound topdown-be-bound" },
+	{ "msr", "tsc aperf mperf pperf smi ptsc irperf cpu_thermal_margin" },
+	{ "power", "energy-cores energy-pkg energy-ram energy-gpu energy-psys" },
+	{ "power_core", "energy-core" },
+	{ "armv*", "cpu_cycles inst_retired ll_cache_miss_rd ll_cache_rd l1d_cache_refill br_mis_pred stall_frontend stall_backend" },
+	{ "uncore_*", "" }, { "cstate_*", "" }, { "amd_*", "" }, { "ibs_*", "" }, { "intel_*", "" }, { "arm_*", "" },
+};
+
+static bool known_event(const char *pmu, const char *event)
+{
+	size_t len = strlen(event);
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (!text_glob(known[i].pmu, pmu))
+			continue;
+		for (const char *p = known[i].events; *p; p += strcspn(p, " "), p += *p == ' ')
+			if (strcspn(p, " ") == len && memcmp(p, event, len) == 0)
+				return true;
+	}
+	return false;
+}
+
+static bool known_pmu(const char *pmu)
+{
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (text_glob(known[i].pmu, pmu))
+			return true;
+	return false;
+}
+
+/* "config:0-7,32-35", "config1:0-63". 0 or -EINVAL for a text we do not know. */
+static int parse_format(const char *format, unsigned *ret_word, uint64_t *ret_mask)
+{
+	uint8_t bits[64 / 8];
+	unsigned word = 0;
+	uint64_t mask = 0;
+
+	if (strncmp(format, "config", 6) != 0)
+		return -EINVAL;
+	format += 6;
+	if (*format == '1' || *format == '2')
+		word = (unsigned)(*format++ - '0');
+	if (*format++ != ':' || parse_cpulist(format, bits, 64) <= 0)
+		return -EINVAL;
+	for (unsigned i = 0; i < 64; i++)
+		mask |= (uint64_t)(bits[i / 8] >> (i % 8) & 1) << i;
+	*ret_word = word;
+	*ret_mask = mask;
+	return 0;
+}
+
+/* The value's bits into those of the mask, lowest first. False when bits are left over. */
+static bool deposit(uint64_t *config, uint64_t mask, uint64_t value)
+{
+	*config &= ~mask;
+	for (; mask; mask &= mask - 1, value >>= 1)
+		if (value & 1)
+			*config |= mask & -mask;
+	return value == 0;
+}
+
+struct terms {
+	const struct fsroot *root;
+	struct encoding *e;
+	struct resolution *r;
+	bool nested;       /* inside an events file: its terms are formats only */
+};
+
+static int parse_terms(struct terms *t, char *text);
+
+static int set_term(struct terms *t, const char *term, uint64_t value)
+{
+	static const char *const words[] = { "config", "config1", "config2" };
+	char format[128];
+	uint64_t mask = UINT64_MAX;
+	unsigned word;
+
+	for (word = 0; word < 3; word++)
+		if (strcmp(term, words[word]) == 0)
+			break;
+	if (word == 3) {
+		int len = pmu_read(t->root, t->e->pmu, "format", term, format, sizeof(format));
+
+		if (len == -ENOENT) {
+			resolution_set(t->r, RESOLVE_UNKNOWN, "PMU %s has no term %s", t->e->pmu, term);
+			pmu_event_nearest(t->root, t->e->pmu, "format", term, &t->r->near);
+			return -EINVAL;
+		}
+		if (len < 0 || parse_format(format, &word, &mask) < 0) {
+			resolution_set(t->r, RESOLVE_INVALID, "format of term %s of PMU %s is not readable", term, t->e->pmu);
+			return -EINVAL;
+		}
+	}
+	if (deposit(&t->e->config[word], mask, value))
+		return 0;
+	resolution_set(t->r, RESOLVE_INVALID, "value 0x%llx does not fit term %s", (unsigned long long)value, term);
+	return -EINVAL;
+}
+
+/* A term without a value: an event of the PMU, or a flag. */
+static int bare_term(struct terms *t, const char *term)
+{
+	char text[TERMS_MAX];
+	int len = t->nested ? -ENOENT : pmu_read(t->root, t->e->pmu, "events", term, text, sizeof(text));
+
+	if (len >= 0) {
+		struct terms inner = *t;
+
+		inner.nested = true;
+		return parse_terms(&inner, text);
+	}
+	if (pmu_read(t->root, t->e->pmu, "format", term, text, sizeof(text)) >= 0)
+		return set_term(t, term, 1);
+	if (known_event(t->e->pmu, term)) {
+		resolution_set(t->r, RESOLVE_ABSENT, "PMU %s has no event %s here (CPU or hypervisor does not offer it)",
+			       t->e->pmu, term);
+		return -ENOENT;
+	}
+	resolution_set(t->r, RESOLVE_UNKNOWN, "PMU %s has no event %s", t->e->pmu, term);
+	pmu_event_nearest(t->root, t->e->pmu, "events", term, &t->r->near);
+	return -EINVAL;
+}
+
+static bool plain_name(const char *s)
+{
+	if (*s == '\0' || *s == '.' || strlen(s) >= TERM_NAME_MAX)
+		return false;
+	for (; *s; s++)
+		if (!isalnum((unsigned char)*s) && !strchr("_-.", *s))
+			return false;
+	return true;
+}
+
+static int parse_term(struct terms *t, char *term)
+{
+	char *value = strchr(term, '=');
+	uint64_t number;
+
+	if (value)
+		*value++ = '\0';
+	if (!plain_name(term)) {
+		resolution_set(t->r, RESOLVE_INVALID, "\"%s\" is not a term", term);
+		return -EINVAL;
+	}
+	if (!value)
+		return bare_term(t, term);
+	if (parse_u64(value, &number) < 0) {
+		resolution_set(t->r, RESOLVE_INVALID, "\"%s\" is not a number for term %s", value, term);
+		return -EINVAL;
+	}
+	return set_term(t, term, number);
+}
+
+static int parse_terms(struct terms *t, char *text)
+{
+	char *term = text, *end;
+	int ret;
+
+	for (;; term = end + 1) {
+		end = strchr(term, ',');
+		if (end)
+			*end = '\0';
+		ret = parse_term(t, term);
+		if (ret < 0 || !end)
+			return ret;
+	}
+}
+
+static void resolve_pmu(const struct fsroot *root, const char *pmu, const char *terms, struct resolution *r)
+{
+	struct encoding *e = &r->enc[r->n];
+	struct terms t = { .root = root, .e = e, .r = r };
+	char text[TERMS_MAX];
+	int ret;
+
+	memset(e, 0, sizeof(*e));
+	ret = pmu_load(root, pmu, e);
+	if (ret < 0 && known_pmu(pmu)) {
+		resolution_set(r, RESOLVE_ABSENT, "no PMU %s here (driver not loaded, or other hardware)", pmu);
+		return;
+	}
+	if (ret < 0) {
+		resolution_set(r, RESOLVE_UNKNOWN, "no PMU is called %s", pmu);
+		pmu_nearest(root, pmu, &r->near);
+		return;
+	}
+	snprintf(text, sizeof(text), "%s", terms);
+	if (parse_terms(&t, text) == 0) {
+		r->status = RESOLVE_OK;
+		r->n++;
+	}
+}
+
+/* As perf does, "cpu/.../" on a hybrid machine means each of its core PMUs. */
+static void resolve_hybrid(const struct fsroot *root, const char *terms, struct resolution *r,
+			   char names[EVENT_MAX_ENCODINGS][PMU_NAME_MAX], unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		resolve_pmu(root, names[i], terms, r);
+	if (r->n > 0)
+		r->status = RESOLVE_OK;
+}
+
+bool resolve_sysfs(const struct fsroot *root, const char *name, struct resolution *r)
+{
+	char names[EVENT_MAX_ENCODINGS][PMU_NAME_MAX], pmu[TERM_NAME_MAX], terms[SCHEMA_NAME_MAX];
+	const char *slash = strchr(name, '/'), *end = slash ? strchr(slash + 1, '/') : NULL;
+	unsigned n;
+
+	if (!slash)
+		return false;
+	snprintf(pmu, sizeof(pmu), "%.*s", (int)(slash - name), name);
+	if (!end || end[1] || end == slash + 1 || slash - name >= PMU_NAME_MAX || !plain_name(pmu)) {
+		resolution_set(r, RESOLVE_INVALID, "write pmu/event/ or pmu/term=value,.../ with nothing after the last slash");
+		return true;
+	}
+	snprintf(terms, sizeof(terms), "%.*s", (int)(end - slash - 1), slash + 1);
+	n = strcmp(pmu, "cpu") == 0 ? pmu_hybrid(root, names) : 0;
+	if (n > 0)
+		resolve_hybrid(root, terms, r, names, n);
+	else
+		resolve_pmu(root, pmu, terms, r);
+	return true;
+}
