@@ -101,6 +101,7 @@ run: deps
 	$(Q)$(B)/jouled $(ARGS)
 
 include tests/tests.mk
+include tests/bench/bench.mk
 
 clean:
 	$(Q)rm -rf $(B)

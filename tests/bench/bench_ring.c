@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Cost of a switch: every variant in every round, in shuffled order, each measured chunk between
+ * two baseline chunks on the same ring. */
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "bench.h"
+
+#define MAX_CGROUPS 4096
+#define IDLE_GROUPS 1000
+
+enum place { TWO, SAME, SHARED };
+enum what { EMPTY, COMPARE, LIMIT, OWN, PERF_BPF, PERF_CGROUP };
+
+struct variant {
+	const char *name;
+	enum place place;
+	enum what what;
+	unsigned events;
+	unsigned registered;       /* cgroups beside the ring that the program knows, all idle */
+	struct samples plus_ns, ratio, base_ns;
+	unsigned drifted;
+};
+
+static struct variant variants[] = {
+	{"empty tp_btf", TWO, EMPTY, .events = 0},
+	{"compare cgroups and leave", TWO, COMPARE, .events = 0},
+	{"limit: stamp, no read", TWO, LIMIT, .events = 0},
+	{"limit: stamp, 1 read", TWO, LIMIT, .events = 1},
+	{"limit: stamp, 3 reads", TWO, LIMIT, .events = 3},
+	{"limit: stamp, 6 reads", TWO, LIMIT, .events = 6},
+	{"jouled, time only", TWO, OWN, .events = 0},
+	{"jouled, 1 counter", TWO, OWN, .events = 1},
+	{"jouled, 3 counters", TWO, OWN, .events = 3},
+	{"jouled, 6 counters", TWO, OWN, .events = 6},
+	{"jouled, 6 counters, 1000 idle cgroups", TWO, OWN, .events = 6, .registered = IDLE_GROUPS},
+	{"same cgroup: empty tp_btf", SAME, EMPTY, .events = 0},
+	{"same cgroup: jouled, 6 counters", SAME, OWN, .events = 6},
+	{"both CPUs, same cgroups: limit, 6 reads", SHARED, LIMIT, .events = 6},
+	{"both CPUs, same cgroups: jouled, 6 counters", SHARED, OWN, .events = 6},
+	{"perf --bpf-counters, 3 events", TWO, PERF_BPF, .events = 3},
+	{"perf --bpf-counters, 6 events", TWO, PERF_BPF, .events = 6},
+	{"perf cgroup events, 3 events", TWO, PERF_CGROUP, .events = 3},
+	{"perf cgroup events, 6 events", TWO, PERF_CGROUP, .events = 6},
+};
+#define N_VARIANTS (sizeof(variants) / sizeof(variants[0]))
+
+static struct ring *two, *same, *beside;
+
+static struct program *attach(const struct variant *v)
+{
+	switch (v->what) {
+	case EMPTY: return limit_attach(LIMIT_EMPTY, 0);
+	case COMPARE: return limit_attach(LIMIT_COMPARE, 0);
+	case LIMIT: return limit_attach(LIMIT_READS, v->events);
+	case OWN: return counters_attach(v->events, MAX_CGROUPS);
+	case PERF_BPF: return rival_attach(true, v->events);
+	case PERF_CGROUP: return rival_attach(false, v->events);
+	}
+	return NULL;
+}
+
+/* SHARED: a ring in the same two cgroups keeps the other CPU busy for longer than the chunk. */
+static double chunk(const struct variant *v, uint64_t hops)
+{
+	double ns;
+
+	if (v->place != SHARED)
+		return ring_run(v->place == SAME ? same : two, hops);
+	ring_command(beside, hops * 3 / 2);
+	ns = ring_run(two, hops);
+	ring_wait(beside);
+	return ns;
+}
+
+static bool measure(struct variant *v)
+{
+	double before, during, after, base;
+	struct program *p;
+
+	chunk(v, WARM_HOPS);
+	before = chunk(v, CHUNK_HOPS);
+	p = attach(v);
+	if (!p)
+		return false;
+	if (v->registered)
+		touch_groups(v->registered, BENCH_CPU);
+	chunk(v, WARM_HOPS);
+	during = chunk(v, CHUNK_HOPS);
+	program_detach(p);
+	chunk(v, WARM_HOPS);
+	after = chunk(v, CHUNK_HOPS);
+	base = (before + after) / 2;
+	if (fabs(before - after) > MAX_DRIFT * base) {
+		v->drifted++;
+		return true;
+	}
+	samples_add(&v->plus_ns, during - base);
+	samples_add(&v->ratio, during / base);
+	samples_add(&v->base_ns, base);
+	return true;
+}
+
+static bool rival_absent(const struct variant *v, bool absent[2])
+{
+	return (v->what == PERF_BPF && absent[1]) || (v->what == PERF_CGROUP && absent[0]);
+}
+
+static void run_rounds(unsigned rounds, bool absent[2])
+{
+	uint64_t seed = bench_now_ns() | 1;
+	unsigned order[N_VARIANTS];
+	bool more = true;
+
+	for (unsigned i = 0; i < N_VARIANTS; i++)
+		order[i] = i;
+	for (unsigned round = 0; more && round < 4 * rounds; round++) {
+		more = false;
+		shuffle(order, N_VARIANTS, &seed);
+		for (unsigned i = 0; i < N_VARIANTS; i++) {
+			struct variant *v = &variants[order[i]];
+
+			if (v->plus_ns.n >= rounds || rival_absent(v, absent))
+				continue;
+			if (!measure(v))
+				absent[v->what == PERF_BPF] = true;
+			else
+				more |= v->plus_ns.n < rounds;
+		}
+	}
+}
+
+static void print_table(unsigned rounds, const bool absent[2])
+{
+	printf("\n### Ring of two processes, ns per switch\n\n");
+	report_machine();
+	printf("%d hops a chunk, at least %u rounds, variants shuffled; a sample whose two baselines differ by more than %.0f %% "
+	       "is discarded.\n\n", CHUNK_HOPS, rounds, MAX_DRIFT * 100);
+	puts("| variant | base ns | +ns | quartiles | ratio | quartiles | samples | discarded |");
+	puts("|---|---|---|---|---|---|---|---|");
+	for (unsigned i = 0; i < N_VARIANTS; i++) {
+		struct variant *v = &variants[i];
+
+		if (rival_absent(v, (bool *)absent)) {
+			printf("| %s | | not run: %s | | | | | |\n", v->name, rival_reason(v->what == PERF_BPF));
+			continue;
+		}
+		printf("| %s | %.0f | %.0f | %.0f to %.0f | %.3f | %.3f to %.3f | %u | %u |\n", v->name,
+		       samples_median(&v->base_ns), samples_median(&v->plus_ns), samples_quantile(&v->plus_ns, 0.25),
+		       samples_quantile(&v->plus_ns, 0.75), samples_median(&v->ratio), samples_quantile(&v->ratio, 0.25),
+		       samples_quantile(&v->ratio, 0.75), v->plus_ns.n, v->drifted);
+	}
+}
+
+static const struct variant *find(enum place place, enum what what, unsigned events, unsigned registered)
+{
+	for (unsigned i = 0; i < N_VARIANTS; i++)
+		if (variants[i].place == place && variants[i].what == what && variants[i].events == events &&
+		    variants[i].registered == registered)
+			return &variants[i];
+	abort();
+}
+
+static double plus(enum place place, enum what what, unsigned events)
+{
+	return samples_median(&find(place, what, events, 0)->plus_ns);
+}
+
+static double ratio(enum place place, enum what what, unsigned events)
+{
+	return samples_median(&find(place, what, events, 0)->ratio);
+}
+
+static void report_own(void)
+{
+	double own6 = plus(TWO, OWN, 6), limit6 = plus(TWO, LIMIT, 6), own3 = plus(TWO, OWN, 3), own0 = plus(TWO, OWN, 0);
+	double same6 = plus(SAME, OWN, 6), empty = plus(SAME, EMPTY, 0), shared = plus(SHARED, OWN, 6);
+	double idle = samples_median(&find(TWO, OWN, 6, IDLE_GROUPS)->plus_ns);
+
+	report_goal("1", verdict_of(own6 <= 1.15 * limit6), "6 counters at most 1.15 x the limit program",
+		    "%.2f x (+%.0f ns against +%.0f ns)", own6 / limit6, own6, limit6);
+	report_goal("1", verdict_of(own6 <= 310), "6 counters at most 310 ns", "+%.0f ns", own6);
+	report_goal("1", verdict_of(ratio(TWO, OWN, 6) <= 1.27), "6 counters at most 1.27 of the bare ring", "%.3f",
+		    ratio(TWO, OWN, 6));
+	report_goal("2", verdict_of(own3 <= 190 && ratio(TWO, OWN, 3) <= 1.17), "3 counters at most 190 ns and 1.17",
+		    "+%.0f ns, %.3f", own3, ratio(TWO, OWN, 3));
+	report_goal("2", verdict_of(own0 <= 50 && ratio(TWO, OWN, 0) <= 1.05), "time only at most 50 ns and 1.05",
+		    "+%.0f ns, %.3f", own0, ratio(TWO, OWN, 0));
+	report_goal("3", verdict_of(same6 <= 35 && same6 <= empty + 8 && ratio(SAME, OWN, 6) <= 1.03),
+		    "same cgroup at most 35 ns, 1.03, and the empty program + 8 ns", "+%.0f ns, %.3f, empty +%.0f ns", same6,
+		    ratio(SAME, OWN, 6), empty);
+	report_goal("4", verdict_of(shared <= 1.10 * own6), "both CPUs in the same cgroups at most 1.10 x one CPU",
+		    "%.2f x (+%.0f ns against +%.0f ns)", shared / own6, shared, own6);
+	report_goal("6", verdict_of(idle <= 1.05 * own6), "1000 idle cgroups at most +5 %", "%+.1f %% (+%.0f ns against +%.0f ns)",
+		    (idle / own6 - 1) * 100, idle, own6);
+}
+
+static void report_rival(enum what what, double most, const char *goal, bool absent)
+{
+	for (unsigned events = 3; events <= 6; events += 3) {
+		double own = plus(TWO, OWN, events), rival = plus(TWO, what, events);
+
+		if (absent) {
+			report_goal("5", NOT_RUN, goal, "not run: %s", rival_reason(what == PERF_BPF));
+			return;
+		}
+		report_goal("5", verdict_of(own <= most * rival), goal, "%u events: %.2f x (+%.0f ns against +%.0f ns)", events,
+			    own / rival, own, rival);
+	}
+}
+
+int bench_ring(int argc, char **argv)
+{
+	unsigned rounds = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 21;
+	bool absent[2] = {false, false};
+
+	signal(SIGPIPE, SIG_IGN);
+	two = ring_start(&(struct ring_options){.n = 2, .cpu = BENCH_CPU});
+	same = ring_start(&(struct ring_options){.n = 2, .cpu = BENCH_CPU, .same_group = true});
+	beside = ring_start(&(struct ring_options){.n = 2, .cpu = HARNESS_CPU});
+	groups_make(IDLE_GROUPS);
+	run_rounds(rounds, absent);
+	print_table(rounds, absent);
+	report_own();
+	report_rival(PERF_BPF, 0.60, "at most 0.60 x perf stat --bpf-counters --for-each-cgroup", absent[1]);
+	report_rival(PERF_CGROUP, 0.40, "at most 0.40 x perf stat --for-each-cgroup (kernel events)", absent[0]);
+	ring_stop(two);
+	ring_stop(same);
+	ring_stop(beside);
+	return 0;
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/* bench VERB [ARGUMENT...]: the parts of `make bench` that need more than a shell. */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "bench.h"
+
+static const struct verb {
+	const char *name, *help;
+	int (*run)(int argc, char **argv);
+} verbs[] = {
+	{"ring", "ring [ROUNDS]: cost of a switch against the limit program and perf", bench_ring},
+	{"running", "running [ROUNDS]: kernel's own ns per run with 2 to 1000 cgroups taking turns", bench_running},
+};
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	exit(130);
+}
+
+static int usage(void)
+{
+	for (unsigned i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		fprintf(stderr, "bench %s\n", verbs[i].help);
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	const char *reason = NULL;
+	cpu_set_t set;
+
+	if (argc < 2)
+		return usage();
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+		fprintf(stderr, "bench: two CPUs are needed: one for the ring, one for the harness\n");
+		return 1;
+	}
+	CPU_ZERO(&set);
+	CPU_SET(HARNESS_CPU, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+	if (groups_begin(&reason)) {
+		fprintf(stderr, "bench: %s\n", reason);
+		return 1;
+	}
+	atexit(groups_end);
+	signal(SIGINT, on_signal);
+	signal(SIGTERM, on_signal);
+	for (unsigned i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		if (!strcmp(argv[1], verbs[i].name))
+			return verbs[i].run(argc - 1, argv + 1);
+	return usage();
+}

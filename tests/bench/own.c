@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "own.h"
+#include "source/topology.h"
+
+static void own_detach(struct program *p)
+{
+	struct own *o = (struct own *)p;
+
+	for (unsigned i = 0; i < o->n_progs; i++)
+		close(o->prog_fds[i]);
+	counters_close(o->counters);
+	if (o->table) {
+		lifecycle_close(o->lifecycle);
+		reading_free(&o->reading);
+		cgroup_table_free(o->table);
+	}
+	perf_seam_free(&o->seam);
+	free(o->schema.cpus);
+	fsroot_close(o->root);
+	free(o->hierarchy);
+	free(o);
+}
+
+static void own_stats(const struct program *p, uint64_t *ret_run_ns, uint64_t *ret_runs)
+{
+	const struct own *o = (const struct own *)p;
+
+	*ret_run_ns = *ret_runs = 0;
+	for (unsigned i = 0; i < o->n_progs; i++) {
+		uint64_t ns, runs;
+
+		prog_stats_fd(o->prog_fds[i], &ns, &runs);
+		*ret_run_ns += ns;
+		*ret_runs += runs;
+	}
+}
+
+static const struct program_ops own_ops = {own_detach, own_stats};
+
+static __u32 last_program_id(void)
+{
+	__u32 id = 0, next;
+
+	while (!bpf_prog_get_next_id(id, &next))
+		id = next;
+	return id;
+}
+
+/* Its switch program by id: those loaded since, whose name says what they do. */
+static void find_programs(struct own *o, __u32 since)
+{
+	__u32 id = since;
+
+	while (o->n_progs < OWN_MAX_PROGS && !bpf_prog_get_next_id(id, &id)) {
+		int fd = bpf_prog_get_fd_by_id(id);
+		struct bpf_prog_info info = {0};
+		__u32 len = sizeof(info);
+
+		if (fd < 0)
+			continue;
+		if (!bpf_obj_get_info_by_fd(fd, &info, &len) && !strncmp(info.name, "switch_", 7))
+			o->prog_fds[o->n_progs++] = fd;
+		else
+			close(fd);
+	}
+}
+
+static void die(const struct err *err)
+{
+	fprintf(stderr, "bench: %s\n", err->text);
+	exit(1);
+}
+
+/* The same event several times: a configuration may not, a comparison of equal counters must. */
+static void make_events(struct own *o, unsigned n_events)
+{
+	char *name = (char *)"msr/tsc/";
+	struct str_list list = {&name, 1}, none = {NULL, 0};
+	struct event_set *set = &o->schema.core;
+	struct absent_events absent = {0};
+	struct err err = {0};
+
+	o->seam = perf_seam_live();
+	if (events_resolve(o->root, &o->seam, &list, false, set, o->core, &absent, &err) ||
+	    events_resolve(o->root, &o->seam, &none, true, &o->schema.msr, o->msr, &absent, &err))
+		die(&err);
+	if (absent.n)
+		bench_die("msr/tsc/ as a counter", ENOENT);
+	set->n = n_events;
+	for (unsigned i = 1; i < n_events; i++) {
+		set->ev[i] = set->ev[0];
+		o->core[i] = o->core[0];
+	}
+}
+
+struct own *own_open(unsigned n_events, uint64_t max_cgroups)
+{
+	struct own *o = calloc(1, sizeof(*o));
+	struct err err = {0};
+	__u32 before = last_program_id();
+	uint64_t t0;
+	struct counters_options options;
+
+	if (!o || !(o->hierarchy = calloc(1, sizeof(*o->hierarchy))))
+		bench_die("counters", ENOMEM);
+	o->p.ops = &own_ops;
+	o->config.max_cgroups = max_cgroups;
+	o->config.cgroup_quota = max_cgroups;
+	if (fsroot_open("/", &o->root))
+		bench_die("/", errno);
+	if (hierarchy_detect(o->root, HIERARCHY_AUTO, o->hierarchy, &err) || topology_read(o->root, &o->schema, &err))
+		die(&err);
+	make_events(o, n_events);
+	options = (struct counters_options){.config = &o->config, .root = o->root, .hierarchy = o->hierarchy,
+					    .seam = &o->seam, .core_variants = o->core, .msr_variants = o->msr};
+	t0 = bench_now_ns();
+	if (counters_open(&options, &o->schema, &o->counters, &err))
+		die(&err);
+	o->open_ns = bench_now_ns() - t0;
+	find_programs(o, before);
+	return o;
+}
+
+void own_prepare_reading(struct own *o, bool bpf_lifecycle)
+{
+	struct err err = {0};
+
+	o->table = cgroup_table_new();
+	if (!o->table || reading_init(&o->reading, &o->schema))
+		bench_die("reading", ENOMEM);
+	if (lifecycle_open(o->hierarchy, bpf_lifecycle, NULL, o->table, NULL, &o->lifecycle, &err))
+		die(&err);
+}
+
+void own_read(struct own *o)
+{
+	lifecycle_poll(o->lifecycle);
+	o->reading.number++;
+	o->reading.mono_ns = bench_now_ns();
+	if (counters_read(o->counters, &o->reading, o->table, o->lifecycle))
+		bench_die("counters_read", EIO);
+}
+
+struct program *counters_attach(unsigned n_events, uint64_t max_cgroups)
+{
+	return &own_open(n_events, max_cgroups)->p;
+}
