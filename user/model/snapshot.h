@@ -50,6 +50,8 @@ struct snap_domain {
 	uint64_t idle_uj, residual_uj;
 	uint64_t idle_power_uw;           /* idle power it used */
 	unsigned idle_quality;            /* ESTIMATED until learned or configured */
+	unsigned share_quality;           /* what the way of splitting adds to every row's energy: dram by
+					     cache misses is ESTIMATED although the domain is measured */
 	double scale;                     /* model: factor that closed the ledger; 1 for share */
 	double uncertainty;               /* model: relative error of the rows' energy; NaN = unknown */
 };

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counters and machine energy only: nobody is charged, so all energy is residual. */
+#include <string.h>
+#include "formula.h"
+
+void formula_all_residual(struct snapshot *s)
+{
+	memset(s->energy_uj, 0, (size_t)s->n_rows * s->schema->n_domains * sizeof(*s->energy_uj));
+	for (unsigned i = 0; i < s->schema->n_domains; i++) {
+		struct snap_domain *d = &s->domains[i];
+
+		d->idle_uj = 0;
+		d->residual_uj = d->energy_uj;
+		d->idle_power_uw = 0;
+		d->idle_quality = QUALITY_ESTIMATED;   /* nobody looked for it */
+		d->share_quality = 0;
+		d->scale = 1;
+	}
+}
+
+struct formula { char unused; };
+
+static struct formula *none_create(const struct formula_options *o)
+{
+	static struct formula only;
+
+	(void)o;
+	return &only;
+}
+
+static int none_apply(struct formula *f, struct snapshot *s)
+{
+	(void)f;
+	strcpy(s->formula, "none");
+	s->idle_policy = IDLE_OWN;
+	formula_all_residual(s);
+	return 0;
+}
+
+static void none_destroy(struct formula *f)
+{
+	(void)f;
+}
+
+const struct formula_ops formula_none = { "none", none_create, none_apply, none_destroy };

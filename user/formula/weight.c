@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A row's weight is what its cells on the domain's CPUs counted. The idle row never weighs
+ * anything; irq+steal weighs only where time is the weight, for it has no counters of its own
+ * (cycles spent in an interrupt are in the row that was interrupted).
+ *
+ * Counts that are not whole: with w_i and t_i the weight and time of a cell, and
+ * rate = sum(w) / sum(t) over the whole cells of the domain (over the partial ones where none is
+ * whole), what is missing weighs
+ *     sum over lost and partial cells of max(0, t_i * rate - w_i)
+ *   + rate * (busy time of the CPUs flagged partial - time of the rows there, when positive)
+ * and that share of the energy is residual. Without a loss it is exactly 0. */
+#include "weight.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include "split.h"
+
+#define RATIO_ONE 65536u
+#define RATIO_MAX (16 * RATIO_ONE)
+
+enum { BY_TIME = -1 };
+
+typedef unsigned __int128 u128;
+
+/* Sums over cells. */
+struct sums { u128 weight, time; };
+
+struct count {
+	int event;                 /* counter taken, or BY_TIME */
+	bool scaled;               /* by APERF / MPERF */
+	struct sums whole, partial;
+	bool lossy;                /* cells or CPUs of the domain are not whole */
+};
+
+int weights_reserve(struct weights *w, const struct snapshot *s)
+{
+	unsigned cap = s->n_rows + s->n_rows / 2 + 16, n_cpus = s->schema->n_cpus;
+
+	w->valid = false;
+	if (w->cap < s->n_rows + 1) {
+		free(w->weight);
+		free(w->time_ns);
+		w->cap = 0;
+		w->weight = calloc(cap, sizeof(*w->weight));
+		w->time_ns = calloc(cap, sizeof(*w->time_ns));
+		if (!w->weight || !w->time_ns)
+			return -ENOMEM;
+		w->cap = cap;
+	}
+	if (w->cap_cpus < n_cpus) {
+		free(w->cpus);
+		free(w->ratio);
+		w->cap_cpus = 0;
+		w->cpus = calloc(n_cpus, sizeof(*w->cpus));
+		w->ratio = calloc(n_cpus, sizeof(*w->ratio));
+		if (!w->cpus || !w->ratio)
+			return -ENOMEM;
+		w->cap_cpus = n_cpus;
+	}
+	return 0;
+}
+
+void weights_free(struct weights *w)
+{
+	free(w->weight);
+	free(w->time_ns);
+	free(w->cpus);
+	free(w->ratio);
+}
+
+/* psys and an external meter see the whole machine; what feeds a GPU, no CPU tells. */
+static bool has_cpu(const struct domain_desc *d, const struct cpu_desc *cpu)
+{
+	if (d->kind == DOMAIN_PSYS || d->kind == DOMAIN_EXTERNAL)
+		return true;
+	if (d->kind == DOMAIN_GPU || cpu->package != d->package)
+		return false;
+	return !d->has_die || cpu->die == d->die;
+}
+
+static void choose_cpus(struct weights *w, const struct snapshot *s, const struct domain_desc *d)
+{
+	w->busy_ns = w->elapsed_ns = 0;
+	w->whole = true;
+	for (unsigned i = 0; i < s->schema->n_cpus; i++) {
+		w->cpus[i] = s->schema->cpus[i].present && has_cpu(d, &s->schema->cpus[i]);
+		if (!w->cpus[i])
+			continue;
+		w->busy_ns += s->cpus[i].busy_ns;
+		w->elapsed_ns += s->cpus[i].elapsed_ns;
+		if (s->cpus[i].quality & (QUALITY_PARTIAL | QUALITY_LOST))
+			w->whole = false;
+	}
+}
+
+/* Has every online CPU of the domain the event? Hybrid PMUs have CPUs without. */
+static bool counts_everywhere(const struct weights *w, const struct snapshot *s, int event)
+{
+	const struct event_desc *ev = &s->schema->core.ev[event];
+
+	if (!ev->cpus_only_known)
+		return true;
+	for (unsigned i = 0; i < s->schema->n_cpus; i++)
+		if (w->cpus[i] && s->cpus[i].online && (i / 8 >= sizeof(ev->cpus) || !(ev->cpus[i / 8] >> (i % 8) & 1)))
+			return false;
+	return true;
+}
+
+static int find_msr(const struct event_set *set, const char *alias, const char *term)
+{
+	for (unsigned i = 0; i < set->n && i < SCHEMA_MAX_MSR; i++)
+		if (!strcasecmp(set->ev[i].name, alias) || !strcasecmp(set->ev[i].name, term))
+			return (int)i;
+	return -1;
+}
+
+static uint32_t ratio_of(uint64_t aperf, uint64_t mperf, uint32_t otherwise)
+{
+	u128 ratio;
+
+	if (!aperf || !mperf)
+		return otherwise;
+	ratio = (u128)aperf * RATIO_ONE / mperf;
+	return ratio > RATIO_MAX ? RATIO_MAX : ratio ? (uint32_t)ratio : 1;
+}
+
+/* Frequency of each CPU against its base clock; a CPU that was not read gets the mean of the
+ * domain. False when no CPU has it. */
+static bool fill_ratios(struct weights *w, const struct snapshot *s)
+{
+	int a = find_msr(&s->schema->msr, "APERF", "msr/aperf/"), m = find_msr(&s->schema->msr, "MPERF", "msr/mperf/");
+	uint64_t aperf = 0, mperf = 0;
+	uint32_t mean;
+
+	if (a < 0 || m < 0)
+		return false;
+	for (unsigned i = 0; i < s->schema->n_cpus; i++) {
+		if (w->cpus[i] && s->cpus[i].msr[m]) {
+			aperf += s->cpus[i].msr[a] >> 10;   /* hostile recordings must not wrap the sum of 1024 CPUs */
+			mperf += s->cpus[i].msr[m] >> 10;
+		}
+	}
+	mean = ratio_of(aperf, mperf, 0);
+	for (unsigned i = 0; i < s->schema->n_cpus; i++)
+		w->ratio[i] = ratio_of(s->cpus[i].msr[a], s->cpus[i].msr[m], mean ? mean : RATIO_ONE);
+	return mean != 0;
+}
+
+static uint64_t limit(u128 v)
+{
+	return v > SPLIT_WEIGHT_MAX ? SPLIT_WEIGHT_MAX : (uint64_t)v;
+}
+
+static uint64_t cell_weight(const struct weights *w, const struct count *k, const struct snap_cell *c)
+{
+	if (k->event == BY_TIME)
+		return c->time_ns;
+	if (c->quality & QUALITY_LOST)
+		return 0;
+	if (!k->scaled)
+		return c->counters[k->event];
+	return limit((u128)c->counters[k->event] * w->ratio[c->cpu] / RATIO_ONE);
+}
+
+static bool is_lossy(const struct count *k, const struct snap_cell *c)
+{
+	return k->event != BY_TIME && c->quality & (QUALITY_LOST | QUALITY_PARTIAL);
+}
+
+static bool weighs(const struct count *k, const struct snap_row *row)
+{
+	return row->kind != ROW_IDLE && (row->kind != ROW_IRQ_STEAL || k->event == BY_TIME);
+}
+
+static void add_cell(const struct weights *w, struct count *k, const struct snap_cell *c, u128 *weight)
+{
+	uint64_t cell = cell_weight(w, k, c);
+
+	*weight += cell;
+	if (!is_lossy(k, c)) {
+		k->whole.weight += cell;
+		k->whole.time += c->time_ns;
+		return;
+	}
+	k->lossy = true;
+	if (!(c->quality & QUALITY_LOST)) {
+		k->partial.weight += cell;
+		k->partial.time += c->time_ns;
+	}
+}
+
+/* Weights and times of all rows, and the sums behind the rate. */
+static void count_rows(struct weights *w, const struct snapshot *s, struct count *k)
+{
+	k->lossy = !w->whole;
+	memset(&k->whole, 0, sizeof(k->whole));
+	memset(&k->partial, 0, sizeof(k->partial));
+	for (unsigned i = 0; i < s->n_rows; i++) {
+		const struct snap_row *row = &s->rows[i];
+		const struct snap_cell *c = s->cells + row->first_cell, *end = c + row->n_cells;
+		u128 weight = 0, time = 0;
+		bool counts = weighs(k, row);
+
+		for (; c < end && row->kind != ROW_IDLE; c++) {
+			if (!w->cpus[c->cpu])
+				continue;
+			time += c->time_ns;
+			if (counts)
+				add_cell(w, k, c, &weight);
+		}
+		w->weight[i] = limit(weight);
+		w->time_ns[i] = limit(time);
+	}
+	w->time_ns[s->n_rows] = w->weight[s->n_rows] = 0;
+}
+
+/* Busy time of the partial CPUs that no row has; and, with the rate, what lossy cells lack. */
+static u128 missing_time(const struct weights *w, const struct snapshot *s)
+{
+	u128 busy = 0, rows = 0;
+
+	for (unsigned i = 0; i < s->schema->n_cpus; i++)
+		if (w->cpus[i] && s->cpus[i].quality & (QUALITY_PARTIAL | QUALITY_LOST))
+			busy += s->cpus[i].busy_ns;
+	for (unsigned i = 0; i < s->n_cells; i++) {
+		const struct snap_cell *c = &s->cells[i];
+		enum row_kind kind = s->rows[c->row].kind;
+
+		if (w->cpus[c->cpu] && s->cpus[c->cpu].quality & (QUALITY_PARTIAL | QUALITY_LOST) &&
+		    kind != ROW_IDLE && kind != ROW_IRQ_STEAL)
+			rows += c->time_ns;
+	}
+	return busy > rows ? busy - rows : 0;
+}
+
+/* time * rate, in a double: the share of a loss is an estimate whatever its last digits. */
+static double at_rate(const struct sums *rate, double time)
+{
+	return rate->time ? time * ((double)rate->weight / (double)rate->time) : 0;
+}
+
+static uint64_t missing_weight(const struct weights *w, const struct snapshot *s, const struct count *k)
+{
+	static const struct sums by_time = { 1, 1 };
+	const struct sums *rate = k->event == BY_TIME ? &by_time : k->whole.time ? &k->whole : &k->partial;
+	double missing = at_rate(rate, (double)missing_time(w, s));
+
+	for (unsigned i = 0; i < s->n_cells; i++) {
+		const struct snap_cell *c = &s->cells[i];
+		double lack;
+
+		if (!w->cpus[c->cpu] || !is_lossy(k, c) || !weighs(k, &s->rows[c->row]))
+			continue;
+		lack = at_rate(rate, (double)c->time_ns) - (double)cell_weight(w, k, c);
+		missing += lack > 0 ? lack : 0;
+	}
+	return missing < (double)SPLIT_WEIGHT_MAX ? (uint64_t)missing : SPLIT_WEIGHT_MAX;
+}
+
+/* Takes `event` as the weight; false when it says nothing although nothing was lost. */
+static bool try_event(struct weights *w, const struct snapshot *s, int event, bool scaled)
+{
+	struct count k = { .event = event, .scaled = scaled };
+
+	if (event != BY_TIME && !counts_everywhere(w, s, event))
+		return false;
+	count_rows(w, s, &k);
+	if (!k.lossy)
+		return event == BY_TIME || k.whole.weight;
+	w->weight[s->n_rows] = missing_weight(w, s, &k);
+	return true;
+}
+
+static void compute(struct weights *w, const struct snapshot *s, enum share_weight mode)
+{
+	int cycles = mode == WEIGHT_TIME ? BY_TIME : weight_find_cycles(&s->schema->core);
+	int misses = w->misses ? weight_find_misses(&s->schema->core) : -1;
+	bool scaled = mode == WEIGHT_CYCLES_BY_FREQUENCY && cycles >= 0 && fill_ratios(w, s);
+
+	w->quality = w->misses ? QUALITY_ESTIMATED : 0;
+	if (misses >= 0 && try_event(w, s, misses, false))
+		return;
+	if (mode == WEIGHT_CYCLES_BY_FREQUENCY && !scaled)
+		w->quality |= QUALITY_ESTIMATED;
+	if (cycles >= 0 && try_event(w, s, cycles, scaled))
+		return;
+	/* No cycles here, or a counter that stands still while time passes. */
+	if (mode != WEIGHT_TIME)
+		w->quality |= QUALITY_ESTIMATED;
+	try_event(w, s, BY_TIME, false);
+}
+
+void weights_of(struct weights *w, const struct snapshot *s, unsigned domain, enum share_weight mode)
+{
+	const struct domain_desc *d = &s->schema->domains[domain];
+	bool machine = d->kind == DOMAIN_PSYS || d->kind == DOMAIN_EXTERNAL;
+	bool was_machine = w->of.kind == DOMAIN_PSYS || w->of.kind == DOMAIN_EXTERNAL;
+
+	if (w->valid && machine == was_machine && (d->kind == DOMAIN_DRAM) == w->misses &&
+	    (d->kind == DOMAIN_GPU) == (w->of.kind == DOMAIN_GPU) &&
+	    (machine || (d->package == w->of.package && d->has_die == w->of.has_die && d->die == w->of.die)))
+		return;
+	w->of = *d;
+	w->misses = d->kind == DOMAIN_DRAM;
+	choose_cpus(w, s, d);
+	compute(w, s, mode);
+	w->valid = true;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What each row weighs in the energy of one domain. */
+#ifndef JD_WEIGHT_H
+#define JD_WEIGHT_H
+#include "formula.h"
+
+/* Which counter of the schema a name stands for; -1 = it has none. Pure look-ups by name. */
+int weight_find_cycles(const struct event_set *set);
+int weight_find_misses(const struct event_set *set);
+
+struct weights {
+	uint64_t *weight;          /* [rows + 1]; the last one: what lost counts stand for */
+	uint64_t *time_ns;         /* [rows + 1] on the domain's CPUs, idle row 0; the last one is 0 */
+	uint64_t busy_ns, elapsed_ns;   /* of the domain's CPUs */
+	bool whole;                /* those CPUs were measured through the interval */
+	unsigned quality;          /* ESTIMATED: not what was asked for, or dram */
+	/* owner's */
+	unsigned cap, cap_cpus;
+	uint8_t *cpus;             /* [n_cpus] 1 = the domain's */
+	uint32_t *ratio;           /* [n_cpus] APERF / MPERF in 2^-16 */
+	bool valid;                /* false makes the next call compute anew */
+	bool misses;
+	struct domain_desc of;     /* the domain they were computed for */
+};
+
+/* Room for s. 0 or -ENOMEM. Voids what was computed. */
+int weights_reserve(struct weights *w, const struct snapshot *s);
+/* Fills w for a domain; nothing to do when the domain before had the same CPUs and kind of weight. */
+void weights_of(struct weights *w, const struct snapshot *s, unsigned domain, enum share_weight mode);
+void weights_free(struct weights *w);
+
+#endif
