@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The connecting sink: look up, connect, send; when that fails or breaks, wait and begin again.
+ * Documents wait meanwhile, up to the bound. Everything but start and close is on the loop. */
+#include "client.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../base/clock.h"
+#include "../base/loop.h"
+#include "peer.h"
+
+#define BACKOFF_FIRST_MS 100u
+#define BACKOFF_LAST_MS 30000u
+#define CONNECT_TIMEOUT_S 10
+#define STABLE_NS (5 * NS_PER_S)        /* a connection that lasted this long resets the back-off */
+#define DEAD_PEER_MS 30000              /* unacknowledged that long: the peer is gone */
+
+struct client {
+	struct sink s;
+	struct loop *loop;
+	struct event_base *base;
+	struct peer peer;
+	struct event *submitted, *resolved, *timer, *connecting;
+	struct resolve *resolve;
+	struct sink_url *url;
+	char where[160];
+	bool numeric;              /* addrs is fixed */
+	struct addrs addrs;
+	unsigned at;               /* address tried now */
+	int fd;                    /* connecting; -1 = not */
+	unsigned failures, seed;
+	uint64_t up_ns;
+	bool was_up, waiting, draining;
+	bool gave_up;              /* under s.lock: the last try of a closing sink has failed */
+};
+
+static void client_connect(struct client *c);
+
+/* The delay doubles; up to half of it comes on top so that many agents do not return at once. */
+static unsigned client_backoff_ms(struct client *c)
+{
+	unsigned ms = BACKOFF_FIRST_MS << (c->failures < 9 ? c->failures : 9);
+
+	ms += (unsigned)rand_r(&c->seed) % (ms / 2);
+	if (c->failures < 9)
+		c->failures++;
+	return ms < BACKOFF_LAST_MS ? ms : BACKOFF_LAST_MS;
+}
+
+static void client_retry(struct client *c, const char *why)
+{
+	unsigned ms = client_backoff_ms(c);
+	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
+
+	c->waiting = true;
+	event_add(c->timer, &tv);
+	if (c->draining) {
+		pthread_mutex_lock(&c->s.lock);
+		c->gave_up = true;
+		pthread_mutex_unlock(&c->s.lock);
+	}
+	sink_state(&c->s, false, "%.90s: %.40s, next try in %u.%u s", c->where, why, ms / 1000, ms % 1000 / 100);
+}
+
+static void client_up(struct client *c, int fd)
+{
+	int one = 1, ms = DEAD_PEER_MS;
+
+	event_del(c->timer);
+	/* Without effect on Unix sockets. */
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	if (peer_attach(&c->peer, fd)) {
+		client_retry(c, "out of memory");
+		return;
+	}
+	c->up_ns = clock_mono_ns();
+	pthread_mutex_lock(&c->s.lock);
+	c->s.stats.reconnects += c->was_up;
+	c->s.stats.clients = 1;
+	pthread_mutex_unlock(&c->s.lock);
+	c->was_up = true;
+	sink_state(&c->s, true, "connected to %.140s", c->where);
+	peer_kick(&c->peer);
+}
+
+static void client_stop_connecting(struct client *c)
+{
+	if (c->connecting)
+		event_free(c->connecting);
+	c->connecting = NULL;
+	if (c->fd >= 0)
+		close(c->fd);
+	c->fd = -1;
+}
+
+/* Writable or refused; the timer's event means that nobody answered. */
+static void on_connected(evutil_socket_t fd, short what, void *arg)
+{
+	struct client *c = arg;
+	socklen_t len = sizeof(int);
+	int err = what & EV_TIMEOUT ? ETIMEDOUT : 0;
+
+	if (!err && getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) != 0)
+		err = errno;
+	if (!err)
+		c->fd = -1;
+	client_stop_connecting(c);
+	if (!err) {
+		client_up(c, fd);
+	} else if (++c->at < c->addrs.n) {
+		client_connect(c);
+	} else {
+		client_retry(c, strerrordesc_np(err));
+	}
+}
+
+/* Tries the addresses from c->at on until one takes its time. */
+static void client_connect(struct client *c)
+{
+	struct timeval tv = { .tv_sec = CONNECT_TIMEOUT_S };
+	int err = EADDRNOTAVAIL;
+
+	for (; c->at < c->addrs.n; c->at++) {
+		const struct sockaddr *a = (const struct sockaddr *)&c->addrs.v[c->at].a;
+		int fd = socket(a->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+		if (fd < 0) {
+			err = errno;
+			continue;
+		}
+		if (connect(fd, a, c->addrs.v[c->at].len) == 0) {
+			client_up(c, fd);
+			return;
+		}
+		err = errno;
+		c->fd = fd;
+		if (err == EINPROGRESS) {
+			c->connecting = event_new(c->base, fd, EV_WRITE, on_connected, c);
+			if (c->connecting && event_add(c->connecting, &tv) == 0)
+				return;
+			err = ENOMEM;
+		}
+		client_stop_connecting(c);
+	}
+	client_retry(c, strerrordesc_np(err));
+}
+
+static void client_try(struct client *c)
+{
+	c->waiting = false;
+	c->at = 0;
+	if (c->numeric) {
+		client_connect(c);
+		return;
+	}
+	if (resolve_start(c->url->host, c->url->port, c->resolved, &c->resolve))
+		client_retry(c, "no thread for the look-up");
+	else
+		sink_state(&c->s, false, "looking up %.140s", c->where);
+}
+
+static void on_resolved(evutil_socket_t fd, short what, void *arg)
+{
+	struct client *c = arg;
+	const char *why = resolve_result(c->resolve, &c->addrs);
+
+	resolve_free(c->resolve);
+	c->resolve = NULL;
+	if (why)
+		client_retry(c, why);
+	else
+		client_connect(c);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	client_try(arg);
+}
+
+static void on_submitted(evutil_socket_t fd, short what, void *arg)
+{
+	struct client *c = arg;
+	struct doc_list l = sink_take(&c->s);
+	struct doc *d;
+
+	while ((d = doc_list_take(&l)))
+		if (doc_ring_add(&c->peer.queue, d))
+			sink_done(&c->s, d, false);
+	peer_kick(&c->peer);
+}
+
+static struct doc *client_hello(struct peer *p)
+{
+	return sink_preamble(&((struct client *)((char *)p - offsetof(struct client, peer)))->s);
+}
+
+static void client_sent(struct peer *p, struct doc *d)
+{
+	sink_done(&((struct client *)((char *)p - offsetof(struct client, peer)))->s, d, true);
+}
+
+static void client_broken(struct peer *p, int err)
+{
+	struct client *c = (struct client *)((char *)p - offsetof(struct client, peer));
+	struct doc *torn = peer_detach(p);
+
+	if (torn)
+		sink_done(&c->s, torn, false);
+	if (clock_mono_ns() - c->up_ns >= STABLE_NS)
+		c->failures = 0;
+	pthread_mutex_lock(&c->s.lock);
+	c->s.stats.clients = 0;
+	pthread_mutex_unlock(&c->s.lock);
+	client_retry(c, err == -EPIPE ? "closed by the peer" : strerrordesc_np(-err));
+}
+
+static const struct peer_ops client_peer_ops = {
+	.hello = client_hello, .sent = client_sent, .broken = client_broken,
+};
+
+static void client_begin(void *arg)
+{
+	client_try(arg);
+}
+
+/* Frees what belongs to the loop; runs there. */
+static void client_end(void *arg)
+{
+	struct client *c = arg;
+	struct doc *d;
+
+	doc_unref(peer_detach(&c->peer));
+	while ((d = doc_ring_take(&c->peer.queue)))
+		doc_unref(d);
+	doc_ring_free(&c->peer.queue);
+	client_stop_connecting(c);
+	resolve_free(c->resolve);
+	struct event *all[] = { c->submitted, c->resolved, c->timer };
+	for (unsigned i = 0; i < 3; i++)
+		if (all[i])
+			event_free(all[i]);
+}
+
+static void client_free(struct client *c)
+{
+	sink_fini(&c->s);
+	free(c->url);
+	free(c);
+}
+
+int client_start(const struct sink_ops *ops, const char *where, const struct sink_url *u, const struct addrs *fixed,
+		 const struct sink_options *o, struct loop *loop, struct sink **ret)
+{
+	struct client *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->fd = -1;
+	c->loop = loop;
+	c->base = loop_base(loop);
+	c->seed = (unsigned)clock_mono_ns() ^ (unsigned)(uintptr_t)c;
+	snprintf(c->where, sizeof(c->where), "%s", where);
+	peer_init(&c->peer, &client_peer_ops, c->base);
+	c->numeric = fixed;
+	if (fixed)
+		c->addrs = *fixed;
+	c->url = malloc(sizeof(*c->url));
+	c->submitted = event_new(c->base, -1, 0, on_submitted, c);
+	c->resolved = event_new(c->base, -1, 0, on_resolved, c);
+	c->timer = evtimer_new(c->base, on_timer, c);
+	if (sink_init(&c->s, ops, o->queue_bytes) || !c->url || !c->submitted || !c->resolved || !c->timer)
+		goto fail;
+	*c->url = *u;
+	sink_state(&c->s, false, "connecting to %.140s", c->where);
+	if (loop_post(loop, client_begin, c))
+		goto fail;
+	*ret = &c->s;
+	return 0;
+fail:
+	client_end(c);
+	client_free(c);
+	return -ENOMEM;
+}
+
+void client_wake(struct sink *s)
+{
+	event_active(((struct client *)s)->submitted, EV_TIMEOUT, 0);
+}
+
+/* A last try at once instead of the rest of the back-off. */
+static void client_drain(void *arg)
+{
+	struct client *c = arg;
+
+	c->draining = true;
+	if (c->waiting) {
+		event_del(c->timer);
+		client_try(c);
+	}
+}
+
+void client_close(struct sink *s, uint64_t deadline_ns)
+{
+	struct client *c = (struct client *)s;
+
+	pthread_mutex_lock(&s->lock);
+	bool drain = s->stats.queued;
+	pthread_mutex_unlock(&s->lock);
+	if (drain) {
+		loop_call(c->loop, client_drain, c);
+		pthread_mutex_lock(&s->lock);
+		while (s->stats.queued && !c->gave_up && sink_wait(s, deadline_ns))
+			;
+		pthread_mutex_unlock(&s->lock);
+	}
+	loop_call(c->loop, client_end, c);
+	client_free(c);
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The writer thread. A regular file only ever holds whole documents: after a short write it is cut
+ * back to where the document began, the document is dropped and counted, and the next one tries
+ * again, so that writing goes on by itself when there is room. */
+#include "disk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../base/clock.h"
+
+#define DISK_STACK_BYTES (128u << 10)
+#define DISK_POLL_MS 100                   /* how often a blocked pipe looks whether it shall give up */
+#define DISK_GRACE_NS (300 * NS_PER_MS)    /* to notice it */
+
+struct disk {
+	struct sink s;
+	pthread_cond_t work;
+	pthread_t thread;
+	bool stop, finished, orphan;   /* under s.lock */
+	atomic_bool give_up;
+	/* the writer's own */
+	int fd;
+	char *path;
+	mode_t type;
+	bool greeted;                  /* not a regular file: the preamble was written */
+	off_t cut;                     /* a torn document begins here; -1 = none */
+	int last;                      /* result of the last document */
+};
+
+static void disk_free(struct disk *d)
+{
+	if (d->fd >= 0)
+		close(d->fd);
+	free(d->path);
+	pthread_cond_destroy(&d->work);
+	sink_fini(&d->s);
+	free(d);
+}
+
+/* Removes the torn document, unless somebody else has written behind it. */
+static int disk_cut(struct disk *d)
+{
+	if (d->cut < 0)
+		return 0;
+	if (ftruncate(d->fd, d->cut) != 0)
+		return -errno;
+	/* Without O_APPEND (a redirected stdout) the next write would leave a hole. */
+	if (lseek(d->fd, d->cut, SEEK_SET) < 0)
+		return -errno;
+	d->cut = -1;
+	return 0;
+}
+
+static void disk_torn(struct disk *d, size_t written)
+{
+	struct stat st;
+	off_t end = lseek(d->fd, 0, SEEK_CUR);
+
+	if (end < (off_t)written || fstat(d->fd, &st) != 0 || st.st_size != end)
+		return;
+	d->cut = end - (off_t)written;
+	disk_cut(d);
+}
+
+/* One write that blocks only on a disk: elsewhere poll says when PIPE_BUF bytes find room. */
+static ssize_t disk_write_some(struct disk *d, const uint8_t *data, size_t len)
+{
+	struct pollfd p = { .fd = d->fd, .events = POLLOUT };
+	ssize_t n;
+
+	if (S_ISREG(d->type)) {
+		n = write(d->fd, data, len);
+		return n < 0 ? -errno : n;
+	}
+	n = poll(&p, 1, DISK_POLL_MS);
+	if (n <= 0)
+		return atomic_load(&d->give_up) ? -ECANCELED : -EAGAIN;
+	if (len > PIPE_BUF)
+		len = PIPE_BUF;
+	n = S_ISSOCK(d->type) ? send(d->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL) : write(d->fd, data, len);
+	return n < 0 ? -errno : n;
+}
+
+static int disk_write_all(struct disk *d, const struct doc *doc)
+{
+	size_t done = 0;
+
+	while (done < doc->len) {
+		ssize_t n = disk_write_some(d, doc->data + done, doc->len - done);
+
+		if (n == -EINTR || (n == -EAGAIN && !S_ISREG(d->type)))
+			continue;
+		if (n <= 0) {
+			if (done && S_ISREG(d->type))
+				disk_torn(d, done);
+			return n ? (int)n : -EIO;
+		}
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+/* A file that was moved or removed (log rotation) is begun anew under its name. */
+static void disk_follow(struct disk *d)
+{
+	struct stat there, here;
+
+	if (!d->path || !S_ISREG(d->type) || fstat(d->fd, &here) != 0)
+		return;
+	if (stat(d->path, &there) == 0 && there.st_ino == here.st_ino && there.st_dev == here.st_dev)
+		return;
+
+	int fd = disk_open_file(d->path, false);
+	if (fd < 0)
+		return;
+	close(d->fd);
+	d->fd = fd;
+	d->cut = -1;
+	d->type = fstat(fd, &here) == 0 ? here.st_mode & S_IFMT : S_IFREG;
+}
+
+static int disk_greet(struct disk *d)
+{
+	struct stat st;
+	bool wanted = !d->greeted;
+	int err = 0;
+
+	/* Asked each time: the file may have been emptied in place by a rotation. */
+	if (S_ISREG(d->type))
+		wanted = fstat(d->fd, &st) == 0 && st.st_size == 0;
+	struct doc *hello = wanted ? sink_preamble(&d->s) : NULL;
+	if (hello)
+		err = disk_write_all(d, hello);
+	doc_unref(hello);
+	if (!err)
+		d->greeted = true;
+	return err;
+}
+
+static int disk_write_doc(struct disk *d, const struct doc *doc)
+{
+	int err;
+
+	disk_follow(d);
+	err = disk_cut(d);
+	if (!err)
+		err = disk_greet(d);
+	if (!err)
+		err = disk_write_all(d, doc);
+	return err;
+}
+
+static void disk_say(struct disk *d, int err)
+{
+	const char *name = d->path ? d->path : "stdout";
+
+	if (err == d->last)
+		return;
+	d->last = err;
+	if (err)
+		sink_state(&d->s, false, "%.80s: %s; documents are dropped until it takes them", name, strerrordesc_np(-err));
+	else
+		sink_state(&d->s, true, "writing %.120s", name);
+}
+
+static void *disk_thread(void *arg)
+{
+	struct disk *d = arg;
+	struct doc *doc;
+
+	pthread_setname_np(pthread_self(), "jouled-disk");
+	for (;;) {
+		pthread_mutex_lock(&d->s.lock);
+		while (!d->s.inbox.first && !d->stop)
+			pthread_cond_wait(&d->work, &d->s.lock);
+		doc = atomic_load(&d->give_up) ? NULL : doc_list_take(&d->s.inbox);
+		pthread_mutex_unlock(&d->s.lock);
+		if (!doc)
+			break;
+		int err = disk_write_doc(d, doc);
+		disk_say(d, err);
+		sink_done(&d->s, doc, err == 0);
+	}
+	pthread_mutex_lock(&d->s.lock);
+	d->finished = true;
+	bool orphan = d->orphan;
+	pthread_cond_broadcast(&d->s.changed);
+	pthread_mutex_unlock(&d->s.lock);
+	if (orphan)
+		disk_free(d);
+	return NULL;
+}
+
+static int disk_start_thread(struct disk *d)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	int err = -pthread_attr_init(&attr);
+
+	if (err)
+		return err;
+	/* Blocked SIGPIPE and SIGXFSZ are EPIPE and EFBIG and nothing else. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = -pthread_attr_setstacksize(&attr, DISK_STACK_BYTES);
+	if (!err)
+		err = -pthread_create(&d->thread, &attr, disk_thread, d);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return err;
+}
+
+int disk_start(const struct sink_ops *ops, int fd, const char *path, const struct sink_options *o,
+	       struct sink **ret)
+{
+	struct disk *d = calloc(1, sizeof(*d));
+	struct stat st;
+	int err = -ENOMEM;
+
+	if (!d)
+		return -ENOMEM;
+	d->fd = -1;
+	d->cut = -1;
+	d->last = 1;
+	pthread_cond_init(&d->work, NULL);
+	if (sink_init(&d->s, ops, o->queue_bytes) || (path && !(d->path = strdup(path))))
+		goto fail;
+	err = fstat(fd, &st) ? -errno : 0;
+	if (err)
+		goto fail;
+	d->type = st.st_mode & S_IFMT;
+	disk_say(d, 0);
+	d->fd = fd;
+	err = disk_start_thread(d);
+	if (err) {
+		d->fd = -1;
+		goto fail;
+	}
+	*ret = &d->s;
+	return 0;
+fail:
+	disk_free(d);
+	return err;
+}
+
+void disk_wake(struct sink *s)
+{
+	pthread_cond_signal(&((struct disk *)s)->work);
+}
+
+void disk_close(struct sink *s, uint64_t deadline_ns)
+{
+	struct disk *d = (struct disk *)s;
+
+	pthread_mutex_lock(&s->lock);
+	d->stop = true;
+	pthread_cond_signal(&d->work);
+	while (!d->finished && sink_wait(s, deadline_ns))
+		;
+	atomic_store(&d->give_up, true);
+	uint64_t grace = clock_mono_ns() + DISK_GRACE_NS;
+	while (!d->finished && sink_wait(s, grace))
+		;
+	/* Stuck inside write(): it frees its things itself if that ever returns. */
+	d->orphan = !d->finished;
+	bool orphan = d->orphan;
+	pthread_t thread = d->thread;
+	pthread_mutex_unlock(&s->lock);
+	if (orphan) {
+		pthread_detach(thread);
+		return;
+	}
+	pthread_join(thread, NULL);
+	disk_free(d);
+}

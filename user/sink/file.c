@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* file:///path: appends, one document after the other. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "disk.h"
+
+int disk_open_file(const char *path, bool truncate)
+{
+	/* O_NONBLOCK: a FIFO without a reader is an error now instead of a wait for ever. */
+	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK |
+		      (truncate ? O_TRUNC : 0), 0644);
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	/* Documents on a raw disk are a mistake that cannot be undone. */
+	if (fstat(fd, &st) == 0 && S_ISBLK(st.st_mode)) {
+		close(fd);
+		return -ENOTSUP;
+	}
+	return fd;
+}
+
+static const char *remedy(int code)
+{
+	switch (code) {
+	case -ENOENT:
+	case -ENOTDIR:
+		return "create the directory first";
+	case -EISDIR:
+		return "name a file in it";
+	case -EACCES:
+	case -EPERM:
+		return "give the agent's user write permission there";
+	case -EROFS:
+		return "choose a place that can be written";
+	case -ENXIO:
+		return "start the FIFO's reader first";
+	case -ENOTSUP:
+		return "name a file, not a block device";
+	case -ENOSPC:
+	case -EDQUOT:
+		return "make room";
+	default:
+		return "choose another place";
+	}
+}
+
+static int file_open(const struct sink_url *u, const struct sink_options *o, struct loop *loop,
+		     struct sink **ret, struct err *err)
+{
+	int code, fd = disk_open_file(u->path, o->truncate);
+
+	if (fd < 0)
+		return err_set(err, fd, "output \"%s\": %s; %s", u->text, strerrordesc_np(-fd), remedy(fd));
+	code = disk_start(&sink_file, fd, u->path, o, ret);
+	if (code) {
+		close(fd);
+		return err_set(err, code, "output \"%s\": no writer thread: %s; raise the limit of memory or tasks",
+			       u->text, strerrordesc_np(-code));
+	}
+	return 0;
+}
+
+const struct sink_ops sink_file = { .scheme = "file", .open = file_open, .wake = disk_wake, .close = disk_close };

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resolve.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct resolve {
+	pthread_mutex_t lock;
+	struct event *done;        /* NULL: the asker has gone */
+	int holders;               /* the asker and the thread */
+	char host[256];
+	uint16_t port;
+	int gai;
+	struct addrs addrs;
+};
+
+static int lookup(const char *host, uint16_t port, int flags, struct addrs *ret)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICSERV }, *list;
+	char service[8];
+	int gai;
+
+	snprintf(service, sizeof(service), "%u", port);
+	gai = getaddrinfo(host, service, &hints, &list);
+	if (gai)
+		return gai;
+	ret->n = 0;
+	for (struct addrinfo *a = list; a && ret->n < ADDRS_MAX; a = a->ai_next) {
+		if (a->ai_addrlen > sizeof(ret->v[0].a))
+			continue;
+		memcpy(&ret->v[ret->n].a, a->ai_addr, a->ai_addrlen);
+		ret->v[ret->n++].len = a->ai_addrlen;
+	}
+	freeaddrinfo(list);
+	return ret->n ? 0 : EAI_NONAME;
+}
+
+bool resolve_numeric(const char *host, uint16_t port, struct addrs *ret)
+{
+	return lookup(host, port, AI_NUMERICHOST, ret) == 0;
+}
+
+static void resolve_put(struct resolve *r)
+{
+	pthread_mutex_lock(&r->lock);
+	bool last = --r->holders == 0;
+	pthread_mutex_unlock(&r->lock);
+	if (!last)
+		return;
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+}
+
+static void *resolve_thread(void *arg)
+{
+	struct resolve *r = arg;
+
+	pthread_setname_np(pthread_self(), "jouled-dns");
+	r->gai = lookup(r->host, r->port, AI_ADDRCONFIG, &r->addrs);
+	/* A machine with nothing but loopback has no "configured" family at all. */
+	if (r->gai)
+		r->gai = lookup(r->host, r->port, 0, &r->addrs);
+	pthread_mutex_lock(&r->lock);
+	if (r->done)
+		event_active(r->done, EV_TIMEOUT, 0);
+	pthread_mutex_unlock(&r->lock);
+	resolve_put(r);
+	return NULL;
+}
+
+int resolve_start(const char *host, uint16_t port, struct event *done, struct resolve **ret)
+{
+	struct resolve *r = calloc(1, sizeof(*r));
+	sigset_t all, before;
+	pthread_t thread;
+	int err;
+
+	if (!r)
+		return -ENOMEM;
+	pthread_mutex_init(&r->lock, NULL);
+	r->done = done;
+	r->holders = 2;
+	r->port = port;
+	snprintf(r->host, sizeof(r->host), "%s", host);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	/* Default stack: name service modules are known to want a lot. */
+	err = -pthread_create(&thread, NULL, resolve_thread, r);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (err) {
+		pthread_mutex_destroy(&r->lock);
+		free(r);
+		return err;
+	}
+	pthread_detach(thread);
+	*ret = r;
+	return 0;
+}
+
+const char *resolve_result(struct resolve *r, struct addrs *ret)
+{
+	if (r->gai)
+		return gai_strerror(r->gai);
+	*ret = r->addrs;
+	return NULL;
+}
+
+void resolve_free(struct resolve *r)
+{
+	if (!r)
+		return;
+	pthread_mutex_lock(&r->lock);
+	r->done = NULL;
+	pthread_mutex_unlock(&r->lock);
+	resolve_put(r);
+}

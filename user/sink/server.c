@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../base/loop.h"
+#include "peer.h"
+
+#define ACCEPTS_PER_TURN 16
+
+struct server;
+
+struct guest {
+	struct peer peer;          /* first: a peer of ours is a guest */
+	struct server *server;
+	struct guest *next, **at;
+};
+
+struct server {
+	struct sink s;
+	struct loop *loop;
+	struct server_place place;
+	struct event *acceptor, *submitted, *pause;
+	struct guest *guests;
+	unsigned n;
+	uint64_t slow, turned_away;
+};
+
+/* Adds to the figures; `queued` is the change of what waits. */
+static void server_count(struct server *v, int queued, const struct doc *delivered, const struct doc *dropped)
+{
+	pthread_mutex_lock(&v->s.lock);
+	v->s.stats.queued += (uint32_t)queued;
+	v->s.stats.clients = v->n;
+	if (delivered) {
+		v->s.stats.documents++;
+		v->s.stats.bytes += delivered->len;
+	}
+	if (dropped) {
+		v->s.stats.dropped_documents++;
+		v->s.stats.dropped_bytes += dropped->len;
+	}
+	pthread_cond_broadcast(&v->s.changed);
+	pthread_mutex_unlock(&v->s.lock);
+}
+
+static void server_say(struct server *v, const char *trouble)
+{
+	sink_state(&v->s, true, "listening on %.80s%s%s; %llu too slow, %llu turned away", v->place.where,
+		   trouble ? ", no new clients: " : "", trouble ? trouble : "",
+		   (unsigned long long)v->slow, (unsigned long long)v->turned_away);
+}
+
+static void guest_leave(struct guest *g)
+{
+	struct server *v = g->server;
+	struct doc *d = peer_detach(&g->peer);
+
+	v->n--;
+	*g->at = g->next;
+	if (g->next)
+		g->next->at = g->at;
+	for (; d || (d = doc_ring_take(&g->peer.queue)); d = NULL) {
+		server_count(v, -1, NULL, d);
+		doc_unref(d);
+	}
+	server_count(v, 0, NULL, NULL);
+	doc_ring_free(&g->peer.queue);
+	free(g);
+}
+
+static struct doc *guest_hello(struct peer *p)
+{
+	return sink_preamble(&((struct guest *)p)->server->s);
+}
+
+static void guest_sent(struct peer *p, struct doc *d)
+{
+	server_count(((struct guest *)p)->server, -1, d, NULL);
+	doc_unref(d);
+}
+
+static void guest_broken(struct peer *p, int err)
+{
+	guest_leave((struct guest *)p);
+}
+
+static const struct peer_ops guest_ops = {
+	.hello = guest_hello, .sent = guest_sent, .broken = guest_broken, .half_open = true,
+};
+
+/* Takes the descriptor. 0 or -ENOMEM. */
+static int guest_enter(struct server *v, int fd)
+{
+	struct guest *g = calloc(1, sizeof(*g));
+	int one = 1;
+
+	if (!g) {
+		close(fd);
+		return -ENOMEM;
+	}
+	/* Without effect on Unix sockets. */
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	g->server = v;
+	peer_init(&g->peer, &guest_ops, loop_base(v->loop));
+	if (peer_attach(&g->peer, fd)) {
+		free(g);
+		return -ENOMEM;
+	}
+	g->next = v->guests;
+	if (g->next)
+		g->next->at = &g->next;
+	g->at = &v->guests;
+	v->guests = g;
+	v->n++;
+	server_count(v, 0, NULL, NULL);
+	peer_kick(&g->peer);
+	return 0;
+}
+
+/* Out of descriptors or memory: the pending connection stays readable, so look again later. */
+static void server_pause(struct server *v, int err)
+{
+	struct timeval second = { .tv_sec = 1 };
+
+	event_del(v->acceptor);
+	event_add(v->pause, &second);
+	server_say(v, strerrordesc_np(err));
+}
+
+static void on_pause_over(evutil_socket_t fd, short what, void *arg)
+{
+	struct server *v = arg;
+
+	event_add(v->acceptor, NULL);
+	server_say(v, NULL);
+}
+
+static void on_connection(evutil_socket_t listener, short what, void *arg)
+{
+	struct server *v = arg;
+
+	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+		int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
+			return server_pause(v, errno);
+		/* Anything else concerns one connection that has gone already (accept(2)). */
+		if (fd < 0)
+			return;
+		if (v->n >= SERVER_CLIENTS_MAX) {
+			close(fd);
+			v->turned_away++;
+			server_say(v, NULL);
+			continue;
+		}
+		if (guest_enter(v, fd))
+			return server_pause(v, ENOMEM);
+	}
+}
+
+static void guest_offer(struct guest *g, struct doc *d)
+{
+	struct server *v = g->server;
+
+	if (doc_charge(d->len) <= v->s.bound - g->peer.queue.bytes && doc_ring_add(&g->peer.queue, doc_ref(d)) == 0) {
+		server_count(v, 1, NULL, NULL);
+		peer_kick(&g->peer);
+		return;
+	}
+	server_count(v, 0, NULL, d);
+	v->slow++;
+	guest_leave(g);
+	server_say(v, NULL);
+}
+
+static void on_submitted(evutil_socket_t fd, short what, void *arg)
+{
+	struct server *v = arg;
+	struct doc_list l = sink_take(&v->s);
+	struct doc *d;
+
+	while ((d = doc_list_take(&l))) {
+		for (struct guest *g = v->guests, *next; g; g = next) {
+			next = g->next;
+			guest_offer(g, d);
+		}
+		pthread_mutex_lock(&v->s.lock);
+		v->s.held -= doc_charge(d->len);
+		pthread_mutex_unlock(&v->s.lock);
+		server_count(v, -1, NULL, NULL);
+		doc_unref(d);
+	}
+}
+
+/* Frees what belongs to the loop; runs there. */
+static void server_end(void *arg)
+{
+	struct server *v = arg;
+	struct event *all[] = { v->acceptor, v->submitted, v->pause };
+
+	while (v->guests)
+		guest_leave(v->guests);
+	for (unsigned i = 0; i < 3; i++)
+		if (all[i])
+			event_free(all[i]);
+}
+
+int server_start(const struct sink_ops *ops, const struct server_place *p, const struct sink_options *o,
+		 struct loop *loop, struct sink **ret)
+{
+	struct event_base *base = loop_base(loop);
+	struct server *v = calloc(1, sizeof(*v));
+
+	if (!v)
+		return -ENOMEM;
+	v->loop = loop;
+	v->place = *p;
+	v->acceptor = event_new(base, p->fd, EV_READ | EV_PERSIST, on_connection, v);
+	v->submitted = event_new(base, -1, 0, on_submitted, v);
+	v->pause = evtimer_new(base, on_pause_over, v);
+	if (sink_init(&v->s, ops, o->queue_bytes) || !v->acceptor || !v->submitted || !v->pause)
+		goto fail;
+	server_say(v, NULL);
+	if (event_add(v->acceptor, NULL))
+		goto fail;
+	*ret = &v->s;
+	return 0;
+fail:
+	server_end(v);
+	sink_fini(&v->s);
+	free(v);
+	return -ENOMEM;
+}
+
+void server_wake(struct sink *s)
+{
+	event_active(((struct server *)s)->submitted, EV_TIMEOUT, 0);
+}
+
+static void server_refuse(void *arg)
+{
+	struct server *v = arg;
+
+	event_del(v->pause);
+	event_del(v->acceptor);
+}
+
+void server_close(struct sink *s, uint64_t deadline_ns)
+{
+	struct server *v = (struct server *)s;
+
+	loop_call(v->loop, server_refuse, v);
+	pthread_mutex_lock(&s->lock);
+	while (s->stats.queued && sink_wait(s, deadline_ns))
+		;
+	pthread_mutex_unlock(&s->lock);
+	loop_call(v->loop, server_end, v);
+	close(v->place.fd);
+	if (v->place.gone)
+		v->place.gone(v->place.arg);
+	free(v->place.arg);
+	sink_fini(s);
+	free(v);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all sinks share: the table of schemes, the bounded inbox, the figures. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../base/clock.h"
+#include "impl.h"
+
+static const struct { const struct sink_ops *ops; enum sink_url_form form; } kinds[] = {
+	{ &sink_null, SINK_URL_BARE },
+	{ &sink_stdout, SINK_URL_BARE },
+	{ &sink_file, SINK_URL_PATH },
+	{ &sink_tcp, SINK_URL_HOST_PORT },
+	{ &sink_unix, SINK_URL_PATH },
+	{ &sink_tcp_listen, SINK_URL_ADDR_PORT },
+	{ &sink_unix_listen, SINK_URL_PATH },
+};
+
+int sink_open(const char *url, const struct sink_options *o, struct loop *loop, struct sink **ret, struct err *err)
+{
+	static const struct sink_options defaults;
+	struct sink_url u;
+	int code = sink_url_scheme(url, &u, err);
+
+	if (code)
+		return code;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (strcmp(kinds[i].ops->scheme, u.scheme) != 0)
+			continue;
+		code = sink_url_rest(url, kinds[i].form, &u, err);
+		return code ? code : kinds[i].ops->open(&u, o ? o : &defaults, loop, ret, err);
+	}
+	return err_set(err, -EINVAL, "output \"%s\": unknown scheme \"%s\"; write one of stdout: file: tcp: unix: "
+		       "tcp-listen: unix-listen: null:", u.text, u.scheme);
+}
+
+int sink_init(struct sink *s, const struct sink_ops *ops, size_t bound)
+{
+	pthread_condattr_t attr;
+
+	s->ops = ops;
+	s->bound = bound ? bound : SINK_QUEUE_BYTES;
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	s->pool = doc_pool_new();
+	return s->pool ? 0 : -ENOMEM;
+}
+
+void sink_fini(struct sink *s)
+{
+	struct doc *d;
+
+	if (!s->ops)
+		return;
+	while ((d = doc_list_take(&s->inbox)))
+		doc_unref(d);
+	doc_unref(s->preamble);
+	doc_pool_close(s->pool);
+	pthread_cond_destroy(&s->changed);
+	pthread_mutex_destroy(&s->lock);
+}
+
+/* With the lock held. */
+static int sink_refuse(struct sink *s, size_t len)
+{
+	s->stats.dropped_documents++;
+	s->stats.dropped_bytes += len;
+	pthread_mutex_unlock(&s->lock);
+	return -ENOBUFS;
+}
+
+int sink_submit(struct sink *s, const void *data, size_t len)
+{
+	bool wake;
+
+	if (len == 0)
+		return 0;
+	pthread_mutex_lock(&s->lock);
+	if (!s->ops->wake) {
+		s->stats.documents++;
+		s->stats.bytes += len;
+		pthread_mutex_unlock(&s->lock);
+		return 0;
+	}
+	if (s->held >= s->bound || doc_charge(len) > s->bound - s->held)
+		return sink_refuse(s, len);
+	s->held += doc_charge(len);
+	pthread_mutex_unlock(&s->lock);
+
+	/* The copy is made outside the lock: nobody waits for it. */
+	struct doc *d = doc_new(s->pool, data, len);
+
+	pthread_mutex_lock(&s->lock);
+	if (!d) {
+		s->held -= doc_charge(len);
+		return sink_refuse(s, len);
+	}
+	wake = !s->inbox.first;
+	doc_list_add(&s->inbox, d);
+	s->stats.queued++;
+	pthread_mutex_unlock(&s->lock);
+	if (wake)
+		s->ops->wake(s);
+	return 0;
+}
+
+int sink_set_preamble(struct sink *s, const void *data, size_t len)
+{
+	struct doc *d = NULL;
+
+	if (len && !(d = doc_new(s->pool, data, len)))
+		return -ENOMEM;
+	pthread_mutex_lock(&s->lock);
+	struct doc *old = s->preamble;
+	s->preamble = d;
+	pthread_mutex_unlock(&s->lock);
+	doc_unref(old);
+	return 0;
+}
+
+void sink_get_stats(struct sink *s, struct sink_stats *ret)
+{
+	pthread_mutex_lock(&s->lock);
+	*ret = s->stats;
+	pthread_mutex_unlock(&s->lock);
+}
+
+void sink_close(struct sink *s, uint64_t timeout_ns)
+{
+	uint64_t now = clock_mono_ns();
+
+	if (s)
+		s->ops->close(s, timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns);
+}
+
+struct doc_list sink_take(struct sink *s)
+{
+	pthread_mutex_lock(&s->lock);
+	struct doc_list l = s->inbox;
+	memset(&s->inbox, 0, sizeof(s->inbox));
+	pthread_mutex_unlock(&s->lock);
+	return l;
+}
+
+struct doc *sink_preamble(struct sink *s)
+{
+	pthread_mutex_lock(&s->lock);
+	struct doc *d = s->preamble ? doc_ref(s->preamble) : NULL;
+	pthread_mutex_unlock(&s->lock);
+	return d;
+}
+
+void sink_done(struct sink *s, struct doc *d, bool delivered)
+{
+	pthread_mutex_lock(&s->lock);
+	s->held -= doc_charge(d->len);
+	s->stats.queued--;
+	if (delivered) {
+		s->stats.documents++;
+		s->stats.bytes += d->len;
+	} else {
+		s->stats.dropped_documents++;
+		s->stats.dropped_bytes += d->len;
+	}
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+	doc_unref(d);
+}
+
+void sink_state(struct sink *s, bool up, const char *fmt, ...)
+{
+	va_list ap;
+
+	pthread_mutex_lock(&s->lock);
+	s->stats.up = up;
+	va_start(ap, fmt);
+	vsnprintf(s->stats.state, sizeof(s->stats.state), fmt, ap);
+	va_end(ap);
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+}
+
+bool sink_wait(struct sink *s, uint64_t deadline_ns)
+{
+	struct timespec ts = { .tv_sec = (time_t)(deadline_ns / NS_PER_S), .tv_nsec = (long)(deadline_ns % NS_PER_S) };
+
+	return pthread_cond_timedwait(&s->changed, &s->lock, &ts) == 0;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tcp-listen://addr:port: serves whoever connects. Port 0 takes any; the chosen one goes to the
+ * port file as bare decimal text without a newline. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "resolve.h"
+#include "server.h"
+
+/* Renamed into place, so that a reader never sees half a number. */
+static int write_port(const char *path, unsigned port)
+{
+	char temp[4096 + 8], text[8];
+	int fd, err = 0, len = snprintf(text, sizeof(text), "%u", port);
+
+	if (snprintf(temp, sizeof(temp), "%s.XXXXXX", path) >= (int)sizeof(temp))
+		return -ENAMETOOLONG;
+	fd = mkostemp(temp, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (fchmod(fd, 0644) != 0 || write(fd, text, (size_t)len) != len)
+		err = errno ? -errno : -EIO;
+	close(fd);
+	if (!err && rename(temp, path) != 0)
+		err = -errno;
+	if (err)
+		unlink(temp);
+	return err;
+}
+
+static const char *remedy(int code)
+{
+	switch (code) {
+	case -EADDRINUSE:
+		return "another program listens there: choose another port, or 0 for any";
+	case -EACCES:
+		return "ports below 1024 need CAP_NET_BIND_SERVICE: choose a higher one";
+	case -EADDRNOTAVAIL:
+		return "no interface has this address: use one of this machine's";
+	default:
+		return "check the address";
+	}
+}
+
+static int listen_on(const struct addrs *a, struct sockaddr_storage *ret_bound)
+{
+	const struct sockaddr *sa = (const struct sockaddr *)&a->v[0].a;
+	socklen_t len = sizeof(*ret_bound);
+	int one = 1, err, fd = socket(sa->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	/* Without it a restart would wait for the last connection's TIME_WAIT. */
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(fd, sa, a->v[0].len) == 0 && listen(fd, SOMAXCONN) == 0 &&
+	    getsockname(fd, (struct sockaddr *)ret_bound, &len) == 0)
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+static void remove_port_file(void *path)
+{
+	if (path)
+		unlink(path);
+}
+
+static int tcp_listen_open(const struct sink_url *u, const struct sink_options *o, struct loop *loop,
+			   struct sink **ret, struct err *err)
+{
+	struct sockaddr_storage bound;
+	struct server_place place = { .gone = remove_port_file };
+	struct addrs a;
+	int code = 0;
+
+	if (!resolve_numeric(strcmp(u->host, "localhost") ? u->host : "127.0.0.1", u->port, &a))
+		return err_set(err, -EINVAL, "output \"%s\": \"%.80s\" is not an address of this machine; write for example "
+			       "127.0.0.1, [::1] or 0.0.0.0", u->text, u->host);
+	place.fd = listen_on(&a, &bound);
+	if (place.fd < 0)
+		return err_set(err, place.fd, "output \"%s\": %s; %s", u->text, strerrordesc_np(-place.fd), remedy(place.fd));
+	/* The port stands at the same place in both families (ip(7), ipv6(7)). */
+	unsigned port = ntohs(((struct sockaddr_in *)&bound)->sin_port);
+	snprintf(place.where, sizeof(place.where), strchr(u->host, ':') ? "[%.100s]:%u" : "%.100s:%u", u->host, port);
+	if (o->port_file)
+		code = write_port(o->port_file, port);
+	if (code) {
+		close(place.fd);
+		return err_set(err, code, "port-file \"%.200s\": %s; create its directory and make it writable",
+			       o->port_file, strerrordesc_np(-code));
+	}
+	place.arg = o->port_file ? strdup(o->port_file) : NULL;
+	code = server_start(&sink_tcp_listen, &place, o, loop, ret);
+	if (code) {
+		close(place.fd);
+		remove_port_file(place.arg);
+		free(place.arg);
+		return err_set(err, code, "output \"%s\": out of memory; free some", u->text);
+	}
+	return 0;
+}
+
+const struct sink_ops sink_tcp_listen = {
+	.scheme = "tcp-listen", .open = tcp_listen_open, .wake = server_wake, .close = server_close,
+};
