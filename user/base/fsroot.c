@@ -8,12 +8,50 @@
 #include <unistd.h>
 #include "fsroot.h"
 #include "parse.h"
+#include "text.h"
+
+#define DENIED_MAX 4096
 
 struct fsroot {
 	int fd;          /* of dir; -1 when live */
 	bool live;
 	char *dir;
+	char denied[DENIED_MAX];   /* captured: text of DIR/denied */
 };
+
+/* A captured machine is read by any user, tests by root: what the machine itself refused stands in
+ * DIR/denied, one path or pattern a line. No such file: nothing was refused. */
+static void load_denied(struct fsroot *r)
+{
+	ssize_t n = -1;
+	int fd = openat(r->fd, "denied", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+	if (fd >= 0) {
+		n = read(fd, r->denied, sizeof(r->denied) - 1);
+		close(fd);
+	}
+	r->denied[n > 0 ? n : 0] = '\0';
+}
+
+static bool is_denied(const struct fsroot *r, const char *path)
+{
+	const char *line = r->denied;
+	char pattern[256];
+
+	path += strspn(path, "/");
+	while (*line) {
+		size_t len = strcspn(line, "\n");
+
+		if (len && len < sizeof(pattern)) {
+			memcpy(pattern, line, len);
+			pattern[len] = '\0';
+			if (text_glob(pattern + strspn(pattern, "/"), path))
+				return true;
+		}
+		line += len + (line[len] == '\n');
+	}
+	return false;
+}
 
 int fsroot_open(const char *dir, struct fsroot **ret)
 {
@@ -32,6 +70,7 @@ int fsroot_open(const char *dir, struct fsroot **ret)
 		err = -errno;
 		if (r->fd < 0)
 			goto fail;
+		load_denied(r);
 	}
 	*ret = r;
 	return 0;
@@ -115,6 +154,8 @@ int fsroot_openat(const struct fsroot *r, const char *path, int flags)
 		fd = openat(AT_FDCWD, path, flags | O_CLOEXEC);
 		return fd < 0 ? -errno : fd;
 	}
+	if (is_denied(r, path) && !(flags & O_PATH))
+		return -EACCES;
 	/* a captured machine is a stranger's directory: a FIFO in it must not block */
 	flags |= O_CLOEXEC | (flags & O_PATH ? 0 : O_NONBLOCK | O_NOCTTY);
 	fd = open_in_root(r->fd, path, flags);

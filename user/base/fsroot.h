@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every path of /proc, /sys and /dev goes through a root prefix, so that a captured machine is
  * a test and a bug report (--root DIR). The root is opened once; names cannot leave it
- * (openat2 RESOLVE_IN_ROOT; where absent, paths with ".." are refused). Root "/" is plain openat. */
+ * (openat2 RESOLVE_IN_ROOT; where absent, paths with ".." are refused). Root "/" is plain openat.
+ * Paths that DIR/denied lists (one a line, globs as in text.h) answer EACCES. */
 #ifndef JD_FSROOT_H
 #define JD_FSROOT_H
 #include <stdbool.h>
