@@ -23,7 +23,9 @@ struct energy_probe {
 	char reason[200];         /* why not ok and what to do, or "" */
 	uint64_t uj_num, uj_den;  /* microjoules = units * num / den */
 	uint64_t wrap_units;      /* counter modulus in units; 0 = 2^64 */
-	int cpu;                  /* CPU to read on, -1 = any */
+	int cpu;                  /* CPU to read on, -1 = any; first part's when there are several */
+	unsigned parts;           /* counters whose sum is the domain: 1, or AMD's physical cores */
+	uint32_t restarts;        /* +1 when a part was reopened: what it counted meanwhile is lost */
 };
 
 struct energy_source;
@@ -35,8 +37,11 @@ struct energy_source_ops {
 		    struct energy_source **ret, struct err *err);
 	unsigned (*probes)(const struct energy_source *e, const struct energy_probe **ret);
 	enum energy_state (*state)(const struct energy_source *e, const char **ret_reason);
-	/* Raw counter of probe i. 0 or -errno (-EIO, -EACCES, -ENODEV ...). No allocation, no open. */
-	int (*read)(struct energy_source *e, unsigned i, uint64_t *ret_units);
+	/* Line i about what was met while probing (unknown zone, doubled counter), NULL after the last. */
+	const char *(*note)(const struct energy_source *e, unsigned i);
+	/* Raw counter of a part of probe i. 0 or -errno (-EIO, -EACCES, -ENODEV; -ENXIO: its CPUs are
+	 * offline). No allocation, no open. */
+	int (*read)(struct energy_source *e, unsigned i, unsigned part, uint64_t *ret_units);
 	/* CPUs came or went: reopen what sat on them. */
 	void (*hotplug)(struct energy_source *e, const uint8_t *online, unsigned n);
 	void (*close)(struct energy_source *e);
@@ -69,11 +74,13 @@ struct energy_accumulator {
 	uint64_t prev_raw, prev_ns, prev_boot_ns;
 	bool have_prev;
 	uint64_t modulus;        /* in units; 0 = 2^64 */
-	double max_units_per_ns; /* a larger rate is refused: reset, suspend or module reload */
+	double max_units_per_ns; /* > 0; a larger rate is refused: reset, suspend or module reload */
 	uint64_t units;          /* cumulative */
 	uint64_t wraps, resets, dropped;
 };
-/* Adds raw read at now; returns the units added (0 after a reset). */
+/* Adds raw read at now; returns the units added (0 after a reset). A step back is a wrap when the
+ * time awake (now) allows its energy, else a reset; a step forward too large for the time that
+ * passed (boot, suspend included) is dropped. At most one wrap per call can be told. */
 uint64_t energy_accumulate(struct energy_accumulator *a, uint64_t raw, uint64_t now_ns, uint64_t boot_ns);
 
 /* Estimate: package domains from busy and idle time per CPU, every value marked estimated. */

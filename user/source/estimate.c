@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Energy where nothing counts it: every core draws its idle watts while it is online and, while it
+ * runs something, up to its full-load watts. Hardware threads share their core's watts equally.
+ * Integrated in uW x ns = 1e-9 uJ, exactly: what does not make a microjoule is carried. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../model/cgroup.h"
+#include "energy.h"
+
+#define FJ_PER_UJ 1000000000ull   /* uW x ns */
+#define MAX_WATTS 100000.0        /* per core; keeps uW in 64 bits */
+
+struct estimate_cpu {
+	int domain;                       /* index in schema, -1 = no such CPU */
+	uint64_t idle_uw, dynamic_uw;     /* this thread's part */
+	uint64_t elapsed_ns, busy_ns;     /* as last seen */
+};
+
+struct estimate_domain {
+	unsigned schema_index;
+	uint64_t uj, rest;                /* rest < FJ_PER_UJ */
+};
+
+struct estimate {
+	unsigned n_cpus, n_domains;
+	struct estimate_cpu *cpus;
+	uint64_t *idle_ns;                /* of this reading, per CPU */
+	struct estimate_domain domains[SCHEMA_MAX_DOMAINS];
+};
+
+static unsigned threads_of_core(const struct schema *s, const struct cpu_desc *c)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < s->n_cpus; i++) {
+		const struct cpu_desc *o = &s->cpus[i];
+
+		n += o->present && o->package == c->package && o->die == c->die && o->core == c->core;
+	}
+	return n;
+}
+
+static int domain_of_package(struct estimate *e, struct schema *s, unsigned package)
+{
+	struct domain_desc *d;
+
+	for (unsigned i = 0; i < e->n_domains; i++) {
+		if (s->domains[e->domains[i].schema_index].package == package)
+			return (int)i;
+	}
+	if (s->n_domains == SCHEMA_MAX_DOMAINS)
+		return -1;
+	d = &s->domains[s->n_domains];
+	*d = (struct domain_desc){ .kind = DOMAIN_PACKAGE, .package = (uint16_t)package, .interface = ENERGY_ESTIMATE };
+	snprintf(d->name, sizeof(d->name), "package-%u", package);
+	snprintf(d->reason, sizeof(d->reason), "no energy counter: estimated from busy time per core");
+	e->domains[e->n_domains].schema_index = s->n_domains++;
+	return (int)e->n_domains++;
+}
+
+static uint64_t microwatts(double watts)
+{
+	if (!(watts > 0))
+		return 0;
+	return (uint64_t)((watts < MAX_WATTS ? watts : MAX_WATTS) * 1e6 + 0.5);
+}
+
+int estimate_open(struct schema *s, double idle_watts_per_core, double max_watts_per_core, struct estimate **ret)
+{
+	uint64_t idle = microwatts(idle_watts_per_core), max = microwatts(max_watts_per_core);
+	struct estimate *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return -ENOMEM;
+	e->cpus = calloc(s->n_cpus, sizeof(*e->cpus));
+	e->idle_ns = calloc(s->n_cpus, sizeof(*e->idle_ns));
+	if (!e->cpus || !e->idle_ns) {
+		estimate_close(e);
+		return -ENOMEM;
+	}
+	e->n_cpus = s->n_cpus;
+	for (unsigned i = 0; i < s->n_cpus; i++) {
+		struct estimate_cpu *c = &e->cpus[i];
+		unsigned threads = threads_of_core(s, &s->cpus[i]);
+
+		c->domain = s->cpus[i].present ? domain_of_package(e, s, s->cpus[i].package) : -1;
+		c->idle_uw = threads ? idle / threads : 0;
+		c->dynamic_uw = threads && max > idle ? (max - idle) / threads : 0;
+	}
+	*ret = e;
+	return 0;
+}
+
+static void add_idle(struct estimate *e, const struct reading *r, const struct reading_row *row)
+{
+	for (uint32_t i = row->first_cell; i != UINT32_MAX; i = r->cells[i].next_in_row) {
+		if (r->cells[i].cpu < e->n_cpus)
+			e->idle_ns[r->cells[i].cpu] += r->cells[i].v.time_ns;
+	}
+}
+
+/* Where the trigger cannot tell idle from the root cgroup, the root's time counts as idle: a
+ * machine's work is in the cgroups below it. */
+static void collect_idle(struct estimate *e, const struct reading *r)
+{
+	memset(e->idle_ns, 0, e->n_cpus * sizeof(*e->idle_ns));
+	add_idle(e, r, &r->rows[ROW_IDLE]);
+	for (uint32_t i = READING_SPECIAL_ROWS; r->schema->idle_merged && i < r->n_rows; i++) {
+		if (r->rows[i].used && r->rows[i].cgroup && r->rows[i].cgroup->level == 0)
+			add_idle(e, r, &r->rows[i]);
+	}
+}
+
+static uint64_t grown(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
+}
+
+static void add_cpu(struct estimate *e, const struct reading *r, unsigned i)
+{
+	struct estimate_cpu *c = &e->cpus[i];
+	uint64_t elapsed = r->cpus[i].elapsed_ns, idle = e->idle_ns[i];
+	uint64_t busy = elapsed > idle ? elapsed - idle : 0;
+	struct estimate_domain *d = &e->domains[c->domain];
+	unsigned __int128 fj;
+
+	fj = (unsigned __int128)c->idle_uw * grown(elapsed, c->elapsed_ns);
+	fj += (unsigned __int128)c->dynamic_uw * grown(busy, c->busy_ns) + d->rest;
+	d->uj += (uint64_t)(fj / FJ_PER_UJ);
+	d->rest = (uint64_t)(fj % FJ_PER_UJ);
+	c->elapsed_ns = elapsed;
+	c->busy_ns = busy;
+}
+
+void estimate_read(struct estimate *e, struct reading *r)
+{
+	collect_idle(e, r);
+	for (unsigned i = 0; i < e->n_cpus; i++) {
+		if (e->cpus[i].domain >= 0)
+			add_cpu(e, r, i);
+	}
+	for (unsigned i = 0; i < e->n_domains; i++) {
+		r->domains[e->domains[i].schema_index] = (struct reading_domain){
+			.units = e->domains[i].uj, .uj_num = 1, .uj_den = 1, .time_ns = r->mono_ns, .estimated = true,
+		};
+	}
+}
+
+void estimate_close(struct estimate *e)
+{
+	if (!e)
+		return;
+	free(e->cpus);
+	free(e->idle_ns);
+	free(e);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../base/clock.h"
+#include "rapl_internal.h"
+
+#define MIN_POLL_NS (10 * NS_PER_MS)
+#define MAX_POLL_NS (60 * NS_PER_S)
+
+void rapl_warn(struct rapl_warnings *w, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (w->n == RAPL_MAX_WARNINGS) {
+		w->lost++;
+		return;
+	}
+	va_start(ap, fmt);
+	vsnprintf(w->text[(w->first + w->n++) % RAPL_MAX_WARNINGS], RAPL_WARNING_SIZE, fmt, ap);
+	va_end(ap);
+}
+
+bool rapl_next_warning(struct rapl *rp, char *ret_text, size_t size)
+{
+	struct rapl_warnings *w = &rp->warnings;
+
+	if (!w->n && !w->lost)
+		return false;
+	if (!w->n) {
+		snprintf(ret_text, size, "rapl: %llu more warnings were not kept", (unsigned long long)w->lost);
+		w->lost = 0;
+		return true;
+	}
+	snprintf(ret_text, size, "%s", w->text[w->first]);
+	w->first = (w->first + 1) % RAPL_MAX_WARNINGS;
+	w->n--;
+	return true;
+}
+
+static int open_source(struct rapl *rp, const struct energy_source_ops *ops, const struct fsroot *root,
+		       const struct perf_seam *seam, const struct schema *s, struct err *err)
+{
+	const char *note;
+	int ret = ops->open(root, seam, s, &rp->src[rp->n_sources], err);
+
+	if (ret)
+		return ret;
+	rp->ops[rp->n_sources] = ops;
+	for (unsigned i = 0; (note = ops->note(rp->src[rp->n_sources], i)); i++)
+		rapl_warn(&rp->warnings, "%s: %s", energy_interface_name(ops->interface), note);
+	rp->n_sources++;
+	return 0;
+}
+
+/* A configured interface that gives nothing is named; in auto mode the doctor tells. */
+static void say_empty(struct rapl *rp)
+{
+	static const enum energy_interface only[] = {
+		[RAPL_POWERCAP] = ENERGY_POWERCAP, [RAPL_PERF] = ENERGY_PERF, [RAPL_MSR] = ENERGY_MSR,
+	};
+	const char *reason;
+
+	for (unsigned i = 0; i < rp->n_sources; i++) {
+		enum energy_state state = rp->ops[i]->state(rp->src[i], &reason);
+
+		if (rp->n_domains == 0 && rp->ops[i]->interface == only[rp->options.mode])
+			rapl_warn(&rp->warnings, "rapl: %s is %s: %s", energy_interface_name(rp->ops[i]->interface),
+				  energy_state_name(state), reason);
+	}
+}
+
+/* A quarter of the time in which the fastest counter can wrap. */
+static void set_pace(struct rapl *rp)
+{
+	uint64_t safe = 0, asked = rp->options.poll_ns;
+
+	for (unsigned i = 0; i < rp->n_domains; i++) {
+		const struct rapl_feed *feeds[] = { &rp->domains[i].feed, &rp->domains[i].other };
+
+		for (unsigned j = 0; j < 2; j++) {
+			if (feeds[j]->ops && feeds[j]->wrap_ns && (!safe || feeds[j]->wrap_ns / 4 < safe))
+				safe = feeds[j]->wrap_ns / 4;
+		}
+	}
+	if (safe && safe < MIN_POLL_NS)
+		safe = MIN_POLL_NS;
+	if (safe > MAX_POLL_NS)
+		safe = MAX_POLL_NS;
+	rp->poll_ns = asked ? asked : safe;
+	if (safe && asked > safe) {
+		rapl_warn(&rp->warnings, "rapl-poll: %.3f s would miss wraps of a counter; %.3f s is used",
+			  (double)asked / 1e9, (double)safe / 1e9);
+		rp->poll_ns = safe;
+	}
+}
+
+int rapl_open(const struct fsroot *root, const struct perf_seam *seam, const struct rapl_options *o,
+	      struct schema *s, struct rapl **ret, struct err *err)
+{
+	static const struct energy_source_ops *const all[] = { &energy_powercap, &energy_perf, &energy_msr };
+	struct rapl *rp = calloc(1, sizeof(*rp));
+	unsigned before = s->n_domains;
+	int code = 0;
+
+	if (!rp)
+		return err_set(err, -ENOMEM, "rapl: out of memory; free some");
+	rp->options = *o;
+	if (o->mode == RAPL_NONE)
+		code = open_source(rp, &energy_null, root, seam, s, err);
+	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]) && o->mode != RAPL_NONE && !code; i++)
+		code = open_source(rp, all[i], root, seam, s, err);
+	if (code)
+		goto fail;
+	code = rapl_choose(rp, s);
+	if (code) {
+		err_set(err, code, "rapl: out of memory; free some");
+		goto fail;
+	}
+	if (o->mode != RAPL_AUTO && o->mode != RAPL_NONE)
+		say_empty(rp);
+	set_pace(rp);
+	*ret = rp;
+	return 0;
+fail:
+	s->n_domains = before;
+	rapl_close(rp);
+	return code;
+}
+
+void rapl_poll(struct rapl *rp, uint64_t now_ns, uint64_t boot_ns)
+{
+	for (unsigned i = 0; i < rp->n_domains; i++) {
+		struct rapl_domain *d = &rp->domains[i];
+		bool fresh = rapl_feed_read(&d->feed, now_ns, boot_ns, rp->poll_ns, &rp->warnings);
+
+		if (!d->other.ops)
+			continue;
+		fresh &= rapl_feed_read(&d->other, now_ns, boot_ns, rp->poll_ns, &rp->warnings);
+		if (fresh)
+			rapl_check_step(&d->check, &d->feed, &d->other, now_ns, &rp->warnings);
+		else
+			d->check.started = false;
+	}
+}
+
+void rapl_read(struct rapl *rp, struct reading *r, uint64_t now_ns, uint64_t boot_ns)
+{
+	rapl_poll(rp, now_ns, boot_ns);
+	for (unsigned i = 0; i < rp->n_domains; i++) {
+		const struct rapl_feed *f = &rp->domains[i].feed;
+		struct rapl_feed_events e = rapl_feed_events(f);
+
+		r->domains[rp->domains[i].schema_index] = (struct reading_domain){
+			.units = f->units, .uj_num = f->probe->uj_num, .uj_den = f->probe->uj_den,
+			.time_ns = f->time_ns, .stale = f->failing || !f->have_time, .errors = f->errors,
+			.wraps = e.wraps, .resets = e.resets, .dropped = e.dropped,
+		};
+	}
+}
+
+uint64_t rapl_poll_interval_ns(const struct rapl *rp)
+{
+	return rp->poll_ns;
+}
+
+void rapl_hotplug(struct rapl *rp, const uint8_t *online, unsigned n)
+{
+	for (unsigned i = 0; i < rp->n_sources; i++)
+		rp->ops[i]->hotplug(rp->src[i], online, n);
+}
+
+unsigned rapl_interfaces(const struct rapl *rp, const struct energy_source_ops **ret_ops,
+			 struct energy_source **ret_src, unsigned max)
+{
+	unsigned n = rp->n_sources < max ? rp->n_sources : max;
+
+	for (unsigned i = 0; i < n; i++) {
+		ret_ops[i] = rp->ops[i];
+		ret_src[i] = rp->src[i];
+	}
+	return n;
+}
+
+void rapl_close(struct rapl *rp)
+{
+	if (!rp)
+		return;
+	for (unsigned i = 0; i < SCHEMA_MAX_DOMAINS; i++) {
+		rapl_feed_free(&rp->domains[i].feed);
+		rapl_feed_free(&rp->domains[i].other);
+	}
+	for (unsigned i = 0; i < rp->n_sources; i++)
+		rp->ops[i]->close(rp->src[i]);
+	free(rp);
+}

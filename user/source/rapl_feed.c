@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../base/clock.h"
+#include "rapl_internal.h"
+
+#define BACKOFF_FIRST_NS NS_PER_S
+#define BACKOFF_MAX_NS (64 * NS_PER_S)   /* where no wrap bounds it */
+#define MIN_WRAP_NS (40 * NS_PER_MS)     /* four polls at the fastest pace */
+
+int rapl_feed_init(struct rapl_feed *f, const struct energy_source_ops *ops, struct energy_source *src,
+		   unsigned index, double watts)
+{
+	const struct energy_probe *probes;
+
+	ops->probes(src, &probes);
+	*f = (struct rapl_feed){ .ops = ops, .src = src, .probe = &probes[index], .index = index };
+	f->restarts = f->probe->restarts;
+	f->parts = calloc(f->probe->parts, sizeof(*f->parts));
+	if (!f->parts)
+		return -ENOMEM;
+	for (unsigned i = 0; i < f->probe->parts; i++) {
+		f->parts[i].modulus = f->probe->wrap_units;
+		/* 1 W = 1e-3 uJ/ns */
+		f->parts[i].max_units_per_ns = watts * 1e-3 * (double)f->probe->uj_den / (double)f->probe->uj_num;
+	}
+	if (f->probe->wrap_units) {
+		f->wrap_ns = (uint64_t)((double)f->probe->wrap_units / f->parts[0].max_units_per_ns);
+		if (f->wrap_ns < MIN_WRAP_NS)
+			f->wrap_ns = MIN_WRAP_NS;
+	}
+	return 0;
+}
+
+/* 0 when every part answered. A core whose CPUs are offline uses nothing that is counted. */
+static int read_parts(struct rapl_feed *f, uint64_t now_ns, uint64_t boot_ns)
+{
+	unsigned offline = 0, n = f->probe->parts;
+	uint64_t raw, units = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		int err = f->ops->read(f->src, f->index, i, &raw);
+
+		if (err == -ENXIO && ++offline < n)
+			err = 0;
+		else if (!err)
+			energy_accumulate(&f->parts[i], raw, now_ns, boot_ns);
+		if (err)
+			return err;
+		units += f->parts[i].units;
+	}
+	f->units = units;
+	return 0;
+}
+
+static void fail(struct rapl_feed *f, int err, uint64_t now_ns, uint64_t pace_ns, struct rapl_warnings *w)
+{
+	uint64_t most = pace_ns ? pace_ns : BACKOFF_MAX_NS;
+
+	f->errors++;
+	if (!f->failing)
+		rapl_warn(w, "%s: %s %s cannot be read (%s); tried again until it answers", f->probe->name,
+			  energy_interface_name(f->ops->interface), f->probe->subject, strerror(-err));
+	f->backoff_ns = f->failing ? f->backoff_ns * 2 : BACKOFF_FIRST_NS;
+	if (f->backoff_ns > most)
+		f->backoff_ns = most;
+	f->retry_ns = now_ns + f->backoff_ns;
+	f->failing = true;
+}
+
+static void say_events(const struct rapl_feed *f, const struct rapl_feed_events *before, struct rapl_warnings *w)
+{
+	struct rapl_feed_events now = rapl_feed_events(f);
+
+	if (now.resets != before->resets)
+		rapl_warn(w, "%s: %s %s began anew (sleep, module reload or CPU change); energy in between is not known",
+			  f->probe->name, energy_interface_name(f->ops->interface), f->probe->subject);
+	if (now.dropped != before->dropped)
+		rapl_warn(w, "%s: %s %s jumped or was read too late for one wrap; energy in between is partial",
+			  f->probe->name, energy_interface_name(f->ops->interface), f->probe->subject);
+}
+
+bool rapl_feed_read(struct rapl_feed *f, uint64_t now_ns, uint64_t boot_ns, uint64_t pace_ns, struct rapl_warnings *w)
+{
+	struct rapl_feed_events before = rapl_feed_events(f);
+	int err;
+
+	if (f->failing && now_ns < f->retry_ns)
+		return false;
+	err = read_parts(f, now_ns, boot_ns);
+	if (err) {
+		fail(f, err, now_ns, pace_ns, w);
+		return false;
+	}
+	if (f->failing)
+		rapl_warn(w, "%s: %s %s answers again; what it counted meanwhile is in the next value", f->probe->name,
+			  energy_interface_name(f->ops->interface), f->probe->subject);
+	if (f->have_time && f->wrap_ns && now_ns - f->time_ns > f->wrap_ns)
+		f->ambiguous++;
+	if (f->restarts != f->probe->restarts)
+		f->restarted++;
+	f->restarts = f->probe->restarts;
+	f->failing = false;
+	f->have_time = true;
+	f->time_ns = now_ns;
+	say_events(f, &before, w);
+	return true;
+}
+
+struct rapl_feed_events rapl_feed_events(const struct rapl_feed *f)
+{
+	struct rapl_feed_events e = { .resets = f->restarted, .dropped = f->ambiguous };
+
+	for (unsigned i = 0; i < f->probe->parts; i++) {
+		e.wraps += f->parts[i].wraps;
+		e.resets += f->parts[i].resets;
+		e.dropped += f->parts[i].dropped;
+	}
+	return e;
+}
+
+uint64_t rapl_feed_uj(const struct rapl_feed *f)
+{
+	return (uint64_t)((unsigned __int128)f->units * f->probe->uj_num / f->probe->uj_den);
+}
+
+void rapl_feed_free(struct rapl_feed *f)
+{
+	free(f->parts);
+	f->parts = NULL;
+}
