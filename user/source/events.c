@@ -49,21 +49,15 @@ static void read_online(struct resolver *rs)
 		rs->online[0] = 1;
 }
 
-static int paranoid_level(const struct fsroot *root, char *text, size_t size)
-{
-	return fsroot_read(root, "/proc/sys/kernel/perf_event_paranoid", text, size);
-}
-
 /* What an errno of perf_event_open says of the event; false when it says nothing of it. */
 static bool explain_errno(const struct resolver *rs, int error, struct resolution *r)
 {
-	char level[32];
+	char level[32] = "unknown";
 
 	switch (-error) {
 	case EACCES:
 	case EPERM:
-		if (paranoid_level(rs->root, level, sizeof(level)) < 0)
-			strcpy(level, "unknown");
+		fsroot_read(rs->root, "/proc/sys/kernel/perf_event_paranoid", level, sizeof(level));
 		resolution_set(r, RESOLVE_ABSENT, "denied; give CAP_PERFMON and set kernel.perf_event_paranoid to 2 or lower "
 			       "(it is %.8s), or run as root", level);
 		return true;
@@ -216,8 +210,8 @@ static void stand_in(struct resolver *rs)
 
 	add_event(rs, "TASK_CLOCK", &clock);
 	if (rs->absent->n)
-		snprintf(d->reason, sizeof(d->reason), "stand-in for core events: %.48s: %.80s", rs->absent->ev[0].name,
-			 rs->absent->ev[0].reason);
+		snprintf(d->reason, sizeof(d->reason), "stand-in for core events: %.24s: %.107s",
+			 rs->absent->ev[0].name, rs->absent->ev[0].reason);
 	else
 		snprintf(d->reason, sizeof(d->reason), "stand-in: no core event is configured");
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "events_internal.h"
+#include "../base/text.h"
 
 /* PERF_TYPE_HW_CACHE: cache | operation << 8 | result << 16 (perf_event_open(2)). */
 #define LLC_READ_ACCESS (PERF_COUNT_HW_CACHE_LL | PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_ACCESS << 16)
@@ -56,46 +57,16 @@ bool event_name_equal(const char *a, const char *b)
 	return !*a && !*b;
 }
 
-static unsigned min3(unsigned a, unsigned b, unsigned c)
-{
-	unsigned m = a < b ? a : b;
-
-	return m < c ? m : c;
-}
-
-/* Levenshtein, one row. */
-static unsigned edit_distance(const char *a, const char *b)
-{
-	unsigned row[SCHEMA_NAME_MAX + 1], n = (unsigned)strlen(b);
-
-	if (n > SCHEMA_NAME_MAX)
-		return UINT32_MAX;
-	for (unsigned j = 0; j <= n; j++)
-		row[j] = j;
-	for (unsigned i = 1; a[i - 1]; i++) {
-		unsigned diagonal = row[0];
-
-		row[0] = i;
-		for (unsigned j = 1; j <= n; j++) {
-			unsigned above = row[j];
-
-			row[j] = min3(above + 1, row[j - 1] + 1, diagonal + (fold(a[i - 1]) != fold(b[j - 1])));
-			diagonal = above;
-		}
-	}
-	return row[n];
-}
-
 void nearest_offer(struct nearest *n, const char *wanted, const char *candidate)
 {
-	unsigned distance = edit_distance(wanted, candidate);
+	unsigned distance = text_distance(wanted, candidate);
+	size_t a = strlen(wanted), b = strlen(candidate), longer = a > b ? a : b;
 
-	/* Further than half of the name away is a guess, not a correction. */
-	if (strlen(candidate) >= sizeof(n->name) || distance > strlen(wanted) / 2 ||
-	    (n->name[0] && distance >= n->distance))
+	/* With less than a third in common it is a guess, not a correction. */
+	if (b >= sizeof(n->name) || distance * 3 > longer * 2 || (n->name[0] && distance >= n->distance))
 		return;
 	n->distance = distance;
-	strcpy(n->name, candidate);
+	memcpy(n->name, candidate, b + 1);
 }
 
 void alias_nearest(const char *wanted, struct nearest *n)

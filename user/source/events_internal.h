@@ -38,10 +38,9 @@ struct resolution {
 /* Sets status and reason (ABSENT, INVALID). */
 void resolution_set(struct resolution *r, enum resolve_status status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Offers a candidate; kept when it is nearer to `wanted` than the one before. Case and "-" against
- * "_" do not count as differences. */
+/* Offers a candidate; kept when it is nearer to `wanted` than the one before. */
 void nearest_offer(struct nearest *n, const char *wanted, const char *candidate);
-/* The same comparison for equality. */
+/* Equal but for case and "-" against "_". */
 bool event_name_equal(const char *a, const char *b);
 
 /* Type and CPUs of a sysfs PMU into e (config untouched). 0 or -errno. */

@@ -87,7 +87,7 @@ static bool take_hybrid(const char *name, void *ctx)
 	struct encoding e = { 0 };
 
 	if (strncmp(name, "cpu_", 4) == 0 && pmu_load(h->root, name, &e) == 0 && e.cpus_known && !e.whole_package)
-		strcpy(h->names[h->n++], name);
+		snprintf(h->names[h->n++], PMU_NAME_MAX, "%s", name);
 	return h->n == EVENT_MAX_ENCODINGS;
 }
 

@@ -119,8 +119,8 @@ static void consider(const struct mounts *m, struct candidate *c, const struct m
 	if (extent <= c->extent)
 		return;
 	c->extent = extent;
-	strcpy(c->mount, l->mount);
-	strcpy(c->subdir, extent == EXTENT_WHOLE ? "/" : l->root);
+	snprintf(c->mount, sizeof(c->mount), "%s", l->mount);
+	snprintf(c->subdir, sizeof(c->subdir), "%s", extent == EXTENT_WHOLE ? "/" : l->root);
 }
 
 static void take_line(char *line, void *ctx)
@@ -259,8 +259,8 @@ int hierarchy_detect(const struct fsroot *root, enum hierarchy_mode mode, struct
 	memset(ret, 0, sizeof(*ret));
 	ret->v2 = v2;
 	ret->id = v2 ? 0 : v1_id(root);
-	strcpy(ret->mount, c->mount);
-	strcpy(ret->subdir, c->subdir);
+	memcpy(ret->mount, c->mount, sizeof(ret->mount));
+	memcpy(ret->subdir, c->subdir, sizeof(ret->subdir));
 	ret->private_namespace = c->extent != EXTENT_WHOLE;
 	explain(ret, mode, m);
 out:

@@ -150,7 +150,7 @@ static int parse_answer(char *line, struct seam_answer *ret)
 	if (n == 5) {
 		if (a.result != 0 || strlen(word[4]) >= sizeof(a.file))
 			return -EINVAL;
-		strcpy(a.file, word[4]);
+		memcpy(a.file, word[4], strlen(word[4]) + 1);
 	}
 	*ret = a;
 	return 1;
