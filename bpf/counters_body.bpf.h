@@ -96,17 +96,13 @@ static __always_inline void charge(struct jd_cpu_state *st, u64 now)
 	if (!multiplexed)
 		read_counters(&sample);
 	*(volatile u64 *)&st->seq += 1;
-	if (now < st->since_ns) {   /* a flush estimated the clock and ran ahead: it never goes back */
-		st->clamped_ns += st->since_ns - now;
-		now = st->since_ns;
-	}
 	if (row) {
 		if (row->epoch != st->epoch) {
 			row->epoch = st->epoch;
 			row->next = st->head[st->bank & 1];
 			st->head[st->bank & 1] = slot;
 		}
-		row->time_ns += now - st->since_ns;
+		row->time_ns += now - st->since_ns;   /* negative when a flush ran ahead: it takes that back */
 		row->switches++;
 	}
 	if (multiplexed)
@@ -166,7 +162,9 @@ static __always_inline int on_switch(struct task_struct *prev, struct task_struc
 
 /* The task clock now, between two updates by the scheduler: CLOCK_MONOTONIC carried over by the
  * offset taken at the last switch, less the irq and stolen time the scheduler knows of. Never
- * behind the scheduler's last update. Without an offset (no switch seen yet) that update itself. */
+ * behind the scheduler's last update. Without an offset (no switch seen yet) that update itself.
+ * Time stolen since that update is not known yet, so this can run ahead of the next stamp; the row
+ * that got too much is the one still open, and its next charge is less by as much. */
 static __always_inline u64 task_clock_now(struct jd_cpu_state *st, struct task_struct *curr)
 {
 	u64 mono = bpf_ktime_get_ns();

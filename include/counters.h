@@ -29,7 +29,7 @@ enum jd_slot { JD_SLOT_IDLE = 0, JD_SLOT_KERNEL = 1, JD_SLOT_OTHER = 2, JD_FIRST
 
 /* One row: 128 bytes, so that rows of different CPUs never share a line or its neighbour. */
 struct jd_row {
-	__u64 time_ns;                  /* scheduler's task clock, or ktime in clock mode ktime */
+	__u64 time_ns;                  /* task clock; may step back a little after a flush */
 	__u64 switches;                 /* intervals charged to this row */
 	__u64 counters[JD_MAX_EVENTS];  /* increments since load; raw when multiplexed */
 	__u64 lost;                     /* intervals with a failed counter read */
@@ -66,7 +66,6 @@ struct jd_cpu_state {
 	__u64 flush_mono_ns;   /* CLOCK_MONOTONIC of the last flush */
 	__u64 lost_reads;      /* counter reads that failed */
 	__u64 folded;          /* lookups that ended at an ancestor or at other: no free row */
-	__u64 clamped_ns;      /* stamps that lay behind since_ns, summed: a flush ran ahead */
 	__u32 slot;            /* of key, JD_NO_SLOT = charge nothing */
 	__u32 bank;            /* active bank */
 	__u32 epoch;           /* of the active bank; +1 per flip, never 0 */

@@ -3,6 +3,7 @@
 #include "counters.h"
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,10 +36,11 @@ static int allocate(struct counters *c)
 	c->event_fds = malloc(events * sizeof(int));
 	c->seen = calloc(rows, sizeof(*c->seen));
 	c->seen_mux = calloc(c->schema->multiplexed ? rows : 1, sizeof(*c->seen_mux));
+	c->credit_ns = calloc((size_t)c->n_cpus * c->max_slots, sizeof(uint64_t));
 	c->staged = calloc(c->max_slots, sizeof(*c->staged));
 	c->slot_row = malloc(c->max_slots * sizeof(uint32_t));
 	c->slot_changed = calloc(c->max_slots, sizeof(uint32_t));
-	if (!c->cpus || !c->event_fds || !c->seen || !c->seen_mux || !c->staged || !c->slot_row || !c->slot_changed)
+	if (!c->cpus || !c->event_fds || !c->seen || !c->seen_mux || !c->credit_ns || !c->staged || !c->slot_row || !c->slot_changed)
 		return -ENOMEM;
 	memset(c->event_fds, 0xff, events * sizeof(int));
 	memset(c->slot_row, 0xff, c->max_slots * sizeof(uint32_t));
@@ -68,6 +70,21 @@ static bool irq_time_seen(const struct counters *c)
 	return false;
 }
 
+/* The msr PMU and the software clocks count wall time, which does not stop when a CPU sleeps. */
+static void find_idle_counters(struct counters *c)
+{
+	const struct schema *s = c->schema;
+
+	c->tsc_event = -1;
+	for (unsigned i = 0; i < s->core.n; i++)
+		if (s->core.ev[i].kind == EVENT_PERF &&
+		    (!strcmp(s->core.ev[i].pmu, "msr") || s->core.ev[i].type == PERF_TYPE_SOFTWARE))
+			c->visit_idle = true;
+	for (unsigned i = 0; i < s->msr.n; i++)
+		if (s->msr.ev[i].kind == EVENT_PERF && !strcmp(s->msr.ev[i].pmu, "msr") && !s->msr.ev[i].config)
+			c->tsc_event = (int)i;
+}
+
 static int open_all(struct counters *c, const struct counters_options *o, struct err *err)
 {
 	struct schema *s = c->schema;
@@ -80,6 +97,7 @@ static int open_all(struct counters *c, const struct counters_options *o, struct
 		e = online_read(c->online, c->online_bits, c->n_cpus);
 	if (e < 0)
 		return err_set(err, e, "counters: list of online CPUs: %s; mount /sys", strerror(-e));
+	find_idle_counters(c);
 	s->multiplexed = counters_must_multiplex(c);
 	e = allocate(c);
 	if (e)
@@ -131,6 +149,7 @@ void counters_close(struct counters *c)
 	free(c->event_fds);
 	free(c->seen);
 	free(c->seen_mux);
+	free(c->credit_ns);
 	free(c->staged);
 	free(c->slot_row);
 	free(c->slot_changed);
@@ -199,10 +218,8 @@ static void follow_losses(struct read_context *x, unsigned cpu)
 
 	x->r->losses.lost_reads += lost;
 	x->r->losses.folded += st->folded - cs->folded;
-	x->r->losses.clamped_ns += st->clamped_ns - cs->clamped_ns;
 	cs->lost_reads = st->lost_reads;
 	cs->folded = st->folded;
-	cs->clamped_ns = st->clamped_ns;
 	if (!lost && !cs->broken) {
 		cs->retry_after = 0;
 		return;

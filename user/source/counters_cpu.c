@@ -29,27 +29,6 @@ int counters_flush(struct counters *c, unsigned cpu, enum jd_flush_arg what)
 	return -EBUSY;
 }
 
-/* A real switch on every CPU opens its interval with a fresh clock; where the affinity mask does
- * not let us go, the flush alone does. */
-void counters_prime(struct counters *c)
-{
-	cpu_set_t before, one;
-	bool saved = sched_getaffinity(0, sizeof(before), &before) == 0;
-
-	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++) {
-		if (!c->cpus[cpu].online)
-			continue;
-		CPU_ZERO(&one);
-		if (cpu < CPU_SETSIZE) {
-			CPU_SET(cpu, &one);
-			sched_setaffinity(0, sizeof(one), &one);
-		}
-		counters_flush(c, cpu, JD_FLUSH_FLIP);
-	}
-	if (saved)
-		sched_setaffinity(0, sizeof(before), &before);
-}
-
 static unsigned stage(struct counters *c, unsigned cpu, unsigned bank)
 {
 	const struct jd_cpu_state *st = &c->states[cpu];
@@ -71,13 +50,58 @@ static unsigned stage(struct counters *c, unsigned cpu, unsigned bank)
 	return n;
 }
 
-/* Time already reported for an idle CPU from the clock is not reported again. */
-static uint64_t settle_idle(struct cpu_source *cs, uint64_t time_ns)
+/* What was counted between attaching and here belongs to no interval. */
+static void forget_bank(struct counters *c, unsigned cpu, unsigned bank)
 {
-	uint64_t settled = time_ns < cs->idle_credit_ns ? time_ns : cs->idle_credit_ns;
+	unsigned n = stage(c, cpu, bank);
 
-	cs->idle_credit_ns -= settled;
-	return time_ns - settled;
+	for (unsigned i = 0; i < n; i++) {
+		size_t at = row_index(c, cpu, bank, c->staged[i].slot);
+
+		c->seen[at] = c->staged[i].now;
+		if (c->mux_rows)
+			c->seen_mux[at] = c->mux_rows[at];
+	}
+}
+
+/* A real switch on every CPU opens its interval with a fresh clock; where the affinity mask does
+ * not let us go, the flush alone does. */
+void counters_prime(struct counters *c)
+{
+	cpu_set_t before, one;
+	bool saved = sched_getaffinity(0, sizeof(before), &before) == 0;
+
+	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++) {
+		unsigned bank = c->states[cpu].bank & 1;
+
+		if (!c->cpus[cpu].online)
+			continue;
+		CPU_ZERO(&one);
+		if (cpu < CPU_SETSIZE) {
+			CPU_SET(cpu, &one);
+			sched_setaffinity(0, sizeof(one), &one);
+		}
+		if (!counters_flush(c, cpu, JD_FLUSH_FLIP))
+			forget_bank(c, cpu, bank);
+	}
+	if (saved)
+		sched_setaffinity(0, sizeof(before), &before);
+}
+
+/* What was reported ahead (from the clock while a CPU was idle, or by a flush that ran ahead of the
+ * scheduler) is not reported again; a step back becomes credit. Returns what is new. */
+static uint64_t settle(uint64_t *credit, uint64_t brought)
+{
+	uint64_t settled;
+
+	if ((int64_t)brought < 0) {
+		*credit += -brought;
+		return 0;
+	}
+	settled = brought < *credit ? brought : *credit;
+
+	*credit -= settled;
+	return brought - settled;
 }
 
 /* Scales each counter by enabled / running of this step and keeps the worst of them. */
@@ -134,14 +158,13 @@ static uint64_t commit_row(struct read_context *x, unsigned cpu, unsigned bank, 
 	size_t at = row_index(c, cpu, bank, s->slot);
 	struct seen_row *before = &c->seen[at];
 	uint64_t time_ns = s->now.time_ns - before->time_ns, switches = s->now.switches - before->switches;
-	uint64_t lost = s->now.lost - before->lost;
+	uint64_t lost = c->cpus[cpu].broken ? switches : s->now.lost - before->lost;
 	int64_t row = switches ? counters_row(x, s->slot) : -ENODATA;
 	struct cell_values *v = row >= 0 ? reading_cell(x->r, (uint32_t)row, (uint16_t)cpu) : NULL;
 
 	if (!v)   /* nothing new, or no memory: what was not taken stays in the difference */
 		return 0;
-	if (s->slot == JD_SLOT_IDLE)
-		time_ns = settle_idle(&c->cpus[cpu], time_ns);
+	time_ns = settle(&c->credit_ns[(size_t)cpu * c->max_slots + s->slot], time_ns);
 	v->time_ns += time_ns;
 	v->switches += switches;
 	v->lost += lost;
@@ -166,22 +189,44 @@ static void commit(struct read_context *x, unsigned cpu, unsigned bank, unsigned
 static void close_idle_from_clock(struct read_context *x, unsigned cpu, uint64_t now_ns)
 {
 	const struct jd_cpu_state *st = &x->c->states[cpu];
-	struct cpu_source *cs = &x->c->cpus[cpu];
 	uint64_t clock = x->c->clock_ktime ? now_ns : now_ns - st->clock_offset_ns - st->irq_steal_ns;
 	uint64_t open_ns = clock - st->since_ns;
+	uint64_t *credit_ns = &x->c->credit_ns[(size_t)cpu * x->c->max_slots + JD_SLOT_IDLE];
 	struct cell_values *v;
 
-	if ((!st->clock_offset_ns && !x->c->clock_ktime) || (int64_t)open_ns <= (int64_t)cs->idle_credit_ns)
+	if ((!st->clock_offset_ns && !x->c->clock_ktime) || (int64_t)open_ns <= (int64_t)*credit_ns)
 		return;
 	v = reading_cell(x->r, ROW_IDLE, (uint16_t)cpu);
 	if (!v)
 		return;
-	open_ns -= cs->idle_credit_ns;
-	cs->idle_credit_ns += open_ns;
+	open_ns -= *credit_ns;
+	*credit_ns += open_ns;
 	v->time_ns += open_ns;
 	v->enabled_ns += open_ns;
 	v->running_ns += open_ns;
 	x->r->cpus[cpu].elapsed_ns += open_ns;
+}
+
+/* The time-stamp counter goes on while the CPU sleeps: carried forward at the last rate seen, and settled
+ * by the next flush. APERF and MPERF stand still in idle, so theirs wait for the flush. */
+static void carry_tsc(struct read_context *x, unsigned cpu, uint64_t now_ns)
+{
+	struct cpu_source *cs = &x->c->cpus[cpu];
+	struct reading_cpu *rc = &x->r->cpus[cpu];
+	uint64_t ahead_ns = now_ns - cs->flush_mono_ns, tsc;
+
+	if (!cs->flush_mono_ns || ahead_ns <= cs->msr_credit_ns)
+		return;
+	rc->msr_enabled_ns += ahead_ns - cs->msr_credit_ns;
+	rc->msr_running_ns += ahead_ns - cs->msr_credit_ns;
+	cs->msr_credit_ns = ahead_ns;
+	if (x->c->tsc_event < 0)
+		return;
+	tsc = (uint64_t)((double)ahead_ns * x->c->tsc_per_ns);
+	if (tsc > cs->tsc_credit) {
+		rc->msr[x->c->tsc_event] += tsc - cs->tsc_credit;
+		cs->tsc_credit = tsc;
+	}
 }
 
 /* True when the CPU was idle throughout and everything was taken. */
@@ -193,7 +238,7 @@ static bool read_idle(struct read_context *x, unsigned cpu)
 	uint64_t now = clock_mono_ns();
 	unsigned bank = READ_ONCE(st->bank) & 1, n = 0;
 
-	if ((seq & 1) || READ_ONCE(st->key) != JD_KEY_IDLE)
+	if ((seq & 1) || x->c->visit_idle || READ_ONCE(st->key) != JD_KEY_IDLE)
 		return false;
 	if (seq != cs->seq)
 		n = stage(x->c, cpu, bank);
@@ -202,6 +247,7 @@ static bool read_idle(struct read_context *x, unsigned cpu)
 		return false;
 	commit(x, cpu, bank, n);
 	close_idle_from_clock(x, cpu, now);
+	carry_tsc(x, cpu, now);
 	cs->seq = seq;
 	x->r->cpus[cpu].read_mono_ns = now;
 	x->r->cpus[cpu].msr_stale = true;
@@ -213,16 +259,21 @@ static void take_msr(struct read_context *x, unsigned cpu)
 	const struct jd_cpu_state *st = &x->c->states[cpu];
 	struct cpu_source *cs = &x->c->cpus[cpu];
 	struct reading_cpu *rc = &x->r->cpus[cpu];
+	uint64_t time_ns = cs->flush_mono_ns ? st->flush_mono_ns - cs->flush_mono_ns : 0;
 
 	for (unsigned i = 0; i < x->c->schema->msr.n; i++) {
-		if (!IS_ERROR(st->msr[i]) && !IS_ERROR(cs->msr[i]))
-			rc->msr[i] += st->msr[i] - cs->msr[i];
+		uint64_t add = IS_ERROR(st->msr[i]) || IS_ERROR(cs->msr[i]) ? 0 : st->msr[i] - cs->msr[i];
+
+		if ((int)i == x->c->tsc_event && time_ns) {
+			x->c->tsc_per_ns = (double)add / (double)time_ns;
+			add = settle(&cs->tsc_credit, add);
+		}
+		rc->msr[i] += add;
 		cs->msr[i] = st->msr[i];
 	}
-	if (cs->flush_mono_ns) {
-		rc->msr_enabled_ns += st->flush_mono_ns - cs->flush_mono_ns;
-		rc->msr_running_ns += st->flush_mono_ns - cs->flush_mono_ns;
-	}
+	time_ns = settle(&cs->msr_credit_ns, time_ns);
+	rc->msr_enabled_ns += time_ns;
+	rc->msr_running_ns += time_ns;
 	cs->flush_mono_ns = st->flush_mono_ns;
 	rc->msr_stale = false;
 }
@@ -270,5 +321,5 @@ void counters_read_offline(struct read_context *x, unsigned cpu)
 {
 	for (unsigned bank = 0; bank < JD_BANKS; bank++)
 		commit(x, cpu, bank, stage(x->c, cpu, bank));
-	x->c->cpus[cpu].idle_credit_ns = 0;
+	x->c->credit_ns[(size_t)cpu * x->c->max_slots + JD_SLOT_IDLE] = 0;
 }

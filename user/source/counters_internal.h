@@ -24,9 +24,9 @@ struct staged_row {
 struct cpu_source {
 	bool online;
 	bool broken;                /* its events could not all be opened */
-	uint64_t idle_credit_ns;    /* idle time reported ahead of its charge */
+	uint64_t msr_credit_ns, tsc_credit;   /* reported ahead of the counters, from the clock */
 	uint64_t seq;               /* of the last complete read */
-	uint64_t irq_steal_ns, lost_reads, folded, clamped_ns, flush_mono_ns;
+	uint64_t irq_steal_ns, lost_reads, folded, flush_mono_ns;
 	uint64_t msr[JD_MAX_MSR_EVENTS];
 	uint64_t offline_since_ns;
 	uint32_t retry_at, retry_after;   /* reading number of the next reopen, doubling distance */
@@ -52,12 +52,16 @@ struct counters {
 	const struct jd_slot_info *info;    /* mapped */
 	struct seen_row *seen;              /* [(cpu * JD_BANKS + bank) * max_slots + slot] */
 	struct jd_mux_row *seen_mux;
+	uint64_t *credit_ns;                /* [cpu * max_slots + slot]: time reported ahead of its charge */
 	struct staged_row *staged;
 	struct cpu_source *cpus;
 	uint32_t *slot_row;                 /* reading row of a slot, UINT32_MAX = none yet */
 	uint32_t *slot_changed;             /* number of the last reading that brought something */
 	uint32_t top_slot;                  /* highest slot seen + 1 */
 	bool clock_ktime;
+	bool visit_idle;                    /* an event counts while a CPU is idle: flush those CPUs too */
+	int tsc_event;                      /* index of the TSC in the msr set, -1 = not there */
+	double tsc_per_ns;                  /* between two flushes of a CPU: the TSC is constant and shared */
 	char reason[600];
 };
 

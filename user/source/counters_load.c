@@ -196,7 +196,10 @@ static int load_trigger(struct counters *c, enum trigger_mode trigger)
 		if (c->cpus[cpu].online)
 			c->cpus[cpu].broken = counters_open_events(c, cpu) != 0;
 	err = attach(c, trigger);
-	return err ? err : switch_is_counted(c) ? 0 : -ENODATA;
+	/* perf_event fires only between cgroups; whoever names it has been told (schema.idle_merged) */
+	if (err || trigger == TRIGGER_PERF_EVENT)
+		return err;
+	return switch_is_counted(c) ? 0 : -ENODATA;
 }
 
 /* Adds one line on why a trigger was passed over. */

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A counters source on the running kernel, cgroups to fill it, and the kernel's own figures to
+ * compare with. Everything made here is named jouled-test-PID-* and removed again. */
+#ifndef JD_TEST_RIG_H
+#define JD_TEST_RIG_H
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "base/clock.h"
+#include "model/snapshot.h"
+#include "source/counters.h"
+#include "source/topology.h"
+
+struct rig {
+	struct fsroot *root;
+	struct schema schema;
+	struct hierarchy hierarchy;
+	struct perf_seam seam;
+	struct config config;
+	struct event_variants variants[SCHEMA_MAX_EVENTS];
+	struct cgroup_table *table;
+	struct counters *counters;
+	struct reading reading;
+	struct consumer *consumer;
+};
+
+static uint64_t read_number(const char *path, const char *key)
+{
+	char text[4096] = "", *at;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	at = key ? strstr(text, key) : text;
+	return at ? strtoull(at + (key ? strlen(key) : 0), NULL, 10) : 0;
+}
+
+/* events: how many times the msr PMU's TSC is counted per row; without that PMU, task time. */
+static void rig_open(struct rig *g, unsigned events, uint64_t max_cgroups, enum trigger_mode trigger)
+{
+	struct err err = {0};
+	uint64_t type = read_number("/sys/bus/event_source/devices/msr/type", NULL);
+
+	memset(g, 0, sizeof(*g));
+	assert_int_equal(fsroot_open("/", &g->root), 0);
+	assert_int_equal(topology_read(g->root, &g->schema, &err), 0);
+	assert_int_equal(hierarchy_detect(g->root, HIERARCHY_AUTO, &g->hierarchy, &err), 0);
+	g->seam = perf_seam_live();
+	g->schema.core.n = events;
+	for (unsigned i = 0; i < events; i++) {
+		struct event_desc *ev = &g->schema.core.ev[i];
+
+		ev->kind = type ? EVENT_PERF : EVENT_TASK_CLOCK;
+		ev->type = (uint32_t)type;
+		snprintf(ev->pmu, sizeof(ev->pmu), "msr");
+		snprintf(ev->name, sizeof(ev->name), "event-%u", i);
+	}
+	g->config.max_cgroups = max_cgroups;
+	g->config.trigger = trigger;
+	struct counters_options o = {.config = &g->config, .root = g->root, .hierarchy = &g->hierarchy,
+		.seam = &g->seam, .core_variants = g->variants, .msr_variants = g->variants};
+
+	if (counters_open(&o, &g->schema, &g->counters, &err))
+		fail_msg("%s", err.text);
+	g->table = cgroup_table_new();
+	assert_int_equal(reading_init(&g->reading, &g->schema), 0);
+	g->consumer = consumer_new(&g->reading);
+}
+
+static void rig_read(struct rig *g)
+{
+	g->reading.number++;
+	g->reading.mono_ns = clock_mono_ns();
+	g->reading.boot_ns = clock_boot_ns();
+	assert_int_equal(counters_read(g->counters, &g->reading, g->table, NULL), 0);
+}
+
+static struct snapshot *rig_snapshot(struct rig *g)
+{
+	rig_read(g);
+	return consumer_snapshot(g->consumer, &g->reading);
+}
+
+static void rig_start(struct rig *g)
+{
+	rig_read(g);
+	consumer_mark(g->consumer, &g->reading);
+}
+
+static void rig_close(struct rig *g)
+{
+	counters_close(g->counters);
+	consumer_free(g->consumer);
+	reading_free(&g->reading);
+	cgroup_table_free(g->table);
+	free(g->schema.cpus);
+	fsroot_close(g->root);
+}
+
+/* A cgroup below the mount, or below another one when parent is given. */
+struct test_cgroup { char path[512]; uint64_t id; };
+
+static void cgroup_make(struct rig *g, const struct test_cgroup *parent, const char *name, struct test_cgroup *ret)
+{
+	struct stat st;
+
+	if (parent)
+		snprintf(ret->path, sizeof(ret->path), "%.400s/%s", parent->path, name);
+	else
+		snprintf(ret->path, sizeof(ret->path), "%.300s/jouled-test-%d-%s", g->hierarchy.mount, getpid(), name);
+	assert_int_equal(mkdir(ret->path, 0755), 0);
+	assert_int_equal(stat(ret->path, &st), 0);
+	ret->id = st.st_ino;
+}
+
+static void cgroup_remove(const struct test_cgroup *cg)
+{
+	for (int i = 0; i < 200 && rmdir(cg->path) && errno == EBUSY; i++)
+		usleep(1000);
+}
+
+static void cgroup_join(const struct test_cgroup *cg, pid_t pid)
+{
+	char path[600], text[16];
+	int fd, n = snprintf(text, sizeof(text), "%d", pid);
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", cg->path);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, text, (size_t)n) != n) {
+		fprintf(stderr, "%s: %s\n", path, strerror(errno));
+		abort();
+	}
+	close(fd);
+}
+
+/* CPU time of the subtree by the kernel's own books. */
+static uint64_t cgroup_cpu_ns(const struct test_cgroup *cg)
+{
+	char path[600];
+
+	snprintf(path, sizeof(path), "%s/cpu.stat", cg->path);
+	return read_number(path, "usage_usec ") * 1000;
+}
+
+/* Runs work in a child that joins cg first; returns its pid. */
+static pid_t start_in(const struct test_cgroup *cg, void (*work)(unsigned ms), unsigned ms)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	cgroup_join(cg, 0);
+	work(ms);
+	_exit(0);
+}
+
+static void wait_for(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+}
+
+static void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+static void spin_ns(uint64_t ns)
+{
+	for (uint64_t end = clock_mono_ns() + ns; clock_mono_ns() < end;)
+		;
+}
+
+static void work_spin(unsigned ms)
+{
+	spin_ns((uint64_t)ms * NS_PER_MS);
+}
+
+static void work_cycle(unsigned ms, uint64_t busy_ns, uint64_t sleep_ns)
+{
+	struct timespec nap = {.tv_nsec = (long)sleep_ns};
+
+	for (uint64_t end = clock_mono_ns() + (uint64_t)ms * NS_PER_MS; clock_mono_ns() < end;) {
+		spin_ns(busy_ns);
+		nanosleep(&nap, NULL);
+	}
+}
+
+static void work_duty(unsigned ms)
+{
+	work_cycle(ms, NS_PER_MS, NS_PER_MS);
+}
+
+static void work_bursts(unsigned ms)
+{
+	work_cycle(ms, 20000, 200000);
+}
+
+static void work_forks(unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		pid_t pid = fork();
+
+		if (!pid)
+			_exit(0);
+		waitpid(pid, NULL, 0);
+	}
+}
+
+static const struct snap_row *row_of(const struct snapshot *s, uint64_t id)
+{
+	for (unsigned i = READING_SPECIAL_ROWS; i < s->n_rows; i++)
+		if (s->rows[i].id == id)
+			return &s->rows[i];
+	return NULL;
+}
+
+/* Within 1 % or 100 us, whichever is larger. */
+static void assert_time(const char *what, uint64_t got_ns, uint64_t want_ns)
+{
+	uint64_t diff = got_ns > want_ns ? got_ns - want_ns : want_ns - got_ns;
+	uint64_t bound = want_ns / 100 > 100000 ? want_ns / 100 : 100000;
+
+	printf("  %s: %.3f ms, kernel says %.3f ms (%+.3f %%)\n", what, (double)got_ns / 1e6, (double)want_ns / 1e6,
+	       want_ns ? 100.0 * ((double)got_ns - (double)want_ns) / (double)want_ns : 0.0);
+	if (diff > bound)
+		fail_msg("%s: off by %.3f ms, bound %.3f ms", what, (double)diff / 1e6, (double)bound / 1e6);
+}
+
+#endif

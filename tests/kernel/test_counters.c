@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Known work in cgroups of our own on the running kernel, against cpu.stat, schedstat, perf and the
+ * clock: what jouled adds up must be what the kernel's own books say. */
+#include "kernel/rig.h"
+#include <dirent.h>
+
+/* One workload in a cgroup of its own; it has ended when both books are read. */
+static void check_work(const char *name, void (*work)(unsigned), unsigned arg, enum trigger_mode trigger)
+{
+	struct test_cgroup cg;
+	struct snapshot *s;
+	struct rig g;
+
+	rig_open(&g, 2, 4096, trigger);
+	cgroup_make(&g, NULL, name, &cg);
+	rig_start(&g);
+	wait_for(start_in(&cg, work, arg));
+	s = rig_snapshot(&g);
+	assert_non_null(row_of(s, cg.id));
+	assert_time(name, row_of(s, cg.id)->time_ns, cgroup_cpu_ns(&cg));
+	assert_int_equal(s->losses.lost_reads, 0);
+	assert_int_equal(s->losses.folded, 0);
+	cgroup_remove(&cg);
+	rig_close(&g);
+}
+
+static void test_workloads_tp_btf(void **state)
+{
+	check_work("spinner", work_spin, 400, TRIGGER_TP_BTF);
+	check_work("duty-1ms", work_duty, 800, TRIGGER_TP_BTF);
+	check_work("bursts-20us", work_bursts, 800, TRIGGER_TP_BTF);
+	check_work("forks", work_forks, 500, TRIGGER_TP_BTF);
+}
+
+static void test_workloads_raw_tp(void **state)
+{
+	check_work("spinner", work_spin, 400, TRIGGER_RAW_TP);
+	check_work("duty-1ms", work_duty, 800, TRIGGER_RAW_TP);
+	check_work("bursts-20us", work_bursts, 800, TRIGGER_RAW_TP);
+	check_work("forks", work_forks, 500, TRIGGER_RAW_TP);
+}
+
+/* Readings every 5 ms in between must not bend the sum. */
+static void test_many_readings(void **state)
+{
+	struct test_cgroup cg;
+	struct rig g;
+	pid_t pid;
+
+	rig_open(&g, 2, 4096, TRIGGER_AUTO);
+	cgroup_make(&g, NULL, "many", &cg);
+	rig_start(&g);
+	pid = start_in(&cg, work_duty, 800);
+	for (int i = 0; i < 180; i++) {
+		usleep(5000);
+		rig_read(&g);
+	}
+	wait_for(pid);
+	assert_time("180 readings", row_of(rig_snapshot(&g), cg.id)->time_ns, cgroup_cpu_ns(&cg));
+	cgroup_remove(&cg);
+	rig_close(&g);
+}
+
+/* A spinner is moved while it runs: its CPU is closed at the move, as the agent does when the
+ * lifecycle program reports it. */
+static void test_moved_while_running(void **state)
+{
+	struct test_cgroup a, b;
+	struct snapshot *s;
+	struct rig g;
+	pid_t pid;
+
+	rig_open(&g, 2, 4096, TRIGGER_AUTO);
+	cgroup_make(&g, NULL, "from", &a);
+	cgroup_make(&g, NULL, "to", &b);
+	rig_start(&g);
+	pid = start_in(&a, work_spin, 600);
+	usleep(300000);
+	cgroup_join(&b, pid);
+	for (unsigned cpu = 0; cpu < g.schema.n_cpus; cpu++)
+		counters_close_cpu(g.counters, cpu);
+	wait_for(pid);
+	s = rig_snapshot(&g);
+	/* the kernel itself books the tick in which the move fell to either side */
+	uint64_t tick_ns = NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
+	uint64_t want_b = cgroup_cpu_ns(&b), got_b = row_of(s, b.id)->time_ns;
+
+	assert_true(got_b + tick_ns > want_b && want_b + tick_ns > got_b);
+	assert_time("moved, both", row_of(s, a.id)->time_ns + got_b, cgroup_cpu_ns(&a) + want_b);
+	cgroup_remove(&a);
+	cgroup_remove(&b);
+	rig_close(&g);
+}
+
+/* CPU time of the kernel's own threads by /proc/PID/schedstat. */
+static uint64_t kernel_threads_ns(void)
+{
+	DIR *d = opendir("/proc");
+	struct dirent *e;
+	uint64_t sum = 0;
+
+	while ((e = readdir(d))) {
+		char path[300], text[512] = "", *after;
+		int fd;
+		unsigned flags = 0;
+
+		snprintf(path, sizeof(path), "/proc/%s/stat", e->d_name);
+		fd = e->d_name[0] >= '0' && e->d_name[0] <= '9' ? open(path, O_RDONLY) : -1;
+		if (fd < 0)
+			continue;
+		if (read(fd, text, sizeof(text) - 1) > 0 && (after = strrchr(text, ')')))
+			sscanf(after, ") %*c %*d %*d %*d %*d %*d %u", &flags);
+		close(fd);
+		snprintf(path, sizeof(path), "/proc/%s/schedstat", e->d_name);
+		if (flags & 0x00200000)   /* PF_KTHREAD */
+			sum += read_number(path, NULL);
+	}
+	closedir(d);
+	return sum;
+}
+
+static void test_kernel_threads_have_their_own_row(void **state)
+{
+	uint64_t before, after, got;
+	char buf[65536] = {0};
+	struct rig g;
+
+	rig_open(&g, 1, 4096, TRIGGER_AUTO);
+	rig_start(&g);
+	before = kernel_threads_ns();
+	for (int i = 0; i < 40; i++) {   /* dirty pages and flushes keep kworkers busy */
+		int fd = open("jouled-test-kworker", O_CREAT | O_WRONLY | O_TRUNC, 0600);
+
+		for (int k = 0; k < 16; k++)
+			assert_int_equal(write(fd, buf, sizeof(buf)), (int)sizeof(buf));
+		fsync(fd);
+		close(fd);
+	}
+	unlink("jouled-test-kworker");
+	after = kernel_threads_ns();
+	got = rig_snapshot(&g)->rows[ROW_KERNEL].time_ns;
+	/* threads that ended in between are in our row and no longer in /proc; walking /proc takes a while */
+	printf("  kernel threads: %.3f ms, /proc says %.3f ms\n", (double)got / 1e6, (double)(after - before) / 1e6);
+	assert_true(got + 1000000 > after - before);
+	assert_true(got < after - before + (after - before) / 10 + 3000000);
+	assert_true(after - before > 1000000);
+	rig_close(&g);
+}
+
+/* Per CPU: rows + idle + irq/steal = elapsed exactly, and CLOCK_MONOTONIC within 0.1 %. */
+static void check_clock(struct rig *g, const struct snapshot *s)
+{
+	for (unsigned cpu = 0; cpu < g->schema.n_cpus; cpu++) {
+		uint64_t sum = 0, wall = s->end_ns - s->start_ns, elapsed = s->cpus[cpu].elapsed_ns;
+
+		if (!s->cpus[cpu].online)
+			continue;
+		for (unsigned i = 0; i < s->n_cells; i++)
+			if (s->cells[i].cpu == cpu)
+				sum += s->cells[i].time_ns;
+		printf("  cpu %u: rows %.6f s, clock %.6f s\n", cpu, (double)sum / 1e9, (double)wall / 1e9);
+		assert_int_equal(sum, elapsed);
+		assert_true(elapsed < wall + wall / 1000 && wall < elapsed + wall / 1000);
+	}
+}
+
+static void test_time_adds_up(void **state)
+{
+	struct test_cgroup cg;
+	struct rig g;
+	pid_t pid;
+
+	for (unsigned events = 0; events < 2; events++) {   /* 0: idle CPUs closed from the clock */
+		rig_open(&g, events, 4096, TRIGGER_AUTO);
+		cgroup_make(&g, NULL, "clock", &cg);
+		rig_start(&g);
+		pid = start_in(&cg, work_duty, 1900);
+		usleep(2000000);
+		check_clock(&g, rig_snapshot(&g));
+		wait_for(pid);
+		cgroup_remove(&cg);
+		rig_close(&g);
+	}
+}
+
+static uint64_t perf_value(int fd)
+{
+	uint64_t v[3];   /* value, time enabled, time running */
+
+	assert_int_equal(read(fd, v, sizeof(v)), (int)sizeof(v));
+	return v[0];
+}
+
+/* Every row's counters together are the system-wide count of the same event. */
+static void test_counters_add_up(void **state)
+{
+	struct test_cgroup cg;
+	struct snapshot *s;
+	struct rig g;
+	pid_t pid;
+	uint64_t before[2] = {0}, got = 0, want = 0;
+	int fd[2];
+
+	rig_open(&g, 3, 4096, TRIGGER_AUTO);
+	if (g.schema.core.ev[0].kind != EVENT_PERF) {
+		printf("SKIP counters_add_up: no msr PMU, so no event to count\n");
+		rig_close(&g);
+		return;
+	}
+	for (int cpu = 0; cpu < 2; cpu++)
+		fd[cpu] = g.seam.open(g.seam.ctx, g.schema.core.ev[0].type, 0, 0, 0, cpu, false);
+	cgroup_make(&g, NULL, "sum", &cg);
+	rig_start(&g);
+	for (int cpu = 0; cpu < 2 && fd[cpu] >= 0; cpu++)
+		before[cpu] = perf_value(fd[cpu]);
+	pid = start_in(&cg, work_bursts, 1900);
+	usleep(2000000);
+	s = rig_snapshot(&g);
+	for (int cpu = 0; cpu < 2 && fd[cpu] >= 0; cpu++) {
+		want += perf_value(fd[cpu]) - before[cpu];
+		close(fd[cpu]);
+	}
+	for (unsigned i = 0; i < s->n_cells; i++)
+		got += s->cells[i].counters[2];
+	printf("  all rows %llu, perf %llu (%+.4f %%)\n", (unsigned long long)got, (unsigned long long)want,
+	       100.0 * ((double)got - (double)want) / (double)want);
+	assert_true(got < want + want / 1000 && want < got + want / 1000);
+	wait_for(pid);
+	cgroup_remove(&cg);
+	rig_close(&g);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_workloads_tp_btf),
+		cmocka_unit_test(test_workloads_raw_tp),
+		cmocka_unit_test(test_many_readings),
+		cmocka_unit_test(test_moved_while_running),
+		cmocka_unit_test(test_kernel_threads_have_their_own_row),
+		cmocka_unit_test(test_time_adds_up),
+		cmocka_unit_test(test_counters_add_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

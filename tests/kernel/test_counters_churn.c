@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Cgroups that come and go: short lives, two CPUs meeting one, rmdir racing exit, a full table, a
+ * CPU that leaves and comes back. Nothing may be lost that is not counted as lost. */
+#include "kernel/rig.h"
+
+#define MANY 1000
+
+static void work_short(unsigned us)
+{
+	spin_ns((uint64_t)us * 1000);
+}
+
+/* What the lifecycle source would tell: the cgroups made here have been removed. */
+static void end_all(struct rig *g, const struct test_cgroup *cg, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		cgroup_end(g->table, cg[i].id, clock_mono_ns());
+}
+
+static uint64_t drain(struct rig *g, struct test_cgroup *cg, unsigned n, unsigned *ret_seen, uint8_t *seen)
+{
+	struct snapshot *s = rig_snapshot(g);
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct snap_row *row = row_of(s, cg[i].id);
+
+		if (!row || !row->time_ns)
+			continue;
+		sum += row->time_ns;
+		*ret_seen += !seen[i];
+		seen[i] = 1;
+	}
+	return sum;
+}
+
+/* 1000 cgroups that each live about 20 ms, 20 at a time, read every round. */
+static void test_thousand_short_lives(void **state)
+{
+	static struct test_cgroup cg[MANY];
+	static uint8_t seen[MANY];
+	struct test_cgroup parent;
+	unsigned n_seen = 0, rows, cells;
+	uint64_t sum = 0;
+	char name[32];
+	struct rig g;
+
+	rig_open(&g, 2, 512, TRIGGER_AUTO);
+	cgroup_make(&g, NULL, "short", &parent);
+	rig_start(&g);
+	for (unsigned at = 0; at < MANY; at += 20) {
+		pid_t pid[20];
+
+		for (unsigned i = 0; i < 20; i++) {
+			snprintf(name, sizeof(name), "c%u", at + i);
+			cgroup_make(&g, &parent, name, &cg[at + i]);
+			pid[i] = start_in(&cg[at + i], work_short, 500);
+		}
+		for (unsigned i = 0; i < 20; i++) {
+			wait_for(pid[i]);
+			cgroup_remove(&cg[at + i]);
+		}
+		sum += drain(&g, cg, at + 20, &n_seen, seen);
+		end_all(&g, cg, at + 20);
+	}
+	for (int i = 0; i < 4; i++)
+		sum += drain(&g, cg, MANY, &n_seen, seen);
+	assert_int_equal(n_seen, MANY);
+	assert_time("1000 cgroups of 20 ms", sum, cgroup_cpu_ns(&parent));
+	assert_int_equal(g.reading.losses.folded, 0);
+	assert_int_equal(g.reading.losses.lost_reads, 0);
+	rows = g.reading.n_rows;
+	cells = g.reading.n_cells;
+	printf("  rows %u, cells %u at the end\n", rows, cells);
+	assert_true(rows < 200 && cells < 500);   /* slots and rows were given back all along */
+	cgroup_remove(&parent);
+	rig_close(&g);
+}
+
+static void work_pinned_pair(unsigned ms)
+{
+	pid_t pid = fork();
+
+	pin(pid ? 0 : 1);
+	spin_ns((uint64_t)ms * NS_PER_MS);
+	if (!pid)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+}
+
+static void test_two_cpus_meet_one_cgroup(void **state)
+{
+	struct test_cgroup cg[50];
+	struct snapshot *s;
+	uint64_t got = 0, want = 0;
+	unsigned both = 0;
+	char name[32];
+	struct rig g;
+
+	rig_open(&g, 1, 4096, TRIGGER_AUTO);
+	rig_start(&g);
+	for (unsigned i = 0; i < 50; i++) {
+		snprintf(name, sizeof(name), "pair%u", i);
+		cgroup_make(&g, NULL, name, &cg[i]);
+		wait_for(start_in(&cg[i], work_pinned_pair, 2));
+	}
+	s = rig_snapshot(&g);
+	for (unsigned i = 0; i < 50; i++) {
+		const struct snap_row *row = row_of(s, cg[i].id);
+		unsigned rows = 0;
+
+		assert_non_null(row);
+		for (unsigned k = 0; k < s->n_rows; k++)
+			rows += s->rows[k].id == cg[i].id;
+		assert_int_equal(rows, 1);
+		both += row->n_cells == 2;
+		got += row->time_ns;
+		want += cgroup_cpu_ns(&cg[i]);
+		cgroup_remove(&cg[i]);
+	}
+	assert_time("50 pairs", got, want);
+	printf("  %u of 50 ran on both CPUs\n", both);
+	assert_true(both > 25);
+	rig_close(&g);
+}
+
+/* The child is killed and its cgroup removed at once: its last switch comes after the rmdir. */
+static void test_rmdir_races_exit(void **state)
+{
+	struct test_cgroup parent, cg;
+	uint64_t got = 0;
+	char name[32];
+	struct rig g;
+
+	rig_open(&g, 1, 4096, TRIGGER_AUTO);
+	cgroup_make(&g, NULL, "race", &parent);
+	rig_start(&g);
+	for (unsigned i = 0; i < 100; i++) {
+		struct snapshot *s;
+		pid_t pid;
+
+		snprintf(name, sizeof(name), "r%u", i);
+		cgroup_make(&g, &parent, name, &cg);
+		pid = start_in(&cg, work_spin, 1000);
+		usleep(3000);
+		kill(pid, SIGKILL);
+		while (rmdir(cg.path) && errno == EBUSY)
+			;
+		cgroup_end(g.table, cg.id, clock_mono_ns());
+		wait_for(pid);
+		s = rig_snapshot(&g);
+		for (unsigned k = READING_SPECIAL_ROWS; k < s->n_rows; k++)
+			got += s->rows[k].id != 1 ? s->rows[k].time_ns : 0;
+	}
+	for (int i = 0; i < 3; i++) {
+		struct snapshot *s = rig_snapshot(&g);
+
+		for (unsigned k = READING_SPECIAL_ROWS; k < s->n_rows; k++)
+			got += s->rows[k].id != 1 ? s->rows[k].time_ns : 0;
+	}
+	assert_time("100 killed and removed", got, cgroup_cpu_ns(&parent));
+	cgroup_remove(&parent);
+	rig_close(&g);
+}
+
+/* 40 cgroups and room for 8: the excess is charged to the parent, counted, and nothing is missing. */
+static void test_full_table_folds_into_parent(void **state)
+{
+	struct test_cgroup parent, cg[40];
+	struct snapshot *s;
+	uint64_t got = 0;
+	char name[32];
+	struct rig g;
+
+	rig_open(&g, 1, 8, TRIGGER_AUTO);
+	cgroup_make(&g, NULL, "full", &parent);
+	rig_start(&g);
+	wait_for(start_in(&parent, work_spin, 2));   /* the parent has a row */
+	for (unsigned i = 0; i < 40; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		cgroup_make(&g, &parent, name, &cg[i]);
+		wait_for(start_in(&cg[i], work_spin, 2));
+	}
+	s = rig_snapshot(&g);
+	assert_true(s->losses.folded >= 32);
+	for (unsigned i = 0; i < 40; i++) {
+		const struct snap_row *row = row_of(s, cg[i].id);
+
+		got += row ? row->time_ns : 0;
+	}
+	got += row_of(s, parent.id)->time_ns;
+	assert_time("full table, parent and children", got, cgroup_cpu_ns(&parent));
+	printf("  folded %llu times\n", (unsigned long long)s->losses.folded);
+	for (unsigned i = 0; i < 40; i++)
+		cgroup_remove(&cg[i]);
+	cgroup_remove(&parent);
+	rig_close(&g);
+}
+
+/* The quota keeps one tenant's cgroups from taking every row: room for 64, a quarter each. */
+static void test_quota_spares_the_others(void **state)
+{
+	struct test_cgroup slice, greedy, cg[60], modest;
+	struct snapshot *s;
+	unsigned own = 0;
+	char name[32];
+	struct rig g;
+
+	rig_open(&g, 1, 64, TRIGGER_AUTO);
+	cgroup_make(&g, NULL, "quota", &slice);
+	cgroup_make(&g, &slice, "greedy", &greedy);
+	rig_start(&g);
+	wait_for(start_in(&greedy, work_spin, 1));
+	for (unsigned i = 0; i < 60; i++) {
+		snprintf(name, sizeof(name), "g%u", i);
+		cgroup_make(&g, &greedy, name, &cg[i]);
+		wait_for(start_in(&cg[i], work_spin, 1));
+	}
+	cgroup_make(&g, &slice, "modest", &modest);
+	wait_for(start_in(&modest, work_spin, 2));
+	s = rig_snapshot(&g);
+	for (unsigned i = 0; i < 60; i++)
+		own += row_of(s, cg[i].id) != NULL;
+	printf("  greedy tenant got %u rows\n", own);
+	assert_int_equal(own, 16);
+	assert_non_null(row_of(s, modest.id));
+	assert_time("modest tenant", row_of(s, modest.id)->time_ns, cgroup_cpu_ns(&modest));
+	for (unsigned i = 0; i < 60; i++)
+		cgroup_remove(&cg[i]);
+	cgroup_remove(&modest);
+	cgroup_remove(&greedy);
+	cgroup_remove(&slice);
+	rig_close(&g);
+}
+
+static bool set_online(int cpu, const char *value)
+{
+	char path[64];
+	int fd;
+	bool ok;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online", cpu);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	ok = fd >= 0 && write(fd, value, 1) == 1;
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+/* CPU 1 leaves and comes back: its time away is offline, never idle, and its events count again. */
+static void test_cpu_leaves_and_returns(void **state)
+{
+	struct test_cgroup cg;
+	struct snapshot *s;
+	struct rig g;
+	pid_t pid;
+
+	rig_open(&g, 1, 4096, TRIGGER_AUTO);
+	cgroup_make(&g, NULL, "hotplug", &cg);
+	rig_start(&g);
+	if (!set_online(1, "0")) {
+		printf("SKIP cpu_leaves_and_returns: CPU 1 cannot be taken offline here (%s)\n", strerror(errno));
+		cgroup_remove(&cg);
+		rig_close(&g);
+		return;
+	}
+	rig_read(&g);
+	usleep(300000);
+	assert_true(set_online(1, "1"));
+	s = rig_snapshot(&g);
+	printf("  offline %.3f s, elapsed %.3f s of %.3f s\n", (double)s->cpus[1].offline_ns / 1e9,
+	       (double)s->cpus[1].elapsed_ns / 1e9, (double)(s->end_ns - s->start_ns) / 1e9);
+	assert_true(s->cpus[1].offline_ns > 290000000);
+	assert_true(s->cpus[1].elapsed_ns < s->end_ns - s->start_ns - 290000000);
+	pid = start_in(&cg, work_pinned_pair, 200);
+	wait_for(pid);
+	s = rig_snapshot(&g);
+	assert_time("after the return", row_of(s, cg.id)->time_ns, cgroup_cpu_ns(&cg));
+	assert_int_equal(row_of(s, cg.id)->n_cells, 2);
+	for (unsigned i = 0; i < s->n_cells; i++)
+		if (s->cells[i].cpu == 1 && s->cells[i].time_ns > 100000000)
+			assert_true(s->cells[i].counters[0] > 0);
+	cgroup_remove(&cg);
+	rig_close(&g);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_thousand_short_lives),
+		cmocka_unit_test(test_two_cpus_meet_one_cgroup),
+		cmocka_unit_test(test_rmdir_races_exit),
+		cmocka_unit_test(test_full_table_folds_into_parent),
+		cmocka_unit_test(test_quota_spares_the_others),
+		cmocka_unit_test(test_cpu_leaves_and_returns),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
