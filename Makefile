@@ -89,6 +89,23 @@ $(B)/jouled-san: $(SAN_APP_OBJ) $(B)/libjouled-san.a
 $(B)/joulectl: $(CTL_OBJ) $(B)/libjouled.a
 	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
+# The key table that parses the configuration also writes its manual.
+$(B)/mankeys: docs/man/keys.c $(B)/libjouled.a
+	$(call say,LD,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(B)/man/%: docs/man/%.in $(B)/mankeys
+	@mkdir -p $(@D)
+	$(call say,MAN,$@)$(B)/mankeys < $< > $@
+
+man: $(MAN)
+
+install: all
+	$(Q)install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man8
+	$(Q)$(if $(APP_SRC),install -m 755 $(B)/jouled $(DESTDIR)$(PREFIX)/sbin/)
+	$(Q)$(if $(CTL_SRC),install -m 755 $(B)/joulectl $(DESTDIR)$(PREFIX)/bin/)
+	$(Q)install -m 644 $(filter %.5,$(MAN)) $(DESTDIR)$(PREFIX)/share/man/man5/
+	$(Q)install -m 644 $(filter %.8,$(MAN)) $(DESTDIR)$(PREFIX)/share/man/man8/
+
 deps:
 	$(Q)sh deploy/deps.sh $(BUILD_DEPS)
 

@@ -174,10 +174,10 @@ int output_from_flag(struct config *c, const char *text, struct err *err)
 	if (strncmp(text, "null:", 5) == 0) {
 		len = 4;
 	} else if (text[len] != '=' || len >= sizeof(format)) {
-		return key_error(&o, "", err, "expected FORMAT=URL, such as hwpc=tcp://127.0.0.1:9080");
+		return key_error(&o, "", err, "no format and place; expected FORMAT=URL, such as hwpc=tcp://127.0.0.1:9080");
 	}
 	if (c->n_outputs >= outputs->max)
-		return key_error(&o, "", err, "more than %llu outputs", (unsigned long long)outputs->max);
+		return key_error(&o, "", err, "more than %llu outputs; leave some out", (unsigned long long)outputs->max);
 	out = key_maps_add(outputs, c);
 	if (!out)
 		return err_set(err, -ENOMEM, "configuration: out of memory");

@@ -27,8 +27,8 @@ int key_error(const struct origin *o, const char *name, struct err *err, const c
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	if (o->file)
-		return err_set(err, -EINVAL, "%s:%u: %s%s%s%s", o->file, o->line, o->path, name,
-			       *o->path || *name ? ": " : "", text);
+		return err_set(err, -EINVAL, "%s:%u: %s%s%s%s", o->file, o->line, *name ? o->path : "", name,
+			       *name ? ": " : "", text);
 	if (strncmp(o->flag, "--", 2) == 0)
 		return err_set(err, -EINVAL, "%s: %s", o->flag, text);
 	return err_set(err, -EINVAL, "%s: %s%s%s", o->flag, name, *name ? ": " : "", text);

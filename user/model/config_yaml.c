@@ -156,7 +156,6 @@ static int unknown_key(const struct walk *w, const struct key *keys, const yaml_
 
 	near = key_nearest(keys, name, false);
 	text_escape(shown, sizeof(shown), name);
-	o.path = "";
 	return key_error(&o, "", w->err, "unknown key \"%s%s\"; %s%s%s", w->path, shown,
 			 near ? "did you mean " : "see jouled.yaml(5)", near ? near : "", near ? "?" : "");
 }
