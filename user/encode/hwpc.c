@@ -35,17 +35,11 @@ static int choose_form(struct encoder *e, const struct encode_options *o, struct
 /* The sensor's name becomes part of an actor's name, taken apart where there is an apostrophe. */
 static int take_sensor(struct encoder *e, const struct encode_options *o, struct err *err)
 {
-	const char *name = o->sensor ? o->sensor : e->schema->sensor;
+	int code = target_sensor(o, e->schema, e->sensor, err);
 
-	if (!*name || strlen(name) >= sizeof(e->sensor))
-		return err_set(err, -EINVAL, "sensor: the name must have 1 to %zu bytes; set sensor:", sizeof(e->sensor) - 1);
-	if (strchr(name, '\''))
-		return err_set(err, -EINVAL, "sensor %s: an apostrophe ends PowerAPI formulas; choose another sensor:", name);
-	if (!target_text_ok(name, o->csv))
-		return err_set(err, -EINVAL, "sensor %s: not plain UTF-8 text%s; choose another sensor:", name,
-			       o->csv ? " without comma and quote" : "");
-	memcpy(e->sensor, name, strlen(name) + 1);
-	return 0;
+	if (!code && strchr(e->sensor, '\''))
+		code = err_set(err, -EINVAL, "sensor %s: an apostrophe ends PowerAPI formulas; choose another sensor:", e->sensor);
+	return code;
 }
 
 static void add_event(struct hwpc_group *g, const char *name, int source)

@@ -35,7 +35,7 @@ struct encoder {
 	struct encoder_stats stats;
 	enum hwpc_form form;
 	bool iso, leaf_only, stand_ins;
-	char sensor[256];
+	char sensor[TARGET_SENSOR_MAX];
 	const struct schema *schema;
 	struct hwpc_group msr, core;
 	int aperf, mperf;             /* in schema->msr, -1 = the machine has none */

@@ -184,3 +184,16 @@ bool target_text_ok(const char *text, bool csv)
 	}
 	return true;
 }
+
+int target_sensor(const struct encode_options *o, const struct schema *s, char dst[TARGET_SENSOR_MAX], struct err *err)
+{
+	const char *name = o->sensor ? o->sensor : s->sensor;
+
+	if (!*name || strlen(name) >= TARGET_SENSOR_MAX)
+		return err_set(err, -EINVAL, "sensor: the name must have 1 to %d bytes; set sensor:", TARGET_SENSOR_MAX - 1);
+	if (!target_text_ok(name, o->csv))
+		return err_set(err, -EINVAL, "sensor %s: not plain UTF-8 text%s; choose another sensor:", name,
+			       o->csv ? " without comma and quote" : "");
+	memcpy(dst, name, strlen(name) + 1);
+	return 0;
+}

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include "../model/cgroup.h"
 #include "../model/snapshot.h"
+#include "encode.h"
 
 #define TARGET_NONE UINT32_MAX
 #define TARGET_NAME_MAX (CGROUP_PATH_MAX * 3 + 24)   /* each byte may become three, and the id */
@@ -46,5 +47,8 @@ void targets_free(struct targets *t);
 bool target_name(const struct snap_row *row, bool csv, char dst[TARGET_NAME_MAX]);
 /* May `text` be used as it is in that form (for sensor and event names)? */
 bool target_text_ok(const char *text, bool csv);
+/* The sensor's name: of the options, else of the schema. -EINVAL when the form cannot carry it. */
+#define TARGET_SENSOR_MAX 256
+int target_sensor(const struct encode_options *o, const struct schema *s, char dst[TARGET_SENSOR_MAX], struct err *err);
 
 #endif
