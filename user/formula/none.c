@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counters and machine energy only: nobody is charged, so all energy is residual. */
+#include <stdio.h>
 #include <string.h>
 #include "formula.h"
 
@@ -31,7 +32,7 @@ static struct formula *none_create(const struct formula_options *o)
 static int none_apply(struct formula *f, struct snapshot *s)
 {
 	(void)f;
-	strcpy(s->formula, "none");
+	snprintf(s->formula, sizeof(s->formula), "%s", formula_none.name);
 	s->idle_policy = IDLE_OWN;
 	formula_all_residual(s);
 	return 0;

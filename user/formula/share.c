@@ -4,6 +4,7 @@
  * time or by the same weights. Every split is exact, so the ledger closes by construction. */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "idle.h"
@@ -227,7 +228,7 @@ static int share_apply(struct formula *f, struct snapshot *s)
 {
 	int err;
 
-	strcpy(s->formula, "share");
+	snprintf(s->formula, sizeof(s->formula), "%s", formula_share.name);
 	s->idle_policy = f->options.idle;
 	formula_all_residual(s);
 	err = prepare(f, s);

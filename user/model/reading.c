@@ -169,21 +169,35 @@ static bool seen_by_all(const struct reading *r, uint32_t changed)
 	return true;
 }
 
+static void free_oldest(struct reading *r)
+{
+	uint32_t row = r->dropped_first;
+
+	r->dropped_first = r->rows[row].next_dropped;
+	if (r->dropped_first == NONE)
+		r->dropped_last = NONE;
+	r->n_dropped--;
+	free_row(r, row);
+}
+
 unsigned reading_reap(struct reading *r)
 {
 	unsigned n = 0;
 
 	while (r->dropped_first != NONE && seen_by_all(r, r->rows[r->dropped_first].changed)) {
-		uint32_t row = r->dropped_first;
-
-		r->dropped_first = r->rows[row].next_dropped;
-		if (r->dropped_first == NONE)
-			r->dropped_last = NONE;
-		r->n_dropped--;
-		free_row(r, row);
+		free_oldest(r);
 		n++;
 	}
 	return n;
+}
+
+/* Too many wait for a slow consumer: the oldest goes, and its counts go to `other`. */
+static void fold_oldest(struct reading *r)
+{
+	for (struct reading_viewer *v = *r->viewers; v; v = v->next)
+		v->absorb(v, r, r->dropped_first);
+	r->losses.folded++;
+	free_oldest(r);
 }
 
 void reading_drop_row(struct reading *r, uint32_t row)
@@ -202,6 +216,8 @@ void reading_drop_row(struct reading *r, uint32_t row)
 	r->dropped_last = row;
 	r->n_dropped++;
 	reading_reap(r);
+	if (r->n_dropped > READING_MAX_DROPPED)
+		fold_oldest(r);
 }
 
 /* A dropped row of the same cgroup, taken out of the list; -1 when there is none. */

@@ -14,6 +14,7 @@ struct cgroup;
 enum row_kind { ROW_IDLE, ROW_KERNEL, ROW_IRQ_STEAL, ROW_OTHER, ROW_CGROUP };
 const char *row_kind_name(enum row_kind k);   /* "idle", "kernel", "irq+steal", "other", "cgroup" */
 #define READING_SPECIAL_ROWS 4                /* rows[0..3] are the special ones, by kind */
+#define READING_MAX_DROPPED 8192              /* dropped rows kept for slow consumers */
 
 struct traffic { uint64_t rx_bytes, rx_packets, tx_bytes, tx_packets; };
 
@@ -81,10 +82,13 @@ struct losses {
 	uint64_t clamped_ns;
 };
 
+struct reading;
 /* A consumer as the reading knows it: what it has seen, so that no row goes before it was reported. */
 struct reading_viewer {
 	struct reading_viewer *next, **prev;       /* prev NULL = not in a list */
 	uint32_t seen;                             /* number of the reading it took last */
+	/* The row is freed now although this consumer may not have seen all of it. */
+	void (*absorb)(struct reading_viewer *v, struct reading *r, uint32_t row);
 };
 
 struct reading {
@@ -112,7 +116,8 @@ void reading_free(struct reading *r);
 int64_t reading_add_row(struct reading *r, struct cgroup *cg);
 /* The source is done with a row. It and its cells are freed, and cgroup->in_use cleared, once every
  * consumer took a reading numbered like the current one or later: a consumer of 10 s must not lose
- * what a consumer of 10 ms has long reported. Consumers see `generation` move. */
+ * what a consumer of 10 ms has long reported. Beyond READING_MAX_DROPPED the oldest goes at once; who
+ * has not seen it gets its counts with `other`, counted as folded. Consumers see `generation` move. */
 void reading_drop_row(struct reading *r, uint32_t row);
 /* Frees the dropped rows that everybody has seen; called by add and drop, and worth a call after
  * the consumers took a reading. Returns how many were freed. */

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of a consumer, shared by consumer.c (rows and cells) and consumer_machine.c. */
+#ifndef JD_CONSUMER_INTERNAL_H
+#define JD_CONSUMER_INTERNAL_H
+#include "snapshot.h"
+
+struct seen_cell {
+	uint32_t row, generation;
+	uint16_t cpu;
+	bool known;
+	struct cell_values v;
+};
+
+struct seen_row {
+	uint32_t generation, renamed;
+	struct traffic traffic;
+	char *path;                /* own copy: a rename must not pull it from under a snapshot */
+};
+
+struct seen_domain {
+	uint64_t uj, q32, time_ns, wraps, resets, errors, dropped;
+};
+
+struct consumer {
+	struct reading_viewer viewer;
+	bool broken;               /* no memory at the last mark: nothing to take a difference to */
+	uint32_t number;           /* reading of the last mark */
+	uint64_t mono_ns, boot_ns;
+	uint32_t cap_cells, cap_rows;
+	struct seen_cell *cells;
+	struct seen_row *rows;
+	struct reading_cpu *cpus;
+	unsigned n_cpus;
+	struct seen_domain domains[SCHEMA_MAX_DOMAINS];
+	struct losses losses;
+	struct snapshot snap;
+};
+
+/* Takes what is not taken row by row as seen. */
+void consumer_mark_machine(struct consumer *c, const struct reading *r);
+/* Times, losses, domains and CPUs of the snapshot, once its rows are in; energy columns zeroed. */
+void consumer_add_machine(struct consumer *c, const struct reading *r);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a snapshot holds once for the machine: times, losses, energy domains, CPUs. */
+#include <math.h>
+#include <string.h>
+#include "consumer_internal.h"
+
+static void mark_domains(struct consumer *c, const struct reading *r)
+{
+	for (unsigned i = 0; i < r->schema->n_domains; i++) {
+		const struct reading_domain *d = &r->domains[i];
+
+		c->domains[i] = (struct seen_domain){ reading_domain_uj(d), reading_domain_q32(d), d->time_ns,
+						      d->wraps, d->resets, d->errors, d->dropped };
+	}
+}
+
+void consumer_mark_machine(struct consumer *c, const struct reading *r)
+{
+	memcpy(c->cpus, r->cpus, c->n_cpus * sizeof(*c->cpus));
+	mark_domains(c, r);
+	c->losses = r->losses;
+	c->number = r->number;
+	c->viewer.seen = r->number;
+	c->mono_ns = r->mono_ns;
+	c->boot_ns = r->boot_ns;
+}
+
+static void add_domain(const struct consumer *c, const struct reading *r, unsigned i, struct snap_domain *d)
+{
+	const struct reading_domain *now = &r->domains[i];
+	const struct seen_domain *old = &c->domains[i];
+	uint64_t uj = reading_domain_uj(now);
+
+	*d = (struct snap_domain){ .start_ns = old->time_ns, .end_ns = now->time_ns,
+				   .energy_q32 = reading_domain_q32(now) - old->q32, .scale = 1, .uncertainty = NAN };
+	/* Floors of cumulative values: their differences add up to the floor of the whole. */
+	d->energy_uj = uj - old->uj;
+	if (now->wraps != old->wraps)
+		d->quality |= QUALITY_WRAPPED;
+	if (now->resets != old->resets || now->dropped != old->dropped || now->errors != old->errors)
+		d->quality |= QUALITY_PARTIAL;
+	if (now->stale || now->time_ns == old->time_ns)
+		d->quality |= QUALITY_STALE;
+	if (now->estimated)
+		d->quality |= QUALITY_ESTIMATED;
+}
+
+/* What row k did on a CPU: its cells are few and sorted, and the CPUs are asked in order. */
+static uint64_t time_on(const struct snapshot *s, enum row_kind k, unsigned cpu, unsigned *pos)
+{
+	const struct snap_row *row = &s->rows[k];
+
+	while (*pos < row->n_cells && s->cells[row->first_cell + *pos].cpu < cpu)
+		++*pos;
+	if (*pos < row->n_cells && s->cells[row->first_cell + *pos].cpu == cpu)
+		return s->cells[row->first_cell + *pos].time_ns;
+	return 0;
+}
+
+static void add_cpus(struct consumer *c, const struct reading *r)
+{
+	unsigned idle_pos = 0, irq_pos = 0;
+
+	for (unsigned i = 0; i < c->n_cpus; i++) {
+		const struct reading_cpu *now = &r->cpus[i], *old = &c->cpus[i];
+		struct snap_cpu *d = &c->snap.cpus[i];
+		uint64_t away;
+
+		*d = (struct snap_cpu){ .online = now->online, .elapsed_ns = now->elapsed_ns - old->elapsed_ns,
+					.offline_ns = now->offline_ns - old->offline_ns,
+					.msr_enabled_ns = now->msr_enabled_ns - old->msr_enabled_ns,
+					.msr_running_ns = now->msr_running_ns - old->msr_running_ns };
+		d->idle_ns = time_on(&c->snap, ROW_IDLE, i, &idle_pos);
+		d->irq_steal_ns = time_on(&c->snap, ROW_IRQ_STEAL, i, &irq_pos);
+		away = d->idle_ns + d->irq_steal_ns;
+		d->busy_ns = d->elapsed_ns > away ? d->elapsed_ns - away : 0;
+		for (unsigned e = 0; e < SCHEMA_MAX_MSR; e++)
+			d->msr[e] = now->msr[e] - old->msr[e];
+		if (now->online_changes != old->online_changes || now->lost_ns != old->lost_ns)
+			d->quality |= QUALITY_PARTIAL;
+		if (now->msr_stale && r->schema->msr.n)
+			d->quality |= QUALITY_STALE;
+	}
+}
+
+void consumer_add_machine(struct consumer *c, const struct reading *r)
+{
+	struct snapshot *s = &c->snap;
+	uint64_t mono = r->mono_ns - c->mono_ns, boot = r->boot_ns - c->boot_ns;
+
+	s->start_ns = c->mono_ns;
+	s->end_ns = r->mono_ns;
+	s->suspended_ns = boot > mono ? boot - mono : 0;
+	s->end_real_ns = r->real_ns;
+	s->losses = (struct losses){ r->losses.folded - c->losses.folded, r->losses.lost_reads - c->losses.lost_reads,
+				     r->losses.lost_events - c->losses.lost_events,
+				     r->losses.clamped_ns - c->losses.clamped_ns };
+	for (unsigned i = 0; i < r->schema->n_domains; i++)
+		add_domain(c, r, i, &s->domains[i]);
+	add_cpus(c, r);
+	memset(s->energy_uj, 0, (size_t)s->n_rows * r->schema->n_domains * sizeof(*s->energy_uj));
+}
