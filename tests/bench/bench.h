@@ -65,7 +65,7 @@ struct program_ops {
 	void (*stats)(const struct program *p, uint64_t *ret_run_ns, uint64_t *ret_runs);
 };
 struct program { const struct program_ops *ops; };
-int tsc_event_open(int cpu);                                    /* limit.c: msr/tsc/ of a CPU; fd or -errno */
+int tsc_event_open(int cpu, bool times);                                    /* limit.c: msr/tsc/ of a CPU; fd or -errno */
 void prog_stats_fd(int prog_fd, uint64_t *ret_run_ns, uint64_t *ret_runs);
 
 /* verbs */

@@ -49,9 +49,10 @@ static void limit_stats(const struct program *p, uint64_t *ret_run_ns, uint64_t 
 static const struct program_ops limit_ops = {limit_detach, limit_stats};
 
 /* msr/tsc/: a perf PMU whose read is one rdtsc; there is no PMU in most virtual machines. */
-int tsc_event_open(int cpu)
+int tsc_event_open(int cpu, bool times)
 {
-	struct perf_event_attr attr = {.size = sizeof(attr), .pinned = 1};
+	struct perf_event_attr attr = {.size = sizeof(attr), .pinned = 1,
+				       .read_format = times ? PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING : 0};
 	FILE *f = fopen("/sys/bus/event_source/devices/msr/type", "re");
 	int ok = f ? fscanf(f, "%u", &attr.type) : 0;
 	int fd;
@@ -71,7 +72,7 @@ static void open_events(struct limit_bpf *skel, unsigned n_events, unsigned n_cp
 	for (unsigned i = 0; i < n_events; i++) {
 		for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
 			__u32 key = i * n_cpus + cpu;
-			int fd = tsc_event_open((int)cpu);
+			int fd = tsc_event_open((int)cpu, false);
 
 			if (fd == -ENODEV)
 				continue;   /* offline */

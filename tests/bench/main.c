@@ -15,6 +15,11 @@ static const struct verb {
 } verbs[] = {
 	{"ring", "ring [ROUNDS]: cost of a switch against the limit program and perf", bench_ring},
 	{"running", "running [ROUNDS]: kernel's own ns per run with 2 to 1000 cgroups taking turns", bench_running},
+	{"storm", "storm [ROUNDS]: mkdir and rmdir with the lifecycle program off and on; resolving ids", bench_storm},
+	{"readout", "readout [ROUNDS]: what a reading costs with 10 to 10 000 cgroups", bench_readout},
+	{"sums", "sums [MS]: rows against the machine's own count", bench_sums},
+	{"energy", "energy: what a read of an energy counter costs per interface", bench_energy},
+	{"load", "load N MS CPUS: N cgroups that run on CPUS CPUs every MS ms (0: never), until stdin ends", bench_load},
 };
 
 static void on_signal(int sig)
