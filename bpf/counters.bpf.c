@@ -52,7 +52,7 @@ static __always_inline int on_attach(struct task_struct *leader)
 	struct jd_cpu_state *st = this_cpu_state();
 
 	if (st)
-		close_open(st, curr);
+		close_moved(st, curr);
 	return 0;
 }
 
@@ -77,9 +77,14 @@ int flush(struct bpf_raw_tracepoint_args *ctx)
 		return JD_FLUSHED;
 	if (st->seq & 1)
 		return JD_FLUSH_BUSY;
-	close_open(st, (struct task_struct *)bpf_get_current_task());
-	if (ctx->args[0] == JD_FLUSH_FLIP)
-		flip(st);
+	struct task_struct *curr = (struct task_struct *)bpf_get_current_task();
+
+	if (ctx->args[0] == JD_FLUSH_CLOSE) {
+		close_moved(st, curr);
+		return JD_FLUSHED;
+	}
+	close_open(st, curr, task_clock_now(st, curr));
+	flip(st);
 	return JD_FLUSHED;
 }
 

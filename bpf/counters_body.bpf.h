@@ -184,19 +184,27 @@ static __always_inline u64 task_clock_now(struct jd_cpu_state *st, struct task_s
 	return now - st->irq_steal_ns;
 }
 
-/* Charges what is open up to now and looks anew at who runs: a task moved meanwhile is charged to
+/* Charges what is open up to `now` and looks anew at who runs: a task moved meanwhile is charged to
  * its new cgroup from here on. */
-static __always_inline void close_open(struct jd_cpu_state *st, struct task_struct *curr)
+static __always_inline void close_open(struct jd_cpu_state *st, struct task_struct *curr, u64 now)
 {
 	u64 key = row_key(curr, false);
 	u32 slot = slot_of(st, curr, key, false);
 
 	if (charge_current)
 		st->slot = slot;
-	charge(st, task_clock_now(st, curr));
+	charge(st, now);
 	st->key = key;
 	st->slot = slot;
 	st->calibrate = !clock_ktime;
+}
+
+/* The running task was moved. The kernel's own books (cpu.stat) split a move at the scheduler's last
+ * update, and so do we: what came before is the old cgroup's. */
+static __always_inline void close_moved(struct jd_cpu_state *st, struct task_struct *curr)
+{
+	if (BPF_CORE_READ(curr, pid) != 0)
+		close_open(st, curr, clock_ktime ? bpf_ktime_get_ns() : BPF_CORE_READ(curr, se.exec_start));
 }
 
 static __always_inline void flip(struct jd_cpu_state *st)

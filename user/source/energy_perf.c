@@ -33,6 +33,7 @@ struct perf {
 	const struct perf_seam *seam;
 	const struct schema *schema;
 	struct cpu_model cpu;
+	bool mirrored;   /* said that dies repeat their socket */
 	struct perf_event events[SCHEMA_MAX_DOMAINS];
 };
 
@@ -231,9 +232,10 @@ static int add_event(struct perf *pf, const struct pmu_event *what)
 
 			if (err)
 				return err;
-		} else if (!what->per_core) {
-			energy_source_add_note(&pf->base, "%s/%s/ on CPU %u: shows the counter of its socket again; not added up",
+		} else if (!what->per_core && !pf->mirrored) {
+			energy_source_add_note(&pf->base, "%s/%s/ on CPU %u shows its socket's counter again, as dies do on AMD; counted once",
 					       what->pmu, what->event, i);
+			pf->mirrored = true;
 		}
 	}
 	return 0;

@@ -19,6 +19,7 @@
 
 struct powercap {
 	struct energy_source base;
+	bool mirrored;   /* said that dies repeat their socket */
 	int fds[SCHEMA_MAX_DOMAINS];
 };
 
@@ -173,6 +174,20 @@ static void open_zone(const struct fsroot *root, const char *zone, struct powerc
 	read_range(root, zone, &pc->base, p);
 }
 
+/* On AMD every die's zone shows the socket's counter, on kernels that make one for each die. */
+static bool is_mirror(struct powercap *pc, const struct zone_kind *k, const char *zone, const char *name)
+{
+	for (unsigned i = 0; i < pc->base.n; i++) {
+		if (pc->base.probes[i].kind != k->kind || pc->base.probes[i].package != k->package)
+			continue;
+		if (!pc->mirrored)
+			energy_source_add_note(&pc->base, "%s (%s) shows its socket's counter again, as dies do on AMD; counted once", zone, name);
+		pc->mirrored = true;
+		return true;
+	}
+	return false;
+}
+
 static void add_zone(const struct fsroot *root, const char *zone, const struct cpu_model *cpu, struct powercap *pc)
 {
 	struct energy_source *e = &pc->base;
@@ -187,12 +202,8 @@ static void add_zone(const struct fsroot *root, const char *zone, const struct c
 		return;
 	}
 	if (energy_per_socket(cpu) && k.die != ENERGY_NO_DIE) {
-		for (unsigned i = 0; i < e->n; i++) {
-			if (e->probes[i].kind != k.kind || e->probes[i].package != k.package)
-				continue;
-			energy_source_add_note(e, "%s (%s): dies show the socket's counter on AMD; not added up", zone, name);
+		if (is_mirror(pc, &k, zone, name))
 			return;
-		}
 		k.die = ENERGY_NO_DIE;
 	}
 	p = energy_source_add(e, k.kind, k.package, k.die);

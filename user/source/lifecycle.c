@@ -51,8 +51,9 @@ static int repair(struct lifecycle *l)
 
 	if (cgroups != l->lost_cgroups || l->walk_wanted)
 		r = walk_and_consume(l, clock_mono_ns());
-	if (moves != l->lost_moves)
+	if (moves != l->lost_moves || l->moves_owed)
 		lifecycle_tell_moved(l, JD_EVERY_CPU);
+	l->moves_owed = false;
 	if (!r)
 		l->lost_cgroups = cgroups;
 	l->lost_moves = moves;
@@ -91,6 +92,14 @@ struct cgroup *lifecycle_resolve(struct lifecycle *l, uint64_t id)
 	char path[CGROUP_PATH_MAX];
 	int r;
 
+	if (!cg && l->ring) {
+		/* It may wait in the ring, and be dead by now. The caller is in the middle of a reading:
+		 * tasks that moved are told at the next poll. */
+		l->resolving = true;
+		consume(l);
+		l->resolving = false;
+		cg = cgroup_find(l->table, id);
+	}
 	if (cg && (cg->resolved || cg->ended))
 		return cg;
 	r = lifecycle_path_of(l, id, path);

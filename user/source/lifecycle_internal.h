@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files of the lifecycle source: lifecycle.c owns it, lifecycle_bpf.c loads the programs,
- * lifecycle_record.c takes their records, lifecycle_walk.c reads the mounted tree, lifecycle_handle.c asks for one id. */
+ * lifecycle_record.c takes their records, lifecycle_walk.c reads the mounted tree,
+ * lifecycle_handle.c asks for one id. */
 #ifndef JD_LIFECYCLE_INTERNAL_H
 #define JD_LIFECYCLE_INTERNAL_H
 #include <linux/types.h>
@@ -27,6 +28,7 @@ struct lifecycle {
 	uint64_t lost_cgroups, lost_moves;  /* already dealt with */
 	unsigned taken;                     /* records of the current poll */
 	unsigned renames;                   /* among them */
+	bool resolving, moves_owed;         /* no hooks now; told at the next poll */
 	bool walk_wanted;                   /* a record could not be kept, or an id not be asked for */
 
 	struct fsroot *root;

@@ -161,7 +161,10 @@ int lifecycle_record(void *ctx, void *data, size_t n)
 		take_rename(l, e);
 		break;
 	case JD_TASK_MOVED:
-		lifecycle_tell_moved(l, e->cpu);
+		if (l->resolving)
+			l->moves_owed = true;
+		else
+			lifecycle_tell_moved(l, e->cpu);
 		break;
 	}
 	return 0;
