@@ -19,3 +19,20 @@ $(BENCH_OBJ): $(B)/obj/tests/bench/%.o: tests/bench/%.c $(B)/bench/limit.skel.h 
 
 $(B)/bench/bench: $(BENCH_OBJ) $(B)/libjouled.a
 	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(B)/bench/bench_encode: tests/bench/bench_encode.c $(B)/libjouled.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(CPPFLAGS) -Iuser $(ALL_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(B)/libjouled.a $(LDLIBS)
+
+$(B)/bench/alloc_count.so: tests/bench/alloc_count.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -Wno-missing-prototypes -fPIC -shared -MMD -MP -o $@ $<
+
+bench-programs: $(B)/bench/bench $(B)/bench/alloc_count.so $(PROGRAMS) $(if $(wildcard tests/bench/bench_encode.c),$(B)/bench/bench_encode)
+
+bench: deps test-deps
+	$(Q)$(MAKE) --no-print-directory $(JOBS) bench-programs
+	$(Q)ROUNDS=$(ROUNDS) PERF=$(PERF) sh tests/bench/run.sh $(B)
+
+.PHONY: bench-programs
+-include $(BENCH_OBJ:.o=.d) $(B)/bench/limit.bpf.d $(B)/bench/bench_encode.d $(B)/bench/alloc_count.d

@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The whole agent from outside: CPU, allocations and system calls per report as the difference of two
+runs of different length, memory over a minute, what is left behind. agent.py BUILD [SECONDS]"""
+import os
+import re
+import resource
+import select
+import subprocess
+import sys
+import tempfile
+import time
+
+B = sys.argv[1] if len(sys.argv) > 1 else "build"
+SECONDS = int(sys.argv[2]) if len(sys.argv) > 2 else 60
+JOULED = os.path.join(B, "jouled")
+WORK = tempfile.mkdtemp(prefix="jouled-bench-")
+EVENTS = ["msr/tsc/"]
+
+
+def goal(line, text, measured, passed):
+    verdict = {True: "pass", False: "MISS", None: "not run"}[passed]
+    path = os.environ.get("BENCH_RESULTS")
+    row = f"{line}\t{text}\t{measured}\t{verdict}\n"
+    if path:
+        with open(path, "a", encoding="utf-8") as f:
+            f.write(row)
+    else:
+        print(row, end="")
+
+
+class Load:
+    """Cgroups that run; see bench load."""
+
+    def __init__(self, n, period_ms, cpus=2):
+        self.p = subprocess.Popen([os.path.join(B, "bench/bench"), "load", str(n), str(period_ms), str(cpus)],
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        if self.p.stdout.readline() != "ready\n":
+            sys.exit("bench: the load did not start")
+        return self
+
+    def __exit__(self, *_):
+        self.p.stdin.close()
+        self.p.wait()
+
+
+def config(events=None, extra=""):
+    path = os.path.join(WORK, "jouled.yaml")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(f"socket: {{ path: none }}\nevents: {{ core: [{', '.join(events or EVENTS)}] }}\n{extra}")
+    return path
+
+
+def command(count, interval, output, extra=""):
+    args = [JOULED, "-q", "-c", config(extra=extra), "--state-dir", WORK, "-i", interval, "-o", output]
+    return args + (["-n", str(count)] if count else [])
+
+
+def run(args, env=None, prefix=()):
+    """CPU seconds and wall seconds of one run to its end."""
+    start = time.monotonic()
+    p = subprocess.Popen([*prefix, *args], env={**os.environ, **(env or {})}, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(p.pid, 0)
+    p.returncode = os.waitstatus_to_exitcode(status)
+    if p.returncode:
+        sys.exit(f"bench: {' '.join(args)}: exit status {p.returncode}")
+    return usage.ru_utime + usage.ru_stime, time.monotonic() - start
+
+
+def fresh_output(name):
+    if name == "null":
+        return "null:"
+    path = os.path.join(WORK, f"out.{name}")
+    if os.path.exists(path):
+        os.unlink(path)
+    return f"{name}=file://{path}"
+
+
+def per_report(name, extra="", interval="50ms", short=10, long=110):
+    """Milliseconds of CPU per report."""
+    a, _ = run(command(short, interval, fresh_output(name), extra))
+    b, _ = run(command(long, interval, fresh_output(name), extra))
+    return (b - a) / (long - short) * 1e3
+
+
+def report_costs():
+    print("\n### CPU per report, ms (rusage of runs with 10 and 110 reports, every 50 ms; each cgroup ran on each CPU in every interval)\n")
+    print("| output | 1000 cgroups, 2 CPUs | per 1000 pairs of cgroup and CPU |\n|---|---|---|")
+    with Load(1000, 20):
+        ms = {name: per_report(name) for name in ("null", "snapshot", "hwpc", "power", "table")}
+    for name, value in ms.items():
+        print(f"| {name} | {value:.3f} | {value / 2:.3f} |")
+    goal("8", "CPU per report, 1000 cgroups, binary: at most 0.10 ms per 1000 pairs of cgroup and CPU",
+         f"snapshot {ms['snapshot'] / 2:.3f} ms ({ms['snapshot']:.3f} ms for both CPUs)", ms["snapshot"] / 2 <= 0.10)
+    for name in ("hwpc", "power"):
+        goal("8", "CPU per report, 1000 cgroups, JSON with paths: at most 0.30 ms per 1000 pairs of cgroup and CPU",
+             f"{name} {ms[name] / 2:.3f} ms ({ms[name]:.3f} ms for both CPUs)", ms[name] / 2 <= 0.30)
+    with Load(10000, 0, 1):
+        value = per_report("snapshot", "cgroups: { max: 16384, quota: 16384 }\n")
+    print(f"| snapshot, 10 000 cgroups, idle | {value:.3f} | |")
+    goal("8", "10 000 cgroups binary: at most 1 ms", f"snapshot {value:.3f} ms (all idle)", value <= 1)
+
+
+def allocations():
+    print("\n### Heap allocations per interval, 1000 cgroups\n\n| output | allocations | bytes |\n|---|---|---|")
+    shim = os.path.abspath(os.path.join(B, "bench/alloc_count.so"))
+    with Load(1000, 20):
+        for name in ("null", "hwpc", "power", "table", "snapshot"):
+            counted = []
+            for n in (20, 120):
+                log = os.path.join(WORK, "alloc")
+                if os.path.exists(log):
+                    os.unlink(log)
+                run(command(n, "50ms", fresh_output(name)), env={"LD_PRELOAD": shim, "ALLOC_COUNT": log})
+                with open(log, encoding="utf-8") as f:
+                    counted.append([int(v) for v in re.findall(r"\d+", f.read())])
+            calls, size = ((counted[1][i] - counted[0][i]) / 100 for i in range(2))
+            print(f"| {name} | {calls:.2f} | {size:.0f} |")
+            goal("10", "no heap allocation per report", f"{name} to a file: {calls:.2f}" if name != "null" else f"null: {calls:.2f}",
+                 abs(calls) < 0.05)
+
+
+def syscalls():
+    """Calls per interval by name, from strace -c of two runs."""
+    counts = []
+    with Load(100, 50):
+        for n in (10, 30):
+            log = os.path.join(WORK, "strace")
+            run(command(n, "100ms", fresh_output("hwpc")), prefix=["strace", "-f", "-q", "-c", "-o", log])
+            with open(log, encoding="utf-8") as f:
+                rows = [line.split() for line in f if re.match(r"\s+\d+\.\d+", line)]
+            counts.append({r[-1]: int(r[3]) for r in rows if r[-1] != "total"})
+    print("\n### System calls per interval (strace -c of runs with 10 and 30 intervals, one hwpc file)\n\n| call | per interval |\n|---|---|")
+    each = {name: (counts[1].get(name, 0) - counts[0].get(name, 0)) / 20 for name in counts[1]}
+    for name, value in sorted(each.items(), key=lambda item: -item[1]):
+        if value >= 0.05:
+            print(f"| {name} | {value:.2f} |")
+    opened = each.get("openat", 0) + each.get("open", 0) + each.get("openat2", 0)
+    goal("11", "no openat per report", f"{opened:.2f}", opened < 0.05)
+
+
+def cpu_ns(pid):
+    """Run time of all threads, from their schedstat: utime has 10 ms steps."""
+    total = 0
+    for task in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{task}/schedstat", encoding="ascii") as f:
+                total += int(f.read().split()[0])
+        except OSError:
+            pass
+    return total
+
+
+def resident_kib(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        return int(re.search(r"VmRSS:\s+(\d+)", f.read())[1])
+
+
+def wait_for_growth(path, p):
+    for _ in range(600):
+        if os.path.exists(path) and os.path.getsize(path):
+            return
+        if p.poll() is not None:
+            sys.exit("bench: the agent ended early")
+        select.select([], [], [], 0.05)
+    sys.exit("bench: no report within 30 s")
+
+
+def minute(n, output):
+    """CPU share of one core at 1 Hz and memory at the first and the last report."""
+    with Load(n, 500):
+        url = fresh_output(output)
+        watch = url.split("file://")[-1]
+        p = subprocess.Popen(command(0, "1s", url))
+        wait_for_growth(watch, p)
+        first = resident_kib(p.pid)
+        t0, c0 = time.monotonic(), cpu_ns(p.pid)
+        time.sleep(SECONDS)
+        share = (cpu_ns(p.pid) - c0) / 1e9 / (time.monotonic() - t0)
+        last = resident_kib(p.pid)
+        p.terminate()
+        if p.wait():
+            sys.exit(f"bench: exit status {p.returncode} after SIGTERM")
+    return share, first, last
+
+
+def long_runs():
+    share, first, last = minute(1000, "snapshot")
+    goal("9", "1 report/s, 1000 cgroups: at most 0.05 % of one CPU", f"{share * 100:.3f} % over {SECONDS} s (snapshot to a file)", share <= 0.0005)
+    goal("memory", "resident with 1000 cgroups on 2 CPUs at most 24 MiB", f"{first / 1024:.1f} MiB after the first report", first <= 24 * 1024)
+    goal("memory", "resident memory flat", f"{first / 1024:.1f} MiB, {last / 1024:.1f} MiB {SECONDS} s later", last <= first * 1.02 + 64)
+    share, first, last = minute(500, "hwpc")
+    goal("agent", "500 cgroups, 1 Hz, one hwpc file: at most 0.3 % of a core", f"{share * 100:.3f} % over {SECONDS} s", share <= 0.003)
+
+
+def objects():
+    """Ids of every program, map and link in the kernel."""
+    found = {}
+    for kind in ("prog", "map", "link"):
+        out = subprocess.run(["bpftool", kind, "list"], capture_output=True, text=True,
+                             env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin"}, check=False).stdout
+        found[kind] = set(re.findall(r"^(\d+):", out, re.M))
+    return found
+
+
+def left_behind(before):
+    for _ in range(100):
+        now = objects()
+        rest = {kind: len(now[kind] - before[kind]) for kind in now}
+        if not any(rest.values()):
+            return "nothing"
+        time.sleep(0.05)
+    return ", ".join(f"{n} {kind}" for kind, n in rest.items() if n)
+
+
+def start_and_end():
+    before = objects()
+    walls = sorted(run(command(1, "10ms", "null:"))[1] for _ in range(11))
+    goal("13", "start, one report of 10 ms, end: at most 250 ms", f"{walls[5] * 1e3:.0f} ms ({walls[2] * 1e3:.0f} to {walls[8] * 1e3:.0f})",
+         walls[5] <= 0.25)
+    rest = left_behind(before)
+    goal("13", "nothing left after the end", rest, rest == "nothing")
+    p = subprocess.Popen(command(0, "100ms", fresh_output("snapshot")))
+    wait_for_growth(os.path.join(WORK, "out.snapshot"), p)
+    during = sum(len(v) for v in objects().values()) - sum(len(v) for v in before.values())
+    p.kill()
+    p.wait()
+    rest = left_behind(before)
+    goal("13", "nothing left after kill -9", f"{rest} of {during} objects", rest == "nothing" and during > 0)
+
+
+def main():
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        start_and_end()
+        report_costs()
+        allocations()
+        syscalls()
+        long_runs()
+    finally:
+        subprocess.run(["rm", "-rf", WORK], check=False)
+
+
+main()

@@ -1,0 +1,14 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# encode.sh PROGRAM: what the encoders cost, as a table and as lines of the goals.
+"$1" >"${B:-build}/bench.encode" || exit 1
+printf '\n### Encoders, 1000 cgroups with 92-byte paths, 2 CPUs, 6 counters\n\n| encoder | bytes | a report | each | a copy | |\n|---|---|---|---|---|---|\n'
+awk -F '\t' '{ printf "| %s | %s | %s | %s | %s | %s |\n", $1, $2, $3, $4, $5, $6 }' "${B:-build}/bench.encode"
+awk -F '\t' -v out="${BENCH_RESULTS:-/dev/stdout}" '
+function goal(text, most) {
+	match($4, /[0-9.]+ ns/)
+	ns = substr($4, RSTART, RLENGTH) + 0
+	printf "10\t%s\t%s: %s\t%s\n", text, $1, $4, ns <= most ? "pass" : "MISS" >>out
+}
+$1 == "snapshot" { goal("binary at most 60 ns a cgroup", 60) }
+$1 ~ /^(hwpc|power)/ { goal("JSON at most 160 ns a document", 160) }' "${B:-build}/bench.encode"

@@ -1,0 +1,49 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# make bench: every line of the goals, measured now on this machine, as one Markdown page on stdout and
+# in build/bench.md. run.sh BUILD; ROUNDS, PERF, BENCH_SECONDS may be set.
+set -u
+B=${1:-build}
+ROUNDS=${ROUNDS:-21}
+BENCH_RESULTS=$B/bench.results
+export BENCH_RESULTS PERF
+details=$B/bench.details
+: >"$BENCH_RESULTS"
+: >"$details"
+
+if [ "$(id -u)" -ne 0 ]; then
+	echo "bench: root is needed: it makes cgroups and loads programs" >&2
+	exit 1
+fi
+
+part() {
+	echo "bench: $*" >&2
+	"$@" >>"$details" || {
+		echo "bench: failed: $*" >&2
+		failed="${failed:-} $*;"
+	}
+}
+
+failed=
+part "$B/bench/bench" ring "$ROUNDS"
+part "$B/bench/bench" running "$ROUNDS"
+part "$B/bench/bench" readout "$ROUNDS"
+part "$B/bench/bench" storm "$ROUNDS"
+part "$B/bench/bench" sums 2000
+part "$B/bench/bench" energy
+[ ! -x "$B/bench/bench_encode" ] || part sh tests/bench/encode.sh "$B/bench/bench_encode"
+[ ! -x "$B/jouled" ] || part python3 tests/bench/agent.py "$B" "${BENCH_SECONDS:-60}"
+
+{
+	echo "# Measured by \`make bench\`"
+	echo
+	echo "$(uname -sr), $(nproc) CPUs, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1);" \
+		"counters are \`msr/tsc/\`; $(date -u '+%Y-%m-%d')."
+	echo
+	echo "| line | goal | measured | |"
+	echo "|---|---|---|---|"
+	sort -t "$(printf '\t')" -s -k1,1n "$BENCH_RESULTS" | awk -F '\t' '{ printf "| %s | %s | %s | %s |\n", $1, $2, $3, $4 }'
+	cat "$details"
+	[ -z "$failed" ] || printf '\nNot finished:%s\n' "$failed"
+} | tee "$B/bench.md"
+[ -z "$failed" ]
