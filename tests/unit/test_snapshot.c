@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a snapshot holds: differences, order, qualities, CPUs, domains. */
+#include "unit/consumer_fixture.h"
+
+static void test_deltas_in_order(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup a = { .id = 11, .path = "/a", .level = 1, .selected = true }, b = { .id = 12, .path = "/b", .level = 1 };
+	struct snapshot *s;
+
+	reading_add_row(&f->r, &a);
+	reading_add_row(&f->r, &b);
+	charge(&f->r, 5, 3, 100);
+	charge(&f->r, 5, 0, 10);
+	charge(&f->r, 5, 2, 1);
+	charge(&f->r, ROW_IDLE, 1, 1000);
+	f->r.rows[4].traffic.tx_bytes = 7;
+	s = consumer_snapshot(f->c, &f->r);
+	assert_int_equal(s->number, 1);
+	assert_int_equal(s->n_rows, 6);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(s->rows[i].kind, i);
+	assert_string_equal(s->rows[ROW_IRQ_STEAL].path, "irq+steal");
+	assert_int_equal(s->rows[ROW_IDLE].time_ns, 1000);
+	assert_string_equal(s->rows[4].path, "/a");
+	assert_true(s->rows[4].selected);
+	assert_int_equal(s->rows[4].n_cells, 0);
+	assert_int_equal(s->rows[4].time_ns, 0);      /* alive, did nothing: there, with zeros */
+	assert_int_equal(s->rows[4].traffic.tx_bytes, 7);
+	assert_int_equal(s->rows[5].key, 5);
+	assert_int_equal(s->rows[5].id, 12);
+	assert_int_equal(s->rows[5].time_ns, 111);
+	assert_int_equal(s->rows[5].counters[0], 333);
+	assert_int_equal(s->rows[5].switches, 3);
+	assert_int_equal(s->rows[5].n_cells, 3);
+	for (unsigned i = 0; i < 3; i++) {
+		static const uint16_t cpu[] = { 0, 2, 3 };
+		static const uint64_t time[] = { 10, 1, 100 };
+		const struct snap_cell *cell = &s->cells[s->rows[5].first_cell + i];
+
+		assert_int_equal(cell->row, 5);
+		assert_int_equal(cell->cpu, cpu[i]);
+		assert_int_equal(cell->time_ns, time[i]);
+		assert_int_equal(cell->quality, 0);
+	}
+	f->r.number++;
+	charge(&f->r, 5, 2, 4);
+	s = consumer_snapshot(f->c, &f->r);
+	assert_int_equal(s->rows[5].time_ns, 4);
+	assert_int_equal(s->n_cells, 1);
+	assert_int_equal(s->rows[4].traffic.tx_bytes, 0);
+	assert_int_equal(s->rows[ROW_IDLE].time_ns, 0);
+}
+
+/* A snapshot keeps the path it had, the next one shows the new name. */
+static void test_rename(void **state)
+{
+	struct fixture *f = *state;
+	char first[] = "/old", second[] = "/new";
+	struct cgroup a = { .id = 11, .path = first };
+	struct snapshot *s;
+
+	reading_add_row(&f->r, &a);
+	s = consumer_snapshot(f->c, &f->r);
+	memset(first, 'x', sizeof(first) - 1);
+	a.path = second;
+	a.renamed++;
+	assert_string_equal(s->rows[4].path, "/old");
+	s = consumer_snapshot(f->c, &f->r);
+	assert_string_equal(s->rows[4].path, "/new");
+}
+
+static void test_cell_quality(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup a = { .id = 11, .path = "/a" };
+	struct snapshot *s;
+
+	reading_add_row(&f->r, &a);
+	for (uint16_t cpu = 0; cpu < 4; cpu++)
+		charge(&f->r, 4, cpu, 100);
+	reading_cell(&f->r, 4, 0)->lost = 1;
+	reading_cell(&f->r, 4, 1)->running_ns = 60;
+	reading_cell(&f->r, 4, 2)->running_ns = 0;
+	f->r.cpus[3].online_changes++;
+	s = consumer_snapshot(f->c, &f->r);
+	assert_int_equal(s->cells[0].quality, QUALITY_PARTIAL);
+	assert_int_equal(s->cells[1].quality, QUALITY_MULTIPLEXED);
+	assert_int_equal(s->cells[2].quality, QUALITY_LOST);
+	assert_int_equal(s->cells[3].quality, QUALITY_PARTIAL);
+	assert_int_equal(s->rows[4].quality, QUALITY_PARTIAL | QUALITY_MULTIPLEXED | QUALITY_LOST);
+	assert_int_equal(s->cpus[3].quality, QUALITY_PARTIAL);
+	assert_int_equal(s->cpus[2].quality, 0);
+	f->r.number++;
+	charge(&f->r, 4, 3, 1);
+	s = consumer_snapshot(f->c, &f->r);
+	assert_int_equal(s->rows[4].quality, 0);
+	/* Nothing but a failed read is something, too. */
+	f->r.number++;
+	reading_cell(&f->r, 4, 1)->lost++;
+	s = consumer_snapshot(f->c, &f->r);
+	assert_int_equal(s->rows[4].n_cells, 1);
+	assert_int_equal(s->rows[4].quality, QUALITY_PARTIAL);
+}
+
+static void test_cpus(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup a = { .id = 11, .path = "/a" };
+	struct snapshot *s;
+
+	reading_add_row(&f->r, &a);
+	charge(&f->r, ROW_IDLE, 0, 700);
+	charge(&f->r, ROW_IDLE, 2, 1000);
+	charge(&f->r, ROW_IRQ_STEAL, 2, 5);
+	charge(&f->r, 4, 0, 300);
+	f->r.cpus[0] = (struct reading_cpu){ .online = true, .elapsed_ns = 1000, .msr = { 42 }, .msr_enabled_ns = 9, .msr_running_ns = 8 };
+	f->r.cpus[2] = (struct reading_cpu){ .online = true, .elapsed_ns = 1005, .msr_stale = true };
+	f->r.cpus[3] = (struct reading_cpu){ .offline_ns = 1000, .lost_ns = 1 };
+	s = consumer_snapshot(f->c, &f->r);
+	assert_int_equal(s->cpus[0].idle_ns, 700);
+	assert_int_equal(s->cpus[0].busy_ns, 300);
+	assert_int_equal(s->cpus[0].msr[0], 42);
+	assert_int_equal(s->cpus[0].msr_enabled_ns, 9);
+	assert_int_equal(s->cpus[0].msr_running_ns, 8);
+	assert_int_equal(s->cpus[1].busy_ns, 0);
+	assert_false(s->cpus[1].online);
+	assert_int_equal(s->cpus[2].idle_ns, 1000);
+	assert_int_equal(s->cpus[2].irq_steal_ns, 5);
+	assert_int_equal(s->cpus[2].busy_ns, 0);
+	assert_int_equal(s->cpus[2].quality, QUALITY_STALE);
+	assert_int_equal(s->cpus[3].offline_ns, 1000);
+	assert_int_equal(s->cpus[3].quality, QUALITY_PARTIAL);
+}
+
+static void test_domain_quality(void **state)
+{
+	static const struct { size_t field; unsigned quality; } cases[] = {
+		{ offsetof(struct reading_domain, wraps), QUALITY_WRAPPED },
+		{ offsetof(struct reading_domain, resets), QUALITY_PARTIAL },
+		{ offsetof(struct reading_domain, dropped), QUALITY_PARTIAL },
+		{ offsetof(struct reading_domain, errors), QUALITY_PARTIAL },
+	};
+	struct fixture *f = *state;
+	struct reading_domain *d = &f->r.domains[1];
+	struct snapshot *s;
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		d->time_ns += 10;
+		++*(uint64_t *)((char *)d + cases[i].field);
+		s = consumer_snapshot(f->c, &f->r);
+		assert_int_equal(s->domains[1].quality, cases[i].quality);
+	}
+	d->time_ns += 10;
+	d->units += 5;
+	s = consumer_snapshot(f->c, &f->r);
+	assert_int_equal(s->domains[1].quality, 0);
+	assert_int_equal(s->domains[1].energy_uj, 5);
+	assert_int_equal(s->domains[1].end_ns - s->domains[1].start_ns, 10);
+	assert_int_equal(s->domains[0].quality, QUALITY_STALE);   /* nobody read it since */
+	d->time_ns += 10;
+	d->estimated = true;
+	assert_int_equal(consumer_snapshot(f->c, &f->r)->domains[1].quality, QUALITY_ESTIMATED);
+	d->time_ns += 10;
+	d->stale = true;
+	assert_int_equal(consumer_snapshot(f->c, &f->r)->domains[1].quality, QUALITY_ESTIMATED | QUALITY_STALE);
+}
+
+/* 16384 units of 2^-14 J one by one: each is 61.03515625 uJ, together exactly one joule. */
+static void test_energy_does_not_drift(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t uj = 0, q32 = 0;
+
+	f->r.domains[0].uj_num = 1000000;
+	f->r.domains[0].uj_den = 16384;
+	for (unsigned i = 0; i < 16384; i++) {
+		struct snapshot *s;
+
+		f->r.domains[0].units++;
+		s = consumer_snapshot(f->c, &f->r);
+		assert_in_range(s->domains[0].energy_uj, 61, 62);
+		uj += s->domains[0].energy_uj;
+		q32 += s->domains[0].energy_q32;
+	}
+	assert_int_equal(uj, 1000000);
+	assert_int_equal(q32, 1ull << 32);
+}
+
+static void test_machine(void **state)
+{
+	struct fixture *f = *state;
+	struct snapshot *s;
+
+	f->r.mono_ns = 4000;
+	f->r.boot_ns = 18000;
+	f->r.real_ns = 123456;
+	f->r.losses = (struct losses){ 1, 2, 3, 4 };
+	s = consumer_snapshot(f->c, &f->r);
+	assert_int_equal(s->start_ns, 1000);
+	assert_int_equal(s->end_ns, 4000);
+	assert_int_equal(s->suspended_ns, 10000);
+	assert_int_equal(s->end_real_ns, 123456);
+	assert_int_equal(s->losses.lost_events, 3);
+	s = consumer_snapshot(f->c, &f->r);
+	assert_int_equal(s->number, 2);
+	assert_int_equal(s->losses.folded, 0);
+	assert_int_equal(s->suspended_ns, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test(test_deltas_in_order), test(test_rename), test(test_cell_quality), test(test_cpus),
+		test(test_domain_quality), test(test_energy_does_not_drift), test(test_machine),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
