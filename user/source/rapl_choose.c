@@ -132,7 +132,6 @@ static int add_domain(struct rapl *rp, struct schema *s, const struct energy_pro
 	if (err)
 		return err;
 	rp->n_domains++;
-	d->schema_index = s->n_domains;
 	describe(rp, p, source, &s->domains[s->n_domains++]);
 	if (p->package >= s->n_packages)
 		s->n_packages = p->package + 1u;
@@ -196,6 +195,30 @@ static int choose_from(struct rapl *rp, struct schema *s, unsigned source, unsig
 	return err;
 }
 
+static unsigned rank(const struct domain_desc *d)
+{
+	return (d->package * 65536u + d->die) * DOMAIN_KINDS + d->kind;
+}
+
+/* By package, die, kind: zone numbers and event lists have an order of their own. */
+static void sort_domains(struct rapl *rp, struct schema *s, unsigned first)
+{
+	for (unsigned i = 1; i < rp->n_domains; i++) {
+		struct domain_desc desc = s->domains[first + i];
+		struct rapl_domain domain = rp->domains[i];
+		unsigned j;
+
+		for (j = i; j > 0 && rank(&s->domains[first + j - 1]) > rank(&desc); j--) {
+			s->domains[first + j] = s->domains[first + j - 1];
+			rp->domains[j] = rp->domains[j - 1];
+		}
+		s->domains[first + j] = desc;
+		rp->domains[j] = domain;
+	}
+	for (unsigned i = 0; i < rp->n_domains; i++)
+		rp->domains[i].schema_index = first + i;
+}
+
 int rapl_choose(struct rapl *rp, struct schema *s)
 {
 	unsigned first = s->n_domains;
@@ -205,5 +228,6 @@ int rapl_choose(struct rapl *rp, struct schema *s)
 		if (wanted(rp, i))
 			err = choose_from(rp, s, i, first);
 	}
+	sort_domains(rp, s, first);
 	return err;
 }
