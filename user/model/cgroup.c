@@ -190,6 +190,11 @@ static struct cgroup *entry_update(struct cgroup_table *t, struct cgroup *cg, co
 	cg->level = level;
 	if (!cg->born_ns)
 		cg->born_ns = born_ns;
+	if (cg->ended) {        /* a walk took it for gone too early */
+		cg->ended = false;
+		cg->ended_ns = 0;
+		t->ended--;
+	}
 	return cg;
 }
 

@@ -29,7 +29,8 @@ struct cgroup_table *cgroup_table_new(void);
 void cgroup_table_free(struct cgroup_table *t);
 /* Finds by id; NULL when unknown. */
 struct cgroup *cgroup_find(const struct cgroup_table *t, uint64_t id);
-/* Adds, or updates the path of a known id. path is copied. NULL when out of memory. */
+/* Adds, or updates the path of a known id; an ended one lives again. path is copied. NULL when out
+ * of memory. */
 struct cgroup *cgroup_add(struct cgroup_table *t, uint64_t id, const char *path, uint16_t level, uint64_t born_ns);
 /* Renames id and every living entry below its old path. The old text stays readable until the next
  * sweep. Paths of CGROUP_PATH_MAX bytes and more become unresolved ("/?<id>"), here and in _add. */
