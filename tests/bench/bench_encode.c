@@ -55,7 +55,7 @@ static void make_row(unsigned i)
 {
 	struct snap_row *r = &snap.rows[READING_SPECIAL_ROWS + i];
 
-	snprintf(paths[i], sizeof(paths[i]), "/kubepods.slice/kubepods-burstable.slice/kubepods-pod%08x.slice/cri-%013x.scope",
+	snprintf(paths[i], sizeof(paths[i]), "/kubepods.slice/kubepods-burstable.slice/kubepods-pod%08x.slice/cri-%014x.scope",
 		 i * 2654435761u, i);
 	*r = (struct snap_row){ .kind = ROW_CGROUP, .id = 1000 + i, .path = paths[i], .selected = true,
 				.key = READING_SPECIAL_ROWS + i, .first_cell = i * CPUS, .n_cells = CPUS };
