@@ -52,7 +52,6 @@ int lifecycle_path_of(const struct lifecycle *l, uint64_t id, char ret_path[CGRO
 	} handle = { .h = { .handle_bytes = sizeof(id), .handle_type = FILEID_KERNFS } };
 	size_t prefix = strlen(l->mount);
 	char path[CGROUP_PATH_MAX];
-	const char *below = path;
 	int fd, n;
 
 	memcpy(handle.h.f_handle, &id, sizeof(id));
@@ -65,10 +64,13 @@ int lifecycle_path_of(const struct lifecycle *l, uint64_t id, char ret_path[CGRO
 	close(fd);
 	if (n < 0)
 		return n;
-	/* Outside the mounted subtree the kernel shows the path from the hierarchy's root. */
-	if (!strncmp(path, l->mount, prefix) && (path[prefix] == '/' || !path[prefix]))
-		below = path[prefix] ? path + prefix : "/";
-	memcpy(ret_path, below, strlen(below) + 1);
+	/* Outside the mounted subtree the kernel shows "/" alone (fs/d_path.c, prepend_path). */
+	if (strncmp(path, l->mount, prefix) || (path[prefix] && path[prefix] != '/'))
+		return -EXDEV;
+	if (path[prefix])
+		memcpy(ret_path, path + prefix, strlen(path + prefix) + 1);
+	else
+		strcpy(ret_path, "/");
 	return 0;
 }
 

@@ -74,7 +74,8 @@ static inline uint16_t lifecycle_depth(const char *path)
 int lifecycle_walk(struct lifecycle *l, uint64_t born_ns);
 
 /* lifecycle_handle.c: path of a living cgroup as it is reported. 0, -ESTALE when the kernel does not
- * know the id, -ENAMETOOLONG, -EPERM without CAP_DAC_READ_SEARCH. */
+ * know the id, -EXDEV when it lives outside the mount, -ENAMETOOLONG, -EPERM without
+ * CAP_DAC_READ_SEARCH. */
 int lifecycle_path_of(const struct lifecycle *l, uint64_t id, char ret_path[CGROUP_PATH_MAX]);
 /* Learns how readlink shows the mount itself. */
 int lifecycle_handle_init(struct lifecycle *l);

@@ -3,7 +3,8 @@
  *
  * Paths are below the mount. Where only a subtree is mounted (private namespace, bind mount) the
  * record says how many components lie above it; a cgroup outside keeps its path from the
- * hierarchy's root, and no walk sees it. */
+ * hierarchy's root. No walk and no handle names those: one that was there before the start is
+ * "/?<id>". */
 #include "lifecycle.h"
 
 #include <bpf/libbpf.h>
