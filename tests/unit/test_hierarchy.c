@@ -11,7 +11,6 @@
 #include <dirent.h>
 #include <errno.h>
 
-#include "base/parse.h"
 #include "source/hierarchy.h"
 #include "temp_root.h"
 

@@ -28,16 +28,20 @@ static const struct { const char *pmu, *events; } known[] = {
 	{ "uncore_*", "" }, { "cstate_*", "" }, { "amd_*", "" }, { "ibs_*", "" }, { "intel_*", "" }, { "arm_*", "" },
 };
 
-static bool known_event(const char *pmu, const char *event)
+/* True when a PMU of that name has the event somewhere; otherwise the ones it has are offered. */
+static bool known_event(const char *pmu, const char *event, struct nearest *near)
 {
-	size_t len = strlen(event);
-
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		if (!text_glob(known[i].pmu, pmu))
 			continue;
-		for (const char *p = known[i].events; *p; p += strcspn(p, " "), p += *p == ' ')
-			if (strcspn(p, " ") == len && memcmp(p, event, len) == 0)
+		for (const char *p = known[i].events; *p; p += strcspn(p, " "), p += *p == ' ') {
+			char name[64];
+
+			snprintf(name, sizeof(name), "%.*s", (int)strcspn(p, " "), p);
+			if (strcmp(name, event) == 0)
 				return true;
+			nearest_offer(near, event, name);
+		}
 	}
 	return false;
 }
@@ -133,7 +137,7 @@ static int bare_term(struct terms *t, const char *term)
 	}
 	if (pmu_read(t->root, t->e->pmu, "format", term, text, sizeof(text)) >= 0)
 		return set_term(t, term, 1);
-	if (known_event(t->e->pmu, term)) {
+	if (known_event(t->e->pmu, term, &t->r->near)) {
 		resolution_set(t->r, RESOLVE_ABSENT, "PMU %s has no event %s here (CPU or hypervisor does not offer it)",
 			       t->e->pmu, term);
 		return -ENOENT;

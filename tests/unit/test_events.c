@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Event names: every captured machine with an expect-events file (format: check_line), and what
+ * each answer of perf_event_open becomes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+
+#include "base/parse.h"
+#include "events_fixture.h"
+#include "source/topology.h"
+
+#define SYSROOT "tests/sysroot"
+
+static void check_cpus(const uint8_t *cpus, const char *list)
+{
+	uint8_t want[1024 / 8];
+
+	assert_true(parse_cpulist(list, want, 1024) > 0);
+	assert_memory_equal(cpus, want, sizeof(want));
+}
+
+/* "TYPE CONFIG[:CONFIG1] PMU CPUS [+ TYPE CONFIG[:CONFIG1] CPUS]..."; "-" = none. */
+static void check_encodings(char *text)
+{
+	const struct event_desc *d = &out.set.ev[0];
+	char pmu[32], cpus[32];
+	unsigned long long config, config1 = 0;
+	char *save = NULL, *part = strtok_r(text, "+", &save);
+	unsigned type, n = 0;
+
+	if (sscanf(part, "%u %llx:%llx %31s %31s", &type, &config, &config1, pmu, cpus) != 5)
+		assert_true(sscanf(part, "%u %llx %31s %31s", &type, &config, pmu, cpus) >= 3);
+	assert_event(0, type, config, config1);
+	assert_string_equal(d->pmu, strcmp(pmu, "-") == 0 ? "" : pmu);
+	assert_int_equal(d->cpus_only_known, strchr(part, ' ') && cpus[0] >= '0' && cpus[0] <= '9');
+	if (d->cpus_only_known)
+		check_cpus(d->cpus, cpus);
+	while ((part = strtok_r(NULL, "+", &save))) {
+		const struct event_variant *v = &out.variants[0].v[n++];
+
+		config1 = 0;
+		if (sscanf(part, "%u %llx:%llx %31s", &type, &config, &config1, cpus) != 4)
+			assert_int_equal(sscanf(part, "%u %llx %31s", &type, &config, cpus), 3);
+		assert_int_equal(v->type, type);
+		assert_int_equal(v->config, config);
+		assert_int_equal(v->config1, config1);
+		check_cpus(v->cpus, cpus);
+	}
+	assert_int_equal(out.variants[0].n, n);
+}
+
+static void check_fit(const struct fsroot *root, const struct perf_seam *seam, char *text)
+{
+	char *save = NULL, *names[SCHEMA_MAX_EVENTS];
+	int cpu = atoi(strtok_r(text, " ", &save)), want = atoi(strtok_r(NULL, " ", &save));
+	unsigned n = 0;
+
+	while (n < SCHEMA_MAX_EVENTS && (names[n] = strtok_r(NULL, " ", &save)))
+		n++;
+	resolve_list(root, seam, false, names, n);
+	assert_int_equal(out.set.n, n);
+	assert_int_equal(events_fit_variants(seam, &out.set, out.variants, cpu), want);
+}
+
+/* core|msr NAME ok ENCODINGS | absent TEXT | error TEXT | clock; fit CPU RESULT NAME...;
+ * topology CPUS PACKAGES; cpu N PACKAGE DIE CORE; model VENDOR FAMILY MODEL. */
+static void check_line(const struct fsroot *root, const struct perf_seam *seam, const struct schema *s, char *line)
+{
+	char word[8], name[SCHEMA_NAME_MAX], verb[8], vendor[16];
+	unsigned a, b, c, d;
+	int at = 0;
+
+	if (sscanf(line, "topology %u %u", &a, &b) == 2) {
+		assert_int_equal(s->n_cpus, a);
+		assert_int_equal(s->n_packages, b);
+	} else if (sscanf(line, "cpu %u %u %u %u", &a, &b, &c, &d) == 4) {
+		assert_int_equal(s->cpus[a].package, b);
+		assert_int_equal(s->cpus[a].die, c);
+		assert_int_equal(s->cpus[a].core, d);
+	} else if (sscanf(line, "model %15s %u %u", vendor, &a, &b) == 3) {
+		struct cpu_model m;
+
+		cpu_model_read(root, &m);
+		assert_string_equal(m.vendor, strcmp(vendor, "-") == 0 ? "" : vendor);
+		assert_int_equal(m.family, a);
+		assert_int_equal(m.model, b);
+	} else if (strncmp(line, "fit ", 4) == 0) {
+		check_fit(root, seam, line + 4);
+	} else {
+		assert_int_equal(sscanf(line, "%7s %95s %7s %n", word, name, verb, &at), 3);
+		assert_true(strcmp(word, "core") == 0 || strcmp(word, "msr") == 0);
+		resolve(root, seam, strcmp(word, "msr") == 0, name);
+		if (strcmp(verb, "ok") == 0)
+			check_encodings(line + at);
+		else if (strcmp(verb, "absent") == 0)
+			assert_absent(name, line + at);
+		else if (strcmp(verb, "error") == 0)
+			assert_error(line + at);
+		else if (strcmp(verb, "clock") == 0)
+			assert_int_equal(out.set.ev[0].kind, EVENT_TASK_CLOCK);
+		else
+			fail_msg("%s?", verb);
+	}
+}
+
+static unsigned check_machine(const char *name)
+{
+	char path[512], text[8192], *line, *save = NULL;
+	struct perf_seam seam = { 0 };
+	struct schema s = { 0 };
+	struct err err = { 0 };
+	struct fsroot *root;
+	unsigned n = 0;
+
+	snprintf(path, sizeof(path), SYSROOT "/%s", name);
+	assert_int_equal(fsroot_open(path, &root), 0);
+	if (fsroot_read(root, "/expect-events", text, sizeof(text)) > 0) {
+		assert_true(fsroot_exists(root, "/source"));
+		assert_int_equal(perf_seam_recorded(root, &seam), 0);
+		assert_int_equal(topology_read(root, &s, &err), 0);
+		for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save), n++) {
+			print_message("%s: %s\n", name, line);
+			check_line(root, &seam, &s, line);
+		}
+	}
+	free(s.cpus);
+	perf_seam_free(&seam);
+	fsroot_close(root);
+	return n;
+}
+
+static void test_captured_machines(void **state)
+{
+	DIR *d = opendir(SYSROOT);
+	const struct dirent *e;
+	unsigned lines = 0;
+
+	(void)state;
+	assert_non_null(d);
+	while ((e = readdir(d)))
+		if (e->d_name[0] != '.')
+			lines += check_machine(e->d_name);
+	closedir(d);
+	assert_true(lines >= 55);
+}
+
+/* --- perf_event_open's answers */
+
+static void test_errnos(void **state)
+{
+	static const struct { int error; const char *reason; } absent[] = {
+		{ EACCES, "denied; give CAP_PERFMON and set kernel.perf_event_paranoid to 2 or lower (it is unknown)" },
+		{ EPERM, "denied" }, { ENOENT, "does not have it" }, { ENODEV, "does not count it" }, { EOPNOTSUPP, "cannot count it" },
+		{ EINVAL, "refuses it" }, { EBUSY, "held by somebody else" }, { ENOSYS, "built without perf events" },
+	};
+	struct temp_root t = temp_root_new();
+	struct perf_seam seam = { .open = answer };
+	int error;
+
+	(void)state;
+	seam.ctx = &error;
+	for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++) {
+		error = absent[i].error;
+		resolve(t.root, &seam, false, "CYCLES");
+		assert_absent("CYCLES", absent[i].reason);
+		assert_int_equal(out.set.n, 1);
+		assert_int_equal(out.set.ev[0].kind, EVENT_TASK_CLOCK);
+		assert_string_equal(out.set.ev[0].name, "TASK_CLOCK");
+		assert_non_null(strstr(out.set.ev[0].reason, absent[i].reason));
+		resolve(t.root, &seam, true, "CYCLES");
+		assert_absent("CYCLES", absent[i].reason);
+		assert_int_equal(out.set.n, 0);
+	}
+	error = EMFILE;
+	resolve(t.root, &seam, false, "CYCLES");
+	assert_int_equal(out.rc, -EMFILE);
+	assert_non_null(strstr(out.err.text, "events.core: perf_event_open of CYCLES: "));
+	temp_root_free(&t);
+}
+
+static void test_stand_in(void **state)
+{
+	struct temp_root t = temp_root_new();
+
+	(void)state;
+	resolve_list(t.root, &yes, false, NULL, 0);
+	assert_int_equal(out.rc, 0);
+	assert_int_equal(out.set.n, 1);
+	assert_int_equal(out.set.ev[0].kind, EVENT_TASK_CLOCK);
+	assert_non_null(strstr(out.set.ev[0].reason, "no core event is configured"));
+	resolve_list(t.root, &yes, true, NULL, 0);
+	assert_int_equal(out.set.n, 0);
+	resolve(t.root, &yes, false, "task-clock");
+	assert_string_equal(out.set.ev[0].name, "task-clock");
+	assert_string_equal(out.set.ev[0].reason, "");
+	temp_root_free(&t);
+}
+
+static void test_limits(void **state)
+{
+	char *nine[] = { "cycles", "instructions", "cache_misses", "cache-references", "branches", "branch-misses", "bus-cycles",
+			 "ref-cycles", "LLC_MISSES" };
+	char *twice[] = { "CYCLES", "INSTRUCTIONS", "CYCLES" }, *many[17], text[17][16], longest[SCHEMA_NAME_MAX + 1];
+	struct temp_root t = temp_root_new();
+
+	(void)state;
+	resolve_list(t.root, &yes, false, nine, 9);
+	assert_int_equal(out.rc, -E2BIG);
+	resolve_list(t.root, &yes, false, nine, 8);
+	assert_int_equal(out.rc, 0);
+	assert_int_equal(out.set.n, 8);
+	for (unsigned i = 0; i < 8; i++)
+		assert_string_equal(out.set.ev[i].name, nine[i]);
+	resolve_list(t.root, &yes, false, twice, 3);
+	assert_error("CYCLES is named twice");
+	for (unsigned i = 0; i < 17; i++) {
+		snprintf(text[i], sizeof(text[i]), "cpu/c%u/", i);
+		many[i] = text[i];
+	}
+	resolve_list(t.root, &yes, false, many, 17);
+	assert_int_equal(out.rc, -E2BIG);
+	resolve(t.root, &yes, false, "");
+	assert_error("name of 0 bytes");
+	memset(longest, 'A', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	resolve(t.root, &yes, false, longest);
+	assert_error("name of 96 bytes");
+	longest[sizeof(longest) - 2] = '\0';
+	resolve(t.root, &yes, false, longest);
+	assert_error("unknown event AAAA");
+	resolve(t.root, &yes, false, "X\033[2J\n\xff");
+	assert_error("X\\x1b[2J\\x0a\\xff");
+	temp_root_free(&t);
+}
+
+/* --- one encoding per CPU, and whether all fit */
+
+static void test_event_on_cpu(void **state)
+{
+	struct event_desc e = { .type = 1, .config = 2 };
+	struct event_variants v = { .n = 1, .v = { { .type = 8, .config = 3, .cpus = { 0, 0, 0xff } } } };
+	struct event_variant got = { 0 };
+
+	(void)state;
+	assert_int_equal(event_on_cpu(&e, NULL, 4000, &got), 0);
+	assert_int_equal(got.type, 1);
+	e.cpus_only_known = 1;
+	e.cpus[0] = 0x0f;
+	assert_int_equal(event_on_cpu(&e, &v, 3, &got), 0);
+	assert_int_equal(got.config, 2);
+	assert_int_equal(event_on_cpu(&e, &v, 16, &got), 0);
+	assert_int_equal(got.type, 8);
+	assert_int_equal(event_on_cpu(&e, &v, 4, &got), -ENODEV);
+	assert_int_equal(event_on_cpu(&e, NULL, 16, &got), -ENODEV);
+	assert_int_equal(event_on_cpu(&e, &v, 1024, &got), -ENODEV);
+}
+
+static int fit(const char *answers, int cpu)
+{
+	char *names[] = { "CYCLES", "INSTRUCTIONS", "TASK_CLOCK" };
+	struct temp_root t = temp_root_new();
+	struct perf_seam seam;
+	int ret;
+
+	temp_root_put(&t, "/perf-seam", "0 * * ok\n");
+	assert_int_equal(perf_seam_recorded(t.root, &seam), 0);
+	resolve_list(t.root, &seam, false, names, 3);
+	assert_int_equal(out.set.n, 3);
+	perf_seam_free(&seam);
+	temp_root_put(&t, "/perf-seam", answers);
+	assert_int_equal(perf_seam_recorded(t.root, &seam), 0);
+	ret = events_fit(&seam, &out.set, cpu);
+	perf_seam_free(&seam);
+	temp_root_free(&t);
+	return ret;
+}
+
+static void test_fit(void **state)
+{
+	const struct event_set clock = { .n = 1, .ev = { { .kind = EVENT_TASK_CLOCK } } };
+
+	(void)state;
+	assert_int_equal(fit("0 * * ok\n", 0), 1);
+	assert_int_equal(fit("0 0 * ok\n0 1 * starved\n", 0), 0);
+	assert_int_equal(fit("0 0 * ok\n0 1 * EBUSY\n", 0), 0);
+	assert_int_equal(fit("0 * 0 ok\n0 * 1 starved\n", 1), 0);
+	assert_int_equal(fit("0 0 * EACCES\n0 1 * EBUSY\n", 0), -EACCES);
+	assert_int_equal(events_fit(&yes, &clock, 0), 1);
+}
+
+static void test_live(void **state)
+{
+	struct perf_seam seam = perf_seam_live();
+	struct fsroot *root;
+
+	(void)state;
+	assert_int_equal(fsroot_open("/", &root), 0);
+	resolve(root, &seam, false, "PERF_COUNT_SW_PAGE_FAULTS");
+	if (out.rc == 0 && out.absent.n && strstr(out.absent.ev[0].reason, "denied")) {
+		printf("SKIP events_live: %s\n", out.absent.ev[0].reason);
+	} else {
+		assert_event(0, 1, 2, 0);   /* PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS (perf_event.h) */
+		assert_int_equal(events_fit(&seam, &out.set, 0), 1);
+	}
+	fsroot_close(root);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_captured_machines),
+		cmocka_unit_test(test_errnos),
+		cmocka_unit_test(test_stand_in),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_event_on_cpu),
+		cmocka_unit_test(test_fit),
+		cmocka_unit_test(test_live),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
