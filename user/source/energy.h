@@ -80,7 +80,8 @@ struct energy_accumulator {
 };
 /* Adds raw read at now; returns the units added (0 after a reset). A step back is a wrap when the
  * time awake (now) allows its energy, else a reset; a step forward too large for the time that
- * passed (boot, suspend included) is dropped. At most one wrap per call can be told. */
+ * passed (boot, suspend included) is dropped. 10 ms and a unit are allowed on top of that time, for
+ * counters move in steps of their own. At most one wrap per call can be told. */
 uint64_t energy_accumulate(struct energy_accumulator *a, uint64_t raw, uint64_t now_ns, uint64_t boot_ns);
 
 /* Estimate: package domains from busy and idle time per CPU, every value marked estimated. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Powercap zones (Documentation/power/powercap/powercap.rst; drivers/powercap/intel_rapl_common.c).
  *
- * A zone's energy_uj is floor(raw * unit_pJ / 1000) of a 32-bit counter and its range the same of
+ * A zone's energy_uj is floor(raw * unit_nJ / 1000) of a 32-bit counter and its range the same of
  * 2^32 - 1, so the counter's modulus is the range plus one unit, and one unit is range / (2^32 - 1)
  * rounded: the range itself would lose 15 or 61 uJ at each wrap. Exact to 1 uJ per wrap. */
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cross-check. Two interfaces of one counter are read some microseconds apart, and the counter moves
  * once a millisecond: over 5 s that is below 0.1 %. Known differences stay inside the 0.5 %:
- * powercap cuts its unit to whole picojoules (-2.6 ppm at ESU 14, -52 ppm at ESU 16), and takes
- * 15300 pJ for server DRAM where perf takes 2^-16 J (+0.27 %) (intel_rapl_common.c, events/rapl.c). */
+ * powercap cuts its unit to whole nanojoules (-2.6 ppm at ESU 14, -52 ppm at ESU 16), and takes
+ * 15300 nJ for server DRAM where perf takes 2^-16 J (+0.27 %) (intel_rapl_common.c, events/rapl.c). */
 #include "../base/clock.h"
 #include "rapl_internal.h"
 
