@@ -1,0 +1,142 @@
+# shellcheck shell=sh disable=SC2034
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by every end-to-end test. A case prints "ok NAME", "FAIL NAME: reason" or "SKIP NAME: reason";
+# the test's exit status is 0 when none failed. Nothing is slept for: conditions are waited for.
+set -u
+B=${B:-build}
+JOULED=${JOULED:-$B/jouled}
+here=tests/e2e
+work=$(mktemp -d) || exit 2
+chmod 755 "$work"
+failures=0
+agents=
+made_cgroups=
+
+cleanup() {
+	for pid in $agents; do
+		kill -9 "$pid" 2>/dev/null
+	done
+	for dir in $made_cgroups; do
+		[ -d "$dir" ] || continue
+		while read -r pid; do
+			kill -9 "$pid" 2>/dev/null
+		done <"$dir/cgroup.procs"
+		wait_until 50 rmdir "$dir" 2>/dev/null
+	done
+	rm -rf "$work"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+
+ok() {
+	echo "ok $1"
+}
+
+fail() {
+	echo "FAIL $1: $2"
+	failures=$((failures + 1))
+}
+
+skip() {
+	echo "SKIP $1: $2"
+}
+
+finish() {
+	[ $failures -eq 0 ]
+	exit
+}
+
+# wait_until TENTHS COMMAND...: tries every 100 ms until the command succeeds.
+wait_until() {
+	tries=$1
+	shift
+	while ! "$@"; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || return 1
+		sleep 0.1
+	done
+}
+
+gone() {
+	! kill -0 "$1" 2>/dev/null
+}
+
+lines_at_least() {
+	[ -f "$2" ] && [ "$(wc -l <"$2")" -ge "$1" ]
+}
+
+# start NAME ARGUMENT...: an agent in the background; its pid in $agent, its output in $work/NAME.{out,err}.
+start() {
+	started=$1
+	shift
+	"$JOULED" --socket none --state-dir "$work/state" "$@" >"$work/$started.out" 2>"$work/$started.err" &
+	agent=$!
+	agents="$agents $agent"
+}
+
+# ended TENTHS PID: waits for its end; its exit status in $status. 1 when it did not end.
+ended() {
+	wait_until "$1" gone "$2" || return 1
+	wait "$2"
+	status=$?
+}
+
+# run NAME ARGUMENT...: to its end; exit status in $status.
+run() {
+	ran=$1
+	shift
+	timeout 60 "$JOULED" --socket none --state-dir "$work/state" "$@" >"$work/$ran.out" 2>"$work/$ran.err"
+	status=$?
+}
+
+# What it said, for a failure's reason.
+said() {
+	head -c 300 "$work/$1.err" | tr '\n' '|'
+}
+
+cgroup2() {
+	awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts
+}
+
+# make_cgroup NAME: directory in $cgroup, removed at the end.
+make_cgroup() {
+	cgroup=$(cgroup2)/jouled-e2e-$$-$1
+	mkdir "$cgroup" && made_cgroups="$made_cgroups $cgroup"
+}
+
+# spin CGROUP: a process of that cgroup that uses a CPU until it is killed; pid in $spinner.
+spin() {
+	sh -c 'echo $$ >"$1/cgroup.procs"; exec sh -c "while :; do :; done"' spin "$1" &
+	spinner=$!
+	agents="$agents $spinner"
+}
+
+# Ids of the BPF programs, maps and links that a process holds: "prog 12" a line.
+bpf_objects() {
+	cat "/proc/$1/fdinfo"/* 2>/dev/null | sed -n 's/^\(prog\|map\|link\)_id:[[:space:]]*\([0-9]*\)$/\1 \2/p' | sort -u
+}
+
+bpftool_path() {
+	for tool in bpftool /usr/sbin/bpftool; do
+		command -v $tool && return
+	done
+}
+
+# still_there FILE: those of the listed objects that the kernel still has.
+still_there() {
+	while read -r kind id; do
+		"$(bpftool_path)" "$kind" show id "$id" >/dev/null 2>&1 && echo "$kind $id"
+	done <"$1"
+	return 0
+}
+
+all_gone() {
+	[ -z "$(still_there "$1")" ]
+}
+
+need_root() {
+	if [ "$(id -u)" -ne 0 ]; then
+		skip "$(basename "$0" .sh)" "root is needed"
+		exit 0
+	fi
+}

@@ -1,0 +1,56 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# make soak: an agent for SECONDS among cgroups that come and go; memory, descriptors and CPU must be
+# flat from the first tenth on. soak.sh SECONDS
+. tests/e2e/lib.sh
+need_root
+seconds=${1:-3600}
+
+start soak -i 1s -o "hwpc=file://$work/soak.json" -o "power=file:///dev/null" -o null:
+wait_until 100 lines_at_least 2 "$work/soak.json"
+make_cgroup soak
+top=$cgroup
+
+churn() {
+	n=0
+	while [ -d "$top" ]; do
+		mkdir "$top/$n" 2>/dev/null && sh -c 'echo $$ >"$1/cgroup.procs"; exec sleep 0.02' churn "$top/$n"
+		rmdir "$top/$n" 2>/dev/null
+		n=$((n + 1))
+	done
+}
+churn &
+churner=$!
+agents="$agents $churner"
+
+state() {
+	rss=$(sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$agent/status")
+	fds=$(find "/proc/$agent/fd" -mindepth 1 | wc -l)
+}
+sleep $((seconds / 10 + 1))
+: >"$work/soak.json"
+state
+rss0=$rss fds0=$fds
+echo "after $((seconds / 10 + 1)) s: $rss KiB, $fds descriptors"
+left=$((seconds - seconds / 10))
+while [ $left -gt 0 ]; do
+	step=$((left < 60 ? left : 60))
+	sleep $step
+	left=$((left - step))
+	: >"$work/soak.json"
+	kill -0 "$agent" 2>/dev/null || {
+		fail soak "the agent ended: $(said soak)"
+		finish
+	}
+done
+state
+echo "after $seconds s: $rss KiB, $fds descriptors"
+kill "$churner"
+if [ "$rss" -le $((rss0 + rss0 / 20 + 128)) ] && [ "$fds" -le "$fds0" ]; then
+	ok soak-flat
+else
+	fail soak-flat "$rss0 KiB and $fds0 descriptors grew to $rss and $fds"
+fi
+kill "$agent"
+ended 50 "$agent" && [ "$status" -eq 0 ] && ok soak-ends || fail soak-ends "exit status $status: $(said soak)"
+finish

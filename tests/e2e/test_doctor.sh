@@ -1,0 +1,47 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What this machine can measure, and what reconstructed machines can.
+. tests/e2e/lib.sh
+
+doctor() {
+	doctored=$1
+	shift
+	timeout 60 "$JOULED" doctor "$@" >"$work/$doctored.out" 2>"$work/$doctored.err"
+	status=$?
+}
+
+# says NAME PATTERN...: each is found in what doctor printed.
+says() {
+	name=$1
+	shift
+	for pattern in "$@"; do
+		if ! grep -qiE -- "$pattern" "$work/$doctored.out"; then
+			fail "$name" "no '$pattern' in: $(head -c 400 "$work/$doctored.out" | tr '\n' '|')"
+			return
+		fi
+	done
+	ok "$name"
+}
+
+if [ "$(id -u)" -eq 0 ]; then
+	doctor here
+	says doctor-here 'counters' 'cgroup' 'powercap' 'perf' 'msr'
+	if [ -e /sys/class/powercap ]; then
+		skip doctor-absent-rapl "this machine has powercap"
+	else
+		says doctor-absent-rapl 'powercap.*absent' 'estimate'
+	fi
+else
+	skip doctor-here "root is needed"
+fi
+for root in tests/sysroot/*/; do
+	[ -d "$root" ] || continue
+	name=$(basename "$root")
+	doctor "$name" --root "$root"
+	if [ $status -le 1 ] && [ -s "$work/$name.out" ] && ! grep -q 'ERROR: \|runtime error' "$work/$name.err"; then
+		ok "doctor-$name"
+	else
+		fail "doctor-$name" "exit status $status: $(said "$name")"
+	fi
+done
+finish

@@ -1,0 +1,137 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Ends and reloads: what stays, what goes, what is lost.
+. tests/e2e/lib.sh
+need_root
+
+before=$(find "$(cgroup2)" -type d | wc -l)
+start kill -i 50ms -o "hwpc=file://$work/kill.json"
+wait_until 100 lines_at_least 20 "$work/kill.json"
+bpf_objects "$agent" >"$work/objects"
+kill -9 "$agent"
+ended 50 "$agent"
+count=$(wc -l <"$work/objects")
+if [ "$count" -lt 3 ]; then
+	fail kill-9-leaves-nothing "the agent held only $count BPF objects: $(said kill)"
+elif wait_until 50 all_gone "$work/objects"; then
+	ok kill-9-leaves-nothing
+else
+	fail kill-9-leaves-nothing "$(still_there "$work/objects" | tr '\n' ' ')"
+fi
+after=$(find "$(cgroup2)" -type d | wc -l)
+[ "$after" -le "$before" ] || fail kill-9-cgroups "$before cgroups before, $after after"
+run again -n 2 -i 50ms -o "hwpc=file://$work/kill.json"
+if [ $status -eq 0 ]; then
+	ok start-after-kill-9
+else
+	fail start-after-kill-9 "exit status $status: $(said again)"
+fi
+
+start term -i 50ms -o "hwpc=file://$work/term.json"
+wait_until 100 lines_at_least 20 "$work/term.json"
+bpf_objects "$agent" >"$work/objects"
+kill "$agent"
+if ! ended 50 "$agent"; then
+	fail sigterm "no end within 5 s"
+elif [ "$status" -ne 0 ] || ! tail -c 1 "$work/term.json" | od -c | grep -q '\\n'; then
+	fail sigterm "exit status $status or a torn last line: $(said term)"
+elif ! wait_until 50 all_gone "$work/objects"; then
+	fail sigterm "left: $(still_there "$work/objects" | tr '\n' ' ')"
+else
+	ok sigterm
+fi
+
+# What is queued for a peer that does not read is sent before the end, when it reads again in time.
+python3 $here/hwpc.py listen "$work/slow.port" "$work/slow.json" "$work/read" &
+agents="$agents $!"
+wait_until 50 test -s "$work/slow.port"
+make_cgroup slow
+start slow -i 20ms -o "hwpc=tcp://127.0.0.1:$(cat "$work/slow.port")" -o "snapshot=file://$work/slow.cbor"
+wait_until 100 test -s "$work/slow.json.peers"
+wait_until 100 test -s "$work/slow.cbor"
+sleep 1
+kill "$agent"
+touch "$work/read"
+if ended 80 "$agent" && wait_until 50 test -s "$work/slow.json.closed" && [ "$status" -eq 0 ] &&
+	python3 $here/hwpc.py check "$work/slow.json" 20 >"$work/slow.check" 2>&1; then
+	ok sigterm-flushes-queue
+else
+	fail sigterm-flushes-queue "exit status $status, $(cat "$work/slow.check" 2>/dev/null) $(said slow)"
+fi
+
+# Reload: another interval, the same connection, no count lost, none twice.
+make_cgroup reload
+spin "$cgroup"
+target=${cgroup#"$(cgroup2)"}
+python3 $here/hwpc.py listen "$work/hup.port" "$work/hup.json" &
+agents="$agents $!"
+wait_until 50 test -s "$work/hup.port"
+config() {
+	printf 'interval: %s\noutputs:\n  - { format: hwpc, to: "tcp://127.0.0.1:%s" }\n%s' "$1" "$(cat "$work/hup.port")" "$2" >"$work/hup.yaml"
+}
+told() {
+	python3 $here/hwpc.py sum "$work/hup.json" "$target" time_running
+}
+used() {
+	sed -n 's/^usage_usec //p' "$cgroup/cpu.stat"
+}
+config 200ms ''
+start hup -c "$work/hup.yaml"
+wait_until 100 lines_at_least 20 "$work/hup.json"
+u0=$(used) n0=$(told)
+config 50ms ''
+kill -HUP "$agent"
+lines=$(wc -l <"$work/hup.json")
+wait_until 100 lines_at_least $((lines + 100)) "$work/hup.json"
+u1=$(used) n1=$(told)
+diff=$(((u1 - u0) * 1000 - (n1 - n0)))
+if [ "$(wc -l <"$work/hup.json.peers")" -eq 1 ] && [ ${diff#-} -lt $(((u1 - u0) * 1000 / 10 + 250000000)) ]; then
+	ok reload-keeps-counts-and-connection
+else
+	fail reload-keeps-counts-and-connection \
+		"$(wc -l <"$work/hup.json.peers") connections, $(((u1 - u0) * 1000)) ns used, $((n1 - n0)) ns told: $(said hup)"
+fi
+config 50ms 'flavour: sweet
+'
+kill -HUP "$agent"
+if wait_until 50 grep -q 'flavour' "$work/hup.err" && kill -0 "$agent"; then
+	ok reload-of-a-wrong-file
+else
+	fail reload-of-a-wrong-file "not said, or ended: $(said hup)"
+fi
+lines=$(wc -l <"$work/hup.json")
+config 50ms 'events: { core: [TASK_CLOCK, msr/tsc/] }
+'
+kill -HUP "$agent"
+if wait_until 50 grep -qi 'event' "$work/hup.err" && wait_until 50 lines_at_least $((lines + 20)) "$work/hup.json"; then
+	ok reload-of-events-refused
+else
+	fail reload-of-events-refused "$(said hup)"
+fi
+kill "$agent"
+ended 50 "$agent"
+python3 $here/hwpc.py check "$work/hup.json" 20 >/dev/null 2>"$work/check.err" || fail reload-reports "$(cat "$work/check.err")"
+
+# No descriptor more after many reloads.
+printf 'interval: 20ms\n' >"$work/many.yaml"
+start many -c "$work/many.yaml" -o "hwpc=file://$work/many.json"
+wait_until 100 lines_at_least 5 "$work/many.json"
+descriptors() {
+	find "/proc/$agent/fd" -mindepth 1 | wc -l
+}
+fds=$(descriptors)
+i=0
+while [ $i -lt 20 ]; do
+	lines=$(wc -l <"$work/many.json")
+	kill -HUP "$agent"
+	wait_until 50 lines_at_least $((lines + 1)) "$work/many.json"
+	i=$((i + 1))
+done
+if [ "$(descriptors)" -le "$fds" ]; then
+	ok reloads-leak-nothing
+else
+	fail reloads-leak-nothing "$fds descriptors, $(descriptors) after 20 reloads"
+fi
+kill "$agent"
+ended 50 "$agent"
+finish
