@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include "encode/encode.h"
 
@@ -120,6 +122,43 @@ static inline void fixture_free(struct fixture *f)
 	buf_free(&f->out);
 	snapshot_free(&f->snap);
 	free(f->schema.cpus);
+}
+
+/* Hands the text to `python3 tests/golden/SCRIPT ARG...`; its exit status (77 = cannot run here). */
+static inline int fixture_python(const char *script, const char *const *args, const char *text)
+{
+	const char *tree = getenv("JOULED_TREE");
+	const char *argv[10] = { "python3" };
+	char path[512];
+	int fds[2], status;
+	pid_t pid;
+
+	snprintf(path, sizeof(path), "%s/tests/golden/%s", tree ? tree : ".", script);
+	argv[1] = path;
+	for (unsigned i = 0; args && args[i] && i < 7; i++)
+		argv[i + 2] = args[i];
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	if (!pid) {
+		dup2(fds[0], STDIN_FILENO);
+		close(fds[0]);
+		close(fds[1]);
+		execvp(argv[0], (char *const *)argv);
+		_exit(77);
+	}
+	assert_true(pid > 0);
+	close(fds[0]);
+	for (size_t at = 0, len = strlen(text); at < len;) {
+		ssize_t n = write(fds[1], text + at, len - at);
+
+		if (n <= 0)
+			break;
+		at += (size_t)n;
+	}
+	close(fds[1]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
 }
 
 /* A golden file, from the root of the tree or the directory in JOULED_TREE. */
