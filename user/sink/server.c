@@ -64,7 +64,6 @@ static void guest_leave(struct guest *g)
 	struct server *v = g->server;
 	struct doc *d = peer_detach(&g->peer);
 
-	v->n--;
 	*g->at = g->next;
 	if (g->next)
 		g->next->at = g->at;
@@ -72,6 +71,8 @@ static void guest_leave(struct guest *g)
 		server_count(v, -1, NULL, d);
 		doc_unref(d);
 	}
+	/* Last, so that who sees it gone sees its documents counted. */
+	v->n--;
 	server_count(v, 0, NULL, NULL);
 	doc_ring_free(&g->peer.queue);
 	free(g);
