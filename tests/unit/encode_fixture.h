@@ -2,6 +2,7 @@
 /* Snapshots built by hand: a machine whose every number a test chooses. */
 #ifndef JD_TEST_ENCODE_FIXTURE_H
 #define JD_TEST_ENCODE_FIXTURE_H
+#include <errno.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
