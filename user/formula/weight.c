@@ -115,13 +115,13 @@ static int find_msr(const struct event_set *set, const char *alias, const char *
 	return -1;
 }
 
-static uint32_t ratio_of(uint64_t aperf, uint64_t mperf, uint32_t otherwise)
+static uint32_t ratio_of(u128 aperf, u128 mperf, uint32_t otherwise)
 {
 	u128 ratio;
 
 	if (!aperf || !mperf)
 		return otherwise;
-	ratio = (u128)aperf * RATIO_ONE / mperf;
+	ratio = aperf * RATIO_ONE / mperf;
 	return ratio > RATIO_MAX ? RATIO_MAX : ratio ? (uint32_t)ratio : 1;
 }
 
@@ -130,15 +130,15 @@ static uint32_t ratio_of(uint64_t aperf, uint64_t mperf, uint32_t otherwise)
 static bool fill_ratios(struct weights *w, const struct snapshot *s)
 {
 	int a = find_msr(&s->schema->msr, "APERF", "msr/aperf/"), m = find_msr(&s->schema->msr, "MPERF", "msr/mperf/");
-	uint64_t aperf = 0, mperf = 0;
+	u128 aperf = 0, mperf = 0;
 	uint32_t mean;
 
 	if (a < 0 || m < 0)
 		return false;
 	for (unsigned i = 0; i < s->schema->n_cpus; i++) {
 		if (w->cpus[i] && s->cpus[i].msr[m]) {
-			aperf += s->cpus[i].msr[a] >> 10;   /* hostile recordings must not wrap the sum of 1024 CPUs */
-			mperf += s->cpus[i].msr[m] >> 10;
+			aperf += s->cpus[i].msr[a];
+			mperf += s->cpus[i].msr[m];
 		}
 	}
 	mean = ratio_of(aperf, mperf, 0);
