@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include "app.h"
+#include "machine.h"
+#include "output.h"
+
+static int check_outputs(const struct config *c, struct err *err)
+{
+	struct err why = { 0 };
+
+	for (unsigned i = 0; i < c->n_outputs; i++) {
+		const struct output_config *oc = &c->outputs[i];
+
+		if (output_check(oc, &why) == 0)
+			continue;
+		if (oc->line)
+			return err_set(err, -EINVAL, "%s:%u: %s", c->config_path, oc->line, why.text);
+		return err_set(err, -EINVAL, "%s", why.text);
+	}
+	return 0;
+}
+
+/* Only a wrong event is the configuration's fault; a machine that cannot be looked at is met again
+ * when it is opened. */
+int check_config(const struct config *c, struct err *err)
+{
+	struct machine *m = NULL;
+	int rc = check_outputs(c, err);
+
+	if (rc)
+		return rc;
+	rc = machine_probe(c, &m, err);
+	machine_close(m);
+	return rc == -EINVAL || rc == -E2BIG || rc == -ENOENT ? -EINVAL : 0;
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jouled doctor: every source is opened by itself, and one line says what came of it. */
+#include <cap-ng.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../base/log.h"
+#include "../base/text.h"
+#include "app.h"
+#include "machine.h"
+
+static void line(const char *what, const char *state, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+static void line(const char *what, const char *state, const char *fmt, ...)
+{
+	char text[600], clean[800];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	printf("%-20s %-7s %s\n", what, state, text_clean(clean, sizeof(clean), text));
+}
+
+static const char *state_of(int rc)
+{
+	switch (rc) {
+	case 0:
+		return "ok";
+	case -EPERM:
+	case -EACCES:
+		return "denied";
+	case -ENOENT:
+	case -ENODEV:
+	case -ENXIO:
+	case -EOPNOTSUPP:
+	case -ENOSYS:
+		return "absent";
+	default:
+		return "broken";
+	}
+}
+
+static void tell_capabilities(void)
+{
+	static const struct { unsigned cap; const char *name, *buys; } needed[] = {
+		{ CAP_BPF, "CAP_BPF", "counters, lifecycle, network" },
+		{ CAP_PERFMON, "CAP_PERFMON", "counters, perf events" },
+		{ CAP_NET_ADMIN, "CAP_NET_ADMIN", "network" },
+		{ CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", "energy_uj of powercap, paths of cgroups by id" },
+		{ CAP_SYS_RAWIO, "CAP_SYS_RAWIO", "rapl: msr" },
+	};
+	bool admin;
+
+	if (capng_get_caps_process() != 0)
+		return;
+	admin = capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_ADMIN);
+	for (unsigned i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+		bool have = capng_have_capability(CAPNG_EFFECTIVE, needed[i].cap) || (admin && i < 2);
+
+		line(needed[i].name, have ? "ok" : "denied", "for %s%s", needed[i].buys,
+		     have ? "" : "; run as root, or give it with AmbientCapabilities= or setcap");
+	}
+}
+
+static void tell_kernel(const struct machine *m, const struct config *c)
+{
+	const char *btf = "/sys/kernel/btf/vmlinux";
+	char text[64];
+
+	if (c->btf)
+		line("BTF", "ok", "%s, as --btf says (trigger raw_tp)", c->btf);
+	else if (fsroot_exists(m->root, btf))
+		line("BTF", "ok", "%s", btf);
+	else
+		line("BTF", "absent", "%s is not there; boot a kernel with CONFIG_DEBUG_INFO_BTF or give --btf FILE", btf);
+	if (fsroot_read(m->root, "/proc/sys/kernel/perf_event_paranoid", text, sizeof(text)) >= 0)
+		line("perf_event_paranoid", "ok", "%s%s", text, strtol(text, NULL, 10) > 2 ?
+		     "; above 2 even CAP_PERFMON may not do: sysctl kernel.perf_event_paranoid=2" : "");
+	else
+		line("perf_event_paranoid", "absent", "no perf events in this kernel; boot one with CONFIG_PERF_EVENTS");
+}
+
+static void tell_events(const char *group, const struct event_set *set, const struct absent_events *absent)
+{
+	char what[24 + SCHEMA_NAME_MAX];
+
+	for (unsigned i = 0; i < set->n; i++) {
+		const struct event_desc *e = &set->ev[i];
+
+		snprintf(what, sizeof(what), "%s %s", group, e->name);
+		line(what, "ok", "%s%s%s", e->kind == EVENT_TASK_CLOCK ? "CPU time" : *e->pmu ? e->pmu : "perf",
+		     *e->reason ? ": " : "", e->reason);
+	}
+	for (unsigned i = 0; i < absent->n; i++) {
+		snprintf(what, sizeof(what), "%s %s", group, absent->ev[i].name);
+		line(what, strstr(absent->ev[i].reason, "denied") ? "denied" : "absent", "%s", absent->ev[i].reason);
+	}
+}
+
+static void tell_hierarchy(struct machine *m, const struct config *c)
+{
+	struct err err = { 0 };
+	int rc = hierarchy_detect(m->root, c->hierarchy, &m->hierarchy, &err);
+
+	m->have_hierarchy = rc == 0;
+	if (rc)
+		line("hierarchy", state_of(rc), "%s", err.text);
+	else
+		line("hierarchy", "ok", "%s at %s: %s", m->hierarchy.v2 ? "v2" : "v1 perf_event", m->hierarchy.mount,
+		     m->hierarchy.reason);
+}
+
+static void tell_trigger(struct machine *m, const struct config *c)
+{
+	const struct counters_options o = {
+		.config = c, .root = m->root, .hierarchy = &m->hierarchy, .seam = &m->seam,
+		.core_variants = m->core_variants, .msr_variants = m->msr_variants, .btf = c->btf,
+	};
+	struct err err = { 0 };
+	int rc;
+
+	if (c->trigger == TRIGGER_NONE) {
+		line("trigger", "ok", "none: CPU time from cpu.stat");
+		return;
+	}
+	rc = counters_open(&o, &m->schema, &m->counters, &err);
+	if (rc) {
+		line("trigger", state_of(rc), "%s", err.text);
+		return;
+	}
+	line("trigger", "ok", "%s, clock %s%s%s%s; %llu KiB of maps", m->schema.trigger, m->schema.clock,
+	     m->schema.multiplexed ? ", events multiplexed" : "", *counters_reason(m->counters) ? "; " : "",
+	     counters_reason(m->counters), (unsigned long long)(counters_map_bytes(m->counters) / 1024));
+}
+
+static void tell_programs(struct machine *m, const struct config *c)
+{
+	const struct lifecycle_hooks hooks = { 0 };
+	struct err err = { 0 };
+	int rc;
+
+	if (!m->have_hierarchy || !fsroot_is_live(m->root))
+		return;
+	m->table = cgroup_table_new();
+	rc = m->table ? lifecycle_open(&m->hierarchy, true, c->btf, m->table, &hooks, &m->lifecycle, &err) : -ENOMEM;
+	if (rc)
+		line("lifecycle", state_of(rc), "%s", err.text);
+	else
+		line("lifecycle", "ok", "%u cgroups", cgroup_table_count(m->table));
+	tell_trigger(m, c);
+	if (!c->network) {
+		line("network", "absent", "network: false");
+	} else if (!m->hierarchy.v2) {
+		line("network", "absent", "counted on v2 only");
+	} else {
+		rc = network_open(&m->hierarchy, c->btf, (unsigned)c->max_cgroups, &m->network, &err);
+		line("network", state_of(rc), "%s", rc ? err.text : "bytes and packets per cgroup");
+	}
+}
+
+static void tell_interface(const struct energy_source_ops *ops, const struct energy_source *e)
+{
+	const struct energy_probe *probes;
+	const char *reason = NULL, *note;
+	enum energy_state state = ops->state(e, &reason);
+	unsigned n = ops->probes(e, &probes);
+	char what[80];
+
+	snprintf(what, sizeof(what), "rapl %s", energy_interface_name(ops->interface));
+	line(what, energy_state_name(state), "%s", reason ? reason : "");
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(what, sizeof(what), "  %s", probes[i].name);
+		line(what, energy_state_name(probes[i].state), "%s%s%s", probes[i].subject, *probes[i].reason ? ": " : "",
+		     probes[i].reason);
+	}
+	for (unsigned i = 0; ops->note && (note = ops->note(e, i)); i++)
+		line("  note", "", "%s", note);
+}
+
+static void tell_energy(struct machine *m, const struct config *c)
+{
+	const struct rapl_options o = { .mode = c->rapl, .cross_check = c->cross_check, .poll_ns = c->rapl_poll_ns };
+	const struct energy_source_ops *ops[8];
+	struct energy_source *src[8];
+	struct err err = { 0 };
+	unsigned n;
+	int rc = rapl_open(m->root, &m->seam, &o, &m->schema, &m->rapl, &err);
+
+	if (rc) {
+		line("rapl", state_of(rc), "%s", err.text);
+		return;
+	}
+	n = rapl_interfaces(m->rapl, ops, src, 8);
+	for (unsigned i = 0; i < n; i++)
+		tell_interface(ops[i], src[i]);
+	for (unsigned i = 0; i < m->schema.n_domains; i++)
+		line(m->schema.domains[i].name, "ok", "from %s: %s",
+		     energy_interface_name(m->schema.domains[i].interface), m->schema.domains[i].reason);
+	if (m->schema.n_domains)
+		line("estimate", "ok", "not needed");
+	else if (c->estimate == ESTIMATE_OFF)
+		line("estimate", "absent", "estimate: off, so there is no energy on this machine");
+	else
+		line("estimate", "ok", "stands for the missing counters: %g W idle to %g W per core, all values estimated",
+		     c->estimate_idle_watts, c->estimate_max_watts);
+}
+
+int doctor_run(const struct config *c)
+{
+	struct machine *m = NULL;
+	struct err err = { 0 };
+	int rc = machine_probe(c, &m, &err);
+
+	if (rc) {
+		log_error("%s", err.text);
+		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+	}
+	if (fsroot_is_live(m->root))
+		tell_capabilities();
+	else
+		line("machine", "ok", "captured in %s: programs are not tried", fsroot_dir(m->root));
+	tell_kernel(m, c);
+	tell_events("event", &m->schema.core, &m->absent_core);
+	tell_events("event", &m->schema.msr, &m->absent_msr);
+	tell_hierarchy(m, c);
+	tell_programs(m, c);
+	tell_energy(m, c);
+	machine_close(m);
+	return EXIT_OK;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../base/clock.h"
+#include "../base/log.h"
+#include "../source/topology.h"
+#include "machine.h"
+
+/* A captured machine without a recorded seam has no perf events. */
+static int no_perf(void *ctx, uint32_t type, uint64_t config, uint64_t config1, uint64_t config2, int cpu, bool pinned)
+{
+	return -ENOENT;
+}
+
+static int open_seam(struct machine *m, struct err *err)
+{
+	int rc;
+
+	if (fsroot_is_live(m->root)) {
+		m->seam = perf_seam_live();
+		return 0;
+	}
+	rc = perf_seam_recorded(m->root, &m->seam);
+	if (rc == -ENOENT) {
+		m->seam = (struct perf_seam){ .open = no_perf };
+		rc = 0;
+	}
+	return rc ? err_set(err, rc, "%s/perf-seam: %s; correct or remove it", fsroot_dir(m->root), strerror(-rc)) : 0;
+}
+
+static int resolve_events(struct machine *m, const struct config *c, struct err *err)
+{
+	int rc = events_resolve(m->root, &m->seam, &c->events_core, false, &m->schema.core, m->core_variants,
+				&m->absent_core, err);
+
+	if (!rc)
+		rc = events_resolve(m->root, &m->seam, &c->events_msr, true, &m->schema.msr, m->msr_variants,
+				    &m->absent_msr, err);
+	return rc;
+}
+
+int machine_probe(const struct config *c, struct machine **ret, struct err *err)
+{
+	struct machine *m = calloc(1, sizeof(*m));
+	int rc;
+
+	if (!m)
+		return err_set(err, -ENOMEM, "jouled: out of memory");
+	m->rapl_due_ns = UINT64_MAX;
+	rc = fsroot_open(c->root, &m->root);
+	if (rc) {
+		err_set(err, rc, "--root %s: %s; name a directory", c->root, strerror(-rc));
+		goto fail;
+	}
+	snprintf(m->schema.sensor, sizeof(m->schema.sensor), "%s", c->sensor);
+	if (fsroot_read(m->root, "/proc/sys/kernel/random/boot_id", m->schema.boot_id, sizeof(m->schema.boot_id)) < 0)
+		m->schema.boot_id[0] = '\0';
+	rc = open_seam(m, err);
+	if (!rc)
+		rc = topology_read(m->root, &m->schema, err);
+	if (!rc)
+		rc = resolve_events(m, c, err);
+	if (rc)
+		goto fail;
+	*ret = m;
+	return 0;
+fail:
+	machine_close(m);
+	return rc;
+}
+
+void machine_select(struct machine *m, const struct config *c)
+{
+	cgroup_table_select(m->table, c->cgroups_include.v, c->cgroups_include.n, c->cgroups_exclude.v,
+			    c->cgroups_exclude.n);
+}
+
+/* CPUs came or went: energy counters may sit on one of them. */
+static void tell_hotplug(struct machine *m)
+{
+	const struct schema *s = &m->schema;
+	bool changed = false;
+
+	for (unsigned i = 0; i < s->n_cpus; i++) {
+		uint8_t bit = (uint8_t)(1 << i % 8);
+
+		if (m->reading.cpus[i].online == !!(m->online[i / 8] & bit))
+			continue;
+		m->online[i / 8] ^= bit;
+		changed = true;
+	}
+	if (changed)
+		rapl_hotplug(m->rapl, m->online, s->n_cpus);
+}
+
+static void set_rapl_due(struct machine *m, uint64_t now_ns)
+{
+	uint64_t pace = rapl_poll_interval_ns(m->rapl);
+
+	m->rapl_due_ns = pace ? now_ns + pace : UINT64_MAX;
+}
+
+int machine_read(struct machine *m)
+{
+	struct reading *r = &m->reading;
+	int rc = 0;
+
+	if (m->lifecycle)
+		lifecycle_poll(m->lifecycle);
+	r->number++;
+	r->boot_ns = clock_boot_ns();
+	r->mono_ns = clock_mono_ns();
+	r->real_ns = clock_real_ns();
+	rapl_read(m->rapl, r, r->mono_ns, r->boot_ns);
+	set_rapl_due(m, r->mono_ns);
+	if (m->counters)
+		rc = counters_read(m->counters, r, m->table, m->lifecycle);
+	else if (m->cpustat)
+		rc = cpustat_read(m->cpustat, r, m->table, m->lifecycle);
+	if (m->network)
+		network_read(m->network, r);
+	if (m->estimate)
+		estimate_read(m->estimate, r);
+	if (m->lifecycle)
+		r->losses.lost_events = lifecycle_lost(m->lifecycle);
+	tell_hotplug(m);
+	m->failed_reads = rc ? m->failed_reads + 1 : 0;
+	return rc;
+}
+
+void machine_attend(struct machine *m, uint64_t now_ns)
+{
+	if (m->lifecycle && lifecycle_fd(m->lifecycle) >= 0)
+		lifecycle_poll(m->lifecycle);
+	if (now_ns >= m->rapl_due_ns) {
+		rapl_poll(m->rapl, now_ns, clock_boot_ns());
+		set_rapl_due(m, now_ns);
+	}
+}
+
+void machine_sweep(struct machine *m)
+{
+	const struct cgroup *cg;
+	unsigned pos = 0;
+
+	reading_reap(&m->reading);
+	if (m->network)
+		while ((cg = cgroup_next(m->table, &pos)))
+			if (cg->ended && !cg->in_use)
+				network_forget(m->network, cg->id);
+	cgroup_table_sweep(m->table);
+}
+
+void machine_say(struct machine *m)
+{
+	char text[400];
+
+	while (rapl_next_warning(m->rapl, text, sizeof(text)))
+		log_warn("%s", text);
+	if (m->failed_reads == 1)
+		log_warn("counters: a reading failed; its counts come with the next one");
+}
+
+void machine_close(struct machine *m)
+{
+	if (!m)
+		return;
+	network_close(m->network);
+	counters_close(m->counters);
+	cpustat_close(m->cpustat);
+	lifecycle_close(m->lifecycle);
+	rapl_close(m->rapl);
+	estimate_close(m->estimate);
+	reading_free(&m->reading);
+	cgroup_table_free(m->table);
+	perf_seam_free(&m->seam);
+	fsroot_close(m->root);
+	free(m->schema.cpus);
+	free(m->online);
+	free(m);
+}

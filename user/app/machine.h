@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All sources of one machine behind one reading. Opened by the main thread, read by the measuring
+ * thread alone. What a machine lacks is degraded by name: one warning each, then it goes on. */
+#ifndef JD_MACHINE_H
+#define JD_MACHINE_H
+#include "../base/err.h"
+#include "../base/fsroot.h"
+#include "../model/cgroup.h"
+#include "../model/config.h"
+#include "../model/reading.h"
+#include "../source/counters.h"
+#include "../source/energy.h"
+#include "../source/events.h"
+#include "../source/hierarchy.h"
+#include "../source/lifecycle.h"
+#include "../source/network.h"
+
+struct machine {
+	struct fsroot *root;
+	struct perf_seam seam;
+	struct hierarchy hierarchy;
+	bool have_hierarchy;
+	struct event_variants core_variants[SCHEMA_MAX_EVENTS], msr_variants[SCHEMA_MAX_EVENTS];
+	struct absent_events absent_core, absent_msr;
+	struct schema schema;
+	struct cgroup_table *table;
+	struct lifecycle *lifecycle;
+	struct counters *counters;     /* or */
+	struct cpustat *cpustat;       /* trigger none */
+	struct rapl *rapl;
+	struct estimate *estimate;
+	struct network *network;
+	struct reading reading;
+	uint8_t *online;               /* bitmap as last told to the energy sources */
+	uint64_t rapl_due_ns;          /* CLOCK_MONOTONIC; UINT64_MAX = never */
+	int failed_reads;              /* counters, in a row */
+};
+
+/* Root, perf seam, topology and events only: what --check and doctor need. On failure err says
+ * which; -EINVAL is the configuration's fault. */
+int machine_probe(const struct config *c, struct machine **ret, struct err *err);
+/* The rest. The lists of c that select cgroups are borrowed until machine_select. */
+int machine_open(struct machine *m, const struct config *c, struct err *err);
+void machine_select(struct machine *m, const struct config *c);
+/* One reading of everything, stamped when it begins. 0, or the errno of the counters, which then
+ * stand where they were. */
+int machine_read(struct machine *m);
+/* Between readings: what the kernel told about cgroups, and energy counters before they wrap. */
+void machine_attend(struct machine *m, uint64_t now_ns);
+/* After the consumers took their snapshots: forgets cgroups that have ended. */
+void machine_sweep(struct machine *m);
+/* Warnings of the sources since the last call, to the log. */
+void machine_say(struct machine *m);
+void machine_close(struct machine *m);   /* NULL accepted */
+
+#endif

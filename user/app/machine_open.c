@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening the sources: what must be there, what is degraded, and how that is said. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../base/log.h"
+#include "machine.h"
+
+static void task_moved(void *ctx, unsigned cpu)
+{
+	struct machine *m = ctx;
+
+	if (m->counters)
+		counters_close_cpu(m->counters, cpu);
+}
+
+static void say_absent(const struct absent_events *absent)
+{
+	for (unsigned i = 0; i < absent->n; i++)
+		log_warn("event %s: not on this machine: %s", absent->ev[i].name, absent->ev[i].reason);
+}
+
+static void say_events(const struct machine *m)
+{
+	const struct event_set *core = &m->schema.core;
+
+	say_absent(&m->absent_core);
+	say_absent(&m->absent_msr);
+	for (unsigned i = 0; i < core->n; i++)
+		if (core->ev[i].kind == EVENT_TASK_CLOCK && *core->ev[i].reason)
+			log_warn("event %s: CPU time stands for it: %s", core->ev[i].name, core->ev[i].reason);
+}
+
+/* In a captured machine the mount lies below its directory; no program of this kernel sees it. */
+static int open_lifecycle(struct machine *m, const struct config *c, bool bpf, struct err *err)
+{
+	const struct lifecycle_hooks hooks = { .task_moved = task_moved, .ctx = m };
+	struct hierarchy h = m->hierarchy;
+	size_t len = fsroot_is_live(m->root) ? 0 : strlen(fsroot_dir(m->root));
+
+	if (len + strlen(m->hierarchy.mount) >= sizeof(h.mount))
+		return err_set(err, -ENAMETOOLONG, "--root: the path of the captured cgroups is too long; move it up");
+	memcpy(h.mount, fsroot_dir(m->root), len);
+	memcpy(h.mount + len, m->hierarchy.mount, strlen(m->hierarchy.mount) + 1);
+	return lifecycle_open(&h, bpf, c->btf, m->table, &hooks, &m->lifecycle, err);
+}
+
+static int open_switch_program(struct machine *m, const struct config *c, struct err *err)
+{
+	const struct counters_options o = {
+		.config = c, .root = m->root, .hierarchy = &m->hierarchy, .seam = &m->seam,
+		.core_variants = m->core_variants, .msr_variants = m->msr_variants, .btf = c->btf,
+	};
+	int rc = open_lifecycle(m, c, true, err);
+
+	if (!rc)
+		rc = counters_open(&o, &m->schema, &m->counters, err);
+	if (rc) {
+		lifecycle_close(m->lifecycle);
+		m->lifecycle = NULL;
+	}
+	return rc;
+}
+
+static int open_cpustat(struct machine *m, const struct config *c, struct err *err)
+{
+	int rc = open_lifecycle(m, c, false, err);
+
+	return rc ? rc : cpustat_open(&m->hierarchy, m->root, &m->schema, &m->cpustat, err);
+}
+
+/* Who asked for a trigger gets it or an error; auto goes down to cpu.stat, and says why. */
+static int open_rows(struct machine *m, const struct config *c, struct err *err)
+{
+	bool live = fsroot_is_live(m->root);
+	struct err why = { 0 };
+	int rc;
+
+	if (!m->have_hierarchy)
+		return 0;
+	if (c->trigger == TRIGGER_NONE || !live)
+		return open_cpustat(m, c, err);
+	rc = open_switch_program(m, c, &why);
+	if (!rc || c->trigger != TRIGGER_AUTO || rc == -ENOMEM) {
+		if (rc && err)
+			*err = why;
+		return rc;
+	}
+	log_warn("%s", why.text);
+	log_warn("trigger: no switch program; CPU time comes from cpu.stat, without counters (see jouled doctor)");
+	/* the table holds what the failed attempt walked; the walk of the other one finds it known */
+	return open_cpustat(m, c, err);
+}
+
+static int open_hierarchy(struct machine *m, const struct config *c, struct err *err)
+{
+	struct err why = { 0 };
+	int rc = hierarchy_detect(m->root, c->hierarchy, &m->hierarchy, &why);
+
+	m->have_hierarchy = rc == 0;
+	if (rc && !fsroot_is_live(m->root))
+		log_warn("%s", why.text);
+	else if (rc && err)
+		*err = why;
+	return fsroot_is_live(m->root) ? rc : 0;
+}
+
+/* Says for every interface that is there and may not be read, or does not work, what to do. */
+static void say_interfaces(const struct machine *m)
+{
+	const struct energy_source_ops *ops[8];
+	struct energy_source *src[8];
+	unsigned n = rapl_interfaces(m->rapl, ops, src, 8);
+	const char *reason = "";
+
+	for (unsigned i = 0; i < n; i++) {
+		enum energy_state state = ops[i]->state(src[i], &reason);
+
+		if (state == ENERGY_DENIED || state == ENERGY_BROKEN)
+			log_warn("rapl: %s is %s: %s", energy_interface_name(ops[i]->interface), energy_state_name(state),
+				 reason ? reason : "");
+	}
+}
+
+static int open_energy(struct machine *m, const struct config *c, struct err *err)
+{
+	const struct rapl_options o = { .mode = c->rapl, .cross_check = c->cross_check, .poll_ns = c->rapl_poll_ns };
+	int rc = rapl_open(m->root, &m->seam, &o, &m->schema, &m->rapl, err);
+
+	if (rc)
+		return rc;
+	if (m->schema.n_domains)
+		return 0;
+	if (c->rapl == RAPL_AUTO)
+		say_interfaces(m);
+	if (c->estimate == ESTIMATE_OFF) {
+		log_warn("energy: no counter on this machine, and estimate is off; counters only");
+		return 0;
+	}
+	rc = estimate_open(&m->schema, c->estimate_idle_watts, c->estimate_max_watts, &m->estimate);
+	if (rc)
+		return err_set(err, rc, "estimate: %s; free memory or set estimate: off", strerror(-rc));
+	log_warn("energy: no counter on this machine; estimated from CPU time, %g W idle to %g W per core (estimate-*-watts)",
+		 c->estimate_idle_watts, c->estimate_max_watts);
+	return 0;
+}
+
+static void open_network(struct machine *m, const struct config *c)
+{
+	struct err why = { 0 };
+
+	if (!c->network || !m->counters)
+		return;
+	if (!m->hierarchy.v2) {
+		log_info("network: not counted on a v1 hierarchy");
+		return;
+	}
+	if (network_open(&m->hierarchy, c->btf, (unsigned)c->max_cgroups, &m->network, &why) != 0)
+		log_warn("%s", why.text);
+}
+
+int machine_open(struct machine *m, const struct config *c, struct err *err)
+{
+	int rc;
+
+	m->table = cgroup_table_new();
+	m->online = calloc(1, m->schema.n_cpus / 8 + 1);
+	if (!m->table || !m->online)
+		return err_set(err, -ENOMEM, "jouled: out of memory");
+	say_events(m);
+	machine_select(m, c);
+	rc = open_hierarchy(m, c, err);
+	if (!rc)
+		rc = open_rows(m, c, err);
+	if (!rc)
+		rc = open_energy(m, c, err);
+	if (rc)
+		return rc;
+	open_network(m, c);
+	rc = reading_init(&m->reading, &m->schema);
+	if (rc)
+		return err_set(err, rc, "jouled: out of memory; lower cgroups.max");
+	log_info("trigger %s, clock %s, %u CPUs, %u energy domains", m->schema.trigger, m->schema.clock,
+		 m->schema.n_cpus, m->schema.n_domains);
+	machine_read(m);
+	machine_say(m);
+	return 0;
+}

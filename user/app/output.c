@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "../base/clock.h"
+#include "../base/log.h"
+#include "../sink/url.h"
+#include "output.h"
+
+#define TEXT_LIMIT ((size_t)256 << 20)
+#define URL_MAX 4400
+#define CLOSE_NS (20 * NS_PER_MS)   /* plan_drain has waited already */
+
+const struct output_config output_default = {
+	.format = "table", .to = "stdout:", .file_format = "json", .stand_ins = true,
+};
+
+static const char *const csv_groups[OUTPUT_PARTS] = { "rapl", "msr", "core" };
+
+static bool is_socket(const char *to)
+{
+	return strncmp(to, "tcp", 3) == 0 || strncmp(to, "unix", 4) == 0;
+}
+
+static bool is_csv(const struct output_config *oc)
+{
+	return oc->file_format && strcmp(oc->file_format, "csv") == 0;
+}
+
+static bool in_directory(const struct output_config *oc)
+{
+	return is_csv(oc) && strcmp(oc->format, "hwpc") == 0 && strncmp(oc->to, "file:", 5) == 0;
+}
+
+static void look_at_terminal(const struct output_config *oc, struct encode_options *o)
+{
+	struct winsize size;
+
+	if (strcmp(oc->to, "stdout:") != 0 || !isatty(STDOUT_FILENO))
+		return;
+	o->clear = true;
+	o->colour = !getenv("NO_COLOR");   /* no-color.org */
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) {
+		o->width = size.ws_col;
+		o->height = size.ws_row;
+	}
+}
+
+static int open_encoder(struct output_part *p, const struct output_config *oc, const char *csv_group,
+			const struct schema *s, struct err *err)
+{
+	struct encode_options o = {
+		.sensor = s->sensor, .csv = is_csv(oc), .csv_group = csv_group, .leaf_only = oc->leaf_only,
+		.stand_ins = oc->stand_ins, .limit = (unsigned)oc->limit,
+		.iso_time = oc->time ? strcmp(oc->time, "iso") == 0 : !is_socket(oc->to),
+	};
+	int rc;
+
+	p->text.limit = TEXT_LIMIT;
+	p->ops = encoder_find(oc->format);
+	if (!p->ops)
+		return 0;
+	look_at_terminal(oc, &o);
+	rc = p->ops->create(&o, s, &p->encoder, err);
+	if (rc || !p->ops->preamble)
+		return rc;
+	rc = p->ops->preamble(p->encoder, s, &p->text);
+	if (rc || p->text.failed)
+		return err_set(err, rc ? rc : -ENOMEM, "output %s: %s; free memory", oc->to, strerror(rc ? -rc : ENOMEM));
+	rc = sink_set_preamble(p->sink, p->text.data, p->text.len);
+	return rc ? err_set(err, rc, "output %s: out of memory; free memory", oc->to) : 0;
+}
+
+/* A recording begins with its schema, so it cannot be continued by another run. */
+static int open_part(struct output_part *p, const struct output_config *oc, unsigned i, const struct schema *s,
+		     struct loop *loop, struct err *err)
+{
+	struct sink_options so = {
+		.queue_bytes = oc->queue_bytes, .port_file = oc->port_file, .truncate = strcmp(oc->format, "snapshot") == 0,
+	};
+	const char *group = is_csv(oc) && strcmp(oc->format, "hwpc") == 0 ? csv_groups[i] : NULL;
+	char url[URL_MAX];
+	int rc;
+
+	snprintf(url, sizeof(url), in_directory(oc) ? "%s/%s.csv" : "%s", oc->to, csv_groups[i]);
+	rc = sink_open(url, &so, loop, &p->sink, err);
+	return rc ? rc : open_encoder(p, oc, group, s, err);
+}
+
+/* The directory of the CSV files, one level: a misspelt path should not become a tree. */
+static void make_directory(const struct output_config *oc)
+{
+	struct sink_url u;
+	struct err ignored;
+
+	if (sink_url_scheme(oc->to, &u, &ignored) == 0 && sink_url_rest(oc->to, SINK_URL_PATH, &u, &ignored) == 0)
+		mkdir(u.path, 0755);   /* what fails here is said by opening the file in it */
+}
+
+int output_open(const struct output_config *oc, const struct config *c, const struct schema *s, struct loop *loop,
+		struct output **ret, struct err *err)
+{
+	struct output *o = calloc(1, sizeof(*o));
+	int rc = 0;
+
+	if (!o)
+		return err_set(err, -ENOMEM, "output %s: out of memory", oc->to);
+	o->config = *oc;
+	o->interval_ns = oc->interval_ns ? oc->interval_ns : c->interval_ns;
+	o->n_parts = in_directory(oc) || (is_csv(oc) && strcmp(oc->format, "hwpc") == 0) ? OUTPUT_PARTS : 1;
+	if (in_directory(oc))
+		make_directory(oc);
+	for (unsigned i = 0; i < o->n_parts && !rc; i++)
+		rc = open_part(&o->parts[i], oc, i, s, loop, err);
+	if (rc) {
+		output_close(o);
+		return rc;
+	}
+	*ret = o;
+	return 0;
+}
+
+int output_check(const struct output_config *oc, struct err *err)
+{
+	static const struct { const char *scheme; enum sink_url_form form; } forms[] = {
+		{ "tcp", SINK_URL_HOST_PORT }, { "tcp-listen", SINK_URL_ADDR_PORT }, { "file", SINK_URL_PATH },
+		{ "unix", SINK_URL_PATH }, { "unix-listen", SINK_URL_PATH },
+	};
+	struct sink_url u;
+	int rc = sink_url_scheme(oc->to, &u, err);
+
+	for (unsigned i = 0; i < sizeof(forms) / sizeof(forms[0]) && !rc; i++)
+		if (strcmp(u.scheme, forms[i].scheme) == 0)
+			rc = sink_url_rest(oc->to, forms[i].form, &u, err);
+	return rc;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+bool output_same(const struct output_config *a, const struct output_config *b)
+{
+	return same_text(a->format, b->format) && same_text(a->to, b->to) && same_text(a->time, b->time) &&
+	       same_text(a->file_format, b->file_format) && same_text(a->port_file, b->port_file) &&
+	       a->leaf_only == b->leaf_only && a->stand_ins == b->stand_ins && a->queue_bytes == b->queue_bytes &&
+	       a->limit == b->limit;
+}
+
+static void say_withheld(struct output *o, struct output_part *p)
+{
+	const struct encoder_stats *st = p->ops->stats ? p->ops->stats(p->encoder) : NULL;
+	uint64_t n = st ? st->withheld_ticks : 0;
+
+	/* told at 1, 2, 4, 8 ...: a reason that stays must not fill the log */
+	if (n > p->said_withheld && (n & (n - 1)) == 0)
+		log_warn("output %s: %llu reports withheld: %s", o->config.to, (unsigned long long)n, st->reason);
+	p->said_withheld = n;
+}
+
+void output_send(struct output *o, const struct snapshot *s)
+{
+	for (unsigned i = 0; i < o->n_parts; i++) {
+		struct output_part *p = &o->parts[i];
+		int rc;
+
+		if (!p->ops)
+			continue;
+		buf_reset(&p->text);
+		rc = p->ops->encode(p->encoder, s, &p->text);
+		if (rc || p->text.failed)
+			log_warn("output %s: a report could not be made: %s", o->config.to,
+				 strerror(rc ? -rc : ENOMEM));
+		else if (p->text.len)
+			sink_submit(p->sink, p->text.data, p->text.len);
+		say_withheld(o, p);
+	}
+}
+
+uint32_t output_waiting(struct output *o, bool away)
+{
+	struct sink_stats st;
+	uint32_t most = 0;
+
+	for (unsigned i = 0; i < o->n_parts; i++) {
+		sink_get_stats(o->parts[i].sink, &st);
+		if ((st.up || away) && st.queued > most)
+			most = st.queued;
+	}
+	return most;
+}
+
+void output_say(struct output *o)
+{
+	struct sink_stats st;
+
+	for (unsigned i = 0; i < o->n_parts; i++) {
+		struct output_part *p = &o->parts[i];
+
+		sink_get_stats(p->sink, &st);
+		if (st.up != p->said.up && *st.state)
+			log_info("output %s: %s", o->config.to, st.state);
+		if (st.dropped_documents != p->said.dropped_documents)
+			log_warn("output %s: %llu documents dropped so far: %s", o->config.to,
+				 (unsigned long long)st.dropped_documents, *st.state ? st.state : "the reader is too slow");
+		p->said = st;
+	}
+}
+
+void output_close(struct output *o)
+{
+	if (!o)
+		return;
+	for (unsigned i = 0; i < o->n_parts; i++) {
+		struct output_part *p = &o->parts[i];
+
+		sink_close(p->sink, CLOSE_NS);
+		if (p->ops && p->encoder)
+			p->ops->destroy(p->encoder);
+		buf_free(&p->text);
+	}
+	free(o);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One configured output: an encoder and a sink; hwpc as CSV has one of each per group. Opened and
+ * closed by the main thread, fed by the measuring thread, looked at by both (sink statistics). */
+#ifndef JD_OUTPUT_H
+#define JD_OUTPUT_H
+#include "../base/buf.h"
+#include "../base/err.h"
+#include "../encode/encode.h"
+#include "../model/config.h"
+#include "../sink/sink.h"
+
+#define OUTPUT_PARTS 3
+
+struct output_part {
+	const struct encoder_ops *ops;   /* NULL: format null */
+	struct encoder *encoder;
+	struct sink *sink;
+	struct buf text;
+	uint64_t said_withheld;          /* measuring thread: what it has told about */
+	struct sink_stats said;          /* main thread: the same */
+};
+
+struct output {
+	struct output_config config;     /* borrowed from the configuration in force */
+	uint64_t interval_ns;
+	unsigned n_parts;
+	struct output_part parts[OUTPUT_PARTS];
+	struct output *twin;             /* while a reload builds: itself in the other plan */
+	struct output *next;
+};
+
+/* The output of a program that was given none. */
+extern const struct output_config output_default;
+
+int output_open(const struct output_config *oc, const struct config *c, const struct schema *s, struct loop *loop,
+		struct output **ret, struct err *err);
+/* Everything but opening: format, place. -EINVAL with err. */
+int output_check(const struct output_config *oc, struct err *err);
+/* Would both be opened alike? */
+bool output_same(const struct output_config *a, const struct output_config *b);
+/* Encodes and queues; never blocks. Encoding failures are told once each. */
+void output_send(struct output *o, const struct snapshot *s);
+/* The largest number of documents that wait in one of its sinks; away: also in those without a reader. */
+uint32_t output_waiting(struct output *o, bool away);
+/* To the log: peers that came or went, documents dropped, since the last call. */
+void output_say(struct output *o);
+/* Closes; what still waits in its sinks gets a moment and is dropped then. NULL accepted. */
+void output_close(struct output *o);
+
+#endif

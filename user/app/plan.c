@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is sent to whom, from the configuration; and what of it survives a reload. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "../base/clock.h"
+#include "pipeline.h"
+
+#define AWAY_NS NS_PER_S   /* how long the end waits for a reader that may come back */
+
+static void choose_formula(struct plan *p)
+{
+	const struct config *c = p->config;
+	struct formula_options *o = &p->formula_options;
+
+	p->formula = formula_find(c->formula);
+	o->idle = strcmp(c->idle, "by-time") == 0 ? IDLE_BY_TIME : strcmp(c->idle, "by-share") == 0 ? IDLE_BY_SHARE : IDLE_OWN;
+	o->weight = strcmp(c->weight, "time") == 0 ? WEIGHT_TIME :
+		    strcmp(c->weight, "cycles-by-frequency") == 0 ? WEIGHT_CYCLES_BY_FREQUENCY : WEIGHT_CYCLES;
+	memcpy(o->idle_watts, c->idle_watts, sizeof(o->idle_watts));
+}
+
+struct formula *plan_formula(const struct plan *p)
+{
+	return p->formula ? p->formula->create(&p->formula_options) : NULL;
+}
+
+static struct group *group_of(struct plan *p, uint64_t interval_ns)
+{
+	for (unsigned i = 0; i < p->n_groups; i++)
+		if (p->groups[i].interval_ns == interval_ns)
+			return &p->groups[i];
+	p->groups[p->n_groups].interval_ns = interval_ns;
+	return &p->groups[p->n_groups++];
+}
+
+static int make_groups(struct plan *p, unsigned n_outputs)
+{
+	p->groups = calloc(n_outputs, sizeof(*p->groups));
+	if (!p->groups)
+		return -ENOMEM;
+	for (struct output *o = p->outputs; o; o = o->next) {
+		struct group *g = group_of(p, o->interval_ns);
+
+		if (!g->outputs)
+			g->outputs = calloc(n_outputs, sizeof(*g->outputs));
+		if (!g->outputs)
+			return -ENOMEM;
+		g->outputs[g->n++] = o;
+	}
+	return 0;
+}
+
+/* An output of old that nobody has kept yet. Its interval may have changed: that is no reason to
+ * cut its connection. */
+static struct output *find_same(struct plan *old, const struct output_config *oc)
+{
+	for (struct output *o = old ? old->outputs : NULL; o; o = o->next)
+		if (!o->twin && output_same(&o->config, oc))
+			return o;
+	return NULL;
+}
+
+/* A kept output stands in both plans until one is taken; its encoder and sinks stay with old so
+ * long, for the measuring thread uses them. */
+static struct output *make_twin(struct output *o, const struct output_config *oc, const struct config *c)
+{
+	struct output *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->config = *oc;
+	t->interval_ns = oc->interval_ns ? oc->interval_ns : c->interval_ns;
+	t->twin = o;
+	o->twin = t;
+	return t;
+}
+
+static int add_outputs(struct plan *p, struct plan *old, const struct schema *s, struct loop *loop, struct err *err)
+{
+	const struct config *c = p->config;
+	unsigned n = c->n_outputs ? c->n_outputs : 1;
+	struct output **last = &p->outputs;
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct output_config *oc = c->n_outputs ? &c->outputs[i] : &output_default;
+		struct output *same = find_same(old, oc);
+		int rc = 0;
+
+		if (!same)
+			rc = output_open(oc, c, s, loop, last, err);
+		else if (!(*last = make_twin(same, oc, c)))
+			rc = err_set(err, -ENOMEM, "configuration: out of memory");
+		if (rc)
+			return rc;
+		last = &(*last)->next;
+		*last = NULL;
+	}
+	return make_groups(p, n) ? err_set(err, -ENOMEM, "configuration: out of memory") : 0;
+}
+
+int plan_new(struct config *c, const struct schema *s, struct loop *loop, struct plan *old, struct plan **ret,
+	     struct err *err)
+{
+	struct plan *p = calloc(1, sizeof(*p));
+	int rc;
+
+	if (!p)
+		return err_set(err, -ENOMEM, "configuration: out of memory");
+	p->config = c;
+	choose_formula(p);
+	rc = add_outputs(p, old, s, loop, err);
+	if (rc) {
+		p->config = NULL;
+		plan_give_up(p);
+		return rc;
+	}
+	*ret = p;
+	return 0;
+}
+
+/* Frees the entries of a list that live on in the other plan. */
+static void drop_twins(struct output **list)
+{
+	while (*list) {
+		struct output *o = *list;
+
+		if (!o->twin) {
+			list = &o->next;
+			continue;
+		}
+		o->twin->twin = NULL;
+		*list = o->next;
+		free(o);
+	}
+}
+
+void plan_take(struct plan *p, struct plan *old)
+{
+	for (struct output *o = p->outputs; o; o = o->next) {
+		if (!o->twin)
+			continue;
+		o->n_parts = o->twin->n_parts;
+		memcpy(o->parts, o->twin->parts, sizeof(o->parts));
+	}
+	drop_twins(&old->outputs);
+}
+
+void plan_give_up(struct plan *p)
+{
+	drop_twins(&p->outputs);
+	plan_free(p);
+}
+
+/* A sink that has its reader is waited for longer than one whose reader is away. */
+static bool drained(struct plan *p, uint64_t waited_ns)
+{
+	for (struct output *o = p->outputs; o; o = o->next)
+		if (output_waiting(o, waited_ns < AWAY_NS))
+			return false;
+	return true;
+}
+
+void plan_drain(struct plan *p, uint64_t timeout_ns)
+{
+	const struct timespec pause = { .tv_nsec = NS_PER_MS };
+	uint64_t start = clock_mono_ns(), waited = 0;
+
+	while (waited < timeout_ns && !drained(p, waited)) {
+		nanosleep(&pause, NULL);
+		waited = clock_mono_ns() - start;
+	}
+}
+
+void plan_free(struct plan *p)
+{
+	if (!p)
+		return;
+	for (struct output *o = p->outputs, *next; o; o = next) {
+		next = o->next;
+		output_close(o);
+	}
+	for (unsigned i = 0; i < p->n_groups; i++) {
+		consumer_free(p->groups[i].consumer);
+		if (p->groups[i].formula)
+			p->formula->destroy(p->groups[i].formula);
+		free(p->groups[i].outputs);
+	}
+	free(p->groups);
+	config_free(p->config);
+	free(p);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
+#include <string.h>
+#include "reload.h"
+
+static bool same_list(const struct str_list *a, const struct str_list *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (unsigned i = 0; i < a->n; i++)
+		if (strcmp(a->v[i], b->v[i]) != 0)
+			return false;
+	return true;
+}
+
+/* Sources are opened once. A core event set that changed would end a SmartWatts formula, and the
+ * sensor is the key under which a formula keeps its model (docs/formats/hwpc.md). */
+const char *reload_refused(const struct config *a, const struct config *b)
+{
+	const struct { const char *key; bool same; } fixed[] = {
+		{ "sensor", strcmp(a->sensor, b->sensor) == 0 },
+		{ "events.core", same_list(&a->events_core, &b->events_core) },
+		{ "events.msr", same_list(&a->events_msr, &b->events_msr) },
+		{ "cgroups.max", a->max_cgroups == b->max_cgroups },
+		{ "cgroups.quota", a->cgroup_quota == b->cgroup_quota },
+		{ "cgroups.hierarchy", a->hierarchy == b->hierarchy },
+		{ "trigger", a->trigger == b->trigger },
+		{ "clock", a->clock == b->clock },
+		{ "network", a->network == b->network },
+		{ "rapl", a->rapl == b->rapl },
+		{ "rapl-poll", a->rapl_poll_ns == b->rapl_poll_ns },
+		{ "cross-check", a->cross_check == b->cross_check },
+		{ "estimate", a->estimate == b->estimate },
+		{ "estimate-idle-watts", a->estimate_idle_watts == b->estimate_idle_watts },
+		{ "estimate-max-watts", a->estimate_max_watts == b->estimate_max_watts },
+	};
+
+	for (unsigned i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
+		if (!fixed[i].same)
+			return fixed[i].key;
+	return NULL;
+}

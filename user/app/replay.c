@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --replay: snapshots come from a file instead of a machine, as fast as the readers take them. */
+#include <errno.h>
+#include <signal.h>
+#include <time.h>
+#include "../base/clock.h"
+#include "../base/log.h"
+#include "../base/loop.h"
+#include "../model/recording.h"
+#include "app.h"
+#include "pipeline.h"
+
+#define WAITING_MAX 4                 /* documents a sink may hold before the next is made */
+#define STUCK_NS (10 * NS_PER_S)      /* a reader that takes nothing for so long loses documents */
+
+static bool asked_to_stop(const sigset_t *signals)
+{
+	return sigtimedwait(signals, NULL, &(struct timespec){ 0 }) > 0;
+}
+
+/* A file can be read much faster than a peer takes it: pace by the slowest one. */
+static bool wait_for_room(struct plan *p, const sigset_t *signals)
+{
+	uint64_t start = clock_mono_ns();
+	bool full = true;
+
+	while (full && clock_mono_ns() - start < STUCK_NS) {
+		full = false;
+		for (struct output *o = p->outputs; o; o = o->next)
+			full |= output_waiting(o, true) >= WAITING_MAX;
+		if (full && asked_to_stop(signals))
+			return false;
+		if (full)
+			nanosleep(&(struct timespec){ .tv_nsec = NS_PER_MS / 4 }, NULL);
+	}
+	return true;
+}
+
+static int replay_all(struct recording *rec, struct plan *p, struct formula *f, struct err *err)
+{
+	struct snapshot *s;
+	uint64_t done = 0;
+	sigset_t signals;
+	int rc = 1;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	while ((!p->config->count || done < p->config->count) && !asked_to_stop(&signals)) {
+		rc = recording_next(rec, &s, err);
+		if (rc <= 0)
+			break;
+		if (p->formula->apply(f, s) != 0)
+			formula_all_residual(s);
+		if (!wait_for_room(p, &signals))
+			break;
+		for (struct output *o = p->outputs; o; o = o->next)
+			output_send(o, s);
+		done++;
+	}
+	return rc < 0 ? rc : 0;
+}
+
+static int replay_into(struct recording *rec, struct config *c, struct loop *loop, struct err *err)
+{
+	struct formula *f;
+	struct plan *p;
+	int rc = plan_new(c, recording_schema(rec), loop, NULL, &p, err);
+
+	if (rc)
+		return rc;
+	f = plan_formula(p);
+	rc = f ? replay_all(rec, p, f, err) : err_set(err, -ENOMEM, "replay: out of memory");
+	plan_drain(p, STUCK_NS);
+	if (f)
+		p->formula->destroy(f);
+	p->config = NULL;   /* the caller's */
+	plan_free(p);
+	return rc;
+}
+
+int replay_run(struct config *c)
+{
+	struct recording *rec = NULL;
+	struct loop *loop = NULL;
+	struct err err = { 0 };
+	sigset_t signals;
+	int rc;
+
+	/* blocked before the loop's thread begins, taken by sigtimedwait */
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	rc = recording_open(c->replay, &rec, &err);
+	if (!rc) {
+		rc = loop_start(&loop);
+		if (rc)
+			err_set(&err, rc, "I/O thread: cannot be started; raise the limits of memory or tasks");
+	}
+	if (!rc)
+		rc = replay_into(rec, c, loop, &err);
+	if (rc)
+		log_error("%s", err.text);
+	loop_stop(loop);
+	recording_close(rec);
+	return rc ? EXIT_FAILED : EXIT_OK;
+}
