@@ -68,17 +68,25 @@ static bool named(const struct encoder *e, uint32_t row)
 	return e->snap->rows[row].selected && !(e->targets.rows[row].flags & TARGET_REFUSED);
 }
 
-/* Rows without a name of their own in this output: cgroups left out by cgroups.include/exclude. */
+/* The energy of a target: of its row and of those joined to it. */
+static void add_target(const struct encoder *e, uint32_t row, struct power_part *p)
+{
+	for (; row != TARGET_NONE; row = e->targets.rows[row].next) {
+		p->energy_uj += *snapshot_energy(e->snap, row, p->domain);
+		p->quality |= row_quality(e, row, p->domain);
+	}
+}
+
+/* Targets without a name of their own in this output: cgroups left out by cgroups.include/exclude. */
 static int add_unselected(struct encoder *e, unsigned domain, struct buf *out)
 {
 	struct power_part p = { .target = "unselected", .domain = domain, .split = true };
 	bool any = false;
 
 	for (uint32_t i = 0; i < e->snap->n_rows; i++) {
-		if (e->snap->rows[i].kind != ROW_CGROUP || named(e, i))
+		if (e->snap->rows[i].kind != ROW_CGROUP || named(e, i) || (e->targets.rows[i].flags & TARGET_JOINED))
 			continue;
-		p.energy_uj += *snapshot_energy(e->snap, i, domain);
-		p.quality |= row_quality(e, i, domain);
+		add_target(e, i, &p);
 		any = true;
 	}
 	return any ? power_line(e, &p, out) : 0;
@@ -94,10 +102,7 @@ static int add_row(struct encoder *e, uint32_t row, unsigned domain, struct buf 
 		return 0;
 	if (r->kind != ROW_CGROUP)
 		p.target = row_kind_name(r->kind);
-	for (uint32_t i = row; i != TARGET_NONE; i = e->targets.rows[i].next) {
-		p.energy_uj += *snapshot_energy(e->snap, i, domain);
-		p.quality |= row_quality(e, i, domain);
-	}
+	add_target(e, row, &p);
 	return power_line(e, &p, out);
 }
 
