@@ -93,9 +93,11 @@ $(B)/joulectl: $(CTL_OBJ) $(B)/libjouled.a
 $(B)/mankeys: docs/man/keys.c $(B)/libjouled.a
 	$(call say,LD,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-$(B)/man/%: docs/man/%.in $(B)/mankeys
+# It runs here: a cross build is given that of a native one, MANKEYS=build/mankeys.
+MANKEYS ?= $(B)/mankeys
+$(B)/man/%: docs/man/%.in $(MANKEYS)
 	@mkdir -p $(@D)
-	$(call say,MAN,$@)$(B)/mankeys < $< > $@
+	$(call say,MAN,$@)$(MANKEYS) < $< > $@
 
 man: $(MAN)
 
