@@ -8,7 +8,6 @@
 #include "rapl_internal.h"
 
 #define MIN_POLL_NS (10 * NS_PER_MS)
-#define MAX_POLL_NS (60 * NS_PER_S)
 
 void rapl_warn(struct rapl_warnings *w, const char *fmt, ...)
 {
@@ -58,15 +57,12 @@ static int open_source(struct rapl *rp, const struct energy_source_ops *ops, con
 /* A configured interface that gives nothing is named; in auto mode the doctor tells. */
 static void say_empty(struct rapl *rp)
 {
-	static const enum energy_interface only[] = {
-		[RAPL_POWERCAP] = ENERGY_POWERCAP, [RAPL_PERF] = ENERGY_PERF, [RAPL_MSR] = ENERGY_MSR,
-	};
 	const char *reason;
 
 	for (unsigned i = 0; i < rp->n_sources; i++) {
 		enum energy_state state = rp->ops[i]->state(rp->src[i], &reason);
 
-		if (rp->n_domains == 0 && rp->ops[i]->interface == only[rp->options.mode])
+		if (rp->n_domains == 0 && rapl_wanted(rp, i))
 			rapl_warn(&rp->warnings, "rapl: %s is %s: %s", energy_interface_name(rp->ops[i]->interface),
 				  energy_state_name(state), reason);
 	}
@@ -87,8 +83,6 @@ static void set_pace(struct rapl *rp)
 	}
 	if (safe && safe < MIN_POLL_NS)
 		safe = MIN_POLL_NS;
-	if (safe > MAX_POLL_NS)
-		safe = MAX_POLL_NS;
 	rp->poll_ns = asked ? asked : safe;
 	if (safe && asked > safe) {
 		rapl_warn(&rp->warnings, "rapl-poll: %.3f s would miss wraps of a counter; %.3f s is used",

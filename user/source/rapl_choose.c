@@ -82,7 +82,7 @@ static void explain(const struct rapl *rp, const char *name, unsigned until, cha
 
 		if (p) {
 			state = p->state;
-			reason = p->reason;
+			reason = state == ENERGY_OK ? "set rapl: auto to take it" : p->reason;
 		} else if (state == ENERGY_OK) {
 			state = ENERGY_ABSENT;
 			reason = "it has no such domain";
@@ -147,10 +147,10 @@ static int add_domain(struct rapl *rp, struct schema *s, const struct energy_pro
 			      rapl_watts_bound(&rp->options, s, &p[other_index]));
 }
 
-static bool wanted(const struct rapl *rp, unsigned source)
+bool rapl_wanted(const struct rapl *rp, unsigned source)
 {
 	static const enum energy_interface only[] = {
-		[RAPL_POWERCAP] = ENERGY_POWERCAP, [RAPL_PERF] = ENERGY_PERF, [RAPL_MSR] = ENERGY_MSR,
+		[RAPL_POWERCAP] = ENERGY_POWERCAP, [RAPL_PERF] = ENERGY_PERF, [RAPL_MSR] = ENERGY_MSR, [RAPL_NONE] = ENERGY_NONE,
 	};
 
 	return rp->options.mode == RAPL_AUTO || rp->ops[source]->interface == only[rp->options.mode];
@@ -165,7 +165,7 @@ static void say_missing(struct rapl *rp, const struct energy_probe *p, unsigned 
 	if (p->state != ENERGY_DENIED && p->state != ENERGY_BROKEN)
 		return;
 	for (unsigned i = 0; i < source; i++) {
-		const struct energy_probe *o = wanted(rp, i) ? find(rp, i, p->name, &unused) : NULL;
+		const struct energy_probe *o = rapl_wanted(rp, i) ? find(rp, i, p->name, &unused) : NULL;
 
 		if (o && (o->state == ENERGY_DENIED || o->state == ENERGY_BROKEN))
 			return;
@@ -225,7 +225,7 @@ int rapl_choose(struct rapl *rp, struct schema *s)
 	int err = 0;
 
 	for (unsigned i = 0; i < rp->n_sources && !err; i++) {
-		if (wanted(rp, i))
+		if (rapl_wanted(rp, i))
 			err = choose_from(rp, s, i, first);
 	}
 	sort_domains(rp, s, first);

@@ -71,6 +71,8 @@ struct rapl {
 
 /* Most power a domain (one of parts counters of it) can draw: bound of what is believed, W. */
 double rapl_watts_bound(const struct rapl_options *o, const struct schema *s, const struct energy_probe *p);
+/* Whether the configured mode lets this source give domains. */
+bool rapl_wanted(const struct rapl *rp, unsigned source);
 /* Fills rp->domains and s->domains from the opened sources. 0 or -ENOMEM. */
 int rapl_choose(struct rapl *rp, struct schema *s);
 
