@@ -30,7 +30,7 @@ static void check_encodings(char *text)
 	char pmu[32], cpus[32];
 	unsigned long long config, config1 = 0;
 	char *save = NULL, *part = strtok_r(text, "+", &save);
-	unsigned type, n = 0;
+	unsigned type, n = 1;
 
 	if (sscanf(part, "%u %llx:%llx %31s %31s", &type, &config, &config1, pmu, cpus) != 5)
 		assert_true(sscanf(part, "%u %llx %31s %31s", &type, &config, pmu, cpus) >= 3);
@@ -50,7 +50,13 @@ static void check_encodings(char *text)
 		assert_int_equal(v->config1, config1);
 		check_cpus(v->cpus, cpus);
 	}
-	assert_int_equal(out.variants[0].n, n);
+	assert_int_equal(out.variants[0].n, n > 1 ? n : 0);
+	if (n > 1) {
+		assert_int_equal(out.variants[0].v[0].type, d->type);
+		assert_int_equal(out.variants[0].v[0].config, d->config);
+		assert_int_equal(out.variants[0].v[0].config1, d->config1);
+		assert_memory_equal(out.variants[0].v[0].cpus, d->cpus, sizeof(d->cpus));
+	}
 }
 
 static void check_fit(const struct fsroot *root, const struct perf_seam *seam, char *text)
@@ -242,7 +248,8 @@ static void test_limits(void **state)
 static void test_event_on_cpu(void **state)
 {
 	struct event_desc e = { .type = 1, .config = 2 };
-	struct event_variants v = { .n = 1, .v = { { .type = 8, .config = 3, .cpus = { 0, 0, 0xff } } } };
+	struct event_variants v = { .n = 2, .v = { { .type = 1, .config = 2, .cpus = { 0x0f } },
+						   { .type = 8, .config = 3, .cpus = { 0, 0, 0xff } } } };
 	struct event_variant got = { 0 };
 
 	(void)state;

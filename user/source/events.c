@@ -150,7 +150,7 @@ static void add_event(struct resolver *rs, const char *name, const struct resolu
 	memcpy(d->pmu, e->pmu, sizeof(d->pmu));
 	d->cpus_only_known = e->cpus_known;
 	memcpy(d->cpus, e->cpus, sizeof(d->cpus));
-	for (unsigned i = 1; i < r->n; i++) {
+	for (unsigned i = 0; r->n > 1 && i < r->n; i++) {
 		struct event_variant *out = &v->v[v->n++];
 
 		e = &r->enc[i];

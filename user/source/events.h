@@ -9,8 +9,8 @@
 #include "../model/config.h"
 #include "../model/schema.h"
 
-/* A hybrid machine has further encodings of the same event for its other CPUs: event_desc is the
- * first (with cpus_only_known), v[0..n) are the others; n = 0 elsewhere. See event_on_cpu(). */
+/* On a hybrid machine an event has several encodings, each for CPUs of its own: v[0..n) are all of
+ * them, event_desc repeats v[0]. n = 0 where there is only the one in event_desc. See event_on_cpu(). */
 struct event_variant { uint32_t type; uint64_t config, config1, config2; uint8_t cpus[1024 / 8]; };
 struct event_variants { unsigned n; struct event_variant v[4]; };
 

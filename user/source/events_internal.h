@@ -4,7 +4,7 @@
 #define JD_EVENTS_INTERNAL_H
 #include "events.h"
 
-#define EVENT_MAX_ENCODINGS 5   /* event_desc and the four of event_variants */
+#define EVENT_MAX_ENCODINGS 4   /* event_variants.v */
 #define PMU_NAME_MAX 32
 
 enum resolve_status {
