@@ -56,6 +56,7 @@ enum limit_kind { LIMIT_EMPTY, LIMIT_COMPARE, LIMIT_READS };
 struct program *limit_attach(enum limit_kind kind, unsigned n_events);            /* limit.c */
 struct program *counters_attach(unsigned n_events, uint64_t max_cgroups);         /* own.c */
 struct program *rival_attach(bool bpf, unsigned n_events);                        /* rival.c; NULL: why in rival_reason */
+extern unsigned rival_pair;                                    /* whose groups it counts: 2 * n and the next */
 const char *rival_reason(bool bpf);
 void program_detach(struct program *p);
 /* Sum over its switch programs, while statistics are on. */

@@ -19,6 +19,7 @@ struct rival {
 	pid_t pid;
 };
 
+unsigned rival_pair;
 static char reasons[2][256];
 
 const char *rival_reason(bool bpf)
@@ -51,7 +52,7 @@ static void exec_perf(bool bpf, unsigned n_events, const int ctl[2], const int a
 
 	for (unsigned i = 0; i < n_events; i++)
 		at += (size_t)snprintf(events + at, sizeof(events) - at, "%smsr/tsc,name=t%u/", i ? "," : "", i);
-	snprintf(groups, sizeof(groups), "%s,%s", groups_name(0), groups_name(1));
+	snprintf(groups, sizeof(groups), "%s,%s", groups_name(rival_pair * 2), groups_name(rival_pair * 2 + 1));
 	fcntl(ctl[0], F_SETFD, 0);
 	fcntl(ack[1], F_SETFD, 0);
 	snprintf(control, sizeof(control), "--control=fd:%d,%d", ctl[0], ack[1]);
