@@ -79,6 +79,7 @@ static const struct { unsigned quality; const char *text; } legend[] = {
 static void add_legend(const struct encoder *e, struct buf *out)
 {
 	const char *between = "";
+	size_t start = out->len;
 
 	for (unsigned i = 0; i < sizeof(legend) / sizeof(legend[0]); i++) {
 		if (!(e->marks & legend[i].quality))
@@ -87,7 +88,7 @@ static void add_legend(const struct encoder *e, struct buf *out)
 		between = "   ";
 	}
 	if (*between)
-		buf_add_char(out, '\n');
+		table_end_line(e, start, out);
 }
 
 static void add_title(struct encoder *e, struct buf *out)
@@ -95,6 +96,7 @@ static void add_title(struct encoder *e, struct buf *out)
 	const struct snapshot *s = e->snap;
 	uint64_t busy = 0, elapsed = 0;
 	unsigned cpus = 0, cgroups = 0;
+	size_t start;
 	char time[24];
 
 	for (unsigned i = 0; i < s->schema->n_cpus; i++) {
@@ -105,10 +107,13 @@ static void add_title(struct encoder *e, struct buf *out)
 	for (unsigned i = 0; i < s->n_rows; i++)
 		cgroups += s->rows[i].kind == ROW_CGROUP;
 	clock_iso_ms(s->end_real_ns, time);
-	buf_printf(out, "%s%.10s %.8s UTC   %.3f s   %u CPU%s %.1f %% busy   %u cgroup%s%s\n", e->colour ? BOLD : "", time,
-		   time + 11, (double)(s->end_ns - s->start_ns) / 1e9, cpus, cpus == 1 ? "" : "s",
-		   elapsed ? 100.0 * (double)busy / (double)elapsed : 0.0, cgroups, cgroups == 1 ? "" : "s",
-		   e->colour ? PLAIN : "");
+	buf_add_str(out, e->colour ? BOLD : "");
+	start = out->len;
+	buf_printf(out, "%.10s %.8s UTC   %.3f s   %u CPU%s %.1f %% busy   %u cgroup%s", time, time + 11,
+		   (double)(s->end_ns - s->start_ns) / 1e9, cpus, cpus == 1 ? "" : "s",
+		   elapsed ? 100.0 * (double)busy / (double)elapsed : 0.0, cgroups, cgroups == 1 ? "" : "s");
+	table_end_line(e, start, out);
+	buf_add_str(out, e->colour ? PLAIN : "");
 }
 
 /* Number of domains of the kind of domain i, and whether i is the first of them. */
@@ -156,6 +161,7 @@ static void add_notes(const struct encoder *e, struct buf *out)
 		{ s->losses.lost_events, "cgroup events lost" },
 	};
 	const char *between = "note: ";
+	size_t start = out->len;
 
 	for (unsigned i = 0; i < sizeof(notes) / sizeof(notes[0]); i++) {
 		if (!notes[i].n)
@@ -166,7 +172,7 @@ static void add_notes(const struct encoder *e, struct buf *out)
 	if (s->schema->idle_merged)
 		buf_printf(out, "%sidle time is in the root's row", between);
 	if (between[0] == ',' || s->schema->idle_merged)
-		buf_add_char(out, '\n');
+		table_end_line(e, start, out);
 }
 
 static int take_keys(struct encoder *e)
@@ -222,7 +228,7 @@ static void add_rows(struct encoder *e, struct buf *out)
 /* Rows that fit between what stands above (lines already written) and the rest, legend, end. */
 static unsigned rows_that_fit(const struct encoder *e, const struct buf *out, size_t start)
 {
-	unsigned lines = 4;   /* heading, rest, legend, and the line the cursor is left on */
+	unsigned lines = e->clear ? 4 : 5;   /* heading, rest, legend, the empty line between tables, the cursor's */
 
 	for (size_t i = start; i < out->len; i++)
 		lines += out->data[i] == '\n';

@@ -46,6 +46,7 @@ double table_domain_watts(const struct snap_domain *d, uint64_t uj);
 char table_take_mark(struct encoder *e, unsigned quality);      /* and remembers it for the legend */
 void table_sum(const struct encoder *e, unsigned row, struct table_line *l);   /* adds a row to l */
 void table_add_line(struct encoder *e, const struct table_line *l, const char *name, struct buf *out);
+void table_end_line(const struct encoder *e, size_t start, struct buf *out);     /* cut to the width */
 void table_add_heading(const struct encoder *e, struct buf *out);               /* no newline */
 /* Domain `first`, or all from it on of its kind together. */
 void table_add_machine(struct encoder *e, const char *name, unsigned first, bool whole_kind, struct buf *out);

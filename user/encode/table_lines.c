@@ -4,6 +4,7 @@
 #include "table.h"
 
 #define MIN_NAME 12
+#define NAME_COLUMNS 16
 
 double table_domain_watts(const struct snap_domain *d, uint64_t uj)
 {
@@ -100,6 +101,24 @@ void table_add_heading(const struct encoder *e, struct buf *out)
 		buf_printf(out, "%*s", (int)(e->width - used), "");
 }
 
+/* Lines of plain ASCII end at the width. */
+void table_end_line(const struct encoder *e, size_t start, struct buf *out)
+{
+	if (out->len - start > e->width)
+		out->len = start + e->width;
+	buf_add_char(out, '\n');
+}
+
+/* Names of domains come from the machine, or from a recording: anything. */
+static void plain_name(char dst[NAME_COLUMNS + 1], const char *name)
+{
+	unsigned i = 0;
+
+	for (; i < NAME_COLUMNS && name[i]; i++)
+		dst[i] = name[i] >= ' ' && name[i] < 0x7f ? name[i] : '?';
+	dst[i] = '\0';
+}
+
 static void watts_or_none(char dst[16], double watts, bool known)
 {
 	if (known)
@@ -112,8 +131,9 @@ void table_add_machine(struct encoder *e, const char *name, unsigned first, bool
 {
 	const struct snapshot *s = e->snap;
 	double watts = 0, joules = 0, idle = 0, residual = 0;
-	char w[16], i[16], r[16], j[16];
+	char w[16], i[16], r[16], j[16], text[NAME_COLUMNS + 1];
 	unsigned quality = 0, idle_quality = 0;
+	size_t start = out->len;
 	bool known = true;
 
 	for (unsigned d = first; d < s->schema->n_domains; d++) {
@@ -134,8 +154,9 @@ void table_add_machine(struct encoder *e, const char *name, unsigned first, bool
 	watts_or_none(j, joules, known);
 	watts_or_none(i, idle, known);
 	watts_or_none(r, residual, known);
-	buf_printf(out, "%-13.13s %7s W%c %8s J%c", name, w, table_take_mark(e, quality), j, table_mark(quality));
+	plain_name(text, name);
+	buf_printf(out, "%-*s %7s W%c %8s J%c", NAME_COLUMNS, text, w, table_take_mark(e, quality), j, table_mark(quality));
 	if (e->row_energy)
 		buf_printf(out, "  idle %7s W%c  residual %7s W", i, table_take_mark(e, idle_quality), r);
-	buf_add_char(out, '\n');
+	table_end_line(e, start, out);
 }
