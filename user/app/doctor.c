@@ -197,8 +197,9 @@ static void tell_energy(struct machine *m, const struct config *c)
 	for (unsigned i = 0; i < n; i++)
 		tell_interface(ops[i], src[i]);
 	for (unsigned i = 0; i < m->schema.n_domains; i++)
-		line(m->schema.domains[i].name, "ok", "from %s: %s",
-		     energy_interface_name(m->schema.domains[i].interface), m->schema.domains[i].reason);
+		line("domain", "ok", "%s from %s: %s",
+		     m->schema.domains[i].name, energy_interface_name(m->schema.domains[i].interface),
+		     m->schema.domains[i].reason);
 	if (m->schema.n_domains)
 		line("estimate", "ok", "not needed");
 	else if (c->estimate == ESTIMATE_OFF)

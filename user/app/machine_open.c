@@ -32,18 +32,11 @@ static void say_events(const struct machine *m)
 			log_warn("event %s: CPU time stands for it: %s", core->ev[i].name, core->ev[i].reason);
 }
 
-/* In a captured machine the mount lies below its directory; no program of this kernel sees it. */
 static int open_lifecycle(struct machine *m, const struct config *c, bool bpf, struct err *err)
 {
 	const struct lifecycle_hooks hooks = { .task_moved = task_moved, .ctx = m };
-	struct hierarchy h = m->hierarchy;
-	size_t len = fsroot_is_live(m->root) ? 0 : strlen(fsroot_dir(m->root));
 
-	if (len + strlen(m->hierarchy.mount) >= sizeof(h.mount))
-		return err_set(err, -ENAMETOOLONG, "--root: the path of the captured cgroups is too long; move it up");
-	memcpy(h.mount, fsroot_dir(m->root), len);
-	memcpy(h.mount + len, m->hierarchy.mount, strlen(m->hierarchy.mount) + 1);
-	return lifecycle_open(&h, bpf, c->btf, m->table, &hooks, &m->lifecycle, err);
+	return lifecycle_open(&m->hierarchy, bpf, c->btf, m->table, &hooks, &m->lifecycle, err);
 }
 
 static int open_switch_program(struct machine *m, const struct config *c, struct err *err)
@@ -93,17 +86,33 @@ static int open_rows(struct machine *m, const struct config *c, struct err *err)
 	return open_cpustat(m, c, err);
 }
 
+/* In a captured machine the mount lies below its directory. */
+static int move_below_root(struct machine *m, struct err *err)
+{
+	size_t len = strlen(fsroot_dir(m->root)), mount = strlen(m->hierarchy.mount);
+
+	if (len + mount >= sizeof(m->hierarchy.mount))
+		return err_set(err, -ENAMETOOLONG, "--root: the path of the captured cgroups is too long; move it up");
+	memmove(m->hierarchy.mount + len, m->hierarchy.mount, mount + 1);
+	memcpy(m->hierarchy.mount, fsroot_dir(m->root), len);
+	return 0;
+}
+
 static int open_hierarchy(struct machine *m, const struct config *c, struct err *err)
 {
 	struct err why = { 0 };
 	int rc = hierarchy_detect(m->root, c->hierarchy, &m->hierarchy, &why);
 
 	m->have_hierarchy = rc == 0;
-	if (rc && !fsroot_is_live(m->root))
+	if (!rc)
+		return fsroot_is_live(m->root) ? 0 : move_below_root(m, err);
+	if (!fsroot_is_live(m->root)) {
 		log_warn("%s", why.text);
-	else if (rc && err)
+		return 0;
+	}
+	if (err)
 		*err = why;
-	return fsroot_is_live(m->root) ? rc : 0;
+	return rc;
 }
 
 /* Says for every interface that is there and may not be read, or does not work, what to do. */

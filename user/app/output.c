@@ -56,7 +56,7 @@ static int open_encoder(struct output_part *p, const struct output_config *oc, c
 	struct encode_options o = {
 		.sensor = s->sensor, .csv = is_csv(oc), .csv_group = csv_group, .leaf_only = oc->leaf_only,
 		.stand_ins = oc->stand_ins, .limit = (unsigned)oc->limit,
-		.iso_time = oc->time ? strcmp(oc->time, "iso") == 0 : !is_socket(oc->to),
+		.iso_time = oc->time ? strcmp(oc->time, "iso") == 0 : !is_csv(oc) && !is_socket(oc->to),
 	};
 	int rc;
 

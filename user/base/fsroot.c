@@ -13,7 +13,7 @@
 #define DENIED_MAX 4096
 
 struct fsroot {
-	int fd;          /* of dir; -1 when live */
+	int fd;          /* of dir */
 	bool live;
 	char *dir;
 	char denied[DENIED_MAX];   /* captured: text of DIR/denied */
@@ -65,13 +65,12 @@ int fsroot_open(const char *dir, struct fsroot **ret)
 	if (!r->dir)
 		goto fail;
 	r->live = strcmp(dir, "/") == 0;
-	if (!r->live) {
-		r->fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		err = -errno;
-		if (r->fd < 0)
-			goto fail;
+	r->fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	err = -errno;
+	if (r->fd < 0)
+		goto fail;
+	if (!r->live)
 		load_denied(r);
-	}
 	*ret = r;
 	return 0;
 fail:
@@ -151,7 +150,7 @@ int fsroot_openat(const struct fsroot *r, const char *path, int flags)
 	int fd;
 
 	if (r->live) {
-		fd = openat(AT_FDCWD, path, flags | O_CLOEXEC);
+		fd = openat(r->fd, path, flags | O_CLOEXEC);
 		return fd < 0 ? -errno : fd;
 	}
 	if (is_denied(r, path) && !(flags & O_PATH))
@@ -218,7 +217,7 @@ bool fsroot_exists(const struct fsroot *r, const char *path)
 	int fd;
 
 	if (r->live)
-		return faccessat(AT_FDCWD, path, F_OK, 0) == 0;
+		return faccessat(r->fd, path, F_OK, 0) == 0;
 	fd = fsroot_openat(r, path, O_PATH);
 	if (fd < 0)
 		return false;

@@ -106,7 +106,7 @@ const struct key config_output_keys[] = {
 	  .refuse = refuse_empty },
 	{ "interval", KEY_DURATION, OUT(interval_ns), NULL, "the global one",
 	  "An interval of its own.", .min = 10 * MS, .max = HOUR },
-	{ "time", KEY_WORD, OUT(time), NULL, "ms to sockets, iso elsewhere",
+	{ "time", KEY_WORD, OUT(time), NULL, "ms to sockets and in CSV, iso elsewhere",
 	  "Timestamps as milliseconds since 1970 or as UTC text.", time_words, .formats = "hwpc power" },
 	{ "file-format", KEY_WORD, OUT(file_format), "json", NULL,
 	  "JSON lines, or CSV; for hwpc one CSV file per group in the directory of the URL.",
