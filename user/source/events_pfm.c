@@ -163,7 +163,7 @@ void resolve_libpfm(const struct fsroot *root, const char *name, struct resoluti
 	if (!strstr(name, "::") && pmu_hybrid(root, hybrid) > 0) {
 		if (attr.type == PERF_TYPE_HARDWARE || attr.type == PERF_TYPE_HW_CACHE)
 			resolve_generic(root, attr.type, attr.config, r);
-		else if (attr.type == PERF_TYPE_RAW)
+		else
 			encode_each_core(root, name, r);
 	}
 	if (r->n == 0)
