@@ -102,10 +102,11 @@ static int open_part(const struct perf *pf, const struct perf_event *ev, struct 
 
 static void say_open_error(const struct perf *pf, struct energy_probe *p, int err)
 {
-	char text[32] = "?";
+	char text[32];
 
 	if (err == -EACCES || err == -EPERM) {
-		fsroot_read(pf->root, "/proc/sys/kernel/perf_event_paranoid", text, sizeof(text));
+		if (fsroot_read(pf->root, "/proc/sys/kernel/perf_event_paranoid", text, sizeof(text)) < 0)
+			snprintf(text, sizeof(text), "?");
 		energy_probe_set(p, ENERGY_DENIED, "perf_event_open is refused (perf_event_paranoid %s); "
 				 "run as root or with CAP_PERFMON", text);
 	} else if (err == -EINVAL || err == -ENOENT || err == -EOPNOTSUPP || err == -ENODEV) {

@@ -115,6 +115,8 @@ static int read_name(const struct fsroot *root, const char *zone, char name[64])
 
 	snprintf(path, sizeof(path), CLASS_DIR "/%s/name", zone);
 	n = fsroot_read(root, path, name, 64);
+	if (n < 0)
+		name[0] = '\0';   /* a file too long leaves no string */
 	return n < 0 ? n : 0;
 }
 

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A captured machine whose files a stranger wrote: the input, cut at "%%" lines, fills the files below
+ * in turn. Whatever stands in them, RAPL opens, reads twice, and adds nothing that is absurd. */
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "source/energy.h"
+#include "source/topology.h"
+
+#define PMU "/sys/bus/event_source/devices/power"
+#define ZONES "/sys/class/powercap/intel-rapl:"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char *const files[] = {
+	ZONES "0/name", ZONES "0/energy_uj", ZONES "0/max_energy_range_uj",
+	ZONES "0:0/name", ZONES "0:0/energy_uj", ZONES "0:0/max_energy_range_uj",
+	PMU "/type", PMU "/cpumask", PMU "/events/energy-pkg", PMU "/events/energy-pkg.unit", PMU "/events/energy-pkg.scale",
+	PMU "_core/type", PMU "_core/cpumask", PMU "_core/events/energy-core", PMU "_core/events/energy-core.scale",
+	"/perf-seam", "/msr-registers", "/proc/cpuinfo", "/proc/sys/kernel/perf_event_paranoid",
+	"/sys/devices/system/cpu/online", "/sys/devices/system/cpu/possible", "/denied",
+};
+
+static char dir[] = "/dev/shm/jouled-fuzz-energy-XXXXXX";
+
+static int unlink_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+static void clean_up(void)
+{
+	nftw(dir, unlink_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void make_root(void)
+{
+	char full[256], *slash;
+
+	if (!mkdtemp(dir))
+		abort();
+	atexit(clean_up);
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		snprintf(full, sizeof(full), "%s%s", dir, files[i]);
+		for (slash = full + strlen(dir) + 1; (slash = strchr(slash, '/')); slash++) {
+			*slash = '\0';
+			mkdir(full, 0755);
+			*slash = '/';
+		}
+	}
+}
+
+/* An empty part takes the file away. */
+static void put(const char *file, const uint8_t *text, size_t len)
+{
+	char full[256];
+	int fd;
+
+	snprintf(full, sizeof(full), "%s%s", dir, file);
+	if (!len) {
+		unlink(full);
+		return;
+	}
+	fd = open(full, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (fd < 0 || write(fd, text, len) != (ssize_t)len)
+		abort();
+	close(fd);
+}
+
+static void put_all(const uint8_t *data, size_t size)
+{
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		const uint8_t *end = size ? memmem(data, size, "%%\n", 3) : NULL;
+		size_t len = end ? (size_t)(end - data) : size;
+
+		put(files[i], data, len);
+		data += end ? len + 3 : len;
+		size -= end ? len + 3 : len;
+	}
+}
+
+static void check(const struct schema *s, const struct reading *r)
+{
+	for (unsigned i = 0; i < s->n_domains; i++) {
+		const struct domain_desc *d = &s->domains[i];
+
+		if (!d->name[0] || d->package >= s->n_packages || !d->reason[0])
+			abort();
+		for (const char *c = d->reason; *c; c++) {
+			if ((unsigned char)*c < ' ' || *c == 0x7f)
+				abort();
+		}
+		/* nothing moved between the two readings */
+		if (r->domains[i].units || r->domains[i].uj_den == 0)
+			abort();
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct rapl_options o = { .mode = RAPL_AUTO, .cross_check = true };
+	struct schema s = { 0 };
+	struct reading r = { .schema = &s };
+	struct perf_seam seam = { 0 };
+	struct fsroot *root;
+	struct rapl *rp;
+	char text[400];
+
+	if (dir[sizeof(dir) - 2] == 'X')
+		make_root();
+	put_all(data, size);
+	if (fsroot_open(dir, &root))
+		abort();
+	perf_seam_recorded(root, &seam);
+	if (topology_read(root, &s, NULL) == 0 && s.n_cpus <= 64 && rapl_open(root, &seam, &o, &s, &rp, NULL) == 0) {
+		static const uint8_t online[8] = { 0x02 };
+
+		rapl_read(rp, &r, 1000000000, 1000000000);
+		rapl_read(rp, &r, 2000000000, 2000000000);
+		check(&s, &r);
+		rapl_hotplug(rp, online, s.n_cpus < 64 ? s.n_cpus : 64);
+		rapl_read(rp, &r, 3000000000, 3000000000);
+		while (rapl_next_warning(rp, text, sizeof(text)))
+			;
+		rapl_close(rp);
+	}
+	perf_seam_free(&seam);
+	fsroot_close(root);
+	free(s.cpus);
+	return 0;
+}
