@@ -96,8 +96,7 @@ static bool table_has(const pfm_pmu_info_t *info, const struct wanted *w, struct
 			continue;
 		if (strcasecmp(event.name, w->event) == 0)
 			return true;
-		if (info->is_present)
-			nearest_offer(near, w->event, event.name);
+		nearest_offer(near, w->event, event.name);
 	}
 	return false;
 }
