@@ -63,7 +63,7 @@ def require(condition, text, report):
 def check_report(r):
     require(set(r) - {"metadata"} == {"timestamp", "sensor", "target", "groups"}, "keys", r)
     require("'" not in r["sensor"], "apostrophe in the sensor", r)
-    require(r["target"] == "all" or r["target"].startswith("/"), "target", r)
+    require(r["target"] in ("all", "kernel", "other") or r["target"].startswith("/"), "target", r)
     require(isinstance(r.get("metadata", {}), dict), "metadata", r)
     require(r["groups"], "no group", r)
     for sockets in r["groups"].values():

@@ -38,7 +38,10 @@ for root in tests/sysroot/*/; do
 	[ -d "$root" ] || continue
 	name=$(basename "$root")
 	doctor "$name" --root "$root"
-	if [ $status -le 1 ] && [ -s "$work/$name.out" ] && ! grep -q 'ERROR: \|runtime error' "$work/$name.err"; then
+	# A tree that is only a mount table is no machine: refused in one line.
+	if [ $status -eq 0 ] && [ -s "$work/$name.out" ] && [ ! -s "$work/$name.err" ]; then
+		ok "doctor-$name"
+	elif [ $status -eq 1 ] && [ ! -d "$root/sys/devices/system/cpu" ] && [ "$(wc -l <"$work/$name.err")" -eq 1 ]; then
 		ok "doctor-$name"
 	else
 		fail "doctor-$name" "exit status $status: $(said "$name")"
