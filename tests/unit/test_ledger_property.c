@@ -12,7 +12,7 @@
 #define INTERVALS 1000000u
 #define LIFE 500u              /* intervals a machine lives */
 #define KEYS 64
-#define BOUND_UJ 8.0L
+#define BOUND_UJ 4.0L
 
 typedef unsigned __int128 u128;
 

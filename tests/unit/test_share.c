@@ -290,6 +290,44 @@ static void test_unreasonable_key(void **state)
 	machine_free(&m);
 }
 
+/* Each interval 10 cgroups that live only then, worth 0.02 uJ each, beside 40 that stay and have
+ * larger fractions: no newcomer alone earns a microjoule, together they get theirs all the same. */
+static void test_short_lives_are_not_rounded_away(void **state)
+{
+	enum { STAY = 40, COME = 10, TIMES = 20000 };
+	static uint64_t given[STAY + COME];
+	double weights = 0, come = 0;
+	struct machine m;
+
+	machine_init(&m, usual);
+	assert_int_equal(snapshot_reserve(&m.s, 4 + STAY + COME, 64), 0);
+	for (unsigned i = 0; i < STAY + COME; i++) {
+		uint64_t weight = i < STAY ? 1000 + 37 * i : 20;
+
+		m.s.rows[4 + i] = (struct snap_row){ .kind = ROW_CGROUP, .key = 4 + i };
+		machine_cell(&m, 4 + i, 0, MS, weight);
+		weights += (double)weight;
+	}
+	m.s.n_rows = 4 + STAY + COME;
+	m.s.domains[PKG0].energy_uj = (uint64_t)(weights / 1000);
+	for (unsigned k = 0; k < TIMES; k++) {
+		for (unsigned i = 0; i < COME; i++)
+			m.s.rows[4 + STAY + i].generation = k;
+		machine_apply(&m, IDLE_OWN, WEIGHT_CYCLES, 0);
+		for (unsigned i = 0; i < STAY + COME; i++)
+			given[i] += energy(&m, 4 + i, PKG0);
+	}
+	for (unsigned i = 0; i < STAY; i++) {
+		double exact = (1000 + 37 * i) / weights * (double)m.s.domains[PKG0].energy_uj * TIMES;
+
+		assert_true(fabs((double)given[i] - exact) < 8);
+	}
+	for (unsigned i = STAY; i < STAY + COME; i++)
+		come += (double)given[i];
+	assert_true(fabs(come - COME * 20 / weights * (double)m.s.domains[PKG0].energy_uj * TIMES) < 40);
+	machine_free(&m);
+}
+
 static void test_none(void **state)
 {
 	struct formula *f = formula_find("none")->create(NULL);
@@ -343,7 +381,7 @@ int main(void)
 		cmocka_unit_test(test_who_pays_for_idle), cmocka_unit_test(test_nothing_ran),
 		cmocka_unit_test(test_lost_cell), cmocka_unit_test(test_partial_cell), cmocka_unit_test(test_partial_cpu),
 		cmocka_unit_test(test_everything_lost), cmocka_unit_test(test_dies),
-		cmocka_unit_test(test_unreasonable_key), cmocka_unit_test(test_none), cmocka_unit_test(test_names),
+		cmocka_unit_test(test_unreasonable_key), cmocka_unit_test(test_short_lives_are_not_rounded_away), cmocka_unit_test(test_none), cmocka_unit_test(test_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

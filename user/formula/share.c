@@ -22,7 +22,6 @@ struct formula {
 	uint32_t *generation;      /* [key] whose carries these are */
 	int64_t *carry;            /* [(key * n_domains + domain) * CARRIES]: what rows are owed */
 	int64_t (*lost)[CARRIES];  /* [domain] of the residual */
-	int64_t (*left)[CARRIES];  /* [domain] of rows that are gone: the heaviest row inherits it */
 	struct idle *idle;         /* [domain] */
 	struct weights weights;
 	int64_t *part_carry;       /* [cap_parts] the carries of one split, by row */
@@ -36,7 +35,6 @@ static void share_destroy(struct formula *f)
 	free(f->generation);
 	free(f->carry);
 	free(f->lost);
-	free(f->left);
 	free(f->idle);
 	free(f->part_carry);
 	free(f->part);
@@ -61,16 +59,14 @@ static int follow_schema(struct formula *f, unsigned n_domains)
 	free(f->generation);
 	free(f->carry);
 	free(f->lost);
-	free(f->left);
 	free(f->idle);
 	f->generation = NULL;
 	f->carry = NULL;
 	f->cap_keys = 0;
 	f->n_domains = n_domains;
 	f->lost = calloc(n_domains + 1, sizeof(*f->lost));
-	f->left = calloc(n_domains + 1, sizeof(*f->left));
 	f->idle = calloc(n_domains + 1, sizeof(*f->idle));
-	return f->lost && f->left && f->idle ? 0 : -ENOMEM;
+	return f->lost && f->idle ? 0 : -ENOMEM;
 }
 
 static int follow_keys(struct formula *f, uint32_t keys)
@@ -135,8 +131,10 @@ static int prepare(struct formula *f, const struct snapshot *s)
 	return err ? err : weights_reserve(&f->weights, s);
 }
 
-/* A key that stands for another row now: what the old one was owed is kept for the heaviest. */
-static void inherit(struct formula *f, const struct snapshot *s)
+/* A key that stands for another row now owes it nothing. What the old row had too much or too little
+ * shows in the mean carry of those that go on, which split() weighs newcomers against: over time
+ * short lives together get their due, too, however small each is. */
+static void forget(struct formula *f, const struct snapshot *s)
 {
 	for (unsigned i = 0; i < s->n_rows; i++) {
 		const struct snap_row *row = &s->rows[i];
@@ -144,14 +142,7 @@ static void inherit(struct formula *f, const struct snapshot *s)
 		if (f->generation[row->key] == row->generation)
 			continue;
 		f->generation[row->key] = row->generation;
-		for (unsigned d = 0; d < f->n_domains; d++) {
-			int64_t *carry = carries(f, row, d);
-
-			for (unsigned k = 0; k < CARRIES; k++) {
-				f->left[d][k] += carry[k];
-				carry[k] = 0;
-			}
-		}
+		memset(carries(f, row, 0), 0, f->n_domains * CARRIES * sizeof(*f->carry));
 	}
 }
 
@@ -161,18 +152,11 @@ static uint64_t charge(struct formula *f, struct snapshot *s, unsigned d, unsign
 {
 	const uint64_t *weight = which == CARRY_IDLE && f->options.idle == IDLE_BY_TIME ? f->weights.time_ns
 											 : f->weights.weight;
-	unsigned n = s->n_rows, heaviest = 0;
+	unsigned n = s->n_rows;
 
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < n; i++)
 		f->part_carry[i] = carries(f, &s->rows[i], d)[which];
-		if (weight[i] > weight[heaviest])
-			heaviest = i;
-	}
 	f->part_carry[n] = f->lost[d][which];
-	if (weight[heaviest]) {
-		f->part_carry[heaviest] += f->left[d][which];
-		f->left[d][which] = 0;
-	}
 	if (!split(amount, weight, f->part_carry, f->part, n + 1))
 		return amount;
 	for (unsigned i = 0; i < n; i++) {
@@ -234,7 +218,7 @@ static int share_apply(struct formula *f, struct snapshot *s)
 	err = prepare(f, s);
 	if (err)
 		return err;
-	inherit(f, s);
+	forget(f, s);
 	for (unsigned d = 0; d < s->schema->n_domains; d++)
 		share_domain(f, s, d);
 	return 0;
