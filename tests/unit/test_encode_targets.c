@@ -246,6 +246,44 @@ static void test_no_memory(void **state)
 	fixture_free(&f);
 }
 
+/* Many ticks of hostile paths, all different as bytes, through a reader that ends when a target is
+ * sent twice, a line is not JSON or not UTF-8, or anything else in the tick is wrong. */
+static void test_hostile_paths(void **state)
+{
+	static const char *const pieces[] = { "\xff", "\xef\xbf\xbd", "~", "5", "\"", "\\", "\n", "\x1f", "\x7f", ",", "/", "\xc3\xa9",
+					      "\xc3", "\xa9", "\xf0\x9f\x90\xb3", "\xf0\x9f", "\xed\xa0\x80", "a", "12345678", "'" };
+	static char paths[40][64];
+	struct buf ticks = { 0 };
+	struct fixture f;
+	unsigned seed = 7;
+	int status;
+
+	machine(&f);
+	for (unsigned i = 0; i < 40; i++)
+		fixture_cell(&f, fixture_row(&f, paths[i], i + 1), i % 2, i)->counters[0] = i;
+	fixture_create(&f, &encode_hwpc, &(struct encode_options){ .stand_ins = true });
+	for (unsigned tick = 0; tick < 50; tick++) {
+		for (unsigned i = 0; i < 40; i++) {
+			/* the first two letters keep them apart: the rest is chance */
+			snprintf(paths[i], sizeof(paths[i]), "/%c%s", 'A' + i / 2, i % 2 ? "\xff" : "\xfe");
+			for (unsigned n = 0; n < i % 7; n++) {
+				seed = seed * 1103515245 + 12345;
+				strncat(paths[i], pieces[(seed >> 16) % 20], sizeof(paths[i]) - strlen(paths[i]) - 1);
+			}
+		}
+		buf_add_str(&ticks, encode(&f));
+	}
+	buf_add_char(&ticks, '\0');
+	assert_int_equal(f.ops->stats(f.encoder)->withheld_ticks, 0);
+	assert_int_equal(f.ops->stats(f.encoder)->renamed_rows, 50 * 40);
+	status = fixture_python("check_smartwatts.py", (const char *const[]){ "--min-ticks", "50", NULL }, (char *)ticks.data);
+	if (status == 77)
+		printf("SKIP test_encode_targets.hostile_paths: no python3\n");
+	assert_true(status == 0 || status == 77);
+	buf_free(&ticks);
+	fixture_free(&f);
+}
+
 static unsigned allocations;
 
 static void on_malloc(const volatile void *p, size_t n)
@@ -291,7 +329,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_which_rows), cmocka_unit_test(test_lost_counters), cmocka_unit_test(test_joined),
 		cmocka_unit_test(test_names), cmocka_unit_test(test_csv_names), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_no_events), cmocka_unit_test(test_no_memory), cmocka_unit_test(test_steady_state),
+		cmocka_unit_test(test_no_events), cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_hostile_paths), cmocka_unit_test(test_steady_state),
 	};
 
 	__sanitizer_install_malloc_and_free_hooks(on_malloc, on_free);
