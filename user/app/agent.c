@@ -55,7 +55,9 @@ static int agent_open(struct agent *a, struct config *c, struct err *err)
 	int rc = open_signals(a, err);
 
 	if (!rc)
-		rc = machine_probe(c, &a->machine, err);
+		rc = machine_enter(c, &a->machine, err);
+	if (!rc)
+		rc = machine_look(a->machine, c, err);
 	if (!rc)
 		rc = machine_open(a->machine, c, err);
 	if (!rc)
@@ -68,6 +70,7 @@ static int agent_open(struct agent *a, struct config *c, struct err *err)
 		config_free(c);
 		return rc;
 	}
+	machine_say(a->machine);   /* before another thread may */
 	return pipeline_start(a->machine, a->plan, a->done_fd, &a->pipeline, err);
 }
 

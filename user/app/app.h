@@ -11,7 +11,8 @@ int agent_run(int argc, char **argv, struct config *c);
 /* A recording through formula and outputs. */
 int replay_run(struct config *c);
 int doctor_run(const struct config *c);
-/* What can be wrong with a configuration beyond its syntax: events, formats, places. -EINVAL with err. */
+/* What can be wrong with a configuration beyond its syntax: places and events, then -EINVAL; another
+ * errno when the machine cannot even be looked at. */
 int check_config(const struct config *c, struct err *err);
 
 #endif

@@ -20,8 +20,6 @@ static int check_outputs(const struct config *c, struct err *err)
 	return 0;
 }
 
-/* Only a wrong event is the configuration's fault; a machine that cannot be looked at is met again
- * when it is opened. */
 int check_config(const struct config *c, struct err *err)
 {
 	struct machine *m = NULL;
@@ -29,7 +27,9 @@ int check_config(const struct config *c, struct err *err)
 
 	if (rc)
 		return rc;
-	rc = machine_probe(c, &m, err);
+	if (machine_enter(c, &m, err) != 0)
+		return -EINVAL;   /* --root names no machine */
+	rc = machine_look(m, c, err);
 	machine_close(m);
-	return rc == -EINVAL || rc == -E2BIG || rc == -ENOENT ? -EINVAL : 0;
+	return rc == -E2BIG ? -EINVAL : rc;
 }

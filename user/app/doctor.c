@@ -8,6 +8,7 @@
 #include <string.h>
 #include "../base/log.h"
 #include "../base/text.h"
+#include "../source/bpf_log.h"
 #include "app.h"
 #include "machine.h"
 
@@ -209,26 +210,42 @@ static void tell_energy(struct machine *m, const struct config *c)
 		     c->estimate_idle_watts, c->estimate_max_watts);
 }
 
-int doctor_run(const struct config *c)
+static void tell_all(struct machine *m, const struct config *c)
 {
-	struct machine *m = NULL;
 	struct err err = { 0 };
-	int rc = machine_probe(c, &m, &err);
+	bool live = fsroot_is_live(m->root);
+	int rc = machine_look(m, c, &err);
 
-	if (rc) {
-		log_error("%s", err.text);
-		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
-	}
-	if (fsroot_is_live(m->root))
+	if (live)
 		tell_capabilities();
 	else
 		line("machine", "ok", "captured in %s: programs are not tried", fsroot_dir(m->root));
 	tell_kernel(m, c);
+	if (rc)
+		line("topology", state_of(rc), "%s", err.text);
 	tell_events("event", &m->schema.core, &m->absent_core);
 	tell_events("event", &m->schema.msr, &m->absent_msr);
 	tell_hierarchy(m, c);
+	if (rc)
+		return;
 	tell_programs(m, c);
 	tell_energy(m, c);
+}
+
+int doctor_run(const struct config *c)
+{
+	struct machine *m = NULL;
+	struct err err = { 0 };
+	int rc = check_config(c, &err);
+
+	bpf_log_capture();
+	if (rc != -EINVAL)
+		rc = machine_enter(c, &m, &err);
+	if (rc) {
+		log_error("%s", err.text);
+		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+	}
+	tell_all(m, c);
 	machine_close(m);
 	return EXIT_OK;
 }

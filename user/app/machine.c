@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,7 @@ static int resolve_events(struct machine *m, const struct config *c, struct err 
 	return rc;
 }
 
-int machine_probe(const struct config *c, struct machine **ret, struct err *err)
+int machine_enter(const struct config *c, struct machine **ret, struct err *err)
 {
 	struct machine *m = calloc(1, sizeof(*m));
 	int rc;
@@ -50,25 +51,27 @@ int machine_probe(const struct config *c, struct machine **ret, struct err *err)
 		return err_set(err, -ENOMEM, "jouled: out of memory");
 	m->rapl_due_ns = UINT64_MAX;
 	rc = fsroot_open(c->root, &m->root);
-	if (rc) {
+	if (rc)
 		err_set(err, rc, "--root %s: %s; name a directory", c->root, strerror(-rc));
-		goto fail;
+	else
+		rc = open_seam(m, err);
+	if (rc) {
+		machine_close(m);
+		return rc;
 	}
+	*ret = m;
+	return 0;
+}
+
+int machine_look(struct machine *m, const struct config *c, struct err *err)
+{
+	int rc;
+
 	snprintf(m->schema.sensor, sizeof(m->schema.sensor), "%s", c->sensor);
 	if (fsroot_read(m->root, "/proc/sys/kernel/random/boot_id", m->schema.boot_id, sizeof(m->schema.boot_id)) < 0)
 		m->schema.boot_id[0] = '\0';
-	rc = open_seam(m, err);
-	if (!rc)
-		rc = topology_read(m->root, &m->schema, err);
-	if (!rc)
-		rc = resolve_events(m, c, err);
-	if (rc)
-		goto fail;
-	*ret = m;
-	return 0;
-fail:
-	machine_close(m);
-	return rc;
+	rc = topology_read(m->root, &m->schema, err);
+	return rc ? rc : resolve_events(m, c, err);
 }
 
 void machine_select(struct machine *m, const struct config *c)
@@ -153,10 +156,24 @@ void machine_sweep(struct machine *m)
 	cgroup_table_sweep(m->table);
 }
 
+void machine_note(struct machine *m, const char *fmt, ...)
+{
+	char text[600];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	buf_add(&m->notes, text, strlen(text) + 1);
+}
+
 void machine_say(struct machine *m)
 {
 	char text[400];
 
+	for (size_t at = 0; at < m->notes.len; at += strlen((char *)m->notes.data + at) + 1)
+		log_warn("%s", (char *)m->notes.data + at);
+	buf_reset(&m->notes);
 	while (rapl_next_warning(m->rapl, text, sizeof(text)))
 		log_warn("%s", text);
 	if (m->failed_reads == 1)
@@ -179,5 +196,6 @@ void machine_close(struct machine *m)
 	fsroot_close(m->root);
 	free(m->schema.cpus);
 	free(m->online);
+	buf_free(&m->notes);
 	free(m);
 }

@@ -3,6 +3,7 @@
  * thread alone. What a machine lacks is degraded by name: one warning each, then it goes on. */
 #ifndef JD_MACHINE_H
 #define JD_MACHINE_H
+#include "../base/buf.h"
 #include "../base/err.h"
 #include "../base/fsroot.h"
 #include "../model/cgroup.h"
@@ -34,11 +35,13 @@ struct machine {
 	uint8_t *online;               /* bitmap as last told to the energy sources */
 	uint64_t rapl_due_ns;          /* CLOCK_MONOTONIC; UINT64_MAX = never */
 	int failed_reads;              /* counters, in a row */
+	struct buf notes;              /* warnings of opening, NUL-terminated each: said once it has worked */
 };
 
-/* Root, perf seam, topology and events only: what --check and doctor need. On failure err says
- * which; -EINVAL is the configuration's fault. */
-int machine_probe(const struct config *c, struct machine **ret, struct err *err);
+/* Root and perf seam only: enough to look around. */
+int machine_enter(const struct config *c, struct machine **ret, struct err *err);
+/* Topology and events. -EINVAL and -E2BIG are the configuration's fault. */
+int machine_look(struct machine *m, const struct config *c, struct err *err);
 /* The rest. The lists of c that select cgroups are borrowed until machine_select. */
 int machine_open(struct machine *m, const struct config *c, struct err *err);
 void machine_select(struct machine *m, const struct config *c);
@@ -49,8 +52,9 @@ int machine_read(struct machine *m);
 void machine_attend(struct machine *m, uint64_t now_ns);
 /* After the consumers took their snapshots: forgets cgroups that have ended. */
 void machine_sweep(struct machine *m);
-/* Warnings of the sources since the last call, to the log. */
+/* Warnings since the last call, to the log: those of opening, and what the sources met. */
 void machine_say(struct machine *m);
+void machine_note(struct machine *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void machine_close(struct machine *m);   /* NULL accepted */
 
 #endif

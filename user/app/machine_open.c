@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "../base/log.h"
+#include "../source/bpf_log.h"
 #include "machine.h"
 
 static void task_moved(void *ctx, unsigned cpu)
@@ -15,21 +17,21 @@ static void task_moved(void *ctx, unsigned cpu)
 		counters_close_cpu(m->counters, cpu);
 }
 
-static void say_absent(const struct absent_events *absent)
+static void note_absent(struct machine *m, const struct absent_events *absent)
 {
 	for (unsigned i = 0; i < absent->n; i++)
-		log_warn("event %s: not on this machine: %s", absent->ev[i].name, absent->ev[i].reason);
+		machine_note(m, "event %s: not on this machine: %s", absent->ev[i].name, absent->ev[i].reason);
 }
 
-static void say_events(const struct machine *m)
+static void note_events(struct machine *m)
 {
 	const struct event_set *core = &m->schema.core;
 
-	say_absent(&m->absent_core);
-	say_absent(&m->absent_msr);
+	note_absent(m, &m->absent_core);
+	note_absent(m, &m->absent_msr);
 	for (unsigned i = 0; i < core->n; i++)
 		if (core->ev[i].kind == EVENT_TASK_CLOCK && *core->ev[i].reason)
-			log_warn("event %s: CPU time stands for it: %s", core->ev[i].name, core->ev[i].reason);
+			machine_note(m, "event %s: CPU time stands for it: %s", core->ev[i].name, core->ev[i].reason);
 }
 
 static int open_lifecycle(struct machine *m, const struct config *c, bool bpf, struct err *err)
@@ -63,7 +65,8 @@ static int open_cpustat(struct machine *m, const struct config *c, struct err *e
 	return rc ? rc : cpustat_open(&m->hierarchy, m->root, &m->schema, &m->cpustat, err);
 }
 
-/* Who asked for a trigger gets it or an error; auto goes down to cpu.stat, and says why. */
+/* Who asked for a trigger or gave type information gets it or an error; auto goes down to cpu.stat,
+ * and says why. */
 static int open_rows(struct machine *m, const struct config *c, struct err *err)
 {
 	bool live = fsroot_is_live(m->root);
@@ -75,13 +78,13 @@ static int open_rows(struct machine *m, const struct config *c, struct err *err)
 	if (c->trigger == TRIGGER_NONE || !live)
 		return open_cpustat(m, c, err);
 	rc = open_switch_program(m, c, &why);
-	if (!rc || c->trigger != TRIGGER_AUTO || rc == -ENOMEM) {
+	if (!rc || c->trigger != TRIGGER_AUTO || c->btf || rc == -ENOMEM) {
 		if (rc && err)
 			*err = why;
 		return rc;
 	}
-	log_warn("%s", why.text);
-	log_warn("trigger: no switch program; CPU time comes from cpu.stat, without counters (see jouled doctor)");
+	machine_note(m, "%s", why.text);
+	machine_note(m, "trigger: no switch program; CPU time comes from cpu.stat, without counters (see jouled doctor)");
 	/* the table holds what the failed attempt walked; the walk of the other one finds it known */
 	return open_cpustat(m, c, err);
 }
@@ -107,7 +110,7 @@ static int open_hierarchy(struct machine *m, const struct config *c, struct err 
 	if (!rc)
 		return fsroot_is_live(m->root) ? 0 : move_below_root(m, err);
 	if (!fsroot_is_live(m->root)) {
-		log_warn("%s", why.text);
+		machine_note(m, "%s", why.text);
 		return 0;
 	}
 	if (err)
@@ -116,7 +119,7 @@ static int open_hierarchy(struct machine *m, const struct config *c, struct err 
 }
 
 /* Says for every interface that is there and may not be read, or does not work, what to do. */
-static void say_interfaces(const struct machine *m)
+static void note_interfaces(struct machine *m)
 {
 	const struct energy_source_ops *ops[8];
 	struct energy_source *src[8];
@@ -127,7 +130,7 @@ static void say_interfaces(const struct machine *m)
 		enum energy_state state = ops[i]->state(src[i], &reason);
 
 		if (state == ENERGY_DENIED || state == ENERGY_BROKEN)
-			log_warn("rapl: %s is %s: %s", energy_interface_name(ops[i]->interface), energy_state_name(state),
+			machine_note(m, "rapl: %s is %s: %s", energy_interface_name(ops[i]->interface), energy_state_name(state),
 				 reason ? reason : "");
 	}
 }
@@ -142,15 +145,15 @@ static int open_energy(struct machine *m, const struct config *c, struct err *er
 	if (m->schema.n_domains)
 		return 0;
 	if (c->rapl == RAPL_AUTO)
-		say_interfaces(m);
+		note_interfaces(m);
 	if (c->estimate == ESTIMATE_OFF) {
-		log_warn("energy: no counter on this machine, and estimate is off; counters only");
+		machine_note(m, "energy: no counter on this machine, and estimate is off; counters only");
 		return 0;
 	}
 	rc = estimate_open(&m->schema, c->estimate_idle_watts, c->estimate_max_watts, &m->estimate);
 	if (rc)
 		return err_set(err, rc, "estimate: %s; free memory or set estimate: off", strerror(-rc));
-	log_warn("energy: no counter on this machine; estimated from CPU time, %g W idle to %g W per core (estimate-*-watts)",
+	machine_note(m, "energy: no counter on this machine; estimated from CPU time, %g W idle to %g W per core (estimate-*-watts)",
 		 c->estimate_idle_watts, c->estimate_max_watts);
 	return 0;
 }
@@ -166,18 +169,21 @@ static void open_network(struct machine *m, const struct config *c)
 		return;
 	}
 	if (network_open(&m->hierarchy, c->btf, (unsigned)c->max_cgroups, &m->network, &why) != 0)
-		log_warn("%s", why.text);
+		machine_note(m, "%s", why.text);
 }
 
 int machine_open(struct machine *m, const struct config *c, struct err *err)
 {
 	int rc;
 
+	bpf_log_capture();
+	if (c->btf && access(c->btf, R_OK) != 0)
+		return err_set(err, -errno, "--btf %s: %s; name a file with the kernel's BTF", c->btf, strerror(errno));
 	m->table = cgroup_table_new();
 	m->online = calloc(1, m->schema.n_cpus / 8 + 1);
 	if (!m->table || !m->online)
 		return err_set(err, -ENOMEM, "jouled: out of memory");
-	say_events(m);
+	note_events(m);
 	machine_select(m, c);
 	rc = open_hierarchy(m, c, err);
 	if (!rc)
@@ -193,6 +199,5 @@ int machine_open(struct machine *m, const struct config *c, struct err *err)
 	log_info("trigger %s, clock %s, %u CPUs, %u energy domains", m->schema.trigger, m->schema.clock,
 		 m->schema.n_cpus, m->schema.n_domains);
 	machine_read(m);
-	machine_say(m);
 	return 0;
 }

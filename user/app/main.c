@@ -1,36 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* jouled: reads what it is told, and leaves the rest to the verbs. */
+#include <errno.h>
 #include <malloc.h>
 #include <stdio.h>
 #include "../base/log.h"
 #include "app.h"
 
+static int fail(int rc, const struct err *err)
+{
+	log_error("%s", err->text);
+	return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+}
+
 static int check(const struct config *c)
 {
 	struct err err = { 0 };
+	int rc = check_config(c, &err);
 
-	if (check_config(c, &err) != 0) {
-		log_error("%s", err.text);
-		return EXIT_USAGE;
-	}
+	if (rc)
+		return fail(rc, &err);
 	if (!c->quiet)
 		printf("%s: valid\n", c->config_path ? c->config_path : "configuration");
 	return EXIT_OK;
 }
 
+/* Takes c. */
 static int run(int argc, char **argv, struct config *c)
 {
 	struct err err = { 0 };
-	int status;
+	int rc = c->replay ? 0 : check_config(c, &err), status;
 
-	if (!c->replay && check_config(c, &err) == 0)
+	if (!rc && !c->replay)
 		return agent_run(argc, argv, c);
-	if (c->replay)
-		status = replay_run(c);
-	else
-		status = EXIT_USAGE;
-	if (status == EXIT_USAGE && *err.text)
-		log_error("%s", err.text);
+	status = rc ? fail(rc, &err) : replay_run(c);
 	config_free(c);
 	return status;
 }
