@@ -19,8 +19,10 @@ enum { CARRY_DYNAMIC, CARRY_IDLE, CARRIES };
 struct formula {
 	struct formula_options options;
 	unsigned n_domains, cap_keys, cap_parts;
-	uint32_t *generation;      /* [key] whose carries these are */
-	int64_t *carry;            /* [(key * n_domains + domain) * CARRIES]: what rows are owed */
+	/* [(key * n_domains + domain) * CARRIES]: what rows are owed. When a key goes to another row,
+	 * that row takes over the fraction of a microjoule: forgetting it would let many short lives
+	 * be rounded away. */
+	int64_t *carry;
 	int64_t (*lost)[CARRIES];  /* [domain] of the residual */
 	struct idle *idle;         /* [domain] */
 	struct weights weights;
@@ -32,7 +34,6 @@ static void share_destroy(struct formula *f)
 {
 	if (!f)
 		return;
-	free(f->generation);
 	free(f->carry);
 	free(f->lost);
 	free(f->idle);
@@ -54,13 +55,11 @@ static struct formula *share_create(const struct formula_options *o)
 /* Another schema means another machine: nothing that was carried belongs to it. */
 static int follow_schema(struct formula *f, unsigned n_domains)
 {
-	if (f->idle && f->n_domains == n_domains)
+	if (f->lost && f->idle && f->n_domains == n_domains)
 		return 0;
-	free(f->generation);
 	free(f->carry);
 	free(f->lost);
 	free(f->idle);
-	f->generation = NULL;
 	f->carry = NULL;
 	f->cap_keys = 0;
 	f->n_domains = n_domains;
@@ -72,20 +71,14 @@ static int follow_schema(struct formula *f, unsigned n_domains)
 static int follow_keys(struct formula *f, uint32_t keys)
 {
 	size_t row = (size_t)f->n_domains * CARRIES, cap = keys + keys / 2 + 16;
-	uint32_t *generation;
 	int64_t *carry;
 
 	if (keys <= f->cap_keys)
 		return 0;
-	generation = realloc(f->generation, cap * sizeof(*generation));
-	if (!generation)
-		return -ENOMEM;
-	f->generation = generation;
 	carry = realloc(f->carry, (cap * row + 1) * sizeof(*carry));
 	if (!carry)
 		return -ENOMEM;
 	f->carry = carry;
-	memset(generation + f->cap_keys, 0, (cap - f->cap_keys) * sizeof(*generation));
 	memset(carry + f->cap_keys * row, 0, (cap - f->cap_keys) * row * sizeof(*carry));
 	f->cap_keys = (uint32_t)cap;
 	return 0;
@@ -129,21 +122,6 @@ static int prepare(struct formula *f, const struct snapshot *s)
 	if (!err)
 		err = follow_parts(f, s->n_rows + 1);
 	return err ? err : weights_reserve(&f->weights, s);
-}
-
-/* A key that stands for another row now owes it nothing. What the old row had too much or too little
- * shows in the mean carry of those that go on, which split() weighs newcomers against: over time
- * short lives together get their due, too, however small each is. */
-static void forget(struct formula *f, const struct snapshot *s)
-{
-	for (unsigned i = 0; i < s->n_rows; i++) {
-		const struct snap_row *row = &s->rows[i];
-
-		if (f->generation[row->key] == row->generation)
-			continue;
-		f->generation[row->key] = row->generation;
-		memset(carries(f, row, 0), 0, f->n_domains * CARRIES * sizeof(*f->carry));
-	}
 }
 
 /* Splits `amount` over the rows by weight and adds it to their energy. Returns what could not be
@@ -218,7 +196,6 @@ static int share_apply(struct formula *f, struct snapshot *s)
 	err = prepare(f, s);
 	if (err)
 		return err;
-	forget(f, s);
 	for (unsigned d = 0; d < s->schema->n_domains; d++)
 		share_domain(f, s, d);
 	return 0;
