@@ -218,8 +218,8 @@ static void cross_check(void **state)
 	/* agreeing again, then not: once more */
 	turn(&m, &now, &uj, &units, 50000000, 50 * 16384);
 	turn(&m, &now, &uj, &units, 50000000, 50 * 16384);
-	turn(&m, &now, &uj, &units, 0, 16384);
-	turn(&m, &now, &uj, &units, 0, 16384);
+	turn(&m, &now, &uj, &units, 1000000, 2 * 16384);
+	turn(&m, &now, &uj, &units, 1000000, 2 * 16384);
 	expect_warning(&m, "more than 0.5 % apart; powercap is used");
 	expect_warning(&m, NULL);
 	free_laptop(&m);
@@ -278,11 +278,65 @@ static void away_too_long(void **state)
 	/* with a pace of 65 s the tries are no further apart than that: 1 2 4 8 16 32 64, then 65 s */
 	assert_in_range(d->errors, 19, 22);
 	put_u64(&m, ZONE ENERGY, 5000000);
-	for (unsigned t = 1000; t < 1067; t++)
+	for (unsigned t = 1000; t < 1067 && d->stale; t++)
 		d = machine_read(&m, t * S, "package-0");
 	assert_false(d->stale);
 	assert_int_equal(d->units, 4000000);
 	assert_int_equal(d->dropped, 1);
+	free_laptop(&m);
+}
+
+/* A package that uses nothing for 10 s is not believed. */
+static void frozen_counter(void **state)
+{
+	struct machine m;
+
+	make_laptop(&m);
+	machine_open(&m, RAPL_POWERCAP, false, 0);
+	for (unsigned t = 1; t < 11; t++)
+		assert_false(machine_read(&m, t * S, "package-0")->stale);
+	assert_true(machine_read(&m, 11 * S, "package-0")->stale);
+	assert_true(machine_read(&m, 12 * S, "package-0")->stale);
+	expect_warning(&m, "package-0: powercap intel-rapl:0 (package-0) stands still");
+	expect_warning(&m, NULL);
+	put_u64(&m, ZONE ENERGY, 1000001);
+	assert_false(machine_read(&m, 13 * S, "package-0")->stale);
+	assert_int_equal(m.r.domains[0].units, 1);
+	free_laptop(&m);
+}
+
+/* No range: a turn cannot be told from a reset, so it is dropped and said; polled as the smallest one needs. */
+static void no_range(void **state)
+{
+	const struct reading_domain *d;
+	struct machine m;
+
+	make_laptop(&m);
+	temp_root_put(&m.t, ZONE "intel-rapl:0/max_energy_range_uj", "0\n");
+	machine_open(&m, RAPL_POWERCAP, false, 0);
+	expect_warning(&m, "max_energy_range_uj cannot be read");
+	assert_int_equal(rapl_poll_interval_ns(m.rp) / 1000000, 16384);
+	machine_read(&m, 1 * S, "package-0");
+	put_u64(&m, ZONE ENERGY, 1500000);
+	machine_read(&m, 2 * S, "package-0");
+	put_u64(&m, ZONE ENERGY, 7);
+	d = machine_read(&m, 3 * S, "package-0");
+	assert_int_equal(d->units, 500000);
+	assert_int_equal(d->resets, 1);
+	put_u64(&m, ZONE ENERGY, 10);
+	assert_int_equal(machine_read(&m, 4 * S, "package-0")->units, 500003);
+	free_laptop(&m);
+}
+
+static void nothing_to_check_against(void **state)
+{
+	struct machine m;
+
+	make_laptop(&m);
+	machine_zone(&m, "intel-rapl:0:0", "uncore\n", 5, RANGE14);
+	machine_open(&m, RAPL_AUTO, true, 0);
+	expect_warning(&m, "uncore-0: cross-check: no second interface gives it; not checked");
+	expect_warning(&m, NULL);
 	free_laptop(&m);
 }
 
@@ -292,6 +346,7 @@ int main(void)
 		cmocka_unit_test(modes), cmocka_unit_test(schema_is_added_to), cmocka_unit_test(powercap_counts_and_wraps),
 		cmocka_unit_test(sleep_and_reload), cmocka_unit_test(pace), cmocka_unit_test(cross_check),
 		cmocka_unit_test(failing_comes_back), cmocka_unit_test(away_too_long),
+		cmocka_unit_test(frozen_counter), cmocka_unit_test(no_range), cmocka_unit_test(nothing_to_check_against),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include "msr_port.h"
 
 #define MAX_CPUS 8192
+#define PACKAGE_CTLS 0xbc         /* IA32_MISC_PACKAGE_CTLS, bit 0: energy filtering */
 #define AMD_FIRST_FAMILY 0x17    /* Zen; Hygon begins at 0x18 */
 
 struct msr_registers {
@@ -194,10 +195,13 @@ static int add_package(struct msr *m, const struct cpu_desc *of)
 {
 	struct msr_port port = { .fd = -1 };
 	int err = open_port(m, of, false, &port);
-	uint64_t unit = 0;
+	uint64_t unit = 0, ctls;
 
 	if (!err)
 		err = msr_port_read(&port, m->registers->unit, &unit);
+	if (!err && unit && m->registers == &intel_registers && msr_port_read(&port, PACKAGE_CTLS, &ctls) == 0 && (ctls & 1))
+		energy_source_add_note(&m->base, "package-%u: energy filtering is on (register 0xbc): values of short intervals carry noise",
+				       of->package);
 	msr_port_close(&port);
 	if (err)
 		say_access(&m->base, err);

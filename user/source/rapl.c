@@ -149,7 +149,7 @@ void rapl_read(struct rapl *rp, struct reading *r, uint64_t now_ns, uint64_t boo
 
 		r->domains[rp->domains[i].schema_index] = (struct reading_domain){
 			.units = f->units, .uj_num = f->probe->uj_num, .uj_den = f->probe->uj_den,
-			.time_ns = f->time_ns, .stale = f->failing || !f->have_time, .errors = f->errors,
+			.time_ns = f->time_ns, .stale = f->failing || f->still || !f->have_time, .errors = f->errors,
 			.wraps = e.wraps, .resets = e.resets, .dropped = e.dropped,
 		};
 	}

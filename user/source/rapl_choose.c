@@ -118,33 +118,45 @@ static bool known(const struct rapl *rp, const struct schema *s, unsigned first,
 	return false;
 }
 
+static int feed_from(struct rapl *rp, const struct schema *s, unsigned source, unsigned index, struct rapl_feed *ret)
+{
+	const struct energy_probe *p;
+
+	rp->ops[source]->probes(rp->src[source], &p);
+	return rapl_feed_init(ret, rp->ops[source], rp->src[source], index, rapl_watts_bound(&rp->options, s, &p[index]));
+}
+
+/* Another interface of the same counter, the first that answers. */
+static int add_check(struct rapl *rp, const struct schema *s, const char *name, unsigned source, struct rapl_feed *ret)
+{
+	unsigned index, other = next_ok(rp, name, 0, &index);
+
+	if (other == source)
+		other = next_ok(rp, name, source + 1, &index);
+	if (other < rp->n_sources)
+		return feed_from(rp, s, other, index, ret);
+	rapl_warn(&rp->warnings, "%s: cross-check: no second interface gives it; not checked", name);
+	return 0;
+}
+
+/* p: the domain as any interface shows it; source and index: the probe that answers. */
 static int add_domain(struct rapl *rp, struct schema *s, const struct energy_probe *p, unsigned source, unsigned index)
 {
 	struct rapl_domain *d = &rp->domains[rp->n_domains];
-	unsigned other_index, other;
 	int err;
 
 	if (s->n_domains == SCHEMA_MAX_DOMAINS) {
 		rapl_warn(&rp->warnings, "%s: more than %d domains; not used", p->name, SCHEMA_MAX_DOMAINS);
 		return 0;
 	}
-	err = rapl_feed_init(&d->feed, rp->ops[source], rp->src[source], index, rapl_watts_bound(&rp->options, s, p));
+	err = feed_from(rp, s, source, index, &d->feed);
 	if (err)
 		return err;
 	rp->n_domains++;
 	describe(rp, p, source, &s->domains[s->n_domains++]);
 	if (p->package >= s->n_packages)
 		s->n_packages = p->package + 1u;
-	if (!rp->options.cross_check)
-		return 0;
-	other = next_ok(rp, p->name, 0, &other_index);
-	if (other == source)
-		other = next_ok(rp, p->name, source + 1, &other_index);
-	if (other == rp->n_sources)
-		return 0;
-	rp->ops[other]->probes(rp->src[other], &p);
-	return rapl_feed_init(&d->other, rp->ops[other], rp->src[other], other_index,
-			      rapl_watts_bound(&rp->options, s, &p[other_index]));
+	return rp->options.cross_check ? add_check(rp, s, p->name, source, &d->other) : 0;
 }
 
 bool rapl_wanted(const struct rapl *rp, unsigned source)

@@ -7,12 +7,15 @@
 
 #define BACKOFF_FIRST_NS NS_PER_S
 #define BACKOFF_MAX_NS (64 * NS_PER_S)   /* where no wrap bounds it */
+#define STILL_NS (10 * NS_PER_S)
+#define SMALLEST_TURN_UJ 65536000000ull  /* 2^32 x 2^-16 J, for a zone that does not tell its range */
 #define MIN_WRAP_NS (40 * NS_PER_MS)     /* four polls at the fastest pace */
 
 int rapl_feed_init(struct rapl_feed *f, const struct energy_source_ops *ops, struct energy_source *src,
 		   unsigned index, double watts)
 {
 	const struct energy_probe *probes;
+	uint64_t turn;
 
 	ops->probes(src, &probes);
 	*f = (struct rapl_feed){ .ops = ops, .src = src, .probe = &probes[index], .index = index };
@@ -25,8 +28,11 @@ int rapl_feed_init(struct rapl_feed *f, const struct energy_source_ops *ops, str
 		/* 1 W = 1e-3 uJ/ns */
 		f->parts[i].max_units_per_ns = watts * 1e-3 * (double)f->probe->uj_den / (double)f->probe->uj_num;
 	}
-	if (f->probe->wrap_units) {
-		f->wrap_ns = (uint64_t)((double)f->probe->wrap_units / f->parts[0].max_units_per_ns);
+	turn = f->probe->wrap_units;
+	if (!turn && ops->interface == ENERGY_POWERCAP)
+		turn = SMALLEST_TURN_UJ;
+	if (turn) {
+		f->wrap_ns = (uint64_t)((double)turn / f->parts[0].max_units_per_ns);
 		if (f->wrap_ns < MIN_WRAP_NS)
 			f->wrap_ns = MIN_WRAP_NS;
 	}
@@ -81,9 +87,24 @@ static void say_events(const struct rapl_feed *f, const struct rapl_feed_events 
 			  f->probe->name, energy_interface_name(f->ops->interface), f->probe->subject);
 }
 
+/* A package that is on uses power: a counter that stands is frozen (an event on a CPU that was away,
+ * a register that a hypervisor made up), and its zero must not pass for a measurement. */
+static void watch_still(struct rapl_feed *f, uint64_t units_before, uint64_t now_ns, struct rapl_warnings *w)
+{
+	if (f->units != units_before || !f->have_time || f->probe->kind != DOMAIN_PACKAGE) {
+		f->still = false;
+		f->moved_ns = now_ns;
+	} else if (!f->still && now_ns - f->moved_ns >= STILL_NS) {
+		f->still = true;
+		rapl_warn(w, "%s: %s %s stands still; its value is marked stale until it moves", f->probe->name,
+			  energy_interface_name(f->ops->interface), f->probe->subject);
+	}
+}
+
 bool rapl_feed_read(struct rapl_feed *f, uint64_t now_ns, uint64_t boot_ns, uint64_t pace_ns, struct rapl_warnings *w)
 {
 	struct rapl_feed_events before = rapl_feed_events(f);
+	uint64_t units = f->units;
 	int err;
 
 	if (f->failing && now_ns < f->retry_ns)
@@ -101,6 +122,7 @@ bool rapl_feed_read(struct rapl_feed *f, uint64_t now_ns, uint64_t boot_ns, uint
 	if (f->restarts != f->probe->restarts)
 		f->restarted++;
 	f->restarts = f->probe->restarts;
+	watch_still(f, units, now_ns, w);
 	f->failing = false;
 	f->have_time = true;
 	f->time_ns = now_ns;

@@ -30,6 +30,8 @@ struct rapl_feed {
 	uint64_t units, time_ns;           /* of the last complete read */
 	bool have_time;
 	bool failing;
+	bool still;                        /* a package that used nothing: its counter is frozen */
+	uint64_t moved_ns;                 /* when units moved last */
 	uint64_t retry_ns, backoff_ns, errors;
 };
 
