@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CBOR (RFC 8949). cbw_*: items appended to a buf, shortest form, definite lengths. cbr_*: a pull
+ * reader over a descriptor for hostile input: nothing is allocated after the start, every error
+ * says at which byte what was expected and what was found. Not supported when reading: strings in
+ * pieces (except where they are skipped), integers beyond 64 bits. */
+#ifndef JD_CBOR_H
+#define JD_CBOR_H
+#include <stdbool.h>
+#include <stdint.h>
+#include "buf.h"
+#include "err.h"
+
+void cbw_uint(struct buf *b, uint64_t v);
+void cbw_int(struct buf *b, int64_t v);
+void cbw_bool(struct buf *b, bool v);
+void cbw_double(struct buf *b, double v);
+void cbw_array(struct buf *b, uint64_t n);
+void cbw_map(struct buf *b, uint64_t pairs);
+void cbw_tag(struct buf *b, uint64_t tag);
+void cbw_bytes(struct buf *b, const void *p, size_t n);
+void cbw_str(struct buf *b, const char *s);    /* text; a byte string when it is not UTF-8 */
+
+struct cbr;
+
+/* subject begins every message and is copied; the descriptor stays the caller's. NULL: no memory. */
+struct cbr *cbr_new(int fd, const char *subject);
+void cbr_free(struct cbr *r);
+/* Where the next failure is described; may be NULL. */
+void cbr_err(struct cbr *r, struct err *err);
+uint64_t cbr_offset(const struct cbr *r);
+
+/* All below: 0, or negative errno (-EBADMSG: not what was expected; else the read error), and every
+ * later call fails the same way. */
+int cbr_fail(struct cbr *r, const char *expected, const char *found, ...) __attribute__((format(printf, 3, 4)));
+int cbr_at_end(struct cbr *r);                 /* 1 = no more items, 0 = there is one */
+int cbr_is_tag(struct cbr *r);                 /* 1 = the next item is a tag, 0 = it is not */
+int cbr_tag(struct cbr *r, uint64_t expected, const char *what);
+int cbr_uint(struct cbr *r, uint64_t *ret, const char *what);
+int cbr_uint_max(struct cbr *r, uint64_t max, uint64_t *ret, const char *what);
+int cbr_int(struct cbr *r, int64_t *ret, const char *what);
+int cbr_bool(struct cbr *r, bool *ret, const char *what);
+int cbr_double(struct cbr *r, double *ret, const char *what);
+/* Text or bytes without NUL, shorter than size. ret_len may be NULL. */
+int cbr_str(struct cbr *r, char *dst, size_t size, size_t *ret_len, const char *what);
+/* Bytes, at most size of them. */
+int cbr_bytes(struct cbr *r, void *dst, size_t size, size_t *ret_len, const char *what);
+/* A map key: longer ones and other types become "" and are read over. */
+int cbr_key(struct cbr *r, char *dst, size_t size);
+/* The same for integer keys; others become UINT64_MAX. */
+int cbr_int_key(struct cbr *r, uint64_t *ret);
+int cbr_skip(struct cbr *r);                   /* one item, whatever it holds, 16 levels deep at most */
+
+struct cbr_iter { uint64_t left; bool open; };
+int cbr_array(struct cbr *r, struct cbr_iter *it, const char *what);
+int cbr_map(struct cbr *r, struct cbr_iter *it, const char *what);
+int cbr_more(struct cbr *r, struct cbr_iter *it);   /* 1 = another element (pair), 0 = that was all */
+
+#endif
