@@ -20,7 +20,7 @@ static void task_moved(void *ctx, unsigned cpu)
 static void note_absent(struct machine *m, const struct absent_events *absent)
 {
 	for (unsigned i = 0; i < absent->n; i++)
-		machine_note(m, "event %s: not on this machine: %s", absent->ev[i].name, absent->ev[i].reason);
+		machine_note(m, "event %s is left out: %s", absent->ev[i].name, absent->ev[i].reason);
 }
 
 static void note_events(struct machine *m)
@@ -31,7 +31,7 @@ static void note_events(struct machine *m)
 	note_absent(m, &m->absent_msr);
 	for (unsigned i = 0; i < core->n; i++)
 		if (core->ev[i].kind == EVENT_TASK_CLOCK && *core->ev[i].reason)
-			machine_note(m, "event %s: CPU time stands for it: %s", core->ev[i].name, core->ev[i].reason);
+			machine_note(m, "event %s: %s", core->ev[i].name, core->ev[i].reason);
 }
 
 static int open_lifecycle(struct machine *m, const struct config *c, bool bpf, struct err *err)
