@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The share formula on a machine small enough to work out each joule by hand. */
 #include "unit/machine_fixture.h"
-#include "formula/weight.h"
 
 static const char *const usual[] = { "CYCLES", "INSTRUCTIONS", "LLC_MISSES", NULL };
 static const char *const no_pmu[] = { "INSTRUCTIONS", NULL };
@@ -79,6 +78,29 @@ static void test_time(void **state)
 	assert_int_equal(energy(&m, ROW_IRQ_STEAL, PKG0), 50);
 	assert_int_equal(energy(&m, ROW_IDLE, PKG0), 0);
 	assert_int_equal(m.s.domains[PKG0].share_quality, 0);
+	machine_free(&m);
+}
+
+/* A is the root and one with idle: its cycles count, its time does not. */
+static void test_root_merged_with_idle(void **state)
+{
+	struct machine m;
+
+	busy_machine(&m, usual);
+	m.schema.idle_merged = true;
+	for (unsigned i = B; i <= C; i++)
+		m.s.rows[i].level = 1;
+	m.s.domains[PKG0].energy_uj = 350;
+	m.s.domains[PKG1].energy_uj = 4400;
+	m.schema.domains[PKG1].package = 0;
+	machine_apply(&m, IDLE_OWN, WEIGHT_TIME, 0);
+	assert_int_equal(energy(&m, A, PKG0), 0);
+	assert_int_equal(energy(&m, B, PKG0), 200);
+	assert_int_equal(energy(&m, ROW_IRQ_STEAL, PKG0), 50);
+	formula_share.destroy(m.f);
+	m.f = NULL;
+	machine_apply(&m, IDLE_OWN, WEIGHT_CYCLES, 0);
+	assert_int_equal(energy(&m, A, PKG1), 3000);
 	machine_free(&m);
 }
 
@@ -347,41 +369,16 @@ static void test_none(void **state)
 	machine_free(&m);
 }
 
-static void test_names(void **state)
-{
-	static const struct { const char *name; bool cycles, misses; } cases[] = {
-		{ "CYCLES", true, false }, { "cpu-cycles", true, false }, { "PERF_COUNT_HW_CPU_CYCLES:u", true, false },
-		{ "skl::UNHALTED_CORE_CYCLES:k=1:u=1", true, false }, { "CPU_CLK_UNHALTED.THREAD_P", true, false },
-		{ "CPU_CLK_UNHALTED:CORE_P", true, false }, { "cpu_core/cpu-cycles/", true, false },
-		{ "CPU_CLK_UNHALTED:REF_P", false, false }, { "CPU_CLK_UNHALTED.REF_TSC", false, false },
-		{ "UNHALTED_REFERENCE_CYCLES", false, false }, { "REF_CYCLES", false, false }, { "TSC", false, false },
-		{ "BUS_CYCLES", false, false }, { "INSTRUCTIONS", false, false }, { "", false, false },
-		{ "CYCLES_", false, false }, { "CPU_CYCLES", true, false },
-		{ "LLC_MISSES", false, true }, { "cache-misses", false, true }, { "LONGEST_LAT_CACHE.MISS", false, true },
-		{ "LONGEST_LAT_CACHE:REFERENCE", false, false }, { "PERF_COUNT_HW_CACHE_LL:READ:MISS", false, true },
-		{ "PERF_COUNT_HW_CACHE_LL:READ:ACCESS", false, false }, { "LLC_REFERENCES", false, false },
-	};
-
-	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct event_set set = { .n = 1 };
-
-		snprintf(set.ev[0].name, SCHEMA_NAME_MAX, "%s", cases[i].name);
-		assert_int_equal(weight_find_cycles(&set), cases[i].cycles ? 0 : -1);
-		assert_int_equal(weight_find_misses(&set), cases[i].misses ? 0 : -1);
-		set.ev[0].kind = EVENT_TASK_CLOCK;
-		assert_int_equal(weight_find_cycles(&set), -1);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cycles), cmocka_unit_test(test_dram), cmocka_unit_test(test_time),
+		cmocka_unit_test(test_root_merged_with_idle),
 		cmocka_unit_test(test_time_for_want_of_cycles), cmocka_unit_test(test_cycles_by_frequency),
 		cmocka_unit_test(test_who_pays_for_idle), cmocka_unit_test(test_nothing_ran),
 		cmocka_unit_test(test_lost_cell), cmocka_unit_test(test_partial_cell), cmocka_unit_test(test_partial_cpu),
 		cmocka_unit_test(test_everything_lost), cmocka_unit_test(test_dies),
-		cmocka_unit_test(test_unreasonable_key), cmocka_unit_test(test_short_lives_are_not_rounded_away), cmocka_unit_test(test_none), cmocka_unit_test(test_names),
+		cmocka_unit_test(test_unreasonable_key), cmocka_unit_test(test_short_lives_are_not_rounded_away), cmocka_unit_test(test_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -133,6 +133,26 @@ static void test_cpus(void **state)
 	assert_int_equal(s->cpus[3].quality, QUALITY_PARTIAL);
 }
 
+/* Where root and idle are one row, the root's time is idle time. */
+static void test_root_and_idle_merged(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup root = { .id = 1, .path = "/", .level = 0 }, a = { .id = 2, .path = "/a", .level = 1 };
+	struct snapshot *s;
+
+	reading_add_row(&f->r, &a);
+	reading_add_row(&f->r, &root);
+	charge(&f->r, ROW_IDLE, 1, 10);
+	charge(&f->r, 4, 1, 200);
+	charge(&f->r, 5, 1, 600);
+	f->r.cpus[1] = (struct reading_cpu){ .online = true, .elapsed_ns = 810 };
+	schema.idle_merged = true;
+	s = consumer_snapshot(f->c, &f->r);
+	schema.idle_merged = false;
+	assert_int_equal(s->cpus[1].idle_ns, 610);
+	assert_int_equal(s->cpus[1].busy_ns, 200);
+}
+
 static void test_domain_quality(void **state)
 {
 	static const struct { size_t field; unsigned quality; } cases[] = {
@@ -212,6 +232,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test(test_deltas_in_order), test(test_rename), test(test_cell_quality), test(test_cpus),
+		test(test_root_and_idle_merged),
 		test(test_domain_quality), test(test_energy_does_not_drift), test(test_machine),
 	};
 

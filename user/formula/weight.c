@@ -168,9 +168,18 @@ static bool is_lossy(const struct count *k, const struct snap_cell *c)
 	return k->event != BY_TIME && c->quality & (QUALITY_LOST | QUALITY_PARTIAL);
 }
 
-static bool weighs(const struct count *k, const struct snap_row *row)
+/* Where the trigger cannot tell the root cgroup from idle, the root's time is idle's; its counters
+ * are its own, for they stand still while a CPU is halted. */
+static bool time_is_idle(const struct snapshot *s, const struct snap_row *row)
 {
-	return row->kind != ROW_IDLE && (row->kind != ROW_IRQ_STEAL || k->event == BY_TIME);
+	return row->kind == ROW_IDLE || (s->schema->idle_merged && row->kind == ROW_CGROUP && row->level == 0);
+}
+
+static bool weighs(const struct snapshot *s, const struct count *k, const struct snap_row *row)
+{
+	if (k->event == BY_TIME)
+		return !time_is_idle(s, row);
+	return row->kind != ROW_IDLE && row->kind != ROW_IRQ_STEAL;
 }
 
 static void add_cell(const struct weights *w, struct count *k, const struct snap_cell *c, u128 *weight)
@@ -200,12 +209,12 @@ static void count_rows(struct weights *w, const struct snapshot *s, struct count
 		const struct snap_row *row = &s->rows[i];
 		const struct snap_cell *c = s->cells + row->first_cell, *end = c + row->n_cells;
 		u128 weight = 0, time = 0;
-		bool counts = weighs(k, row);
+		bool counts = weighs(s, k, row), idle = time_is_idle(s, row);
 
 		for (; c < end && row->kind != ROW_IDLE; c++) {
 			if (!w->cpus[c->cpu])
 				continue;
-			time += c->time_ns;
+			time += idle ? 0 : c->time_ns;
 			if (counts)
 				add_cell(w, k, c, &weight);
 		}
@@ -225,10 +234,10 @@ static u128 missing_time(const struct weights *w, const struct snapshot *s)
 			busy += s->cpus[i].busy_ns;
 	for (unsigned i = 0; i < s->n_cells; i++) {
 		const struct snap_cell *c = &s->cells[i];
-		enum row_kind kind = s->rows[c->row].kind;
+		const struct snap_row *row = &s->rows[c->row];
 
 		if (w->cpus[c->cpu] && s->cpus[c->cpu].quality & (QUALITY_PARTIAL | QUALITY_LOST) &&
-		    kind != ROW_IDLE && kind != ROW_IRQ_STEAL)
+		    row->kind != ROW_IRQ_STEAL && !time_is_idle(s, row))
 			rows += c->time_ns;
 	}
 	return busy > rows ? busy - rows : 0;
@@ -250,7 +259,7 @@ static uint64_t missing_weight(const struct weights *w, const struct snapshot *s
 		const struct snap_cell *c = &s->cells[i];
 		double lack;
 
-		if (!w->cpus[c->cpu] || !is_lossy(k, c) || !weighs(k, &s->rows[c->row]))
+		if (!w->cpus[c->cpu] || !is_lossy(k, c) || !weighs(s, k, &s->rows[c->row]))
 			continue;
 		lack = at_rate(rate, (double)c->time_ns) - (double)cell_weight(w, k, c);
 		missing += lack > 0 ? lack : 0;

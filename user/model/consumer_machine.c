@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a snapshot holds once for the machine: times, losses, energy domains, CPUs. */
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 #include "consumer_internal.h"
 
@@ -45,41 +46,53 @@ static void add_domain(const struct consumer *c, const struct reading *r, unsign
 		d->quality |= QUALITY_ESTIMATED;
 }
 
-/* What row k did on a CPU: its cells are few and sorted, and the CPUs are asked in order. */
-static uint64_t time_on(const struct snapshot *s, enum row_kind k, unsigned cpu, unsigned *pos)
+/* Time of a row per CPU, added to a column of the CPUs; NULL row = none. */
+static void add_row_time(struct snapshot *s, const struct snap_row *row, size_t column)
 {
-	const struct snap_row *row = &s->rows[k];
+	for (unsigned i = 0; row && i < row->n_cells; i++) {
+		const struct snap_cell *cell = &s->cells[row->first_cell + i];
 
-	while (*pos < row->n_cells && s->cells[row->first_cell + *pos].cpu < cpu)
-		++*pos;
-	if (*pos < row->n_cells && s->cells[row->first_cell + *pos].cpu == cpu)
-		return s->cells[row->first_cell + *pos].time_ns;
-	return 0;
+		*(uint64_t *)((char *)&s->cpus[cell->cpu] + column) += cell->time_ns;
+	}
+}
+
+/* The root cgroup, where the trigger cannot tell it from idle. */
+static const struct snap_row *merged_root(const struct snapshot *s)
+{
+	for (unsigned i = READING_SPECIAL_ROWS; s->schema->idle_merged && i < s->n_rows; i++)
+		if (s->rows[i].level == 0)
+			return &s->rows[i];
+	return NULL;
+}
+
+static void add_cpu(const struct reading_cpu *now, const struct reading_cpu *old, bool has_msr, struct snap_cpu *d)
+{
+	*d = (struct snap_cpu){ .online = now->online, .elapsed_ns = now->elapsed_ns - old->elapsed_ns,
+				.offline_ns = now->offline_ns - old->offline_ns,
+				.msr_enabled_ns = now->msr_enabled_ns - old->msr_enabled_ns,
+				.msr_running_ns = now->msr_running_ns - old->msr_running_ns };
+	for (unsigned e = 0; e < SCHEMA_MAX_MSR; e++)
+		d->msr[e] = now->msr[e] - old->msr[e];
+	if (now->online_changes != old->online_changes || now->lost_ns != old->lost_ns)
+		d->quality |= QUALITY_PARTIAL;
+	if (now->msr_stale && has_msr)
+		d->quality |= QUALITY_STALE;
 }
 
 static void add_cpus(struct consumer *c, const struct reading *r)
 {
-	unsigned idle_pos = 0, irq_pos = 0;
+	struct snapshot *s = &c->snap;
 
+	for (unsigned i = 0; i < c->n_cpus; i++)
+		add_cpu(&r->cpus[i], &c->cpus[i], r->schema->msr.n, &s->cpus[i]);
+	add_row_time(s, &s->rows[ROW_IDLE], offsetof(struct snap_cpu, idle_ns));
+	add_row_time(s, merged_root(s), offsetof(struct snap_cpu, idle_ns));
+	add_row_time(s, &s->rows[ROW_IRQ_STEAL], offsetof(struct snap_cpu, irq_steal_ns));
 	for (unsigned i = 0; i < c->n_cpus; i++) {
-		const struct reading_cpu *now = &r->cpus[i], *old = &c->cpus[i];
-		struct snap_cpu *d = &c->snap.cpus[i];
-		uint64_t away;
+		struct snap_cpu *d = &s->cpus[i];
+		uint64_t away = d->idle_ns + d->irq_steal_ns;
 
-		*d = (struct snap_cpu){ .online = now->online, .elapsed_ns = now->elapsed_ns - old->elapsed_ns,
-					.offline_ns = now->offline_ns - old->offline_ns,
-					.msr_enabled_ns = now->msr_enabled_ns - old->msr_enabled_ns,
-					.msr_running_ns = now->msr_running_ns - old->msr_running_ns };
-		d->idle_ns = time_on(&c->snap, ROW_IDLE, i, &idle_pos);
-		d->irq_steal_ns = time_on(&c->snap, ROW_IRQ_STEAL, i, &irq_pos);
-		away = d->idle_ns + d->irq_steal_ns;
 		d->busy_ns = d->elapsed_ns > away ? d->elapsed_ns - away : 0;
-		for (unsigned e = 0; e < SCHEMA_MAX_MSR; e++)
-			d->msr[e] = now->msr[e] - old->msr[e];
-		if (now->online_changes != old->online_changes || now->lost_ns != old->lost_ns)
-			d->quality |= QUALITY_PARTIAL;
-		if (now->msr_stale && r->schema->msr.n)
-			d->quality |= QUALITY_STALE;
 	}
 }
 
