@@ -3,12 +3,15 @@
  * socket passes. In both directions the packet's socket is the local one (the kernel sets it for
  * the ingress hook, __cgroup_bpf_run_filter_skb), so its cgroup is the sender's or the receiver's.
  *
- * Bytes are the IP packet's as the hook sees it; a packet that the card will cut (or has joined)
- * counts its segments as packets and its headers once. A socket belongs to the cgroup it was
- * created in. */
+ * Bytes are those of the IP packets on the wire: a large packet that is cut into segments further
+ * down, or was joined from segments on its way up, counts each of them with its headers. A socket
+ * belongs to the cgroup it was created in. */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 #include "network.h"
+
+#define PROTOCOL_TCP 6
+#define PROTOCOL_UDP 17
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -32,11 +35,35 @@ static __always_inline struct jd_traffic *entry(struct __sk_buff *skb)
 	return t ? t : bpf_map_lookup_elem(&traffic, &other);
 }
 
-/* Atomic although per CPU: a send in process context is interrupted by sends from softirq. */
-static __always_inline void count(__u64 *bytes, __u64 *packets, const struct __sk_buff *skb)
+/* Bytes of IP and TCP or UDP header, which every segment has; 0 when they cannot be told (extension
+ * headers). RFC 791, 8200, 9293, 768. */
+static __always_inline __u32 header_bytes(struct __sk_buff *skb)
 {
-	__sync_fetch_and_add(bytes, skb->len);
-	__sync_fetch_and_add(packets, skb->gso_segs ? skb->gso_segs : 1);
+	__u8 first = 0, protocol = 0, offset = 0;
+	__u32 ip;
+
+	if (bpf_skb_load_bytes(skb, 0, &first, 1))
+		return 0;
+	ip = first >> 4 == 6 ? 40 : (first & 15) * 4;
+	if (bpf_skb_load_bytes(skb, first >> 4 == 6 ? 6 : 9, &protocol, 1))
+		return 0;
+	if (protocol == PROTOCOL_UDP)
+		return ip + 8;
+	if (protocol != PROTOCOL_TCP || bpf_skb_load_bytes(skb, ip + 12, &offset, 1))
+		return 0;
+	return ip + (offset >> 4) * 4;
+}
+
+/* Atomic although per CPU: a send in process context is interrupted by sends from softirq. */
+static __always_inline void count(__u64 *bytes, __u64 *packets, struct __sk_buff *skb)
+{
+	__u32 segments = skb->gso_segs;
+	__u64 n = skb->len;
+
+	if (segments > 1)
+		n += (__u64)(segments - 1) * header_bytes(skb);
+	__sync_fetch_and_add(bytes, n);
+	__sync_fetch_and_add(packets, segments ? segments : 1);
 }
 
 SEC("cgroup_skb/ingress")

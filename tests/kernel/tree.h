@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A tree of cgroups of our own on the running kernel and a lifecycle source that watches it.
- * Everything is made below one cgroup, jouled-test-PID-tree, and removed again. */
+ * Everything is made below one cgroup, jouled-test-PID-treeN, and removed again; what a test that
+ * failed has left is removed by the next one that starts. */
 #ifndef JD_TEST_TREE_H
 #define JD_TEST_TREE_H
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,7 +29,7 @@
 
 struct tree {
 	struct hierarchy h;
-	char top[64];           /* "/jouled-test-PID-tree", below the mount */
+	char top[64];           /* "/jouled-test-PID-treeN", below the mount */
 	int top_fd;
 	struct cgroup_table *table;
 	struct lifecycle *l;
@@ -43,14 +45,57 @@ static inline void tree_moved(void *ctx, unsigned cpu)
 		x->moved[cpu]++;
 }
 
+static inline void remove_below(int fd)
+{
+	DIR *d = fdopendir(dup(fd));
+	struct dirent *e;
+
+	rewinddir(d);           /* a duplicate shares the position */
+	while (d && (e = readdir(d))) {
+		int sub;
+
+		if (e->d_type != DT_DIR || !strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+			continue;
+		sub = openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (sub >= 0) {
+			remove_below(sub);
+			close(sub);
+		}
+		for (int i = 0; i < 200 && unlinkat(fd, e->d_name, AT_REMOVEDIR) && errno == EBUSY; i++)
+			usleep(5000);
+	}
+	closedir(d);
+}
+
+static inline void remove_stale(const char *mount)
+{
+	DIR *d = opendir(mount);
+	struct dirent *e;
+	int pid, n, fd;
+
+	while (d && (e = readdir(d))) {
+		if (sscanf(e->d_name, "jouled-test-%d-tree%d", &pid, &n) != 2 || !kill(pid, 0))
+			continue;
+		fd = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		remove_below(fd);
+		close(fd);
+		unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR);
+	}
+	closedir(d);
+}
+
 /* Makes the top below a hierarchy that is detected already. */
 static inline void tree_make_top(struct tree *x)
 {
 	char path[CGROUP_PATH_MAX + 64];
+	static int made;
 
-	snprintf(x->top, sizeof(x->top), "/jouled-test-%d-tree", getpid());
+	remove_stale(x->h.mount);
+	snprintf(x->top, sizeof(x->top), "/jouled-test-%d-tree%d", getpid(), made++);
 	snprintf(path, sizeof(path), "%s%s", x->h.mount, x->top);
-	if (mkdir(path, 0755) && errno != EEXIST)
+	if (mkdir(path, 0755))
 		fail_msg("%s: %s", path, strerror(errno));
 	x->top_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(x->top_fd >= 0);
@@ -117,28 +162,6 @@ static inline void tree_join(const struct tree *x, const char *name, pid_t pid)
 		abort();
 	}
 	close(fd);
-}
-
-static inline void remove_below(int fd)
-{
-	DIR *d = fdopendir(dup(fd));
-	struct dirent *e;
-
-	rewinddir(d);           /* a duplicate shares the position */
-	while (d && (e = readdir(d))) {
-		int sub;
-
-		if (e->d_type != DT_DIR || !strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
-			continue;
-		sub = openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (sub >= 0) {
-			remove_below(sub);
-			close(sub);
-		}
-		for (int i = 0; i < 200 && unlinkat(fd, e->d_name, AT_REMOVEDIR) && errno == EBUSY; i++)
-			usleep(5000);
-	}
-	closedir(d);
 }
 
 static inline void tree_close(struct tree *x)
