@@ -146,15 +146,18 @@ static bool handle_signal(struct agent *a)
 
 static void agent_wait(struct agent *a)
 {
-	struct pollfd fds[2] = { { .fd = a->signal_fd, .events = POLLIN }, { .fd = a->done_fd, .events = POLLIN } };
+	struct pollfd fds[3] = { { .fd = a->signal_fd, .events = POLLIN }, { .fd = a->done_fd, .events = POLLIN } };
 	bool go_on = true;
 
 	while (go_on) {
-		int n = poll(fds, 2, LOOK_MS);
+		int n;
 
+		/* the reader of a pipe has left: told as an error, without asking for events */
+		fds[2] = (struct pollfd){ .fd = plan_only_stdout(a->plan) ? STDOUT_FILENO : -1 };
+		n = poll(fds, 3, LOOK_MS);
 		if (n > 0 && fds[0].revents)
 			go_on = handle_signal(a);
-		if (n > 0 && fds[1].revents)
+		if (n > 0 && (fds[1].revents || fds[2].revents))
 			go_on = false;
 		for (struct output *o = a->plan->outputs; o; o = o->next)
 			output_say(o);

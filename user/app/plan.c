@@ -173,6 +173,14 @@ void plan_drain(struct plan *p, uint64_t timeout_ns)
 	}
 }
 
+bool plan_only_stdout(const struct plan *p)
+{
+	for (const struct output *o = p->outputs; o; o = o->next)
+		if (strcmp(o->config.to, "stdout:") != 0)
+			return false;
+	return true;
+}
+
 void plan_free(struct plan *p)
 {
 	if (!p)

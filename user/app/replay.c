@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --replay: snapshots come from a file instead of a machine, as fast as the readers take them. */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 #include "../base/clock.h"
 #include "../base/log.h"
 #include "../base/loop.h"
@@ -13,9 +15,12 @@
 #define WAITING_MAX 4                 /* documents a sink may hold before the next is made */
 #define STUCK_NS (10 * NS_PER_S)      /* a reader that takes nothing for so long loses documents */
 
-static bool asked_to_stop(const sigset_t *signals)
+/* By a signal, or by the only reader's going away. */
+static bool asked_to_stop(const struct plan *p, const sigset_t *signals)
 {
-	return sigtimedwait(signals, NULL, &(struct timespec){ 0 }) > 0;
+	struct pollfd out = { .fd = STDOUT_FILENO };
+
+	return sigtimedwait(signals, NULL, &(struct timespec){ 0 }) > 0 || (plan_only_stdout(p) && poll(&out, 1, 0) > 0);
 }
 
 /* A file can be read much faster than a peer takes it: pace by the slowest one. */
@@ -28,7 +33,7 @@ static bool wait_for_room(struct plan *p, const sigset_t *signals)
 		full = false;
 		for (struct output *o = p->outputs; o; o = o->next)
 			full |= output_waiting(o, true) >= WAITING_MAX;
-		if (full && asked_to_stop(signals))
+		if (full && asked_to_stop(p, signals))
 			return false;
 		if (full)
 			nanosleep(&(struct timespec){ .tv_nsec = NS_PER_MS / 4 }, NULL);
@@ -46,7 +51,7 @@ static int replay_all(struct recording *rec, struct plan *p, struct formula *f, 
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
-	while ((!p->config->count || done < p->config->count) && !asked_to_stop(&signals)) {
+	while ((!p->config->count || done < p->config->count) && !asked_to_stop(p, &signals)) {
 		rc = recording_next(rec, &s, err);
 		if (rc <= 0)
 			break;
