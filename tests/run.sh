@@ -22,6 +22,9 @@ count() {
 	/^SKIP / { skipped = 1 }
 	/^\[       OK \]/ { if (!skipped) ok++; skipped = 0 }
 	/^ok / { ok++ }
+	/^Ran [0-9]+ test/ { ran = $2 }
+	/^OK/ { ok += ran; ran = 0 }
+	/^FAILED \(/ { n = gsub(/[^0-9]+/, " "); split($0, part, " "); for (i in part) { bad += part[i]; ran -= part[i] }; ok += ran; ran = 0 }
 	/^FAIL / { bad++ }
 	/^ *[0-9]+ FAILED TEST\(S\)/ { bad += $1 }
 	END { print ok + 0, bad + 0 }' "$1"
@@ -85,7 +88,7 @@ section_e2e() {
 
 section_fuzz() {
 	for t in "$B"/fuzz/fuzz_*; do
-		[ -x "$t" ] && run "fuzz/${t##*/}" sh tests/fuzz/fuzz.sh "$t" "${FUZZ_SECONDS:-5}"
+		[ -x "$t" ] && run "fuzz/${t##*/}" sh tests/fuzz/fuzz.sh "$t" "${FUZZ_SECONDS:-4}"
 	done
 }
 

@@ -3,7 +3,7 @@
 # tests/kernel/test_X.c becomes build/kernel/test_X against the program as shipped and
 # build/kernel-san/test_X against the sanitized one; tests/fuzz/fuzz_X.c becomes build/fuzz/fuzz_X.
 # Other .c files of a folder are helpers linked into each of its tests.
-FUZZ_SECONDS ?= 5
+FUZZ_SECONDS ?= 4
 SOAK ?= 3600
 
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
@@ -75,7 +75,7 @@ fuzz-smoke: $(FUZZ_BIN)
 	$(Q)$(RUN_TESTS) fuzz
 
 fuzz: $(FUZZ_BIN)
-	$(Q)TEST_TIMEOUT=7200 $(MAKE) --no-print-directory fuzz-smoke FUZZ_SECONDS=$(if $(filter 5,$(FUZZ_SECONDS)),300,$(FUZZ_SECONDS))
+	$(Q)TEST_TIMEOUT=7200 $(MAKE) --no-print-directory fuzz-smoke FUZZ_SECONDS=$(if $(filter 4,$(FUZZ_SECONDS)),300,$(FUZZ_SECONDS))
 
 soak: $(PROGRAMS)
 	$(Q)B=$(B) sh tests/e2e/soak.sh $(SOAK)
