@@ -271,7 +271,7 @@ static int perf_open(const struct fsroot *root, const struct perf_seam *seam, co
 	if (!seam || !seam->open)
 		energy_source_set(&pf->base, ENERGY_ABSENT, "this captured machine has no perf-seam file");
 	else if (!fsroot_exists(root, PMU_DIR "power") && !fsroot_exists(root, PMU_DIR "power_core"))
-		energy_source_set(&pf->base, ENERGY_ABSENT, "no power PMU; load the rapl module, or the kernel does not know this CPU");
+		energy_source_set(&pf->base, ENERGY_ABSENT, "no power PMU; on x86 load the rapl module, or the kernel does not know this CPU");
 	else
 		energy_source_set(&pf->base, ENERGY_ABSENT, "the power PMU has no energy events (virtual machine); nothing to do");
 	for (unsigned i = 0; i < sizeof(pmu_events) / sizeof(pmu_events[0]) && seam && seam->open && !code; i++)

@@ -229,7 +229,7 @@ static void probe(const struct fsroot *root, struct powercap *pc, struct zones *
 		if (errno == EACCES || errno == EPERM)
 			energy_source_set(e, ENERGY_DENIED, CLASS_DIR " may not be read; run as root");
 		else
-			energy_source_set(e, ENERGY_ABSENT, "the kernel has no powercap (" CLASS_DIR "); load intel_rapl_msr");
+			energy_source_set(e, ENERGY_ABSENT, "the kernel has no powercap (" CLASS_DIR "); on x86 load intel_rapl_msr");
 		return;
 	}
 	cpu_model_read(root, &cpu);
