@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Cross-builds everything for arm64: Debian's arm64 libraries unpacked into build/arm64-sysroot, by an
 # apt that has lists, cache and architecture of its own, so that this machine's packages stay as
-# they are; only the cross compiler is installed. Where qemu-aarch64 is found the programs are started.
+# they are; only the cross compiler and qemu's user mode are installed. What was built is then started
+# under qemu, on a captured arm64 machine.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 B=${B:-build}
@@ -102,7 +103,7 @@ is_arm64() {
 	[ "$(od -An -tu2 -j18 -N2 "$1" | tr -d ' ')" = 183 ]   # e_machine EM_AARCH64
 }
 
-sh deploy/deps.sh gcc-aarch64-linux-gnu libc6-dev-arm64-cross || skip "the cross compiler cannot be installed"
+sh deploy/deps.sh gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user || skip "the cross compiler cannot be installed"
 make_sysroot || fail "no sysroot"
 make_pkg_config
 # Variables that would reach the inner make from an outer one, or from its user, are not for this build.
@@ -116,6 +117,13 @@ for program in $(make -s B="$B/arm64" ARCH=aarch64 --eval='list:;@echo $(PROGRAM
 	echo "ok cross/arm64 ${program##*/}"
 done
 
-emulator=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) || exit 0
-version=$("$emulator" -L "$sysroot" "$B/arm64/jouled" --version 2>&1) || fail "jouled --version under qemu: $version"
-echo "ok cross/arm64 $version"
+run() {
+	qemu-aarch64 -L "$sysroot" "$B/arm64/jouled" "$@" >"$apt/log" 2>&1
+}
+
+run --version || fail "jouled --version under qemu" "$apt/log"
+grep -q '^jouled [0-9]' "$apt/log" || fail "jouled --version under qemu" "$apt/log"
+echo "ok cross/arm64 $(cat "$apt/log")"
+run doctor --root tests/sysroot/arm64-no-energy || fail "jouled doctor under qemu" "$apt/log"
+grep -q 'LLC_MISSES *ok' "$apt/log" || fail "jouled doctor under qemu does not find LLC_MISSES" "$apt/log"
+echo "ok cross/arm64 doctor"
