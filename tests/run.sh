@@ -80,9 +80,14 @@ section_kernel() {
 	done
 }
 
+# Once more with the sanitizers where no time is compared.
 section_e2e() {
 	for t in tests/e2e/test_*.sh; do
 		[ -f "$t" ] && run "e2e/$(basename "$t" .sh)" sh "$t"
+	done
+	[ -x "$B/jouled-san" ] || return 0
+	for t in run inputs doctor replay life; do
+		run "e2e-san/test_$t" env JOULED="$B/jouled-san" sh "tests/e2e/test_$t.sh"
 	done
 }
 
