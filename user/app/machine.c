@@ -167,6 +167,32 @@ void machine_note(struct machine *m, const char *fmt, ...)
 	buf_add(&m->notes, text, strlen(text) + 1);
 }
 
+/* Told when it began and at each doubling: a loss that goes on must not fill the log. */
+static bool worth_telling(uint64_t now, uint64_t *said)
+{
+	if (now == *said || now < 2 * *said)
+		return false;
+	*said = now;
+	return true;
+}
+
+/* Folding is news only while the table is full: traffic of sockets that outlive their cgroup is
+ * counted the same way. */
+static void say_losses(struct machine *m)
+{
+	const struct losses *now = &m->reading.losses;
+
+	if (cgroup_table_count(m->table) >= m->max_cgroups && worth_telling(now->folded, &m->said.folded))
+		log_warn("cgroups: no room: %llu times counts went to an ancestor so far; raise cgroups.max, %llu now",
+			 (unsigned long long)now->folded, (unsigned long long)m->max_cgroups);
+	if (worth_telling(now->lost_reads, &m->said.lost_reads))
+		log_warn("counters: %llu reads failed so far, their values are marked partial; configure fewer events if it goes on",
+			 (unsigned long long)now->lost_reads);
+	if (worth_telling(now->lost_events, &m->said.lost_events))
+		log_warn("lifecycle: %llu events did not fit the ring so far, repaired by a walk; give the agent more CPU time",
+			 (unsigned long long)now->lost_events);
+}
+
 void machine_say(struct machine *m)
 {
 	char text[400];
@@ -178,6 +204,7 @@ void machine_say(struct machine *m)
 		log_warn("%s", text);
 	if (m->failed_reads == 1)
 		log_warn("counters: a reading failed; its counts come with the next one");
+	say_losses(m);
 }
 
 void machine_close(struct machine *m)

@@ -176,6 +176,7 @@ int machine_open(struct machine *m, const struct config *c, struct err *err)
 {
 	int rc;
 
+	m->max_cgroups = c->max_cgroups;
 	bpf_log_capture();
 	if (c->btf && access(c->btf, R_OK) != 0)
 		return err_set(err, -errno, "--btf %s: %s; name a file with the kernel's BTF", c->btf, strerror(errno));
