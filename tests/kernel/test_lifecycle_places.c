@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lifecycle where it is less plain: v1 hierarchies with renames, mounts that show a part of the
- * tree, the raw_tp entries, tasks moved while they run, and what is left behind. */
+ * tree, and the raw_tp entries. */
 #include "kernel/tree.h"
 
 #include <linux/types.h>
 #include <lifecycle.h>          /* include/ */
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 
 #include <bpf/libbpf.h>
 #include "lifecycle.skel.h"
@@ -277,135 +274,6 @@ static void test_both_entries(void **state)
 	tree_close(&x);
 }
 
-static void pin(unsigned cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
-}
-
-static void *sleeper(void *arg)
-{
-	pause();
-	return arg;
-}
-
-/* A child with so many sleeping threads beside one that spins (or sleeps too) on a CPU. */
-static pid_t start_child(const struct tree *x, unsigned cpu, unsigned sleepers, bool spins)
-{
-	pid_t pid;
-	int ready[2];
-	char byte;
-
-	assert_int_equal(pipe(ready), 0);
-	pid = fork();
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		tree_join(x, "from", 0);
-		pin(cpu);
-		for (unsigned i = 0; i < sleepers; i++) {
-			pthread_t thread;
-
-			if (pthread_create(&thread, NULL, sleeper, NULL))
-				_exit(1);
-		}
-		if (write(ready[1], "", 1) != 1)
-			_exit(1);
-		while (spins)
-			;
-		pause();
-	}
-	assert_int_equal(read(ready[0], &byte, 1), 1);
-	close(ready[0]);
-	close(ready[1]);
-	usleep(20000);
-	return pid;
-}
-
-/* Says on which CPUs a move closed the open interval. */
-static void move(struct tree *x, unsigned sleepers, bool spins)
-{
-	pid_t pid = start_child(x, 1, sleepers, spins);
-
-	tree_poll(x);
-	memset(x->moved, 0, sizeof(x->moved));
-	tree_join(x, "to", pid);
-	tree_poll(x);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-}
-
-static void test_moved_while_running(void **state)
-{
-	cpu_set_t before;
-	struct tree x;
-
-	sched_getaffinity(0, sizeof(before), &before);
-	if (!CPU_ISSET(0, &before) || !CPU_ISSET(1, &before)) {
-		print_message("SKIP lifecycle_moved_while_running: needs CPUs 0 and 1\n");
-		return;
-	}
-	pin(0);
-	tree_open(&x, true);
-	tree_mkdir(&x, "from");
-	tree_mkdir(&x, "to");
-	move(&x, 0, true);
-	assert_int_equal(x.moved[0], 0);
-	assert_int_equal(x.moved[1], 1);
-	move(&x, 5, true);      /* one of six threads runs */
-	assert_int_equal(x.moved[1], 1);
-	move(&x, 0, false);     /* asleep: nothing is open */
-	assert_int_equal(x.moved[0] + x.moved[1], 0);
-	move(&x, 100, false);   /* more threads than are looked at: every CPU */
-	assert_int_equal(x.moved[0], 1);
-	assert_int_equal(x.moved[1], 1);
-	sched_setaffinity(0, sizeof(before), &before);
-	tree_close(&x);
-}
-
-static void test_nothing_left(void **state)
-{
-	__u32 progs[32], links[32];
-	unsigned n_progs, n_links, child[2];
-	int pipes[2], status;
-	struct tree x;
-	pid_t pid;
-
-	tree_open(&x, true);
-	n_progs = own_bpf_ids("prog_id:\t", progs, 32);
-	n_links = own_bpf_ids("link_id:\t", links, 32);
-	assert_true(n_progs >= 4 && n_links == 4);
-	assert_false(all_gone(progs, n_progs, links, n_links));
-	tree_close(&x);
-	assert_int_equal(own_bpf_ids("prog_id:\t", progs + n_progs, 32 - n_progs), 0);
-	assert_all_gone(progs, n_progs, links, n_links);
-
-	assert_int_equal(pipe(pipes), 0);
-	pid = fork();
-	if (!pid) {
-		tree_open(&x, true);
-		child[0] = own_bpf_ids("prog_id:\t", progs, 32);
-		child[1] = own_bpf_ids("link_id:\t", links, 32);
-		if (write(pipes[1], child, sizeof(child)) < 0 || write(pipes[1], progs, sizeof(progs)) < 0 ||
-		    write(pipes[1], links, sizeof(links)) < 0)
-			_exit(1);
-		pause();
-	}
-	assert_int_equal(read(pipes[0], child, sizeof(child)), sizeof(child));
-	assert_int_equal(read(pipes[0], progs, sizeof(progs)), sizeof(progs));
-	assert_int_equal(read(pipes[0], links, sizeof(links)), sizeof(links));
-	assert_false(all_gone(progs, child[0], links, child[1]));
-	kill(pid, SIGKILL);
-	waitpid(pid, &status, 0);
-	assert_all_gone(progs, child[0], links, child[1]);
-	tree_open(&x, false);   /* which removes what the killed child left */
-	tree_close(&x);
-	close(pipes[0]);
-	close(pipes[1]);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -414,8 +282,6 @@ int main(void)
 		cmocka_unit_test(test_bind_mount),
 		cmocka_unit_test(test_private_namespace),
 		cmocka_unit_test(test_both_entries),
-		cmocka_unit_test(test_moved_while_running),
-		cmocka_unit_test(test_nothing_left),
 	};
 	int r;
 

@@ -2,15 +2,14 @@
 /* Traffic per cgroup on the running kernel, over loopback in a network namespace of our own, so
  * that the figures of the interface and the sizes in RFC 791, 768 and 8200 say what is right. */
 #include "kernel/tree.h"
+#include "kernel/worker.h"
 
-#include <arpa/inet.h>
 #include <linux/types.h>
 #include <net/if.h>
 #include <network.h>            /* include/ */
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 
 #include <bpf/libbpf.h>
@@ -73,151 +72,6 @@ static void assert_traffic(const struct net *w, uint32_t row, uint64_t rx_bytes,
 	assert_int_equal(t->rx_packets, rx_packets);
 	assert_int_equal(t->tx_bytes, tx_bytes);
 	assert_int_equal(t->tx_packets, tx_packets);
-}
-
-/* A process in a cgroup that does what it is told, and says when it is done. */
-struct worker { pid_t pid; int to, from; };
-
-enum order { ORDER_BIND = 1, ORDER_SEND, ORDER_RECEIVE, ORDER_LISTEN, ORDER_CONNECT, ORDER_ACCEPT, ORDER_STREAM, ORDER_DRAIN };
-
-struct task {
-	enum order order;
-	bool v6;
-	uint16_t port;
-	unsigned count, size;
-};
-
-union address { struct sockaddr any; struct sockaddr_in v4; struct sockaddr_in6 v6; };
-
-static socklen_t loopback(const struct task *t, union address *ret)
-{
-	memset(ret, 0, sizeof(*ret));
-	if (t->v6)
-		ret->v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = htons(t->port),
-						 .sin6_addr = IN6ADDR_LOOPBACK_INIT };
-	else
-		ret->v4 = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(t->port),
-						.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	return t->v6 ? sizeof(ret->v6) : sizeof(ret->v4);
-}
-
-static bool move_bytes(int fd, const struct task *t, bool out)
-{
-	static char data[65536];
-	size_t left = (size_t)t->count * t->size;
-
-	while (left) {
-		size_t n = left < sizeof(data) ? left : sizeof(data);
-		ssize_t r = out ? write(fd, data, n) : read(fd, data, n);
-
-		if (r <= 0)
-			return false;
-		left -= (size_t)r;
-	}
-	return true;
-}
-
-static bool datagrams(int fd, const struct task *t, bool out)
-{
-	static char data[65536];
-	union address a;
-	socklen_t len = loopback(t, &a);
-
-	for (unsigned i = 0; i < t->count; i++)
-		if ((out ? sendto(fd, data, t->size, 0, &a.any, len) : recv(fd, data, sizeof(data), 0)) != t->size)
-			return false;
-	return true;
-}
-
-static bool obey(const struct task *t)
-{
-	static int fd = -1, listener = -1;
-	union address a;
-	socklen_t len = loopback(t, &a);
-	int kind = t->order <= ORDER_RECEIVE ? SOCK_DGRAM : SOCK_STREAM;
-
-	switch (t->order) {
-	case ORDER_BIND:
-	case ORDER_LISTEN:
-		fd = listener = socket(a.any.sa_family, kind, 0);
-		return !bind(fd, &a.any, len) && (kind == SOCK_DGRAM || !listen(fd, 5));
-	case ORDER_SEND:
-		fd = socket(a.any.sa_family, kind, 0);
-		return datagrams(fd, t, true) && !close(fd);
-	case ORDER_RECEIVE:
-		return datagrams(fd, t, false) && !close(fd);
-	case ORDER_CONNECT:
-		fd = socket(a.any.sa_family, kind, 0);
-		return !connect(fd, &a.any, len);
-	case ORDER_ACCEPT:
-		fd = accept(listener, NULL, NULL);
-		return fd >= 0;
-	default:
-		return move_bytes(fd, t, t->order == ORDER_STREAM);
-	}
-}
-
-static struct worker start_worker(const struct tree *x, const char *cgroup)
-{
-	int to[2], from[2];
-	struct worker k;
-	struct task t;
-
-	assert_int_equal(pipe2(to, O_CLOEXEC), 0);
-	assert_int_equal(pipe2(from, O_CLOEXEC), 0);
-	k.pid = fork();
-	if (!k.pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		tree_join(x, cgroup, 0);
-		while (read(to[0], &t, sizeof(t)) == sizeof(t)) {
-			bool good = obey(&t);
-
-			if (write(from[1], &good, sizeof(good)) != sizeof(good))
-				break;
-		}
-		_exit(0);
-	}
-	close(to[0]);
-	close(from[1]);
-	k.to = to[1];
-	k.from = from[0];
-	return k;
-}
-
-static void order(const struct worker *k, struct task t)
-{
-	assert_int_equal(write(k->to, &t, sizeof(t)), sizeof(t));
-}
-
-static void done(const struct worker *k)
-{
-	bool good = false;
-
-	assert_int_equal(read(k->from, &good, sizeof(good)), sizeof(good));
-	assert_true(good);
-}
-
-static void stop_worker(const struct worker *k)
-{
-	kill(k->pid, SIGKILL);
-	waitpid(k->pid, NULL, 0);
-	close(k->to);
-	close(k->from);
-}
-
-/* count datagrams of size bytes from one to the other. */
-static void exchange(const struct worker *from, const struct worker *to, bool v6, unsigned count, unsigned size)
-{
-	struct task t = { ORDER_BIND, v6, 7001, count, size };
-
-	order(to, t);
-	done(to);
-	t.order = ORDER_SEND;
-	order(from, t);
-	done(from);
-	t.order = ORDER_RECEIVE;
-	order(to, t);
-	done(to);
 }
 
 static void test_datagrams(void **state)

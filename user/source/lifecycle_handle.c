@@ -67,11 +67,8 @@ int lifecycle_path_of(const struct lifecycle *l, uint64_t id, char ret_path[CGRO
 	/* Outside the mounted subtree the kernel shows "/" alone (fs/d_path.c, prepend_path). */
 	if (strncmp(path, l->mount, prefix) || (path[prefix] && path[prefix] != '/'))
 		return -EXDEV;
-	if (path[prefix])
-		memcpy(ret_path, path + prefix, strlen(path + prefix) + 1);
-	else
-		strcpy(ret_path, "/");
-	return 0;
+	n = snprintf(ret_path, CGROUP_PATH_MAX, "%s", path[prefix] ? path + prefix : "/");
+	return n < CGROUP_PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
 int lifecycle_handle_init(struct lifecycle *l)
