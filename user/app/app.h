@@ -10,6 +10,8 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 int agent_run(int argc, char **argv, struct config *c);
 /* A recording through formula and outputs. */
 int replay_run(struct config *c);
+/* check_config, and its error line printed. */
+int check_run(const struct config *c);
 int doctor_run(const struct config *c);
 /* What can be wrong with a configuration beyond its syntax: places and events, then -EINVAL; another
  * errno when the machine cannot even be looked at. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include "../base/log.h"
 #include "app.h"
 #include "machine.h"
 #include "output.h"
@@ -32,4 +33,15 @@ int check_config(const struct config *c, struct err *err)
 	rc = machine_look(m, c, err);
 	machine_close(m);
 	return rc == -E2BIG ? -EINVAL : rc;
+}
+
+int check_run(const struct config *c)
+{
+	struct err err = { 0 };
+	int rc = check_config(c, &err);
+
+	if (!rc)
+		return EXIT_OK;
+	log_error("%s", err.text);
+	return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 }

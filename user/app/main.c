@@ -1,40 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* jouled: reads what it is told, and leaves the rest to the verbs. */
-#include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <stdio.h>
+#include <unistd.h>
 #include "../base/log.h"
 #include "app.h"
-
-static int fail(int rc, const struct err *err)
-{
-	log_error("%s", err->text);
-	return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
-}
-
-static int check(const struct config *c)
-{
-	struct err err = { 0 };
-	int rc = check_config(c, &err);
-
-	if (rc)
-		return fail(rc, &err);
-	if (!c->quiet)
-		printf("%s: valid\n", c->config_path ? c->config_path : "configuration");
-	return EXIT_OK;
-}
 
 /* Takes c. */
 static int run(int argc, char **argv, struct config *c)
 {
-	struct err err = { 0 };
-	int rc = c->replay ? 0 : check_config(c, &err), status;
+	int status = c->replay ? replay_run(c) : check_run(c);
 
-	if (!rc && !c->replay)
+	if (!c->replay && status == EXIT_OK)
 		return agent_run(argc, argv, c);
-	status = rc ? fail(rc, &err) : replay_run(c);
 	config_free(c);
 	return status;
+}
+
+/* Where a standard descriptor is closed, the first file opened would take its place, and be written
+ * to as if it were stdout. Not writable: what is sent there is an error that is counted. */
+static void fill_standard_descriptors(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDONLY);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
 }
 
 int main(int argc, char **argv)
@@ -46,6 +40,7 @@ int main(int argc, char **argv)
 
 	/* One heap: three threads that allocate rarely need no arenas of 64 MiB address space each. */
 	mallopt(M_ARENA_MAX, 1);
+	fill_standard_descriptors();
 	log_init("jouled", LOG_LVL_WARN);
 	if (config_load(argc, argv, &c, &action, &err) != 0) {
 		log_error("%s", err.text);
@@ -54,13 +49,13 @@ int main(int argc, char **argv)
 	log_init("jouled", c->quiet ? LOG_LVL_ERROR : c->verbose ? LOG_LVL_DEBUG : LOG_LVL_WARN);
 	if (action == ACTION_RUN)
 		return run(argc, argv, c);
-	if (action == ACTION_CHECK)
-		status = check(c);
-	else if (action == ACTION_DOCTOR)
+	if (action == ACTION_CHECK && (status = check_run(c)) == EXIT_OK && !c->quiet)
+		printf("%s: valid\n", c->config_path ? c->config_path : "configuration");
+	if (action == ACTION_DOCTOR)
 		status = doctor_run(c);
 	else if (action == ACTION_HELP)
 		config_print_help();
-	else
+	else if (action == ACTION_VERSION)
 		printf("jouled %s\n", JOULED_VERSION);
 	config_free(c);
 	return status;
