@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tcp and unix clients against real sockets: peers that are away, slow, dead, or leave half way. */
+/* tcp clients against real sockets: peers that are away, slow, dead, or leave half way. */
 #include "sink_help.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <sys/un.h>
 
 static struct loop *loop;
 
@@ -359,32 +358,6 @@ static void test_peer_that_talks(void **state)
 	stream_free(&st);
 }
 
-static void test_unix_client(void **state)
-{
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	char url[130];
-
-	snprintf(a.sun_path, sizeof(a.sun_path), "/tmp/jouled-client-%d.sock", getpid());
-	snprintf(url, sizeof(url), "unix://%s", a.sun_path);
-	unlink(a.sun_path);
-	struct sink *s = open_ok(url, NULL, loop);
-	struct stream st = { 0 };
-	assert_int_equal(doc_submit(s, 0, 100), 0);
-	assert_true(WAIT_FOR(strstr(stats_of(s).state, "No such file"), 2000));
-	int server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(bind(server, (struct sockaddr *)&a, sizeof(a)), 0);
-	assert_int_equal(listen(server, 1), 0);
-	int fd = accept_within(server, 5000);
-	for (unsigned i = 1; i < 300; i++)
-		assert_int_equal(doc_submit(s, i, 3000), 0);
-	assert_true(WAIT_FOR((stream_read(&st, fd), st.docs == 300), 5000));
-	sink_close(s, 1000000000u);
-	close(fd);
-	close(server);
-	unlink(a.sun_path);
-	stream_free(&st);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -398,7 +371,6 @@ int main(void)
 		cmocka_unit_test(test_close_while_away),
 		cmocka_unit_test(test_close_delivers),
 		cmocka_unit_test(test_peer_that_talks),
-		cmocka_unit_test(test_unix_client),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tcp-listen and unix-listen: many clients, some of which never read, and names that must not be
- * taken from others. */
+/* tcp-listen: many clients, some of which never read or leave half way. */
 #include "sink_help.h"
 
 #include <arpa/inet.h>
@@ -8,11 +7,10 @@
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <sys/resource.h>
-#include <sys/un.h>
 
 static struct loop *loop;
 static char dir[] = "/tmp/jouled-listen-XXXXXX";
-static char port_file[64], sock[64], sock_url[80];
+static char port_file[64];
 
 static int setup(void **state)
 {
@@ -22,8 +20,6 @@ static int setup(void **state)
 	if (!mkdtemp(dir))
 		return -1;
 	snprintf(port_file, sizeof(port_file), "%s/port", dir);
-	snprintf(sock, sizeof(sock), "%s/sock", dir);
-	snprintf(sock_url, sizeof(sock_url), "unix-listen://%s", sock);
 	return loop_start(&loop);
 }
 
@@ -67,18 +63,6 @@ static int dial(uint16_t port, int rcvbuf)
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &rcvbuf, sizeof(rcvbuf));
 	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
 	return fd;
-}
-
-static int dial_unix(const char *path)
-{
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
-	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0)
-		return fd;
-	close(fd);
-	return -errno;
 }
 
 static void test_port_file_and_preamble(void **state)
@@ -326,78 +310,6 @@ static void test_close_drains(void **state)
 	close(mute);
 }
 
-static void test_unix_listen(void **state)
-{
-	struct sink_options open_to_all = { .mode = 0666 };
-	struct sink *s = open_ok(sock_url, NULL, loop);
-	struct stream st = { .preamble = "U" };
-	struct stat info;
-
-	assert_int_equal(stat(sock, &info), 0);
-	assert_int_equal(info.st_mode & 07777, 0660);
-	sink_set_preamble(s, "U", 1);
-	int fd = dial_unix(sock);
-	assert_true(fd >= 0);
-	assert_true(WAIT_FOR(stats_of(s).clients == 1, 2000));
-	for (unsigned i = 0; i < 100; i++)
-		assert_int_equal(doc_submit(s, i, 30000), 0);
-	assert_true(WAIT_FOR((stream_read(&st, fd), st.docs == 100), 5000));
-	/* Somebody listens: it must stay as it is. */
-	open_fails(sock_url, NULL, loop, -EADDRINUSE, "another program");
-	int second = dial_unix(sock);
-	assert_true(second >= 0);
-	close(second);
-	sink_close(s, 1000000000u);
-	assert_int_equal(access(sock, F_OK), -1);
-	close(fd);
-	stream_free(&st);
-	s = open_ok(sock_url, &open_to_all, loop);
-	assert_int_equal(stat(sock, &info), 0);
-	assert_int_equal(info.st_mode & 07777, 0666);
-	sink_close(s, 0);
-}
-
-static void test_unix_names(void **state)
-{
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	int fd;
-
-	/* A file that is no socket. */
-	fd = open(sock, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-	close(fd);
-	open_fails(sock_url, NULL, loop, -EEXIST, "not a socket");
-	assert_int_equal(access(sock, F_OK), 0);
-	unlink(sock);
-	/* A link to somewhere is no socket either. */
-	assert_int_equal(symlink("/tmp", sock), 0);
-	open_fails(sock_url, NULL, loop, -EEXIST, "not a socket");
-	unlink(sock);
-
-	/* Left behind by a crash. */
-	snprintf(a.sun_path, sizeof(a.sun_path), "%s", sock);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
-	close(fd);
-	struct sink *s = open_ok(sock_url, NULL, loop);
-
-	/* Taken over by a successor: not ours to remove at the end. */
-	unlink(sock);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
-	sink_close(s, 0);
-	assert_int_equal(access(sock, F_OK), 0);
-	close(fd);
-	unlink(sock);
-
-	/* A datagram socket that somebody holds answers with another error than "refused". */
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
-	open_fails(sock_url, NULL, loop, -EADDRINUSE, "another program");
-	close(fd);
-	unlink(sock);
-	open_fails("unix-listen:///nonexistent/dir/sock", NULL, loop, -ENOENT, "create the directory");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -409,8 +321,6 @@ int main(void)
 		cmocka_unit_test(test_out_of_descriptors),
 		cmocka_unit_test(test_half_closed_client),
 		cmocka_unit_test(test_close_drains),
-		cmocka_unit_test(test_unix_listen),
-		cmocka_unit_test(test_unix_names),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
