@@ -99,7 +99,7 @@ static void test_file_that_leads_out(void **state)
 	struct perf_seam s = recorded(&t, "0 0 * ok ../../../../proc/sys/kernel/perf_event_paranoid\n");
 
 	(void)state;
-	assert_int_equal(ask(&s, 0, 0, 0), -ENOENT);
+	assert_true(ask(&s, 0, 0, 0) < 0);
 	perf_seam_free(&s);
 	temp_root_free(&t);
 }
@@ -136,8 +136,8 @@ static void test_live_counts(void **state)
 	int fd = ask(&s, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, 0);
 
 	(void)state;
-	if (fd == -EACCES || fd == -EPERM) {
-		printf("SKIP perf_seam_live: perf_event_open is denied\n");
+	if (fd == -EACCES || fd == -EPERM || fd == -ENOSYS) {
+		printf("SKIP perf_seam_live: perf_event_open: %s\n", strerror(-fd));
 		return;
 	}
 	assert_true(fd >= 0);
