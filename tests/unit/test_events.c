@@ -123,7 +123,8 @@ static unsigned check_machine(const char *name)
 	unsigned n = 0;
 
 	snprintf(path, sizeof(path), SYSROOT "/%s", name);
-	assert_int_equal(fsroot_open(path, &root), 0);
+	if (fsroot_open(path, &root) == -ENOTDIR)
+		return 0;
 	if (fsroot_read(root, "/expect-events", text, sizeof(text)) > 0) {
 		assert_true(fsroot_exists(root, "/source"));
 		assert_int_equal(perf_seam_recorded(root, &seam), 0);

@@ -59,7 +59,8 @@ static unsigned check_machine(const char *name)
 	unsigned n = 0;
 
 	snprintf(path, sizeof(path), SYSROOT "/%s", name);
-	assert_int_equal(fsroot_open(path, &root), 0);
+	if (fsroot_open(path, &root) == -ENOTDIR)
+		return 0;
 	if (fsroot_read(root, "/expect-hierarchy", text, sizeof(text)) > 0) {
 		assert_true(fsroot_exists(root, "/source"));
 		for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save), n++) {
