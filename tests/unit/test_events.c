@@ -121,10 +121,13 @@ static unsigned check_machine(const char *name)
 	struct err err = { 0 };
 	struct fsroot *root;
 	unsigned n = 0;
+	int rc;
 
 	snprintf(path, sizeof(path), SYSROOT "/%s", name);
-	if (fsroot_open(path, &root) == -ENOTDIR)
+	rc = fsroot_open(path, &root);
+	if (rc == -ENOTDIR)
 		return 0;
+	assert_int_equal(rc, 0);
 	if (fsroot_read(root, "/expect-events", text, sizeof(text)) > 0) {
 		assert_true(fsroot_exists(root, "/source"));
 		assert_int_equal(perf_seam_recorded(root, &seam), 0);

@@ -57,10 +57,13 @@ static unsigned check_machine(const char *name)
 	char path[512], text[4096], *line, *save = NULL;
 	struct fsroot *root;
 	unsigned n = 0;
+	int rc;
 
 	snprintf(path, sizeof(path), SYSROOT "/%s", name);
-	if (fsroot_open(path, &root) == -ENOTDIR)
+	rc = fsroot_open(path, &root);
+	if (rc == -ENOTDIR)
 		return 0;
+	assert_int_equal(rc, 0);
 	if (fsroot_read(root, "/expect-hierarchy", text, sizeof(text)) > 0) {
 		assert_true(fsroot_exists(root, "/source"));
 		for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save), n++) {
