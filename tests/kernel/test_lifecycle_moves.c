@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks moved between cgroups while they run, and what a source leaves behind. */
+/* Tasks moved between cgroups while they run, capabilities that are missing, and what is left behind. */
 #include "kernel/tree.h"
 
 #include <pthread.h>
@@ -103,6 +103,33 @@ static void test_moved_while_running(void **state)
 	tree_close(&x);
 }
 
+/* Without rights: a refusal with its remedy; without CAP_DAC_READ_SEARCH a walk in place of handles. */
+static void test_without_rights(void **state)
+{
+	struct lifecycle *refused = NULL;
+	struct err err = { 0 };
+	struct tree x;
+	uint64_t id;
+
+	tree_open(&x, false);
+	id = tree_mkdir(&x, "unknown");
+	assert_int_equal(seteuid(65534), 0);
+	assert_int_equal(lifecycle_open(&x.h, true, NULL, x.table, NULL, &refused, &err), -EPERM);
+	assert_null(refused);
+	assert_non_null(strstr(err.text, "CAP_BPF"));
+	assert_false(lifecycle_resolve(x.l, id)->resolved);
+	assert_false(cgroup_find(x.table, id)->ended);
+	tree_poll(&x);
+	tree_expect(&x, id, "unknown");
+	assert_int_equal(seteuid(0), 0);
+	tree_rmdir(&x, "unknown");
+	assert_int_equal(seteuid(65534), 0);
+	tree_poll(&x);
+	assert_true(cgroup_find(x.table, id)->ended);
+	assert_int_equal(seteuid(0), 0);
+	tree_close(&x);
+}
+
 static void test_nothing_left(void **state)
 {
 	__u32 progs[32], links[32];
@@ -148,6 +175,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_moved_while_running),
+		cmocka_unit_test(test_without_rights),
 		cmocka_unit_test(test_nothing_left),
 	};
 

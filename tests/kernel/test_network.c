@@ -15,6 +15,7 @@
 #include <bpf/libbpf.h>
 
 #include "model/reading.h"
+#include "network.skel.h"
 #include "source/network.h"
 
 enum { UDP4 = 20 + 8, UDP6 = 40 + 8 };  /* bytes of headers above the payload */
@@ -100,22 +101,6 @@ static void test_datagrams(void **state)
 	stop_worker(&ka);
 	stop_worker(&kb);
 	net_close(&w);
-}
-
-/* What left lo, whose driver counts from the IP header on (drivers/net/loopback.c). */
-static uint64_t interface_bytes(uint64_t *ret_packets)
-{
-	unsigned long long v[16] = { 0 };
-	char line[512], *at;
-	FILE *f = fopen("/proc/self/net/dev", "r");
-
-	while (f && fgets(line, sizeof(line), f))
-		if ((at = strstr(line, "lo:")))
-			for (int i = 0; i < 10; i++)
-				v[i] = strtoull(i ? at : at + 3, &at, 10);
-	fclose(f);
-	*ret_packets = v[9];
-	return v[8];
 }
 
 /* 20 MB over one connection: handshake, data and acknowledgements, each side's as the interface saw them. */
@@ -272,6 +257,47 @@ static void test_beside_others(void **state)
 	net_close(&w);
 }
 
+/* Programs of others: several at our root, one that its cgroup has for itself below; and where one
+ * has our own root for itself, the refusal says so. */
+static void test_beside_legacy(void **state)
+{
+	struct network_bpf *legacy = network_bpf__open_and_load();
+	struct err err = { 0 };
+	struct worker ka, kb;
+	struct network *n;
+	char path[CGROUP_PATH_MAX];
+	struct net w;
+	uint32_t a;
+	int prog, fd;
+
+	assert_non_null(legacy);
+	prog = bpf_program__fd(legacy->progs.egress);
+	net_open(&w, 64);
+	a = add_row(&w, "a");
+	add_row(&w, "b");
+	fd = openat(w.x.top_fd, "a", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(bpf_prog_attach(prog, w.x.top_fd, BPF_CGROUP_INET_EGRESS, BPF_F_ALLOW_MULTI), 0);
+	assert_int_equal(bpf_prog_attach(prog, fd, BPF_CGROUP_INET_EGRESS, 0), 0);
+	ka = start_worker(&w.x, "a");
+	kb = start_worker(&w.x, "b");
+	exchange(&ka, &kb, false, 9, 9);
+	read_traffic(&w);
+	assert_traffic(&w, a, 0, 0, 9 * (9 + UDP4), 9);
+	stop_worker(&ka);
+	stop_worker(&kb);
+	/* a's own cgroup taken for the accounted root */
+	snprintf(path, sizeof(path), "%.2000s%s/a", w.x.h.mount, w.x.top);
+	snprintf(w.x.h.mount, sizeof(w.x.h.mount), "%s", path);
+	assert_int_equal(network_open(&w.x.h, NULL, 64, &n, &err), -EPERM);
+	assert_non_null(strstr(err.text, "attached there alone"));
+	w.x.h.mount[strlen(path) - strlen(w.x.top) - 2] = '\0';
+	assert_int_equal(bpf_prog_detach2(prog, fd, BPF_CGROUP_INET_EGRESS), 0);
+	assert_int_equal(bpf_prog_detach2(prog, w.x.top_fd, BPF_CGROUP_INET_EGRESS), 0);
+	close(fd);
+	network_bpf__destroy(legacy);
+	net_close(&w);
+}
+
 static void test_refusals(void **state)
 {
 	struct hierarchy v1 = { .v2 = false }, v2;
@@ -346,6 +372,7 @@ int main(void)
 		cmocka_unit_test(test_rows_come_and_go),
 		cmocka_unit_test(test_full_table),
 		cmocka_unit_test(test_beside_others),
+		cmocka_unit_test(test_beside_legacy),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_nothing_left),
 	};

@@ -277,7 +277,7 @@ static int explain(struct err *err, int r)
 
 	if (r == -EPERM || r == -EACCES)
 		return err_set(err, r, "network: the kernel refused to attach to the root cgroup; give CAP_NET_ADMIN "
-			       "and CAP_BPF, or set network: false");
+			       "and CAP_BPF, remove a program that is attached there alone, or set network: false");
 	return err_set(err, r, "network: %s; check jouled doctor, or set network: false", *why ? why : strerror(-r));
 }
 
