@@ -18,6 +18,7 @@ static void machine(struct fixture *f)
 	f->snap.domains[1].end_ns = f->snap.domains[1].start_ns + 3000000000;
 	f->snap.domains[1].energy_uj = 1000000;
 	f->snap.domains[1].quality = QUALITY_WRAPPED;
+	f->snap.domains[1].share_quality = QUALITY_ESTIMATED;
 	f->snap.domains[1].uncertainty = 0.125;
 	fixture_row(f, "/", 1);
 	fixture_row(f, "/system.slice/a,\"b\"", 12)->quality = QUALITY_MULTIPLEXED;
@@ -184,11 +185,30 @@ static void test_formula_none(void **state)
 	fixture_free(&f);
 }
 
+/* How the energy was split weakens the rows, not what was measured. */
+static void test_share_quality(void **state)
+{
+	struct fixture f;
+	const char *text;
+
+	machine(&f);
+	f.snap.domains[0].share_quality = QUALITY_ESTIMATED;
+	f.snap.domains[1].share_quality = 0;
+	fixture_create(&f, &encode_power, &(struct encode_options){ .csv = true });
+	text = fixture_encode(&f);
+	assert_non_null(strstr(text, ",all,10,0,package-0,measured,"));
+	assert_non_null(strstr(text, ",residual,0.000001,0,package-0,measured,"));
+	assert_non_null(strstr(text, ",kernel,0.5,0,package-0,estimated,"));
+	assert_non_null(strstr(text, ",kernel,0,0,dram-0,wrapped,"));
+	fixture_free(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_golden), cmocka_unit_test(test_schema), cmocka_unit_test(test_parts_close),
 		cmocka_unit_test(test_watts), cmocka_unit_test(test_unusable), cmocka_unit_test(test_formula_none),
+		cmocka_unit_test(test_share_quality),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

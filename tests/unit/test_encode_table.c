@@ -31,6 +31,7 @@ static void machine(struct fixture *f)
 	f->snap.domains[0].idle_quality = QUALITY_ESTIMATED;
 	f->snap.domains[0].residual_uj = 500000;
 	f->snap.domains[1].energy_uj = 1500000;
+	f->snap.domains[1].share_quality = QUALITY_ESTIMATED;
 	f->snap.rows[ROW_KERNEL].time_ns = 400000000;
 	f->snap.rows[ROW_IDLE].time_ns = 1400000000;
 	*snapshot_energy(&f->snap, ROW_KERNEL, 0) = 1000000;

@@ -55,12 +55,9 @@ static const char *unusable(const struct snap_domain *d)
 
 static unsigned row_quality(const struct encoder *e, uint32_t row, unsigned domain)
 {
-	unsigned q = e->snap->rows[row].quality | e->snap->domains[domain].quality;
+	const struct snap_domain *d = &e->snap->domains[domain];
 
-	/* prefetch and DMA have no counter: shares of dram are never more than estimates */
-	if (e->schema->domains[domain].kind == DOMAIN_DRAM)
-		q |= QUALITY_ESTIMATED;
-	return q;
+	return e->snap->rows[row].quality | d->quality | d->share_quality;
 }
 
 static bool named(const struct encoder *e, uint32_t row)

@@ -21,8 +21,7 @@ void table_sum(const struct encoder *e, unsigned row, struct table_line *l)
 			if (s->schema->domains[d].kind != e->watt_kind[k])
 				continue;
 			l->watts[k] += table_domain_watts(&s->domains[d], *snapshot_energy(s, row, d));
-			/* prefetch and DMA have no counter: shares of dram are never more than estimates */
-			l->watt_quality[k] |= s->domains[d].quality | (e->watt_kind[k] == DOMAIN_DRAM ? QUALITY_ESTIMATED : 0);
+			l->watt_quality[k] |= r->quality | s->domains[d].quality | s->domains[d].share_quality;
 		}
 	}
 	l->time_ns += r->time_ns;
