@@ -111,4 +111,5 @@ def main():
         print(json.dumps(plain(doc), sort_keys=True))
 
 
-main()
+if __name__ == "__main__":
+    main()
