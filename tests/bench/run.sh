@@ -35,10 +35,15 @@ part "$B/bench/bench" energy
 [ ! -x "$B/jouled" ] || part python3 tests/bench/agent.py "$B" "${BENCH_SECONDS:-60}"
 
 {
-	echo "# Measured by \`make bench\`"
+	echo "# Measured cost"
 	echo
-	echo "$(uname -sr), $(nproc) CPUs, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1);" \
-		"counters are \`msr/tsc/\`; $(date -u '+%Y-%m-%d')."
+	echo "What \`make bench${PERF:+ PERF=...}\` printed on $(date -u '+%Y-%m-%d') (ROUNDS=$ROUNDS): $(uname -sr), $(nproc) CPUs," \
+		"$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)."
+	echo
+	echo "Counters are \`msr/tsc/\`, whose read is one rdtsc, so that the figures can be had on a machine without a PMU;" \
+		"a hardware counter's read is an rdpmc in the same code. Every switch figure stands beside a limit program" \
+		"(the scheduler's stamp and the same plain reads, nothing else) in the same interleaved run: gate on the ratios," \
+		"nanoseconds move with the machine. BPF statistics are off except in the table that says so."
 	echo
 	echo "| line | goal | measured | |"
 	echo "|---|---|---|---|"
