@@ -20,6 +20,31 @@ void cbw_tag(struct buf *b, uint64_t tag);
 void cbw_bytes(struct buf *b, const void *p, size_t n);
 void cbw_str(struct buf *b, const char *s);    /* text; a byte string when it is not UTF-8 */
 
+/* Hot loops reserve for a whole record and write heads in place: with a call and a look at the buffer
+ * for each, rows took seven times as long. Touches CBW_HEAD bytes at most; returns where the next
+ * item begins. */
+#define CBW_HEAD 9
+enum cbw_major { CBW_UINT = 0, CBW_BYTES = 2, CBW_ARRAY = 4 };
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "cbw_put swaps");
+
+static inline uint8_t *cbw_put(uint8_t *p, enum cbw_major major, uint64_t v)
+{
+	uint8_t top = (uint8_t)(major << 5);
+	uint64_t be = __builtin_bswap64(v);
+	unsigned info, n;
+
+	if (v < 24) {
+		*p = (uint8_t)(top | v);
+		return p + 1;
+	}
+	info = v > UINT32_MAX ? 3 : v > UINT16_MAX ? 2 : v > UINT8_MAX;
+	n = 1u << info;
+	*p = (uint8_t)(top | (24 + info));
+	be >>= 64 - 8 * n;
+	__builtin_memcpy(p + 1, &be, 8);
+	return p + 1 + n;
+}
+
 struct cbr;
 
 /* subject begins every message and is copied; the descriptor stays the caller's. NULL: no memory. */

@@ -33,7 +33,16 @@ uint64_t recording_schema_id(const struct schema *s);
 struct row_sums {
 	uint64_t time_ns, switches, counters[SCHEMA_MAX_EVENTS], enabled_ns, running_ns;
 };
-void recording_sum(const struct snap_cell *cells, unsigned n, struct row_sums *ret);
+void recording_sum(const struct snap_cell *cells, unsigned n, unsigned n_events, struct row_sums *ret);
+
+struct row_writer {
+	const struct snapshot *s;
+	struct buf *out;
+	bool with_energy;
+	const char *last_path;         /* of the cgroup row before */
+	size_t last_len;
+};
+void recording_put_row(struct row_writer *w, unsigned row);
 
 struct recording {
 	int fd;

@@ -163,7 +163,7 @@ static void complete(struct row_reader *w)
 	struct snap_row *row = &w->row;
 	struct row_sums sum;
 
-	recording_sum(w->r->snap.cells + row->first_cell, row->n_cells, &sum);
+	recording_sum(w->r->snap.cells + row->first_cell, row->n_cells, w->r->schema.core.n, &sum);
 	if (!(w->given & 1u << RF_TIME_NS))
 		row->time_ns = sum.time_ns;
 	if (!(w->given & 1u << RF_SWITCHES))
