@@ -47,7 +47,8 @@ part "$B/bench/bench" energy
 	echo
 	echo "| line | goal | measured | |"
 	echo "|---|---|---|---|"
-	sort -t "$(printf '\t')" -s -k1,1n "$BENCH_RESULTS" | awk -F '\t' '{ printf "| %s | %s | %s | %s |\n", $1, $2, $3, $4 }'
+	# what has no line number stands last
+	awk -F '\t' '{ printf "%d\t| %s | %s | %s | %s |\n", $1 + 0 ? $1 : 99, $1, $2, $3, $4 }' "$BENCH_RESULTS" | sort -s -n | cut -f 2-
 	cat "$details"
 	[ -z "$failed" ] || printf '\nNot finished:%s\n' "$failed"
 } | tee "$B/bench.md"
