@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Runs every built test in order and ends with "N passed, N failed, N skipped" on a line of its own.
-# run.sh [SECTION...]: lint unit kernel e2e fuzz golden (default: all). B is the build folder.
+# run.sh [SECTION...]: lint unit kernel e2e fuzz golden cross (default: these), vm. B is the build folder.
 # A program passes by its exit status and its own "ok" lines; it names what it cannot do here by
 # "SKIP name: reason". STRICT_SKIPS=1: what is skipped must be exactly what tests/skips.txt lists.
 set -u
@@ -73,11 +73,15 @@ section_unit() {
 	done
 }
 
-# The same programs twice: as shipped, and with the sanitizers in.
+# The same programs twice: as shipped, and with the sanitizers in. They mount hierarchies and take CPUs
+# offline, so one run at a time on a machine.
 section_kernel() {
+	exec 9>"${TMPDIR:-/tmp}/jouled-kernel-tests.lock"
+	flock 9
 	for t in "$B"/kernel/test_* "$B"/kernel-san/test_*; do
 		[ -x "$t" ] && run "${t#"$B"/}" "$t"
 	done
+	exec 9>&-
 }
 
 # Once more with the sanitizers where no time is compared.
@@ -97,6 +101,10 @@ section_fuzz() {
 	done
 }
 
+section_cross() {
+	run cross/arm64 sh tests/cross/arm64.sh
+}
+
 section_golden() {
 	for t in tests/golden/test_*.sh tests/golden/test_*.py; do
 		[ -f "$t" ] || continue
@@ -107,25 +115,36 @@ section_golden() {
 	done
 }
 
+# One guest is one test; VM names kernels or guests, "6.1 6.12/triggers".
+section_vm() {
+	for guest in $(sh tests/vm/run.sh --list); do
+		[ -z "${VM:-}" ] || case " $VM " in
+		*" $guest "* | *" ${guest%%/*} "*) ;;
+		*) continue ;;
+		esac
+		run "vm/$guest" sh tests/vm/run.sh "${guest%%/*}" "${guest#*/}"
+	done
+}
+
 # Names only: a reason may carry a figure of the machine.
 compare_skips() {
 	sed 's/:.*//' "$logs/skipped" | sort -u >"$logs/skipped.names"
 	sed -n 's/^\([^#:][^:]*\):.*/\1/p' tests/skips.txt | sort -u >"$logs/skips.listed"
 	comm -23 "$logs/skipped.names" "$logs/skips.listed" | sed 's/^/skipped but not in tests\/skips.txt: /'
-	[ -z "$part" ] && comm -13 "$logs/skipped.names" "$logs/skips.listed" | sed 's/^/in tests\/skips.txt but not skipped: /'
+	[ -z "$part" ] && comm -13 "$logs/skipped.names" "$logs/skips.listed" | grep -v '^vm/' | sed 's/^/in tests\/skips.txt but not skipped: /'
 	return 0
 }
 
 part=
 if [ $# -eq 0 ]; then
-	set -- lint unit kernel e2e fuzz golden
+	set -- lint unit kernel e2e fuzz golden cross
 else
 	part=yes
 fi
 for section in "$@"; do
 	echo "== $section"
 	case $section in
-	lint | unit | kernel | e2e | fuzz | golden) "section_$section" ;;
+	lint | unit | kernel | e2e | fuzz | golden | cross | vm) "section_$section" ;;
 	*) echo "run.sh: no section $section" >&2 && exit 2 ;;
 	esac
 done

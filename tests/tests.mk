@@ -83,4 +83,6 @@ soak: $(PROGRAMS)
 lint:
 	$(Q)sh tests/lint/lint.sh
 
+include tests/vm/vm.mk
+
 -include $(UNIT_BIN:%=%.d) $(KERNEL_BIN:%=%.d) $(FUZZ_BIN:%=%.d) $(FUZZ_OBJ:.o=.d)

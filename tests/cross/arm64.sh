@@ -11,6 +11,7 @@ mkdir -p "$B/arm64-apt" || exit 1
 apt=$(cd "$B/arm64-apt" && pwd)
 sysroot=$(dirname "$apt")/arm64-sysroot
 jobs=$(nproc)
+. tests/apt.sh
 
 skip() {
 	echo "SKIP cross/arm64: $1"
@@ -27,40 +28,6 @@ for tool in apt-get dpkg-deb; do
 	command -v $tool >/dev/null 2>&1 || skip "not a Debian system ($tool is missing)"
 done
 
-# The distribution's own archives as this machine is set up to use them; third parties, which
-# may not have the architecture, are told by their suite's name.
-write_sources() {
-	codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
-	keys=
-	for k in /usr/share/keyrings/debian-archive-keyring.gpg /usr/share/keyrings/debian-archive-keyring.pgp; do
-		[ -e "$k" ] && keys=" signed-by=$k" && break
-	done
-	# shellcheck disable=SC2016 # apt's own variables
-	apt-get indextargets --no-release-info --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
-		sort -u | awk -v c="$codename" -v k="$keys" 'index($2, c) == 1 { print "deb [arch=arm64" k "]", $1, $2, $3 }'
-}
-
-# How this machine reaches its archives (proxies and the like), and nothing else of its settings:
-# its hooks would clean up after an apt that is not its own.
-write_config() {
-	apt-config dump | grep '^Acquire::' | grep -v '^Acquire::IndexTargets'
-	cat <<-EOF
-		Dir::Etc::main "/dev/null";
-		Dir::Etc::parts "/dev/null";
-		Dir::Etc::sourcelist "$apt/sources.list";
-		Dir::Etc::sourceparts "/dev/null";
-		Dir::State "$apt/state";
-		Dir::State::status "$apt/state/status";
-		Dir::Cache "$apt/cache";
-		APT::Architecture "arm64";
-		APT::Architectures { "arm64"; };
-		APT::Install-Recommends "false";
-		APT::Sandbox::User "root";
-		Acquire::Languages "none";
-		Acquire::Retries "2";
-	EOF
-}
-
 packages() {
 	sed -n '/^BUILD_DEPS/,/[^\\]$/p' Makefile | grep -oE '[a-z0-9.+-]+-dev\b'
 }
@@ -68,12 +35,9 @@ packages() {
 make_sysroot() {
 	wanted=$(packages | sort | tr '\n' ' ')
 	[ "$(cat "$sysroot/.packages" 2>/dev/null)" = "$wanted" ] && return 0
-	rm -rf "$sysroot" "$apt/state" "$apt/cache/archives"
-	mkdir -p "$sysroot" "$apt/state/lists/partial" "$apt/cache/archives/partial" || return 1
-	: >"$apt/state/status"
-	write_sources >"$apt/sources.list"
-	write_config >"$apt/apt.conf"
-	[ -s "$apt/sources.list" ] || skip "apt knows no archive of this release"
+	rm -rf "$sysroot"
+	mkdir -p "$sysroot" || return 1
+	apt_own_sources arm64 | apt_begin "$apt" arm64 || skip "apt knows no archive of this release"
 	echo "cross/arm64: fetching the arm64 packages of: $wanted"
 	export APT_CONFIG="$apt/apt.conf"
 	apt-get update >"$apt/log" 2>&1 || skip "the package lists cannot be fetched"

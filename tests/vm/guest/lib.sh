@@ -1,0 +1,107 @@
+# shellcheck shell=sh disable=SC2034,SC1091,SC2154
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by every case, inside the guest: the helpers of the end-to-end tests, with the kernel's
+# name before every result, and what only a guest can do.
+JOULED=/bin/jouled
+. /guest/settings
+. /guest/e2e.sh
+
+ok() {
+	echo "ok vm/$KERNEL/$1"
+}
+
+fail() {
+	echo "FAIL vm/$KERNEL/$1: $2"
+	failures=$((failures + 1))
+}
+
+skip() {
+	echo "SKIP vm/$KERNEL/$1: $2"
+}
+
+# expect NAME COMMAND...: ok when it succeeds; what it printed is the reason when not.
+expect() {
+	expected=$1
+	shift
+	if "$@" >"$work/expect" 2>&1; then
+		ok "$expected"
+	else
+		fail "$expected" "$* ($?): $(tail -c 300 "$work/expect" | tr '\n' '|')"
+	fi
+}
+
+# contains NAME FILE REGEX...: ok when every extended regex has a line in it.
+contains() {
+	in=$2
+	named=$1
+	shift 2
+	for regex in "$@"; do
+		if ! grep -qE -- "$regex" "$in"; then
+			fail "$named" "no line /$regex/ in: $(tail -c 600 "$in" | tr '\n' '|')"
+			return 1
+		fi
+	done
+	ok "$named"
+}
+
+# load MODULE [PARAMETER=VALUE...]: one of ours, or the kernel's own with those that it needs.
+load() {
+	module=$1
+	shift
+	if [ -e "/modules/$module.ko" ]; then
+		insmod "/modules/$module.ko" "$@"
+		return
+	fi
+	while read -r needed; do
+		grep -q "^$(basename "$needed" .ko | tr - _) " /proc/modules || [ "$needed" = "$module.ko" ] ||
+			insmod "/stock/$needed" || return 1
+	done <"/stock/$module.order"
+	insmod "/stock/$module.ko" "$@"
+}
+
+# keep FILE...: brought back to the host, into the log folder of this case.
+keep() {
+	mkdir -p /tmp/keep && cp -r "$@" /tmp/keep/
+}
+
+# kernel_test PROGRAM [TEST-FILTER]: a cmocka program of tests/kernel; one result per test.
+kernel_test() {
+	CMOCKA_TEST_FILTER=${2:-} timeout 120 "/tests/$1" >"$work/$1.log" 2>&1
+	rc=$?
+	awk -v p="vm/$KERNEL/$1/" -v rc=$rc '
+	/^\[ RUN / { skipped = 0; why = "" }
+	/^SKIP / { skipped = 1; sub(/^SKIP /, ""); print "SKIP " p $0; next }
+	/^\[       OK \]/ { n++; if (!skipped) print "ok " p $NF; next }
+	/^\[  FAILED  \] [^0-9]/ && !ended { n++; bad++; print "FAIL " p $NF ": " why; next }
+	/^\[==========\] [0-9]+ test.*run/ { ended = 1 }
+	/^\[/ { next }
+	{ why = substr(why " " $0, 1, 300) }
+	END {
+		if ((rc != 0 && !bad) || !n) { bad++; print "FAIL " p "program: exit status " rc ": " why }
+		exit bad != 0
+	}' "$work/$1.log" || failures=$((failures + 1))
+}
+
+# used_us CGROUP-DIRECTORY: CPU time by the kernel's own account.
+used_us() {
+	if [ -e "$1/cpu.stat" ]; then
+		awk '$1 == "usage_usec" { print $2 }' "$1/cpu.stat"
+	else
+		echo $(($(cat "$1/cpuacct.usage") / 1000))
+	fi
+}
+
+# close_to WANTED GOT PER-MILLE ABSOLUTE: within the larger of the two.
+close_to() {
+	awk -v a="$1" -v b="$2" -v r="$3" -v s="$4" 'BEGIN {
+		d = a - b; if (d < 0) d = -d
+		lim = a * r / 1000; if (lim < s) lim = s
+		if (d > lim) { print "wanted " a ", got " b; exit 1 } }'
+}
+
+# doctor NAME [ARGUMENT...]: what jouled finds here, in $work/NAME.out.
+doctor() {
+	asked=$1
+	shift
+	timeout 30 "$JOULED" doctor "$@" >"$work/$asked.out" 2>&1
+}

@@ -1,0 +1,134 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# run.sh KERNEL CASE: boots that kernel under QEMU and runs tests/vm/cases/CASE.sh in it; prints the results
+# as test lines. run.sh --list prints KERNEL/CASE for each guest there is. See tests/vm/README.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+B=${B:-build}
+export B
+logs=$B/vm/logs
+
+head_of() {
+	sed -n "s/^# $2: *//p" "tests/vm/cases/$1.sh"
+}
+
+# Kernel by kernel, so that one which cannot be had is met once.
+list() {
+	sed '/^#/d; s/ .*//' tests/vm/kernels.table | while read -r k; do
+		for file in tests/vm/cases/*.sh; do
+			c=$(basename "$file" .sh)
+			case " $(head_of "$c" kernels) " in
+			*" $k "*) echo "$k/$c" ;;
+			esac
+		done
+	done
+}
+
+# give_up REASON: an error, or a named skip for the kernels that the archive may have let go.
+give_up() {
+	if [ "$(awk -v k="$kernel" '$1 == k { print $5 }' tests/vm/kernels.table)" = may ]; then
+		echo "SKIP vm/$kernel: $1"
+		exit 0
+	fi
+	echo "FAIL vm/$kernel/$name: $1"
+	exit 1
+}
+
+# Never KVM: on a nested host /dev/kvm can be opened and the guest hangs.
+machine() {
+	cpus=$(head_of "$name" cpus)
+	common="-m $(head_of "$name" memory | grep . || echo 512) -display none -nodefaults -no-reboot"
+	common="$common -monitor none -kernel $cache/$kernel/vmlinuz -initrd $initramfs $(head_of "$name" qemu)"
+	if [ "$arch" = amd64 ]; then
+		echo "qemu-system-x86_64 -M pc -accel tcg,thread=multi -smp ${cpus:-2} $common -serial file:$log.console -serial file:$log.keep"
+	else
+		accel='-accel tcg,thread=multi'
+		case $common in *-icount*) accel='-accel tcg,thread=single' ;; esac
+		echo "qemu-system-aarch64 -M virt -cpu cortex-a57 $accel -smp ${cpus:-2} $common -serial file:$log.console"
+	fi
+}
+
+append() {
+	tty=ttyS0
+	[ "$arch" = amd64 ] || tty=ttyAMA0
+	echo "console=$tty quiet loglevel=1 panic=-1 oops=panic random.trust_cpu=on $(head_of "$name" append)"
+}
+
+# boot: 0 when the case ran to its end, 1 when the guest died or hung, 2 when it never came up.
+boot() {
+	rm -f "$log.console" "$log.keep"
+	: >"$log.console"
+	# shellcheck disable=SC2046 # words
+	timeout -k 5 "$seconds" $(machine) -append "$(append)" >"$log.qemu" 2>&1 &
+	qemu=$!
+	waited=0
+	while kill -0 $qemu 2>/dev/null && ! grep -q '^@up' "$log.console"; do
+		sleep 0.2
+		waited=$((waited + 1))
+		[ $waited -lt 300 ] || kill $qemu
+	done
+	grep -q '^@up' "$log.console" || { wait $qemu; return 2; }
+	wait $qemu
+	grep -q '^@end' "$log.console"
+}
+
+results() {
+	tr -d '\r' <"$log.console" | grep -aE '^(ok|FAIL|SKIP|note) '
+}
+
+# What the guest last said: its own lines and the kernel's.
+last_words() {
+	tr -d '\r' <"$log.console" | grep -avE '^(ok|SKIP|@|$)' | tail -n 25 | cut -c1-200 | sed 's/^/    /'
+	head -n 5 "$log.qemu" | sed 's/^/    /'
+}
+
+unpack_kept() {
+	[ -s "$log.keep" ] || return 0
+	rm -rf "$log.files"
+	mkdir -p "$log.files" && tar -C "$log.files" -xf "$log.keep" 2>/dev/null
+	rm -f "$log.keep"
+}
+
+if [ "${1:-}" = --list ]; then
+	list
+	exit 0
+fi
+if [ $# -ne 2 ] || [ ! -f "tests/vm/cases/$2.sh" ]; then
+	echo "usage: run.sh KERNEL CASE, or run.sh --list" >&2
+	exit 2
+fi
+kernel=$1 name=$2
+arch=$(awk -v k="$kernel" '$1 == k { print $2 }' tests/vm/kernels.table)
+case $arch in
+amd64 | arm64) ;;
+*) echo "FAIL vm/$kernel: not in tests/vm/kernels.table" && exit 1 ;;
+esac
+mkdir -p "$logs" "$B/vm"
+cache=${JOULED_VM_CACHE:-$B/vm/kernels}
+log=$logs/$kernel-$name
+initramfs=$B/vm/$kernel-$name.cpio
+seconds=$(head_of "$name" seconds | grep . || echo 60)
+sh tests/vm/fetch.sh "$kernel" >"$log.fetch" 2>&1 || give_up "$(tail -n 1 "$log.fetch")"
+if [ -n "$(head_of "$name" modules)" ]; then
+	sh tests/vm/modules.sh "$kernel" >"$log.modules" 2>&1 || { cat "$log.modules" && give_up "$(tail -n 1 "$log.modules")"; }
+fi
+sh tests/vm/initramfs.sh "$kernel" "tests/vm/cases/$name.sh" "$initramfs" >"$log.initramfs" 2>&1 ||
+	give_up "no initramfs: $(tail -n 1 "$log.initramfs")"
+start=$(date +%s%N)
+boot
+rc=$?
+if [ $rc -eq 2 ]; then
+	echo "note vm/$kernel/$name: the guest did not come up; once more"
+	boot
+	rc=$?
+fi
+results
+echo "note vm/$kernel/$name: $((($(date +%s%N) - start) / 1000000)) ms; guest $(tr -d '\r' <"$log.console" | grep -aE '^@' | tr '\n' ' ')"
+unpack_kept
+rm -f "$initramfs"
+if [ $rc -ne 0 ]; then
+	echo "FAIL vm/$kernel/$name: the guest ended before the case did; its last lines:"
+	last_words
+	exit 1
+fi
+! results | grep -q '^FAIL '

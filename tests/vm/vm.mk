@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+# make test-vm: guests with Debian's kernels under QEMU. VM='6.1 6.1/triggers': only those.
+VM ?=
+VM_DEPS := qemu-system-x86 seabios qemu-system-arm busybox-static cpio xz-utils kmod libelf-dev libcap2-bin linux-perf
+
+.PHONY: test-vm vm-programs
+vm-programs: $(PROGRAMS) $(KERNEL_SRC:tests/kernel/%.c=$(B)/kernel/%)
+
+# A make of its own after the packages: what they bring is looked for anew.
+test-vm: deps test-deps
+	$(Q)sh deploy/deps.sh $(VM_DEPS)
+	$(Q)$(MAKE) --no-print-directory $(JOBS) vm-programs
+	$(Q)VM='$(VM)' $(RUN_TESTS) vm
