@@ -137,11 +137,12 @@ void recording_put_row(struct row_writer *w, unsigned row)
 	const struct snap_cell *cells = s->cells + r->first_cell;
 	size_t len = r->kind == ROW_CGROUP ? strlen(r->path) : 0;
 	uint8_t *start = buf_reserve(w->out, ROW_BYTES + len + r->n_cells * (size_t)CELL_BYTES);
-	struct row_out o = { .p = start + 1 };
+	struct row_out o = { 0 };
 	struct row_sums sum;
 
 	if (!start)
 		return;
+	o.p = start + 1;
 	put_number(&o, RF_KIND, r->kind, true);
 	put_number(&o, RF_KEY, r->key, r->key);
 	put_number(&o, RF_GENERATION, r->generation, r->generation);
