@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Estimate: idle watts per core while online, up to the full-load watts while busy, to the microjoule. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include "formula/formula.h"
 #include "model/cgroup.h"
 #include "source/energy.h"
 
@@ -60,6 +62,8 @@ static void idle_and_busy(void **state)
 	assert_int_equal(m.s.n_domains, 1);
 	assert_string_equal(m.s.domains[0].name, "package-0");
 	assert_int_equal(m.s.domains[0].interface, ENERGY_ESTIMATE);
+	assert_true(m.s.domains[0].idle_known);
+	assert_int_equal(m.s.domains[0].idle_uw, 4000000);   /* 2 cores of 2 W */
 	m.r.mono_ns = 5 * S;
 	pass(&m, 0, 1 * S, 1 * S);      /* 2 J */
 	pass(&m, 1, 1 * S, 0);          /* 10 J */
@@ -100,6 +104,8 @@ static void threads_share_a_core(void **state)
 	machine_init(&m, smt, 8, 2.0, 10.0);
 	assert_int_equal(m.s.n_domains, 2);
 	assert_string_equal(m.s.domains[1].name, "package-1");
+	assert_int_equal(m.s.domains[0].idle_uw, 4000000);
+	assert_int_equal(m.s.domains[1].idle_uw, 4000000);
 	for (uint16_t i = 0; i < 8; i++)
 		pass(&m, i, 1 * S, i < 4 ? 0 : 1 * S);
 	estimate_read(m.e, &m.r);
@@ -143,11 +149,48 @@ static void idle_merged(void **state)
 	machine_free(&m);
 }
 
+/* Idle is what the estimate itself added for being on, from the first interval on and though no CPU
+ * was ever idle; a CPU that was offline half the time drew half. */
+static void idle_is_not_learned(void **state)
+{
+	struct formula_options o = { .idle = IDLE_OWN, .weight = WEIGHT_TIME };
+	struct consumer *c;
+	struct formula *f;
+	struct snapshot *s;
+	struct machine m;
+
+	for (unsigned k = 0; k < DOMAIN_KINDS; k++)
+		o.idle_watts[k] = NAN;
+	machine_init(&m, two_cores, 2, 2.0, 10.0);
+	f = formula_share.create(&o);
+	c = consumer_new(&m.r);
+	assert_true(f && c);
+	for (unsigned i = 1; i <= 3; i++) {
+		m.r.number++;
+		m.r.mono_ns += 1 * S;
+		pass(&m, 0, 1 * S, 0);
+		pass(&m, 1, i == 3 ? S / 2 : S, 0);
+		estimate_read(m.e, &m.r);
+		s = consumer_snapshot(c, &m.r);
+		assert_non_null(s);
+		assert_int_equal(formula_share.apply(f, s), 0);
+		assert_int_equal(s->domains[0].energy_uj, i == 3 ? 15000000 : 20000000);
+		assert_int_equal(s->domains[0].idle_uj, i == 3 ? 3000000 : 4000000);
+		assert_int_equal(*snapshot_energy(s, ROW_KERNEL, 0), i == 3 ? 12000000 : 16000000);
+		assert_int_equal(s->domains[0].idle_power_uw, 4000000);
+		assert_int_equal(s->domains[0].idle_quality, 0);   /* as good as the domain's own energy */
+		assert_int_equal(s->domains[0].quality & QUALITY_ESTIMATED, QUALITY_ESTIMATED);
+	}
+	formula_share.destroy(f);
+	consumer_free(c);
+	machine_free(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(idle_and_busy), cmocka_unit_test(small_steps_are_carried), cmocka_unit_test(threads_share_a_core),
-		cmocka_unit_test(odd_watts), cmocka_unit_test(idle_merged),
+		cmocka_unit_test(odd_watts), cmocka_unit_test(idle_merged), cmocka_unit_test(idle_is_not_learned),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

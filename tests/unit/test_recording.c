@@ -43,7 +43,7 @@ static void same_schema(const struct schema *a, const struct schema *b)
 		const struct domain_desc *x = &a->domains[i], *y = &b->domains[i];
 
 		assert_true(x->kind == y->kind && x->package == y->package && x->die == y->die && x->has_die == y->has_die &&
-			    x->interface == y->interface);
+			    x->interface == y->interface && x->idle_known == y->idle_known && x->idle_uw == y->idle_uw);
 		assert_string_equal(x->name, y->name);
 		assert_string_equal(x->reason, y->reason);
 	}

@@ -148,16 +148,22 @@ static uint64_t charge(struct formula *f, struct snapshot *s, unsigned d, unsign
 /* Sets the idle columns of a domain, from the options or from what is learned. */
 static void set_idle(struct formula *f, struct snapshot *s, unsigned d)
 {
+	const struct domain_desc *desc = &s->schema->domains[d];
 	struct snap_domain *dom = &s->domains[d];
 	const struct weights *w = &f->weights;
 	struct idle_point p = { .end_ns = dom->end_ns, .energy_uj = dom->energy_uj,
 				.busy_ns = w->busy_ns, .elapsed_ns = w->elapsed_ns };
-	double watts = f->options.idle_watts[s->schema->domains[d].kind];
+	double watts = f->options.idle_watts[desc->kind];
 	bool whole = w->whole && !(dom->quality & (QUALITY_STALE | QUALITY_PARTIAL | QUALITY_LOST));
 
 	p.duration_ns = dom->end_ns > dom->start_ns ? dom->end_ns - dom->start_ns : 0;
 	if (watts >= 0) {
 		dom->idle_power_uw = (uint64_t)(fmin(watts, MAX_IDLE_WATTS) * 1e6 + 0.5);
+		dom->idle_quality = 0;
+	} else if (desc->idle_known) {
+		/* The source charged it for the time its CPUs were online, and so do we. */
+		p.duration_ns = w->n_cpus ? w->elapsed_ns / w->n_cpus : 0;
+		dom->idle_power_uw = desc->idle_uw < MAX_IDLE_WATTS * 1e6 ? desc->idle_uw : (uint64_t)(MAX_IDLE_WATTS * 1e6);
 		dom->idle_quality = 0;
 	} else {
 		idle_learn(&f->idle[d], &p, whole);

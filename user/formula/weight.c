@@ -81,12 +81,13 @@ static bool has_cpu(const struct domain_desc *d, const struct cpu_desc *cpu)
 
 static void choose_cpus(struct weights *w, const struct snapshot *s, const struct domain_desc *d)
 {
-	w->busy_ns = w->elapsed_ns = 0;
+	w->busy_ns = w->elapsed_ns = w->n_cpus = 0;
 	w->whole = true;
 	for (unsigned i = 0; i < s->schema->n_cpus; i++) {
 		w->cpus[i] = s->schema->cpus[i].present && has_cpu(d, &s->schema->cpus[i]);
 		if (!w->cpus[i])
 			continue;
+		w->n_cpus++;
 		w->busy_ns += s->cpus[i].busy_ns;
 		w->elapsed_ns += s->cpus[i].elapsed_ns;
 		if (s->cpus[i].quality & (QUALITY_PARTIAL | QUALITY_LOST))

@@ -12,6 +12,7 @@ struct weights {
 	uint64_t *weight;          /* [rows + 1]; the last one: what lost counts stand for */
 	uint64_t *time_ns;         /* [rows + 1] on the domain's CPUs, idle row 0; the last one is 0 */
 	uint64_t busy_ns, elapsed_ns;   /* of the domain's CPUs */
+	unsigned n_cpus;           /* how many those are, online or not */
 	bool whole;                /* those CPUs were measured through the interval */
 	unsigned quality;          /* ESTIMATED: not what was asked for, or dram */
 	/* owner's */

@@ -106,6 +106,8 @@ static int read_domain(struct cbr *in, struct domain_desc *d)
 			err = cbr_uint_max(in, UINT16_MAX, &v, "a package"), d->package = (uint16_t)v;
 		else if (!strcmp(key, "die"))
 			err = cbr_uint_max(in, UINT16_MAX, &v, "a die"), d->die = (uint16_t)v, d->has_die = true;
+		else if (!strcmp(key, "idle_uw"))
+			err = cbr_uint(in, &d->idle_uw, "a power"), d->idle_known = true;
 		else if (!strcmp(key, "name"))
 			err = cbr_str(in, d->name, sizeof(d->name), NULL, "a domain's name");
 		else if (!strcmp(key, "reason"))

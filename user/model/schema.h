@@ -67,6 +67,8 @@ struct domain_desc {
 	uint16_t die;           /* 0 unless the machine has several dies with own counters */
 	bool has_die;
 	enum energy_interface interface;
+	bool idle_known;        /* the source knows what it draws with nothing to do: estimate */
+	uint64_t idle_uw;       /* that, with all its CPUs online */
 	char name[64];          /* "package-0", "package-0-die-1", "dram-0", "psys" ...: unique */
 	char reason[200];       /* why this interface was taken */
 };

@@ -53,7 +53,8 @@ static int domain_of_package(struct estimate *e, struct schema *s, unsigned pack
 	if (s->n_domains == SCHEMA_MAX_DOMAINS)
 		return -1;
 	d = &s->domains[s->n_domains];
-	*d = (struct domain_desc){ .kind = DOMAIN_PACKAGE, .package = (uint16_t)package, .interface = ENERGY_ESTIMATE };
+	*d = (struct domain_desc){ .kind = DOMAIN_PACKAGE, .package = (uint16_t)package, .interface = ENERGY_ESTIMATE,
+				   .idle_known = true };
 	snprintf(d->name, sizeof(d->name), "package-%u", package);
 	snprintf(d->reason, sizeof(d->reason), "no energy counter: estimated from busy time per core");
 	e->domains[e->n_domains].schema_index = s->n_domains++;
@@ -88,6 +89,8 @@ int estimate_open(struct schema *s, double idle_watts_per_core, double max_watts
 		c->domain = s->cpus[i].present ? domain_of_package(e, s, s->cpus[i].package) : -1;
 		c->idle_uw = threads ? idle / threads : 0;
 		c->dynamic_uw = threads && max > idle ? (max - idle) / threads : 0;
+		if (c->domain >= 0)
+			s->domains[e->domains[c->domain].schema_index].idle_uw += c->idle_uw;
 	}
 	*ret = e;
 	return 0;
