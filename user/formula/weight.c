@@ -10,6 +10,7 @@
  *   + rate * (busy time of the CPUs flagged partial - time of the rows there, when positive)
  * and that share of the energy is residual. Without a loss it is exactly 0. */
 #include "weight.h"
+#include "../model/event_find.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -284,8 +285,8 @@ static bool try_event(struct weights *w, const struct snapshot *s, int event, bo
 
 static void compute(struct weights *w, const struct snapshot *s, enum share_weight mode)
 {
-	int cycles = mode == WEIGHT_TIME ? BY_TIME : weight_find_cycles(&s->schema->core);
-	int misses = w->misses ? weight_find_misses(&s->schema->core) : -1;
+	int cycles = mode == WEIGHT_TIME ? BY_TIME : event_find_cycles(&s->schema->core);
+	int misses = w->misses ? event_find_misses(&s->schema->core) : -1;
 	bool scaled = mode == WEIGHT_CYCLES_BY_FREQUENCY && cycles >= 0 && fill_ratios(w, s);
 
 	w->quality = w->misses ? QUALITY_ESTIMATED : 0;

@@ -4,10 +4,6 @@
 #define JD_WEIGHT_H
 #include "formula.h"
 
-/* Which counter of the schema a name stands for; -1 = it has none. Pure look-ups by name. */
-int weight_find_cycles(const struct event_set *set);
-int weight_find_misses(const struct event_set *set);
-
 struct weights {
 	uint64_t *weight;          /* [rows + 1]; the last one: what lost counts stand for */
 	uint64_t *time_ns;         /* [rows + 1] on the domain's CPUs, idle row 0; the last one is 0 */

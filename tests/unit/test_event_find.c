@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <cmocka.h>
-#include "formula/weight.h"
+#include "model/event_find.h"
 
 static void test_names(void **state)
 {
@@ -27,10 +27,10 @@ static void test_names(void **state)
 		struct event_set set = { .n = 1 };
 
 		snprintf(set.ev[0].name, SCHEMA_NAME_MAX, "%s", cases[i].name);
-		assert_int_equal(weight_find_cycles(&set), cases[i].cycles ? 0 : -1);
-		assert_int_equal(weight_find_misses(&set), cases[i].misses ? 0 : -1);
+		assert_int_equal(event_find_cycles(&set), cases[i].cycles ? 0 : -1);
+		assert_int_equal(event_find_misses(&set), cases[i].misses ? 0 : -1);
 		set.ev[0].kind = EVENT_TASK_CLOCK;
-		assert_int_equal(weight_find_cycles(&set), -1);
+		assert_int_equal(event_find_cycles(&set), -1);
 	}
 }
 

@@ -3,7 +3,7 @@
  * ("cpu/cpu-cycles/u") and our aliases. Only the name proper is compared. */
 #include <string.h>
 #include <strings.h>
-#include "weight.h"
+#include "event_find.h"
 
 /* Unhalted cycles at the real clock: reference cycles and the TSC tick on whatever the frequency,
  * and bus cycles and stalls are something else. */
@@ -41,7 +41,7 @@ static bool is_one_of(const struct name *n, const char *const *list, unsigned co
 	return false;
 }
 
-static bool is_cycles(const char *text)
+bool event_is_cycles(const char *text)
 {
 	struct name n = take_apart(text);
 
@@ -53,7 +53,7 @@ static bool is_cycles(const char *text)
 	return true;
 }
 
-static bool is_misses(const char *text)
+bool event_is_misses(const char *text)
 {
 	struct name n = take_apart(text);
 
@@ -69,12 +69,12 @@ static int find(const struct event_set *set, bool (*is)(const char *text))
 	return -1;
 }
 
-int weight_find_cycles(const struct event_set *set)
+int event_find_cycles(const struct event_set *set)
 {
-	return find(set, is_cycles);
+	return find(set, event_is_cycles);
 }
 
-int weight_find_misses(const struct event_set *set)
+int event_find_misses(const struct event_set *set)
 {
-	return find(set, is_misses);
+	return find(set, event_is_misses);
 }
