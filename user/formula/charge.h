@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ledger's bookkeeping, the same for every formula that splits: idle energy is set apart, the
+ * rest goes to the rows by weight, the share of lost counts is residual. Who pays for idle is the
+ * policy. Every split is exact (split.h), so the ledger closes by construction. */
+#ifndef JD_CHARGE_H
+#define JD_CHARGE_H
+#include "idle.h"
+#include "weight.h"
+
+enum { CARRY_DYNAMIC, CARRY_IDLE, CARRIES };
+
+struct charge {
+	unsigned n_domains, cap_keys, cap_parts;
+	/* [(key * n_domains + domain) * CARRIES]: what rows are owed. When a key goes to another row,
+	 * that row takes over the fraction of a microjoule: forgetting it would let many short lives
+	 * be rounded away. */
+	int64_t *carry;
+	int64_t (*lost)[CARRIES];  /* [domain] of the residual */
+	struct idle *idle;         /* [domain] */
+	int64_t *part_carry;       /* [cap_parts] the carries of one split, by row */
+	uint64_t *part;
+};
+
+/* Room for s. 0 or -ENOMEM. ret_anew: the schema is another one, what was learned belongs to another
+ * machine and is forgotten. */
+int charge_prepare(struct charge *c, const struct snapshot *s, bool *ret_anew);
+/* Sets the domain's idle power and its quality: configured, known by the source, or learned from
+ * this interval. True when it was learned. */
+bool charge_find_idle(struct charge *c, struct snapshot *s, unsigned d, const struct weights *w, const struct formula_options *o);
+/* Charges the interval: idle power, then the rows. */
+void charge_domain(struct charge *c, struct snapshot *s, unsigned d, struct weights *w, const struct formula_options *o);
+void charge_free(struct charge *c);
+
+#endif
