@@ -24,7 +24,7 @@ VMLINUX_aarch64 := arm64
 # Debian packages: what building needs, and what only the tests need.
 BUILD_DEPS := gcc libc6-dev make clang llvm bpftool pkg-config libbpf-dev libelf-dev zlib1g-dev \
 	libpfm4-dev libevent-dev libcbor-dev libyaml-dev libcap-ng-dev
-TEST_DEPS := libcmocka-dev libclang-rt-dev python3 universal-ctags cppcheck shellcheck strace curl man-db
+TEST_DEPS := libcmocka-dev libclang-rt-dev python3 python3-jsonschema universal-ctags cppcheck shellcheck strace curl man-db
 
 LIBS := libbpf libelf zlib libevent_core libevent_pthreads libcbor yaml-0.1 libcap-ng
 CPPFLAGS += -D_GNU_SOURCE -DJOULED_VERSION='"$(VERSION)"' -Iinclude -I$(B)/skel
@@ -121,6 +121,10 @@ run: deps
 
 include tests/tests.mk
 include tests/bench/bench.mk
+
+# Kernel types regenerated from the running kernel (5.16 or newer) and trimmed to what is used.
+vmlinux:
+	$(Q)BPFTOOL=$(BPFTOOL) CLANG=$(CLANG) sh vmlinux/trim.sh
 
 clean:
 	$(Q)rm -rf $(B)

@@ -57,6 +57,7 @@ struct jd_cpu_state {
 	__u64 seq;          /* +1 when a charge begins and +1 when it has ended: odd = in progress */
 	__u64 key;          /* row being charged now, JD_KEY_NONE = none */
 	__u64 since_ns;     /* its open interval began here, task clock */
+	__u64 task;         /* task_struct that runs, as the last switch told; 0 = not known */
 	__u64 last[JD_MAX_EVENTS];      /* counter values at since_ns; an error stays an error */
 	__u64 last_enabled[JD_MAX_EVENTS];   /* multiplexed only */
 	__u64 last_running[JD_MAX_EVENTS];
@@ -65,6 +66,7 @@ struct jd_cpu_state {
 	__u64 clock_offset_ns; /* CLOCK_MONOTONIC - rq->clock, at the first switch after a flush */
 	__u64 flush_mono_ns;   /* CLOCK_MONOTONIC of the last flush */
 	__u64 lost_reads;      /* counter reads that failed */
+	__u64 missed;          /* switches the kernel did not tell of */
 	__u64 folded;          /* lookups that ended at an ancestor or at other: no free row */
 	__u32 slot;            /* of key, JD_NO_SLOT = charge nothing */
 	__u32 bank;            /* active bank */

@@ -56,7 +56,7 @@ HEADER = {
 }
 SNAPSHOT = {
     "schema": 2**64 - 1, "number": 1, "start_ns": 10, "end_ns": 20, "suspended_ns": 0, "end_real_ns": -5, "nominal_ns": 10,
-    "missed": 0, "losses": {"folded": 0, "lost_reads": 0, "lost_events": 0},
+    "missed": 0, "losses": {"folded": 0, "lost_reads": 0, "lost_events": 0, "missed_switches": 0},
     "formula": "share", "idle_policy": "own",
     "cpus": [[1, 1, 0, 10, 4, 0, 0, 6, [], 0, 0]],
     "domains": [{"start_ns": 9, "end_ns": 19, "quality": 1, "energy_uj": 100, "energy_q32": 429496, "idle_uj": 40, "residual_uj": 0,

@@ -90,6 +90,8 @@ static inline void world_init(struct world *w, uint64_t seed)
 					   .package = (uint16_t)(draw(w) % s->n_packages),
 					   .interface = (enum energy_interface)(draw(w) % (ENERGY_REPLAY + 1)) };
 		d->die = d->has_die ? (uint16_t)draw(w) : 0;
+		d->idle_known = d->interface == ENERGY_ESTIMATE;
+		d->idle_uw = d->idle_known ? draw_value(w) : 0;
 		snprintf(d->name, sizeof(d->name), "domain-%u", i);
 		snprintf(d->reason, sizeof(d->reason), draw(w) % 2 ? "first that answered" : "");
 	}

@@ -73,6 +73,8 @@ static inline void print_header(const struct schema *s, struct buf *b)
 		buf_add_str(b, i ? ", {" : "{");
 		if (d->has_die)
 			U(b, "die", d->die);
+		if (d->idle_known)
+			U(b, "idle_uw", d->idle_uw);
 		buf_printf(b, "\"interface\": \"%s\", \"kind\": \"%s\", \"name\": \"%s\", \"package\": %u, \"reason\": \"%s\"}",
 			   energy_interface_name(d->interface), domain_kind_name(d->kind), d->name, d->package, d->reason);
 	}
@@ -192,9 +194,10 @@ static inline void print_snapshot(const struct snapshot *s, bool energy, struct 
 	buf_printf(b, "\"end_real_ns\": %lld, ", (long long)s->end_real_ns);
 	if (energy)
 		buf_printf(b, "\"formula\": \"%s\", \"idle_policy\": \"%s\", ", s->formula, idle_policy_name(s->idle_policy));
-	buf_printf(b, "\"losses\": {\"clamped_ns\": %llu, \"folded\": %llu, \"lost_events\": %llu, \"lost_reads\": %llu}, ",
-		   (unsigned long long)s->losses.clamped_ns, (unsigned long long)s->losses.folded,
-		   (unsigned long long)s->losses.lost_events, (unsigned long long)s->losses.lost_reads);
+	buf_printf(b, "\"losses\": {\"folded\": %llu, \"lost_events\": %llu, \"lost_reads\": %llu, \"missed_switches\": %llu}, ",
+		   (unsigned long long)s->losses.folded,
+		   (unsigned long long)s->losses.lost_events, (unsigned long long)s->losses.lost_reads,
+		   (unsigned long long)s->losses.missed_switches);
 	U(b, "missed", s->missed);
 	U(b, "nominal_ns", s->nominal_ns);
 	U(b, "number", s->number);

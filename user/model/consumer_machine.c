@@ -107,7 +107,7 @@ void consumer_add_machine(struct consumer *c, const struct reading *r)
 	s->end_real_ns = r->real_ns;
 	s->losses = (struct losses){ r->losses.folded - c->losses.folded, r->losses.lost_reads - c->losses.lost_reads,
 				     r->losses.lost_events - c->losses.lost_events,
-				     r->losses.clamped_ns - c->losses.clamped_ns };
+				     r->losses.missed_switches - c->losses.missed_switches };
 	for (unsigned i = 0; i < r->schema->n_domains; i++)
 		add_domain(c, r, i, &s->domains[i]);
 	add_cpus(c, r);

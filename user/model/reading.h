@@ -79,7 +79,7 @@ struct losses {
 	uint64_t folded;           /* charges folded into an ancestor or `other`: table full or quota */
 	uint64_t lost_reads;       /* counter reads that failed in the kernel program */
 	uint64_t lost_events;      /* lifecycle records that did not fit the ring */
-	uint64_t clamped_ns;
+	uint64_t missed_switches;  /* the kernel did not tell of them: found and mended by the scheduler's stamps */
 };
 
 struct reading;

@@ -65,10 +65,11 @@ static void put_times(struct buf *b, const struct snapshot *s)
 	put_key_uint(b, "nominal_ns", s->nominal_ns);
 	put_key_uint(b, "missed", s->missed);
 	cbw_str(b, "losses");
-	cbw_map(b, 3);
+	cbw_map(b, 4);
 	put_key_uint(b, "folded", s->losses.folded);
 	put_key_uint(b, "lost_reads", s->losses.lost_reads);
 	put_key_uint(b, "lost_events", s->losses.lost_events);
+	put_key_uint(b, "missed_switches", s->losses.missed_switches);
 }
 
 void recording_encode(const struct snapshot *s, bool with_energy, struct buf *out)

@@ -193,7 +193,8 @@ static int read_losses(struct cbr *in, struct losses *l)
 		if (err)
 			break;
 		uint64_t *v = !strcmp(key, "folded") ? &l->folded : !strcmp(key, "lost_reads") ? &l->lost_reads :
-			      !strcmp(key, "lost_events") ? &l->lost_events : !strcmp(key, "clamped_ns") ? &l->clamped_ns : NULL;
+			      !strcmp(key, "lost_events") ? &l->lost_events :
+			      !strcmp(key, "missed_switches") ? &l->missed_switches : NULL;
 		err = v ? cbr_uint(in, v, "a loss") : cbr_skip(in);
 	}
 	return err;

@@ -123,6 +123,7 @@ int counters_open(const struct counters_options *o, struct schema *s, struct cou
 		return err_set(err, -ENOMEM, "counters: out of memory");
 	c->o = o;
 	c->schema = s;
+	c->root = o->root;
 	c->seam = *o->seam;
 	c->n_cpus = s->n_cpus;
 	c->max_slots = (uint32_t)o->config->max_cgroups + JD_FIRST_SLOT;
@@ -163,6 +164,7 @@ static void cpu_went_offline(struct read_context *x, unsigned cpu)
 
 	c->states[cpu].key = JD_KEY_NONE;
 	c->states[cpu].slot = JD_NO_SLOT;
+	c->states[cpu].task = 0;
 	counters_read_offline(x, cpu);
 	counters_close_events(c, cpu);
 	c->cpus[cpu].offline_since_ns = x->r->mono_ns;
@@ -174,6 +176,7 @@ static void cpu_came_online(struct read_context *x, unsigned cpu)
 	struct cpu_source *cs = &c->cpus[cpu];
 
 	x->r->cpus[cpu].offline_ns += x->r->mono_ns - cs->offline_since_ns;
+	topology_refresh(c->root, c->schema, cpu);
 	cs->broken = counters_open_events(c, cpu) != 0;
 	c->states[cpu].calibrate = 1;
 	counters_flush(c, cpu, JD_FLUSH_FLIP);
@@ -219,7 +222,9 @@ static void follow_losses(struct read_context *x, unsigned cpu)
 	x->r->losses.lost_reads += lost;
 	x->r->losses.folded += st->folded - cs->folded;
 	cs->lost_reads = st->lost_reads;
+	x->r->losses.missed_switches += st->missed - cs->missed;
 	cs->folded = st->folded;
+	cs->missed = st->missed;
 	if (!lost && !cs->broken) {
 		cs->retry_after = 0;
 		return;

@@ -101,7 +101,7 @@ bool counters_must_multiplex(struct counters *c)
 				}
 		}
 		if (fresh && has_cpu(c->online_bits, cpu) &&
-		    events_fit(&c->seam, &c->schema->core, (int)cpu) == 0)
+		    events_fit_variants(&c->seam, &c->schema->core, c->core_variants, (int)cpu) == 0)
 			return true;
 	}
 	return false;

@@ -26,7 +26,7 @@ struct cpu_source {
 	bool broken;                /* its events could not all be opened */
 	uint64_t msr_credit_ns, tsc_credit;   /* reported ahead of the counters, from the clock */
 	uint64_t seq;               /* of the last complete read */
-	uint64_t irq_steal_ns, lost_reads, folded, flush_mono_ns;
+	uint64_t irq_steal_ns, lost_reads, folded, missed, flush_mono_ns;
 	uint64_t msr[JD_MAX_MSR_EVENTS];
 	uint64_t offline_since_ns;
 	uint32_t retry_at, retry_after;   /* reading number of the next reopen, doubling distance */
@@ -39,6 +39,7 @@ struct counters {
 	struct bpf_link **perf_links;       /* trigger perf_event: one per CPU */
 	struct perf_seam seam;
 	struct schema *schema;
+	const struct fsroot *root;          /* borrowed */
 	struct event_variants core_variants[SCHEMA_MAX_EVENTS], msr_variants[SCHEMA_MAX_EVENTS];
 	struct online_cpus *online;
 	uint8_t *online_bits;

@@ -225,7 +225,7 @@ int cpustat_open(const struct hierarchy *h, const struct fsroot *root, struct sc
 	if (!c)
 		return err_set(err, -ENOMEM, "trigger none: out of memory");
 	c->schema = s;
-	c->mount_fd = open(h->mount, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	c->mount_fd = fsroot_openat(root, h->mount, O_PATH | O_DIRECTORY);
 	c->stat_fd = fsroot_openat(root, "proc/stat", O_RDONLY);
 	c->cpus = calloc(s->n_cpus, sizeof(*c->cpus));
 	c->packages = calloc(s->n_packages, sizeof(*c->packages));

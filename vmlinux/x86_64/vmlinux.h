@@ -177,6 +177,10 @@ struct sched_entity {
 	struct cfs_rq *cfs_rq;
 };
 
+struct sched_info {
+	long long unsigned int last_arrival;
+};
+
 struct signal_struct;
 
 struct css_set;
@@ -186,6 +190,7 @@ struct task_struct {
 	unsigned int flags;
 	int on_cpu;
 	struct sched_entity se;
+	struct sched_info sched_info;
 	pid_t pid;
 	pid_t tgid;
 	struct list_head thread_node;
