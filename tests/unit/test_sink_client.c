@@ -242,7 +242,7 @@ static void test_peer_never_reads(void **state)
 	}
 	/* Two buffers of the kernel take a few MiB at most, the queue one. */
 	assert_in_range(refused, 100, 190);
-	assert_true(worst < 100000000u);
+	assert_true(worst < 1000000000u);
 	struct sink_stats c = stats_of(s);
 	assert_int_equal(c.documents + c.dropped_documents + c.queued, 200);
 	assert_int_equal(c.dropped_documents, refused);
@@ -320,11 +320,11 @@ static void test_close_delivers(void **state)
 	for (unsigned i = 0; i < 50; i++)
 		assert_int_equal(doc_submit(s, i, 5000), 0);
 	/* Far enough into the back-off that only the close's own try can be so early. */
-	assert_true(WAIT_FOR(next_try(s) >= 0.8, 5000));
+	assert_true(WAIT_FOR(next_try(s) >= 1.6, 10000));
 	int server = listener(AF_INET, &port, 0);
 	uint64_t t = now_ns();
 	sink_close(s, 5000000000u);
-	assert_true(now_ns() - t < 600000000u);
+	assert_true(now_ns() - t < 1400000000u);
 	int fd = accept_within(server, 1000);
 	assert_true(WAIT_FOR((stream_read(&st, fd), st.eof), 2000));
 	assert_int_equal(st.docs, 50);

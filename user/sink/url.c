@@ -3,17 +3,18 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "../base/parse.h"
+#include "../base/text.h"
 
 int sink_url_scheme(const char *url, struct sink_url *u, struct err *err)
 {
 	size_t n = strcspn(url, ":");
 
 	memset(u, 0, sizeof(*u));
-	snprintf(u->text, sizeof(u->text), "%s", url);
+	/* Escaped before it is cut: escaping the whole message would push the remedy out of it. */
+	text_clean(u->text, sizeof(u->text), url);
 	if (url[n] != ':' || n == 0 || n >= sizeof(u->scheme))
 		return err_set(err, -EINVAL,
 			       "output \"%s\": no scheme; write for example stdout:, file:///path or tcp://host:port", u->text);
