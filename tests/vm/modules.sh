@@ -8,16 +8,7 @@ B=${B:-build}
 headers=$(cd "${JOULED_VM_CACHE:-$B/vm/kernels}/$1/headers" 2>/dev/null && pwd -P) || { echo "no headers for kernel $1" && exit 1; }
 mkdir -p "$B/vm/modules/$1" || exit 1
 dir=$(cd "$B/vm/modules/$1" && pwd)
-cp -pu tests/vm/modules/*.[ch] "$dir" || exit 1
-{
-	printf 'obj-m :='
-	for c in tests/vm/modules/*.c; do
-		printf ' %s' "$(basename "$c" .c).o"
-	done
-	# Unknown warnings of a kernel older than the compiler are no errors of ours.
-	printf '\nccflags-y := -Wall -Wno-unused-function\n'
-} >"$dir/Makefile.new"
-cmp -s "$dir/Makefile.new" "$dir/Makefile" || cp "$dir/Makefile.new" "$dir/Makefile"
+cp -pu tests/vm/modules/*.[ch] tests/vm/modules/Kbuild "$dir" || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL ARCH CROSS_COMPILE CFLAGS V B
 if ! make -C "$headers" M="$dir" modules >"$dir/build.log" 2>&1; then
 	grep -E 'error|Error|warning' "$dir/build.log" | head -n 20

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What simpmu's files share and what simrapl takes from it. See README for the model. */
+#ifndef SIMPMU_H
+#define SIMPMU_H
+#include <linux/sched.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+
+enum sim_count {
+	SIM_TIME, SIM_CYCLES, SIM_INSTRUCTIONS, SIM_REFERENCES, SIM_MISSES, SIM_BRANCHES, SIM_BRANCH_MISSES,
+	SIM_REF_CYCLES, SIM_HIDDEN, SIM_COUNTS
+};
+enum sim_energy { SIM_CORE, SIM_UNCORE, SIM_DRAM, SIM_ENERGIES };
+
+/* A stretch of one task's run on one CPU, in which nothing changed. */
+struct sim_stretch {
+	u64 count[SIM_COUNTS];
+	u32 frequency_permille;    /* of the nominal */
+	u32 energy_class;
+	u32 others, cpus;          /* other CPUs that were busy; CPUs online */
+};
+
+/* Energy of each stretch in picojoules, with the lock of its CPU held: it must not settle. */
+typedef void (*sim_charge_fn)(const struct sim_stretch *s, u64 ret_pj[SIM_ENERGIES]);
+/* neighbours: the energy depends on who else runs, so that stretches end where that changes. */
+void simpmu_set_charge(sim_charge_fn fn);
+void simpmu_set_neighbours(bool on);
+/* Charges every CPU's open stretch up to one instant, and returns it (CLOCK_MONOTONIC). */
+u64 simpmu_settle(void);
+/* Dynamic energy of a CPU up to the last settling. */
+void simpmu_cpu_energy(int cpu, u64 ret_pj[SIM_ENERGIES]);
+
+/* Inside simpmu. */
+
+struct sim_work {
+	u32 ipc_tenths, misses, hidden;    /* per 1000 instructions */
+	u32 energy_class;
+	bool busy;                         /* not the idle task */
+};
+
+enum sim_kind { SIM_TASK, SIM_KTHREAD, SIM_IDLE };
+
+#define SIM_PATH 88
+struct sim_row {
+	u64 id;
+	u32 kind;
+	bool used;
+	u64 count[SIM_COUNTS];
+	u64 pj[SIM_ENERGIES];
+	char path[SIM_PATH];
+};
+
+#define SIM_ROWS 2048   /* per CPU, a power of two; the last is for what finds no room */
+struct sim_cpu {
+	raw_spinlock_t lock;
+	int cpu;
+	u64 last_ns;
+	struct task_struct *task;      /* on the CPU; compared, not looked into, by other CPUs */
+	struct task_struct *leaving;   /* being switched out: counters stand until it is gone */
+	struct sim_work work;
+	struct sim_row *row, *rows;
+	unsigned int n_rows;
+	u64 total[SIM_COUNTS], rest[SIM_COUNTS];
+	u64 pj[SIM_ENERGIES];
+	unsigned int n_events;         /* counters in use */
+};
+
+struct sim_cpu *sim_cpu_of(int cpu);
+/* Counter of the CPU that this runs on, now. */
+u64 sim_count_here(enum sim_count which);
+
+void sim_work_parse(const char *comm, struct sim_work *ret);
+/* Fills s->count and the frequency for dt nanoseconds of w around the middle of [from, from + dt]. */
+void sim_work_do(const struct sim_work *w, struct sim_cpu *c, u64 from, u64 dt, struct sim_stretch *s);
+/* How far a stretch that begins at `from` may go without the frequency moving much. */
+u64 sim_work_end(u64 from);
+
+struct sim_row *sim_row_of(struct sim_cpu *c, struct task_struct *p);
+int sim_rows_alloc(struct sim_cpu *c);
+void sim_rows_free(struct sim_cpu *c);
+int sim_rows_publish(void);
+void sim_rows_hide(void);
+
+int sim_event_register(void);
+void sim_event_unregister(void);
+
+#endif

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Truth per cgroup and CPU: a table per CPU, written under its lock, shown in /proc/simpmu. */
+#include <linux/cgroup.h>
+#include <linux/hash.h>
+#include <linux/kernfs.h>
+#include <linux/module.h>
+#include <linux/proc_fs.h>
+#include <linux/seq_file.h>
+#include <linux/timekeeping.h>
+#include <linux/topology.h>
+#include <linux/vmalloc.h>
+#include "simpmu.h"
+
+#define MAX_DEPTH 16
+
+int sim_rows_alloc(struct sim_cpu *c)
+{
+	c->rows = vzalloc(array_size(SIM_ROWS, sizeof(*c->rows)));
+	return c->rows ? 0 : -ENOMEM;
+}
+
+void sim_rows_free(struct sim_cpu *c)
+{
+	vfree(c->rows);
+}
+
+/* The task keeps its cgroup and that keeps the names above it, so no lock is needed; a rename at
+ * this moment may show the old name. */
+static void set_path(struct sim_row *row, const struct cgroup *cgrp)
+{
+	const struct kernfs_node *at[MAX_DEPTH], *kn = cgrp->kn;
+	size_t len = 0;
+	int depth = 0;
+
+	for (; kn && kn->parent && depth < MAX_DEPTH; kn = kn->parent)
+		at[depth++] = kn;
+	if (!depth)
+		strscpy(row->path, "/", sizeof(row->path));
+	while (depth-- > 0 && len < sizeof(row->path))
+		len += scnprintf(row->path + len, sizeof(row->path) - len, "/%s", at[depth]->name);
+	for (len = 0; row->path[len]; len++) {
+		if ((u8)row->path[len] <= ' ' || row->path[len] == 0x7f)
+			row->path[len] = '?';
+	}
+}
+
+static struct sim_row *overflow(struct sim_cpu *c)
+{
+	struct sim_row *row = &c->rows[SIM_ROWS - 1];
+
+	if (!row->used)
+		strscpy(row->path, "overflow", sizeof(row->path));
+	row->used = true;
+	return row;
+}
+
+struct sim_row *sim_row_of(struct sim_cpu *c, struct task_struct *p)
+{
+	const struct cgroup *cgrp = task_dfl_cgroup(p);
+	u64 id = cgroup_id(cgrp);
+	u32 kind = is_idle_task(p) ? SIM_IDLE : p->flags & PF_KTHREAD && !cgroup_parent((struct cgroup *)cgrp) ? SIM_KTHREAD : SIM_TASK;
+	u32 at = hash_64(id * 4 + kind, ilog2(SIM_ROWS));
+	struct sim_row *row;
+
+	if (at == SIM_ROWS - 1)
+		at = 0;
+	while ((row = &c->rows[at])->used) {
+		if (row->id == id && row->kind == kind)
+			return row;
+		at = (at + 1) % (SIM_ROWS - 1);
+	}
+	if (c->n_rows >= SIM_ROWS / 2)
+		return overflow(c);
+	c->n_rows++;
+	row->id = id;
+	row->kind = kind;
+	row->used = true;
+	set_path(row, cgrp);
+	return row;
+}
+
+static void show_row(struct seq_file *m, int cpu, const struct sim_row *row)
+{
+	static const char *const kinds[] = { [SIM_TASK] = "task", [SIM_KTHREAD] = "kthread", [SIM_IDLE] = "idle" };
+	unsigned int i;
+
+	seq_printf(m, "%llu %s %d %d", row->id, kinds[row->kind], cpu, topology_physical_package_id(cpu));
+	for (i = 0; i < SIM_COUNTS; i++)
+		seq_printf(m, " %llu", row->count[i]);
+	for (i = 0; i < SIM_ENERGIES; i++)
+		seq_printf(m, " %llu", row->pj[i] / 1000);
+	seq_printf(m, " %s\n", row->path);
+}
+
+static void show_cpu(struct seq_file *m, struct sim_cpu *c)
+{
+	unsigned int i;
+
+	for (i = 0; i < SIM_ROWS; i++) {
+		struct sim_row row;
+		unsigned long flags;
+
+		raw_spin_lock_irqsave(&c->lock, flags);
+		row = c->rows[i];
+		raw_spin_unlock_irqrestore(&c->lock, flags);
+		if (row.used)
+			show_row(m, c->cpu, &row);
+	}
+}
+
+static int show(struct seq_file *m, void *unused)
+{
+	u64 mono = simpmu_settle();
+	int cpu;
+
+	seq_printf(m, "mono %llu boot %llu\n", mono, mono + ktime_get_boottime_ns() - ktime_get_ns());
+	seq_puts(m, "id kind cpu package time_ns cycles instructions references misses branches branch_misses ref_cycles hidden core_nj uncore_nj dram_nj path\n");
+	for_each_possible_cpu(cpu)
+		show_cpu(m, sim_cpu_of(cpu));
+	return 0;
+}
+
+static int open(struct inode *inode, struct file *file)
+{
+	return single_open_size(file, show, NULL, 256 * 1024);
+}
+
+/* Keeps the rows: tasks that run point to theirs. */
+static void reset_cpu(struct sim_cpu *c)
+{
+	unsigned long flags;
+	unsigned int i;
+
+	raw_spin_lock_irqsave(&c->lock, flags);
+	for (i = 0; i < SIM_ROWS; i++) {
+		memset(c->rows[i].count, 0, sizeof(c->rows[i].count));
+		memset(c->rows[i].pj, 0, sizeof(c->rows[i].pj));
+	}
+	raw_spin_unlock_irqrestore(&c->lock, flags);
+}
+
+static ssize_t write(struct file *file, const char __user *buf, size_t size, loff_t *pos)
+{
+	char word[8] = "";
+	int cpu;
+
+	if (copy_from_user(word, buf, min(size, sizeof(word) - 1)))
+		return -EFAULT;
+	if (strncmp(word, "reset", 5))
+		return -EINVAL;
+	simpmu_settle();
+	for_each_possible_cpu(cpu)
+		reset_cpu(sim_cpu_of(cpu));
+	return size;
+}
+
+static const struct proc_ops rows_ops = {
+	.proc_open = open, .proc_read = seq_read, .proc_lseek = seq_lseek, .proc_release = single_release, .proc_write = write,
+};
+
+int sim_rows_publish(void)
+{
+	return proc_create("simpmu", 0644, NULL, &rows_ops) ? 0 : -ENOMEM;
+}
+
+void sim_rows_hide(void)
+{
+	remove_proc_entry("simpmu", NULL);
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What a task's name means, and what it does in a given time. */
+#include <linux/kernel.h>
+#include <linux/moduleparam.h>
+#include <linux/string.h>
+#include "simpmu.h"
+
+#define STRETCH_NS 2000000ull   /* the frequency is taken as constant for so long */
+#define REFERENCES_PER_MISS 4
+#define INSTRUCTIONS_PER_BRANCH 5
+#define BRANCHES_PER_MISS 50
+
+static uint khz = 2000000, swing_permille, swing_period_ms = 3000;
+
+/* What ran so far ran with the old value. */
+static int set_settled(const char *val, const struct kernel_param *kp)
+{
+	uint v;
+	int err = kstrtouint(strim((char *)val), 0, &v);
+
+	if (err)
+		return err;
+	if (kp->arg == &swing_permille ? v > 900 : v == 0 || v > 10000000)
+		return -EINVAL;
+	simpmu_settle();
+	WRITE_ONCE(*(uint *)kp->arg, v);
+	return 0;
+}
+
+static const struct kernel_param_ops settled_ops = { .set = set_settled, .get = param_get_uint };
+module_param_cb(khz, &settled_ops, &khz, 0644);
+module_param_cb(swing_permille, &settled_ops, &swing_permille, 0644);
+module_param_cb(swing_period_ms, &settled_ops, &swing_period_ms, 0644);
+
+static const char *number(const char *s, u32 most, u32 *ret)
+{
+	u32 v = 0;
+
+	if (*s < '0' || *s > '9')
+		return NULL;
+	while (*s >= '0' && *s <= '9')
+		v = v * 10 + (u32)(*s++ - '0');   /* at most 12 digits in a name: cut below */
+	*ret = min(v, most);
+	return s;
+}
+
+void sim_work_parse(const char *comm, struct sim_work *ret)
+{
+	const char *s = strncmp(comm, "ipc", 3) ? NULL : comm + 3;
+
+	*ret = (struct sim_work){ .ipc_tenths = 10, .misses = 1, .busy = true };
+	if (s)
+		s = number(s, 1000, &ret->ipc_tenths);
+	while (s) {
+		switch (*s) {
+		case 'm':
+			s = number(s + 1, 1000, &ret->misses);
+			break;
+		case 'h':
+			s = number(s + 1, 1000, &ret->hidden);
+			break;
+		case 'e':
+			s = number(s + 1, 7, &ret->energy_class);
+			break;
+		default:
+			s = NULL;
+		}
+	}
+}
+
+/* -1000 to 1000 and back, over one period. */
+static s64 triangle(u64 t_ns, u64 period_ns)
+{
+	u64 at = t_ns % period_ns * 4000 / period_ns;
+
+	return at < 2000 ? (s64)at - 1000 : 3000 - (s64)at;
+}
+
+static u32 frequency_permille(int cpu, u64 t_ns)
+{
+	u64 period_ns = (u64)READ_ONCE(swing_period_ms) * 1000000;
+	s64 swing = READ_ONCE(swing_permille);
+
+	if (!swing)
+		return 1000;
+	return (u32)(1000 + swing * triangle(t_ns + (u64)(2 - cpu % 3) * period_ns / 3, period_ns) / 1000);
+}
+
+u64 sim_work_end(u64 from)
+{
+	return READ_ONCE(swing_permille) ? (from / STRETCH_NS + 1) * STRETCH_NS : U64_MAX;
+}
+
+/* What does not make a whole count is kept for the next time. */
+static u64 carry(struct sim_cpu *c, enum sim_count which, u64 amount, u64 per)
+{
+	u64 have = c->rest[which] + amount;
+
+	c->rest[which] = have % per;
+	return have / per;
+}
+
+void sim_work_do(const struct sim_work *w, struct sim_cpu *c, u64 from, u64 dt, struct sim_stretch *s)
+{
+	u64 *n = s->count, nominal = READ_ONCE(khz);
+
+	memset(n, 0, sizeof(s->count));
+	n[SIM_TIME] = dt;
+	s->frequency_permille = frequency_permille(c->cpu, from + dt / 2);
+	s->energy_class = w->energy_class;
+	if (!w->busy)
+		return;
+	n[SIM_CYCLES] = carry(c, SIM_CYCLES, dt * (nominal * s->frequency_permille / 1000), 1000000);
+	n[SIM_REF_CYCLES] = carry(c, SIM_REF_CYCLES, dt * nominal, 1000000);
+	n[SIM_INSTRUCTIONS] = carry(c, SIM_INSTRUCTIONS, n[SIM_CYCLES] * w->ipc_tenths, 10);
+	n[SIM_MISSES] = carry(c, SIM_MISSES, n[SIM_INSTRUCTIONS] * w->misses, 1000);
+	n[SIM_REFERENCES] = n[SIM_MISSES] * REFERENCES_PER_MISS;
+	n[SIM_BRANCHES] = carry(c, SIM_BRANCHES, n[SIM_INSTRUCTIONS], INSTRUCTIONS_PER_BRANCH);
+	n[SIM_BRANCH_MISSES] = carry(c, SIM_BRANCH_MISSES, n[SIM_BRANCHES], BRANCHES_PER_MISS);
+	n[SIM_HIDDEN] = carry(c, SIM_HIDDEN, n[SIM_INSTRUCTIONS] * w->hidden, 1000);
+}
