@@ -66,7 +66,9 @@ struct program_ops {
 	void (*stats)(const struct program *p, uint64_t *ret_run_ns, uint64_t *ret_runs);
 };
 struct program { const struct program_ops *ops; };
-int tsc_event_open(int cpu, bool times);                                    /* limit.c: msr/tsc/ of a CPU; fd or -errno */
+/* limit.c: a counter of a CPU, msr/tsc/ or with EVENT=cycles a hardware one; fd or -errno. */
+int counter_open(int cpu, bool times);
+bool bench_cycles(void);
 void prog_stats_fd(int prog_fd, uint64_t *ret_run_ns, uint64_t *ret_runs);
 
 /* verbs */

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # make bench: tests/bench/*.c is one program, build/bench/bench; tests/bench/run.sh runs all of it and
-# writes build/bench.md. ROUNDS (21) and PERF=/path/to/perf may be given.
+# writes build/bench.md. ROUNDS (21), PERF=/path/to/perf and EVENT=cycles may be
+# given.
 BENCH_SRC := $(sort $(filter-out tests/bench/alloc_count.c tests/bench/bench_encode.c tests/bench/limit.bpf.c,$(wildcard tests/bench/*.c)))
 BENCH_OBJ := $(BENCH_SRC:%.c=$(B)/obj/%.o)
 ROUNDS ?= 21
 PERF ?=
+EVENT ?= tsc
 
 $(B)/bench/limit.bpf.o: tests/bench/limit.bpf.c
 	@mkdir -p $(@D)
@@ -32,7 +34,7 @@ bench-programs: $(B)/bench/bench $(B)/bench/alloc_count.so $(PROGRAMS) $(if $(wi
 
 bench: deps test-deps
 	$(Q)$(MAKE) --no-print-directory $(JOBS) bench-programs
-	$(Q)ROUNDS=$(ROUNDS) PERF=$(PERF) sh tests/bench/run.sh $(B)
+	$(Q)ROUNDS=$(ROUNDS) PERF=$(PERF) EVENT=$(EVENT) sh tests/bench/run.sh $(B)
 
 .PHONY: bench-programs
 -include $(BENCH_OBJ:.o=.d) $(B)/bench/limit.bpf.d $(B)/bench/bench_encode.d $(B)/bench/alloc_count.d

@@ -79,7 +79,7 @@ static void remove_tree(void)
 /* Whatever the source asks for, it gets msr/tsc/ of the CPU it named. */
 static int open_tsc(void *ctx, uint32_t type, uint64_t config, uint64_t config1, uint64_t config2, int cpu, bool pinned)
 {
-	return tsc_event_open(cpu, true);
+	return counter_open(cpu, true);
 }
 
 static void measure(const char *name, const struct energy_source_ops *ops, const char *cpumask, bool gate)

@@ -101,8 +101,8 @@ static void sums_read(struct own *o, uint64_t *ret_rows, uint64_t *ret_machine)
 	uint64_t v;
 
 	for (int cpu = 0; cpu < 2; cpu++)
-		if (fds[cpu] < 0 && (fds[cpu] = tsc_event_open(cpu, false)) < 0)
-			bench_die("msr/tsc/", -fds[cpu]);
+		if (fds[cpu] < 0 && (fds[cpu] = counter_open(cpu, false)) < 0)
+			bench_die("a counter", -fds[cpu]);
 	own_read(o);
 	for (int cpu = 0; cpu < 2; cpu++)
 		if (read(fds[cpu], &v, sizeof(v)) == sizeof(v))

@@ -48,19 +48,33 @@ static void limit_stats(const struct program *p, uint64_t *ret_run_ns, uint64_t 
 
 static const struct program_ops limit_ops = {limit_detach, limit_stats};
 
-/* msr/tsc/: a perf PMU whose read is one rdtsc; there is no PMU in most virtual machines. */
-int tsc_event_open(int cpu, bool times)
+static unsigned msr_type(void)
 {
-	struct perf_event_attr attr = {.size = sizeof(attr), .pinned = 1,
-				       .read_format = times ? PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING : 0};
 	FILE *f = fopen("/sys/bus/event_source/devices/msr/type", "re");
-	int ok = f ? fscanf(f, "%u", &attr.type) : 0;
-	int fd;
+	unsigned type = 0;
+	int ok = f ? fscanf(f, "%u", &type) : 0;
 
 	if (f)
 		fclose(f);
-	if (ok != 1)
-		return -ENOENT;
+	return ok == 1 ? type : PERF_TYPE_MAX;
+}
+
+bool bench_cycles(void)
+{
+	const char *name = getenv("EVENT");
+
+	return name && !strcmp(name, "cycles");
+}
+
+/* msr/tsc/: a perf PMU whose read is one rdtsc; there is no PMU in most virtual machines. */
+int counter_open(int cpu, bool times)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr), .pinned = 1,
+				       .read_format = times ? PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING : 0};
+	int fd;
+
+	attr.type = bench_cycles() ? PERF_TYPE_HARDWARE : msr_type();
+	attr.config = PERF_COUNT_HW_CPU_CYCLES;   /* 0, which is the TSC of the msr PMU too */
 	fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
@@ -72,12 +86,12 @@ static void open_events(struct limit_bpf *skel, unsigned n_events, unsigned n_cp
 	for (unsigned i = 0; i < n_events; i++) {
 		for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
 			__u32 key = i * n_cpus + cpu;
-			int fd = tsc_event_open((int)cpu, false);
+			int fd = counter_open((int)cpu, false);
 
 			if (fd == -ENODEV)
 				continue;   /* offline */
 			if (fd < 0 || bpf_map_update_elem(map, &key, &fd, BPF_ANY))
-				bench_die("msr/tsc/", fd < 0 ? -fd : errno);
+				bench_die("a counter", fd < 0 ? -fd : errno);
 			close(fd);          /* the map holds it */
 		}
 	}

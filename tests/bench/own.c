@@ -80,7 +80,7 @@ static void die(const struct err *err)
 /* The same event several times: a configuration may not, a comparison of equal counters must. */
 static void make_events(struct own *o, unsigned n_events)
 {
-	char *name = (char *)"msr/tsc/";
+	char *name = bench_cycles() ? (char *)"CYCLES" : (char *)"msr/tsc/";
 	struct str_list list = {&name, 1}, none = {NULL, 0};
 	struct event_set *set = &o->schema.core;
 	struct absent_events absent = {0};
@@ -91,7 +91,7 @@ static void make_events(struct own *o, unsigned n_events)
 	    events_resolve(o->root, &o->seam, &none, true, &o->schema.msr, o->msr, &absent, &err))
 		die(&err);
 	if (absent.n)
-		bench_die("msr/tsc/ as a counter", ENOENT);
+		bench_die(name, ENOENT);
 	set->n = n_events;
 	for (unsigned i = 1; i < n_events; i++) {
 		set->ev[i] = set->ev[0];

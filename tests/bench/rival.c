@@ -51,7 +51,8 @@ static void exec_perf(bool bpf, unsigned n_events, const int ctl[2], const int a
 	size_t at = 0;
 
 	for (unsigned i = 0; i < n_events; i++)
-		at += (size_t)snprintf(events + at, sizeof(events) - at, "%smsr/tsc,name=t%u/", i ? "," : "", i);
+		at += (size_t)snprintf(events + at, sizeof(events) - at, "%s%s,name=t%u/", i ? "," : "",
+				       bench_cycles() ? "cpu/cpu-cycles" : "msr/tsc", i);
 	snprintf(groups, sizeof(groups), "%s,%s", groups_name(rival_pair * 2), groups_name(rival_pair * 2 + 1));
 	fcntl(ctl[0], F_SETFD, 0);
 	fcntl(ack[1], F_SETFD, 0);
