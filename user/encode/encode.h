@@ -13,6 +13,7 @@ struct encoder_stats {
 	uint64_t withheld_ticks;   /* snapshots of which nothing was sent, and why last */
 	uint64_t withheld_rows;    /* rows left out (unsafe name, no counters) */
 	uint64_t renamed_rows;     /* rows sent under a changed name (bytes that the format cannot carry) */
+	uint64_t folded_rows;      /* rows added up in another one because the format has no room for them */
 	char reason[200];          /* of the last withholding; "" = none yet */
 };
 
@@ -24,6 +25,9 @@ struct encode_options {
 	const char *csv_group;     /* hwpc CSV: the group whose rows this encoder writes; NULL otherwise */
 	bool leaf_only;            /* hwpc */
 	bool stand_ins;            /* hwpc */
+	bool dialect_v02;          /* vjoule: as release v0.2 speaks; false = as its document says */
+	char *const *metrics;      /* vjoule: NAME or NAME=EVENT each; none = the dialect's own */
+	unsigned n_metrics;
 	unsigned limit;            /* table: rows shown, 0 = fit */
 	bool colour;               /* table */
 	bool clear;                /* table: home the cursor and clear the screen before each table */
@@ -32,7 +36,7 @@ struct encode_options {
 };
 
 struct encoder_ops {
-	const char *name;          /* "hwpc", "power", "table", "snapshot" */
+	const char *name;          /* "hwpc", "power", "table", "snapshot", "vjoule" */
 	const char *help;          /* one line */
 	/* Checks the options against the schema; message in err. */
 	int (*create)(const struct encode_options *o, const struct schema *s, struct encoder **ret, struct err *err);
@@ -42,10 +46,13 @@ struct encoder_ops {
 	 * then, counted in stats), negative errno = failed. */
 	int (*encode)(struct encoder *e, const struct snapshot *s, struct buf *out);
 	const struct encoder_stats *(*stats)(const struct encoder *e);
+	/* What a reader should know and the format cannot say (domains that are not there, stand-ins):
+	 * line i, NULL behind the last one. Fixed for the life of the encoder. May be NULL. */
+	const char *(*note)(const struct encoder *e, unsigned i);
 	void (*destroy)(struct encoder *e);
 };
 
-extern const struct encoder_ops encode_hwpc, encode_power, encode_table, encode_snapshot;
+extern const struct encoder_ops encode_hwpc, encode_power, encode_table, encode_snapshot, encode_vjoule;
 const struct encoder_ops *encoder_find(const char *name);
 
 #endif

@@ -213,6 +213,7 @@ static bool add_row(struct consumer *c, const struct reading *r, uint32_t i)
 		return false;
 	if (rr->cgroup) {
 		d->path = c->rows[i].path;
+		d->renamed = rr->cgroup->renamed;
 		d->level = rr->cgroup->level;
 		d->ended = rr->cgroup->ended;
 		d->selected = rr->cgroup->selected;

@@ -215,6 +215,8 @@ int recording_read_row(struct recording *r)
 	if (err)
 		return err;
 	complete(&w);
+	/* a path may be another in every document; where it stands differs in all of them */
+	w.row.renamed = (uint32_t)cbr_offset(r->in);
 	if (w.row.kind != ROW_CGROUP)
 		w.row.path = row_kind_name(w.row.kind);
 	else if ((err = add_path(&w)))

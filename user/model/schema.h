@@ -80,11 +80,13 @@ struct schema {
 	struct event_set msr;           /* machine-wide counters read at a flush */
 	unsigned n_cpus;                /* possible CPUs; cpus[0..n_cpus) */
 	struct cpu_desc *cpus;
+	unsigned n_online;              /* of them online at the start; 0 = not known (a recording) */
 	unsigned n_packages;            /* highest package id + 1 */
 	unsigned n_domains;
 	struct domain_desc domains[SCHEMA_MAX_DOMAINS];
 	bool multiplexed;               /* counters are scaled */
 	bool irq_separate;              /* the kernel tells irq or steal time apart from tasks */
+	bool cpufreq;                   /* CPUs tell their frequency */
 	bool idle_merged;               /* trigger perf_event or none: root and idle are one row */
 	char trigger[16];               /* the trigger in use: tp_btf raw_tp perf_event none replay */
 	char clock[16];                 /* "scheduler" or "ktime" */

@@ -20,6 +20,7 @@ struct snap_row {
 	enum row_kind kind;
 	uint32_t key;              /* stable small integer while the row lives: index for a formula's own state */
 	uint32_t generation;       /* changes when `key` is reused for another cgroup */
+	uint32_t renamed;          /* with key and generation: moves when `path` does */
 	uint64_t id;
 	const char *path;          /* target path; "idle", "kernel", "irq+steal", "other" for special rows */
 	uint16_t level;
@@ -77,6 +78,8 @@ struct snapshot {
 	char formula[16];                 /* "share", "none", "model"; "" before the formula */
 	enum idle_policy idle_policy;
 	struct losses losses;             /* in this interval */
+	const uint32_t *khz;              /* schema->n_cpus frequencies now, 0 = not known; NULL = nobody asked */
+	uint32_t package_mc;              /* package temperature, millidegrees Celsius; 0 = not known */
 	/* capacities, for the owner */
 	unsigned cap_rows, cap_cells, cap_energy;
 };
