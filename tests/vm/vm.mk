@@ -3,8 +3,15 @@
 VM ?=
 VM_DEPS := qemu-system-x86 seabios qemu-system-arm busybox-static cpio xz-utils kmod libelf-dev libcap2-bin linux-perf
 
+# Helpers that run in guests; static, for they may go into any.
+VM_HELP := $(patsubst tests/vm/%.c,$(B)/vm/%,$(wildcard tests/vm/*.c))
+
 .PHONY: test-vm vm-programs
-vm-programs: $(PROGRAMS) $(KERNEL_SRC:tests/kernel/%.c=$(B)/kernel/%)
+vm-programs: $(VM_HELP) $(PROGRAMS) $(KERNEL_SRC:tests/kernel/%.c=$(B)/kernel/%)
+
+$(VM_HELP): $(B)/vm/%: tests/vm/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -static -o $@ $<
 
 # A make of its own after the packages: what they bring is looked for anew.
 test-vm: deps test-deps
