@@ -200,7 +200,9 @@ static void on_submitted(evutil_socket_t fd, short what, void *arg)
 
 static struct doc *client_hello(struct peer *p)
 {
-	return sink_preamble(&((struct client *)((char *)p - offsetof(struct client, peer)))->s);
+	uint32_t epoch;   /* never moves: its sink cannot be restarted */
+
+	return sink_preamble(&((struct client *)((char *)p - offsetof(struct client, peer)))->s, &epoch);
 }
 
 static void client_sent(struct peer *p, struct doc *d)

@@ -137,7 +137,8 @@ static int disk_greet(struct disk *d)
 	/* Asked each time: the file may have been emptied in place by a rotation. */
 	if (S_ISREG(d->type))
 		wanted = fstat(d->fd, &st) == 0 && st.st_size == 0;
-	struct doc *hello = wanted ? sink_preamble(&d->s) : NULL;
+	uint32_t epoch;   /* never moves: its sink cannot be restarted */
+	struct doc *hello = wanted ? sink_preamble(&d->s, &epoch) : NULL;
 	if (hello)
 		err = disk_write_all(d, hello);
 	doc_unref(hello);

@@ -12,6 +12,7 @@ struct doc {
 	struct doc *next;          /* in a doc_list or the pool: one owner at a time */
 	struct doc_pool *pool;
 	atomic_uint refs;
+	uint32_t epoch;            /* of the preamble that explains it */
 	size_t len, cap;
 	uint8_t data[];
 };

@@ -20,6 +20,8 @@ struct sink_ops {
 	/* The inbox has become non-empty. Called by the submitting thread without the lock; must not
 	 * block. NULL: documents are counted and thrown away. */
 	void (*wake)(struct sink *s);
+	/* The epoch has moved: ends the connections of the old one. NULL: it cannot. */
+	void (*restart)(struct sink *s);
 	/* Delivers what it can until deadline_ns (CLOCK_MONOTONIC), releases and frees everything. */
 	void (*close)(struct sink *s, uint64_t deadline_ns);
 };
@@ -36,6 +38,7 @@ struct sink {
 	struct doc_list inbox;
 	struct doc_pool *pool;
 	struct doc *preamble;      /* NULL = none */
+	uint32_t epoch;            /* +1 with each sink_restart */
 	struct sink_stats stats;
 };
 
@@ -46,8 +49,8 @@ void sink_fini(struct sink *s);
 
 /* Takes the whole inbox; its documents still count as waiting. */
 struct doc_list sink_take(struct sink *s);
-/* A reference to the preamble, or NULL. */
-struct doc *sink_preamble(struct sink *s);
+/* A reference to the preamble, or NULL, and its epoch. */
+struct doc *sink_preamble(struct sink *s, uint32_t *ret_epoch);
 /* End of a document of a single-peer sink: gives its room back, counts it, drops the reference. */
 void sink_done(struct sink *s, struct doc *d, bool delivered);
 /* Sets up and the state line. */

@@ -22,6 +22,7 @@ struct guest {
 	struct peer peer;          /* first: a peer of ours is a guest */
 	struct server *server;
 	struct guest *next, **at;
+	uint32_t epoch;            /* of the preamble it got */
 };
 
 struct server {
@@ -30,7 +31,8 @@ struct server {
 	struct server_place place;
 	struct event *acceptor, *submitted, *pause;
 	struct guest *guests;
-	unsigned n;
+	unsigned n, max;
+	uint32_t epoch;            /* that all guests are of */
 	uint64_t slow, turned_away;
 };
 
@@ -80,7 +82,9 @@ static void guest_leave(struct guest *g)
 
 static struct doc *guest_hello(struct peer *p)
 {
-	return sink_preamble(&((struct guest *)p)->server->s);
+	struct guest *g = (struct guest *)p;
+
+	return sink_preamble(&g->server->s, &g->epoch);
 }
 
 static void guest_sent(struct peer *p, struct doc *d)
@@ -158,7 +162,7 @@ static void on_connection(evutil_socket_t listener, short what, void *arg)
 		/* Anything else concerns one connection that has gone already (accept(2)). */
 		if (fd < 0)
 			return;
-		if (v->n >= SERVER_CLIENTS_MAX) {
+		if (v->n >= v->max) {
 			close(fd);
 			v->turned_away++;
 			server_say(v, NULL);
@@ -184,6 +188,31 @@ static void guest_offer(struct guest *g, struct doc *d)
 	server_say(v, NULL);
 }
 
+/* Documents of another epoch than the guest's preamble would be read wrongly. */
+static void server_offer(struct server *v, struct doc *d)
+{
+	for (struct guest *g = v->guests, *next; g; g = next) {
+		next = g->next;
+		if (g->epoch == d->epoch)
+			guest_offer(g, d);
+	}
+}
+
+static void server_end_old(struct server *v)
+{
+	uint32_t epoch;
+
+	doc_unref(sink_preamble(&v->s, &epoch));
+	if (epoch == v->epoch)
+		return;
+	v->epoch = epoch;
+	for (struct guest *g = v->guests, *next; g; g = next) {
+		next = g->next;
+		if (g->epoch != epoch)
+			guest_leave(g);
+	}
+}
+
 static void on_submitted(evutil_socket_t fd, short what, void *arg)
 {
 	struct server *v = arg;
@@ -191,16 +220,14 @@ static void on_submitted(evutil_socket_t fd, short what, void *arg)
 	struct doc *d;
 
 	while ((d = doc_list_take(&l))) {
-		for (struct guest *g = v->guests, *next; g; g = next) {
-			next = g->next;
-			guest_offer(g, d);
-		}
+		server_offer(v, d);
 		pthread_mutex_lock(&v->s.lock);
 		v->s.held -= doc_charge(d->len);
 		pthread_mutex_unlock(&v->s.lock);
 		server_count(v, -1, NULL, NULL);
 		doc_unref(d);
 	}
+	server_end_old(v);
 }
 
 /* Frees what belongs to the loop; runs there. */
@@ -226,6 +253,7 @@ int server_start(const struct sink_ops *ops, const struct server_place *p, const
 		return -ENOMEM;
 	v->loop = loop;
 	v->place = *p;
+	v->max = o->max_clients ? o->max_clients : SERVER_CLIENTS_MAX;
 	v->acceptor = event_new(base, p->fd, EV_READ | EV_PERSIST, on_connection, v);
 	v->submitted = event_new(base, -1, 0, on_submitted, v);
 	v->pause = evtimer_new(base, on_pause_over, v);

@@ -103,6 +103,7 @@ int sink_submit(struct sink *s, const void *data, size_t len)
 		return sink_refuse(s, len);
 	}
 	wake = !s->inbox.first;
+	d->epoch = s->epoch;
 	doc_list_add(&s->inbox, d);
 	s->stats.queued++;
 	pthread_mutex_unlock(&s->lock);
@@ -111,7 +112,7 @@ int sink_submit(struct sink *s, const void *data, size_t len)
 	return 0;
 }
 
-int sink_set_preamble(struct sink *s, const void *data, size_t len)
+static int set_preamble(struct sink *s, const void *data, size_t len, uint32_t epochs)
 {
 	struct doc *d = NULL;
 
@@ -120,9 +121,24 @@ int sink_set_preamble(struct sink *s, const void *data, size_t len)
 	pthread_mutex_lock(&s->lock);
 	struct doc *old = s->preamble;
 	s->preamble = d;
+	s->epoch += epochs;
 	pthread_mutex_unlock(&s->lock);
 	doc_unref(old);
 	return 0;
+}
+
+int sink_set_preamble(struct sink *s, const void *data, size_t len)
+{
+	return set_preamble(s, data, len, 0);
+}
+
+int sink_restart(struct sink *s, const void *preamble, size_t len)
+{
+	int err = s->ops->restart ? set_preamble(s, preamble, len, 1) : -EOPNOTSUPP;
+
+	if (!err)
+		s->ops->restart(s);
+	return err;
 }
 
 void sink_get_stats(struct sink *s, struct sink_stats *ret)
@@ -149,10 +165,11 @@ struct doc_list sink_take(struct sink *s)
 	return l;
 }
 
-struct doc *sink_preamble(struct sink *s)
+struct doc *sink_preamble(struct sink *s, uint32_t *ret_epoch)
 {
 	pthread_mutex_lock(&s->lock);
 	struct doc *d = s->preamble ? doc_ref(s->preamble) : NULL;
+	*ret_epoch = s->epoch;
 	pthread_mutex_unlock(&s->lock);
 	return d;
 }

@@ -25,6 +25,7 @@ struct sink_stats {
 struct sink_options {
 	size_t queue_bytes;                /* default 4 MiB */
 	const char *port_file;             /* tcp-listen: where the chosen port is written */
+	unsigned max_clients;              /* listening: more are turned away, 0 = 512 */
 	mode_t mode;                       /* unix-listen: socket file mode, 0 = 0660 */
 	bool truncate;                     /* file: start empty instead of appending */
 };
@@ -41,6 +42,10 @@ int sink_submit(struct sink *s, const void *data, size_t len);
 /* Bytes each new client or file gets before any document; copied; NULL, 0 clears. A file gets it
  * only when it is empty. */
 int sink_set_preamble(struct sink *s, const void *data, size_t len);
+/* The same where documents mean something else from now on. Sinks that listen only (-EOPNOTSUPP):
+ * connections of readers that know the old preamble end, and no reader gets a document that its own
+ * preamble does not explain. */
+int sink_restart(struct sink *s, const void *preamble, size_t len);
 void sink_get_stats(struct sink *s, struct sink_stats *ret);  /* any thread */
 /* Waits up to timeout_ns for the queue to drain, then closes. NULL accepted. Not on the loop's thread. */
 void sink_close(struct sink *s, uint64_t timeout_ns);

@@ -13,24 +13,63 @@
 #include "resolve.h"
 #include "server.h"
 
-/* Renamed into place, so that a reader never sees half a number. */
-static int write_port(const char *path, unsigned port)
-{
-	char temp[4096 + 8], text[8];
-	int fd, err = 0, len = snprintf(text, sizeof(text), "%u", port);
+struct port_file {
+	dev_t dev;
+	ino_t ino;
+	char path[];
+};
 
-	if (snprintf(temp, sizeof(temp), "%s.XXXXXX", path) >= (int)sizeof(temp))
+static int write_text(int fd, unsigned port, struct port_file *f)
+{
+	struct stat st;
+	char text[8];
+	int len = snprintf(text, sizeof(text), "%u", port);
+
+	if (fchmod(fd, 0644) != 0 || fstat(fd, &st) != 0)
+		return -errno;
+	f->dev = st.st_dev;
+	f->ino = st.st_ino;
+	return write(fd, text, (size_t)len) == len ? 0 : -EIO;
+}
+
+/* Renamed into place, so that a reader never sees half a number. */
+static int write_port(struct port_file *f, unsigned port)
+{
+	char temp[4096 + 8];
+	int fd, err;
+
+	if (snprintf(temp, sizeof(temp), "%s.XXXXXX", f->path) >= (int)sizeof(temp))
 		return -ENAMETOOLONG;
 	fd = mkostemp(temp, O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	if (fchmod(fd, 0644) != 0 || write(fd, text, (size_t)len) != len)
-		err = errno ? -errno : -EIO;
+	err = write_text(fd, port, f);
 	close(fd);
-	if (!err && rename(temp, path) != 0)
+	if (!err && rename(temp, f->path) != 0)
 		err = -errno;
 	if (err)
 		unlink(temp);
+	return err;
+}
+
+/* The file, written; *ret NULL when none is asked for. */
+static int make_port_file(const char *path, unsigned port, struct port_file **ret)
+{
+	struct port_file *f;
+	int err;
+
+	*ret = NULL;
+	if (!path)
+		return 0;
+	f = calloc(1, sizeof(*f) + strlen(path) + 1);
+	if (!f)
+		return -ENOMEM;
+	memcpy(f->path, path, strlen(path) + 1);
+	err = write_port(f, port);
+	if (err)
+		free(f);
+	else
+		*ret = f;
 	return err;
 }
 
@@ -66,10 +105,14 @@ static int listen_on(const struct addrs *a, struct sockaddr_storage *ret_bound)
 	return err;
 }
 
-static void remove_port_file(void *path)
+/* Only while it is still ours: a successor may have written its own. */
+static void remove_port_file(void *arg)
 {
-	if (path)
-		unlink(path);
+	struct port_file *f = arg;
+	struct stat st;
+
+	if (f && lstat(f->path, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino)
+		unlink(f->path);
 }
 
 static int tcp_listen_open(const struct sink_url *u, const struct sink_options *o, struct loop *loop,
@@ -77,8 +120,9 @@ static int tcp_listen_open(const struct sink_url *u, const struct sink_options *
 {
 	struct sockaddr_storage bound;
 	struct server_place place = { .gone = remove_port_file };
+	struct port_file *file;
 	struct addrs a;
-	int code = 0;
+	int code;
 
 	if (!resolve_numeric(strcmp(u->host, "localhost") ? u->host : "127.0.0.1", u->port, &a))
 		return err_set(err, -EINVAL, "output \"%s\": \"%.80s\" is not an address of this machine; write for example "
@@ -89,14 +133,13 @@ static int tcp_listen_open(const struct sink_url *u, const struct sink_options *
 	/* The port stands at the same place in both families (ip(7), ipv6(7)). */
 	unsigned port = ntohs(((struct sockaddr_in *)&bound)->sin_port);
 	snprintf(place.where, sizeof(place.where), strchr(u->host, ':') ? "[%.100s]:%u" : "%.100s:%u", u->host, port);
-	if (o->port_file)
-		code = write_port(o->port_file, port);
+	code = make_port_file(o->port_file, port, &file);
 	if (code) {
 		close(place.fd);
 		return err_set(err, code, "port-file \"%.200s\": %s; create its directory and make it writable",
 			       o->port_file, strerrordesc_np(-code));
 	}
-	place.arg = o->port_file ? strdup(o->port_file) : NULL;
+	place.arg = file;
 	code = server_start(&sink_tcp_listen, &place, o, loop, ret);
 	if (code) {
 		close(place.fd);
@@ -108,5 +151,6 @@ static int tcp_listen_open(const struct sink_url *u, const struct sink_options *
 }
 
 const struct sink_ops sink_tcp_listen = {
-	.scheme = "tcp-listen", .open = tcp_listen_open, .wake = server_wake, .close = server_close,
+	.scheme = "tcp-listen", .open = tcp_listen_open, .wake = server_wake, .restart = server_wake,
+	.close = server_close,
 };

@@ -151,5 +151,6 @@ static int unix_listen_open(const struct sink_url *u, const struct sink_options 
 }
 
 const struct sink_ops sink_unix_listen = {
-	.scheme = "unix-listen", .open = unix_listen_open, .wake = server_wake, .close = server_close,
+	.scheme = "unix-listen", .open = unix_listen_open, .wake = server_wake, .restart = server_wake,
+	.close = server_close,
 };
