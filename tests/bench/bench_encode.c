@@ -152,6 +152,7 @@ int main(int argc, char **argv)
 	measure(&encode_hwpc, rounds, CGROUPS * CPUS, "touched (cgroup, CPU)");
 	measure(&encode_power, rounds, CGROUPS, "cgroup");
 	measure(&encode_table, rounds, CGROUPS, "cgroup");
+	measure(&encode_vjoule, rounds, CGROUPS, "cgroup");
 	snapshot_free(&snap);
 	free(schema.cpus);
 	return 0;

@@ -10,5 +10,6 @@ function goal(text, most) {
 	ns = substr($4, RSTART, RLENGTH) + 0
 	printf "10\t%s\t%s: %s\t%s\n", text, $1, $4, ns <= most ? "pass" : "MISS" >>out
 }
+$1 == "vjoule" { goal("vjoule at most 20 ns a cgroup", 20) }
 $1 == "snapshot" { goal("binary at most 60 ns a cgroup", 60) }
 $1 ~ /^(hwpc|power)/ { goal("JSON at most 160 ns a document", 160) }' "${B:-build}/bench.encode"

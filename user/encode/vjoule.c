@@ -163,26 +163,41 @@ static uint8_t *put_values(const struct encoder *e, uint8_t *p, const char *name
 	return vjoule_put_cgroup(p, e->dialect, &c);
 }
 
-static uint8_t *put_row(const struct encoder *e, uint8_t *p, const struct snapshot *s, uint32_t row)
+static uint8_t *put_joined(const struct encoder *e, uint8_t *p, const struct snapshot *s, uint32_t row)
 {
-	const struct snap_row *r = &s->rows[row];
-	uint64_t values[VJOULE_METRICS];
+	uint64_t values[VJOULE_METRICS] = { 0 };
 
-	if (e->joined) {
-		memset(values, 0, sizeof(values));
-		vjoule_add_row(e, s, row, values);
-	} else {
-		for (unsigned i = e->n_machine; i < e->n_columns; i++)
-			values[i - e->n_machine] = vjoule_value(&e->columns[i], r);
+	vjoule_add_row(e, s, row, values);
+	return put_values(e, p, s->rows[row].path, e->names[s->rows[row].key].len, values);
+}
+
+/* The identifiers stay the same from row to row: only the values are exchanged. */
+static uint8_t *put_rows(const struct encoder *e, uint8_t *p, const struct snapshot *s)
+{
+	struct vjoule_metric metrics[VJOULE_METRICS];
+	struct vjoule_cgroup c = { .n = vjoule_metrics(e), .metrics = metrics };
+	const struct vjoule_column *columns = e->columns + e->n_machine;
+
+	for (unsigned i = 0; i < c.n; i++)
+		metrics[i].id = (int16_t)(e->n_machine + i);
+	for (unsigned i = 0; i < e->n_send; i++) {
+		const struct snap_row *r = &s->rows[e->send[i]];
+
+		c.name = r->path;
+		c.len = e->names[r->key].len;
+		for (unsigned k = 0; k < c.n; k++)
+			metrics[k].value = (int64_t)vjoule_value(&columns[k], r);
+		p = vjoule_put_cgroup(p, e->dialect, &c);
 	}
-	return put_values(e, p, r->path, e->names[r->key].len, values);
+	return p;
 }
 
 static uint8_t *put_cgroups(const struct encoder *e, uint8_t *p, const struct snapshot *s)
 {
-	for (unsigned i = 0; i < e->n_send; i++)
-		if (e->send[i] != UINT32_MAX)
-			p = put_row(e, p, s, e->send[i]);
+	if (!e->joined)
+		p = put_rows(e, p, s);
+	for (unsigned i = 0; i < e->n_send && e->joined; i++)
+		p = put_joined(e, p, s, e->send[i]);
 	if (e->extras[VJOULE_KERNEL].sent)
 		p = put_values(e, p, "/kernel", strlen("/kernel"), e->extras[VJOULE_KERNEL].values);
 	if (e->extras[VJOULE_OTHER].sent)

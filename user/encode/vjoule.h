@@ -56,8 +56,9 @@ struct encoder {
 	struct targets targets;
 	/* of the current report */
 	uint64_t sums[VJOULE_COLUMNS];
+	uint64_t high;                           /* bits of all numbers in them */
 	struct vjoule_extra extras[VJOULE_EXTRAS];
-	uint32_t *send;                          /* rows, UINT32_MAX = folded */
+	uint32_t *send;                          /* rows */
 	struct vjoule_ranked *ranked;            /* v0.2: the heap of consumers */
 	unsigned n_send, cap_send;
 	size_t size;                             /* of the cgroups */

@@ -41,6 +41,16 @@ static void fold_one(struct encoder *e, const struct snapshot *s, uint32_t at)
 	e->stats.folded_rows++;
 }
 
+static void close_gaps(struct encoder *e)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < e->n_send; i++)
+		if (e->send[i] != UINT32_MAX)
+			e->send[kept++] = e->send[i];
+	e->n_send = kept;
+}
+
 void vjoule_fold(struct encoder *e, const struct snapshot *s, size_t room)
 {
 	unsigned n = e->n_send;
@@ -59,4 +69,5 @@ void vjoule_fold(struct encoder *e, const struct snapshot *s, size_t room)
 		e->ranked[0] = e->ranked[--n];
 		sift_down(e->ranked, n, 0);
 	}
+	close_gaps(e);
 }

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include "vjoule.h"
 
+/* As many of these as there can be rows do not run over. */
+#define SUM_SAFE (INT64_MAX >> 21)
+
 static int reserve_send(struct encoder *e, unsigned rows)
 {
 	unsigned cap = rows + rows / 2;
@@ -98,13 +101,23 @@ static void add_extra(struct encoder *e, unsigned extra, const struct snap_row *
 }
 
 /* Idle and interrupt time are no task's: TASK_CLOCK is without them, counters are with them. */
+static inline bool counts(const struct snap_row *row, const struct vjoule_column *c)
+{
+	return c->kind == VJOULE_CORE || (row->kind != ROW_IDLE && row->kind != ROW_IRQ_STEAL);
+}
+
+static inline void add_sums(struct encoder *e, const struct snap_row *row)
+{
+	for (unsigned i = e->n_machine; i < e->n_columns; i++) {
+		uint64_t v = counts(row, &e->columns[i]) ? vjoule_value(&e->columns[i], row) : 0;
+
+		e->sums[i] += v;
+		e->high |= v;
+	}
+}
+
 static void add_special(struct encoder *e, const struct snap_row *row)
 {
-	bool nobody = row->kind == ROW_IDLE || row->kind == ROW_IRQ_STEAL;
-
-	for (unsigned i = e->n_machine; i < e->n_columns; i++)
-		if (!nobody || e->columns[i].kind == VJOULE_CORE)
-			e->sums[i] = vjoule_add(e->sums[i], vjoule_value(&e->columns[i], row));
 	e->other_seen |= row->kind == ROW_OTHER && (row->time_ns || row->n_cells);
 	if (row->kind == ROW_KERNEL)
 		add_extra(e, VJOULE_KERNEL, row);
@@ -118,11 +131,7 @@ static int add_cgroup(struct encoder *e, const struct snap_row *row, uint32_t i)
 	const struct vjoule_name *name;
 	int new = look_up(e, row, &name);
 
-	if (new < 0)
-		return new;
-	for (unsigned k = e->n_machine; k < e->n_columns; k++)
-		e->sums[k] = vjoule_add(e->sums[k], vjoule_value(&e->columns[k], row));
-	if (!row->selected)
+	if (new < 0 || !row->selected)
 		return new;
 	if (name->kind == NAME_REFUSED)
 		leave_out(e, row, "its path cannot be a name (docs/formats/vjoule.md)");
@@ -188,17 +197,29 @@ static void measure(struct encoder *e, const struct snapshot *s)
 	}
 }
 
+/* The sums once more, number by number, because one of them may have run over. */
+static void sum_carefully(struct encoder *e, const struct snapshot *s)
+{
+	memset(e->sums, 0, sizeof(e->sums));
+	for (unsigned i = 0; i < s->n_rows; i++)
+		for (unsigned k = e->n_machine; k < e->n_columns; k++)
+			if (counts(&s->rows[i], &e->columns[k]))
+				e->sums[k] = vjoule_add(e->sums[k], vjoule_value(&e->columns[k], &s->rows[i]));
+}
+
 int vjoule_plan(struct encoder *e, const struct snapshot *s)
 {
 	int news = 0, err = reserve_send(e, s->n_rows);
 
 	e->n_send = e->withheld = 0;
 	e->any_lost = false;
+	e->high = 0;
 	memset(e->sums, 0, sizeof(e->sums));
 	memset(e->extras, 0, sizeof(e->extras));
 	for (uint32_t i = 0; i < s->n_rows && !err; i++) {
 		int new = 0;
 
+		add_sums(e, &s->rows[i]);
 		if (s->rows[i].kind == ROW_CGROUP)
 			new = add_cgroup(e, &s->rows[i], i);
 		else
@@ -210,6 +231,8 @@ int vjoule_plan(struct encoder *e, const struct snapshot *s)
 		err = join(e, s);
 	if (err)
 		return err;
+	if (e->high > SUM_SAFE)
+		sum_carefully(e, s);
 	if (e->any_lost)
 		drop_lost(e, s);
 	measure(e, s);
