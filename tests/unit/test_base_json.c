@@ -122,14 +122,14 @@ static void test_nesting(void **state)
 
 	(void)state;
 	json_init(&j, &b);
-	json_object(&j);
+	json_object_begin(&j);
 	json_key_u64(&j, "a", 1);
 	json_key(&j, "b");
-	json_array(&j);
+	json_array_begin(&j);
 	json_i64(&j, -2);
-	json_array(&j);
+	json_array_begin(&j);
 	json_array_end(&j);
-	json_object(&j);
+	json_object_begin(&j);
 	json_object_end(&j);
 	json_bool(&j, true);
 	json_array_end(&j);
@@ -139,7 +139,7 @@ static void test_nesting(void **state)
 	buf_reset(&b);
 	json_init(&j, &b);
 	for (int i = 0; i < 40; i++)
-		json_array(&j);
+		json_array_begin(&j);
 	assert_true(b.failed);
 	buf_free(&b);
 }
@@ -159,7 +159,7 @@ static void test_doubles(void **state)
 	}
 	buf_reset(&b);
 	json_init(&j, &b);
-	json_array(&j);
+	json_array_begin(&j);
 	json_double(&j, 0.1);
 	json_double(&j, NAN);
 	json_double(&j, -INFINITY);

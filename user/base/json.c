@@ -43,7 +43,7 @@ static void json_close(struct json *j, char c)
 		j->depth--;
 }
 
-void json_object(struct json *j)
+void json_object_begin(struct json *j)
 {
 	json_open(j, '{');
 }
@@ -53,7 +53,7 @@ void json_object_end(struct json *j)
 	json_close(j, '}');
 }
 
-void json_array(struct json *j)
+void json_array_begin(struct json *j)
 {
 	json_open(j, '[');
 }

@@ -14,9 +14,9 @@ struct json {
 };
 
 void json_init(struct json *j, struct buf *out);
-void json_object(struct json *j);
+void json_object_begin(struct json *j);
 void json_object_end(struct json *j);
-void json_array(struct json *j);
+void json_array_begin(struct json *j);
 void json_array_end(struct json *j);
 void json_key(struct json *j, const char *key);
 void json_str(struct json *j, const char *s);

@@ -77,7 +77,7 @@ static void add_metadata(const struct encoder *e, struct json *j, unsigned quali
 	if (!e->iso && !quality && !frequency && !e->rapl_stand_in)
 		return;
 	json_key(j, "metadata");
-	json_object(j);
+	json_object_begin(j);
 	if (quality)
 		json_key_str(j, "quality", quality_name(quality));
 	if (e->rapl_stand_in)
@@ -98,13 +98,13 @@ static void add_rapl(struct encoder *e, struct json *j)
 	uint64_t v[HWPC_VALUES];
 
 	json_key(j, "rapl");
-	json_object(j);
+	json_object_begin(j);
 	for (unsigned n = 0; n < e->n_sockets; n++) {
 		hwpc_rapl_values(e, &e->sockets[n], v);
 		key_number(j, e->sockets[n].package);
-		json_object(j);
+		json_object_begin(j);
 		key_number(j, e->sockets[n].first_cpu);
-		json_object(j);
+		json_object_begin(j);
 		for (unsigned k = 0; k < HWPC_RAPL_KINDS; k++)
 			if (e->sockets[n].has & (1u << k))
 				json_key_u64(j, hwpc_rapl_names[k], v[k]);
@@ -120,16 +120,16 @@ static void add_msr(struct encoder *e, const struct snapshot *s, struct json *j)
 	uint64_t v[HWPC_VALUES];
 
 	json_key(j, "msr");
-	json_object(j);
+	json_object_begin(j);
 	for (unsigned n = 0; n < e->n_sockets; n++) {
 		key_number(j, e->sockets[n].package);
-		json_object(j);
+		json_object_begin(j);
 		for (unsigned i = 0; i < e->schema->n_cpus; i++) {
 			if (!hwpc_cpu_used(&s->cpus[i]) || e->schema->cpus[i].package != e->sockets[n].package)
 				continue;
 			hwpc_msr_values(e, &s->cpus[i], v);
 			key_number(j, i);
-			json_object(j);
+			json_object_begin(j);
 			for (unsigned k = 0; k < e->msr.n; k++)
 				json_key_u64(j, e->msr.names[k], v[k]);
 			add_times(j, v);
@@ -145,11 +145,11 @@ static void add_all(struct encoder *e, const struct snapshot *s, struct buf *out
 	struct json j;
 
 	json_init(&j, out);
-	json_object(&j);
+	json_object_begin(&j);
 	add_timestamp(e, s, &j);
 	json_key_str(&j, "target", "all");
 	json_key(&j, "groups");
-	json_object(&j);
+	json_object_begin(&j);
 	add_rapl(e, &j);
 	add_msr(e, s, &j);
 	json_object_end(&j);
@@ -165,7 +165,7 @@ static void make_tail(struct encoder *e, struct buf *b, unsigned quality)
 
 	buf_reset(b);
 	json_init(&j, b);
-	json_object(&j);
+	json_object_begin(&j);
 	add_metadata(e, &j, quality);
 	json_object_end(&j);
 	buf_add_char(b, '\n');
@@ -183,7 +183,7 @@ static void make_head(struct encoder *e, const struct snapshot *s)
 
 	buf_reset(&e->head);
 	json_init(&j, &e->head);
-	json_object(&j);
+	json_object_begin(&j);
 	add_timestamp(e, s, &j);
 	json_key(&j, "target");
 }

@@ -58,7 +58,7 @@ void power_begin(struct encoder *e, const struct snapshot *s)
 		return;
 	}
 	json_init(&j, &e->head);
-	json_object(&j);
+	json_object_begin(&j);
 	json_key(&j, "timestamp");
 	if (e->iso)
 		json_str(&j, iso);
@@ -89,7 +89,7 @@ static void json_tail(struct encoder *e, const struct domain_desc *desc, const s
 	struct json j;
 
 	json_init(&j, &e->tail);
-	json_object(&j);
+	json_object_begin(&j);
 	json_key_str(&j, "domain", desc->name);
 	json_key_str(&j, "kind", domain_kind_name(desc->kind));
 	json_key_u64(&j, "package", desc->package);
