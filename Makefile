@@ -23,16 +23,17 @@ VMLINUX_aarch64 := arm64
 
 # Debian packages: what building needs, and what only the tests need.
 BUILD_DEPS := gcc libc6-dev make clang llvm bpftool pkg-config libbpf-dev libelf-dev zlib1g-dev \
-	libpfm4-dev libevent-dev libcbor-dev libyaml-dev libcap-ng-dev
+	libpfm4-dev libevent-dev libcbor-dev libyaml-dev libcap-ng-dev libjansson-dev
 TEST_DEPS := libcmocka-dev libclang-rt-dev python3 python3-jsonschema universal-ctags cppcheck shellcheck strace curl man-db
 
-LIBS := libbpf libelf zlib libevent_core libevent_pthreads libcbor yaml-0.1 libcap-ng
+LIBS := libbpf libelf zlib libevent_core libevent_pthreads libcbor yaml-0.1 libcap-ng jansson
 CPPFLAGS += -D_GNU_SOURCE -DJOULED_VERSION='"$(VERSION)"' -Iinclude -I$(B)/skel
 CFLAGS ?= -O2 -g
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
 	-Wvla -Wformat=2 -Wno-unused-parameter -Werror
 ALL_CFLAGS = -std=gnu11 $(CFLAGS) -fno-strict-aliasing -pthread $(WARN) $(shell $(PKG_CONFIG) --cflags $(LIBS))
-LDLIBS = $(shell $(PKG_CONFIG) --libs $(LIBS)) -lpfm -lm -pthread
+# Each program needs what it uses: jouled no JSON reader, joulectl no BPF.
+LDLIBS = -Wl,--as-needed $(shell $(PKG_CONFIG) --libs $(LIBS)) -lpfm -lm -pthread
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH_$(ARCH)) -Iinclude -Ivmlinux/$(VMLINUX_$(ARCH)) \
 	$(if $(filter x86_64,$(ARCH)),-I/usr/include/x86_64-linux-gnu,-I/usr/include/aarch64-linux-gnu) \
 	-Wall -Wextra -Wno-unused-parameter -Wno-missing-declarations -Werror
@@ -40,17 +41,20 @@ SAN := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-f
 
 BPF_SRC := $(wildcard bpf/*.bpf.c)
 SKEL := $(BPF_SRC:bpf/%.bpf.c=$(B)/skel/%.skel.h)
-LIB_SRC := $(sort $(foreach d,base model source formula encode sink store serve,$(wildcard user/$(d)/*.c)))
+# The verbs are in the library too, for the tests; a program takes from it only what it calls.
+LIB_SRC := $(filter-out user/ctl/main.c,\
+	$(sort $(foreach d,base model source formula encode sink store serve ctl,$(wildcard user/$(d)/*.c))))
 APP_SRC := $(sort $(wildcard user/app/*.c))
-CTL_SRC := $(sort $(wildcard user/ctl/*.c))
+CTL_SRC := $(wildcard user/ctl/main.c)
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/obj/%.o)
 APP_OBJ := $(APP_SRC:%.c=$(B)/obj/%.o)
 CTL_OBJ := $(CTL_SRC:%.c=$(B)/obj/%.o)
 SAN_LIB_OBJ := $(LIB_SRC:%.c=$(B)/san/%.o)
 SAN_APP_OBJ := $(APP_SRC:%.c=$(B)/san/%.o)
+SAN_CTL_OBJ := $(CTL_SRC:%.c=$(B)/san/%.o)
 
 PROGRAMS := $(if $(APP_SRC),$(B)/jouled) $(if $(CTL_SRC),$(B)/joulectl)
-MAN := $(B)/man/jouled.8 $(B)/man/jouled.yaml.5
+MAN := $(B)/man/jouled.8 $(B)/man/jouled.yaml.5 $(B)/man/joulectl.1
 
 .PHONY: all deps test-deps run test unit-test bench soak fuzz lint install clean vmlinux man
 .DELETE_ON_ERROR:
@@ -89,7 +93,10 @@ $(B)/jouled-san: $(SAN_APP_OBJ) $(B)/libjouled-san.a
 $(B)/joulectl: $(CTL_OBJ) $(B)/libjouled.a
 	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-# The key table that parses the configuration also writes its manual.
+$(B)/joulectl-san: $(SAN_CTL_OBJ) $(B)/libjouled-san.a
+	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+# The tables that parse configuration and command lines also write their manual.
 $(B)/mankeys: docs/man/keys.c $(B)/libjouled.a
 	$(call say,LD,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
@@ -102,9 +109,10 @@ $(B)/man/%: docs/man/%.in $(MANKEYS)
 man: $(MAN)
 
 install: all
-	$(Q)install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man8
+	$(Q)install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man8
 	$(Q)$(if $(APP_SRC),install -m 755 $(B)/jouled $(DESTDIR)$(PREFIX)/sbin/)
 	$(Q)$(if $(CTL_SRC),install -m 755 $(B)/joulectl $(DESTDIR)$(PREFIX)/bin/)
+	$(Q)install -m 644 $(filter %.1,$(MAN)) $(DESTDIR)$(PREFIX)/share/man/man1/
 	$(Q)install -m 644 $(filter %.5,$(MAN)) $(DESTDIR)$(PREFIX)/share/man/man5/
 	$(Q)install -m 644 $(filter %.8,$(MAN)) $(DESTDIR)$(PREFIX)/share/man/man8/
 
@@ -130,4 +138,4 @@ clean:
 	$(Q)rm -rf $(B)
 
 -include $(BPF_SRC:bpf/%.bpf.c=$(B)/bpf/%.bpf.d) $(LIB_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(CTL_OBJ:.o=.d) \
-	$(SAN_LIB_OBJ:.o=.d) $(SAN_APP_OBJ:.o=.d)
+	$(SAN_LIB_OBJ:.o=.d) $(SAN_APP_OBJ:.o=.d) $(SAN_CTL_OBJ:.o=.d)

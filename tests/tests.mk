@@ -47,7 +47,7 @@ $(B)/fuzz/%: tests/fuzz/%.c $(B)/libjouled-fuzz.a
 		-MMD -MP -o $@ $< $(B)/libjouled-fuzz.a $(LDLIBS)
 
 TEST_BIN := $(UNIT_BIN) $(KERNEL_BIN) $(FUZZ_BIN)
-TEST_PROGRAMS := $(TEST_BIN) $(if $(APP_SRC),$(B)/jouled-san)
+TEST_PROGRAMS := $(TEST_BIN) $(if $(APP_SRC),$(B)/jouled-san) $(if $(CTL_SRC),$(B)/joulectl-san)
 JOBS = -j$(shell nproc)
 RUN_TESTS = B=$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) STRICT_SKIPS=$(STRICT_SKIPS) sh tests/run.sh
 
@@ -65,7 +65,7 @@ unit-test: $(UNIT_BIN)
 kernel-test: $(KERNEL_BIN)
 	$(Q)$(RUN_TESTS) kernel
 
-e2e-test: $(PROGRAMS) $(if $(APP_SRC),$(B)/jouled-san)
+e2e-test: $(PROGRAMS) $(if $(APP_SRC),$(B)/jouled-san) $(if $(CTL_SRC),$(B)/joulectl-san)
 	$(Q)$(RUN_TESTS) e2e
 
 golden-test: $(PROGRAMS)

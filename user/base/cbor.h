@@ -7,6 +7,7 @@
 #define JD_CBOR_H
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include "buf.h"
 #include "err.h"
 
@@ -49,6 +50,9 @@ struct cbr;
 
 /* subject begins every message and is copied; the descriptor stays the caller's. NULL: no memory. */
 struct cbr *cbr_new(int fd, const char *subject);
+/* The same over anything that gives bytes: how many, 0 = the end, negative errno. */
+typedef ssize_t (*cbr_read_fn)(void *arg, void *dst, size_t n);
+struct cbr *cbr_new_from(cbr_read_fn read, void *arg, const char *subject);
 void cbr_free(struct cbr *r);
 /* Where the next failure is described; may be NULL. */
 void cbr_err(struct cbr *r, struct err *err);
@@ -60,13 +64,19 @@ int cbr_fail(struct cbr *r, const char *expected, const char *found, ...) __attr
 int cbr_at_end(struct cbr *r);                 /* 1 = no more items, 0 = there is one */
 int cbr_is_tag(struct cbr *r);                 /* 1 = the next item is a tag, 0 = it is not */
 int cbr_tag(struct cbr *r, uint64_t expected, const char *what);
+int cbr_any_tag(struct cbr *r, uint64_t *ret, const char *what);
+/* The first byte of the next item: its major type (>> 5) and additional information. 0xff: a break. */
+int cbr_peek(struct cbr *r, uint8_t *ret, const char *what);
 int cbr_uint(struct cbr *r, uint64_t *ret, const char *what);
 int cbr_uint_max(struct cbr *r, uint64_t max, uint64_t *ret, const char *what);
 int cbr_int(struct cbr *r, int64_t *ret, const char *what);
 int cbr_bool(struct cbr *r, bool *ret, const char *what);
+int cbr_simple(struct cbr *r, unsigned *ret, const char *what);   /* 20 false, 21 true, 22 null, 23 undefined */
 int cbr_double(struct cbr *r, double *ret, const char *what);
 /* Text or bytes without NUL, shorter than size. ret_len may be NULL. */
 int cbr_str(struct cbr *r, char *dst, size_t size, size_t *ret_len, const char *what);
+/* Text appended with its NUL, at most max bytes of it, none of them NUL; memory grows with what comes. */
+int cbr_text(struct cbr *r, struct buf *b, size_t max, const char *what);
 /* Bytes, at most size of them. */
 int cbr_bytes(struct cbr *r, void *dst, size_t size, size_t *ret_len, const char *what);
 /* A map key: longer ones and other types become "" and are read over. */

@@ -17,7 +17,8 @@ struct cbr_head {
 };
 
 struct cbr {
-	int fd;
+	cbr_read_fn read;
+	void *arg;
 	bool eof;
 	int code;                  /* sticky */
 	struct err *err;

@@ -32,6 +32,28 @@ int cbr_tag(struct cbr *r, uint64_t expected, const char *what)
 	return h.arg == expected ? 0 : cbr_wrong(r, &h, what);
 }
 
+int cbr_any_tag(struct cbr *r, uint64_t *ret, const char *what)
+{
+	struct cbr_head h;
+	int err = head_of(r, M_TAG, M_TAG, what, &h);
+
+	if (!err)
+		*ret = h.arg;
+	return err;
+}
+
+int cbr_peek(struct cbr *r, uint8_t *ret, const char *what)
+{
+	int end;
+
+	r->item = cbr_offset(r);
+	end = cbr_at_end(r);
+	if (end)
+		return end < 0 ? end : cbr_cut_off(r, what);
+	*ret = r->buf[r->pos];
+	return 0;
+}
+
 int cbr_uint_max(struct cbr *r, uint64_t max, uint64_t *ret, const char *what)
 {
 	struct cbr_head h;
@@ -73,6 +95,19 @@ int cbr_bool(struct cbr *r, bool *ret, const char *what)
 	if (h.info != INFO_FALSE && h.info != INFO_TRUE)
 		return cbr_wrong(r, &h, what);
 	*ret = h.info == INFO_TRUE;
+	return 0;
+}
+
+int cbr_simple(struct cbr *r, unsigned *ret, const char *what)
+{
+	struct cbr_head h;
+	int err = head_of(r, M_SIMPLE, M_SIMPLE, what, &h);
+
+	if (err)
+		return err;
+	if (h.info >= INFO_HALF)
+		return cbr_wrong(r, &h, what);
+	*ret = (unsigned)h.arg;
 	return 0;
 }
 
@@ -122,6 +157,32 @@ int cbr_bytes(struct cbr *r, void *dst, size_t size, size_t *ret_len, const char
 		err = cbr_take(r, dst, h.arg, what);
 	if (!err)
 		*ret_len = h.arg;
+	return err;
+}
+
+int cbr_text(struct cbr *r, struct buf *b, size_t max, const char *what)
+{
+	struct cbr_head h;
+	size_t start = b->len;
+	int err = head_of(r, M_TEXT, M_TEXT, what, &h);
+
+	if (!err && h.arg > max)
+		err = cbr_fail(r, what, "%llu bytes, more than %zu", (unsigned long long)h.arg, max);
+	while (!err && h.arg) {
+		size_t n = h.arg < 4096 ? h.arg : 4096;
+		uint8_t *to = buf_reserve(b, n);
+
+		if (!to)
+			return cbr_fail(r, what, "more than there is memory for");
+		err = cbr_take(r, to, n, what);
+		b->len += err ? 0 : n;
+		h.arg -= n;
+	}
+	if (!err && b->len > start && memchr(b->data + start, 0, b->len - start))
+		err = cbr_fail(r, what, "a string with a NUL in it");
+	buf_add_char(b, 0);
+	if (!err && b->failed)
+		err = cbr_fail(r, what, "more than there is memory for");
 	return err;
 }
 

@@ -10,14 +10,30 @@
 
 #include "cbor_internal.h"
 
+static ssize_t read_fd(void *arg, void *dst, size_t n)
+{
+	ssize_t got;
+
+	do {
+		got = read((int)(intptr_t)arg, dst, n);
+	} while (got < 0 && errno == EINTR);
+	return got < 0 ? -errno : got;
+}
+
 struct cbr *cbr_new(int fd, const char *subject)
+{
+	return cbr_new_from(read_fd, (void *)(intptr_t)fd, subject);
+}
+
+struct cbr *cbr_new_from(cbr_read_fn read, void *arg, const char *subject)
 {
 	struct cbr *r = malloc(sizeof(*r));
 
 	if (!r)
 		return NULL;
 	memset(r, 0, offsetof(struct cbr, buf));
-	r->fd = fd;
+	r->read = read;
+	r->arg = arg;
 	snprintf(r->subject, sizeof(r->subject), "%s", subject);
 	return r;
 }
@@ -61,13 +77,11 @@ int cbr_refill(struct cbr *r)
 		r->base += r->len;
 		r->pos = r->len = 0;
 	}
-	while (!r->eof && r->len < sizeof(r->buf)) {
-		ssize_t n = read(r->fd, r->buf + r->len, sizeof(r->buf) - r->len);
+	if (!r->eof && r->len < sizeof(r->buf)) {
+		ssize_t n = r->read(r->arg, r->buf + r->len, sizeof(r->buf) - r->len);
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n < 0) {
-			r->code = -errno;
+			r->code = (int)n;
 			return err_set(r->err, r->code, "%s: byte %llu: %s; check the medium", r->subject,
 				       (unsigned long long)(r->base + r->len), strerrordesc_np(-r->code));
 		}

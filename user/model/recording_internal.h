@@ -45,8 +45,9 @@ struct row_writer {
 void recording_put_row(struct row_writer *w, unsigned row);
 
 struct recording {
-	int fd;
+	int fd;                        /* -1: not ours */
 	struct cbr *in;
+	uint64_t max_bytes;
 	struct schema schema;
 	uint64_t schema_id;
 	struct snapshot snap;

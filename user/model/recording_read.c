@@ -14,17 +14,21 @@
 
 enum { SEEN_SCHEMA = 1, SEEN_CPUS = 2, SEEN_DOMAINS = 4, SEEN_ROWS = 8, SEEN_ALL = 15 };
 
-static int recording_start(int fd, const char *subject, struct recording **ret, struct err *err)
+/* Takes the reader (NULL: no memory) and the descriptor (-1: none). */
+static int recording_start(struct cbr *in, int fd, const char *subject, struct recording **ret, struct err *err)
 {
-	struct recording *r = calloc(1, sizeof(*r));
+	struct recording *r = in ? calloc(1, sizeof(*r)) : NULL;
 	int code;
 
-	if (!r || !(r->in = cbr_new(fd, subject))) {
-		free(r);
-		close(fd);
+	if (!r) {
+		cbr_free(in);
+		if (fd >= 0)
+			close(fd);
 		return err_set(err, -ENOMEM, "%s: out of memory; free some", subject);
 	}
+	r->in = in;
 	r->fd = fd;
+	r->max_bytes = RECORDING_MAX_BYTES;
 	r->snap.schema = &r->schema;
 	r->paths.limit = PATHS_MAX_BYTES;
 	cbr_err(r->in, err);
@@ -42,7 +46,23 @@ static int recording_start(int fd, const char *subject, struct recording **ret, 
 
 int recording_open_fd(int fd, struct recording **ret, struct err *err)
 {
-	return recording_start(fd, "recording", ret, err);
+	return recording_start(cbr_new(fd, "recording"), fd, "recording", ret, err);
+}
+
+int recording_open_from(cbr_read_fn read, void *arg, const char *subject, struct recording **ret, struct err *err)
+{
+	return recording_start(cbr_new_from(read, arg, subject), -1, subject, ret, err);
+}
+
+void recording_limit(struct recording *r, uint64_t bytes)
+{
+	r->max_bytes = bytes < RECORDING_MAX_BYTES ? bytes : RECORDING_MAX_BYTES;
+	r->paths.limit = bytes / 2 < PATHS_MAX_BYTES ? bytes / 2 : PATHS_MAX_BYTES;
+}
+
+uint64_t recording_offset(const struct recording *r)
+{
+	return cbr_offset(r->in);
 }
 
 int recording_open(const char *path, struct recording **ret, struct err *err)
@@ -56,7 +76,7 @@ int recording_open(const char *path, struct recording **ret, struct err *err)
 		code = -errno;
 		return err_set(err, code, "%s: %s; name a file that can be read", subject, strerrordesc_np(-code));
 	}
-	return recording_start(fd, subject, ret, err);
+	return recording_start(cbr_new(fd, subject), fd, subject, ret, err);
 }
 
 const struct schema *recording_schema(const struct recording *r)
@@ -68,7 +88,8 @@ void recording_close(struct recording *r)
 {
 	if (!r)
 		return;
-	close(r->fd);
+	if (r->fd >= 0)
+		close(r->fd);
 	cbr_free(r->in);
 	free(r->schema.cpus);
 	snapshot_free(&r->snap);

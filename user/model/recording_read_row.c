@@ -33,8 +33,9 @@ static int check_memory(struct recording *r)
 	const struct snapshot *s = &r->snap;
 	uint64_t per_row = sizeof(*s->rows) + r->schema.n_domains * sizeof(*s->energy_uj);
 
-	if ((s->n_rows + 1) * per_row + (s->n_cells + 1) * (uint64_t)sizeof(*s->cells) > RECORDING_MAX_BYTES)
-		return cbr_fail(r->in, "a snapshot of at most 256 MiB", "more rows and cells");
+	if ((s->n_rows + 1) * per_row + (s->n_cells + 1) * (uint64_t)sizeof(*s->cells) > r->max_bytes)
+		return cbr_fail(r->in, r->max_bytes < RECORDING_MAX_BYTES ? "a snapshot that fits the memory given to it" :
+				"a snapshot of at most 256 MiB", "more rows and cells");
 	return snapshot_reserve(&r->snap, s->n_rows + 1, s->n_cells + 1);
 }
 

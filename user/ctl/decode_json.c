@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PowerAPI reports: JSON documents one behind the other, a line each or spread over many.
+ *
+ *	hwpc   {"timestamp":T,"sensor":S,"target":"/a","groups":{GROUP:{SOCKET:{CPU:{EVENT:n}}}},"metadata":{}}
+ *	power  {"timestamp":T,"sensor":S,"target":"/a","power":1.25,"metadata":{}}
+ *
+ * T is milliseconds since the Unix epoch or ISO text. Other keys are passed on. */
+#include <ctype.h>
+#include <errno.h>
+#include <jansson.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include "decode.h"
+
+#define TEXT_MAX (4u << 20)
+#define TREE_MAX (40u << 20)   /* a tree takes up to 80 times its text */
+#define LEVELS_MAX 16
+
+struct reports {
+	struct decoding *d;
+	struct buf text;
+};
+
+/* jansson's memory, counted: there is one tree at a time. */
+static size_t tree_bytes;
+
+static void *tree_malloc(size_t n)
+{
+	void *p = tree_bytes + n <= TREE_MAX ? malloc(n) : NULL;
+
+	tree_bytes += p ? malloc_usable_size(p) : 0;
+	return p;
+}
+
+static void tree_free(void *p)
+{
+	tree_bytes -= p ? malloc_usable_size(p) : 0;
+	free(p);
+}
+
+static int digits(const char **s, int n)
+{
+	int v = 0;
+
+	for (; n; n--, ++*s) {
+		if (!isdigit((unsigned char)**s))
+			return -1;
+		v = v * 10 + **s - '0';
+	}
+	return v;
+}
+
+static bool is_offset(const char *s)
+{
+	if (!strcmp(s, "") || !strcmp(s, "Z"))
+		return true;
+	if (*s != '+' && *s != '-')
+		return false;
+	s++;
+	if (digits(&s, 2) < 0)
+		return false;
+	s += *s == ':';
+	return digits(&s, 2) >= 0 && !*s;
+}
+
+bool decode_is_iso_time(const char *s)
+{
+	static const struct { char after; int n, low, high; } part[] = {
+		{ '-', 4, 0, 9999 }, { '-', 2, 1, 12 }, { 'T', 2, 1, 31 }, { ':', 2, 0, 23 }, { ':', 2, 0, 59 }, { 0, 2, 0, 60 },
+	};
+
+	for (unsigned i = 0; i < 6; i++) {
+		int v = digits(&s, part[i].n);
+
+		if (v < part[i].low || v > part[i].high)
+			return false;
+		if (part[i].after && *s++ != part[i].after)
+			return false;
+	}
+	if (*s == '.') {
+		if (!isdigit((unsigned char)*++s))
+			return false;
+		while (isdigit((unsigned char)*s))
+			s++;
+	}
+	return is_offset(s);
+}
+
+struct scan {
+	int depth;
+	bool string, escaped;
+};
+
+/* How many of the bytes belong to the document; depth is 0 again behind its last one. */
+static size_t scan(struct scan *s, const uint8_t *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint8_t c = p[i];
+
+		if (s->escaped)
+			s->escaped = false;
+		else if (s->string && c == '\\')
+			s->escaped = true;
+		else if (c == '"')
+			s->string = !s->string;
+		else if (!s->string && (c == '{' || c == '['))
+			s->depth++;
+		else if (!s->string && (c == '}' || c == ']') && --s->depth <= 0)
+			return i + 1;
+	}
+	return n;
+}
+
+/* 1 = something else follows, 0 = the end. */
+static int skip_space(struct input *in)
+{
+	for (;;) {
+		const uint8_t *p;
+		int n = input_peek(in, 1, &p), k = 0;
+
+		while (k < n && strchr(" \t\r\n", p[k]) && p[k])
+			k++;
+		if (n <= 0 || k < n)
+			return n <= 0 ? n : input_take(in, NULL, (size_t)k, "space") ?: 1;
+		input_take(in, NULL, (size_t)k, "space");
+	}
+}
+
+/* The text of the next document; what is cut off or too long is told by its parser. 1, 0 = there is none. */
+static int next_text(struct reports *r, uint64_t *ret_offset)
+{
+	struct input *in = r->d->in;
+	struct scan s = { 0 };
+	const uint8_t *p;
+	int n = skip_space(in);
+
+	if (n <= 0)
+		return n;
+	*ret_offset = input_offset(in);
+	buf_reset(&r->text);
+	n = input_peek(in, 1, &p);
+	if (n > 0 && p[0] != '{')
+		return input_fail(in, *ret_offset, "a report, which begins with a brace", "byte 0x%02x", p[0]);
+	while ((n = input_peek(in, 1, &p)) > 0) {
+		int err = input_append(in, &r->text, scan(&s, p, (size_t)n), "a report");
+
+		if (err || !s.depth || r->text.len > TEXT_MAX)
+			return err ? err : 1;
+	}
+	return n < 0 ? n : 1;
+}
+
+static int fail(struct reports *r, uint64_t offset, const char *expected, const char *found)
+{
+	return input_fail(r->d->in, offset, expected, "%s", found);
+}
+
+static int parse(struct reports *r, uint64_t offset, json_t **ret)
+{
+	json_error_t e;
+	json_t *doc;
+
+	json_set_alloc_funcs(tree_malloc, tree_free);
+	doc = json_loadb((const char *)r->text.data, r->text.len, JSON_REJECT_DUPLICATES, &e);
+	if (doc) {
+		*ret = doc;
+		return 0;
+	}
+	if (json_error_code(&e) == json_error_out_of_memory)
+		return fail(r, offset, "a report that takes at most 40 MiB", "a larger one");
+	if (r->text.len > TEXT_MAX && json_error_code(&e) == json_error_premature_end_of_input)
+		return fail(r, offset, "a report of at most 4 MiB", "a longer one");
+	if (json_error_code(&e) == json_error_premature_end_of_input)
+		return fail(r, offset + r->text.len, "the rest of a report", "the end of the input");
+	return fail(r, offset + (uint64_t)(e.position > 0 ? e.position - 1 : 0), "JSON", e.text);
+}
+
+/* groups: objects of groups, sockets, cpus and events around numbers. NULL, or what is wrong. */
+static const char *check_groups(const json_t *v, int level)
+{
+	const char *key;
+	json_t *sub;
+
+	if (level == 5)
+		return json_is_number(v) ? NULL : "an event that is no number";
+	if (!json_is_object(v))
+		return "something else than group, socket, cpu and event, each in an object";
+	json_object_foreach((json_t *)v, key, sub) {
+		const char *bad = check_groups(sub, level + 1);
+
+		if (bad)
+			return bad;
+	}
+	return NULL;
+}
+
+static bool is_time(const json_t *v)
+{
+	const char *s = json_string_value(v);
+
+	return json_is_integer(v) || (s && (decode_is_iso_time(s) || (*s && !s[strspn(s, "0123456789")])));
+}
+
+/* Which report it is; NULL after a failure. */
+static const char *check(struct reports *r, const json_t *doc, uint64_t offset)
+{
+	const json_t *groups = json_object_get(doc, "groups"), *power = json_object_get(doc, "power");
+	const json_t *meta = json_object_get(doc, "metadata");
+	const char *kind = groups ? "hwpc" : power ? "power" : NULL, *want = r->d->format, *bad;
+
+	if (!kind || (groups && power) || (want && strcmp(want, kind) != 0))
+		fail(r, offset, want ? "a report of the format asked for" : "a report with either groups (hwpc) or power",
+		     kind ? groups && power ? "one with both" : kind : "one with neither");
+	else if (!is_time(json_object_get(doc, "timestamp")))
+		fail(r, offset, "a timestamp, milliseconds or ISO text",
+		     json_object_get(doc, "timestamp") ? "something else" : "a report without");
+	else if (!json_is_string(json_object_get(doc, "sensor")) || !json_is_string(json_object_get(doc, "target")))
+		fail(r, offset, "sensor and target, as text", "a report without one of them");
+	else if (meta && !json_is_object(meta) && !json_is_null(meta))
+		fail(r, offset, "metadata that is an object", "something else");
+	else if (power && !json_is_number(power))
+		fail(r, offset, "power as a number of watts", "something else");
+	else if (groups && (bad = check_groups(groups, 1)))
+		fail(r, offset, "numbers by group, socket, cpu and event", bad);
+	else
+		return kind;
+	return NULL;
+}
+
+static bool put(struct out *o, const char *key, const json_t *v, int level)
+{
+	const char *name;
+	bool fits = true;
+	json_t *sub;
+	size_t i;
+
+	switch (json_typeof(v)) {
+	case JSON_STRING: out_str(o, key, json_string_value(v)); return true;
+	case JSON_INTEGER: out_i64(o, key, json_integer_value(v)); return true;
+	case JSON_REAL: out_double(o, key, json_real_value(v)); return true;
+	case JSON_NULL: out_null(o, key); return true;
+	case JSON_TRUE: case JSON_FALSE: out_bool(o, key, json_is_true(v)); return true;
+	default: break;
+	}
+	if (level == LEVELS_MAX)
+		return false;
+	if (json_is_array(v)) {
+		out_list(o, key);
+		json_array_foreach(v, i, sub)
+			fits &= put(o, NULL, sub, level + 1);
+		out_list_end(o);
+		return fits;
+	}
+	out_map(o, key);
+	json_object_foreach((json_t *)v, name, sub)
+		fits &= put(o, name, sub, level + 1);
+	out_map_end(o);
+	return fits;
+}
+
+static int put_report(struct reports *r, const json_t *doc, const char *kind, uint64_t offset)
+{
+	static const char *const ours[] = { "format", "kind", "record", "offset" };
+	const char *key;
+	json_t *v;
+
+	for (unsigned i = 0; i < 4; i++)
+		if (json_object_get(doc, ours[i]))
+			return fail(r, offset, "keys of a report", "format, kind, record or offset");
+	out_record(r->d->out, kind, "report", offset);
+	json_object_foreach((json_t *)doc, key, v)
+		if (!put(r->d->out, key, v, 1))
+			return fail(r, offset, "at most 16 levels", "more");
+	return decode_record_end(r->d, offset);
+}
+
+static int json_next(void *state)
+{
+	struct reports *r = state;
+	uint64_t offset = 0;
+	const char *kind;
+	json_t *doc;
+	int err = next_text(r, &offset);
+
+	if (err <= 0)
+		return err;
+	err = parse(r, offset, &doc);
+	if (err)
+		return err;
+	kind = check(r, doc, offset);
+	err = kind ? put_report(r, doc, kind, offset) : input_failure(r->d->in)->code;
+	json_decref(doc);
+	return err;
+}
+
+static int json_open(struct decoding *d, void **ret_state)
+{
+	struct reports *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->d = d;
+	*ret_state = r;
+	return 0;
+}
+
+static void json_close(void *state)
+{
+	struct reports *r = state;
+
+	if (!r)
+		return;
+	buf_free(&r->text);
+	free(r);
+}
+
+const struct decoder decoder_json = { json_open, json_next, json_close };
