@@ -19,7 +19,7 @@ struct str_list { char **v; unsigned n; };
 
 /* One output: a format, a place, and its options (each allowed in YAML and in the URL's query). */
 struct output_config {
-	char *format;              /* hwpc power table snapshot ...; null = nothing is encoded */
+	char *format;              /* hwpc power vjoule table snapshot ...; null = nothing is encoded */
 	char *to;                  /* URL without the query part */
 	uint64_t interval_ns;      /* 0 = the global one */
 	char *time;                /* hwpc, power: ms | iso; NULL = default of the sink */
@@ -28,6 +28,10 @@ struct output_config {
 	bool stand_ins;            /* default true */
 	uint64_t queue_bytes;
 	char *port_file;
+	char *dialect;             /* vjoule: document | v0.2; never NULL */
+	struct str_list metrics;   /* vjoule: NAME or NAME=EVENT; none = those of the dialect */
+	struct str_list cgroups;   /* patterns of this output, on top of cgroups.include; none = all */
+	uint64_t max_clients;      /* listening */
 	uint64_t limit;            /* table: rows, 0 = fit */
 	unsigned line;             /* in the YAML, 0 = from a flag */
 };

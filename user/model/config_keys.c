@@ -17,8 +17,9 @@ static const char *const estimate_words[] = { "auto", "off", NULL };
 static const char *const formula_words[] = { "share", "none", NULL };
 static const char *const weight_words[] = { "cycles", "time", "cycles-by-frequency", NULL };
 static const char *const idle_words[] = { "own", "by-time", "by-share", NULL };
-static const char *const format_words[] = { "hwpc", "power", "table", "snapshot", "null", NULL };
+static const char *const format_words[] = { "hwpc", "power", "vjoule", "table", "snapshot", "null", NULL };
 static const char *const time_words[] = { "ms", "iso", NULL };
+static const char *const dialect_words[] = { "document", "v0.2", NULL };
 static const char *const file_format_words[] = { "json", "csv", NULL };
 
 static const char *refuse_empty(const char *s)
@@ -36,6 +37,20 @@ static const char *refuse_event(const char *s)
 	if (!*s || strlen(s) >= SCHEMA_NAME_MAX || s[strcspn(s, " \t\n\r\"'\\")])
 		return "an event name such as INSTRUCTIONS or cpu/event=0xc0/, shorter than 96 bytes";
 	return NULL;
+}
+
+/* NAME or NAME=EVENT. */
+static const char *refuse_metric(const char *s)
+{
+	const char *wanted = "NAME or NAME=EVENT, such as PERF_COUNT_HW_CPU_CYCLES=CYCLES, each shorter than 96 bytes";
+	char name[SCHEMA_NAME_MAX];
+	size_t len = strcspn(s, "=");
+
+	if (!len || len >= sizeof(name))
+		return wanted;
+	memcpy(name, s, len);
+	name[len] = '\0';
+	return refuse_event(name) || (s[len] && refuse_event(s + len + 1)) ? wanted : NULL;
 }
 
 /* A sensor name with an apostrophe ends SmartWatts at the creation of its formula; comma, quote
@@ -98,14 +113,17 @@ static const struct key socket_keys[] = {
 
 const struct key config_output_keys[] = {
 	{ "format", KEY_WORD, OUT(format), NULL, "required",
-	  "What is written: hwpc and power reports of PowerAPI, a table to read, a snapshot recording to replay; null "
-	  "measures and throws away.", format_words },
+	  "What is written: hwpc and power reports of PowerAPI, vjoule reports for vJoule formulas, a table to read, a "
+	  "snapshot recording to replay; null measures and throws away.", format_words },
 	{ "to", KEY_STRING, OUT(to), NULL, "required",
 	  "Where it goes: stdout:, file:///PATH, tcp://HOST:PORT, tcp-listen://ADDRESS:PORT, unix:///PATH, "
-	  "unix-listen:///PATH or null:. The other options may follow after ? as name=value, joined by &.",
+	  "unix-listen:///PATH or null:. The other options may follow after ? as name=value, joined by &; those that are "
+	  "lists once for each entry.",
 	  .refuse = refuse_empty },
 	{ "interval", KEY_DURATION, OUT(interval_ns), NULL, "the global one",
 	  "An interval of its own.", .min = 10 * MS, .max = HOUR },
+	{ "cgroups", KEY_LIST, OUT(cgroups), NULL, "all that are included",
+	  "Cgroups of this output: patterns, on top of cgroups.include and exclude.", .max = 256, .refuse = refuse_pattern },
 	{ "time", KEY_WORD, OUT(time), NULL, "ms to sockets and in CSV, iso elsewhere",
 	  "Timestamps as milliseconds since 1970 or as UTC text.", time_words, .formats = "hwpc power" },
 	{ "file-format", KEY_WORD, OUT(file_format), "json", NULL,
@@ -116,11 +134,20 @@ const struct key config_output_keys[] = {
 	{ "stand-ins", KEY_BOOL, OUT(stand_ins), "true", NULL,
 	  "Where the machine lacks APERF and MPERF or RAPL, send stand-ins named in the metadata; false withholds "
 	  "the report.", .formats = "hwpc" },
+	{ "dialect", KEY_WORD, OUT(dialect), "document", NULL,
+	  "Layout of vJoule's documentation, or that of its released formulas.", dialect_words, .formats = "vjoule" },
+	{ "metrics", KEY_LIST, OUT(metrics), NULL, "events.core; with dialect v0.2 PERF_COUNT_HW_CPU_CYCLES and LLC_MISSES",
+	  "Metrics of a cgroup as NAME=EVENT: the name that a formula looks for and one of events.core (NAME alone where they "
+	  "are the same). What this machine does not count is filled by the nearest counter, and said.",
+	  .max = 16, .refuse = refuse_metric, .formats = "vjoule" },
 	{ "queue", KEY_BYTES, OUT(queue_bytes), "4MiB", NULL,
-	  "Bytes that may wait for a slow reader; what does not fit is dropped and counted.",
+	  "Bytes that may wait for a slow reader; what does not fit is dropped and counted. A client of a listening output "
+	  "is closed then.",
 	  .min = 65536, .max = 1ull << 30 },
 	{ "port-file", KEY_STRING, OUT(port_file), NULL, "none",
 	  "File that gets the port number of a tcp-listen output.", .refuse = refuse_empty },
+	{ "max-clients", KEY_COUNT, OUT(max_clients), "512", NULL,
+	  "Clients that a listening output serves at once; more are turned away.", .min = 1, .max = 8192 },
 	{ "limit", KEY_COUNT, OUT(limit), "0", "as many as fit",
 	  "Rows of a table.", .max = 100000, .formats = "table" },
 	{ 0 }

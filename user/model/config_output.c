@@ -90,7 +90,8 @@ static int set_option(struct output_config *out, char *option, unsigned *lines, 
 		return key_set(k, out, "true", false, o, err);
 	if (!value || !decode_percent(value))
 		return key_error(o, "", err, "option %s: no value, or a broken %%XX in it; write %s=VALUE", shown, shown);
-	return key_set(k, out, value, false, o, err);
+	/* one entry each time: patterns and events may hold commas */
+	return k->type == KEY_LIST ? key_list_add(k, out, value, o, err) : key_set(k, out, value, false, o, err);
 }
 
 /* Cuts the query off `to` and applies it. */
@@ -122,6 +123,11 @@ static int check_formats(const struct output_config *out, const unsigned *lines,
 	return 0;
 }
 
+static bool listens(const char *to)
+{
+	return strncmp(to, "tcp-listen:", 11) == 0 || strncmp(to, "unix-listen:", 12) == 0;
+}
+
 static int check_place(const struct output_config *out, const unsigned *lines, struct origin o, struct err *err)
 {
 	char shown[128];
@@ -135,6 +141,10 @@ static int check_place(const struct output_config *out, const unsigned *lines, s
 	if (out->port_file && strncmp(out->to, "tcp-listen:", 11) != 0) {
 		o.line = lines[row("port-file")];
 		return key_error(&o, "port-file", err, "%s has no port to write; it belongs to tcp-listen", out->to);
+	}
+	if (lines[row("max-clients")] && !listens(out->to)) {
+		o.line = lines[row("max-clients")];
+		return key_error(&o, "max-clients", err, "%s has no clients; it belongs to tcp-listen and unix-listen", out->to);
 	}
 	if (strcmp(out->format, "hwpc") == 0 && strcmp(out->file_format, "csv") == 0 &&
 	    strncmp(out->to, "file:", 5) != 0 && strcmp(out->to, "null:") != 0) {
