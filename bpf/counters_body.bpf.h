@@ -94,9 +94,13 @@ static __always_inline u32 row_index(const struct jd_cpu_state *st)
 static __always_inline void add_time(struct jd_cpu_state *st, struct jd_row *row, u64 time_ns)
 {
 	if (row->epoch != st->epoch) {
+		u32 at = row_index(st) - st->slot + st->n_touched[st->bank & 1];
+		u64 *entry = bpf_map_lookup_elem(&touched, &at);
+
+		if (entry)
+			*entry = st->slot;
+		st->n_touched[st->bank & 1]++;
 		row->epoch = st->epoch;
-		row->next = st->head[st->bank & 1];
-		st->head[st->bank & 1] = st->slot;
 	}
 	row->time_ns += time_ns;
 	row->switches++;
@@ -274,10 +278,7 @@ static __always_inline void flip(struct jd_cpu_state *st)
 			st->msr[i] = bpf_perf_event_read(&events, (JD_MAX_EVENTS + i) * n_cpus + cpu);
 	st->bank ^= 1;
 	st->epoch = st->epoch == 0xffffffffu ? 1 : st->epoch + 1;
-	st->head[st->bank & 1] = JD_NO_SLOT;
-#pragma unroll
-	for (u32 i = 0; i < JD_CACHE_ENTRIES; i++)
-		st->cache[i].key = 0;
+	st->n_touched[st->bank & 1] = 0;
 }
 
 #endif

@@ -41,7 +41,17 @@ struct {
 	__uint(max_entries, 1);
 } rows SEC(".maps");
 
-/* Same index; one entry only while nothing is multiplexed. */
+/* Slots touched since the flip, of (cpu, bank): at (cpu * JD_BANKS + bank) * max_slots, n_touched of them. Eight
+ * bytes each, because an array map's elements are rounded up to that. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, u64);
+	__uint(max_entries, 1);
+} touched SEC(".maps");
+
+/* Same index as rows; one entry only while nothing is multiplexed. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

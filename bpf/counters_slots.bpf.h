@@ -139,15 +139,16 @@ static __always_inline u32 slot_of(struct jd_cpu_state *st, struct task_struct *
 		return JD_SLOT_IDLE;
 	if (key == JD_KEY_KERNEL)
 		return JD_SLOT_KERNEL;
-	struct jd_cache_entry *e = &st->cache[(key ^ (key >> 3)) & (JD_CACHE_ENTRIES - 1)];
+	struct jd_cache_entry *e = &st->cache[(key ^ (key >> 10)) & (JD_CACHE_ENTRIES - 1)];
 
-	if (e->key == key)
+	if (e->key == key && e->epoch == st->epoch)
 		return e->slot;
 	u32 *found = bpf_map_lookup_elem(&slots, &key);
 	u32 slot = found ? *found : new_slot(st, task_cgroup(task, direct), key);
 
 	e->key = key;
 	e->slot = slot;
+	e->epoch = st->epoch;
 	return slot;
 }
 

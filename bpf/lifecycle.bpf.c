@@ -17,9 +17,14 @@ const volatile __u64 mount_id = 0;      /* cgroup at the mount's root; 0 = the h
 __u64 lost_cgroups;     /* records that found the ring full */
 __u64 lost_moves;
 
+#define RING_BYTES (512 * 1024)
+#define BPF_RB_NO_WAKEUP 1      /* include/uapi/linux/bpf.h */
+#define BPF_RB_FORCE_WAKEUP 2
+#define BPF_RB_AVAIL_DATA 0
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 512 * 1024);
+	__uint(max_entries, RING_BYTES);
 } events SEC(".maps");
 
 /* A record is made here and copied with its true length: reserving it in the ring would take a
@@ -72,6 +77,13 @@ static __always_inline __u32 mount_level(struct cgroup *cgrp)
 	return JD_OUTSIDE;
 }
 
+/* Births and ends are taken at the next reading; waking the reader for each would cost the one who
+ * makes the cgroup several microseconds. It is woken when the ring fills up between two readings. */
+static __always_inline __u64 wake_when_filling(void)
+{
+	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > RING_BYTES / 4 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
 static __always_inline int report(__u32 kind, struct cgroup *cgrp, const char *path)
 {
 	struct jd_lifecycle_event *e;
@@ -92,7 +104,7 @@ static __always_inline int report(__u32 kind, struct cgroup *cgrp, const char *p
 	e->path_len = n - 1;
 	if (n == JD_PATH_MAX)
 		e->flags = JD_PATH_TRUNCATED;
-	if (bpf_ringbuf_output(&events, e, offsetof(struct jd_lifecycle_event, path) + n, 0))
+	if (bpf_ringbuf_output(&events, e, offsetof(struct jd_lifecycle_event, path) + n, wake_when_filling()))
 		__sync_fetch_and_add(&lost_cgroups, 1);
 	return 0;
 }
@@ -105,7 +117,7 @@ static __always_inline void report_moved(struct cgroup *cgrp, __u32 cpu)
 		return;
 	e->cpu = cpu;
 	e->path[0] = '\0';
-	if (bpf_ringbuf_output(&events, e, offsetof(struct jd_lifecycle_event, path) + 1, 0))
+	if (bpf_ringbuf_output(&events, e, offsetof(struct jd_lifecycle_event, path) + 1, BPF_RB_FORCE_WAKEUP))
 		__sync_fetch_and_add(&lost_moves, 1);
 }
 
@@ -122,7 +134,8 @@ static __always_inline void moved(struct cgroup *dst, struct task_struct *task)
 {
 	__u32 cpu;
 
-	if (!bpf_core_field_exists(task->on_cpu) || !BPF_CORE_READ(task, on_cpu))
+	/* an int until 6.x, a byte beside others since: read with the size that the kernel's BTF gives */
+	if (!bpf_core_field_exists(task->on_cpu) || !BPF_CORE_READ_BITFIELD_PROBED(task, on_cpu))
 		return;
 	cpu = task_cpu(task);
 	if (cpu != bpf_get_smp_processor_id())

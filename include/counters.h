@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What bpf/counters.bpf.c writes and user/source/counters.c reads, through two mmaped maps:
- * the per-CPU states (.bss) and the rows (one array, cpu-major).
+/* What bpf/counters.bpf.c writes and user/source/counters.c reads, through mmaped maps:
+ * the per-CPU states, the rows (one array, cpu-major) and the lists of touched rows.
  *
  * A row is what time and counters are charged to. Every possible CPU has two banks of
  * max_slots rows; only that CPU's switch program writes them, always to the active bank.
  * A flush closes the open interval and flips the bank, so user space reads rows that have
- * no writer. Values are cumulative and never reset; user space keeps what it read last. */
+ * no writer, takes what is in them and leaves zeros. Which rows were touched since the flip
+ * stands in a list per bank. */
 #ifndef JOULED_COUNTERS_H
 #define JOULED_COUNTERS_H
 
 #define JD_MAX_EVENTS 8
 #define JD_MAX_MSR_EVENTS 8
 #define JD_BANKS 2
-#define JD_CACHE_ENTRIES 8   /* per-CPU id -> slot cache, a power of two */
+#define JD_CACHE_ENTRIES 1024   /* per-CPU id -> slot cache, a power of two */
 #define JD_MAX_DEPTH 32      /* ancestors looked at when a row is taken or refused */
 #define JD_QUOTA_LEVEL 2     /* first level whose subtrees have a quota: below the slices */
 #define JD_QUOTA_LEVELS 4
@@ -31,11 +32,11 @@ enum jd_slot { JD_SLOT_IDLE = 0, JD_SLOT_KERNEL = 1, JD_SLOT_OTHER = 2, JD_FIRST
 struct jd_row {
 	__u64 time_ns;                  /* task clock; may step back a little after a flush */
 	__u64 switches;                 /* intervals charged to this row */
-	__u64 counters[JD_MAX_EVENTS];  /* increments since load; raw when multiplexed */
+	__u64 counters[JD_MAX_EVENTS];  /* raw when multiplexed */
 	__u64 lost;                     /* intervals with a failed counter read */
-	__u32 epoch;                    /* flush epoch of the last touch; 0 = never */
-	__u32 next;                     /* next slot touched in this epoch, JD_NO_SLOT ends */
 	__u64 reserved[3];
+	__u32 epoch;                    /* flush epoch of the last touch; 0 = never */
+	__u32 reserved2;
 } __attribute__((aligned(128)));
 
 /* Beside a row, only while events are multiplexed: how long each event was on the PMU. */
@@ -45,9 +46,9 @@ struct jd_mux_row {
 };
 
 struct jd_cache_entry {
-	__u64 key;      /* 0 = empty */
+	__u64 key;
 	__u32 slot;
-	__u32 reserved;
+	__u32 epoch;    /* valid while it is the CPU's: a flip empties the cache */
 };
 
 /* Per-CPU state. Written by that CPU's programs only, except while the CPU is offline. The
@@ -71,7 +72,7 @@ struct jd_cpu_state {
 	__u32 slot;            /* of key, JD_NO_SLOT = charge nothing */
 	__u32 bank;            /* active bank */
 	__u32 epoch;           /* of the active bank; +1 per flip, never 0 */
-	__u32 head[JD_BANKS];  /* first touched slot per bank */
+	__u32 n_touched[JD_BANKS];   /* length of each bank's list */
 	__u32 calibrate;       /* 1: take clock_offset_ns at the next switch */
 	struct jd_cache_entry cache[JD_CACHE_ENTRIES];
 } __attribute__((aligned(128)));

@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while ((cg = cgroup_next(l.table, &pos)))
 		if (strlen(cg->path) >= CGROUP_PATH_MAX || cgroup_find(l.table, cg->id) != cg)
 			abort();
-	cgroup_table_sweep(l.table);
+	cgroup_table_sweep(l.table, UINT64_MAX);
 	cgroup_table_free(l.table);
 	return 0;
 }

@@ -176,7 +176,7 @@ static void test_short_lives(void **state)
 		cg = tree_expect(&x, ids[i], name);
 		assert_true(cg->ended && cg->ended_ns - cg->born_ns >= 20 * NS_PER_MS);
 	}
-	assert_in_range(cgroup_table_sweep(x.table), 1000, 1100);
+	assert_in_range(cgroup_table_sweep(x.table, UINT64_MAX), 1000, 1100);
 	tree_close(&x);
 }
 
@@ -232,7 +232,7 @@ static void test_storm_overflow(void **state)
 	assert_true(lifecycle_lost(x.l) > lost);
 	tree_poll(&x);
 	assert_int_equal(living(&x), 0);
-	cgroup_table_sweep(x.table);
+	cgroup_table_sweep(x.table, UINT64_MAX);
 	for (int i = 0; i < STORM; i++)
 		assert_null(cgroup_find(x.table, storm_ids[i]));
 	tree_close(&x);

@@ -48,11 +48,11 @@ static void test_end_and_sweep(void **state)
 	cgroup_end(t, 2, 100);
 	cgroup_end(t, 3, 100);
 	assert_int_equal(kept->ended_ns, 100);
-	assert_int_equal(cgroup_table_sweep(t), 1);
+	assert_int_equal(cgroup_table_sweep(t, UINT64_MAX), 1);
 	assert_null(cgroup_find(t, 2));
 	assert_ptr_equal(cgroup_find(t, 1), kept);
 	kept->in_use = false;
-	assert_int_equal(cgroup_table_sweep(t), 1);
+	assert_int_equal(cgroup_table_sweep(t, UINT64_MAX), 1);
 	assert_int_equal(cgroup_table_count(t), 0);
 	cgroup_table_free(t);
 }
@@ -82,7 +82,7 @@ static void test_rename_below(void **state)
 	assert_int_equal(cgroup_find(t, 5)->renamed, 0);
 	assert_string_equal(old, "/a/x/y");     /* readable until the sweep */
 	cgroup_rename(t, 99, "/nobody");
-	cgroup_table_sweep(t);
+	cgroup_table_sweep(t, UINT64_MAX);
 	cgroup_table_free(t);
 }
 
@@ -170,7 +170,7 @@ static void sweep_model(struct cgroup_table *t, struct model *m)
 			n++;
 		}
 	}
-	assert_int_equal(cgroup_table_sweep(t), n);
+	assert_int_equal(cgroup_table_sweep(t, UINT64_MAX), n);
 }
 
 static void test_random(void **state)

@@ -114,6 +114,7 @@ int machine_read(struct machine *m)
 		lifecycle_poll(m->lifecycle);
 	m->churn = 0;
 	r->number++;
+	m->previous_ns = r->mono_ns;
 	r->boot_ns = clock_boot_ns();
 	r->mono_ns = clock_mono_ns();
 	r->real_ns = clock_real_ns();
@@ -167,7 +168,7 @@ void machine_sweep(struct machine *m)
 		while ((cg = cgroup_next(m->table, &pos)))
 			if (cg->ended && !cg->in_use)
 				network_forget(m->network, cg->id);
-	cgroup_table_sweep(m->table);
+	cgroup_table_sweep(m->table, m->previous_ns);
 }
 
 void machine_note(struct machine *m, const char *fmt, ...)

@@ -36,6 +36,7 @@ struct machine {
 	uint64_t rapl_due_ns;          /* CLOCK_MONOTONIC; UINT64_MAX = never */
 	int failed_reads;              /* counters, in a row */
 	uint64_t max_cgroups;          /* cgroups.max */
+	uint64_t previous_ns;          /* start of the reading before the last one */
 	uint64_t churn;                /* lifecycle records since the last reading */
 	struct losses said;            /* losses that were told about */
 	struct buf notes;              /* warnings of opening, NUL-terminated each: said once it has worked */

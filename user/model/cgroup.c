@@ -278,7 +278,7 @@ static void slot_remove(struct cgroup_table *t, unsigned i)
 	}
 }
 
-unsigned cgroup_table_sweep(struct cgroup_table *t)
+unsigned cgroup_table_sweep(struct cgroup_table *t, uint64_t ended_before_ns)
 {
 	unsigned dropped = 0;
 
@@ -286,7 +286,7 @@ unsigned cgroup_table_sweep(struct cgroup_table *t)
 	for (unsigned i = 0; i < t->capacity && t->ended; ) {
 		struct cgroup *cg = t->slot[i];
 
-		if (!cg || !cg->ended || cg->in_use) {
+		if (!cg || !cg->ended || cg->in_use || cg->ended_ns >= ended_before_ns) {
 			i++;
 			continue;
 		}

@@ -36,8 +36,9 @@ struct cgroup *cgroup_add(struct cgroup_table *t, uint64_t id, const char *path,
  * sweep. Paths of CGROUP_PATH_MAX bytes and more become unresolved ("/?<id>"), here and in _add. */
 void cgroup_rename(struct cgroup_table *t, uint64_t id, const char *new_path);
 void cgroup_end(struct cgroup_table *t, uint64_t id, uint64_t ended_ns);
-/* Drops ended entries with in_use false. Returns how many were dropped. */
-unsigned cgroup_table_sweep(struct cgroup_table *t);
+/* Drops entries with in_use false that ended before a time (CLOCK_MONOTONIC): counts of a younger one
+ * may still wait in the kernel, and need its name. Returns how many were dropped. */
+unsigned cgroup_table_sweep(struct cgroup_table *t, uint64_t ended_before_ns);
 unsigned cgroup_table_count(const struct cgroup_table *t);
 /* Iterates; *pos starts at 0; NULL at the end. Not while adding. */
 struct cgroup *cgroup_next(const struct cgroup_table *t, unsigned *pos);

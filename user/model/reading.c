@@ -282,23 +282,28 @@ static void link_cell(struct reading *r, uint32_t i)
 	*place = i;
 }
 
-struct cell_values *reading_cell(struct reading *r, uint32_t row, uint16_t cpu)
+int64_t reading_cell_number(struct reading *r, uint32_t row, uint16_t cpu)
 {
 	uint32_t i;
 
 	if (row >= r->n_rows || cpu >= r->schema->n_cpus || !r->rows[row].used)
-		return NULL;
+		return -EINVAL;
 	i = r->cell_of[(size_t)row * r->schema->n_cpus + cpu];
-	if (!i) {
-		if (r->free_cell == NONE && r->n_cells == r->cap_cells && grow_cells(r))
-			return NULL;
-		i = r->free_cell != NONE ? r->free_cell : r->n_cells++;
-		if (i == r->free_cell)
-			r->free_cell = r->cells[i].next_in_row;
-		r->cells[i] = (struct cell){ .row = row, .cpu = cpu, .used = true };
-		link_cell(r, i++);
-	}
-	r->cells[i - 1].changed = r->number;
-	r->rows[row].changed = r->number;
-	return &r->cells[i - 1].v;
+	if (i)
+		return i - 1;
+	if (r->free_cell == NONE && r->n_cells == r->cap_cells && grow_cells(r))
+		return -ENOMEM;
+	i = r->free_cell != NONE ? r->free_cell : r->n_cells++;
+	if (i == r->free_cell)
+		r->free_cell = r->cells[i].next_in_row;
+	r->cells[i] = (struct cell){ .row = row, .cpu = cpu, .used = true };
+	link_cell(r, i);
+	return i;
+}
+
+struct cell_values *reading_cell(struct reading *r, uint32_t row, uint16_t cpu)
+{
+	int64_t cell = reading_cell_number(r, row, cpu);
+
+	return cell < 0 ? NULL : reading_touch(r, (uint32_t)cell);
 }

@@ -127,5 +127,16 @@ void reading_unview(struct reading_viewer *v);                          /* and e
 /* Values of (row, cpu), created on first use, marked changed by this reading. NULL = no memory.
  * The pointer is valid until the next call. */
 struct cell_values *reading_cell(struct reading *r, uint32_t row, uint16_t cpu);
+/* The same in two steps for a source that remembers the number of a cell while its row lives: the
+ * cell's number or -ENOMEM / -EINVAL, and its values, marked changed. */
+int64_t reading_cell_number(struct reading *r, uint32_t row, uint16_t cpu);
+static inline struct cell_values *reading_touch(struct reading *r, uint32_t cell)
+{
+	struct cell *c = &r->cells[cell];
+
+	c->changed = r->number;
+	r->rows[c->row].changed = r->number;
+	return &c->v;
+}
 
 #endif

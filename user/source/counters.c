@@ -28,19 +28,18 @@ static void raise_file_limit(unsigned need)
 
 static int allocate(struct counters *c)
 {
-	size_t rows = (size_t)c->n_cpus * JD_BANKS * c->max_slots;
+	size_t slots = (size_t)c->n_cpus * c->max_slots;
 	size_t events = (size_t)(JD_MAX_EVENTS + JD_MAX_MSR_EVENTS) * c->n_cpus;
 
-	/* calloc: pages of rows that are never touched are never resident */
+	/* calloc: pages of slots that are never touched are never resident */
 	c->cpus = calloc(c->n_cpus, sizeof(*c->cpus));
 	c->event_fds = malloc(events * sizeof(int));
-	c->seen = calloc(rows, sizeof(*c->seen));
-	c->seen_mux = calloc(c->schema->multiplexed ? rows : 1, sizeof(*c->seen_mux));
-	c->credit_ns = calloc((size_t)c->n_cpus * c->max_slots, sizeof(uint64_t));
+	c->seen = calloc(slots, sizeof(*c->seen));
+	c->views = calloc(slots, sizeof(*c->views));
 	c->staged = calloc(c->max_slots, sizeof(*c->staged));
 	c->slot_row = malloc(c->max_slots * sizeof(uint32_t));
 	c->slot_changed = calloc(c->max_slots, sizeof(uint32_t));
-	if (!c->cpus || !c->event_fds || !c->seen || !c->seen_mux || !c->credit_ns || !c->staged || !c->slot_row || !c->slot_changed)
+	if (!c->cpus || !c->event_fds || !c->seen || !c->views || !c->staged || !c->slot_row || !c->slot_changed)
 		return -ENOMEM;
 	memset(c->event_fds, 0xff, events * sizeof(int));
 	memset(c->slot_row, 0xff, c->max_slots * sizeof(uint32_t));
@@ -149,8 +148,7 @@ void counters_close(struct counters *c)
 	free(c->cpus);
 	free(c->event_fds);
 	free(c->seen);
-	free(c->seen_mux);
-	free(c->credit_ns);
+	free(c->views);
 	free(c->staged);
 	free(c->slot_row);
 	free(c->slot_changed);
@@ -268,7 +266,7 @@ uint64_t counters_map_bytes(const struct counters *c)
 {
 	uint64_t rows = (uint64_t)c->n_cpus * JD_BANKS * c->max_slots;
 
-	return rows * sizeof(struct jd_row) + c->n_cpus * sizeof(struct jd_cpu_state) +
+	return rows * (sizeof(struct jd_row) + sizeof(uint64_t)) + c->n_cpus * sizeof(struct jd_cpu_state) +
 	       (uint64_t)c->max_slots * sizeof(struct jd_slot_info) +
 	       (c->schema->multiplexed ? rows * sizeof(struct jd_mux_row) : 0);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files of the counters source. Flow of one reading: counters.c asks every CPU;
- * counters_cpu.c flushes it (or closes it from the clock when idle) and stages what changed in a
- * bank; counters_rows.c turns slots into rows of the reading and retires those that ended. */
+ * counters_cpu.c flushes it (or closes it from the clock when idle), counters_take.c takes what is in
+ * the rows of a bank; counters_rows.c turns slots into rows of the reading and retires those that ended. */
 #ifndef JD_COUNTERS_INTERNAL_H
 #define JD_COUNTERS_INTERNAL_H
 #include "counters.h"
@@ -11,21 +11,29 @@
 
 struct counters_bpf;
 
-/* Row values as last read from the kernel, per (cpu, bank, slot). */
-struct seen_row {
+/* What was in a row when it was looked at. */
+struct row_values {
 	uint64_t time_ns, switches, counters[JD_MAX_EVENTS], lost;
 };
 
 struct staged_row {
 	uint32_t slot;
-	struct seen_row now;
+	struct row_values now;
+	struct jd_mux_row mux;
+};
+
+/* Of a (CPU, slot). */
+struct slot_view {
+	uint64_t credit_ns;         /* time reported ahead of its charge */
+	uint32_t cell;              /* number of its cell in the reading + 1, 0 = none yet */
 };
 
 struct cpu_source {
 	bool online;
 	bool broken;                /* its events could not all be opened */
 	uint64_t msr_credit_ns, tsc_credit;   /* reported ahead of the counters, from the clock */
-	uint64_t seq;               /* of the last complete read */
+	uint64_t seq;               /* of the last complete read of the CPU while idle */
+	bool taken;                 /* rows of the active bank were taken while idle: `seen` says how much */
 	uint64_t irq_steal_ns, lost_reads, folded, missed, flush_mono_ns;
 	uint64_t msr[JD_MAX_MSR_EVENTS];
 	uint64_t offline_since_ns;
@@ -48,13 +56,13 @@ struct counters {
 	int flush_fd, retire_fd, events_fd;
 	int *event_fds;                     /* [(JD_MAX_EVENTS core, then msr) * n_cpus + cpu], -1 = closed */
 	struct jd_cpu_state *states;        /* mapped */
-	const struct jd_row *rows;          /* mapped */
-	const struct jd_mux_row *mux_rows;  /* mapped while multiplexed */
+	struct jd_row *rows;                /* mapped; those of a flushed bank are ours to clear */
+	struct jd_mux_row *mux_rows;        /* mapped while multiplexed */
+	const uint64_t *touched;            /* mapped */
 	const struct jd_slot_info *info;    /* mapped */
-	struct seen_row *seen;              /* [(cpu * JD_BANKS + bank) * max_slots + slot] */
-	struct jd_mux_row *seen_mux;
-	uint64_t *credit_ns;                /* [cpu * max_slots + slot]: time reported ahead of its charge */
+	struct staged_row *seen;            /* [cpu * max_slots + slot]: taken from the active bank while idle */
 	struct staged_row *staged;
+	struct slot_view *views;            /* [cpu * max_slots + slot] */
 	struct cpu_source *cpus;
 	uint32_t *slot_row;                 /* reading row of a slot, UINT32_MAX = none yet */
 	uint32_t *slot_changed;             /* number of the last reading that brought something */
@@ -89,11 +97,19 @@ unsigned counters_open_events(struct counters *c, unsigned cpu);
 void counters_close_events(struct counters *c, unsigned cpu);
 bool counters_must_multiplex(struct counters *c);
 
+/* counters_take.c: rows into the reading. */
+void counters_take_bank(struct read_context *x, unsigned cpu, unsigned bank);      /* no writer: taken and cleared */
+unsigned counters_stage_bank(struct counters *c, unsigned cpu, unsigned bank);     /* active bank: copied, their number */
+void counters_take_staged(struct read_context *x, unsigned cpu, unsigned n);       /* the copies are good */
+void counters_forget_bank(struct counters *c, unsigned cpu, unsigned bank);        /* cleared, belongs to no interval */
+/* What was reported ahead is not reported again; a step back becomes credit. Returns what is new. */
+uint64_t counters_settle(uint64_t *credit, uint64_t brought);
+
 /* counters_cpu.c */
 int counters_flush(struct counters *c, unsigned cpu, enum jd_flush_arg what);   /* 0 or -errno */
 void counters_prime(struct counters *c);              /* opens an interval on every online CPU */
 int counters_read_cpu(struct read_context *x, unsigned cpu);
-void counters_read_offline(struct read_context *x, unsigned cpu);   /* both banks, no writer left */
+void counters_read_offline(struct read_context *x, unsigned cpu);   /* its last counts, no writer left */
 
 /* counters_rows.c */
 int64_t counters_row(struct read_context *x, uint32_t slot);        /* reading row or -errno */

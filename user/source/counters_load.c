@@ -37,6 +37,7 @@ static void set_sizes(struct counters *c)
 	bpf_map__set_max_entries(s->maps.events, (JD_MAX_EVENTS + JD_MAX_MSR_EVENTS) * c->n_cpus);
 	bpf_map__set_max_entries(s->maps.states, c->n_cpus);
 	bpf_map__set_max_entries(s->maps.rows, rows);
+	bpf_map__set_max_entries(s->maps.touched, rows);
 	bpf_map__set_max_entries(s->maps.mux_rows, c->schema->multiplexed ? rows : 1);
 	bpf_map__set_max_entries(s->maps.slots, c->max_slots);
 	bpf_map__set_max_entries(s->maps.free_slots, c->max_slots);
@@ -93,10 +94,11 @@ static int map_all(struct counters *c)
 	int err = 0;
 
 	c->states = map_memory(s->maps.states, true, &err);
-	c->rows = map_memory(s->maps.rows, false, &err);
+	c->rows = map_memory(s->maps.rows, true, &err);
+	c->touched = map_memory(s->maps.touched, false, &err);
 	c->info = map_memory(s->maps.slot_info, false, &err);
 	if (c->schema->multiplexed)
-		c->mux_rows = map_memory(s->maps.mux_rows, false, &err);
+		c->mux_rows = map_memory(s->maps.mux_rows, true, &err);
 	return err;
 }
 
@@ -111,7 +113,6 @@ static int fill_tables(struct counters *c)
 		st->slot = JD_NO_SLOT;
 		st->epoch = 1;
 		st->calibrate = 1;
-		st->head[0] = st->head[1] = JD_NO_SLOT;
 	}
 	for (__u32 slot = JD_FIRST_SLOT; slot < c->max_slots; slot++)
 		if (bpf_map_update_elem(fd, NULL, &slot, BPF_ANY))
@@ -255,10 +256,12 @@ void counters_unload(struct counters *c)
 		counters_close_events(c, cpu);
 	unmap_memory(c->states, c->skel->maps.states);
 	unmap_memory(c->rows, c->skel->maps.rows);
+	unmap_memory(c->touched, c->skel->maps.touched);
 	unmap_memory(c->info, c->skel->maps.slot_info);
 	unmap_memory(c->mux_rows, c->skel->maps.mux_rows);
 	c->states = NULL;
 	c->rows = NULL;
+	c->touched = NULL;
 	c->info = NULL;
 	c->mux_rows = NULL;
 	counters_bpf__destroy(c->skel);

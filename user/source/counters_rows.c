@@ -63,7 +63,7 @@ static void retire(struct read_context *x, uint32_t slot)
 	if (bpf_prog_test_run_opts(c->retire_fd, &opts))
 		return;
 	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++)
-		c->credit_ns[(size_t)cpu * c->max_slots + slot] = 0;   /* the next owner owes nothing */
+		c->views[(size_t)cpu * c->max_slots + slot] = (struct slot_view){0};   /* the next owner owes nothing */
 	reading_drop_row(x->r, c->slot_row[slot]);
 	c->slot_row[slot] = UINT32_MAX;
 }

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+/* From the kernel's rows to the cells of the reading. A flushed bank has no writer: its rows are taken
+ * and cleared. The active bank of an idle CPU is copied and only taken when nothing moved meanwhile;
+ * it stays as it is, and `seen` remembers what was taken until that bank is flushed.
+ *
+ * The rows lie in another CPU's cache, so the cost is misses, not arithmetic: the list of touched
+ * slots makes them independent of each other, and prefetches overlap them. */
+#include <string.h>
+#include "counters_internal.h"
+
+#define READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
+#define AHEAD_ROWS 16
+#define AHEAD_CELLS 8
+
+static const struct staged_row nothing;
+
+uint64_t counters_settle(uint64_t *credit, uint64_t brought)
+{
+	uint64_t settled;
+
+	if ((int64_t)brought < 0) {
+		*credit += -brought;
+		return 0;
+	}
+	settled = brought < *credit ? brought : *credit;
+	*credit -= settled;
+	return brought - settled;
+}
+
+static struct slot_view *view_of(struct counters *c, unsigned cpu, uint32_t slot)
+{
+	return &c->views[(size_t)cpu * c->max_slots + slot];
+}
+
+/* Slots of a bank that were touched since its last flip. */
+static const uint64_t *touched_list(const struct counters *c, unsigned cpu, unsigned bank, unsigned *ret_n)
+{
+	unsigned n = READ_ONCE(c->states[cpu].n_touched[bank]);
+
+	*ret_n = n < c->max_slots ? n : c->max_slots;
+	return &c->touched[row_index(c, cpu, bank, 0)];
+}
+
+static void load_row(const struct counters *c, unsigned cpu, unsigned bank, struct staged_row *ret)
+{
+	size_t at = row_index(c, cpu, bank, ret->slot);
+	const struct jd_row *row = &c->rows[at];
+
+	ret->now.time_ns = READ_ONCE(row->time_ns);
+	ret->now.switches = READ_ONCE(row->switches);
+	ret->now.lost = READ_ONCE(row->lost);
+	for (unsigned i = 0; i < c->schema->core.n; i++)
+		ret->now.counters[i] = READ_ONCE(row->counters[i]);
+	if (c->mux_rows)
+		ret->mux = c->mux_rows[at];
+}
+
+/* The epoch stays: it is older than the bank's next one. */
+static void clear_row(struct counters *c, unsigned cpu, unsigned bank, uint32_t slot)
+{
+	size_t at = row_index(c, cpu, bank, slot);
+
+	memset(&c->rows[at], 0, offsetof(struct jd_row, epoch));
+	if (c->mux_rows)
+		memset(&c->mux_rows[at], 0, sizeof(c->mux_rows[at]));
+}
+
+/* Scales each counter by enabled / running of this step and keeps the worst of them. */
+static void add_multiplexed(const struct counters *c, struct cell_values *v, const struct staged_row *now,
+			    const struct staged_row *before)
+{
+	uint64_t worst_enabled = 0, worst_running = 0;
+
+	for (unsigned i = 0; i < c->schema->core.n; i++) {
+		uint64_t raw = now->now.counters[i] - before->now.counters[i];
+		uint64_t enabled = now->mux.enabled_ns[i] - before->mux.enabled_ns[i];
+		uint64_t running = now->mux.running_ns[i] - before->mux.running_ns[i];
+
+		if (c->schema->core.ev[i].kind != EVENT_PERF)
+			continue;
+		if (running)
+			v->counters[i] += (uint64_t)((unsigned __int128)raw * enabled / running);
+		if (!worst_enabled || (enabled && (unsigned __int128)running * worst_enabled <
+						  (unsigned __int128)worst_running * enabled)) {
+			worst_enabled = enabled;
+			worst_running = running;
+		}
+	}
+	v->enabled_ns += worst_enabled;
+	v->running_ns += worst_running;
+}
+
+static void add_counters(const struct counters *c, struct cell_values *v, const struct staged_row *now,
+			 const struct staged_row *before, uint64_t time_ns)
+{
+	for (unsigned i = 0; i < c->schema->core.n; i++)
+		if (c->schema->core.ev[i].kind == EVENT_TASK_CLOCK)
+			v->counters[i] += time_ns;
+		else if (!c->schema->multiplexed)
+			v->counters[i] += now->now.counters[i] - before->now.counters[i];
+	if (c->schema->multiplexed) {
+		add_multiplexed(c, v, now, before);
+	} else {
+		v->enabled_ns += time_ns;
+		v->running_ns += time_ns;
+	}
+}
+
+/* Values of the slot's cell; NULL without memory. */
+static struct cell_values *cell_of(struct read_context *x, unsigned cpu, uint32_t slot, struct slot_view *view)
+{
+	if (!view->cell) {
+		int64_t row = counters_row(x, slot);
+		int64_t cell = row < 0 ? row : reading_cell_number(x->r, (uint32_t)row, (uint16_t)cpu);
+
+		if (cell < 0)
+			return NULL;
+		view->cell = (uint32_t)cell + 1;
+	}
+	return reading_touch(x->r, view->cell - 1);
+}
+
+/* Adds what a row has more than before. Returns false when there was no memory for it. */
+static bool take_row(struct read_context *x, unsigned cpu, const struct staged_row *now, const struct staged_row *before)
+{
+	struct counters *c = x->c;
+	uint64_t time_ns = now->now.time_ns - before->now.time_ns;
+	uint64_t switches = now->now.switches - before->now.switches;
+	uint64_t lost = c->cpus[cpu].broken ? switches : now->now.lost - before->now.lost;
+	struct slot_view *view = view_of(c, cpu, now->slot);
+	struct cell_values *v;
+
+	if (!switches)
+		return true;
+	v = cell_of(x, cpu, now->slot, view);
+	if (!v)
+		return false;
+	time_ns = counters_settle(&view->credit_ns, time_ns);
+	v->time_ns += time_ns;
+	v->switches += switches;
+	v->lost += lost;
+	add_counters(c, v, now, before, time_ns);
+	if (lost && now->slot != JD_SLOT_IDLE)
+		x->r->cpus[cpu].lost_ns += (uint64_t)((unsigned __int128)time_ns * lost / switches);
+	x->r->cpus[cpu].elapsed_ns += time_ns;
+	c->slot_changed[now->slot] = x->r->number;
+	return true;
+}
+
+static void prefetch(struct read_context *x, unsigned cpu, unsigned bank, const uint64_t *list, unsigned at, unsigned n)
+{
+	struct counters *c = x->c;
+
+	if (at + AHEAD_ROWS < n) {
+		const char *row = (const char *)&c->rows[row_index(c, cpu, bank, (uint32_t)list[at + AHEAD_ROWS])];
+
+		__builtin_prefetch(row, 1);
+		__builtin_prefetch(row + 64, 1);
+		__builtin_prefetch(view_of(c, cpu, (uint32_t)list[at + AHEAD_ROWS]), 1);
+	}
+	if (at + AHEAD_CELLS < n) {
+		uint32_t cell = view_of(c, cpu, (uint32_t)list[at + AHEAD_CELLS])->cell;
+
+		if (cell) {
+			__builtin_prefetch(&x->r->cells[cell - 1], 1);
+			__builtin_prefetch((const char *)&x->r->cells[cell - 1] + 64, 1);
+		}
+	}
+}
+
+void counters_take_bank(struct read_context *x, unsigned cpu, unsigned bank)
+{
+	struct counters *c = x->c;
+	unsigned n;
+	const uint64_t *list = touched_list(c, cpu, bank, &n);
+
+	for (unsigned i = 0; i < n; i++) {
+		struct staged_row now = {.slot = (uint32_t)READ_ONCE(list[i])};
+		struct staged_row *seen;
+
+		prefetch(x, cpu, bank, list, i, n);
+		if (now.slot >= c->max_slots)
+			continue;
+		seen = &c->seen[(size_t)cpu * c->max_slots + now.slot];
+		load_row(c, cpu, bank, &now);
+		take_row(x, cpu, &now, c->cpus[cpu].taken ? seen : &nothing);
+		clear_row(c, cpu, bank, now.slot);
+		if (c->cpus[cpu].taken)
+			*seen = nothing;
+	}
+	c->cpus[cpu].taken = false;
+}
+
+unsigned counters_stage_bank(struct counters *c, unsigned cpu, unsigned bank)
+{
+	unsigned n, used = 0;
+	const uint64_t *list = touched_list(c, cpu, bank, &n);
+
+	for (unsigned i = 0; i < n; i++) {
+		struct staged_row *s = &c->staged[used];
+
+		s->slot = (uint32_t)READ_ONCE(list[i]);
+		if (s->slot >= c->max_slots)
+			continue;
+		load_row(c, cpu, bank, s);
+		used++;
+	}
+	return used;
+}
+
+void counters_take_staged(struct read_context *x, unsigned cpu, unsigned n)
+{
+	struct counters *c = x->c;
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct staged_row *s = &c->staged[i];
+		struct staged_row *seen = &c->seen[(size_t)cpu * c->max_slots + s->slot];
+
+		if (take_row(x, cpu, s, seen))
+			*seen = *s;
+	}
+	c->cpus[cpu].taken |= n > 0;
+}
+
+void counters_forget_bank(struct counters *c, unsigned cpu, unsigned bank)
+{
+	unsigned n;
+	const uint64_t *list = touched_list(c, cpu, bank, &n);
+
+	for (unsigned i = 0; i < n; i++)
+		if (list[i] < c->max_slots)
+			clear_row(c, cpu, bank, (uint32_t)list[i]);
+}
