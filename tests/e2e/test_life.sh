@@ -114,7 +114,7 @@ else
 fi
 kill "$agent"
 ended 50 "$agent"
-python3 $here/hwpc.py check "$work/hup.json" 20 >/dev/null 2>"$work/check.err" || fail reload-reports "$(cat "$work/check.err")"
+python3 $here/hwpc.py check "$work/hup.json" 8 >/dev/null 2>"$work/check.err" || fail reload-reports "$(cat "$work/check.err")"
 
 # No descriptor more after many reloads.
 printf 'interval: 20ms\n' >"$work/many.yaml"

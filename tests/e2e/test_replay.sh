@@ -42,6 +42,16 @@ else
 	fail replay-from-stdin "exit status $status: $(said stdin)"
 fi
 
+# Cgroups chosen at replay: the energy of those left out is told in one sum, and the parts still sum.
+printf 'cgroups: { exclude: ["/"] }\n' >"$work/exclude.yaml"
+run exclude -c "$work/exclude.yaml" --replay "$work/rec.cbor" -o power=stdout:
+if [ $status -eq 0 ] && ! grep -q '"target":"/"' "$work/exclude.out" && grep -q '"target":"unselected"' "$work/exclude.out" &&
+	reason=$(python3 $here/power.py "$work/exclude.out" 6 2>&1); then
+	ok replay-exclude
+else
+	fail replay-exclude "exit status $status $reason $(said exclude)"
+fi
+
 # Cut anywhere, a recording is refused with its offset or ends where the last whole snapshot ends.
 size=$(wc -c <"$work/rec.cbor")
 bad=

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include "../base/log.h"
 #include "app.h"
@@ -31,6 +32,18 @@ static void fill_standard_descriptors(void)
 		close(fd);
 }
 
+/* Perf events, and a listening output has up to 512 clients: the usual soft limit of 1024 is the
+ * shell's, kept for programs that use select(). */
+static void raise_file_limit(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) != 0 || lim.rlim_cur >= lim.rlim_max)
+		return;
+	lim.rlim_cur = lim.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &lim);   /* what fails for want of a descriptor is said where it does */
+}
+
 int main(int argc, char **argv)
 {
 	enum config_action action = ACTION_RUN;
@@ -41,6 +54,7 @@ int main(int argc, char **argv)
 	/* One heap: three threads that allocate rarely need no arenas of 64 MiB address space each. */
 	mallopt(M_ARENA_MAX, 1);
 	fill_standard_descriptors();
+	raise_file_limit();
 	log_init("jouled", LOG_LVL_WARN);
 	if (config_load(argc, argv, &c, &action, &err) != 0) {
 		log_error("%s", err.text);

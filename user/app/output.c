@@ -126,17 +126,7 @@ int output_open(const struct output_config *oc, const struct config *c, const st
 
 int output_check(const struct output_config *oc, struct err *err)
 {
-	static const struct { const char *scheme; enum sink_url_form form; } forms[] = {
-		{ "tcp", SINK_URL_HOST_PORT }, { "tcp-listen", SINK_URL_ADDR_PORT }, { "file", SINK_URL_PATH },
-		{ "unix", SINK_URL_PATH }, { "unix-listen", SINK_URL_PATH },
-	};
-	struct sink_url u;
-	int rc = sink_url_scheme(oc->to, &u, err);
-
-	for (unsigned i = 0; i < sizeof(forms) / sizeof(forms[0]) && !rc; i++)
-		if (strcmp(u.scheme, forms[i].scheme) == 0)
-			rc = sink_url_rest(oc->to, forms[i].form, &u, err);
-	return rc;
+	return sink_check_url(oc->to, err);
 }
 
 static bool same_text(const char *a, const char *b)
@@ -152,15 +142,34 @@ bool output_same(const struct output_config *a, const struct output_config *b)
 	       a->limit == b->limit;
 }
 
-static void say_withheld(struct output *o, struct output_part *p)
+/* Told at 1, 2, 4, 8 ...: a reason that stays must not fill the log. */
+static bool worth_telling(uint64_t *said, uint64_t n)
+{
+	bool tell = n >= (*said ? *said * 2 : 1);
+
+	if (tell)
+		*said = n;
+	return tell;
+}
+
+static void say_encoder(const struct output *o, struct output_part *p)
 {
 	const struct encoder_stats *st = p->ops->stats ? p->ops->stats(p->encoder) : NULL;
-	uint64_t n = st ? st->withheld_ticks : 0;
 
-	/* told at 1, 2, 4, 8 ...: a reason that stays must not fill the log */
-	if (n > p->said_withheld && (n & (n - 1)) == 0)
-		log_warn("output %s: %llu reports withheld: %s", o->config.to, (unsigned long long)n, st->reason);
-	p->said_withheld = n;
+	if (!st)
+		return;
+	if (worth_telling(&p->told.withheld_ticks, st->withheld_ticks))
+		log_warn("output %s: %llu reports withheld: %s", o->config.to,
+			 (unsigned long long)st->withheld_ticks, st->reason);
+	else if (worth_telling(&p->told.withheld_rows, st->withheld_rows))
+		log_warn("output %s: %llu rows withheld: %s", o->config.to,
+			 (unsigned long long)st->withheld_rows, st->reason);
+	if (worth_telling(&p->told.renamed_rows, st->renamed_rows))
+		log_warn("output %s: %llu rows renamed: their cgroups' names have bytes that the format cannot carry",
+			 o->config.to, (unsigned long long)st->renamed_rows);
+	if (worth_telling(&p->told.folded_rows, st->folded_rows))
+		log_warn("output %s: %llu rows folded: the format has no room for more", o->config.to,
+			 (unsigned long long)st->folded_rows);
 }
 
 void output_send(struct output *o, const struct snapshot *s)
@@ -178,7 +187,7 @@ void output_send(struct output *o, const struct snapshot *s)
 				 strerror(rc ? -rc : ENOMEM));
 		else if (p->text.len)
 			sink_submit(p->sink, p->text.data, p->text.len);
-		say_withheld(o, p);
+		say_encoder(o, p);
 	}
 }
 

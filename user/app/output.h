@@ -7,6 +7,7 @@
 #include "../base/err.h"
 #include "../encode/encode.h"
 #include "../model/config.h"
+#include "../model/selection.h"
 #include "../sink/sink.h"
 
 #define OUTPUT_PARTS 3
@@ -16,7 +17,7 @@ struct output_part {
 	struct encoder *encoder;
 	struct sink *sink;
 	struct buf text;
-	uint64_t said_withheld;          /* measuring thread: what it has told about */
+	struct encoder_stats told;       /* measuring thread: figures it has told about */
 	struct sink_stats said;          /* main thread: the same */
 };
 

@@ -8,6 +8,7 @@
 #include "../base/clock.h"
 #include "../base/log.h"
 #include "../base/loop.h"
+#include "../base/text.h"
 #include "../model/recording.h"
 #include "app.h"
 #include "pipeline.h"
@@ -41,6 +42,23 @@ static bool wait_for_room(struct plan *p, const sigset_t *signals)
 	return true;
 }
 
+/* What the recording left out stays out; everything is in it, so that more can be. */
+static void select_rows(const struct config *c, struct snapshot *s)
+{
+	for (uint32_t i = 0; i < s->n_rows; i++) {
+		struct snap_row *row = &s->rows[i];
+		bool in = !c->cgroups_include.n, out = false;
+
+		if (row->kind != ROW_CGROUP || !row->selected)
+			continue;
+		for (unsigned k = 0; k < c->cgroups_include.n && !in; k++)
+			in = text_glob(c->cgroups_include.v[k], row->path);
+		for (unsigned k = 0; k < c->cgroups_exclude.n && !out; k++)
+			out = text_glob(c->cgroups_exclude.v[k], row->path);
+		row->selected = in && !out;
+	}
+}
+
 static int replay_all(struct recording *rec, struct plan *p, struct formula *f, struct err *err)
 {
 	struct snapshot *s;
@@ -55,6 +73,7 @@ static int replay_all(struct recording *rec, struct plan *p, struct formula *f, 
 		rc = recording_next(rec, &s, err);
 		if (rc <= 0)
 			break;
+		select_rows(p->config, s);
 		if (p->formula->apply(f, s) != 0)
 			formula_all_residual(s);
 		if (!wait_for_room(p, &signals))

@@ -20,22 +20,32 @@ static const struct { const struct sink_ops *ops; enum sink_url_form form; } kin
 	{ &sink_unix_listen, SINK_URL_PATH },
 };
 
+static const struct sink_ops *sink_kind(const char *url, struct sink_url *u, struct err *err)
+{
+	if (sink_url_scheme(url, u, err) != 0)
+		return NULL;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strcmp(kinds[i].ops->scheme, u->scheme) == 0)
+			return sink_url_rest(url, kinds[i].form, u, err) == 0 ? kinds[i].ops : NULL;
+	err_set(err, -EINVAL, "output \"%s\": unknown scheme \"%s\"; write one of stdout: file: tcp: unix: "
+		"tcp-listen: unix-listen: null:", u->text, u->scheme);
+	return NULL;
+}
+
+int sink_check_url(const char *url, struct err *err)
+{
+	struct sink_url u;
+
+	return sink_kind(url, &u, err) ? 0 : -EINVAL;
+}
+
 int sink_open(const char *url, const struct sink_options *o, struct loop *loop, struct sink **ret, struct err *err)
 {
 	static const struct sink_options defaults;
 	struct sink_url u;
-	int code = sink_url_scheme(url, &u, err);
+	const struct sink_ops *ops = sink_kind(url, &u, err);
 
-	if (code)
-		return code;
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		if (strcmp(kinds[i].ops->scheme, u.scheme) != 0)
-			continue;
-		code = sink_url_rest(url, kinds[i].form, &u, err);
-		return code ? code : kinds[i].ops->open(&u, o ? o : &defaults, loop, ret, err);
-	}
-	return err_set(err, -EINVAL, "output \"%s\": unknown scheme \"%s\"; write one of stdout: file: tcp: unix: "
-		       "tcp-listen: unix-listen: null:", u.text, u.scheme);
+	return ops ? ops->open(&u, o ? o : &defaults, loop, ret, err) : -EINVAL;
 }
 
 int sink_init(struct sink *s, const struct sink_ops *ops, size_t bound)

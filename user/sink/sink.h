@@ -30,6 +30,8 @@ struct sink_options {
 	bool truncate;                     /* file: start empty instead of appending */
 };
 
+/* Is the URL one that sink_open takes? Opens nothing. 0, or -EINVAL with err. */
+int sink_check_url(const char *url, struct err *err);
 /* Opens the sink of a URL: stdout: file:///path tcp://host:port unix:///path tcp-listen://addr:port
  * unix-listen:///path null:  The query part must be cut off already. loop is the I/O loop;
  * files are written by a disk thread of their own. err says subject, cause and remedy.
