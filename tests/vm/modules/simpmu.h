@@ -2,6 +2,7 @@
 /* What simpmu's files share and what simrapl takes from it. See README for the model. */
 #ifndef SIMPMU_H
 #define SIMPMU_H
+#include <linux/irq_work.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
@@ -55,8 +56,9 @@ struct sim_cpu {
 	raw_spinlock_t lock;
 	int cpu;
 	u64 last_ns;
-	struct task_struct *task;      /* on the CPU; compared, not looked into, by other CPUs */
-	struct task_struct *leaving;   /* being switched out: counters stand until it is gone */
+	struct task_struct *task;      /* on the CPU, and alive while the lock is held */
+	u64 hold_ns;                   /* until then counters stand */
+	struct irq_work release;
 	struct sim_work work;
 	struct sim_row *row, *rows;
 	unsigned int n_rows;

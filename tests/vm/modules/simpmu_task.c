@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Follows the tasks of every CPU. A stretch ends at a switch, at a change of name, and when somebody
- * looks. At a switch this probe runs before those of others (priority) and the counters then stand
- * until the old task is gone, so that whoever reads them within the switch sees exactly what the
- * truth charged to the old task. */
+/* Follows the tasks of every CPU. A stretch ends at a switch, at a change of name or cgroup, and when
+ * somebody looks. At a switch and at a move this probe runs before those of others (priority), and the
+ * counters then stand until these are through, so that whoever reads them there sees exactly what the
+ * truth charged to the task or cgroup before. Nothing is lost: the next look makes up for the time. */
+#include <linux/cgroup.h>
 #include <linux/cpu.h>
 #include <linux/module.h>
 #include <linux/percpu.h>
@@ -11,12 +12,11 @@
 #include <linux/tracepoint.h>
 #include "simpmu.h"
 
-#define SWITCH_NS 200000   /* no switch takes longer: then the CPU went on without anybody looking */
+#define MOVE_NS 20000000   /* other probes of a move are through by then, on a slow machine too */
 
 static DEFINE_PER_CPU(struct sim_cpu, sim_cpus);
 static sim_charge_fn charge;
 static bool neighbours;
-static struct tracepoint *tp_switch, *tp_rename;
 
 struct sim_cpu *sim_cpu_of(int cpu)
 {
@@ -71,10 +71,8 @@ static void settle_locked(struct sim_cpu *c, u64 now)
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&c->lock, flags);
-	if (!c->leaving || now > c->last_ns + SWITCH_NS) {
-		c->leaving = NULL;
+	if (now >= c->hold_ns)
 		settle(c, now);
-	}
 	raw_spin_unlock_irqrestore(&c->lock, flags);
 }
 
@@ -119,15 +117,14 @@ u64 sim_count_here(enum sim_count which)
 {
 	struct sim_cpu *c;
 	unsigned long flags;
-	u64 n;
+	u64 n, now;
 
 	local_irq_save(flags);
 	c = this_cpu_ptr(&sim_cpus);
 	raw_spin_lock(&c->lock);
-	if (c->leaving != current) {
-		c->leaving = NULL;
-		settle(c, ktime_get_mono_fast_ns());
-	}
+	now = ktime_get_mono_fast_ns();
+	if (now >= c->hold_ns)
+		settle(c, now);
 	n = c->total[which];
 	raw_spin_unlock(&c->lock);
 	local_irq_restore(flags);
@@ -155,9 +152,19 @@ static void on_switch(void *data, bool preempt, struct task_struct *prev, struct
 	settle(c, now);
 	c->last_ns = max(c->last_ns, now);
 	c->task = next;
-	c->leaving = prev;
+	c->hold_ns = U64_MAX;
 	take_work(c, next, next->comm);
 	c->row = sim_row_of(c, next);
+	raw_spin_unlock(&c->lock);
+	irq_work_queue(&c->release);   /* an interrupt to this CPU: it comes when the switch is over */
+}
+
+static void on_release(struct irq_work *work)
+{
+	struct sim_cpu *c = container_of(work, struct sim_cpu, release);
+
+	raw_spin_lock(&c->lock);
+	c->hold_ns = 0;
 	raw_spin_unlock(&c->lock);
 }
 
@@ -177,6 +184,27 @@ static void on_rename(void *data, struct task_struct *p, const char *comm)
 	local_irq_restore(flags);
 }
 
+/* The tracepoint comes after the move: whoever runs may be in another cgroup now. */
+static void on_attach(void *data, struct cgroup *dst, const char *path, struct task_struct *leader, bool group)
+{
+	unsigned long flags;
+	int cpu;
+
+	for_each_online_cpu(cpu) {
+		struct sim_cpu *c = sim_cpu_of(cpu);
+
+		raw_spin_lock_irqsave(&c->lock, flags);
+		if (c->row && c->task->tgid == leader->tgid && !is_idle_task(c->task)) {
+			u64 now = ktime_get_mono_fast_ns();
+
+			settle(c, now);
+			c->row = sim_row_of(c, c->task);
+			c->hold_ns = now + MOVE_NS;
+		}
+		raw_spin_unlock_irqrestore(&c->lock, flags);
+	}
+}
+
 static void begin_here(void *unused)
 {
 	struct sim_cpu *c = this_cpu_ptr(&sim_cpus);
@@ -191,35 +219,45 @@ static void begin_here(void *unused)
 	raw_spin_unlock(&c->lock);
 }
 
+static struct { const char *name; void *probe; struct tracepoint *tp; } probes[] = {
+	{ "sched_switch", on_switch }, { "task_rename", on_rename }, { "cgroup_attach_task", on_attach },
+};
+
 static void find(struct tracepoint *tp, void *unused)
 {
-	if (!strcmp(tp->name, "sched_switch"))
-		tp_switch = tp;
-	if (!strcmp(tp->name, "task_rename"))
-		tp_rename = tp;
-}
+	unsigned int i;
 
-static int follow(void)
-{
-	int err;
-
-	for_each_kernel_tracepoint(find, NULL);
-	if (!tp_switch || !tp_rename)
-		return -ENOENT;
-	err = tracepoint_probe_register_prio(tp_switch, on_switch, NULL, INT_MAX);
-	if (err)
-		return err;
-	err = tracepoint_probe_register_prio(tp_rename, on_rename, NULL, INT_MAX);
-	if (err)
-		tracepoint_probe_unregister(tp_switch, on_switch, NULL);
-	return err;
+	for (i = 0; i < ARRAY_SIZE(probes); i++) {
+		if (!strcmp(tp->name, probes[i].name))
+			probes[i].tp = tp;
+	}
 }
 
 static void unfollow(void)
 {
-	tracepoint_probe_unregister(tp_switch, on_switch, NULL);
-	tracepoint_probe_unregister(tp_rename, on_rename, NULL);
+	unsigned int i;
+	int cpu;
+
+	for (i = 0; i < ARRAY_SIZE(probes); i++) {
+		if (probes[i].tp)
+			tracepoint_probe_unregister(probes[i].tp, probes[i].probe, NULL);
+	}
 	tracepoint_synchronize_unregister();
+	for_each_possible_cpu(cpu)
+		irq_work_sync(&sim_cpu_of(cpu)->release);
+}
+
+static int follow(void)
+{
+	unsigned int i;
+	int err = 0;
+
+	for_each_kernel_tracepoint(find, NULL);
+	for (i = 0; i < ARRAY_SIZE(probes) && !err; i++)
+		err = probes[i].tp ? tracepoint_probe_register_prio(probes[i].tp, probes[i].probe, NULL, INT_MAX) : -ENOENT;
+	if (err)
+		unfollow();
+	return err;
 }
 
 static void free_cpus(void)
@@ -238,6 +276,7 @@ static int __init simpmu_init(void)
 		struct sim_cpu *c = sim_cpu_of(cpu);
 
 		raw_spin_lock_init(&c->lock);
+		init_irq_work(&c->release, on_release);
 		c->cpu = cpu;
 		if (sim_rows_alloc(c))
 			err = -ENOMEM;

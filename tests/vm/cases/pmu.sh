@@ -1,0 +1,98 @@
+# shellcheck shell=sh disable=SC1091,SC2154
+# SPDX-License-Identifier: Apache-2.0
+# Counters per cgroup against what the simulated PMU knows to have counted.
+# kernels: 6.1 6.12
+# seconds: 100
+# modules: simpmu
+# tests: vm/simload vm/recsum
+# programs: perf
+. /guest/lib.sh
+. /guest/energy.sh
+load simpmu || fail simpmu "cannot be loaded"
+for g in fast slow many; do
+	mkdir "/sys/fs/cgroup/$g"
+done
+
+# What the names mean, by perf's own count of one task.
+perf stat -x, -e cycles,instructions,cache-misses -o "$work/perf.csv" /tests/simload ipc25m8 500
+cat >"$work/rates.awk" <<'A'
+$3 == "cycles" { c = $1 }
+$3 == "instructions" { i = $1 }
+$3 == "cache-misses" { m = $1 }
+END {
+	printf "%f instructions per cycle, %f misses per 1000\n", i / c, m * 1000 / i
+	exit !(i / c > 2.3 && i / c <= 2.5 && m * 1000 / i > 7.2 && m * 1000 / i <= 8)
+}
+A
+expect "perf sees what the task's name says" awk -F, -f "$work/rates.awk" "$work/perf.csv"
+
+# Three cgroups: always busy, often busy, many short lives.
+mixed() {
+	/tests/simload -d /sys/fs/cgroup/fast ipc30m20 1500 &
+	one=$!
+	/tests/simload -d /sys/fs/cgroup/slow -c 10 -b 20 ipc05m1 300 &
+	two=$!
+	for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+		/tests/simload -d /sys/fs/cgroup/many ipc15m3 5
+	done
+	wait $one $two
+}
+
+# Long enough for a sample to be a fair one; a rotation takes 4 ms.
+steady() {
+	/tests/simload -d /sys/fs/cgroup/fast ipc30m20 2500 &
+	one=$!
+	/tests/simload -d /sys/fs/cgroup/slow ipc05m1 2500 &
+	wait $one $!
+}
+
+# compare NAME PER-MILLE CGROUP EVENT=COLUMN...: recsum's columns against the truth's.
+compare() {
+	title=$1 within=$2 path=$3
+	shift 3
+	for pair in "$@"; do
+		true_count=$(task_truth "${pair#*=}" "$path" task)
+		count=$(counted "$work/sum" "$path" "${pair%=*}") || { fail "$title" "no $path in the recording" && return; }
+		close_to "$true_count" "$count" "$within" 0 >"$work/close" || { fail "$title" "${pair%=*}: $(cat "$work/close")" && return; }
+		echo "note $title: ${pair%=*} $count of $true_count"
+	done
+	ok "$title"
+}
+
+# record NAME LOAD ARGUMENT...: the load while an agent records; sums in $work/sum.
+record() {
+	recorded=$1 doing=$2
+	shift 2
+	echo reset >/proc/simpmu
+	measure "$recorded" --rapl none -i 250ms -o "snapshot=file://$work/$recorded.jd" "$@"
+	outer=$(task_truth cycles)
+	$doing
+	inner=$(($(task_truth cycles) - outer))
+	two_more "$recorded" 1
+	kill "$agent"
+	ended 100 "$agent"
+	outer=$(task_truth cycles)
+	/tests/recsum "$work/$recorded.jd" >"$work/sum" || fail "$recorded" "the recording cannot be read"
+	cat "$work/sum"
+	keep "$work/$recorded.jd" "$work/sum"
+}
+
+record exact mixed
+for g in fast slow many; do
+	compare "counters equal the truth: $g" 1 "/$g" CYCLES=cycles INSTRUCTIONS=instructions LLC_MISSES=misses
+done
+all=$(counted "$work/sum" "" CYCLES)
+expect "counters of the machine are between what was counted within and around the run" [ "$inner" -le "$all" ] && [ "$all" -le "$outer" ]
+expect "nothing is marked multiplexed" awk 'NR > 1 && ($2 != 0 || $3 != 1000) { exit 1 }' "$work/sum"
+
+# Two counters for five events.
+echo 2 >/sys/module/simpmu/parameters/counters
+cat >"$work/five.yaml" <<'Y'
+events: { core: [CYCLES, INSTRUCTIONS, LLC_MISSES, BRANCHES, BRANCH_MISSES] }
+Y
+record multiplexed steady -c "$work/five.yaml"
+for g in fast slow; do
+	compare "multiplexed counters near the truth: $g" 20 "/$g" CYCLES=cycles INSTRUCTIONS=instructions LLC_MISSES=misses BRANCHES=branches
+	expect "they are marked multiplexed: $g" awk -v path="/$g" '$1 == path { exit !(int($2 / 2) % 2 && $3 < 900) }' "$work/sum"
+done
+finish
