@@ -12,7 +12,7 @@ static int check_outputs(const struct config *c, struct err *err)
 	for (unsigned i = 0; i < c->n_outputs; i++) {
 		const struct output_config *oc = &c->outputs[i];
 
-		if (output_check(oc, &why) == 0)
+		if (output_check(oc, c, &why) == 0)
 			continue;
 		if (oc->line)
 			return err_set(err, -EINVAL, "%s:%u: %s", c->config_path, oc->line, why.text);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "../base/clock.h"
 #include "../base/log.h"
+#include "../model/event_find.h"
 #include "../sink/url.h"
 #include "output.h"
 
@@ -56,6 +57,8 @@ static int open_encoder(struct output_part *p, const struct output_config *oc, c
 	struct encode_options o = {
 		.sensor = s->sensor, .csv = is_csv(oc), .csv_group = csv_group, .leaf_only = oc->leaf_only,
 		.stand_ins = oc->stand_ins, .limit = (unsigned)oc->limit,
+		.dialect_v02 = oc->dialect && strcmp(oc->dialect, "v0.2") == 0, .metrics = oc->metrics.v,
+		.n_metrics = oc->metrics.n,
 		.iso_time = oc->time ? strcmp(oc->time, "iso") == 0 : !is_csv(oc) && !is_socket(oc->to),
 	};
 	int rc;
@@ -71,24 +74,39 @@ static int open_encoder(struct output_part *p, const struct output_config *oc, c
 	rc = p->ops->preamble(p->encoder, s, &p->text);
 	if (rc || p->text.failed)
 		return err_set(err, rc ? rc : -ENOMEM, "output %s: %s; free memory", oc->to, strerror(rc ? -rc : ENOMEM));
-	rc = sink_set_preamble(p->sink, p->text.data, p->text.len);
+	rc = p->sink ? sink_set_preamble(p->sink, p->text.data, p->text.len) : 0;
 	return rc ? err_set(err, rc, "output %s: out of memory; free memory", oc->to) : 0;
 }
 
-/* A recording begins with its schema, so it cannot be continued by another run. */
-static int open_part(struct output_part *p, const struct output_config *oc, unsigned i, const struct schema *s,
-		     struct loop *loop, struct err *err)
+/* Formats that begin with what explains them cannot be continued by another run. */
+static bool begins_anew(const struct output_config *oc)
+{
+	return strcmp(oc->format, "snapshot") == 0 || strcmp(oc->format, "vjoule") == 0;
+}
+
+static int open_sink(struct output_part *p, const struct output_config *oc, unsigned i, struct loop *loop, struct err *err)
 {
 	struct sink_options so = {
-		.queue_bytes = oc->queue_bytes, .port_file = oc->port_file, .truncate = strcmp(oc->format, "snapshot") == 0,
+		.queue_bytes = oc->queue_bytes, .port_file = oc->port_file, .truncate = begins_anew(oc),
+		.max_clients = (unsigned)oc->max_clients,
 	};
-	const char *group = is_csv(oc) && strcmp(oc->format, "hwpc") == 0 ? csv_groups[i] : NULL;
 	char url[URL_MAX];
-	int rc;
 
 	snprintf(url, sizeof(url), in_directory(oc) ? "%s/%s.csv" : "%s", oc->to, csv_groups[i]);
-	rc = sink_open(url, &so, loop, &p->sink, err);
-	return rc ? rc : open_encoder(p, oc, group, s, err);
+	return sink_open(url, &so, loop, &p->sink, err);
+}
+
+static int open_parts(struct output *o, const struct schema *s, struct loop *loop, struct err *err)
+{
+	bool csv = is_csv(&o->config) && strcmp(o->config.format, "hwpc") == 0;
+	int rc = 0;
+
+	for (unsigned i = 0; i < o->n_parts && !rc; i++) {
+		rc = o->place ? 0 : open_sink(&o->parts[i], &o->config, i, loop, err);
+		if (!rc)
+			rc = open_encoder(&o->parts[i], &o->config, csv ? csv_groups[i] : NULL, s, err);
+	}
+	return rc;
 }
 
 /* The directory of the CSV files, one level: a misspelt path should not become a tree. */
@@ -101,32 +119,115 @@ static void make_directory(const struct output_config *oc)
 		mkdir(u.path, 0755);   /* what fails here is said by opening the file in it */
 }
 
+static bool is_counted(const char *event, const struct config *c)
+{
+	for (unsigned i = 0; i < c->events_core.n; i++)
+		if (strcasecmp(c->events_core.v[i], event) == 0)
+			return true;
+	return strcasecmp(event, "TASK_CLOCK") == 0;
+}
+
+/* A name alone may be of an event that is counted under another name; anything else is a mistake. A
+ * recording has events of its own. */
+static int check_metrics(const struct output_config *oc, const struct config *c, struct err *err)
+{
+	for (unsigned i = 0; i < oc->metrics.n && !c->replay; i++) {
+		const char *name = oc->metrics.v[i], *is = strchr(name, '=');
+
+		if (is ? is_counted(is + 1, c) : is_counted(name, c) || event_is_cycles(name) || event_is_misses(name))
+			continue;
+		return err_set(err, -EINVAL, "output %s: metrics: %s is not counted; add it to events.core", oc->to,
+			       is ? is + 1 : name);
+	}
+	return 0;
+}
+
+/* What its format cannot say is said here, once. */
+static void say_notes(const struct output *o)
+{
+	for (unsigned i = 0; i < o->n_parts; i++) {
+		const struct output_part *p = &o->parts[i];
+		const char *note;
+
+		for (unsigned n = 0; p->ops && p->ops->note && (note = p->ops->note(p->encoder, n)); n++)
+			log_warn("output %s: %s", o->config.to, note);
+	}
+}
+
+static int open_at(struct output *o, const struct config *c, const struct schema *s, struct loop *loop, struct err *err)
+{
+	const struct output_config *oc = &o->config;
+	int rc = check_metrics(oc, c, err);
+
+	o->interval_ns = oc->interval_ns ? oc->interval_ns : c->interval_ns;
+	o->n_parts = in_directory(oc) || (is_csv(oc) && strcmp(oc->format, "hwpc") == 0) ? OUTPUT_PARTS : 1;
+	if (!rc && in_directory(oc))
+		make_directory(oc);
+	if (!rc)
+		rc = open_parts(o, s, loop, err);
+	if (!rc)
+		say_notes(o);
+	return rc;
+}
+
 int output_open(const struct output_config *oc, const struct config *c, const struct schema *s, struct loop *loop,
 		struct output **ret, struct err *err)
 {
 	struct output *o = calloc(1, sizeof(*o));
-	int rc = 0;
+	int rc;
 
 	if (!o)
 		return err_set(err, -ENOMEM, "output %s: out of memory", oc->to);
 	o->config = *oc;
-	o->interval_ns = oc->interval_ns ? oc->interval_ns : c->interval_ns;
-	o->n_parts = in_directory(oc) || (is_csv(oc) && strcmp(oc->format, "hwpc") == 0) ? OUTPUT_PARTS : 1;
-	if (in_directory(oc))
-		make_directory(oc);
-	for (unsigned i = 0; i < o->n_parts && !rc; i++)
-		rc = open_part(&o->parts[i], oc, i, s, loop, err);
-	if (rc) {
+	rc = open_at(o, c, s, loop, err);
+	if (rc)
 		output_close(o);
-		return rc;
-	}
-	*ret = o;
-	return 0;
+	else
+		*ret = o;
+	return rc;
 }
 
-int output_check(const struct output_config *oc, struct err *err)
+int output_open_at(const struct output_config *oc, const struct config *c, const struct schema *s,
+		   struct output *place, struct output **ret, struct err *err)
 {
-	return sink_check_url(oc->to, err);
+	struct output *o;
+	int rc;
+
+	if (oc->queue_bytes != place->config.queue_bytes || oc->max_clients != place->config.max_clients)
+		return err_set(err, -EBUSY, "output %s: queue and max-clients cannot change while it listens; restart jouled", oc->to);
+	o = calloc(1, sizeof(*o));
+	if (!o)
+		return err_set(err, -ENOMEM, "output %s: out of memory", oc->to);
+	o->config = *oc;
+	o->place = place;
+	place->heir = o;
+	rc = open_at(o, c, s, NULL, err);
+	if (rc)
+		output_close(o);
+	else
+		*ret = o;
+	return rc;
+}
+
+/* Listening outputs have one part. Its text is still the preamble: nothing was sent yet. */
+void output_move_in(struct output *o)
+{
+	struct output_part *to = &o->parts[0], *from = &o->place->parts[0];
+
+	if (sink_restart(from->sink, to->text.data, to->text.len) != 0)
+		log_error("output %s: out of memory: its readers get reports without their header", o->config.to);
+	to->sink = from->sink;
+	to->said = from->said;
+	from->sink = NULL;
+	o->place->heir = NULL;
+	o->place = NULL;
+}
+
+int output_check(const struct output_config *oc, const struct config *c, struct err *err)
+{
+	int rc = sink_check_url(oc->to, err);
+
+	return rc ? rc : check_metrics(oc, c, err);
 }
 
 static bool same_text(const char *a, const char *b)
@@ -134,12 +235,29 @@ static bool same_text(const char *a, const char *b)
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+static bool same_list(const struct str_list *a, const struct str_list *b)
+{
+	bool same = a->n == b->n;
+
+	for (unsigned i = 0; i < a->n && same; i++)
+		same = strcmp(a->v[i], b->v[i]) == 0;
+	return same;
+}
+
+bool output_same_place(const struct output_config *a, const struct output_config *b)
+{
+	/* port 0 is another one each time, but its readers know where to look */
+	return (strncmp(a->to, "tcp-listen:", 11) == 0 || strncmp(a->to, "unix-listen:", 12) == 0) &&
+	       same_text(a->to, b->to) && same_text(a->port_file, b->port_file);
+}
+
 bool output_same(const struct output_config *a, const struct output_config *b)
 {
 	return same_text(a->format, b->format) && same_text(a->to, b->to) && same_text(a->time, b->time) &&
 	       same_text(a->file_format, b->file_format) && same_text(a->port_file, b->port_file) &&
 	       a->leaf_only == b->leaf_only && a->stand_ins == b->stand_ins && a->queue_bytes == b->queue_bytes &&
-	       a->limit == b->limit;
+	       a->limit == b->limit && a->max_clients == b->max_clients && same_text(a->dialect, b->dialect) &&
+	       same_list(&a->metrics, &b->metrics);
 }
 
 /* Told at 1, 2, 4, 8 ...: a reason that stays must not fill the log. */
@@ -172,23 +290,32 @@ static void say_encoder(const struct output *o, struct output_part *p)
 			 (unsigned long long)st->folded_rows);
 }
 
-void output_send(struct output *o, const struct snapshot *s)
+static void send_part(struct output *o, struct output_part *p, const struct snapshot *s)
 {
-	for (unsigned i = 0; i < o->n_parts; i++) {
-		struct output_part *p = &o->parts[i];
-		int rc;
+	int rc;
 
-		if (!p->ops)
-			continue;
-		buf_reset(&p->text);
-		rc = p->ops->encode(p->encoder, s, &p->text);
-		if (rc || p->text.failed)
-			log_warn("output %s: a report could not be made: %s", o->config.to,
-				 strerror(rc ? -rc : ENOMEM));
-		else if (p->text.len)
-			sink_submit(p->sink, p->text.data, p->text.len);
-		say_encoder(o, p);
+	buf_reset(&p->text);
+	rc = p->ops->encode(p->encoder, s, &p->text);
+	if (rc || p->text.failed)
+		log_warn("output %s: a report could not be made: %s", o->config.to, strerror(rc ? -rc : ENOMEM));
+	else if (p->text.len)
+		sink_submit(p->sink, p->text.data, p->text.len);
+	say_encoder(o, p);
+}
+
+void output_send(struct output *o, struct snapshot *s)
+{
+	const struct str_list *globs = &o->config.cgroups;
+
+	if (globs->n && selection_put(&o->selection, s, globs->v, globs->n) != 0) {
+		log_warn("output %s: a report could not be made: %s", o->config.to, strerror(ENOMEM));
+		return;
 	}
+	for (unsigned i = 0; i < o->n_parts; i++)
+		if (o->parts[i].ops)
+			send_part(o, &o->parts[i], s);
+	if (globs->n)
+		selection_take_off(&o->selection, s);
 }
 
 uint32_t output_waiting(struct output *o, bool away)
@@ -197,6 +324,8 @@ uint32_t output_waiting(struct output *o, bool away)
 	uint32_t most = 0;
 
 	for (unsigned i = 0; i < o->n_parts; i++) {
+		if (!o->parts[i].sink)
+			continue;   /* another output has it now */
 		sink_get_stats(o->parts[i].sink, &st);
 		if ((st.up || away) && st.queued > most)
 			most = st.queued;
@@ -225,6 +354,9 @@ void output_close(struct output *o)
 {
 	if (!o)
 		return;
+	if (o->place)
+		o->place->heir = NULL;
+	selection_free(&o->selection);
 	for (unsigned i = 0; i < o->n_parts; i++) {
 		struct output_part *p = &o->parts[i];
 

@@ -26,7 +26,10 @@ struct output {
 	uint64_t interval_ns;
 	unsigned n_parts;
 	struct output_part parts[OUTPUT_PARTS];
+	struct selection selection;      /* measuring thread: config.cgroups */
 	struct output *twin;             /* while a reload builds: itself in the other plan */
+	struct output *place;            /* while a reload builds: whose listening sink it will take over ... */
+	struct output *heir;             /* ... and of that, by whom */
 	struct output *next;
 };
 
@@ -35,12 +38,18 @@ extern const struct output_config output_default;
 
 int output_open(const struct output_config *oc, const struct config *c, const struct schema *s, struct loop *loop,
 		struct output **ret, struct err *err);
-/* Everything but opening: format, place. -EINVAL with err. */
-int output_check(const struct output_config *oc, struct err *err);
-/* Would both be opened alike? */
+/* The same on the socket that another output listens on, which output_move_in takes over. */
+int output_open_at(const struct output_config *oc, const struct config *c, const struct schema *s,
+		   struct output *place, struct output **ret, struct err *err);
+void output_move_in(struct output *o);   /* while nobody measures; readers see a new connection */
+/* Everything but opening: format, place, metrics. -EINVAL with err. */
+int output_check(const struct output_config *oc, const struct config *c, struct err *err);
+/* Would both be opened alike? Interval and cgroups may differ: no reason to cut a connection. */
 bool output_same(const struct output_config *a, const struct output_config *b);
-/* Encodes and queues; never blocks. Encoding failures are told once each. */
-void output_send(struct output *o, const struct snapshot *s);
+/* Do both listen on one address? */
+bool output_same_place(const struct output_config *a, const struct output_config *b);
+/* Encodes and queues; never blocks. Encoding failures are told once each. s is as before afterwards. */
+void output_send(struct output *o, struct snapshot *s);
 /* The largest number of documents that wait in one of its sinks; away: also in those without a reader. */
 uint32_t output_waiting(struct output *o, bool away);
 /* To the log: peers that came or went, documents dropped, since the last call. */

@@ -62,6 +62,15 @@ static struct output *find_same(struct plan *old, const struct output_config *oc
 	return NULL;
 }
 
+/* One of old that listens where this one wants to. */
+static struct output *find_place(struct plan *old, const struct output_config *oc)
+{
+	for (struct output *o = old ? old->outputs : NULL; o; o = o->next)
+		if (!o->twin && !o->heir && output_same_place(&o->config, oc))
+			return o;
+	return NULL;
+}
+
 /* A kept output stands in both plans until one is taken; its encoder and sinks stay with old so
  * long, for the measuring thread uses them. */
 static struct output *make_twin(struct output *o, const struct output_config *oc, const struct config *c)
@@ -85,10 +94,12 @@ static int add_outputs(struct plan *p, struct plan *old, const struct schema *s,
 
 	for (unsigned i = 0; i < n; i++) {
 		const struct output_config *oc = c->n_outputs ? &c->outputs[i] : &output_default;
-		struct output *same = find_same(old, oc);
+		struct output *same = find_same(old, oc), *place = same ? NULL : find_place(old, oc);
 		int rc = 0;
 
-		if (!same)
+		if (place)
+			rc = output_open_at(oc, c, s, place, last, err);
+		else if (!same)
 			rc = output_open(oc, c, s, loop, last, err);
 		else if (!(*last = make_twin(same, oc, c)))
 			rc = err_set(err, -ENOMEM, "configuration: out of memory");
@@ -139,6 +150,8 @@ static void drop_twins(struct output **list)
 void plan_take(struct plan *p, struct plan *old)
 {
 	for (struct output *o = p->outputs; o; o = o->next) {
+		if (o->place)
+			output_move_in(o);
 		if (!o->twin)
 			continue;
 		o->n_parts = o->twin->n_parts;
