@@ -152,7 +152,7 @@ void charge_domain(struct charge *c, struct snapshot *s, unsigned d, struct weig
 	struct idle_point p = point_of(s, d, w, o);
 	uint64_t missing = w->weight[s->n_rows];
 
-	dom->idle_uj = idle_charge(&c->idle[d], &p, dom->idle_power_uw);
+	c->idle_uj = dom->idle_uj = idle_charge(&c->idle[d], &p, dom->idle_power_uw);
 	dom->residual_uj = split_rows(c, s, d, w->weight, dom->energy_uj - dom->idle_uj, CARRY_DYNAMIC);
 	if (o->idle == IDLE_OWN)
 		return;

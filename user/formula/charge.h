@@ -17,6 +17,7 @@ struct charge {
 	int64_t *carry;
 	int64_t (*lost)[CARRIES];  /* [domain] of the residual */
 	struct idle *idle;         /* [domain] */
+	uint64_t idle_uj;          /* that the last domain was charged, whoever paid for it */
 	int64_t *part_carry;       /* [cap_parts] the carries of one split, by row */
 	uint64_t *part;
 };

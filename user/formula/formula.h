@@ -24,7 +24,7 @@ struct formula_ops {
 	void (*destroy)(struct formula *f);                           /* NULL accepted */
 };
 
-extern const struct formula_ops formula_share, formula_none;
+extern const struct formula_ops formula_share, formula_model, formula_none;
 const struct formula_ops *formula_find(const char *name);             /* NULL when unknown */
 /* Rows and idle 0, all energy residual: what `none` does, and a formula that has no memory left. */
 void formula_all_residual(struct snapshot *s);

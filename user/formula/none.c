@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counters and machine energy only: nobody is charged, so all energy is residual. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "formula.h"
 
 void formula_all_residual(struct snapshot *s)
 {
-	memset(s->energy_uj, 0, (size_t)s->n_rows * s->schema->n_domains * sizeof(*s->energy_uj));
+	size_t values = (size_t)s->n_rows * s->schema->n_domains;
+
+	memset(s->energy_uj, 0, values * sizeof(*s->energy_uj));
+	memset(s->uncertainty_ppm, 0xff, values * sizeof(*s->uncertainty_ppm));   /* unknown */
 	for (unsigned i = 0; i < s->schema->n_domains; i++) {
 		struct snap_domain *d = &s->domains[i];
 
@@ -16,6 +20,7 @@ void formula_all_residual(struct snapshot *s)
 		d->idle_quality = QUALITY_ESTIMATED;   /* nobody looked for it */
 		d->share_quality = 0;
 		d->scale = 1;
+		d->uncertainty = d->idle_uncertainty = NAN;
 	}
 }
 

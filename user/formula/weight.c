@@ -20,7 +20,7 @@
 #define RATIO_ONE 65536u
 #define RATIO_MAX (16 * RATIO_ONE)
 
-enum { BY_TIME = -1 };
+enum { BY_TIME = -1, BY_BLEND = -2 };
 
 typedef unsigned __int128 u128;
 
@@ -28,7 +28,10 @@ typedef unsigned __int128 u128;
 struct sums { u128 weight, time; };
 
 struct count {
-	int event;                 /* counter taken, or BY_TIME */
+	int event;                 /* counter taken, BY_TIME or BY_BLEND */
+	const struct blend *blend; /* ... and what this one needs */
+	const struct snapshot *s;
+	double per_joule;
 	bool scaled;               /* by APERF / MPERF */
 	struct sums whole, partial;
 	bool lossy;                /* cells or CPUs of the domain are not whole */
@@ -96,8 +99,7 @@ static void choose_cpus(struct weights *w, const struct snapshot *s, const struc
 	}
 }
 
-/* Has every online CPU of the domain the event? Hybrid PMUs have CPUs without. */
-static bool counts_everywhere(const struct weights *w, const struct snapshot *s, int event)
+bool weights_have(const struct weights *w, const struct snapshot *s, unsigned event)
 {
 	const struct event_desc *ev = &s->schema->core.ev[event];
 
@@ -154,10 +156,30 @@ static uint64_t limit(u128 v)
 	return v > SPLIT_WEIGHT_MAX ? SPLIT_WEIGHT_MAX : (uint64_t)v;
 }
 
+/* Where the trigger cannot tell the root cgroup from idle, the root's time is idle's; its counters
+ * are its own, for they stand still while a CPU is halted. */
+static bool time_is_idle(const struct snapshot *s, const struct snap_row *row)
+{
+	return row->kind == ROW_IDLE || (s->schema->idle_merged && row->kind == ROW_CGROUP && row->level == 0);
+}
+
+static uint64_t blend_weight(const struct count *k, const struct snap_cell *c)
+{
+	bool idle = time_is_idle(k->s, &k->s->rows[c->row]);
+	double joules = idle ? 0 : k->blend->per_second * 1e-9 * (double)c->time_ns;
+
+	for (unsigned i = 0; i < SCHEMA_MAX_EVENTS && !(c->quality & QUALITY_LOST); i++)
+		joules += k->blend->per_count[i] * (double)c->counters[i];
+	joules *= k->per_joule;
+	return joules < (double)SPLIT_WEIGHT_MAX ? (uint64_t)joules : SPLIT_WEIGHT_MAX;
+}
+
 static uint64_t cell_weight(const struct weights *w, const struct count *k, const struct snap_cell *c)
 {
 	if (k->event == BY_TIME)
 		return c->time_ns;
+	if (k->event == BY_BLEND)
+		return blend_weight(k, c);
 	if (c->quality & QUALITY_LOST)
 		return 0;
 	if (!k->scaled)
@@ -170,17 +192,12 @@ static bool is_lossy(const struct count *k, const struct snap_cell *c)
 	return k->event != BY_TIME && c->quality & (QUALITY_LOST | QUALITY_PARTIAL);
 }
 
-/* Where the trigger cannot tell the root cgroup from idle, the root's time is idle's; its counters
- * are its own, for they stand still while a CPU is halted. */
-static bool time_is_idle(const struct snapshot *s, const struct snap_row *row)
-{
-	return row->kind == ROW_IDLE || (s->schema->idle_merged && row->kind == ROW_CGROUP && row->level == 0);
-}
-
 static bool weighs(const struct snapshot *s, const struct count *k, const struct snap_row *row)
 {
 	if (k->event == BY_TIME)
 		return !time_is_idle(s, row);
+	if (k->event == BY_BLEND)
+		return row->kind != ROW_IDLE;
 	return row->kind != ROW_IDLE && row->kind != ROW_IRQ_STEAL;
 }
 
@@ -274,7 +291,7 @@ static bool try_event(struct weights *w, const struct snapshot *s, int event, bo
 {
 	struct count k = { .event = event, .scaled = scaled };
 
-	if (event != BY_TIME && !counts_everywhere(w, s, event))
+	if (event != BY_TIME && !weights_have(w, s, (unsigned)event))
 		return false;
 	count_rows(w, s, &k);
 	if (!k.lossy)
@@ -317,4 +334,16 @@ void weights_of(struct weights *w, const struct snapshot *s, unsigned domain, en
 	choose_cpus(w, s, d);
 	compute(w, s, mode);
 	w->valid = true;
+}
+
+void weights_blend(struct weights *w, const struct snapshot *s, unsigned domain, const struct blend *b, double per_joule)
+{
+	struct count k = { .event = BY_BLEND, .blend = b, .s = s, .per_joule = per_joule };
+
+	choose_cpus(w, s, &s->schema->domains[domain]);
+	w->quality = s->schema->domains[domain].kind == DOMAIN_DRAM ? QUALITY_ESTIMATED : 0;
+	w->valid = false;
+	count_rows(w, s, &k);
+	if (k.lossy)
+		w->weight[s->n_rows] = missing_weight(w, s, &k);
 }

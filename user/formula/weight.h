@@ -20,10 +20,17 @@ struct weights {
 	struct domain_desc of;     /* the domain they were computed for */
 };
 
+/* Joules by what a cell did: per second of its time and per count. */
+struct blend { double per_second, per_count[SCHEMA_MAX_EVENTS]; };
+
 /* Room for s. 0 or -ENOMEM. Voids what was computed. */
 int weights_reserve(struct weights *w, const struct snapshot *s);
 /* Fills w for a domain; nothing to do when the domain before had the same CPUs and kind of weight. */
 void weights_of(struct weights *w, const struct snapshot *s, unsigned domain, enum share_weight mode);
+/* Fills w for a domain with weights of 1 / `per_joule` J by the blend. */
+void weights_blend(struct weights *w, const struct snapshot *s, unsigned domain, const struct blend *b, double per_joule);
+/* Has every online CPU of the domain the event? Hybrid PMUs have CPUs without. */
+bool weights_have(const struct weights *w, const struct snapshot *s, unsigned event);
 void weights_free(struct weights *w);
 
 #endif

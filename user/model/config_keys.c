@@ -14,7 +14,7 @@ static const char *const clock_words[] = { "scheduler", "ktime", NULL };
 static const char *const hierarchy_words[] = { "auto", "v2", "v1", NULL };
 static const char *const rapl_words[] = { "auto", "powercap", "perf", "msr", "none", NULL };
 static const char *const estimate_words[] = { "auto", "off", NULL };
-static const char *const formula_words[] = { "share", "none", NULL };
+static const char *const formula_words[] = { "share", "model", "none", NULL };
 static const char *const weight_words[] = { "cycles", "time", "cycles-by-frequency", NULL };
 static const char *const idle_words[] = { "own", "by-time", "by-share", NULL };
 static const char *const format_words[] = { "hwpc", "power", "vjoule", "table", "snapshot", "null", NULL };
@@ -196,8 +196,8 @@ const struct key config_keys[] = {
 	  "Estimated power of a core under full load, idle power included; the default is a rough figure for servers.",
 	  .max = 1000 },
 	{ "formula", KEY_WORD, AT(formula), "share", NULL,
-	  "How energy is split: share by weights, none not at all.", formula_words,
-	  .flag = "formula", .arg = "share|none" },
+	  "How energy is split: share by one weight, model by what each counter is learned to cost, none not at all.",
+	  formula_words, .flag = "formula", .arg = "share|model|none" },
 	{ "weight", KEY_WORD, AT(weight), "cycles", NULL,
 	  "What package and core energy is split by.", weight_words },
 	{ "idle", KEY_WORD, AT(idle), "own", NULL,

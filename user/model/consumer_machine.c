@@ -33,7 +33,8 @@ static void add_domain(const struct consumer *c, const struct reading *r, unsign
 	uint64_t uj = reading_domain_uj(now);
 
 	*d = (struct snap_domain){ .start_ns = old->time_ns, .end_ns = now->time_ns,
-				   .energy_q32 = reading_domain_q32(now) - old->q32, .scale = 1, .uncertainty = NAN };
+				   .energy_q32 = reading_domain_q32(now) - old->q32, .scale = 1, .uncertainty = NAN,
+				   .idle_uncertainty = NAN };
 	/* Floors of cumulative values: their differences add up to the floor of the whole. */
 	d->energy_uj = uj - old->uj;
 	if (now->wraps != old->wraps)

@@ -283,13 +283,13 @@ static int clear_snapshot(struct recording *r)
 	int err = snapshot_reserve(&kept, 1, 1);
 
 	*s = (struct snapshot){ .schema = &r->schema, .rows = kept.rows, .cells = kept.cells, .cpus = kept.cpus,
-				.energy_uj = kept.energy_uj, .cap_rows = kept.cap_rows, .cap_cells = kept.cap_cells,
-				.cap_energy = kept.cap_energy };
+				.energy_uj = kept.energy_uj, .uncertainty_ppm = kept.uncertainty_ppm,
+				.cap_rows = kept.cap_rows, .cap_cells = kept.cap_cells, .cap_energy = kept.cap_energy };
 	if (err)
 		return err;
 	memset(s->cpus, 0, r->schema.n_cpus * sizeof(*s->cpus));
 	for (unsigned i = 0; i < r->schema.n_domains; i++)
-		s->domains[i] = (struct snap_domain){ .scale = 1, .uncertainty = NAN };
+		s->domains[i] = (struct snap_domain){ .scale = 1, .uncertainty = NAN, .idle_uncertainty = NAN };
 	memset(r->key_seen, 0, sizeof(r->key_seen));
 	buf_reset(&r->paths);
 	r->last_path = r->last_len = 0;

@@ -32,7 +32,8 @@ static int grow(void **v, unsigned *cap, unsigned want, size_t size)
 
 int snapshot_reserve(struct snapshot *s, unsigned rows, unsigned cells)
 {
-	void *row_v = s->rows, *cell_v = s->cells, *energy_v = s->energy_uj;
+	void *row_v = s->rows, *cell_v = s->cells, *energy_v = s->energy_uj, *ppm_v = s->uncertainty_ppm;
+	unsigned cap_ppm = s->cap_energy;   /* energy grows last: it has at least as much as that says */
 	int err;
 
 	if (!s->cpus) {
@@ -50,6 +51,10 @@ int snapshot_reserve(struct snapshot *s, unsigned rows, unsigned cells)
 		return err;
 	if (rows > UINT32_MAX / (SCHEMA_MAX_DOMAINS * 2))
 		return -ENOMEM;
+	err = grow(&ppm_v, &cap_ppm, rows * s->schema->n_domains, sizeof(*s->uncertainty_ppm));
+	s->uncertainty_ppm = ppm_v;
+	if (err)
+		return err;
 	err = grow(&energy_v, &s->cap_energy, rows * s->schema->n_domains, sizeof(*s->energy_uj));
 	s->energy_uj = energy_v;
 	return err;
@@ -63,9 +68,11 @@ void snapshot_free(struct snapshot *s)
 	free(s->cells);
 	free(s->cpus);
 	free(s->energy_uj);
+	free(s->uncertainty_ppm);
 	s->rows = NULL;
 	s->cells = NULL;
 	s->cpus = NULL;
 	s->energy_uj = NULL;
+	s->uncertainty_ppm = NULL;
 	s->n_rows = s->n_cells = s->cap_rows = s->cap_cells = s->cap_energy = 0;
 }

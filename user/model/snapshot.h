@@ -54,11 +54,16 @@ struct snap_domain {
 	unsigned share_quality;           /* what the way of splitting adds to every row's energy: dram by
 					     cache misses is ESTIMATED although the domain is measured */
 	double scale;                     /* model: factor that closed the ledger; 1 for share */
-	double uncertainty;               /* model: relative error of the rows' energy; NaN = unknown */
+	/* model: half width, relative to the value, of the range that holds the true one 9 times in 10;
+	 * NaN = unknown */
+	double uncertainty;               /* of the rows' energy, mean by energy */
+	double idle_uncertainty;          /* of the idle power */
 };
 
 enum idle_policy { IDLE_OWN, IDLE_BY_TIME, IDLE_BY_SHARE };
 const char *idle_policy_name(enum idle_policy p);   /* "own", "by-time", "by-share" */
+
+#define SNAPSHOT_UNKNOWN UINT32_MAX
 
 struct snapshot {
 	const struct schema *schema;
@@ -75,6 +80,7 @@ struct snapshot {
 	struct snap_cpu *cpus;            /* schema->n_cpus */
 	struct snap_domain domains[SCHEMA_MAX_DOMAINS];
 	uint64_t *energy_uj;              /* [row * schema->n_domains + domain], by the formula */
+	uint32_t *uncertainty_ppm;        /* of the same, as above, in millionths; SNAPSHOT_UNKNOWN */
 	char formula[16];                 /* "share", "none", "model"; "" before the formula */
 	enum idle_policy idle_policy;
 	struct losses losses;             /* in this interval */
@@ -87,6 +93,11 @@ struct snapshot {
 static inline uint64_t *snapshot_energy(const struct snapshot *s, unsigned row, unsigned domain)
 {
 	return &s->energy_uj[(uint64_t)row * s->schema->n_domains + domain];
+}
+
+static inline uint32_t *snapshot_uncertainty(const struct snapshot *s, unsigned row, unsigned domain)
+{
+	return &s->uncertainty_ppm[(uint64_t)row * s->schema->n_domains + domain];
 }
 
 /* A consumer of readings: keeps what it saw last. */

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Per domain: power is regressed on what ran (model_fit.c), a row's weight is what the model predicts
+ * for its counts, and the weights share out what was measured above idle, so the ledger closes. Until
+ * the model has enough points to stand on, weights and idle are those of formula share. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../model/event_find.h"
+#include "charge.h"
+#include "model.h"
+
+#define WEIGHT_SUM 0x1p52      /* what the weights of a domain add up to, about */
+#define MIN_POINT_NS 1000000    /* less says nothing: energy counters move once in a millisecond */
+#define JOULES_MIN 1e-12       /* what can be a prediction of an interval */
+#define JOULES_MAX 1e12
+#define MAX_WATTS 1e6
+#define MAX_PPM 1e9
+#define GUESS 0.25             /* uncertainty from which a value is called estimated */
+
+struct formula {
+	struct formula_options options;
+	struct charge charge;
+	struct weights share, blend;
+	struct model_fit *fit;     /* [domain] */
+	unsigned n_fits, cap_rows;
+	/* What the rows did on the CPUs of a domain: 0, CPU-seconds, counts; the last one: all of them. */
+	double (*did)[COLUMNS];    /* [cap_rows] */
+};
+
+static void model_destroy(struct formula *f)
+{
+	if (!f)
+		return;
+	charge_free(&f->charge);
+	weights_free(&f->share);
+	weights_free(&f->blend);
+	free(f->fit);
+	free(f->did);
+	free(f);
+}
+
+static struct formula *model_create(const struct formula_options *o)
+{
+	struct formula *f = calloc(1, sizeof(*f));
+
+	if (f)
+		f->options = *o;
+	return f;
+}
+
+static int prepare(struct formula *f, const struct snapshot *s)
+{
+	unsigned cap = s->n_rows + s->n_rows / 2 + 16;
+	bool anew;
+	int err = charge_prepare(&f->charge, s, &anew);
+
+	if (err)
+		return err;
+	if (anew || !f->fit) {
+		free(f->fit);
+		f->fit = calloc(s->schema->n_domains + 1, sizeof(*f->fit));
+	}
+	if (f->cap_rows < s->n_rows + 1) {
+		free(f->did);
+		f->did = calloc(cap, sizeof(*f->did));
+		f->cap_rows = f->did ? cap : 0;
+	}
+	if (!f->fit || !f->did)
+		return -ENOMEM;
+	err = weights_reserve(&f->share, s);
+	return err ? err : weights_reserve(&f->blend, s);
+}
+
+static void add_cell(double *did, const struct snap_cell *c, bool idle, unsigned n_events)
+{
+	did[COL_BUSY] += idle ? 0 : (double)c->time_ns / 1e9;
+	for (unsigned i = 0; i < n_events && !(c->quality & QUALITY_LOST); i++)
+		did[COL_EVENT + i] += (double)c->counters[i];
+}
+
+/* Sums cells on the domain's CPUs. False when some of them are not whole. */
+static bool collect(struct formula *f, const struct snapshot *s)
+{
+	double *all = f->did[s->n_rows];
+	bool whole = f->share.whole;
+
+	memset(f->did, 0, (s->n_rows + 1) * sizeof(*f->did));
+	for (unsigned i = 0; i < s->n_rows; i++) {
+		const struct snap_row *row = &s->rows[i];
+		bool idle = s->schema->idle_merged && row->kind == ROW_CGROUP && row->level == 0;
+
+		for (unsigned k = 0; k < row->n_cells && row->kind != ROW_IDLE; k++) {
+			const struct snap_cell *c = &s->cells[row->first_cell + k];
+
+			if (!f->share.cpus[c->cpu])
+				continue;
+			add_cell(f->did[i], c, idle, s->schema->core.n);
+			whole &= !(c->quality & (QUALITY_LOST | QUALITY_PARTIAL));
+		}
+		for (unsigned k = COL_BUSY; k < COLUMNS; k++)
+			all[k] += f->did[i][k];
+	}
+	return whole;
+}
+
+/* Counters that every CPU of the domain has. */
+static unsigned usable_columns(const struct formula *f, const struct snapshot *s)
+{
+	unsigned columns = 1u << COL_IDLE | 1u << COL_BUSY;
+
+	for (unsigned i = 0; i < s->schema->core.n; i++)
+		if (s->schema->core.ev[i].kind == EVENT_PERF && weights_have(&f->share, s, i))
+			columns |= 1u << (COL_EVENT + i);
+	return columns;
+}
+
+static unsigned share_column(const struct formula *f, const struct snapshot *s, unsigned d, unsigned columns)
+{
+	int event = s->schema->domains[d].kind == DOMAIN_DRAM ? event_find_misses(&s->schema->core) : -1;
+
+	if (event >= 0 && columns >> (COL_EVENT + event) & 1)
+		return COL_EVENT + (unsigned)event;
+	event = f->options.weight == WEIGHT_TIME ? -1 : event_find_cycles(&s->schema->core);
+	return event >= 0 && columns >> (COL_EVENT + event) & 1 ? COL_EVENT + (unsigned)event : COL_BUSY;
+}
+
+/* Rates by the counters' own time: the energy was read at other instants. */
+static struct model_point point_of(const struct formula *f, const struct snapshot *s, unsigned d)
+{
+	const struct snap_domain *dom = &s->domains[d];
+	const double *all = f->did[s->n_rows];
+	struct model_point p = { .seconds = (double)(dom->end_ns - dom->start_ns) / 1e9 };
+	unsigned online = 0;
+	double counted;
+
+	for (unsigned i = 0; i < s->schema->n_cpus; i++)
+		online += f->share.cpus[i] && s->cpus[i].elapsed_ns;
+	counted = online ? (double)f->share.elapsed_ns / online / 1e9 : p.seconds;
+	p.watts = (double)dom->energy_uj / 1e6 / p.seconds;
+	p.rate[COL_IDLE] = 1;
+	for (unsigned i = COL_BUSY; i < COLUMNS; i++)
+		p.rate[i] = all[i] / counted;
+	return p;
+}
+
+static void learn(struct formula *f, struct snapshot *s, unsigned d, bool idle_fixed)
+{
+	struct snap_domain *dom = &s->domains[d];
+	struct model_prior prior = { .idle_watts = (double)dom->idle_power_uw / 1e6, .idle_fixed = idle_fixed };
+	bool whole = collect(f, s) && !(dom->quality & (QUALITY_STALE | QUALITY_PARTIAL | QUALITY_LOST));
+	struct model_point p;
+
+	if (!whole || dom->end_ns < dom->start_ns + MIN_POINT_NS || !f->share.elapsed_ns) {
+		model_skip(&f->fit[d]);
+		return;
+	}
+	p = point_of(f, s, d);
+	p.columns = model_alive(&f->fit[d], &p, usable_columns(f, s));
+	prior.share_column = share_column(f, s, d, p.columns);
+	model_learn(&f->fit[d], &p, &prior, dom->end_ns);
+}
+
+static uint32_t millionths(double relative)
+{
+	return relative >= 0 ? (uint32_t)fmin(relative * 1e6, MAX_PPM) : SNAPSHOT_UNKNOWN;
+}
+
+static void set_uncertainty(struct formula *f, struct snapshot *s, unsigned d)
+{
+	struct snap_domain *dom = &s->domains[d];
+	struct model_doubt doubt = { .fit = &f->fit[d], .all = f->did[s->n_rows], .joules = (double)dom->energy_uj / 1e6,
+				     .seconds = (double)(dom->end_ns - dom->start_ns) / 1e9 };
+	double error = 0, energy = 0;
+
+	for (unsigned i = 0; i < s->n_rows; i++) {
+		double joules = (double)*snapshot_energy(s, i, d) / 1e6;
+		uint32_t ppm = joules > 0 ? millionths(model_row_doubt(&doubt, f->did[i])) : SNAPSHOT_UNKNOWN;
+
+		*snapshot_uncertainty(s, i, d) = ppm;
+		if (ppm == SNAPSHOT_UNKNOWN)
+			continue;
+		error += joules * ppm / 1e6;
+		energy += joules;
+	}
+	dom->uncertainty = energy > 0 ? error / energy : NAN;
+	if (!(dom->uncertainty <= GUESS))
+		dom->share_quality |= QUALITY_ESTIMATED;
+}
+
+static void set_idle(const struct model_fit *m, struct snap_domain *dom)
+{
+	dom->idle_power_uw = (uint64_t)(fmin(fmin(m->s.coef.c[COL_IDLE], m->lowest.watts), MAX_WATTS) * 1e6);
+	dom->idle_uncertainty = model_idle_doubt(m);
+	dom->idle_quality = dom->idle_uncertainty <= GUESS ? 0 : QUALITY_ESTIMATED;
+}
+
+static void split_by_model(struct formula *f, struct snapshot *s, unsigned d, double predicted)
+{
+	const struct model_coef *c = &f->fit[d].s.coef;
+	struct snap_domain *dom = &s->domains[d];
+	struct blend b = { .per_second = c->c[COL_BUSY] };
+
+	memcpy(b.per_count, &c->c[COL_EVENT], sizeof(b.per_count));
+	weights_blend(&f->blend, s, d, &b, WEIGHT_SUM / predicted);
+	dom->share_quality = f->blend.quality;
+	charge_domain(&f->charge, s, d, &f->blend, &f->options);
+	dom->scale = ((double)dom->energy_uj - (double)f->charge.idle_uj) / 1e6 / predicted;
+	set_uncertainty(f, s, d);
+}
+
+static void model_domain(struct formula *f, struct snapshot *s, unsigned d)
+{
+	struct snap_domain *dom = &s->domains[d];
+	const struct model_fit *m = &f->fit[d];
+	bool idle_learned;
+	double predicted;
+
+	weights_of(&f->share, s, d, f->options.weight);
+	idle_learned = charge_find_idle(&f->charge, s, d, &f->share, &f->options);
+	learn(f, s, d, !idle_learned);
+	if (m->ready && idle_learned)
+		set_idle(m, dom);
+	predicted = m->ready ? model_dynamic(&m->s.coef, f->did[s->n_rows]) : 0;
+	if (predicted > JOULES_MIN && predicted < JOULES_MAX) {
+		split_by_model(f, s, d, predicted);
+		return;
+	}
+	dom->share_quality = f->share.quality | QUALITY_ESTIMATED;
+	charge_domain(&f->charge, s, d, &f->share, &f->options);
+}
+
+static int model_apply(struct formula *f, struct snapshot *s)
+{
+	int err;
+
+	snprintf(s->formula, sizeof(s->formula), "%s", formula_model.name);
+	s->idle_policy = f->options.idle;
+	formula_all_residual(s);
+	err = prepare(f, s);
+	if (err)
+		return err;
+	for (unsigned d = 0; d < s->schema->n_domains; d++)
+		model_domain(f, s, d);
+	return 0;
+}
+
+const struct formula_ops formula_model = { "model", model_create, model_apply, model_destroy };

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How far a row's energy may be from the truth (docs/attribution.md). Statistics alone know the error
+ * of coefficients of a true model; what no counter sees is met by asking how much the answer depends
+ * on the model: the same points explained by their lower half, by their upper half, and by formula
+ * share's one column, which counts as much as it explains. Between nothing and the least power that
+ * was seen, nobody knows whether the line is straight.
+ *
+ * A row's energy is its part of the prediction of all, times what was measured above idle: what is
+ * wrong for all rows alike costs nothing, and idle power is wrong for all of them together. */
+#include <math.h>
+#include "model.h"
+
+#define NINE_IN_TEN 1.645  /* deviations to either side that hold 90 % of a normal distribution */
+#define INDEPENDENT 10.0   /* points at most that misses are averaged over: what is unseen comes in phases */
+#define BENT 0.25          /* by which a price may differ where nothing was seen */
+
+/* Points repeat each other's misses. */
+static double repeated(const struct model_solution *s)
+{
+	return fmax(s->n / INDEPENDENT, 1);
+}
+
+/* g'Cg */
+static double variance(const struct model_solution *s, const double *g)
+{
+	double sum = 0;
+
+	for (unsigned i = 0; i < COLUMNS; i++) {
+		if (!(s->columns >> i & 1))
+			continue;
+		for (unsigned k = 0; k < COLUMNS; k++)
+			sum += g[i] * g[k] * s->cov[i][k];
+	}
+	return sum;
+}
+
+/* Power above idle of the least that was seen. */
+static double lowest_dynamic(const struct model_fit *f)
+{
+	return model_dynamic(&f->s.coef, f->lowest.rate);
+}
+
+/* A row's joules in another explanation. */
+static double joules_by(const struct model_doubt *d, const struct model_coef *c, const double *did)
+{
+	double all = model_dynamic(c, d->all);
+
+	return all > 0 ? fmax(d->joules - c->c[COL_IDLE] * d->seconds, 0) * model_dynamic(c, did) / all : NAN;
+}
+
+double model_row_doubt(const struct model_doubt *d, const double *did)
+{
+	const struct model_solution *s = &d->fit->s;
+	double dynamic = d->joules - s->coef.c[COL_IDLE] * d->seconds;
+	double mine = model_dynamic(&s->coef, did), all = model_dynamic(&s->coef, d->all);
+	double g[COLUMNS], square, half = 0;
+
+	if (!(mine > 0) || !(dynamic > 0))
+		return NAN;
+	g[COL_IDLE] = -d->seconds / dynamic;
+	for (unsigned i = COL_BUSY; i < COLUMNS; i++)
+		g[i] = did[i] / mine - d->all[i] / all;
+	square = NINE_IN_TEN * NINE_IN_TEN * (variance(s, g) * repeated(s) + pow(s->sigma * d->seconds / dynamic, 2));
+	square += pow(BENT * lowest_dynamic(d->fit) * d->seconds / dynamic, 2);
+	for (unsigned i = 0; i < OTHERS; i++) {
+		double other = s->other_worth[i] > 0 ? joules_by(d, &s->other[i], did) : NAN;
+
+		other = s->other_worth[i] * (other * all / (mine * dynamic) - 1);
+		if (i == OTHER_SHARE)
+			square += isnan(other) ? 0 : other * other;
+		else
+			half = fmax(half, fabs(other));
+	}
+	return sqrt(square + half * half);
+}
+
+double model_idle_doubt(const struct model_fit *f)
+{
+	const struct model_solution *s = &f->s;
+	double idle = s->coef.c[COL_IDLE], half = 0, square;
+
+	if (!(idle > 0))
+		return NAN;
+	for (unsigned i = OTHER_LOW; i <= OTHER_HIGH; i++)
+		if (s->other_worth[i] > 0)
+			half = fmax(half, fabs(s->other[i].c[COL_IDLE] - idle));
+	square = NINE_IN_TEN * NINE_IN_TEN * s->cov[COL_IDLE][COL_IDLE] * repeated(s);
+	return sqrt(square + half * half + pow(BENT * lowest_dynamic(f), 2)) / idle;
+}
