@@ -227,6 +227,7 @@ void machine_close(struct machine *m)
 	if (!m)
 		return;
 	network_close(m->network);
+	cpufreq_close(m->cpufreq);
 	counters_close(m->counters);
 	cpustat_close(m->cpustat);
 	lifecycle_close(m->lifecycle);

@@ -10,6 +10,7 @@
 #include "../model/config.h"
 #include "../model/reading.h"
 #include "../source/counters.h"
+#include "../source/cpufreq.h"
 #include "../source/energy.h"
 #include "../source/events.h"
 #include "../source/hierarchy.h"
@@ -31,6 +32,7 @@ struct machine {
 	struct rapl *rapl;
 	struct estimate *estimate;
 	struct network *network;
+	struct cpufreq *cpufreq;       /* read for the snapshots of outputs that ask */
 	struct reading reading;
 	uint8_t *online;               /* bitmap as last told to the energy sources */
 	uint64_t rapl_due_ns;          /* CLOCK_MONOTONIC; UINT64_MAX = never */

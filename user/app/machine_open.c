@@ -194,11 +194,15 @@ int machine_open(struct machine *m, const struct config *c, struct err *err)
 	if (rc)
 		return rc;
 	open_network(m, c);
-	rc = reading_init(&m->reading, &m->schema);
+	rc = cpufreq_open(m->root, &m->schema, &m->cpufreq);
+	if (!rc)
+		rc = reading_init(&m->reading, &m->schema);
 	if (rc)
 		return err_set(err, rc, "jouled: out of memory; lower cgroups.max");
 	log_info("trigger %s, clock %s, %u CPUs, %u energy domains", m->schema.trigger, m->schema.clock,
 		 m->schema.n_cpus, m->schema.n_domains);
 	machine_read(m);
+	for (unsigned i = 0; i < m->schema.n_cpus; i++)
+		m->schema.n_online += m->reading.cpus[i].online;
 	return 0;
 }

@@ -290,6 +290,11 @@ static void say_encoder(const struct output *o, struct output_part *p)
 			 (unsigned long long)st->folded_rows);
 }
 
+bool output_wants_gauges(const struct output *o)
+{
+	return strcmp(o->config.format, "vjoule") == 0 && same_text(o->config.dialect, "v0.2");
+}
+
 static void send_part(struct output *o, struct output_part *p, const struct snapshot *s)
 {
 	int rc;

@@ -48,6 +48,8 @@ int output_check(const struct output_config *oc, const struct config *c, struct 
 bool output_same(const struct output_config *a, const struct output_config *b);
 /* Do both listen on one address? */
 bool output_same_place(const struct output_config *a, const struct output_config *b);
+/* Does its format send frequencies and temperature? */
+bool output_wants_gauges(const struct output *o);
 /* Encodes and queues; never blocks. Encoding failures are told once each. s is as before afterwards. */
 void output_send(struct output *o, struct snapshot *s);
 /* The largest number of documents that wait in one of its sinks; away: also in those without a reader. */

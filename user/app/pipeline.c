@@ -90,6 +90,10 @@ static void run_group(struct pipeline *pl, struct group *g, uint64_t now_ns)
 	}
 	s->nominal_ns = g->interval_ns;
 	s->missed = missed;
+	s->khz = NULL;
+	s->package_mc = 0;
+	if (g->gauges)
+		cpufreq_read(pl->m->cpufreq, s);
 	send_snapshot(pl->plan, g, s);
 }
 
@@ -154,6 +158,16 @@ static void wait_for_work(struct pipeline *pl)
 	wait_for_order(pl, pl->m->lifecycle ? lifecycle_fd(pl->m->lifecycle) : -1, until);
 }
 
+static void rest_gauges(struct machine *m, const struct plan *p)
+{
+	bool wanted = false;
+
+	for (unsigned i = 0; i < p->n_groups; i++)
+		wanted |= p->groups[i].gauges;
+	if (!wanted)
+		cpufreq_rest(m->cpufreq);
+}
+
 /* Orders of the main thread. false = stop. */
 static bool take_orders(struct pipeline *pl)
 {
@@ -165,6 +179,7 @@ static bool take_orders(struct pipeline *pl)
 
 		plan_take(pl->next, old);
 		machine_select(pl->m, pl->next->config);
+		rest_gauges(pl->m, pl->next);
 		if (begin(pl->m, pl->next, old) != 0)
 			log_error("out of memory: some outputs get nothing until the next reload");
 		pl->plan = pl->next;

@@ -15,6 +15,7 @@ struct group {
 	uint64_t done;                 /* intervals finished */
 	struct consumer *consumer;
 	struct formula *formula;
+	bool gauges;                   /* an output asks for frequencies and temperature */
 	unsigned n;
 	struct output **outputs;       /* borrowed from the plan */
 };

@@ -48,6 +48,7 @@ static int make_groups(struct plan *p, unsigned n_outputs)
 		if (!g->outputs)
 			return -ENOMEM;
 		g->outputs[g->n++] = o;
+		g->gauges |= output_wants_gauges(o);
 	}
 	return 0;
 }
