@@ -304,6 +304,11 @@ unsigned cgroup_table_count(const struct cgroup_table *t)
 	return t->count;
 }
 
+unsigned cgroup_table_ended(const struct cgroup_table *t)
+{
+	return t->ended;
+}
+
 struct cgroup *cgroup_next(const struct cgroup_table *t, unsigned *pos)
 {
 	while (*pos < t->capacity) {

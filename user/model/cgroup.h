@@ -40,6 +40,7 @@ void cgroup_end(struct cgroup_table *t, uint64_t id, uint64_t ended_ns);
  * may still wait in the kernel, and need its name. Returns how many were dropped. */
 unsigned cgroup_table_sweep(struct cgroup_table *t, uint64_t ended_before_ns);
 unsigned cgroup_table_count(const struct cgroup_table *t);
+unsigned cgroup_table_ended(const struct cgroup_table *t);   /* of these, ended and not swept yet */
 /* Iterates; *pos starts at 0; NULL at the end. Not while adding. */
 struct cgroup *cgroup_next(const struct cgroup_table *t, unsigned *pos);
 /* Sets `selected` of every entry, now and for later additions. Globs as text_glob; an empty

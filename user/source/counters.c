@@ -76,6 +76,8 @@ static void find_idle_counters(struct counters *c)
 
 	c->tsc_event = -1;
 	for (unsigned i = 0; i < s->core.n; i++)
+		c->clock_events |= s->core.ev[i].kind == EVENT_TASK_CLOCK;
+	for (unsigned i = 0; i < s->core.n; i++)
 		if (s->core.ev[i].kind == EVENT_PERF &&
 		    (!strcmp(s->core.ev[i].pmu, "msr") || s->core.ev[i].type == PERF_TYPE_SOFTWARE))
 			c->visit_idle = true;

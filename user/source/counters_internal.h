@@ -68,6 +68,7 @@ struct counters {
 	uint32_t *slot_changed;             /* number of the last reading that brought something */
 	uint32_t top_slot;                  /* highest slot seen + 1 */
 	bool clock_ktime;
+	bool clock_events;                  /* a core event is the row's own time */
 	bool visit_idle;                    /* an event counts while a CPU is idle: flush those CPUs too */
 	int tsc_event;                      /* index of the TSC in the msr set, -1 = not there */
 	double tsc_per_ns;                  /* between two flushes of a CPU: the TSC is constant and shared */

@@ -74,6 +74,8 @@ void counters_retire(struct read_context *x)
 {
 	struct counters *c = x->c;
 
+	if (!cgroup_table_ended(x->table))
+		return;
 	for (uint32_t slot = JD_FIRST_SLOT; slot < c->top_slot; slot++) {
 		uint32_t row = c->slot_row[slot];
 

@@ -151,6 +151,7 @@ static void prefetch(struct read_context *x, unsigned cpu, unsigned bank, const 
 {
 	struct counters *c = x->c;
 
+	__builtin_prefetch(&list[at + 2 * AHEAD_ROWS]);
 	if (at + AHEAD_ROWS < n) {
 		const char *row = (const char *)&c->rows[row_index(c, cpu, bank, (uint32_t)list[at + AHEAD_ROWS])];
 
@@ -168,6 +169,48 @@ static void prefetch(struct read_context *x, unsigned cpu, unsigned bank, const 
 	}
 }
 
+/* The common case of take_row, straight from a row nothing was taken of: no scaling, no copy. Counters
+ * beyond the configured ones are zero, so the loop has a fixed length. */
+static bool take_fresh(struct read_context *x, unsigned cpu, uint32_t slot, const struct jd_row *row)
+{
+	struct counters *c = x->c;
+	struct slot_view *view = view_of(c, cpu, slot);
+	struct cell_values *v = row->switches ? cell_of(x, cpu, slot, view) : NULL;
+	uint64_t time_ns;
+
+	if (!v)
+		return false;
+	time_ns = counters_settle(&view->credit_ns, row->time_ns);
+	v->time_ns += time_ns;
+	v->switches += row->switches;
+	v->enabled_ns += time_ns;
+	v->running_ns += time_ns;
+	for (unsigned i = 0; i < JD_MAX_EVENTS; i++)
+		v->counters[i] += row->counters[i];
+	x->r->cpus[cpu].elapsed_ns += time_ns;
+	c->slot_changed[slot] = x->r->number;
+	return true;
+}
+
+static void take_flushed(struct read_context *x, unsigned cpu, unsigned bank, uint32_t slot)
+{
+	struct counters *c = x->c;
+	const struct jd_row *row = &c->rows[row_index(c, cpu, bank, slot)];
+	struct staged_row now, *seen = &c->seen[(size_t)cpu * c->max_slots + slot];
+	bool plain = !c->cpus[cpu].taken && !c->cpus[cpu].broken && !c->clock_events && !c->mux_rows && !row->lost;
+
+	if (plain) {
+		take_fresh(x, cpu, slot, row);
+	} else {
+		now.slot = slot;   /* the rest by load_row, as far as it is read */
+		load_row(c, cpu, bank, &now);
+		take_row(x, cpu, &now, c->cpus[cpu].taken ? seen : &nothing);
+	}
+	clear_row(c, cpu, bank, slot);
+	if (c->cpus[cpu].taken)
+		*seen = nothing;
+}
+
 void counters_take_bank(struct read_context *x, unsigned cpu, unsigned bank)
 {
 	struct counters *c = x->c;
@@ -175,18 +218,11 @@ void counters_take_bank(struct read_context *x, unsigned cpu, unsigned bank)
 	const uint64_t *list = touched_list(c, cpu, bank, &n);
 
 	for (unsigned i = 0; i < n; i++) {
-		struct staged_row now = {.slot = (uint32_t)READ_ONCE(list[i])};
-		struct staged_row *seen;
+		uint32_t slot = (uint32_t)READ_ONCE(list[i]);
 
 		prefetch(x, cpu, bank, list, i, n);
-		if (now.slot >= c->max_slots)
-			continue;
-		seen = &c->seen[(size_t)cpu * c->max_slots + now.slot];
-		load_row(c, cpu, bank, &now);
-		take_row(x, cpu, &now, c->cpus[cpu].taken ? seen : &nothing);
-		clear_row(c, cpu, bank, now.slot);
-		if (c->cpus[cpu].taken)
-			*seen = nothing;
+		if (slot < c->max_slots)
+			take_flushed(x, cpu, bank, slot);
 	}
 	c->cpus[cpu].taken = false;
 }
