@@ -63,7 +63,7 @@ static int agent_open(struct agent *a, struct config *c, struct err *err)
 	if (!rc)
 		rc = privileges_drop(a->machine, err);
 	if (!rc && (rc = loop_start(&a->loop)))
-		err_set(err, rc, "I/O thread: %s; raise the limits of memory or tasks", strerror(-rc));
+		err_set(err, rc, "I/O thread: %s; raise the limits of memory, files or tasks", strerror(-rc));
 	if (!rc)
 		rc = plan_new(c, &a->machine->schema, a->loop, NULL, &a->plan, err);
 	if (rc) {

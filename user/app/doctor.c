@@ -2,10 +2,12 @@
 /* jouled doctor: every source is opened by itself, and one line says what came of it. */
 #include <cap-ng.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "../base/log.h"
 #include "../base/text.h"
 #include "../source/bpf_log.h"
@@ -66,17 +68,37 @@ static void tell_capabilities(void)
 	}
 }
 
-static void tell_kernel(const struct machine *m, const struct config *c)
+/* A container runtime may mask it with an empty file. */
+static bool is_btf(int fd)
+{
+	const uint16_t magic = 0xeB9F;   /* BTF_MAGIC, linux/btf.h; in the machine's own byte order */
+	uint16_t found;
+
+	return fd >= 0 && read(fd, &found, sizeof(found)) == (ssize_t)sizeof(found) && found == magic;
+}
+
+static void tell_btf(const struct machine *m, const struct config *c)
 {
 	const char *btf = "/sys/kernel/btf/vmlinux";
-	char text[64];
+	int fd = fsroot_openat(m->root, btf, O_RDONLY);
 
 	if (c->btf)
 		line("BTF", "ok", "%s, as --btf says (trigger raw_tp)", c->btf);
-	else if (fsroot_exists(m->root, btf))
+	else if (is_btf(fd))
 		line("BTF", "ok", "%s", btf);
-	else
+	else if (fd == -ENOENT)
 		line("BTF", "absent", "%s is not there; boot a kernel with CONFIG_DEBUG_INFO_BTF or give --btf FILE", btf);
+	else
+		line("BTF", "broken", "%s has no type information or cannot be read; unmask it or give --btf FILE", btf);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void tell_kernel(const struct machine *m, const struct config *c)
+{
+	char text[64];
+
+	tell_btf(m, c);
 	if (fsroot_read(m->root, "/proc/sys/kernel/perf_event_paranoid", text, sizeof(text)) >= 0)
 		line("perf_event_paranoid", "ok", "%s%s", text, strtol(text, NULL, 10) > 2 ?
 		     "; above 2 even CAP_PERFMON may not do: sysctl kernel.perf_event_paranoid=2" : "");

@@ -338,6 +338,17 @@ uint32_t output_waiting(struct output *o, bool away)
 	return most;
 }
 
+static void say_state(const struct output *o, struct output_part *p, const struct sink_stats *st)
+{
+	if (st->up && p->said_away)
+		log_warn("output %s: %s", o->config.to, st->state);
+	else if (st->up && !p->said.up)
+		log_info("output %s: %s", o->config.to, st->state);
+	else if (!st->up && *st->state && !p->said_away)
+		log_warn("output %s: %s", o->config.to, st->state);
+	p->said_away = !st->up && *st->state;
+}
+
 void output_say(struct output *o)
 {
 	struct sink_stats st;
@@ -346,13 +357,25 @@ void output_say(struct output *o)
 		struct output_part *p = &o->parts[i];
 
 		sink_get_stats(p->sink, &st);
-		if (st.up != p->said.up && *st.state)
-			log_info("output %s: %s", o->config.to, st.state);
+		say_state(o, p, &st);
 		if (st.dropped_documents != p->said.dropped_documents)
 			log_warn("output %s: %llu documents dropped so far: %s", o->config.to,
 				 (unsigned long long)st.dropped_documents, *st.state ? st.state : "the reader is too slow");
 		p->said = st;
 	}
+}
+
+/* plan_drain has waited for them already. */
+static void say_undelivered(const struct output *o, struct output_part *p)
+{
+	struct sink_stats st;
+
+	if (!p->sink)
+		return;
+	sink_get_stats(p->sink, &st);
+	if (st.queued)
+		log_warn("output %s: %u documents could not be delivered in time: %s", o->config.to, st.queued,
+			 *st.state ? st.state : "the reader is too slow");
 }
 
 void output_close(struct output *o)
@@ -365,6 +388,7 @@ void output_close(struct output *o)
 	for (unsigned i = 0; i < o->n_parts; i++) {
 		struct output_part *p = &o->parts[i];
 
+		say_undelivered(o, p);
 		sink_close(p->sink, CLOSE_NS);
 		if (p->ops && p->encoder)
 			p->ops->destroy(p->encoder);

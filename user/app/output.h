@@ -19,6 +19,7 @@ struct output_part {
 	struct buf text;
 	struct encoder_stats told;       /* measuring thread: figures it has told about */
 	struct sink_stats said;          /* main thread: the same */
+	bool said_away;                  /* main thread: that its reader or place is not there */
 };
 
 struct output {

@@ -96,6 +96,8 @@ static int replay_into(struct recording *rec, struct config *c, struct loop *loo
 	f = plan_formula(p);
 	rc = f ? replay_all(rec, p, f, err) : err_set(err, -ENOMEM, "replay: out of memory");
 	plan_drain(p, STUCK_NS);
+	for (struct output *o = p->outputs; o; o = o->next)
+		output_say(o);
 	if (f)
 		p->formula->destroy(f);
 	p->config = NULL;   /* the caller's */

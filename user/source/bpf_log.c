@@ -9,14 +9,19 @@ static char last[512];
 
 static int keep(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
+	/* the verifier's log, and lines that follow a cause without naming it */
+	static const char *const frame[] = { "BEGIN PROG LOAD LOG", "RLIMIT_MEMLOCK", "failed to load object",
+					     "failed to load BPF skeleton", "Error loading vmlinux BTF" };
 	char line[512];
 
 	if (level != LIBBPF_WARN)
 		return 0;
 	vsnprintf(line, sizeof(line), fmt, ap);
 	line[strcspn(line, "\n")] = '\0';
-	/* The verifier's log and its frame say less than the line before them. */
-	if (line[0] && !strstr(line, "BEGIN PROG LOAD LOG") && !strstr(line, "RLIMIT_MEMLOCK"))
+	for (size_t i = 0; i < sizeof(frame) / sizeof(frame[0]) && line[0]; i++)
+		if (strstr(line, frame[i]))
+			return 0;
+	if (line[0])
 		memcpy(last, line, sizeof(last));
 	return 0;
 }

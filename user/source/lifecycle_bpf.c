@@ -52,6 +52,9 @@ static int explain(struct err *err, int r)
 	if (r == -EPERM || r == -EACCES)
 		return err_set(err, r, "lifecycle events: the kernel refused the programs; give CAP_BPF and "
 			       "CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8) or use trigger: none");
+	if (r == -ESRCH)   /* libbpf's answer where it finds no type information */
+		return err_set(err, r, "lifecycle events: no kernel BTF; boot a kernel with CONFIG_DEBUG_INFO_BTF, give "
+			       "--btf FILE, or use trigger: none");
 	return err_set(err, r, "lifecycle events: %s; check jouled doctor, or use trigger: none",
 		       *why ? why : strerror(-r));
 }
