@@ -286,22 +286,31 @@ static void away_too_long(void **state)
 	free_laptop(&m);
 }
 
-/* A package that uses nothing for 10 s is not believed. */
+/* A package that uses nothing for 3 s is not believed, nor is what its counter missed. */
 static void frozen_counter(void **state)
 {
+	const struct reading_domain *d;
 	struct machine m;
 
 	make_laptop(&m);
 	machine_open(&m, RAPL_POWERCAP, false, 0);
-	for (unsigned t = 1; t < 11; t++)
+	for (unsigned t = 1; t < 4; t++)
 		assert_false(machine_read(&m, t * S, "package-0")->stale);
-	assert_true(machine_read(&m, 11 * S, "package-0")->stale);
-	assert_true(machine_read(&m, 12 * S, "package-0")->stale);
+	assert_true(machine_read(&m, 4 * S, "package-0")->stale);
+	d = machine_read(&m, 5 * S, "package-0");
+	assert_true(d->stale);
+	assert_int_equal(d->resets, 0);
 	expect_warning(&m, "package-0: powercap intel-rapl:0 (package-0) stands still");
 	expect_warning(&m, NULL);
 	put_u64(&m, ZONE ENERGY, 1000001);
-	assert_false(machine_read(&m, 13 * S, "package-0")->stale);
-	assert_int_equal(m.r.domains[0].units, 1);
+	d = machine_read(&m, 6 * S, "package-0");
+	assert_false(d->stale);
+	assert_int_equal(d->units, 1);
+	assert_int_equal(d->resets, 1);
+	expect_warning(&m, "package-0: powercap intel-rapl:0 (package-0) moves again; what it missed is not known");
+	expect_warning(&m, NULL);
+	put_u64(&m, ZONE ENERGY, 1000009);
+	assert_int_equal(machine_read(&m, 7 * S, "package-0")->resets, 1);
 	free_laptop(&m);
 }
 

@@ -7,7 +7,7 @@
 
 #define BACKOFF_FIRST_NS NS_PER_S
 #define BACKOFF_MAX_NS (64 * NS_PER_S)   /* where no wrap bounds it */
-#define STILL_NS (10 * NS_PER_S)
+#define STILL_NS (3 * NS_PER_S)          /* some hypervisors renew theirs once a second */
 #define SMALLEST_TURN_UJ 65536000000ull  /* 2^32 x 2^-16 J, for a zone that does not tell its range */
 #define MIN_WRAP_NS (40 * NS_PER_MS)     /* four polls at the fastest pace */
 
@@ -88,17 +88,22 @@ static void say_events(const struct rapl_feed *f, const struct rapl_feed_events 
 }
 
 /* A package that is on uses power: a counter that stands is frozen (an event on a CPU that was away,
- * a register that a hypervisor made up), and its zero must not pass for a measurement. */
+ * a register that a hypervisor made up), and its zero must not pass for a measurement; neither must
+ * what it shows when it moves again. */
 static void watch_still(struct rapl_feed *f, uint64_t units_before, uint64_t now_ns, struct rapl_warnings *w)
 {
-	if (f->units != units_before || !f->have_time || f->probe->kind != DOMAIN_PACKAGE) {
-		f->still = false;
+	bool moved = f->units != units_before || !f->have_time || f->probe->kind != DOMAIN_PACKAGE;
+
+	if (moved) {
+		f->restarted += f->still;
 		f->moved_ns = now_ns;
-	} else if (!f->still && now_ns - f->moved_ns >= STILL_NS) {
-		f->still = true;
-		rapl_warn(w, "%s: %s %s stands still; its value is marked stale until it moves", f->probe->name,
-			  energy_interface_name(f->ops->interface), f->probe->subject);
+	} else if (now_ns - f->moved_ns < STILL_NS) {
+		return;
 	}
+	if (f->still == moved)
+		rapl_warn(w, "%s: %s %s %s", f->probe->name, energy_interface_name(f->ops->interface), f->probe->subject,
+			  moved ? "moves again; what it missed is not known" : "stands still; its value is marked stale until it moves");
+	f->still = !moved;
 }
 
 bool rapl_feed_read(struct rapl_feed *f, uint64_t now_ns, uint64_t boot_ns, uint64_t pace_ns, struct rapl_warnings *w)
@@ -122,11 +127,11 @@ bool rapl_feed_read(struct rapl_feed *f, uint64_t now_ns, uint64_t boot_ns, uint
 	if (f->restarts != f->probe->restarts)
 		f->restarted++;
 	f->restarts = f->probe->restarts;
+	say_events(f, &before, w);
 	watch_still(f, units, now_ns, w);
 	f->failing = false;
 	f->have_time = true;
 	f->time_ns = now_ns;
-	say_events(f, &before, w);
 	return true;
 }
 
