@@ -1,21 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# run.sh KERNEL CASE: boots that kernel under QEMU and runs tests/vm/cases/CASE.sh in it; prints the results
+# run.sh KERNEL CASE: boots that kernel under QEMU and runs CASE.sh of tests/vm/cases in it; prints the results
 # as test lines. run.sh --list prints KERNEL/CASE for each guest there is. See tests/vm/README.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 B=${B:-build}
 export B
 logs=$B/vm/logs
+cases=${JOULED_VM_CASES:-tests/vm/cases}
 
 head_of() {
-	sed -n "s/^# $2: *//p" "tests/vm/cases/$1.sh"
+	sed -n "s/^# $2: *//p" "$cases/$1.sh"
 }
 
 # Kernel by kernel, so that one which cannot be had is met once.
 list() {
 	sed '/^#/d; s/ .*//' tests/vm/kernels.table | while read -r k; do
-		for file in tests/vm/cases/*.sh; do
+		for file in "$cases"/*.sh; do
 			c=$(basename "$file" .sh)
 			case " $(head_of "$c" kernels) " in
 			*" $k "*) echo "$k/$c" ;;
@@ -51,7 +52,7 @@ machine() {
 append() {
 	tty=ttyS0
 	[ "$arch" = amd64 ] || tty=ttyAMA0
-	echo "console=$tty quiet loglevel=1 panic=-1 oops=panic random.trust_cpu=on $(head_of "$name" append)"
+	echo "console=$tty quiet loglevel=1 panic=-1 oops=panic random.trust_cpu=on tsc=reliable $(head_of "$name" append)"
 }
 
 # boot: 0 when the case ran to its end, 1 when the guest died or hung, 2 when it never came up.
@@ -93,7 +94,7 @@ if [ "${1:-}" = --list ]; then
 	list
 	exit 0
 fi
-if [ $# -ne 2 ] || [ ! -f "tests/vm/cases/$2.sh" ]; then
+if [ $# -ne 2 ] || [ ! -f "$cases/$2.sh" ]; then
 	echo "usage: run.sh KERNEL CASE, or run.sh --list" >&2
 	exit 2
 fi
@@ -112,7 +113,7 @@ sh tests/vm/fetch.sh "$kernel" >"$log.fetch" 2>&1 || give_up "$(tail -n 1 "$log.
 if [ -n "$(head_of "$name" modules)" ]; then
 	sh tests/vm/modules.sh "$kernel" >"$log.modules" 2>&1 || { cat "$log.modules" && give_up "$(tail -n 1 "$log.modules")"; }
 fi
-sh tests/vm/initramfs.sh "$kernel" "tests/vm/cases/$name.sh" "$initramfs" >"$log.initramfs" 2>&1 ||
+sh tests/vm/initramfs.sh "$kernel" "$cases/$name.sh" "$initramfs" >"$log.initramfs" 2>&1 ||
 	give_up "no initramfs: $(tail -n 1 "$log.initramfs")"
 start=$(date +%s%N)
 boot
