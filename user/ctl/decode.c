@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include "decode.h"
+#include "decode_zico.h"
 
 static const struct {
 	const char *name;
@@ -14,6 +14,7 @@ static const struct {
 	{ "hwpc", NULL },
 	{ "power", NULL },
 	{ "zico", NULL },
+	{ "zico", &decoder_zico },
 	{ "snapshot", &decoder_snapshot },
 };
 
@@ -40,7 +41,7 @@ int decode_record_end(struct decoding *d, uint64_t offset)
 }
 
 /* Agent data and traces of all profiles begin with a tag on an array (formats: docs/formats). */
-static bool is_zico(const uint8_t b[4])
+static bool is_zico(const uint8_t b[3])
 {
 	switch (b[0]) {
 	case 0xc1:                                    /* string: [id, text, type] or [id, text] */
@@ -63,6 +64,7 @@ static bool is_zico(const uint8_t b[4])
 static const struct decoder *by_content(const uint8_t b[4])
 {
 	static const uint8_t recording[] = { 0xd9, 0xd9, 0xf7 };   /* tag 55799 */
+	uint8_t three[3];
 
 	if (!memcmp(b, recording, 3))
 		return &decoder_snapshot;
@@ -73,8 +75,8 @@ static const struct decoder *by_content(const uint8_t b[4])
 	/* A header below 64 KiB; no body of ZICO has zeros there that make sense. */
 	if (!b[2] && !b[3])
 		return &decoder_vjoule;
-	if (is_zico(b))
-		return NULL;
+	if (is_zico(b) || (zico_is_base64(b, three) && is_zico(three)))
+		return &decoder_zico;
 	return b[3] ? NULL : &decoder_vjoule;
 }
 

@@ -170,6 +170,7 @@ static void put_energies(struct out *o, const struct snapshot *s)
 		put_quality(o, "share_quality", d->share_quality);
 		out_double(o, "scale", d->scale);
 		out_double(o, "uncertainty", d->uncertainty);
+		out_double(o, "idle_uncertainty", d->idle_uncertainty);
 		out_map_end(o);
 	}
 	out_list_end(o);

@@ -9,7 +9,7 @@
 
 static int row_of(const struct verb *v, const char *name, size_t len, char letter)
 {
-	for (int i = 0; v->options[i].name && i < VERB_OPTIONS_MAX; i++) {
+	for (int i = 0; i < VERB_OPTIONS_MAX && v->options[i].name; i++) {
 		const struct verb_option *o = &v->options[i];
 
 		if (name ? strlen(o->name) == len && memcmp(o->name, name, len) == 0 : o->letter == letter)

@@ -55,5 +55,7 @@ void out_null(struct out *o, const char *key);
 void out_hex(struct out *o, const char *key, const void *p, size_t n);
 /* An element of a list of metrics: {"id":3,"name":"TSC","value":1}, in text TSC=1; name NULL: #3=1. */
 void out_metric(struct out *o, int64_t id, const char *name, int64_t value);
+/* A string by its id: {"ref":5,"text":"nginx"}, in text nginx; text NULL: #5. */
+void out_reference(struct out *o, const char *key, uint64_t id, const char *text);
 
 #endif
