@@ -29,6 +29,8 @@ struct encode_options {
 	char *const *metrics;      /* vjoule: NAME or NAME=EVENT each; none = the dialect's own */
 	unsigned n_metrics;
 	unsigned limit;            /* table: rows shown, 0 = fit */
+	uint64_t keep_ns;          /* openmetrics: an ended cgroup's final value, 0 = the default */
+	unsigned top;              /* openmetrics: cgroups shown, 0 = all */
 	bool colour;               /* table */
 	bool clear;                /* table: home the cursor and clear the screen before each table */
 	unsigned width;            /* table: columns, 0 = 80 */
@@ -52,7 +54,8 @@ struct encoder_ops {
 	void (*destroy)(struct encoder *e);
 };
 
-extern const struct encoder_ops encode_hwpc, encode_power, encode_table, encode_snapshot, encode_vjoule;
+extern const struct encoder_ops encode_hwpc, encode_power, encode_table, encode_snapshot, encode_vjoule,
+	encode_openmetrics;
 const struct encoder_ops *encoder_find(const char *name);
 
 #endif

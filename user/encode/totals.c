@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+#include "totals_internal.h"
+
+static void add_values(const struct totals *t, uint64_t *v, const struct snapshot *s, unsigned row)
+{
+	const struct snap_row *r = &s->rows[row];
+	unsigned n = t->schema->n_domains;
+	uint64_t *fixed = v + n;
+
+	for (unsigned d = 0; d < n; d++)
+		v[d] += *snapshot_energy(s, row, d);
+	fixed[TOTAL_TIME] += r->time_ns;
+	fixed[TOTAL_SWITCHES] += r->switches;
+	fixed[TOTAL_RX_BYTES] += r->traffic.rx_bytes;
+	fixed[TOTAL_RX_PACKETS] += r->traffic.rx_packets;
+	fixed[TOTAL_TX_BYTES] += r->traffic.tx_bytes;
+	fixed[TOTAL_TX_PACKETS] += r->traffic.tx_packets;
+	for (unsigned i = 0; i < t->schema->core.n; i++)
+		fixed[TOTAL_FIXED + i] += r->counters[i];
+}
+
+static void add_row(struct totals *t, const struct snapshot *s, unsigned row)
+{
+	const struct snap_row *from = &s->rows[row];
+	uint32_t at = totals_place(t, from);
+	struct total_row *r = &t->rows[at];
+
+	r->quality = r->seen == t->adds ? r->quality | from->quality : from->quality;
+	add_values(t, totals_row(t, at), s, row);
+	if (at < TOTAL_FIRST_CGROUP)
+		return;
+	if (!r->shown) {
+		add_values(t, totals_row(t, ROW_OTHER), s, row);
+		add_values(t, &t->hidden[(size_t)at * totals_width(t)], s, row);
+	}
+	if (!from->ended) {
+		r->seen = t->adds;
+		totals_alive(t, at);
+	}
+}
+
+static unsigned worst(unsigned quality)
+{
+	unsigned i = TOTALS_QUALITIES - 1;
+
+	while (i && !(quality & (1u << (i - 1))))
+		i--;
+	return i;
+}
+
+static void add_machine(struct totals *t, const struct snapshot *s)
+{
+	for (unsigned d = 0; d < t->schema->n_domains; d++) {
+		struct total_domain *to = &t->domains[d];
+
+		to->energy_uj += s->domains[d].energy_uj;
+		to->idle_uj += s->domains[d].idle_uj + *snapshot_energy(s, ROW_IDLE, d);
+		to->residual_uj += s->domains[d].residual_uj;
+		to->intervals[worst(s->domains[d].quality)]++;
+	}
+	for (unsigned i = 0; i < t->schema->n_cpus; i++) {
+		t->busy_ns += s->cpus[i].busy_ns;
+		t->idle_ns += s->cpus[i].idle_ns;
+		t->irq_steal_ns += s->cpus[i].irq_steal_ns;
+		t->offline_ns += s->cpus[i].offline_ns;
+		for (unsigned k = 0; k < t->schema->msr.n; k++)
+			t->msr[k] += s->cpus[i].msr[k];
+	}
+	t->losses.folded += s->losses.folded;
+	t->losses.lost_reads += s->losses.lost_reads;
+	t->losses.lost_events += s->losses.lost_events;
+	t->losses.missed_switches += s->losses.missed_switches;
+}
+
+/* What a ranking goes by: package energy, processor time where there is none. */
+static uint64_t rank(const struct totals *t, uint32_t row)
+{
+	const uint64_t *v = totals_row(t, row);
+	uint64_t sum = 0;
+	bool any = false;
+
+	for (unsigned d = 0; d < t->schema->n_domains; d++)
+		if (t->schema->domains[d].kind == DOMAIN_PACKAGE) {
+			sum += v[d];
+			any = true;
+		}
+	return any ? sum : v[totals_column(t, TOTAL_TIME)];
+}
+
+/* One exchange per interval, and only for a clear difference: rows must not come and go. */
+static void choose_shown(struct totals *t)
+{
+	uint32_t least = TOTALS_NONE, most = TOTALS_NONE;
+	uint64_t low = UINT64_MAX, high = 0, v;
+
+	for (uint32_t i = TOTAL_FIRST_CGROUP; i < t->n_rows; i++) {
+		if (!t->rows[i].used)
+			continue;
+		v = rank(t, i);
+		if (t->rows[i].shown && v < low) {
+			low = v;
+			least = i;
+		} else if (!t->rows[i].shown && !t->rows[i].ended && v >= high) {
+			high = v;
+			most = i;
+		}
+	}
+	if (most == TOTALS_NONE || (t->n_shown >= t->options.top && high / 5 <= low / 4))
+		return;
+	if (t->n_shown >= t->options.top) {
+		size_t at = (size_t)least * totals_width(t);
+
+		totals_retire(t, least);
+		memcpy(&t->hidden[at], &t->values[at], totals_width(t) * sizeof(uint64_t));
+	}
+	t->rows[most].shown = true;
+	t->n_shown++;
+}
+
+static void follow_ends(struct totals *t)
+{
+	for (uint32_t i = TOTAL_FIRST_CGROUP; i < t->n_rows; i++)
+		if (t->rows[i].used && !t->rows[i].ended && t->rows[i].seen != t->adds)
+			totals_end(t, i);
+	while (t->n_ended && (t->n_ended > TOTALS_ENDED_MAX ||
+			      t->mono_ns - t->rows[t->ended_first].ended_ns >= t->options.keep_ns))
+		totals_drop(t, t->ended_first);
+}
+
+void totals_add(struct totals *t, const struct snapshot *s)
+{
+	if (!t->adds++)
+		t->start_ns = s->start_ns;
+	t->mono_ns = s->end_ns;
+	t->real_ns = s->end_real_ns;
+	for (unsigned i = 0; i < s->n_rows; i++)
+		add_row(t, s, i);
+	add_machine(t, s);
+	follow_ends(t);
+	if (t->options.top)
+		choose_shown(t);
+}

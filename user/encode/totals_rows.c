@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "target.h"
+#include "totals_internal.h"
+
+#define NONE TOTALS_NONE
+#define MIN_BUCKETS 64
+
+struct total_key {                  /* where a snapshot's row is, by its key */
+	uint32_t generation, renamed, row, serial;
+};
+
+static uint64_t hash_of(const char *s)
+{
+	uint64_t h = 14695981039346656037ull;   /* FNV-1a */
+
+	for (; *s; s++)
+		h = (h ^ (unsigned char)*s) * 1099511628211ull;
+	return h;
+}
+
+static int grow_rows(struct totals *t)
+{
+	unsigned cap = t->cap_rows ? t->cap_rows * 2 : 64;
+	size_t size = (size_t)cap * totals_width(t) * sizeof(*t->values);
+	uint64_t *values = realloc(t->values, size), *hidden = NULL;
+	struct total_row *rows;
+
+	if (!values)
+		return -ENOMEM;
+	t->values = values;
+	if (t->options.top && !(hidden = realloc(t->hidden, size)))
+		return -ENOMEM;
+	if (hidden)
+		t->hidden = hidden;
+	rows = realloc(t->rows, cap * sizeof(*rows));
+	if (!rows)
+		return -ENOMEM;
+	t->rows = rows;
+	t->cap_rows = cap;
+	return 0;
+}
+
+static void link_row(struct totals *t, uint32_t row)
+{
+	uint32_t *bucket = &t->buckets[t->rows[row].hash & (t->n_buckets - 1)];
+
+	t->rows[row].next = *bucket;
+	*bucket = row;
+}
+
+static void unlink_row(struct totals *t, uint32_t row)
+{
+	uint32_t *at = &t->buckets[t->rows[row].hash & (t->n_buckets - 1)];
+
+	while (*at != row)
+		at = &t->rows[*at].next;
+	*at = t->rows[row].next;
+}
+
+static int grow_buckets(struct totals *t)
+{
+	uint32_t n = t->n_buckets ? t->n_buckets * 2 : MIN_BUCKETS, *buckets;
+
+	if (t->n_rows < t->n_buckets)
+		return 0;
+	buckets = malloc(n * sizeof(*buckets));
+	if (!buckets)
+		return -ENOMEM;
+	memset(buckets, 0xff, n * sizeof(*buckets));
+	free(t->buckets);
+	t->buckets = buckets;
+	t->n_buckets = n;
+	for (uint32_t i = TOTAL_FIRST_CGROUP; i < t->n_rows; i++)
+		if (t->rows[i].used)
+			link_row(t, i);
+	return 0;
+}
+
+/* A place with zeroed values; the name is taken. Its number or -ENOMEM. */
+static int64_t new_row(struct totals *t, char *name, uint64_t hash)
+{
+	size_t width = totals_width(t);
+	uint32_t row = t->free_row;
+
+	if (row != NONE)
+		t->free_row = t->rows[row].next;
+	else if (t->n_rows < t->cap_rows || grow_rows(t) == 0)
+		row = t->n_rows++;
+	else
+		return -ENOMEM;
+	t->rows[row] = (struct total_row){ .name = name, .hash = hash, .used = true, .serial = ++t->next_serial };
+	memset(totals_row(t, row), 0, width * sizeof(uint64_t));
+	if (t->hidden)
+		memset(&t->hidden[row * width], 0, width * sizeof(uint64_t));
+	return row;
+}
+
+void totals_alive(struct totals *t, uint32_t row)
+{
+	struct total_row *r = &t->rows[row];
+
+	if (!r->ended)
+		return;
+	*(r->ended_prev == NONE ? &t->ended_first : &t->rows[r->ended_prev].ended_next) = r->ended_next;
+	*(r->ended_next == NONE ? &t->ended_last : &t->rows[r->ended_next].ended_prev) = r->ended_prev;
+	r->ended = false;
+	t->n_ended--;
+}
+
+void totals_end(struct totals *t, uint32_t row)
+{
+	struct total_row *r = &t->rows[row];
+
+	r->ended = true;
+	r->ended_ns = t->mono_ns;
+	r->ended_next = NONE;
+	r->ended_prev = t->ended_last;
+	*(t->ended_last == NONE ? &t->ended_first : &t->rows[t->ended_last].ended_next) = row;
+	t->ended_last = row;
+	t->n_ended++;
+}
+
+void totals_retire(struct totals *t, uint32_t row)
+{
+	for (unsigned i = 0; t->rows[row].shown && i < totals_width(t); i++)
+		t->retired[i] += totals_shown(t, row, i);
+	t->n_shown -= t->rows[row].shown;
+	t->rows[row].shown = false;
+}
+
+void totals_drop(struct totals *t, uint32_t row)
+{
+	struct total_row *r = &t->rows[row];
+
+	totals_retire(t, row);
+	totals_alive(t, row);
+	unlink_row(t, row);
+	free((char *)r->name);
+	*r = (struct total_row){ .next = t->free_row };
+	t->free_row = row;
+}
+
+static int64_t find_name(const struct totals *t, const char *name, uint64_t hash)
+{
+	uint32_t row = t->n_buckets ? t->buckets[hash & (t->n_buckets - 1)] : NONE;
+
+	for (; row != NONE; row = t->rows[row].next)
+		if (t->rows[row].hash == hash && strcmp(t->rows[row].name, name) == 0)
+			return row;
+	return -ENOENT;
+}
+
+static struct total_key *key_of(struct totals *t, uint32_t key)
+{
+	if (key >= t->cap_keys) {
+		unsigned cap = key + key / 2 + 64;
+		struct total_key *keys = realloc(t->keys, cap * sizeof(*keys));
+
+		if (!keys)
+			return NULL;
+		memset(keys + t->cap_keys, 0, (cap - t->cap_keys) * sizeof(*keys));
+		t->keys = keys;
+		t->cap_keys = cap;
+	}
+	return &t->keys[key];
+}
+
+static int64_t add_name(struct totals *t, const struct snap_row *r, const char *text, uint64_t hash)
+{
+	char *name;
+	int64_t row;
+
+	if (grow_buckets(t) != 0 || !(name = strdup(text)))
+		return -ENOMEM;
+	row = new_row(t, name, hash);
+	if (row < 0) {
+		free(name);
+		return row;
+	}
+	t->rows[row].id = r->id;
+	t->rows[row].level = r->level;
+	t->rows[row].first_ns = t->mono_ns;
+	t->rows[row].shown = t->options.top == 0 || t->n_shown < t->options.top;
+	t->n_shown += t->rows[row].shown;
+	link_row(t, (uint32_t)row);
+	return row;
+}
+
+/* The name changed, the cgroup did not: it takes its totals along. Not where the new name has a row
+ * already, whose next counts these are. */
+static int64_t rename_row(struct totals *t, uint32_t row, const char *text, uint64_t hash)
+{
+	char *name = strdup(text);
+
+	if (!name)
+		return -ENOMEM;
+	unlink_row(t, row);
+	free((char *)t->rows[row].name);
+	t->rows[row].name = name;
+	t->rows[row].hash = hash;
+	link_row(t, row);
+	return row;
+}
+
+static int64_t resolve(struct totals *t, const struct snap_row *r, struct total_key *k)
+{
+	bool known = k->serial && k->generation == r->generation && t->rows[k->row].serial == k->serial;
+	char text[TARGET_NAME_MAX];
+	uint64_t hash;
+	int64_t row;
+
+	if (known && k->renamed == r->renamed)
+		return k->row;
+	target_name(r, false, text);
+	hash = hash_of(text);
+	row = find_name(t, text, hash);
+	if (row < 0)
+		row = known ? rename_row(t, k->row, text, hash) : add_name(t, r, text, hash);
+	if (row < 0)
+		return row;
+	*k = (struct total_key){ r->generation, r->renamed, (uint32_t)row, t->rows[row].serial };
+	t->rows[row].id = r->id;
+	return row;
+}
+
+uint32_t totals_place(struct totals *t, const struct snap_row *r)
+{
+	struct total_key *k;
+	int64_t row;
+
+	if (r->kind != ROW_CGROUP)
+		return (uint32_t)r->kind;
+	if (!r->selected || r->path[0] != '/')
+		return TOTAL_UNSELECTED;
+	k = key_of(t, r->key);
+	row = k ? resolve(t, r, k) : -ENOMEM;
+	return row < 0 ? TOTAL_UNSELECTED : (uint32_t)row;
+}
+
+static int add_fixed(struct totals *t)
+{
+	static const char *const names[TOTAL_FIRST_CGROUP] = { "idle", "kernel", "irq+steal", "other", "unselected" };
+
+	for (unsigned i = 0; i < TOTAL_FIRST_CGROUP; i++) {
+		int64_t row = new_row(t, NULL, 0);
+
+		if (row < 0)
+			return (int)row;
+		t->rows[row].name = names[i];
+		t->rows[row].shown = true;
+	}
+	return 0;
+}
+
+struct totals *totals_new(const struct schema *s, const struct totals_options *o)
+{
+	struct totals *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->schema = s;
+	t->options = *o;
+	t->free_row = t->ended_first = t->ended_last = NONE;
+	t->retired = calloc(totals_width(t), sizeof(*t->retired));
+	if (!t->retired || add_fixed(t) != 0) {
+		totals_free(t);
+		free(t);
+		return NULL;
+	}
+	return t;
+}
