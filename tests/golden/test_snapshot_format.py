@@ -60,9 +60,10 @@ SNAPSHOT = {
     "formula": "share", "idle_policy": "own",
     "cpus": [[1, 1, 0, 10, 4, 0, 0, 6, [], 0, 0]],
     "domains": [{"start_ns": 9, "end_ns": 19, "quality": 1, "energy_uj": 100, "energy_q32": 429496, "idle_uj": 40, "residual_uj": 0,
-                 "idle_power_uw": 4, "idle_quality": 4, "share_quality": 0, "scale": 1.0, "uncertainty": float("nan")}],
+                 "idle_power_uw": 4, "idle_quality": 4, "share_quality": 0, "scale": 1.0, "uncertainty": float("nan"),
+                 "idle_uncertainty": 0.5}],
     "rows": [{0: 0}, {0: 1, 1: 1}, {0: 2, 1: 2}, {0: 3, 1: 3},
-             {0: 4, 1: 4, 3: 77, 5: b"/a.slice/x\xff", 6: 2, 7: 2, 15: [[0, 0, 2, 1, [5]], [1, 2, 3, 1, [6], 4, 2]], 16: [60]},
+             {0: 4, 1: 4, 3: 77, 5: b"/a.slice/x\xff", 6: 2, 7: 2, 15: [[0, 0, 2, 1, [5]], [1, 2, 3, 1, [6], 4, 2]], 16: [60], 17: [125000]},
              {0: 4, 1: 5, 4: 9, 5: b"y", 6: 2, 7: 3, 9: 8, 14: [1, 2, 3, 4]}],
 }
 

@@ -64,7 +64,8 @@ static inline unsigned fixture_domain(struct fixture *f, enum domain_kind kind, 
 
 	f->schema.domains[i] = (struct domain_desc){ .kind = kind, .package = (uint16_t)package, .interface = ENERGY_POWERCAP };
 	snprintf(f->schema.domains[i].name, sizeof(f->schema.domains[i].name), "%s", name);
-	f->snap.domains[i] = (struct snap_domain){ .start_ns = 5000000000, .end_ns = 6000000000, .scale = 1, .uncertainty = NAN };
+	f->snap.domains[i] = (struct snap_domain){ .start_ns = 5000000000, .end_ns = 6000000000, .scale = 1,
+						       .uncertainty = NAN, .idle_uncertainty = NAN };
 	return i;
 }
 
@@ -73,6 +74,7 @@ static inline void fixture_ready(struct fixture *f)
 {
 	assert_int_equal(snapshot_reserve(&f->snap, 64, 256), 0);
 	memset(f->snap.energy_uj, 0, sizeof(uint64_t) * f->snap.cap_energy);
+	memset(f->snap.uncertainty_ppm, 0xff, sizeof(uint32_t) * f->snap.cap_energy);
 }
 
 static inline struct snap_row *fixture_row(struct fixture *f, const char *path, uint64_t id)

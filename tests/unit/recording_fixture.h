@@ -193,6 +193,8 @@ static inline void draw_row(struct world *w, unsigned i)
 	s->n_rows++;
 	for (unsigned d = 0; d < s->schema->n_domains; d++)
 		*snapshot_energy(s, i, d) = draw(w) % 3 ? draw_value(w) : 0;
+	for (unsigned d = 0, known = draw(w) % 2; d < s->schema->n_domains; d++)
+		*snapshot_uncertainty(s, i, d) = known && draw(w) % 4 ? (uint32_t)draw_value(w) : SNAPSHOT_UNKNOWN;
 }
 
 static inline void draw_machine(struct world *w)
@@ -217,7 +219,8 @@ static inline void draw_machine(struct world *w)
 			.energy_uj = draw_value(w), .energy_q32 = draw_value(w), .idle_uj = draw_value(w),
 			.residual_uj = draw_value(w), .idle_power_uw = draw_value(w), .idle_quality = (unsigned)draw(w) % 64,
 			.share_quality = (unsigned)draw(w) % 64, .scale = (double)draw(w) / 3e9,
-			.uncertainty = draw(w) % 2 ? (double)NAN : 0.25 };
+			.uncertainty = draw(w) % 2 ? (double)NAN : 0.25,
+			.idle_uncertainty = draw(w) % 2 ? (double)NAN : 0.75 };
 }
 
 static inline void world_fill(struct world *w, uint64_t number)

@@ -131,7 +131,10 @@ static inline void print_row(struct buf *b, const struct snapshot *s, unsigned i
 	U(b, "switches", r->switches);
 	U(b, "time_ns", r->time_ns);
 	print_list(b, "traffic", traffic, 4);
-	buf_add_str(b, "}");
+	buf_add_str(b, ", \"uncertainty_ppm\": [");
+	for (unsigned d = 0; d < s->schema->n_domains; d++)
+		buf_printf(b, "%s%u", d ? ", " : "", energy ? *snapshot_uncertainty(s, i, d) : UINT32_MAX);
+	buf_add_str(b, "]}");
 }
 
 static inline void print_cpu(struct buf *b, const struct snap_cpu *c, unsigned i, unsigned n_msr)
@@ -161,6 +164,8 @@ static inline void print_domain(struct buf *b, const struct snap_domain *d, bool
 		U(b, "idle_power_uw", d->idle_power_uw);
 		U(b, "idle_quality", d->idle_quality);
 		U(b, "idle_uj", d->idle_uj);
+		print_double(b, "idle_uncertainty", d->idle_uncertainty);
+		buf_add_str(b, ", ");
 	}
 	U(b, "quality", d->quality);
 	if (energy) {

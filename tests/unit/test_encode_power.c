@@ -19,7 +19,6 @@ static void machine(struct fixture *f)
 	f->snap.domains[1].energy_uj = 1000000;
 	f->snap.domains[1].quality = QUALITY_WRAPPED;
 	f->snap.domains[1].share_quality = QUALITY_ESTIMATED;
-	f->snap.domains[1].uncertainty = 0.125;
 	fixture_row(f, "/", 1);
 	fixture_row(f, "/system.slice/a,\"b\"", 12)->quality = QUALITY_MULTIPLEXED;
 	fixture_row(f, "/left/out", 13)->selected = false;
@@ -31,6 +30,8 @@ static void machine(struct fixture *f)
 	*snapshot_energy(&f->snap, 6, 0) = 1000000;
 	*snapshot_energy(&f->snap, 7, 0) = 1000000;
 	*snapshot_energy(&f->snap, 5, 1) = 1000000;
+	for (unsigned i = 0; i < f->snap.n_rows; i++)
+		*snapshot_uncertainty(&f->snap, i, 1) = 125000;
 }
 
 static void same_as_golden(const char *name, const struct encode_options *o)

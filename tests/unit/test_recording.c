@@ -54,13 +54,15 @@ static void same_domain(const struct snap_domain *a, const struct snap_domain *b
 	assert_true(a->start_ns == b->start_ns && a->end_ns == b->end_ns && a->quality == b->quality &&
 		    a->energy_uj == b->energy_uj && a->energy_q32 == b->energy_q32);
 	if (!energy) {
-		assert_true(b->idle_uj == 0 && b->residual_uj == 0 && b->scale == 1 && isnan(b->uncertainty));
+		assert_true(b->idle_uj == 0 && b->residual_uj == 0 && b->scale == 1 && isnan(b->uncertainty) &&
+			    isnan(b->idle_uncertainty));
 		return;
 	}
 	assert_true(a->idle_uj == b->idle_uj && a->residual_uj == b->residual_uj && a->idle_power_uw == b->idle_power_uw &&
 		    a->idle_quality == b->idle_quality && a->share_quality == b->share_quality);
 	assert_memory_equal(&a->scale, &b->scale, sizeof(a->scale));
 	assert_true(a->uncertainty == b->uncertainty || (isnan(a->uncertainty) && isnan(b->uncertainty)));
+	assert_true(a->idle_uncertainty == b->idle_uncertainty || (isnan(a->idle_uncertainty) && isnan(b->idle_uncertainty)));
 }
 
 static void same_cpu(const struct snap_cpu *a, const struct snap_cpu *b)
@@ -91,7 +93,8 @@ static void same_row(const struct snapshot *a, const struct snapshot *b, unsigne
 		assert_memory_equal(p->counters, q->counters, sizeof(p->counters));
 	}
 	for (unsigned d = 0; d < a->schema->n_domains; d++)
-		assert_true(*snapshot_energy(b, i, d) == (energy ? *snapshot_energy(a, i, d) : 0));
+		assert_true(*snapshot_energy(b, i, d) == (energy ? *snapshot_energy(a, i, d) : 0) &&
+			    *snapshot_uncertainty(b, i, d) == (energy ? *snapshot_uncertainty(a, i, d) : SNAPSHOT_UNKNOWN));
 }
 
 static void same_snapshot(const struct snapshot *a, const struct snapshot *b, bool energy)

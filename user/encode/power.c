@@ -8,6 +8,7 @@
  *
  * all = every /path + kernel + irq+steal + other + unselected + idle + residual. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,11 +66,27 @@ static bool named(const struct encoder *e, uint32_t row)
 	return e->snap->rows[row].selected && !(e->targets.rows[row].flags & TARGET_REFUSED);
 }
 
+/* Of a sum: errors may all lie to one side. What has no energy adds none; something without a known
+ * uncertainty leaves that of the sum unknown. */
+static uint32_t joined_ppm(const struct power_part *p, uint64_t energy_uj, uint32_t ppm)
+{
+	double both = (double)p->energy_uj + (double)energy_uj;
+
+	if (!p->energy_uj || !energy_uj)
+		return energy_uj || !p->energy_uj ? ppm : p->uncertainty_ppm;
+	if (ppm == SNAPSHOT_UNKNOWN || p->uncertainty_ppm == SNAPSHOT_UNKNOWN)
+		return SNAPSHOT_UNKNOWN;
+	return (uint32_t)((p->uncertainty_ppm * (double)p->energy_uj + ppm * (double)energy_uj) / both);
+}
+
 /* The energy of a target: of its row and of those joined to it. */
 static void add_target(const struct encoder *e, uint32_t row, struct power_part *p)
 {
 	for (; row != TARGET_NONE; row = e->targets.rows[row].next) {
-		p->energy_uj += *snapshot_energy(e->snap, row, p->domain);
+		uint64_t energy_uj = *snapshot_energy(e->snap, row, p->domain);
+
+		p->uncertainty_ppm = joined_ppm(p, energy_uj, *snapshot_uncertainty(e->snap, row, p->domain));
+		p->energy_uj += energy_uj;
 		p->quality |= row_quality(e, row, p->domain);
 	}
 }
@@ -77,7 +94,7 @@ static void add_target(const struct encoder *e, uint32_t row, struct power_part 
 /* Targets without a name of their own in this output: cgroups left out by cgroups.include/exclude. */
 static int add_unselected(struct encoder *e, unsigned domain, struct buf *out)
 {
-	struct power_part p = { .target = "unselected", .domain = domain, .split = true };
+	struct power_part p = { .target = "unselected", .domain = domain, .uncertainty_ppm = SNAPSHOT_UNKNOWN };
 	bool any = false;
 
 	for (uint32_t i = 0; i < e->snap->n_rows; i++) {
@@ -92,7 +109,7 @@ static int add_unselected(struct encoder *e, unsigned domain, struct buf *out)
 static int add_row(struct encoder *e, uint32_t row, unsigned domain, struct buf *out)
 {
 	const struct snap_row *r = &e->snap->rows[row];
-	struct power_part p = { .row = row, .domain = domain, .split = true };
+	struct power_part p = { .row = row, .domain = domain, .uncertainty_ppm = SNAPSHOT_UNKNOWN };
 
 	if (r->kind == ROW_IDLE || (e->targets.rows[row].flags & TARGET_JOINED) ||
 	    (r->kind == ROW_CGROUP && !named(e, row)))
@@ -108,9 +125,12 @@ static int add_machine(struct encoder *e, unsigned domain, struct buf *out)
 	const struct snap_domain *d = &e->snap->domains[domain];
 	uint64_t idle_row = *snapshot_energy(e->snap, ROW_IDLE, domain);
 	const struct power_part parts[] = {
-		{ .target = "all", .domain = domain, .energy_uj = d->energy_uj, .quality = d->quality },
-		{ .target = "idle", .domain = domain, .energy_uj = d->idle_uj + idle_row, .quality = d->quality | d->idle_quality },
-		{ .target = "residual", .domain = domain, .energy_uj = d->residual_uj, .quality = d->quality },
+		{ .target = "all", .domain = domain, .energy_uj = d->energy_uj, .quality = d->quality,
+		  .uncertainty_ppm = SNAPSHOT_UNKNOWN },
+		{ .target = "idle", .domain = domain, .energy_uj = d->idle_uj + idle_row, .quality = d->quality | d->idle_quality,
+		  .uncertainty_ppm = d->idle_uncertainty >= 0 ? (uint32_t)fmin(d->idle_uncertainty * 1e6, 1e9) : SNAPSHOT_UNKNOWN },
+		{ .target = "residual", .domain = domain, .energy_uj = d->residual_uj, .quality = d->quality,
+		  .uncertainty_ppm = SNAPSHOT_UNKNOWN },
 	};
 	int err = 0;
 

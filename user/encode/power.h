@@ -18,9 +18,8 @@ struct encoder {
 	const struct snapshot *snap;
 	unsigned renamed;
 	struct buf head;              /* what every line begins with */
-	struct buf tail;              /* ... and ends with, for one domain, quality and kind of part */
+	struct buf tail;              /* ... and ends with, for one domain and quality */
 	unsigned tail_domain, tail_quality;
-	bool tail_split;
 };
 
 /* One part of a domain's energy. */
@@ -30,7 +29,7 @@ struct power_part {
 	unsigned domain;
 	uint64_t energy_uj;
 	unsigned quality;
-	bool split;                   /* by the formula: its uncertainty holds */
+	uint32_t uncertainty_ppm;     /* of the energy, SNAPSHOT_UNKNOWN = none is told */
 };
 
 /* power_write.c */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 #include "../base/clock.h"
 #include "../base/json.h"
@@ -8,28 +7,33 @@
 
 #define NO_TAIL UINT32_MAX
 
+/* A fraction of so many decimals, without zeros at its end; nothing when it is 0. */
+static char *emit_fraction(char *p, uint64_t fraction, unsigned decimals)
+{
+	if (!fraction)
+		return p;
+	*p++ = '.';
+	for (unsigned i = decimals; i-- > 0; fraction /= 10)
+		p[i] = (char)('0' + fraction % 10);
+	p += decimals;
+	while (p[-1] == '0')
+		p--;
+	return p;
+}
+
 /* Integers all the way: W = uJ x 1000 / ns, here in units of 1e-9 W and rounded half up. Doubles
  * in their shortest form cost ten times as much. */
 char *power_text(char *p, uint64_t energy_uj, uint64_t time_ns)
 {
 	const uint64_t giga = 1000000000, tera = 1000000000000;
-	uint64_t nw, fraction;
+	uint64_t nw;
 
 	if (energy_uj < UINT64_MAX / tera / 2)
 		nw = (energy_uj * tera + time_ns / 2) / time_ns;
 	else
 		nw = (uint64_t)(((unsigned __int128)energy_uj * tera + time_ns / 2) / time_ns);
 	p = emit_u64(p, nw / giga);
-	fraction = nw % giga;
-	if (!fraction)
-		return p;
-	*p++ = '.';
-	for (int i = 8; i >= 0; i--, fraction /= 10)
-		p[i] = (char)('0' + fraction % 10);
-	p += 9;
-	while (p[-1] == '0')
-		p--;
-	return p;
+	return emit_fraction(p, nw % giga, 9);
 }
 
 static void csv_head(struct encoder *e, const char *iso)
@@ -85,7 +89,6 @@ static void csv_tail(struct encoder *e, const struct domain_desc *desc, unsigned
 
 static void json_tail(struct encoder *e, const struct domain_desc *desc, const struct power_part *p)
 {
-	double uncertainty = e->snap->domains[p->domain].uncertainty;
 	struct json j;
 
 	json_init(&j, &e->tail);
@@ -96,20 +99,14 @@ static void json_tail(struct encoder *e, const struct domain_desc *desc, const s
 	json_key_str(&j, "quality", quality_name(p->quality));
 	json_key_str(&j, "formula", e->snap->formula);
 	json_key_str(&j, "idle", idle_policy_name(e->snap->idle_policy));
-	if (p->split && isfinite(uncertainty) && uncertainty > 0) {
-		json_key(&j, "uncertainty");
-		json_double(&j, uncertainty);
-	}
-	json_object_end(&j);
-	buf_add_str(&e->tail, "}\n");
 	if (!e->tail.failed)
-		e->tail.data[0] = ',';   /* goes on in an object that begins with the energy */
+		e->tail.data[0] = ',';   /* goes on in an object that begins with the energy; json_end() ends it */
 }
 
 /* The same for hundreds of rows: made anew only when one of what it depends on changes. */
 static void make_tail(struct encoder *e, const struct power_part *p)
 {
-	if (e->tail_domain == p->domain && e->tail_quality == p->quality && e->tail_split == p->split)
+	if (e->tail_domain == p->domain && e->tail_quality == p->quality)
 		return;
 	buf_reset(&e->tail);
 	if (e->csv)
@@ -118,7 +115,6 @@ static void make_tail(struct encoder *e, const struct power_part *p)
 		json_tail(e, &e->schema->domains[p->domain], p);
 	e->tail_domain = p->domain;
 	e->tail_quality = p->quality;
-	e->tail_split = p->split;
 }
 
 static void add_name(struct encoder *e, const struct power_part *p, struct buf *out)
@@ -137,6 +133,19 @@ static void add_name(struct encoder *e, const struct power_part *p, struct buf *
 	}
 	json_init(&j, out);
 	json_str(&j, text);
+}
+
+/* With the uncertainty as a decimal fraction, not below its last place. */
+static char *json_end(char *p, uint32_t ppm)
+{
+	const uint32_t million = 1000000;
+
+	if (ppm != SNAPSHOT_UNKNOWN) {
+		p = emit_literal(p, ",\"uncertainty\":");
+		p = emit_u64(p, (ppm ? ppm : 1) / million);
+		p = emit_fraction(p, (ppm ? ppm : 1) % million, 6);
+	}
+	return emit_literal(p, "}}\n");
 }
 
 int power_line(struct encoder *e, const struct power_part *p, struct buf *out)
@@ -162,6 +171,8 @@ int power_line(struct encoder *e, const struct power_part *p, struct buf *out)
 	if (e->csv) {
 		to = emit_u64(to, p->energy_uj);
 		*to++ = '\n';
+	} else {
+		to = json_end(to, p->uncertainty_ppm);
 	}
 	out->len = (size_t)((uint8_t *)to - out->data);
 	return 0;

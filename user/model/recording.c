@@ -35,7 +35,7 @@ static void put_key_uint(struct buf *b, const char *key, uint64_t v)
 
 static void put_domain(struct buf *b, const struct snap_domain *d, bool with_energy)
 {
-	cbw_map(b, with_energy ? 12 : 5);
+	cbw_map(b, with_energy ? 13 : 5);
 	put_key_uint(b, "start_ns", d->start_ns);
 	put_key_uint(b, "end_ns", d->end_ns);
 	put_key_uint(b, "quality", d->quality);
@@ -52,6 +52,8 @@ static void put_domain(struct buf *b, const struct snap_domain *d, bool with_ene
 	cbw_double(b, d->scale);
 	cbw_str(b, "uncertainty");
 	cbw_double(b, d->uncertainty);
+	cbw_str(b, "idle_uncertainty");
+	cbw_double(b, d->idle_uncertainty);
 }
 
 static void put_times(struct buf *b, const struct snapshot *s)

@@ -175,6 +175,8 @@ static int read_domain(struct cbr *in, struct snap_domain *d)
 			err = cbr_double(in, &d->scale, "a scale");
 		else if (!err && !strcmp(key, "uncertainty"))
 			err = cbr_double(in, &d->uncertainty, "an uncertainty");
+		else if (!err && !strcmp(key, "idle_uncertainty"))
+			err = cbr_double(in, &d->idle_uncertainty, "an uncertainty");
 		else if (!err && !known)
 			err = cbr_skip(in);
 	}

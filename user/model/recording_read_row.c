@@ -28,10 +28,20 @@ static int read_u64s(struct cbr *in, uint64_t *v, unsigned n, const char *what)
 	return err || i == n ? err : cbr_fail(in, what, "%u columns instead of %u", i, n);
 }
 
+static int read_uncertainty(struct recording *r)
+{
+	uint64_t ppm[SCHEMA_MAX_DOMAINS] = { 0 };
+	int err = read_u64s(r->in, ppm, r->schema.n_domains, "a row's uncertainty");
+
+	for (unsigned i = 0; !err && i < r->schema.n_domains; i++)
+		*snapshot_uncertainty(&r->snap, r->snap.n_rows, i) = ppm[i] < SNAPSHOT_UNKNOWN ? (uint32_t)ppm[i] : SNAPSHOT_UNKNOWN;
+	return err;
+}
+
 static int check_memory(struct recording *r)
 {
 	const struct snapshot *s = &r->snap;
-	uint64_t per_row = sizeof(*s->rows) + r->schema.n_domains * sizeof(*s->energy_uj);
+	uint64_t per_row = sizeof(*s->rows) + r->schema.n_domains * (sizeof(*s->energy_uj) + sizeof(*s->uncertainty_ppm));
 
 	if ((s->n_rows + 1) * per_row + (s->n_cells + 1) * (uint64_t)sizeof(*s->cells) > r->max_bytes)
 		return cbr_fail(r->in, r->max_bytes < RECORDING_MAX_BYTES ? "a snapshot that fits the memory given to it" :
@@ -129,6 +139,7 @@ static int read_field(struct row_reader *w, uint64_t field)
 	case RF_CELLS: return read_cells(w);
 	case RF_ENERGY_UJ:
 		return read_u64s(in, snapshot_energy(&w->r->snap, w->r->snap.n_rows, 0), w->r->schema.n_domains, "a row's energy");
+	case RF_UNCERTAINTY_PPM: return read_uncertainty(w->r);
 	default: return cbr_skip(in);
 	}
 }
@@ -202,6 +213,7 @@ int recording_read_row(struct recording *r)
 	if (err)
 		return err;
 	memset(snapshot_energy(&r->snap, r->snap.n_rows, 0), 0, r->schema.n_domains * sizeof(uint64_t));
+	memset(snapshot_uncertainty(&r->snap, r->snap.n_rows, 0), 0xff, r->schema.n_domains * sizeof(uint32_t));
 	err = cbr_map(r->in, &map, "a row's map");
 	while (!err && (err = cbr_more(r->in, &map)) > 0) {
 		err = cbr_int_key(r->in, &field);

@@ -8,7 +8,7 @@
 /* Bytes of a cell: array, four numbers, counters, two times. */
 #define CELL_BYTES (1 + (4 + SCHEMA_MAX_EVENTS + 2) * CBW_HEAD + 1)
 /* And of everything else but path and cells: heads and keys count as full numbers. */
-#define ROW_BYTES ((2 * ROW_FIELDS + SCHEMA_MAX_EVENTS + 4 + SCHEMA_MAX_DOMAINS + 4) * CBW_HEAD)
+#define ROW_BYTES ((2 * ROW_FIELDS + SCHEMA_MAX_EVENTS + 4 + 2 * SCHEMA_MAX_DOMAINS + 4) * CBW_HEAD)
 
 struct row_out {
 	uint8_t *p;
@@ -130,6 +130,21 @@ static void put_energy(struct row_out *o, const uint64_t *uj, unsigned n)
 	put_list(o, uj, n);
 }
 
+/* Left out where nothing is known, which is every row unless the formula is model. */
+static void put_uncertainty(struct row_out *o, const uint32_t *ppm, unsigned n)
+{
+	uint32_t all = SNAPSHOT_UNKNOWN;
+
+	for (unsigned i = 0; i < n; i++)
+		all &= ppm[i];
+	if (all == SNAPSHOT_UNKNOWN)
+		return;
+	put_key(o, RF_UNCERTAINTY_PPM);
+	o->p = cbw_put(o->p, CBW_ARRAY, n);
+	for (unsigned i = 0; i < n; i++)
+		o->p = cbw_put(o->p, CBW_UINT, ppm[i]);
+}
+
 void recording_put_row(struct row_writer *w, unsigned row)
 {
 	const struct snapshot *s = w->s;
@@ -161,8 +176,10 @@ void recording_put_row(struct row_writer *w, unsigned row)
 		for (unsigned i = 0; i < r->n_cells; i++)
 			put_cell(&o, &cells[i], s->schema->core.n);
 	}
-	if (w->with_energy)
+	if (w->with_energy) {
 		put_energy(&o, snapshot_energy(s, row, 0), s->schema->n_domains);
+		put_uncertainty(&o, snapshot_uncertainty(s, row, 0), s->schema->n_domains);
+	}
 	/* Fewer than 24 fields: the map's head is the one byte left free. */
 	*start = (uint8_t)(0xa0 | o.fields);
 	w->out->len += (size_t)(o.p - start);
