@@ -314,6 +314,31 @@ static void frozen_counter(void **state)
 	free_laptop(&m);
 }
 
+/* 1 kHz: what a late look makes fall out is counted, and told at each doubling. */
+static void late_looks(void **state)
+{
+	static const struct { unsigned at_us; uint64_t left_out; } looks[] = {
+		{ 1000, 0 }, { 2100, 0 }, { 4050, 0 }, { 6050, 1 }, { 7000, 1 }, { 10000, 3 }, { 14500, 6 },
+	};
+	struct machine m;
+
+	make_laptop(&m);
+	machine_open(&m, RAPL_POWERCAP, false, S / 1000);
+	for (unsigned i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
+		put_u64(&m, ZONE ENERGY, 1000000 + looks[i].at_us);
+		rapl_poll(m.rp, 1000ull * looks[i].at_us, 1000ull * looks[i].at_us);
+		assert_int_equal(rapl_looks(m.rp).n, i + 1);
+		assert_int_equal(rapl_looks(m.rp).left_out, looks[i].left_out);
+	}
+	rapl_read(m.rp, &m.r, 15 * S / 1000, 15 * S / 1000);
+	assert_int_equal(m.r.domains[0].units, 13500);
+	expect_warning(&m, "rapl-poll: 1 looks every 1.000 ms were left out so far because they were late");
+	expect_warning(&m, "rapl-poll: 3 looks");
+	expect_warning(&m, "rapl-poll: 6 looks");
+	expect_warning(&m, NULL);
+	free_laptop(&m);
+}
+
 /* No range: a turn cannot be told from a reset, so it is dropped and said; polled as the smallest one needs. */
 static void no_range(void **state)
 {
@@ -355,7 +380,7 @@ int main(void)
 		cmocka_unit_test(modes), cmocka_unit_test(schema_is_added_to), cmocka_unit_test(powercap_counts_and_wraps),
 		cmocka_unit_test(sleep_and_reload), cmocka_unit_test(pace), cmocka_unit_test(cross_check),
 		cmocka_unit_test(failing_comes_back), cmocka_unit_test(away_too_long),
-		cmocka_unit_test(frozen_counter), cmocka_unit_test(no_range), cmocka_unit_test(nothing_to_check_against),
+		cmocka_unit_test(frozen_counter), cmocka_unit_test(late_looks), cmocka_unit_test(no_range), cmocka_unit_test(nothing_to_check_against),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

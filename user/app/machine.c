@@ -98,11 +98,17 @@ static void tell_hotplug(struct machine *m)
 		rapl_hotplug(m->rapl, m->online, s->n_cpus);
 }
 
+/* On a grid: a look that came late does not delay those after it. */
 static void set_rapl_due(struct machine *m, uint64_t now_ns)
 {
 	uint64_t pace = rapl_poll_interval_ns(m->rapl);
 
-	m->rapl_due_ns = pace ? now_ns + pace : UINT64_MAX;
+	if (!pace)
+		m->rapl_due_ns = UINT64_MAX;
+	else if (m->rapl_due_ns == UINT64_MAX)
+		m->rapl_due_ns = now_ns + pace;
+	else if (m->rapl_due_ns <= now_ns)
+		m->rapl_due_ns = now_ns + pace - (now_ns - m->rapl_due_ns) % pace;
 }
 
 int machine_read(struct machine *m)
@@ -222,10 +228,22 @@ void machine_say(struct machine *m)
 	say_losses(m);
 }
 
+static void say_looks(const struct rapl *rp)
+{
+	struct rapl_looks looks = { 0 };
+
+	if (rp)
+		looks = rapl_looks(rp);
+	if (looks.n)
+		log_info("rapl: %llu looks at the counters every %.3f ms, %llu left out because they were late",
+			 (unsigned long long)looks.n, (double)rapl_poll_interval_ns(rp) / 1e6, (unsigned long long)looks.left_out);
+}
+
 void machine_close(struct machine *m)
 {
 	if (!m)
 		return;
+	say_looks(m->rapl);
 	network_close(m->network);
 	cpufreq_close(m->cpufreq);
 	counters_close(m->counters);

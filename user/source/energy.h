@@ -60,6 +60,10 @@ void rapl_read(struct rapl *rp, struct reading *r, uint64_t now_ns, uint64_t boo
 /* Between readings: samples the counters so that no wrap is missed. Call when due. */
 void rapl_poll(struct rapl *rp, uint64_t now_ns, uint64_t boot_ns);
 uint64_t rapl_poll_interval_ns(const struct rapl *rp);      /* 0 = not needed */
+/* Looks at the counters so far, and those that fell out because the one before came too late: nothing
+ * is lost by that as long as no counter wraps twice, which is told apart (dropped, partial). */
+struct rapl_looks { uint64_t n, left_out; };
+struct rapl_looks rapl_looks(const struct rapl *rp);
 void rapl_hotplug(struct rapl *rp, const uint8_t *online, unsigned n);
 /* For doctor and status: every interface's probes with state and reason, chosen or not. */
 unsigned rapl_interfaces(const struct rapl *rp, const struct energy_source_ops **ret_ops,

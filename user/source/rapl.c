@@ -124,8 +124,25 @@ fail:
 	return code;
 }
 
+/* Who asks for a pace is told when it cannot be kept: at the first time, and at each doubling. */
+static void count_look(struct rapl *rp, uint64_t now_ns)
+{
+	uint64_t gap = rp->looks.n && now_ns > rp->looked_ns ? now_ns - rp->looked_ns : 0;
+
+	rp->looks.n++;
+	rp->looked_ns = now_ns;
+	if (rp->poll_ns && gap >= 2 * rp->poll_ns)
+		rp->looks.left_out += gap / rp->poll_ns - 1;
+	if (!rp->options.poll_ns || rp->looks.left_out == rp->told_left_out || rp->looks.left_out < 2 * rp->told_left_out)
+		return;
+	rp->told_left_out = rp->looks.left_out;
+	rapl_warn(&rp->warnings, "rapl-poll: %llu looks every %.3f ms were left out so far because they were late; ask for fewer",
+		  (unsigned long long)rp->looks.left_out, (double)rp->poll_ns / 1e6);
+}
+
 void rapl_poll(struct rapl *rp, uint64_t now_ns, uint64_t boot_ns)
 {
+	count_look(rp, now_ns);
 	for (unsigned i = 0; i < rp->n_domains; i++) {
 		struct rapl_domain *d = &rp->domains[i];
 		bool fresh = rapl_feed_read(&d->feed, now_ns, boot_ns, rp->poll_ns, &rp->warnings);
@@ -158,6 +175,11 @@ void rapl_read(struct rapl *rp, struct reading *r, uint64_t now_ns, uint64_t boo
 uint64_t rapl_poll_interval_ns(const struct rapl *rp)
 {
 	return rp->poll_ns;
+}
+
+struct rapl_looks rapl_looks(const struct rapl *rp)
+{
+	return rp->looks;
 }
 
 void rapl_hotplug(struct rapl *rp, const uint8_t *online, unsigned n)

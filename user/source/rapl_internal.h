@@ -68,6 +68,8 @@ struct rapl {
 	struct rapl_domain domains[SCHEMA_MAX_DOMAINS];
 	struct rapl_options options;
 	uint64_t poll_ns;
+	struct rapl_looks looks;
+	uint64_t looked_ns, told_left_out;
 	struct rapl_warnings warnings;
 };
 
