@@ -9,9 +9,9 @@ sim() {
 	echo "$2" >"$SIM/$1"
 }
 
-# simulate PARAMETER=VALUE...: a fresh simrapl, with nothing drawing power yet.
+# simulate PARAMETER=VALUE...: a fresh simrapl, with nothing drawing power yet, and counters for several agents.
 simulate() {
-	grep -q '^simpmu ' /proc/modules || load simpmu || fail simpmu "cannot be loaded"
+	grep -q '^simpmu ' /proc/modules || load simpmu counters=64 || fail simpmu "cannot be loaded"
 	grep -q '^simrapl ' /proc/modules && rmmod simrapl
 	load simrapl stop=1 "$@" || fail simrapl "cannot be loaded with $*"
 }
@@ -60,12 +60,32 @@ more_values() {
 	n=$(values "$1") && [ "$n" -gt "$2" ]
 }
 
-# measure NAME ARGUMENT...: an agent writing power reports to $work/NAME.json; returns when its first is there.
-measure() {
-	measured=$1
+# begin NAME ARGUMENT...: an agent writing power reports to $work/NAME.json.
+begin() {
+	begun=$1
 	shift
-	start "$measured" -o "power=file://$work/$measured.json?time=ms" "$@"
-	wait_until 150 more_values "$measured" 0 || fail "$measured" "no report: $(said "$measured")"
+	start "$begun" -o "power=file://$work/$begun.json?time=ms" "$@"
+}
+
+# begun NAME: returns when its first report is there.
+begun() {
+	wait_until 150 more_values "$1" 0 || fail "$1" "no report: $(said "$1")"
+}
+
+measure() {
+	begin "$@"
+	begun "$1"
+}
+
+# Ends all agents.
+end_all() {
+	for pid in $agents; do
+		kill "$pid" 2>/dev/null
+	done
+	for pid in $agents; do
+		ended 100 "$pid"
+	done
+	agents=
 }
 
 # two_more NAME [DOMAINS]: waits for two whole intervals.
