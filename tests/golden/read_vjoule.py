@@ -3,8 +3,8 @@
 """A reader of vJoule streams, written from docs/formats/vjoule.md. It shares nothing with the program and is
 strict: what the page does not allow is an error.
 
-read_vjoule.py [--dialect document|v0.2] [--count N] [--check] FILE | - | tcp:HOST:PORT | unix:PATH
-prints a JSON object per record. --check: also what holds for jouled's own streams but not for the documentation's
+read_vjoule.py [--dialect document|v0.2] [--count N] [--check] [--quiet] FILE | - | tcp:HOST:PORT | unix:PATH
+prints a JSON object per record, or with --quiet nothing. --check: also what holds for jouled's own streams but not for the documentation's
 example (names with a slash, identifiers of the header, sums). --count: so many reports, else all."""
 import argparse
 import json
@@ -233,6 +233,7 @@ def main():
     a.add_argument("--dialect", choices=DIALECTS)
     a.add_argument("--count", type=int)
     a.add_argument("--check", action="store_true")
+    a.add_argument("--quiet", action="store_true")
     a = a.parse_args()
     if a.place.startswith(("tcp:", "unix:")):
         recv = dial(a.place).recv
@@ -242,9 +243,10 @@ def main():
     n = 0
     try:
         for report in stream:
-            if not n:
+            if not n and not a.quiet:
                 print(json.dumps(printable(stream.header)), flush=True)
-            print(json.dumps(printable(report)), flush=True)
+            if not a.quiet:
+                print(json.dumps(printable(report)), flush=True)
             n += 1
             if n == a.count:
                 break
