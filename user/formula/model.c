@@ -171,7 +171,8 @@ static void set_uncertainty(struct formula *f, struct snapshot *s, unsigned d)
 {
 	struct snap_domain *dom = &s->domains[d];
 	struct model_doubt doubt = { .fit = &f->fit[d], .all = f->did[s->n_rows], .joules = (double)dom->energy_uj / 1e6,
-				     .seconds = (double)(dom->end_ns - dom->start_ns) / 1e9 };
+				     .seconds = (double)(dom->end_ns - dom->start_ns) / 1e9,
+				     .dynamic = (double)(dom->energy_uj - f->charge.idle_uj) / 1e6 };
 	double error = 0, energy = 0;
 
 	for (unsigned i = 0; i < s->n_rows; i++) {

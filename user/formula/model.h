@@ -85,6 +85,7 @@ struct model_doubt {
 	const struct model_fit *fit;
 	const double *all;
 	double seconds, joules;    /* of the interval */
+	double dynamic;            /* what the rows were given of them */
 };
 double model_row_doubt(const struct model_doubt *d, const double *did);
 double model_idle_doubt(const struct model_fit *f);

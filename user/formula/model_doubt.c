@@ -51,7 +51,7 @@ static double joules_by(const struct model_doubt *d, const struct model_coef *c,
 double model_row_doubt(const struct model_doubt *d, const double *did)
 {
 	const struct model_solution *s = &d->fit->s;
-	double dynamic = d->joules - s->coef.c[COL_IDLE] * d->seconds;
+	double dynamic = d->dynamic;
 	double mine = model_dynamic(&s->coef, did), all = model_dynamic(&s->coef, d->all);
 	double g[COLUMNS], square, half = 0;
 
