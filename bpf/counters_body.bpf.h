@@ -36,7 +36,9 @@ static __always_inline void add_counters(struct jd_cpu_state *st, struct jd_row 
 	for (u32 i = 0; i < JD_MAX_EVENTS; i++) {
 		if (!(core_mask & (1u << i)))
 			continue;
-		u64 v = now->value[i], last = st->last[i];
+		/* volatile: not to be loaded before the test above, when it may never have been
+		 * written; kernels before 6.3 refuse such a program */
+		u64 v = *(const volatile u64 *)&now->value[i], last = st->last[i];
 
 		st->last[i] = v;
 		if (!IS_ERROR(v) && !IS_ERROR(last)) {
