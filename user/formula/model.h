@@ -60,7 +60,8 @@ struct model_fit {
 	bool ready;
 	unsigned points;           /* since it was learned anew */
 	unsigned relearned;        /* how often that was because the error had grown */
-	double recent;             /* W^2: misses of the last points, before they were learned from */
+	double usual;              /* W^2: by which points are missed before they are learned from */
+	unsigned strikes;          /* points missed by much more, less those met */
 	double per_busy[SCHEMA_MAX_EVENTS];   /* counts per CPU-second: tells a dead counter */
 	struct model_solution s;
 };

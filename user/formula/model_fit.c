@@ -8,11 +8,11 @@
 #include "model.h"
 
 #define ROBUST 3.0         /* deviations beyond which a point weighs less */
-#define KEEP 6             /* points that a model which went wrong is learned from anew */
-#define SETTLED 20         /* points before it can be called wrong */
-#define RECENT 0.25        /* weight of the newest point in `recent` */
-#define GROWN 9.0          /* times the variance: the error has grown */
-#define GROWN_SHARE 0.03   /* ... and it is worth the trouble: of the mean power */
+#define SETTLED 20         /* points before a model can be called wrong */
+#define USUAL 32           /* points that the usual miss is a mean of, about */
+#define WRONG 9.0          /* times the usual square: a point is missed */
+#define WRONG_SHARE 0.03   /* ... and it is worth the trouble: of the mean power */
+#define STRIKES 4          /* points missed, less points met, that prove a model wrong; it begins anew with those */
 #define DEAD_COUNTS 1000.0 /* counts that must be missing */
 #define HALF_POINTS 3      /* at least, for a model by half of the points */
 
@@ -125,26 +125,37 @@ static void fit(struct model_fit *f, unsigned columns, const struct model_prior 
 	solve_others(f, &sums, prior);
 }
 
-/* The error of the last points, each met before it was learned from, against what was usual. */
+static void begin_anew(struct model_fit *f)
+{
+	memset(&f->old, 0, sizeof(f->old));
+	memset(&f->s, 0, sizeof(f->s));
+	f->n_window = f->n_window < STRIKES - 1 ? f->n_window : STRIKES - 1;   /* and the one that comes now */
+	f->points = f->n_window;
+	f->strikes = 0;
+	f->usual = 0;
+	f->ready = false;
+	f->relearned++;
+}
+
+/* A point is met before it is learned from: what it misses by, against what was usual. */
 static void check_error(struct model_fit *f, const struct model_point *p)
 {
 	const struct model_solution *s = &f->s;
-	double square;
+	double square, least;
 
 	if (!f->ready || (p->columns & s->columns) != s->columns)
 		return;
 	square = pow(miss_of(s, p), 2);
-	f->recent = f->recent > 0 ? f->recent + RECENT * (square - f->recent) : fmin(square, s->sigma * s->sigma);
-	if (f->points < SETTLED || f->recent < GROWN * s->sigma * s->sigma ||
-	    f->recent < pow(GROWN_SHARE * s->mean_watts, 2))
-		return;
-	memset(&f->old, 0, sizeof(f->old));
-	memset(&f->s, 0, sizeof(f->s));
-	f->n_window = f->n_window < KEEP ? f->n_window : KEEP;
-	f->points = f->n_window;
-	f->recent = 0;
-	f->ready = false;
-	f->relearned++;
+	least = fmax(WRONG * f->usual, pow(WRONG_SHARE * s->mean_watts, 2));
+	if (square > least && f->points >= SETTLED)
+		f->strikes++;
+	else if (f->strikes)
+		f->strikes--;
+	/* misses that are not usual make it so slowly */
+	square = f->usual > 0 ? fmin(square, WRONG * f->usual) : square;
+	f->usual += (square - f->usual) / fmin(f->points, USUAL);
+	if (f->strikes >= STRIKES)
+		begin_anew(f);
 }
 
 static void close_point(struct model_fit *f, const struct model_prior *prior)

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Formula model where there is little to learn from, or what was learned stops being true. */
+#include "unit/model_errors.h"
+
+static struct mw w;
+
+static struct formula *begin(const struct mw_config *c, const struct formula_ops *ops)
+{
+	struct formula_options o = learn_options();
+	struct formula *f = ops->create(&o);
+
+	assert_non_null(f);
+	assert_int_equal(mw_init(&w, c), 0);
+	return f;
+}
+
+static void end(struct formula *f)
+{
+	formula_model.destroy(f);
+	mw_free(&w);
+}
+
+static void steps(struct formula *f, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		step(&w, &formula_model, f);
+}
+
+/* Errors of the next n intervals. */
+static struct errors judge(struct formula *f, unsigned n)
+{
+	struct errors e = { .intervals = 0 };
+
+	for (unsigned i = 0; i < n; i++) {
+		step(&w, &formula_model, f);
+		add_interval(&e, &w);
+	}
+	return e;
+}
+
+/* The first three snapshots are formula share's, to the microjoule, and say that they are a guess. */
+static void test_few_samples(void **state)
+{
+	const struct mw_config c = { .seed = 3, .cgroups = 5, .load = 0.4 };
+	struct formula_options o = learn_options();
+	struct formula *share = formula_share.create(&o), *f = begin(&c, &formula_model);
+	uint64_t got[MW_ROWS * MW_DOMAINS];
+
+	for (unsigned k = 0; k < 5; k++) {
+		size_t bytes;
+
+		step(&w, &formula_model, f);
+		bytes = w.s.n_rows * MW_DOMAINS * sizeof(got[0]);
+		memcpy(got, w.s.energy_uj, bytes);
+		for (unsigned d = 0; d < MW_DOMAINS; d++) {
+			assert_int_equal(isnan(w.s.domains[d].uncertainty), k < 3);
+			assert_true(k >= 3 || w.s.domains[d].share_quality & QUALITY_ESTIMATED);
+			assert_true(k >= 3 || w.s.domains[d].scale == 1);
+			assert_int_equal(*snapshot_uncertainty(&w.s, READING_SPECIAL_ROWS, d) == SNAPSHOT_UNKNOWN, k < 3);
+		}
+		assert_string_equal(w.s.formula, "model");
+		assert_int_equal(formula_share.apply(share, &w.s), 0);
+		assert_int_equal(memcmp(got, w.s.energy_uj, bytes) == 0, k < 3);
+	}
+	formula_share.destroy(share);
+	end(f);
+}
+
+/* Counters that go hand in hand in the sum: how the price is told apart does not matter while all
+ * programs are alike, and where one of another kind appears, the model says that it does not know. */
+static void test_collinear(void **state)
+{
+	const struct mw_config c = { .seed = 11, .cgroups = 4, .load = 0.4, .collinear = true };
+	struct formula *f = begin(&c, &formula_model);
+	struct errors e;
+
+	steps(f, 40);
+	e = judge(f, 60);
+	assert_true(error_of(&e, MW_PACKAGE, NULL) < 0.01);
+	w.program[1].ipc = 0.3;
+	w.program[1].mpki = 25;
+	steps(f, 1);
+	assert_true(*snapshot_uncertainty(&w.s, READING_SPECIAL_ROWS + 1, MW_PACKAGE) >
+		    4 * *snapshot_uncertainty(&w.s, READING_SPECIAL_ROWS, MW_PACKAGE));
+	end(f);
+}
+
+/* Idle power of a machine that never is idle cannot be told from what running costs. */
+static void test_always_busy(void **state)
+{
+	const struct mw_config c = { .seed = 5, .cgroups = 5, .load = 0.9, .always_busy = true };
+	struct formula *f = begin(&c, &formula_model);
+	struct errors e;
+
+	steps(f, 40);
+	e = judge(f, 60);
+	assert_true(e.covered >= 0.9 * e.values);
+	assert_int_equal(w.s.domains[MW_PACKAGE].idle_quality, QUALITY_ESTIMATED);
+	assert_int_equal(w.s.domains[MW_PACKAGE].share_quality, QUALITY_ESTIMATED);
+	end(f);
+}
+
+static void test_always_idle(void **state)
+{
+	const struct mw_config c = { .seed = 6, .cgroups = 3, .load = 0.4, .always_idle = true };
+	struct formula *f = begin(&c, &formula_model);
+	struct errors e;
+
+	steps(f, 20);
+	e = judge(f, 60);
+	assert_true(e.idle[MW_PACKAGE] < 0.01 * e.intervals);
+	for (unsigned i = 0; i < w.s.n_rows; i++)
+		assert_int_equal(*snapshot_energy(&w.s, i, MW_PACKAGE), 0);   /* nothing ran */
+	/* then somebody comes */
+	w.c.always_idle = false;
+	steps(f, 20);
+	e = judge(f, 60);
+	assert_true(error_of(&e, MW_PACKAGE, NULL) < 0.03);
+	end(f);
+}
+
+/* A steady machine teaches nothing; what it says of itself holds the truth. */
+static void test_steady(void **state)
+{
+	for (uint64_t seed = 21; seed < 29; seed++) {
+		const struct mw_config c = { .seed = seed, .cgroups = 4, .load = 0.4, .steady = true };
+		struct formula *f = begin(&c, &formula_model);
+		struct errors e;
+
+		steps(f, 30);
+		e = judge(f, 60);
+		assert_true(e.covered >= 0.9 * e.values);
+		end(f);
+	}
+}
+
+/* A counter that falls silent: its price is no longer asked for, at once; and again when it is back. */
+static void test_dead_counter(void **state)
+{
+	const struct mw_config c = { .seed = 8, .cgroups = 5, .load = 0.4 };
+	struct formula *f = begin(&c, &formula_model);
+	struct errors e;
+
+	steps(f, 60);
+	steps(f, 30);
+	w.dead_events = 1u << MW_INSTRUCTIONS;
+	steps(f, 1);
+	/* what instructions cost is elsewhere now: the sum is still explained */
+	assert_true(fabs(w.s.domains[MW_PACKAGE].scale - 1) < 0.15);
+	e = judge(f, 60);
+	assert_true(e.covered >= 0.9 * e.values);
+	assert_true(error_of(&e, MW_DRAM, NULL) < 0.03);   /* never asked for it */
+	w.dead_events = 0;
+	steps(f, 1);
+	e = judge(f, 30);
+	assert_true(error_of(&e, MW_PACKAGE, NULL) < 0.03);
+	end(f);
+}
+
+/* Prices change for good: learned anew within a few snapshots, not after the half-life. */
+static void test_learns_anew(void **state)
+{
+	const struct mw_config c = { .seed = 9, .cgroups = 5, .load = 0.4 };
+	struct formula *f = begin(&c, &formula_model);
+	struct errors e;
+
+	steps(f, 100);
+	w.cycle_nj *= 2;
+	w.miss_nj /= 3;
+	w.idle_watts[MW_PACKAGE] += 4;
+	steps(f, 25);
+	e = judge(f, 30);
+	assert_true(error_of(&e, MW_PACKAGE, NULL) < 0.03);
+	assert_true(e.idle[MW_PACKAGE] < 0.01 * e.intervals);
+	end(f);
+}
+
+/* Idle power that is given is not learned, and the prices fit to it. */
+static void test_configured_idle(void **state)
+{
+	const struct mw_config c = { .seed = 10, .cgroups = 5, .load = 0.4 };
+	struct formula_options o = learn_options();
+	struct formula *f;
+	struct errors e;
+
+	formula_model.destroy(begin(&c, &formula_model));
+	for (unsigned i = 0; i < DOMAIN_KINDS; i++)
+		o.idle_watts[i] = w.idle_watts[i == DOMAIN_DRAM ? MW_DRAM : MW_PACKAGE];
+	f = formula_model.create(&o);
+	steps(f, 20);
+	e = judge(f, 40);
+	assert_true(error_of(&e, MW_PACKAGE, NULL) < 0.01);
+	assert_int_equal(w.s.domains[MW_PACKAGE].idle_power_uw, (uint64_t)llround(w.idle_watts[MW_PACKAGE] * 1e6));
+	assert_true(isnan(w.s.domains[MW_PACKAGE].idle_uncertainty));   /* whose it is, the configuration knows */
+	end(f);
+}
+
+/* 20 ms apart: joined to points of half a second, each interval still split. */
+static void test_short_intervals(void **state)
+{
+	const struct mw_config c = { .seed = 12, .cgroups = 5, .load = 0.4, .seconds = 0.02 };
+	struct formula *f = begin(&c, &formula_model);
+	struct errors e;
+
+	steps(f, 25 * 60);
+	e = judge(f, 100);
+	assert_true(error_of(&e, MW_PACKAGE, NULL) < 0.03);
+	end(f);
+}
+
+/* The same snapshots give the same answers, byte for byte, in another instance too. */
+static void test_deterministic(void **state)
+{
+	const struct mw_config c = { .seed = 13, .cgroups = 20, .load = 0.5, .noise = 0.01 };
+	struct formula_options o = learn_options();
+	struct formula *other = formula_model.create(&o), *f = begin(&c, &formula_model);
+	uint64_t uj[MW_ROWS * MW_DOMAINS];
+	uint32_t ppm[MW_ROWS * MW_DOMAINS];
+
+	for (unsigned k = 0; k < 150; k++) {
+		unsigned n;
+
+		step(&w, &formula_model, f);
+		n = w.s.n_rows * MW_DOMAINS;
+		memcpy(uj, w.s.energy_uj, n * sizeof(uj[0]));
+		memcpy(ppm, w.s.uncertainty_ppm, n * sizeof(ppm[0]));
+		assert_int_equal(formula_model.apply(other, &w.s), 0);
+		assert_memory_equal(uj, w.s.energy_uj, n * sizeof(uj[0]));
+		assert_memory_equal(ppm, w.s.uncertainty_ppm, n * sizeof(ppm[0]));
+	}
+	formula_model.destroy(other);
+	end(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_few_samples), cmocka_unit_test(test_collinear), cmocka_unit_test(test_always_busy),
+		cmocka_unit_test(test_always_idle), cmocka_unit_test(test_steady), cmocka_unit_test(test_dead_counter),
+		cmocka_unit_test(test_learns_anew), cmocka_unit_test(test_configured_idle),
+		cmocka_unit_test(test_short_intervals), cmocka_unit_test(test_deterministic),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
