@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "decode.h"
+#include "json_scan.h"
 
 #define TEXT_MAX (4u << 20)
 #define TREE_MAX (40u << 20)   /* a tree takes up to 80 times its text */
@@ -87,31 +88,6 @@ bool decode_is_iso_time(const char *s)
 	return is_offset(s);
 }
 
-struct scan {
-	int depth;
-	bool string, escaped;
-};
-
-/* How many of the bytes belong to the document; depth is 0 again behind its last one. */
-static size_t scan(struct scan *s, const uint8_t *p, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		uint8_t c = p[i];
-
-		if (s->escaped)
-			s->escaped = false;
-		else if (s->string && c == '\\')
-			s->escaped = true;
-		else if (c == '"')
-			s->string = !s->string;
-		else if (!s->string && (c == '{' || c == '['))
-			s->depth++;
-		else if (!s->string && (c == '}' || c == ']') && --s->depth <= 0)
-			return i + 1;
-	}
-	return n;
-}
-
 /* 1 = something else follows, 0 = the end. */
 static int skip_space(struct input *in)
 {
@@ -127,28 +103,32 @@ static int skip_space(struct input *in)
 	}
 }
 
-/* The text of the next document; what is cut off or too long is told by its parser. 1, 0 = there is none. */
+/* The text of the next document. 1, 0 = there is none. */
 static int next_text(struct reports *r, uint64_t *ret_offset)
 {
 	struct input *in = r->d->in;
-	struct scan s = { 0 };
+	struct json_scan s = { 0 };
 	const uint8_t *p;
-	int n = skip_space(in);
+	int n = skip_space(in), err;
+	uint8_t bad;
 
 	if (n <= 0)
 		return n;
 	*ret_offset = input_offset(in);
 	buf_reset(&r->text);
-	n = input_peek(in, 1, &p);
-	if (n > 0 && p[0] != '{')
-		return input_fail(in, *ret_offset, "a report, which begins with a brace", "byte 0x%02x", p[0]);
 	while ((n = input_peek(in, 1, &p)) > 0) {
-		int err = input_append(in, &r->text, scan(&s, p, (size_t)n), "a report");
+		size_t good = json_scan(&s, p, (size_t)n);
 
-		if (err || !s.depth || r->text.len > TEXT_MAX)
+		bad = good < (size_t)n ? p[good] : 0;
+		err = input_append(in, &r->text, good, "a report");
+		if (err || s.state == JSON_SCAN_DONE)
 			return err ? err : 1;
+		if (s.expected)
+			return input_fail(in, input_offset(in), s.expected, bad > 0x20 && bad < 0x7f ? "'%c'" : "byte 0x%02x", bad);
+		if (r->text.len > TEXT_MAX)
+			return input_fail(in, *ret_offset, "a report of at most 4 MiB", "a longer one");
 	}
-	return n < 0 ? n : 1;
+	return n < 0 ? n : input_take(in, NULL, 1, "the rest of a report");
 }
 
 static int fail(struct reports *r, uint64_t offset, const char *expected, const char *found)
@@ -156,24 +136,18 @@ static int fail(struct reports *r, uint64_t offset, const char *expected, const 
 	return input_fail(r->d->in, offset, expected, "%s", found);
 }
 
+/* What is left to be wrong: names that stand twice, numbers that are too large, halves of surrogate pairs. */
 static int parse(struct reports *r, uint64_t offset, json_t **ret)
 {
 	json_error_t e;
-	json_t *doc;
 
 	json_set_alloc_funcs(tree_malloc, tree_free);
-	doc = json_loadb((const char *)r->text.data, r->text.len, JSON_REJECT_DUPLICATES, &e);
-	if (doc) {
-		*ret = doc;
+	*ret = json_loadb((const char *)r->text.data, r->text.len, JSON_REJECT_DUPLICATES, &e);
+	if (*ret)
 		return 0;
-	}
-	if (json_error_code(&e) == json_error_out_of_memory)
+	if (json_error_code(&e) == json_error_out_of_memory || !e.text[0])
 		return fail(r, offset, "a report that takes at most 40 MiB", "a larger one");
-	if (r->text.len > TEXT_MAX && json_error_code(&e) == json_error_premature_end_of_input)
-		return fail(r, offset, "a report of at most 4 MiB", "a longer one");
-	if (json_error_code(&e) == json_error_premature_end_of_input)
-		return fail(r, offset + r->text.len, "the rest of a report", "the end of the input");
-	return fail(r, offset + (uint64_t)(e.position > 0 ? e.position - 1 : 0), "JSON", e.text);
+	return fail(r, offset + (uint64_t)(e.position > 0 ? e.position - 1 : 0), "a report", e.text);
 }
 
 /* groups: objects of groups, sockets, cpus and events around numbers. NULL, or what is wrong. */
