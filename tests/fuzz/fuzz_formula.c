@@ -134,7 +134,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	o.idle = (enum idle_policy)below(3);
 	o.weight = (enum share_weight)below(3);
 	take(o.idle_watts, sizeof(o.idle_watts));
-	ops = below(16) ? &formula_share : &formula_none;
+	ops = below(16) ? below(2) ? &formula_model : &formula_share : &formula_none;
 	s.schema = &schema;
 	f = ops->create(&o);
 	if (!f || snapshot_reserve(&s, MAX_ROWS, MAX_CELLS))

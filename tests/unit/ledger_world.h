@@ -126,7 +126,7 @@ static int world_new(struct world *w)
 	w->o.weight = (enum share_weight)random_below(3);
 	for (unsigned k = 0; k < DOMAIN_KINDS; k++)
 		w->o.idle_watts[k] = one_in(2) ? (double)NAN : one_in(5) ? 0 : (double)random_below(1000000) / 1e4;
-	w->ops = one_in(20) ? &formula_none : &formula_share;
+	w->ops = one_in(20) ? &formula_none : one_in(4) ? &formula_model : &formula_share;
 	w->f = w->ops->create(&w->o);
 	w->c = consumer_new(&w->r);
 	return w->f && w->c ? 0 : -1;

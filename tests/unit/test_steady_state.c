@@ -51,7 +51,7 @@ static void interval(struct reading *r)
 	}
 }
 
-static void run(enum idle_policy idle)
+static void run(const struct formula_ops *ops, enum idle_policy idle)
 {
 	static struct cpu_desc cpus[CPUS] = { { .present = true }, { .present = true } };
 	static struct schema schema = { .n_cpus = CPUS, .cpus = cpus, .n_domains = 2, .core = { .n = 1, .ev = { { .name = "CYCLES" } } } };
@@ -72,16 +72,16 @@ static void run(enum idle_policy idle)
 		assert_true(reading_add_row(&r, &cg[i]) > 0);
 	}
 	c = consumer_new(&r);
-	f = formula_share.create(&o);
+	f = ops->create(&o);
 	for (unsigned k = 0; k < 20; k++) {
 		if (k == 2)
 			before = allocations;
 		interval(&r);
-		assert_int_equal(formula_share.apply(f, consumer_snapshot(c, &r)), 0);
+		assert_int_equal(ops->apply(f, consumer_snapshot(c, &r)), 0);
 	}
 	assert_true(before > 0);
 	assert_int_equal(allocations, before);
-	formula_share.destroy(f);
+	ops->destroy(f);
 	consumer_free(c);
 	reading_free(&r);
 	free(cg);
@@ -90,9 +90,10 @@ static void run(enum idle_policy idle)
 static void test_no_allocation(void **state)
 {
 	assert_int_not_equal(__sanitizer_install_malloc_and_free_hooks(on_malloc, on_free), 0);
-	run(IDLE_OWN);
-	run(IDLE_BY_TIME);
-	run(IDLE_BY_SHARE);
+	for (enum idle_policy idle = IDLE_OWN; idle <= IDLE_BY_SHARE; idle++) {
+		run(&formula_share, idle);
+		run(&formula_model, idle);
+	}
 }
 
 int main(void)
