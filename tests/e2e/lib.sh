@@ -61,6 +61,11 @@ gone() {
 	! kill -0 "$1" 2>/dev/null
 }
 
+# ticks_at_least N FILE: N intervals of hwpc reports, however many cgroups this machine has.
+ticks_at_least() {
+	[ "$(grep -c '"target":"all"' "$2" 2>/dev/null)" -ge "$1" ]
+}
+
 lines_at_least() {
 	[ -f "$2" ] && [ "$(wc -l <"$2")" -ge "$1" ]
 }

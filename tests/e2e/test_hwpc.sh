@@ -19,7 +19,7 @@ target=${cgroup#"$(cgroup2)"}
 
 listen tcp
 start tcp -i 200ms -o "hwpc=tcp://127.0.0.1:$port"
-wait_until 100 lines_at_least 40 "$work/tcp.json"
+wait_until 100 ticks_at_least 10 "$work/tcp.json"
 kill "$agent"
 ended 50 "$agent" || status=none
 reason=$(python3 $here/hwpc.py check "$work/tcp.json" 8 2>&1)
