@@ -286,6 +286,33 @@ static void away_too_long(void **state)
 	free_laptop(&m);
 }
 
+/* Its package went offline, or the driver was loaded anew: the zone has another number now. */
+static void zone_comes_back(void **state)
+{
+	static const uint8_t online[1] = { 3 };
+	const struct reading_domain *d;
+	struct machine m;
+
+	make_laptop(&m);
+	machine_open(&m, RAPL_POWERCAP, false, 0);
+	machine_read(&m, 1 * S, "package-0");
+	temp_root_put(&m.t, ZONE ENERGY, "");
+	temp_root_put(&m.t, ZONE "intel-rapl:0/name", "gone\n");
+	assert_true(machine_read(&m, 2 * S, "package-0")->stale);
+	machine_zone(&m, "intel-rapl:1", "package-1\n", 7, RANGE14);
+	machine_zone(&m, "intel-rapl:3", "package-0\n", 1000000 + 90 * 1000000, RANGE14);
+	/* it would not be tried before 3 s */
+	assert_true(machine_read(&m, 2 * S + 1, "package-0")->stale);
+	rapl_hotplug(m.rp, online, 2);
+	d = machine_read(&m, 2 * S + 2, "package-0");
+	assert_false(d->stale);
+	assert_int_equal(d->units, 90 * 1000000);
+	expect_warning(&m, "cannot be read");
+	expect_warning(&m, "answers again");
+	expect_warning(&m, NULL);
+	free_laptop(&m);
+}
+
 /* A package that uses nothing for 3 s is not believed, nor is what its counter missed. */
 static void frozen_counter(void **state)
 {
@@ -380,7 +407,8 @@ int main(void)
 		cmocka_unit_test(modes), cmocka_unit_test(schema_is_added_to), cmocka_unit_test(powercap_counts_and_wraps),
 		cmocka_unit_test(sleep_and_reload), cmocka_unit_test(pace), cmocka_unit_test(cross_check),
 		cmocka_unit_test(failing_comes_back), cmocka_unit_test(away_too_long),
-		cmocka_unit_test(frozen_counter), cmocka_unit_test(late_looks), cmocka_unit_test(no_range), cmocka_unit_test(nothing_to_check_against),
+		cmocka_unit_test(zone_comes_back), cmocka_unit_test(frozen_counter), cmocka_unit_test(late_looks),
+		cmocka_unit_test(no_range), cmocka_unit_test(nothing_to_check_against),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

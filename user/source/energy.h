@@ -42,6 +42,8 @@ struct energy_source_ops {
 	/* Raw counter of a part of probe i. 0 or -errno (-EIO, -EACCES, -ENODEV; -ENXIO: its CPUs are
 	 * offline). No allocation, no open. */
 	int (*read)(struct energy_source *e, unsigned i, unsigned part, uint64_t *ret_units);
+	/* Before a read that failed is tried again: probe i may be found in another place now. NULL = never. */
+	void (*reopen)(struct energy_source *e, unsigned i);
 	/* CPUs came or went: reopen what sat on them. */
 	void (*hotplug)(struct energy_source *e, const uint8_t *online, unsigned n);
 	void (*close)(struct energy_source *e);

@@ -17,15 +17,19 @@
 #define MAX_ZONES 256
 #define ZONE_NAME 32   /* "intel-rapl-mmio:ff:ff" is 21 */
 
-struct powercap {
-	struct energy_source base;
-	bool mirrored;   /* said that dies repeat their socket */
-	int fds[SCHEMA_MAX_DOMAINS];
-};
-
 struct zones {
+	const char *type;
 	unsigned n;
 	char name[MAX_ZONES][ZONE_NAME];
+};
+
+struct powercap {
+	struct energy_source base;
+	const struct fsroot *root;
+	bool per_socket; /* dies repeat their socket */
+	bool mirrored;   /* said so */
+	int fds[SCHEMA_MAX_DOMAINS];
+	struct zones zones;
 };
 
 /* What a zone's own name file says. */
@@ -59,6 +63,7 @@ static void list_zones(DIR *d, const char *type, struct zones *z)
 	size_t len = strlen(type);
 	const struct dirent *e;
 
+	z->type = type;
 	z->n = 0;
 	rewinddir(d);
 	while ((e = readdir(d)) && z->n < MAX_ZONES) {
@@ -190,8 +195,9 @@ static bool is_mirror(struct powercap *pc, const struct zone_kind *k, const char
 	return false;
 }
 
-static void add_zone(const struct fsroot *root, const char *zone, const struct cpu_model *cpu, struct powercap *pc)
+static void add_zone(struct powercap *pc, const char *zone)
 {
+	const struct fsroot *root = pc->root;
 	struct energy_source *e = &pc->base;
 	struct energy_probe *p;
 	struct zone_kind k;
@@ -203,7 +209,7 @@ static void add_zone(const struct fsroot *root, const char *zone, const struct c
 				       err == -EINVAL ? "" : ": ", err == -EINVAL ? "" : strerror(-err));
 		return;
 	}
-	if (energy_per_socket(cpu) && k.die != ENERGY_NO_DIE) {
+	if (pc->per_socket && k.die != ENERGY_NO_DIE) {
 		if (is_mirror(pc, &k, zone, name))
 			return;
 		k.die = ENERGY_NO_DIE;
@@ -213,16 +219,17 @@ static void add_zone(const struct fsroot *root, const char *zone, const struct c
 		return;
 	snprintf(p->subject, sizeof(p->subject), "%s (%s)", zone, name);
 	/* MSR 0xC001029A counts one physical core, and powercap reads it on one CPU */
-	if (energy_per_socket(cpu) && k.kind == DOMAIN_CORE)
+	if (pc->per_socket && k.kind == DOMAIN_CORE)
 		energy_probe_set(p, ENERGY_ABSENT, "shows one core, not the package's cores; perf (power_core) or msr add them up");
 	else
 		open_zone(root, zone, pc, p);
 }
 
-static void probe(const struct fsroot *root, struct powercap *pc, struct zones *z)
+static void probe(struct powercap *pc)
 {
 	struct energy_source *e = &pc->base;
-	DIR *d = fsroot_opendir(root, CLASS_DIR);
+	struct zones *z = &pc->zones;
+	DIR *d = fsroot_opendir(pc->root, CLASS_DIR);
 	struct cpu_model cpu;
 
 	if (!d) {
@@ -232,7 +239,8 @@ static void probe(const struct fsroot *root, struct powercap *pc, struct zones *
 			energy_source_set(e, ENERGY_ABSENT, "the kernel has no powercap (" CLASS_DIR "); on x86 load intel_rapl_msr");
 		return;
 	}
-	cpu_model_read(root, &cpu);
+	cpu_model_read(pc->root, &cpu);
+	pc->per_socket = energy_per_socket(&cpu);
 	list_zones(d, "intel-rapl", z);
 	if (!z->n) {
 		/* the same counters through another door (processor_thermal_rapl.c) */
@@ -243,7 +251,7 @@ static void probe(const struct fsroot *root, struct powercap *pc, struct zones *
 	closedir(d);
 	energy_source_set(e, ENERGY_ABSENT, "no intel-rapl zone; load intel_rapl_msr, or the container hides it");
 	for (unsigned i = 0; i < z->n; i++)
-		add_zone(root, z->name[i], &cpu, pc);
+		add_zone(pc, z->name[i]);
 	energy_source_settle(e);
 }
 
@@ -264,17 +272,13 @@ static int powercap_open(const struct fsroot *root, const struct perf_seam *seam
 			 struct energy_source **ret, struct err *err)
 {
 	struct powercap *pc = calloc(1, sizeof(*pc));
-	struct zones *z = calloc(1, sizeof(*z));
 
-	if (!pc || !z) {
-		free(pc);
-		free(z);
+	if (!pc)
 		return err_set(err, -ENOMEM, "powercap: out of memory; free some");
-	}
+	pc->root = root;
 	for (unsigned i = 0; i < SCHEMA_MAX_DOMAINS; i++)
 		pc->fds[i] = -1;
-	probe(root, pc, z);
-	free(z);
+	probe(pc);
 	*ret = &pc->base;
 	return 0;
 }
@@ -286,6 +290,34 @@ static int powercap_read(struct energy_source *e, unsigned i, unsigned part, uin
 	if (i >= e->n || part || pc->fds[i] < 0)
 		return -ENODEV;
 	return read_counter(pc->fds[i], ret_units);
+}
+
+/* A zone that was taken away is not the one that comes in its place, and its number may be another. */
+static void powercap_reopen(struct energy_source *e, unsigned i)
+{
+	struct powercap *pc = (struct powercap *)e;
+	DIR *d = fsroot_opendir(pc->root, CLASS_DIR);
+	char name[64], path[128];
+	struct zone_kind k;
+	int fd;
+
+	if (!d)
+		return;
+	list_zones(d, pc->zones.type, &pc->zones);
+	closedir(d);
+	for (unsigned z = 0; z < pc->zones.n; z++) {
+		if (zone_kind(pc->root, pc->zones.name[z], name, &k) || k.kind != e->probes[i].kind ||
+		    k.package != e->probes[i].package || (e->probes[i].has_die && k.die != (int)e->probes[i].die))
+			continue;
+		snprintf(path, sizeof(path), CLASS_DIR "/%s/energy_uj", pc->zones.name[z]);
+		fd = fsroot_openat(pc->root, path, O_RDONLY);
+		if (fd < 0)
+			return;
+		if (pc->fds[i] >= 0)
+			close(pc->fds[i]);
+		pc->fds[i] = fd;
+		return;
+	}
 }
 
 /* The driver reads on any CPU of the package itself; a package that went away answers with an error. */
@@ -300,6 +332,7 @@ const struct energy_source_ops energy_powercap = {
 	.state = energy_source_state,
 	.note = energy_source_note,
 	.read = powercap_read,
+	.reopen = powercap_reopen,
 	.hotplug = powercap_hotplug,
 	.close = powercap_close,
 };

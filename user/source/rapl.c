@@ -186,6 +186,10 @@ void rapl_hotplug(struct rapl *rp, const uint8_t *online, unsigned n)
 {
 	for (unsigned i = 0; i < rp->n_sources; i++)
 		rp->ops[i]->hotplug(rp->src[i], online, n);
+	for (unsigned i = 0; i < rp->n_domains; i++) {
+		rapl_feed_retry(&rp->domains[i].feed);
+		rapl_feed_retry(&rp->domains[i].other);
+	}
 }
 
 unsigned rapl_interfaces(const struct rapl *rp, const struct energy_source_ops **ret_ops,

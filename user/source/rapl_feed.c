@@ -114,6 +114,8 @@ bool rapl_feed_read(struct rapl_feed *f, uint64_t now_ns, uint64_t boot_ns, uint
 
 	if (f->failing && now_ns < f->retry_ns)
 		return false;
+	if (f->failing && f->ops->reopen)
+		f->ops->reopen(f->src, f->index);
 	err = read_parts(f, now_ns, boot_ns);
 	if (err) {
 		fail(f, err, now_ns, pace_ns, w);
@@ -133,6 +135,12 @@ bool rapl_feed_read(struct rapl_feed *f, uint64_t now_ns, uint64_t boot_ns, uint
 	f->have_time = true;
 	f->time_ns = now_ns;
 	return true;
+}
+
+void rapl_feed_retry(struct rapl_feed *f)
+{
+	f->retry_ns = 0;
+	f->backoff_ns = BACKOFF_FIRST_NS / 2;
 }
 
 struct rapl_feed_events rapl_feed_events(const struct rapl_feed *f)

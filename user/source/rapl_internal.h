@@ -40,6 +40,8 @@ int rapl_feed_init(struct rapl_feed *f, const struct energy_source_ops *ops, str
 /* Reads all parts when it is time to (a failing feed waits, twice as long each time, but never so
  * long that a wrap is missed for pace_ns > 0). Changes of state go to w. True = fresh values. */
 bool rapl_feed_read(struct rapl_feed *f, uint64_t now_ns, uint64_t boot_ns, uint64_t pace_ns, struct rapl_warnings *w);
+/* Something changed: a failing feed need not wait. */
+void rapl_feed_retry(struct rapl_feed *f);
 struct rapl_feed_events { uint64_t wraps, resets, dropped; };
 struct rapl_feed_events rapl_feed_events(const struct rapl_feed *f);
 /* Microjoules since the feed began, floor. */
