@@ -234,7 +234,7 @@ static void say_looks(const struct rapl *rp)
 
 	if (rp)
 		looks = rapl_looks(rp);
-	if (looks.n)
+	if (looks.n && rapl_poll_interval_ns(rp))
 		log_info("rapl: %llu looks at the counters every %.3f ms, %llu left out because they were late",
 			 (unsigned long long)looks.n, (double)rapl_poll_interval_ns(rp) / 1e6, (unsigned long long)looks.left_out);
 }
