@@ -82,7 +82,12 @@ for g in fast slow many; do
 	compare "counters equal the truth: $g" 1 "/$g" CYCLES=cycles INSTRUCTIONS=instructions LLC_MISSES=misses
 done
 all=$(counted "$work/sum" "" CYCLES)
-expect "counters of the machine are between what was counted within and around the run" [ "$inner" -le "$all" ] && [ "$all" -le "$outer" ]
+between="counters of the machine are between what was counted within and around the run"
+if [ "$inner" -le "$all" ] && [ "$all" -le "$outer" ]; then
+	ok "$between"
+else
+	fail "$between" "$inner $all $outer"
+fi
 expect "nothing is marked multiplexed" awk 'NR > 1 && ($2 != 0 || $3 != 1000) { exit 1 }' "$work/sum"
 
 # Two counters for five events.

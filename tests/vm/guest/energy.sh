@@ -105,12 +105,14 @@ exact() {
 	}' >"$work/exact" || { fail "$1" "$3: $(cat "$work/exact"); $(qualities "$work/$2.json" "$3"); $(said "$2")" && return 1; }
 }
 
-# all_exact NAME AGENT PER-MILLION UNIT: every domain of package 0, from the load of simrapl on.
+# all_exact NAME AGENT PER-MILLION UNIT [PACKAGE]: every domain of it, from the load of simrapl on.
 all_exact() {
+	p=${5:-0}
 	for kind in package core uncore dram psys; do
-		domain=$kind-0
+		domain=$kind-$p
 		[ $kind != psys ] || domain=psys
-		exact "$1" "$2" $domain "$(truth energy_uj $kind)" "$3" "$4" || return
+		[ $domain != psys ] || [ "$p" -eq 0 ] || continue
+		exact "$1" "$2" $domain "$(truth energy_uj $kind "$p")" "$3" "$4" || return
 	done
 	ok "$1"
 }
