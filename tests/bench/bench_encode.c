@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the encoders cost: 1000 cgroups with 92-byte paths on 2 CPUs with 6 counters, every (cgroup,
+/* What encoders and formulas cost: 1000 cgroups with 92-byte paths on 2 CPUs with 6 counters, every (cgroup,
  * CPU) pair touched. Prints nanoseconds per cgroup (per touched pair for hwpc, whose documents hold
  * one object for each) beside copying the same bytes, the two interleaved: median and quartiles.
  * Arguments: rounds (default 41). One line per encoder, tab-separated, for `make bench`. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include "encode/encode.h"
+#include "formula/formula.h"
 
 #define CGROUPS 1000
 #define CPUS 2
@@ -80,6 +82,7 @@ static void make_snapshot(void)
 	if (snapshot_reserve(&snap, ROWS, CGROUPS * CPUS))
 		exit(1);
 	memset(snap.energy_uj, 0, sizeof(uint64_t) * ROWS);
+	memset(snap.uncertainty_ppm, 0xff, sizeof(uint32_t) * ROWS);
 	for (unsigned i = 0; i < READING_SPECIAL_ROWS; i++)
 		snap.rows[i] = (struct snap_row){ .kind = (enum row_kind)i, .path = row_kind_name((enum row_kind)i), .selected = true };
 	snap.n_rows = ROWS;
@@ -141,6 +144,35 @@ static void measure(const struct encoder_ops *ops, unsigned rounds, unsigned uni
 	ops->destroy(e);
 }
 
+/* Splitting one domain; each round is a new interval, so the model learns from it too. */
+static void measure_formula(const struct formula_ops *ops, unsigned rounds)
+{
+	static uint64_t apply_ns[MAX_ROUNDS];
+	struct formula_options o = { .idle = IDLE_OWN };
+	struct formula *f;
+
+	for (unsigned k = 0; k < DOMAIN_KINDS; k++)
+		o.idle_watts[k] = (double)NAN;
+	f = ops->create(&o);
+	for (unsigned i = 0; i < rounds; i++) {
+		struct snap_cell *cell = &snap.cells[i * 7 % snap.n_cells];
+		uint64_t t0;
+
+		cell->counters[i % COUNTERS] += 1000000000;
+		snap.domains[0].start_ns = snap.domains[0].end_ns;
+		snap.domains[0].end_ns += 1000000000;
+		snap.domains[0].energy_uj = 30000000 + i % 5 * 1000000;
+		t0 = now_ns();
+		if (!f || ops->apply(f, &snap))
+			exit(1);
+		apply_ns[i] = now_ns() - t0;
+	}
+	ops->destroy(f);
+	qsort(apply_ns, rounds, sizeof(*apply_ns), by_value);
+	printf("formula %s\t-\tmedian %.1f us\tper cgroup %.1f ns (%.1f-%.1f)\t-\t-\n", ops->name, (double)apply_ns[rounds / 2] / 1e3,
+	       (double)apply_ns[rounds / 2] / CGROUPS, (double)apply_ns[rounds / 4] / CGROUPS, (double)apply_ns[rounds * 3 / 4] / CGROUPS);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned rounds = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 41;
@@ -153,6 +185,8 @@ int main(int argc, char **argv)
 	measure(&encode_power, rounds, CGROUPS, "cgroup");
 	measure(&encode_table, rounds, CGROUPS, "cgroup");
 	measure(&encode_vjoule, rounds, CGROUPS, "cgroup");
+	measure_formula(&formula_share, rounds);
+	measure_formula(&formula_model, rounds);
 	snapshot_free(&snap);
 	free(schema.cpus);
 	return 0;

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# encode.sh PROGRAM: what the encoders cost, as a table and as lines of the goals.
+# encode.sh PROGRAM: what encoders and formulas cost, as a table and as lines of the goals.
 "$1" >"${B:-build}/bench.encode" || exit 1
-printf '\n### Encoders, 1000 cgroups with 92-byte paths, 2 CPUs, 6 counters\n\n| encoder | bytes | a report | each | a copy | |\n|---|---|---|---|---|---|\n'
+printf '\n### Encoders and formulas (one domain), 1000 cgroups with 92-byte paths, 2 CPUs, 6 counters\n\n| encoder | bytes | a report | each | a copy | |\n|---|---|---|---|---|---|\n'
 awk -F '\t' '{ printf "| %s | %s | %s | %s | %s | %s |\n", $1, $2, $3, $4, $5, $6 }' "${B:-build}/bench.encode"
 awk -F '\t' -v out="${BENCH_RESULTS:-/dev/stdout}" '
 function goal(text, most) {
