@@ -63,7 +63,7 @@ gone() {
 
 # ticks_at_least N FILE: N intervals of hwpc reports, however many cgroups this machine has.
 ticks_at_least() {
-	[ "$(grep -c '"target":"all"' "$2" 2>/dev/null)" -ge "$1" ]
+	[ -f "$2" ] && [ "$(grep -c '"target":"all"' "$2")" -ge "$1" ]
 }
 
 lines_at_least() {
