@@ -106,6 +106,27 @@ static void test_shared_name(void **state)
 	fixture_free(&f);
 }
 
+/* Time is always there: nothing stands in for it. */
+static void test_time_is_no_stand_in(void **state)
+{
+	static char time[] = "WORK=task_clock";
+	char *metrics[] = { time };
+	struct encode_options o = { .metrics = metrics, .n_metrics = 1 };
+	struct fixture f;
+	struct report r = { 0 };
+
+	fixture_init(&f, 1, 1);
+	fixture_event(&f.schema.core, "CYCLES", EVENT_PERF);
+	fixture_ready(&f);
+	counted_row(&f, "/a", 1, 5);
+	fixture_create(&f, &encode_vjoule, &o);
+	assert_false(has_note(&f, "WORK"));
+	report_of(&r, &f, false);
+	assert_int_equal(report_find(&r, "/a")[0], 5000);
+	free(r.cgroups);
+	fixture_free(&f);
+}
+
 static void test_energies(void **state)
 {
 	struct fixture f;
@@ -254,7 +275,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_identifiers), cmocka_unit_test(test_bare_machine), cmocka_unit_test(test_metrics_option),
-		cmocka_unit_test(test_shared_name), cmocka_unit_test(test_energies), cmocka_unit_test(test_sums_of_all_rows),
+		cmocka_unit_test(test_shared_name), cmocka_unit_test(test_time_is_no_stand_in), cmocka_unit_test(test_energies), cmocka_unit_test(test_sums_of_all_rows),
 		cmocka_unit_test(test_special_names), cmocka_unit_test(test_gauges), cmocka_unit_test(test_huge_values),
 	};
 

@@ -67,14 +67,14 @@ static int find_task_clock(const struct event_set *set)
 	return -1;
 }
 
-/* The event, another name of it, cycles: index in the set, -1 = only time is left. */
+/* The event, another name of it, cycles: index in the set, -1 = only time is left, or asked for. */
 static int nearest(const struct event_set *set, const char *event)
 {
 	int found = find_event(set, event);
 
 	if (found < 0 && event_is_misses(event))
 		found = event_find_misses(set);
-	if (found < 0)
+	if (found < 0 && strcasecmp(event, TIME) != 0)
 		found = event_find_cycles(set);
 	return found < 0 ? find_task_clock(set) : found;
 }
