@@ -103,8 +103,22 @@ cgroup2() {
 	awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts
 }
 
+# What a test that was killed has left: its pid is in the name.
+remove_leftovers() {
+	for left in "$(cgroup2)"/jouled-e2e-*; do
+		[ -d "$left" ] || continue
+		owner=${left##*/jouled-e2e-}
+		kill -0 "${owner%%-*}" 2>/dev/null && continue
+		while read -r pid; do
+			kill -9 "$pid" 2>/dev/null
+		done <"$left/cgroup.procs"
+		wait_until 10 rmdir "$left" 2>/dev/null
+	done
+}
+
 # make_cgroup NAME: directory in $cgroup, removed at the end.
 make_cgroup() {
+	[ -n "$made_cgroups" ] || remove_leftovers
 	cgroup=$(cgroup2)/jouled-e2e-$$-$1
 	mkdir "$cgroup" && made_cgroups="$made_cgroups $cgroup"
 }

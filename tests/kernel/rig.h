@@ -25,6 +25,7 @@
 #include "model/snapshot.h"
 #include "source/counters.h"
 #include "source/topology.h"
+#include "leftovers.h"
 
 struct rig {
 	struct fsroot *root;
@@ -65,6 +66,7 @@ static void rig_open(struct rig *g, unsigned events, uint64_t max_cgroups, enum 
 	assert_int_equal(fsroot_open("/", &g->root), 0);
 	assert_int_equal(topology_read(g->root, &g->schema, &err), 0);
 	assert_int_equal(hierarchy_detect(g->root, HIERARCHY_AUTO, &g->hierarchy, &err), 0);
+	remove_leftovers(g->hierarchy.mount);
 	g->seam = perf_seam_live();
 	g->schema.core.n = events;
 	for (unsigned i = 0; i < events; i++) {

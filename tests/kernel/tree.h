@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A tree of cgroups of our own on the running kernel and a lifecycle source that watches it.
- * Everything is made below one cgroup, jouled-test-PID-treeN, and removed again; what a test that
- * failed has left is removed by the next one that starts. */
+ * Everything is made below one cgroup, jouled-test-PID-treeN, and removed again (leftovers.h). */
 #ifndef JD_TEST_TREE_H
 #define JD_TEST_TREE_H
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -26,6 +24,7 @@
 #include "base/fsroot.h"
 #include "source/bpf_log.h"
 #include "source/lifecycle.h"
+#include "leftovers.h"
 
 struct tree {
 	struct hierarchy h;
@@ -45,54 +44,13 @@ static inline void tree_moved(void *ctx, unsigned cpu)
 		x->moved[cpu]++;
 }
 
-static inline void remove_below(int fd)
-{
-	DIR *d = fdopendir(dup(fd));
-	struct dirent *e;
-
-	rewinddir(d);           /* a duplicate shares the position */
-	while (d && (e = readdir(d))) {
-		int sub;
-
-		if (e->d_type != DT_DIR || !strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
-			continue;
-		sub = openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (sub >= 0) {
-			remove_below(sub);
-			close(sub);
-		}
-		for (int i = 0; i < 200 && unlinkat(fd, e->d_name, AT_REMOVEDIR) && errno == EBUSY; i++)
-			usleep(5000);
-	}
-	closedir(d);
-}
-
-static inline void remove_stale(const char *mount)
-{
-	DIR *d = opendir(mount);
-	struct dirent *e;
-	int pid, n, fd;
-
-	while (d && (e = readdir(d))) {
-		if (sscanf(e->d_name, "jouled-test-%d-tree%d", &pid, &n) != 2 || !kill(pid, 0))
-			continue;
-		fd = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (fd < 0)
-			continue;
-		remove_below(fd);
-		close(fd);
-		unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR);
-	}
-	closedir(d);
-}
-
 /* Makes the top below a hierarchy that is detected already. */
 static inline void tree_make_top(struct tree *x)
 {
 	char path[CGROUP_PATH_MAX + 64];
 	static int made;
 
-	remove_stale(x->h.mount);
+	remove_leftovers(x->h.mount);
 	snprintf(x->top, sizeof(x->top), "/jouled-test-%d-tree%d", getpid(), made++);
 	snprintf(path, sizeof(path), "%s%s", x->h.mount, x->top);
 	if (mkdir(path, 0755))

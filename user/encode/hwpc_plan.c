@@ -193,6 +193,7 @@ static void leave_out(struct encoder *e, const struct snapshot *s, uint32_t row,
 
 static int choose_targets(struct encoder *e, const struct snapshot *s)
 {
+	char last[100];
 	int err = targets_update(&e->targets, s, e->leaf_only);
 
 	if (err)
@@ -217,7 +218,10 @@ static int choose_targets(struct encoder *e, const struct snapshot *s)
 			e->send[e->n_send++] = i;
 	}
 	e->stats.withheld_rows += e->left_out;
-	return e->n_send ? 1 : withhold(e, "targets: none besides all");
+	if (e->n_send)
+		return 1;
+	snprintf(last, sizeof(last), "%.99s", e->left_out ? e->stats.reason : "");
+	return withhold(e, "targets: none besides all%s%s", *last ? "; " : "", last);
 }
 
 int hwpc_plan(struct encoder *e, const struct snapshot *s)

@@ -82,8 +82,8 @@ static int set_option(struct output_config *out, char *option, unsigned *lines, 
 	text_escape(shown, sizeof(shown), option);
 	if (!k || row_of(k) == row("format") || row_of(k) == row("to")) {
 		near = key_nearest(config_output_keys, option, false);
-		return key_error(o, "", err, "unknown option \"%s\"%s%s%s", shown, near ? "; did you mean " : "",
-				 near ? near : "", near ? "?" : "");
+		return key_error(o, "", err, "unknown option \"%s\"; %s%s%s", shown, near ? "did you mean " : "see ",
+				 near ? near : "jouled --help", near ? "?" : "");
 	}
 	lines[row_of(k)] = o->line ? o->line : 1;
 	if (!value && k->type == KEY_BOOL)
