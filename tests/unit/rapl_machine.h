@@ -8,6 +8,9 @@
 
 #define ZONE "/sys/class/powercap/"
 #define S 1000000000ull
+#define RANGE14 262143328850ull   /* (2^32 - 1) x 61035 nJ */
+#define RANGE16 65532610987ull    /* (2^32 - 1) x 15258 nJ */
+#define ENERGY "intel-rapl:0/energy_uj"
 
 struct machine {
 	struct temp_root t;
@@ -117,6 +120,27 @@ static inline void expect_warning(struct machine *m, const char *part)
 
 	if (part ? !any || !strstr(text, part) : any)
 		fail_msg("warning \"%s\", expected \"%s\"", text, part ? part : "");
+}
+
+/* Skylake laptop, one package with powercap, perf (pkg 2) and msr (package 0x611), all at one value. */
+static inline void make_laptop(struct machine *m)
+{
+	machine_init(m, "GenuineIntel", 6, 94, "0:0 0:1");
+	machine_zone(m, "intel-rapl:0", "package-0\n", 1000000, RANGE14);
+	machine_msr(m, "* 0x606 0xa0e03\n* 0x611 0x1000\n");
+	temp_root_put(&m->t, "/sys/bus/event_source/devices/power/type", "23\n");
+	temp_root_put(&m->t, "/sys/bus/event_source/devices/power/cpumask", "0\n");
+	temp_root_put(&m->t, "/sys/bus/event_source/devices/power/events/energy-pkg", "event=0x02\n");
+	temp_root_put(&m->t, "/sys/bus/event_source/devices/power/events/energy-pkg.unit", "Joules\n");
+	temp_root_put(&m->t, "/sys/bus/event_source/devices/power/events/energy-pkg.scale", "2.3283064365386962890625e-10\n");
+	temp_root_put(&m->t, "/perf-seam", "23 2 0 ok\n");
+	assert_int_equal(perf_seam_recorded(m->t.root, &m->seam), 0);
+}
+
+static inline void free_laptop(struct machine *m)
+{
+	machine_free(m);
+	perf_seam_free(&m->seam);
 }
 
 #endif

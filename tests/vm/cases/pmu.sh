@@ -32,7 +32,7 @@ mixed() {
 	one=$!
 	/tests/simload -d /sys/fs/cgroup/slow -c 10 -b 20 ipc05m1 300 &
 	two=$!
-	for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
 		/tests/simload -d /sys/fs/cgroup/many ipc15m3 5
 	done
 	wait $one $two
