@@ -266,8 +266,14 @@ static __always_inline void close_open(struct jd_cpu_state *st, struct task_stru
  * update, and so do we: what came before is the old cgroup's. */
 static __always_inline void close_moved(struct jd_cpu_state *st, struct task_struct *curr)
 {
-	if (BPF_CORE_READ(curr, pid) != 0)
-		close_open(st, curr, clock_ktime ? bpf_ktime_get_ns() : BPF_CORE_READ(curr, se.exec_start));
+	if (BPF_CORE_READ(curr, pid) == 0)
+		return;
+	if (charge_current) {   /* which cgroup it left is not known any more */
+		st->slot = JD_SLOT_OTHER;
+		charge(st, bpf_ktime_get_ns());
+		return;
+	}
+	close_open(st, curr, clock_ktime ? bpf_ktime_get_ns() : BPF_CORE_READ(curr, se.exec_start));
 }
 
 static __always_inline void flip(struct jd_cpu_state *st)

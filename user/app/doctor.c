@@ -154,8 +154,9 @@ static void tell_trigger(struct machine *m, const struct config *c)
 		line("trigger", state_of(rc), "%s", err.text);
 		return;
 	}
-	line("trigger", "ok", "%s, clock %s%s%s%s; %llu KiB of maps", m->schema.trigger, m->schema.clock,
-	     m->schema.multiplexed ? ", events multiplexed" : "", *counters_reason(m->counters) ? "; " : "",
+	line("trigger", "ok", "%s, clock %s%s%s%s%s; %llu KiB of maps", m->schema.trigger, m->schema.clock,
+	     m->schema.multiplexed ? ", events multiplexed" : "",
+	     m->schema.idle_merged ? ", root and idle merged" : "", *counters_reason(m->counters) ? "; " : "",
 	     counters_reason(m->counters), (unsigned long long)(counters_map_bytes(m->counters) / 1024));
 }
 

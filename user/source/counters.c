@@ -178,6 +178,8 @@ static void cpu_came_online(struct read_context *x, unsigned cpu)
 	x->r->cpus[cpu].offline_ns += x->r->mono_ns - cs->offline_since_ns;
 	topology_refresh(c->root, c->schema, cpu);
 	cs->broken = counters_open_events(c, cpu) != 0;
+	if (c->perf_links)
+		counters_attach_perf_cpu(c, cpu);
 	c->states[cpu].calibrate = 1;
 	counters_flush(c, cpu, JD_FLUSH_FLIP);
 	cs->irq_steal_ns = c->states[cpu].irq_steal_ns;

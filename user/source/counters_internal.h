@@ -92,6 +92,10 @@ static inline size_t row_index(const struct counters *c, unsigned cpu, unsigned 
 int counters_load(struct counters *c, const struct counters_options *o, struct err *err);
 void counters_unload(struct counters *c);
 
+/* counters_perf.c: trigger perf_event. 0, -ENOENT (no such event), -ENODEV (it would never fire) or -errno. */
+int counters_attach_perf(struct counters *c);
+int counters_attach_perf_cpu(struct counters *c, unsigned cpu);     /* a CPU that came back */
+
 /* counters_events.c: opens the events of one CPU and puts them into the kernel's map. Number of
  * events that should be there and could not be opened. */
 unsigned counters_open_events(struct counters *c, unsigned cpu);

@@ -3,7 +3,6 @@
  * trigger that is believed only after a forced switch was counted. */
 #include <bpf/bpf.h>
 #include <errno.h>
-#include <linux/perf_event.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +49,7 @@ static void set_programs(struct counters_bpf *s, enum trigger_mode trigger)
 	bpf_program__set_autoload(s->progs.switch_btf, trigger == TRIGGER_TP_BTF);
 	bpf_program__set_autoload(s->progs.attach_btf, trigger == TRIGGER_TP_BTF);
 	bpf_program__set_autoload(s->progs.switch_raw, trigger == TRIGGER_RAW_TP);
-	bpf_program__set_autoload(s->progs.attach_raw, trigger == TRIGGER_RAW_TP);
+	bpf_program__set_autoload(s->progs.attach_raw, trigger != TRIGGER_TP_BTF);
 	bpf_program__set_autoload(s->progs.switch_perf, trigger == TRIGGER_PERF_EVENT);
 }
 
@@ -120,39 +119,20 @@ static int fill_tables(struct counters *c)
 	return 0;
 }
 
-static int attach_perf(struct counters *c)
-{
-	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr),
-		.config = 11 /* PERF_COUNT_SW_CGROUP_SWITCHES, linux/perf_event.h since 5.13 */, .sample_period = 1};
-
-	c->perf_links = calloc(c->n_cpus, sizeof(struct bpf_link *));
-	if (!c->perf_links)
-		return -ENOMEM;
-	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++) {
-		int fd = c->cpus[cpu].online ? c->seam.open(c->seam.ctx, attr.type, attr.config, 0, 1, (int)cpu, false) : -1;
-
-		if (!c->cpus[cpu].online)
-			continue;
-		if (fd < 0)
-			return fd;
-		c->perf_links[cpu] = bpf_program__attach_perf_event(c->skel->progs.switch_perf, fd);
-		if (!c->perf_links[cpu]) {
-			close(fd);
-			return -errno;
-		}
-	}
-	return 0;
-}
-
 static int attach(struct counters *c, enum trigger_mode trigger)
 {
 	struct counters_bpf *s = c->skel;
 
-	if (trigger == TRIGGER_PERF_EVENT)
-		return attach_perf(c);
-	c->links[0] = bpf_program__attach(trigger == TRIGGER_TP_BTF ? s->progs.switch_btf : s->progs.switch_raw);
-	if (!c->links[0])
-		return -errno;
+	if (trigger == TRIGGER_PERF_EVENT) {
+		int err = counters_attach_perf(c);
+
+		if (err)
+			return err;
+	} else {
+		c->links[0] = bpf_program__attach(trigger == TRIGGER_TP_BTF ? s->progs.switch_btf : s->progs.switch_raw);
+		if (!c->links[0])
+			return -errno;
+	}
 	c->links[1] = bpf_program__attach(trigger == TRIGGER_TP_BTF ? s->progs.attach_btf : s->progs.attach_raw);
 	return c->links[1] ? 0 : -errno;
 }
@@ -202,15 +182,40 @@ static int load_trigger(struct counters *c, enum trigger_mode trigger)
 	return switch_is_counted(c) ? 0 : -ENODATA;
 }
 
+static const char *cause_of(enum trigger_mode trigger, int err)
+{
+	if (err == -ENODATA)
+		return "attached, but a forced switch was not counted";
+	if (trigger == TRIGGER_PERF_EVENT && err == -ENOENT)
+		return "this kernel has no event of cgroup switches, 5.13 was the first";
+	if (trigger == TRIGGER_PERF_EVENT && err == -ENODEV)
+		return "its event counts nothing while no controller is enabled in the root's cgroup.subtree_control";
+	if (trigger != TRIGGER_PERF_EVENT && err == -EACCES)
+		return "refused by the kernel's verifier or a security module";
+	return strerror(-err);
+}
+
 /* Adds one line on why a trigger was passed over. */
 static void note_failure(struct counters *c, enum trigger_mode trigger, int err)
 {
 	size_t n = strlen(c->reason);
-	const char *cause = err == -ENODATA ? "attached, but a forced switch was not counted" : strerror(-err);
 	const char *detail = bpf_log_last();
 
 	snprintf(c->reason + n, sizeof(c->reason) - n, "%s%s: %s%s%.160s", n ? "; " : "", trigger_names[trigger],
-		 cause, detail[0] ? ": " : "", detail);
+		 cause_of(trigger, err), detail[0] ? ": " : "", detail);
+}
+
+static int tell_failure(struct counters *c, enum trigger_mode want, int e, struct err *err)
+{
+	if (e == -EPERM || (e == -EACCES && want == TRIGGER_PERF_EVENT))
+		return err_set(err, e, "counters: not permitted to load eBPF programs (%s); run as root or give "
+			       "CAP_BPF and CAP_PERFMON, or set trigger: none", c->reason);
+	if (want == TRIGGER_PERF_EVENT)
+		return err_set(err, e, "counters: no trigger works (%s); %s", c->reason, e == -ENODEV ?
+			       "enable one (echo +pids >cgroup.subtree_control there) or set trigger: auto" :
+			       "set trigger: auto");
+	return err_set(err, e, "counters: no trigger works (%s); give kernel BTF with --btf FILE, or set trigger: none",
+		       c->reason);
 }
 
 /* auto never takes perf_event: it merges root and idle and counts nothing on some hybrid hosts. */
@@ -233,11 +238,7 @@ int counters_load(struct counters *c, const struct counters_options *o, struct e
 		note_failure(c, t, e);
 		counters_unload(c);
 	}
-	if (e == -EPERM || e == -EACCES)
-		return err_set(err, e, "counters: not permitted to load eBPF programs (%s); run as root or give "
-			       "CAP_BPF and CAP_PERFMON, or set trigger: none", c->reason);
-	return err_set(err, e, "counters: no trigger works (%s); give kernel BTF with --btf FILE, or set trigger: none",
-		       c->reason);
+	return tell_failure(c, want, e, err);
 }
 
 void counters_unload(struct counters *c)
