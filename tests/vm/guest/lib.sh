@@ -105,3 +105,63 @@ doctor() {
 	shift
 	timeout 30 "$JOULED" doctor "$@" >"$work/$asked.out" 2>&1
 }
+
+# Where cgroups are made so that jouled sees them (first) and their CPU time can be read (last).
+trees() {
+	case ${CGROUP:-v2} in
+	v1 | hybrid) echo "/sys/fs/cgroup/perf_event /sys/fs/cgroup/cpuacct" ;;
+	*) echo /sys/fs/cgroup ;;
+	esac
+}
+
+# spin_for SECONDS DIRECTORY...: uses a CPU for that long in these cgroups.
+spin_for() {
+	sh -c 's=$1; shift; for d in "$@"; do echo $$ >"$d/cgroup.procs"; done; exec timeout "$s" sh -c "while :; do :; done"' spin "$@"
+}
+
+ticks() {
+	[ -f "$work/$1.json" ] && grep -c '"target":"all"' "$work/$1.json"
+}
+
+more_ticks() {
+	n=$(ticks "$1") && [ "$n" -ge "$2" ]
+}
+
+empty() {
+	[ -z "$(cat "$1/cgroup.procs")" ]
+}
+
+# task_ns FILE TARGET: CPU time over all of a file of hwpc reports.
+task_ns() {
+	grep -F "\"target\":\"$2\"" "$1" | grep -oE '"TASK_CLOCK":[0-9]+' | awk -F: '{ n += $2 } END { printf "%.0f\n", n }'
+}
+
+# cpu_is_right NAME [ARGUMENT...]: what an agent tells of a cgroup that lives 1.5 s against the kernel's account
+# of it, within 1 %. The agent's words are in $work/cpu-N.err, N the count of calls.
+cpu_calls=0
+cpu_is_right() {
+	cpu_name=$1
+	shift
+	cpu_calls=$((cpu_calls + 1))
+	cpu=cpu-$cpu_calls
+	start "$cpu" -i 300ms -o "hwpc=file://$work/$cpu.json" "$@"
+	if ! wait_until 100 more_ticks "$cpu" 1; then
+		fail "$cpu_name" "no report: $(said "$cpu")"
+		return 1
+	fi
+	dirs=
+	for tree in $(trees); do
+		mkdir "$tree/$cpu" && dirs="$dirs $tree/$cpu"
+	done
+	# shellcheck disable=SC2086 # directories
+	spin_for 1.5 $dirs
+	wait_until 50 empty "${dirs##* }"
+	used=$(used_us "${dirs##* }")
+	wait_until 50 more_ticks "$cpu" $(($(ticks "$cpu") + 3))
+	kill "$agent"
+	ended 50 "$agent"
+	told=$(($(task_ns "$work/$cpu.json" "/$cpu") / 1000))
+	# shellcheck disable=SC2086 # directories
+	rmdir $dirs
+	expect "$cpu_name" close_to "$used" "$told" 10 100
+}
