@@ -77,7 +77,7 @@ static void test_refused_json(void **state)
 	refused("{\"a\":1,\"a\":2}", 9, "duplicate");
 	refused("{\"a\":18446744073709551616}", 24, "too big");
 	refused("{\"a\":\"\\ud800\"}", 12, "invalid Unicode");
-	refused("{}", 0, "neither");
+	refused("{ }\n", 0, "neither");
 	refused("{\"groups\":{},\"power\":1}", 0, "both");
 	refused("{\"power\":1}", 0, "timestamp");
 	refused("{\"power\":1,\"timestamp\":1.5}", 0, "timestamp");
@@ -93,7 +93,7 @@ static void test_refused_json(void **state)
 	refused(COMMON "\"groups\":{\"core\":{\"0\":{\"0\":3}}}}", 0, "in an object");
 	refused(COMMON "\"power\":1,\"record\":3}", 0, "record");
 	refused(COMMON "\"power\":1,\"metadata\":{\"a\":[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]}}", 0, "16 levels");
-	refused(COMMON "\"power\":1}\n" COMMON "\"power\":2}x{", 98, "'x'");
+	refused(COMMON "\"power\":1}\n" COMMON "\"power\":2}x{", 103, "'x'");
 }
 
 static void test_times(void **state)

@@ -13,7 +13,6 @@ static const struct {
 	{ "vjoule", &decoder_vjoule },
 	{ "hwpc", NULL },
 	{ "power", NULL },
-	{ "zico", NULL },
 	{ "zico", &decoder_zico },
 	{ "snapshot", &decoder_snapshot },
 };

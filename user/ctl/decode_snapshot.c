@@ -176,6 +176,21 @@ static void put_energies(struct out *o, const struct snapshot *s)
 	out_list_end(o);
 }
 
+/* Of the row's energy, in millionths; null where nobody knows. */
+static void put_uncertainty(struct out *o, const struct snapshot *s, unsigned row)
+{
+	out_list(o, "uncertainty_ppm");
+	for (unsigned i = 0; i < s->schema->n_domains; i++) {
+		uint32_t ppm = *snapshot_uncertainty(s, row, i);
+
+		if (ppm == SNAPSHOT_UNKNOWN)
+			out_null(o, NULL);
+		else
+			out_u64(o, NULL, ppm);
+	}
+	out_list_end(o);
+}
+
 static void put_cells(struct out *o, const struct snapshot *s, const struct snap_row *r)
 {
 	out_list(o, "cells");
@@ -217,6 +232,7 @@ static void put_row(struct out *o, const struct snapshot *s, unsigned row)
 	put_u64s(o, "counters", r->counters, s->schema->core.n);
 	put_u64s(o, "traffic", traffic, 4);
 	put_u64s(o, "energy_uj", snapshot_energy(s, row, 0), s->schema->n_domains);
+	put_uncertainty(o, s, row);
 	put_cells(o, s, r);
 	out_map_end(o);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ZICO: agent data, and which items are traces (decode_zico.h has the layout). */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,9 +149,9 @@ static int zico_open(struct decoding *d, void **ret_state)
 	struct zico *z = calloc(1, sizeof(*z));
 
 	const uint8_t *p;
-	uint8_t three[3];
 	char subject[220];
-	bool text = input_peek(d->in, 4, &p) >= 4 && zico_is_base64(p, three);
+	/* Tags are no ASCII. */
+	bool text = input_peek(d->in, 1, &p) > 0 && p[0] < 0x80 && isalnum(p[0]);
 
 	snprintf(subject, sizeof(subject), "%s%s", input_subject(d->in), text ? " (base64 taken off)" : "");
 	if (z) {

@@ -188,9 +188,9 @@ static int read_pairs(struct zico *z, const char *key, int level)
 	out_list(z->d->out, key);
 	while (!err && (err = cbr_more(z->in, &it)) > 0) {
 		out_map(z->d->out, NULL);
-		err = read_value(z, "key", level + 1);
+		err = read_value(z, "key", level);
 		if (!err)
-			err = read_value(z, "value", level + 1);
+			err = read_value(z, "value", level);
 		out_map_end(z->d->out);
 	}
 	out_list_end(z->d->out);
@@ -232,7 +232,7 @@ static int read_value(struct zico *z, const char *key, int level)
 	case 7: return read_simple(z, key, first);
 	}
 	out_map(z->d->out, key);
-	err = read_pairs(z, "map", level);
+	err = read_pairs(z, "map", level + 1);
 	out_map_end(z->d->out);
 	return err;
 }
