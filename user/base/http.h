@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An HTTP/1.1 server on one listening socket, run by the I/O loop (libmicrohttpd). It accepts, knows who
+ * the peer of a Unix socket is, bounds what a client may send, how long it may take and how many there
+ * are; what is answered is its owner's. All callbacks run on the loop's thread.
+ *
+ * Limits: request head 16 KiB, path and query 4 KiB, body 4 KiB, 10 s for the first request head, 60 s
+ * between two. Not supported: TLS, trailers, upgrades. */
+#ifndef JD_HTTP_H
+#define JD_HTTP_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "buf.h"
+
+#define HTTP_BODY_MAX 4096
+#define HTTP_TARGET_MAX 4096
+#define HTTP_HEAD_MAX 16384
+#define HTTP_GROUPS_MAX 256
+#define HTTP_ARGS_MAX 16
+
+struct loop;
+struct http;
+struct MHD_Connection;
+
+struct http_peer {
+	bool local;                  /* of a Unix socket: the rest is known */
+	uid_t uid;
+	gid_t gid;
+	unsigned n_groups;
+	gid_t groups[HTTP_GROUPS_MAX];
+};
+
+struct http_request {
+	struct MHD_Connection *conn;
+	struct http *server;
+	const struct http_peer *peer;
+	const char *method;          /* "GET" for HEAD too */
+	const char *path;            /* percent-decoded */
+	const char *accept;          /* NULL = anything */
+	bool head;
+	bool answered;
+	unsigned n_args;             /* of the query, percent-decoded; a value may be NULL */
+	const char *names[HTTP_ARGS_MAX], *values[HTTP_ARGS_MAX];
+};
+
+struct http_options {
+	int fd;                      /* listening; taken over */
+	bool local;
+	unsigned max_clients;
+	/* Answers with one of the functions below, now or, after http_wait, later. */
+	void (*answer)(void *arg, struct http_request *r);
+	/* A request has ended, answered or not; NULL = nobody wants to know. */
+	void (*done)(void *arg, struct MHD_Connection *conn);
+	void *arg;
+};
+
+struct http_stats { uint64_t requests, refused; unsigned clients; };
+
+int http_start(const struct http_options *o, struct loop *loop, struct http **ret);   /* 0 or negative errno */
+void http_stop(struct http *h);      /* not on the loop's thread; NULL accepted */
+struct http_stats http_figures(const struct http *h);     /* on the loop's thread */
+
+/* More than one header line: "Name: value\n..."; NULL = none. */
+void http_reply(struct http_request *r, unsigned status, const char *type, const char *headers, const struct buf *body);
+void http_error(struct http_request *r, unsigned status, const char *headers, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* The answer comes later: the connection sleeps until http_again, when answer is called anew. */
+void http_wait(struct http_request *r);
+void http_again(struct http *h, struct MHD_Connection *conn);
+
+/* An answer without end. read: bytes into dst (at most n), 0 = none now (http_again goes on), -1 = the end. */
+struct http_stream_ops {
+	ssize_t (*read)(void *arg, char *dst, size_t n);
+	void (*free)(void *arg);     /* the client has left, or read ended it */
+};
+/* 0, or -ENOMEM: then free was not called and nothing is answered. */
+int http_stream(struct http_request *r, const char *type, const struct http_stream_ops *ops, void *arg);
+
+#endif

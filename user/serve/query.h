@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a request asks for, from text that anybody may send: query parameters and Accept. */
+#ifndef JD_SERVE_QUERY_H
+#define JD_SERVE_QUERY_H
+#include <stddef.h>
+#include <stdint.h>
+#include "../base/err.h"
+
+enum query_sort { SORT_POWER, SORT_ENERGY, SORT_CPU, SORT_NAME };
+
+struct query {
+	enum query_sort sort;
+	uint64_t limit, depth;      /* UINT64_MAX = all */
+	uint64_t interval_ns;       /* 0 = the agent's own */
+	char format[16];            /* "" = not said */
+};
+
+/* Sets q to its defaults, then from n parameters; a value may be NULL. allowed: their names, space
+ * between. 0 or -EINVAL with what is wrong. */
+int query_parse(struct query *q, const char *allowed, const char *const *names, const char *const *values, unsigned n,
+		struct err *err);
+/* Which of the types (ends with NULL) an Accept header likes best; the first on a tie, or when accept is
+ * NULL or empty. -1 = none. */
+int query_accept(const char *accept, const char *const *types);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* POST /v1/reading: totals of now. The request sleeps until the measuring thread has read; requests
+ * that come meanwhile share a reading. */
+#include <stdlib.h>
+#include "../base/clock.h"
+#include "serve_internal.h"
+
+#define READINGS_PER_S 200
+#define PATIENCE_NS (5 * NS_PER_S)
+
+static const char *const json_types[] = { "application/json", NULL };
+
+static struct waiter *take_waiter(struct serve *s, const struct MHD_Connection *conn)
+{
+	for (struct waiter **at = &s->waiters; *at; at = &(*at)->next)
+		if ((*at)->conn == conn) {
+			struct waiter *w = *at;
+
+			*at = w->next;
+			return w;
+		}
+	return NULL;
+}
+
+void serve_reading_done(void *arg, struct MHD_Connection *conn)
+{
+	free(take_waiter(arg, conn));
+}
+
+static void add_domains(struct json *j, const struct totals *t)
+{
+	json_key(j, "domains");
+	json_array_begin(j);
+	for (unsigned d = 0; d < t->schema->n_domains; d++) {
+		const struct total_domain *dom = &t->domains[d];
+
+		json_object_begin(j);
+		json_key_str(j, "name", t->schema->domains[d].name);
+		json_key_str(j, "kind", domain_kind_name(t->schema->domains[d].kind));
+		json_key_u64(j, "energy_uj", dom->energy_uj);
+		json_key_u64(j, "idle_uj", dom->idle_uj);
+		json_key_u64(j, "residual_uj", dom->residual_uj);
+		json_key_u64(j, "retired_uj", t->retired[d]);
+		json_key(j, "intervals");
+		json_object_begin(j);
+		for (unsigned q = 0; q < TOTALS_QUALITIES; q++)
+			json_key_u64(j, quality_name(q ? 1u << (q - 1) : 0), dom->intervals[q]);
+		json_object_end(j);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void add_row(struct json *j, const struct totals *t, unsigned row)
+{
+	const struct total_row *r = &t->rows[row];
+	const uint64_t *v = totals_row(t, row), *fixed = v + t->schema->n_domains;
+
+	json_object_begin(j);
+	json_key_str(j, "name", r->name);
+	json_key_u64(j, "id", r->id);
+	if (r->ended) {
+		json_key(j, "ended");
+		json_bool(j, true);
+	}
+	json_key_str(j, "quality", quality_name(r->quality));
+	json_key(j, "energy_uj");
+	json_object_begin(j);
+	for (unsigned d = 0; d < t->schema->n_domains; d++)
+		json_key_u64(j, t->schema->domains[d].name, v[d]);
+	json_object_end(j);
+	json_key_u64(j, "cpu_ns", fixed[TOTAL_TIME]);
+	json_key_u64(j, "switches", fixed[TOTAL_SWITCHES]);
+	json_key(j, "counters");
+	serve_counters_json(j, t->schema, fixed + TOTAL_FIXED);
+	json_key_u64(j, "rx_bytes", fixed[TOTAL_RX_BYTES]);
+	json_key_u64(j, "rx_packets", fixed[TOTAL_RX_PACKETS]);
+	json_key_u64(j, "tx_bytes", fixed[TOTAL_TX_BYTES]);
+	json_key_u64(j, "tx_packets", fixed[TOTAL_TX_PACKETS]);
+	json_object_end(j);
+}
+
+static void answer(struct serve *s, struct http_request *r)
+{
+	const struct totals *t = serve_totals(s);
+	struct json j;
+
+	if (!t) {
+		http_error(r, 503, "Retry-After: 1", "reading: it could not be made; try again");
+		return;
+	}
+	buf_reset(&s->out);
+	json_init(&j, &s->out);
+	json_object_begin(&j);
+	json_key_str(&j, "boot_id", t->schema->boot_id);
+	json_key(&j, "time_ns");
+	json_i64(&j, t->real_ns);
+	json_key_u64(&j, "monotonic_ns", t->mono_ns);
+	json_key_u64(&j, "since_monotonic_ns", t->start_ns);
+	json_key_u64(&j, "busy_ns", t->busy_ns);
+	json_key_u64(&j, "idle_ns", t->idle_ns);
+	json_key(&j, "losses");
+	serve_losses_json(&j, &t->losses);
+	add_domains(&j, t);
+	json_key(&j, "rows");
+	json_array_begin(&j);
+	for (unsigned i = 0; i < t->n_rows; i++)
+		add_row(&j, t, i);
+	json_array_end(&j);
+	json_object_end(&j);
+	buf_add_char(&s->out, '\n');
+	http_reply(r, 200, "application/json", NULL, &s->out);
+}
+
+/* Each reading wakes CPUs: a burst is welcome, a flood is not. */
+static bool may_read(struct serve *s)
+{
+	uint64_t now = clock_mono_ns();
+
+	s->tokens += (double)(now - s->tokens_ns) * READINGS_PER_S / 1e9;
+	s->tokens_ns = now;
+	if (s->tokens > READINGS_PER_S)
+		s->tokens = READINGS_PER_S;
+	if (s->tokens < 1)
+		return false;
+	s->tokens--;
+	return true;
+}
+
+static void wait_for_reading(struct serve *s, struct http_request *r, struct waiter *w)
+{
+	const struct timeval patience = { .tv_sec = PATIENCE_NS / NS_PER_S };
+
+	w->next = s->waiters;
+	s->waiters = w;
+	event_add(s->waiting, &patience);
+	http_wait(r);
+}
+
+static void ask(struct serve *s, struct http_request *r)
+{
+	struct waiter *w = may_read(s) ? calloc(1, sizeof(*w)) : NULL;
+
+	if (!w) {
+		http_error(r, 503, "Retry-After: 1", "reading: more than %d a second; ask less often", READINGS_PER_S);
+		return;
+	}
+	pthread_mutex_lock(&s->lock);
+	w->seq = ++s->asked;
+	pthread_mutex_unlock(&s->lock);
+	w->conn = r->conn;
+	w->since_ns = clock_mono_ns();
+	wait_for_reading(s, r, w);
+	s->o.wake(s->o.arg);
+}
+
+void serve_post_reading(struct serve *s, struct http_request *r, const char *rest)
+{
+	struct waiter *w = take_waiter(s, r->conn);
+	uint64_t answered;
+	struct query q;
+
+	if (!w) {
+		if (serve_query(r, "", &q) && serve_negotiate(r, json_types) >= 0)
+			ask(s, r);
+		return;
+	}
+	pthread_mutex_lock(&s->lock);
+	answered = s->answered;
+	pthread_mutex_unlock(&s->lock);
+	if (w->seq > answered && clock_mono_ns() - w->since_ns < PATIENCE_NS) {
+		wait_for_reading(s, r, w);
+		return;
+	}
+	if (w->seq > answered)
+		http_error(r, 503, "Retry-After: 1", "reading: the measuring thread does not answer; try again");
+	else
+		answer(s, r);
+	free(w);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "../base/clock.h"
+#include "serve_internal.h"
+
+enum serve_access serve_access_of(const struct serve *s, const struct http_peer *p)
+{
+	if (!p->local)
+		return ACCESS_NONE;
+	if (p->uid == 0 || p->uid == geteuid())
+		return ACCESS_FULL;
+	if (s->o.group != (gid_t)-1) {
+		if (p->gid == s->o.group)
+			return ACCESS_FULL;
+		for (unsigned i = 0; i < p->n_groups; i++)
+			if (p->groups[i] == s->o.group)
+				return ACCESS_FULL;
+	}
+	return s->o.others_coarse ? ACCESS_COARSE : ACCESS_NONE;
+}
+
+const struct snapshot *serve_last(struct serve *s)
+{
+	struct feed *f = &s->feeds[0];
+	struct snapshot_copy *c;
+
+	/* with streams on it each one is taken in turn, by them */
+	if (f->streams)
+		serve_feed_ready(s);
+	c = board_latest(&f->board);
+	return c ? &c->s : NULL;
+}
+
+const struct totals *serve_totals(struct serve *s)
+{
+	return board_latest(&s->totals_board);
+}
+
+uint64_t serve_feed_interval(struct serve *s, unsigned feed)
+{
+	uint64_t ns;
+
+	pthread_mutex_lock(&s->lock);
+	ns = s->feeds[feed].interval_ns;
+	pthread_mutex_unlock(&s->lock);
+	return ns;
+}
+
+bool serve_wants_reading(struct serve *s)
+{
+	bool wanted;
+
+	pthread_mutex_lock(&s->lock);
+	wanted = s->asked != s->taken;
+	s->taken = s->asked;
+	pthread_mutex_unlock(&s->lock);
+	return wanted;
+}
+
+void serve_publish(struct serve *s, unsigned feed, const struct snapshot *snap)
+{
+	struct feed *f = &s->feeds[feed];
+	int box = board_take(&f->board);
+	bool wanted;
+
+	if (box < 0)
+		return;
+	board_put(&f->board, box, snapshot_copy(&f->copies[box], snap) == 0);
+	pthread_mutex_lock(&f->board.lock);
+	wanted = f->board.keep;
+	pthread_mutex_unlock(&f->board.lock);
+	if (wanted)
+		loop_post(s->loop, serve_feed_ready, s);
+}
+
+/* On the loop: those whose reading has come go on. */
+static void wake_waiters(void *arg)
+{
+	struct serve *s = arg;
+
+	for (struct waiter *w = s->waiters; w; w = w->next)
+		http_again(s->http, w->conn);
+}
+
+void serve_publish_totals(struct serve *s, const struct totals *t, bool reading)
+{
+	int box = board_take(&s->totals_board);
+
+	if (box >= 0)
+		board_put(&s->totals_board, box, totals_copy(&s->totals[box], t) == 0);
+	if (!reading)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->answered = s->taken;
+	pthread_mutex_unlock(&s->lock);
+	loop_post(s->loop, wake_waiters, s);
+}
+
+void serve_tell_outputs(struct serve *s, const struct serve_output *v, unsigned n)
+{
+	struct serve_output *copy = calloc(n ? n : 1, sizeof(*copy)), *old;
+
+	if (!copy)
+		return;
+	memcpy(copy, v, n * sizeof(*copy));
+	pthread_mutex_lock(&s->lock);
+	old = s->outputs;
+	s->outputs = copy;
+	s->n_outputs = n;
+	pthread_mutex_unlock(&s->lock);
+	free(old);
+}
+
+void serve_set_interval(struct serve *s, uint64_t interval_ns)
+{
+	pthread_mutex_lock(&s->lock);
+	s->feeds[0].interval_ns = interval_ns;
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void on_waiting(evutil_socket_t fd, short what, void *arg)
+{
+	struct serve *s = arg;
+	const struct timeval second = { .tv_sec = 1 };
+
+	wake_waiters(s);
+	if (s->waiters)
+		event_add(s->waiting, &second);
+}
+
+static void free_parts(struct serve *s)
+{
+	for (unsigned i = 0; i < SERVE_FEEDS; i++) {
+		for (unsigned k = 0; k < BOARD_BOXES; k++)
+			snapshot_copy_free(&s->feeds[i].copies[k]);
+		board_fini(&s->feeds[i].board);
+	}
+	for (unsigned k = 0; k < BOARD_BOXES; k++)
+		totals_free(&s->totals[k]);
+	totals_free(&s->coarse);
+	board_fini(&s->totals_board);
+	for (unsigned i = 0; i < SERVE_FORMATS; i++)
+		if (s->encoders[i])
+			encoder_find(serve_format_names[i])->destroy(s->encoders[i]);
+	while (s->waiters) {
+		struct waiter *w = s->waiters;
+
+		s->waiters = w->next;
+		free(w);
+	}
+	if (s->waiting)
+		event_free(s->waiting);
+	fsroot_close(s->root);
+	free(s->sources);
+	free(s->outputs);
+	buf_free(&s->out);
+	buf_free(&s->scratch);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+static void make_boards(struct serve *s)
+{
+	for (unsigned i = 0; i < SERVE_FEEDS; i++) {
+		board_init(&s->feeds[i].board);
+		for (unsigned k = 0; k < BOARD_BOXES; k++)
+			s->feeds[i].board.boxes[k] = &s->feeds[i].copies[k];
+	}
+	board_init(&s->totals_board);
+	for (unsigned k = 0; k < BOARD_BOXES; k++)
+		s->totals_board.boxes[k] = &s->totals[k];
+	s->feeds[0].interval_ns = s->o.interval_ns;
+}
+
+int serve_start(const struct serve_options *o, struct loop *loop, struct serve **ret, struct err *err)
+{
+	struct http_options ho = { .fd = o->fd, .local = true, .max_clients = SERVE_CLIENTS, .answer = serve_route,
+				   .done = serve_reading_done };
+	struct serve *s = calloc(1, sizeof(*s));
+	int rc = -ENOMEM;
+
+	if (!s)
+		return err_set(err, -ENOMEM, "query socket: out of memory; free some");
+	s->o = *o;
+	s->loop = loop;
+	s->start_ns = clock_mono_ns();
+	s->tokens_ns = s->start_ns;
+	pthread_mutex_init(&s->lock, NULL);
+	make_boards(s);
+	ho.arg = s;
+	s->waiting = evtimer_new(loop_base(loop), on_waiting, s);
+	s->sources = calloc(o->n_sources ? o->n_sources : 1, sizeof(*s->sources));
+	if (s->sources && s->waiting && fsroot_open("/", &s->root) == 0) {
+		memcpy(s->sources, o->sources, o->n_sources * sizeof(*s->sources));
+		s->n_sources = o->n_sources;
+		rc = http_start(&ho, loop, &s->http);
+	}
+	if (rc) {
+		free_parts(s);
+		return err_set(err, rc, "query socket: %s; free memory or raise the limit of open files", strerror(-rc));
+	}
+	*ret = s;
+	return 0;
+}
+
+static void end(void *arg)
+{
+	serve_streams_end(arg);
+}
+
+void serve_stop(struct serve *s)
+{
+	if (!s)
+		return;
+	loop_call(s->loop, end, s);
+	http_stop(s->http);
+	free_parts(s);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The query server (docs/query.md). It runs on the I/O loop and never touches a source: the measuring
+ * thread leaves copies of finished snapshots and totals with it and asks, between two readings, what it
+ * wants next. Neither waits for the other. */
+#ifndef JD_SERVE_H
+#define JD_SERVE_H
+#include "../base/err.h"
+#include "../encode/totals.h"
+#include "../model/snapshot.h"
+
+#define SERVE_FEEDS 8                /* intervals at once; feed 0 is the agent's own */
+
+struct loop;
+struct serve;
+
+struct serve_source { char name[80], state[24], reason[240]; };
+struct serve_output {
+	char format[16], to[160], state[160];
+	bool up;
+	uint64_t documents, bytes, dropped_documents, dropped_bytes, reconnects;
+	uint32_t queued, clients;
+};
+
+struct serve_options {
+	int fd;                      /* listening Unix socket; taken over on success */
+	gid_t group;                 /* its members see all, as root does; -1 = none */
+	bool others_coarse;          /* others see their own cgroups in coarse steps */
+	char mount[4096];            /* where the accounted cgroups are mounted; "" = nowhere */
+	const struct schema *schema;
+	uint64_t interval_ns;
+	const struct serve_source *sources;   /* copied */
+	unsigned n_sources;
+	/* Makes the measuring thread look at what is wanted. Called on the loop's thread. */
+	void (*wake)(void *arg);
+	void *arg;
+};
+
+int serve_start(const struct serve_options *o, struct loop *loop, struct serve **ret, struct err *err);
+void serve_stop(struct serve *s);    /* while nobody measures; NULL accepted */
+
+/* Measuring thread. */
+uint64_t serve_feed_interval(struct serve *s, unsigned feed);   /* 0 = nobody wants that feed */
+bool serve_wants_reading(struct serve *s);                      /* somebody waits for totals of now */
+void serve_publish(struct serve *s, unsigned feed, const struct snapshot *snap);
+/* reading: it answers those who waited when serve_wants_reading was asked. */
+void serve_publish_totals(struct serve *s, const struct totals *t, bool reading);
+
+/* Main thread: how the outputs are; replaces what was said before. Copied. */
+void serve_tell_outputs(struct serve *s, const struct serve_output *v, unsigned n);
+void serve_set_interval(struct serve *s, uint64_t interval_ns);
+
+#endif

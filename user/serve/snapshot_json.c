@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The snapshot as JSON (docs/query.md). Rows are hundreds, so their keys are written in whole pieces. */
+#include <math.h>
+#include <string.h>
+#include "../encode/emit.h"
+#include "../encode/target.h"
+#include "serve_internal.h"
+
+#define ROW_ROOM 640         /* of one row without its name and columns */
+
+void serve_counters_json(struct json *j, const struct schema *s, const uint64_t *v)
+{
+	json_object_begin(j);
+	for (unsigned i = 0; i < s->core.n; i++)
+		json_key_u64(j, s->core.ev[i].name, v[i]);
+	json_object_end(j);
+}
+
+static void add_domain(struct json *j, const struct domain_desc *desc, const struct snap_domain *d)
+{
+	json_object_begin(j);
+	json_key_str(j, "name", desc->name);
+	json_key_str(j, "kind", domain_kind_name(desc->kind));
+	json_key_u64(j, "package", desc->package);
+	json_key_str(j, "interface", energy_interface_name(desc->interface));
+	json_key_str(j, "quality", quality_name(d->quality));
+	json_key_u64(j, "interval_ns", d->end_ns - d->start_ns);
+	json_key_u64(j, "energy_uj", d->energy_uj);
+	json_key_u64(j, "idle_uj", d->idle_uj);
+	json_key_u64(j, "residual_uj", d->residual_uj);
+	json_key(j, "power_w");
+	json_double(j, d->end_ns > d->start_ns ? (double)d->energy_uj * 1000 / (double)(d->end_ns - d->start_ns) : NAN);
+	json_key_u64(j, "idle_power_uw", d->idle_power_uw);
+	json_key_str(j, "idle_quality", quality_name(d->idle_quality | d->quality));
+	json_key_str(j, "split_quality", quality_name(d->share_quality | d->quality));
+	if (isfinite(d->uncertainty)) {
+		json_key(j, "split_uncertainty");
+		json_double(j, d->uncertainty);
+	}
+	json_object_end(j);
+}
+
+static void add_cpus(struct json *j, const struct snapshot *s)
+{
+	json_key(j, "cpus");
+	json_array_begin(j);
+	for (unsigned i = 0; i < s->schema->n_cpus; i++) {
+		const struct snap_cpu *c = &s->cpus[i];
+
+		if (!s->schema->cpus[i].present)
+			continue;
+		json_object_begin(j);
+		json_key_u64(j, "cpu", s->schema->cpus[i].cpu);
+		json_key_u64(j, "package", s->schema->cpus[i].package);
+		json_key(j, "online");
+		json_bool(j, c->online);
+		json_key_str(j, "quality", quality_name(c->quality));
+		json_key_u64(j, "busy_ns", c->busy_ns);
+		json_key_u64(j, "idle_ns", c->idle_ns);
+		json_key_u64(j, "irq_steal_ns", c->irq_steal_ns);
+		json_key_u64(j, "offline_ns", c->offline_ns);
+		json_key(j, "msr");
+		json_object_begin(j);
+		for (unsigned k = 0; k < s->schema->msr.n; k++)
+			json_key_u64(j, s->schema->msr.ev[k].name, c->msr[k]);
+		json_object_end(j);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+/* The keys of a row's columns, ready to be copied: `"name":` each. */
+struct column_keys {
+	struct buf text;
+	uint32_t at[SCHEMA_MAX_DOMAINS + SCHEMA_MAX_EVENTS + 1];
+};
+
+static bool make_keys(struct column_keys *k, const struct schema *c)
+{
+	struct json j;
+
+	for (unsigned i = 0; i < c->n_domains + c->core.n; i++) {
+		k->at[i] = (uint32_t)k->text.len;
+		json_init(&j, &k->text);
+		json_str(&j, i < c->n_domains ? c->domains[i].name : c->core.ev[i - c->n_domains].name);
+		buf_add_char(&k->text, ':');
+		k->at[i + 1] = (uint32_t)k->text.len;
+	}
+	return !k->text.failed;
+}
+
+static char *add_numbers(char *p, const struct column_keys *k, unsigned first, const uint64_t *v, unsigned n)
+{
+	*p++ = '{';
+	for (unsigned i = 0; i < n; i++) {
+		if (i)
+			*p++ = ',';
+		p = emit_mem(p, k->text.data + k->at[first + i], k->at[first + i + 1] - k->at[first + i]);
+		p = emit_u64(p, v[i]);
+	}
+	*p++ = '}';
+	return p;
+}
+
+static char *add_fields(char *p, const struct snap_row *r)
+{
+	const char *quality = quality_name(r->quality), *kind = row_kind_name(r->kind);
+
+	p = emit_literal(p, ",\"kind\":\"");
+	p = emit_mem(p, kind, strlen(kind));
+	p = emit_literal(p, "\",\"id\":");
+	p = emit_u64(p, r->id);
+	p = emit_literal(p, ",\"level\":");
+	p = emit_u64(p, r->level);
+	if (r->ended)
+		p = emit_literal(p, ",\"ended\":true");
+	if (!r->selected && r->kind == ROW_CGROUP)
+		p = emit_literal(p, ",\"selected\":false");
+	p = emit_literal(p, ",\"quality\":\"");
+	p = emit_mem(p, quality, strlen(quality));
+	p = emit_literal(p, "\",\"cpu_ns\":");
+	p = emit_u64(p, r->time_ns);
+	p = emit_literal(p, ",\"switches\":");
+	p = emit_u64(p, r->switches);
+	p = emit_literal(p, ",\"rx_bytes\":");
+	p = emit_u64(p, r->traffic.rx_bytes);
+	p = emit_literal(p, ",\"rx_packets\":");
+	p = emit_u64(p, r->traffic.rx_packets);
+	p = emit_literal(p, ",\"tx_bytes\":");
+	p = emit_u64(p, r->traffic.tx_bytes);
+	p = emit_literal(p, ",\"tx_packets\":");
+	return emit_u64(p, r->traffic.tx_packets);
+}
+
+static void add_row(struct json *j, const struct snapshot *s, const struct column_keys *k, unsigned row)
+{
+	const struct snap_row *r = &s->rows[row];
+	unsigned n = s->schema->n_domains, columns = n + s->schema->core.n;
+	char name[TARGET_NAME_MAX], *p;
+	bool changed = r->kind == ROW_CGROUP && target_name(r, false, name);
+
+	buf_add_str(j->out, "{\"name\":");
+	j->comma &= ~(1u << j->depth);
+	json_str(j, changed ? name : r->path);
+	p = (char *)buf_reserve(j->out, ROW_ROOM + k->text.len + columns * (EMIT_U64_MAX + 1));
+	if (!p)
+		return;
+	p = add_fields(p, r);
+	p = emit_literal(p, ",\"energy_uj\":");
+	p = add_numbers(p, k, 0, snapshot_energy(s, row, 0), n);
+	p = emit_literal(p, ",\"counters\":");
+	p = add_numbers(p, k, n, r->counters, s->schema->core.n);
+	*p++ = '}';
+	j->out->len = (size_t)((uint8_t *)p - j->out->data);
+}
+
+static void add_head(struct json *j, const struct snapshot *s)
+{
+	json_key_str(j, "sensor", s->schema->sensor);
+	json_key_str(j, "boot_id", s->schema->boot_id);
+	json_key_u64(j, "number", s->number);
+	json_key(j, "time_ns");
+	json_i64(j, s->end_real_ns);
+	json_key_u64(j, "monotonic_ns", s->end_ns);
+	json_key_u64(j, "interval_ns", s->end_ns - s->start_ns);
+	json_key_u64(j, "nominal_interval_ns", s->nominal_ns);
+	json_key_u64(j, "missed_intervals", s->missed);
+	json_key_u64(j, "suspended_ns", s->suspended_ns);
+	json_key_str(j, "formula", s->formula);
+	json_key_str(j, "idle", idle_policy_name(s->idle_policy));
+	json_key(j, "losses");
+	serve_losses_json(j, &s->losses);
+}
+
+void serve_snapshot_json(const struct snapshot *s, struct buf *out)
+{
+	struct column_keys keys = { 0 };
+	struct json j;
+
+	json_init(&j, out);
+	json_object_begin(&j);
+	add_head(&j, s);
+	json_key(&j, "domains");
+	json_array_begin(&j);
+	for (unsigned d = 0; d < s->schema->n_domains; d++)
+		add_domain(&j, &s->schema->domains[d], &s->domains[d]);
+	json_array_end(&j);
+	add_cpus(&j, s);
+	if (!make_keys(&keys, s->schema))
+		out->failed = true;
+	json_key(&j, "rows");
+	json_array_begin(&j);
+	for (unsigned i = 0; i < s->n_rows; i++) {
+		if (i)
+			buf_add_char(out, ',');
+		add_row(&j, s, &keys, i);
+	}
+	json_array_end(&j);
+	json_object_end(&j);
+	buf_add_char(out, '\n');
+	buf_free(&keys.text);
+}
