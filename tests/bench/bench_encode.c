@@ -185,6 +185,7 @@ int main(int argc, char **argv)
 	measure(&encode_power, rounds, CGROUPS, "cgroup");
 	measure(&encode_table, rounds, CGROUPS, "cgroup");
 	measure(&encode_vjoule, rounds, CGROUPS, "cgroup");
+	measure(&encode_snapshot, rounds, CGROUPS, "cgroup");
 	measure_formula(&formula_share, rounds);
 	measure_formula(&formula_model, rounds);
 	snapshot_free(&snap);
