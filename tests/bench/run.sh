@@ -40,7 +40,7 @@ part "$B/bench/bench" energy
 {
 	echo "# Measured cost"
 	echo
-	echo "What \`make bench${PERF:+ PERF=...}$([ "$EVENT" = tsc ] || echo " EVENT=$EVENT")\` printed on $(date -u '+%Y-%m-%d') (ROUNDS=$ROUNDS): $(uname -sr), $(nproc) CPUs," \
+	echo "What \`make bench${PERF:+ PERF=...}$([ "$EVENT" = tsc ] || echo " EVENT=$EVENT")\` printed on $(date -u '+%Y-%m-%d') (ROUNDS=$ROUNDS): $(uname -s) $(uname -r | cut -d. -f1,2), $(nproc) CPUs," \
 		"$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)."
 	echo
 	if [ "$EVENT" = cycles ]; then
