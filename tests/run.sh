@@ -93,6 +93,7 @@ section_e2e() {
 	for t in run inputs doctor replay life; do
 		run "e2e-san/test_$t" env JOULED="$B/jouled-san" sh "tests/e2e/test_$t.sh"
 	done
+	run e2e-san/test_decode env JOULECTL="$B/joulectl-san" sh tests/e2e/test_decode.sh
 }
 
 section_fuzz() {

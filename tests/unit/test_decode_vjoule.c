@@ -94,7 +94,7 @@ static void test_refusals(void **state)
 	/* lengths: 0, negative, more than is taken */
 	refused_with(0, "\0\0\0\0", 4, 0, "a length of 0");
 	refused_with(0, "\xff\xff\xff\xff", 4, 0, "a length of -1");
-	refused_with(0, "\0\0\0\x7f", 4, 0, "1 byte to 8 MiB");
+	refused_with(0, "\0\0\0\x7f", 4, 0, "1 byte to 16 MiB");
 	/* counts that the record has no room for */
 	refused_with(4, "\xff\xff\xff\x7f", 4, 4, "a number of metrics");
 	refused_with(4, "\xff\xff\xff\xff", 4, 4, "found -1 ");

@@ -124,6 +124,7 @@ static void put_interval(struct out *o, const struct snapshot *s)
 	out_u64(o, "folded", s->losses.folded);
 	out_u64(o, "lost_reads", s->losses.lost_reads);
 	out_u64(o, "lost_events", s->losses.lost_events);
+	out_u64(o, "missed_switches", s->losses.missed_switches);
 	out_map_end(o);
 }
 

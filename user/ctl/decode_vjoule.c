@@ -17,7 +17,7 @@
 #include <string.h>
 #include "decode.h"
 
-#define PAYLOAD_MAX (8u << 20)
+#define PAYLOAD_MAX (16u << 20)
 #define NAME_BYTES_MAX 4096
 #define IDS 65536
 
@@ -29,6 +29,7 @@ struct vjoule {
 	int dialect;               /* 0 before the header */
 	struct buf payload, names; /* names: NUL-terminated */
 	uint32_t name_at[IDS];     /* by (uint16_t)id: offset in names + 1 */
+	int write_err;
 };
 
 /* What is wrong, before it is known whether it matters. */
@@ -200,11 +201,13 @@ static void read_metrics(struct cursor *c, struct vjoule *v, struct out *o, cons
 	uint32_t n = count(c, 4, 10 + padding, "a number of metrics");
 
 	out_list(o, key);
-	for (uint32_t i = 0; i < n && !c->expected; i++) {
+	for (uint32_t i = 0; i < n && !c->expected && !v->write_err; i++) {
 		int16_t id = (int16_t)number(c, 2, "the id of a metric");
 
 		take(c, padding, "padding");
 		out_metric(o, id, name_of(v, id), (int64_t)number(c, 8, "the value of a metric"));
+		if (!v->write_err)
+			v->write_err = out_spill(o);
 	}
 	out_list_end(o);
 }
@@ -231,11 +234,10 @@ static void read_frequencies(struct cursor *c, struct out *o)
 	out_list_end(o);
 }
 
-/* o NULL: only checks. What writing said. */
-static int read_report(struct cursor *c, struct vjoule *v, struct out *o)
+/* o NULL: only checks. */
+static void read_report(struct cursor *c, struct vjoule *v, struct out *o)
 {
 	uint32_t n;
-	int err = 0;
 
 	read_energies(c, o);
 	if (v->dialect == DIALECT_V02)
@@ -243,17 +245,15 @@ static int read_report(struct cursor *c, struct vjoule *v, struct out *o)
 	read_metrics(c, v, o, "system");
 	n = count(c, v->dialect == DIALECT_V02 ? 2 : 4, 8, "a number of cgroups");
 	out_list(o, "cgroups");
-	for (; n && !c->expected && !err; n--) {
+	for (; n && !c->expected && !v->write_err; n--) {
 		name(c, "the name of a cgroup");
 		out_map(o, NULL);
 		out_str(o, "name", c->name);
 		read_metrics(c, v, o, "metrics");
 		out_map_end(o);
-		err = out_spill(o);
 	}
 	out_list_end(o);
 	whole(c);
-	return err;
 }
 
 static void begin(struct vjoule *v, const char *kind, uint64_t offset)
@@ -305,15 +305,13 @@ static int next_header(struct vjoule *v, struct cursor *c, uint64_t offset)
 
 static int next_report(struct vjoule *v, struct cursor *c, uint64_t offset)
 {
-	int err;
-
 	read_report(c, v, NULL);
 	if (c->expected)
 		return input_fail(v->d->in, offset + 4 + c->at, c->expected, "%s", c->found);
 	c->at = 0;
 	begin(v, "report", offset);
-	err = read_report(c, v, v->d->out);
-	return err ? decode_write_failed(v->d, err) : decode_record_end(v->d, offset);
+	read_report(c, v, v->d->out);
+	return v->write_err ? decode_write_failed(v->d, v->write_err) : decode_record_end(v->d, offset);
 }
 
 static int vjoule_next(void *state)
@@ -334,7 +332,7 @@ static int vjoule_next(void *state)
 		return err;
 	length = (int32_t)(head[0] | (uint32_t)head[1] << 8 | (uint32_t)head[2] << 16 | (uint32_t)head[3] << 24);
 	if (length <= 0 || (uint32_t)length > PAYLOAD_MAX)
-		return input_fail(in, offset, "a record of 1 byte to 8 MiB", "a length of %d", length);
+		return input_fail(in, offset, "a record of 1 byte to 16 MiB", "a length of %d", length);
 	buf_reset(&v->payload);
 	err = input_append(in, &v->payload, (size_t)length, "the rest of a record");
 	if (err)
