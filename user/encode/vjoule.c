@@ -23,6 +23,10 @@ static void vjoule_destroy(struct encoder *e)
 	free(e->send);
 	free(e->ranked);
 	free(e->khz);
+	free(e->tree.v);
+	free(e->spare.v);
+	buf_free(&e->tree.text);
+	buf_free(&e->spare.text);
 	free(e);
 }
 
@@ -194,10 +198,15 @@ static uint8_t *put_rows(const struct encoder *e, uint8_t *p, const struct snaps
 
 static uint8_t *put_cgroups(const struct encoder *e, uint8_t *p, const struct snapshot *s)
 {
+	static const uint64_t zeros[VJOULE_METRICS];
+
 	if (!e->joined)
 		p = put_rows(e, p, s);
 	for (unsigned i = 0; i < e->n_send && e->joined; i++)
 		p = put_joined(e, p, s, e->send[i]);
+	for (unsigned i = 0; i < e->tree.n && e->n_ghosts; i++)
+		if (e->tree.v[i].at == VJOULE_NO_PLACE && e->tree.v[i].sent)
+			p = put_values(e, p, vjoule_place_name(&e->tree, &e->tree.v[i]), e->tree.v[i].len, zeros);
 	if (e->extras[VJOULE_KERNEL].sent)
 		p = put_values(e, p, "/kernel", strlen("/kernel"), e->extras[VJOULE_KERNEL].values);
 	if (e->extras[VJOULE_OTHER].sent)
@@ -217,8 +226,10 @@ static int vjoule_encode(struct encoder *e, const struct snapshot *s, struct buf
 		return err;
 	fill_machine(e, s, system, &m);
 	size = vjoule_machine_size(e->dialect, &m);
-	if (e->dialect == VJOULE_V02 && size + e->size > VJOULE_V02_MAX)
-		vjoule_fold(e, s, size < VJOULE_V02_MAX ? VJOULE_V02_MAX - size : 0);
+	if (e->dialect == VJOULE_V02)
+		err = vjoule_fit(e, s, size < VJOULE_V02_MAX ? VJOULE_V02_MAX - size : 0);
+	if (err)
+		return err;
 	p = size + e->size <= INT32_MAX ? buf_reserve(out, size + e->size) : NULL;
 	if (!p)
 		return -ENOMEM;

@@ -39,7 +39,28 @@ struct vjoule_name {                             /* what is known of a row's pat
 	uint32_t kind;
 };
 
-struct vjoule_ranked { uint64_t use; uint32_t at; };
+#define VJOULE_NO_PLACE UINT32_MAX
+
+struct vjoule_place {                            /* a name of a v0.2 report */
+	uint32_t offset, len;                    /* in the tree's text */
+	uint32_t at;                             /* in `send`, VJOULE_NO_PLACE = its cgroup has gone */
+	uint32_t parent;                         /* the nearest name above, VJOULE_NO_PLACE = none */
+	uint64_t use;                            /* the largest of it and all below */
+	bool sent;                               /* in the last report */
+	bool below;                              /* one below it was */
+	bool stays;
+};
+
+struct vjoule_tree {
+	struct vjoule_place *v;                  /* in tree order */
+	unsigned n, cap;
+	struct buf text;
+};
+
+static inline const char *vjoule_place_name(const struct vjoule_tree *t, const struct vjoule_place *p)
+{
+	return (const char *)t->text.data + p->offset;
+}
 
 struct encoder {
 	struct encoder_stats stats;
@@ -59,7 +80,12 @@ struct encoder {
 	uint64_t high;                           /* bits of all numbers in them */
 	struct vjoule_extra extras[VJOULE_EXTRAS];
 	uint32_t *send;                          /* rows */
-	struct vjoule_ranked *ranked;            /* v0.2: the heap of consumers */
+	uint32_t *ranked;                        /* v0.2: heap of places */
+	struct vjoule_tree tree, spare;          /* v0.2: names of this report and the last */
+	uint64_t print;                          /* of the rows they were made for */
+	bool settled;                            /* all of them were sent, and no others */
+	bool other_stays;                        /* `/other` was sent for what had no room */
+	unsigned n_ghosts;                       /* names sent without a row */
 	unsigned n_send, cap_send;
 	size_t size;                             /* of the cgroups */
 	unsigned n_cgroups;
@@ -96,7 +122,11 @@ int vjoule_plan(struct encoder *e, const struct snapshot *s);
 void vjoule_add_row(const struct encoder *e, const struct snapshot *s, uint32_t row, uint64_t *values);
 /* vjoule_name.c: what may be sent, from the row's path. */
 unsigned vjoule_name_kind(enum vjoule_dialect d, const char *name, size_t len);
-/* vjoule_fold.c: rows out of `send` into `/other` until the cgroups fit `room` bytes. */
-void vjoule_fold(struct encoder *e, const struct snapshot *s, size_t room);
+/* vjoule_fold.c, v0.2: names that must stay, and rows out of `send` into `/other` until the cgroups
+ * fit `room` bytes. 0 or -ENOMEM. */
+int vjoule_fit(struct encoder *e, const struct snapshot *s, size_t room);
+/* vjoule_tree.c: the tree of the names in `send` and those of the last report that are not there any
+ * more. 0, or -ENOMEM with the tree as it was. */
+int vjoule_tree_make(struct encoder *e, const struct snapshot *s);
 
 #endif

@@ -12,17 +12,18 @@
 static int reserve_send(struct encoder *e, unsigned rows)
 {
 	unsigned cap = rows + rows / 2;
-	void *send, *ranked = NULL;
+	uint32_t *p;
 
 	if (rows <= e->cap_send)
 		return 0;
-	send = realloc(e->send, cap * sizeof(*e->send));
-	if (!send)
+	p = realloc(e->send, cap * sizeof(*p));
+	if (!p)
 		return -ENOMEM;
-	e->send = send;
-	if (e->dialect == VJOULE_V02 && !(ranked = realloc(e->ranked, cap * sizeof(*e->ranked))))
+	e->send = p;
+	p = realloc(e->ranked, cap * sizeof(*p));
+	if (!p)
 		return -ENOMEM;
-	e->ranked = ranked;
+	e->ranked = p;
 	e->cap_send = cap;
 	return 0;
 }
@@ -216,6 +217,7 @@ int vjoule_plan(struct encoder *e, const struct snapshot *s)
 	e->high = 0;
 	memset(e->sums, 0, sizeof(e->sums));
 	memset(e->extras, 0, sizeof(e->extras));
+	e->extras[VJOULE_OTHER].sent = e->other_stays;
 	for (uint32_t i = 0; i < s->n_rows && !err; i++) {
 		int new = 0;
 
