@@ -28,6 +28,7 @@ struct agent {
 	struct loop *loop;
 	struct plan *plan;               /* in force */
 	struct pipeline *pipeline;
+	struct serving *serving;
 	int signal_fd, done_fd;
 };
 
@@ -61,6 +62,8 @@ static int agent_open(struct agent *a, struct config *c, struct err *err)
 	if (!rc)
 		rc = machine_open(a->machine, c, err);
 	if (!rc)
+		rc = serving_open(c, &a->serving, err);
+	if (!rc)
 		rc = privileges_drop(a->machine, err);
 	if (!rc && (rc = loop_start(&a->loop)))
 		err_set(err, rc, "I/O thread: %s; raise the limits of memory, files or tasks", strerror(-rc));
@@ -70,6 +73,11 @@ static int agent_open(struct agent *a, struct config *c, struct err *err)
 		config_free(c);
 		return rc;
 	}
+	a->plan->serving = a->serving;
+	rc = serving_start(a->serving, a->machine, a->plan, a->loop, err);
+	if (rc)
+		return rc;
+	serving_tell(a->serving, a->plan);
 	machine_say(a->machine);   /* before another thread may */
 	return pipeline_start(a->machine, a->plan, a->done_fd, &a->pipeline, err);
 }
@@ -83,6 +91,7 @@ static void agent_close(struct agent *a)
 		for (struct output *o = a->plan->outputs; o; o = o->next)
 			output_say(o);
 	}
+	serving_stop(a->serving);
 	plan_free(a->plan);
 	loop_stop(a->loop);
 	machine_close(a->machine);
@@ -161,6 +170,7 @@ static void agent_wait(struct agent *a)
 			go_on = false;
 		for (struct output *o = a->plan->outputs; o; o = o->next)
 			output_say(o);
+		serving_tell(a->serving, a->plan);
 	}
 }
 

@@ -56,7 +56,8 @@ static int open_encoder(struct output_part *p, const struct output_config *oc, c
 {
 	struct encode_options o = {
 		.sensor = s->sensor, .csv = is_csv(oc), .csv_group = csv_group, .leaf_only = oc->leaf_only,
-		.stand_ins = oc->stand_ins, .limit = (unsigned)oc->limit,
+		.stand_ins = oc->stand_ins, .keep_ns = oc->keep_ns, .top = (unsigned)oc->top,
+		.limit = (unsigned)oc->limit,
 		.dialect_v02 = oc->dialect && strcmp(oc->dialect, "v0.2") == 0, .metrics = oc->metrics.v,
 		.n_metrics = oc->metrics.n,
 		.iso_time = oc->time ? strcmp(oc->time, "iso") == 0 : !is_csv(oc) && !is_socket(oc->to),

@@ -110,9 +110,9 @@ static bool reached_count(const struct pipeline *pl)
 	return (pl->m->reading.mono_ns - pl->start_ns) / c->interval_ns >= c->count;
 }
 
-static uint64_t next_deadline(const struct plan *p)
+static uint64_t next_deadline(struct machine *m, const struct plan *p)
 {
-	uint64_t first = UINT64_MAX;
+	uint64_t first = serving_deadline(p->serving, m);
 
 	for (unsigned i = 0; i < p->n_groups; i++)
 		if (p->groups[i].deadline_ns < first)
@@ -124,7 +124,7 @@ static void run_due(struct pipeline *pl)
 {
 	uint64_t now = clock_mono_ns();
 
-	if (now < next_deadline(pl->plan)) {
+	if (now < next_deadline(pl->m, pl->plan)) {
 		machine_attend(pl->m, now);
 		return;
 	}
@@ -133,6 +133,7 @@ static void run_due(struct pipeline *pl)
 	for (unsigned i = 0; i < pl->plan->n_groups; i++)
 		if (pl->plan->groups[i].deadline_ns <= now)
 			run_group(pl, &pl->plan->groups[i], now);
+	serving_run(pl->plan->serving, pl->m);
 	machine_sweep(pl->m);
 	machine_say(pl->m);
 }
@@ -140,18 +141,19 @@ static void run_due(struct pipeline *pl)
 /* Sleeps until an event, an order or the time; until_ns UINT64_MAX = for ever. */
 static void wait_for_order(struct pipeline *pl, int fd, uint64_t until_ns)
 {
-	struct pollfd fds[2] = { { .fd = pl->wake_fd, .events = POLLIN }, { .fd = fd, .events = POLLIN } };
+	struct pollfd fds[3] = { { .fd = pl->wake_fd, .events = POLLIN }, { .fd = fd, .events = POLLIN },
+				 { .fd = serving_fd(pl->plan->serving), .events = POLLIN } };
 	uint64_t now = clock_mono_ns(), left_ns = until_ns > now ? until_ns - now : 0, count;
 	struct timespec left = { .tv_sec = (time_t)(left_ns / NS_PER_S), .tv_nsec = (long)(left_ns % NS_PER_S) };
 
-	ppoll(fds, 2, until_ns == UINT64_MAX ? NULL : &left, NULL);
+	ppoll(fds, 3, until_ns == UINT64_MAX ? NULL : &left, NULL);
 	if (fds[0].revents && read(pl->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		log_error("measuring: wake-up: %s", strerror(errno));
 }
 
 static void wait_for_work(struct pipeline *pl)
 {
-	uint64_t until = next_deadline(pl->plan);
+	uint64_t until = next_deadline(pl->m, pl->plan);
 
 	if (pl->m->rapl_due_ns < until)
 		until = pl->m->rapl_due_ns;
@@ -178,6 +180,8 @@ static bool take_orders(struct pipeline *pl)
 		struct plan *old = pl->plan;
 
 		plan_take(pl->next, old);
+		pl->next->serving = old->serving;
+		serving_use(pl->next->serving, pl->next);
 		machine_select(pl->m, pl->next->config);
 		rest_gauges(pl->m, pl->next);
 		if (begin(pl->m, pl->next, old) != 0)

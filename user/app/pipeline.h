@@ -8,6 +8,7 @@
 #include "../formula/formula.h"
 #include "machine.h"
 #include "output.h"
+#include "serving.h"
 
 /* Outputs of one interval. */
 struct group {
@@ -27,6 +28,7 @@ struct plan {
 	struct output *outputs;        /* list, owned */
 	unsigned n_groups;
 	struct group *groups;          /* owned */
+	struct serving *serving;       /* the agent's; goes from plan to plan; NULL = none */
 };
 
 /* The plan of a configuration: opens its outputs, except those that old has alike, which it shares

@@ -33,6 +33,11 @@ const char *reload_refused(const struct config *a, const struct config *b)
 		{ "estimate", a->estimate == b->estimate },
 		{ "estimate-idle-watts", a->estimate_idle_watts == b->estimate_idle_watts },
 		{ "estimate-max-watts", a->estimate_max_watts == b->estimate_max_watts },
+		{ "socket.path", strcmp(a->socket ? a->socket : "", b->socket ? b->socket : "") == 0 },
+		{ "socket.group", strcmp(a->socket_group, b->socket_group) == 0 },
+		{ "socket.access.others", strcmp(a->socket_others, b->socket_others) == 0 },
+		{ "metrics.keep", a->metrics_keep_ns == b->metrics_keep_ns },
+		{ "metrics.top", a->metrics_top == b->metrics_top },
 	};
 
 	for (unsigned i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)

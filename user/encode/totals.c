@@ -58,6 +58,7 @@ static void add_machine(struct totals *t, const struct snapshot *s)
 		to->idle_uj += s->domains[d].idle_uj + *snapshot_energy(s, ROW_IDLE, d);
 		to->residual_uj += s->domains[d].residual_uj;
 		to->intervals[worst(s->domains[d].quality)]++;
+		to->quality = s->domains[d].quality | s->domains[d].share_quality;
 	}
 	for (unsigned i = 0; i < t->schema->n_cpus; i++) {
 		t->busy_ns += s->cpus[i].busy_ns;

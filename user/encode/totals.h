@@ -39,6 +39,7 @@ struct total_row {
 struct total_domain {
 	uint64_t energy_uj, idle_uj, residual_uj;   /* idle: the row's part included */
 	uint64_t intervals[TOTALS_QUALITIES];       /* by worst quality */
+	unsigned quality;                           /* of the last interval's rows: the split's included */
 };
 
 struct totals {

@@ -53,6 +53,9 @@ static int load(struct config *c, const struct flag_value *flags, int n, struct 
 		rc = flags_apply(c, flags, n, err);
 	if (!rc)
 		rc = default_sensor(c, err);
+	c->socket_asked = c->socket != NULL;
+	if (!rc && !c->socket && !(c->socket = strdup(CONFIG_DEFAULT_SOCKET)))
+		rc = no_memory(err);
 	if (!rc && strcmp(c->socket, "none") == 0) {
 		free(c->socket);
 		c->socket = NULL;

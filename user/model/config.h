@@ -33,6 +33,7 @@ struct output_config {
 	struct str_list cgroups;   /* patterns of this output, on top of cgroups.include; none = all */
 	uint64_t max_clients;      /* listening */
 	uint64_t limit;            /* table: rows, 0 = fit */
+	uint64_t keep_ns, top;     /* openmetrics */
 	unsigned line;             /* in the YAML, 0 = from a flag */
 };
 
@@ -63,6 +64,9 @@ struct config {
 	char *config_path;         /* file read, or NULL */
 	char *root, *replay, *btf, *state_dir;
 	char *socket, *socket_group;   /* socket NULL = none */
+	bool socket_asked;             /* by file or flag, not by default */
+	char *socket_others;           /* none, coarse */
+	uint64_t metrics_keep_ns, metrics_top;
 	bool check, quiet, verbose, version, help;
 };
 

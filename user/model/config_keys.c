@@ -17,7 +17,7 @@ static const char *const estimate_words[] = { "auto", "off", NULL };
 static const char *const formula_words[] = { "share", "model", "none", NULL };
 static const char *const weight_words[] = { "cycles", "time", "cycles-by-frequency", NULL };
 static const char *const idle_words[] = { "own", "by-time", "by-share", NULL };
-static const char *const format_words[] = { "hwpc", "power", "vjoule", "table", "snapshot", "null", NULL };
+static const char *const format_words[] = { "hwpc", "power", "vjoule", "openmetrics", "table", "snapshot", "null", NULL };
 static const char *const time_words[] = { "ms", "iso", NULL };
 static const char *const dialect_words[] = { "document", "v0.2", NULL };
 static const char *const file_format_words[] = { "json", "csv", NULL };
@@ -103,17 +103,35 @@ static const struct key idle_watts_keys[] = {
 	IDLE_WATTS(DOMAIN_DRAM, "dram"), IDLE_WATTS(DOMAIN_PSYS, "psys"), { 0 }
 };
 
+static const char *const others_words[] = { "none", "coarse", NULL };
+
+static const struct key access_keys[] = {
+	{ "others", KEY_WORD, AT(socket_others), "none", NULL,
+	  "Users outside the group: none of them may connect, or they see totals of their own cgroups in steps of 1 s and "
+	  "1 mJ and nothing else.", others_words },
+	{ 0 }
+};
+
+static const struct key metrics_keys[] = {
+	{ "keep", KEY_DURATION, AT(metrics_keep_ns), "5m", NULL,
+	  "How long the final value of an ended cgroup is shown.", .max = DAY },
+	{ "top", KEY_COUNT, AT(metrics_top), "0", "all",
+	  "Cgroups shown in /metrics; what the others get is counted for other.", .max = 100000 },
+	{ 0 }
+};
+
 static const struct key socket_keys[] = {
-	{ "path", KEY_STRING, AT(socket), "/run/jouled/jouled.sock", NULL,
+	{ "path", KEY_STRING, AT(socket), NULL, CONFIG_DEFAULT_SOCKET,
 	  "The query socket, or none.", .refuse = refuse_empty, .flag = "socket", .arg = "PATH|none" },
 	{ "group", KEY_STRING, AT(socket_group), "jouled", NULL,
 	  "Group whose members may connect to it.", .refuse = refuse_empty },
+	{ "access", KEY_MAP, .help = "What others may do.", .sub = access_keys },
 	{ 0 }
 };
 
 const struct key config_output_keys[] = {
 	{ "format", KEY_WORD, OUT(format), NULL, "required",
-	  "What is written: hwpc and power reports of PowerAPI, vjoule reports for vJoule formulas, a table to read, a "
+	  "What is written: hwpc and power reports of PowerAPI, vjoule reports for vJoule formulas, openmetrics for Prometheus, a table to read, a "
 	  "snapshot recording to replay; null measures and throws away.", format_words },
 	{ "to", KEY_STRING, OUT(to), NULL, "required",
 	  "Where it goes: stdout:, file:///PATH, tcp://HOST:PORT, tcp-listen://ADDRESS:PORT, unix:///PATH, "
@@ -150,6 +168,10 @@ const struct key config_output_keys[] = {
 	  "Clients that a listening output serves at once; more are turned away.", .min = 1, .max = 8192 },
 	{ "limit", KEY_COUNT, OUT(limit), "0", "as many as fit",
 	  "Rows of a table.", .max = 100000, .formats = "table" },
+	{ "keep", KEY_DURATION, OUT(keep_ns), "5m", NULL,
+	  "How long the final value of an ended cgroup is shown.", .max = DAY, .formats = "openmetrics" },
+	{ "top", KEY_COUNT, OUT(top), "0", "all",
+	  "Cgroups that are shown; what the others get is counted for other.", .max = 100000, .formats = "openmetrics" },
 	{ 0 }
 };
 
@@ -205,6 +227,7 @@ const struct key config_keys[] = {
 	  .flag = "idle", .arg = "own|by-time|by-share" },
 	{ "idle-watts", KEY_MAP, .help = "Idle power per domain, instead of learning it.", .sub = idle_watts_keys },
 	{ "socket", KEY_MAP, .help = "The query socket.", .sub = socket_keys },
+	{ "metrics", KEY_MAP, .help = "The page /metrics of the query socket.", .sub = metrics_keys },
 	{ "state-dir", KEY_STRING, AT(state_dir), "/var/lib/jouled", NULL,
 	  "Directory of what outlives the program.", .refuse = refuse_empty, .flag = "state-dir", .arg = "DIR" },
 	{ "root", KEY_STRING, AT(root), "/", NULL,

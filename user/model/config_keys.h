@@ -6,6 +6,7 @@
 
 #define CONFIG_MAX_KEYS 48            /* rows of one map */
 #define CONFIG_MAX_FILE ((size_t)1 << 20)
+#define CONFIG_DEFAULT_SOCKET "/run/jouled/jouled.sock"
 #define CONFIG_NAME_MAX 96            /* dotted name of a key */
 
 enum key_type {

@@ -113,9 +113,10 @@ static void add_row(const struct listing *l, uint32_t row, uint32_t last, struct
 		add_last(l, last, v);
 		quality = l->last->rows[last].quality;
 	}
+	json_key_str(j, "quality", quality_name(quality));
 	for (unsigned d = 0; d < l->totals->schema->n_domains; d++)
 		quality |= l->last->domains[d].quality | l->last->domains[d].share_quality;
-	json_key_str(j, "quality", quality_name(quality));
+	json_key_str(j, "energy_quality", quality_name(quality));
 	add_both(l, totals_row(l->totals, row), v, j);
 }
 

@@ -55,6 +55,7 @@ static void add_row(struct json *j, const struct totals *t, unsigned row)
 {
 	const struct total_row *r = &t->rows[row];
 	const uint64_t *v = totals_row(t, row), *fixed = v + t->schema->n_domains;
+	unsigned quality = r->quality;
 
 	json_object_begin(j);
 	json_key_str(j, "name", r->name);
@@ -64,6 +65,9 @@ static void add_row(struct json *j, const struct totals *t, unsigned row)
 		json_bool(j, true);
 	}
 	json_key_str(j, "quality", quality_name(r->quality));
+	for (unsigned d = 0; d < t->schema->n_domains; d++)
+		quality |= t->domains[d].quality;
+	json_key_str(j, "energy_quality", quality_name(quality));
 	json_key(j, "energy_uj");
 	json_object_begin(j);
 	for (unsigned d = 0; d < t->schema->n_domains; d++)

@@ -73,6 +73,7 @@ static void add_cpus(struct json *j, const struct snapshot *s)
 struct column_keys {
 	struct buf text;
 	uint32_t at[SCHEMA_MAX_DOMAINS + SCHEMA_MAX_EVENTS + 1];
+	unsigned domains_quality;    /* what the domains and their split add to every row's energy */
 };
 
 static bool make_keys(struct column_keys *k, const struct schema *c)
@@ -102,9 +103,9 @@ static char *add_numbers(char *p, const struct column_keys *k, unsigned first, c
 	return p;
 }
 
-static char *add_fields(char *p, const struct snap_row *r)
+static char *add_fields(char *p, const struct snap_row *r, unsigned domains)
 {
-	const char *quality = quality_name(r->quality), *kind = row_kind_name(r->kind);
+	const char *quality = quality_name(r->quality), *energy = quality_name(r->quality | domains), *kind = row_kind_name(r->kind);
 
 	p = emit_literal(p, ",\"kind\":\"");
 	p = emit_mem(p, kind, strlen(kind));
@@ -118,6 +119,8 @@ static char *add_fields(char *p, const struct snap_row *r)
 		p = emit_literal(p, ",\"selected\":false");
 	p = emit_literal(p, ",\"quality\":\"");
 	p = emit_mem(p, quality, strlen(quality));
+	p = emit_literal(p, "\",\"energy_quality\":\"");
+	p = emit_mem(p, energy, strlen(energy));
 	p = emit_literal(p, "\",\"cpu_ns\":");
 	p = emit_u64(p, r->time_ns);
 	p = emit_literal(p, ",\"switches\":");
@@ -145,7 +148,7 @@ static void add_row(struct json *j, const struct snapshot *s, const struct colum
 	p = (char *)buf_reserve(j->out, ROW_ROOM + k->text.len + columns * (EMIT_U64_MAX + 1));
 	if (!p)
 		return;
-	p = add_fields(p, r);
+	p = add_fields(p, r, k->domains_quality);
 	p = emit_literal(p, ",\"energy_uj\":");
 	p = add_numbers(p, k, 0, snapshot_energy(s, row, 0), n);
 	p = emit_literal(p, ",\"counters\":");
@@ -188,6 +191,8 @@ void serve_snapshot_json(const struct snapshot *s, struct buf *out)
 	add_cpus(&j, s);
 	if (!make_keys(&keys, s->schema))
 		out->failed = true;
+	for (unsigned d = 0; d < s->schema->n_domains; d++)
+		keys.domains_quality |= s->domains[d].quality | s->domains[d].share_quality;
 	json_key(&j, "rows");
 	json_array_begin(&j);
 	for (unsigned i = 0; i < s->n_rows; i++) {

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include "../base/log.h"
+#include "serving_internal.h"
+
+int serving_open(const struct config *c, struct serving **ret, struct err *err)
+{
+	struct serving *sv;
+	int rc;
+
+	*ret = NULL;
+	if (!c->socket)
+		return 0;
+	sv = calloc(1, sizeof(*sv));
+	if (!sv)
+		return err_set(err, -ENOMEM, "socket: out of memory; free some");
+	sv->socket.fd = -1;
+	sv->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	rc = sv->wake_fd < 0 ? err_set(err, -errno, "socket: %s; raise the limit of open files", strerror(errno)) :
+	     serving_listen(&sv->socket, c, err);
+	if (!rc) {
+		*ret = sv;
+		return 0;
+	}
+	serving_stop(sv);
+	if (c->socket_asked)
+		return rc;
+	log_warn("%s, or --socket none; nobody can query this agent", err->text);
+	return 0;
+}
+
+/* Any thread. */
+static void wake(void *arg)
+{
+	struct serving *sv = arg;
+
+	eventfd_write(sv->wake_fd, 1);
+}
+
+static void fill_options(struct serve_options *o, struct serving *sv, const struct machine *m, const struct plan *p)
+{
+	o->fd = sv->socket.fd;
+	o->group = sv->socket.group;
+	o->others_coarse = strcmp(p->config->socket_others, "coarse") == 0;
+	if (m->have_hierarchy && fsroot_is_live(m->root))
+		snprintf(o->mount, sizeof(o->mount), "%s", m->hierarchy.mount);
+	o->schema = &m->schema;
+	o->interval_ns = p->config->interval_ns;
+	o->wake = wake;
+	o->arg = sv;
+}
+
+int serving_start(struct serving *sv, struct machine *m, const struct plan *p, struct loop *loop, struct err *err)
+{
+	struct totals_options to = { .keep_ns = p->config->metrics_keep_ns, .top = (unsigned)p->config->metrics_top };
+	struct serve_options *o;
+	struct serve_source *sources;
+	int rc = -ENOMEM;
+
+	if (!sv)
+		return 0;
+	o = calloc(1, sizeof(*o));
+	sources = serving_sources(m, o ? &o->n_sources : NULL);
+	sv->totals = totals_new(&m->schema, &to);
+	if (o && sources && sv->totals) {
+		fill_options(o, sv, m, p);
+		o->sources = sources;
+		rc = serve_start(o, loop, &sv->serve, err);
+		if (!rc)
+			sv->socket.fd = -1;     /* the server's now */
+	} else {
+		err_set(err, rc, "socket: out of memory; free some");
+	}
+	free(sources);
+	free(o);
+	if (!rc)
+		serving_use(sv, p);
+	return rc;
+}
+
+static void tap_close(struct serving *sv, struct tap *t)
+{
+	consumer_free(t->consumer);
+	if (t->formula)
+		sv->formula->destroy(t->formula);
+	*t = (struct tap){ 0 };
+}
+
+void serving_stop(struct serving *sv)
+{
+	if (!sv)
+		return;
+	serve_stop(sv->serve);
+	for (unsigned i = 0; i < SERVE_FEEDS; i++)
+		tap_close(sv, &sv->taps[i]);
+	tap_close(sv, &sv->sums);
+	totals_free(sv->totals);
+	free(sv->totals);
+	if (sv->socket.own_file)
+		unix_listen_remove(&sv->socket.file);
+	if (sv->socket.fd >= 0)
+		close(sv->socket.fd);
+	if (sv->wake_fd >= 0)
+		close(sv->wake_fd);
+	free(sv);
+}
+
+void serving_tell(struct serving *sv, const struct plan *p)
+{
+	static struct serve_output list[64];   /* main thread only */
+	unsigned n = 0;
+
+	if (!sv || !sv->serve)
+		return;
+	for (const struct output *o = p->outputs; o; o = o->next) {
+		for (unsigned i = 0; i < o->n_parts && n < sizeof(list) / sizeof(list[0]); i++) {
+			struct serve_output *to = &list[n];
+			struct sink_stats st;
+
+			if (!o->parts[i].sink)
+				continue;
+			sink_get_stats(o->parts[i].sink, &st);
+			*to = (struct serve_output){
+				.up = st.up, .documents = st.documents, .bytes = st.bytes, .dropped_bytes = st.dropped_bytes,
+				.dropped_documents = st.dropped_documents, .reconnects = st.reconnects, .queued = st.queued,
+				.clients = st.clients,
+			};
+			snprintf(to->format, sizeof(to->format), "%s", o->config.format);
+			snprintf(to->to, sizeof(to->to), "%s", o->config.to);
+			snprintf(to->state, sizeof(to->state), "%s", st.state);
+			n++;
+		}
+	}
+	serve_tell_outputs(sv->serve, list, n);
+}

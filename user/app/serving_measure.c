@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The measuring thread's part of the query socket. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include "../base/log.h"
+#include "serving_internal.h"
+
+int serving_fd(const struct serving *sv)
+{
+	return sv ? sv->wake_fd : -1;
+}
+
+/* A formula that changed begins anew, consumers go on. */
+void serving_use(struct serving *sv, const struct plan *p)
+{
+	if (!sv)
+		return;
+	if (sv->formula && (sv->formula != p->formula ||
+			    memcmp(&sv->formula_options, &p->formula_options, sizeof(p->formula_options)) != 0)) {
+		for (unsigned i = 0; i < SERVE_FEEDS; i++) {
+			sv->formula->destroy(sv->taps[i].formula);
+			sv->taps[i].formula = NULL;
+		}
+		sv->formula->destroy(sv->sums.formula);
+		sv->sums.formula = NULL;
+	}
+	sv->plan = p;
+	sv->formula = p->formula;
+	sv->formula_options = p->formula_options;
+	serve_set_interval(sv->serve, p->config->interval_ns);
+}
+
+static void follow_feed(struct serving *sv, struct machine *m, unsigned feed)
+{
+	uint64_t interval_ns = serve_feed_interval(sv->serve, feed);
+	struct tap *t = &sv->taps[feed];
+
+	if (t->interval_ns == interval_ns)
+		return;
+	if (!interval_ns) {
+		consumer_free(t->consumer);
+		sv->formula->destroy(t->formula);
+		*t = (struct tap){ 0 };
+		return;
+	}
+	if (!t->consumer)
+		t->consumer = consumer_new(&m->reading);
+	t->interval_ns = interval_ns;
+	t->deadline_ns = m->reading.mono_ns + interval_ns;
+}
+
+uint64_t serving_deadline(struct serving *sv, struct machine *m)
+{
+	uint64_t first = UINT64_MAX;
+	eventfd_t count;
+
+	if (!sv)
+		return first;
+	eventfd_read(sv->wake_fd, &count);
+	if (!sv->sums.consumer)
+		sv->sums.consumer = consumer_new(&m->reading);
+	sv->reading |= serve_wants_reading(sv->serve);
+	if (sv->reading)
+		return 0;
+	for (unsigned i = 0; i < SERVE_FEEDS; i++) {
+		follow_feed(sv, m, i);
+		if (sv->taps[i].interval_ns && sv->taps[i].deadline_ns < first)
+			first = sv->taps[i].deadline_ns;
+	}
+	return first;
+}
+
+/* The interval that ends now, split; NULL = no memory, it is joined to the next one. */
+static struct snapshot *take(struct serving *sv, struct tap *t, struct machine *m)
+{
+	struct snapshot *s = t->consumer ? consumer_snapshot(t->consumer, &m->reading) : NULL;
+
+	if (!s)
+		return NULL;
+	if (!t->formula)
+		t->formula = plan_formula(sv->plan);
+	if (!t->formula || sv->formula->apply(t->formula, s) != 0)
+		formula_all_residual(s);
+	s->nominal_ns = t->interval_ns;
+	s->missed = 0;
+	s->khz = NULL;
+	s->package_mc = 0;
+	return s;
+}
+
+static void run_tap(struct serving *sv, unsigned feed, struct machine *m)
+{
+	struct tap *t = &sv->taps[feed];
+	uint64_t missed = (m->reading.mono_ns - t->deadline_ns) / t->interval_ns;
+	struct snapshot *s = take(sv, t, m);
+
+	t->deadline_ns += (missed + 1) * t->interval_ns;
+	if (!s)
+		return;
+	s->missed = missed;
+	serve_publish(sv->serve, feed, s);
+}
+
+void serving_run(struct serving *sv, struct machine *m)
+{
+	struct snapshot *s;
+	bool own = false;
+
+	if (!sv)
+		return;
+	for (unsigned i = 0; i < SERVE_FEEDS; i++) {
+		if (!sv->taps[i].interval_ns || sv->taps[i].deadline_ns > m->reading.mono_ns)
+			continue;
+		run_tap(sv, i, m);
+		own |= i == 0;
+	}
+	if (!own && !sv->reading)
+		return;
+	s = take(sv, &sv->sums, m);
+	if (s)
+		totals_add(sv->totals, s);
+	serve_publish_totals(sv->serve, sv->totals, sv->reading);
+	sv->reading = false;
+}
