@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
 #include "../base/log.h"
 #include "app.h"
 #include "machine.h"
@@ -21,6 +24,23 @@ static int check_outputs(const struct config *c, struct err *err)
 	return 0;
 }
 
+/* libbpf takes raw type information (linux/btf.h) or an ELF file that has it, and of others only says EIO. */
+static int check_btf(const struct machine *m, const struct config *c, struct err *err)
+{
+	unsigned char magic[4] = { 0 };
+	int fd = c->btf && fsroot_is_live(m->root) ? fsroot_openat(m->root, c->btf, O_RDONLY) : -EAGAIN, rc;
+
+	if (fd == -EAGAIN)
+		return 0;
+	if (fd < 0)
+		return err_set(err, -EINVAL, "--btf %s: %s; give a file with the BTF of this kernel", c->btf, strerror(-fd));
+	rc = (int)read(fd, magic, sizeof(magic));
+	close(fd);
+	if (rc == (int)sizeof(magic) && (memcmp(magic, "\x7f" "ELF", 4) == 0 || memcmp(magic, "\x9f\xeb", 2) == 0))
+		return 0;
+	return err_set(err, -EINVAL, "--btf %s: neither BTF nor ELF; give a file with the BTF of this kernel", c->btf);
+}
+
 int check_config(const struct config *c, struct err *err)
 {
 	struct machine *m = NULL;
@@ -30,7 +50,9 @@ int check_config(const struct config *c, struct err *err)
 		return rc;
 	if (machine_enter(c, &m, err) != 0)
 		return -EINVAL;   /* --root names no machine */
-	rc = machine_look(m, c, err);
+	rc = check_btf(m, c, err);
+	if (!rc)
+		rc = machine_look(m, c, err);
 	machine_close(m);
 	return rc == -E2BIG ? -EINVAL : rc;
 }

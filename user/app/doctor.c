@@ -106,6 +106,24 @@ static void tell_kernel(const struct machine *m, const struct config *c)
 		line("perf_event_paranoid", "absent", "no perf events in this kernel; boot one with CONFIG_PERF_EVENTS");
 }
 
+/* Absent, and not worth a line, where securityfs cannot be read. */
+static void tell_lockdown(const struct machine *m)
+{
+	char text[128], *from, *to;
+
+	if (fsroot_read(m->root, "/sys/kernel/security/lockdown", text, sizeof(text)) <= 0)
+		return;
+	from = strchr(text, '[');
+	to = from ? strchr(from, ']') : NULL;
+	if (!to)
+		return;
+	*to = '\0';
+	if (bpf_locked_down(m->root))
+		line("lockdown", "denied", "%s: counters, lifecycle: " BPF_LOCKED_DOWN, from + 1);
+	else
+		line("lockdown", "ok", "%s", from + 1);
+}
+
 static void tell_events(const char *group, const struct event_set *set, const struct absent_events *absent)
 {
 	char what[24 + SCHEMA_NAME_MAX];
@@ -244,6 +262,7 @@ static void tell_all(struct machine *m, const struct config *c)
 	else
 		line("machine", "ok", "captured in %s: programs are not tried", fsroot_dir(m->root));
 	tell_kernel(m, c);
+	tell_lockdown(m);
 	if (rc)
 		line("topology", state_of(rc), "%s", err.text);
 	tell_events("event", &m->schema.core, &m->absent_core);

@@ -40,3 +40,12 @@ void bpf_log_reset(void)
 {
 	last[0] = '\0';
 }
+
+/* "none [integrity] confidentiality": the level in force is bracketed (security/lockdown/lockdown.c). */
+bool bpf_locked_down(const struct fsroot *root)
+{
+	char text[128];
+
+	return fsroot_read(root, "/sys/kernel/security/lockdown", text, sizeof(text)) > 0 &&
+	       strstr(text, "[confidentiality]");
+}

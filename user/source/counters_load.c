@@ -207,6 +207,8 @@ static void note_failure(struct counters *c, enum trigger_mode trigger, int err)
 
 static int tell_failure(struct counters *c, enum trigger_mode want, int e, struct err *err)
 {
+	if (e == -EINVAL && bpf_locked_down(c->root))
+		return err_set(err, -EPERM, "counters: " BPF_LOCKED_DOWN ", or set trigger: none");
 	if (e == -EPERM || (e == -EACCES && want == TRIGGER_PERF_EVENT))
 		return err_set(err, e, "counters: not permitted to load eBPF programs (%s); run as root or give "
 			       "CAP_BPF and CAP_PERFMON, or set trigger: none", c->reason);

@@ -45,10 +45,12 @@ static int try_open(struct lifecycle *l, int hierarchy_id, const char *btf, bool
 	return 0;
 }
 
-static int explain(struct err *err, int r)
+static int explain(const struct lifecycle *l, struct err *err, int r)
 {
 	const char *why = bpf_log_last();
 
+	if (r == -EINVAL && bpf_locked_down(l->root))
+		return err_set(err, -EPERM, "lifecycle events: " BPF_LOCKED_DOWN ", or set trigger: none");
 	if (r == -EPERM || r == -EACCES)
 		return err_set(err, r, "lifecycle events: the kernel refused the programs; give CAP_BPF and "
 			       "CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8) or use trigger: none");
@@ -66,10 +68,10 @@ int lifecycle_bpf_open(struct lifecycle *l, int hierarchy_id, const char *btf, s
 	if (r)
 		r = try_open(l, hierarchy_id, btf, false);
 	if (r)
-		return explain(err, r);
+		return explain(l, err, r);
 	l->ring = ring_buffer__new(bpf_map__fd(l->skel->maps.events), lifecycle_record, l, NULL);
 	if (!l->ring)
-		return explain(err, -errno);
+		return explain(l, err, -errno);
 	return 0;
 }
 
