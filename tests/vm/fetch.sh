@@ -13,7 +13,7 @@ name=$1
 mkdir -p "${JOULED_VM_CACHE:-$B/vm/kernels}" || exit 1
 cache=$(cd "${JOULED_VM_CACHE:-$B/vm/kernels}" && pwd)
 final=$cache/$name
-[ -e "$final/release" ] && exit 0
+[ -e "$final/release" ] && [ -e "$final/modules/modules.dep" ] && exit 0
 dir=$cache/.$name.$$
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 1' INT TERM
