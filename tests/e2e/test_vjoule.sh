@@ -72,6 +72,35 @@ else
 	fail vjoule-equals-the-ledger "exit status $status, $reason $(said same)"
 fi
 
+run replayed --replay "$work/same.jd" -o "vjoule=file://$work/replayed.vjoule"
+if [ $status -eq 0 ] && cmp -s "$work/same.vjoule" "$work/replayed.vjoule"; then
+	ok vjoule-replayed-is-the-same
+else
+	fail vjoule-replayed-is-the-same "exit status $status, $(cmp "$work/same.vjoule" "$work/replayed.vjoule" 2>&1) $(said replayed)"
+fi
+
+# Cgroups that come and go with others inside: simple_formula must get over it.
+start churn -i 50ms -o "vjoule=file://$work/churn.vjoule?dialect=v0.2"
+make_cgroup nested
+nested=$cgroup
+for round in 1 2 3 4 5 6; do
+	mkdir -p "$nested/a-$round/b/c" "$nested/a-$round/b/d"
+	for dir in "$nested/a-$round" "$nested/a-$round/b" "$nested/a-$round/b/c" "$nested/a-$round/b/d"; do
+		sh -c 'echo $$ >"$1/cgroup.procs"; exec sleep 0.08' nested "$dir"
+	done
+	rmdir "$nested/a-$round/b/c" "$nested/a-$round/b/d" "$nested/a-$round/b" "$nested/a-$round"
+done
+sleep 1
+kill "$agent"
+ended 50 "$agent" || status=none
+reason=$(python3 tests/golden/check_vjoule_formula.py "$work/churn.vjoule" 2>&1) && rc=0 || rc=1
+echo "$reason"
+case $rc-$status-$reason in
+*"removed 0 times"*) fail vjoule-formula-survives-churn "nothing came and went: $reason" ;;
+0-0-*) ok vjoule-formula-survives-churn ;;
+*) fail vjoule-formula-survives-churn "exit status $status, $reason $(said churn)" ;;
+esac
+
 # What the wire cannot say is said once, at the start.
 run said -n 1 -i 100ms --rapl none --estimate off -o "vjoule=file://$work/said.vjoule"
 if [ $status -eq 0 ] && [ "$(grep -c 'no core, uncore, package, dram, psys; 0.0 is sent' "$work/said.err")" -eq 1 ]; then
