@@ -27,10 +27,20 @@ static __always_inline void read_counters(struct counter_sample *ret)
 			ret->value[i] = bpf_perf_event_read(&events, i * n_cpus + cpu);
 }
 
-/* -ENOENT is a CPU that has no such event (hybrid machines): absent there, not lost. */
+/* failed: an event gave no value, and may be dead. lost: what it counted is not known. */
+static __always_inline void note_losses(struct jd_cpu_state *st, struct jd_row *row, bool failed, bool lost)
+{
+	if (failed)
+		st->lost_reads++;
+	if ((failed || lost) && row)
+		row->lost++;
+}
+
+/* -ENOENT is a CPU that has no such event (hybrid machines): absent there, not lost. A counter that went
+ * back is another event, opened anew (an error as last value is above every count): its past is lost. */
 static __always_inline void add_counters(struct jd_cpu_state *st, struct jd_row *row, const struct counter_sample *now)
 {
-	bool lost = false;
+	bool failed = false, lost = false;
 
 #pragma unroll
 	for (u32 i = 0; i < JD_MAX_EVENTS; i++) {
@@ -41,25 +51,21 @@ static __always_inline void add_counters(struct jd_cpu_state *st, struct jd_row 
 		u64 v = *(const volatile u64 *)&now->value[i], last = st->last[i];
 
 		st->last[i] = v;
-		if (!IS_ERROR(v) && !IS_ERROR(last)) {
-			if (row)
-				row->counters[i] += v - last;
-		} else if (v != (u64)-ENOENT) {
+		if (IS_ERROR(v))
+			failed |= v != (u64)-ENOENT;
+		else if (v < last)
 			lost = true;
-		}
+		else if (row)
+			row->counters[i] += v - last;
 	}
-	if (lost) {
-		st->lost_reads++;
-		if (row)
-			row->lost++;
-	}
+	note_losses(st, row, failed, lost);
 }
 
 /* The same with the time each event was on the PMU; only while events multiplex. */
 static __noinline void add_multiplexed(struct jd_cpu_state *st, struct jd_row *row, struct jd_mux_row *mux)
 {
 	u32 cpu = bpf_get_smp_processor_id();
-	bool lost = false;
+	bool failed = false, lost = false;
 
 	for (u32 i = 0; i < JD_MAX_EVENTS; i++) {
 		struct bpf_perf_event_value v = {};
@@ -67,11 +73,13 @@ static __noinline void add_multiplexed(struct jd_cpu_state *st, struct jd_row *r
 		if (!(core_mask & (1u << i)))
 			continue;
 		if (bpf_perf_event_read_value(&events, i * n_cpus + cpu, &v, sizeof(v))) {
-			lost = true;
+			failed = true;
 			st->last[i] = (u64)-1;
 			continue;
 		}
-		if (row && mux && !IS_ERROR(st->last[i])) {
+		if (v.counter < st->last[i]) {
+			lost = true;
+		} else if (row && mux) {
 			row->counters[i] += v.counter - st->last[i];
 			mux->enabled_ns[i] += v.enabled - st->last_enabled[i];
 			mux->running_ns[i] += v.running - st->last_running[i];
@@ -80,11 +88,7 @@ static __noinline void add_multiplexed(struct jd_cpu_state *st, struct jd_row *r
 		st->last_enabled[i] = v.enabled;
 		st->last_running[i] = v.running;
 	}
-	if (lost) {
-		st->lost_reads++;
-		if (row)
-			row->lost++;
-	}
+	note_losses(st, row, failed, lost);
 }
 
 static __always_inline u32 row_index(const struct jd_cpu_state *st)
@@ -165,7 +169,7 @@ static __always_inline u64 departure(const struct jd_cpu_state *st, u64 left, st
 	return (s64)(now - at) < 0 ? now : at;
 }
 
-/* Another task runs here than the last switch told: the kernel did not tell of every switch (seen on
+/* Another task runs here than the last switch told: the kernel did not tell of every switch (seen on a
  * 6.18 for some threads of a sandbox). What the stored row had until then is its own, the rest and
  * the counters go to the row of the task that runs. */
 static __noinline void resync(struct jd_cpu_state *st, u64 left, struct task_struct *curr, u64 now)

@@ -130,7 +130,8 @@ static void take_msr(struct read_context *x, unsigned cpu)
 	uint64_t time_ns = cs->flush_mono_ns ? st->flush_mono_ns - cs->flush_mono_ns : 0;
 
 	for (unsigned i = 0; i < x->c->schema->msr.n; i++) {
-		uint64_t add = IS_ERROR(st->msr[i]) || IS_ERROR(cs->msr[i]) ? 0 : st->msr[i] - cs->msr[i];
+		/* less than before (or than an error): an event opened anew */
+		uint64_t add = IS_ERROR(st->msr[i]) || st->msr[i] < cs->msr[i] ? 0 : st->msr[i] - cs->msr[i];
 
 		if ((int)i == x->c->tsc_event && time_ns) {
 			x->c->tsc_per_ns = (double)add / (double)time_ns;
