@@ -64,6 +64,7 @@ more_values() {
 begin() {
 	begun=$1
 	shift
+	rm -f "$work/$begun.json"
 	start "$begun" -o "power=file://$work/$begun.json?time=ms" "$@"
 }
 

@@ -1,0 +1,94 @@
+# shellcheck shell=sh disable=SC1091,SC2154
+# SPDX-License-Identifier: Apache-2.0
+# Suspend to memory between two readings: energy, and the counters of CPUs that sleep takes offline.
+# kernels: 6.1 6.12
+# seconds: 120
+# qemu: -cpu Skylake-Client
+# modules: simpmu simrapl
+# stock: msr
+# tests: vm/simload vm/recsum
+. /guest/lib.sh
+. /guest/energy.sh
+load msr || fail msr "cannot be loaded"
+for g in before after later; do
+	mkdir /sys/fs/cgroup/$g
+done
+
+asleep_ns() {
+	awk 'NR == 1 { print $4 - $2 }' /proc/simrapl
+}
+
+sleep_now() {
+	echo 0 >/sys/class/rtc/rtc0/wakealarm
+	echo +3 >/sys/class/rtc/rtc0/wakealarm
+	echo mem >/sys/power/state || fail "suspend to memory" "$(dmesg | tail -n 3)"
+}
+
+simulate
+for door in powercap perf msr; do
+	begin $door --rapl $door -i 500ms -o "snapshot=file://$work/$door.jd"
+done
+for door in powercap perf msr; do
+	begun $door
+done
+asleep=$(asleep_ns)
+sim stop 0
+/tests/simload -d /sys/fs/cgroup/before -p 1 ipc20m9 500
+sleep_now
+/tests/simload -d /sys/fs/cgroup/after -p 1 ipc20m9 500
+sim stop 1
+asleep=$((($(asleep_ns) - asleep) / 1000000))
+expect "the machine slept" [ $asleep -ge 1500 ]
+for door in powercap perf msr; do
+	two_more $door
+done
+all_exact "energy over a sleep: powercap" powercap 2.56 64
+all_exact "energy over a sleep: perf" perf 0 64
+all_exact "energy over a sleep: msr" msr 0 64
+/tests/simload -d /sys/fs/cgroup/later -p 1 ipc20m9 300
+two_more msr
+keep "$work"/*.json "$work"/*.err "$work"/*.jd
+end_all
+/tests/recsum "$work/msr.jd" >"$work/sum" || fail recsum "the recording cannot be read"
+cat "$work/sum"
+
+# Events of CPUs that sleep took offline are dead until the next reading opens them anew: less than was
+# counted then, never more, and marked partial.
+instructions=$(task_truth instructions /after task)
+got=$(counted "$work/sum" /after INSTRUCTIONS)
+expect "counters before a sleep" close_to "$(task_truth instructions /before task)" "$(counted "$work/sum" /before INSTRUCTIONS)" 1 0
+echo "note counters after a sleep: $got of $instructions instructions"
+if close_to "$instructions" "$got" 1 0 >/dev/null ||
+	{ [ ${#got} -lt 19 ] && [ "$got" -lt "$instructions" ] && awk '$1 == "/after" { exit !(int($2 / 16) % 2) }' "$work/sum"; }; then
+	ok "counters after a sleep are right or partial"
+else
+	fail "counters after a sleep are right or partial" "$got of $instructions, $(grep ^/after "$work/sum")"
+fi
+expect "counters later" close_to "$(task_truth instructions /later task)" "$(counted "$work/sum" /later INSTRUCTIONS)" 1 0
+
+# Registers that begin at 0 after sleep: what they had not told is lost, and said; nothing is made up.
+simulate resume_reset=1 start_uj=5000000000
+for door in powercap perf msr; do
+	begin $door --rapl $door -i 500ms
+done
+for door in powercap perf msr; do
+	begun $door
+done
+sim stop 0
+sleep 2
+sleep_now
+sleep 1
+sim stop 1
+for door in powercap perf msr; do
+	two_more $door
+	missing=$(($(truth energy_uj package) - $(reported "$work/$door.json" all package-0)))
+	if [ $missing -ge -64 ] && [ $missing -lt 8000000 ]; then
+		ok "registers begin at 0 after sleep: $door"
+	else
+		fail "registers begin at 0 after sleep: $door" "$missing of $(truth energy_uj package) uJ are missing; $(said $door)"
+	fi
+	contains "registers begin at 0 after sleep, told: $door" "$work/$door.err" 'package-0: .* (began anew|jumped or was read too late)'
+done
+keep "$work"/*.json "$work"/*.err
+end_all
+finish
