@@ -169,8 +169,8 @@ static __always_inline u64 departure(const struct jd_cpu_state *st, u64 left, st
 	return (s64)(now - at) < 0 ? now : at;
 }
 
-/* Another task runs here than the last switch told: the kernel did not tell of every switch (seen on a
- * 6.18 for some threads of a sandbox). What the stored row had until then is its own, the rest and
+/* Another task runs here than the last switch told: the kernel did not tell of every switch (seen on
+ * a 6.18 for threads of one process). What the stored row had until then is its own, the rest and
  * the counters go to the row of the task that runs. */
 static __noinline void resync(struct jd_cpu_state *st, u64 left, struct task_struct *curr, u64 now)
 {
