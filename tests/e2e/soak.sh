@@ -5,6 +5,7 @@
 . tests/e2e/lib.sh
 need_root
 seconds=${1:-3600}
+VJOULE_SECONDS=60 sh tests/e2e/test_vjoule_load.sh || failures=1
 
 start soak -i 1s -o "hwpc=file://$work/soak.json" -o "power=file:///dev/null" -o null:
 wait_until 100 lines_at_least 2 "$work/soak.json"
