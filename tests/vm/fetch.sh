@@ -28,6 +28,7 @@ die() {
 parts() {
 	echo "$1"
 	apt-cache depends "$1" | sed -n 's/^ *Depends: \(linux-\(binary\|modules\)-[^ ]*\)$/\1/p'
+	[ "$with" = busybox ] && echo busybox-static
 	[ "$with" = headers ] || return 0
 	headers=$(echo "$1" | sed 's/^linux-image/linux-headers/')
 	echo "$headers"

@@ -9,6 +9,7 @@ kernel=$1 case_file=$2 out=$3
 arch=$(awk -v k="$kernel" '$1 == k { print $2 }' tests/vm/kernels.table)
 cache=${JOULED_VM_CACHE:-$B/vm/kernels}/$kernel
 root=$out.root
+[ "$arch" = amd64 ] || sysroot=$(cd "$B/arm64-sysroot" && pwd)
 rm -rf "$root"
 for d in bin sbin proc sys dev tmp run etc guest tests modules stock; do
 	mkdir -p "$root/$d"
@@ -24,7 +25,7 @@ libraries() {
 	if [ "$arch" = amd64 ]; then
 		ldd "$1" 2>/dev/null | grep -o '/[^ ]*'
 	else
-		qemu-aarch64 -L "$B/arm64-sysroot" "$B/arm64-sysroot/lib/ld-linux-aarch64.so.1" --list "$1" | grep -o '/[^ ]*'
+		qemu-aarch64 -L "$sysroot" "$sysroot/lib/ld-linux-aarch64.so.1" --list "$1" | sed "s#$sysroot##" | grep -o '/[^ ]*'
 	fi
 }
 
@@ -36,7 +37,7 @@ put() {
 	*.sh) return ;;
 	esac
 	from=
-	[ "$arch" = amd64 ] || from=$B/arm64-sysroot
+	[ "$arch" = amd64 ] || from=$sysroot
 	for lib in $(libraries "$1" || true); do
 		[ -e "$root$lib" ] || { mkdir -p "$root${lib%/*}" && cp -L "$from$lib" "$root$lib"; }
 	done
@@ -47,7 +48,7 @@ put_base() {
 	if [ "$arch" = amd64 ]; then
 		busybox=/bin/busybox jouled=$B/jouled
 	else
-		busybox=$B/vm/arm64/bin/busybox jouled=$B/arm64/jouled
+		busybox=$cache/root/bin/busybox jouled=$B/arm64/jouled
 	fi
 	cp "$busybox" "$root/bin/busybox"
 	for applet in $(/bin/busybox --list); do

@@ -90,6 +90,12 @@ unpack_kept() {
 	rm -f "$log.keep"
 }
 
+# What can only be judged here: of the files that came back.
+judge() {
+	judge=$(head_of "$name" judge)
+	[ -z "$judge" ] || [ $rc -ne 0 ] || python3 "$judge" "$log.files" "$kernel" 2>&1 || echo "FAIL vm/$kernel/$name: $judge ($?)"
+}
+
 if [ "${1:-}" = --list ]; then
 	list
 	exit 0
@@ -110,6 +116,9 @@ log=$logs/$kernel-$name
 initramfs=$B/vm/$kernel-$name.cpio
 seconds=$(head_of "$name" seconds | grep . || echo 60)
 sh tests/vm/fetch.sh "$kernel" >"$log.fetch" 2>&1 || give_up "$(tail -n 1 "$log.fetch")"
+if [ "$arch" = arm64 ]; then
+	sh tests/cross/arm64.sh >"$log.build" 2>&1 || give_up "$(grep -m 1 FAIL "$log.build")"
+fi
 if [ -n "$(head_of "$name" modules)" ]; then
 	sh tests/vm/modules.sh "$kernel" >"$log.modules" 2>&1 || { cat "$log.modules" && give_up "$(tail -n 1 "$log.modules")"; }
 fi
@@ -123,10 +132,11 @@ if [ $rc -eq 2 ]; then
 	boot
 	rc=$?
 fi
-results
 echo "note vm/$kernel/$name: $((($(date +%s%N) - start) / 1000000)) ms; guest $(tr -d '\r' <"$log.console" | grep -aE '^@' | tr '\n' ' ')"
 unpack_kept
 rm -f "$initramfs"
+judge >>"$log.console"
+results
 if [ $rc -ne 0 ]; then
 	echo "FAIL vm/$kernel/$name: the guest ended before the case did; its last lines:"
 	last_words

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Lockdown raised while the machine runs, after the modules are loaded: integrity takes nothing that is
 # needed (MSRs may still be read), confidentiality the kernel's memory, which programs read.
-# kernels: 6.1 6.12
+# kernels: 6.1
 # seconds: 60
 # stock: msr
 # qemu: -cpu Skylake-Client

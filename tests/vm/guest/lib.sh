@@ -131,13 +131,14 @@ empty() {
 	[ -z "$(cat "$1/cgroup.procs")" ]
 }
 
-# task_ns FILE TARGET: CPU time over all of a file of hwpc reports.
-task_ns() {
-	grep -F "\"target\":\"$2\"" "$1" | grep -oE '"TASK_CLOCK":[0-9]+' | awk -F: '{ n += $2 } END { printf "%.0f\n", n }'
+# event_sum EVENT FILE TARGET: over all of a file of hwpc reports, all CPUs; empty when it is nowhere.
+event_sum() {
+	grep -F "\"target\":\"$3\"" "$2" | grep -oE "\"$1\":[0-9]+" | awk -F: '{ n += $2 } END { if (NR) printf "%.0f\n", n }'
 }
 
 # cpu_is_right NAME [ARGUMENT...]: what an agent tells of a cgroup that lives 1.5 s against the kernel's account
-# of it, within 1 %. The agent's words are in $work/cpu-N.err, N the count of calls.
+# of it, within 1 %. N the count of calls: the agent's words are in $work/cpu-N.err, its reports of the cgroup
+# /cpu-N in $work/cpu-N.json, the kernel's microseconds in $used.
 cpu_calls=0
 cpu_is_right() {
 	cpu_name=$1
@@ -160,7 +161,7 @@ cpu_is_right() {
 	wait_until 50 more_ticks "$cpu" $(($(ticks "$cpu") + 3))
 	kill "$agent"
 	ended 50 "$agent"
-	told=$(($(task_ns "$work/$cpu.json" "/$cpu") / 1000))
+	told=$(($(event_sum time_running "$work/$cpu.json" "/$cpu") / 1000))   # of a cgroup's counters: its CPU time
 	# shellcheck disable=SC2086 # directories
 	rmdir $dirs
 	expect "$cpu_name" close_to "$used" "$told" 10 100
