@@ -83,7 +83,7 @@ static void tell_btf(const struct machine *m, const struct config *c)
 	int fd = fsroot_openat(m->root, btf, O_RDONLY);
 
 	if (c->btf)
-		line("BTF", "ok", "%s, as --btf says (trigger raw_tp)", c->btf);
+		line("BTF", "ok", "%s, as --btf says", c->btf);
 	else if (is_btf(fd))
 		line("BTF", "ok", "%s", btf);
 	else if (fd == -ENOENT)
