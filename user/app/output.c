@@ -56,7 +56,7 @@ static int open_encoder(struct output_part *p, const struct output_config *oc, c
 {
 	struct encode_options o = {
 		.sensor = s->sensor, .csv = is_csv(oc), .csv_group = csv_group, .leaf_only = oc->leaf_only,
-		.stand_ins = oc->stand_ins, .keep_ns = oc->keep_ns, .top = (unsigned)oc->top,
+		.stand_ins = oc->stand_ins, .http = strncmp(oc->to, "http-listen:", 12) == 0, .keep_ns = oc->keep_ns, .top = (unsigned)oc->top,
 		.limit = (unsigned)oc->limit,
 		.dialect_v02 = oc->dialect && strcmp(oc->dialect, "v0.2") == 0, .metrics = oc->metrics.v,
 		.n_metrics = oc->metrics.n,
@@ -257,7 +257,8 @@ bool output_same(const struct output_config *a, const struct output_config *b)
 	return same_text(a->format, b->format) && same_text(a->to, b->to) && same_text(a->time, b->time) &&
 	       same_text(a->file_format, b->file_format) && same_text(a->port_file, b->port_file) &&
 	       a->leaf_only == b->leaf_only && a->stand_ins == b->stand_ins && a->queue_bytes == b->queue_bytes &&
-	       a->limit == b->limit && a->max_clients == b->max_clients && same_text(a->dialect, b->dialect) &&
+	       a->limit == b->limit && a->keep_ns == b->keep_ns && a->top == b->top &&
+	       a->max_clients == b->max_clients && same_text(a->dialect, b->dialect) &&
 	       same_list(&a->metrics, &b->metrics);
 }
 

@@ -66,6 +66,10 @@ void http_reply(struct http_request *r, unsigned status, const char *type, const
 void http_error(struct http_request *r, unsigned status, const char *headers, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* Which of the types (ends with NULL; parameters are not looked at) an Accept header likes best
+ * (RFC 9110, 12.5.1); the first on a tie, or when accept is NULL or empty. -1 = none. */
+int http_accept(const char *accept, const char *const *types);
+
 /* The answer comes later: the connection sleeps until http_again, when answer is called anew. */
 void http_wait(struct http_request *r);
 void http_again(struct http *h, struct MHD_Connection *conn);

@@ -6,6 +6,8 @@
 
 #define OPENMETRICS_KEEP_NS (300 * 1000000000ull)   /* default of `keep` */
 
+extern const char *const openmetrics_types[2];          /* media types: 0.0.4, 1.0 */
+
 struct openmetrics_output {
 	const char *name;
 	uint64_t documents, dropped;

@@ -131,11 +131,11 @@ static const struct key socket_keys[] = {
 
 const struct key config_output_keys[] = {
 	{ "format", KEY_WORD, OUT(format), NULL, "required",
-	  "What is written: hwpc and power reports of PowerAPI, vjoule reports for vJoule formulas, openmetrics for Prometheus, a table to read, a "
-	  "snapshot recording to replay; null measures and throws away.", format_words },
+	  "What is written: hwpc and power reports of PowerAPI, vjoule reports for vJoule formulas, openmetrics for "
+	  "Prometheus, a table to read, a snapshot recording to replay; null measures and throws away.", format_words },
 	{ "to", KEY_STRING, OUT(to), NULL, "required",
 	  "Where it goes: stdout:, file:///PATH, tcp://HOST:PORT, tcp-listen://ADDRESS:PORT, unix:///PATH, "
-	  "unix-listen:///PATH or null:. The other options may follow after ? as name=value, joined by &; those that are "
+	  "unix-listen:///PATH, http-listen://ADDRESS:PORT (openmetrics) or null:. The other options may follow after ? as name=value, joined by &; those that are "
 	  "lists once for each entry.",
 	  .refuse = refuse_empty },
 	{ "interval", KEY_DURATION, OUT(interval_ns), NULL, "the global one",
@@ -163,7 +163,7 @@ const struct key config_output_keys[] = {
 	  "is closed then.",
 	  .min = 65536, .max = 1ull << 30 },
 	{ "port-file", KEY_STRING, OUT(port_file), NULL, "none",
-	  "File that gets the port number of a tcp-listen output.", .refuse = refuse_empty },
+	  "File that gets the port number of a tcp-listen or http-listen output.", .refuse = refuse_empty },
 	{ "max-clients", KEY_COUNT, OUT(max_clients), "512", NULL,
 	  "Clients that a listening output serves at once; more are turned away.", .min = 1, .max = 8192 },
 	{ "limit", KEY_COUNT, OUT(limit), "0", "as many as fit",

@@ -9,7 +9,7 @@
 
 static const struct { const char *start; bool rest; } schemes[] = {
 	{ "stdout:", false }, { "null:", false }, { "file:///", true }, { "tcp://", true }, { "tcp-listen://", true },
-	{ "unix:///", true }, { "unix-listen:///", true },
+	{ "unix:///", true }, { "unix-listen:///", true }, { "http-listen://", true },
 };
 
 static bool url_known(const char *url)
@@ -125,7 +125,8 @@ static int check_formats(const struct output_config *out, const unsigned *lines,
 
 static bool listens(const char *to)
 {
-	return strncmp(to, "tcp-listen:", 11) == 0 || strncmp(to, "unix-listen:", 12) == 0;
+	return strncmp(to, "tcp-listen:", 11) == 0 || strncmp(to, "unix-listen:", 12) == 0 ||
+	       strncmp(to, "http-listen:", 12) == 0;
 }
 
 static int check_place(const struct output_config *out, const unsigned *lines, struct origin o, struct err *err)
@@ -136,15 +137,20 @@ static int check_place(const struct output_config *out, const unsigned *lines, s
 		o.line = lines[row("to")];
 		text_escape(shown, sizeof(shown), out->to);
 		return key_error(&o, "to", err, "\"%s\" is no place for an output; expected stdout:, null:, file:///PATH, "
-				 "tcp://HOST:PORT, tcp-listen://ADDRESS:PORT, unix:///PATH or unix-listen:///PATH", shown);
+				 "tcp://HOST:PORT, tcp-listen://ADDRESS:PORT, unix:///PATH, unix-listen:///PATH or "
+				 "http-listen://ADDRESS:PORT", shown);
 	}
-	if (out->port_file && strncmp(out->to, "tcp-listen:", 11) != 0) {
+	if (strncmp(out->to, "http-listen:", 12) == 0 && strcmp(out->format, "openmetrics") != 0) {
+		o.line = lines[row("to")];
+		return key_error(&o, "to", err, "http-listen is a page of format openmetrics; %s goes to tcp-listen", out->format);
+	}
+	if (out->port_file && strncmp(out->to, "tcp-listen:", 11) != 0 && strncmp(out->to, "http-listen:", 12) != 0) {
 		o.line = lines[row("port-file")];
-		return key_error(&o, "port-file", err, "%s has no port to write; it belongs to tcp-listen", out->to);
+		return key_error(&o, "port-file", err, "%s has no port to write; it belongs to tcp-listen and http-listen", out->to);
 	}
 	if (lines[row("max-clients")] && !listens(out->to)) {
 		o.line = lines[row("max-clients")];
-		return key_error(&o, "max-clients", err, "%s has no clients; it belongs to tcp-listen and unix-listen", out->to);
+		return key_error(&o, "max-clients", err, "%s has no clients; it belongs to tcp-listen, unix-listen and http-listen", out->to);
 	}
 	if (strcmp(out->format, "hwpc") == 0 && strcmp(out->file_format, "csv") == 0 &&
 	    strncmp(out->to, "file:", 5) != 0 && strcmp(out->to, "null:") != 0) {

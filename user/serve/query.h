@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a request asks for, from text that anybody may send: query parameters and Accept. */
+/* What a request asks for, from text that anybody may send. */
 #ifndef JD_SERVE_QUERY_H
 #define JD_SERVE_QUERY_H
 #include <stddef.h>
@@ -19,8 +19,4 @@ struct query {
  * between. 0 or -EINVAL with what is wrong. */
 int query_parse(struct query *q, const char *allowed, const char *const *names, const char *const *values, unsigned n,
 		struct err *err);
-/* Which of the types (ends with NULL) an Accept header likes best; the first on a tie, or when accept is
- * NULL or empty. -1 = none. */
-int query_accept(const char *accept, const char *const *types);
-
 #endif

@@ -80,7 +80,7 @@ bool serve_query(struct http_request *r, const char *allowed, struct query *q)
 
 int serve_negotiate(struct http_request *r, const char *const *types)
 {
-	int i = query_accept(r->accept, types);
+	int i = http_accept(r->accept, types);
 	char list[256] = "";
 
 	if (i >= 0)

@@ -188,9 +188,6 @@ static int write_metrics(struct serve *s, const struct totals *t, bool version_1
 void serve_get_metrics(struct serve *s, struct http_request *r, const char *rest)
 {
 	static const char *const types[] = { "text/plain", "application/openmetrics-text", NULL };
-	static const char *const full[] = {
-		"text/plain; version=0.0.4; charset=utf-8", "application/openmetrics-text; version=1.0.0; charset=utf-8",
-	};
 	const struct totals *t = serve_totals(s);
 	struct query q;
 	int type;
@@ -204,5 +201,5 @@ void serve_get_metrics(struct serve *s, struct http_request *r, const char *rest
 	buf_reset(&s->out);
 	if (write_metrics(s, t, type == 1) != 0)
 		s->out.failed = true;
-	http_reply(r, 200, full[type], "Vary: Accept", &s->out);
+	http_reply(r, 200, openmetrics_types[type], "Vary: Accept", &s->out);
 }

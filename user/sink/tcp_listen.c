@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "resolve.h"
-#include "server.h"
+#include "tcp_listen.h"
 
 struct port_file {
 	dev_t dev;
@@ -115,8 +115,7 @@ static void remove_port_file(void *arg)
 		unlink(f->path);
 }
 
-static int tcp_listen_open(const struct sink_url *u, const struct sink_options *o, struct loop *loop,
-			   struct sink **ret, struct err *err)
+int tcp_listen_place(const struct sink_url *u, const char *port_file, struct server_place *ret, struct err *err)
 {
 	struct sockaddr_storage bound;
 	struct server_place place = { .gone = remove_port_file };
@@ -133,13 +132,25 @@ static int tcp_listen_open(const struct sink_url *u, const struct sink_options *
 	/* The port stands at the same place in both families (ip(7), ipv6(7)). */
 	unsigned port = ntohs(((struct sockaddr_in *)&bound)->sin_port);
 	snprintf(place.where, sizeof(place.where), strchr(u->host, ':') ? "[%.100s]:%u" : "%.100s:%u", u->host, port);
-	code = make_port_file(o->port_file, port, &file);
+	code = make_port_file(port_file, port, &file);
 	if (code) {
 		close(place.fd);
 		return err_set(err, code, "port-file \"%.200s\": %s; create its directory and make it writable",
-			       o->port_file, strerrordesc_np(-code));
+			       port_file, strerrordesc_np(-code));
 	}
 	place.arg = file;
+	*ret = place;
+	return 0;
+}
+
+static int tcp_listen_open(const struct sink_url *u, const struct sink_options *o, struct loop *loop,
+			   struct sink **ret, struct err *err)
+{
+	struct server_place place;
+	int code = tcp_listen_place(u, o->port_file, &place, err);
+
+	if (code)
+		return code;
 	code = server_start(&sink_tcp_listen, &place, o, loop, ret);
 	if (code) {
 		close(place.fd);
