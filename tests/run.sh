@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Runs every built test in order and ends with "N passed, N failed, N skipped" on a line of its own.
-# run.sh [SECTION...]: lint unit kernel e2e fuzz golden cross (default: these), vm. B is the build folder.
+# run.sh [SECTION...]: lint unit kernel e2e fuzz golden cross (default: these, and vm with GUESTS=1). B is
+# the build folder.
 # A program passes by its exit status and its own "ok" lines; it names what it cannot do here by
 # "SKIP name: reason". STRICT_SKIPS=1: what is skipped must be exactly what tests/skips.txt lists.
 set -u
@@ -123,11 +124,11 @@ section_vm() {
 		*" $guest "* | *" ${guest%%/*} "*) ;;
 		*) continue ;;
 		esac
-		run "vm/$guest" sh tests/vm/run.sh "${guest%%/*}" "${guest#*/}"
+		TEST_TIMEOUT=600 run "vm/$guest" sh tests/vm/run.sh "${guest%%/*}" "${guest#*/}"
 	done
 }
 
-# Names only: a reason may carry a figure of the machine.
+# Names only: a reason may carry a figure of the machine. Kernels that the archive has are not skipped.
 compare_skips() {
 	sed 's/:.*//' "$logs/skipped" | sort -u >"$logs/skipped.names"
 	sed -n 's/^\([^#:][^:]*\):.*/\1/p' tests/skips.txt | sort -u >"$logs/skips.listed"
@@ -139,6 +140,7 @@ compare_skips() {
 part=
 if [ $# -eq 0 ]; then
 	set -- lint unit kernel e2e fuzz golden cross
+	[ "${GUESTS:-0}" = 1 ] && set -- "$@" vm
 else
 	part=yes
 fi

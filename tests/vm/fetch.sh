@@ -15,12 +15,18 @@ cache=$(cd "${JOULED_VM_CACHE:-$B/vm/kernels}" && pwd)
 final=$cache/$name
 [ -e "$final/release" ] && [ -e "$final/modules/modules.dep" ] && exit 0
 dir=$cache/.$name.$$
+missed=$cache/.$name.missed
+# What could not be had is not asked for again by each guest of a run.
+if [ -n "$(find "$missed" -mmin -10 2>/dev/null)" ]; then
+	cat "$missed"
+	exit 1
+fi
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 1' INT TERM
 
 die() {
 	[ -s "$dir/log" ] && tail -n 5 "$dir/log"
-	echo "$*"
+	echo "$*" | tee "$missed"
 	exit 1
 }
 

@@ -110,6 +110,10 @@ case $arch in
 amd64 | arm64) ;;
 *) echo "FAIL vm/$kernel: not in tests/vm/kernels.table" && exit 1 ;;
 esac
+if [ "$(uname -m)" != x86_64 ]; then
+	echo "SKIP vm: the guests need programs of an x86_64 machine"
+	exit 0
+fi
 mkdir -p "$logs" "$B/vm"
 cache=${JOULED_VM_CACHE:-$B/vm/kernels}
 log=$logs/$kernel-$name

@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC1091
+# shellcheck shell=sh disable=SC1091,SC2154
 # SPDX-License-Identifier: Apache-2.0
 # The kernel tests of this tree on other kernels.
 # kernels: 6.1 6.12 5.10 newest
