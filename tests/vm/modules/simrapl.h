@@ -28,7 +28,7 @@ struct rapl_domain {
 /* A package, or a die where dies have counters of their own. */
 struct rapl_unit {
 	int package, die;
-	cpumask_t cpus;
+	cpumask_t cpus, draws;   /* that see its counters; whose energy it is */
 	struct rapl_domain domain[RAPL_KINDS];
 };
 
@@ -38,7 +38,7 @@ struct rapl_settings {
 	int square_permille, saturate_permille;
 	uint idle_mw[RAPL_KINDS];
 	uint noise_permille, quantum_us, esu, range_uj;
-	bool stop, freeze, err, resume_reset, msr;
+	bool stop, freeze, err, resume_reset, msr, mirror;
 };
 extern struct rapl_settings settings;
 extern struct rapl_unit rapl_units[RAPL_UNITS];
@@ -46,7 +46,7 @@ extern int rapl_n_units;
 extern bool rapl_multi_die;
 
 /* simrapl_model.c */
-int model_init(uint packages, bool dies, uint domains, u64 start_uj);
+int model_init(uint packages, uint dies, uint domains, u64 start_uj);
 /* Everything up to now; returns that instant. */
 u64 model_settle(void);
 /* "P D UJ": 0 or -EINVAL. */

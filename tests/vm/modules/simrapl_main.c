@@ -12,8 +12,8 @@ struct rapl_settings settings = {
 	.quantum_us = 1000, .esu = 14, .msr = true,
 };
 
-static bool powercap = true, perf = true, dies = true, ready;
-static uint domains = 31, packages, seed = 1;
+static bool powercap = true, perf = true, ready;
+static uint domains = 31, packages, dies = 1, seed = 1;
 static ulong start_uj = 1000000;
 static DEFINE_MUTEX(write_lock);
 
@@ -76,10 +76,11 @@ FLAG(resume_reset);
 FLAG(msr);
 module_param_named(esu, settings.esu, uint, 0444);
 module_param_named(range_uj, settings.range_uj, uint, 0444);
+module_param_named(mirror, settings.mirror, bool, 0444);
 module_param_array_named(class_permille, settings.class_permille, uint, NULL, 0644);
 module_param(powercap, bool, 0444);
 module_param(perf, bool, 0444);
-module_param(dies, bool, 0444);
+module_param(dies, uint, 0444);
 module_param(domains, uint, 0444);
 module_param(packages, uint, 0444);
 module_param(start_uj, ulong, 0444);

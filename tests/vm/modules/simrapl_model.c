@@ -95,9 +95,9 @@ static void add_core_idle(const struct rapl_unit *u, u64 idle_pj)
 {
 	int cpu, cores = 0;
 
-	for_each_cpu(cpu, &u->cpus)
+	for_each_cpu(cpu, &u->draws)
 		cores += is_core_leader(cpu);
-	for_each_cpu(cpu, &u->cpus) {
+	for_each_cpu(cpu, &u->draws) {
 		if (is_core_leader(cpu) && !settings.freeze)
 			core_pj[cpu] += idle_pj / cores;
 	}
@@ -109,7 +109,7 @@ static void advance_unit(struct rapl_unit *u, u64 dt, u64 *psys_static, u64 *psy
 	u64 dyn[SIM_ENERGIES] = { 0 }, idle[RAPL_KINDS];
 	int cpu, i;
 
-	for_each_cpu(cpu, &u->cpus)
+	for_each_cpu(cpu, &u->draws)
 		add_cpu(cpu, dyn);
 	for (i = 0; i < RAPL_KINDS; i++)
 		idle[i] = settings.stop ? 0 : dt * settings.idle_mw[i];
@@ -122,6 +122,35 @@ static void advance_unit(struct rapl_unit *u, u64 dt, u64 *psys_static, u64 *psy
 	*psys_dynamic += dyn[SIM_CORE] + dyn[SIM_UNCORE] + dyn[SIM_DRAM];
 }
 
+static struct rapl_unit *first_of(int package)
+{
+	struct rapl_unit *u = rapl_units;
+
+	while (u->package != package)
+		u++;
+	return u;
+}
+
+/* The first unit of the same package, which the others show when dies are mirrors. */
+static struct rapl_unit *mirrored(struct rapl_unit *u)
+{
+	struct rapl_unit *first = first_of(u->package);
+
+	return settings.mirror && first != u ? first : NULL;
+}
+
+static void mirror_unit(struct rapl_unit *u, const struct rapl_unit *of)
+{
+	int i;
+
+	for (i = 0; i < RAPL_KINDS; i++) {
+		u->domain[i].static_pj = of->domain[i].static_pj;
+		u->domain[i].dynamic_pj = of->domain[i].dynamic_pj;
+		u->domain[i].injected_pj = of->domain[i].injected_pj;
+		u->domain[i].counter_pj = of->domain[i].counter_pj;
+	}
+}
+
 static u64 advance(void)
 {
 	u64 now = simpmu_settle(), psys_static, psys_dynamic = 0;
@@ -129,8 +158,14 @@ static u64 advance(void)
 	int i;
 
 	psys_static = settings.stop ? 0 : dt * settings.idle_mw[RAPL_PSYS];
-	for (i = 0; i < rapl_n_units; i++)
-		advance_unit(&rapl_units[i], dt, &psys_static, &psys_dynamic);
+	for (i = 0; i < rapl_n_units; i++) {
+		struct rapl_unit *u = &rapl_units[i], *of = mirrored(u);
+
+		if (of)
+			mirror_unit(u, of);
+		else
+			advance_unit(u, dt, &psys_static, &psys_dynamic);
+	}
 	draw(&rapl_units[0].domain[RAPL_PSYS], psys_static, psys_dynamic);
 	last_ns = max(last_ns, now);
 	return now;
@@ -283,18 +318,27 @@ static void init_domains(struct rapl_unit *u, uint domains)
 	}
 }
 
-int model_init(uint packages, bool dies, uint domains, u64 start_uj)
+/* 0: none; 1: as the CPU says; more: dealt out. */
+static int die_of(int cpu, uint packages, uint dies)
+{
+	if (dies > 1)
+		return cpu / (packages ? packages : 1) % dies;
+	return dies && !packages ? topology_die_id(cpu) : 0;
+}
+
+int model_init(uint packages, uint dies, uint domains, u64 start_uj)
 {
 	int cpu, i;
 
 	start_pj = start_uj * PJ_PER_UJ;
 	for_each_present_cpu(cpu) {
 		int package = packages ? cpu % packages : topology_physical_package_id(cpu);
-		struct rapl_unit *u = unit_for(package, dies && !packages ? topology_die_id(cpu) : 0);
+		struct rapl_unit *u = unit_for(package, die_of(cpu, packages, dies));
 
 		if (!u)
 			return -E2BIG;
 		cpumask_set_cpu(cpu, &u->cpus);
+		cpumask_set_cpu(cpu, settings.mirror ? &first_of(package)->draws : &u->draws);
 		core_pj[cpu] = start_pj;
 		simpmu_cpu_energy(cpu, cpu_pj[cpu]);
 	}
