@@ -12,6 +12,7 @@ static const struct { unsigned cap; const char *need; } kept[] = {
 	{ CAP_PERFMON, "events of CPUs that come online" },
 	{ CAP_DAC_READ_SEARCH, "cgroup paths by id, energy_uj" },
 	{ CAP_DAC_OVERRIDE, "files and sockets of outputs that a reload adds" },
+	{ CAP_SYS_NICE, "readings in time on a busy machine" },
 	{ CAP_NET_BIND_SERVICE, "outputs that listen below port 1024" },
 };
 
