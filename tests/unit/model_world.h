@@ -32,6 +32,7 @@ struct mw_config {
 	double saturation;         /* misses per second, in 1e6, at which one costs half; 0 = never */
 	double hidden;             /* watts per busy CPU of an event nobody counts: 0 to this, per cgroup */
 	double noise;              /* of the sensor, standard deviation relative to the power */
+	double held_up;            /* seconds by which the energy of every other interval is read late: up to this */
 	bool changing_clock;       /* the CPUs' common clock moves between 1.6 and 3.2 GHz */
 	bool steady;               /* every program runs evenly: nothing to learn from */
 	bool always_busy, always_idle;
@@ -65,6 +66,7 @@ struct mw {
 	uint64_t told_uj[MW_DOMAINS];
 	double truth[MW_ROWS][MW_DOMAINS];   /* dynamic joules of this interval */
 	double truth_idle[MW_DOMAINS];
+	double late;               /* seconds: how late the last energy was read */
 	uint64_t dead_events;      /* bit: the event counts nothing from now on */
 };
 
@@ -234,22 +236,28 @@ static inline void mw_begin(struct mw *w)
 static inline void mw_end(struct mw *w, const double *busy)
 {
 	struct snapshot *s = &w->s;
+	double before;
 
 	for (unsigned i = 0; i < MW_CPUS; i++) {
 		uint64_t all_ns = s->end_ns - s->start_ns, busy_ns = (uint64_t)(busy[i] * (double)all_ns);
 
 		s->cpus[i] = (struct snap_cpu){ .online = true, .elapsed_ns = all_ns, .busy_ns = busy_ns, .idle_ns = all_ns - busy_ns };
 	}
+	before = w->late;
+	w->late = w->step % 2 && w->c.held_up > 0 ? w->c.held_up * mw_random(w) : 0;
 	for (unsigned d = 0; d < MW_DOMAINS; d++) {
-		double joules = w->truth_idle[d] = w->idle_watts[d] * w->c.seconds;
+		double joules = w->truth_idle[d] = w->idle_watts[d] * w->c.seconds, other = w->c.held_up > 0 ? mw_between(w, 0, 2) : 1;
 		uint64_t uj;
 
 		for (unsigned i = 0; i < s->n_rows; i++)
 			joules += w->truth[i][d];
+		/* what ran while the reading waited is not what ran in the interval */
+		joules += (w->late - before) * (w->idle_watts[d] + other * (joules / w->c.seconds - w->idle_watts[d]));
 		w->joules[d] += fmax(joules * (1 + w->c.noise * mw_normal(w)), 0);
 		/* in units of 2^-14 J, as RAPL has them */
 		uj = (uint64_t)(floor(w->joules[d] * 16384) / 16384 * 1e6);
-		s->domains[d] = (struct snap_domain){ .start_ns = s->start_ns, .end_ns = s->end_ns, .energy_uj = uj - w->told_uj[d],
+		s->domains[d] = (struct snap_domain){ .start_ns = s->start_ns + (uint64_t)(before * 1e9),
+						      .end_ns = s->end_ns + (uint64_t)(w->late * 1e9), .energy_uj = uj - w->told_uj[d],
 						      .scale = 1, .uncertainty = NAN };
 		w->told_uj[d] = uj;
 	}

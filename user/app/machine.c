@@ -9,6 +9,9 @@
 #include "../source/topology.h"
 #include "machine.h"
 
+#define READ_GAP_NS (2 * NS_PER_MS)   /* between energy and a CPU's counters */
+#define READ_TRIES 3
+
 /* A captured machine without a recorded seam has no perf events. */
 static int no_perf(void *ctx, uint32_t type, uint64_t config, uint64_t config1, uint64_t config2, int cpu, bool pinned)
 {
@@ -111,16 +114,14 @@ static void set_rapl_due(struct machine *m, uint64_t now_ns)
 		m->rapl_due_ns = now_ns + pace - (now_ns - m->rapl_due_ns) % pace;
 }
 
-int machine_read(struct machine *m)
+static int read_once(struct machine *m)
 {
 	struct reading *r = &m->reading;
 	int rc = 0;
 
 	if (m->lifecycle)
 		lifecycle_poll(m->lifecycle);
-	m->churn = 0;
 	r->number++;
-	m->previous_ns = r->mono_ns;
 	r->boot_ns = clock_boot_ns();
 	r->mono_ns = clock_mono_ns();
 	r->real_ns = clock_real_ns();
@@ -136,6 +137,32 @@ int machine_read(struct machine *m)
 		estimate_read(m->estimate, r);
 	if (m->lifecycle)
 		r->losses.lost_events = lifecycle_lost(m->lifecycle);
+	return rc;
+}
+
+/* Was the thread held up between energy and counters? They are then of different times, and what ran
+ * meanwhile is paid by others. */
+static bool was_held_up(const struct machine *m)
+{
+	const struct reading *r = &m->reading;
+
+	for (unsigned i = 0; m->counters && i < m->schema.n_cpus; i++)
+		if (r->cpus[i].online && r->cpus[i].read_mono_ns > r->mono_ns + READ_GAP_NS)
+			return true;
+	return false;
+}
+
+int machine_read(struct machine *m)
+{
+	uint64_t previous_ns = m->reading.mono_ns;
+	unsigned tries = READ_TRIES;
+	int rc;
+
+	m->churn = 0;
+	do {
+		rc = read_once(m);
+	} while (was_held_up(m) && --tries);
+	m->previous_ns = previous_ns;
 	tell_hotplug(m);
 	m->failed_reads = rc ? m->failed_reads + 1 : 0;
 	return rc;

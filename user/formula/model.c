@@ -24,7 +24,8 @@ struct formula {
 	struct charge charge;
 	struct weights share, blend;
 	struct model_fit *fit;     /* [domain] */
-	unsigned n_fits, cap_rows;
+	unsigned cap_rows;
+	double skew;               /* of the domain at hand */
 	/* What the rows did on the CPUs of a domain: 0, CPU-seconds, counts; the last one: all of them. */
 	double (*did)[COLUMNS];    /* [cap_rows] */
 };
@@ -135,9 +136,14 @@ static struct model_point point_of(const struct formula *f, const struct snapsho
 	unsigned online = 0;
 	double counted;
 
-	for (unsigned i = 0; i < s->schema->n_cpus; i++)
-		online += f->share.cpus[i] && s->cpus[i].elapsed_ns;
+	for (unsigned i = 0; i < s->schema->n_cpus; i++) {
+		if (!f->share.cpus[i] || !s->cpus[i].elapsed_ns)
+			continue;
+		online++;
+		p.skew += fabs((double)s->cpus[i].elapsed_ns / 1e9 / p.seconds - 1);
+	}
 	counted = online ? (double)f->share.elapsed_ns / online / 1e9 : p.seconds;
+	p.skew /= online ? online : 1;
 	p.watts = (double)dom->energy_uj / 1e6 / p.seconds;
 	p.rate[COL_IDLE] = 1;
 	for (unsigned i = COL_BUSY; i < COLUMNS; i++)
@@ -152,11 +158,16 @@ static void learn(struct formula *f, struct snapshot *s, unsigned d, bool idle_f
 	bool whole = collect(f, s) && !(dom->quality & (QUALITY_STALE | QUALITY_PARTIAL | QUALITY_LOST));
 	struct model_point p;
 
-	if (!whole || dom->end_ns < dom->start_ns + MIN_POINT_NS || !f->share.elapsed_ns) {
+	if (dom->end_ns < dom->start_ns + MIN_POINT_NS || !f->share.elapsed_ns) {
 		model_skip(&f->fit[d]);
 		return;
 	}
 	p = point_of(f, s, d);
+	f->skew = p.skew;
+	if (!whole) {
+		model_skip(&f->fit[d]);
+		return;
+	}
 	p.columns = model_alive(&f->fit[d], &p, usable_columns(f, s));
 	prior.share_column = share_column(f, s, d, p.columns);
 	model_learn(&f->fit[d], &p, &prior, dom->end_ns);
@@ -172,7 +183,7 @@ static void set_uncertainty(struct formula *f, struct snapshot *s, unsigned d)
 	struct snap_domain *dom = &s->domains[d];
 	struct model_doubt doubt = { .fit = &f->fit[d], .all = f->did[s->n_rows], .joules = (double)dom->energy_uj / 1e6,
 				     .seconds = (double)(dom->end_ns - dom->start_ns) / 1e9,
-				     .dynamic = (double)(dom->energy_uj - f->charge.idle_uj) / 1e6 };
+				     .dynamic = (double)(dom->energy_uj - f->charge.idle_uj) / 1e6, .skew = f->skew };
 	double error = 0, energy = 0;
 
 	for (unsigned i = 0; i < s->n_rows; i++) {

@@ -19,6 +19,7 @@ enum { COL_IDLE, COL_BUSY, COL_EVENT, COLUMNS = COL_EVENT + SCHEMA_MAX_EVENTS };
 struct model_point {
 	double seconds, watts;
 	double rate[COLUMNS];      /* 1, CPUs busy, counts per second */
+	double skew;               /* by which the times of energy and of counters differ, relative */
 	unsigned columns;          /* bit per column that was there */
 };
 
@@ -87,6 +88,7 @@ struct model_doubt {
 	const double *all;
 	double seconds, joules;    /* of the interval */
 	double dynamic;            /* what the rows were given of them */
+	double skew;               /* as of a point */
 };
 double model_row_doubt(const struct model_doubt *d, const double *did);
 double model_idle_doubt(const struct model_fit *f);

@@ -61,6 +61,7 @@ double model_row_doubt(const struct model_doubt *d, const double *did)
 	for (unsigned i = COL_BUSY; i < COLUMNS; i++)
 		g[i] = did[i] / mine - d->all[i] / all;
 	square = NINE_IN_TEN * NINE_IN_TEN * (variance(s, g) * repeated(s) + pow(s->sigma * d->seconds / dynamic, 2));
+	square += pow(NINE_IN_TEN * d->skew, 2);
 	square += pow(BENT * lowest_dynamic(d->fit) * d->seconds / dynamic, 2);
 	for (unsigned i = 0; i < OTHERS; i++) {
 		double other = s->other_worth[i] > 0 ? joules_by(d, &s->other[i], did) : NAN;

@@ -13,6 +13,7 @@
 #define WRONG 9.0          /* times the usual square: a point is missed */
 #define WRONG_SHARE 0.03   /* ... and it is worth the trouble: of the mean power */
 #define STRIKES 4          /* points missed, less points met, that prove a model wrong; it begins anew with those */
+#define SKEW 0.005         /* from which a point weighs less */
 #define DEAD_COUNTS 1000.0 /* counts that must be missing */
 #define HALF_POINTS 3      /* at least, for a model by half of the points */
 
@@ -21,12 +22,18 @@ static double miss_of(const struct model_solution *s, const struct model_point *
 	return p->watts - s->coef.c[COL_IDLE] - model_dynamic(&s->coef, p->rate);
 }
 
+/* Energy and counts of times that differ: a CPU that was slow to answer. */
+static double skew_weight(const struct model_point *p)
+{
+	return 1 / (1 + pow(p->skew / SKEW, 2));
+}
+
 /* A point far off the line says little about the line. */
 static double weight_of(const struct model_fit *f, const struct model_point *p)
 {
 	double miss = f->ready ? fabs(miss_of(&f->s, p)) : 0;
 
-	return miss > ROBUST * f->s.sigma ? ROBUST * f->s.sigma / miss : 1;
+	return skew_weight(p) * (miss > ROBUST * f->s.sigma ? ROBUST * f->s.sigma / miss : 1);
 }
 
 static void decay(struct model_sums *s, double factor)
@@ -88,7 +95,7 @@ static void sum_half(const struct model_fit *f, unsigned columns, bool upper, st
 		const struct model_point *p = nth_last(f, i);
 
 		if ((p->columns & columns) == columns && (p->watts > mean) == upper)
-			model_add_point(ret, p, 1);
+			model_add_point(ret, p, skew_weight(p));
 	}
 }
 
@@ -143,7 +150,7 @@ static void check_error(struct model_fit *f, const struct model_point *p)
 	const struct model_solution *s = &f->s;
 	double square, least;
 
-	if (!f->ready || (p->columns & s->columns) != s->columns)
+	if (!f->ready || (p->columns & s->columns) != s->columns || p->skew > 2 * SKEW)
 		return;
 	square = pow(miss_of(s, p), 2);
 	least = fmax(WRONG * f->usual, pow(WRONG_SHARE * s->mean_watts, 2));
@@ -186,6 +193,7 @@ static void join(struct model_point *open, const struct model_point *p)
 	open->watts = (open->watts * open->seconds + p->watts * p->seconds) / seconds;
 	for (unsigned i = 0; i < COLUMNS; i++)
 		open->rate[i] = (open->rate[i] * open->seconds + p->rate[i] * p->seconds) / seconds;
+	open->skew = (open->skew * open->seconds + p->skew * p->seconds) / seconds;
 	open->seconds = seconds;
 }
 
