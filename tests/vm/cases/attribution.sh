@@ -13,6 +13,6 @@
 . /guest/attribution.sh
 begin_attribution
 attribute linear-5 5 3 20 20
-attribute alone 1 4 8 12
+attribute alone 1 10 15 15 load=500
 attribute all-terms 5 6 15 20 hidden_pj=300 hidden_per_1000=200 square_permille=300 swing_permille=250 saturate_permille=100 noise_permille=10
 finish

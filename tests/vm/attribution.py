@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""attribution.py FOLDER KERNEL: judges what formulas model and share made of a guest's energy, from the
+recordings that tests/vm/guest/attribution.sh left in FOLDER and the truth of every cgroup that was sampled
+beside them. Prints test lines, and the table that docs/accuracy.md quotes."""
+import bisect
+import gzip
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"))
+import read_snapshot  # noqa: E402
+
+SKEW = 0.005                # by which the times of energy and counters may differ where errors are judged
+GAP_NS = 60000000           # between samples of the truth
+SMALL = 0.02                # cgroups below this part of the total are not judged
+UNKNOWN = 2**32 - 1
+IDLE_WATTS = {"package-0": 4.0, "core-0": 1.0, "uncore-0": 0.5, "dram-0": 0.8}
+NANO = {"package-0": (0, 1), "core-0": (0,), "uncore-0": (1,), "dram-0": (2,)}   # columns of the truth
+JUDGED = ("package-0", "dram-0")
+
+
+class Truth:
+    """Cumulative nanojoules per (cgroup id, kind), between samples on a straight line."""
+
+    def __init__(self, name):
+        self.times, self.points = [], {}
+        with gzip.open(name, "rt") as f:
+            for line in f:
+                word = line.split()
+                if word[0] == "t":
+                    self.times.append(int(word[1]))
+                else:
+                    points = self.points.setdefault((int(word[0]), word[1]), ([], []))
+                    points[0].append(len(self.times) - 1)
+                    points[1].append([int(w) for w in word[2:5]])
+
+    def sample(self, key, index):
+        points = self.points.get(key)
+        at = bisect.bisect_right(points[0], index) - 1 if points else -1
+        return points[1][at] if at >= 0 else [0, 0, 0]
+
+    def at(self, key, ns):
+        i = min(max(bisect.bisect_right(self.times, ns) - 1, 0), len(self.times) - 2)
+        part = min(max((ns - self.times[i]) / (self.times[i + 1] - self.times[i]), 0), 1)
+        before, after = self.sample(key, i), self.sample(key, i + 1)
+        return [a + (b - a) * part for a, b in zip(before, after)]
+
+    def knows(self, ns):
+        i = bisect.bisect_right(self.times, ns)
+        return 0 < i < len(self.times) and self.times[i] - self.times[i - 1] <= GAP_NS
+
+    def joules(self, key, columns, start, end):
+        a, b = self.at(key, start), self.at(key, end)
+        return sum(b[c] - a[c] for c in columns) / 1e9
+
+
+def recording(name):
+    """The header's domains, then a list of snapshots with rows put back to full."""
+    with gzip.open(name, "rb") as f:
+        reader = read_snapshot.Reader(f.read())
+    _, header = reader.item()
+    docs = []
+    while reader.at < len(reader.data):
+        doc = reader.item()
+        before, rows = b"", []
+        for fields in doc["rows"]:
+            row, path = read_snapshot.row(fields, before, len(header["core"]), len(header["domains"]))
+            before = path if fields[0] == 4 else before
+            rows.append((row, path))
+        docs.append((doc, rows))
+    return [d["name"] for d in header["domains"]], docs
+
+
+class Errors:
+    def __init__(self):
+        self.miss, self.true = {}, {}
+        self.idle, self.shots = 0.0, 0
+        self.values, self.held, self.width = 0, 0, 0.0
+        self.clean = self.held_up = self.unknown = 0
+
+    def add(self, path, got, true, ppm, counts, clean):
+        if clean:
+            self.miss[path] = self.miss.get(path, 0) + abs(got - true)
+            self.true[path] = self.true.get(path, 0) + true
+        if counts and ppm != UNKNOWN:
+            self.values += 1
+            self.held += abs(got - true) <= got * ppm / 1e6
+            self.width += ppm / 1e6
+
+    def relative(self):
+        total = sum(self.true.values())
+        return [self.miss[p] / t for p, t in self.true.items() if t > SMALL * total] or [float("inf")]
+
+
+def held_up(doc, dom):
+    """A guest waits for its host in the middle of a reading: what was counted is then of another time."""
+    ns = dom["end_ns"] - dom["start_ns"]
+    skew = [abs(cpu[3] / ns - 1) for cpu in doc["cpus"] if cpu[3]]
+    return sum(skew) / len(skew) > SKEW
+
+
+def judge_domain(docs, d, name, truth, below=b"/"):
+    """Errors of one domain over snapshots: per cgroup, of idle, and how often the stated range holds.
+    Errors are those of the snapshots that nothing held up; the range must hold in all of them."""
+    e = Errors()
+    for doc, rows in docs:
+        dom = doc["domains"][d]
+        start, end = dom["start_ns"], dom["end_ns"]
+        if not truth.knows(start) or not truth.knows(end):
+            e.unknown += 1
+            continue
+        clean = not held_up(doc, dom)
+        e.held_up += not clean
+        true = {}
+        for row, path in rows:
+            if row["kind"] == "cgroup":
+                true[path] = truth.joules((row["id"], "task"), NANO[name], start, end)
+        total = sum(true.values())
+        for row, path in rows:
+            if path.startswith(below) and row["kind"] == "cgroup":
+                e.add(path, row["energy_uj"][d] / 1e6, true[path], row["uncertainty_ppm"][d], true[path] > SMALL * total, clean)
+        e.idle += abs(dom["idle_power_uw"] / 1e6 / IDLE_WATTS[name] - 1)
+        e.shots += 1
+        e.clean += clean
+    return e
+
+
+def closes(docs):
+    for doc, rows in docs:
+        for d, dom in enumerate(doc["domains"]):
+            if sum(row["energy_uj"][d] for row, _ in rows) + dom["idle_uj"] + dom["residual_uj"] != dom["energy_uj"]:
+                return False
+    return True
+
+
+def percent(x):
+    return "%6.2f" % (100 * x)
+
+
+def line(name, e, share):
+    rel, rel_share = e.relative(), share.relative()
+    held = "%5.1f" % (100 * e.held / e.values) if e.values else "    -"
+    width = percent(e.width / e.values) if e.values else "     -"
+    return "%-22s %2d cgroups, %d of %d snapshots | model %s %s idle %s | said %s holds %s | share %s %s idle %s" % (
+        name, len(rel), e.clean, e.shots + e.unknown, percent(sum(rel) / len(rel)), percent(max(rel)), percent(e.idle / max(e.shots, 1)), width, held,
+        percent(sum(rel_share) / len(rel_share)), percent(max(rel_share)), percent(share.idle / max(share.shots, 1)))
+
+
+class Results:
+    def __init__(self, kernel):
+        self.kernel, self.failed = kernel, False
+
+    def check(self, name, good, why):
+        self.failed |= not good
+        print("ok vm/%s/%s" % (self.kernel, name) if good else "FAIL vm/%s/%s: %s" % (self.kernel, name, why))
+
+
+def goals(scenario, domain):
+    """Largest error of a cgroup, of idle: where power is linear in what is counted."""
+    if scenario.startswith("linear"):
+        return 0.03, 0.01
+    return (0.01, None) if scenario.startswith("alone") and domain == "package-0" else (None, None)
+
+
+def judge(folder, words, results):
+    scenario, before = words[0], int(words[2])
+    truth = Truth("%s/%s.truth.gz" % (folder, scenario))
+    names, model = recording("%s/%s.model.gz" % (folder, scenario))
+    _, share = recording("%s/%s.share.gz" % (folder, scenario))
+    results.check("%s: the ledger closes" % scenario, closes(model) and closes(share), "a sum differs")
+    # alone but for the sampler and jouled, which are in the root
+    below = b"/alone/" if scenario.startswith("alone") else b"/"
+    values = held = 0
+    for name in JUDGED:
+        d = names.index(name)
+        worst, idle_limit = goals(scenario, name)
+        e, s = judge_domain(model[before:], d, name, truth, below), judge_domain(share[before:], d, name, truth, below)
+        text = line("%s %s" % (scenario, name), e, s)
+        print("note %s" % text)
+        values, held = values + e.values, held + e.held
+        results.check("%s: enough snapshots of %s" % (scenario, name), e.clean * 3 >= e.shots + e.unknown, text)
+        if worst is not None:
+            results.check("%s: each cgroup of %s" % (scenario, name), max(e.relative()) <= worst, text)
+        if idle_limit is not None:
+            results.check("%s: idle power of %s" % (scenario, name), e.idle <= idle_limit * e.shots, text)
+    first = judge_domain(model[:before], names.index("package-0"), "package-0", truth)
+    print("note %-28s first %d: %s %s" % (scenario, before, percent(sum(first.relative()) / len(first.relative())),
+                                          percent(max(first.relative()))))
+    results.check("%s: the stated uncertainty holds" % scenario, values and held >= 0.9 * values,
+                  "%d of %d values" % (held, values))
+
+
+def main():
+    folder, results = sys.argv[1], Results(sys.argv[2])
+    print("note in % of the snapshots that the host did not hold up: mean and largest error of a cgroup above 2 %, of idle power; stated uncertainty, how often it holds")
+    with open(folder + "/scenarios") as f:
+        for words in map(str.split, f):
+            judge(folder, words, results)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
