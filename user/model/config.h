@@ -54,7 +54,7 @@ struct config {
 	bool cross_check;
 	enum estimate_mode estimate;
 	double estimate_idle_watts, estimate_max_watts;   /* per core (documented defaults) */
-	char *formula;             /* share, none */
+	char *formula;             /* share, model, none */
 	char *weight;              /* cycles, time, cycles-by-frequency */
 	char *idle;                /* own, by-time, by-share */
 	double idle_watts[DOMAIN_KINDS];                  /* NaN = learned */
