@@ -14,7 +14,7 @@ struct errors {
 	double miss[MW_ROWS][MW_DOMAINS], truth[MW_ROWS][MW_DOMAINS];   /* joules, summed */
 	double idle[MW_DOMAINS];                                        /* relative, summed */
 	double width;                                                   /* uncertainty, summed */
-	unsigned intervals, values, covered, unknown;
+	unsigned intervals, values, covered, unknown, idle_values, idle_covered;
 };
 
 static struct formula_options learn_options(void)
@@ -55,6 +55,18 @@ static void add_value(struct errors *e, const struct mw *w, unsigned row, unsign
 	e->width += ppm / 1e6;
 }
 
+static void add_idle(struct errors *e, const struct mw *w, unsigned d)
+{
+	const struct snap_domain *dom = &w->s.domains[d];
+	double got = (double)dom->idle_power_uw / 1e6, miss = fabs(got - w->idle_watts[d]);
+
+	e->idle[d] += miss / w->idle_watts[d];
+	if (isnan(dom->idle_uncertainty))
+		return;
+	e->idle_values++;
+	e->idle_covered += miss <= got * dom->idle_uncertainty + 1e-6;
+}
+
 static void add_interval(struct errors *e, const struct mw *w)
 {
 	e->intervals++;
@@ -65,7 +77,7 @@ static void add_interval(struct errors *e, const struct mw *w)
 			total += w->truth[i][d];
 		for (unsigned i = READING_SPECIAL_ROWS; i < w->s.n_rows; i++)
 			add_value(e, w, i, d, w->truth[i][d] > SMALL * total);
-		e->idle[d] += fabs((double)w->s.domains[d].idle_power_uw / 1e6 / w->idle_watts[d] - 1);
+		add_idle(e, w, d);
 	}
 }
 
