@@ -216,9 +216,9 @@ def hostile(directory):
 
 
 def vjoule_names():
-    """A header with one long name and a report that uses it a million times."""
-    header = struct.pack("<ihi", 1, 0, 4096) + b"n" * 4096
-    report = struct.pack("<5fi", 0, 0, 0, 0, 0, 1 << 20) + struct.pack("<hq", 0, 1) * (1 << 20) + struct.pack("<i", 0)
+    """A header with one long name and a report that uses it a hundred thousand times: 100 MB of text."""
+    header = struct.pack("<ihi", 1, 0, 1024) + b"n" * 1024
+    report = struct.pack("<5fi", 0, 0, 0, 0, 0, 100000) + struct.pack("<hq", 0, 1) * 100000 + struct.pack("<i", 0)
     return struct.pack("<i", len(header)) + header + struct.pack("<i", len(report)) + report
 
 

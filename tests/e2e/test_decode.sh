@@ -66,27 +66,27 @@ done
 # A listening output, live: records come while it goes on, and its end is the end.
 # live NAME FORMAT READER URL [OPTION]
 live() {
-	rm -f "$work/port" "$work/live.json"
+	rm -f "$work/port" "$work/live.sock" "$work/live.json"
 	case $4 in
 	tcp) to="tcp-listen://127.0.0.1:0?port-file=$work/port${5:+&$5}" ;;
 	unix) to="unix-listen://$work/live.sock${5:+?$5}" ;;
 	esac
 	start live -i 100ms -o "$2=$to"
 	if [ "$4" = tcp ]; then
-		wait_until 100 test -s "$work/port" || fail "$1" "no port: $(said live)"
+		wait_until 300 test -s "$work/port" || fail "$1" "no port: $(said live)"
 		from=tcp://127.0.0.1:$(cat "$work/port")
 	else
-		wait_until 100 test -S "$work/live.sock" || fail "$1" "no socket: $(said live)"
+		wait_until 300 test -S "$work/live.sock" || fail "$1" "no socket: $(said live)"
 		from=unix://$work/live.sock
 	fi
 	"$JOULECTL" decode -j "$from" >"$work/live.json" 2>"$work/live-decode.err" &
 	decoder=$!
 	agents="$agents $decoder"
 	came=no
-	wait_until 100 lines_at_least 6 "$work/live.json" && came=yes
+	wait_until 300 lines_at_least 6 "$work/live.json" && came=yes
 	kill "$agent"
-	ended 100 "$agent"
-	ended 100 "$decoder" || status=none
+	ended 200 "$agent"
+	ended 200 "$decoder" || status=none
 	if [ $came = yes ] && [ "$status" = 0 ] && python3 -c 'import json, sys
 for number, line in enumerate(open(sys.argv[1]), 1):
     record = json.loads(line)

@@ -113,18 +113,36 @@ static void test_refusals(void **state)
 
 static void test_long_names(void **state)
 {
-	uint8_t record[4 + 4 + 6 + 4097] = { 0 };
+	uint8_t record[4 + 4 + 6 + 1025] = { 0 };
 	struct decoded d;
 
-	memset(record + 14, 'x', 4097);
-	memcpy(record, (uint32_t[]){ 4 + 6 + 4096, 1 }, 8);
-	memcpy(record + 10, (uint32_t[]){ 4096 }, 4);
-	decode_bytes(record, 4 + 4 + 6 + 4096, "", &d);
+	memset(record + 14, 'x', 1025);
+	memcpy(record, (uint32_t[]){ 4 + 6 + 1024, 1 }, 8);
+	memcpy(record + 10, (uint32_t[]){ 1024 }, 4);
+	decode_bytes(record, 4 + 4 + 6 + 1024, "", &d);
 	assert_int_equal(d.code, 0);
 	buf_free(&d.text);
-	memcpy(record, (uint32_t[]){ 4 + 6 + 4097, 1 }, 8);
-	memcpy(record + 10, (uint32_t[]){ 4097 }, 4);
-	refused_at(record, sizeof(record), "dialect=document", 10, "at most 4096 bytes");
+	memcpy(record, (uint32_t[]){ 4 + 6 + 1025, 1 }, 8);
+	memcpy(record + 10, (uint32_t[]){ 1025 }, 4);
+	refused_at(record, sizeof(record), "dialect=document", 10, "1025 bytes, more than 1024");
+
+	/* a cgroup's name, behind an empty header: 4 + 4 + 4 + 20 + 4 + 4 = byte 40 */
+	uint8_t report[8 + 4 + 28 + 8 + 4097] = { 4 };
+	uint32_t n = 28 + 8 + 4096;
+
+	memset(report + 44, 'x', 4097);
+	memcpy(report + 8, &n, 4);
+	report[36] = 1;
+	memcpy(report + 40, (uint32_t[]){ 4096 }, 4);
+	memset(report + 44 + 4096, 0, 4);
+	decode_bytes(report, 12 + n, "", &d);
+	assert_int_equal(d.code, 0);
+	assert_int_equal(d.records, 2);
+	buf_free(&d.text);
+	n++;
+	memcpy(report + 8, &n, 4);
+	memcpy(report + 40, (uint32_t[]){ 4097 }, 4);
+	refused_at(report, sizeof(report), "", 40, "4097 bytes, more than 4096");
 }
 
 /* As v0.2: 1 CPU, no simulation, floats, no power values, no metrics. As document: one metric with id 0x1200

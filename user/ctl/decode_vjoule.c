@@ -18,7 +18,8 @@
 #include "decode.h"
 
 #define PAYLOAD_MAX (16u << 20)
-#define NAME_BYTES_MAX 4096
+#define METRIC_BYTES_MAX 1024  /* every report repeats them in what is written */
+#define NAME_BYTES_MAX 4096    /* of a cgroup */
 #define IDS 65536
 
 enum { DIALECT_DOCUMENT = 1, DIALECT_V02 = 2 };
@@ -103,14 +104,14 @@ static uint32_t count(struct cursor *c, unsigned bytes, size_t each, const char 
 }
 
 /* Into c->name. */
-static void name(struct cursor *c, const char *expected)
+static void name(struct cursor *c, unsigned max, const char *expected)
 {
 	uint32_t len = count(c, 4, 1, expected);
 	const uint8_t *p;
 
-	if (!c->expected && len > NAME_BYTES_MAX) {
+	if (!c->expected && len > max) {
 		c->at -= 4;
-		wrong(c, "a name of at most 4096 bytes", "one of %u", len);
+		wrong(c, expected, "one of %u bytes, more than %u", len, max);
 	}
 	p = take(c, len, expected);
 	if (p && memchr(p, 0, len)) {
@@ -145,7 +146,7 @@ static void read_names(struct cursor *c, struct vjoule *v, struct out *o)
 	for (uint32_t i = 0; i < n && !c->expected; i++) {
 		int16_t id = (int16_t)number(c, 2, "the id of a metric");
 
-		name(c, "the name of a metric");
+		name(c, METRIC_BYTES_MAX, "the name of a metric");
 		if (!c->expected && v->name_at[(uint16_t)id])
 			wrong(c, "a metric with an id of its own", "id %d again", id);
 		v->name_at[(uint16_t)id] = (uint32_t)v->names.len + 1;
@@ -246,7 +247,7 @@ static void read_report(struct cursor *c, struct vjoule *v, struct out *o)
 	n = count(c, v->dialect == DIALECT_V02 ? 2 : 4, 8, "a number of cgroups");
 	out_list(o, "cgroups");
 	for (; n && !c->expected && !v->write_err; n--) {
-		name(c, "the name of a cgroup");
+		name(c, NAME_BYTES_MAX, "the name of a cgroup");
 		out_map(o, NULL);
 		out_str(o, "name", c->name);
 		read_metrics(c, v, o, "metrics");
