@@ -45,7 +45,7 @@ static int set_interval(struct query *q, const char *value, struct err *err)
 	uint64_t ns;
 
 	if (parse_duration_ns(value, &ns) != 0 || ns < SHORTEST_NS || ns > LONGEST_NS)
-		return err_set(err, -EINVAL, "interval: expected a duration from 10ms to 1h, such as interval=500ms");
+		return err_set(err, -EINVAL, "interval: no duration from 10ms to 1h; write one such as interval=500ms");
 	q->interval_ns = ns;
 	return 0;
 }
