@@ -3,7 +3,7 @@
 # Formulas share and model against the true energy of every cgroup, the short form: tests/vm/soak/attribution.sh
 # is the long one.
 # kernels: 6.1
-# seconds: 240
+# seconds: 300
 # memory: 768
 # modules: simpmu simrapl
 # tests: vm/attrib
