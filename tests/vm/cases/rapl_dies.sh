@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Intel: dies with counters of their own.
 # kernels: 6.12
-# seconds: 60
+# seconds: 300
 # qemu: -cpu Skylake-Client -smp 4,sockets=1,dies=2,cores=2,threads=1
 # modules: simpmu simrapl
 # stock: msr
@@ -14,7 +14,7 @@ expect "the guest has two dies" [ "$(cat /sys/devices/system/cpu/cpu*/topology/d
 
 simulate
 for door in powercap perf msr; do
-	begin $door --rapl $door -i 300ms
+	begin_light $door --rapl $door -i 300ms
 done
 for door in powercap perf msr; do
 	begun $door

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Two packages, CPUs that go away and come back.
 # kernels: 6.1
-# seconds: 150
+# seconds: 300
 # qemu: -cpu Skylake-Client -smp 4,sockets=2
 # modules: simpmu simrapl
 # stock: msr intel_rapl_msr
@@ -22,7 +22,7 @@ ppm() {
 # Work in the second package alone: each package has its own.
 simulate
 for door in powercap perf msr; do
-	begin $door --rapl $door -i 300ms
+	begin_light $door --rapl $door -i 300ms
 done
 for door in powercap perf msr; do
 	begun $door
@@ -65,7 +65,7 @@ end_all
 simulate powercap=0 perf=0
 load intel_rapl_msr || fail intel_rapl_msr "cannot be loaded"
 for door in powercap msr; do
-	measure away-$door --rapl $door -i 300ms
+	measure_light away-$door --rapl $door -i 300ms
 done
 sim stop 0
 sleep 1

@@ -78,6 +78,18 @@ measure() {
 	begun "$1"
 }
 
+# Energy alone: an agent starts sooner without programs in the kernel.
+begin_light() {
+	begun=$1
+	shift
+	begin "$begun" --trigger none "$@"
+}
+
+measure_light() {
+	begin_light "$@"
+	begun "$1"
+}
+
 # Ends all agents.
 end_all() {
 	for pid in $agents; do

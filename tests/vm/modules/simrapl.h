@@ -9,6 +9,8 @@
 /* In the order of the events' codes less one, and of the bits of the parameter `domains`. */
 enum rapl_kind { RAPL_CORE, RAPL_PACKAGE, RAPL_DRAM, RAPL_UNCORE, RAPL_PSYS, RAPL_KINDS };
 
+enum rapl_door { DOOR_POWERCAP, DOOR_PERF, DOOR_MSR, RAPL_DOORS };
+
 #define RAPL_UNITS 8
 #define PJ_PER_UJ 1000000ull
 #define PJ_PER_J 1000000000000ull
@@ -20,7 +22,7 @@ struct rapl_domain {
 	char name[32];
 	u64 static_pj, dynamic_pj, injected_pj;   /* the truth */
 	u64 counter_pj;                           /* what the doors show */
-	u64 reads;
+	u64 reads[RAPL_DOORS];
 	struct powercap_zone zone;
 	bool has_zone;
 };
@@ -54,7 +56,7 @@ int model_inject(const char *text);
 void model_seed(u64 seed);
 void model_reset_counters(void);
 /* Counter of a domain; settles first, at most once in a quantum. */
-u64 model_counter_pj(struct rapl_domain *d);
+u64 model_counter_pj(struct rapl_domain *d, enum rapl_door door);
 /* Counter of the physical core of a CPU (AMD). */
 u64 model_core_counter_pj(int cpu);
 struct rapl_unit *model_unit_of(int cpu);

@@ -195,10 +195,12 @@ static u64 polled(const u64 *counter)
 	return pj;
 }
 
-u64 model_counter_pj(struct rapl_domain *d)
+u64 model_counter_pj(struct rapl_domain *d, enum rapl_door door)
 {
-	d->reads++;
-	return polled(&d->counter_pj);
+	u64 pj = polled(&d->counter_pj);
+
+	d->reads[door]++;
+	return pj;
 }
 
 u64 model_core_counter_pj(int cpu)

@@ -36,7 +36,7 @@ static int read_domain(struct rapl_unit *u, enum rapl_kind kind, u64 *ret)
 {
 	if (!u->domain[kind].exists)
 		return -EIO;
-	*ret = model_raw(model_counter_pj(&u->domain[kind])) & U32_MAX;
+	*ret = model_raw(model_counter_pj(&u->domain[kind], DOOR_MSR)) & U32_MAX;
 	return 0;
 }
 

@@ -39,7 +39,7 @@ static int event_init(struct perf_event *event)
 
 static void event_read(struct perf_event *event)
 {
-	u64 now = model_raw(model_counter_pj(domain_of(event)));
+	u64 now = model_raw(model_counter_pj(domain_of(event), DOOR_PERF));
 	u64 before = local64_xchg(&event->hw.prev_count, now);
 	u64 units = now >= before ? now - before : (u32)(now - before);
 
@@ -49,7 +49,7 @@ static void event_read(struct perf_event *event)
 static void event_start(struct perf_event *event, int flags)
 {
 	event->hw.state = 0;
-	local64_set(&event->hw.prev_count, model_raw(model_counter_pj(domain_of(event))));
+	local64_set(&event->hw.prev_count, model_raw(model_counter_pj(domain_of(event), DOOR_PERF)));
 }
 
 static void event_stop(struct perf_event *event, int flags)

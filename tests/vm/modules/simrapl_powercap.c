@@ -16,7 +16,7 @@ static u64 unit_nj(void)
 static int get_energy(struct powercap_zone *zone, u64 *ret)
 {
 	struct rapl_domain *d = container_of(zone, struct rapl_domain, zone);
-	u64 pj = model_counter_pj(d);
+	u64 pj = model_counter_pj(d, DOOR_POWERCAP);
 
 	if (settings.err)
 		return -EIO;
