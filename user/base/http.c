@@ -215,14 +215,16 @@ int http_start(const struct http_options *o, struct loop *loop, struct http **re
 	h->o = *o;
 	h->loop = loop;
 	err = make(h);
-	if (!err)
+	if (!err) {
+		*ret = h;            /* somebody may wait already: he is answered before this returns */
 		loop_call(loop, begin, h);
+	}
 	if (err || h->stopping) {
 		loop_call(loop, end, h);
 		free(h);
+		*ret = NULL;
 		return -ENOMEM;
 	}
-	*ret = h;
 	return 0;
 }
 

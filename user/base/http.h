@@ -57,7 +57,9 @@ struct http_options {
 
 struct http_stats { uint64_t requests, refused; unsigned clients; };
 
-int http_start(const struct http_options *o, struct loop *loop, struct http **ret);   /* 0 or negative errno */
+/* 0 or negative errno, *ret NULL then. *ret is set before the first call of answer, which may come before
+ * this returns. */
+int http_start(const struct http_options *o, struct loop *loop, struct http **ret);
 void http_stop(struct http *h);      /* not on the loop's thread; NULL accepted */
 struct http_stats http_figures(const struct http *h);     /* on the loop's thread */
 
