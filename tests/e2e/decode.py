@@ -200,11 +200,13 @@ def hostile(directory):
         "vjoule-counts": struct.pack("<i", 16 << 20) + struct.pack("<i", 2 << 20) + b"\0" * (16 << 20),
         "vjoule-names": vjoule_names(),
         "json-objects": report + b"[" + b"{}," * (1 << 20) + b"1]}}",
+        "json-controls": report + b"[" + b"{}," * (100 << 10) + b'"' + b"\x7f" * (3 << 20) + b'"]}}',
         "json-string": report + b'"' + text * 5,
         "json-depth": report + b"[" * (1 << 22),
         "csv-line": b"timestamp,sensor,target,power\n" + text * 5,
         "zico-texts": head + (b"\xc9\xa1\x01\x7a" + struct.pack(">I", 4 << 20) + b"\x01" * (4 << 20)) * 12,
         "zico-names": b"".join(b"\xc1\x83\x1a" + struct.pack(">I", i) + b"\x79\x10\x00" + b"x" * 4096 + b"\0" for i in range(9000)),
+        "zico-all": zico_all(head),
         "zico-levels": head * (1 << 20),
         "zico-values": head + b"\xc9\xa1\x01" + b"\x9f" + b"\x01" * (40 << 20),
         "zico-promises": head + b"\xc9\xbb" + b"\xff" * 8 + b"\x01\x9b" + b"\xff" * 8,
@@ -213,6 +215,13 @@ def hostile(directory):
     for name, data in inputs.items():
         with open(os.path.join(directory, name), "wb") as f:
             f.write(data)
+
+
+def zico_all(head):
+    """As many names and as far ids as are kept, then a trace with all the text that it may have."""
+    names = b"".join(b"\xc1\x83\x1a" + struct.pack(">I", i) + b"\x79\x10\x00" + b"x" * 4096 + b"\0" for i in range(2000))
+    far = b"\xc1\x83\x1a\x00\x0f\xff\xff\x61a\x00" + b"\xc2\x84\x1a\x00\x0f\xff\xff\x01\x01\x01"
+    return names + far + head + (b"\xc9\xa1\x01\x7a" + struct.pack(">I", 3 << 20) + b"\x01" * (3 << 20)) * 12
 
 
 def vjoule_names():

@@ -176,7 +176,7 @@ if "$JOULECTL" --help | grep -q decode && ! ldd "$JOULECTL" | grep -q libasan; t
 	python3 $here/decode.py hostile "$work/hostile"
 	for f in "$work/hostile"/*; do
 		want=1
-		[ "${f##*/}" = vjoule-names ] && want=0   # large, and right
+		case ${f##*/} in vjoule-names | json-controls) want=0 ;; esac   # large, and right
 		if reason=$(python3 $here/decode.py memory 65536 $want "$JOULECTL" decode --json "$f" 2>&1); then
 			ok "decode-hostile-${f##*/}"
 		else

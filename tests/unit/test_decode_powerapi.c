@@ -181,7 +181,7 @@ static void test_large(void **state)
 	for (int i = 0; i < 1000000; i++, head += 3)
 		memcpy(text + head, "{},", 3);
 	memcpy(text + head, "{}]}}", 5);
-	refused_at(text, (size_t)head + 5, "", 0, "at most 40 MiB");
+	refused_at(text, (size_t)head + 5, "", 0, "at most 32 MiB");
 	free(text);
 }
 

@@ -35,7 +35,7 @@ int decode_record_end(struct decoding *d, uint64_t offset)
 	int err = out_record_end(d->out);
 
 	if (err == -EFBIG)
-		return input_fail(d->in, offset, "a record that takes at most 32 MiB as text", "a larger one");
+		return input_fail(d->in, offset, "a record that takes at most 24 MiB as text", "a larger one");
 	return err ? decode_write_failed(d, err) : 1;
 }
 

@@ -15,7 +15,7 @@
 #include "json_scan.h"
 
 #define TEXT_MAX (4u << 20)
-#define TREE_MAX (40u << 20)   /* a tree takes up to 80 times its text */
+#define TREE_MAX (32u << 20)   /* a tree takes up to 80 times its text */
 #define LEVELS_MAX 16
 
 struct reports {
@@ -146,7 +146,7 @@ static int parse(struct reports *r, uint64_t offset, json_t **ret)
 	if (*ret)
 		return 0;
 	if (json_error_code(&e) == json_error_out_of_memory || !e.text[0])
-		return fail(r, offset, "a report that takes at most 40 MiB", "a larger one");
+		return fail(r, offset, "a report that takes at most 32 MiB", "a larger one");
 	return fail(r, offset + (uint64_t)(e.position > 0 ? e.position - 1 : 0), "a report", e.text);
 }
 
@@ -202,35 +202,47 @@ static const char *check(struct reports *r, const json_t *doc, uint64_t offset)
 	return NULL;
 }
 
-static bool put(struct out *o, const char *key, const json_t *v, int level)
+static bool fits(const json_t *v, int level)
 {
 	const char *name;
-	bool fits = true;
+	json_t *sub;
+	size_t i;
+
+	if (level == LEVELS_MAX)
+		return !json_is_array(v) && !json_is_object(v);
+	json_array_foreach(v, i, sub)
+		if (!fits(sub, level + 1))
+			return false;
+	json_object_foreach((json_t *)v, name, sub)
+		if (!fits(sub, level + 1))
+			return false;
+	return true;
+}
+
+static void put(struct out *o, const char *key, const json_t *v)
+{
+	const char *name;
 	json_t *sub;
 	size_t i;
 
 	switch (json_typeof(v)) {
-	case JSON_STRING: out_str(o, key, json_string_value(v)); return true;
-	case JSON_INTEGER: out_i64(o, key, json_integer_value(v)); return true;
-	case JSON_REAL: out_double(o, key, json_real_value(v)); return true;
-	case JSON_NULL: out_null(o, key); return true;
-	case JSON_TRUE: case JSON_FALSE: out_bool(o, key, json_is_true(v)); return true;
-	default: break;
-	}
-	if (level == LEVELS_MAX)
-		return false;
-	if (json_is_array(v)) {
+	case JSON_STRING: out_str(o, key, json_string_value(v)); return;
+	case JSON_INTEGER: out_i64(o, key, json_integer_value(v)); return;
+	case JSON_REAL: out_double(o, key, json_real_value(v)); return;
+	case JSON_NULL: out_null(o, key); return;
+	case JSON_TRUE: case JSON_FALSE: out_bool(o, key, json_is_true(v)); return;
+	case JSON_ARRAY:
 		out_list(o, key);
 		json_array_foreach(v, i, sub)
-			fits &= put(o, NULL, sub, level + 1);
+			put(o, NULL, sub);
 		out_list_end(o);
-		return fits;
+		return;
+	case JSON_OBJECT:
+		out_map(o, key);
+		json_object_foreach((json_t *)v, name, sub)
+			put(o, name, sub);
+		out_map_end(o);
 	}
-	out_map(o, key);
-	json_object_foreach((json_t *)v, name, sub)
-		fits &= put(o, name, sub, level + 1);
-	out_map_end(o);
-	return fits;
 }
 
 static int put_report(struct reports *r, const json_t *doc, const char *kind, uint64_t offset)
@@ -238,14 +250,20 @@ static int put_report(struct reports *r, const json_t *doc, const char *kind, ui
 	static const char *const ours[] = { "format", "kind", "record", "offset" };
 	const char *key;
 	json_t *v;
+	int err;
 
+	if (!fits(doc, 0))
+		return fail(r, offset, "at most 16 levels", "more");
 	for (unsigned i = 0; i < 4; i++)
 		if (json_object_get(doc, ours[i]))
 			return fail(r, offset, "keys of a report", "format, kind, record or offset");
 	out_record(r->d->out, kind, "report", offset);
-	json_object_foreach((json_t *)doc, key, v)
-		if (!put(r->d->out, key, v, 1))
-			return fail(r, offset, "at most 16 levels", "more");
+	json_object_foreach((json_t *)doc, key, v) {
+		put(r->d->out, key, v);
+		err = out_spill(r->d->out);
+		if (err)
+			return decode_write_failed(r->d, err);
+	}
 	return decode_record_end(r->d, offset);
 }
 

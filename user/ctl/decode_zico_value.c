@@ -84,7 +84,7 @@ int zico_element(struct zico *z, struct cbr_iter *it, const char *what)
 
 int zico_room(struct zico *z)
 {
-	return z->d->out->buf.failed ? cbr_fail(z->in, "a trace that takes at most 32 MiB as text", "a larger one") : 0;
+	return z->d->out->buf.failed ? cbr_fail(z->in, "a trace that takes at most 24 MiB as text", "a larger one") : 0;
 }
 
 static int read_text(struct zico *z, const char *key)

@@ -9,7 +9,7 @@
 #include "../base/buf.h"
 #include "../base/json.h"
 
-#define OUT_RECORD_MAX (32u << 20)   /* text of one record that is not spilled */
+#define OUT_RECORD_MAX (24u << 20)   /* text of one record that is not spilled */
 
 struct out {
 	bool json;
