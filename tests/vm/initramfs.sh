@@ -51,9 +51,7 @@ put_base() {
 		busybox=$cache/root/bin/busybox jouled=$B/arm64/jouled
 	fi
 	cp "$busybox" "$root/bin/busybox"
-	for applet in $(/bin/busybox --list); do
-		[ "$applet" = busybox ] || ln -sf busybox "$root/bin/$applet"
-	done
+	/bin/busybox --install -s "$root/bin" 2>/dev/null || true   # links to /bin/busybox, but for itself
 	put "$jouled" bin
 }
 

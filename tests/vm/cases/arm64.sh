@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # arm64 with its own PMU: cycles count (virtual time at 1 GHz), instructions are not there and are named.
 # kernels: arm64-6.1
-# seconds: 60
+# seconds: 120
 . /guest/lib.sh
 doctor arm64
 contains "doctor: cycles but no instructions" "$work/arm64.out" '^event CYCLES +ok' '^event INSTRUCTIONS +absent +this machine.s PMU' \

@@ -3,7 +3,7 @@
 # arm64 where QEMU counts instructions: 8 ns each (shift 3), so at 1 GHz one in 8 cycles. The guest's clock is
 # those counts, and runs as it likes against the host's.
 # kernels: arm64-6.1
-# seconds: 90
+# seconds: 120
 # qemu: -icount shift=3,sleep=off
 . /guest/lib.sh
 doctor icount

@@ -3,7 +3,7 @@
 # What a container may not see: BTF hidden and given by file, sysfs read-only, masked or absent, /proc without
 # its kernel settings, a private cgroup namespace.
 # kernels: 6.1
-# seconds: 90
+# seconds: 150
 # programs: unshare
 . /guest/lib.sh
 BTF=/sys/kernel/btf/vmlinux

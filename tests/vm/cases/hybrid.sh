@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Hybrid: perf_event on v1, cgroup2 beside it.
 # kernels: 6.1
-# seconds: 60
+# seconds: 120
 # cgroup: hybrid
 . /guest/lib.sh
 doctor hybrid

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The kernel tests of this tree on other kernels.
 # kernels: 6.1 6.12 5.10 newest
-# seconds: 150
+# seconds: 240
 # tests: kernel/test_counters kernel/test_counters_churn kernel/test_lifecycle kernel/test_lifecycle_moves kernel/test_lifecycle_places kernel/test_network
 . /guest/lib.sh
 for program in /tests/test_*; do

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # A CPU that goes and comes back, and a machine that sleeps (S3): nothing absurd, and said.
 # kernels: 6.1 6.12
-# seconds: 90
+# seconds: 120
+# tests: vm/recsum
 . /guest/lib.sh
 CPU1=/sys/devices/system/cpu/cpu1/online
 start away -i 300ms -o "hwpc=file://$work/away.json" -o "snapshot=file://$work/away.cbor" -o "table=file://$work/away.txt"
@@ -26,15 +27,16 @@ used=$(used_us "$cgroup")
 wait_until 50 more_ticks away $(($(ticks away) + 3))
 kill "$agent"
 ended 50 "$agent"
-# Every interval is in the table; hwpc withholds the one in which the machine slept.
-told=$(awk -v c="/${cgroup##*/}" '$NF == c { ms += $(NF - 1) } END { printf "%.0f\n", ms * 1000 }' "$work/away.txt")
-expect "CPU time over hotplug and suspend" close_to "$used" "$told" 10 1000
+# Every interval is in the recording; hwpc withholds the one in which the machine slept.
+/tests/recsum "$work/away.cbor" >"$work/away.sum" || fail recsum "the recording cannot be read"
+told=$(awk -v c="/${cgroup##*/}" '$1 == c { printf "%.0f\n", $4 / 1000 }' "$work/away.sum")
+expect "CPU time over hotplug and suspend" close_to "$used" "${told:-0}" 10 100
 contains "hwpc: the suspended interval is withheld and said" "$work/away.err" 'withheld: interval: the machine was suspended for [0-9]+ ms'
-suspended=$(sed -n 's/^note: \([0-9]*\) ms suspended$/\1/p' "$work/away.txt")
+suspended=$(sed -n 's/^note: \([0-9]*\) ms suspended.*/\1/p' "$work/away.txt")
 expect "the time asleep shows as suspended" [ "${suspended:-0}" -ge 2000 -a "${suspended:-0}" -le $((slept * 1000 + 1000)) ]
 expect "one CPU while the other was away" [ "$(grep -c ' 1 CPU ' "$work/away.txt")" -ge 2 ]
-# Two CPUs of at most 8 W: nothing beyond that, and no interval that counts the sleep.
-expect "no absurd power" awk '$1 == "package-0" && $2 + 0 > 16.5 { print; bad = 1 } END { exit bad }' "$work/away.txt"
+# Two CPUs of at most 8 W: no interval that counts the sleep (where the host is busy, readings are uneven).
+expect "no absurd power" awk '$1 == "package-0" && $2 + 0 > 24 { print; bad = 1 } END { exit bad }' "$work/away.txt"
 expect "no absurd interval" awk '/ UTC / && $4 + 0 > 1.5 { print; bad = 1 } END { exit bad }' "$work/away.txt"
 keep "$work"/away.*
 tail -n 30 "$work/away.txt"
