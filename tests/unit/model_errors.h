@@ -14,6 +14,7 @@ struct errors {
 	double miss[MW_ROWS][MW_DOMAINS], truth[MW_ROWS][MW_DOMAINS];   /* joules, summed */
 	double idle[MW_DOMAINS];                                        /* relative, summed */
 	double width;                                                   /* uncertainty, summed */
+	unsigned by_domain[MW_DOMAINS], covered_by_domain[MW_DOMAINS];
 	unsigned intervals, values, covered, unknown, idle_values, idle_covered;
 };
 
@@ -51,7 +52,11 @@ static void add_value(struct errors *e, const struct mw *w, unsigned row, unsign
 		return;
 	}
 	e->values++;
-	e->covered += miss <= got * ppm / 1e6 + 1e-6;   /* microjoules are whole */
+	e->by_domain[d]++;
+	if (miss <= got * ppm / 1e6 + 1e-6) {   /* microjoules are whole */
+		e->covered++;
+		e->covered_by_domain[d]++;
+	}
 	e->width += ppm / 1e6;
 }
 

@@ -34,6 +34,7 @@ struct mw_config {
 	double noise;              /* of the sensor, standard deviation relative to the power */
 	double held_up;            /* seconds by which the energy of every other interval is read late: up to this */
 	bool changing_clock;       /* the CPUs' common clock moves between 1.6 and 3.2 GHz */
+	bool rests;                /* every tenth interval nothing runs */
 	bool steady;               /* every program runs evenly: nothing to learn from */
 	bool always_busy, always_idle;
 	bool collinear;            /* all programs have one mix */
@@ -172,7 +173,7 @@ static inline double mw_demand(struct mw *w, struct mw_program *p)
 	double jitter = 1 + 0.05 * mw_normal(w);
 	bool on = (w->step / p->period) % 2;
 
-	if (w->c.always_idle)
+	if (w->c.always_idle || (w->c.rests && w->step % 10 == 9))
 		return 0;
 	switch (p->pattern) {
 	case MW_SQUARE: return p->duty * (on ? 1.8 : 0.2) * jitter;

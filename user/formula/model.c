@@ -178,12 +178,23 @@ static uint32_t millionths(double relative)
 	return relative >= 0 ? (uint32_t)fmin(relative * 1e6, MAX_PPM) : SNAPSHOT_UNKNOWN;
 }
 
+/* One over the sum of the squared parts: n rows alike count as n, one beside many tiny ones as one. */
+static double rows_alike(const struct formula *f, const struct snapshot *s, const struct model_coef *c)
+{
+	double all = model_dynamic(c, f->did[s->n_rows]), squares = 0;
+
+	for (unsigned i = 0; i < s->n_rows; i++)
+		squares += pow(model_dynamic(c, f->did[i]) / all, 2);
+	return 1 / squares;
+}
+
 static void set_uncertainty(struct formula *f, struct snapshot *s, unsigned d)
 {
 	struct snap_domain *dom = &s->domains[d];
 	struct model_doubt doubt = { .fit = &f->fit[d], .all = f->did[s->n_rows], .joules = (double)dom->energy_uj / 1e6,
 				     .seconds = (double)(dom->end_ns - dom->start_ns) / 1e9,
-				     .dynamic = (double)(dom->energy_uj - f->charge.idle_uj) / 1e6, .skew = f->skew };
+				     .dynamic = (double)(dom->energy_uj - f->charge.idle_uj) / 1e6, .skew = f->skew,
+				     .rows = rows_alike(f, s, &f->fit[d].s.coef) };
 	double error = 0, energy = 0;
 
 	for (unsigned i = 0; i < s->n_rows; i++) {

@@ -89,6 +89,7 @@ struct model_doubt {
 	double seconds, joules;    /* of the interval */
 	double dynamic;            /* what the rows were given of them */
 	double skew;               /* as of a point */
+	double rows;               /* among how many, about, the dynamic energy is spread */
 };
 double model_row_doubt(const struct model_doubt *d, const double *did);
 double model_idle_doubt(const struct model_fit *f);

@@ -12,6 +12,7 @@
 
 #define NINE_IN_TEN 1.645  /* deviations to either side that hold 90 % of a normal distribution */
 #define INDEPENDENT 10.0   /* points at most that misses are averaged over: what is unseen comes in phases */
+#define FEW 2.0            /* what a point misses is not evenly of all rows, but of few of them */
 #define BENT 0.25          /* by which a price may differ where nothing was seen */
 
 /* Points repeat each other's misses. */
@@ -60,7 +61,8 @@ double model_row_doubt(const struct model_doubt *d, const double *did)
 	g[COL_IDLE] = -d->seconds / dynamic;
 	for (unsigned i = COL_BUSY; i < COLUMNS; i++)
 		g[i] = did[i] / mine - d->all[i] / all;
-	square = NINE_IN_TEN * NINE_IN_TEN * (variance(s, g) * repeated(s) + pow(s->sigma * d->seconds / dynamic, 2));
+	square = variance(s, g) * repeated(s) + d->rows * pow(FEW * s->sigma * d->seconds / dynamic, 2);
+	square *= NINE_IN_TEN * NINE_IN_TEN;
 	square += pow(NINE_IN_TEN * d->skew, 2);
 	square += pow(BENT * lowest_dynamic(d->fit) * d->seconds / dynamic, 2);
 	for (unsigned i = 0; i < OTHERS; i++) {
