@@ -51,7 +51,9 @@ put_base() {
 		busybox=$cache/root/bin/busybox jouled=$B/arm64/jouled
 	fi
 	cp "$busybox" "$root/bin/busybox"
-	/bin/busybox --install -s "$root/bin" 2>/dev/null || true   # links to /bin/busybox, but for itself
+	mkdir "$root/usr"
+	ln -s /bin "$root/usr/bin"   # the links made next may point there
+	/bin/busybox --install -s "$root/bin" 2>/dev/null || true
 	put "$jouled" bin
 }
 

@@ -164,5 +164,9 @@ cpu_is_right() {
 	told=$(($(event_sum time_running "$work/$cpu.json" "/$cpu") / 1000))   # of a cgroup's counters: its CPU time
 	# shellcheck disable=SC2086 # directories
 	rmdir $dirs
-	expect "$cpu_name" close_to "$used" "$told" 10 100
+	if close_to "$used" "$told" 10 100 >"$work/expect"; then
+		ok "$cpu_name"
+	else
+		fail "$cpu_name" "$(cat "$work/expect") us; $(grep -v 'left out' "$work/$cpu.err" | tail -n 3 | tr '\n' '|')"
+	fi
 }
