@@ -134,6 +134,26 @@ static void test_steady(void **state)
 	}
 }
 
+/* Whatever the line says, a machine cannot need more for nothing than it ever drew. */
+static void test_idle_below_all(void **state)
+{
+	for (uint64_t seed = 31; seed < 39; seed++) {
+		const struct mw_config c = { .seed = seed, .cgroups = 3, .load = 0.3, .noise = 0.05, .rests = true };
+		struct formula *f = begin(&c, &formula_model);
+		double least = INFINITY;
+
+		for (unsigned k = 0; k < 80; k++) {
+			const struct snap_domain *dom = &w.s.domains[MW_DRAM];
+
+			steps(f, 1);
+			least = fmin(least, (double)dom->energy_uj / ((double)(dom->end_ns - dom->start_ns) / 1e3));
+			if (k >= 10)
+				assert_true((double)dom->idle_power_uw <= least * 1e6 + 1);
+		}
+		end(f);
+	}
+}
+
 /* A counter that falls silent: its price is no longer asked for, at once; and again when it is back. */
 static void test_dead_counter(void **state)
 {
@@ -263,7 +283,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_few_samples), cmocka_unit_test(test_collinear), cmocka_unit_test(test_always_busy),
-		cmocka_unit_test(test_always_idle), cmocka_unit_test(test_steady), cmocka_unit_test(test_dead_counter),
+		cmocka_unit_test(test_always_idle), cmocka_unit_test(test_steady), cmocka_unit_test(test_idle_below_all), cmocka_unit_test(test_dead_counter),
 		cmocka_unit_test(test_learns_anew), cmocka_unit_test(test_configured_idle),
 		cmocka_unit_test(test_short_intervals), cmocka_unit_test(test_held_up),
 		cmocka_unit_test(test_deterministic),

@@ -39,7 +39,7 @@ struct model_prior {
 struct model_coef { double c[COLUMNS]; };
 
 /* Other ways to explain the same points, for what they differ by (model_doubt.c). */
-enum { OTHER_LOW, OTHER_HIGH, OTHER_SHARE, OTHERS };
+enum { OTHER_LOW, OTHER_HIGH, OTHERS };
 
 struct model_solution {
 	unsigned columns;
@@ -48,8 +48,8 @@ struct model_solution {
 	double n;                  /* points behind it, by weight */
 	double sigma;              /* W by which a point misses, as a standard deviation */
 	double mean_watts;
-	struct model_coef other[OTHERS];   /* by the points of little and of much power; as formula share */
-	double other_worth[OTHERS];        /* 0 = there is none; 1 = explains as well as this one */
+	struct model_coef other[OTHERS];   /* by the points of little and of much power */
+	bool has_other[OTHERS];
 };
 
 /* Zeroed = nothing learned. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How far a row's energy may be from the truth (docs/attribution.md). Statistics alone know the error
  * of coefficients of a true model; what no counter sees is met by asking how much the answer depends
- * on the model: the same points explained by their lower half, by their upper half, and by formula
- * share's one column, which counts as much as it explains. Between nothing and the least power that
- * was seen, nobody knows whether the line is straight.
+ * on the points: those of little power alone, and those of much. Between nothing and the least power
+ * that was seen, nobody knows whether the line is straight.
  *
  * A row's energy is its part of the prediction of all, times what was measured above idle: what is
  * wrong for all rows alike costs nothing, and idle power is wrong for all of them together. */
@@ -66,13 +65,9 @@ double model_row_doubt(const struct model_doubt *d, const double *did)
 	square += pow(NINE_IN_TEN * d->skew, 2);
 	square += pow(BENT * lowest_dynamic(d->fit) * d->seconds / dynamic, 2);
 	for (unsigned i = 0; i < OTHERS; i++) {
-		double other = s->other_worth[i] > 0 ? joules_by(d, &s->other[i], did) : NAN;
+		double other = s->has_other[i] ? joules_by(d, &s->other[i], did) : NAN;
 
-		other = s->other_worth[i] * (other * all / (mine * dynamic) - 1);
-		if (i == OTHER_SHARE)
-			square += isnan(other) ? 0 : other * other;
-		else
-			half = fmax(half, fabs(other));
+		half = fmax(half, fabs(other * all / (mine * dynamic) - 1));   /* fmax takes the number */
 	}
 	return sqrt(square + half * half);
 }
@@ -84,8 +79,8 @@ double model_idle_doubt(const struct model_fit *f)
 
 	if (!(idle > 0))
 		return NAN;
-	for (unsigned i = OTHER_LOW; i <= OTHER_HIGH; i++)
-		if (s->other_worth[i] > 0)
+	for (unsigned i = 0; i < OTHERS; i++)
+		if (s->has_other[i])
 			half = fmax(half, fabs(s->other[i].c[COL_IDLE] - idle));
 	square = NINE_IN_TEN * NINE_IN_TEN * s->cov[COL_IDLE][COL_IDLE] * repeated(s);
 	return sqrt(square + half * half + pow(BENT * lowest_dynamic(f), 2)) / idle;

@@ -99,24 +99,18 @@ static void sum_half(const struct model_fit *f, unsigned columns, bool upper, st
 	}
 }
 
-static void solve_others(struct model_fit *f, const struct model_sums *all, const struct model_prior *prior)
+static void solve_others(struct model_fit *f, unsigned columns, const struct model_prior *prior)
 {
 	struct model_solution half;
 	struct model_sums sums;
 
 	for (unsigned i = OTHER_LOW; i <= OTHER_HIGH; i++) {
-		sum_half(f, all->columns, i == OTHER_HIGH, &sums);
+		sum_half(f, columns, i == OTHER_HIGH, &sums);
 		if (sums.n < HALF_POINTS || !model_solve(&sums, prior, f->s.sigma, &half))
 			continue;
 		f->s.other[i] = half.coef;
-		f->s.other_worth[i] = 1;
+		f->s.has_other[i] = true;
 	}
-	sums = *all;
-	sums.columns = 1u << COL_IDLE | 1u << prior->share_column;
-	if (!model_solve(&sums, prior, f->s.sigma, &half))
-		return;
-	f->s.other[OTHER_SHARE] = half.coef;
-	f->s.other_worth[OTHER_SHARE] = fmin(f->s.sigma / half.sigma, 1);
 }
 
 static void fit(struct model_fit *f, unsigned columns, const struct model_prior *prior)
@@ -129,7 +123,7 @@ static void fit(struct model_fit *f, unsigned columns, const struct model_prior 
 		return;
 	}
 	f->ready = f->points >= MODEL_READY;
-	solve_others(f, &sums, prior);
+	solve_others(f, columns, prior);
 }
 
 static void begin_anew(struct model_fit *f)
