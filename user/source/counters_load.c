@@ -138,15 +138,18 @@ static int attach(struct counters *c, enum trigger_mode trigger)
 }
 
 /* Sleeping gives the CPU away and takes it back. Every state was empty before the program was attached,
- * and the first switch a CPU sees fills its state, whoever comes and goes. */
+ * and the first switch a CPU sees fills its state, whoever comes and goes. A virtual CPU that is itself
+ * kept waiting may find its nap over before it gave the CPU away, so that several are taken. */
 static bool switch_is_counted(struct counters *c)
 {
 	struct timespec nap = {.tv_nsec = 2000000};
 	bool counted = false;
 
-	nanosleep(&nap, NULL);
-	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++)
-		counted |= c->states[cpu].key != JD_KEY_NONE;
+	for (int i = 0; i < 8 && !counted; i++) {
+		nanosleep(&nap, NULL);
+		for (unsigned cpu = 0; cpu < c->n_cpus; cpu++)
+			counted |= c->states[cpu].key != JD_KEY_NONE;
+	}
 	return counted;
 }
 
