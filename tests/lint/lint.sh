@@ -40,7 +40,7 @@ check_script() {
 check_c() {
 	command -v cppcheck >/dev/null 2>&1 || return 0
 	[ -n "$(find user -name '*.c' 2>/dev/null)" ] || return 0
-	cppcheck -q --enable=warning,portability --inline-suppr -D_GNU_SOURCE '-DLIBBPF_OPTS(t,n,...)=struct t n' '-Djson_array_foreach(a,i,v)=while ((v = json_array_get(a, i++)))' \
+	cppcheck -q --enable=warning,portability --inline-suppr -D_GNU_SOURCE '-DLIBBPF_OPTS(t,n,...)=struct t n' '-Djson_array_foreach(a,i,v)=while ((v = json_array_get(a, i = 0)))' \
 		'-Djson_object_foreach(o,k,v)=while ((v = json_object_get(o, k = next(o))))' \
 		-Iinclude -j 2 		--suppressions-list="$here/cppcheck.txt" --template='{file}:{line}: cppcheck: {message} ({id})' \
 		--error-exitcode=1 user 2>&1
