@@ -70,6 +70,8 @@ struct sim_cpu {
 struct sim_cpu *sim_cpu_of(int cpu);
 /* Counter of the CPU that this runs on, now. */
 u64 sim_count_here(enum sim_count which);
+/* Counters of this CPU stand while perf takes events off and puts others on. */
+void sim_hold_here(bool on);
 
 void sim_work_parse(const char *comm, struct sim_work *ret);
 /* Fills s->count and the frequency for dt nanoseconds of w around the middle of [from, from + dt]. */

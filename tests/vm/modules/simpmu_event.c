@@ -112,6 +112,17 @@ static void event_del(struct perf_event *event, int flags)
 	sim_cpu_of(smp_processor_id())->n_events--;
 }
 
+/* As hardware does, so that what perf books as running time is what was counted in it. */
+static void event_disable_all(struct pmu *all)
+{
+	sim_hold_here(true);
+}
+
+static void event_enable_all(struct pmu *all)
+{
+	sim_hold_here(false);
+}
+
 PMU_FORMAT_ATTR(event, "config:0-7");
 PMU_FORMAT_ATTR(umask, "config:8-15");
 static struct attribute *format_attrs[] = { &format_attr_event.attr, &format_attr_umask.attr, NULL };
@@ -135,6 +146,8 @@ static struct pmu sim_pmu = {
 	.task_ctx_nr = perf_hw_context,
 	.capabilities = PERF_PMU_CAP_NO_INTERRUPT,
 	.attr_groups = groups,
+	.pmu_enable = event_enable_all,
+	.pmu_disable = event_disable_all,
 	.event_init = event_init,
 	.add = event_add,
 	.del = event_del,

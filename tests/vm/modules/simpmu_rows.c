@@ -56,9 +56,9 @@ static struct sim_row *overflow(struct sim_cpu *c)
 
 struct sim_row *sim_row_of(struct sim_cpu *c, struct task_struct *p)
 {
-	const struct cgroup *cgrp = task_dfl_cgroup(p);
+	struct cgroup *cgrp = task_dfl_cgroup(p);
 	u64 id = cgroup_id(cgrp);
-	u32 kind = is_idle_task(p) ? SIM_IDLE : p->flags & PF_KTHREAD && !cgroup_parent((struct cgroup *)cgrp) ? SIM_KTHREAD : SIM_TASK;
+	u32 kind = is_idle_task(p) ? SIM_IDLE : p->flags & PF_KTHREAD && !cgroup_parent(cgrp) ? SIM_KTHREAD : SIM_TASK;
 	u32 at = hash_64(id * 4 + kind, ilog2(SIM_ROWS));
 	struct sim_row *row;
 

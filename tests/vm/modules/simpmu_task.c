@@ -131,6 +131,21 @@ u64 sim_count_here(enum sim_count which)
 	return n;
 }
 
+void sim_hold_here(bool on)
+{
+	struct sim_cpu *c;
+	unsigned long flags;
+
+	local_irq_save(flags);
+	c = this_cpu_ptr(&sim_cpus);
+	raw_spin_lock(&c->lock);
+	if (on && !c->hold_ns)
+		settle(c, ktime_get_mono_fast_ns());
+	c->hold_ns = on ? U64_MAX : 0;
+	raw_spin_unlock(&c->lock);
+	local_irq_restore(flags);
+}
+
 static void take_work(struct sim_cpu *c, struct task_struct *p, const char *comm)
 {
 	struct sim_work work = { 0 };
