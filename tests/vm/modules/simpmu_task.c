@@ -139,7 +139,7 @@ void sim_hold_here(bool on)
 	local_irq_save(flags);
 	c = this_cpu_ptr(&sim_cpus);
 	raw_spin_lock(&c->lock);
-	if (on && !c->hold_ns)
+	if (on)
 		settle(c, ktime_get_mono_fast_ns());
 	c->hold_ns = on ? U64_MAX : 0;
 	raw_spin_unlock(&c->lock);
