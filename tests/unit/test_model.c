@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How right formula model is, against machines whose truth is known: within the goals where power is
  * linear in what is counted, and within its own stated uncertainty where terms act that no counter
- * sees. The seeds here were not used when its constants were chosen (those were 1 to 10). */
+ * sees. Neither seeds nor strengths here were used when its constants were chosen: those were seeds 1 to 10
+ * and 101 to 110, with a square of 0.2, 0.3, 0.5 and 0.8, saturation at 150, 300, 600, 700, 900 and 1000e6/s, hidden
+ * 0.6, 0.8, 1, 1.3, 2 and 3 W, noise of 0.5, 1, 2 and 3 %. Whoever tunes again must choose others here. */
 #include "unit/model_errors.h"
 
 #define BEFORE 60
 #define SNAPSHOTS 60
-#define FIRST_SEED 101
+#define FIRST_SEED 501
 #define SEEDS 10
 
 static const unsigned sizes[] = { 2, 5, 20 };
@@ -92,34 +94,27 @@ static void test_linear(void **state)
 /* Alone on the machine: what is not idle is all its own. */
 static void test_alone(void **state)
 {
-	unsigned seen = 0;
-
 	for (unsigned k = 0; k < 40; k++) {
 		struct mw_config c = { 0 };
 		struct errors e;
 
 		set_case(&c, 1, k);
 		run(&c, &formula_model, BEFORE, SNAPSHOTS, &e);
-		/* a program whose load never changes teaches nothing, and the model says so (test_model_sound) */
-		if (e.width / e.values > 0.5)
-			continue;
-		seen++;
 		assert_true(error_of(&e, MW_PACKAGE, NULL) < 0.01);
 	}
-	assert_true(seen >= 20);
 }
 
 /* Terms that no counter sees: the error is whatever it is, and the stated uncertainty holds it. */
 static void test_unseen(void **state)
 {
 	static const struct mw_config kinds[] = {
-		{ .name = "square 0.2", .changing_clock = true, .frequency_square = 0.2 },
-		{ .name = "square 0.5", .changing_clock = true, .frequency_square = 0.5 },
-		{ .name = "saturation 1e9/s", .saturation = 1000 },
-		{ .name = "saturation 700e6/s", .saturation = 700 },
-		{ .name = "hidden 0.6 W", .hidden = 0.6 }, { .name = "hidden 1.3 W", .hidden = 1.3 },
-		{ .name = "noise 0.5 %", .noise = 0.005 }, { .name = "noise 3 %", .noise = 0.03 },
-		{ .name = "all four", .changing_clock = true, .frequency_square = 0.25, .saturation = 900, .hidden = 0.8, .noise = 0.01 },
+		{ .name = "square 0.35", .changing_clock = true, .frequency_square = 0.35 },
+		{ .name = "square 0.6", .changing_clock = true, .frequency_square = 0.6 },
+		{ .name = "saturation 850e6/s", .saturation = 850 },
+		{ .name = "saturation 550e6/s", .saturation = 550 },
+		{ .name = "hidden 0.9 W", .hidden = 0.9 }, { .name = "hidden 1.6 W", .hidden = 1.6 },
+		{ .name = "noise 1.5 %", .noise = 0.015 }, { .name = "noise 4 %", .noise = 0.04 },
+		{ .name = "all four", .changing_clock = true, .frequency_square = 0.4, .saturation = 800, .hidden = 1.1, .noise = 0.012 },
 	};
 
 	print_head();
