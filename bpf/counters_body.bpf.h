@@ -140,14 +140,26 @@ static __always_inline struct rq *task_rq(struct task_struct *task)
 	return BPF_CORE_READ(task, se.cfs_rq, rq);
 }
 
-/* The scheduler has just updated rq->clock: how far CLOCK_MONOTONIC is from it. */
+#define CLOCK_STEP_NS 100000000   /* more is a clock that was set, not one that was late */
+
+/* The scheduler has just updated rq->clock: how far CLOCK_MONOTONIC is from it. A virtual CPU that is kept
+ * waiting in between makes that too much, never too little, so it grows no faster than clocks are slewed
+ * (500 ppm, kernel/time/ntp.c). */
 static __always_inline void calibrate(struct jd_cpu_state *st, struct task_struct *task)
 {
 	struct rq *rq = task_rq(task);
+	u64 old = st->clock_offset_ns, mono, offset, slack;
 
-	if (rq)
-		st->clock_offset_ns = bpf_ktime_get_ns() - BPF_CORE_READ(rq, clock);
-	st->calibrate = 0;
+	st->calibrate--;
+	if (!rq)
+		return;
+	mono = bpf_ktime_get_ns();
+	offset = mono - BPF_CORE_READ(rq, clock);
+	slack = (mono - st->calibrated_ns) >> 11;
+	if (old && (s64)(offset - old) > (s64)slack && (s64)(offset - old) < CLOCK_STEP_NS)
+		offset = old + slack;
+	st->clock_offset_ns = offset;
+	st->calibrated_ns = mono;
 }
 
 /* When the stored task left: the arrival of the one that runs now, which the scheduler keeps on its
@@ -263,7 +275,7 @@ static __always_inline void close_open(struct jd_cpu_state *st, struct task_stru
 	charge(st, now);
 	st->key = key;
 	st->slot = slot;
-	st->calibrate = !clock_ktime;
+	st->calibrate = clock_ktime ? 0 : JD_CALIBRATIONS;
 }
 
 /* The running task was moved. The kernel's own books (cpu.stat) split a move at the scheduler's last

@@ -64,7 +64,8 @@ struct jd_cpu_state {
 	__u64 last_running[JD_MAX_EVENTS];
 	__u64 msr[JD_MAX_MSR_EVENTS];   /* absolute values at the last flush, or an error */
 	__u64 irq_steal_ns;    /* rq->clock - rq->clock_task at the last flush */
-	__u64 clock_offset_ns; /* CLOCK_MONOTONIC - rq->clock, at the first switch after a flush */
+	__u64 clock_offset_ns; /* CLOCK_MONOTONIC - rq->clock, at the first switches after a flush; 0 = not known */
+	__u64 calibrated_ns;   /* CLOCK_MONOTONIC when that was last looked at */
 	__u64 flush_mono_ns;   /* CLOCK_MONOTONIC of the last flush */
 	__u64 lost_reads;      /* counter reads that failed */
 	__u64 missed;          /* switches the kernel did not tell of */
@@ -73,7 +74,7 @@ struct jd_cpu_state {
 	__u32 bank;            /* active bank */
 	__u32 epoch;           /* of the active bank; +1 per flip, never 0 */
 	__u32 n_touched[JD_BANKS];   /* length of each bank's list */
-	__u32 calibrate;       /* 1: take clock_offset_ns at the next switch */
+	__u32 calibrate;       /* switches at which clock_offset_ns is still to be looked at */
 	struct jd_cache_entry cache[JD_CACHE_ENTRIES];
 } __attribute__((aligned(128)));
 
@@ -82,6 +83,8 @@ struct jd_slot_info {
 	__u64 key;                       /* cgroup id; 0 = free */
 	__u64 ancestors[JD_QUOTA_LEVELS]; /* ids whose subtree counts this row, 0 = none */
 };
+
+#define JD_CALIBRATIONS 4   /* after a flush: the smallest offset is the right one, see calibrate() */
 
 /* First argument of the flush program (raw_tp test run context), and what it returns. */
 enum jd_flush_arg { JD_FLUSH_CLOSE = 0, JD_FLUSH_FLIP = 1 };

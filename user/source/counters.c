@@ -180,7 +180,8 @@ static void cpu_came_online(struct read_context *x, unsigned cpu)
 	cs->broken = counters_open_events(c, cpu) != 0;
 	if (c->perf_links)
 		counters_attach_perf_cpu(c, cpu);
-	c->states[cpu].calibrate = 1;
+	c->states[cpu].clock_offset_ns = 0;   /* its clock may have been set anew */
+	c->states[cpu].calibrate = JD_CALIBRATIONS;
 	counters_flush(c, cpu, JD_FLUSH_FLIP);
 	cs->irq_steal_ns = c->states[cpu].irq_steal_ns;
 	cs->flush_mono_ns = c->states[cpu].flush_mono_ns;

@@ -111,7 +111,7 @@ static int fill_tables(struct counters *c)
 		st->key = JD_KEY_NONE;
 		st->slot = JD_NO_SLOT;
 		st->epoch = 1;
-		st->calibrate = 1;
+		st->calibrate = JD_CALIBRATIONS;
 	}
 	for (__u32 slot = JD_FIRST_SLOT; slot < c->max_slots; slot++)
 		if (bpf_map_update_elem(fd, NULL, &slot, BPF_ANY))
