@@ -98,8 +98,11 @@ static void rig_read(struct rig *g)
 	g->read_end_ns = clock_mono_ns();
 }
 
+/* A child that was waited for may still be on its way off its CPU, and the kernel's account of it is read
+ * later than ours. */
 static struct snapshot *rig_snapshot(struct rig *g)
 {
+	usleep(10000);
 	rig_read(g);
 	return consumer_snapshot(g->consumer, &g->reading);
 }
