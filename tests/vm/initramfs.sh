@@ -46,15 +46,16 @@ put() {
 # Ours for both architectures: a busybox, and jouled.
 put_base() {
 	if [ "$arch" = amd64 ]; then
-		busybox=/bin/busybox jouled=$B/jouled
+		busybox=/bin/busybox jouled=$B/jouled recsum=$B/vm/recsum
 	else
-		busybox=$cache/root/bin/busybox jouled=$B/arm64/jouled
+		busybox=$cache/root/bin/busybox jouled=$B/arm64/jouled recsum=$B/arm64/recsum
 	fi
 	cp "$busybox" "$root/bin/busybox"
 	mkdir "$root/usr"
 	ln -s /bin "$root/usr/bin"   # the links made next may point there
 	/bin/busybox --install -s "$root/bin" 2>/dev/null || true
 	put "$jouled" bin
+	cp "$recsum" "$root/tests/"
 }
 
 put_stock() {

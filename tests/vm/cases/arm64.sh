@@ -9,10 +9,10 @@ contains "doctor: cycles but no instructions" "$work/arm64.out" '^event CYCLES +
 	'^event LLC_MISSES +absent' '^trigger +ok +tp_btf'
 contains "doctor: no energy counter" "$work/arm64.out" '^rapl powercap +absent' '^rapl perf +absent' '^rapl msr +absent' '^estimate +ok'
 cpu_is_right "CPU time"
-cycles=$(event_sum CYCLES "$work/cpu-1.json" /cpu-1)
+cycles=$(counted "$work/cpu-1.sum" /cpu-1 CYCLES)
 # The PMU counts interrupts too, which may or may not be in the cgroup's time.
 expect "cycles are virtual time at 1 GHz" close_to $((used * 1000)) "${cycles:-0}" 20 100000
-expect "no count of instructions is made up" [ -z "$(event_sum INSTRUCTIONS "$work/cpu-1.json" /cpu-1)" ]
+expect "no count of instructions is made up" [ -z "$(counted "$work/cpu-1.sum" /cpu-1 INSTRUCTIONS)" ]
 contains "the agent names what is left out" "$work/cpu-1.err" 'warning: event INSTRUCTIONS is left out' 'warning: event LLC_MISSES is left out'
 cpu_is_right "CPU time by raw_tp" --trigger raw_tp
 finish

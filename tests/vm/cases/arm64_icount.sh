@@ -9,8 +9,8 @@
 doctor icount
 contains "instructions counted: doctor" "$work/icount.out" '^event CYCLES +ok' '^event INSTRUCTIONS +ok' '^event LLC_MISSES +absent'
 cpu_is_right "instructions counted: CPU time"
-cycles=$(event_sum CYCLES "$work/cpu-1.json" /cpu-1)
-instructions=$(event_sum INSTRUCTIONS "$work/cpu-1.json" /cpu-1)
+cycles=$(counted "$work/cpu-1.sum" /cpu-1 CYCLES)
+instructions=$(counted "$work/cpu-1.sum" /cpu-1 INSTRUCTIONS)
 expect "instructions counted: cycles" close_to $((used * 1000)) "${cycles:-0}" 20 100000
 expect "instructions counted: one in 8 cycles" close_to $((${cycles:-0} / 8)) "${instructions:-0}" 10 1000
 finish

@@ -3,7 +3,6 @@
 # A CPU that goes and comes back, and a machine that sleeps (S3): nothing absurd, and said.
 # kernels: 6.1 6.12
 # seconds: 120
-# tests: vm/recsum
 . /guest/lib.sh
 CPU1=/sys/devices/system/cpu/cpu1/online
 start away -i 300ms -o "hwpc=file://$work/away.json" -o "snapshot=file://$work/away.cbor" -o "table=file://$work/away.txt"
@@ -29,8 +28,8 @@ kill "$agent"
 ended 50 "$agent"
 # Every interval is in the recording; hwpc withholds the one in which the machine slept.
 /tests/recsum "$work/away.cbor" >"$work/away.sum" || fail recsum "the recording cannot be read"
-told=$(awk -v c="/${cgroup##*/}" '$1 == c { printf "%.0f\n", $4 / 1000 }' "$work/away.sum")
-expect "CPU time over hotplug and suspend" close_to "$used" "${told:-0}" 10 100
+told=$(counted "$work/away.sum" "/${cgroup##*/}" time_ns)
+expect "CPU time over hotplug and suspend" close_to "$used" $((${told:-0} / 1000)) 10 100
 contains "hwpc: the suspended interval is withheld and said" "$work/away.err" 'withheld: interval: the machine was suspended for [0-9]+ ms'
 suspended=$(sed -n 's/^note: \([0-9]*\) ms suspended.*/\1/p' "$work/away.txt")
 expect "the time asleep shows as suspended" [ "${suspended:-0}" -ge 2000 -a "${suspended:-0}" -le $((slept * 1000 + 1000)) ]

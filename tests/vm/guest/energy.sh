@@ -129,11 +129,3 @@ all_exact() {
 	done
 	ok "$1"
 }
-
-# counted FILE PATH COLUMN: of what recsum printed.
-counted() {
-	awk -v path="$2" -v col="$3" '
-	NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
-	NR > 1 && (path == "" || $1 == path) { sum += $at[col]; seen = 1 }
-	END { if (!seen || !at[col]) exit 1; printf "%.0f\n", sum }' "$1"
-}

@@ -131,21 +131,25 @@ empty() {
 	[ -z "$(cat "$1/cgroup.procs")" ]
 }
 
-# event_sum EVENT FILE TARGET: over all of a file of hwpc reports, all CPUs; empty when it is nowhere.
-event_sum() {
-	grep -F "\"target\":\"$3\"" "$2" | grep -oE "\"$1\":[0-9]+" | awk -F: '{ n += $2 } END { if (NR) printf "%.0f\n", n }'
+# counted FILE PATH COLUMN: of what /tests/recsum printed of a recording.
+counted() {
+	awk -v path="$2" -v col="$3" '
+	NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+	NR > 1 && (path == "" || $1 == path) { sum += $at[col]; seen = 1 }
+	END { if (!seen || !at[col]) exit 1; printf "%.0f\n", sum }' "$1"
 }
 
 # cpu_is_right NAME [ARGUMENT...]: what an agent tells of a cgroup that lives 1.5 s against the kernel's account
-# of it, within 1 %. N the count of calls: the agent's words are in $work/cpu-N.err, its reports of the cgroup
-# /cpu-N in $work/cpu-N.json, the kernel's microseconds in $used.
+# of it, within 1 %. N the count of calls: the agent's words are in $work/cpu-N.err, the sums of its recording in
+# $work/cpu-N.sum (the cgroup is /cpu-N), the kernel's microseconds in $used. hwpc only tells its progress: it
+# withholds intervals that are too long.
 cpu_calls=0
 cpu_is_right() {
 	cpu_name=$1
 	shift
 	cpu_calls=$((cpu_calls + 1))
 	cpu=cpu-$cpu_calls
-	start "$cpu" -i 300ms -o "hwpc=file://$work/$cpu.json" "$@"
+	start "$cpu" -i 300ms -o "hwpc=file://$work/$cpu.json" -o "snapshot=file://$work/$cpu.jd" "$@"
 	if ! wait_until 100 more_ticks "$cpu" 1; then
 		fail "$cpu_name" "no report: $(said "$cpu")"
 		return 1
@@ -161,7 +165,9 @@ cpu_is_right() {
 	wait_until 50 more_ticks "$cpu" $(($(ticks "$cpu") + 3))
 	kill "$agent"
 	ended 50 "$agent"
-	told=$(($(event_sum time_running "$work/$cpu.json" "/$cpu") / 1000))   # of a cgroup's counters: its CPU time
+	/tests/recsum "$work/$cpu.jd" >"$work/$cpu.sum"
+	told=$(counted "$work/$cpu.sum" "/$cpu" time_ns)
+	told=$((${told:-0} / 1000))
 	# shellcheck disable=SC2086 # directories
 	rmdir $dirs
 	if close_to "$used" "$told" 10 100 >"$work/expect"; then
