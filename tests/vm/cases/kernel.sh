@@ -1,7 +1,7 @@
 # shellcheck shell=sh disable=SC1091,SC2154
 # SPDX-License-Identifier: Apache-2.0
 # The kernel tests of this tree on other kernels.
-# kernels: 6.1 6.12 5.10 newest
+# kernels: 6.1 5.10 newest
 # seconds: 240
 # tests: kernel/test_counters kernel/test_counters_churn kernel/test_lifecycle kernel/test_lifecycle_moves kernel/test_lifecycle_places kernel/test_network
 . /guest/lib.sh
