@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A running agent, asked over its Unix socket (libcurl; docs/query.md). */
+#ifndef JD_CTL_AGENT_H
+#define JD_CTL_AGENT_H
+#include <stdbool.h>
+#include "../base/buf.h"
+#include "../base/err.h"
+
+#define AGENT_BODY_MAX ((size_t)256 << 20)   /* an answer beyond it is an error */
+
+struct agent;
+
+/* socket NULL: JOULED_SOCKET, else /run/jouled/jouled.sock. Connects, so that a dead or forbidden
+ * socket is told at once: -ENOENT, -ECONNREFUSED, -EACCES ... with subject, cause and remedy in err. */
+int agent_open(const char *socket, struct agent **ret, struct err *err);
+/* GET (or POST without a body) of path, "/v1/status". The body replaces what is in ret_body. accept NULL =
+ * application/json. 0, or -EPROTO with the agent's own error line when it did not answer 200,
+ * or the errno of the connection. */
+int agent_get(struct agent *a, const char *path, const char *accept, struct buf *ret_body, struct err *err);
+int agent_post(struct agent *a, const char *path, struct buf *ret_body, struct err *err);
+/* The same without an end: each piece goes to take as it comes, until take returns non-zero (which is
+ * returned), the agent ends (0) or *stop becomes true (0; looked at at least 10 times a second). */
+int agent_stream(struct agent *a, const char *path, const char *accept,
+		 int (*take)(void *arg, const char *piece, size_t size), void *arg, const volatile bool *stop,
+		 struct err *err);
+/* Percent-encodes text as one value of a query or one part of a path (slashes too) and appends it. */
+void agent_escape(struct buf *b, const char *text);
+void agent_close(struct agent *a);   /* NULL accepted */
+
+#endif
