@@ -3,6 +3,7 @@
 #ifndef JD_CTL_AGENT_H
 #define JD_CTL_AGENT_H
 #include <stdbool.h>
+#include <sys/types.h>
 #include "../base/buf.h"
 #include "../base/err.h"
 
@@ -23,6 +24,10 @@ int agent_post(struct agent *a, const char *path, struct buf *ret_body, struct e
 int agent_stream(struct agent *a, const char *path, const char *accept,
 		 int (*take)(void *arg, const char *piece, size_t size), void *arg, const volatile bool *stop,
 		 struct err *err);
+/* The same pulled: after agent_begin, at most n bytes each time, waited for; 0 = the end or *stop. Requests
+ * meanwhile end it. */
+int agent_begin(struct agent *a, const char *path, const char *accept, struct err *err);
+ssize_t agent_read(struct agent *a, void *dst, size_t n, const volatile bool *stop, struct err *err);
 /* Percent-encodes text as one value of a query or one part of a path (slashes too) and appends it. */
 void agent_escape(struct buf *b, const char *text);
 void agent_close(struct agent *a);   /* NULL accepted */
