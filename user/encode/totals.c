@@ -27,6 +27,7 @@ static void add_row(struct totals *t, const struct snapshot *s, unsigned row)
 	struct total_row *r = &t->rows[at];
 
 	r->quality = r->seen == t->adds ? r->quality | from->quality : from->quality;
+	r->ever |= from->quality;
 	add_values(t, totals_row(t, at), s, row);
 	if (at < TOTAL_FIRST_CGROUP)
 		return;
@@ -59,6 +60,8 @@ static void add_machine(struct totals *t, const struct snapshot *s)
 		to->residual_uj += s->domains[d].residual_uj;
 		to->intervals[worst(s->domains[d].quality)]++;
 		to->quality = s->domains[d].quality | s->domains[d].share_quality;
+		to->idle_power_uw = s->domains[d].idle_power_uw;
+		to->idle_quality = s->domains[d].idle_quality;
 	}
 	for (unsigned i = 0; i < t->schema->n_cpus; i++) {
 		t->busy_ns += s->cpus[i].busy_ns;
@@ -135,6 +138,8 @@ void totals_add(struct totals *t, const struct snapshot *s)
 		t->start_ns = s->start_ns;
 	t->mono_ns = s->end_ns;
 	t->real_ns = s->end_real_ns;
+	memcpy(t->formula, s->formula, sizeof(t->formula));
+	t->idle_policy = s->idle_policy;
 	for (unsigned i = 0; i < s->n_rows; i++)
 		add_row(t, s, i);
 	add_machine(t, s);

@@ -33,6 +33,7 @@ struct total_row {
 	uint16_t level;
 	bool used, ended, shown;
 	unsigned quality;           /* of the last interval it was in */
+	unsigned ever;              /* of all intervals it was in */
 	uint64_t first_ns, ended_ns;   /* CLOCK_MONOTONIC */
 };
 
@@ -40,6 +41,8 @@ struct total_domain {
 	uint64_t energy_uj, idle_uj, residual_uj;   /* idle: the row's part included */
 	uint64_t intervals[TOTALS_QUALITIES];       /* by worst quality */
 	unsigned quality;                           /* of the last interval's rows: the split's included */
+	uint64_t idle_power_uw;                     /* of the last interval */
+	unsigned idle_quality;
 };
 
 struct totals {
@@ -48,6 +51,8 @@ struct totals {
 	uint32_t adds;
 	uint64_t start_ns, mono_ns;
 	int64_t real_ns;
+	char formula[16];           /* of the last interval, as the next one */
+	enum idle_policy idle_policy;
 	unsigned n_rows, cap_rows, n_shown, n_ended;
 	struct total_row *rows;
 	uint64_t *values;           /* [row * width + column] */

@@ -68,6 +68,8 @@ static void copy_rest(struct totals *dst, const struct totals *src)
 	dst->start_ns = src->start_ns;
 	dst->mono_ns = src->mono_ns;
 	dst->real_ns = src->real_ns;
+	memcpy(dst->formula, src->formula, sizeof(dst->formula));
+	dst->idle_policy = src->idle_policy;
 	dst->n_shown = src->n_shown;
 	dst->n_ended = src->n_ended;
 	memcpy(dst->domains, src->domains, src->schema->n_domains * sizeof(src->domains[0]));

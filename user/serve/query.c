@@ -50,6 +50,14 @@ static int set_interval(struct query *q, const char *value, struct err *err)
 	return 0;
 }
 
+static int set_below(struct query *q, const char *value, struct err *err)
+{
+	if (value[0] != '/')
+		return err_set(err, -EINVAL, "below: no path of a cgroup; write one such as below=/system.slice");
+	q->below = value;
+	return 0;
+}
+
 static int set(struct query *q, const char *name, const char *value, struct err *err)
 {
 	if (strcmp(name, "sort") == 0)
@@ -60,6 +68,8 @@ static int set(struct query *q, const char *name, const char *value, struct err 
 		return set_count(&q->depth, name, value, err);
 	if (strcmp(name, "interval") == 0)
 		return set_interval(q, value, err);
+	if (strcmp(name, "below") == 0)
+		return set_below(q, value, err);
 	if (strlen(value) >= sizeof(q->format))
 		return err_set(err, -EINVAL, "format: unknown; write json, cbor, hwpc, power, table or vjoule");
 	snprintf(q->format, sizeof(q->format), "%s", value);

@@ -13,6 +13,7 @@ struct query {
 	uint64_t limit, depth;      /* UINT64_MAX = all */
 	uint64_t interval_ns;       /* 0 = the agent's own */
 	char format[16];            /* "" = not said */
+	const char *below;          /* a path, the caller's; NULL = all */
 };
 
 /* Sets q to its defaults, then from n parameters; a value may be NULL. allowed: their names, space

@@ -2,6 +2,7 @@
 /* POST /v1/reading: totals of now. The request sleeps until the measuring thread has read; requests
  * that come meanwhile share a reading. */
 #include <stdlib.h>
+#include <string.h>
 #include "../base/clock.h"
 #include "serve_internal.h"
 
@@ -41,6 +42,9 @@ static void add_domains(struct json *j, const struct totals *t)
 		json_key_u64(j, "idle_uj", dom->idle_uj);
 		json_key_u64(j, "residual_uj", dom->residual_uj);
 		json_key_u64(j, "retired_uj", t->retired[d]);
+		json_key_u64(j, "idle_power_uw", dom->idle_power_uw);
+		json_key_str(j, "idle_quality", quality_name(dom->idle_quality));
+		json_key_str(j, "rows_quality", quality_name(dom->quality));
 		json_key(j, "intervals");
 		json_object_begin(j);
 		for (unsigned q = 0; q < TOTALS_QUALITIES; q++)
@@ -65,6 +69,7 @@ static void add_row(struct json *j, const struct totals *t, unsigned row)
 		json_bool(j, true);
 	}
 	json_key_str(j, "quality", quality_name(r->quality));
+	json_key_str(j, "worst_quality", quality_name(r->ever));
 	for (unsigned d = 0; d < t->schema->n_domains; d++)
 		quality |= t->domains[d].quality;
 	json_key_str(j, "energy_quality", quality_name(quality));
@@ -84,7 +89,17 @@ static void add_row(struct json *j, const struct totals *t, unsigned row)
 	json_object_end(j);
 }
 
-static void answer(struct serve *s, struct http_request *r)
+/* Special rows are everybody's. */
+static bool is_below(const char *name, const char *below)
+{
+	size_t len = below ? strlen(below) : 0;
+
+	while (len && below[len - 1] == '/')
+		len--;
+	return name[0] != '/' || (strncmp(name, below ? below : "", len) == 0 && (!len || !name[len] || name[len] == '/'));
+}
+
+static void answer(struct serve *s, struct http_request *r, const char *below)
 {
 	const struct totals *t = serve_totals(s);
 	struct json j;
@@ -103,13 +118,17 @@ static void answer(struct serve *s, struct http_request *r)
 	json_key_u64(&j, "since_monotonic_ns", t->start_ns);
 	json_key_u64(&j, "busy_ns", t->busy_ns);
 	json_key_u64(&j, "idle_ns", t->idle_ns);
+	json_key_str(&j, "formula", t->formula);
+	json_key_str(&j, "idle", idle_policy_name(t->idle_policy));
+	json_key_str(&j, "mount", s->o.mount);
 	json_key(&j, "losses");
 	serve_losses_json(&j, &t->losses);
 	add_domains(&j, t);
 	json_key(&j, "rows");
 	json_array_begin(&j);
 	for (unsigned i = 0; i < t->n_rows; i++)
-		add_row(&j, t, i);
+		if (is_below(t->rows[i].name, below))
+			add_row(&j, t, i);
 	json_array_end(&j);
 	json_object_end(&j);
 	buf_add_char(&s->out, '\n');
@@ -165,7 +184,7 @@ void serve_post_reading(struct serve *s, struct http_request *r, const char *res
 	struct query q;
 
 	if (!w) {
-		if (serve_query(r, "", &q) && serve_negotiate(r, json_types) >= 0)
+		if (serve_query(r, "below", &q) && serve_negotiate(r, json_types) >= 0)
 			ask(s, r);
 		return;
 	}
@@ -178,7 +197,7 @@ void serve_post_reading(struct serve *s, struct http_request *r, const char *res
 	}
 	if (w->seq > answered)
 		http_error(r, 503, "Retry-After: 1", "reading: the measuring thread does not answer; try again");
-	else
-		answer(s, r);
+	else if (serve_query(r, "below", &q))
+		answer(s, r, q.below);
 	free(w);
 }
