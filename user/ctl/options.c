@@ -80,6 +80,11 @@ static int short_options(const struct verb *v, int left, char **argv, struct ver
 	return 1;
 }
 
+static bool is_help(const char *arg)
+{
+	return strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0;
+}
+
 int verb_parse(const struct verb *v, int argc, char **argv, struct verb_call *ret, struct err *err)
 {
 	int took;
@@ -87,6 +92,16 @@ int verb_parse(const struct verb *v, int argc, char **argv, struct verb_call *re
 	*ret = (struct verb_call){ .args = argv };
 	for (int i = 0; i < argc; i += took) {
 		took = 1;
+		if (is_help(argv[i])) {
+			ret->help = true;
+			return 0;
+		}
+		if (v->command && (argv[i][0] != '-' || !argv[i][1] || strcmp(argv[i], "--") == 0)) {
+			i += strcmp(argv[i], "--") == 0;
+			ret->args = argv + i;
+			ret->n = argc - i;
+			return 0;
+		}
 		if (strcmp(argv[i], "--") == 0) {
 			while (++i < argc)
 				argv[ret->n++] = argv[i];

@@ -3,6 +3,7 @@
  * Usage, --help and the manual page come from what stands here. */
 #ifndef JD_CTL_VERB_H
 #define JD_CTL_VERB_H
+#include <stdbool.h>
 #include "../base/err.h"
 
 #define VERB_OPTIONS_MAX 16
@@ -18,6 +19,7 @@ struct verb_option {
 
 struct verb_call {
 	const char *option[VERB_OPTIONS_MAX];   /* by row of the table; "" = flag, NULL = not given */
+	bool help;                 /* asked for; what follows it was not read */
 	int n;
 	char **args;               /* what is no option; the last of several options counts */
 };
@@ -29,6 +31,7 @@ struct verb {
 	const char *const *about;  /* paragraphs, up to NULL */
 	const struct verb_option *options;
 	int max_args;
+	bool command;              /* the arguments are a command: nothing behind its name is an option */
 	/* Says what went wrong itself (log.h); returns the exit status. */
 	int (*run)(const struct verb_call *call);
 };

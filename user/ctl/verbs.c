@@ -134,14 +134,6 @@ static int unknown_verb(const char *name)
 	return CTL_USAGE;
 }
 
-static bool wants_help(int argc, char **argv)
-{
-	for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
-		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
-			return true;
-	return false;
-}
-
 int verb_main(int argc, char **argv)
 {
 	struct verb_call call = { 0 };
@@ -163,13 +155,13 @@ int verb_main(int argc, char **argv)
 	v = verb_find(argv[1]);
 	if (!v)
 		return unknown_verb(argv[1]);
-	if (wants_help(argc - 2, argv + 2)) {
-		verb_print_help(v);
-		return CTL_OK;
-	}
 	if (verb_parse(v, argc - 2, argv + 2, &call, &err) != 0) {
 		log_error("%s", err.text);
 		return CTL_USAGE;
+	}
+	if (call.help) {
+		verb_print_help(v);
+		return CTL_OK;
 	}
 	return v->run(&call);
 }
