@@ -7,6 +7,7 @@
 # memory: 768
 # modules: simpmu simrapl
 # tests: vm/attrib
+# programs: chrt
 # judge: tests/vm/attribution.py
 . /guest/lib.sh
 . /guest/energy.sh

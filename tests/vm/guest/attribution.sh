@@ -31,7 +31,7 @@ attribute() {
 	start "$scenario" -i "${INTERVAL_MS}ms" -n $((before + shots)) --formula model -o "snapshot=file://$work/$scenario.model"
 	# a reading that the programs interrupt has energy and counts of different times
 	for task in /proc/"$agent"/task/*; do
-		chrt -f -p 50 "${task##*/}" >/dev/null
+		chrt -f -p 50 "${task##*/}" || fail "$scenario" "jouled cannot be given priority"
 	done
 	/tests/attrib -d "/sys/fs/cgroup/$scenario" -n "$cgroups" -s "$seed" -b "$load" -x "$hidden" -o "$work/$scenario.truth" &
 	programs=$!
