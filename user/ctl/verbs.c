@@ -10,6 +10,7 @@
 
 const struct verb *const verbs[] = {
 	&verb_decode,
+	&verb_plot,
 	NULL,
 };
 
