@@ -38,7 +38,7 @@ interface() {
 # used FILE: the kernel types without padding, without what interface() gives, and without frame.
 used() {
 	awk '
-	/^\t(long|int|short|char): [0-9]+;$/ { next }
+	/^\t+(long|int|short|char): [0-9]+;$/ { next }
 	/^#/ { next }
 	/^struct (__sk_buff|bpf_raw_tracepoint_args|bpf_perf_event_value) \{$/ { skip = 1 }
 	!skip && ($0 != "" || before != "") { print; before = $0 }

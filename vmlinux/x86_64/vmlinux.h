@@ -160,7 +160,15 @@ struct __sk_buff {
 
 typedef int __kernel_pid_t;
 
+typedef unsigned int __kernel_uid32_t;
+
 typedef __kernel_pid_t pid_t;
+
+typedef __kernel_uid32_t uid_t;
+
+typedef struct {
+	int counter;
+} atomic_t;
 
 struct list_head {
 	struct list_head *next;
@@ -174,12 +182,17 @@ struct cfs_rq;
 
 struct sched_entity {
 	u64 exec_start;
+	u64 sum_exec_runtime;
 	struct cfs_rq *cfs_rq;
 };
 
 struct sched_info {
 	long long unsigned int last_arrival;
 };
+
+struct mm_struct;
+
+struct pid;
 
 struct signal_struct;
 
@@ -191,15 +204,60 @@ struct task_struct {
 	int on_cpu;
 	struct sched_entity se;
 	struct sched_info sched_info;
+	struct mm_struct *mm;
+	int exit_code;
 	pid_t pid;
 	pid_t tgid;
+	struct task_struct *real_parent;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
 	struct list_head thread_node;
+	long unsigned int nvcsw;
+	long unsigned int nivcsw;
+	u64 start_time;
+	u64 start_boottime;
+	long unsigned int min_flt;
+	long unsigned int maj_flt;
+	void *real_cred;
+	char comm[16];
 	struct signal_struct *signal;
 	struct css_set *cgroups;
 };
 
+struct mm_struct {
+	struct {
+		long unsigned int arg_start;
+		long unsigned int arg_end;
+	};
+};
+
+typedef struct {
+	uid_t val;
+} kuid_t;
+
+struct upid {
+	int nr;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[0];
+};
+
+struct cred {
+	kuid_t uid;
+};
+
 struct signal_struct {
+	atomic_t live;
 	struct list_head thread_head;
+	int group_exit_code;
+	unsigned int flags;
+	long unsigned int min_flt;
+	long unsigned int maj_flt;
+	long unsigned int maxrss;
+	long long unsigned int sum_sched_runtime;
+	struct mm_struct *oom_mm;
 };
 
 struct cgroup_subsys_state;
@@ -229,6 +287,10 @@ struct cgroup {
 
 struct kernfs_node {
 	u64 id;
+};
+
+struct linux_binprm {
+	void *filename;
 };
 
 struct cgroup_root {
