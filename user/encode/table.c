@@ -20,7 +20,7 @@
 
 /* Events count under many names (libpfm's, ours); the words they have in common tell enough for a
  * ratio on a screen. Reference cycles run at another clock. */
-static int find_words(const struct event_set *set, const char *a, const char *b, const char *not)
+int table_find_words(const struct event_set *set, const char *a, const char *b, const char *not)
 {
 	for (unsigned i = 0; i < set->n; i++) {
 		char name[SCHEMA_NAME_MAX] = "";
@@ -64,8 +64,8 @@ static int table_create(const struct encode_options *o, const struct schema *s, 
 	e->height = o->height ? o->height : DEFAULT_HEIGHT;
 	e->colour = o->colour;
 	e->clear = o->clear;
-	e->cycles = find_words(&s->core, "CYCLES", "CPU_CLK", "REF");
-	e->instructions = find_words(&s->core, "INSTRUCTIONS", "INST_RETIRED", "INSTRUCTION_");
+	e->cycles = table_find_words(&s->core, "CYCLES", "CPU_CLK", "REF");
+	e->instructions = table_find_words(&s->core, "INSTRUCTIONS", "INST_RETIRED", "INSTRUCTION_");
 	choose_columns(e, s);
 	*ret = e;
 	return 0;

@@ -34,6 +34,9 @@ struct encoder {
 	unsigned marks;               /* qualities that were marked: for the legend */
 };
 
+/* Column of the event whose name has a or b in it, and not `not`, any case; -1 = none. */
+int table_find_words(const struct event_set *set, const char *a, const char *b, const char *not);
+
 /* table_text.c */
 char table_mark(unsigned quality);            /* ' ' = measured */
 void table_watts(char dst[16], double watts); /* four digits or more: 0.012 12.34 1234 */
