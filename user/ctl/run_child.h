@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command itself: started inside a cgroup, waited for, signals passed on. */
+#ifndef JD_CTL_RUN_CHILD_H
+#define JD_CTL_RUN_CHILD_H
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include "run_cgroup.h"
+
+#define RUN_TICK_MS 20000
+
+struct run_signals {
+	sigset_t before;            /* what the command starts with */
+	int fd;
+	bool told;                  /* one came that asks for the end: no further run */
+};
+
+/* From here on signals are passed on instead of acted upon. 0 or negative errno. */
+int run_signals_take(struct run_signals *s, struct err *err);
+void run_signals_give_back(struct run_signals *s);
+
+struct run_end {
+	int status;                 /* of waitpid(2) */
+	int not_started;            /* errno of execvp(3); nothing else is set then */
+	struct rusage usage;        /* of the command and what it waited for */
+	uint64_t wall_ns;
+};
+
+/* Runs argv to its end; its process group and terminal are the caller's. tick is called every
+ * RUN_TICK_MS meanwhile. 0, or negative errno when it could not be put into the cgroup. */
+int run_child(char **argv, const struct run_cgroup *c, struct run_signals *s, void (*tick)(void *arg), void *arg,
+	      struct run_end *ret, struct err *err);
+
+/* What a shell says: the exit status, 128 + signal, 127 not found, 126 not executable. */
+int run_exit_status(const struct run_end *e);
+
+#endif
