@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "spool_internal.h"
+
+#define MAX_BYTES ((uint64_t)256 << 20)
+#define MIN_BYTES ((uint64_t)64 << 10)
+#define SEGMENT_BYTES ((uint64_t)4 << 20)
+
+static const char file_head[SPOOL_FILE_HEAD] = "jouled spool 1\n";
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct spool_segment *x = a, *y = b;
+
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static struct spool_segment *add_segment(struct spool *s, uint64_t number)
+{
+	struct spool_segment *grown;
+
+	if (s->n_segments == s->cap_segments) {
+		grown = reallocarray(s->segments, s->cap_segments * 2 + 16, sizeof(*grown));
+		if (!grown)
+			return NULL;
+		s->segments = grown;
+		s->cap_segments = s->cap_segments * 2 + 16;
+	}
+	s->segments[s->n_segments] = (struct spool_segment){ .number = number, .newest_ns = INT64_MIN };
+	return &s->segments[s->n_segments++];
+}
+
+/* The first one, with all that waits in it. */
+static uint64_t drop_segment(struct spool *s)
+{
+	uint64_t waiting = s->segments[0].waiting;
+
+	close_fd(&s->read_fd);
+	if (s->n_segments == 1)
+		close_fd(&s->write_fd);
+	spool_file_remove(s, s->segments[0].number);
+	s->stats.bytes -= s->segments[0].size;
+	s->stats.waiting -= waiting;
+	s->n_segments--;
+	memmove(s->segments, s->segments + 1, s->n_segments * sizeof(*s->segments));
+	s->read_at = SPOOL_FILE_HEAD;
+	spool_cursor_save(s);
+	return waiting;
+}
+
+static int list_segments(struct spool *s)
+{
+	int fd = openat(s->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+	uint64_t number;
+	int err = 0;
+
+	if (!d) {
+		err = -errno;
+		close_fd(&fd);
+		return err;
+	}
+	while (!err && (e = readdir(d)))
+		if (spool_file_number(e->d_name, &number) == 0 && !add_segment(s, number))
+			err = -ENOMEM;
+	closedir(d);
+	qsort(s->segments, s->n_segments, sizeof(*s->segments), by_number);
+	return err;
+}
+
+static int look_at(struct spool *s, struct spool_segment *g, uint64_t at, bool last)
+{
+	struct stat st;
+	int fd = spool_file_open(s, g->number, O_RDONLY), err;
+
+	if (fd < 0)
+		return fd;
+	err = fstat(fd, &st) ? -errno : 0;
+	close(fd);
+	if (err)
+		return err;
+	g->size = (uint64_t)st.st_size;
+	err = g->size > at ? spool_scan(s, g, at, last) : 0;
+	s->stats.bytes += g->size;
+	s->stats.waiting += g->waiting;
+	return err;
+}
+
+/* What another run left: segments before the cursor are done with. */
+static int take_over(struct spool *s)
+{
+	uint64_t segment = 0, at = 0;
+	int err = spool_cursor_open(s, &segment, &at);
+
+	if (!err)
+		err = list_segments(s);
+	while (!err && s->n_segments && s->segments[0].number < segment)
+		drop_segment(s);
+	s->read_at = s->n_segments && s->segments[0].number == segment && at > SPOOL_FILE_HEAD ? at : SPOOL_FILE_HEAD;
+	for (unsigned i = 0; i < s->n_segments && !err; i++)
+		err = look_at(s, &s->segments[i], i ? SPOOL_FILE_HEAD : s->read_at, i + 1 == s->n_segments);
+	s->next_number = s->n_segments ? s->segments[s->n_segments - 1].number + 1 : segment + 1;
+	return err;
+}
+
+static int open_dir(struct spool *s, const char *dir)
+{
+	if (mkdir(dir, 0700) != 0 && errno != EEXIST)
+		return -errno;
+	s->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->dir < 0)
+		return -errno;
+	s->lock_fd = openat(s->dir, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (s->lock_fd < 0)
+		return -errno;
+	return flock(s->lock_fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno == EWOULDBLOCK ? -EBUSY : -errno;
+}
+
+int spool_open(const struct spool_options *o, struct spool **ret, struct err *err)
+{
+	struct spool *s = calloc(1, sizeof(*s));
+	int rc;
+
+	if (!s)
+		return err_set(err, -ENOMEM, "spool %s: out of memory; free some", o->dir);
+	pthread_mutex_init(&s->lock, NULL);
+	s->dir = s->lock_fd = s->cursor_fd = s->write_fd = s->read_fd = -1;
+	s->max_bytes = o->max_bytes ? o->max_bytes : MAX_BYTES;
+	if (s->max_bytes < MIN_BYTES)
+		s->max_bytes = MIN_BYTES;
+	s->max_age_ns = o->max_age_ns;
+	s->segment_bytes = s->max_bytes / 16 < SEGMENT_BYTES ? s->max_bytes / 16 : SEGMENT_BYTES;
+	rc = open_dir(s, o->dir);
+	if (!rc)
+		rc = take_over(s);
+	if (!rc) {
+		*ret = s;
+		return 0;
+	}
+	spool_close(s);
+	return rc == -EBUSY ? err_set(err, rc, "spool %s: in use by another process; give each its own state-dir", o->dir) :
+			      err_set(err, rc, "spool %s: %s; mend it or name another state-dir", o->dir, strerror(-rc));
+}
+
+void spool_close(struct spool *s)
+{
+	if (!s)
+		return;
+	close_fd(&s->write_fd);
+	close_fd(&s->read_fd);
+	close_fd(&s->cursor_fd);
+	close_fd(&s->lock_fd);
+	close_fd(&s->dir);
+	pthread_mutex_destroy(&s->lock);
+	free(s->segments);
+	free(s);
+}
+
+static int begin_segment(struct spool *s)
+{
+	struct spool_segment *g;
+	int fd = spool_file_open(s, s->next_number, O_RDWR | O_CREAT | O_TRUNC), err;
+
+	if (fd < 0)
+		return fd;
+	err = spool_write_all(fd, file_head, sizeof(file_head), 0);
+	g = err ? NULL : add_segment(s, s->next_number);
+	if (!g) {
+		close(fd);
+		spool_file_remove(s, s->next_number);
+		return err ? err : -ENOMEM;
+	}
+	close_fd(&s->write_fd);
+	s->write_fd = fd;
+	s->next_number++;
+	g->size = SPOOL_FILE_HEAD;
+	s->stats.bytes += g->size;
+	return 0;
+}
+
+static struct spool_segment *last_segment(struct spool *s)
+{
+	return s->n_segments ? &s->segments[s->n_segments - 1] : NULL;
+}
+
+static int open_last(struct spool *s, size_t need)
+{
+	struct spool_segment *g = last_segment(s);
+
+	if (!g || g->size + need > (s->segment_bytes > need ? s->segment_bytes : need + SPOOL_FILE_HEAD) ||
+	    g->size < SPOOL_FILE_HEAD)
+		return begin_segment(s);
+	if (s->write_fd < 0)
+		s->write_fd = spool_file_open(s, g->number, O_RDWR);
+	return s->write_fd < 0 ? s->write_fd : 0;
+}
+
+/* Whole or not at all. */
+static int write_record(struct spool *s, const struct spool_head *h, const void *data)
+{
+	struct spool_segment *g;
+	int err = open_last(s, SPOOL_HEAD + h->len);
+
+	if (err)
+		return err;
+	g = last_segment(s);
+	err = spool_write_all(s->write_fd, h, SPOOL_HEAD, g->size);
+	if (!err)
+		err = spool_write_all(s->write_fd, data, h->len, g->size + SPOOL_HEAD);
+	if (err) {
+		if (ftruncate(s->write_fd, (off_t)g->size) != 0)
+			close_fd(&s->write_fd);
+		return err;
+	}
+	g->size += SPOOL_HEAD + h->len;
+	g->waiting++;
+	if (h->real_ns > g->newest_ns)
+		g->newest_ns = h->real_ns;
+	s->stats.bytes += SPOOL_HEAD + h->len;
+	s->stats.waiting++;
+	return 0;
+}
+
+static void make_room(struct spool *s, size_t need)
+{
+	while (s->n_segments && s->stats.bytes + need + SPOOL_FILE_HEAD > s->max_bytes)
+		s->stats.dropped_full += drop_segment(s);
+}
+
+int spool_append(struct spool *s, int64_t real_ns, const void *data, size_t len)
+{
+	struct spool_head h = { .magic = SPOOL_MAGIC, .len = (uint32_t)len, .real_ns = real_ns };
+	int err = len > SPOOL_RECORD_MAX || len + SPOOL_HEAD + SPOOL_FILE_HEAD > s->max_bytes / 2 ? -EMSGSIZE : 0;
+
+	if (!err)
+		h.crc = spool_crc(&h, data);
+	pthread_mutex_lock(&s->lock);
+	if (!err) {
+		make_room(s, SPOOL_HEAD + len);
+		err = write_record(s, &h, data);
+	}
+	/* the disk is full: the newest is worth more than the oldest */
+	while ((err == -ENOSPC || err == -EDQUOT) && s->n_segments) {
+		s->stats.dropped_full += drop_segment(s);
+		err = write_record(s, &h, data);
+	}
+	s->stats.dropped_full += err != 0;
+	pthread_mutex_unlock(&s->lock);
+	return err;
+}
+
+static bool too_old(const struct spool *s, int64_t real_ns, int64_t now_ns)
+{
+	return s->max_age_ns && now_ns > real_ns && (uint64_t)(now_ns - real_ns) > s->max_age_ns;
+}
+
+/* One record of the first segment; -ENOENT at its end, -EAGAIN when it was read over. */
+static int read_record(struct spool *s, int64_t now_ns, struct buf *out, struct spool_mark *ret)
+{
+	struct spool_segment *g = &s->segments[0];
+	struct spool_head h;
+	uint64_t at = s->read_at;
+	uint8_t *to;
+	int err = spool_find(s->read_fd, &at, g->size, &h, &s->stats.damaged_bytes);
+
+	s->read_at = at;
+	if (err)
+		return err;
+	if (too_old(s, h.real_ns, now_ns)) {
+		s->read_at += SPOOL_HEAD + h.len;
+		s->stats.dropped_old++;
+		g->waiting -= g->waiting > 0;
+		s->stats.waiting -= s->stats.waiting > 0;
+		return -EAGAIN;
+	}
+	to = buf_reserve(out, h.len);
+	if (!to)
+		return -ENOMEM;
+	err = spool_read_all(s->read_fd, to, h.len, at + SPOOL_HEAD);
+	if (err)
+		return err;
+	if (spool_crc(&h, to) != h.crc) {
+		s->read_at++;   /* look for the next one behind its magic */
+		s->stats.damaged_bytes++;
+		return -EAGAIN;
+	}
+	out->len += h.len;
+	*ret = (struct spool_mark){ g->number, at + SPOOL_HEAD + h.len };
+	return 0;
+}
+
+/* The first segment is read to its end. */
+static void leave_segment(struct spool *s)
+{
+	s->stats.waiting -= s->segments[0].waiting;   /* those that were damaged */
+	s->segments[0].waiting = 0;
+	if (s->n_segments > 1)
+		drop_segment(s);
+}
+
+int spool_next(struct spool *s, int64_t now_ns, struct buf *out, struct spool_mark *ret)
+{
+	int err = -EAGAIN;
+
+	pthread_mutex_lock(&s->lock);
+	while (err == -EAGAIN && s->n_segments) {
+		if (s->read_fd < 0)
+			s->read_fd = spool_file_open(s, s->segments[0].number, O_RDONLY);
+		err = s->read_fd < 0 ? s->read_fd : read_record(s, now_ns, out, ret);
+		if (err != -ENOENT)
+			continue;
+		leave_segment(s);
+		if (s->read_fd < 0)
+			err = -EAGAIN;   /* it was dropped: the next one */
+	}
+	pthread_mutex_unlock(&s->lock);
+	return err == -EAGAIN ? -ENOENT : err;
+}
+
+void spool_done(struct spool *s, const struct spool_mark *m)
+{
+	pthread_mutex_lock(&s->lock);
+	/* its segment may have been dropped for room meanwhile */
+	if (s->n_segments && s->segments[0].number == m->segment && m->end > s->read_at) {
+		s->read_at = m->end;
+		s->segments[0].waiting -= s->segments[0].waiting > 0;
+		s->stats.waiting -= s->stats.waiting > 0;
+		spool_cursor_save(s);
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+void spool_sync(struct spool *s)
+{
+	int fd;
+
+	pthread_mutex_lock(&s->lock);
+	fd = s->write_fd < 0 ? -1 : fcntl(s->write_fd, F_DUPFD_CLOEXEC, 0);
+	pthread_mutex_unlock(&s->lock);
+	if (fd < 0)
+		return;
+	fdatasync(fd);
+	close(fd);
+}
+
+void spool_get_stats(struct spool *s, struct spool_stats *ret)
+{
+	pthread_mutex_lock(&s->lock);
+	*ret = s->stats;
+	pthread_mutex_unlock(&s->lock);
+}
