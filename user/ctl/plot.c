@@ -173,6 +173,11 @@ void plot_lost(struct plot *p)
 	p->columns[p->n_columns - 1].known = false;
 }
 
+void plot_covered(struct plot *p, uint64_t ns)
+{
+	p->columns[p->n_columns - 1].covered_ns = ns;
+}
+
 void plot_add(struct plot *p, const char *name, enum plot_kind kind, double uj, unsigned quality)
 {
 	unsigned column = p->n_columns - 1;

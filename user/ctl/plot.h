@@ -61,6 +61,7 @@ bool plot_begin_column(struct plot *p, int64_t start_ns, int64_t end_ns);
 /* Adds to the column that was begun last. */
 void plot_add(struct plot *p, const char *name, enum plot_kind kind, double uj, unsigned quality);
 void plot_lost(struct plot *p);        /* the column's energy is not known */
+void plot_covered(struct plot *p, uint64_t ns);        /* its energy was measured over ns, not over its length */
 /* Ranks the series, folds all but the top ones into the rest and orders them as they are stacked. 0 or
  * negative errno: nothing to show. */
 int plot_finish(struct plot *p, struct err *err);
@@ -83,8 +84,8 @@ void plot_time_label(char *dst, size_t size, double unix_s, double step_s);
 const char *plot_unit(double watts, double *ret_divisor);
 void plot_number(char *dst, size_t size, double v);                       /* three digits that count */
 void plot_joules(char *dst, size_t size, double uj);
-/* "2026-11-22 10:00:00 UTC" */
-void plot_date(char *dst, size_t size, int64_t unix_ns, bool zone);
+/* "2026-11-22 10:00:00" and "10:20:00 UTC", local; the end has a date where that is another one. */
+void plot_dates(const struct plot *p, char *from, char *to, size_t size);
 
 /* plot_draw.c, plot_legend.c */
 #define PLOT_WIDTH_MIN 320

@@ -79,11 +79,16 @@ void plot_joules(char *dst, size_t size, double uj)
 	snprintf(dst, size, "%s %s", number, units[i].unit);
 }
 
-void plot_date(char *dst, size_t size, int64_t unix_ns, bool zone)
+void plot_dates(const struct plot *p, char *from, char *to, size_t size)
 {
-	time_t seconds = (time_t)(unix_ns / (int64_t)NS_PER_S);
-	struct tm tm = { 0 };
+	time_t start = (time_t)(p->columns[0].start_ns / (int64_t)NS_PER_S);
+	time_t end = (time_t)(p->columns[p->n_columns - 1].end_ns / (int64_t)NS_PER_S);
+	struct tm a = { 0 }, b = { 0 };
+	bool same;
 
-	localtime_r(&seconds, &tm);
-	strftime(dst, size, zone ? "%Y-%m-%d %H:%M:%S %Z" : "%Y-%m-%d %H:%M:%S", &tm);
+	localtime_r(&start, &a);
+	localtime_r(&end, &b);
+	same = a.tm_year == b.tm_year && a.tm_yday == b.tm_yday;
+	strftime(from, size, "%Y-%m-%d %H:%M:%S", &a);
+	strftime(to, size, same ? "%H:%M:%S %Z" : "%Y-%m-%d %H:%M:%S %Z", &b);
 }

@@ -281,8 +281,7 @@ void plot_draw(const struct plot *p, unsigned width, struct buf *out)
 	d->width = width;
 	look_ahead(d);
 	lay_out(d, &values);
-	plot_date(from, sizeof(from), p->columns[0].start_ns, false);
-	plot_date(to, sizeof(to), p->columns[p->n_columns - 1].end_ns, true);
+	plot_dates(p, from, to, sizeof(to));
 	if (asprintf(&text, "Stacked areas of the power of each cgroup (%s) on %s from %s to %s; an area is energy.", p->unit_of,
 		     p->sensor, from, to) < 0)
 		text = NULL;

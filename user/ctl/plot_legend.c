@@ -44,8 +44,7 @@ double plot_heading(struct plot_drawing *d, bool draw)
 	double uj = total_uj(p), divisor, y = d->pad + 16, mean = uj / 1e6 / fmax(known_seconds(p), 1e-9);
 	const char *unit = plot_unit(mean, &divisor);
 
-	plot_date(from, sizeof(from), p->columns[0].start_ns, false);
-	plot_date(to, sizeof(to), p->columns[p->n_columns - 1].end_ns, true);
+	plot_dates(p, from, to, sizeof(to));
 	plot_number(watts, sizeof(watts), mean / divisor);
 	plot_joules(joules, sizeof(joules), uj);
 	snprintf(when, sizeof(when), "%s \xe2\x80\x93 %s", from, to);
@@ -101,8 +100,7 @@ static void row_name(const struct plot_drawing *d, const struct plot_series *s, 
 static void legend_row(struct plot_drawing *d, unsigned k, double x, double y, double width)
 {
 	const struct plot_series *s = &d->p->series[k];
-	double mean = s->uj / 1e6 / fmax(known_seconds(d->p), 1e-9), share = 100 * s->uj / fmax(total_uj(d->p), 1e-9), divisor;
-	const char *unit = plot_unit(mean, &divisor);
+	double mean = s->uj / 1e6 / fmax(known_seconds(d->p), 1e-9), share = 100 * s->uj / fmax(total_uj(d->p), 1e-9);
 	char name[640], number[32], text[48];
 	bool faded;
 	const char *class = plot_class(d->p, k, &faded);
@@ -113,8 +111,8 @@ static void legend_row(struct plot_drawing *d, unsigned k, double x, double y, d
 	svg_tooltip(&d->svg, s->name);
 	svg_text(&d->svg, "ink", NULL, x + 22, y, name);
 	svg_close(&d->svg);
-	plot_number(number, sizeof(number), mean / divisor);
-	snprintf(text, sizeof(text), "%s %s", number, unit);
+	plot_number(number, sizeof(number), mean / d->divisor);    /* the axis's unit: they are compared */
+	snprintf(text, sizeof(text), "%s %s", number, d->unit);
 	svg_text(&d->svg, "ink num", "end", x + width - 44, y, text);
 	snprintf(text, sizeof(text), share < .95 ? "%.1f %%" : "%.0f %%", share);
 	svg_text(&d->svg, "dim num", "end", x + width, y, text);

@@ -46,16 +46,22 @@ static void add_rows(struct plot *p, const struct snapshot *s, const bool *shown
 static void add_snapshot(struct plot *p, const struct snapshot *s, const bool *shown)
 {
 	int64_t length = (int64_t)(s->end_ns - s->start_ns);
-	bool any = false;
+	uint64_t covered = 0;
 
 	if (!plot_begin_column(p, s->end_real_ns - length, s->end_real_ns))
 		return;
-	for (unsigned d = 0; d < s->schema->n_domains; d++)
-		any |= shown[d] && !(s->domains[d].quality & QUALITY_LOST);
-	if (any)
-		add_rows(p, s, shown);
-	else
+	for (unsigned d = 0; d < s->schema->n_domains; d++) {
+		const struct snap_domain *dom = &s->domains[d];
+
+		if (shown[d] && !(dom->quality & QUALITY_LOST) && dom->end_ns > dom->start_ns + covered)
+			covered = dom->end_ns - dom->start_ns;
+	}
+	if (!covered) {
 		plot_lost(p);
+		return;
+	}
+	plot_covered(p, covered);      /* counters are read at moments of their own */
+	add_rows(p, s, shown);
 }
 
 static int choose(struct plot *p, const struct schema *c, bool *shown, struct err *err)
