@@ -23,6 +23,7 @@ const char *reload_refused(const struct config *a, const struct config *b)
 		{ "events.msr", same_list(&a->events_msr, &b->events_msr) },
 		{ "cgroups.max", a->max_cgroups == b->max_cgroups },
 		{ "cgroups.quota", a->cgroup_quota == b->cgroup_quota },
+		{ "cgroups.names", a->cgroups_names == b->cgroups_names },
 		{ "cgroups.hierarchy", a->hierarchy == b->hierarchy },
 		{ "trigger", a->trigger == b->trigger },
 		{ "clock", a->clock == b->clock },

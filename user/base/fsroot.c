@@ -2,8 +2,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "fsroot.h"
@@ -160,6 +162,44 @@ int fsroot_openat(const struct fsroot *r, const char *path, int flags)
 	fd = open_in_root(r->fd, path, flags);
 	if (fd == -ENOSYS || fd == -EPERM)
 		fd = open_by_steps(r->fd, path, flags);
+	return fd;
+}
+
+/* O_PATH touches nothing but the name: what it is, is seen before it is opened. */
+static int open_plain(int found)
+{
+	char path[64];
+	struct stat st;
+	int fd;
+
+	if (fstat(found, &st) != 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	return fd < 0 ? -errno : fd;
+}
+
+int fsroot_open_below(const struct fsroot *r, const char *dir, const char *below)
+{
+	const struct open_how how = {
+		.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
+	};
+	int at = fsroot_openat(r, dir, O_PATH | O_DIRECTORY), found, fd;
+
+	if (at < 0)
+		return at;
+	found = (int)syscall(SYS_openat2, at, below, &how, sizeof(how));
+	found = found < 0 ? -errno : found;
+	if (found == -ENOSYS || found == -EPERM)
+		found = open_by_steps(at, below, O_PATH);
+	close(at);
+	if (found < 0)
+		return found;
+	fd = open_plain(found);
+	close(found);
 	return fd;
 }
 

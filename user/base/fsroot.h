@@ -18,6 +18,10 @@ bool fsroot_is_live(const struct fsroot *r);     /* true for "/" */
 const char *fsroot_dir(const struct fsroot *r);
 
 int fsroot_openat(const struct fsroot *r, const char *path, int flags); /* fd or -errno, CLOEXEC */
+/* The file dir/below for reading: dir like any other path, below it no symbolic link, no mount and no ".." is
+ * followed, for that part is written by those the file is about. Plain files only: a FIFO or device is
+ * not even opened. fd, -EINVAL for what is no plain file, or -errno. */
+int fsroot_open_below(const struct fsroot *r, const char *dir, const char *below);
 /* Whole small file into text, NUL-terminated, trailing newline cut. Length or -errno; -EFBIG. */
 int fsroot_read(const struct fsroot *r, const char *path, char *text, size_t size);
 int fsroot_read_u64(const struct fsroot *r, const char *path, uint64_t *ret);

@@ -47,7 +47,26 @@ static bool shown(const struct totals *t, unsigned row)
 	return t->rows[row].shown && row != ROW_IDLE;
 }
 
-/* cgroup="..." of every row, once: they stand in each family. */
+static void add_names(struct buf *b, const struct names *n)
+{
+	static const enum name_field shown_names[] = {
+		NAME_NAMESPACE, NAME_POD, NAME_CONTAINER, NAME_MACHINE, NAME_UNIT, NAME_USER,
+	};
+
+	for (unsigned i = 0; n && i < sizeof(shown_names) / sizeof(shown_names[0]); i++) {
+		const char *text = names_text(n, shown_names[i]);
+
+		if (!*text)
+			continue;
+		buf_add_char(b, ',');
+		buf_add_str(b, name_field_key(shown_names[i]));
+		buf_add_str(b, "=\"");
+		metrics_escaped(b, text);
+		buf_add_char(b, '"');
+	}
+}
+
+/* cgroup="..." and names of every row, once: they stand in each family. */
 static int make_labels(struct metrics_writer *w)
 {
 	const struct totals *t = w->t;
@@ -64,6 +83,7 @@ static int make_labels(struct metrics_writer *w)
 			buf_add_str(w->labels, "cgroup=\"");
 			metrics_escaped(w->labels, t->rows[i].name);
 			buf_add_char(w->labels, '"');
+			add_names(w->labels, t->rows[i].names);
 		}
 		l.len = (uint32_t)(w->labels->len - l.at);
 		if (!w->labels->failed)

@@ -31,6 +31,9 @@ static void add_row(struct totals *t, const struct snapshot *s, unsigned row)
 	add_values(t, totals_row(t, at), s, row);
 	if (at < TOTAL_FIRST_CGROUP)
 		return;
+	/* one path, two lives in an interval: the living one is who it is */
+	if (!from->ended || !r->names)
+		names_set(&r->names, from->names);
 	if (!r->shown) {
 		add_values(t, totals_row(t, ROW_OTHER), s, row);
 		add_values(t, &t->hidden[(size_t)at * totals_width(t)], s, row);

@@ -11,6 +11,7 @@
 #ifndef JD_TOTALS_H
 #define JD_TOTALS_H
 #include "../base/buf.h"
+#include "../model/naming.h"
 #include "../model/snapshot.h"
 
 #define TOTALS_ENDED_MAX 1024
@@ -25,6 +26,7 @@ struct totals_options {
 
 struct total_row {
 	const char *name;           /* valid UTF-8, unique */
+	struct names *names;        /* a reference; NULL = none */
 	uint64_t id, hash;
 	uint32_t serial;            /* moves when the place is used for another name */
 	uint32_t seen;              /* add in which it was alive last */

@@ -9,9 +9,11 @@ void totals_free(struct totals *t)
 {
 	if (!t)
 		return;
-	for (uint32_t i = TOTAL_FIRST_CGROUP; t->keys && i < t->n_rows; i++)
-		if (t->rows[i].used)
+	for (uint32_t i = TOTAL_FIRST_CGROUP; i < t->n_rows; i++) {
+		if (t->keys && t->rows[i].used)
 			free((char *)t->rows[i].name);
+		names_put(t->rows[i].names);
+	}
 	free(t->rows);
 	free(t->values);
 	free(t->hidden);
@@ -89,6 +91,8 @@ int totals_copy(struct totals *dst, const struct totals *src)
 	dst->schema = src->schema;
 	dst->options = src->options;
 	width = totals_width(src);
+	for (unsigned i = 0; i < dst->n_rows; i++)
+		names_put(dst->rows[i].names);
 	dst->n_rows = 0;
 	if (reserve(dst, src->n_rows, width, src->hidden))
 		return -ENOMEM;
@@ -96,6 +100,7 @@ int totals_copy(struct totals *dst, const struct totals *src)
 		if (!src->rows[i].used)
 			continue;
 		dst->rows[dst->n_rows] = src->rows[i];
+		names_get(src->rows[i].names);
 		memcpy(&dst->values[dst->n_rows * width], &src->values[i * width], width * sizeof(uint64_t));
 		if (src->hidden)
 			memcpy(&dst->hidden[dst->n_rows * width], &src->hidden[i * width], width * sizeof(uint64_t));

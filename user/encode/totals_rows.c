@@ -139,6 +139,7 @@ void totals_drop(struct totals *t, uint32_t row)
 	totals_alive(t, row);
 	unlink_row(t, row);
 	free((char *)r->name);
+	names_put(r->names);
 	*r = (struct total_row){ .next = t->free_row };
 	t->free_row = row;
 }

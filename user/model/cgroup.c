@@ -24,6 +24,7 @@ struct cgroup_table {
 	unsigned capacity;              /* a power of two, at most half of it used */
 	unsigned count, ended;
 	struct path_box *retired;
+	struct cgroup *unnamed_first, **unnamed_last;
 	char *const *include, *const *exclude;
 	unsigned n_include, n_exclude;
 };
@@ -80,10 +81,44 @@ static void retired_free(struct cgroup_table *t)
 	}
 }
 
-static void entry_free(struct cgroup *cg)
+static void unnamed_add(struct cgroup_table *t, struct cgroup *cg)
 {
-	if (cg && cg->path)
-		free(box_of(cg->path));
+	if (cg->unnamed_prev)
+		return;
+	cg->unnamed_next = NULL;
+	cg->unnamed_prev = t->unnamed_last;
+	*t->unnamed_last = cg;
+	t->unnamed_last = &cg->unnamed_next;
+}
+
+static void unnamed_remove(struct cgroup_table *t, struct cgroup *cg)
+{
+	if (!cg->unnamed_prev)
+		return;
+	*cg->unnamed_prev = cg->unnamed_next;
+	if (cg->unnamed_next)
+		cg->unnamed_next->unnamed_prev = cg->unnamed_prev;
+	else
+		t->unnamed_last = cg->unnamed_prev;
+	cg->unnamed_prev = NULL;
+}
+
+struct cgroup *cgroup_unnamed(struct cgroup_table *t)
+{
+	struct cgroup *cg = t->unnamed_first;
+
+	if (cg)
+		unnamed_remove(t, cg);
+	return cg;
+}
+
+static void entry_free(struct cgroup_table *t, struct cgroup *cg)
+{
+	if (!cg)
+		return;
+	unnamed_remove(t, cg);
+	names_put(cg->names);
+	free(box_of(cg->path));
 	free(cg);
 }
 
@@ -129,6 +164,7 @@ static bool entry_set_path(struct cgroup_table *t, struct cgroup *cg, const char
 	}
 	cg->path = path;
 	cg->resolved = resolved;
+	unnamed_add(t, cg);
 	entry_select(t, cg);
 	return true;
 }
@@ -158,6 +194,7 @@ struct cgroup_table *cgroup_table_new(void)
 	if (!t)
 		return NULL;
 	t->capacity = FIRST_CAPACITY;
+	t->unnamed_last = &t->unnamed_first;
 	t->slot = calloc(t->capacity, sizeof(*t->slot));
 	if (!t->slot) {
 		free(t);
@@ -171,7 +208,7 @@ void cgroup_table_free(struct cgroup_table *t)
 	if (!t)
 		return;
 	for (unsigned i = 0; i < t->capacity; i++)
-		entry_free(t->slot[i]);
+		entry_free(t, t->slot[i]);
 	retired_free(t);
 	free(t->slot);
 	free(t);
@@ -291,7 +328,7 @@ unsigned cgroup_table_sweep(struct cgroup_table *t, uint64_t ended_before_ns)
 			continue;
 		}
 		slot_remove(t, i);      /* may bring another entry to i */
-		entry_free(cg);
+		entry_free(t, cg);
 		t->count--;
 		t->ended--;
 		dropped++;

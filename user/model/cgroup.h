@@ -7,6 +7,7 @@
 #define JD_CGROUP_H
 #include <stdbool.h>
 #include <stdint.h>
+#include "naming.h"
 
 #define CGROUP_PATH_MAX 4096
 
@@ -21,6 +22,8 @@ struct cgroup {
 	uint32_t walk;          /* source/lifecycle: number of the walk that saw it last */
 	bool in_use;            /* a row refers to it: not swept */
 	bool selected;          /* passes cgroups.include / exclude */
+	struct names *names;    /* a reference; NULL = not known (yet), or nobody asks (source/naming) */
+	struct cgroup *unnamed_next, **unnamed_prev;   /* of the list of cgroup_unnamed; prev NULL = not in it */
 };
 
 struct cgroup_table;
@@ -41,6 +44,9 @@ void cgroup_end(struct cgroup_table *t, uint64_t id, uint64_t ended_ns);
 unsigned cgroup_table_sweep(struct cgroup_table *t, uint64_t ended_before_ns);
 unsigned cgroup_table_count(const struct cgroup_table *t);
 unsigned cgroup_table_ended(const struct cgroup_table *t);   /* of these, ended and not swept yet */
+/* Takes the next entry whose path is new since it was taken last, oldest first: its names are to be looked
+ * up. NULL = none. */
+struct cgroup *cgroup_unnamed(struct cgroup_table *t);
 /* Iterates; *pos starts at 0; NULL at the end. Not while adding. */
 struct cgroup *cgroup_next(const struct cgroup_table *t, unsigned *pos);
 /* Sets `selected` of every entry, now and for later additions. Globs as text_glob; an empty

@@ -13,6 +13,7 @@ enum trigger_mode { TRIGGER_AUTO, TRIGGER_TP_BTF, TRIGGER_RAW_TP, TRIGGER_PERF_E
 enum rapl_mode { RAPL_AUTO, RAPL_POWERCAP, RAPL_PERF, RAPL_MSR, RAPL_NONE };
 enum hierarchy_mode { HIERARCHY_AUTO, HIERARCHY_V2, HIERARCHY_V1 };
 enum clock_mode { CLOCKMODE_SCHEDULER, CLOCKMODE_KTIME };
+enum names_mode { NAMES_AUTO, NAMES_OFF };
 enum estimate_mode { ESTIMATE_AUTO, ESTIMATE_OFF };
 
 struct str_list { char **v; unsigned n; };
@@ -43,6 +44,7 @@ struct config {
 	uint64_t count;            /* -n; 0 = for ever */
 	struct str_list cgroups_include, cgroups_exclude;
 	enum hierarchy_mode hierarchy;
+	enum names_mode cgroups_names;
 	uint64_t max_cgroups;      /* rows per CPU, default 4096 */
 	uint64_t cgroup_quota;     /* rows one subtree below level 1 may take; 0 = a quarter of max */
 	enum trigger_mode trigger;

@@ -12,6 +12,7 @@
 static const char *const trigger_words[] = { "auto", "tp_btf", "raw_tp", "perf_event", "none", NULL };
 static const char *const clock_words[] = { "scheduler", "ktime", NULL };
 static const char *const hierarchy_words[] = { "auto", "v2", "v1", NULL };
+static const char *const names_words[] = { "auto", "off", NULL };
 static const char *const rapl_words[] = { "auto", "powercap", "perf", "msr", "none", NULL };
 static const char *const estimate_words[] = { "auto", "off", NULL };
 static const char *const formula_words[] = { "share", "model", "none", NULL };
@@ -76,6 +77,8 @@ static const struct key cgroups_keys[] = {
 	{ "hierarchy", KEY_ENUM, AT(hierarchy), "auto", NULL,
 	  "Which hierarchy is accounted: v2, the perf_event hierarchy of v1, or the first of the two that is in use.",
 	  hierarchy_words },
+	{ "names", KEY_ENUM, AT(cgroups_names), "auto", NULL,
+	  "Names of pods, containers, machines and units beside the paths, from local files of their runtimes.", names_words },
 	{ "max", KEY_COUNT, AT(max_cgroups), "4096", NULL,
 	  "Rows per possible CPU. What does not fit is counted for the nearest ancestor that has a row.",
 	  .min = 8, .max = 262144 },

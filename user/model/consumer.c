@@ -53,7 +53,10 @@ static bool mark_row(struct consumer *c, const struct reading *r, uint32_t i)
 	struct seen_row *seen = &c->rows[i];
 
 	seen->traffic = rr->traffic;
-	if (!rr->cgroup || (seen->path && seen->generation == rr->generation && seen->renamed == rr->cgroup->renamed))
+	if (!rr->cgroup)
+		return true;
+	names_set(&seen->names, rr->cgroup->names);
+	if ( seen->path && seen->generation == rr->generation && seen->renamed == rr->cgroup->renamed)
 		return true;
 	free(seen->path);
 	seen->path = strdup(rr->cgroup->path);
@@ -213,6 +216,7 @@ static bool add_row(struct consumer *c, const struct reading *r, uint32_t i)
 		return false;
 	if (rr->cgroup) {
 		d->path = c->rows[i].path;
+		d->names = c->rows[i].names;
 		d->renamed = rr->cgroup->renamed;
 		d->level = rr->cgroup->level;
 		d->ended = rr->cgroup->ended;
@@ -272,8 +276,10 @@ void consumer_free(struct consumer *c)
 		return;
 	reading_unview(&c->viewer);
 	snapshot_free(&c->snap);
-	for (uint32_t i = 0; i < c->cap_rows; i++)
+	for (uint32_t i = 0; i < c->cap_rows; i++) {
 		free(c->rows[i].path);
+		names_put(c->rows[i].names);
+	}
 	free(c->rows);
 	free(c->cells);
 	free(c->cpus);

@@ -14,6 +14,7 @@ struct seen_cell {
 struct seen_row {
 	uint32_t generation, renamed;
 	struct traffic traffic;
+	struct names *names;       /* a reference */
 	char *path;                /* own copy: a rename must not pull it from under a snapshot */
 };
 

@@ -10,6 +10,7 @@
 #include "schema.h"
 
 struct cgroup;
+struct names;
 
 enum row_kind { ROW_IDLE, ROW_KERNEL, ROW_IRQ_STEAL, ROW_OTHER, ROW_CGROUP };
 const char *row_kind_name(enum row_kind k);   /* "idle", "kernel", "irq+steal", "other", "cgroup" */

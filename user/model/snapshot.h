@@ -23,6 +23,7 @@ struct snap_row {
 	uint32_t renamed;          /* with key and generation: moves when `path` does */
 	uint64_t id;
 	const char *path;          /* target path; "idle", "kernel", "irq+steal", "other" for special rows */
+	struct names *names;       /* lives as long as the snapshot; NULL = none */
 	uint16_t level;
 	bool ended;                /* removed: these are its last counts */
 	bool selected;             /* cgroups.include/exclude; energy is split over all rows alike */

@@ -3,6 +3,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../model/naming.h"
+
+static void put_names(struct snapshot *s)
+{
+	for (unsigned i = 0; i < s->n_rows; i++)
+		names_put(s->rows[i].names);
+	s->n_rows = 0;
+}
 
 static int copy_paths(struct snapshot_copy *dst, const struct snapshot *src)
 {
@@ -36,9 +44,11 @@ static int copy_khz(struct snapshot_copy *dst, const struct snapshot *src)
 
 int snapshot_copy(struct snapshot_copy *dst, const struct snapshot *src)
 {
-	struct snapshot own = dst->s;
+	struct snapshot own;
 	size_t energy = (size_t)src->n_rows * src->schema->n_domains;
 
+	put_names(&dst->s);
+	own = dst->s;
 	own.schema = src->schema;
 	if (snapshot_reserve(&own, src->n_rows, src->n_cells)) {
 		dst->s = own;
@@ -55,6 +65,8 @@ int snapshot_copy(struct snapshot_copy *dst, const struct snapshot *src)
 	dst->s.cap_cells = own.cap_cells;
 	dst->s.cap_energy = own.cap_energy;
 	memcpy(own.rows, src->rows, src->n_rows * sizeof(*own.rows));
+	for (unsigned i = 0; i < src->n_rows; i++)
+		names_get(own.rows[i].names);
 	memcpy(own.cells, src->cells, src->n_cells * sizeof(*own.cells));
 	memcpy(own.cpus, src->cpus, src->schema->n_cpus * sizeof(*own.cpus));
 	memcpy(own.energy_uj, src->energy_uj, energy * sizeof(*own.energy_uj));
@@ -66,6 +78,7 @@ void snapshot_copy_free(struct snapshot_copy *c)
 {
 	if (!c)
 		return;
+	put_names(&c->s);
 	snapshot_free(&c->s);
 	buf_free(&c->paths);
 	free(c->khz);

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The thread that looks names up. Two lists under one lock that nobody holds while reading a file: jobs
+ * that wait (new ones, and those whose files were not there) and answers. The measuring thread only tries
+ * the lock: what it cannot hand over now it hands over at its next call. */
+#include "naming.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "../base/clock.h"
+
+#define FRESH_MAX 4096               /* jobs that wait for their first look */
+#define REPEATS_MAX 1024             /* and for a further one */
+#define FIRST_REPEAT_NS (20 * NS_PER_MS)
+#define LAST_REPEAT_NS (2 * NS_PER_S)
+#define GIVE_UP_NS (30 * NS_PER_S)
+#define STACK_BYTES (512u << 10)     /* the JSON reader's depth is 2048 */
+#define NICE 10
+
+struct job {
+	struct job *next;
+	uint64_t id, due_ns, pause_ns, since_ns;
+	uint32_t renamed;            /* of the cgroup when it was asked for */
+	bool again;
+	struct names *names;         /* the answer */
+	char path[];
+};
+
+struct naming {
+	const struct fsroot *root;
+	char *mount;
+	pthread_t thread;
+	bool started;
+	pthread_mutex_t lock;        /* the rest */
+	pthread_cond_t wake;
+	struct job *fresh, **fresh_end;
+	struct job *repeats;         /* by due time */
+	struct job *answers;         /* newest first */
+	unsigned n_fresh, n_repeats;
+	bool stop;
+};
+
+static void job_free(struct job *j)
+{
+	if (!j)
+		return;
+	names_put(j->names);
+	free(j);
+}
+
+static void jobs_free(struct job *j)
+{
+	while (j) {
+		struct job *next = j->next;
+
+		job_free(j);
+		j = next;
+	}
+}
+
+int naming_open(const struct fsroot *root, const char *mount, struct naming **ret)
+{
+	struct naming *n = calloc(1, sizeof(*n));
+	pthread_condattr_t attr;
+
+	if (!n || !(n->mount = strdup(mount))) {
+		free(n);
+		return -ENOMEM;
+	}
+	n->root = root;
+	n->fresh_end = &n->fresh;
+	pthread_mutex_init(&n->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&n->wake, &attr);
+	pthread_condattr_destroy(&attr);
+	*ret = n;
+	return 0;
+}
+
+static void put_fresh(struct naming *n, struct job *j)
+{
+	j->next = NULL;
+	*n->fresh_end = j;
+	n->fresh_end = &j->next;
+	n->n_fresh++;
+}
+
+static void put_repeat(struct naming *n, struct job *j)
+{
+	struct job **at = &n->repeats;
+
+	while (*at && (*at)->due_ns <= j->due_ns)
+		at = &(*at)->next;
+	j->next = *at;
+	*at = j;
+	n->n_repeats++;
+}
+
+static struct job *take_fresh(struct naming *n)
+{
+	struct job *j = n->fresh;
+
+	n->fresh = j->next;
+	if (!n->fresh)
+		n->fresh_end = &n->fresh;
+	n->n_fresh--;
+	return j;
+}
+
+/* The job that is due, waited for; NULL = stop. Called with the lock held. */
+static struct job *take_job(struct naming *n)
+{
+	while (!n->stop) {
+		struct job *j = n->repeats;
+		struct timespec until;
+
+		if (n->fresh)
+			return take_fresh(n);
+		if (!j) {
+			pthread_cond_wait(&n->wake, &n->lock);
+		} else if (j->due_ns > clock_mono_ns()) {
+			until = (struct timespec){ (time_t)(j->due_ns / NS_PER_S), (long)(j->due_ns % NS_PER_S) };
+			pthread_cond_timedwait(&n->wake, &n->lock, &until);
+		} else {
+			n->repeats = j->next;
+			n->n_repeats--;
+			return j;
+		}
+	}
+	return NULL;
+}
+
+static struct job *job_again(const struct job *j, uint64_t now_ns)
+{
+	size_t size = sizeof(*j) + strlen(j->path) + 1;
+	struct job *again;
+
+	if (now_ns - j->since_ns >= GIVE_UP_NS || !(again = malloc(size)))
+		return NULL;
+	memcpy(again, j, size);
+	again->names = NULL;
+	again->again = true;
+	again->pause_ns = j->pause_ns ? j->pause_ns * 2 : FIRST_REPEAT_NS;
+	if (again->pause_ns > LAST_REPEAT_NS)
+		again->pause_ns = LAST_REPEAT_NS;
+	again->due_ns = now_ns + again->pause_ns;
+	return again;
+}
+
+/* One look, without the lock. What the path alone says is an answer, too, until there is a better one. */
+static void work(struct naming *n, struct job *j)
+{
+	struct job *again = NULL;
+	bool complete, first = !j->again;
+
+	j->names = naming_look(n->root, n->mount, j->path, &complete);
+	if (!complete)
+		again = job_again(j, clock_mono_ns());
+	pthread_mutex_lock(&n->lock);
+	if (again && n->n_repeats < REPEATS_MAX) {
+		put_repeat(n, again);
+		again = NULL;
+	}
+	if (first || complete) {
+		j->next = n->answers;
+		n->answers = j;
+		j = NULL;
+	}
+	pthread_mutex_unlock(&n->lock);
+	job_free(j);
+	job_free(again);
+}
+
+static void *run(void *arg)
+{
+	struct naming *n = arg;
+	struct job *j;
+
+	setpriority(PRIO_PROCESS, 0, NICE);   /* this thread alone: Linux counts them as tasks */
+	pthread_mutex_lock(&n->lock);
+	while ((j = take_job(n))) {
+		pthread_mutex_unlock(&n->lock);
+		work(n, j);
+		pthread_mutex_lock(&n->lock);
+	}
+	pthread_mutex_unlock(&n->lock);
+	return NULL;
+}
+
+int naming_start(struct naming *n)
+{
+	pthread_attr_t attr;
+	int rc;
+
+	if (!n)
+		return 0;
+	rc = pthread_attr_init(&attr);
+	if (rc)
+		return -rc;
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	rc = pthread_create(&n->thread, &attr, run, n);
+	pthread_attr_destroy(&attr);
+	n->started = !rc;
+	if (!rc)
+		pthread_setname_np(n->thread, "names");
+	return -rc;
+}
+
+static struct job *job_new(const struct cgroup *cg)
+{
+	size_t len = strlen(cg->path) + 1;
+	struct job *j = calloc(1, sizeof(*j) + len);
+
+	if (!j)
+		return NULL;
+	j->id = cg->id;
+	j->renamed = cg->renamed;
+	j->since_ns = clock_mono_ns();
+	memcpy(j->path, cg->path, len);
+	return j;
+}
+
+/* With the lock held. */
+static bool hand_over(struct naming *n, struct cgroup_table *t)
+{
+	bool any = false;
+
+	while (n->n_fresh < FRESH_MAX) {
+		struct cgroup *cg = cgroup_unnamed(t);
+		struct job *j;
+
+		if (!cg)
+			break;
+		if (!cg->resolved)
+			continue;        /* comes again with its path */
+		j = job_new(cg);
+		if (!j)
+			break;
+		put_fresh(n, j);
+		any = true;
+	}
+	return any;
+}
+
+static void take_answers(struct cgroup_table *t, struct job *answers)
+{
+	struct job *j = NULL;
+
+	/* they were chained newest first */
+	while (answers) {
+		struct job *next = answers->next;
+
+		answers->next = j;
+		j = answers;
+		answers = next;
+	}
+	for (struct job *a = j; a; a = a->next) {
+		struct cgroup *cg = cgroup_find(t, a->id);
+
+		if (cg && cg->renamed == a->renamed)
+			names_set(&cg->names, a->names);
+	}
+	jobs_free(j);
+}
+
+void naming_follow(struct naming *n, struct cgroup_table *t)
+{
+	struct job *answers;
+
+	if (!n || !n->started || pthread_mutex_trylock(&n->lock) != 0)
+		return;
+	answers = n->answers;
+	n->answers = NULL;
+	if (hand_over(n, t))
+		pthread_cond_signal(&n->wake);
+	pthread_mutex_unlock(&n->lock);
+	take_answers(t, answers);
+}
+
+void naming_close(struct naming *n)
+{
+	if (!n)
+		return;
+	if (n->started) {
+		pthread_mutex_lock(&n->lock);
+		n->stop = true;
+		pthread_cond_signal(&n->wake);
+		pthread_mutex_unlock(&n->lock);
+		pthread_join(n->thread, NULL);
+	}
+	jobs_free(n->fresh);
+	jobs_free(n->repeats);
+	jobs_free(n->answers);
+	pthread_cond_destroy(&n->wake);
+	pthread_mutex_destroy(&n->lock);
+	free(n->mount);
+	free(n);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of cgroups, from their path and local files (docs/formats/names.md). Files are read by a thread
+ * of its own, which may be held up by a disk; the measuring thread asks and takes answers without waiting.
+ * A cgroup is asked for when its path is new, and again for half a minute while its runtime has not
+ * written its files yet. */
+#ifndef JD_NAMING_H
+#define JD_NAMING_H
+#include "../base/err.h"
+#include "../base/fsroot.h"
+#include "../model/cgroup.h"
+
+struct naming;
+
+/* root is borrowed; mount: where the hierarchy of the table lies below it. No thread yet, because
+ * capabilities are given up after opening. */
+int naming_open(const struct fsroot *root, const char *mount, struct naming **ret);   /* 0 or -ENOMEM */
+int naming_start(struct naming *n);      /* 0 or -errno; NULL accepted: nothing to start */
+/* Measuring thread: hands over what is new in t, takes what was found into it. NULL accepted. What does
+ * not fit the queue stays with the table until the next call. */
+void naming_follow(struct naming *n, struct cgroup_table *t);
+void naming_close(struct naming *n);     /* NULL accepted; waits for the file it is reading */
+
+/* The look-up itself, once, as the thread does it: the names of path, NULL when there are none or no
+ * memory. *ret_complete false: files that belong to it were not there (yet). */
+struct names *naming_look(const struct fsroot *root, const char *mount, const char *path, bool *ret_complete);
+
+#endif
