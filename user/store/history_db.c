@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file: opening it, its tables, and what happens to one that is not ours to write. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "history_internal.h"
+
+#define PAGE_BYTES 4096
+
+const struct tier_desc history_tiers[TIERS] = {
+	[TIER_SECOND] = { "points_1s", (int64_t)NS_PER_S },
+	[TIER_MINUTE] = { "points_1m", 60 * (int64_t)NS_PER_S },
+	[TIER_HOUR] = { "points_1h", 3600 * (int64_t)NS_PER_S },
+};
+
+static const char schema_sql[] =
+	"BEGIN;"
+	"CREATE TABLE boot(id INTEGER PRIMARY KEY, boot_id TEXT NOT NULL UNIQUE, begun_ns INTEGER NOT NULL, open INTEGER NOT NULL);"
+	"CREATE TABLE domains(id INTEGER PRIMARY KEY, n INTEGER NOT NULL, names TEXT NOT NULL UNIQUE);"
+	"CREATE TABLE series(id INTEGER PRIMARY KEY, boot INTEGER NOT NULL, cgroup INTEGER NOT NULL, path BLOB NOT NULL,"
+	" used_ns INTEGER NOT NULL, ended INTEGER NOT NULL DEFAULT 0, UNIQUE(boot, cgroup));"
+	"CREATE INDEX series_path ON series(path);"
+	"CREATE TABLE points_1s(slot INTEGER NOT NULL, domains INTEGER NOT NULL, start_ns INTEGER NOT NULL,"
+	" end_ns INTEGER NOT NULL, interval_ns INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY(slot, domains));"
+	"CREATE TABLE points_1m(slot INTEGER NOT NULL, domains INTEGER NOT NULL, start_ns INTEGER NOT NULL,"
+	" end_ns INTEGER NOT NULL, interval_ns INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY(slot, domains));"
+	"CREATE TABLE points_1h(slot INTEGER NOT NULL, domains INTEGER NOT NULL, start_ns INTEGER NOT NULL,"
+	" end_ns INTEGER NOT NULL, interval_ns INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY(slot, domains));"
+	"CREATE TABLE totals(id INTEGER PRIMARY KEY, boot INTEGER NOT NULL, data BLOB NOT NULL);"
+	"CREATE TABLE gap(from_ns INTEGER NOT NULL, until_ns INTEGER NOT NULL, reason TEXT NOT NULL);"
+	"PRAGMA application_id=1785689452;"      /* HISTORY_APPLICATION */
+	"PRAGMA user_version=1;"
+	"COMMIT;";
+
+int db_exec(sqlite3 *db, const char *sql)
+{
+	return sqlite3_exec(db, sql, NULL, NULL, NULL);
+}
+
+int db_prepare(sqlite3 *db, sqlite3_stmt **ret, const char *fmt, ...)
+{
+	char sql[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(sql, sizeof(sql), fmt, ap);
+	va_end(ap);
+	return sqlite3_prepare_v2(db, sql, -1, ret, NULL);
+}
+
+int64_t db_number(sqlite3 *db, const char *sql, int64_t otherwise)
+{
+	sqlite3_stmt *q = NULL;
+
+	if (sqlite3_prepare_v2(db, sql, -1, &q, NULL) == SQLITE_OK && sqlite3_step(q) == SQLITE_ROW &&
+	    sqlite3_column_type(q, 0) != SQLITE_NULL)
+		otherwise = sqlite3_column_int64(q, 0);
+	sqlite3_finalize(q);
+	return otherwise;
+}
+
+bool db_is_broken(int code)
+{
+	code &= 0xff;
+	return code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_ERROR || code == SQLITE_SCHEMA;
+}
+
+void db_close(struct history *h)
+{
+	for (unsigned t = 0; t < TIERS; t++) {
+		sqlite3_finalize(h->insert[t]);
+		h->insert[t] = NULL;
+	}
+	series_forget(h);
+	sqlite3_close(h->db);
+	h->db = NULL;
+}
+
+/* What a file says of itself. Empty ones are new. */
+static int look(struct history *h, const char **ret_wrong)
+{
+	sqlite3_stmt *q = NULL;
+	int64_t version, application, objects;
+	int rc = sqlite3_prepare_v2(h->db, "SELECT count(*) FROM sqlite_schema", -1, &q, NULL);
+
+	if (rc == SQLITE_OK && (rc = sqlite3_step(q)) == SQLITE_ROW)
+		rc = SQLITE_OK;
+	objects = rc == SQLITE_OK ? sqlite3_column_int64(q, 0) : 0;
+	sqlite3_finalize(q);
+	if (rc != SQLITE_OK)
+		return rc;
+	version = db_number(h->db, "PRAGMA user_version", -1);
+	application = db_number(h->db, "PRAGMA application_id", -1);
+	if (!objects && !version && !application)
+		return db_exec(h->db, schema_sql);
+	if (application != HISTORY_APPLICATION)
+		*ret_wrong = "it is another program's database";
+	else if (version != HISTORY_VERSION)
+		*ret_wrong = version > HISTORY_VERSION ? "it is of a newer version" : "it is of an unknown version";
+	return SQLITE_OK;
+}
+
+/* quick_check reads all of the file: the part of it that is bound to be small. */
+static int check(struct history *h)
+{
+	static const char *const tables[] = { "boot", "domains", "series", "totals", "gap", NULL };
+	int rc = SQLITE_OK;
+
+	for (unsigned i = 0; tables[i] && rc == SQLITE_OK; i++) {
+		sqlite3_stmt *q = NULL;
+
+		rc = db_prepare(h->db, &q, "PRAGMA quick_check('%s')", tables[i]);
+		if (rc == SQLITE_OK && (rc = sqlite3_step(q)) == SQLITE_ROW)
+			rc = strcmp((const char *)sqlite3_column_text(q, 0), "ok") == 0 ? SQLITE_OK : SQLITE_CORRUPT;
+		sqlite3_finalize(q);
+	}
+	return rc;
+}
+
+static int set_up(struct history *h)
+{
+	char sql[128];
+	int rc = SQLITE_OK;
+
+	/* synchronous=NORMAL: a commit is in the page cache, which survives the process; the machine's own
+	 * end may take the last ones, whose boot has ended with it. */
+	rc = db_exec(h->db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=512;"
+		     "PRAGMA journal_size_limit=4194304; PRAGMA cache_size=-512; PRAGMA temp_store=MEMORY");
+	snprintf(sql, sizeof(sql), "PRAGMA max_page_count=%llu", (unsigned long long)(h->o.size / PAGE_BYTES));
+	if (rc == SQLITE_OK)
+		rc = db_exec(h->db, sql);
+	for (unsigned t = 0; t < TIERS && rc == SQLITE_OK; t++)
+		rc = db_prepare(h->db, &h->insert[t], "INSERT OR %s INTO %s VALUES(?,?,?,?,?,?)",
+				t == TIER_SECOND ? "ABORT" : "REPLACE", history_tiers[t].table);
+	return rc;
+}
+
+static int make_rows(struct history *h)
+{
+	const struct schema *s = h->o.schema;
+	struct buf names = { 0 };
+	sqlite3_stmt *q = NULL;
+	int rc = sqlite3_prepare_v2(h->db, "INSERT INTO boot(boot_id, begun_ns, open) VALUES(?,?,0) ON CONFLICT DO NOTHING", -1, &q, NULL);
+
+	if (rc == SQLITE_OK) {
+		sqlite3_bind_text(q, 1, s->boot_id, -1, SQLITE_STATIC);
+		sqlite3_bind_int64(q, 2, clock_real_ns());
+		rc = sqlite3_step(q);
+	}
+	sqlite3_finalize(q);
+	for (unsigned d = 0; d < s->n_domains; d++)
+		buf_printf(&names, "%s%s", d ? "," : "", s->domains[d].name);
+	if (rc == SQLITE_DONE && (rc = sqlite3_prepare_v2(h->db, "INSERT INTO domains(n, names) VALUES(?,?) ON CONFLICT DO NOTHING", -1,
+							  &q, NULL)) == SQLITE_OK) {
+		sqlite3_bind_int64(q, 1, s->n_domains);
+		sqlite3_bind_text(q, 2, names.len ? (const char *)names.data : "", (int)names.len, SQLITE_STATIC);
+		rc = sqlite3_step(q);
+		sqlite3_finalize(q);
+	}
+	buf_free(&names);
+	return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static int64_t find_text(sqlite3 *db, const char *sql, const char *text)
+{
+	sqlite3_stmt *q = NULL;
+	int64_t id = 0;
+
+	if (sqlite3_prepare_v2(db, sql, -1, &q, NULL) == SQLITE_OK) {
+		sqlite3_bind_text(q, 1, text, -1, SQLITE_STATIC);
+		if (sqlite3_step(q) == SQLITE_ROW)
+			id = sqlite3_column_int64(q, 0);
+	}
+	sqlite3_finalize(q);
+	return id;
+}
+
+static int find_rows(struct history *h)
+{
+	struct buf names = { 0 };
+
+	for (unsigned d = 0; d < h->o.schema->n_domains; d++)
+		buf_printf(&names, "%s%s", d ? "," : "", h->o.schema->domains[d].name);
+	buf_add_char(&names, '\0');
+	h->boot = find_text(h->db, "SELECT id FROM boot WHERE boot_id=?", h->o.schema->boot_id);
+	h->domains = names.failed ? 0 : find_text(h->db, "SELECT id FROM domains WHERE names=?", (const char *)names.data);
+	buf_free(&names);
+	return h->boot && h->domains ? SQLITE_OK : SQLITE_CORRUPT;
+}
+
+static int open_file(struct history *h, const char **ret_wrong)
+{
+	int rc = sqlite3_open_v2(h->path, &h->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+
+	if (rc == SQLITE_OK)
+		sqlite3_extended_result_codes(h->db, 1);
+	/* before any table is made: what retention frees goes back to the file system */
+	if (rc == SQLITE_OK)
+		rc = db_exec(h->db, "PRAGMA auto_vacuum=INCREMENTAL");
+	if (rc == SQLITE_OK)
+		rc = look(h, ret_wrong);
+	if (rc == SQLITE_OK && !*ret_wrong && (rc = check(h)) == SQLITE_OK && (rc = set_up(h)) == SQLITE_OK)
+		rc = make_rows(h);
+	if (rc == SQLITE_OK && !*ret_wrong)
+		rc = find_rows(h);
+	if (rc == SQLITE_OK && !*ret_wrong)
+		rc = series_load(h);
+	if (rc == SQLITE_OK && !*ret_wrong)
+		rc = roll_begin(h);
+	if (rc == SQLITE_ERROR)
+		*ret_wrong = "its tables are not those of a history";
+	return rc;
+}
+
+/* Beside its write-ahead log, which belongs to it. */
+static int move_aside(struct history *h, const char *why, struct err *note, struct err *err)
+{
+	static const char *const parts[] = { "", "-wal", "-shm" };
+	char from[4200], to[4200], stamp[24];
+
+	clock_iso_ms(clock_real_ns(), stamp);
+	for (char *c = stamp; *c; c++)
+		if (*c == ':')
+			*c = '-';
+	for (unsigned i = 0; i < 3; i++) {
+		snprintf(from, sizeof(from), "%s%s", h->path, parts[i]);
+		snprintf(to, sizeof(to), "%s.%s.old%s", h->path, stamp, parts[i]);
+		if (rename(from, to) != 0 && (!i || errno != ENOENT))
+			return err_set(err, -errno, "history %s: %s, and it cannot be moved aside: %s; move it yourself", h->path, why, strerror(errno));
+	}
+	snprintf(to, sizeof(to), "%s.%s.old", h->path, stamp);
+	err_set(note, 0, "history %s: %s; it is now %s, a new one has begun", h->path, why, to);
+	return 0;
+}
+
+static int errno_of(int code)
+{
+	switch (code & 0xff) {
+	case SQLITE_FULL: return -ENOSPC;
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED: return -EBUSY;
+	case SQLITE_NOMEM: return -ENOMEM;
+	case SQLITE_READONLY: return -EROFS;
+	case SQLITE_CANTOPEN:
+	case SQLITE_PERM: return -EACCES;
+	default: return -EIO;
+	}
+}
+
+int db_open(struct history *h, struct err *note, struct err *err)
+{
+	const char *wrong = NULL;
+	int rc = SQLITE_OK, moved;
+
+	for (int tries = 0; tries < 2; tries++) {
+		wrong = NULL;
+		rc = open_file(h, &wrong);
+		if (rc == SQLITE_OK && !wrong)
+			return 0;
+		if (!wrong)
+			wrong = sqlite3_errstr(rc);
+		db_close(h);
+		if (rc != SQLITE_OK && !db_is_broken(rc))
+			break;
+		moved = tries ? 0 : move_aside(h, wrong, note, err);
+		if (moved)
+			return moved;
+	}
+	return err_set(err, errno_of(rc), "history %s: %s; make its directory writable and free space there, or write history: { path: none }",
+		       h->path, wrong);
+}

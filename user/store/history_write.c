@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One interval into the database: a transaction that can be tried again, for memory changes only once it
+ * is committed. */
+#include <stdlib.h>
+#include <string.h>
+#include "history_internal.h"
+
+#define CLOCK_TRIES 1000
+
+int write_point(struct history *h, enum tier t, int64_t slot, const struct point *p)
+{
+	sqlite3_stmt *q = h->insert[t];
+	int rc;
+
+	buf_reset(&h->text);
+	point_write(p, &h->text);
+	if (h->text.failed)
+		return SQLITE_NOMEM;
+	sqlite3_bind_int64(q, 1, slot);
+	sqlite3_bind_int64(q, 2, p->domains);
+	sqlite3_bind_int64(q, 3, p->start_ns);
+	sqlite3_bind_int64(q, 4, p->end_ns);
+	sqlite3_bind_int64(q, 5, (int64_t)p->interval_ns);
+	sqlite3_bind_blob(q, 6, h->text.data, (int)h->text.len, SQLITE_STATIC);
+	rc = sqlite3_step(q);
+	sqlite3_reset(q);
+	sqlite3_clear_bindings(q);
+	return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* A clock that was set back comes to the same instant again. */
+static int write_second(struct history *h, const struct point *p)
+{
+	int rc = SQLITE_CONSTRAINT;
+
+	for (int i = 0; i < CLOCK_TRIES && (rc & 0xff) == SQLITE_CONSTRAINT; i++)
+		rc = write_point(h, TIER_SECOND, p->end_ns + i, p);
+	return rc;
+}
+
+static int write_gap(struct history *h, int64_t from_ns, int64_t until_ns, const char *reason)
+{
+	sqlite3_stmt *q = NULL;
+	int rc;
+
+	if (until_ns <= from_ns)
+		return SQLITE_OK;
+	rc = db_prepare(h->db, &q, "INSERT INTO gap VALUES(?,?,?)");
+	if (rc == SQLITE_OK) {
+		sqlite3_bind_int64(q, 1, from_ns);
+		sqlite3_bind_int64(q, 2, until_ns);
+		sqlite3_bind_text(q, 3, reason, -1, SQLITE_STATIC);
+		rc = sqlite3_step(q);
+	}
+	sqlite3_finalize(q);
+	return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static int write_gaps(struct history *h, const struct tick *t)
+{
+	int64_t start_ns = t->end_real_ns - (int64_t)t->interval_ns;
+	int rc = SQLITE_OK;
+
+	if (h->first && h->last_end_ns)
+		rc = write_gap(h, h->last_end_ns, start_ns, h->figures.killed ? "jouled was killed" :
+			       h->figures.resumed_ns ? "jouled was not running" : "the machine or jouled was not running");
+	if (rc == SQLITE_OK && t->gap_ns)
+		rc = write_gap(h, t->gap_ns, start_ns, "the disk did not keep up");
+	return rc;
+}
+
+static int write_totals(struct history *h, const struct tick *t)
+{
+	sqlite3_stmt *q = NULL;
+	int rc = SQLITE_OK;
+
+	if (!t->totals.len || (!t->all && !h->have_all))
+		return SQLITE_OK;
+	if (t->all)
+		rc = db_exec(h->db, "DELETE FROM totals");
+	if (rc == SQLITE_OK)
+		rc = db_prepare(h->db, &q, "INSERT INTO totals(boot, data) VALUES(?,?)");
+	if (rc == SQLITE_OK) {
+		sqlite3_bind_int64(q, 1, h->boot);
+		sqlite3_bind_blob(q, 2, t->totals.data, (int)t->totals.len, SQLITE_STATIC);
+		rc = sqlite3_step(q);
+		rc = rc == SQLITE_DONE ? SQLITE_OK : rc;
+	}
+	sqlite3_finalize(q);
+	return rc;
+}
+
+static int copy_open(struct history *h)
+{
+	const struct point *from = &h->open;
+	struct point *to = &h->next;
+
+	point_reset(to, h->domains, h->o.schema->n_domains);
+	to->start_ns = from->start_ns;
+	to->interval_ns = from->interval_ns;
+	for (unsigned i = 0; i < from->n; i++)
+		if (point_add(to, from->rows[i].series, from->rows[i].quality, from->rows[i].energy_uj) != 0)
+			return SQLITE_NOMEM;
+	return SQLITE_OK;
+}
+
+/* h->next = the open second and this interval. */
+static int join(struct history *h, const struct tick *t)
+{
+	int rc = copy_open(h);
+
+	if (!h->open.interval_ns)
+		h->next.start_ns = t->end_real_ns - (int64_t)t->interval_ns;
+	h->next.interval_ns += t->interval_ns;
+	h->next.end_ns = t->end_real_ns;
+	for (unsigned i = 0; i < t->n && rc == SQLITE_OK; i++) {
+		uint64_t series = i;
+
+		if (i > SERIES_RESIDUAL)
+			rc = series_of(h, t, &t->rows[i], &series);
+		if (rc == SQLITE_OK && point_add(&h->next, series, t->rows[i].quality, &t->energy_uj[(size_t)i * t->n_domains]) != 0)
+			rc = SQLITE_NOMEM;
+	}
+	point_sort(&h->next);
+	return rc;
+}
+
+static bool is_whole(const struct point *p)
+{
+	return (int64_t)p->interval_ns >= HISTORY_SECOND_NS;
+}
+
+static int write_parts(struct history *h, const struct tick *t)
+{
+	int64_t minute = t->end_real_ns / history_tiers[TIER_MINUTE].length_ns;
+	int rc = join(h, t);
+
+	if (rc == SQLITE_OK && is_whole(&h->next))
+		rc = write_second(h, &h->next);
+	if (rc == SQLITE_OK)
+		rc = write_totals(h, t);
+	if (rc == SQLITE_OK)
+		rc = write_gaps(h, t);
+	if (rc == SQLITE_OK && is_whole(&h->next) && h->minute && h->minute != minute)
+		rc = roll_leave(h, minute);
+	return rc;
+}
+
+static void committed(struct history *h, const struct tick *t)
+{
+	struct point swap = h->open;
+
+	h->open = h->next;
+	h->next = swap;
+	h->first = false;
+	h->have_all |= t->all;
+	if (!is_whole(&h->open))
+		return;
+	h->minute = t->end_real_ns / history_tiers[TIER_MINUTE].length_ns;
+	h->last_end_ns = t->end_real_ns;
+	point_reset(&h->open, h->domains, h->o.schema->n_domains);
+}
+
+static int finish(struct history *h, int rc)
+{
+	if (rc == SQLITE_OK)
+		rc = db_exec(h->db, "COMMIT");
+	if (rc == SQLITE_OK)
+		return rc;
+	if (!sqlite3_get_autocommit(h->db))
+		db_exec(h->db, "ROLLBACK");
+	return rc;
+}
+
+int write_tick(struct history *h, const struct tick *t)
+{
+	int rc = db_exec(h->db, "BEGIN IMMEDIATE"), again;
+
+	if (rc != SQLITE_OK)
+		return rc;
+	rc = finish(h, write_parts(h, t));
+	if (rc == SQLITE_OK) {
+		committed(h, t);
+		return rc;
+	}
+	/* numbers of series were given that are not in the file now */
+	again = series_load(h);
+	return again == SQLITE_OK ? rc : again;
+}
+
+int write_end(struct history *h)
+{
+	sqlite3_stmt *q = NULL;
+	int rc = db_exec(h->db, "BEGIN IMMEDIATE");
+
+	if (rc != SQLITE_OK)
+		return rc;
+	rc = h->open.interval_ns ? write_second(h, &h->open) : SQLITE_OK;
+	if (rc == SQLITE_OK)
+		rc = db_prepare(h->db, &q, "UPDATE boot SET open=0 WHERE id=%lld", (long long)h->boot);
+	if (rc == SQLITE_OK) {
+		rc = sqlite3_step(q);
+		rc = rc == SQLITE_DONE ? SQLITE_OK : rc;
+	}
+	sqlite3_finalize(q);
+	return finish(h, rc);
+}
