@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who we are to one collector. Losing it makes a second host of the same name there, so it is written
+ * before it is used: a new file takes the place of the old one whole. */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "zico_client_internal.h"
+
+#define FILE_MAX 8192
+
+bool zico_id_ok(const char *s)
+{
+	size_t n = strlen(s);
+
+	for (size_t i = 0; i < n; i++)
+		if (!isalnum((unsigned char)s[i]) && !strchr("-_.", s[i]))
+			return false;
+	return n && n < ZICO_ID_MAX;
+}
+
+static json_t *read_file(const char *path)
+{
+	char text[FILE_MAX];
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t n;
+
+	if (fd < 0)
+		return NULL;
+	n = read(fd, text, sizeof(text));
+	close(fd);
+	return n > 0 ? json_loadb(text, (size_t)n, JSON_REJECT_DUPLICATES, NULL) : NULL;
+}
+
+static const char *text_of(const json_t *j, const char *key)
+{
+	const char *s = json_string_value(json_object_get(j, key));
+
+	return s ? s : "";
+}
+
+void zico_identity_load(struct zico_client *c)
+{
+	json_t *j = c->state_file ? read_file(c->state_file) : NULL;
+	const char *id = text_of(j, "id"), *authkey = text_of(j, "authkey");
+	const struct zico_dialect *d = zico_dialect_find(text_of(j, "profile"));
+
+	if (!strcmp(text_of(j, "url"), c->url) && !strcmp(text_of(j, "name"), c->name) && zico_id_ok(id) &&
+	    strlen(authkey) < sizeof(c->authkey) && d && (!c->wanted || c->wanted->identity == d->identity)) {
+		memcpy(c->id, id, strlen(id) + 1);
+		memcpy(c->authkey, authkey, strlen(authkey) + 1);
+		c->dialect = c->wanted ? c->wanted : d;
+		c->registered = true;
+	}
+	json_decref(j);
+}
+
+static int write_file(const char *path, const char *text)
+{
+	size_t len = strlen(text);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600), err = 0;
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	if (fchmod(fd, 0600) != 0)
+		err = -errno;
+	n = err ? 0 : write(fd, text, len);
+	if (!err && (n < 0 || (size_t)n != len))
+		err = n < 0 ? -errno : -ENOSPC;
+	if (!err && fsync(fd) != 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+int zico_identity_save(const struct zico_client *c)
+{
+	char next[ZICO_URL_MAX + 8];
+	json_t *j;
+	char *text;
+	int err;
+
+	if (!c->state_file)
+		return 0;
+	j = json_pack("{s:s,s:s,s:s,s:s,s:s}", "url", c->url, "name", c->name, "profile", c->dialect->profile, "id",
+		      c->id, "authkey", c->authkey);
+	text = j ? json_dumps(j, JSON_INDENT(1)) : NULL;
+	json_decref(j);
+	if (!text)
+		return -ENOMEM;
+	snprintf(next, sizeof(next), "%s.new", c->state_file);
+	err = write_file(next, text);
+	free(text);
+	if (!err && rename(next, c->state_file) != 0)
+		err = -errno;
+	if (err)
+		unlink(next);
+	return err;
+}
