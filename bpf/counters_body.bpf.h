@@ -72,8 +72,10 @@ static __noinline void add_multiplexed(struct jd_cpu_state *st, struct jd_row *r
 
 		if (!(core_mask & (1u << i)))
 			continue;
-		if (bpf_perf_event_read_value(&events, i * n_cpus + cpu, &v, sizeof(v))) {
-			failed = true;
+		long err = bpf_perf_event_read_value(&events, i * n_cpus + cpu, &v, sizeof(v));
+
+		if (err) {
+			failed |= err != -ENOENT;
 			st->last[i] = (u64)-1;
 			continue;
 		}

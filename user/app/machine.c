@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "../base/clock.h"
 #include "../base/log.h"
 #include "../source/topology.h"
 #include "machine.h"
 
-#define READ_GAP_NS (2 * NS_PER_MS)   /* between energy and a CPU's counters */
+#define READ_GAP_NS (2 * NS_PER_MS)   /* between energy and a CPU's counters, beyond what is usual */
+#define READ_GAP_USUAL 4              /* times the usual one */
 #define READ_TRIES 3
 
 /* A captured machine without a recorded seam has no perf events. */
@@ -53,6 +55,7 @@ int machine_enter(const struct config *c, struct machine **ret, struct err *err)
 	if (!m)
 		return err_set(err, -ENOMEM, "jouled: out of memory");
 	m->rapl_due_ns = UINT64_MAX;
+	m->jump_fd = -1;
 	rc = fsroot_open(c->root, &m->root);
 	if (rc)
 		err_set(err, rc, "--root %s: %s; name a directory", c->root, strerror(-rc));
@@ -140,16 +143,28 @@ static int read_once(struct machine *m)
 	return rc;
 }
 
-/* Was the thread held up between energy and counters? They are then of different times, and what ran
- * meanwhile is paid by others. */
-static bool was_held_up(const struct machine *m)
+static uint64_t read_gap(const struct machine *m)
 {
 	const struct reading *r = &m->reading;
+	uint64_t gap = 0;
 
 	for (unsigned i = 0; m->counters && i < m->schema.n_cpus; i++)
-		if (r->cpus[i].online && r->cpus[i].read_mono_ns > r->mono_ns + READ_GAP_NS)
-			return true;
-	return false;
+		if (r->cpus[i].online && r->cpus[i].read_mono_ns > r->mono_ns + gap)
+			gap = r->cpus[i].read_mono_ns - r->mono_ns;
+	return gap;
+}
+
+/* Was the thread held up between energy and counters? They are then of different times, and what ran
+ * meanwhile is paid by others. Where a reading always takes long (many CPUs, many rows) another one would
+ * take as long: only what is out of the usual is. */
+static bool was_held_up(struct machine *m)
+{
+	uint64_t gap = read_gap(m), most = READ_GAP_NS + READ_GAP_USUAL * m->usual_gap_ns;
+	uint64_t seen = gap < most ? gap : most;
+
+	m->usual_gap_ns += seen / 8;
+	m->usual_gap_ns -= m->usual_gap_ns / 8;
+	return gap > most;
 }
 
 int machine_read(struct machine *m)
@@ -185,6 +200,8 @@ void machine_attend(struct machine *m, uint64_t now_ns)
 {
 	if (m->lifecycle && lifecycle_fd(m->lifecycle) >= 0)
 		follow_churn(m);
+	if (clock_jumped(m->jump_fd))
+		machine_read(m);   /* events of CPUs that were off in a sleep are opened anew at once */
 	if (now_ns >= m->rapl_due_ns) {
 		rapl_poll(m->rapl, now_ns, clock_boot_ns());
 		set_rapl_due(m, now_ns);
@@ -234,7 +251,8 @@ static void say_losses(struct machine *m)
 		log_warn("cgroups: no room: %llu times counts went to an ancestor so far; raise cgroups.max, %llu now",
 			 (unsigned long long)now->folded, (unsigned long long)m->max_cgroups);
 	if (worth_telling(now->lost_reads, &m->said.lost_reads))
-		log_warn("counters: %llu reads failed so far, their values are marked partial; configure fewer events if it goes on",
+		log_warn("counters: %llu reads failed so far, their values are marked partial; the events are opened anew, as after a "
+			 "CPU was off; where it goes on, configure fewer events",
 			 (unsigned long long)now->lost_reads);
 	if (worth_telling(now->lost_events, &m->said.lost_events))
 		log_warn("lifecycle: %llu events did not fit the ring so far, repaired by a walk; give the agent more CPU time",
@@ -271,6 +289,8 @@ void machine_close(struct machine *m)
 	if (!m)
 		return;
 	say_looks(m->rapl);
+	if (m->jump_fd >= 0)
+		close(m->jump_fd);
 	network_close(m->network);
 	cpufreq_close(m->cpufreq);
 	counters_close(m->counters);

@@ -38,6 +38,8 @@ struct machine {
 	uint64_t rapl_due_ns;          /* CLOCK_MONOTONIC; UINT64_MAX = never */
 	int failed_reads;              /* counters, in a row */
 	uint64_t max_cgroups;          /* cgroups.max */
+	int jump_fd;                   /* readable after a sleep; negative = there is none */
+	uint64_t usual_gap_ns;         /* between energy and the last CPU's counters, smoothed */
 	uint64_t previous_ns;          /* start of the reading before the last one */
 	uint64_t churn;                /* lifecycle records since the last reading */
 	struct losses said;            /* losses that were told about */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "../base/clock.h"
 #include "../base/log.h"
 #include "../source/bpf_log.h"
 #include "machine.h"
@@ -199,6 +200,8 @@ int machine_open(struct machine *m, const struct config *c, struct err *err)
 		rc = reading_init(&m->reading, &m->schema);
 	if (rc)
 		return err_set(err, rc, "jouled: out of memory; lower cgroups.max");
+	if (fsroot_is_live(m->root))
+		m->jump_fd = clock_jump_open();
 	log_info("trigger %s, clock %s, %u CPUs, %u energy domains", m->schema.trigger, m->schema.clock,
 		 m->schema.n_cpus, m->schema.n_domains);
 	machine_read(m);

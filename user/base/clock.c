@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <stdio.h>
+#include <sys/timerfd.h>
 #include <time.h>
+#include <unistd.h>
 #include "clock.h"
 
 static int64_t clock_ns(clockid_t id)
@@ -29,6 +32,28 @@ int64_t clock_real_ns(void)
 uint64_t clock_thread_cpu_ns(void)
 {
 	return (uint64_t)clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+int clock_jump_open(void)
+{
+	struct itimerspec never = { .it_value = { .tv_sec = (time_t)1 << 40 } };
+	int fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK), err;
+
+	if (fd < 0)
+		return -errno;
+	if (timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL) == 0)
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+/* The read that is refused arms it anew (timerfd_canceled, fs/timerfd.c). */
+bool clock_jumped(int fd)
+{
+	uint64_t n;
+
+	return fd >= 0 && read(fd, &n, sizeof(n)) < 0 && errno == ECANCELED;
 }
 
 void clock_iso_ms(int64_t real_ns, char ret_text[24])

@@ -17,6 +17,7 @@
 #define JOULES_MAX 1e12
 #define MAX_WATTS 1e6
 #define MAX_PPM 1e9
+#define LOSSY 0.005            /* of the busy time: its counts may be missing */
 #define GUESS 0.25             /* uncertainty from which a value is called estimated */
 
 struct formula {
@@ -81,11 +82,11 @@ static void add_cell(double *did, const struct snap_cell *c, bool idle, unsigned
 		did[COL_EVENT + i] += (double)c->counters[i];
 }
 
-/* Sums cells on the domain's CPUs. False when some of them are not whole. */
+/* Sums cells on the domain's CPUs. False when what is not whole of them is worth mention: where counters
+ * multiplex, some row always ran too shortly for all to have their turn. */
 static bool collect(struct formula *f, const struct snapshot *s)
 {
-	double *all = f->did[s->n_rows];
-	bool whole = f->share.whole;
+	double *all = f->did[s->n_rows], lossy = 0;
 
 	memset(f->did, 0, (s->n_rows + 1) * sizeof(*f->did));
 	for (unsigned i = 0; i < s->n_rows; i++) {
@@ -98,12 +99,13 @@ static bool collect(struct formula *f, const struct snapshot *s)
 			if (!f->share.cpus[c->cpu])
 				continue;
 			add_cell(f->did[i], c, idle, s->schema->core.n);
-			whole &= !(c->quality & (QUALITY_LOST | QUALITY_PARTIAL));
+			if (!idle && c->quality & (QUALITY_LOST | QUALITY_PARTIAL))
+				lossy += (double)c->time_ns / 1e9;
 		}
 		for (unsigned k = COL_BUSY; k < COLUMNS; k++)
 			all[k] += f->did[i][k];
 	}
-	return whole;
+	return f->share.whole && lossy <= LOSSY * all[COL_BUSY];
 }
 
 /* Counters that every CPU of the domain has. */

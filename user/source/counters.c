@@ -1,29 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The counters source: opening, one reading over all CPUs, CPUs that come and go. */
 #include "counters.h"
+#include "../base/clock.h"
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include "counters_internal.h"
+
+#define SLEPT_NS 10000000   /* two clocks are not read at once */
 
 static bool bit(const uint8_t *bits, unsigned i)
 {
 	return bits[i / 8] & (1u << (i % 8));
-}
-
-/* One descriptor per event and CPU; the soft limit is often 1024. */
-static void raise_file_limit(unsigned need)
-{
-	struct rlimit lim;
-
-	if (getrlimit(RLIMIT_NOFILE, &lim) || lim.rlim_cur >= need + 256)
-		return;
-	lim.rlim_cur = need + 256 < lim.rlim_max ? need + 256 : lim.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &lim);
 }
 
 static int allocate(struct counters *c)
@@ -43,7 +34,6 @@ static int allocate(struct counters *c)
 		return -ENOMEM;
 	memset(c->event_fds, 0xff, events * sizeof(int));
 	memset(c->slot_row, 0xff, c->max_slots * sizeof(uint32_t));
-	raise_file_limit((unsigned)events);
 	return 0;
 }
 
@@ -126,6 +116,7 @@ int counters_open(const struct counters_options *o, struct schema *s, struct cou
 	c->schema = s;
 	c->root = o->root;
 	c->seam = *o->seam;
+	c->asleep_ns = (int64_t)(clock_boot_ns() - clock_mono_ns());
 	c->n_cpus = s->n_cpus;
 	c->max_slots = (uint32_t)o->config->max_cgroups + JD_FIRST_SLOT;
 	memcpy(c->core_variants, o->core_variants, sizeof(c->core_variants));
@@ -241,11 +232,22 @@ static void follow_losses(struct read_context *x, unsigned cpu)
 	cs->broken = counters_open_events(c, cpu) != 0;
 }
 
+/* Sleep to memory takes all CPUs but one offline and brings them back before anybody runs: their events are
+ * dead, and the list of online CPUs looks as before. A flush of each finds out (follow_losses). */
+static bool has_slept(struct counters *c, const struct reading *r)
+{
+	int64_t before = c->asleep_ns;
+
+	c->asleep_ns = (int64_t)(r->boot_ns - r->mono_ns);
+	return c->asleep_ns > before + SLEPT_NS;
+}
+
 int counters_read(struct counters *c, struct reading *r, struct cgroup_table *t, struct lifecycle *l)
 {
 	struct read_context x = {.c = c, .r = r, .table = t, .lifecycle = l};
 	int first_err = 0;
 
+	x.slept = has_slept(c, r);
 	follow_hotplug(&x);
 	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++) {
 		int e = c->cpus[cpu].online ? counters_read_cpu(&x, cpu) : 0;

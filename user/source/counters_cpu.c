@@ -106,7 +106,7 @@ static bool read_idle(struct read_context *x, unsigned cpu)
 	uint64_t now = clock_mono_ns();
 	unsigned bank = READ_ONCE(st->bank) & 1, n = 0;
 
-	if ((seq & 1) || x->c->visit_idle || READ_ONCE(st->key) != JD_KEY_IDLE)
+	if ((seq & 1) || x->c->visit_idle || x->slept || READ_ONCE(st->key) != JD_KEY_IDLE)
 		return false;
 	if (seq != cs->seq)
 		n = counters_stage_bank(x->c, cpu, bank);

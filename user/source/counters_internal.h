@@ -67,6 +67,7 @@ struct counters {
 	uint32_t *slot_row;                 /* reading row of a slot, UINT32_MAX = none yet */
 	uint32_t *slot_changed;             /* number of the last reading that brought something */
 	uint32_t top_slot;                  /* highest slot seen + 1 */
+	int64_t asleep_ns;                  /* CLOCK_BOOTTIME less CLOCK_MONOTONIC at the last reading */
 	bool clock_ktime;
 	bool clock_events;                  /* a core event is the row's own time */
 	bool visit_idle;                    /* an event counts while a CPU is idle: flush those CPUs too */
@@ -81,6 +82,7 @@ struct read_context {
 	struct reading *r;
 	struct cgroup_table *table;
 	struct lifecycle *lifecycle;
+	bool slept;                         /* since the last reading: CPUs may have been off, their events dead */
 };
 
 static inline size_t row_index(const struct counters *c, unsigned cpu, unsigned bank, uint32_t slot)

@@ -9,6 +9,9 @@
 #include "counters_internal.h"
 
 #define READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
+#define LEAST_RUNNING 16      /* an event that counted for less than one part in so many is not scaled up */
+#define LEAST_ENABLED 2       /* nor is one that was there for less than one part in so many of the time */
+#define CLOCK_SLACK_NS 50000  /* perf's clock and the scheduler's, at both ends of a short run */
 #define AHEAD_ROWS 16
 #define AHEAD_CELLS 8
 
@@ -65,21 +68,32 @@ static void clear_row(struct counters *c, unsigned cpu, unsigned bank, uint32_t 
 		memset(&c->mux_rows[at], 0, sizeof(c->mux_rows[at]));
 }
 
-/* Scales each counter by enabled / running of this step and keeps the worst of them. */
-static void add_multiplexed(const struct counters *c, struct cell_values *v, const struct staged_row *now,
-			    const struct staged_row *before)
+/* Was the event on its counter long enough to speak for all of the row's time? One whose turn did not come,
+ * or that died with its CPU, would pass for a count of 0; one that had a glimpse, for anything. */
+static bool speaks_for(uint64_t enabled, uint64_t running, uint64_t time_ns)
 {
-	uint64_t worst_enabled = 0, worst_running = 0;
+	return running >= enabled / LEAST_RUNNING && (running || !enabled) &&
+	       enabled + CLOCK_SLACK_NS >= time_ns / LEAST_ENABLED;
+}
+
+/* Scales each counter by enabled / running of this step and keeps the worst of them. False when one of them
+ * does not speak for the step: it is taken as it is, and less than what was. */
+static bool add_multiplexed(const struct counters *c, struct cell_values *v, const struct staged_row *now,
+			    const struct staged_row *before, unsigned cpu)
+{
+	uint64_t worst_enabled = 0, worst_running = 0, time_ns = now->now.time_ns - before->now.time_ns;
+	bool whole = true;
 
 	for (unsigned i = 0; i < c->schema->core.n; i++) {
 		uint64_t raw = now->now.counters[i] - before->now.counters[i];
 		uint64_t enabled = now->mux.enabled_ns[i] - before->mux.enabled_ns[i];
 		uint64_t running = now->mux.running_ns[i] - before->mux.running_ns[i];
+		bool speaks = speaks_for(enabled, running, (int64_t)time_ns > 0 ? time_ns : 0);
 
-		if (c->schema->core.ev[i].kind != EVENT_PERF)
-			continue;
-		if (running)
-			v->counters[i] += (uint64_t)((unsigned __int128)raw * enabled / running);
+		if (c->schema->core.ev[i].kind != EVENT_PERF || c->event_fds[(size_t)i * c->n_cpus + cpu] < 0)
+			continue;   /* this CPU has no such event */
+		v->counters[i] += speaks && running ? (uint64_t)((unsigned __int128)raw * enabled / running) : raw;
+		whole &= speaks;
 		if (!worst_enabled || (enabled && (unsigned __int128)running * worst_enabled <
 						  (unsigned __int128)worst_running * enabled)) {
 			worst_enabled = enabled;
@@ -88,6 +102,7 @@ static void add_multiplexed(const struct counters *c, struct cell_values *v, con
 	}
 	v->enabled_ns += worst_enabled;
 	v->running_ns += worst_running;
+	return whole;
 }
 
 static void add_counters(const struct counters *c, struct cell_values *v, const struct staged_row *now,
@@ -98,12 +113,10 @@ static void add_counters(const struct counters *c, struct cell_values *v, const 
 			v->counters[i] += time_ns;
 		else if (!c->schema->multiplexed)
 			v->counters[i] += now->now.counters[i] - before->now.counters[i];
-	if (c->schema->multiplexed) {
-		add_multiplexed(c, v, now, before);
-	} else {
-		v->enabled_ns += time_ns;
-		v->running_ns += time_ns;
-	}
+	if (c->schema->multiplexed)
+		return;
+	v->enabled_ns += time_ns;
+	v->running_ns += time_ns;
 }
 
 /* Values of the slot's cell; NULL without memory. */
@@ -140,6 +153,8 @@ static bool take_row(struct read_context *x, unsigned cpu, const struct staged_r
 	v->switches += switches;
 	v->lost += lost;
 	add_counters(c, v, now, before, time_ns);
+	if (c->schema->multiplexed && !add_multiplexed(c, v, now, before, cpu) && now->slot != JD_SLOT_IDLE)
+		v->lost += switches;
 	if (lost && now->slot != JD_SLOT_IDLE)
 		x->r->cpus[cpu].lost_ns += (uint64_t)((unsigned __int128)time_ns * lost / switches);
 	x->r->cpus[cpu].elapsed_ns += time_ns;
