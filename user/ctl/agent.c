@@ -13,7 +13,7 @@
 
 #define GET_LIMIT_MS 60000L       /* of a whole answer that has an end */
 #define CONNECT_LIMIT_MS 5000L
-#define LOOK_MS 50                /* at *stop */
+#define LOOK_MS 100               /* at *stop */
 #define ERROR_MAX 8192u           /* bytes kept of an answer that is no 200 */
 
 struct agent {
@@ -21,6 +21,7 @@ struct agent {
 	CURL *easy;
 	CURLM *multi;
 	struct curl_slist *headers;
+	int also;                  /* a descriptor whose input ends waiting; -1 = none */
 	bool running;              /* easy is in multi: a stream that was begun */
 	CURLcode result;           /* of a stream that ended */
 	struct buf *body;          /* where bytes of a 200 go */
@@ -111,6 +112,7 @@ int agent_open(const char *socket_path, struct agent **ret, struct err *err)
 	}
 	strcpy(a->path, path);
 	a->stream.limit = AGENT_BODY_MAX;
+	a->also = -1;
 	code = try_connect(a, err);
 	if (!code && !curl_global_init(CURL_GLOBAL_NOTHING)) {
 		a->easy = curl_easy_init();
@@ -265,12 +267,13 @@ int agent_begin(struct agent *a, const char *path, const char *accept, struct er
 /* Lets curl work, for a moment at most. An end that the agent's death brought is an end like any other. */
 static int turn(struct agent *a, struct err *err)
 {
+	struct curl_waitfd also = { .fd = a->also, .events = CURL_WAIT_POLLIN };
 	CURLMsg *m;
 	long status = 0;
 	int n;
 
-	if (curl_multi_perform(a->multi, &n) ||
-	    (a->taken == a->stream.len && n && curl_multi_poll(a->multi, NULL, 0, LOOK_MS, NULL)))
+	if (curl_multi_perform(a->multi, &n) || (a->taken == a->stream.len && n &&
+	    curl_multi_poll(a->multi, &also, a->also >= 0, LOOK_MS, NULL) != CURLM_OK))
 		return err_set(err, -EIO, "%s: libcurl failed; try again", a->path);
 	m = curl_multi_info_read(a->multi, &n);
 	if (!m || m->msg != CURLMSG_DONE)
@@ -293,6 +296,8 @@ ssize_t agent_read(struct agent *a, void *dst, size_t n, const volatile bool *st
 		buf_reset(&a->stream);
 		a->taken = 0;
 		code = turn(a, err);
+		if (!code && a->also >= 0 && a->running && a->taken == a->stream.len)
+			code = -EAGAIN;
 		if (code)
 			return code;
 	}
@@ -301,6 +306,11 @@ ssize_t agent_read(struct agent *a, void *dst, size_t n, const volatile bool *st
 	memcpy(dst, a->stream.data + a->taken, n);
 	a->taken += n;
 	return (ssize_t)n;
+}
+
+void agent_also_look_at(struct agent *a, int fd)
+{
+	a->also = fd;
 }
 
 int agent_stream(struct agent *a, const char *path, const char *accept,

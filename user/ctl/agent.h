@@ -28,6 +28,9 @@ int agent_stream(struct agent *a, const char *path, const char *accept,
  * meanwhile end it. */
 int agent_begin(struct agent *a, const char *path, const char *accept, struct err *err);
 ssize_t agent_read(struct agent *a, void *dst, size_t n, const volatile bool *stop, struct err *err);
+/* From now on agent_read returns -EAGAIN (err is not set) when fd has something to read, and when nothing
+ * came for a tenth of a second: whoever looks at a keyboard meanwhile reads again. -1 = no more. */
+void agent_also_look_at(struct agent *a, int fd);
 /* Percent-encodes text as one value of a query or one part of a path (slashes too) and appends it. */
 void agent_escape(struct buf *b, const char *text);
 void agent_close(struct agent *a);   /* NULL accepted */

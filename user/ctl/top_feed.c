@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Snapshots for top. An agent's stream has the form of a recording, so that both take one path; while the
+ * reader waits for bytes the keyboard is looked at, which spares a thread. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "../base/clock.h"
+#include "../model/recording.h"
+#include "agent.h"
+#include "input.h"
+#include "top.h"
+
+#define LOOK_MS 100
+#define RETRY_NS NS_PER_S
+#define REPLAY_WAIT_MAX_NS (60 * NS_PER_S)   /* a gap in a recording is not sat through */
+
+struct top_feed {
+	struct top_source src;
+	struct agent *agent;
+	struct recording *rec;
+	struct buf last;               /* the interval that was over when we came, read before the stream */
+	size_t taken;                  /* of it */
+	bool streaming, stop;
+	uint64_t last_end_ns;          /* of the snapshot given before; 0 = none */
+	uint64_t try_ns;               /* no new try before */
+	struct err read_err;
+};
+
+static bool look(struct top_feed *f)
+{
+	if (f->src.key_fd >= 0 && f->src.idle(f->src.arg))
+		f->stop = true;
+	return f->stop;
+}
+
+bool top_feed_wait(struct top_feed *f, uint64_t ns)
+{
+	uint64_t until = clock_mono_ns() + ns, now;
+
+	while (!look(f) && (now = clock_mono_ns()) < until) {
+		struct pollfd p = { .fd = f->src.key_fd, .events = POLLIN };
+		uint64_t ms = (until - now) / NS_PER_MS + 1;
+
+		poll(&p, 1, ms < LOOK_MS ? (int)ms : LOOK_MS);
+	}
+	return f->stop;
+}
+
+static int begin_stream(struct top_feed *f)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "/v1/stream?format=cbor");
+	if (f->src.interval_ns)
+		snprintf(path + strlen(path), sizeof(path) - strlen(path), "&interval=%lluns",
+			 (unsigned long long)f->src.interval_ns);
+	f->streaming = true;
+	return agent_begin(f->agent, path, "application/cbor", &f->read_err);
+}
+
+/* What the recording's reader reads. */
+static ssize_t read_agent(void *arg, void *dst, size_t n)
+{
+	struct top_feed *f = arg;
+	ssize_t got = 0;
+
+	if (f->taken < f->last.len) {
+		n = n < f->last.len - f->taken ? n : f->last.len - f->taken;
+		memcpy(dst, f->last.data + f->taken, n);
+		f->taken += n;
+		return (ssize_t)n;
+	}
+	if (!f->streaming)
+		got = begin_stream(f);
+	while (!got && !f->stop) {
+		got = agent_read(f->agent, dst, n, &f->stop, &f->read_err);
+		if (got == 0)
+			return 0;
+		if (got == -EAGAIN) {
+			got = 0;
+			look(f);
+		}
+	}
+	return f->stop ? 0 : got;
+}
+
+static void drop(struct top_feed *f)
+{
+	recording_close(f->rec);
+	agent_close(f->agent);
+	buf_reset(&f->last);
+	f->rec = NULL;
+	f->agent = NULL;
+	f->streaming = false;
+	f->taken = 0;
+}
+
+/* The last interval comes at once, if there is one yet and it is as long as the others will be. */
+static int connect_agent(struct top_feed *f, struct err *err)
+{
+	struct err none;
+	int code = agent_open(f->src.socket, &f->agent, err);
+
+	if (code)
+		return code;
+	agent_also_look_at(f->agent, f->src.key_fd);
+	buf_reset(&f->last);
+	if (!f->src.interval_ns)
+		agent_get(f->agent, "/v1/snapshot", "application/cbor", &f->last, &none);
+	f->read_err = (struct err){ 0 };
+	code = recording_open_from(read_agent, f, "agent", &f->rec, err);
+	if (code && f->read_err.code)
+		*err = f->read_err;
+	return code;
+}
+
+static int open_replay(struct top_feed *f, struct err *err)
+{
+	return recording_open(f->src.replay, &f->rec, err);
+}
+
+int top_feed_open(const struct top_source *src, struct top_feed **ret, struct err *err)
+{
+	struct top_feed *f = calloc(1, sizeof(*f));
+	int code;
+
+	if (!f)
+		return err_set(err, -ENOMEM, "top: out of memory; free some");
+	f->src = *src;
+	f->last.limit = AGENT_BODY_MAX;
+	code = src->replay ? open_replay(f, err) : connect_agent(f, err);
+	if (code) {
+		top_feed_close(f);
+		return code;
+	}
+	*ret = f;
+	return 0;
+}
+
+static int reconnect(struct top_feed *f, struct err *err)
+{
+	uint64_t now = clock_mono_ns();
+	int code;
+
+	if (now < f->try_ns && top_feed_wait(f, f->try_ns - now))
+		return -ECANCELED;
+	f->try_ns = clock_mono_ns() + RETRY_NS;
+	code = connect_agent(f, err);
+	if (code)
+		drop(f);
+	return code;
+}
+
+/* A recording's own pace; of its first interval as well nobody has to wait. */
+static bool pace(struct top_feed *f, const struct snapshot *s)
+{
+	uint64_t wait = f->last_end_ns && s->end_ns > f->last_end_ns ? s->end_ns - f->last_end_ns : 0;
+
+	f->last_end_ns = s->end_ns;
+	return f->src.pace && top_feed_wait(f, wait < REPLAY_WAIT_MAX_NS ? wait : REPLAY_WAIT_MAX_NS);
+}
+
+static int next_of_replay(struct top_feed *f, struct snapshot **ret, struct err *err)
+{
+	int code = recording_next(f->rec, ret, err);
+
+	return code == 1 && pace(f, *ret) ? 0 : code;
+}
+
+int top_feed_next(struct top_feed *f, struct snapshot **ret, struct err *err)
+{
+	int code = 0;
+
+	if (f->src.replay)
+		return next_of_replay(f, ret, err);
+	if (!f->agent)
+		code = reconnect(f, err);
+	/* The interval that came first may come again. */
+	while (!code && (code = recording_next(f->rec, ret, err)) == 1 && (*ret)->end_ns == f->last_end_ns)
+		code = 0;
+	if (f->stop)
+		return 0;
+	if (code == 1) {
+		f->last_end_ns = (*ret)->end_ns;
+		return 1;
+	}
+	if (f->read_err.code)
+		*err = f->read_err;
+	else if (!code)
+		code = err_set(err, -ECONNRESET, "agent: it has ended; start it again");
+	if (f->agent)
+		drop(f);
+	f->try_ns = clock_mono_ns() + RETRY_NS;
+	return code;
+}
+
+void top_feed_close(struct top_feed *f)
+{
+	if (!f)
+		return;
+	drop(f);
+	buf_free(&f->last);
+	free(f);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <curses.h>
+#include <stdlib.h>
+#include <string.h>
+#include "top_screen.h"
+
+#define BOTTOM 2                   /* lines below the rows */
+
+static const char *const help[] = {
+	"  / F4      filter by name as you type; Enter keeps it, Esc clears it",
+	"  t F5      tree: every line with all that is below it",
+	"  + - Space unfold and fold a branch of the tree",
+	"  s F6 < >  next column to sort by; W J C I N A: watts, joules, CPU,",
+	"            IPC or time, network, name",
+	"  r         the other way round",
+	"  i         show idle cgroups too",
+	"  d         next energy domain; all = package + dram + gpu",
+	"  f         freeze the screen; totals go on below it",
+	"  z         joules and times from zero again",
+	"  arrows    j k g G PgUp PgDn Home End; Home lets go of the row",
+	"  q F10     leave",
+	"",
+	"  JOULES since this screen began; 100 CPU% is one CPU.",
+	"  Bars: % rows  - idle  ? nobody's (residual)  . up to the peak",
+	"  Marks: ~ estimated  % multiplexed  ? partial  = stale  ! lost",
+	NULL,
+};
+
+static short attribute_pair[TOP_STYLES];
+
+void top_screen_colours(void)
+{
+	static const struct { enum top_style style; short colour; } colours[] = {
+		{ TOP_HOT, COLOR_RED }, { TOP_WARM, COLOR_YELLOW }, { TOP_COOL, COLOR_GREEN }, { TOP_GOOD, COLOR_CYAN },
+		{ TOP_ALERT, COLOR_MAGENTA },
+	};
+	const char *no = getenv("NO_COLOR");
+
+	if ((no && *no) || !has_colors() || start_color() == ERR)
+		return;
+	use_default_colors();
+	for (short i = 0; i < (short)(sizeof(colours) / sizeof(colours[0])); i++)
+		if (init_pair((short)(i + 1), colours[i].colour, -1) == OK)
+			attribute_pair[colours[i].style] = (short)(i + 1);
+}
+
+static void put(void *arg, enum top_style style, const char *text)
+{
+	static const attr_t attributes[TOP_STYLES] = {
+		[TOP_BOLD] = A_BOLD, [TOP_DIM] = A_DIM, [TOP_HEAD] = A_REVERSE, [TOP_CURSOR] = A_REVERSE | A_BOLD,
+		[TOP_HOT] = A_BOLD, [TOP_ALERT] = A_BOLD,
+	};
+
+	attr_set(attributes[style], attribute_pair[style], NULL);
+	addstr(text);
+}
+
+static void end_line(void *arg)
+{
+	int y = getcury(stdscr);
+
+	attr_set(A_NORMAL, 0, NULL);
+	clrtoeol();
+	move(y + 1, 0);
+}
+
+/* The cursor stays on its row while that is shown, and in what is drawn. */
+static void place_cursor(struct top_screen *s)
+{
+	const struct top_view *v = s->view;
+
+	for (unsigned i = 0; s->pointing && i < v->n_order; i++)
+		if (v->order[i] == s->pointed)
+			s->cursor = i;
+	if (s->cursor >= v->n_order)
+		s->cursor = v->n_order ? v->n_order - 1 : 0;
+	s->pointed = v->n_order ? v->order[s->cursor] : NULL;
+	if (s->cursor < s->first)
+		s->first = s->cursor;
+	if (s->cursor >= s->first + s->rows)
+		s->first = s->cursor - s->rows + 1;
+	if (s->first + s->rows > v->n_order)
+		s->first = v->n_order > s->rows ? v->n_order - s->rows : 0;
+}
+
+static void draw_status(struct top_screen *s, struct top_paint *p)
+{
+	const struct top_view *v = s->view;
+
+	if (v->frozen)
+		top_put(p, TOP_ALERT, "FROZEN   ");
+	if (*v->filter && s->mode != TOP_FILTERING)
+		top_put(p, TOP_BOLD, "filter: %s   ", v->filter);
+	top_put(p, TOP_DIM, "%u line%s%s%s   ", v->n_order, v->n_order == 1 ? "" : "s", v->all ? ", idle too" : "",
+		v->reverse ? ", reversed" : "");
+	if (s->pointing && s->pointed) {
+		char name[512];
+
+		top_fit(name, sizeof(name), s->pointed->name, p->width > p->column + 14 ? p->width - p->column - 14 : 10);
+		top_put(p, TOP_PLAIN, "%s   ", name);
+	}
+	top_draw_legend(v, p);
+	top_end(p);
+}
+
+static void draw_keys(struct top_screen *s, struct top_paint *p)
+{
+	static const struct { const char *key, *what; } keys[] = {
+		{ "?", "help" }, { "/", "filter" }, { "t", "tree" }, { "s", "sort" }, { "i", "idle" }, { "d", "domain" },
+		{ "f", "freeze" }, { "q", "quit" },
+	};
+
+	if (s->mode == TOP_FILTERING) {
+		top_put(p, TOP_BOLD, "filter: ");
+		top_put_text(p, TOP_PLAIN, s->view->filter);
+		top_put(p, TOP_CURSOR, " ");
+		top_put(p, TOP_DIM, "   Enter keeps, Esc clears");
+	} else if (*s->message) {
+		top_put_text(p, TOP_ALERT, s->message);
+	} else {
+		for (unsigned i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+			top_put(p, TOP_BOLD, "%s", keys[i].key);
+			top_put(p, TOP_DIM, " %s   ", keys[i].what);
+		}
+	}
+	end_line(NULL);
+}
+
+static void draw_rows(struct top_screen *s, struct top_paint *p)
+{
+	struct top_view *v = s->view;
+
+	place_cursor(s);
+	for (unsigned i = s->first; i < v->n_order && i < s->first + s->rows; i++)
+		top_draw_row(v, v->order[i], p, s->pointing && i == s->cursor);
+	if (!v->n_order && v->samples) {
+		top_put(p, TOP_DIM, *v->filter ? "  nothing has that in its name" : "  nothing ran");
+		top_end(p);
+	}
+}
+
+static void draw_list(struct top_screen *s, struct top_paint *p)
+{
+	struct top_view *v = s->view;
+	unsigned height = (unsigned)LINES, head;
+
+	if (!v->samples) {
+		top_put(p, TOP_BOLD, "jouled");
+		top_put(p, TOP_PLAIN, "   waiting for the first interval");
+		top_end(p);
+		return;
+	}
+	head = top_draw_head(v, p, height / 5) + 1;
+	s->rows = height > head + BOTTOM ? height - head - BOTTOM : 1;
+	top_draw_columns(v, p);
+	draw_rows(s, p);
+}
+
+void top_screen_draw(struct top_screen *s)
+{
+	struct top_paint p = { .width = (unsigned)COLS, .put = put, .end_line = end_line };
+
+	move(0, 0);
+	if (s->mode == TOP_HELP) {
+		top_put(&p, TOP_BOLD, "joulectl top: keys");
+		top_end(&p);
+		for (unsigned i = 0; help[i] && (int)i + 2 < LINES; i++) {
+			top_put(&p, TOP_PLAIN, "%s", help[i]);
+			top_end(&p);
+		}
+		clrtobot();
+	} else {
+		draw_list(s, &p);
+		attr_set(A_NORMAL, 0, NULL);
+		clrtobot();
+		if (LINES > BOTTOM + 3) {
+			move(LINES - 2, 0);
+			draw_status(s, &p);
+		}
+	}
+	move(LINES - 1, 0);
+	p.column = 0;
+	if (s->mode == TOP_HELP) {
+		top_put(&p, TOP_DIM, "any key goes back");
+		end_line(NULL);
+	} else {
+		draw_keys(s, &p);
+	}
+	refresh();
+	s->drawn = true;
+}
