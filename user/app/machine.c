@@ -124,6 +124,7 @@ static int read_once(struct machine *m)
 
 	if (m->lifecycle)
 		lifecycle_poll(m->lifecycle);
+	naming_follow(m->naming, m->table);
 	r->number++;
 	r->boot_ns = clock_boot_ns();
 	r->mono_ns = clock_mono_ns();
@@ -190,6 +191,7 @@ static void follow_churn(struct machine *m)
 	int n = lifecycle_poll(m->lifecycle);
 
 	m->churn += n > 0 ? (uint64_t)n : 0;
+	naming_follow(m->naming, m->table);
 	if (!m->counters || m->churn < m->max_cgroups / 8)
 		return;
 	machine_read(m);
@@ -291,6 +293,7 @@ void machine_close(struct machine *m)
 	say_looks(m->rapl);
 	if (m->jump_fd >= 0)
 		close(m->jump_fd);
+	naming_close(m->naming);
 	network_close(m->network);
 	cpufreq_close(m->cpufreq);
 	counters_close(m->counters);

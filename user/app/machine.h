@@ -15,6 +15,7 @@
 #include "../source/events.h"
 #include "../source/hierarchy.h"
 #include "../source/lifecycle.h"
+#include "../source/naming.h"
 #include "../source/network.h"
 
 struct machine {
@@ -32,6 +33,7 @@ struct machine {
 	struct rapl *rapl;
 	struct estimate *estimate;
 	struct network *network;
+	struct naming *naming;         /* NULL: cgroups.names off */
 	struct cpufreq *cpufreq;       /* read for the snapshots of outputs that ask */
 	struct reading reading;
 	uint8_t *online;               /* bitmap as last told to the energy sources */

@@ -195,6 +195,8 @@ int machine_open(struct machine *m, const struct config *c, struct err *err)
 	if (rc)
 		return rc;
 	open_network(m, c);
+	if (m->have_hierarchy && c->cgroups_names == NAMES_AUTO && naming_open(m->root, m->hierarchy.mount, &m->naming))
+		return err_set(err, -ENOMEM, "jouled: out of memory");
 	rc = cpufreq_open(m->root, &m->schema, &m->cpufreq);
 	if (!rc)
 		rc = reading_init(&m->reading, &m->schema);

@@ -260,6 +260,8 @@ int pipeline_start(struct machine *m, struct plan *p, int done_fd, struct pipeli
 	else
 		rc = begin(m, p, NULL);
 	if (!rc)
+		rc = naming_start(m->naming);
+	if (!rc)
 		rc = start_thread(pl);
 	if (rc) {
 		if (pl->wake_fd >= 0)
