@@ -36,7 +36,7 @@ struct verb {
 	int (*run)(const struct verb_call *call);
 };
 
-extern const struct verb verb_decode, verb_plot;
+extern const struct verb verb_decode, verb_plot, verb_top;
 
 extern const struct verb *const verbs[];   /* up to NULL */
 const struct verb *verb_find(const char *name);

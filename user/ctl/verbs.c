@@ -9,7 +9,7 @@
 #include "verb.h"
 
 const struct verb *const verbs[] = {
-	&verb_decode,
+	&verb_top, &verb_decode,
 	&verb_plot,
 	NULL,
 };
