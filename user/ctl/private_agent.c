@@ -138,7 +138,7 @@ static int execute(struct private_agent *p, const struct private_agent_options *
 static int failed(struct private_agent *p, struct err *err)
 {
 	static const char prefix[] = "jouled: error: ";
-	char line[512], last[400] = "it ended without a word; see jouled doctor";
+	char line[400], last[400] = "it ended without a word; see jouled doctor";
 	FILE *f = fopen(p->said, "re");
 
 	while (f && fgets(line, sizeof(line), f)) {

@@ -33,7 +33,7 @@ struct run_facts {
 
 struct run_result {
 	int exit_status, signal;    /* signal: that killed it, 0 = none */
-	char error[400];            /* why there are no figures of the agent, or no run at all; "" = there are */
+	char error[512];            /* why there are no figures of the agent, or no run at all; "" = there are */
 	bool started, measured;
 	uint64_t wall_ns, user_ns, system_ns;     /* system, user: of the command and what it waited for */
 	uint64_t window_ns;                       /* between the two readings */
