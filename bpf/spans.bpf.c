@@ -16,7 +16,7 @@ char LICENSE[] SEC("license") = "GPL";
 const volatile bool hierarchy_v1 = false;
 const volatile bool functions = false;
 
-u64 lost_births, lost_ends;
+__u64 lost_births, lost_ends;      /* records that found the ring full */
 
 #define PF_EXITING 0x00000004           /* include/linux/sched.h */
 #define PF_KTHREAD 0x00200000

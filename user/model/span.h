@@ -38,10 +38,12 @@ struct span {
 	uint64_t start_boot_ns;     /* task's start_boottime */
 	uint64_t start_ns, end_ns;  /* CLOCK_MONOTONIC */
 	int64_t start_real_ns;      /* CLOCK_REALTIME of start_ns */
-	uint64_t cgroup_id;         /* at its start */
+	uint64_t cgroup_id;         /* at its last exec, or at its start where it made none */
 	int exit_code, signal;
+	bool moved;                 /* it ended in another cgroup */
 	bool core_dumped, seen_running;   /* seen_running: was there before the agent; start_ns is the process's own */
 	uint64_t calls;             /* function: calls this span stands for, 1 = one; processes 1 */
+	uint64_t wall_ns;           /* function: time inside, summed over its calls; processes 0 */
 	uint64_t cpu_ns;            /* own CPU time, threads included, children not */
 	uint64_t minor_faults, major_faults, peak_rss_bytes;
 	unsigned quality;           /* of times and counts: PARTIAL, ESTIMATED (scaled by a probe's duty), LOST */

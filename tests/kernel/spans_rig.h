@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A spans source on the running kernel, and what it handed over. */
+#ifndef JD_TEST_SPANS_RIG_H
+#define JD_TEST_SPANS_RIG_H
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "base/clock.h"
+#include "source/lifecycle.h"
+#include "source/spans.h"
+
+#define RIG_SPANS 40000
+
+struct spans_rig {
+	struct fsroot *root;
+	struct hierarchy h;
+	struct spans *s;
+	struct span *got;       /* text copied */
+	unsigned n;
+};
+
+static void rig_take(void *ctx, const struct span *s)
+{
+	struct spans_rig *g = ctx;
+	struct span *to = &g->got[g->n];
+
+	assert_true(g->n < RIG_SPANS);
+	g->n++;
+	*to = *s;
+	to->comm = strdup(s->comm);
+	to->exe = strdup(s->exe);
+	to->cmdline = strdup(s->cmdline);
+	to->symbol = strdup(s->symbol);
+	to->cgroup = to->binary = "";
+}
+
+static void rig_open(struct spans_rig *g, const struct span_function *functions, unsigned n, double budget)
+{
+	struct err err = { 0 };
+
+	memset(g, 0, sizeof(*g));
+	g->got = calloc(RIG_SPANS, sizeof(*g->got));
+	assert_int_equal(fsroot_open("/", &g->root), 0);
+	if (hierarchy_detect(g->root, HIERARCHY_AUTO, &g->h, &err))
+		fail_msg("%s", err.text);
+	struct spans_options o = { .root = g->root, .hierarchy = &g->h, .functions = functions, .n_functions = n,
+				   .budget = budget, .finished = rig_take, .ctx = g };
+
+	if (spans_open(&o, &g->s, &err))
+		fail_msg("%s", err.text);
+}
+
+static void rig_forget(struct spans_rig *g)
+{
+	for (unsigned i = 0; i < g->n; i++) {
+		free((char *)g->got[i].comm);
+		free((char *)g->got[i].exe);
+		free((char *)g->got[i].cmdline);
+		free((char *)g->got[i].symbol);
+	}
+	g->n = 0;
+}
+
+static void rig_close(struct spans_rig *g)
+{
+	spans_close(g->s);
+	rig_forget(g);
+	free(g->got);
+	fsroot_close(g->root);
+}
+
+static const struct span *rig_find(const struct spans_rig *g, pid_t pid, unsigned nth)
+{
+	for (unsigned i = 0; i < g->n; i++)
+		if (g->got[i].kind == SPAN_PROCESS && g->got[i].pid == (uint32_t)pid && nth-- == 0)
+			return &g->got[i];
+	return NULL;
+}
+
+/* The span of a process that is reaped. The kernel frees it some time later. */
+static const struct span *rig_wait(struct spans_rig *g, pid_t pid, unsigned nth)
+{
+	const struct span *s = NULL;
+
+	for (int i = 0; i < 1000 && !s; i++) {
+		assert_true(spans_poll(g->s) >= 0);
+		s = rig_find(g, pid, nth);
+		if (!s)
+			usleep(10000);
+	}
+	if (!s)
+		fail_msg("no span of process %d", pid);
+	return s;
+}
+
+static uint64_t rusage_ns(const struct rusage *u)
+{
+	return (uint64_t)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) * NS_PER_S +
+	       (uint64_t)(u->ru_utime.tv_usec + u->ru_stime.tv_usec) * 1000;
+}
+
+static void spin_ms(unsigned ms)
+{
+	struct timespec t;
+	uint64_t begin = clock_thread_cpu_ns();
+
+	while (clock_thread_cpu_ns() < begin + ms * NS_PER_MS)
+		clock_gettime(CLOCK_MONOTONIC, &t);
+}
+
+/* Within 1 % or bound_ns. */
+static void assert_near(const char *what, uint64_t got, uint64_t want, uint64_t bound_ns)
+{
+	uint64_t diff = got > want ? got - want : want - got, bound = want / 100 > bound_ns ? want / 100 : bound_ns;
+
+	printf("  %s: %.3f ms, want %.3f ms (%+.3f ms)\n", what, (double)got / 1e6, (double)want / 1e6,
+	       ((double)got - (double)want) / 1e6);
+	if (diff > bound)
+		fail_msg("%s: off by %.3f ms, bound %.3f ms", what, (double)diff / 1e6, (double)bound / 1e6);
+}
+
+#endif

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lives of processes on the running kernel, against what their waiting parent was told (wait4, rusage) and what
+ * the test itself did. */
+#include <linux/sched.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include "kernel/spans_rig.h"
+
+static void test_fork_and_exit(void **state)
+{
+	struct spans_rig g;
+	const struct span *s;
+	struct rusage u;
+	uint64_t begin, end;
+	int status;
+	pid_t pid;
+
+	rig_open(&g, NULL, 0, 0);
+	begin = clock_mono_ns();
+	pid = fork();
+	if (!pid) {
+		spin_ms(300);
+		_exit(7);
+	}
+	assert_int_equal(wait4(pid, &status, 0, &u), pid);
+	end = clock_mono_ns();
+	s = rig_wait(&g, pid, 0);
+	assert_int_equal(s->end, SPAN_EXITED);
+	assert_int_equal(s->exit_code, 7);
+	assert_int_equal(s->signal, 0);
+	assert_int_equal(s->parent_pid, getpid());
+	assert_int_equal(s->ns_pid, pid);
+	assert_int_equal(s->quality, QUALITY_MEASURED);
+	assert_false(s->seen_running);
+	assert_int_equal(s->calls, 1);
+	assert_in_range(s->start_ns, begin, end);
+	assert_in_range(s->end_ns, s->start_ns, end);
+	assert_near("CPU time", s->cpu_ns, rusage_ns(&u), 100000);
+	assert_near("duration", s->end_ns - s->start_ns, end - begin, 3 * NS_PER_MS);
+	assert_int_equal(s->minor_faults, u.ru_minflt);
+	assert_int_equal(s->major_faults, u.ru_majflt);
+	assert_int_equal(s->peak_rss_bytes / 1024, u.ru_maxrss);
+	assert_string_equal(s->comm, "test_spans");
+	assert_non_null(strstr(s->exe, "test_spans"));
+	rig_close(&g);
+}
+
+/* Memory that is given back after the exit began counts too: since 6.16 that is after sched_process_exit. */
+static void test_large_memory(void **state)
+{
+	struct spans_rig g;
+	struct rusage u;
+	pid_t pid;
+
+	rig_open(&g, NULL, 0, 0);
+	pid = fork();
+	if (!pid) {
+		size_t n = 200u << 20;
+		char *m = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		madvise(m, n, MADV_NOHUGEPAGE);
+		for (size_t i = 0; i < n; i += 4096)
+			m[i] = 1;
+		_exit(0);
+	}
+	assert_int_equal(wait4(pid, NULL, 0, &u), pid);
+	const struct span *s = rig_wait(&g, pid, 0);
+
+	assert_near("CPU time", s->cpu_ns, rusage_ns(&u), 100000);
+	assert_int_equal(s->peak_rss_bytes / 1024, u.ru_maxrss);
+	assert_int_equal(s->minor_faults, u.ru_minflt);
+	rig_close(&g);
+}
+
+static void test_exec_chain(void **state)
+{
+	struct spans_rig g;
+	const struct span *s;
+	int status;
+	pid_t pid;
+
+	rig_open(&g, NULL, 0, 0);
+	pid = fork();
+	if (!pid) {
+		execl("/bin/sh", "sh", "-c", "exec /usr/bin/env A=1 /bin/sleep 0.05", (char *)NULL);
+		_exit(127);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	s = rig_wait(&g, pid, 0);
+	assert_string_equal(s->exe, "/bin/sleep");
+	assert_string_equal(s->cmdline, "/bin/sleep 0.05");
+	assert_string_equal(s->comm, "sleep");
+	assert_int_equal(s->exit_code, 0);
+	assert_null(rig_find(&g, pid, 1));      /* one process, however often it executes */
+	rig_close(&g);
+}
+
+static void test_long_command_line(void **state)
+{
+	static char long_arg[9000];
+	struct spans_rig g;
+	const struct span *s;
+	pid_t pid;
+
+	rig_open(&g, NULL, 0, 0);
+	memset(long_arg, 'x', sizeof(long_arg) - 1);
+	pid = fork();
+	if (!pid) {
+		chdir("/bin");
+		execl("./true", "a", "b c", "", long_arg, (char *)NULL);
+		_exit(127);
+	}
+	waitpid(pid, NULL, 0);
+	s = rig_wait(&g, pid, 0);
+	assert_int_equal(strlen(s->cmdline), SPAN_CMDLINE_MAX - 1);
+	assert_int_equal(strncmp(s->cmdline, "a b c  xxx", 10), 0);
+	assert_non_null(strstr(s->exe, "true"));
+	rig_close(&g);
+}
+
+/* The grandchild outlives its parent and is a child of its own parent's number all the same. */
+static void test_double_fork(void **state)
+{
+	struct spans_rig g;
+	const struct span *child, *grandchild;
+	pid_t pid, inner;
+	int pipes[2];
+
+	rig_open(&g, NULL, 0, 0);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	assert_int_equal(pipe(pipes), 0);
+	pid = fork();
+	if (!pid) {
+		inner = fork();
+		if (!inner) {
+			usleep(100000);
+			_exit(3);
+		}
+		write(pipes[1], &inner, sizeof(inner));
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+	assert_int_equal(read(pipes[0], &inner, sizeof(inner)), sizeof(inner));
+	assert_int_equal(waitpid(inner, NULL, 0), inner);
+	prctl(PR_SET_CHILD_SUBREAPER, 0);
+	child = rig_wait(&g, pid, 0);
+	grandchild = rig_wait(&g, inner, 0);
+	child = rig_find(&g, pid, 0);
+	assert_true(grandchild->parent == child->id);
+	assert_int_equal(grandchild->parent_pid, pid);
+	assert_int_equal(grandchild->exit_code, 3);
+	assert_true(grandchild->end_ns > child->end_ns);
+	close(pipes[0]);
+	close(pipes[1]);
+	rig_close(&g);
+}
+
+static void *thread_spins(void *ms)
+{
+	spin_ms((unsigned)(uintptr_t)ms);
+	return NULL;
+}
+
+static void *thread_outlives(void *unused)
+{
+	usleep(100000);
+	spin_ms(100);
+	_exit(9);
+}
+
+static void *thread_executes(void *unused)
+{
+	execl("/bin/sleep", "sleep", "0.05", (char *)NULL);
+	return NULL;
+}
+
+static pid_t run_threads(int how)
+{
+	pthread_t t[4];
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	for (int i = 0; i < 4; i++)
+		pthread_create(&t[i], NULL, how == 1 && i == 3 ? thread_outlives : how == 2 && i == 3 ? thread_executes :
+			       thread_spins, (void *)(uintptr_t)20);
+	if (how == 0)
+		for (int i = 0; i < 4; i++)
+			pthread_join(t[i], NULL);
+	if (how == 0)
+		_exit(1);
+	pthread_exit(NULL);             /* the leader first */
+}
+
+static void test_threads(void **state)
+{
+	static const int code[] = { 1, 9, 0 };
+	struct spans_rig g;
+	struct rusage u;
+	pid_t pid;
+
+	rig_open(&g, NULL, 0, 0);
+	for (int how = 0; how < 3; how++) {
+		uint64_t begin = clock_mono_ns();
+
+		pid = run_threads(how);
+		assert_int_equal(wait4(pid, NULL, 0, &u), pid);
+		uint64_t end = clock_mono_ns();
+		const struct span *s = rig_wait(&g, pid, 0);
+
+		assert_int_equal(s->exit_code, code[how]);
+		assert_near("CPU time of threads", s->cpu_ns, rusage_ns(&u), 100000);
+		assert_true(s->end_ns <= end && s->start_ns >= begin);
+		if (how == 1)
+			assert_true(s->end_ns - s->start_ns >= 150 * NS_PER_MS);
+		assert_null(rig_find(&g, pid, 1));
+	}
+	rig_close(&g);
+}
+
+static void test_signals(void **state)
+{
+	static const int signals[] = { SIGKILL, SIGTERM, SIGSEGV };
+	struct rlimit none = { 0, 0 }, some = { 1 << 20, 1 << 20 };
+	struct spans_rig g;
+	int status;
+
+	rig_open(&g, NULL, 0, 0);
+	for (unsigned i = 0; i < 3; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			chdir("/tmp");
+			setrlimit(RLIMIT_CORE, signals[i] == SIGSEGV ? &some : &none);
+			signal(signals[i], SIG_DFL);
+			raise(signals[i]);
+			_exit(0);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		const struct span *s = rig_wait(&g, pid, 0);
+
+		assert_int_equal(s->end, SPAN_SIGNALED);
+		assert_int_equal(s->signal, signals[i]);
+		assert_int_equal(s->core_dumped, WCOREDUMP(status) != 0);
+	}
+	rig_close(&g);
+}
+
+/* Who is dead and not waited for is told about all the same, late and as partial. */
+static void test_zombie(void **state)
+{
+	struct spans_rig g;
+	const struct span *s;
+	uint64_t begin;
+	pid_t pid;
+
+	rig_open(&g, NULL, 0, 0);
+	pid = fork();
+	if (!pid)
+		_exit(4);
+	begin = clock_mono_ns();
+	s = rig_wait(&g, pid, 0);
+	assert_true(clock_mono_ns() - begin >= SPANS_LINGER_NS / 2);
+	assert_int_equal(s->exit_code, 4);
+	assert_int_equal(s->quality, QUALITY_PARTIAL);
+	waitpid(pid, NULL, 0);
+	for (int i = 0; i < 20; i++, usleep(10000))
+		spans_poll(g.s);
+	assert_null(rig_find(&g, pid, 1));
+	rig_close(&g);
+}
+
+static void test_pid_namespace(void **state)
+{
+	struct clone_args args = { .flags = CLONE_NEWPID, .exit_signal = SIGCHLD };
+	struct spans_rig g;
+	const struct span *s;
+	pid_t pid;
+
+	rig_open(&g, NULL, 0, 0);
+	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	if (!pid)
+		_exit(getpid() == 1 ? 11 : 12);
+	assert_true(pid > 0);
+	waitpid(pid, NULL, 0);
+	s = rig_wait(&g, pid, 0);
+	assert_int_equal(s->exit_code, 11);
+	assert_int_equal(s->ns_pid, 1);
+	assert_int_equal(s->pid, pid);
+	rig_close(&g);
+}
+
+static pid_t fork_as(pid_t want, int code)
+{
+	char text[16];
+	int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC), n = snprintf(text, sizeof(text), "%d", want - 1);
+	pid_t pid;
+
+	if (fd < 0 || write(fd, text, (size_t)n) != n)
+		return -1;
+	close(fd);
+	pid = fork();
+	if (!pid)
+		_exit(code);
+	waitpid(pid, NULL, 0);
+	return pid;
+}
+
+/* Five processes of one number, within milliseconds. */
+static void test_pid_reuse(void **state)
+{
+	struct spans_rig g;
+	unsigned same = 0;
+	pid_t pid;
+
+	rig_open(&g, NULL, 0, 0);
+	pid = fork();
+	if (!pid)
+		_exit(20);
+	waitpid(pid, NULL, 0);
+	for (int i = 1; i < 50 && same < 4; i++) {
+		pid_t again = fork_as(pid, 20 + (int)same + 1);
+
+		if (again < 0) {
+			print_message("SKIP spans/pid-reuse: no ns_last_pid\n");
+			rig_close(&g);
+			return;
+		}
+		same += again == pid;
+	}
+	assert_int_equal(same, 4);
+	for (unsigned i = 0; i <= same; i++) {
+		const struct span *s = rig_wait(&g, pid, i);
+
+		assert_int_equal(s->exit_code, 20 + (int)i);
+		for (unsigned k = 0; k < i; k++)
+			assert_true(rig_find(&g, pid, k)->id != s->id);
+	}
+	rig_close(&g);
+}
+
+/* A child from before the source is known from /proc, and its own start is kept. */
+static void test_seen_running(void **state)
+{
+	struct spans_rig g;
+	const struct span *s;
+	struct rusage u;
+	uint64_t begin;
+	pid_t pid;
+	int pipes[2];
+
+	assert_int_equal(pipe(pipes), 0);
+	begin = clock_mono_ns();
+	pid = fork();
+	if (!pid) {
+		char c;
+
+		spin_ms(50);
+		close(pipes[1]);
+		read(pipes[0], &c, 1);
+		_exit(5);
+	}
+	usleep(100000);
+	rig_open(&g, NULL, 0, 0);
+	close(pipes[1]);
+	assert_int_equal(wait4(pid, NULL, 0, &u), pid);
+	s = rig_wait(&g, pid, 0);
+	assert_true(s->seen_running);
+	assert_int_equal(s->exit_code, 5);
+	assert_int_equal(s->parent_pid, getpid());
+	assert_near("start", s->start_ns - begin + NS_PER_S, NS_PER_S, 25 * NS_PER_MS);
+	assert_near("CPU time", s->cpu_ns, rusage_ns(&u), 100000);
+	assert_non_null(strstr(s->cmdline, "test_spans"));
+	close(pipes[0]);
+	rig_close(&g);
+}
+
+static pid_t wanted;
+static struct span found;
+
+static void keep_wanted(void *ctx, const struct span *s)
+{
+	if (s->pid == (uint32_t)wanted)
+		found = *s;
+}
+
+static void test_living(void **state)
+{
+	struct spans_rig g;
+	uint64_t now;
+
+	rig_open(&g, NULL, 0, 0);
+	wanted = fork();
+	if (!wanted) {
+		spin_ms(100);
+		pause();
+	}
+	usleep(400000);
+	spans_poll(g.s);
+	now = clock_mono_ns();
+	spans_live(g.s, now, keep_wanted, NULL);
+	assert_int_equal(found.pid, wanted);
+	assert_int_equal(found.end, SPAN_CUT);
+	assert_true(found.end_ns == now);
+	assert_near("CPU time so far", found.cpu_ns, 100 * NS_PER_MS, 5 * NS_PER_MS);
+	kill(wanted, SIGKILL);
+	waitpid(wanted, NULL, 0);
+	rig_close(&g);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fork_and_exit), cmocka_unit_test(test_large_memory), cmocka_unit_test(test_exec_chain),
+		cmocka_unit_test(test_long_command_line), cmocka_unit_test(test_double_fork), cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_signals), cmocka_unit_test(test_zombie), cmocka_unit_test(test_pid_namespace),
+		cmocka_unit_test(test_pid_reuse), cmocka_unit_test(test_seen_running), cmocka_unit_test(test_living),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

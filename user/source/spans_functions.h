@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Probed functions, inside of the spans source. Two threads: the one that polls, and one of our own that attaches
+ * and detaches, because the kernel takes tens of milliseconds for that. They share atomics and a mutex that the
+ * polling one never waits for. */
+#ifndef JD_SPANS_FUNCTIONS_H
+#define JD_SPANS_FUNCTIONS_H
+#include <stdatomic.h>
+#include "spans_internal.h"
+
+struct bpf_link;
+
+#define PROBE_FILES 16          /* copies of a binary, in containers, that one function is probed in */
+#define PROBE_QUEUE 256         /* power of two: started programs to look at */
+#define PROBE_WARNINGS 16
+#define PROBE_SINGLES_PER_S 1000        /* calls of a function told one by one */
+#define SUM_BUCKETS 1024                        /* power of two */
+#define SPANS_FLIP_NS (100 * 1000000ull)        /* a bank rests at least so long before it is emptied */
+
+/* One file a function is probed in. */
+struct probe_file {
+	uint64_t dev, ino, offset;
+	char path[64 + SPAN_PATH_MAX];  /* how it is opened: "/proc/PID/root/..." of a container */
+	struct bpf_link *entry, *back;
+};
+
+struct probed {
+	char *binary, *symbol;
+	struct spans_func_bpf *skel;
+	struct probe_file files[PROBE_FILES];
+	unsigned n_files;
+	/* thread of the probes */
+	bool attached;
+	uint64_t entries_seen;
+	double tokens_ns;               /* CPU time that the probe may still cost now */
+	/* shared */
+	_Atomic uint64_t attached_ns;   /* in all */
+	_Atomic uint64_t changes;       /* attachments and detachments by the budget */
+	/* polling thread */
+	uint64_t attached_at_flip, changes_at_flip;
+	double scale[2];                /* of the sums in each bank */
+};
+
+struct spans_functions {
+	const struct fsroot *root;
+	struct probed of[SPANS_MAX_FUNCTIONS];
+	unsigned n;
+	double budget;
+	struct jd_func_state *state;    /* mapped */
+	uint64_t *bank;                 /* mapped */
+	int sums_fd[2];
+	uint64_t flip_ns;
+	uint64_t sum_ids;
+	struct jd_call_key *keys;
+	struct jd_call_sum *sums;
+	uint16_t heads[SUM_BUCKETS], chain[JD_CALL_SUMS];       /* sums by process and function, +1; 0 ends */
+	uint64_t *ids;                  /* spans of the sums, beside them */
+	_Atomic uint64_t call_cost_ns;
+	_Atomic uint64_t attachments;
+	pthread_t thread;
+	bool running;
+	_Atomic bool stop;
+	_Atomic uint32_t queue[PROBE_QUEUE];    /* pids; one writer, one reader */
+	_Atomic uint32_t queue_in, queue_out;
+	pthread_mutex_t warnings_lock;
+	char warnings[PROBE_WARNINGS][400];
+	unsigned n_warnings;
+};
+
+/* spans_probe.c: attaching, by the probes' thread. */
+void probe_find_files(struct spans_functions *f, uint32_t pid);   /* pid 0: our own view of the files */
+void probe_attach(struct spans_functions *f, struct probed *p);
+void probe_detach(struct probed *p);
+void probe_warn(struct spans_functions *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* CPU time that one call of a probed function costs here. */
+uint64_t probe_measure_cost(struct spans_functions *f, struct spans_func_bpf *skel);
+
+/* spans_duty.c: the thread. */
+void *probe_thread(void *functions);
+
+/* spans_symbol.c: place of a function in an ELF file. symbol "0x..." is the place itself. 0, -ENOENT no such symbol,
+ * -ENOEXEC not an ELF file that can be read, -ERANGE it does not lie in the file. */
+int symbol_offset(int fd, const char *symbol, uint64_t *ret);
+/* The same of a file in memory. */
+int symbol_offset_in(char *image, size_t size, const char *symbol, uint64_t *ret);
+
+#endif
