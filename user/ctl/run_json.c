@@ -82,7 +82,8 @@ static void add_measured(struct json *j, const struct run_facts *f, const struct
 	json_key(j, "counters");
 	json_object_begin(j);
 	for (unsigned i = 0; i < f->n_counters; i++)
-		json_key_u64(j, f->counter[i], run_counter(f, r, i));
+		if (run_counter_known(f, r, i))
+			json_key_u64(j, f->counter[i], run_counter(f, r, i));
 	json_object_end(j);
 	json_key_str(j, "counters_quality", quality_name(r->quality));
 	if (f->switches)

@@ -64,6 +64,12 @@ static inline uint64_t run_counter(const struct run_facts *f, const struct run_r
 	return r->value[f->n_domains + RUN_FIXED + counter];
 }
 
+/* A zero that only means that nothing was read is no count. */
+static inline bool run_counter_known(const struct run_facts *f, const struct run_result *r, unsigned counter)
+{
+	return run_counter(f, r, counter) || !(r->quality & QUALITY_LOST);
+}
+
 /* The worst word for all of a result. */
 unsigned run_quality(const struct run_facts *f, const struct run_result *r);
 /* package, dram and gpu domains are apart from each other; core and uncore are parts of a package, and psys

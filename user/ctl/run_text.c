@@ -10,7 +10,7 @@
 #include "run_result.h"
 #include "run_stats.h"
 
-#define COMMAND_MAX 200
+#define COMMAND_MAX 100
 
 struct text {
 	const struct run_report *r;
@@ -79,7 +79,7 @@ static void end(struct text *t, unsigned quality, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(remark, sizeof(remark), fmt, ap);
 	va_end(ap);
-	buf_printf(t->b, " %-26s", remark);
+	buf_printf(t->b, " %-16s", remark);
 	if (t->n > 1) {
 		struct run_stats s = run_stats_of(t->v, t->n);
 
@@ -224,6 +224,8 @@ static void add_counters(struct text *t)
 		double v = each(t, get_value, f->n_domains + RUN_FIXED + i + 1);
 
 		remark[0] = '\0';
+		if (v <= 0 && count_quality(t) & QUALITY_LOST)
+			continue;
 		if (strcmp(f->counter[i], "CYCLES") == 0 && cpu_ns > 0)
 			snprintf(remark, sizeof(remark), "%9.3f GHz", v / cpu_ns);
 		if (strcmp(f->counter[i], "INSTRUCTIONS") == 0 && cycles > 0)
@@ -266,16 +268,18 @@ static void add_network(struct text *t)
 
 static void add_head(struct text *t)
 {
-	char shown[COMMAND_MAX];
+	char shown[4 * COMMAND_MAX];
+	size_t start;
 
 	buf_add_str(t->b, "\n Energy of '");
-	for (char *const *word = t->r->command; *word; word++) {
-		text_escape(shown, sizeof(shown), *word);
-		buf_printf(t->b, "%s%s", word == t->r->command ? "" : " ", shown);
-		if (t->b->len > COMMAND_MAX && word[1]) {
-			buf_add_str(t->b, " ...");
-			break;
-		}
+	start = t->b->len;
+	for (char *const *word = t->r->command; *word && t->b->len - start <= COMMAND_MAX; word++)
+		buf_printf(t->b, "%s%s", word == t->r->command ? "" : " ", text_escape(shown, sizeof(shown), *word));
+	if (t->b->len - start > COMMAND_MAX) {
+		t->b->len = start + COMMAND_MAX;
+		while ((t->b->data[t->b->len] & 0xc0) == 0x80)   /* not within a character */
+			t->b->len--;
+		buf_add_str(t->b, "...");
 	}
 	buf_add_str(t->b, "':");
 	if (t->r->n > 1)
@@ -327,7 +331,7 @@ static void add_notes(struct text *t)
 {
 	const struct run_facts *f = t->r->facts;
 
-	if (f->n_domains && f->split && count_quality(t) != QUALITY_LOST) {
+	if (f->n_domains && f->split) {
 		add_idle(t);
 		add_reasons(t);
 	} else if (!f->n_domains) {
@@ -379,15 +383,16 @@ static bool any_measured(const struct run_report *r)
 
 static void add_times(struct text *t)
 {
-	double wall = each(t, get_wall, 0), user = each(t, get_user, 0), sys = each(t, get_system, 0), cpu = each(t, get_cpu, 0);
+	double wall = each(t, get_wall, 0), cpu = each(t, get_cpu, 0);
 	char remark[60] = "";
 
 	if (wall > 0)
 		snprintf(remark, sizeof(remark), "%9.3f CPUs", cpu / wall);
 	add_time(t, "CPU time", cpu, remark);
-	snprintf(remark, sizeof(remark), "%9.3f s user, %.3f s system", user / 1e9, sys / 1e9);
-	each(t, get_wall, 0);
-	add_time(t, "elapsed", wall, remark);
+	add_time(t, "user", each(t, get_user, 0), "");
+	add_time(t, "system", each(t, get_system, 0), "");
+	add_time(t, "elapsed", each(t, get_wall, 0), "");
+	buf_add_char(t->b, '\n');
 }
 
 void run_write_text(const struct run_report *r, struct buf *b)
