@@ -53,7 +53,7 @@ void top_draw_columns(const struct top_view *v, struct top_paint *p)
 	if (wide(p) && spark_columns(p))
 		put_heading(v, p, -1, -(int)spark_columns(p) - 1, v->machine.split ? " POWER" : " CPU");
 	put_heading(v, p, -1, 2, "");
-	put_heading(v, p, TOP_BY_NAME, 0, v->tree ? "CGROUP (each with its subtree)" : "CGROUP");
+	put_heading(v, p, TOP_BY_NAME, 0, v->tree ? "CGROUP+SUBTREE" : "CGROUP");
 	if (p->width) {
 		p->row = TOP_HEAD;
 		top_pad(p, p->width);

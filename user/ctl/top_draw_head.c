@@ -2,9 +2,11 @@
 /* The machine's lines: its power, then per domain how much of it went to rows, to idle and to nobody. */
 #include <string.h>
 #include <time.h>
+#include "../base/clock.h"
 #include "../encode/table.h"
 #include "top.h"
 
+#define CLOCK_COLUMNS 22          /* length of the interval, time of day */
 #define NAME_COLUMNS 11
 #define BAR_MIN 10
 #define BAR_MAX 40
@@ -40,8 +42,8 @@ static void put_title(struct top_view *v, struct top_paint *p)
 		top_put(p, TOP_BOLD, "%s W%c", text, mark(v, quality));
 	top_put(p, TOP_PLAIN, "   %u CPU%s %.1f %% busy   %u cgroup%s", m->cpus, m->cpus == 1 ? "" : "s",
 		100 * m->busy, m->cgroups, m->cgroups == 1 ? "" : "s");
-	if (p->width && p->width > p->column + 20)
-		top_pad(p, p->width - 20);
+	if (p->width > p->column + CLOCK_COLUMNS)
+		top_pad(p, p->width - CLOCK_COLUMNS);
 	top_put(p, TOP_DIM, "%10.3f s  ", (double)m->interval_ns / 1e9);
 	top_put(p, TOP_PLAIN, "%s", clock);
 	top_end(p);
@@ -140,7 +142,7 @@ static unsigned put_notes(const struct top_view *v, struct top_paint *p)
 		top_put(p, TOP_ALERT, "%senergy is of the machine only, not split (formula none)", between);
 		between = ", ";
 	}
-	if (m->suspended_ns) {
+	if (m->suspended_ns >= NS_PER_MS) {
 		top_put(p, TOP_ALERT, "%s%.1f s suspended", between, (double)m->suspended_ns / 1e9);
 		between = ", ";
 	}

@@ -26,6 +26,7 @@ static const char *const help[] = {
 	NULL,
 };
 
+static int line;                   /* that is being drawn: after a full one the cursor may be on either */
 static short attribute_pair[TOP_STYLES];
 
 void top_screen_colours(void)
@@ -51,17 +52,18 @@ static void put(void *arg, enum top_style style, const char *text)
 		[TOP_HOT] = A_BOLD, [TOP_ALERT] = A_BOLD,
 	};
 
+	if (line >= LINES)
+		return;
 	attr_set(attributes[style], attribute_pair[style], NULL);
 	addstr(text);
 }
 
 static void end_line(void *arg)
 {
-	int y = getcury(stdscr);
-
 	attr_set(A_NORMAL, 0, NULL);
-	clrtoeol();
-	move(y + 1, 0);
+	if (getcury(stdscr) == line && getcurx(stdscr) < COLS)
+		clrtoeol();
+	move(++line, 0);
 }
 
 /* The cursor stays on its row while that is shown, and in what is drawn. */
@@ -156,11 +158,17 @@ static void draw_list(struct top_screen *s, struct top_paint *p)
 	draw_rows(s, p);
 }
 
+static void go_to(int y)
+{
+	line = y;
+	move(y, 0);
+}
+
 void top_screen_draw(struct top_screen *s)
 {
 	struct top_paint p = { .width = (unsigned)COLS, .put = put, .end_line = end_line };
 
-	move(0, 0);
+	go_to(0);
 	if (s->mode == TOP_HELP) {
 		top_put(&p, TOP_BOLD, "joulectl top: keys");
 		top_end(&p);
@@ -174,11 +182,11 @@ void top_screen_draw(struct top_screen *s)
 		attr_set(A_NORMAL, 0, NULL);
 		clrtobot();
 		if (LINES > BOTTOM + 3) {
-			move(LINES - 2, 0);
+			go_to(LINES - 2);
 			draw_status(s, &p);
 		}
 	}
-	move(LINES - 1, 0);
+	go_to(LINES - 1);
 	p.column = 0;
 	if (s->mode == TOP_HELP) {
 		top_put(&p, TOP_DIM, "any key goes back");
