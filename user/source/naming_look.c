@@ -24,9 +24,10 @@ static bool find_container(struct look *l, const char *runtime, bool (*find)(str
 	return find(l);
 }
 
+/* A user's containerd keeps its bundles in a mount namespace of its own: there is nothing to wait for. */
 static bool from_nerdctl(struct look *l)
 {
-	return naming_from_containerd(l, "default");
+	return l->user || naming_from_containerd(l, "default");
 }
 
 /* An id under a name that says nothing: Docker's with a cgroup parent of its own, or containerd's. */
@@ -61,7 +62,7 @@ static void find(struct look *l)
 		l->complete = find_container(l, "podman", naming_from_podman);
 		return;
 	case PLACE_CONTAINERD:
-		l->complete = !l->user && find_container(l, "containerd", from_nerdctl);
+		l->complete = find_container(l, "containerd", from_nerdctl);
 		return;
 	case PLACE_BARE:
 		l->complete = find_bare(l);
