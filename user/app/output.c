@@ -32,6 +32,11 @@ static bool is_csv(const struct output_config *oc)
 	return oc->file_format && strcmp(oc->file_format, "csv") == 0;
 }
 
+static bool is_zico(const struct output_config *oc)
+{
+	return strcmp(oc->format, "zico") == 0;
+}
+
 static bool in_directory(const struct output_config *oc)
 {
 	return is_csv(oc) && strcmp(oc->format, "hwpc") == 0 && strncmp(oc->to, "file:", 5) == 0;
@@ -161,6 +166,8 @@ static int open_at(struct output *o, const struct config *c, const struct schema
 	int rc = check_metrics(oc, c, err);
 
 	o->interval_ns = oc->interval_ns ? oc->interval_ns : c->interval_ns;
+	if (!rc && is_zico(oc))
+		return zico_output_open(oc, c, s, loop, &o->zico, err);
 	o->n_parts = in_directory(oc) || (is_csv(oc) && strcmp(oc->format, "hwpc") == 0) ? OUTPUT_PARTS : 1;
 	if (!rc && in_directory(oc))
 		make_directory(oc);
@@ -226,40 +233,9 @@ void output_move_in(struct output *o)
 
 int output_check(const struct output_config *oc, const struct config *c, struct err *err)
 {
-	int rc = sink_check_url(oc->to, err);
+	int rc = is_zico(oc) ? zico_output_check(oc, err) : sink_check_url(oc->to, err);
 
 	return rc ? rc : check_metrics(oc, c, err);
-}
-
-static bool same_text(const char *a, const char *b)
-{
-	return a == b || (a && b && strcmp(a, b) == 0);
-}
-
-static bool same_list(const struct str_list *a, const struct str_list *b)
-{
-	bool same = a->n == b->n;
-
-	for (unsigned i = 0; i < a->n && same; i++)
-		same = strcmp(a->v[i], b->v[i]) == 0;
-	return same;
-}
-
-bool output_same_place(const struct output_config *a, const struct output_config *b)
-{
-	/* port 0 is another one each time, but its readers know where to look */
-	return (strncmp(a->to, "tcp-listen:", 11) == 0 || strncmp(a->to, "unix-listen:", 12) == 0) &&
-	       same_text(a->to, b->to) && same_text(a->port_file, b->port_file);
-}
-
-bool output_same(const struct output_config *a, const struct output_config *b)
-{
-	return same_text(a->format, b->format) && same_text(a->to, b->to) && same_text(a->time, b->time) &&
-	       same_text(a->file_format, b->file_format) && same_text(a->port_file, b->port_file) &&
-	       a->leaf_only == b->leaf_only && a->stand_ins == b->stand_ins && a->queue_bytes == b->queue_bytes &&
-	       a->limit == b->limit && a->keep_ns == b->keep_ns && a->top == b->top &&
-	       a->max_clients == b->max_clients && same_text(a->dialect, b->dialect) &&
-	       same_list(&a->metrics, &b->metrics);
 }
 
 /* Told at 1, 2, 4, 8 ...: a reason that stays must not fill the log. */
@@ -294,7 +270,7 @@ static void say_encoder(const struct output *o, struct output_part *p)
 
 bool output_wants_gauges(const struct output *o)
 {
-	return strcmp(o->config.format, "vjoule") == 0 && same_text(o->config.dialect, "v0.2");
+	return strcmp(o->config.format, "vjoule") == 0 && o->config.dialect && strcmp(o->config.dialect, "v0.2") == 0;
 }
 
 static void send_part(struct output *o, struct output_part *p, const struct snapshot *s)
@@ -325,10 +301,16 @@ void output_send(struct output *o, struct snapshot *s)
 		selection_take_off(&o->selection, s);
 }
 
+void output_trace(struct output *o, const struct trace *t)
+{
+	if (o->zico)
+		zico_output_submit(o->zico, t);   /* what it drops it counts and says */
+}
+
 uint32_t output_waiting(struct output *o, bool away)
 {
 	struct sink_stats st;
-	uint32_t most = 0;
+	uint32_t most = o->zico ? zico_output_waiting(o->zico, away) : 0;
 
 	for (unsigned i = 0; i < o->n_parts; i++) {
 		if (!o->parts[i].sink)
@@ -355,6 +337,8 @@ void output_say(struct output *o)
 {
 	struct sink_stats st;
 
+	if (o->zico)
+		zico_output_say(o->zico);
 	for (unsigned i = 0; i < o->n_parts; i++) {
 		struct output_part *p = &o->parts[i];
 
@@ -387,6 +371,7 @@ void output_close(struct output *o)
 	if (o->place)
 		o->place->heir = NULL;
 	selection_free(&o->selection);
+	zico_output_close(o->zico);
 	for (unsigned i = 0; i < o->n_parts; i++) {
 		struct output_part *p = &o->parts[i];
 

@@ -9,6 +9,7 @@
 #include "../model/config.h"
 #include "../model/selection.h"
 #include "../sink/sink.h"
+#include "zico_output.h"
 
 #define OUTPUT_PARTS 3
 
@@ -27,6 +28,7 @@ struct output {
 	uint64_t interval_ns;
 	unsigned n_parts;
 	struct output_part parts[OUTPUT_PARTS];
+	struct zico_output *zico;        /* format zico, which has no parts: it takes traces */
 	struct selection selection;      /* measuring thread: config.cgroups */
 	struct output *twin;             /* while a reload builds: itself in the other plan */
 	struct output *place;            /* while a reload builds: whose listening sink it will take over ... */
@@ -53,6 +55,8 @@ bool output_same_place(const struct output_config *a, const struct output_config
 bool output_wants_gauges(const struct output *o);
 /* Encodes and queues; never blocks. Encoding failures are told once each. s is as before afterwards. */
 void output_send(struct output *o, struct snapshot *s);
+/* One finished trace to an output that takes traces; the others want none. Never blocks. */
+void output_trace(struct output *o, const struct trace *t);
 /* The largest number of documents that wait in one of its sinks; away: also in those without a reader. */
 uint32_t output_waiting(struct output *o, bool away);
 /* To the log: peers that came or went, documents dropped, since the last call. */

@@ -42,6 +42,8 @@ void plan_take(struct plan *p, struct plan *old);
 void plan_give_up(struct plan *p);
 /* Waits until its sinks have sent what waits, all at once, at most timeout_ns. */
 void plan_drain(struct plan *p, uint64_t timeout_ns);
+/* A finished trace to all outputs that take traces. The measuring thread; never blocks. */
+void plan_trace(struct plan *p, const struct trace *t);
 /* Does it write to standard output alone? Then nobody is left when that is closed. */
 bool plan_only_stdout(const struct plan *p);
 void plan_free(struct plan *p);   /* closes its outputs; NULL accepted */

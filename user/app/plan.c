@@ -157,6 +157,7 @@ void plan_take(struct plan *p, struct plan *old)
 			continue;
 		o->n_parts = o->twin->n_parts;
 		memcpy(o->parts, o->twin->parts, sizeof(o->parts));
+		o->zico = o->twin->zico;
 	}
 	drop_twins(&old->outputs);
 }
@@ -185,6 +186,12 @@ void plan_drain(struct plan *p, uint64_t timeout_ns)
 		nanosleep(&pause, NULL);
 		waited = clock_mono_ns() - start;
 	}
+}
+
+void plan_trace(struct plan *p, const struct trace *t)
+{
+	for (struct output *o = p->outputs; o; o = o->next)
+		output_trace(o, t);
 }
 
 bool plan_only_stdout(const struct plan *p)

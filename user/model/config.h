@@ -18,6 +18,17 @@ enum estimate_mode { ESTIMATE_AUTO, ESTIMATE_OFF };
 
 struct str_list { char **v; unsigned n; };
 
+/* format zico; NULL = the default of the place, or not given */
+struct zico_config {
+	char *profile;             /* auto, document, zico-1.90, zico-1.90.6, zico-2 */
+	char *endian;              /* le, be */
+	char *flags;               /* none, 1.90.3, 1.90.4 */
+	char *key, *app, *env, *trace_type, *ca_file;
+	char *form;                /* data, zdata, ldata */
+	struct str_list attrs;     /* NAME=VALUE */
+	uint64_t spool_bytes, spool_age_ns;
+};
+
 /* One output: a format, a place, and its options (each allowed in YAML and in the URL's query). */
 struct output_config {
 	char *format;              /* hwpc power vjoule table snapshot ...; null = nothing is encoded */
@@ -35,6 +46,7 @@ struct output_config {
 	uint64_t max_clients;      /* listening */
 	uint64_t limit;            /* table: rows, 0 = fit */
 	uint64_t keep_ns, top;     /* openmetrics */
+	struct zico_config zico;
 	unsigned line;             /* in the YAML, 0 = from a flag */
 };
 

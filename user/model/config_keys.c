@@ -18,9 +18,13 @@ static const char *const estimate_words[] = { "auto", "off", NULL };
 static const char *const formula_words[] = { "share", "model", "none", NULL };
 static const char *const weight_words[] = { "cycles", "time", "cycles-by-frequency", NULL };
 static const char *const idle_words[] = { "own", "by-time", "by-share", NULL };
-static const char *const format_words[] = { "hwpc", "power", "vjoule", "openmetrics", "table", "snapshot", "null", NULL };
+static const char *const format_words[] = { "hwpc", "power", "vjoule", "openmetrics", "zico", "table", "snapshot", "null", NULL };
 static const char *const time_words[] = { "ms", "iso", NULL };
 static const char *const dialect_words[] = { "document", "v0.2", NULL };
+static const char *const profile_words[] = { "auto", "document", "zico-1.90", "zico-1.90.6", "zico-2", NULL };
+static const char *const endian_words[] = { "le", "be", NULL };
+static const char *const flags_words[] = { "none", "1.90.3", "1.90.4", NULL };
+static const char *const form_words[] = { "data", "zdata", "ldata", NULL };
 static const char *const file_format_words[] = { "json", "csv", NULL };
 
 static const char *refuse_empty(const char *s)
@@ -66,6 +70,19 @@ static const char *refuse_sensor(const char *s)
 		if ((unsigned char)s[i] < 0x20 || s[i] == 0x7f || strchr("'\",\\", s[i]))
 			return "a name without apostrophe, quote, comma, backslash and control bytes";
 	return NULL;
+}
+
+static const char *refuse_attr(const char *s)
+{
+	const char *is = strchr(s, '=');
+
+	return is && is > s && is[1] ? NULL : "NAME=VALUE";
+}
+
+/* Collectors answer a longer one with an error. */
+static const char *refuse_trace_type(const char *s)
+{
+	return *s && strlen(s) <= 64 ? NULL : "a text of 1 to 64 bytes";
 }
 
 static const struct key cgroups_keys[] = {
@@ -123,6 +140,29 @@ static const struct key metrics_keys[] = {
 	{ 0 }
 };
 
+/* Loopback unless an address is given. */
+static const char *refuse_listen(const char *s)
+{
+	const char *colon = strrchr(s, ':'), *port = colon ? colon + 1 : s;
+	size_t len = strlen(port);
+
+	if (!len || len > 5 || port[strspn(port, "0123456789")])
+		return "ADDRESS:PORT or PORT, such as 127.0.0.1:8480, [::1]:8480 or 8480";
+	return NULL;
+}
+
+static const struct key web_keys[] = {
+	{ "listen", KEY_STRING, AT(web_listen), NULL, "none",
+	  "ADDRESS:PORT of a page of live watts for browsers, with the reading requests of the query socket beside it; 127.0.0.1 "
+	  "unless an address is given.", .refuse = refuse_listen, .flag = "web", .arg = "ADDRESS:PORT" },
+	{ "token-file", KEY_STRING, AT(web_token_file), "/run/jouled/web.token", NULL,
+	  "The file that gets the secret which opens the page, http://ADDRESS:PORT/?token=SECRET, or as Authorization: Bearer; new "
+	  "at every start, to be read by those who may use the query socket.", .refuse = refuse_empty },
+	{ "open", KEY_BOOL, AT(web_open), "false", NULL,
+	  "Whoever reaches the port sees all, without the secret: energy at full resolution is a side channel." },
+	{ 0 }
+};
+
 static const struct key socket_keys[] = {
 	{ "path", KEY_STRING, AT(socket), NULL, CONFIG_DEFAULT_SOCKET,
 	  "The query socket, or none.", .refuse = refuse_empty, .flag = "socket", .arg = "PATH|none" },
@@ -135,10 +175,10 @@ static const struct key socket_keys[] = {
 const struct key config_output_keys[] = {
 	{ "format", KEY_WORD, OUT(format), NULL, "required",
 	  "What is written: hwpc and power reports of PowerAPI, vjoule reports for vJoule formulas, openmetrics for "
-	  "Prometheus, a table to read, a snapshot recording to replay; null measures and throws away.", format_words },
+	  "Prometheus, traces for zico, a table to read, a snapshot recording to replay; null measures and throws away.", format_words },
 	{ "to", KEY_STRING, OUT(to), NULL, "required",
 	  "Where it goes: stdout:, file:///PATH, tcp://HOST:PORT, tcp-listen://ADDRESS:PORT, unix:///PATH, "
-	  "unix-listen:///PATH, http-listen://ADDRESS:PORT (openmetrics) or null:. The other options may follow after ? as name=value, joined by &; those that are "
+	  "unix-listen:///PATH, http-listen://ADDRESS:PORT (openmetrics), http:// and https://HOST:PORT (zico) or null:. The other options may follow after ? as name=value, joined by &; those that are "
 	  "lists once for each entry.",
 	  .refuse = refuse_empty },
 	{ "interval", KEY_DURATION, OUT(interval_ns), NULL, "the global one",
@@ -175,6 +215,33 @@ const struct key config_output_keys[] = {
 	  "How long the final value of an ended cgroup is shown.", .max = DAY, .formats = "openmetrics" },
 	{ "top", KEY_COUNT, OUT(top), "0", "all",
 	  "Cgroups that are shown; what the others get is counted for other.", .max = 100000, .formats = "openmetrics" },
+	{ "profile", KEY_WORD, OUT(zico.profile), NULL, "auto to a collector, document to files and sockets",
+	  "What the ZICO collector understands, by its release; auto asks it.", profile_words, .formats = "zico" },
+	{ "endian", KEY_WORD, OUT(zico.endian), "le", NULL,
+	  "Byte order of ticks.", endian_words, .formats = "zico" },
+	{ "flags", KEY_WORD, OUT(zico.flags), "none", NULL,
+	  "How records of failed processes are flagged: as collectors up to 1.90.3 or from 1.90.4 on read it; both take none.",
+	  flags_words, .formats = "zico" },
+	{ "key", KEY_STRING, OUT(zico.key), "zorka", NULL,
+	  "Registration key of the collector.", .refuse = refuse_empty, .formats = "zico" },
+	{ "app", KEY_STRING, OUT(zico.app), NULL, "the collector's",
+	  "Application under which the host is registered.", .refuse = refuse_empty, .formats = "zico" },
+	{ "env", KEY_STRING, OUT(zico.env), NULL, "the collector's",
+	  "Environment under which the host is registered.", .refuse = refuse_empty, .formats = "zico" },
+	{ "attrs", KEY_LIST, OUT(zico.attrs), NULL, "none",
+	  "Attributes of the host as NAME=VALUE, beside its kernel, packages and energy sources.",
+	  .max = 16, .refuse = refuse_attr, .formats = "zico" },
+	{ "trace-type", KEY_STRING, OUT(zico.trace_type), "PROCESS", NULL,
+	  "Type of the traces; collectors have a line of the list for each.", .refuse = refuse_trace_type, .formats = "zico" },
+	{ "ca-file", KEY_STRING, OUT(zico.ca_file), NULL, "the system's",
+	  "Authorities that may have signed the collector's certificate.", .refuse = refuse_empty, .formats = "zico" },
+	{ "form", KEY_WORD, OUT(zico.form), "zdata", NULL,
+	  "Field of agent data with profile document: as it is, by zlib, or as an LZ4 frame.", form_words, .formats = "zico" },
+	{ "spool-size", KEY_BYTES, OUT(zico.spool_bytes), "256MiB", NULL,
+	  "Bytes on disk that may wait for the collector; the oldest traces are dropped first.",
+	  .min = 65536, .max = 1ull << 40, .formats = "zico" },
+	{ "spool-age", KEY_DURATION, OUT(zico.spool_age_ns), "35d", NULL,
+	  "How long traces wait for the collector.", .min = 1000 * MS, .max = 3660 * DAY, .formats = "zico" },
 	{ 0 }
 };
 

@@ -10,6 +10,7 @@
 static const struct { const char *start; bool rest; } schemes[] = {
 	{ "stdout:", false }, { "null:", false }, { "file:///", true }, { "tcp://", true }, { "tcp-listen://", true },
 	{ "unix:///", true }, { "unix-listen:///", true }, { "http-listen://", true },
+	{ "http://", true }, { "https://", true },
 };
 
 static bool url_known(const char *url)
@@ -137,8 +138,16 @@ static int check_place(const struct output_config *out, const unsigned *lines, s
 		o.line = lines[row("to")];
 		text_escape(shown, sizeof(shown), out->to);
 		return key_error(&o, "to", err, "\"%s\" is no place for an output; expected stdout:, null:, file:///PATH, "
-				 "tcp://HOST:PORT, tcp-listen://ADDRESS:PORT, unix:///PATH, unix-listen:///PATH or "
-				 "http-listen://ADDRESS:PORT", shown);
+				 "tcp://HOST:PORT, tcp-listen://ADDRESS:PORT, unix:///PATH, unix-listen:///PATH, "
+				 "http-listen://ADDRESS:PORT or http://HOST:PORT", shown);
+	}
+	if ((strncmp(out->to, "http:", 5) == 0 || strncmp(out->to, "https:", 6) == 0) && strcmp(out->format, "zico") != 0) {
+		o.line = lines[row("to")];
+		return key_error(&o, "to", err, "a collector takes format zico; %s goes to files and sockets", out->format);
+	}
+	if (out->zico.profile && strcmp(out->zico.profile, "auto") == 0 && strncmp(out->to, "http", 4) != 0) {
+		o.line = lines[row("profile")];
+		return key_error(&o, "profile", err, "auto asks a collector, and %s is none; name the profile", out->to);
 	}
 	if (strncmp(out->to, "http-listen:", 12) == 0 && strcmp(out->format, "openmetrics") != 0) {
 		o.line = lines[row("to")];

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An output of traces to ZICO. To a collector (http, https) they go through a spool on disk and two threads:
+ * one writes what comes, one delivers what waits, encoded for the collector of that moment. To files and
+ * sockets each goes at once, in an envelope that explains itself. Opened, closed and looked at by the
+ * main thread, fed by any one other. */
+#ifndef JD_ZICO_OUTPUT_H
+#define JD_ZICO_OUTPUT_H
+#include "../base/err.h"
+#include "../model/config.h"
+#include "../model/schema.h"
+#include "../model/span.h"
+
+struct loop;
+struct zico_output;
+
+/* -EINVAL with err: what cannot work whatever the machine. Opens nothing. */
+int zico_output_check(const struct output_config *oc, struct err *err);
+int zico_output_open(const struct output_config *oc, const struct config *c, const struct schema *s, struct loop *loop,
+		     struct zico_output **ret, struct err *err);
+/* Copies t; never blocks. 0, or why it was dropped (and counted): -ENOBUFS, -EINVAL against span.h. */
+int zico_output_submit(struct zico_output *z, const struct trace *t);
+/* Documents that wait in memory: those on disk outlive the program. away: also those whose reader is away. */
+uint32_t zico_output_waiting(struct zico_output *z, bool away);
+/* To the log: collectors that came or went, traces dropped, since the last call. */
+void zico_output_say(struct zico_output *z);
+void zico_output_close(struct zico_output *z);   /* NULL accepted */
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Delivers what the spool holds, one trace after the other, for as long as it takes. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include "../base/clock.h"
+#include "zico_output_internal.h"
+
+#define FIRST_PAUSE_NS (125 * NS_PER_MS)
+#define LAST_PAUSE_NS (60 * NS_PER_S)
+#define DENIED_PAUSE_NS (10 * NS_PER_S)   /* somebody must mend something */
+#define TRIES 10                          /* of a trace that is refused while nothing else passes either */
+
+struct sending {
+	struct zico_output *z;
+	struct trace *t;
+	const char *profile;           /* of the encoder */
+	unsigned refused;              /* how often this trace was */
+	bool passed;                   /* something was accepted since a trace was given up */
+	uint64_t pause_ns;
+};
+
+static int begin(void *arg, const char *profile, struct err *err)
+{
+	struct sending *s = arg;
+	struct zico_options o = s->z->options;
+	struct zico *made;
+	int rc;
+
+	if (s->profile && !strcmp(s->profile, profile)) {
+		zico_forget(s->z->encoder);
+		return 0;
+	}
+	o.profile = profile;
+	if (!(zico_profile(profile)->flags & 1u << o.flags))
+		o.flags = ZICO_FLAGS_NONE;
+	rc = zico_new(&o, &made, err);
+	if (rc)
+		return rc == -ENOMEM ? -EAGAIN : rc;
+	zico_free(s->z->encoder);
+	s->z->encoder = made;
+	s->profile = profile;
+	return 0;
+}
+
+static int encode(void *arg, struct buf *agent, struct buf *trace, struct err *err)
+{
+	struct sending *s = arg;
+	int rc = zico_encode(s->z->encoder, s->t, agent, trace, err);
+
+	return rc == -ENOMEM ? -EAGAIN : rc ? -EINVAL : 0;
+}
+
+static void told(void *arg)
+{
+	struct sending *s = arg;
+
+	zico_told(s->z->encoder);
+}
+
+static void set_state(struct zico_output *z, bool failed, const char *text)
+{
+	pthread_mutex_lock(&z->lock);
+	z->figures.failures = failed ? z->figures.failures + 1 : 0;
+	snprintf(z->figures.state, sizeof(z->figures.state), "%s", text);
+	pthread_mutex_unlock(&z->lock);
+}
+
+static void count(struct zico_output *z, uint64_t *figure)
+{
+	pthread_mutex_lock(&z->lock);
+	++*figure;
+	pthread_mutex_unlock(&z->lock);
+}
+
+/* Half to one and a half times as long: agents that lost their collector together come back apart. */
+static uint64_t with_jitter(uint64_t ns)
+{
+	uint32_t r = UINT32_MAX / 2;
+
+	if (getrandom(&r, sizeof(r), GRND_NONBLOCK) < 0)
+		r = UINT32_MAX / 2;
+	return ns / 2 + (uint64_t)((double)ns * ((double)r / UINT32_MAX));
+}
+
+/* Waits until the time is over or the program ends; ns 0: until something is in the spool. */
+static void pause_for(struct zico_output *z, uint64_t ns, uint64_t seen)
+{
+	struct timespec until;
+	uint64_t at;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	at = (uint64_t)until.tv_sec * NS_PER_S + (uint64_t)until.tv_nsec + (ns ? ns : 3600 * NS_PER_S);
+	until = (struct timespec){ .tv_sec = (time_t)(at / NS_PER_S), .tv_nsec = (long)(at % NS_PER_S) };
+	pthread_mutex_lock(&z->lock);
+	while (!atomic_load(&z->stop) && (ns || z->spooled == seen))
+		if (pthread_cond_timedwait(&z->arrived, &z->lock, &until) == ETIMEDOUT)
+			break;
+	pthread_mutex_unlock(&z->lock);
+}
+
+static void back_off(struct sending *s, uint64_t at_least_ns)
+{
+	s->pause_ns = s->pause_ns ? s->pause_ns * 2 : FIRST_PAUSE_NS;
+	if (s->pause_ns < at_least_ns)
+		s->pause_ns = at_least_ns;
+	if (s->pause_ns > LAST_PAUSE_NS)
+		s->pause_ns = LAST_PAUSE_NS;
+	pause_for(s->z, with_jitter(s->pause_ns), 0);
+}
+
+/* A trace that alone is refused is dropped; where nothing passes it is rather the collector. */
+static bool give_up(struct sending *s)
+{
+	if (!s->passed && ++s->refused < TRIES)
+		return false;
+	count(s->z, &s->z->figures.refused);
+	s->passed = false;
+	return true;
+}
+
+/* Is the trace done with? */
+static bool judge(struct sending *s, int rc, const struct err *err)
+{
+	char text[160];
+
+	switch (rc) {
+	case 0:
+		snprintf(text, sizeof(text), "delivers as %s", zico_client_profile(s->z->client));
+		set_state(s->z, false, text);
+		count(s->z, &s->z->figures.delivered);
+		s->passed = true;
+		s->pause_ns = 0;
+		return true;
+	case -EBADMSG:
+		set_state(s->z, true, err->text);
+		if (give_up(s))
+			return true;
+		back_off(s, 0);
+		return false;
+	case -EINVAL: case -ERANGE:
+		set_state(s->z, true, err->text);
+		count(s->z, &s->z->figures.unfit);
+		return true;
+	case -ECANCELED:
+		return false;
+	}
+	set_state(s->z, true, err->text);
+	back_off(s, rc == -EACCES ? DENIED_PAUSE_NS : 0);
+	return false;
+}
+
+static bool deliver(struct sending *s, const struct buf *record)
+{
+	const struct zico_encoding e = { s, begin, encode, told };
+	struct err err = { 0 };
+	int rc = trace_record_read(record->data, record->len, &s->t, &err);
+	bool done;
+
+	if (rc)
+		return judge(s, rc == -ENOMEM ? -EAGAIN : -EINVAL, &err);
+	s->refused = 0;
+	do {
+		err.text[0] = '\0';
+		rc = zico_client_send(s->z->client, s->t->uuid, &e, &err);
+		done = judge(s, rc, &err);
+	} while (!done && !atomic_load(&s->z->stop));
+	trace_record_free(s->t);
+	s->t = NULL;
+	return done;
+}
+
+void *zico_sender(void *arg)
+{
+	struct sending s = { .z = arg };
+	struct buf record = { 0 };
+	struct spool_mark mark;
+	uint64_t seen;
+
+	while (!atomic_load(&s.z->stop)) {
+		pthread_mutex_lock(&s.z->lock);
+		seen = s.z->spooled;
+		pthread_mutex_unlock(&s.z->lock);
+		buf_reset(&record);
+		switch (spool_next(s.z->spool, clock_real_ns(), &record, &mark)) {
+		case 0:
+			if (deliver(&s, &record))
+				spool_done(s.z->spool, &mark);
+			break;
+		case -ENOENT:
+			pause_for(s.z, 0, seen);
+			break;
+		default:
+			back_off(&s, NS_PER_S);
+		}
+	}
+	buf_free(&record);
+	return NULL;
+}
