@@ -79,6 +79,9 @@ $(B)/san/%.o: %.c | $(SKEL)
 	@mkdir -p $(@D)
 	$(call say,CC-SAN,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(SAN) -MMD -MP -c $< -o $@
 
+# The page of the browser is in the object; the compiler does not tell.
+$(foreach d,obj san fuzzlib,$(B)/$(d)/user/serve/page.o): user/serve/page.html
+
 $(B)/libjouled.a: $(LIB_OBJ)
 	$(call say,AR,$@)rm -f $@ && $(CROSS_COMPILE)ar rcs $@ $^
 

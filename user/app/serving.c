@@ -15,20 +15,23 @@ int serving_open(const struct config *c, struct serving **ret, struct err *err)
 
 	*ret = NULL;
 	if (!c->socket)
-		return 0;
+		return c->web_listen ? err_set(err, -EINVAL, "web.listen: needs the query socket; leave --socket none out") : 0;
 	sv = calloc(1, sizeof(*sv));
 	if (!sv)
 		return err_set(err, -ENOMEM, "socket: out of memory; free some");
 	sv->socket.fd = -1;
+	sv->web.fd = -1;
 	sv->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rc = sv->wake_fd < 0 ? err_set(err, -errno, "socket: %s; raise the limit of open files", strerror(errno)) :
 	     serving_listen(&sv->socket, c, err);
+	if (!rc)
+		rc = serving_web_open(&sv->web, c, sv->socket.group, err);
 	if (!rc) {
 		*ret = sv;
 		return 0;
 	}
 	serving_stop(sv);
-	if (c->socket_asked)
+	if (c->socket_asked || c->web_listen)
 		return rc;
 	log_warn("%s, or --socket none; nobody can query this agent", err->text);
 	return 0;
@@ -45,6 +48,8 @@ static void wake(void *arg)
 static void fill_options(struct serve_options *o, struct serving *sv, const struct machine *m, const struct plan *p)
 {
 	o->fd = sv->socket.fd;
+	o->web_fd = sv->web.fd;
+	o->web = sv->web.guard;
 	o->group = sv->socket.group;
 	o->others_coarse = strcmp(p->config->socket_others, "coarse") == 0;
 	if (m->have_hierarchy && fsroot_is_live(m->root))
@@ -72,7 +77,7 @@ int serving_start(struct serving *sv, struct machine *m, const struct plan *p, s
 		o->sources = sources;
 		rc = serve_start(o, loop, &sv->serve, err);
 		if (!rc)
-			sv->socket.fd = -1;     /* the server's now */
+			sv->socket.fd = sv->web.fd = -1;     /* the server's now */
 	} else {
 		err_set(err, rc, "socket: out of memory; free some");
 	}
@@ -105,6 +110,7 @@ void serving_stop(struct serving *sv)
 		unix_listen_remove(&sv->socket.file);
 	if (sv->socket.fd >= 0)
 		close(sv->socket.fd);
+	serving_web_close(&sv->web);
 	if (sv->wake_fd >= 0)
 		close(sv->wake_fd);
 	free(sv);

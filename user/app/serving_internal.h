@@ -5,6 +5,7 @@
 #include "pipeline.h"
 #include "serving.h"
 #include "serving_socket.h"
+#include "serving_web.h"
 
 struct tap {                        /* an interval that somebody wants */
 	uint64_t interval_ns, deadline_ns;
@@ -15,6 +16,7 @@ struct tap {                        /* an interval that somebody wants */
 struct serving {
 	struct serve *serve;
 	struct serving_socket socket;    /* fd -1 once it is the server's */
+	struct serving_web web;          /* the same */
 	int wake_fd;
 	/* measuring thread */
 	const struct plan *plan;

@@ -228,13 +228,21 @@ int http_start(const struct http_options *o, struct loop *loop, struct http **re
 	return 0;
 }
 
-void http_stop(struct http *h)
+void http_forget(struct http *h)
 {
 	if (!h)
 		return;
 	loop_call(h->loop, end, h);
-	close(h->o.fd);
 	free(h);
+}
+
+void http_stop(struct http *h)
+{
+	int fd = h ? h->o.fd : -1;
+
+	http_forget(h);
+	if (fd >= 0)
+		close(fd);
 }
 
 struct http_stats http_figures(const struct http *h)
@@ -242,7 +250,7 @@ struct http_stats http_figures(const struct http *h)
 	return h->stats;
 }
 
-void http_again(struct http *h, struct MHD_Connection *conn)
+void http_again(struct MHD_Connection *conn)
 {
 	struct http_client *c = http_client_of(conn);
 
@@ -250,5 +258,5 @@ void http_again(struct http *h, struct MHD_Connection *conn)
 		return;
 	c->suspended = false;
 	MHD_resume_connection(conn);
-	event_active(h->timer, EV_TIMEOUT, 0);
+	event_active(c->server->timer, EV_TIMEOUT, 0);
 }

@@ -61,6 +61,7 @@ struct http_stats { uint64_t requests, refused; unsigned clients; };
  * this returns. */
 int http_start(const struct http_options *o, struct loop *loop, struct http **ret);
 void http_stop(struct http *h);      /* not on the loop's thread; NULL accepted */
+void http_forget(struct http *h);    /* the same, but the listening socket stays the caller's */
 struct http_stats http_figures(const struct http *h);     /* on the loop's thread */
 
 /* More than one header line: "Name: value\n..."; NULL = none. */
@@ -68,13 +69,16 @@ void http_reply(struct http_request *r, unsigned status, const char *type, const
 void http_error(struct http_request *r, unsigned status, const char *headers, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* A header of the request, NULL when it has none; valid while the request is. */
+const char *http_header(const struct http_request *r, const char *name);
+
 /* Which of the types (ends with NULL; parameters are not looked at) an Accept header likes best
  * (RFC 9110, 12.5.1); the first on a tie, or when accept is NULL or empty. -1 = none. */
 int http_accept(const char *accept, const char *const *types);
 
 /* The answer comes later: the connection sleeps until http_again, when answer is called anew. */
 void http_wait(struct http_request *r);
-void http_again(struct http *h, struct MHD_Connection *conn);
+void http_again(struct MHD_Connection *conn);
 
 /* An answer without end. read: bytes into dst (at most n), 0 = none now (http_again goes on), -1 = the end. */
 struct http_stream_ops {

@@ -75,6 +75,11 @@ void http_on_completed(void *arg, struct MHD_Connection *conn, void **state, enu
 	c->first = false;
 }
 
+const char *http_header(const struct http_request *r, const char *name)
+{
+	return MHD_lookup_connection_value(r->conn, MHD_HEADER_KIND, name);
+}
+
 static void send_response(struct http_request *r, unsigned status, struct MHD_Response *res)
 {
 	r->answered = true;
@@ -86,7 +91,7 @@ static void send_response(struct http_request *r, unsigned status, struct MHD_Re
 
 static void add_headers(struct MHD_Response *res, const char *headers)
 {
-	char line[256], *colon;
+	char line[512], *colon;
 
 	for (; headers && *headers; headers += strcspn(headers, "\n"), headers += *headers == '\n') {
 		snprintf(line, sizeof(line), "%.*s", (int)strcspn(headers, "\n"), headers);

@@ -140,6 +140,29 @@ static const struct key metrics_keys[] = {
 	{ 0 }
 };
 
+/* Loopback unless an address is given. */
+static const char *refuse_listen(const char *s)
+{
+	const char *colon = strrchr(s, ':'), *port = colon ? colon + 1 : s;
+	size_t len = strlen(port);
+
+	if (!len || len > 5 || port[strspn(port, "0123456789")])
+		return "ADDRESS:PORT or PORT, such as 127.0.0.1:8480, [::1]:8480 or 8480";
+	return NULL;
+}
+
+static const struct key web_keys[] = {
+	{ "listen", KEY_STRING, AT(web_listen), NULL, "none",
+	  "ADDRESS:PORT of a page of live watts for browsers, with the reading requests of the query socket beside it; 127.0.0.1 "
+	  "unless an address is given.", .refuse = refuse_listen, .flag = "web", .arg = "ADDRESS:PORT" },
+	{ "token-file", KEY_STRING, AT(web_token_file), "/run/jouled/web.token", NULL,
+	  "The file that gets the secret which opens the page, http://ADDRESS:PORT/?token=SECRET, or as Authorization: Bearer; new "
+	  "at every start, to be read by those who may use the query socket.", .refuse = refuse_empty },
+	{ "open", KEY_BOOL, AT(web_open), "false", NULL,
+	  "Whoever reaches the port sees all, without the secret: energy at full resolution is a side channel." },
+	{ 0 }
+};
+
 static const struct key socket_keys[] = {
 	{ "path", KEY_STRING, AT(socket), NULL, CONFIG_DEFAULT_SOCKET,
 	  "The query socket, or none.", .refuse = refuse_empty, .flag = "socket", .arg = "PATH|none" },
@@ -274,6 +297,7 @@ const struct key config_keys[] = {
 	  .flag = "idle", .arg = "own|by-time|by-share" },
 	{ "idle-watts", KEY_MAP, .help = "Idle power per domain, instead of learning it.", .sub = idle_watts_keys },
 	{ "socket", KEY_MAP, .help = "The query socket.", .sub = socket_keys },
+	{ "web", KEY_MAP, .help = "The page in the browser; see also joulectl web, which needs none of this.", .sub = web_keys },
 	{ "metrics", KEY_MAP, .help = "The page /metrics of the query socket.", .sub = metrics_keys },
 	{ "state-dir", KEY_STRING, AT(state_dir), "/var/lib/jouled", NULL,
 	  "Directory of what outlives the program.", .refuse = refuse_empty, .flag = "state-dir", .arg = "DIR" },

@@ -17,6 +17,7 @@ static const struct route {
 	bool coarse;                /* others may ask too, and get less */
 	void (*answer)(struct serve *s, struct http_request *r, const char *rest);
 } routes[] = {
+	{ "/", "GET", false, false, serve_get_page },
 	{ "/v1/status", "GET", false, false, serve_get_status },
 	{ "/v1/reading", "POST", false, false, serve_post_reading },
 	{ "/v1/snapshot", "GET", false, false, serve_get_snapshot },
@@ -59,6 +60,8 @@ void serve_route(void *arg, struct http_request *r)
 {
 	const char *rest;
 
+	if (!r->peer->local && !serve_web_admit(arg, r))
+		return;
 	for (unsigned i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
 		if ((rest = rest_of(&routes[i], r->path))) {
 			dispatch(arg, &routes[i], r, rest);

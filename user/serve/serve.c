@@ -9,7 +9,7 @@
 enum serve_access serve_access_of(const struct serve *s, const struct http_peer *p)
 {
 	if (!p->local)
-		return ACCESS_NONE;
+		return ACCESS_FULL;      /* serve_web_admit has judged */
 	if (p->uid == 0 || p->uid == geteuid())
 		return ACCESS_FULL;
 	if (s->o.group != (gid_t)-1) {
@@ -82,7 +82,7 @@ static void wake_waiters(void *arg)
 	struct serve *s = arg;
 
 	for (struct waiter *w = s->waiters; w; w = w->next)
-		http_again(s->http, w->conn);
+		http_again(w->conn);
 }
 
 void serve_publish_totals(struct serve *s, const struct totals *t, bool reading)
@@ -198,7 +198,13 @@ int serve_start(const struct serve_options *o, struct loop *loop, struct serve *
 		s->n_sources = o->n_sources;
 		rc = http_start(&ho, loop, &s->http);
 	}
+	if (!rc && o->web_fd >= 0) {
+		ho.fd = o->web_fd;
+		ho.local = false;
+		rc = http_start(&ho, loop, &s->web);
+	}
 	if (rc) {
+		http_forget(s->http);
 		free_parts(s);
 		return err_set(err, rc, "query socket: %s; free memory or raise the limit of open files", strerror(-rc));
 	}
@@ -217,5 +223,6 @@ void serve_stop(struct serve *s)
 		return;
 	loop_call(s->loop, end, s);
 	http_stop(s->http);
+	http_stop(s->web);
 	free_parts(s);
 }

@@ -5,6 +5,7 @@
 #ifndef JD_SERVE_H
 #define JD_SERVE_H
 #include "../base/err.h"
+#include "../base/web_guard.h"
 #include "../encode/totals.h"
 #include "../model/snapshot.h"
 
@@ -23,6 +24,8 @@ struct serve_output {
 
 struct serve_options {
 	int fd;                      /* listening Unix socket; taken over on success */
+	int web_fd;                  /* listening TCP socket for the page, -1 = none; taken over on success */
+	struct web_guard web;        /* who may use that one */
 	gid_t group;                 /* its members see all, as root does; -1 = none */
 	bool others_coarse;          /* others see their own cgroups in coarse steps */
 	char mount[4096];            /* where the accounted cgroups are mounted; "" = nowhere */

@@ -38,7 +38,7 @@ struct waiter {                            /* a POST /v1/reading that sleeps */
 struct serve {
 	struct serve_options o;
 	struct loop *loop;
-	struct http *http;
+	struct http *http, *web;           /* the Unix socket; the TCP port of the page, NULL = none */
 	struct fsroot *root;
 	uint64_t start_ns;
 	struct feed feeds[SERVE_FEEDS];
@@ -81,6 +81,10 @@ void serve_get_cgroups(struct serve *s, struct http_request *r, const char *rest
 void serve_get_reports(struct serve *s, struct http_request *r, const char *rest);
 void serve_get_stream(struct serve *s, struct http_request *r, const char *rest);
 void serve_get_metrics(struct serve *s, struct http_request *r, const char *rest);
+
+/* page.c: GET /, and who may ask on the TCP port. false: answered */
+void serve_get_page(struct serve *s, struct http_request *r, const char *rest);
+bool serve_web_admit(struct serve *s, struct http_request *r);
 
 /* document.c */
 extern const char *const serve_format_names[SERVE_FORMATS + 1], *const serve_format_types[SERVE_FORMATS + 1];

@@ -34,7 +34,7 @@ static void offer(struct stream *st, const struct buf *doc)
 	buf_add(&st->queue, doc->data, doc->len);
 	if (st->queue.failed)
 		st->ended = true;        /* no memory: better no document than half of one */
-	http_again(st->serve->http, st->conn);
+	http_again(st->conn);
 }
 
 static void offer_all(struct serve *s, struct feed *f, const struct snapshot *snap)

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The TCP port of the page: opened while there are privileges, its secret in a file that those may read
+ * who may use the query socket. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "../base/log.h"
+#include "../sink/tcp_listen.h"
+#include "../sink/url.h"
+#include "serving_web.h"
+
+static int write_token(int fd, const struct serving_web *w, gid_t group)
+{
+	size_t len = strlen(w->guard.token);
+
+	if (group != (gid_t)-1 && fchown(fd, (uid_t)-1, group) != 0)
+		return -errno;
+	if (fchmod(fd, group != (gid_t)-1 ? 0640 : 0600) != 0)
+		return -errno;
+	return write(fd, w->guard.token, len) == (ssize_t)len ? 0 : -EIO;
+}
+
+/* Renamed into place: never half a secret, never through a link that somebody laid there. */
+static int make_token_file(const struct serving_web *w, gid_t group)
+{
+	char temp[sizeof(w->token_file) + 8];
+	int fd, rc;
+
+	if (strlen(w->token_file) + 1 == sizeof(w->token_file))
+		return -ENAMETOOLONG;
+	snprintf(temp, sizeof(temp), "%s.XXXXXX", w->token_file);
+	fd = mkostemp(temp, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	rc = write_token(fd, w, group);
+	close(fd);
+	if (!rc && rename(temp, w->token_file) != 0)
+		rc = -errno;
+	if (rc)
+		unlink(temp);
+	return rc;
+}
+
+static unsigned port_of(int fd)
+{
+	struct sockaddr_storage a = { 0 };
+	socklen_t len = sizeof(a);
+
+	getsockname(fd, (struct sockaddr *)&a, &len);
+	return ntohs(((struct sockaddr_in *)&a)->sin_port);      /* at the same place in both families */
+}
+
+int serving_web_open(struct serving_web *w, const struct config *c, gid_t group, struct err *err)
+{
+	bool whole = c->web_listen && strrchr(c->web_listen, ':') && c->web_listen[0] != ':';
+	struct server_place place;
+	struct sink_url u;
+	char url[320];
+	int rc;
+
+	w->fd = -1;
+	if (!c->web_listen)
+		return 0;
+	snprintf(url, sizeof(url), "http-listen://%s%.256s", whole ? "" : "127.0.0.1:",
+		 c->web_listen[0] == ':' ? c->web_listen + 1 : c->web_listen);
+	if ((rc = sink_url_scheme(url, &u, err)) || (rc = sink_url_rest(url, SINK_URL_ADDR_PORT, &u, err)) ||
+	    (rc = tcp_listen_place(&u, NULL, &place, err)))
+		return rc;
+	w->fd = place.fd;
+	snprintf(w->where, sizeof(w->where), "%s", place.where);
+	snprintf(w->token_file, sizeof(w->token_file), "%s", c->web_token_file);
+	rc = web_guard_init(&w->guard, port_of(w->fd), false);
+	w->guard.open = c->web_open;
+	if (rc)
+		return err_set(err, rc, "web: no random numbers; is /dev/urandom there?");
+	if (c->web_open) {
+		w->token_file[0] = '\0';
+		log_warn("web: open: whoever reaches http://%s/ sees all", w->where);
+		return 0;
+	}
+	rc = make_token_file(w, group);
+	if (rc)
+		return err_set(err, rc, "web.token-file %s: %s; create its directory, or name another file", w->token_file,
+			       strerrordesc_np(-rc));
+	log_info("web: http://%s/?token=SECRET, which is in %s", w->where, w->token_file);
+	return 0;
+}
+
+void serving_web_close(struct serving_web *w)
+{
+	char text[WEB_SECRET_SIZE + 1] = "";
+	int fd;
+
+	if (w->fd >= 0)
+		close(w->fd);
+	fd = w->token_file[0] ? open(w->token_file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+	if (fd < 0)
+		return;
+	/* a successor may have written its own */
+	if (read(fd, text, sizeof(text) - 1) > 0 && strcmp(text, w->guard.token) == 0)
+		unlink(w->token_file);
+	close(fd);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "web_guard.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+int web_secret(char ret[WEB_SECRET_SIZE])
+{
+	unsigned char bytes[(WEB_SECRET_SIZE - 1) / 2];
+
+	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+		return -EIO;
+	for (unsigned i = 0; i < sizeof(bytes); i++)
+		snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
+	return 0;
+}
+
+int web_guard_init(struct web_guard *g, unsigned port, bool once)
+{
+	int rc;
+
+	*g = (struct web_guard){ .once = once };
+	snprintf(g->cookie, sizeof(g->cookie), "jouled-%u", port);
+	rc = web_secret(g->token);
+	return rc ? rc : web_secret(g->session);
+}
+
+/* Takes the same time wherever they differ. */
+static bool same(const char *text, size_t len, const char *secret)
+{
+	unsigned char differ = 0;
+
+	if (len != WEB_SECRET_SIZE - 1)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		differ |= (unsigned char)text[i] ^ (unsigned char)secret[i];
+	return !differ;
+}
+
+/* Addresses, localhost and this machine's own name: no other name can be made to point here. */
+static bool own_host(const char *host)
+{
+	char name[256], own[256] = "";
+	unsigned char address[16];
+	size_t n;
+
+	if (!host)
+		return false;
+	n = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
+	if (n >= sizeof(name) || n > strlen(host))
+		return false;
+	memcpy(name, host, n);
+	name[n] = '\0';
+	if (name[0] == '[') {
+		name[n - 1] = '\0';
+		return inet_pton(AF_INET6, name + 1, address) == 1;
+	}
+	gethostname(own, sizeof(own) - 1);
+	return inet_pton(AF_INET, name, address) == 1 || strcasecmp(name, "localhost") == 0 || (own[0] && strcasecmp(name, own) == 0);
+}
+
+/* Cookie: a=b; jouled-8480=SECRET; ... */
+static bool has_cookie(const struct web_guard *g, const char *list)
+{
+	size_t len = strlen(g->cookie);
+
+	for (; list && *list; list += strcspn(list, ";"), list += strspn(list, "; "))
+		if (strncmp(list, g->cookie, len) == 0 && list[len] == '=' &&
+		    same(list + len + 1, strcspn(list + len + 1, "; "), g->session))
+			return true;
+	return false;
+}
+
+enum web_verdict web_guard_judge(struct web_guard *g, const struct web_ask *ask)
+{
+	const char *bearer = ask->authorization && !strncasecmp(ask->authorization, "Bearer ", 7) ? ask->authorization + 7 : NULL;
+	bool right = ask->token && same(ask->token, strlen(ask->token), g->token);
+
+	if (!own_host(ask->host))
+		return WEB_STRANGE_HOST;
+	if (has_cookie(g, ask->cookie))
+		return right ? WEB_ENTER : WEB_ADMIT;
+	if (right && g->once && g->spent)
+		return WEB_SPENT;
+	if (right) {
+		g->spent = true;
+		return WEB_ENTER;
+	}
+	if (g->open || (bearer && !g->once && same(bearer, strlen(bearer), g->token)))
+		return WEB_ADMIT;
+	return WEB_UNKNOWN;
+}
+
+const char *web_guard_reason(enum web_verdict v)
+{
+	switch (v) {
+	case WEB_STRANGE_HOST:
+		return "Host: not a name of this machine; use its address, such as http://127.0.0.1:PORT/";
+	case WEB_SPENT:
+		return "token: it was used already; start joulectl web again for a new one";
+	default:
+		return "token: there is none, or a wrong one; open the page by the URL with ?token=";
+	}
+}
