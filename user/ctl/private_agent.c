@@ -47,7 +47,7 @@ static void nap(void)
 }
 
 /* How this program was started is where its twin is: build/joulectl and build/jouled, bin and sbin. */
-static void find_program(char path[PATH_MAX])
+void private_agent_program(char path[PATH_MAX])
 {
 	static const char *const beside[] = { "/jouled", "/../sbin/jouled" };
 	const char *self = (const char *)getauxval(AT_EXECFN);
@@ -110,7 +110,7 @@ static int execute(struct private_agent *p, const struct private_agent_options *
 	unsigned n = 7;
 	pid_t parent = getpid();
 
-	find_program(program);
+	private_agent_program(program);
 	snprintf(state, sizeof(state), "%s/state", p->dir);
 	if (access(CONFIG, F_OK) == 0 && access(CONFIG, R_OK) != 0) {
 		argv[n++] = "-c";

@@ -4,6 +4,7 @@
  * ends; so does its directory. */
 #ifndef JD_CTL_PRIVATE_AGENT_H
 #define JD_CTL_PRIVATE_AGENT_H
+#include <limits.h>
 #include "../base/err.h"
 
 struct private_agent;
@@ -16,6 +17,8 @@ struct private_agent_options {
 /* The program is looked for beside this one, in ../sbin and in PATH. The machine's configuration is
  * read where it may be. Returns when the agent answers; with its own words in err when it does not. */
 int private_agent_start(const struct private_agent_options *o, struct private_agent **ret, struct err *err);
+/* Where jouled is; "jouled" when only PATH may know. */
+void private_agent_program(char path[PATH_MAX]);
 const char *private_agent_socket(const struct private_agent *p);
 void private_agent_stop(struct private_agent *p);   /* NULL accepted */
 
