@@ -16,14 +16,31 @@
 
 static const int passed[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT };
 
+void run_descriptors_note(struct run_descriptors *d)
+{
+	for (int fd = 0; fd < RUN_DESCRIPTORS; fd++)
+		d->was_open[fd] = fcntl(fd, F_GETFD) >= 0;
+}
+
+/* libcurl's wake-up socket and its connections are not closed by exec on their own. */
+void run_descriptors_guard(const struct run_descriptors *d)
+{
+	for (int fd = STDERR_FILENO + 1; fd < RUN_DESCRIPTORS; fd++)
+		if (!d->was_open[fd])
+			fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
 int run_signals_take(struct run_signals *s, struct err *err)
 {
+	struct sigaction was;
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
+	/* what is ignored (nohup, a job in the background of a script) stays so, for the command too */
 	for (unsigned i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
-		sigaddset(&set, passed[i]);
+		if (sigaction(passed[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN)
+			sigaddset(&set, passed[i]);
 	*s = (struct run_signals){ .fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK) };
 	if (s->fd < 0)
 		return err_set(err, -errno, "signals: %s; raise the limit of open files", strerror(errno));

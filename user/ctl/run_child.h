@@ -10,6 +10,14 @@
 
 #define RUN_TICK_MS 20000
 
+#define RUN_DESCRIPTORS 1024
+
+/* Descriptors that were open at the start: the command gets those and no others, whatever libraries open. */
+struct run_descriptors { bool was_open[RUN_DESCRIPTORS]; };
+
+void run_descriptors_note(struct run_descriptors *d);
+void run_descriptors_guard(const struct run_descriptors *d);
+
 struct run_signals {
 	sigset_t before;            /* what the command starts with */
 	int fd;

@@ -226,7 +226,7 @@ static void add_counters(struct text *t)
 		remark[0] = '\0';
 		if (v <= 0 && count_quality(t) & QUALITY_LOST)
 			continue;
-		if (strcmp(f->counter[i], "CYCLES") == 0 && cpu_ns > 0)
+		if (strcmp(f->counter[i], "CYCLES") == 0 && cpu_ns > 0 && v > 0)
 			snprintf(remark, sizeof(remark), "%9.3f GHz", v / cpu_ns);
 		if (strcmp(f->counter[i], "INSTRUCTIONS") == 0 && cycles > 0)
 			snprintf(remark, sizeof(remark), "%9.3f per cycle", v / cycles);

@@ -37,6 +37,7 @@ struct verb {
 };
 
 extern const struct verb verb_decode, verb_plot, verb_top;
+extern const struct verb verb_run;
 
 extern const struct verb *const verbs[];   /* up to NULL */
 const struct verb *verb_find(const char *name);

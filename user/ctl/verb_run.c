@@ -58,6 +58,7 @@ struct session {
 	struct janitor *janitor;
 	struct run_facts facts;
 	struct run_place place;
+	struct run_descriptors descriptors;
 	struct run_signals signals;
 	struct run_machine last;       /* the latest reading */
 	struct run_result *results;
@@ -211,6 +212,7 @@ static int one_run(struct session *s, struct run_result *r, struct err *err)
 
 	if (!code && (!s->done || !s->results[s->done - 1].measured))
 		code = run_reading_ask(s->agent, &s->facts, s->cgroup.path, &s->last, &s->rows, err);
+	run_descriptors_guard(&s->descriptors);
 	if (!code)
 		code = run_child(s->call->args, &s->cgroup, &s->signals, look_meanwhile, s, &end, err);
 	if (!code) {
@@ -300,6 +302,7 @@ static int run(const struct verb_call *call)
 	struct err err = { 0 };
 	int fd, status = FAILED, code = options_read(&s, &err);
 
+	run_descriptors_note(&s.descriptors);
 	if (code) {
 		log_error("run: %s", err.text);
 		return CTL_USAGE;

@@ -9,6 +9,7 @@
 #include "verb.h"
 
 const struct verb *const verbs[] = {
+	&verb_run,
 	&verb_top, &verb_decode,
 	&verb_plot,
 	NULL,

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* joulectl run without an agent: statistics, answers read, figures written. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "ctl/run_child.h"
+#include "ctl/run_reading.h"
+#include "ctl/run_stats.h"
+#include "ctl/verb.h"
+
+/* NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2, column 0.975 */
+static void test_student_t(void **state)
+{
+	static const struct { unsigned freedom; double t; } known[] = {
+		{ 1, 12.706 }, { 2, 4.303 }, { 3, 3.182 }, { 4, 2.776 }, { 5, 2.571 }, { 9, 2.262 }, { 10, 2.228 }, { 11, 2.201 },
+		{ 12, 2.179 }, { 15, 2.131 }, { 20, 2.086 }, { 29, 2.045 }, { 30, 2.042 }, { 60, 2.000 }, { 100, 1.984 },
+	};
+
+	for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		assert_true(fabs(run_student_t(known[i].freedom) - known[i].t) < 0.0006);
+}
+
+static void test_stats(void **state)
+{
+	/* 2 4 4 4 5 5 7 9: mean 5, squares 32, so s = sqrt(32 / 7); t(7) = 2.365 */
+	static const double v[] = { 2, 4, 4, 4, 5, 5, 7, 9 };
+	struct run_stats s = run_stats_of(v, 8);
+
+	assert_true(fabs(s.mean - 5) < 1e-12);
+	assert_true(fabs(s.stddev - 2.138090) < 1e-6);
+	assert_true(fabs(s.ci95 - 2.365 * 2.138090 / 2.828427) < 1e-3);
+	s = run_stats_of(v, 1);
+	assert_true(s.mean == 2 && s.stddev == 0 && s.ci95 == 0);
+}
+
+#define ROW(name, cpu, energy, cycles, quality) \
+	"{\"name\":\"" name "\",\"worst_quality\":\"" quality "\",\"energy_uj\":{\"package-0\":" #energy ",\"dram-0\":7},\"cpu_ns\":" #cpu \
+	",\"switches\":3,\"counters\":{\"CYCLES\":" #cycles "},\"rx_bytes\":1,\"rx_packets\":2,\"tx_bytes\":3,\"tx_packets\":4}"
+#define READING(mono, energy, estimated, lost, rows) \
+	"{\"monotonic_ns\":" #mono ",\"formula\":\"share\",\"idle\":\"own\",\"losses\":{\"folded\":0,\"counter_reads\":" #lost "}," \
+	"\"domains\":[{\"name\":\"package-0\",\"kind\":\"package\",\"energy_uj\":" #energy ",\"idle_uj\":10,\"idle_power_uw\":3000000," \
+	"\"idle_quality\":\"measured\",\"rows_quality\":\"measured\",\"intervals\":{\"measured\":5,\"estimated\":" #estimated "}}," \
+	"{\"name\":\"dram-0\",\"kind\":\"dram\",\"energy_uj\":50,\"idle_uj\":0,\"idle_quality\":\"estimated\"," \
+	"\"rows_quality\":\"estimated\",\"intervals\":{}}],\"rows\":[" ROW("idle", 1, 0, 0, "measured") rows "]}"
+
+static int parse(const char *text, struct run_facts *f, struct run_machine *m, struct run_rows *rows)
+{
+	return run_reading_parse(text, strlen(text), f, m, rows, NULL);
+}
+
+/* A child cgroup that the agent forgot, and one of the same name after it: both count. */
+static void test_rows_of_the_gone(void **state)
+{
+	struct run_facts f = { 0 };
+	struct run_machine a, b;
+	struct run_rows rows = { 0 };
+	struct run_result r = { 0 };
+
+	assert_int_equal(parse(READING(1000, 100, 0, 0, ), &f, &a, &rows), 0);
+	assert_int_equal(f.n_domains, 2);
+	assert_int_equal(f.n_counters, 1);
+	assert_int_equal(rows.n, 0);
+	assert_int_equal(parse(READING(2000, 200, 0, 0, "," ROW("/r", 10, 1, 5, "measured") "," ROW("/r/a", 100, 20, 50, "measured")
+				       "," ROW("/r/b", 7, 2, 1, "measured")), &f, &b, &rows), 0);
+	assert_int_equal(parse(READING(3000, 300, 1, 0, "," ROW("/r", 12, 3, 6, "measured") "," ROW("/r/a", 40, 4, 2, "measured")),
+			       &f, &b, &rows), 0);
+	run_result_fill(&r, &f, &rows, &a, &b);
+	assert_int_equal(run_fixed(&f, &r, RUN_CPU), 12 + 100 + 40 + 7);
+	assert_int_equal(r.value[0], 3 + 20 + 4 + 2);
+	assert_int_equal(run_counter(&f, &r, 0), 6 + 50 + 2 + 1);
+	assert_int_equal(run_fixed(&f, &r, RUN_TX_PACKETS), 4 * 4);
+	assert_int_equal(r.machine_uj[0], 200);
+	assert_int_equal(r.window_ns, 2000);
+	assert_int_equal(r.energy_quality[0], QUALITY_ESTIMATED);   /* one interval between the readings was */
+	assert_int_equal(r.energy_quality[1], QUALITY_ESTIMATED);   /* its split is */
+	assert_int_equal(r.quality, QUALITY_MEASURED);
+	run_rows_free(&rows);
+}
+
+static void test_losses_are_said(void **state)
+{
+	struct run_facts f = { 0 };
+	struct run_machine a, b;
+	struct run_rows rows = { 0 };
+	struct run_result r = { 0 };
+
+	assert_int_equal(parse(READING(1, 1, 0, 4, ), &f, &a, NULL), 0);
+	assert_int_equal(parse(READING(2, 2, 0, 5, "," ROW("/r", 1, 1, 1, "measured")), &f, &b, &rows), 0);
+	run_result_fill(&r, &f, &rows, &a, &b);
+	assert_int_equal(r.quality, QUALITY_PARTIAL);
+	assert_string_equal(quality_name(run_quality(&f, &r)), "partial");
+	run_rows_free(&rows);
+}
+
+static void test_not_an_answer(void **state)
+{
+	static const char *const texts[] = { "", "{}", "[]", "{\"domains\":[]}", "{\"domains\":[],\"rows\":[]}", "{\"domains\":3,\"rows\":[{}]}", "\0" };
+	struct run_machine m;
+	struct run_facts f;
+	struct err err = { 0 };
+
+	for (unsigned i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		f = (struct run_facts){ 0 };
+		assert_int_equal(parse(texts[i], &f, &m, NULL), -EBADMSG);
+	}
+	assert_int_equal(run_facts_parse_status("{}", 2, &f, &err), -EBADMSG);
+	assert_non_null(strstr(err.text, "; "));
+}
+
+static void fill(struct run_facts *f, struct run_result r[2])
+{
+	static const uint64_t values[2][9] = {
+		{ 1500000, 70, 500000000, 4, 0, 0, 0, 0, 900 }, { 2500000, 70, 700000000, 4, 0, 0, 0, 0, 1100 },
+	};
+
+	*f = (struct run_facts){ .n_domains = 2, .n_counters = 1, .split = true, .switches = true, .formula = "share", .idle = "own",
+				 .counter = { "cpu/event=1,umask=2/" } };
+	snprintf(f->domain[0].name, sizeof(f->domain[0].name), "package-0");
+	snprintf(f->domain[1].name, sizeof(f->domain[1].name), "psys");
+	f->domain[1].kind = DOMAIN_PSYS;
+	for (unsigned i = 0; i < 2; i++) {
+		r[i] = (struct run_result){ .started = true, .measured = true, .wall_ns = 1000000000, .user_ns = 1, .window_ns = 1 };
+		memcpy(r[i].value, values[i], sizeof(values[i]));
+	}
+}
+
+static char *const command[] = { "a\x1b[2J", "b", NULL };
+
+static void test_json(void **state)
+{
+	struct run_facts f;
+	struct run_result r[2];
+	struct run_report report = { .command = command, .facts = &f, .runs = r, .n = 2, .exit_status = 3 };
+	struct buf b = { 0 };
+	json_t *doc, *energy;
+
+	fill(&f, r);
+	run_write_json(&report, &b);
+	doc = json_loadb((char *)b.data, b.len, 0, NULL);
+	assert_non_null(doc);
+	assert_int_equal(json_integer_value(json_object_get(doc, "exit_status")), 3);
+	assert_int_equal(json_array_size(json_object_get(doc, "runs")), 2);
+	energy = json_object_get(json_object_get(json_object_get(doc, "statistics"), "energy_uj"), "package-0");
+	assert_true(fabs(json_number_value(json_object_get(energy, "mean")) - 2e6) < 1e-6);
+	assert_true(fabs(json_number_value(json_object_get(energy, "stddev")) - 707106.78) < 0.01);
+	assert_true(fabs(json_number_value(json_object_get(energy, "ci95")) - 12.7062 * 500000) < 50);
+	/* no network here: no zeros about it */
+	assert_null(json_object_get(json_array_get(json_object_get(doc, "runs"), 0), "network"));
+	json_decref(doc);
+	buf_free(&b);
+}
+
+static void test_csv(void **state)
+{
+	struct run_facts f;
+	struct run_result r[2];
+	struct run_report report = { .command = command, .facts = &f, .runs = r, .n = 2 };
+	struct buf b = { 0 };
+
+	fill(&f, r);
+	r[1].measured = false;
+	run_write_csv(&report, &b);
+	buf_add_char(&b, '\0');
+	assert_string_equal((char *)b.data,
+		"run,exit_status,quality,wall_ns,cpu_ns,user_ns,system_ns,memory_peak_bytes,energy_uj:package-0,energy_uj:psys,"
+		"\"cpu/event=1,umask=2/\",switches,rx_bytes,rx_packets,tx_bytes,tx_packets\n"
+		"1,0,measured,1000000000,500000000,1,0,0,1500000,70,900,4,,,,\n"
+		"2,0,lost,1000000000,1,1,0,0,,,,,,,,\n");
+	buf_free(&b);
+}
+
+static void test_text(void **state)
+{
+	struct run_facts f;
+	struct run_result r[2];
+	struct run_report report = { .command = command, .facts = &f, .runs = r, .n = 1 };
+	struct buf b = { 0 };
+	const char *text;
+
+	fill(&f, r);
+	r[0].quality = QUALITY_LOST;
+	r[0].value[8] = 0;
+	run_write_text(&report, &b);
+	buf_add_char(&b, '\0');
+	text = (char *)b.data;
+	assert_non_null(strstr(text, "a\\x1b[2J b"));
+	assert_non_null(strstr(text, "1.500 J   package-0            1.500 W\n"));
+	assert_null(strstr(text, "event=1"));          /* lost, not zero */
+	assert_null(strstr(text, "network"));
+	assert_null(strstr(text, "in all"));           /* psys holds the package */
+	assert_non_null(strstr(text, "not included (idle: own"));
+	buf_free(&b);
+}
+
+static void test_command_line(void **state)
+{
+	char *argv[] = { "-r", "3", "ls", "--json", "--help", "--", NULL };
+	char *dashes[] = { "--json", "--", "-x", "--", NULL }, *help[] = { "-r", "3", "-h", NULL };
+	struct verb_call c;
+
+	assert_int_equal(verb_parse(&verb_run, 6, argv, &c, NULL), 0);
+	assert_int_equal(c.n, 4);
+	assert_string_equal(c.args[0], "ls");
+	assert_string_equal(c.args[3], "--");
+	assert_false(c.help);
+	assert_int_equal(verb_parse(&verb_run, 4, dashes, &c, NULL), 0);
+	assert_int_equal(c.n, 2);
+	assert_string_equal(c.args[0], "-x");
+	assert_null(c.args[2]);
+	assert_int_equal(verb_parse(&verb_run, 3, help, &c, NULL), 0);
+	assert_true(c.help);
+}
+
+static void test_exit_status(void **state)
+{
+	assert_int_equal(run_exit_status(&(struct run_end){ .status = 3 << 8 }), 3);
+	assert_int_equal(run_exit_status(&(struct run_end){ .status = SIGKILL }), 137);
+	assert_int_equal(run_exit_status(&(struct run_end){ .status = SIGSEGV | 0x80 }), 139);
+	assert_int_equal(run_exit_status(&(struct run_end){ .not_started = ENOENT }), 127);
+	assert_int_equal(run_exit_status(&(struct run_end){ .not_started = EACCES }), 126);
+	assert_int_equal(run_exit_status(&(struct run_end){ .not_started = ENOEXEC }), 126);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_student_t), cmocka_unit_test(test_stats), cmocka_unit_test(test_rows_of_the_gone),
+		cmocka_unit_test(test_losses_are_said), cmocka_unit_test(test_not_an_answer), cmocka_unit_test(test_json),
+		cmocka_unit_test(test_csv), cmocka_unit_test(test_text), cmocka_unit_test(test_command_line),
+		cmocka_unit_test(test_exit_status),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
