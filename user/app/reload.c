@@ -37,6 +37,9 @@ const char *reload_refused(const struct config *a, const struct config *b)
 		{ "socket.path", strcmp(a->socket ? a->socket : "", b->socket ? b->socket : "") == 0 },
 		{ "socket.group", strcmp(a->socket_group, b->socket_group) == 0 },
 		{ "socket.access.others", strcmp(a->socket_others, b->socket_others) == 0 },
+		{ "history.path", strcmp(a->history ? a->history : "", b->history ? b->history : "") == 0 },
+		{ "history.keep", a->history_keep_ns == b->history_keep_ns },
+		{ "history.size", a->history_size == b->history_size },
 		{ "metrics.keep", a->metrics_keep_ns == b->metrics_keep_ns },
 		{ "metrics.top", a->metrics_top == b->metrics_top },
 	};

@@ -54,6 +54,8 @@ static void fill_options(struct serve_options *o, struct serving *sv, const stru
 	o->others_coarse = strcmp(p->config->socket_others, "coarse") == 0;
 	if (m->have_hierarchy && fsroot_is_live(m->root))
 		snprintf(o->mount, sizeof(o->mount), "%s", m->hierarchy.mount);
+	o->history = sv->history;
+	memcpy(o->no_history, sv->no_history, sizeof(o->no_history));
 	o->schema = &m->schema;
 	o->interval_ns = p->config->interval_ns;
 	o->wake = wake;
@@ -72,7 +74,7 @@ int serving_start(struct serving *sv, struct machine *m, const struct plan *p, s
 	o = calloc(1, sizeof(*o));
 	sources = serving_sources(m, o ? &o->n_sources : NULL);
 	sv->totals = totals_new(&m->schema, &to);
-	if (o && sources && sv->totals) {
+	if (o && sources && sv->totals && serving_history_open(sv, &m->schema, p->config, &to) == 0) {
 		fill_options(o, sv, m, p);
 		o->sources = sources;
 		rc = serve_start(o, loop, &sv->serve, err);
@@ -85,7 +87,7 @@ int serving_start(struct serving *sv, struct machine *m, const struct plan *p, s
 	free(o);
 	if (!rc)
 		serving_use(sv, p);
-	return rc;
+	return rc ? rc : serving_history_start(sv, err);
 }
 
 static void tap_close(struct serving *sv, struct tap *t)
@@ -100,7 +102,9 @@ void serving_stop(struct serving *sv)
 {
 	if (!sv)
 		return;
+	history_stop(sv->history);       /* it tells the server what is kept */
 	serve_stop(sv->serve);
+	history_close(sv->history);
 	for (unsigned i = 0; i < SERVE_FEEDS; i++)
 		tap_close(sv, &sv->taps[i]);
 	tap_close(sv, &sv->sums);
@@ -123,6 +127,7 @@ void serving_tell(struct serving *sv, const struct plan *p)
 
 	if (!sv || !sv->serve)
 		return;
+	serving_history_say(sv);
 	for (const struct output *o = p->outputs; o; o = o->next) {
 		for (unsigned i = 0; i < o->n_parts && n < sizeof(list) / sizeof(list[0]); i++) {
 			struct serve_output *to = &list[n];

@@ -2,6 +2,7 @@
 #ifndef JD_SERVING_INTERNAL_H
 #define JD_SERVING_INTERNAL_H
 #include "../serve/serve.h"
+#include "../store/history.h"
 #include "pipeline.h"
 #include "serving.h"
 #include "serving_socket.h"
@@ -26,7 +27,18 @@ struct serving {
 	struct tap sums;             /* behind the totals: read at the agent's interval, and when asked */
 	struct totals *totals;
 	bool reading;                /* somebody waits for one */
+	struct history *history;     /* NULL = none */
+	uint32_t saved;              /* adds of the totals that it got last */
+	char no_history[240];
+	char history_state[16];      /* main thread: what was said of it */
 };
+
+/* serving_history.c. A history that cannot be had is said and done without; 0 or -ENOMEM. */
+int serving_history_open(struct serving *sv, const struct schema *s, const struct config *c, const struct totals_options *to);
+int serving_history_start(struct serving *sv, struct err *err);
+void serving_history_say(struct serving *sv);
+bool serving_history_due(const struct serving *sv, uint64_t now_ns);
+uint64_t serving_history_put(struct serving *sv, const struct snapshot *s);   /* after totals_add; what serve_publish_totals takes */
 
 /* serving_facts.c: what the sources are, for the status. An array to free; NULL = no memory. */
 struct serve_source *serving_sources(const struct machine *m, unsigned *ret_n);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include "../base/clock.h"
 #include "../base/log.h"
 #include "serving_internal.h"
 
@@ -59,11 +60,15 @@ uint64_t serving_deadline(struct serving *sv, struct machine *m)
 	if (!sv)
 		return first;
 	eventfd_read(sv->wake_fd, &count);
-	if (!sv->sums.consumer)
+	if (!sv->sums.consumer) {
 		sv->sums.consumer = consumer_new(&m->reading);
+		sv->sums.deadline_ns = m->reading.mono_ns + NS_PER_S;
+	}
 	sv->reading |= serve_wants_reading(sv->serve);
 	if (sv->reading)
 		return 0;
+	if (sv->history)
+		first = sv->sums.deadline_ns;
 	for (unsigned i = 0; i < SERVE_FEEDS; i++) {
 		follow_feed(sv, m, i);
 		if (sv->taps[i].interval_ns && sv->taps[i].deadline_ns < first)
@@ -105,11 +110,13 @@ static void run_tap(struct serving *sv, unsigned feed, struct machine *m)
 
 void serving_run(struct serving *sv, struct machine *m)
 {
+	uint64_t seq = 0;
 	struct snapshot *s;
-	bool own = false;
+	bool own;
 
 	if (!sv)
 		return;
+	own = serving_history_due(sv, m->reading.mono_ns);
 	for (unsigned i = 0; i < SERVE_FEEDS; i++) {
 		if (!sv->taps[i].interval_ns || sv->taps[i].deadline_ns > m->reading.mono_ns)
 			continue;
@@ -119,8 +126,10 @@ void serving_run(struct serving *sv, struct machine *m)
 	if (!own && !sv->reading)
 		return;
 	s = take(sv, &sv->sums, m);
-	if (s)
+	if (s) {
 		totals_add(sv->totals, s);
-	serve_publish_totals(sv->serve, sv->totals, sv->reading);
+		seq = serving_history_put(sv, s);
+	}
+	serve_publish_totals(sv->serve, sv->totals, sv->reading, seq);
 	sv->reading = false;
 }

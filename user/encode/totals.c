@@ -20,6 +20,20 @@ static void add_values(const struct totals *t, uint64_t *v, const struct snapsho
 		fixed[TOTAL_FIXED + i] += r->counters[i];
 }
 
+/* Does it bring anything? Most cgroups sleep. */
+static bool moves(const struct snapshot *s, unsigned row)
+{
+	const struct snap_row *r = &s->rows[row];
+	uint64_t any = r->time_ns | r->switches | r->traffic.rx_packets | r->traffic.tx_packets | r->traffic.rx_bytes |
+		       r->traffic.tx_bytes;
+
+	for (unsigned d = 0; d < s->schema->n_domains; d++)
+		any |= *snapshot_energy(s, row, d);
+	for (unsigned i = 0; i < s->schema->core.n; i++)
+		any |= r->counters[i];
+	return any;
+}
+
 static void add_row(struct totals *t, const struct snapshot *s, unsigned row)
 {
 	const struct snap_row *from = &s->rows[row];
@@ -29,6 +43,8 @@ static void add_row(struct totals *t, const struct snapshot *s, unsigned row)
 	r->quality = r->seen == t->adds ? r->quality | from->quality : from->quality;
 	r->ever |= from->quality;
 	add_values(t, totals_row(t, at), s, row);
+	if (at < TOTAL_FIRST_CGROUP || moves(s, row))
+		r->changed = t->adds;
 	if (at < TOTAL_FIRST_CGROUP)
 		return;
 	/* one path, two lives in an interval: the living one is who it is */
@@ -122,6 +138,7 @@ static void choose_shown(struct totals *t)
 		memcpy(&t->hidden[at], &t->values[at], totals_width(t) * sizeof(uint64_t));
 	}
 	t->rows[most].shown = true;
+	t->rows[most].changed = t->adds;
 	t->n_shown++;
 }
 

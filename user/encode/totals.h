@@ -30,6 +30,7 @@ struct total_row {
 	uint64_t id, hash;
 	uint32_t serial;            /* moves when the place is used for another name */
 	uint32_t seen;              /* add in which it was alive last */
+	uint32_t changed, named;    /* add in which the row, its name moved last */
 	uint32_t next;              /* of its bucket, or free */
 	uint32_t ended_prev, ended_next;
 	uint16_t level;
@@ -66,6 +67,7 @@ struct totals {
 	struct losses losses;
 	/* the table's own; a copy has none of them */
 	uint32_t *buckets, n_buckets, free_row, ended_first, ended_last, next_serial;
+	uint32_t loaded;            /* the add whose rows are known by id alone (totals_keep.h), 0 = none */
 	struct total_key *keys;
 	unsigned cap_keys;
 	struct buf names;           /* of a copy */

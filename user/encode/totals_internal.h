@@ -13,5 +13,9 @@ void totals_alive(struct totals *t, uint32_t row);
 /* Not shown any more: what was goes to `retired`, where it does not look like anybody's use now. */
 void totals_retire(struct totals *t, uint32_t row);
 void totals_drop(struct totals *t, uint32_t row);     /* retired and forgotten */
+/* For totals_keep.c: one more place, unused and in no list; and all lists anew, from the rows. 0 or
+ * -ENOMEM; -EBADMSG: two rows of one name. */
+int totals_empty_place(struct totals *t);
+int totals_relink(struct totals *t);
 
 #endif

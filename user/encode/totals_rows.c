@@ -91,7 +91,8 @@ static int64_t new_row(struct totals *t, char *name, uint64_t hash)
 		row = t->n_rows++;
 	else
 		return -ENOMEM;
-	t->rows[row] = (struct total_row){ .name = name, .hash = hash, .used = true, .serial = ++t->next_serial };
+	t->rows[row] = (struct total_row){ .name = name, .hash = hash, .used = true, .serial = ++t->next_serial,
+					      .changed = t->adds, .named = t->adds };
 	memset(totals_row(t, row), 0, width * sizeof(uint64_t));
 	if (t->hidden)
 		memset(&t->hidden[row * width], 0, width * sizeof(uint64_t));
@@ -107,6 +108,7 @@ void totals_alive(struct totals *t, uint32_t row)
 	*(r->ended_prev == NONE ? &t->ended_first : &t->rows[r->ended_prev].ended_next) = r->ended_next;
 	*(r->ended_next == NONE ? &t->ended_last : &t->rows[r->ended_next].ended_prev) = r->ended_prev;
 	r->ended = false;
+	r->changed = t->adds;
 	t->n_ended--;
 }
 
@@ -116,6 +118,7 @@ void totals_end(struct totals *t, uint32_t row)
 
 	r->ended = true;
 	r->ended_ns = t->mono_ns;
+	r->changed = t->adds;
 	r->ended_next = NONE;
 	r->ended_prev = t->ended_last;
 	*(t->ended_last == NONE ? &t->ended_first : &t->rows[t->ended_last].ended_next) = row;
@@ -129,6 +132,7 @@ void totals_retire(struct totals *t, uint32_t row)
 		t->retired[i] += totals_shown(t, row, i);
 	t->n_shown -= t->rows[row].shown;
 	t->rows[row].shown = false;
+	t->rows[row].changed = t->adds;
 }
 
 void totals_drop(struct totals *t, uint32_t row)
@@ -140,7 +144,7 @@ void totals_drop(struct totals *t, uint32_t row)
 	unlink_row(t, row);
 	free((char *)r->name);
 	names_put(r->names);
-	*r = (struct total_row){ .next = t->free_row };
+	*r = (struct total_row){ .next = t->free_row, .changed = t->adds };
 	t->free_row = row;
 }
 
@@ -202,8 +206,18 @@ static int64_t rename_row(struct totals *t, uint32_t row, const char *text, uint
 	free((char *)t->rows[row].name);
 	t->rows[row].name = name;
 	t->rows[row].hash = hash;
+	t->rows[row].changed = t->rows[row].named = t->adds;
 	link_row(t, row);
 	return row;
+}
+
+/* A cgroup that got another name while nobody looked: after a restart it is known by its id alone. */
+static int64_t find_id(const struct totals *t, uint64_t id)
+{
+	for (uint32_t i = TOTAL_FIRST_CGROUP; t->loaded && t->adds <= t->loaded + 1 && i < t->n_rows; i++)
+		if (t->rows[i].used && !t->rows[i].ended && t->rows[i].id == id && t->rows[i].seen == t->loaded)
+			return i;
+	return -ENOENT;
 }
 
 static int64_t resolve(struct totals *t, const struct snap_row *r, struct total_key *k)
@@ -218,8 +232,13 @@ static int64_t resolve(struct totals *t, const struct snap_row *r, struct total_
 	target_name(r, false, text);
 	hash = hash_of(text);
 	row = find_name(t, text, hash);
-	if (row < 0)
-		row = known ? rename_row(t, k->row, text, hash) : add_name(t, r, text, hash);
+	if (row < 0 && !known) {
+		int64_t same = find_id(t, r->id);
+
+		row = same < 0 ? add_name(t, r, text, hash) : rename_row(t, (uint32_t)same, text, hash);
+	} else if (row < 0) {
+		row = rename_row(t, k->row, text, hash);
+	}
 	if (row < 0)
 		return row;
 	*k = (struct total_key){ r->generation, r->renamed, (uint32_t)row, t->rows[row].serial };
@@ -239,6 +258,74 @@ uint32_t totals_place(struct totals *t, const struct snap_row *r)
 	k = key_of(t, r->key);
 	row = k ? resolve(t, r, k) : -ENOMEM;
 	return row < 0 ? TOTAL_UNSELECTED : (uint32_t)row;
+}
+
+int totals_empty_place(struct totals *t)
+{
+	if (t->n_rows == t->cap_rows && grow_rows(t) != 0)
+		return -ENOMEM;
+	t->rows[t->n_rows] = (struct total_row){ 0 };
+	memset(totals_row(t, t->n_rows), 0, totals_width(t) * sizeof(uint64_t));
+	if (t->hidden)
+		memset(&t->hidden[(size_t)t->n_rows * totals_width(t)], 0, totals_width(t) * sizeof(uint64_t));
+	t->n_rows++;
+	return 0;
+}
+
+static int by_end(const void *a, const void *b, void *rows)
+{
+	uint64_t x = ((struct total_row *)rows)[*(const uint32_t *)a].ended_ns, y = ((struct total_row *)rows)[*(const uint32_t *)b].ended_ns;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Those that have ended, in the order in which they did. */
+static int relink_ended(struct totals *t)
+{
+	uint32_t *order = calloc(t->n_rows, sizeof(*order)), n = 0;
+	uint64_t now_ns = t->mono_ns;
+
+	if (!order)
+		return -ENOMEM;
+	for (uint32_t i = TOTAL_FIRST_CGROUP; i < t->n_rows; i++)
+		if (t->rows[i].used && t->rows[i].ended)
+			order[n++] = i;
+	qsort_r(order, n, sizeof(*order), by_end, t->rows);
+	for (uint32_t i = 0; i < n; i++) {
+		t->mono_ns = t->rows[order[i]].ended_ns;
+		totals_end(t, order[i]);
+	}
+	t->mono_ns = now_ns;
+	free(order);
+	return 0;
+}
+
+int totals_relink(struct totals *t)
+{
+	t->free_row = t->ended_first = t->ended_last = NONE;
+	t->n_shown = t->n_ended = 0;
+	t->loaded = t->adds;
+	while (t->n_rows >= t->n_buckets)
+		if (grow_buckets(t) != 0)
+			return -ENOMEM;
+	memset(t->buckets, 0xff, t->n_buckets * sizeof(*t->buckets));
+	for (uint32_t i = TOTAL_FIRST_CGROUP; i < t->n_rows; i++) {
+		struct total_row *r = &t->rows[i];
+
+		r->changed = r->named = r->seen = t->adds;
+		if (!r->used) {
+			r->next = t->free_row;
+			t->free_row = i;
+			continue;
+		}
+		r->hash = hash_of(r->name);
+		if (find_name(t, r->name, r->hash) >= 0)
+			return -EBADMSG;
+		r->serial = ++t->next_serial;
+		t->n_shown += r->shown;
+		link_row(t, i);
+	}
+	return relink_ended(t);
 }
 
 static int add_fixed(struct totals *t)

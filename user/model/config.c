@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,6 +46,20 @@ static int default_sensor(struct config *c, struct err *err)
 	return key_set(key_find(config_keys, "sensor", true), c, name, false, &o, err);
 }
 
+/* A file in the directory of what outlives the program, unless one was named. */
+static int default_history(struct config *c, struct err *err)
+{
+	if (!c->history && asprintf(&c->history, "%s/history.db", c->state_dir) < 0) {
+		c->history = NULL;
+		return no_memory(err);
+	}
+	if (strcmp(c->history, "none") == 0) {
+		free(c->history);
+		c->history = NULL;
+	}
+	return 0;
+}
+
 static int load(struct config *c, const struct flag_value *flags, int n, struct err *err)
 {
 	int rc = load_file(c, flags, n, err);
@@ -53,6 +68,8 @@ static int load(struct config *c, const struct flag_value *flags, int n, struct 
 		rc = flags_apply(c, flags, n, err);
 	if (!rc)
 		rc = default_sensor(c, err);
+	if (!rc)
+		rc = default_history(c, err);
 	c->socket_asked = c->socket != NULL;
 	if (!rc && !c->socket && !(c->socket = strdup(CONFIG_DEFAULT_SOCKET)))
 		rc = no_memory(err);

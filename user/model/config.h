@@ -81,6 +81,8 @@ struct config {
 	bool socket_asked;             /* by file or flag, not by default */
 	char *socket_others;           /* none, coarse */
 	uint64_t metrics_keep_ns, metrics_top;
+	char *history;                 /* path; NULL = none */
+	uint64_t history_keep_ns, history_size;
 	char *web_listen, *web_token_file;   /* web_listen NULL = no page on a port */
 	bool web_open;
 	bool check, quiet, verbose, version, help;

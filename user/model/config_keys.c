@@ -172,6 +172,17 @@ static const struct key socket_keys[] = {
 	{ 0 }
 };
 
+static const struct key history_keys[] = {
+	{ "path", KEY_STRING, AT(history), NULL, "history.db in state-dir",
+	  "The file, or none.", .refuse = refuse_empty },
+	{ "keep", KEY_DURATION, AT(history_keep_ns), "7d", NULL,
+	  "How long points of a minute are kept; those of a second stay for an hour, those of an hour for a year.",
+	  .min = HOUR, .max = 366 * DAY },
+	{ "size", KEY_BYTES, AT(history_size), "256MiB", NULL,
+	  "Limit of the file; beyond it the oldest points go.", .min = 4ull << 20, .max = 1ull << 40 },
+	{ 0 }
+};
+
 const struct key config_output_keys[] = {
 	{ "format", KEY_WORD, OUT(format), NULL, "required",
 	  "What is written: hwpc and power reports of PowerAPI, vjoule reports for vJoule formulas, openmetrics for "
@@ -298,6 +309,8 @@ const struct key config_keys[] = {
 	{ "idle-watts", KEY_MAP, .help = "Idle power per domain, instead of learning it.", .sub = idle_watts_keys },
 	{ "socket", KEY_MAP, .help = "The query socket.", .sub = socket_keys },
 	{ "web", KEY_MAP, .help = "The page in the browser; see also joulectl web, which needs none of this.", .sub = web_keys },
+	{ "history", KEY_MAP, .help = "What the query socket answers about the past, and what its totals go on from after a restart; "
+	  "off for none.", .sub = history_keys, .off = "path" },
 	{ "metrics", KEY_MAP, .help = "The page /metrics of the query socket.", .sub = metrics_keys },
 	{ "state-dir", KEY_STRING, AT(state_dir), "/var/lib/jouled", NULL,
 	  "Directory of what outlives the program.", .refuse = refuse_empty, .flag = "state-dir", .arg = "DIR" },

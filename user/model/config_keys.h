@@ -44,6 +44,7 @@ struct key {
 	uint64_t min, max;
 	const char *(*refuse)(const char *value);   /* NULL, or what was expected instead */
 	const struct key *sub;       /* ends with a NULL name */
+	const char *off;             /* KEY_MAP: the key of sub that is none where the word off stands for the map */
 	const struct key_maps *maps;
 	const char *formats;         /* output options: the formats that know it; NULL = all */
 	const char *flag;            /* without the dashes */

@@ -132,13 +132,24 @@ static int walk_maps(struct walk *w, const struct key *k, void *base, const yaml
 	return rc;
 }
 
-static int walk_value(struct walk *w, const struct key *k, void *base, const yaml_node_t *node)
+/* A map, or the word that turns off what it is about. */
+static int walk_submap(struct walk *w, const struct key *k, void *base, const yaml_node_t *node)
 {
 	unsigned lines[CONFIG_MAX_KEYS] = { 0 };
+	struct origin o = origin_at(w, node);
 
+	if (node->type == YAML_MAPPING_NODE)
+		return walk_sub(w, k, base, node, lines);
+	if (k->off && node->type == YAML_SCALAR_NODE && strcmp((const char *)node->data.scalar.value, "off") == 0)
+		return key_set(key_find(k->sub, k->off, true), base, "none", false, &o, w->err);
+	return wrong_kind(w, k, node);
+}
+
+static int walk_value(struct walk *w, const struct key *k, void *base, const yaml_node_t *node)
+{
 	switch (k->type) {
 	case KEY_MAP:
-		return node->type == YAML_MAPPING_NODE ? walk_sub(w, k, base, node, lines) : wrong_kind(w, k, node);
+		return walk_submap(w, k, base, node);
 	case KEY_MAPS:
 		return walk_maps(w, k, base, node);
 	case KEY_LIST:

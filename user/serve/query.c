@@ -10,6 +10,7 @@
 
 #define SHORTEST_NS (10 * NS_PER_MS)
 #define LONGEST_NS (3600 * NS_PER_S)
+#define STEP_MAX_NS (366 * 24 * 3600 * NS_PER_S)
 
 static const char *const sorts[] = { [SORT_POWER] = "power", [SORT_ENERGY] = "energy", [SORT_CPU] = "cpu", [SORT_NAME] = "name" };
 
@@ -58,6 +59,23 @@ static int set_below(struct query *q, const char *value, struct err *err)
 	return 0;
 }
 
+static int set_step(struct query *q, const char *value, struct err *err)
+{
+	uint64_t ns;
+
+	if (parse_duration_ns(value, &ns) != 0 || ns < NS_PER_S || ns > STEP_MAX_NS)
+		return err_set(err, -EINVAL, "step: no duration from 1s to 366d; write one such as step=1m");
+	q->step_ns = ns;
+	return 0;
+}
+
+static int set_time(int64_t *to, const char *name, const char *value, const struct query *q, struct err *err)
+{
+	if (query_time(value, q->now_ns, to) != 0)
+		return err_set(err, -EINVAL, "%s: no time; write Unix seconds, 2026-01-31T12:00:00Z or -1h", name);
+	return 0;
+}
+
 static int set(struct query *q, const char *name, const char *value, struct err *err)
 {
 	if (strcmp(name, "sort") == 0)
@@ -70,6 +88,14 @@ static int set(struct query *q, const char *name, const char *value, struct err 
 		return set_interval(q, value, err);
 	if (strcmp(name, "below") == 0)
 		return set_below(q, value, err);
+	if (strcmp(name, "step") == 0)
+		return set_step(q, value, err);
+	if (strcmp(name, "since") == 0 || strcmp(name, "until") == 0)
+		return set_time(name[0] == 's' ? &q->since_ns : &q->until_ns, name, value, q, err);
+	if (strcmp(name, "cgroup") == 0) {
+		q->cgroup = value;
+		return value[0] == '/' ? 0 : err_set(err, -EINVAL, "cgroup: no path; write one such as cgroup=/system.slice");
+	}
 	if (strlen(value) >= sizeof(q->format))
 		return err_set(err, -EINVAL, "format: unknown; write json, cbor, hwpc, power, table or vjoule");
 	snprintf(q->format, sizeof(q->format), "%s", value);
@@ -81,7 +107,8 @@ int query_parse(struct query *q, const char *allowed, const char *const *names, 
 {
 	char shown[64];
 
-	*q = (struct query){ .limit = UINT64_MAX, .depth = UINT64_MAX };
+	*q = (struct query){ .limit = UINT64_MAX, .depth = UINT64_MAX, .since_ns = INT64_MIN, .until_ns = INT64_MIN };
+	q->now_ns = clock_real_ns();
 	for (unsigned i = 0; i < n; i++) {
 		int rc = 0;
 

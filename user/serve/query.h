@@ -6,6 +6,9 @@
 #include <stdint.h>
 #include "../base/err.h"
 
+/* An instant: Unix seconds, with a fraction if need be, RFC 3339, or "-90m". 0 or -EINVAL. */
+int query_time(const char *text, int64_t now_ns, int64_t *ret_ns);
+
 enum query_sort { SORT_POWER, SORT_ENERGY, SORT_CPU, SORT_NAME };
 
 struct query {
@@ -13,6 +16,10 @@ struct query {
 	uint64_t limit, depth;      /* UINT64_MAX = all */
 	uint64_t interval_ns;       /* 0 = the agent's own */
 	char format[16];            /* "" = not said */
+	const char *cgroup;         /* borrowed; NULL = not said */
+	int64_t now_ns;             /* what since and until are relative to; CLOCK_REALTIME */
+	int64_t since_ns, until_ns; /* INT64_MIN = not said */
+	uint64_t step_ns;           /* 0 = not said */
 	const char *below;          /* a path, the caller's; NULL = all */
 };
 

@@ -26,7 +26,7 @@ static const struct route {
 	{ "/v1/power", "GET", false, false, serve_get_reports },
 	{ "/v1/stream", "GET", false, false, serve_get_stream },
 	{ "/metrics", "GET", false, false, serve_get_metrics },
-	{ "/v1/history", "GET", false, false, not_yet },
+	{ "/v1/history", "GET", false, false, serve_get_history },
 	{ "/v1/spans", "GET", false, false, not_yet },
 };
 

@@ -85,18 +85,55 @@ static void wake_waiters(void *arg)
 		http_again(w->conn);
 }
 
-void serve_publish_totals(struct serve *s, const struct totals *t, bool reading)
+/* Shows the totals that wait, if they are of a hand-over up to seq. With the lock held; true = somebody
+ * waited for them. */
+static bool show_held(struct serve *s, uint64_t seq)
 {
-	int box = board_take(&s->totals_board);
+	bool reading = s->held.reading;
 
-	if (box >= 0)
-		board_put(&s->totals_board, box, totals_copy(&s->totals[box], t) == 0);
-	if (!reading)
-		return;
+	if (!s->held.seq || s->held.seq > seq)
+		return false;
+	if (s->held.box >= 0)
+		board_put(&s->totals_board, s->held.box, s->held.filled);
+	if (reading)
+		s->answered = s->held.taken;
+	s->held.seq = 0;
+	return reading;
+}
+
+void serve_publish_totals(struct serve *s, const struct totals *t, bool reading, uint64_t seq)
+{
+	bool wake, filled;
+	int box;
+
 	pthread_mutex_lock(&s->lock);
-	s->answered = s->taken;
+	wake = show_held(s, UINT64_MAX);
 	pthread_mutex_unlock(&s->lock);
-	loop_post(s->loop, wake_waiters, s);
+	box = board_take(&s->totals_board);
+	filled = box >= 0 && totals_copy(&s->totals[box], t) == 0;
+	pthread_mutex_lock(&s->lock);
+	s->held.seq = seq ? seq : 1;
+	s->held.taken = s->taken;
+	s->held.box = box;
+	s->held.filled = filled;
+	s->held.reading = reading;
+	wake |= show_held(s, seq ? s->kept : 1);
+	pthread_mutex_unlock(&s->lock);
+	if (wake)
+		loop_post(s->loop, wake_waiters, s);
+}
+
+void serve_totals_kept(void *serve, uint64_t seq)
+{
+	struct serve *s = serve;
+	bool wake;
+
+	pthread_mutex_lock(&s->lock);
+	s->kept = seq;
+	wake = show_held(s, seq);
+	pthread_mutex_unlock(&s->lock);
+	if (wake)
+		loop_post(s->loop, wake_waiters, s);
 }
 
 void serve_tell_outputs(struct serve *s, const struct serve_output *v, unsigned n)

@@ -11,6 +11,7 @@
 
 #define SERVE_FEEDS 8                /* intervals at once; feed 0 is the agent's own */
 
+struct history;
 struct loop;
 struct serve;
 
@@ -33,6 +34,8 @@ struct serve_options {
 	uint64_t interval_ns;
 	const struct serve_source *sources;   /* copied */
 	unsigned n_sources;
+	struct history *history;     /* NULL = none; it outlives the server */
+	char no_history[240];        /* why there is none */
 	/* Makes the measuring thread look at what is wanted. Called on the loop's thread. */
 	void (*wake)(void *arg);
 	void *arg;
@@ -45,8 +48,10 @@ void serve_stop(struct serve *s);    /* while nobody measures; NULL accepted */
 uint64_t serve_feed_interval(struct serve *s, unsigned feed);   /* 0 = nobody wants that feed */
 bool serve_wants_reading(struct serve *s);                      /* somebody waits for totals of now */
 void serve_publish(struct serve *s, unsigned feed, const struct snapshot *snap);
-/* reading: it answers those who waited when serve_wants_reading was asked. */
-void serve_publish_totals(struct serve *s, const struct totals *t, bool reading);
+/* reading: it answers those who waited when serve_wants_reading was asked. seq: shown once the history has
+ * kept that hand-over, or with the next ones, so that no restart takes back what was shown; 0 = at once. */
+void serve_publish_totals(struct serve *s, const struct totals *t, bool reading, uint64_t seq);
+void serve_totals_kept(void *serve, uint64_t seq);   /* any thread */
 
 /* Main thread: how the outputs are; replaces what was said before. Copied. */
 void serve_tell_outputs(struct serve *s, const struct serve_output *v, unsigned n);

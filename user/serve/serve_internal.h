@@ -47,6 +47,8 @@ struct serve {
 	uint64_t coarse_ns;
 	pthread_mutex_t lock;              /* the next ones */
 	uint64_t asked, taken, answered;   /* numbers of readings */
+	struct { uint64_t seq, taken; int box; bool filled, reading; } held;   /* totals that wait for the disk; seq 0 = none */
+	uint64_t kept;
 	struct serve_source *sources;
 	unsigned n_sources;
 	struct serve_output *outputs;
@@ -80,6 +82,7 @@ void serve_get_snapshot(struct serve *s, struct http_request *r, const char *res
 void serve_get_cgroups(struct serve *s, struct http_request *r, const char *rest);
 void serve_get_reports(struct serve *s, struct http_request *r, const char *rest);
 void serve_get_stream(struct serve *s, struct http_request *r, const char *rest);
+void serve_get_history(struct serve *s, struct http_request *r, const char *rest);
 void serve_get_metrics(struct serve *s, struct http_request *r, const char *rest);
 
 /* page.c: GET /, and who may ask on the TCP port. false: answered */

@@ -274,17 +274,23 @@ int history_start(struct history *h, struct err *err)
 	return 0;
 }
 
+void history_stop(struct history *h)
+{
+	if (!h || !h->started)
+		return;
+	pthread_mutex_lock(&h->lock);
+	h->stop = true;
+	pthread_cond_signal(&h->more);
+	pthread_mutex_unlock(&h->lock);
+	pthread_join(h->thread, NULL);
+	h->started = false;
+}
+
 void history_close(struct history *h)
 {
 	if (!h)
 		return;
-	if (h->started) {
-		pthread_mutex_lock(&h->lock);
-		h->stop = true;
-		pthread_cond_signal(&h->more);
-		pthread_mutex_unlock(&h->lock);
-		pthread_join(h->thread, NULL);
-	}
+	history_stop(h);
 	sqlite3_close(h->reader);
 	db_close(h);
 	for (unsigned i = 0; i < HISTORY_QUEUE; i++)

@@ -33,8 +33,9 @@ int history_open(const struct history_options *o, struct history **ret, struct e
  * history_start. 0 or what take returned. */
 int history_load(struct history *h, int (*take)(void *arg, const void *data, size_t size), void *arg);
 int history_start(struct history *h, struct err *err);
-/* Writes what waits, for at most two seconds, and ends. NULL accepted. */
-void history_close(struct history *h);
+/* Writes what waits, for at most two seconds; nothing is kept any more. NULL accepted, and a second time. */
+void history_stop(struct history *h);
+void history_close(struct history *h);   /* stops it first; NULL accepted */
 
 /* Measuring thread. Copies s and what save appends: all totals when all is set, else those that changed since
  * the last one that was taken. The number of the hand-over, 0 = no room: nothing was taken and nothing
@@ -42,7 +43,7 @@ void history_close(struct history *h);
 uint64_t history_put(struct history *h, const struct snapshot *s, void (*save)(void *arg, bool all, struct buf *out), void *arg);
 
 struct history_figures {
-	char path[256], state[16], reason[200];   /* state: "ok", "failing" */
+	char path[256], state[16], reason[512];   /* state: "ok", "failing" */
 	uint64_t bytes, written, lost_intervals, queued;
 	int64_t resumed_ns;          /* CLOCK_REALTIME of the last interval of an earlier agent on this boot, 0 = none */
 	bool killed;                 /* that one did not end by itself: its last second may be missing */

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* version, fingerprint of the columns, flags, machine, then rows: place, state and, where it is used,
+ * name, times and values (docs/formats/history.md). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../base/varint.h"
+#include "target.h"
+#include "totals_internal.h"
+#include "totals_keep.h"
+
+#define KEEP_VERSION 1
+#define PLACES_MAX (1u << 20)
+
+enum { ROW_USED = 1, ROW_NAMED = 2, ROW_ENDED = 4, ROW_SHOWN = 8 };
+
+static uint64_t mix(uint64_t h, const char *s)
+{
+	for (; *s; s++)
+		h = (h ^ (unsigned char)*s) * 1099511628211ull;
+	return (h ^ '/') * 1099511628211ull;
+}
+
+/* Values are told apart by their place alone. */
+static uint64_t fingerprint(const struct totals *t)
+{
+	uint64_t h = 14695981039346656037ull;
+
+	for (unsigned d = 0; d < t->schema->n_domains; d++)
+		h = mix(h, t->schema->domains[d].name);
+	h = mix(h, "");
+	for (unsigned i = 0; i < t->schema->core.n; i++)
+		h = mix(h, t->schema->core.ev[i].name);
+	h = mix(h, "");
+	for (unsigned i = 0; i < t->schema->msr.n; i++)
+		h = mix(h, t->schema->msr.ev[i].name);
+	return mix(h, t->options.top ? "top" : "all");
+}
+
+static void save_machine(const struct totals *t, struct buf *out)
+{
+	varint_add(out, t->start_ns);
+	varint_add(out, t->mono_ns);
+	varint_add(out, (uint64_t)t->real_ns);
+	for (unsigned d = 0; d < t->schema->n_domains; d++) {
+		const struct total_domain *dom = &t->domains[d];
+
+		varint_add(out, dom->energy_uj);
+		varint_add(out, dom->idle_uj);
+		varint_add(out, dom->residual_uj);
+		varint_add(out, dom->quality);
+		for (unsigned q = 0; q < TOTALS_QUALITIES; q++)
+			varint_add(out, dom->intervals[q]);
+	}
+	varint_add(out, t->busy_ns);
+	varint_add(out, t->idle_ns);
+	varint_add(out, t->irq_steal_ns);
+	varint_add(out, t->offline_ns);
+	for (unsigned i = 0; i < t->schema->msr.n; i++)
+		varint_add(out, t->msr[i]);
+	varint_add(out, t->losses.folded);
+	varint_add(out, t->losses.lost_reads);
+	varint_add(out, t->losses.lost_events);
+	varint_add(out, t->losses.missed_switches);
+	for (unsigned i = 0; i < totals_width(t); i++)
+		varint_add(out, t->retired[i]);
+}
+
+static void save_row(const struct totals *t, uint32_t row, uint32_t since, struct buf *out)
+{
+	const struct total_row *r = &t->rows[row];
+	bool named = r->used && row >= TOTAL_FIRST_CGROUP && (!since || r->named > since);
+	size_t len = named ? strlen(r->name) : 0;
+
+	varint_add(out, row);
+	varint_add(out, (r->used ? ROW_USED : 0) | (named ? ROW_NAMED : 0) | (r->ended ? ROW_ENDED : 0) | (r->shown ? ROW_SHOWN : 0));
+	if (!r->used)
+		return;
+	if (named) {
+		varint_add(out, len);
+		buf_add(out, r->name, len);
+		varint_add(out, r->level);
+		varint_add(out, r->first_ns);
+	}
+	varint_add(out, r->id);
+	varint_add(out, r->quality);
+	if (r->ended)
+		varint_add(out, r->ended_ns);
+	for (unsigned i = 0; i < totals_width(t); i++)
+		varint_add(out, totals_row(t, row)[i]);
+	for (unsigned i = 0; t->hidden && i < totals_width(t); i++)
+		varint_add(out, t->hidden[(size_t)row * totals_width(t) + i]);
+}
+
+void totals_save(const struct totals *t, uint32_t since, struct buf *out)
+{
+	varint_add(out, KEEP_VERSION);
+	varint_add(out, fingerprint(t));
+	varint_add(out, since);
+	varint_add(out, t->adds);
+	save_machine(t, out);
+	for (uint32_t i = 0; i < t->n_rows; i++)
+		if (since ? t->rows[i].changed > since : t->rows[i].used)
+			save_row(t, i, since, out);
+}
+
+static void load_machine(struct totals *t, struct varint_reader *in)
+{
+	t->start_ns = varint_take(in);
+	t->mono_ns = varint_take(in);
+	t->real_ns = (int64_t)varint_take(in);
+	for (unsigned d = 0; d < t->schema->n_domains; d++) {
+		struct total_domain *dom = &t->domains[d];
+
+		dom->energy_uj = varint_take(in);
+		dom->idle_uj = varint_take(in);
+		dom->residual_uj = varint_take(in);
+		dom->quality = (unsigned)varint_take(in);
+		for (unsigned q = 0; q < TOTALS_QUALITIES; q++)
+			dom->intervals[q] = varint_take(in);
+	}
+	t->busy_ns = varint_take(in);
+	t->idle_ns = varint_take(in);
+	t->irq_steal_ns = varint_take(in);
+	t->offline_ns = varint_take(in);
+	for (unsigned i = 0; i < t->schema->msr.n; i++)
+		t->msr[i] = varint_take(in);
+	t->losses.folded = varint_take(in);
+	t->losses.lost_reads = varint_take(in);
+	t->losses.lost_events = varint_take(in);
+	t->losses.missed_switches = varint_take(in);
+	for (unsigned i = 0; i < totals_width(t); i++)
+		t->retired[i] = varint_take(in);
+}
+
+static int load_name(struct totals *t, uint32_t row, struct varint_reader *in)
+{
+	struct total_row *r = &t->rows[row];
+	uint64_t len = varint_take(in);
+	const uint8_t *text = len && len < TARGET_NAME_MAX ? varint_bytes(in, len) : NULL;
+	char *name;
+
+	if (!text || row < TOTAL_FIRST_CGROUP || memchr(text, 0, len))
+		return -EBADMSG;
+	name = strndup((const char *)text, len);
+	if (!name)
+		return -ENOMEM;
+	free((char *)r->name);
+	r->name = name;
+	r->level = (uint16_t)varint_take(in);
+	r->first_ns = varint_take(in);
+	return 0;
+}
+
+static void load_values(struct totals *t, uint32_t row, struct varint_reader *in)
+{
+	struct total_row *r = &t->rows[row];
+
+	r->id = varint_take(in);
+	r->quality = (unsigned)varint_take(in);
+	r->ended_ns = r->ended ? varint_take(in) : 0;
+	for (unsigned i = 0; i < totals_width(t); i++)
+		totals_row(t, row)[i] = varint_take(in);
+	for (unsigned i = 0; t->hidden && i < totals_width(t); i++)
+		t->hidden[(size_t)row * totals_width(t) + i] = varint_take(in);
+}
+
+static int load_row(struct totals *t, struct varint_reader *in)
+{
+	uint64_t row = varint_take(in), flags = varint_take(in);
+	struct total_row *r;
+	int rc = 0;
+
+	if (in->bad || row >= PLACES_MAX || (row < TOTAL_FIRST_CGROUP && !(flags & ROW_USED)))
+		return -EBADMSG;
+	while (t->n_rows <= row)
+		if ((rc = totals_empty_place(t)) != 0)
+			return rc;
+	r = &t->rows[row];
+	if (!(flags & ROW_USED)) {
+		free((char *)r->name);
+		*r = (struct total_row){ 0 };
+		return 0;
+	}
+	if (flags & ROW_NAMED)
+		rc = load_name(t, (uint32_t)row, in);
+	else if (row >= TOTAL_FIRST_CGROUP && !r->used)
+		rc = -EBADMSG;
+	if (rc)
+		return rc;
+	r->used = true;
+	r->ended = flags & ROW_ENDED && row >= TOTAL_FIRST_CGROUP;
+	r->shown = flags & ROW_SHOWN || row < TOTAL_FIRST_CGROUP;
+	load_values(t, (uint32_t)row, in);
+	return in->bad ? -EBADMSG : 0;
+}
+
+int totals_load(struct totals *t, const void *data, size_t size)
+{
+	struct varint_reader in = { .at = data, .end = data ? (const uint8_t *)data + size : NULL };
+	uint64_t version = varint_take(&in), print = varint_take(&in), since = varint_take(&in), adds = varint_take(&in);
+	int rc = 0;
+
+	if (version != KEEP_VERSION || print != fingerprint(t))
+		return in.bad && in.at == in.end && !size ? -EBADMSG : -ESTALE;
+	if (in.bad || adds > UINT32_MAX || !adds)
+		return -EBADMSG;
+	if (since && since > t->adds)
+		return -ENODATA;
+	t->adds = (uint32_t)adds;
+	load_machine(t, &in);
+	while (!in.bad && in.at < in.end && !rc)
+		rc = load_row(t, &in);
+	return rc ? rc : in.bad ? -EBADMSG : 0;
+}
+
+int totals_loaded(struct totals *t)
+{
+	return totals_relink(t);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /v1/history: the store's answer as JSON (docs/query.md). */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "../base/clock.h"
+#include "../store/history.h"
+#include "serve_internal.h"
+
+#define DEFAULT_LIMIT 20
+#define MOST_LIMIT 1000
+#define DEFAULT_NS (3600 * (int64_t)NS_PER_S)
+
+static const char *const json_types[] = { "application/json", NULL };
+
+static void key_i64(struct json *j, const char *key, int64_t v)
+{
+	json_key(j, key);
+	json_i64(j, v);
+}
+
+static void add_point(struct json *j, const struct history_answer *a, const struct history_point *p)
+{
+	json_array_begin(j);
+	json_i64(j, p->end_ns);
+	json_u64(j, p->interval_ns);
+	json_str(j, quality_name(p->quality));
+	json_array_begin(j);
+	for (unsigned d = 0; d < a->n_domains; d++)
+		json_u64(j, a->energy_uj[p->energy + d]);
+	json_array_end(j);
+	json_array_end(j);
+}
+
+/* The store learns of an end with the last energy alone; the totals know who lives. */
+static bool has_ended(const struct history_series *e, const struct totals *t)
+{
+	if (strcmp(e->row, "cgroup") != 0)
+		return false;
+	for (unsigned i = TOTAL_FIRST_CGROUP; t && i < t->n_rows; i++)
+		if (strcmp(t->rows[i].name, e->cgroup) == 0)
+			return t->rows[i].ended;
+	return t || e->ended;
+}
+
+static void add_series(struct json *j, const struct history_answer *a, const struct history_series *e, const struct totals *t)
+{
+	json_object_begin(j);
+	json_key_str(j, "cgroup", e->cgroup);
+	json_key_str(j, "row", e->row);
+	json_key(j, "ended");
+	json_bool(j, has_ended(e, t));
+	json_key(j, "points");
+	json_array_begin(j);
+	for (unsigned i = 0; i < e->n; i++)
+		add_point(j, a, &e->points[i]);
+	json_array_end(j);
+	json_object_end(j);
+}
+
+static void add_lost(struct json *j, const struct history_answer *a)
+{
+	json_key(j, "lost");
+	json_array_begin(j);
+	for (unsigned i = 0; i < a->n_lost; i++) {
+		json_object_begin(j);
+		key_i64(j, "from_unix_ns", a->lost[i].from_ns);
+		key_i64(j, "until_unix_ns", a->lost[i].until_ns);
+		json_key_str(j, "reason", a->lost[i].reason);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void write_answer(struct json *j, const struct history_answer *a, const struct totals *t)
+{
+	json_object_begin(j);
+	key_i64(j, "since_unix_ns", a->since_ns);
+	key_i64(j, "until_unix_ns", a->until_ns);
+	json_key_u64(j, "step_ns", a->step_ns);
+	json_key(j, "domains");
+	json_array_begin(j);
+	for (unsigned d = 0; d < a->n_domains; d++)
+		json_str(j, a->domains[d]);
+	json_array_end(j);
+	json_key(j, "series");
+	json_array_begin(j);
+	for (unsigned i = 0; i < a->n_series; i++)
+		add_series(j, a, &a->series[i], t);
+	json_array_end(j);
+	add_lost(j, a);
+	json_object_end(j);
+}
+
+static unsigned status_of(int rc)
+{
+	return rc == -ENOENT ? 404 : rc == -E2BIG ? 400 : 503;
+}
+
+static void answer(struct serve *s, struct http_request *r, const struct history_query *hq)
+{
+	struct history_answer a = { 0 };
+	struct err err = { 0 };
+	struct json j;
+	int rc = history_read(s->o.history, hq, &a, &err);
+
+	if (rc) {
+		http_error(r, status_of(rc), NULL, "%s", err.text);
+		return;
+	}
+	buf_reset(&s->out);
+	json_init(&j, &s->out);
+	write_answer(&j, &a, serve_totals(s));
+	buf_add_char(&s->out, '\n');
+	history_answer_free(&a);
+	http_reply(r, 200, "application/json", NULL, &s->out);
+}
+
+void serve_get_history(struct serve *s, struct http_request *r, const char *rest)
+{
+	struct history_query hq = { 0 };
+	struct query q;
+
+	if (!serve_query(r, "cgroup since until step limit", &q) || serve_negotiate(r, json_types) < 0)
+		return;
+	hq.cgroup = q.cgroup;
+	hq.until_ns = q.until_ns == INT64_MIN ? q.now_ns : q.until_ns;
+	hq.since_ns = q.since_ns == INT64_MIN ? hq.until_ns - DEFAULT_NS : q.since_ns;
+	hq.step_ns = q.step_ns;
+	hq.limit = q.limit == UINT64_MAX ? DEFAULT_LIMIT : q.limit;
+	if (!s->o.history)
+		http_error(r, 404, NULL, "history: %s", s->o.no_history);
+	else if (hq.since_ns >= hq.until_ns)
+		http_error(r, 400, NULL, "since: not before until; choose an earlier time");
+	else if (hq.limit > MOST_LIMIT)
+		http_error(r, 400, NULL, "limit: more than %d; ask for fewer cgroups", MOST_LIMIT);
+	else
+		answer(s, r, &hq);
+}
