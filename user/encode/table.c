@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../base/clock.h"
+#include "../model/cgroup.h"
 #include "table.h"
+
+#define ROW_NAME_MAX (CGROUP_PATH_MAX + 1024)
 
 #define BOLD "\033[1m"
 #define REVERSE "\033[7m"
@@ -197,18 +200,30 @@ static int take_keys(struct encoder *e)
 	return 0;
 }
 
+/* What people call it, before the path; of a unit the path says it already. */
+static const char *row_name(const struct snap_row *r, char dst[ROW_NAME_MAX])
+{
+	char title[3 * (NAMING_TEXT_MAX + 1)];
+
+	if (!r->names || strcmp(names_text(r->names, NAME_RUNTIME), "systemd") == 0 ||
+	    names_title(r->names, title, sizeof(title)) <= 0)
+		return r->path;
+	snprintf(dst, ROW_NAME_MAX, "%s  %s", title, r->path);
+	return dst;
+}
+
 static void add_rows(struct encoder *e, struct buf *out)
 {
 	const struct snapshot *s = e->snap;
 	struct table_line rest = { 0 };
-	char name[64];
+	char name[64], shown[ROW_NAME_MAX];
 	unsigned at = 0, hidden = 0;
 
 	for (unsigned i = 0; i < e->n_top; i++) {
 		struct table_line l = { 0 };
 
 		table_sum(e, e->top[i], &l);
-		table_add_line(e, &l, s->rows[e->top[i]].path, out);
+		table_add_line(e, &l, row_name(&s->rows[e->top[i]], shown), out);
 		e->key[e->top[i]] = -1;   /* shown */
 	}
 	for (at = 0; at < s->n_rows; at++) {
