@@ -27,6 +27,17 @@ static const char *const files[] = {
 #define N_FILES (sizeof(files) / sizeof(files[0]))
 static char paths[N_FILES][512];
 
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return remove(path);
+}
+
+static void end(void)
+{
+	nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 static void begin(void)
 {
 	if (!mkdtemp(dir) || fsroot_open(dir, &root) != 0)
@@ -49,17 +60,6 @@ static void put(const char *path, const uint8_t *data, size_t size)
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
 		abort();
 	close(fd);
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
-}
-
-static void end(void)
-{
-	nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
