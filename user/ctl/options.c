@@ -96,6 +96,10 @@ int verb_parse(const struct verb *v, int argc, char **argv, struct verb_call *re
 			ret->help = true;
 			return 0;
 		}
+		if (v->passes_on) {
+			argv[ret->n++] = argv[i];
+			continue;
+		}
 		if (v->command && (argv[i][0] != '-' || !argv[i][1] || strcmp(argv[i], "--") == 0)) {
 			i += strcmp(argv[i], "--") == 0;
 			ret->args = argv + i;

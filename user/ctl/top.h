@@ -143,6 +143,9 @@ void top_rows_free(struct top_view *v);
 
 /* top_machine.c */
 void top_machine_take(struct top_view *v, const struct snapshot *s);
+/* Which of the kinds add up to a machine: the largest that do not contain one another. psys holds package
+ * and dram, package holds core and uncore (Linux powercap documentation). */
+void top_count_kinds(const bool has[DOMAIN_KINDS], bool ret_counted[DOMAIN_KINDS]);
 
 /* top_text.c */
 void top_text_init(void);              /* after setlocale */

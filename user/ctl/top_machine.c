@@ -22,24 +22,17 @@ static void take_domain(struct top_domain *t, const struct snap_domain *d, bool 
 	t->total_uj = (again ? total_uj : 0) + d->energy_uj;
 }
 
-/* What "all" means: the largest kinds that do not contain one another (formats/rapl: psys holds package
- * and dram, package holds core and uncore). */
-static void choose_counted(struct top_machine *m)
+void top_count_kinds(const bool has[DOMAIN_KINDS], bool ret_counted[DOMAIN_KINDS])
 {
-	bool *c = m->counted;
-	const bool *has = m->has;
+	bool package = has[DOMAIN_PACKAGE], psys = has[DOMAIN_PSYS] && !package, cores = !package && !psys;
 
-	memset(m->counted, 0, sizeof(m->counted));
-	c[DOMAIN_PACKAGE] = has[DOMAIN_PACKAGE];
-	c[DOMAIN_CORE] = c[DOMAIN_UNCORE] = false;
-	if (!has[DOMAIN_PACKAGE] && !has[DOMAIN_PSYS]) {
-		c[DOMAIN_CORE] = has[DOMAIN_CORE];
-		c[DOMAIN_UNCORE] = has[DOMAIN_UNCORE];
-	}
-	c[DOMAIN_PSYS] = has[DOMAIN_PSYS] && !has[DOMAIN_PACKAGE];
-	c[DOMAIN_DRAM] = has[DOMAIN_DRAM] && !c[DOMAIN_PSYS];
-	c[DOMAIN_GPU] = has[DOMAIN_GPU];
-	c[DOMAIN_EXTERNAL] = has[DOMAIN_EXTERNAL] && !c[DOMAIN_PACKAGE] && !c[DOMAIN_PSYS] && !c[DOMAIN_CORE];
+	ret_counted[DOMAIN_PACKAGE] = package;
+	ret_counted[DOMAIN_PSYS] = psys;
+	ret_counted[DOMAIN_CORE] = has[DOMAIN_CORE] && cores;
+	ret_counted[DOMAIN_UNCORE] = has[DOMAIN_UNCORE] && cores;
+	ret_counted[DOMAIN_DRAM] = has[DOMAIN_DRAM] && !psys;
+	ret_counted[DOMAIN_GPU] = has[DOMAIN_GPU];
+	ret_counted[DOMAIN_EXTERNAL] = has[DOMAIN_EXTERNAL] && cores && !has[DOMAIN_CORE];
 }
 
 static void take_domains(struct top_machine *m, const struct snapshot *s, bool again)
@@ -56,7 +49,7 @@ static void take_domains(struct top_machine *m, const struct snapshot *s, bool a
 		m->has[t->kind] = true;
 		take_domain(t, &s->domains[d], again, t->total_uj);
 	}
-	choose_counted(m);
+	top_count_kinds(m->has, m->counted);
 }
 
 static void take_cpus(struct top_machine *m, const struct snapshot *s)

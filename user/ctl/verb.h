@@ -31,12 +31,14 @@ struct verb {
 	const char *const *about;  /* paragraphs, up to NULL */
 	const struct verb_option *options;
 	int max_args;
+	bool passes_on;            /* options are those of another program: args is all there is */
 	bool command;              /* the arguments are a command: nothing behind its name is an option */
 	/* Says what went wrong itself (log.h); returns the exit status. */
 	int (*run)(const struct verb_call *call);
 };
 
-extern const struct verb verb_decode, verb_plot, verb_top;
+extern const struct verb verb_decode, verb_plot, verb_top, verb_list, verb_status, verb_stream,
+	verb_doctor;
 extern const struct verb verb_run;
 
 extern const struct verb *const verbs[];   /* up to NULL */

@@ -6,12 +6,15 @@
 #include <string.h>
 #include "../base/log.h"
 #include "../base/text.h"
+#include "completion.h"
 #include "verb.h"
 
 const struct verb *const verbs[] = {
+	&verb_top,
 	&verb_run,
-	&verb_top, &verb_decode,
+	&verb_list, &verb_status, &verb_stream,
 	&verb_plot,
+	&verb_doctor, &verb_decode,
 	NULL,
 };
 
@@ -152,6 +155,10 @@ int verb_main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
 		print_help();
+		return CTL_OK;
+	}
+	if (!strcmp(argv[1], "--completion")) {
+		completion_print(argc - 2, argv + 2);
 		return CTL_OK;
 	}
 	v = verb_find(argv[1]);

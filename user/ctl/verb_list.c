@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* joulectl list: cgroups with what they used since the agent first saw them, and in the last interval. The
+ * lines below them close the account: together they are the machine. */
+#include <errno.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../base/log.h"
+#include "../encode/table.h"
+#include "agent.h"
+#include "ask.h"
+#include "choice.h"
+#include "top.h"
+#include "verb.h"
+
+enum { OPTION_SORT, OPTION_LIMIT, OPTION_DEPTH, OPTION_JSON, OPTION_SOCKET };
+
+static const struct verb_option options[] = {
+	[OPTION_SORT] = { "sort", 's', "COLUMN", "power (default), energy, cpu or name" },
+	[OPTION_LIMIT] = { "limit", 'l', "N", "at most N cgroups; the rest is summed" },
+	[OPTION_DEPTH] = { "depth", 'd', "N", "at most N levels below the path; the rest is summed" },
+	[OPTION_JSON] = { "json", 'j', NULL, "as the agent tells it" },
+	[OPTION_SOCKET] = { "socket", 0, "PATH", "of the agent; JOULED_SOCKET, or /run/jouled/jouled.sock" },
+	{ NULL, 0, NULL, NULL },
+};
+
+static const char *const about[] = {
+	"Prints what each cgroup used: watts and CPU of the last interval, joules and CPU time since the agent first saw "
+	"it. PATH takes those at and below it. Values are a cgroup's own, without what is below it.",
+	"The last lines are what no cgroup has: kernel threads, interrupts, idle, residual, cgroups that are gone. Energy "
+	"is that of package, dram and gpu together; --json has every domain.",
+	NULL,
+};
+
+static const char *const sorts[] = { "power", "energy", "cpu", "name", NULL };
+
+struct ledger {
+	const json_t *domains;         /* of the answer */
+	bool counted[DOMAIN_KINDS];
+	bool split;                    /* there is energy at all */
+	double seconds;                /* of the last interval */
+	char mark;                     /* of the machine's energy, for sums that say nothing themselves */
+};
+
+/* "package-0-die-1" is of the kind "package". -1 = unknown. */
+static int kind_of(const char *name)
+{
+	for (int k = 0; k < DOMAIN_KINDS; k++) {
+		const char *kind = domain_kind_name((enum domain_kind)k);
+		size_t n = strlen(kind);
+
+		if (strncmp(name, kind, n) == 0 && (!name[n] || name[n] == '-'))
+			return k;
+	}
+	return -1;
+}
+
+static char mark_of(const char *quality)
+{
+	for (unsigned bit = QUALITY_WRAPPED; bit <= QUALITY_LOST; bit <<= 1)
+		if (strcmp(quality, quality_name(bit)) == 0)
+			return table_mark(bit);
+	return ' ';
+}
+
+static void open_ledger(struct ledger *l, const json_t *doc)
+{
+	bool has[DOMAIN_KINDS] = { false };
+	const json_t *d;
+	size_t i;
+
+	l->domains = json_object_get(doc, "domains");
+	l->mark = ' ';
+	l->split = json_array_size(l->domains) > 0;
+	l->seconds = (double)ask_number(doc, "last_interval_ns") / 1e9;
+	json_array_foreach(l->domains, i, d) {
+		int kind = kind_of(ask_text(d, "name"));
+
+		if (kind < 0)
+			continue;
+		has[kind] = true;
+		if (mark_of(ask_text(d, "quality")) != ' ')
+			l->mark = mark_of(ask_text(d, "quality"));
+	}
+	top_count_kinds(has, l->counted);
+}
+
+/* Sum over the counted domains of {"package-0":1, ...}. */
+static double sum(const struct ledger *l, const json_t *by_domain)
+{
+	double total = 0;
+	const char *key;
+	json_t *v;
+
+	json_object_foreach((json_t *)by_domain, key, v) {
+		int kind = kind_of(key);
+
+		total += kind >= 0 && l->counted[kind] ? json_number_value(v) : 0;
+	}
+	return total;
+}
+
+static void put_line(const struct ledger *l, double watts, double uj, char mark, const char *name)
+{
+	char w[16] = "-", j[16] = "-";
+
+	if (l->split) {
+		table_watts(w, watts);
+		top_joules(j, (uint64_t)uj);
+	}
+	printf("%8s%c%9s%c", w, l->split ? mark : ' ', j, l->split ? mark : ' ');
+	if (!name)
+		return;
+	printf("%8s%11s  %s\n", "", "", name);
+}
+
+static void put_use(const struct ledger *l, const json_t *e, const char *name)
+{
+	const json_t *last = json_object_get(e, "last"), *total = json_object_get(e, "total");
+	const char *quality = ask_text(e, "energy_quality");
+	char mark = *quality == '?' ? l->mark : mark_of(quality), time[16];
+
+	top_seconds(time, (uint64_t)ask_number(total, "cpu_ns"));
+	put_line(l, sum(l, json_object_get(last, "power_w")), sum(l, json_object_get(total, "energy_uj")), mark, NULL);
+	printf("%8.1f%11s  %s%s\n", l->seconds > 0 ? (double)ask_number(last, "cpu_ns") / 1e7 / l->seconds : 0.0, time, name,
+	       ask_is(e, "ended") ? " (ended)" : "");
+}
+
+static void put_rows(const struct ledger *l, const json_t *list, const char *key)
+{
+	const json_t *e;
+	size_t i;
+
+	json_array_foreach(list, i, e) {
+		const char *path = json_string_value(json_object_get(e, key));
+		bool special = strcmp(key, "name") == 0;
+		char *name;
+
+		if (special && !ask_number(json_object_get(e, "total"), "cpu_ns"))
+			continue;
+		name = top_clean(path ? path : "?");
+		put_use(l, e, name ? name : "?");
+		free(name);
+	}
+}
+
+/* Idle, residual and what is gone, of the counted domains. */
+static void put_machine_part(const struct ledger *l, const char *what, const char *key)
+{
+	double uj[2] = { 0 };
+	const json_t *d;
+	char mark = ' ';
+	size_t i;
+
+	json_array_foreach(l->domains, i, d) {
+		int kind = kind_of(ask_text(d, "name"));
+
+		if (kind < 0 || !l->counted[kind])
+			continue;
+		uj[0] += (double)ask_number(json_object_get(d, "last"), key);
+		uj[1] += (double)ask_number(json_object_get(d, "total"), key);
+		mark = mark_of(ask_text(d, "quality"));
+	}
+	if (l->split && (uj[1] > 0 || uj[0] > 0))
+		put_line(l, l->seconds > 0 ? uj[0] / 1e6 / l->seconds : 0, uj[1], mark, what);
+}
+
+static void print_list(const json_t *doc)
+{
+	const json_t *other = json_object_get(doc, "other");
+	struct ledger l = { 0 };
+	char more[64];
+
+	open_ledger(&l, doc);
+	printf("%8s %9s %8s%11s  %s\n", "WATTS", "JOULES", "CPU%", "CPU TIME", "CGROUP");
+	put_rows(&l, json_object_get(doc, "cgroups"), "path");
+	snprintf(more, sizeof(more), "(%lld more)", ask_number(other, "cgroups"));
+	if (ask_number(other, "cgroups"))
+		put_use(&l, other, more);
+	put_rows(&l, json_object_get(doc, "special"), "name");
+	put_machine_part(&l, "(idle)", "idle_uj");
+	put_machine_part(&l, "(residual)", "residual_uj");
+	put_machine_part(&l, "(cgroups that are gone)", "retired_uj");
+	put_machine_part(&l, "= the machine", "energy_uj");
+	if (!l.split)
+		printf("no energy source, or none for you: counters only; joulectl doctor says why\n");
+}
+
+/* The route, with what was chosen. 0 or -EINVAL. */
+static int make_path(const struct verb_call *call, struct buf *path, struct err *err)
+{
+	int sort = choice_word("list: --sort", call->option[OPTION_SORT], sorts, 0, err);
+	uint64_t limit = 0, depth = UINT64_MAX;
+
+	if (sort < 0 || choice_number("list: --limit", call->option[OPTION_LIMIT], 1, 1000000, &limit, err) ||
+	    choice_number("list: --depth", call->option[OPTION_DEPTH], 0, 4096, &depth, err))
+		return -EINVAL;
+	buf_add_str(path, "/v1/cgroups");
+	if (call->n) {
+		buf_add_str(path, "/");
+		agent_escape(path, call->args[0] + strspn(call->args[0], "/"));
+	}
+	buf_printf(path, "?sort=%s", sorts[sort]);
+	if (limit)
+		buf_printf(path, "&limit=%llu", (unsigned long long)limit);
+	if (depth != UINT64_MAX)
+		buf_printf(path, "&depth=%llu", (unsigned long long)depth);
+	buf_add(path, "", 1);
+	return path->failed ? err_set(err, -EINVAL, "list: PATH is too long") : 0;
+}
+
+static int answer(const struct verb_call *call, const char *path, struct err *err)
+{
+	struct buf body = { 0 };
+	json_t *doc = NULL;
+	int code = ask_agent(call->option[OPTION_SOCKET], path, &body, err);
+
+	if (!code && call->option[OPTION_JSON]) {
+		code = ask_print(&body, err);
+	} else if (!code) {
+		doc = ask_parse(&body, err);
+		code = doc ? 0 : err->code;
+	}
+	if (doc)
+		print_list(doc);
+	json_decref(doc);
+	buf_free(&body);
+	return code;
+}
+
+static int run(const struct verb_call *call)
+{
+	struct buf path = { .limit = 8192 };
+	struct err err = { 0 };
+	int code;
+
+	setlocale(LC_CTYPE, "");
+	top_text_init();
+	code = make_path(call, &path, &err);
+	if (code) {
+		log_error("%s", err.text);
+		buf_free(&path);
+		return CTL_USAGE;
+	}
+	code = answer(call, (const char *)path.data, &err);
+	if (code)
+		log_error("list: %s", err.text);
+	buf_free(&path);
+	return code ? CTL_FAILED : CTL_OK;
+}
+
+const struct verb verb_list = {
+	.name = "list",
+	.synopsis = "[PATH]",
+	.help = "Lists cgroups with their energy, in all and in the last interval",
+	.about = about,
+	.options = options,
+	.max_args = 1,
+	.run = run,
+};

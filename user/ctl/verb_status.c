@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* joulectl status: how the agent is. */
+#include <stdio.h>
+#include "../base/log.h"
+#include "ask.h"
+#include "verb.h"
+
+enum { OPTION_JSON, OPTION_SOCKET };
+
+static const struct verb_option options[] = {
+	[OPTION_JSON] = { "json", 'j', NULL, "as the agent tells it" },
+	[OPTION_SOCKET] = { "socket", 0, "PATH", "of the agent; JOULED_SOCKET, or /run/jouled/jouled.sock" },
+	{ NULL, 0, NULL, NULL },
+};
+
+static const char *const about[] = {
+	"What it measures and from where, with a reason for what it does not; where its outputs stand and what they "
+	"dropped; what was lost; and what the agent itself costs.",
+	NULL,
+};
+
+static void print_head(const json_t *doc)
+{
+	char up[32], every[32];
+
+	printf("jouled %s on %s: up %s, an interval every %s\n", ask_text(doc, "version"), ask_text(doc, "sensor"),
+	       ask_duration(up, ask_number(doc, "uptime_ns")), ask_duration(every, ask_number(doc, "interval_ns")));
+	printf("%lld CPUs, %lld cgroups and %lld ended ones\n", ask_number(doc, "cpus"), ask_number(doc, "cgroups"),
+	       ask_number(doc, "cgroups_ended"));
+}
+
+static void print_sources(const json_t *list)
+{
+	const json_t *e;
+	size_t i;
+
+	printf("\nSources\n");
+	json_array_foreach(list, i, e)
+		printf("  %-10s %-18s %s\n", ask_text(e, "state"), ask_text(e, "name"), ask_text(e, "reason"));
+}
+
+static void print_outputs(const json_t *list)
+{
+	const json_t *e;
+	size_t i;
+
+	if (!json_array_size(list))
+		return;
+	printf("\nOutputs\n");
+	json_array_foreach(list, i, e) {
+		printf("  %-10s %s to %s: %s", ask_is(e, "up") ? "up" : "DOWN", ask_text(e, "format"), ask_text(e, "to"),
+		       ask_text(e, "state"));
+		printf("; %lld documents, %lld bytes, %lld queued", ask_number(e, "documents"), ask_number(e, "bytes"),
+		       ask_number(e, "queued_documents"));
+		if (ask_number(e, "dropped_documents"))
+			printf(", %lld DROPPED", ask_number(e, "dropped_documents"));
+		putchar('\n');
+	}
+}
+
+static void print_rest(const json_t *doc)
+{
+	const json_t *losses = json_object_get(doc, "losses"), *socket = json_object_get(doc, "socket");
+	const json_t *self = json_object_get(doc, "self");
+	const char *key;
+	json_t *n;
+	const char *between = "";
+
+	printf("\nSocket      %lld of %lld clients, %lld requests, %lld refused\n", ask_number(socket, "clients"),
+	       ask_number(socket, "clients_max"), ask_number(socket, "requests"), ask_number(socket, "refused_clients"));
+	printf("Itself      %.3f s of CPU, %.1f MiB, %.3f J (%s)\n", (double)ask_number(self, "cpu_ns") / 1e9,
+	       (double)ask_number(self, "resident_bytes") / 1048576, (double)ask_number(self, "energy_uj") / 1e6,
+	       ask_text(self, "energy_quality"));
+	printf("Losses      ");
+	json_object_foreach((json_t *)losses, key, n) {
+		char safe[64];
+
+		snprintf(safe, sizeof(safe), "%s", key);
+		for (char *c = safe; *c; c++)
+			*c = *c == '_' ? ' ' : *c;
+		if (json_integer_value(n)) {
+			printf("%s%lld %s", between, (long long)json_integer_value(n), safe);
+			between = ", ";
+		}
+	}
+	printf("%s\n", *between ? "" : "none");
+}
+
+static int run(const struct verb_call *call)
+{
+	struct buf body = { 0 };
+	struct err err = { 0 };
+	json_t *doc = NULL;
+	int code = ask_agent(call->option[OPTION_SOCKET], "/v1/status", &body, &err);
+
+	if (!code && call->option[OPTION_JSON]) {
+		code = ask_print(&body, &err);
+	} else if (!code) {
+		doc = ask_parse(&body, &err);
+		code = doc ? 0 : err.code;
+	}
+	if (doc) {
+		print_head(doc);
+		print_sources(json_object_get(doc, "sources"));
+		print_outputs(json_object_get(doc, "outputs"));
+		print_rest(doc);
+	}
+	if (code)
+		log_error("status: %s", err.text);
+	json_decref(doc);
+	buf_free(&body);
+	return code ? CTL_FAILED : CTL_OK;
+}
+
+const struct verb verb_status = {
+	.name = "status",
+	.synopsis = "",
+	.help = "Says how the agent is: sources, outputs, losses, its own cost",
+	.about = about,
+	.options = options,
+	.max_args = 0,
+	.run = run,
+};
