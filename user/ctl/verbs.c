@@ -13,7 +13,7 @@ const struct verb *const verbs[] = {
 	&verb_top,
 	&verb_run,
 	&verb_list, &verb_status, &verb_stream,
-	&verb_plot,
+	&verb_plot, &verb_web,
 	&verb_doctor, &verb_decode,
 	NULL,
 };
