@@ -103,6 +103,8 @@ int func_entry(struct span_regs *regs)
 	if (!state)
 		return 0;
 	__sync_fetch_and_add(&state->entries, 1);
+	if (!state->armed)
+		return 0;
 	st = stack_of(tid);
 	if (!st) {
 		__sync_fetch_and_add(&state->too_deep, 1);

@@ -109,7 +109,7 @@ struct jd_func_state {
 	__u64 lost;             /* calls that found ring or sums full */
 	__s64 singles;          /* calls that may still be told one by one, until user space gives new ones */
 	__u32 epoch;            /* +1 with every attachment */
-	__u32 pad;
+	__u32 armed;            /* both probes are there */
 };
 
 _Static_assert(sizeof(struct jd_span_head) == 24, "span head layout");

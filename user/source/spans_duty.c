@@ -29,7 +29,7 @@ static void keep_account(struct spans_functions *f, struct probed *p, uint64_t t
 	if (p->attached)
 		atomic_fetch_add(&p->attached_ns, took_ns);
 	if (p->attached && p->tokens_ns < 0) {
-		probe_detach(p);
+		probe_detach(f, p);
 		atomic_fetch_add(&p->changes, 1);
 	} else if (!p->attached && p->tokens_ns > full / 2) {
 		probe_attach(f, p);
@@ -62,6 +62,6 @@ void *probe_thread(void *functions)
 		nap();
 	}
 	for (unsigned i = 0; i < f->n; i++)
-		probe_detach(&f->of[i]);
+		probe_detach(f, &f->of[i]);
 	return NULL;
 }

@@ -14,7 +14,6 @@
 #include "spans_func.skel.h"
 #include "spans_functions.h"
 
-#define COST_FUNC (JD_MAX_FUNCS - 1)    /* number of the function that is ours: its calls are nobody's */
 #define DEFAULT_BUDGET 0.01
 
 static int share_maps(struct spans_func_bpf *skel, const struct spans_bpf *with)
@@ -210,7 +209,7 @@ void spans_functions_close(struct spans *s)
 	if (f->running)
 		pthread_join(f->thread, NULL);
 	for (unsigned i = 0; i < f->n; i++) {
-		probe_detach(&f->of[i]);
+		probe_detach(f, &f->of[i]);
 		spans_func_bpf__destroy(f->of[i].skel);
 		free(f->of[i].binary);
 		free(f->of[i].symbol);

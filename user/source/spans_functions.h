@@ -9,6 +9,7 @@
 
 struct bpf_link;
 
+#define COST_FUNC (JD_MAX_FUNCS - 1)    /* number of the function that is ours: its calls are nobody's */
 #define PROBE_FILES 16          /* copies of a binary, in containers, that one function is probed in */
 #define PROBE_QUEUE 256         /* power of two: started programs to look at */
 #define PROBE_WARNINGS 16
@@ -69,7 +70,7 @@ struct spans_functions {
 /* spans_probe.c: attaching, by the probes' thread. */
 void probe_find_files(struct spans_functions *f, uint32_t pid);   /* pid 0: our own view of the files */
 void probe_attach(struct spans_functions *f, struct probed *p);
-void probe_detach(struct probed *p);
+void probe_detach(struct spans_functions *f, struct probed *p);
 void probe_warn(struct spans_functions *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* CPU time that one call of a probed function costs here. */
 uint64_t probe_measure_cost(struct spans_functions *f, struct spans_func_bpf *skel);

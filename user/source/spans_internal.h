@@ -7,6 +7,7 @@
 #define JD_SPANS_INTERNAL_H
 #include <linux/types.h>
 #include <pthread.h>
+#include "../base/clock.h"
 #include "spans.h"
 #include <spans.h>          /* include/, not the one beside this file */
 
@@ -68,6 +69,14 @@ struct spans {
 	uint64_t lost_seen;             /* lost records that were looked into */
 	unsigned taken;                 /* records of the current poll */
 };
+
+/* CLOCK_BOOTTIME less CLOCK_MONOTONIC: the time that the machine has been suspended. */
+static inline uint64_t asleep_ns(void)
+{
+	uint64_t mono = clock_mono_ns(), boot = clock_boot_ns();
+
+	return boot - mono;             /* read in this order: never negative */
+}
 
 /* spans_bpf.c */
 int spans_bpf_open(struct spans *s, const struct spans_options *o, struct err *err);

@@ -31,31 +31,41 @@ void probe_warn(struct spans_functions *f, const char *fmt, ...)
 	pthread_mutex_unlock(&f->warnings_lock);
 }
 
+/* The kernel takes tens of milliseconds for each of the two, and the breakpoint stays until the second is gone. The
+ * entry counts what traps meanwhile, so it is the last to go and the first to come. */
 static void detach_file(struct probe_file *file)
 {
-	bpf_link__destroy(file->entry);
 	bpf_link__destroy(file->back);
+	bpf_link__destroy(file->entry);
 	file->entry = file->back = NULL;
 }
 
-/* The return first: an entry without it would leave open calls. */
 static int attach_file(struct probed *p, struct probe_file *file)
 {
-	file->back = bpf_program__attach_uprobe(p->skel->progs.func_return, true, -1, file->path, file->offset);
-	if (!file->back)
-		return -errno;
+	int r;
+
 	file->entry = bpf_program__attach_uprobe(p->skel->progs.func_entry, false, -1, file->path, file->offset);
-	if (file->entry)
+	if (!file->entry)
+		return -errno;
+	file->back = bpf_program__attach_uprobe(p->skel->progs.func_return, true, -1, file->path, file->offset);
+	if (file->back)
 		return 0;
+	r = -errno;
 	detach_file(file);
-	return -errno;
+	return r;
+}
+
+/* Open calls are taken note of from here on: those of an earlier epoch will not return. */
+static void arm(struct jd_func_state *state)
+{
+	__atomic_fetch_add(&state->epoch, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&state->armed, 1, __ATOMIC_RELEASE);
 }
 
 void probe_attach(struct spans_functions *f, struct probed *p)
 {
 	unsigned kept = 0;
 
-	f->state[p - f->of].epoch++;
 	for (unsigned i = 0; i < p->n_files; i++) {
 		struct probe_file *file = &p->files[i];
 		int r = file->entry ? 0 : attach_file(p, file);
@@ -71,10 +81,12 @@ void probe_attach(struct spans_functions *f, struct probed *p)
 	}
 	p->n_files = kept;
 	p->attached = true;
+	arm(&f->state[p - f->of]);
 }
 
-void probe_detach(struct probed *p)
+void probe_detach(struct spans_functions *f, struct probed *p)
 {
+	__atomic_store_n(&f->state[p - f->of].armed, 0, __ATOMIC_RELAXED);
 	for (unsigned i = 0; i < p->n_files; i++)
 		detach_file(&p->files[i]);
 	p->attached = false;
@@ -183,12 +195,13 @@ static uint64_t time_calls(void)
 
 uint64_t probe_measure_cost(struct spans_functions *f, struct spans_func_bpf *skel)
 {
-	struct probed own = { .skel = skel };
+	struct probed own = { .skel = skel };   /* not one of f's: nobody wants its calls */
 	struct probe_file file = { .path = "/proc/self/exe" };
 	uint64_t cost = 0;
 
 	if (own_offset(f, &file.offset) || attach_file(&own, &file))
 		return COST_GUESS_NS;
+	arm(&f->state[COST_FUNC]);
 	cost = time_calls();
 	detach_file(&file);
 	return cost > COST_GUESS_NS / 10 ? cost : COST_GUESS_NS;

@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/wait.h>
-#include "../base/clock.h"
 #include "spans_internal.h"
 
 #define POLL_RECORDS 100000     /* more wait for the next poll: who makes them must not hold up the readings */
@@ -139,7 +138,7 @@ static void take_end(struct spans *s, const struct jd_span_exit *x)
 		return;
 	if (!p->start_ns) {
 		s->stats.unseen_births++;
-		p->start_ns = x->head.start_boot_ns - (clock_boot_ns() - clock_mono_ns());
+		p->start_ns = x->head.start_boot_ns - asleep_ns();
 		p->cgroup_id = x->cgroup_id;
 	}
 	refine(p, &x->head);

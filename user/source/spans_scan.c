@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "../base/clock.h"
 #include "../base/parse.h"
 #include "spans_internal.h"
 
@@ -144,7 +143,7 @@ void spans_read_exe(const struct spans *s, uint32_t pid, char ret_path[SPAN_PATH
 	memcpy(ret_path, path, (size_t)n + 1);
 }
 
-static void scan_one(struct spans *s, uint32_t pid, uint64_t asleep_ns)
+static void scan_one(struct spans *s, uint32_t pid, uint64_t asleep)
 {
 	char exe[SPAN_PATH_MAX] = "", args[SPAN_CMDLINE_MAX];
 	struct proc_stat st = { 0 };
@@ -160,7 +159,7 @@ static void scan_one(struct spans *s, uint32_t pid, uint64_t asleep_ns)
 	}
 	p->scanned = p->was_there = true;
 	p->parent_pid = (uint32_t)st.ppid;
-	p->start_ns = p->start_boot_ns > asleep_ns ? p->start_boot_ns - asleep_ns : 1;
+	p->start_ns = p->start_boot_ns > asleep ? p->start_boot_ns - asleep : 1;
 	memcpy(p->comm, st.comm, sizeof(p->comm));
 	read_status(s, p);
 	read_cgroup(s, p);
@@ -182,7 +181,7 @@ static void link_parents(struct process_table *t)
 
 int spans_scan(struct spans *s)
 {
-	uint64_t asleep_ns = clock_boot_ns() - clock_mono_ns(), pid;
+	uint64_t asleep = asleep_ns(), pid;
 	DIR *d = fsroot_opendir(s->root, "/proc");
 	struct dirent *e;
 
@@ -190,7 +189,7 @@ int spans_scan(struct spans *s)
 		return -errno;
 	while ((e = readdir(d)))
 		if (isdigit((unsigned char)e->d_name[0]) && parse_u64(e->d_name, &pid) == 0 && pid < UINT32_MAX)
-			scan_one(s, (uint32_t)pid, asleep_ns);
+			scan_one(s, (uint32_t)pid, asleep);
 	closedir(d);
 	link_parents(&s->table);
 	return 0;

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls of probed functions, against programs that know what they called: this file probes itself. */
+#include "kernel/spans_rig.h"
+#include <pthread.h>
+#include "source/spans_functions.h"
+
+#define PROBED __attribute__((noinline, noclone, used, visibility("default")))
+#define KEEP() __asm__ volatile("" ::: "memory")
+
+static jmp_buf back;
+static volatile uint64_t sum;
+
+void PROBED spans_test_inner(unsigned ms);
+void PROBED spans_test_outer(unsigned ms);
+void PROBED spans_test_tail(unsigned ms);
+void PROBED spans_test_jump(void);
+void PROBED spans_test_fast(void);
+void PROBED spans_test_long(void);
+
+void PROBED spans_test_inner(unsigned ms)
+{
+	usleep(ms * 1000);
+	KEEP();
+}
+
+void PROBED spans_test_outer(unsigned ms)
+{
+	spans_test_inner(ms);
+	spans_test_inner(ms);
+	KEEP();
+}
+
+void PROBED spans_test_tail(unsigned ms)
+{
+	void (*volatile next)(unsigned) = spans_test_inner;
+
+	next(ms);       /* a jump with -O2 */
+}
+
+void PROBED spans_test_jump(void)
+{
+	KEEP();
+	longjmp(back, 1);
+}
+
+void PROBED spans_test_fast(void)
+{
+	sum++;
+	KEEP();
+}
+
+void PROBED spans_test_long(void)
+{
+	pause();
+	KEEP();
+}
+
+static const struct span_function functions[] = {
+	{ "/proc/self/exe", "spans_test_outer" }, { "/proc/self/exe", "spans_test_inner" },
+	{ "/proc/self/exe", "spans_test_tail" }, { "/proc/self/exe", "spans_test_jump" },
+	{ "/proc/self/exe", "spans_test_fast" }, { "/proc/self/exe", "spans_test_long" },
+};
+
+static bool can_probe(void)
+{
+	return access("/sys/bus/event_source/devices/uprobe/type", R_OK) == 0;
+}
+
+#define NEED_PROBES(name) do { \
+	if (!can_probe()) { \
+		print_message("SKIP spans-functions/" name ": no uprobe PMU\n"); \
+		return; \
+	} \
+} while (0)
+
+static void poll_for(struct spans_rig *g, unsigned ms)
+{
+	char text[400];
+
+	for (unsigned i = 0; i < ms / 50; i++, usleep(50000))
+		assert_true(spans_poll(g->s) >= 0);
+	while (spans_next_warning(g->s, text, sizeof(text)))
+		printf("  %s\n", text);
+}
+
+static unsigned count_of(const struct spans_rig *g, const char *symbol, const struct span **ret_first)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < g->n; i++)
+		if (g->got[i].kind == SPAN_FUNCTION && !strcmp(g->got[i].symbol, symbol) && !n++)
+			*ret_first = &g->got[i];
+	return n;
+}
+
+static void test_nested(void **state)
+{
+	const struct span *outer, *inner;
+	struct spans_rig g;
+
+	NEED_PROBES("nested");
+	rig_open(&g, functions, 6, 0.5);
+	spans_test_outer(30);
+	poll_for(&g, 300);
+	assert_int_equal(count_of(&g, "spans_test_outer", &outer), 1);
+	assert_int_equal(count_of(&g, "spans_test_inner", &inner), 2);
+	assert_int_equal(outer->calls, 1);
+	assert_int_equal(outer->end, SPAN_EXITED);
+	assert_int_equal(outer->pid, getpid());
+	assert_true(inner->parent == outer->id && inner->id != outer->id);
+	assert_in_range(inner->start_ns, outer->start_ns, outer->end_ns);
+	assert_in_range(inner->end_ns, inner->start_ns + 30 * NS_PER_MS, outer->end_ns);
+	assert_true(outer->end_ns - outer->start_ns >= 60 * NS_PER_MS);
+	assert_true(outer->cpu_ns < 30 * NS_PER_MS);    /* it slept */
+	rig_close(&g);
+}
+
+static void test_tail_call(void **state)
+{
+	const struct span *tail, *inner;
+	struct spans_rig g;
+
+	NEED_PROBES("tail-call");
+	rig_open(&g, functions, 6, 0.5);
+	spans_test_tail(20);
+	poll_for(&g, 300);
+	assert_int_equal(count_of(&g, "spans_test_tail", &tail), 1);
+	assert_int_equal(count_of(&g, "spans_test_inner", &inner), 1);
+	assert_true(inner->parent == tail->id);
+	assert_true(tail->end_ns - tail->start_ns >= 20 * NS_PER_MS);
+	rig_close(&g);
+}
+
+static void jump(void)
+{
+	if (!setjmp(back))
+		spans_test_jump();
+}
+
+static void test_longjmp(void **state)
+{
+	const struct span *jumped, *next;
+	struct spans_rig g;
+
+	NEED_PROBES("longjmp");
+	rig_open(&g, functions, 6, 0.5);
+	jump();
+	jump();
+	spans_test_inner(1);
+	poll_for(&g, 300);
+	assert_true(count_of(&g, "spans_test_jump", &jumped) >= 1);
+	assert_int_equal(jumped->end, SPAN_UNKNOWN);
+	assert_true(jumped->quality & QUALITY_PARTIAL);
+	assert_int_equal(count_of(&g, "spans_test_inner", &next), 1);
+	assert_int_equal(next->end, SPAN_EXITED);
+	rig_close(&g);
+}
+
+static void test_killed(void **state)
+{
+	const struct span *cut, *process;
+	struct spans_rig g;
+	pid_t pid;
+
+	NEED_PROBES("killed");
+	rig_open(&g, functions, 6, 0.5);
+	pid = fork();
+	if (!pid) {
+		spans_test_long();
+		_exit(0);
+	}
+	usleep(100000);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	process = rig_wait(&g, pid, 0);
+	assert_int_equal(count_of(&g, "spans_test_long", &cut), 1);
+	assert_true(cut < process);             /* functions come before their process */
+	assert_int_equal(cut->end, SPAN_UNKNOWN);
+	assert_true(cut->quality & QUALITY_PARTIAL);
+	assert_true(cut->parent == process->id);
+	assert_true(cut->end_ns - cut->start_ns >= 90 * NS_PER_MS);
+	rig_close(&g);
+}
+
+/* More calls than are told one by one: none is missing in the sums. */
+static void test_sums(void **state)
+{
+	const struct span *s;
+	struct spans_rig g;
+	uint64_t calls = 0;
+
+	NEED_PROBES("sums");
+	rig_open(&g, functions, 6, 1);
+	for (int i = 0; i < 20000; i++)
+		spans_test_fast();
+	poll_for(&g, 600);
+	for (unsigned i = 0; i < g.n; i++)
+		if (g.got[i].kind == SPAN_FUNCTION && !strcmp(g.got[i].symbol, "spans_test_fast"))
+			calls += g.got[i].calls;
+	assert_true(count_of(&g, "spans_test_fast", &s) < 2000);
+	assert_int_equal(calls, 20000);
+	rig_close(&g);
+}
+
+static uint64_t calls_per_s(unsigned ms)
+{
+	uint64_t begin = clock_mono_ns(), cpu = clock_thread_cpu_ns(), n = 0;
+
+	while (clock_mono_ns() < begin + ms * NS_PER_MS)
+		for (int i = 0; i < 100; i++, n++) {
+			spans_test_fast();
+			for (volatile int k = 0; k < 3000; k++)     /* about 1 us */
+				;
+		}
+	return n * NS_PER_S / (clock_thread_cpu_ns() - cpu);
+}
+
+static _Atomic bool polling;
+
+static void *poll_thread(void *rig)
+{
+	struct spans_rig *g = rig;
+
+	while (polling) {
+		spans_poll(g->s);
+		usleep(200000);
+	}
+	return NULL;
+}
+
+/* In CPU time of the calling thread; neighbours take caches and hyperthreads all the same, so the speed without
+ * probes is taken before and afterwards. What the traps cost by count is bounded too: 3 % of the time, the first
+ * look in excess of it. */
+static void test_budget(void **state)
+{
+	uint64_t before, with, after, calls = 0;
+	struct spans_stats st;
+	struct spans_rig g;
+	pthread_t t;
+	bool marked = false;
+
+	NEED_PROBES("budget");
+	before = calls_per_s(1500);
+	rig_open(&g, functions, 6, 0);
+	polling = true;
+	pthread_create(&t, NULL, poll_thread, &g);
+	calls_per_s(1000);
+	with = calls_per_s(3000);
+	polling = false;
+	pthread_join(t, NULL);
+	poll_for(&g, 300);
+	spans_stats(g.s, &st);
+	for (unsigned i = 0; i < g.n; i++)
+		if (g.got[i].kind == SPAN_FUNCTION) {
+			calls += g.got[i].calls;
+			marked |= g.got[i].calls > 1 && g.got[i].quality & QUALITY_PARTIAL && g.got[i].quality & QUALITY_ESTIMATED;
+		}
+	printf("  %llu calls/s alone, %llu probed from the second second on (%+.1f %%), a probed call costs %llu ns, "
+	       "%llu trapped, %llu told, %llu attachments\n", (unsigned long long)before, (unsigned long long)with,
+	       100.0 * ((double)with / (double)before - 1), (unsigned long long)st.call_cost_ns,
+	       (unsigned long long)st.probed_calls, (unsigned long long)calls, (unsigned long long)st.attachments);
+	assert_true(marked);
+	assert_true(calls > st.probed_calls);
+	assert_true(st.probed_calls * st.call_cost_ns < 3 * (4500 + 1000) * NS_PER_MS / 100);
+	rig_close(&g);
+	after = calls_per_s(1500);
+	printf("  %llu calls/s afterwards\n", (unsigned long long)after);
+	assert_true((double)with > 0.97 * (double)(before < after ? before : after));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nested), cmocka_unit_test(test_tail_call), cmocka_unit_test(test_longjmp),
+		cmocka_unit_test(test_killed), cmocka_unit_test(test_sums), cmocka_unit_test(test_budget),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
