@@ -47,7 +47,7 @@ static void add_run(const struct run_facts *f, const struct run_result *r, struc
 	for (unsigned d = 0; d < f->n_domains; d++)
 		add_cell(b, r->measured && f->split, r->value[d]);
 	for (unsigned i = 0; i < f->n_counters; i++)
-		add_cell(b, r->measured && run_counter_known(f, r, i), run_counter(f, r, i));
+		add_cell(b, run_counter_known(f, r, i), run_counter(f, r, i));
 	add_cell(b, r->measured && f->switches, run_fixed(f, r, RUN_SWITCHES));
 	for (unsigned i = RUN_RX_BYTES; i <= RUN_TX_PACKETS; i++)
 		add_cell(b, r->measured && f->network, run_fixed(f, r, i));

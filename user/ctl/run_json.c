@@ -142,7 +142,7 @@ static void add_stats(struct writer *w, const char *key, unsigned column)
 	for (unsigned i = 0; i < w->r->n; i++) {
 		const struct run_result *r = &w->r->runs[i];
 
-		if (!r->started || (column >= VALUES && !r->measured))
+		if (!r->started || (column >= POWERS ? !r->measured : column >= VALUES && !run_value_known(f, r, column - VALUES)))
 			continue;
 		w->v[n++] = column == WALL ? (double)r->wall_ns : column == CPU ? (double)run_cpu_ns(f, r) :
 			    column < POWERS ? (double)r->value[column - VALUES] : power(r, column - POWERS);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 #include "../base/clock.h"
+#include "../base/text.h"
 #include "../model/snapshot.h"
 
 #define ROWS_MAX 1000000u
@@ -64,7 +65,7 @@ static void read_domain(const json_t *o, unsigned i, struct run_facts *f, struct
 	struct run_domain *d = &f->domain[i];
 	const json_t *intervals = json_object_get(o, "intervals");
 
-	snprintf(d->name, sizeof(d->name), "%s", text_of(o, "name"));
+	text_escape(d->name, sizeof(d->name), text_of(o, "name"));
 	d->kind = kind_of(text_of(o, "kind"));
 	d->idle_power_uw = number(o, "idle_power_uw");
 	d->idle_quality = quality_of(o, "idle_quality");
@@ -82,8 +83,8 @@ static int read_machine(const json_t *doc, struct run_facts *f, struct run_machi
 
 	if (!json_is_array(domains) || n > SCHEMA_MAX_DOMAINS)
 		return malformed(err, "list of domains");
-	snprintf(f->formula, sizeof(f->formula), "%s", text_of(doc, "formula"));
-	snprintf(f->idle, sizeof(f->idle), "%s", text_of(doc, "idle"));
+	text_escape(f->formula, sizeof(f->formula), text_of(doc, "formula"));
+	text_escape(f->idle, sizeof(f->idle), text_of(doc, "idle"));
 	f->split = *f->formula && strcmp(f->formula, "none") != 0;
 	f->n_domains = (unsigned)n;
 	for (unsigned i = 0; i < n; i++)
@@ -102,7 +103,7 @@ static void read_counters(const json_t *row, struct run_facts *f)
 	f->n_counters = 0;
 	json_object_foreach(counters, name, value)
 		if (f->n_counters < SCHEMA_MAX_EVENTS)
-			snprintf(f->counter[f->n_counters++], SCHEMA_NAME_MAX, "%s", name);
+			text_escape(f->counter[f->n_counters++], SCHEMA_NAME_MAX, name);
 }
 
 static void read_values(const json_t *o, const struct run_facts *f, uint64_t v[RUN_VALUES_MAX])
@@ -207,7 +208,7 @@ int run_facts_parse_status(const char *text, size_t size, struct run_facts *f, s
 		snprintf(name, sizeof(name), "energy %s", f->domain[i].name);
 		f->domain[i].reason[0] = '\0';
 		if (source_is(sources, name, "estimated", &reason))
-			snprintf(f->domain[i].reason, sizeof(f->domain[i].reason), "%s", reason);
+			text_escape(f->domain[i].reason, sizeof(f->domain[i].reason), reason);
 	}
 	json_decref(doc);
 	return 0;

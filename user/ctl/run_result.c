@@ -10,6 +10,13 @@ unsigned run_quality(const struct run_facts *f, const struct run_result *r)
 	return q;
 }
 
+bool run_value_known(const struct run_facts *f, const struct run_result *r, unsigned column)
+{
+	if (!r->measured)
+		return false;
+	return column < f->n_domains + RUN_FIXED || r->value[column] || !(r->quality & QUALITY_LOST);
+}
+
 bool run_domain_adds_up(const struct run_domain *d)
 {
 	return d->kind == DOMAIN_PACKAGE || d->kind == DOMAIN_DRAM || d->kind == DOMAIN_GPU;

@@ -64,10 +64,12 @@ static inline uint64_t run_counter(const struct run_facts *f, const struct run_r
 	return r->value[f->n_domains + RUN_FIXED + counter];
 }
 
-/* A zero that only means that nothing was read is no count. */
+/* Is value[column] one? Without the agent none is, and the zero of a counter that was lost is no count. */
+bool run_value_known(const struct run_facts *f, const struct run_result *r, unsigned column);
+
 static inline bool run_counter_known(const struct run_facts *f, const struct run_result *r, unsigned counter)
 {
-	return run_counter(f, r, counter) || !(r->quality & QUALITY_LOST);
+	return run_value_known(f, r, f->n_domains + RUN_FIXED + counter);
 }
 
 /* The worst word for all of a result. */

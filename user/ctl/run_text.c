@@ -93,12 +93,12 @@ static void end(struct text *t, unsigned quality, const char *fmt, ...)
 	buf_add_char(t->b, '\n');
 }
 
-/* The value of each run in t->v; its mean. get: NULL = the column of run_result.value. */
+/* What get says of each run in t->v; its mean. i: 0, or the column of run_result.value + 1. */
 static double each(struct text *t, double (*get)(const struct run_facts *f, const struct run_result *r, unsigned i), unsigned i)
 {
 	t->n = 0;
 	for (unsigned k = 0; k < t->r->n; k++)
-		if (t->r->runs[k].started && (t->r->runs[k].measured || !i))
+		if (t->r->runs[k].started && (!i || run_value_known(t->r->facts, &t->r->runs[k], i - 1)))
 			t->v[t->n++] = get(t->r->facts, &t->r->runs[k], i);
 	return run_stats_of(t->v, t->n).mean;
 }
@@ -224,7 +224,7 @@ static void add_counters(struct text *t)
 		double v = each(t, get_value, f->n_domains + RUN_FIXED + i + 1);
 
 		remark[0] = '\0';
-		if (v <= 0 && count_quality(t) & QUALITY_LOST)
+		if (!t->n)
 			continue;
 		if (strcmp(f->counter[i], "CYCLES") == 0 && cpu_ns > 0 && v > 0)
 			snprintf(remark, sizeof(remark), "%9.3f GHz", v / cpu_ns);

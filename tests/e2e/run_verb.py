@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Judges what joulectl run wrote, by sums of its own.
+
+run_verb.py cpu FILE             CPU time as the kernel's wait4 gave it: within 1 % or 200 us
+run_verb.py energy FILE WATTS    package energy = CPU time x watts above idle per core, within 15 %
+run_verb.py statistics FILE N    mean, standard deviation and interval of N runs, anew
+run_verb.py has FILE EXPRESSION  an expression about d, the object
+run_verb.py terminal PROGRAM...  Ctrl-Z stops it as a job, then it goes on, Ctrl-C ends its command
+run_verb.py burn SECONDS         uses that much CPU time
+"""
+import glob
+import json
+import math
+import os
+import pty
+import signal
+import statistics
+import sys
+import time
+
+
+def load(name):
+    with open(name, encoding="utf-8") as f:
+        return json.loads(f.read().splitlines()[-1])
+
+
+def runs_of(d):
+    return d.get("runs", [d])
+
+
+def cpu(name):
+    for r in runs_of(load(name)):
+        kernel = r["user_ns"] + r["system_ns"]
+        off = abs(r["cpu_ns"] - kernel)
+        # rusage has microseconds: two of them may be cut off
+        assert off <= max(0.01 * kernel, 202000), f"{r['cpu_ns']} ns, rusage {kernel} ns"
+
+
+def threads_per_core():
+    with open(glob.glob("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list")[0], encoding="ascii") as f:
+        n = 0
+        for part in f.read().strip().split(","):
+            first, _, last = part.partition("-")
+            n += int(last or first) - int(first) + 1
+        return n
+
+
+def energy(name, watts):
+    d = load(name)
+    expected = d["cpu_ns"] * 1e-3 * float(watts) / threads_per_core()
+    got = sum(d["energy_uj"].values())
+    assert abs(got - expected) <= 0.15 * expected, f"{got} uJ, {expected} expected"
+    assert d["quality"] == "estimated" and set(d["energy_quality"].values()) == {"estimated"}, d
+    for name, uj in d["energy_uj"].items():
+        assert math.isclose(d["power_w"][name], uj * 1e3 / d["wall_ns"], rel_tol=1e-9), d["power_w"]
+        assert uj <= d["machine"]["energy_uj"][name], d
+
+
+def judge(got, values, t):
+    mean, deviation = statistics.fmean(values), statistics.stdev(values)
+    assert got["n"] == len(values), got
+    assert math.isclose(got["mean"], mean, rel_tol=1e-9), (got, mean)
+    assert math.isclose(got["stddev"], deviation, rel_tol=1e-6, abs_tol=1e-6), (got, deviation)
+    assert math.isclose(got["ci95"], t * deviation / math.sqrt(len(values)), rel_tol=1e-3, abs_tol=1e-6), got
+
+
+def repeated(name, n):
+    d = load(name)
+    t = {3: 4.3027, 5: 2.7764}[int(n)]
+    assert len(d["runs"]) == int(n), d
+    for key in ("wall_ns", "cpu_ns"):
+        judge(d["statistics"][key], [r[key] for r in d["runs"]], t)
+    for key in ("energy_uj", "power_w", "counters"):
+        for column, got in d["statistics"][key].items():
+            judge(got, [r[key][column] for r in d["runs"]], t)
+
+
+def has(name, expression):
+    d = load(name)
+    assert eval(expression, {"d": d}), d    # pylint: disable=eval-used
+
+
+def job(argv):
+    """The shell's part: a job in the foreground; what became of it."""
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    pid = os.fork()
+    if pid == 0:
+        os.setpgid(0, 0)
+        os.tcsetpgrp(0, os.getpid())
+        signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+        os.execvp(argv[0], argv)
+    stops = 0
+    while True:
+        _, status = os.waitpid(pid, os.WUNTRACED)
+        if not os.WIFSTOPPED(status):
+            break
+        stops += 1
+        os.write(1, b"stopped\n")
+        time.sleep(0.1)
+        os.killpg(pid, signal.SIGCONT)
+        os.write(1, b"again\n")
+    os.write(1, b"end %d %d\n" % (stops, os.waitstatus_to_exitcode(status)))
+    os._exit(0)
+
+
+def terminal(argv):
+    pid, fd = pty.fork()
+    if pid == 0:
+        job(argv + ["sh", "-c", "trap 'exit 9' INT; echo ready; while :; do sleep 0.1; done"])
+    seen = b""
+    for wanted, key in ((b"ready", b"\x1a"), (b"again", b"\x03"), (b"end ", b"")):
+        limit = time.monotonic() + 30
+        while wanted not in seen and time.monotonic() < limit:
+            try:
+                seen += os.read(fd, 4096)
+            except OSError:
+                break
+        os.write(fd, key)
+    os.waitpid(pid, 0)
+    assert b"end 1 9" in seen, seen[-300:]
+
+
+def burn(seconds):
+    while time.process_time() < float(seconds):
+        pass
+
+
+if __name__ == "__main__":
+    verb, rest = sys.argv[1], sys.argv[2:]
+    if verb == "terminal":
+        terminal(rest)
+    else:
+        {"cpu": cpu, "energy": energy, "statistics": repeated, "has": has, "burn": burn}[verb](*rest)
