@@ -90,7 +90,7 @@ bool zico_energy_uj(const struct trace *t, const struct span *s, uint64_t *ret)
 
 static void put_energy(struct zico *z, const struct span *s, struct buf *out)
 {
-	uint64_t sum = 0, ns = s->end_ns - s->start_ns;
+	uint64_t sum = 0, ns = s->kind == SPAN_FUNCTION && s->wall_ns ? s->wall_ns : s->end_ns - s->start_ns;
 	char key[128];
 
 	if (!zico_energy_uj(z->t, s, &sum))

@@ -69,6 +69,7 @@ void record_numbers_of(const struct span *s, uint64_t v[RECORD_NUMBERS])
 		s->id, s->parent, s->kind, s->end, s->pid, s->tid, s->ns_pid, s->parent_pid, s->uid, s->start_boot_ns,
 		s->start_ns, s->end_ns, s->cgroup_id, (unsigned)s->signal, s->core_dumped, s->seen_running, s->calls,
 		s->cpu_ns, s->minor_faults, s->major_faults, s->peak_rss_bytes, s->quality, s->energy_quality,
+		s->moved, s->wall_ns,
 	};
 
 	memcpy(v, all, sizeof(all));
@@ -99,4 +100,6 @@ void record_numbers_to(struct span *s, const uint64_t v[RECORD_NUMBERS])
 	s->peak_rss_bytes = v[20];
 	s->quality = (unsigned)v[21];
 	s->energy_quality = (unsigned)v[22];
+	s->moved = v[23];
+	s->wall_ns = v[24];
 }

@@ -6,7 +6,7 @@
 
 #define RECORD_VERSION 1
 #define RECORD_NAMES 6       /* texts of the trace itself */
-#define RECORD_NUMBERS 23    /* of a span that are not negative */
+#define RECORD_NUMBERS 25    /* of a span that are not negative */
 #define RECORD_TEXTS 6       /* of a span */
 
 void record_numbers_of(const struct span *s, uint64_t v[RECORD_NUMBERS]);

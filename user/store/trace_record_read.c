@@ -63,6 +63,7 @@ static int take_numbers(struct cbr *r, struct span *s)
 	static const struct { unsigned i; uint64_t max; } bounds[] = {
 		{ 2, SPAN_FUNCTION }, { 3, SPAN_UNKNOWN }, { 4, UINT32_MAX }, { 5, UINT32_MAX }, { 6, UINT32_MAX },
 		{ 7, UINT32_MAX }, { 8, UINT32_MAX }, { 13, INT32_MAX }, { 14, 1 }, { 15, 1 }, { 21, UINT32_MAX }, { 22, UINT32_MAX },
+		{ 23, 1 },
 	};
 	uint64_t v[RECORD_NUMBERS] = { 0 };
 	int64_t exit_code = 0;
