@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drives the page of watts in a headless Chromium against what the socket says at the same time.
+web.py page URL SOCKET CGROUP HOSTILE AGENT-COMMAND... : prints "ok NAME" or "FAIL NAME: reason" a line."""
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import browser as chromium
+
+
+class Unix(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("jouled")
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(60)
+        self.sock.connect(self.path)
+
+
+class Stream(threading.Thread):
+    """Documents of the agent's own interval, by number."""
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self.path, self.documents = path, {}
+        self.start()
+
+    def run(self):
+        try:
+            c = Unix(self.path)
+            c.request("GET", "/v1/stream?format=json")
+            for line in c.getresponse():
+                d = json.loads(line)
+                self.documents[d["number"]] = d
+        except (OSError, http.client.HTTPException, ValueError):
+            pass
+
+
+def watts(uj, ns):
+    return uj * 1000 / ns if ns else 0
+
+
+def expected(d):
+    """Watts of each row of a document, summed over package, dram, gpu and external, as docs/query.md defines them."""
+    domains = [x for x in d["domains"] if x["kind"] in ("package", "dram", "gpu", "external")]
+    rows = {r["name"]: sum(watts(r["energy_uj"][x["name"]], x["interval_ns"]) for x in domains) for r in d["rows"]}
+    rows["idle"] = rows.get("idle", 0) + sum(watts(x["idle_uj"], x["interval_ns"]) for x in domains)
+    return rows, sum(watts(x["energy_uj"], x["interval_ns"]) for x in domains)
+
+
+SHOWN = """(() => { const w = document.getElementById('watts').dataset;
+return { number: +w.number, total: +w.watts, rows: [...document.querySelectorAll('#rows tr')].map(r => [r.dataset.name, +r.dataset.watts, r.cells[0].textContent]) }; })()"""
+
+
+def near(a, b):
+    return abs(a - b) <= 1e-9 * max(abs(a), abs(b)) + 1e-12
+
+
+def same_watts(page, stream):
+    """Of one interval, which both got."""
+    end = time.monotonic() + 40
+    while time.monotonic() < end:
+        shown = page.run(SHOWN)
+        d = stream.documents.get(shown["number"])
+        if not d:
+            page.browser.pump(0.1)
+            continue
+        rows, total = expected(d)
+        assert near(shown["total"], total), (shown["total"], total)
+        table = {name: w for name, w, _ in shown["rows"]}
+        missing = [name for name, w in rows.items() if w >= 0.0005 and name not in table]
+        assert not missing, missing
+        wrong = [(name, w, rows.get(name)) for name, w in table.items() if name != "residual" and not near(w, rows.get(name, -1))]
+        assert not wrong, wrong
+        assert abs(sum(table.values()) - total) < 0.001 * len(rows) + 1e-6, (sum(table.values()), total)
+        return
+    raise AssertionError("no interval that both got")
+
+
+def search(page, text):
+    page.run(f"(() => {{ const s = document.getElementById('search'); s.value = {json.dumps(text)}; s.dispatchEvent(new Event('input')); }})()")
+    return [name for name, _, _ in page.run(SHOWN)["rows"]]
+
+
+def filters(page, cgroup):
+    whole = search(page, "")
+    found = search(page, cgroup.upper())
+    assert found and all(cgroup in name for name in found) and len(found) < len(whole), (found, whole)
+    assert search(page, "no cgroup has this name") == []
+    assert len(search(page, "")) >= len(found)
+
+
+def sorts(page):
+    page.run("document.querySelector('[data-sort=name]').click()")
+    names = [r[0] for r in page.run(SHOWN)["rows"]]
+    assert names == sorted(names) and len(names) > 2, names
+    page.run("document.querySelector('[data-sort=watts]').click()")
+    values = [r[1] for r in page.run(SHOWN)["rows"]]
+    assert values == sorted(values, reverse=True), values
+
+
+def inert(page, hostile):
+    texts = [r[2] for r in page.run(SHOWN)["rows"] if r[0] == hostile]
+    assert texts == [hostile], texts
+    assert page.run("document.querySelectorAll('img, #rows script, #legend script').length") == 0
+    assert page.run("typeof window.hacked") == "undefined"
+    assert not page.mine("Page.javascriptDialogOpening")
+
+
+def policy(page):
+    page.run("(() => { const s = document.createElement('script'); s.textContent = 'window.hacked = 1'; document.body.append(s); s.remove(); })()")
+    page.run("(() => { const d = document.createElement('div'); d.innerHTML = '<img src=x onerror=\"window.hacked = 2\">'; document.body.append(d); })()")
+    assert page.run("fetch('http://127.0.0.1:1/').then(() => 'sent', e => 'refused')") == "refused"
+    page.browser.pump(1)
+    assert page.run("typeof window.hacked") == "undefined"
+
+
+def elsewhere(page, base):
+    urls = [u for u in page.requests() if not u.startswith("data:")]
+    assert urls and all(u.startswith(base) for u in urls), urls
+    assert not any("token" in u for u in urls[1:]) and page.run("location.href") == base, urls
+    errors = [e for e in page.errors() if "404" not in e]      # no history to recall
+    assert not errors, errors
+
+
+def layout(page, folder):
+    ground = set()
+    for width, height, dark in ((360, 740, False), (360, 740, True), (1400, 900, False), (1400, 900, True)):
+        page.look(width, height, dark)
+        page.wait(f"window.innerWidth === {width} && matchMedia('(prefers-color-scheme: dark)').matches === {str(dark).lower()}")
+        number = page.run(SHOWN)["number"]
+        page.wait(f"+document.getElementById('watts').dataset.number > {number}")     # drawn anew
+        assert page.run("document.documentElement.scrollWidth") <= width
+        inked = page.run("""(() => { const c = document.getElementById('areas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+            let n = 0; for (let i = 3; i < d.length; i += 4) n += d[i] > 200; return n / (d.length / 4); })()""")
+        assert inked > 0.02, (width, inked)
+        small = page.run("[...document.querySelectorAll('main *')].filter(e => e.offsetWidth && parseFloat(getComputedStyle(e).fontSize) < 12).length")
+        assert small == 0, small
+        ground.add((dark, page.run("getComputedStyle(document.body).backgroundColor")))
+        page.shot(os.path.join(folder, f"page-{width}-{'dark' if dark else 'light'}.png"))
+    assert len(ground) == 2 and len({g for _, g in ground}) == 2, ground
+
+
+def reconnects(page, agent):
+    """The agent, killed and started again: the page says so and goes on."""
+    pid, command = int(agent[0]), agent[1:]
+    os.kill(pid, signal.SIGKILL)
+    page.wait("document.getElementById('state').textContent.includes('trying again')")
+    number = page.run(SHOWN)["number"]
+    again = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        page.wait("document.getElementById('state').textContent === 'live'", 60)
+        page.wait(f"+document.getElementById('watts').dataset.number !== {number}")
+    finally:
+        again.terminate()
+        again.wait()
+
+
+def case(name, check, *args):
+    try:
+        check(*args)
+        print("ok", name, flush=True)
+        return 0
+    except Exception as e:      # whatever it is, the next case may still tell more
+        print(f"FAIL {name}: {type(e).__name__}: {str(e)[:400]}".replace("\n", " "), flush=True)
+        return 1
+
+
+def main(url, path, cgroup, hostile, folder, *agent):
+    if not chromium.program():
+        print("SKIP web-page: no Chromium; install chromium-headless-shell")
+        return 0
+    base = url.split("?")[0]
+    stream = Stream(path)
+    b = chromium.Browser()
+    bad = 0
+    try:
+        page = chromium.Page(b)
+        page.go(url)
+        bad += case("web-page-rows", page.wait, "document.querySelectorAll('#rows tr').length > 2 && document.getElementById('state').textContent === 'live'")
+        bad += case("web-page-watts", same_watts, page, stream)
+        bad += case("web-page-search", filters, page, cgroup)
+        bad += case("web-page-sort", sorts, page)
+        bad += case("web-page-hostile-name", inert, page, hostile)
+        bad += case("web-page-layout", layout, page, folder)
+        bad += case("web-page-nothing-from-elsewhere", elsewhere, page, base)
+        bad += case("web-page-policy", policy, page)
+        bad += case("web-page-reconnects", reconnects, page, agent)
+    finally:
+        b.close()
+    return bad != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[2:]))
