@@ -77,7 +77,8 @@ fuzz-smoke: $(FUZZ_BIN)
 fuzz: $(FUZZ_BIN)
 	$(Q)TEST_TIMEOUT=7200 $(MAKE) --no-print-directory fuzz-smoke FUZZ_SECONDS=$(if $(filter 4,$(FUZZ_SECONDS)),300,$(FUZZ_SECONDS))
 
-soak: $(PROGRAMS)
+soak: deps test-deps vm-deps
+	$(Q)$(MAKE) --no-print-directory $(JOBS) vm-programs
 	$(Q)B=$(B) sh tests/e2e/soak.sh $(SOAK)
 
 lint:

@@ -1,10 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# make soak: an agent for SECONDS among cgroups that come and go; memory, descriptors and CPU must be
-# flat from the first tenth on. soak.sh SECONDS
+# make soak: the guests in full length (tests/vm/soak), then an agent for SECONDS among cgroups that come and
+# go; memory, descriptors and CPU must be flat from the first tenth on. soak.sh SECONDS
 . tests/e2e/lib.sh
 need_root
 seconds=${1:-3600}
+export JOULED_VM_CASES=tests/vm/soak
+for guest in $(sh tests/vm/run.sh --list); do
+	sh tests/vm/run.sh "${guest%%/*}" "${guest#*/}" || failures=$((failures + 1))
+done
 VJOULE_SECONDS=60 sh tests/e2e/test_vjoule_load.sh || failures=1
 
 start soak -i 1s -o "hwpc=file://$work/soak.json" -o "power=file:///dev/null" -o null:

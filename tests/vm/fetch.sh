@@ -13,6 +13,9 @@ name=$1
 mkdir -p "${JOULED_VM_CACHE:-$B/vm/kernels}" || exit 1
 cache=$(cd "${JOULED_VM_CACHE:-$B/vm/kernels}" && pwd)
 final=$cache/$name
+# One at a time for each kernel; who waited finds it there.
+exec 8>"$cache/.$name.lock"
+flock 8
 [ -e "$final/release" ] && [ -e "$final/modules/modules.dep" ] && exit 0
 dir=$cache/.$name.$$
 missed=$cache/.$name.missed

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recsum FILE: adds up a recording (docs/formats/snapshot.md) for the shell of a guest. Prints one line of
+/* recsum [-w] FILE: adds up a recording (docs/formats/snapshot.md) for the shell of a guest. Prints one line of
  * column names and one per row: path quality running-per-mille time_ns COUNTERS... Quality is the union of
- * all snapshots'. Reads by the format's page alone; what is not as it says ends it with status 1. */
+ * all snapshots'; -w: only of those that are neither partial nor lost for the row. Reads by the format's page alone; what is not as it says ends it with status 1. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #define MAX_ROWS 4096
 #define MAX_EVENTS 8
 #define PATH 256
+#define NOT_WHOLE 48   /* partial, lost */
 
 struct row {
 	char path[PATH];
@@ -20,6 +21,7 @@ struct row {
 static const uint8_t *data, *end;
 static struct row rows[MAX_ROWS];
 static unsigned n_rows, n_events;
+static bool whole_only;
 
 static void die(const char *what)
 {
@@ -133,6 +135,8 @@ static void add(const struct row *r)
 {
 	struct row *sum = row_of(r);
 
+	if (whole_only && (r->quality & NOT_WHOLE))
+		return;
 	sum->quality |= r->quality;
 	sum->time_ns += r->time_ns;
 	sum->enabled_ns += r->enabled_ns;
@@ -261,9 +265,10 @@ int main(int argc, char **argv)
 	size_t size;
 	uint8_t *bytes;
 
-	if (argc != 2)
+	whole_only = argc == 3 && strcmp(argv[1], "-w") == 0;
+	if (argc != 2 + whole_only)
 		return 2;
-	bytes = load(argv[1], &size);
+	bytes = load(argv[argc - 1], &size);
 	data = bytes;
 	end = bytes + size;
 	header();

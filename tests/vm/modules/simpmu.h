@@ -70,6 +70,8 @@ struct sim_cpu {
 struct sim_cpu *sim_cpu_of(int cpu);
 /* Counter of the CPU that this runs on, now. */
 u64 sim_count_here(enum sim_count which);
+/* The same, so long ago; as it was at the last look where that came later. */
+u64 sim_count_before(enum sim_count which, u64 ago_ns);
 /* Counters of this CPU stand while perf takes events off and puts others on. */
 void sim_hold_here(bool on);
 

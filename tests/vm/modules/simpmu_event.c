@@ -3,6 +3,7 @@
  * generic hardware and cache events (kernel/events/core.c, perf_init_event). */
 #include <linux/module.h>
 #include <linux/perf_event.h>
+#include <linux/sched/clock.h>
 #include "simpmu.h"
 
 static bool pmu = true;
@@ -70,26 +71,39 @@ static int event_init(struct perf_event *event)
 	return 0;
 }
 
-static void event_read(struct perf_event *event)
+static void event_take(struct perf_event *event, u64 now)
 {
-	u64 now, before;
+	u64 before;
 
 	if (event->hw.state & PERF_HES_STOPPED)
 		return;
-	now = sim_count_here(event->hw.config);
 	before = local64_xchg(&event->hw.prev_count, now);
 	local64_add(now - before, &event->count);
+}
+
+static void event_read(struct perf_event *event)
+{
+	event_take(event, sim_count_here(event->hw.config));
+}
+
+/* How long ago perf looked at its clock, which is when it books this event as coming or going. A host may take
+ * the CPU away in between; a real counter would stand then, and ours is made of time. */
+static u64 behind(struct perf_event *event)
+{
+	u64 now = local_clock(), booked = READ_ONCE(event->ctx->timestamp);
+
+	return now > booked && now - booked < NSEC_PER_SEC ? now - booked : 0;
 }
 
 static void event_start(struct perf_event *event, int flags)
 {
 	event->hw.state = 0;
-	local64_set(&event->hw.prev_count, sim_count_here(event->hw.config));
+	local64_set(&event->hw.prev_count, sim_count_before(event->hw.config, behind(event)));
 }
 
 static void event_stop(struct perf_event *event, int flags)
 {
-	event_read(event);
+	event_take(event, sim_count_before(event->hw.config, behind(event)));
 	event->hw.state = PERF_HES_STOPPED | PERF_HES_UPTODATE;
 }
 

@@ -131,6 +131,22 @@ u64 sim_count_here(enum sim_count which)
 	return n;
 }
 
+u64 sim_count_before(enum sim_count which, u64 ago_ns)
+{
+	struct sim_cpu *c;
+	unsigned long flags;
+	u64 n;
+
+	local_irq_save(flags);
+	c = this_cpu_ptr(&sim_cpus);
+	raw_spin_lock(&c->lock);
+	settle(c, ktime_get_mono_fast_ns() - ago_ns);
+	n = c->total[which];
+	raw_spin_unlock(&c->lock);
+	local_irq_restore(flags);
+	return n;
+}
+
 void sim_hold_here(bool on)
 {
 	struct sim_cpu *c;
