@@ -11,8 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "base/clock.h"
-#include "model/cgroup.h"
+#include "model/naming.h"
 #include "source/naming.h"
 #include "temp_root.h"
 
@@ -303,113 +302,12 @@ static void test_delegated(void **state)
 	temp_root_free(&t);
 }
 
-/* Until the names of id are as expected; false after ten seconds. */
-static bool wait_names(struct naming *n, struct cgroup_table *t, uint64_t id, const char *expected)
-{
-	for (int i = 0; i < 1000; i++) {
-		const struct cgroup *cg = cgroup_find(t, id);
-
-		naming_follow(n, t);
-		if (cg && strcmp(join(cg->names), expected) == 0)
-			return true;
-		usleep(10000);
-	}
-	return false;
-}
-
-/* Asked once, answered by the path at first and by the files when they come; a rename asks again; an
- * end changes nothing; a sweep forgets. */
-static void test_thread(void **state)
-{
-	struct temp_root t = temp_root_new();
-	struct cgroup_table *table = cgroup_table_new();
-	struct naming *n = NULL;
-
-	assert_int_equal(naming_open(t.root, "/sys/fs/cgroup", &n), 0);
-	assert_int_equal(naming_start(n), 0);
-	assert_non_null(cgroup_add(table, 7, PLACE, 3, 1));
-	assert_non_null(cgroup_add(table, 8, "/system.slice/a.service", 2, 1));
-	assert_true(wait_names(n, table, 7, "kubernetes||||||"));
-	put_spec(&t, "late");
-	assert_true(wait_names(n, table, 7, "kubernetes|n|p|late|||"));
-	assert_true(wait_names(n, table, 8, "systemd|||||a.service|"));
-	cgroup_rename(table, 8, "/system.slice/b.service");
-	assert_true(wait_names(n, table, 8, "systemd|||||b.service|"));
-	cgroup_end(table, 7, 5);
-	naming_follow(n, table);
-	assert_string_equal(join(cgroup_find(table, 7)->names), "kubernetes|n|p|late|||");
-	assert_int_equal(cgroup_table_sweep(table, 10), 1);
-	/* the number comes again for somebody else */
-	assert_non_null(cgroup_add(table, 7, "/lxc.payload.new", 1, 20));
-	assert_null(cgroup_find(table, 7)->names);
-	assert_true(wait_names(n, table, 7, "lxc|||new|||"));
-	naming_close(n);
-	cgroup_table_free(table);
-	temp_root_free(&t);
-}
-
-/* More at once than the queue holds: none is lost, and what ended before its answer does no harm. */
-static void test_storm(void **state)
-{
-	struct temp_root t = temp_root_new();
-	struct cgroup_table *table = cgroup_table_new();
-	struct naming *n = NULL;
-	char path[64];
-
-	assert_int_equal(naming_open(t.root, "/sys/fs/cgroup", &n), 0);
-	assert_int_equal(naming_start(n), 0);
-	for (unsigned i = 1; i <= 10000; i++) {
-		snprintf(path, sizeof(path), "/lxc/box-%u", i);
-		assert_non_null(cgroup_add(table, i, path, 2, 1));
-		if (i % 3 == 0)
-			cgroup_end(table, i, 2);
-	}
-	naming_follow(n, table);
-	cgroup_table_sweep(table, 10);
-	for (unsigned i = 1; i <= 10000; i++) {
-		char expected[64];
-
-		snprintf(expected, sizeof(expected), "lxc|||box-%u|||", i);
-		if (i % 3 != 0)
-			assert_true(wait_names(n, table, i, expected));
-		else
-			assert_null(cgroup_find(table, i));
-	}
-	naming_close(n);
-	cgroup_table_free(table);
-	temp_root_free(&t);
-}
-
-/* Never started, or stopped with work to do. */
-static void test_close(void **state)
-{
-	struct temp_root t = temp_root_new();
-	struct cgroup_table *table = cgroup_table_new();
-	struct naming *n = NULL;
-
-	naming_close(NULL);
-	naming_follow(NULL, table);
-	assert_int_equal(naming_start(NULL), 0);
-	assert_int_equal(naming_open(t.root, "/sys/fs/cgroup", &n), 0);
-	naming_follow(n, table);
-	naming_close(n);
-	assert_int_equal(naming_open(t.root, "/sys/fs/cgroup", &n), 0);
-	assert_int_equal(naming_start(n), 0);
-	for (unsigned i = 1; i < 100; i++)
-		assert_non_null(cgroup_add(table, i, PLACE, 2, 1));
-	naming_follow(n, table);
-	naming_close(n);
-	cgroup_table_free(table);
-	temp_root_free(&t);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_layouts), cmocka_unit_test(test_texts), cmocka_unit_test(test_long_text),
 		cmocka_unit_test(test_not_a_bundle), cmocka_unit_test(test_linked_folder), cmocka_unit_test(test_owners),
-		cmocka_unit_test(test_delegated), cmocka_unit_test(test_thread), cmocka_unit_test(test_storm),
-		cmocka_unit_test(test_close),
+		cmocka_unit_test(test_delegated),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,11 +17,19 @@
 /* Whose a file is. In a captured machine those of whoever captured it stand for root's. */
 static uid_t uid_of(const struct look *l, const struct stat *st)
 {
+	uid_t uid = st->st_uid;
 	struct stat dir;
+	int fd;
 
-	if (fsroot_is_live(l->root) || stat(fsroot_dir(l->root), &dir) != 0)
-		return st->st_uid;
-	return st->st_uid == dir.st_uid ? 0 : st->st_uid;
+	if (fsroot_is_live(l->root))
+		return uid;
+	fd = fsroot_openat(l->root, "/", O_PATH | O_DIRECTORY);
+	if (fd < 0)
+		return uid;
+	if (fstat(fd, &dir) == 0 && dir.st_uid == uid)
+		uid = 0;
+	close(fd);
+	return uid;
 }
 
 /* The first n bytes of the path; -ENOENT when it is gone. */
