@@ -147,6 +147,7 @@ static int load_name(struct totals *t, uint32_t row, struct varint_reader *in)
 		return -ENOMEM;
 	free((char *)r->name);
 	r->name = name;
+	r->used = true;
 	r->level = (uint16_t)varint_take(in);
 	r->first_ns = varint_take(in);
 	return 0;

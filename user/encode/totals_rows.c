@@ -262,7 +262,8 @@ uint32_t totals_place(struct totals *t, const struct snap_row *r)
 
 int totals_empty_place(struct totals *t)
 {
-	if (t->n_rows == t->cap_rows && grow_rows(t) != 0)
+	/* with keys its names are its own */
+	if (!key_of(t, 0) || (t->n_rows == t->cap_rows && grow_rows(t) != 0))
 		return -ENOMEM;
 	t->rows[t->n_rows] = (struct total_row){ 0 };
 	memset(totals_row(t, t->n_rows), 0, totals_width(t) * sizeof(uint64_t));

@@ -28,13 +28,19 @@ int write_point(struct history *h, enum tier t, int64_t slot, const struct point
 	return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
+/* What ends with a minute is part of it. */
+static int64_t minute_of(int64_t end_ns)
+{
+	return (end_ns - 1) / history_tiers[TIER_MINUTE].length_ns;
+}
+
 /* A clock that was set back comes to the same instant again. */
 static int write_second(struct history *h, const struct point *p)
 {
 	int rc = SQLITE_CONSTRAINT;
 
 	for (int i = 0; i < CLOCK_TRIES && (rc & 0xff) == SQLITE_CONSTRAINT; i++)
-		rc = write_point(h, TIER_SECOND, p->end_ns + i, p);
+		rc = write_point(h, TIER_SECOND, p->end_ns - 1 + i, p);
 	return rc;
 }
 
@@ -132,7 +138,7 @@ static bool is_whole(const struct point *p)
 
 static int write_parts(struct history *h, const struct tick *t)
 {
-	int64_t minute = t->end_real_ns / history_tiers[TIER_MINUTE].length_ns;
+	int64_t minute = minute_of(t->end_real_ns);
 	int rc = join(h, t);
 
 	if (rc == SQLITE_OK && is_whole(&h->next))
@@ -156,7 +162,7 @@ static void committed(struct history *h, const struct tick *t)
 	h->have_all |= t->all;
 	if (!is_whole(&h->open))
 		return;
-	h->minute = t->end_real_ns / history_tiers[TIER_MINUTE].length_ns;
+	h->minute = minute_of(t->end_real_ns);
 	h->last_end_ns = t->end_real_ns;
 	point_reset(&h->open, h->domains, h->o.schema->n_domains);
 }

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Totals that go through texts are those that went in: whatever cgroups come, go, change their names or
+ * are pushed out, and whichever of the texts was the first. */
+#include "encode_fixture.h"
+#include "encode/totals_keep.h"
+
+#define CGROUPS 24
+#define INTERVALS 400
+
+struct world {
+	struct fixture f;
+	struct totals *live;
+	char names[CGROUPS][24];
+	bool there[CGROUPS];
+	uint32_t generation[CGROUPS], renamed[CGROUPS];
+};
+
+static void begin(struct world *w, unsigned top)
+{
+	struct totals_options o = { .keep_ns = 7000000000, .top = top };
+
+	memset(w, 0, sizeof(*w));
+	fixture_init(&w->f, 2, 1);
+	fixture_domain(&w->f, DOMAIN_PACKAGE, 0, "package-0");
+	fixture_domain(&w->f, DOMAIN_DRAM, 0, "dram-0");
+	fixture_event(&w->f.schema.core, "CYCLES", EVENT_PERF);
+	fixture_ready(&w->f);
+	w->live = totals_new(&w->f.schema, &o);
+	assert_non_null(w->live);
+}
+
+static void free_totals(struct totals *t)
+{
+	totals_free(t);
+	free(t);
+}
+
+static void end(struct world *w)
+{
+	free_totals(w->live);
+	fixture_free(&w->f);
+}
+
+static void step(struct world *w)
+{
+	struct snapshot *s = &w->f.snap;
+
+	s->n_rows = READING_SPECIAL_ROWS;
+	s->start_ns = s->end_ns;
+	s->end_ns += 1000000000;
+	s->end_real_ns += 1000000000;
+	for (unsigned i = 0; i < CGROUPS; i++) {
+		if (rand() % 20 == 0) {
+			w->there[i] = !w->there[i];
+			w->generation[i] += w->there[i];
+			snprintf(w->names[i], sizeof(w->names[i]), "/c%u-%d", i, rand() % 3);
+		} else if (rand() % 30 == 0) {
+			snprintf(w->names[i], sizeof(w->names[i]), "/c%u-%d", i, rand() % 3);
+			w->renamed[i]++;
+		}
+		if (w->there[i]) {
+			struct snap_row *r = fixture_row(&w->f, w->names[i], 1000 + i * 1000 + w->generation[i]);
+
+			r->key = 10 + i;
+			r->generation = w->generation[i];
+			r->renamed = w->renamed[i];
+		}
+	}
+	for (unsigned d = 0; d < 2; d++) {
+		s->domains[d].idle_uj = 100;
+		s->domains[d].residual_uj = 0;
+		s->domains[d].energy_uj = 100;
+		for (unsigned i = 0; i < s->n_rows; i++) {
+			uint64_t uj = rand() % 2 ? (uint64_t)rand() % 5000 : 0;
+
+			*snapshot_energy(s, i, d) = uj;
+			s->rows[i].time_ns = uj * 3;
+			s->rows[i].counters[0] = uj * 7;
+			s->domains[d].energy_uj += uj;
+		}
+	}
+}
+
+static const struct total_row *find(const struct totals *t, const char *name, unsigned *ret)
+{
+	for (unsigned i = 0; i < t->n_rows; i++)
+		if (t->rows[i].used && strcmp(t->rows[i].name, name) == 0) {
+			*ret = i;
+			return &t->rows[i];
+		}
+	return NULL;
+}
+
+static void check_same(const struct totals *a, const struct totals *b)
+{
+	unsigned n[2] = { 0 }, at;
+
+	assert_int_equal(a->n_ended, b->n_ended);
+	assert_int_equal(a->n_shown, b->n_shown);
+	assert_int_equal(a->adds, b->adds);
+	assert_memory_equal(a->retired, b->retired, totals_width(a) * sizeof(uint64_t));
+	assert_memory_equal(a->domains, b->domains, 2 * sizeof(a->domains[0]));
+	for (unsigned i = 0; i < a->n_rows; i++) {
+		const struct total_row *r;
+
+		if (!a->rows[i].used)
+			continue;
+		n[0]++;
+		r = find(b, a->rows[i].name, &at);
+		if (!r)
+			fail_msg("%s is missing", a->rows[i].name);
+		assert_int_equal(r->ended, a->rows[i].ended);
+		assert_int_equal(r->shown, a->rows[i].shown);
+		assert_int_equal(r->id, a->rows[i].id);
+		for (unsigned c = 0; c < totals_width(a); c++)
+			assert_int_equal(totals_shown(a, i, c), totals_shown(b, at, c));
+	}
+	for (unsigned i = 0; i < b->n_rows; i++)
+		n[1] += b->rows[i].used;
+	assert_int_equal(n[0], n[1]);
+}
+
+static struct totals *load(struct world *w, struct buf *texts, unsigned first, unsigned n, unsigned top)
+{
+	struct totals_options o = { .keep_ns = 7000000000, .top = top };
+	struct totals *t = totals_new(&w->f.schema, &o);
+
+	for (unsigned i = first; i < n; i++)
+		assert_int_equal(totals_load(t, texts[i].data, texts[i].len), 0);
+	assert_int_equal(totals_loaded(t), 0);
+	return t;
+}
+
+static void run(unsigned top, unsigned seed)
+{
+	static struct buf texts[INTERVALS];
+	struct world w;
+	uint32_t saved = 0;
+	unsigned first = 0;
+
+	begin(&w, top);
+	srand(seed);
+	for (unsigned i = 0; i < INTERVALS; i++) {
+		bool all = i % 60 == 0;
+		struct totals *copy;
+
+		step(&w);
+		totals_add(w.live, &w.f.snap);
+		first = all ? i : first;
+		buf_reset(&texts[i]);
+		totals_save(w.live, all ? 0 : saved, &texts[i]);
+		saved = w.live->adds;
+		if (i % 23 && i % 60 < 58)
+			continue;
+		copy = load(&w, texts, first, i + 1, top);
+		check_same(w.live, copy);
+		/* and it goes on as the other does */
+		step(&w);
+		totals_add(w.live, &w.f.snap);
+		totals_add(copy, &w.f.snap);
+		check_same(w.live, copy);
+		free_totals(copy);
+	}
+	for (unsigned i = 0; i < INTERVALS; i++)
+		buf_free(&texts[i]);
+	end(&w);
+}
+
+static void test_texts(void **state)
+{
+	for (unsigned seed = 1; seed < 6; seed++)
+		run(0, seed);
+}
+
+static void test_top(void **state)
+{
+	for (unsigned seed = 1; seed < 6; seed++)
+		run(5, seed);
+}
+
+/* A cgroup that was renamed while no agent looked keeps its totals; its id says so. */
+static void test_renamed_unseen(void **state)
+{
+	struct buf text = { 0 };
+	struct totals *copy;
+	struct world w;
+	unsigned at;
+
+	begin(&w, 0);
+	w.there[0] = true;
+	srand(7);
+	w.f.snap.n_rows = READING_SPECIAL_ROWS;
+	fixture_row(&w.f, "/before", 77);
+	*snapshot_energy(&w.f.snap, READING_SPECIAL_ROWS, 0) = 500;
+	totals_add(w.live, &w.f.snap);
+	totals_save(w.live, 0, &text);
+	copy = load(&w, &text, 0, 1, 0);
+	w.f.snap.rows[READING_SPECIAL_ROWS].path = "/after";
+	totals_add(copy, &w.f.snap);
+	assert_null(find(copy, "/before", &at));
+	assert_non_null(find(copy, "/after", &at));
+	assert_int_equal(totals_row(copy, at)[0], 1000);
+	free_totals(copy);
+	buf_free(&text);
+	end(&w);
+}
+
+/* Other columns, a change without a beginning, and every text cut short or with a changed byte. */
+static void test_wrong(void **state)
+{
+	struct totals_options o = { .keep_ns = 1 };
+	struct buf all = { 0 }, change = { 0 };
+	struct totals *t;
+	struct world w;
+
+	begin(&w, 0);
+	srand(9);
+	for (unsigned i = 0; i < 60; i++) {
+		step(&w);
+		totals_add(w.live, &w.f.snap);
+	}
+	totals_save(w.live, 0, &all);
+	totals_save(w.live, w.live->adds - 1, &change);
+	t = totals_new(&w.f.schema, &o);
+	assert_int_equal(totals_load(t, change.data, change.len), -ENODATA);
+	free_totals(t);
+	for (size_t cut = 0; cut < all.len; cut++) {
+		t = totals_new(&w.f.schema, &o);
+		if (totals_load(t, all.data, cut) == 0)
+			totals_loaded(t);      /* between two rows: as if there were fewer */
+		free_totals(t);
+		t = totals_new(&w.f.schema, &o);
+		all.data[cut] ^= 0x55;
+		if (totals_load(t, all.data, all.len) == 0)
+			totals_loaded(t);
+		all.data[cut] ^= 0x55;
+		free_totals(t);
+	}
+	snprintf(w.f.schema.core.ev[0].name, SCHEMA_NAME_MAX, "OTHER");
+	t = totals_new(&w.f.schema, &o);
+	assert_int_equal(totals_load(t, all.data, all.len), -ESTALE);
+	free_totals(t);
+	buf_free(&all);
+	buf_free(&change);
+	end(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_texts), cmocka_unit_test(test_top), cmocka_unit_test(test_renamed_unseen), cmocka_unit_test(test_wrong),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
