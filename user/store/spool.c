@@ -79,7 +79,8 @@ static int list_segments(struct spool *s)
 		if (spool_file_number(e->d_name, &number) == 0 && !add_segment(s, number))
 			err = -ENOMEM;
 	closedir(d);
-	qsort(s->segments, s->n_segments, sizeof(*s->segments), by_number);
+	if (s->n_segments)
+		qsort(s->segments, s->n_segments, sizeof(*s->segments), by_number);
 	return err;
 }
 

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The spool: order, restarts, torn and changed files, bounds, a killed writer, a full disk. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "zico_fixture.h"
+#include "store/spool.h"
+#include "store/trace_record.h"
+
+#define S 1000000000ll
+
+static char dir[64];
+
+static int make_dir(void **state)
+{
+	snprintf(dir, sizeof(dir), "/tmp/jouled-spool-XXXXXX");
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int drop(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+static int drop_dir(void **state)
+{
+	return nftw(dir, drop, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static struct spool *open_spool(uint64_t max_bytes, uint64_t max_age_ns)
+{
+	struct spool_options o = { .dir = dir, .max_bytes = max_bytes, .max_age_ns = max_age_ns };
+	struct spool *s = NULL;
+	struct err err = { 0 };
+
+	assert_int_equal(spool_open(&o, &s, &err), 0);
+	return s;
+}
+
+static int add(struct spool *s, unsigned n, size_t size)
+{
+	static char record[1 << 20];
+
+	memset(record, 'x', size);
+	snprintf(record, sizeof(record), "%u", n);
+	return spool_append(s, S, record, size);
+}
+
+/* The number of the next record; -1: none. */
+static int next(struct spool *s, bool done)
+{
+	struct buf b = { 0 };
+	struct spool_mark m;
+	int err = spool_next(s, 2 * S, &b, &m), n = -1;
+
+	if (!err) {
+		n = atoi((char *)b.data);
+		if (done)
+			spool_done(s, &m);
+	} else {
+		assert_int_equal(err, -ENOENT);
+	}
+	buf_free(&b);
+	return n;
+}
+
+static struct spool_stats stats(struct spool *s)
+{
+	struct spool_stats st;
+
+	spool_get_stats(s, &st);
+	return st;
+}
+
+static void test_order_and_restart(void **state)
+{
+	struct spool *s = open_spool(0, 0);
+
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(add(s, i, 5000), 0);
+	for (int i = 0; i < 30; i++) {
+		assert_int_equal(next(s, false), i);
+		assert_int_equal(next(s, true), i);
+	}
+	spool_close(s);
+	s = open_spool(0, 0);
+	assert_int_equal(stats(s).waiting, 70);
+	for (int i = 30; i < 100; i++)
+		assert_int_equal(next(s, true), i);
+	assert_int_equal(next(s, true), -1);
+	assert_int_equal(add(s, 100, 10), 0);
+	assert_int_equal(next(s, true), 100);
+	spool_close(s);
+	s = open_spool(0, 0);
+	assert_int_equal(stats(s).waiting, 0);
+	assert_int_equal(next(s, true), -1);
+	assert_int_equal(stats(s).damaged_bytes, 0);
+	spool_close(s);
+}
+
+static void test_one_owner(void **state)
+{
+	struct spool *s = open_spool(0, 0), *other = NULL;
+	struct spool_options o = { .dir = dir };
+	struct err err = { 0 };
+
+	assert_int_equal(spool_open(&o, &other, &err), -EBUSY);
+	assert_non_null(strstr(err.text, "in use"));
+	spool_close(s);
+}
+
+static void test_oldest_go_first(void **state)
+{
+	struct spool *s = open_spool(1 << 20, 0);
+	struct spool_stats st;
+	int first, n = 0;
+
+	for (unsigned i = 0; i < 400; i++)
+		assert_int_equal(add(s, i, 10000), 0);
+	st = stats(s);
+	assert_true(st.bytes <= 1 << 20);
+	assert_true(st.dropped_full > 250);
+	assert_int_equal(st.waiting + st.dropped_full, 400);
+	first = next(s, true);
+	assert_int_equal(first, st.dropped_full);
+	for (n = first + 1; n < 400; n++)
+		assert_int_equal(next(s, true), n);
+	assert_int_equal(next(s, true), -1);
+	assert_int_equal(add(s, 1, 600000), -EMSGSIZE);
+	spool_close(s);
+}
+
+static void test_age(void **state)
+{
+	struct spool *s = open_spool(0, 10 * S);
+	struct buf b = { 0 };
+	struct spool_mark m;
+
+	spool_append(s, 0, "old", 3);
+	spool_append(s, 15 * S, "new", 3);
+	assert_int_equal(spool_next(s, 20 * S, &b, &m), 0);
+	assert_memory_equal(b.data, "new", 3);
+	assert_int_equal(stats(s).dropped_old, 1);
+	buf_free(&b);
+	spool_close(s);
+}
+
+/* The only segment of a small spool. */
+static int segment(void)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/0000000000000001.spool", dir);
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
+static void test_torn_end(void **state)
+{
+	for (off_t cut = 1; cut < 1024 + 24; cut += 37) {
+		struct spool *s = open_spool(0, 0);
+		struct stat st;
+		int fd;
+
+		for (unsigned i = 0; i < 3; i++)
+			add(s, i, 1024);
+		spool_close(s);
+		fd = segment();
+		assert_int_equal(fstat(fd, &st), 0);
+		assert_int_equal(ftruncate(fd, st.st_size - cut), 0);
+		close(fd);
+		s = open_spool(0, 0);
+		assert_int_equal(stats(s).waiting, 2);
+		add(s, 7, 1024);
+		assert_int_equal(next(s, true), 0);
+		assert_int_equal(next(s, true), 1);
+		assert_int_equal(next(s, true), 7);
+		assert_int_equal(next(s, true), -1);
+		spool_close(s);
+		drop_dir(NULL);
+		make_dir(NULL);
+	}
+}
+
+static void test_changed_bytes(void **state)
+{
+	for (off_t at = 16; at < 16 + 1048; at += 41) {
+		struct spool *s = open_spool(0, 0);
+		int fd;
+
+		for (unsigned i = 0; i < 3; i++)
+			add(s, i, 1024);
+		spool_close(s);
+		fd = segment();
+		assert_int_equal(pwrite(fd, "\xa5\x5a", 2, at), 2);
+		close(fd);
+		s = open_spool(0, 0);
+		/* one of the two may be the boundary to the next record */
+		assert_in_range(next(s, true), 1, 2);
+		while (next(s, true) >= 0)
+			;
+		assert_true(stats(s).damaged_bytes > 0);
+		assert_int_equal(stats(s).waiting, 0);
+		spool_close(s);
+		drop_dir(NULL);
+		make_dir(NULL);
+	}
+}
+
+/* What was appended before the kill is there afterwards, in order and once. */
+static void test_killed(void **state)
+{
+	int pipefd[2], last = -1, n, want = 0;
+
+	for (int round = 0; round < 10; round++) {
+		struct spool *s;
+		pid_t pid;
+
+		assert_int_equal(pipe2(pipefd, O_CLOEXEC), 0);
+		pid = fork();
+		if (!pid) {
+			s = open_spool(0, 0);
+			for (int i = want; ; i++) {
+				add(s, (unsigned)i, 3000);
+				if (write(pipefd[1], &i, sizeof(i)) != sizeof(i))
+					_exit(1);
+			}
+		}
+		close(pipefd[1]);
+		for (int i = 0; i < 20 + round; i++)
+			assert_int_equal(read(pipefd[0], &last, sizeof(last)), sizeof(last));
+		kill(pid, SIGKILL);
+		while (read(pipefd[0], &n, sizeof(n)) == sizeof(n))
+			last = n;
+		waitpid(pid, NULL, 0);
+		close(pipefd[0]);
+		s = open_spool(0, 0);
+		for (; want <= last; want++)
+			assert_int_equal(next(s, true), want);
+		n = next(s, true);   /* one may have been written and not yet told */
+		if (n >= 0)
+			assert_int_equal(n, want++);
+		assert_int_equal(next(s, true), -1);
+		spool_close(s);
+	}
+}
+
+static void test_full_disk(void **state)
+{
+	struct spool_stats st;
+	struct spool *s;
+	char options[] = "size=1m,mode=700";
+
+	if (mount("jouled-test", dir, "tmpfs", 0, options) != 0) {
+		print_message("SKIP spool-full-disk: a file system cannot be mounted\n");
+		skip();
+	}
+	s = open_spool(16 << 20, 0);
+	for (unsigned i = 0; i < 300; i++)
+		add(s, i, 10000);
+	st = stats(s);
+	assert_int_equal(st.waiting + st.dropped_full, 300);
+	assert_true(st.waiting > 0);
+	/* what is there is the newest, without a hole */
+	for (int i = 300 - (int)st.waiting; i < 300; i++)
+		assert_int_equal(next(s, true), i);
+	assert_int_equal(next(s, true), -1);
+	spool_close(s);
+	assert_int_equal(umount(dir), 0);
+}
+
+static void test_trace_record(void **state)
+{
+	struct world w;
+	struct buf b = { 0 }, again = { 0 };
+	struct trace *t = NULL;
+	struct err err = { 0 };
+
+	fixture_begin(&w);
+	w.t.sensor = "node";
+	w.t.part = 3;
+	w.t.last = false;
+	w.t.n_domains = 2;
+	w.t.domains = fixture_domains;
+	w.t.interfaces = fixture_interfaces;
+	fixture_add(&w, 0, "a", 5, 10)->exit_code = -1;
+	fixture_add(&w, 0, "b", 6, 9)->n_domains = 2;
+	w.spans[1].energy_uj[1] = 77;
+	w.spans[1].cmdline = "b \xff\xfe";
+	w.spans[1].wall_ns = 5;
+	assert_int_equal(trace_record_write(&w.t, &b), 0);
+	assert_int_equal(trace_record_read(b.data, b.len, &t, &err), 0);
+	assert_memory_equal(t->uuid, w.t.uuid, 16);
+	assert_string_equal(t->sensor, "node");
+	assert_string_equal(t->domains[1], "dram-0");
+	assert_int_equal(t->n_spans, 2);
+	assert_int_equal(t->part, 3);
+	assert_false(t->last);
+	assert_int_equal(t->spans[0].exit_code, -1);
+	assert_int_equal(t->spans[1].energy_uj[1], 77);
+	assert_string_equal(t->spans[1].cmdline, "b \xff\xfe");
+	assert_int_equal(t->spans[1].parent, t->spans[0].id);
+	assert_int_equal(t->spans[1].wall_ns, 5);
+	assert_int_equal(trace_record_write(t, &again), 0);
+	assert_int_equal(again.len, b.len);
+	assert_memory_equal(again.data, b.data, b.len);
+	trace_record_free(t);
+	for (size_t n = 0; n < b.len; n++)
+		assert_int_not_equal(trace_record_read(b.data, n, &t, &err), 0);
+	buf_free(&b);
+	buf_free(&again);
+}
+
+int main(void)
+{
+#define IN_DIR(f) cmocka_unit_test_setup_teardown(f, make_dir, drop_dir)
+	const struct CMUnitTest tests[] = {
+		IN_DIR(test_order_and_restart), IN_DIR(test_one_owner), IN_DIR(test_oldest_go_first), IN_DIR(test_age),
+		IN_DIR(test_torn_end), IN_DIR(test_changed_bytes), IN_DIR(test_killed), IN_DIR(test_full_disk),
+		cmocka_unit_test(test_trace_record),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
