@@ -107,7 +107,7 @@ static long double missing_of(const struct snapshot *s, const struct domain_desc
 	return missing + rate * fmaxl(0, busy);
 }
 
-/* Weights by one event; false when it says nothing and nothing was lost either. */
+/* Weights by one event; false when it says nothing at all. */
 static bool by_event(const struct snapshot *s, const struct domain_desc *d, int event, bool scaled)
 {
 	u128 w[2] = { 0 }, t[2] = { 0 };   /* whole, partial */
@@ -139,8 +139,10 @@ static bool by_event(const struct snapshot *s, const struct domain_desc *d, int 
 		rules.sum += rules.weight[i] = (uint64_t)least(sum, 1ull << 63);
 		rules.time_sum += rules.time[i] = (uint64_t)time;
 	}
+	if (event >= 0 && !w[0] && !w[1])
+		return false;
 	if (!rules.lossy)
-		return event < 0 || w[0];
+		return true;
 	missing = missing_of(s, d, event, scaled, event < 0 ? 1 : t[0] ? (long double)w[0] / t[0] : t[1] ? (long double)w[1] / t[1] : 0);
 	rules.missing = missing < 0x1p63L ? (uint64_t)missing : 1ull << 63;
 	return true;

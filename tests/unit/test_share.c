@@ -259,6 +259,7 @@ static void test_partial_cpu(void **state)
 	machine_free(&m);
 }
 
+/* Somebody else has the whole PMU: as without one, time is the weight. */
 static void test_everything_lost(void **state)
 {
 	struct machine m;
@@ -266,9 +267,15 @@ static void test_everything_lost(void **state)
 	busy_machine(&m, usual);
 	for (unsigned i = 0; i < m.s.n_cells; i++)
 		m.s.cells[i].quality = QUALITY_LOST;
-	machine_apply(&m, IDLE_BY_SHARE, WEIGHT_CYCLES, 6);
+	machine_apply(&m, IDLE_OWN, WEIGHT_CYCLES, 6);
 	assert_int_equal(m.s.domains[PKG0].idle_uj, 6000000);
-	assert_int_equal(m.s.domains[PKG0].residual_uj, 4000000);
+	assert_int_equal(m.s.domains[PKG0].residual_uj, 0);
+	assert_true(m.s.domains[PKG0].share_quality & QUALITY_ESTIMATED);
+	formula_share.destroy(m.f);
+	m.f = NULL;
+	uint64_t by_cycles = energy(&m, A, PKG0);
+	machine_apply(&m, IDLE_OWN, WEIGHT_TIME, 6);
+	assert_int_equal(energy(&m, A, PKG0), by_cycles);
 	machine_free(&m);
 }
 

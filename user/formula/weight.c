@@ -8,7 +8,8 @@
  * whole), what is missing weighs
  *     sum over lost and partial cells of max(0, t_i * rate - w_i)
  *   + rate * (busy time of the CPUs flagged partial - time of the rows there, when positive)
- * and that share of the energy is residual. Without a loss it is exactly 0. */
+ * and that share of the energy is residual. Without a loss it is exactly 0. Where nothing at all was
+ * counted (other programs hold the whole PMU) the interval is one without a PMU: time is the weight. */
 #include "weight.h"
 #include "../model/event_find.h"
 #include <errno.h>
@@ -286,7 +287,7 @@ static uint64_t missing_weight(const struct weights *w, const struct snapshot *s
 	return missing < (double)SPLIT_WEIGHT_MAX ? (uint64_t)missing : SPLIT_WEIGHT_MAX;
 }
 
-/* Takes `event` as the weight; false when it says nothing although nothing was lost. */
+/* Takes `event` as the weight; false when it says nothing at all. */
 static bool try_event(struct weights *w, const struct snapshot *s, int event, bool scaled)
 {
 	struct count k = { .event = event, .scaled = scaled };
@@ -294,9 +295,9 @@ static bool try_event(struct weights *w, const struct snapshot *s, int event, bo
 	if (event != BY_TIME && !weights_have(w, s, (unsigned)event))
 		return false;
 	count_rows(w, s, &k);
-	if (!k.lossy)
-		return event == BY_TIME || k.whole.weight;
-	w->weight[s->n_rows] = missing_weight(w, s, &k);
+	if (event != BY_TIME && !k.whole.weight && !k.partial.weight)
+		return false;
+	w->weight[s->n_rows] = k.lossy ? missing_weight(w, s, &k) : 0;
 	return true;
 }
 
