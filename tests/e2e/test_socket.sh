@@ -115,7 +115,7 @@ assert cpu[1] > cpu[0] and b["monotonic_ns"] > a["monotonic_ns"], cpu
 assert cpu[1] - cpu[0] < (b["monotonic_ns"] - a["monotonic_ns"]) * 1.05, cpu' "$work/reading.1" "$work/reading-again" "$path"
 
 expect unknown 404 $json /v1/nothing
-expect root 404 $json /
+expect root 200 "text/html; charset=utf-8" /
 expect below 404 $json /v1/status/more
 expect method 405 $json /v1/status -X DELETE
 expect method-reading 405 $json /v1/reading
