@@ -81,7 +81,11 @@ bool run_domain_adds_up(const struct run_domain *d);
  * what was waited for. */
 uint64_t run_cpu_ns(const struct run_facts *f, const struct run_result *r);
 
+/* Has the agent given figures of any run? */
+bool run_any_measured(const struct run_report *r);
+
 void run_write_text(const struct run_report *r, struct buf *b);
+void run_write_notes(const struct run_report *r, struct buf *b);   /* the end of text */
 void run_write_json(const struct run_report *r, struct buf *b);
 void run_write_csv(const struct run_report *r, struct buf *b);
 

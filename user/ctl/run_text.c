@@ -32,13 +32,6 @@ static struct scaled scale(double v, const char *const units[3])
 static const char *const joules[3] = { "J", "mJ", "uJ" }, *const seconds[3] = { "s", "ms", "us" },
 	*const watts[3] = { "W", "mW", "uW" };
 
-static void add_scaled(struct buf *b, double v, const char *const units[3])
-{
-	struct scaled s = scale(v, units);
-
-	buf_printf(b, "%.3f %s", v * s.factor, s.unit);
-}
-
 /* 1234567 as 1,234,567. */
 static void add_grouped(char *dst, size_t size, uint64_t v)
 {
@@ -79,7 +72,7 @@ static void end(struct text *t, unsigned quality, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(remark, sizeof(remark), fmt, ap);
 	va_end(ap);
-	buf_printf(t->b, " %-16s", remark);
+	buf_printf(t->b, " %-23s", remark);
 	if (t->n > 1) {
 		struct run_stats s = run_stats_of(t->v, t->n);
 
@@ -287,100 +280,6 @@ static void add_head(struct text *t)
 	buf_add_str(t->b, "\n\n");
 }
 
-static void add_idle(struct text *t)
-{
-	const struct run_facts *f = t->r->facts;
-	bool own = strcmp(f->idle, "own") == 0;
-	double window_ns = 0, idle_uj;
-
-	for (unsigned i = 0; i < t->r->n; i++)
-		window_ns += (double)t->r->runs[i].window_ns;
-	buf_printf(t->b, " Idle energy of the machine is %s (idle: %s",
-		   own ? "not included" : strcmp(f->idle, "by-time") == 0 ? "included by share of CPU time" :
-		   "included by share of the rest", f->idle);
-	for (unsigned d = 0; d < f->n_domains; d++) {
-		idle_uj = 0;
-		for (unsigned i = 0; i < t->r->n; i++)
-			idle_uj += (double)t->r->runs[i].idle_uj[d];
-		if (!run_domain_adds_up(&f->domain[d]) || !own || window_ns <= 0)
-			continue;
-		buf_printf(t->b, ", %s ", f->domain[d].name);
-		add_scaled(t->b, idle_uj * 1e3 / window_ns, watts);
-		if (f->domain[d].idle_quality != QUALITY_MEASURED)
-			buf_printf(t->b, " %s", quality_name(f->domain[d].idle_quality));
-	}
-	buf_add_str(t->b, ").\n");
-}
-
-/* Each reason once. */
-static void add_reasons(struct text *t)
-{
-	const struct run_facts *f = t->r->facts;
-
-	for (unsigned d = 0; d < f->n_domains; d++) {
-		bool said = !*f->domain[d].reason;
-
-		for (unsigned k = 0; k < d && !said; k++)
-			said = strcmp(f->domain[k].reason, f->domain[d].reason) == 0;
-		if (!said)
-			buf_printf(t->b, " Energy is not measured here: %s.\n", f->domain[d].reason);
-	}
-}
-
-static void add_notes(struct text *t)
-{
-	const struct run_facts *f = t->r->facts;
-
-	if (f->n_domains && f->split) {
-		add_idle(t);
-		add_reasons(t);
-	} else if (!f->n_domains) {
-		buf_add_str(t->b, " No energy: this machine has no source of it; see jouled doctor.\n");
-	} else {
-		buf_printf(t->b, " No energy: the agent's formula '%s' gives none to cgroups; see --private.\n", f->formula);
-	}
-}
-
-static void add_left(struct text *t, const struct run_left *l)
-{
-	char shown[64];
-
-	if (!l->n)
-		return;
-	buf_printf(t->b, " %u process%s of it still ran, counted up to here:", l->n, l->n == 1 ? "" : "es");
-	for (unsigned i = 0; i < l->n && i < RUN_LEFT_MAX; i++)
-		buf_printf(t->b, "%s %s (%d)", i ? "," : "", text_escape(shown, sizeof(shown), l->comm[i]), (int)l->pid[i]);
-	buf_add_str(t->b, l->n > RUN_LEFT_MAX ? ", ...\n" : "\n");
-}
-
-static void add_ends(struct text *t)
-{
-	unsigned failures = 0;
-
-	for (unsigned i = 0; i < t->r->n; i++) {
-		const struct run_result *r = &t->r->runs[i];
-
-		failures += r->exit_status != 0;
-		if (*r->error)
-			buf_printf(t->b, " No figures of the agent: %s\n", r->error);
-		add_left(t, &r->left);
-	}
-	if (failures && t->r->n > 1)
-		buf_printf(t->b, " %u of %u runs failed.\n", failures, t->r->n);
-	if (t->r->n == 1 && t->r->runs[0].signal)
-		buf_printf(t->b, " Ended by signal %d (%s).\n", t->r->runs[0].signal, strsignal(t->r->runs[0].signal));
-	else if (t->r->n == 1 && t->r->exit_status)
-		buf_printf(t->b, " Exit status %d.\n", t->r->exit_status);
-}
-
-static bool any_measured(const struct run_report *r)
-{
-	for (unsigned i = 0; i < r->n; i++)
-		if (r->runs[i].measured)
-			return true;
-	return false;
-}
-
 static void add_times(struct text *t)
 {
 	double wall = each(t, get_wall, 0), cpu = each(t, get_cpu, 0);
@@ -398,7 +297,7 @@ static void add_times(struct text *t)
 void run_write_text(const struct run_report *r, struct buf *b)
 {
 	struct text t = { .r = r, .b = b, .v = calloc(r->n, sizeof(double)) };
-	bool measured = any_measured(r);
+	bool measured = run_any_measured(r);
 
 	if (!t.v) {
 		b->failed = true;
@@ -414,9 +313,7 @@ void run_write_text(const struct run_report *r, struct buf *b)
 	if (measured)
 		add_network(&t);
 	buf_add_char(b, '\n');
-	if (measured)
-		add_notes(&t);
-	add_ends(&t);
+	run_write_notes(r, b);
 	buf_add_char(b, '\n');
 	free(t.v);
 }

@@ -44,6 +44,8 @@ static const char *const about[] = {
 	"delegated: systemd-run --user --scope -p Delegate=yes joulectl run ...",
 	"The command keeps the process group and the terminal; signals sent to joulectl are passed on. Processes that still run when "
 	"the command has ended are named, moved to the cgroup of joulectl and left alone. The cgroup is removed in any case.",
+	"A value that is no plain measurement says so: estimated, multiplexed, partial, lost. Counters are lost where other programs "
+	"(a second agent, perf) hold them all.",
 	"Exit status: that of the command (of the first run that failed), 128 + N when signal N ended it, 127 when it was not found, "
 	"126 when it could not be executed, 125 when joulectl could not measure it and did not start it, 2 for a wrong option.",
 	"In JSON a single run is an object with exit_status, wall_ns, cpu_ns, energy_uj, power_w, counters, quality and more; with "
