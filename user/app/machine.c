@@ -253,8 +253,9 @@ static void say_losses(struct machine *m)
 		log_warn("cgroups: no room: %llu times counts went to an ancestor so far; raise cgroups.max, %llu now",
 			 (unsigned long long)now->folded, (unsigned long long)m->max_cgroups);
 	if (worth_telling(now->lost_reads, &m->said.lost_reads))
-		log_warn("counters: %llu reads failed so far, their values are marked partial; the events are opened anew, as after a "
-			 "CPU was off; where it goes on, configure fewer events",
+		log_warn("counters: %llu reads failed so far or found their event without a turn on the PMU, their values are marked; "
+			 "events are opened anew where a CPU was off; where it goes on, configure fewer events or end what else "
+			 "holds the PMU (perf, another agent)",
 			 (unsigned long long)now->lost_reads);
 	if (worth_telling(now->lost_events, &m->said.lost_events))
 		log_warn("lifecycle: %llu events did not fit the ring so far, repaired by a walk; give the agent more CPU time",

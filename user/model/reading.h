@@ -78,7 +78,7 @@ uint64_t reading_domain_q32(const struct reading_domain *d);   /* in 2^-32 J, fl
 /* Losses of the whole machine, cumulative. */
 struct losses {
 	uint64_t folded;           /* charges folded into an ancestor or `other`: table full or quota */
-	uint64_t lost_reads;       /* counter reads that failed in the kernel program */
+	uint64_t lost_reads;       /* counter reads that failed, or whose event had no turn on the PMU */
 	uint64_t lost_events;      /* lifecycle records that did not fit the ring */
 	uint64_t missed_switches;  /* the kernel did not tell of them: found and mended by the scheduler's stamps */
 };

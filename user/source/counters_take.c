@@ -153,8 +153,10 @@ static bool take_row(struct read_context *x, unsigned cpu, const struct staged_r
 	v->switches += switches;
 	v->lost += lost;
 	add_counters(c, v, now, before, time_ns);
-	if (c->schema->multiplexed && !add_multiplexed(c, v, now, before, cpu) && now->slot != JD_SLOT_IDLE)
+	if (c->schema->multiplexed && !add_multiplexed(c, v, now, before, cpu) && now->slot != JD_SLOT_IDLE) {
 		v->lost += switches;
+		x->r->losses.lost_reads += switches;
+	}
 	if (lost && now->slot != JD_SLOT_IDLE)
 		x->r->cpus[cpu].lost_ns += (uint64_t)((unsigned __int128)time_ns * lost / switches);
 	x->r->cpus[cpu].elapsed_ns += time_ns;
