@@ -15,13 +15,11 @@ static bool wide(const struct top_paint *p)
 	return !p->width || p->width >= NARROW;
 }
 
-/* Twice as much for names as for histories. */
+/* Twice as much for names as for histories; none in plain lines, where an interval stands alone. */
 static unsigned spark_columns(const struct top_paint *p)
 {
 	unsigned n;
 
-	if (!p->width)
-		return SPARK_MIN;
 	if (p->width < COLUMNS_TO_SPARK + 1 + SPARK_MIN + NAME_MIN)
 		return 0;
 	n = (p->width - COLUMNS_TO_SPARK) / 3;

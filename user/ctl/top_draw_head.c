@@ -87,7 +87,7 @@ static void put_domain(struct top_view *v, const struct top_domain *d, double pe
 		top_put(p, TOP_PLAIN, "  idle %7s W%c", idle, mark(v, d->idle_quality));
 	if (v->machine.split)
 		top_put(p, d->residual_uj ? TOP_ALERT : TOP_DIM, " residual %5s W", residual);
-	if (left > BAR_MAX + 12)
+	if (!p->width || left > BAR_MAX + 12)
 		top_put(p, TOP_PLAIN, "  %8s J", joules);
 	if (left > BAR_MAX + 12 + SPARK_COLUMNS) {
 		top_spark(spark, sizeof(spark), v->history[d->kind], v->samples, SPARK_COLUMNS, v->peak[d->kind]);
