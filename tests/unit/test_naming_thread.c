@@ -123,6 +123,32 @@ static void test_storm(void **state)
 	temp_root_free(&t);
 }
 
+/* All below a container have its names, and the very object: its files were read once. */
+static void test_inside(void **state)
+{
+	struct temp_root t = temp_root_new();
+	struct cgroup_table *table = cgroup_table_new();
+	struct naming *n = NULL;
+	char path[256];
+	unsigned same = 0;
+
+	put_spec(&t, "one");
+	assert_int_equal(naming_open(t.root, "/sys/fs/cgroup", &n), 0);
+	assert_int_equal(naming_start(n), 0);
+	for (unsigned i = 1; i <= 1000; i++) {
+		snprintf(path, sizeof(path), PLACE "/%u", i);
+		assert_non_null(cgroup_add(table, i, path, 4, 1));
+	}
+	for (unsigned i = 1; i <= 1000; i++)
+		assert_true(wait_names(n, table, i, "kubernetes|n|p|one|||"));
+	for (unsigned i = 2; i <= 1000; i++)
+		same += cgroup_find(table, i)->names == cgroup_find(table, i - 1)->names;
+	assert_true(same > 900);               /* a slow machine may take more than a second */
+	naming_close(n);
+	cgroup_table_free(table);
+	temp_root_free(&t);
+}
+
 /* Never started, or stopped with work to do. */
 static void test_close(void **state)
 {
@@ -237,7 +263,8 @@ static void test_title(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_thread), cmocka_unit_test(test_storm), cmocka_unit_test(test_close),
+		cmocka_unit_test(test_thread), cmocka_unit_test(test_storm), cmocka_unit_test(test_inside),
+		cmocka_unit_test(test_close),
 		cmocka_unit_test(test_outputs), cmocka_unit_test(test_title),
 	};
 

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "../base/clock.h"
+#include "naming_internal.h"
 
 #define FRESH_MAX 4096               /* jobs that wait for their first look */
 #define REPEATS_MAX 1024             /* and for a further one */
@@ -33,6 +34,7 @@ struct job {
 struct naming {
 	const struct fsroot *root;
 	char *mount;
+	struct naming_cache *cache;  /* of the thread */
 	pthread_t thread;
 	bool started;
 	pthread_mutex_t lock;        /* the rest */
@@ -67,7 +69,13 @@ int naming_open(const struct fsroot *root, const char *mount, struct naming **re
 	struct naming *n = calloc(1, sizeof(*n));
 	pthread_condattr_t attr;
 
-	if (!n || !(n->mount = strdup(mount))) {
+	if (!n)
+		return -ENOMEM;
+	n->mount = strdup(mount);
+	n->cache = naming_cache_new();
+	if (!n->mount || !n->cache) {
+		naming_cache_free(n->cache);
+		free(n->mount);
 		free(n);
 		return -ENOMEM;
 	}
@@ -158,7 +166,7 @@ static void work(struct naming *n, struct job *j)
 	struct job *again = NULL;
 	bool complete, first = !j->again;
 
-	j->names = naming_look(n->root, n->mount, j->path, &complete);
+	j->names = naming_cache_look(n->cache, n->root, n->mount, j->path, &complete);
 	if (!complete)
 		again = job_again(j, clock_mono_ns());
 	pthread_mutex_lock(&n->lock);
@@ -298,6 +306,7 @@ void naming_close(struct naming *n)
 	jobs_free(n->answers);
 	pthread_cond_destroy(&n->wake);
 	pthread_mutex_destroy(&n->lock);
+	naming_cache_free(n->cache);
 	free(n->mount);
 	free(n);
 }

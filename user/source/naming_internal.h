@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inside of naming*.c: naming_path.c takes a path apart, naming_files.c reads what strangers wrote,
  * naming_oci.c, naming_docker.c, naming_podman.c and naming_kube.c know the runtimes' files,
- * naming_look.c puts it together, naming.c is the thread. */
+ * naming_look.c puts it together, naming_cache.c keeps it for a moment, naming.c is the thread. */
 #ifndef JD_NAMING_INTERNAL_H
 #define JD_NAMING_INTERNAL_H
 #include <jansson.h>
@@ -58,6 +58,13 @@ struct look {
 	char space[NAMING_TEXT_MAX + 1], pod[NAMING_TEXT_MAX + 1], container[NAMING_TEXT_MAX + 1];   /* of log folders */
 	struct names_draft draft;
 };
+
+/* naming_cache.c: naming_look, without reading the same files again within a moment. */
+struct naming_cache;
+struct naming_cache *naming_cache_new(void);     /* NULL = no memory */
+void naming_cache_free(struct naming_cache *c);  /* NULL accepted */
+struct names *naming_cache_look(struct naming_cache *c, const struct fsroot *root, const char *mount, const char *path,
+				bool *ret_complete);
 
 /* naming_files.c */
 /* First owner other than root among the directories above the match, 0 when all are root's. */
