@@ -4,7 +4,8 @@
  * over one by one, without energy.
  *
  * A process is finished when the kernel has closed its books (it was reaped), or SPANS_LINGER_NS after its end
- * where nobody reaps it: then its quality says partial. Spans of functions come before that of their process. */
+ * where nobody reaps it. Quality is partial where a record of its end was lost. Spans of functions come before that
+ * of their process. */
 #ifndef JD_SPANS_SOURCE_H
 #define JD_SPANS_SOURCE_H
 #include <stddef.h>

@@ -40,6 +40,7 @@ struct process {
 	bool scanned;                   /* start_boot_ns is as coarse as /proc */
 	bool was_there;                 /* before the agent */
 	bool ended, notified, freed;
+	bool zombie;                    /* nobody reaped it, and it will not use more */
 	bool end_late;                  /* of its end only the last record came through */
 	bool vanished;                  /* of its end nothing came through */
 	bool moved;                     /* ended in another cgroup */

@@ -10,6 +10,7 @@
 #include "spans_internal.h"
 
 #define POLL_RECORDS 100000     /* more wait for the next poll: who makes them must not hold up the readings */
+#define FREE_WAIT_NS (30 * NS_PER_S)
 #define CALLS_FLIPS 2           /* both banks of sums have been emptied since its last call */
 
 static void copy_comm(char *to, const char *from)
@@ -225,7 +226,7 @@ static void fill_end(const struct process *p, uint64_t page_bytes, struct span *
 	ret->minor_faults = p->end.minor_faults;
 	ret->major_faults = p->end.major_faults;
 	ret->peak_rss_bytes = p->end.peak_rss_pages * page_bytes;
-	ret->quality = p->freed && !p->end_late ? QUALITY_MEASURED : QUALITY_PARTIAL;
+	ret->quality = (p->freed && !p->end_late) || p->zombie ? QUALITY_MEASURED : QUALITY_PARTIAL;
 }
 
 void spans_fill(const struct spans *s, const struct process *p, struct span *ret)
@@ -246,7 +247,24 @@ void spans_fill(const struct spans *s, const struct process *p, struct span *ret
 		fill_end(p, s->page_bytes, ret);
 }
 
-/* Oldest first. Nothing younger than the linger time needs a look unless its books are closed. */
+/* A zombie's CPU time is what its parent will be told; nothing is added any more. One that was reaped is freed when
+ * an RCU grace period is over, which takes seconds on a busy machine: its record is worth waiting for. */
+static bool is_over(const struct spans *s, struct process *p, uint64_t now_ns)
+{
+	uint64_t cpu_ns;
+
+	if (p->freed)
+		return !s->functions || s->flips >= p->freed_flip + CALLS_FLIPS;
+	if (now_ns < p->end_ns + SPANS_LINGER_NS)
+		return false;
+	if (!process_find(&s->table, p->pid, 0) && process_cpu_time(p->pid, &cpu_ns)) {
+		p->end.cpu_ns = cpu_ns;
+		p->zombie = true;
+		return true;
+	}
+	return now_ns >= p->end_ns + FREE_WAIT_NS;
+}
+
 void spans_settle(struct spans *s, uint64_t now_ns)
 {
 	struct process *next;
@@ -254,8 +272,7 @@ void spans_settle(struct spans *s, uint64_t now_ns)
 
 	for (struct process *p = s->table.first_ended; p; p = next) {
 		next = p->newer;
-		if (p->freed ? s->functions && s->flips < p->freed_flip + CALLS_FLIPS :
-		     now_ns < p->end_ns + SPANS_LINGER_NS)
+		if (!is_over(s, p, now_ns))
 			continue;
 		spans_fill(s, p, &span);
 		s->finished(s->ctx, &span);
