@@ -39,7 +39,7 @@ struct verb {
 
 extern const struct verb verb_decode, verb_plot, verb_top, verb_list, verb_status, verb_stream,
 	verb_doctor;
-extern const struct verb verb_run;
+extern const struct verb verb_run, verb_history;
 extern const struct verb verb_web;
 
 extern const struct verb *const verbs[];   /* up to NULL */

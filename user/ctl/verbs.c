@@ -12,7 +12,7 @@
 const struct verb *const verbs[] = {
 	&verb_top,
 	&verb_run,
-	&verb_list, &verb_status, &verb_stream,
+	&verb_list, &verb_history, &verb_status, &verb_stream,
 	&verb_plot, &verb_web,
 	&verb_doctor, &verb_decode,
 	NULL,

@@ -194,13 +194,16 @@ static int use_set(struct look *l, int64_t id)
 static uint64_t weight(const struct look *l, const struct point_row *r)
 {
 	uint64_t package = 0, all = 0;
+	bool any = false;
 
 	for (unsigned d = 0; d < l->set->n; d++) {
 		all += r->energy_uj[d];
-		if (strncmp(l->a->domains[l->set->to[d]], "package", 7) == 0)
+		if (strncmp(l->a->domains[l->set->to[d]], "package", 7) == 0) {
 			package += r->energy_uj[d];
+			any = true;
+		}
 	}
-	return package ? package : all;
+	return any ? package : all;
 }
 
 static int sum_row(void *arg, const struct point_row *r)
