@@ -301,10 +301,10 @@ def case_broken_recording():
 
 def case_cost():
     """With 1000 cgroups at most 5 ms of CPU per interval: 0.5 % of a core at 1 Hz."""
-    m = Machine(interval=S // 20)
+    m = Machine(interval=S // 50)
     table = [(CGROUP, f"/kubepods/burstable/pod{i // 4:05d}/container{i:06d}",
               {"uj": [1000 + i], "cpu": 20000 + i, "counters": [10, 10]}) for i in range(1000)]
-    n = 100
+    n = 60
     path = record("thousand", m, [m.snapshot(table, [0], [0]) for _ in range(n)])
     per = []
     for more in ((), ("--tree",)):
