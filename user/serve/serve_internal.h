@@ -104,6 +104,8 @@ void serve_losses_json(struct json *j, const struct losses *l);
 /* status.c: the process itself */
 uint64_t serve_own_cpu_ns(void);
 uint64_t serve_own_resident(const struct serve *s);
+/* status_history.c */
+void serve_history_status(struct serve *s, struct json *j);
 /* stream.c */
 void serve_feed_ready(void *arg);          /* posted: a feed with streams has something new */
 void serve_streams_end(struct serve *s);

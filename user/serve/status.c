@@ -160,6 +160,7 @@ void serve_get_status(struct serve *s, struct http_request *r, const char *rest)
 	add_sources(s, &j);
 	add_outputs(s, &j);
 	add_socket(s, &j);
+	serve_history_status(s, &j);
 	add_self(s, t, &j);
 	json_object_end(&j);
 	buf_add_char(&s->out, '\n');

@@ -1,0 +1,134 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The history of a running agent: asked for, killed, full, broken, off. KILLS: how often it is killed.
+. tests/e2e/lib.sh
+need_root
+KILLS=${KILLS:-20}
+sock=$work/jouled.sock
+JOULECTL=${JOULECTL:-$B/joulectl}
+
+ask() {
+	code=$(curl -s --max-time 20 --unix-socket "$sock" -o "$work/$1" -w '%{http_code}' "http://jouled$2")
+}
+
+expect() {
+	ask "$1" "$3"
+	if [ "$code" = "$2" ]; then ok "$1"; else fail "$1" "$code: $(head -c 200 "$work/$1")"; fi
+}
+
+check() {
+	name=$1
+	shift
+	if "$@" >"$work/check.out" 2>&1; then ok "$name"; else fail "$name" "$(tail -n 1 "$work/check.out" | head -c 300)"; fi
+}
+
+answers() {
+	ask up "$1"
+	[ "$code" = 200 ]
+}
+
+# begin NAME [ARGUMENT...]: an agent whose totals can be asked for.
+begin() {
+	name=$1
+	shift
+	start "$name" -i 100ms --socket "$sock" -o null: "$@"
+	wait_until 100 answers /metrics
+}
+
+stop() {
+	kill -"${1:-TERM}" "$agent"
+	wait "$agent" 2>/dev/null
+}
+
+# figure KEY: of the history in /v1/status.
+figure() {
+	ask figure /v1/status
+	python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["history"].get(sys.argv[2], ""))' "$work/figure" "$1"
+}
+
+kept() {
+	[ "$(figure intervals)" -ge "$1" ]
+}
+
+make_cgroup one
+spin "$cgroup"
+path=${cgroup#"$(cgroup2)"}
+begin first
+wait_until 100 kept 25
+sleep 1
+expect history 200 '/v1/history?limit=3'
+check history-ledger python3 $here/history.py ledger "$work/history"
+expect history-cgroup 200 "/v1/history?cgroup=$path&since=-1m&step=1s"
+expect history-rfc3339 200 "/v1/history?since=$(date -u -d '-1 minute' +%Y-%m-%dT%H:%M:%SZ)&until=$(date +%s)"
+for wrong in since=yesterday until=1e9 step=0 step=10ms 'since=-1m&until=-2m' limit=5000 limit=x cgroup=x colour=red since=; do
+	expect "refused-$wrong" 400 "/v1/history?$wrong"
+done
+expect unknown-cgroup 404 '/v1/history?cgroup=/nobody'
+check ctl-history "$JOULECTL" history --socket "$sock" --since -1m
+check ctl-history-table grep -q 'machine J' "$work/check.out"
+check ctl-history-cgroup "$JOULECTL" history --socket "$sock" --since -1m "$path"
+check ctl-history-lines grep -qE '^20[0-9-]* [0-9:]* +[0-9.]+ +[0-9.]+' "$work/check.out"
+check state-ok test "$(figure state)" = ok
+
+# Counters never go back, whenever it is killed: what was shown is on disk.
+went_back=
+n=0
+while [ $n -lt "$KILLS" ]; do
+	ask "before" /metrics
+	stop KILL
+	begin again || went_back="no answer after $n kills: $(said again)"
+	ask "after" /metrics
+	python3 $here/history.py monotonic "$work/before" "$work/after" >"$work/back.out" 2>&1 || went_back="after $n kills: $(tail -n 1 "$work/back.out")"
+	[ -z "$went_back" ] || break
+	n=$((n + 1))
+done
+[ -z "$went_back" ] && ok "killed-$KILLS" || fail killed "$went_back"
+ask lost "/v1/history?since=-10m"
+check killed-is-said python3 $here/history.py lost "$work/lost" 'jouled was killed'
+check killed-before test "$(figure killed_before)" = True
+stop
+before=$(sqlite3 "$work/state/history.db" 'PRAGMA integrity_check' 2>/dev/null || echo ok)
+check file-is-whole test "$before" = ok
+
+# A file that is none, and one of a later version.
+echo "this is not a database, and long enough to be looked at" >"$work/state/history.db"
+rm -f "$work/state/history.db-wal" "$work/state/history.db-shm"
+begin broken
+check broken-is-said grep -q 'it is now .*\.old, a new one has begun' "$work/broken.err"
+check broken-is-kept sh -c "grep -q 'not a database' \"$work\"/state/history.db.*.old"
+check broken-goes-on test "$(figure state)" = ok
+stop
+
+# off, and where nothing can be written: measuring goes on.
+printf 'history: off\n' >"$work/off.yaml"
+begin off -c "$work/off.yaml"
+expect off-history 404 /v1/history
+check off-state test "$(figure state)" = off
+stop
+printf 'history: { path: /proc/nowhere/history.db }\n' >"$work/nowhere.yaml"
+begin nowhere -c "$work/nowhere.yaml"
+check nowhere-is-said grep -q 'history /proc/nowhere/history.db: .*; .*' "$work/nowhere.err"
+check nowhere-state test "$(figure state)" = off
+stop
+
+# A full disk: it is said, intervals are on time, and what comes after it is kept.
+mkdir "$work/small"
+if mount -t tmpfs -o size=600k tmpfs "$work/small" 2>/dev/null; then
+	printf 'history: { path: %s/history.db }\n' "$work/small" >"$work/small.yaml"
+	begin full -c "$work/small.yaml"
+	head -c 600k /dev/zero >"$work/small/ballast" 2>/dev/null
+	failing() { [ "$(figure state)" = failing ]; }
+	works() { [ "$(figure state)" = ok ]; }
+	if wait_until 150 failing; then ok full-is-seen; else fail full-is-seen "$(figure state)"; fi
+	check full-is-named test "$(figure reason | grep -c full)" = 1
+	expect full-measures 200 /v1/snapshot
+	python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); assert d["interval_ns"] < 5e8, d["interval_ns"]' "$work/full-measures" 2>"$work/check.out" &&
+		ok full-on-time || fail full-on-time "$(tail -n 1 "$work/check.out")"
+	rm "$work/small/ballast"
+	if wait_until 150 works; then ok full-recovers; else fail full-recovers "$(figure reason)"; fi
+	stop
+	umount "$work/small"
+else
+	skip history-full "tmpfs cannot be mounted here"
+fi
+finish
