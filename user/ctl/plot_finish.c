@@ -90,7 +90,8 @@ int plot_finish(struct plot *p, struct err *err)
 		return err_set(err, -ENODATA, "plot: nothing was measured in that time; see --since and --until");
 	for (unsigned i = 0; i < p->n_series; i++)
 		sum_up(p, &p->series[i]);
-	qsort(p->series, p->n_series, sizeof(*p->series), compare);
+	if (p->n_series)
+		qsort(p->series, p->n_series, sizeof(*p->series), compare);
 	if (p->n_series && fold_rest(p) != 0)
 		return err_set(err, -ENOMEM, "plot: out of memory; ask for less with --since, --until or --cgroup");
 	if (!p->n_series && p->cgroup)

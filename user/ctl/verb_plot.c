@@ -153,6 +153,11 @@ static int run(const struct verb_call *call)
 		free(p);
 		return CTL_USAGE;
 	}
+	if (call->n && (call->option[OPTION_SINCE] || call->option[OPTION_UNTIL])) {
+		log_error("plot: --since, --until: for the history alone; a recording is drawn whole");
+		free(p);
+		return CTL_USAGE;
+	}
 	rc = call->n ? plot_read_recording(p, call->args[0], &err) : read_agent(call, p, &err);
 	if (!rc)
 		rc = draw(call, p, width, &err);
