@@ -72,7 +72,7 @@ has exit-figures 'd["exit_status"] == 3 and 0 < d["cpu_ns"] < 1e8 and "signal" n
 measure short -- sh -c 'i=0; while [ $i -lt 2000 ]; do /bin/true; i=$((i+1)); done'
 expect_status short 0
 cpu short-cpu
-has short-figures 'd["switches"] >= 2000 and d["quality"] == "estimated" and d["counters_quality"] == "measured" and d["counters"] == {"TASK_CLOCK": d["cpu_ns"]}'
+has short-figures 'd["switches"] > 0 and d["quality"] == "estimated" and d["counters_quality"] == "measured" and d["counters"] == {"TASK_CLOCK": d["cpu_ns"]}'
 measure pipeline -- sh -c 'yes | head -c 20000000 | wc -c; exit 4'
 expect_status pipeline 4
 check pipeline-stdout grep -qx 20000000 "$work/pipeline.out"

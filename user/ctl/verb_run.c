@@ -37,7 +37,7 @@ static const struct verb_option options[] = {
 
 static const char *const about[] = {
 	"Runs a command in a cgroup of its own and says what it and all its children used, to stderr: energy and power by "
-	"domain, CPU time, counters, context switches, peak memory, network traffic, elapsed time. A reading of the agent before and "
+	"domain, CPU time, counters, switches, peak memory, network traffic, elapsed time. A reading of the agent before and "
 	"one after make it exact however short it was. What is behind the command's name is the command's own.",
 	"Where no agent is running a private one is started, and said; so too when --idle asks for what the running one does not do.",
 	"The cgroup is made in the one of the caller, for root below the mount of the hierarchy. Without root the caller's has to be "
