@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One read of an energy counter through our own sources, on stand-ins of the same shape, since most
  * virtual machines have no RAPL: powercap on a real sysfs attribute (bind-mounted over energy_uj in
- * a tree of our own), perf on msr/tsc/ of the own and of another CPU. */
+ * a tree of our own), perf on msr/tsc/ of the own and of another CPU. Then all domains polled at 1 kHz. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -11,6 +11,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "own.h"
 #include "source/energy.h"
@@ -19,6 +20,15 @@
 #define READS 2000
 #define NUMERIC_ATTRIBUTE "/sys/kernel/uevent_seqnum"
 #define MAX_READ_NS 1000
+#define POLLS 5000
+#define POLL_NS 1000000
+#define MAX_POLL_SHARE 0.0025
+
+static const struct { const char *dir, *name; } zones[] = {
+	{"intel-rapl:0", "package-0"}, {"intel-rapl:0:0", "core"}, {"intel-rapl:0:1", "uncore"},
+	{"intel-rapl:0:2", "dram"}, {"intel-rapl:1", "psys"},
+};
+#define N_ZONES (sizeof(zones) / sizeof(zones[0]))
 
 static char top[64];
 
@@ -38,19 +48,29 @@ static void put(const char *path, const char *text)
 		bench_die(full, errno);
 }
 
+static void put_zone(unsigned i)
+{
+	char path[200], full[300];
+
+	snprintf(path, sizeof(path), "sys/class/powercap/%s/name", zones[i].dir);
+	put(path, zones[i].name);
+	snprintf(path, sizeof(path), "sys/class/powercap/%s/max_energy_range_uj", zones[i].dir);
+	put(path, "262143328850\n");
+	snprintf(path, sizeof(path), "sys/class/powercap/%s/energy_uj", zones[i].dir);
+	put(path, "1\n");
+	snprintf(full, sizeof(full), "%s/%s", top, path);
+	if (mount(NUMERIC_ATTRIBUTE, full, NULL, MS_BIND, NULL))
+		bench_die(NUMERIC_ATTRIBUTE, errno);
+}
+
 static void make_tree(const char *cpumask)
 {
-	char path[256];
 
 	snprintf(top, sizeof(top), "/tmp/jouled-bench-XXXXXX");
 	if (!mkdtemp(top) || unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
 		bench_die("a mount namespace", errno);
-	put("sys/class/powercap/intel-rapl:0/name", "package-0\n");
-	put("sys/class/powercap/intel-rapl:0/max_energy_range_uj", "262143328850\n");
-	put("sys/class/powercap/intel-rapl:0/energy_uj", "1\n");
-	snprintf(path, sizeof(path), "%s/sys/class/powercap/intel-rapl:0/energy_uj", top);
-	if (mount(NUMERIC_ATTRIBUTE, path, NULL, MS_BIND, NULL))
-		bench_die(NUMERIC_ATTRIBUTE, errno);
+	for (unsigned i = 0; i < N_ZONES; i++)
+		put_zone(i);
 	put("sys/devices/system/cpu/possible", "0-1\n");
 	put("sys/devices/system/cpu/present", "0-1\n");
 	put("sys/devices/system/cpu/online", "0-1\n");
@@ -66,8 +86,10 @@ static void remove_tree(void)
 	char path[256];
 	pid_t pid;
 
-	snprintf(path, sizeof(path), "%s/sys/class/powercap/intel-rapl:0/energy_uj", top);
-	umount(path);
+	for (unsigned i = 0; i < N_ZONES; i++) {
+		snprintf(path, sizeof(path), "%s/sys/class/powercap/%s/energy_uj", top, zones[i].dir);
+		umount(path);
+	}
 	pid = fork();
 	if (pid == 0) {
 		execlp("rm", "rm", "-rf", top, NULL);
@@ -114,6 +136,58 @@ static void measure(const char *name, const struct energy_source_ops *ops, const
 	remove_tree();
 }
 
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Parts of a CPU: what a thread takes that wakes up a thousand times a second to look at every domain, and
+ * what of it are the looks. */
+static double poll_share(struct rapl *rp, double *ret_looks)
+{
+	uint64_t start = bench_now_ns(), used = cpu_ns(), at = start, before, looks = 0;
+
+	for (unsigned i = 0; i < POLLS; i++) {
+		at += POLL_NS;
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &(struct timespec){(time_t)(at / 1000000000), (long)(at % 1000000000)}, NULL);
+		before = cpu_ns();
+		rapl_poll(rp, bench_now_ns(), bench_now_ns());
+		looks += cpu_ns() - before;
+	}
+	*ret_looks = (double)looks / (double)(bench_now_ns() - start);
+	return (double)(cpu_ns() - used) / (double)(bench_now_ns() - start);
+}
+
+static void measure_poll(void)
+{
+	static const char goal[] = "RAPL at 1 kHz, all domains: at most 0.25 % of a CPU";
+	struct rapl_options options = {.mode = RAPL_POWERCAP, .poll_ns = POLL_NS};
+	struct perf_seam seam = {.open = open_tsc};
+	struct fsroot *root = NULL;
+	struct schema schema = {0};
+	struct rapl *rp = NULL;
+	struct err err = {0};
+	double looks, all;
+
+	make_tree("0\n");
+	if (fsroot_open(top, &root) || topology_read(root, &schema, &err) || rapl_open(root, &seam, &options, &schema, &rp, &err)) {
+		report_goal("14", NOT_RUN, goal, "not run: %s", err.text);
+	} else {
+		all = poll_share(rp, &looks);
+		printf("\n%u domains looked at 1000 times a second: %.3f %% of a CPU, %.3f %% of it the looks, the rest for waking up.\n",
+		       schema.n_domains, all * 100, looks * 100);
+		report_goal("14", verdict_of(schema.n_domains == N_ZONES && all <= MAX_POLL_SHARE), goal,
+			    "%u domains: %.2f %%, %.2f %% of it the looks", schema.n_domains, all * 100, looks * 100);
+	}
+	rapl_close(rp);
+	free(schema.cpus);
+	fsroot_close(root);
+	remove_tree();
+}
+
 int bench_energy(int argc, char **argv)
 {
 	puts("\n### One read of an energy counter, ns\n\nStand-ins, not RAPL: a sysfs attribute of one number for powercap, msr/tsc/ for perf.\n");
@@ -121,5 +195,6 @@ int bench_energy(int argc, char **argv)
 	measure("powercap (kept descriptor, sysfs)", &energy_powercap, "0\n", true);
 	measure("perf, own CPU", &energy_perf, "1\n", true);
 	measure("perf, another CPU", &energy_perf, "0\n", false);
+	measure_poll();
 	return 0;
 }

@@ -57,7 +57,7 @@ machine() {
 append() {
 	tty=ttyS0
 	[ "$arch" = amd64 ] || tty=ttyAMA0
-	echo "console=$tty quiet loglevel=1 panic=-1 oops=panic random.trust_cpu=on tsc=reliable $(head_of "$name" append)"
+	echo "console=$tty quiet loglevel=1 panic=-1 oops=panic softlockup_panic=1 random.trust_cpu=on tsc=reliable $(head_of "$name" append)"
 }
 
 # Milliseconds that the guest's threads were ready to run and the host had no CPU for them, so far.
@@ -74,8 +74,8 @@ stolen_ms() {
 attend() {
 	stolen=$(stolen_ms)
 	while kill -0 "$qemu" 2>/dev/null; do
-		read -r child _ <"/proc/$qemu/task/$qemu/children" 2>/dev/null || child=$qemu
-		now=$(waited_ms "$child")
+		read -r child _ <"/proc/$qemu/task/$qemu/children"   # no end of line: it says that it failed
+		now=$(waited_ms "${child:-$qemu}")
 		starved_ms=${now:-$starved_ms}
 		sleep 1
 	done
