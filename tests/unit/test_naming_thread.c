@@ -14,6 +14,7 @@
 #include "encode/openmetrics.h"
 #include "encode/totals.h"
 #include "model/cgroup.h"
+#include "model/recording.h"
 #include "serve/copy.h"
 #include "source/naming.h"
 #include "temp_root.h"
@@ -238,6 +239,43 @@ static void test_outputs(void **state)
 	buf_free(&labels);
 }
 
+/* A recording keeps names, but for the ids; rows without any have none. */
+static void test_recording(void **state)
+{
+	static struct cpu_desc cpus[1] = { { .present = true } };
+	static struct schema schema = { .n_cpus = 1, .n_packages = 1, .cpus = cpus };
+	const struct names_draft d = { .field = { "kubernetes", "n", "p", POD, "c<>\"", ID, NULL, "u.service", "7" } };
+	struct names *names = names_new(&d);
+	struct snapshot s = { 0 };
+	struct snapshot *got;
+	struct recording *r = NULL;
+	struct buf out = { 0 };
+	struct err err = { 0 };
+	char path[] = "/tmp/jouled-names-XXXXXX";
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	fill(&s, &schema, names);
+	recording_encode_header(&schema, &out);
+	for (int i = 0; i < 2; i++)
+		recording_encode(&s, true, &out);
+	assert_int_equal(write(fd, out.data, out.len), out.len);
+	close(fd);
+	assert_int_equal(recording_open(path, &r, &err), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(recording_next(r, &got, &err), 1);
+		assert_int_equal(got->n_rows, 5);
+		assert_string_equal(join(got->rows[4].names), "kubernetes|n|p|c<>\"||u.service|7");
+		assert_string_equal(names_text(got->rows[4].names, NAME_POD_UID), "");
+		assert_null(got->rows[3].names);
+	}
+	recording_close(r);
+	unlink(path);
+	names_put(names);
+	snapshot_free(&s);
+	buf_free(&out);
+}
+
 static void test_title(void **state)
 {
 	static const struct { const char *space, *pod, *container, *machine, *unit, *title; } all[] = {
@@ -265,7 +303,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_thread), cmocka_unit_test(test_storm), cmocka_unit_test(test_inside),
 		cmocka_unit_test(test_close),
-		cmocka_unit_test(test_outputs), cmocka_unit_test(test_title),
+		cmocka_unit_test(test_outputs), cmocka_unit_test(test_recording), cmocka_unit_test(test_title),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

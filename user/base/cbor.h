@@ -25,7 +25,7 @@ void cbw_str(struct buf *b, const char *s);    /* text; a byte string when it is
  * for each, rows took seven times as long. Touches CBW_HEAD bytes at most; returns where the next
  * item begins. */
 #define CBW_HEAD 9
-enum cbw_major { CBW_UINT = 0, CBW_BYTES = 2, CBW_ARRAY = 4 };
+enum cbw_major { CBW_UINT = 0, CBW_BYTES = 2, CBW_TEXT = 3, CBW_ARRAY = 4 };
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "cbw_put swaps");
 
 static inline uint8_t *cbw_put(uint8_t *p, enum cbw_major major, uint64_t v)

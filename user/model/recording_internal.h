@@ -3,6 +3,7 @@
 #ifndef JD_RECORDING_INTERNAL_H
 #define JD_RECORDING_INTERNAL_H
 #include "../base/cbor.h"
+#include "naming.h"
 #include "recording.h"
 
 /* RFC 8949 3.4.6: marks CBOR data; begins a header and nothing else. */
@@ -21,7 +22,7 @@
 enum row_field {
 	RF_KIND, RF_KEY, RF_GENERATION, RF_ID, RF_PATH_SHARED, RF_PATH, RF_LEVEL, RF_FLAGS, RF_QUALITY,
 	RF_TIME_NS, RF_SWITCHES, RF_COUNTERS, RF_ENABLED_NS, RF_RUNNING_NS, RF_TRAFFIC, RF_CELLS, RF_ENERGY_UJ,
-	RF_UNCERTAINTY_PPM,
+	RF_UNCERTAINTY_PPM, RF_NAMES,
 	ROW_FIELDS
 };
 enum { ROW_ENDED = 1, ROW_SELECTED = 2 };
@@ -53,6 +54,7 @@ struct recording {
 	uint64_t schema_id;
 	struct snapshot snap;
 	struct buf paths;              /* NUL-terminated; rows hold offsets until the document is whole */
+	size_t names_bytes;            /* of the rows' names */
 	uint8_t key_seen[RECORDING_MAX_KEY / 8];
 	size_t last_path, last_len;    /* of the cgroup row before, for shared prefixes */
 	struct err failed;             /* sticky: behind an error nothing can be made sense of */

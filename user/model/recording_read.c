@@ -84,6 +84,12 @@ const struct schema *recording_schema(const struct recording *r)
 	return &r->schema;
 }
 
+static void put_names(const struct snapshot *s)
+{
+	for (unsigned i = 0; i < s->n_rows; i++)
+		names_put(s->rows[i].names);
+}
+
 void recording_close(struct recording *r)
 {
 	if (!r)
@@ -92,6 +98,7 @@ void recording_close(struct recording *r)
 		close(r->fd);
 	cbr_free(r->in);
 	free(r->schema.cpus);
+	put_names(&r->snap);
 	snapshot_free(&r->snap);
 	buf_free(&r->paths);
 	free(r);
@@ -284,6 +291,7 @@ static int clear_snapshot(struct recording *r)
 	struct snapshot *s = &r->snap, kept = *s;
 	int err = snapshot_reserve(&kept, 1, 1);
 
+	put_names(s);
 	*s = (struct snapshot){ .schema = &r->schema, .rows = kept.rows, .cells = kept.cells, .cpus = kept.cpus,
 				.energy_uj = kept.energy_uj, .uncertainty_ppm = kept.uncertainty_ppm,
 				.cap_rows = kept.cap_rows, .cap_cells = kept.cap_cells, .cap_energy = kept.cap_energy };
@@ -295,6 +303,7 @@ static int clear_snapshot(struct recording *r)
 	memset(r->key_seen, 0, sizeof(r->key_seen));
 	buf_reset(&r->paths);
 	r->last_path = r->last_len = 0;
+	r->names_bytes = 0;
 	return 0;
 }
 

@@ -43,7 +43,7 @@ static int check_memory(struct recording *r)
 	const struct snapshot *s = &r->snap;
 	uint64_t per_row = sizeof(*s->rows) + r->schema.n_domains * (sizeof(*s->energy_uj) + sizeof(*s->uncertainty_ppm));
 
-	if ((s->n_rows + 1) * per_row + (s->n_cells + 1) * (uint64_t)sizeof(*s->cells) > r->max_bytes)
+	if ((s->n_rows + 1) * per_row + (s->n_cells + 1) * (uint64_t)sizeof(*s->cells) + r->names_bytes > r->max_bytes)
 		return cbr_fail(r->in, r->max_bytes < RECORDING_MAX_BYTES ? "a snapshot that fits the memory given to it" :
 				"a snapshot of at most 256 MiB", "more rows and cells");
 	return snapshot_reserve(&r->snap, s->n_rows + 1, s->n_cells + 1);
@@ -106,6 +106,33 @@ static int read_cells(struct row_reader *w)
 	return err;
 }
 
+/* What may not stand as a name is left out, as it would be here. */
+static int read_names(struct row_reader *w)
+{
+	char text[NAME_FIELDS][NAMING_TEXT_MAX + 1];
+	struct names_draft d = { 0 };
+	struct recording *r = w->r;
+	struct cbr_iter map;
+	uint64_t f = 0;
+	int err = cbr_map(r->in, &map, "a row's names");
+
+	while (!err && (err = cbr_more(r->in, &map)) > 0) {
+		err = cbr_int_key(r->in, &f);
+		if (!err && f >= NAME_FIELDS) {
+			err = cbr_skip(r->in);
+		} else if (!err) {
+			err = cbr_str(r->in, text[f], sizeof(text[f]), NULL, "a name");
+			d.field[f] = text[f];
+		}
+	}
+	if (err)
+		return err;
+	names_put(w->row.names);
+	w->row.names = names_new(&d);
+	r->names_bytes += sizeof(struct names) + sizeof(text);
+	return w->row.names ? 0 : -ENOMEM;
+}
+
 static int read_field(struct row_reader *w, uint64_t field)
 {
 	struct cbr *in = w->r->in;
@@ -140,6 +167,7 @@ static int read_field(struct row_reader *w, uint64_t field)
 	case RF_ENERGY_UJ:
 		return read_u64s(in, snapshot_energy(&w->r->snap, w->r->snap.n_rows, 0), w->r->schema.n_domains, "a row's energy");
 	case RF_UNCERTAINTY_PPM: return read_uncertainty(w->r);
+	case RF_NAMES: return read_names(w);
 	default: return cbr_skip(in);
 	}
 }
@@ -203,37 +231,45 @@ static int check_row(struct row_reader *w)
 	return 0;
 }
 
+static int read_map(struct row_reader *w)
+{
+	struct cbr *in = w->r->in;
+	struct cbr_iter map;
+	uint64_t field = 0;
+	int err = cbr_map(in, &map, "a row's map");
+
+	while (!err && (err = cbr_more(in, &map)) > 0) {
+		err = cbr_int_key(in, &field);
+		if (err)
+			break;
+		if (field < ROW_FIELDS)
+			w->given |= 1u << field;
+		err = read_field(w, field);
+	}
+	return err ? err : check_row(w);
+}
+
 int recording_read_row(struct recording *r)
 {
 	struct row_reader w = { .r = r, .row.first_cell = r->snap.n_cells };
-	struct cbr_iter map;
-	uint64_t field = 0;
 	int err = check_memory(r);
 
 	if (err)
 		return err;
 	memset(snapshot_energy(&r->snap, r->snap.n_rows, 0), 0, r->schema.n_domains * sizeof(uint64_t));
 	memset(snapshot_uncertainty(&r->snap, r->snap.n_rows, 0), 0xff, r->schema.n_domains * sizeof(uint32_t));
-	err = cbr_map(r->in, &map, "a row's map");
-	while (!err && (err = cbr_more(r->in, &map)) > 0) {
-		err = cbr_int_key(r->in, &field);
-		if (err)
-			break;
-		if (field < ROW_FIELDS)
-			w.given |= 1u << field;
-		err = read_field(&w, field);
-	}
-	if (!err)
-		err = check_row(&w);
-	if (err)
+	err = read_map(&w);
+	if (!err && w.row.kind == ROW_CGROUP)
+		err = add_path(&w);
+	if (err) {
+		names_put(w.row.names);
 		return err;
+	}
 	complete(&w);
 	/* a path may be another in every document; where it stands differs in all of them */
 	w.row.renamed = (uint32_t)cbr_offset(r->in);
 	if (w.row.kind != ROW_CGROUP)
 		w.row.path = row_kind_name(w.row.kind);
-	else if ((err = add_path(&w)))
-		return err;
 	r->snap.rows[r->snap.n_rows++] = w.row;
 	return 0;
 }

@@ -96,6 +96,43 @@ static void put_path(struct row_writer *w, struct row_out *o, const char *path, 
 	w->last_len = len;
 }
 
+/* Ids stand in the path. */
+static bool is_kept(const struct names *n, enum name_field f)
+{
+	return f != NAME_POD_UID && f != NAME_CONTAINER_ID && *names_text(n, f);
+}
+
+static size_t names_room(const struct names *n)
+{
+	size_t room = 0;
+
+	for (enum name_field f = 0; n && f < NAME_FIELDS; f++)
+		room += is_kept(n, f) ? strlen(names_text(n, f)) + 2 * CBW_HEAD : 0;
+	return room;
+}
+
+static void put_names(struct row_out *o, const struct names *n)
+{
+	unsigned fields = 0;
+
+	for (enum name_field f = 0; n && f < NAME_FIELDS; f++)
+		fields += is_kept(n, f);
+	if (!fields)
+		return;
+	put_key(o, RF_NAMES);
+	*o->p++ = (uint8_t)(0xa0 | fields);
+	for (enum name_field f = 0; f < NAME_FIELDS; f++) {
+		size_t len = strlen(names_text(n, f));
+
+		if (!is_kept(n, f))
+			continue;
+		o->p = cbw_put(o->p, CBW_UINT, f);
+		o->p = cbw_put(o->p, CBW_TEXT, len);
+		memcpy(o->p, names_text(n, f), len);
+		o->p += len;
+	}
+}
+
 static void put_totals(struct row_out *o, const struct snap_row *r, const struct row_sums *sum, unsigned n_events)
 {
 	put_number(o, RF_TIME_NS, r->time_ns, r->time_ns != sum->time_ns);
@@ -151,7 +188,7 @@ void recording_put_row(struct row_writer *w, unsigned row)
 	const struct snap_row *r = &s->rows[row];
 	const struct snap_cell *cells = s->cells + r->first_cell;
 	size_t len = r->kind == ROW_CGROUP ? strlen(r->path) : 0;
-	uint8_t *start = buf_reserve(w->out, ROW_BYTES + len + r->n_cells * (size_t)CELL_BYTES);
+	uint8_t *start = buf_reserve(w->out, ROW_BYTES + len + names_room(r->names) + r->n_cells * (size_t)CELL_BYTES);
 	struct row_out o = { 0 };
 	struct row_sums sum;
 
@@ -180,6 +217,7 @@ void recording_put_row(struct row_writer *w, unsigned row)
 		put_energy(&o, snapshot_energy(s, row, 0), s->schema->n_domains);
 		put_uncertainty(&o, snapshot_uncertainty(s, row, 0), s->schema->n_domains);
 	}
+	put_names(&o, r->names);
 	/* Fewer than 24 fields: the map's head is the one byte left free. */
 	*start = (uint8_t)(0xa0 | o.fields);
 	w->out->len += (size_t)(o.p - start);
