@@ -9,6 +9,7 @@ export JOULED_VM_CASES=tests/vm/soak
 for guest in $(sh tests/vm/run.sh --list); do
 	sh tests/vm/run.sh "${guest%%/*}" "${guest#*/}" || failures=$((failures + 1))
 done
+KILLS=200 sh tests/e2e/test_history.sh || failures=1
 VJOULE_SECONDS=60 sh tests/e2e/test_vjoule_load.sh || failures=1
 
 start soak -i 1s -o "hwpc=file://$work/soak.json" -o "power=file:///dev/null" -o null:
