@@ -24,7 +24,8 @@ struct agent {
 	int also;                  /* a descriptor whose input ends waiting; -1 = none */
 	bool running;              /* easy is in multi: a stream that was begun */
 	CURLcode result;           /* of a stream that ended */
-	struct buf *body;          /* where bytes of a 200 go */
+	struct buf *body;          /* where bytes of a 200 go: answer or stream */
+	struct buf answer;
 	struct buf stream;         /* they came, nobody took them */
 	size_t taken;              /* of stream */
 	struct buf refusal;        /* body of another status */
@@ -110,7 +111,7 @@ int agent_open(const char *socket_path, struct agent **ret, struct err *err)
 		free(a);
 		return err_set(err, -ENAMETOOLONG, "%.128s: too long for a socket; at most 107 bytes", path);
 	}
-	strcpy(a->path, path);
+	memcpy(a->path, path, strlen(path) + 1);
 	a->stream.limit = AGENT_BODY_MAX;
 	a->also = -1;
 	code = try_connect(a, err);
@@ -214,18 +215,19 @@ static int judge(struct agent *a, CURLcode result, struct err *err)
 
 static int fetch(struct agent *a, struct buf *ret_body, struct err *err)
 {
-	struct buf got = { .limit = AGENT_BODY_MAX };
 	int code;
 
-	a->body = &got;
+	a->answer = (struct buf){ .limit = AGENT_BODY_MAX };
+	a->body = &a->answer;
 	curl_easy_setopt(a->easy, CURLOPT_TIMEOUT_MS, GET_LIMIT_MS);
 	code = judge(a, curl_easy_perform(a->easy), err);
 	if (code) {
-		buf_free(&got);
+		buf_free(&a->answer);
 		return code;
 	}
 	buf_free(ret_body);
-	*ret_body = got;
+	*ret_body = a->answer;
+	a->answer = (struct buf){ 0 };
 	return 0;
 }
 

@@ -185,7 +185,7 @@ void top_draw_row(struct top_view *v, const struct top_row *r, struct top_paint 
 void top_draw_legend(const struct top_view *v, struct top_paint *p);
 
 /* top_screen.c: until the user leaves. Exit status; -ENOTTY: this terminal can show no screen. */
-int top_screen_run(struct top_view *v, struct top_source *src);
+int top_screen_run(struct top_view *v, const struct top_source *src);
 /* top_plain.c. Exit status. */
 struct top_plain {
 	uint64_t count;                /* tables or objects, 0 = without end */

@@ -96,25 +96,26 @@ static SCREEN *open_screen(int key_fd)
 	return screen;
 }
 
-int top_screen_run(struct top_view *v, struct top_source *src)
+int top_screen_run(struct top_view *v, const struct top_source *src)
 {
-	struct top_screen s = { .view = v, .source = src };
+	struct top_source with_keys = *src;
+	struct top_screen s = { .view = v, .source = &with_keys };
 	struct top_feed *f = NULL;
 	struct err err = { 0 };
 	SCREEN *screen;
 	int status;
 
-	src->key_fd = isatty(STDIN_FILENO) ? STDIN_FILENO : open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (src->key_fd < 0)
+	with_keys.key_fd = isatty(STDIN_FILENO) ? STDIN_FILENO : open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (with_keys.key_fd < 0)
 		return -ENOTTY;
-	src->idle = idle;
-	src->arg = &s;
-	src->pace = true;
-	if (top_feed_open(src, &f, &err) != 0) {
+	with_keys.idle = idle;
+	with_keys.arg = &s;
+	with_keys.pace = true;
+	if (top_feed_open(&with_keys, &f, &err) != 0) {
 		log_error("top: %s", err.text);
 		return CTL_FAILED;
 	}
-	screen = open_screen(src->key_fd);
+	screen = open_screen(with_keys.key_fd);
 	if (!screen) {
 		top_feed_close(f);
 		return -ENOTTY;

@@ -8,7 +8,7 @@ enum top_mode { TOP_LIST, TOP_FILTERING, TOP_HELP };
 
 struct top_screen {
 	struct top_view *view;
-	struct top_source *source;
+	const struct top_source *source;
 	enum top_mode mode;
 	unsigned cursor, first;        /* of view->order: chosen, and first one drawn */
 	unsigned rows;                 /* lines there were for them */
