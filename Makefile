@@ -119,6 +119,7 @@ install: all
 	$(Q)install -m 644 $(filter %.1,$(MAN)) $(DESTDIR)$(PREFIX)/share/man/man1/
 	$(Q)install -m 644 $(filter %.5,$(MAN)) $(DESTDIR)$(PREFIX)/share/man/man5/
 	$(Q)install -m 644 $(filter %.8,$(MAN)) $(DESTDIR)$(PREFIX)/share/man/man8/
+	$(Q)install -D -m 644 deploy/bash-completion/joulectl $(DESTDIR)$(PREFIX)/share/bash-completion/completions/joulectl
 
 deps:
 	$(Q)sh deploy/deps.sh $(BUILD_DEPS)
