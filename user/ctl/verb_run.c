@@ -126,7 +126,8 @@ static int use_private(struct session *s, const char *why, char *mount, struct e
 static int find_agent(struct session *s, char *mount, struct err *err)
 {
 	const char *socket = s->call->option[OPTION_SOCKET], *idle = s->call->option[OPTION_IDLE];
-	bool named = socket || getenv("JOULED_SOCKET");
+	const char *environment = getenv("JOULED_SOCKET");
+	bool named = socket || (environment && *environment);
 	char why[100];
 	int code;
 
