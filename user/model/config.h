@@ -50,6 +50,12 @@ struct output_config {
 	unsigned line;             /* in the YAML, 0 = from a flag */
 };
 
+/* A probed function. */
+struct function_config {
+	char *binary, *symbol;
+	unsigned line;
+};
+
 struct config {
 	char *sensor;
 	uint64_t interval_ns;
@@ -80,6 +86,11 @@ struct config {
 	char *socket, *socket_group;   /* socket NULL = none */
 	bool socket_asked;             /* by file or flag, not by default */
 	char *socket_others;           /* none, coarse */
+	bool spans_processes;
+	struct function_config *spans_functions;
+	unsigned n_spans_functions;
+	double spans_budget;           /* share of one CPU */
+	uint64_t spans_max;
 	uint64_t metrics_keep_ns, metrics_top;
 	char *history;                 /* path; NULL = none */
 	uint64_t history_keep_ns, history_size;

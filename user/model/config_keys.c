@@ -311,6 +311,7 @@ const struct key config_keys[] = {
 	{ "web", KEY_MAP, .help = "The page in the browser; see also joulectl web, which needs none of this.", .sub = web_keys },
 	{ "history", KEY_MAP, .help = "What the query socket answers about the past, and what its totals go on from after a restart; "
 	  "off for none.", .sub = history_keys, .off = "path" },
+	{ "spans", KEY_MAP, .help = "What ran: processes and calls of functions.", .sub = config_spans_keys },
 	{ "metrics", KEY_MAP, .help = "The page /metrics of the query socket.", .sub = metrics_keys },
 	{ "state-dir", KEY_STRING, AT(state_dir), "/var/lib/jouled", NULL,
 	  "Directory of what outlives the program.", .refuse = refuse_empty, .flag = "state-dir", .arg = "DIR" },

@@ -17,6 +17,7 @@ enum key_type {
 	KEY_BYTES,       /* uint64_t */
 	KEY_DURATION,    /* uint64_t ns */
 	KEY_WATTS,       /* double; without default NaN */
+	KEY_PERCENT,     /* double, 0.01 for 1% */
 	KEY_BOOL,        /* bool */
 	KEY_LIST,        /* struct str_list; min..max entries */
 	KEY_MAP,         /* sub: rows of the same struct */
@@ -63,6 +64,7 @@ struct origin {
 
 extern const struct key config_keys[];
 extern const struct key config_output_keys[];
+extern const struct key config_spans_keys[];
 
 /* config_value.c */
 int key_defaults(const struct key *keys, void *base);

@@ -80,6 +80,9 @@ void key_expected(const struct key *k, char *ret, size_t size)
 	case KEY_WATTS:
 		snprintf(ret, size, "watts, a number from 0 to %llu", (unsigned long long)k->max);
 		break;
+	case KEY_PERCENT:
+		snprintf(ret, size, "a share such as 1%% or 0.5%%, at most %llu%%", (unsigned long long)k->max);
+		break;
 	case KEY_BOOL:
 		snprintf(ret, size, "true or false");
 		break;
@@ -152,6 +155,23 @@ static int set_watts(const struct key *k, void *base, const char *text)
 	return 0;
 }
 
+/* "1%", never "1": half of the readers would take that for all of it. */
+static int set_percent(const struct key *k, void *base, const char *text)
+{
+	size_t len = strlen(text);
+	char number[32];
+	double v;
+
+	if (len < 2 || len > sizeof(number) || text[len - 1] != '%')
+		return -EINVAL;
+	memcpy(number, text, len - 1);
+	number[len - 1] = '\0';
+	if (parse_double(number, &v) || v <= 0 || v > (double)k->max)
+		return -EINVAL;
+	*(double *)field(k, base) = v / 100;
+	return 0;
+}
+
 /* 0, -ENOMEM, or another errno when the text is not a value of this row. */
 static int set_value(const struct key *k, void *base, const char *text)
 {
@@ -169,6 +189,8 @@ static int set_value(const struct key *k, void *base, const char *text)
 		return i < 0 ? i : 0;
 	case KEY_WATTS:
 		return set_watts(k, base, text);
+	case KEY_PERCENT:
+		return set_percent(k, base, text);
 	case KEY_BOOL:
 		return parse_bool(text, field(k, base)) ? 0 : -EINVAL;
 	case KEY_COUNT:
