@@ -73,10 +73,12 @@ static int take_place(struct history *h, bool *ret_all)
 }
 
 /* Those that are needed in bad times only give their memory back. */
-static void give_place(struct history *h, unsigned place)
+static void give_place(struct history *h, struct tick *t)
 {
+	unsigned place = (unsigned)(t - h->ticks);
+
 	if (place >= HISTORY_WARM)
-		tick_free(&h->ticks[place]);
+		tick_free(t);
 	pthread_mutex_lock(&h->lock);
 	h->spare[h->n_spare++] = place;
 	pthread_mutex_unlock(&h->lock);
@@ -121,7 +123,7 @@ uint64_t history_put(struct history *h, const struct snapshot *s, void (*save)(v
 	if (save)
 		save(arg, t->all, &t->totals);
 	if (tick_fill(t, s) != 0 || t->totals.failed) {
-		give_place(h, (unsigned)place);
+		give_place(h, t);
 		return refuse(h, s);
 	}
 	t->gap_ns = h->refused_ns;
@@ -153,7 +155,7 @@ static struct tick *next_tick(struct history *h)
 	return t;
 }
 
-static void done(struct history *h, const struct tick *t)
+static void done(struct history *h, struct tick *t)
 {
 	uint64_t seq = t->seq;
 
@@ -161,7 +163,7 @@ static void done(struct history *h, const struct tick *t)
 	h->figures.written++;
 	h->tail++;
 	pthread_mutex_unlock(&h->lock);
-	give_place(h, (unsigned)(t - h->ticks));
+	give_place(h, t);
 	if (h->o.kept)
 		h->o.kept(h->o.arg, seq);
 }
