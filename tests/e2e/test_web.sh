@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The page in the browser: who gets it, by joulectl web and by the agent's own port, and the page itself in a
 # headless Chromium.
+# shellcheck disable=SC2089,SC2090 # quotes are part of a name
 . tests/e2e/lib.sh
 need_root
 JOULECTL=${JOULECTL:-$B/joulectl}
