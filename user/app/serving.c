@@ -120,6 +120,20 @@ void serving_stop(struct serving *sv)
 	free(sv);
 }
 
+/* Notes are fixed; the figures belong to the measuring thread and are only looked at. */
+static void tell_encoder(struct serve_output *to, const struct output_part *p)
+{
+	const struct encoder_stats *st = p->encoder ? p->ops->stats(p->encoder) : NULL;
+	const char *note;
+
+	if (!st)
+		return;
+	to->withheld_rows = __atomic_load_n(&st->withheld_rows, __ATOMIC_RELAXED);
+	to->folded_rows = __atomic_load_n(&st->folded_rows, __ATOMIC_RELAXED);
+	for (; p->ops->note && to->n_notes < SERVE_NOTES && (note = p->ops->note(p->encoder, to->n_notes)); to->n_notes++)
+		snprintf(to->notes[to->n_notes], sizeof(to->notes[0]), "%s", note);
+}
+
 void serving_tell(struct serving *sv, const struct plan *p)
 {
 	static struct serve_output list[64];   /* main thread only */
@@ -144,6 +158,7 @@ void serving_tell(struct serving *sv, const struct plan *p)
 			snprintf(to->format, sizeof(to->format), "%s", o->config.format);
 			snprintf(to->to, sizeof(to->to), "%s", o->config.to);
 			snprintf(to->state, sizeof(to->state), "%s", st.state);
+			tell_encoder(to, &o->parts[i]);
 			n++;
 		}
 	}

@@ -108,6 +108,18 @@ static void run_tap(struct serving *sv, unsigned feed, struct machine *m)
 	serve_publish(sv->serve, feed, s);
 }
 
+static void tell_facts(struct serving *sv, const struct machine *m)
+{
+	struct rapl_looks looks = { 0 };
+	struct serve_facts f = { .map_bytes = m->counters ? counters_map_bytes(m->counters) : 0 };
+
+	if (m->rapl)
+		looks = rapl_looks(m->rapl);
+	f.rapl_looks = looks.n;
+	f.rapl_late = looks.left_out;
+	serve_tell_facts(sv->serve, &f);
+}
+
 void serving_run(struct serving *sv, struct machine *m)
 {
 	uint64_t seq = 0;
@@ -130,6 +142,7 @@ void serving_run(struct serving *sv, struct machine *m)
 		totals_add(sv->totals, s);
 		seq = serving_history_put(sv, s);
 	}
+	tell_facts(sv, m);
 	serve_publish_totals(sv->serve, sv->totals, sv->reading, seq);
 	sv->reading = false;
 }

@@ -136,6 +136,13 @@ void serve_totals_kept(void *serve, uint64_t seq)
 		loop_post(s->loop, wake_waiters, s);
 }
 
+void serve_tell_facts(struct serve *s, const struct serve_facts *f)
+{
+	pthread_mutex_lock(&s->lock);
+	s->facts = *f;
+	pthread_mutex_unlock(&s->lock);
+}
+
 void serve_tell_outputs(struct serve *s, const struct serve_output *v, unsigned n)
 {
 	struct serve_output *copy = calloc(n ? n : 1, sizeof(*copy)), *old;

@@ -11,6 +11,8 @@
 
 #define SERVE_FEEDS 8                /* intervals at once; feed 0 is the agent's own */
 
+#define SERVE_NOTES 4                /* of an output */
+
 struct history;
 struct loop;
 struct serve;
@@ -21,7 +23,13 @@ struct serve_output {
 	bool up;
 	uint64_t documents, bytes, dropped_documents, dropped_bytes, reconnects;
 	uint32_t queued, clients;
+	uint64_t withheld_rows, folded_rows;
+	unsigned n_notes;
+	char notes[SERVE_NOTES][160];   /* what its format cannot say of itself */
 };
+
+/* What only the measuring thread knows. */
+struct serve_facts { uint64_t map_bytes, rapl_looks, rapl_late; };
 
 struct serve_options {
 	int fd;                      /* listening Unix socket; taken over on success */
@@ -52,6 +60,8 @@ void serve_publish(struct serve *s, unsigned feed, const struct snapshot *snap);
  * kept that hand-over, or with the next ones, so that no restart takes back what was shown; 0 = at once. */
 void serve_publish_totals(struct serve *s, const struct totals *t, bool reading, uint64_t seq);
 void serve_totals_kept(void *serve, uint64_t seq);   /* any thread */
+
+void serve_tell_facts(struct serve *s, const struct serve_facts *f);
 
 /* Main thread: how the outputs are; replaces what was said before. Copied. */
 void serve_tell_outputs(struct serve *s, const struct serve_output *v, unsigned n);

@@ -49,6 +49,7 @@ struct serve {
 	uint64_t asked, taken, answered;   /* numbers of readings */
 	struct { uint64_t seq, taken; int box; bool filled, reading; } held;   /* totals that wait for the disk; seq 0 = none */
 	uint64_t kept;
+	struct serve_facts facts;
 	struct serve_source *sources;
 	unsigned n_sources;
 	struct serve_output *outputs;

@@ -68,6 +68,13 @@ static void add_output(const struct serve_output *o, struct json *j)
 	json_key_u64(j, "dropped_documents", o->dropped_documents);
 	json_key_u64(j, "dropped_bytes", o->dropped_bytes);
 	json_key_u64(j, "reconnects", o->reconnects);
+	json_key_u64(j, "withheld_rows", o->withheld_rows);
+	json_key_u64(j, "folded_rows", o->folded_rows);
+	json_key(j, "notes");
+	json_array_begin(j);
+	for (unsigned i = 0; i < o->n_notes; i++)
+		json_str(j, o->notes[i]);
+	json_array_end(j);
 	json_object_end(j);
 }
 
@@ -96,9 +103,16 @@ static uint64_t own_energy_uj(const struct totals *t, uint64_t cpu_ns)
 static void add_self(struct serve *s, const struct totals *t, struct json *j)
 {
 	uint64_t cpu_ns = serve_own_cpu_ns();
+	struct serve_facts f;
 
+	pthread_mutex_lock(&s->lock);
+	f = s->facts;
+	pthread_mutex_unlock(&s->lock);
 	json_key(j, "self");
 	json_object_begin(j);
+	json_key_u64(j, "map_bytes", f.map_bytes);
+	json_key_u64(j, "rapl_polls", f.rapl_looks);
+	json_key_u64(j, "rapl_polls_late", f.rapl_late);
 	json_key_u64(j, "cpu_ns", cpu_ns);
 	json_key_u64(j, "resident_bytes", serve_own_resident(s));
 	if (t && t->busy_ns) {
