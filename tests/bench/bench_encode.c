@@ -9,7 +9,9 @@
 #include <string.h>
 #include <time.h>
 #include "encode/encode.h"
+#include "encode/openmetrics.h"
 #include "formula/formula.h"
+#include "serve/serve_internal.h"
 
 #define CGROUPS 1000
 #define CPUS 2
@@ -144,6 +146,51 @@ static void measure(const struct encoder_ops *ops, unsigned rounds, unsigned uni
 	ops->destroy(e);
 }
 
+/* What the query socket's thread does for one answer: JSON, CBOR or the metrics page. */
+static void write_answer(unsigned what, struct totals *t, struct encoder *cbor, struct buf *scratch, struct buf *out)
+{
+	buf_reset(out);
+	if (what == 0)
+		serve_snapshot_json(&snap, out);
+	else if (what == 1)
+		encode_snapshot.encode(cbor, &snap, out);
+	else
+		openmetrics_write(t, NULL, false, scratch, out);
+}
+
+static void measure_answers(unsigned rounds)
+{
+	static const char *const names[] = { "answer json", "answer cbor", "answer metrics" };
+	static uint64_t ns[MAX_ROUNDS];
+	struct totals_options to = { .keep_ns = OPENMETRICS_KEEP_NS };
+	struct totals *t = totals_new(&schema, &to);
+	struct encode_options o = { 0 };
+	struct buf out = { 0 }, scratch = { 0 };
+	struct encoder *cbor = NULL;
+
+	if (!t || encode_snapshot.create(&o, &schema, &cbor, NULL))
+		exit(1);
+	totals_add(t, &snap);
+	for (unsigned what = 0; what < 3; what++) {
+		write_answer(what, t, cbor, &scratch, &out);
+		for (unsigned i = 0; i < rounds; i++) {
+			uint64_t t0 = now_ns();
+
+			write_answer(what, t, cbor, &scratch, &out);
+			ns[i] = now_ns() - t0;
+		}
+		qsort(ns, rounds, sizeof(*ns), by_value);
+		printf("%s\t%zu bytes\tmedian %.1f us\tper cgroup %.1f ns (%.1f-%.1f)\t-\t-\n", names[what], out.len,
+		       (double)ns[rounds / 2] / 1e3, (double)ns[rounds / 2] / CGROUPS, (double)ns[rounds / 4] / CGROUPS,
+		       (double)ns[rounds * 3 / 4] / CGROUPS);
+	}
+	encode_snapshot.destroy(cbor);
+	totals_free(t);
+	free(t);
+	buf_free(&out);
+	buf_free(&scratch);
+}
+
 /* Splitting one domain; each round is a new interval, so the model learns from it too. */
 static void measure_formula(const struct formula_ops *ops, unsigned rounds)
 {
@@ -186,6 +233,7 @@ int main(int argc, char **argv)
 	measure(&encode_table, rounds, CGROUPS, "cgroup");
 	measure(&encode_vjoule, rounds, CGROUPS, "cgroup");
 	measure(&encode_snapshot, rounds, CGROUPS, "cgroup");
+	measure_answers(rounds);
 	measure_formula(&formula_share, rounds);
 	measure_formula(&formula_model, rounds);
 	snapshot_free(&snap);

@@ -10,6 +10,10 @@ function goal(text, most) {
 	ns = substr($4, RSTART, RLENGTH) + 0
 	printf "10\t%s\t%s: %s\t%s\n", text, $1, $4, ns <= most ? "pass" : "MISS" >>out
 }
+# of 1000 cgroups: a nanosecond each is a microsecond
+$1 == "answer json" { goal("socket, 1000 cgroups as JSON at most 0.3 ms", 300) }
+$1 == "answer cbor" { goal("socket, 1000 cgroups as CBOR at most 0.1 ms", 100) }
+$1 == "answer metrics" { goal("socket, /metrics of 1000 cgroups at most 1 ms", 1000) }
 $1 == "vjoule" { goal("vjoule at most 20 ns a cgroup", 20) }
 $1 == "snapshot" { goal("binary at most 60 ns a cgroup", 60) }
 $1 ~ /^(hwpc|power)/ { goal("JSON at most 160 ns a document", 160) }' "${B:-build}/bench.encode"
