@@ -54,6 +54,8 @@ static bool is_zico(const uint8_t b[3])
 		return (b[1] == 0x82 && b[2] >> 5 == 3) || (b[0] == 0xc3 && b[1] == 0x9f);
 	case 0xc6: case 0xc7: case 0xc8: case 0xca: case 0xcb:   /* records: an array, mostly open */
 		return b[1] == 0x9f || (b[1] > 0x82 && b[1] < 0x98);
+	case 0xda:                                    /* an envelope: tag "zico" */
+		return b[1] == 'z' && b[2] == 'i';
 	case 0xd8:                                    /* the same tags with a longer head */
 		return b[1] < 0x10 && b[2] >> 5 == 4;
 	}

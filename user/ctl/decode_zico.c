@@ -95,6 +95,31 @@ static int read_attribute(struct zico *z, uint64_t tag, uint64_t offset)
 	return zico_fields(z, fields, 2, 2, "key and value of an agent's attribute");
 }
 
+static int read_uuid(struct zico *z, const char *key)
+{
+	uint8_t bytes[16];
+	size_t n = 0;
+	int err = cbr_bytes(z->in, bytes, sizeof(bytes), &n, "16 bytes of a uuid");
+
+	if (!err && n != sizeof(bytes))
+		err = cbr_fail(z->in, "16 bytes of a uuid", "%zu", n);
+	if (!err)
+		out_hex(z->d->out, key, bytes, n);
+	return err;
+}
+
+/* What stands before each trace in files and on sockets (docs/formats/zico.md). */
+static int read_envelope(struct zico *z, uint64_t offset)
+{
+	static const struct zico_field fields[] = {
+		{ "version", zico_number }, { "profile", zico_value }, { "host", read_uuid }, { "trace", read_uuid },
+		{ "agent_bytes", zico_number }, { "trace_bytes", zico_number },
+	};
+
+	out_record(z->d->out, "zico", "envelope", offset);
+	return zico_fields(z, fields, 6, 6, "an envelope");
+}
+
 static int read_item(struct zico *z, uint64_t tag, uint64_t offset)
 {
 	uint8_t first = 0;
@@ -102,6 +127,8 @@ static int read_item(struct zico *z, uint64_t tag, uint64_t offset)
 
 	if (err)
 		return err;
+	if (tag == TAG_ENVELOPE)
+		return read_envelope(z, offset);
 	if (tag == DOC_STRING || tag == TAG_STRING)
 		return read_string(z, tag, offset);
 	if (tag == DOC_METHOD || tag == TAG_METHOD)
