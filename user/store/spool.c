@@ -154,7 +154,7 @@ int spool_open(const struct spool_options *o, struct spool **ret, struct err *er
 		return 0;
 	}
 	spool_close(s);
-	return rc == -EBUSY ? err_set(err, rc, "spool %s: in use by another process; give each its own state-dir", o->dir) :
+	return rc == -EBUSY ? err_set(err, rc, "spool %s: in use by another output or process; restart jouled, or give each its own state-dir", o->dir) :
 			      err_set(err, rc, "spool %s: %s; mend it or name another state-dir", o->dir, strerror(-rc));
 }
 
