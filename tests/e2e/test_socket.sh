@@ -102,7 +102,7 @@ expect hwpc 200 application/x-ndjson /v1/hwpc
 check hwpc-content grep -q '"groups"' "$work/hwpc"
 expect power 200 application/x-ndjson /v1/power
 check power-content grep -q '"target":"all"' "$work/power"
-expect history 404 $json '/v1/history?cgroup=/'
+expect history 200 $json '/v1/history?cgroup=/'
 expect spans 404 $json /v1/spans
 expect reading 200 $json /v1/reading -X POST
 check reading-ledger python3 $here/query.py ledger "$work/reading"
