@@ -32,11 +32,17 @@ unsigned trace_depth(const struct trace *t, uint32_t i)
 	return depth;
 }
 
-static bool has_parent(const struct trace *t, uint32_t i)
+/* Siblings mostly follow each other: *guess is the last one's parent. */
+static bool has_parent(const struct trace *t, uint32_t i, uint32_t *guess)
 {
-	for (uint32_t at = i; at-- > 0;)
-		if (t->spans[at].id == t->spans[i].parent)
-			return true;
+	if (t->spans[*guess].id == t->spans[i].parent)
+		return true;
+	for (uint32_t at = i; at-- > 0;) {
+		if (t->spans[at].id != t->spans[i].parent)
+			continue;
+		*guess = at;
+		return true;
+	}
 	return false;
 }
 
@@ -64,6 +70,8 @@ static const char *check_span(const struct span *s)
 
 const char *trace_check(const struct trace *t)
 {
+	uint32_t guess = 0;
+
 	if (!t->n_spans || !t->spans)
 		return "a trace without spans";
 	for (uint32_t i = 0; i < t->n_spans; i++) {
@@ -71,7 +79,7 @@ const char *trace_check(const struct trace *t)
 
 		if (wrong)
 			return wrong;
-		if (i && !has_parent(t, i))
+		if (i && !has_parent(t, i, &guess))
 			return "a span before its parent, or without one";
 	}
 	return NULL;

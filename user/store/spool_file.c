@@ -113,7 +113,8 @@ static int search(int fd, uint64_t *at, uint64_t size)
 
 int spool_find(int fd, uint64_t *at, uint64_t size, struct spool_head *ret, uint64_t *ret_skipped)
 {
-	uint64_t start = *at, pos = *at;
+	const uint64_t start = *at;
+	uint64_t pos = start;
 	int err = 0;
 
 	while (!err && pos + SPOOL_HEAD <= size) {
