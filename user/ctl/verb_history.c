@@ -76,7 +76,7 @@ static void set_name(struct column *c, const char *name)
 	text_escape(safe, sizeof(safe), name);
 	len = strlen(safe);
 	if (len <= NAME_WIDTH)
-		snprintf(c->name, sizeof(c->name), "%s", safe);
+		snprintf(c->name, sizeof(c->name), "%.*s", NAME_WIDTH, safe);
 	else
 		snprintf(c->name, sizeof(c->name), "..%.*s", NAME_WIDTH - 2, safe + len - (NAME_WIDTH - 2));
 }
