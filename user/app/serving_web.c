@@ -60,6 +60,7 @@ int serving_web_open(struct serving_web *w, const struct config *c, gid_t group,
 {
 	bool whole = c->web_listen && strrchr(c->web_listen, ':') && c->web_listen[0] != ':';
 	struct server_place place;
+	struct err cause = { 0 };
 	struct sink_url u;
 	char url[320];
 	int rc;
@@ -69,9 +70,9 @@ int serving_web_open(struct serving_web *w, const struct config *c, gid_t group,
 		return 0;
 	snprintf(url, sizeof(url), "http-listen://%s%.256s", whole ? "" : "127.0.0.1:",
 		 c->web_listen[0] == ':' ? c->web_listen + 1 : c->web_listen);
-	if ((rc = sink_url_scheme(url, &u, err)) || (rc = sink_url_rest(url, SINK_URL_ADDR_PORT, &u, err)) ||
-	    (rc = tcp_listen_place(&u, NULL, &place, err)))
-		return rc;
+	if ((rc = sink_url_scheme(url, &u, &cause)) || (rc = sink_url_rest(url, SINK_URL_ADDR_PORT, &u, &cause)) ||
+	    (rc = tcp_listen_place(&u, NULL, &place, &cause)))
+		return err_set(err, rc, "web.listen: %s", cause.text);
 	w->fd = place.fd;
 	snprintf(w->where, sizeof(w->where), "%s", place.where);
 	snprintf(w->token_file, sizeof(w->token_file), "%s", c->web_token_file);
