@@ -179,6 +179,7 @@ int machine_read(struct machine *m)
 		rc = read_once(m);
 	} while (was_held_up(m) && --tries);
 	m->previous_ns = previous_ns;
+	machine_poll_spans(m);
 	tell_hotplug(m);
 	m->failed_reads = rc ? m->failed_reads + 1 : 0;
 	return rc;
@@ -204,6 +205,7 @@ void machine_attend(struct machine *m, uint64_t now_ns)
 		follow_churn(m);
 	if (clock_jumped(m->jump_fd))
 		machine_read(m);   /* events of CPUs that were off in a sleep are opened anew at once */
+	machine_poll_spans(m);
 	if (now_ns >= m->rapl_due_ns) {
 		rapl_poll(m->rapl, now_ns, clock_boot_ns());
 		set_rapl_due(m, now_ns);
@@ -274,6 +276,7 @@ void machine_say(struct machine *m)
 	if (m->failed_reads == 1)
 		log_warn("counters: a reading failed; its counts come with the next one");
 	say_losses(m);
+	machine_say_spans(m);
 }
 
 static void say_looks(const struct rapl *rp)
@@ -295,6 +298,7 @@ void machine_close(struct machine *m)
 	if (m->jump_fd >= 0)
 		close(m->jump_fd);
 	naming_close(m->naming);
+	spans_close(m->spans);
 	network_close(m->network);
 	cpufreq_close(m->cpufreq);
 	counters_close(m->counters);

@@ -17,6 +17,7 @@
 #include "../source/lifecycle.h"
 #include "../source/naming.h"
 #include "../source/network.h"
+#include "../source/spans.h"
 
 struct machine {
 	struct fsroot *root;
@@ -34,6 +35,10 @@ struct machine {
 	struct estimate *estimate;
 	struct network *network;
 	struct naming *naming;         /* NULL: cgroups.names off */
+	struct spans *spans;           /* NULL: nobody asked for spans */
+	void (*span_finished)(void *ctx, const struct span *s);   /* who takes them; NULL = they are dropped */
+	void *span_ctx;
+	struct spans_stats spans_said; /* losses of spans that were told about */
 	struct cpufreq *cpufreq;       /* read for the snapshots of outputs that ask */
 	struct reading reading;
 	uint8_t *online;               /* bitmap as last told to the energy sources */
@@ -64,6 +69,11 @@ void machine_attend(struct machine *m, uint64_t now_ns);
 void machine_sweep(struct machine *m);
 /* Warnings since the last call, to the log: those of opening, and what the sources met. */
 void machine_say(struct machine *m);
+/* Spans (machine_spans.c): opened where the configuration asks for processes or functions; what cannot be had is
+ * noted. */
+void machine_open_spans(struct machine *m, const struct config *c);
+void machine_poll_spans(struct machine *m);
+void machine_say_spans(struct machine *m);
 void machine_note(struct machine *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void machine_close(struct machine *m);   /* NULL accepted */
 

@@ -195,6 +195,7 @@ int machine_open(struct machine *m, const struct config *c, struct err *err)
 	if (rc)
 		return rc;
 	open_network(m, c);
+	machine_open_spans(m, c);
 	if (m->have_hierarchy && c->cgroups_names == NAMES_AUTO && naming_open(m->root, m->hierarchy.mount, &m->naming))
 		return err_set(err, -ENOMEM, "jouled: out of memory");
 	rc = cpufreq_open(m->root, &m->schema, &m->cpufreq);

@@ -142,12 +142,13 @@ static void run_due(struct pipeline *pl)
 /* Sleeps until an event, an order or the time; until_ns UINT64_MAX = for ever. */
 static void wait_for_order(struct pipeline *pl, int fd, uint64_t until_ns)
 {
-	struct pollfd fds[4] = { { .fd = pl->wake_fd, .events = POLLIN }, { .fd = fd, .events = POLLIN },
-				 { .fd = serving_fd(pl->plan->serving), .events = POLLIN }, { .fd = pl->m->jump_fd, .events = POLLIN } };
+	struct pollfd fds[5] = { { .fd = pl->wake_fd, .events = POLLIN }, { .fd = fd, .events = POLLIN },
+				 { .fd = serving_fd(pl->plan->serving), .events = POLLIN }, { .fd = pl->m->jump_fd, .events = POLLIN },
+				 { .fd = pl->m->spans ? spans_fd(pl->m->spans) : -1, .events = POLLIN } };
 	uint64_t now = clock_mono_ns(), left_ns = until_ns > now ? until_ns - now : 0, count;
 	struct timespec left = { .tv_sec = (time_t)(left_ns / NS_PER_S), .tv_nsec = (long)(left_ns % NS_PER_S) };
 
-	ppoll(fds, 4, until_ns == UINT64_MAX ? NULL : &left, NULL);
+	ppoll(fds, 5, until_ns == UINT64_MAX ? NULL : &left, NULL);
 	if (fds[0].revents && read(pl->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		log_error("measuring: wake-up: %s", strerror(errno));
 }

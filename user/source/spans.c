@@ -67,14 +67,15 @@ int spans_fd(const struct spans *s)
 
 int spans_poll(struct spans *s)
 {
-	uint64_t begin = clock_thread_cpu_ns(), now;
+	uint64_t begin = clock_thread_cpu_ns(), now, lost;
 	int r;
 
 	s->taken = 0;
 	r = ring_buffer__consume(s->ring);
 	now = clock_mono_ns();
-	if (spans_bpf_lost(s) != s->lost_seen) {
-		s->lost_seen = spans_bpf_lost(s);
+	lost = spans_bpf_lost(s);
+	if (lost != s->lost_seen) {
+		s->lost_seen = lost;
 		spans_check_living(s, now);
 	}
 	spans_take_sums(s, now);
@@ -103,7 +104,7 @@ void spans_stats(const struct spans *s, struct spans_stats *ret)
 {
 	*ret = s->stats;
 	ret->live = s->table.n;
-	ret->lost_records += spans_bpf_lost(s);
+	ret->lost_records = spans_bpf_lost(s);
 	spans_functions_stats(s, ret);
 }
 

@@ -4,7 +4,7 @@
  * over one by one, without energy.
  *
  * A process is finished when the kernel has closed its books (it was reaped), or SPANS_LINGER_NS after its end
- * where nobody reaps it. Quality is partial where a record of its end was lost. Spans of functions come before that
+ * where nobody reaps it. Quality is partial where a record of its end did not come; that is found out after 5 s. Spans of functions come before that
  * of their process. */
 #ifndef JD_SPANS_SOURCE_H
 #define JD_SPANS_SOURCE_H
@@ -43,6 +43,7 @@ struct spans_stats {
 	uint64_t lost_records;         /* found the ring full: births, ends, single calls */
 	uint64_t lost_processes;       /* found the table full */
 	uint64_t lost_calls;           /* no room for their sums, or nested too deep to be paired */
+	uint64_t open_books;           /* finished without the kernel's last word: partial */
 	uint64_t unseen_births;        /* processes first seen at their exec or end */
 	uint64_t probed_calls;         /* that trapped */
 	uint64_t call_cost_ns;         /* of one call that is probed, as measured at open; 0 = no functions */

@@ -83,9 +83,25 @@ int spans_bpf_open(struct spans *s, const struct spans_options *o, struct err *e
 	return s->ring ? 0 : explain(s, err, -errno);
 }
 
+/* A program that was interrupted by itself is left out by the kernel, which counts that (since 5.12). */
+static uint64_t left_out(const struct spans *s)
+{
+	struct bpf_program *prog;
+	uint64_t n = 0;
+
+	bpf_object__for_each_program(prog, s->skel->obj) {
+		struct bpf_prog_info info = { 0 };
+		__u32 size = sizeof(info);
+
+		if (bpf_program__autoload(prog) && bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &size) == 0)
+			n += info.recursion_misses;
+	}
+	return n;
+}
+
 uint64_t spans_bpf_lost(const struct spans *s)
 {
-	return __atomic_load_n(&s->skel->bss->lost_births, __ATOMIC_RELAXED) +
+	return left_out(s) + __atomic_load_n(&s->skel->bss->lost_births, __ATOMIC_RELAXED) +
 	       __atomic_load_n(&s->skel->bss->lost_ends, __ATOMIC_RELAXED);
 }
 
