@@ -11,6 +11,7 @@
 #include "../base/log.h"
 #include "top_screen.h"
 #include "verb.h"
+#include <term.h>              /* last: its macros are words such as columns */
 
 static volatile sig_atomic_t ended;
 
@@ -73,6 +74,18 @@ static int watch(struct top_screen *s, struct top_feed *f)
 	return CTL_OK;
 }
 
+/* A known terminal whose cursor can be moved; asked before anything is read from a pipe. */
+static bool able(void)
+{
+	char cup[] = "cup";
+	int why = 0;
+	bool good = setupterm(NULL, STDOUT_FILENO, &why) == OK && tigetstr(cup) > (char *)0;
+
+	if (cur_term)
+		del_curterm(cur_term);
+	return good;
+}
+
 static SCREEN *open_screen(int key_fd)
 {
 	struct sigaction on = { .sa_handler = on_end };
@@ -106,7 +119,7 @@ int top_screen_run(struct top_view *v, const struct top_source *src)
 	int status;
 
 	with_keys.key_fd = isatty(STDIN_FILENO) ? STDIN_FILENO : open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (with_keys.key_fd < 0)
+	if (with_keys.key_fd < 0 || !able())
 		return -ENOTTY;
 	with_keys.idle = idle;
 	with_keys.arg = &s;
