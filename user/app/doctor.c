@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* jouled doctor: every source is opened by itself, and one line says what came of it. */
+#include <bpf/libbpf.h>
 #include <cap-ng.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include "../base/log.h"
 #include "../base/text.h"
@@ -46,6 +48,23 @@ static const char *state_of(int rc)
 	}
 }
 
+/* Kernels before 5.11 count maps as locked memory. Told by a helper that came with the change, as libbpf
+ * does (probe_memcg_account, src/bpf.c); asking needs CAP_BPF itself. */
+static void tell_locked_memory(void)
+{
+	struct rlimit lim = { 0 };
+
+	getrlimit(RLIMIT_MEMLOCK, &lim);
+	if (lim.rlim_cur == RLIM_INFINITY || !capng_have_capability(CAPNG_EFFECTIVE, CAP_BPF) ||
+	    libbpf_probe_bpf_helper(BPF_PROG_TYPE_SOCKET_FILTER, BPF_FUNC_ktime_get_coarse_ns, NULL) != 0)
+		return;
+	if (capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_RESOURCE))
+		line("CAP_SYS_RESOURCE", "ok", "for maps, which this kernel counts as locked memory");
+	else
+		line("CAP_SYS_RESOURCE", "denied", "for maps, which this kernel counts as locked memory, %llu KiB at most here; run as root, "
+		     "give it, or raise the limit (LimitMEMLOCK=infinity)", (unsigned long long)lim.rlim_cur / 1024);
+}
+
 static void tell_capabilities(void)
 {
 	static const struct { unsigned cap; const char *name, *buys; } needed[] = {
@@ -66,6 +85,7 @@ static void tell_capabilities(void)
 		line(needed[i].name, have ? "ok" : "denied", "for %s%s", needed[i].buys,
 		     have ? "" : "; run as root, or give it with AmbientCapabilities= or setcap");
 	}
+	tell_locked_memory();
 }
 
 /* A container runtime may mask it with an empty file. */

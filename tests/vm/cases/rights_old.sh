@@ -1,0 +1,24 @@
+# shellcheck shell=sh disable=SC1091,SC2154,SC3045
+# SPDX-License-Identifier: Apache-2.0
+# Maps count as locked memory before 5.11: what the doctor says without CAP_SYS_RESOURCE, and with it.
+# kernels: 5.10
+# seconds: 120
+# programs: setpriv
+. /guest/lib.sh
+echo 2 >/proc/sys/kernel/perf_event_paranoid
+chmod 755 "$work"
+
+# told NAME CAPABILITIES REGEX...: the doctor as nobody, with these alone and little memory that may be locked.
+told() {
+	told=$1 caps=$2
+	shift 2
+	(ulimit -l 64 && exec /bin/setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "-all,$caps" --ambient-caps "-all,$caps" \
+		--bounding-set "-all,$caps" timeout 30 "$JOULED" doctor) >"$work/told.out" 2>&1
+	contains "$told" "$work/told.out" "$@"
+}
+
+rest=+bpf,+perfmon,+net_admin,+dac_read_search
+told "without CAP_SYS_RESOURCE" $rest '^CAP_SYS_RESOURCE +denied .*locked memory, 64 KiB at most here.*LimitMEMLOCK=infinity' '^trigger +denied'
+told "with CAP_SYS_RESOURCE" $rest,+sys_resource '^CAP_SYS_RESOURCE +ok' '^trigger +ok +tp_btf' '^lifecycle +ok'
+cat "$work/told.out"
+finish
