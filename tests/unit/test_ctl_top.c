@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names and numbers of top: safe, and as wide as the terminal will take them. */
+#include <locale.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "ctl/top.h"
+
+static void test_clean(void **state)
+{
+	static const struct { const char *path, *name; } cases[] = {
+		{ "/a/b", "/a/b" }, { "/a\033[2J", "/a\\x1b[2J" }, { "/\xff", "/\\xff" }, { "/漢字", "/漢字" },
+		{ "/a\u202eb", "/a?b" }, { "/a\u200bb", "/a?b" }, { "/\xc2\x85", "/\\xc2\\x85" },
+	};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *name = top_clean(cases[i].path);
+
+		assert_string_equal(name, cases[i].name);
+		free(name);
+	}
+}
+
+static void test_fit(void **state)
+{
+	static const char *const names[] = { "/system.slice/a-long-name.service", "/漢字漢字漢字漢字漢字", "/e\u0301e\u0301e\u0301e\u0301e\u0301" };
+	char text[256];
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		for (unsigned columns = 1; columns < 40; columns++) {
+			top_fit(text, sizeof(text), names[i], columns);
+			assert_true(top_columns(text) <= columns);
+			if (top_columns(names[i]) <= columns)
+				assert_string_equal(text, names[i]);
+		}
+	top_fit(text, sizeof(text), names[0], 0);
+	assert_string_equal(text, names[0]);
+	assert_int_equal(top_columns("漢字e\u0301"), 5);
+}
+
+static void test_numbers(void **state)
+{
+	char text[16];
+
+	top_joules(text, 1);
+	assert_string_equal(text, "0.000");
+	top_joules(text, 12345678);
+	assert_string_equal(text, "12.35");
+	top_joules(text, 9999400000);
+	assert_string_equal(text, "9999");
+	top_joules(text, 99990000000);
+	assert_string_equal(text, "99.99k");
+	top_seconds(text, 59990000000);
+	assert_string_equal(text, "59.99");
+	top_seconds(text, 3661000000000);
+	assert_string_equal(text, "1h01");
+}
+
+/* psys holds package and dram, package holds core and uncore. */
+static void test_kinds(void **state)
+{
+	bool has[DOMAIN_KINDS] = { [DOMAIN_PACKAGE] = true, [DOMAIN_CORE] = true, [DOMAIN_DRAM] = true, [DOMAIN_PSYS] = true };
+	bool counted[DOMAIN_KINDS];
+
+	top_count_kinds(has, counted);
+	assert_true(counted[DOMAIN_PACKAGE] && counted[DOMAIN_DRAM]);
+	assert_false(counted[DOMAIN_CORE] || counted[DOMAIN_PSYS]);
+	has[DOMAIN_PACKAGE] = false;
+	top_count_kinds(has, counted);
+	assert_true(counted[DOMAIN_PSYS]);
+	assert_false(counted[DOMAIN_CORE] || counted[DOMAIN_DRAM]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_clean), cmocka_unit_test(test_fit), cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_kinds),
+	};
+
+	setlocale(LC_CTYPE, "C.UTF-8");
+	top_text_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
