@@ -218,62 +218,6 @@ static void test_threads(void **state)
 	rig_close(&g);
 }
 
-static void test_signals(void **state)
-{
-	static const int signals[] = { SIGKILL, SIGTERM, SIGSEGV };
-	struct rlimit none = { 0, 0 }, some = { 1 << 20, 1 << 20 };
-	struct spans_rig g;
-	int status;
-
-	rig_open(&g, NULL, 0, 0);
-	for (unsigned i = 0; i < 3; i++) {
-		pid_t pid = fork();
-
-		if (!pid) {
-			chdir("/tmp");
-			setrlimit(RLIMIT_CORE, signals[i] == SIGSEGV ? &some : &none);
-			signal(signals[i], SIG_DFL);
-			raise(signals[i]);
-			_exit(0);
-		}
-		assert_int_equal(waitpid(pid, &status, 0), pid);
-		const struct span *s = rig_wait(&g, pid, 0);
-
-		assert_int_equal(s->end, SPAN_SIGNALED);
-		assert_int_equal(s->signal, signals[i]);
-		assert_int_equal(s->core_dumped, WCOREDUMP(status) != 0);
-	}
-	rig_close(&g);
-}
-
-/* Who is dead and not waited for is told about all the same, late. */
-static void test_zombie(void **state)
-{
-	struct spans_rig g;
-	struct rusage u;
-	const struct span *s;
-	uint64_t begin;
-	pid_t pid;
-
-	rig_open(&g, NULL, 0, 0);
-	pid = fork();
-	if (!pid) {
-		spin_ms(20);
-		_exit(4);
-	}
-	begin = clock_mono_ns();
-	s = rig_wait(&g, pid, 0);
-	assert_true(clock_mono_ns() - begin >= SPANS_LINGER_NS / 2);
-	assert_int_equal(s->exit_code, 4);
-	assert_int_equal(s->quality, QUALITY_MEASURED);
-	wait4(pid, NULL, 0, &u);
-	assert_near("CPU time", s->cpu_ns, rusage_ns(&u), 10000);
-	for (int i = 0; i < 20; i++, usleep(10000))
-		spans_poll(g.s);
-	assert_null(rig_find(&g, pid, 1));
-	rig_close(&g);
-}
-
 static void test_pid_namespace(void **state)
 {
 	struct clone_args args = { .flags = CLONE_NEWPID, .exit_signal = SIGCHLD };
@@ -343,82 +287,12 @@ static void test_pid_reuse(void **state)
 	rig_close(&g);
 }
 
-/* A child from before the source is known from /proc, and its own start is kept. */
-static void test_seen_running(void **state)
-{
-	struct spans_rig g;
-	const struct span *s;
-	struct rusage u;
-	uint64_t begin;
-	pid_t pid;
-	int pipes[2];
-
-	assert_int_equal(pipe(pipes), 0);
-	begin = clock_mono_ns();
-	pid = fork();
-	if (!pid) {
-		char c;
-
-		spin_ms(50);
-		close(pipes[1]);
-		read(pipes[0], &c, 1);
-		_exit(5);
-	}
-	usleep(100000);
-	rig_open(&g, NULL, 0, 0);
-	close(pipes[1]);
-	assert_int_equal(wait4(pid, NULL, 0, &u), pid);
-	s = rig_wait(&g, pid, 0);
-	assert_true(s->seen_running);
-	assert_int_equal(s->exit_code, 5);
-	assert_int_equal(s->parent_pid, getpid());
-	assert_near("start", s->start_ns - begin + NS_PER_S, NS_PER_S, 25 * NS_PER_MS);
-	assert_near("CPU time", s->cpu_ns, rusage_ns(&u), 100000);
-	assert_non_null(strstr(s->cmdline, "test_spans"));
-	close(pipes[0]);
-	rig_close(&g);
-}
-
-static pid_t wanted;
-static struct span found;
-
-static void keep_wanted(void *ctx, const struct span *s)
-{
-	if (s->pid == (uint32_t)wanted)
-		found = *s;
-}
-
-static void test_living(void **state)
-{
-	struct spans_rig g;
-	uint64_t now;
-
-	rig_open(&g, NULL, 0, 0);
-	wanted = fork();
-	if (!wanted) {
-		spin_ms(100);
-		pause();
-	}
-	usleep(400000);
-	spans_poll(g.s);
-	now = clock_mono_ns();
-	spans_live(g.s, now, keep_wanted, NULL);
-	assert_int_equal(found.pid, wanted);
-	assert_int_equal(found.end, SPAN_CUT);
-	assert_true(found.end_ns == now);
-	assert_near("CPU time so far", found.cpu_ns, 100 * NS_PER_MS, 5 * NS_PER_MS);
-	kill(wanted, SIGKILL);
-	waitpid(wanted, NULL, 0);
-	rig_close(&g);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fork_and_exit), cmocka_unit_test(test_large_memory), cmocka_unit_test(test_exec_chain),
 		cmocka_unit_test(test_long_command_line), cmocka_unit_test(test_double_fork), cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_signals), cmocka_unit_test(test_zombie), cmocka_unit_test(test_pid_namespace),
-		cmocka_unit_test(test_pid_reuse), cmocka_unit_test(test_seen_running), cmocka_unit_test(test_living),
+		cmocka_unit_test(test_pid_namespace), cmocka_unit_test(test_pid_reuse),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,6 +29,8 @@ struct probed {
 	struct spans_func_bpf *skel;
 	struct probe_file files[PROBE_FILES];
 	unsigned n_files;
+	struct { uint64_t dev, ino; } refused[PROBE_FILES];     /* looked at in vain; a ring */
+	unsigned n_refused;
 	/* thread of the probes */
 	bool attached;
 	uint64_t entries_seen;
@@ -58,6 +60,7 @@ struct spans_functions {
 	_Atomic uint64_t call_cost_ns;
 	_Atomic uint64_t attachments;
 	pthread_t thread;
+	uint64_t own_mounts;            /* our mount namespace */
 	bool running;
 	_Atomic bool stop;
 	_Atomic uint32_t queue[PROBE_QUEUE];    /* pids; one writer, one reader */

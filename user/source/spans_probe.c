@@ -97,7 +97,18 @@ static bool is_known(const struct probed *p, const struct stat *st)
 	for (unsigned i = 0; i < p->n_files; i++)
 		if (p->files[i].dev == st->st_dev && p->files[i].ino == st->st_ino)
 			return true;
+	for (unsigned i = 0; i < PROBE_FILES && i < p->n_refused; i++)
+		if (p->refused[i].dev == st->st_dev && p->refused[i].ino == st->st_ino)
+			return true;
 	return false;
+}
+
+static void refuse(struct probed *p, const struct stat *st)
+{
+	unsigned at = p->n_refused++ % PROBE_FILES;
+
+	p->refused[at].dev = st->st_dev;
+	p->refused[at].ino = st->st_ino;
 }
 
 static const char *why(int r)
@@ -109,7 +120,7 @@ static const char *why(int r)
 /* Adds the file of p as pid sees it, unless it is known. */
 static void find_file(struct spans_functions *f, struct probed *p, uint32_t pid)
 {
-	struct probe_file *file = &p->files[p->n_files];
+	struct probe_file *file;
 	char path[sizeof(file->path)];
 	struct stat st;
 	uint64_t offset;
@@ -133,9 +144,11 @@ static void find_file(struct spans_functions *f, struct probed *p, uint32_t pid)
 	r = symbol_offset(fd, p->symbol, &offset);
 	close(fd);
 	if (r) {
+		refuse(p, &st);
 		probe_warn(f, "spans: %s in %s: %s; name another function or its offset, 0x...", p->symbol, path, why(r));
 		return;
 	}
+	file = &p->files[p->n_files];
 	*file = (struct probe_file){ .dev = st.st_dev, .ino = st.st_ino, .offset = offset };
 	memcpy(file->path, path, sizeof(path));
 	p->n_files++;
@@ -143,10 +156,36 @@ static void find_file(struct spans_functions *f, struct probed *p, uint32_t pid)
 		probe_attach(f, p);
 }
 
+static uint64_t mounts_of(const struct spans_functions *f, const char *process)
+{
+	struct stat st = { 0 };
+	char path[64];
+	int dir;
+
+	snprintf(path, sizeof(path), "/proc/%s", process);
+	dir = fsroot_openat(f->root, path, O_PATH | O_DIRECTORY);
+	if (dir < 0)
+		return 0;
+	if (fstatat(dir, "ns/mnt", &st, 0))
+		st.st_ino = 0;
+	close(dir);
+	return st.st_ino;
+}
+
+/* Who sees the same mounts as we do has nothing new to show, but for a file that was not there before. */
 void probe_find_files(struct spans_functions *f, uint32_t pid)
 {
+	char process[16] = "self";
+	uint64_t mounts;
+
+	if (pid)
+		snprintf(process, sizeof(process), "%u", pid);
+	mounts = mounts_of(f, process);
+	if (!pid)
+		f->own_mounts = mounts;
 	for (unsigned i = 0; i < f->n; i++)
-		find_file(f, &f->of[i], pid);
+		if (!pid || mounts != f->own_mounts || !f->of[i].n_files)
+			find_file(f, &f->of[i], pid);
 }
 
 /* What a call of it costs is what a probed call of any function costs: two traps and our programs. */
