@@ -178,7 +178,7 @@ attempt() {
 
 # Of what two CPUs had to give.
 was_starved() {
-	[ "$starved_ms" -gt $(($took_ms / STARVED)) ]
+	[ "$starved_ms" -gt $((took_ms / STARVED)) ]
 }
 
 # An emulated CPU that stops answering while code is patched under it (text_poke, arch/x86/kernel/alternative.c)
