@@ -68,7 +68,7 @@ static int address_to_offset(Elf *elf, uint64_t address, uint64_t size, uint64_t
 			continue;
 		if (address < ph.p_vaddr || address - ph.p_vaddr >= ph.p_filesz)
 			continue;
-		if (address - ph.p_vaddr > size || ph.p_offset > size - (address - ph.p_vaddr))
+		if (address - ph.p_vaddr >= size || ph.p_offset >= size - (address - ph.p_vaddr))
 			return -ERANGE;
 		*ret = address - ph.p_vaddr + ph.p_offset;
 		return 0;

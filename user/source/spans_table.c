@@ -11,7 +11,9 @@
 /* Functions leave the low 22 bits empty, which no pid does. */
 uint64_t process_span_id(uint32_t pid, uint64_t start_boot_ns)
 {
-	return start_boot_ns >> ID_UNIT_SHIFT << ID_SHIFT | (pid & ((1u << ID_SHIFT) - 1));
+	uint64_t id = start_boot_ns >> ID_UNIT_SHIFT << ID_SHIFT | (pid & ((1u << ID_SHIFT) - 1));
+
+	return id ? id : 1;
 }
 
 int process_table_init(struct process_table *t, uint32_t max)
