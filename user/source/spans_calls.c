@@ -37,7 +37,7 @@ static void set_times(struct span *span, uint64_t start_ns, uint64_t end_ns)
 {
 	span->start_ns = start_ns;
 	span->end_ns = end_ns > start_ns ? end_ns : start_ns;
-	span->start_real_ns = clock_real_ns() - (int64_t)(clock_mono_ns() - start_ns);
+	span->start_real_ns = real_of(start_ns);
 }
 
 void spans_take_call(struct spans *s, const struct jd_span_call *c)

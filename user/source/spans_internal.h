@@ -79,6 +79,12 @@ static inline uint64_t asleep_ns(void)
 	return boot - mono;             /* read in this order: never negative */
 }
 
+/* CLOCK_REALTIME of a CLOCK_MONOTONIC time; a record may claim any. */
+static inline int64_t real_of(uint64_t mono_ns)
+{
+	return (int64_t)((uint64_t)clock_real_ns() - (clock_mono_ns() - mono_ns));
+}
+
 /* spans_bpf.c */
 int spans_bpf_open(struct spans *s, const struct spans_options *o, struct err *err);
 uint64_t spans_bpf_lost(const struct spans *s);    /* records that found the ring full */

@@ -237,7 +237,7 @@ void spans_fill(const struct spans *s, const struct process *p, struct span *ret
 		.id = p->id, .parent = p->parent_id, .kind = SPAN_PROCESS, .end = SPAN_CUT,
 		.pid = p->pid, .tid = p->pid, .ns_pid = p->ns_pid, .parent_pid = p->parent_pid, .uid = p->uid,
 		.start_boot_ns = p->start_boot_ns, .start_ns = p->start_ns,
-		.start_real_ns = clock_real_ns() - (int64_t)(clock_mono_ns() - p->start_ns),
+		.start_real_ns = real_of(p->start_ns),
 		.cgroup_id = p->cgroup_id, .moved = p->moved, .seen_running = p->was_there, .calls = 1,
 		.comm = p->comm, .exe = p->text ? p->text->text : "",
 		.cmdline = p->text ? p->text->text + p->text->cmdline_at : "", .cgroup = cg ? cg->path : "",
