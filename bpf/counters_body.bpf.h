@@ -202,6 +202,22 @@ static __noinline void resync(struct jd_cpu_state *st, u64 left, struct task_str
 	*(volatile u64 *)&st->seq += 1;
 }
 
+/* When this switch began, if it is one of those that time themselves; 0 otherwise. */
+static __always_inline u64 begin_self(const struct jd_cpu_state *st)
+{
+	return st->seq & (2 * JD_SELF_EVERY - 1) ? 0 : bpf_ktime_get_ns();
+}
+
+static __always_inline void end_self(struct jd_cpu_state *st, u64 began)
+{
+	u64 took = began ? bpf_ktime_get_ns() - began : 0;
+
+	if (!took || took > JD_SELF_MAX_NS)
+		return;
+	st->self_ns += took;
+	st->self_samples++;
+}
+
 static __always_inline int on_switch(struct task_struct *prev, struct task_struct *next, bool direct)
 {
 	struct jd_cpu_state *st = this_cpu_state();
@@ -213,7 +229,7 @@ static __always_inline int on_switch(struct task_struct *prev, struct task_struc
 	st->task = (u64)next;
 	if (key == st->key && stored == (u64)prev)
 		return 0;
-	u64 now;
+	u64 began = begin_self(st), now;
 
 	/* The scheduler's own stamps: equal to cpu.stat, and 44 ns cheaper than reading a clock.
 	 * The idle task's is not kept on every kernel, so leaving idle takes the next task's. */
@@ -235,6 +251,7 @@ static __always_inline int on_switch(struct task_struct *prev, struct task_struc
 	st->slot = slot;
 	if (st->calibrate)
 		calibrate(st, next);
+	end_self(st, began);
 	return 0;
 }
 

@@ -70,6 +70,8 @@ struct jd_cpu_state {
 	__u64 lost_reads;      /* counter reads that failed */
 	__u64 missed;          /* switches the kernel did not tell of */
 	__u64 folded;          /* lookups that ended at an ancestor or at other: no free row */
+	__u64 self_ns;         /* what self_samples charged switches took in here */
+	__u64 self_samples;
 	__u32 slot;            /* of key, JD_NO_SLOT = charge nothing */
 	__u32 bank;            /* active bank */
 	__u32 epoch;           /* of the active bank; +1 per flip, never 0 */
@@ -83,6 +85,9 @@ struct jd_slot_info {
 	__u64 key;                       /* cgroup id; 0 = free */
 	__u64 ancestors[JD_QUOTA_LEVELS]; /* ids whose subtree counts this row, 0 = none */
 };
+
+#define JD_SELF_EVERY 128     /* one charged switch in so many times itself, a power of two ... */
+#define JD_SELF_MAX_NS 65536  /* ... and if that took longer, the CPU was taken away meanwhile */
 
 #define JD_CALIBRATIONS 4   /* after a flush: the smallest offset is the right one, see calibrate() */
 

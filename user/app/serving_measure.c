@@ -117,6 +117,8 @@ static void tell_facts(struct serving *sv, const struct machine *m)
 		looks = rapl_looks(m->rapl);
 	f.rapl_looks = looks.n;
 	f.rapl_late = looks.left_out;
+	if (m->counters)
+		f.switch_ns = counters_self_ns(m->counters, &f.switch_samples);
 	serve_tell_facts(sv->serve, &f);
 }
 

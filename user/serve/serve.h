@@ -29,7 +29,7 @@ struct serve_output {
 };
 
 /* What only the measuring thread knows. */
-struct serve_facts { uint64_t map_bytes, rapl_looks, rapl_late; };
+struct serve_facts { uint64_t map_bytes, rapl_looks, rapl_late, switch_ns, switch_samples; };
 
 struct serve_options {
 	int fd;                      /* listening Unix socket; taken over on success */

@@ -278,6 +278,18 @@ uint64_t counters_map_bytes(const struct counters *c)
 	       (c->schema->multiplexed ? rows * sizeof(struct jd_mux_row) : 0);
 }
 
+uint64_t counters_self_ns(const struct counters *c, uint64_t *ret_n)
+{
+	uint64_t ns = 0;
+
+	*ret_n = 0;
+	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++) {
+		ns += c->states[cpu].self_ns;
+		*ret_n += c->states[cpu].self_samples;
+	}
+	return ns;
+}
+
 const char *counters_reason(const struct counters *c)
 {
 	return c->reason;

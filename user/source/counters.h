@@ -32,6 +32,8 @@ int counters_read(struct counters *c, struct reading *r, struct cgroup_table *t,
 void counters_close_cpu(struct counters *c, unsigned cpu);
 /* Memory the maps take, bytes (the formula in the man page). */
 uint64_t counters_map_bytes(const struct counters *c);
+/* What the switch program took in *ret_n sampled switches that changed the row, a clock read included. */
+uint64_t counters_self_ns(const struct counters *c, uint64_t *ret_n);
 /* Why a trigger was not taken, "; "-joined; "" when the first one worked. */
 const char *counters_reason(const struct counters *c);
 void counters_close(struct counters *c);
