@@ -156,6 +156,7 @@ check metrics-grown python3 $here/query.py grown "$work/metrics" "$work/metrics-
 ask status-later /v1/status
 check memory-bounded python3 -c 'import json, sys
 d = json.load(open(sys.argv[1]))
+assert d["self"]["kernel_samples"] and 20 < d["self"]["kernel_ns_per_switch"] < 65536, d["self"]
 assert d["self"]["resident_bytes"] < 64 << 20 and d["socket"]["clients"] < 5 and d["socket"]["refused_clients"] == 488, (
     d["self"], d["socket"])' "$work/status-later"
 
