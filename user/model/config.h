@@ -56,6 +56,17 @@ struct function_config {
 	unsigned line;
 };
 
+/* A power meter; NULL = not given */
+struct meter_config {
+	char *type;                /* hwmon, serial, command, fifo, shelly, tasmota, dcmi */
+	char *device;              /* serial, dcmi: device; fifo: path; hwmon: name of the chip or its hwmonN */
+	char *url;                 /* shelly, tasmota */
+	struct str_list command;   /* program and its arguments */
+	struct str_list channels;  /* hwmon: powerN or inN*currN, channel 0 first; none = all powerN */
+	uint64_t pace_ns;          /* 0 = what suits the type */
+	unsigned line;
+};
+
 struct config {
 	char *sensor;
 	uint64_t interval_ns;
@@ -78,6 +89,12 @@ struct config {
 	char *weight;              /* cycles, time, cycles-by-frequency */
 	char *idle;                /* own, by-time, by-share */
 	double idle_watts[DOMAIN_KINDS];                  /* NaN = learned */
+	char *gpu;                 /* auto, off */
+	char *gpu_library;         /* libnvidia-ml; NULL = the system's */
+	bool gpu_wake;
+	uint64_t gpu_pace_ns;
+	struct meter_config *meters;
+	unsigned n_meters;
 	struct output_config *outputs;
 	unsigned n_outputs;
 	/* program */

@@ -120,7 +120,8 @@ static const struct key events_keys[] = {
 
 static const struct key idle_watts_keys[] = {
 	IDLE_WATTS(DOMAIN_PACKAGE, "package"), IDLE_WATTS(DOMAIN_CORE, "core"), IDLE_WATTS(DOMAIN_UNCORE, "uncore"),
-	IDLE_WATTS(DOMAIN_DRAM, "dram"), IDLE_WATTS(DOMAIN_PSYS, "psys"), { 0 }
+	IDLE_WATTS(DOMAIN_DRAM, "dram"), IDLE_WATTS(DOMAIN_PSYS, "psys"),
+	IDLE_WATTS(DOMAIN_GPU, "gpu"), { 0 }
 };
 
 static const char *const others_words[] = { "none", "coarse", NULL };
@@ -298,6 +299,10 @@ const struct key config_keys[] = {
 	{ "estimate-max-watts", KEY_WATTS, AT(estimate_max_watts), "8", NULL,
 	  "Estimated power of a core under full load, idle power included; the default is a rough figure for servers.",
 	  .max = 1000 },
+	{ "gpu", KEY_MAP, .help = "GPUs as energy domains; off for none.", .sub = config_gpu_keys, .off = "mode" },
+	{ "meters", KEY_MAPS, AT(meters), NULL, "none",
+	  "Power meters outside the CPU, each a domain external-N with channels d0c0, d0c1 and so on; at most 10.",
+	  .max = 10, .sub = config_meter_keys, .maps = &config_meters_maps },
 	{ "formula", KEY_WORD, AT(formula), "share", NULL,
 	  "How energy is split: share by one weight, model by what each counter is learned to cost, none not at all.",
 	  formula_words, .flag = "formula", .arg = "share|model|none" },

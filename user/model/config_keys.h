@@ -65,6 +65,9 @@ struct origin {
 extern const struct key config_keys[];
 extern const struct key config_output_keys[];
 extern const struct key config_spans_keys[];
+extern const struct key config_gpu_keys[];
+extern const struct key config_meter_keys[];
+extern const struct key_maps config_meters_maps;
 
 /* config_value.c */
 int key_defaults(const struct key *keys, void *base);

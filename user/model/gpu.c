@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu.h"
+
+const char *gpu_field_column(enum gpu_field f)
+{
+	static const char *const names[GPU_FIELDS] = {
+		"clock-mem", "clock-gpu", "app-clock-mem", "app-clock-gpu", "enforced-power-limit", "total-energy",
+		"power-state", "power", "tmp", "pci-tx", "pci-rx", "util-gpu", "util-mem",
+	};
+
+	return (unsigned)f < GPU_FIELDS ? names[f] : "unknown";
+}
+
+const char *gpu_ring_name(enum gpu_ring r)
+{
+	static const char *const names[GPU_RINGS] = { "total_power", "gpu_utilization", "memory_utilization" };
+
+	return (unsigned)r < GPU_RINGS ? names[r] : "unknown";
+}
