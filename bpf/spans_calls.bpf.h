@@ -6,6 +6,14 @@
 
 #define BPF_NOEXIST_ 1          /* BPF_NOEXIST, include/uapi/linux/bpf.h */
 
+/* Frame at an index. The mask must stay: kernels before 5.13 do not see the bound in what the compiler would make of it. */
+static __always_inline struct jd_frame *frame_at(struct jd_call_stack *st, u64 at)
+{
+	__asm__ volatile("" : "+r"(at));
+	at &= JD_CALL_DEPTH - 1;
+	return &st->frames[at];
+}
+
 struct call_end {
 	u64 now, cpu_ns, switches, start_boot_ns;
 	u32 pid, tid;
@@ -98,8 +106,8 @@ static __always_inline void add_call(struct jd_func_state *state, const struct j
 static __always_inline void close_top(struct jd_call_stack *st, const struct call_end *e, u32 flags)
 {
 	u32 depth = (u32)st->depth - 1, parent_func = JD_NO_FUNC;
-	struct jd_frame *f = &st->frames[depth & (JD_CALL_DEPTH - 1)];
-	struct jd_frame *outer = depth ? &st->frames[(depth - 1) & (JD_CALL_DEPTH - 1)] : NULL;
+	struct jd_frame *f = frame_at(st, depth);
+	struct jd_frame *outer = depth ? frame_at(st, depth - 1) : NULL;
 	u32 func = f->func;
 	struct jd_func_state *state = bpf_map_lookup_elem(&funcs, &func);
 

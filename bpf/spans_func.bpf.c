@@ -75,7 +75,7 @@ static __always_inline void open_call(struct jd_func_state *state, struct jd_cal
 		__sync_fetch_and_add(&state->too_deep, 1);
 		return;
 	}
-	f = &st->frames[st->depth & (JD_CALL_DEPTH - 1)];
+	f = frame_at(st, st->depth);
 	f->sp = sp;
 	f->func = func;
 	f->epoch = state->epoch;
@@ -114,7 +114,7 @@ int func_entry(struct span_regs *regs)
 	for (int i = 0; i < JD_CALL_DEPTH; i++) {
 		if (!st->depth || st->depth > JD_CALL_DEPTH)
 			break;
-		struct jd_frame *f = &st->frames[(st->depth - 1) & (JD_CALL_DEPTH - 1)];
+		struct jd_frame *f = frame_at(st, st->depth - 1);
 
 		if (f->sp > sp || (f->sp == sp && f->func != func))     /* same place, another function: a tail call */
 			break;
@@ -138,7 +138,7 @@ int func_return(struct span_regs *regs)
 	for (int i = 0; i < JD_CALL_DEPTH; i++) {
 		if (!st->depth || st->depth > JD_CALL_DEPTH)
 			break;
-		struct jd_frame *f = &st->frames[(st->depth - 1) & (JD_CALL_DEPTH - 1)];
+		struct jd_frame *f = frame_at(st, st->depth - 1);
 		bool ours = f->sp == sp && f->func == func;
 
 		if (f->sp > sp)
