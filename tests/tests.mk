@@ -46,8 +46,16 @@ $(B)/fuzz/%: tests/fuzz/%.c $(B)/libjouled-fuzz.a
 	$(call say,FUZZ,$@)$(CLANG) $(CPPFLAGS) -Itests -Iuser $(ALL_CFLAGS) -Wno-missing-prototypes $(FUZZ_SAN) -fsanitize=fuzzer \
 		-MMD -MP -o $@ $< $(B)/libjouled-fuzz.a $(LDLIBS)
 
+# The ZICO output without an agent, for tests/e2e/zico_*.py.
+ZICO_FEED := $(B)/zico-feed
+ZICO_FEED_OBJ := $(patsubst %.c,$(B)/san/%.o,$(wildcard user/app/zico_*.c))
+
+$(ZICO_FEED): tests/zico/feed.c $(ZICO_FEED_OBJ) $(B)/libjouled-san.a
+	@mkdir -p $(@D)
+	$(call say,TEST,$@)$(TEST_CC) $(SAN) -o $@ $< $(ZICO_FEED_OBJ) $(B)/libjouled-san.a $(LDLIBS)
+
 TEST_BIN := $(UNIT_BIN) $(KERNEL_BIN) $(FUZZ_BIN)
-TEST_PROGRAMS := $(TEST_BIN) $(if $(APP_SRC),$(B)/jouled-san) $(if $(CTL_SRC),$(B)/joulectl-san)
+TEST_PROGRAMS := $(TEST_BIN) $(ZICO_FEED) $(if $(APP_SRC),$(B)/jouled-san) $(if $(CTL_SRC),$(B)/joulectl-san)
 JOBS = -j$(shell nproc)
 RUN_TESTS = B=$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) STRICT_SKIPS=$(STRICT_SKIPS) sh tests/run.sh
 
@@ -65,7 +73,7 @@ unit-test: $(UNIT_BIN)
 kernel-test: $(KERNEL_BIN)
 	$(Q)$(RUN_TESTS) kernel
 
-e2e-test: $(PROGRAMS) $(if $(APP_SRC),$(B)/jouled-san) $(if $(CTL_SRC),$(B)/joulectl-san)
+e2e-test: $(PROGRAMS) $(ZICO_FEED) $(if $(APP_SRC),$(B)/jouled-san) $(if $(CTL_SRC),$(B)/joulectl-san)
 	$(Q)$(RUN_TESTS) e2e
 
 golden-test: $(PROGRAMS)
