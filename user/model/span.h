@@ -30,13 +30,14 @@ const char *span_end_name(enum span_end e);        /* "exited", "signaled", "oom
  * the source, unique on this boot, never 0; functions count on from a number of their own. */
 struct span {
 	uint64_t id, parent;        /* parent 0: none in this trace */
+	uint64_t process;           /* function: id of the process it ran in; not kept on disk */
 	enum span_kind kind;
 	enum span_end end;
 	uint32_t pid, tid, ns_pid;  /* of the host; ns_pid = in its own pid namespace */
 	uint32_t parent_pid;        /* of the host, also where the parent is outside the trace */
 	uint32_t uid;
 	uint64_t start_boot_ns;     /* task's start_boottime */
-	uint64_t start_ns, end_ns;  /* CLOCK_MONOTONIC */
+	uint64_t start_ns, end_ns;  /* CLOCK_MONOTONIC; in a trace not before its part, or the agent, began */
 	int64_t start_real_ns;      /* CLOCK_REALTIME of start_ns */
 	uint64_t cgroup_id;         /* at its last exec, or at its start where it made none */
 	int exit_code, signal;

@@ -61,6 +61,8 @@ int spans_poll(struct spans *s);
 /* Each process that is alive, as a span with end SPAN_CUT at now_ns and the CPU time of its thread group up to now
  * (one clock_gettime a process). Times that cannot be read any more are of quality STALE. */
 void spans_live(struct spans *s, uint64_t now_ns, void (*each)(void *ctx, const struct span *s), void *ctx);
+/* Each process that has ended and was not handed over yet. */
+void spans_ending(const struct spans *s, void (*each)(void *ctx, const struct span *s), void *ctx);
 void spans_stats(const struct spans *s, struct spans_stats *ret);
 /* One warning at a time, each told once; false = none is left. */
 bool spans_next_warning(struct spans *s, char *ret_text, size_t size);

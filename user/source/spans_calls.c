@@ -21,7 +21,7 @@ static void fill_call(const struct spans *s, const struct probed *fn, uint32_t p
 		*ret = (struct span){ .comm = "", .exe = "", .cmdline = "", .cgroup = "", .id = process_span_id(pid, start_boot_ns),
 				      .pid = pid, .tid = pid, .start_boot_ns = start_boot_ns };
 	}
-	ret->parent = ret->id;
+	ret->parent = ret->process = ret->id;
 	ret->parent_pid = pid;
 	ret->kind = SPAN_FUNCTION;
 	ret->end = SPAN_EXITED;

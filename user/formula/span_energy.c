@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each cgroup has a ring of cells, one per slot: CPU time and energy that nobody has paid with yet. A use of c
+ * takes energy x c / time and then both away, so the rate stays and what rounding left is paid by the next. */
+#include <stdlib.h>
+#include <string.h>
+#include "span_energy.h"
+
+struct slot { uint64_t number, start_ns, end_ns; };
+
+struct cell_left {
+	uint64_t slot;                 /* number; another one's content is void */
+	uint64_t time_ns;
+	uint64_t quality;
+	uint64_t energy_uj[];          /* n_domains */
+};
+
+struct purse {
+	struct purse *next;            /* in its bucket, or free */
+	uint64_t cgroup_id, last_slot;
+	uint64_t cells[];              /* SPAN_SLOTS x cell_words */
+};
+
+struct span_energy {
+	const struct schema *schema;
+	unsigned cell_words;
+	uint32_t n, max, n_buckets;
+	uint64_t cleaned;              /* slot in which old ones were looked for */
+	uint64_t last;                 /* number of the newest slot, from 1 */
+	struct slot slots[SPAN_SLOTS];
+	struct purse *free_list;
+	struct purse **buckets;
+};
+
+struct span_energy *span_energy_new(const struct schema *s, uint32_t max_cgroups)
+{
+	struct span_energy *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	e->schema = s;
+	e->cell_words = (unsigned)(sizeof(struct cell_left) / sizeof(uint64_t)) + s->n_domains;
+	e->max = max_cgroups;
+	for (e->n_buckets = 64; e->n_buckets < max_cgroups; e->n_buckets *= 2)
+		;
+	e->buckets = calloc(e->n_buckets, sizeof(*e->buckets));
+	if (!e->buckets) {
+		span_energy_free(e);
+		return NULL;
+	}
+	return e;
+}
+
+static void free_list(struct purse *p)
+{
+	for (struct purse *next; p; p = next) {
+		next = p->next;
+		free(p);
+	}
+}
+
+void span_energy_free(struct span_energy *e)
+{
+	if (!e)
+		return;
+	for (uint32_t i = 0; e->buckets && i < e->n_buckets; i++)
+		free_list(e->buckets[i]);
+	free_list(e->free_list);
+	free(e->buckets);
+	free(e);
+}
+
+uint64_t span_energy_until(const struct span_energy *e)
+{
+	return e->last ? e->slots[e->last % SPAN_SLOTS].end_ns : 0;
+}
+
+static struct purse **bucket_of(const struct span_energy *e, uint64_t id)
+{
+	return &e->buckets[(id ^ id >> 17) & (e->n_buckets - 1)];
+}
+
+static struct purse *find(const struct span_energy *e, uint64_t id)
+{
+	struct purse *p = *bucket_of(e, id);
+
+	while (p && p->cgroup_id != id)
+		p = p->next;
+	return p;
+}
+
+/* Those of cgroups that have done nothing for as long as anything is kept. */
+static void clean(struct span_energy *e)
+{
+	for (uint32_t i = 0; i < e->n_buckets; i++)
+		for (struct purse **at = &e->buckets[i]; *at;) {
+			struct purse *p = *at;
+
+			if (p->last_slot + SPAN_SLOTS > e->last) {
+				at = &p->next;
+				continue;
+			}
+			*at = p->next;
+			p->next = e->free_list;
+			e->free_list = p;
+			e->n--;
+		}
+	e->cleaned = e->last;
+}
+
+static struct purse *add(struct span_energy *e, uint64_t id)
+{
+	struct purse *p, **bucket = bucket_of(e, id);
+
+	if (!e->free_list && e->cleaned != e->last)
+		clean(e);
+	if (e->n >= e->max)
+		return NULL;
+	p = e->free_list;
+	if (p)
+		e->free_list = p->next;
+	else
+		p = malloc(sizeof(*p) + SPAN_SLOTS * e->cell_words * sizeof(uint64_t));
+	if (!p)
+		return NULL;
+	memset(p, 0, sizeof(*p) + SPAN_SLOTS * e->cell_words * sizeof(uint64_t));
+	p->cgroup_id = id;
+	p->next = *bucket;
+	*bucket = p;
+	e->n++;
+	return p;
+}
+
+static struct cell_left *cell_of(const struct span_energy *e, struct purse *p, uint64_t slot)
+{
+	return (struct cell_left *)&p->cells[slot % SPAN_SLOTS * e->cell_words];
+}
+
+/* What a span's energy is worth: the domains' own, and the way of splitting where it is packages. */
+static unsigned energy_quality(const struct snapshot *s)
+{
+	unsigned q = 0;
+
+	for (unsigned d = 0; d < s->schema->n_domains; d++) {
+		q |= s->domains[d].quality;
+		if (s->schema->domains[d].kind == DOMAIN_PACKAGE)
+			q |= s->domains[d].share_quality;
+		if (s->schema->domains[d].interface == ENERGY_ESTIMATE)
+			q |= QUALITY_ESTIMATED;
+	}
+	return q;
+}
+
+static void add_row(struct span_energy *e, const struct snapshot *s, unsigned row, unsigned quality)
+{
+	const struct snap_row *r = &s->rows[row];
+	struct purse *p = find(e, r->id);
+	struct cell_left *c;
+
+	if (!p && (!r->time_ns || !(p = add(e, r->id))))
+		return;
+	c = cell_of(e, p, e->last);
+	if (c->slot != e->last) {
+		memset(c, 0, e->cell_words * sizeof(uint64_t));
+		c->slot = e->last;
+	}
+	if (r->time_ns)
+		p->last_slot = e->last;
+	c->time_ns += r->time_ns;
+	c->quality |= quality | r->quality;
+	for (unsigned d = 0; d < s->schema->n_domains; d++)
+		c->energy_uj[d] += *snapshot_energy(s, row, d);
+}
+
+/* The slot of an interval: the last one while both fit a second. */
+static void open_slot(struct span_energy *e, const struct snapshot *s)
+{
+	struct slot *now = &e->slots[e->last % SPAN_SLOTS];
+
+	if (e->last && now->end_ns == s->start_ns && s->end_ns - now->start_ns <= SPAN_SLOT_NS) {
+		now->end_ns = s->end_ns;
+		return;
+	}
+	e->last++;
+	e->slots[e->last % SPAN_SLOTS] = (struct slot){ .number = e->last, .start_ns = s->start_ns, .end_ns = s->end_ns };
+}
+
+void span_energy_add(struct span_energy *e, const struct snapshot *s)
+{
+	unsigned quality = energy_quality(s);
+
+	open_slot(e, s);
+	for (unsigned i = 0; i < s->n_rows; i++)
+		if (s->rows[i].kind == ROW_CGROUP)
+			add_row(e, s, i, quality);
+}
+
+static uint64_t pay(const struct span_energy *e, struct cell_left *c, uint64_t want_ns, uint64_t *energy_uj, unsigned *quality)
+{
+	uint64_t cpu_ns = want_ns < c->time_ns ? want_ns : c->time_ns;
+
+	if (!cpu_ns)
+		return 0;
+	for (unsigned d = 0; d < e->schema->n_domains; d++) {
+		uint64_t uj = (uint64_t)((unsigned __int128)c->energy_uj[d] * cpu_ns / c->time_ns);
+
+		c->energy_uj[d] -= uj;
+		energy_uj[d] += uj;
+	}
+	c->time_ns -= cpu_ns;
+	*quality |= (unsigned)c->quality;
+	return cpu_ns;
+}
+
+static uint64_t overlap(const struct slot *s, const struct span_use *u)
+{
+	uint64_t from = u->from_ns > s->start_ns ? u->from_ns : s->start_ns;
+	uint64_t until = u->until_ns < s->end_ns ? u->until_ns : s->end_ns;
+
+	return until > from ? until - from : until == from ? 1 : 0;
+}
+
+/* Slots that are kept, newest first; 0 ends it. */
+static uint64_t oldest(const struct span_energy *e)
+{
+	return e->last >= SPAN_SLOTS ? e->last - SPAN_SLOTS + 1 : 1;
+}
+
+static uint64_t overlaps(const struct span_energy *e, const struct span_use *u)
+{
+	uint64_t sum = 0;
+
+	for (uint64_t n = e->last; n >= oldest(e) && n; n--)
+		sum += overlap(&e->slots[n % SPAN_SLOTS], u);
+	return sum;
+}
+
+/* First evenly over its time, then wherever it overlaps: when it really ran is not known. */
+uint64_t span_energy_take(struct span_energy *e, const struct span_use *u, uint64_t *energy_uj, unsigned *quality)
+{
+	uint64_t left = u->cpu_ns, all = overlaps(e, u);
+	struct purse *p = left && all ? find(e, u->cgroup_id) : NULL;
+
+	for (unsigned pass = 0; p && pass < 2 && left; pass++)
+		for (uint64_t n = e->last; n >= oldest(e) && n && left; n--) {
+			const struct slot *s = &e->slots[n % SPAN_SLOTS];
+			struct cell_left *c = cell_of(e, p, n);
+			uint64_t part = overlap(s, u), want = left;
+
+			if (!part || c->slot != n)
+				continue;
+			if (!pass)
+				want = (uint64_t)((unsigned __int128)u->cpu_ns * part / all);
+			left -= pay(e, c, want < left ? want : left, energy_uj, quality);
+		}
+	return left;
+}
