@@ -54,6 +54,26 @@ static void pass(struct machine *m, uint16_t cpu, uint64_t elapsed_ns, uint64_t 
 
 static const uint16_t two_cores[][2] = { { 0, 0 }, { 0, 1 } };
 
+static void is_of_the_instant_its_cpus_were_read(void **state)
+{
+	struct machine m;
+
+	machine_init(&m, two_cores, 2, 1.5, 8);
+	m.r.mono_ns = 5 * S;
+	m.r.cpus[0].online = m.r.cpus[1].online = true;
+	m.r.cpus[0].read_mono_ns = 5 * S + 10 * MS;
+	m.r.cpus[1].read_mono_ns = 5 * S + 30 * MS;
+	estimate_read(m.e, &m.r);
+	assert_int_equal(m.r.domains[0].time_ns, 5 * S + 20 * MS);
+	m.r.cpus[1].read_mono_ns = 4 * S;   /* could not be read this time */
+	estimate_read(m.e, &m.r);
+	assert_int_equal(m.r.domains[0].time_ns, 5 * S + 10 * MS);
+	m.r.cpus[0].online = false;
+	estimate_read(m.e, &m.r);
+	assert_int_equal(m.r.domains[0].time_ns, 5 * S);
+	machine_free(&m);
+}
+
 static void idle_and_busy(void **state)
 {
 	struct machine m;
@@ -189,7 +209,8 @@ static void idle_is_not_learned(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(idle_and_busy), cmocka_unit_test(small_steps_are_carried), cmocka_unit_test(threads_share_a_core),
+		cmocka_unit_test(is_of_the_instant_its_cpus_were_read), cmocka_unit_test(idle_and_busy),
+		cmocka_unit_test(small_steps_are_carried), cmocka_unit_test(threads_share_a_core),
 		cmocka_unit_test(odd_watts), cmocka_unit_test(idle_merged), cmocka_unit_test(idle_is_not_learned),
 	};
 

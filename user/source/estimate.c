@@ -137,6 +137,21 @@ static void add_cpu(struct estimate *e, const struct reading *r, unsigned i)
 	c->busy_ns = busy;
 }
 
+/* CPUs are read one after the other, some late on a busy machine: their times are the mean instant of those. */
+static uint64_t read_at(const struct estimate *e, const struct reading *r, int domain)
+{
+	unsigned __int128 sum = 0;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < e->n_cpus; i++) {
+		if (e->cpus[i].domain != domain || !r->cpus[i].online || r->cpus[i].read_mono_ns < r->mono_ns)
+			continue;
+		sum += r->cpus[i].read_mono_ns;
+		n++;
+	}
+	return n ? (uint64_t)(sum / n) : r->mono_ns;
+}
+
 void estimate_read(struct estimate *e, struct reading *r)
 {
 	collect_idle(e, r);
@@ -146,7 +161,7 @@ void estimate_read(struct estimate *e, struct reading *r)
 	}
 	for (unsigned i = 0; i < e->n_domains; i++) {
 		r->domains[e->domains[i].schema_index] = (struct reading_domain){
-			.units = e->domains[i].uj, .uj_num = 1, .uj_den = 1, .time_ns = r->mono_ns, .estimated = true,
+			.units = e->domains[i].uj, .uj_num = 1, .uj_den = 1, .time_ns = read_at(e, r, (int)i), .estimated = true,
 		};
 	}
 }
