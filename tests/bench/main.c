@@ -19,6 +19,7 @@ static const struct verb {
 	{"readout", "readout [ROUNDS]: what a reading costs with 10 to 10 000 cgroups", bench_readout},
 	{"sums", "sums [MS]: rows against the machine's own count", bench_sums},
 	{"energy", "energy: what a read of an energy counter costs per interface", bench_energy},
+	{"spans", "spans [ROUNDS]: what a process and a probed call cost", bench_spans},
 	{"load", "load N MS CPUS: N cgroups that run on CPUS CPUs every MS ms (0: never), until stdin ends", bench_load},
 };
 

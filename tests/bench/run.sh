@@ -34,6 +34,7 @@ part "$B/bench/bench" readout "$ROUNDS"
 part "$B/bench/bench" storm "$ROUNDS"
 part "$B/bench/bench" sums 2000
 part "$B/bench/bench" energy
+part "$B/bench/bench" spans "$ROUNDS"
 [ ! -x "$B/bench/bench_encode" ] || part sh tests/bench/encode.sh "$B/bench/bench_encode"
 [ ! -x "$B/jouled" ] || part python3 tests/bench/agent.py "$B" "${BENCH_SECONDS:-60}"
 

@@ -161,21 +161,25 @@ static void hand_over_bank(struct spans *s, unsigned n)
 	}
 }
 
-/* Part of the time since the last flip for which each probe was there, for the sums of that time. */
+/* Part of the time for which each probe was there, for the sums of that time. Time without any look goes to the next
+ * sums. */
 static void note_scales(struct spans_functions *f, unsigned bank, uint64_t now_ns)
 {
-	uint64_t period = now_ns - f->flip_ns;
+	uint64_t since_flip = now_ns - f->flip_ns;
 
 	for (unsigned i = 0; i < f->n; i++) {
 		struct probed *p = &f->of[i];
 		uint64_t attached = atomic_load(&p->attached_ns), changes = atomic_load(&p->changes);
-		uint64_t there = attached - p->attached_at_flip;
+		uint64_t there = attached - p->attached_at_flip, period = now_ns - p->scaled_until_ns;
 		bool throttled = changes != p->changes_at_flip || (there < period / 2 && changes);
 
 		p->scale[bank] = throttled && there && there < period ? (double)period / (double)there : 1;
 		p->attached_at_flip = attached;
 		p->changes_at_flip = changes;
-		f->state[i].singles = throttled ? 0 : (int64_t)(PROBE_SINGLES_PER_S * (double)(period < NS_PER_S ? period : NS_PER_S) / NS_PER_S);
+		if (there)
+			p->scaled_until_ns = now_ns;
+		f->state[i].singles = throttled ? 0 : (int64_t)(PROBE_SINGLES_PER_S *
+				      (double)(since_flip < NS_PER_S ? since_flip : NS_PER_S) / NS_PER_S);
 	}
 	f->flip_ns = now_ns;
 }

@@ -17,6 +17,35 @@ static void nap(void)
 	nanosleep(&ts, NULL);
 }
 
+/* While the kernel puts breakpoints in and takes them out, calls trap that no program counts: they are charged by the
+ * rate that was seen, and the wait for the next look grows. */
+static void charge_change(struct spans_functions *f, struct probed *p, uint64_t begin_ns)
+{
+	p->tokens_ns -= p->rate * (double)(clock_mono_ns() - begin_ns) * (double)atomic_load(&f->call_cost_ns);
+}
+
+static void take_away(struct spans_functions *f, struct probed *p, uint64_t entries)
+{
+	uint64_t begin = clock_mono_ns();
+
+	if (begin > p->attached_since_ns)
+		p->rate = (double)(entries - p->entries_at_attach) / (double)(begin - p->attached_since_ns);
+	atomic_fetch_add(&p->changes, 1);
+	probe_detach(f, p);
+	charge_change(f, p, begin);
+}
+
+static void bring_back(struct spans_functions *f, struct probed *p, uint64_t entries)
+{
+	uint64_t begin = clock_mono_ns();
+
+	probe_attach(f, p);
+	charge_change(f, p, begin);
+	p->entries_at_attach = entries;
+	p->attached_since_ns = clock_mono_ns();
+	atomic_fetch_add(&p->changes, 1);
+}
+
 static void keep_account(struct spans_functions *f, struct probed *p, uint64_t took_ns)
 {
 	double full = f->budget * (double)NS_PER_S;
@@ -28,12 +57,14 @@ static void keep_account(struct spans_functions *f, struct probed *p, uint64_t t
 	p->entries_seen = entries;
 	if (p->attached)
 		atomic_fetch_add(&p->attached_ns, took_ns);
-	if (p->attached && p->tokens_ns < 0) {
-		probe_detach(f, p);
-		atomic_fetch_add(&p->changes, 1);
-	} else if (!p->attached && p->tokens_ns > full / 2) {
-		probe_attach(f, p);
-		atomic_fetch_add(&p->changes, 1);
+	if (p->attached && p->tokens_ns < 0)
+		take_away(f, p, entries);
+	else if (!p->attached && p->tokens_ns > full / 2)
+		bring_back(f, p, entries);
+	/* an idle function's rate is that of its last burst, not of its whole life */
+	if (p->attached && clock_mono_ns() - p->attached_since_ns > NS_PER_S) {
+		p->entries_at_attach = entries;
+		p->attached_since_ns = clock_mono_ns() - LOOK_NS;
 	}
 }
 

@@ -33,13 +33,15 @@ struct probed {
 	unsigned n_refused;
 	/* thread of the probes */
 	bool attached;
-	uint64_t entries_seen;
+	uint64_t entries_seen, entries_at_attach, attached_since_ns;
+	double rate;                    /* calls per ns when it was last there */
 	double tokens_ns;               /* CPU time that the probe may still cost now */
 	/* shared */
 	_Atomic uint64_t attached_ns;   /* in all */
 	_Atomic uint64_t changes;       /* attachments and detachments by the budget */
 	/* polling thread */
 	uint64_t attached_at_flip, changes_at_flip;
+	uint64_t scaled_until_ns;       /* time up to here is in sums that were handed over */
 	double scale[2];                /* of the sums in each bank */
 };
 

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What spans cost: a process that is started and waited for, with the source off and on in turn; a probed call; the
+ * reader's time per process. */
+#include <pthread.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "bench.h"
+#include "source/spans.h"
+
+#define PROCESSES 300
+#define MAX_SLOWDOWN 1.05
+#define MAX_READER_NS 20000
+
+extern char **environ;
+static unsigned long finished;
+
+static void count(void *ctx, const struct span *s)
+{
+	(void)ctx;
+	(void)s;
+	finished++;
+}
+
+static double start_processes(void)
+{
+	char *const args[] = { "true", NULL };
+	uint64_t begin = bench_now_ns();
+	pid_t pid;
+
+	for (unsigned i = 0; i < PROCESSES; i++) {
+		if (posix_spawn(&pid, "/bin/true", NULL, NULL, args, environ))
+			bench_die("/bin/true", 1);
+		waitpid(pid, NULL, 0);
+	}
+	return (double)(bench_now_ns() - begin) / PROCESSES;
+}
+
+static struct spans *start(const struct fsroot *root, const struct hierarchy *h, const struct span_function *fn)
+{
+	const struct spans_options o = { .root = root, .hierarchy = h, .functions = fn, .n_functions = fn ? 1 : 0, .finished = count };
+	struct err err = { 0 };
+	struct spans *s = NULL;
+
+	if (spans_open(&o, &s, &err)) {
+		fprintf(stderr, "bench: %s\n", err.text);
+		exit(1);
+	}
+	return s;
+}
+
+static void report(const struct samples *off, const struct samples *on, const struct spans_stats *st)
+{
+	double a = samples_median(off), b = samples_median(on);
+	double reader = st->processes ? (double)st->poll_ns / (double)st->processes : 0;
+
+	report_goal("spans: start and end of a process", verdict_of(b <= a * MAX_SLOWDOWN), "at most 1.05 x without",
+		    "%.1f us without, %.1f us with (%.3f x)", a / 1000, b / 1000, b / a);
+	report_goal("spans: agent's CPU time per process", verdict_of(reader <= MAX_READER_NS), "at most 20 us",
+		    "%.1f us", reader / 1000);
+}
+
+int bench_spans(int argc, char **argv)
+{
+	unsigned rounds = argc > 0 ? (unsigned)atoi(argv[0]) : 21;
+	static const struct span_function fn = { "/proc/self/exe", "main" };
+	struct samples off = { 0 }, on = { 0 };
+	struct spans_stats sum = { 0 }, st;
+	struct hierarchy h;
+	struct fsroot *root;
+	struct err err = { 0 };
+
+	if (fsroot_open("/", &root) || hierarchy_detect(root, HIERARCHY_AUTO, &h, &err))
+		bench_die("hierarchy", 1);
+	for (unsigned i = 0; i < rounds && i < BENCH_MAX_SAMPLES; i++) {
+		struct spans *s;
+
+		samples_add(&off, start_processes());
+		s = start(root, &h, NULL);
+		samples_add(&on, start_processes());
+		usleep(200000);
+		spans_poll(s);
+		spans_stats(s, &st);
+		sum.poll_ns += st.poll_ns;
+		sum.processes += st.processes;
+		spans_close(s);
+	}
+	report(&off, &on, &sum);
+	struct spans *s = start(root, &h, &fn);
+
+	spans_stats(s, &st);
+	report_goal("spans: a probed call", st.call_cost_ns ? PASS : NOT_RUN, "measured at start", "%llu ns, budget 1 %% of a CPU = %llu calls/s",
+		    (unsigned long long)st.call_cost_ns, st.call_cost_ns ? 10000000ull / (unsigned long long)st.call_cost_ns : 0);
+	spans_close(s);
+	fsroot_close(root);
+	return 0;
+}
