@@ -65,7 +65,7 @@ static void report(const struct samples *off, const struct samples *on, const st
 
 int bench_spans(int argc, char **argv)
 {
-	unsigned rounds = argc > 0 ? (unsigned)atoi(argv[0]) : 21;
+	unsigned rounds = argc > 1 ? (unsigned)atoi(argv[1]) : 21;
 	static const struct span_function fn = { "/proc/self/exe", "main" };
 	struct samples off = { 0 }, on = { 0 };
 	struct spans_stats sum = { 0 }, st;
