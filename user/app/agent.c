@@ -29,6 +29,7 @@ struct agent {
 	struct plan *plan;               /* in force */
 	struct pipeline *pipeline;
 	struct serving *serving;
+	struct tracing *tracing;
 	int signal_fd, done_fd;
 };
 
@@ -62,6 +63,8 @@ static int agent_open(struct agent *a, struct config *c, struct err *err)
 	if (!rc)
 		rc = machine_open(a->machine, c, err);
 	if (!rc)
+		rc = tracing_open(a->machine, c, &a->tracing, err);
+	if (!rc)
 		rc = serving_open(c, &a->serving, err);
 	if (!rc)
 		rc = privileges_drop(a->machine, err);
@@ -74,6 +77,7 @@ static int agent_open(struct agent *a, struct config *c, struct err *err)
 		return rc;
 	}
 	a->plan->serving = a->serving;
+	a->plan->tracing = a->tracing;
 	rc = serving_start(a->serving, a->machine, a->plan, a->loop, err);
 	if (rc)
 		return rc;
@@ -94,6 +98,7 @@ static void agent_close(struct agent *a)
 	serving_stop(a->serving);
 	plan_free(a->plan);
 	loop_stop(a->loop);
+	tracing_close(a->tracing);
 	machine_close(a->machine);
 	if (a->signal_fd >= 0)
 		close(a->signal_fd);

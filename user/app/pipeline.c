@@ -113,7 +113,10 @@ static bool reached_count(const struct pipeline *pl)
 
 static uint64_t next_deadline(struct machine *m, const struct plan *p)
 {
-	uint64_t first = serving_deadline(p->serving, m);
+	uint64_t first = serving_deadline(p->serving, m), traces = tracing_deadline(p->tracing, p);
+
+	if (traces < first)
+		first = traces;
 
 	for (unsigned i = 0; i < p->n_groups; i++)
 		if (p->groups[i].deadline_ns < first)
@@ -135,6 +138,7 @@ static void run_due(struct pipeline *pl)
 		if (pl->plan->groups[i].deadline_ns <= now)
 			run_group(pl, &pl->plan->groups[i], now);
 	serving_run(pl->plan->serving, pl->m);
+	tracing_run(pl->plan->tracing, pl->plan);
 	machine_sweep(pl->m);
 	machine_say(pl->m);
 }
@@ -183,6 +187,7 @@ static bool take_orders(struct pipeline *pl)
 
 		plan_take(pl->next, old);
 		pl->next->serving = old->serving;
+		pl->next->tracing = old->tracing;
 		serving_use(pl->next->serving, pl->next);
 		machine_select(pl->m, pl->next->config);
 		rest_gauges(pl->m, pl->next);
@@ -227,6 +232,7 @@ static void *measure(void *arg)
 			said = true;
 		wait_for_order(pl, -1, UINT64_MAX);
 	}
+	tracing_finish(pl->plan->tracing, pl->plan);
 	return NULL;
 }
 

@@ -9,6 +9,7 @@
 #include "machine.h"
 #include "output.h"
 #include "serving.h"
+#include "tracing.h"
 
 /* Outputs of one interval. */
 struct group {
@@ -29,6 +30,7 @@ struct plan {
 	unsigned n_groups;
 	struct group *groups;          /* owned */
 	struct serving *serving;       /* the agent's; goes from plan to plan; NULL = none */
+	struct tracing *tracing;       /* the same */
 };
 
 /* The plan of a configuration: opens its outputs, except those that old has alike, which it shares
@@ -43,7 +45,7 @@ void plan_give_up(struct plan *p);
 /* Waits until its sinks have sent what waits, all at once, at most timeout_ns. */
 void plan_drain(struct plan *p, uint64_t timeout_ns);
 /* A finished trace to all outputs that take traces. The measuring thread; never blocks. */
-void plan_trace(struct plan *p, const struct trace *t);
+void plan_trace(const struct plan *p, const struct trace *t);
 /* Does it write to standard output alone? Then nobody is left when that is closed. */
 bool plan_only_stdout(const struct plan *p);
 void plan_free(struct plan *p);   /* closes its outputs; NULL accepted */

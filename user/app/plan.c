@@ -188,7 +188,7 @@ void plan_drain(struct plan *p, uint64_t timeout_ns)
 	}
 }
 
-void plan_trace(struct plan *p, const struct trace *t)
+void plan_trace(const struct plan *p, const struct trace *t)
 {
 	for (struct output *o = p->outputs; o; o = o->next)
 		output_trace(o, t);

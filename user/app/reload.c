@@ -40,6 +40,10 @@ const char *reload_refused(const struct config *a, const struct config *b)
 		{ "history.path", strcmp(a->history ? a->history : "", b->history ? b->history : "") == 0 },
 		{ "history.keep", a->history_keep_ns == b->history_keep_ns },
 		{ "history.size", a->history_size == b->history_size },
+		{ "spans.processes", a->spans_processes == b->spans_processes },
+		{ "spans.budget", a->spans_budget == b->spans_budget },
+		{ "spans.max-processes", a->spans_max == b->spans_max },
+		{ "spans.trace-period", a->spans_period_ns == b->spans_period_ns },
 		{ "metrics.keep", a->metrics_keep_ns == b->metrics_keep_ns },
 		{ "metrics.top", a->metrics_top == b->metrics_top },
 	};

@@ -56,6 +56,7 @@ static void fill_options(struct serve_options *o, struct serving *sv, const stru
 		snprintf(o->mount, sizeof(o->mount), "%s", m->hierarchy.mount);
 	o->history = sv->history;
 	memcpy(o->no_history, sv->no_history, sizeof(o->no_history));
+	o->spans = m->spans;
 	o->schema = &m->schema;
 	o->interval_ns = p->config->interval_ns;
 	o->wake = wake;

@@ -8,6 +8,7 @@
 
 struct plan;
 struct serving;
+struct trace;
 
 /* Listens, before privileges go. 0 with *ret NULL: there is none, or it cannot be had and nobody asked
  * for it, which is said. */
@@ -21,6 +22,8 @@ int serving_fd(const struct serving *sv);                       /* readable: loo
 void serving_use(struct serving *sv, const struct plan *p);     /* from now on, after a reload */
 uint64_t serving_deadline(struct serving *sv, struct machine *m);   /* CLOCK_MONOTONIC; UINT64_MAX = never */
 void serving_run(struct serving *sv, struct machine *m);        /* after a reading */
+
+void serving_trace(struct serving *sv, struct trace *t);        /* one that has ended; taken */
 
 /* Main thread: how the outputs are. */
 void serving_tell(struct serving *sv, const struct plan *p);

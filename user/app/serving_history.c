@@ -112,16 +112,16 @@ static void save(void *arg, bool all, struct buf *out)
 
 bool serving_history_due(const struct serving *sv, uint64_t now_ns)
 {
-	return sv->history && sv->sums.deadline_ns <= now_ns;
+	return (sv->history || sv->plan->tracing) && sv->sums.deadline_ns <= now_ns;
 }
 
 uint64_t serving_history_put(struct serving *sv, const struct snapshot *s)
 {
 	uint64_t seq;
 
+	sv->sums.deadline_ns = s->end_ns + INTERVAL_NS;
 	if (!sv->history)
 		return 0;
-	sv->sums.deadline_ns = s->end_ns + INTERVAL_NS;
 	seq = history_put(sv->history, s, save, sv);
 	if (seq)
 		sv->saved = sv->totals->adds;

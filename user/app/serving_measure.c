@@ -67,7 +67,7 @@ uint64_t serving_deadline(struct serving *sv, struct machine *m)
 	sv->reading |= serve_wants_reading(sv->serve);
 	if (sv->reading)
 		return 0;
-	if (sv->history)
+	if (sv->history || sv->plan->tracing)
 		first = sv->sums.deadline_ns;
 	for (unsigned i = 0; i < SERVE_FEEDS; i++) {
 		follow_feed(sv, m, i);
@@ -122,6 +122,14 @@ static void tell_facts(struct serving *sv, const struct machine *m)
 	serve_tell_facts(sv->serve, &f);
 }
 
+void serving_trace(struct serving *sv, struct trace *t)
+{
+	if (sv)
+		serve_publish_trace(sv->serve, t);
+	else
+		free(t);
+}
+
 void serving_run(struct serving *sv, struct machine *m)
 {
 	uint64_t seq = 0;
@@ -142,6 +150,7 @@ void serving_run(struct serving *sv, struct machine *m)
 	s = take(sv, &sv->sums, m);
 	if (s) {
 		totals_add(sv->totals, s);
+		tracing_add(sv->plan->tracing, sv->plan, s);
 		seq = serving_history_put(sv, s);
 	}
 	tell_facts(sv, m);

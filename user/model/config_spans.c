@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Keys below `spans:`. */
 #include <string.h>
+#include "../base/clock.h"
 #include "config_keys.h"
 
 #define AT(field) .offset = offsetof(struct config, field)
@@ -53,5 +54,7 @@ const struct key config_spans_keys[] = {
 	  "short looks; what it sees is scaled up and marked estimated and partial.", .max = 100 },
 	{ "max-processes", KEY_COUNT, AT(spans_max), "16384", NULL,
 	  "Processes alive at once that are kept; those that do not fit are counted as lost.", .min = 64, .max = 1048576 },
+	{ "trace-period", KEY_DURATION, AT(spans_period_ns), "10m", NULL,
+	  "A tree of processes that lives on is handed over in parts of this length.", .min = 10 * NS_PER_S, .max = 86400 * NS_PER_S },
 	{ 0 }
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "query.h"
+#include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -76,6 +77,19 @@ static int set_time(int64_t *to, const char *name, const char *value, const stru
 	return 0;
 }
 
+static int set_trace(struct query *q, const char *value, struct err *err)
+{
+	size_t digits = 0;
+
+	for (const char *at = value; *at; at++) {
+		if (*at != '-' && !isxdigit((unsigned char)*at))
+			return err_set(err, -EINVAL, "trace: no uuid; take one of those that /v1/spans tells");
+		digits += *at != '-';
+	}
+	q->trace = value;
+	return digits == 32 ? 0 : err_set(err, -EINVAL, "trace: no uuid; take one of those that /v1/spans tells");
+}
+
 static int set(struct query *q, const char *name, const char *value, struct err *err)
 {
 	if (strcmp(name, "sort") == 0)
@@ -96,6 +110,12 @@ static int set(struct query *q, const char *name, const char *value, struct err 
 		q->cgroup = value;
 		return value[0] == '/' ? 0 : err_set(err, -EINVAL, "cgroup: no path; write one such as cgroup=/system.slice");
 	}
+	if (strcmp(name, "command") == 0) {
+		q->command = value;
+		return 0;
+	}
+	if (strcmp(name, "trace") == 0)
+		return set_trace(q, value, err);
 	if (strlen(value) >= sizeof(q->format))
 		return err_set(err, -EINVAL, "format: unknown; write json, cbor, hwpc, power, table or vjoule");
 	snprintf(q->format, sizeof(q->format), "%s", value);

@@ -20,6 +20,7 @@ struct query {
 	int64_t now_ns;             /* what since and until are relative to; CLOCK_REALTIME */
 	int64_t since_ns, until_ns; /* INT64_MIN = not said */
 	uint64_t step_ns;           /* 0 = not said */
+	const char *command, *trace;   /* borrowed; NULL = not said */
 	const char *below;          /* a path, the caller's; NULL = all */
 };
 

@@ -4,12 +4,6 @@
 #include <string.h>
 #include "serve_internal.h"
 
-static void not_yet(struct serve *s, struct http_request *r, const char *rest)
-{
-	http_error(r, 404, NULL, "%s: this agent keeps none; use /v1/stream, or an output that writes a file",
-		   strcmp(r->path, "/v1/spans") == 0 ? "spans" : "history");
-}
-
 static const struct route {
 	const char *path;
 	const char *method;
@@ -27,7 +21,7 @@ static const struct route {
 	{ "/v1/stream", "GET", false, false, serve_get_stream },
 	{ "/metrics", "GET", false, false, serve_get_metrics },
 	{ "/v1/history", "GET", false, false, serve_get_history },
-	{ "/v1/spans", "GET", false, false, not_yet },
+	{ "/v1/spans", "GET", false, false, serve_get_spans },
 };
 
 /* What follows the route's path, NULL when it is another one. */

@@ -186,6 +186,7 @@ static void free_parts(struct serve *s)
 		totals_free(&s->totals[k]);
 	totals_free(&s->coarse);
 	board_fini(&s->totals_board);
+	trace_ring_fini(&s->traces);
 	for (unsigned i = 0; i < SERVE_FORMATS; i++)
 		if (s->encoders[i])
 			encoder_find(serve_format_names[i])->destroy(s->encoders[i]);
@@ -234,6 +235,7 @@ int serve_start(const struct serve_options *o, struct loop *loop, struct serve *
 	s->tokens_ns = s->start_ns;
 	pthread_mutex_init(&s->lock, NULL);
 	make_boards(s);
+	trace_ring_init(&s->traces, SERVE_TRACE_BYTES);
 	ho.arg = s;
 	s->waiting = evtimer_new(loop_base(loop), on_waiting, s);
 	s->sources = calloc(o->n_sources ? o->n_sources : 1, sizeof(*s->sources));

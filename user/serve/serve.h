@@ -13,9 +13,12 @@
 
 #define SERVE_NOTES 4                /* of an output */
 
+#define SERVE_TRACE_BYTES ((size_t)16 << 20)   /* of traces that are kept */
+
 struct history;
 struct loop;
 struct serve;
+struct trace;
 
 struct serve_source { char name[80], state[24], reason[240]; };
 struct serve_output {
@@ -43,6 +46,7 @@ struct serve_options {
 	const struct serve_source *sources;   /* copied */
 	unsigned n_sources;
 	struct history *history;     /* NULL = none; it outlives the server */
+	bool spans;                  /* there are some to come */
 	char no_history[240];        /* why there is none */
 	/* Makes the measuring thread look at what is wanted. Called on the loop's thread. */
 	void (*wake)(void *arg);
@@ -61,6 +65,8 @@ void serve_publish(struct serve *s, unsigned feed, const struct snapshot *snap);
 void serve_publish_totals(struct serve *s, const struct totals *t, bool reading, uint64_t seq);
 void serve_totals_kept(void *serve, uint64_t seq);   /* any thread */
 
+/* A trace that has ended: one piece of memory, taken. */
+void serve_publish_trace(struct serve *s, struct trace *t);
 void serve_tell_facts(struct serve *s, const struct serve_facts *f);
 
 /* Main thread: how the outputs are; replaces what was said before. Copied. */

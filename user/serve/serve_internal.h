@@ -13,6 +13,7 @@
 #include "copy.h"
 #include "query.h"
 #include "serve.h"
+#include "trace_ring.h"
 
 #define SERVE_CLIENTS 512
 #define SERVE_FORMATS 6
@@ -45,6 +46,7 @@ struct serve {
 	struct board totals_board;
 	struct totals totals[BOARD_BOXES], coarse;
 	uint64_t coarse_ns;
+	struct trace_ring traces;
 	pthread_mutex_t lock;              /* the next ones */
 	uint64_t asked, taken, answered;   /* numbers of readings */
 	struct { uint64_t seq, taken; int box; bool filled, reading; } held;   /* totals that wait for the disk; seq 0 = none */
@@ -84,6 +86,7 @@ void serve_get_cgroups(struct serve *s, struct http_request *r, const char *rest
 void serve_get_reports(struct serve *s, struct http_request *r, const char *rest);
 void serve_get_stream(struct serve *s, struct http_request *r, const char *rest);
 void serve_get_history(struct serve *s, struct http_request *r, const char *rest);
+void serve_get_spans(struct serve *s, struct http_request *r, const char *rest);
 void serve_get_metrics(struct serve *s, struct http_request *r, const char *rest);
 
 /* page.c: GET /, and who may ask on the TCP port. false: answered */
