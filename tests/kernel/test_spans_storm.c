@@ -58,9 +58,10 @@ static void *observer_thread(void *arg)
 		if (n < 0 && errno == ENOBUFS)
 			o->overruns++;
 		for (; n > 0 && NLMSG_OK(h, (size_t)n); h = NLMSG_NEXT(h, n)) {
-			const struct cn_msg *m = NLMSG_DATA(h);
+			struct proc_event e;    /* aligned, as it is not in the message */
 
-			observe(o, (const struct proc_event *)m->data);
+			memcpy(&e, (const char *)NLMSG_DATA(h) + sizeof(struct cn_msg), sizeof(e));
+			observe(o, &e);
 		}
 	}
 	return NULL;
