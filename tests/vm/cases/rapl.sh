@@ -97,6 +97,7 @@ frozen_said() {
 	contains "a frozen counter is told: $1" "$work/$1.err" 'package-0: .* stands still'
 }
 each_door frozen_said
+sleep 0.5   # what was on its way when that was said
 each_door count_package
 sleep 1
 frozen_left_out() {
