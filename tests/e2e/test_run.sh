@@ -68,8 +68,15 @@ else
 fi
 
 # Ready means: measuring and outputs open. systemd is told so.
+python3 $here/notify.py "$work/watchdog" 10 env WATCHDOG_USEC=1000000 "$JOULED" --socket none --state-dir "$work/state" -i 1s -n 2 -o null: \
+	>"$work/watchdog.out" 2>"$work/notify.err"
 python3 $here/notify.py "$work/notify" 10 env "$JOULED" --socket none --state-dir "$work/state" -i 200ms -n 3 -o null: \
 	>"$work/notify.out" 2>"$work/notify.err"
+if [ "$(grep -c '^WATCHDOG=1' "$work/watchdog.out")" -ge 2 ]; then
+	ok systemd-watchdog
+else
+	fail systemd-watchdog "not twice in 2 s: $(tr '\n' '|' <"$work/watchdog.out")"
+fi
 if grep -q '^READY=1' "$work/notify.out"; then
 	ok systemd-readiness
 else

@@ -17,6 +17,7 @@
 #include "pipeline.h"
 #include "privileges.h"
 #include "reload.h"
+#include "watchdog.h"
 
 #define LOOK_MS 2000                 /* between two looks at the outputs' figures */
 #define FLUSH_NS (5 * NS_PER_S)
@@ -30,6 +31,7 @@ struct agent {
 	struct pipeline *pipeline;
 	struct serving *serving;
 	struct tracing *tracing;
+	struct watchdog watchdog;
 	int signal_fd, done_fd;
 };
 
@@ -168,7 +170,7 @@ static void agent_wait(struct agent *a)
 
 		/* the reader of a pipe has left: told as an error, without asking for events */
 		fds[2] = (struct pollfd){ .fd = plan_only_stdout(a->plan) ? STDOUT_FILENO : -1 };
-		n = poll(fds, 3, LOOK_MS);
+		n = poll(fds, 3, watchdog_wait_ms(&a->watchdog, LOOK_MS));
 		if (n > 0 && fds[0].revents)
 			go_on = handle_signal(a);
 		if (n > 0 && (fds[1].revents || fds[2].revents))
@@ -176,6 +178,7 @@ static void agent_wait(struct agent *a)
 		for (struct output *o = a->plan->outputs; o; o = o->next)
 			output_say(o);
 		serving_tell(a->serving, a->plan);
+		watchdog_run(&a->watchdog);
 	}
 }
 
@@ -189,6 +192,7 @@ int agent_run(int argc, char **argv, struct config *c)
 		log_error("%s", err.text);
 	} else {
 		malloc_trim(0);   /* BTF and event tables are not needed any more */
+		watchdog_start(&a.watchdog, a.pipeline, a.loop);
 		notify("READY=1");
 		agent_wait(&a);
 		notify("STOPPING=1");

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -20,6 +21,7 @@ struct pipeline {
 	pthread_t thread;
 	int wake_fd, done_fd;
 	uint64_t start_ns;
+	_Atomic unsigned turns;
 	pthread_mutex_t lock;          /* the rest */
 	pthread_cond_t swapped;
 	struct plan *next, *previous;
@@ -222,6 +224,7 @@ static void *measure(void *arg)
 
 	hurry();
 	while (take_orders(pl)) {
+		atomic_fetch_add(&pl->turns, 1);
 		if (!reached_count(pl)) {
 			wait_for_work(pl);
 			run_due(pl);
@@ -287,6 +290,12 @@ static void wake(struct pipeline *pl)
 	/* fails only when the counter is full: it is awake then */
 	if (write(pl->wake_fd, &one, sizeof(one)) < 0)
 		return;
+}
+
+unsigned pipeline_turns(struct pipeline *pl)
+{
+	wake(pl);
+	return atomic_load(&pl->turns);
 }
 
 struct plan *pipeline_swap(struct pipeline *pl, struct plan *p)

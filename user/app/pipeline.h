@@ -57,6 +57,8 @@ struct pipeline;
 int pipeline_start(struct machine *m, struct plan *p, int done_fd, struct pipeline **ret, struct err *err);
 /* Puts p in force between two readings; waits for that. Returns the plan it replaces. */
 struct plan *pipeline_swap(struct pipeline *pl, struct plan *p);
+/* How often its thread came round; wakes it, so that a later call tells whether it still does. */
+unsigned pipeline_turns(struct pipeline *pl);
 /* Ends after the reading in progress; returns the plan in force. */
 struct plan *pipeline_stop(struct pipeline *pl);
 
