@@ -21,6 +21,7 @@ static const struct route {
 	{ "/v1/stream", "GET", false, false, serve_get_stream },
 	{ "/metrics", "GET", false, false, serve_get_metrics },
 	{ "/v1/history", "GET", false, false, serve_get_history },
+	{ "/v1/devices", "GET", true, false, serve_get_devices },
 	{ "/v1/spans", "GET", false, false, serve_get_spans },
 };
 

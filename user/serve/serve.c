@@ -260,6 +260,7 @@ int serve_start(const struct serve_options *o, struct loop *loop, struct serve *
 
 static void end(void *arg)
 {
+	serve_devices_end(arg);
 	serve_streams_end(arg);
 }
 

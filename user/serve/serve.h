@@ -8,6 +8,7 @@
 #include "../base/web_guard.h"
 #include "../encode/totals.h"
 #include "../model/snapshot.h"
+#include "devices.h"
 
 #define SERVE_FEEDS 8                /* intervals at once; feed 0 is the agent's own */
 
@@ -48,6 +49,7 @@ struct serve_options {
 	struct history *history;     /* NULL = none; it outlives the server */
 	bool spans;                  /* there are some to come */
 	char no_history[240];        /* why there is none */
+	const struct serve_devices *devices;  /* NULL = no GPU, no meter; it outlives the server */
 	/* Makes the measuring thread look at what is wanted. Called on the loop's thread. */
 	void (*wake)(void *arg);
 	void *arg;

@@ -58,6 +58,8 @@ struct serve {
 	unsigned n_outputs;
 	struct waiter *waiters;
 	struct event *waiting;
+	struct event *recording;           /* ends full rows of GPUs */
+	uint64_t recording_ns;             /* their pace; 0 = nobody records */
 	double tokens;                     /* readings that may be asked for now */
 	uint64_t tokens_ns;
 	struct encoder *encoders[SERVE_FORMATS];
@@ -87,6 +89,8 @@ void serve_get_reports(struct serve *s, struct http_request *r, const char *rest
 void serve_get_stream(struct serve *s, struct http_request *r, const char *rest);
 void serve_get_history(struct serve *s, struct http_request *r, const char *rest);
 void serve_get_spans(struct serve *s, struct http_request *r, const char *rest);
+void serve_get_devices(struct serve *s, struct http_request *r, const char *rest);
+void serve_devices_end(struct serve *s);
 void serve_get_metrics(struct serve *s, struct http_request *r, const char *rest);
 
 /* page.c: GET /, and who may ask on the TCP port. false: answered */

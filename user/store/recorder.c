@@ -41,7 +41,8 @@ static const char *last_name(const struct recorder *r)
 static int make_around(struct recorder *r, const char *parent)
 {
 	for (unsigned i = 0; i < STAGED_TRIES; i++) {
-		snprintf(r->around, sizeof(r->around), "%s/_staged-%d-%u", parent, (int)getpid(), i);
+		if (snprintf(r->around, sizeof(r->around), "%s/_staged-%d-%u", parent, (int)getpid(), i) >= (int)sizeof(r->around))
+			return -ENAMETOOLONG;
 		if (mkdir(r->around, 0777) == 0) {
 			r->around_fd = open(r->around, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 			return r->around_fd < 0 ? -errno : flock(r->around_fd, LOCK_EX | LOCK_NB) != 0 && errno != EOPNOTSUPP ? -errno : 0;
