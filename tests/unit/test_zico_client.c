@@ -49,7 +49,7 @@ static void open_client(const char *profile, const char *key, const char *form)
 	};
 	struct err err = { 0 };
 
-	snprintf(url, sizeof(url), "http://127.0.0.1:%u/", c.port);
+	snprintf(url, sizeof(url), "http://127.0.0.1:%u/", col.port);
 	assert_int_equal(zico_client_new(&o, &client, &err), 0);
 }
 
@@ -57,7 +57,7 @@ static int start(void **state)
 {
 	unlink(state_file);
 	setenv("no_proxy", "127.0.0.1", 1);
-	memset(&c, 0, sizeof(c));
+	memset(&col, 0, sizeof(col));
 	memset(&enc, 0, sizeof(enc));
 	open_collector(0);
 	return 0;
@@ -67,9 +67,9 @@ static int stop(void **state)
 {
 	zico_client_free(client);
 	client = NULL;
-	shutdown(c.fd, SHUT_RDWR);
-	pthread_join(c.thread, NULL);
-	close(c.fd);
+	shutdown(col.fd, SHUT_RDWR);
+	pthread_join(col.thread, NULL);
+	close(col.fd);
 	unlink(state_file);
 	return 0;
 }
@@ -80,7 +80,7 @@ static void delivers(uint8_t n)
 	int rc = send_trace(n, &err);
 
 	if (rc)
-		fail_msg("trace %u: %d %s; asked: %s", n, rc, err.text, c.log);
+		fail_msg("trace %u: %d %s; asked: %s", n, rc, err.text, col.log);
 }
 
 static void test_190(void **state)
@@ -92,44 +92,44 @@ static void test_190(void **state)
 	delivers(2);
 	assert_string_equal(enc.profile, "zico-1.90");
 	assert_string_equal(zico_client_profile(client), "zico-1.90");
-	assert_string_equal(c.log, "/agent/register /agent/session /agent/submit/agd /agent/submit/trc /agent/submit/trc ");
-	assert_string_equal(c.last_agent, "YWdlbnR+P2RhdGE=");
-	assert_string_equal(c.last_trace, "dHJhY2U=");
-	assert_string_equal(c.traces, "01cd0000-0000-0000-0000-00000000000002cd0000-0000-0000-0000-000000000000");
+	assert_string_equal(col.log, "/agent/register /agent/session /agent/submit/agd /agent/submit/trc /agent/submit/trc ");
+	assert_string_equal(col.last_agent, "YWdlbnR+P2RhdGE=");
+	assert_string_equal(col.last_trace, "dHJhY2U=");
+	assert_string_equal(col.traces, "01cd0000-0000-0000-0000-00000000000002cd0000-0000-0000-0000-000000000000");
 	assert_int_equal(stat(state_file, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 	/* another start: who we are is known */
 	zico_client_free(client);
-	c.log[0] = '\0';
+	col.log[0] = '\0';
 	open_client("auto", "zorka", NULL);
 	delivers(3);
-	assert_string_equal(c.log, "/agent/session /agent/submit/agd /agent/submit/trc ");
-	assert_int_equal(c.agents, 1);
+	assert_string_equal(col.log, "/agent/session /agent/submit/agd /agent/submit/trc ");
+	assert_int_equal(col.agents, 1);
 }
 
 static void test_1906(void **state)
 {
-	c.release = R_1906;
+	col.release = R_1906;
 	open_client("auto", "zorka", NULL);
 	delivers(1);
 	assert_string_equal(enc.profile, "zico-1.90.6");
-	assert_string_equal(c.last_trace, "trace");
-	c.lose_sessions = 1;
+	assert_string_equal(col.last_trace, "trace");
+	col.lose_sessions = 1;
 	delivers(2);
 	assert_int_equal(enc.begun, 2);
-	assert_int_equal(c.agents, 1);
+	assert_int_equal(col.agents, 1);
 }
 
 static void test_2(void **state)
 {
-	c.release = R_2;
+	col.release = R_2;
 	open_client("auto", "zorka", NULL);
 	delivers(1);
 	assert_string_equal(enc.profile, "zico-2");
-	assert_string_equal(c.traces, "01cd0000000000000000000000000000");
-	c.lose_sessions = 1;
+	assert_string_equal(col.traces, "01cd0000000000000000000000000000");
+	col.lose_sessions = 1;
 	delivers(2);
-	assert_int_equal(c.sessions, 2);
+	assert_int_equal(col.sessions, 2);
 	assert_int_equal(enc.told, 2);
 }
 
@@ -137,16 +137,16 @@ static void test_document(void **state)
 {
 	open_client("document", "zorka", "data");
 	delivers(1);
-	assert_string_equal(c.log, "/agent/register /agent/session /submit/agent /agent/submit/trc ");
-	assert_string_equal(c.last_agent, "host=21c00000-0501-0000-0001-000000000001&data=YWdlbnR%2BP2RhdGE%3D");
+	assert_string_equal(col.log, "/agent/register /agent/session /submit/agent /agent/submit/trc ");
+	assert_string_equal(col.last_agent, "host=21c00000-0501-0000-0001-000000000001&data=YWdlbnR%2BP2RhdGE%3D");
 	zico_client_free(client);
 	open_client("document", "zorka", "zdata");
 	delivers(2);
-	assert_non_null(strstr(c.last_agent, "&zdata=eJ"));      /* zlib: 78 9c */
+	assert_non_null(strstr(col.last_agent, "&zdata=eJ"));      /* zlib: 78 9c */
 	zico_client_free(client);
 	open_client("document", "zorka", "ldata");
 	delivers(3);
-	assert_non_null(strstr(c.last_agent, "&ldata=BCJNG"));   /* LZ4 frame: 04 22 4d 18 */
+	assert_non_null(strstr(col.last_agent, "&ldata=BCJNG"));   /* LZ4 frame: 04 22 4d 18 */
 }
 
 static void test_lost_sessions(void **state)
@@ -155,14 +155,14 @@ static void test_lost_sessions(void **state)
 
 	open_client("auto", "zorka", NULL);
 	delivers(1);
-	c.lose_sessions = 2;
+	col.lose_sessions = 2;
 	delivers(2);
-	assert_int_equal(c.agents, 1);
+	assert_int_equal(col.agents, 1);
 	/* a storm: later, the same trace */
-	c.lose_sessions = 1000;
+	col.lose_sessions = 1000;
 	assert_int_equal(send_trace(3, &err), -EAGAIN);
-	assert_true(c.lose_sessions > 980);
-	c.lose_sessions = 0;
+	assert_true(col.lose_sessions > 980);
+	col.lose_sessions = 0;
 	delivers(3);
 }
 
@@ -171,34 +171,34 @@ static void test_restarted_collector(void **state)
 	open_client("auto", "zorka", NULL);
 	delivers(1);
 	/* another data base: it has never heard of us */
-	snprintf(c.agent, sizeof(c.agent), "21c00000-other");
-	c.session[0] = '\0';
+	snprintf(col.agent, sizeof(col.agent), "21c00000-other");
+	col.session[0] = '\0';
 	delivers(2);
-	assert_int_equal(c.agents, 2);
-	assert_int_equal(c.n_trace, 2);
+	assert_int_equal(col.agents, 2);
+	assert_int_equal(col.n_trace, 2);
 }
 
 static void test_changed_key(void **state)
 {
 	open_client("auto", "zorka", NULL);
 	delivers(1);
-	snprintf(c.key, sizeof(c.key), "ANOTHER");
-	c.session[0] = '\0';
+	snprintf(col.key, sizeof(col.key), "ANOTHER");
+	col.session[0] = '\0';
 	delivers(2);
-	assert_int_equal(c.agents, 2);
+	assert_int_equal(col.agents, 2);
 }
 
 static void test_another_release(void **state)
 {
 	open_client("auto", "zorka", NULL);
 	delivers(1);
-	c.release = R_2;
-	c.session[0] = '\0';
+	col.release = R_2;
+	col.session[0] = '\0';
 	delivers(2);
 	assert_string_equal(zico_client_profile(client), "zico-2");
-	c.release = R_1906;
-	c.session[0] = '\0';
-	c.agent[0] = '\0';
+	col.release = R_1906;
+	col.session[0] = '\0';
+	col.agent[0] = '\0';
 	zico_client_free(client);
 	open_client("auto", "zorka", NULL);
 	delivers(3);
@@ -215,18 +215,18 @@ static void test_refused(void **state)
 	zico_client_free(client);
 	open_client("auto", "zorka", NULL);
 	delivers(1);
-	c.fail_traces = true;
+	col.fail_traces = true;
 	assert_int_equal(send_trace(2, &err), -EBADMSG);
 	assert_non_null(strstr(err.text, "500 (Internal error.)"));
-	c.fail_traces = false;
+	col.fail_traces = false;
 	delivers(3);
 	/* once is forgiven, in a new session */
-	c.fail = 1;
+	col.fail = 1;
 	delivers(4);
-	c.fail = 1000;
+	col.fail = 1000;
 	assert_int_not_equal(send_trace(5, &err), 0);
-	assert_true(c.fail > 990);
-	c.fail = 0;
+	assert_true(col.fail > 990);
+	col.fail = 0;
 	delivers(5);
 }
 
@@ -240,16 +240,16 @@ static void test_no_collector(void **state)
 
 	open_client("auto", "zorka", NULL);
 	for (unsigned i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
-		c.garbage = bodies[i];
+		col.garbage = bodies[i];
 		assert_int_equal(send_trace(1, &err), -EAGAIN);
 	}
-	c.garbage = NULL;
-	c.huge = 100000;
+	col.garbage = NULL;
+	col.huge = 100000;
 	assert_int_equal(send_trace(1, &err), -EAGAIN);
 	assert_non_null(strstr(err.text, "longer than 65536"));
-	c.huge = 0;
+	col.huge = 0;
 	delivers(1);
-	shutdown(c.fd, SHUT_RDWR);
+	shutdown(col.fd, SHUT_RDWR);
 }
 
 static void test_nobody(void **state)

@@ -40,7 +40,7 @@ static struct collector {
 	char log[4096];
 	char last_agent[4096], last_trace[4096];   /* bodies */
 	char traces[4096];             /* uuids */
-} c;
+} col;
 
 struct reply { int status; char body[512]; };
 
@@ -78,24 +78,24 @@ static const char *field(const char *json, const char *key, char *dst, size_t si
 static void on_register(const char *body, struct reply *r)
 {
 	char rkey[64], id[64], akey[64];
-	const char *idname = c.release == R_1906 ? "id" : "uuid";
+	const char *idname = col.release == R_1906 ? "id" : "uuid";
 
 	field(body, "rkey", rkey, sizeof(rkey));
 	field(body, idname, id, sizeof(id));
 	field(body, "akey", akey, sizeof(akey));
 	r->status = 401;
-	if (c.release == R_2) {
+	if (col.release == R_2) {
 		r->status = 404;
-	} else if (c.release == R_1906 && strstr(body, "\"uuid\"")) {
+	} else if (col.release == R_1906 && strstr(body, "\"uuid\"")) {
 		r->status = 400;       /* a closed schema */
-	} else if (!strcmp(rkey, "zorka") && !c.refuse_key && !(*id && !strcmp(id, c.agent) && strcmp(akey, c.key))) {
-		r->status = c.release == R_1906 || (*id && !strcmp(id, c.agent)) ? 200 : 201;
-		if (strcmp(id, c.agent) != 0 || !*id) {
-			snprintf(c.agent, sizeof(c.agent), c.release == R_1906 ? "%u" : "21c00000-0501-0000-0001-%012u", ++c.agents);
-			snprintf(c.key, sizeof(c.key), "KEY%u", c.agents);
+	} else if (!strcmp(rkey, "zorka") && !col.refuse_key && !(*id && !strcmp(id, col.agent) && strcmp(akey, col.key))) {
+		r->status = col.release == R_1906 || (*id && !strcmp(id, col.agent)) ? 200 : 201;
+		if (strcmp(id, col.agent) != 0 || !*id) {
+			snprintf(col.agent, sizeof(col.agent), col.release == R_1906 ? "%u" : "21c00000-0501-0000-0001-%012u", ++col.agents);
+			snprintf(col.key, sizeof(col.key), "KEY%u", col.agents);
 		}
-		snprintf(r->body, sizeof(r->body), c.release == R_1906 ? "{\"id\":%s,\"authkey\":\"%s\"}" :
-			 "{\"uuid\":\"%s\",\"authkey\":\"%s\"}", c.agent, c.key);
+		snprintf(r->body, sizeof(r->body), col.release == R_1906 ? "{\"id\":%s,\"authkey\":\"%s\"}" :
+			 "{\"uuid\":\"%s\",\"authkey\":\"%s\"}", col.agent, col.key);
 	}
 }
 
@@ -103,63 +103,63 @@ static void on_session(const char *body, struct reply *r)
 {
 	char id[64], key[64];
 
-	field(body, c.release == R_1906 ? "id" : "uuid", id, sizeof(id));
+	field(body, col.release == R_1906 ? "id" : "uuid", id, sizeof(id));
 	field(body, "authkey", key, sizeof(key));
-	if (!*id || strcmp(id, c.agent) != 0) {
+	if (!*id || strcmp(id, col.agent) != 0) {
 		r->status = 400;
 		snprintf(r->body, sizeof(r->body), "{\"error\":\"No such agent.\"}");
 		return;
 	}
-	r->status = strcmp(key, c.key) ? 401 : 200;
-	snprintf(c.session, sizeof(c.session), "5e551014-0000-0000-0000-%012u", ++c.sessions);
-	c.told = false;
-	snprintf(r->body, sizeof(r->body), "{\"session\":\"%s\"}", c.session);
+	r->status = strcmp(key, col.key) ? 401 : 200;
+	snprintf(col.session, sizeof(col.session), "5e551014-0000-0000-0000-%012u", ++col.sessions);
+	col.told = false;
+	snprintf(r->body, sizeof(r->body), "{\"session\":\"%s\"}", col.session);
 }
 
 static bool session_ok(const char *head)
 {
 	char id[64], session[64], agent[64], reset[16];
 
-	if (c.release == R_2) {
+	if (col.release == R_2) {
 		header(head, "X-Zorka-Session-ID", id, sizeof(id));
 		if (!strcmp(header(head, "X-Zorka-Session-Reset", reset, sizeof(reset)), "true")) {
-			snprintf(c.session, sizeof(c.session), "%.39s", id);
-			c.sessions++;
+			snprintf(col.session, sizeof(col.session), "%.39s", id);
+			col.sessions++;
 		}
-		return *id && !strcmp(id, c.session);
+		return *id && !strcmp(id, col.session);
 	}
-	header(head, c.release == R_1906 ? "X-Zorka-Agent-ID" : "X-Zorka-Agent-UUID", agent, sizeof(agent));
+	header(head, col.release == R_1906 ? "X-Zorka-Agent-ID" : "X-Zorka-Agent-UUID", agent, sizeof(agent));
 	header(head, "X-Zorka-Session-UUID", session, sizeof(session));
-	return *session && !strcmp(session, c.session) && !strcmp(agent, c.agent);
+	return *session && !strcmp(session, col.session) && !strcmp(agent, col.agent);
 }
 
 static void on_submit(const char *head, const char *body, size_t len, bool trace, struct reply *r)
 {
 	char uuid[64];
 
-	header(head, c.release == R_2 ? "X-Zorka-Trace-ID" : "X-Zorka-Trace-UUID", uuid, sizeof(uuid));
-	if (c.lose_sessions && c.lose_sessions-- > 0) {
-		c.session[0] = '\0';
+	header(head, col.release == R_2 ? "X-Zorka-Trace-ID" : "X-Zorka-Trace-UUID", uuid, sizeof(uuid));
+	if (col.lose_sessions && col.lose_sessions-- > 0) {
+		col.session[0] = '\0';
 	}
 	if (!session_ok(head)) {
-		r->status = c.release == R_190 ? 412 : c.release == R_2 || trace ? 401 : 400;
+		r->status = col.release == R_190 ? 412 : col.release == R_2 || trace ? 401 : 400;
 		return;
 	}
-	if (trace && (c.fail_traces || !c.told || !*uuid)) {
+	if (trace && (col.fail_traces || !col.told || !*uuid)) {
 		r->status = 500;
 		snprintf(r->body, sizeof(r->body), "{\"error\":\"Internal error.\"}");
 		return;
 	}
 	r->status = 202;
-	snprintf(trace ? c.last_trace : c.last_agent, 4096, "%.*s", (int)len, body);
+	snprintf(trace ? col.last_trace : col.last_agent, 4096, "%.*s", (int)len, body);
 	if (!trace) {
-		c.told = true;
-		c.n_agent++;
+		col.told = true;
+		col.n_agent++;
 		return;
 	}
-	c.n_trace++;
-	if (!strstr(c.traces, uuid))
-		strncat(c.traces, uuid, sizeof(c.traces) - strlen(c.traces) - 1);
+	col.n_trace++;
+	if (!strstr(col.traces, uuid))
+		strncat(col.traces, uuid, sizeof(col.traces) - strlen(col.traces) - 1);
 }
 
 static void answer(const char *head, const char *body, size_t len, struct reply *r)
@@ -167,21 +167,21 @@ static void answer(const char *head, const char *body, size_t len, struct reply 
 	char path[64] = "";
 
 	sscanf(head, "POST %63s", path);
-	strncat(c.log, path, sizeof(c.log) - strlen(c.log) - 1);
-	strncat(c.log, " ", sizeof(c.log) - strlen(c.log) - 1);
+	strncat(col.log, path, sizeof(col.log) - strlen(col.log) - 1);
+	strncat(col.log, " ", sizeof(col.log) - strlen(col.log) - 1);
 	r->status = 404;
-	if (c.fail && c.fail-- > 0)
+	if (col.fail && col.fail-- > 0)
 		r->status = 500;
 	else if (!strcmp(path, "/agent/register"))
 		on_register(body, r);
-	else if (!strcmp(path, "/agent/session") && c.release != R_2)
+	else if (!strcmp(path, "/agent/session") && col.release != R_2)
 		on_session(body, r);
 	else if (!strcmp(path, "/agent/submit/agd") || !strcmp(path, "/submit/agent"))
 		on_submit(head, body, len, false, r);
 	else if (!strcmp(path, "/agent/submit/trc"))
 		on_submit(head, body, len, true, r);
-	if (c.garbage)
-		snprintf(r->body, sizeof(r->body), "%s", c.garbage);
+	if (col.garbage)
+		snprintf(r->body, sizeof(r->body), "%s", col.garbage);
 }
 
 static size_t read_request(int fd, char *text, size_t *ret_head)
@@ -211,7 +211,7 @@ static void *serve(void *arg)
 	static char text[REQUEST_MAX], out[1 << 20];
 	int fd;
 
-	while ((fd = accept(c.fd, NULL, NULL)) >= 0) {
+	while ((fd = accept(col.fd, NULL, NULL)) >= 0) {
 		size_t head, n;
 
 		while ((n = read_request(fd, text, &head))) {
@@ -219,7 +219,7 @@ static void *serve(void *arg)
 			size_t len;
 
 			answer(text, text + head, n - head, &r);
-			len = c.huge ? c.huge : strlen(r.body);
+			len = col.huge ? col.huge : strlen(r.body);
 			n = (size_t)snprintf(out, sizeof(out), "HTTP/1.1 %d X\r\nContent-Length: %zu\r\n\r\n", r.status, len);
 			memset(out + n, ' ', len);
 			memcpy(out + n, r.body, strlen(r.body));
@@ -237,13 +237,13 @@ static void open_collector(uint16_t port)
 	socklen_t len = sizeof(a);
 	int on = 1;
 
-	c.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	setsockopt(c.fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	assert_int_equal(bind(c.fd, (struct sockaddr *)&a, sizeof(a)), 0);
-	assert_int_equal(listen(c.fd, 8), 0);
-	assert_int_equal(getsockname(c.fd, (struct sockaddr *)&a, &len), 0);
-	c.port = ntohs(a.sin_port);
-	assert_int_equal(pthread_create(&c.thread, NULL, serve, NULL), 0);
+	col.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	setsockopt(col.fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	assert_int_equal(bind(col.fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(col.fd, 8), 0);
+	assert_int_equal(getsockname(col.fd, (struct sockaddr *)&a, &len), 0);
+	col.port = ntohs(a.sin_port);
+	assert_int_equal(pthread_create(&col.thread, NULL, serve, NULL), 0);
 }
 
 #endif
