@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# make run | test | bench | soak | fuzz | lint | install | clean. V=1 shows every command.
+# make run | test | bench | soak | fuzz | lint | install | deb | image | clean. V=1 shows every command.
 VERSION := 0.1.0
 ARCH ?= $(shell uname -m)
 CROSS_COMPILE ?=
@@ -8,6 +8,8 @@ CLANG ?= clang
 BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool /usr/bin/bpftool) bpftool)
 PKG_CONFIG ?= pkg-config
 PREFIX ?= /usr/local
+SYSCONFDIR ?= /etc
+UNITDIR ?= $(PREFIX)/lib/systemd/system
 DESTDIR ?=
 B ?= build
 ARGS ?=
@@ -30,8 +32,10 @@ TEST_DEPS := libcmocka-dev libclang-rt-dev python3 python3-jsonschema python3-py
 LIBS := libbpf libelf zlib libevent_core libevent_pthreads libcbor yaml-0.1 libcap-ng jansson libmicrohttpd sqlite3 libcurl ncursesw liblz4
 CPPFLAGS += -D_GNU_SOURCE -DJOULED_VERSION='"$(VERSION)"' -Iinclude -I$(B)/skel
 CFLAGS ?= -O2 -g
+# Empty where somebody else's compiler has warnings of its own.
+WERROR ?= -Werror
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
-	-Wvla -Wformat=2 -Wno-unused-parameter -Werror
+	-Wvla -Wformat=2 -Wno-unused-parameter $(WERROR)
 ALL_CFLAGS = -std=gnu11 $(CFLAGS) -fno-strict-aliasing -pthread $(WARN) $(shell $(PKG_CONFIG) --cflags $(LIBS))
 # Each program needs what it uses: jouled no JSON reader, joulectl no BPF.
 LDLIBS = -Wl,--as-needed $(shell $(PKG_CONFIG) --libs $(LIBS)) -lpfm -lm -pthread
@@ -120,6 +124,13 @@ install: all
 	$(Q)install -m 644 $(filter %.5,$(MAN)) $(DESTDIR)$(PREFIX)/share/man/man5/
 	$(Q)install -m 644 $(filter %.8,$(MAN)) $(DESTDIR)$(PREFIX)/share/man/man8/
 	$(Q)install -D -m 644 deploy/bash-completion/joulectl $(DESTDIR)$(PREFIX)/share/bash-completion/completions/joulectl
+	$(Q)install -D -m 644 deploy/jouled.yaml $(DESTDIR)$(PREFIX)/share/doc/jouled/examples/jouled.yaml
+	$(Q)[ -e $(DESTDIR)$(SYSCONFDIR)/jouled/jouled.yaml ] || install -D -m 644 deploy/jouled.yaml $(DESTDIR)$(SYSCONFDIR)/jouled/jouled.yaml
+	$(Q)install -d $(DESTDIR)$(UNITDIR)
+	$(Q)sed 's#@SBIN@#$(PREFIX)/sbin#' deploy/systemd/jouled.service > $(DESTDIR)$(UNITDIR)/jouled.service
+	$(Q)install -m 644 deploy/systemd/jouled.socket $(DESTDIR)$(UNITDIR)/
+	$(Q)install -D -m 644 deploy/systemd/jouled.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/jouled.conf
+	$(Q)install -D -m 644 deploy/systemd/jouled.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/jouled.conf
 
 deps:
 	$(Q)sh deploy/deps.sh $(BUILD_DEPS)
@@ -134,6 +145,7 @@ run: deps
 
 include tests/tests.mk
 include tests/bench/bench.mk
+include deploy/deploy.mk
 
 # Kernel types regenerated from the running kernel (5.16 or newer) and trimmed to what is used.
 vmlinux:
