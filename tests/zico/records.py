@@ -54,6 +54,13 @@ class Trace:
             self.complain("a record has two exceptions")
         self.open[-1]["exception"] = e
 
+    def tell(self, kind, attrs):
+        """Upward; the top keeps the order in which they came, for the last one wins."""
+        if not any(n["begin"] and kind in (None, n["begin"]["type"]) for n in self.open):
+            self.complain(f"an upward attribute to a trace {kind!r} that is not open")
+        self.open[-1]["upward"].append([kind, attrs])
+        self.top.setdefault("told", []).append([kind, attrs])
+
     def read(self):
         while not self.r.at_end:
             self.item()
@@ -169,10 +176,8 @@ class Document(Tagged):
         self.r.array((2,), "upward attribute")
         i = self.r.uint("upward attribute")
         kind = self.d.string(i, "upward attribute") if i else None
-        if not any(n["begin"] and kind in (None, n["begin"]["type"]) for n in self.open):
-            self.complain(f"an upward attribute to a trace {kind!r} that is not open")
         attrs = values.attributes(self.r, self.d, self.profile, self.complain)
-        self.open[-1]["upward"].append([kind, attrs])
+        self.tell(kind, attrs)
 
 
 class Second(Trace):
@@ -225,9 +230,7 @@ class Second(Trace):
         v = values.value(self.r, self.d, self.profile, self.complain, f"attribute {key}")
         if n == 2:
             return self.add(key, v)
-        if not any(s["begin"] and kind in (None, s["begin"]["type"]) for s in self.open):
-            self.complain(f"an upward attribute to a trace {kind!r} that is not open")
-        return self.open[-1]["upward"].append([kind, {key: v}])
+        return self.tell(kind, {key: v})
 
 
 CLASSES = {"F1": Tagged, "F2": Tagged, "F3": Second, "document": Document}

@@ -1,0 +1,385 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The ZICO output against the strict collector of tests/zico, fed with traces that the test knows to the last field.
+zico_feed.py FEED WORK [CASE]...: FEED is the program of tests/zico/feed.c, WORK a folder. "ok NAME" or "FAIL NAME: reason"."""
+import concurrent.futures
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "zico"))
+import collector  # noqa: E402
+import trees  # noqa: E402
+
+FEED, WORK = os.path.abspath(sys.argv[1]), sys.argv[2]
+PATIENCE = float(os.environ.get("PATIENCE", "60"))     # seconds, on a loaded machine
+
+
+class Failed(Exception):
+    pass
+
+
+def until(condition, what, seconds=PATIENCE):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise Failed(what() if callable(what) else what)
+        time.sleep(0.02)
+
+
+class Feed:
+    """A feeding program that can be killed and started again on its state. spooled: uuids that it said are on disk."""
+    def __init__(self, name, url, options="", env=None):
+        self.state, self.url, self.spooled = os.path.join(WORK, name), url + options, []
+        self.env = {**os.environ, **(env or {})}
+        os.makedirs(self.state, exist_ok=True)
+        self.log = open(os.path.join(WORK, name + ".err"), "a+b")  # pylint: disable=consider-using-with
+        self.start()
+
+    def start(self):
+        self.p = subprocess.Popen([FEED, "--state-dir", self.state, "-o", "zico=" + self.url], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, stderr=self.log, env=self.env)
+        self.reader = threading.Thread(target=self.read, args=(self.p.stdout,), daemon=True)
+        self.reader.start()
+
+    def read(self, lines):
+        for line in lines:
+            word, _, uuid = line.decode().strip().partition(" ")
+            if word == "spooled" and len(uuid) == 32:
+                self.spooled.append(uuid)
+
+    def send(self, *some):
+        for t in some:
+            self.p.stdin.write(json.dumps(t.line()).encode() + b"\n")
+        self.p.stdin.flush()
+
+    def wait_spooled(self, some):
+        until(lambda: all(t.uuid.hex in self.spooled for t in some), lambda: f"{len(self.spooled)} spooled; {self.said()}")
+
+    def kill(self):
+        self.p.kill()
+        self.p.wait()
+        self.reader.join()
+        self.p.stdout.close()
+        try:
+            self.p.stdin.close()
+        except OSError:
+            pass
+
+    def end(self, seconds=PATIENCE):
+        """As told; it may not take longer than a request."""
+        self.p.stdin.close()
+        try:
+            status = self.p.wait(seconds)
+        except subprocess.TimeoutExpired as e:
+            self.p.kill()
+            raise Failed("it does not end") from e
+        if status:
+            raise Failed(f"exit status {status}: {self.said()}")
+
+    def said(self):
+        self.log.flush()
+        with open(self.log.name, encoding="utf-8", errors="replace") as f:
+            return f.read()[-1200:].replace("\n", "|")
+
+
+def key(uuid):
+    return str(uuid).replace("-", "")
+
+
+def arrived(c):
+    return {key(u) for u in c.traces}
+
+
+def all_there(c, some, f):
+    want = {t.uuid.hex for t in some}
+    until(lambda: want <= arrived(c), lambda: f"{len(want - arrived(c))} of {len(want)} traces are missing; {f.said()}; "
+          f"refused {c.state.refusals[-3:]}")
+    if arrived(c) != want:
+        raise Failed(f"traces that nobody sent: {sorted(arrived(c) - want)[:3]}")
+
+
+def content(c, some, profile, refusals=0):
+    by_uuid = {key(u): e for u, e in c.traces.items()}
+    for t in some:
+        wrong = trees.Check(t, profile).run(by_uuid[t.uuid.hex]["tree"])
+        if wrong:
+            raise Failed(f"{len(wrong)} differences: {'; '.join(wrong[:4])}")
+    if len(c.state.refusals) > refusals or c.state.complaints:
+        raise Failed(f"refused {c.state.refusals[:3]}, complaints {c.state.complaints[:3]}")
+
+
+def make(seed, count, most=40):
+    rng = random.Random(seed)
+    return [trees.Tree(rng, rng.randrange(1, most)) for _ in range(count)]
+
+
+def url(c):
+    return f"http://127.0.0.1:{c.port}"
+
+
+def deliver(name, profile, options, some, faults=()):
+    c = collector.Collector(profile).start()
+    c.fault(*faults)
+    f = Feed(name, url(c), options)
+    try:
+        f.send(*some)
+        all_there(c, some, f)
+        f.end()
+    finally:
+        f.kill()
+        c.stop()
+    return c
+
+
+def profiles():
+    """Every release by its name and by `auto`, both byte orders, every flag, every form."""
+    for profile, option in (("zico-1.90.3", "zico-1.90"), ("zico-1.90.3", "zico-1.90&flags=1.90.3"),
+                            ("zico-1.90", "zico-1.90&flags=1.90.4&endian=be"), ("zico-1.90", "auto"), ("zico-1.90.3", "auto"),
+                            ("zico-1.90.6", "zico-1.90.6&flags=1.90.4"), ("zico-1.90.6", "auto&endian=be"),
+                            ("zico-2", "zico-2"), ("zico-2", "auto"), ("document", "document&form=data"),
+                            ("document", "document&endian=be"), ("document", "document&form=ldata")):
+        some = make(f"{profile} {option}", 12)
+        c = deliver(f"p-{profile}-{option}", profile, f"?profile={option}", some)
+        content(c, some, profile)
+        if profile != "zico-2" and c.state.registrations != 1:
+            raise Failed(f"{profile}: registered {c.state.registrations} times")
+        if profile != "zico-2":
+            check_agent(c)
+
+
+def check_agent(c):
+    a = next(iter(c.state.agents.values()))
+    if a["attributes"].get("HOSTNAME") != "feed" or not a["attributes"].get("KERNEL", "").startswith("Linux "):
+        raise Failed(f"agent attributes {a['attributes']}")
+    if a["attributes"].get("ENERGY_SOURCES") != "package-0=powercap dram-0=powercap":
+        raise Failed(f"ENERGY_SOURCES {a['attributes']}")
+
+
+def registration():
+    c = deliver("reg", "zico-1.90", "?app=shop&env=prod&attrs=rack=7", make("reg", 1))
+    a = next(iter(c.state.agents.values()))
+    if (a["name"], a["app"], a["env"], a["attrs"].get("rack")) != ("feed", "shop", "prod", "7"):
+        raise Failed(str(a))
+
+
+def faulty_answers():
+    """Traces arrive once each whatever the answers are; what is taken and answered wrongly comes again by its uuid."""
+    for faults in (("412:trc:3", "412:agd:2"), ("500::4",), ("close::4", "garbage:trc:1"), ("lost:trc:2", "half:trc:2"),
+                   ("taken-500:trc:1", "slow::5"), ("giant:trc:1",), ("503::3", "302:trc:2", "404:trc:1"), ("405:agd:1",),
+                   ("401:trc:1",), ("400:session:1",)):
+        some = make(str(faults), 4)
+        c = deliver("f-" + faults[0].replace(":", "-"), "zico-1.90", "", some, faults)
+        content(c, some, "zico-1.90")
+        if c.state.registrations > 1:
+            raise Failed(f"{faults}: {c.state.registrations} hosts of one agent")
+
+
+def storm():
+    """412 to everything for a while: no flood of requests, then all of it."""
+    some = make("storm", 6)
+    for profile, status in (("zico-1.90", 412), ("zico-1.90.6", 401), ("zico-2", 401), ("document", 412)):
+        c = collector.Collector(profile).start()
+        c.fault(f"{status}:trc")
+        f = Feed(f"storm-{profile}", url(c), "" if profile != "document" else "?profile=document")
+        try:
+            f.send(*some)
+            f.wait_spooled(some)
+            time.sleep(2)
+            n = len(c.requests)
+            if not 4 < n < 200:
+                raise Failed(f"{profile}: {n} requests in 2 s")
+            c.fault()
+            all_there(c, some, f)
+            content(c, some, profile)
+        finally:
+            f.kill()
+            c.stop()
+
+
+def identity():
+    """A collector that was replaced, a key that was changed, another release: registered again, delivered."""
+    c = collector.Collector("zico-1.90").start()
+    f = Feed("identity", url(c))
+    some = []
+    try:
+        for n, change in enumerate((None, c.restart, lambda: c.become("zico-1.90"), lambda: new_key(c),
+                                    lambda: c.become("zico-1.90.6"), lambda: c.become("zico-2"), lambda: c.become("zico-1.90"))):
+            if change:
+                change()
+            some += make(f"identity{n}", 3)
+            f.send(*some[-3:])
+            all_there(c, some, f)
+        content(c, some[-3:], "zico-1.90", len(c.state.refusals))
+        f.end()
+    finally:
+        f.kill()
+        c.stop()
+
+
+def new_key(c):
+    with c.state.lock:
+        c.state.sessions.clear()
+        for a in c.state.agents.values():
+            a["authkey"] = "anotherkey000000"
+
+
+def wrong_key():
+    c = collector.Collector("zico-1.90", rkey="secret").start()
+    f = Feed("key", url(c))
+    try:
+        f.send(*make("key", 1))
+        until(lambda: "set key to the collector's registration key" in f.said(), f.said)
+        f.end()
+    finally:
+        f.kill()
+        c.stop()
+
+
+def certificate():
+    """A certificate that nobody vouches for, and one of another host: refused, and said in a line. With ca-file: taken."""
+    for host, options, taken in (("localhost", "", False), ("elsewhere.example", "ca", False), ("localhost", "ca", True)):
+        pem = os.path.join(WORK, f"{host}.pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", pem + ".key",
+                        "-out", pem + ".crt", "-subj", f"/CN={host}", "-addext", f"subjectAltName=DNS:{host}"],
+                       check=True, capture_output=True)
+        with open(pem, "w", encoding="ascii") as out:
+            for part in (".key", ".crt"):
+                with open(pem + part, encoding="ascii") as f:
+                    out.write(f.read())
+        c = collector.Collector("zico-1.90", cert=pem).start()
+        f = Feed(f"tls-{host}-{options}", f"https://localhost:{c.port}", f"?ca-file={pem}.crt" if options else "")
+        some = make("tls", 1)
+        try:
+            f.send(*some)
+            if taken:
+                all_there(c, some, f)
+            else:
+                until(lambda: "certificate" in f.said(), f.said)
+                if c.traces or c.requests:
+                    raise Failed(f"{host}: sent in spite of the certificate")
+                line = next(x for x in f.said().split("|") if "certificate" in x)
+                if len(line) > 400 or ";" not in line:
+                    raise Failed(f"not a clear line: {line}")
+            f.end()
+        finally:
+            f.kill()
+            c.stop()
+
+
+def silent():
+    """One that takes requests and never answers does not keep the program from its end."""
+    c = collector.Collector("zico-1.90").start()
+    c.fault("hang")
+    f = Feed("silent", url(c))
+    try:
+        some = make("silent", 1)
+        f.send(*some)
+        f.wait_spooled(some)
+        until(lambda: c.requests, "no request")
+        f.end(20)
+        c.fault()
+        c.restart()
+        f.start()
+        all_there(c, some, f)
+    finally:
+        f.kill()
+        c.stop()
+
+
+def spool_bytes(f):
+    return sum(os.path.getsize(os.path.join(d, x)) for d, _, xs in os.walk(f.state) for x in xs)
+
+
+def five_hundred():
+    """500 for ever: the spool grows up to its bound, the oldest go and are counted; what is left is then delivered."""
+    c = collector.Collector("zico-1.90").start()
+    c.fault("500")
+    f = Feed("bound", url(c), "?spool-size=256KiB")
+    some = make("bound", 200)
+    try:
+        for i in range(0, len(some), 20):
+            f.send(*some[i:i + 20])
+            f.wait_spooled(some[i:i + 20])
+            if spool_bytes(f) > (256 << 10) + 16384:
+                raise Failed(f"{spool_bytes(f)} bytes in a spool of 256 KiB")
+        until(lambda: "no room in the spool" in f.said(), lambda: f"no word of what was dropped: {f.said()}")
+        if c.traces:
+            raise Failed("a trace behind a 500?")
+        c.fault()
+        last = {t.uuid.hex for t in some[-20:]}
+        until(lambda: last <= arrived(c), lambda: f"{len(c.traces)} traces; {f.said()}")
+        kept = [t for t in some if t.uuid.hex in arrived(c)]
+        if not 20 < len(kept) < 200 or len(kept) != len(c.traces):
+            raise Failed(f"{len(kept)} of 200 kept, {len(c.traces)} arrived")
+        content(c, kept, "zico-1.90")
+        f.end()
+    finally:
+        f.kill()
+        c.stop()
+
+
+def kills(seconds=6.0, seed="kills"):
+    """Either side ends at any point, again and again: every trace that was on disk arrives, under one uuid and whole."""
+    rng, profile = random.Random(seed), "zico-1.90"
+    c = collector.Collector(profile).start()
+    f = Feed(seed, url(c))
+    some, end, rounds = [], time.monotonic() + seconds, 0
+    try:
+        while time.monotonic() < end:
+            some += make(f"{seed}{rounds}", 8)
+            f.send(*some[-8:])
+            time.sleep(rng.random() * 0.3)
+            rounds += 1
+            what = rng.randrange(4)
+            if what == 0:
+                c.restart()
+            elif what == 1:
+                c.stop()
+            elif what == 2 and not c.server:
+                c.start()
+            else:
+                f.kill()
+                f.start()
+        if not c.server:
+            c.start()
+        f.wait_spooled(some[-1:]) if some[-1].uuid.hex in f.spooled else None
+        must = set(f.spooled)
+        until(lambda: must <= arrived(c), lambda: f"{len(must - arrived(c))} of {len(must)} are missing; {f.said()}")
+        known = {t.uuid.hex: t for t in some}
+        if not arrived(c) <= set(known):
+            raise Failed("traces that nobody sent")
+        content(c, [known[u] for u in arrived(c)], profile, len(c.state.refusals))
+        if c.state.refusals:
+            raise Failed(f"refused {c.state.refusals[:3]}")
+        print(f"{rounds} rounds, {len(must)} traces, {sum(e['copies'] for e in c.traces.values())} copies")
+    finally:
+        f.kill()
+        c.stop()
+
+
+CASES = {f.__name__.replace("_", "-"): f for f in (profiles, registration, faulty_answers, storm, identity, wrong_key,
+                                                    certificate, silent, five_hundred, kills)}
+
+
+def case(name):
+    begun, line = time.monotonic(), f"ok zico-{name}"
+    try:
+        CASES[name]()
+    except Failed as e:
+        line = f"FAIL zico-{name}: {e}"
+    print(f"{line}\n# {name}: {time.monotonic() - begun:.1f} s", flush=True)
+    return line.startswith("ok")
+
+
+def main():
+    with concurrent.futures.ThreadPoolExecutor(5) as pool:   # they mostly wait
+        return not all(pool.map(case, sys.argv[3:] or list(CASES)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
