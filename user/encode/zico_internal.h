@@ -91,8 +91,6 @@ void zico_attrs_end(struct zico *z, struct buf *out);
 void zico_span_attrs(struct zico *z, uint32_t i, struct buf *out);
 void zico_closing_attrs(struct zico *z, uint32_t i, struct buf *out);
 void zico_upward_attrs(struct zico *z, uint32_t i, struct buf *out);
-/* false: nothing is known of it. */
-bool zico_energy_uj(const struct trace *t, const struct span *s, uint64_t *ret);
 
 /* zico_exception.c */
 void zico_exception(struct zico *z, uint32_t i, struct buf *out);

@@ -125,7 +125,7 @@ void zico_tree_keep(struct zico *z, uint32_t n)
 		node->kept = node->depth < depth || (node->depth == depth && depth < ZICO_DEPTH_MAX && left);
 		left -= node->kept && node->depth == depth;
 		z->n_kept += node->kept;
-		if (!node->kept && zico_energy_uj(z->t, &z->t->spans[i], &energy_uj))
+		if (!node->kept && span_energy_uj(z->t, &z->t->spans[i], &energy_uj))
 			z->left_out_uj += energy_uj;
 	}
 	choose_exceptions(z);

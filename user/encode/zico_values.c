@@ -57,43 +57,12 @@ static void attr_u64(struct zico *z, struct buf *out, const char *key, uint64_t 
 	zico_attr(z, out, key, text);
 }
 
-/* What domains add up to: a package's own parts are in it, and psys is the whole platform. */
-static uint64_t sum_of(const struct trace *t, const struct span *s, const char *prefix, bool *ret_any)
-{
-	uint64_t sum = 0;
-
-	for (unsigned d = 0; d < t->n_domains && d < s->n_domains; d++) {
-		if (strncmp(t->domains[d], prefix, strlen(prefix)) != 0)
-			continue;
-		sum += s->energy_uj[d];
-		*ret_any = true;
-	}
-	return sum;
-}
-
-bool zico_energy_uj(const struct trace *t, const struct span *s, uint64_t *ret)
-{
-	bool package = false, any = false;
-	uint64_t sum = sum_of(t, s, "package", &package);
-
-	any = package;
-	if (!package)
-		sum = sum_of(t, s, "psys", &any);
-	if (package || !any)
-		sum += sum_of(t, s, "dram", &any) + sum_of(t, s, "gpu", &any);
-	if (!any)
-		sum = sum_of(t, s, "", &any);
-	if (any)
-		*ret = sum;
-	return any;
-}
-
 static void put_energy(struct zico *z, const struct span *s, struct buf *out)
 {
 	uint64_t sum = 0, ns = s->kind == SPAN_FUNCTION && s->wall_ns ? s->wall_ns : s->end_ns - s->start_ns;
 	char key[128];
 
-	if (!zico_energy_uj(z->t, s, &sum))
+	if (!span_energy_uj(z->t, s, &sum))
 		return;
 	attr_u64(z, out, "ENERGY_UJ", sum);
 	for (unsigned d = 0; d < z->t->n_domains && d < s->n_domains; d++) {
@@ -237,7 +206,7 @@ void zico_upward_attrs(struct zico *z, uint32_t i, struct buf *out)
 		return;
 	zico_node(z, zico_node(z, i)->parent)->killed = i;
 	z->killed_last = i;
-	if (zico_energy_uj(z->t, s, &energy_uj)) {
+	if (span_energy_uj(z->t, s, &energy_uj)) {
 		z->killed_any = true;
 		z->killed_uj += energy_uj;
 	}

@@ -72,6 +72,9 @@ struct trace {
 	struct span *spans;
 };
 
+/* Energy of a span in one figure: packages, DRAM and GPUs; psys, or all there is, where there is no package. false =
+ * there is no domain. */
+bool span_energy_uj(const struct trace *t, const struct span *s, uint64_t *ret);
 /* Depth of nesting of spans[i], root 0. O(depth). */
 unsigned trace_depth(const struct trace *t, uint32_t i);
 /* Checks the rules above: root first, parents before children, ends not before starts, text bounded.

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "query.h"
-#include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -8,6 +7,7 @@
 #include "../base/clock.h"
 #include "../base/parse.h"
 #include "../base/text.h"
+#include "../encode/trace_pick.h"
 
 #define SHORTEST_NS (10 * NS_PER_MS)
 #define LONGEST_NS (3600 * NS_PER_S)
@@ -79,15 +79,8 @@ static int set_time(int64_t *to, const char *name, const char *value, const stru
 
 static int set_trace(struct query *q, const char *value, struct err *err)
 {
-	size_t digits = 0;
-
-	for (const char *at = value; *at; at++) {
-		if (*at != '-' && !isxdigit((unsigned char)*at))
-			return err_set(err, -EINVAL, "trace: no uuid; take one of those that /v1/spans tells");
-		digits += *at != '-';
-	}
 	q->trace = value;
-	return digits == 32 ? 0 : err_set(err, -EINVAL, "trace: no uuid; take one of those that /v1/spans tells");
+	return trace_uuid_ok(value) ? 0 : err_set(err, -EINVAL, "trace: no uuid; take one of those that /v1/spans tells");
 }
 
 static int set(struct query *q, const char *name, const char *value, struct err *err)

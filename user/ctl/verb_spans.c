@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* joulectl spans: what ran, for how long, at what energy. */
+#include <errno.h>
+#include <stdio.h>
+#include "../base/log.h"
+#include "spans.h"
+
+enum { OPTION_JSON = SPANS_OPTIONS, OPTION_CHROME };
+
+static const struct verb_option options[] = {
+	SPANS_OPTION_ROWS,
+	[OPTION_JSON] = { "json", 'j', NULL, "whole traces, which FILE reads back" },
+	[OPTION_CHROME] = { "chrome", 0, "FILE", "writes trace events for trace viewers (Perfetto, chrome://tracing)" },
+	{ NULL, 0, NULL, NULL },
+};
+
+static const char *const about[] = {
+	"Prints the trees of processes that have ended in the running agent (spans: { processes: true } in its configuration), "
+	"one trace for each run of a command, container or service, with the calls of probed functions below their process. FILE "
+	"is the spool of a zico output (a directory STATE-DIR/zico-*.spool, or one file of it), or what --json wrote; - is "
+	"standard input.",
+	"A span pays for its CPU time at the rate of its cgroup, energy per CPU second, in the intervals it overlaps. own J "
+	"is without children, and without the functions that have a line; subtree J is with all below it. A tree that lives long is "
+	"shown in parts of spans.trace-period.",
+	"Marks: ~ estimated or scaled, ? partly lost.",
+	NULL,
+};
+
+static int show(const struct verb_call *call, const struct spans_list *l, struct err *err)
+{
+	const char *command = call->option[SPANS_COMMAND], *chrome = call->option[OPTION_CHROME];
+	struct buf out = { 0 };
+	int rc = 0;
+
+	if (chrome)
+		rc = spans_print_chrome(l, command, &out);
+	else if (call->option[OPTION_JSON])
+		spans_print_json(l, &out);
+	else
+		rc = spans_print(l, command, &out);
+	if (rc)
+		err_set(err, rc, "spans: out of memory; ask for less");
+	else
+		rc = spans_write(chrome, &out, err);
+	buf_free(&out);
+	return rc;
+}
+
+static int run(const struct verb_call *call)
+{
+	struct spans_list list = { 0 };
+	struct err err = { 0 };
+	int rc;
+
+	if (call->option[OPTION_JSON] && call->option[OPTION_CHROME]) {
+		log_error("spans: --json and --chrome: one of them; leave the other out");
+		return CTL_USAGE;
+	}
+	rc = spans_load(call, &list, &err);
+	if (!rc && !list.n && !call->option[OPTION_JSON] && !call->option[OPTION_CHROME])
+		printf("no trace has ended that was asked for\n");
+	else if (!rc)
+		rc = show(call, &list, &err);
+	if (!rc && list.left_out)
+		log_info("%llu older traces were left out; raise --limit", (unsigned long long)list.left_out);
+	if (rc)
+		log_error("%s", err.text);
+	spans_list_free(&list);
+	return !rc ? CTL_OK : rc == -EINVAL ? CTL_USAGE : CTL_FAILED;
+}
+
+const struct verb verb_spans = {
+	.name = "spans",
+	.synopsis = "[FILE|-]",
+	.help = "Shows what ran: trees of processes and functions with durations, joules and watts",
+	.about = about,
+	.options = options,
+	.max_args = 1,
+	.run = run,
+};
