@@ -73,6 +73,8 @@ static void put_domains(struct out *o, const struct schema *s)
 			out_u64(o, "die", d->die);
 		out_str(o, "interface", energy_interface_name(d->interface));
 		out_str(o, "reason", d->reason);
+		if (*d->id)
+			out_str(o, "id", d->id);
 		out_map_end(o);
 	}
 	out_list_end(o);

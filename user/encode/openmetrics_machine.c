@@ -15,8 +15,9 @@ bool metrics_first_of(const struct schema *s, unsigned d, bool any_package)
 
 static void domain_labels(char dst[96], const struct domain_desc *d)
 {
+	const char *number = d->kind == DOMAIN_GPU ? "gpu" : d->kind == DOMAIN_EXTERNAL ? "meter" : "package";
 	int n = d->kind == DOMAIN_PSYS ? snprintf(dst, 96, "domain=\"psys\"") :
-		snprintf(dst, 96, "domain=\"%s\",package=\"%u\"", domain_kind_name(d->kind), d->package);
+		snprintf(dst, 96, "domain=\"%s\",%s=\"%u\"", domain_kind_name(d->kind), number, d->package);
 
 	if (d->has_die)
 		snprintf(dst + n, 96 - (size_t)n, ",die=\"%u\"", d->die);

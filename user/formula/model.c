@@ -244,7 +244,8 @@ static void model_domain(struct formula *f, struct snapshot *s, unsigned d)
 
 	weights_of(&f->share, s, d, f->options.weight);
 	idle_learned = charge_find_idle(&f->charge, s, d, &f->share, &f->options);
-	learn(f, s, d, !idle_learned);
+	if (s->schema->domains[d].kind != DOMAIN_GPU)   /* no CPU counts what runs there */
+		learn(f, s, d, !idle_learned);
 	if (m->ready && idle_learned)
 		set_idle(m, dom);
 	predicted = m->ready ? model_dynamic(&m->s.coef, f->did[s->n_rows]) : 0;

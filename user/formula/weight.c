@@ -326,10 +326,13 @@ void weights_of(struct weights *w, const struct snapshot *s, unsigned domain, en
 	bool machine = d->kind == DOMAIN_PSYS || d->kind == DOMAIN_EXTERNAL;
 	bool was_machine = w->of.kind == DOMAIN_PSYS || w->of.kind == DOMAIN_EXTERNAL;
 
-	if (w->valid && machine == was_machine && (d->kind == DOMAIN_DRAM) == w->misses &&
-	    (d->kind == DOMAIN_GPU) == (w->of.kind == DOMAIN_GPU) &&
-	    (machine || (d->package == w->of.package && d->has_die == w->of.has_die && d->die == w->of.die)))
+	if (w->valid && d->kind != DOMAIN_GPU && machine == was_machine && (d->kind == DOMAIN_DRAM) == w->misses &&
+	    w->of.kind != DOMAIN_GPU && (machine || (d->package == w->of.package && d->has_die == w->of.has_die && d->die == w->of.die)))
 		return;
+	if (d->kind == DOMAIN_GPU) {
+		weights_use(w, s, domain);
+		return;
+	}
 	w->of = *d;
 	w->misses = d->kind == DOMAIN_DRAM;
 	choose_cpus(w, s, d);

@@ -27,6 +27,8 @@ struct blend { double per_second, per_count[SCHEMA_MAX_EVENTS]; };
 int weights_reserve(struct weights *w, const struct snapshot *s);
 /* Fills w for a domain; nothing to do when the domain before had the same CPUs and kind of weight. */
 void weights_of(struct weights *w, const struct snapshot *s, unsigned domain, enum share_weight mode);
+/* The same for a GPU: weight.c asks for it (weight_use.c). */
+void weights_use(struct weights *w, const struct snapshot *s, unsigned domain);
 /* Fills w for a domain with weights of 1 / `per_joule` J by the blend. */
 void weights_blend(struct weights *w, const struct snapshot *s, unsigned domain, const struct blend *b, double per_joule);
 /* Has every online CPU of the domain the event? Hybrid PMUs have CPUs without. */

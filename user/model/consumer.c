@@ -283,5 +283,6 @@ void consumer_free(struct consumer *c)
 	free(c->rows);
 	free(c->cells);
 	free(c->cpus);
+	free(c->uses);
 	free(c);
 }

@@ -33,9 +33,15 @@ struct consumer {
 	struct reading_cpu *cpus;
 	unsigned n_cpus;
 	struct seen_domain domains[SCHEMA_MAX_DOMAINS];
+	uint32_t n_uses, cap_uses;
+	struct use *uses;          /* as seen, by the reading's index */
 	struct losses losses;
 	struct snapshot snap;
 };
+
+/* use.c: the same for uses of devices. Without memory they are nobody's until the next mark. */
+void consumer_mark_uses(struct consumer *c, const struct reading *r);
+void consumer_add_uses(struct consumer *c, const struct reading *r);
 
 /* Takes what is not taken row by row as seen. */
 void consumer_mark_machine(struct consumer *c, const struct reading *r);

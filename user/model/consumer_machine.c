@@ -19,6 +19,8 @@ void consumer_mark_machine(struct consumer *c, const struct reading *r)
 {
 	memcpy(c->cpus, r->cpus, c->n_cpus * sizeof(*c->cpus));
 	mark_domains(c, r);
+	if (r->n_uses)
+		consumer_mark_uses(c, r);
 	c->losses = r->losses;
 	c->number = r->number;
 	c->viewer.seen = r->number;
@@ -112,5 +114,8 @@ void consumer_add_machine(struct consumer *c, const struct reading *r)
 	for (unsigned i = 0; i < r->schema->n_domains; i++)
 		add_domain(c, r, i, &s->domains[i]);
 	add_cpus(c, r);
+	s->n_uses = 0;
+	if (r->n_uses)
+		consumer_add_uses(c, r);
 	memset(s->energy_uj, 0, (size_t)s->n_rows * r->schema->n_domains * sizeof(*s->energy_uj));
 }

@@ -112,6 +112,7 @@ void reading_free(struct reading *r)
 	free(r->cell_of);
 	free(r->cells);
 	free(r->cpus);
+	free(r->uses);
 	memset(r, 0, sizeof(*r));
 }
 

@@ -75,6 +75,15 @@ struct reading_domain {
 uint64_t reading_domain_uj(const struct reading_domain *d);
 uint64_t reading_domain_q32(const struct reading_domain *d);   /* in 2^-32 J, floor; mod 2^64 */
 
+/* What a row did on a device that has no CPU: time at full use of the GPU behind a domain, cumulative. */
+#define USE_NOBODY UINT32_MAX      /* used, but whoever did is not known any more */
+struct use {
+	uint32_t row;              /* or USE_NOBODY */
+	uint32_t generation;       /* of the row: another one's use is not its */
+	uint16_t domain;
+	uint64_t ns;
+};
+
 /* Losses of the whole machine, cumulative. */
 struct losses {
 	uint64_t folded;           /* charges folded into an ancestor or `other`: table full or quota */
@@ -107,6 +116,8 @@ struct reading {
 	struct reading_viewer **viewers;   /* head of the list; behind a pointer, a const reading takes consumers */
 	struct reading_cpu *cpus;          /* schema->n_cpus */
 	struct reading_domain domains[SCHEMA_MAX_DOMAINS];
+	uint32_t n_uses, cap_uses;
+	struct use *uses;                  /* NULL until there is one */
 	struct losses losses;
 };
 
@@ -139,5 +150,8 @@ static inline struct cell_values *reading_touch(struct reading *r, uint32_t cell
 	r->rows[c->row].changed = r->number;
 	return &c->v;
 }
+
+/* Adds ns of use of a domain by a row or by USE_NOBODY. 0 or -ENOMEM. */
+int reading_use(struct reading *r, uint32_t row, uint16_t domain, uint64_t ns);
 
 #endif

@@ -74,12 +74,24 @@ static void put_times(struct buf *b, const struct snapshot *s)
 	put_key_uint(b, "missed_switches", s->losses.missed_switches);
 }
 
+/* [row, domain, ns] each, in one list; a row that is not known is the number of rows. */
+static void put_uses(struct buf *b, const struct snapshot *s)
+{
+	cbw_str(b, "uses");
+	cbw_array(b, 3u * s->n_uses);
+	for (unsigned i = 0; i < s->n_uses; i++) {
+		cbw_uint(b, s->uses[i].row == USE_NOBODY ? s->n_rows : s->uses[i].row);
+		cbw_uint(b, s->uses[i].domain);
+		cbw_uint(b, s->uses[i].ns);
+	}
+}
+
 void recording_encode(const struct snapshot *s, bool with_energy, struct buf *out)
 {
 	const struct schema *schema = s->schema;
 	struct row_writer w = { .s = s, .out = out, .with_energy = with_energy && s->formula[0] };
 
-	cbw_map(out, w.with_energy ? 14 : 12);
+	cbw_map(out, (w.with_energy ? 14 : 12) + (s->n_uses != 0));
 	put_key_uint(out, "schema", recording_schema_id(schema));
 	put_times(out, s);
 	if (w.with_energy) {
@@ -100,4 +112,6 @@ void recording_encode(const struct snapshot *s, bool with_energy, struct buf *ou
 	cbw_array(out, s->n_rows);
 	for (unsigned i = 0; i < s->n_rows; i++)
 		recording_put_row(&w, i);
+	if (s->n_uses)
+		put_uses(out, s);
 }

@@ -88,7 +88,7 @@ static void put_events(struct buf *b, const char *key, const struct event_set *s
 
 static void put_domain(struct buf *b, const struct domain_desc *d)
 {
-	cbw_map(b, 5u + d->has_die + d->idle_known);
+	cbw_map(b, 5u + d->has_die + d->idle_known + (*d->id != 0));
 	put_key_str(b, "kind", domain_kind_name(d->kind));
 	put_key(b, "package", d->package);
 	if (d->has_die)
@@ -96,6 +96,8 @@ static void put_domain(struct buf *b, const struct domain_desc *d)
 	put_key_str(b, "interface", energy_interface_name(d->interface));
 	put_key_str(b, "name", d->name);
 	put_key_str(b, "reason", d->reason);
+	if (*d->id)
+		put_key_str(b, "id", d->id);
 	if (d->idle_known)
 		put_key(b, "idle_uw", d->idle_uw);
 }

@@ -64,6 +64,9 @@ struct recording {
 int recording_read_header(struct cbr *in, struct schema *ret_schema, uint64_t *ret_id);
 /* One element of "rows", appended to r->snap. */
 int recording_read_row(struct recording *r);
+/* The list behind "uses" into r->snap; and its rows, once they are known. */
+int recording_read_uses(struct recording *r);
+int recording_check_uses(struct recording *r);
 /* The map of one snapshot into r->snap, but for the paths. */
 int recording_read_snapshot(struct recording *r);
 

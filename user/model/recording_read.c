@@ -12,7 +12,7 @@
 
 #define PATHS_MAX_BYTES (128u << 20)
 
-enum { SEEN_SCHEMA = 1, SEEN_CPUS = 2, SEEN_DOMAINS = 4, SEEN_ROWS = 8, SEEN_ALL = 15 };
+enum { SEEN_SCHEMA = 1, SEEN_CPUS = 2, SEEN_DOMAINS = 4, SEEN_ROWS = 8, SEEN_ALL = 15, SEEN_USES = 16 };
 
 /* Takes the reader (NULL: no memory) and the descriptor (-1: none). */
 static int recording_start(struct cbr *in, int fd, const char *subject, struct recording **ret, struct err *err)
@@ -263,6 +263,7 @@ static int read_field(struct recording *r, const char *key, unsigned *seen)
 	const struct { const char *key; unsigned bit; int (*read)(struct recording *r); } parts[] = {
 		{ "schema", SEEN_SCHEMA, read_schema_id }, { "cpus", SEEN_CPUS, read_cpus },
 		{ "domains", SEEN_DOMAINS, read_domains }, { "rows", SEEN_ROWS, read_rows },
+		{ "uses", SEEN_USES, recording_read_uses },
 	};
 
 	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
@@ -294,6 +295,7 @@ static int clear_snapshot(struct recording *r)
 	put_names(s);
 	*s = (struct snapshot){ .schema = &r->schema, .rows = kept.rows, .cells = kept.cells, .cpus = kept.cpus,
 				.energy_uj = kept.energy_uj, .uncertainty_ppm = kept.uncertainty_ppm,
+				.uses = kept.uses, .cap_uses = kept.cap_uses,
 				.cap_rows = kept.cap_rows, .cap_cells = kept.cap_cells, .cap_energy = kept.cap_energy };
 	if (err)
 		return err;
@@ -324,14 +326,14 @@ int recording_read_snapshot(struct recording *r)
 	}
 	if (err)
 		return err;
-	if (seen != SEEN_ALL || s->n_rows < READING_SPECIAL_ROWS)
+	if ((seen & SEEN_ALL) != SEEN_ALL || s->n_rows < READING_SPECIAL_ROWS)
 		return cbr_fail(r->in, "schema, cpus, domains and the four special rows", "a snapshot without some of them");
 	if (s->end_ns < s->start_ns)
 		return cbr_fail(r->in, "a snapshot that ends after it begins", "%llu ns less",
 				(unsigned long long)(s->start_ns - s->end_ns));
 	for (unsigned i = READING_SPECIAL_ROWS; i < s->n_rows; i++)
 		s->rows[i].path = (const char *)r->paths.data + (uintptr_t)s->rows[i].path;
-	return 0;
+	return recording_check_uses(r);
 }
 
 /* Two recordings of one schema may stand one behind the other. */

@@ -100,7 +100,7 @@ static int read_domain(struct cbr *in, struct domain_desc *d)
 		if (!strcmp(key, "kind"))
 			err = read_word(in, kind_word, DOMAIN_KINDS, &word, "a kind of domain"), d->kind = (enum domain_kind)word;
 		else if (!strcmp(key, "interface"))
-			err = read_word(in, interface_word, ENERGY_REPLAY + 1, &word, "an energy interface"),
+			err = read_word(in, interface_word, ENERGY_METER + 1, &word, "an energy interface"),
 			d->interface = (enum energy_interface)word;
 		else if (!strcmp(key, "package"))
 			err = cbr_uint_max(in, UINT16_MAX, &v, "a package"), d->package = (uint16_t)v;
@@ -112,6 +112,8 @@ static int read_domain(struct cbr *in, struct domain_desc *d)
 			err = cbr_str(in, d->name, sizeof(d->name), NULL, "a domain's name");
 		else if (!strcmp(key, "reason"))
 			err = cbr_str(in, d->reason, sizeof(d->reason), NULL, "a domain's reason");
+		else if (!strcmp(key, "id"))
+			err = cbr_str(in, d->id, sizeof(d->id), NULL, "a domain's id");
 		else
 			err = cbr_skip(in);
 	}
@@ -223,7 +225,8 @@ static int check_packages(struct cbr *in, const struct schema *s)
 			return cbr_fail(in, "CPUs of known packages", "CPU %u in package %u of %u", i, s->cpus[i].package,
 					s->n_packages);
 	for (unsigned i = 0; i < s->n_domains; i++)
-		if (s->domains[i].package >= s->n_packages)
+		if (s->domains[i].kind != DOMAIN_GPU && s->domains[i].kind != DOMAIN_EXTERNAL &&
+		    s->domains[i].package >= s->n_packages)
 			return cbr_fail(in, "domains of known packages", "domain %u in package %u of %u", i,
 					s->domains[i].package, s->n_packages);
 	return 0;

@@ -38,6 +38,7 @@ const char *energy_interface_name(enum energy_interface i)
 	static const char *const names[] = {
 		[ENERGY_NONE] = "none", [ENERGY_POWERCAP] = "powercap", [ENERGY_PERF] = "perf",
 		[ENERGY_MSR] = "msr",	[ENERGY_ESTIMATE] = "estimate", [ENERGY_REPLAY] = "replay",
+		[ENERGY_NVML] = "nvml",	[ENERGY_HWMON] = "hwmon",	[ENERGY_METER] = "meter",
 	};
 
 	return (unsigned)i < sizeof(names) / sizeof(names[0]) ? names[i] : "unknown";

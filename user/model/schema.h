@@ -58,18 +58,20 @@ enum domain_kind {
 };
 const char *domain_kind_name(enum domain_kind kind);   /* "package", "core", ... */
 
-enum energy_interface { ENERGY_NONE, ENERGY_POWERCAP, ENERGY_PERF, ENERGY_MSR, ENERGY_ESTIMATE, ENERGY_REPLAY };
+enum energy_interface { ENERGY_NONE, ENERGY_POWERCAP, ENERGY_PERF, ENERGY_MSR, ENERGY_ESTIMATE, ENERGY_REPLAY,
+			ENERGY_NVML, ENERGY_HWMON, ENERGY_METER };
 const char *energy_interface_name(enum energy_interface i); /* "powercap" ... */
 
 struct domain_desc {
 	enum domain_kind kind;
-	uint16_t package;       /* physical package id; psys: package whose zone it is, usually 0 */
+	uint16_t package;       /* physical package id; psys: package whose zone it is, usually 0; gpu and external: its number */
 	uint16_t die;           /* 0 unless the machine has several dies with own counters */
 	bool has_die;
 	enum energy_interface interface;
 	bool idle_known;        /* the source knows what it draws with nothing to do: estimate */
 	uint64_t idle_uw;       /* that, with all its CPUs online */
-	char name[64];          /* "package-0", "package-0-die-1", "dram-0", "psys" ...: unique */
+	char name[64];          /* "package-0", "package-0-die-1", "dram-0", "psys", "gpu-0" ...: unique */
+	char id[96];            /* gpu: UUID or PCI address; external: where the meter is; else "" */
 	char reason[200];       /* why this interface was taken */
 };
 

@@ -60,6 +60,15 @@ int snapshot_reserve(struct snapshot *s, unsigned rows, unsigned cells)
 	return err;
 }
 
+int snapshot_reserve_uses(struct snapshot *s, unsigned n)
+{
+	void *v = s->uses;
+	int err = grow(&v, &s->cap_uses, n, sizeof(*s->uses));
+
+	s->uses = v;
+	return err;
+}
+
 void snapshot_free(struct snapshot *s)
 {
 	if (!s)
@@ -69,10 +78,12 @@ void snapshot_free(struct snapshot *s)
 	free(s->cpus);
 	free(s->energy_uj);
 	free(s->uncertainty_ppm);
+	free(s->uses);
 	s->rows = NULL;
 	s->cells = NULL;
 	s->cpus = NULL;
 	s->energy_uj = NULL;
 	s->uncertainty_ppm = NULL;
-	s->n_rows = s->n_cells = s->cap_rows = s->cap_cells = s->cap_energy = 0;
+	s->uses = NULL;
+	s->n_rows = s->n_cells = s->n_uses = s->cap_rows = s->cap_cells = s->cap_energy = s->cap_uses = 0;
 }

@@ -35,6 +35,12 @@ struct snap_row {
 	uint32_t first_cell, n_cells;             /* its cells: snapshot.cells[first .. first + n), by cpu */
 };
 
+struct snap_use {                  /* time at full use of the device behind a domain, in the interval */
+	uint32_t row;              /* in rows, or USE_NOBODY */
+	uint16_t domain;
+	uint64_t ns;
+};
+
 struct snap_cpu {
 	bool online;
 	unsigned quality;          /* PARTIAL: came, went or lost counts; STALE: msr values are of its last flush */
@@ -79,6 +85,8 @@ struct snapshot {
 	unsigned n_cells;
 	struct snap_cell *cells;
 	struct snap_cpu *cpus;            /* schema->n_cpus */
+	unsigned n_uses;
+	struct snap_use *uses;            /* of GPUs, by row and domain; NULL where there never was one */
 	struct snap_domain domains[SCHEMA_MAX_DOMAINS];
 	uint64_t *energy_uj;              /* [row * schema->n_domains + domain], by the formula */
 	uint32_t *uncertainty_ppm;        /* of the same, as above, in millionths; SNAPSHOT_UNKNOWN */
@@ -88,7 +96,7 @@ struct snapshot {
 	const uint32_t *khz;              /* schema->n_cpus frequencies now, 0 = not known; NULL = nobody asked */
 	uint32_t package_mc;              /* package temperature, millidegrees Celsius; 0 = not known */
 	/* capacities, for the owner */
-	unsigned cap_rows, cap_cells, cap_energy;
+	unsigned cap_rows, cap_cells, cap_energy, cap_uses;
 };
 
 static inline uint64_t *snapshot_energy(const struct snapshot *s, unsigned row, unsigned domain)
@@ -116,6 +124,8 @@ struct snapshot *consumer_snapshot(struct consumer *c, const struct reading *r);
 /* Room for rows, cells, energy columns and the schema's CPUs (s->schema is set, a zeroed snapshot is
  * empty). 0 or -ENOMEM; keeps content. */
 int snapshot_reserve(struct snapshot *s, unsigned rows, unsigned cells);
+/* Room for n uses. 0 or -ENOMEM; keeps content. */
+int snapshot_reserve_uses(struct snapshot *s, unsigned n);
 /* Frees the arrays and zeroes the counts, not the struct itself; paths are not the snapshot's. */
 void snapshot_free(struct snapshot *s);
 

@@ -50,9 +50,9 @@ int snapshot_copy(struct snapshot_copy *dst, const struct snapshot *src)
 	put_names(&dst->s);
 	own = dst->s;
 	own.schema = src->schema;
-	if (snapshot_reserve(&own, src->n_rows, src->n_cells)) {
+	if (snapshot_reserve(&own, src->n_rows, src->n_cells) || (src->n_uses && snapshot_reserve_uses(&own, src->n_uses))) {
 		dst->s = own;
-		dst->s.n_rows = dst->s.n_cells = 0;
+		dst->s.n_rows = dst->s.n_cells = dst->s.n_uses = 0;
 		return -ENOMEM;
 	}
 	dst->s = *src;
@@ -61,6 +61,8 @@ int snapshot_copy(struct snapshot_copy *dst, const struct snapshot *src)
 	dst->s.cpus = own.cpus;
 	dst->s.energy_uj = own.energy_uj;
 	dst->s.uncertainty_ppm = own.uncertainty_ppm;
+	dst->s.uses = own.uses;
+	dst->s.cap_uses = own.cap_uses;
 	dst->s.cap_rows = own.cap_rows;
 	dst->s.cap_cells = own.cap_cells;
 	dst->s.cap_energy = own.cap_energy;
@@ -71,6 +73,8 @@ int snapshot_copy(struct snapshot_copy *dst, const struct snapshot *src)
 	memcpy(own.cpus, src->cpus, src->schema->n_cpus * sizeof(*own.cpus));
 	memcpy(own.energy_uj, src->energy_uj, energy * sizeof(*own.energy_uj));
 	memcpy(own.uncertainty_ppm, src->uncertainty_ppm, energy * sizeof(*own.uncertainty_ppm));
+	if (src->n_uses)
+		memcpy(own.uses, src->uses, src->n_uses * sizeof(*own.uses));
 	return copy_paths(dst, src) ? -ENOMEM : copy_khz(dst, src);
 }
 

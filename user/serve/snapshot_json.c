@@ -34,6 +34,8 @@ static void add_domain(struct json *j, const struct domain_desc *desc, const str
 	json_key_str(j, "name", desc->name);
 	json_key_str(j, "kind", domain_kind_name(desc->kind));
 	json_key_u64(j, "package", desc->package);
+	if (*desc->id)
+		json_key_str(j, "id", desc->id);
 	json_key_str(j, "interface", energy_interface_name(desc->interface));
 	json_key_str(j, "quality", quality_name(d->quality));
 	json_key_u64(j, "interval_ns", d->end_ns - d->start_ns);
