@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "../base/parse.h"
+#include "process_cgroup.h"
 #include "spans_internal.h"
 
 #define STAT_PPID 1             /* fields after the command's closing parenthesis; state is 0 */
@@ -80,35 +81,6 @@ static void read_status(const struct spans *s, struct process *p)
 	p->ns_pid = status_number(text, "\nNStgid:", true);
 }
 
-/* "0::/path" of v2, "4:perf_event:/path" of v1; its id is the directory's inode. */
-static void read_cgroup(const struct spans *s, struct process *p)
-{
-	char path[64], text[8192], dir[2 * sizeof(s->hierarchy->mount)], *line, *save = NULL;
-	struct stat st;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%u/cgroup", p->pid);
-	if (fsroot_read(s->root, path, text, sizeof(text)) < 0)
-		return;
-	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		const char *below = strchr(line, '/');
-		size_t above = strlen(s->hierarchy->subdir);
-		bool wanted = s->hierarchy->v2 ? strncmp(line, "0::", 3) == 0 : strstr(line, "perf_event") != NULL;
-
-		if (!wanted || !below)
-			continue;
-		if (above > 1 && strncmp(below, s->hierarchy->subdir, above) == 0)
-			below += above;
-		snprintf(dir, sizeof(dir), "%s%s", s->hierarchy->mount, below);
-		fd = fsroot_openat(s->root, dir, O_PATH | O_DIRECTORY);
-		if (fd >= 0 && fstat(fd, &st) == 0)
-			p->cgroup_id = st.st_ino;
-		if (fd >= 0)
-			close(fd);
-		return;
-	}
-}
-
 /* A file of any length, its beginning; bytes read. */
 static size_t read_beginning(const struct spans *s, uint32_t pid, const char *name, char *text, size_t size)
 {
@@ -162,7 +134,7 @@ static void scan_one(struct spans *s, uint32_t pid, uint64_t asleep)
 	p->start_ns = p->start_boot_ns > asleep ? p->start_boot_ns - asleep : 1;
 	memcpy(p->comm, st.comm, sizeof(p->comm));
 	read_status(s, p);
-	read_cgroup(s, p);
+	process_cgroup(s->root, s->hierarchy, p->pid, &p->cgroup_id);
 	n_args = read_beginning(s, pid, "cmdline", args, sizeof(args));
 	spans_read_exe(s, pid, exe);
 	process_set_text(p, exe, strlen(exe), args, n_args);

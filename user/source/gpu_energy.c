@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The driver's counter is exact where there is one, moves in steps of 10 to 100 ms and begins anew with the
+ * driver. Power is averaged over up to a second and, on some GPUs, measured a quarter of the time. Both are
+ * added up, the counter is what counts, and who differs by much is told about.
+ *
+ * Time of the energy is that of the step that made it: a reading between two steps has the same total and the
+ * same time, and not a watt less. */
+#include <string.h>
+#include "../base/clock.h"
+#include "gpu_internal.h"
+
+#define MAX_MW 10000000ull         /* 10 kW: four times the largest module sold; what is more is nonsense */
+#define LONGEST_STEP_NS (3 * NS_PER_S)   /* what lies further apart says nothing about between */
+#define STILL_NS (500 * NS_PER_MS) /* a counter that does not move for so long stands */
+#define COMPARE_NS (30 * NS_PER_S)
+#define COMPARE_MIN_UJ 100000000ull      /* 100 J: below, steps of the counter weigh too much */
+#define MW_NS_PER_UJ 1000000ull
+
+void gpu_energy_start(struct gpu_energy *e, uint64_t now_ns)
+{
+	memset(e, 0, sizeof(*e));
+	e->time_ns = e->compare_ns = now_ns;
+}
+
+static void forget_comparison(struct gpu_energy *e, uint64_t now_ns)
+{
+	e->by_counter_uj = e->by_power_uj = 0;
+	e->compare_ns = now_ns;
+}
+
+void gpu_energy_gap(struct gpu_energy *e)
+{
+	if (e->have_counter || e->have_power)
+		e->gaps++;
+	e->have_counter = e->have_power = false;
+	forget_comparison(e, 0);
+}
+
+static void add(struct gpu_energy *e, uint64_t uj, uint64_t now_ns)
+{
+	e->uj += uj;
+	e->time_ns = now_ns;
+}
+
+void gpu_energy_counter(struct gpu_energy *e, uint64_t mj, uint64_t now_ns)
+{
+	uint64_t step = mj - e->counter_mj, ns = now_ns - e->counter_ns;
+	bool first = !e->have_counter;
+
+	if (first && !e->counting && e->uj == 0)
+		e->time_ns = now_ns;
+	e->counting = true;
+	if (!first && mj == e->counter_mj) {
+		if (ns >= STILL_NS)
+			e->time_ns = e->counter_ns = now_ns;
+		return;
+	}
+	if (!first && mj < e->counter_mj) {
+		e->resets++;       /* the driver was loaded anew: what fell into its absence is not known */
+		forget_comparison(e, now_ns);
+		e->time_ns = now_ns;
+	} else if (!first && (unsigned __int128)step * NS_PER_S > (unsigned __int128)MAX_MW * (ns + 100 * NS_PER_MS)) {
+		e->dropped++;
+		forget_comparison(e, now_ns);
+		e->time_ns = now_ns;
+	} else if (!first) {
+		add(e, step * 1000, now_ns);
+		e->by_counter_uj += step * 1000;
+	} else if (e->gaps) {
+		e->time_ns = now_ns;
+	}
+	e->counter_mj = mj;
+	e->counter_ns = now_ns;
+	e->have_counter = true;
+}
+
+/* Trapezoid between two looks, the fraction of a microjoule carried. */
+void gpu_energy_power(struct gpu_energy *e, uint64_t mw, uint64_t now_ns)
+{
+	uint64_t ns = now_ns - e->power_ns, uj;
+	unsigned __int128 work;
+
+	if (mw > MAX_MW) {
+		e->dropped++;
+		return;
+	}
+	if (e->have_power && ns <= LONGEST_STEP_NS) {
+		work = (unsigned __int128)(e->power_mw + mw) * ns / 2 + e->rest;
+		uj = (uint64_t)(work / MW_NS_PER_UJ);
+		e->rest = (uint64_t)(work % MW_NS_PER_UJ);
+		e->by_power_uj += uj;
+		if (!e->counting)
+			add(e, uj, now_ns);
+	} else {
+		e->gaps += e->have_power;
+		forget_comparison(e, now_ns);
+		if (!e->counting)
+			e->time_ns = now_ns;
+	}
+	e->power_mw = mw;
+	e->power_ns = now_ns;
+	e->have_power = true;
+}
+
+bool gpu_energy_compare(struct gpu_energy *e, uint64_t now_ns, double *ret_gap)
+{
+	if (!e->have_counter || !e->have_power)
+		return false;
+	if (!e->compare_ns)
+		forget_comparison(e, now_ns);
+	if (now_ns - e->compare_ns < COMPARE_NS || e->by_counter_uj < COMPARE_MIN_UJ)
+		return false;
+	*ret_gap = ((double)e->by_power_uj - (double)e->by_counter_uj) / (double)e->by_counter_uj;
+	forget_comparison(e, now_ns);
+	return true;
+}

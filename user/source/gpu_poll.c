@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the two threads of the GPUs do. The driver is never asked with the lock held. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../base/clock.h"
+#include "gpu_internal.h"
+
+#define RETRY_NS (2 * NS_PER_S)
+#define SAMPLES_NS (1500 * NS_PER_MS)      /* the rings hold 2 s and more */
+#define PROCESSES_NS NS_PER_S
+#define PCIE_KEPT_NS (2 * NS_PER_S)        /* an answer of PCIe goes into the rows for so long */
+#define MAX_GAP 0.05                       /* counter against integral */
+#define PCIE_FIELDS (GPU_BIT(GPU_PCI_TX) | GPU_BIT(GPU_PCI_RX))
+
+static void become(struct gpu_unit *u, enum gpu_state state, const char *what)
+{
+	if (u->state == state)
+		return;
+	u->state = state;
+	pthread_mutex_lock(&u->g->lock);
+	u->seen_state = state;
+	if (state != GPU_OK) {
+		gpu_energy_gap(&u->energy);
+		u->n_shares = 0;
+	}
+	gpu_warn(u->g, "gpu-%u: %s", u->desc.gpu, what);
+	pthread_mutex_unlock(&u->g->lock);
+}
+
+static bool is_asleep(const struct gpu_unit *u)
+{
+	char path[200], text[32];
+
+	if (u->g->wake || !*u->sysfs)
+		return false;
+	snprintf(path, sizeof(path), "%s/power/runtime_status", u->sysfs);
+	return fsroot_read(u->g->root, path, text, sizeof(text)) >= 0 && strcmp(text, "suspended") == 0;
+}
+
+/* May it be asked now? */
+static bool is_there(struct gpu_unit *u, uint64_t now_ns)
+{
+	if (is_asleep(u)) {
+		become(u, GPU_ASLEEP, "it sleeps and is not woken; its energy is not known meanwhile (gpu.wake)");
+		return false;
+	}
+	if (u->state == GPU_ASLEEP)
+		become(u, GPU_OK, "it is awake");
+	if (u->state != GPU_LOST)
+		return true;
+	if (now_ns < u->retry_ns)
+		return false;
+	u->retry_ns = now_ns + RETRY_NS;
+	if (u->ops->revive(u) != 0)
+		return false;
+	become(u, GPU_OK, "it is back; what it used meanwhile is not known");
+	return true;
+}
+
+static void lose(struct gpu_unit *u, uint64_t now_ns)
+{
+	u->retry_ns = now_ns + RETRY_NS;
+	become(u, GPU_LOST, "it does not answer any more: lost, or its driver is reset; asked again every 2 s");
+}
+
+static void tell_resets(struct gpu_unit *u, const struct gpu_energy *before)
+{
+	double gap;
+
+	if (u->energy.resets != before->resets)
+		gpu_warn(u->g, "gpu-%u: its energy counter began anew; that interval is partial", u->desc.gpu);
+	if (u->energy.dropped > before->dropped && u->energy.dropped < 2)
+		gpu_warn(u->g, "gpu-%u: a value beyond 10 kW was dropped; that interval is partial", u->desc.gpu);
+	if (!gpu_energy_compare(&u->energy, clock_mono_ns(), &gap) || fabs(gap) <= MAX_GAP || u->gap_told)
+		return;
+	u->gap_told = true;
+	gpu_warn(u->g, "gpu-%u: the integral of its power differs from its energy counter by %+.1f %%; the counter is used", u->desc.gpu,
+		 gap * 100);
+}
+
+/* Power and energy; false when it is lost. */
+static bool measure(struct gpu_unit *u)
+{
+	struct gpu_row row = { .gpu = u->desc.gpu };
+	struct gpu_energy before;
+	uint64_t now;
+
+	int rc = u->ops->row(u, u->desc.fields & (GPU_BIT(GPU_TOTAL_ENERGY) | GPU_BIT(GPU_POWER)), &row);
+
+	now = clock_mono_ns();
+	if (rc) {
+		lose(u, now);
+		return false;
+	}
+	pthread_mutex_lock(&u->g->lock);
+	before = u->energy;
+	if (row.present & GPU_BIT(GPU_TOTAL_ENERGY) && row.v[GPU_TOTAL_ENERGY] >= 0)
+		gpu_energy_counter(&u->energy, (uint64_t)row.v[GPU_TOTAL_ENERGY], now);
+	if (row.present & GPU_BIT(GPU_POWER) && row.v[GPU_POWER] >= 0)
+		gpu_energy_power(&u->energy, (uint64_t)row.v[GPU_POWER], now);
+	tell_resets(u, &before);
+	pthread_mutex_unlock(&u->g->lock);
+	return true;
+}
+
+/* What the driver keeps no ring of is sampled by our own rows. */
+static void put_polled(struct gpu_unit *u, const struct gpu_row *row)
+{
+	static const enum gpu_field fields[GPU_RINGS] = { GPU_POWER, GPU_UTIL_GPU, GPU_UTIL_MEM };
+
+	for (enum gpu_ring r = 0; r < GPU_RINGS; r++) {
+		struct gpu_sample s = { .gpu = u->desc.gpu, .ring = (uint8_t)r, .polled = true, .real_us = row->real_ns / 1000,
+					.value = row->v[fields[r]] };
+
+		if (u->desc.rings & (1u << r) || !(row->present & GPU_BIT(fields[r])) || s.real_us <= u->ring_us[r])
+			continue;
+		u->ring_us[r] = s.real_us;
+		gpu_put_sample(u->g, &s);
+	}
+}
+
+static void take_row(struct gpu_unit *u)
+{
+	struct gpu_row row = { .gpu = u->desc.gpu, .real_ns = clock_real_ns(), .mono_ns = clock_mono_ns() };
+
+	if (u->ops->row(u, u->desc.fields & ~PCIE_FIELDS, &row) != 0) {
+		lose(u, row.mono_ns);
+		return;
+	}
+	pthread_mutex_lock(&u->g->lock);
+	if (u->pci_ns && row.mono_ns < u->pci_ns + PCIE_KEPT_NS) {
+		row.v[GPU_PCI_TX] = u->pci_tx;
+		row.v[GPU_PCI_RX] = u->pci_rx;
+		row.slow_mono_ns = u->pci_ns;
+		row.present |= PCIE_FIELDS;
+	}
+	gpu_put_row(u->g, &row);
+	put_polled(u, &row);
+	pthread_mutex_unlock(&u->g->lock);
+}
+
+static void take_samples(struct gpu_unit *u)
+{
+	struct gpu_sample *some = u->desc.rings ? calloc(GPU_MAX_SAMPLES, sizeof(*some)) : NULL;
+
+	for (enum gpu_ring r = 0; some && r < GPU_RINGS; r++) {
+		int n;
+
+		if (!(u->desc.rings & (1u << r)))
+			continue;
+		n = u->ops->samples(u, r, some, GPU_MAX_SAMPLES);
+		pthread_mutex_lock(&u->g->lock);
+		/* on some cards the first call alone is answered */
+		if (n == -EOPNOTSUPP && ++u->ring_refused[r] > 1)
+			u->desc.rings &= (uint8_t)~(1u << r);
+		for (int i = 0; i < n; i++)
+			gpu_put_sample(u->g, &some[i]);
+		pthread_mutex_unlock(&u->g->lock);
+	}
+	free(some);
+}
+
+static void record(struct gpu_unit *u, uint64_t now_ns, uint64_t row_ns)
+{
+	if (now_ns + NS_PER_MS >= u->row_due_ns) {
+		u->row_due_ns = u->row_due_ns + row_ns > now_ns ? u->row_due_ns + row_ns : now_ns + row_ns;
+		take_row(u);
+	}
+	if (u->state == GPU_OK && now_ns >= u->samples_due_ns) {
+		u->samples_due_ns = now_ns + SAMPLES_NS;
+		take_samples(u);
+	}
+}
+
+static uint64_t row_pace(struct gpus *g)
+{
+	uint64_t ns;
+
+	pthread_mutex_lock(&g->lock);
+	ns = g->row_ns;
+	pthread_mutex_unlock(&g->lock);
+	return ns;
+}
+
+uint64_t gpu_step(void *gpus)
+{
+	struct gpus *g = gpus;
+	uint64_t row_ns = row_pace(g), now = clock_mono_ns();
+
+	for (unsigned i = 0; i < g->n; i++) {
+		struct gpu_unit *u = &g->units[i];
+
+		if (is_there(u, now) && measure(u) && row_ns)
+			record(u, now, row_ns);
+	}
+	/* rows keep their own pace; power and energy then come as often */
+	return row_ns && (row_ns < g->pace_ns || row_ns < 2 * g->pace_ns) ? row_ns : g->pace_ns;
+}
+
+static void ask_pcie(struct gpu_unit *u)
+{
+	int64_t tx, rx;
+
+	if (!u->ops->pcie || u->ops->pcie(u, &tx, &rx) != 0)
+		return;
+	pthread_mutex_lock(&u->g->lock);
+	u->pci_tx = tx;
+	u->pci_rx = rx;
+	u->pci_ns = clock_mono_ns();
+	pthread_mutex_unlock(&u->g->lock);
+}
+
+uint64_t gpu_slow_step(void *gpus)
+{
+	struct gpus *g = gpus;
+	uint64_t row_ns = row_pace(g), now = clock_mono_ns();
+
+	for (unsigned i = 0; i < g->n; i++) {
+		struct gpu_unit *u = &g->units[i];
+		bool ok;
+
+		pthread_mutex_lock(&g->lock);
+		ok = u->seen_state == GPU_OK;
+		pthread_mutex_unlock(&g->lock);
+		if (!ok || is_asleep(u))
+			continue;
+		if (row_ns && u->desc.fields & PCIE_FIELDS)
+			ask_pcie(u);
+		if (u->ops->processes && now + NS_PER_MS >= u->processes_due_ns) {
+			u->processes_due_ns = now + PROCESSES_NS;
+			gpu_ask_processes(u, clock_mono_ns());
+		}
+	}
+	return row_ns && row_ns < PROCESSES_NS ? row_ns : PROCESSES_NS;
+}

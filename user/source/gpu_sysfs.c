@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+/* AMD and Intel GPUs: amdgpu tells power, i915 and xe tell energy, each through hwmon below the card's device
+ * (Documentation/gpu/amdgpu/thermal.rst, Documentation/ABI/testing/sysfs-driver-intel-i915-hwmon and -xe-hwmon).
+ * pcie_bw is left alone: reading it sleeps for a second in the kernel. Who uses them, nobody tells without a look
+ * at every process's descriptors. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "gpu_internal.h"
+
+#define MAX_CARDS 64
+
+/* A file behind a field: value / divide. */
+struct sysfs_file { char path[200]; uint32_t divide; };
+struct sysfs_unit { struct sysfs_file files[GPU_FIELDS]; };
+
+static bool read_text(const struct fsroot *root, const char *dir, const char *name, char *text, size_t size)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return fsroot_read(root, path, text, size) >= 0;
+}
+
+static int sysfs_row(struct gpu_unit *u, uint32_t wanted, struct gpu_row *row)
+{
+	const struct sysfs_unit *d = u->device;
+	bool any = false, gone = true;
+
+	for (enum gpu_field f = 0; f < GPU_FIELDS; f++) {
+		uint64_t v;
+		int rc;
+
+		if (!(wanted & GPU_BIT(f)) || !d->files[f].divide)
+			continue;
+		any = true;
+		rc = fsroot_read_u64(u->g->root, d->files[f].path, &v);
+		gone &= rc == -ENOENT || rc == -ENODEV || rc == -ENXIO;
+		if (rc)
+			continue;
+		row->v[f] = (int64_t)(v / d->files[f].divide);
+		row->present |= GPU_BIT(f);
+	}
+	return any && gone ? -ENODEV : 0;
+}
+
+/* Names stay while the card does; a driver that was bound anew has the same or another hwmonN. */
+static int sysfs_revive(struct gpu_unit *u)
+{
+	const struct sysfs_unit *d = u->device;
+
+	for (enum gpu_field f = 0; f < GPU_FIELDS; f++)
+		if (d->files[f].divide && fsroot_exists(u->g->root, d->files[f].path))
+			return 0;
+	return -ENODEV;
+}
+
+static const struct gpu_ops sysfs_ops = { .interface = ENERGY_HWMON, .row = sysfs_row, .revive = sysfs_revive };
+
+static void use_file(struct gpu_unit *u, enum gpu_field f, const char *dir, const char *name, uint32_t divide)
+{
+	struct sysfs_unit *d = u->device;
+	char path[200];
+	uint64_t v;
+
+	if (d->files[f].divide || (size_t)snprintf(path, sizeof(path), "%s/%s", dir, name) >= sizeof(path) ||
+	    fsroot_read_u64(u->g->root, path, &v) != 0)
+		return;
+	memcpy(d->files[f].path, path, sizeof(path));
+	d->files[f].divide = divide;
+	u->desc.fields |= GPU_BIT(f);
+}
+
+static void use_hwmon(struct gpu_unit *u, const char *dir, bool amd)
+{
+	char label[32];
+
+	if (amd) {
+		use_file(u, GPU_POWER, dir, "power1_average", 1000);
+		use_file(u, GPU_POWER, dir, "power1_input", 1000);   /* newer parts have this alone */
+		use_file(u, GPU_POWER_LIMIT, dir, "power1_cap", 1000);
+		use_file(u, GPU_TEMPERATURE, dir, "temp1_input", 1000);
+		if (!read_text(u->g->root, dir, "freq1_label", label, sizeof(label)) || strcmp(label, "sclk") == 0)
+			use_file(u, GPU_CLOCK_GPU, dir, "freq1_input", 1000000);
+		use_file(u, GPU_CLOCK_MEM, dir, "freq2_input", 1000000);
+		return;
+	}
+	/* xe: 1 is the card where there is such a sensor, 2 the package */
+	use_file(u, GPU_TOTAL_ENERGY, dir, "energy1_input", 1000);
+	use_file(u, GPU_TOTAL_ENERGY, dir, "energy2_input", 1000);
+	use_file(u, GPU_POWER_LIMIT, dir, "power1_max", 1000);
+}
+
+static void each_hwmon(struct gpu_unit *u, const char *device, bool amd)
+{
+	char dir[128], path[192];
+	struct dirent *e;
+	DIR *list;
+
+	snprintf(dir, sizeof(dir), "%s/hwmon", device);
+	list = fsroot_opendir(u->g->root, dir);
+	while (list && (e = readdir(list))) {
+		if (strncmp(e->d_name, "hwmon", 5) != 0 || strlen(e->d_name) > 16)
+			continue;
+		snprintf(path, sizeof(path), "%s/%.16s", dir, e->d_name);
+		use_hwmon(u, path, amd);
+	}
+	if (list)
+		closedir(list);
+}
+
+static void read_slot(struct gpu_unit *u, const char *device)
+{
+	char text[1024];
+	const char *slot;
+
+	if (!read_text(u->g->root, device, "uevent", text, sizeof(text)))
+		return;
+	slot = strstr(text, "PCI_SLOT_NAME=");
+	if (slot)
+		snprintf(u->desc.pci, sizeof(u->desc.pci), "%.*s", (int)strcspn(slot + 14, "\n"), slot + 14);
+}
+
+static bool is_asleep(const struct gpus *g, const char *device)
+{
+	char text[32];
+
+	return !g->wake && read_text(g->root, device, "power/runtime_status", text, sizeof(text)) && strcmp(text, "suspended") == 0;
+}
+
+static int add_card(struct gpus *g, const char *device, bool amd)
+{
+	struct gpu_unit *u;
+
+	if (is_asleep(g, device)) {
+		gpu_warn(g, "gpu: %s sleeps and is not woken; left out until the next start, or set gpu.wake: true", device);
+		return 0;
+	}
+	u = gpu_add(g, &sysfs_ops, amd ? "amd" : "intel");
+	if (!u)
+		return 0;
+	u->device = calloc(1, sizeof(struct sysfs_unit));
+	if (!u->device)
+		return -ENOMEM;
+	each_hwmon(u, device, amd);
+	if (!(u->desc.fields & (GPU_BIT(GPU_POWER) | GPU_BIT(GPU_TOTAL_ENERGY)))) {
+		free(u->device);   /* integrated graphics: RAPL's uncore has them */
+		g->n--;
+		return 0;
+	}
+	use_file(u, GPU_UTIL_GPU, device, "gpu_busy_percent", 1);
+	use_file(u, GPU_UTIL_MEM, device, "mem_busy_percent", 1);
+	read_slot(u, device);
+	snprintf(u->sysfs, sizeof(u->sysfs), "%s", device);
+	if (!read_text(g->root, device, "product_name", u->desc.name, sizeof(u->desc.name)))
+		snprintf(u->desc.name, sizeof(u->desc.name), "%s GPU", amd ? "AMD" : "Intel");
+	return 0;
+}
+
+int gpu_sysfs_open(struct gpus *g)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < MAX_CARDS && !rc; i++) {
+		char device[64], vendor[16];
+
+		snprintf(device, sizeof(device), "/sys/class/drm/card%u/device", i);
+		if (!read_text(g->root, device, "vendor", vendor, sizeof(vendor)))
+			continue;
+		if (strcmp(vendor, "0x1002") == 0 || strcmp(vendor, "0x8086") == 0)
+			rc = add_card(g, device, strcmp(vendor, "0x1002") == 0);
+	}
+	return rc;
+}
+
+void gpu_sysfs_close_unit(struct gpu_unit *u)
+{
+	if (u->ops == &sysfs_ops)
+		free(u->device);
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Whose work a GPU does. The driver tells the share of time that each process kept it busy in the last second; that
+ * share is taken to hold until it is asked again, so that every interval of a consumer has its part. A process
+ * that is gone before its cgroup was read is nobody, unless it was seen before. */
+#include <errno.h>
+#include <string.h>
+#include "../base/clock.h"
+#include "gpu_internal.h"
+#include "process_cgroup.h"
+
+#define TOO_OLD_NS (5 * NS_PER_S)  /* shares that were not asked anew for so long say nothing */
+
+static struct pid_entry *find(struct gpus *g, uint32_t pid)
+{
+	for (unsigned i = 0; i < g->n_pids && i < GPU_MAX_PROCESSES; i++)
+		if (g->pids[i].pid == pid)
+			return &g->pids[i];
+	return NULL;
+}
+
+/* 0 = not known. The list is a ring: who was added first goes first. */
+static uint64_t cgroup_of(struct gpus *g, uint32_t pid)
+{
+	struct pid_entry *e = find(g, pid);
+	uint64_t id = 0;
+
+	if (!g->hierarchy)
+		return 0;
+	if (process_cgroup(g->root, g->hierarchy, pid, &id) != 0)
+		return e ? e->cgroup : 0;
+	if (!e)
+		e = &g->pids[g->n_pids++ % GPU_MAX_PROCESSES];
+	*e = (struct pid_entry){ pid, id };
+	return id;
+}
+
+static void add_share(struct gpu_share *list, unsigned *n, uint64_t cgroup, uint32_t sm)
+{
+	unsigned i = 0;
+
+	if (*n == GPU_MAX_SHARES && list[0].cgroup)
+		cgroup = 0;
+	while (i < *n && list[i].cgroup != cgroup)
+		i++;
+	if (i == GPU_MAX_SHARES)
+		i = 0;             /* no room for another: it goes with the first, which is nobody's by then */
+	if (i == *n)
+		list[(*n)++] = (struct gpu_share){ .cgroup = cgroup, .row = UINT32_MAX };
+	list[i].sm += sm;
+}
+
+void gpu_ask_processes(struct gpu_unit *u, uint64_t now_ns)
+{
+	struct gpu_process processes[GPU_MAX_PROCESSES];
+	struct gpu_share shares[GPU_MAX_SHARES];
+	unsigned n_shares = 1;
+	int n = u->ops->processes(u, processes, GPU_MAX_PROCESSES);
+
+	if (n < 0)
+		return;            /* the last ones hold until they are too old */
+	shares[0] = (struct gpu_share){ .row = UINT32_MAX };   /* nobody */
+	for (int i = 0; i < n; i++)
+		add_share(shares, &n_shares, processes[i].sm ? cgroup_of(u->g, processes[i].pid) : 0, processes[i].sm);
+	pthread_mutex_lock(&u->g->lock);
+	memcpy(u->shares, shares, n_shares * sizeof(*shares));
+	u->n_shares = n_shares;
+	u->shares_ns = now_ns;
+	pthread_mutex_unlock(&u->g->lock);
+}
+
+static bool is_row_of(const struct reading *r, uint32_t row, uint64_t id)
+{
+	return row < r->n_rows && r->rows[row].used && r->rows[row].kind == ROW_CGROUP && r->rows[row].id == id;
+}
+
+/* A cgroup without a row counts with the others that have none. */
+static uint32_t row_of(const struct reading *r, struct gpu_share *s)
+{
+	if (!s->cgroup)
+		return USE_NOBODY;
+	for (uint32_t i = READING_SPECIAL_ROWS; !is_row_of(r, s->row, s->cgroup) && i < r->n_rows; i++)
+		if (is_row_of(r, i, s->cgroup))
+			s->row = i;
+	return is_row_of(r, s->row, s->cgroup) ? s->row : ROW_OTHER;
+}
+
+void gpu_charge_use(struct gpu_unit *u, struct reading *r)
+{
+	uint64_t until = u->energy.time_ns, from = u->used_ns;
+
+	u->used_ns = until;
+	if (!from || until <= from || !u->shares_ns || until > u->shares_ns + TOO_OLD_NS)
+		return;
+	for (unsigned i = 0; i < u->n_shares; i++) {
+		struct gpu_share *s = &u->shares[i];
+
+		/* without memory it is nobody's, as what is not told */
+		if (s->sm)
+			reading_use(r, row_of(r, s), u->desc.domain, (until - from) / 100 * s->sm);
+	}
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pacer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "../base/clock.h"
+
+#define STACK_BYTES (512u << 10)     /* a driver's library and an HTTP client run on it */
+#define SHORTEST_NS NS_PER_MS
+
+struct pacer {
+	uint64_t (*step)(void *ctx);
+	void *ctx;
+	pthread_t thread;
+	pthread_mutex_t lock;        /* the rest */
+	pthread_cond_t wake;
+	bool stop, now;
+};
+
+/* False = stop. */
+static bool wait_until(struct pacer *p, uint64_t due_ns)
+{
+	const struct timespec until = { (time_t)(due_ns / NS_PER_S), (long)(due_ns % NS_PER_S) };
+	bool stop;
+
+	pthread_mutex_lock(&p->lock);
+	while (!p->stop && !p->now && clock_mono_ns() < due_ns)
+		pthread_cond_timedwait(&p->wake, &p->lock, &until);
+	p->now = false;
+	stop = p->stop;
+	pthread_mutex_unlock(&p->lock);
+	return !stop;
+}
+
+static void *run(void *arg)
+{
+	struct pacer *p = arg;
+	uint64_t due = clock_mono_ns(), now;
+
+	do {
+		uint64_t pause = p->step(p->ctx);
+
+		if (pause < SHORTEST_NS)
+			pause = SHORTEST_NS;
+		now = clock_mono_ns();
+		due += pause;
+		if (due < now)
+			due = now + pause - (now - due) % pause;
+		else if (due > now + pause)   /* woken early */
+			due = now + pause;
+	} while (wait_until(p, due));
+	return NULL;
+}
+
+int pacer_start(const char *name, uint64_t (*step)(void *ctx), void *ctx, struct pacer **ret)
+{
+	struct pacer *p = calloc(1, sizeof(*p));
+	pthread_condattr_t clock;
+	pthread_attr_t attr;
+	int rc;
+
+	if (!p)
+		return -ENOMEM;
+	p->step = step;
+	p->ctx = ctx;
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&p->wake, &clock);
+	pthread_condattr_destroy(&clock);
+	rc = pthread_attr_init(&attr);
+	if (!rc) {
+		pthread_attr_setstacksize(&attr, STACK_BYTES);
+		rc = pthread_create(&p->thread, &attr, run, p);
+		pthread_attr_destroy(&attr);
+	}
+	if (rc) {
+		pthread_cond_destroy(&p->wake);
+		pthread_mutex_destroy(&p->lock);
+		free(p);
+		return -rc;
+	}
+	pthread_setname_np(p->thread, name);
+	*ret = p;
+	return 0;
+}
+
+void pacer_wake(struct pacer *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->now = true;
+	pthread_cond_signal(&p->wake);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void pacer_stop(struct pacer *p)
+{
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->stop = true;
+	pthread_cond_signal(&p->wake);
+	pthread_mutex_unlock(&p->lock);
+	pthread_join(p->thread, NULL);
+	pthread_cond_destroy(&p->wake);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process_cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A cgroup's id is the inode of its directory. */
+static int id_of(const struct fsroot *root, const struct hierarchy *h, const char *below, uint64_t *ret_id)
+{
+	char dir[2 * sizeof(h->mount)];
+	size_t above = strlen(h->subdir);
+	struct stat st;
+	int fd, rc;
+
+	if (above > 1 && strncmp(below, h->subdir, above) == 0)
+		below += above;
+	snprintf(dir, sizeof(dir), "%s%s", h->mount, below);
+	fd = fsroot_openat(root, dir, O_PATH | O_DIRECTORY);
+	if (fd < 0)
+		return -ENOENT;
+	rc = fstat(fd, &st);
+	close(fd);
+	if (rc)
+		return -ENOENT;
+	*ret_id = st.st_ino;
+	return 0;
+}
+
+/* "0::/path" of v2, "4:perf_event:/path" of v1. */
+int process_cgroup(const struct fsroot *root, const struct hierarchy *h, uint32_t pid, uint64_t *ret_id)
+{
+	char path[64], text[8192], *line, *save = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
+	if (fsroot_read(root, path, text, sizeof(text)) < 0)
+		return -ENOENT;
+	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		const char *below = strchr(line, '/');
+		bool wanted = h->v2 ? strncmp(line, "0::", 3) == 0 : strstr(line, "perf_event") != NULL;
+
+		if (wanted && below)
+			return id_of(root, h, below, ret_id);
+	}
+	return -ENOENT;
+}
