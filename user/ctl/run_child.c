@@ -160,10 +160,11 @@ static void take_signals(struct run_signals *s, pid_t child)
 	}
 }
 
-int run_child(char **argv, const struct run_cgroup *c, struct run_signals *s, void (*tick)(void *arg), void *arg,
+int run_child(char **argv, const struct run_cgroup *c, struct run_signals *s, const struct run_watch *w,
 	      struct run_end *ret, struct err *err)
 {
-	struct pollfd fd = { .fd = s->fd, .events = POLLIN };
+	struct pollfd fds[2] = { { .fd = s->fd, .events = POLLIN }, { .fd = w->fd, .events = POLLIN } };
+	uint64_t due_ns = clock_mono_ns() + (uint64_t)w->first_ms * NS_PER_MS;
 	struct run_end e = { 0 };
 	struct start st = { 0 };
 	int code = start(argv, c, &s->before, &st);
@@ -174,8 +175,11 @@ int run_child(char **argv, const struct run_cgroup *c, struct run_signals *s, vo
 			       "look at the limits of processes and memory");
 	e.not_started = st.not_started;
 	while (wait4(st.pid, &e.status, WNOHANG, &e.usage) == 0) {
-		if (poll(&fd, 1, RUN_TICK_MS) == 0)
-			tick(arg);
+		uint64_t now = clock_mono_ns();
+		int n = poll(fds, 2, now < due_ns ? (int)((due_ns - now + NS_PER_MS - 1) / NS_PER_MS) : 0);
+
+		if ((n > 0 && fds[1].revents) || clock_mono_ns() >= due_ns)
+			due_ns = clock_mono_ns() + (uint64_t)w->tick(w->arg) * NS_PER_MS;
 		take_signals(s, st.pid);
 	}
 	e.wall_ns = clock_mono_ns() - st.at_ns;

@@ -8,8 +8,6 @@
 #include <sys/resource.h>
 #include "run_cgroup.h"
 
-#define RUN_TICK_MS 20000
-
 #define RUN_DESCRIPTORS 1024
 
 /* Descriptors that were open at the start: the command gets those and no others, whatever libraries open. */
@@ -35,9 +33,17 @@ struct run_end {
 	uint64_t wall_ns;
 };
 
-/* Runs argv to its end; its process group and terminal are the caller's. tick is called every
- * RUN_TICK_MS meanwhile. 0, or negative errno when it could not be put into the cgroup. */
-int run_child(char **argv, const struct run_cgroup *c, struct run_signals *s, void (*tick)(void *arg), void *arg,
+/* What is to be done while it runs. */
+struct run_watch {
+	int (*tick)(void *arg);     /* when it is time, and when fd is readable; ms until it is time again */
+	void *arg;
+	int first_ms;               /* until it is time */
+	int fd;                     /* -1 = none */
+};
+
+/* Runs argv to its end; its process group and terminal are the caller's. 0, or negative errno when it could not
+ * be put into the cgroup. */
+int run_child(char **argv, const struct run_cgroup *c, struct run_signals *s, const struct run_watch *w,
 	      struct run_end *ret, struct err *err);
 
 /* What a shell says: the exit status, 128 + signal, 127 not found, 126 not executable. */

@@ -13,14 +13,13 @@
 #include "../base/parse.h"
 #include "../model/snapshot.h"
 #include "janitor.h"
-#include "private_agent.h"
+#include "run_agent.h"
 #include "run_child.h"
-#include "run_reading.h"
 #include "verb.h"
 
 #define FAILED 125               /* of ours, as env(1) and timeout(1): other statuses are the command's */
 #define REPEATS_MAX 100000
-#define LEARN_NS (2 * NS_PER_S)  /* a private agent may take to learn idle power */
+#define LOOK_MS 20000
 
 enum { OPTION_REPEAT, OPTION_JSON, OPTION_CSV, OPTION_OUTPUT, OPTION_IDLE, OPTION_PRIVATE, OPTION_SOCKET };
 
@@ -55,10 +54,8 @@ static const char *const about[] = {
 
 struct session {
 	const struct verb_call *call;
-	struct private_agent *own;
-	struct agent *agent;
+	struct run_agent with;
 	struct janitor *janitor;
-	struct run_facts facts;
 	struct run_place place;
 	struct run_descriptors descriptors;
 	struct run_signals signals;
@@ -92,64 +89,12 @@ static int options_read(struct session *s, struct err *err)
 	return s->results ? 0 : err_set(err, -ENOMEM, "out of memory; ask for fewer repeats");
 }
 
-/* Idle power that is learned is not known at once. */
-static bool learns(const struct run_facts *f)
-{
-	for (unsigned d = 0; d < f->n_domains && f->split; d++)
-		if (!f->domain[d].idle_power_uw && run_domain_adds_up(&f->domain[d]))
-			return true;
-	return false;
-}
-
-static int use_private(struct session *s, const char *why, char *mount, struct err *err)
-{
-	const struct private_agent_options o = { .idle = s->call->option[OPTION_IDLE] };
-	uint64_t until;
-	int code;
-
-	dprintf(STDERR_FILENO, "joulectl: %s; starting a private agent\n", why);
-	code = private_agent_start(&o, &s->own, err);
-	if (!code)
-		code = agent_open(private_agent_socket(s->own), &s->agent, err);
-	if (!code)
-		code = run_facts_ask(s->agent, &s->facts, mount, err);
-	until = clock_mono_ns() + LEARN_NS;
-	while (!code && learns(&s->facts) && clock_mono_ns() < until) {
-		nanosleep(&(struct timespec){ .tv_nsec = 250 * (long)NS_PER_MS }, NULL);
-		code = run_facts_ask(s->agent, &s->facts, mount, err);
-	}
-	s->facts.private_agent = true;
-	return code;
-}
-
-/* The running agent if it does what is asked for, else a private one. */
-static int find_agent(struct session *s, char *mount, struct err *err)
-{
-	const char *socket = s->call->option[OPTION_SOCKET], *idle = s->call->option[OPTION_IDLE];
-	const char *environment = getenv("JOULED_SOCKET");
-	bool named = socket || (environment && *environment);
-	char why[100];
-	int code;
-
-	if (s->call->option[OPTION_PRIVATE])
-		return use_private(s, "as asked for", mount, err);
-	code = agent_open(socket, &s->agent, err);
-	if ((code == -ENOENT || code == -ECONNREFUSED) && !named)
-		return use_private(s, "no agent is running", mount, err);
-	if (!code)
-		code = run_facts_ask(s->agent, &s->facts, mount, err);
-	if (code || !idle || strcmp(idle, s->facts.idle) == 0)
-		return code;
-	agent_close(s->agent);
-	s->agent = NULL;
-	snprintf(why, sizeof(why), "the running agent has idle %s, not %s", s->facts.idle, idle);
-	return use_private(s, why, mount, err);
-}
-
 static int set_up(struct session *s, struct err *err)
 {
 	char mount[RUN_PATH_MAX];
-	int code = find_agent(s, mount, err);
+	const struct run_agent_wish wish = { .socket = s->call->option[OPTION_SOCKET], .idle = s->call->option[OPTION_IDLE],
+					     .use_private = s->call->option[OPTION_PRIVATE] };
+	int code = run_agent_find(&s->with, &wish, mount, err);
 
 	if (!code)
 		code = run_place_find(mount, &s->place, err);
@@ -159,13 +104,14 @@ static int set_up(struct session *s, struct err *err)
 }
 
 /* What ended cgroups used is kept by the agent for a while only. */
-static void look_meanwhile(void *arg)
+static int look_meanwhile(void *arg)
 {
 	struct session *s = arg;
 	struct run_machine now;
 
 	if (run_cgroup_has_children(&s->cgroup))
-		run_reading_ask(s->agent, &s->facts, s->cgroup.path, &now, &s->rows, NULL);
+		run_reading_ask(s->with.agent, &s->with.facts, s->cgroup.path, &now, &s->rows, NULL);
+	return LOOK_MS;
 }
 
 static uint64_t timeval_ns(struct timeval t)
@@ -196,13 +142,13 @@ static void measure_end(struct session *s, struct run_result *r)
 	struct run_machine after;
 	struct err err = { 0 };
 
-	if (run_reading_ask(s->agent, &s->facts, s->cgroup.path, &after, &s->rows, &err) != 0) {
+	if (run_reading_ask(s->with.agent, &s->with.facts, s->cgroup.path, &after, &s->rows, &err) != 0) {
 		snprintf(r->error, sizeof(r->error), "%s", err.text);
 	} else if (!s->rows.n) {
 		snprintf(r->error, sizeof(r->error), "it does not report %s; look at its cgroups.include, exclude and max, or use --private",
 			 s->cgroup.path);
 	} else {
-		run_result_fill(r, &s->facts, &s->rows, &s->last, &after);
+		run_result_fill(r, &s->with.facts, &s->rows, &s->last, &after);
 		s->last = after;
 	}
 }
@@ -210,14 +156,15 @@ static void measure_end(struct session *s, struct run_result *r)
 /* 0 = it ran, or could not be found; else nothing was started. */
 static int one_run(struct session *s, struct run_result *r, struct err *err)
 {
+	const struct run_watch watch = { .tick = look_meanwhile, .arg = s, .first_ms = LOOK_MS, .fd = -1 };
 	struct run_end end = { 0 };
 	int code = run_cgroup_make(&s->place, &s->cgroup, err);
 
 	if (!code && (!s->done || !s->results[s->done - 1].measured))
-		code = run_reading_ask(s->agent, &s->facts, s->cgroup.path, &s->last, &s->rows, err);
+		code = run_reading_ask(s->with.agent, &s->with.facts, s->cgroup.path, &s->last, &s->rows, err);
 	run_descriptors_guard(&s->descriptors);
 	if (!code)
-		code = run_child(s->call->args, &s->cgroup, &s->signals, look_meanwhile, s, &end, err);
+		code = run_child(s->call->args, &s->cgroup, &s->signals, &watch, &end, err);
 	if (!code) {
 		take_end(s, &end, r);
 		if (r->started)
@@ -256,7 +203,7 @@ static int write_all(int fd, const struct buf *b)
 
 static int report(const struct session *s, int fd)
 {
-	struct run_report r = { .command = s->call->args, .facts = &s->facts, .runs = s->results, .n = s->done };
+	struct run_report r = { .command = s->call->args, .facts = &s->with.facts, .runs = s->results, .n = s->done };
 	const struct run_result *last = &s->results[s->done - 1];
 	struct buf b = { 0 };
 	int code;
@@ -282,8 +229,7 @@ static int report(const struct session *s, int fd)
 
 static void tear_down(struct session *s)
 {
-	agent_close(s->agent);
-	private_agent_stop(s->own);
+	run_agent_close(&s->with);
 	janitor_dismiss(s->janitor);
 	free(s->results);
 }
