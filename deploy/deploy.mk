@@ -4,7 +4,7 @@
 DEB_DEPS := debhelper dpkg-dev
 DEPLOY_DEPS := lintian podman runc systemd mmdebstrap
 
-.PHONY: deb image test-deploy
+.PHONY: deb image test-deploy test-image
 # A copy of what git would carry is built, so that the package holds nothing of this folder's; its objects
 # are kept for the next time.
 deb: deps
@@ -13,9 +13,15 @@ deb: deps
 
 image:
 	$(Q)sh deploy/deps.sh podman
-	$(Q)podman build --format docker -t jouled:$(VERSION) -f deploy/image/Containerfile .
+	$(Q)podman build --format docker --ignorefile deploy/image/Containerfile.dockerignore -t jouled:$(VERSION) -t jouled:latest \
+		-f deploy/image/Containerfile .
 
 test-deploy: deps test-deps
 	$(Q)sh deploy/deps.sh $(DEB_DEPS) $(DEPLOY_DEPS)
 	$(Q)$(MAKE) --no-print-directory $(JOBS) all
 	$(Q)$(RUN_TESTS) deploy
+
+# Both stages of the image and both architectures: minutes.
+test-image: deps test-deps
+	$(Q)sh deploy/deps.sh $(DEPLOY_DEPS)
+	$(Q)B=$(B) sh tests/deploy/stages.sh

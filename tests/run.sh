@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Runs every built test in order and ends with "N passed, N failed, N skipped" on a line of its own.
-# run.sh [SECTION...]: lint unit kernel e2e fuzz golden cross (default: these, and vm with GUESTS=1). B is
+# run.sh [SECTION...]: lint unit kernel e2e fuzz golden cross deploy (default: these, and vm with GUESTS=1). B is
 # the build folder.
 # A program passes by its exit status and its own "ok" lines; it names what it cannot do here by
 # "SKIP name: reason". STRICT_SKIPS=1: what is skipped must be exactly what tests/skips.txt lists.
@@ -117,6 +117,16 @@ section_golden() {
 	done
 }
 
+# Podman's store is the machine's: one run at a time.
+section_deploy() {
+	exec 9>"${TMPDIR:-/tmp}/jouled-deploy-tests.lock"
+	flock 9
+	for t in tests/deploy/test_*.sh; do
+		[ -f "$t" ] && run "deploy/$(basename "$t" .sh)" sh "$t"
+	done
+	exec 9>&-
+}
+
 # One guest is one test; VM names kernels or guests, "6.1 6.12/triggers".
 section_vm() {
 	# the other kernels come while the first one's guests run
@@ -143,7 +153,7 @@ compare_skips() {
 
 part=
 if [ $# -eq 0 ]; then
-	set -- lint unit kernel e2e fuzz golden cross
+	set -- lint unit kernel e2e fuzz golden cross deploy
 	[ "${GUESTS:-0}" = 1 ] && set -- "$@" vm
 else
 	part=yes
@@ -151,7 +161,7 @@ fi
 for section in "$@"; do
 	echo "== $section"
 	case $section in
-	lint | unit | kernel | e2e | fuzz | golden | cross | vm) "section_$section" ;;
+	lint | unit | kernel | e2e | fuzz | golden | cross | deploy | vm) "section_$section" ;;
 	*) echo "run.sh: no section $section" >&2 && exit 2 ;;
 	esac
 done
