@@ -135,6 +135,7 @@ static int read_once(struct machine *m)
 		rc = counters_read(m->counters, r, m->table, m->lifecycle);
 	else if (m->cpustat)
 		rc = cpustat_read(m->cpustat, r, m->table, m->lifecycle);
+	machine_read_devices(m);
 	if (m->network)
 		network_read(m->network, r);
 	if (m->estimate)
@@ -277,6 +278,7 @@ void machine_say(struct machine *m)
 		log_warn("counters: a reading failed; its counts come with the next one");
 	say_losses(m);
 	machine_say_spans(m);
+	machine_say_devices(m);
 }
 
 static void say_looks(const struct rapl *rp)
@@ -297,6 +299,7 @@ void machine_close(struct machine *m)
 	say_looks(m->rapl);
 	if (m->jump_fd >= 0)
 		close(m->jump_fd);
+	machine_close_devices(m);
 	naming_close(m->naming);
 	spans_close(m->spans);
 	network_close(m->network);

@@ -13,6 +13,7 @@
 #include "../source/cpufreq.h"
 #include "../source/energy.h"
 #include "../source/events.h"
+#include "../source/gpu.h"
 #include "../source/hierarchy.h"
 #include "../source/lifecycle.h"
 #include "../source/naming.h"
@@ -39,6 +40,7 @@ struct machine {
 	void (*span_finished)(void *ctx, const struct span *s);   /* who takes them; NULL = they are dropped */
 	void *span_ctx;
 	struct spans_stats spans_said; /* losses of spans that were told about */
+	struct gpus *gpus;             /* NULL: none, or not asked */
 	struct cpufreq *cpufreq;       /* read for the snapshots of outputs that ask */
 	struct reading reading;
 	uint8_t *online;               /* bitmap as last told to the energy sources */
@@ -74,6 +76,12 @@ void machine_say(struct machine *m);
 void machine_open_spans(struct machine *m, const struct config *c);
 void machine_poll_spans(struct machine *m);
 void machine_say_spans(struct machine *m);
+/* GPUs and meters (machine_devices.c): their threads begin with the measuring one. */
+int machine_open_devices(struct machine *m, const struct config *c, struct err *err);
+int machine_start_devices(struct machine *m);      /* 0 or -errno */
+void machine_read_devices(struct machine *m);
+void machine_say_devices(struct machine *m);
+void machine_close_devices(struct machine *m);
 void machine_note(struct machine *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void machine_close(struct machine *m);   /* NULL accepted */
 

@@ -192,6 +192,8 @@ int machine_open(struct machine *m, const struct config *c, struct err *err)
 		rc = open_rows(m, c, err);
 	if (!rc)
 		rc = open_energy(m, c, err);
+	if (!rc)
+		rc = machine_open_devices(m, c, err);
 	if (rc)
 		return rc;
 	open_network(m, c);

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A libnvidia-ml.so.1 whose GPUs are scripted. FAKE_NVML names a file of lines "KEY VALUE...", read anew at every call, so
+ * that a test can change the machine while it is measured:
+ *   gpus N                   how many there are (default 2)
+ *   power G BASE AMPLITUDE PERIOD_MS     mW: BASE plus a square wave of AMPLITUDE, half of the period each
+ *   start S                  CLOCK_REALTIME second from which energy is counted (default: the first call)
+ *   refuse NAME [G]          answers 3, not supported
+ *   slow NAME MS             takes so long
+ *   lost G                   everything of that GPU answers 15
+ *   mismatch                 init answers 18
+ *   counter_offset G MJ      added to the energy counter (negative: a reset)
+ *   scale G FACTOR           the counter against the curve
+ *   disorder                 samples are out of order, some twice
+ *   garbage                  use of processes: nonsense beside the true ones
+ *   process G PID SM         a process and its use in percent
+ *   mig G
+ *   log FILE                 a line per call
+ * The curves are functions of time alone: whoever knows the script can integrate them. Layouts are written out
+ * here a second time on purpose. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MAX_GPUS 4
+#define MAX_PROCESSES 16
+#define EXPORT __attribute__((visibility("default")))
+
+struct script {
+	int gpus, lost[MAX_GPUS], mig[MAX_GPUS], disorder, garbage, mismatch;
+	double base[MAX_GPUS], amplitude[MAX_GPUS], period_ms[MAX_GPUS], offset_mj[MAX_GPUS], scale[MAX_GPUS];
+	int64_t start_us;
+	int n_processes;
+	struct { int gpu; unsigned pid, sm; } process[MAX_PROCESSES];
+	char refuse[256], slow_name[64], log[256];
+	int slow_ms;
+};
+
+static int64_t first_us;
+
+static int64_t now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+static void parse_line(struct script *s, const char *line)
+{
+	char word[64] = "", name[64] = "";
+	double a = 0, b = 0, c = 0, d = 0;
+
+	sscanf(line, "%63s", word);
+	sscanf(line, "%*s %63s", name);
+	sscanf(line, "%*s %lf %lf %lf %lf", &a, &b, &c, &d);
+	int g = a >= 0 && a < MAX_GPUS ? (int)a : 0;
+
+	if (!strcmp(word, "gpus"))
+		s->gpus = (int)a;
+	else if (!strcmp(word, "power"))
+		s->base[g] = b, s->amplitude[g] = c, s->period_ms[g] = d;
+	else if (!strcmp(word, "start"))
+		s->start_us = (int64_t)(a * 1e6);
+	else if (!strcmp(word, "refuse"))
+		snprintf(s->refuse + strlen(s->refuse), sizeof(s->refuse) - strlen(s->refuse), " %s ", name);
+	else if (!strcmp(word, "slow"))
+		snprintf(s->slow_name, sizeof(s->slow_name), "%s", name), sscanf(line, "%*s %*s %d", &s->slow_ms);
+	else if (!strcmp(word, "lost"))
+		s->lost[g] = 1;
+	else if (!strcmp(word, "mig"))
+		s->mig[g] = 1;
+	else if (!strcmp(word, "disorder"))
+		s->disorder = 1;
+	else if (!strcmp(word, "garbage"))
+		s->garbage = 1;
+	else if (!strcmp(word, "mismatch"))
+		s->mismatch = 1;
+	else if (!strcmp(word, "counter_offset"))
+		s->offset_mj[g] = b;
+	else if (!strcmp(word, "scale"))
+		s->scale[g] = b;
+	else if (!strcmp(word, "log"))
+		sscanf(line, "%*s %255s", s->log);
+	else if (!strcmp(word, "process") && s->n_processes < MAX_PROCESSES) {
+		s->process[s->n_processes].gpu = g;
+		s->process[s->n_processes].pid = (unsigned)b;
+		s->process[s->n_processes++].sm = (unsigned)c;
+	}
+}
+
+static struct script load(void)
+{
+	struct script s = { .gpus = 2, .base = { 100000, 60000, 50000, 50000 }, .scale = { 1, 1, 1, 1 },
+			    .period_ms = { 1000, 1000, 1000, 1000 } };
+	const char *path = getenv("FAKE_NVML");
+	FILE *f = path ? fopen(path, "re") : NULL;
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f))
+		parse_line(&s, line);
+	if (f)
+		fclose(f);
+	if (!first_us)
+		first_us = now_us();
+	if (!s.start_us)
+		s.start_us = first_us;
+	return s;
+}
+
+static double power_at(const struct script *s, int g, double us)
+{
+	double period = s->period_ms[g] * 1000, at = fmod(us, period);
+
+	return s->base[g] + (at < period / 2 ? s->amplitude[g] : 0);
+}
+
+/* mJ from 0 to us, in closed form: whole periods and what is left of one. */
+static double energy_until(const struct script *s, int g, double us)
+{
+	double period = s->period_ms[g] * 1000, whole = floor(us / period), rest = us - whole * period;
+	double high = whole * period / 2 + (rest < period / 2 ? rest : period / 2);
+
+	return (s->base[g] * us + s->amplitude[g] * high) / 1e6;
+}
+
+/* Every call: the script, the log, what it refuses, what is slow. Number of the GPU + 1 in the handle. */
+static int begin(struct script *s, const char *name, const void *device)
+{
+	char word[80];
+	int g = (int)(intptr_t)device - 1;
+	FILE *f;
+
+	*s = load();
+	if (*s->log && (f = fopen(s->log, "ae"))) {
+		fprintf(f, "%lld %s %d\n", (long long)now_us(), name, g);
+		fclose(f);
+	}
+	if (!strcmp(s->slow_name, name))
+		nanosleep(&(struct timespec){ s->slow_ms / 1000, s->slow_ms % 1000 * 1000000l }, NULL);
+	if (device && (g >= s->gpus || s->lost[g]))
+		return 15;
+	snprintf(word, sizeof(word), " %s ", name);
+	return strstr(s->refuse, word) || strstr(s->refuse, " all ") ? 3 : 0;
+}
+
+#define BEGIN(name) \
+	struct script s; \
+	int rc = begin(&s, name, device), g = (int)(intptr_t)device - 1; \
+	(void)g; \
+	if (rc) \
+		return rc
+
+EXPORT int nvmlInit_v2(void)
+{
+	struct script s;
+
+	begin(&s, "init", NULL);
+	return s.mismatch ? 18 : 0;
+}
+
+EXPORT int nvmlShutdown(void)
+{
+	return 0;
+}
+
+EXPORT int nvmlDeviceGetCount_v2(unsigned *n)
+{
+	struct script s = load();
+
+	*n = (unsigned)s.gpus;
+	return 0;
+}
+
+EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **ret)
+{
+	struct script s = load();
+
+	if ((int)i >= s.gpus)
+		return 2;
+	*ret = (void *)(intptr_t)(i + 1);
+	return 0;
+}
+
+EXPORT int nvmlDeviceGetHandleByUUID(const char *uuid, void **ret)
+{
+	struct script s = load();
+	int g;
+
+	if (sscanf(uuid, "GPU-fake%d", &g) != 1 || g >= s.gpus || s.lost[g])
+		return 6;
+	*ret = (void *)(intptr_t)(g + 1);
+	return 0;
+}
+
+EXPORT int nvmlDeviceGetName(void *device, char *ret, unsigned size)
+{
+	BEGIN("name");
+	snprintf(ret, size, "Scripted GPU %d", g);
+	return 0;
+}
+
+EXPORT int nvmlDeviceGetUUID(void *device, char *ret, unsigned size)
+{
+	BEGIN("uuid");
+	snprintf(ret, size, "GPU-fake%d-0000-1111-2222-333344445555", g);
+	return 0;
+}
+
+EXPORT int nvmlDeviceGetPciInfo_v3(void *device, void *ret)
+{
+	BEGIN("pci");
+	memset(ret, 0, 68);
+	((uint32_t *)ret)[5] = (uint32_t)(0x17 + g);   /* bus at 20 */
+	return 0;
+}
+
+EXPORT int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor)
+{
+	BEGIN("capability");
+	*major = 8;
+	*minor = 6;
+	return 0;
+}
+
+EXPORT int nvmlSystemGetDriverVersion(char *ret, unsigned size)
+{
+	snprintf(ret, size, "550.1");
+	return 0;
+}
+
+EXPORT int nvmlSystemGetNVMLVersion(char *ret, unsigned size)
+{
+	snprintf(ret, size, "12.550.1");
+	return 0;
+}
+
+EXPORT int nvmlSystemGetCudaDriverVersion_v2(int *ret)
+{
+	*ret = 12040;
+	return 0;
+}
+
+static unsigned sum_sm(const struct script *s, int g)
+{
+	unsigned sum = 0;
+
+	for (int i = 0; i < s->n_processes; i++)
+		sum += s->process[i].gpu == g ? s->process[i].sm : 0;
+	return sum > 100 ? 100 : sum;
+}
+
+EXPORT int nvmlDeviceGetUtilizationRates(void *device, unsigned *ret)
+{
+	BEGIN("utilization");
+	ret[0] = sum_sm(&s, g);
+	ret[1] = 7;
+	return s.mig[g] ? 3 : 0;
+}
+
+EXPORT int nvmlDeviceGetClock(void *device, unsigned type, unsigned which, unsigned *ret)
+{
+	BEGIN("clock");
+	*ret = type == 2 ? 1215 : 1410;
+	return which ? 2 : 0;
+}
+
+EXPORT int nvmlDeviceGetApplicationsClock(void *device, unsigned type, unsigned *ret)
+{
+	BEGIN("app_clock");
+	*ret = type == 2 ? 1215 : 1095;
+	return 0;
+}
+
+EXPORT int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned *ret)
+{
+	BEGIN("power_limit");
+	*ret = 250000;
+	return 0;
+}
+
+/* In steps of 20 ms, like a real one. */
+EXPORT int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *ret)
+{
+	BEGIN("energy");
+	double until = floor((double)now_us() / 20000) * 20000;
+	double mj = s.scale[g] * (energy_until(&s, g, until) - energy_until(&s, g, (double)s.start_us)) + 5e6 + s.offset_mj[g];
+
+	*ret = mj > 0 ? (unsigned long long)mj : 0;
+	return 0;
+}
+
+EXPORT int nvmlDeviceGetPerformanceState(void *device, unsigned *ret)
+{
+	BEGIN("power_state");
+	*ret = 2;
+	return 0;
+}
+
+EXPORT int nvmlDeviceGetPowerUsage(void *device, unsigned *ret)
+{
+	BEGIN("power");
+	*ret = (unsigned)power_at(&s, g, (double)now_us());
+	return 0;
+}
+
+EXPORT int nvmlDeviceGetTemperature(void *device, unsigned sensor, unsigned *ret)
+{
+	BEGIN("temperature");
+	*ret = 61;
+	return sensor ? 2 : 0;
+}
+
+EXPORT int nvmlDeviceGetPcieThroughput(void *device, unsigned counter, unsigned *ret)
+{
+	BEGIN("pcie");
+	nanosleep(&(struct timespec){ 0, 20000000 }, NULL);
+	*ret = counter ? 2222 : 1111;
+	return 0;
+}
+
+/* 20 ms apart, the last two seconds of them. */
+EXPORT int nvmlDeviceGetSamples(void *device, unsigned type, unsigned long long since, unsigned *value_type, unsigned *count, void *ret)
+{
+	BEGIN("samples");
+	int64_t now = now_us() / 20000 * 20000, from = now - 2000000;
+	struct { uint64_t stamp; union { uint32_t u32; uint64_t raw; } value; } *out = ret;
+	unsigned n = 0;
+
+	*value_type = 1;
+	if ((int64_t)since >= from)
+		from = (int64_t)since / 20000 * 20000 + 20000;
+	if (from > now)
+		return 6;
+	if (!out) {
+		*count = (unsigned)((now - from) / 20000 + 1);
+		return 0;
+	}
+	for (int64_t t = from; t <= now && n < *count; t += 20000, n++) {
+		out[n].value.raw = 0;
+		out[n].stamp = (uint64_t)t;
+		out[n].value.u32 = type == 0 ? (uint32_t)power_at(&s, g, (double)t) : type == 1 ? sum_sm(&s, g) : 7;
+	}
+	for (unsigned i = 0; s.disorder && i + 1 < n; i += 3) {
+		__typeof__(*out) swap = out[i];
+
+		out[i] = out[i + 1];
+		out[i + 1] = swap;
+		if (i + 2 < n)
+			out[i + 2] = out[i];
+	}
+	*count = n;
+	return 0;
+}
+
+EXPORT int nvmlDeviceGetProcessUtilization(void *device, void *ret, unsigned *count, unsigned long long since)
+{
+	BEGIN("process_use");
+	struct { uint32_t pid, pad; uint64_t stamp; uint32_t sm, mem, enc, dec; } *out = ret;
+	unsigned n = 0, room = *count;
+
+	if (s.mig[g])
+		return 3;
+	for (int i = 0; i < s.n_processes && n < room; i++) {
+		if (s.process[i].gpu != g)
+			continue;
+		memset(&out[n], 0, sizeof(out[n]));
+		out[n].pid = s.process[i].pid;
+		out[n].stamp = (uint64_t)now_us();
+		out[n++].sm = s.process[i].sm;
+	}
+	if (s.garbage && n + 3 < room) {
+		memset(&out[n], 0xee, 3 * sizeof(*out));     /* stamps of the far future, 4 billion percent */
+		out[n + 1].stamp = since ? since - 1 : 0;    /* old */
+		out[n + 1].sm = 50;
+		out[n + 2].stamp = (uint64_t)now_us();
+		out[n + 2].sm = 4000000;
+		n += 3;
+	}
+	*count = s.garbage ? 0xfffffff0u : n;
+	if (s.garbage)
+		memset(&out[n], 0, (room - n) * sizeof(*out));
+	return n ? 0 : 6;
+}
+
+EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, void *ret)
+{
+	BEGIN("compute");
+	struct { uint32_t pid, pad; uint64_t mem; uint32_t gi, ci; } *out = ret;
+	unsigned n = 0;
+
+	for (int i = 0; i < s.n_processes && n < *count; i++) {
+		if (s.process[i].gpu != g)
+			continue;
+		memset(&out[n], 0, sizeof(out[n]));
+		out[n++].pid = s.process[i].pid;
+	}
+	*count = n;
+	return 0;
+}
+
+EXPORT int nvmlDeviceGetMigMode(void *device, unsigned *now, unsigned *later)
+{
+	BEGIN("mig");
+	*now = *later = (unsigned)s.mig[g];
+	return 0;
+}
