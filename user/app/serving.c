@@ -135,6 +135,19 @@ static void tell_encoder(struct serve_output *to, const struct output_part *p)
 		snprintf(to->notes[to->n_notes], sizeof(to->notes[0]), "%s", note);
 }
 
+static struct serve_output output_facts(const struct output *o, const struct sink_stats *st)
+{
+	struct serve_output to = {
+		.up = st->up, .documents = st->documents, .bytes = st->bytes, .dropped_bytes = st->dropped_bytes,
+		.dropped_documents = st->dropped_documents, .reconnects = st->reconnects, .queued = st->queued, .clients = st->clients,
+	};
+
+	snprintf(to.format, sizeof(to.format), "%s", o->config.format);
+	snprintf(to.to, sizeof(to.to), "%s", o->config.to);
+	snprintf(to.state, sizeof(to.state), "%s", st->state);
+	return to;
+}
+
 void serving_tell(struct serving *sv, const struct plan *p)
 {
 	static struct serve_output list[64];   /* main thread only */
@@ -144,6 +157,14 @@ void serving_tell(struct serving *sv, const struct plan *p)
 		return;
 	serving_history_say(sv);
 	for (const struct output *o = p->outputs; o; o = o->next) {
+		if (o->zico && n < sizeof(list) / sizeof(list[0])) {
+			struct sink_stats st;
+			uint64_t spooled;
+
+			zico_output_stats(o->zico, &st, &spooled);
+			list[n] = output_facts(o, &st);
+			list[n++].spooled = spooled;
+		}
 		for (unsigned i = 0; i < o->n_parts && n < sizeof(list) / sizeof(list[0]); i++) {
 			struct serve_output *to = &list[n];
 			struct sink_stats st;
@@ -151,14 +172,7 @@ void serving_tell(struct serving *sv, const struct plan *p)
 			if (!o->parts[i].sink)
 				continue;
 			sink_get_stats(o->parts[i].sink, &st);
-			*to = (struct serve_output){
-				.up = st.up, .documents = st.documents, .bytes = st.bytes, .dropped_bytes = st.dropped_bytes,
-				.dropped_documents = st.dropped_documents, .reconnects = st.reconnects, .queued = st.queued,
-				.clients = st.clients,
-			};
-			snprintf(to->format, sizeof(to->format), "%s", o->config.format);
-			snprintf(to->to, sizeof(to->to), "%s", o->config.to);
-			snprintf(to->state, sizeof(to->state), "%s", st.state);
+			*to = output_facts(o, &st);
 			tell_encoder(to, &o->parts[i]);
 			n++;
 		}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -125,6 +126,29 @@ uint32_t zico_output_waiting(struct zico_output *z, bool away)
 		n++;
 	pthread_mutex_unlock(&z->lock);
 	return n;
+}
+
+void zico_output_stats(struct zico_output *z, struct sink_stats *ret, uint64_t *ret_spooled)
+{
+	struct spool_stats sp;
+	struct zico_figures f;
+
+	*ret_spooled = 0;
+	if (z->sink) {
+		sink_get_stats(z->sink, ret);
+		return;
+	}
+	spool_get_stats(z->spool, &sp);
+	pthread_mutex_lock(&z->lock);
+	f = z->figures;
+	pthread_mutex_unlock(&z->lock);
+	*ret = (struct sink_stats){
+		.up = f.delivered && !f.failures, .documents = f.delivered, .bytes = f.delivered_bytes,
+		.dropped_documents = f.dropped_queue + f.refused + f.unfit + sp.dropped_full + sp.dropped_old,
+		.queued = zico_output_waiting(z, false),
+	};
+	snprintf(ret->state, sizeof(ret->state), "%.159s", *f.state ? f.state : "nothing was sent yet");
+	*ret_spooled = sp.waiting;
 }
 
 static void say_sink(struct zico_output *z)

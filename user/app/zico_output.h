@@ -9,6 +9,7 @@
 #include "../model/config.h"
 #include "../model/schema.h"
 #include "../model/span.h"
+#include "../sink/sink.h"
 
 struct loop;
 struct zico_output;
@@ -21,6 +22,8 @@ int zico_output_open(const struct output_config *oc, const struct config *c, con
 int zico_output_submit(struct zico_output *z, const struct trace *t);
 /* Documents that wait in memory: those on disk outlive the program. away: also those whose reader is away. */
 uint32_t zico_output_waiting(struct zico_output *z, bool away);
+/* As of any output; queued: what is only in memory. *ret_spooled: what waits on disk. Main thread. */
+void zico_output_stats(struct zico_output *z, struct sink_stats *ret, uint64_t *ret_spooled);
 /* To the log: collectors that came or went, traces dropped, since the last call. */
 void zico_output_say(struct zico_output *z);
 void zico_output_close(struct zico_output *z);   /* NULL accepted */

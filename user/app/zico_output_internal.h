@@ -29,7 +29,7 @@ struct zico_about {
 };
 
 struct zico_figures {
-	uint64_t delivered;
+	uint64_t delivered, delivered_bytes;
 	uint64_t dropped_queue;        /* no room in memory: the disk is too slow */
 	uint64_t refused;              /* by the collector */
 	uint64_t unfit;                /* against the rules of traces, or unreadable in the spool */

@@ -17,6 +17,7 @@ struct sending {
 	struct zico_output *z;
 	struct trace *t;
 	const char *profile;           /* of the encoder */
+	size_t len;                    /* of what was encoded last */
 	unsigned refused;              /* how often this trace was */
 	bool passed;                   /* something was accepted since a trace was given up */
 	uint64_t pause_ns;
@@ -50,6 +51,7 @@ static int encode(void *arg, struct buf *agent, struct buf *trace, struct err *e
 	struct sending *s = arg;
 	int rc = zico_encode(s->z->encoder, s->t, agent, trace, err);
 
+	s->len = agent->len + trace->len;
 	return rc == -ENOMEM ? -EAGAIN : rc ? -EINVAL : 0;
 }
 
@@ -68,10 +70,10 @@ static void set_state(struct zico_output *z, bool failed, const char *text)
 	pthread_mutex_unlock(&z->lock);
 }
 
-static void count(struct zico_output *z, uint64_t *figure)
+static void count(struct zico_output *z, uint64_t *figure, uint64_t n)
 {
 	pthread_mutex_lock(&z->lock);
-	++*figure;
+	*figure += n;
 	pthread_mutex_unlock(&z->lock);
 }
 
@@ -116,7 +118,7 @@ static bool give_up(struct sending *s)
 {
 	if (!s->passed && ++s->refused < TRIES)
 		return false;
-	count(s->z, &s->z->figures.refused);
+	count(s->z, &s->z->figures.refused, 1);
 	s->passed = false;
 	return true;
 }
@@ -130,7 +132,8 @@ static bool judge(struct sending *s, int rc, const struct err *err)
 	case 0:
 		snprintf(text, sizeof(text), "delivers as %s", zico_client_profile(s->z->client));
 		set_state(s->z, false, text);
-		count(s->z, &s->z->figures.delivered);
+		count(s->z, &s->z->figures.delivered, 1);
+		count(s->z, &s->z->figures.delivered_bytes, s->len);
 		s->passed = true;
 		s->pause_ns = 0;
 		return true;
@@ -142,7 +145,7 @@ static bool judge(struct sending *s, int rc, const struct err *err)
 		return false;
 	case -EINVAL: case -ERANGE:
 		set_state(s->z, true, err->text);
-		count(s->z, &s->z->figures.unfit);
+		count(s->z, &s->z->figures.unfit, 1);
 		return true;
 	case -ECANCELED:
 		return false;

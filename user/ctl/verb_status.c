@@ -52,6 +52,8 @@ static void print_outputs(const json_t *list)
 		       ask_text(e, "state"));
 		printf("; %lld documents, %lld bytes, %lld queued", ask_number(e, "documents"), ask_number(e, "bytes"),
 		       ask_number(e, "queued_documents"));
+		if (ask_number(e, "spooled_documents"))
+			printf(", %lld on disk", ask_number(e, "spooled_documents"));
 		if (ask_number(e, "dropped_documents"))
 			printf(", %lld DROPPED", ask_number(e, "dropped_documents"));
 		putchar('\n');

@@ -27,6 +27,7 @@ struct serve_output {
 	bool up;
 	uint64_t documents, bytes, dropped_documents, dropped_bytes, reconnects;
 	uint32_t queued, clients;
+	uint64_t spooled;               /* documents that wait on disk */
 	uint64_t withheld_rows, folded_rows;
 	unsigned n_notes;
 	char notes[SERVE_NOTES][160];   /* what its format cannot say of itself */

@@ -62,6 +62,7 @@ static void add_output(const struct serve_output *o, struct json *j)
 	json_bool(j, o->up);
 	json_key_str(j, "state", o->state);
 	json_key_u64(j, "queued_documents", o->queued);
+	json_key_u64(j, "spooled_documents", o->spooled);
 	json_key_u64(j, "clients", o->clients);
 	json_key_u64(j, "documents", o->documents);
 	json_key_u64(j, "bytes", o->bytes);
