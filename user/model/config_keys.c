@@ -266,7 +266,7 @@ const struct key config_keys[] = {
 	{ "config", KEY_STRING, AT(config_path), NULL, "/etc/jouled/jouled.yaml where it exists",
 	  "The configuration file.", .refuse = refuse_empty, .flag = "config", .arg = "FILE", .letter = 'c', .flag_only = true },
 	{ "sensor", KEY_STRING, AT(sensor), NULL, "the host name",
-	  "Name of this machine in reports.", .refuse = refuse_sensor },
+	  "Name of this machine in reports.", .refuse = refuse_sensor, .flag = "sensor", .arg = "NAME" },
 	{ "interval", KEY_DURATION, AT(interval_ns), "1s", NULL,
 	  "Time between two reports, 10ms to 1h.", .min = 10 * MS, .max = HOUR,
 	  .flag = "interval", .arg = "D", .letter = 'i' },
