@@ -15,6 +15,7 @@ const struct verb *const verbs[] = {
 	&verb_list, &verb_history, &verb_status, &verb_stream,
 	&verb_spans, &verb_flame,
 	&verb_plot, &verb_web,
+	&verb_report, &verb_check,
 	&verb_doctor, &verb_decode,
 	NULL,
 };
