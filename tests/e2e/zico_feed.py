@@ -14,21 +14,9 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "zico"))
 import collector  # noqa: E402
 import trees  # noqa: E402
+from zico_wait import PATIENCE, Failed, cases, until  # noqa: E402
 
 FEED, WORK = os.path.abspath(sys.argv[1]), sys.argv[2]
-PATIENCE = float(os.environ.get("PATIENCE", "60"))     # seconds, on a loaded machine
-
-
-class Failed(Exception):
-    pass
-
-
-def until(condition, what, seconds=PATIENCE):
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            raise Failed(what() if callable(what) else what)
-        time.sleep(0.02)
 
 
 class Feed:
@@ -167,16 +155,23 @@ def registration():
         raise Failed(str(a))
 
 
+FAULTS = (("412:trc:3", "412:agd:2"), ("500::4",), ("close::4", "garbage:trc:1"), ("lost:trc:2", "half:trc:2"),
+          ("taken-500:trc:1", "slow::5"), ("giant:trc:1",), ("503::3", "302:trc:2", "404:trc:1"), ("405:agd:1",),
+          ("401:trc:1",), ("400:session:1",))
+
+
+def faulty(faults):
+    some = make(str(faults), 4)
+    c = deliver("f-" + faults[0].replace(":", "-"), "zico-1.90", "", some, faults)
+    content(c, some, "zico-1.90")
+    if c.state.registrations > 1:
+        raise Failed(f"{faults}: {c.state.registrations} hosts of one agent")
+
+
 def faulty_answers():
     """Traces arrive once each whatever the answers are; what is taken and answered wrongly comes again by its uuid."""
-    for faults in (("412:trc:3", "412:agd:2"), ("500::4",), ("close::4", "garbage:trc:1"), ("lost:trc:2", "half:trc:2"),
-                   ("taken-500:trc:1", "slow::5"), ("giant:trc:1",), ("503::3", "302:trc:2", "404:trc:1"), ("405:agd:1",),
-                   ("401:trc:1",), ("400:session:1",)):
-        some = make(str(faults), 4)
-        c = deliver("f-" + faults[0].replace(":", "-"), "zico-1.90", "", some, faults)
-        content(c, some, "zico-1.90")
-        if c.state.registrations > 1:
-            raise Failed(f"{faults}: {c.state.registrations} hosts of one agent")
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        list(pool.map(faulty, FAULTS))
 
 
 def storm():
@@ -347,7 +342,6 @@ def kills(seconds=6.0, seed="kills"):
                 f.start()
         if not c.server:
             c.start()
-        f.wait_spooled(some[-1:]) if some[-1].uuid.hex in f.spooled else None
         must = set(f.spooled)
         until(lambda: must <= arrived(c), lambda: f"{len(must - arrived(c))} of {len(must)} are missing; {f.said()}")
         known = {t.uuid.hex: t for t in some}
@@ -362,24 +356,6 @@ def kills(seconds=6.0, seed="kills"):
         c.stop()
 
 
-CASES = {f.__name__.replace("_", "-"): f for f in (profiles, registration, faulty_answers, storm, identity, wrong_key,
-                                                    certificate, silent, five_hundred, kills)}
-
-
-def case(name):
-    begun, line = time.monotonic(), f"ok zico-{name}"
-    try:
-        CASES[name]()
-    except Failed as e:
-        line = f"FAIL zico-{name}: {e}"
-    print(f"{line}\n# {name}: {time.monotonic() - begun:.1f} s", flush=True)
-    return line.startswith("ok")
-
-
-def main():
-    with concurrent.futures.ThreadPoolExecutor(5) as pool:   # they mostly wait
-        return not all(pool.map(case, sys.argv[3:] or list(CASES)))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(cases((profiles, registration, faulty_answers, storm, identity, wrong_key, certificate, silent, five_hundred,
+                    kills), sys.argv[3:], 5))     # they mostly wait

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the ZICO tests share: waiting, and running cases."""
+import concurrent.futures
+import os
+import time
+
+PATIENCE = float(os.environ.get("PATIENCE", "60"))     # seconds, on a loaded machine
+
+
+class Failed(Exception):
+    pass
+
+
+def until(condition, what, seconds=PATIENCE):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise Failed(what() if callable(what) else what)
+        time.sleep(0.02)
+
+
+def run(case):
+    name = "zico-" + case.__name__.replace("_", "-")
+    begun, line = time.monotonic(), f"ok {name}"
+    try:
+        case()
+    except Failed as e:
+        line = f"FAIL {name}: {e}"
+    except Exception as e:  # pylint: disable=broad-except
+        line = f"FAIL {name}: {type(e).__name__}: {e} at line {e.__traceback__.tb_next.tb_lineno}"
+    print(f"{line}\n# {name}: {time.monotonic() - begun:.1f} s", flush=True)
+    return line.startswith("ok")
+
+
+def cases(known, names, threads):
+    """Those that are named, or all; exit status."""
+    chosen = [c for c in known if not names or c.__name__.replace("_", "-") in names]
+    with concurrent.futures.ThreadPoolExecutor(threads) as pool:
+        return 0 if chosen and all(list(pool.map(run, chosen))) else 1
