@@ -216,7 +216,7 @@ static uint64_t overlap(const struct slot *s, const struct span_use *u)
 	uint64_t from = u->from_ns > s->start_ns ? u->from_ns : s->start_ns;
 	uint64_t until = u->until_ns < s->end_ns ? u->until_ns : s->end_ns;
 
-	return until > from ? until - from : until == from ? 1 : 0;
+	return until > from ? until - from : until == from && u->from_ns == u->until_ns ? 1 : 0;
 }
 
 /* Slots that are kept, newest first; 0 ends it. */
