@@ -16,6 +16,7 @@
 #include "../source/gpu.h"
 #include "../source/hierarchy.h"
 #include "../source/lifecycle.h"
+#include "../source/meter.h"
 #include "../source/naming.h"
 #include "../source/network.h"
 #include "../source/spans.h"
@@ -41,6 +42,7 @@ struct machine {
 	void *span_ctx;
 	struct spans_stats spans_said; /* losses of spans that were told about */
 	struct gpus *gpus;             /* NULL: none, or not asked */
+	struct meters *meters;         /* NULL: none */
 	struct cpufreq *cpufreq;       /* read for the snapshots of outputs that ask */
 	struct reading reading;
 	uint8_t *online;               /* bitmap as last told to the energy sources */

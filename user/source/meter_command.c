@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A program or a FIFO that prints lines dNcM=WATTS (meter_line.c) at its own pace. A program is started without a
+ * shell, in a process group of its own, and started anew when it ends. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "../base/clock.h"
+#include "meter_internal.h"
+
+#define LINE_MAX_BYTES 1024
+#define LOOK_MS 200
+#define END_MS 500                 /* until a program that was asked to end is killed */
+
+extern char **environ;
+
+struct stream {
+	int fd;
+	pid_t child;               /* 0 = a FIFO */
+	bool skipping;             /* in a line that is too long */
+	size_t len;
+	char line[LINE_MAX_BYTES];
+};
+
+static struct stream *of(const struct meter *m)
+{
+	return m->state;
+}
+
+/* The agent blocks the signals it waits for; its children must not. */
+static int spawn(struct meter *m, int out_fd, pid_t *ret)
+{
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	sigset_t none, ignored;
+	char **argv = calloc(m->command.n + 1, sizeof(*argv));
+	int rc;
+
+	if (!argv)
+		return -ENOMEM;
+	memcpy(argv, m->command.v, m->command.n * sizeof(*argv));
+	sigemptyset(&none);
+	sigemptyset(&ignored);
+	sigaddset(&ignored, SIGPIPE);
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_adddup2(&files, out_fd, STDOUT_FILENO);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setsigdefault(&attr, &ignored);
+	rc = posix_spawnp(ret, argv[0], &files, &attr, argv, environ);
+	posix_spawnattr_destroy(&attr);
+	posix_spawn_file_actions_destroy(&files);
+	free(argv);
+	return -rc;
+}
+
+static int command_open(struct meter *m, struct err *err)
+{
+	struct stream *s = calloc(1, sizeof(*s));
+	int fds[2], rc;
+
+	if (!s || pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0) {
+		free(s);
+		return err_set(err, -ENOMEM, "%s: no memory or descriptors left", m->command.v[0]);
+	}
+	fcntl(fds[1], F_SETFL, 0);
+	rc = spawn(m, fds[1], &s->child);
+	close(fds[1]);
+	if (rc) {
+		close(fds[0]);
+		free(s);
+		return err_set(err, rc, "%s: %s; name a program that can be run", m->command.v[0], strerror(-rc));
+	}
+	s->fd = fds[0];
+	m->state = s;
+	return 0;
+}
+
+static int fifo_open(struct meter *m, struct err *err)
+{
+	struct stream *s = calloc(1, sizeof(*s));
+	struct stat st;
+	/* for writing too: whoever prints may come and go */
+	int fd = s ? fsroot_openat(m->all->root, m->device, O_RDWR | O_NONBLOCK | O_CLOEXEC) : -ENOMEM;
+
+	if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISFIFO(st.st_mode))) {
+		close(fd);
+		fd = -EINVAL;
+	}
+	if (fd < 0) {
+		free(s);
+		return err_set(err, fd, "%s: %s; make a FIFO there (mkfifo)", m->device, fd == -EINVAL ? "it is no FIFO" : strerror(-fd));
+	}
+	s->fd = fd;
+	m->state = s;
+	return 0;
+}
+
+static unsigned take_line(struct meter *m, struct stream *s)
+{
+	struct meter_value v[METER_CHANNELS];
+	unsigned n, good = 0;
+
+	s->line[s->len] = '\0';
+	n = meter_parse_line(s->line, v, METER_CHANNELS);
+	for (unsigned i = 0; i < n; i++)
+		good += meter_put(m, v[i].device, v[i].channel, v[i].power_uw) == 0;
+	return good;
+}
+
+/* Whole lines; one that is too long is left out to its end. Returns values taken. */
+static unsigned take(struct meter *m, struct stream *s, const char *text, size_t n)
+{
+	unsigned good = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (text[i] == '\n') {
+			good += s->skipping ? 0 : take_line(m, s);
+			s->len = 0;
+			s->skipping = false;
+		} else if (s->len == sizeof(s->line) - 1) {
+			s->skipping = true;
+		} else {
+			s->line[s->len++] = text[i] ? text[i] : ' ';
+		}
+	}
+	return good;
+}
+
+static const char *name_of(const struct meter *m)
+{
+	return m->command.n ? m->command.v[0] : m->device;
+}
+
+/* Silence is no failure: values grow old by themselves. */
+static int stream_look(struct meter *m, struct err *err)
+{
+	struct stream *s = of(m);
+	struct pollfd p = { .fd = s->fd, .events = POLLIN };
+	char text[4096];
+	ssize_t n;
+
+	if (poll(&p, 1, LOOK_MS) <= 0)
+		return 0;
+	n = read(s->fd, text, sizeof(text));
+	if (n > 0) {
+		if (!take(m, s, text, (size_t)n) && memchr(text, '\n', (size_t)n) && !m->n_channels)
+			return err_set(err, -EBADMSG, "%s: its lines are none of the form d0c0=WATTS", name_of(m));
+		return 0;
+	}
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	m->failures = m->failures < 5 ? 5 : m->failures;   /* it ended: open it anew, not too often */
+	return err_set(err, -EPIPE, "%s: it ended; it is started again", name_of(m));
+}
+
+static void end(pid_t child)
+{
+	uint64_t until = clock_mono_ns() + END_MS * NS_PER_MS;
+
+	kill(-child, SIGTERM);
+	while (waitpid(child, NULL, WNOHANG) == 0) {
+		if (clock_mono_ns() < until) {
+			poll(NULL, 0, 10);
+			continue;
+		}
+		kill(-child, SIGKILL);
+		waitpid(child, NULL, 0);
+		return;
+	}
+}
+
+static void stream_close(struct meter *m)
+{
+	struct stream *s = of(m);
+
+	close(s->fd);
+	if (s->child)
+		end(s->child);
+	free(s);
+	m->state = NULL;
+}
+
+const struct meter_ops meter_command = { "command", NS_PER_S, true, command_open, stream_look, stream_close };
+const struct meter_ops meter_fifo = { "fifo", NS_PER_S, true, fifo_open, stream_look, stream_close };

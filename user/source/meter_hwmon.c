@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Sensors of the kernel (Documentation/hwmon/sysfs-interface.rst): powerN_average or powerN_input in uW; or inN in mV times
+ * currN in mA where the chip tells nothing else (INA3221). The ACPI power meter is one of them: it may be a battery's, and
+ * where the firmware does not fill it in it says 0. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../base/clock.h"
+#include "../base/parse.h"
+#include "meter_internal.h"
+
+#define CLASS "/sys/class/hwmon"
+#define MAX_CHIPS 64
+
+struct sensor { char path[120], times[120]; bool zero_is_none; };   /* times: "" or the current's file */
+struct sensors { unsigned n; struct sensor v[METER_MAX_CHANNELS]; };
+
+/* Graphics cards are domains of their own. */
+static bool is_gpu(const char *name)
+{
+	static const char *const names[] = { "amdgpu", "radeon", "i915", "xe", "nouveau" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+static bool readable(const struct meter *m, const char *path)
+{
+	char text[32];
+
+	return fsroot_read(m->all->root, path, text, sizeof(text)) > 0;
+}
+
+static struct sensor *room(struct sensors *s)
+{
+	return s->n < METER_MAX_CHANNELS ? &s->v[s->n] : NULL;
+}
+
+/* powerN: the average where there is one. */
+static bool add_power(struct meter *m, struct sensors *s, const char *chip, const char *name, const char *power)
+{
+	static const char *const kinds[] = { "average", "input" };
+	struct sensor *v = room(s);
+
+	for (size_t i = 0; v && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		char path[120];
+
+		if ((size_t)snprintf(path, sizeof(path), CLASS "/%s/%s_%s", chip, power, kinds[i]) >= sizeof(path) || !readable(m, path))
+			continue;
+		*v = (struct sensor){ .zero_is_none = strcmp(name, "power_meter") == 0 };
+		memcpy(v->path, path, sizeof(path));
+		meter_label(m, s->n++, path + strlen(CLASS) + 1);
+		return true;
+	}
+	return false;
+}
+
+static bool add_pair(struct meter *m, struct sensors *s, const char *chip, const char *pair)
+{
+	struct sensor *v = room(s), one = { 0 };
+	size_t volts = strcspn(pair, "*");
+
+	if (!v ||
+	    (size_t)snprintf(one.path, sizeof(one.path), CLASS "/%s/%.*s_input", chip, (int)volts, pair) >= sizeof(one.path) ||
+	    (size_t)snprintf(one.times, sizeof(one.times), CLASS "/%s/%s_input", chip, pair + volts + 1) >= sizeof(one.times) ||
+	    !readable(m, one.path) || !readable(m, one.times))
+		return false;
+	*v = one;
+	meter_label(m, s->n++, one.path + strlen(CLASS) + 1);
+	return true;
+}
+
+static bool is_battery(const struct meter *m, const char *chip)
+{
+	char path[120];
+	uint64_t v = 0;
+
+	snprintf(path, sizeof(path), CLASS "/%s/power1_is_battery", chip);
+	return fsroot_read_u64(m->all->root, path, &v) == 0 && v == 1;
+}
+
+static void add_chip(struct meter *m, struct sensors *s, const char *chip)
+{
+	char path[120], name[64];
+
+	snprintf(path, sizeof(path), CLASS "/%.16s/name", chip);
+	if (fsroot_read(m->all->root, path, name, sizeof(name)) < 0)
+		return;
+	if (m->device ? strcmp(m->device, name) != 0 && strcmp(m->device, chip) != 0 : is_gpu(name) || is_battery(m, chip))
+		return;
+	for (unsigned i = 0; i < m->channels_wanted.n; i++) {
+		const char *wanted = m->channels_wanted.v[i];
+
+		if (strchr(wanted, '*') ? !add_pair(m, s, chip, wanted) : !add_power(m, s, chip, name, wanted))
+			continue;
+	}
+	for (unsigned i = 1; !m->channels_wanted.n && i <= METER_MAX_CHANNELS; i++) {
+		char power[16];
+
+		snprintf(power, sizeof(power), "power%u", i);
+		add_power(m, s, chip, name, power);
+	}
+}
+
+static int hwmon_open(struct meter *m, struct err *err)
+{
+	struct sensors *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return err_set(err, -ENOMEM, "hwmon: out of memory");
+	for (unsigned i = 0; i < MAX_CHIPS; i++) {
+		char chip[16];
+
+		snprintf(chip, sizeof(chip), "hwmon%u", i);
+		add_chip(m, s, chip);
+	}
+	if (!s->n || (m->channels_wanted.n && s->n < m->channels_wanted.n)) {
+		free(s);
+		return err_set(err, -ENODEV, "hwmon: %s%s has no such sensor of power; see " CLASS "/*/name and its power*, in* and curr* files",
+			       m->device ? "chip " : "no chip", m->device ? m->device : "");
+	}
+	m->state = s;
+	return 0;
+}
+
+static int read_value(struct meter *m, const char *path, int64_t *ret)
+{
+	char text[32];
+	int rc = fsroot_read(m->all->root, path, text, sizeof(text));
+
+	return rc < 0 ? rc : parse_i64(text, ret);
+}
+
+static int look_one(struct meter *m, unsigned channel, const struct sensor *s)
+{
+	int64_t v, times = 1;
+	int rc = read_value(m, s->path, &v);
+
+	if (!rc && *s->times)
+		rc = read_value(m, s->times, &times);
+	if (rc)
+		return rc;
+	if (__builtin_mul_overflow(v, times, &v))
+		return -ERANGE;
+	return s->zero_is_none && !v ? -ENODATA : meter_put(m, 0, channel, v);
+}
+
+static int hwmon_look(struct meter *m, struct err *err)
+{
+	const struct sensors *s = m->state;
+	const char *failed = "";
+	int rc = 0, good = 0;
+
+	for (unsigned i = 0; i < s->n; i++) {
+		int one = look_one(m, i, &s->v[i]);
+
+		good += one == 0;
+		if (one && !rc) {
+			rc = one;
+			failed = s->v[i].path;
+		}
+	}
+	return good ? 0 : err_set(err, rc, "%s: %s", failed, rc == -ENODATA ? "it says 0; the firmware does not fill it in" : strerror(-rc));
+}
+
+static void hwmon_close(struct meter *m)
+{
+	free(m->state);
+	m->state = NULL;
+}
+
+const struct meter_ops meter_hwmon = { "hwmon", 100 * NS_PER_MS, false, hwmon_open, hwmon_look, hwmon_close };
