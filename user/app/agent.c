@@ -13,6 +13,7 @@
 #include "../base/log.h"
 #include "../base/loop.h"
 #include "app.h"
+#include "landlock.h"
 #include "notify.h"
 #include "pipeline.h"
 #include "privileges.h"
@@ -69,7 +70,7 @@ static int agent_open(struct agent *a, struct config *c, struct err *err)
 	if (!rc)
 		rc = serving_open(c, &a->serving, err);
 	if (!rc)
-		rc = privileges_drop(a->machine, err);
+		rc = privileges_drop(a->machine, c, err);
 	if (!rc && (rc = loop_start(&a->loop)))
 		err_set(err, rc, "I/O thread: %s; raise the limits of memory, files or tasks", strerror(-rc));
 	if (!rc)
@@ -124,7 +125,7 @@ static struct plan *reload_plan(struct agent *a)
 	fixed = reload_refused(a->plan->config, c);
 	if (fixed)
 		log_error("reload: %s cannot change while jouled runs; restart it, everything stays as it was", fixed);
-	else if (check_config(c, &err) != 0 || plan_new(c, &a->machine->schema, a->loop, a->plan, &p, &err) != 0)
+	else if (check_config(c, &err) != 0 || landlock_covers(c, &err) != 0 || plan_new(c, &a->machine->schema, a->loop, a->plan, &p, &err) != 0)
 		log_error("reload: %s", err.text);
 	if (!p)
 		config_free(c);

@@ -4,59 +4,139 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include "../base/log.h"
+#include "landlock.h"
 #include "privileges.h"
+#include "seccomp.h"
 
-/* What stays, and for what (capabilities(7)). CAP_SYS_ADMIN goes where the two newer ones do. */
-static const struct { unsigned cap; const char *need; } kept[] = {
-	{ CAP_BPF, "flushing by test run" },
-	{ CAP_PERFMON, "events of CPUs that come online" },
-	{ CAP_DAC_READ_SEARCH, "cgroup paths by id, energy_uj" },
-	{ CAP_DAC_OVERRIDE, "files and sockets of outputs that a reload adds" },
-	{ CAP_SYS_NICE, "readings in time on a busy machine" },
-	{ CAP_NET_BIND_SERVICE, "outputs that listen below port 1024" },
+const struct privilege privileges[] = {
+	{ CAP_BPF, "CAP_BPF", "counters, lifecycle, network, spans" },
+	{ CAP_PERFMON, "CAP_PERFMON", "counters, perf events, spans" },
+	{ CAP_SYS_ADMIN, "CAP_SYS_ADMIN", "perf events while perf_event_paranoid is above 2" },
+	{ CAP_NET_ADMIN, "CAP_NET_ADMIN", "network" },
+	{ CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", "energy_uj of powercap, paths of cgroups by id, names from the files of container runtimes" },
+	{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "executables of others in spans, functions in containers" },
+	{ CAP_SYS_RAWIO, "CAP_SYS_RAWIO", "rapl: msr" },
+	{ CAP_SYS_NICE, "CAP_SYS_NICE", "readings in time on a busy machine" },
+	{ CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE", "outputs in directories of other users" },
+	{ CAP_NET_BIND_SERVICE, "CAP_NET_BIND_SERVICE", "outputs that listen below port 1024" },
+	{ 0 }
 };
 
-static bool uses_msr(const struct machine *m)
+bool privileges_paranoid(const struct fsroot *root)
+{
+	char text[32];
+
+	return fsroot_read(root, "/proc/sys/kernel/perf_event_paranoid", text, sizeof(text)) >= 0 && strtol(text, NULL, 10) > 2;
+}
+
+bool privileges_realtime(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_RTPRIO, &lim) != 0)
+		return false;
+	if (lim.rlim_cur >= 1)
+		return true;
+	lim.rlim_cur = 1;
+	if (lim.rlim_max < 1)
+		lim.rlim_max = 1;   /* takes CAP_SYS_RESOURCE */
+	return setrlimit(RLIMIT_RTPRIO, &lim) == 0;
+}
+
+static bool uses_interface(const struct machine *m, enum energy_interface interface)
 {
 	for (unsigned i = 0; i < m->schema.n_domains; i++)
-		if (m->schema.domains[i].interface == ENERGY_MSR)
+		if (m->schema.domains[i].interface == interface)
 			return true;
 	return false;
 }
 
-/* Debian's kernels have levels above 2, at which only CAP_SYS_ADMIN opens perf events: without it the
- * counters of a CPU that comes online, or an energy event whose CPU went, would be lost for good. */
-static bool needs_admin(const struct machine *m)
+static bool uses_events(const struct machine *m)
 {
-	char text[32];
-	long level = 0;
-
-	if (fsroot_read(m->root, "/proc/sys/kernel/perf_event_paranoid", text, sizeof(text)) >= 0)
-		level = strtol(text, NULL, 10);
-	return level > 2;
+	return m->counters || m->spans || uses_interface(m, ENERGY_PERF);
 }
 
-int privileges_drop(const struct machine *m, struct err *err)
+/* What stays, and for what: events and MSRs of CPUs that come online are opened anew, programs run by test-run, and a
+ * reload opens outputs. */
+static bool stays(unsigned cap, const struct machine *m, const struct config *c)
 {
-	bool have[sizeof(kept) / sizeof(kept[0])], raw_io, admin;
+	switch (cap) {
+	case CAP_BPF:
+		return m->counters || m->lifecycle || m->network || m->spans;
+	case CAP_PERFMON:
+		return uses_events(m);
+	case CAP_SYS_ADMIN:
+		return uses_events(m) && privileges_paranoid(m->root);
+	case CAP_SYS_PTRACE:
+		return m->spans;
+	case CAP_SYS_RAWIO:
+		return uses_interface(m, ENERGY_MSR);
+	case CAP_SYS_NICE:
+		return !privileges_realtime();
+	case CAP_DAC_READ_SEARCH:
+	case CAP_DAC_OVERRIDE:
+	case CAP_NET_BIND_SERVICE:
+		return true;
+	default:
+		return false;
+	}
+}
 
-	/* nothing below is started by exec, but a hole in it must not become a way up */
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+static int drop_capabilities(const struct machine *m, const struct config *c, struct err *err)
+{
+	uint64_t keep = 0;
+
 	if (capng_get_caps_process() != 0)
 		return 0;   /* no /proc: capabilities are not known, so they are left alone */
-	raw_io = uses_msr(m) && capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_RAWIO);
-	admin = needs_admin(m) && capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_ADMIN);
-	for (unsigned i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-		have[i] = capng_have_capability(CAPNG_EFFECTIVE, kept[i].cap);
+	for (const struct privilege *p = privileges; p->name; p++)
+		if (capng_have_capability(CAPNG_EFFECTIVE, p->cap) && stays(p->cap, m, c))
+			keep |= 1ull << p->cap;
 	capng_clear(CAPNG_SELECT_CAPS);
-	for (unsigned i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-		if (have[i])
-			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, kept[i].cap);
-	if (raw_io)
-		capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, CAP_SYS_RAWIO);
-	if (admin)
-		capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, CAP_SYS_ADMIN);
+	for (const struct privilege *p = privileges; p->name; p++)
+		if (keep >> p->cap & 1)
+			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, p->cap);
 	if (capng_apply(CAPNG_SELECT_CAPS) != 0)
 		return err_set(err, -EPERM, "capabilities: cannot be given up: %s; start with fewer", strerror(errno));
+	return 0;
+}
+
+static bool starts_programs(const struct config *c)
+{
+	for (unsigned i = 0; i < c->n_meters; i++)
+		if (c->meters[i].type && strcmp(c->meters[i].type, "command") == 0)
+			return true;
+	return false;
+}
+
+/* A sandboxed process may not look into others, not even by their /proc (landlock(7), ptrace restrictions). */
+static void restrict_files(const struct config *c, bool programs)
+{
+	struct err why = { 0 };
+
+	if (!c->landlock)
+		return;
+	if (c->n_spans_functions)
+		log_info("landlock: left out, because of spans.functions: their programs lie in other containers");
+	else if (landlock_enter(c, programs, &why) != 0)
+		log_info("%s", why.text);
+}
+
+int privileges_drop(struct machine *m, const struct config *c, struct err *err)
+{
+	const bool programs = starts_programs(c);
+	struct err why = { 0 };
+	int rc;
+
+	/* nothing below is started by exec, but a hole in it must not become a way up; the two after it need it */
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	rc = drop_capabilities(m, c, err);
+	if (rc)
+		return rc;
+	restrict_files(c, programs);
+	rc = filter_enter(c->seccomp, programs, &why);
+	if (rc)
+		machine_note(m, "%s", why.text);
 	return 0;
 }

@@ -44,6 +44,8 @@ const char *reload_refused(const struct config *a, const struct config *b)
 		{ "spans.budget", a->spans_budget == b->spans_budget },
 		{ "spans.max-processes", a->spans_max == b->spans_max },
 		{ "spans.trace-period", a->spans_period_ns == b->spans_period_ns },
+		{ "seccomp", a->seccomp == b->seccomp },
+		{ "landlock", a->landlock == b->landlock },
 		{ "metrics.keep", a->metrics_keep_ns == b->metrics_keep_ns },
 		{ "metrics.top", a->metrics_top == b->metrics_top },
 	};

@@ -15,6 +15,7 @@ enum hierarchy_mode { HIERARCHY_AUTO, HIERARCHY_V2, HIERARCHY_V1 };
 enum clock_mode { CLOCKMODE_SCHEDULER, CLOCKMODE_KTIME };
 enum names_mode { NAMES_AUTO, NAMES_OFF };
 enum estimate_mode { ESTIMATE_AUTO, ESTIMATE_OFF };
+enum filter_mode { FILTER_ON, FILTER_OFF, FILTER_LOG };
 
 struct str_list { char **v; unsigned n; };
 
@@ -98,6 +99,8 @@ struct config {
 	struct output_config *outputs;
 	unsigned n_outputs;
 	/* program */
+	enum filter_mode seccomp;
+	bool landlock;
 	char *config_path;         /* file read, or NULL */
 	char *root, *replay, *btf, *state_dir;
 	char *socket, *socket_group;   /* socket NULL = none */

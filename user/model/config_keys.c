@@ -15,6 +15,7 @@ static const char *const hierarchy_words[] = { "auto", "v2", "v1", NULL };
 static const char *const names_words[] = { "auto", "off", NULL };
 static const char *const rapl_words[] = { "auto", "powercap", "perf", "msr", "none", NULL };
 static const char *const estimate_words[] = { "auto", "off", NULL };
+static const char *const filter_words[] = { "on", "off", "log", NULL };
 static const char *const formula_words[] = { "share", "model", "none", NULL };
 static const char *const weight_words[] = { "cycles", "time", "cycles-by-frequency", NULL };
 static const char *const idle_words[] = { "own", "by-time", "by-share", NULL };
@@ -318,6 +319,12 @@ const struct key config_keys[] = {
 	  "off for none.", .sub = history_keys, .off = "path" },
 	{ "spans", KEY_MAP, .help = "What ran: processes and calls of functions.", .sub = config_spans_keys },
 	{ "metrics", KEY_MAP, .help = "The page /metrics of the query socket.", .sub = metrics_keys },
+	{ "seccomp", KEY_ENUM, AT(seccomp), "on", NULL,
+	  "Once all is open, system calls that jouled has no use for are refused and named in a warning; log names them and "
+	  "lets them through.", filter_words },
+	{ "landlock", KEY_BOOL, AT(landlock), "true", NULL,
+	  "Once all is open, files are written only below the directories of this configuration, where the kernel has Landlock. "
+	  "Not with spans.functions, whose programs lie in other containers." },
 	{ "state-dir", KEY_STRING, AT(state_dir), "/var/lib/jouled", NULL,
 	  "Directory of what outlives the program.", .refuse = refuse_empty, .flag = "state-dir", .arg = "DIR" },
 	{ "root", KEY_STRING, AT(root), "/", NULL,
