@@ -187,6 +187,28 @@ static void test_domain_quality(void **state)
 }
 
 /* 16384 units of 2^-14 J one by one: each is 61.03515625 uJ, together exactly one joule. */
+static void test_energy_quality(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup a = { .id = 11, .path = "/a", .level = 1 };
+	struct snapshot *s;
+
+	reading_add_row(&f->r, &a);
+	charge(&f->r, 4, 0, 100);
+	s = consumer_snapshot(f->c, &f->r);
+	s->rows[4].quality = QUALITY_LOST;
+	s->domains[0].quality = QUALITY_WRAPPED;
+	s->domains[0].share_quality = 0;
+	*snapshot_energy(s, 4, 0) = 0;   /* its counters were the weight: all of its energy is residual */
+	assert_int_equal(snapshot_energy_quality(s, 4, 0), QUALITY_LOST | QUALITY_WRAPPED);
+	*snapshot_energy(s, 4, 0) = 5;   /* some of its cells were counted */
+	assert_int_equal(snapshot_energy_quality(s, 4, 0), QUALITY_PARTIAL | QUALITY_WRAPPED);
+	s->domains[0].share_quality = QUALITY_ESTIMATED;   /* time was the weight */
+	assert_int_equal(snapshot_energy_quality(s, 4, 0), QUALITY_ESTIMATED | QUALITY_WRAPPED);
+	s->rows[4].quality = QUALITY_MULTIPLEXED;
+	assert_int_equal(snapshot_energy_quality(s, 4, 0), QUALITY_MULTIPLEXED | QUALITY_ESTIMATED | QUALITY_WRAPPED);
+}
+
 static void test_energy_does_not_drift(void **state)
 {
 	struct fixture *f = *state;
@@ -232,7 +254,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test(test_deltas_in_order), test(test_rename), test(test_cell_quality), test(test_cpus),
-		test(test_root_and_idle_merged),
+		test(test_root_and_idle_merged), test(test_energy_quality),
 		test(test_domain_quality), test(test_energy_does_not_drift), test(test_machine),
 	};
 

@@ -15,9 +15,10 @@ static double sum_row(const struct snapshot *s, unsigned row, const bool *shown,
 
 		uj += (double)v;
 		if (v)
-			*ret_quality |= s->domains[d].quality | s->domains[d].share_quality;
+			*ret_quality |= snapshot_energy_quality(s, row, d);
 	}
-	*ret_quality |= s->rows[row].quality;
+	if (uj == 0)
+		*ret_quality |= s->rows[row].quality;
 	return uj;
 }
 

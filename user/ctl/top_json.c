@@ -29,14 +29,14 @@ static void put_domain(struct json *j, const struct snapshot *s, unsigned d, boo
 
 static void put_energy(struct json *j, const struct snapshot *s, unsigned row)
 {
-	unsigned quality = s->rows[row].quality;
+	unsigned quality = s->schema->n_domains ? 0 : s->rows[row].quality;
 	double watts = 0;
 
 	json_key(j, "energy_uj");
 	json_object_begin(j);
 	for (unsigned d = 0; d < s->schema->n_domains; d++) {
 		json_key_u64(j, s->schema->domains[d].name, *snapshot_energy(s, row, d));
-		quality |= s->domains[d].quality | s->domains[d].share_quality;
+		quality |= snapshot_energy_quality(s, row, d);
 	}
 	json_object_end(j);
 	json_key(j, "power_w");

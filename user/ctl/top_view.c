@@ -49,7 +49,7 @@ static void add_energy(struct top_values *t, const struct snapshot *s, unsigned 
 
 		t->uj[kind] += uj;
 		t->watts[kind] += table_domain_watts(&s->domains[d], uj);
-		t->energy_quality[kind] |= s->rows[row].quality | s->domains[d].quality | s->domains[d].share_quality;
+		t->energy_quality[kind] |= snapshot_energy_quality(s, row, d);
 	}
 }
 

@@ -56,9 +56,7 @@ static const char *unusable(const struct snap_domain *d)
 
 static unsigned row_quality(const struct encoder *e, uint32_t row, unsigned domain)
 {
-	const struct snap_domain *d = &e->snap->domains[domain];
-
-	return e->snap->rows[row].quality | d->quality | d->share_quality;
+	return snapshot_energy_quality(e->snap, row, domain);
 }
 
 static bool named(const struct encoder *e, uint32_t row)

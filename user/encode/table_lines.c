@@ -21,7 +21,7 @@ void table_sum(const struct encoder *e, unsigned row, struct table_line *l)
 			if (s->schema->domains[d].kind != e->watt_kind[k])
 				continue;
 			l->watts[k] += table_domain_watts(&s->domains[d], *snapshot_energy(s, row, d));
-			l->watt_quality[k] |= r->quality | s->domains[d].quality | s->domains[d].share_quality;
+			l->watt_quality[k] |= snapshot_energy_quality(s, row, d);
 		}
 	}
 	l->time_ns += r->time_ns;

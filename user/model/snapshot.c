@@ -69,6 +69,19 @@ int snapshot_reserve_uses(struct snapshot *s, unsigned n)
 	return err;
 }
 
+unsigned snapshot_energy_quality(const struct snapshot *s, unsigned row, unsigned domain)
+{
+	const struct snap_domain *d = &s->domains[domain];
+	unsigned quality = s->rows[row].quality;
+
+	if (quality & QUALITY_LOST && *snapshot_energy(s, row, domain)) {
+		quality &= ~(unsigned)QUALITY_LOST;
+		if (!(d->share_quality & QUALITY_ESTIMATED))
+			quality |= QUALITY_PARTIAL;
+	}
+	return quality | d->quality | d->share_quality;
+}
+
 void snapshot_free(struct snapshot *s)
 {
 	if (!s)

@@ -109,6 +109,10 @@ static inline uint32_t *snapshot_uncertainty(const struct snapshot *s, unsigned 
 	return &s->uncertainty_ppm[(uint64_t)row * s->schema->n_domains + domain];
 }
 
+/* Quality of a row's energy in a domain: of the energy itself, of the way of splitting it, of the row's counts as
+ * far as the split went by them. A row whose counts are all lost has energy only where time was the weight. */
+unsigned snapshot_energy_quality(const struct snapshot *s, unsigned row, unsigned domain);
+
 /* A consumer of readings: keeps what it saw last. */
 struct consumer;
 

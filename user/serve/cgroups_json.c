@@ -114,8 +114,11 @@ static void add_row(const struct listing *l, uint32_t row, uint32_t last, struct
 		quality = l->last->rows[last].quality;
 	}
 	json_key_str(j, "quality", quality_name(quality));
+	if (last != LISTING_NONE && l->totals->schema->n_domains)
+		quality = 0;
 	for (unsigned d = 0; d < l->totals->schema->n_domains; d++)
-		quality |= l->last->domains[d].quality | l->last->domains[d].share_quality;
+		quality |= last != LISTING_NONE ? snapshot_energy_quality(l->last, last, d) :
+						  l->last->domains[d].quality | l->last->domains[d].share_quality;
 	json_key_str(j, "energy_quality", quality_name(quality));
 	add_both(l, totals_row(l->totals, row), v, j);
 }

@@ -117,9 +117,21 @@ static char *add_numbers(char *p, const struct column_keys *k, unsigned first, c
 	return p;
 }
 
-static char *add_fields(char *p, const struct snap_row *r, unsigned domains)
+/* Of a row's energy in all domains; domains: what they have in common. */
+static unsigned energy_quality(const struct snapshot *s, unsigned row, unsigned domains)
 {
-	const char *quality = quality_name(r->quality), *energy = quality_name(r->quality | domains), *kind = row_kind_name(r->kind);
+	unsigned quality = domains;
+
+	if (!(s->rows[row].quality & QUALITY_LOST) || !s->schema->n_domains)
+		return s->rows[row].quality | domains;
+	for (unsigned d = 0; d < s->schema->n_domains; d++)
+		quality |= snapshot_energy_quality(s, row, d);
+	return quality;
+}
+
+static char *add_fields(char *p, const struct snap_row *r, unsigned of_energy)
+{
+	const char *quality = quality_name(r->quality), *energy = quality_name(of_energy), *kind = row_kind_name(r->kind);
 
 	p = emit_literal(p, ",\"kind\":\"");
 	p = emit_mem(p, kind, strlen(kind));
@@ -163,7 +175,7 @@ static void add_row(struct json *j, const struct snapshot *s, const struct colum
 	p = (char *)buf_reserve(j->out, ROW_ROOM + k->text.len + columns * (EMIT_U64_MAX + 1));
 	if (!p)
 		return;
-	p = add_fields(p, r, k->domains_quality);
+	p = add_fields(p, r, energy_quality(s, row, k->domains_quality));
 	p = emit_literal(p, ",\"energy_uj\":");
 	p = add_numbers(p, k, 0, snapshot_energy(s, row, 0), n);
 	p = emit_literal(p, ",\"counters\":");

@@ -39,18 +39,18 @@ static int reserve(struct tick *t, unsigned rows, unsigned n_domains)
 static bool worth(const struct snapshot *s, unsigned row, unsigned *ret_quality)
 {
 	const struct snap_row *r = &s->rows[row];
-	unsigned quality = r->quality;
+	unsigned quality = 0;
 	bool any = false;
 
 	for (unsigned d = 0; d < s->schema->n_domains; d++) {
 		if (*snapshot_energy(s, row, d)) {
 			any = true;
-			quality |= s->domains[d].quality | s->domains[d].share_quality;
+			quality |= snapshot_energy_quality(s, row, d);
 		} else if (r->time_ns) {
 			quality |= s->domains[d].quality & TELLING;
 		}
 	}
-	*ret_quality = quality;
+	*ret_quality = quality |= any ? 0 : r->quality;
 	return any || r->ended || (r->time_ns && quality & TELLING);
 }
 
