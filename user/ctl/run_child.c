@@ -151,13 +151,19 @@ static void take_signals(struct run_signals *s, pid_t child)
 
 		if (sig == SIGCHLD)
 			continue;
-		if (info.ssi_code != SI_KERNEL)
+		if (child && info.ssi_code != SI_KERNEL)
 			kill(child, sig);
 		if (sig == SIGTSTP)
 			stop_ourselves();
 		if (sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT)
 			s->told = true;
 	}
+}
+
+bool run_signals_look(struct run_signals *s)
+{
+	take_signals(s, 0);
+	return s->told;
 }
 
 int run_child(char **argv, const struct run_cgroup *c, struct run_signals *s, const struct run_watch *w,

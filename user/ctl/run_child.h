@@ -25,6 +25,7 @@ struct run_signals {
 /* From here on signals are passed on instead of acted upon. 0 or negative errno. */
 int run_signals_take(struct run_signals *s, struct err *err);
 void run_signals_give_back(struct run_signals *s);
+bool run_signals_look(struct run_signals *s);   /* while no command runs: told */
 
 struct run_end {
 	int status;                 /* of waitpid(2) */

@@ -90,6 +90,7 @@ static int read_machine(const json_t *doc, struct run_facts *f, struct run_machi
 	for (unsigned i = 0; i < n; i++)
 		read_domain(json_array_get(domains, i), i, f, m);
 	m->mono_ns = number(doc, "monotonic_ns");
+	m->real_ns = (int64_t)number(doc, "time_ns");
 	m->lost = number(losses, "folded") + number(losses, "counter_reads") + number(losses, "lifecycle_events");
 	return 0;
 }

@@ -8,6 +8,7 @@
 /* The machine at one instant. */
 struct run_machine {
 	uint64_t mono_ns;
+	int64_t real_ns;
 	uint64_t energy_uj[SCHEMA_MAX_DOMAINS], idle_uj[SCHEMA_MAX_DOMAINS];
 	uint64_t intervals[SCHEMA_MAX_DOMAINS][7];   /* by quality, QUALITY_MEASURED first, then bit by bit */
 	unsigned rows_quality[SCHEMA_MAX_DOMAINS];

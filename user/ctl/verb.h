@@ -41,6 +41,7 @@ extern const struct verb verb_decode, verb_plot, verb_top, verb_list, verb_statu
 	verb_doctor;
 extern const struct verb verb_run, verb_history;
 extern const struct verb verb_web;
+extern const struct verb verb_record, verb_mark;
 extern const struct verb verb_report, verb_check;
 extern const struct verb verb_spans, verb_flame;
 

@@ -12,6 +12,7 @@
 const struct verb *const verbs[] = {
 	&verb_top,
 	&verb_run,
+	&verb_record, &verb_mark,
 	&verb_list, &verb_history, &verb_status, &verb_stream,
 	&verb_spans, &verb_flame,
 	&verb_plot, &verb_web,

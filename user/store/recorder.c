@@ -207,6 +207,7 @@ int recorder_publish(struct recorder *r, unsigned *ret_number, struct err *err)
 	}
 	if (!code)
 		code = parent_of(&r->place, parent);
+	recorder_trim_snapshots(r->dir_fd);
 	if (!code)
 		code = recorder_rename(parent, r->around, last_name(r), to, ret_number, err);
 	release(r);

@@ -40,10 +40,9 @@ int recorder_open(const struct recorder_place *p, struct recorder **ret, struct 
 const char *recorder_path(const struct recorder *r);
 const char *recorder_around(const struct recorder *r);
 
-/* Columns behind index and timestamp; only before the first row of a table. quality: a last column, a word. */
-void recorder_columns(struct recorder *r, enum recorder_table t, const char *const *names, unsigned n, bool quality);
-/* Values of all columns; word: that of the quality column, NULL = there is none. */
-void recorder_row(struct recorder *r, enum recorder_table t, int64_t real_ns, const int64_t *v, const char *word);
+/* Columns behind index and timestamp; only before the first row of a table. */
+void recorder_columns(struct recorder *r, enum recorder_table t, const char *const *names, unsigned n);
+void recorder_row(struct recorder *r, enum recorder_table t, int64_t real_ns, const int64_t *v);   /* of all columns */
 void recorder_sample(struct recorder *r, enum gpu_ring ring, int64_t real_us, int64_t value);
 void recorder_event(struct recorder *r, int64_t real_ns, const char *event, int64_t data);
 uint64_t recorder_rows(const struct recorder *r, enum recorder_table t);

@@ -38,7 +38,7 @@ static void add_time(struct buf *b, int64_t real_ns)
 		   tm.tm_min, tm.tm_sec, (int)((ns + (ns < 0 ? (int64_t)NS_PER_S : 0)) / 1000));
 }
 
-void recorder_columns(struct recorder *r, enum recorder_table t, const char *const *names, unsigned n, bool quality)
+void recorder_columns(struct recorder *r, enum recorder_table t, const char *const *names, unsigned n)
 {
 	struct recorder_csv *c = &r->csv[t];
 
@@ -51,9 +51,8 @@ void recorder_columns(struct recorder *r, enum recorder_table t, const char *con
 		buf_add_str(&c->head, ",timestamp");
 	for (unsigned i = 0; i < n; i++)
 		buf_printf(&c->head, ",%s", names[i]);
-	buf_add_str(&c->head, quality ? ",quality\n" : "\n");
+	buf_add_char(&c->head, '\n');
 	c->n = n;
-	c->quality = quality;
 }
 
 /* The file is made with its first row: readers stumble over one without any. */
@@ -67,7 +66,7 @@ static bool begin(struct recorder *r, enum recorder_table t)
 	if (c->fd >= 0)
 		return true;
 	if (t == RECORDER_EVENTS || is_samples(t))
-		recorder_columns(r, t, value, is_samples(t), false);
+		recorder_columns(r, t, value, is_samples(t));
 	c->fd = openat(r->dir_fd, recorder_table_file(t), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
 	if (c->fd < 0) {
 		recorder_fail(r, -errno, recorder_table_file(t));
@@ -90,7 +89,7 @@ static void end(struct recorder *r, enum recorder_table t)
 		recorder_csv_flush(r, t);
 }
 
-void recorder_row(struct recorder *r, enum recorder_table t, int64_t real_ns, const int64_t *v, const char *word)
+void recorder_row(struct recorder *r, enum recorder_table t, int64_t real_ns, const int64_t *v)
 {
 	struct recorder_csv *c = &r->csv[t];
 
@@ -103,8 +102,6 @@ void recorder_row(struct recorder *r, enum recorder_table t, int64_t real_ns, co
 		buf_add_char(&c->out, ',');
 		buf_add_i64(&c->out, v[i]);
 	}
-	if (c->quality)
-		buf_printf(&c->out, ",%s", word);
 	end(r, t);
 }
 

@@ -21,7 +21,7 @@ static void write_row(struct recorder *r, const struct gpu_row *row)
 	for (unsigned f = 0; f < GPU_FIELDS; f++)
 		if (r->gpu_fields & GPU_BIT(f))
 			v[n++] = row->v[f];
-	recorder_row(r, RECORDER_GPU, row->real_ns, v, NULL);
+	recorder_row(r, RECORDER_GPU, row->real_ns, v);
 }
 
 /* fields: what the file will have. */
@@ -35,7 +35,7 @@ static void decide(struct recorder *r, uint32_t fields)
 	for (unsigned f = 0; f < GPU_FIELDS; f++)
 		if (fields & GPU_BIT(f))
 			names[n++] = gpu_field_column((enum gpu_field)f);
-	recorder_columns(r, RECORDER_GPU, names, n, false);
+	recorder_columns(r, RECORDER_GPU, names, n);
 	for (unsigned i = 0; i < r->n_held; i++)
 		write_row(r, &r->held[i]);
 	r->n_held = 0;
@@ -90,7 +90,7 @@ int recorder_meters(struct recorder *r, const struct meter_desc *d, unsigned n, 
 	}
 	r->n_channels = n;
 	r->unit_uw = unit_uw;
-	recorder_columns(r, RECORDER_EXTERNAL, names, n, false);
+	recorder_columns(r, RECORDER_EXTERNAL, names, n);
 	return 0;
 }
 
@@ -116,7 +116,7 @@ void recorder_meter_sample(struct recorder *r, const struct meter_sample *s)
 	}
 	if (!whole)
 		return;
-	recorder_row(r, RECORDER_EXTERNAL, r->meter_ns, v, NULL);
+	recorder_row(r, RECORDER_EXTERNAL, r->meter_ns, v);
 	for (unsigned i = 0; i < r->n_channels; i++)
 		r->channel[i].fresh = false;
 	r->meter_ns = 0;

@@ -11,8 +11,7 @@
 struct recorder_csv {
 	int fd;                      /* -1 = no row yet */
 	uint64_t rows;
-	unsigned n;                  /* columns behind index and timestamp, the quality not counted */
-	bool quality;
+	unsigned n;                  /* columns behind index and timestamp */
 	struct buf head, out;
 };
 
@@ -63,5 +62,7 @@ int recorder_make_dirs(const char *path, struct err *err);
 int recorder_rename(const char *parent, const char *around, const char *run, char *ret_to, unsigned *ret_number,
 		    struct err *err);
 void recorder_remove_tree(const char *path);
+/* recorder_recover.c: snapshot.cbor, if there is one, ends with a whole document */
+void recorder_trim_snapshots(int dir_fd);
 
 #endif

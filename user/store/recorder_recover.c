@@ -74,7 +74,7 @@ static int trim_csv(int dir_fd, enum recorder_table t, struct last *last)
 }
 
 /* Documents are whole or not there. */
-static void trim_snapshots(int dir_fd)
+void recorder_trim_snapshots(int dir_fd)
 {
 	int fd = openat(dir_fd, "snapshot.cbor", O_RDWR | O_CLOEXEC | O_NOFOLLOW), copy;
 	struct recording *rec;
@@ -120,7 +120,7 @@ static int mend(int dir_fd, bool baseline, const struct recorder_recovery *how, 
 		code = trim_csv(dir_fd, (enum recorder_table)t, &last);
 	if (!code && (baseline ? !last.time[0] : !last.event[0]))
 		return err_set(err, -ENODATA, "nothing was recorded yet; remove it");
-	trim_snapshots(dir_fd);
+	recorder_trim_snapshots(dir_fd);
 	if (!code && !baseline)
 		code = note_end(dir_fd, &last);
 	if (code)

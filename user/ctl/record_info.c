@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* system_info.json: the keys of the original in their order, then ours. What is not known is null, never a guess:
+ * readers take any JSON object. */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+#include "../base/clock.h"
+#include "../model/reading.h"
+#include "record.h"
+
+#define INFO_MAX 1048576
+
+static json_t *text_or_null(const char *s)
+{
+	json_t *v = *s ? json_string(s) : NULL;
+
+	return v ? v : json_null();
+}
+
+/* "12020" is 12.2 (nvmlSystemGetCudaDriverVersion). */
+static void put_gpu(json_t *o, const struct gpu_desc *d)
+{
+	bool cuda = d && d->cuda_version > 0, capable = d && d->cuda_major > 0;
+
+	json_object_set_new(o, "device_name", d ? text_or_null(d->name) : json_null());
+	json_object_set_new(o, "cuda_capability", capable ? json_pack("[i,i]", d->cuda_major, d->cuda_minor) : json_null());
+	json_object_set_new(o, "driver_version", d ? text_or_null(d->driver_version) : json_null());
+	json_object_set_new(o, "cuda_version", cuda ? json_pack("[i,i]", d->cuda_version / 1000, d->cuda_version % 1000 / 10) : json_null());
+	json_object_set_new(o, "nvml_version", d ? text_or_null(d->nvml_version) : json_null());
+}
+
+/* A line of os-release(5): KEY=value, quoted or not. */
+static void take_release(json_t *o, char *line)
+{
+	static const char *const keys[][2] = {
+		{ "NAME=", "distributor_id" }, { "PRETTY_NAME=", "description" }, { "VERSION_ID=", "release" },
+		{ "VERSION_CODENAME=", "codename" },
+	};
+	char *value, *end;
+
+	for (unsigned i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		if (strncmp(line, keys[i][0], strlen(keys[i][0])) != 0)
+			continue;
+		value = line + strlen(keys[i][0]);
+		end = value + strlen(value);
+		while (end > value && isspace((unsigned char)end[-1]))
+			*--end = '\0';
+		if (end - value >= 2 && (*value == '"' || *value == '\'') && end[-1] == *value) {
+			*--end = '\0';
+			value++;
+		}
+		json_object_set_new(o, keys[i][1], text_or_null(value));
+	}
+}
+
+static json_t *distro(void)
+{
+	json_t *o = json_object();
+	FILE *f = fopen("/etc/os-release", "re");
+	char line[512];
+
+	while (f && fgets(line, sizeof(line), f))
+		take_release(o, line);
+	if (f)
+		fclose(f);
+	return o;
+}
+
+static void put_system(json_t *o)
+{
+	struct utsname u;
+
+	uname(&u);
+	json_object_set_new(o, "platform", text_or_null(u.sysname));
+	json_object_set_new(o, "os_release", text_or_null(u.release));
+	json_object_set_new(o, "os_version", text_or_null(u.version));
+	json_object_set_new(o, "machine", text_or_null(u.machine));
+	json_object_set_new(o, "distro", distro());
+	json_object_set_new(o, "python_version", json_null());   /* nothing of it was measured by Python */
+	json_object_set_new(o, "pip_packages", json_array());
+}
+
+/* "" = there is no such file. */
+static const char *samples_from(const struct record_session *s, const struct record_out *out)
+{
+	if (s->o->samples_from != SAMPLES_GPU)
+		return s->o->samples_from == SAMPLES_RAPL ? "rapl" : "cgroup";
+	if (out->gpu < 0)
+		return "";
+	if (out->polled[GPU_RING_POWER] || !(s->devices.gpu[out->gpu].rings >> GPU_RING_POWER & 1))
+		return "polling";
+	return "nvml";
+}
+
+static void put_sampling(json_t *o, const struct record_session *s, const struct record_out *out)
+{
+	const char *from = samples_from(s, out);
+
+	json_object_set_new(o, "jouled_version", json_string(JOULED_VERSION));
+	json_object_set_new(o, "external_unit", s->devices.n_channels ? json_string(s->o->external_uw == 1000 ? "mW" : "10mW") : json_null());
+	json_object_set_new(o, "power_samples_from", text_or_null(from));
+	if (out->gpu < 0)
+		json_object_set_new(o, "gpu", json_string(*from ? "none: gpu-power.csv is missing, and total_power_samples.csv is not of a GPU" :
+							  "none: gpu-power.csv and total_power_samples.csv are missing"));
+	else
+		json_object_set_new(o, "gpu", text_or_null(s->devices.gpu[out->gpu].uuid[0] ? s->devices.gpu[out->gpu].uuid :
+							   s->devices.gpu[out->gpu].pci));
+	json_object_set_new(o, "gpu_every_ns", out->gpu < 0 ? json_null() : json_integer((json_int_t)s->o->gpu_every_ns));
+	json_object_set_new(o, "reading_every_ns", json_integer((json_int_t)s->o->reading_every_ns));
+	json_object_set_new(o, "formula", text_or_null(s->with.facts.formula));
+	json_object_set_new(o, "idle", text_or_null(s->with.facts.idle));
+	json_object_set_new(o, "agent", json_string(s->with.own ? "private" : "running"));
+}
+
+static void put_meters(json_t *o, const struct record_session *s)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < s->devices.n_channels; i++) {
+		const struct meter_desc *d = &s->devices.channel[i];
+		char column[8];
+
+		snprintf(column, sizeof(column), "d%uc%u", d->device % 10u, d->channel % 10u);
+		json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:I}", "column", column, "type", d->type, "label", d->label,
+						      "every_ns", (json_int_t)d->pace_ns));
+	}
+	json_object_set_new(o, "meters", list);
+}
+
+static void put_setting(json_t *o, const struct record_session *s)
+{
+	const struct record_setting *set = s->setting;
+	bool clocks = set && set->mem_mhz;
+
+	json_object_set_new(o, "power_limit_mw", set && set->power_mw ? json_integer(set->power_mw) : json_null());
+	json_object_set_new(o, "app_clocks_mhz", clocks ? json_pack("[i,i]", (int)set->mem_mhz, (int)set->gpu_mhz) : json_null());
+}
+
+static void put_command(json_t *o, char *const *argv)
+{
+	json_t *list = json_array();
+
+	for (; argv && *argv; argv++) {
+		json_t *word = json_string(*argv);
+
+		json_array_append_new(list, word ? word : json_null());   /* no UTF-8: no JSON */
+	}
+	json_object_set_new(o, "command", list);
+}
+
+/* Of the whole repetition, the worst. */
+static json_t *qualities(const struct record_measure *m)
+{
+	json_t *o = json_object();
+
+	for (unsigned d = 0; d < m->facts.n_domains; d++)
+		json_object_set_new(o, m->facts.domain[d].name, json_string(quality_name(m->quality[d])));
+	return o;
+}
+
+static void put_outcome(json_t *o, const struct record_session *s, const struct record_out *out)
+{
+	const struct record_measure *m = &s->measure;
+
+	json_object_set_new(o, "complete", json_boolean(!s->failed.code && !s->signals.told));
+	json_object_set_new(o, "exit_status", json_integer(run_exit_status(&s->end)));
+	json_object_set_new(o, "wall_ns", json_integer((json_int_t)s->end.wall_ns));
+	json_object_set_new(o, "energy_quality", qualities(m));
+	json_object_set_new(o, "counters_quality", json_string(quality_name(m->counts_quality)));
+	json_object_set_new(o, "gpu_rows_dropped", json_integer((json_int_t)recorder_gpu_dropped(out->rec)));
+	json_object_set_new(o, "samples_missed", json_integer((json_int_t)s->devices.missed));
+	json_object_set_new(o, "readings_failed", json_integer((json_int_t)m->failed));
+	json_object_set_new(o, "marks_refused", json_integer((json_int_t)s->marks.refused));
+}
+
+void record_info_put(const struct record_session *s, struct record_out *out, enum record_state state)
+{
+	json_t *o = json_object();
+	char *text;
+
+	put_gpu(o, out->gpu < 0 ? NULL : &s->devices.gpu[out->gpu]);
+	put_system(o);
+	json_object_set_new(o, "effective_power_limit", out->limit_mw >= 0 ? json_integer(out->limit_mw) : json_null());
+	put_sampling(o, s, out);
+	put_meters(o, s);
+	put_setting(o, s);
+	put_command(o, s->o->command);
+	if (state == RECORD_DONE)
+		put_outcome(o, s, out);
+	else
+		json_object_set_new(o, "complete", json_false());
+	text = json_dumps(o, JSON_ENSURE_ASCII | JSON_INDENT(2));
+	json_decref(o);
+	if (text)
+		recorder_put(out->rec, "system_info.json", text, strlen(text));
+	free(text);
+}
+
+static json_t *load(int dir_fd)
+{
+	int fd = openat(dir_fd, "system_info.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	char *text = malloc(INFO_MAX);
+	size_t n = 0;
+	ssize_t got = 0;
+	json_t *o;
+
+	while (fd >= 0 && text && n < INFO_MAX && (got = read(fd, text + n, INFO_MAX - n)) > 0)
+		n += (size_t)got;
+	o = text ? json_loadb(text, n, 0, NULL) : NULL;
+	if (fd >= 0)
+		close(fd);
+	free(text);
+	return json_is_object(o) ? o : NULL;
+}
+
+/* A repetition that was cut off says so: whoever reads it may want to leave it out. */
+int record_info_mend(void *arg, int dir_fd, struct err *err)
+{
+	json_t *o = load(dir_fd);
+	char *text;
+	int fd = -1, code = 0;
+
+	if (!o)
+		return err_set(err, -EBADMSG, "system_info.json is missing or no JSON; write one, {} will do, and try again");
+	json_object_set_new(o, "recovered", json_true());
+	text = json_dumps(o, JSON_ENSURE_ASCII | JSON_INDENT(2));
+	json_decref(o);
+	if (text)
+		fd = openat(dir_fd, "../system_info.json.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || fsync(fd) != 0 ||
+	    renameat(dir_fd, "../system_info.json.new", dir_fd, "system_info.json") != 0)
+		code = err_set(err, -errno, "system_info.json: %s; make room on that disk", strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	free(text);
+	return code;
+}

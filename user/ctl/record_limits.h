@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Power limits and application clocks of GPUs, set for a recording and put back whatever ends it: a guard process
+ * of its own holds the driver's library (NVML) and what was set before, and joulectl never touches either. When
+ * joulectl is gone the guard puts everything back; when the guard is gone joulectl has another one do it. */
+#ifndef JD_CTL_RECORD_LIMITS_H
+#define JD_CTL_RECORD_LIMITS_H
+#include <stdbool.h>
+#include <stdint.h>
+#include "../base/err.h"
+
+#define RECORD_SETTINGS_MAX 64
+#define RECORD_LIMITED_MAX 16       /* GPUs */
+
+/* What a run is done with; its name is that of the run directory: "150W", "877MHz,1065MHz". */
+struct record_setting {
+	char name[48];
+	uint32_t power_mw;          /* 0 = as it is */
+	uint32_t mem_mhz, gpu_mhz;  /* 0 = as they are */
+};
+
+/* "150" or "150W"; "877,1065" or "877MHz,1065MHz"; a list of either with blanks or ; between. 0 or -EINVAL. */
+int record_setting_power(const char *text, struct record_setting *s, struct err *err);
+int record_setting_clocks(const char *text, struct record_setting *s, struct err *err);
+int record_settings_sweep(const char *text, struct record_setting *list, unsigned *ret_n, struct err *err);
+
+struct record_limits;
+
+/* Starts the guard for the GPUs of these UUIDs; it has noted what is set. library NULL = the system's. */
+int record_limits_open(const char *library, const char *const *uuids, unsigned n, struct record_limits **ret, struct err *err);
+int record_limits_set(struct record_limits *l, const struct record_setting *s, struct err *err);
+/* Puts everything back and ends the guard. 0, or what could not be put back. NULL accepted. */
+int record_limits_close(struct record_limits *l, struct err *err);
+
+#endif
