@@ -146,6 +146,7 @@ run: deps
 include tests/tests.mk
 include tests/bench/bench.mk
 include deploy/deploy.mk
+include tests/cluster/cluster.mk
 
 # Kernel types regenerated from the running kernel (5.16 or newer) and trimmed to what is used.
 vmlinux:

@@ -85,7 +85,7 @@ node_up() {
 # Ours alone: every name of a process of the cluster holds $D.
 node_processes() {
 	for p in /proc/[0-9]*; do
-		[ "${p#/proc/}" != $$ ] && tr '\0' '\n' <"$p/cmdline" 2>/dev/null | grep -qF "$D/" && echo "${p#/proc/}"
+		[ "${p#/proc/}" != $$ ] && grep -qsF "$D/" "$p/cmdline" && echo "${p#/proc/}"
 	done
 }
 
@@ -110,10 +110,6 @@ containers_down() {
 mounts_down() {
 	awk -v d="$D/" 'index($5, d) == 1 { print $5 }' /proc/self/mountinfo | sort -r | while read -r m; do
 		umount -l "$m"
-	done
-	for ns in /run/netns/cni-*; do
-		[ -e "$ns" ] && umount "$ns" 2>/dev/null
-		rm -f "$ns"
 	done
 	ip link delete "$BRIDGE" 2>/dev/null
 }
