@@ -54,8 +54,14 @@ $(ZICO_FEED): tests/zico/feed.c $(ZICO_FEED_OBJ) $(B)/libjouled-san.a
 	@mkdir -p $(@D)
 	$(call say,TEST,$@)$(TEST_CC) $(SAN) -o $@ $< $(ZICO_FEED_OBJ) $(B)/libjouled-san.a $(LDLIBS)
 
+# NVIDIA's management library, scripted (tests/gpu/fake_nvml.c).
+FAKE_NVML := $(B)/gpu/libnvidia-ml.so.1
+$(FAKE_NVML): tests/gpu/fake_nvml.c
+	@mkdir -p $(@D)
+	$(call say,TEST,$@)$(TEST_CC) -fPIC -shared -o $@ $< -lm
+
 TEST_BIN := $(UNIT_BIN) $(KERNEL_BIN) $(FUZZ_BIN)
-TEST_PROGRAMS := $(TEST_BIN) $(ZICO_FEED) $(if $(APP_SRC),$(B)/jouled-san) $(if $(CTL_SRC),$(B)/joulectl-san)
+TEST_PROGRAMS := $(TEST_BIN) $(FAKE_NVML) $(ZICO_FEED) $(if $(APP_SRC),$(B)/jouled-san) $(if $(CTL_SRC),$(B)/joulectl-san)
 JOBS = -j$(shell nproc)
 RUN_TESTS = B=$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) STRICT_SKIPS=$(STRICT_SKIPS) sh tests/run.sh
 
@@ -67,13 +73,13 @@ test: deps test-deps
 	$(Q)$(MAKE) --no-print-directory $(JOBS) all test-programs
 	$(Q)$(RUN_TESTS)
 
-unit-test: $(UNIT_BIN)
+unit-test: $(UNIT_BIN) $(FAKE_NVML)
 	$(Q)$(RUN_TESTS) unit
 
 kernel-test: $(KERNEL_BIN)
 	$(Q)$(RUN_TESTS) kernel
 
-e2e-test: $(PROGRAMS) $(ZICO_FEED) $(if $(APP_SRC),$(B)/jouled-san) $(if $(CTL_SRC),$(B)/joulectl-san)
+e2e-test: $(PROGRAMS) $(FAKE_NVML) $(ZICO_FEED) $(if $(APP_SRC),$(B)/jouled-san) $(if $(CTL_SRC),$(B)/joulectl-san)
 	$(Q)$(RUN_TESTS) e2e
 
 golden-test: $(PROGRAMS)
