@@ -11,6 +11,7 @@ for guest in $(sh tests/vm/run.sh --list); do
 done
 KILLS=200 sh tests/e2e/test_history.sh || failures=1
 VJOULE_SECONDS=60 sh tests/e2e/test_vjoule_load.sh || failures=1
+AWAY=600 KILL_SECONDS=600 sh tests/e2e/test_zico.sh || failures=1
 
 start soak -i 1s -o "hwpc=file://$work/soak.json" -o "power=file:///dev/null" -o null:
 wait_until 100 lines_at_least 2 "$work/soak.json"

@@ -14,7 +14,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "zico"))
 import collector  # noqa: E402
 import trees  # noqa: E402
-from zico_wait import PATIENCE, Failed, cases, until  # noqa: E402
+from zico_wait import PATIENCE, Failed, cases, certificate_of, until  # noqa: E402
 
 FEED, WORK = os.path.abspath(sys.argv[1]), sys.argv[2]
 
@@ -174,26 +174,30 @@ def faulty_answers():
         list(pool.map(faulty, FAULTS))
 
 
-def storm():
-    """412 to everything for a while: no flood of requests, then all of it."""
+def storm_of(profile, status):
     some = make("storm", 6)
-    for profile, status in (("zico-1.90", 412), ("zico-1.90.6", 401), ("zico-2", 401), ("document", 412)):
-        c = collector.Collector(profile).start()
-        c.fault(f"{status}:trc")
-        f = Feed(f"storm-{profile}", url(c), "" if profile != "document" else "?profile=document")
-        try:
-            f.send(*some)
-            f.wait_spooled(some)
-            time.sleep(2)
-            n = len(c.requests)
-            if not 4 < n < 200:
-                raise Failed(f"{profile}: {n} requests in 2 s")
-            c.fault()
-            all_there(c, some, f)
-            content(c, some, profile)
-        finally:
-            f.kill()
-            c.stop()
+    c = collector.Collector(profile).start()
+    c.fault(f"{status}:trc")
+    f = Feed(f"storm-{profile}", url(c), "" if profile != "document" else "?profile=document")
+    try:
+        f.send(*some)
+        f.wait_spooled(some)
+        time.sleep(2)
+        n = len(c.requests)
+        if not 4 < n < 200:
+            raise Failed(f"{profile}: {n} requests in 2 s")
+        c.fault()
+        all_there(c, some, f)
+        content(c, some, profile)
+    finally:
+        f.kill()
+        c.stop()
+
+
+def storm():
+    """A lost session to everything for a while: no flood of requests, then all of it."""
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        list(pool.map(storm_of, ("zico-1.90", "zico-1.90.6", "zico-2", "document"), (412, 401, 401, 412)))
 
 
 def identity():
@@ -235,31 +239,28 @@ def wrong_key():
         c.stop()
 
 
+def refused_by_certificate(c, f):
+    until(lambda: "certificate" in f.said(), f.said)
+    line = next(x for x in f.said().split("|") if "certificate" in x)
+    if c.traces or c.requests:
+        raise Failed("sent in spite of the certificate")
+    if len(line) > 400 or ";" not in line:
+        raise Failed(f"not a clear line: {line}")
+
+
 def certificate():
     """A certificate that nobody vouches for, and one of another host: refused, and said in a line. With ca-file: taken."""
-    for host, options, taken in (("localhost", "", False), ("elsewhere.example", "ca", False), ("localhost", "ca", True)):
-        pem = os.path.join(WORK, f"{host}.pem")
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", pem + ".key",
-                        "-out", pem + ".crt", "-subj", f"/CN={host}", "-addext", f"subjectAltName=DNS:{host}"],
-                       check=True, capture_output=True)
-        with open(pem, "w", encoding="ascii") as out:
-            for part in (".key", ".crt"):
-                with open(pem + part, encoding="ascii") as f:
-                    out.write(f.read())
+    for n, (host, with_ca, taken) in enumerate((("localhost", 0, 0), ("elsewhere.example", 1, 0), ("localhost", 1, 1))):
+        crt, pem = certificate_of(host, WORK)
         c = collector.Collector("zico-1.90", cert=pem).start()
-        f = Feed(f"tls-{host}-{options}", f"https://localhost:{c.port}", f"?ca-file={pem}.crt" if options else "")
+        f = Feed(f"tls-{n}", f"https://localhost:{c.port}", f"?ca-file={crt}" if with_ca else "")
         some = make("tls", 1)
         try:
             f.send(*some)
             if taken:
                 all_there(c, some, f)
             else:
-                until(lambda: "certificate" in f.said(), f.said)
-                if c.traces or c.requests:
-                    raise Failed(f"{host}: sent in spite of the certificate")
-                line = next(x for x in f.said().split("|") if "certificate" in x)
-                if len(line) > 400 or ";" not in line:
-                    raise Failed(f"not a clear line: {line}")
+                refused_by_certificate(c, f)
             f.end()
         finally:
             f.kill()
@@ -318,9 +319,9 @@ def five_hundred():
         c.stop()
 
 
-def kills(seconds=6.0, seed="kills"):
+def kills(seed="kills"):
     """Either side ends at any point, again and again: every trace that was on disk arrives, under one uuid and whole."""
-    rng, profile = random.Random(seed), "zico-1.90"
+    rng, profile, seconds = random.Random(seed), "zico-1.90", float(os.environ.get("KILL_SECONDS", "6"))
     c = collector.Collector(profile).start()
     f = Feed(seed, url(c))
     some, end, rounds = [], time.monotonic() + seconds, 0

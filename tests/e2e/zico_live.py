@@ -15,7 +15,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "zico"))
 import collector  # noqa: E402
-from zico_wait import Failed, cases, until  # noqa: E402
+from zico_wait import Failed, cases, certificate_of, until  # noqa: E402
 
 JOULED, WORK, CGROUP = os.path.abspath(sys.argv[1]), sys.argv[2], sys.argv[3]
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -153,7 +153,7 @@ def check_energy(agent, tops):
     doc = agent.ask("/v1/cgroups" + cgroup_path())
     total = sum(doc["cgroups"][0]["total"]["energy_uj"].values())
     spans = sum(int(n["attrs"].get("ENERGY_UJ", 0)) for t in tops for n in nodes(t))
-    print(f"# energy of spans {spans} uJ, of the cgroup {total} uJ")
+    print(f"# energy of spans {spans} uJ, of the cgroup {total} uJ in {doc['cgroups'][0]['total']['cpu_ns']} ns of CPU time")
     return [] if 0 < spans <= total else [f"spans have {spans} uJ, the cgroup {total}"]
 
 
@@ -175,12 +175,14 @@ def check_tree(agent, c, known):
 
 
 def trees():
-    """One tree to a collector of each release: shape, times, ends, causes, energy."""
+    """One tree to a collector of each release, and to one behind TLS: shape, times, ends, causes, energy."""
     wanted = (("zico-1.90", "auto"), ("zico-1.90.3", "zico-1.90"), ("zico-1.90.6", "auto"), ("zico-2", "auto"),
               ("document", "document"))
     cs = [(p, collector.Collector(p).start(), option) for p, option in wanted]
-    agent = Agent("trees", [f'to: "http://127.0.0.1:{c.port}", profile: {o}, endian: {"be" if p == "document" else "le"}'
-                            for p, c, o in cs])
+    outputs = [f'to: "http://127.0.0.1:{c.port}", profile: {o}, endian: {"be" if p == "document" else "le"}' for p, c, o in cs]
+    crt, pem = certificate_of("localhost", WORK)
+    cs.append(("zico-1.90", collector.Collector("zico-1.90", cert=pem).start(), "auto"))
+    agent = Agent("trees", [*outputs, f'to: "https://localhost:{cs[-1][1].port}", ca-file: {crt}'])
     try:
         log = os.path.join(WORK, "load.log")
         in_cgroup("python3", os.path.join(HERE, "zico_load.py"), log).wait()
@@ -225,15 +227,21 @@ def marks_of(tree):
     return [w.rstrip(";") for w in words if w.startswith("mark-")]
 
 
-def settled(agent, load, since):
-    """The marks of a time that are on disk: the agent shows their traces, and none waits in its memory."""
-    marks, shown = load.within(since, time.monotonic()), set()
-
-    def there():
+def look(agent, shown, end):
+    """Until then, collects the marks of what the agent has handed over; it keeps some of the last ones only."""
+    while True:
         answer = agent.ask("/v1/spans?limit=1000&cgroup=" + cgroup_path())
         shown.update(w.rstrip(";") for t in answer["traces"] for w in t["spans"][0].get("cmdline", "").split())
-        return marks <= shown
-    until(there, lambda: f"{len(marks - shown)} of {len(marks)} traces do not show: {sorted(marks - shown)[:5]}; {agent.said()}")
+        if time.monotonic() > end:
+            return
+        time.sleep(0.5)
+
+
+def settled(agent, load, shown, since):
+    """The marks of a time that are on disk: the agent has shown their traces, and none waits in its memory."""
+    marks = load.within(since, time.monotonic())
+    until(lambda: look(agent, shown, 0) or marks <= shown,
+          lambda: f"{len(marks - shown)} of {len(marks)} traces do not show: {sorted(marks - shown)[:5]}; {agent.said()}")
     now = time.monotonic()
     until(lambda: drained(agent, now), "the queue in memory stays")
     return marks
@@ -269,22 +277,22 @@ def away():
     """The collector away under load, the agent killed twice meanwhile: all that was on disk arrives, each once."""
     c = collector.Collector("zico-1.90").start()
     agent = Agent("away", [f'to: "http://127.0.0.1:{c.port}"'])
-    since, must, load = time.monotonic(), set(), Load()
+    since, must, shown, load = time.monotonic(), set(), set(), Load()
     try:
         until(lambda: ours(c), lambda: f"no trace; {agent.said()}")
         c.stop()
         gone = time.monotonic()
         for third in (1, 2):
-            time.sleep(max(0, gone + AWAY * third / 3 - time.monotonic()))
-            must |= settled(agent, load, since)
+            look(agent, shown, gone + AWAY * third / 3)
+            must |= settled(agent, load, shown, since)
             agent.kill()
             time.sleep(0.5)
             agent.start()
             since = time.monotonic()
-        time.sleep(max(0, gone + AWAY - time.monotonic()))
+        look(agent, shown, gone + AWAY)
         c.start()
         load.stop()
-        must |= settled(agent, load, since)
+        must |= settled(agent, load, shown, since)
         exactly_once(c, must, agent)
         agent.end()
     finally:
@@ -293,5 +301,33 @@ def away():
         c.stop()
 
 
+def ends():
+    """An agent that is told to end hands over what still runs, cut; the next one goes on with it. Nobody listens yet."""
+    c = collector.Collector("zico-1.90").start()
+    c.stop()
+    agent = Agent("ends", [f'to: "http://127.0.0.1:{c.port}"'])
+    p = in_cgroup("sh", "-c", "sleep 1000 & wait; : endless")
+    try:
+        until(lambda: "endless" in open(f"/proc/{p.pid}/cmdline", encoding="utf-8").read(), "no process")
+        time.sleep(1)
+        agent.end()
+        agent.start()
+        c.start()
+        until(lambda: ours(c), lambda: f"no trace; {agent.said()}")
+        top = ours(c)[0][1]
+        if [n["attrs"]["EXIT"] for n in nodes(top)] != ["still running"] * 2 or top["attrs"]["LAST_PART"] != "no":
+            raise Failed(f"{[n['attrs'] for n in nodes(top)]}")
+        with open(os.path.join(CGROUP, "cgroup.procs"), encoding="ascii") as f:
+            for pid in f.read().split():
+                os.kill(int(pid), signal.SIGKILL)
+        until(lambda: any(t["attrs"]["EXIT"] == "signal 9 SIGKILL" and t["attrs"]["PID"] == str(p.pid) for _, t in ours(c)),
+              lambda: f"no end of {p.pid}: {[t['attrs'] for _, t in ours(c)]}; {agent.said()}")
+        agent.end()
+    finally:
+        p.kill()
+        agent.kill()
+        c.stop()
+
+
 if __name__ == "__main__":
-    sys.exit(cases((trees, away), sys.argv[4:], 1))
+    sys.exit(cases((trees, ends, away), sys.argv[4:], 1))

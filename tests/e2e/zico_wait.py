@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the ZICO tests share: waiting, and running cases."""
+"""What the ZICO tests share: waiting, certificates, running cases."""
 import concurrent.futures
 import os
+import subprocess
 import time
 
 PATIENCE = float(os.environ.get("PATIENCE", "60"))     # seconds, on a loaded machine
@@ -17,6 +18,18 @@ def until(condition, what, seconds=PATIENCE):
         if time.monotonic() > end:
             raise Failed(what() if callable(what) else what)
         time.sleep(0.02)
+
+
+def certificate_of(host, folder):
+    """A new key and a certificate signed by itself: files of the certificate, and of both."""
+    crt, key = os.path.join(folder, host + ".crt"), os.path.join(folder, host + ".key")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", key, "-out", crt,
+                    "-subj", f"/CN={host}", "-addext", f"subjectAltName=DNS:{host}"], check=True, capture_output=True)
+    with open(crt + ".pem", "w", encoding="ascii") as out:
+        for part in (key, crt):
+            with open(part, encoding="ascii") as f:
+                out.write(f.read())
+    return crt, crt + ".pem"
 
 
 def run(case):

@@ -52,6 +52,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "http-kit", ""
     timeout = 120
+    disable_nagle_algorithm = True
 
     def setup(self):
         self.server.peers.add(self.request)
