@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* jouled doctor: every source is opened by itself, and one line says what came of it. */
 #include <bpf/libbpf.h>
-#include <cap-ng.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include "../base/log.h"
 #include "../base/text.h"
 #include "../source/bpf_log.h"
 #include "app.h"
+#include "doctor.h"
 #include "machine.h"
 
-static void line(const char *what, const char *state, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-
-static void line(const char *what, const char *state, const char *fmt, ...)
+void doctor_line(const char *what, const char *state, const char *fmt, ...)
 {
 	char text[600], clean[800];
 	va_list ap;
@@ -48,46 +45,6 @@ static const char *state_of(int rc)
 	}
 }
 
-/* Kernels before 5.11 count maps as locked memory. Told by a helper that came with the change, as libbpf
- * does (probe_memcg_account, src/bpf.c); asking needs CAP_BPF itself. */
-static void tell_locked_memory(void)
-{
-	struct rlimit lim = { 0 };
-
-	getrlimit(RLIMIT_MEMLOCK, &lim);
-	if (lim.rlim_cur == RLIM_INFINITY || !capng_have_capability(CAPNG_EFFECTIVE, CAP_BPF) ||
-	    libbpf_probe_bpf_helper(BPF_PROG_TYPE_SOCKET_FILTER, BPF_FUNC_ktime_get_coarse_ns, NULL) != 0)
-		return;
-	if (capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_RESOURCE))
-		line("CAP_SYS_RESOURCE", "ok", "for maps, which this kernel counts as locked memory");
-	else
-		line("CAP_SYS_RESOURCE", "denied", "for maps, which this kernel counts as locked memory, %llu KiB at most here; run as root, "
-		     "give it, or raise the limit (LimitMEMLOCK=infinity)", (unsigned long long)lim.rlim_cur / 1024);
-}
-
-static void tell_capabilities(void)
-{
-	static const struct { unsigned cap; const char *name, *buys; } needed[] = {
-		{ CAP_BPF, "CAP_BPF", "counters, lifecycle, network" },
-		{ CAP_PERFMON, "CAP_PERFMON", "counters, perf events" },
-		{ CAP_NET_ADMIN, "CAP_NET_ADMIN", "network" },
-		{ CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", "energy_uj of powercap, paths of cgroups by id" },
-		{ CAP_SYS_RAWIO, "CAP_SYS_RAWIO", "rapl: msr" },
-	};
-	bool admin;
-
-	if (capng_get_caps_process() != 0)
-		return;
-	admin = capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_ADMIN);
-	for (unsigned i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
-		bool have = capng_have_capability(CAPNG_EFFECTIVE, needed[i].cap) || (admin && i < 2);
-
-		line(needed[i].name, have ? "ok" : "denied", "for %s%s", needed[i].buys,
-		     have ? "" : "; run as root, or give it with AmbientCapabilities= or setcap");
-	}
-	tell_locked_memory();
-}
-
 /* A container runtime may mask it with an empty file. */
 static bool is_btf(int fd)
 {
@@ -103,13 +60,13 @@ static void tell_btf(const struct machine *m, const struct config *c)
 	int fd = fsroot_openat(m->root, btf, O_RDONLY);
 
 	if (c->btf)
-		line("BTF", "ok", "%s, as --btf says", c->btf);
+		doctor_line("BTF", "ok", "%s, as --btf says", c->btf);
 	else if (is_btf(fd))
-		line("BTF", "ok", "%s", btf);
+		doctor_line("BTF", "ok", "%s", btf);
 	else if (fd == -ENOENT)
-		line("BTF", "absent", "%s is not there; boot a kernel with CONFIG_DEBUG_INFO_BTF or give --btf FILE", btf);
+		doctor_line("BTF", "absent", "%s is not there; boot a kernel with CONFIG_DEBUG_INFO_BTF or give --btf FILE", btf);
 	else
-		line("BTF", "broken", "%s has no type information or cannot be read; unmask it or give --btf FILE", btf);
+		doctor_line("BTF", "broken", "%s has no type information or cannot be read; unmask it or give --btf FILE", btf);
 	if (fd >= 0)
 		close(fd);
 }
@@ -120,10 +77,10 @@ static void tell_kernel(const struct machine *m, const struct config *c)
 
 	tell_btf(m, c);
 	if (fsroot_read(m->root, "/proc/sys/kernel/perf_event_paranoid", text, sizeof(text)) >= 0)
-		line("perf_event_paranoid", "ok", "%s%s", text, strtol(text, NULL, 10) > 2 ?
+		doctor_line("perf_event_paranoid", "ok", "%s%s", text, strtol(text, NULL, 10) > 2 ?
 		     "; above 2 even CAP_PERFMON may not do: sysctl kernel.perf_event_paranoid=2" : "");
 	else
-		line("perf_event_paranoid", "absent", "no perf events in this kernel; boot one with CONFIG_PERF_EVENTS");
+		doctor_line("perf_event_paranoid", "absent", "no perf events in this kernel; boot one with CONFIG_PERF_EVENTS");
 }
 
 /* Absent, and not worth a line, where securityfs cannot be read. */
@@ -139,9 +96,9 @@ static void tell_lockdown(const struct machine *m)
 		return;
 	*to = '\0';
 	if (bpf_locked_down(m->root))
-		line("lockdown", "denied", "%s: counters, lifecycle: " BPF_LOCKED_DOWN, from + 1);
+		doctor_line("lockdown", "denied", "%s: counters, lifecycle: " BPF_LOCKED_DOWN, from + 1);
 	else
-		line("lockdown", "ok", "%s", from + 1);
+		doctor_line("lockdown", "ok", "%s", from + 1);
 }
 
 static void tell_events(const char *group, const struct event_set *set, const struct absent_events *absent)
@@ -152,12 +109,12 @@ static void tell_events(const char *group, const struct event_set *set, const st
 		const struct event_desc *e = &set->ev[i];
 
 		snprintf(what, sizeof(what), "%s %s", group, e->name);
-		line(what, "ok", "%s%s%s", e->kind == EVENT_TASK_CLOCK ? "CPU time" : *e->pmu ? e->pmu : "perf",
+		doctor_line(what, "ok", "%s%s%s", e->kind == EVENT_TASK_CLOCK ? "CPU time" : *e->pmu ? e->pmu : "perf",
 		     *e->reason ? ": " : "", e->reason);
 	}
 	for (unsigned i = 0; i < absent->n; i++) {
 		snprintf(what, sizeof(what), "%s %s", group, absent->ev[i].name);
-		line(what, strstr(absent->ev[i].reason, "denied") ? "denied" : "absent", "%s", absent->ev[i].reason);
+		doctor_line(what, strstr(absent->ev[i].reason, "denied") ? "denied" : "absent", "%s", absent->ev[i].reason);
 	}
 }
 
@@ -168,9 +125,9 @@ static void tell_hierarchy(struct machine *m, const struct config *c)
 
 	m->have_hierarchy = rc == 0;
 	if (rc)
-		line("hierarchy", state_of(rc), "%s", err.text);
+		doctor_line("hierarchy", state_of(rc), "%s", err.text);
 	else
-		line("hierarchy", "ok", "%s at %s: %s", m->hierarchy.v2 ? "v2" : "v1 perf_event", m->hierarchy.mount,
+		doctor_line("hierarchy", "ok", "%s at %s: %s", m->hierarchy.v2 ? "v2" : "v1 perf_event", m->hierarchy.mount,
 		     m->hierarchy.reason);
 }
 
@@ -184,15 +141,15 @@ static void tell_trigger(struct machine *m, const struct config *c)
 	int rc;
 
 	if (c->trigger == TRIGGER_NONE) {
-		line("trigger", "ok", "none: CPU time from cpu.stat");
+		doctor_line("trigger", "ok", "none: CPU time from cpu.stat");
 		return;
 	}
 	rc = counters_open(&o, &m->schema, &m->counters, &err);
 	if (rc) {
-		line("trigger", state_of(rc), "%s", err.text);
+		doctor_line("trigger", state_of(rc), "%s", err.text);
 		return;
 	}
-	line("trigger", "ok", "%s, clock %s%s%s%s%s; %llu KiB of maps", m->schema.trigger, m->schema.clock,
+	doctor_line("trigger", "ok", "%s, clock %s%s%s%s%s; %llu KiB of maps", m->schema.trigger, m->schema.clock,
 	     m->schema.multiplexed ? ", events multiplexed" : "",
 	     m->schema.idle_merged ? ", root and idle merged" : "", *counters_reason(m->counters) ? "; " : "",
 	     counters_reason(m->counters), (unsigned long long)(counters_map_bytes(m->counters) / 1024));
@@ -209,17 +166,17 @@ static void tell_programs(struct machine *m, const struct config *c)
 	m->table = cgroup_table_new();
 	rc = m->table ? lifecycle_open(&m->hierarchy, true, c->btf, m->table, &hooks, &m->lifecycle, &err) : -ENOMEM;
 	if (rc)
-		line("lifecycle", state_of(rc), "%s", err.text);
+		doctor_line("lifecycle", state_of(rc), "%s", err.text);
 	else
-		line("lifecycle", "ok", "%u cgroups", cgroup_table_count(m->table));
+		doctor_line("lifecycle", "ok", "%u cgroups", cgroup_table_count(m->table));
 	tell_trigger(m, c);
 	if (!c->network) {
-		line("network", "absent", "network: false");
+		doctor_line("network", "absent", "network: false");
 	} else if (!m->hierarchy.v2) {
-		line("network", "absent", "counted on v2 only");
+		doctor_line("network", "absent", "counted on v2 only");
 	} else {
 		rc = network_open(&m->hierarchy, c->btf, (unsigned)c->max_cgroups, &m->network, &err);
-		line("network", state_of(rc), "%s", rc ? err.text : "bytes and packets per cgroup");
+		doctor_line("network", state_of(rc), "%s", rc ? err.text : "bytes and packets per cgroup");
 	}
 }
 
@@ -232,14 +189,14 @@ static void tell_interface(const struct energy_source_ops *ops, const struct ene
 	char what[80];
 
 	snprintf(what, sizeof(what), "rapl %s", energy_interface_name(ops->interface));
-	line(what, energy_state_name(state), "%s", reason ? reason : "");
+	doctor_line(what, energy_state_name(state), "%s", reason ? reason : "");
 	for (unsigned i = 0; i < n; i++) {
 		snprintf(what, sizeof(what), "  %s", probes[i].name);
-		line(what, energy_state_name(probes[i].state), "%s%s%s", probes[i].subject, *probes[i].reason ? ": " : "",
+		doctor_line(what, energy_state_name(probes[i].state), "%s%s%s", probes[i].subject, *probes[i].reason ? ": " : "",
 		     probes[i].reason);
 	}
 	for (unsigned i = 0; ops->note && (note = ops->note(e, i)); i++)
-		line("  note", "", "%s", note);
+		doctor_line("  note", "", "%s", note);
 }
 
 static void tell_energy(struct machine *m, const struct config *c)
@@ -252,22 +209,22 @@ static void tell_energy(struct machine *m, const struct config *c)
 	int rc = rapl_open(m->root, &m->seam, &o, &m->schema, &m->rapl, &err);
 
 	if (rc) {
-		line("rapl", state_of(rc), "%s", err.text);
+		doctor_line("rapl", state_of(rc), "%s", err.text);
 		return;
 	}
 	n = rapl_interfaces(m->rapl, ops, src, 8);
 	for (unsigned i = 0; i < n; i++)
 		tell_interface(ops[i], src[i]);
 	for (unsigned i = 0; i < m->schema.n_domains; i++)
-		line("domain", "ok", "%s from %s: %s",
+		doctor_line("domain", "ok", "%s from %s: %s",
 		     m->schema.domains[i].name, energy_interface_name(m->schema.domains[i].interface),
 		     m->schema.domains[i].reason);
 	if (m->schema.n_domains)
-		line("estimate", "ok", "not needed");
+		doctor_line("estimate", "ok", "not needed");
 	else if (c->estimate == ESTIMATE_OFF)
-		line("estimate", "absent", "estimate: off, so there is no energy on this machine");
+		doctor_line("estimate", "absent", "estimate: off, so there is no energy on this machine");
 	else
-		line("estimate", "ok", "stands for the missing counters: %g W idle to %g W per core, all values estimated",
+		doctor_line("estimate", "ok", "stands for the missing counters: %g W idle to %g W per core, all values estimated",
 		     c->estimate_idle_watts, c->estimate_max_watts);
 }
 
@@ -278,13 +235,13 @@ static void tell_all(struct machine *m, const struct config *c)
 	int rc = machine_look(m, c, &err);
 
 	if (live)
-		tell_capabilities();
+		doctor_tell_rights(m, c);
 	else
-		line("machine", "ok", "captured in %s: programs are not tried", fsroot_dir(m->root));
+		doctor_line("machine", "ok", "captured in %s: programs are not tried", fsroot_dir(m->root));
 	tell_kernel(m, c);
 	tell_lockdown(m);
 	if (rc)
-		line("topology", state_of(rc), "%s", err.text);
+		doctor_line("topology", state_of(rc), "%s", err.text);
 	tell_events("event", &m->schema.core, &m->absent_core);
 	tell_events("event", &m->schema.msr, &m->absent_msr);
 	tell_hierarchy(m, c);
