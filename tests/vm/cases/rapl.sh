@@ -1,7 +1,7 @@
 # shellcheck shell=sh disable=SC1091,SC2154
 # SPDX-License-Identifier: Apache-2.0
 # The three doors to one energy model, each alone and all of them: what jouled reports in all is what was drawn.
-# kernels: 6.1 6.12
+# kernels: 6.1
 # seconds: 300
 # qemu: -cpu Skylake-Client
 # modules: simpmu simrapl

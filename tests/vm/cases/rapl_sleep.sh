@@ -1,7 +1,7 @@
 # shellcheck shell=sh disable=SC1091,SC2154
 # SPDX-License-Identifier: Apache-2.0
 # Suspend to memory between two readings: energy, and the counters of CPUs that sleep takes offline.
-# kernels: 6.1 6.12
+# kernels: 6.1
 # seconds: 120
 # qemu: -cpu Skylake-Client
 # modules: simpmu simrapl

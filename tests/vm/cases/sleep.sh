@@ -1,7 +1,7 @@
 # shellcheck shell=sh disable=SC1091,SC2154
 # SPDX-License-Identifier: Apache-2.0
 # A CPU that goes and comes back, and a machine that sleeps (S3): nothing absurd, and said.
-# kernels: 6.1 6.12
+# kernels: 6.1
 # seconds: 120
 . /guest/lib.sh
 CPU1=/sys/devices/system/cpu/cpu1/online

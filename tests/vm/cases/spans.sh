@@ -1,7 +1,7 @@
 # shellcheck shell=sh disable=SC1091,SC2154
 # SPDX-License-Identifier: Apache-2.0
 # Spans of processes and functions on other kernels.
-# kernels: 5.10 6.1
+# kernels: 5.10
 # seconds: 240
 # tests: kernel/test_spans kernel/test_spans_ends kernel/test_spans_functions
 . /guest/lib.sh

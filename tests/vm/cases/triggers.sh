@@ -1,7 +1,7 @@
 # shellcheck shell=sh disable=SC1091,SC2154
 # SPDX-License-Identifier: Apache-2.0
 # Each trigger: what the doctor says of it, and the CPU time it brings. What a killed agent leaves behind.
-# kernels: 6.1 6.12 5.10 newest
+# kernels: 6.1 5.10 newest
 # seconds: 150
 # programs: bpftool
 . /guest/lib.sh
