@@ -45,7 +45,7 @@ static struct spans *start(const struct fsroot *root, const struct hierarchy *h,
 	struct err err = { 0 };
 	struct spans *s = NULL;
 
-	if (spans_open(&o, &s, &err)) {
+	if (spans_open(&o, &s, &err) || spans_start(s)) {
 		fprintf(stderr, "bench: %s\n", err.text);
 		exit(1);
 	}

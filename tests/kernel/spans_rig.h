@@ -64,6 +64,7 @@ static void rig_open(struct spans_rig *g, const struct span_function *functions,
 
 	if (spans_open(&o, &g->s, &err))
 		fail_msg("%s", err.text);
+	assert_int_equal(spans_start(g->s), 0);
 }
 
 static void rig_forget(struct spans_rig *g)

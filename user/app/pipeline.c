@@ -272,6 +272,8 @@ int pipeline_start(struct machine *m, struct plan *p, int done_fd, struct pipeli
 	if (!rc)
 		rc = naming_start(m->naming);
 	if (!rc)
+		rc = spans_start(m->spans);
+	if (!rc)
 		rc = machine_start_devices(m);
 	if (!rc)
 		rc = start_thread(pl);

@@ -54,6 +54,9 @@ struct spans_stats {
 /* Loads, attaches, then scans; returns 0 or -errno. Functions that cannot be probed now (no such file or symbol) do
  * not fail it: spans_next_warning tells. */
 int spans_open(const struct spans_options *o, struct spans **ret, struct err *err);
+/* The thread that attaches probes to programs that start later; once capabilities were given up, so that it has no
+ * more of them than others. 0 or -errno; NULL accepted. */
+int spans_start(struct spans *s);
 int spans_fd(const struct spans *s);          /* becomes readable when the ring fills up between polls */
 /* Takes what the kernel has to tell, hands over what is finished. Bounded: at most what the ring holds. Number of
  * records or -errno. */

@@ -150,8 +150,12 @@ int spans_functions_open(struct spans *s, const struct spans_options *o, struct 
 	f->flip_ns = clock_mono_ns();
 	for (unsigned i = 0; i < f->n; i++)
 		f->of[i].attached_since_ns = f->of[i].scaled_until_ns = f->flip_ns;
-	r = start_thread(f);
-	return r ? err_set(err, r, "spans.functions: no thread: %s; raise the limit of tasks", strerror(-r)) : 0;
+	return 0;
+}
+
+int spans_start(struct spans *s)
+{
+	return s && s->functions ? start_thread(s->functions) : 0;
 }
 
 /* Full: the next start of that program brings it again. */
