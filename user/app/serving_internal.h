@@ -19,6 +19,7 @@ struct serving {
 	struct serving_socket socket;    /* fd -1 once it is the server's */
 	struct serving_web web;          /* the same */
 	int wake_fd;
+	struct serve_devices devices;
 	/* measuring thread */
 	const struct plan *plan;
 	const struct formula_ops *formula;
@@ -39,6 +40,9 @@ int serving_history_start(struct serving *sv, struct err *err);
 void serving_history_say(struct serving *sv);
 bool serving_history_due(const struct serving *sv, uint64_t now_ns);
 uint64_t serving_history_put(struct serving *sv, const struct snapshot *s);   /* after totals_add; what serve_publish_totals takes */
+
+/* serving_devices.c: what the recorder of experiments asks; NULL = there is none */
+const struct serve_devices *serving_devices(struct serving *sv, const struct machine *m);
 
 /* serving_facts.c: what the sources are, for the status. An array to free; NULL = no memory. */
 struct serve_source *serving_sources(const struct machine *m, unsigned *ret_n);

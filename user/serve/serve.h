@@ -4,6 +4,7 @@
  * wants next. Neither waits for the other. */
 #ifndef JD_SERVE_H
 #define JD_SERVE_H
+#include <sys/types.h>
 #include "../base/err.h"
 #include "../base/web_guard.h"
 #include "../encode/totals.h"
