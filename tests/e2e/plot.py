@@ -101,7 +101,7 @@ def safe(*files):
         root = ET.parse(name).getroot()
         for e in root.iter():
             tag = e.tag.rsplit("}", 1)[-1]
-            assert tag in ("svg", "title", "desc", "style", "defs", "pattern", "line", "rect", "text", "path", "g"), (name, tag)
+            assert tag in ("svg", "title", "desc", "style", "defs", "pattern", "line", "rect", "text", "path", "circle", "g"), (name, tag)
             for key, value in e.attrib.items():
                 assert not key.lower().startswith("on") and "href" not in key.lower(), (name, key)
                 assert "url(" not in value or value == "url(#estimated)", (name, value)

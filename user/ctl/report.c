@@ -37,7 +37,7 @@ static void read_gpu(const struct tree_table *t, struct report_repetition *ret, 
 
 	for (unsigned m = 0; m < REPORT_MEANS; m++)
 		ret->mean[m] = mean_of(t, mean_column[m], &ret->window);
-	if (column < 0 || !sd->known)
+	if (column < 0 || sd->rows < 2)
 		return;
 	if (report_counter(t, (unsigned)column, &from, &to, &mj) && from == sd->first_ns && to == sd->last_ns)
 		ret->counter_j = mj / 1000;

@@ -72,7 +72,7 @@ void report_write_csv(const struct report *r, struct buf *b)
 		for (unsigned s = 0; s < REPORT_SOURCES; s++) {
 			const struct report_run *run = &r->runs[i];
 
-			if (!report_stats(r, run, s, REPORT_ENERGY, &any))
+			if (!report_stats(r, run, s, REPORT_TIME, &any))
 				continue;
 			for (unsigned k = 0; k < run->n; k++)
 				if (r->list[run->first + k].source[s].rows || r->list[run->first + k].source[s].known)

@@ -204,13 +204,15 @@ static int measure_source(const struct report_options *o, const struct tree_repe
 	char file[1024];
 	int rc;
 
+	snprintf(file, sizeof(file), "%s/%s", ret->place->shown, tree_table_file[table_of[s]]);
+	if (table->doubtful)
+		tree_find(warnings, TREE_NOTE, "quality", file, 0, "%zu of %zu rows are not measured (%s)", table->doubtful, table->n, table->quality);
 	if (!table->present || ((s == REPORT_RAPL || s == REPORT_CGROUP) && by_counters(table, ret, s)))
 		return 0;
 	rc = report_points_of(o, t, s, &p);
 	if (rc)
 		return rc;
 	by_trapezoids(&p, &ret->window, r);
-	snprintf(file, sizeof(file), "%s/%s", ret->place->shown, tree_table_file[table_of[s]]);
 	if (p.missing)
 		tree_find(warnings, TREE_NOTE, "rows-without-power", file, 0, "%zu rows without power; %s", p.missing,
 			  o->compat ? "the original reader has no energy then" : "they are left out");

@@ -67,7 +67,7 @@ static void write_sources(struct json *j, const struct report *r, const struct r
 	json_key(j, "sources");
 	json_object_begin(j);
 	for (unsigned s = 0; s < REPORT_SOURCES; s++) {
-		if (!report_stats(r, run, s, REPORT_ENERGY, &stats))
+		if (!report_stats(r, run, s, REPORT_TIME, &stats))
 			continue;
 		json_key(j, report_source_name[s]);
 		json_object_begin(j);

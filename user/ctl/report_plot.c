@@ -9,7 +9,6 @@
 #include "report_chart.h"
 
 #define LINES_MAX SVG_COLOURS
-#define MARKS_MAX 400
 
 struct trace {
 	const struct report_repetition *of;
@@ -124,32 +123,39 @@ static void event_label(char *dst, size_t size, const struct tree_event *e)
 		snprintf(dst, size, "%s", e->name);
 }
 
-/* In two rows above the area; what has no room is a line with a tooltip. */
+static void draw_mark(struct picture *p, const struct tree_event *e, double x, bool tall)
+{
+	const struct report_chart *c = &p->chart;
+	char tip[96];
+
+	snprintf(tip, sizeof(tip), "%s %lld at %.3f s", e->name, (long long)e->data, seconds(&p->trace[0], e->t_ns));
+	svg_open(&p->svg, "line");
+	svg_attr(&p->svg, "class", "axis");
+	svg_attr(&p->svg, "stroke-dasharray", tall ? "3 3" : NULL);
+	svg_attr_num(&p->svg, "x1", x);
+	svg_attr_num(&p->svg, "x2", x);
+	svg_attr_num(&p->svg, "y1", tall ? c->top : c->bottom - 7);
+	svg_attr_num(&p->svg, "y2", c->bottom);
+	svg_tooltip(&p->svg, tip);
+	svg_close(&p->svg);
+}
+
+/* Labels in two rows above the area; what has no room is a line with a tooltip, batches and ends are ticks. */
 static void draw_marks(struct picture *p)
 {
 	const struct report_chart *c = &p->chart;
-	double taken[2] = { c->left, c->left };
-	unsigned drawn = 0;
+	double taken[2] = { c->left, c->left }, last[2] = { 0, 0 };
 
-	for (size_t i = 0; i < p->n_events && drawn < MARKS_MAX; i++) {
+	for (size_t i = 0; i < p->n_events; i++) {
 		const struct tree_event *e = &p->events[i];
-		double s = seconds(&p->trace[0], e->t_ns), x = floor(report_chart_x(c, s)) + .5, width;
-		char label[48], tip[96];
+		double x = floor(report_chart_x(c, seconds(&p->trace[0], e->t_ns))) + .5, width;
+		char label[48];
 
-		if (!(x >= c->left && x <= c->right))
-			continue;
 		event_label(label, sizeof(label), e);
-		snprintf(tip, sizeof(tip), "%s %lld at %.3f s", e->name, (long long)e->data, s);
-		svg_open(&p->svg, "line");
-		svg_attr(&p->svg, "class", "axis");
-		svg_attr(&p->svg, "stroke-dasharray", *label ? "3 3" : "1 4");
-		svg_attr_num(&p->svg, "x1", x);
-		svg_attr_num(&p->svg, "x2", x);
-		svg_attr_num(&p->svg, "y1", c->top);
-		svg_attr_num(&p->svg, "y2", c->bottom);
-		svg_tooltip(&p->svg, tip);
-		svg_close(&p->svg);
-		drawn++;
+		if (!(x >= c->left && x <= c->right) || fabs(x - last[!*label]) < 3)
+			continue;
+		last[!*label] = x;
+		draw_mark(p, e, x, *label != '\0');
 		width = svg_text_width(label, CHART_TEXT);
 		for (unsigned row = 0; row < 2 && *label; row++)
 			if (x - width / 2 >= taken[row] && x + width / 2 <= c->right) {

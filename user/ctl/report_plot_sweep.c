@@ -204,27 +204,32 @@ static void name_spots(struct sweep *w, const struct report_chart *c)
 	}
 }
 
+/* Settings that are no numbers have nothing between them. */
+static void draw_line(struct sweep *w, const struct report_chart *c, unsigned line, enum report_value v)
+{
+	svg_open(&w->svg, "path");
+	svg_attr(&w->svg, "class", report_chart_class('l', line));
+	svg_path_begin(&w->svg);
+	for (unsigned i = line ? w->first[line] : 0; i < w->first[line + 1]; i++) {
+		struct run_stats s = { 0 };
+
+		report_stats(w->r, w->spots[i].run, w->s, v, &s);
+		svg_line_to(&w->svg, report_chart_x(c, w->spots[i].x), report_chart_y(c, s.mean));
+	}
+	svg_path_end(&w->svg);
+	svg_close(&w->svg);
+}
+
 static void draw_panel(struct sweep *w, struct report_chart *c, enum report_value v, const char *label)
 {
 	static const char *const axes[] = { "power limit in W", "GPU clock in MHz", "run" };
 
-	range(w, v, c);
-	report_chart_fit(c);
 	report_chart_axes(c, axes[w->setting], label, w->setting != SETTING_NAME);
 	if (w->setting == SETTING_NAME && w->n_lines == 1)
 		name_spots(w, c);
 	for (unsigned k = 0; k < w->n_lines; k++) {
-		svg_open(&w->svg, "path");
-		svg_attr(&w->svg, "class", report_chart_class('l', k));
-		svg_path_begin(&w->svg);
-		for (unsigned i = k ? w->first[k] : 0; i < w->first[k + 1]; i++) {
-			struct run_stats s = { 0 };
-
-			report_stats(w->r, w->spots[i].run, w->s, v, &s);
-			svg_line_to(&w->svg, report_chart_x(c, w->spots[i].x), report_chart_y(c, s.mean));
-		}
-		svg_path_end(&w->svg);
-		svg_close(&w->svg);
+		if (w->setting != SETTING_NAME)
+			draw_line(w, c, k, v);
 		for (unsigned i = k ? w->first[k] : 0; i < w->first[k + 1]; i++)
 			draw_spot(w, c, &w->spots[i], k, v);
 	}
@@ -232,20 +237,28 @@ static void draw_panel(struct sweep *w, struct report_chart *c, enum report_valu
 
 static void draw(struct sweep *w, struct buf *out)
 {
-	double tall = w->width < 560 ? 180 : 220;
-	struct report_chart c = { .svg = &w->svg, .right = w->width - CHART_PAD, .top = 92, .bottom = 92 + tall };
-	double below = report_chart_legend(&w->svg, w->width, 92 + 2 * tall + 158, (const char *const *)w->name, w->n_lines, false);
+	double tall = w->width < 560 ? 180 : 220, legend = 92 + 2 * tall + 158;
+	struct report_chart energy = { .svg = &w->svg, .right = w->width - CHART_PAD, .top = 92, .bottom = 92 + tall };
+	struct report_chart time = { .svg = &w->svg, .right = energy.right, .top = energy.top + tall + 84, .bottom = energy.bottom + tall + 84 };
+	double below = report_chart_legend(&w->svg, w->width, legend, (const char *const *)w->name, w->n_lines, false);
 	char what[96];
 
-	svg_begin(&w->svg, out, w->width, below, "Energy and time by setting", "Mean over repetitions; bars are the standard deviation");
+	range(w, REPORT_ENERGY, &energy);
+	range(w, REPORT_TIME, &time);
+	report_chart_fit(&energy);
+	report_chart_fit(&time);
+	energy.left = time.left = fmax(energy.left, time.left);
+	svg_begin(&w->svg, out, w->width, below + (w->left_out ? 20 : 0), "Energy and time by setting",
+		  "Mean over repetitions; bars are the standard deviation");
 	svg_text(&w->svg, "ink title", NULL, CHART_PAD, 34, "Energy and time by setting");
 	snprintf(what, sizeof(what), "source %s; means and standard deviations over repetitions", report_source_name[w->s]);
 	svg_text(&w->svg, "dim", NULL, CHART_PAD, 54, what);
-	draw_panel(w, &c, REPORT_ENERGY, "energy, J");
-	c.top += tall + 84;
-	c.bottom += tall + 84;
-	draw_panel(w, &c, REPORT_TIME, "time, s");
-	report_chart_legend(&w->svg, w->width, 92 + 2 * tall + 158, (const char *const *)w->name, w->n_lines, true);
+	draw_panel(w, &energy, REPORT_ENERGY, "energy, J");
+	draw_panel(w, &time, REPORT_TIME, "time, s");
+	report_chart_legend(&w->svg, w->width, legend, (const char *const *)w->name, w->n_lines, true);
+	snprintf(what, sizeof(what), "%u more runs are not drawn; name a directory below", w->left_out);
+	if (w->left_out)
+		svg_text(&w->svg, "dim", NULL, CHART_PAD, below, what);
 	svg_end(&w->svg);
 }
 

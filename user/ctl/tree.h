@@ -40,6 +40,7 @@ struct tree_findings {
 /* tree_finding.c. Further ones of a file and trap are counted at the first. */
 void tree_find(struct tree_findings *f, enum tree_effect effect, const char *trap, const char *file, unsigned long line,
 	       const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+bool tree_found(const struct tree_findings *f, const char *trap, const char *file);
 void tree_findings_free(struct tree_findings *f);
 const char *tree_effect_name(enum tree_effect e);
 
@@ -64,13 +65,15 @@ void tree_free(struct tree *t);
 
 /* A CSV file as numbers. */
 struct tree_table {
-	bool present;
-	unsigned n_columns;          /* without index and timestamp */
+	bool absent, present;        /* neither: it cannot be read */
+	unsigned n_columns;          /* without index, timestamp and our quality */
 	char *column[TREE_COLUMNS_MAX];
 	size_t n, cap;
 	int64_t *t_ns;               /* Unix time of each row, as they stand in the file */
 	uint32_t *line;
 	double *cells;               /* n x n_columns; NAN = empty */
+	size_t doubtful;             /* rows whose quality is not measured or wrapped */
+	char quality[32];            /* of the first of them */
 };
 
 enum { TREE_GPU, TREE_SAMPLES, TREE_EXTERNAL, TREE_RAPL, TREE_CGROUP, TREE_UTIL_GPU, TREE_UTIL_MEM, TREE_TABLES };

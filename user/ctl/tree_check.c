@@ -10,6 +10,7 @@
 
 #define ORIGINAL_IDLE_W 632.625
 #define ORIGINAL_UNIT_MW 10
+#define TENFOLD 12.0                   /* as in report_compare.c: of the GPU, beyond that it is the unit */
 
 struct check {
 	const struct tree_repetition *r;
@@ -29,8 +30,8 @@ static void check_presence(struct check *c)
 	static const unsigned needed[] = { TREE_GPU, TREE_SAMPLES };
 
 	for (unsigned i = 0; i < 2; i++)
-		if (!c->r->table[needed[i]].present)
-			tree_find(c->f, TREE_SKIPPED, "missing-file", file(c, tree_table_file[needed[i]]), 0, "not there, or not readable: the repetition is left out");
+		if (c->r->table[needed[i]].absent)
+			tree_find(c->f, TREE_SKIPPED, "missing-file", file(c, tree_table_file[needed[i]]), 0, "not there: the repetition is left out");
 	if (!c->r->has_info && !c->r->info_broken)
 		tree_find(c->f, TREE_SKIPPED, "missing-file", file(c, "system_info.json"), 0, "not there: the repetition is left out");
 	if (!c->r->has_events)
@@ -62,6 +63,14 @@ static int by_epoch(const void *a, const void *b)
 	return x->line < y->line ? -1 : x->line > y->line;
 }
 
+/* What follows from them is not said again. */
+static bool bad_epochs(struct check *c)
+{
+	const char *name = file(c, "timestamps.csv");
+
+	return tree_found(c->f, "epoch-data", name) || tree_found(c->f, "epoch-restart", name);
+}
+
 /* Numbers must be unique and counted from 0, of begins and of ends. */
 static void check_numbers(struct check *c, const struct tree_event *const *e, size_t n)
 {
@@ -76,7 +85,7 @@ static void check_numbers(struct check *c, const struct tree_event *const *e, si
 		else if (first && e[i]->data != 0)
 			tree_find(c->f, TREE_WRONG, "epoch-base", name, e[i]->line, "the first %s is %lld: counted from 0 is expected, another part counts silently",
 				  e[i]->name, (long long)e[i]->data);
-		else if (!first && e[i]->data != e[i - 1]->data + 1)
+		else if (!first && e[i]->data != e[i - 1]->data + 1 && !bad_epochs(c))
 			tree_find(c->f, TREE_WRONG, "epoch-gap", name, e[i]->line, "%s %lld follows %lld", e[i]->name, (long long)e[i]->data,
 				  (long long)e[i - 1]->data);
 	}
@@ -129,7 +138,7 @@ static void check_series(struct check *c, unsigned which, const char *column, co
 		first = t->t_ns[i] < first ? t->t_ns[i] : first;
 		last = t->t_ns[i] > last ? t->t_ns[i] : last;
 		rows++;
-		if (isnan(tree_cell(t, i, (unsigned)k)))
+		if (isnan(tree_cell(t, i, (unsigned)k)) && !tree_found(c->f, "not-a-number", name))
 			tree_find(c->f, TREE_WRONG, "empty-cell", name, t->line[i], "no %s: energy becomes NaN for the whole repetition; drop the row", column);
 	}
 	if (!rows) {
@@ -179,7 +188,7 @@ static void check_unit(struct check *c, const bool *take, const struct tree_wind
 	}
 	if (c->r->external_mw == 1)
 		tree_find(c->f, TREE_NOTE, "external-unit", name, 0, "in mW, as the format says; the reader takes counts for 10 mW and shows ten times the power (record with the unit 10mW for it)");
-	else if (!c->r->external_mw && counts > 1.2 * gpu_mw)
+	else if (!c->r->external_mw && counts * ORIGINAL_UNIT_MW > TENFOLD * gpu_mw)
 		tree_find(c->f, TREE_WRONG, "external-unit", name, 0, "mean %.5g counts, GPU %.5g mW: these look like mW; the reader takes counts for 10 mW: about ten times too much",
 			  counts, gpu_mw);
 	if (counts * ORIGINAL_UNIT_MW / 1000 < ORIGINAL_IDLE_W)
@@ -220,7 +229,7 @@ void tree_check(const struct tree_place *p, const struct tree_repetition *r, str
 	if (window) {
 		check_series(&c, TREE_GPU, "power", &w);
 		check_series(&c, TREE_SAMPLES, "value", &w);
-	} else if (r->table[TREE_GPU].n && r->table[TREE_SAMPLES].n) {
+	} else if (r->table[TREE_GPU].n && r->table[TREE_SAMPLES].n && !bad_epochs(&c)) {
 		tree_find(f, TREE_ABORTS, "no-window", file(&c, "timestamps.csv"), 0, "%s", err.text);
 	}
 	check_external(&c, window ? &w : NULL);

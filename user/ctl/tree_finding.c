@@ -14,12 +14,17 @@ const char *tree_effect_name(enum tree_effect e)
 }
 
 /* Those of one file stand together, so it is among the last ones. */
-static struct tree_finding *known(struct tree_findings *f, const char *trap, const char *file)
+static struct tree_finding *known(const struct tree_findings *f, const char *trap, const char *file)
 {
 	for (unsigned i = f->n, looked = 0; i-- > 0 && looked < 64; looked++)
 		if (strcmp(f->list[i].trap, trap) == 0 && strcmp(f->list[i].file, file) == 0)
 			return &f->list[i];
 	return NULL;
+}
+
+bool tree_found(const struct tree_findings *f, const char *trap, const char *file)
+{
+	return known(f, trap, file) != NULL;
 }
 
 static struct tree_finding *room(struct tree_findings *f)

@@ -24,7 +24,7 @@ struct reading {                        /* of one file */
 	const char *file;
 	bool samples;                   /* times are microseconds */
 	bool original;                  /* a file of the original's: what is wrong stops its reader */
-	int time_column;
+	int time_column, quality_column;
 	unsigned n_heads;
 	int column[TREE_COLUMNS_MAX];   /* of the table, by that of the file; -1 = none */
 	unsigned digits;                /* of the first time */
@@ -58,7 +58,7 @@ static int read_heads(struct reading *r, const struct tree_row *row)
 {
 	unsigned first = strcmp(row->cell[0], "timestamp") != 0;
 
-	r->time_column = -1;
+	r->time_column = r->quality_column = -1;
 	r->n_heads = row->n;
 	if (!first)
 		tree_find(r->f, effect(r, TREE_ABORTS), "index-missing", r->file, row->line,
@@ -69,6 +69,10 @@ static int read_heads(struct reading *r, const struct tree_row *row)
 			continue;
 		if (strcmp(row->cell[i], "timestamp") == 0) {
 			r->time_column = (int)i;
+			continue;
+		}
+		if (!r->original && strcmp(row->cell[i], "quality") == 0) {
+			r->quality_column = (int)i;
 			continue;
 		}
 		r->t->column[r->t->n_columns] = strdup(row->cell[i]);
@@ -176,6 +180,16 @@ static double take_cell(struct reading *r, const struct tree_row *row, unsigned 
 	return NAN;
 }
 
+static void take_quality(struct reading *r, const struct tree_row *row)
+{
+	const char *word = r->quality_column >= 0 && (unsigned)r->quality_column < row->n ? row->cell[r->quality_column] : "measured";
+
+	if (strcmp(word, "measured") == 0 || strcmp(word, "wrapped") == 0)
+		return;
+	if (!r->t->doubtful++)
+		snprintf(r->t->quality, sizeof(r->t->quality), "%s", *word ? word : "unknown");
+}
+
 static int take_row(struct reading *r, const struct tree_row *row)
 {
 	struct tree_table *t = r->t;
@@ -201,6 +215,7 @@ static int take_row(struct reading *r, const struct tree_row *row)
 	for (unsigned i = 0; i < row->n; i++)
 		if (r->column[i] >= 0)
 			cells[r->column[i]] = take_cell(r, row, i);
+	take_quality(r, row);
 	t->line[t->n] = (uint32_t)row->line;
 	t->t_ns[t->n++] = ns;
 	return 0;
@@ -252,6 +267,7 @@ int tree_table_read(int dir, unsigned which, const char *shown, struct tree_tabl
 	*t = (struct tree_table){ 0 };
 	snprintf(file, sizeof(file), "%s/%s", shown, tree_table_file[which]);
 	rc = tree_csv_open(dir, tree_table_file[which], &c);
+	t->absent = rc == -ENOENT;
 	if (rc == -ENOENT || rc == -ENOMEM)
 		return rc == -ENOMEM ? rc : 0;
 	if (rc) {
