@@ -34,8 +34,19 @@ until_true() {
 	done
 }
 
+# What kubelet knows the apiserver by, for logs and exec.
+node_certificates() {
+	(
+		umask 077
+		openssl genrsa -out "$D/sa.key" 2048
+		openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=jouled-test -keyout "$D/ca.key" -out "$D/ca.crt"
+		openssl req -newkey rsa:2048 -nodes -subj /O=system:masters/CN=apiserver -keyout "$D/client.key" -out "$D/client.csr"
+		openssl x509 -req -days 2 -in "$D/client.csr" -CA "$D/ca.crt" -CAkey "$D/ca.key" -CAcreateserial -out "$D/client.crt"
+	) >"$D/log/openssl" 2>&1
+}
+
 node_files() {
-	openssl genrsa -out "$D/sa.key" 2048 2>/dev/null
+	node_certificates
 	token=$(openssl rand -hex 16)
 	echo "$token,admin,admin,system:masters" >"$D/tokens"
 	chmod 600 "$D/tokens"
@@ -54,7 +65,8 @@ control_plane() {
 		--initial-cluster default=http://127.0.0.1:12380
 	daemon kube-apiserver "$BIN/kube-apiserver" --etcd-servers=http://127.0.0.1:12379 --secure-port=16443 --bind-address=127.0.0.1 \
 		--cert-dir="$D/api" --service-cluster-ip-range=10.96.77.0/24 --token-auth-file="$D/tokens" \
-		--authorization-mode=Node,RBAC --kubelet-preferred-address-types=InternalIP --allow-privileged=true --service-account-issuer=https://kubernetes.default.svc \
+		--authorization-mode=Node,RBAC --kubelet-preferred-address-types=InternalIP \
+		--kubelet-client-certificate="$D/client.crt" --kubelet-client-key="$D/client.key" --allow-privileged=true --service-account-issuer=https://kubernetes.default.svc \
 		--service-account-key-file="$D/sa.key" --service-account-signing-key-file="$D/sa.key"
 	until_true 90 kc get --raw /readyz || return 1
 	daemon kube-controller-manager "$BIN/kube-controller-manager" --kubeconfig="$D/kubeconfig" --leader-elect=false \

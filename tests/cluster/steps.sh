@@ -92,7 +92,7 @@ rights_privileged() {
 }
 
 quiet_log() {
-	kc -n jouled logs ds/jouled >"$here/agent.log"
+	kc -n jouled logs ds/jouled >"$here/agent.log" && [ -s "$here/agent.log" ] || return 1
 	echo "$(wc -l <"$here/agent.log") lines"
 	! grep -E 'error:|socket .*nobody|counters: .*(denied|cannot)' "$here/agent.log"
 }
