@@ -1,0 +1,53 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# deploy/kubernetes, deploy/prometheus and deploy/grafana without a cluster: what they render to against the API's own
+# description, the configuration in them, and every metric they name against a page of this build.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+B=${B:-build}
+JOULED=${JOULED:-$B/jouled}
+work=$(mktemp -d "${TMPDIR:-/tmp}/jouled-manifests.XXXXXX") || exit 1
+agent=
+trap '[ -z "$agent" ] || kill $agent 2>/dev/null; rm -rf "$work"' EXIT
+status=0
+
+ok() {
+	echo "ok $*"
+}
+
+fail() {
+	echo "FAIL $*"
+	status=1
+}
+
+for overlay in least-privilege privileged; do
+	kubectl kustomize deploy/kubernetes/overlays/$overlay >"$work/$overlay.yaml" 2>"$work/log" ||
+		fail "$overlay: $(tail -n 1 "$work/log")"
+	python3 tests/deploy/manifests.py rights "$work/$overlay.yaml" || status=1
+	python3 tests/deploy/manifests.py config "$work/$overlay.yaml" >"$work/jouled.yaml"
+	if "$JOULED" --check --sensor=node-1 -c "$work/jouled.yaml" >"$work/log" 2>&1; then
+		ok "$overlay: jouled --check"
+	else
+		fail "$overlay: jouled --check: $(tail -n 1 "$work/log")"
+	fi
+done
+python3 tests/deploy/manifests.py schema "$work/least-privilege.yaml" "$work/privileged.yaml" \
+	deploy/kubernetes/optional/*.yaml tests/cluster/pods/*.yaml || status=1
+
+"$JOULED" --socket "$work/sock" --state-dir "$work" -i 100ms -o null: >"$work/agent.log" 2>&1 &
+agent=$!
+tries=0
+until curl -sf --max-time 5 --unix-socket "$work/sock" http://jouled/metrics >"$work/page" && grep -q jouled_cgroup_cpu "$work/page"; do
+	tries=$((tries + 1))
+	[ $tries -lt 100 ] || break
+	sleep 0.1
+done
+python3 tests/deploy/manifests.py metrics "$work/page" deploy/grafana/jouled.json deploy/prometheus/jouled.rules.yaml || status=1
+
+sed "s#RULES#$PWD/deploy/prometheus/jouled.rules.yaml#" tests/deploy/alerts.yaml >"$work/alerts.yaml"
+if promtool check rules deploy/prometheus/jouled.rules.yaml >"$work/log" 2>&1 && promtool test rules "$work/alerts.yaml" >>"$work/log" 2>&1; then
+	ok 'alert rules on a healthy and on a sick machine'
+else
+	fail "alert rules: $(tail -n 8 "$work/log")"
+fi
+exit $status
