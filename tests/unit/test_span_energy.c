@@ -19,7 +19,7 @@ struct world {
 	struct snapshot s;
 	struct snap_row rows[READING_SPECIAL_ROWS + CGROUPS];
 	uint64_t energy[(READING_SPECIAL_ROWS + CGROUPS) * DOMAINS];
-	uint64_t now;
+	uint64_t now, cut;
 	struct span_energy *e;
 };
 
@@ -44,7 +44,7 @@ static void begin(struct world *w)
 		w->rows[i].kind = i < READING_SPECIAL_ROWS ? (enum row_kind)i : ROW_CGROUP;
 		w->rows[i].id = i < READING_SPECIAL_ROWS ? 0 : 100 + i - READING_SPECIAL_ROWS;
 	}
-	w->now = 50 * S;
+	w->now = w->cut = 50 * S;
 	w->e = span_energy_new(&w->schema, 64);
 	assert_non_null(w->e);
 }
@@ -67,6 +67,10 @@ static void pass(struct world *w, uint64_t ns)
 	w->s.start_ns = w->now;
 	w->s.end_ns = w->now += ns;
 	span_energy_add(w->e, &w->s);
+	if (w->now >= w->cut + S) {
+		w->cut = w->now;
+		span_energy_cut(w->e);
+	}
 	for (unsigned c = 0; c < CGROUPS; c++)
 		set(w, c, 0, 0);
 }

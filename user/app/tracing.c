@@ -63,6 +63,7 @@ static void sweep(struct tracing *t, const struct plan *p, bool all)
 	spans_live(t->m->spans, now, known, t);
 	spans_ending(t->m->spans, known, t);
 	traces_end(t->traces);
+	span_energy_cut(t->energy);
 }
 
 int tracing_open(struct machine *m, const struct config *c, struct tracing **ret, struct err *err)

@@ -219,7 +219,7 @@ static void draw(struct flame *f, const struct spans_list *l, struct buf *out)
 	char all[32], text[160];
 
 	amount(f, f->frames[0].all, all, sizeof(all));
-	snprintf(text, sizeof(text), "%s in %zu traces%s%s. Wide is much; who started it stands below.", all, l->n,
+	snprintf(text, sizeof(text), "%s in %zu trace%s%s%s. Wide is much; who started it stands below.", all, l->n, l->n == 1 ? "" : "s",
 		 f->energy && f->frames[0].estimated ? ", estimated" : "", f->frames[0].partial ? ", partly lost" : "");
 	f->bottom = height - MARGIN;
 	svg_begin(&f->svg, out, f->width, height, title, text);

@@ -26,6 +26,7 @@ struct span_energy {
 	uint32_t n, max, n_buckets;
 	uint64_t cleaned;              /* slot in which old ones were looked for */
 	uint64_t last;                 /* number of the newest slot, from 1 */
+	bool cut;                      /* it is complete */
 	struct slot slots[SPAN_SLOTS];
 	struct purse *free_list;
 	struct purse **buckets;
@@ -67,6 +68,11 @@ void span_energy_free(struct span_energy *e)
 	free_list(e->free_list);
 	free(e->buckets);
 	free(e);
+}
+
+void span_energy_cut(struct span_energy *e)
+{
+	e->cut = true;
 }
 
 uint64_t span_energy_until(const struct span_energy *e)
@@ -171,15 +177,15 @@ static void add_row(struct span_energy *e, const struct snapshot *s, unsigned ro
 		c->energy_uj[d] += *snapshot_energy(s, row, d);
 }
 
-/* The slot of an interval: the last one while both fit a second. */
 static void open_slot(struct span_energy *e, const struct snapshot *s)
 {
 	struct slot *now = &e->slots[e->last % SPAN_SLOTS];
 
-	if (e->last && now->end_ns == s->start_ns && s->end_ns - now->start_ns <= SPAN_SLOT_NS) {
+	if (e->last && !e->cut && now->end_ns == s->start_ns) {
 		now->end_ns = s->end_ns;
 		return;
 	}
+	e->cut = false;
 	e->last++;
 	e->slots[e->last % SPAN_SLOTS] = (struct slot){ .number = e->last, .start_ns = s->start_ns, .end_ns = s->end_ns };
 }

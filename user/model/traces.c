@@ -6,6 +6,7 @@
 #define PERIOD_NS (600 * 1000000000ull)
 #define MAX_SPANS 32768
 #define PART_SPANS 2048
+#define OWED_NS 20000
 #define LATE_SWEEPS 5                  /* an end later than all energy is waited for so long */
 
 struct traces *traces_new(const struct traces_options *o)
@@ -94,7 +95,7 @@ static struct node *enter(struct traces *t, const struct span *s)
 		n->span.start_ns = t->now_ns;
 		n->span.start_real_ns += (int64_t)(t->now_ns - s->start_ns);
 	}
-	n->from_ns = n->before_ns = n->span.start_ns;
+	n->from_ns = n->before_ns = n->look_ns = n->span.start_ns;
 	return n;
 }
 
@@ -145,6 +146,20 @@ static void pay(struct traces *t, struct node *n, uint64_t used_ns, uint64_t unt
 	n->from_ns = until_ns;
 }
 
+/* A process is looked at a little later than its cgroup was: what it used meanwhile is of the next interval, where others
+ * do not pay for it. */
+static void look(struct traces *t, struct node *n, uint64_t cpu_ns)
+{
+	uint64_t used = cpu_ns - n->seen_ns, window = t->now_ns > n->look_ns ? t->now_ns - n->look_ns : 1;
+	uint64_t late = t->now_ns > t->until_ns ? t->now_ns - t->until_ns : 0;
+	uint64_t held = (uint64_t)((unsigned __int128)used * (late < window ? late : window) / window);
+
+	pay(t, n, used - held, t->until_ns);
+	n->owed_ns += held;
+	n->seen_ns = cpu_ns;
+	n->look_ns = t->now_ns;
+}
+
 void traces_known(struct traces *t, const struct span *s)
 {
 	struct node *n = traces_find(t, s->id);
@@ -157,10 +172,8 @@ void traces_known(struct traces *t, const struct span *s)
 	if (s->end != SPAN_CUT)
 		return;                 /* its own figures come with its end */
 	update(t, n, s);
-	if (!(s->quality & QUALITY_STALE) && s->cpu_ns >= n->seen_ns) {
-		pay(t, n, s->cpu_ns - n->seen_ns, t->until_ns);
-		n->seen_ns = s->cpu_ns;
-	}
+	if (!(s->quality & QUALITY_STALE) && s->cpu_ns >= n->seen_ns)
+		look(t, n, s->cpu_ns);
 	if (n->tree && n->tree->due)
 		traces_keep_text(n, s);
 }
@@ -175,7 +188,7 @@ static void give_up(struct traces *t, struct node *n)
 	n->span.cpu_ns = n->seen_ns;
 }
 
-/* The last bill. More than a hundredth without energy is worth a word. */
+/* The last bill. More than a hundredth without energy is worth a word, but for what clocks differ. */
 static void settle(struct traces *t, struct node *n)
 {
 	uint64_t used = n->span.cpu_ns > n->seen_ns ? n->span.cpu_ns - n->seen_ns : 0, part;
@@ -186,7 +199,7 @@ static void settle(struct traces *t, struct node *n)
 		pay(t, n, used, n->span.end_ns);
 		n->seen_ns += used;
 		part = n->seen_ns - n->base_ns;
-		if (n->owed_ns > 1000000 + part / 100)
+		if (n->owed_ns > OWED_NS + part / 100)
 			n->span.energy_quality |= QUALITY_PARTIAL;
 	}
 	n->paid = true;

@@ -17,7 +17,8 @@ struct node {
 	uint64_t seen_ns;               /* CPU time that was looked at */
 	uint64_t base_ns;               /* of it, before this part */
 	uint64_t owed_ns;               /* of it, without energy so far */
-	uint64_t before_ns, from_ns;    /* times of the last two looks */
+	uint64_t look_ns;               /* time of the last look */
+	uint64_t before_ns, from_ns;    /* of the last two that were paid for */
 	char *text;                     /* exe, cmdline, symbol, binary, each with its NUL; NULL = none was kept */
 	size_t text_size;
 	char comm[SPAN_COMM_MAX];
