@@ -120,8 +120,8 @@ static int hwmon_open(struct meter *m, struct err *err)
 	}
 	if (!s->n || (m->channels_wanted.n && s->n < m->channels_wanted.n)) {
 		free(s);
-		return err_set(err, -ENODEV, "hwmon: %s%s has no such sensor of power; see " CLASS "/*/name and its power*, in* and curr* files",
-			       m->device ? "chip " : "no chip", m->device ? m->device : "");
+		return err_set(err, -ENODEV, "hwmon: no chip %s with the sensors of power that were asked for; see " CLASS "/*/name and the power*, in* "
+			       "and curr* files beside it", m->device ? m->device : "is there");
 	}
 	m->state = s;
 	return 0;
