@@ -56,9 +56,9 @@ $(ZICO_FEED): tests/zico/feed.c $(ZICO_FEED_OBJ) $(B)/libjouled-san.a
 
 # NVIDIA's management library, scripted (tests/gpu/fake_nvml.c).
 FAKE_NVML := $(B)/gpu/libnvidia-ml.so.1
-$(FAKE_NVML): tests/gpu/fake_nvml.c
+$(FAKE_NVML): tests/gpu/fake_nvml.c tests/gpu/fake_limits.c
 	@mkdir -p $(@D)
-	$(call say,TEST,$@)$(TEST_CC) -fPIC -shared -o $@ $< -lm
+	$(call say,TEST,$@)$(TEST_CC) -fPIC -shared -o $@ $(filter %.c,$^) -lm
 
 TEST_BIN := $(UNIT_BIN) $(KERNEL_BIN) $(FUZZ_BIN)
 TEST_PROGRAMS := $(TEST_BIN) $(FAKE_NVML) $(ZICO_FEED) $(if $(APP_SRC),$(B)/jouled-san) $(if $(CTL_SRC),$(B)/joulectl-san)

@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "fake_limits.h"
 
 #define MAX_GPUS 4
 #define MAX_PROCESSES 16
@@ -271,14 +272,14 @@ EXPORT int nvmlDeviceGetClock(void *device, unsigned type, unsigned which, unsig
 EXPORT int nvmlDeviceGetApplicationsClock(void *device, unsigned type, unsigned *ret)
 {
 	BEGIN("app_clock");
-	*ret = type == 2 ? 1215 : 1095;
+	*ret = type == 2 ? fake_limits_of(g).mem_mhz : fake_limits_of(g).gpu_mhz;
 	return 0;
 }
 
 EXPORT int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned *ret)
 {
 	BEGIN("power_limit");
-	*ret = 250000;
+	*ret = fake_limits_of(g).power_mw;
 	return 0;
 }
 
