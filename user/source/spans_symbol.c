@@ -76,6 +76,21 @@ static int address_to_offset(Elf *elf, uint64_t address, uint64_t size, uint64_t
 	return -ERANGE;
 }
 
+/* A probe is a breakpoint in the file's pages: in data it would change what every program reads there. */
+static bool is_code(Elf *elf, uint64_t offset)
+{
+	size_t n = 0;
+	GElf_Phdr ph;
+
+	if (elf_getphdrnum(elf, &n))
+		return false;
+	for (size_t i = 0; i < n && i < MAX_SEGMENTS; i++)
+		if (gelf_getphdr(elf, (int)i, &ph) && ph.p_type == PT_LOAD && (ph.p_flags & PF_X) && offset >= ph.p_offset &&
+		    offset - ph.p_offset < ph.p_filesz)
+			return true;
+	return false;
+}
+
 static int find_in(Elf *elf, uint64_t size, const char *symbol, uint64_t *ret)
 {
 	uint64_t address;
@@ -85,7 +100,7 @@ static int find_in(Elf *elf, uint64_t size, const char *symbol, uint64_t *ret)
 		return -ENOEXEC;
 	if (strncmp(symbol, "0x", 2) == 0) {
 		rc = parse_u64(symbol, &address);
-		if (!rc && address >= size)
+		if (!rc && (address >= size || !is_code(elf, address)))
 			rc = -ERANGE;
 		if (!rc)
 			*ret = address;
