@@ -9,6 +9,7 @@ kernel=$1 case_file=$2 out=$3
 arch=$(awk -v k="$kernel" '$1 == k { print $2 }' tests/vm/kernels.table)
 cache=${JOULED_VM_CACHE:-$B/vm/kernels}/$kernel
 root=$out.root
+grep -q '^# userland:' "$case_file" && exec sh tests/vm/userland.sh "$case_file" "$out" "$kernel"
 [ "$arch" = amd64 ] || sysroot=$(cd "$B/arm64-sysroot" && pwd)
 rm -rf "$root"
 for d in bin sbin proc sys dev tmp run etc guest tests modules stock; do

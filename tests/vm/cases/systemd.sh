@@ -1,0 +1,142 @@
+# shellcheck shell=sh disable=SC1091,SC2154
+# SPDX-License-Identifier: Apache-2.0
+# The Debian package under systemd, on cgroup v2 alone: installed, active, confined, killed, hung, upgraded, purged.
+# kernels: 6.1
+# seconds: 300
+# memory: 1536
+# append: systemd.show_status=0 systemd.log_level=warning systemd.getty_auto=no
+# userland: curl
+# modules: simrapl
+. /guest/lib.sh
+JOULED=/usr/sbin/jouled
+START_MORE_MS=2000      # than a unit that does nothing
+RESTART_MS=1000
+
+ms() {
+	awk '{ printf "%d\n", $1 * 1000 }' /proc/uptime
+}
+
+# property NAME: of the service.
+property() {
+	systemctl show -p "$1" --value jouled.service
+}
+
+active() {
+	[ "$(systemctl is-active jouled.service)" = active ]
+}
+
+listing() {
+	find / -xdev \( -path /proc -o -path /sys -o -path /run -o -path /tmp -o -path /dev -o -path /guest -o -path /var/log \
+		-o -path /var/lib/dpkg -o -path /var/cache \) -prune -o -print | sort
+}
+
+# started_ms UNIT: how long systemctl start takes.
+started_ms() {
+	t0=$(ms)
+	systemctl start "$1"
+	echo $(($(ms) - t0))
+}
+
+expect systemd-rapl load simrapl
+listing >"$work/before"
+expect systemd-install env DEBIAN_FRONTEND=noninteractive dpkg -i /guest/jouled.deb
+expect systemd-active wait_until 100 active
+[ -x /usr/bin/joulectl ] && [ -f /etc/jouled/jouled.yaml ] && ok systemd-files || fail systemd-files "joulectl or jouled.yaml is missing"
+
+# as fast as a unit that does nothing, plus 2 s
+printf '[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n' >/run/systemd/system/trivial.service
+systemctl stop jouled.service
+systemctl daemon-reload
+trivial=$(started_ms trivial.service)
+took=$(started_ms jouled.service)
+echo "note vm/$KERNEL/systemd: active after $took ms, a trivial unit after $trivial"
+[ "$took" -le $((trivial + START_MORE_MS)) ] && ok systemd-start || fail systemd-start "$took ms, a trivial unit $trivial"
+
+# what it may, and what it does with it
+pid=$(property MainPID)
+joulectl status >"$work/status" 2>&1
+contains systemd-works "$work/status" 'ok +trigger +tp_btf' 'ok +lifecycle' 'ok +hierarchy +v2 at /sys/fs/cgroup$' 'ok +network' \
+	'ok +energy package-0'
+contains systemd-confined "/proc/$pid/status" '^NoNewPrivs:.*1$' '^Seccomp:.*2$' '^Uid:.*[1-9][0-9]*' '^CapBnd:.*0000c[0-9a-f]*$'
+[ "$(stat -c '%a %U %G' /run/jouled/jouled.sock)" = "660 root jouled" ] && ok systemd-socket ||
+	fail systemd-socket "$(stat -c '%a %U %G' /run/jouled/jouled.sock)"
+expect systemd-group setpriv --reuid nobody --regid jouled --clear-groups joulectl status
+setpriv --reuid nobody --regid nogroup --clear-groups joulectl status >"$work/denied" 2>&1 &&
+	fail systemd-others "somebody outside of the group was let in" || ok systemd-others
+expect systemd-reload systemctl reload jouled.service
+[ "$(property MainPID)" = "$pid" ] && ok systemd-same || fail systemd-same "another process after a reload"
+
+# joules NAME: a unit's total so far, of joulectl list.
+joules() {
+	joulectl list 2>/dev/null | awk -v u="/$1" 'index($0, u) { print $2 + 0; exit }'
+}
+systemd-run -q --unit=spin.service sh -c 'timeout 2 sh -c "while :; do :; done"; sleep 1000'
+spent() {
+	before=$(joules spin.service)
+	[ "$(systemctl show -p CPUUsageNSec --value spin.service)" -gt 1800000000 ] && awk -v j="${before:-0}" 'BEGIN { exit !(j > 1) }'
+}
+expect systemd-measures wait_until 200 spent
+sleep 2
+before=$(joules spin.service)
+
+# kill -9: another process within a second; the socket's name stays, and a request waits for it
+pid=$(property MainPID)
+kill -9 "$pid"
+t0=$(ms)
+until now=$(property MainPID) && [ "$now" != 0 ] && [ "$now" != "$pid" ]; do
+	[ $(($(ms) - t0)) -lt 10000 ] || break
+	sleep 0.05
+done
+took=$(($(ms) - t0))
+echo "note vm/$KERNEL/systemd: another process $took ms after kill -9"
+[ $took -le $RESTART_MS ] && ok systemd-killed || fail systemd-killed "another process after $took ms"
+expect systemd-waits curl -sf --max-time 20 --unix-socket /run/jouled/jouled.sock http://localhost/v1/status
+expect systemd-active-again wait_until 100 active
+[ "$(property NRestarts)" = 1 ] && ok systemd-restarts || fail systemd-restarts "$(property NRestarts)"
+after=
+kept() {
+	after=$(joules spin.service)
+	awk -v a="${after:-0}" -v b="$before" 'BEGIN { exit !(b > 1 && a >= b && a <= b * 1.05) }'
+}
+if wait_until 100 kept; then
+	ok systemd-totals
+else
+	fail systemd-totals "$before J before the restart, ${after:-nothing} after it"
+fi
+
+# a process that hangs is replaced
+mkdir -p /run/systemd/system/jouled.service.d
+printf '[Service]\nWatchdogSec=3s\n' >/run/systemd/system/jouled.service.d/watchdog.conf
+systemctl daemon-reload
+systemctl restart jouled.service
+sleep 5
+[ "$(property NRestarts)" = 0 ] && ok systemd-fed || fail systemd-fed "restarted though it runs: $(property Result)"
+pid=$(property MainPID)
+kill -STOP "$pid"
+another() {
+	now=$(property MainPID)
+	[ "$now" != 0 ] && [ "$now" != "$pid" ] && active
+}
+expect systemd-watchdog wait_until 200 another
+rm -r /run/systemd/system/jouled.service.d
+systemctl daemon-reload
+
+echo '# mine' >>/etc/jouled/jouled.yaml
+expect systemd-upgrade env DEBIAN_FRONTEND=noninteractive dpkg -i /guest/jouled.deb
+expect systemd-upgraded wait_until 100 active
+expect systemd-socket-again curl -sf --max-time 20 --unix-socket /run/jouled/jouled.sock http://localhost/v1/status
+grep -q '^# mine' /etc/jouled/jouled.yaml && ok systemd-conffile || fail systemd-conffile "the package replaced an edited configuration"
+
+expect systemd-remove dpkg -r jouled
+pidof jouled >/dev/null && fail systemd-stopped "it still runs" || ok systemd-stopped
+[ -f /etc/jouled/jouled.yaml ] && [ -d /var/lib/jouled ] && ok systemd-kept || fail systemd-kept "removing took configuration or state"
+expect systemd-purge dpkg --purge jouled
+listing >"$work/after"
+diff "$work/before" "$work/after" >"$work/left"
+if ! grep -vE '^[0-9,]+[acd][0-9,]+$|/etc/(passwd|group|shadow|gshadow|subuid|subgid)-?$|/var/lib/systemd/' "$work/left" | grep '^[<>]' >"$work/found" &&
+	! getent passwd jouled && ! getent group jouled && [ ! -e /run/jouled ]; then
+	ok systemd-clean
+else
+	fail systemd-clean "$(head -n 8 "$work/found" | tr '\n' '|') $(ls -d /run/jouled 2>&1; getent passwd jouled)"
+fi
+finish
