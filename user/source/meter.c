@@ -83,7 +83,7 @@ static void tell(struct meter *m, const char *text)
 /* A failure is told once, and its end. Longer and longer pauses between tries to open. */
 static uint64_t fail(struct meter *m, const struct err *why)
 {
-	uint64_t pause = RETRY_NS << (m->failures < 4 ? m->failures : 4);
+	uint64_t pause;
 
 	m->failures++;
 	pthread_mutex_lock(&m->all->lock);
@@ -97,6 +97,8 @@ static uint64_t fail(struct meter *m, const struct err *why)
 	if (m->is_open)
 		m->ops->close(m);
 	m->is_open = false;
+	pause = RETRY_NS << m->pauses;
+	m->pauses += m->pauses < 4;
 	return pause < LAST_RETRY_NS ? pause : LAST_RETRY_NS;
 }
 
@@ -118,7 +120,7 @@ static uint64_t step(void *arg)
 	if (m->told)
 		tell(m, "it answers again; what it measured meanwhile is not known");
 	m->told = false;
-	m->failures = 0;
+	m->failures = m->pauses = 0;
 	return m->ops->streams ? 0 : m->pace_ns;
 }
 

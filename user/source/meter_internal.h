@@ -54,6 +54,7 @@ struct meter {
 	void *state;               /* of the ops, between open and close */
 	bool is_open, told;
 	unsigned failures;         /* in a row */
+	unsigned pauses;           /* since it answered last, each twice as long */
 	struct pacer *pacer;
 	uint16_t domain;
 	/* published, under the lock */
