@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The spans source of a machine. It is polled by the measuring thread, between readings and after each. */
 #include <stdlib.h>
+#include <string.h>
 #include "../base/log.h"
 #include "machine.h"
 
@@ -21,12 +22,22 @@ static struct span_function *list_functions(const struct config *c)
 	return list;
 }
 
+/* Who wants traces wants processes. */
+static bool wanted(const struct config *c)
+{
+	bool traces = false;
+
+	for (unsigned i = 0; i < c->n_outputs; i++)
+		traces |= c->outputs[i].format && strcmp(c->outputs[i].format, "zico") == 0;
+	return traces || c->spans_processes || c->n_spans_functions;
+}
+
 void machine_open_spans(struct machine *m, const struct config *c)
 {
 	struct span_function *functions;
 	struct err why = { 0 };
 
-	if (!c->spans_processes && !c->n_spans_functions)
+	if (!wanted(c))
 		return;
 	if (!fsroot_is_live(m->root) || !m->have_hierarchy) {
 		machine_note(m, "spans: only on a running machine with a cgroup hierarchy; left out");

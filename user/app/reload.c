@@ -46,6 +46,7 @@ const char *reload_refused(const struct config *a, const struct config *b)
 		{ "spans.trace-period", a->spans_period_ns == b->spans_period_ns },
 		{ "seccomp", a->seccomp == b->seccomp },
 		{ "landlock", a->landlock == b->landlock },
+		{ "spans.keep", a->spans_keep == b->spans_keep },
 		{ "metrics.keep", a->metrics_keep_ns == b->metrics_keep_ns },
 		{ "metrics.top", a->metrics_top == b->metrics_top },
 	};

@@ -57,6 +57,7 @@ static void fill_options(struct serve_options *o, struct serving *sv, const stru
 	o->history = sv->history;
 	memcpy(o->no_history, sv->no_history, sizeof(o->no_history));
 	o->spans = m->spans;
+	o->trace_bytes = p->config->spans_keep;
 	o->devices = serving_devices(sv, m);
 	o->schema = &m->schema;
 	o->interval_ns = p->config->interval_ns;

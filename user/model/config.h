@@ -112,6 +112,7 @@ struct config {
 	double spans_budget;           /* share of one CPU */
 	uint64_t spans_max;
 	uint64_t spans_period_ns;      /* a living tree is cut this often */
+	uint64_t spans_keep;           /* bytes of traces for /v1/spans */
 	uint64_t metrics_keep_ns, metrics_top;
 	char *history;                 /* path; NULL = none */
 	uint64_t history_keep_ns, history_size;

@@ -45,7 +45,8 @@ static const struct key_maps functions_maps = {
 
 const struct key config_spans_keys[] = {
 	{ "processes", KEY_BOOL, AT(spans_processes), "false", NULL,
-	  "Keep a span of every process, from fork to exit: command, exit code or signal, CPU time, faults, peak memory." },
+	  "Keep a span of every process, from fork to exit: command, exit code or signal, CPU time, faults, peak memory, energy. "
+	  "An output of format zico asks for it too." },
 	{ "functions", KEY_MAPS, AT(spans_functions), NULL, "none",
 	  "Functions whose calls become spans below their process; at most 63. Needs the uprobe PMU.",
 	  .max = 63, .sub = function_keys, .maps = &functions_maps },
@@ -56,5 +57,8 @@ const struct key config_spans_keys[] = {
 	  "Processes alive at once that are kept; those that do not fit are counted as lost.", .min = 64, .max = 1048576 },
 	{ "trace-period", KEY_DURATION, AT(spans_period_ns), "10m", NULL,
 	  "A tree of processes that lives on is handed over in parts of this length.", .min = 10 * NS_PER_S, .max = 86400 * NS_PER_S },
+	{ "keep", KEY_BYTES, AT(spans_keep), "16MiB", NULL,
+	  "Memory for traces that have ended, for GET /v1/spans and joulectl spans: about 15 spans in 16 KiB.", .min = 64 << 10,
+	  .max = 1 << 30 },
 	{ 0 }
 };

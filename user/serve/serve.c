@@ -235,7 +235,7 @@ int serve_start(const struct serve_options *o, struct loop *loop, struct serve *
 	s->tokens_ns = s->start_ns;
 	pthread_mutex_init(&s->lock, NULL);
 	make_boards(s);
-	trace_ring_init(&s->traces, SERVE_TRACE_BYTES);
+	trace_ring_init(&s->traces, o->trace_bytes);
 	ho.arg = s;
 	s->waiting = evtimer_new(loop_base(loop), on_waiting, s);
 	s->sources = calloc(o->n_sources ? o->n_sources : 1, sizeof(*s->sources));

@@ -15,8 +15,6 @@
 
 #define SERVE_NOTES 4                /* of an output */
 
-#define SERVE_TRACE_BYTES ((size_t)16 << 20)   /* of traces that are kept */
-
 struct history;
 struct loop;
 struct serve;
@@ -50,6 +48,7 @@ struct serve_options {
 	unsigned n_sources;
 	struct history *history;     /* NULL = none; it outlives the server */
 	bool spans;                  /* there are some to come */
+	size_t trace_bytes;          /* of those that are kept */
 	char no_history[240];        /* why there is none */
 	const struct serve_devices *devices;  /* NULL = no GPU, no meter; it outlives the server */
 	/* Makes the measuring thread look at what is wanted. Called on the loop's thread. */
