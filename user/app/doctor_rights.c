@@ -2,7 +2,10 @@
 /* jouled doctor on rights: the words are those of the table in privileges.c. */
 #include <bpf/libbpf.h>
 #include <cap-ng.h>
+#include <errno.h>
+#include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 #include "doctor.h"
 #include "landlock.h"
 #include "privileges.h"
@@ -89,9 +92,22 @@ static void tell_uprobes(const struct machine *m)
 		doctor_line("uprobe", "absent", "no PMU of that name, so no spans of functions; boot a kernel with CONFIG_UPROBE_EVENTS");
 }
 
+/* Of process 1: somebody else's wherever it matters. */
+static void tell_executables(void)
+{
+	char path[8];
+
+	if (readlink("/proc/1/exe", path, sizeof(path)) >= 0)
+		doctor_line("executables", "ok", "of others can be read, for spans");
+	else
+		doctor_line("executables", errno == EACCES || errno == EPERM ? "denied" : "absent",
+			    "of others, for spans: %s; give CAP_SYS_PTRACE", strerror(errno));
+}
+
 void doctor_tell_rights(const struct machine *m, const struct config *c)
 {
 	tell_capabilities(m);
 	tell_fences(c);
 	tell_uprobes(m);
+	tell_executables();
 }
