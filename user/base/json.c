@@ -63,27 +63,6 @@ void json_array_end(struct json *j)
 	json_close(j, ']');
 }
 
-/* Bytes that stand for themselves in a string: ASCII without controls, quote and backslash.
- * Eight at a time; the tests for "a byte below n" and "a zero byte" are the usual word tricks. */
-static size_t plain_run(const unsigned char *s, size_t n)
-{
-	const uint64_t ones = 0x0101010101010101ull, high = 0x8080808080808080ull;
-	size_t i = 0;
-
-	for (; i + 8 <= n; i += 8) {
-		uint64_t w, quote, slash;
-
-		memcpy(&w, s + i, 8);
-		quote = w ^ (ones * '"');
-		slash = w ^ (ones * '\\');
-		if ((w | (w - ones * 0x20) | ((quote - ones) & ~quote) | ((slash - ones) & ~slash)) & high)
-			break;
-	}
-	while (i < n && s[i] >= 0x20 && s[i] < 0x80 && s[i] != '"' && s[i] != '\\')
-		i++;
-	return i;
-}
-
 /* RFC 8259 section 7. Returns how many bytes of s it dealt with. */
 static size_t add_special(struct buf *out, const unsigned char *s, size_t n)
 {
@@ -115,7 +94,7 @@ static void add_string(struct buf *out, const char *text)
 
 	buf_add_char(out, '"');
 	while (left) {
-		size_t n = plain_run(s, left);
+		size_t n = text_plain_run(s, left);
 
 		buf_add(out, s, n);
 		if (n < left)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include "text.h"
 
@@ -145,4 +146,24 @@ int text_glob(const char *pattern, const char *s)
 		}
 	}
 	return 1;
+}
+
+/* Eight at a time; the tests for "a byte below n" and "a zero byte" are the usual word tricks. */
+size_t text_plain_run(const unsigned char *s, size_t n)
+{
+	const uint64_t ones = 0x0101010101010101ull, high = 0x8080808080808080ull;
+	size_t i = 0;
+
+	for (; i + 8 <= n; i += 8) {
+		uint64_t w, quote, slash;
+
+		memcpy(&w, s + i, 8);
+		quote = w ^ (ones * '"');
+		slash = w ^ (ones * '\\');
+		if ((w | (w - ones * 0x20) | ((quote - ones) & ~quote) | ((slash - ones) & ~slash)) & high)
+			break;
+	}
+	while (i < n && s[i] >= 0x20 && s[i] < 0x80 && s[i] != '"' && s[i] != '\\')
+		i++;
+	return i;
 }

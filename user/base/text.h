@@ -9,6 +9,8 @@
 const char *text_escape(char *dst, size_t size, const char *s);
 /* The same but backslashes stay: for a whole line whose parts may be escaped already. */
 const char *text_clean(char *dst, size_t size, const char *s);
+/* Bytes at the start of s that stand for themselves in a JSON string: ASCII without controls, quote and backslash. */
+size_t text_plain_run(const unsigned char *s, size_t n);
 /* Length of a valid UTF-8 sequence at s (n bytes left), 0 when it is not one (RFC 3629). */
 size_t text_utf8_len(const unsigned char *s, size_t n);
 /* Edits (insert, drop, change a byte; ASCII case ignored) that make a from b: the nearest known

@@ -151,7 +151,7 @@ bool target_name(const struct snap_row *row, bool csv, char dst[TARGET_NAME_MAX]
 	bool changed = left > CGROUP_PATH_MAX;
 
 	for (left = changed ? CGROUP_PATH_MAX : left; left;) {
-		size_t n = kept(s, left, csv), used = n ? n : 1;
+		size_t plain = csv ? 0 : text_plain_run(s, left), n = plain ? plain : kept(s, left, csv), used = n ? n : 1;
 
 		if (!n) {
 			changed = true;
