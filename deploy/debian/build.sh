@@ -7,6 +7,8 @@ cd "$(dirname "$0")/../.."
 mkdir -p "$1/deb/obj"
 out=$(cd "$1/deb" && pwd)
 tree=$out/jouled-$2
+exec 9>"$out/.lock"
+flock 9
 rm -rf "$tree" "$out"/*.deb
 mkdir -p "$tree"
 if [ -e .git ]; then

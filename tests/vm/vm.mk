@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # make test-vm: guests with Debian's kernels under QEMU. VM='6.1 6.1/triggers': only those.
 VM ?=
-VM_DEPS := qemu-system-x86 seabios qemu-system-arm busybox-static cpio xz-utils kmod libelf-dev libcap2-bin linux-perf
+VM_DEPS := qemu-system-x86 seabios qemu-system-arm busybox-static cpio xz-utils kmod libelf-dev libcap2-bin linux-perf mmdebstrap
 
 # Helpers that run in guests; static, for they may go into any.
 VM_HELP := $(patsubst tests/vm/%.c,$(B)/vm/%,$(wildcard tests/vm/*.c))

@@ -6,7 +6,7 @@
 # memory: 1536
 # append: systemd.show_status=0 systemd.log_level=warning systemd.getty_auto=no
 # userland: curl
-# modules: simrapl
+# modules: simpmu simrapl
 . /guest/lib.sh
 JOULED=/usr/sbin/jouled
 START_MORE_MS=2000      # than a unit that does nothing
@@ -37,6 +37,7 @@ started_ms() {
 	echo $(($(ms) - t0))
 }
 
+load simpmu counters=64 || fail systemd-pmu "simpmu does not load"
 expect systemd-rapl load simrapl
 listing >"$work/before"
 expect systemd-install env DEBIAN_FRONTEND=noninteractive dpkg -i /guest/jouled.deb
@@ -56,7 +57,7 @@ echo "note vm/$KERNEL/systemd: active after $took ms, a trivial unit after $triv
 pid=$(property MainPID)
 joulectl status >"$work/status" 2>&1
 contains systemd-works "$work/status" 'ok +trigger +tp_btf' 'ok +lifecycle' 'ok +hierarchy +v2 at /sys/fs/cgroup$' 'ok +network' \
-	'ok +energy package-0'
+	'ok +energy package-0' 'ok +core CYCLES'
 contains systemd-confined "/proc/$pid/status" '^NoNewPrivs:.*1$' '^Seccomp:.*2$' '^Uid:.*[1-9][0-9]*' '^CapBnd:.*0000c[0-9a-f]*$'
 [ "$(stat -c '%a %U %G' /run/jouled/jouled.sock)" = "660 root jouled" ] && ok systemd-socket ||
 	fail systemd-socket "$(stat -c '%a %U %G' /run/jouled/jouled.sock)"
