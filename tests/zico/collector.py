@@ -13,6 +13,7 @@ that it meets ("trc"), TIMES how many of them (all):
 import argparse
 import http.server
 import os
+import random
 import socket
 import ssl
 import sys
@@ -193,8 +194,19 @@ class Collector:
         with self.state.lock:
             self.faults[:] = [Fault(s) for s in specs]
 
+    def listen(self):
+        """On its port again; at first on any below those that the system gives to clients, who would take it meanwhile."""
+        if self.port:
+            return Server(self.state, self.port, self.cert)
+        for _ in range(1000):
+            try:
+                return Server(self.state, random.randrange(12000, 32000), self.cert)
+            except OSError:
+                pass
+        raise OSError("no free port between 12000 and 32000")
+
     def start(self):
-        self.server = Server(self.state, self.port, self.cert)
+        self.server = self.listen()
         self.server.faults, self.server.requests = self.faults, self.requests
         self.server.statuses, self.server.broken = self.statuses, self.broken
         self.port = self.server.server_address[1]

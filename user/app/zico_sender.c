@@ -62,8 +62,13 @@ static void told(void *arg)
 	zico_told(s->z->encoder);
 }
 
+/* The place stands before it anyway. */
 static void set_state(struct zico_output *z, bool failed, const char *text)
 {
+	size_t n = strlen(z->to);
+
+	if (strncmp(text, z->to, n) == 0 && strncmp(text + n, ": ", 2) == 0)
+		text += n + 2;
 	pthread_mutex_lock(&z->lock);
 	z->figures.failures = failed ? z->figures.failures + 1 : 0;
 	snprintf(z->figures.state, sizeof(z->figures.state), "%s", text);
