@@ -22,6 +22,37 @@ static void test_ended_rows(void **state)
 	assert_false(a.in_use);
 }
 
+/* A name that is found after the end is told once; one that is known is not. */
+static void test_named_late(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup a = { .id = 11, .path = "/a" };
+	const struct names_draft pod = { .field = { [NAME_POD] = "p" } };
+	const struct names_draft both = { .field = { [NAME_POD] = "p", [NAME_CONTAINER] = "c" } };
+	struct snapshot *s;
+
+	a.names = names_new(&pod);
+	reading_add_row(&f->r, &a);
+	charge(&f->r, 4, 0, 5);
+	consumer_snapshot(f->c, &f->r);
+	a.ended = true;
+	f->r.number++;
+	s = consumer_snapshot(f->c, &f->r);
+	assert_int_equal(s->n_rows, 4);
+	names_put(a.names);
+	a.names = names_new(&both);
+	f->r.number++;
+	s = consumer_snapshot(f->c, &f->r);
+	assert_int_equal(s->n_rows, 5);
+	assert_true(s->rows[4].ended);
+	assert_int_equal(s->rows[4].time_ns, 0);
+	assert_string_equal(names_text(s->rows[4].names, NAME_CONTAINER), "c");
+	f->r.number++;
+	s = consumer_snapshot(f->c, &f->r);
+	assert_int_equal(s->n_rows, 4);
+	names_put(a.names);
+}
+
 /* Dropped, freed and taken by another cgroup between two snapshots: counts begin at zero. */
 static void test_reused_row(void **state)
 {
@@ -211,7 +242,7 @@ static void test_random_lives(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test(test_ended_rows), test(test_reused_row), test(test_number_wraps), test(test_more_dropped_than_kept),
+		test(test_ended_rows), test(test_named_late), test(test_reused_row), test(test_number_wraps), test(test_more_dropped_than_kept),
 		test(test_steady_state_keeps_its_arrays), test(test_random_lives),
 	};
 

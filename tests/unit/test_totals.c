@@ -176,6 +176,34 @@ static void test_end_and_return(void **state)
 	end_world(t);
 }
 
+/* An ended cgroup may be named later still; one that lives under its path at that time stays who it is. */
+static void test_named_late(void **state)
+{
+	const struct totals_options o = { .keep_ns = 5000 };
+	const struct names_draft drafts[2] = { { .field = { [NAME_POD] = "old" } }, { .field = { [NAME_POD] = "new" } } };
+	struct names *old = names_new(&drafts[0]), *new = names_new(&drafts[1]);
+	struct totals *t;
+
+	begin_world();
+	t = totals_new(&schema, &o);
+	interval(1000);
+	add_row("/a", 10, 100)->names = old;
+	finish(t);
+	for (int living = 0; living < 2; living++) {
+		interval(1000);
+		if (living)
+			add_row("/a", 12, 1)->names = new;
+		add_row("/a", 10, 0)->names = living ? old : new;
+		snap.rows[snap.n_rows - 1].ended = true;
+		finish(t);
+		assert_string_equal(names_text(t->rows[find(t, "/a")].names, NAME_POD), "new");
+		assert_closes(t);
+	}
+	end_world(t);
+	names_put(old);
+	names_put(new);
+}
+
 static void test_rename(void **state)
 {
 	const struct totals_options o = { .keep_ns = 5000 };
@@ -313,7 +341,7 @@ static void test_page(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sums), cmocka_unit_test(test_end_and_return), cmocka_unit_test(test_rename),
+		cmocka_unit_test(test_sums), cmocka_unit_test(test_end_and_return), cmocka_unit_test(test_named_late), cmocka_unit_test(test_rename),
 		cmocka_unit_test(test_churn_is_bounded), cmocka_unit_test(test_top), cmocka_unit_test(test_copy),
 		cmocka_unit_test(test_page),
 	};

@@ -48,7 +48,7 @@ static void add_row(struct totals *t, const struct snapshot *s, unsigned row)
 	if (at < TOTAL_FIRST_CGROUP)
 		return;
 	/* one path, two lives in an interval: the living one is who it is */
-	if (!from->ended || !r->names)
+	if (!from->ended || (from->names && r->seen != t->adds))
 		names_set(&r->names, from->names);
 	if (!r->shown) {
 		add_values(t, totals_row(t, ROW_OTHER), s, row);

@@ -201,7 +201,13 @@ static void absorb(struct reading_viewer *viewer, struct reading *r, uint32_t ro
 	other->tx_packets -= t.tx_packets;
 }
 
-/* Adds row i unless it has ended and brought nothing. False when out of memory. */
+/* The files that name a short life come when it is over. */
+static bool named_late(const struct consumer *c, const struct reading_row *rr, uint32_t i)
+{
+	return rr->cgroup && rr->cgroup->names && c->rows[i].names != rr->cgroup->names;
+}
+
+/* Adds row i unless it has ended and brought nothing, not even a name. False when out of memory. */
 static bool add_row(struct consumer *c, const struct reading *r, uint32_t i)
 {
 	const struct reading_row *rr = &r->rows[i];
@@ -210,7 +216,8 @@ static bool add_row(struct consumer *c, const struct reading *r, uint32_t i)
 
 	*d = (struct snap_row){ .kind = rr->kind, .key = i, .generation = rr->generation, .id = rr->id,
 				.path = row_kind_name(rr->kind), .selected = true };
-	moved = take_traffic(&c->rows[i], rr, &d->traffic);
+	moved = named_late(c, rr, i);
+	moved |= take_traffic(&c->rows[i], rr, &d->traffic);
 	add_cells(c, r, i, d);
 	if (!mark_row(c, r, i))
 		return false;
