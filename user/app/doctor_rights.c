@@ -3,6 +3,7 @@
 #include <bpf/libbpf.h>
 #include <cap-ng.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -93,15 +94,21 @@ static void tell_uprobes(const struct machine *m)
 }
 
 /* Of process 1: somebody else's wherever it matters. */
-static void tell_executables(void)
+static void tell_executables(const struct machine *m)
 {
 	char path[8];
+	int dir = fsroot_openat(m->root, "/proc/1", O_PATH | O_DIRECTORY), rc = dir;
 
-	if (readlink("/proc/1/exe", path, sizeof(path)) >= 0)
+	if (dir >= 0) {
+		rc = readlinkat(dir, "exe", path, sizeof(path)) < 0 ? -errno : 0;
+		close(dir);
+	}
+	if (!rc)
 		doctor_line("executables", "ok", "of others can be read, for spans");
 	else
-		doctor_line("executables", errno == EACCES || errno == EPERM ? "denied" : "absent",
-			    "of others, for spans: %s; give CAP_SYS_PTRACE", strerror(errno));
+		doctor_line("executables", rc == -EACCES || rc == -EPERM ? "denied" : "absent", "of process 1: %s; %s", strerror(-rc),
+			    capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_PTRACE) ?
+			    "another security module or user namespace keeps it; spans name what they can" : "give CAP_SYS_PTRACE");
 }
 
 void doctor_tell_rights(const struct machine *m, const struct config *c)
@@ -109,5 +116,5 @@ void doctor_tell_rights(const struct machine *m, const struct config *c)
 	tell_capabilities(m);
 	tell_fences(c);
 	tell_uprobes(m);
-	tell_executables();
+	tell_executables(m);
 }

@@ -7,7 +7,7 @@
 # stock: msr
 # qemu: -cpu Skylake-Client
 . /guest/lib.sh
-ALL="bpf perfmon net_admin dac_read_search sys_rawio"
+ALL="bpf perfmon net_admin dac_read_search sys_ptrace sys_rawio"
 PARANOID=/proc/sys/kernel/perf_event_paranoid
 load msr
 printf 'rapl: msr\n' >"$work/msr.yaml"
@@ -63,7 +63,8 @@ for paranoid in 3 2; do
 		sysctl='^perf_event_paranoid +ok +2$'
 	fi
 	told "paranoid $paranoid, all capabilities" "$ALL" "$sysctl" "$msr" '^trigger +ok +tp_btf' '^network +ok' '^lifecycle +ok' \
-		'^CAP_BPF +ok' '^CAP_PERFMON +ok' '^CAP_NET_ADMIN +ok' '^CAP_DAC_READ_SEARCH +ok' '^CAP_SYS_RAWIO +ok'
+		'^CAP_BPF +ok' '^CAP_PERFMON +ok' '^CAP_NET_ADMIN +ok' '^CAP_DAC_READ_SEARCH +ok' '^CAP_SYS_PTRACE +ok' '^executables +ok' \
+		'^CAP_SYS_RAWIO +ok' '^CAP_SYS_NICE +denied +for readings in time.*LimitRTPRIO=1' '^seccomp +ok +on' '^uprobe +'
 	told "paranoid $paranoid, without CAP_BPF" "$(but bpf)" '^CAP_BPF +denied +for counters.*AmbientCapabilities=' \
 		'^trigger +denied .*CAP_BPF' '^lifecycle +denied .*CAP_BPF' '^network +denied .*CAP_BPF'
 	told "paranoid $paranoid, without CAP_PERFMON" "$(but perfmon)" '^CAP_PERFMON +denied +for counters' \
@@ -71,6 +72,8 @@ for paranoid in 3 2; do
 	told "paranoid $paranoid, without CAP_NET_ADMIN" "$(but net_admin)" '^CAP_NET_ADMIN +denied +for network' \
 		'^network +denied .*CAP_NET_ADMIN' '^trigger +ok'
 	told "paranoid $paranoid, without CAP_DAC_READ_SEARCH" "$(but dac_read_search)" '^CAP_DAC_READ_SEARCH +denied +for energy_uj' '^trigger +ok'
+	told "paranoid $paranoid, without CAP_SYS_PTRACE" "$(but sys_ptrace)" '^CAP_SYS_PTRACE +denied +for executables' '^executables +denied' \
+		'^trigger +ok'
 	told "paranoid $paranoid, without CAP_SYS_RAWIO" "$(but sys_rawio)" '^CAP_SYS_RAWIO +denied +for rapl: msr' \
 		'^rapl msr +denied .*CAP_SYS_RAWIO'
 	told "paranoid $paranoid, none" "" '^trigger +denied' '^lifecycle +denied' '^network +denied' '^event TSC +denied'
