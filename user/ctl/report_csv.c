@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For tables: a line per repetition and source; then, for the run, lines whose repetition is mean and stddev. */
 #include <string.h>
+#include "../base/text.h"
 #include "report.h"
 
-static void name_cell(struct buf *b, const char *name)
+static void name_cell(struct buf *b, const char *text)
 {
-	bool quote = name[strcspn(name, ",\"\r\n")] != '\0';
+	char safe[1100];
+	const char *name = text_escape(safe, sizeof(safe), text);
+	bool quote = name[strcspn(name, ",\"")] != '\0';
 
 	if (quote)
 		buf_add_char(b, '"');
