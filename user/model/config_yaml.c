@@ -140,8 +140,15 @@ static int walk_submap(struct walk *w, const struct key *k, void *base, const ya
 
 	if (node->type == YAML_MAPPING_NODE)
 		return walk_sub(w, k, base, node, lines);
-	if (k->off && node->type == YAML_SCALAR_NODE && strcmp((const char *)node->data.scalar.value, "off") == 0)
-		return key_set(key_find(k->sub, k->off, true), base, "none", false, &o, w->err);
+	if (k->off && node->type == YAML_SCALAR_NODE) {
+		const char *word = (const char *)node->data.scalar.value;
+		const struct key *whole = key_find(k->sub, k->off, true);
+
+		if (strcmp(word, "off") == 0)
+			return key_set(whole, base, "none", false, &o, w->err);
+		if (whole->type == KEY_WORD && strcmp(word, whole->def) == 0)
+			return 0;   /* what it is anyway: gpu: auto */
+	}
 	return wrong_kind(w, k, node);
 }
 
