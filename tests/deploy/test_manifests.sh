@@ -10,6 +10,9 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/jouled-manifests.XXXXXX") || exit 1
 agent=
 trap '[ -z "$agent" ] || kill $agent 2>/dev/null; rm -rf "$work"' EXIT
 status=0
+sh deploy/deps.sh prometheus python3-yaml python3-jsonschema || exit 1
+# some machines have kubectl from elsewhere, which Debian's cannot be installed beside
+command -v kubectl >/dev/null 2>&1 || sh deploy/deps.sh kubernetes-client || exit 1
 
 ok() {
 	echo "ok $*"
