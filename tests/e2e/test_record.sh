@@ -1,0 +1,241 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# joulectl record and mark: trees as pandas and sqlite read them, GPUs and limits of a scripted driver, and what is
+# left of a recording that was cut off.
+# shellcheck source=tests/e2e/lib.sh
+. "$(dirname "$0")/lib.sh"
+need_root
+JOULECTL=${JOULECTL:-$B/joulectl}
+JOULECTL=$(realpath "$JOULECTL")
+sock=$work/sock
+root=$work/root
+limits=$work/limits
+mkdir "$limits"
+printf 'gpus 2\npower 0 100000 60000 1000\npower 1 50000 0 1000\n' >"$work/script"
+export FAKE_NVML="$work/script" FAKE_NVML_LIMITS="$limits"
+LD_LIBRARY_PATH=$(realpath "$B/gpu")
+export LD_LIBRARY_PATH
+cat >"$work/meter" <<'END'
+#!/bin/sh
+while :; do
+	echo d0c0=120.5 d0c1=30
+	sleep 0.1
+done
+END
+chmod +x "$work/meter"
+cat >"$work/config.yaml" <<END
+weight: time
+rapl: none
+events: { core: [TASK_CLOCK], msr: [] }
+estimate-idle-watts: 1.5
+estimate-max-watts: 8
+gpu: { library: $LD_LIBRARY_PATH/libnvidia-ml.so.1 }
+meters: [ { type: command, command: [ $work/meter ] } ]
+END
+check() {
+	name=$1
+	shift
+	if "$@" >"$work/check.out" 2>&1; then
+		ok "$name"
+	else
+		fail "$name" "$(tail -n 1 "$work/check.out" | head -c 300)"
+	fi
+}
+
+python=python3
+for candidate in python3 /usr/bin/python3; do
+	"$candidate" -c 'import pandas' 2>/dev/null && python=$candidate && break
+done
+
+by() {
+	"$python" $here/record.py "$@"
+}
+
+record() {
+	recorded=$1
+	shift
+	"$JOULECTL" record --socket "$sock" --root "$root" "$@" >"$work/$recorded.out" 2>"$work/$recorded.err"
+	status=$?
+}
+
+expect() {
+	if [ "$status" = "$2" ]; then
+		ok "$1"
+	else
+		fail "$1" "exit status $status instead of $2: $(said "$recorded")"
+	fi
+}
+
+staged() {
+	find "$root" -maxdepth 3 -name '_staged-*' 2>/dev/null | grep -c .
+}
+
+whole() {
+	check "$1-whole" by whole "$2"
+}
+
+limit_is() {
+	[ "$(cut -d' ' -f1 "$limits/0")" = "$1" ]
+}
+
+start agent -c "$work/config.yaml" --socket "$sock" -o null:
+wait_until 100 test -S "$sock" || fail agent "no socket: $(said agent)"
+
+# The machine alone.
+record plain --experiment e --benchmark b --run r -r 2 --gpu none -- sh -c '
+	"$0" mark train_begin && "$0" mark epoch_begin && "$0" mark epoch_end && "$0" mark epoch_begin 1
+	echo "batch_begin 7" >"$JOULED_MARK_FIFO"
+	echo nonsense >"$JOULED_MARK_FIFO"
+	"$0" mark epoch_end 5
+	"$0" mark epoch_end
+	"$0" mark nonsense 2>/dev/null && exit 9
+	"$0" mark batch_begin x 2>/dev/null && exit 9
+	"$0" mark train_end; sleep 1' "$JOULECTL"
+expect plain 0
+for n in 0 1; do
+	whole plain-$n "$root/e/b/r/$n"
+done
+check plain-events by holds "$root/e/b/r/1" 'events == [("experiment_begin", 0), ("train_begin", 0), ("epoch_begin", 0), ("epoch_end", 0),
+	("epoch_begin", 1), ("batch_begin", 7), ("epoch_end", 1), ("train_end", 0), ("experiment_end", 0)]'
+check plain-refused grep -q 'mark epoch_end 5: epochs are counted from 0' "$work/plain.err"
+check plain-unknown grep -q 'mark nonsense: no such event' "$work/plain.err"
+check plain-files by holds "$root/e/b/r/0" '"gpu-power.csv" not in files and "total_power_samples.csv" not in files and
+	"snapshot.cbor" in files and info["power_samples_from"] is None and "missing" in info["gpu"] and info["marks_refused"] == 2'
+check plain-external by holds "$root/e/b/r/0" 'info["external_unit"] == "mW" and
+	{(r["d0c0"], r["d0c1"]) for r in table("power-external.csv")} == {("120500", "30000")}'
+check plain-snapshots sh -c '"$1" decode "$2" >/dev/null' sh "$JOULECTL" "$root/e/b/r/0/snapshot.cbor"
+record rapl --experiment e --benchmark b --run rapl --gpu none --samples-from rapl --external-unit 10mW -- sleep 1
+expect rapl 0
+whole rapl "$root/e/b/rapl/0"
+check rapl-said by holds "$root/e/b/rapl/0" 'info["power_samples_from"] == "rapl" and "total_power_samples.csv" in files and
+	info["external_unit"] == "10mW" and {r["d0c0"] for r in table("power-external.csv")} == {"12050"}'
+
+# Two GPUs, the machine busy: a directory each, energy of the curve, rows at their pace.
+make_cgroup load
+spin "$cgroup"
+first=$spinner
+spin "$cgroup"
+record gpus --experiment e --benchmark g --run r --gpu gpu-0,GPU-fake1-0000-1111-2222-333344445555 --baseline 1s -- sleep 5
+kill -9 "$first" "$spinner"
+expect gpus 0
+for n in 0 1; do
+	whole gpu-$n "$root/e/g-gpu$n/r/0"
+	check gpu-$n-pace by pace "$root/e/g-gpu$n/r/0" gpu-power.csv 150
+done
+check gpu-readings-pace by pace "$root/e/g-gpu0/r/0" rapl-power.csv 250
+check gpu-0-energy by energy "$root/e/g-gpu0/r/0" 100000 60000 1000
+check gpu-1-energy by energy "$root/e/g-gpu1/r/0" 50000 0 1000
+check gpu-info by holds "$root/e/g-gpu1/r/0" 'info["device_name"] == "Scripted GPU 1" and info["cuda_version"] == [12, 4] and
+	info["power_samples_from"] == "nvml" and info["effective_power_limit"] == 250000'
+check baseline by holds "$root/e/_baseline" 'events is None and info is None and "gpu-power.csv" in files and "rapl-power.csv" in files'
+
+# Fields that a GPU refuses are no columns.
+printf 'gpus 1\nrefuse pcie\nrefuse app_clock\n' >"$work/script"
+kill -TERM "$agent"
+ended 100 "$agent"
+start agent2 -c "$work/config.yaml" --socket "$sock" -o null:
+wait_until 100 test -S "$sock" || fail agent2 "no socket: $(said agent2)"
+record fewer --experiment e --benchmark b --run fewer --every 100ms -- sleep 1
+expect fewer 0
+whole fewer "$root/e/b/fewer/0"
+check fewer-columns by holds "$root/e/b/fewer/0" 'not {"pci-tx", "pci-rx", "app-clock-mem"} & set(table("gpu-power.csv")[0])'
+
+# Limits.
+printf 'gpus 1\n' >"$work/script"
+record sweep --benchmark b --sweep '120W 877MHz,1065MHz' -- true
+expect sweep-mixed 2
+record sweep --benchmark b --sweep '120W 150W' -- cat "$limits/0"
+expect sweep 0
+check sweep-runs test -d "$root/power-limit/b/120W/0" -a -d "$root/power-limit/b/150W/0"
+check sweep-set grep -q '^120000 ' "$work/sweep.out"
+check sweep-back limit_is 250000
+check sweep-recorded by holds "$root/power-limit/b/150W/0" 'info["effective_power_limit"] == 150000 and info["power_limit_mw"] == 150000'
+record beyond --benchmark b --power-limit 50 -- true
+expect limit-refused 125
+check limit-refused-back limit_is 250000
+record clocks --benchmark b --app-clocks 877,1065 -- sh -c 'sleep 0.6; exit 3'
+expect failed-command 3
+check failed-said grep -q 'status 3; not published, kept in .*--recover publishes' "$work/clocks.err"
+check failed-unpublished test ! -e "$root/clock-limit/b/877MHz,1065MHz"
+check clocks-back grep -qx '250000 1215 1095' "$limits/0"
+check recover "$JOULECTL" record --root "$root" --recover
+whole recovered "$root/clock-limit/b/877MHz,1065MHz/0"
+
+# Cut off.
+for signal in TERM INT KILL; do
+	rm -f "$work/ready"
+	"$JOULECTL" record --socket "$sock" --root "$root" --benchmark cut --power-limit 150 -r 3 -- \
+		sh -c "echo \$\$ >$work/ready; exec sleep 1000" >"$work/cut.out" 2>"$work/cut.err" &
+	recorder=$!
+	wait_until 200 test -s "$work/ready"
+	agents="$agents $(cat "$work/ready")"
+	sleep 2.5
+	check cut-$signal-limited limit_is 150000
+	now=$(date +%s.%N)
+	if [ $signal = INT ]; then
+		# a shell's background jobs ignore it (POSIX), and so does what they start
+		kill -HUP $recorder
+	else
+		kill -$signal $recorder
+	fi
+	wait $recorder 2>/dev/null
+	check cut-$signal-back wait_until 100 limit_is 250000
+	check cut-$signal-unpublished test ! -e "$root/power-limit/cut/150W"
+	check cut-$signal-staged test "$(staged)" = 1
+	[ $signal = KILL ] || check cut-$signal-said grep -q "interrupted; not published, kept in $root" "$work/cut.err"
+	check cut-$signal-recover "$JOULECTL" record --root "$root" --recover
+	whole cut-$signal "$root/power-limit/cut/150W/0"
+	check cut-$signal-until by until "$root/power-limit/cut/150W/0" "$now" 2.5
+	check cut-$signal-told by holds "$root/power-limit/cut/150W/0" 'info["recovered"] and not info["complete"]'
+	rm -rf "$root/power-limit/cut"
+	kill -9 "$(cat "$work/ready")" 2>/dev/null
+done
+
+# The guard itself is killed: another one puts it back.
+rm -f "$work/ready"
+"$JOULECTL" record --socket "$sock" --root "$root" --benchmark b --power-limit 150 -- \
+	sh -c "echo >$work/ready.new; mv $work/ready.new $work/ready; sleep 2" >"$work/guard.out" 2>"$work/guard.err" &
+recorder=$!
+wait_until 200 test -e "$work/ready"
+guard=$(grep -l libnvidia-ml "/proc/$(pgrep -P $recorder | head -n 1)/maps" /proc/[0-9]*/maps 2>/dev/null | cut -d/ -f3 |
+	while read -r p; do grep -q "^PPid:[[:space:]]*$recorder$" "/proc/$p/status" 2>/dev/null && echo "$p"; done | head -n 1)
+check guard-found test -n "$guard"
+[ -n "$guard" ] && kill -9 "$guard"
+wait $recorder
+check guard-back limit_is 250000
+
+# A disk that is full.
+small=$work/small
+mkdir "$small"
+mount -t tmpfs -o size=72k none "$small"
+"$JOULECTL" record --socket "$sock" --root "$small" --experiment e --benchmark b --run r --every 20ms -- sleep 6 \
+	>"$work/full.out" 2>"$work/full.err"
+status=$?
+recorded=full
+expect full 125
+check full-said grep -q 'No space left.*kept in .*_staged' "$work/full.err"
+check full-unpublished test ! -e "$small/e/b/r"
+mount -o remount,size=8m "$small"
+check full-recover "$JOULECTL" record --root "$small" --recover
+check full-shape by shape "$small/e/b/r/0"
+umount "$small"
+
+# People.
+check terminal by terminal "$JOULECTL" record --socket "$sock" --root "$root" --experiment e --benchmark b --run tty -- sleep 1
+record missing --experiment e --benchmark b --run missing -- ./no/such
+expect missing 127
+for wrong in '' '--experiment _e --benchmark b --run r true' '--experiment e --benchmark b/c --run r true' \
+	'--experiment e --benchmark b true' '--experiment e --benchmark b --run r' '--benchmark b --run r --power-limit 100 true' \
+	'--benchmark b --power-limit 1x true' '--benchmark b --app-clocks 5 true' '--experiment e --benchmark b --run r --every 1ms true' \
+	'--recover true'; do
+	# shellcheck disable=SC2086 # words
+	record wrong $wrong
+	expect "wrong $wrong" 2
+done
+record no-gpu --experiment e --benchmark b --run r --gpu GPU-none -- true
+expect no-such-gpu 125
+JOULED_MARK_FIFO='' "$JOULECTL" mark epoch_begin 2>"$work/mark.err"
+check mark-outside grep -q 'run it inside joulectl record' "$work/mark.err"
+check nothing-staged test "$(staged)" = 0
+check no-cgroup-left sh -c '! ls -d "$1"/jouled-run-*-* 2>/dev/null | grep -q "jouled-run-'"$recorder"'-"' sh "$(cgroup2)"
+finish
