@@ -76,6 +76,8 @@ struct serve_source *serving_sources(const struct machine *m, unsigned *ret_n)
 	add(&f, "lifecycle", m->lifecycle && lifecycle_fd(m->lifecycle) >= 0 ? "ok" : "absent",
 	    m->lifecycle && lifecycle_fd(m->lifecycle) >= 0 ? "births and ends as they happen" : "cgroups are looked for at each reading");
 	add(&f, "network", m->network ? "ok" : "absent", m->network ? "bytes and packets per cgroup" : "not counted; see jouled doctor");
+	add(&f, "spans", m->spans ? "ok" : "absent", m->spans ? "processes and functions, with energy" :
+	    "nobody asked (spans: in the configuration), or the log says why");
 	add_events(&f, "core", &m->schema.core, &m->absent_core);
 	add_events(&f, "msr", &m->schema.msr, &m->absent_msr);
 	add_domains(&f, &m->schema);

@@ -112,6 +112,7 @@ static void tell_facts(struct serving *sv, const struct machine *m)
 {
 	struct rapl_looks looks = { 0 };
 	struct serve_facts f = { .map_bytes = m->counters ? counters_map_bytes(m->counters) : 0 };
+	struct spans_stats spans;
 
 	if (m->rapl)
 		looks = rapl_looks(m->rapl);
@@ -119,6 +120,13 @@ static void tell_facts(struct serving *sv, const struct machine *m)
 	f.rapl_late = looks.left_out;
 	if (m->counters)
 		f.switch_ns = counters_self_ns(m->counters, &f.switch_samples);
+	if (m->spans) {
+		spans_stats(m->spans, &spans);
+		f.lost_records = spans.lost_records;
+		f.lost_processes = spans.lost_processes;
+		f.lost_calls = spans.lost_calls;
+		f.lost_spans = tracing_lost(sv->plan->tracing);
+	}
 	serve_tell_facts(sv->serve, &f);
 }
 

@@ -18,6 +18,7 @@ uint64_t tracing_deadline(const struct tracing *t, const struct plan *p);
 void tracing_add(struct tracing *t, const struct plan *p, const struct snapshot *s);
 /* After a reading: takes an interval of its own where there are no totals. */
 void tracing_run(struct tracing *t, const struct plan *p);
+uint64_t tracing_lost(const struct tracing *t);   /* spans that found no room in traces */
 /* The end: every tree is cut and handed over. */
 void tracing_finish(struct tracing *t, const struct plan *p);
 

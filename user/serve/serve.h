@@ -33,7 +33,10 @@ struct serve_output {
 };
 
 /* What only the measuring thread knows. */
-struct serve_facts { uint64_t map_bytes, rapl_looks, rapl_late, switch_ns, switch_samples; };
+struct serve_facts {
+	uint64_t map_bytes, rapl_looks, rapl_late, switch_ns, switch_samples;
+	uint64_t lost_records, lost_processes, lost_calls, lost_spans;   /* of spans: no room in the ring, in tables, in traces */
+};
 
 struct serve_options {
 	int fd;                      /* listening Unix socket; taken over on success */

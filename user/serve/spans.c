@@ -14,8 +14,25 @@ void serve_publish_trace(struct serve *s, struct trace *t)
 	trace_ring_put(&s->traces, t);
 }
 
+/* What is missing, since the agent began. */
+static void write_lost(struct serve *s, struct json *j)
+{
+	struct serve_facts f;
+
+	pthread_mutex_lock(&s->lock);
+	f = s->facts;
+	pthread_mutex_unlock(&s->lock);
+	json_key(j, "lost");
+	json_object_begin(j);
+	json_key_u64(j, "records", f.lost_records);
+	json_key_u64(j, "processes", f.lost_processes);
+	json_key_u64(j, "calls", f.lost_calls);
+	json_key_u64(j, "spans", f.lost_spans);
+	json_object_end(j);
+}
+
 /* Whole traces, as many as fit the limit of spans; one in any case. */
-static void write_answer(struct json *j, const struct query *q, struct kept_trace **list, int n, uint64_t dropped)
+static void write_answer(struct serve *s, struct json *j, const struct query *q, struct kept_trace **list, int n, uint64_t dropped)
 {
 	const struct trace_pick pick = { q->cgroup, q->command, q->trace, q->since_ns, q->until_ns };
 	uint64_t limit = q->limit == UINT64_MAX ? DEFAULT_LIMIT : q->limit, spans = 0, left_out = 0;
@@ -38,6 +55,7 @@ static void write_answer(struct json *j, const struct query *q, struct kept_trac
 	json_array_end(j);
 	json_key_u64(j, "left_out_traces", left_out);
 	json_key_u64(j, "forgotten_traces", dropped);
+	write_lost(s, j);
 	json_object_end(j);
 }
 
@@ -66,7 +84,7 @@ void serve_get_spans(struct serve *s, struct http_request *r, const char *rest)
 		return;
 	}
 	json_init(&j, &out);
-	write_answer(&j, &q, list, n, dropped);
+	write_answer(s, &j, &q, list, n, dropped);
 	buf_add_char(&out, '\n');
 	trace_ring_done(&s->traces, list, n);
 	http_reply(r, 200, "application/json", NULL, &out);
