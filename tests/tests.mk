@@ -56,7 +56,7 @@ $(ZICO_FEED): tests/zico/feed.c $(ZICO_FEED_OBJ) $(B)/libjouled-san.a
 
 # NVIDIA's management library, scripted (tests/gpu/fake_nvml.c).
 FAKE_NVML := $(B)/gpu/libnvidia-ml.so.1
-$(FAKE_NVML): tests/gpu/fake_nvml.c tests/gpu/fake_limits.c
+$(FAKE_NVML): $(wildcard tests/gpu/fake_*.c)
 	@mkdir -p $(@D)
 	$(call say,TEST,$@)$(TEST_CC) -fPIC -shared -o $@ $(filter %.c,$^) -lm
 

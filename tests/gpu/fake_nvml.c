@@ -18,7 +18,7 @@
  * The curves are functions of time alone: whoever knows the script can integrate them. Layouts are written out
  * here a second time on purpose. */
 #include <math.h>
-#include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +50,13 @@ static int64_t now_us(void)
 	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
+/* Words of which the GPU's number is all, and flags (step 0). */
+static const struct { const char *word; size_t at, step; } marks[] = {
+	{ "lost", offsetof(struct script, lost), sizeof(int) }, { "mig", offsetof(struct script, mig), sizeof(int) },
+	{ "disorder", offsetof(struct script, disorder), 0 }, { "garbage", offsetof(struct script, garbage), 0 },
+	{ "mismatch", offsetof(struct script, mismatch), 0 },
+};
+
 static void parse_line(struct script *s, const char *line)
 {
 	char word[64] = "", name[64] = "";
@@ -60,6 +67,9 @@ static void parse_line(struct script *s, const char *line)
 	sscanf(line, "%*s %lf %lf %lf %lf", &a, &b, &c, &d);
 	int g = a >= 0 && a < MAX_GPUS ? (int)a : 0;
 
+	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
+		if (!strcmp(word, marks[i].word))
+			*(int *)((char *)s + marks[i].at + (size_t)g * marks[i].step) = 1;
 	if (!strcmp(word, "gpus"))
 		s->gpus = (int)a;
 	else if (!strcmp(word, "power"))
@@ -70,16 +80,6 @@ static void parse_line(struct script *s, const char *line)
 		snprintf(s->refuse + strlen(s->refuse), sizeof(s->refuse) - strlen(s->refuse), " %s ", name);
 	else if (!strcmp(word, "slow"))
 		snprintf(s->slow_name, sizeof(s->slow_name), "%s", name), sscanf(line, "%*s %*s %d", &s->slow_ms);
-	else if (!strcmp(word, "lost"))
-		s->lost[g] = 1;
-	else if (!strcmp(word, "mig"))
-		s->mig[g] = 1;
-	else if (!strcmp(word, "disorder"))
-		s->disorder = 1;
-	else if (!strcmp(word, "garbage"))
-		s->garbage = 1;
-	else if (!strcmp(word, "mismatch"))
-		s->mismatch = 1;
 	else if (!strcmp(word, "counter_offset"))
 		s->offset_mj[g] = b;
 	else if (!strcmp(word, "scale"))
@@ -224,24 +224,6 @@ EXPORT int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *min
 	BEGIN("capability");
 	*major = 8;
 	*minor = 6;
-	return 0;
-}
-
-EXPORT int nvmlSystemGetDriverVersion(char *ret, unsigned size)
-{
-	snprintf(ret, size, "550.1");
-	return 0;
-}
-
-EXPORT int nvmlSystemGetNVMLVersion(char *ret, unsigned size)
-{
-	snprintf(ret, size, "12.550.1");
-	return 0;
-}
-
-EXPORT int nvmlSystemGetCudaDriverVersion_v2(int *ret)
-{
-	*ret = 12040;
 	return 0;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Lines of a command or FIFO: words dNcM=VALUE, watts unless a unit follows (uW, mW, W, kW). */
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 #include "../base/parse.h"
 #include "meter_internal.h"
@@ -32,7 +33,7 @@ static bool parse_word(char *word, struct meter_value *ret)
 	if (word[0] != 'd' || !isdigit((unsigned char)word[1]) || word[2] != 'c' || !isdigit((unsigned char)word[3]) || word[4] != '=')
 		return false;
 	len = strspn(number, "+-.0123456789eE");
-	strcpy(unit, number + len);   /* the word fits WORD_MAX */
+	snprintf(unit, sizeof(unit), "%s", number + len);
 	number[len] = '\0';
 	if (!unit_of(unit, &scale) || parse_double(number, &value) != 0 || !meter_watts(value * scale, &ret->power_uw))
 		return false;
