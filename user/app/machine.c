@@ -13,6 +13,7 @@
 #define READ_GAP_NS (2 * NS_PER_MS)   /* between energy and a CPU's counters, beyond what is usual */
 #define READ_GAP_USUAL 4              /* times the usual one */
 #define READ_TRIES 3
+#define NAMED_NS (8 * NS_PER_S)         /* a cgroup has its path for spans that are told late */
 
 /* A captured machine without a recorded seam has no perf events. */
 static int no_perf(void *ctx, uint32_t type, uint64_t config, uint64_t config1, uint64_t config2, int cpu, bool pinned)
@@ -223,7 +224,7 @@ void machine_sweep(struct machine *m)
 		while ((cg = cgroup_next(m->table, &pos)))
 			if (cg->ended && !cg->in_use)
 				network_forget(m->network, cg->id);
-	cgroup_table_sweep(m->table, m->previous_ns);
+	cgroup_table_sweep(m->table, m->spans && m->previous_ns > NAMED_NS ? m->previous_ns - NAMED_NS : m->previous_ns);
 }
 
 void machine_note(struct machine *m, const char *fmt, ...)

@@ -70,7 +70,8 @@ int tracing_open(struct machine *m, const struct config *c, struct tracing **ret
 {
 	struct tracing *t = m->spans ? calloc(1, sizeof(*t)) : NULL;
 	const struct traces_options o = {
-		.schema = &m->schema, .cgroups = m->table, .period_ns = c->spans_period_ns, .charge = charge, .ready = ready, .ctx = t,
+		.schema = &m->schema, .cgroups = m->table, .period_ns = c->spans_period_ns,
+		.max_spans = 2 * (uint32_t)c->spans_max, .charge = charge, .ready = ready, .ctx = t,
 	};
 
 	*ret = NULL;

@@ -124,7 +124,7 @@ void traces_begin(struct traces *t, uint64_t now_ns, uint64_t until_ns, bool all
 	t->until_ns = until_ns;
 	t->all = all;
 	for (struct tree *tree = t->trees; tree; tree = tree->next) {
-		tree->due = all || now_ns - tree->begun_ns >= t->o.period_ns || tree->n >= t->o.part_spans;
+		tree->due = all || now_ns - tree->begun_ns >= t->o.period_ns || tree->n - tree->open >= t->o.part_spans;
 		traces_name(t, tree);
 	}
 }
