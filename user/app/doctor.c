@@ -249,6 +249,7 @@ static void tell_all(struct machine *m, const struct config *c)
 		return;
 	tell_programs(m, c);
 	tell_energy(m, c);
+	doctor_tell_devices(m, c);
 }
 
 int doctor_run(const struct config *c)

@@ -7,5 +7,7 @@
 void doctor_line(const char *what, const char *state, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Capabilities and what each buys; what is given up once everything is open. */
 void doctor_tell_rights(const struct machine *m, const struct config *c);
+/* GPUs and meters, asked for real (doctor_devices.c). */
+void doctor_tell_devices(struct machine *m, const struct config *c);
 
 #endif

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+/* jouled doctor: GPUs, and what each configured meter says when it is asked. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include "../base/clock.h"
+#include "doctor.h"
+#include "machine.h"
+
+#define METER_WAIT_NS (2500 * NS_PER_MS)   /* for the first values */
+
+static void tell_gpus(struct machine *m)
+{
+	char what[80], text[300];
+
+	for (unsigned i = 0; i < gpus_count(m->gpus); i++) {
+		struct gpu_desc d;
+
+		gpus_desc(m->gpus, i, &d);
+		snprintf(what, sizeof(what), "gpu-%u", i);
+		doctor_line(what, "ok", "%s %s: %s", d.vendor, *d.uuid ? d.uuid : d.pci, m->schema.domains[d.domain].reason);
+		for (enum gpu_field f = 0; f < GPU_FIELDS; f++)
+			if (!(d.fields & GPU_BIT(f)) && f != GPU_TOTAL_ENERGY)
+				doctor_line("  column", "absent", "%s: this GPU does not tell it", gpu_field_column(f));
+	}
+	while (gpus_next_warning(m->gpus, text, sizeof(text)))
+		doctor_line("gpu", "broken", "%s", text);
+	if (!gpus_count(m->gpus))
+		doctor_line("gpu", "absent", "none that tells its power");
+}
+
+static unsigned values_of(struct machine *m, unsigned domain)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < meters_channels(m->meters); i++) {
+		struct meter_desc d;
+
+		meters_desc(m->meters, i, &d);
+		n += d.domain == domain;
+	}
+	return n;
+}
+
+static void tell_meters(struct machine *m, const struct config *c)
+{
+	uint64_t until = clock_mono_ns() + METER_WAIT_NS;
+	unsigned first = m->schema.n_domains - c->n_meters;
+	char what[80], text[300];
+	bool all = false;
+
+	if (meters_start(m->meters))
+		return;
+	while (!all && clock_mono_ns() < until) {
+		nanosleep(&(struct timespec){ .tv_nsec = 50 * NS_PER_MS }, NULL);
+		all = true;
+		for (unsigned i = 0; i < c->n_meters; i++)
+			all &= values_of(m, first + i) > 0;
+	}
+	for (unsigned i = 0; i < c->n_meters; i++) {
+		unsigned n = values_of(m, first + i);
+
+		snprintf(what, sizeof(what), "meter %u", i);
+		doctor_line(what, n ? "ok" : "absent", "%s %s: %u channel%s with values", c->meters[i].type, m->schema.domains[first + i].id, n,
+			    n == 1 ? "" : "s");
+	}
+	while (meters_next_warning(m->meters, text, sizeof(text)))
+		doctor_line("  note", "", "%s", text);
+}
+
+void doctor_tell_devices(struct machine *m, const struct config *c)
+{
+	struct err err = { 0 };
+
+	if (machine_open_devices(m, c, &err)) {
+		doctor_line("gpu", "broken", "%s", err.text);
+		return;
+	}
+	if (strcmp(c->gpu, "none") != 0)
+		tell_gpus(m);
+	if (c->n_meters)
+		tell_meters(m, c);
+}
