@@ -251,5 +251,7 @@ int report_measure(const struct report_options *o, const struct tree_repetition 
 			return rc;
 		check_end(ret, s, warnings);
 	}
+	if (*t->quality && (ret->source[REPORT_RAPL].known || ret->source[REPORT_CGROUP].known))
+		tree_find(warnings, TREE_NOTE, "energy-quality", ret->place->shown, 0, "rapl and cgroup were not measured: %s", t->quality);
 	return 0;
 }

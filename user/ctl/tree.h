@@ -89,6 +89,7 @@ struct tree_repetition {
 	bool has_info, info_broken;
 	unsigned external_mw;        /* of a count, 0 = not said */
 	char samples_from[32], device[128];
+	char quality[64];            /* of energy in our files, the first that is not measured; "" = all are */
 };
 
 /* tree_table.c: fills t from the file of table `which`. 0 (also when it is absent or broken: a finding), -ENOMEM. */

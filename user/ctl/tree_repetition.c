@@ -10,6 +10,20 @@
 #include "tree.h"
 #include "tree_csv.h"
 
+/* "package-0 estimated": what the recorder says of its energy columns. */
+static void take_quality(struct tree_repetition *r, json_t *all)
+{
+	const char *domain;
+	json_t *v;
+
+	json_object_foreach(all, domain, v) {
+		const char *word = json_string_value(v);
+
+		if (!*r->quality && word && strcmp(word, "measured") != 0 && strcmp(word, "wrapped") != 0)
+			snprintf(r->quality, sizeof(r->quality), "%.30s %.30s", domain, word);
+	}
+}
+
 static void take_info(struct tree_repetition *r, const json_t *doc, const char *file, struct tree_findings *f)
 {
 	const char *unit = json_string_value(json_object_get(doc, "external_unit"));
@@ -17,6 +31,7 @@ static void take_info(struct tree_repetition *r, const json_t *doc, const char *
 	const char *device = json_string_value(json_object_get(doc, "device_name"));
 
 	r->has_info = true;
+	take_quality(r, json_object_get(doc, "energy_quality"));
 	if (unit && strcmp(unit, "mW") == 0)
 		r->external_mw = 1;
 	else if (unit && strcmp(unit, "10mW") == 0)
