@@ -5,6 +5,7 @@ with the agent or joulectl.
 spans.py tree SPANS.json CGROUP.json LABELS...   the tree of one cgroup, its energy against /v1/cgroups
 spans.py chrome EVENTS.json SPANS.json           trace events that viewers can nest
 spans.py flame FILE.svg SPANS.json               a flame graph without script, as wide as its energy
+spans.py calls SPANS.json NAME=N...                how often functions were called, and by whom
 spans.py parts SPANS.json                        parts of long-lived trees follow each other
 """
 import json
@@ -60,6 +61,25 @@ def tree(spans_path, cgroup_path, *labels):
     for want in labels:
         name, n = want.split("=")
         assert comms[name] == int(n), f"{comms[name]} spans of {name}, {n} ran: {dict(comms)}"
+
+
+def calls(spans_path, *wants):
+    t = traces(spans_path)[0]
+    check_trace(t)
+    root = t["spans"][0]
+    by_id = {s["id"]: s for s in t["spans"]}
+    for want in wants:
+        name, n = want.split("=")
+        got = [s for s in t["spans"] if s.get("symbol") == name]
+        assert sum(s["calls"] for s in got) == int(n), f"{sum(s['calls'] for s in got)} calls of {name}"
+        above = {"outer": root["comm"], "inner": "outer"}[name]
+        for s in got:
+            up = by_id[s["parent"]]
+            assert up.get("symbol", up["comm"]) == above, f"{name} below {up.get('symbol', up['comm'])}"
+            assert s["cpu_ns"] <= s["wall_ns"] * 1.01 + 1000
+    functions = sum(sum(s["energy_uj"]) for s in t["spans"] if s["kind"] == "function")
+    print(f"functions {functions} uJ, {root['comm']} itself {sum(root['energy_uj'])} uJ")
+    assert functions > 0 and sum(root["energy_uj"]) > 0
 
 
 def nest(events, what):
@@ -162,4 +182,4 @@ def parts(spans_path):
 
 
 if __name__ == "__main__":
-    {"tree": tree, "chrome": chrome, "flame": flame, "parts": parts}[sys.argv[1]](*sys.argv[2:])
+    {"tree": tree, "calls": calls, "chrome": chrome, "flame": flame, "parts": parts}[sys.argv[1]](*sys.argv[2:])

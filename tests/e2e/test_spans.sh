@@ -47,7 +47,19 @@ project() {
 	)
 }
 
-printf 'spans: { processes: true, trace-period: 10s }\n' >"$work/spans.yaml"
+cat >"$work/fn.c" <<'C'
+volatile unsigned long x;
+__attribute__((noinline)) void inner(void) { for (int i = 0; i < 3000000; i++) x += i; }
+__attribute__((noinline)) void outer(void) { for (int i = 0; i < 3000000; i++) x += i; inner(); inner(); }
+int main(void) { for (int i = 0; i < 20; i++) outer(); for (int i = 0; i < 100000000; i++) x += i; return 3; }
+C
+gcc -O1 -o "$work/fn" "$work/fn.c"
+cat >"$work/spans.yaml" <<YAML
+spans:
+  processes: true
+  trace-period: 10s
+  functions: [ { binary: $work/fn, symbol: outer }, { binary: $work/fn, symbol: inner } ]
+YAML
 printf '{}\n' >"$work/plain.yaml"
 start plain -c "$work/plain.yaml" -i 200ms --socket "$sock" -o null:
 wait_until 100 answers /metrics
@@ -91,6 +103,28 @@ check chrome python3 $here/spans.py chrome "$work/chrome.json" "$work/spans.json
 check flame python3 $here/spans.py flame "$work/flame.svg" "$work/spans.json"
 "$JOULECTL" spans "$work/spans.json" >"$work/again" 2>&1
 check file-as-agent cmp "$work/tree" "$work/again"
+
+# functions are below their process, and its energy is shared with them
+if [ -e /sys/bus/event_source/devices/uprobe/type ]; then
+	make_cgroup calls
+	calls=${cgroup#"$(cgroup2)"}
+	sh -c 'echo $$ >"$1/cgroup.procs"; exec "$2"' sh "$cgroup" "$work/fn"
+	wait_until 200 ended_in "$calls" || fail calls-ended "$(said spans)"
+	sleep 1.2
+	ask calls "/v1/spans?cgroup=$calls"
+	ask totals-calls "/v1/cgroups$calls"
+	check calls-tree python3 $here/spans.py tree "$work/calls" "$work/totals-calls"
+	check calls python3 $here/spans.py calls "$work/calls" outer=20 inner=40
+else
+	skip calls "no uprobe PMU"
+fi
+
+# gone before anybody looked: it has its name all the same
+make_cgroup brief
+brief=${cgroup#"$(cgroup2)"}
+sh -c 'echo $$ >"$1/cgroup.procs"; exec true' sh "$cgroup"
+wait_until 50 rmdir "$cgroup"
+check brief wait_until 150 ended_in "$brief"
 
 # the collector is away: what waits for it is read without taking it
 spool=$(echo "$work"/state/zico-*.spool)
