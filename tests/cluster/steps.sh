@@ -1,6 +1,7 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by run.sh: what is tried on the cluster.
+# shellcheck disable=SC2154 # here: of run.sh
 
 # What of the host is changed by pods of ours, so that it can be put back.
 host_paths='/var/log/pods /var/log/containers /run/jouled /var/lib/jouled'
