@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 root=$1 b=$2 sysroot=${3:-}
-strip=strip
+strip="strip"
 [ -z "$sysroot" ] || strip=aarch64-linux-gnu-strip
 
 # Paths as the loader names them, without the sysroot.

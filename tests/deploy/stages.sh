@@ -20,7 +20,7 @@ else
 	finish
 fi
 # the packages of the base are all it wants
-if podman build --isolation chroot --format docker --ignorefile deploy/image/Containerfile.dockerignore \
+if podman build --isolation chroot --layers=false --format docker --ignorefile deploy/image/Containerfile.dockerignore \
 	--build-arg "BASE=$base" -t "$image" -f deploy/image/Containerfile . >"$work/stages.log" 2>&1 && ! grep -q "^deps: installing" "$work/stages.log"; then
 	ok stages-build
 else

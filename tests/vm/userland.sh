@@ -63,6 +63,7 @@ done
 for module in $(head_of modules); do
 	cp "$B/vm/modules/$kernel/$module.ko" "$root/modules/"
 done
+[ -z "$(head_of image)" ] || sh deploy/image/collect.sh "$root/guest/image" "$B"
 cat "$base" >"$out"
 (cd "$root" && find . | cpio -o -H newc --quiet -R 0:0) >>"$out"
 rm -rf "$root" "$out.deb.log"

@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC1091,SC2154
+# shellcheck shell=sh disable=SC1091,SC2154,SC2034
 # SPDX-License-Identifier: Apache-2.0
 # The Debian package under systemd, on cgroup v2 alone: installed, active, confined, killed, hung, upgraded, purged.
 # kernels: 6.1
