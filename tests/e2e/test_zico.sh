@@ -9,6 +9,22 @@ if [ ! -x "$B/zico-feed" ]; then
 	fail zico "$B/zico-feed is not built; make test-programs"
 	finish
 fi
+bad=
+for wrong in http://127.0.0.1:1?profile=zico-3 http://127.0.0.1:1?endian=xx http://127.0.0.1:1?flags=2 \
+	http://127.0.0.1:1?form=foo http://127.0.0.1:1?key= http://127.0.0.1:1?attrs=foo http://127.0.0.1:1?spool-size=1 \
+	http://127.0.0.1:1?trace-type= http://127.0.0.1:1?dialect=v0.2 "file://$work/x?profile=auto" http:// http:///x \
+	http://h:99999 http://user:word@h "http://a b"; do
+	run bad --check -o "zico=$wrong"
+	[ $status -eq 2 ] && [ "$(wc -l <"$work/bad.err")" -eq 1 ] || bad="$bad $wrong:$status"
+done
+run bad --check -o 'zico=https://[::1]:8640/under?profile=zico-2&attrs=A=B&attrs=C=D=E&endian=be&form=ldata&app=a&env=e'
+[ $status -eq 0 ] || bad="$bad good:$(said bad)"
+if [ -z "$bad" ]; then
+	ok zico-options
+else
+	fail zico-options "$bad"
+fi
+
 make_cgroup zico
 mkdir "$work/feed" "$work/live"
 # Both mostly wait.

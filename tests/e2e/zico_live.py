@@ -329,5 +329,29 @@ def ends():
         c.stop()
 
 
+def reload():
+    """Other options for the same collector, then another collector, by SIGHUP: traces go where the configuration says."""
+    cs = [collector.Collector(p).start() for p in ("zico-1.90", "zico-2")]
+    agent = Agent("reload", [f'to: "http://127.0.0.1:{cs[0].port}"'])
+    try:
+        for n, (c, old, new) in enumerate(((cs[0], "", ""), (cs[0], '" }', '", trace-type: SHOP }'),
+                                           (cs[1], str(cs[0].port), str(cs[1].port)))):
+            with open(agent.config, encoding="ascii") as f:
+                text = f.read()
+            with open(agent.config, "w", encoding="ascii") as f:
+                f.write(text.replace(old, new) if old else text)
+            agent.p.send_signal(signal.SIGHUP)
+            time.sleep(1)
+            in_cgroup("sh", "-c", f": mark-reload{n}; sleep 0.1").wait()
+            until(lambda c=c, n=n: f"mark-reload{n}" in seen(c), lambda n=n: f"no trace of round {n}; {agent.said()}")
+        if [t["begin"]["type"] for _, t in ours(cs[0])] != ["PROCESS", "SHOP"] or len(ours(cs[1])) != 1:
+            raise Failed(f"{[t['begin'] for _, t in ours(cs[0])]}; {len(ours(cs[1]))} at the other")
+        agent.end()
+    finally:
+        agent.kill()
+        for c in cs:
+            c.stop()
+
+
 if __name__ == "__main__":
-    sys.exit(cases((trees, ends, away), sys.argv[4:], 1))
+    sys.exit(cases((trees, ends, reload, away), sys.argv[4:], 1))

@@ -167,7 +167,7 @@ static int open_at(struct output *o, const struct config *c, const struct schema
 
 	o->interval_ns = oc->interval_ns ? oc->interval_ns : c->interval_ns;
 	if (!rc && is_zico(oc))
-		return zico_output_open(oc, c, s, loop, &o->zico, err);
+		return o->place ? zico_output_prepare(oc, c, s, &o->zico, err) : zico_output_open(oc, c, s, loop, &o->zico, err);
 	o->n_parts = in_directory(oc) || (is_csv(oc) && strcmp(oc->format, "hwpc") == 0) ? OUTPUT_PARTS : 1;
 	if (!rc && in_directory(oc))
 		make_directory(oc);
@@ -201,7 +201,7 @@ int output_open_at(const struct output_config *oc, const struct config *c, const
 	struct output *o;
 	int rc;
 
-	if (oc->queue_bytes != place->config.queue_bytes || oc->max_clients != place->config.max_clients)
+	if (!is_zico(oc) && (oc->queue_bytes != place->config.queue_bytes || oc->max_clients != place->config.max_clients))
 		return err_set(err, -EBUSY, "output %s: queue and max-clients cannot change while it listens; restart jouled", oc->to);
 	o = calloc(1, sizeof(*o));
 	if (!o)
@@ -222,6 +222,8 @@ void output_move_in(struct output *o)
 {
 	struct output_part *to = &o->parts[0], *from = &o->place->parts[0];
 
+	if (o->zico)
+		return;                 /* when the other one is closed */
 	if (sink_restart(from->sink, to->text.data, to->text.len) != 0)
 		log_error("output %s: out of memory: its readers get reports without their header", o->config.to);
 	to->sink = from->sink;
@@ -372,6 +374,10 @@ void output_close(struct output *o)
 		o->place->heir = NULL;
 	selection_free(&o->selection);
 	zico_output_close(o->zico);
+	if (o->zico && o->heir) {
+		zico_output_begin(o->heir->zico, &o->heir->config);
+		o->heir->place = NULL;
+	}
 	for (unsigned i = 0; i < o->n_parts; i++) {
 		struct output_part *p = &o->parts[i];
 

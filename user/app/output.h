@@ -31,7 +31,7 @@ struct output {
 	struct zico_output *zico;        /* format zico, which has no parts: it takes traces */
 	struct selection selection;      /* measuring thread: config.cgroups */
 	struct output *twin;             /* while a reload builds: itself in the other plan */
-	struct output *place;            /* while a reload builds: whose listening sink it will take over ... */
+	struct output *place;            /* while a reload builds: whose listening sink or collector it will take over ... */
 	struct output *heir;             /* ... and of that, by whom */
 	struct output *next;
 };

@@ -27,6 +27,9 @@ static bool same_zico(const struct zico_config *a, const struct zico_config *b)
 
 bool output_same_place(const struct output_config *a, const struct output_config *b)
 {
+	/* a collector has one session, and one spool here, for all that is sent to it */
+	if (strcmp(a->format, "zico") == 0 || strcmp(b->format, "zico") == 0)
+		return same_text(a->format, b->format) && strncmp(a->to, "http", 4) == 0 && same_text(a->to, b->to);
 	/* port 0 is another one each time, but its readers know where to look */
 	return (strncmp(a->to, "tcp-listen:", 11) == 0 || strncmp(a->to, "unix-listen:", 12) == 0) &&
 	       same_text(a->to, b->to) && same_text(a->port_file, b->port_file);

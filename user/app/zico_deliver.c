@@ -114,6 +114,15 @@ static int start_threads(struct zico_output *z, struct err *err)
 	return rc ? err_set(err, -rc, "output %s: no thread: %s; raise the limit of tasks", z->to, strerror(rc)) : 0;
 }
 
+int zico_deliver_check(struct zico_output *z, const struct output_config *oc, const struct config *c, struct err *err)
+{
+	int rc = open_client(z, oc, c, "", NULL, err);
+
+	zico_client_free(z->client);
+	z->client = NULL;
+	return rc;
+}
+
 int zico_deliver_open(struct zico_output *z, const struct output_config *oc, const struct config *c, struct err *err)
 {
 	char spool_dir[ZICO_PATH_MAX], identity[ZICO_PATH_MAX];

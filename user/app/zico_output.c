@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include "../base/clock.h"
 #include "../base/log.h"
+#include "../sink/http_client.h"
 #include "zico_output_internal.h"
 
 #define CLOSE_NS (20 * NS_PER_MS)
@@ -43,7 +44,7 @@ static int try_options(const struct output_config *oc, struct err *err)
 
 int zico_output_check(const struct output_config *oc, struct err *err)
 {
-	int rc = to_collector(oc->to) ? 0 : sink_check_url(oc->to, err);
+	int rc = to_collector(oc->to) ? http_client_check_url(oc->to, err) : sink_check_url(oc->to, err);
 
 	return rc ? rc : try_options(oc, err);
 }
@@ -59,16 +60,12 @@ static int open_sink(struct zico_output *z, const struct output_config *oc, cons
 	return rc ? rc : sink_open(oc->to, &so, loop, &z->sink, err);
 }
 
-int zico_output_open(const struct output_config *oc, const struct config *c, const struct schema *s, struct loop *loop,
-		     struct zico_output **ret, struct err *err)
+static struct zico_output *make(const struct output_config *oc, const struct config *c, const struct schema *s)
 {
 	struct zico_output *z = calloc(1, sizeof(*z));
-	int rc = try_options(oc, err);
 
-	if (!z || rc) {
-		free(z);
-		return rc ? rc : err_set(err, -ENOMEM, "output %s: out of memory; free some", oc->to);
-	}
+	if (!z)
+		return NULL;
 	pthread_mutex_init(&z->lock, NULL);
 	pthread_cond_init(&z->queued, NULL);
 	pthread_cond_init(&z->arrived, NULL);
@@ -83,12 +80,52 @@ int zico_output_open(const struct output_config *oc, const struct config *c, con
 	z->options.type = z->type;
 	if (c->state_dir)
 		mkdir(c->state_dir, 0755);   /* what fails here is said by opening files in it */
-	rc = to_collector(oc->to) ? zico_deliver_open(z, oc, c, err) : open_sink(z, oc, c, loop, err);
+	return z;
+}
+
+int zico_output_open(const struct output_config *oc, const struct config *c, const struct schema *s, struct loop *loop,
+		     struct zico_output **ret, struct err *err)
+{
+	struct zico_output *z = NULL;
+	int rc = try_options(oc, err);
+
+	if (!rc && !(z = make(oc, c, s)))
+		rc = err_set(err, -ENOMEM, "output %s: out of memory; free some", oc->to);
+	if (!rc)
+		rc = to_collector(oc->to) ? zico_deliver_open(z, oc, c, err) : open_sink(z, oc, c, loop, err);
 	if (rc)
 		zico_output_close(z);
 	else
 		*ret = z;
 	return rc;
+}
+
+int zico_output_prepare(const struct output_config *oc, const struct config *c, const struct schema *s, struct zico_output **ret,
+			struct err *err)
+{
+	struct zico_output *z = NULL;
+	int rc = try_options(oc, err);
+
+	if (!rc && !(z = make(oc, c, s)))
+		rc = err_set(err, -ENOMEM, "output %s: out of memory; free some", oc->to);
+	if (!rc)
+		rc = zico_deliver_check(z, oc, c, err);
+	if (rc) {
+		zico_output_close(z);
+		return rc;
+	}
+	z->config = c;
+	*ret = z;
+	return 0;
+}
+
+void zico_output_begin(struct zico_output *z, const struct output_config *oc)
+{
+	struct err err = { 0 };
+
+	if (zico_deliver_open(z, oc, z->config, &err) != 0)
+		log_error("output %s: nothing is sent: %s", z->to, err.text);
+	z->config = NULL;
 }
 
 static int submit_document(struct zico_output *z, const struct trace *t)
@@ -130,7 +167,7 @@ uint32_t zico_output_waiting(struct zico_output *z, bool away)
 
 void zico_output_stats(struct zico_output *z, struct sink_stats *ret, uint64_t *ret_spooled)
 {
-	struct spool_stats sp;
+	struct spool_stats sp = { 0 };
 	struct zico_figures f;
 
 	*ret_spooled = 0;
@@ -138,7 +175,8 @@ void zico_output_stats(struct zico_output *z, struct sink_stats *ret, uint64_t *
 		sink_get_stats(z->sink, ret);
 		return;
 	}
-	spool_get_stats(z->spool, &sp);
+	if (z->spool)
+		spool_get_stats(z->spool, &sp);
 	pthread_mutex_lock(&z->lock);
 	f = z->figures;
 	pthread_mutex_unlock(&z->lock);
@@ -189,7 +227,7 @@ void zico_output_say(struct zico_output *z)
 	pthread_mutex_unlock(&z->lock);
 	if (z->sink)
 		say_sink(z);
-	else
+	else if (z->spool)
 		say_spool(z);
 	if (strcmp(f.state, z->said.state) != 0 && *f.state)
 		log_msg(f.failures ? LOG_LVL_WARN : LOG_LVL_INFO, "output %s: %s", z->to, f.state);

@@ -18,6 +18,11 @@ struct zico_output;
 int zico_output_check(const struct output_config *oc, struct err *err);
 int zico_output_open(const struct output_config *oc, const struct config *c, const struct schema *s, struct loop *loop,
 		     struct zico_output **ret, struct err *err);
+/* For a reload, while another output serves the same collector still: checks all, keeps what is submitted, and goes to
+ * spool and collector when it is told to begin. c stays until then. Main thread. */
+int zico_output_prepare(const struct output_config *oc, const struct config *c, const struct schema *s, struct zico_output **ret,
+			struct err *err);
+void zico_output_begin(struct zico_output *z, const struct output_config *oc);
 /* Copies t; never blocks. 0, or why it was dropped (and counted): -ENOBUFS, -EINVAL against span.h. */
 int zico_output_submit(struct zico_output *z, const struct trace *t);
 /* Documents that wait in memory: those on disk outlive the program. away: also those whose reader is away. */

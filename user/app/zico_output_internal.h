@@ -50,6 +50,7 @@ struct zico_output {
 	uint8_t host[16];
 	struct buf text;
 	/* collectors */
+	const struct config *config;   /* until it begins */
 	struct spool *spool;
 	struct zico_client *client;
 	pthread_t writer, sender;
@@ -71,6 +72,8 @@ void zico_about(struct zico_about *a, const struct config *c, const struct schem
 void zico_host(const char *state_dir, uint8_t ret_uuid[16]);
 
 /* zico_deliver.c: the threads of an output to a collector. */
+/* As far as it goes while another output has the spool. */
+int zico_deliver_check(struct zico_output *z, const struct output_config *oc, const struct config *c, struct err *err);
 int zico_deliver_open(struct zico_output *z, const struct output_config *oc, const struct config *c, struct err *err);
 int zico_deliver_submit(struct zico_output *z, const struct trace *t);
 void zico_deliver_close(struct zico_output *z);

@@ -25,6 +25,24 @@ static void init_library(void)
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
+int http_client_check_url(const char *url, struct err *err)
+{
+	CURLU *u = curl_url();
+	char *host = NULL;
+	CURLUcode rc = u ? curl_url_set(u, CURLUPART_URL, url, CURLU_DISALLOW_USER) : CURLUE_OUT_OF_MEMORY;
+	int ret = 0;
+
+	if (!rc)
+		rc = curl_url_get(u, CURLUPART_HOST, &host, 0);
+	if (rc == CURLUE_OUT_OF_MEMORY)
+		ret = err_set(err, -ENOMEM, "%s: out of memory; free some", url);
+	else if (rc || !*host || strstr(url, ":///"))
+		ret = err_set(err, -EINVAL, "%s: no URL of a collector; expected http://HOST:PORT or https://HOST:PORT", url);
+	curl_free(host);
+	curl_url_cleanup(u);
+	return ret;
+}
+
 static size_t take_body(char *data, size_t size, size_t n, void *arg)
 {
 	struct http_client *c = arg;

@@ -35,6 +35,8 @@ struct http_reply {
 };
 
 int http_client_new(const struct http_client_options *o, struct http_client **ret, struct err *err);
+/* Is it http://HOST[:PORT][/PATH] or https://? -EINVAL with err. */
+int http_client_check_url(const char *url, struct err *err);
 void http_client_free(struct http_client *c);      /* NULL accepted */
 /* 0: there is an answer, whatever its status. -ECONNREFUSED (and the like): nobody is there; -EKEYREJECTED:
  * the certificate is refused; -EMSGSIZE: the answer is too long; -ETIMEDOUT; -ECANCELED. */
