@@ -300,7 +300,9 @@ int record_finish(struct record_session *s, struct err *err)
 	judge(s, why, sizeof(why));
 	for (unsigned i = 0; i < s->n_out; i++) {
 		if (!*why) {
-			code = publish_one(s, &s->out[i], err) ?: code;
+			int one = publish_one(s, &s->out[i], err);
+
+			code = one ? one : code;
 			continue;
 		}
 		log_error("record: %s; not published, kept in %s; joulectl record --root %s --recover publishes it as it is", why,
