@@ -189,6 +189,8 @@ def storm_of(profile, status):
         c.fault()
         all_there(c, some, f)
         content(c, some, profile)
+        if c.state.registrations > 1:
+            raise Failed(f"{profile}: {c.state.registrations} hosts of one agent")
     finally:
         f.kill()
         c.stop()
@@ -319,6 +321,41 @@ def five_hundred():
         c.stop()
 
 
+def shape(name, n, parent_of):
+    """A tree of n processes that all failed, with long command lines."""
+    t = make(name, 1, 2)[0]
+    root = t.spans[0]
+    t.spans = [{**root, "id": i + 1, "parent": parent_of(i) + 1 if i else 0, "end": "exited", "signal": 0, "exit_code": 1,
+                "cmdline": f"{i} " + "x" * 500, "start_ns": root["start_ns"] + i, "end_ns": root["start_ns"] + 10**9}
+               for i in range(n)]
+    return t
+
+
+def size_of(top):
+    todo, records, exceptions = [top], 0, 0
+    while todo:
+        node = todo.pop()
+        records, exceptions = records + 1, exceptions + bool(node["exception"])
+        todo += node["children"]
+    return records, exceptions
+
+
+def large():
+    """Too wide, too deep, too many exceptions: what is left fits the collector, and what was left out is said."""
+    wide, deep, many = shape("wide", 12000, lambda i: 0), shape("deep", 3000, lambda i: i - 1), shape("many", 300, lambda i: 0)
+    for profile in ("zico-1.90", "zico-1.90.6", "zico-2"):
+        c = deliver(f"large-{profile}", profile, "", [wide, deep, many])
+        tops = {key(u): e["tree"] for u, e in c.traces.items()}
+        for t in (wide, deep, many):
+            top = tops[t.uuid.hex]
+            records, exceptions = size_of(top)
+            left = [int(top["attrs"].get(k, 0)) for k in ("SPANS_LEFT_OUT", "EXCEPTIONS_LEFT_OUT")]
+            if records + left[0] != len(t.spans) or (t is many and exceptions + left[1] != 300) or (t is not many and not left[0]):
+                raise Failed(f"{profile}: {records} records, {exceptions} exceptions, left out {left} of {len(t.spans)}")
+        if c.state.refusals or c.state.complaints:
+            raise Failed(f"{profile}: {c.state.refusals[:2]} {c.state.complaints[:2]}")
+
+
 def strike(rng, c, f):
     """Something ends, or comes back."""
     what = rng.randrange(4)
@@ -369,4 +406,4 @@ def kills():
 
 if __name__ == "__main__":
     sys.exit(cases((profiles, registration, faulty_answers, storm, identity, wrong_key, certificate, silent, five_hundred,
-                    kills), sys.argv[3:], 5))     # they mostly wait
+                    large, kills), sys.argv[3:], 5))     # they mostly wait
