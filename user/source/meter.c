@@ -9,6 +9,7 @@
 #include "../base/clock.h"
 
 #define LONGEST_NS (3 * NS_PER_S)  /* between two values of one trapezoid, or three paces */
+#define FIRST_RETRY_NS (200 * NS_PER_MS)   /* ten paces, between these two */
 #define RETRY_NS (2 * NS_PER_S)
 #define LAST_RETRY_NS (30 * NS_PER_S)
 #define GIVE_UP 5                  /* failed looks until it is opened anew */
@@ -83,7 +84,7 @@ static void tell(struct meter *m, const char *text)
 /* A failure is told once, and its end. Longer and longer pauses between tries to open. */
 static uint64_t fail(struct meter *m, const struct err *why)
 {
-	uint64_t pause;
+	uint64_t pause = 10 * m->pace_ns;
 
 	m->failures++;
 	pthread_mutex_lock(&m->all->lock);
@@ -97,7 +98,7 @@ static uint64_t fail(struct meter *m, const struct err *why)
 	if (m->is_open)
 		m->ops->close(m);
 	m->is_open = false;
-	pause = RETRY_NS << m->pauses;
+	pause = (pause < FIRST_RETRY_NS ? FIRST_RETRY_NS : pause > RETRY_NS ? RETRY_NS : pause) << m->pauses;
 	m->pauses += m->pauses < 4;
 	return pause < LAST_RETRY_NS ? pause : LAST_RETRY_NS;
 }
