@@ -83,7 +83,7 @@ wait_until 100 test -S "$sock" || fail agent "no socket: $(said agent)"
 
 # The machine alone.
 record plain --experiment e --benchmark b --run r -r 2 --gpu none -- sh -c '
-	"$0" mark train_begin && "$0" mark epoch_begin && "$0" mark epoch_end && "$0" mark epoch_begin 1
+	cd / && "$0" mark train_begin && "$0" mark epoch_begin && "$0" mark epoch_end && "$0" mark epoch_begin 1
 	echo "batch_begin 7" >"$JOULED_MARK_FIFO"
 	echo nonsense >"$JOULED_MARK_FIFO"
 	"$0" mark epoch_end 5

@@ -2,7 +2,9 @@
 #include "record_marks.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -43,8 +45,11 @@ int record_mark_parse(const char *line, struct record_mark *ret, struct err *err
 
 int record_marks_open(struct record_marks *m, const char *dir, struct err *err)
 {
+	char full[PATH_MAX];
+
+	/* the command may go elsewhere */
 	*m = (struct record_marks){ .fd = -1 };
-	snprintf(m->path, sizeof(m->path), "%s/mark", dir);
+	snprintf(m->path, sizeof(m->path), "%s/mark", realpath(dir, full) ? full : dir);
 	if (mkfifo(m->path, 0600) != 0)
 		return err_set(err, -errno, "%.300s: no FIFO can be made: %s; name a --root on another file system", m->path, strerror(errno));
 	/* for writing too: it never comes to its end when a writer leaves */
