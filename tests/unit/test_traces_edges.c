@@ -142,6 +142,24 @@ static void test_bounds(void **state)
 	end(w);
 }
 
+/* Many traces at once: some a sweep, so that the readings go on, and all in the end. */
+static void test_portions(void **state)
+{
+	struct world *w = begin(0, 10);
+	unsigned before = 0;
+
+	for (unsigned i = 0; i < 200; i++)
+		ends(w, born(w, -1, 5, "one"));
+	for (unsigned i = 0; i < 20 && w->n_got < 200; i++) {
+		sweep(w);
+		assert_in_range(w->n_got - before, 1, 50);
+		before = w->n_got;
+	}
+	assert_int_equal(w->n_got, 200);
+	assert_int_equal(energy(w), w->charged_uj);
+	end(w);
+}
+
 static uint64_t seed = 42;
 
 static unsigned below(unsigned n)
@@ -184,7 +202,8 @@ static void test_random(void **state)
 				told(w, p);
 			used += w->procs[p].s.cpu_ns;
 		}
-		sweep(w);
+		w->now += S;
+		sweep_all(w, true);
 		for (unsigned i = 0; i < w->n_got; i++)
 			for (uint32_t k = 0; k < w->got[i]->n_spans; k++) {
 				cpu += w->got[i]->spans[k].cpu_ns;
@@ -203,7 +222,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_functions), cmocka_unit_test(test_seen_running), cmocka_unit_test(test_owed),
-		cmocka_unit_test(test_vanished), cmocka_unit_test(test_bounds), cmocka_unit_test(test_random),
+		cmocka_unit_test(test_vanished), cmocka_unit_test(test_bounds), cmocka_unit_test(test_portions), cmocka_unit_test(test_random),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

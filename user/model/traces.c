@@ -5,7 +5,7 @@
 
 #define PERIOD_NS (600 * 1000000000ull)
 #define MAX_SPANS 32768
-#define PART_SPANS 2048
+#define PART_SPANS 1024
 #define OWED_NS 20000
 #define LATE_SWEEPS 5                  /* an end later than all energy is waited for so long */
 
@@ -248,12 +248,26 @@ static void go_on(struct traces *t, struct tree *tree)
 		traces_dissolve(t, tree);
 }
 
+/* Spans that one sweep hands over: the readings wait for it. What is left comes with the next ones, more at a time the
+ * more it is. */
+static uint64_t portion(const struct traces *t)
+{
+	uint64_t least = 2 * (uint64_t)t->o.part_spans, part = t->stats.held / 4;
+
+	return part > least ? part : least;
+}
+
 void traces_end(struct traces *t)
 {
+	uint64_t until;
+
 	traces_place(t);
+	until = t->all ? UINT64_MAX : t->stats.spans + portion(t);
 	for (struct tree *tree = t->trees, *next; tree; tree = next) {
 		next = tree->next;
 		settle_tree(t, tree);
+		if (t->stats.spans >= until)
+			continue;
 		if (!tree->open) {
 			traces_make(t, tree, true);
 			traces_free_tree(t, tree);

@@ -23,7 +23,7 @@ struct traces_options {
 	const struct cgroup_table *cgroups;    /* paths and names of cgroups; NULL = those of the spans alone */
 	uint64_t period_ns;                    /* 0 = 10 min */
 	uint32_t max_spans;                    /* held at once; 0 = 32768 */
-	uint32_t part_spans;                   /* a tree where more have ended is cut; 0 = 2048 */
+	uint32_t part_spans;                   /* a tree where more have ended is cut; 0 = 1024 */
 	/* Energy for cpu_ns that a process of a cgroup used in a time: adds to energy_uj and *quality. Returns the
 	 * CPU time that there was none for. */
 	uint64_t (*charge)(void *ctx, uint64_t cgroup_id, uint64_t from_ns, uint64_t until_ns, uint64_t cpu_ns,
