@@ -13,6 +13,13 @@ if ! make -s B="$B" deb >"$work/deb.log" 2>&1; then
 fi
 deb=$(ls "$B"/deb/jouled_[0-9]*.deb)
 ok deb-build
+# what a build host without this tree's Makefile would install
+wanted=$(sed -n '/^BUILD_DEPS/,/[^\\]$/p' Makefile | grep -oE '[a-z0-9.+-]+-dev\b' | grep -vx libc6-dev)
+unnamed=
+for package in $wanted; do
+	grep -q "^ $package,\{0,1\}\$" deploy/debian/control || unnamed="$unnamed $package"
+done
+[ -z "$unnamed" ] && ok deb-build-depends || fail deb-build-depends "not in deploy/debian/control:$unnamed"
 if lintian --allow-root --fail-on error,warning "$B"/deb/*.changes >"$work/lintian" 2>&1; then
 	ok deb-lintian
 else
