@@ -74,11 +74,58 @@ static void test_kinds(void **state)
 	assert_false(counted[DOMAIN_CORE] || counted[DOMAIN_DRAM]);
 }
 
+static void put_line(void *arg, enum top_style style, const char *text)
+{
+	strncat(arg, text, 511 - strlen(arg));
+}
+
+static void no_end(void *arg) { }
+
+static void assert_row(struct top_view *v, const struct top_row *r, unsigned width, const char *want)
+{
+	char line[512] = "";
+	struct top_paint p = { .width = width, .put = put_line, .end_line = no_end, .arg = line };
+
+	top_draw_row(v, r, &p, false);
+	if (!strstr(line, want))
+		fail_msg("no '%s' in '%s'", want, line);
+	assert_true(!width || top_columns(line) <= width);
+}
+
+/* A container goes by its name, with the path behind it where there is room; a unit by its path. */
+static void test_names(void **state)
+{
+	static const char path[] = "/kubepods.slice/cri-containerd-0123456789abcdef.scope";
+	struct names *pod = names_new(&(struct names_draft){ .field = {
+		[NAME_NAMESPACE] = "shop", [NAME_POD] = "front-7", [NAME_CONTAINER] = "w\u202eeb" } });
+	struct names *unit = names_new(&(struct names_draft){ .field = { [NAME_UNIT] = "ssh.service" } });
+	struct top_view v = { .domain = -1, .all = true };
+	struct top_row *r = top_row_get(&v, path, ROW_CGROUP), *other = top_row_get(&v, "/system.slice/ssh.service", ROW_CGROUP);
+
+	assert_int_equal(top_row_entitle(&v, r, NULL), 0);
+	assert_row(&v, r, 0, path);
+	assert_int_equal(top_row_entitle(&v, r, pod), 0);
+	assert_int_equal(top_row_entitle(&v, r, pod), 0);
+	assert_int_equal(top_row_entitle(&v, other, unit), 0);
+	assert_row(&v, r, 0, "shop/front-7/w?eb  /kubepods.slice/cri-containerd-0123456789abcdef.scope");
+	assert_row(&v, r, 200, "shop/front-7/w?eb  /kubepods.slice/");
+	assert_row(&v, r, 60, "shop/front-7/w?eb");
+	assert_row(&v, other, 0, "  /system.slice/ssh.service");
+	r->id = other->id = 1;
+	strcpy(v.filter, "FRONT-7");
+	assert_int_equal(top_view_arrange(&v), 0);
+	assert_int_equal(v.n_order, 1);
+	assert_ptr_equal(v.order[0], r);
+	top_view_free(&v);
+	names_put(pod);
+	names_put(unit);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_clean), cmocka_unit_test(test_fit), cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_kinds), cmocka_unit_test(test_names),
 	};
 
 	setlocale(LC_CTYPE, "C.UTF-8");

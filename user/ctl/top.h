@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include "../base/buf.h"
 #include "../base/err.h"
+#include "../model/naming.h"
 #include "../model/snapshot.h"
 
 #define TOP_HISTORY 64                 /* intervals kept of each row */
@@ -55,6 +56,7 @@ struct top_row {
 	char *path;                    /* as it came: identity, filter, parent */
 	char *name;                    /* safe to print */
 	const char *leaf;              /* of name: its last part */
+	char *title, *label;           /* what people call it: as it came, and safe to print; NULL = only by its path */
 	struct top_row *parent, *child, *sibling;   /* child and sibling: shown ones, by order */
 	struct top_row *chain;         /* of the hash table */
 	enum row_kind kind;
@@ -137,6 +139,8 @@ static inline int top_scope(const struct top_view *v) { return v->tree ? TOP_SUB
 
 /* top_rows.c: rows by path. NULL: no memory. */
 struct top_row *top_row_get(struct top_view *v, const char *path, enum row_kind kind);
+/* What a container, pod or machine is called. Units are in the path itself. 0 or -ENOMEM. */
+int top_row_entitle(struct top_view *v, struct top_row *r, const struct names *n);
 /* Frees those that were not seen in this tick. */
 void top_rows_sweep(struct top_view *v);
 void top_rows_free(struct top_view *v);

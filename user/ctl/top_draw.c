@@ -8,6 +8,7 @@
 #define SPARK_MIN 10
 #define SPARK_MAX 40
 #define NAME_MIN 24
+#define PATH_MIN 8                /* less of a path behind a name says nothing */
 #define COLUMNS_TO_SPARK 43       /* what watts to network take */
 
 static bool wide(const struct top_paint *p)
@@ -147,12 +148,30 @@ static void put_branches(const struct top_row *r, struct top_paint *p)
 	}
 }
 
+/* The name people gave it, and behind it the path as far as there is room. */
+static void put_name(const struct top_view *v, const struct top_row *r, struct top_paint *p, unsigned room, enum top_style style)
+{
+	const char *path = v->tree ? r->leaf : r->name, *first = r->label ? r->label : path;
+	char text[2048];
+	unsigned used;
+
+	if (p->width)
+		top_fit(text, sizeof(text), first, room);
+	top_put_text(p, style, p->width ? text : first);
+	used = p->width ? top_columns(text) + 2 : 0;
+	if (!r->label || (p->width && used + PATH_MIN > room))
+		return;
+	if (p->width)
+		top_fit(text, sizeof(text), path, room - used);
+	top_put(p, TOP_DIM, "  ");
+	top_put_text(p, TOP_DIM, p->width ? text : path);
+}
+
 void top_draw_row(struct top_view *v, const struct top_row *r, struct top_paint *p, bool cursor)
 {
-	const char *name = v->tree ? r->leaf : r->name, *behind = r->ended ? " (ended)" : r->folded && v->tree ? " [+]" : "";
+	const char *behind = r->ended ? " (ended)" : r->folded && v->tree ? " [+]" : "";
 	bool dim = r->kind != ROW_CGROUP || !r->match || r->ended;
 	unsigned left;
-	char text[2048];
 
 	p->row = cursor ? TOP_CURSOR : TOP_PLAIN;
 	put_energy(v, r, p);
@@ -162,13 +181,7 @@ void top_draw_row(struct top_view *v, const struct top_row *r, struct top_paint 
 	if (v->tree)
 		put_branches(r, p);
 	left = p->width > p->column + strlen(behind) ? p->width - p->column - (unsigned)strlen(behind) : 0;
-	if (p->width) {
-		if (left < 2)
-			left = 2;
-		top_fit(text, sizeof(text), name, left);
-		name = text;
-	}
-	top_put_text(p, dim ? TOP_DIM : TOP_PLAIN, name);
+	put_name(v, r, p, left < 2 ? 2 : left, dim ? TOP_DIM : TOP_PLAIN);
 	top_put(p, TOP_DIM, "%s", behind);
 	top_end(p);
 }

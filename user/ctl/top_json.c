@@ -56,6 +56,7 @@ static void put_row(struct json *j, const struct snapshot *s, unsigned row, bool
 
 	json_object_begin(j);
 	json_key_str(j, "name", r->path);
+	names_json(j, r->names);
 	json_key_str(j, "kind", row_kind_name(r->kind));
 	if (r->kind == ROW_CGROUP) {
 		json_key_u64(j, "id", r->id);

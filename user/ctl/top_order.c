@@ -49,8 +49,13 @@ static int compare(const void *pa, const void *pb)
 			order = a->shown[now.scope].time_ns < b->shown[now.scope].time_ns ? 1 : -1;
 	}
 	if (!order)
-		order = strcmp(a->name, b->name);
+		order = strcmp(a->label ? a->label : a->name, b->label ? b->label : b->name);
 	return now.v->reverse ? -order : order;
+}
+
+static bool passes(const struct top_view *v, const struct top_row *r)
+{
+	return !*v->filter || strcasestr(r->name, v->filter) || (r->label && strcasestr(r->label, v->filter));
 }
 
 static bool active(const struct top_view *v, const struct top_row *r)
@@ -72,7 +77,7 @@ static bool belongs(const struct top_view *v, const struct top_row *r)
 		return false;
 	if (!v->tree && r->kind == ROW_CGROUP && !r->id)
 		return false;
-	return active(v, r) && (!*v->filter || strcasestr(r->name, v->filter));
+	return active(v, r) && passes(v, r);
 }
 
 static void mark_wanted(struct top_view *v)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows by path: one that stays keeps its totals and history, and every part of a path has a row, for a
  * cgroup without processes of its own is in no snapshot but may be the parent of many. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "top.h"
@@ -61,6 +62,8 @@ static void free_row(struct top_row *r)
 {
 	free(r->path);
 	free(r->name);
+	free(r->title);
+	free(r->label);
 	free(r);
 }
 
@@ -116,6 +119,29 @@ struct top_row *top_row_get(struct top_view *v, const char *path, enum row_kind 
 	}
 }
 
+int top_row_entitle(struct top_view *v, struct top_row *r, const struct names *n)
+{
+	char title[3 * (NAMING_TEXT_MAX + 1)];
+	bool said = *names_text(n, NAME_POD) || *names_text(n, NAME_CONTAINER) || *names_text(n, NAME_MACHINE);
+	char *copy, *label;
+
+	if (!said || names_title(n, title, sizeof(title)) <= 0 || (r->title && strcmp(r->title, title) == 0) ||
+	    v->path_bytes + strlen(title) > PATHS_MAX)
+		return 0;
+	copy = strdup(title);
+	label = copy ? top_clean(copy) : NULL;
+	if (!label) {
+		free(copy);
+		return -ENOMEM;
+	}
+	v->path_bytes += strlen(title) - (r->title ? strlen(r->title) : 0);
+	free(r->title);
+	free(r->label);
+	r->title = copy;
+	r->label = label;
+	return 0;
+}
+
 void top_rows_sweep(struct top_view *v)
 {
 	unsigned kept = 0;
@@ -134,7 +160,7 @@ void top_rows_sweep(struct top_view *v)
 			v->rows[kept++] = r;
 			link_row(v, r);
 		} else {
-			v->path_bytes -= strlen(r->path);
+			v->path_bytes -= strlen(r->path) + (r->title ? strlen(r->title) : 0);
 			free_row(r);
 		}
 	}

@@ -98,7 +98,7 @@ static int take_row(struct top_view *v, const struct snapshot *s, unsigned i, co
 	v->network_seen |= t->rx_bytes || t->tx_bytes;
 	if (v->live_machine.split)
 		add_energy(t, s, i);
-	return 0;
+	return top_row_entitle(v, r, from->names);
 }
 
 /* Up the tree: a row's own values count for all above it. */

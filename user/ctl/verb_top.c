@@ -37,6 +37,8 @@ static const char *const about[] = {
 	"Without a terminal it prints a table per interval. Values are a cgroup's own; in the tree they are those of its "
 	"subtree, and the heading says so. A mark behind a number says that it is not simply measured: ~ estimated, "
 	"% multiplexed, ? partial, = stale, ! lost.",
+	"Containers, pods and machines go by their names, with the path behind where there is room; the filter looks at "
+	"both, and --json has them as names.",
 	"When the agent ends, what was shown stays and it is looked for every second.",
 	NULL,
 };

@@ -94,3 +94,15 @@ int names_title(const struct names *n, char *dst, size_t size)
 	one = *container ? container : names_text(n, NAME_MACHINE);
 	return snprintf(dst, size, "%s", *one ? one : names_text(n, NAME_UNIT));
 }
+
+void names_json(struct json *j, const struct names *n)
+{
+	if (!n)
+		return;
+	json_key(j, "names");
+	json_object_begin(j);
+	for (enum name_field f = 0; f < NAME_FIELDS; f++)
+		if (*names_text(n, f))
+			json_key_str(j, name_field_key(f), names_text(n, f));
+	json_object_end(j);
+}

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "../base/json.h"
 
 #define NAMING_TEXT_MAX 253       /* a Kubernetes name's limit, the longest of all (DNS subdomain) */
 
@@ -47,5 +48,7 @@ void names_set(struct names **slot, struct names *n);
 /* What a person is shown in one word: NAMESPACE/POD/CONTAINER, the container, machine or unit. Length as
  * snprintf; 0 and "" where there is none. */
 int names_title(const struct names *n, char *dst, size_t size);
+/* "names":{"pod":..., ...} of those there are; no member for NULL. */
+void names_json(struct json *j, const struct names *n);
 
 #endif

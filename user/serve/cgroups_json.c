@@ -129,7 +129,7 @@ void listing_cgroup(const struct listing *l, const struct listed *e, struct json
 
 	json_object_begin(j);
 	json_key_str(j, "path", r->name);
-	serve_names_json(j, r->names);
+	names_json(j, r->names);
 	json_key_u64(j, "id", r->id);
 	json_key_u64(j, "level", r->level);
 	json_key_u64(j, "seen_ns", l->totals->mono_ns - r->first_ns);

@@ -105,8 +105,6 @@ int serve_document(struct serve *s, enum serve_format f, const struct snapshot *
 		   struct err *err);
 /* snapshot_json.c */
 void serve_snapshot_json(const struct snapshot *s, struct buf *out);
-/* `"names":{...}` of those there are; nothing where there are none */
-void serve_names_json(struct json *j, const struct names *n);
 void serve_counters_json(struct json *j, const struct schema *s, const uint64_t *v);
 void serve_losses_json(struct json *j, const struct losses *l);
 /* status.c: the process itself */

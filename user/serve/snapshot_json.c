@@ -16,18 +16,6 @@ void serve_counters_json(struct json *j, const struct schema *s, const uint64_t 
 	json_object_end(j);
 }
 
-void serve_names_json(struct json *j, const struct names *n)
-{
-	if (!n)
-		return;
-	json_key(j, "names");
-	json_object_begin(j);
-	for (enum name_field f = 0; f < NAME_FIELDS; f++)
-		if (*names_text(n, f))
-			json_key_str(j, name_field_key(f), names_text(n, f));
-	json_object_end(j);
-}
-
 static void add_domain(struct json *j, const struct domain_desc *desc, const struct snap_domain *d)
 {
 	json_object_begin(j);
@@ -171,7 +159,7 @@ static void add_row(struct json *j, const struct snapshot *s, const struct colum
 	buf_add_str(j->out, "{\"name\":");
 	j->comma &= ~(1u << j->depth);
 	json_str(j, changed ? name : r->path);
-	serve_names_json(j, r->names);
+	names_json(j, r->names);
 	p = (char *)buf_reserve(j->out, ROW_ROOM + k->text.len + columns * (EMIT_U64_MAX + 1));
 	if (!p)
 		return;
