@@ -113,7 +113,9 @@ if [ "$(sed -n 2p "$work/list_below.out" | awk '{ print $NF }')" = "/$shown" ]; 
 fi
 expect list_unknown 1 'none of this name' list --socket "$sock" /no/such/cgroup
 ctl status status --socket "$sock"
-if [ $status -eq 0 ] && grep -q '^jouled .* on .*: up' "$work/status.out" && grep -q 'trigger ' "$work/status.out"; then ok status; else
+if [ $status -eq 0 ] && grep -q '^jouled .* on .*: up' "$work/status.out" && grep -q 'trigger ' "$work/status.out" &&
+	grep -q "^History     ok; $work/state/history.db" "$work/status.out" &&
+	grep -q '^Itself .* in the kernel [0-9]* ns per switch' "$work/status.out"; then ok status; else
 	fail status "$(cat "$work/status.out" "$work/status.err")"
 fi
 for verb in list status; do

@@ -2,6 +2,7 @@
 /* joulectl status: how the agent is. */
 #include <stdio.h>
 #include "../base/log.h"
+#include "../base/text.h"
 #include "ask.h"
 #include "verb.h"
 
@@ -14,8 +15,9 @@ static const struct verb_option options[] = {
 };
 
 static const char *const about[] = {
-	"What it measures and from where, with a reason for what it does not; where its outputs stand and what they "
-	"dropped; what was lost; and what the agent itself costs.",
+	"What it measures and from where, with a reason for what it does not; where its outputs stand, what they dropped "
+	"and what is worth knowing about them; where the history stands; what was lost; and what the agent itself costs, "
+	"in its own process and in the kernel at each task switch.",
 	NULL,
 };
 
@@ -39,6 +41,19 @@ static void print_sources(const json_t *list)
 		printf("  %-10s %-18s %s\n", ask_text(e, "state"), ask_text(e, "name"), ask_text(e, "reason"));
 }
 
+static void print_notes(const json_t *list)
+{
+	const json_t *e;
+	size_t i;
+
+	json_array_foreach(list, i, e) {
+		char safe[512];
+
+		text_escape(safe, sizeof(safe), json_is_string(e) ? json_string_value(e) : "");
+		printf("             %s\n", safe);
+	}
+}
+
 static void print_outputs(const json_t *list)
 {
 	const json_t *e;
@@ -57,22 +72,44 @@ static void print_outputs(const json_t *list)
 		if (ask_number(e, "dropped_documents"))
 			printf(", %lld DROPPED", ask_number(e, "dropped_documents"));
 		putchar('\n');
+		print_notes(json_object_get(e, "notes"));
 	}
+}
+
+static void print_history(const json_t *h)
+{
+	printf("History     %s", ask_text(h, "state"));
+	if (*ask_text(h, "reason"))
+		printf(": %s", ask_text(h, "reason"));
+	if (json_object_get(h, "path"))
+		printf("; %s, %.1f MiB", ask_text(h, "path"), (double)ask_number(h, "bytes") / 1048576);
+	if (ask_number(h, "lost_intervals"))
+		printf(", %lld intervals LOST", ask_number(h, "lost_intervals"));
+	printf("%s\n", ask_is(h, "killed_before") ? "; goes on after a kill, which may have cost one second" : "");
+}
+
+static void print_self(const json_t *self)
+{
+	printf("Itself      %.3f s of CPU, %.1f MiB", (double)ask_number(self, "cpu_ns") / 1e9,
+	       (double)ask_number(self, "resident_bytes") / 1048576);
+	if (json_object_get(self, "energy_uj"))
+		printf(", %.3f J (%s)", (double)ask_number(self, "energy_uj") / 1e6, ask_text(self, "energy_quality"));
+	if (json_object_get(self, "kernel_ns_per_switch"))
+		printf("; in the kernel %lld ns per switch", ask_number(self, "kernel_ns_per_switch"));
+	printf(", %.1f MiB of maps\n", (double)ask_number(self, "map_bytes") / 1048576);
 }
 
 static void print_rest(const json_t *doc)
 {
 	const json_t *losses = json_object_get(doc, "losses"), *socket = json_object_get(doc, "socket");
-	const json_t *self = json_object_get(doc, "self");
 	const char *key;
 	json_t *n;
 	const char *between = "";
 
 	printf("\nSocket      %lld of %lld clients, %lld requests, %lld refused\n", ask_number(socket, "clients"),
 	       ask_number(socket, "clients_max"), ask_number(socket, "requests"), ask_number(socket, "refused_clients"));
-	printf("Itself      %.3f s of CPU, %.1f MiB, %.3f J (%s)\n", (double)ask_number(self, "cpu_ns") / 1e9,
-	       (double)ask_number(self, "resident_bytes") / 1048576, (double)ask_number(self, "energy_uj") / 1e6,
-	       ask_text(self, "energy_quality"));
+	print_history(json_object_get(doc, "history"));
+	print_self(json_object_get(doc, "self"));
 	printf("Losses      ");
 	json_object_foreach((json_t *)losses, key, n) {
 		char safe[64];
