@@ -218,7 +218,8 @@ else
 	fail others-coarse "$(tail -n 1 "$work/check.out") $(head -c 300 "$work/as")"
 fi
 wrong=
-for target in /v1/status /v1/snapshot /v1/hwpc /v1/power /v1/stream /metrics "/v1/cgroups$path"; do
+for target in / /v1/status /v1/snapshot /v1/hwpc /v1/power /v1/stream /v1/history "/v1/history?cgroup=$his" /v1/spans \
+	/v1/devices /metrics "/v1/cgroups$path"; do
 	[ "$(as 12345 4 "$target")" = 403 ] || wrong="$wrong $target"
 	grep -q "$path" "$work/as" && wrong="$wrong name-in-$target"
 done

@@ -63,7 +63,7 @@ void serve_route(void *arg, struct http_request *r)
 			return;
 		}
 	http_error(r, 404, NULL, "path: there is nothing; try /v1/status, /v1/reading, /v1/snapshot, /v1/cgroups, /v1/hwpc, "
-		   "/v1/power, /v1/stream or /metrics");
+		   "/v1/power, /v1/stream, /v1/history, /v1/spans, /v1/devices or /metrics");
 }
 
 bool serve_query(struct http_request *r, const char *allowed, struct query *q)
