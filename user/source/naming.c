@@ -17,6 +17,9 @@
 #define FRESH_MAX 4096               /* jobs that wait for their first look */
 #define REPEATS_MAX 1024             /* and for a further one */
 #define FIRST_REPEAT_NS (20 * NS_PER_MS)
+/* Often at first: rows of a cgroup that has ended are kept for two readings, and with them its chance of a name. */
+#define EARLY_REPEAT_NS (640 * NS_PER_MS)
+#define EARLY_NS (5 * NS_PER_S)
 #define LAST_REPEAT_NS (2 * NS_PER_S)
 #define GIVE_UP_NS (30 * NS_PER_S)
 #define STACK_BYTES (512u << 10)     /* the JSON reader's depth is 2048 */
@@ -146,6 +149,7 @@ static struct job *take_job(struct naming *n)
 static struct job *job_again(const struct job *j, uint64_t now_ns)
 {
 	size_t size = sizeof(*j) + strlen(j->path) + 1;
+	uint64_t longest_ns = now_ns - j->since_ns < EARLY_NS ? EARLY_REPEAT_NS : LAST_REPEAT_NS;
 	struct job *again;
 
 	if (now_ns - j->since_ns >= GIVE_UP_NS || !(again = malloc(size)))
@@ -154,8 +158,8 @@ static struct job *job_again(const struct job *j, uint64_t now_ns)
 	again->names = NULL;
 	again->again = true;
 	again->pause_ns = j->pause_ns ? j->pause_ns * 2 : FIRST_REPEAT_NS;
-	if (again->pause_ns > LAST_REPEAT_NS)
-		again->pause_ns = LAST_REPEAT_NS;
+	if (again->pause_ns > longest_ns)
+		again->pause_ns = longest_ns;
 	again->due_ns = now_ns + again->pause_ns;
 	return again;
 }
