@@ -35,7 +35,7 @@ fi
 
 sh tests/cross/arm64.sh >"$work/cross.log" 2>&1 || { fail stages-arm64 "$(grep -m 1 FAIL "$work/cross.log")"; finish; }
 sysroot=$(cd "$B/arm64-sysroot" && pwd)
-if image_of "$work/arm64" "$B/arm64" "$sysroot" && podman build -q --platform linux/arm64 --format docker -t "$image-arm64" \
+if image_of "$work/arm64" "$B/arm64" "$sysroot" && podman build -q --platform linux/arm64 --layers=false --format docker -t "$image-arm64" \
 	-f "$work/Containerfile" "$work/arm64" >"$work/arm64.log" 2>&1 &&
 	[ "$(podman inspect -f '{{.Architecture}}' "$image-arm64")" = arm64 ]; then
 	ok stages-arm64

@@ -8,7 +8,7 @@
 MOST_BYTES=$((15 * 1024 * 1024))   # compressed, of the whole image
 
 usable_podman || { skip deploy/image "$why"; exit 0; }
-if image_of "$work/image" "$B" && podman build -q --isolation chroot --format docker --label org.opencontainers.image.revision=test \
+if image_of "$work/image" "$B" && podman build -q --isolation chroot --layers=false --format docker --label org.opencontainers.image.revision=test \
 	-t "$image" -f "$work/Containerfile" "$work/image" >"$work/build.log" 2>&1; then
 	ok image-build
 else
