@@ -57,6 +57,7 @@ for verb in $("$JOULECTL" --completion ""); do
 	else
 		fail "help_$verb" "exit $status: $(said "help_$verb")"
 	fi
+	grep -q "^@VERB $verb@" docs/man/joulectl.1.in || fail "manual_$verb" "joulectl(1) has no section of it"
 done
 
 # complete WORD...: what bash offers for the last word.
