@@ -302,7 +302,8 @@ int record_finish(struct record_session *s, struct err *err)
 		if (!*why) {
 			int one = publish_one(s, &s->out[i], err);
 
-			code = one ? one : code;
+			if (one)
+				code = one;
 			continue;
 		}
 		log_error("record: %s; not published, kept in %s; joulectl record --root %s --recover publishes it as it is", why,
