@@ -11,6 +11,7 @@ that it meets ("trc"), TIMES how many of them (all):
   close, hang, garbage       not taken; then closed, silent until the end, or an answer that is no HTTP
   slow, giant                taken; answered a byte at a time, or with 64 MiB"""
 import argparse
+import errno
 import http.server
 import os
 import random
@@ -195,15 +196,16 @@ class Collector:
             self.faults[:] = [Fault(s) for s in specs]
 
     def listen(self):
-        """On its port again; at first on any below those that the system gives to clients, who would take it meanwhile."""
-        if self.port:
-            return Server(self.state, self.port, self.cert)
+        """On its port again; at first on any below those that the system gives to clients, who would take it meanwhile. A
+        child that another thread has just forked holds the old socket until its exec: so again after a moment."""
         for _ in range(1000):
             try:
-                return Server(self.state, random.randrange(12000, 32000), self.cert)
-            except OSError:
-                pass
-        raise OSError("no free port between 12000 and 32000")
+                return Server(self.state, self.port or random.randrange(12000, 32000), self.cert)
+            except OSError as e:
+                if e.errno != errno.EADDRINUSE:
+                    raise
+                time.sleep(0.01 if self.port else 0)
+        raise OSError(f"port {self.port or 'between 12000 and 32000'} stays in use")
 
     def start(self):
         self.server = self.listen()
