@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Runs every built test in order and ends with "N passed, N failed, N skipped" on a line of its own.
-# run.sh [SECTION...]: lint unit kernel e2e fuzz golden cross deploy (default: these, and vm with GUESTS=1). B is
+# run.sh [SECTION...]: lint unit kernel e2e fuzz golden cross deploy (default: these, and with GUESTS=1 vm and vm_deploy). B is
 # the build folder.
 # A program passes by its exit status and its own "ok" lines; it names what it cannot do here by
 # "SKIP name: reason". STRICT_SKIPS=1: what is skipped must be exactly what tests/skips.txt lists.
@@ -142,6 +142,14 @@ section_vm() {
 	done
 }
 
+# Guests that install, contain and restrict it: beside the twelve minutes of the others.
+section_vm_deploy() {
+	JOULED_VM_CASES=tests/vm/deploy
+	export JOULED_VM_CASES
+	section_vm
+	unset JOULED_VM_CASES
+}
+
 # Names only: a reason may carry a figure of the machine. Kernels that the archive has are not skipped.
 compare_skips() {
 	sed 's/:.*//' "$logs/skipped" | sort -u >"$logs/skipped.names"
@@ -154,14 +162,14 @@ compare_skips() {
 part=
 if [ $# -eq 0 ]; then
 	set -- lint unit kernel e2e fuzz golden cross deploy
-	[ "${GUESTS:-0}" = 1 ] && set -- "$@" vm
+	[ "${GUESTS:-0}" = 1 ] && set -- "$@" vm vm_deploy
 else
 	part=yes
 fi
 for section in "$@"; do
 	echo "== $section"
 	case $section in
-	lint | unit | kernel | e2e | fuzz | golden | cross | deploy | vm) "section_$section" ;;
+	lint | unit | kernel | e2e | fuzz | golden | cross | deploy | vm | vm_deploy) "section_$section" ;;
 	*) echo "run.sh: no section $section" >&2 && exit 2 ;;
 	esac
 done

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # make deb, make install and the systemd units, as far as they can be judged without a running systemd; the rest is
-# tests/vm/cases/systemd.sh.
+# tests/vm/deploy/systemd.sh.
 # shellcheck disable=SC1091
 . tests/e2e/lib.sh
 MOST_EXPOSURE=35      # tenths, as systemd-analyze security counts

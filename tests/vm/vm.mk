@@ -6,7 +6,7 @@ VM_DEPS := qemu-system-x86 seabios qemu-system-arm busybox-static cpio xz-utils 
 # Helpers that run in guests; static, for they may go into any.
 VM_HELP := $(patsubst tests/vm/%.c,$(B)/vm/%,$(wildcard tests/vm/*.c))
 
-.PHONY: test-vm vm-deps vm-programs ci
+.PHONY: test-vm test-vm-deploy vm-deps vm-programs ci
 vm-programs: $(VM_HELP) $(PROGRAMS) $(KERNEL_SRC:tests/kernel/%.c=$(B)/kernel/%)
 
 $(VM_HELP): $(B)/vm/%: tests/vm/%.c
@@ -21,7 +21,11 @@ test-vm: deps test-deps vm-deps
 	$(Q)$(MAKE) --no-print-directory $(JOBS) vm-programs
 	$(Q)VM='$(VM)' $(RUN_TESTS) vm
 
-# make test and make test-vm in one, with one sum.
+test-vm-deploy: deps test-deps vm-deps
+	$(Q)$(MAKE) --no-print-directory $(JOBS) vm-programs
+	$(Q)VM='$(VM)' $(RUN_TESTS) vm_deploy
+
+# make test and both kinds of guests in one, with one sum.
 ci: deps test-deps vm-deps
 	$(Q)$(MAKE) --no-print-directory $(JOBS) all test-programs vm-programs
 	$(Q)GUESTS=1 $(RUN_TESTS)
