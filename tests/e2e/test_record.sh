@@ -164,20 +164,17 @@ whole recovered "$root/clock-limit/b/877MHz,1065MHz/0"
 # Cut off.
 for signal in TERM INT KILL; do
 	rm -f "$work/ready"
-	"$JOULECTL" record --socket "$sock" --root "$root" --benchmark cut --power-limit 150 -r 3 -- \
+	# a shell's background jobs ignore SIGINT (POSIX), and so would what they start
+	"$python" -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])' \
+		"$JOULECTL" record --socket "$sock" --root "$root" --benchmark cut --power-limit 150 -r 3 -- \
 		sh -c "echo \$\$ >$work/ready; exec sleep 1000" >"$work/cut.out" 2>"$work/cut.err" &
 	recorder=$!
 	wait_until 200 test -s "$work/ready"
 	agents="$agents $(cat "$work/ready")"
-	sleep 2.5
+	sleep 1.5
 	check cut-$signal-limited limit_is 150000
 	now=$(date +%s.%N)
-	if [ $signal = INT ]; then
-		# a shell's background jobs ignore it (POSIX), and so does what they start
-		kill -HUP $recorder
-	else
-		kill -$signal $recorder
-	fi
+	kill -$signal $recorder
 	wait $recorder 2>/dev/null
 	check cut-$signal-back wait_until 100 limit_is 250000
 	check cut-$signal-unpublished test ! -e "$root/power-limit/cut/150W"
