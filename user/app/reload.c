@@ -13,6 +13,25 @@ static bool same_list(const struct str_list *a, const struct str_list *b)
 	return true;
 }
 
+static bool same_text(const char *a, const char *b)
+{
+	return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
+static bool same_meters(const struct config *a, const struct config *b)
+{
+	if (a->n_meters != b->n_meters)
+		return false;
+	for (unsigned i = 0; i < a->n_meters; i++) {
+		const struct meter_config *x = &a->meters[i], *y = &b->meters[i];
+
+		if (strcmp(x->type, y->type) != 0 || !same_text(x->device, y->device) || !same_text(x->url, y->url) ||
+		    !same_list(&x->command, &y->command) || !same_list(&x->channels, &y->channels) || x->pace_ns != y->pace_ns)
+			return false;
+	}
+	return true;
+}
+
 /* Sources are opened once. A core event set that changed would end a SmartWatts formula, and the
  * sensor is the key under which a formula keeps its model (docs/formats/hwpc.md). */
 const char *reload_refused(const struct config *a, const struct config *b)
@@ -44,6 +63,9 @@ const char *reload_refused(const struct config *a, const struct config *b)
 		{ "spans.budget", a->spans_budget == b->spans_budget },
 		{ "spans.max-processes", a->spans_max == b->spans_max },
 		{ "spans.trace-period", a->spans_period_ns == b->spans_period_ns },
+		{ "gpu", strcmp(a->gpu, b->gpu) == 0 && a->gpu_wake == b->gpu_wake && a->gpu_pace_ns == b->gpu_pace_ns &&
+			 same_text(a->gpu_library, b->gpu_library) },
+		{ "meters", same_meters(a, b) },
 		{ "seccomp", a->seccomp == b->seccomp },
 		{ "landlock", a->landlock == b->landlock },
 		{ "spans.keep", a->spans_keep == b->spans_keep },

@@ -137,7 +137,10 @@ int gpus_open(const struct fsroot *root, const struct gpu_options *o, struct sch
 		add_domain(&g->units[i], s);
 		gpu_energy_start(&g->units[i].energy, clock_mono_ns());
 	}
-	*ret = g;
+	if (g->n || g->n_warnings)
+		*ret = g;          /* who has none keeps what there is to say, and nothing else */
+	else
+		gpus_close(g);
 	return 0;
 }
 

@@ -21,7 +21,8 @@ struct gpu_options {
 
 struct gpus;
 
-/* Adds a domain per GPU to s. No GPU at all is no error: 0, and *ret is NULL. Asks each GPU once, except those
+/* Adds a domain per GPU to s. No GPU at all is no error: 0, and *ret is NULL or has
+ * nothing but warnings. Asks each GPU once, except those
  * that sleep. No thread yet, because capabilities are given up after opening. */
 int gpus_open(const struct fsroot *root, const struct gpu_options *o, struct schema *s, struct gpus **ret, struct err *err);
 int gpus_start(struct gpus *g);                   /* 0 or -errno; NULL accepted */

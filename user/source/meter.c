@@ -175,6 +175,7 @@ int meters_open(const struct fsroot *root, const struct meter_config *list, unsi
 	if (!all)
 		return err_set(err, -ENOMEM, "meters: out of memory");
 	all->root = root;
+	all->opened_ns = clock_mono_ns();
 	pthread_mutex_init(&all->lock, NULL);
 	all->list = calloc(n, sizeof(*all->list));
 	all->kept = calloc(METER_KEPT, sizeof(*all->kept));
@@ -207,7 +208,9 @@ int meters_start(struct meters *all)
 
 static void read_one(const struct meter *m, struct reading *r)
 {
-	struct reading_domain d = { .uj_num = 1, .uj_den = 1, .time_ns = m->newest_ns };
+	/* until the first value nothing is known: that interval is partial */
+	struct reading_domain d = { .uj_num = 1, .uj_den = 1, .time_ns = m->newest_ns ? m->newest_ns : m->all->opened_ns,
+				    .errors = m->newest_ns != 0 };
 
 	for (unsigned i = 0; i < m->n_channels; i++) {
 		d.units += m->channels[i].energy.uj;

@@ -88,8 +88,8 @@ static int fifo_open(struct meter *m, struct err *err)
 {
 	struct stream *s = calloc(1, sizeof(*s));
 	struct stat st;
-	/* for writing too: whoever prints may come and go */
-	int fd = s ? fsroot_openat(m->all->root, m->device, O_RDWR | O_NONBLOCK | O_CLOEXEC) : -ENOMEM;
+	/* not for writing: the agent may have given that right away */
+	int fd = s ? fsroot_openat(m->all->root, m->device, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -ENOMEM;
 
 	if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISFIFO(st.st_mode))) {
 		close(fd);
@@ -158,6 +158,10 @@ static int stream_look(struct meter *m, struct err *err)
 	}
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
+	if (!n && !s->child) {
+		poll(NULL, 0, LOOK_MS / 2);   /* whoever prints has gone, and may come again: until then poll does not wait */
+		return 0;
+	}
 	m->failures = m->failures < 5 ? 5 : m->failures;   /* it ended: open it anew, not too often */
 	return err_set(err, -EPIPE, "%s: it ended; it is started again", name_of(m));
 }

@@ -68,6 +68,7 @@ struct meters {
 	const struct fsroot *root;
 	unsigned n;
 	struct meter *list;
+	uint64_t opened_ns;
 	atomic_bool stop;
 	pthread_mutex_t lock;      /* the rest, and what meters publish */
 	struct meter_sample *kept; /* ring */
