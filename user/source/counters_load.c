@@ -214,7 +214,8 @@ static int tell_failure(struct counters *c, enum trigger_mode want, int e, struc
 		return err_set(err, -EPERM, "counters: " BPF_LOCKED_DOWN ", or set trigger: none");
 	if (e == -EPERM || (e == -EACCES && want == TRIGGER_PERF_EVENT))
 		return err_set(err, e, "counters: not permitted to load eBPF programs (%s); run as root or give "
-			       "CAP_BPF and CAP_PERFMON, or set trigger: none", c->reason);
+			       "CAP_BPF and CAP_PERFMON (a container also a seccomp profile that allows bpf), or set trigger: none",
+			       c->reason);
 	if (want == TRIGGER_PERF_EVENT)
 		return err_set(err, e, "counters: no trigger works (%s); %s", c->reason, e == -ENODEV ?
 			       "enable one (echo +pids >cgroup.subtree_control there) or set trigger: auto" :
