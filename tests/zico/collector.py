@@ -121,7 +121,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(answers.page(int(fault), {"error": "Internal error."}))
         if fault in ("close", "hang", "garbage"):
             return self.fail(fault)
-        a = answers.answer(c.state, q)
+        with c.state.lock:             # one that has ended does nothing for its successor
+            a = None if c.ended.is_set() else answers.answer(c.state, q)
+        if not a:
+            return self.fail("close")
         c.statuses.append((self.path, a[0]))
         if fault and fault.startswith("taken-"):
             return self.answer(answers.page(int(fault[6:]), {"error": "Internal error."}))
@@ -219,7 +222,9 @@ class Collector:
         """Nobody listens, nobody stays connected; sessions are lost as with a real one."""
         if not self.server:
             return
-        self.server.ended.set()
+        with self.state.lock:
+            self.server.ended.set()
+            self.state.restart()
         self.server.shutdown()
         self.server.server_close()
         for s in list(self.server.peers):
@@ -228,7 +233,6 @@ class Collector:
             except OSError:
                 pass
         self.server = None
-        self.state.restart()
 
     def restart(self):
         self.stop()
