@@ -91,7 +91,7 @@ section_e2e() {
 		[ -f "$t" ] && run "e2e/$(basename "$t" .sh)" sh "$t"
 	done
 	[ -x "$B/jouled-san" ] || return 0
-	for t in run inputs doctor replay life; do
+	for t in run inputs doctor replay life socket; do
 		run "e2e-san/test_$t" env JOULED="$B/jouled-san" sh "tests/e2e/test_$t.sh"
 	done
 	run e2e-san/test_decode env JOULECTL="$B/joulectl-san" sh tests/e2e/test_decode.sh
