@@ -10,6 +10,7 @@ for guest in $(sh tests/vm/run.sh --list); do
 	sh tests/vm/run.sh "${guest%%/*}" "${guest#*/}" || failures=$((failures + 1))
 done
 KILLS=200 sh tests/e2e/test_history.sh || failures=1
+SCRAPE_SECONDS=120 sh tests/e2e/test_metrics.sh || failures=1
 VJOULE_SECONDS=60 sh tests/e2e/test_vjoule_load.sh || failures=1
 AWAY=600 KILL_SECONDS=600 sh tests/e2e/test_zico.sh || failures=1
 

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The metrics page with Prometheus itself: promtool's opinion, and 20 s of scrapes.
+# The metrics page with Prometheus itself: promtool's opinion, and scrapes for SCRAPE_SECONDS (20).
 . tests/e2e/lib.sh
 need_root
+scrape_seconds=${SCRAPE_SECONDS:-20}
 if ! sh deploy/deps.sh prometheus >"$work/deps" 2>&1 || ! command -v promtool >/dev/null 2>&1; then
 	skip metrics-prometheus "prometheus cannot be installed here"
 	exit 0
@@ -38,16 +39,17 @@ END
 prometheus --config.file "$work/prometheus.yml" --storage.tsdb.path "$work/tsdb" --web.listen-address "127.0.0.1:$port" \
 	>"$work/prometheus.out" 2>&1 &
 agents="$agents $!"
-sleep 20
+sleep "$scrape_seconds"
 
 # query EXPRESSION: its one value, or nothing.
 query() {
 	curl -s --max-time 10 --get --data-urlencode "query=$1" "http://127.0.0.1:$port/api/v1/query" |
 		python3 -c 'import json, sys; r = json.load(sys.stdin)["data"]["result"]; print(r[0]["value"][1] if r else "")'
 }
-whole='sum(rate(jouled_energy_joules_total{domain="package"}[15s]))'
+window=$((scrape_seconds - 5))s
+whole="sum(rate(jouled_energy_joules_total{domain=\"package\"}[$window]))"
 plus=
-parts=$(for p in cgroup idle residual; do printf '%s sum(rate(jouled_%s_energy_joules_total{domain="package"}[15s]))' "$plus" $p; plus=+; done)
+parts=$(for p in cgroup idle residual; do printf '%s sum(rate(jouled_%s_energy_joules_total{domain="package"}[%s]))' "$plus" $p $window; plus=+; done)
 ratio=$(query "($parts) / $whole")
 if [ "$(query 'min_over_time(up[10s])')" != 1 ]; then
 	fail prometheus-scrapes "$(tail -n 1 "$work/prometheus.out")"
@@ -60,7 +62,7 @@ else
 fi
 wrong=
 for family in energy_joules idle_energy_joules residual_energy_joules cgroup_energy_joules cgroup_cpu_seconds cgroup_events cpu_seconds; do
-	[ "$(query "sum(resets(jouled_${family}_total[15s]))")" = 0 ] || wrong="$wrong $family"
+	[ "$(query "sum(resets(jouled_${family}_total[$window]))")" = 0 ] || wrong="$wrong $family"
 done
 [ -z "$wrong" ] && ok prometheus-monotonic || fail prometheus-monotonic "resets in$wrong"
 for series in jouled_cgroup_cpu_seconds_total jouled_cgroup_switches_total jouled_cpu_seconds_total jouled_losses_total \
