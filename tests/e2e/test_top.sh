@@ -74,7 +74,7 @@ want="--sort --socket" offers top --s
 want="watts" offers top --sort w
 want="json" offers stream --format = j
 want="cbor" offers stream -f c
-want="deploy/deps.sh" offers top --replay deploy/dep
+want="deploy/deps.sh" offers top --replay deploy/deps
 ok completion
 
 if [ "$python" = none ]; then
