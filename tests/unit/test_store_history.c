@@ -119,6 +119,28 @@ static void check_begins_anew(const char *why)
 	remove_files();
 }
 
+/* An agent that began within a minute which has ended since: its seconds are the finest of all it has. */
+static void test_finest_step(void **state)
+{
+	struct history_answer a = { 0 };
+	struct history_query q = { .limit = 100 };
+	struct world w;
+
+	begin(&w);
+	open_store(&w, 0);
+	hand_over(&w, 20 * NS_PER_S + NS_PER_S / 2);
+	for (unsigned i = 0; i < 100; i++)
+		hand_over(&w, NS_PER_S);
+	wait_written(&w);
+	q.since_ns = START_NS - 600 * (int64_t)NS_PER_S;
+	q.until_ns = w.now_ns;
+	assert_int_equal(history_read(w.h, &q, &a, NULL), 0);
+	assert_int_equal(a.step_ns, NS_PER_S);
+	history_answer_free(&a);
+	end(&w);
+	remove_files();
+}
+
 static void test_wrong_files(void **state)
 {
 	char garbage[8192];
@@ -275,7 +297,8 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sums), cmocka_unit_test(test_ledger_of_steps), cmocka_unit_test(test_wrong_files),
+		cmocka_unit_test(test_sums), cmocka_unit_test(test_ledger_of_steps), cmocka_unit_test(test_finest_step),
+		cmocka_unit_test(test_wrong_files),
 		cmocka_unit_test(test_broken_while_running), cmocka_unit_test(test_locked), cmocka_unit_test(test_size),
 		cmocka_unit_test(test_names),
 	};

@@ -71,9 +71,13 @@ static enum tier choose_tier(struct look *l)
 	if (step)
 		return step >= (uint64_t)history_tiers[TIER_HOUR].length_ns ? TIER_HOUR :
 		       step >= (uint64_t)history_tiers[TIER_MINUTE].length_ns ? TIER_MINUTE : TIER_SECOND;
-	for (int t = TIER_SECOND; t < TIER_HOUR; t++)
-		if (oldest(l, (enum tier)t) <= l->q->since_ns || oldest(l, (enum tier)(t + 1)) >= oldest(l, (enum tier)t))
+	for (int t = TIER_SECOND; t < TIER_HOUR; t++) {
+		int64_t first = oldest(l, (enum tier)t);
+
+		/* a coarser slot begins before the finer one that it is made of, and holds no more for that */
+		if (first <= l->q->since_ns || oldest(l, (enum tier)(t + 1)) >= floor_to(first, history_tiers[t + 1].length_ns))
 			return (enum tier)t;
+	}
 	return TIER_HOUR;
 }
 
