@@ -7,21 +7,11 @@
 # stock: msr
 # qemu: -cpu Skylake-Client
 . /guest/lib.sh
+. /guest/caps.sh
 ALL="bpf perfmon net_admin dac_read_search sys_ptrace sys_rawio"
 PARANOID=/proc/sys/kernel/perf_event_paranoid
 load msr
 printf 'rapl: msr\n' >"$work/msr.yaml"
-
-# with CAPABILITIES COMMAND...: as nobody, with these alone.
-with() {
-	set_of=
-	for cap in $1; do
-		set_of="$set_of,+$cap"
-	done
-	shift
-	/bin/setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "-all$set_of" --ambient-caps "-all$set_of" \
-		--bounding-set "-all$set_of" "$@"
-}
 
 # but CAPABILITY: all but that one.
 but() {

@@ -11,6 +11,7 @@
 # files: docs/privileges.md
 . /guest/lib.sh
 . /guest/energy.sh
+. /guest/caps.sh
 ALL="bpf perfmon sys_admin net_admin dac_read_search sys_ptrace sys_rawio sys_nice"
 load msr
 simulate
@@ -20,17 +21,6 @@ for rapl in powercap perf msr; do
 done
 chmod 644 "$work"/*.yaml
 chmod a+r /dev/cpu/*/msr
-
-# with CAPABILITIES COMMAND...: as nobody, with these alone.
-with() {
-	set_of=
-	for cap in $1; do
-		set_of="$set_of,+$cap"
-	done
-	shift
-	/bin/setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "-all$set_of" --ambient-caps "-all$set_of" \
-		--bounding-set "-all$set_of" "$@"
-}
 
 # but CAPABILITY: all but that one. CAP_SYS_ADMIN contains others, so it is among them only at the level that needs it.
 but() {
