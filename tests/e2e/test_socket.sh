@@ -49,6 +49,12 @@ answers() {
 	[ "$code" = 200 ]
 }
 
+# The history's first second must have ended.
+remembers() {
+	ask remembered '/v1/history?cgroup=/'
+	[ "$code" = 200 ]
+}
+
 python3 - "$work/stale" <<'END'
 import socket, sys
 socket.socket(socket.AF_UNIX).bind(sys.argv[1])
@@ -104,6 +110,7 @@ expect hwpc 200 application/x-ndjson /v1/hwpc
 check hwpc-content grep -q '"groups"' "$work/hwpc"
 expect power 200 application/x-ndjson /v1/power
 check power-content grep -q '"target":"all"' "$work/power"
+wait_until 100 remembers
 expect history 200 $json '/v1/history?cgroup=/'
 expect spans 404 $json /v1/spans
 expect reading 200 $json /v1/reading -X POST

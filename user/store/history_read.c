@@ -220,7 +220,8 @@ int history_read(struct history *h, const struct history_query *q, struct histor
 	rc = look_through(&l);
 	sqlite3_progress_handler(h->reader, 0, NULL, NULL);
 	if (!rc && q->cgroup && !l.a->n_series)
-		rc = err_set(err, -ENOENT, "cgroup: the history knows none of this path; GET /v1/history without it lists the largest");
+		rc = err_set(err, -ENOENT, "cgroup: the history knows none of this path; a new one is in it after two seconds, "
+			     "GET /v1/history without it lists the largest");
 	else if (rc)
 		rc = fail(&l, rc, err);
 	l.a->since_ns = q->since_ns;
