@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "../base/clock.h"
 #include "../base/log.h"
+#include "../base/thread.h"
 #include "pipeline.h"
 
 /* BPF ring callbacks and path buffers of 4 KiB are the largest frames. */
@@ -239,21 +240,6 @@ static void *measure(void *arg)
 	return NULL;
 }
 
-static int start_thread(struct pipeline *pl)
-{
-	pthread_attr_t attr;
-	int rc = pthread_attr_init(&attr);
-
-	if (rc)
-		return -rc;
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	rc = pthread_create(&pl->thread, &attr, measure, pl);
-	pthread_attr_destroy(&attr);
-	if (!rc)
-		pthread_setname_np(pl->thread, "measure");
-	return -rc;
-}
-
 int pipeline_start(struct machine *m, struct plan *p, int done_fd, struct pipeline **ret, struct err *err)
 {
 	struct pipeline *pl = calloc(1, sizeof(*pl));
@@ -276,7 +262,7 @@ int pipeline_start(struct machine *m, struct plan *p, int done_fd, struct pipeli
 	if (!rc)
 		rc = machine_start_devices(m);
 	if (!rc)
-		rc = start_thread(pl);
+		rc = thread_start(&pl->thread, "jouled-measure", STACK_BYTES, measure, pl);
 	if (rc) {
 		if (pl->wake_fd >= 0)
 			close(pl->wake_fd);

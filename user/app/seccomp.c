@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "../base/log.h"
+#include "../base/thread.h"
 #include "seccomp.h"
 
 #define STACK_BYTES (64 * 1024)
@@ -69,22 +70,11 @@ static void *answer_all(void *arg)
 
 static int start_thread(struct guard *g)
 {
-	pthread_attr_t attr;
-	sigset_t all, before;
-	int rc = pthread_attr_init(&attr);
+	int rc = thread_start(&g->thread, "jouled-seccomp", STACK_BYTES, answer_all, g);
 
-	if (rc)
-		return -rc;
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&g->thread, &attr, answer_all, g);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
 	if (!rc)
-		pthread_setname_np(g->thread, "seccomp");
-	return -rc;
+		pthread_detach(g->thread);
+	return rc;
 }
 
 /* Names of other machines and of newer kernels than the library's are passed over. */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <zlib.h>
 #include "../base/clock.h"
+#include "../base/thread.h"
 #include "zico_output_internal.h"
 
 #define ATTRS_MAX 32
@@ -105,13 +106,13 @@ static void places(const struct output_config *oc, const struct config *c, const
 
 static int start_threads(struct zico_output *z, struct err *err)
 {
-	int rc = pthread_create(&z->writer, NULL, writer, z);
+	int rc = thread_start(&z->writer, "jouled-spool", 0, writer, z);
 
 	z->writing = !rc;
 	if (!rc)
-		rc = pthread_create(&z->sender, NULL, zico_sender, z);
+		rc = thread_start(&z->sender, "jouled-zico", 0, zico_sender, z);
 	z->sending = z->writing && !rc;
-	return rc ? err_set(err, -rc, "output %s: no thread: %s; raise the limit of tasks", z->to, strerror(rc)) : 0;
+	return rc ? err_set(err, rc, "output %s: no thread: %s; raise the limit of tasks", z->to, strerror(-rc)) : 0;
 }
 
 int zico_deliver_check(struct zico_output *z, const struct output_config *oc, const struct config *c, struct err *err)

@@ -8,11 +8,11 @@
 #include <event2/event.h>
 #include <event2/thread.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include "thread.h"
 
 /* libevent and our callbacks need a few KiB; the default of 8 MiB would count where memory is locked. */
 #define LOOP_STACK_BYTES (256u << 10)
@@ -86,27 +86,14 @@ static void *loop_thread(void *arg)
 {
 	struct loop *l = arg;
 
-	pthread_setname_np(pthread_self(), "jouled-io");
 	event_base_loop(l->base, EVLOOP_NO_EXIT_ON_EMPTY);
 	return NULL;
 }
 
 static int loop_start_thread(struct loop *l)
 {
-	pthread_attr_t attr;
-	sigset_t all, before;
-	int err = -pthread_attr_init(&attr);
+	int err = thread_start(&l->thread, "jouled-io", LOOP_STACK_BYTES, loop_thread, l);
 
-	if (err)
-		return err;
-	/* Signals belong to the measuring thread; a blocked SIGPIPE is an EPIPE and nothing else. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = -pthread_attr_setstacksize(&attr, LOOP_STACK_BYTES);
-	if (!err)
-		err = -pthread_create(&l->thread, &attr, loop_thread, l);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
 	l->started = !err;
 	return err;
 }

@@ -2,9 +2,9 @@
 /* snapshot.cbor: what the agent streams is the recording as it stands (docs/formats/snapshot.md), a snapshot a
  * second. A thread of its own takes it, for a stream is waited for. */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "../base/thread.h"
 #include "record.h"
 
 struct record_snapshots {
@@ -43,7 +43,6 @@ int record_snapshots_start(struct record_session *s, struct record_snapshots **r
 {
 	struct record_snapshots *t = calloc(1, sizeof(*t));
 	const char *socket = s->with.own ? private_agent_socket(s->with.own) : s->o->socket;
-	sigset_t all, before;
 	int code;
 
 	if (!t)
@@ -55,14 +54,11 @@ int record_snapshots_start(struct record_session *s, struct record_snapshots **r
 	}
 	for (; t->n < s->n_out; t->n++)
 		t->fd[t->n] = recorder_file(s->out[t->n].rec, "snapshot.cbor");
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	code = pthread_create(&t->thread, NULL, run, t);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	code = thread_start(&t->thread, "snapshots", 0, run, t);
 	if (code) {
 		agent_close(t->agent);
 		free(t);
-		return err_set(err, -code, "record: no thread can be made; raise the limit of processes");
+		return err_set(err, code, "record: no thread can be made; raise the limit of processes");
 	}
 	*ret = t;
 	return 0;

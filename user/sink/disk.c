@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "../base/clock.h"
+#include "../base/thread.h"
 
 #define DISK_STACK_BYTES (128u << 10)
 #define DISK_POLL_MS 100                   /* how often a blocked pipe looks whether it shall give up */
@@ -178,7 +179,6 @@ static void *disk_thread(void *arg)
 	struct disk *d = arg;
 	struct doc *doc;
 
-	pthread_setname_np(pthread_self(), "jouled-disk");
 	for (;;) {
 		pthread_mutex_lock(&d->s.lock);
 		while (!d->s.inbox.first && !d->stop)
@@ -199,25 +199,6 @@ static void *disk_thread(void *arg)
 	if (orphan)
 		disk_free(d);
 	return NULL;
-}
-
-static int disk_start_thread(struct disk *d)
-{
-	pthread_attr_t attr;
-	sigset_t all, before;
-	int err = -pthread_attr_init(&attr);
-
-	if (err)
-		return err;
-	/* Blocked SIGPIPE and SIGXFSZ are EPIPE and EFBIG and nothing else. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = -pthread_attr_setstacksize(&attr, DISK_STACK_BYTES);
-	if (!err)
-		err = -pthread_create(&d->thread, &attr, disk_thread, d);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	return err;
 }
 
 int disk_start(const struct sink_ops *ops, int fd, const char *path, const struct sink_options *o,
@@ -241,7 +222,7 @@ int disk_start(const struct sink_ops *ops, int fd, const char *path, const struc
 	d->type = st.st_mode & S_IFMT;
 	disk_say(d, 0);
 	d->fd = fd;
-	err = disk_start_thread(d);
+	err = thread_start(&d->thread, "jouled-disk", DISK_STACK_BYTES, disk_thread, d);
 	if (err) {
 		d->fd = -1;
 		goto fail;

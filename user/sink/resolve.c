@@ -5,10 +5,10 @@
 #include <event2/event.h>
 #include <netdb.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../base/thread.h"
 
 struct resolve {
 	pthread_mutex_t lock;
@@ -61,7 +61,6 @@ static void *resolve_thread(void *arg)
 {
 	struct resolve *r = arg;
 
-	pthread_setname_np(pthread_self(), "jouled-dns");
 	r->gai = lookup(r->host, r->port, AI_ADDRCONFIG, &r->addrs);
 	/* A machine with nothing but loopback has no "configured" family at all. */
 	if (r->gai)
@@ -77,7 +76,6 @@ static void *resolve_thread(void *arg)
 int resolve_start(const char *host, uint16_t port, struct event *done, struct resolve **ret)
 {
 	struct resolve *r = calloc(1, sizeof(*r));
-	sigset_t all, before;
 	pthread_t thread;
 	int err;
 
@@ -88,11 +86,8 @@ int resolve_start(const char *host, uint16_t port, struct event *done, struct re
 	r->holders = 2;
 	r->port = port;
 	snprintf(r->host, sizeof(r->host), "%s", host);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	/* Default stack: name service modules are known to want a lot. */
-	err = -pthread_create(&thread, NULL, resolve_thread, r);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	err = thread_start(&thread, "jouled-dns", 0, resolve_thread, r);
 	if (err) {
 		pthread_mutex_destroy(&r->lock);
 		free(r);

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "../base/clock.h"
+#include "../base/thread.h"
 #include "naming_internal.h"
 
 #define FRESH_MAX 4096               /* jobs that wait for their first look */
@@ -206,21 +207,13 @@ static void *run(void *arg)
 
 int naming_start(struct naming *n)
 {
-	pthread_attr_t attr;
 	int rc;
 
 	if (!n)
 		return 0;
-	rc = pthread_attr_init(&attr);
-	if (rc)
-		return -rc;
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	rc = pthread_create(&n->thread, &attr, run, n);
-	pthread_attr_destroy(&attr);
+	rc = thread_start(&n->thread, "jouled-names", STACK_BYTES, run, n);
 	n->started = !rc;
-	if (!rc)
-		pthread_setname_np(n->thread, "names");
-	return -rc;
+	return rc;
 }
 
 static struct job *job_new(const struct cgroup *cg)

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "../base/clock.h"
+#include "../base/thread.h"
 
 #define STACK_BYTES (512u << 10)     /* a driver's library and an HTTP client run on it */
 #define SHORTEST_NS NS_PER_MS
@@ -60,7 +61,6 @@ int pacer_start(const char *name, uint64_t (*step)(void *ctx), void *ctx, struct
 {
 	struct pacer *p = calloc(1, sizeof(*p));
 	pthread_condattr_t clock;
-	pthread_attr_t attr;
 	int rc;
 
 	if (!p)
@@ -72,19 +72,13 @@ int pacer_start(const char *name, uint64_t (*step)(void *ctx), void *ctx, struct
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
 	pthread_cond_init(&p->wake, &clock);
 	pthread_condattr_destroy(&clock);
-	rc = pthread_attr_init(&attr);
-	if (!rc) {
-		pthread_attr_setstacksize(&attr, STACK_BYTES);
-		rc = pthread_create(&p->thread, &attr, run, p);
-		pthread_attr_destroy(&attr);
-	}
+	rc = thread_start(&p->thread, name, STACK_BYTES, run, p);
 	if (rc) {
 		pthread_cond_destroy(&p->wake);
 		pthread_mutex_destroy(&p->lock);
 		free(p);
-		return -rc;
+		return rc;
 	}
-	pthread_setname_np(p->thread, name);
 	*ret = p;
 	return 0;
 }

@@ -3,12 +3,12 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "../base/clock.h"
+#include "../base/thread.h"
 #include "bpf_log.h"
 #include "spans.skel.h"
 #include "spans_func.skel.h"
@@ -109,18 +109,12 @@ static void measure_cost(const struct spans *s, struct spans_functions *f, const
 	memset(&f->state[COST_FUNC], 0, sizeof(f->state[COST_FUNC]));
 }
 
-/* Signals stay with the threads that know what to do with them. */
 static int start_thread(struct spans_functions *f)
 {
-	sigset_t all, before;
-	int r;
+	int r = thread_start(&f->thread, "jouled-probes", 0, probe_thread, f);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&f->thread, NULL, probe_thread, f);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	f->running = r == 0;
-	return -r;
+	return r;
 }
 
 int spans_functions_open(struct spans *s, const struct spans_options *o, struct err *err)

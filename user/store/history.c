@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "../base/thread.h"
 #include "history_internal.h"
 
 #define STACK_BYTES (512u << 10)
@@ -261,17 +262,10 @@ static void *work(void *arg)
 
 int history_start(struct history *h, struct err *err)
 {
-	pthread_attr_t attr;
-	int rc = pthread_attr_init(&attr);
+	int rc = thread_start(&h->thread, "jouled-history", STACK_BYTES, work, h);
 
-	if (!rc) {
-		pthread_attr_setstacksize(&attr, STACK_BYTES);
-		rc = pthread_create(&h->thread, &attr, work, h);
-		pthread_attr_destroy(&attr);
-	}
 	if (rc)
-		return err_set(err, -rc, "history: no thread: %s; raise the limits of memory or tasks", strerror(rc));
-	pthread_setname_np(h->thread, "history");
+		return err_set(err, rc, "history: no thread: %s; raise the limits of memory or tasks", strerror(-rc));
 	h->started = true;
 	return 0;
 }

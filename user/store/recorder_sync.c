@@ -2,9 +2,9 @@
 /* A thread of its own for fdatasync(2), once a second: a disk may take long, and rows go on meanwhile. */
 #include <errno.h>
 #include <string.h>
-#include <signal.h>
 #include <time.h>
 #include <unistd.h>
+#include "../base/thread.h"
 #include "recorder_internal.h"
 
 /* Descriptors are only ever added while the thread lives, so that it works on a copy. */
@@ -47,7 +47,6 @@ static void *sync_each_second(void *arg)
 int recorder_sync_start(struct recorder_syncer *s)
 {
 	pthread_condattr_t monotonic;
-	sigset_t all, before;
 	int code;
 
 	pthread_mutex_init(&s->lock, NULL);
@@ -55,11 +54,7 @@ int recorder_sync_start(struct recorder_syncer *s)
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&s->wake, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	/* signals are the caller's */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	code = -pthread_create(&s->thread, NULL, sync_each_second, s);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	code = thread_start(&s->thread, "sync", 0, sync_each_second, s);
 	s->running = code == 0;
 	return code;
 }

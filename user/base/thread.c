@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "thread.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct first_step {
+	char name[16];
+	void *(*run)(void *arg);
+	void *arg;
+};
+
+static void *begin(void *arg)
+{
+	struct first_step s = *(struct first_step *)arg;
+
+	free(arg);
+	/* by itself: another's name is written through /proc, which a sandbox may have closed */
+	pthread_setname_np(pthread_self(), s.name);
+	return s.run(s.arg);
+}
+
+static int create(pthread_t *ret, size_t stack_bytes, struct first_step *s)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	int rc = pthread_attr_init(&attr);
+
+	if (rc)
+		return rc;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	if (stack_bytes)
+		rc = pthread_attr_setstacksize(&attr, stack_bytes);
+	if (!rc)
+		rc = pthread_create(ret, &attr, begin, s);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return rc;
+}
+
+int thread_start(pthread_t *ret, const char *name, size_t stack_bytes, void *(*run)(void *), void *arg)
+{
+	struct first_step *s = malloc(sizeof(*s));
+	pthread_t thread;
+	int rc;
+
+	if (!s)
+		return -ENOMEM;
+	*s = (struct first_step){ .run = run, .arg = arg };
+	snprintf(s->name, sizeof(s->name), "%s", name);
+	rc = create(&thread, stack_bytes, s);
+	if (rc) {
+		free(s);
+		return -rc;
+	}
+	*ret = thread;
+	return 0;
+}

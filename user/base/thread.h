@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads of one kind: named, with a stack as large as their work needs, deaf to signals. */
+#ifndef JD_THREAD_H
+#define JD_THREAD_H
+
+#include <pthread.h>
+#include <stddef.h>
+
+/* Starts RUN(ARG) in a thread that names itself NAME (copied; its first 15 bytes) and has a stack of STACK_BYTES, or
+ * of the system's default size when 0. All signals are blocked in it: they belong to the thread that waits for
+ * them, and a blocked SIGPIPE or SIGXFSZ is an EPIPE or EFBIG and nothing else. The caller joins or detaches *RET.
+ * 0, or a negative errno with *RET untouched. */
+int thread_start(pthread_t *ret, const char *name, size_t stack_bytes, void *(*run)(void *), void *arg);
+
+#endif
