@@ -40,6 +40,7 @@ static void start(struct machine *m)
 	m->schema.cpus = calloc(1, sizeof(*m->schema.cpus));
 	assert_int_equal(reading_init(&m->r, &m->schema), 0);
 	assert_int_equal(gpus_open(m->t.root, &o, &m->schema, &m->g, &err), 0);
+	gpus_read(m->g, &m->r, NULL);   /* the time it was opened at: the first take() waits for the first look */
 	assert_int_equal(gpus_start(m->g), 0);
 }
 
