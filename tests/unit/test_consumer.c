@@ -99,29 +99,34 @@ static void test_number_wraps(void **state)
 
 static void test_more_dropped_than_kept(void **state)
 {
-	enum { N = READING_MAX_DROPPED + 100 };
+	/* one too many, and room for an eighth is made; each fold is one of the crowd, not of the three first */
+	enum { N = READING_MAX_DROPPED + 100, FOLDED = 1 + READING_MAX_DROPPED / 8 };
 	struct fixture *f = *state;
 	struct cgroup *cg = calloc(N, sizeof(*cg));
+	const uint64_t folded_ns = FOLDED * 1003ull + FOLDED * (FOLDED - 1ull) / 2;
 	struct snapshot *s;
-	uint64_t time = 0, rx = 0;
+	uint64_t time = 0, rx = 0, first = 0;
 
 	for (unsigned i = 0; i < N; i++) {
 		int64_t row;
 
-		cg[i] = (struct cgroup){ .id = i + 1, .path = (char *)"/x", .ended = true };
+		cg[i] = (struct cgroup){ .id = i + 1, .path = (char *)(i < 3 ? "/a" : "/x/y"), .ended = true };
 		row = reading_add_row(&f->r, &cg[i]);
 		charge(&f->r, (uint32_t)row, i % CPUS, 1000 + i);
 		f->r.rows[row].traffic.rx_bytes = 3;
 		reading_drop_row(&f->r, (uint32_t)row);
 		assert_in_range(f->r.n_dropped, 0, READING_MAX_DROPPED);
 	}
-	assert_int_equal(f->r.losses.folded, 100);
+	assert_int_equal(f->r.losses.folded, FOLDED);
 	s = consumer_snapshot(f->c, &f->r);
-	assert_int_equal(s->n_rows, 4 + READING_MAX_DROPPED);
-	assert_int_equal(s->losses.folded, 100);
-	assert_int_equal(s->rows[ROW_OTHER].time_ns, 100 * 1000 + 99 * 100 / 2);
-	assert_int_equal(s->rows[ROW_OTHER].counters[0], 3 * (100 * 1000 + 99 * 100 / 2));
-	assert_int_equal(s->rows[ROW_OTHER].switches, 100);
+	assert_int_equal(s->n_rows, 4 + N - FOLDED);
+	assert_int_equal(s->losses.folded, FOLDED);
+	assert_int_equal(s->rows[ROW_OTHER].time_ns, folded_ns);
+	assert_int_equal(s->rows[ROW_OTHER].counters[0], 3 * folded_ns);
+	assert_int_equal(s->rows[ROW_OTHER].switches, FOLDED);
+	for (unsigned i = 4; i < s->n_rows; i++)
+		first += strcmp(s->rows[i].path, "/a") == 0;
+	assert_int_equal(first, 3);
 	for (unsigned i = 0; i < s->n_rows; i++) {
 		time += s->rows[i].time_ns;
 		rx += s->rows[i].traffic.rx_bytes;

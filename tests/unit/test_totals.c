@@ -246,6 +246,34 @@ static void test_churn_is_bounded(void **state)
 	end_world(t);
 }
 
+/* One container makes thousands: what others ended with stays until its time is over. */
+static void test_churn_of_one(void **state)
+{
+	const struct totals_options o = { .keep_ns = UINT64_MAX };
+	struct totals *t;
+	char path[64];
+
+	begin_world();
+	t = totals_new(&schema, &o);
+	for (unsigned i = 0; i < 3030; i++) {
+		interval(1000);
+		snprintf(path, sizeof(path), i < 30 ? "/kubepods/pod-%u/work" : "/kubepods/evil/work/%u", i);
+		add_row(path, 10 + i % 7, 9)->generation = i;
+		snap.rows[snap.n_rows - 1].ended = true;
+		finish(t);
+	}
+	assert_closes(t);
+	assert_int_equal(t->n_ended, TOTALS_ENDED_MAX);
+	for (unsigned i = 0; i < 30; i++) {
+		snprintf(path, sizeof(path), "/kubepods/pod-%u/work", i);
+		assert_int_equal(energy(t, path), 9);
+	}
+	assert_true(find(t, "/kubepods/evil/work/3029") >= 0);
+	assert_int_equal(find(t, "/kubepods/evil/work/30"), -1);
+	assert_int_equal(t->retired[0], (3030 - TOTALS_ENDED_MAX) * 9);
+	end_world(t);
+}
+
 /* With top, what is shown plus `other` is still everything, and no row ever goes back. */
 static void test_top(void **state)
 {
@@ -342,7 +370,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sums), cmocka_unit_test(test_end_and_return), cmocka_unit_test(test_named_late), cmocka_unit_test(test_rename),
-		cmocka_unit_test(test_churn_is_bounded), cmocka_unit_test(test_top), cmocka_unit_test(test_copy),
+		cmocka_unit_test(test_churn_is_bounded), cmocka_unit_test(test_churn_of_one), cmocka_unit_test(test_top), cmocka_unit_test(test_copy),
 		cmocka_unit_test(test_page),
 	};
 

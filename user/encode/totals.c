@@ -142,14 +142,33 @@ static void choose_shown(struct totals *t)
 	t->n_shown++;
 }
 
+/* Too many: who has most of them loses most. Without memory for the choice, the oldest go. */
+static void drop_excess(struct totals *t)
+{
+	struct fair *f = &t->fair;
+
+	if (fair_reserve(f, t->n_ended) != 0) {
+		while (t->n_ended > TOTALS_ENDED_MAX)
+			totals_drop(t, t->ended_first);
+		return;
+	}
+	for (uint32_t i = t->ended_first; i != TOTALS_NONE; i = t->rows[i].ended_next)
+		fair_add(f, t->rows[i].name, t->rows[i].ended_ns, i);
+	fair_choose(f, TOTALS_ENDED_MAX);
+	for (uint32_t i = 0; i < f->n; i++)
+		if (!f->items[i].kept)
+			totals_drop(t, f->items[i].index);
+}
+
 static void follow_ends(struct totals *t)
 {
 	for (uint32_t i = TOTAL_FIRST_CGROUP; i < t->n_rows; i++)
 		if (t->rows[i].used && !t->rows[i].ended && t->rows[i].seen != t->adds)
 			totals_end(t, i);
-	while (t->n_ended && (t->n_ended > TOTALS_ENDED_MAX ||
-			      t->mono_ns - t->rows[t->ended_first].ended_ns >= t->options.keep_ns))
+	while (t->n_ended && t->mono_ns - t->rows[t->ended_first].ended_ns >= t->options.keep_ns)
 		totals_drop(t, t->ended_first);
+	if (t->n_ended > TOTALS_ENDED_MAX)
+		drop_excess(t);
 }
 
 void totals_add(struct totals *t, const struct snapshot *s)

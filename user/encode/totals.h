@@ -6,11 +6,13 @@
  *	energy = sum of the rows' + idle + residual + retired
  *
  * A cgroup is known by its name. One that ended keeps its final value for a while; then, or when more
- * than TOTALS_ENDED_MAX have ended, it becomes part of `retired`. With `top` only that many cgroups
+ * than TOTALS_ENDED_MAX have ended and its subtree has more than its part of them (model/fair.h), it becomes
+ * part of `retired`. With `top` only that many cgroups
  * are shown; what the others get goes into the row `other` for good, so no row ever goes back. */
 #ifndef JD_TOTALS_H
 #define JD_TOTALS_H
 #include "../base/buf.h"
+#include "../model/fair.h"
 #include "../model/naming.h"
 #include "../model/snapshot.h"
 
@@ -70,6 +72,7 @@ struct totals {
 	uint32_t loaded;            /* the add whose rows are known by id alone (totals_keep.h), 0 = none */
 	struct total_key *keys;
 	unsigned cap_keys;
+	struct fair fair;
 	struct buf names;           /* of a copy */
 };
 

@@ -21,6 +21,7 @@ void totals_free(struct totals *t)
 	free(t->buckets);
 	free(t->keys);
 	buf_free(&t->names);
+	fair_free(&t->fair);
 	*t = (struct totals){ 0 };
 }
 

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cgroup.h"
+#include "fair.h"
 
 #define NONE UINT32_MAX
+#define DROPPED_ROOM (READING_MAX_DROPPED - READING_MAX_DROPPED / 8)   /* what is left by a choice among them */
 #define FIRST_ROWS 64
 #define FIRST_CELLS 128
 #define MAX_VECTOR (1u << 28)
@@ -192,13 +194,53 @@ unsigned reading_reap(struct reading *r)
 	return n;
 }
 
-/* Too many wait for a slow consumer: the oldest goes, and its counts go to `other`. */
-static void fold_oldest(struct reading *r)
+/* Its counts go to `other` of those who have not seen them. */
+static void fold(struct reading *r, uint32_t row)
 {
 	for (struct reading_viewer *v = *r->viewers; v; v = v->next)
-		v->absorb(v, r, r->dropped_first);
+		v->absorb(v, r, row);
 	r->losses.folded++;
-	free_oldest(r);
+	free_row(r, row);
+}
+
+/* `dropped` is no longer set in those that go. */
+static int choose_dropped(struct reading *r, struct fair *f)
+{
+	uint32_t age = 0;
+
+	if (fair_reserve(f, r->n_dropped) != 0)
+		return -ENOMEM;
+	for (uint32_t i = r->dropped_first; i != NONE; i = r->rows[i].next_dropped)
+		fair_add(f, r->rows[i].cgroup->path, ++age, i);
+	fair_choose(f, DROPPED_ROOM);
+	for (uint32_t i = 0; i < f->n; i++)
+		r->rows[f->items[i].index].dropped = f->items[i].kept;
+	return 0;
+}
+
+/* Too many wait for a slow consumer: those of the subtrees that have most are folded, many at once, because
+ * choosing takes milliseconds. Without memory for it, the oldest. */
+static void fold_excess(struct reading *r)
+{
+	struct fair f = { 0 };
+	uint32_t *at = &r->dropped_first;
+
+	if (choose_dropped(r, &f) != 0)
+		r->rows[r->dropped_first].dropped = false;
+	fair_free(&f);
+	r->dropped_last = NONE;
+	while (*at != NONE) {
+		uint32_t row = *at, next = r->rows[row].next_dropped;
+
+		if (r->rows[row].dropped) {
+			r->dropped_last = row;
+			at = &r->rows[row].next_dropped;
+			continue;
+		}
+		*at = next;
+		r->n_dropped--;
+		fold(r, row);
+	}
 }
 
 void reading_drop_row(struct reading *r, uint32_t row)
@@ -218,7 +260,7 @@ void reading_drop_row(struct reading *r, uint32_t row)
 	r->n_dropped++;
 	reading_reap(r);
 	if (r->n_dropped > READING_MAX_DROPPED)
-		fold_oldest(r);
+		fold_excess(r);
 }
 
 /* A dropped row of the same cgroup, taken out of the list; -1 when there is none. */

@@ -128,8 +128,8 @@ void reading_free(struct reading *r);
 int64_t reading_add_row(struct reading *r, struct cgroup *cg);
 /* The source is done with a row. It and its cells are freed, and cgroup->in_use cleared, once every
  * consumer took a reading numbered like the current one or later: a consumer of 10 s must not lose
- * what a consumer of 10 ms has long reported. Beyond READING_MAX_DROPPED the oldest goes at once; who
- * has not seen it gets its counts with `other`, counted as folded. Consumers see `generation` move. */
+ * what a consumer of 10 ms has long reported. Beyond READING_MAX_DROPPED some of the subtrees that
+ * have most of them go at once (fair.h); who has not seen those gets their counts with `other`, counted as folded. Consumers see `generation` move. */
 void reading_drop_row(struct reading *r, uint32_t row);
 /* Frees the dropped rows that everybody has seen; called by add and drop, and worth a call after
  * the consumers took a reading. Returns how many were freed. */
