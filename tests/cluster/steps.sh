@@ -164,7 +164,7 @@ wave() {
 # What has ended is shown for two minutes instead of five, so that a leak stands out from what is kept.
 storm() {
 	manifests least-privilege |
-		sed 's#\(http-listen:[^"]*"\)#\1, keep: 2m#; s#^    history:.*#&\n    metrics: { keep: 2m }#; s#^\( *name: jouled\)-[a-z0-9]\{10\}$#\1-storm#' >"$here/storm.yaml"
+		sed 's#^    history:.*#&\n    metrics: { keep: 2m }#; s#^\( *name: jouled\)-[a-z0-9]\{10\}$#\1-storm#' >"$here/storm.yaml"
 	rollout storm >"$here/out" 2>&1 || fail "storm: $(tail -n 2 "$here/out")"
 	for n in 1 2 3 4; do
 		wave "$n"

@@ -98,8 +98,8 @@ static void agent_close(struct agent *a)
 		for (struct output *o = a->plan->outputs; o; o = o->next)
 			output_say(o);
 	}
+	plan_free(a->plan);              /* its pages are the server's */
 	serving_stop(a->serving);
-	plan_free(a->plan);
 	loop_stop(a->loop);
 	tracing_close(a->tracing);
 	machine_close(a->machine);
@@ -129,6 +129,11 @@ static struct plan *reload_plan(struct agent *a)
 		log_error("reload: %s", err.text);
 	if (!p)
 		config_free(c);
+	if (p && serving_pages(a->serving, p, &err) != 0) {
+		log_error("reload: %s", err.text);
+		plan_give_up(p);
+		p = NULL;
+	}
 	return p;
 }
 

@@ -61,7 +61,7 @@ static int open_encoder(struct output_part *p, const struct output_config *oc, c
 {
 	struct encode_options o = {
 		.sensor = s->sensor, .csv = is_csv(oc), .csv_group = csv_group, .leaf_only = oc->leaf_only,
-		.stand_ins = oc->stand_ins, .http = strncmp(oc->to, "http-listen:", 12) == 0, .keep_ns = oc->keep_ns, .top = (unsigned)oc->top,
+		.stand_ins = oc->stand_ins, .keep_ns = oc->keep_ns, .top = (unsigned)oc->top,
 		.limit = (unsigned)oc->limit,
 		.dialect_v02 = oc->dialect && strcmp(oc->dialect, "v0.2") == 0, .metrics = oc->metrics.v,
 		.n_metrics = oc->metrics.n,
@@ -166,6 +166,8 @@ static int open_at(struct output *o, const struct config *c, const struct schema
 	int rc = check_metrics(oc, c, err);
 
 	o->interval_ns = oc->interval_ns ? oc->interval_ns : c->interval_ns;
+	if (!rc && page_is(oc))
+		return page_open(oc, c, &o->page, err);
 	if (!rc && is_zico(oc))
 		return o->place ? zico_output_prepare(oc, c, s, &o->zico, err) : zico_output_open(oc, c, s, loop, &o->zico, err);
 	o->n_parts = in_directory(oc) || (is_csv(oc) && strcmp(oc->format, "hwpc") == 0) ? OUTPUT_PARTS : 1;
@@ -235,7 +237,7 @@ void output_move_in(struct output *o)
 
 int output_check(const struct output_config *oc, const struct config *c, struct err *err)
 {
-	int rc = is_zico(oc) ? zico_output_check(oc, err) : sink_check_url(oc->to, err);
+	int rc = is_zico(oc) ? zico_output_check(oc, err) : page_is(oc) ? page_check(oc, c, err) : sink_check_url(oc->to, err);
 
 	return rc ? rc : check_metrics(oc, c, err);
 }
@@ -373,6 +375,7 @@ void output_close(struct output *o)
 	if (o->place)
 		o->place->heir = NULL;
 	selection_free(&o->selection);
+	page_close(o->page);
 	zico_output_close(o->zico);
 	if (o->zico && o->heir) {
 		zico_output_begin(o->heir->zico, &o->heir->config);

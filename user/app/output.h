@@ -9,6 +9,7 @@
 #include "../model/config.h"
 #include "../model/selection.h"
 #include "../sink/sink.h"
+#include "page.h"
 #include "zico_output.h"
 
 #define OUTPUT_PARTS 3
@@ -29,6 +30,7 @@ struct output {
 	unsigned n_parts;
 	struct output_part parts[OUTPUT_PARTS];
 	struct zico_output *zico;        /* format zico, which has no parts: it takes traces */
+	struct page *page;               /* to http-listen, which has none either: who asks is answered */
 	struct selection selection;      /* measuring thread: config.cgroups */
 	struct output *twin;             /* while a reload builds: itself in the other plan */
 	struct output *place;            /* while a reload builds: whose listening sink or collector it will take over ... */

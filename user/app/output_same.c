@@ -31,7 +31,7 @@ bool output_same_place(const struct output_config *a, const struct output_config
 	if (strcmp(a->format, "zico") == 0 || strcmp(b->format, "zico") == 0)
 		return same_text(a->format, b->format) && strncmp(a->to, "http", 4) == 0 && same_text(a->to, b->to);
 	/* port 0 is another one each time, but its readers know where to look */
-	return (strncmp(a->to, "tcp-listen:", 11) == 0 || strncmp(a->to, "unix-listen:", 12) == 0) &&
+	return (strncmp(a->to, "tcp-listen:", 11) == 0 || strncmp(a->to, "unix-listen:", 12) == 0 || page_is(a)) &&
 	       same_text(a->to, b->to) && same_text(a->port_file, b->port_file);
 }
 

@@ -41,8 +41,11 @@ static int make_groups(struct plan *p, unsigned n_outputs)
 	if (!p->groups)
 		return -ENOMEM;
 	for (struct output *o = p->outputs; o; o = o->next) {
-		struct group *g = group_of(p, o->interval_ns);
+		struct group *g;
 
+		if (page_is(&o->config))
+			continue;        /* its totals are the server's */
+		g = group_of(p, o->interval_ns);
 		if (!g->outputs)
 			g->outputs = calloc(n_outputs, sizeof(*g->outputs));
 		if (!g->outputs)
@@ -158,6 +161,7 @@ void plan_take(struct plan *p, struct plan *old)
 		o->n_parts = o->twin->n_parts;
 		memcpy(o->parts, o->twin->parts, sizeof(o->parts));
 		o->zico = o->twin->zico;
+		o->page = o->twin->page;
 	}
 	drop_twins(&old->outputs);
 }

@@ -8,33 +8,52 @@
 #include "../base/log.h"
 #include "serving_internal.h"
 
+static bool has_pages(const struct config *c)
+{
+	for (unsigned i = 0; i < c->n_outputs; i++)
+		if (page_is(&c->outputs[i]))
+			return true;
+	return false;
+}
+
+/* The socket and the page. Where nobody asked for either, what is missing is said. */
+static int open_ports(struct serving *sv, const struct config *c, struct err *err)
+{
+	int rc = c->socket ? serving_listen(&sv->socket, c, err) : 0;
+
+	if (!rc)
+		rc = serving_web_open(&sv->web, c, sv->socket.group, err);
+	if (!rc || c->socket_asked || c->web_listen)
+		return rc;
+	log_warn("%s, or --socket none; nobody can query this agent", err->text);
+	return 0;
+}
+
 int serving_open(const struct config *c, struct serving **ret, struct err *err)
 {
 	struct serving *sv;
 	int rc;
 
 	*ret = NULL;
-	if (!c->socket)
-		return c->web_listen ? err_set(err, -EINVAL, "web.listen: needs the query socket; leave --socket none out") : 0;
+	if (!c->socket && c->web_listen)
+		return err_set(err, -EINVAL, "web.listen: needs the query socket; leave --socket none out");
+	if (!c->socket && !has_pages(c))
+		return 0;
 	sv = calloc(1, sizeof(*sv));
 	if (!sv)
 		return err_set(err, -ENOMEM, "socket: out of memory; free some");
 	sv->socket.fd = -1;
+	sv->socket.group = (gid_t)-1;
 	sv->web.fd = -1;
 	sv->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rc = sv->wake_fd < 0 ? err_set(err, -errno, "socket: %s; raise the limit of open files", strerror(errno)) :
-	     serving_listen(&sv->socket, c, err);
-	if (!rc)
-		rc = serving_web_open(&sv->web, c, sv->socket.group, err);
-	if (!rc) {
+	     open_ports(sv, c, err);
+	sv->pages_only = sv->socket.fd < 0;
+	if (!rc && (!sv->pages_only || has_pages(c)))
 		*ret = sv;
-		return 0;
-	}
-	serving_stop(sv);
-	if (c->socket_asked || c->web_listen)
-		return rc;
-	log_warn("%s, or --socket none; nobody can query this agent", err->text);
-	return 0;
+	else
+		serving_stop(sv);
+	return rc;
 }
 
 /* Any thread. */
@@ -60,7 +79,7 @@ static void fill_options(struct serve_options *o, struct serving *sv, const stru
 	o->trace_bytes = p->config->spans_keep;
 	o->devices = serving_devices(sv, m);
 	o->schema = &m->schema;
-	o->interval_ns = p->config->interval_ns;
+	o->interval_ns = serving_feed_interval(sv, p);
 	o->wake = wake;
 	o->arg = sv;
 }
@@ -90,7 +109,22 @@ int serving_start(struct serving *sv, struct machine *m, const struct plan *p, s
 	free(o);
 	if (!rc)
 		serving_use(sv, p);
+	if (!rc)
+		rc = serving_pages(sv, p, err);
 	return rc ? rc : serving_history_start(sv, err);
+}
+
+int serving_pages(struct serving *sv, const struct plan *p, struct err *err)
+{
+	int rc = 0;
+
+	for (const struct output *o = p->outputs; o && !rc; o = o->next)
+		if (o->page && !sv)
+			rc = err_set(err, -EBUSY, "output %s: this agent was started without query socket and without such an output; "
+				     "restart jouled", o->config.to);
+		else if (o->page)
+			rc = page_start(o->page, sv->serve, err);
+	return rc;
 }
 
 static void tap_close(struct serving *sv, struct tap *t)
@@ -166,6 +200,14 @@ void serving_tell(struct serving *sv, const struct plan *p)
 			zico_output_stats(o->zico, &st, &spooled);
 			list[n] = output_facts(o, &st);
 			list[n++].spooled = spooled;
+		}
+		if (o->page && n < sizeof(list) / sizeof(list[0])) {
+			struct sink_stats st;
+			uint64_t number;
+
+			page_stats(o->page, &st, &number);
+			list[n] = output_facts(o, &st);
+			list[n++].page = number;
 		}
 		for (unsigned i = 0; i < o->n_parts && n < sizeof(list) / sizeof(list[0]); i++) {
 			struct serve_output *to = &list[n];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The query socket's place in the agent: its file, and what the measuring thread does for it. Each
+/* The query server's place in the agent: its socket, the pages among the outputs, and what the measuring thread does for it. Each
  * interval that is asked for is a consumer and a formula of its own, so that nobody's report changes
  * because somebody looks. */
 #ifndef JD_SERVING_H
@@ -10,12 +10,14 @@ struct plan;
 struct serving;
 struct trace;
 
-/* Listens, before privileges go. 0 with *ret NULL: there is none, or it cannot be had and nobody asked
- * for it, which is said. */
+/* Listens, before privileges go. 0 with *ret NULL: there is neither socket nor page, or the socket cannot be had and
+ * nobody asked for it, which is said. */
 int serving_open(const struct config *c, struct serving **ret, struct err *err);
 /* Answers from now on. Takes nothing; the plan's interval and formula are used. */
 int serving_start(struct serving *sv, struct machine *m, const struct plan *p, struct loop *loop, struct err *err);
-void serving_stop(struct serving *sv);    /* while nobody measures; NULL accepted */
+/* The pages of a plan that do not answer yet do from now on. Main thread; sv may be NULL. */
+int serving_pages(struct serving *sv, const struct plan *p, struct err *err);
+void serving_stop(struct serving *sv);    /* while nobody measures, after the plan's pages; NULL accepted */
 
 /* Measuring thread; NULL accepted by all. */
 int serving_fd(const struct serving *sv);                       /* readable: look at what is wanted; -1 = none */

@@ -6,12 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include "../base/clock.h"
 #include "../base/log.h"
 #include "../encode/totals_keep.h"
 #include "serving_internal.h"
-
-#define INTERVAL_NS NS_PER_S       /* of the points, where nobody asks for a shorter one */
 
 static int take_totals(void *arg, const void *data, size_t size)
 {
@@ -110,16 +107,10 @@ static void save(void *arg, bool all, struct buf *out)
 	totals_save(sv->totals, all ? 0 : sv->saved, out);
 }
 
-bool serving_history_due(const struct serving *sv, uint64_t now_ns)
-{
-	return (sv->history || sv->plan->tracing) && sv->sums.deadline_ns <= now_ns;
-}
-
 uint64_t serving_history_put(struct serving *sv, const struct snapshot *s)
 {
 	uint64_t seq;
 
-	sv->sums.deadline_ns = s->end_ns + INTERVAL_NS;
 	if (!sv->history)
 		return 0;
 	seq = history_put(sv->history, s, save, sv);

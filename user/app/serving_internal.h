@@ -18,6 +18,7 @@ struct serving {
 	struct serve *serve;
 	struct serving_socket socket;    /* fd -1 once it is the server's */
 	struct serving_web web;          /* the same */
+	bool pages_only;                 /* there is no socket: totals are all that is asked for */
 	int wake_fd;
 	struct serve_devices devices;
 	/* measuring thread */
@@ -38,8 +39,10 @@ struct serving {
 int serving_history_open(struct serving *sv, const struct schema *s, const struct config *c, const struct totals_options *to);
 int serving_history_start(struct serving *sv, struct err *err);
 void serving_history_say(struct serving *sv);
-bool serving_history_due(const struct serving *sv, uint64_t now_ns);
 uint64_t serving_history_put(struct serving *sv, const struct snapshot *s);   /* after totals_add; what serve_publish_totals takes */
+
+/* serving_measure.c: of feed 0 */
+uint64_t serving_feed_interval(const struct serving *sv, const struct plan *p);
 
 /* serving_devices.c: what the recorder of experiments asks; NULL = there is none */
 const struct serve_devices *serving_devices(struct serving *sv, const struct machine *m);

@@ -8,9 +8,30 @@
 #include "../base/log.h"
 #include "serving_internal.h"
 
+#define KEPT_NS NS_PER_S     /* between points of the history, where nobody asks for shorter ones */
+
 int serving_fd(const struct serving *sv)
 {
 	return sv ? sv->wake_fd : -1;
+}
+
+uint64_t serving_feed_interval(const struct serving *sv, const struct plan *p)
+{
+	return sv->pages_only ? 0 : p->config->interval_ns;
+}
+
+/* Of the totals, beside the moments when they are made for feed 0 or for somebody who asks; 0 = never. */
+static uint64_t sums_interval(const struct serving *sv)
+{
+	uint64_t own = sv->pages_only ? sv->plan->config->interval_ns : 0;
+	bool kept = sv->history || sv->plan->tracing;
+
+	return kept && (!own || own > KEPT_NS) ? KEPT_NS : own;
+}
+
+static bool sums_due(const struct serving *sv, uint64_t now_ns)
+{
+	return sums_interval(sv) && sv->sums.deadline_ns <= now_ns;
 }
 
 /* A formula that changed begins anew, consumers go on. */
@@ -30,7 +51,9 @@ void serving_use(struct serving *sv, const struct plan *p)
 	sv->plan = p;
 	sv->formula = p->formula;
 	sv->formula_options = p->formula_options;
-	serve_set_interval(sv->serve, p->config->interval_ns);
+	serve_set_interval(sv->serve, serving_feed_interval(sv, p));
+	if (sv->pages_only)
+		sv->sums.deadline_ns = 0;        /* their interval may have become shorter */
 }
 
 static void follow_feed(struct serving *sv, struct machine *m, unsigned feed)
@@ -62,12 +85,12 @@ uint64_t serving_deadline(struct serving *sv, struct machine *m)
 	eventfd_read(sv->wake_fd, &count);
 	if (!sv->sums.consumer) {
 		sv->sums.consumer = consumer_new(&m->reading);
-		sv->sums.deadline_ns = m->reading.mono_ns + NS_PER_S;
+		sv->sums.deadline_ns = m->reading.mono_ns + sums_interval(sv);
 	}
 	sv->reading |= serve_wants_reading(sv->serve);
 	if (sv->reading)
 		return 0;
-	if (sv->history || sv->plan->tracing)
+	if (sums_interval(sv))
 		first = sv->sums.deadline_ns;
 	for (unsigned i = 0; i < SERVE_FEEDS; i++) {
 		follow_feed(sv, m, i);
@@ -146,7 +169,7 @@ void serving_run(struct serving *sv, struct machine *m)
 
 	if (!sv)
 		return;
-	own = serving_history_due(sv, m->reading.mono_ns);
+	own = sums_due(sv, m->reading.mono_ns);
 	for (unsigned i = 0; i < SERVE_FEEDS; i++) {
 		if (!sv->taps[i].interval_ns || sv->taps[i].deadline_ns > m->reading.mono_ns)
 			continue;
@@ -156,6 +179,7 @@ void serving_run(struct serving *sv, struct machine *m)
 	if (!own && !sv->reading)
 		return;
 	s = take(sv, &sv->sums, m);
+	sv->sums.deadline_ns = m->reading.mono_ns + sums_interval(sv);
 	if (s) {
 		totals_add(sv->totals, s);
 		tracing_add(sv->plan->tracing, sv->plan, s);

@@ -31,11 +31,13 @@ struct encode_options {
 	unsigned limit;            /* table: rows shown, 0 = fit */
 	uint64_t keep_ns;          /* openmetrics: an ended cgroup's final value, 0 = the default */
 	unsigned top;              /* openmetrics: cgroups shown, 0 = all */
-	bool http;                 /* openmetrics: both texts, as a sink of http-listen wants them */
 	bool colour;               /* table */
 	bool clear;                /* table: home the cursor and clear the screen before each table */
 	unsigned width;            /* table: columns, 0 = 80 */
 	unsigned height;           /* table: lines that "fit" fills, 0 = 24 */
+	const char *guest;         /* share: the machine's cgroup, a pattern unless ... */
+	bool guest_literal;
+	uint64_t epoch;            /* share: no other encoder's */
 };
 
 struct encoder_ops {

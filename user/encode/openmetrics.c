@@ -12,8 +12,7 @@ const char *const openmetrics_types[2] = {
 struct encoder {
 	struct encoder_stats stats;
 	struct totals *totals;
-	bool http;
-	struct buf labels, page;
+	struct buf labels;
 };
 
 static void openmetrics_destroy(struct encoder *e)
@@ -23,7 +22,6 @@ static void openmetrics_destroy(struct encoder *e)
 	totals_free(e->totals);
 	free(e->totals);
 	buf_free(&e->labels);
-	buf_free(&e->page);
 	free(e);
 }
 
@@ -38,32 +36,13 @@ static int openmetrics_create(const struct encode_options *o, const struct schem
 		openmetrics_destroy(e);
 		return err_set(err, -ENOMEM, "format openmetrics: out of memory; free some");
 	}
-	e->http = o->http;
 	*ret = e;
 	return 0;
-}
-
-/* Both texts, each with what tells them apart (sink http-listen). */
-static int encode_both(struct encoder *e, struct buf *out)
-{
-	for (int version_1 = 0; version_1 < 2; version_1++) {
-		int rc;
-
-		buf_reset(&e->page);
-		rc = openmetrics_write(e->totals, NULL, version_1, &e->labels, &e->page);
-		if (rc)
-			return rc;
-		buf_printf(out, "Content-Type: %s\nContent-Length: %zu\n\n", openmetrics_types[version_1], e->page.len);
-		buf_add(out, e->page.data, e->page.len);
-	}
-	return out->failed ? -ENOMEM : 0;
 }
 
 static int openmetrics_encode(struct encoder *e, const struct snapshot *s, struct buf *out)
 {
 	totals_add(e->totals, s);
-	if (e->http)
-		return encode_both(e, out);
 	return openmetrics_write(e->totals, NULL, true, &e->labels, out);
 }
 

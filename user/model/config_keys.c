@@ -318,7 +318,7 @@ const struct key config_keys[] = {
 	{ "history", KEY_MAP, .help = "What the query socket answers about the past, and what its totals go on from after a restart; "
 	  "off for none.", .sub = history_keys, .off = "path" },
 	{ "spans", KEY_MAP, .help = "What ran: processes and calls of functions.", .sub = config_spans_keys },
-	{ "metrics", KEY_MAP, .help = "The page /metrics of the query socket.", .sub = metrics_keys },
+	{ "metrics", KEY_MAP, .help = "The page /metrics, of the query socket and of outputs to http-listen.", .sub = metrics_keys },
 	{ "seccomp", KEY_ENUM, AT(seccomp), "on", NULL,
 	  "Once all is open, system calls that jouled has no use for are refused and named in a warning; log names them and "
 	  "lets them through.", filter_words },

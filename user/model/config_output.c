@@ -130,6 +130,33 @@ static bool listens(const char *to)
 	       strncmp(to, "http-listen:", 12) == 0;
 }
 
+/* A page is made of the agent's own totals when somebody asks, as /metrics of the query socket is. */
+static int check_page(const struct output_config *out, const unsigned *lines, struct origin o, struct err *err)
+{
+	static const struct { const char *key, *remedy; } refused[] = {
+		{ "keep", "write metrics: { keep: 5m } in the configuration" },
+		{ "top", "write metrics: { top: 50 } in the configuration" },
+		{ "cgroups", "write cgroups: { include: [...] } in the configuration" },
+		{ "interval", "it is made when somebody asks; leave it out" },
+		{ "queue", "nothing waits for a reader; leave it out" },
+	};
+
+	if (strncmp(out->to, "http-listen:", 12) != 0)
+		return 0;
+	if (strcmp(out->format, "openmetrics") != 0) {
+		o.line = lines[row("to")];
+		return key_error(&o, "to", err, "http-listen is a page of format openmetrics; %s goes to tcp-listen", out->format);
+	}
+	for (unsigned i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		if (!lines[row(refused[i].key)])
+			continue;
+		o.line = lines[row(refused[i].key)];
+		return key_error(&o, refused[i].key, err, "http-listen shows the agent's own totals, as the query socket does; %s",
+				 refused[i].remedy);
+	}
+	return 0;
+}
+
 static int check_place(const struct output_config *out, const unsigned *lines, struct origin o, struct err *err)
 {
 	char shown[128];
@@ -148,10 +175,6 @@ static int check_place(const struct output_config *out, const unsigned *lines, s
 	if (out->zico.profile && strcmp(out->zico.profile, "auto") == 0 && strncmp(out->to, "http", 4) != 0) {
 		o.line = lines[row("profile")];
 		return key_error(&o, "profile", err, "auto asks a collector, and %s is none; name the profile", out->to);
-	}
-	if (strncmp(out->to, "http-listen:", 12) == 0 && strcmp(out->format, "openmetrics") != 0) {
-		o.line = lines[row("to")];
-		return key_error(&o, "to", err, "http-listen is a page of format openmetrics; %s goes to tcp-listen", out->format);
 	}
 	if (out->port_file && strncmp(out->to, "tcp-listen:", 11) != 0 && strncmp(out->to, "http-listen:", 12) != 0) {
 		o.line = lines[row("port-file")];
@@ -182,6 +205,8 @@ int output_finish(void *elem, unsigned *lines, const struct origin *o, struct er
 	rc = set_query(out, lines, &at, err);
 	if (!rc)
 		rc = check_formats(out, lines, at, err);
+	if (!rc)
+		rc = check_page(out, lines, at, err);
 	return rc ? rc : check_place(out, lines, at, err);
 }
 

@@ -242,7 +242,7 @@ int serve_start(const struct serve_options *o, struct loop *loop, struct serve *
 	if (s->sources && s->waiting && fsroot_open("/", &s->root) == 0) {
 		memcpy(s->sources, o->sources, o->n_sources * sizeof(*s->sources));
 		s->n_sources = o->n_sources;
-		rc = http_start(&ho, loop, &s->http);
+		rc = o->fd >= 0 ? http_start(&ho, loop, &s->http) : 0;
 	}
 	if (!rc && o->web_fd >= 0) {
 		ho.fd = o->web_fd;

@@ -18,6 +18,7 @@
 struct history;
 struct loop;
 struct serve;
+struct serve_page;
 struct trace;
 
 struct serve_source { char name[80], state[24], reason[240]; };
@@ -27,6 +28,7 @@ struct serve_output {
 	uint64_t documents, bytes, dropped_documents, dropped_bytes, reconnects;
 	uint32_t queued, clients;
 	uint64_t spooled;               /* documents that wait on disk */
+	uint64_t page;                  /* serve_page_number: that one's figures; 0 = those above */
 	uint64_t withheld_rows, folded_rows;
 	unsigned n_notes;
 	char notes[SERVE_NOTES][160];   /* what its format cannot say of itself */
@@ -39,7 +41,7 @@ struct serve_facts {
 };
 
 struct serve_options {
-	int fd;                      /* listening Unix socket; taken over on success */
+	int fd;                      /* listening Unix socket, -1 = none; taken over on success */
 	int web_fd;                  /* listening TCP socket for the page, -1 = none; taken over on success */
 	struct web_guard web;        /* who may use that one */
 	gid_t group;                 /* its members see all, as root does; -1 = none */
@@ -77,6 +79,12 @@ void serve_tell_facts(struct serve *s, const struct serve_facts *f);
 
 /* Main thread: how the outputs are; replaces what was said before. Copied. */
 void serve_tell_outputs(struct serve *s, const struct serve_output *v, unsigned n);
-void serve_set_interval(struct serve *s, uint64_t interval_ns);
+void serve_set_interval(struct serve *s, uint64_t interval_ns);   /* 0 = nobody wants feed 0 */
+
+/* Main thread: a TCP port more that answers /metrics to everybody and nothing else. fd listens; taken over on
+ * success. 0 or -ENOMEM. All are closed before serve_stop. */
+int serve_page_open(struct serve *s, int fd, unsigned max_clients, struct serve_page **ret);
+uint64_t serve_page_number(const struct serve_page *p);   /* never 0 */
+void serve_page_close(struct serve_page *p);              /* NULL accepted */
 
 #endif

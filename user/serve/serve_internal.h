@@ -39,9 +39,10 @@ struct waiter {                            /* a POST /v1/reading that sleeps */
 struct serve {
 	struct serve_options o;
 	struct loop *loop;
-	struct http *http, *web;           /* the Unix socket; the TCP port of the page, NULL = none */
+	struct http *http, *web;           /* the Unix socket; the TCP port of the page; NULL = none */
 	struct fsroot *root;
 	uint64_t start_ns;
+	uint64_t page_numbers;             /* main thread */
 	struct feed feeds[SERVE_FEEDS];
 	struct board totals_board;
 	struct totals totals[BOARD_BOXES], coarse;
@@ -56,6 +57,7 @@ struct serve {
 	unsigned n_sources;
 	struct serve_output *outputs;
 	unsigned n_outputs;
+	struct serve_page *pages;
 	struct waiter *waiters;
 	struct event *waiting;
 	struct event *recording;           /* ends full rows of GPUs */
@@ -96,6 +98,9 @@ void serve_get_metrics(struct serve *s, struct http_request *r, const char *rest
 /* page.c: GET /, and who may ask on the TCP port. false: answered */
 void serve_get_page(struct serve *s, struct http_request *r, const char *rest);
 bool serve_web_admit(struct serve *s, struct http_request *r);
+
+/* metrics.c: what a port for /metrics has counted, into the output it stands for. With the lock held. */
+void serve_page_figures(const struct serve *s, struct serve_output *o);
 
 /* document.c */
 extern const char *const serve_format_names[SERVE_FORMATS + 1], *const serve_format_types[SERVE_FORMATS + 1];

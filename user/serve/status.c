@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /v1/status and /metrics: how the agent itself is. */
+/* /v1/status: how the agent itself is. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include "../base/clock.h"
-#include "../encode/openmetrics.h"
 #include "serve_internal.h"
 
 static const char *const json_types[] = { "application/json", NULL };
@@ -84,8 +83,10 @@ static void add_outputs(struct serve *s, struct json *j)
 	json_key(j, "outputs");
 	json_array_begin(j);
 	pthread_mutex_lock(&s->lock);
-	for (unsigned i = 0; i < s->n_outputs; i++)
+	for (unsigned i = 0; i < s->n_outputs; i++) {
+		serve_page_figures(s, &s->outputs[i]);
 		add_output(&s->outputs[i], j);
+	}
 	pthread_mutex_unlock(&s->lock);
 	json_array_end(j);
 }
@@ -183,42 +184,4 @@ void serve_get_status(struct serve *s, struct http_request *r, const char *rest)
 	json_object_end(&j);
 	buf_add_char(&s->out, '\n');
 	http_reply(r, 200, "application/json", NULL, &s->out);
-}
-
-#define METRICS_OUTPUTS 64
-
-static int write_metrics(struct serve *s, const struct totals *t, bool version_1)
-{
-	struct openmetrics_output outputs[METRICS_OUTPUTS];
-	struct openmetrics_self self = { .cpu_ns = serve_own_cpu_ns(), .resident_bytes = serve_own_resident(s), .outputs = outputs };
-	int rc;
-
-	pthread_mutex_lock(&s->lock);
-	for (; self.n_outputs < s->n_outputs && self.n_outputs < METRICS_OUTPUTS; self.n_outputs++) {
-		const struct serve_output *o = &s->outputs[self.n_outputs];
-
-		outputs[self.n_outputs] = (struct openmetrics_output){ o->to, o->documents, o->dropped_documents };
-	}
-	rc = openmetrics_write(t, &self, version_1, &s->scratch, &s->out);
-	pthread_mutex_unlock(&s->lock);
-	return rc;
-}
-
-void serve_get_metrics(struct serve *s, struct http_request *r, const char *rest)
-{
-	static const char *const types[] = { "text/plain", "application/openmetrics-text", NULL };
-	const struct totals *t = serve_totals(s);
-	struct query q;
-	int type;
-
-	if (!serve_query(r, "", &q) || (type = serve_negotiate(r, types)) < 0)
-		return;
-	if (!t) {
-		http_error(r, 503, "Retry-After: 1", "metrics: the first interval is not over; try again");
-		return;
-	}
-	buf_reset(&s->out);
-	if (write_metrics(s, t, type == 1) != 0)
-		s->out.failed = true;
-	http_reply(r, 200, openmetrics_types[type], "Vary: Accept", &s->out);
 }

@@ -18,7 +18,6 @@ static const struct { const struct sink_ops *ops; enum sink_url_form form; } kin
 	{ &sink_unix, SINK_URL_PATH },
 	{ &sink_tcp_listen, SINK_URL_ADDR_PORT },
 	{ &sink_unix_listen, SINK_URL_PATH },
-	{ &sink_http_listen, SINK_URL_ADDR_PORT },
 };
 
 static const struct sink_ops *sink_kind(const char *url, struct sink_url *u, struct err *err)
@@ -29,7 +28,7 @@ static const struct sink_ops *sink_kind(const char *url, struct sink_url *u, str
 		if (strcmp(kinds[i].ops->scheme, u->scheme) == 0)
 			return sink_url_rest(url, kinds[i].form, u, err) == 0 ? kinds[i].ops : NULL;
 	err_set(err, -EINVAL, "output \"%s\": unknown scheme \"%s\"; write one of stdout: file: tcp: unix: "
-		"tcp-listen: unix-listen: http-listen: null:", u->text, u->scheme);
+		"tcp-listen: unix-listen: null:", u->text, u->scheme);
 	return NULL;
 }
 
