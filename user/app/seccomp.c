@@ -22,6 +22,7 @@
 #include "seccomp.h"
 
 #define STACK_BYTES (64 * 1024)
+#define REFUSED SCMP_ACT_ERRNO(ENOSYS)
 #define NUMBERS 1024               /* of system calls; those beyond share the last counter */
 
 /* One filter a process: it cannot be taken back. */
@@ -95,13 +96,15 @@ static int allow(scmp_filter_ctx f, const struct filter_call *c)
 
 /* Sockets of the families that outputs have. New threads, but no namespaces: a user namespace would give back
  * capabilities. clone3 hides its flags in memory, so it is absent, and the C library uses clone. */
-static int allow_by_argument(scmp_filter_ctx f)
+static int allow_by_argument(scmp_filter_ctx f, uint32_t others)
 {
 	static const unsigned families[] = { AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, AF_VSOCK };
 	const unsigned long namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
 					 CLONE_NEWPID | CLONE_NEWNET;
-	int rc = seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+	int rc = 0;
 
+	if (others != REFUSED)   /* a rule that says what all others get is an error (seccomp_rule_add(3)) */
+		rc = seccomp_rule_add(f, REFUSED, SCMP_SYS(clone3), 0);
 	if (!rc)
 		rc = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, namespaces, 0));
 	for (unsigned i = 0; i < sizeof(families) / sizeof(families[0]) && !rc; i++)
@@ -116,7 +119,7 @@ static int load(uint32_t others, bool programs, int *ret_fd)
 
 	if (!f)
 		return -ENOMEM;
-	rc = seccomp_attr_set(f, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS));
+	rc = seccomp_attr_set(f, SCMP_FLTATR_ACT_BADARCH, REFUSED);
 	if (!rc)
 		rc = seccomp_attr_set(f, SCMP_FLTATR_CTL_OPTIMIZE, 2);   /* a tree: depth 9 instead of 300 comparisons */
 	if (!rc)
@@ -124,7 +127,7 @@ static int load(uint32_t others, bool programs, int *ret_fd)
 	if (!rc && programs)
 		rc = allow(f, filter_programs);
 	if (!rc)
-		rc = allow_by_argument(f);
+		rc = allow_by_argument(f, others);
 	if (!rc)
 		rc = seccomp_load(f);
 	if (!rc && others == SCMP_ACT_NOTIFY)
@@ -161,7 +164,7 @@ int filter_enter(enum filter_mode mode, bool programs, struct err *err)
 			return g->fd >= 0 && (rc = start_thread(g)) == 0 ? 0 : err_set(err, rc ? rc : -EMFILE, "seccomp: no thread: raise the limit of tasks");
 	}
 	/* before 5.5, or a container's filter has a listener of its own, and there is one at most */
-	rc = load(mode == FILTER_LOG ? SCMP_ACT_LOG : SCMP_ACT_ERRNO(ENOSYS), programs, NULL);
+	rc = load(mode == FILTER_LOG ? SCMP_ACT_LOG : REFUSED, programs, NULL);
 	if (rc)
 		return err_set(err, rc, "seccomp: the filter is refused: %s", strerror(-rc));
 	log_info("seccomp: what is refused is not named here (no listener): see the kernel's audit log");
