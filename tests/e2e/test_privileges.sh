@@ -4,6 +4,7 @@
 . tests/e2e/lib.sh
 need_root
 doc=docs/privileges.md
+asks_for_more=yes
 
 # status_of PID FIELD: that of each thread, each different value once.
 status_of() {
@@ -75,12 +76,14 @@ probe() {
 	wait_until 100 grep -q '^probe read-elsewhere' "$work/$1.err"
 	wait_until 100 lines_at_least 3 "$work/out/$1.json"
 }
+# not_refused NAME: of the calls that it tried.
+not_refused() {
+	for call in io_uring_setup ptrace mount setns unshare clone-newuser keyctl init_module personality packet-socket execve; do
+		[ "$(probed "$1" $call)" = 38 ] || echo "$call:$(probed "$1" $call)"
+	done
+}
 probe on ''
-wrong=
-for call in io_uring_setup ptrace mount setns unshare clone-newuser keyctl init_module personality packet-socket execve; do
-	[ "$(probed on $call)" = 38 ] || wrong="$wrong $call:$(probed on $call)"
-done
-expect privileges-calls-refused [ -z "$wrong" ]
+expect privileges-calls-refused [ -z "$(not_refused on)" ]
 for call in io_uring_setup mount execve; do
 	expect "privileges-named-$call" grep -q "warning: seccomp: $call (system call [0-9]*).*refused, 1 so far" "$work/on.err"
 done
@@ -114,6 +117,16 @@ ended 100 "$agent"
 probe off 'seccomp: off'
 expect privileges-off [ "$(probed off personality)" = 0 ]
 expect privileges-off-is-quiet quiet_about_calls off
+kill "$agent"
+ended 100 "$agent"
+# Below a filter that has a listener there is no second one: the calls are refused all the same, without a name.
+printf '#!/bin/sh\nexec python3 %s/nested_listener.py %s "$@"\n' "$here" "$JOULED" >"$work/nested.sh"
+chmod 755 "$work/nested.sh"
+alone=$JOULED JOULED=$work/nested.sh
+probe nested ''
+JOULED=$alone
+expect privileges-nested-refused [ -z "$(not_refused nested)" ]
+expect privileges-nested-works lines_at_least 3 "$work/out/nested.json"
 kill "$agent"
 ended 100 "$agent"
 

@@ -167,6 +167,6 @@ int filter_enter(enum filter_mode mode, bool programs, struct err *err)
 	rc = load(mode == FILTER_LOG ? SCMP_ACT_LOG : REFUSED, programs, NULL);
 	if (rc)
 		return err_set(err, rc, "seccomp: the filter is refused: %s", strerror(-rc));
-	log_info("seccomp: what is refused is not named here (no listener): see the kernel's audit log");
+	log_info("seccomp: no listener can be had here: what is refused is not named; seccomp: log has it in the kernel's audit log");
 	return 0;
 }
