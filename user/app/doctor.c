@@ -250,6 +250,8 @@ static void tell_all(struct machine *m, const struct config *c)
 	tell_programs(m, c);
 	tell_energy(m, c);
 	doctor_tell_devices(m, c);
+	if (live)
+		doctor_tell_kubelet(c);
 }
 
 int doctor_run(const struct config *c)

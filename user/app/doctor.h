@@ -9,5 +9,7 @@ void doctor_line(const char *what, const char *state, const char *fmt, ...) __at
 void doctor_tell_rights(const struct machine *m, const struct config *c);
 /* GPUs and meters, asked for real (doctor_devices.c). */
 void doctor_tell_devices(struct machine *m, const struct config *c);
+/* The kubelet, where the configuration names one (doctor_kubelet.c). */
+void doctor_tell_kubelet(const struct config *c);
 
 #endif

@@ -268,12 +268,14 @@ static void say_losses(struct machine *m)
 
 void machine_say(struct machine *m)
 {
-	char text[400];
+	char text[640];
 
 	for (size_t at = 0; at < m->notes.len; at += strlen((char *)m->notes.data + at) + 1)
 		log_warn("%s", (char *)m->notes.data + at);
 	buf_reset(&m->notes);
 	while (rapl_next_warning(m->rapl, text, sizeof(text)))
+		log_warn("%s", text);
+	if (naming_news(m->naming, text, sizeof(text)))
 		log_warn("%s", text);
 	if (m->failed_reads == 1)
 		log_warn("counters: a reading failed; its counts come with the next one");

@@ -17,6 +17,7 @@
 #include "../source/hierarchy.h"
 #include "../source/lifecycle.h"
 #include "../source/meter.h"
+#include "../source/kubelet.h"
 #include "../source/naming.h"
 #include "../source/network.h"
 #include "../source/spans.h"

@@ -173,6 +173,23 @@ static void open_network(struct machine *m, const struct config *c)
 		machine_note(m, "%s", why.text);
 }
 
+static int open_names(struct machine *m, const struct config *c)
+{
+	const struct kubelet_options o = { c->kubelet, c->kubelet_token_file, c->kubelet_ca_file, c->kubelet_insecure };
+	struct kubelet *k;
+
+	if (!m->have_hierarchy || c->cgroups_names == NAMES_OFF)
+		return 0;
+	if (naming_open(m->root, m->hierarchy.mount, &m->naming) != 0)
+		return -ENOMEM;
+	if (!c->kubelet || !fsroot_is_live(m->root))
+		return 0;
+	if (kubelet_open(&o, &k) != 0)
+		return -ENOMEM;
+	naming_use_kubelet(m->naming, k);
+	return 0;
+}
+
 int machine_open(struct machine *m, const struct config *c, struct err *err)
 {
 	int rc;
@@ -198,7 +215,7 @@ int machine_open(struct machine *m, const struct config *c, struct err *err)
 		return rc;
 	open_network(m, c);
 	machine_open_spans(m, c);
-	if (m->have_hierarchy && c->cgroups_names == NAMES_AUTO && naming_open(m->root, m->hierarchy.mount, &m->naming))
+	if (open_names(m, c) != 0)
 		return err_set(err, -ENOMEM, "jouled: out of memory");
 	rc = cpufreq_open(m->root, &m->schema, &m->cpufreq);
 	if (!rc)

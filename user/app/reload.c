@@ -43,6 +43,8 @@ const char *reload_refused(const struct config *a, const struct config *b)
 		{ "cgroups.max", a->max_cgroups == b->max_cgroups },
 		{ "cgroups.quota", a->cgroup_quota == b->cgroup_quota },
 		{ "cgroups.names", a->cgroups_names == b->cgroups_names },
+		{ "kubelet", same_text(a->kubelet, b->kubelet) && same_text(a->kubelet_token_file, b->kubelet_token_file) &&
+			     same_text(a->kubelet_ca_file, b->kubelet_ca_file) && a->kubelet_insecure == b->kubelet_insecure },
 		{ "cgroups.hierarchy", a->hierarchy == b->hierarchy },
 		{ "trigger", a->trigger == b->trigger },
 		{ "clock", a->clock == b->clock },

@@ -75,6 +75,8 @@ struct config {
 	struct str_list cgroups_include, cgroups_exclude;
 	enum hierarchy_mode hierarchy;
 	enum names_mode cgroups_names;
+	char *kubelet, *kubelet_token_file, *kubelet_ca_file;   /* kubelet NULL = not asked */
+	bool kubelet_insecure;
 	uint64_t max_cgroups;      /* rows per CPU, default 4096 */
 	uint64_t cgroup_quota;     /* rows one subtree below level 1 may take; 0 = a quarter of max */
 	enum trigger_mode trigger;

@@ -277,6 +277,7 @@ const struct key config_keys[] = {
 	  "Who gets the reports. On the command line FORMAT=URL?OPTION=VALUE&..., repeatable; it replaces those of the file.",
 	  .max = 64, .sub = config_output_keys, .maps = &outputs_maps, .flag = "output", .arg = "FORMAT=URL", .letter = 'o' },
 	{ "cgroups", KEY_MAP, .help = "Which cgroups are kept and reported.", .sub = cgroups_keys },
+	{ "kubelet", KEY_MAP, .help = "The node's kubelet, asked where local files name a pod or container not.", .sub = config_kubelet_keys },
 	{ "trigger", KEY_ENUM, AT(trigger), "auto", NULL,
 	  "What counts a switch: auto takes the first of tp_btf and raw_tp with which a switch is seen. perf_event merges "
 	  "root and idle; none runs no program and takes CPU time from cpu.stat.", trigger_words,

@@ -66,6 +66,7 @@ extern const struct key config_keys[];
 extern const struct key config_output_keys[];
 extern const struct key config_spans_keys[];
 extern const struct key config_gpu_keys[];
+extern const struct key config_kubelet_keys[];
 extern const struct key config_meter_keys[];
 extern const struct key_maps config_meters_maps;
 

@@ -36,8 +36,7 @@ struct job {
 };
 
 struct naming {
-	const struct fsroot *root;
-	char *mount;
+	struct naming_where where;
 	struct naming_cache *cache;  /* of the thread */
 	pthread_t thread;
 	bool started;
@@ -75,15 +74,14 @@ int naming_open(const struct fsroot *root, const char *mount, struct naming **re
 
 	if (!n)
 		return -ENOMEM;
-	n->mount = strdup(mount);
+	n->where = (struct naming_where){ .root = root, .mount = strdup(mount) };
 	n->cache = naming_cache_new();
-	if (!n->mount || !n->cache) {
+	if (!n->where.mount || !n->cache) {
 		naming_cache_free(n->cache);
-		free(n->mount);
+		free((char *)n->where.mount);
 		free(n);
 		return -ENOMEM;
 	}
-	n->root = root;
 	n->fresh_end = &n->fresh;
 	pthread_mutex_init(&n->lock, NULL);
 	pthread_condattr_init(&attr);
@@ -171,7 +169,7 @@ static void work(struct naming *n, struct job *j)
 	struct job *again = NULL;
 	bool complete, first = !j->again;
 
-	j->names = naming_cache_look(n->cache, n->root, n->mount, j->path, &complete);
+	j->names = naming_cache_look(n->cache, &n->where, j->path, &complete);
 	if (!complete)
 		again = job_again(j, clock_mono_ns());
 	pthread_mutex_lock(&n->lock);
@@ -205,12 +203,25 @@ static void *run(void *arg)
 	return NULL;
 }
 
+void naming_use_kubelet(struct naming *n, struct kubelet *k)
+{
+	n->where.kubelet = k;
+}
+
+bool naming_news(struct naming *n, char *text, size_t size)
+{
+	return n && n->where.kubelet && kubelet_news(n->where.kubelet, text, size);
+}
+
 int naming_start(struct naming *n)
 {
 	int rc;
 
 	if (!n)
 		return 0;
+	rc = n->where.kubelet ? kubelet_start(n->where.kubelet) : 0;
+	if (rc)
+		return rc;
 	rc = thread_start(&n->thread, "jouled-names", STACK_BYTES, run, n);
 	n->started = !rc;
 	return rc;
@@ -304,6 +315,7 @@ void naming_close(struct naming *n)
 	pthread_cond_destroy(&n->wake);
 	pthread_mutex_destroy(&n->lock);
 	naming_cache_free(n->cache);
-	free(n->mount);
+	kubelet_close(n->where.kubelet);
+	free((char *)n->where.mount);
 	free(n);
 }

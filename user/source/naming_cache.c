@@ -56,8 +56,7 @@ static void keep(struct entry *e, const char *path, size_t n, struct names *name
 	e->until_ns = clock_mono_ns() + (complete ? FOUND_NS : MISSING_NS);
 }
 
-struct names *naming_cache_look(struct naming_cache *c, const struct fsroot *root, const char *mount, const char *path,
-				bool *ret_complete)
+struct names *naming_cache_look(struct naming_cache *c, const struct naming_where *w, const char *path, bool *ret_complete)
 {
 	struct place place;
 	struct names *names;
@@ -65,13 +64,13 @@ struct names *naming_cache_look(struct naming_cache *c, const struct fsroot *roo
 
 	naming_parse(path, &place);
 	if (place.kind == PLACE_NONE)        /* no file is read for these */
-		return naming_look(root, mount, path, ret_complete);
+		return naming_look_in(w, path, ret_complete);
 	e = place_of(c, path, place.end);
 	if (e->path && e->n == place.end && memcmp(e->path, path, e->n) == 0 && clock_mono_ns() < e->until_ns) {
 		*ret_complete = e->complete;
 		return names_get(e->names);
 	}
-	names = naming_look(root, mount, path, ret_complete);
+	names = naming_look_in(w, path, ret_complete);
 	keep(e, path, place.end, names, *ret_complete);
 	return names;
 }

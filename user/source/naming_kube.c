@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kubelet's log folders, which root alone can write, name every pod and container whatever the runtime:
+/* The kubelet's word. Its log folders, which root alone can write, name every pod and container whatever the runtime:
  * /var/log/pods/NAMESPACE_POD_UID/ and /var/log/containers/POD_NAMESPACE_CONTAINER-ID.log. Only names of
- * entries are read; what they point to is not opened. */
+ * entries are read; what they point to is not opened. Its answer to GET /pods has init containers and restarted ones, too. */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
@@ -66,4 +66,19 @@ void naming_from_logs(struct look *l)
 	}
 	if (*l->place.id && !d->field[NAME_CONTAINER] && scan(l, "/var/log/containers", take_container))
 		d->field[NAME_CONTAINER] = l->container;
+}
+
+static void fill(struct look *l, enum name_field f, const char *text)
+{
+	if (!l->draft.field[f] && *text)
+		l->draft.field[f] = text;
+}
+
+void naming_from_kubelet(struct look *l)
+{
+	if (!l->kubelet || !*l->place.pod_uid || !kubelet_find(l->kubelet, l->place.pod_uid, l->place.id, &l->answer))
+		return;
+	fill(l, NAME_NAMESPACE, l->answer.space);
+	fill(l, NAME_POD, l->answer.pod);
+	fill(l, NAME_CONTAINER, l->answer.container);
 }

@@ -6,6 +6,11 @@
 
 /* Files of a container are asked in the order of how much they say. A user's word is taken for the user's
  * own containers only, never for a pod. */
+static bool pod_is_named(const struct look *l)
+{
+	return l->draft.field[NAME_POD] && l->draft.field[NAME_NAMESPACE] && (!*l->place.id || l->draft.field[NAME_CONTAINER]);
+}
+
 static bool find_pod_container(struct look *l)
 {
 	l->draft.field[NAME_RUNTIME] = "kubernetes";
@@ -14,7 +19,9 @@ static bool find_pod_container(struct look *l)
 	if (*l->place.id && (naming_from_containerd(l, "k8s.io") || naming_from_crio(l) || naming_from_docker(l)))
 		return true;
 	naming_from_logs(l);
-	return l->draft.field[NAME_POD] && (!*l->place.id || l->draft.field[NAME_CONTAINER]);
+	if (!pod_is_named(l))
+		naming_from_kubelet(l);
+	return pod_is_named(l);
 }
 
 static bool find_container(struct look *l, const char *runtime, bool (*find)(struct look *l))
@@ -89,9 +96,9 @@ static void find_user(struct look *l)
 	l->draft.field[NAME_USER] = l->user_text;
 }
 
-struct names *naming_look(const struct fsroot *root, const char *mount, const char *path, bool *ret_complete)
+struct names *naming_look_in(const struct naming_where *w, const char *path, bool *ret_complete)
 {
-	struct look l = { .root = root, .mount = mount, .path = path, .complete = true };
+	struct look l = { .root = w->root, .mount = w->mount, .path = path, .kubelet = w->kubelet, .complete = true };
 	struct names *names = NULL;
 	bool any = false;
 
@@ -107,4 +114,9 @@ struct names *naming_look(const struct fsroot *root, const char *mount, const ch
 		json_decref(l.documents[i]);
 	*ret_complete = l.complete;
 	return names;
+}
+
+struct names *naming_look(const struct fsroot *root, const char *mount, const char *path, bool *ret_complete)
+{
+	return naming_look_in(&(struct naming_where){ .root = root, .mount = mount }, path, ret_complete);
 }
