@@ -206,21 +206,20 @@ static __always_inline int on_exit(struct task_struct *task)
 	return 0;
 }
 
-/* Any signal that a dead group's last thread sends is the one that tells its parent. */
+/* Any signal that a dead group's last thread sends is the one that tells its parent. Its figures stand in for those of
+ * the free, which may be told to nobody: they lack what the thread used since the scheduler's last look. */
 static __always_inline int on_signal(void)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	struct jd_span_head *h;
+	struct jd_span_exit *x;
 
 	if (!(BPF_CORE_READ(task, flags) & PF_EXITING) || !group_is_dead(task))
 		return 0;
-	h = bpf_ringbuf_reserve(&events, sizeof(*h), 0);
-	if (!h) {
-		__sync_fetch_and_add(&lost_ends, 1);
+	x = exit_record(JD_SPAN_NOTIFIED, BPF_CORE_READ(task, group_leader));
+	if (!x)
 		return 0;
-	}
-	fill_head(h, JD_SPAN_NOTIFIED, BPF_CORE_READ(task, group_leader));
-	bpf_ringbuf_submit(h, wake_when_filling());
+	add_threads(x, BPF_CORE_READ(task, signal));
+	bpf_ringbuf_submit(x, wake_when_filling());
 	return 0;
 }
 

@@ -13,7 +13,7 @@ enum jd_span_kind {
 	JD_SPAN_FORK = 1,       /* jd_span_birth without text */
 	JD_SPAN_EXEC,           /* jd_span_birth with text */
 	JD_SPAN_EXIT,           /* jd_span_exit: the last thread is on its way out */
-	JD_SPAN_NOTIFIED,       /* jd_span_head: the parent was told of it */
+	JD_SPAN_NOTIFIED,       /* jd_span_exit: the parent was told of it, memory and files are given back */
 	JD_SPAN_FREE,           /* jd_span_exit: reaped, every figure final */
 	JD_SPAN_CALL,           /* jd_span_call */
 };

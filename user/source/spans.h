@@ -4,8 +4,9 @@
  * over one by one, without energy.
  *
  * A process is finished when the kernel has closed its books (it was reaped), or SPANS_LINGER_NS after its end
- * where nobody reaps it. Quality is partial where a record of its end did not come; that is found out after 5 s. Spans of functions come before that
- * of their process. */
+ * where nobody reaps it. Where the last record of its end did not come, which is found out after 5 s, quality is
+ * estimated (CPU time as of its parent being told, some microseconds less) or, without that record too, partial.
+ * Spans of functions come before that of their process. */
 #ifndef JD_SPANS_SOURCE_H
 #define JD_SPANS_SOURCE_H
 #include <stddef.h>
@@ -43,7 +44,7 @@ struct spans_stats {
 	uint64_t lost_records;         /* found the ring full: births, ends, single calls */
 	uint64_t lost_processes;       /* found the table full */
 	uint64_t lost_calls;           /* no room for their sums, or nested too deep to be paired */
-	uint64_t open_books;           /* finished without the kernel's last word: partial */
+	uint64_t open_books;           /* finished without the kernel's last word */
 	uint64_t unseen_births;        /* processes first seen at their exec or end */
 	uint64_t probed_calls;         /* that trapped */
 	uint64_t call_cost_ns;         /* of one call that is probed, as measured at open; 0 = no functions */

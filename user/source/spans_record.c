@@ -156,14 +156,16 @@ static void take_end(struct spans *s, const struct jd_span_exit *x)
 	p->freed_flip = s->flips;
 }
 
-static void take_notified(struct spans *s, const struct jd_span_head *h)
+static void take_notified(struct spans *s, const struct jd_span_exit *x)
 {
-	struct process *p = process_find(&s->table, h->pid, h->start_boot_ns);
+	struct process *p = process_find(&s->table, x->head.pid, x->head.start_boot_ns);
 
-	if (!p || !p->ended || h->mono_ns < p->end_ns)
+	if (!p || !p->ended || x->head.mono_ns < p->end_ns)
 		return;
-	p->end_ns = h->mono_ns;
+	p->end_ns = x->head.mono_ns;
 	p->notified = true;
+	if (!p->freed)
+		p->end = *x;
 }
 
 static bool is_birth(const struct jd_span_birth *b, size_t n)
@@ -197,7 +199,8 @@ int spans_record(void *ctx, void *data, size_t n)
 			take_end(s, data);
 		break;
 	case JD_SPAN_NOTIFIED:
-		take_notified(s, h);
+		if (n >= sizeof(struct jd_span_exit))
+			take_notified(s, data);
 		break;
 	case JD_SPAN_CALL:
 		if (n >= sizeof(struct jd_span_call))
@@ -226,7 +229,8 @@ static void fill_end(const struct process *p, uint64_t page_bytes, struct span *
 	ret->minor_faults = p->end.minor_faults;
 	ret->major_faults = p->end.major_faults;
 	ret->peak_rss_bytes = p->end.peak_rss_pages * page_bytes;
-	ret->quality = (p->freed && !p->end_late) || p->zombie ? QUALITY_MEASURED : QUALITY_PARTIAL;
+	ret->quality = (p->freed && !p->end_late) || p->zombie ? QUALITY_MEASURED :
+		       p->notified ? QUALITY_ESTIMATED : QUALITY_PARTIAL;
 }
 
 void spans_fill(const struct spans *s, const struct process *p, struct span *ret)
@@ -248,9 +252,9 @@ void spans_fill(const struct spans *s, const struct process *p, struct span *ret
 }
 
 /* A zombie's CPU time is what its parent will be told; nothing is added any more. One that was reaped is freed when
- * an RCU grace period is over, which takes seconds on a busy machine: its record is worth waiting for. Some do not
- * come at all (6.18 leaves the program out about once in a thousand, its tracepoint fires): then the books are as of
- * the last thread's exit, less what the scheduler had not added yet. */
+ * an RCU grace period is over, which takes seconds on a busy machine: its record is worth waiting for. It is told by
+ * whatever task that grace period's callbacks interrupt, and a kernel may keep programs from running on some: then the
+ * books are as of the parent being told, less what the scheduler had not added yet. */
 static bool is_over(struct spans *s, struct process *p, uint64_t now_ns)
 {
 	uint64_t cpu_ns;
