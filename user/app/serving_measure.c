@@ -147,6 +147,7 @@ static void tell_facts(struct serving *sv, const struct machine *m)
 		spans_stats(m->spans, &spans);
 		f.lost_records = spans.lost_records;
 		f.lost_processes = spans.lost_processes;
+		f.lost_ends = spans.open_books;
 		f.lost_calls = spans.lost_calls;
 		f.lost_spans = tracing_lost(sv->plan->tracing);
 	}

@@ -26,6 +26,7 @@ static void write_lost(struct serve *s, struct json *j)
 	json_object_begin(j);
 	json_key_u64(j, "records", f.lost_records);
 	json_key_u64(j, "processes", f.lost_processes);
+	json_key_u64(j, "ends", f.lost_ends);
 	json_key_u64(j, "calls", f.lost_calls);
 	json_key_u64(j, "spans", f.lost_spans);
 	json_object_end(j);
