@@ -1,73 +1,173 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The metrics page with Prometheus itself: promtool's opinion, and scrapes for SCRAPE_SECONDS (20).
+# The metrics page on TCP: the same as on the query socket; with Prometheus itself (promtool's opinion, and scrapes for
+# SCRAPE_SECONDS, 20) over an agent that is killed; without socket and history; opened and closed by reloads.
 . tests/e2e/lib.sh
 need_root
 scrape_seconds=${SCRAPE_SECONDS:-20}
-if ! sh deploy/deps.sh prometheus >"$work/deps" 2>&1 || ! command -v promtool >/dev/null 2>&1; then
-	skip metrics-prometheus "prometheus cannot be installed here"
-	exit 0
-fi
+sock=$work/sock
+
+check() {
+	name=$1
+	shift
+	if "$@" >"$work/check.out" 2>&1; then
+		ok "$name"
+	else
+		fail "$name" "$(tail -n 1 "$work/check.out" | head -c 300)"
+	fi
+}
+
+free_port() {
+	python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+has_page() {
+	curl -sf --max-time 5 "http://127.0.0.1:$1/metrics" >"$work/page"
+}
+
+no_page() {
+	! curl -s --max-time 5 -o /dev/null "http://127.0.0.1:$1/metrics"
+}
+
+# code PORT TARGET [CURL ARGUMENT...]: its status.
+code() {
+	asked="http://127.0.0.1:$1$2"
+	shift 2
+	curl -s --max-time 10 -o "$work/answer" -w '%{http_code}' "$@" "$asked"
+}
 
 make_cgroup one
 spin "$cgroup"
-start agent -i 500ms -o "openmetrics=http-listen://127.0.0.1:0?port-file=$work/port"
-wait_until 100 test -s "$work/port"
-target=127.0.0.1:$(cat "$work/port")
-has_page() {
-	curl -sf --max-time 5 "http://$target/metrics" >"$work/page"
+path=${cgroup#"$(cgroup2)"}
+port=$(free_port)
+measure() {
+	start "$1" -i 500ms --socket "$sock" -o "openmetrics=http-listen://127.0.0.1:$port"
+	wait_until 150 has_page "$port"
 }
-wait_until 100 has_page
-promtool check metrics <"$work/page" >"$work/promtool" 2>&1
-if [ $? -eq 0 ] && [ ! -s "$work/promtool" ]; then
-	ok promtool-check
-else
-	fail promtool-check "$(head -c 300 "$work/promtool")"
-fi
-curl -s -H 'Accept: application/openmetrics-text' "http://$target/metrics" >"$work/page.1"
-if python3 $here/query.py openmetrics "$work/page.1" >"$work/strict" 2>&1; then
-	ok http-listen-openmetrics
-else
-	fail http-listen-openmetrics "$(tail -n 1 "$work/strict")"
-fi
-
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-cat >"$work/prometheus.yml" <<END
-global: { scrape_interval: 1s }
-scrape_configs: [{ job_name: jouled, static_configs: [{ targets: ["$target"] }] }]
-END
-prometheus --config.file "$work/prometheus.yml" --storage.tsdb.path "$work/tsdb" --web.listen-address "127.0.0.1:$port" \
-	>"$work/prometheus.out" 2>&1 &
-agents="$agents $!"
-sleep "$scrape_seconds"
-
-# query EXPRESSION: its one value, or nothing.
-query() {
-	curl -s --max-time 10 --get --data-urlencode "query=$1" "http://127.0.0.1:$port/api/v1/query" |
-		python3 -c 'import json, sys; r = json.load(sys.stdin)["data"]["result"]; print(r[0]["value"][1] if r else "")'
-}
-window=$((scrape_seconds - 5))s
-whole="sum(rate(jouled_energy_joules_total{domain=\"package\"}[$window]))"
-plus=
-parts=$(for p in cgroup idle residual; do printf '%s sum(rate(jouled_%s_energy_joules_total{domain="package"}[%s]))' "$plus" $p $window; plus=+; done)
-ratio=$(query "($parts) / $whole")
-if [ "$(query 'min_over_time(up[10s])')" != 1 ]; then
-	fail prometheus-scrapes "$(tail -n 1 "$work/prometheus.out")"
-elif ! grep -q jouled_energy_joules_total "$work/page"; then
-	skip prometheus-rates "no source of energy here"
-elif awk -v r="$ratio" 'BEGIN { exit !(r > 0.99 && r < 1.01) }'; then
-	ok prometheus-rates
-else
-	fail prometheus-rates "parts are $ratio of the whole"
-fi
+measure agent
+check same-as-the-socket python3 $here/metrics.py same "$sock" "$port"
+curl -s -H 'Accept: application/openmetrics-text' "http://127.0.0.1:$port/metrics" >"$work/page.1"
+check http-listen-openmetrics python3 $here/query.py openmetrics "$work/page.1"
 wrong=
-for family in energy_joules idle_energy_joules residual_energy_joules cgroup_energy_joules cgroup_cpu_seconds cgroup_events cpu_seconds; do
-	[ "$(query "sum(resets(jouled_${family}_total[$window]))")" = 0 ] || wrong="$wrong $family"
+for t in /v1/status /v1/cgroups /v1/stream /metrics/ /metrics/x /favicon.ico; do
+	[ "$(code "$port" $t)" = 404 ] || wrong="$wrong $t"
 done
-[ -z "$wrong" ] && ok prometheus-monotonic || fail prometheus-monotonic "resets in$wrong"
-for series in jouled_cgroup_cpu_seconds_total jouled_cgroup_switches_total jouled_cpu_seconds_total jouled_losses_total \
-	jouled_build_info "jouled_cgroup_energy_joules_total{cgroup=\"${cgroup#"$(cgroup2)"}\"}"; do
-	n=$(query "count($series)")
-	[ "${n:-0}" -gt 0 ] && ok "series-${series%%\{*}" || fail "series-${series%%\{*}" "not there"
+[ "$(code "$port" /)" = 200 ] && grep -q /metrics "$work/answer" || wrong="$wrong /"
+[ "$(code "$port" /metrics -I)" = 200 ] || wrong="$wrong HEAD"
+[ "$(code "$port" /metrics -X POST)" = 405 ] || wrong="$wrong POST"
+[ "$(code "$port" / -X PUT)" = 405 ] || wrong="$wrong PUT"
+[ "$(code "$port" '/metrics?x=1')" = 400 ] || wrong="$wrong parameter"
+[ "$(code "$port" /metrics -H 'Accept: image/png')" = 406 ] || wrong="$wrong Accept"
+[ "$(code "$port" /metrics -H "X: $(head -c 20000 /dev/zero | tr '\0' x)")" = 431 ] || wrong="$wrong head"
+[ -z "$wrong" ] && ok http-listen-nothing-else || fail http-listen-nothing-else "$wrong"
+
+# The server's options are the page's own no more, and said so; a recording has no server.
+wrong=
+for option in keep=1m top=5 interval=5s cgroups=/a queue=1MiB; do
+	run check --check -o "openmetrics=http-listen://127.0.0.1:0?$option"
+	[ "$status" -eq 2 ] && grep -q ": ${option%%=*}: http-listen" "$work/check.err" || wrong="$wrong $option"
 done
+[ -z "$wrong" ] && ok http-listen-options || fail http-listen-options "$wrong: $(said check)"
+
+if sh deploy/deps.sh prometheus >"$work/deps" 2>&1 && command -v promtool >/dev/null 2>&1; then
+	has_page "$port"
+	promtool check metrics <"$work/page" >"$work/promtool" 2>&1
+	if [ $? -eq 0 ] && [ ! -s "$work/promtool" ]; then
+		ok promtool-check
+	else
+		fail promtool-check "$(head -c 300 "$work/promtool")"
+	fi
+	prometheus_port=$(free_port)
+	cat >"$work/prometheus.yml" <<END
+global: { scrape_interval: 1s }
+scrape_configs: [{ job_name: jouled, static_configs: [{ targets: ["127.0.0.1:$port"] }] }]
+END
+	prometheus --config.file "$work/prometheus.yml" --storage.tsdb.path "$work/tsdb" \
+		--web.listen-address "127.0.0.1:$prometheus_port" >"$work/prometheus.out" 2>&1 &
+	agents="$agents $!"
+	# query EXPRESSION: its one value, or nothing.
+	query() {
+		curl -s --max-time 10 --get --data-urlencode "query=$1" "http://127.0.0.1:$prometheus_port/api/v1/query" |
+			python3 -c 'import json, sys; r = json.load(sys.stdin)["data"]["result"]; print(r[0]["value"][1] if r else "")'
+	}
+	# scraped N EXPRESSION: has it at least N samples?
+	scraped() {
+		[ "$(query "count_over_time($2)" 2>/dev/null | cut -d. -f1)" -ge "$1" ] 2>/dev/null
+	}
+	began=$(date +%s)
+	half=$((scrape_seconds / 2))
+	wait_until 400 scraped "$((half - 2))" "jouled_intervals_total[1h]"
+	kill -9 "$agent"
+	ended 50 "$agent"
+	when=$(date +%s.%N)
+	measure again
+	wait_until 400 scraped "$((scrape_seconds - 4))" "jouled_intervals_total[1h]"
+	window=$(($(date +%s) - began + 2))
+	whole="sum(rate(jouled_energy_joules_total{domain=\"package\"}[${window}s]))"
+	plus=
+	parts=$(for p in cgroup idle residual retired; do printf '%s sum(rate(jouled_%s_energy_joules_total{domain="package"}[%s]))' "$plus" $p "${window}s"; plus=+; done)
+	ratio=$(query "($parts) / $whole")
+	if [ "$(query up)" != 1 ]; then
+		fail prometheus-scrapes "$(tail -n 1 "$work/prometheus.out")"
+	elif ! grep -q jouled_energy_joules_total "$work/page"; then
+		skip prometheus-rates "no source of energy here"
+	elif awk -v r="$ratio" 'BEGIN { exit !(r > 0.99 && r < 1.01) }'; then
+		ok prometheus-rates
+	else
+		fail prometheus-rates "parts are $ratio of the whole"
+	fi
+	wrong=
+	for family in energy_joules idle_energy_joules residual_energy_joules retired_energy_joules cgroup_energy_joules \
+		cgroup_cpu_seconds cgroup_switches cgroup_events cpu_seconds intervals losses; do
+		n=$(query "sum(resets(jouled_${family}_total[${window}s]))")
+		[ "${n:-0}" = 0 ] || wrong="$wrong $family"
+	done
+	[ -z "$wrong" ] && ok prometheus-resets || fail prometheus-resets "in$wrong"
+	check prometheus-monotonic python3 $here/metrics.py back "http://127.0.0.1:$prometheus_port" "$window" "$when"
+	for series in jouled_cgroup_cpu_seconds_total jouled_cgroup_switches_total jouled_cpu_seconds_total jouled_losses_total \
+		jouled_build_info jouled_self_cpu_seconds_total jouled_output_documents_total "jouled_cgroup_energy_joules_total{cgroup=\"$path\"}"; do
+		n=$(query "count($series)")
+		[ "${n:-0}" -gt 0 ] && ok "series-${series%%\{*}" || fail "series-${series%%\{*}" "not there"
+	done
+else
+	skip metrics-prometheus "prometheus cannot be installed here"
+fi
+check same-after-the-kill python3 $here/metrics.py same "$sock" "$port"
+kill "$agent"
+ended 80 "$agent"
+
+# Two pages, no socket, no history: they answer, each for as many as it may, and totals begin with the agent.
+second=$(free_port)
+printf 'interval: 200ms\nhistory: off\nsocket: { path: none }\nstate-dir: "%s"\noutputs:\n' "$work/state" >"$work/base.yaml"
+first_line="  - { format: openmetrics, to: \"http-listen://127.0.0.1:$port\" }"
+second_line="  - { format: openmetrics, to: \"http-listen://127.0.0.1:$second\", max-clients: 2 }"
+{ cat "$work/base.yaml"; echo "$first_line"; echo "$second_line"; } >"$work/pages.yaml"
+"$JOULED" -c "$work/pages.yaml" >"$work/pages.out" 2>"$work/pages.err" &
+agent=$!
+agents="$agents $agent"
+wait_until 150 has_page "$port"
+wait_until 150 has_page "$second"
+[ "$(sed -n 's/^jouled_intervals_total //p' "$work/page")" -lt 100 ] && ok page-without-history || fail page-without-history "$(head -c 200 "$work/page")"
+check page-clients python3 $here/metrics.py crowd "$second" 2
+later() {
+	has_page "$port" && [ "$(sed -n 's/^jouled_intervals_total //p' "$work/page")" -gt "$1" ]
+}
+has_page "$port"
+check page-goes-on wait_until 100 later "$(sed -n 's/^jouled_intervals_total //p' "$work/page")"
+
+# A reload closes one and opens another; what stays keeps its connections.
+third=$(free_port)
+{ cat "$work/base.yaml"; echo "$first_line"; echo "  - { format: openmetrics, to: \"http-listen://127.0.0.1:$third\" }"; } >"$work/pages.yaml"
+kill -HUP "$agent"
+wait_until 100 has_page "$third" && ok reload-opens || fail reload-opens "$(said pages)"
+wait_until 100 no_page "$second" && ok reload-closes || fail reload-closes "it still answers"
+has_page "$port" && ok reload-keeps || fail reload-keeps "$(said pages)"
+{ cat "$work/base.yaml"; echo "$first_line"; echo "  - { format: openmetrics, to: \"http-listen://127.0.0.1:$third\", max-clients: 9 }"; } >"$work/pages.yaml"
+kill -HUP "$agent"
+refused() {
+	grep -q 'max-clients cannot change' "$work/pages.err"
+}
+wait_until 100 refused && has_page "$third" && ok reload-refuses || fail reload-refuses "$(said pages)"
+kill "$agent"
+ended 80 "$agent" && [ "$status" -eq 0 ] && ok pages-end || fail pages-end "exit status $status: $(said pages)"
 finish
