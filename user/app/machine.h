@@ -15,6 +15,7 @@
 #include "../source/events.h"
 #include "../source/gpu.h"
 #include "../source/hierarchy.h"
+#include "../source/host.h"
 #include "../source/lifecycle.h"
 #include "../source/meter.h"
 #include "../source/kubelet.h"
@@ -36,6 +37,7 @@ struct machine {
 	struct cpustat *cpustat;       /* trigger none */
 	struct rapl *rapl;
 	struct estimate *estimate;
+	struct host *host;             /* a virtual machine's: NULL = not asked for */
 	struct network *network;
 	struct naming *naming;         /* NULL: cgroups.names off */
 	struct spans *spans;           /* NULL: nobody asked for spans */

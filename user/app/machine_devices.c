@@ -21,20 +21,24 @@ int machine_start_devices(struct machine *m)
 {
 	int rc = gpus_start(m->gpus);
 
-	return rc ? rc : meters_start(m->meters);
+	if (!rc)
+		rc = meters_start(m->meters);
+	return rc ? rc : host_start(m->host);
 }
 
 void machine_read_devices(struct machine *m)
 {
 	gpus_read(m->gpus, &m->reading, m->table);
 	meters_read(m->meters, &m->reading);
+	host_read(m->host, &m->reading);
 }
 
 void machine_say_devices(struct machine *m)
 {
 	char text[400];
 
-	while (gpus_next_warning(m->gpus, text, sizeof(text)) || meters_next_warning(m->meters, text, sizeof(text)))
+	while (gpus_next_warning(m->gpus, text, sizeof(text)) || meters_next_warning(m->meters, text, sizeof(text)) ||
+	       host_next_warning(m->host, text, sizeof(text)))
 		log_warn("%s", text);
 }
 
@@ -42,4 +46,5 @@ void machine_close_devices(struct machine *m)
 {
 	gpus_close(m->gpus);
 	meters_close(m->meters);
+	host_close(m->host);
 }

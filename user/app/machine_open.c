@@ -10,6 +10,8 @@
 #include "../source/bpf_log.h"
 #include "machine.h"
 
+#define HOST_WAIT_NS (10 * NS_PER_S)
+
 static void task_moved(void *ctx, unsigned cpu)
 {
 	struct machine *m = ctx;
@@ -138,9 +140,11 @@ static void note_interfaces(struct machine *m)
 
 static int open_energy(struct machine *m, const struct config *c, struct err *err)
 {
-	const struct rapl_options o = { .mode = c->rapl, .cross_check = c->cross_check, .poll_ns = c->rapl_poll_ns };
+	const struct rapl_options o = { .mode = c->host ? RAPL_NONE : c->rapl, .cross_check = c->cross_check, .poll_ns = c->rapl_poll_ns };
 	int rc = rapl_open(m->root, &m->seam, &o, &m->schema, &m->rapl, err);
 
+	if (!rc && c->host)
+		rc = host_open(c->host, HOST_WAIT_NS, &m->schema, &m->host, err);
 	if (rc)
 		return rc;
 	if (m->schema.n_domains)

@@ -62,15 +62,14 @@ static int open_encoder(struct output_part *p, const struct output_config *oc, c
 	struct encode_options o = {
 		.sensor = s->sensor, .csv = is_csv(oc), .csv_group = csv_group, .leaf_only = oc->leaf_only,
 		.stand_ins = oc->stand_ins, .keep_ns = oc->keep_ns, .top = (unsigned)oc->top,
-		.limit = (unsigned)oc->limit,
-		.dialect_v02 = oc->dialect && strcmp(oc->dialect, "v0.2") == 0, .metrics = oc->metrics.v,
-		.n_metrics = oc->metrics.n,
+		.limit = (unsigned)oc->limit, .guest = oc->guest, .epoch = (uint64_t)clock_real_ns(),
+		.dialect_v02 = oc->dialect && strcmp(oc->dialect, "v0.2") == 0, .metrics = oc->metrics.v, .n_metrics = oc->metrics.n,
 		.iso_time = oc->time ? strcmp(oc->time, "iso") == 0 : !is_csv(oc) && !is_socket(oc->to),
 	};
 	int rc;
 
 	p->text.limit = TEXT_LIMIT;
-	p->ops = encoder_find(oc->format);
+	p->ops = output_guests_are(oc) ? NULL : encoder_find(oc->guest ? "share" : oc->format);
 	if (!p->ops)
 		return 0;
 	look_at_terminal(oc, &o);
@@ -90,8 +89,9 @@ static bool begins_anew(const struct output_config *oc)
 	return strcmp(oc->format, "snapshot") == 0 || strcmp(oc->format, "vjoule") == 0;
 }
 
-static int open_sink(struct output_part *p, const struct output_config *oc, unsigned i, struct loop *loop, struct err *err)
+static int open_sink(struct output *o, unsigned i, struct loop *loop, struct err *err)
 {
+	const struct output_config *oc = &o->config;
 	struct sink_options so = {
 		.queue_bytes = oc->queue_bytes, .port_file = oc->port_file, .truncate = begins_anew(oc),
 		.max_clients = (unsigned)oc->max_clients,
@@ -99,7 +99,8 @@ static int open_sink(struct output_part *p, const struct output_config *oc, unsi
 	char url[URL_MAX];
 
 	snprintf(url, sizeof(url), in_directory(oc) ? "%s/%s.csv" : "%s", oc->to, csv_groups[i]);
-	return sink_open(url, &so, loop, &p->sink, err);
+	output_guests_admit(o->guests, &so);
+	return sink_open(url, &so, loop, &o->parts[i].sink, err);
 }
 
 static int open_parts(struct output *o, const struct schema *s, struct loop *loop, struct err *err)
@@ -108,7 +109,7 @@ static int open_parts(struct output *o, const struct schema *s, struct loop *loo
 	int rc = 0;
 
 	for (unsigned i = 0; i < o->n_parts && !rc; i++) {
-		rc = o->place ? 0 : open_sink(&o->parts[i], &o->config, i, loop, err);
+		rc = o->place ? 0 : open_sink(o, i, loop, err);
 		if (!rc)
 			rc = open_encoder(&o->parts[i], &o->config, csv ? csv_groups[i] : NULL, s, err);
 	}
@@ -173,6 +174,8 @@ static int open_at(struct output *o, const struct config *c, const struct schema
 	o->n_parts = in_directory(oc) || (is_csv(oc) && strcmp(oc->format, "hwpc") == 0) ? OUTPUT_PARTS : 1;
 	if (!rc && in_directory(oc))
 		make_directory(oc);
+	if (!rc && output_guests_are(oc))
+		rc = output_guests_open(oc, c, &o->guests, err);
 	if (!rc)
 		rc = open_parts(o, s, loop, err);
 	if (!rc)
@@ -298,6 +301,7 @@ void output_send(struct output *o, struct snapshot *s)
 		log_warn("output %s: a report could not be made: %s", o->config.to, strerror(ENOMEM));
 		return;
 	}
+	output_guests_send(o->guests, o->parts[0].sink, s);
 	for (unsigned i = 0; i < o->n_parts; i++)
 		if (o->parts[i].ops)
 			send_part(o, &o->parts[i], s);
@@ -343,6 +347,7 @@ void output_say(struct output *o)
 
 	if (o->zico)
 		zico_output_say(o->zico);
+	output_guests_say(o->guests);
 	for (unsigned i = 0; i < o->n_parts; i++) {
 		struct output_part *p = &o->parts[i];
 
@@ -390,5 +395,6 @@ void output_close(struct output *o)
 			p->ops->destroy(p->encoder);
 		buf_free(&p->text);
 	}
+	output_guests_close(o->guests);
 	free(o);
 }

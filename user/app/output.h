@@ -9,6 +9,7 @@
 #include "../model/config.h"
 #include "../model/selection.h"
 #include "../sink/sink.h"
+#include "output_guests.h"
 #include "page.h"
 #include "zico_output.h"
 
@@ -31,6 +32,7 @@ struct output {
 	struct output_part parts[OUTPUT_PARTS];
 	struct zico_output *zico;        /* format zico, which has no parts: it takes traces */
 	struct page *page;               /* to http-listen, which has none either: who asks is answered */
+	struct output_guests *guests;    /* to vsock-listen: one sink, an encoder for each machine */
 	struct selection selection;      /* measuring thread: config.cgroups */
 	struct output *twin;             /* while a reload builds: itself in the other plan */
 	struct output *place;            /* while a reload builds: whose listening sink or collector it will take over ... */

@@ -39,7 +39,7 @@ bool output_same(const struct output_config *a, const struct output_config *b)
 {
 	return same_text(a->format, b->format) && same_text(a->to, b->to) && same_text(a->time, b->time) &&
 	       same_text(a->file_format, b->file_format) && same_text(a->port_file, b->port_file) &&
-	       a->leaf_only == b->leaf_only && a->stand_ins == b->stand_ins && a->queue_bytes == b->queue_bytes &&
+	       same_text(a->guest, b->guest) && a->leaf_only == b->leaf_only && a->stand_ins == b->stand_ins && a->queue_bytes == b->queue_bytes &&
 	       a->limit == b->limit && a->keep_ns == b->keep_ns && a->top == b->top &&
 	       a->max_clients == b->max_clients && same_text(a->dialect, b->dialect) &&
 	       same_list(&a->metrics, &b->metrics) && same_zico(&a->zico, &b->zico);

@@ -162,6 +162,7 @@ void plan_take(struct plan *p, struct plan *old)
 		memcpy(o->parts, o->twin->parts, sizeof(o->parts));
 		o->zico = o->twin->zico;
 		o->page = o->twin->page;
+		o->guests = o->twin->guests;
 	}
 	drop_twins(&old->outputs);
 }

@@ -51,6 +51,7 @@ const char *reload_refused(const struct config *a, const struct config *b)
 		{ "network", a->network == b->network },
 		{ "rapl", a->rapl == b->rapl },
 		{ "rapl-poll", a->rapl_poll_ns == b->rapl_poll_ns },
+		{ "host", same_text(a->host, b->host) },
 		{ "cross-check", a->cross_check == b->cross_check },
 		{ "estimate", a->estimate == b->estimate },
 		{ "estimate-idle-watts", a->estimate_idle_watts == b->estimate_idle_watts },

@@ -74,10 +74,17 @@ void weights_free(struct weights *w)
 	free(w->ratio);
 }
 
-/* psys and an external meter see the whole machine; what feeds a GPU, no CPU tells. */
+/* psys and an external meter see the whole machine. What a host tells its guest is of all the guest's CPUs: they have
+ * no fixed place in the host's packages. */
+static bool sees_all(const struct domain_desc *d)
+{
+	return d->kind == DOMAIN_PSYS || d->kind == DOMAIN_EXTERNAL || d->interface == ENERGY_HOST;
+}
+
+/* What feeds a GPU, no CPU tells. */
 static bool has_cpu(const struct domain_desc *d, const struct cpu_desc *cpu)
 {
-	if (d->kind == DOMAIN_PSYS || d->kind == DOMAIN_EXTERNAL)
+	if (sees_all(d))
 		return true;
 	if (d->kind == DOMAIN_GPU || cpu->package != d->package)
 		return false;
@@ -323,8 +330,7 @@ static void compute(struct weights *w, const struct snapshot *s, enum share_weig
 void weights_of(struct weights *w, const struct snapshot *s, unsigned domain, enum share_weight mode)
 {
 	const struct domain_desc *d = &s->schema->domains[domain];
-	bool machine = d->kind == DOMAIN_PSYS || d->kind == DOMAIN_EXTERNAL;
-	bool was_machine = w->of.kind == DOMAIN_PSYS || w->of.kind == DOMAIN_EXTERNAL;
+	bool machine = sees_all(d), was_machine = sees_all(&w->of);
 
 	if (w->valid && d->kind != DOMAIN_GPU && machine == was_machine && (d->kind == DOMAIN_DRAM) == w->misses &&
 	    w->of.kind != DOMAIN_GPU && (machine || (d->package == w->of.package && d->has_die == w->of.has_die && d->die == w->of.die)))

@@ -41,6 +41,7 @@ struct output_config {
 	bool stand_ins;            /* default true */
 	uint64_t queue_bytes;
 	char *port_file;
+	char *guest;               /* snapshot: of this machine's cgroup, its share alone; NULL = everything */
 	char *dialect;             /* vjoule: document | v0.2; never NULL */
 	struct str_list metrics;   /* vjoule: NAME or NAME=EVENT; none = those of the dialect */
 	struct str_list cgroups;   /* patterns of this output, on top of cgroups.include; none = all */
@@ -87,6 +88,7 @@ struct config {
 	uint64_t rapl_poll_ns;     /* 0 = as often as wraps need */
 	bool cross_check;
 	enum estimate_mode estimate;
+	char *host;                /* where this virtual machine is told its share; NULL = nowhere */
 	double estimate_idle_watts, estimate_max_watts;   /* per core (documented defaults) */
 	char *formula;             /* share, model, none */
 	char *weight;              /* cycles, time, cycles-by-frequency */

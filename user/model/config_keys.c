@@ -45,6 +45,19 @@ static const char *refuse_event(const char *s)
 	return NULL;
 }
 
+/* Not the root, and no pattern for all that is below it: a guest learns nothing of others. */
+static const char *refuse_guest(const char *s)
+{
+	return *s == '/' && s[1] && !strchr("/*?", s[1]) && s[strlen(s) - 1] != '/' && strlen(s) < 4000 ? NULL :
+	       "the cgroup of one virtual machine, such as /machine.slice/machine-qemu*web.scope";
+}
+
+static const char *refuse_host(const char *s)
+{
+	return *s == '/' || strncmp(s, "vsock://", 8) == 0 || strncmp(s, "unix:///", 8) == 0 ? NULL :
+	       "vsock://2:PORT, unix:///PATH or a device such as /dev/virtio-ports/org.jouled.0";
+}
+
 /* NAME or NAME=EVENT. */
 static const char *refuse_metric(const char *s)
 {
@@ -191,7 +204,7 @@ const struct key config_output_keys[] = {
 	  "Prometheus, traces for zico, a table to read, a snapshot recording to replay; null measures and throws away.", format_words },
 	{ "to", KEY_STRING, OUT(to), NULL, "required",
 	  "Where it goes: stdout:, file:///PATH, tcp://HOST:PORT, tcp-listen://ADDRESS:PORT, unix:///PATH, "
-	  "unix-listen:///PATH, http-listen://ADDRESS:PORT (openmetrics), http:// and https://HOST:PORT (zico) or null:. The other options may follow after ? as name=value, joined by &; those that are "
+	  "unix-listen:///PATH, vsock-listen://any:PORT (snapshot, for virtual machines), http-listen://ADDRESS:PORT (openmetrics), http:// and https://HOST:PORT (zico) or null:. The other options may follow after ? as name=value, joined by &; those that are "
 	  "lists once for each entry.",
 	  .refuse = refuse_empty },
 	{ "interval", KEY_DURATION, OUT(interval_ns), NULL, "the global one",
@@ -218,6 +231,10 @@ const struct key config_output_keys[] = {
 	  "Bytes that may wait for a slow reader; what does not fit is dropped and counted. A client of a listening output "
 	  "is closed then.",
 	  .min = 65536, .max = 1ull << 30 },
+	{ "guest", KEY_STRING, OUT(guest), NULL, "none",
+	  "Cgroup of one virtual machine, or a pattern of it: the output gives the totals of its subtree alone, to jouled in that "
+	  "machine. To unix-listen and vsock-listen://CID:PORT; with vsock-listen://any:PORT every guest is known by its CID.",
+	  .refuse = refuse_guest, .formats = "snapshot" },
 	{ "port-file", KEY_STRING, OUT(port_file), NULL, "none",
 	  "File that gets the port number of a tcp-listen or http-listen output.", .refuse = refuse_empty },
 	{ "max-clients", KEY_COUNT, OUT(max_clients), "512", NULL,
@@ -291,6 +308,10 @@ const struct key config_keys[] = {
 	  .flag = "rapl", .arg = "auto|powercap|perf|msr|none" },
 	{ "rapl-poll", KEY_DURATION, AT(rapl_poll_ns), NULL, "as often as wraps need",
 	  "Time between two looks at the energy counters within an interval.", .min = 1 * MS, .max = HOUR },
+	{ "host", KEY_STRING, AT(host), NULL, "none",
+	  "In a virtual machine: where its host tells what of the energy is this machine's, vsock://2:PORT, unix:///PATH or a "
+	  "virtio-serial port as /dev/virtio-ports/NAME. Instead of rapl.", .refuse = refuse_host,
+	  .flag = "host", .arg = "PLACE" },
 	{ "cross-check", KEY_BOOL, AT(cross_check), "false", NULL,
 	  "Read two interfaces and warn when they differ by more than 0.5 percent." },
 	{ "estimate", KEY_ENUM, AT(estimate), "auto", NULL,

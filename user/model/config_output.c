@@ -9,7 +9,7 @@
 
 static const struct { const char *start; bool rest; } schemes[] = {
 	{ "stdout:", false }, { "null:", false }, { "file:///", true }, { "tcp://", true }, { "tcp-listen://", true },
-	{ "unix:///", true }, { "unix-listen:///", true }, { "http-listen://", true },
+	{ "unix:///", true }, { "unix-listen:///", true }, { "vsock-listen://", true }, { "http-listen://", true },
 	{ "http://", true }, { "https://", true },
 };
 
@@ -126,7 +126,7 @@ static int check_formats(const struct output_config *out, const unsigned *lines,
 
 static bool listens(const char *to)
 {
-	return strncmp(to, "tcp-listen:", 11) == 0 || strncmp(to, "unix-listen:", 12) == 0 ||
+	return strncmp(to, "tcp-listen:", 11) == 0 || strncmp(to, "unix-listen:", 12) == 0 || strncmp(to, "vsock-listen:", 13) == 0 ||
 	       strncmp(to, "http-listen:", 12) == 0;
 }
 
@@ -157,6 +157,27 @@ static int check_page(const struct output_config *out, const unsigned *lines, st
 	return 0;
 }
 
+/* Shares of virtual machines. */
+static int check_guest(const struct output_config *out, const unsigned *lines, struct origin o, struct err *err)
+{
+	bool vsock = strncmp(out->to, "vsock-listen://", 15) == 0, any = vsock && strncmp(out->to + 15, "any:", 4) == 0;
+	bool number = vsock && out->to[15 + strspn(out->to + 15, "0123456789")] == ':' && out->to[15] != ':';
+
+	o.line = lines[row(out->guest ? "guest" : "to")];
+	if (vsock && strcmp(out->format, "snapshot") != 0)
+		return key_error(&o, "to", err, "vsock-listen is for shares of virtual machines, format snapshot; %s goes elsewhere", out->format);
+	if (vsock && !any && !number)
+		return key_error(&o, "to", err, "vsock-listen serves any guest or the one with a CID; expected vsock-listen://any:PORT or "
+				 "vsock-listen://CID:PORT");
+	if (any && out->guest)
+		return key_error(&o, "guest", err, "every guest of vsock-listen://any is told of its own cgroup; name the CID in place of any");
+	if (number && !out->guest)
+		return key_error(&o, "guest", err, "missing; it names the cgroup of the guest with that CID, or write any in place of the CID");
+	if (out->guest && !vsock && strncmp(out->to, "unix-listen:", 12) != 0)
+		return key_error(&o, "guest", err, "%s is no place for it; it belongs to unix-listen and vsock-listen", out->to);
+	return 0;
+}
+
 static int check_place(const struct output_config *out, const unsigned *lines, struct origin o, struct err *err)
 {
 	char shown[128];
@@ -165,7 +186,7 @@ static int check_place(const struct output_config *out, const unsigned *lines, s
 		o.line = lines[row("to")];
 		text_escape(shown, sizeof(shown), out->to);
 		return key_error(&o, "to", err, "\"%s\" is no place for an output; expected stdout:, null:, file:///PATH, "
-				 "tcp://HOST:PORT, tcp-listen://ADDRESS:PORT, unix:///PATH, unix-listen:///PATH, "
+				 "tcp://HOST:PORT, tcp-listen://ADDRESS:PORT, unix:///PATH, unix-listen:///PATH, vsock-listen://any:PORT, "
 				 "http-listen://ADDRESS:PORT or http://HOST:PORT", shown);
 	}
 	if ((strncmp(out->to, "http:", 5) == 0 || strncmp(out->to, "https:", 6) == 0) && strcmp(out->format, "zico") != 0) {
@@ -207,7 +228,9 @@ int output_finish(void *elem, unsigned *lines, const struct origin *o, struct er
 		rc = check_formats(out, lines, at, err);
 	if (!rc)
 		rc = check_page(out, lines, at, err);
-	return rc ? rc : check_place(out, lines, at, err);
+	if (!rc)
+		rc = check_place(out, lines, at, err);
+	return rc ? rc : check_guest(out, lines, at, err);
 }
 
 int output_from_flag(struct config *c, const char *text, struct err *err)

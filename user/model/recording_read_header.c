@@ -100,7 +100,7 @@ static int read_domain(struct cbr *in, struct domain_desc *d)
 		if (!strcmp(key, "kind"))
 			err = read_word(in, kind_word, DOMAIN_KINDS, &word, "a kind of domain"), d->kind = (enum domain_kind)word;
 		else if (!strcmp(key, "interface"))
-			err = read_word(in, interface_word, ENERGY_METER + 1, &word, "an energy interface"),
+			err = read_word(in, interface_word, ENERGY_HOST + 1, &word, "an energy interface"),
 			d->interface = (enum energy_interface)word;
 		else if (!strcmp(key, "package"))
 			err = cbr_uint_max(in, UINT16_MAX, &v, "a package"), d->package = (uint16_t)v;

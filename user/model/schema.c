@@ -39,6 +39,7 @@ const char *energy_interface_name(enum energy_interface i)
 		[ENERGY_NONE] = "none", [ENERGY_POWERCAP] = "powercap", [ENERGY_PERF] = "perf",
 		[ENERGY_MSR] = "msr",	[ENERGY_ESTIMATE] = "estimate", [ENERGY_REPLAY] = "replay",
 		[ENERGY_NVML] = "nvml",	[ENERGY_HWMON] = "hwmon",	[ENERGY_METER] = "meter",
+		[ENERGY_HOST] = "host",
 	};
 
 	return (unsigned)i < sizeof(names) / sizeof(names[0]) ? names[i] : "unknown";

@@ -59,7 +59,7 @@ enum domain_kind {
 const char *domain_kind_name(enum domain_kind kind);   /* "package", "core", ... */
 
 enum energy_interface { ENERGY_NONE, ENERGY_POWERCAP, ENERGY_PERF, ENERGY_MSR, ENERGY_ESTIMATE, ENERGY_REPLAY,
-			ENERGY_NVML, ENERGY_HWMON, ENERGY_METER };
+			ENERGY_NVML, ENERGY_HWMON, ENERGY_METER, ENERGY_HOST /* a virtual machine's share, as its host tells it */ };
 const char *energy_interface_name(enum energy_interface i); /* "powercap" ... */
 
 struct domain_desc {

@@ -104,6 +104,7 @@ struct doc *doc_new(struct doc_pool *p, const void *data, size_t len)
 	d->pool = p;
 	atomic_init(&d->refs, 1);
 	d->epoch = 0;
+	d->channel = 0;
 	d->len = len;
 	memcpy(d->data, data, len);
 	return d;

@@ -13,6 +13,7 @@ struct doc {
 	struct doc_pool *pool;
 	atomic_uint refs;
 	uint32_t epoch;            /* of the preamble that explains it */
+	uint32_t channel;          /* of the clients it is for, 0 = all */
 	size_t len, cap;
 	uint8_t data[];
 };

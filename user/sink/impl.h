@@ -27,7 +27,7 @@ struct sink_ops {
 };
 
 extern const struct sink_ops sink_null, sink_stdout, sink_file, sink_tcp, sink_unix, sink_tcp_listen,
-	sink_unix_listen;
+	sink_unix_listen, sink_vsock_listen;
 
 struct sink {
 	const struct sink_ops *ops;

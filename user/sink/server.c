@@ -26,6 +26,7 @@ struct guest {
 	struct server *server;
 	struct guest *next, **at;
 	uint32_t epoch;            /* of the preamble it got */
+	uint32_t channel;
 };
 
 struct server {
@@ -106,7 +107,7 @@ static const struct peer_ops guest_ops = {
 };
 
 /* Takes the descriptor. 0 or -ENOMEM. */
-static int guest_enter(struct server *v, int fd)
+static int guest_enter(struct server *v, int fd, uint32_t channel)
 {
 	struct guest *g = calloc(1, sizeof(*g));
 	int one = 1, room = GUEST_SNDBUF;
@@ -120,6 +121,7 @@ static int guest_enter(struct server *v, int fd)
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 	g->server = v;
+	g->channel = channel;
 	peer_init(&g->peer, &guest_ops, loop_base(v->loop));
 	if (peer_attach(&g->peer, fd)) {
 		free(g);
@@ -160,19 +162,20 @@ static void on_connection(evutil_socket_t listener, short what, void *arg)
 
 	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
 		int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		uint32_t channel = 0;
 
 		if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
 			return server_pause(v, errno);
 		/* Anything else concerns one connection that has gone already (accept(2)). */
 		if (fd < 0)
 			return;
-		if (v->n >= v->max) {
+		if (v->n >= v->max || (v->place.admit && v->place.admit(v->place.arg, fd, &channel) != 0)) {
 			close(fd);
 			v->turned_away++;
 			server_say(v, NULL);
 			continue;
 		}
-		if (guest_enter(v, fd))
+		if (guest_enter(v, fd, channel))
 			return server_pause(v, ENOMEM);
 	}
 }
@@ -197,7 +200,7 @@ static void server_offer(struct server *v, struct doc *d)
 {
 	for (struct guest *g = v->guests, *next; g; g = next) {
 		next = g->next;
-		if (g->epoch == d->epoch)
+		if (g->epoch == d->epoch && (!d->channel || d->channel == g->channel))
 			guest_offer(g, d);
 	}
 }

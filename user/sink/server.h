@@ -13,6 +13,8 @@
 struct server_place {
 	int fd;
 	char where[128];
+	/* Which channel is this peer's? NULL = everybody gets everything. 0, or negative: it is turned away. */
+	int (*admit)(void *arg, int fd, uint32_t *ret_channel);
 	void (*gone)(void *arg);
 	void *arg;
 };

@@ -18,6 +18,7 @@ static const struct { const struct sink_ops *ops; enum sink_url_form form; } kin
 	{ &sink_unix, SINK_URL_PATH },
 	{ &sink_tcp_listen, SINK_URL_ADDR_PORT },
 	{ &sink_unix_listen, SINK_URL_PATH },
+	{ &sink_vsock_listen, SINK_URL_HOST_PORT },
 };
 
 static const struct sink_ops *sink_kind(const char *url, struct sink_url *u, struct err *err)
@@ -28,7 +29,7 @@ static const struct sink_ops *sink_kind(const char *url, struct sink_url *u, str
 		if (strcmp(kinds[i].ops->scheme, u->scheme) == 0)
 			return sink_url_rest(url, kinds[i].form, u, err) == 0 ? kinds[i].ops : NULL;
 	err_set(err, -EINVAL, "output \"%s\": unknown scheme \"%s\"; write one of stdout: file: tcp: unix: "
-		"tcp-listen: unix-listen: null:", u->text, u->scheme);
+		"tcp-listen: unix-listen: vsock-listen: null:", u->text, u->scheme);
 	return NULL;
 }
 
@@ -88,6 +89,11 @@ static int sink_refuse(struct sink *s, size_t len)
 
 int sink_submit(struct sink *s, const void *data, size_t len)
 {
+	return sink_submit_to(s, 0, data, len);
+}
+
+int sink_submit_to(struct sink *s, uint32_t channel, const void *data, size_t len)
+{
 	bool wake;
 
 	if (len == 0)
@@ -114,6 +120,7 @@ int sink_submit(struct sink *s, const void *data, size_t len)
 	}
 	wake = !s->inbox.first;
 	d->epoch = s->epoch;
+	d->channel = channel;
 	doc_list_add(&s->inbox, d);
 	s->stats.queued++;
 	pthread_mutex_unlock(&s->lock);

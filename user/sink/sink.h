@@ -28,12 +28,16 @@ struct sink_options {
 	unsigned max_clients;              /* listening: more are turned away, 0 = 512 */
 	mode_t mode;                       /* unix-listen: socket file mode, 0 = 0660 */
 	bool truncate;                     /* file: start empty instead of appending */
+	/* vsock-listen: may this peer come in, and which channel is its own? The loop's thread. 0 and a channel
+	 * other than 0, or negative: it is turned away. */
+	int (*admit)(void *ctx, uint32_t cid, uint32_t *ret_channel);
+	void *admit_ctx;
 };
 
 /* Is the URL one that sink_open takes? Opens nothing. 0, or -EINVAL with err. */
 int sink_check_url(const char *url, struct err *err);
 /* Opens the sink of a URL: stdout: file:///path tcp://host:port unix:///path tcp-listen://addr:port
- * unix-listen:///path null:  The query part must be cut off already. loop is the I/O loop;
+ * unix-listen:///path vsock-listen://any:port null:  The query part must be cut off already. loop is the I/O loop;
  * files are written by a disk thread of their own. err says subject, cause and remedy.
  * -EINVAL for a URL that is wrong, another errno for a place that cannot be opened now
  * (a tcp peer that is away is not an error: it is retried with back-off). */
@@ -41,6 +45,8 @@ int sink_open(const char *url, const struct sink_options *o, struct loop *loop, 
 /* Queues one document (copied into a recycled buffer). Any one thread; never blocks. 0, or
  * -ENOBUFS when dropped. */
 int sink_submit(struct sink *s, const void *data, size_t len);
+/* The same for the clients of one channel only; what is sent without is for all. */
+int sink_submit_to(struct sink *s, uint32_t channel, const void *data, size_t len);
 /* Bytes each new client or file gets before any document; copied; NULL, 0 clears. A file gets it
  * only when it is empty. */
 int sink_set_preamble(struct sink *s, const void *data, size_t len);

@@ -8,16 +8,38 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* "0::/path" of v2, "4:perf_event:/path" of v1. */
+int process_cgroup_path(const struct fsroot *root, const struct hierarchy *h, uint32_t pid, char *ret_path, size_t size)
+{
+	size_t above = strlen(h->subdir);
+	char path[64], text[8192], *line, *save = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
+	if (fsroot_read(root, path, text, sizeof(text)) < 0)
+		return -ENOENT;
+	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		const char *below = strchr(line, '/');
+		bool wanted = h->v2 ? strncmp(line, "0::", 3) == 0 : strstr(line, "perf_event") != NULL;
+
+		if (!wanted || !below)
+			continue;
+		if (above > 1 && strncmp(below, h->subdir, above) == 0)
+			below += above;
+		if (strlen(below) >= size)
+			return -ENOENT;
+		memcpy(ret_path, below, strlen(below) + 1);
+		return 0;
+	}
+	return -ENOENT;
+}
+
 /* A cgroup's id is the inode of its directory. */
 static int id_of(const struct fsroot *root, const struct hierarchy *h, const char *below, uint64_t *ret_id)
 {
 	char dir[2 * sizeof(h->mount)];
-	size_t above = strlen(h->subdir);
 	struct stat st;
 	int fd, rc;
 
-	if (above > 1 && strncmp(below, h->subdir, above) == 0)
-		below += above;
 	snprintf(dir, sizeof(dir), "%s%s", h->mount, below);
 	fd = fsroot_openat(root, dir, O_PATH | O_DIRECTORY);
 	if (fd < 0)
@@ -30,20 +52,10 @@ static int id_of(const struct fsroot *root, const struct hierarchy *h, const cha
 	return 0;
 }
 
-/* "0::/path" of v2, "4:perf_event:/path" of v1. */
 int process_cgroup(const struct fsroot *root, const struct hierarchy *h, uint32_t pid, uint64_t *ret_id)
 {
-	char path[64], text[8192], *line, *save = NULL;
+	char below[sizeof(h->mount)];
+	int rc = process_cgroup_path(root, h, pid, below, sizeof(below));
 
-	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
-	if (fsroot_read(root, path, text, sizeof(text)) < 0)
-		return -ENOENT;
-	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		const char *below = strchr(line, '/');
-		bool wanted = h->v2 ? strncmp(line, "0::", 3) == 0 : strstr(line, "perf_event") != NULL;
-
-		if (wanted && below)
-			return id_of(root, h, below, ret_id);
-	}
-	return -ENOENT;
+	return rc ? rc : id_of(root, h, below, ret_id);
 }

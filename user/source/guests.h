@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The virtual machines of this host: which cgroup is that of the guest with a CID? From the command line of its
+ * QEMU and that process's cgroup; nothing is asked of the guest. */
+#ifndef JD_GUESTS_H
+#define JD_GUESTS_H
+#include <stdint.h>
+#include "../base/err.h"
+#include "hierarchy.h"
+
+struct guests;
+
+int guests_open(const char *root, enum hierarchy_mode mode, struct guests **ret, struct err *err);
+/* Path of the machine's cgroup below the mount. Looks at the processes anew, at most once a second. 0; -ENOENT: no
+ * such guest here; -EPERM: its cgroup is not its own or more than one claims the CID; -ENAMETOOLONG; why says more. */
+int guests_find(struct guests *g, uint32_t cid, char *ret_path, size_t size, struct err *why);
+void guests_close(struct guests *g);
+
+/* The CID in a command line as /proc/PID/cmdline has it: of QEMU's vhost-vsock device, as options or as JSON. 0 for
+ * none, and for a line that names two. */
+uint32_t guests_cid_of(const char *cmdline, size_t len);
+/* Cuts a path back to the cgroup of the machine it lies in, as libvirt and machined name them. false: it is in none. */
+bool guests_machine_of(char *path);
+
+#endif

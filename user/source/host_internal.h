@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef JD_HOST_INTERNAL_H
+#define JD_HOST_INTERNAL_H
+#include <pthread.h>
+#include "../model/share.h"
+#include "energy.h"
+#include "host.h"
+
+#define HOST_WARNINGS 8
+
+/* Lines out of a stream that may begin and break anywhere. */
+struct host_lines {
+	size_t used;
+	bool skip;                 /* of a line that was too long: to its end */
+	char text[SHARE_LINE_MAX + 1];
+};
+/* Takes n bytes; the newest whole line among them goes to *ret, *ret_any says whether there was one. */
+void host_lines_add(struct host_lines *l, const char *data, size_t n, struct share *ret, bool *ret_any);
+
+struct host_domain {
+	char name[64];
+	unsigned column;           /* in the schema */
+	struct energy_accumulator total;
+	uint64_t told_ns;          /* CLOCK_MONOTONIC of the line behind it */
+	uint64_t anew, partial;    /* totals that began anew; intervals that the host calls partial */
+	bool estimated, stale;
+};
+
+/* The totals, pure: fed with lines and their time. */
+struct host_totals {
+	bool any;
+	uint64_t epoch, number, interval_ns, told_ns;
+	unsigned n;
+	struct host_domain domains[SCHEMA_MAX_DOMAINS];
+};
+/* The first line: domains into totals and schema. -E2BIG: no room, -EEXIST: a name that the schema has. */
+int host_totals_init(struct host_totals *t, const struct share *s, const char *place, struct schema *schema);
+/* A later one. An old one again is passed over; a domain that it lacks is stale; one that was not there at first is
+ * not taken. False: passed over. */
+bool host_totals_add(struct host_totals *t, const struct share *s, uint64_t now_ns, uint64_t boot_ns);
+void host_totals_read(const struct host_totals *t, struct reading *r);
+
+/* host_place.c: 0 or -EINVAL with err. */
+int host_place_check(const char *place, struct err *err);
+/* A descriptor that does not block, connected within wait_ms; or -errno. */
+int host_place_open(const char *place, int wait_ms);
+
+#endif
