@@ -98,6 +98,7 @@ class Bytes(unittest.TestCase):
         self.complained("c89f" + P + BEGIN + "c89f" + P + E + E, "those below it more")
         self.complained("c89f" + P + BEGIN + "c89f" + P + BEGIN + E + "cd48 0100000000 020000 ff", "below the top")
         self.complained("c89f" + P + BEGIN + BEGIN + E, "twice")
+        self.complained("c89f" + P + BEGIN + "cd48 0080c33b00 010000 ff", "longer than")
         tree, complaints = take("zico-1.90", h("d808 9f d80b48 0000000000 010000 c9a0 c9a1 6141 6142" + BEGIN + E))
         self.assertEqual((tree["attrs"], complaints), ({"A": "B"}, []))
 
@@ -154,6 +155,9 @@ class Bytes(unittest.TestCase):
         self.assertEqual(take("document", h(body.format("cb9f 48", "04")))[0]["upward"], [["WATT", {"A": "B"}]])
         self.assertEqual(take("document", h(body.format("cb9f 48", "00")))[1], [])
         self.complained(body.format("cb9f 48", "05"), "not open", "document")
+        body = "c39f 00 01 c583 1b0000018bcfe56800 04 07 {} c39f 00 01 c682 05 6142 c482 0101 ff {} c482 0102 ff"
+        self.complained(body.format("c682 05 6141", ""), "below it said", "zico-2")
+        self.assertEqual(take("zico-2", h(body.format("", "c682 05 6141")))[1], [])
         tree, complaints = take("zico-2", h("c39f 00 01 c583 1b0000018bcfe56800 04 07 c683 04 05 6142 c482 0101 ff"))
         self.assertEqual((tree["upward"], complaints), ([["WATT", {"HOST": "B"}]], []))
 
@@ -177,6 +181,9 @@ class Bytes(unittest.TestCase):
         take("zico-1.90", h(thrown(*many[:128])))
         take("zico-1.90.6", h(thrown(*many)))
         self.complained("c89f" + P + BEGIN + good + good + E, "two exceptions")
+        second = "c39f 00 01 c583 1b0000018bcfe56800 04 07 c785 01 07 6161 00 80 {} ff"
+        self.complained(second.format("c482 0101"), "flag of an error", "zico-2")
+        self.assertEqual(take("zico-2", h(second.format("c483 0101 191008")))[1], [])
 
     def test_trace_types(self):
         for n, fits in ((64, True), (65, False)):
@@ -197,6 +204,8 @@ class Bytes(unittest.TestCase):
             self.agent_refused(h(data), why)
         d = dictionary("zico-1.90", string(1, "nodot", 5) + string(2, "f", 0) + string(3, "()V", 8) + h("c284 01 010203"))
         self.assertEqual(len(d.complaints), 2)
+        d = dictionary("zico-1.90", string(1, "a.b\u2028", 5) + string(2, "f", 6) + string(3, "()V", 8) + h("c284 01 010203"))
+        self.assertIn("end of a line", d.complaints[0])
         d = Dictionary()
         with self.assertRaises(Refused):
             agent_data.take(string(1, "a", 0) + b"\xc9\xa0", d, PROFILES["zico-1.90"])

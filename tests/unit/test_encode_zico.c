@@ -79,6 +79,31 @@ static void test_exceptions(void **state)
 		"\"process.Signal\", 5])", "\"process.ExitStatus\", 5])", "\"KILLED_ENERGY_UJ\", 0])", NULL });
 }
 
+/* zico-2, by hand: a top that failed for its child did. Its collectors gather the attributes of all records under the top's,
+ * the last one of a key wins: the top's own come last. A flag in the third place of what ends a record that failed. */
+static void test_nested_2(void **state)
+{
+	const struct zico_options o = { .profile = "zico-2" };
+	struct world w;
+
+	minimal(&w);
+	w.spans[0].exit_code = 2;
+	fixture_add(&w, 0, "cc", 2000000000, 2500000000)->exit_code = 1;
+	w.spans[1].start_ns = w.spans[0].start_ns + 16;
+	w.spans[1].end_ns = w.spans[0].start_ns + 48;
+	is(&o, &w.t,
+	   "1([1, \"cgroup.a.slice.b\"])\n" "1([2, \"sh\"])\n" "1([3, \"()V\"])\n" "1([4, \"PROCESS\"])\n" "1([5, \"cc\"])\n"
+	   "1([6, \"PID\"])\n" "1([7, \"PROC\"])\n" "1([8, \"USER\"])\n" "1([9, \"EXIT\"])\n" "1([10, \"CGROUP\"])\n"
+	   "1([11, \"CPU_TIME_NS\"])\n" "1([12, \"QUALITY\"])\n" "1([13, \"process.ExitStatus\"])\n" "1([14, \"?\"])\n"
+	   "2([1, 1, 2, 3])\n" "2([2, 1, 5, 3])\n",
+	   "3([_ 1000000000, 1, 5([1700000000000, 4, 67305985, 0]), "
+	   "3([_ 1000000016, 2, 6([6, \"101\"]), 6([7, \"cc\"]), 6([8, \"7\"]), 6([9, \"1\"]), 6([10, \"/a.slice/b\"]), 6([11, \"0\"]), "
+	   "6([12, \"measured\"]), 7([1, 13, \"exit status 1\", 0, [[1, 5, 14, 0], [1, 2, 14, 0]]]), 4([1000000048, 1, 4104])]), "
+	   "6([6, \"100\"]), 6([7, \"sh\"]), 6([8, \"7\"]), 6([9, \"2\"]), 6([10, \"/a.slice/b\"]), 6([11, \"250\"]), "
+	   "6([12, \"measured\"]), 7([2, 13, \"exit status 2\", 1, [[1, 2, 14, 0]]]), 4([2000000000, 2, 4104])])\n");
+	has_bytes(&o, &w.t, -12, "c4 83 1a 77 35 94 00 02 19 10 08 ff");
+}
+
 static void test_upward(void **state)
 {
 	struct world w;
@@ -149,6 +174,9 @@ static void test_hostile_text(void **state)
 			 (const char *const []){ "\"(x.y z)\"", "\"a  b \xef\xbf\xbd\xc3\xa4\"", NULL });
 	encodes_in_order(&(struct zico_options){ .profile = "zico-1.90" }, &w.t, true,
 			 (const char *const []){ "\"cgroup.a_b_c_._\"", "\"_x_y_z_\", 6", NULL });
+	w.spans[0].cgroup = "/a\xe2\x80\xa8" "b\xc2\x85\xc3\xa4\xe2\x80\xa9";   /* ends of lines hide a name */
+	encodes_in_order(&(struct zico_options){ .profile = "zico-1.90.6" }, &w.t, true,
+			 (const char *const []){ "\"cgroup.a_b_\xc3\xa4_\"", NULL });
 	w.spans[0].cgroup = "/";
 	encodes_in_order(&(struct zico_options){ .profile = "zico-1.90" }, &w.t, true, (const char *const []){ "\"cgroup.root\"", NULL });
 }
@@ -256,6 +284,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_minimal_190), cmocka_unit_test(test_minimal_document), cmocka_unit_test(test_minimal_2),
+		cmocka_unit_test(test_nested_2),
 		cmocka_unit_test(test_exceptions), cmocka_unit_test(test_upward), cmocka_unit_test(test_flags),
 		cmocka_unit_test(test_energy), cmocka_unit_test(test_long_calls), cmocka_unit_test(test_hostile_text),
 		cmocka_unit_test(test_poison), cmocka_unit_test(test_dictionary), cmocka_unit_test(test_too_large),

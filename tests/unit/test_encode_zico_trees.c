@@ -109,7 +109,7 @@ struct seen {
 struct trip {
 	struct reader r;
 	struct world *w;
-	uint32_t last_exception, n_records;
+	uint32_t last_exception, n_records, last_pid;
 	uint64_t exception_of[FIXTURE_SPANS + 1];   /* span index + 1 by number */
 };
 
@@ -126,7 +126,7 @@ static void one_attribute(struct trip *x, struct seen *s, const char *key)
 	}
 	text(&x->r, value, sizeof(value));
 	if (!strcmp(key, "PID"))
-		s->index = (uint32_t)atoi(value) - 100;
+		x->last_pid = s->index = (uint32_t)atoi(value) - 100;
 	if (!strcmp(key, "CPU_TIME_NS"))
 		assert_int_equal(strtoull(value, NULL, 10), x->w->spans[s->index].cpu_ns);
 	if (!strcmp(key, "ENERGY_UJ"))
@@ -213,9 +213,13 @@ static void leave(struct trip *x, struct seen *s, uint64_t tag, bool top, uint64
 	uint64_t v, calls;
 
 	if (r->two) {
-		assert_int_equal(head(r, 4), 2);
+		bool flags = head(r, 4) == 3;
+
 		v = head(r, 0);
 		calls = head(r, 0);
+		assert_int_equal(flags, s->exception != 0);
+		if (flags)
+			assert_int_equal(head(r, 0), 0x1008);
 	} else {
 		uint64_t n = head(r, 2);
 
@@ -273,7 +277,7 @@ static uint64_t record(struct trip *x, uint64_t parent_id, uint64_t *ret_calls)
 {
 	struct reader *r = &x->r;
 	uint64_t tag = head(r, 6), record_tag = r->two ? 3 : r->document ? r->big ? 10 : 11 : 8, method, calls;
-	struct seen s = { .index = UINT32_MAX };
+	struct seen s = { .index = parent_id ? UINT32_MAX : 0 };
 
 	assert_int_equal(tag, record_tag);
 	assert_int_equal(*r->p++, 0x9f);
@@ -370,6 +374,8 @@ static void round_trip(const char *profile, bool big, unsigned trees)
 		record(&x, 0, &calls);
 		assert_ptr_equal(x.r.p, x.r.end);
 		assert_int_equal(x.n_records, w.t.n_spans);
+		if (x.r.two)           /* its collectors show the last one of the trace as the top's */
+			assert_int_equal(x.last_pid, 0);
 		if (!fixture_random(&w, 500))
 			forget(&x, z);
 	}

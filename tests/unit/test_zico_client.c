@@ -133,6 +133,35 @@ static void test_2(void **state)
 	assert_int_equal(enc.told, 2);
 }
 
+/* 401 is for a lost session and for a trace that cannot be read alike: one such trace must not stop all others. */
+static void test_2_refused(void **state)
+{
+	struct err err = { 0 };
+
+	col.release = R_2;
+	open_client("auto", "zorka", NULL);
+	delivers(1);
+	col.deny_traces = true;
+	assert_int_equal(send_trace(2, &err), -EBADMSG);
+	assert_non_null(strstr(err.text, "each new session"));
+	col.deny_traces = false;
+	delivers(3);
+}
+
+/* A full disk must not keep traces from being delivered; who we are is written once there is room. */
+static void test_unsaved(void **state)
+{
+	struct err err = { 0 };
+
+	state_file[strlen(state_file) - 1] = '/';      /* a folder that is not there */
+	open_client("auto", "zorka", NULL);
+	state_file[strlen(state_file) - 1] = 'n';
+	assert_int_equal(send_trace(1, &err), -EAGAIN);
+	assert_non_null(strstr(err.text, "make room"));
+	delivers(1);
+	assert_int_equal(col.agents, 1);
+}
+
 static void test_document(void **state)
 {
 	open_client("document", "zorka", "data");
@@ -271,7 +300,7 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, start, stop)
 	const struct CMUnitTest tests[] = {
-		T(test_190), T(test_1906), T(test_2), T(test_document), T(test_lost_sessions), T(test_restarted_collector),
+		T(test_190), T(test_1906), T(test_2), T(test_2_refused), T(test_unsaved), T(test_document), T(test_lost_sessions), T(test_restarted_collector),
 		T(test_changed_key), T(test_another_release), T(test_refused), T(test_no_collector), T(test_nobody),
 	};
 

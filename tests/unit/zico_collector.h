@@ -34,7 +34,7 @@ static struct collector {
 	/* what is wrong with it */
 	int lose_sessions;             /* forget so many sessions when they are used */
 	int fail;                      /* answer so many requests with 500 */
-	bool fail_traces, forget_agent, refuse_key, no_profile;
+	bool fail_traces, deny_traces, forget_agent, refuse_key, no_profile;   /* deny: 401 */
 	const char *garbage;           /* instead of any answer's body */
 	size_t huge;
 	char log[4096];
@@ -143,6 +143,10 @@ static void on_submit(const char *head, const char *body, size_t len, bool trace
 	}
 	if (!session_ok(head)) {
 		r->status = col.release == R_190 ? 412 : col.release == R_2 || trace ? 401 : 400;
+		return;
+	}
+	if (trace && col.deny_traces) {
+		r->status = 401;
 		return;
 	}
 	if (trace && (col.fail_traces || !col.told || !*uuid)) {

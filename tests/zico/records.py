@@ -5,6 +5,7 @@ import values
 from rules import TEXT, Reader, Refused, check_clock, check_text, check_tree
 
 TICK_NS = 65536
+LIST_MAX_S = 65536
 
 
 class Trace:
@@ -20,7 +21,7 @@ class Trace:
     def enter(self, method, start, order=None):
         cls, name, signature = self.d.method(method)
         node = {"class": cls, "method": name, "signature": signature, "start": start, "order": order, "attrs": {},
-                "children": [], "upward": [], "exception": None, "begin": None}
+                "children": [], "upward": [], "exception": None, "begin": None, "error": False}
         if self.open:
             self.open[-1]["children"].append(node)
         elif self.top:
@@ -70,6 +71,8 @@ class Trace:
             self.complain("no trace begin at the top: invisible")
         if self.top["stop"] <= self.top["start"]:
             self.complain("the top record takes no time")
+        if self.top["stop"] - self.top["start"] >= LIST_MAX_S * 10**9:
+            self.complain(f"longer than {LIST_MAX_S} s, which is what a list holds")
         return self.top
 
 
@@ -181,7 +184,28 @@ class Document(Tagged):
 
 
 class Second(Trace):
-    """1.90.7 and later: nanoseconds, ids bare, one byte of tag."""
+    """1.90.7 and later: nanoseconds, ids bare, one byte of tag. The list shows what all records of a trace said, by key
+    the last one; and an error where a flag tells."""
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.shown = {}
+
+    def add(self, key, value):
+        super().add(key, value)
+        self.shown[key] = value
+
+    def read(self):
+        top = super().read()
+        for key, value in top["attrs"].items():
+            if self.shown[key] != value:
+                self.complain(f"attribute {key} of the top is shown as {self.shown[key]!r}, which a record below it said")
+        return top
+
+    def leave(self, stop, calls):
+        if bool(self.open[-1]["exception"]) != self.open[-1]["error"]:
+            self.complain("an exception without the flag of an error, or the other way round")
+        super().leave(stop, calls)
+
     def tag(self):
         tag, width = self.r.tag("trace")
         if width != 1:

@@ -5,6 +5,9 @@ wrongly or not at all, so that an agent should never send it."""
 import re
 
 DESCRIPTOR = re.compile(r"\((\[*([BCDFIJSZ]|L[^;\[.]+;))*\)(V|\[*([BCDFIJSZ]|L[^;\[.]+;))\Z")
+# How methods are taken apart to be shown; "." is no end of a line there, as many kinds as there are.
+PRETTY = re.compile(r"([^\n\r\x85\u2028\u2029]*)\s+([^\n\r\x85\u2028\u2029]*)\.([^\n\r\x85\u2028\u2029]+)\.([^(]+)"
+                    r"(\([^\n\r\x85\u2028\u2029]*\))\Z")
 CLOCK_MIN, CLOCK_MAX = 10**12, 2**32 * 1000     # ms: 2001, and seconds that fit 32 bits
 TEXT, KEYWORD, CLASS, METHOD, UUID, SIGNATURE = 0, 4, 5, 6, 7, 8
 TYPES = (TEXT, KEYWORD, CLASS, METHOD, UUID, SIGNATURE)
@@ -66,8 +69,8 @@ class Dictionary:
                 self.complain(f"method {i}: string {s} is of type {self.strings[s][1]}, not {kind}")
         if not DESCRIPTOR.match(texts[2]):
             raise Refused(f"method {i}: signature {texts[2]!r} is no JVM descriptor", poison=True)
-        if "." not in texts[0]:
-            self.complain(f"method {i}: class {texts[0]!r} has no dot: shown without its method")
+        if not PRETTY.match(f"void {texts[0]}.{texts[1]}()"):
+            self.complain(f"method {i}: class {texts[0]!r} has no dot, or an end of a line: shown without its method")
         self.methods[i] = tuple(texts)
 
     def string(self, i, where, kind=None):

@@ -208,8 +208,8 @@ static void say_spool(struct zico_output *z)
 
 	spool_get_stats(z->spool, &st);
 	if (st.dropped_full != z->said_spool.dropped_full)
-		log_warn("output %s: %llu traces dropped so far: no room in the spool; raise spool-size or make room on its disk", z->to,
-			 (unsigned long long)st.dropped_full);
+		log_warn("output %s: %llu traces dropped so far: no room in the spool%s%s; raise spool-size or make room on its disk", z->to,
+			 (unsigned long long)st.dropped_full, st.error ? ": " : "", st.error ? strerrordesc_np(-st.error) : "");
 	if (st.dropped_old != z->said_spool.dropped_old)
 		log_warn("output %s: %llu traces dropped so far: older than spool-age", z->to, (unsigned long long)st.dropped_old);
 	if (st.damaged_bytes != z->said_spool.damaged_bytes)

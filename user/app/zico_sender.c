@@ -18,7 +18,8 @@ struct sending {
 	struct trace *t;
 	const char *profile;           /* of the encoder */
 	size_t len;                    /* of what was encoded last */
-	unsigned refused;              /* how often this trace was */
+	struct spool_mark mark;        /* of the trace that was tried last */
+	unsigned refused;              /* how often it was */
 	bool passed;                   /* something was accepted since a trace was given up */
 	uint64_t pause_ns;
 };
@@ -160,24 +161,22 @@ static bool judge(struct sending *s, int rc, const struct err *err)
 	return false;
 }
 
-static bool deliver(struct sending *s, const struct buf *record)
+/* One try. The spool gives it again until it is done, or too old. */
+static bool deliver(struct sending *s, const struct buf *record, const struct spool_mark *mark)
 {
 	const struct zico_encoding e = { s, begin, encode, told };
 	struct err err = { 0 };
 	int rc = trace_record_read(record->data, record->len, &s->t, &err);
-	bool done;
 
 	if (rc)
 		return judge(s, rc == -ENOMEM ? -EAGAIN : -EINVAL, &err);
-	s->refused = 0;
-	do {
-		err.text[0] = '\0';
-		rc = zico_client_send(s->z->client, s->t->uuid, &e, &err);
-		done = judge(s, rc, &err);
-	} while (!done && !atomic_load(&s->z->stop));
+	if (mark->segment != s->mark.segment || mark->end != s->mark.end)
+		s->refused = 0;
+	s->mark = *mark;
+	rc = zico_client_send(s->z->client, s->t->uuid, &e, &err);
 	trace_record_free(s->t);
 	s->t = NULL;
-	return done;
+	return judge(s, rc, &err);
 }
 
 void *zico_sender(void *arg)
@@ -194,7 +193,7 @@ void *zico_sender(void *arg)
 		buf_reset(&record);
 		switch (spool_next(s.z->spool, clock_real_ns(), &record, &mark)) {
 		case 0:
-			if (deliver(&s, &record))
+			if (deliver(&s, &record, &mark))
 				spool_done(s.z->spool, &mark);
 			break;
 		case -ENOENT:

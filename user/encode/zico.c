@@ -8,7 +8,8 @@
 #include "zico_internal.h"
 
 #define SPANS_MAX (1u << 20)
-#define NAMES_MAX 65536u              /* beyond it the dictionary begins anew */
+#define NAMES_MAX 65536u              /* beyond it, or so many bytes, the dictionary begins anew */
+#define NAMES_BYTES ((size_t)2 << 20)  /* all of it is told again in one body when a session is lost */
 #define NS_PER_MS_I 1000000
 #define CLOCK_MIN_MS 946684800000     /* 2000: earlier clocks were never set */
 #define CLOCK_MAX_MS ((int64_t)INT32_MAX * 1000)   /* collectors keep seconds in 32 bits */
@@ -193,7 +194,7 @@ int zico_encode(struct zico *z, const struct trace *t, struct buf *agent, struct
 
 	if (rc)
 		return rc;
-	if (z->names.strings.n > NAMES_MAX)
+	if (z->names.strings.n > NAMES_MAX || z->names.bytes.len > NAMES_BYTES)
 		zico_forget(z);
 	z->t = t;
 	rc = zico_tree(z);

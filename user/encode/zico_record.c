@@ -3,9 +3,12 @@
  *
  *	T [ first, begin (top only), attributes, children ..., attributes, upward, exception, flags, last ] open array
  *
+ * Collectors of zico-2 gather the attributes of all records in the list's map of the trace, the last one of a key wins: there
+ * the top's own stand behind its children.
+ *
  * first and last are one word of 64 bits: ticks of 65536 ns in the low 40, above them the method's number and
  * the number of calls; from 2^24 calls on they are 0 there and follow in a second word. zico-2 has numbers
- * instead: ns and method; tag 4 on [ns, calls]. */
+ * instead: ns and method; tag 4 on [ns, calls], or [ns, calls, flags] of a failed one. */
 #include <string.h>
 #include "../base/cbor.h"
 #include "zico_internal.h"
@@ -14,6 +17,7 @@
 #define TICKS_MAX ((1ull << 40) - 1)
 #define HIGH_MAX ((1ull << 24) - 1)
 #define ZICO_2_START_NS 1000000000ull   /* instants count from 1 s: 0 might be taken for none */
+#define ZICO_2_ERROR 0x1008u          /* its collectors look at 8 in the tree of a trace, at 0x1000 in the list */
 
 static uint64_t instant(const struct zico *z, uint64_t ns)
 {
@@ -53,9 +57,11 @@ static void put_last(struct zico *z, uint32_t i, struct buf *out)
 
 	cbw_tag(out, z->big ? p->last_big : p->last_little);
 	if (!p->words) {
-		cbw_array(out, 2);
+		cbw_array(out, zico_failed(s) ? 3 : 2);
 		cbw_uint(out, ZICO_2_START_NS + (i || at > instant(z, s->start_ns) ? at : at + 1));
 		cbw_uint(out, calls);
+		if (zico_failed(s))
+			cbw_uint(out, ZICO_2_ERROR);
 		return;
 	}
 	/* the list divides by the top's duration */
@@ -91,11 +97,14 @@ static void enter(struct zico *z, uint32_t i, struct buf *out)
 	put_first(z, &z->t->spans[i], out);
 	if (!i)
 		put_begin(z, out);
-	zico_span_attrs(z, i, out);
+	if (i || !z->profile->one_attribute)
+		zico_span_attrs(z, i, out);
 }
 
 static void leave(struct zico *z, uint32_t i, struct buf *out)
 {
+	if (!i && z->profile->one_attribute)
+		zico_span_attrs(z, i, out);
 	zico_closing_attrs(z, i, out);
 	zico_upward_attrs(z, i, out);
 	zico_exception(z, i, out);

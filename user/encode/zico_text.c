@@ -6,6 +6,12 @@
 #include "../base/text.h"
 #include "zico_internal.h"
 
+/* U+0085, U+2028, U+2029: ends of lines, which no "." of that pattern matches; the name would be shown as none. */
+static bool ends_line(const char *s, size_t n)
+{
+	return (n == 2 && !memcmp(s, "\xc2\x85", 2)) || (n == 3 && (!memcmp(s, "\xe2\x80\xa8", 3) || !memcmp(s, "\xe2\x80\xa9", 3)));
+}
+
 static void add_replacement(struct buf *b)
 {
 	buf_add(b, "\xef\xbf\xbd", 3);
@@ -21,7 +27,9 @@ static size_t add_char(struct buf *b, const char *s, size_t left, const char *pu
 		add_replacement(b);
 		return 1;
 	}
-	if (n > 1)
+	if (punctuation && ends_line(s, n))
+		buf_add_char(b, '_');
+	else if (n > 1)
 		buf_add(b, s, n);
 	else if (punctuation)
 		buf_add_char(b, isalnum(c) || (c && strchr(punctuation, c)) ? (char)c : '_');

@@ -56,7 +56,7 @@ const struct key config_spans_keys[] = {
 	{ "max-processes", KEY_COUNT, AT(spans_max), "16384", NULL,
 	  "Processes alive at once that are kept; those that do not fit are counted as lost.", .min = 64, .max = 1048576 },
 	{ "trace-period", KEY_DURATION, AT(spans_period_ns), "10m", NULL,
-	  "A tree of processes that lives on is handed over in parts of this length.", .min = 10 * NS_PER_S, .max = 86400 * NS_PER_S },
+	  "A tree of processes that lives on is handed over in parts of this length; the list of a ZICO collector holds no longer ones than 18 h.", .min = 10 * NS_PER_S, .max = 64800 * NS_PER_S },
 	{ "keep", KEY_BYTES, AT(spans_keep), "16MiB", NULL,
 	  "Memory for traces that have ended, for GET /v1/spans and joulectl spans: about 15 spans in 16 KiB.", .min = 64 << 10,
 	  .max = 1 << 30 },

@@ -162,6 +162,7 @@ static int submit(struct zico_client *c, const uint8_t uuid[16], const struct zi
 			return rc ? rc : mend(c, err);
 		e->told(e->arg);
 		c->reset = false;
+		c->n_told++;
 	}
 	rc = zico_post_trace(c, uuid, err);
 	if (rc || !accepted(c))
@@ -182,7 +183,9 @@ int zico_client_send(struct zico_client *c, const uint8_t uuid[16], const struct
 	bool done = false;
 	int rc = 0;
 
-	c->n_sessions = c->n_registered = c->n_refused = 0;
+	c->n_sessions = c->n_registered = c->n_refused = c->n_told = 0;
+	if (c->unsaved && zico_identity_save(c) == 0)
+		c->unsaved = false;
 	while (!rc && !done) {
 		if (!c->registered || !c->dialect)
 			rc = zico_register(c, err);

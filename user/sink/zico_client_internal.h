@@ -30,10 +30,12 @@ struct zico_client {
 	char id[ZICO_ID_MAX], authkey[ZICO_ID_MAX * 2];  /* "" = not registered ever */
 	char session[ZICO_ID_MAX];
 	bool registered;               /* by this process, or believed so from the file */
+	bool unsaved;                  /* the file could not be written yet */
 	bool reset;                    /* zico-2: the session is to be made by the next agent data */
 	struct buf agent, trace, body;
 	/* of the trace that is being sent */
 	unsigned n_sessions, n_registered, n_refused;
+	unsigned n_told;               /* agent data accepted */
 	char why[200];
 };
 

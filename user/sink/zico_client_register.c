@@ -73,7 +73,9 @@ static int take_registration(struct zico_client *c, struct err *err)
 		memcpy(c->authkey, authkey, strlen(authkey) + 1);
 		c->dialect = c->wanted ? c->wanted : zico_dialect_find(profile);
 		c->registered = true;
+		/* said once; delivered all the same, for that is what makes room on a full disk */
 		rc = zico_identity_save(c);
+		c->unsaved = rc != 0;
 		if (rc)
 			rc = err_set(err, -EAGAIN, "%s: %s; make room for the identity at the collector", c->state_file, strerror(-rc));
 	}
@@ -150,9 +152,12 @@ static int take_session(struct zico_client *c, struct err *err)
 	return rc;
 }
 
-/* Perhaps another release stands there now: 412 of a 1.90 is what a client of zico-2 gets there. */
+/* Perhaps another release stands there now: 412 of a 1.90 is what a client of zico-2 gets there. But where each new
+ * session took the agent data, it is the trace: zico-2 says 401 to one that it cannot read, too. */
 static int forgets(struct zico_client *c, struct err *err)
 {
+	if (c->dialect->identity == ZICO_BY_SESSION && c->n_told >= c->n_sessions - 1)
+		return err_set(err, -EBADMSG, "%s: the trace was refused in each new session: %s", c->url, zico_reason(c));
 	c->registered = false;
 	if (!c->wanted)
 		c->dialect = NULL;

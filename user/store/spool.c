@@ -40,7 +40,7 @@ static struct spool_segment *add_segment(struct spool *s, uint64_t number)
 		s->segments = grown;
 		s->cap_segments = s->cap_segments * 2 + 16;
 	}
-	s->segments[s->n_segments] = (struct spool_segment){ .number = number, .newest_ns = INT64_MIN };
+	s->segments[s->n_segments] = (struct spool_segment){ .number = number, .oldest_ns = INT64_MAX, .newest_ns = INT64_MIN };
 	return &s->segments[s->n_segments++];
 }
 
@@ -199,12 +199,31 @@ static struct spool_segment *last_segment(struct spool *s)
 	return s->n_segments ? &s->segments[s->n_segments - 1] : NULL;
 }
 
-static int open_last(struct spool *s, size_t need)
+static bool too_old(const struct spool *s, int64_t real_ns, int64_t now_ns)
+{
+	return s->max_age_ns && now_ns > real_ns && (uint64_t)(now_ns - real_ns) > s->max_age_ns;
+}
+
+/* Also while nobody takes anything: what is too old need not be on the disk. */
+static void drop_old(struct spool *s, int64_t now_ns)
+{
+	while (s->n_segments && s->segments[0].waiting && too_old(s, s->segments[0].newest_ns, now_ns))
+		s->stats.dropped_old += drop_segment(s);
+}
+
+/* Full; or of such a time that what is too old would stay for the sake of the rest. */
+static bool ends(const struct spool *s, const struct spool_segment *g, size_t need, int64_t real_ns)
+{
+	if (g->size < SPOOL_FILE_HEAD || g->size + need > (s->segment_bytes > need ? s->segment_bytes : need + SPOOL_FILE_HEAD))
+		return true;
+	return s->max_age_ns && g->waiting && real_ns > g->oldest_ns && (uint64_t)(real_ns - g->oldest_ns) > s->max_age_ns / 16;
+}
+
+static int open_last(struct spool *s, size_t need, int64_t real_ns)
 {
 	struct spool_segment *g = last_segment(s);
 
-	if (!g || g->size + need > (s->segment_bytes > need ? s->segment_bytes : need + SPOOL_FILE_HEAD) ||
-	    g->size < SPOOL_FILE_HEAD)
+	if (!g || ends(s, g, need, real_ns))
 		return begin_segment(s);
 	if (s->write_fd < 0)
 		s->write_fd = spool_file_open(s, g->number, O_RDWR);
@@ -215,7 +234,7 @@ static int open_last(struct spool *s, size_t need)
 static int write_record(struct spool *s, const struct spool_head *h, const void *data)
 {
 	struct spool_segment *g;
-	int err = open_last(s, SPOOL_HEAD + h->len);
+	int err = open_last(s, SPOOL_HEAD + h->len, h->real_ns);
 
 	if (err)
 		return err;
@@ -229,9 +248,7 @@ static int write_record(struct spool *s, const struct spool_head *h, const void 
 		return err;
 	}
 	g->size += SPOOL_HEAD + h->len;
-	g->waiting++;
-	if (h->real_ns > g->newest_ns)
-		g->newest_ns = h->real_ns;
+	spool_counted(g, h->real_ns);
 	s->stats.bytes += SPOOL_HEAD + h->len;
 	s->stats.waiting++;
 	return 0;
@@ -251,6 +268,7 @@ int spool_append(struct spool *s, int64_t real_ns, const void *data, size_t len)
 	if (!err)
 		h.crc = spool_crc(&h, data);
 	pthread_mutex_lock(&s->lock);
+	drop_old(s, real_ns);
 	if (!err) {
 		make_room(s, SPOOL_HEAD + len);
 		err = write_record(s, &h, data);
@@ -261,13 +279,9 @@ int spool_append(struct spool *s, int64_t real_ns, const void *data, size_t len)
 		err = write_record(s, &h, data);
 	}
 	s->stats.dropped_full += err != 0;
+	s->stats.error = err ? err : s->stats.error;
 	pthread_mutex_unlock(&s->lock);
 	return err;
-}
-
-static bool too_old(const struct spool *s, int64_t real_ns, int64_t now_ns)
-{
-	return s->max_age_ns && now_ns > real_ns && (uint64_t)(now_ns - real_ns) > s->max_age_ns;
 }
 
 /* One record of the first segment; -ENOENT at its end, -EAGAIN when it was read over. */
@@ -314,21 +328,39 @@ static void leave_segment(struct spool *s)
 		drop_segment(s);
 }
 
+/* Somebody took its file away, or the disk does not give it back: those behind it shall not wait for that. */
+static void lose_segment(struct spool *s)
+{
+	s->stats.damaged_bytes += s->segments[0].size > s->read_at ? s->segments[0].size - s->read_at : 0;
+	drop_segment(s);
+}
+
+/* Of the first segment; -EAGAIN: it is another one now, or the place. */
+static int next_record(struct spool *s, int64_t now_ns, struct buf *out, struct spool_mark *ret)
+{
+	int err;
+
+	if (s->read_fd < 0)
+		s->read_fd = spool_file_open(s, s->segments[0].number, O_RDONLY);
+	err = s->read_fd < 0 ? s->read_fd : read_record(s, now_ns, out, ret);
+	if (err == -EIO || (err == -ENOENT && s->read_fd < 0)) {
+		lose_segment(s);
+		return -EAGAIN;
+	}
+	if (err != -ENOENT)
+		return err;
+	leave_segment(s);
+	return s->read_fd < 0 ? -EAGAIN : -ENOENT;   /* it was dropped: the next one */
+}
+
 int spool_next(struct spool *s, int64_t now_ns, struct buf *out, struct spool_mark *ret)
 {
 	int err = -EAGAIN;
 
 	pthread_mutex_lock(&s->lock);
-	while (err == -EAGAIN && s->n_segments) {
-		if (s->read_fd < 0)
-			s->read_fd = spool_file_open(s, s->segments[0].number, O_RDONLY);
-		err = s->read_fd < 0 ? s->read_fd : read_record(s, now_ns, out, ret);
-		if (err != -ENOENT)
-			continue;
-		leave_segment(s);
-		if (s->read_fd < 0)
-			err = -EAGAIN;   /* it was dropped: the next one */
-	}
+	drop_old(s, now_ns);
+	while (err == -EAGAIN && s->n_segments)
+		err = next_record(s, now_ns, out, ret);
 	pthread_mutex_unlock(&s->lock);
 	return err == -EAGAIN ? -ENOENT : err;
 }

@@ -26,7 +26,8 @@ struct spool_stats {
 	uint64_t bytes;            /* of all files */
 	uint64_t dropped_full;     /* records: no room in max_bytes, or on the disk */
 	uint64_t dropped_old;      /* records: older than max_age_ns */
-	uint64_t damaged_bytes;    /* read over: torn by a crash, or changed on disk */
+	uint64_t damaged_bytes;    /* read over: torn by a crash, changed on disk, or taken away by somebody */
+	int error;                 /* why the last append failed: negative errno; 0 = none did */
 };
 
 struct spool;

@@ -133,9 +133,25 @@ int spool_find(int fd, uint64_t *at, uint64_t size, struct spool_head *ret, uint
 	return err;
 }
 
+/* Does its checksum hold? 0, -EBADMSG, or negative errno. */
+static int check_record(int fd, const struct spool_head *h, uint64_t at, struct buf *room)
+{
+	uint8_t *to;
+	int err;
+
+	buf_reset(room);
+	to = buf_reserve(room, h->len + 1);
+	if (!to)
+		return -ENOMEM;
+	err = spool_read_all(fd, to, h->len, at + SPOOL_HEAD);
+	return err ? err : spool_crc(h, to) == h->crc ? 0 : -EBADMSG;
+}
+
+/* In the last file a length that was changed must not end it in the midst of a record that is whole. */
 int spool_scan(struct spool *s, struct spool_segment *g, uint64_t at, bool last)
 {
 	struct spool_head h;
+	struct buf room = { 0 };
 	uint64_t skipped = 0, end = at;
 	int fd = spool_file_open(s, g->number, last ? O_RDWR : O_RDONLY), err;
 
@@ -143,13 +159,17 @@ int spool_scan(struct spool *s, struct spool_segment *g, uint64_t at, bool last)
 		return fd;
 	for (;;) {
 		err = spool_find(fd, &at, g->size, &h, &skipped);
+		if (!err && last)
+			err = check_record(fd, &h, at, &room);
+		if (err == -EBADMSG) {
+			at++;
+			continue;
+		}
 		if (err)
 			break;
 		at += SPOOL_HEAD + h.len;
 		end = at;
-		g->waiting++;
-		if (h.real_ns > g->newest_ns)
-			g->newest_ns = h.real_ns;
+		spool_counted(g, h.real_ns);
 	}
 	/* A record that was being written: nothing may follow half of one. */
 	if (err == -ENOENT && last && end < g->size && ftruncate(fd, (off_t)end) == 0) {
@@ -157,5 +177,6 @@ int spool_scan(struct spool *s, struct spool_segment *g, uint64_t at, bool last)
 		g->size = end;
 	}
 	close(fd);
+	buf_free(&room);
 	return err == -ENOENT ? 0 : err;
 }

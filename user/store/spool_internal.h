@@ -25,8 +25,15 @@ struct spool_segment {
 	uint64_t number;
 	uint64_t size;
 	uint64_t waiting;          /* records behind the cursor */
-	int64_t newest_ns;
+	int64_t oldest_ns, newest_ns;   /* of them */
 };
+
+static inline void spool_counted(struct spool_segment *g, int64_t real_ns)
+{
+	g->waiting++;
+	g->oldest_ns = real_ns < g->oldest_ns ? real_ns : g->oldest_ns;
+	g->newest_ns = real_ns > g->newest_ns ? real_ns : g->newest_ns;
+}
 
 struct spool {
 	pthread_mutex_t lock;
