@@ -205,6 +205,71 @@ static void test_renamed_unseen(void **state)
 	end(&w);
 }
 
+static bool has_ended(const struct totals *t, const char *name)
+{
+	unsigned at;
+
+	assert_non_null(find(t, name, &at));
+	return t->rows[at].ended;
+}
+
+static void next_interval(struct world *w, struct totals *t, const struct cgroup_table *table)
+{
+	w->f.snap.start_ns = w->f.snap.end_ns;
+	w->f.snap.end_ns += 1000000000;
+	totals_still(t, table);
+	totals_add(t, &w->f.snap);
+}
+
+/* Who lives but has not run since a restart is in no interval, and has not ended for that. */
+static void test_idle_since(void **state)
+{
+	struct cgroup_table *table = cgroup_table_new();
+	struct buf text = { 0 };
+	struct totals *copy;
+	struct world w;
+	unsigned at;
+
+	begin(&w, 0);
+	w.f.snap.n_rows = READING_SPECIAL_ROWS;
+	for (unsigned i = 0; i < 3; i++) {
+		fixture_row(&w.f, (const char *[]){ "/idle", "/removed", "/never" }[i], 70 + i);
+		*snapshot_energy(&w.f.snap, READING_SPECIAL_ROWS + i, 0) = 500;
+	}
+	totals_add(w.live, &w.f.snap);
+	totals_save(w.live, 0, &text);
+	copy = load(&w, &text, 0, 1, 0);
+	cgroup_add(table, 70, "/idle", 1, 0);
+	cgroup_add(table, 71, "/removed", 1, 0);
+	w.f.snap.n_rows = READING_SPECIAL_ROWS;
+	for (unsigned i = 0; i < 4; i++)
+		next_interval(&w, copy, table);
+	assert_false(has_ended(copy, "/idle"));
+	assert_false(has_ended(copy, "/removed"));
+	assert_true(has_ended(copy, "/never"));
+	cgroup_end(table, 71, 1);
+	next_interval(&w, copy, table);
+	assert_true(has_ended(copy, "/removed"));
+	assert_false(has_ended(copy, "/idle"));
+	assert_int_equal(copy->n_ended, 2);
+	/* it runs, under another name by now */
+	fixture_row(&w.f, "/after", 70);
+	*snapshot_energy(&w.f.snap, READING_SPECIAL_ROWS, 0) = 30;
+	next_interval(&w, copy, table);
+	assert_null(find(copy, "/idle", &at));
+	assert_non_null(find(copy, "/after", &at));
+	assert_int_equal(totals_row(copy, at)[0], 530);
+	assert_int_equal(copy->n_waits, 0);
+	/* from now on it is in every interval, or has ended */
+	w.f.snap.n_rows = READING_SPECIAL_ROWS;
+	next_interval(&w, copy, table);
+	assert_true(has_ended(copy, "/after"));
+	free_totals(copy);
+	cgroup_table_free(table);
+	buf_free(&text);
+	end(&w);
+}
+
 /* Other columns, a change without a beginning, and every text cut short or with a changed byte. */
 static void test_wrong(void **state)
 {
@@ -248,7 +313,8 @@ static void test_wrong(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_texts), cmocka_unit_test(test_top), cmocka_unit_test(test_renamed_unseen), cmocka_unit_test(test_wrong),
+		cmocka_unit_test(test_texts), cmocka_unit_test(test_top), cmocka_unit_test(test_renamed_unseen), cmocka_unit_test(test_idle_since),
+		cmocka_unit_test(test_wrong),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include "../base/clock.h"
 #include "../base/log.h"
+#include "../encode/totals_keep.h"
 #include "serving_internal.h"
 
 #define KEPT_NS NS_PER_S     /* between points of the history, where nobody asks for shorter ones */
@@ -182,6 +183,7 @@ void serving_run(struct serving *sv, struct machine *m)
 	s = take(sv, &sv->sums, m);
 	sv->sums.deadline_ns = m->reading.mono_ns + sums_interval(sv);
 	if (s) {
+		totals_still(sv->totals, m->table);
 		totals_add(sv->totals, s);
 		tracing_add(sv->plan->tracing, sv->plan, s);
 		seq = serving_history_put(sv, s);

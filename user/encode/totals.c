@@ -54,6 +54,7 @@ static void add_row(struct totals *t, const struct snapshot *s, unsigned row)
 		add_values(t, totals_row(t, ROW_OTHER), s, row);
 		add_values(t, &t->hidden[(size_t)at * totals_width(t)], s, row);
 	}
+	totals_met(t, at);
 	if (!from->ended) {
 		r->seen = t->adds;
 		totals_alive(t, at);

@@ -37,6 +37,7 @@ struct total_row {
 	uint32_t ended_prev, ended_next;
 	uint16_t level;
 	bool used, ended, shown;
+	bool waits;                 /* loaded, and not met in an interval since */
 	unsigned quality;           /* of the last interval it was in */
 	unsigned ever;              /* of all intervals it was in */
 	uint64_t first_ns, ended_ns;   /* CLOCK_MONOTONIC */
@@ -69,7 +70,7 @@ struct totals {
 	struct losses losses;
 	/* the table's own; a copy has none of them */
 	uint32_t *buckets, n_buckets, free_row, ended_first, ended_last, next_serial;
-	uint32_t loaded;            /* the add whose rows are known by id alone (totals_keep.h), 0 = none */
+	unsigned n_waits;           /* rows that do */
 	struct total_key *keys;
 	unsigned cap_keys;
 	struct fair fair;

@@ -10,6 +10,7 @@
 uint32_t totals_place(struct totals *t, const struct snap_row *r);
 void totals_end(struct totals *t, uint32_t row);      /* not alive any more: its time to keep begins */
 void totals_alive(struct totals *t, uint32_t row);
+void totals_met(struct totals *t, uint32_t row);      /* a loaded one waits no longer */
 /* Not shown any more: what was goes to `retired`, where it does not look like anybody's use now. */
 void totals_retire(struct totals *t, uint32_t row);
 void totals_drop(struct totals *t, uint32_t row);     /* retired and forgotten */

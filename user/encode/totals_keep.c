@@ -219,3 +219,16 @@ int totals_loaded(struct totals *t)
 {
 	return totals_relink(t);
 }
+
+void totals_still(struct totals *t, const struct cgroup_table *table)
+{
+	for (uint32_t i = TOTAL_FIRST_CGROUP; t->n_waits && i < t->n_rows; i++) {
+		struct total_row *r = &t->rows[i];
+		const struct cgroup *c = r->waits ? cgroup_find(table, r->id) : NULL;
+
+		if (!c || c->ended || !c->selected)
+			continue;
+		r->seen = t->adds + 1;
+		names_set(&r->names, c->names);
+	}
+}

@@ -112,10 +112,17 @@ void totals_alive(struct totals *t, uint32_t row)
 	t->n_ended--;
 }
 
+void totals_met(struct totals *t, uint32_t row)
+{
+	t->n_waits -= t->rows[row].waits;
+	t->rows[row].waits = false;
+}
+
 void totals_end(struct totals *t, uint32_t row)
 {
 	struct total_row *r = &t->rows[row];
 
+	totals_met(t, row);
 	r->ended = true;
 	r->ended_ns = t->mono_ns;
 	r->changed = t->adds;
@@ -141,6 +148,7 @@ void totals_drop(struct totals *t, uint32_t row)
 
 	totals_retire(t, row);
 	totals_alive(t, row);
+	totals_met(t, row);
 	unlink_row(t, row);
 	free((char *)r->name);
 	names_put(r->names);
@@ -214,8 +222,8 @@ static int64_t rename_row(struct totals *t, uint32_t row, const char *text, uint
 /* A cgroup that got another name while nobody looked: after a restart it is known by its id alone. */
 static int64_t find_id(const struct totals *t, uint64_t id)
 {
-	for (uint32_t i = TOTAL_FIRST_CGROUP; t->loaded && t->adds <= t->loaded + 1 && i < t->n_rows; i++)
-		if (t->rows[i].used && !t->rows[i].ended && t->rows[i].id == id && t->rows[i].seen == t->loaded)
+	for (uint32_t i = TOTAL_FIRST_CGROUP; t->n_waits && i < t->n_rows; i++)
+		if (t->rows[i].waits && t->rows[i].id == id)
 			return i;
 	return -ENOENT;
 }
@@ -304,8 +312,7 @@ static int relink_ended(struct totals *t)
 int totals_relink(struct totals *t)
 {
 	t->free_row = t->ended_first = t->ended_last = NONE;
-	t->n_shown = t->n_ended = 0;
-	t->loaded = t->adds;
+	t->n_shown = t->n_ended = t->n_waits = 0;
 	while (t->n_rows >= t->n_buckets)
 		if (grow_buckets(t) != 0)
 			return -ENOMEM;
@@ -324,6 +331,8 @@ int totals_relink(struct totals *t)
 			return -EBADMSG;
 		r->serial = ++t->next_serial;
 		t->n_shown += r->shown;
+		r->waits = !r->ended;
+		t->n_waits += r->waits;
 		link_row(t, i);
 	}
 	return relink_ended(t);
