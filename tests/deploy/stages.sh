@@ -33,6 +33,21 @@ else
 	fail stages-run "$(tail -n 3 "$work/version")"
 fi
 
+# The Quadlet through the generator of a podman that has one (4.4), which Debian 12's has not.
+quadlet=/usr/libexec/podman/quadlet
+if [ ! -x $quadlet ]; then
+	apt_suite_sources amd64 trixie | apt_begin "$work/apt" amd64
+	(cd "$work" && export APT_CONFIG="$work/apt/apt.conf" && apt-get update -qq && apt-get download -qq podman && dpkg -x podman_*.deb podman) \
+		>"$work/quadlet.log" 2>&1
+	quadlet=$work/podman/usr/libexec/podman/quadlet
+fi
+if QUADLET_UNIT_DIRS=$PWD/deploy/quadlet "$quadlet" -dryrun >"$work/quadlet" 2>>"$work/quadlet.log" &&
+	grep -q '^ExecStart=/usr/bin/podman run .*--privileged --pid=host --cgroupns=host localhost/jouled:latest -o null:$' "$work/quadlet"; then
+	ok stages-quadlet
+else
+	fail stages-quadlet "$(tail -n 3 "$work/quadlet.log" | tr '\n' '|')"
+fi
+
 sh tests/cross/arm64.sh >"$work/cross.log" 2>&1 || { fail stages-arm64 "$(grep -m 1 FAIL "$work/cross.log")"; finish; }
 sysroot=$(cd "$B/arm64-sysroot" && pwd)
 if image_of "$work/arm64" "$B/arm64" "$sysroot" && podman build -q --platform linux/arm64 --layers=false --format docker -t "$image-arm64" \

@@ -7,8 +7,16 @@
 . tests/deploy/podman.sh
 MOST_BYTES=$((15 * 1024 * 1024))   # compressed, of the whole image
 
+# The three ways to run it say the same.
+sh deploy/deps.sh python3-yaml
+if python3 tests/deploy/containers.py >"$work/same" 2>&1; then
+	ok image-examples
+else
+	fail image-examples "$(tr '\n' '|' <"$work/same")"
+fi
+
 usable_podman || { skip deploy/image "$why"; exit 0; }
-if image_of "$work/image" "$B" && podman build -q --isolation chroot --layers=false --format docker --label org.opencontainers.image.revision=test \
+if image_of "$work/image" "$B" && podman build -q --isolation chroot --layers=false --format docker --build-arg VERSION=9.8.7 --build-arg REVISION=test \
 	-t "$image" -f "$work/Containerfile" "$work/image" >"$work/build.log" 2>&1; then
 	ok image-build
 else
@@ -24,13 +32,15 @@ else
 fi
 labels=$(podman inspect -f '{{range $k, $v := .Labels}}{{$k}}={{$v}} {{end}}' "$image")
 case $labels in
-*image.licenses=*image.title=jouled*image.version=*) ok image-labels ;;
+*image.licenses=*image.revision=test*image.title=jouled*image.version=9.8.7*) ok image-labels ;;
 *) fail image-labels "$labels" ;;
 esac
 
 # what the README says, with a name and a socket folder of the test's own
 says=$(grep -m 1 '^podman run .*--privileged' README.md | sed "s#^podman run ##; s#--name jouled#--name $name#; s#-v /run/jouled:#-v $work/run:#; s# jouled -o # $image -o #")
-mkdir "$work/run"
+# podman, unlike docker, makes no folder that it is to mount
+grep -m 1 '^mkdir -p /run/jouled$' README.md | sed "s#/run/jouled#$work/run#" >"$work/before.sh"
+sh "$work/before.sh"
 # shellcheck disable=SC2086 # the README's words
 if runs $says >"$work/run.log" 2>&1 && wait_until 100 test -S "$work/run/jouled.sock"; then
 	ok image-readme
