@@ -105,7 +105,7 @@ def holds(directory, expression):
 
     events = [(r["event"], int(r["data"])) for r in table("timestamps.csv")] if "timestamps.csv" in files else None
     need(eval("(" + expression + ")", {"info": info, "files": files, "events": events, "table": table, "all": all, "any": any, "int": int,
-                           "float": float, "max": max, "min": min, "len": len, "abs": abs}),
+                           "float": float, "max": max, "min": min, "len": len, "abs": abs, "list": list}),
          f"{expression} does not hold: {files} {events} {json.dumps(info)[:600]}")
 
 

@@ -90,13 +90,15 @@ record plain --experiment e --benchmark b --run r -r 2 --gpu none -- sh -c '
 	"$0" mark epoch_end
 	"$0" mark nonsense 2>/dev/null && exit 9
 	"$0" mark batch_begin x 2>/dev/null && exit 9
-	"$0" mark train_end; sleep 1' "$JOULECTL"
+	"$0" mark train_end; "$0" mark batch_end 8; sleep 1; printf "epoch_begin 2" >"$JOULED_MARK_FIFO"' "$JOULECTL"
 expect plain 0
 for n in 0 1; do
 	whole plain-$n "$root/e/b/r/$n"
 done
 check plain-events by holds "$root/e/b/r/1" 'events == [("experiment_begin", 0), ("train_begin", 0), ("epoch_begin", 0), ("epoch_end", 0),
-	("epoch_begin", 1), ("batch_begin", 7), ("epoch_end", 1), ("train_end", 0), ("experiment_end", 0)]'
+	("epoch_begin", 1), ("batch_begin", 7), ("epoch_end", 1), ("train_end", 0), ("batch_end", 8), ("epoch_begin", 2), ("epoch_end", 2),
+	("experiment_end", 0)] and info["epoch_closed"] == 2'
+check plain-epoch-closed grep -q 'epoch 2 has not ended' "$work/plain.err"
 check plain-refused grep -q 'mark epoch_end 5: epochs are counted from 0' "$work/plain.err"
 check plain-unknown grep -q 'mark nonsense: no such event' "$work/plain.err"
 check plain-files by holds "$root/e/b/r/0" '"gpu-power.csv" not in files and "total_power_samples.csv" not in files and
@@ -127,7 +129,23 @@ check gpu-0-energy by energy "$root/e/g-gpu0/r/0" 100000 60000 1000
 check gpu-1-energy by energy "$root/e/g-gpu1/r/0" 50000 0 1000
 check gpu-info by holds "$root/e/g-gpu1/r/0" 'info["device_name"] == "Scripted GPU 1" and info["cuda_version"] == [12, 4] and
 	info["power_samples_from"] == "nvml" and info["effective_power_limit"] == 250000'
-check baseline by holds "$root/e/_baseline" 'events is None and info is None and "gpu-power.csv" in files and "rapl-power.csv" in files'
+for n in 0 1; do
+	check baseline-$n by holds "$root/e/_baseline-gpu$n" 'events is None and info is None and "rapl-power.csv" in files and
+		(max(int(r["power"]) for r in table("gpu-power.csv")) > 50000) == ('$n' == 0)'
+	check gpu-$n-cgroup by holds "$root/e/g-gpu$n/r/0" 'list(table("cgroup-power.csv")[0]) == ["", "timestamp", "package-0",
+		"gpu-'$n'", "package-0-energy", "gpu-'$n'-energy"] and list(info["energy_quality"]) == ["package-0", "gpu-'$n'"]'
+done
+# A command that is over before the driver's ring is asked: readers need its samples.
+record short --experiment e --benchmark b --run short --gpu gpu-0 -- true
+expect short 0
+check short-shape by shape "$root/e/b/short/0"
+check short-samples by holds "$root/e/b/short/0" 'len(table("total_power_samples.csv")) > 1 and info["power_samples_from"] == "nvml"'
+# A ring that stays empty: rows take its place.
+printf 'gpus 1\npower 0 100000 0 1000\nsilent\n' >"$work/script"
+record silent --experiment e --benchmark b --run silent --gpu gpu-0 -- sleep 1
+expect silent 0
+check silent-samples by holds "$root/e/b/silent/0" 'info["power_samples_from"] == "polling" and
+	{r["value"] for r in table("total_power_samples.csv")} == {"100000"}'
 
 # Fields that a GPU refuses are no columns.
 printf 'gpus 1\nrefuse pcie\nrefuse app_clock\n' >"$work/script"

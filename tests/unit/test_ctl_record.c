@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What joulectl record takes in: settings, marks, answers about devices. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ctl/record_devices.h"
 #include "ctl/record_limits.h"
@@ -79,7 +81,49 @@ static void marks(void **state)
 	assert_int_equal(judge(&m, "experiment_begin", &k), -EINVAL);
 	assert_int_equal(judge(&m, "", &k), -EINVAL);
 	record_marks_begin(&m, 1000);
-	assert_int_equal(judge(&m, "epoch_begin 0", &k), 0);
+	assert_int_equal(judge(&m, "epoch_begin 0 1800", &k), 0);
+	assert_int_equal(judge(&m, "epoch_end 0 1700", &k), 0);     /* the clock was set back */
+	assert_int_equal(k.time_ns, 1800);
+}
+
+static struct record_mark taken[4];
+static unsigned n_taken, n_told;
+
+static void on_mark(void *arg, const struct record_mark *mark)
+{
+	assert_true(n_taken < 4);
+	taken[n_taken++] = *mark;
+}
+
+static void on_told(void *arg, const char *why)
+{
+	n_told++;
+}
+
+/* A last line without its end, and an epoch without one. */
+static void marks_end(void **state)
+{
+	struct record_marks m = { .fd = -1 };
+	struct record_mark k;
+	int fds[2];
+	int64_t end;
+
+	record_marks_begin(&m, 1000);
+	assert_int_equal(judge(&m, "epoch_begin", &k), 0);
+	assert_int_equal(judge(&m, "epoch_end", &k), 0);
+	assert_int_equal(pipe2(fds, O_NONBLOCK), 0);
+	m.fd = fds[0];
+	assert_int_equal(write(fds[1], "batch_end 4\nepoch_begin", 23), 23);
+	end = record_marks_end(&m, on_mark, on_told, NULL);
+	assert_int_equal(n_taken, 3);
+	assert_int_equal(n_told, 1);
+	assert_string_equal(taken[1].event, "epoch_begin");
+	assert_string_equal(taken[2].event, "epoch_end");
+	assert_int_equal(taken[2].data, 1);
+	assert_int_equal(m.closed, 1);
+	assert_true(taken[1].time_ns <= end && taken[2].time_ns == end);
+	close(fds[1]);
+	close(fds[0]);
 }
 
 static unsigned rows, samples, meters;
@@ -155,7 +199,7 @@ static void device_list(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(settings), cmocka_unit_test(marks), cmocka_unit_test(device_samples), cmocka_unit_test(device_list),
+		cmocka_unit_test(settings), cmocka_unit_test(marks), cmocka_unit_test(marks_end), cmocka_unit_test(device_samples), cmocka_unit_test(device_list),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,7 +38,7 @@ static int end(void **state)
 
 static struct recorder *start(const char *run)
 {
-	const struct recorder_place p = { .root = at.dir, .experiment = "e", .benchmark = "b", .run = run };
+	const struct recorder_place p = { .root = at.dir, .experiment = "e", .benchmark = run ? "b" : NULL, .run = run ? run : "_baseline" };
 	struct recorder *r = NULL;
 	struct err err = { 0 };
 
@@ -246,7 +246,24 @@ static void recovery(void **state)
 	assert_int_equal(recorder_recover("/nowhere", &how, &err), -ENOENT);
 }
 
-/* Nothing in it: it is told, and left alone. */
+/* Readers stop at a second epoch without its end. */
+static void recovery_in_an_epoch(void **state)
+{
+	const struct recorder_recovery how = { NULL, said, NULL };
+	struct err err = { 0 };
+
+	temp_root_put(&at, "/e/b/_staged-8-0/r/timestamps.csv", "timestamp,event,data\n2026-11-22 02:11:20.123456,experiment_begin,0\n"
+		      "2026-11-22 02:11:20.200000,epoch_begin,0\n2026-11-22 02:11:20.300000,epoch_end,0\n"
+		      "2026-11-22 02:11:20.400000,epoch_begin,1\n2026-11-22 02:11:20.500000,batch_beg");
+	temp_root_put(&at, "/e/b/_staged-8-0/r/rapl-power.csv", ",timestamp,p\n0,2026-11-22 02:11:21.000000,5\n");
+	assert_int_equal(recorder_recover(at.dir, &how, &err), 1);
+	assert_string_equal(text_of("/e/b/r/0/timestamps.csv"), "timestamp,event,data\n2026-11-22 02:11:20.123456,experiment_begin,0\n"
+			    "2026-11-22 02:11:20.200000,epoch_begin,0\n2026-11-22 02:11:20.300000,epoch_end,0\n"
+			    "2026-11-22 02:11:20.400000,epoch_begin,1\n2026-11-22 02:11:21.000000,epoch_end,1\n"
+			    "2026-11-22 02:11:21.000000,experiment_end,0");
+}
+
+/* Nothing in it: it is told, and goes, unless something that is not ours lies there. */
 static void recovery_of_nothing(void **state)
 {
 	const struct recorder_recovery how = { NULL, said, NULL };
@@ -258,7 +275,12 @@ static void recovery_of_nothing(void **state)
 	assert_int_equal(told, 1);
 	assert_non_null(strstr(told_why, "nothing was recorded"));
 	assert_false(fsroot_exists(at.root, "/e/b/r"));
-	assert_true(fsroot_exists(at.root, "/e/b/_staged-7-0"));
+	assert_false(fsroot_exists(at.root, "/e/b/_staged-7-0"));
+	temp_root_put(&at, "/e/b/_staged-7-0/r/mine", "");
+	assert_int_equal(recorder_recover(at.dir, &how, &err), 0);
+	assert_int_equal(told, 2);
+	assert_non_null(strstr(told_why, "remove it"));
+	assert_true(fsroot_exists(at.root, "/e/b/_staged-7-0/r/mine"));
 }
 
 /* A process that is killed while it writes: whole lines up to the last flush. */
@@ -298,7 +320,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(baseline_replaces, make, end), cmocka_unit_test_setup_teardown(gpu_rows, make, end),
 		cmocka_unit_test_setup_teardown(gpu_field_that_never_comes, make, end),
 		cmocka_unit_test_setup_teardown(meters, make, end), cmocka_unit_test(names),
-		cmocka_unit_test_setup_teardown(recovery, make, end), cmocka_unit_test_setup_teardown(recovery_of_nothing, make, end),
+		cmocka_unit_test_setup_teardown(recovery, make, end), cmocka_unit_test_setup_teardown(recovery_of_nothing, make, end), cmocka_unit_test_setup_teardown(recovery_in_an_epoch, make, end),
 		cmocka_unit_test_setup_teardown(killed, make, end),
 	};
 

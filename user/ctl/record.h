@@ -14,6 +14,7 @@
 #define RECORD_GPU_EVERY_NS (150 * NS_PER_MS)       /* the original's pace */
 #define RECORD_READING_EVERY_NS (250 * NS_PER_MS)
 #define RECORD_OUTS (GPU_MAX + 1)
+#define RECORD_HELD 64
 
 enum record_samples { SAMPLES_GPU, SAMPLES_RAPL, SAMPLES_CGROUP };
 
@@ -35,9 +36,13 @@ struct record_options {
 /* One per chosen GPU; without a GPU there is one. */
 struct record_out {
 	int gpu;                    /* index in devices; -1 = none */
+	char id[96], domain[16];    /* its UUID or PCI address; "gpu-0", "" = none */
 	char benchmark[220];
 	struct recorder *rec;
 	bool polled[GPU_RINGS];     /* samples were made from polling */
+	struct { int64_t real_us, mw; } held[RECORD_HELD];   /* power of rows, until a sample of the driver's comes */
+	unsigned n_held;
+	bool silent;                /* none came: rows are the samples */
 	int64_t last_row_ns, last_sample_us[GPU_RINGS];
 	int64_t power_mw;           /* newest */
 	int64_t limit_mw;           /* of the first row; -1 = not known */
@@ -91,6 +96,8 @@ void record_measure_begin(struct record_measure *m, struct agent *a, const struc
  * counted from, and its row's power is that since the first. -errno: the agent is gone. */
 int record_measure_take(struct record_measure *m, struct record_out *out, unsigned n, struct err *err);
 void record_measure_end(struct record_measure *m);
+/* Is a domain a column of RECORDER_RAPL or RECORDER_CGROUP? */
+bool record_measure_has(const struct record_measure *m, const struct record_out *out, enum recorder_table t, unsigned domain);
 
 /* record_samples.c: rows and samples of devices to the outs they belong to; flushes. */
 int record_devices_take_new(struct record_session *s, struct err *err);
@@ -107,14 +114,30 @@ enum record_state { RECORD_GOING_ON, RECORD_DONE };
 void record_info_put(const struct record_session *s, struct record_out *out, enum record_state state);
 int record_info_mend(void *arg, int dir_fd, struct err *err);   /* for recorder_recover */
 
+/* record_open.c. Sampling from then on: nothing of the rings' past, and rows before the experiment begins. */
+int record_open(struct record_session *s, bool baseline, struct err *err);
+/* Two readings: energy counts from the second. path NULL = the machine alone. */
+int record_begin_measuring(struct record_session *s, const char *path, struct err *err);
+
+/* record_look.c */
+int record_fail(struct record_session *s, int code, const struct err *err);   /* notes the first failure; code */
+void record_event(struct record_session *s, int64_t real_ns, const char *name, int64_t data);
+void record_take_mark(void *session, const struct record_mark *mark);
+void record_say_refused(void *session, const char *why);
+void record_clear_line(const struct record_session *s);
+void record_look_begin(struct record_session *s);
+int record_look(void *session);     /* of struct run_watch */
+
 /* record_rep.c. 0 = it ran; status in s->end. Else nothing was started. */
 int record_repetition(struct record_session *s, struct err *err);
+/* record_baseline.c: nothing runs that is ours. */
 int record_baseline(struct record_session *s, struct err *err);
-/* How it went, in the words of the error line, kept where; publishes what is whole. 0 or negative errno. */
+/* record_finish.c. How it went, in the words of the error line, kept where; publishes what is whole. 0 or negative errno. */
 int record_finish(struct record_session *s, struct err *err);
 
 /* record_gpus.c: s->out from the options, and the guard for those GPUs. */
 int record_gpus_choose(struct record_session *s, struct err *err);
+int record_gpus_still_there(struct record_session *s, struct err *err);   /* after devices were asked for again */
 int record_gpus_limit(struct record_session *s, struct err *err);
 
 /* record_options.c */

@@ -19,23 +19,35 @@ static int find_gpu(const struct record_devices *d, const char *name)
 	return -1;
 }
 
+static const char *id_of(const struct gpu_desc *d)
+{
+	return d->uuid[0] ? d->uuid : d->pci;
+}
+
 static int no_such_gpu(const struct record_devices *d, const char *name, struct err *err)
 {
 	char list[300] = "";
 	size_t n = 0;
 
 	for (unsigned i = 0; i < d->n_gpus && n < sizeof(list); i++)
-		n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", i ? ", " : "", d->gpu[i].uuid[0] ? d->gpu[i].uuid : d->gpu[i].pci);
+		n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", i ? ", " : "", id_of(&d->gpu[i]));
 	return err_set(err, -ENODEV, "--gpu %.60s: %s%s", name, d->n_gpus ? "no such GPU; there is " :
 		       "the agent knows no GPU; see jouled doctor", list);
 }
 
 static int add(struct record_session *s, int gpu, struct err *err)
 {
+	struct record_out *out = &s->out[s->n_out];
+
 	for (unsigned i = 0; i < s->n_out; i++)
 		if (s->out[i].gpu == gpu)
 			return err_set(err, -EINVAL, "--gpu: the same GPU twice; name it once");
-	s->out[s->n_out++] = (struct record_out){ .gpu = gpu };
+	*out = (struct record_out){ .gpu = gpu };
+	if (gpu >= 0) {
+		snprintf(out->id, sizeof(out->id), "%s", id_of(&s->devices.gpu[gpu]));
+		snprintf(out->domain, sizeof(out->domain), "gpu-%u", s->devices.gpu[gpu].gpu);
+	}
+	s->n_out++;
 	return 0;
 }
 
@@ -81,6 +93,24 @@ int record_gpus_choose(struct record_session *s, struct err *err)
 			snprintf(s->out[i].benchmark, sizeof(s->out[i].benchmark), "%.200s-gpu%u", s->o->benchmark,
 				 s->devices.gpu[s->out[i].gpu].gpu);
 	return code;
+}
+
+/* Another agent may have begun, or a GPU gone, between two repetitions. */
+int record_gpus_still_there(struct record_session *s, struct err *err)
+{
+	for (unsigned i = 0; i < s->n_out; i++) {
+		struct record_out *out = &s->out[i];
+
+		if (out->gpu < 0)
+			continue;
+		out->gpu = find_gpu(&s->devices, out->id);
+		if (out->gpu < 0) {
+			out->gpu = 0;
+			return err_set(err, -ENODEV, "GPU %.80s: the agent knows it no more; see joulectl status", out->id);
+		}
+		snprintf(out->domain, sizeof(out->domain), "gpu-%u", s->devices.gpu[out->gpu].gpu);
+	}
+	return 0;
 }
 
 int record_gpus_limit(struct record_session *s, struct err *err)

@@ -87,8 +87,10 @@ static void put_system(json_t *o)
 }
 
 /* "" = there is no such file. */
-static const char *samples_from(const struct record_session *s, const struct record_out *out)
+static const char *samples_from(const struct record_session *s, const struct record_out *out, enum record_state state)
 {
+	if (state == RECORD_DONE && !recorder_rows(out->rec, RECORDER_POWER_SAMPLES))
+		return "";
 	if (s->o->samples_from != SAMPLES_GPU)
 		return s->o->samples_from == SAMPLES_RAPL ? "rapl" : "cgroup";
 	if (out->gpu < 0)
@@ -98,9 +100,9 @@ static const char *samples_from(const struct record_session *s, const struct rec
 	return "nvml";
 }
 
-static void put_sampling(json_t *o, const struct record_session *s, const struct record_out *out)
+static void put_sampling(json_t *o, const struct record_session *s, const struct record_out *out, enum record_state state)
 {
-	const char *from = samples_from(s, out);
+	const char *from = samples_from(s, out, state);
 
 	json_object_set_new(o, "jouled_version", json_string(JOULED_VERSION));
 	json_object_set_new(o, "external_unit", s->devices.n_channels ? json_string(s->o->external_uw == 1000 ? "mW" : "10mW") : json_null());
@@ -155,12 +157,13 @@ static void put_command(json_t *o, char *const *argv)
 }
 
 /* Of the whole repetition, the worst. */
-static json_t *qualities(const struct record_measure *m)
+static json_t *qualities(const struct record_measure *m, const struct record_out *out)
 {
 	json_t *o = json_object();
 
 	for (unsigned d = 0; d < m->facts.n_domains; d++)
-		json_object_set_new(o, m->facts.domain[d].name, json_string(quality_name(m->quality[d])));
+		if (record_measure_has(m, out, RECORDER_CGROUP, d))
+			json_object_set_new(o, m->facts.domain[d].name, json_string(quality_name(m->quality[d])));
 	return o;
 }
 
@@ -171,12 +174,13 @@ static void put_outcome(json_t *o, const struct record_session *s, const struct 
 	json_object_set_new(o, "complete", json_boolean(!s->failed.code && !s->signals.told));
 	json_object_set_new(o, "exit_status", json_integer(run_exit_status(&s->end)));
 	json_object_set_new(o, "wall_ns", json_integer((json_int_t)s->end.wall_ns));
-	json_object_set_new(o, "energy_quality", qualities(m));
+	json_object_set_new(o, "energy_quality", qualities(m, out));
 	json_object_set_new(o, "counters_quality", json_string(quality_name(m->counts_quality)));
 	json_object_set_new(o, "gpu_rows_dropped", json_integer((json_int_t)recorder_gpu_dropped(out->rec)));
 	json_object_set_new(o, "samples_missed", json_integer((json_int_t)s->devices.missed));
 	json_object_set_new(o, "readings_failed", json_integer((json_int_t)m->failed));
 	json_object_set_new(o, "marks_refused", json_integer((json_int_t)s->marks.refused));
+	json_object_set_new(o, "epoch_closed", s->marks.closed < 0 ? json_null() : json_integer(s->marks.closed));
 }
 
 void record_info_put(const struct record_session *s, struct record_out *out, enum record_state state)
@@ -187,7 +191,7 @@ void record_info_put(const struct record_session *s, struct record_out *out, enu
 	put_gpu(o, out->gpu < 0 ? NULL : &s->devices.gpu[out->gpu]);
 	put_system(o);
 	json_object_set_new(o, "effective_power_limit", out->limit_mw >= 0 ? json_integer(out->limit_mw) : json_null());
-	put_sampling(o, s, out);
+	put_sampling(o, s, out, state);
 	put_meters(o, s);
 	put_setting(o, s);
 	put_command(o, s->o->command);

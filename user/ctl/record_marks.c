@@ -62,6 +62,8 @@ void record_marks_begin(struct record_marks *m, int64_t now_ns)
 	m->begin_ns = now_ns;
 	m->epochs = 0;
 	m->in_epoch = false;
+	m->epoch_ns = 0;
+	m->closed = -1;
 	m->taken = m->refused = 0;
 }
 
@@ -78,6 +80,9 @@ static int judge_epoch(struct record_marks *m, struct record_mark *mark, struct 
 		return err_set(err, -EINVAL, "mark %s %lld: epochs are counted from 0 and this is number %lld; leave the number out",
 			       mark->event, (long long)mark->data, (long long)number);
 	mark->data = number;
+	if (mark->time_ns < m->epoch_ns)
+		mark->time_ns = m->epoch_ns;    /* the clock was set back: an epoch does not end before it begins */
+	m->epoch_ns = mark->time_ns;
 	m->epochs += begins;
 	m->in_epoch = begins;
 	return 0;
@@ -134,6 +139,30 @@ void record_marks_read(struct record_marks *m, void (*take)(void *arg, const str
 				m->too_long = true;
 			}
 		}
+}
+
+int64_t record_marks_end(struct record_marks *m, void (*take)(void *arg, const struct record_mark *mark),
+			 void (*said)(void *arg, const char *why), void *arg)
+{
+	struct record_mark end = { .event = "epoch_end" };
+	char text[160];
+
+	record_marks_read(m, take, said, arg);
+	if (m->n || m->too_long)
+		end_line(m, take, said, arg);
+	m->n = 0;
+	end.time_ns = clock_real_ns();
+	if (end.time_ns < m->epoch_ns)
+		end.time_ns = m->epoch_ns;
+	if (!m->in_epoch)
+		return end.time_ns;
+	end.data = m->closed = m->epochs - 1;
+	m->in_epoch = false;
+	snprintf(text, sizeof(text), "epoch %lld has not ended: its epoch_end is noted at the end of the experiment; mark epoch_end",
+		 (long long)m->closed);
+	said(arg, text);
+	take(arg, &end);
+	return end.time_ns;
 }
 
 void record_marks_close(struct record_marks *m)

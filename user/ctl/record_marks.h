@@ -31,6 +31,8 @@ struct record_marks {
 	int64_t begin_ns;          /* no mark is older than the experiment */
 	int64_t epochs;            /* that have begun */
 	bool in_epoch;
+	int64_t epoch_ns;          /* of its last event */
+	int64_t closed;            /* number of the epoch that record_marks_end has ended; -1 = none */
 	uint64_t taken, refused;
 };
 
@@ -43,6 +45,10 @@ int record_marks_judge(struct record_marks *m, struct record_mark *mark, int64_t
 /* Everything that is there; take gets what is good, said what is refused. */
 void record_marks_read(struct record_marks *m, void (*take)(void *arg, const struct record_mark *mark),
 		       void (*said)(void *arg, const char *why), void *arg);
+/* At the end of the experiment: what is still there, a last line without its end too, and the end of an epoch that has
+ * none, at which readers stop (a second epoch that never ends takes the whole tree from them). The time of the end. */
+int64_t record_marks_end(struct record_marks *m, void (*take)(void *arg, const struct record_mark *mark),
+			 void (*said)(void *arg, const char *why), void *arg);
 void record_marks_close(struct record_marks *m);
 
 #endif

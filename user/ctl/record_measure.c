@@ -28,28 +28,31 @@ static bool is_rapl(const struct run_domain *d)
 	return d->kind != DOMAIN_GPU && d->kind != DOMAIN_EXTERNAL;
 }
 
-static bool is_column(const struct record_measure *m, enum recorder_table t, unsigned d)
+/* Of GPUs a repetition has its own alone, as its gpu-power.csv has. */
+bool record_measure_has(const struct record_measure *m, const struct record_out *out, enum recorder_table t, unsigned d)
 {
-	return t == RECORDER_CGROUP ? m->facts.domain[d].kind != DOMAIN_EXTERNAL : is_rapl(&m->facts.domain[d]);
+	const struct run_domain *domain = &m->facts.domain[d];
+
+	return is_rapl(domain) || (t == RECORDER_CGROUP && domain->kind == DOMAIN_GPU && strcmp(domain->name, out->domain) == 0);
 }
 
-static void name_energy(const struct record_measure *m, struct recorder *r, enum recorder_table t)
+static void name_energy(const struct record_measure *m, struct record_out *out, enum recorder_table t)
 {
 	char text[SCHEMA_MAX_DOMAINS][80];
 	const char *names[2 * SCHEMA_MAX_DOMAINS];
 	unsigned n = 0;
 
 	for (unsigned d = 0; d < m->facts.n_domains; d++)
-		if (is_column(m, t, d))
+		if (record_measure_has(m, out, t, d))
 			names[n++] = m->facts.domain[d].name;
 	for (unsigned d = 0; d < m->facts.n_domains; d++) {
-		if (!is_column(m, t, d))
+		if (!record_measure_has(m, out, t, d))
 			continue;
 		snprintf(text[d], sizeof(text[d]), "%s-energy", m->facts.domain[d].name);
 		names[n++] = text[d];
 	}
 	if (n)
-		recorder_columns(r, t, names, n);
+		recorder_columns(out->rec, t, names, n);
 }
 
 /* cpu-ns, events, then what else there is here. */
@@ -83,13 +86,13 @@ static uint64_t write_energy(const struct record_measure *m, struct record_out *
 	for (unsigned d = 0; d < m->facts.n_domains; d++) {
 		uint64_t mw = milliwatt(energy[d] - before[d], ns);
 
-		if (is_column(m, t, d))
+		if (record_measure_has(m, out, t, d))
 			v[n++] = (int64_t)mw;
 		if (is_rapl(&m->facts.domain[d]) && run_domain_adds_up(&m->facts.domain[d]))
 			sum += mw;
 	}
 	for (unsigned d = 0; d < m->facts.n_domains; d++)
-		if (is_column(m, t, d))
+		if (record_measure_has(m, out, t, d))
 			v[n++] = (int64_t)energy[d];
 	if (n)
 		recorder_row(out->rec, t, m->last.real_ns, v);
@@ -110,13 +113,13 @@ static void write_counters(const struct record_measure *m, struct record_out *ou
 	recorder_row(out->rec, RECORDER_COUNTERS, m->last.real_ns, v);
 }
 
-static void name_all(const struct record_measure *m, struct recorder *r)
+static void name_all(const struct record_measure *m, struct record_out *out)
 {
-	name_energy(m, r, RECORDER_RAPL);
+	name_energy(m, out, RECORDER_RAPL);
 	if (!m->path)
 		return;
-	name_energy(m, r, RECORDER_CGROUP);
-	name_counters(m, r);
+	name_energy(m, out, RECORDER_CGROUP);
+	name_counters(m, out->rec);
 }
 
 static void write_rows(struct record_measure *m, struct record_out *out, const struct run_result *r)
@@ -124,7 +127,7 @@ static void write_rows(struct record_measure *m, struct record_out *out, const s
 	uint64_t cgroup_mw = 0;
 
 	if (!m->before.measured)
-		name_all(m, out->rec);
+		name_all(m, out);
 	m->power_mw = write_energy(m, out, RECORDER_RAPL, r->machine_uj, m->before.machine_uj);
 	if (m->path) {
 		cgroup_mw = write_energy(m, out, RECORDER_CGROUP, r->value, m->before.value);

@@ -14,16 +14,41 @@ static struct record_out *out_of(struct record_session *s, unsigned gpu)
 	return NULL;
 }
 
+/* A ring that the driver has and that stays empty: readers pass over a repetition without these samples. */
+static void make_samples(struct record_out *o)
+{
+	o->silent = o->polled[GPU_RING_POWER] = true;
+	for (unsigned i = 0; i < o->n_held; i++)
+		recorder_sample(o->rec, GPU_RING_POWER, o->held[i].real_us, o->held[i].mw);
+	o->n_held = 0;
+}
+
+static void hold(struct record_out *o, int64_t real_us, int64_t mw)
+{
+	if (o->silent) {
+		recorder_sample(o->rec, GPU_RING_POWER, real_us, mw);
+		return;
+	}
+	o->held[o->n_held].real_us = real_us;
+	o->held[o->n_held++].mw = mw;
+	if (o->n_held == RECORD_HELD)
+		make_samples(o);
+}
+
 static void take_row(void *arg, const struct gpu_row *row)
 {
+	const struct record_session *s = arg;
 	struct record_out *o = out_of(arg, row->gpu);
 
 	if (!o)
 		return;
 	recorder_gpu_row(o->rec, row);
 	o->last_row_ns = row->real_ns;
-	if (row->present & GPU_BIT(GPU_POWER))
+	if (row->present & GPU_BIT(GPU_POWER)) {
 		o->power_mw = row->v[GPU_POWER];
+		if (s->o->samples_from == SAMPLES_GPU && !o->last_sample_us[GPU_RING_POWER])
+			hold(o, row->real_ns / 1000, row->v[GPU_POWER]);
+	}
 	if (o->limit_mw < 0 && (row->present & GPU_BIT(GPU_POWER_LIMIT)))
 		o->limit_mw = row->v[GPU_POWER_LIMIT];
 }
@@ -33,7 +58,7 @@ static void take_sample(void *arg, const struct gpu_sample *sample)
 	const struct record_session *s = arg;
 	struct record_out *o = out_of(arg, sample->gpu);
 
-	if (!o || (sample->ring == GPU_RING_POWER && s->o->samples_from != SAMPLES_GPU))
+	if (!o || (sample->ring == GPU_RING_POWER && (s->o->samples_from != SAMPLES_GPU || o->silent)))
 		return;
 	recorder_sample(o->rec, (enum gpu_ring)sample->ring, sample->real_us, sample->value);
 	o->polled[sample->ring] |= sample->polled;
@@ -61,7 +86,13 @@ int record_devices_take_new(struct record_session *s, struct err *err)
 	return code == -EPROTO ? 0 : code;
 }
 
-/* Has every series passed the end? A ring that has brought nothing yet may never do. */
+/* A command may be over before the driver's ring is looked at for the first time. */
+static bool power_awaited(const struct record_session *s, const struct record_out *o)
+{
+	return s->o->samples_from == SAMPLES_GPU && !o->silent && !o->last_sample_us[GPU_RING_POWER];
+}
+
+/* Has every series passed the end? Other rings that have brought nothing yet may never do. */
 static bool all_here(const struct record_session *s)
 {
 	if (s->last_meter_ns && s->last_meter_ns < s->end_ns)
@@ -71,7 +102,7 @@ static bool all_here(const struct record_session *s)
 
 		if (o->gpu < 0)
 			continue;
-		if (o->last_row_ns < s->end_ns)
+		if (o->last_row_ns < s->end_ns || power_awaited(s, o))
 			return false;
 		for (unsigned r = 0; r < GPU_RINGS; r++)
 			if (o->last_sample_us[r] && o->last_sample_us[r] < s->end_ns / 1000)
@@ -83,9 +114,13 @@ static bool all_here(const struct record_session *s)
 void record_devices_drain(struct record_session *s)
 {
 	uint64_t until = clock_mono_ns() + DRAIN_NS;
+	struct err err = { 0 };
 
 	while (!s->failed.code && !all_here(s) && clock_mono_ns() < until) {
 		nanosleep(&(struct timespec){ .tv_nsec = 100 * (long)NS_PER_MS }, NULL);
-		record_devices_take_new(s, &s->failed);
+		record_fail(s, record_devices_take_new(s, &err), &err);
 	}
+	for (unsigned i = 0; i < s->n_out; i++)
+		if (s->out[i].gpu >= 0 && power_awaited(s, &s->out[i]))
+			make_samples(&s->out[i]);
 }

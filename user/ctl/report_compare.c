@@ -2,6 +2,7 @@
 /* Counter, integral and wall meter of one repetition. The bounds are wide: counters step by up to 100 ms, and
  * driver power is a mean over up to a second on many cards (arXiv 2312.02741). */
 #include <stdio.h>
+#include <string.h>
 #include "report.h"
 
 #define AGREE 0.05
@@ -54,7 +55,8 @@ void report_compare(const struct report_options *o, const struct report_repetiti
 	if (r->source[REPORT_EXTERNAL].known && r->source[REPORT_EXTERNAL].last_ns > r->source[REPORT_EXTERNAL].first_ns &&
 	    (usable(sd) || usable(hd)))
 		compare_external(o, r, mean_w(usable(sd) ? sd : hd), f);
-	if (usable(rapl) && usable(cgroup) && mean_w(cgroup) > mean_w(rapl) * (1 + AGREE))
+	/* a GPU is in cgroup-power.csv alone */
+	if (usable(rapl) && usable(cgroup) && strcmp(r->domains[0], r->domains[1]) == 0 && mean_w(cgroup) > mean_w(rapl) * (1 + AGREE))
 		tree_find(f, TREE_WRONG, "cgroup-above-rapl", r->place->shown, 0, "the cgroup's power (%.5g W) is above the machine's (%.5g W)",
 			  mean_w(cgroup), mean_w(rapl));
 }

@@ -20,7 +20,7 @@ static const struct verb_option options[] = {
 	[RECORD_RUN] = { "run", 0, "NAME", "with which settings; limits have a name of their own" },
 	[RECORD_REPEAT] = { "repeat", 'r', "N", "so many repetitions" },
 	[RECORD_EVERY] = { "every", 0, "DURATION", "between two rows; 150ms of GPUs and 250ms of the rest unless given" },
-	[RECORD_BASELINE] = { "baseline", 0, "DURATION", "first record the idle machine, into EXPERIMENT/_baseline" },
+	[RECORD_BASELINE] = { "baseline", 0, "DURATION", "first record the idle machine, into EXPERIMENT/_baseline (-gpuN with several GPUs)" },
 	[RECORD_GPU] = { "gpu", 0, "UUID", "which GPU, by UUID, PCI address or gpu-N; several with commas; none" },
 	[RECORD_SAMPLES_FROM] = { "samples-from", 0, "SOURCE", "total_power_samples.csv of gpu, rapl or cgroup; gpu unless given" },
 	[RECORD_EXTERNAL_UNIT] = { "external-unit", 0, "UNIT", "of power-external.csv: mW, or 10mW as the original tooling reads it" },
@@ -180,6 +180,10 @@ static void said(void *arg, const char *from, const char *to, const struct err *
 
 	if (to) {
 		dprintf(STDERR_FILENO, "joulectl: recovered %s from %s\n", to, from);
+		return;
+	}
+	if (err->code == -ENODATA) {
+		dprintf(STDERR_FILENO, "joulectl: %s: %s\n", from, err->text);
 		return;
 	}
 	++*failures;

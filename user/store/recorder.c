@@ -25,15 +25,10 @@ void recorder_fail(struct recorder *r, int code, const char *what)
 
 static int parent_of(const struct recorder_place *p, char *ret)
 {
-	int n = p->run ? snprintf(ret, RECORDER_PATH_MAX, "%s/%s/%s", p->root, p->experiment, p->benchmark) :
+	int n = p->benchmark ? snprintf(ret, RECORDER_PATH_MAX, "%s/%s/%s", p->root, p->experiment, p->benchmark) :
 		snprintf(ret, RECORDER_PATH_MAX, "%s/%s", p->root, p->experiment);
 
 	return n < RECORDER_PATH_MAX - 256 ? 0 : -ENAMETOOLONG;
-}
-
-static const char *last_name(const struct recorder *r)
-{
-	return r->place.run ? r->place.run : "_baseline";
 }
 
 /* A process that was killed has left its own under the same number, and then the next is free. The lock tells
@@ -45,10 +40,17 @@ static int make_around(struct recorder *r, const char *parent)
 			return -ENAMETOOLONG;
 		if (mkdir(r->around, 0777) == 0) {
 			r->around_fd = open(r->around, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-			return r->around_fd < 0 ? -errno : flock(r->around_fd, LOCK_EX | LOCK_NB) != 0 && errno != EOPNOTSUPP ? -errno : 0;
-		}
-		if (errno != EEXIST)
+			if (r->around_fd >= 0 && (flock(r->around_fd, LOCK_EX | LOCK_NB) == 0 || errno == EOPNOTSUPP))
+				return 0;
+			if (r->around_fd < 0 && errno != ENOENT)
+				return -errno;
+			/* recovery was here between the two, and takes it away */
+			if (r->around_fd >= 0)
+				close(r->around_fd);
+			r->around_fd = -1;
+		} else if (errno != EEXIST) {
 			return -errno;
+		}
 	}
 	return -EEXIST;
 }
@@ -64,7 +66,7 @@ static int stage(struct recorder *r, struct err *err)
 	if (code)
 		return code;
 	code = make_around(r, parent);
-	if (!code && snprintf(r->path, sizeof(r->path), "%s/%s", r->around, last_name(r)) >= (int)sizeof(r->path))
+	if (!code && snprintf(r->path, sizeof(r->path), "%s/%s", r->around, r->place.run) >= (int)sizeof(r->path))
 		code = -ENAMETOOLONG;
 	if (!code && mkdir(r->path, 0777) != 0)
 		code = -errno;
@@ -100,9 +102,9 @@ static bool copy_place(struct recorder_place *to, const struct recorder_place *f
 {
 	to->root = strdup(from->root);
 	to->experiment = strdup(from->experiment);
-	to->benchmark = from->run ? strdup(from->benchmark) : NULL;
-	to->run = from->run ? strdup(from->run) : NULL;
-	return to->root && to->experiment && (!from->run || (to->benchmark && to->run));
+	to->benchmark = from->benchmark ? strdup(from->benchmark) : NULL;
+	to->run = strdup(from->run);
+	return to->root && to->experiment && to->run && (!from->benchmark || to->benchmark);
 }
 
 int recorder_open(const struct recorder_place *p, struct recorder **ret, struct err *err)
@@ -209,7 +211,7 @@ int recorder_publish(struct recorder *r, unsigned *ret_number, struct err *err)
 		code = parent_of(&r->place, parent);
 	recorder_trim_snapshots(r->dir_fd);
 	if (!code)
-		code = recorder_rename(parent, r->around, last_name(r), to, ret_number, err);
+		code = recorder_rename(parent, r->around, r->place.run, to, ret_number, err);
 	release(r);
 	return code;
 }

@@ -17,8 +17,9 @@
 struct recorder;
 
 struct recorder_place {
-	const char *root, *experiment, *benchmark;
-	const char *run;           /* NULL: experiment/_baseline */
+	const char *root, *experiment;
+	const char *benchmark;     /* NULL: experiment/run, which is called _baseline or _baseline-gpuN */
+	const char *run;
 };
 
 enum recorder_table {
@@ -71,7 +72,7 @@ void recorder_discard(struct recorder *r);   /* removes it; NULL accepted */
 
 /* What was cut off below root: staged directories that no recorder holds any more. mend (NULL = nothing) may
  * change a repetition before it is published: 0 or negative errno; said is told of each, to: NULL = it could not
- * be, with why. The number published, or negative errno. */
+ * be, with why: -ENODATA = there was nothing in it, and it is removed. The number published, or negative errno. */
 struct recorder_recovery {
 	int (*mend)(void *arg, int dir_fd, struct err *err);
 	void (*said)(void *arg, const char *from, const char *to, const struct err *err);

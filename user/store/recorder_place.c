@@ -117,10 +117,15 @@ static int publish_baseline(const char *from, const char *to)
 	return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) == 0 ? 0 : -errno;
 }
 
+bool recorder_is_baseline(const char *run)
+{
+	return run[0] == '_';      /* no run's name begins so */
+}
+
 int recorder_rename(const char *parent, const char *around, const char *run, char *ret_to, unsigned *ret_number, struct err *err)
 {
 	char from[RECORDER_PATH_MAX + NAME_LONGEST + 8], dir[RECORDER_PATH_MAX], to[RECORDER_PATH_MAX];
-	bool baseline = strcmp(run, "_baseline") == 0;
+	bool baseline = recorder_is_baseline(run);
 	unsigned number = 0;
 	int code = 0;
 

@@ -15,7 +15,8 @@
 #define STAGED "_staged-"
 #define LINE_LONGEST 65536
 
-struct last { char time[32], event[32]; };   /* latest timestamp of all files, last event */
+/* Latest timestamp of all files, last event, and the epoch that has not ended. */
+struct last { char time[32], event[32], epoch[24]; };
 
 struct line { char *text; size_t cap; ssize_t len; unsigned commas; };
 
@@ -31,6 +32,18 @@ static bool next_line(FILE *f, struct line *l)
 	return true;
 }
 
+static void note_event(struct last *last, const char *event)
+{
+	size_t n = strcspn(event, ",\n");
+	const char *data = event[n] == ',' ? event + n + 1 : "";
+
+	snprintf(last->event, sizeof(last->event), "%.*s", (int)n, event);
+	if (strcmp(last->event, "epoch_begin") == 0)
+		snprintf(last->epoch, sizeof(last->epoch), "%.*s", (int)strcspn(data, ",\n"), data);
+	else if (strcmp(last->event, "epoch_end") == 0)
+		last->epoch[0] = '\0';
+}
+
 static void note_last(struct last *last, enum recorder_table t, const char *line)
 {
 	const char *time = t == RECORDER_EVENTS ? line : strchr(line, ',') + 1;
@@ -41,7 +54,7 @@ static void note_last(struct last *last, enum recorder_table t, const char *line
 	if (n < sizeof(last->time) && strncmp(time, last->time, n) > 0)
 		snprintf(last->time, sizeof(last->time), "%.*s", (int)n, time);
 	if (t == RECORDER_EVENTS && time[n] == ',')
-		snprintf(last->event, sizeof(last->event), "%.*s", (int)strcspn(time + n + 1, ",\n"), time + n + 1);
+		note_event(last, time + n + 1);
 }
 
 /* Keeps the head and all whole lines; a file without any goes. */
@@ -95,15 +108,18 @@ void recorder_trim_snapshots(int dir_fd)
 	close(fd);
 }
 
+/* Readers stop at an epoch without its end. */
 static int note_end(int dir_fd, const struct last *last)
 {
-	char line[80];
-	int fd, n, code = 0;
+	char line[160];
+	int fd, n = 0, code = 0;
 
 	if (strcmp(last->event, "experiment_end") == 0)
 		return 0;
 	fd = openat(dir_fd, recorder_table_file(RECORDER_EVENTS), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
-	n = snprintf(line, sizeof(line), "%s,experiment_end,0\n", last->time);
+	if (last->epoch[0])
+		n = snprintf(line, sizeof(line), "%s,epoch_end,%s\n", last->time, last->epoch);
+	n += snprintf(line + n, sizeof(line) - (size_t)n, "%s,experiment_end,0\n", last->time);
 	if (fd < 0 || write(fd, line, (size_t)n) != n || fsync(fd) != 0)
 		code = -errno;
 	if (fd >= 0)
@@ -119,7 +135,7 @@ static int mend(int dir_fd, bool baseline, const struct recorder_recovery *how, 
 	for (unsigned t = 0; t < RECORDER_TABLES && !code; t++)
 		code = trim_csv(dir_fd, (enum recorder_table)t, &last);
 	if (!code && (baseline ? !last.time[0] : !last.event[0]))
-		return err_set(err, -ENODATA, "nothing was recorded yet; remove it");
+		return -ENODATA;
 	recorder_trim_snapshots(dir_fd);
 	if (!code && !baseline)
 		code = note_end(dir_fd, &last);
@@ -134,30 +150,55 @@ static int find_run(const char *around, char ret[256])
 	DIR *d = opendir(around);
 	int code = -ENODATA;
 	struct dirent *e;
+	struct stat st;
 
 	while (d && code && (e = readdir(d)))
-		if (e->d_type == DT_DIR && strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
-		    snprintf(ret, 256, "%s", e->d_name) < 256)
+		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) && strcmp(e->d_name, ".") != 0 &&
+		    strcmp(e->d_name, "..") != 0 && snprintf(ret, 256, "%s", e->d_name) < 256)
 			code = 0;
 	if (d)
 		closedir(d);
 	return code;
 }
 
+/* Cut off before its experiment began: what we made goes, and with it the directory unless something else is in it. */
+static int remove_empty(const char *around, const char *run, struct err *err)
+{
+	static const char *const others[] = { "system_info.json", "snapshot.cbor", "../system_info.json.new", "../mark" };
+	char path[RECORDER_PATH_MAX + 256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", around, run);
+	fd = *run ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	for (unsigned t = 0; fd >= 0 && t < RECORDER_TABLES; t++)
+		unlinkat(fd, recorder_table_file((enum recorder_table)t), 0);
+	for (unsigned i = 0; fd >= 0 && i < sizeof(others) / sizeof(others[0]); i++)
+		unlinkat(fd, others[i], 0);
+	if (fd >= 0) {
+		close(fd);
+		rmdir(path);
+	}
+	if (rmdir(around) != 0)
+		return err_set(err, -ENOTEMPTY, "nothing was recorded yet, but something else is in it; remove it");
+	return err_set(err, -ENODATA, "nothing was recorded yet; removed");
+}
+
 static int publish(const char *parent, const char *around, char *ret_to, const struct recorder_recovery *how, struct err *err)
 {
-	char run[256], path[RECORDER_PATH_MAX + 256];
+	char run[256] = "", path[RECORDER_PATH_MAX + 256];
 	unsigned number;
 	int fd, code = find_run(around, run);
 
 	if (code)
-		return err_set(err, code, "nothing was recorded yet; remove it");
+		return remove_empty(around, run, err);
 	snprintf(path, sizeof(path), "%s/%s", around, run);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return err_set(err, -errno, "%s; look at its permissions", strerror(errno));
-	code = mend(fd, strcmp(run, "_baseline") == 0, how, err);
+	code = mend(fd, recorder_is_baseline(run), how, err);
 	close(fd);
+	if (code == -ENODATA)
+		return remove_empty(around, run, err);
 	return code ? code : recorder_rename(parent, around, run, ret_to, &number, err);
 }
 

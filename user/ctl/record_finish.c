@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of a repetition: published when it is whole, else kept, and where. */
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+#include "../base/log.h"
+#include "record.h"
+
+/* Why it is not published; "" = it is. */
+static void judge(const struct record_session *s, char *why, size_t size)
+{
+	int status = run_exit_status(&s->end);
+
+	*why = '\0';
+	if (s->failed.code)
+		snprintf(why, size, "%s", s->failed.text);
+	else if (s->signals.told)
+		snprintf(why, size, "interrupted");
+	else if (status)
+		snprintf(why, size, "the command failed with status %d", status);
+}
+
+static int publish_one(struct record_session *s, struct record_out *out, struct err *err)
+{
+	char path[RECORDER_PATH_MAX];
+	unsigned number;
+	int code;
+
+	snprintf(path, sizeof(path), "%s", recorder_around(out->rec));
+	record_info_put(s, out, RECORD_DONE);
+	code = recorder_publish(out->rec, &number, err);
+	out->rec = NULL;
+	if (code) {
+		log_error("record: %s; what was recorded is kept in %s", err->text, path);
+		return code;
+	}
+	s->published++;
+	dprintf(STDERR_FILENO, "joulectl: recorded %s/%s/%s/%s/%u\n", s->o->root, s->o->experiment, out->benchmark, s->setting ? s->setting->name : s->o->run, number);
+	return 0;
+}
+
+int record_finish(struct record_session *s, struct err *err)
+{
+	char why[600];
+	int code = 0;
+
+	judge(s, why, sizeof(why));
+	for (unsigned i = 0; i < s->n_out; i++) {
+		if (!*why) {
+			int one = publish_one(s, &s->out[i], err);
+
+			if (one)
+				code = one;
+			continue;
+		}
+		log_error("record: %s; not published, kept in %s; joulectl record --root %s --recover publishes it as it is", why,
+			  recorder_around(s->out[i].rec), s->o->root);
+		record_info_put(s, &s->out[i], RECORD_DONE);
+		recorder_keep(s->out[i].rec);
+		s->out[i].rec = NULL;
+		code = -ECANCELED;
+	}
+	return code;
+}
