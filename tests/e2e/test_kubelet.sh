@@ -86,8 +86,8 @@ goes_on() {
 }
 
 certificates ours >"$work/openssl" 2>&1 && certificates theirs >>"$work/openssl" 2>&1 || fail kubelet-certificates "$(tail -n 2 "$work/openssl")"
-status="\"containerStatuses\":[{\"name\":\"web\",\"containerID\":\"containerd://$id\",\"lastState\":{\"terminated\":{\"containerID\":\"containerd://$restarted\"}}}]"
-say pods.json "{\"kind\":\"PodList\",\"items\":[{\"metadata\":{\"name\":\"front-7\",\"namespace\":\"shop\",\"uid\":\"$uid\"},\"status\":{$status}}]}"
+statuses="\"containerStatuses\":[{\"name\":\"web\",\"containerID\":\"containerd://$id\",\"lastState\":{\"terminated\":{\"containerID\":\"containerd://$restarted\"}}}]"
+say pods.json "{\"kind\":\"PodList\",\"items\":[{\"metadata\":{\"name\":\"front-7\",\"namespace\":\"shop\",\"uid\":\"$uid\"},\"status\":{$statuses}}]}"
 say token first
 say mode pods
 python3 $here/kubelet.py "$work/ours-kubelet.crt" "$work/ours-kubelet.key" "$work/kubelet.port" "$dir" &
