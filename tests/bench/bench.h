@@ -78,6 +78,7 @@ int bench_storm(int argc, char **argv);
 int bench_readout(int argc, char **argv);
 int bench_energy(int argc, char **argv);
 int bench_spans(int argc, char **argv);
+int bench_traces(int argc, char **argv);
 int bench_load(int argc, char **argv);
 int bench_sums(int argc, char **argv);
 
