@@ -36,6 +36,9 @@ code() {
 	curl -s --max-time 10 -o "$work/answer" -w '%{http_code}' "$@" "$asked"
 }
 
+# A container that works for a moment and then sleeps.
+quiet=/lxc.payload.jouled-e2e-$$
+mkdir "$(cgroup2)$quiet" && made_cgroups="$made_cgroups $(cgroup2)$quiet"
 make_cgroup one
 spin "$cgroup"
 path=${cgroup#"$(cgroup2)"}
@@ -44,7 +47,15 @@ measure() {
 	start "$1" -i 500ms --socket "$sock" -o "openmetrics=http-listen://127.0.0.1:$port"
 	wait_until 150 has_page "$port"
 }
+# listed PATTERN: is there a line for the container in the list, like this?
+listed() {
+	"$B/joulectl" list --socket "$sock" "$quiet" >"$work/list" 2>&1 && grep -q "$1" "$work/list"
+}
+
 measure agent
+sh -c 'echo $$ >"$1/cgroup.procs"; i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; exec sleep 600' - "$(cgroup2)$quiet" &
+line="^ *[0-9.-]*. *[0-9.]* *[a-zA-Z]* .* ${quiet#/lxc.payload.}  $quiet\$"
+wait_until 100 listed "$line" && ok list-names || fail list-names "$(head -n 2 "$work/list")"
 check same-as-the-socket python3 $here/metrics.py same "$sock" "$port"
 curl -s -H 'Accept: application/openmetrics-text' "http://127.0.0.1:$port/metrics" >"$work/page.1"
 check http-listen-openmetrics python3 $here/query.py openmetrics "$work/page.1"
@@ -132,6 +143,10 @@ END
 else
 	skip metrics-prometheus "prometheus cannot be installed here"
 fi
+# it has not run since the second agent began, and lives
+wait_until 100 listed "$line" && ok list-idle-lives || fail list-idle-lives "$(head -n 2 "$work/list")"
+"$B/joulectl" list --socket "$sock" >"$work/list"
+grep -q "$path\$" "$work/list" && ok list-all || fail list-all "$(head -n 3 "$work/list")"
 check same-after-the-kill python3 $here/metrics.py same "$sock" "$port"
 kill "$agent"
 ended 80 "$agent"

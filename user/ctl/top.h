@@ -139,7 +139,9 @@ static inline int top_scope(const struct top_view *v) { return v->tree ? TOP_SUB
 
 /* top_rows.c: rows by path. NULL: no memory. */
 struct top_row *top_row_get(struct top_view *v, const char *path, enum row_kind kind);
-/* What a container, pod or machine is called. Units are in the path itself. 0 or -ENOMEM. */
+/* Is it a container, pod or machine, whose name its path does not say? Units are in the path itself. n may be NULL. */
+bool top_entitled(const struct names *n);
+/* Takes what it is called then. 0 or -ENOMEM. */
 int top_row_entitle(struct top_view *v, struct top_row *r, const struct names *n);
 /* Frees those that were not seen in this tick. */
 void top_rows_sweep(struct top_view *v);

@@ -119,13 +119,17 @@ struct top_row *top_row_get(struct top_view *v, const char *path, enum row_kind 
 	}
 }
 
+bool top_entitled(const struct names *n)
+{
+	return *names_text(n, NAME_POD) || *names_text(n, NAME_CONTAINER) || *names_text(n, NAME_MACHINE);
+}
+
 int top_row_entitle(struct top_view *v, struct top_row *r, const struct names *n)
 {
 	char title[3 * (NAMING_TEXT_MAX + 1)];
-	bool said = *names_text(n, NAME_POD) || *names_text(n, NAME_CONTAINER) || *names_text(n, NAME_MACHINE);
 	char *copy, *label;
 
-	if (!said || names_title(n, title, sizeof(title)) <= 0 || (r->title && strcmp(r->title, title) == 0) ||
+	if (!top_entitled(n) || names_title(n, title, sizeof(title)) <= 0 || (r->title && strcmp(r->title, title) == 0) ||
 	    v->path_bytes + strlen(title) > PATHS_MAX)
 		return 0;
 	copy = strdup(title);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "../base/log.h"
 #include "../encode/table.h"
+#include "../model/naming.h"
 #include "agent.h"
 #include "ask.h"
 #include "choice.h"
@@ -27,7 +28,8 @@ static const struct verb_option options[] = {
 
 static const char *const about[] = {
 	"Prints what each cgroup used: watts and CPU of the last interval, joules and CPU time since the agent first saw "
-	"it. PATH takes those at and below it. Values are a cgroup's own, without what is below it.",
+	"it. PATH takes those at and below it. Values are a cgroup's own, without what is below it. Pods, containers and "
+	"machines have their names before the path.",
 	"The last lines are what no cgroup has: kernel threads, interrupts, idle, residual, cgroups that are gone. Energy "
 	"is that of package, dram and gpu together; --json has every domain.",
 	NULL,
@@ -115,7 +117,7 @@ static void put_line(const struct ledger *l, double watts, double uj, char mark,
 	printf("%8s%11s  %s\n", "", "", name);
 }
 
-static void put_use(const struct ledger *l, const json_t *e, const char *name)
+static void put_use(const struct ledger *l, const json_t *e, const char *title, const char *name)
 {
 	const json_t *last = json_object_get(e, "last"), *total = json_object_get(e, "total");
 	const char *quality = ask_text(e, "energy_quality");
@@ -123,8 +125,24 @@ static void put_use(const struct ledger *l, const json_t *e, const char *name)
 
 	top_seconds(time, (uint64_t)ask_number(total, "cpu_ns"));
 	put_line(l, sum(l, json_object_get(last, "power_w")), sum(l, json_object_get(total, "energy_uj")), mark, NULL);
-	printf("%8.1f%11s  %s%s\n", l->seconds > 0 ? (double)ask_number(last, "cpu_ns") / 1e7 / l->seconds : 0.0, time, name,
-	       ask_is(e, "ended") ? " (ended)" : "");
+	printf("%8.1f%11s  %s%s%s%s\n", l->seconds > 0 ? (double)ask_number(last, "cpu_ns") / 1e7 / l->seconds : 0.0, time,
+	       title ? title : "", title ? "  " : "", name, ask_is(e, "ended") ? " (ended)" : "");
+}
+
+/* What people call it, safe to print; NULL = nothing that its path does not say. */
+static char *title_of(const json_t *names)
+{
+	char title[3 * (NAMING_TEXT_MAX + 1)];
+	struct names_draft d = { 0 };
+	struct names *n;
+	char *clean;
+
+	for (enum name_field f = 0; f < NAME_FIELDS; f++)
+		d.field[f] = json_string_value(json_object_get(names, name_field_key(f)));
+	n = names_new(&d);
+	clean = top_entitled(n) && names_title(n, title, sizeof(title)) > 0 ? top_clean(title) : NULL;
+	names_put(n);
+	return clean;
 }
 
 static void put_rows(const struct ledger *l, const json_t *list, const char *key)
@@ -135,12 +153,14 @@ static void put_rows(const struct ledger *l, const json_t *list, const char *key
 	json_array_foreach(list, i, e) {
 		const char *path = json_string_value(json_object_get(e, key));
 		bool special = strcmp(key, "name") == 0;
-		char *name;
+		char *name, *title;
 
 		if (special && !ask_number(json_object_get(e, "total"), "cpu_ns"))
 			continue;
 		name = top_clean(path ? path : "?");
-		put_use(l, e, name ? name : "?");
+		title = title_of(json_object_get(e, "names"));
+		put_use(l, e, title, name ? name : "?");
+		free(title);
 		free(name);
 	}
 }
@@ -177,7 +197,7 @@ static void print_list(const json_t *doc)
 	put_rows(&l, json_object_get(doc, "cgroups"), "path");
 	snprintf(more, sizeof(more), "(%lld more)", ask_number(other, "cgroups"));
 	if (ask_number(other, "cgroups"))
-		put_use(&l, other, more);
+		put_use(&l, other, NULL, more);
 	put_rows(&l, json_object_get(doc, "special"), "name");
 	put_machine_part(&l, "(idle)", "idle_uj");
 	put_machine_part(&l, "(residual)", "residual_uj");
