@@ -69,13 +69,27 @@ static void *answer_all(void *arg)
 	return NULL;
 }
 
+/* Without a thread the listener is closed: the kernel then answers ENOSYS itself, where calls would wait for ever. */
 static int start_thread(struct guard *g)
 {
-	int rc = thread_start(&g->thread, "jouled-seccomp", STACK_BYTES, answer_all, g);
+	int rc = g->fd < 0 ? -EMFILE : thread_start(&g->thread, "jouled-seccomp", STACK_BYTES, answer_all, g);
 
-	if (!rc)
+	if (!rc) {
 		pthread_detach(g->thread);
+	} else if (g->fd >= 0) {
+		close(g->fd);
+		g->fd = -1;
+	}
 	return rc;
+}
+
+/* The library keeps its own until its end, so that nobody could close the last one. */
+static int take_listener(scmp_filter_ctx f)
+{
+	int own = seccomp_notify_fd(f), fd = fcntl(own, F_DUPFD_CLOEXEC, 0);
+
+	close(own);
+	return fd;
 }
 
 /* Names of other machines and of newer kernels than the library's are passed over. */
@@ -131,7 +145,7 @@ static int load(uint32_t others, bool programs, int *ret_fd)
 	if (!rc)
 		rc = seccomp_load(f);
 	if (!rc && others == SCMP_ACT_NOTIFY)
-		*ret_fd = fcntl(seccomp_notify_fd(f), F_DUPFD_CLOEXEC, 0);
+		*ret_fd = take_listener(f);
 	seccomp_release(f);
 	return rc;
 }
@@ -160,8 +174,10 @@ int filter_enter(enum filter_mode mode, bool programs, struct err *err)
 	g->allow = mode == FILTER_LOG;
 	if (seccomp_notify_alloc(&g->req, &g->resp) == 0) {
 		rc = load(SCMP_ACT_NOTIFY, programs, &g->fd);
-		if (!rc)
-			return g->fd >= 0 && (rc = start_thread(g)) == 0 ? 0 : err_set(err, rc ? rc : -EMFILE, "seccomp: no thread: raise the limit of tasks");
+		if (!rc) {
+			rc = start_thread(g);
+			return rc ? err_set(err, rc, "seccomp: no thread that names what is refused: %s; raise the limit of tasks", strerror(-rc)) : 0;
+		}
 	}
 	/* before 5.5, or a container's filter has a listener of its own, and there is one at most */
 	rc = load(mode == FILTER_LOG ? SCMP_ACT_LOG : REFUSED, programs, NULL);
