@@ -12,6 +12,8 @@ KINDS = {
     "v1/Pod": "io.k8s.api.core.v1.Pod",
     "apps/v1/DaemonSet": "io.k8s.api.apps.v1.DaemonSet",
     "scheduling.k8s.io/v1/PriorityClass": "io.k8s.api.scheduling.v1.PriorityClass",
+    "rbac.authorization.k8s.io/v1/ClusterRole": "io.k8s.api.rbac.v1.ClusterRole",
+    "rbac.authorization.k8s.io/v1/ClusterRoleBinding": "io.k8s.api.rbac.v1.ClusterRoleBinding",
     "networking.k8s.io/v1/NetworkPolicy": "io.k8s.api.networking.v1.NetworkPolicy",
 }
 KEPT = ("type", "format", "required", "properties", "items", "additionalProperties", "$ref")

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """manifests.py schema FILE...: rendered manifests against the API's own description, and planted faults that it must refuse.
-manifests.py rights FILE: what a rendered overlay asks of the node, against what docs/kubernetes.md promises.
+manifests.py rights FILE [RESOURCE]: what a rendered overlay asks of the node and, of the API, to get RESOURCE; against what
+docs/kubernetes.md promises.
 manifests.py config FILE: the configuration in its ConfigMap.
 manifests.py metrics PAGE FILE...: metric and label names of dashboards and rules against a page of /metrics."""
 import copy
@@ -97,20 +98,36 @@ def rights_of_host(pod):
     wanted = {v["hostPath"]["path"]: read_only.get(v["name"]) for v in pod["volumes"] if "hostPath" in v}
     if wanted != HOST_PATHS:
         bad.append(f"host paths {wanted}, promised {HOST_PATHS}")
-    if pod.get("automountServiceAccountToken") is not False:
-        bad.append("a token is mounted")
     return bad
 
 
-def check_rights(path):
+def rights_of_api(docs, pod, resource):
+    """None of it, or to get one resource by the token of the account that is bound."""
+    bad = []
+    if pod.get("automountServiceAccountToken") is not bool(resource):
+        bad.append("a token is mounted" if not resource else "no token is mounted")
+    asked = [d for d in docs if "Role" in d["kind"]]
+    if not resource:
+        return bad + [f"asks for {d['kind']}" for d in asked]
+    roles = {d["kind"]: d for d in asked}
+    if len(asked) != 2 or set(roles) != {"ClusterRole", "ClusterRoleBinding"}:
+        return bad + [f"asks for {[d['kind'] for d in asked]}"]
+    role, binding = roles["ClusterRole"], roles["ClusterRoleBinding"]
+    if role.get("rules") != [{"apiGroups": [""], "resources": [resource], "verbs": ["get"]}]:
+        bad.append(f"rules {role.get('rules')}")
+    if binding["roleRef"] != {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role["metadata"]["name"]}:
+        bad.append(f"binds {binding['roleRef']}")
+    if binding["subjects"] != [{"kind": "ServiceAccount", "name": pod["serviceAccountName"], "namespace": "jouled"}]:
+        bad.append(f"binds {binding['subjects']}")
+    return bad
+
+
+def check_rights(path, resource=None):
     pod = daemonset(path)["spec"]["template"]["spec"]
     security = pod["containers"][0]["securityContext"]
-    bad = rights_of_host(pod)
+    bad = rights_of_host(pod) + rights_of_api(documents(path), pod, resource)
     if security.get("readOnlyRootFilesystem") is not True:
         bad.append("the root file system can be written")
-    roles = [d["kind"] for d in documents(path) if "Role" in d["kind"]]
-    if roles:
-        bad.append(f"asks for {roles}")
     if not security.get("privileged"):
         added = set(security["capabilities"]["add"])
         if security["capabilities"]["drop"] != ["ALL"] or not added <= CAPABILITIES:
@@ -177,7 +194,7 @@ def main():
     if what == "schema":
         return check_schema(args)
     if what == "rights":
-        return check_rights(args[0])
+        return check_rights(*args)
     if what == "config":
         return print_config(args[0])
     return check_metrics(args[0], args[1:])

@@ -23,10 +23,15 @@ fail() {
 	status=1
 }
 
-for overlay in least-privilege privileged; do
+for overlay in least-privilege privileged kubelet kubelet-proxy; do
 	kubectl kustomize deploy/kubernetes/overlays/$overlay >"$work/$overlay.yaml" 2>"$work/log" ||
 		fail "$overlay: $(tail -n 1 "$work/log")"
-	python3 tests/deploy/manifests.py rights "$work/$overlay.yaml" || status=1
+	case $overlay in
+	kubelet) set -- nodes/pods ;;
+	kubelet-proxy) set -- nodes/proxy ;;
+	*) set -- ;;
+	esac
+	python3 tests/deploy/manifests.py rights "$work/$overlay.yaml" "$@" || status=1
 	python3 tests/deploy/manifests.py config "$work/$overlay.yaml" >"$work/jouled.yaml"
 	if "$JOULED" --check --sensor=node-1 -c "$work/jouled.yaml" >"$work/log" 2>&1; then
 		ok "$overlay: jouled --check"
@@ -34,7 +39,7 @@ for overlay in least-privilege privileged; do
 		fail "$overlay: jouled --check: $(tail -n 1 "$work/log")"
 	fi
 done
-python3 tests/deploy/manifests.py schema "$work/least-privilege.yaml" "$work/privileged.yaml" \
+python3 tests/deploy/manifests.py schema "$work/least-privilege.yaml" "$work/privileged.yaml" "$work/kubelet.yaml" "$work/kubelet-proxy.yaml" \
 	deploy/kubernetes/optional/*.yaml tests/cluster/pods/*.yaml || status=1
 
 "$JOULED" --socket "$work/sock" --state-dir "$work" -i 100ms -o null: >"$work/agent.log" 2>&1 &
