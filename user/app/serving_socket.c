@@ -46,9 +46,24 @@ static void make_directory(const char *path)
 	}
 }
 
+/* A group that it is not in can be given a file by CAP_CHOWN alone, which a container with few rights has not: better a
+ * socket for its owner than none. */
+static int listen_on_file(struct serving_socket *sv, const struct config *c)
+{
+	mode_t mode = strcmp(c->socket_others, "coarse") == 0 ? 0666 : 0660;
+	int fd = unix_listen_file(c->socket, mode, sv->group, &sv->file);
+
+	if (fd != -EPERM || sv->group == (gid_t)-1)
+		return fd;
+	fd = unix_listen_file(c->socket, mode, (gid_t)-1, &sv->file);
+	if (fd >= 0)
+		log_warn("socket: it cannot be given to the group %s: only root may connect; give CAP_CHOWN, or start jouled with that group",
+			 c->socket_group);
+	return fd;
+}
+
 int serving_listen(struct serving_socket *sv, const struct config *c, struct err *err)
 {
-	bool coarse = strcmp(c->socket_others, "coarse") == 0;
 	const struct group *g = getgrnam(c->socket_group);
 
 	sv->group = g ? g->gr_gid : (gid_t)-1;
@@ -58,7 +73,7 @@ int serving_listen(struct serving_socket *sv, const struct config *c, struct err
 	if (sv->fd >= 0)
 		return 0;
 	make_directory(c->socket);
-	sv->fd = unix_listen_file(c->socket, coarse ? 0666 : 0660, sv->group, &sv->file);
+	sv->fd = listen_on_file(sv, c);
 	sv->own_file = sv->fd >= 0;
 	if (sv->fd < 0)
 		return err_set(err, sv->fd, "socket %s: %s; %s", c->socket, strerrordesc_np(-sv->fd), unix_listen_remedy(sv->fd));

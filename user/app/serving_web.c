@@ -19,8 +19,11 @@ static int write_token(int fd, const struct serving_web *w, gid_t group)
 {
 	size_t len = strlen(w->guard.token);
 
-	if (group != (gid_t)-1 && fchown(fd, (uid_t)-1, group) != 0)
-		return -errno;
+	if (group != (gid_t)-1 && fchown(fd, (uid_t)-1, group) != 0) {
+		if (errno != EPERM)
+			return -errno;
+		group = (gid_t)-1;   /* as with the socket: its owner's alone */
+	}
 	if (fchmod(fd, group != (gid_t)-1 ? 0640 : 0600) != 0)
 		return -errno;
 	return write(fd, w->guard.token, len) == (ssize_t)len ? 0 : -EIO;
