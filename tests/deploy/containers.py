@@ -8,7 +8,7 @@ import sys
 
 import yaml
 
-NAMESPACES = {"pid": "host", "cgroup": "host"}
+NAMESPACES = ("pid", "cgroup", "uts")
 
 
 def of_readme(path):

@@ -42,7 +42,7 @@ if [ ! -x $quadlet ]; then
 	quadlet=$work/podman/usr/libexec/podman/quadlet
 fi
 if QUADLET_UNIT_DIRS=$PWD/deploy/quadlet "$quadlet" -dryrun >"$work/quadlet" 2>>"$work/quadlet.log" &&
-	grep -q '^ExecStart=/usr/bin/podman run .*--privileged --pid=host --cgroupns=host localhost/jouled:latest -o null:$' "$work/quadlet"; then
+	grep -q '^ExecStart=/usr/bin/podman run .*--privileged --pid=host --cgroupns=host --uts=host localhost/jouled:latest -o null:$' "$work/quadlet"; then
 	ok stages-quadlet
 else
 	fail stages-quadlet "$(tail -n 3 "$work/quadlet.log" | tr '\n' '|')"

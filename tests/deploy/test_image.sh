@@ -80,7 +80,7 @@ podman rm -f "$name" >/dev/null 2>&1
 
 # design section 11's capabilities and no others
 caps="--cap-drop=all --cap-add=BPF,PERFMON,NET_ADMIN,DAC_READ_SEARCH,SYS_PTRACE --read-only"
-seen="--pid=host --cgroupns=host -v /sys/fs/cgroup:/sys/fs/cgroup:ro"
+seen="--pid=host --cgroupns=host --uts=host -v /sys/fs/cgroup:/sys/fs/cgroup:ro"
 # shellcheck disable=SC2086 # words
 if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -gt 2 ]; then
 	skip deploy/image-capabilities "perf_event_paranoid is above 2"
@@ -90,6 +90,17 @@ elif runs --rm $caps --security-opt seccomp=unconfined $seen "$image" --socket n
 else
 	fail image-capabilities "$(tail -n 6 "$work/caps.log" | tr '\n' '|')"
 fi
+# healthy, asked from outside: none of these capabilities lets it give the socket to a group
+mkdir "$work/few"
+# shellcheck disable=SC2086 # words
+if runs -d --name "$name" $caps --security-opt seccomp=unconfined $seen -v "$work/few:/run/jouled" "$image" -o null: >"$work/few.log" 2>&1 &&
+	wait_until 100 podman healthcheck run "$name" >"$work/health.log" 2>&1 &&
+	curl -sf --unix-socket "$work/few/jouled.sock" http://localhost/v1/status | grep -q "\"sensor\":\"$(uname -n)\""; then
+	ok image-capabilities-health
+else
+	fail image-capabilities-health "$(podman logs "$name" 2>&1 | tail -n 3 | tr '\n' '|')"
+fi
+podman rm -f "$name" >/dev/null 2>&1
 # shellcheck disable=SC2086 # words
 if runs --rm $caps $seen "$image" --socket none -n 2 >"$work/confined.log" 2>&1 && grep -q '^ *pkg W' "$work/confined.log" &&
 	{ grep -q 'CPU %.* IPC ' "$work/confined.log" || grep -q 'CPU time comes from cpu.stat' "$work/confined.log"; }; then

@@ -150,6 +150,17 @@ else
 	fail privileges-tls "$(tail -n 1 "$work/openssl")"
 fi
 
+# As in a container with few rights: the socket cannot be given to a group, and is there all the same.
+printf 'socket: { path: %s/own.sock, group: daemon }\noutputs: [ { format: "null", to: "null:" } ]\n' "$work" >"$work/own.yaml"
+setpriv --bounding-set -chown "$JOULED" -c "$work/own.yaml" --state-dir "$work/state" >"$work/own.out" 2>"$work/own.err" &
+agent=$! started=own
+agents="$agents $agent"
+expect privileges-socket-own wait_until 100 curl -sf -o "$work/own.json" --unix-socket "$work/own.sock" http://localhost/v1/status
+expect privileges-socket-own-mode [ "$(stat -c '%G %a' "$work/own.sock")" = "root 660" ]
+expect privileges-socket-own-said grep -q 'socket: it cannot be given to the group daemon' "$work/own.err"
+kill "$agent"
+ended 100 "$agent"
+
 # What each capability buys: the doctor's words are the documentation's; with none it still measures and says so.
 setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps -all --ambient-caps -all --bounding-set -all \
 	"$JOULED" doctor >"$work/none.out" 2>"$work/none.err"
