@@ -74,7 +74,23 @@ refused plot-domain 2 '--domain nucleus: no such domain; there is ' --domain nuc
 refused plot-width 2 '--width 10: ' --width 10 "$work/rec.cbor"
 refused plot-top-number 2 '--top many: ' --top many "$work/rec.cbor"
 refused plot-no-cgroup 1 'no cgroup that matches' --cgroup /no/such "$work/rec.cbor"
-refused plot-recording-times 2 'a recording is drawn whole' --since -1h "$work/rec.cbor"
+# Part of it: the snapshots that lie between two of their own edges.
+python3 - "$work/rec.json" "$work/part.json" >"$work/part.edges" <<'END'
+import json, sys
+lines = [(json.loads(line), line) for line in open(sys.argv[1])]
+part = [s for s in lines if s[0]["kind"] == "snapshot"][4:9]
+with open(sys.argv[2], "w") as f:
+    f.writelines(line for s, line in lines if s["kind"] != "snapshot" or any(s is p for p, _ in part))
+start, end = part[0][0]["end_real_ns"] - (part[0][0]["end_ns"] - part[0][0]["start_ns"]), part[-1][0]["end_real_ns"]
+print(*("%d.%09d" % divmod(t, 10**9) for t in (start, end)))
+END
+read -r since until <"$work/part.edges"
+plot part --since "$since" --until "$until" "$work/rec.cbor"
+check plot-part-energy energy "$work/part.svg" "$work/part.json"
+plot recent --since -1h --until 2100-01-01T00:00:00Z "$work/rec.cbor"
+check plot-all-energy energy "$work/recent.svg" "$work/rec.json"
+refused plot-before 1 'nothing was measured in that time' --until 2001-01-01T00:00:00Z "$work/rec.cbor"
+refused plot-time 2 'plot: --since yesterday: no time' --since yesterday "$work/rec.cbor"
 refused plot-no-agent 1 'none.sock: ' --socket "$work/none.sock"
 run plain -n 3 -i 100ms --formula none -o "snapshot=file://$work/plain.cbor"
 refused plot-not-split 1 'jouled --replay' "$work/plain.cbor"

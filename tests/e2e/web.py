@@ -2,6 +2,7 @@
 """Drives the page of watts in a headless Chromium against what the socket says at the same time.
 web.py page URL SOCKET CGROUP HOSTILE AGENT-COMMAND... : prints "ok NAME" or "FAIL NAME: reason" a line."""
 import http.client
+import http.server
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import browser as chromium
@@ -116,11 +118,45 @@ def inert(page, hostile):
     assert not page.mine("Page.javascriptDialogOpening")
 
 
+class Elsewhere(http.server.ThreadingHTTPServer):
+    """Another origin, which lets everybody in: only the page's policy keeps the page away."""
+    daemon_threads = True
+
+    def __init__(self):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.server.asked += 1
+                self.send_response(200)
+                self.send_header("Access-Control-Allow-Origin", "*")
+                self.send_header("Content-Length", "2")
+                self.end_headers()
+                self.wfile.write(b"ok")
+
+            def log_message(self, *args):
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.asked = 0
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def __exit__(self, *why):
+        self.shutdown()
+        super().__exit__(*why)
+
+
 def policy(page):
     page.run("(() => { const s = document.createElement('script'); s.textContent = 'window.hacked = 1'; document.body.append(s); s.remove(); })()")
     page.run("(() => { const d = document.createElement('div'); d.innerHTML = '<img src=x onerror=\"window.hacked = 2\">'; document.body.append(d); })()")
-    assert page.run("fetch('http://127.0.0.1:1/').then(() => 'sent', e => 'refused')") == "refused"
-    page.browser.pump(1)
+    with Elsewhere() as other:
+        url = f"http://127.0.0.1:{other.server_address[1]}/"
+        page.run("window.broken = []; document.addEventListener('securitypolicyviolation', e => window.broken.push(e.effectiveDirective)); 0")
+        assert page.run(f"fetch('{url}').then(() => 'sent', e => 'refused')") == "refused"
+        assert page.run(f"fetch('{url}', {{ mode: 'no-cors' }}).then(() => 'sent', e => 'refused')") == "refused"
+        page.wait("window.broken.filter(d => d === 'connect-src').length === 2")
+        page.browser.pump(1)
+        assert other.asked == 0, f"{other.asked} requests arrived"
+        urllib.request.urlopen(url).read()
+        assert other.asked == 1        # it does answer
     assert page.run("typeof window.hacked") == "undefined"
 
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "encode/totals_keep.h"
-#include "serve/query.h"
+#include "base/instant.h"
 #include "store/history_internal.h"
 
 static int take(void *arg, const struct point_row *r)
@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			return 0;
 		memcpy(text, data + 1, size - 1);
 		text[size - 1] = '\0';
-		query_time(text, 1700000000000000000, &ns);
+		instant_parse(text, 1700000000000000000, &ns);
 	}
 	return 0;
 }

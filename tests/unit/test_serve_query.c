@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Query parameters, Accept (RFC 9110, 12.5.1), and the boxes between two threads. */
+/* Query parameters, times, Accept (RFC 9110, 12.5.1), the cost of a switch, and the boxes between two threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,9 @@
 #include <cmocka.h>
 
 #include "base/http.h"
+#include "base/instant.h"
 #include "serve/board.h"
+#include "serve/cost.h"
 #include "serve/query.h"
 
 static int parse(struct query *q, const char *name, const char *value)
@@ -69,6 +71,61 @@ static void test_accept(void **state)
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (http_accept(cases[i].accept, types) != cases[i].want)
 			fail_msg("%s: %d", cases[i].accept, http_accept(cases[i].accept, types));
+}
+
+#define S 1000000000ll
+
+/* Seconds by `date -u -d TIME +%s`. */
+static void test_time(void **state)
+{
+	static const struct { const char *text; int64_t want; } right[] = {
+		{ "0", 0 }, { "1767225600", 1767225600 * S }, { "1767225600.5", 1767225600 * S + S / 2 },
+		{ "1767225600.000000001", 1767225600 * S + 1 }, { "1767225600.0000000009", 1767225600 * S },
+		{ "2026-01-31T12:00:00Z", 1769860800 * S }, { "2026-01-31t12:00:00z", 1769860800 * S }, { "2026-01-31 12:00:00Z", 1769860800 * S },
+		{ "2026-01-31T12:00:00.25Z", 1769860800 * S + S / 4 }, { "2026-01-31T12:00:00+01:00", 1769857200 * S },
+		{ "2026-01-31T12:00:00-08:30", 1769891400 * S }, { "2024-02-29T00:00:00Z", 1709164800 * S },
+		{ "1970-01-01T00:00:00Z", 0 }, { "2016-12-31T23:59:60Z", 1483228800 * S }, { "2026-12-31T23:30:00-01:00", 1798763400 * S },
+		{ "-1h", 1000000 * S - 3600 * S }, { "-90m", 1000000 * S - 5400 * S }, { "-1500ms", 1000000 * S - 3 * S / 2 },
+	};
+	static const char *const wrong[] = {
+		"", "-", "now", "1h", "-1", "--1h", "+1", " 1", "1 ", "1.", ".5", "1.5x", "0x10", "1e9", "9000000001", "99999999999999999999",
+		"2026-01-31", "2026-01-31T12:00Z", "2026-01-31T12:00:00", "2026-01-31T12:00:00.Z", "2026-01-31T12:00:00+1:00",
+		"2026-01-31T12:00:00+0100", "2026-01-31T12:00:00+24:00", "2026-01-31T12:00:00+01:60", "2026-01-31T12:00:00Zx",
+		"2026-02-30T12:00:00Z", "2025-02-29T12:00:00Z", "2026-13-01T00:00:00Z", "2026-00-01T00:00:00Z", "2026-01-00T00:00:00Z",
+		"2026-01-32T00:00:00Z", "2026-01-31T24:00:00Z", "2026-01-31T12:60:00Z", "2026-01-31T12:00:61Z", "1969-12-31T23:59:59Z",
+		"2351-01-01T00:00:00Z", "2026-1-31T12:00:00Z", "2026/01/31T12:00:00Z", "-99999999999999999999h",
+		"2026-01-31T12:00:0aZ", ":", "::::::::::::::::::::", "2026-01-31T1-:00:00Z",
+	};
+	int64_t ns;
+
+	for (unsigned i = 0; i < sizeof(right) / sizeof(right[0]); i++)
+		if (instant_parse(right[i].text, 1000000 * S, &ns) != 0 || ns != right[i].want)
+			fail_msg("%s: %lld", right[i].text, (long long)ns);
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		ns = -7;
+		if (instant_parse(wrong[i], 1000000 * S, &ns) == 0 || ns != -7)
+			fail_msg("%s: %lld", wrong[i], (long long)ns);
+	}
+}
+
+/* One burst, however large, is an interval like any other; few samples wait. */
+static void test_cost(void **state)
+{
+	struct cost c = { 0 };
+	uint64_t ns = 0, n = 0;
+
+	assert_int_equal(cost_follow(&c, 0, 0), 0);
+	assert_int_equal(cost_follow(&c, 900, 3), 300);
+	for (unsigned i = 0; i < 10; i++)
+		assert_int_equal(cost_follow(&c, ns += 2000, n += 10), 200);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(cost_follow(&c, ns += 65000 * 1000, n += 1000), 200);
+	/* a machine that changes for good is followed */
+	for (unsigned i = 0; i < COST_INTERVALS / 2 + 1; i++)
+		cost_follow(&c, ns += 4000, n += 10);
+	assert_int_equal(cost_follow(&c, ns, n), 400);
+	assert_int_equal(cost_follow(&c, ns + 7 * 9000, n + 7), 400);
+	assert_int_equal(c.samples, n);
 }
 
 static void test_board(void **state)
@@ -155,7 +212,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parameters), cmocka_unit_test(test_twice), cmocka_unit_test(test_accept),
-		cmocka_unit_test(test_board), cmocka_unit_test(test_board_threads),
+		cmocka_unit_test(test_time), cmocka_unit_test(test_cost), cmocka_unit_test(test_board), cmocka_unit_test(test_board_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef JD_SERVING_INTERNAL_H
 #define JD_SERVING_INTERNAL_H
+#include "../serve/cost.h"
 #include "../serve/serve.h"
 #include "../store/history.h"
 #include "pipeline.h"
@@ -29,6 +30,7 @@ struct serving {
 	struct tap sums;             /* behind the totals: read at the agent's interval, and when asked */
 	struct totals *totals;
 	bool reading;                /* somebody waits for one */
+	struct cost switch_cost;
 	struct history *history;     /* NULL = none */
 	uint32_t saved;              /* adds of the totals that it got last */
 	char no_history[240];

@@ -142,8 +142,11 @@ static void tell_facts(struct serving *sv, const struct machine *m)
 		looks = rapl_looks(m->rapl);
 	f.rapl_looks = looks.n;
 	f.rapl_late = looks.left_out;
-	if (m->counters)
-		f.switch_ns = counters_self_ns(m->counters, &f.switch_samples);
+	if (m->counters) {
+		uint64_t ns = counters_self_ns(m->counters, &f.switch_samples);
+
+		f.switch_ns = cost_follow(&sv->switch_cost, ns, f.switch_samples);
+	}
 	if (m->spans) {
 		spans_stats(m->spans, &spans);
 		f.lost_records = spans.lost_records;

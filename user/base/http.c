@@ -43,14 +43,22 @@ static void on_ready(evutil_socket_t fd, short what, void *arg)
 }
 
 /* Whoever takes longer over a request's head than allowed is cut off: the library's own timeout begins
- * anew with every byte. */
+ * anew with every byte. So is who has said that nothing more comes: the library, told once by epoll of bytes
+ * and end together, takes the bytes and waits for more. */
+static bool never_asks(const struct http_client *c, uint64_t now_ns)
+{
+	char byte;
+
+	return now_ns - c->since_ns >= (c->first ? FIRST_NS : NEXT_NS) || recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 static void on_sweep(evutil_socket_t fd, short what, void *arg)
 {
 	struct http *h = arg;
 	uint64_t now = clock_mono_ns();
 
 	for (struct http_client *c = h->clients; c; c = c->next) {
-		if (!c->since_ns || c->cut || now - c->since_ns < (c->first ? FIRST_NS : NEXT_NS))
+		if (!c->since_ns || c->cut || !never_asks(c, now))
 			continue;
 		shutdown(c->fd, SHUT_RDWR);
 		c->cut = true;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "../base/clock.h"
+#include "../base/instant.h"
 #include "../base/log.h"
 #include "../base/parse.h"
 #include "agent.h"
@@ -19,8 +21,8 @@ static const struct verb_option options[] = {
 	[OPTION_CGROUP] = { "cgroup", 0, "PATTERN", "only cgroups that match, such as /system.slice/** (* stays within a name)" },
 	[OPTION_TOP] = { "top", 0, "N", "areas of cgroups at most, 8 unless given; what the others used is one area, other" },
 	[OPTION_DOMAIN] = { "domain", 'd', "NAMES", "domains or kinds, joined by commas, added up; package,dram,gpu unless given" },
-	[OPTION_SINCE] = { "since", 0, "TIME", "of the history: -90m, 2026-01-31T12:00:00Z or Unix seconds; -1h unless given" },
-	[OPTION_UNTIL] = { "until", 0, "TIME", "the same; now unless given" },
+	[OPTION_SINCE] = { "since", 0, "TIME", "-90m, 2026-01-31T12:00:00Z or Unix seconds; of the history -1h, of a recording its begin unless given" },
+	[OPTION_UNTIL] = { "until", 0, "TIME", "the same; now, or a recording's end unless given" },
 	[OPTION_WIDTH] = { "width", 'w', "PIXELS", "320 to 8000; 960 unless given, 360 suits a phone" },
 	[OPTION_OUT] = { "out", 'o', "FILE", "where to write; standard output unless given" },
 	[OPTION_SOCKET] = { "socket", 0, "PATH", "the agent's; JOULED_SOCKET or /run/jouled/jouled.sock unless given" },
@@ -122,6 +124,22 @@ static int number(const char *option, const char *text, unsigned min, unsigned m
 	return 0;
 }
 
+/* Of a recording; those of the history are the agent's to judge. */
+static int take_times(const struct verb_call *call, struct plot *p)
+{
+	const struct { const char *name, *text; int64_t *to; } all[] = {
+		{ "since", call->option[OPTION_SINCE], &p->since_ns }, { "until", call->option[OPTION_UNTIL], &p->until_ns },
+	};
+	int64_t now_ns = clock_real_ns();
+
+	for (unsigned i = 0; i < 2; i++)
+		if (all[i].text && instant_parse(all[i].text, now_ns, all[i].to) != 0) {
+			log_error("plot: --%s %.40s: no time; write Unix seconds, 2026-01-31T12:00:00Z or -1h", all[i].name, all[i].text);
+			return -EINVAL;
+		}
+	return 0;
+}
+
 static int draw(const struct verb_call *call, struct plot *p, unsigned width, struct err *err)
 {
 	struct buf out = { 0 };
@@ -149,12 +167,7 @@ static int run(const struct verb_call *call)
 	p->cgroup = call->option[OPTION_CGROUP];
 	p->domains = call->option[OPTION_DOMAIN];
 	if (number("top", call->option[OPTION_TOP], 1, PLOT_TOP_MAX, &p->top) ||
-	    number("width", call->option[OPTION_WIDTH], PLOT_WIDTH_MIN, PLOT_WIDTH_MAX, &width)) {
-		free(p);
-		return CTL_USAGE;
-	}
-	if (call->n && (call->option[OPTION_SINCE] || call->option[OPTION_UNTIL])) {
-		log_error("plot: --since, --until: for the history alone; a recording is drawn whole");
+	    number("width", call->option[OPTION_WIDTH], PLOT_WIDTH_MIN, PLOT_WIDTH_MAX, &width) || (call->n && take_times(call, p))) {
 		free(p);
 		return CTL_USAGE;
 	}

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "../base/clock.h"
+#include "../base/instant.h"
 #include "../base/parse.h"
 #include "../base/text.h"
 #include "../encode/trace_pick.h"
@@ -72,7 +73,7 @@ static int set_step(struct query *q, const char *value, struct err *err)
 
 static int set_time(int64_t *to, const char *name, const char *value, const struct query *q, struct err *err)
 {
-	if (query_time(value, q->now_ns, to) != 0)
+	if (instant_parse(value, q->now_ns, to) != 0)
 		return err_set(err, -EINVAL, "%s: no time; write Unix seconds, 2026-01-31T12:00:00Z or -1h", name);
 	return 0;
 }

@@ -6,9 +6,6 @@
 #include <stdint.h>
 #include "../base/err.h"
 
-/* An instant: Unix seconds, with a fraction if need be, RFC 3339, or "-90m". 0 or -EINVAL. */
-int query_time(const char *text, int64_t now_ns, int64_t *ret_ns);
-
 enum query_sort { SORT_POWER, SORT_ENERGY, SORT_CPU, SORT_NAME };
 
 struct query {

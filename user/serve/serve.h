@@ -36,7 +36,8 @@ struct serve_output {
 
 /* What only the measuring thread knows. */
 struct serve_facts {
-	uint64_t map_bytes, rapl_looks, rapl_late, switch_ns, switch_samples;
+	uint64_t map_bytes, rapl_looks, rapl_late;
+	uint64_t switch_ns, switch_samples;   /* of one switch, lately; since the start */
 	uint64_t lost_records, lost_processes, lost_calls, lost_spans;   /* of spans: no room in the ring, in tables, in traces */
 	uint64_t lost_ends;                                              /* of processes: no record of the kernel freeing them */
 };

@@ -115,7 +115,7 @@ static void add_self(struct serve *s, const struct totals *t, struct json *j)
 	json_key_u64(j, "map_bytes", f.map_bytes);
 	json_key_u64(j, "kernel_samples", f.switch_samples);
 	if (f.switch_samples)
-		json_key_u64(j, "kernel_ns_per_switch", f.switch_ns / f.switch_samples);
+		json_key_u64(j, "kernel_ns_per_switch", f.switch_ns);
 	json_key_u64(j, "rapl_polls", f.rapl_looks);
 	json_key_u64(j, "rapl_polls_late", f.rapl_late);
 	json_key_u64(j, "cpu_ns", cpu_ns);

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include "../base/clock.h"
-#include "../base/parse.h"
-#include "query.h"
+#include "clock.h"
+#include "instant.h"
+#include "parse.h"
 
 #define LATEST_S 9000000000ll      /* the year 2255; nanoseconds of it fit 63 bits */
 
@@ -112,7 +112,7 @@ static int unix_time(const char *s, int64_t *ret_ns)
 	return 0;
 }
 
-int query_time(const char *text, int64_t now_ns, int64_t *ret_ns)
+int instant_parse(const char *text, int64_t now_ns, int64_t *ret_ns)
 {
 	uint64_t ago;
 
