@@ -102,6 +102,18 @@ if "$JOULED" doctor | grep -q '^landlock  *ok  *ABI'; then
 	expect privileges-rotation wait_until 50 lines_at_least 3 "$work/out/reload.json"
 	kill "$agent"
 	ended 100 "$agent"
+	# what systemd has made for the service
+	mkdir "$work/logs"
+	config '' "$work/out/service.json"
+	LOGS_DIRECTORY=$work/logs "$JOULED" -c "$work/jouled.yaml" --socket none --state-dir "$work/state" >"$work/service.out" 2>"$work/service.err" &
+	agent=$! started=service
+	agents="$agents $agent"
+	wait_until 100 lines_at_least 3 "$work/out/service.json"
+	config '' "$work/logs/service.json"
+	kill -HUP "$agent"
+	expect privileges-reload-service wait_until 50 lines_at_least 3 "$work/logs/service.json"
+	kill "$agent"
+	ended 100 "$agent"
 	probe free 'landlock: off'
 	expect privileges-landlock-off [ "$(probed free write-elsewhere)" = 0 ]
 else

@@ -78,6 +78,24 @@ static int add_output(struct writes *w, const struct output_config *o)
 	return rc || !is_csv(o) ? rc : add_directory(w, u.path);
 }
 
+/* What systemd has made for the service (systemd.exec(5)): a reload may come to need it. */
+static int add_service(struct writes *w)
+{
+	static const char *const names[] = { "STATE_DIRECTORY", "LOGS_DIRECTORY", "RUNTIME_DIRECTORY" };
+	char path[PATH_MAX];
+	int rc = 0;
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]) && !rc; i++) {
+		const char *dir = getenv(names[i]);
+
+		if (!dir || *dir != '/' || strlen(dir) >= sizeof(path) || strchr(dir, ':'))
+			continue;
+		snprintf(path, sizeof(path), "%s", dir);
+		rc = add_directory(w, path);
+	}
+	return rc;
+}
+
 int writes_list(const struct config *c, struct writes *ret, struct err *err)
 {
 	struct writes w = { 0 };
@@ -86,6 +104,8 @@ int writes_list(const struct config *c, struct writes *ret, struct err *err)
 
 	snprintf(path, sizeof(path), "%s", c->state_dir);
 	rc = add_directory(&w, path);
+	if (!rc)
+		rc = add_service(&w);
 	if (!rc)
 		rc = add_file(&w, c->socket);
 	if (!rc)
