@@ -57,6 +57,8 @@ def drawn(root, seconds):
 
 
 def compare(root, wanted, seconds):
+    """A picture shows control bytes of a name as \\xNN."""
+    wanted = {re.sub(r"[\x00-\x1f\x7f]", lambda c: f"\\x{ord(c[0]):02x}", name): j for name, j in wanted.items()}
     got = drawn(root, seconds)
     total = sum(wanted.values())
     assert total > 0 and set(got) <= set(wanted) | {"other"}, (set(got), set(wanted))
