@@ -153,7 +153,11 @@ def check_energy(agent, tops):
     doc = agent.ask("/v1/cgroups" + cgroup_path())
     total = sum(doc["cgroups"][0]["total"]["energy_uj"].values())
     spans = sum(int(n["attrs"].get("ENERGY_UJ", 0)) for t in tops for n in nodes(t))
-    print(f"# energy of spans {spans} uJ, of the cgroup {total} uJ in {doc['cgroups'][0]['total']['cpu_ns']} ns of CPU time")
+    c = doc["cgroups"][0]
+    residual = sum(d["total"]["residual_uj"] for d in doc["domains"])
+    # by what the energy was split: other programs with counters may leave some to this agent, or none
+    print(f"# energy of spans {spans} uJ, of the cgroup {total} uJ ({c['energy_quality']}, {residual} uJ of the machine residual) in "
+          f"{c['total']['cpu_ns']} ns of CPU time; counted ({c['quality']}) {c['total']['counters']}")
     return [] if 0 < spans <= total else [f"spans have {spans} uJ, the cgroup {total}"]
 
 
@@ -193,6 +197,7 @@ def trees():
             bad = check_tree(agent, c, known)
             if bad:
                 raise Failed(f"{profile}: {len(bad)} differences: {'; '.join(bad[:5])}")
+        until(lambda: agent.ask("/v1/status")["traces"]["handed_over"], "the status tells of no trace")
         agent.end()
     finally:
         agent.kill()

@@ -153,7 +153,8 @@ static void tell_facts(struct serving *sv, const struct machine *m)
 		f.lost_processes = spans.lost_processes;
 		f.lost_ends = spans.open_books;
 		f.lost_calls = spans.lost_calls;
-		f.lost_spans = tracing_lost(sv->plan->tracing);
+		f.traces = tracing_figures(sv->plan->tracing);
+		f.lost_spans = f.traces.lost_spans;
 	}
 	serve_tell_facts(sv->serve, &f);
 }

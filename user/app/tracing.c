@@ -123,9 +123,9 @@ static void say_losses(struct tracing *t)
 	log_warn("spans: %llu found no room in traces so far; their energy stays with their cgroups", (unsigned long long)lost);
 }
 
-uint64_t tracing_lost(const struct tracing *t)
+struct traces_stats tracing_figures(const struct tracing *t)
 {
-	return t ? traces_figures(t->traces).lost_spans : 0;
+	return t ? traces_figures(t->traces) : (struct traces_stats){ 0 };
 }
 
 void tracing_add(struct tracing *t, const struct plan *p, const struct snapshot *s)

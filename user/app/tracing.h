@@ -3,6 +3,7 @@
  * measuring thread, after readings; where nobody asked for spans there is none (NULL, accepted by all). */
 #ifndef JD_TRACING_H
 #define JD_TRACING_H
+#include "../model/traces.h"
 #include "machine.h"
 
 struct plan;
@@ -18,7 +19,7 @@ uint64_t tracing_deadline(const struct tracing *t, const struct plan *p);
 void tracing_add(struct tracing *t, const struct plan *p, const struct snapshot *s);
 /* After a reading: takes an interval of its own where there are no totals. */
 void tracing_run(struct tracing *t, const struct plan *p);
-uint64_t tracing_lost(const struct tracing *t);   /* spans that found no room in traces */
+struct traces_stats tracing_figures(const struct tracing *t);   /* of none: zeros */
 /* The end: every tree is cut and handed over. */
 void tracing_finish(struct tracing *t, const struct plan *p);
 

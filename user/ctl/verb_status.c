@@ -88,6 +88,19 @@ static void print_history(const json_t *h)
 	printf("%s\n", ask_is(h, "killed_before") ? "; goes on after a kill, which may have cost one second" : "");
 }
 
+static void print_traces(const json_t *t)
+{
+	if (!t)
+		return;
+	printf("Traces      %lld handed over with %lld spans", ask_number(t, "handed_over"), ask_number(t, "spans"));
+	if (ask_number(t, "parts"))
+		printf(", %lld of them parts of trees that go on", ask_number(t, "parts"));
+	printf("; %lld spans held, %lld open trees", ask_number(t, "held_spans"), ask_number(t, "open_trees"));
+	if (ask_number(t, "lost_spans"))
+		printf(", %lld spans LOST", ask_number(t, "lost_spans"));
+	putchar('\n');
+}
+
 static void print_self(const json_t *self)
 {
 	printf("Itself      %.3f s of CPU, %.1f MiB", (double)ask_number(self, "cpu_ns") / 1e9,
@@ -108,6 +121,7 @@ static void print_rest(const json_t *doc)
 
 	printf("\nSocket      %lld of %lld clients, %lld requests, %lld refused\n", ask_number(socket, "clients"),
 	       ask_number(socket, "clients_max"), ask_number(socket, "requests"), ask_number(socket, "refused_clients"));
+	print_traces(json_object_get(doc, "traces"));
 	print_history(json_object_get(doc, "history"));
 	print_self(json_object_get(doc, "self"));
 	printf("Losses      ");

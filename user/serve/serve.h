@@ -9,6 +9,7 @@
 #include "../base/web_guard.h"
 #include "../encode/totals.h"
 #include "../model/snapshot.h"
+#include "../model/traces.h"
 #include "devices.h"
 
 #define SERVE_FEEDS 8                /* intervals at once; feed 0 is the agent's own */
@@ -40,6 +41,7 @@ struct serve_facts {
 	uint64_t switch_ns, switch_samples;   /* of one switch, lately; since the start */
 	uint64_t lost_records, lost_processes, lost_calls, lost_spans;   /* of spans: no room in the ring, in tables, in traces */
 	uint64_t lost_ends;                                              /* of processes: no record of the kernel freeing them */
+	struct traces_stats traces;
 };
 
 struct serve_options {

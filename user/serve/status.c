@@ -127,6 +127,27 @@ static void add_self(struct serve *s, const struct totals *t, struct json *j)
 	json_object_end(j);
 }
 
+/* How far handing over is: what is held is not told anybody yet. */
+static void add_traces(struct serve *s, struct json *j)
+{
+	struct traces_stats f;
+
+	if (!s->o.spans)
+		return;
+	pthread_mutex_lock(&s->lock);
+	f = s->facts.traces;
+	pthread_mutex_unlock(&s->lock);
+	json_key(j, "traces");
+	json_object_begin(j);
+	json_key_u64(j, "handed_over", f.traces);
+	json_key_u64(j, "parts", f.cut);
+	json_key_u64(j, "spans", f.spans);
+	json_key_u64(j, "held_spans", f.held);
+	json_key_u64(j, "open_trees", f.trees);
+	json_key_u64(j, "lost_spans", f.lost_spans);
+	json_object_end(j);
+}
+
 static void add_socket(struct serve *s, struct json *j)
 {
 	struct http_stats h = http_figures(s->http);
@@ -178,6 +199,7 @@ void serve_get_status(struct serve *s, struct http_request *r, const char *rest)
 	add_machine(s, t, &j);
 	add_sources(s, &j);
 	add_outputs(s, &j);
+	add_traces(s, &j);
 	add_socket(s, &j);
 	serve_history_status(s, &j);
 	add_self(s, t, &j);
