@@ -179,11 +179,11 @@ check clocks-back grep -qx '250000 1215 1095' "$limits/0"
 check recover "$JOULECTL" record --root "$root" --recover
 whole recovered "$root/clock-limit/b/877MHz,1065MHz/0"
 
-# Cut off.
-for signal in TERM INT KILL; do
+# Cut off: joulectl alone, at last with all of its process group.
+for signal in TERM INT KILL GROUP; do
 	rm -f "$work/ready"
 	# a shell's background jobs ignore SIGINT (POSIX), and so would what they start
-	"$python" -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])' \
+	"$python" -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.setpgid(0, 0); os.execv(sys.argv[1], sys.argv[1:])' \
 		"$JOULECTL" record --socket "$sock" --root "$root" --benchmark cut --power-limit 150 -r 3 -- \
 		sh -c "echo \$\$ >$work/ready; exec sleep 1000" >"$work/cut.out" 2>"$work/cut.err" &
 	recorder=$!
@@ -192,12 +192,15 @@ for signal in TERM INT KILL; do
 	sleep 1.5
 	check cut-$signal-limited limit_is 150000
 	now=$(date +%s.%N)
-	kill -$signal $recorder
+	case $signal in
+	GROUP) kill -KILL -$recorder ;;
+	*) kill -$signal $recorder ;;
+	esac
 	wait $recorder 2>/dev/null
 	check cut-$signal-back wait_until 100 limit_is 250000
 	check cut-$signal-unpublished test ! -e "$root/power-limit/cut/150W"
 	check cut-$signal-staged test "$(staged)" = 1
-	[ $signal = KILL ] || check cut-$signal-said grep -q "interrupted; not published, kept in $root" "$work/cut.err"
+	[ $signal = KILL ] || [ $signal = GROUP ] || check cut-$signal-said grep -q "interrupted; not published, kept in $root" "$work/cut.err"
 	check cut-$signal-recover "$JOULECTL" record --root "$root" --recover
 	whole cut-$signal "$root/power-limit/cut/150W/0"
 	check cut-$signal-until by until "$root/power-limit/cut/150W/0" "$now" 2.5
@@ -206,18 +209,48 @@ for signal in TERM INT KILL; do
 	kill -9 "$(cat "$work/ready")" 2>/dev/null
 done
 
+# limited: a recording with limits in $recorder, the pid of its guard in $guard. The library is the agent's: no path leads to it.
+limited() {
+	rm -f "$work/ready"
+	env -u LD_LIBRARY_PATH "$JOULECTL" record --socket "$sock" --root "$root" --benchmark both --power-limit 150 -- \
+		sh -c "echo \$\$ >$work/ready.new; mv $work/ready.new $work/ready; sleep $1" >"$work/guard.out" 2>"$work/guard.err" &
+	recorder=$!
+	wait_until 200 test -e "$work/ready" || fail guard "nothing began: $(said guard)"
+	guard=
+	for child in $(pgrep -P $recorder); do
+		grep -q libnvidia-ml "/proc/$child/maps" 2>/dev/null && guard=$child
+	done
+	check guard-found test -n "$guard"
+}
+
 # The guard itself is killed: another one puts it back.
-rm -f "$work/ready"
-"$JOULECTL" record --socket "$sock" --root "$root" --benchmark b --power-limit 150 -- \
-	sh -c "echo >$work/ready.new; mv $work/ready.new $work/ready; sleep 2" >"$work/guard.out" 2>"$work/guard.err" &
-recorder=$!
-wait_until 200 test -e "$work/ready"
-guard=$(grep -l libnvidia-ml "/proc/$(pgrep -P $recorder | head -n 1)/maps" /proc/[0-9]*/maps 2>/dev/null | cut -d/ -f3 |
-	while read -r p; do grep -q "^PPid:[[:space:]]*$recorder$" "/proc/$p/status" 2>/dev/null && echo "$p"; done | head -n 1)
-check guard-found test -n "$guard"
+limited 2
 [ -n "$guard" ] && kill -9 "$guard"
 wait $recorder
 check guard-back limit_is 250000
+# Both are: a note is left, and recovery puts it back, once.
+limited 1000
+check both-limited limit_is 150000
+kill -9 ${guard:+"$guard"} $recorder
+wait $recorder 2>/dev/null
+kill -9 "$(cat "$work/ready")" 2>/dev/null
+check both-left limit_is 150000
+record again --benchmark both --power-limit 200 -- true
+expect both-refused 125
+check both-refused-said grep -q 'has left its own set; joulectl record --root .* --recover' "$work/again.err"
+"$JOULECTL" record --socket "$sock" --root "$root" --recover 2>"$work/both.err"
+check both-recovered limit_is 250000
+check both-said grep -q 'power limit put back from 150 W to 250 W' "$work/both.err"
+check both-no-note sh -c '! ls -d "$1"/_limits-* 2>/dev/null' sh "$root"
+limited 1000
+kill -9 ${guard:+"$guard"} $recorder
+wait $recorder 2>/dev/null
+kill -9 "$(cat "$work/ready")" 2>/dev/null
+echo '180000 1215 1095' >"$limits/0"
+"$JOULECTL" record --socket "$sock" --root "$root" --recover 2>"$work/both.err"
+check both-others limit_is 180000
+check both-others-said grep -q 'is 180 W, which the recording has not set: left as it is (before: 250 W)' "$work/both.err"
+check both-once sh -c '"$1" record --root "$2" --recover 2>&1 | grep -q "nothing is left over"' sh "$JOULECTL" "$root"
 
 # A disk that is full.
 small=$work/small

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What joulectl record reads of others: answers about devices, marks, settings. The first byte says which. */
+/* What joulectl record reads of others: answers about devices, marks, settings, notes of limits. The first byte says which. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "ctl/record_devices.h"
 #include "ctl/record_limits.h"
 #include "ctl/record_marks.h"
+#include "ctl/record_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -51,6 +52,14 @@ static void setting(const char *text)
 				abort();
 }
 
+static void note(const char *text)
+{
+	struct guard_state s;
+
+	if (record_note_parse(text, &s) == 0 && s.n > RECORD_LIMITED_MAX)
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct record_devices_take take = { take_row, take_sample, take_meter, NULL };
@@ -75,6 +84,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		free(exact);
 	} else if (data[0] == 'm') {
 		mark(text);
+	} else if (data[0] == 'n') {
+		note(text);
 	} else {
 		setting(text);
 	}

@@ -77,7 +77,7 @@ static void fill_options(struct serve_options *o, struct serving *sv, const stru
 	memcpy(o->no_history, sv->no_history, sizeof(o->no_history));
 	o->spans = m->spans;
 	o->trace_bytes = p->config->spans_keep;
-	o->devices = serving_devices(sv, m);
+	o->devices = serving_devices(sv, m, p->config->gpu_library);
 	o->schema = &m->schema;
 	o->interval_ns = serving_feed_interval(sv, p);
 	o->wake = wake;
@@ -154,6 +154,7 @@ void serving_stop(struct serving *sv)
 	serving_web_close(&sv->web);
 	if (sv->wake_fd >= 0)
 		close(sv->wake_fd);
+	free(sv->gpu_library);
 	free(sv);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GPUs and meters of the machine, as the query server hands them to recorders. */
+#include <string.h>
 #include "serving_internal.h"
 
 static unsigned gpus(void *arg)
@@ -84,10 +85,11 @@ static bool next_meter(void *arg, struct serve_devices_at *at, struct meter_samp
 	return got;
 }
 
-const struct serve_devices *serving_devices(struct serving *sv, const struct machine *m)
+const struct serve_devices *serving_devices(struct serving *sv, const struct machine *m, const char *gpu_library)
 {
+	sv->gpu_library = gpu_library ? strdup(gpu_library) : NULL;
 	sv->devices = (struct serve_devices){
-		(void *)m, gpus, gpu, channels, channel, record, now, next_row, next_sample, next_meter,
+		(void *)m, gpus, gpu, channels, channel, record, now, next_row, next_sample, next_meter, sv->gpu_library,
 	};
 	return m->gpus || m->meters ? &sv->devices : NULL;
 }

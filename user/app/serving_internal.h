@@ -22,6 +22,7 @@ struct serving {
 	bool pages_only;                 /* there is no socket: totals are all that is asked for */
 	int wake_fd;
 	struct serve_devices devices;
+	char *gpu_library;
 	/* measuring thread */
 	const struct plan *plan;
 	const struct formula_ops *formula;
@@ -47,7 +48,7 @@ uint64_t serving_history_put(struct serving *sv, const struct snapshot *s);   /*
 uint64_t serving_feed_interval(const struct serving *sv, const struct plan *p);
 
 /* serving_devices.c: what the recorder of experiments asks; NULL = there is none */
-const struct serve_devices *serving_devices(struct serving *sv, const struct machine *m);
+const struct serve_devices *serving_devices(struct serving *sv, const struct machine *m, const char *gpu_library);
 
 /* serving_facts.c: what the sources are, for the status. An array to free; NULL = no memory. */
 struct serve_source *serving_sources(const struct machine *m, unsigned *ret_n);

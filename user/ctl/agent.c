@@ -21,6 +21,7 @@ struct agent {
 	CURL *easy;
 	CURLM *multi;
 	struct curl_slist *headers;
+	bool trusted;
 	int also;                  /* a descriptor whose input ends waiting; -1 = none */
 	bool running;              /* easy is in multi: a stream that was begun */
 	CURLcode result;           /* of a stream that ended */
@@ -55,8 +56,10 @@ static int unreachable(const struct agent *a, int code, struct err *err)
 }
 
 /* One connection of our own, for curl's error for a socket it may not touch names nothing. */
-static int try_connect(const struct agent *a, struct err *err)
+static int try_connect(struct agent *a, struct err *err)
 {
+	struct ucred peer = { .uid = (uid_t)-1 };
+	socklen_t size = sizeof(peer);
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), code;
 
@@ -64,6 +67,7 @@ static int try_connect(const struct agent *a, struct err *err)
 		return unreachable(a, -errno, err);
 	memcpy(to.sun_path, a->path, sizeof(to.sun_path));
 	code = connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 ? 0 : unreachable(a, -errno, err);
+	a->trusted = !code && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && (peer.uid == 0 || peer.uid == geteuid());
 	close(fd);
 	return code;
 }
@@ -127,6 +131,11 @@ int agent_open(const char *socket_path, struct agent **ret, struct err *err)
 	}
 	*ret = a;
 	return 0;
+}
+
+bool agent_is_trusted(const struct agent *a)
+{
+	return a->trusted;
 }
 
 static void stop_stream(struct agent *a)

@@ -33,6 +33,8 @@ ssize_t agent_read(struct agent *a, void *dst, size_t n, const volatile bool *st
 void agent_also_look_at(struct agent *a, int fd);
 /* Percent-encodes text as one value of a query or one part of a path (slashes too) and appends it. */
 void agent_escape(struct buf *b, const char *text);
+/* Whether root or we ourselves listen there: others' words are shown, and not acted upon. */
+bool agent_is_trusted(const struct agent *a);
 void agent_close(struct agent *a);   /* NULL accepted */
 
 #endif

@@ -135,6 +135,9 @@ int record_baseline(struct record_session *s, struct err *err);
 /* record_finish.c. How it went, in the words of the error line, kept where; publishes what is whole. 0 or negative errno. */
 int record_finish(struct record_session *s, struct err *err);
 
+/* record_recover.c: the exit status. */
+int record_recover(const struct record_options *o);
+
 /* record_gpus.c: s->out from the options, and the guard for those GPUs. */
 int record_gpus_choose(struct record_session *s, struct err *err);
 int record_gpus_still_there(struct record_session *s, struct err *err);   /* after devices were asked for again */

@@ -57,6 +57,14 @@ static void read_channel(const json_t *o, struct meter_desc *d)
 	copy_text(d->label, sizeof(d->label), o, "label");
 }
 
+static void read_library(const json_t *o, struct record_devices *ret)
+{
+	const char *s = json_string_value(json_object_get(o, "gpu_library"));
+
+	if (s && *s == '/' && strlen(s) < sizeof(ret->gpu_library))
+		snprintf(ret->gpu_library, sizeof(ret->gpu_library), "%s", s);
+}
+
 int record_devices_parse(const char *text, size_t size, struct record_devices *ret, struct err *err)
 {
 	json_t *doc = json_loadb(text, size, 0, NULL), *gpus = json_object_get(doc, "gpus");
@@ -72,6 +80,7 @@ int record_devices_parse(const char *text, size_t size, struct record_devices *r
 		read_gpu(json_array_get(gpus, i), &ret->gpu[i]);
 	for (size_t i = 0; i < m; i++)
 		read_channel(json_array_get(channels, i), &ret->channel[i]);
+	read_library(doc, ret);
 	ret->rows = (uint64_t)number_of(doc, "rows", INT64_MAX);
 	ret->samples = (uint64_t)number_of(doc, "samples", INT64_MAX);
 	ret->meters = (uint64_t)number_of(doc, "meters", INT64_MAX);
@@ -194,6 +203,8 @@ int record_devices_ask(struct agent *a, uint64_t every_ns, struct record_devices
 	code = agent_get(a, path, NULL, &body, err);
 	if (!code)
 		code = record_devices_parse((const char *)body.data, body.len, ret, err);
+	if (!code && !agent_is_trusted(a))
+		ret->gpu_library[0] = '\0';
 	buf_free(&body);
 	if (code != -EPROTO)
 		return code;

@@ -14,6 +14,7 @@ struct record_devices {
 	struct meter_desc channel[RECORD_CHANNELS_MAX];
 	uint64_t rows, samples, meters;     /* next ones */
 	uint64_t missed;                    /* overwritten in the agent before we came */
+	char gpu_library[1024];             /* "" = the system's */
 };
 
 struct record_devices_take {

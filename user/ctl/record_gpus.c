@@ -115,7 +115,7 @@ int record_gpus_still_there(struct record_session *s, struct err *err)
 
 int record_gpus_limit(struct record_session *s, struct err *err)
 {
-	const char *uuids[RECORD_OUTS];
+	const char *library = s->devices.gpu_library, *uuids[RECORD_OUTS];
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < s->n_out; i++)
@@ -123,5 +123,5 @@ int record_gpus_limit(struct record_session *s, struct err *err)
 			uuids[n++] = s->devices.gpu[s->out[i].gpu].uuid;
 	if (!n)
 		return err_set(err, -ENODEV, "limits: there is no NVIDIA GPU here; leave --power-limit, --app-clocks and --sweep out");
-	return record_limits_open(NULL, uuids, n, &s->limits, err);
+	return record_limits_open(&(struct record_limits_wish){ *library ? library : NULL, s->o->root, uuids, n }, &s->limits, err);
 }

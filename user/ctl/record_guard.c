@@ -2,10 +2,12 @@
 #include "record_guard.h"
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "record_note.h"
 
 #define TRIES 5                      /* of putting back */
 #define TRY_US 200000
@@ -58,20 +60,43 @@ static int open_library(struct nvml *v, const struct guard_state *s, struct err 
 	return v->init() == NVML_OK ? 0 : err_set(err, -ENODEV, "%.200s: it cannot be used; is the driver loaded?", name);
 }
 
-static int find_gpus(struct nvml *v, struct guard_state *s, bool known, struct err *err)
+static struct guard_set look(const struct nvml *v, void *dev)
+{
+	struct guard_set now = { 0 };
+
+	if (!v->get_limit || v->get_limit(dev, &now.power_mw) != NVML_OK)
+		now.power_mw = 0;
+	if (!v->get_clock || v->get_clock(dev, NVML_MEM, &now.mem_mhz) != NVML_OK || v->get_clock(dev, NVML_SM, &now.gpu_mhz) != NVML_OK)
+		now.mem_mhz = now.gpu_mhz = 0;
+	return now;
+}
+
+/* Somebody may have set it again since, or the driver was loaded anew. */
+static void judge(struct guard_gpu *g)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		const struct guard_set *s = &g->set[i];
+
+		g->power_changed |= s->power_mw && s->power_mw == g->now.power_mw && g->power_mw;
+		g->clocks_changed |= s->mem_mhz && s->mem_mhz == g->now.mem_mhz && s->gpu_mhz == g->now.gpu_mhz && g->mem_mhz;
+	}
+}
+
+static int find_gpus(struct nvml *v, struct guard_state *s, enum guard_how how, struct err *err)
 {
 	for (unsigned i = 0; i < s->n; i++) {
 		struct guard_gpu *g = &s->gpu[i];
 
 		if (v->by_uuid(g->uuid, &v->dev[i]) != NVML_OK)
 			return err_set(err, -ENODEV, "GPU %.80s: not found by the driver; look at nvidia-smi -L", g->uuid);
-		if (known)
+		g->now = look(v, v->dev[i]);
+		if (how == GUARD_RECOVERS)
+			judge(g);
+		if (how != GUARD_BEGINS)
 			continue;
-		if (!v->get_limit || v->get_limit(v->dev[i], &g->power_mw) != NVML_OK)
-			g->power_mw = 0;
-		if (!v->get_clock || v->get_clock(v->dev[i], NVML_MEM, &g->mem_mhz) != NVML_OK ||
-		    v->get_clock(v->dev[i], NVML_SM, &g->gpu_mhz) != NVML_OK)
-			g->mem_mhz = g->gpu_mhz = 0;
+		g->power_mw = g->now.power_mw;
+		g->mem_mhz = g->now.mem_mhz;
+		g->gpu_mhz = g->now.gpu_mhz;
 	}
 	return 0;
 }
@@ -97,10 +122,16 @@ static int apply_one(struct nvml *v, void *dev, struct guard_gpu *g, const struc
 	return code == NVML_OK ? 0 : err_set(err, -EIO, "GPU %.80s: %s: %s", g->uuid, s->name, cause_of(code));
 }
 
-static int apply(struct nvml *v, struct guard_state *st, const struct record_setting *s, struct err *err)
+/* On the disk before it is done: whatever comes, somebody can put it back. */
+static int apply(struct nvml *v, struct guard_state *st, const struct record_setting *s, const struct record_note *note, struct err *err)
 {
-	int code = 0;
+	int code;
 
+	for (unsigned i = 0; i < st->n; i++) {
+		st->gpu[i].set[0] = st->gpu[i].set[1];
+		st->gpu[i].set[1] = (struct guard_set){ s->power_mw, s->mem_mhz, s->gpu_mhz };
+	}
+	code = record_note_write(note, st, err);
 	for (unsigned i = 0; i < st->n && !code; i++)
 		code = apply_one(v, v->dev[i], &st->gpu[i], s, err);
 	return code;
@@ -131,16 +162,23 @@ static bool put_back(struct nvml *v, struct guard_state *s)
 
 /* In a session of its own and deaf to signals: Ctrl-C is for the others. No other descriptor stays open, for
  * somebody may wait for its end. */
-static void settle_down(int fd)
+static void settle_down(int *fd, int *note_fd)
 {
+	int from[2] = { *fd, *note_fd }, low, high;
 	sigset_t all;
 
 	setsid();
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	if (fd > 0)
-		close_range(0, (unsigned)fd - 1, 0);
-	close_range((unsigned)fd + 1, ~0u, 0);
+	/* apart from 0, 1 and 2, which libraries write to */
+	low = *fd = fcntl(from[0], F_DUPFD_CLOEXEC, 3);
+	high = *note_fd = fcntl(from[1], F_DUPFD_CLOEXEC, low + 1);
+	if (low < 0 || high < 0)
+		_exit(1);
+	close_range(0, (unsigned)low - 1, 0);
+	if (high > low + 1)
+		close_range((unsigned)low + 1, (unsigned)high - 1, 0);
+	close_range((unsigned)high + 1, ~0u, 0);
 }
 
 static bool answer(int fd, const struct guard_answer *a)
@@ -148,26 +186,40 @@ static bool answer(int fd, const struct guard_answer *a)
 	return write(fd, a, sizeof(*a)) == (ssize_t)sizeof(*a);
 }
 
-void record_guard(int fd, struct guard_state *state, bool known)
+static _Noreturn void leave(struct nvml *v, struct guard_state *state, const struct record_note *note)
+{
+	bool all = put_back(v, state);
+
+	if (all)
+		record_note_remove(note);
+	_exit(!all);
+}
+
+void record_guard(int fd, struct guard_state *state, struct record_note *note, enum guard_how how)
 {
 	struct guard_answer a = { 0 };
 	struct record_setting s;
 	struct nvml v = { 0 };
 	int code;
 
-	settle_down(fd);
+	settle_down(&fd, &note->fd);
 	code = open_library(&v, state, &a.err);
 	if (!code)
-		code = find_gpus(&v, state, known, &a.err);
+		code = find_gpus(&v, state, how, &a.err);
 	a.state = *state;
-	if (!answer(fd, &a) || code)
-		_exit(code ? 1 : !put_back(&v, state));
+	if (code && how == GUARD_BEGINS)
+		record_note_remove(note);
+	if (!answer(fd, &a) || code) {
+		if (code)
+			_exit(1);
+		leave(&v, state, note);
+	}
 	while (read(fd, &s, sizeof(s)) == (ssize_t)sizeof(s)) {
 		a.err = (struct err){ 0 };
-		apply(&v, state, &s, &a.err);
+		apply(&v, state, &s, note, &a.err);
 		a.state = *state;
 		if (!answer(fd, &a))
 			break;
 	}
-	_exit(!put_back(&v, state));
+	leave(&v, state, note);
 }

@@ -9,6 +9,7 @@ struct guard_gpu {
 	uint32_t power_mw;          /* what was set before; 0 = not known, then it is not touched */
 	uint32_t mem_mhz, gpu_mhz;
 	bool power_changed, clocks_changed;
+	struct guard_set { uint32_t power_mw, mem_mhz, gpu_mhz; } set[2], now;   /* the last two; 0 = none. What there is */
 };
 
 struct guard_state {
@@ -19,9 +20,16 @@ struct guard_state {
 
 struct guard_answer { struct err err; struct guard_state state; };
 
+enum guard_how {
+	GUARD_BEGINS,               /* notes what is set now */
+	GUARD_TAKES_OVER,           /* from one that was killed: the state tells what was set before, and what is changed */
+	GUARD_RECOVERS,             /* from a note: changed is what is still as the recording has set it */
+};
+
+struct record_note;
+
 /* In a child process, with the socket to joulectl: answers once for the start and once for each setting that
- * comes; at the end of the socket puts back what is changed and exits: 0 = all is as it was. known: the state
- * tells already what was set before (a second guard). */
-_Noreturn void record_guard(int fd, struct guard_state *state, bool known);
+ * comes; at the end of the socket puts back what is changed, removes the note and exits: 0 = all is as it was. */
+_Noreturn void record_guard(int fd, struct guard_state *state, struct record_note *note, enum guard_how how);
 
 #endif

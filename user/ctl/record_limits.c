@@ -7,89 +7,16 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "../base/parse.h"
-#include "record_guard.h"
-
-#define WATTS_MAX 10000
-#define MHZ_MAX 100000
+#include "record_note.h"
 
 struct record_limits {
 	struct guard_state state;
+	struct record_note note;
 	pid_t pid;
 	int fd;                     /* SOCK_SEQPACKET; its end is the guard's sign */
 };
 
-/* text up to a unit that may be missing. */
-static int number_with(const char *text, const char *unit, uint64_t max, uint32_t *ret)
-{
-	size_t n = strlen(text), u = strlen(unit);
-	char digits[16];
-	uint64_t v;
-
-	if (n > u && strcmp(text + n - u, unit) == 0)
-		n -= u;
-	if (n >= sizeof(digits))
-		return -EINVAL;
-	memcpy(digits, text, n);
-	digits[n] = '\0';
-	if (strspn(digits, "0123456789") != n || parse_u64(digits, &v) != 0 || !v || v > max)
-		return -EINVAL;
-	*ret = (uint32_t)v;
-	return 0;
-}
-
-int record_setting_power(const char *text, struct record_setting *s, struct err *err)
-{
-	uint32_t watts;
-
-	if (number_with(text, "W", WATTS_MAX, &watts) != 0)
-		return err_set(err, -EINVAL, "--power-limit %.40s: no number of watts; write one such as 150", text);
-	s->power_mw = watts * 1000;
-	snprintf(s->name, sizeof(s->name), "%uW", watts);
-	return 0;
-}
-
-int record_setting_clocks(const char *text, struct record_setting *s, struct err *err)
-{
-	char mem[24];
-	const char *comma = strchr(text, ',');
-	size_t n = comma ? (size_t)(comma - text) : sizeof(mem);
-
-	if (n < sizeof(mem)) {
-		memcpy(mem, text, n);
-		mem[n] = '\0';
-	}
-	if (n >= sizeof(mem) || number_with(mem, "MHz", MHZ_MAX, &s->mem_mhz) != 0 ||
-	    number_with(comma + 1, "MHz", MHZ_MAX, &s->gpu_mhz) != 0) {
-		s->mem_mhz = s->gpu_mhz = 0;
-		return err_set(err, -EINVAL, "--app-clocks %.40s: no pair of MHz; write MEMORY,GPU such as 877,1065", text);
-	}
-	snprintf(s->name, sizeof(s->name), "%uMHz,%uMHz", s->mem_mhz, s->gpu_mhz);
-	return 0;
-}
-
-int record_settings_sweep(const char *text, struct record_setting *list, unsigned *ret_n, struct err *err)
-{
-	char copy[RECORD_SETTINGS_MAX * sizeof(list->name)], *save = NULL;
-	unsigned n = 0;
-	int code = 0;
-
-	if (snprintf(copy, sizeof(copy), "%s", text) >= (int)sizeof(copy))
-		return err_set(err, -E2BIG, "--sweep: more than %d settings; make it two sweeps", RECORD_SETTINGS_MAX);
-	for (char *word = strtok_r(copy, " ;\t\n", &save); word && !code; word = strtok_r(NULL, " ;\t\n", &save)) {
-		if (n == RECORD_SETTINGS_MAX)
-			return err_set(err, -E2BIG, "--sweep: more than %d settings; make it two sweeps", RECORD_SETTINGS_MAX);
-		list[n] = (struct record_setting){ 0 };
-		code = strchr(word, ',') ? record_setting_clocks(word, &list[n], err) : record_setting_power(word, &list[n], err);
-		n += !code;
-	}
-	if (code || !n)
-		return err_set(err, -EINVAL, "--sweep %.60s: write settings such as \"150W 200W 250W\" or \"877MHz,1065MHz 877MHz,1222MHz\"", text);
-	*ret_n = n;
-	return 0;
-}
-
-static int start_guard(struct record_limits *l, bool known, struct err *err)
+static int start_guard(struct record_limits *l, enum guard_how how, struct err *err)
 {
 	int fds[2], code;
 
@@ -97,7 +24,7 @@ static int start_guard(struct record_limits *l, bool known, struct err *err)
 		return err_set(err, -errno, "guard of limits: %s; raise the limit of open files", strerror(errno));
 	l->pid = fork();
 	if (l->pid == 0)
-		record_guard(fds[1], &l->state, known);
+		record_guard(fds[1], &l->state, &l->note, how);
 	code = l->pid < 0 ? err_set(err, -errno, "guard of limits: %s; raise the limit of processes", strerror(errno)) : 0;
 	close(fds[1]);
 	l->fd = fds[0];
@@ -137,26 +64,44 @@ static int end_guard(struct record_limits *l)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-int record_limits_open(const char *library, const char *const *uuids, unsigned n, struct record_limits **ret, struct err *err)
+static void free_limits(struct record_limits *l)
+{
+	end_guard(l);
+	record_note_close(&l->note);
+	free(l);
+}
+
+static struct record_limits *new_limits(const char *library)
 {
 	struct record_limits *l = calloc(1, sizeof(*l));
+
+	if (l) {
+		l->fd = l->note.fd = -1;
+		l->state.library = library;
+	}
+	return l;
+}
+
+int record_limits_open(const struct record_limits_wish *w, struct record_limits **ret, struct err *err)
+{
+	struct record_limits *l = NULL;
 	int code;
 
-	if (!l || n > RECORD_LIMITED_MAX) {
-		free(l);
+	if (record_limits_left(w->root))
+		return err_set(err, -EBUSY, "limits: a recording that was killed has left its own set; "
+			       "joulectl record --root %.200s --recover puts them back", w->root);
+	if (w->n > RECORD_LIMITED_MAX || !(l = new_limits(w->library)))
 		return err_set(err, -ENOMEM, "guard of limits: no memory, or more than %d GPUs; name fewer", RECORD_LIMITED_MAX);
-	}
-	l->fd = -1;
-	l->state.library = library;
-	l->state.n = n;
-	for (unsigned i = 0; i < n; i++)
-		snprintf(l->state.gpu[i].uuid, sizeof(l->state.gpu[i].uuid), "%s", uuids[i]);
-	code = start_guard(l, false, err);
+	l->state.n = w->n;
+	for (unsigned i = 0; i < w->n; i++)
+		snprintf(l->state.gpu[i].uuid, sizeof(l->state.gpu[i].uuid), "%s", w->uuids[i]);
+	code = record_note_make(w->root, &l->note, err);
+	if (!code)
+		code = start_guard(l, GUARD_BEGINS, err);
 	if (!code)
 		code = hear(l, err);
 	if (code) {
-		end_guard(l);
-		free(l);
+		free_limits(l);
 		return code;
 	}
 	*ret = l;
@@ -191,14 +136,102 @@ int record_limits_close(struct record_limits *l, struct err *err)
 	if (!l)
 		return 0;
 	failed = end_guard(l);
-	if (failed && anything_changed(&l->state) && start_guard(l, true, NULL) == 0)
+	if (failed && !anything_changed(&l->state))
+		record_note_remove(&l->note);
+	if (failed && anything_changed(&l->state) && start_guard(l, GUARD_TAKES_OVER, NULL) == 0)
 		failed = end_guard(l);
 	g = &l->state.gpu[0];
 	if (failed && anything_changed(&l->state))
-		err_set(err, -EIO, "GPU %.80s: its limits could not be put back: they were %u W and %u,%u MHz; use nvidia-smi -pl and -ac",
-			g->uuid, g->power_mw / 1000, g->mem_mhz, g->gpu_mhz);
+		err_set(err, -EIO, "GPU %.80s: its limits could not be put back: they were %u W and %u,%u MHz; use nvidia-smi -pl and -ac, "
+			"or joulectl record --recover", g->uuid, g->power_mw / 1000, g->mem_mhz, g->gpu_mhz);
 	else
 		failed = 0;
-	free(l);
+	free_limits(l);
 	return failed ? -EIO : 0;
+}
+
+bool record_limits_left(const char *root)
+{
+	char after[NAME_MAX + 1] = "";
+	struct record_note note;
+	int code = record_note_next(root, after, &note, NULL);
+
+	record_note_close(&note);
+	return code == 0;
+}
+
+static void tell(const struct record_limits_recovery *how, bool failed, const struct guard_gpu *g)
+{
+	const struct guard_set *s = &g->set[1];
+	char text[400];
+
+	if (g->power_changed) {
+		snprintf(text, sizeof(text), failed ? "GPU %s: its power limit could not be put back from %u W to %u W; use nvidia-smi -pl" :
+			 "GPU %s: power limit put back from %u W to %u W", g->uuid, g->now.power_mw / 1000, g->power_mw / 1000);
+		how->said(how->arg, failed, text);
+	} else if (s->power_mw && g->now.power_mw != g->power_mw) {
+		snprintf(text, sizeof(text), "GPU %s: its power limit is %u W, which the recording has not set: left as it is (before: %u W)",
+			 g->uuid, g->now.power_mw / 1000, g->power_mw / 1000);
+		how->said(how->arg, false, text);
+	}
+	if (g->clocks_changed) {
+		snprintf(text, sizeof(text), failed ? "GPU %s: its clocks could not be put back from %u,%u MHz to %u,%u MHz; use nvidia-smi -ac" :
+			 "GPU %s: application clocks put back from %u,%u MHz to %u,%u MHz", g->uuid, g->now.mem_mhz, g->now.gpu_mhz, g->mem_mhz, g->gpu_mhz);
+		how->said(how->arg, failed, text);
+	} else if (s->mem_mhz && (g->now.mem_mhz != g->mem_mhz || g->now.gpu_mhz != g->gpu_mhz)) {
+		snprintf(text, sizeof(text), "GPU %s: its clocks are %u,%u MHz, which the recording has not set: left as they are (before: %u,%u MHz)",
+			 g->uuid, g->now.mem_mhz, g->now.gpu_mhz, g->mem_mhz, g->gpu_mhz);
+		how->said(how->arg, false, text);
+	}
+}
+
+/* 0, 1: something could not be put back, or negative errno: nothing was tried. */
+static int recover_one(struct record_limits *l, const struct record_limits_recovery *how, struct err *err)
+{
+	const char *library = l->state.library;
+	struct guard_state before;
+	int code = record_note_read(&l->note, &l->state, err);
+
+	l->state.library = library;
+	if (!code && !l->state.n) {
+		record_note_remove(&l->note);
+		return 0;
+	}
+	if (!code)
+		code = start_guard(l, GUARD_RECOVERS, err);
+	if (!code)
+		code = hear(l, err);
+	before = l->state;
+	if (code)
+		return code;
+	code = end_guard(l) != 0;
+	for (unsigned i = 0; i < before.n; i++)
+		tell(how, code != 0, &before.gpu[i]);
+	return code;
+}
+
+unsigned record_limits_recover(const char *root, const char *library, const struct record_limits_recovery *how, unsigned *ret_failed)
+{
+	char after[NAME_MAX + 1] = "", text[sizeof(((struct err *)0)->text) + PATH_MAX + 4];
+	struct record_limits *l;
+	unsigned n = 0;
+
+	for (*ret_failed = 0; (l = new_limits(library)); n++) {
+		struct err err = { 0 };
+		int code = record_note_next(root, after, &l->note, &err);
+
+		if (code == -ENOENT) {
+			free_limits(l);
+			break;
+		}
+		if (!code)
+			code = recover_one(l, how, &err);
+		*ret_failed += code != 0;
+		if (code < 0) {
+			snprintf(text, sizeof(text), "%s: %s", l->note.path, err.text);
+			how->said(how->arg, true, text);
+		}
+		free_limits(l);
+	}
+	return n;
 }

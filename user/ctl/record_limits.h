@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Power limits and application clocks of GPUs, set for a recording and put back whatever ends it: a guard process
  * of its own holds the driver's library (NVML) and what was set before, and joulectl never touches either. When
- * joulectl is gone the guard puts everything back; when the guard is gone joulectl has another one do it. */
+ * joulectl is gone the guard puts everything back; when the guard is gone joulectl has another one do it; when both are
+ * gone, joulectl record --recover does, from a note on the disk. */
 #ifndef JD_CTL_RECORD_LIMITS_H
 #define JD_CTL_RECORD_LIMITS_H
 #include <stdbool.h>
@@ -25,10 +26,24 @@ int record_settings_sweep(const char *text, struct record_setting *list, unsigne
 
 struct record_limits;
 
-/* Starts the guard for the GPUs of these UUIDs; it has noted what is set. library NULL = the system's. */
-int record_limits_open(const char *library, const char *const *uuids, unsigned n, struct record_limits **ret, struct err *err);
+struct record_limits_wish {
+	const char *library;        /* NULL = the system's */
+	const char *root;           /* where what was set before is noted (record_note.h) */
+	const char *const *uuids;
+	unsigned n;
+};
+
+/* Starts the guard for these GPUs; it has noted what is set. -EBUSY: an earlier recording has left its limits set. */
+int record_limits_open(const struct record_limits_wish *w, struct record_limits **ret, struct err *err);
 int record_limits_set(struct record_limits *l, const struct record_setting *s, struct err *err);
 /* Puts everything back and ends the guard. 0, or what could not be put back. NULL accepted. */
 int record_limits_close(struct record_limits *l, struct err *err);
+
+/* When joulectl and its guard were both killed. Does a note lie below root that nobody holds? */
+bool record_limits_left(const char *root);
+/* Puts back, for each such note, what is still as the recording has set it; said is told of every GPU, and of notes that
+ * cannot be used (failed). The number of notes; *ret_failed of them remain. */
+struct record_limits_recovery { void (*said)(void *arg, bool failed, const char *text); void *arg; };
+unsigned record_limits_recover(const char *root, const char *library, const struct record_limits_recovery *how, unsigned *ret_failed);
 
 #endif

@@ -160,6 +160,8 @@ static int record(const struct record_options *o)
 	s->o = o;
 	s->terminal = isatty(STDERR_FILENO);
 	run_descriptors_note(&s->descriptors);
+	if (!o->n_settings && record_limits_left(o->root))
+		log_warn("record: limits of a recording that was killed are still set; joulectl record --root %s --recover puts them back", o->root);
 	code = set_up(s, &err);
 	if (code)
 		log_error("record: %s", err.text);
@@ -174,38 +176,6 @@ static int record(const struct record_options *o)
 	return status;
 }
 
-static void said(void *arg, const char *from, const char *to, const struct err *err)
-{
-	unsigned *failures = arg;
-
-	if (to) {
-		dprintf(STDERR_FILENO, "joulectl: recovered %s from %s\n", to, from);
-		return;
-	}
-	if (err->code == -ENODATA) {
-		dprintf(STDERR_FILENO, "joulectl: %s: %s\n", from, err->text);
-		return;
-	}
-	++*failures;
-	log_error("record: %s: %s", from, err->text);
-}
-
-static int recover(const char *root)
-{
-	unsigned failures = 0;
-	const struct recorder_recovery how = { .mend = record_info_mend, .said = said, .arg = &failures };
-	struct err err = { 0 };
-	int n = recorder_recover(root, &how, &err);
-
-	if (n < 0) {
-		log_error("record: %s", err.text);
-		return CTL_FAILED;
-	}
-	if (!n && !failures)
-		dprintf(STDERR_FILENO, "joulectl: %s: nothing is left over\n", root);
-	return failures ? CTL_FAILED : CTL_OK;
-}
-
 static int run(const struct verb_call *call)
 {
 	struct record_options o;
@@ -215,7 +185,7 @@ static int run(const struct verb_call *call)
 		log_error("record: %s", err.text);
 		return CTL_USAGE;
 	}
-	return call->option[RECORD_RECOVER] ? recover(o.root) : record(&o);
+	return call->option[RECORD_RECOVER] ? record_recover(&o) : record(&o);
 }
 
 const struct verb verb_record = {

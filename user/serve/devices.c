@@ -113,6 +113,8 @@ static void answer_list(struct serve *s, struct http_request *r)
 	json_array_end(&j);
 	if (d)
 		d->now(d->arg, &at);
+	if (d && d->gpu_library)
+		json_key_str(&j, "gpu_library", d->gpu_library);
 	json_key_u64(&j, "rows", at.at[DEVICES_ROWS]);
 	json_key_u64(&j, "samples", at.at[DEVICES_SAMPLES]);
 	json_key_u64(&j, "meters", at.at[DEVICES_METERS]);

@@ -27,6 +27,7 @@ struct serve_devices {
 	bool (*next_row)(void *arg, struct serve_devices_at *at, struct gpu_row *ret);
 	bool (*next_sample)(void *arg, struct serve_devices_at *at, struct gpu_sample *ret);
 	bool (*next_meter)(void *arg, struct serve_devices_at *at, struct meter_sample *ret);
+	const char *gpu_library;        /* that was asked for; NULL = the system's */
 };
 
 #endif

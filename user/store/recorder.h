@@ -35,6 +35,9 @@ const char *recorder_table_file(enum recorder_table t);
 /* Is text good as a name of an experiment, benchmark or run? 0 or -EINVAL; subject begins the message. */
 int recorder_name_check(const char *subject, const char *text, struct err *err);
 
+/* Makes path and what is above it, as far as it is missing. */
+int recorder_make_dirs(const char *path, struct err *err);
+
 /* Makes the directories. Another recorder of the same run is in nobody's way. 0 or negative errno. */
 int recorder_open(const struct recorder_place *p, struct recorder **ret, struct err *err);
 /* The staged directory, and the one around it, where things that are not to be published may lie. */

@@ -57,7 +57,6 @@ int recorder_sync_start(struct recorder_syncer *s);
 void recorder_sync_add(struct recorder_syncer *s, int fd);
 int recorder_sync_stop(struct recorder_syncer *s);    /* everything is on the disk, or negative errno */
 /* recorder_place.c */
-int recorder_make_dirs(const char *path, struct err *err);
 bool recorder_is_baseline(const char *run);
 /* Renames around/name to its place. 0 or negative errno, with err. ret_to: RECORDER_PATH_MAX bytes. */
 int recorder_rename(const char *parent, const char *around, const char *run, char *ret_to, unsigned *ret_number,

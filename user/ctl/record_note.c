@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record_note.h"
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "../store/recorder.h"
+
+#define PREFIX "_limits-"
+#define NOTES_MAX 1000
+#define TEXT_MAX 8192
+#define LINE "%95s %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32
+
+static bool lock(struct record_note *n)
+{
+	n->fd = open(n->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (n->fd >= 0 && (flock(n->fd, LOCK_EX | LOCK_NB) == 0 || errno == EOPNOTSUPP))
+		return true;
+	record_note_close(n);
+	return false;
+}
+
+int record_note_make(const char *root, struct record_note *ret, struct err *err)
+{
+	char full[PATH_MAX];
+	int code = recorder_make_dirs(root, err);
+
+	ret->fd = -1;
+	if (code)
+		return code;
+	if (!realpath(root, full))
+		return err_set(err, -errno, "%.300s: %s; name another --root", root, strerror(errno));
+	for (unsigned i = 0; i < NOTES_MAX; i++) {
+		if (snprintf(ret->path, sizeof(ret->path), "%s/" PREFIX "%d-%u", full, (int)getpid(), i) >= (int)sizeof(ret->path))
+			return err_set(err, -ENAMETOOLONG, "%.300s: the path is too long; name a shorter --root", root);
+		if (mkdir(ret->path, 0700) == 0 && lock(ret))
+			return 0;
+		if (errno != EEXIST && errno != EWOULDBLOCK && errno != ENOENT)
+			break;
+	}
+	return err_set(err, -errno, "%.300s: limits cannot be noted there: %s; name another --root, or make room", root, strerror(errno));
+}
+
+static void print(FILE *f, const struct guard_gpu *g)
+{
+	fprintf(f, "%s %u %u %u %u %u %u %u %u %u\n", g->uuid, g->power_mw, g->mem_mhz, g->gpu_mhz, g->set[0].power_mw,
+		g->set[1].power_mw, g->set[0].mem_mhz, g->set[1].mem_mhz, g->set[0].gpu_mhz, g->set[1].gpu_mhz);
+}
+
+int record_note_write(const struct record_note *n, const struct guard_state *s, struct err *err)
+{
+	int fd = openat(n->fd, "limits.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600), code;
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "we");
+
+	for (unsigned i = 0; f && i < s->n; i++)
+		print(f, &s->gpu[i]);
+	code = !f || fflush(f) != 0 || fsync(fd) != 0 ? -errno : 0;
+	if (f)
+		fclose(f);
+	else if (fd >= 0)
+		close(fd);
+	if (!code && renameat(n->fd, "limits.new", n->fd, "limits") != 0)
+		code = -errno;
+	if (!code)
+		fsync(n->fd);
+	return code ? err_set(err, code, "%.300s: what the limits were cannot be noted: %s; nothing is set", n->path, strerror(-code)) : 0;
+}
+
+int record_note_parse(const char *text, struct guard_state *ret)
+{
+	*ret = (struct guard_state){ 0 };
+	while (*text && ret->n < RECORD_LIMITED_MAX) {
+		struct guard_gpu *g = &ret->gpu[ret->n];
+		size_t len = strcspn(text, "\n");
+		char line[256];
+
+		if (text[len] != '\n' || len >= sizeof(line))
+			return -EBADMSG;
+		memcpy(line, text, len);
+		line[len] = '\0';
+		if (sscanf(line, LINE, g->uuid, &g->power_mw, &g->mem_mhz, &g->gpu_mhz, &g->set[0].power_mw, &g->set[1].power_mw,
+			   &g->set[0].mem_mhz, &g->set[1].mem_mhz, &g->set[0].gpu_mhz, &g->set[1].gpu_mhz) != 10)
+			return -EBADMSG;
+		for (const char *c = g->uuid; *c; c++)
+			if (!isgraph((unsigned char)*c))
+				return -EBADMSG;
+		ret->n++;
+		text += len + 1;
+	}
+	return *text ? -EBADMSG : 0;
+}
+
+/* Nothing in it: it was killed before anything was set. */
+int record_note_read(const struct record_note *n, struct guard_state *ret, struct err *err)
+{
+	int fd = openat(n->fd, "limits", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	char text[TEXT_MAX];
+	size_t size = 0;
+	ssize_t got = 0;
+
+	*ret = (struct guard_state){ 0 };
+	if (fd < 0)
+		return errno == ENOENT ? 0 : err_set(err, -errno, "%s; look at its permissions", strerror(errno));
+	while (size < sizeof(text) - 1 && (got = read(fd, text + size, sizeof(text) - 1 - size)) > 0)
+		size += (size_t)got;
+	close(fd);
+	text[size] = '\0';
+	if (got < 0 || strlen(text) != size || record_note_parse(text, ret) != 0)
+		return err_set(err, -EBADMSG, "no note of limits; look at nvidia-smi -q -d POWER,CLOCK and remove it");
+	return 0;
+}
+
+void record_note_remove(const struct record_note *n)
+{
+	unlinkat(n->fd, "limits.new", 0);
+	unlinkat(n->fd, "limits", 0);
+	rmdir(n->path);
+}
+
+void record_note_close(struct record_note *n)
+{
+	int code = errno;
+
+	if (n->fd >= 0)
+		close(n->fd);
+	n->fd = -1;
+	errno = code;
+}
+
+static int only_notes(const struct dirent *e)
+{
+	return strncmp(e->d_name, PREFIX, sizeof(PREFIX) - 1) == 0;
+}
+
+/* Somebody else's note is nobody's order to set limits. */
+static int check_owner(struct record_note *n, struct err *err)
+{
+	struct stat st;
+
+	if (fstat(n->fd, &st) == 0 && (st.st_uid == 0 || st.st_uid == geteuid()))
+		return 0;
+	record_note_close(n);
+	return err_set(err, -EPERM, "it is somebody else's; let him recover it");
+}
+
+int record_note_next(const char *root, char after[NAME_MAX + 1], struct record_note *ret, struct err *err)
+{
+	struct dirent **list;
+	int n = scandir(root, &list, only_notes, versionsort), code = -ENOENT;
+
+	ret->fd = -1;
+	for (int i = 0; i < n; i++) {
+		const char *name = list[i]->d_name;
+
+		if (code == -ENOENT && strverscmp(name, after) > 0 &&
+		    snprintf(ret->path, sizeof(ret->path), "%s/%s", root, name) < (int)sizeof(ret->path) && lock(ret)) {
+			snprintf(after, NAME_MAX + 1, "%s", name);
+			code = check_owner(ret, err);
+		}
+		free(list[i]);
+	}
+	if (n >= 0)
+		free(list);
+	return code;
+}
