@@ -132,6 +132,17 @@ static void mig(void **state)
 	finish(&f);
 }
 
+/* Entries of a length that no header has: the processes are still who they are. */
+static void long_entries(void **state)
+{
+	struct fixture f = { .t = temp_root_new() };
+
+	open_all(&f, "mig 0\nlong 4712 4711 4713\n");
+	read_for(&f, 500 * NS_PER_MS);
+	assert_int_equal(share(&f, 0), 33);
+	finish(&f);
+}
+
 /* Known while it ran: what it did last is still its own when the process is gone. */
 static void gone_but_known(void **state)
 {
@@ -162,7 +173,7 @@ static unsigned calls(const struct fixture *f, const char *of)
 
 static bool warned(struct fixture *f, const char *part)
 {
-	uint64_t until = clock_mono_ns() + 10 * NS_PER_S;
+	uint64_t until = clock_mono_ns() + 30 * NS_PER_S;
 	char text[300];
 
 	for (; clock_mono_ns() < until; usleep(10000))
@@ -209,6 +220,30 @@ static void falls_asleep(void **state)
 	finish(&f);
 }
 
+/* One is lost, and only a new start of the library would find it: that would wake the other. */
+static void lost_beside_a_sleeper(void **state)
+{
+	struct fixture f = { .t = temp_root_new() };
+
+	temp_root_put(&f.t, PCI0 "power/runtime_status", "suspended\n");
+	temp_root_put(&f.t, PCI0 "vendor", "0x10de\n");   /* no class: it is not seen at the start */
+	open_all(&f, "");
+	assert_true(warned(&f, "gpu-0: it sleeps"));
+	assert_int_equal(calls(&f, "init"), 1);
+	script(&f, "lost 1\n");
+	assert_true(warned(&f, "gpu-1: it does not answer"));
+	read_for(&f, 2500 * NS_PER_MS);
+	assert_int_equal(calls(&f, "init"), 1);
+	temp_root_put(&f.t, PCI0 "power/runtime_status", "active\n");
+	assert_true(warned(&f, "gpu-0: it is awake"));
+	for (uint64_t until = clock_mono_ns() + 20 * NS_PER_S; calls(&f, "init") < 2 && clock_mono_ns() < until; usleep(10000))
+		;
+	assert_true(calls(&f, "init") >= 2);
+	script(&f, "");
+	assert_true(warned(&f, "gpu-1: it is back"));
+	finish(&f);
+}
+
 /* A driver that holds its caller for half a second holds nobody else. */
 static void hangs(void **state)
 {
@@ -233,8 +268,9 @@ static void hangs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(by_use), cmocka_unit_test(mig), cmocka_unit_test(gone_but_known),
-		cmocka_unit_test(asleep_at_the_start), cmocka_unit_test(falls_asleep), cmocka_unit_test(hangs),
+		cmocka_unit_test(by_use), cmocka_unit_test(mig), cmocka_unit_test(long_entries), cmocka_unit_test(gone_but_known),
+		cmocka_unit_test(asleep_at_the_start), cmocka_unit_test(falls_asleep),
+		cmocka_unit_test(lost_beside_a_sleeper), cmocka_unit_test(hangs),
 	};
 	const char *b = getenv("B");
 

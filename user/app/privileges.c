@@ -16,7 +16,7 @@ const struct privilege privileges[] = {
 	{ CAP_SYS_ADMIN, "CAP_SYS_ADMIN", "perf events while perf_event_paranoid is above 2" },
 	{ CAP_NET_ADMIN, "CAP_NET_ADMIN", "network" },
 	{ CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", "energy_uj of powercap, paths of cgroups by id, names from the files of container runtimes" },
-	{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "executables of others in spans, functions in containers" },
+	{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "executables of others in spans, functions in containers, use of AMD's and Intel's GPUs" },
 	{ CAP_SYS_RAWIO, "CAP_SYS_RAWIO", "rapl: msr" },
 	{ CAP_SYS_NICE, "CAP_SYS_NICE", "readings in time on a busy machine" },
 	{ CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE", "outputs in directories of other users" },
@@ -70,7 +70,7 @@ static bool stays(unsigned cap, const struct machine *m, const struct config *c)
 	case CAP_SYS_ADMIN:
 		return uses_events(m) && privileges_paranoid(m->root);
 	case CAP_SYS_PTRACE:
-		return m->spans;
+		return m->spans || gpus_look_into_processes(m->gpus);
 	case CAP_SYS_RAWIO:
 		return uses_interface(m, ENERGY_MSR);
 	case CAP_SYS_NICE:
@@ -111,7 +111,7 @@ static bool starts_programs(const struct config *c)
 }
 
 /* A sandboxed process may not look into others, not even by their /proc (landlock(7), ptrace restrictions). */
-static void restrict_files(const struct config *c, bool programs)
+static void restrict_files(const struct machine *m, const struct config *c, bool programs)
 {
 	struct err why = { 0 };
 
@@ -119,6 +119,8 @@ static void restrict_files(const struct config *c, bool programs)
 		return;
 	if (c->n_spans_functions)
 		log_info("landlock: left out, because of spans.functions: their programs lie in other containers");
+	else if (gpus_look_into_processes(m->gpus))
+		log_info("landlock: left out, because who uses GPUs of AMD and Intel stands in the descriptors of processes");
 	else if (landlock_enter(c, programs, &why) != 0)
 		log_info("%s", why.text);
 }
@@ -134,7 +136,7 @@ int privileges_drop(struct machine *m, const struct config *c, struct err *err)
 	rc = drop_capabilities(m, c, err);
 	if (rc)
 		return rc;
-	restrict_files(c, programs);
+	restrict_files(m, c, programs);
 	rc = filter_enter(c->seccomp, programs, &why);
 	if (rc)
 		machine_note(m, "%s", why.text);

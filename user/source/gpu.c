@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../base/clock.h"
-#include "gpu_internal.h"
-#include "nvml.h"
+#include "gpu_drm.h"
 
 #define DEFAULT_PACE_NS (100 * NS_PER_MS)
 
@@ -105,6 +104,14 @@ static void add_domain(struct gpu_unit *u, struct schema *s)
 		 u->desc.mig ? "; split into instances, shared alike by their processes" : "");
 }
 
+static void leave_out(struct gpus *g, unsigned room)
+{
+	if (g->n > room)
+		gpu_warn(g, "gpu: no room for %u of %u GPUs among the energy domains; configure fewer meters", g->n - room, g->n);
+	while (g->n > room)
+		free(g->units[--g->n].device);
+}
+
 int gpus_open(const struct fsroot *root, const struct gpu_options *o, struct schema *s, struct gpus **ret, struct err *err)
 {
 	struct gpus *g = calloc(1, sizeof(*g));
@@ -131,8 +138,7 @@ int gpus_open(const struct fsroot *root, const struct gpu_options *o, struct sch
 		gpus_close(g);
 		return rc;
 	}
-	while (g->n > SCHEMA_MAX_DOMAINS - s->n_domains)
-		g->n--;
+	leave_out(g, SCHEMA_MAX_DOMAINS - s->n_domains);
 	for (unsigned i = 0; i < g->n; i++) {
 		add_domain(&g->units[i], s);
 		gpu_energy_start(&g->units[i].energy, clock_mono_ns());
@@ -177,6 +183,14 @@ void gpus_read(struct gpus *g, struct reading *r, const struct cgroup_table *t)
 	pthread_mutex_unlock(&g->lock);
 }
 
+bool gpus_look_into_processes(const struct gpus *g)
+{
+	for (unsigned i = 0; g && g->hierarchy && i < g->n; i++)
+		if (g->units[i].ops->processes == gpu_drm_processes)
+			return true;
+	return false;
+}
+
 bool gpus_next_warning(struct gpus *g, char *ret_text, size_t size)
 {
 	bool any;
@@ -216,6 +230,7 @@ void gpus_close(struct gpus *g)
 	pthread_mutex_destroy(&g->lock);
 	pthread_rwlock_destroy(&g->nvml_use);
 	free(g->hierarchy);
+	free(g->drm);
 	free(g->rows);
 	free(g->samples);
 	free(g->units);

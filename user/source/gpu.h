@@ -25,6 +25,8 @@ struct gpus;
  * nothing but warnings. Asks each GPU once, except those
  * that sleep. No thread yet, because capabilities are given up after opening. */
 int gpus_open(const struct fsroot *root, const struct gpu_options *o, struct schema *s, struct gpus **ret, struct err *err);
+/* Does any of them (AMD, Intel) take a look at the descriptors of processes? That takes CAP_SYS_PTRACE and no Landlock. */
+bool gpus_look_into_processes(const struct gpus *g);
 int gpus_start(struct gpus *g);                   /* 0 or -errno; NULL accepted */
 /* Measuring thread: newest energy into r->domains, use of rows since the last call into r. Never waits. */
 void gpus_read(struct gpus *g, struct reading *r, const struct cgroup_table *t);

@@ -35,10 +35,12 @@ void gpu_energy_gap(struct gpu_energy *e);
 /* By how much the two ways differ, relative to the counter, once enough was seen; false = not yet. */
 bool gpu_energy_compare(struct gpu_energy *e, uint64_t now_ns, double *ret_gap);
 
-struct gpu_process { uint32_t pid; uint32_t sm; };     /* sm in percent; of one GPU */
-struct gpu_share { uint64_t cgroup; uint32_t sm; uint32_t row; };   /* cgroup 0 = not known any more */
+#define GPU_ENERGY_FIELDS (GPU_BIT(GPU_TOTAL_ENERGY) | GPU_BIT(GPU_POWER))
 
-enum gpu_state { GPU_OK, GPU_ASLEEP, GPU_LOST, GPU_DENIED };
+struct gpu_process { uint32_t pid, ppm; };             /* of one GPU: share of time, in millionths */
+struct gpu_share { uint64_t cgroup; uint32_t ppm, row; };   /* cgroup 0 = not known any more */
+
+enum gpu_state { GPU_OK, GPU_ASLEEP, GPU_LOST };
 
 struct gpu_unit;
 /* A way to ask GPUs. Calls return 0 or -errno as nvml_errno says; ret untouched on failure. */
@@ -60,7 +62,10 @@ struct gpu_unit {
 	char sysfs[160];           /* of the PCI device, "" = unknown */
 	/* thread gpu */
 	enum gpu_state state;
-	uint64_t retry_ns, row_due_ns, samples_due_ns;
+	uint64_t retry_ns, pause_ns, row_due_ns, samples_due_ns;
+	unsigned mute;             /* looks in a row that told neither energy nor power */
+	const char *why;           /* what the last call that failed meant; NULL = not known */
+	bool denied;               /* it was for want of rights */
 	bool gap_told;
 	int64_t ring_us[GPU_RINGS];        /* newest stamp seen */
 	uint8_t ring_refused[GPU_RINGS];
@@ -80,7 +85,7 @@ struct gpu_unit {
 	uint64_t used_ns;          /* use is charged up to here */
 };
 
-struct pid_entry { uint32_t pid; uint64_t cgroup; };
+struct pid_entry { uint32_t pid; uint64_t cgroup, seen_ns; };
 
 struct gpus {
 	const struct fsroot *root;
@@ -90,6 +95,7 @@ struct gpus {
 	unsigned n;
 	struct gpu_unit *units;
 	struct nvml *nvml;             /* NULL: none */
+	struct gpu_drm *drm;           /* thread gpu-slow (gpu_drm.c); NULL: not looked for yet */
 	pthread_rwlock_t nvml_use;     /* written while the library is initialized anew */
 	struct pacer *fast, *slow;
 	struct pid_entry pids[GPU_MAX_PROCESSES];   /* thread gpu-slow: processes seen last time */
@@ -111,10 +117,6 @@ int gpu_sysfs_open(struct gpus *g);
 /* A new unit, -1 index when there is no room. */
 struct gpu_unit *gpu_add(struct gpus *g, const struct gpu_ops *ops, const char *vendor);
 void gpu_sysfs_close_unit(struct gpu_unit *u);
-/* gpu_nvml_samples.c */
-int gpu_nvml_samples(struct gpu_unit *u, enum gpu_ring ring, struct gpu_sample *ret, unsigned max);
-int gpu_nvml_processes(struct gpu_unit *u, struct gpu_process *ret, unsigned max);
-
 /* gpu_poll.c: the steps of both threads. */
 uint64_t gpu_step(void *gpus);
 uint64_t gpu_slow_step(void *gpus);

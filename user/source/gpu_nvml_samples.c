@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What NVML keeps in rings: samples of power and utilization, and the use of each process. Stamps are the
- * driver's, and come out of order on some cards; counts and values were seen to be garbage. */
+/* What NVML keeps in rings: samples of power and utilization. Stamps are the driver's, and come out of order on some
+ * cards. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "../base/clock.h"
-#include "gpu_internal.h"
-#include "nvml.h"
+#include "gpu_nvml.h"
 
-#define ALL_PROCESSES 1024         /* samples of one answer */
-
-/* Every NVML unit begins with its handle. */
-static nvml_device handle_of(const struct gpu_unit *u)
-{
-	return *(nvml_device *)u->device;
-}
+#define AHEAD_US 10000000          /* a stamp so far in the future is of a clock that was set back since */
 
 static int by_stamp(const void *a, const void *b)
 {
@@ -56,14 +49,19 @@ static int ask_samples(const struct nvml *n, struct gpu_unit *u, enum gpu_ring r
 		       uint32_t *ret_type)
 {
 	static const uint32_t types[GPU_RINGS] = { NVML_SAMPLES_POWER, NVML_SAMPLES_GPU, NVML_SAMPLES_MEM };
-	unsigned long long since = (unsigned long long)u->ring_us[ring];
+	unsigned long long since;
 	struct nvml_sample *raw;
 	uint32_t count = 0;
 	int code;
 
 	if (!n->samples)
 		return NVML_NO_FUNCTION;
-	code = n->samples(handle_of(u), types[ring], since, ret_type, &count, NULL);
+	if (!nvml_unit_of(u)->handle)
+		return NVML_LOST;
+	if (u->ring_us[ring] > clock_real_ns() / 1000 + AHEAD_US)
+		u->ring_us[ring] = clock_real_ns() / 1000;
+	since = (unsigned long long)u->ring_us[ring];
+	code = n->samples(nvml_unit_of(u)->handle, types[ring], since, ret_type, &count, NULL);
 	if (code != NVML_OK && code != NVML_TOO_SMALL)
 		return code;
 	if (!count)
@@ -74,7 +72,7 @@ static int ask_samples(const struct nvml *n, struct gpu_unit *u, enum gpu_ring r
 	if (!raw)
 		return NVML_UNKNOWN;
 	*ret_n = count;
-	code = n->samples(handle_of(u), types[ring], since, ret_type, ret_n, raw);
+	code = n->samples(nvml_unit_of(u)->handle, types[ring], since, ret_type, ret_n, raw);
 	if (*ret_n > count)
 		*ret_n = count;
 	*ret = raw;
@@ -95,126 +93,4 @@ int gpu_nvml_samples(struct gpu_unit *u, enum gpu_ring ring, struct gpu_sample *
 		rc = (int)take(u, ring, raw, n < max ? n : max, type, ret);
 	free(raw);
 	return rc;
-}
-
-/* The newest sample of each process. */
-static void put_process(struct gpu_process *ret, uint64_t *stamps, unsigned *n, unsigned max, struct gpu_process p, uint64_t stamp_us)
-{
-	unsigned i = 0;
-
-	if (!p.pid || p.sm > 100)
-		return;
-	while (i < *n && ret[i].pid != p.pid)
-		i++;
-	if (i == max || (i < *n && stamps[i] >= stamp_us))
-		return;
-	ret[i] = p;
-	stamps[i] = stamp_us;
-	*n += i == *n;
-}
-
-static bool is_news(const struct gpu_unit *u, uint64_t stamp_us, uint64_t now_us)
-{
-	return stamp_us > u->process_us && stamp_us <= now_us + 10 * 1000000;
-}
-
-static int by_sample(struct gpu_unit *u, struct gpu_process *ret, unsigned max)
-{
-	const struct nvml *n = u->g->nvml;
-	uint64_t stamps[GPU_MAX_PROCESSES], newest = u->process_us, now_us = (uint64_t)(clock_real_ns() / 1000);
-	struct nvml_process_use *list;
-	uint32_t count = ALL_PROCESSES;
-	unsigned found = 0;
-	int code;
-
-	if (!n->process_use)
-		return NVML_NO_FUNCTION;
-	list = calloc(count, sizeof(*list));
-	if (!list)
-		return NVML_UNKNOWN;
-	code = n->process_use(handle_of(u), list, &count, u->process_us);
-	for (uint32_t i = 0; code == NVML_OK && i < count && i < ALL_PROCESSES; i++) {
-		if (!is_news(u, list[i].stamp_us, now_us))
-			continue;
-		put_process(ret, stamps, &found, max, (struct gpu_process){ list[i].pid, list[i].sm }, list[i].stamp_us);
-		newest = list[i].stamp_us > newest ? list[i].stamp_us : newest;
-	}
-	u->process_us = newest;
-	free(list);
-	return code == NVML_OK ? -(int)found : code;
-}
-
-/* Blackwell has this one instead. */
-static int by_info(struct gpu_unit *u, struct gpu_process *ret, unsigned max)
-{
-	const struct nvml *n = u->g->nvml;
-	uint64_t stamps[GPU_MAX_PROCESSES], newest = u->process_us, now_us = (uint64_t)(clock_real_ns() / 1000);
-	struct nvml_processes_v1 ask = { NVML_PROCESSES_V1, ALL_PROCESSES, u->process_us, NULL };
-	unsigned found = 0;
-	int code;
-
-	if (!n->processes_use)
-		return NVML_NO_FUNCTION;
-	ask.list = calloc(ALL_PROCESSES, sizeof(*ask.list));
-	if (!ask.list)
-		return NVML_UNKNOWN;
-	code = n->processes_use(handle_of(u), &ask);
-	for (uint32_t i = 0; code == NVML_OK && i < ask.count && i < ALL_PROCESSES; i++) {
-		const struct nvml_process_use_v1 *p = &ask.list[i];
-
-		if (!is_news(u, p->stamp_us, now_us))
-			continue;
-		put_process(ret, stamps, &found, max, (struct gpu_process){ p->pid, p->sm }, p->stamp_us);
-		newest = p->stamp_us > newest ? p->stamp_us : newest;
-	}
-	u->process_us = newest;
-	free(ask.list);
-	return code == NVML_OK ? -(int)found : code;
-}
-
-/* Who runs on it, each alike: what is left where nobody tells how much. */
-static int by_list(struct gpu_unit *u, struct gpu_process *ret, unsigned max)
-{
-	const struct nvml *n = u->g->nvml;
-	int (*const calls[])(nvml_device, uint32_t *, struct nvml_process *) = { n->compute, n->graphics };
-	uint64_t stamps[GPU_MAX_PROCESSES];
-	unsigned found = 0;
-	int code = NVML_NO_FUNCTION;
-
-	for (unsigned k = 0; k < 2; k++) {
-		struct nvml_process list[GPU_MAX_PROCESSES];
-		uint32_t count = GPU_MAX_PROCESSES;
-		int one;
-
-		if (!calls[k])
-			continue;
-		memset(list, 0, sizeof(list));
-		one = calls[k](handle_of(u), &count, list);
-		if (one != NVML_OK)
-			continue;
-		code = NVML_OK;
-		for (uint32_t i = 0; i < count && i < GPU_MAX_PROCESSES; i++)
-			put_process(ret, stamps, &found, max, (struct gpu_process){ list[i].pid, 100 }, 1);
-	}
-	return code == NVML_OK ? -(int)found : code;
-}
-
-/* Number of processes, or -errno. Internally numbers are negative, for codes are not. */
-int gpu_nvml_processes(struct gpu_unit *u, struct gpu_process *ret, unsigned max)
-{
-	int got = NVML_NOT_SUPPORTED;
-
-	if (max > GPU_MAX_PROCESSES)
-		max = GPU_MAX_PROCESSES;
-	pthread_rwlock_rdlock(&u->g->nvml_use);
-	if (!u->no_process_use && !u->desc.mig) {
-		got = by_sample(u, ret, max);
-		if (got > 0 && nvml_errno(got) == -EOPNOTSUPP)
-			got = by_info(u, ret, max);
-		u->no_process_use = got > 0 && nvml_errno(got) == -EOPNOTSUPP;
-	}
-	if (got > 0 && nvml_errno(got) == -EOPNOTSUPP)
-		got = by_list(u, ret, max);
-	pthread_rwlock_unlock(&u->g->nvml_use);
-	return got > 0 ? nvml_errno(got) == -EAGAIN ? 0 : nvml_errno(got) : -got;
 }

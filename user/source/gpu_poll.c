@@ -9,6 +9,9 @@
 #include "gpu_internal.h"
 
 #define RETRY_NS (2 * NS_PER_S)
+#define LAST_RETRY_NS (60 * NS_PER_S)      /* to initialize a library anew is not cheap */
+#define MUTE_LOOKS 50
+#define AHEAD_US 10000000          /* a stamp so far in the future is of a clock that was set back since */
 #define SAMPLES_NS (1500 * NS_PER_MS)      /* the rings hold 2 s and more */
 #define PROCESSES_NS NS_PER_S
 #define PCIE_KEPT_NS (2 * NS_PER_S)        /* an answer of PCIe goes into the rows for so long */
@@ -53,17 +56,38 @@ static bool is_there(struct gpu_unit *u, uint64_t now_ns)
 		return true;
 	if (now_ns < u->retry_ns)
 		return false;
-	u->retry_ns = now_ns + RETRY_NS;
+	u->pause_ns = 2 * u->pause_ns < LAST_RETRY_NS ? 2 * u->pause_ns : LAST_RETRY_NS;
+	u->retry_ns = now_ns + u->pause_ns;
 	if (u->ops->revive(u) != 0)
 		return false;
+	u->mute = 0;
 	become(u, GPU_OK, "it is back; what it used meanwhile is not known");
 	return true;
 }
 
 static void lose(struct gpu_unit *u, uint64_t now_ns)
 {
+	char what[190];
+
+	u->pause_ns = RETRY_NS;
 	u->retry_ns = now_ns + RETRY_NS;
-	become(u, GPU_LOST, "it does not answer any more: lost, or its driver is reset; asked again every 2 s");
+	snprintf(what, sizeof(what), "it does not answer any more: %s; asked again after 2 s, then less often",
+		 u->why ? u->why : "lost, or its driver is reset");
+	become(u, GPU_LOST, what);
+}
+
+/* Neither energy nor power for many looks. What comes of rights is told, and stays so until somebody gives them. */
+static void be_mute(struct gpu_unit *u, uint64_t now_ns)
+{
+	if (++u->mute < MUTE_LOOKS || (u->denied && u->mute > MUTE_LOOKS))
+		return;
+	if (!u->denied) {
+		lose(u, now_ns);
+		return;
+	}
+	pthread_mutex_lock(&u->g->lock);
+	gpu_warn(u->g, "gpu-%u: it tells neither energy nor power: %s", u->desc.gpu, u->why ? u->why : "unknown error");
+	pthread_mutex_unlock(&u->g->lock);
 }
 
 static void tell_resets(struct gpu_unit *u, const struct gpu_energy *before)
@@ -88,13 +112,17 @@ static bool measure(struct gpu_unit *u)
 	struct gpu_energy before;
 	uint64_t now;
 
-	int rc = u->ops->row(u, u->desc.fields & (GPU_BIT(GPU_TOTAL_ENERGY) | GPU_BIT(GPU_POWER)), &row);
+	int rc = u->ops->row(u, u->desc.fields & GPU_ENERGY_FIELDS, &row);
 
 	now = clock_mono_ns();
 	if (rc) {
 		lose(u, now);
 		return false;
 	}
+	if (row.present)
+		u->mute = 0;
+	else
+		be_mute(u, now);
 	pthread_mutex_lock(&u->g->lock);
 	before = u->energy;
 	if (row.present & GPU_BIT(GPU_TOTAL_ENERGY) && row.v[GPU_TOTAL_ENERGY] >= 0)
@@ -115,6 +143,8 @@ static void put_polled(struct gpu_unit *u, const struct gpu_row *row)
 		struct gpu_sample s = { .gpu = u->desc.gpu, .ring = (uint8_t)r, .polled = true, .real_us = row->real_ns / 1000,
 					.value = row->v[fields[r]] };
 
+		if (u->ring_us[r] > s.real_us + AHEAD_US)
+			u->ring_us[r] = 0;
 		if (u->desc.rings & (1u << r) || !(row->present & GPU_BIT(fields[r])) || s.real_us <= u->ring_us[r])
 			continue;
 		u->ring_us[r] = s.real_us;

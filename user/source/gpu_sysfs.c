@@ -2,15 +2,16 @@
 /* AMD and Intel GPUs: amdgpu tells power, i915 and xe tell energy, each through hwmon below the card's device
  * (Documentation/gpu/amdgpu/thermal.rst, Documentation/ABI/testing/sysfs-driver-intel-i915-hwmon and -xe-hwmon).
  * pcie_bw is left alone: reading it sleeps for a second in the kernel. Who uses them, nobody tells without a look
- * at every process's descriptors. */
+ * at every process's descriptors: gpu_drm.c. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "gpu_internal.h"
+#include "gpu_drm.h"
 
 #define MAX_CARDS 64
+#define CARD "/sys/class/drm/card%u/device"
 
 /* A file behind a field: value / divide. */
 struct sysfs_file { char path[200]; uint32_t divide; };
@@ -38,26 +39,16 @@ static int sysfs_row(struct gpu_unit *u, uint32_t wanted, struct gpu_row *row)
 		any = true;
 		rc = fsroot_read_u64(u->g->root, d->files[f].path, &v);
 		gone &= rc == -ENOENT || rc == -ENODEV || rc == -ENXIO;
-		if (rc)
+		if (rc) {
+			u->why = strerrordesc_np(-rc);
+			u->denied = rc == -EACCES;
 			continue;
+		}
 		row->v[f] = (int64_t)(v / d->files[f].divide);
 		row->present |= GPU_BIT(f);
 	}
 	return any && gone ? -ENODEV : 0;
 }
-
-/* Names stay while the card does; a driver that was bound anew has the same or another hwmonN. */
-static int sysfs_revive(struct gpu_unit *u)
-{
-	const struct sysfs_unit *d = u->device;
-
-	for (enum gpu_field f = 0; f < GPU_FIELDS; f++)
-		if (d->files[f].divide && fsroot_exists(u->g->root, d->files[f].path))
-			return 0;
-	return -ENODEV;
-}
-
-static const struct gpu_ops sysfs_ops = { .interface = ENERGY_HWMON, .row = sysfs_row, .revive = sysfs_revive };
 
 static void use_file(struct gpu_unit *u, enum gpu_field f, const char *dir, const char *name, uint32_t divide)
 {
@@ -70,7 +61,6 @@ static void use_file(struct gpu_unit *u, enum gpu_field f, const char *dir, cons
 		return;
 	memcpy(d->files[f].path, path, sizeof(path));
 	d->files[f].divide = divide;
-	u->desc.fields |= GPU_BIT(f);
 }
 
 static void use_hwmon(struct gpu_unit *u, const char *dir, bool amd)
@@ -111,17 +101,54 @@ static void each_hwmon(struct gpu_unit *u, const char *device, bool amd)
 		closedir(list);
 }
 
-static void read_slot(struct gpu_unit *u, const char *device)
+static uint32_t find_files(struct gpu_unit *u, const char *device, bool amd)
+{
+	struct sysfs_unit *d = u->device;
+	uint32_t fields = 0;
+
+	memset(d, 0, sizeof(*d));
+	each_hwmon(u, device, amd);
+	use_file(u, GPU_UTIL_GPU, device, "gpu_busy_percent", 1);
+	use_file(u, GPU_UTIL_MEM, device, "mem_busy_percent", 1);
+	for (enum gpu_field f = 0; f < GPU_FIELDS; f++)
+		fields |= d->files[f].divide ? GPU_BIT(f) : 0;
+	return fields;
+}
+
+static void read_slot(const struct gpus *g, const char *device, char ret[32])
 {
 	char text[1024];
 	const char *slot;
 
-	if (!read_text(u->g->root, device, "uevent", text, sizeof(text)))
+	*ret = '\0';
+	if (!read_text(g->root, device, "uevent", text, sizeof(text)))
 		return;
 	slot = strstr(text, "PCI_SLOT_NAME=");
 	if (slot)
-		snprintf(u->desc.pci, sizeof(u->desc.pci), "%.*s", (int)strcspn(slot + 14, "\n"), slot + 14);
+		snprintf(ret, 32, "%.*s", (int)strcspn(slot + 14, "\n"), slot + 14);
 }
+
+/* A driver that was bound anew has another hwmonN, and may have another cardN. */
+static int sysfs_revive(struct gpu_unit *u)
+{
+	for (unsigned i = 0; i < MAX_CARDS; i++) {
+		char device[64], pci[32];
+
+		snprintf(device, sizeof(device), CARD, i);
+		read_slot(u->g, device, pci);
+		if (*u->desc.pci ? strcmp(pci, u->desc.pci) != 0 : strcmp(device, u->sysfs) != 0)
+			continue;
+		if (!(find_files(u, device, strcmp(u->desc.vendor, "amd") == 0) & u->desc.fields & GPU_ENERGY_FIELDS))
+			return -ENODEV;
+		if (strcmp(u->sysfs, device) != 0)
+			snprintf(u->sysfs, sizeof(u->sysfs), "%s", device);
+		return 0;
+	}
+	return -ENODEV;
+}
+
+static const struct gpu_ops sysfs_ops = { .interface = ENERGY_HWMON, .row = sysfs_row, .processes = gpu_drm_processes,
+					  .revive = sysfs_revive };
 
 static bool is_asleep(const struct gpus *g, const char *device)
 {
@@ -144,15 +171,13 @@ static int add_card(struct gpus *g, const char *device, bool amd)
 	u->device = calloc(1, sizeof(struct sysfs_unit));
 	if (!u->device)
 		return -ENOMEM;
-	each_hwmon(u, device, amd);
-	if (!(u->desc.fields & (GPU_BIT(GPU_POWER) | GPU_BIT(GPU_TOTAL_ENERGY)))) {
+	u->desc.fields = find_files(u, device, amd);
+	if (!(u->desc.fields & GPU_ENERGY_FIELDS)) {
 		free(u->device);   /* integrated graphics: RAPL's uncore has them */
 		g->n--;
 		return 0;
 	}
-	use_file(u, GPU_UTIL_GPU, device, "gpu_busy_percent", 1);
-	use_file(u, GPU_UTIL_MEM, device, "mem_busy_percent", 1);
-	read_slot(u, device);
+	read_slot(g, device, u->desc.pci);
 	snprintf(u->sysfs, sizeof(u->sysfs), "%s", device);
 	if (!read_text(g->root, device, "product_name", u->desc.name, sizeof(u->desc.name)))
 		snprintf(u->desc.name, sizeof(u->desc.name), "%s GPU", amd ? "AMD" : "Intel");
@@ -166,7 +191,7 @@ int gpu_sysfs_open(struct gpus *g)
 	for (unsigned i = 0; i < MAX_CARDS && !rc; i++) {
 		char device[64], vendor[16];
 
-		snprintf(device, sizeof(device), "/sys/class/drm/card%u/device", i);
+		snprintf(device, sizeof(device), CARD, i);
 		if (!read_text(g->root, device, "vendor", vendor, sizeof(vendor)))
 			continue;
 		if (strcmp(vendor, "0x1002") == 0 || strcmp(vendor, "0x8086") == 0)

@@ -19,7 +19,7 @@ static struct pid_entry *find(struct gpus *g, uint32_t pid)
 }
 
 /* 0 = not known. The list is a ring: who was added first goes first. */
-static uint64_t cgroup_of(struct gpus *g, uint32_t pid)
+static uint64_t cgroup_of(struct gpus *g, uint32_t pid, uint64_t now_ns)
 {
 	struct pid_entry *e = find(g, pid);
 	uint64_t id = 0;
@@ -27,14 +27,14 @@ static uint64_t cgroup_of(struct gpus *g, uint32_t pid)
 	if (!g->hierarchy)
 		return 0;
 	if (process_cgroup(g->root, g->hierarchy, pid, &id) != 0)
-		return e ? e->cgroup : 0;
+		return e && now_ns < e->seen_ns + TOO_OLD_NS ? e->cgroup : 0;   /* later the number may be another's */
 	if (!e)
 		e = &g->pids[g->n_pids++ % GPU_MAX_PROCESSES];
-	*e = (struct pid_entry){ pid, id };
+	*e = (struct pid_entry){ pid, id, now_ns };
 	return id;
 }
 
-static void add_share(struct gpu_share *list, unsigned *n, uint64_t cgroup, uint32_t sm)
+static void add_share(struct gpu_share *list, unsigned *n, uint64_t cgroup, uint32_t ppm)
 {
 	unsigned i = 0;
 
@@ -46,7 +46,7 @@ static void add_share(struct gpu_share *list, unsigned *n, uint64_t cgroup, uint
 		i = 0;             /* no room for another: it goes with the first, which is nobody's by then */
 	if (i == *n)
 		list[(*n)++] = (struct gpu_share){ .cgroup = cgroup, .row = UINT32_MAX };
-	list[i].sm += sm;
+	list[i].ppm += ppm;
 }
 
 void gpu_ask_processes(struct gpu_unit *u, uint64_t now_ns)
@@ -60,7 +60,7 @@ void gpu_ask_processes(struct gpu_unit *u, uint64_t now_ns)
 		return;            /* the last ones hold until they are too old */
 	shares[0] = (struct gpu_share){ .row = UINT32_MAX };   /* nobody */
 	for (int i = 0; i < n; i++)
-		add_share(shares, &n_shares, processes[i].sm ? cgroup_of(u->g, processes[i].pid) : 0, processes[i].sm);
+		add_share(shares, &n_shares, processes[i].ppm ? cgroup_of(u->g, processes[i].pid, now_ns) : 0, processes[i].ppm);
 	pthread_mutex_lock(&u->g->lock);
 	memcpy(u->shares, shares, n_shares * sizeof(*shares));
 	u->n_shares = n_shares;
@@ -95,7 +95,7 @@ void gpu_charge_use(struct gpu_unit *u, struct reading *r)
 		struct gpu_share *s = &u->shares[i];
 
 		/* without memory it is nobody's, as what is not told */
-		if (s->sm)
-			reading_use(r, row_of(r, s), u->desc.domain, (until - from) / 100 * s->sm);
+		if (s->ppm)
+			reading_use(r, row_of(r, s), u->desc.domain, (uint64_t)((unsigned __int128)(until - from) * s->ppm / 1000000));
 	}
 }
