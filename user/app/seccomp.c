@@ -157,7 +157,7 @@ bool filter_available(const char **ret_reason)
 	*ret_reason = "";
 	if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0)
 		return true;
-	*ret_reason = errno == EPERM ? "a filter of the container's refuses it" : "not in this kernel; boot one with CONFIG_SECCOMP_FILTER";
+	*ret_reason = errno == EPERM ? "a filter of the container's or the service's refuses it" : "not in this kernel; boot one with CONFIG_SECCOMP_FILTER";
 	return false;
 }
 
