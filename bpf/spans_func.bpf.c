@@ -17,7 +17,7 @@ const volatile __u32 func = 0;
 /* Beginning of the program's registers: fixed by the ABI (arch/x86/include/uapi/asm/ptrace.h,
  * arch/arm64/include/uapi/asm/ptrace.h), so not relocated. */
 #if defined(__TARGET_ARCH_x86)
-struct span_regs { u64 other[19], sp, ss; };
+struct span_regs { u64 other[16], pc, cs, flags, sp, ss; };
 #define RETURN_POPPED 8         /* ret took the return address off the stack */
 #else
 struct span_regs { u64 regs[31], sp, pc, pstate; };
@@ -67,13 +67,13 @@ static __always_inline u64 next_number(void)
 	       ((*n & 0x3ffffff) ? : 1);
 }
 
-static __always_inline void open_call(struct jd_func_state *state, struct jd_call_stack *st, const struct call_end *now, u64 sp)
+static __always_inline bool open_call(struct jd_func_state *state, struct jd_call_stack *st, const struct call_end *now, u64 sp)
 {
 	struct jd_frame *f;
 
 	if (st->depth >= JD_CALL_DEPTH) {
 		__sync_fetch_and_add(&state->too_deep, 1);
-		return;
+		return false;
 	}
 	f = frame_at(st, st->depth);
 	f->sp = sp;
@@ -88,10 +88,11 @@ static __always_inline void open_call(struct jd_func_state *state, struct jd_cal
 	}
 	f->start_ns = now->now;
 	st->depth++;
+	return true;
 }
 
-SEC("uprobe")
-int func_entry(struct span_regs *regs)
+/* Whether its return is of interest. */
+static __always_inline bool on_entry(struct span_regs *regs)
 {
 	u64 id = bpf_get_current_pid_tgid();
 	u32 tid = (u32)id, at = func;
@@ -101,14 +102,14 @@ int func_entry(struct span_regs *regs)
 	u64 sp = regs->sp;
 
 	if (!state)
-		return 0;
+		return false;
 	__sync_fetch_and_add(&state->entries, 1);
 	if (!state->armed)
-		return 0;
+		return false;
 	st = stack_of(tid);
 	if (!st) {
 		__sync_fetch_and_add(&state->too_deep, 1);
-		return 0;
+		return false;
 	}
 	call_now((struct task_struct *)bpf_get_current_task(), &now);
 	for (int i = 0; i < JD_CALL_DEPTH; i++) {
@@ -120,12 +121,10 @@ int func_entry(struct span_regs *regs)
 			break;
 		close_top(st, &now, JD_SPAN_PARTIAL);
 	}
-	open_call(state, st, &now, sp);
-	return 0;
+	return open_call(state, st, &now, sp);
 }
 
-SEC("uretprobe")
-int func_return(struct span_regs *regs)
+static __always_inline void on_return(struct span_regs *regs)
 {
 	u32 tid = (u32)bpf_get_current_pid_tgid();
 	struct jd_call_stack *st = bpf_map_lookup_elem(&stacks, &tid);
@@ -133,7 +132,7 @@ int func_return(struct span_regs *regs)
 	struct call_end now;
 
 	if (!st)
-		return 0;
+		return;
 	call_now((struct task_struct *)bpf_get_current_task(), &now);
 	for (int i = 0; i < JD_CALL_DEPTH; i++) {
 		if (!st->depth || st->depth > JD_CALL_DEPTH)
@@ -147,5 +146,30 @@ int func_return(struct span_regs *regs)
 		if (ours)
 			break;
 	}
+}
+
+SEC("uprobe")
+int func_entry(struct span_regs *regs)
+{
+	on_entry(regs);
 	return 0;
+}
+
+SEC("uretprobe")
+int func_return(struct span_regs *regs)
+{
+	on_return(regs);
+	return 0;
+}
+
+/* Both in one (6.13): run at the entry and, where that returned 0, at the return. There the program counter is what is
+ * returned to, which is not the function's own beginning. */
+SEC("uprobe")
+int func_session(struct span_regs *regs)
+{
+	if (bpf_get_func_ip(regs) != regs->pc) {
+		on_return(regs);
+		return 0;
+	}
+	return on_entry(regs) ? 0 : 1;
 }

@@ -8,7 +8,7 @@
 
 static void test_fork_and_exit(void **state)
 {
-	struct spans_rig g;
+	struct spans_rig g = { 0 };
 	const struct span *s;
 	struct rusage u;
 	uint64_t begin, end;
@@ -48,7 +48,7 @@ static void test_fork_and_exit(void **state)
 /* Memory that is given back after the exit began counts too: since 6.16 that is after sched_process_exit. */
 static void test_large_memory(void **state)
 {
-	struct spans_rig g;
+	struct spans_rig g = { 0 };
 	struct rusage u;
 	pid_t pid;
 
@@ -74,7 +74,7 @@ static void test_large_memory(void **state)
 
 static void test_exec_chain(void **state)
 {
-	struct spans_rig g;
+	struct spans_rig g = { 0 };
 	const struct span *s;
 	int status;
 	pid_t pid;
@@ -98,7 +98,7 @@ static void test_exec_chain(void **state)
 static void test_long_command_line(void **state)
 {
 	static char long_arg[9000];
-	struct spans_rig g;
+	struct spans_rig g = { 0 };
 	const struct span *s;
 	pid_t pid;
 
@@ -121,7 +121,7 @@ static void test_long_command_line(void **state)
 /* The grandchild outlives its parent and is a child of its own parent's number all the same. */
 static void test_double_fork(void **state)
 {
-	struct spans_rig g;
+	struct spans_rig g = { 0 };
 	const struct span *child, *grandchild;
 	pid_t pid, inner;
 	int pipes[2];
@@ -196,7 +196,7 @@ static pid_t run_threads(int how)
 static void test_threads(void **state)
 {
 	static const int code[] = { 1, 9, 0 };
-	struct spans_rig g;
+	struct spans_rig g = { 0 };
 	struct rusage u;
 	pid_t pid;
 
@@ -222,7 +222,7 @@ static void test_threads(void **state)
 static void test_pid_namespace(void **state)
 {
 	struct clone_args args = { .flags = CLONE_NEWPID, .exit_signal = SIGCHLD };
-	struct spans_rig g;
+	struct spans_rig g = { 0 };
 	const struct span *s;
 	pid_t pid;
 
@@ -258,7 +258,7 @@ static pid_t fork_as(pid_t want, int code)
 /* Five processes of one number, within milliseconds; somebody else's may come in between. */
 static void test_pid_reuse(void **state)
 {
-	struct spans_rig g;
+	struct spans_rig g = { 0 };
 	unsigned same = 0, others = 0;
 	pid_t pid;
 

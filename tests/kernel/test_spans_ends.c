@@ -6,7 +6,7 @@ static void test_signals(void **state)
 {
 	static const int signals[] = { SIGKILL, SIGTERM, SIGSEGV };
 	struct rlimit none = { 0, 0 }, some = { 1 << 20, 1 << 20 };
-	struct spans_rig g;
+	struct spans_rig g = { 0 };
 	int status;
 
 	rig_open(&g, NULL, 0, 0);
@@ -65,7 +65,7 @@ static bool limited_cgroup(char *ret_dir, size_t size)
 
 static void test_oom(void **state)
 {
-	struct spans_rig g;
+	struct spans_rig g = { 0 };
 	const struct span *s;
 	char dir[128];
 	int status;
@@ -97,7 +97,7 @@ static void test_oom(void **state)
 /* Who is dead and not waited for is told about all the same, late. */
 static void test_zombie(void **state)
 {
-	struct spans_rig g;
+	struct spans_rig g = { 0 };
 	struct rusage u;
 	const struct span *s;
 	uint64_t begin;
@@ -125,7 +125,7 @@ static void test_zombie(void **state)
 /* A child from before the source is known from /proc, and its own start is kept. */
 static void test_seen_running(void **state)
 {
-	struct spans_rig g;
+	struct spans_rig g = { 0 };
 	const struct span *s;
 	struct rusage u;
 	uint64_t begin;
@@ -169,7 +169,7 @@ static void keep_wanted(void *ctx, const struct span *s)
 
 static void test_living(void **state)
 {
-	struct spans_rig g;
+	struct spans_rig g = { 0 };
 	uint64_t now;
 
 	rig_open(&g, NULL, 0, 0);

@@ -93,13 +93,14 @@ static unsigned count_of(const struct spans_rig *g, const char *symbol, const st
 	return n;
 }
 
-static void test_nested(void **state)
+static void nested_by(unsigned kind)
 {
 	const struct span *outer, *inner;
-	struct spans_rig g;
+	struct spans_rig g = { .probe_kind = kind };
 
-	NEED_PROBES("nested");
 	rig_open(&g, functions, 6, 0.5);
+	printf("  probes of kind %u, asked for %u\n", g.s->functions->kind, kind);
+	assert_true(g.s->functions->kind >= kind);
 	spans_test_outer(30);
 	poll_for(&g, 300);
 	assert_int_equal(count_of(&g, "spans_test_outer", &outer), 1);
@@ -115,10 +116,18 @@ static void test_nested(void **state)
 	rig_close(&g);
 }
 
+/* The kinds of newer kernels stand before those of older ones. */
+static void test_nested(void **state)
+{
+	NEED_PROBES("nested");
+	for (unsigned kind = PROBE_SESSION; kind < PROBE_KINDS; kind++)
+		nested_by(kind);
+}
+
 static void test_tail_call(void **state)
 {
 	const struct span *tail, *inner;
-	struct spans_rig g;
+	struct spans_rig g = { 0 };
 
 	NEED_PROBES("tail-call");
 	rig_open(&g, functions, 6, 0.5);
@@ -140,7 +149,7 @@ static void jump(void)
 static void test_longjmp(void **state)
 {
 	const struct span *jumped, *next;
-	struct spans_rig g;
+	struct spans_rig g = { 0 };
 
 	NEED_PROBES("longjmp");
 	rig_open(&g, functions, 6, 0.5);
@@ -159,7 +168,7 @@ static void test_longjmp(void **state)
 static void test_killed(void **state)
 {
 	const struct span *cut, *process;
-	struct spans_rig g;
+	struct spans_rig g = { 0 };
 	pid_t pid;
 
 	NEED_PROBES("killed");
@@ -183,13 +192,12 @@ static void test_killed(void **state)
 }
 
 /* More calls than are told one by one: none is missing in the sums. */
-static void test_sums(void **state)
+static void sums_by(unsigned kind)
 {
 	const struct span *s;
-	struct spans_rig g;
+	struct spans_rig g = { .probe_kind = kind };
 	uint64_t calls = 0;
 
-	NEED_PROBES("sums");
 	rig_open(&g, functions, 6, 1);
 	for (int i = 0; i < 20000; i++)
 		spans_test_fast();
@@ -202,17 +210,34 @@ static void test_sums(void **state)
 	rig_close(&g);
 }
 
-static uint64_t calls_per_s(unsigned ms)
+static void test_sums(void **state)
 {
-	uint64_t begin = clock_mono_ns(), cpu = clock_thread_cpu_ns(), n = 0;
+	NEED_PROBES("sums");
+	for (unsigned kind = PROBE_SESSION; kind < PROBE_KINDS; kind++)
+		sums_by(kind);
+}
+
+struct speed { uint64_t calls, wall_ns, cpu_ns; };
+
+static struct speed call_for(unsigned ms)
+{
+	uint64_t begin = clock_mono_ns(), cpu = clock_thread_cpu_ns();
+	struct speed s = { 0 };
 
 	while (clock_mono_ns() < begin + ms * NS_PER_MS)
-		for (int i = 0; i < 100; i++, n++) {
+		for (int i = 0; i < 100; i++, s.calls++) {
 			spans_test_fast();
 			for (volatile int k = 0; k < 3000; k++)     /* about 1 us */
 				;
 		}
-	return n * NS_PER_S / (clock_thread_cpu_ns() - cpu);
+	s.wall_ns = clock_mono_ns() - begin;
+	s.cpu_ns = clock_thread_cpu_ns() - cpu;
+	return s;
+}
+
+static double ns_per_call(const struct speed *s)
+{
+	return (double)s->cpu_ns / (double)s->calls;
 }
 
 static _Atomic bool polling;
@@ -228,44 +253,59 @@ static void *poll_thread(void *rig)
 	return NULL;
 }
 
-/* In CPU time of the calling thread; neighbours take caches and hyperthreads all the same, so the speed without
- * probes is taken before and afterwards. What the traps cost by count is bounded too: 3 % of the time, the first
- * look in excess of it. */
+#define HOT_SECONDS 4
+
+/* What was lost of a CPU to the probe, by CPU time: on a busy machine the program does not get all of it, and neighbours
+ * take caches and hyperthreads, so the speed alone is taken before and afterwards. What the traps cost by count is
+ * bounded in each second but the first; perf events, that come and go in turn, are let off the single second. */
 static void test_budget(void **state)
 {
-	uint64_t before, with, after, calls = 0;
+	struct speed before, after, with[HOT_SECONDS + 1];
+	uint64_t calls = 0, trapped[HOT_SECONDS + 1], wall = 0;
+	double lost = 0, alone, most = 0;
+	struct spans_rig g = { 0 };
 	struct spans_stats st;
-	struct spans_rig g;
-	pthread_t t;
 	bool marked = false;
+	pthread_t t;
 
 	NEED_PROBES("budget");
-	before = calls_per_s(1500);
+	before = call_for(1500);
 	rig_open(&g, functions, 6, 0);
 	polling = true;
 	pthread_create(&t, NULL, poll_thread, &g);
-	calls_per_s(1000);
-	with = calls_per_s(3000);
+	for (int i = 0; i <= HOT_SECONDS; i++) {
+		with[i] = call_for(1000);
+		spans_stats(g.s, &st);
+		trapped[i] = st.probed_calls;
+	}
 	polling = false;
 	pthread_join(t, NULL);
-	poll_for(&g, 300);
-	spans_stats(g.s, &st);
+	poll_for(&g, 500);
 	for (unsigned i = 0; i < g.n; i++)
 		if (g.got[i].kind == SPAN_FUNCTION) {
 			calls += g.got[i].calls;
 			marked |= g.got[i].calls > 1 && g.got[i].quality & QUALITY_PARTIAL && g.got[i].quality & QUALITY_ESTIMATED;
 		}
-	printf("  %llu calls/s alone, %llu probed from the second second on (%+.1f %%), a probed call costs %llu ns, "
-	       "%llu trapped, %llu told, %llu attachments\n", (unsigned long long)before, (unsigned long long)with,
-	       100.0 * ((double)with / (double)before - 1), (unsigned long long)st.call_cost_ns,
-	       (unsigned long long)st.probed_calls, (unsigned long long)calls, (unsigned long long)st.attachments);
+	unsigned kind = g.s->functions->kind;
+
+	rig_close(&g);
+	after = call_for(1500);
+	alone = ns_per_call(&before) > ns_per_call(&after) ? ns_per_call(&before) : ns_per_call(&after);
+	for (int i = 1; i <= HOT_SECONDS; i++) {
+		double cost = (double)((trapped[i] - trapped[i - 1]) * st.call_cost_ns) / (double)with[i].wall_ns;
+
+		most = cost > most ? cost : most;
+		lost += (double)with[i].cpu_ns - alone * (double)with[i].calls;
+		wall += with[i].wall_ns;
+	}
+	printf("  %.0f ns a call alone, %.2f %% of a CPU lost from the second second on, traps by count at most %.2f %% of one second, "
+	       "a probed call costs %llu ns, %llu trapped, %llu told, %llu attachments\n", alone, 100 * lost / (double)wall,
+	       100 * most, (unsigned long long)st.call_cost_ns, (unsigned long long)st.probed_calls, (unsigned long long)calls,
+	       (unsigned long long)st.attachments);
 	assert_true(marked);
 	assert_true(calls > st.probed_calls);
-	assert_true(st.probed_calls * st.call_cost_ns < 3 * (4500 + 1000) * NS_PER_MS / 100);
-	rig_close(&g);
-	after = calls_per_s(1500);
-	printf("  %llu calls/s afterwards\n", (unsigned long long)after);
-	assert_true((double)with > 0.97 * (double)(before < after ? before : after));
+	assert_true(kind == PROBE_PERF || most < 0.03);
+	assert_true(lost < 0.03 * (double)wall);
 }
 
 int main(void)

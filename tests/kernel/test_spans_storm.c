@@ -180,7 +180,7 @@ static void test_build(void **state)
 	char dir[] = "/tmp/jouled-spans-XXXXXX", command[64];
 	struct rusage before, after;
 	struct observer o;
-	struct spans_rig g;
+	struct spans_rig g = { 0 };
 	struct spans_stats st;
 	uint64_t cpu = 0;
 	int status;

@@ -33,6 +33,7 @@ struct spans_options {
 	const struct span_function *functions; /* copied */
 	unsigned n_functions;                  /* at most SPANS_MAX_FUNCTIONS */
 	double budget;                         /* share of one CPU that each function's probe may cost; 0 = 0.01 */
+	unsigned probe_kind;                   /* of enum probe_kind, which the kernel is asked for first; for tests */
 	/* Every finished span, from spans_poll. Its text is valid during the call only. */
 	void (*finished)(void *ctx, const struct span *s);
 	void *ctx;

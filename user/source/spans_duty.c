@@ -3,25 +3,53 @@
  * budget's rate, up to what one second brings; each call takes its cost out of it. An empty account detaches the
  * probe, a half full one brings it back: a function that is called all the time is seen in short looks. */
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include "../base/clock.h"
 #include "spans_func.skel.h"
 #include "spans_functions.h"
 
-#define LOOK_NS (10 * 1000000)  /* a probe that is over its budget costs so much longer at most */
+#define LOOK_NS (10 * 1000000)          /* a probe that is over its budget costs so much longer at most */
+#define SHORT_LOOK_NS 1000000
+#define REPEATED_LOOK_NS 4000000
+#define NICE (-10)                      /* a look that is not ended in time is at the cost of the probed program */
 
-static void nap(void)
+/* A probe that was over its budget before is looked at for as long as its account is going to last, and for less than
+ * a grace period of RCU: within one the kernel takes a breakpoint away at once, as it has just waited for the one that
+ * put it there (dup_mmap_sem in kernel/events/uprobes.c, rcu_sync_enter). */
+static uint64_t look_ns(const struct spans_functions *f, const struct probed *p)
 {
-	struct timespec ts = { .tv_nsec = LOOK_NS };
+	double per_ns = p->rate * (double)atomic_load(&f->call_cost_ns);
 
-	nanosleep(&ts, NULL);
+	if (!p->attached || !atomic_load(&p->changes) || p->tokens_ns >= per_ns * LOOK_NS)
+		return LOOK_NS;
+	if (p->tokens_ns >= per_ns * REPEATED_LOOK_NS)
+		return REPEATED_LOOK_NS;
+	return p->tokens_ns > per_ns * SHORT_LOOK_NS ? (uint64_t)(p->tokens_ns / per_ns) : SHORT_LOOK_NS;
 }
 
-/* While the kernel puts breakpoints in and takes them out, calls trap that no program counts: they are charged by the
- * rate that was seen, and the wait for the next look grows. */
-static void charge_change(struct spans_functions *f, struct probed *p, uint64_t begin_ns)
+static void nap(const struct spans_functions *f)
 {
-	p->tokens_ns -= p->rate * (double)(clock_mono_ns() - begin_ns) * (double)atomic_load(&f->call_cost_ns);
+	uint64_t ns = LOOK_NS;
+
+	for (unsigned i = 0; i < f->n; i++)
+		ns = look_ns(f, &f->of[i]) < ns ? look_ns(f, &f->of[i]) : ns;
+	nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
+}
+
+/* Where the two probes of a function come and go in turn, calls trap meanwhile that no program counts: they are charged
+ * by the rate that was seen, and the wait for the next look grows. */
+static void charge_change(const struct spans_functions *f, struct probed *p, uint64_t begin_ns)
+{
+	if (f->kind == PROBE_PERF)
+		p->tokens_ns -= p->rate * (double)(clock_mono_ns() - begin_ns) * (double)atomic_load(&f->call_cost_ns);
+}
+
+static void count_attached(struct probed *p, uint64_t now_ns)
+{
+	if (p->attached && now_ns > p->counted_ns)
+		atomic_fetch_add(&p->attached_ns, now_ns - p->counted_ns);
+	p->counted_ns = now_ns;
 }
 
 static void take_away(struct spans_functions *f, struct probed *p, uint64_t entries)
@@ -30,19 +58,20 @@ static void take_away(struct spans_functions *f, struct probed *p, uint64_t entr
 
 	if (begin > p->attached_since_ns)
 		p->rate = (double)(entries - p->entries_at_attach) / (double)(begin - p->attached_since_ns);
+	count_attached(p, begin);
 	atomic_fetch_add(&p->changes, 1);
 	probe_detach(f, p);
 	charge_change(f, p, begin);
 }
 
-static void bring_back(struct spans_functions *f, struct probed *p, uint64_t entries)
+static void bring_back(struct spans_functions *f, struct probed *p)
 {
 	uint64_t begin = clock_mono_ns();
 
 	probe_attach(f, p);
 	charge_change(f, p, begin);
-	p->entries_at_attach = entries;
-	p->attached_since_ns = clock_mono_ns();
+	p->entries_at_attach = __atomic_load_n(&f->state[p - f->of].entries, __ATOMIC_RELAXED);
+	p->attached_since_ns = p->counted_ns = clock_mono_ns();
 	atomic_fetch_add(&p->changes, 1);
 }
 
@@ -55,12 +84,11 @@ static void keep_account(struct spans_functions *f, struct probed *p, uint64_t t
 	p->tokens_ns = p->tokens_ns > full ? full : p->tokens_ns;
 	p->tokens_ns -= (double)(entries - p->entries_seen) * (double)atomic_load(&f->call_cost_ns);
 	p->entries_seen = entries;
-	if (p->attached)
-		atomic_fetch_add(&p->attached_ns, took_ns);
+	count_attached(p, clock_mono_ns());
 	if (p->attached && p->tokens_ns < 0)
 		take_away(f, p, entries);
 	else if (!p->attached && p->tokens_ns > full / 2)
-		bring_back(f, p, entries);
+		bring_back(f, p);
 	/* an idle function's rate is that of its last burst, not of its whole life */
 	if (p->attached && clock_mono_ns() - p->attached_since_ns > NS_PER_S) {
 		p->entries_at_attach = entries;
@@ -83,6 +111,7 @@ void *probe_thread(void *functions)
 	struct spans_functions *f = functions;
 	uint64_t last = clock_mono_ns();
 
+	setpriority(PRIO_PROCESS, 0, NICE);     /* of this thread alone, where it may */
 	while (!atomic_load(&f->stop)) {
 		uint64_t now = clock_mono_ns();
 
@@ -90,7 +119,7 @@ void *probe_thread(void *functions)
 		for (unsigned i = 0; i < f->n; i++)
 			keep_account(f, &f->of[i], now - last);
 		last = now;
-		nap();
+		nap(f);
 	}
 	for (unsigned i = 0; i < f->n; i++)
 		probe_detach(f, &f->of[i]);

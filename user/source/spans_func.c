@@ -33,6 +33,21 @@ static int share_maps(struct spans_func_bpf *skel, const struct spans_bpf *with)
 	return r;
 }
 
+static void choose(struct spans_func_bpf *skel, enum probe_kind kind)
+{
+	enum bpf_attach_type multi = (enum bpf_attach_type)PROBE_ATTACH_MULTI;  /* the header may not know it */
+
+	bpf_program__set_autoload(skel->progs.func_session, kind == PROBE_SESSION);
+	bpf_program__set_autoload(skel->progs.func_entry, kind != PROBE_SESSION);
+	bpf_program__set_autoload(skel->progs.func_return, kind != PROBE_SESSION);
+	if (kind == PROBE_SESSION)
+		bpf_program__set_expected_attach_type(skel->progs.func_session, (enum bpf_attach_type)PROBE_ATTACH_SESSION);
+	if (kind != PROBE_MULTI)
+		return;
+	bpf_program__set_expected_attach_type(skel->progs.func_entry, multi);
+	bpf_program__set_expected_attach_type(skel->progs.func_return, multi);
+}
+
 static int load_copy(const struct spans *s, uint32_t func, const char *btf, struct spans_func_bpf **ret)
 {
 	struct bpf_object_open_opts opts = { .sz = sizeof(opts), .btf_custom_path = btf };
@@ -42,6 +57,7 @@ static int load_copy(const struct spans *s, uint32_t func, const char *btf, stru
 	if (!skel)
 		return -errno;
 	skel->rodata->func = func;
+	choose(skel, s->functions->kind);
 	r = share_maps(skel, s->skel);
 	if (!r)
 		r = spans_func_bpf__load(skel);
@@ -99,13 +115,22 @@ static int copy_functions(struct spans *s, struct spans_functions *f, const stru
 	return 0;
 }
 
-static void measure_cost(const struct spans *s, struct spans_functions *f, const char *btf)
+/* Finds out on the way which kind of links this kernel has. */
+static void measure_cost(const struct spans *s, struct spans_functions *f, const struct spans_options *o)
 {
-	struct spans_func_bpf *skel = NULL;
+	uint64_t cost = COST_GUESS_NS;
+	int r = -1;
 
-	load_copy(s, COST_FUNC, btf, &skel);
-	f->call_cost_ns = probe_measure_cost(f, skel);
-	spans_func_bpf__destroy(skel);
+	for (unsigned kind = o->probe_kind; r && kind < PROBE_KINDS; kind++) {
+		struct spans_func_bpf *skel = NULL;
+
+		f->kind = (enum probe_kind)kind;
+		r = load_copy(s, COST_FUNC, o->btf, &skel);
+		if (!r)
+			r = probe_measure_cost(f, skel, &cost);
+		spans_func_bpf__destroy(skel);
+	}
+	f->call_cost_ns = cost;
 	memset(&f->state[COST_FUNC], 0, sizeof(f->state[COST_FUNC]));
 }
 
@@ -133,17 +158,19 @@ int spans_functions_open(struct spans *s, const struct spans_options *o, struct 
 	bpf_log_reset();
 	r = make_room(s, f);
 	if (!r)
+		measure_cost(s, f, o);
+	bpf_log_reset();
+	if (!r)
 		r = copy_functions(s, f, o);
 	if (r)
 		return err_set(err, r, "spans.functions: %s; set none or see jouled doctor",
 			       *bpf_log_last() ? bpf_log_last() : strerror(-r));
-	measure_cost(s, f, o->btf);
 	probe_find_files(f, 0);
 	for (unsigned i = 0; i < f->n; i++)
 		probe_attach(f, &f->of[i]);
 	f->flip_ns = clock_mono_ns();
 	for (unsigned i = 0; i < f->n; i++)
-		f->of[i].attached_since_ns = f->of[i].scaled_until_ns = f->flip_ns;
+		f->of[i].attached_since_ns = f->of[i].counted_ns = f->of[i].scaled_until_ns = f->flip_ns;
 	return 0;
 }
 

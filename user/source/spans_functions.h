@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Probed functions, inside of the spans source. Two threads: the one that polls, and one of our own that attaches
  * and detaches, because the kernel takes tens of milliseconds for that. They share atomics and a mutex that the
- * polling one never waits for. */
+ * polling one never waits for. spans_link.c makes the single change. */
 #ifndef JD_SPANS_FUNCTIONS_H
 #define JD_SPANS_FUNCTIONS_H
 #include <stdatomic.h>
@@ -13,16 +13,48 @@ struct bpf_link;
 #define PROBE_FILES 16          /* copies of a binary, in containers, that one function is probed in */
 #define PROBE_QUEUE 256         /* power of two: started programs to look at */
 #define PROBE_WARNINGS 16
+#define COST_GUESS_NS 2000      /* of a probed call, where it cannot be measured */
 #define PROBE_SINGLES_PER_S 1000        /* calls of a function told one by one */
 #define SUM_BUCKETS 1024                        /* power of two */
 #define SPANS_FLIP_NS (100 * 1000000ull)        /* a bank rests at least so long before it is emptied */
+
+struct bpf_program;
+
+/* Best first. */
+enum probe_kind {
+	PROBE_SESSION,                  /* one link for entry and return */
+	PROBE_MULTI,                    /* a link of kind uprobe_multi for each */
+	PROBE_PERF,                     /* a perf event for each */
+	PROBE_KINDS,
+};
+
+/* A probe of a place. */
+struct probe_link {
+	bool on;
+	int fd;                         /* not of perf */
+	struct bpf_link *perf;
+};
 
 /* One file a function is probed in. */
 struct probe_file {
 	uint64_t dev, ino, offset;
 	char path[64 + SPAN_PATH_MAX];  /* how it is opened: "/proc/PID/root/..." of a container */
-	struct bpf_link *entry, *back;
+	struct probe_link entry, back;  /* a session has no back */
 };
+
+struct probe_change {
+	struct probe_link *link;
+	const struct bpf_program *prog;
+	const char *path;
+	uint64_t offset;
+	enum probe_kind kind;
+	bool back;                      /* of the return */
+	bool off;                       /* take it away */
+	int rc;                         /* of putting it there: 0 or -errno */
+};
+
+#define PROBE_ATTACH_MULTI 48           /* BPF_TRACE_UPROBE_MULTI, include/uapi/linux/bpf.h */
+#define PROBE_ATTACH_SESSION 57         /* BPF_TRACE_UPROBE_SESSION */
 
 struct probed {
 	char *binary, *symbol;
@@ -34,6 +66,7 @@ struct probed {
 	/* thread of the probes */
 	bool attached;
 	uint64_t entries_seen, entries_at_attach, attached_since_ns;
+	uint64_t counted_ns;            /* it is in attached_ns up to here */
 	double rate;                    /* calls per ns when it was last there */
 	double tokens_ns;               /* CPU time that the probe may still cost now */
 	/* shared */
@@ -50,6 +83,7 @@ struct spans_functions {
 	struct probed of[SPANS_MAX_FUNCTIONS];
 	unsigned n;
 	double budget;
+	enum probe_kind kind;           /* set before anything is attached */
 	struct jd_func_state *state;    /* mapped */
 	uint64_t *bank;                 /* mapped */
 	int sums_fd[2];
@@ -77,8 +111,12 @@ void probe_find_files(struct spans_functions *f, uint32_t pid);   /* pid 0: our 
 void probe_attach(struct spans_functions *f, struct probed *p);
 void probe_detach(struct spans_functions *f, struct probed *p);
 void probe_warn(struct spans_functions *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* CPU time that one call of a probed function costs here. */
-uint64_t probe_measure_cost(struct spans_functions *f, struct spans_func_bpf *skel);
+/* CPU time that one call of a probed function costs here, with a probe of f's kind. 0, or -errno
+ * where it cannot be attached. */
+int probe_measure_cost(struct spans_functions *f, struct spans_func_bpf *skel, uint64_t *ret_ns);
+
+/* spans_link.c: at most two for each of PROBE_FILES; in this order where they cannot be made at once. */
+void probe_change(struct probe_change *changes, unsigned n);
 
 /* spans_duty.c: the thread. */
 void *probe_thread(void *functions);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Attaching of function probes. A probe belongs to a file (its inode), so a container's copy of a binary needs one
  * of its own: it is opened through /proc/PID/root of a process that lives there. */
-#include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -16,7 +15,6 @@
 
 #define COST_CALLS 1000
 #define COST_ROUNDS 3
-#define COST_GUESS_NS 2000
 
 void probe_warn(struct spans_functions *f, const char *fmt, ...)
 {
@@ -31,28 +29,45 @@ void probe_warn(struct spans_functions *f, const char *fmt, ...)
 	pthread_mutex_unlock(&f->warnings_lock);
 }
 
-/* The kernel takes tens of milliseconds for each of the two, and the breakpoint stays until the second is gone. The
- * entry counts what traps meanwhile, so it is the last to go and the first to come. */
-static void detach_file(struct probe_file *file)
+/* The entry counts what traps, so it is the first to come and the last to go. */
+static unsigned plan_attach(const struct spans_functions *f, struct probed *p, struct probe_file *file, struct probe_change *ret)
 {
-	bpf_link__destroy(file->back);
-	bpf_link__destroy(file->entry);
-	file->entry = file->back = NULL;
+	const struct probe_change both = { .path = file->path, .offset = file->offset, .kind = f->kind };
+
+	if (file->entry.on)
+		return 0;
+	ret[0] = ret[1] = both;
+	ret[0].link = &file->entry;
+	ret[0].prog = f->kind == PROBE_SESSION ? p->skel->progs.func_session : p->skel->progs.func_entry;
+	if (f->kind == PROBE_SESSION)
+		return 1;
+	ret[1].link = &file->back;
+	ret[1].prog = p->skel->progs.func_return;
+	ret[1].back = true;
+	return 2;
 }
 
-static int attach_file(struct probed *p, struct probe_file *file)
+static unsigned plan_detach(const struct spans_functions *f, struct probe_file *file, struct probe_change *ret)
 {
-	int r;
+	const struct probe_change off = { .kind = f->kind, .off = true };
+	unsigned n = 0;
 
-	file->entry = bpf_program__attach_uprobe(p->skel->progs.func_entry, false, -1, file->path, file->offset);
-	if (!file->entry)
-		return -errno;
-	file->back = bpf_program__attach_uprobe(p->skel->progs.func_return, true, -1, file->path, file->offset);
-	if (file->back)
-		return 0;
-	r = -errno;
-	detach_file(file);
-	return r;
+	if (file->back.on) {
+		ret[n] = off;
+		ret[n++].link = &file->back;
+	}
+	if (file->entry.on) {
+		ret[n] = off;
+		ret[n++].link = &file->entry;
+	}
+	return n;
+}
+
+static void detach_file(const struct spans_functions *f, struct probe_file *file)
+{
+	struct probe_change c[2];
+
+	probe_change(c, plan_detach(f, file, c));
 }
 
 /* Open calls are taken note of from here on: those of an earlier epoch will not return. */
@@ -62,22 +77,41 @@ static void arm(struct jd_func_state *state)
 	__atomic_store_n(&state->armed, 1, __ATOMIC_RELEASE);
 }
 
+/* One that got only one of its probes loses it again. */
+static int take_result(struct spans_functions *f, struct probe_file *file, const struct probe_change *c)
+{
+	int r = c[0].rc ? c[0].rc : c[1].rc;
+
+	if (r)
+		detach_file(f, file);
+	else
+		atomic_fetch_add(&f->attachments, 1);
+	return r;
+}
+
 void probe_attach(struct spans_functions *f, struct probed *p)
 {
-	unsigned kept = 0;
+	struct probe_change c[2 * PROBE_FILES] = { 0 };
+	unsigned at[PROBE_FILES], n = 0, kept = 0;
+	bool fresh[PROBE_FILES];
 
 	for (unsigned i = 0; i < p->n_files; i++) {
-		struct probe_file *file = &p->files[i];
-		int r = file->entry ? 0 : attach_file(p, file);
+		at[i] = n;
+		n += plan_attach(f, p, &p->files[i], &c[n]);
+		fresh[i] = n > at[i];
+	}
+	probe_change(c, n);
+	for (unsigned i = 0; i < p->n_files; i++) {
+		int r = fresh[i] ? take_result(f, &p->files[i], &c[at[i]]) : 0;
 
 		if (r == -ENOENT || r == -ESRCH)        /* its container is gone: another process may bring it back */
 			continue;
 		if (r)
-			probe_warn(f, "spans: %s of %s: the probe is refused: %s; see jouled doctor", p->symbol, file->path,
-				   strerror(-r));
-		else
-			atomic_fetch_add(&f->attachments, 1);
-		p->files[kept++] = *file;
+			probe_warn(f, "spans: %s of %s: the probe is refused: %s; %s", p->symbol, p->files[i].path, strerror(-r),
+				   r == -EACCES ? "this kernel wants CAP_SYS_ADMIN for it" : "see jouled doctor");
+		if (kept != i)
+			p->files[kept] = p->files[i];
+		kept++;
 	}
 	p->n_files = kept;
 	p->attached = true;
@@ -86,9 +120,13 @@ void probe_attach(struct spans_functions *f, struct probed *p)
 
 void probe_detach(struct spans_functions *f, struct probed *p)
 {
+	struct probe_change c[2 * PROBE_FILES] = { 0 };
+	unsigned n = 0;
+
 	__atomic_store_n(&f->state[p - f->of].armed, 0, __ATOMIC_RELAXED);
 	for (unsigned i = 0; i < p->n_files; i++)
-		detach_file(&p->files[i]);
+		n += plan_detach(f, &p->files[i], &c[n]);
+	probe_change(c, n);
 	p->attached = false;
 }
 
@@ -181,6 +219,8 @@ void probe_find_files(struct spans_functions *f, uint32_t pid)
 	if (pid)
 		snprintf(process, sizeof(process), "%u", pid);
 	mounts = mounts_of(f, process);
+	if (pid && !mounts)             /* it has ended */
+		return;
 	if (!pid)
 		f->own_mounts = mounts;
 	for (unsigned i = 0; i < f->n; i++)
@@ -232,16 +272,23 @@ static uint64_t time_calls(void)
 	return best / COST_CALLS;
 }
 
-uint64_t probe_measure_cost(struct spans_functions *f, struct spans_func_bpf *skel)
+int probe_measure_cost(struct spans_functions *f, struct spans_func_bpf *skel, uint64_t *ret_ns)
 {
 	struct probed own = { .skel = skel };   /* not one of f's: nobody wants its calls */
 	struct probe_file file = { .path = "/proc/self/exe" };
-	uint64_t cost = 0;
+	struct probe_change c[2] = { 0 };
+	uint64_t cost;
+	int r = own_offset(f, &file.offset);
 
-	if (own_offset(f, &file.offset) || attach_file(&own, &file))
-		return COST_GUESS_NS;
-	arm(&f->state[COST_FUNC]);
-	cost = time_calls();
-	detach_file(&file);
-	return cost > COST_GUESS_NS / 10 ? cost : COST_GUESS_NS;
+	if (r)
+		return r;
+	probe_change(c, plan_attach(f, &own, &file, c));
+	r = c[0].rc ? c[0].rc : c[1].rc;
+	if (!r) {
+		arm(&f->state[COST_FUNC]);
+		cost = time_calls();
+		*ret_ns = cost > COST_GUESS_NS / 10 ? cost : COST_GUESS_NS;
+	}
+	detach_file(f, &file);
+	return r;
 }
