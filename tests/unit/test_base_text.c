@@ -68,6 +68,7 @@ static void test_escape(void **state)
 	escaped("plain \xc3\xa4", 64, "plain \xc3\xa4");
 	escaped("a\x1b[31m\n\\", 64, "a\\x1b[31m\\x0a\\x5c");
 	escaped("\x7f\xff\xc2\x9b", 64, "\\x7f\\xff\\xc2\\x9b");
+	escaped("a\xe2\x80\xae" "b\xe2\x81\xa6" "c\xe2\x80\xa8", 64, "a\\xe2\\x80\\xaeb\\xe2\\x81\\xa6" "c\xe2\x80\xa8");   /* reads backwards */
 	escaped("abc", 3, "ab");
 	escaped("ab\n", 6, "ab");         /* an escape is not cut */
 	escaped("a\xc3\xa4", 3, "a");     /* nor is a letter */

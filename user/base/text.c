@@ -36,6 +36,12 @@ size_t text_utf8_len(const unsigned char *s, size_t n)
 	return len;
 }
 
+/* U+202A..202E, U+2066..2069: invisible, and turn the direction of what follows, so that it reads as something else. */
+static bool turns(const unsigned char *s)
+{
+	return s[0] == 0xe2 && ((s[1] == 0x80 && s[2] >= 0xaa && s[2] <= 0xae) || (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9));
+}
+
 /* Bytes at s that may be shown as they are; 0 = the first byte must be escaped. */
 static size_t shown_len(const unsigned char *s, size_t n, bool backslash)
 {
@@ -46,7 +52,7 @@ static size_t shown_len(const unsigned char *s, size_t n, bool backslash)
 	len = text_utf8_len(s, n);
 	if (len == 2 && s[0] == 0xc2 && s[1] < 0xa0)   /* C1: terminals obey them like ESC [ */
 		return 0;
-	return len;
+	return len == 3 && turns(s) ? 0 : len;
 }
 
 static const char *escape(char *dst, size_t size, const char *text, bool backslash)

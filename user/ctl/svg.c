@@ -22,17 +22,10 @@ static const char theme[] =
 	".grid{stroke:#e6edf3;stroke-opacity:.16}.axis{stroke:#9198a1}.edge{stroke:#0d1117}.idle{fill:#3d444d}.rest{fill:#6e7681}"
 	".c0{fill:#2f8fd0}.c6{fill:#f0e442}.c7{fill:#9e86d6}.l0{stroke:#2f8fd0}.l6{stroke:#f0e442}.l7{stroke:#9e86d6}.mark{stroke:#0d1117;stroke-opacity:.4}}\n";
 
-/* Invisible characters that turn the direction of what follows (U+202A..202E, U+2066..2069), and the two that
- * XML forbids (U+FFFE, U+FFFF): shown as bytes, like control characters. */
+/* The two that XML forbids, U+FFFE and U+FFFF: shown as bytes, like control characters. */
 static bool unwanted(const unsigned char *s, size_t n)
 {
-	if (n != 3)
-		return false;
-	if (s[0] == 0xe2 && s[1] == 0x80)
-		return s[2] >= 0xaa && s[2] <= 0xae;
-	if (s[0] == 0xe2 && s[1] == 0x81)
-		return s[2] >= 0xa6 && s[2] <= 0xa9;
-	return s[0] == 0xef && s[1] == 0xbf && s[2] >= 0xbe;
+	return n == 3 && s[0] == 0xef && s[1] == 0xbf && s[2] >= 0xbe;
 }
 
 static void add_escaped(struct buf *b, const char *text)
