@@ -102,6 +102,7 @@ kube=/$name-kubepods.slice
 make_below "$kube"
 spin "$cgroup"
 check kubelet-no-pod idle "$kube" "unit=$name-kubepods.slice"
+kill "$spinner"
 others=$(find "$(cgroup2)" -maxdepth 1 -name '*kubepods*' ! -name "$name-*")   # of another test or a cluster
 if [ -e "$dir/asked" ] && [ -z "$others" ]; then
 	fail kubelet-not-asked "$(cat "$dir/asked")"
@@ -117,7 +118,7 @@ check kubelet-names idle "$pod/cri-containerd-$id.scope" namespace=shop pod=fron
 make_below "$pod/cri-containerd-$restarted.scope"
 spin "$cgroup"
 check kubelet-restarted idle "$pod/cri-containerd-$restarted.scope" namespace=shop pod=front-7 container=web
-kill "$agent"
+kill "$agent" "$spinner"
 
 # a token that is refused, then renewed
 say token second
@@ -161,6 +162,7 @@ wait_until 150 asked $((before + 1)) || fail kubelet-silent "not asked"
 make_below "/lxc.payload.$name"
 spin "$cgroup"
 check kubelet-silent-names silent "/lxc.payload.$name" "container=$name"
+kill "$spinner"
 now=$(intervals silent)
 if wait_until 150 goes_on silent "$now"; then
 	ok kubelet-silent-measures

@@ -94,10 +94,17 @@ make_below "/$escape"
 spin "$cgroup"
 check names-no-terminal-codes names "/$escape"
 
-agent off -c /dev/stdin <<END
-cgroups: { names: off }
-END
+# the standard input of what runs in the background is empty: a file
+echo 'cgroups: { names: off }' >"$work/off.yaml"
+agent off -c "$work/off.yaml"
 check names-off off "$place"
+# a name would come after the first page: what must not come cannot be waited for
+sleep 1
+if named off "$place"; then
+	ok names-stay-off
+else
+	fail names-stay-off "$(tail -n 1 "$work/names.out")"
+fi
 
 container_runs() {
 	podman --runtime "$runtime" run --rm --name "$1" --network none --ulimit nofile=1024:1024 --ulimit nproc=1024:1024 \
