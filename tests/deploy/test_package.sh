@@ -59,6 +59,12 @@ done
 echo '# mine' >"$work/install/etc/jouled/jouled.yaml"
 make -s B="$B" DESTDIR="$work/install" install >"$work/install.log" 2>&1
 [ "$(cat "$work/install/etc/jouled/jouled.yaml")" = '# mine' ] && ok install-keeps || fail install-keeps "the configuration was replaced"
+# and is all that "make uninstall" leaves
+for prefix in /usr/local /opt/jouled; do
+	make -s B="$B" DESTDIR="$work/install" PREFIX=$prefix uninstall >>"$work/install.log" 2>&1
+done
+left=$(cd "$work/install" && find . ! -type d)
+[ "$left" = ./etc/jouled/jouled.yaml ] && ok uninstall || fail uninstall "left: $(echo "$left" | tr '\n' ' ')"
 expect_check() {
 	"$JOULED" -c deploy/jouled.yaml --check >"$work/check" 2>&1
 }
