@@ -44,7 +44,7 @@ not_fetched() {
 machine() {
 	cpus=$(head_of "$name" cpus)
 	common="-m $(head_of "$name" memory | grep . || echo 512) -display none -nodefaults -no-reboot"
-	common="$common -monitor none -kernel $cache/$kernel/vmlinuz -initrd $initramfs $(head_of "$name" qemu)"
+	common="$common -monitor none -kernel $cache/$kernel/vmlinuz -initrd $initramfs $(head_of "$name" qemu | sed "s#@log@#$log#g")"
 	if [ "$arch" = amd64 ]; then
 		echo "qemu-system-x86_64 -M pc -accel tcg,thread=multi -smp ${cpus:-2} $common -serial file:$log.console -serial file:$log.keep"
 	else

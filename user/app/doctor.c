@@ -201,7 +201,7 @@ static void tell_interface(const struct energy_source_ops *ops, const struct ene
 
 static void tell_energy(struct machine *m, const struct config *c)
 {
-	const struct rapl_options o = { .mode = c->rapl, .cross_check = c->cross_check, .poll_ns = c->rapl_poll_ns };
+	const struct rapl_options o = { .mode = c->host ? RAPL_NONE : c->rapl, .cross_check = c->cross_check, .poll_ns = c->rapl_poll_ns };
 	const struct energy_source_ops *ops[8];
 	struct energy_source *src[8];
 	struct err err = { 0 };
@@ -215,6 +215,8 @@ static void tell_energy(struct machine *m, const struct config *c)
 	n = rapl_interfaces(m->rapl, ops, src, 8);
 	for (unsigned i = 0; i < n; i++)
 		tell_interface(ops[i], src[i]);
+	if (c->host)
+		doctor_tell_host(m, c);
 	for (unsigned i = 0; i < m->schema.n_domains; i++)
 		doctor_line("domain", "ok", "%s from %s: %s",
 		     m->schema.domains[i].name, energy_interface_name(m->schema.domains[i].interface),

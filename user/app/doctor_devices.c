@@ -8,6 +8,7 @@
 #include "doctor.h"
 #include "machine.h"
 
+#define HOST_WAIT_NS (5 * NS_PER_S)
 #define METER_WAIT_NS (2500 * NS_PER_MS)   /* for the first values */
 
 static void tell_gpus(struct machine *m)
@@ -67,6 +68,18 @@ static void tell_meters(struct machine *m, const struct config *c)
 	}
 	while (meters_next_warning(m->meters, text, sizeof(text)))
 		doctor_line("  note", "", "%s", text);
+}
+
+void doctor_tell_host(struct machine *m, const struct config *c)
+{
+	struct err err = { 0 };
+	int rc = host_open(c->host, HOST_WAIT_NS, &m->schema, &m->host, &err);
+
+	if (rc)
+		doctor_line("host", rc == -EACCES || rc == -EPERM ? "denied" : "absent", "%s", err.text);
+	else
+		doctor_line("host", "ok", "%s tells %u domain%s of this machine's share", c->host, m->schema.n_domains,
+			    m->schema.n_domains == 1 ? "" : "s");
 }
 
 void doctor_tell_devices(struct machine *m, const struct config *c)

@@ -63,7 +63,7 @@ static int share_encode(struct encoder *e, const struct snapshot *s, struct buf 
 {
 	e->alive = false;
 	for (unsigned i = 0; i < e->share.n; i++)
-		e->share.domains[i].quality = s->domains[e->column[i]].quality;
+		e->share.domains[i].quality = s->domains[e->column[i]].quality | s->domains[e->column[i]].share_quality;
 	for (unsigned i = READING_SPECIAL_ROWS; i < s->n_rows; i++) {
 		if (!of_guest(e, &s->rows[i]))
 			continue;

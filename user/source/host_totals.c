@@ -7,6 +7,7 @@
 
 /* No machine's share is larger: 10 kW a domain, in uJ per ns. It bounds what a broken host can make us believe. */
 #define MAX_UJ_PER_NS 10.0
+#define ESTIMATES (QUALITY_ESTIMATED | QUALITY_MULTIPLEXED)
 #define STALE_INTERVALS 3
 #define STALE_NS NS_PER_S          /* on top of them */
 
@@ -46,7 +47,8 @@ static void describe(const struct share_domain *d, const char *place, struct dom
 	*ret = (struct domain_desc){ .kind = d->kind, .package = d->package, .die = d->die, .has_die = d->has_die,
 				     .interface = ENERGY_HOST };
 	memcpy(ret->name, d->name, sizeof(ret->name));
-	snprintf(ret->reason, sizeof(ret->reason), "%s (host): this machine's share, told at %.120s", quality_name(d->quality), place);
+	snprintf(ret->reason, sizeof(ret->reason), "%s (host): this machine's share, told at %.120s",
+		 d->quality & ESTIMATES ? "estimated" : "measured", place);
 }
 
 int host_totals_init(struct host_totals *t, const struct share *s, const char *place, struct schema *schema)
@@ -89,7 +91,7 @@ static void add_domain(struct host_domain *d, const struct share_domain *told, b
 	d->told_ns = now_ns;
 	d->partial += !!(told->quality & QUALITY_PARTIAL);
 	d->stale = told->quality & (QUALITY_STALE | QUALITY_LOST);
-	d->estimated = told->quality & (QUALITY_ESTIMATED | QUALITY_MULTIPLEXED);
+	d->estimated = told->quality & ESTIMATES;
 }
 
 bool host_totals_add(struct host_totals *t, const struct share *s, uint64_t now_ns, uint64_t boot_ns)
