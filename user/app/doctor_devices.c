@@ -73,7 +73,7 @@ static void tell_meters(struct machine *m, const struct config *c)
 void doctor_tell_host(struct machine *m, const struct config *c)
 {
 	struct err err = { 0 };
-	int rc = host_open(c->host, HOST_WAIT_NS, &m->schema, &m->host, &err);
+	int rc = host_open(m->root, c->host, HOST_WAIT_NS, &m->schema, &m->host, &err);
 
 	if (rc)
 		doctor_line("host", rc == -EACCES || rc == -EPERM ? "denied" : "absent", "%s", err.text);

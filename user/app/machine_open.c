@@ -144,7 +144,7 @@ static int open_energy(struct machine *m, const struct config *c, struct err *er
 	int rc = rapl_open(m->root, &m->seam, &o, &m->schema, &m->rapl, err);
 
 	if (!rc && c->host)
-		rc = host_open(c->host, HOST_WAIT_NS, &m->schema, &m->host, err);
+		rc = host_open(m->root, c->host, HOST_WAIT_NS, &m->schema, &m->host, err);
 	if (rc)
 		return rc;
 	if (m->schema.n_domains)

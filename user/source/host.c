@@ -19,6 +19,7 @@
 #define READS 64                   /* before what came is looked at: a port may have kept hours of it */
 
 struct host {
+	const struct fsroot *root;
 	char *place;
 	struct host_totals totals;     /* this and the rest up to the thread's: under the lock */
 	unsigned n_warnings;
@@ -90,7 +91,7 @@ static int wait_first(struct host *h, uint64_t until_ns)
 
 	for (uint64_t now = clock_mono_ns(); now < until_ns && !any; now = clock_mono_ns()) {
 		if (h->fd < 0)
-			h->fd = host_place_open(h->place, CONNECT_MS);
+			h->fd = host_place_open(h->root, h->place, CONNECT_MS);
 		rc = h->fd < 0 ? h->fd : listen_once(h, (int)((until_ns - now) / NS_PER_MS) + 1, &any);
 		if (any)
 			return 0;
@@ -124,7 +125,8 @@ static int begin(struct host *h, const char *place, uint64_t wait_ns, struct sch
 	return 0;
 }
 
-int host_open(const char *place, uint64_t wait_ns, struct schema *s, struct host **ret, struct err *err)
+int host_open(const struct fsroot *root, const char *place, uint64_t wait_ns, struct schema *s, struct host **ret,
+	      struct err *err)
 {
 	struct host *h = calloc(1, sizeof(*h));
 	int rc;
@@ -133,6 +135,7 @@ int host_open(const char *place, uint64_t wait_ns, struct schema *s, struct host
 		return err_set(err, -ENOMEM, "host: out of memory");
 	pthread_mutex_init(&h->lock, NULL);
 	h->fd = -1;
+	h->root = root;
 	h->backoff_ms = BACKOFF_FIRST_MS;
 	h->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rc = begin(h, place, wait_ns, s, err);
@@ -198,7 +201,7 @@ static void *follow(void *arg)
 		int rc;
 
 		if (h->fd < 0)
-			h->fd = host_place_open(h->place, CONNECT_MS);
+			h->fd = host_place_open(h->root, h->place, CONNECT_MS);
 		rc = h->fd < 0 ? h->fd : listen_once(h, silent_ms(h), &any);
 		if (any)
 			told(h);

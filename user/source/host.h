@@ -5,14 +5,15 @@
 #define JD_HOST_H
 #include <stddef.h>
 #include "../base/err.h"
+#include "../base/fsroot.h"
 #include "../model/reading.h"
 
 struct host;
 
-/* place: vsock://CID:PORT, unix:///PATH or a path such as /dev/virtio-ports/org.jouled.0. Waits for the first line,
+/* root is borrowed. place: vsock://CID:PORT, unix:///PATH or a path such as /dev/virtio-ports/org.jouled.0. Waits for the first line,
  * at most wait_ns, and adds its domains to the schema. 0; -ETIMEDOUT, -EINVAL for a place that is none, or the errno
  * of connecting; err says more. */
-int host_open(const char *place, uint64_t wait_ns, struct schema *s, struct host **ret, struct err *err);
+int host_open(const struct fsroot *root, const char *place, uint64_t wait_ns, struct schema *s, struct host **ret, struct err *err);
 int host_start(struct host *h);    /* the thread; 0 or -errno; NULL accepted */
 /* Totals as last told, each with the time of its arrival. NULL accepted. */
 void host_read(struct host *h, struct reading *r);

@@ -43,6 +43,6 @@ void host_totals_read(const struct host_totals *t, struct reading *r);
 /* host_place.c: 0 or -EINVAL with err. */
 int host_place_check(const char *place, struct err *err);
 /* A descriptor that does not block, connected within wait_ms; or -errno. */
-int host_place_open(const char *place, int wait_ms);
+int host_place_open(const struct fsroot *root, const char *place, int wait_ms);
 
 #endif

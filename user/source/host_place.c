@@ -74,17 +74,15 @@ static int finish(int fd, int wait_ms)
 	return -err;
 }
 
-int host_place_open(const char *place, int wait_ms)
+int host_place_open(const struct fsroot *root, const char *place, int wait_ms)
 {
 	union address a;
 	int len = parse(place, &a), fd, rc;
 
 	if (len < 0)
 		return len;
-	if (!len) {
-		fd = open(place, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-		return fd < 0 ? -errno : fd;
-	}
+	if (!len)
+		return fsroot_openat(root, place, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
