@@ -252,6 +252,13 @@ static bool warned(struct host *h, const char *word)
 	return host_next_warning(h, text, sizeof(text)) && strstr(text, word);
 }
 
+static int open_host(const struct temp_root *t, const char *place, uint64_t wait_ns, struct host **ret, struct err *err)
+{
+	const struct host_options o = { .root = t->root, .place = place, .wait_ns = wait_ns };
+
+	return host_open(&o, &schema, ret, err);
+}
+
 static void test_a_host_that_comes_back(void **state)
 {
 	struct temp_root t = temp_root_new();
@@ -266,12 +273,12 @@ static void test_a_host_that_comes_back(void **state)
 	memset(&schema, 0, sizeof(schema));
 	listener = listen_at(path);
 	/* the connection waits in the backlog: nobody need accept it first */
-	assert_int_equal(host_open(t.root, place, 50 * NS_PER_MS, &schema, &h, &err), -ETIMEDOUT);
+	assert_int_equal(open_host(&t, place, 50 * NS_PER_MS, &h, &err), -ETIMEDOUT);
 	assert_non_null(strstr(err.text, "nothing is told there"));
 	close(accept(listener, NULL, NULL));
 	close(listener);
 	unlink(path);
-	assert_int_equal(host_open(t.root, place, 50 * NS_PER_MS, &schema, &h, &err), -ENOENT);
+	assert_int_equal(open_host(&t, place, 50 * NS_PER_MS, &h, &err), -ENOENT);
 	assert_int_equal(schema.n_domains, 0);
 
 	listener = listen_at(path);
@@ -285,7 +292,7 @@ static void test_a_host_that_comes_back(void **state)
 			say(fd, 1, 2, 1500);
 		_exit(0);
 	}
-	assert_int_equal(host_open(t.root, place, LONG_WAIT_NS, &schema, &h, &err), 0);
+	assert_int_equal(open_host(&t, place, LONG_WAIT_NS, &h, &err), 0);
 	assert_int_equal(host_start(h), 0);
 	assert_int_equal(write(go[1], "x", 1), 1);
 	UNTIL(now_of(h).units == 500);

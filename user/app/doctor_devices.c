@@ -72,8 +72,9 @@ static void tell_meters(struct machine *m, const struct config *c)
 
 void doctor_tell_host(struct machine *m, const struct config *c)
 {
+	const struct host_options o = { .root = m->root, .place = c->host, .wait_ns = HOST_WAIT_NS };
 	struct err err = { 0 };
-	int rc = host_open(m->root, c->host, HOST_WAIT_NS, &m->schema, &m->host, &err);
+	int rc = host_open(&o, &m->schema, &m->host, &err);
 
 	if (rc)
 		doctor_line("host", rc == -EACCES || rc == -EPERM ? "denied" : "absent", "%s", err.text);

@@ -141,10 +141,11 @@ static void note_interfaces(struct machine *m)
 static int open_energy(struct machine *m, const struct config *c, struct err *err)
 {
 	const struct rapl_options o = { .mode = c->host ? RAPL_NONE : c->rapl, .cross_check = c->cross_check, .poll_ns = c->rapl_poll_ns };
+	const struct host_options host = { .root = m->root, .place = c->host, .wait_ns = HOST_WAIT_NS };
 	int rc = rapl_open(m->root, &m->seam, &o, &m->schema, &m->rapl, err);
 
 	if (!rc && c->host)
-		rc = host_open(m->root, c->host, HOST_WAIT_NS, &m->schema, &m->host, err);
+		rc = host_open(&host, &m->schema, &m->host, err);
 	if (rc)
 		return rc;
 	if (m->schema.n_domains)

@@ -125,8 +125,7 @@ static int begin(struct host *h, const char *place, uint64_t wait_ns, struct sch
 	return 0;
 }
 
-int host_open(const struct fsroot *root, const char *place, uint64_t wait_ns, struct schema *s, struct host **ret,
-	      struct err *err)
+int host_open(const struct host_options *o, struct schema *s, struct host **ret, struct err *err)
 {
 	struct host *h = calloc(1, sizeof(*h));
 	int rc;
@@ -135,10 +134,10 @@ int host_open(const struct fsroot *root, const char *place, uint64_t wait_ns, st
 		return err_set(err, -ENOMEM, "host: out of memory");
 	pthread_mutex_init(&h->lock, NULL);
 	h->fd = -1;
-	h->root = root;
+	h->root = o->root;
 	h->backoff_ms = BACKOFF_FIRST_MS;
 	h->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	rc = begin(h, place, wait_ns, s, err);
+	rc = begin(h, o->place, o->wait_ns, s, err);
 	if (rc)
 		host_close(h);
 	else
