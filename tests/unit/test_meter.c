@@ -28,7 +28,7 @@
 enum fault { NONE, BAD_SUM, SHORT, SILENT, SLOW, HUGE_ANSWER, NONSENSE, REFUSED };
 
 /* The other end. */
-static struct { int fd; pthread_t thread; atomic_int fault; atomic_bool stop; atomic_uint watts10; } far;
+static struct { int fd; pthread_t thread; atomic_int fault; atomic_bool stop; atomic_uint watts10; atomic_int interval; } far;
 
 struct fixture { struct fsroot *root; struct schema schema; struct meters *m; struct reading r; struct meter_cursor c; };
 
@@ -109,6 +109,7 @@ static void answer(void)
 static void *serial_side(void *arg)
 {
 	static const uint8_t ask[] = { 0xa5, 0x08, 0x41, 0x00, 0x16, 0x4e, 0x08, 0x5a };
+	static const uint8_t set[] = { 0xa5, 0x0a, 0x41, 0x00, 0xa8, 0x4d, 0x02 };
 	uint8_t got[64];
 	size_t have = 0;
 
@@ -117,7 +118,12 @@ static void *serial_side(void *arg)
 		ssize_t n = poll(&p, 1, 50) > 0 ? read(far.fd, got + have, sizeof(got) - have) : 0;
 
 		have += n > 0 ? (size_t)n : 0;
-		if (have >= sizeof(ask) && memcmp(got + have - sizeof(ask), ask, sizeof(ask)) == 0) {
+		/* the accumulation interval: a frame with two bytes for the register at 0xa8 */
+		if (have == 10 && memcmp(got, set, sizeof(set)) == 0 && got[8] == 0 && got[9] == (uint8_t)(0xe7 + got[7])) {
+			atomic_store(&far.interval, got[7]);
+			have = 0;
+			assert_int_equal(write(far.fd, "\x06", 1), 1);
+		} else if (have >= sizeof(ask) && memcmp(got + have - sizeof(ask), ask, sizeof(ask)) == 0) {
 			have = 0;
 			answer();
 		} else if (have == sizeof(got)) {
@@ -137,6 +143,7 @@ static void serial(void **state)
 
 	assert_int_equal(openpty(&far.fd, &slave, name, NULL, NULL), 0);
 	far.fault = NONE;
+	atomic_store(&far.interval, -1);
 	atomic_store(&far.stop, false);
 	atomic_store(&far.watts10, 2500);
 	pthread_create(&far.thread, NULL, serial_side, NULL);
@@ -147,6 +154,7 @@ static void serial(void **state)
 		assert_int_equal(s.power_uw, s.channel ? 123450000 : 250000000);
 		assert_int_equal(s.device, 0);
 	}
+	assert_int_equal(atomic_load(&far.interval), 0);   /* one cycle: the pace is 20 ms */
 	for (int fault = BAD_SUM; fault <= SILENT; fault++) {
 		atomic_store(&far.fault, fault);
 		silent_for(&f, 500);

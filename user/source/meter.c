@@ -13,12 +13,13 @@
 #define RETRY_NS (2 * NS_PER_S)
 #define LAST_RETRY_NS (30 * NS_PER_S)
 #define GIVE_UP 5                  /* failed looks until it is opened anew */
+#define FLOOD_NS (20 * NS_PER_MS)  /* between looks at one that says more than can be meant */
 
 static const struct meter_ops *const kinds[] = { &meter_hwmon, &meter_serial, &meter_command, &meter_fifo,
 						 &meter_shelly, &meter_tasmota, &meter_dcmi };
 
-/* With the lock held. The first messages are kept: they say what began. */
-static void warn(struct meter *m, const char *text)
+/* The first messages are kept: they say what began. */
+void meter_warn(struct meter *m, const char *text)
 {
 	struct meters *all = m->all;
 
@@ -77,7 +78,7 @@ void meter_label(struct meter *m, unsigned channel, const char *label)
 static void tell(struct meter *m, const char *text)
 {
 	pthread_mutex_lock(&m->all->lock);
-	warn(m, text);
+	meter_warn(m, text);
 	pthread_mutex_unlock(&m->all->lock);
 }
 
@@ -114,15 +115,19 @@ static uint64_t step(void *arg)
 		if (rc)
 			return fail(m, &why);
 		m->is_open = true;
+		pthread_mutex_lock(&m->all->lock);
+		m->opened_ns = clock_mono_ns();
+		pthread_mutex_unlock(&m->all->lock);
 	}
 	rc = m->ops->look(m, &why);
-	if (rc)
+	if (rc < 0)
 		return fail(m, &why);
+	meter_tell_silence(m);
 	if (m->told)
 		tell(m, "it answers again; what it measured meanwhile is not known");
 	m->told = false;
 	m->failures = m->pauses = 0;
-	return m->ops->streams ? 0 : m->pace_ns;
+	return rc > 0 ? FLOOD_NS : m->ops->streams ? 0 : m->pace_ns;
 }
 
 static int copy_list(const struct str_list *from, struct str_list *ret)
@@ -206,29 +211,6 @@ int meters_start(struct meters *all)
 	return rc;
 }
 
-static void read_one(const struct meter *m, struct reading *r)
-{
-	/* until the first value nothing is known: that interval is partial */
-	struct reading_domain d = { .uj_num = 1, .uj_den = 1, .time_ns = m->newest_ns ? m->newest_ns : m->all->opened_ns,
-				    .errors = m->newest_ns != 0 };
-
-	for (unsigned i = 0; i < m->n_channels; i++) {
-		d.units += m->channels[i].energy.uj;
-		d.errors += m->channels[i].energy.gaps;
-	}
-	d.stale = !m->newest_ns || r->mono_ns > m->newest_ns + m->longest_ns;
-	r->domains[m->domain] = d;
-}
-
-void meters_read(struct meters *all, struct reading *r)
-{
-	if (!all || pthread_mutex_trylock(&all->lock) != 0)
-		return;
-	for (unsigned i = 0; i < all->n; i++)
-		read_one(&all->list[i], r);
-	pthread_mutex_unlock(&all->lock);
-}
-
 bool meters_next_warning(struct meters *all, char *ret_text, size_t size)
 {
 	bool any;
@@ -271,58 +253,4 @@ void meters_close(struct meters *all)
 	free(all->kept);
 	free(all->list);
 	free(all);
-}
-
-unsigned meters_channels(const struct meters *all)
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; all && i < all->n; i++) {
-		pthread_mutex_lock((pthread_mutex_t *)&all->lock);
-		n += all->list[i].n_channels;
-		pthread_mutex_unlock((pthread_mutex_t *)&all->lock);
-	}
-	return n;
-}
-
-void meters_desc(struct meters *all, unsigned i, struct meter_desc *ret)
-{
-	pthread_mutex_lock(&all->lock);
-	for (unsigned k = 0; k < all->n; i -= all->list[k++].n_channels) {
-		if (i >= all->list[k].n_channels)
-			continue;
-		*ret = all->list[k].channels[i].desc;
-		break;
-	}
-	pthread_mutex_unlock(&all->lock);
-}
-
-void meters_cursor(struct meters *all, struct meter_cursor *ret)
-{
-	*ret = (struct meter_cursor){ 0 };
-	if (!all)
-		return;
-	pthread_mutex_lock(&all->lock);
-	ret->next = all->n_kept;
-	pthread_mutex_unlock(&all->lock);
-}
-
-bool meters_next(struct meters *all, struct meter_cursor *c, struct meter_sample *ret)
-{
-	uint64_t oldest;
-	bool any;
-
-	if (!all)
-		return false;
-	pthread_mutex_lock(&all->lock);
-	oldest = all->n_kept > METER_KEPT ? all->n_kept - METER_KEPT : 0;
-	if (c->next < oldest) {
-		c->missed += c->next ? oldest - c->next : 0;
-		c->next = oldest;
-	}
-	any = c->next < all->n_kept;
-	if (any)
-		*ret = all->kept[c->next++ % METER_KEPT];
-	pthread_mutex_unlock(&all->lock);
-	return any;
 }

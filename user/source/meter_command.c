@@ -15,6 +15,8 @@
 #include "meter_internal.h"
 
 #define LINE_MAX_BYTES 1024
+#define READ_BYTES 16384           /* of one look */
+#define FLOOD_BYTES 4096           /* what is more is looked at from there back: the newest lines */
 #define LOOK_MS 200
 #define END_MS 500                 /* until a program that was asked to end is killed */
 
@@ -104,26 +106,38 @@ static int fifo_open(struct meter *m, struct err *err)
 	return 0;
 }
 
-static unsigned take_line(struct meter *m, struct stream *s)
+/* Values of one look are of one instant: the last of each channel is the newest. */
+struct newest { unsigned n; struct meter_value v[METER_CHANNELS]; };
+
+static void take_line(struct stream *s, struct newest *ret)
 {
 	struct meter_value v[METER_CHANNELS];
-	unsigned n, good = 0;
+	unsigned n;
 
 	s->line[s->len] = '\0';
 	n = meter_parse_line(s->line, v, METER_CHANNELS);
-	for (unsigned i = 0; i < n; i++)
-		good += meter_put(m, v[i].device, v[i].channel, v[i].power_uw) == 0;
-	return good;
+	for (unsigned i = 0; i < n; i++) {
+		unsigned k = 0;
+
+		while (k < ret->n && (ret->v[k].device != v[i].device || ret->v[k].channel != v[i].channel))
+			k++;
+		if (k == METER_CHANNELS)
+			continue;
+		ret->n += k == ret->n;
+		ret->v[k] = v[i];
+	}
 }
 
 /* Whole lines; one that is too long is left out to its end. Returns values taken. */
 static unsigned take(struct meter *m, struct stream *s, const char *text, size_t n)
 {
+	struct newest newest = { 0 };
 	unsigned good = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		if (text[i] == '\n') {
-			good += s->skipping ? 0 : take_line(m, s);
+			if (!s->skipping)
+				take_line(s, &newest);
 			s->len = 0;
 			s->skipping = false;
 		} else if (s->len == sizeof(s->line) - 1) {
@@ -132,6 +146,8 @@ static unsigned take(struct meter *m, struct stream *s, const char *text, size_t
 			s->line[s->len++] = text[i] ? text[i] : ' ';
 		}
 	}
+	for (unsigned i = 0; i < newest.n; i++)
+		good += meter_put(m, newest.v[i].device, newest.v[i].channel, newest.v[i].power_uw) == 0;
 	return good;
 }
 
@@ -140,22 +156,34 @@ static const char *name_of(const struct meter *m)
 	return m->command.n ? m->command.v[0] : m->device;
 }
 
+/* 1: there was more than can be meant. */
+static int take_look(struct meter *m, struct stream *s, char *text, size_t n, struct err *err)
+{
+	bool flood = n > FLOOD_BYTES;
+
+	if (flood) {
+		s->skipping = true;    /* to the end of the line in the midst of which it begins */
+		text += n - FLOOD_BYTES;
+		n = FLOOD_BYTES;
+	}
+	if (!take(m, s, text, n) && memchr(text, '\n', n) && !m->n_channels)
+		return err_set(err, -EBADMSG, "%s: its lines are none of the form d0c0=WATTS", name_of(m));
+	return flood;
+}
+
 /* Silence is no failure: values grow old by themselves. */
 static int stream_look(struct meter *m, struct err *err)
 {
 	struct stream *s = of(m);
 	struct pollfd p = { .fd = s->fd, .events = POLLIN };
-	char text[4096];
+	char text[READ_BYTES];
 	ssize_t n;
 
 	if (poll(&p, 1, LOOK_MS) <= 0)
 		return 0;
 	n = read(s->fd, text, sizeof(text));
-	if (n > 0) {
-		if (!take(m, s, text, (size_t)n) && memchr(text, '\n', (size_t)n) && !m->n_channels)
-			return err_set(err, -EBADMSG, "%s: its lines are none of the form d0c0=WATTS", name_of(m));
-		return 0;
-	}
+	if (n > 0)
+		return take_look(m, s, text, (size_t)n, err);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (!n && !s->child) {
@@ -166,20 +194,17 @@ static int stream_look(struct meter *m, struct err *err)
 	return err_set(err, -EPIPE, "%s: it ended; it is started again", name_of(m));
 }
 
+/* Its group has its number until it is waited for: who else is in it ends then. */
 static void end(pid_t child)
 {
 	uint64_t until = clock_mono_ns() + END_MS * NS_PER_MS;
+	siginfo_t gone = { 0 };
 
 	kill(-child, SIGTERM);
-	while (waitpid(child, NULL, WNOHANG) == 0) {
-		if (clock_mono_ns() < until) {
-			poll(NULL, 0, 10);
-			continue;
-		}
-		kill(-child, SIGKILL);
-		waitpid(child, NULL, 0);
-		return;
-	}
+	while (waitid(P_PID, (id_t)child, &gone, WEXITED | WNOHANG | WNOWAIT) == 0 && !gone.si_pid && clock_mono_ns() < until)
+		poll(NULL, 0, 10);
+	kill(-child, SIGKILL);
+	waitpid(child, NULL, 0);
 }
 
 static void stream_close(struct meter *m)

@@ -18,6 +18,7 @@
 #define ANSWER_BYTES 19            /* completion code, group, now, min, max, mean, stamp, period, state */
 #define MEASURING 0x40
 #define ANSWER_MS 5000
+#define PATIENCE_MS 200            /* until it is seen that the agent ends */
 
 int meter_dcmi_decode(const uint8_t *data, size_t n, int64_t *ret_uw)
 {
@@ -63,22 +64,26 @@ static int ask(int fd, long id)
 	return ioctl(fd, IPMICTL_SEND_COMMAND, &r) == 0 ? 0 : -errno;
 }
 
-/* The answer to `id`; others that were late are thrown away. */
-static int take(int fd, long id, uint8_t *data, size_t *n)
+/* The answer to `id`; others that were late, and events, are thrown away. */
+static int take(const struct meter *m, long id, uint8_t *data, size_t *n)
 {
-	uint64_t until = clock_mono_ns() + ANSWER_MS * NS_PER_MS, now;
+	uint64_t until = clock_mono_ns() + ANSWER_MS * NS_PER_MS;
 
-	while ((now = clock_mono_ns()) < until) {
-		struct pollfd p = { .fd = fd, .events = POLLIN };
+	while (clock_mono_ns() < until && !atomic_load(&m->all->stop)) {
+		struct pollfd p = { .fd = fd_of(m), .events = POLLIN };
 		struct ipmi_addr from;
 		struct ipmi_recv r = { .addr = (unsigned char *)&from, .addr_len = sizeof(from),
 				       .msg = { .data = data, .data_len = (unsigned short)*n } };
 
-		if (poll(&p, 1, (int)((until - now) / NS_PER_MS) + 1) <= 0)
-			return -ETIMEDOUT;
-		if (ioctl(fd, IPMICTL_RECEIVE_MSG_TRUNC, &r) != 0 && errno != EMSGSIZE)
-			return -errno;
-		if (r.msgid != id)
+		if (poll(&p, 1, PATIENCE_MS) <= 0)
+			continue;
+		if (ioctl(p.fd, IPMICTL_RECEIVE_MSG_TRUNC, &r) != 0 && errno != EMSGSIZE) {
+			if (errno != EAGAIN && errno != EINTR)
+				return -errno;
+			poll(NULL, 0, 10);
+			continue;
+		}
+		if (r.recv_type != IPMI_RESPONSE_RECV_TYPE || r.msgid != id)
 			continue;
 		*n = r.msg.data_len < *n ? r.msg.data_len : *n;
 		return 0;
@@ -96,7 +101,7 @@ static int dcmi_look(struct meter *m, struct err *err)
 	int rc = ask(fd_of(m), id);
 
 	if (!rc)
-		rc = take(fd_of(m), id, data, &n);
+		rc = take(m, id, data, &n);
 	if (!rc)
 		rc = meter_dcmi_decode(data, n, &uw);
 	if (!rc)

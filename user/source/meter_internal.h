@@ -22,7 +22,8 @@ struct meter_ops {
 	bool streams;              /* it talks by itself: looks wait for it, at most a fifth of a second */
 	/* 0 or -errno and err; tried again later. */
 	int (*open)(struct meter *m, struct err *err);
-	/* One look, each value through meter_put. 0: at least one value, or nothing was due; -errno and err: none. */
+	/* One look, each value through meter_put. 0: at least one value, or nothing was due; 1: so much that the next look
+	 * had better wait; -errno and err: none. */
 	int (*look)(struct meter *m, struct err *err);
 	void (*close)(struct meter *m);
 };
@@ -52,7 +53,7 @@ struct meter {
 	struct str_list command, channels_wanted;
 	uint64_t pace_ns, longest_ns;
 	void *state;               /* of the ops, between open and close */
-	bool is_open, told;
+	bool is_open, told, silent;
 	unsigned failures;         /* in a row */
 	unsigned pauses;           /* since it answered last, each twice as long */
 	struct pacer *pacer;
@@ -60,8 +61,9 @@ struct meter {
 	/* published, under the lock */
 	unsigned n_channels;
 	struct meter_channel channels[METER_CHANNELS];
-	uint64_t newest_ns;
+	uint64_t opened_ns, newest_ns;
 	uint64_t bad;              /* looks that failed */
+	uint64_t silent_readings;  /* in which some channels had no value: measuring thread */
 };
 
 struct meters {
@@ -80,6 +82,9 @@ struct meters {
 /* A value of a channel of the meter, device counted from its own first, now. -ERANGE: too many, or nonsense. */
 int meter_put(struct meter *m, unsigned device, unsigned channel, int64_t power_uw);
 void meter_label(struct meter *m, unsigned channel, const char *label);
+void meter_warn(struct meter *m, const char *text);    /* lock held */
+/* meter_read.c: says once when a meter or some of its channels are silent. */
+void meter_tell_silence(struct meter *m);
 
 /* meter_line.c: pure. "d0c0=12.5 d0c1=3000mW": values in uW until the line ends; words that are none of these are
  * left out. Returns how many. */
@@ -93,7 +98,9 @@ void meter_serial_frame(const uint8_t *command, size_t n, uint8_t *ret, size_t *
 /* meter_dcmi.c: an answer, completion code first; -EIO: refused, -EBADMSG: no such answer, -ENODATA: the board
  * does not measure at the moment. */
 int meter_dcmi_decode(const uint8_t *data, size_t n, int64_t *ret_uw);
-/* meter_plug.c: what a plug answered. Number of channels, or -EBADMSG. */
+/* meter_plug.c: what a plug answered. Number of channels, or -EBADMSG; METER_NO_VALUE for one of which it says nothing
+ * that is a power: the others keep their numbers. */
+#define METER_NO_VALUE INT64_MIN
 int meter_shelly_parse(const char *text, size_t n, int64_t *ret_uw, unsigned max);
 int meter_tasmota_parse(const char *text, size_t n, int64_t *ret_uw, unsigned max);
 

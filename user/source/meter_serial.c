@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Microchip MCP39F511N behind a serial line (the chip's datasheet, serial protocol): 115200 8N1. A frame is
  *	0xA5, its length in all, command bytes, sum of all before modulo 256
- * and an answer with data 0x06, its length, data, sum. Active power of both channels stands at 0x16, two little-endian
- * 32-bit numbers in 10 mW. The chip answers with what it last computed: how often that is (its accumulation interval)
- * is a setting of the board, which is left alone: a pace that is faster brings the same value again. */
+ * and an answer with data 0x06, its length, data, sum; without data 0x06 alone. Active power of both channels stands at
+ * 0x16, two little-endian 32-bit numbers in 10 mW: what the chip computed last. It computes after 2^N cycles of the mains, N
+ * in the 16 bits at 0xA8 (of the factory 4, a third of a second): set to what the pace asks for, or the same values would
+ * come again and again. That lasts until the board has no power; it is not written to its flash. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,6 +19,10 @@
 #define ACK 0x06
 #define SET_ADDRESS 0x41
 #define READ 0x4e
+#define WRITE 0x4d
+#define INTERVAL_AT 0xa8
+#define CYCLE_NS (20 * NS_PER_MS)  /* at 50 Hz; at 60 Hz it is shorter */
+#define LONGEST_INTERVAL 8
 #define POWER_AT 0x16
 #define POWER_BYTES 8
 #define ANSWER_MS 200
@@ -66,21 +71,6 @@ static int set_line(int fd)
 	return 0;
 }
 
-static int serial_open(struct meter *m, struct err *err)
-{
-	/* O_NONBLOCK: a line without carrier would keep whoever opens it */
-	int fd = fsroot_openat(m->all->root, m->device, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-	int rc = fd < 0 ? fd : set_line(fd);
-
-	if (rc) {
-		if (fd >= 0)
-			close(fd);
-		return err_set(err, rc, "%s: %s; is the meter connected, and is it a serial line", m->device, strerror(-rc));
-	}
-	m->state = (void *)(intptr_t)(fd + 1);
-	return 0;
-}
-
 static int fd_of(const struct meter *m)
 {
 	return (int)(intptr_t)m->state - 1;
@@ -104,6 +94,48 @@ static size_t read_answer(int fd, uint8_t *ret, size_t n)
 		got += (size_t)more;
 	}
 	return got;
+}
+
+/* The longest within the pace. */
+static uint8_t interval_of(uint64_t pace_ns)
+{
+	uint8_t n = 0;
+
+	while (n < LONGEST_INTERVAL && (CYCLE_NS << (n + 1)) <= pace_ns)
+		n++;
+	return n;
+}
+
+/* A meter that does not know it is used as it is, and said to. */
+static void set_interval(struct meter *m, int fd)
+{
+	const uint8_t command[] = { SET_ADDRESS, 0, INTERVAL_AT, WRITE, 2, interval_of(m->pace_ns), 0 };
+	uint8_t frame[sizeof(command) + 3], answer = 0;
+	size_t n;
+
+	meter_serial_frame(command, sizeof(command), frame, &n);
+	if (write(fd, frame, n) == (ssize_t)n && read_answer(fd, &answer, 1) == 1 && answer == ACK)
+		return;
+	pthread_mutex_lock(&m->all->lock);
+	if (!m->told)
+		meter_warn(m, "its accumulation interval cannot be set: values may come several times");
+	pthread_mutex_unlock(&m->all->lock);
+}
+
+static int serial_open(struct meter *m, struct err *err)
+{
+	/* O_NONBLOCK: a line without carrier would keep whoever opens it */
+	int fd = fsroot_openat(m->all->root, m->device, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+	int rc = fd < 0 ? fd : set_line(fd);
+
+	if (rc) {
+		if (fd >= 0)
+			close(fd);
+		return err_set(err, rc, "%s: %s; is the meter connected, and is it a serial line", m->device, strerror(-rc));
+	}
+	set_interval(m, fd);
+	m->state = (void *)(intptr_t)(fd + 1);
+	return 0;
 }
 
 static int64_t power_at(const uint8_t *p)

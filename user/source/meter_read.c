@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What is known of a meter now, and what is not. */
+#include <stdio.h>
+#include "../base/clock.h"
+#include "meter_internal.h"
+
+#define SILENT_NS (10 * NS_PER_S)  /* of one that talks by itself: told */
+
+static bool is_silent(const struct meter *m, const struct meter_channel *c, uint64_t now_ns)
+{
+	uint64_t since = c->energy.have ? c->energy.power_ns : m->opened_ns;
+
+	return now_ns > since + m->longest_ns;
+}
+
+/* Channels of which nothing is known at the moment: the sum of the others is not all. */
+static unsigned silent_channels(const struct meter *m, uint64_t now_ns, const struct meter_channel **ret_first)
+{
+	unsigned n = 0;
+
+	for (unsigned i = m->n_channels; i-- > 0;) {
+		if (!is_silent(m, &m->channels[i], now_ns))
+			continue;
+		n++;
+		*ret_first = &m->channels[i];
+	}
+	return n;
+}
+
+/* Who talks by himself fails in nothing when he does not, and who has many channels when one of them does not. */
+void meter_tell_silence(struct meter *m)
+{
+	uint64_t now = clock_mono_ns(), longest = m->longest_ns > SILENT_NS ? m->longest_ns : SILENT_NS, since;
+	const struct meter_channel *first = NULL;
+	unsigned silent;
+	char text[80];
+	bool all;
+
+	pthread_mutex_lock(&m->all->lock);
+	since = m->newest_ns > m->opened_ns ? m->newest_ns : m->opened_ns;
+	all = now > since + longest;
+	silent = silent_channels(m, now, &first);
+	if (!m->silent && all) {
+		meter_warn(m, m->newest_ns ? "it says nothing any more; its energy is not known meanwhile" : "it has not said a value yet");
+	} else if (!m->silent && silent && silent < m->n_channels) {
+		snprintf(text, sizeof(text), "d%uc%u has no value; the energy of the meter is partial", first->desc.device, first->desc.channel);
+		meter_warn(m, text);
+	} else if (m->silent && !all && !silent) {
+		meter_warn(m, "all of it talks again; what it measured meanwhile is not known");
+	}
+	m->silent = all || (silent && silent < m->n_channels);
+	pthread_mutex_unlock(&m->all->lock);
+}
+
+static void read_one(struct meter *m, struct reading *r)
+{
+	const struct meter_channel *first;
+	unsigned silent = silent_channels(m, r->mono_ns, &first);
+	/* until the first value nothing is known: that interval is partial */
+	struct reading_domain d = { .uj_num = 1, .uj_den = 1, .time_ns = m->newest_ns ? m->newest_ns : m->all->opened_ns,
+				    .errors = m->newest_ns != 0 };
+
+	for (unsigned i = 0; i < m->n_channels; i++) {
+		d.units += m->channels[i].energy.uj;
+		d.errors += m->channels[i].energy.gaps;
+	}
+	/* a cumulative count of events: each reading that found one adds to it */
+	m->silent_readings += silent && silent < m->n_channels;
+	d.errors += m->silent_readings;
+	d.stale = !m->newest_ns || r->mono_ns > m->newest_ns + m->longest_ns;
+	r->domains[m->domain] = d;
+}
+
+void meters_read(struct meters *all, struct reading *r)
+{
+	if (!all || pthread_mutex_trylock(&all->lock) != 0)
+		return;
+	for (unsigned i = 0; i < all->n; i++)
+		read_one(&all->list[i], r);
+	pthread_mutex_unlock(&all->lock);
+}
