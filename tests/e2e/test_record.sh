@@ -140,6 +140,27 @@ record short --experiment e --benchmark b --run short --gpu gpu-0 -- true
 expect short 0
 check short-shape by shape "$root/e/b/short/0"
 check short-samples by holds "$root/e/b/short/0" 'len(table("total_power_samples.csv")) > 1 and info["power_samples_from"] == "nvml"'
+# Epochs between two rows: readers stop at a window without any, and it is said.
+record instant --experiment e --benchmark b --run instant --gpu gpu-0 -- sh -c '
+	for i in 1 2 3; do printf "epoch_begin\nepoch_end\n"; done >"$JOULED_MARK_FIFO"; sleep 0.5'
+expect instant 0
+check instant-said grep -q 'gpu-power.csv: no row in the part that counts.*outside-window' "$work/instant.err"
+check instant-only sh -c '! grep -q warning "$1"' sh "$work/short.err"
+# Killed before the ring was asked: recovery makes the samples of the rows.
+rm -f "$work/ready"
+"$JOULECTL" record --socket "$sock" --root "$root" --experiment early --benchmark b --run r --gpu gpu-0 -- \
+	sh -c "echo \$\$ >$work/ready.new; mv $work/ready.new $work/ready; exec sleep 100" >/dev/null 2>"$work/early.err" &
+recorder=$!
+wait_until 200 test -e "$work/ready"
+check early-begun wait_until 50 sh -c 'grep -q experiment_begin "$1"/early/b/_staged-*/r/timestamps.csv 2>/dev/null' sh "$root"
+kill -9 $recorder
+wait $recorder 2>/dev/null
+kill -9 "$(cat "$work/ready")" 2>/dev/null
+rm -f "$root/early/b"/_staged-*/r/total_power_samples.csv
+check early-recover "$JOULECTL" record --root "$root" --recover
+check early-shape by shape "$root/early/b/r/0"
+check early-samples by holds "$root/early/b/r/0" 'info["power_samples_from"] == "polling" and
+	[r["value"] for r in table("total_power_samples.csv")] == [r["power"] for r in table("gpu-power.csv")]'
 # A ring that stays empty: rows take its place.
 printf 'gpus 1\npower 0 100000 0 1000\nsilent\n' >"$work/script"
 record silent --experiment e --benchmark b --run silent --gpu gpu-0 -- sleep 1
@@ -153,9 +174,10 @@ kill -TERM "$agent"
 ended 100 "$agent"
 start agent2 -c "$work/config.yaml" --socket "$sock" -o null:
 wait_until 100 test -S "$sock" || fail agent2 "no socket: $(said agent2)"
-record fewer --experiment e --benchmark b --run fewer --every 100ms -- sleep 1
+record fewer --experiment e --benchmark b --run fewer --every 20ms -- sleep 2
 expect fewer 0
 whole fewer "$root/e/b/fewer/0"
+check fewer-samples by holds "$root/e/b/fewer/0" 'info["power_samples_from"] == "nvml"'
 check fewer-columns by holds "$root/e/b/fewer/0" 'not {"pci-tx", "pci-rx", "app-clock-mem"} & set(table("gpu-power.csv")[0])'
 
 # Limits.
@@ -267,6 +289,20 @@ mount -o remount,size=8m "$small"
 check full-recover "$JOULECTL" record --root "$small" --recover
 check full-shape by shape "$small/e/b/r/0"
 umount "$small"
+
+# The directory is removed under it.
+rm -f "$work/ready"
+"$JOULECTL" record --socket "$sock" --root "$root" --experiment gone --benchmark b --run r -- \
+	sh -c "echo >$work/ready; sleep 1" >"$work/gone.out" 2>"$work/gone.err" &
+recorder=$!
+wait_until 200 test -e "$work/ready"
+rm -rf "$root/gone/b"/_staged-*
+wait $recorder
+status=$?
+recorded=gone
+expect gone 125
+check gone-said grep -q 'nothing of it is left: somebody has removed it' "$work/gone.err"
+check gone-unpublished test ! -e "$root/gone/b/r"
 
 # People.
 check terminal by terminal "$JOULECTL" record --socket "$sock" --root "$root" --experiment e --benchmark b --run tty -- sleep 1

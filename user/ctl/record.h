@@ -14,7 +14,7 @@
 #define RECORD_GPU_EVERY_NS (150 * NS_PER_MS)       /* the original's pace */
 #define RECORD_READING_EVERY_NS (250 * NS_PER_MS)
 #define RECORD_OUTS (GPU_MAX + 1)
-#define RECORD_HELD 64
+#define RECORD_HELD 1024
 
 enum record_samples { SAMPLES_GPU, SAMPLES_RAPL, SAMPLES_CGROUP };
 
@@ -112,7 +112,10 @@ void record_snapshots_stop(struct record_snapshots *t);   /* NULL accepted */
 /* record_info.c: system_info.json. */
 enum record_state { RECORD_GOING_ON, RECORD_DONE };
 void record_info_put(const struct record_session *s, struct record_out *out, enum record_state state);
-int record_info_mend(void *arg, int dir_fd, struct err *err);   /* for recorder_recover */
+
+/* record_mend.c: for recorder_recover; warns of what stops the original reader at a published repetition. */
+int record_info_mend(void *arg, int dir_fd, struct err *err);
+void record_check(const char *path);
 
 /* record_open.c. Sampling from then on: nothing of the rings' past, and rows before the experiment begins. */
 int record_open(struct record_session *s, bool baseline, struct err *err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end of a repetition: published when it is whole, else kept, and where. */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
 #include "../base/log.h"
@@ -20,10 +21,17 @@ static void judge(const struct record_session *s, char *why, size_t size)
 		snprintf(why, size, "the command failed with status %d", status);
 }
 
+/* Somebody may have removed it under us. */
+static bool is_left(const char *path)
+{
+	return access(path, F_OK) == 0;
+}
+
 static int publish_one(struct record_session *s, struct record_out *out, struct err *err)
 {
 	char path[RECORDER_PATH_MAX];
 	unsigned number;
+	bool left = is_left(recorder_path(out->rec));
 	int code;
 
 	snprintf(path, sizeof(path), "%s", recorder_around(out->rec));
@@ -31,11 +39,14 @@ static int publish_one(struct record_session *s, struct record_out *out, struct 
 	code = recorder_publish(out->rec, &number, err);
 	out->rec = NULL;
 	if (code) {
-		log_error("record: %s; what was recorded is kept in %s", err->text, path);
+		log_error(left ? "record: %s; what was recorded is kept in %s" :
+			  "record: %s; nothing of it is left: somebody has removed it from %s", err->text, path);
 		return code;
 	}
 	s->published++;
-	dprintf(STDERR_FILENO, "joulectl: recorded %s/%s/%s/%s/%u\n", s->o->root, s->o->experiment, out->benchmark, s->setting ? s->setting->name : s->o->run, number);
+	snprintf(path, sizeof(path), "%s/%s/%s/%s/%u", s->o->root, s->o->experiment, out->benchmark, s->setting ? s->setting->name : s->o->run, number);
+	dprintf(STDERR_FILENO, "joulectl: recorded %s\n", path);
+	record_check(path);
 	return 0;
 }
 
@@ -53,8 +64,11 @@ int record_finish(struct record_session *s, struct err *err)
 				code = one;
 			continue;
 		}
-		log_error("record: %s; not published, kept in %s; joulectl record --root %s --recover publishes it as it is", why,
-			  recorder_around(s->out[i].rec), s->o->root);
+		if (is_left(recorder_path(s->out[i].rec)))
+			log_error("record: %s; not published, kept in %s; joulectl record --root %s --recover publishes it as it is", why,
+				  recorder_around(s->out[i].rec), s->o->root);
+		else
+			log_error("record: %s; nothing of it is left: somebody has removed it from %s", why, recorder_around(s->out[i].rec));
 		record_info_put(s, &s->out[i], RECORD_DONE);
 		recorder_keep(s->out[i].rec);
 		s->out[i].rec = NULL;

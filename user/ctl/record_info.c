@@ -2,19 +2,14 @@
 /* system_info.json: the keys of the original in their order, then ours. What is not known is null, never a guess:
  * readers take any JSON object. */
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 #include "../base/clock.h"
 #include "../model/reading.h"
 #include "record.h"
-
-#define INFO_MAX 1048576
 
 static json_t *text_or_null(const char *s)
 {
@@ -204,44 +199,4 @@ void record_info_put(const struct record_session *s, struct record_out *out, enu
 	if (text)
 		recorder_put(out->rec, "system_info.json", text, strlen(text));
 	free(text);
-}
-
-static json_t *load(int dir_fd)
-{
-	int fd = openat(dir_fd, "system_info.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	char *text = malloc(INFO_MAX);
-	size_t n = 0;
-	ssize_t got = 0;
-	json_t *o;
-
-	while (fd >= 0 && text && n < INFO_MAX && (got = read(fd, text + n, INFO_MAX - n)) > 0)
-		n += (size_t)got;
-	o = text ? json_loadb(text, n, 0, NULL) : NULL;
-	if (fd >= 0)
-		close(fd);
-	free(text);
-	return json_is_object(o) ? o : NULL;
-}
-
-/* A repetition that was cut off says so: whoever reads it may want to leave it out. */
-int record_info_mend(void *arg, int dir_fd, struct err *err)
-{
-	json_t *o = load(dir_fd);
-	char *text;
-	int fd = -1, code = 0;
-
-	if (!o)
-		return err_set(err, -EBADMSG, "system_info.json is missing or no JSON; write one, {} will do, and try again");
-	json_object_set_new(o, "recovered", json_true());
-	text = json_dumps(o, JSON_ENSURE_ASCII | JSON_INDENT(2));
-	json_decref(o);
-	if (text)
-		fd = openat(dir_fd, "../system_info.json.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || fsync(fd) != 0 ||
-	    renameat(dir_fd, "../system_info.json.new", dir_fd, "system_info.json") != 0)
-		code = err_set(err, -errno, "system_info.json: %s; make room on that disk", strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	free(text);
-	return code;
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include "../base/log.h"
 #include "record.h"
@@ -16,6 +17,8 @@ static void said(void *arg, const char *from, const char *to, const struct err *
 	o->told++;
 	if (to) {
 		dprintf(STDERR_FILENO, "joulectl: recovered %s from %s\n", to, from);
+		if (!strstr(to, "/_baseline"))
+			record_check(to);
 		return;
 	}
 	if (err->code == -ENODATA) {

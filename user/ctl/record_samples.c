@@ -4,6 +4,7 @@
 #include "../base/clock.h"
 #include "record.h"
 
+#define SILENT_US 5000000             /* then a ring counts as empty for ever */
 #define DRAIN_NS (2500 * NS_PER_MS)   /* the driver's rings are looked at every 1.5 s */
 
 static struct record_out *out_of(struct record_session *s, unsigned gpu)
@@ -31,7 +32,7 @@ static void hold(struct record_out *o, int64_t real_us, int64_t mw)
 	}
 	o->held[o->n_held].real_us = real_us;
 	o->held[o->n_held++].mw = mw;
-	if (o->n_held == RECORD_HELD)
+	if (o->n_held == RECORD_HELD || real_us - o->held[0].real_us > SILENT_US)
 		make_samples(o);
 }
 

@@ -164,20 +164,22 @@ static int find_run(const char *around, char ret[256])
 /* Cut off before its experiment began: what we made goes, and with it the directory unless something else is in it. */
 static int remove_empty(const char *around, const char *run, struct err *err)
 {
-	static const char *const others[] = { "system_info.json", "snapshot.cbor", "../system_info.json.new", "../mark" };
-	char path[RECORDER_PATH_MAX + 256];
-	int fd;
+	static const char *const inside[] = { "system_info.json", "snapshot.cbor" }, *const beside[] = { "system_info.json.new", "mark", "samples.new" };
+	int around_fd = open(around, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = *run ? openat(around_fd, run, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
 
-	snprintf(path, sizeof(path), "%s/%s", around, run);
-	fd = *run ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
 	for (unsigned t = 0; fd >= 0 && t < RECORDER_TABLES; t++)
 		unlinkat(fd, recorder_table_file((enum recorder_table)t), 0);
-	for (unsigned i = 0; fd >= 0 && i < sizeof(others) / sizeof(others[0]); i++)
-		unlinkat(fd, others[i], 0);
+	for (unsigned i = 0; fd >= 0 && i < 2; i++)
+		unlinkat(fd, inside[i], 0);
+	for (unsigned i = 0; i < 3; i++)
+		unlinkat(around_fd, beside[i], 0);
 	if (fd >= 0) {
 		close(fd);
-		rmdir(path);
+		unlinkat(around_fd, run, AT_REMOVEDIR);
 	}
+	if (around_fd >= 0)
+		close(around_fd);
 	if (rmdir(around) != 0)
 		return err_set(err, -ENOTEMPTY, "nothing was recorded yet, but something else is in it; remove it");
 	return err_set(err, -ENODATA, "nothing was recorded yet; removed");
