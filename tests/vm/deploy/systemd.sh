@@ -132,11 +132,20 @@ cat >/run/all.yaml <<-END
 	  - { format: power, to: "file:///var/log/jouled/power.json" }
 	  - { format: hwpc, to: "file:///var/lib/jouled/hwpc", file-format: csv }
 	  - { format: vjoule, to: "unix-listen:///run/jouled/vjoule.sock" }
-	  - { format: openmetrics, to: "http-listen://127.0.0.1:9464" }
+	  - { format: openmetrics, to: "http-listen://127.0.0.1:80" }
 	  - { format: hwpc, to: "tcp://jouled-test.invalid:9080" }
 	  - { format: zico, to: "http://localhost:8640" }
 END
 printf '[Service]\nExecStart=\nExecStart=/usr/sbin/jouled -v -c /run/all.yaml\n' >/run/systemd/system/jouled.service.d/watchdog.conf
+# drop-ins of docs/install.md: one right less, one more
+cat >/run/systemd/system/jouled.service.d/rights.conf <<-END
+	[Service]
+	CapabilityBoundingSet=~CAP_SYS_ADMIN
+	AmbientCapabilities=~CAP_SYS_ADMIN
+	AmbientCapabilities=CAP_NET_BIND_SERVICE
+	CapabilityBoundingSet=CAP_NET_BIND_SERVICE
+END
+echo 2 >/proc/sys/kernel/perf_event_paranoid
 systemctl daemon-reload
 systemctl restart jouled.service
 # What does not work yet, on stdout.
@@ -145,7 +154,7 @@ not_working() {
 	grep -q '"domain":"external-0"' /var/log/jouled/power.json || { echo meter && return; }
 	[ -s /var/lib/jouled/hwpc/core.csv ] || { echo csv && return; }
 	[ -S /run/jouled/vjoule.sock ] || { echo vjoule && return; }
-	curl -sf http://127.0.0.1:9464/metrics | grep -q '^jouled_' || { echo metrics && return; }
+	curl -sf http://127.0.0.1:80/metrics | grep -q '^jouled_' || { echo metrics && return; }
 	joulectl spans | grep -qw true || { echo spans && return; }
 	journalctl -u jouled -o cat >"$work/journal"
 	grep -q 'jouled-test.invalid' "$work/journal" || { echo resolver && return; }
@@ -157,6 +166,9 @@ until missing=$(not_working 2>/dev/null) && [ -z "$missing" ]; do
 	sleep 0.5
 done
 [ -z "$missing" ] && ok systemd-all || fail systemd-all "$missing: $(journalctl -u jouled -o cat -n 5 | tr '\n' '|')"
+contains systemd-drop-in "/proc/$(property MainPID)/status" '^CapBnd:.*000000c000081404$'
+joulectl status >"$work/status" 2>&1
+contains systemd-drop-in-counts "$work/status" 'ok +core CYCLES' 'ok +lifecycle'
 # into a folder that the configuration did not name when the service was started, but the unit did
 echo '  - { format: power, to: "file:///var/log/jouled/deeper/more.json" }' >>/run/all.yaml
 mkdir /var/log/jouled/deeper && chown jouled /var/log/jouled/deeper
