@@ -7,7 +7,7 @@
 static void check(const int64_t *uw, int n)
 {
 	for (int i = 0; i < n; i++)
-		if (uw[i] > METER_MAX_UW || uw[i] < -METER_MAX_UW)
+		if (uw[i] != METER_NO_VALUE && (uw[i] > METER_MAX_UW || uw[i] < -METER_MAX_UW))
 			abort();
 }
 

@@ -114,6 +114,24 @@ static void plugs(void **state)
 	assert_int_equal(tasmota("{\"StatusPWR\":{\"Power\":7}}", uw), 1);
 }
 
+/* A channel without a value does not hand its number to the next. */
+static void holes(void **state)
+{
+	int64_t uw[10];
+
+	assert_int_equal(shelly("{\"em:0\":{\"a_act_power\":1,\"b_act_power\":null,\"c_act_power\":3}}", uw), 3);
+	assert_int_equal(uw[0], 1000000);
+	assert_true(uw[1] == METER_NO_VALUE);
+	assert_int_equal(uw[2], 3000000);
+	assert_int_equal(shelly("{\"emeters\":[{\"power\":9,\"is_valid\":false},{\"power\":4,\"is_valid\":true}]}", uw), 2);
+	assert_true(uw[0] == METER_NO_VALUE);
+	assert_int_equal(uw[1], 4000000);
+	assert_int_equal(shelly("{\"meters\":[{\"power\":9,\"is_valid\":false}]}", uw), -EBADMSG);
+	assert_int_equal(tasmota("{\"StatusSNS\":{\"ENERGY\":{\"Power\":[1e308,\"x\",5]}}}", uw), 3);
+	assert_true(uw[0] == METER_NO_VALUE && uw[1] == METER_NO_VALUE);
+	assert_int_equal(uw[2], 5000000);
+}
+
 static void hostile_plugs(void **state)
 {
 	static const char *const bad[] = { "", "null", "[]", "{", "{}", "\"apower\"", "{\"apower\":\"12\"}", "{\"apower\":null}",
@@ -159,7 +177,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines), cmocka_unit_test(no_lines), cmocka_unit_test(frames), cmocka_unit_test(dcmi),
-		cmocka_unit_test(plugs), cmocka_unit_test(hostile_plugs), cmocka_unit_test(energy),
+		cmocka_unit_test(plugs), cmocka_unit_test(holes), cmocka_unit_test(hostile_plugs), cmocka_unit_test(energy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
