@@ -61,16 +61,17 @@ static __always_inline void quota_ancestors(struct cgroup *cgrp, struct jd_slot_
 	}
 }
 
-static __always_inline bool quota_left(const struct jd_slot_info *info)
+/* The outermost subtree whose share is used up, 0 = none. */
+static __always_inline u64 full_subtree(const struct jd_slot_info *info)
 {
-	for (int i = 0; i < JD_QUOTA_LEVELS; i++) {
+	for (int i = 0; quota && i < JD_QUOTA_LEVELS; i++) {
 		u64 id = info->ancestors[i];
 		u32 *count = id ? bpf_map_lookup_elem(&subtrees, &id) : NULL;
 
 		if (count && *count >= quota)
-			return false;
+			return id;
 	}
-	return true;
+	return 0;
 }
 
 static __always_inline void quota_take(const struct jd_slot_info *info)
@@ -88,8 +89,42 @@ static __always_inline void quota_take(const struct jd_slot_info *info)
 	}
 }
 
-/* No room: the nearest ancestor that has a row, never the root, which is nobody's tenant. */
-static __always_inline u32 fold(struct jd_cpu_state *st, struct cgroup *cgrp)
+/* Two CPUs may meet the same new cgroup at once: the first insertion wins, the other CPU gives its
+ * slot back and takes the winner's. JD_SLOT_OTHER where there is no room. */
+static __always_inline u32 take_slot(const struct jd_slot_info *info)
+{
+	u32 slot;
+
+	if (bpf_map_pop_elem(&free_slots, &slot))
+		return JD_SLOT_OTHER;
+	struct jd_slot_info *at = bpf_map_lookup_elem(&slot_info, &slot);
+
+	if (!at)
+		return JD_SLOT_OTHER;
+	*at = *info;   /* before the id can be found: a row never has an unknown owner */
+	if (bpf_map_update_elem(&slots, &info->key, &slot, BPF_NOEXIST)) {
+		u32 *other = bpf_map_lookup_elem(&slots, &info->key);
+
+		at->key = 0;
+		bpf_map_push_elem(&free_slots, &slot, 0);
+		return other ? *other : JD_SLOT_OTHER;
+	}
+	quota_take(info);
+	return slot;
+}
+
+/* A row for a cgroup without tasks of its own, as those that have cgroups below them usually are. */
+static __noinline u32 subtree_slot(struct cgroup *cgrp, u64 key)
+{
+	struct jd_slot_info info = {.key = key};
+
+	quota_ancestors(cgrp, &info);
+	return take_slot(&info);
+}
+
+/* No room: the nearest ancestor that has a row, never the root, which is nobody's tenant. Where a subtree has used up
+ * its share that is within it: who is above has nothing to do with it. */
+static __always_inline u32 fold(struct jd_cpu_state *st, struct cgroup *cgrp, u64 full)
 {
 	struct cgroup *up = BPF_CORE_READ(cgrp, self.parent, cgroup);
 
@@ -102,35 +137,24 @@ static __always_inline u32 fold(struct jd_cpu_state *st, struct cgroup *cgrp)
 
 		if (slot)
 			return *slot;
+		if (id == full)
+			return subtree_slot(up, id);
 		up = BPF_CORE_READ(up, self.parent, cgroup);
 	}
 	return JD_SLOT_OTHER;
 }
 
-/* Two CPUs may meet the same new cgroup at once: the first insertion wins, the other CPU gives its
- * slot back and takes the winner's. */
 static __noinline u32 new_slot(struct jd_cpu_state *st, struct cgroup *cgrp, u64 key)
 {
 	struct jd_slot_info info = {.key = key};
-	u32 slot;
+	u32 slot = JD_SLOT_OTHER;
+	u64 full;
 
 	quota_ancestors(cgrp, &info);
-	if ((quota && !quota_left(&info)) || bpf_map_pop_elem(&free_slots, &slot))
-		return fold(st, cgrp);
-	struct jd_slot_info *at = bpf_map_lookup_elem(&slot_info, &slot);
-
-	if (!at)
-		return JD_SLOT_OTHER;
-	*at = info;   /* before the id can be found: a row never has an unknown owner */
-	if (bpf_map_update_elem(&slots, &key, &slot, BPF_NOEXIST)) {
-		u32 *other = bpf_map_lookup_elem(&slots, &key);
-
-		at->key = 0;
-		bpf_map_push_elem(&free_slots, &slot, 0);
-		return other ? *other : fold(st, cgrp);
-	}
-	quota_take(&info);
-	return slot;
+	full = full_subtree(&info);
+	if (!full)
+		slot = take_slot(&info);
+	return slot == JD_SLOT_OTHER ? fold(st, cgrp, full) : slot;
 }
 
 static __always_inline u32 slot_of(struct jd_cpu_state *st, struct task_struct *task, u64 key, bool direct)

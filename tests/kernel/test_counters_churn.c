@@ -194,11 +194,13 @@ static void test_full_table_folds_into_parent(void **state)
 	rig_close(&g);
 }
 
-/* The quota keeps one tenant's cgroups from taking every row: room for 64, a quarter each. */
+/* The quota keeps one tenant's cgroups from taking every row: room for 64, a quarter each. The excess is the tenant's
+ * own, who has no task outside of those; not of whoever is above, who has. */
 static void test_quota_spares_the_others(void **state)
 {
 	struct test_cgroup slice, greedy, cg[60], modest;
 	struct snapshot *s;
+	uint64_t got;
 	unsigned own = 0;
 	char name[32];
 	struct rig g;
@@ -207,7 +209,7 @@ static void test_quota_spares_the_others(void **state)
 	cgroup_make(&g, NULL, "quota", &slice);
 	cgroup_make(&g, &slice, "greedy", &greedy);
 	rig_start(&g);
-	wait_for(start_in(&greedy, work_spin, 1));
+	wait_for(start_in(&slice, work_spin, 1));
 	for (unsigned i = 0; i < 60; i++) {
 		snprintf(name, sizeof(name), "g%u", i);
 		cgroup_make(&g, &greedy, name, &cg[i]);
@@ -216,11 +218,20 @@ static void test_quota_spares_the_others(void **state)
 	cgroup_make(&g, &slice, "modest", &modest);
 	wait_for(start_in(&modest, work_spin, 2));
 	s = rig_snapshot(&g);
-	for (unsigned i = 0; i < 60; i++)
-		own += row_of(s, cg[i].id) != NULL;
+	assert_non_null(row_of(s, greedy.id));
+	got = row_of(s, greedy.id)->time_ns;
+	for (unsigned i = 0; i < 60; i++) {
+		const struct snap_row *row = row_of(s, cg[i].id);
+
+		own += row != NULL;
+		got += row ? row->time_ns : 0;
+	}
 	printf("  greedy tenant got %u rows\n", own);
 	assert_int_equal(own, 16);
+	assert_time("greedy tenant", got, cgroup_cpu_ns(&greedy));
 	assert_non_null(row_of(s, modest.id));
+	assert_time("above them", row_of(s, slice.id)->time_ns,
+		    cgroup_cpu_ns(&slice) - cgroup_cpu_ns(&greedy) - cgroup_cpu_ns(&modest));
 	assert_time("modest tenant", row_of(s, modest.id)->time_ns, cgroup_cpu_ns(&modest));
 	for (unsigned i = 0; i < 60; i++)
 		cgroup_remove(&cg[i]);
