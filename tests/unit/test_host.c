@@ -93,7 +93,6 @@ static void test_totals_begin_at_the_first_line(void **state)
 	d = package_at(2 * NS_PER_S + 5);
 	assert_int_equal(d.units, 300);
 	assert_int_equal(d.time_ns, 2 * NS_PER_S);
-	assert_false(d.stale);
 	assert_false(d.estimated);
 	/* lines that were lost lose nothing */
 	assert_true(add(30, share_of(1, 900, 1009999, "")));
@@ -143,25 +142,27 @@ static void test_qualities(void **state)
 	assert_false(package_at(3 * NS_PER_S).estimated);
 	assert_int_equal(package_at(3 * NS_PER_S).dropped, 1);
 	assert_true(add(4, share_of(1, 4, 3, ":lost")));
-	assert_true(package_at(4 * NS_PER_S).stale);
-	assert_true(add(5, share_of(1, 5, 3, "")));
-	assert_false(package_at(5 * NS_PER_S).stale);
+	assert_int_equal(package_at(4 * NS_PER_S).dropped, 2);
+	assert_int_equal(package_at(4 * NS_PER_S).time_ns, 3 * NS_PER_S);
+	assert_true(add(5, share_of(1, 5, 4, ":stale")));
+	assert_int_equal(package_at(5 * NS_PER_S).time_ns, 3 * NS_PER_S);
+	assert_true(add(6, share_of(1, 6, 4, "")));
+	assert_int_equal(package_at(6 * NS_PER_S).time_ns, 6 * NS_PER_S);
+	assert_int_equal(package_at(6 * NS_PER_S).dropped, 2);
 }
 
-static void test_silence_is_stale(void **state)
+/* What has no news keeps its time, by which whoever takes differences knows that it is stale. */
+static void test_silence_stands_still(void **state)
 {
-	struct reading r = { .mono_ns = NS_PER_S };
+	struct reading r = { .mono_ns = 90 * NS_PER_S };
 
 	begin(1);
-	assert_false(package_at(NS_PER_S).stale);
-	assert_false(package_at(2 * NS_PER_S).stale);
-	assert_true(package_at(3 * NS_PER_S).stale);
+	assert_int_equal(package_at(80 * NS_PER_S).time_ns, NS_PER_S);
 	/* a domain that the host does not tell of any more */
 	assert_true(add(4, share_of(1, 2, 2, "")));
-	r.mono_ns = 4 * NS_PER_S;
 	host_totals_read(&totals, &r);
-	assert_false(r.domains[0].stale);
-	assert_true(r.domains[1].stale);
+	assert_int_equal(r.domains[0].time_ns, 4 * NS_PER_S);
+	assert_int_equal(r.domains[1].time_ns, NS_PER_S);
 }
 
 /* However the bytes come, and whatever stands before and between them. */
@@ -333,7 +334,7 @@ int main(void)
 		cmocka_unit_test(test_domains_as_on_the_host), cmocka_unit_test(test_names_that_this_machine_has),
 		cmocka_unit_test(test_totals_begin_at_the_first_line), cmocka_unit_test(test_an_old_line_again),
 		cmocka_unit_test(test_totals_that_began_anew), cmocka_unit_test(test_totals_that_cannot_be),
-		cmocka_unit_test(test_qualities), cmocka_unit_test(test_silence_is_stale), cmocka_unit_test(test_torn_streams),
+		cmocka_unit_test(test_qualities), cmocka_unit_test(test_silence_stands_still), cmocka_unit_test(test_torn_streams),
 		cmocka_unit_test(test_a_line_without_end), cmocka_unit_test(test_a_host_that_comes_back), cmocka_unit_test(test_places),
 	};
 

@@ -3,8 +3,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 #include "../base/clock.h"
+#include "../source/guests.h"
 #include "doctor.h"
 #include "machine.h"
 
@@ -70,6 +73,41 @@ static void tell_meters(struct machine *m, const struct config *c)
 		doctor_line("  note", "", "%s", text);
 }
 
+static void tell_guest(struct guests *g, uint32_t cid)
+{
+	struct err why = { 0 };
+	char path[4096];
+	int rc = guests_find(g, cid, path, sizeof(path), &why);
+
+	if (rc)
+		doctor_line("  guest", "denied", "%s", why.text);
+	else
+		doctor_line("  guest", "ok", "CID %u is %.400s", cid, path);
+}
+
+/* For an output to vsock-listen: which guests would be told what. */
+static void tell_guests(const struct config *c)
+{
+	struct err err = { 0 };
+	struct guests *g;
+	uint32_t cid;
+	int fd = socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0) {
+		doctor_line("vsock", "absent", "%s; load vhost_vsock, or use unix-listen and a virtio-serial port", strerror(errno));
+		return;
+	}
+	close(fd);
+	if (guests_open(c->root, c->hierarchy, &g, &err)) {
+		doctor_line("vsock", "broken", "%s", err.text);
+		return;
+	}
+	doctor_line("vsock", "ok", "%s", guests_claimed(g, 0) ? "guests by the command lines here:" : "no process here has a guest-cid");
+	for (unsigned i = 0; (cid = guests_claimed(g, i)); i++)
+		tell_guest(g, cid);
+	guests_close(g);
+}
+
 void doctor_tell_host(struct machine *m, const struct config *c)
 {
 	const struct host_options o = { .root = m->root, .place = c->host, .wait_ns = HOST_WAIT_NS };
@@ -95,4 +133,10 @@ void doctor_tell_devices(struct machine *m, const struct config *c)
 		tell_gpus(m);
 	if (c->n_meters)
 		tell_meters(m, c);
+	for (unsigned i = 0; i < c->n_outputs; i++) {
+		if (strncmp(c->outputs[i].to, "vsock-listen://any:", 19) == 0) {
+			tell_guests(c);
+			break;
+		}
+	}
 }

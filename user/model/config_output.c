@@ -169,6 +169,8 @@ static int check_guest(const struct output_config *out, const unsigned *lines, s
 	if (vsock && !any && !number)
 		return key_error(&o, "to", err, "vsock-listen serves any guest or the one with a CID; expected vsock-listen://any:PORT or "
 				 "vsock-listen://CID:PORT");
+	if ((any || out->guest) && lines[row("cgroups")])
+		return key_error(&o, "cgroups", err, "a machine is told one sum over its own cgroup; leave it out");
 	if (any && out->guest)
 		return key_error(&o, "guest", err, "every guest of vsock-listen://any is told of its own cgroup; name the CID in place of any");
 	if (number && !out->guest)

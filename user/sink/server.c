@@ -19,6 +19,11 @@
  * would take megabytes from each that does not read, and hide for as long that it does not. */
 #define GUEST_SNDBUF (256 << 10)
 
+/* Whoever has a channel is a virtual machine that nobody vouches for: it must neither take the room of others nor
+ * make much wait for it. A connection that the other side has lost may still be here beside its successor. */
+#define CHANNEL_CLIENTS 4
+#define CHANNEL_QUEUE (64u << 10)
+
 struct server;
 
 struct guest {
@@ -156,20 +161,37 @@ static void on_pause_over(evutil_socket_t fd, short what, void *arg)
 	server_say(v, NULL);
 }
 
+static bool is_crowded(const struct server *v, uint32_t channel)
+{
+	unsigned n = 0;
+
+	for (const struct guest *g = v->guests; g; g = g->next)
+		n += g->channel == channel;
+	return channel && n >= CHANNEL_CLIENTS;
+}
+
+/* The channel of a connection that may come in, or false. */
+static bool may_enter(struct server *v, int fd, uint32_t *ret_channel)
+{
+	*ret_channel = 0;
+	return v->n < v->max && (!v->place.admit || v->place.admit(v->place.arg, fd, ret_channel) == 0) &&
+	       !is_crowded(v, *ret_channel);
+}
+
 static void on_connection(evutil_socket_t listener, short what, void *arg)
 {
 	struct server *v = arg;
 
 	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
 		int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		uint32_t channel = 0;
+		uint32_t channel;
 
 		if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
 			return server_pause(v, errno);
 		/* Anything else concerns one connection that has gone already (accept(2)). */
 		if (fd < 0)
 			return;
-		if (v->n >= v->max || (v->place.admit && v->place.admit(v->place.arg, fd, &channel) != 0)) {
+		if (!may_enter(v, fd, &channel)) {
 			close(fd);
 			v->turned_away++;
 			server_say(v, NULL);
@@ -183,8 +205,9 @@ static void on_connection(evutil_socket_t listener, short what, void *arg)
 static void guest_offer(struct guest *g, struct doc *d)
 {
 	struct server *v = g->server;
+	size_t bound = g->channel && v->s.bound > CHANNEL_QUEUE ? CHANNEL_QUEUE : v->s.bound;
 
-	if (doc_charge(d->len) <= v->s.bound - g->peer.queue.bytes && doc_ring_add(&g->peer.queue, doc_ref(d)) == 0) {
+	if (doc_charge(d->len) <= bound - g->peer.queue.bytes && doc_ring_add(&g->peer.queue, doc_ref(d)) == 0) {
 		server_count(v, 1, NULL, NULL);
 		peer_kick(&g->peer);
 		return;

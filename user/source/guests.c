@@ -250,6 +250,13 @@ int guests_find(struct guests *g, uint32_t cid, char *ret_path, size_t size, str
 	return 0;
 }
 
+uint32_t guests_claimed(struct guests *g, unsigned i)
+{
+	if (!i)
+		scan(g, clock_mono_ns());
+	return i < g->n ? g->claims[i].cid : 0;
+}
+
 void guests_close(struct guests *g)
 {
 	if (!g)

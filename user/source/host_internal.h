@@ -21,21 +21,21 @@ struct host_domain {
 	char name[64];
 	unsigned column;           /* in the schema */
 	struct energy_accumulator total;
-	uint64_t told_ns;          /* CLOCK_MONOTONIC of the line behind it */
-	uint64_t anew, partial;    /* totals that began anew; intervals that the host calls partial */
-	bool estimated, stale;
+	uint64_t told_ns;          /* CLOCK_MONOTONIC of the last line that had news of it */
+	uint64_t anew, partial;    /* totals that began anew; intervals that the host calls partial or lost */
+	bool estimated;
 };
 
 /* The totals, pure: fed with lines and their time. */
 struct host_totals {
 	bool any;
-	uint64_t epoch, number, interval_ns, told_ns;
+	uint64_t epoch, number;
 	unsigned n;
 	struct host_domain domains[SCHEMA_MAX_DOMAINS];
 };
 /* The first line: domains into totals and schema. -E2BIG: no room, -EEXIST: a name that the schema has. */
 int host_totals_init(struct host_totals *t, const struct share *s, const char *place, struct schema *schema);
-/* A later one. An old one again is passed over; a domain that it lacks is stale; one that was not there at first is
+/* A later one. An old one again is passed over; the time of a domain that it lacks stands still; one that was not there at first is
  * not taken. False: passed over. */
 bool host_totals_add(struct host_totals *t, const struct share *s, uint64_t now_ns, uint64_t boot_ns);
 void host_totals_read(const struct host_totals *t, struct reading *r);

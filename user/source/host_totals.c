@@ -8,8 +8,6 @@
 /* No machine's share is larger: 10 kW a domain, in uJ per ns. It bounds what a broken host can make us believe. */
 #define MAX_UJ_PER_NS 10.0
 #define ESTIMATES (QUALITY_ESTIMATED | QUALITY_MULTIPLEXED)
-#define STALE_INTERVALS 3
-#define STALE_NS NS_PER_S          /* on top of them */
 
 void host_lines_add(struct host_lines *l, const char *data, size_t n, struct share *ret, bool *ret_any)
 {
@@ -65,7 +63,6 @@ int host_totals_init(struct host_totals *t, const struct share *s, const char *p
 		memcpy(d->name, s->domains[i].name, sizeof(d->name));
 		d->column = schema->n_domains;
 		d->total.max_units_per_ns = MAX_UJ_PER_NS;
-		d->stale = true;
 		if (s->domains[i].package >= schema->n_packages)
 			schema->n_packages = s->domains[i].package + 1u;
 		describe(&s->domains[i], place, &schema->domains[schema->n_domains++]);
@@ -88,9 +85,11 @@ static void add_domain(struct host_domain *d, const struct share_domain *told, b
 		d->anew++;
 	}
 	energy_accumulate(&d->total, told->uj, now_ns, boot_ns);
-	d->told_ns = now_ns;
-	d->partial += !!(told->quality & QUALITY_PARTIAL);
-	d->stale = told->quality & (QUALITY_STALE | QUALITY_LOST);
+	/* A total whose time stands still is stale to whoever differences it; here energy of the line before may not
+	 * have been taken yet. */
+	if (!(told->quality & (QUALITY_STALE | QUALITY_LOST)) || !d->told_ns)
+		d->told_ns = now_ns;
+	d->partial += !!(told->quality & (QUALITY_PARTIAL | QUALITY_LOST));
 	d->estimated = told->quality & ESTIMATES;
 }
 
@@ -105,29 +104,21 @@ bool host_totals_add(struct host_totals *t, const struct share *s, uint64_t now_
 
 		if (told)
 			add_domain(&t->domains[i], told, anew, now_ns, boot_ns);
-		else
-			t->domains[i].stale = true;
 	}
 	t->any = true;
 	t->epoch = s->epoch;
 	t->number = s->number;
-	t->interval_ns = s->interval_ns;
-	t->told_ns = now_ns;
 	return true;
 }
 
 void host_totals_read(const struct host_totals *t, struct reading *r)
 {
-	/* a host that says its lines come once a century is late after an hour all the same */
-	uint64_t interval = t->interval_ns < 3600 * NS_PER_S ? t->interval_ns : 3600 * NS_PER_S;
-	bool late = r->mono_ns > t->told_ns && r->mono_ns - t->told_ns > STALE_INTERVALS * interval + STALE_NS;
-
 	for (unsigned i = 0; i < t->n; i++) {
 		const struct host_domain *d = &t->domains[i];
 
 		r->domains[d->column] = (struct reading_domain){
 			.units = d->total.units, .uj_num = 1, .uj_den = 1, .time_ns = d->told_ns, .estimated = d->estimated,
-			.stale = d->stale || late, .resets = d->anew + d->total.resets, .dropped = d->partial + d->total.dropped,
+			.resets = d->anew + d->total.resets, .dropped = d->partial + d->total.dropped,
 		};
 	}
 }
