@@ -102,7 +102,7 @@ int zico_post_trace(struct zico_client *c, const uint8_t uuid[16], struct err *e
 	return post_bytes(c, "/agent/submit/trc", &h, &c->trace, err);
 }
 
-/* {"error": text} of the first releases, {"reason": text} later. */
+/* {"error": text} of the first releases, {"reason": text} later. A front of HTTPS sends elsewhere. */
 const char *zico_reason(struct zico_client *c)
 {
 	json_t *j = json_loadb((const char *)c->reply.body.data, c->reply.body.len, 0, NULL);
@@ -110,6 +110,8 @@ const char *zico_reason(struct zico_client *c)
 
 	if (!s)
 		s = json_string_value(json_object_get(j, "reason"));
+	if (!s && c->reply.status >= 300 && c->reply.status < 400)
+		s = "a redirect, which is not followed; name the URL that it leads to";
 	snprintf(c->why, sizeof(c->why), s ? "%ld (%.120s)" : "%ld", c->reply.status, s ? s : "");
 	json_decref(j);
 	return c->why;
