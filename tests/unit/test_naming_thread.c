@@ -13,6 +13,7 @@
 
 #include "encode/openmetrics.h"
 #include "encode/totals.h"
+#include "encode/totals_late.h"
 #include "model/cgroup.h"
 #include "model/recording.h"
 #include "serve/copy.h"
@@ -192,6 +193,50 @@ static void fill(struct snapshot *s, const struct schema *schema, struct names *
 	s->rows[4].names = names;
 }
 
+/* The files of a short life come when nobody knows its cgroup any more: its final value is named all the same. */
+static void test_late(void **state)
+{
+	static struct cpu_desc cpus[1] = { { .present = true } };
+	static struct schema schema = { .n_cpus = 1, .cpus = cpus };
+	const struct totals_options o = { .keep_ns = UINT64_MAX };
+	struct totals *totals = totals_new(&schema, &o);
+	struct cgroup_table *table = cgroup_table_new();
+	struct temp_root t = temp_root_new();
+	struct names *names = NULL;
+	struct naming *n = NULL;
+	struct snapshot s = { 0 };
+	uint64_t id = 0;
+
+	assert_int_equal(naming_open(t.root, "/sys/fs/cgroup", &n), 0);
+	assert_int_equal(naming_start(n), 0);
+	assert_false(naming_late(NULL, &id, &names));
+	assert_non_null(cgroup_add(table, 4, PLACE, 3, 1));
+	assert_true(wait_names(n, table, 4, "kubernetes||||||"));
+	fill(&s, &schema, cgroup_find(table, 4)->names);
+	s.rows[4].ended = true;
+	totals_add(totals, &s);
+	cgroup_end(table, 4, 5);
+	assert_int_equal(cgroup_table_sweep(table, 10), 1);
+	assert_false(naming_late(n, &id, &names));
+	put_spec(&t, "late");
+	for (int i = 0; i < 1000 && !naming_late(n, &id, &names); i++) {
+		usleep(10000);
+		naming_follow(n, table);
+	}
+	assert_int_equal(id, 4);
+	totals_name_late(totals, 5, names);
+	assert_string_equal(join(totals->rows[TOTAL_FIRST_CGROUP].names), "kubernetes||||||");
+	totals_name_late(totals, id, names);
+	assert_string_equal(join(totals->rows[TOTAL_FIRST_CGROUP].names), "kubernetes|n|p|late|||");
+	names_put(names);
+	naming_close(n);
+	cgroup_table_free(table);
+	temp_root_free(&t);
+	snapshot_free(&s);
+	totals_free(totals);
+	free(totals);
+}
+
 /* The copies keep what they hold when the original goes, and let go of it when they are written anew. */
 static void test_outputs(void **state)
 {
@@ -303,7 +348,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_thread), cmocka_unit_test(test_storm), cmocka_unit_test(test_inside),
 		cmocka_unit_test(test_close),
-		cmocka_unit_test(test_outputs), cmocka_unit_test(test_recording), cmocka_unit_test(test_title),
+		cmocka_unit_test(test_late), cmocka_unit_test(test_outputs), cmocka_unit_test(test_recording), cmocka_unit_test(test_title),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include "../base/clock.h"
 #include "../base/log.h"
 #include "../encode/totals_keep.h"
+#include "../encode/totals_late.h"
 #include "serving_internal.h"
 
 #define KEPT_NS NS_PER_S     /* between points of the history, where nobody asks for shorter ones */
@@ -167,6 +168,17 @@ void serving_trace(struct serving *sv, struct trace *t)
 		free(t);
 }
 
+static void name_late(struct totals *t, struct naming *n)
+{
+	struct names *names;
+	uint64_t id;
+
+	while (naming_late(n, &id, &names)) {
+		totals_name_late(t, id, names);
+		names_put(names);
+	}
+}
+
 void serving_run(struct serving *sv, struct machine *m)
 {
 	uint64_t seq = 0;
@@ -189,6 +201,7 @@ void serving_run(struct serving *sv, struct machine *m)
 	if (s) {
 		totals_still(sv->totals, m->table);
 		totals_add(sv->totals, s);
+		name_late(sv->totals, m->naming);
 		tracing_add(sv->plan->tracing, sv->plan, s);
 		seq = serving_history_put(sv, s);
 	}

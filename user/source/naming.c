@@ -23,6 +23,7 @@
 #define EARLY_NS (5 * NS_PER_S)
 #define LAST_REPEAT_NS (2 * NS_PER_S)
 #define GIVE_UP_NS (30 * NS_PER_S)
+#define LATE_MAX 256                 /* names of cgroups that are gone, until somebody takes them */
 #define STACK_BYTES (512u << 10)     /* the JSON reader's depth is 2048 */
 #define NICE 10
 
@@ -30,7 +31,7 @@ struct job {
 	struct job *next;
 	uint64_t id, due_ns, pause_ns, since_ns;
 	uint32_t renamed;            /* of the cgroup when it was asked for */
-	bool again;
+	bool again, complete;
 	struct names *names;         /* the answer */
 	char path[];
 };
@@ -40,6 +41,8 @@ struct naming {
 	struct naming_cache *cache;  /* of the thread */
 	pthread_t thread;
 	bool started;
+	struct { uint64_t id; struct names *names; } late[LATE_MAX];   /* of the measuring thread */
+	unsigned n_late;
 	pthread_mutex_t lock;        /* the rest */
 	pthread_cond_t wake;
 	struct job *fresh, **fresh_end;
@@ -170,6 +173,7 @@ static void work(struct naming *n, struct job *j)
 	bool complete, first = !j->again;
 
 	j->names = naming_cache_look(n->cache, &n->where, j->path, &complete);
+	j->complete = complete;
 	if (!complete)
 		again = job_again(j, clock_mono_ns());
 	pthread_mutex_lock(&n->lock);
@@ -263,7 +267,25 @@ static bool hand_over(struct naming *n, struct cgroup_table *t)
 	return any;
 }
 
-static void take_answers(struct cgroup_table *t, struct job *answers)
+/* Its files came after its last counts: whoever still shows those may name them. */
+static void keep_late(struct naming *n, const struct job *a)
+{
+	if (!a->complete || !a->names || n->n_late == LATE_MAX)
+		return;
+	n->late[n->n_late].id = a->id;
+	n->late[n->n_late++].names = names_get(a->names);
+}
+
+bool naming_late(struct naming *n, uint64_t *ret_id, struct names **ret_names)
+{
+	if (!n || !n->n_late)
+		return false;
+	*ret_id = n->late[--n->n_late].id;
+	*ret_names = n->late[n->n_late].names;
+	return true;
+}
+
+static void take_answers(struct naming *n, struct cgroup_table *t, struct job *answers)
 {
 	struct job *j = NULL;
 
@@ -278,8 +300,10 @@ static void take_answers(struct cgroup_table *t, struct job *answers)
 	for (struct job *a = j; a; a = a->next) {
 		struct cgroup *cg = cgroup_find(t, a->id);
 
-		if (cg && cg->renamed == a->renamed)
+		if (cg && cg->renamed == a->renamed && strcmp(cg->path, a->path) == 0)
 			names_set(&cg->names, a->names);
+		else if (!cg)
+			keep_late(n, a);
 	}
 	jobs_free(j);
 }
@@ -295,7 +319,7 @@ void naming_follow(struct naming *n, struct cgroup_table *t)
 	if (hand_over(n, t))
 		pthread_cond_signal(&n->wake);
 	pthread_mutex_unlock(&n->lock);
-	take_answers(t, answers);
+	take_answers(n, t, answers);
 }
 
 void naming_close(struct naming *n)
@@ -309,6 +333,8 @@ void naming_close(struct naming *n)
 		pthread_mutex_unlock(&n->lock);
 		pthread_join(n->thread, NULL);
 	}
+	while (n->n_late)
+		names_put(n->late[--n->n_late].names);
 	jobs_free(n->fresh);
 	jobs_free(n->repeats);
 	jobs_free(n->answers);

@@ -21,6 +21,9 @@ int naming_start(struct naming *n);      /* 0 or -errno; NULL accepted: nothing 
 /* Measuring thread: hands over what is new in t, takes what was found into it. NULL accepted. What does
  * not fit the queue stays with the table until the next call. */
 void naming_follow(struct naming *n, struct cgroup_table *t);
+/* Names that came when their cgroup was no longer known: takes one, the reference is the caller's. False when there is
+ * none. Measuring thread; NULL accepted. */
+bool naming_late(struct naming *n, uint64_t *ret_id, struct names **ret_names);
 /* Something new to say of the kubelet; false when there is nothing. NULL accepted. */
 bool naming_news(struct naming *n, char *text, size_t size);
 void naming_close(struct naming *n);     /* NULL accepted; waits for the file it is reading */
