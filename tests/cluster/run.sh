@@ -88,6 +88,8 @@ for overlay in least-privilege privileged; do
 	rolls_out $overlay
 	page_names_everything $overlay
 done
+asks_kubelet
+rollout least-privilege >"$here/out" 2>&1 || fail "least-privilege again: $(tail -n 2 "$here/out")"
 limited_pod
 short_pod
 storm

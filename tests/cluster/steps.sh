@@ -48,7 +48,7 @@ refused() {
 server_validation() {
 	kc create namespace jouled >/dev/null
 	kc create namespace test >/dev/null
-	for overlay in least-privilege privileged; do
+	for overlay in least-privilege privileged kubelet kubelet-proxy; do
 		manifests $overlay >"$here/$overlay.yaml"
 		check "server takes $overlay" kc apply --dry-run=server -f "$here/$overlay.yaml"
 	done
@@ -60,7 +60,7 @@ server_validation() {
 
 # The one container of jouled that runs.
 agent_pid() {
-	pgrep -f '^/usr/sbin/jouled --sensor=node-1$' | tail -n 1
+	pgrep -f '^/usr/sbin/jouled --sensor=node-1' | tail -n 1
 }
 
 page() {
@@ -122,7 +122,38 @@ page_names_everything() {
 	check "$1: promtool" sh -c "promtool check metrics <'$here/page' && echo nothing to say"
 }
 
+# Only the kubelet can say: the log folders that the pod is shown are empty. Its port is another here, its certificate its own.
+manifests_kubelet() {
+	manifests "$1" | sed "s#path: /var/log/pods\$#path: $D/nothing#; s#path: /var/log/containers\$#path: $D/nothing#; s#:10250#:11250#
+		s#^    history:.*#&\n    kubelet: { insecure: true }#; s#^\( *name: jouled\)-[a-z0-9]\{10\}\$#\1-asks#"
+}
+
+log_says() {
+	kc -n jouled logs ds/jouled >"$here/agent.log" && grep -m 1 "$1" "$here/agent.log"
+}
+
+all_named() {
+	page_pods && python3 tests/cluster/check.py names "$here/pods.json" "$here/page"
+}
+
+# Kubernetes 1.20 knows no nodes/pods: that role is refused, and named.
+asks_kubelet() {
+	manifests_kubelet kubelet >"$here/asks.yaml"
+	check 'kubelet rolls out' rollout asks
+	until_true 60 log_says 'status 403'
+	check 'kubelet: the right that is missing is named' log_says 'kubelet: https.*status 403; the service account needs get on'
+	kc -n jouled delete ds/jouled >"$here/out" 2>&1
+	until_true 60 sh -c "! pgrep -f '^/usr/sbin/jouled --sensor=node-1'"
+	manifests_kubelet kubelet-proxy >"$here/asks.yaml"
+	check 'kubelet-proxy rolls out' rollout asks
+	until_true 40 all_named
+	check 'kubelet-proxy: names without any file' all_named
+	kc -n jouled delete ds/jouled >"$here/out" 2>&1
+	until_true 60 sh -c "! pgrep -f '^/usr/sbin/jouled --sensor=node-1'"
+}
+
 limited_pod() {
+	until_true 60 page   # of a pod that has just come
 	page >"$here/page-1"
 	sleep "${LIMITED_SECONDS:-40}"
 	page >"$here/page-2"
