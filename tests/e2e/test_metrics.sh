@@ -101,18 +101,18 @@ END
 		curl -s --max-time 10 --get --data-urlencode "query=$1" "http://127.0.0.1:$prometheus_port/api/v1/query" |
 			python3 -c 'import json, sys; r = json.load(sys.stdin)["data"]["result"]; print(r[0]["value"][1] if r else "")'
 	}
-	# scraped N EXPRESSION: has it at least N samples?
+	# scraped N SECOND: are there at least N samples since then?
 	scraped() {
-		[ "$(query "count_over_time($2)" 2>/dev/null | cut -d. -f1)" -ge "$1" ] 2>/dev/null
+		[ "$(query "count_over_time(jouled_intervals_total[$(($(date +%s) - $2 + 1))s])" 2>/dev/null | cut -d. -f1)" -ge "$1" ] 2>/dev/null
 	}
 	began=$(date +%s)
 	half=$((scrape_seconds / 2))
-	wait_until 400 scraped "$((half - 2))" "jouled_intervals_total[1h]"
+	wait_until 400 scraped "$((half - 2))" "$began"
 	kill -9 "$agent"
 	ended 50 "$agent"
 	when=$(date +%s.%N)
 	measure again
-	wait_until 400 scraped "$((scrape_seconds - 4))" "jouled_intervals_total[1h]"
+	wait_until 400 scraped "$((half - 2))" "$(($(date +%s) + 1))"
 	window=$(($(date +%s) - began + 2))
 	whole="sum(rate(jouled_energy_joules_total{domain=\"package\"}[${window}s]))"
 	plus=

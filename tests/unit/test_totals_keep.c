@@ -236,7 +236,10 @@ static void test_idle_since(void **state)
 		fixture_row(&w.f, (const char *[]){ "/idle", "/removed", "/never" }[i], 70 + i);
 		*snapshot_energy(&w.f.snap, READING_SPECIAL_ROWS + i, 0) = 500;
 	}
+	w.f.snap.rows[READING_SPECIAL_ROWS].names = names_new(&(struct names_draft){ .field[NAME_POD] = "front-7", .field[NAME_USER] = "1000" });
 	totals_add(w.live, &w.f.snap);
+	names_put(w.f.snap.rows[READING_SPECIAL_ROWS].names);
+	w.f.snap.rows[READING_SPECIAL_ROWS].names = NULL;
 	totals_save(w.live, 0, &text);
 	copy = load(&w, &text, 0, 1, 0);
 	cgroup_add(table, 70, "/idle", 1, 0);
@@ -252,6 +255,10 @@ static void test_idle_since(void **state)
 	assert_true(has_ended(copy, "/removed"));
 	assert_false(has_ended(copy, "/idle"));
 	assert_int_equal(copy->n_ended, 2);
+	/* what people called it stays until it is known anew */
+	assert_non_null(find(copy, "/idle", &at));
+	assert_string_equal(names_text(copy->rows[at].names, NAME_POD), "front-7");
+	assert_string_equal(names_text(copy->rows[at].names, NAME_UNIT), "");
 	/* it runs, under another name by now */
 	fixture_row(&w.f, "/after", 70);
 	*snapshot_energy(&w.f.snap, READING_SPECIAL_ROWS, 0) = 30;
@@ -259,6 +266,7 @@ static void test_idle_since(void **state)
 	assert_null(find(copy, "/idle", &at));
 	assert_non_null(find(copy, "/after", &at));
 	assert_int_equal(totals_row(copy, at)[0], 530);
+	assert_string_equal(names_text(copy->rows[at].names, NAME_POD), "");
 	assert_int_equal(copy->n_waits, 0);
 	/* from now on it is in every interval, or has ended */
 	w.f.snap.n_rows = READING_SPECIAL_ROWS;

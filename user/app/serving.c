@@ -86,7 +86,8 @@ static void fill_options(struct serve_options *o, struct serving *sv, const stru
 
 int serving_start(struct serving *sv, struct machine *m, const struct plan *p, struct loop *loop, struct err *err)
 {
-	struct totals_options to = { .keep_ns = p->config->metrics_keep_ns, .top = (unsigned)p->config->metrics_top };
+	struct totals_options to = { .keep_ns = p->config->metrics_keep_ns, .top = (unsigned)p->config->metrics_top,
+				    .no_names = p->config->cgroups_names == NAMES_OFF };
 	struct serve_options *o;
 	struct serve_source *sources;
 	int rc = -ENOMEM;

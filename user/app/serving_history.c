@@ -25,7 +25,7 @@ static int resume(struct serving *sv, const struct schema *s, const struct total
 	if (!rc)
 		return 0;
 	if (rc == -ESTALE)
-		log_warn("history: events or energy domains have changed: totals begin anew");
+		log_warn("history: events, energy domains or this program have changed: totals begin anew");
 	else
 		log_warn("history: the totals of before cannot be used (%s): they begin anew", strerrordesc_np(-rc));
 	totals_free(sv->totals);

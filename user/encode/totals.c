@@ -49,7 +49,7 @@ static void add_row(struct totals *t, const struct snapshot *s, unsigned row)
 		return;
 	/* one path, two lives in an interval: the living one is who it is */
 	if (!from->ended || (from->names && r->seen != t->adds))
-		names_set(&r->names, from->names);
+		totals_call(t, at, from->names, t->adds);
 	if (!r->shown) {
 		add_values(t, totals_row(t, ROW_OTHER), s, row);
 		add_values(t, &t->hidden[(size_t)at * totals_width(t)], s, row);

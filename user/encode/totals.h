@@ -24,6 +24,7 @@ enum { TOTAL_UNSELECTED = READING_SPECIAL_ROWS, TOTAL_FIRST_CGROUP };   /* rows;
 struct totals_options {
 	uint64_t keep_ns;           /* an ended cgroup's final value */
 	unsigned top;               /* cgroups shown, 0 = all */
+	bool no_names;              /* those that are kept are left out too */
 };
 
 struct total_row {
@@ -38,6 +39,7 @@ struct total_row {
 	uint16_t level;
 	bool used, ended, shown;
 	bool waits;                 /* loaded, and not met in an interval since */
+	bool recalled;              /* its names are loaded ones: they stay until it is known anew */
 	unsigned quality;           /* of the last interval it was in */
 	unsigned ever;              /* of all intervals it was in */
 	uint64_t first_ns, ended_ns;   /* CLOCK_MONOTONIC */

@@ -8,6 +8,8 @@
 
 /* Where a row of a snapshot is counted; TOTAL_UNSELECTED where it has no name or no memory is left. */
 uint32_t totals_place(struct totals *t, const struct snap_row *r);
+/* Its names, from that add on. */
+void totals_call(struct totals *t, uint32_t row, struct names *n, uint32_t add);
 void totals_end(struct totals *t, uint32_t row);      /* not alive any more: its time to keep begins */
 void totals_alive(struct totals *t, uint32_t row);
 void totals_met(struct totals *t, uint32_t row);      /* a loaded one waits no longer */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* version, fingerprint of the columns, flags, machine, then rows: place, state and, where it is used,
- * name, times and values (docs/formats/history.md). */
+ * name, what people call it, times and values (docs/formats/history.md). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "totals_internal.h"
 #include "totals_keep.h"
 
-#define KEEP_VERSION 1
+#define KEEP_VERSION 2
 #define PLACES_MAX (1u << 20)
 
 enum { ROW_USED = 1, ROW_NAMED = 2, ROW_ENDED = 4, ROW_SHOWN = 8 };
@@ -66,6 +66,23 @@ static void save_machine(const struct totals *t, struct buf *out)
 		varint_add(out, t->retired[i]);
 }
 
+static void save_names(const struct names *n, struct buf *out)
+{
+	unsigned mask = 0;
+
+	for (enum name_field f = 0; f < NAME_FIELDS; f++)
+		mask |= *names_text(n, f) ? 1u << f : 0;
+	varint_add(out, mask);
+	for (enum name_field f = 0; f < NAME_FIELDS; f++) {
+		size_t len = strlen(names_text(n, f));
+
+		if (!len)
+			continue;
+		varint_add(out, len);
+		buf_add(out, names_text(n, f), len);
+	}
+}
+
 static void save_row(const struct totals *t, uint32_t row, uint32_t since, struct buf *out)
 {
 	const struct total_row *r = &t->rows[row];
@@ -81,6 +98,7 @@ static void save_row(const struct totals *t, uint32_t row, uint32_t since, struc
 		buf_add(out, r->name, len);
 		varint_add(out, r->level);
 		varint_add(out, r->first_ns);
+		save_names(r->names, out);
 	}
 	varint_add(out, r->id);
 	varint_add(out, r->quality);
@@ -133,6 +151,35 @@ static void load_machine(struct totals *t, struct varint_reader *in)
 		t->retired[i] = varint_take(in);
 }
 
+static int load_names(struct totals *t, struct total_row *r, struct varint_reader *in)
+{
+	char text[NAME_FIELDS][NAMING_TEXT_MAX + 1];
+	struct names_draft d = { 0 };
+	uint64_t mask = varint_take(in);
+	struct names *n = NULL;
+
+	if (mask >> NAME_FIELDS)
+		return -EBADMSG;
+	for (enum name_field f = 0; f < NAME_FIELDS; f++) {
+		uint64_t len = mask >> f & 1 ? varint_take(in) : 0;
+		const uint8_t *bytes = len && len <= NAMING_TEXT_MAX ? varint_bytes(in, len) : NULL;
+
+		if (mask >> f & 1 && !bytes)
+			return -EBADMSG;
+		if (!bytes)
+			continue;
+		memcpy(text[f], bytes, len);
+		text[f][len] = '\0';
+		d.field[f] = text[f];
+	}
+	if (mask && !t->options.no_names && !(n = names_new(&d)))
+		return -ENOMEM;
+	names_put(r->names);
+	r->names = n;
+	r->recalled = n;
+	return 0;
+}
+
 static int load_name(struct totals *t, uint32_t row, struct varint_reader *in)
 {
 	struct total_row *r = &t->rows[row];
@@ -150,7 +197,7 @@ static int load_name(struct totals *t, uint32_t row, struct varint_reader *in)
 	r->used = true;
 	r->level = (uint16_t)varint_take(in);
 	r->first_ns = varint_take(in);
-	return 0;
+	return load_names(t, r, in);
 }
 
 static void load_values(struct totals *t, uint32_t row, struct varint_reader *in)
@@ -180,6 +227,7 @@ static int load_row(struct totals *t, struct varint_reader *in)
 	r = &t->rows[row];
 	if (!(flags & ROW_USED)) {
 		free((char *)r->name);
+		names_put(r->names);
 		*r = (struct total_row){ 0 };
 		return 0;
 	}
@@ -229,6 +277,6 @@ void totals_still(struct totals *t, const struct cgroup_table *table)
 		if (!c || c->ended || !c->selected)
 			continue;
 		r->seen = t->adds + 1;
-		names_set(&r->names, c->names);
+		totals_call(t, i, c->names, r->seen);
 	}
 }

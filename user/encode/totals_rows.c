@@ -112,6 +112,17 @@ void totals_alive(struct totals *t, uint32_t row)
 	t->n_ended--;
 }
 
+void totals_call(struct totals *t, uint32_t row, struct names *n, uint32_t add)
+{
+	struct total_row *r = &t->rows[row];
+
+	if (r->names == n || (!n && r->recalled))
+		return;
+	names_set(&r->names, n);
+	r->recalled = false;
+	r->changed = r->named = add;
+}
+
 void totals_met(struct totals *t, uint32_t row)
 {
 	t->n_waits -= t->rows[row].waits;
@@ -215,6 +226,7 @@ static int64_t rename_row(struct totals *t, uint32_t row, const char *text, uint
 	t->rows[row].name = name;
 	t->rows[row].hash = hash;
 	t->rows[row].changed = t->rows[row].named = t->adds;
+	t->rows[row].recalled = false;
 	link_row(t, row);
 	return row;
 }
