@@ -48,7 +48,7 @@ static const char *remedy(int code)
 	case -EAFNOSUPPORT:
 		return "load the module vhost_vsock, or use unix-listen and a virtio-serial port";
 	case -EADDRINUSE:
-		return "another program listens there: choose another port";
+		return "another program or output listens there: choose another port; where only its options changed, restart jouled";
 	case -EACCES:
 		return "ports below 1024 need CAP_NET_BIND_SERVICE: choose a higher one";
 	default:
