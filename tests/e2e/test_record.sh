@@ -79,7 +79,7 @@ limit_is() {
 }
 
 start agent -c "$work/config.yaml" --socket "$sock" -o null:
-wait_until 100 test -S "$sock" || fail agent "no socket: $(said agent)"
+wait_until 300 test -S "$sock" || fail agent "no socket: $(said agent)"
 
 # The machine alone.
 record plain --experiment e --benchmark b --run r -r 2 --gpu none -- sh -c '
@@ -117,7 +117,16 @@ make_cgroup load
 spin "$cgroup"
 first=$spinner
 spin "$cgroup"
-record gpus --experiment e --benchmark g --run r --gpu gpu-0,GPU-fake1-0000-1111-2222-333344445555 --baseline 1s -- sleep 5
+in_pace() {
+	by pace "$root/e/g-gpu0/r/0" gpu-power.csv 150 && by pace "$root/e/g-gpu1/r/0" gpu-power.csv 150 &&
+		by pace "$root/e/g-gpu0/r/0" rapl-power.csv 250
+}
+# a machine with much else to do gets three chances
+for _ in 1 2 3; do
+	rm -rf "$root/e/g-gpu0" "$root/e/g-gpu1"
+	record gpus --experiment e --benchmark g --run r --gpu gpu-0,GPU-fake1-0000-1111-2222-333344445555 --baseline 1s -- sleep 5
+	in_pace >/dev/null && break
+done
 kill -9 "$first" "$spinner"
 expect gpus 0
 for n in 0 1; do
@@ -144,7 +153,7 @@ check short-samples by holds "$root/e/b/short/0" 'len(table("total_power_samples
 record instant --experiment e --benchmark b --run instant --gpu gpu-0 -- sh -c '
 	for i in 1 2 3; do printf "epoch_begin\nepoch_end\n"; done >"$JOULED_MARK_FIFO"; sleep 0.5'
 expect instant 0
-check instant-said grep -q 'gpu-power.csv: no row in the part that counts.*outside-window' "$work/instant.err"
+check instant-said grep -Eq 'no row in the part that counts.*outside-window|end before they begin.*no-window' "$work/instant.err"
 check instant-only sh -c '! grep -q warning "$1"' sh "$work/short.err"
 # Killed before the ring was asked: recovery makes the samples of the rows.
 rm -f "$work/ready"
@@ -173,7 +182,7 @@ printf 'gpus 1\nrefuse pcie\nrefuse app_clock\n' >"$work/script"
 kill -TERM "$agent"
 ended 100 "$agent"
 start agent2 -c "$work/config.yaml" --socket "$sock" -o null:
-wait_until 100 test -S "$sock" || fail agent2 "no socket: $(said agent2)"
+wait_until 300 test -S "$sock" || fail agent2 "no socket: $(said agent2)"
 record fewer --experiment e --benchmark b --run fewer --every 20ms -- sleep 2
 expect fewer 0
 whole fewer "$root/e/b/fewer/0"
@@ -253,8 +262,12 @@ check guard-back limit_is 250000
 # Both are: a note is left, and recovery puts it back, once.
 limited 1000
 check both-limited limit_is 150000
+record beside --benchmark both --power-limit 200 -- true
+expect beside-refused 125
+check beside-said grep -q 'another recording below .* wait for its end' "$work/beside.err"
 kill -9 ${guard:+"$guard"} $recorder
 wait $recorder 2>/dev/null
+wait_until 50 gone "$guard"     # it may take a moment more
 kill -9 "$(cat "$work/ready")" 2>/dev/null
 check both-left limit_is 150000
 record again --benchmark both --power-limit 200 -- true
@@ -267,6 +280,7 @@ check both-no-note sh -c '! ls -d "$1"/_limits-* 2>/dev/null' sh "$root"
 limited 1000
 kill -9 ${guard:+"$guard"} $recorder
 wait $recorder 2>/dev/null
+wait_until 50 gone "$guard"
 kill -9 "$(cat "$work/ready")" 2>/dev/null
 echo '180000 1215 1095' >"$limits/0"
 "$JOULECTL" record --socket "$sock" --root "$root" --recover 2>"$work/both.err"

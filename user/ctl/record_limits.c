@@ -85,6 +85,7 @@ static struct record_limits *new_limits(const char *library)
 int record_limits_open(const struct record_limits_wish *w, struct record_limits **ret, struct err *err)
 {
 	struct record_limits *l = NULL;
+	const char *used;
 	int code;
 
 	if (record_limits_left(w->root))
@@ -95,7 +96,9 @@ int record_limits_open(const struct record_limits_wish *w, struct record_limits 
 	l->state.n = w->n;
 	for (unsigned i = 0; i < w->n; i++)
 		snprintf(l->state.gpu[i].uuid, sizeof(l->state.gpu[i].uuid), "%s", w->uuids[i]);
-	code = record_note_make(w->root, &l->note, err);
+	used = record_note_in_use(w->root, &l->state);
+	code = used ? err_set(err, -EBUSY, "limits: another recording below %.200s sets those of GPU %.80s now; wait for its end", w->root, used) :
+		record_note_make(w->root, &l->note, err);
 	if (!code)
 		code = start_guard(l, GUARD_BEGINS, err);
 	if (!code)

@@ -170,3 +170,33 @@ int record_note_next(const char *root, char after[NAME_MAX + 1], struct record_n
 		free(list);
 	return code;
 }
+
+static const char *same_gpu(const struct guard_state *a, const struct guard_state *b)
+{
+	for (unsigned i = 0; i < a->n; i++)
+		for (unsigned k = 0; k < b->n; k++)
+			if (strcmp(a->gpu[i].uuid, b->gpu[k].uuid) == 0)
+				return a->gpu[i].uuid;
+	return NULL;
+}
+
+const char *record_note_in_use(const char *root, const struct guard_state *s)
+{
+	struct dirent **list;
+	int n = scandir(root, &list, only_notes, versionsort);
+	const char *used = NULL;
+	struct record_note note;
+	struct guard_state other;
+
+	for (int i = 0; i < n; i++) {
+		snprintf(note.path, sizeof(note.path), "%s/%s", root, list[i]->d_name);
+		note.fd = open(note.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (note.fd >= 0 && record_note_read(&note, &other, NULL) == 0 && !used)
+			used = same_gpu(s, &other);
+		record_note_close(&note);
+		free(list[i]);
+	}
+	if (n >= 0)
+		free(list);
+	return used;
+}

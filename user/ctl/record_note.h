@@ -23,6 +23,8 @@ void record_note_close(struct record_note *n);
 /* The next one below root that no process holds, locked; after: its name, "" to begin with. 0, -ENOENT: there is none
  * (any more), or another negative errno: this one cannot be used. */
 int record_note_next(const char *root, char after[NAME_MAX + 1], struct record_note *ret, struct err *err);
+/* The UUID of a GPU of s whose limits a recording that lives sets, NULL = none. */
+const char *record_note_in_use(const char *root, const struct guard_state *s);
 /* Of several lines, for the fuzzer too. 0 or -EBADMSG. */
 int record_note_parse(const char *text, struct guard_state *ret);
 
