@@ -10,7 +10,7 @@ uid=$(printf '%08x-0000-4000-8000-000000000001' $$)
 id=$(printf %s "$name" | sha256sum | cut -c 1-64)
 restarted=$(printf %s "$name-before" | sha256sum | cut -c 1-64)
 dir=$work/kubelet
-mkdir "$dir"
+mkdir "$dir" && ln -s kubelet "$work/mounted"   # a token is behind links
 
 make_below() {
 	cgroup=$(cgroup2)$1
@@ -36,7 +36,7 @@ asked() {
 config() {
 	cat <<END
 cgroups: { include: ["/$name-**", "/*"] }
-kubelet: { url: "https://127.0.0.1:$port", token-file: $dir/token, ca-file: $work/$1.crt, insecure: ${2:-false} }
+kubelet: { url: "https://127.0.0.1:$port", token-file: $work/mounted/token, ca-file: $work/$1.crt, insecure: ${2:-false} }
 END
 }
 
@@ -123,7 +123,7 @@ kill "$agent" "$spinner"
 # a token that is refused, then renewed
 say token second
 echo old >"$work/old"
-config ours | sed "s#$dir/token#$work/old#" >"$work/renewed.yaml"
+config ours | sed "s#$work/mounted/token#$work/old#" >"$work/renewed.yaml"
 start renewed -c "$work/renewed.yaml" -i 200ms -o "openmetrics=http-listen://127.0.0.1:0?port-file=$work/renewed.port"
 wait_until 150 test -s "$work/renewed.port"
 told kubelet-refused renewed 'kubelet: https://127.0.0.1:[0-9]*: status 401; the service account needs get on nodes/pods'

@@ -253,7 +253,7 @@ static void tell_all(struct machine *m, const struct config *c)
 	tell_energy(m, c);
 	doctor_tell_devices(m, c);
 	if (live)
-		doctor_tell_kubelet(c);
+		doctor_tell_kubelet(m, c);
 }
 
 int doctor_run(const struct config *c)

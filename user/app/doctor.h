@@ -10,7 +10,7 @@ void doctor_tell_rights(const struct machine *m, const struct config *c);
 /* GPUs and meters, asked for real (doctor_devices.c). */
 void doctor_tell_devices(struct machine *m, const struct config *c);
 /* The kubelet, where the configuration names one (doctor_kubelet.c). */
-void doctor_tell_kubelet(const struct config *c);
+void doctor_tell_kubelet(const struct machine *m, const struct config *c);
 
 /* What the host of this virtual machine tells, where host is configured: its domains are in the schema then. */
 void doctor_tell_host(struct machine *m, const struct config *c);

@@ -4,9 +4,9 @@
 #include "../source/kubelet.h"
 #include "doctor.h"
 
-void doctor_tell_kubelet(const struct config *c)
+void doctor_tell_kubelet(const struct machine *m, const struct config *c)
 {
-	const struct kubelet_options o = { c->kubelet, c->kubelet_token_file, c->kubelet_ca_file, c->kubelet_insecure };
+	const struct kubelet_options o = { m->root, c->kubelet, c->kubelet_token_file, c->kubelet_ca_file, c->kubelet_insecure };
 	struct err err = { 0 };
 	struct kubelet *k;
 	int n;

@@ -180,7 +180,7 @@ static void open_network(struct machine *m, const struct config *c)
 
 static int open_names(struct machine *m, const struct config *c)
 {
-	const struct kubelet_options o = { c->kubelet, c->kubelet_token_file, c->kubelet_ca_file, c->kubelet_insecure };
+	const struct kubelet_options o = { m->root, c->kubelet, c->kubelet_token_file, c->kubelet_ca_file, c->kubelet_insecure };
 	struct kubelet *k;
 
 	if (!m->have_hierarchy || c->cgroups_names == NAMES_OFF)

@@ -63,7 +63,7 @@ int kubelet_open(const struct kubelet_options *o, struct kubelet **ret)
 
 	if (!k)
 		return -ENOMEM;
-	k->o = (struct kubelet_options){ copy(o->url, &failed), copy(o->token_file, &failed), copy(o->ca_file, &failed), o->insecure };
+	k->o = (struct kubelet_options){ o->root, copy(o->url, &failed), copy(o->token_file, &failed), copy(o->ca_file, &failed), o->insecure };
 	k->http = failed ? NULL : kubelet_http_new(&k->o, &k->stop);
 	if (!k->http) {
 		options_free(&k->o);

@@ -7,11 +7,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include "../base/err.h"
+#include "../base/fsroot.h"
 #include "../model/naming.h"
 
 struct kubelet;
 
 struct kubelet_options {
+	const struct fsroot *root; /* of the token; borrowed */
 	const char *url;           /* https://HOST:PORT; over http:// no token is sent */
 	const char *token_file;    /* read for each request: tokens are renewed */
 	const char *ca_file;       /* who signed its certificate, nobody else is believed */

@@ -79,11 +79,11 @@ static int read_token(struct kubelet_http *h, struct err *err)
 {
 	static const char prefix[] = "Authorization: Bearer ";
 	char *token = h->header + sizeof(prefix) - 1;
-	int fd = open(h->o->token_file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	int fd = fsroot_openat(h->o->root, h->o->token_file, O_RDONLY | O_NONBLOCK);
 	ssize_t n;
 
 	if (fd < 0)
-		return err_set(err, -errno, "kubelet: token %s: %s; is a service account's token mounted", h->o->token_file, strerror(errno));
+		return err_set(err, fd, "kubelet: token %s: %s; is a service account's token mounted", h->o->token_file, strerror(-fd));
 	n = read(fd, token, TOKEN_MAX);
 	close(fd);
 	while (n > 0 && (token[n - 1] == '\n' || token[n - 1] == '\r'))
