@@ -12,6 +12,7 @@ done
 KILLS=200 sh tests/e2e/test_history.sh || failures=1
 SCRAPE_SECONDS=120 sh tests/e2e/test_metrics.sh || failures=1
 VJOULE_SECONDS=60 sh tests/e2e/test_vjoule_load.sh || failures=1
+SPANS_STORM=20000 flock /tmp/jouled-kernel-tests.lock "$B/kernel/test_spans_storm" || failures=1
 AWAY=600 KILL_SECONDS=600 sh tests/e2e/test_zico.sh || failures=1
 
 start soak -i 1s -o "hwpc=file://$work/soak.json" -o "power=file:///dev/null" -o null:

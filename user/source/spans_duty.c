@@ -2,8 +2,7 @@
 /* Keeps each function's probe within its share of a CPU. A probe has an account of CPU time that fills at the
  * budget's rate, up to what one second brings; each call takes its cost out of it. An empty account detaches the
  * probe, a half full one brings it back: a function that is called all the time is seen in short looks. */
-#include <string.h>
-#include <sys/resource.h>
+#include <sched.h>
 #include <time.h>
 #include "../base/clock.h"
 #include "spans_func.skel.h"
@@ -12,7 +11,6 @@
 #define LOOK_NS (10 * 1000000)          /* a probe that is over its budget costs so much longer at most */
 #define SHORT_LOOK_NS 1000000
 #define REPEATED_LOOK_NS 4000000
-#define NICE (-10)                      /* a look that is not ended in time is at the cost of the probed program */
 
 /* A probe that was over its budget before is looked at for as long as its account is going to last, and for less than
  * a grace period of RCU: within one the kernel takes a breakpoint away at once, as it has just waited for the one that
@@ -28,13 +26,22 @@ static uint64_t look_ns(const struct spans_functions *f, const struct probed *p)
 	return p->tokens_ns > per_ns * SHORT_LOOK_NS ? (uint64_t)(p->tokens_ns / per_ns) : SHORT_LOOK_NS;
 }
 
-static void nap(const struct spans_functions *f)
+static uint64_t next_look_ns(const struct spans_functions *f)
 {
 	uint64_t ns = LOOK_NS;
 
 	for (unsigned i = 0; i < f->n; i++)
 		ns = look_ns(f, &f->of[i]) < ns ? look_ns(f, &f->of[i]) : ns;
-	nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
+	return ns;
+}
+
+/* A short look that is not ended in time is at the cost of the probed program, so for as long as it takes this thread
+ * has the lowest real-time priority, where it may: for milliseconds, most of them asleep. */
+static void hurry(bool on)
+{
+	const struct sched_param p = { .sched_priority = on ? sched_get_priority_min(SCHED_RR) : 0 };
+
+	sched_setscheduler(0, on ? SCHED_RR : SCHED_OTHER, &p);
 }
 
 /* Where the two probes of a function come and go in turn, calls trap meanwhile that no program counts: they are charged
@@ -89,8 +96,9 @@ static void keep_account(struct spans_functions *f, struct probed *p, uint64_t t
 		take_away(f, p, entries);
 	else if (!p->attached && p->tokens_ns > full / 2)
 		bring_back(f, p);
-	/* an idle function's rate is that of its last burst, not of its whole life */
+	/* its rate is that of its last second, not of its whole life */
 	if (p->attached && clock_mono_ns() - p->attached_since_ns > NS_PER_S) {
+		p->rate = (double)(entries - p->entries_at_attach) / (double)(clock_mono_ns() - p->attached_since_ns);
 		p->entries_at_attach = entries;
 		p->attached_since_ns = clock_mono_ns() - LOOK_NS;
 	}
@@ -110,16 +118,20 @@ void *probe_thread(void *functions)
 {
 	struct spans_functions *f = functions;
 	uint64_t last = clock_mono_ns();
+	bool hurried = false;
 
-	setpriority(PRIO_PROCESS, 0, NICE);     /* of this thread alone, where it may */
 	while (!atomic_load(&f->stop)) {
-		uint64_t now = clock_mono_ns();
+		uint64_t now = clock_mono_ns(), ns;
 
-		look_at_started(f);
 		for (unsigned i = 0; i < f->n; i++)
 			keep_account(f, &f->of[i], now - last);
 		last = now;
-		nap(f);
+		ns = next_look_ns(f);
+		if (hurried != (ns < LOOK_NS))
+			hurry(hurried = !hurried);
+		if (!hurried)
+			look_at_started(f);
+		nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
 	}
 	for (unsigned i = 0; i < f->n; i++)
 		probe_detach(f, &f->of[i]);
