@@ -176,7 +176,7 @@ static void test_many_clients_some_mute(void **state)
 		close(fd[i]);
 		stream_free(&st[i]);
 	}
-	assert_true(WAIT_FOR((doc_submit(s, DOCS, 100), stats_of(s).clients == 0), 5000));
+	assert_true(WAIT_FOR((doc_submit(s, DOCS, 100), stats_of(s).clients == 0), 30000));
 	sink_close(s, 1000000000u);
 }
 
@@ -192,14 +192,14 @@ static void test_leaving_clients_are_counted(void **state)
 	assert_true(WAIT_FOR(stats_of(s).clients == 5, 2000));
 	for (unsigned n = 0; n < 6; n++)
 		assert_int_equal(doc_submit(s, n, sizeof(doc_bytes)), 0);
-	assert_true(WAIT_FOR(stats_of(s).queued == 5 * 6, 5000));
+	assert_true(WAIT_FOR(stats_of(s).queued == 5 * 6, 30000));
 	for (unsigned i = 0; i < 5; i++) {
 		struct linger now = { .l_onoff = 1 };
 
 		setsockopt(fd[i], SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 		close(fd[i]);
 	}
-	assert_true(WAIT_FOR(stats_of(s).clients == 0, 5000));
+	assert_true(WAIT_FOR(stats_of(s).clients == 0, 30000));
 	assert_int_equal(stats_of(s).documents, 0);
 	assert_int_equal(stats_of(s).dropped_documents, 5 * 6);
 	assert_int_equal(stats_of(s).dropped_bytes, 5 * 6 * sizeof(doc_bytes));
@@ -216,14 +216,14 @@ static void test_too_many_clients(void **state)
 
 	for (unsigned i = 0; i < 520; i++)
 		fd[i] = dial(port, 0);
-	assert_true(WAIT_FOR(strstr(stats_of(s).state, "8 turned away"), 5000));
+	assert_true(WAIT_FOR(strstr(stats_of(s).state, "8 turned away"), 30000));
 	assert_int_equal(stats_of(s).clients, 512);
 	assert_true(recv(fd[519], &c, 1, 0) <= 0);
 	/* Room again when one leaves: it is noticed at the latest by writing to it. */
 	close(fd[0]);
-	assert_true(WAIT_FOR((doc_submit(s, 1, 100), stats_of(s).clients == 511), 5000));
+	assert_true(WAIT_FOR((doc_submit(s, 1, 100), stats_of(s).clients == 511), 30000));
 	fd[0] = dial(port, 0);
-	assert_true(WAIT_FOR(stats_of(s).clients == 512, 5000));
+	assert_true(WAIT_FOR(stats_of(s).clients == 512, 30000));
 	for (unsigned i = 0; i < 520; i++)
 		close(fd[i]);
 	sink_close(s, 0);
@@ -247,7 +247,7 @@ static void test_out_of_descriptors(void **state)
 	bool said = WAIT_FOR(strstr(stats_of(s).state, "Too many open files"), 2000);
 	setrlimit(RLIMIT_NOFILE, &before);
 	assert_true(said);
-	assert_true(WAIT_FOR(stats_of(s).clients == 2, 5000));
+	assert_true(WAIT_FOR(stats_of(s).clients == 2, 30000));
 	assert_null(strstr(stats_of(s).state, "Too many"));
 	close(fd);
 	close(waiting);

@@ -165,9 +165,9 @@ static bool is_crowded(const struct server *v, uint32_t channel)
 {
 	unsigned n = 0;
 
-	for (const struct guest *g = v->guests; g; g = g->next)
+	for (const struct guest *g = channel ? v->guests : NULL; g; g = g->next)
 		n += g->channel == channel;
-	return channel && n >= CHANNEL_CLIENTS;
+	return n >= CHANNEL_CLIENTS;
 }
 
 /* The channel of a connection that may come in, or false. */
