@@ -4,10 +4,14 @@
     gpu.py ledger FILE                  per interval and domain: all = sum of the others, to the microjoule
     gpu.py share FILE DOMAIN TARGET...  targets' energy of what is not idle, in percent, one a line
     gpu.py quality FILE DOMAIN TARGET   qualities seen
+    gpu.py page FILE                    metrics: energy of the GPUs = idle + residual + cgroups, to the microjoule
+    gpu.py top FILE                     joulectl top --json: the same of each GPU
+    gpu.py run FILE WATTS               joulectl run --json: the command's energy is WATTS for most of its time, and no more
 """
 import collections
 import datetime
 import json
+import re
 import sys
 
 
@@ -32,7 +36,7 @@ def curve(path, domain, watts):
     want = float(watts) * seconds
     print(f"{uj / 1e6:.2f} J in {seconds:.3f} s of {n} reports, {want:.2f} J wanted")
     # a step of the counter is 20 ms, at both ends
-    return n >= 4 and abs(uj / 1e6 - want) <= 0.005 * want + 0.02 * float(watts)
+    return n >= 4 and abs(uj / 1e6 - want) <= 0.005 * want + 2 * 0.02 * float(watts)
 
 
 def ledger(path):
@@ -63,10 +67,44 @@ def quality(path, domain, target):
     return True
 
 
+def page(path):
+    sums = collections.Counter()
+    with open(path, encoding="utf-8") as lines:
+        for line in lines:
+            name = re.match(r'jouled_((?:|idle_|residual_|retired_|cgroup_)energy)_joules_total\{.*domain="gpu".*\} (\S+)', line)
+            if name:
+                sums[name[1]] += round(float(name[2]) * 1e6)
+    print(dict(sums))
+    return sums["cgroup_energy"] > 0 and sums["energy"] == sum(v for k, v in sums.items() if k != "energy")
+
+
+def top(path):
+    with open(path, encoding="utf-8") as text:
+        snapshot = json.load(text)
+    gpus = [d for d in snapshot["domains"] if d["kind"] == "gpu"]
+    for d in gpus:
+        rows = sum(r["energy_uj"].get(d["name"], 0) for r in snapshot["rows"])
+        print(d["name"], d["energy_uj"], rows, d["idle_uj"], d["residual_uj"])
+        if d["energy_uj"] != rows + d["idle_uj"] + d["residual_uj"]:
+            return False
+    return len(gpus) == 2
+
+
+def run(path, watts):
+    with open(path, encoding="utf-8") as text:
+        r = json.load(text)
+    own, machine = r["energy_uj"]["gpu-0"], r["machine"]
+    limit = float(watts) * r["wall_ns"] / 1000
+    print(own, limit, machine)
+    # its use is asked for once a second, and a step of the counter is up to a pace early or late
+    return (0.3 * limit < own <= limit + float(watts) * 0.3e6 and
+            own <= machine["energy_uj"]["gpu-0"] - machine["idle_uj"]["gpu-0"] and r["energy_uj"]["gpu-1"] == 0)
+
+
 def main(verb, path, *rest):
     if verb == "share":
         return share(path, rest[0], rest[1:])
-    return {"curve": curve, "ledger": ledger, "quality": quality}[verb](path, *rest)
+    return {"curve": curve, "ledger": ledger, "quality": quality, "page": page, "top": top, "run": run}[verb](path, *rest)
 
 
 sys.exit(0 if main(*sys.argv[1:]) else 1)

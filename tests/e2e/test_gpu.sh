@@ -54,7 +54,7 @@ export FAKE_NVML="$work/script"
 # Two GPUs: 125 W in a square wave, 60 W steady; the first is used 3 to 1 by two cgroups. 20 W are idle.
 script "power 0 100000 50000 100" "power 1 60000 0 1000" "process 0 $first 60" "process 0 $second 20" "garbage"
 configure main "gpu: { library: $library }" "idle-watts: { gpu: 20 }"
-start main -c "$work/main.yaml"
+start main -c "$work/main.yaml" --socket "$work/sock"
 wait_until 300 reports_of gpu-0 12 "$work/main.json"
 cp "$work/main.json" "$work/steady.json"
 check gpu-curve-square python3 $here/gpu.py curve "$work/steady.json" gpu-0 125
@@ -73,6 +73,16 @@ case " $qualities " in
 *" measured "* | "  ") fail gpu-share-quality "$qualities" ;;
 *) ok gpu-share-quality ;;
 esac
+
+# The same in what a person sees: the page of metrics, the table, and a command that uses the GPU alone.
+curl -sf --max-time 10 --unix-socket "$work/sock" http://localhost/metrics >"$work/page"
+check gpu-metrics-ledger python3 $here/gpu.py page "$work/page"
+"$B/joulectl" top --socket "$work/sock" --once --json >"$work/top.json" 2>"$work/top.err"
+check gpu-top-ledger python3 $here/gpu.py top "$work/top.json"
+"$B/joulectl" run --socket "$work/sock" --json -- sh -c '
+	printf "power 0 100000 50000 100\npower 1 60000 0 1000\nprocess 0 %s 50\n" $$ >"$1.new" &&
+	mv "$1.new" "$1" && sleep 5' - "$work/script" 2>"$work/run.json"
+check gpu-run python3 $here/gpu.py run "$work/run.json" 105
 
 # The second falls off the bus: no report is invented, the other goes on, and it comes back.
 script "power 0 100000 50000 100" "power 1 60000 0 1000" "lost 1"

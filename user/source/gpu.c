@@ -142,6 +142,7 @@ int gpus_open(const struct fsroot *root, const struct gpu_options *o, struct sch
 	for (unsigned i = 0; i < g->n; i++) {
 		add_domain(&g->units[i], s);
 		gpu_energy_start(&g->units[i].energy, clock_mono_ns());
+		gpu_first_look(&g->units[i]);
 	}
 	if (g->n || g->n_warnings)
 		*ret = g;          /* who has none keeps what there is to say, and nothing else */
@@ -174,7 +175,7 @@ void gpus_read(struct gpus *g, struct reading *r, const struct cgroup_table *t)
 		const struct gpu_energy *e = &u->energy;
 
 		r->domains[u->desc.domain] = (struct reading_domain){
-			.units = e->uj, .uj_num = 1, .uj_den = 1, .time_ns = e->time_ns, .resets = e->resets, .errors = e->gaps,
+			.units = e->uj, .uj_num = 1, .uj_den = 1, .time_ns = e->time_ns, .resets = e->resets, .errors = e->gaps + e->begun,
 			.dropped = e->dropped, .estimated = !(u->desc.fields & GPU_BIT(GPU_TOTAL_ENERGY)),
 			.stale = u->seen_state != GPU_OK,
 		};

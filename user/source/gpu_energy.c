@@ -71,7 +71,7 @@ void gpu_energy_counter(struct gpu_energy *e, uint64_t mj, uint64_t now_ns)
 	}
 	e->counter_mj = mj;
 	e->counter_ns = now_ns;
-	e->have_counter = true;
+	e->have_counter = e->begun = true;
 }
 
 /* Trapezoid between two looks, the fraction of a microjoule carried. */
@@ -99,7 +99,7 @@ void gpu_energy_power(struct gpu_energy *e, uint64_t mw, uint64_t now_ns)
 	}
 	e->power_mw = mw;
 	e->power_ns = now_ns;
-	e->have_power = true;
+	e->have_power = e->begun = true;
 }
 
 bool gpu_energy_compare(struct gpu_energy *e, uint64_t now_ns, double *ret_gap)

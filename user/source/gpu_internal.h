@@ -17,6 +17,7 @@
 /* Energy of one GPU from its counter, its power, or both (gpu_energy.c). Pure. */
 struct gpu_energy {
 	bool have_counter, have_power, counting;    /* counting: the counter is what `uj` is made of */
+	bool begun;                /* a value was seen: what was before it is not known */
 	uint64_t counter_mj, counter_ns;   /* as last seen to move */
 	uint64_t power_mw, power_ns;
 	uint64_t uj, time_ns;      /* cumulative, and of when */
@@ -119,6 +120,8 @@ struct gpu_unit *gpu_add(struct gpus *g, const struct gpu_ops *ops, const char *
 void gpu_sysfs_close_unit(struct gpu_unit *u);
 /* gpu_poll.c: the steps of both threads. */
 uint64_t gpu_step(void *gpus);
+/* Before there is a thread: energy is counted from here on, or until it answers its first interval would be short of some. */
+void gpu_first_look(struct gpu_unit *u);
 uint64_t gpu_slow_step(void *gpus);
 
 /* gpu_feed.c; lock held. */

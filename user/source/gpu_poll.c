@@ -110,8 +110,7 @@ static bool measure(struct gpu_unit *u)
 {
 	struct gpu_row row = { .gpu = u->desc.gpu };
 	struct gpu_energy before;
-	uint64_t now;
-
+	uint64_t begun = clock_mono_ns(), now;
 	int rc = u->ops->row(u, u->desc.fields & GPU_ENERGY_FIELDS, &row);
 
 	now = clock_mono_ns();
@@ -126,12 +125,17 @@ static bool measure(struct gpu_unit *u)
 	pthread_mutex_lock(&u->g->lock);
 	before = u->energy;
 	if (row.present & GPU_BIT(GPU_TOTAL_ENERGY) && row.v[GPU_TOTAL_ENERGY] >= 0)
-		gpu_energy_counter(&u->energy, (uint64_t)row.v[GPU_TOTAL_ENERGY], now);
+		gpu_energy_counter(&u->energy, (uint64_t)row.v[GPU_TOTAL_ENERGY], begun);   /* asked first */
 	if (row.present & GPU_BIT(GPU_POWER) && row.v[GPU_POWER] >= 0)
 		gpu_energy_power(&u->energy, (uint64_t)row.v[GPU_POWER], now);
 	tell_resets(u, &before);
 	pthread_mutex_unlock(&u->g->lock);
 	return true;
+}
+
+void gpu_first_look(struct gpu_unit *u)
+{
+	measure(u);
 }
 
 /* What the driver keeps no ring of is sampled by our own rows. */
