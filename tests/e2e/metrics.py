@@ -77,10 +77,11 @@ def back(url, seconds, when):
             crossed += 1
             grew += [v for t, v in values if t < when][-1] < values[-1][1]
     names = {one["metric"]["__name__"] for one in series if one["values"][0][0] < when < one["values"][-1][0]}
-    print(f"{len(series)} series, {samples} samples, {crossed} across the restart")
+    ends = [one["values"][k][0] - when for one in series for k in (0, -1)]
+    said = f"{len(series)} series, {samples} samples from {min(ends, default=0):.1f} to {max(ends, default=0):.1f} s of the restart, {crossed} across it"
     assert {"jouled_energy_joules_total", "jouled_cgroup_energy_joules_total", "jouled_cgroup_cpu_seconds_total",
-            "jouled_cgroup_switches_total", "jouled_intervals_total", "jouled_cpu_seconds_total"} <= names, names
-    assert grew > 10, (crossed, grew)
+            "jouled_cgroup_switches_total", "jouled_intervals_total", "jouled_cpu_seconds_total"} <= names, said
+    assert grew > 10, (said, grew)
     return 0
 
 
