@@ -95,6 +95,9 @@ section_e2e() {
 		run "e2e-san/test_$t" env JOULED="$B/jouled-san" sh "tests/e2e/test_$t.sh"
 	done
 	run e2e-san/test_decode env JOULECTL="$B/joulectl-san" sh tests/e2e/test_decode.sh
+	for t in report run_verb; do
+		run "e2e-san/test_$t" env JOULED="$B/jouled-san" JOULECTL="$B/joulectl-san" sh "tests/e2e/test_$t.sh"
+	done
 }
 
 section_fuzz() {
