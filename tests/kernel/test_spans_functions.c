@@ -257,7 +257,8 @@ static void *poll_thread(void *rig)
 
 /* What was lost of a CPU to the probe, by CPU time: on a busy machine the program does not get all of it, and neighbours
  * take caches and hyperthreads, so the speed alone is taken before and afterwards. What the traps cost by count is
- * bounded in each second but the first; perf events, that come and go in turn, are let off the single second. */
+ * bounded in each second but the first. Perf events come and go in turn, and old kernels are tested in guests that are kept
+ * waiting: there the average of what was counted is bounded. */
 static void test_budget(void **state)
 {
 	struct speed before, after, with[HOT_SECONDS + 1];
@@ -304,8 +305,9 @@ static void test_budget(void **state)
 	       (unsigned long long)st.attachments);
 	assert_true(marked);
 	assert_true(calls > st.probed_calls);
+	assert_true((double)((trapped[HOT_SECONDS] - trapped[0]) * st.call_cost_ns) < 0.03 * (double)wall);
 	assert_true(kind == PROBE_PERF || most < 0.03);
-	assert_true(lost < 0.03 * (double)wall);
+	assert_true(kind == PROBE_PERF || lost < 0.03 * (double)wall);
 }
 
 int main(void)
