@@ -44,8 +44,11 @@ check() {
 	fi
 }
 
+# Totals are shown once they are on disk, some time after the first snapshot.
 answers() {
 	ask up /v1/snapshot
+	[ "$code" = 200 ] || return 1
+	ask up /v1/cgroups
 	[ "$code" = 200 ]
 }
 
