@@ -76,6 +76,7 @@ static void step(struct world *w)
 			*snapshot_energy(s, i, d) = uj;
 			s->rows[i].time_ns = uj * 3;
 			s->rows[i].counters[0] = uj * 7;
+			s->rows[i].quality = rand() % 50 ? 0 : QUALITY_LOST;
 			s->domains[d].energy_uj += uj;
 		}
 	}
@@ -112,6 +113,7 @@ static void check_same(const struct totals *a, const struct totals *b)
 		assert_int_equal(r->ended, a->rows[i].ended);
 		assert_int_equal(r->shown, a->rows[i].shown);
 		assert_int_equal(r->id, a->rows[i].id);
+		assert_int_equal(r->ever, a->rows[i].ever);
 		for (unsigned c = 0; c < totals_width(a); c++)
 			assert_int_equal(totals_shown(a, i, c), totals_shown(b, at, c));
 	}

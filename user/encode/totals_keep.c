@@ -101,7 +101,7 @@ static void save_row(const struct totals *t, uint32_t row, uint32_t since, struc
 		save_names(r->names, out);
 	}
 	varint_add(out, r->id);
-	varint_add(out, r->quality);
+	varint_add(out, r->ever);
 	if (r->ended)
 		varint_add(out, r->ended_ns);
 	for (unsigned i = 0; i < totals_width(t); i++)
@@ -205,7 +205,7 @@ static void load_values(struct totals *t, uint32_t row, struct varint_reader *in
 	struct total_row *r = &t->rows[row];
 
 	r->id = varint_take(in);
-	r->quality = (unsigned)varint_take(in);
+	r->quality = r->ever = (unsigned)varint_take(in);
 	r->ended_ns = r->ended ? varint_take(in) : 0;
 	for (unsigned i = 0; i < totals_width(t); i++)
 		totals_row(t, row)[i] = varint_take(in);

@@ -114,6 +114,7 @@ static void add_row(const struct listing *l, uint32_t row, uint32_t last, struct
 		quality = l->last->rows[last].quality;
 	}
 	json_key_str(j, "quality", quality_name(quality));
+	json_key_str(j, "worst_quality", quality_name(l->totals->rows[row].ever));
 	if (last != LISTING_NONE && l->totals->schema->n_domains)
 		quality = 0;
 	for (unsigned d = 0; d < l->totals->schema->n_domains; d++)
