@@ -111,6 +111,7 @@ static void client_ends(struct http_client *c)
 		free(c);
 		return;
 	}
+	http_let_go(c);
 	*c->at = c->next;
 	if (c->next)
 		c->next->at = c->at;

@@ -11,6 +11,8 @@
 #include "json.h"
 
 #define STREAM_BLOCK 65536
+#define HELD_MAX ((size_t)64 << 20)   /* of answers that wait for their readers, all together */
+#define HELD_SMALL 65536              /* such a one is never refused */
 
 struct pending {                    /* a request between its first byte and its end */
 	struct http_request r;
@@ -61,6 +63,18 @@ void *http_on_uri(void *arg, const char *uri, struct MHD_Connection *conn)
 	return p;
 }
 
+void http_let_go(struct http_client *c)
+{
+	c->server->held -= c->held;
+	c->held = 0;
+}
+
+/* Clients that ask and do not read must not fill the memory. One answer fits always. */
+static bool may_hold(const struct http_client *c, size_t bytes)
+{
+	return !c || bytes <= HELD_SMALL || !c->server->held || c->server->held + bytes <= HELD_MAX;
+}
+
 void http_on_completed(void *arg, struct MHD_Connection *conn, void **state, enum MHD_RequestTerminationCode why)
 {
 	struct http_client *c = http_client_of(conn);
@@ -69,6 +83,7 @@ void http_on_completed(void *arg, struct MHD_Connection *conn, void **state, enu
 	*state = NULL;
 	if (!c || !c->at)
 		return;
+	http_let_go(c);
 	if (c->server->o.done)
 		c->server->o.done(c->server->o.arg, conn);
 	c->since_ns = clock_mono_ns();
@@ -105,10 +120,15 @@ static void add_headers(struct MHD_Response *res, const char *headers)
 
 void http_reply(struct http_request *r, unsigned status, const char *type, const char *headers, const struct buf *body)
 {
+	struct http_client *c = http_client_of(r->conn);
 	struct MHD_Response *res;
 
 	if (body->failed) {
 		http_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, NULL, "answer: out of memory; ask for less");
+		return;
+	}
+	if (!may_hold(c, body->len)) {
+		http_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "Retry-After: 1", "answer: too many wait for their readers; try again");
 		return;
 	}
 	res = MHD_create_response_from_buffer(body->len, body->data ? body->data : (uint8_t *)"", MHD_RESPMEM_MUST_COPY);
@@ -116,6 +136,10 @@ void http_reply(struct http_request *r, unsigned status, const char *type, const
 		MHD_add_response_header(res, MHD_HTTP_HEADER_CONTENT_TYPE, type);
 		MHD_add_response_header(res, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
 		add_headers(res, headers);
+		if (c) {
+			c->held += body->len;
+			c->server->held += body->len;
+		}
 	}
 	send_response(r, status, res);
 }
