@@ -85,24 +85,29 @@ def back(url, seconds, when):
     return 0
 
 
+def stay(port):
+    """A connection that is kept; there may be no place until an earlier one is seen to be closed."""
+    for _ in range(100):
+        c = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        try:
+            page(c, "*/*")
+            return c
+        except (AssertionError, OSError, http.client.HTTPException):
+            c.close()
+            time.sleep(0.1)
+    raise AssertionError("no place for 10 s")
+
+
 def crowd(port, most):
-    held = []
-    for _ in range(most):
-        held.append(http.client.HTTPConnection("127.0.0.1", port, timeout=30))
-        page(held[-1], "*/*")
+    held = [stay(port) for _ in range(most)]
     more = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     more.connect()
     answer = http.client.HTTPResponse(more.sock)     # told before it asks
     answer.begin()
     assert answer.status == 503, answer.status
     held.pop().close()
-    for _ in range(100):
-        try:
-            page(http.client.HTTPConnection("127.0.0.1", port, timeout=30), "*/*")
-            return 0
-        except (AssertionError, OSError, http.client.HTTPException):
-            time.sleep(0.1)
-    raise AssertionError("no room after one has left")
+    stay(port)
+    return 0
 
 
 def main(argv):

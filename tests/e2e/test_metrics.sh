@@ -120,7 +120,7 @@ END
 	plus=
 	parts=$(for p in cgroup idle residual retired; do printf '%s sum(rate(jouled_%s_energy_joules_total{domain="package"}[%s]))' "$plus" $p "${window}s"; plus=+; done)
 	ratio=$(query "($parts) / $whole")
-	if [ "$(query up)" != 1 ]; then
+	if [ "$(query "max_over_time(up[10s])")" != 1 ]; then
 		fail prometheus-scrapes "$(tail -n 1 "$work/prometheus.out")"
 	elif ! grep -q jouled_energy_joules_total "$work/page"; then
 		skip prometheus-rates "no source of energy here"

@@ -179,6 +179,16 @@ static void name_late(struct totals *t, struct naming *n)
 	}
 }
 
+/* At absolute times where nothing else sets the pace, else counted from when the totals were last asked for. */
+static uint64_t next_sums(const struct serving *sv, uint64_t now_ns)
+{
+	uint64_t every = sums_interval(sv), was = sv->sums.deadline_ns;
+
+	if (!sv->pages_only || !every || !was || was > now_ns)
+		return now_ns + every;
+	return was + ((now_ns - was) / every + 1) * every;
+}
+
 void serving_run(struct serving *sv, struct machine *m)
 {
 	uint64_t seq = 0;
@@ -197,7 +207,7 @@ void serving_run(struct serving *sv, struct machine *m)
 	if (!own && !sv->reading)
 		return;
 	s = take(sv, &sv->sums, m);
-	sv->sums.deadline_ns = m->reading.mono_ns + sums_interval(sv);
+	sv->sums.deadline_ns = next_sums(sv, m->reading.mono_ns);
 	if (s) {
 		totals_still(sv->totals, m->table);
 		totals_add(sv->totals, s);
