@@ -228,7 +228,8 @@ int cpustat_open(const struct hierarchy *h, const struct fsroot *root, struct sc
 	c->mount_fd = fsroot_openat(root, h->mount, O_PATH | O_DIRECTORY);
 	c->stat_fd = fsroot_openat(root, "proc/stat", O_RDONLY);
 	c->cpus = calloc(s->n_cpus, sizeof(*c->cpus));
-	c->packages = calloc(s->n_packages, sizeof(*c->packages));
+	c->max_packages = s->n_packages;
+	c->packages = calloc(c->max_packages, sizeof(*c->packages));
 	if (c->mount_fd < 0 || c->stat_fd < 0 || !c->cpus || !c->packages) {
 		cpustat_close(c);
 		return err_set(err, -EIO, "trigger none: %s or /proc/stat cannot be opened; mount them", h->mount);

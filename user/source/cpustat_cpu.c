@@ -69,7 +69,7 @@ static void parse_line(struct cpustat *c, struct reading *r, char *line)
 	if (strncmp(line, "cpu", 3) || line[3] < '0' || line[3] > '9')
 		return;
 	cpu = strtoul(line + 3, &end, 10);
-	if (cpu >= c->schema->n_cpus || c->schema->cpus[cpu].package >= c->schema->n_packages)
+	if (cpu >= c->schema->n_cpus || c->schema->cpus[cpu].package >= c->max_packages)
 		return;
 	for (unsigned i = 0; i < FIELDS; i++)
 		ticks_ns[i] = strtoull(end, &end, 10) * tick_ns;
@@ -82,7 +82,7 @@ static void share_packages(struct cpustat *c)
 	uint64_t all = 0;
 	unsigned n = 0;
 
-	for (unsigned p = 0; p < c->schema->n_packages; p++) {
+	for (unsigned p = 0; p < c->max_packages; p++) {
 		unsigned cpu = 0;
 
 		while (cpu < c->schema->n_cpus && (!c->cpus[cpu].online || c->schema->cpus[cpu].package != p))
@@ -105,7 +105,7 @@ int cpustat_read_cpus(struct cpustat *c, struct reading *r)
 
 	if (err)
 		return err;
-	for (unsigned p = 0; p < c->schema->n_packages; p++)
+	for (unsigned p = 0; p < c->max_packages; p++)
 		c->packages[p].busy_ns = 0;
 	for (unsigned cpu = 0; cpu < c->schema->n_cpus; cpu++)
 		c->cpus[cpu].online = false;

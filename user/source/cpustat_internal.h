@@ -26,7 +26,8 @@ struct cpustat {
 	struct stat_entry *entries;
 	uint32_t n, cap;
 	struct cpu_stat *cpus;             /* schema->n_cpus */
-	struct package_stat *packages;     /* schema->n_packages; the first n_packages below are in use */
+	struct package_stat *packages;     /* max_packages; the first n_packages are in use */
+	unsigned max_packages;             /* of the schema as it was opened: energy domains may raise that number */
 	unsigned n_packages;
 	char *text;
 	size_t text_size;
