@@ -126,6 +126,7 @@ static void test_oldest_go_first(void **state)
 	st = stats(s);
 	assert_true(st.bytes <= 1 << 20);
 	assert_true(st.dropped_full > 250);
+	assert_int_equal(st.error, 0);
 	assert_int_equal(st.waiting + st.dropped_full, 400);
 	first = next(s, true);
 	assert_int_equal(first, st.dropped_full);
@@ -274,6 +275,40 @@ static void test_full_disk(void **state)
 	assert_int_equal(umount(dir), 0);
 }
 
+/* By others: there is room for the head of a file and for no record. */
+static void test_disk_full_of_others(void **state)
+{
+	static const char page[4096];
+	char path[128];
+	struct spool *s;
+	off_t size = 0;
+	int fd;
+
+	if (mount("jouled-test", dir, "tmpfs", 0, "size=256k,mode=700") != 0) {
+		print_message("SKIP spool-full-disk: a file system cannot be mounted\n");
+		skip();
+	}
+	s = open_spool(16 << 20, 0);
+	snprintf(path, sizeof(path), "%s/filler", dir);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	while (write(fd, page, sizeof(page)) == sizeof(page))
+		size += sizeof(page);
+	assert_int_equal(ftruncate(fd, size - 2 * (off_t)sizeof(page)), 0);
+	alarm(60);                     /* not for ever */
+	assert_int_equal(add(s, 0, 10000), -ENOSPC);
+	assert_int_equal(add(s, 1, 10000), -ENOSPC);
+	alarm(0);
+	assert_int_equal(stats(s).dropped_full, 2);
+	assert_int_equal(stats(s).error, -ENOSPC);
+	assert_int_equal(ftruncate(fd, 0), 0);
+	close(fd);
+	assert_int_equal(add(s, 2, 10000), 0);
+	assert_int_equal(next(s, true), 2);
+	assert_int_equal(next(s, true), -1);
+	spool_close(s);
+	assert_int_equal(umount(dir), 0);
+}
+
 static void test_trace_record(void **state)
 {
 	struct world w;
@@ -322,6 +357,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		IN_DIR(test_order_and_restart), IN_DIR(test_one_owner), IN_DIR(test_oldest_go_first), IN_DIR(test_age),
 		IN_DIR(test_torn_end), IN_DIR(test_changed_bytes), IN_DIR(test_killed), IN_DIR(test_full_disk),
+		IN_DIR(test_disk_full_of_others),
 		cmocka_unit_test(test_trace_record),
 	};
 

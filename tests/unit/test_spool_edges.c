@@ -155,6 +155,59 @@ static void test_taken_away(void **state)
 	spool_close(s);
 }
 
+static void cut(off_t size)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/0000000000000001.spool", dir);
+	assert_int_equal(truncate(path, size), 0);
+}
+
+/* In the midst of a record, under a running program: what comes later does not wait behind it. */
+static void test_cut_short(void **state)
+{
+	struct spool *s = open_spool(0, 0);
+
+	for (int i = 0; i < RECORDS; i++)
+		assert_int_equal(add(s, i, RECORD, S), 0);
+	cut(FILE_HEAD + HEAD + RECORD + HEAD + 5);
+	assert_int_equal(next(s, S), 0);
+	assert_int_equal(next(s, S), -1);
+	assert_int_equal(stats(s).waiting, 0);
+	assert_true(stats(s).damaged_bytes > 0);
+	assert_int_equal(add(s, 7, RECORD, S), 0);
+	assert_int_equal(next(s, S), 7);
+	spool_close(s);
+}
+
+/* Shorter than what was taken of it, as after a power failure, down to nothing: what is appended then is not taken for done. */
+static void test_behind_the_end(void **state)
+{
+	for (int left = 0; left <= 2; left++) {
+		struct spool *s = open_spool(0, 0);
+
+		for (int i = 0; i < RECORDS; i++)
+			assert_int_equal(add(s, i, RECORD, S), 0);
+		for (int i = 0; i < RECORDS; i++)
+			assert_int_equal(next(s, S), i);
+		spool_close(s);
+		cut(left ? FILE_HEAD + (left - 1) * (HEAD + RECORD) : 0);
+		s = open_spool(0, 0);
+		for (int i = 5; i < 7; i++)
+			assert_int_equal(add(s, i, RECORD, S), 0);
+		spool_close(s);
+		s = open_spool(0, 0);
+		assert_int_equal(stats(s).waiting, 2);
+		assert_int_equal(next(s, S), 5);
+		assert_int_equal(next(s, S), 6);
+		assert_int_equal(next(s, S), -1);
+		assert_int_equal(stats(s).damaged_bytes, 0);
+		spool_close(s);
+		drop_dir(NULL);
+		assert_int_equal(make_dir(NULL), 0);
+	}
+}
+
 /* Nobody takes anything for a long time: what is too old goes all the same, and is counted. */
 static void test_old_untaken(void **state)
 {
@@ -283,7 +336,8 @@ int main(void)
 {
 #define IN_DIR(f) cmocka_unit_test_setup_teardown(f, make_dir, drop_dir)
 	const struct CMUnitTest tests[] = {
-		IN_DIR(test_any_byte), IN_DIR(test_taken_away), IN_DIR(test_old_untaken), IN_DIR(test_clock_moves),
+		IN_DIR(test_any_byte), IN_DIR(test_taken_away), IN_DIR(test_cut_short), IN_DIR(test_behind_the_end),
+		IN_DIR(test_old_untaken), IN_DIR(test_clock_moves),
 		IN_DIR(test_killed_anywhere),
 	};
 

@@ -84,24 +84,6 @@ static int list_segments(struct spool *s)
 	return err;
 }
 
-static int look_at(struct spool *s, struct spool_segment *g, uint64_t at, bool last)
-{
-	struct stat st;
-	int fd = spool_file_open(s, g->number, O_RDONLY), err;
-
-	if (fd < 0)
-		return fd;
-	err = fstat(fd, &st) ? -errno : 0;
-	close(fd);
-	if (err)
-		return err;
-	g->size = (uint64_t)st.st_size;
-	err = g->size > at ? spool_scan(s, g, at, last) : 0;
-	s->stats.bytes += g->size;
-	s->stats.waiting += g->waiting;
-	return err;
-}
-
 /* What another run left: segments before the cursor are done with. */
 static int take_over(struct spool *s)
 {
@@ -114,8 +96,13 @@ static int take_over(struct spool *s)
 		drop_segment(s);
 	s->read_at = s->n_segments && s->segments[0].number == segment && at > SPOOL_FILE_HEAD ? at : SPOOL_FILE_HEAD;
 	for (unsigned i = 0; i < s->n_segments && !err; i++)
-		err = look_at(s, &s->segments[i], i ? SPOOL_FILE_HEAD : s->read_at, i + 1 == s->n_segments);
+		err = spool_look_at(s, &s->segments[i], i ? SPOOL_FILE_HEAD : s->read_at, i + 1 == s->n_segments);
 	s->next_number = s->n_segments ? s->segments[s->n_segments - 1].number + 1 : segment + 1;
+	/* a file that came back shorter: what is appended now was not taken yet */
+	if (!err && s->n_segments && s->read_at > SPOOL_FILE_HEAD && s->read_at > s->segments[0].size) {
+		s->read_at = s->segments[0].size > SPOOL_FILE_HEAD ? s->segments[0].size : SPOOL_FILE_HEAD;
+		spool_cursor_save(s);
+	}
 	return err;
 }
 
@@ -201,7 +188,7 @@ static struct spool_segment *last_segment(struct spool *s)
 
 static bool too_old(const struct spool *s, int64_t real_ns, int64_t now_ns)
 {
-	return s->max_age_ns && now_ns > real_ns && (uint64_t)(now_ns - real_ns) > s->max_age_ns;
+	return s->max_age_ns && now_ns > real_ns && (uint64_t)now_ns - (uint64_t)real_ns > s->max_age_ns;
 }
 
 /* Also while nobody takes anything: what is too old need not be on the disk. */
@@ -214,9 +201,9 @@ static void drop_old(struct spool *s, int64_t now_ns)
 /* Full; or of such a time that what is too old would stay for the sake of the rest. */
 static bool ends(const struct spool *s, const struct spool_segment *g, size_t need, int64_t real_ns)
 {
-	if (g->size < SPOOL_FILE_HEAD || g->size + need > (s->segment_bytes > need ? s->segment_bytes : need + SPOOL_FILE_HEAD))
+	if (g->unreadable || g->size < SPOOL_FILE_HEAD || g->size + need > (s->segment_bytes > need ? s->segment_bytes : need + SPOOL_FILE_HEAD))
 		return true;
-	return s->max_age_ns && g->waiting && real_ns > g->oldest_ns && (uint64_t)(real_ns - g->oldest_ns) > s->max_age_ns / 16;
+	return s->max_age_ns && g->waiting && real_ns > g->oldest_ns && (uint64_t)real_ns - (uint64_t)g->oldest_ns > s->max_age_ns / 16;
 }
 
 static int open_last(struct spool *s, size_t need, int64_t real_ns)
@@ -256,8 +243,10 @@ static int write_record(struct spool *s, const struct spool_head *h, const void 
 
 static void make_room(struct spool *s, size_t need)
 {
-	while (s->n_segments && s->stats.bytes + need + SPOOL_FILE_HEAD > s->max_bytes)
+	while (s->n_segments && s->stats.bytes + need + SPOOL_FILE_HEAD > s->max_bytes) {
 		s->stats.dropped_full += drop_segment(s);
+		s->stats.error = 0;
+	}
 }
 
 int spool_append(struct spool *s, int64_t real_ns, const void *data, size_t len)
@@ -273,13 +262,13 @@ int spool_append(struct spool *s, int64_t real_ns, const void *data, size_t len)
 		make_room(s, SPOOL_HEAD + len);
 		err = write_record(s, &h, data);
 	}
-	/* the disk is full: the newest is worth more than the oldest */
-	while ((err == -ENOSPC || err == -EDQUOT) && s->n_segments) {
+	s->stats.error = err ? err : s->stats.error;
+	/* the disk is full: the newest is worth more than the oldest. A file without a record gives no room */
+	while ((err == -ENOSPC || err == -EDQUOT) && (s->n_segments > 1 || (s->n_segments && s->segments[0].size > SPOOL_FILE_HEAD))) {
 		s->stats.dropped_full += drop_segment(s);
 		err = write_record(s, &h, data);
 	}
 	s->stats.dropped_full += err != 0;
-	s->stats.error = err ? err : s->stats.error;
 	pthread_mutex_unlock(&s->lock);
 	return err;
 }
@@ -328,7 +317,7 @@ static void leave_segment(struct spool *s)
 		drop_segment(s);
 }
 
-/* Somebody took its file away, or the disk does not give it back: those behind it shall not wait for that. */
+/* Somebody took its file away or cut it, or the disk does not give it back: those behind it shall not wait for that. */
 static void lose_segment(struct spool *s)
 {
 	s->stats.damaged_bytes += s->segments[0].size > s->read_at ? s->segments[0].size - s->read_at : 0;
@@ -343,7 +332,7 @@ static int next_record(struct spool *s, int64_t now_ns, struct buf *out, struct 
 	if (s->read_fd < 0)
 		s->read_fd = spool_file_open(s, s->segments[0].number, O_RDONLY);
 	err = s->read_fd < 0 ? s->read_fd : read_record(s, now_ns, out, ret);
-	if (err == -EIO || (err == -ENOENT && s->read_fd < 0)) {
+	if (err == -EIO || err == -ENODATA || (err == -ENOENT && s->read_fd < 0)) {
 		lose_segment(s);
 		return -EAGAIN;
 	}

@@ -27,7 +27,7 @@ struct spool_stats {
 	uint64_t dropped_full;     /* records: no room in max_bytes, or on the disk */
 	uint64_t dropped_old;      /* records: older than max_age_ns */
 	uint64_t damaged_bytes;    /* read over: torn by a crash, changed on disk, or taken away by somebody */
-	int error;                 /* why the last append failed: negative errno; 0 = none did */
+	int error;                 /* why the last one was dropped_full: negative errno of its write; 0 = for max_bytes */
 };
 
 struct spool;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 #include "spool_internal.h"
@@ -128,8 +129,10 @@ int spool_find(int fd, uint64_t *at, uint64_t size, struct spool_head *ret, uint
 		err = -ENOENT;
 	if (err == -ENODATA)
 		err = -ENOENT;
-	*ret_skipped += (err ? size : pos) - start;
-	*at = err ? size : pos;
+	if (err)
+		pos = size > start ? size : start;
+	*ret_skipped += pos - start;
+	*at = pos;
 	return err;
 }
 
@@ -148,23 +151,25 @@ static int check_record(int fd, const struct spool_head *h, uint64_t at, struct 
 }
 
 /* In the last file a length that was changed must not end it in the midst of a record that is whole. */
-int spool_scan(struct spool *s, struct spool_segment *g, uint64_t at, bool last)
+static int scan(struct spool *s, struct spool_segment *g, uint64_t at, bool last)
 {
 	struct spool_head h;
 	struct buf room = { 0 };
 	uint64_t skipped = 0, end = at;
-	int fd = spool_file_open(s, g->number, last ? O_RDWR : O_RDONLY), err;
+	int fd = spool_file_open(s, g->number, last ? O_RDWR : O_RDONLY), err, whole;
 
 	if (fd < 0)
 		return fd;
 	for (;;) {
 		err = spool_find(fd, &at, g->size, &h, &skipped);
-		if (!err && last)
-			err = check_record(fd, &h, at, &room);
-		if (err == -EBADMSG) {
+		whole = !err && last ? check_record(fd, &h, at, &room) : 0;
+		if (whole == -EBADMSG) {
 			at++;
 			continue;
 		}
+		g->unreadable |= err == -EIO || whole == -EIO;
+		if (!err && whole != -EIO)
+			err = whole;
 		if (err)
 			break;
 		at += SPOOL_HEAD + h.len;
@@ -172,11 +177,29 @@ int spool_scan(struct spool *s, struct spool_segment *g, uint64_t at, bool last)
 		spool_counted(g, h.real_ns);
 	}
 	/* A record that was being written: nothing may follow half of one. */
-	if (err == -ENOENT && last && end < g->size && ftruncate(fd, (off_t)end) == 0) {
+	if (err == -ENOENT && last && !g->unreadable && end < g->size && ftruncate(fd, (off_t)end) == 0) {
 		s->stats.damaged_bytes += g->size - end;
 		g->size = end;
 	}
 	close(fd);
 	buf_free(&room);
-	return err == -ENOENT ? 0 : err;
+	return err == -ENOENT || err == -EIO ? 0 : err;
+}
+
+int spool_look_at(struct spool *s, struct spool_segment *g, uint64_t at, bool last)
+{
+	struct stat st;
+	int fd = spool_file_open(s, g->number, O_RDONLY), err;
+
+	if (fd < 0)
+		return fd;
+	err = fstat(fd, &st) ? -errno : 0;
+	close(fd);
+	if (err)
+		return err;
+	g->size = (uint64_t)st.st_size;
+	err = g->size > at ? scan(s, g, at, last) : 0;
+	s->stats.bytes += g->size;
+	s->stats.waiting += g->waiting;
+	return err;
 }

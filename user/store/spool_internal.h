@@ -26,6 +26,7 @@ struct spool_segment {
 	uint64_t size;
 	uint64_t waiting;          /* records behind the cursor */
 	int64_t oldest_ns, newest_ns;   /* of them */
+	bool unreadable;           /* in part: lost when its turn comes, and nothing more goes there */
 };
 
 static inline void spool_counted(struct spool_segment *g, int64_t real_ns)
@@ -57,8 +58,8 @@ uint32_t spool_crc(const struct spool_head *h, const void *data);
 /* The head of the next record at or after *at, whose bytes fit into size; what was read over is counted in
  * *ret_skipped. -ENOENT: none. Its checksum is not looked at. */
 int spool_find(int fd, uint64_t *at, uint64_t size, struct spool_head *ret, uint64_t *ret_skipped);
-/* Counts the records behind `at` that are whole; cuts off a torn end when it is the last file. */
-int spool_scan(struct spool *s, struct spool_segment *g, uint64_t at, bool last);
+/* Its size, and the records behind `at` that are whole; cuts off a torn end when it is the last file. */
+int spool_look_at(struct spool *s, struct spool_segment *g, uint64_t at, bool last);
 
 /* spool_cursor.c */
 int spool_cursor_open(struct spool *s, uint64_t *ret_segment, uint64_t *ret_at);   /* 0, 0 = none */
