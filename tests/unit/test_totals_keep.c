@@ -114,6 +114,7 @@ static void check_same(const struct totals *a, const struct totals *b)
 		assert_int_equal(r->shown, a->rows[i].shown);
 		assert_int_equal(r->id, a->rows[i].id);
 		assert_int_equal(r->ever, a->rows[i].ever);
+		assert_int_equal(r->quality, a->rows[i].quality);
 		for (unsigned c = 0; c < totals_width(a); c++)
 			assert_int_equal(totals_shown(a, i, c), totals_shown(b, at, c));
 	}

@@ -39,12 +39,12 @@ static void add_row(struct totals *t, const struct snapshot *s, unsigned row)
 	const struct snap_row *from = &s->rows[row];
 	uint32_t at = totals_place(t, from);
 	struct total_row *r = &t->rows[at];
-	bool worse = from->quality & ~r->ever;
+	unsigned was = r->quality;
 
 	r->quality = r->seen == t->adds ? r->quality | from->quality : from->quality;
 	r->ever |= from->quality;
 	add_values(t, totals_row(t, at), s, row);
-	if (at < TOTAL_FIRST_CGROUP || worse || moves(s, row))
+	if (at < TOTAL_FIRST_CGROUP || r->quality != was || moves(s, row))
 		r->changed = t->adds;
 	if (at < TOTAL_FIRST_CGROUP)
 		return;

@@ -9,7 +9,7 @@
 #include "totals_internal.h"
 #include "totals_keep.h"
 
-#define KEEP_VERSION 2
+#define KEEP_VERSION 3
 #define PLACES_MAX (1u << 20)
 
 enum { ROW_USED = 1, ROW_NAMED = 2, ROW_ENDED = 4, ROW_SHOWN = 8 };
@@ -101,6 +101,7 @@ static void save_row(const struct totals *t, uint32_t row, uint32_t since, struc
 		save_names(r->names, out);
 	}
 	varint_add(out, r->id);
+	varint_add(out, r->quality);
 	varint_add(out, r->ever);
 	if (r->ended)
 		varint_add(out, r->ended_ns);
@@ -205,7 +206,8 @@ static void load_values(struct totals *t, uint32_t row, struct varint_reader *in
 	struct total_row *r = &t->rows[row];
 
 	r->id = varint_take(in);
-	r->quality = r->ever = (unsigned)varint_take(in);
+	r->quality = (unsigned)varint_take(in);
+	r->ever = (unsigned)varint_take(in);
 	r->ended_ns = r->ended ? varint_take(in) : 0;
 	for (unsigned i = 0; i < totals_width(t); i++)
 		totals_row(t, row)[i] = varint_take(in);
