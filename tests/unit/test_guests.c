@@ -43,10 +43,18 @@ static void test_machines(void **state)
 {
 	const struct { const char *path, *machine; } all[] = {
 		{ "/machine.slice/machine-qemu\\x2d1\\x2dweb.scope/libvirt/emulator", "/machine.slice/machine-qemu\\x2d1\\x2dweb.scope" },
-		{ "/machine.slice/machine-web.scope", "/machine.slice/machine-web.scope" },
+		{ "/machine.slice/machine-a.slice/machine-qemu\\x2dweb.scope", "/machine.slice/machine-a.slice/machine-qemu\\x2dweb.scope" },
 		{ "/machine/qemu-1-web.libvirt-qemu/emulator", "/machine/qemu-1-web.libvirt-qemu" },
 		{ "/machine.slice/libpod-1.scope", NULL }, { "/user.slice/session-1.scope", NULL }, { "/", NULL }, { "/machine-.scope", NULL },
-		{ "/a/qemu-1-web.libvirt-qemu", NULL }, { "/machine.slice", NULL },
+		{ "/machine/a.partition/b.partition/web.libvirt-qemu", "/machine/a.partition/b.partition/web.libvirt-qemu" },
+		{ "/a/qemu-1-web.libvirt-qemu", NULL }, { "/machine.slice", NULL }, { "", NULL }, { "/machine/", NULL }, { "//", NULL },
+		/* no virtual machines; and what whoever owns a service, a scope or a container can make below it */
+		{ "/machine.slice/machine-web.scope", NULL }, { "/machine.slice/machine-lxc\\x2d1\\x2dqemu.scope", NULL },
+		{ "/user.slice/user-1.slice/user@1.service/app.slice/machine-qemu\\x2d1\\x2dweb.scope", NULL },
+		{ "/user.slice/user-1.slice/user@1.service/app.slice/machine-x.scope", NULL },
+		{ "/machine.slice/libpod-1.scope/machine-qemu\\x2d1\\x2dweb.scope", NULL }, { "/machine.slice/libpod-1.scope/machine-x.scope", NULL },
+		{ "/a/machine-qemu\\x2d1\\x2dweb.scope", NULL }, { "/machine/lxc-1-c.libvirt-lxc/x.libvirt-qemu", NULL },
+		{ "/machine/a/x.libvirt-qemu", NULL }, { "/machine.slice/machine-qemu\\x2d.scope", NULL }, { "/machine/.libvirt-qemu", NULL },
 	};
 
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {

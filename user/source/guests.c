@@ -107,22 +107,31 @@ uint32_t guests_cid_of(const char *cmdline, size_t len)
 	return found;
 }
 
-/* machine-qemu\x2d1\x2dNAME.scope of machined; /machine/qemu-1-NAME.libvirt-qemu without systemd. */
+static bool is_named(const char *name, const char *end, const char *begin, const char *suffix)
+{
+	size_t len = (size_t)(end - name), head = strlen(begin), tail = strlen(suffix);
+
+	return len > head + tail && memcmp(name, begin, head) == 0 && memcmp(end - tail, suffix, tail) == 0;
+}
+
+/* machine-qemu\x2d1\x2dNAME.scope of machined; /machine/qemu-1-NAME.libvirt-qemu without systemd. Only slices or
+ * partitions above: whoever was given a service, a scope or a container can make any name below it. */
 bool guests_machine_of(char *path)
 {
-	bool below = strncmp(path, "/machine/", 9) == 0;
+	bool plain = strncmp(path, "/machine/", 9) == 0;
+	const char *begin = plain ? "" : "machine-qemu\\x2d", *suffix = plain ? ".libvirt-qemu" : ".scope";
+	const char *above = plain ? ".partition" : ".slice";
 
-	for (char *at = path; *at == '/';) {
-		size_t len = strcspn(at + 1, "/");
-		char *end = at + 1 + len;
-		bool scope = len > 14 && strncmp(at + 1, "machine-", 8) == 0 && strncmp(end - 6, ".scope", 6) == 0;
-		bool libvirt = below && len > 13 && strncmp(end - 13, ".libvirt-qemu", 13) == 0;
+	for (char *name = plain ? path + 9 : path + 1; *path == '/' && *name; name++) {
+		char *end = name + strcspn(name, "/");
 
-		if (scope || libvirt) {
+		if (is_named(name, end, begin, suffix)) {
 			*end = '\0';
 			return true;
 		}
-		at = end;
+		if (!*end || !is_named(name, end, "", above))
+			return false;
+		name = end;
 	}
 	return false;
 }
