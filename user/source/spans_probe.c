@@ -80,7 +80,7 @@ static void arm(struct jd_func_state *state)
 /* One that got only one of its probes loses it again. */
 static int take_result(struct spans_functions *f, struct probe_file *file, const struct probe_change *c)
 {
-	int r = c[0].rc ? c[0].rc : c[1].rc;
+	int r = c[0].rc || f->kind == PROBE_SESSION ? c[0].rc : c[1].rc;     /* a session has no second one */
 
 	if (r)
 		detach_file(f, file);
