@@ -154,6 +154,27 @@ static void test_forged(void **state)
 	temp_root_free(&t);
 }
 
+/* A thousand lies before and after the one true word. */
+static void test_forged_in_numbers(void **state)
+{
+	struct temp_root t = machine();
+
+	for (unsigned i = 0; i < 1100; i++) {
+		char line[64], cgroup[64];
+
+		snprintf(line, sizeof(line), "vhost-vsock-pci,guest-cid=%u", 1000 + i);
+		snprintf(cgroup, sizeof(cgroup), "/kubepods/evil%u", i);
+		process(&t, 1000 + i, line, cgroup);
+	}
+	process(&t, 999, LIBVIRT, "/machine.slice/machine-qemu\\x2d1\\x2dweb.scope");
+	process(&t, 3000, "vhost-vsock-pci,guest-cid=8", "/machine/qemu-2-db.libvirt-qemu");
+	process(&t, 3001, "vhost-vsock-pci,guest-cid=9", "/vms/alone");
+	expect_path(&t, 7, "/machine.slice/machine-qemu\\x2d1\\x2dweb.scope");
+	expect_path(&t, 8, "/machine/qemu-2-db.libvirt-qemu");
+	expect_error(&t, 9, -EPERM, "more than 1024");
+	temp_root_free(&t);
+}
+
 /* A machine below another one's cgroup would be told of both. */
 static void test_shared(void **state)
 {
@@ -188,7 +209,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_command_lines), cmocka_unit_test(test_machines), cmocka_unit_test(test_whose_cgroup),
-		cmocka_unit_test(test_forged), cmocka_unit_test(test_shared), cmocka_unit_test(test_hostile_processes),
+		cmocka_unit_test(test_forged), cmocka_unit_test(test_forged_in_numbers), cmocka_unit_test(test_shared), cmocka_unit_test(test_hostile_processes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

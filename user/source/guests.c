@@ -12,7 +12,10 @@
 
 #define MAX_CLAIMS 1024
 #define MAX_LINE (128u << 10)      /* of a command line; libvirt's are some KiB */
-#define SCAN_NS NS_PER_S           /* a guest may connect as often as it likes */
+/* A guest may connect as often as it likes, and the I/O loop waits for a scan: between two of them this much, and so
+ * many times what one takes. */
+#define SCAN_NS NS_PER_S
+#define SCAN_SHARE 10
 #define FIRST_CID 3                /* 0 to 2 are the hypervisor, this machine, the host (vsock(7)) */
 
 /* A process that says it runs the guest with a CID. Anybody may write anything on a command line. */
@@ -25,7 +28,8 @@ struct claim {
 struct guests {
 	struct fsroot *root;
 	struct hierarchy hierarchy;
-	uint64_t scanned_ns;
+	uint64_t scanned_ns, scan_ns;  /* when it ended, how long it took */
+	bool crowded;              /* claims were left out */
 	unsigned n;
 	struct claim claims[MAX_CLAIMS];
 	char line[MAX_LINE];
@@ -164,33 +168,56 @@ static ssize_t read_line(struct guests *g, uint32_t pid)
 	return len < sizeof(g->line) ? (ssize_t)len : -EFBIG;
 }
 
+/* Where a claim goes: those of machines before all others, which anybody can make any number of. NULL = nowhere. */
+static struct claim *place_for(struct guests *g, bool machine)
+{
+	if (g->n < MAX_CLAIMS)
+		return &g->claims[g->n++];
+	g->crowded = true;
+	for (unsigned i = 0; machine && i < g->n; i++) {
+		if (g->claims[i].machine)
+			continue;
+		free(g->claims[i].path);
+		return &g->claims[i];
+	}
+	return NULL;
+}
+
 static void look_at(struct guests *g, uint32_t pid)
 {
 	ssize_t len = read_line(g, pid);
 	uint32_t cid = len > 0 ? guests_cid_of(g->line, (size_t)len) : 0;
-	char path[4096];
+	char path[4096], *kept;
 	struct claim *c;
+	bool machine;
 
-	if (!cid || g->n == MAX_CLAIMS || process_cgroup_path(g->root, &g->hierarchy, pid, path, sizeof(path)) != 0)
+	if (!cid || process_cgroup_path(g->root, &g->hierarchy, pid, path, sizeof(path)) != 0)
 		return;
-	c = &g->claims[g->n];
-	*c = (struct claim){ .cid = cid, .pid = pid, .machine = guests_machine_of(path), .path = strdup(path) };
-	g->n += c->path != NULL;
+	machine = guests_machine_of(path);
+	kept = strdup(path);
+	c = kept ? place_for(g, machine) : NULL;
+	if (c)
+		*c = (struct claim){ .cid = cid, .pid = pid, .machine = machine, .path = kept };
+	else
+		free(kept);
 }
 
-static void scan(struct guests *g, uint64_t now_ns)
+static void scan(struct guests *g)
 {
+	uint64_t began = clock_mono_ns();
 	DIR *proc = fsroot_opendir(g->root, "/proc");
 	const struct dirent *d;
 
 	while (g->n)
 		free(g->claims[--g->n].path);
-	g->scanned_ns = now_ns;
+	g->crowded = false;
 	while (proc && (d = readdir(proc)))
 		if (isdigit((unsigned char)d->d_name[0]))
 			look_at(g, (uint32_t)strtoul(d->d_name, NULL, 10));
 	if (proc)
 		closedir(proc);
+	g->scanned_ns = clock_mono_ns();
+	g->scan_ns = g->scanned_ns - began;
 }
 
 static bool is_in(const char *path, const char *tree)
@@ -236,13 +263,14 @@ static const struct claim *judge(const struct guests *g, uint32_t cid, bool *ret
 
 int guests_find(struct guests *g, uint32_t cid, char *ret_path, size_t size, struct err *why)
 {
-	uint64_t now = clock_mono_ns();
 	const struct claim *c;
 	bool two;
 
-	if (!g->scanned_ns || now - g->scanned_ns >= SCAN_NS)
-		scan(g, now);
+	if (!g->scanned_ns || clock_mono_ns() - g->scanned_ns >= SCAN_NS + SCAN_SHARE * g->scan_ns)
+		scan(g);
 	c = judge(g, cid, &two);
+	if (g->crowded && (two || !c || !c->machine))
+		return err_set(why, -EPERM, "CID %u: more than %d processes name a guest-cid; name its cgroup with guest=", cid, MAX_CLAIMS);
 	if (two)
 		return err_set(why, -EPERM, "CID %u: processes of two cgroups say that it is theirs; name the right one with guest=", cid);
 	if (!c)
@@ -262,7 +290,7 @@ int guests_find(struct guests *g, uint32_t cid, char *ret_path, size_t size, str
 uint32_t guests_claimed(struct guests *g, unsigned i)
 {
 	if (!i)
-		scan(g, clock_mono_ns());
+		scan(g);
 	return i < g->n ? g->claims[i].cid : 0;
 }
 

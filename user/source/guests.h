@@ -10,8 +10,9 @@
 struct guests;
 
 int guests_open(const char *root, enum hierarchy_mode mode, struct guests **ret, struct err *err);
-/* Path of the machine's cgroup below the mount. Looks at the processes anew, at most once a second. 0; -ENOENT: no
- * such guest here; -EPERM: its cgroup is not its own or more than one claims the CID; -ENAMETOOLONG; why says more. */
+/* Path of the machine's cgroup below the mount. Looks at the processes anew, a second and ten times what that takes
+ * after the last time. 0; -ENOENT: no such guest here; -EPERM: its cgroup is not its own or more than one claims the
+ * CID; -ENAMETOOLONG; why says more. */
 int guests_find(struct guests *g, uint32_t cid, char *ret_path, size_t size, struct err *why);
 /* CID i of those that processes here say they have, each maybe more than once; 0 behind the last. Looks anew for 0. */
 uint32_t guests_claimed(struct guests *g, unsigned i);
