@@ -3,6 +3,7 @@
  * are pushed out, and whichever of the texts was the first. */
 #include "encode_fixture.h"
 #include "encode/totals_keep.h"
+#include "encode/totals_late.h"
 
 #define CGROUPS 24
 #define INTERVALS 400
@@ -281,6 +282,49 @@ static void test_idle_since(void **state)
 	end(&w);
 }
 
+static const char *pod_of(const struct totals *t, const char *name)
+{
+	unsigned at;
+
+	assert_non_null(find(t, name, &at));
+	return names_text(t->rows[at].names, NAME_POD);
+}
+
+/* A name that came after its cgroup's end is in the text of what changed since. Nothing of it is left for a path whose cgroup
+ * was made anew while no agent looked. */
+static void test_named_late(void **state)
+{
+	struct names *late = names_new(&(struct names_draft){ .field[NAME_POD] = "late-1" });
+	struct buf texts[2] = { { 0 } };
+	struct totals *copy;
+	struct world w;
+
+	begin(&w, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		w.f.snap.n_rows = READING_SPECIAL_ROWS;
+		if (i == 0)
+			fixture_row(&w.f, "/short", 77);
+		totals_add(w.live, &w.f.snap);
+		if (i == 1)
+			totals_name_late(w.live, 77, late);
+		totals_save(w.live, i, &texts[i]);
+	}
+	for (uint64_t id = 77; id < 79; id++) {
+		copy = load(&w, texts, 0, 2, 0);
+		assert_true(has_ended(copy, "/short"));
+		assert_string_equal(pod_of(copy, "/short"), "late-1");
+		w.f.snap.n_rows = READING_SPECIAL_ROWS;
+		fixture_row(&w.f, "/short", id);
+		totals_add(copy, &w.f.snap);
+		assert_string_equal(pod_of(copy, "/short"), id == 77 ? "late-1" : "");
+		free_totals(copy);
+	}
+	for (unsigned i = 0; i < 2; i++)
+		buf_free(&texts[i]);
+	names_put(late);
+	end(&w);
+}
+
 /* Other columns, a change without a beginning, and every text cut short or with a changed byte. */
 static void test_wrong(void **state)
 {
@@ -325,7 +369,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_texts), cmocka_unit_test(test_top), cmocka_unit_test(test_renamed_unseen), cmocka_unit_test(test_idle_since),
-		cmocka_unit_test(test_wrong),
+		cmocka_unit_test(test_named_late), cmocka_unit_test(test_wrong),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

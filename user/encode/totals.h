@@ -73,6 +73,7 @@ struct totals {
 	/* the table's own; a copy has none of them */
 	uint32_t *buckets, n_buckets, free_row, ended_first, ended_last, next_serial;
 	unsigned n_waits;           /* rows that do */
+	uint64_t waits_max;         /* largest id that one of them had */
 	struct total_key *keys;
 	unsigned cap_keys;
 	struct fair fair;

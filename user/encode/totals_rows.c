@@ -231,10 +231,13 @@ static int64_t rename_row(struct totals *t, uint32_t row, const char *text, uint
 	return row;
 }
 
-/* A cgroup that got another name while nobody looked: after a restart it is known by its id alone. */
+/* A cgroup that got another name while nobody looked: after a restart it is known by its id alone. Ids rise, so one that
+ * is made now is none of those: only few are looked for. */
 static int64_t find_id(const struct totals *t, uint64_t id)
 {
-	for (uint32_t i = TOTAL_FIRST_CGROUP; t->n_waits && i < t->n_rows; i++)
+	if (!t->n_waits || id > t->waits_max)
+		return -ENOENT;
+	for (uint32_t i = TOTAL_FIRST_CGROUP; i < t->n_rows; i++)
 		if (t->rows[i].waits && t->rows[i].id == id)
 			return i;
 	return -ENOENT;
@@ -262,6 +265,9 @@ static int64_t resolve(struct totals *t, const struct snap_row *r, struct total_
 	if (row < 0)
 		return row;
 	*k = (struct total_key){ r->generation, r->renamed, (uint32_t)row, t->rows[row].serial };
+	/* a path that somebody else has by now */
+	if (t->rows[row].id != r->id)
+		t->rows[row].recalled = false;
 	t->rows[row].id = r->id;
 	return row;
 }
@@ -325,6 +331,7 @@ int totals_relink(struct totals *t)
 {
 	t->free_row = t->ended_first = t->ended_last = NONE;
 	t->n_shown = t->n_ended = t->n_waits = 0;
+	t->waits_max = 0;
 	while (t->n_rows >= t->n_buckets)
 		if (grow_buckets(t) != 0)
 			return -ENOMEM;
@@ -345,6 +352,8 @@ int totals_relink(struct totals *t)
 		t->n_shown += r->shown;
 		r->waits = !r->ended;
 		t->n_waits += r->waits;
+		if (r->waits && r->id > t->waits_max)
+			t->waits_max = r->id;
 		link_row(t, i);
 	}
 	return relink_ended(t);
