@@ -135,6 +135,9 @@ static void test_whose_cgroup(void **state)
 	expect_path(&t, 8, "/vms/db");
 	expect_error(&t, 9, -EPERM, "to itself");
 	expect_error(&t, 10, -EPERM, "to itself");
+	process(&t, 105, "vhost-vsock-pci,guest-cid=12", "/vms/mail");
+	temp_root_put(&t, "/sys/fs/cgroup/vms/mail/other/cgroup.procs", "106\n");
+	expect_error(&t, 12, -EPERM, "to itself");
 	expect_error(&t, 11, -ENOENT, "no process");
 	expect_error(&t, 2, -ENOENT, "no process");
 	temp_root_free(&t);

@@ -140,14 +140,28 @@ bool guests_machine_of(char *path)
 	return false;
 }
 
-/* Is that process the only one of its cgroup? */
+static bool has_children(const struct guests *g, const char *dir)
+{
+	DIR *d = fsroot_opendir(g->root, dir);
+	const struct dirent *e;
+	bool any = !d;
+
+	while (!any && (e = readdir(d)))
+		any = e->d_type == DT_DIR && strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+	if (d)
+		closedir(d);
+	return any;
+}
+
+/* Is that process the only one of its cgroup, whose whole subtree the guest is told of? */
 static bool is_alone(const struct guests *g, const char *path, uint32_t pid)
 {
-	char file[2 * sizeof(g->hierarchy.mount)], text[64], alone[16];
+	char dir[2 * sizeof(g->hierarchy.mount)], file[sizeof(dir) + 16], text[64], alone[16];
 
 	snprintf(alone, sizeof(alone), "%u", pid);
-	if (snprintf(file, sizeof(file), "%s%s/cgroup.procs", g->hierarchy.mount, path) >= (int)sizeof(file))
+	if (snprintf(dir, sizeof(dir), "%s%s", g->hierarchy.mount, path) >= (int)sizeof(dir) || has_children(g, dir))
 		return false;
+	snprintf(file, sizeof(file), "%s/cgroup.procs", dir);
 	return fsroot_read(g->root, file, text, sizeof(text)) > 0 && strcmp(text, alone) == 0;
 }
 
