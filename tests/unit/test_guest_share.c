@@ -107,6 +107,42 @@ static void test_a_machine_that_is_not_there(void **state)
 	fixture_free(&f);
 }
 
+static const char *tell(struct fixture *f, const char *const *all, unsigned n, unsigned ended)
+{
+	f->snap.n_rows = READING_SPECIAL_ROWS;
+	for (unsigned i = 0; i < n; i++) {
+		fixture_row(f, all[i], i + 1)->ended = ended & 1u << i;
+		*snapshot_energy(&f->snap, f->snap.n_rows - 1, 0) = 1u << 4 * i;
+	}
+	return fixture_encode(f);
+}
+
+/* Of "web" its neighbour "intraweb" must not be told, nor the other way round. */
+static void test_a_pattern_of_two_machines(void **state)
+{
+	static const char *const all[] = { GUEST, GUEST "/libvirt", "/machine.slice/machine-qemu\\x2d2\\x2dintraweb.scope/libvirt",
+					   "/machine.slice/machine-qemu\\x2d9\\x2dweb.scope" };
+	struct fixture f;
+
+	start(&f, "/machine.slice/machine-qemu*web.scope", false);
+	assert_int_equal(told(tell(&f, all, 2, 0), "package-0"), 0x11);
+	assert_string_equal(tell(&f, all, 3, 0), "");
+	assert_false(share_alive(f.encoder));
+	assert_int_equal(f.ops->stats(f.encoder)->withheld_ticks, 1);
+	assert_non_null(strstr(f.ops->stats(f.encoder)->reason, "pattern /machine.slice/machine-qemu*web.scope is of two machines"));
+	/* the other one has ended; what came before is not known */
+	assert_int_equal(told(tell(&f, all, 3, 4), "package-0"), 0x22);
+	assert_non_null(strstr((char *)f.out.data, ":partial"));
+	assert_int_equal(told(tell(&f, all, 2, 0), "package-0"), 0x33);
+	assert_null(strstr((char *)f.out.data, ":partial"));
+	/* the guest's next start: the last of the one before is its own */
+	assert_int_equal(told(tell(&f, all, 4, 7), "package-0"), 0x33 + 0x1011);
+	/* it has ended as well */
+	assert_int_equal(told(tell(&f, all, 4, 15), "package-0"), 0x33 + 0x2011);
+	assert_string_equal(tell(&f, all, 3, 7), "");
+	fixture_free(&f);
+}
+
 /* Byte for byte as docs/formats/guest.md shows it. */
 static void test_the_documented_line(void **state)
 {
@@ -218,7 +254,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sums_are_the_subtrees), cmocka_unit_test(test_a_literal_path_is_no_pattern),
-		cmocka_unit_test(test_a_machine_that_is_not_there), cmocka_unit_test(test_the_documented_line),
+		cmocka_unit_test(test_a_machine_that_is_not_there), cmocka_unit_test(test_a_pattern_of_two_machines),
+		cmocka_unit_test(test_the_documented_line),
 		cmocka_unit_test(test_what_is_written_is_read), cmocka_unit_test(test_what_is_refused),
 		cmocka_unit_test(test_more_domains_than_there_can_be),
 	};

@@ -5,13 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../base/text.h"
+#include "../model/cgroup.h"
 #include "../model/share.h"
 
 struct encoder {
 	struct encoder_stats stats;
 	char *guest, *below;       /* the pattern, and that of what is below it; below NULL = guest is a path */
-	size_t len;
 	bool alive;
+	bool gap;                  /* what it used was not told of */
+	/* With a pattern, whose machine it is: the path that it matches, now and in the line before; "" = none. */
+	char root[CGROUP_PATH_MAX], before[CGROUP_PATH_MAX];
 	unsigned column[SCHEMA_MAX_DOMAINS];   /* of share.domains in the schema */
 	struct share share;
 };
@@ -23,7 +26,6 @@ static int share_create(const struct encode_options *o, const struct schema *s, 
 	if (!e)
 		return err_set(err, -ENOMEM, "format snapshot: out of memory; free some");
 	e->share.epoch = o->epoch;
-	e->len = strlen(o->guest);
 	e->guest = strdup(o->guest);
 	if (!e->guest || (!o->guest_literal && strpbrk(o->guest, "*?") && asprintf(&e->below, "%s/**", o->guest) < 0)) {
 		free(e->guest);
@@ -39,13 +41,58 @@ static int share_create(const struct encode_options *o, const struct schema *s, 
 	return 0;
 }
 
+static bool is_in(const char *path, const char *tree)
+{
+	size_t len = strlen(tree);
+
+	return len && strncmp(path, tree, len) == 0 && (path[len] == '/' || !path[len]);
+}
+
 static bool of_guest(const struct encoder *e, const struct snap_row *row)
 {
 	if (row->kind != ROW_CGROUP)
 		return false;
-	if (e->below)
-		return text_glob(e->guest, row->path) || text_glob(e->below, row->path);
-	return strncmp(row->path, e->guest, e->len) == 0 && (row->path[e->len] == '/' || !row->path[e->len]);
+	return e->below ? is_in(row->path, e->root) || is_in(row->path, e->before) : is_in(row->path, e->guest);
+}
+
+/* The shortest of the paths down to this one that the pattern matches: its machine's. */
+static bool find_root(const struct encoder *e, const char *path, char ret_root[CGROUP_PATH_MAX])
+{
+	size_t len = strlen(path);
+
+	if (len >= CGROUP_PATH_MAX || (!text_glob(e->guest, path) && !text_glob(e->below, path)))
+		return false;
+	for (size_t n = 1; n <= len; n++) {
+		if (path[n] && path[n] != '/')
+			continue;
+		memcpy(ret_root, path, n);
+		ret_root[n] = '\0';
+		if (text_glob(e->guest, ret_root))
+			return true;
+	}
+	return false;
+}
+
+/* The machine that the pattern is of in this snapshot: the one that lives, and what ended of the one told of last,
+ * which is the same machine before its restart. false: two of them live, and nobody says which is the guest's. */
+static bool choose_root(struct encoder *e, const struct snapshot *s)
+{
+	char root[CGROUP_PATH_MAX];
+
+	memcpy(e->before, e->root, sizeof(e->before));
+	e->root[0] = '\0';
+	for (unsigned i = READING_SPECIAL_ROWS; i < s->n_rows; i++) {
+		const struct snap_row *row = &s->rows[i];
+
+		if (row->kind != ROW_CGROUP || row->ended || is_in(row->path, e->root) || !find_root(e, row->path, root))
+			continue;
+		if (*e->root)
+			return false;
+		memcpy(e->root, root, sizeof(e->root));
+	}
+	if (!*e->root)
+		memcpy(e->root, e->before, sizeof(e->root));
+	return true;
 }
 
 static void add_row(struct encoder *e, const struct snapshot *s, unsigned row)
@@ -59,22 +106,38 @@ static void add_row(struct encoder *e, const struct snapshot *s, unsigned row)
 	}
 }
 
-static int share_encode(struct encoder *e, const struct snapshot *s, struct buf *out)
+static int withhold(struct encoder *e, const char *before, const char *behind)
 {
-	e->alive = false;
+	e->stats.withheld_ticks++;
+	snprintf(e->stats.reason, sizeof(e->stats.reason), "%s %.120s%s; the guest is told nothing", before, e->guest, behind);
+	return 0;
+}
+
+static void add_rows(struct encoder *e, const struct snapshot *s)
+{
 	for (unsigned i = 0; i < e->share.n; i++)
-		e->share.domains[i].quality = s->domains[e->column[i]].quality | s->domains[e->column[i]].share_quality;
+		e->share.domains[i].quality = s->domains[e->column[i]].quality | s->domains[e->column[i]].share_quality |
+					      (e->gap ? QUALITY_PARTIAL : 0);
 	for (unsigned i = READING_SPECIAL_ROWS; i < s->n_rows; i++) {
 		if (!of_guest(e, &s->rows[i]))
 			continue;
 		e->alive = true;
 		add_row(e, s, i);
 	}
-	if (!e->alive) {
-		e->stats.withheld_ticks++;
-		snprintf(e->stats.reason, sizeof(e->stats.reason), "no cgroup %.150s; the guest is told nothing", e->guest);
-		return 0;
+}
+
+static int share_encode(struct encoder *e, const struct snapshot *s, struct buf *out)
+{
+	e->alive = false;
+	if (e->below && !choose_root(e, s)) {
+		e->root[0] = '\0';
+		e->gap = true;
+		return withhold(e, "pattern", " is of two machines");
 	}
+	add_rows(e, s);
+	if (!e->alive)
+		return withhold(e, "no cgroup", "");
+	e->gap = false;
 	e->share.number++;
 	e->share.interval_ns = s->nominal_ns ? s->nominal_ns : s->end_ns - s->start_ns;
 	share_write(&e->share, out);

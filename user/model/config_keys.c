@@ -49,7 +49,7 @@ static const char *refuse_event(const char *s)
 static const char *refuse_guest(const char *s)
 {
 	return *s == '/' && s[1] && !strchr("/*?", s[1]) && s[strlen(s) - 1] != '/' && strlen(s) < 4000 ? NULL :
-	       "the cgroup of one virtual machine, such as /machine.slice/machine-qemu*web.scope";
+	       "the cgroup of one virtual machine, such as /machine.slice/machine-qemu\\x2d*\\x2dweb.scope";
 }
 
 static const char *refuse_host(const char *s)
