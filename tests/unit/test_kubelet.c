@@ -115,6 +115,25 @@ static void test_not_a_list(void **state)
 	}
 }
 
+/* A pod that is listed first and says by its annotation that it is another one, or another's hash. */
+static void test_claims(void **state)
+{
+#define CLAIM(name, uid, hash) "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"n\",\"uid\":\"" uid \
+	"\",\"annotations\":{\"kubernetes.io/config.hash\":\"" hash "\"}}}"
+	static const char text[] = LIST(CLAIM("evil", "e1", UID1) "," CLAIM("thief", "e2", HASH) ","
+		POD("n", "shop", UID1, "") "," POD("n", "etcd", HASH, ""));
+	struct kubelet_table t = { 0 };
+
+	assert_int_equal(read_all(&t, text, sizeof(text) - 1, 100, NULL), 0);
+	assert_int_equal(t.n_pods, 4);
+	assert_string_equal(name_of(&t, UID1, ""), "n/shop/");
+	assert_string_equal(name_of(&t, HASH, ""), "n/etcd/");
+	t.n_pods = 2;                        /* the others are gone: a uid is nobody's hash */
+	assert_string_equal(name_of(&t, UID1, ""), "//");
+	kubelet_table_free(&t);
+#undef CLAIM
+}
+
 static void test_ids(void **state)
 {
 	static const char text[] = LIST(POD("n", "p", UID1 "0", "") "," POD("n", "q", UID2,
@@ -192,8 +211,8 @@ static void test_bounds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_list), cmocka_unit_test(test_cut_off), cmocka_unit_test(test_not_a_list), cmocka_unit_test(test_ids),
-		cmocka_unit_test(test_huge_pod), cmocka_unit_test(test_endless), cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_list), cmocka_unit_test(test_cut_off), cmocka_unit_test(test_not_a_list), cmocka_unit_test(test_claims),
+		cmocka_unit_test(test_ids), cmocka_unit_test(test_huge_pod), cmocka_unit_test(test_endless), cmocka_unit_test(test_bounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

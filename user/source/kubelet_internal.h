@@ -9,6 +9,7 @@
 
 #define KUBELET_ID_LEN 64
 #define KUBELET_UID_MAX 36
+#define KUBELET_HASH_LEN 32                  /* of a static pod */
 #define KUBELET_PODS_MAX 4096
 #define KUBELET_CONTAINERS_MAX 32768
 #define KUBELET_ITEM_MAX (512u << 10)        /* one pod; a tree takes up to 20 times its text */

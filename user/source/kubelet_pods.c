@@ -16,10 +16,20 @@ void kubelet_table_free(struct kubelet_table *t)
 	*t = (struct kubelet_table){ 0 };
 }
 
+/* Does it look like a static pod's hash? The API server's uids have dashes. */
+static bool is_hash(const char *uid)
+{
+	return strlen(uid) == KUBELET_HASH_LEN && strspn(uid, "0123456789abcdef") == KUBELET_HASH_LEN;
+}
+
+/* The annotation is text of the pod's author, who may write another's uid there: it counts for what is no pod's uid. */
 const struct kubelet_pod *kubelet_table_pod(const struct kubelet_table *t, const char *uid)
 {
 	for (uint32_t i = 0; *uid && i < t->n_pods; i++)
-		if (strcmp(t->pods[i].uid, uid) == 0 || strcmp(t->pods[i].static_uid, uid) == 0)
+		if (strcmp(t->pods[i].uid, uid) == 0)
+			return &t->pods[i];
+	for (uint32_t i = 0; is_hash(uid) && i < t->n_pods; i++)
+		if (strcmp(t->pods[i].static_uid, uid) == 0)
 			return &t->pods[i];
 	return NULL;
 }
