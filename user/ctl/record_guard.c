@@ -71,25 +71,28 @@ static struct guard_set look(const struct nvml *v, void *dev)
 	return now;
 }
 
-/* Somebody may have set it again since, or the driver was loaded anew. */
+/* Somebody may have set it again since, or the driver was loaded anew. What cannot be read counts as still set. */
 static void judge(struct guard_gpu *g)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		const struct guard_set *s = &g->set[i];
 
-		g->power_changed |= s->power_mw && s->power_mw == g->now.power_mw && g->power_mw;
-		g->clocks_changed |= s->mem_mhz && s->mem_mhz == g->now.mem_mhz && s->gpu_mhz == g->now.gpu_mhz && g->mem_mhz;
+		g->power_changed |= s->power_mw && g->power_mw && (!g->now.power_mw || s->power_mw == g->now.power_mw);
+		g->clocks_changed |= s->mem_mhz && g->mem_mhz &&
+			(!g->now.mem_mhz || (s->mem_mhz == g->now.mem_mhz && s->gpu_mhz == g->now.gpu_mhz));
 	}
 }
 
+/* One that is away does not keep the others limited. */
 static int find_gpus(struct nvml *v, struct guard_state *s, enum guard_how how, struct err *err)
 {
 	for (unsigned i = 0; i < s->n; i++) {
 		struct guard_gpu *g = &s->gpu[i];
 
-		if (v->by_uuid(g->uuid, &v->dev[i]) != NVML_OK)
+		g->away = v->by_uuid(g->uuid, &v->dev[i]) != NVML_OK;
+		if (g->away && how == GUARD_BEGINS)
 			return err_set(err, -ENODEV, "GPU %.80s: not found by the driver; look at nvidia-smi -L", g->uuid);
-		g->now = look(v, v->dev[i]);
+		g->now = g->away ? (struct guard_set){ 0 } : look(v, v->dev[i]);
 		if (how == GUARD_RECOVERS)
 			judge(g);
 		if (how != GUARD_BEGINS)
@@ -139,25 +142,26 @@ static int apply(struct nvml *v, struct guard_state *st, const struct record_set
 
 static bool put_back_one(struct nvml *v, void *dev, struct guard_gpu *g)
 {
-	if (g->power_changed && v->set_limit(dev, g->power_mw) == NVML_OK)
+	if (g->power_changed && !g->away && v->set_limit && v->set_limit(dev, g->power_mw) == NVML_OK)
 		g->power_changed = false;
-	if (g->clocks_changed && v->set_clocks(dev, g->mem_mhz, g->gpu_mhz) == NVML_OK)
+	if (g->clocks_changed && !g->away && v->set_clocks && v->set_clocks(dev, g->mem_mhz, g->gpu_mhz) == NVML_OK)
 		g->clocks_changed = false;
 	return !g->power_changed && !g->clocks_changed;
 }
 
-static bool put_back(struct nvml *v, struct guard_state *s)
+static int put_back(struct nvml *v, struct guard_state *s)
 {
-	bool all = false;
+	int left = GUARD_FAILED;
 
-	for (unsigned t = 0; t < TRIES && !all; t++) {
+	for (unsigned t = 0; t < TRIES && left == GUARD_FAILED; t++) {
 		if (t)
 			usleep(TRY_US);
-		all = true;
+		left = GUARD_ALL_BACK;
 		for (unsigned i = 0; i < s->n; i++)
-			all &= put_back_one(v, v->dev[i], &s->gpu[i]);
+			if (!put_back_one(v, v->dev[i], &s->gpu[i]) && left != GUARD_FAILED)
+				left = s->gpu[i].away ? GUARD_AWAY : GUARD_FAILED;
 	}
-	return all;
+	return left;
 }
 
 /* In a session of its own and deaf to signals: Ctrl-C is for the others. No other descriptor stays open, for
@@ -188,11 +192,11 @@ static bool answer(int fd, const struct guard_answer *a)
 
 static _Noreturn void leave(struct nvml *v, struct guard_state *state, const struct record_note *note)
 {
-	bool all = put_back(v, state);
+	int left = put_back(v, state);
 
-	if (all)
+	if (left == GUARD_ALL_BACK)
 		record_note_remove(note);
-	_exit(!all);
+	_exit(left);
 }
 
 void record_guard(int fd, struct guard_state *state, struct record_note *note, enum guard_how how)
@@ -206,6 +210,9 @@ void record_guard(int fd, struct guard_state *state, struct record_note *note, e
 	code = open_library(&v, state, &a.err);
 	if (!code)
 		code = find_gpus(&v, state, how, &a.err);
+	/* which GPUs: others shall not set theirs from now on */
+	if (!code && how == GUARD_BEGINS)
+		code = record_note_write(note, state, &a.err);
 	a.state = *state;
 	if (code && how == GUARD_BEGINS)
 		record_note_remove(note);

@@ -9,6 +9,7 @@ struct guard_gpu {
 	uint32_t power_mw;          /* what was set before; 0 = not known, then it is not touched */
 	uint32_t mem_mhz, gpu_mhz;
 	bool power_changed, clocks_changed;
+	bool away;                  /* the driver does not find it */
 	struct guard_set { uint32_t power_mw, mem_mhz, gpu_mhz; } set[2], now;   /* the last two; 0 = none. What there is */
 };
 
@@ -26,10 +27,13 @@ enum guard_how {
 	GUARD_RECOVERS,             /* from a note: changed is what is still as the recording has set it */
 };
 
+/* How it exits. AWAY: but for GPUs that are, all is as it was. */
+enum { GUARD_ALL_BACK = 0, GUARD_FAILED = 1, GUARD_AWAY = 2 };
+
 struct record_note;
 
 /* In a child process, with the socket to joulectl: answers once for the start and once for each setting that
- * comes; at the end of the socket puts back what is changed, removes the note and exits: 0 = all is as it was. */
+ * comes; at the end of the socket puts back what is changed and exits; the note goes when all is as it was. */
 _Noreturn void record_guard(int fd, struct guard_state *state, struct record_note *note, enum guard_how how);
 
 #endif

@@ -104,6 +104,10 @@ int record_limits_open(const struct record_limits_wish *w, struct record_limits 
 	if (!code)
 		code = hear(l, err);
 	if (code) {
+		/* nothing was set yet */
+		end_guard(l);
+		if (l->note.fd >= 0)
+			record_note_remove(&l->note);
 		free_limits(l);
 		return code;
 	}
@@ -166,11 +170,18 @@ bool record_limits_left(const char *root)
 static void tell(const struct record_limits_recovery *how, bool failed, const struct guard_gpu *g)
 {
 	const struct guard_set *s = &g->set[1];
+	uint32_t from_mw = g->now.power_mw ? g->now.power_mw : s->power_mw;   /* it may not have told */
 	char text[400];
 
+	if (g->away && (g->power_changed || g->clocks_changed)) {
+		snprintf(text, sizeof(text), "GPU %s: not found by the driver; its limits stay noted (before: %u W; %u,%u MHz): look at nvidia-smi -L, "
+			 "and recover again", g->uuid, g->power_mw / 1000, g->mem_mhz, g->gpu_mhz);
+		how->said(how->arg, true, text);
+		return;
+	}
 	if (g->power_changed) {
 		snprintf(text, sizeof(text), failed ? "GPU %s: its power limit could not be put back from %u W to %u W; use nvidia-smi -pl" :
-			 "GPU %s: power limit put back from %u W to %u W", g->uuid, g->now.power_mw / 1000, g->power_mw / 1000);
+			 "GPU %s: power limit put back from %u W to %u W", g->uuid, from_mw / 1000, g->power_mw / 1000);
 		how->said(how->arg, failed, text);
 	} else if (s->power_mw && g->now.power_mw != g->power_mw) {
 		snprintf(text, sizeof(text), "GPU %s: its power limit is %u W, which the recording has not set: left as it is (before: %u W)",
@@ -207,10 +218,10 @@ static int recover_one(struct record_limits *l, const struct record_limits_recov
 	before = l->state;
 	if (code)
 		return code;
-	code = end_guard(l) != 0;
+	code = end_guard(l);
 	for (unsigned i = 0; i < before.n; i++)
-		tell(how, code != 0, &before.gpu[i]);
-	return code;
+		tell(how, code == GUARD_FAILED, &before.gpu[i]);
+	return code != GUARD_ALL_BACK;
 }
 
 unsigned record_limits_recover(const char *root, const char *library, const struct record_limits_recovery *how, unsigned *ret_failed)

@@ -40,8 +40,13 @@ int record_note_make(const char *root, struct record_note *ret, struct err *err)
 	for (unsigned i = 0; i < NOTES_MAX; i++) {
 		if (snprintf(ret->path, sizeof(ret->path), "%s/" PREFIX "%d-%u", full, (int)getpid(), i) >= (int)sizeof(ret->path))
 			return err_set(err, -ENAMETOOLONG, "%.300s: the path is too long; name a shorter --root", root);
-		if (mkdir(ret->path, 0700) == 0 && lock(ret))
-			return 0;
+		if (mkdir(ret->path, 0700) == 0) {
+			if (lock(ret))
+				return 0;
+			code = errno;
+			rmdir(ret->path);
+			errno = code;
+		}
 		if (errno != EEXIST && errno != EWOULDBLOCK && errno != ENOENT)
 			break;
 	}
@@ -180,6 +185,12 @@ static const char *same_gpu(const struct guard_state *a, const struct guard_stat
 	return NULL;
 }
 
+/* What nobody holds, or anybody may have written, keeps nobody from anything. */
+static bool is_in_use(struct record_note *n)
+{
+	return n->fd >= 0 && check_owner(n, NULL) == 0 && flock(n->fd, LOCK_EX | LOCK_NB) != 0;
+}
+
 const char *record_note_in_use(const char *root, const struct guard_state *s)
 {
 	struct dirent **list;
@@ -191,7 +202,7 @@ const char *record_note_in_use(const char *root, const struct guard_state *s)
 	for (int i = 0; i < n; i++) {
 		snprintf(note.path, sizeof(note.path), "%s/%s", root, list[i]->d_name);
 		note.fd = open(note.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (note.fd >= 0 && record_note_read(&note, &other, NULL) == 0 && !used)
+		if (is_in_use(&note) && record_note_read(&note, &other, NULL) == 0 && !used)
 			used = same_gpu(s, &other);
 		record_note_close(&note);
 		free(list[i]);
