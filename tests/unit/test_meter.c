@@ -110,7 +110,7 @@ static void *serial_side(void *arg)
 {
 	static const uint8_t ask[] = { 0xa5, 0x08, 0x41, 0x00, 0x16, 0x4e, 0x08, 0x5a };
 	static const uint8_t set[] = { 0xa5, 0x0a, 0x41, 0x00, 0xa8, 0x4d, 0x02 };
-	uint8_t got[64];
+	uint8_t got[64], *at;
 	size_t have = 0;
 
 	while (!atomic_load(&far.stop)) {
@@ -118,12 +118,15 @@ static void *serial_side(void *arg)
 		ssize_t n = poll(&p, 1, 50) > 0 ? read(far.fd, got + have, sizeof(got) - have) : 0;
 
 		have += n > 0 ? (size_t)n : 0;
-		/* the accumulation interval: a frame with two bytes for the register at 0xa8 */
-		if (have == 10 && memcmp(got, set, sizeof(set)) == 0 && got[8] == 0 && got[9] == (uint8_t)(0xe7 + got[7])) {
-			atomic_store(&far.interval, got[7]);
-			have = 0;
+		at = memmem(got, have, set, sizeof(set));
+		/* the accumulation interval: a frame with two bytes for the register at 0xa8; who is late finds more behind it */
+		if (at && got + have >= at + 10 && at[8] == 0 && at[9] == (uint8_t)(0xe7 + at[7])) {
+			atomic_store(&far.interval, at[7]);
+			have = (size_t)(got + have - (at + 10));
+			memmove(got, at + 10, have);
 			assert_int_equal(write(far.fd, "\x06", 1), 1);
-		} else if (have >= sizeof(ask) && memcmp(got + have - sizeof(ask), ask, sizeof(ask)) == 0) {
+		}
+		if (have >= sizeof(ask) && memcmp(got + have - sizeof(ask), ask, sizeof(ask)) == 0) {
 			have = 0;
 			answer();
 		} else if (have == sizeof(got)) {
@@ -293,6 +296,19 @@ static void command(void **state)
 	finish(&f);
 }
 
+/* One that ends each time without a word never answers. */
+static void mute(void **state)
+{
+	char *words[] = { (char *)"sh", (char *)"-c", (char *)"sleep 0.4" };
+	struct meter_config c = { .type = (char *)"command", .command = { words, 3 } };
+	struct fixture f;
+
+	start(&f, &c, 1);
+	assert_true(warned(&f, "sh: it ended", 20));
+	assert_false(warned(&f, "again;", 4));
+	finish(&f);
+}
+
 static void fifo(void **state)
 {
 	char path[] = "/tmp/jouled-fifo-XXXXXX", line[8192];
@@ -324,7 +340,8 @@ static void fifo(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(serial), cmocka_unit_test(plug), cmocka_unit_test(command), cmocka_unit_test(fifo),
+		cmocka_unit_test(serial), cmocka_unit_test(plug), cmocka_unit_test(command), cmocka_unit_test(mute),
+		cmocka_unit_test(fifo),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,10 +123,13 @@ static uint64_t step(void *arg)
 	if (rc < 0)
 		return fail(m, &why);
 	meter_tell_silence(m);
-	if (m->told)
-		tell(m, "it answers again; what it measured meanwhile is not known");
-	m->told = false;
-	m->failures = m->pauses = 0;
+	m->failures = 0;
+	if (m->newest_ns >= m->opened_ns) {     /* who talks by himself may have been silent since he was opened */
+		if (m->told)
+			tell(m, "it answers again; what it measured meanwhile is not known");
+		m->told = false;
+		m->pauses = 0;
+	}
 	return rc > 0 ? FLOOD_NS : m->ops->streams ? 0 : m->pace_ns;
 }
 
