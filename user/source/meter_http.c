@@ -18,7 +18,6 @@ struct plug {
 	const char *const *paths;
 	int (*parse)(const char *text, size_t n, int64_t *ret_uw, unsigned max);
 	unsigned path;
-	int channels;              /* of the first answer; 0 = none yet */
 	struct buf body;
 	char error[CURL_ERROR_SIZE];
 };
@@ -139,9 +138,10 @@ static int plug_look(struct meter *m, struct err *err)
 	}
 	if (n < 0)
 		return err_set(err, n, "%s: no power in its answer (status %ld); is it a %s with a meter", m->url, status, m->ops->type);
-	if (p->channels && n != p->channels)
-		return err_set(err, -EBADMSG, "%s: it had %d meters and now has %d: which is which is not known", m->url, p->channels, n);
-	p->channels = n;
+	if (m->answered && n != m->answered)
+		return err_set(err, -EBADMSG, "%s: it had %d meters and now has %d: which is which is not known; restart jouled if it is another",
+			       m->url, m->answered, n);
+	m->answered = n;
 	for (int i = 0; i < n; i++)
 		if (uw[i] != METER_NO_VALUE)
 			meter_put(m, 0, (unsigned)i, uw[i]);

@@ -54,6 +54,7 @@ struct meter {
 	uint64_t pace_ns, longest_ns;
 	void *state;               /* of the ops, between open and close */
 	bool is_open, told, silent;
+	int answered;              /* a plug: meters in its first answer; 0 = none yet. Others would mix up which is which */
 	unsigned failures;         /* in a row */
 	unsigned pauses;           /* since it answered last, each twice as long */
 	struct pacer *pacer;

@@ -4,22 +4,22 @@
 #include "../base/clock.h"
 #include "meter_internal.h"
 
-#define SILENT_NS (10 * NS_PER_S)  /* of one that talks by itself: told */
+#define SILENT_NS (10 * NS_PER_S)  /* at least, until it is told */
 
-static bool is_silent(const struct meter *m, const struct meter_channel *c, uint64_t now_ns)
+static bool is_silent(const struct meter *m, const struct meter_channel *c, uint64_t now_ns, uint64_t longest_ns)
 {
 	uint64_t since = c->energy.have ? c->energy.power_ns : m->opened_ns;
 
-	return now_ns > since + m->longest_ns;
+	return now_ns > since + longest_ns;
 }
 
-/* Channels of which nothing is known at the moment: the sum of the others is not all. */
-static unsigned silent_channels(const struct meter *m, uint64_t now_ns, const struct meter_channel **ret_first)
+/* Channels of which nothing is known since longest_ns: the sum of the others is not all. */
+static unsigned silent_channels(const struct meter *m, uint64_t now_ns, uint64_t longest_ns, const struct meter_channel **ret_first)
 {
 	unsigned n = 0;
 
 	for (unsigned i = m->n_channels; i-- > 0;) {
-		if (!is_silent(m, &m->channels[i], now_ns))
+		if (!is_silent(m, &m->channels[i], now_ns, longest_ns))
 			continue;
 		n++;
 		*ret_first = &m->channels[i];
@@ -39,7 +39,12 @@ void meter_tell_silence(struct meter *m)
 	pthread_mutex_lock(&m->all->lock);
 	since = m->newest_ns > m->opened_ns ? m->newest_ns : m->opened_ns;
 	all = now > since + longest;
-	silent = silent_channels(m, now, &first);
+	silent = silent_channels(m, now, longest, &first);
+	if (!all && m->newest_ns < m->opened_ns) {
+		/* it was opened anew: what is said of it holds until it talks or had the time to */
+		pthread_mutex_unlock(&m->all->lock);
+		return;
+	}
 	if (!m->silent && all) {
 		meter_warn(m, m->newest_ns ? "it says nothing any more; its energy is not known meanwhile" : "it has not said a value yet");
 	} else if (!m->silent && silent && silent < m->n_channels) {
@@ -55,7 +60,7 @@ void meter_tell_silence(struct meter *m)
 static void read_one(struct meter *m, struct reading *r)
 {
 	const struct meter_channel *first;
-	unsigned silent = silent_channels(m, r->mono_ns, &first);
+	unsigned silent = silent_channels(m, r->mono_ns, m->longest_ns, &first);
 	/* until the first value nothing is known: that interval is partial */
 	struct reading_domain d = { .uj_num = 1, .uj_den = 1, .time_ns = m->newest_ns ? m->newest_ns : m->all->opened_ns,
 				    .errors = m->newest_ns != 0 };
