@@ -29,6 +29,7 @@ struct client {
 struct gpu_drm {
 	uint64_t scan_ns;
 	uint32_t newest_pid, sweep_pid;    /* processes up to there were looked at */
+	uint32_t last_pid;         /* given away last, at the last scan */
 	bool denied;               /* of at least one process, in this scan */
 	bool denied_told, full_told;
 	unsigned n;
@@ -106,11 +107,14 @@ static unsigned look_into(struct gpus *g, struct gpu_drm *d, uint32_t pid)
 	while (list && n < MAX_LOOKS && (e = readdir(list))) {
 		char target[16];
 		uint64_t fd;
+		ssize_t len;
 
 		if (parse_u64(e->d_name, &fd) != 0 || fd > INT32_MAX)
 			continue;
 		n++;
-		if (readlinkat(dirfd(list), e->d_name, target, sizeof(target)) > 9 && memcmp(target, "/dev/dri/", 9) == 0)
+		len = readlinkat(dirfd(list), e->d_name, target, sizeof(target));
+		d->denied |= len < 0 && (errno == EACCES || errno == EPERM);
+		if (len > 9 && memcmp(target, "/dev/dri/", 9) == 0)
 			add_client(g, d, pid, (uint32_t)fd);
 	}
 	if (list)
@@ -118,23 +122,41 @@ static unsigned look_into(struct gpus *g, struct gpu_drm *d, uint32_t pid)
 	return n + 1;
 }
 
-/* /proc lists processes in ascending order. */
+/* Field 5 of /proc/loadavg; unknown: all of them may be new. */
+static uint32_t pid_given_last(const struct gpus *g)
+{
+	char text[128];
+	const char *at;
+	uint64_t pid;
+
+	if (fsroot_read(g->root, "/proc/loadavg", text, sizeof(text)) <= 0)
+		return UINT32_MAX;
+	at = strrchr(text, ' ');
+	return at && parse_u64(at + 1, &pid) == 0 && pid <= INT32_MAX ? (uint32_t)pid : UINT32_MAX;
+}
+
+/* /proc lists processes in ascending order. Numbers are given away in this order too, and from the first again when they
+ * are used up: what is above the last one is old. */
 static void look_for_new(struct gpus *g, struct gpu_drm *d)
 {
-	uint32_t newest = d->newest_pid, sweep = d->sweep_pid;
+	uint32_t last = pid_given_last(g), newest = last < d->last_pid ? 0 : d->newest_pid, sweep = d->sweep_pid;
 	unsigned looks = 0, news = 0;
 	struct dirent *e;
 	DIR *list = fsroot_opendir(g->root, "/proc");
 
+	d->newest_pid = newest;
+	d->last_pid = last;
 	while (list && (e = readdir(list))) {
+		bool fresh;
 		uint64_t pid;
 
 		if (parse_u64(e->d_name, &pid) != 0 || pid > INT32_MAX)
 			continue;
-		if (pid > newest && news < MAX_LOOKS) {
+		fresh = pid > newest && pid <= last;
+		if (fresh && news < MAX_LOOKS) {
 			news += look_into(g, d, (uint32_t)pid);
 			d->newest_pid = (uint32_t)pid;
-		} else if (pid <= newest && pid > sweep && looks < MAX_LOOKS) {
+		} else if (!fresh && pid > sweep && looks < MAX_LOOKS) {
 			looks += look_into(g, d, (uint32_t)pid);
 			d->sweep_pid = (uint32_t)pid;
 		}
