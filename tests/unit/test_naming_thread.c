@@ -193,8 +193,9 @@ static void fill(struct snapshot *s, const struct schema *schema, struct names *
 	s->rows[4].names = names;
 }
 
-/* The files of a short life come when nobody knows its cgroup any more: its final value is named all the same. */
-static void test_late(void **state)
+/* The files of a short life come when nobody knows its cgroup any more, or no reading has it: its final value is named all
+ * the same. */
+static void late(bool swept)
 {
 	static struct cpu_desc cpus[1] = { { .present = true } };
 	static struct schema schema = { .n_cpus = 1, .cpus = cpus };
@@ -216,7 +217,8 @@ static void test_late(void **state)
 	s.rows[4].ended = true;
 	totals_add(totals, &s);
 	cgroup_end(table, 4, 5);
-	assert_int_equal(cgroup_table_sweep(table, 10), 1);
+	if (swept)
+		assert_int_equal(cgroup_table_sweep(table, 10), 1);
 	assert_false(naming_late(n, &id, &names));
 	put_spec(&t, "late");
 	for (int i = 0; i < 1000 && !naming_late(n, &id, &names); i++) {
@@ -235,6 +237,37 @@ static void test_late(void **state)
 	snapshot_free(&s);
 	totals_free(totals);
 	free(totals);
+}
+
+static void test_late(void **state)
+{
+	late(true);
+	late(false);
+}
+
+/* As many as are looked for again have nothing to be found: one more is looked for all the same. */
+static void test_displaced(void **state)
+{
+	struct temp_root t = temp_root_new();
+	struct cgroup_table *table = cgroup_table_new();
+	struct naming *n = NULL;
+	char path[256];
+
+	assert_int_equal(naming_open(t.root, "/sys/fs/cgroup", &n), 0);
+	assert_int_equal(naming_start(n), 0);
+	for (unsigned i = 1; i <= 1024; i++) {
+		snprintf(path, sizeof(path), "/kubepods/pod" POD "/%064x", i);
+		assert_non_null(cgroup_add(table, i, path, 3, 1));
+	}
+	for (unsigned i = 1; i <= 1024; i++)
+		assert_true(wait_names(n, table, i, "kubernetes||||||"));
+	assert_non_null(cgroup_add(table, 2000, PLACE, 3, 1));
+	assert_true(wait_names(n, table, 2000, "kubernetes||||||"));
+	put_spec(&t, "late");
+	assert_true(wait_names(n, table, 2000, "kubernetes|n|p|late|||"));
+	naming_close(n);
+	cgroup_table_free(table);
+	temp_root_free(&t);
 }
 
 /* The copies keep what they hold when the original goes, and let go of it when they are written anew. */
@@ -347,7 +380,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_thread), cmocka_unit_test(test_storm), cmocka_unit_test(test_inside),
-		cmocka_unit_test(test_close),
+		cmocka_unit_test(test_close), cmocka_unit_test(test_displaced),
 		cmocka_unit_test(test_late), cmocka_unit_test(test_outputs), cmocka_unit_test(test_recording), cmocka_unit_test(test_title),
 	};
 

@@ -4,7 +4,7 @@
 
 void totals_name_late(struct totals *t, uint64_t id, struct names *n)
 {
-	for (uint32_t i = TOTAL_FIRST_CGROUP; i < t->n_rows; i++)
-		if (t->rows[i].used && t->rows[i].id == id)
+	for (uint32_t i = t->ended_first; i != TOTALS_NONE; i = t->rows[i].ended_next)
+		if (t->rows[i].id == id)
 			totals_call(t, i, n, t->adds);
 }

@@ -23,7 +23,7 @@
 #define EARLY_NS (5 * NS_PER_S)
 #define LAST_REPEAT_NS (2 * NS_PER_S)
 #define GIVE_UP_NS (30 * NS_PER_S)
-#define LATE_MAX 256                 /* names of cgroups that are gone, until somebody takes them */
+#define LATE_MAX 1024                /* names of cgroups that are gone, until they are taken; no more final values are kept */
 #define STACK_BYTES (512u << 10)     /* the JSON reader's depth is 2048 */
 #define NICE 10
 
@@ -103,15 +103,31 @@ static void put_fresh(struct naming *n, struct job *j)
 	n->n_fresh++;
 }
 
-static void put_repeat(struct naming *n, struct job *j)
+/* Who has been looked for longest makes room, or one user's directories would keep all others from a second look. */
+static struct job *take_oldest(struct naming *n)
 {
-	struct job **at = &n->repeats;
+	struct job **oldest = &n->repeats, *j;
+
+	for (struct job **at = &n->repeats; *at; at = &(*at)->next)
+		if ((*at)->since_ns < (*oldest)->since_ns)
+			oldest = at;
+	j = *oldest;
+	*oldest = j->next;
+	n->n_repeats--;
+	return j;
+}
+
+/* NULL, or whom there is no room for any more. */
+static struct job *put_repeat(struct naming *n, struct job *j)
+{
+	struct job **at = &n->repeats, *displaced = n->n_repeats < REPEATS_MAX ? NULL : take_oldest(n);
 
 	while (*at && (*at)->due_ns <= j->due_ns)
 		at = &(*at)->next;
 	j->next = *at;
 	*at = j;
 	n->n_repeats++;
+	return displaced;
 }
 
 static struct job *take_fresh(struct naming *n)
@@ -177,10 +193,8 @@ static void work(struct naming *n, struct job *j)
 	if (!complete)
 		again = job_again(j, clock_mono_ns());
 	pthread_mutex_lock(&n->lock);
-	if (again && n->n_repeats < REPEATS_MAX) {
-		put_repeat(n, again);
-		again = NULL;
-	}
+	if (again)
+		again = put_repeat(n, again);
 	if (first || complete) {
 		j->next = n->answers;
 		n->answers = j;
@@ -267,7 +281,7 @@ static bool hand_over(struct naming *n, struct cgroup_table *t)
 	return any;
 }
 
-/* Its files came after its last counts: whoever still shows those may name them. */
+/* Its files came after its last counts, which no reading has any more: whoever still shows those may name them. */
 static void keep_late(struct naming *n, const struct job *a)
 {
 	if (!a->complete || !a->names || n->n_late == LATE_MAX)
@@ -300,9 +314,11 @@ static void take_answers(struct naming *n, struct cgroup_table *t, struct job *a
 	for (struct job *a = j; a; a = a->next) {
 		struct cgroup *cg = cgroup_find(t, a->id);
 
-		if (cg && cg->renamed == a->renamed && strcmp(cg->path, a->path) == 0)
+		bool same = cg && cg->renamed == a->renamed && strcmp(cg->path, a->path) == 0;
+
+		if (same)
 			names_set(&cg->names, a->names);
-		else if (!cg)
+		if (!cg || (same && cg->ended && !cg->in_use))
 			keep_late(n, a);
 	}
 	jobs_free(j);
