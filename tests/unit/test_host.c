@@ -133,6 +133,60 @@ static void test_totals_that_cannot_be(void **state)
 	assert_int_equal(package_at(3 * NS_PER_S).resets, 1);
 }
 
+#define HOUR_UJ (3600ull * 200 * 1000000)      /* of a machine that draws 200 W */
+
+/* The machine stood still and its host went on: an hour of lines at once. */
+static void test_lines_that_waited(void **state)
+{
+	begin(0);
+	assert_true(add(2, share_of(1, 36001, HOUR_UJ, "")));
+	assert_true(package_at(2 * NS_PER_S).units == HOUR_UJ);
+	for (unsigned i = 1; i <= 10; i++)
+		assert_true(host_totals_add(&totals, &(struct share[]){ share_of(1, 36001 + 3600 * i, HOUR_UJ + HOUR_UJ / 10 * i, "") }[0],
+					    2 * NS_PER_S + i, 2 * NS_PER_S + i));
+	assert_true(package_at(3 * NS_PER_S).units == 2 * HOUR_UJ);
+	assert_int_equal(package_at(3 * NS_PER_S).dropped, 0);
+	/* not for ever: more than a day ahead is no time that passed (22 hours are left) */
+	assert_true(add(3, share_of(1, 100000000, 2 * HOUR_UJ + 21 * 50 * HOUR_UJ, "")));
+	assert_int_equal(package_at(3 * NS_PER_S).dropped, 0);
+	assert_true(add(4, share_of(1, 200000000, 2 * HOUR_UJ + 21 * 50 * HOUR_UJ + HOUR_UJ, "")));
+	assert_int_equal(package_at(4 * NS_PER_S).dropped, 1);
+}
+
+/* Several lines between two readings. */
+static void test_qualities_of_all_lines(void **state)
+{
+	static struct host_lines l;
+	char text[1024], a[256];
+	struct share s;
+	bool any = false;
+
+	begin(1);
+	strcpy(text, line_of(a, sizeof(a), 1, 2, 2, ":estimated"));
+	strcat(text, line_of(a, sizeof(a), 1, 3, 3, ":lost"));
+	strcat(text, line_of(a, sizeof(a), 1, 4, 4, ""));
+	host_lines_add(&l, text, strlen(text), &s, &any);
+	assert_true(any);
+	assert_int_equal(s.domains[0].quality, QUALITY_ESTIMATED | QUALITY_PARTIAL);
+	/* of another epoch nothing is known */
+	line_of(a, sizeof(a), 2, 1, 9, "");
+	host_lines_add(&l, a, strlen(a), &s, &any);
+	assert_int_equal(s.domains[0].quality, 0);
+	/* the energy of a measured line is not stale because nothing followed it */
+	any = false;
+	strcpy(text, line_of(a, sizeof(a), 1, 5, 5, ""));
+	strcat(text, line_of(a, sizeof(a), 1, 6, 5, ":stale"));
+	host_lines_add(&l, text, strlen(text), &s, &any);
+	assert_int_equal(s.domains[0].quality, 0);
+
+	assert_true(add(2, share_of(1, 2, 2, ":estimated")));
+	assert_true(add(3, share_of(1, 3, 3, "")));
+	assert_true(package_at(3 * NS_PER_S).estimated);
+	assert_true(package_at(4 * NS_PER_S).estimated);
+	assert_true(add(5, share_of(1, 4, 4, "")));
+	assert_false(package_at(5 * NS_PER_S).estimated);
+}
+
 static void test_qualities(void **state)
 {
 	begin(1);
@@ -334,7 +388,8 @@ int main(void)
 		cmocka_unit_test(test_domains_as_on_the_host), cmocka_unit_test(test_names_that_this_machine_has),
 		cmocka_unit_test(test_totals_begin_at_the_first_line), cmocka_unit_test(test_an_old_line_again),
 		cmocka_unit_test(test_totals_that_began_anew), cmocka_unit_test(test_totals_that_cannot_be),
-		cmocka_unit_test(test_qualities), cmocka_unit_test(test_silence_stands_still), cmocka_unit_test(test_torn_streams),
+		cmocka_unit_test(test_lines_that_waited),
+		cmocka_unit_test(test_qualities_of_all_lines), cmocka_unit_test(test_qualities), cmocka_unit_test(test_silence_stands_still), cmocka_unit_test(test_torn_streams),
 		cmocka_unit_test(test_a_line_without_end), cmocka_unit_test(test_a_host_that_comes_back), cmocka_unit_test(test_places),
 	};
 

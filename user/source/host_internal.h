@@ -14,7 +14,8 @@ struct host_lines {
 	bool skip;                 /* of a line that was too long: to its end */
 	char text[SHARE_LINE_MAX + 1];
 };
-/* Takes n bytes; the newest whole line among them goes to *ret, *ret_any says whether there was one. */
+/* Takes n bytes; the newest whole line among them goes to *ret, with what those before it say of their quality; *ret_any
+ * says whether there was one, and if it was set already, *ret is one of those before. */
 void host_lines_add(struct host_lines *l, const char *data, size_t n, struct share *ret, bool *ret_any);
 
 struct host_domain {
@@ -23,13 +24,15 @@ struct host_domain {
 	struct energy_accumulator total;
 	uint64_t told_ns;          /* CLOCK_MONOTONIC of the last line that had news of it */
 	uint64_t anew, partial;    /* totals that began anew; intervals that the host calls partial or lost */
-	bool estimated;
+	bool estimated, read;      /* read: since the last line */
 };
 
 /* The totals, pure: fed with lines and their time. */
 struct host_totals {
 	bool any;
-	uint64_t epoch, number;
+	uint64_t epoch, number, boot_ns;       /* of the last line, and when it came */
+	uint64_t ahead_ns;         /* by how much the host's time is before ours, a day at most */
+	uint64_t granted_ns;       /* all that was added to ours for that */
 	unsigned n;
 	struct host_domain domains[SCHEMA_MAX_DOMAINS];
 };
@@ -38,7 +41,7 @@ int host_totals_init(struct host_totals *t, const struct share *s, const char *p
 /* A later one. An old one again is passed over; the time of a domain that it lacks stands still; one that was not there at first is
  * not taken. False: passed over. */
 bool host_totals_add(struct host_totals *t, const struct share *s, uint64_t now_ns, uint64_t boot_ns);
-void host_totals_read(const struct host_totals *t, struct reading *r);
+void host_totals_read(struct host_totals *t, struct reading *r);
 
 /* host_place.c: 0 or -EINVAL with err. */
 int host_place_check(const char *place, struct err *err);
