@@ -283,6 +283,21 @@ static void recovery_of_nothing(void **state)
 	assert_true(fsroot_exists(at.root, "/e/b/_staged-7-0/r/mine"));
 }
 
+/* A power failure may take timestamps.csv alone: what was measured is not ours to throw away. */
+static void recovery_without_events(void **state)
+{
+	const struct recorder_recovery how = { NULL, said, NULL };
+	struct err err = { 0 };
+
+	temp_root_put(&at, "/e/b/_staged-6-0/r/timestamps.csv", "timestamp,event,da");
+	temp_root_put(&at, "/e/b/_staged-6-0/r/rapl-power.csv", ",timestamp,p\n0,2026-11-22 02:11:21.000000,5\n1,2026");
+	assert_int_equal(recorder_recover(at.dir, &how, &err), 0);
+	assert_non_null(strstr(told_why, "TIME,experiment_begin,0"));
+	temp_root_put(&at, "/e/b/_staged-6-0/r/timestamps.csv", "timestamp,event,data\n2026-11-22 02:11:20.000000,experiment_begin,0\n");
+	assert_int_equal(recorder_recover(at.dir, &how, &err), 1);
+	assert_string_equal(text_of("/e/b/r/0/rapl-power.csv"), ",timestamp,p\n0,2026-11-22 02:11:21.000000,5");
+}
+
 /* A process that is killed while it writes: whole lines up to the last flush. */
 static void killed(void **state)
 {
@@ -321,7 +336,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(gpu_field_that_never_comes, make, end),
 		cmocka_unit_test_setup_teardown(meters, make, end), cmocka_unit_test(names),
 		cmocka_unit_test_setup_teardown(recovery, make, end), cmocka_unit_test_setup_teardown(recovery_of_nothing, make, end), cmocka_unit_test_setup_teardown(recovery_in_an_epoch, make, end),
-		cmocka_unit_test_setup_teardown(killed, make, end),
+		cmocka_unit_test_setup_teardown(recovery_without_events, make, end), cmocka_unit_test_setup_teardown(killed, make, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,11 +40,12 @@ static int make_around(struct recorder *r, const char *parent)
 			return -ENAMETOOLONG;
 		if (mkdir(r->around, 0777) == 0) {
 			r->around_fd = open(r->around, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-			if (r->around_fd >= 0 && (flock(r->around_fd, LOCK_EX | LOCK_NB) == 0 || errno == EOPNOTSUPP))
+			if (r->around_fd >= 0 && (flock(r->around_fd, LOCK_EX | LOCK_NB) == 0 || errno == EOPNOTSUPP) &&
+			    recorder_is_at(r->around_fd, r->around))
 				return 0;
 			if (r->around_fd < 0 && errno != ENOENT)
 				return -errno;
-			/* recovery was here between the two, and takes it away */
+			/* recovery was here between the two, and takes it away, or has */
 			if (r->around_fd >= 0)
 				close(r->around_fd);
 			r->around_fd = -1;

@@ -58,6 +58,8 @@ void recorder_sync_add(struct recorder_syncer *s, int fd);
 int recorder_sync_stop(struct recorder_syncer *s);    /* everything is on the disk, or negative errno */
 /* recorder_place.c */
 bool recorder_is_baseline(const char *run);
+/* Is it still this directory that the path leads to? */
+bool recorder_is_at(int dir_fd, const char *path);
 /* Renames around/name to its place. 0 or negative errno, with err. ret_to: RECORDER_PATH_MAX bytes. */
 int recorder_rename(const char *parent, const char *around, const char *run, char *ret_to, unsigned *ret_number,
 		    struct err *err);

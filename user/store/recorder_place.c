@@ -122,6 +122,13 @@ bool recorder_is_baseline(const char *run)
 	return run[0] == '_';      /* no run's name begins so */
 }
 
+bool recorder_is_at(int dir_fd, const char *path)
+{
+	struct stat is, here;
+
+	return fstat(dir_fd, &is) == 0 && lstat(path, &here) == 0 && is.st_ino == here.st_ino && is.st_dev == here.st_dev;
+}
+
 int recorder_rename(const char *parent, const char *around, const char *run, char *ret_to, unsigned *ret_number, struct err *err)
 {
 	char from[RECORDER_PATH_MAX + NAME_LONGEST + 8], dir[RECORDER_PATH_MAX], to[RECORDER_PATH_MAX];

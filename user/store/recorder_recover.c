@@ -57,8 +57,8 @@ static void note_last(struct last *last, enum recorder_table t, const char *line
 		note_event(last, time + n + 1);
 }
 
-/* Keeps the head and all whole lines; a file without any goes. */
-static int trim_csv(int dir_fd, enum recorder_table t, struct last *last)
+/* Keeps the head and all whole lines, whose rows are counted. */
+static int trim_csv(int dir_fd, enum recorder_table t, struct last *last, unsigned *ret_rows)
 {
 	int fd = openat(dir_fd, recorder_table_file(t), O_RDWR | O_CLOEXEC | O_NOFOLLOW), code = 0;
 	struct line l = { 0 };
@@ -80,7 +80,8 @@ static int trim_csv(int dir_fd, enum recorder_table t, struct last *last)
 			note_last(last, t, l.text);
 	}
 	free(l.text);
-	if (rows < 2 ? unlinkat(dir_fd, recorder_table_file(t), 0) != 0 : ftruncate(fd, keep) != 0 || fsync(fd) != 0)
+	*ret_rows = rows > 1 ? rows - 1 : 0;
+	if (*ret_rows && (ftruncate(fd, keep) != 0 || fsync(fd) != 0))
 		code = -errno;
 	fclose(f);
 	return code;
@@ -129,13 +130,23 @@ static int note_end(int dir_fd, const struct last *last)
 
 static int mend(int dir_fd, bool baseline, const struct recorder_recovery *how, struct err *err)
 {
+	unsigned rows[RECORDER_TABLES] = { 0 };
 	struct last last = { 0 };
+	bool any = false;
 	int code = 0;
 
-	for (unsigned t = 0; t < RECORDER_TABLES && !code; t++)
-		code = trim_csv(dir_fd, (enum recorder_table)t, &last);
-	if (!code && (baseline ? !last.time[0] : !last.event[0]))
+	for (unsigned t = 0; t < RECORDER_TABLES && !code; t++) {
+		code = trim_csv(dir_fd, (enum recorder_table)t, &last, &rows[t]);
+		any |= rows[t] > 0;
+	}
+	if (!code && !any)
 		return -ENODATA;
+	if (!code && !baseline && !last.event[0])
+		return err_set(err, -EBADMSG, "timestamps.csv has no event, but other files have rows; write the lines timestamp,event,data and "
+			       "TIME,experiment_begin,0 into it and try again");
+	for (unsigned t = 0; t < RECORDER_TABLES && !code; t++)
+		if (!rows[t] && unlinkat(dir_fd, recorder_table_file((enum recorder_table)t), 0) != 0 && errno != ENOENT)
+			code = -errno;
 	recorder_trim_snapshots(dir_fd);
 	if (!code && !baseline)
 		code = note_end(dir_fd, &last);
@@ -216,7 +227,8 @@ static int recover_one(const char *parent, const char *name, const struct record
 	fd = open(around, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
-	if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+	/* its recorder may have published it just now */
+	if ((flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) || !recorder_is_at(fd, around)) {
 		close(fd);
 		return 0;
 	}
