@@ -14,7 +14,7 @@
 #include "kubelet_internal.h"
 
 #define PAUSE_NS NS_PER_S
-#define LONGEST_PAUSE_NS (60 * NS_PER_S)     /* after failures */
+#define LONGEST_PAUSE_NS (15 * NS_PER_S)     /* after failures */
 #define STACK_BYTES (512u << 10)             /* the JSON reader's depth is 2048 */
 /* A sandbox never comes, what has just begun comes when the kubelet has looked at its runtime: a second or two. */
 #define MISSING 256                          /* a power of two */
@@ -213,6 +213,16 @@ bool kubelet_find(struct kubelet *k, const char *pod_uid, const char *id, struct
 		want(k, *id ? id : pod_uid);
 	pthread_mutex_unlock(&k->lock);
 	return p != NULL;
+}
+
+bool kubelet_failing(struct kubelet *k)
+{
+	bool failing;
+
+	pthread_mutex_lock(&k->lock);
+	failing = k->failing;
+	pthread_mutex_unlock(&k->lock);
+	return failing;
 }
 
 bool kubelet_news(struct kubelet *k, char *text, size_t size)

@@ -32,6 +32,7 @@ void kubelet_close(struct kubelet *k);     /* NULL accepted; ends a request that
 bool kubelet_find(struct kubelet *k, const char *pod_uid, const char *id, struct kubelet_names *ret);
 /* One request by the caller. Number of pods, or -errno with one line. */
 int kubelet_ask(struct kubelet *k, struct err *err);
+bool kubelet_failing(struct kubelet *k);   /* its last answer was none */
 /* What is new to say: that it does not answer, or does again. False when there is nothing. */
 bool kubelet_news(struct kubelet *k, char *text, size_t size);
 

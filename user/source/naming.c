@@ -164,15 +164,29 @@ static struct job *take_job(struct naming *n)
 	return NULL;
 }
 
-static struct job *job_again(const struct job *j, uint64_t now_ns)
+/* Is it of a pod, whose kubelet does not answer? */
+static bool kubelet_owes(const struct naming *n, const struct job *j)
+{
+	struct place place;
+
+	if (!n->where.kubelet || !kubelet_failing(n->where.kubelet))
+		return false;
+	naming_parse(j->path, &place);
+	return *place.pod_uid;
+}
+
+static struct job *job_again(const struct naming *n, const struct job *j, uint64_t now_ns)
 {
 	size_t size = sizeof(*j) + strlen(j->path) + 1;
-	uint64_t longest_ns = now_ns - j->since_ns < EARLY_NS ? EARLY_REPEAT_NS : LAST_REPEAT_NS;
+	uint64_t age_ns = now_ns - j->since_ns, longest_ns = age_ns < EARLY_NS ? EARLY_REPEAT_NS : LAST_REPEAT_NS;
 	struct job *again;
 
-	if (now_ns - j->since_ns >= GIVE_UP_NS || !(again = malloc(size)))
+	if (age_ns > EARLY_NS && kubelet_owes(n, j))
+		age_ns = EARLY_NS;           /* the rest of its time begins when the kubelet answers */
+	if (age_ns >= GIVE_UP_NS || !(again = malloc(size)))
 		return NULL;
 	memcpy(again, j, size);
+	again->since_ns = now_ns - age_ns;
 	again->names = NULL;
 	again->again = true;
 	again->pause_ns = j->pause_ns ? j->pause_ns * 2 : FIRST_REPEAT_NS;
@@ -191,7 +205,7 @@ static void work(struct naming *n, struct job *j)
 	j->names = naming_cache_look(n->cache, &n->where, j->path, &complete);
 	j->complete = complete;
 	if (!complete)
-		again = job_again(j, clock_mono_ns());
+		again = job_again(n, j, clock_mono_ns());
 	pthread_mutex_lock(&n->lock);
 	if (again)
 		again = put_repeat(n, again);
