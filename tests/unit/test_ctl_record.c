@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "ctl/record_devices.h"
@@ -126,6 +127,28 @@ static void marks_end(void **state)
 	close(fds[0]);
 }
 
+/* Somebody writes without end, and rubbish: a part of it at a time, and some of it is told. */
+static void marks_flood(void **state)
+{
+	struct record_marks m = { .fd = -1 };
+	char block[4096];
+
+	memset(block, 'x', sizeof(block));
+	for (size_t i = 63; i < sizeof(block); i += 64)
+		block[i] = '\n';
+	record_marks_begin(&m, 1000);
+	m.fd = memfd_create("marks", MFD_CLOEXEC);
+	for (unsigned i = 0; i < 512; i++)
+		assert_int_equal(write(m.fd, block, sizeof(block)), sizeof(block));
+	assert_int_equal(lseek(m.fd, 0, SEEK_SET), 0);
+	n_told = 0;
+	record_marks_read(&m, on_mark, on_told, NULL);
+	assert_int_equal(lseek(m.fd, 0, SEEK_CUR), 1 << 20);
+	assert_int_equal(m.refused, (1 << 20) / 64);
+	assert_int_equal(n_told, 21);
+	close(m.fd);
+}
+
 static unsigned rows, samples, meters;
 static struct gpu_row last_row;
 
@@ -199,7 +222,8 @@ static void device_list(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(settings), cmocka_unit_test(marks), cmocka_unit_test(marks_end), cmocka_unit_test(device_samples), cmocka_unit_test(device_list),
+		cmocka_unit_test(settings), cmocka_unit_test(marks), cmocka_unit_test(marks_end), cmocka_unit_test(marks_flood),
+		cmocka_unit_test(device_samples), cmocka_unit_test(device_list),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,9 @@
 #include "../base/clock.h"
 #include "../base/parse.h"
 
+#define READ_MAX (1 << 20)   /* bytes in one go: there are other things to do, however fast somebody writes */
+#define SAID_MAX 20          /* refusals of a repetition that are told one by one */
+
 static const char *const events[] = { "train_begin", "epoch_begin", "batch_begin", "batch_end", "epoch_end", "train_end" };
 
 static const char *known_event(const char *word)
@@ -115,10 +118,12 @@ static void end_line(struct record_marks *m, void (*take)(void *, const struct r
 		code = record_marks_judge(m, &mark, clock_real_ns(), &err);
 	m->taken += !code;
 	m->refused += !!code;
-	if (code)
-		said(arg, err.text);
-	else
+	if (!code)
 		take(arg, &mark);
+	else if (m->refused <= SAID_MAX)
+		said(arg, err.text);
+	else if (m->refused == SAID_MAX + 1)
+		said(arg, "mark: more are refused, and counted only; mend what writes them");
 }
 
 void record_marks_read(struct record_marks *m, void (*take)(void *arg, const struct record_mark *mark),
@@ -127,7 +132,7 @@ void record_marks_read(struct record_marks *m, void (*take)(void *arg, const str
 	char piece[4096];
 	ssize_t n;
 
-	while (m->fd >= 0 && (n = read(m->fd, piece, sizeof(piece))) > 0)
+	for (size_t left = READ_MAX; m->fd >= 0 && left && (n = read(m->fd, piece, sizeof(piece))) > 0; left -= (size_t)n)
 		for (ssize_t i = 0; i < n; i++) {
 			if (piece[i] == '\n') {
 				end_line(m, take, said, arg);

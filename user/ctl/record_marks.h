@@ -42,7 +42,7 @@ int record_marks_open(struct record_marks *m, const char *dir, struct err *err);
 void record_marks_begin(struct record_marks *m, int64_t now_ns);
 /* Completes a mark: number of the epoch, time. 0, or -EINVAL with why it is refused. */
 int record_marks_judge(struct record_marks *m, struct record_mark *mark, int64_t now_ns, struct err *err);
-/* Everything that is there; take gets what is good, said what is refused. */
+/* What is there, as far as that comes to an end; take gets what is good, said what is refused (the first of many). */
 void record_marks_read(struct record_marks *m, void (*take)(void *arg, const struct record_mark *mark),
 		       void (*said)(void *arg, const char *why), void *arg);
 /* At the end of the experiment: what is still there, a last line without its end too, and the end of an epoch that has
