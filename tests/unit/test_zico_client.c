@@ -141,10 +141,12 @@ static void test_2_refused(void **state)
 	col.release = R_2;
 	open_client("auto", "zorka", NULL);
 	delivers(1);
-	col.deny_traces = true;
+	col.deny_traces = 401;
 	assert_int_equal(send_trace(2, &err), -EBADMSG);
 	assert_non_null(strstr(err.text, "each new session"));
-	col.deny_traces = false;
+	col.deny_traces = 412;             /* a session that is lost each time is not the trace's fault */
+	assert_int_equal(send_trace(2, &err), -EAGAIN);
+	col.deny_traces = 0;
 	delivers(3);
 }
 

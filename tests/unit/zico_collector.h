@@ -34,7 +34,8 @@ static struct collector {
 	/* what is wrong with it */
 	int lose_sessions;             /* forget so many sessions when they are used */
 	int fail;                      /* answer so many requests with 500 */
-	bool fail_traces, deny_traces, forget_agent, refuse_key, no_profile;   /* deny: 401 */
+	bool fail_traces, forget_agent, refuse_key, no_profile;
+	int deny_traces;           /* the status for them; 0 = not */
 	const char *garbage;           /* instead of any answer's body */
 	size_t huge;
 	char log[4096];
@@ -146,7 +147,7 @@ static void on_submit(const char *head, const char *body, size_t len, bool trace
 		return;
 	}
 	if (trace && col.deny_traces) {
-		r->status = 401;
+		r->status = col.deny_traces;
 		return;
 	}
 	if (trace && (col.fail_traces || !col.told || !*uuid)) {

@@ -157,6 +157,7 @@ static bool judge(struct sending *s, int rc, const struct err *err)
 		return false;
 	}
 	set_state(s->z, true, err->text);
+	s->passed = false;             /* what is refused when it comes back may be refused for that */
 	back_off(s, rc == -EACCES ? DENIED_PAUSE_NS : 0);
 	return false;
 }

@@ -153,10 +153,11 @@ static int take_session(struct zico_client *c, struct err *err)
 }
 
 /* Perhaps another release stands there now: 412 of a 1.90 is what a client of zico-2 gets there. But where each new
- * session took the agent data, it is the trace: zico-2 says 401 to one that it cannot read, too. */
+ * session took the agent data, it is the trace: zico-2 says 401 to one that it cannot read, too, but
+ * 412 only to a session. */
 static int forgets(struct zico_client *c, struct err *err)
 {
-	if (c->dialect->identity == ZICO_BY_SESSION && c->n_told >= c->n_sessions - 1)
+	if (c->dialect->identity == ZICO_BY_SESSION && c->reply.status != 412 && c->n_told >= c->n_sessions - 1)
 		return err_set(err, -EBADMSG, "%s: the trace was refused in each new session: %s", c->url, zico_reason(c));
 	c->registered = false;
 	if (!c->wanted)
