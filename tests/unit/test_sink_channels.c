@@ -150,6 +150,28 @@ static void test_a_crowd_is_turned_away(void **state)
 	end(&w);
 }
 
+/* Whoever has gone gives its place back though nothing is sent, and so does who stops sending. */
+static void test_who_has_gone_has_no_place(void **state)
+{
+	struct world w;
+	int many[4], next;
+
+	begin(&w);
+	for (unsigned i = 0; i < 4; i++)
+		many[i] = enter(&w, 7);
+	close(many[0]);
+	assert_int_equal(shutdown(many[1], SHUT_WR), 0);
+	assert_true(WAIT_FOR(clients(&w) == 2, TURNS));
+	assert_true(is_closed(many[1]));
+	next = enter(&w, 7);
+	sink_submit_to(w.sink, 7, "seven", 5);
+	expect(next, "seven");
+	for (unsigned i = 1; i < 4; i++)
+		close(many[i]);
+	close(next);
+	end(&w);
+}
+
 /* Who does not read is closed long before the sink's own bound, and the others go on. */
 static void test_who_does_not_read(void **state)
 {
@@ -177,7 +199,8 @@ static void test_who_does_not_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_its_own), cmocka_unit_test(test_a_crowd_is_turned_away), cmocka_unit_test(test_who_does_not_read),
+		cmocka_unit_test(test_each_its_own), cmocka_unit_test(test_a_crowd_is_turned_away),
+		cmocka_unit_test(test_who_has_gone_has_no_place), cmocka_unit_test(test_who_does_not_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

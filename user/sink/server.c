@@ -111,6 +111,9 @@ static const struct peer_ops guest_ops = {
 	.hello = guest_hello, .sent = guest_sent, .broken = guest_broken, .half_open = true,
 };
 
+/* One that has gone must not keep its place of the channel's few until something is sent. */
+static const struct peer_ops channel_ops = { .hello = guest_hello, .sent = guest_sent, .broken = guest_broken };
+
 /* Takes the descriptor. 0 or -ENOMEM. */
 static int guest_enter(struct server *v, int fd, uint32_t channel)
 {
@@ -127,7 +130,7 @@ static int guest_enter(struct server *v, int fd, uint32_t channel)
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 	g->server = v;
 	g->channel = channel;
-	peer_init(&g->peer, &guest_ops, loop_base(v->loop));
+	peer_init(&g->peer, channel ? &channel_ops : &guest_ops, loop_base(v->loop));
 	if (peer_attach(&g->peer, fd)) {
 		free(g);
 		return -ENOMEM;
