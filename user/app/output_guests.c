@@ -30,7 +30,7 @@ struct output_guests {
 	struct guest_share shares[MAX_GUESTS];
 	unsigned n;
 	uint32_t channels;             /* given so far */
-	uint64_t refused, said;
+	uint64_t refused, said, said_withheld;
 	struct err why;                /* of the last refusal */
 };
 
@@ -162,9 +162,18 @@ void output_guests_send(struct output_guests *g, struct sink *sink, const struct
 	pthread_mutex_unlock(&g->lock);
 }
 
-/* At 1, 2, 4, 8 ...: a guest may try for ever. */
+/* At 1, 2, 4, 8 ...: a guest may try for ever, and one that is not there is for ever told nothing. */
+static bool worth_telling(uint64_t *said, uint64_t n)
+{
+	if (n < (*said ? 2 * *said : 1))
+		return false;
+	*said = n;
+	return true;
+}
+
 void output_guests_say(struct output_guests *g)
 {
+	struct encoder_stats st = { 0 };
 	struct err why;
 	uint64_t n;
 
@@ -173,11 +182,14 @@ void output_guests_say(struct output_guests *g)
 	pthread_mutex_lock(&g->lock);
 	n = g->refused;
 	why = g->why;
+	/* of a guest that was named: others come and go as they like */
+	if (!g->finder && g->shares[0].encoder)
+		st = *encode_share.stats(g->shares[0].encoder);
 	pthread_mutex_unlock(&g->lock);
-	if (n < (g->said ? 2 * g->said : 1))
-		return;
-	g->said = n;
-	log_warn("output %s: %llu connections turned away so far: %s", g->to, (unsigned long long)n, why.text);
+	if (worth_telling(&g->said_withheld, st.withheld_ticks))
+		log_warn("output %s: %llu reports withheld: %s", g->to, (unsigned long long)st.withheld_ticks, st.reason);
+	if (worth_telling(&g->said, n))
+		log_warn("output %s: %llu connections turned away so far: %s", g->to, (unsigned long long)n, why.text);
 }
 
 void output_guests_close(struct output_guests *g)

@@ -17,7 +17,7 @@ int output_guests_open(const struct output_config *oc, const struct config *c, s
 void output_guests_admit(struct output_guests *g, struct sink_options *o);
 /* NULL accepted. */
 void output_guests_send(struct output_guests *g, struct sink *sink, const struct snapshot *s);
-/* To the log: who was turned away, and why. NULL accepted. */
+/* To the log: who was turned away, whether the guest that was named is told nothing, and why. NULL accepted. */
 void output_guests_say(struct output_guests *g);
 void output_guests_close(struct output_guests *g);   /* NULL accepted */
 
