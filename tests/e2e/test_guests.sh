@@ -43,6 +43,7 @@ refused vsock-format 'format snapshot' -o power=vsock-listen://any:7000
 refused vsock-who 'any:PORT' -o snapshot=vsock-listen://all:7000
 refused vsock-guest 'guest' -o snapshot=vsock-listen://7:7000
 refused vsock-any 'name the CID' -o 'snapshot=vsock-listen://any:7000?guest=/a'
+refused vsock-cid 'CID is at most' -o 'snapshot=vsock-listen://4294967303:7000?guest=/a'
 refused vsock-port 'port' -o snapshot=vsock-listen://any:0
 refused host-place 'host: .*vsock://2:PORT' --host tcp://127.0.0.1:1
 run port-of-host --check -o snapshot=vsock-listen://any:7000 -o 'snapshot=vsock-listen://7:7001?guest=/vms/a*' --host vsock://2:7000
@@ -102,7 +103,7 @@ else
 	fail "a host that came back" "$(said guest)"
 fi
 timeout 60 "$JOULED" doctor --host "unix://$work/sock" >"$work/doctor" 2>&1
-if grep -qE '^host +ok .* tells [0-9]+ domain' "$work/doctor" && grep -q 'from host: estimated (host)' "$work/doctor"; then
+if grep -qE '^host +ok .* tells [0-9]+ domain' "$work/doctor" && grep -q 'from host: \(estimated\|measured\) (host)' "$work/doctor"; then
 	ok doctor
 else
 	fail doctor "$(grep -E '^(host|domain)' "$work/doctor")"

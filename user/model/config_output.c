@@ -169,6 +169,9 @@ static int check_guest(const struct output_config *out, const unsigned *lines, s
 	if (vsock && !any && !number)
 		return key_error(&o, "to", err, "vsock-listen serves any guest or the one with a CID; expected vsock-listen://any:PORT or "
 				 "vsock-listen://CID:PORT");
+	/* the greatest one means any (vsock(7)); ten digits are at most 9999999999 */
+	if (number && (strspn(out->to + 15, "0123456789") > 10 || strtoull(out->to + 15, NULL, 10) >= UINT32_MAX))
+		return key_error(&o, "to", err, "a CID is at most 4294967294");
 	if ((any || out->guest) && lines[row("cgroups")])
 		return key_error(&o, "cgroups", err, "a machine is told one sum over its own cgroup; leave it out");
 	if (any && out->guest)
