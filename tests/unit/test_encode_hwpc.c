@@ -273,6 +273,32 @@ static void test_two_sockets(void **state)
 	fixture_free(&f);
 }
 
+/* The host's packages are none of a virtual machine's sockets. */
+static void test_virtual_machine(void **state)
+{
+	for (unsigned sockets = 1; sockets <= 2; sockets++) {
+		struct fixture f;
+
+		fixture_init(&f, 2, sockets);
+		fixture_event(&f.schema.core, "TASK_CLOCK", EVENT_TASK_CLOCK);
+		for (unsigned i = 0; i < 2; i++) {
+			fixture_domain(&f, DOMAIN_PACKAGE, i + 2, i ? "package-3" : "package-2");
+			f.schema.domains[i].interface = ENERGY_HOST;
+		}
+		f.schema.n_packages = 4;
+		fixture_ready(&f);
+		f.snap.domains[0].energy_q32 = 5;
+		f.snap.domains[1].energy_q32 = 7;
+		fixture_row(&f, "/a", 1);
+		fixture_create(&f, &encode_hwpc, &(struct encode_options){ .stand_ins = true });
+		if (sockets == 1)
+			assert_non_null(strstr(sent(&f), "\"RAPL_ENERGY_PKG\":12,"));
+		else
+			withheld(&f, "which has 2 sockets");
+		fixture_free(&f);
+	}
+}
+
 /* Reports of several ticks through readers that share no code with ours. */
 static void test_independent_readers(void **state)
 {
@@ -312,7 +338,7 @@ int main(void)
 		cmocka_unit_test(test_incomplete_energy), cmocka_unit_test(test_energy_groups),
 		cmocka_unit_test(test_frequency), cmocka_unit_test(test_stand_ins),
 		cmocka_unit_test(test_stand_ins_csv), cmocka_unit_test(test_two_sockets),
-		cmocka_unit_test(test_independent_readers),
+		cmocka_unit_test(test_virtual_machine), cmocka_unit_test(test_independent_readers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

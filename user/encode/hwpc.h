@@ -74,6 +74,11 @@ const struct snap_cell *hwpc_cells(struct encoder *e, const struct snapshot *s, 
 void hwpc_core_values(const struct encoder *e, const struct snap_cell *c, uint64_t v[HWPC_VALUES]);
 void hwpc_msr_values(const struct encoder *e, const struct snap_cpu *c, uint64_t v[HWPC_VALUES]);
 void hwpc_rapl_values(const struct encoder *e, const struct hwpc_socket *socket, uint64_t v[HWPC_VALUES]);
+/* A virtual machine's host does not know its sockets: what it tells is of the only one. */
+static inline bool hwpc_of_package(const struct domain_desc *d, unsigned package)
+{
+	return d->interface == ENERGY_HOST || d->package == package;
+}
 static inline bool hwpc_cpu_used(const struct snap_cpu *c) { return c->online || c->elapsed_ns; }
 
 /* hwpc_json.c, hwpc_csv.c: append the planned tick. 0 or -ENOMEM. */

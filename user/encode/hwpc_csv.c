@@ -31,7 +31,7 @@ static unsigned common_kinds(const struct encoder *e, unsigned package, unsigned
 	for (unsigned i = 0; i < e->schema->n_domains; i++) {
 		const struct domain_desc *d = &e->schema->domains[i];
 
-		if (d->package == package && hwpc_rapl_kind(d->kind) >= 0)
+		if (hwpc_of_package(d, package) && hwpc_rapl_kind(d->kind) >= 0)
 			has |= 1u << hwpc_rapl_kind(d->kind);
 	}
 	return kinds & has;

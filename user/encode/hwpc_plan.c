@@ -75,10 +75,13 @@ static int add_domain(struct encoder *e, const struct snapshot *s, unsigned i)
 	int kind = hwpc_rapl_kind(desc->kind);
 	unsigned bad = d->quality & (QUALITY_LOST | QUALITY_STALE | QUALITY_PARTIAL);
 
+	if (desc->interface == ENERGY_HOST && kind >= 0 && e->n_sockets > 1)
+		return withhold(e, "%s: the host tells it for the whole virtual machine, which has %u sockets; give it one with all "
+				"its CPUs, or use another format", desc->name, e->n_sockets);
 	for (unsigned n = 0; kind >= 0 && n < e->n_sockets; n++) {
 		struct hwpc_socket *socket = &e->sockets[n];
 
-		if (socket->package != desc->package)
+		if (!hwpc_of_package(desc, socket->package))
 			continue;
 		if (bad || d->end_ns <= d->start_ns)
 			return withhold(e, "%s: its energy is %s in this interval", desc->name,
