@@ -92,7 +92,9 @@ static int find_gpus(struct nvml *v, struct guard_state *s, enum guard_how how, 
 		g->away = v->by_uuid(g->uuid, &v->dev[i]) != NVML_OK;
 		if (g->away && how == GUARD_BEGINS)
 			return err_set(err, -ENODEV, "GPU %.80s: not found by the driver; look at nvidia-smi -L", g->uuid);
-		g->now = g->away ? (struct guard_set){ 0 } : look(v, v->dev[i]);
+		g->now = (struct guard_set){ 0 };
+		if (!g->away)
+			g->now = look(v, v->dev[i]);
 		if (how == GUARD_RECOVERS)
 			judge(g);
 		if (how != GUARD_BEGINS)
