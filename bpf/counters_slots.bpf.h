@@ -45,8 +45,9 @@ static __always_inline u64 row_key(struct task_struct *task, bool direct)
 	return cgroup_id(cgrp, direct);
 }
 
-/* Ids of the ancestors whose subtrees have a quota, 0 where there is none. */
-static __always_inline void quota_ancestors(struct cgroup *cgrp, struct jd_slot_info *ret_info)
+/* Ids of the ancestors whose subtrees have a quota, 0 where there is none. False where so many are between that those were
+ * not reached. */
+static __always_inline bool quota_ancestors(struct cgroup *cgrp, struct jd_slot_info *ret_info)
 {
 	struct cgroup *up = BPF_CORE_READ(cgrp, self.parent, cgroup);
 
@@ -54,21 +55,23 @@ static __always_inline void quota_ancestors(struct cgroup *cgrp, struct jd_slot_
 		int at = BPF_CORE_READ(up, level) - JD_QUOTA_LEVEL;
 
 		if (at < 0)
-			break;
+			return true;
 		if (at < JD_QUOTA_LEVELS)
 			ret_info->ancestors[at & (JD_QUOTA_LEVELS - 1)] = BPF_CORE_READ(up, kn, id);
 		up = BPF_CORE_READ(up, self.parent, cgroup);
 	}
+	return !up;
 }
 
-/* The outermost subtree whose share is used up, 0 = none. */
+/* The outermost subtree whose share is used up, 0 = none. Each level's is half of the one above: who has used up theirs has
+ * not used up what their neighbours need. */
 static __always_inline u64 full_subtree(const struct jd_slot_info *info)
 {
 	for (int i = 0; quota && i < JD_QUOTA_LEVELS; i++) {
 		u64 id = info->ancestors[i];
 		u32 *count = id ? bpf_map_lookup_elem(&subtrees, &id) : NULL;
 
-		if (count && *count >= quota)
+		if (count && *count >= ((quota >> i) ? : 1))
 			return id;
 	}
 	return 0;
@@ -148,11 +151,10 @@ static __noinline u32 new_slot(struct jd_cpu_state *st, struct cgroup *cgrp, u64
 {
 	struct jd_slot_info info = {.key = key};
 	u32 slot = JD_SLOT_OTHER;
-	u64 full;
+	bool reached = quota_ancestors(cgrp, &info);
+	u64 full = full_subtree(&info);
 
-	quota_ancestors(cgrp, &info);
-	full = full_subtree(&info);
-	if (!full)
+	if (!full && (reached || !quota))
 		slot = take_slot(&info);
 	return slot == JD_SLOT_OTHER ? fold(st, cgrp, full) : slot;
 }

@@ -241,6 +241,66 @@ static void test_quota_spares_the_others(void **state)
 	rig_close(&g);
 }
 
+/* A level deeper a share is half of it: one pod's flood leaves its class room for the other pods. */
+static void test_quota_halves(void **state)
+{
+	struct test_cgroup slice, class, bad, cg[30], good;
+	struct snapshot *s;
+	unsigned own = 0;
+	char name[32];
+	struct rig g;
+
+	rig_open(&g, 1, 64, TRIGGER_AUTO);
+	cgroup_make(&g, NULL, "halves", &slice);
+	cgroup_make(&g, &slice, "class", &class);
+	cgroup_make(&g, &class, "bad", &bad);
+	rig_start(&g);
+	for (unsigned i = 0; i < 30; i++) {
+		snprintf(name, sizeof(name), "b%u", i);
+		cgroup_make(&g, &bad, name, &cg[i]);
+		wait_for(start_in(&cg[i], work_spin, 1));
+	}
+	cgroup_make(&g, &class, "good", &good);
+	wait_for(start_in(&good, work_spin, 2));
+	s = rig_snapshot(&g);
+	for (unsigned i = 0; i < 30; i++)
+		own += row_of(s, cg[i].id) != NULL;
+	printf("  flooding pod got %u rows\n", own);
+	assert_int_equal(own, 8);
+	assert_non_null(row_of(s, bad.id));
+	assert_non_null(row_of(s, good.id));
+	assert_time("its neighbour", row_of(s, good.id)->time_ns, cgroup_cpu_ns(&good));
+	for (unsigned i = 0; i < 30; i++)
+		cgroup_remove(&cg[i]);
+	cgroup_remove(&good);
+	cgroup_remove(&bad);
+	cgroup_remove(&class);
+	cgroup_remove(&slice);
+	rig_close(&g);
+}
+
+/* So deep that no level with a quota is seen from there: no row of its own, or depth would be a way around the quota. */
+static void test_quota_of_a_long_chain(void **state)
+{
+	struct test_cgroup cg[40];
+	struct snapshot *s;
+	struct rig g;
+
+	rig_open(&g, 1, 64, TRIGGER_AUTO);
+	for (unsigned i = 0; i < 40; i++)
+		cgroup_make(&g, i ? &cg[i - 1] : NULL, i ? "d" : "chain", &cg[i]);
+	rig_start(&g);
+	wait_for(start_in(&cg[30], work_spin, 2));
+	wait_for(start_in(&cg[39], work_spin, 5));
+	s = rig_snapshot(&g);
+	assert_null(row_of(s, cg[39].id));
+	assert_non_null(row_of(s, cg[30].id));
+	assert_time("chain", row_of(s, cg[30].id)->time_ns, cgroup_cpu_ns(&cg[30]));
+	for (unsigned i = 40; i-- > 0;)
+		cgroup_remove(&cg[i]);
+	rig_close(&g);
+}
+
 static bool set_online(int cpu, const char *value)
 {
 	char path[64];
@@ -300,6 +360,8 @@ int main(void)
 		cmocka_unit_test(test_rmdir_races_exit),
 		cmocka_unit_test(test_full_table_folds_into_parent),
 		cmocka_unit_test(test_quota_spares_the_others),
+		cmocka_unit_test(test_quota_halves),
+		cmocka_unit_test(test_quota_of_a_long_chain),
 		cmocka_unit_test(test_cpu_leaves_and_returns),
 	};
 

@@ -114,7 +114,8 @@ static const struct key cgroups_keys[] = {
 	  "Rows per possible CPU. What does not fit is counted for the nearest ancestor that has a row.",
 	  .min = 8, .max = 262144 },
 	{ "quota", KEY_COUNT, AT(cgroup_quota), "0", "a quarter of max",
-	  "Rows that one subtree below the first level may take, so that nobody pushes the others out.",
+	  "Rows that one subtree of the second level may take, half of it one of the third and so on to the fifth, so that nobody "
+	  "pushes the others out.",
 	  .max = 262144 },
 	{ 0 }
 };
