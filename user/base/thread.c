@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 struct first_step {
 	char name[16];
@@ -24,6 +25,7 @@ static void *begin(void *arg)
 
 static int create(pthread_t *ret, size_t stack_bytes, struct first_step *s)
 {
+	const long least = sysconf(_SC_THREAD_STACK_MIN);   /* 128 KiB on arm64 */
 	pthread_attr_t attr;
 	sigset_t all, before;
 	int rc = pthread_attr_init(&attr);
@@ -33,7 +35,7 @@ static int create(pthread_t *ret, size_t stack_bytes, struct first_step *s)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	if (stack_bytes)
-		rc = pthread_attr_setstacksize(&attr, stack_bytes);
+		rc = pthread_attr_setstacksize(&attr, least > (long)stack_bytes ? (size_t)least : stack_bytes);
 	if (!rc)
 		rc = pthread_create(ret, &attr, begin, s);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
