@@ -36,7 +36,7 @@ accounted() {
 start flood -i 200ms -o "openmetrics=http-listen://127.0.0.1:0?port-file=$work/port"
 wait_until 150 test -s "$work/port"
 make_cgroup flood.slice
-mkdir "$top/pods" "$top/evil" "$top/evil/work"
+mkdir "$top/pods" "$top/evil"
 python3 $here/flood.py make "$top/pods" 20
 wait_until 150 has_rows "/$name-flood.slice/pods/x19" 1 || fail flood-pods "$(rows_of "/$name-flood.slice/pods") rows"
 python3 $here/flood.py remove "$top/pods"
@@ -45,7 +45,7 @@ rows_of "/$name-flood.slice/pods" >"$work/count"
 cp "$work/rows" "$work/before"
 [ "$(wc -l <"$work/before")" -ge 20 ] || fail flood-pods-ended "$(cat "$work/count") rows"
 
-python3 $here/flood.py make "$top/evil/work" "$flood"
+python3 $here/flood.py make "$top/evil" "$flood"
 if wait_until 200 accounted; then
 	ok flood-is-its-own
 	echo "  $(cat "$work/sum")"
