@@ -52,6 +52,13 @@ page() {
 	curl -sf --max-time 5 "http://127.0.0.1:$(cat "$work/$1.port")/metrics" >"$work/page"
 }
 
+# Names that an earlier agent kept would be there without a request.
+quit() {
+	kill "$agent"
+	ended 150 "$agent" || fail kubelet-quits "$(said "$started")"
+	rm -rf "$work/state"
+}
+
 named() {
 	of=$1
 	shift
@@ -118,7 +125,8 @@ check kubelet-names idle "$pod/cri-containerd-$id.scope" namespace=shop pod=fron
 make_below "$pod/cri-containerd-$restarted.scope"
 spin "$cgroup"
 check kubelet-restarted idle "$pod/cri-containerd-$restarted.scope" namespace=shop pod=front-7 container=web
-kill "$agent" "$spinner"
+kill "$spinner"
+quit
 
 # a token that is refused, then renewed
 say token second
@@ -130,7 +138,7 @@ told kubelet-refused renewed 'kubelet: https://127.0.0.1:[0-9]*: status 401; the
 echo second >"$work/old"
 check kubelet-token-renewed renewed "$pod/cri-containerd-$id.scope" namespace=shop pod=front-7 container=web
 told kubelet-again renewed 'kubelet: .* answers again'
-kill "$agent"
+quit
 
 # somebody else's certificate: no token is sent, unless it is said that any will do
 before=$(wc -l <"$dir/asked")
@@ -141,17 +149,17 @@ if [ "$(wc -l <"$dir/asked")" -eq "$before" ]; then
 else
 	fail kubelet-stranger-gets-nothing "$(tail -n 1 "$dir/asked")"
 fi
-kill "$agent"
+quit
 agent insecure theirs true
 check kubelet-insecure insecure "$pod/cri-containerd-$id.scope" namespace=shop pod=front-7 container=web
-kill "$agent"
+quit
 
 # what it may answer instead
 for mode in html cut endless; do
 	say mode $mode
 	agent $mode ours
 	told kubelet-$mode $mode 'kubelet: https://127.0.0.1:[0-9]*: .*; pods and containers that no local file names go without'
-	kill "$agent"
+	quit
 done
 
 # one that never answers: measuring and other names go on, and the end does not wait for it
