@@ -140,6 +140,55 @@ static void test_tail_call(void **state)
 	rig_close(&g);
 }
 
+static void copy_self(const char *path)
+{
+	static char bytes[1 << 16];
+	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+	ssize_t n;
+
+	assert_true(from >= 0 && to >= 0);
+	while ((n = read(from, bytes, sizeof(bytes))) > 0)
+		assert_int_equal(write(to, bytes, (size_t)n), n);
+	close(from);
+	close(to);
+}
+
+/* Another file in its place is found without a word, and what was known of the old one is not used for it. */
+static void test_replaced(void **state)
+{
+	char dir[] = "/tmp/jouled-probed-XXXXXX", path[64], next[64];
+	const struct span_function of = { path, "spans_test_inner" };
+	struct spans_rig g = { 0 };
+	struct spans_functions *f;
+	struct stat st;
+
+	NEED_PROBES("replaced");
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/prog", dir);
+	snprintf(next, sizeof(next), "%s/next", dir);
+	copy_self(path);
+	copy_self(next);
+	rig_open(&g, &of, 1, 0.5);
+	f = g.s->functions;
+	assert_int_equal(f->of[0].n_files, 1);
+	assert_int_equal(rename(next, path), 0);
+	assert_int_equal(stat(path, &st), 0);
+	for (int i = 0; i < 600 && __atomic_load_n(&f->of[0].n_files, __ATOMIC_RELAXED) < 2; i++)
+		usleep(50000);
+	atomic_store(&f->stop, true);
+	pthread_join(f->thread, NULL);
+	f->running = false;
+	assert_int_equal(f->of[0].n_files, 2);
+	assert_false(f->of[0].attached);
+	probe_attach(f, &f->of[0]);
+	assert_int_equal(f->of[0].n_files, 1);
+	assert_int_equal(f->of[0].files[0].ino, st.st_ino);
+	assert_true(f->of[0].files[0].entry.on);
+	rig_close(&g);
+	unlink(path);
+	rmdir(dir);
+}
+
 static void jump(void)
 {
 	if (!setjmp(back))
@@ -314,7 +363,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nested), cmocka_unit_test(test_tail_call), cmocka_unit_test(test_longjmp),
-		cmocka_unit_test(test_killed), cmocka_unit_test(test_sums), cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_replaced), cmocka_unit_test(test_killed), cmocka_unit_test(test_sums), cmocka_unit_test(test_budget),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -90,5 +90,6 @@ void machine_say_spans(struct machine *m)
 		log_warn("spans: %llu processes found no room so far; raise spans.max-processes",
 			 (unsigned long long)st.lost_processes);
 	if (grew(st.lost_calls, &m->spans_said.lost_calls))
-		log_warn("spans: %llu calls found no room so far; probe fewer functions", (unsigned long long)st.lost_calls);
+		log_warn("spans: %llu calls found no room or lasted longer than their probe so far; probe fewer functions",
+			 (unsigned long long)st.lost_calls);
 }

@@ -44,7 +44,7 @@ struct spans_stats {
 	uint32_t live;                 /* processes in the table now */
 	uint64_t lost_records;         /* found the ring full: births, ends, single calls */
 	uint64_t lost_processes;       /* found the table full */
-	uint64_t lost_calls;           /* no room for their sums, or nested too deep to be paired */
+	uint64_t lost_calls;           /* no room for their sums, nested too deep, or open when their probe went */
 	uint64_t open_books;           /* finished without the kernel's last word */
 	uint64_t unseen_births;        /* processes first seen at their exec or end */
 	uint64_t probed_calls;         /* that trapped */

@@ -10,6 +10,7 @@
 
 #define LOOK_NS (10 * 1000000)          /* a probe that is over its budget costs so much longer at most */
 #define SHORT_LOOK_NS 1000000
+#define OWN_LOOK_NS NS_PER_S
 #define REPEATED_LOOK_NS 4000000
 
 /* A probe that was over its budget before is looked at for as long as its account is going to last, and for less than
@@ -108,6 +109,9 @@ static void look_at_started(struct spans_functions *f)
 {
 	uint32_t out = atomic_load(&f->queue_out);
 
+	/* an upgrade puts another file in the place of the one that is probed */
+	if (clock_mono_ns() - f->own_look_ns > OWN_LOOK_NS)
+		probe_find_files(f, 0);
 	while (out != atomic_load(&f->queue_in)) {
 		probe_find_files(f, atomic_load(&f->queue[out % PROBE_QUEUE]));
 		atomic_store(&f->queue_out, ++out);

@@ -218,7 +218,7 @@ void spans_functions_stats(const struct spans *s, struct spans_stats *ret)
 
 	for (unsigned i = 0; f && i < f->n; i++) {
 		ret->probed_calls += f->state[i].entries;
-		ret->lost_calls += f->state[i].lost + f->state[i].too_deep;
+		ret->lost_calls += f->state[i].lost + f->state[i].too_deep + f->state[i].unpaired;
 	}
 	if (f) {
 		ret->call_cost_ns = f->call_cost_ns;

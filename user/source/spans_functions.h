@@ -38,6 +38,7 @@ struct probe_link {
 /* One file a function is probed in. */
 struct probe_file {
 	uint64_t dev, ino, offset;
+	int64_t mtime_ns;
 	char path[64 + SPAN_PATH_MAX];  /* how it is opened: "/proc/PID/root/..." of a container */
 	struct probe_link entry, back;  /* a session has no back */
 };
@@ -64,7 +65,7 @@ struct probed {
 	struct { uint64_t dev, ino; } refused[PROBE_FILES];     /* looked at in vain; a ring */
 	unsigned n_refused;
 	/* thread of the probes */
-	bool attached;
+	bool attached, full_told;
 	uint64_t entries_seen, entries_at_attach, attached_since_ns;
 	uint64_t counted_ns;            /* it is in attached_ns up to here */
 	double rate;                    /* calls per ns when it was last there */
@@ -97,6 +98,7 @@ struct spans_functions {
 	_Atomic uint64_t attachments;
 	pthread_t thread;
 	uint64_t own_mounts;            /* our mount namespace */
+	uint64_t own_look_ns;           /* when our own view of the files was looked at last */
 	bool running;
 	_Atomic bool stop;
 	_Atomic uint32_t queue[PROBE_QUEUE];    /* pids; one writer, one reader */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Attaching of function probes. A probe belongs to a file (its inode), so a container's copy of a binary needs one
- * of its own: it is opened through /proc/PID/root of a process that lives there. */
+ * of its own: it is opened through /proc/PID/root of a process that lives there. A path is somebody else's to change:
+ * each time it is opened anew it must lead to the file whose symbols were read, or the breakpoint would be put into the
+ * midst of an instruction. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -29,13 +31,32 @@ void probe_warn(struct spans_functions *f, const char *fmt, ...)
 	pthread_mutex_unlock(&f->warnings_lock);
 }
 
+static int64_t mtime_of(const struct stat *st)
+{
+	return st->st_mtim.tv_sec * (int64_t)NS_PER_S + st->st_mtim.tv_nsec;
+}
+
+/* The file where it was found, without reading it. A descriptor, or -ENOENT: gone, or another is in its place. */
+static int open_same(const struct spans_functions *f, const struct probe_file *file)
+{
+	int fd = fsroot_openat(f->root, file->path, O_PATH);
+	struct stat st;
+
+	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
+		return fd;
+	if (fd < 0)
+		return -ENOENT;
+	if (fstat(fd, &st) == 0 && st.st_dev == file->dev && st.st_ino == file->ino && mtime_of(&st) == file->mtime_ns)
+		return fd;
+	close(fd);
+	return -ENOENT;
+}
+
 /* The entry counts what traps, so it is the first to come and the last to go. */
 static unsigned plan_attach(const struct spans_functions *f, struct probed *p, struct probe_file *file, struct probe_change *ret)
 {
 	const struct probe_change both = { .path = file->path, .offset = file->offset, .kind = f->kind };
 
-	if (file->entry.on)
-		return 0;
 	ret[0] = ret[1] = both;
 	ret[0].link = &file->entry;
 	ret[0].prog = f->kind == PROBE_SESSION ? p->skel->progs.func_session : p->skel->progs.func_entry;
@@ -89,21 +110,47 @@ static int take_result(struct spans_functions *f, struct probe_file *file, const
 	return r;
 }
 
+/* A file that is to get its probes: c is its first change, NULL where it has them (rc 0) or cannot be had. */
+struct opened {
+	char path[32];
+	int fd, rc;
+	struct probe_change *c;
+};
+
+static unsigned plan_file(const struct spans_functions *f, struct probed *p, struct probe_file *file, struct opened *o,
+			  struct probe_change *ret)
+{
+	unsigned n;
+
+	*o = (struct opened){ .fd = -1 };
+	if (file->entry.on)
+		return 0;
+	o->fd = open_same(f, file);
+	o->rc = o->fd < 0 ? o->fd : 0;
+	if (o->rc)
+		return 0;
+	snprintf(o->path, sizeof(o->path), "/proc/self/fd/%d", o->fd);
+	n = plan_attach(f, p, file, ret);
+	for (unsigned i = 0; i < n; i++)
+		ret[i].path = o->path;
+	o->c = ret;
+	return n;
+}
+
 void probe_attach(struct spans_functions *f, struct probed *p)
 {
 	struct probe_change c[2 * PROBE_FILES] = { 0 };
-	unsigned at[PROBE_FILES], n = 0, kept = 0;
-	bool fresh[PROBE_FILES];
+	struct opened opened[PROBE_FILES];
+	unsigned n = 0, kept = 0;
 
-	for (unsigned i = 0; i < p->n_files; i++) {
-		at[i] = n;
-		n += plan_attach(f, p, &p->files[i], &c[n]);
-		fresh[i] = n > at[i];
-	}
+	for (unsigned i = 0; i < p->n_files; i++)
+		n += plan_file(f, p, &p->files[i], &opened[i], &c[n]);
 	probe_change(c, n);
 	for (unsigned i = 0; i < p->n_files; i++) {
-		int r = fresh[i] ? take_result(f, &p->files[i], &c[at[i]]) : 0;
+		int r = opened[i].c ? take_result(f, &p->files[i], opened[i].c) : opened[i].rc;
 
+		if (opened[i].c)
+			close(opened[i].fd);
 		if (r == -ENOENT || r == -ESRCH)        /* its container is gone: another process may bring it back */
 			continue;
 		if (r)
@@ -114,8 +161,9 @@ void probe_attach(struct spans_functions *f, struct probed *p)
 		kept++;
 	}
 	p->n_files = kept;
+	if (!p->attached)               /* one more file: calls that are open in the others go on */
+		arm(&f->state[p - f->of]);
 	p->attached = true;
-	arm(&f->state[p - f->of]);
 }
 
 void probe_detach(struct spans_functions *f, struct probed *p)
@@ -149,6 +197,32 @@ static void refuse(struct probed *p, const struct stat *st)
 	p->refused[at].ino = st->st_ino;
 }
 
+/* Containers end, and nobody says so. */
+static bool make_room(struct spans_functions *f, struct probed *p)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < p->n_files; i++) {
+		int fd = open_same(f, &p->files[i]);
+
+		if (fd == -ENOENT) {
+			detach_file(f, &p->files[i]);
+			continue;
+		}
+		if (fd >= 0)
+			close(fd);
+		if (kept != i)
+			p->files[kept] = p->files[i];
+		kept++;
+	}
+	p->n_files = kept;
+	if (kept == PROBE_FILES && !p->full_told)
+		probe_warn(f, "spans: %s: there are more than %d copies of %s; calls in the others are not seen", p->symbol, PROBE_FILES,
+			   p->binary);
+	p->full_told |= kept == PROBE_FILES;
+	return kept < PROBE_FILES;
+}
+
 static const char *why(int r)
 {
 	return r == -ENOENT ? "no such function in its symbol tables" : r == -ENOEXEC ? "not an ELF file" :
@@ -170,12 +244,12 @@ static void find_file(struct spans_functions *f, struct probed *p, uint32_t pid)
 		snprintf(path, sizeof(path), "%s", p->binary);
 	fd = fsroot_openat(f->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0) {
-		if (!pid)
+		if (!pid && !f->own_look_ns)
 			probe_warn(f, "spans: %s: %s; functions are looked for when a program of that name starts", p->binary,
 				   strerror(-fd));
 		return;
 	}
-	if (fstat(fd, &st) || is_known(p, &st) || p->n_files == PROBE_FILES) {
+	if (fstat(fd, &st) || is_known(p, &st) || (p->n_files == PROBE_FILES && !make_room(f, p))) {
 		close(fd);
 		return;
 	}
@@ -187,7 +261,7 @@ static void find_file(struct spans_functions *f, struct probed *p, uint32_t pid)
 		return;
 	}
 	file = &p->files[p->n_files];
-	*file = (struct probe_file){ .dev = st.st_dev, .ino = st.st_ino, .offset = offset };
+	*file = (struct probe_file){ .dev = st.st_dev, .ino = st.st_ino, .offset = offset, .mtime_ns = mtime_of(&st) };
 	memcpy(file->path, path, sizeof(path));
 	p->n_files++;
 	if (p->attached)
@@ -226,6 +300,8 @@ void probe_find_files(struct spans_functions *f, uint32_t pid)
 	for (unsigned i = 0; i < f->n; i++)
 		if (!pid || mounts != f->own_mounts || !f->of[i].n_files)
 			find_file(f, &f->of[i], pid);
+	if (!pid)
+		f->own_look_ns = clock_mono_ns();
 }
 
 /* What a call of it costs is what a probed call of any function costs: two traps and our programs. */
