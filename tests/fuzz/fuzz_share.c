@@ -6,6 +6,8 @@
 #include "source/guests.h"
 #include "source/host_internal.h"
 
+#define DAY_NS 86400000000000ull   /* that the host's lines may be ahead of our time */
+
 /* Written again it is the same line: nothing was read into it. */
 static void check(const struct share *s)
 {
@@ -46,7 +48,7 @@ static void stream(const uint8_t *data, size_t size, size_t piece)
 		if (begun)
 			host_totals_add(t, s, now, now);
 		for (unsigned i = 0; i < t->n; i++)
-			if (t->domains[i].total.units > 10ull * (now + size * 11000000ull))
+			if (t->domains[i].total.units > 10ull * (2 * now + DAY_NS + size * 11000000ull))
 				abort();
 	}
 	free(l);
