@@ -288,6 +288,19 @@ check both-others limit_is 180000
 check both-others-said grep -q 'is 180 W, which the recording has not set: left as it is (before: 250 W)' "$work/both.err"
 check both-once sh -c '"$1" record --root "$2" --recover 2>&1 | grep -q "nothing is left over"' sh "$JOULECTL" "$root"
 
+# Another one, while the first still takes its baseline and has set nothing.
+"$JOULECTL" record --socket "$sock" --root "$root" --benchmark idle --power-limit 150 --baseline 600s -- true \
+	>"$work/idle.out" 2>"$work/idle.err" &
+recorder=$!
+wait_until 200 sh -c 'cat "$1"/_limits-*/limits 2>/dev/null | grep -q .' sh "$root" || fail idle "nothing is noted: $(said idle)"
+record beside --benchmark both --power-limit 200 -- true
+expect idle-refused 125
+check idle-said grep -q 'another recording below .* wait for its end' "$work/beside.err"
+kill -TERM $recorder
+wait $recorder 2>/dev/null
+check idle-no-note sh -c '! ls -d "$1"/_limits-* 2>/dev/null' sh "$root"
+check idle-as-it-was limit_is 180000
+
 # A disk that is full.
 small=$work/small
 mkdir "$small"

@@ -30,8 +30,6 @@ static int prepare(struct record_session *s, struct err *err)
 		record_info_put(s, &s->out[i], RECORD_GOING_ON);
 	if (!code)
 		code = record_snapshots_start(s, &s->snapshots, err);
-	for (unsigned i = 0; i < s->n_out && !code; i++)
-		code = recorder_flush(s->out[i].rec, err);
 	return code;
 }
 
@@ -73,6 +71,11 @@ int record_repetition(struct record_session *s, struct err *err)
 		s->begin_ns = clock_real_ns();
 		record_marks_begin(&s->marks, s->begin_ns);
 		record_event(s, s->begin_ns, "experiment_begin", 0);
+		/* together with the rows from before: recovery takes rows without it for a damage */
+		for (unsigned i = 0; i < s->n_out && !code; i++)
+			code = recorder_flush(s->out[i].rec, err);
+	}
+	if (!code) {
 		run_descriptors_guard(&s->descriptors);
 		with_marks.fd = s->marks.fd;
 		code = run_child(s->o->command, &s->cgroup, &s->signals, &with_marks, &s->end, err);
