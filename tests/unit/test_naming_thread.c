@@ -195,7 +195,7 @@ static void fill(struct snapshot *s, const struct schema *schema, struct names *
 
 /* The files of a short life come when nobody knows its cgroup any more, or no reading has it: its final value is named all
  * the same. */
-static void late(bool swept)
+static void late(bool swept, bool in_use)
 {
 	static struct cpu_desc cpus[1] = { { .present = true } };
 	static struct schema schema = { .n_cpus = 1, .cpus = cpus };
@@ -217,6 +217,7 @@ static void late(bool swept)
 	s.rows[4].ended = true;
 	totals_add(totals, &s);
 	cgroup_end(table, 4, 5);
+	cgroup_find(table, 4)->in_use = in_use;
 	if (swept)
 		assert_int_equal(cgroup_table_sweep(table, 10), 1);
 	assert_false(naming_late(n, &id, &names));
@@ -241,8 +242,9 @@ static void late(bool swept)
 
 static void test_late(void **state)
 {
-	late(true);
-	late(false);
+	late(true, false);
+	late(false, false);
+	late(false, true);
 }
 
 /* As many as are looked for again have nothing to be found: one more is looked for all the same. */

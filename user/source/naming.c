@@ -327,12 +327,11 @@ static void take_answers(struct naming *n, struct cgroup_table *t, struct job *a
 	}
 	for (struct job *a = j; a; a = a->next) {
 		struct cgroup *cg = cgroup_find(t, a->id);
-
 		bool same = cg && cg->renamed == a->renamed && strcmp(cg->path, a->path) == 0;
 
 		if (same)
 			names_set(&cg->names, a->names);
-		if (!cg || (same && cg->ended && !cg->in_use))
+		if (!cg || (same && cg->ended))      /* its last row may have been taken */
 			keep_late(n, a);
 	}
 	jobs_free(j);
