@@ -108,7 +108,7 @@ fi
 
 container_runs() {
 	podman --runtime "$runtime" run --rm --name "$1" --network none --ulimit nofile=1024:1024 --ulimit nproc=1024:1024 \
-		"localhost/$name" /busybox sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done' >"$work/podman" 2>&1
+		"localhost/$name" /busybox sh -c 'i=0; while [ $i -lt 1000000 ]; do i=$((i + 1)); done' >"$work/podman" 2>&1
 }
 
 try_podman() {
