@@ -15,7 +15,9 @@ static __always_inline struct jd_cpu_state *this_cpu_state(void)
 	return bpf_map_lookup_elem(&states, &cpu);
 }
 
-struct counter_sample { u64 value[JD_MAX_EVENTS]; };
+struct counter_sample {
+	u64 value[JD_MAX_EVENTS];
+};
 
 static __always_inline void read_counters(struct counter_sample *ret)
 {
@@ -125,7 +127,7 @@ static __always_inline void charge(struct jd_cpu_state *st, u64 now)
 		read_counters(&sample);
 	*(volatile u64 *)&st->seq += 1;
 	if (row)
-		add_time(st, row, now - st->since_ns);   /* negative when a flush ran ahead: it takes that back */
+		add_time(st, row, now - st->since_ns); /* negative when a flush ran ahead: it takes that back */
 	if (multiplexed)
 		add_multiplexed(st, row, bpf_map_lookup_elem(&mux_rows, &at));
 	else
@@ -142,7 +144,7 @@ static __always_inline struct rq *task_rq(struct task_struct *task)
 	return BPF_CORE_READ(task, se.cfs_rq, rq);
 }
 
-#define CLOCK_STEP_NS 100000000   /* more is a clock that was set, not one that was late */
+#define CLOCK_STEP_NS 100000000 /* more is a clock that was set, not one that was late */
 
 /* The scheduler has just updated rq->clock: how far CLOCK_MONOTONIC is from it. A virtual CPU that is kept
  * waiting in between makes that too much, never too little, so it grows no faster than clocks are slewed
@@ -303,7 +305,7 @@ static __always_inline void close_moved(struct jd_cpu_state *st, struct task_str
 {
 	if (BPF_CORE_READ(curr, pid) == 0)
 		return;
-	if (charge_current) {   /* which cgroup it left is not known any more */
+	if (charge_current) { /* which cgroup it left is not known any more */
 		st->slot = JD_SLOT_OTHER;
 		charge(st, bpf_ktime_get_ns());
 		return;

@@ -4,11 +4,11 @@
 #ifndef JOULED_COUNTERS_MAPS_BPF_H
 #define JOULED_COUNTERS_MAPS_BPF_H
 
-const volatile __u32 n_cpus = 1;          /* possible CPUs */
+const volatile __u32 n_cpus = 1; /* possible CPUs */
 const volatile __u32 max_slots = 8;
-const volatile __u32 core_mask = 0;       /* bit i: core event i is a perf event */
+const volatile __u32 core_mask = 0; /* bit i: core event i is a perf event */
 const volatile __u32 msr_mask = 0;
-const volatile __u32 quota = 0;           /* rows one subtree may take; 0 = no limit */
+const volatile __u32 quota = 0; /* rows one subtree may take; 0 = no limit */
 const volatile bool multiplexed = false;
 const volatile bool hierarchy_v1 = false;
 const volatile bool clock_ktime = false;

@@ -4,7 +4,7 @@
 #define JOULED_COUNTERS_SLOTS_BPF_H
 #include "counters_maps.bpf.h"
 
-#define PF_KTHREAD 0x00200000   /* include/linux/sched.h */
+#define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
 
 /* A typed pointer of tp_btf is followed directly; a raw_tp's is not trusted and goes through
  * probe reads. `direct` is a constant in every caller, so one branch remains. */
@@ -71,7 +71,7 @@ static __always_inline u64 full_subtree(const struct jd_slot_info *info)
 		u64 id = info->ancestors[i];
 		u32 *count = id ? bpf_map_lookup_elem(&subtrees, &id) : NULL;
 
-		if (count && *count >= ((quota >> i) ? : 1))
+		if (count && *count >= ((quota >> i) ?: 1))
 			return id;
 	}
 	return 0;
@@ -104,7 +104,7 @@ static __always_inline u32 take_slot(const struct jd_slot_info *info)
 
 	if (!at)
 		return JD_SLOT_OTHER;
-	*at = *info;   /* before the id can be found: a row never has an unknown owner */
+	*at = *info; /* before the id can be found: a row never has an unknown owner */
 	if (bpf_map_update_elem(&slots, &info->key, &slot, BPF_NOEXIST)) {
 		u32 *other = bpf_map_lookup_elem(&slots, &info->key);
 
@@ -119,7 +119,7 @@ static __always_inline u32 take_slot(const struct jd_slot_info *info)
 /* A row for a cgroup without tasks of its own, as those that have cgroups below them usually are. */
 static __noinline u32 subtree_slot(struct cgroup *cgrp, u64 key)
 {
-	struct jd_slot_info info = {.key = key};
+	struct jd_slot_info info = { .key = key };
 
 	quota_ancestors(cgrp, &info);
 	return take_slot(&info);
@@ -149,7 +149,7 @@ static __always_inline u32 fold(struct jd_cpu_state *st, struct cgroup *cgrp, u6
 
 static __noinline u32 new_slot(struct jd_cpu_state *st, struct cgroup *cgrp, u64 key)
 {
-	struct jd_slot_info info = {.key = key};
+	struct jd_slot_info info = { .key = key };
 	u32 slot = JD_SLOT_OTHER;
 	bool reached = quota_ancestors(cgrp, &info);
 	u64 full = full_subtree(&info);

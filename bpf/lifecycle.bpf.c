@@ -11,14 +11,14 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-const volatile __s32 hierarchy_id = 0;  /* 0 = v2; ids of cgroups overlap between hierarchies */
-const volatile __u64 mount_id = 0;      /* cgroup at the mount's root; 0 = the hierarchy's own root */
+const volatile __s32 hierarchy_id = 0; /* 0 = v2; ids of cgroups overlap between hierarchies */
+const volatile __u64 mount_id = 0; /* cgroup at the mount's root; 0 = the hierarchy's own root */
 
-__u64 lost_cgroups;     /* records that found the ring full */
+__u64 lost_cgroups; /* records that found the ring full */
 __u64 lost_moves;
 
 #define RING_BYTES (512 * 1024)
-#define BPF_RB_NO_WAKEUP 1      /* include/uapi/linux/bpf.h */
+#define BPF_RB_NO_WAKEUP 1 /* include/uapi/linux/bpf.h */
 #define BPF_RB_FORCE_WAKEUP 2
 #define BPF_RB_AVAIL_DATA 0
 
@@ -96,7 +96,7 @@ static __always_inline int report(__u32 kind, struct cgroup *cgrp, const char *p
 		return 0;
 	e->mount_level = mount_level(cgrp);
 	n = bpf_probe_read_kernel_str(e->path, sizeof(e->path), path);
-	if (n == 0 || n > JD_PATH_MAX) {        /* unreadable: the id is still worth telling */
+	if (n == 0 || n > JD_PATH_MAX) { /* unreadable: the id is still worth telling */
 		e->path[0] = '\0';
 		e->flags = JD_PATH_TRUNCATED;
 		n = 1;
@@ -126,7 +126,8 @@ static __always_inline __u32 task_cpu(struct task_struct *task)
 	struct task_struct___cpu *old = (void *)task;
 
 	return bpf_core_field_exists(task->thread_info.cpu) ? BPF_CORE_READ(task, thread_info.cpu) :
-	       bpf_core_field_exists(old->cpu) ? BPF_CORE_READ(old, cpu) : JD_EVERY_CPU;
+	       bpf_core_field_exists(old->cpu)              ? BPF_CORE_READ(old, cpu) :
+							      JD_EVERY_CPU;
 }
 
 /* What runs on this CPU is closed in the kernel, by the counters program at the same tracepoint. */

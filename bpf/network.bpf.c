@@ -17,8 +17,8 @@ char LICENSE[] SEC("license") = "GPL";
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-	__uint(max_entries, 1);         /* set by user space */
-	__type(key, u64);               /* cgroup id, or JD_TRAFFIC_OTHER */
+	__uint(max_entries, 1); /* set by user space */
+	__type(key, u64); /* cgroup id, or JD_TRAFFIC_OTHER */
 	__type(value, struct jd_traffic);
 } traffic SEC(".maps");
 
@@ -73,7 +73,7 @@ int ingress(struct __sk_buff *skb)
 
 	if (t)
 		count(&t->rx_bytes, &t->rx_packets, skb);
-	return 1;       /* let it pass */
+	return 1; /* let it pass */
 }
 
 SEC("cgroup_skb/egress")

@@ -16,11 +16,11 @@ char LICENSE[] SEC("license") = "GPL";
 const volatile bool hierarchy_v1 = false;
 const volatile bool functions = false;
 
-__u64 lost_births, lost_ends;      /* records that found the ring full */
+__u64 lost_births, lost_ends; /* records that found the ring full */
 
-#define PF_EXITING 0x00000004           /* include/linux/sched.h */
+#define PF_EXITING 0x00000004 /* include/linux/sched.h */
 #define PF_KTHREAD 0x00200000
-#define SIGNAL_GROUP_EXIT 0x00000004    /* include/linux/sched/signal.h */
+#define SIGNAL_GROUP_EXIT 0x00000004 /* include/linux/sched/signal.h */
 
 /* An exec is put together here and copied with its true length. Only the exec program uses it, and the kernel
  * never enters one program twice on a CPU. */
@@ -164,7 +164,7 @@ static __always_inline void fill_exit(struct jd_span_exit *x, struct task_struct
 	x->peak_rss_pages = BPF_CORE_READ(signal, maxrss);
 	/* as wait_task_zombie() in kernel/exit.c */
 	x->status = BPF_CORE_READ(signal, flags) & SIGNAL_GROUP_EXIT ? BPF_CORE_READ(signal, group_exit_code) :
-		    BPF_CORE_READ(leader, exit_code);
+								       BPF_CORE_READ(leader, exit_code);
 	x->flags = BPF_CORE_READ(signal, oom_mm) ? JD_SPAN_OOM : 0;
 	bpf_probe_read_kernel_str(x->comm, sizeof(x->comm), &leader->comm);
 }

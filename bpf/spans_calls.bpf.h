@@ -4,7 +4,7 @@
 #define JOULED_SPANS_CALLS_BPF_H
 #include "spans_maps.bpf.h"
 
-#define BPF_NOEXIST_ 1          /* BPF_NOEXIST, include/uapi/linux/bpf.h */
+#define BPF_NOEXIST_ 1 /* BPF_NOEXIST, include/uapi/linux/bpf.h */
 
 /* Frame at an index. The mask must stay: kernels before 5.13 do not see the bound in what the compiler would make of it. */
 static __always_inline struct jd_frame *frame_at(struct jd_call_stack *st, u64 at)
@@ -78,8 +78,9 @@ static __always_inline struct jd_call_sum *sum_of(void *map, const struct jd_cal
 static __always_inline void add_call(struct jd_func_state *state, const struct jd_frame *f, u32 parent_func,
 				     const struct call_end *e, u32 flags)
 {
-	struct jd_call_key key = { .start_boot_ns = e->start_boot_ns, .pid = e->pid, .func = (u16)f->func,
-				   .parent_func = (u16)parent_func };
+	struct jd_call_key key = {
+		.start_boot_ns = e->start_boot_ns, .pid = e->pid, .func = (u16)f->func, .parent_func = (u16)parent_func
+	};
 	u32 zero = 0;
 	u64 *odd = bpf_map_lookup_elem(&bank, &zero), cpu = call_cpu(f, e, &flags);
 	struct jd_call_sum *sum = odd && *odd ? sum_of(&sums_odd, &key) : sum_of(&sums_even, &key);

@@ -17,10 +17,14 @@ const volatile __u32 func = 0;
 /* Beginning of the program's registers: fixed by the ABI (arch/x86/include/uapi/asm/ptrace.h,
  * arch/arm64/include/uapi/asm/ptrace.h), so not relocated. */
 #if defined(__TARGET_ARCH_x86)
-struct span_regs { u64 other[16], pc, cs, flags, sp, ss; };
-#define RETURN_POPPED 8         /* ret took the return address off the stack */
+struct span_regs {
+	u64 other[16], pc, cs, flags, sp, ss;
+};
+#define RETURN_POPPED 8 /* ret took the return address off the stack */
 #else
-struct span_regs { u64 regs[31], sp, pc, pstate; };
+struct span_regs {
+	u64 regs[31], sp, pc, pstate;
+};
 #define RETURN_POPPED 0
 #endif
 
@@ -64,10 +68,11 @@ static __always_inline u64 next_number(void)
 		return 0;
 	*n += 1;
 	return (u64)(bpf_get_smp_processor_id() & 1023) << 32 | (u64)(func & (JD_MAX_FUNCS - 1)) << 26 |
-	       ((*n & 0x3ffffff) ? : 1);
+	       ((*n & 0x3ffffff) ?: 1);
 }
 
-static __always_inline bool open_call(struct jd_func_state *state, struct jd_call_stack *st, const struct call_end *now, u64 sp)
+static __always_inline bool open_call(struct jd_func_state *state, struct jd_call_stack *st, const struct call_end *now,
+				      u64 sp)
 {
 	struct jd_frame *f;
 
@@ -117,7 +122,7 @@ static __always_inline bool on_entry(struct span_regs *regs)
 			break;
 		struct jd_frame *f = frame_at(st, st->depth - 1);
 
-		if (f->sp > sp || (f->sp == sp && f->func != func))     /* same place, another function: a tail call */
+		if (f->sp > sp || (f->sp == sp && f->func != func)) /* same place, another function: a tail call */
 			break;
 		close_top(st, &now, JD_SPAN_PARTIAL);
 	}

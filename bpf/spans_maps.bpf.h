@@ -5,7 +5,7 @@
 #define JOULED_SPANS_MAPS_BPF_H
 
 #define SPANS_RING (2 * 1024 * 1024)
-#define BPF_RB_NO_WAKEUP 1      /* include/uapi/linux/bpf.h */
+#define BPF_RB_NO_WAKEUP 1 /* include/uapi/linux/bpf.h */
 #define BPF_RB_FORCE_WAKEUP 2
 #define BPF_RB_AVAIL_DATA 0
 

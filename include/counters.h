@@ -13,9 +13,9 @@
 #define JD_MAX_EVENTS 8
 #define JD_MAX_MSR_EVENTS 8
 #define JD_BANKS 2
-#define JD_CACHE_ENTRIES 1024   /* per-CPU id -> slot cache, a power of two */
-#define JD_MAX_DEPTH 32      /* ancestors looked at when a row is taken or refused */
-#define JD_QUOTA_LEVEL 2     /* first level whose subtrees have a quota: below the slices */
+#define JD_CACHE_ENTRIES 1024 /* per-CPU id -> slot cache, a power of two */
+#define JD_MAX_DEPTH 32 /* ancestors looked at when a row is taken or refused */
+#define JD_QUOTA_LEVEL 2 /* first level whose subtrees have a quota: below the slices */
 #define JD_QUOTA_LEVELS 4
 #define JD_NO_SLOT 0xffffffffu
 
@@ -23,19 +23,19 @@
 #define JD_KEY_IDLE 0ull
 #define JD_KEY_KERNEL (~0ull)
 #define JD_KEY_OTHER (~1ull)
-#define JD_KEY_NONE (~2ull)    /* nothing is being charged: before the first switch, CPU offline */
+#define JD_KEY_NONE (~2ull) /* nothing is being charged: before the first switch, CPU offline */
 
 /* Slots of the special rows; cgroups get slots from JD_FIRST_SLOT on. */
 enum jd_slot { JD_SLOT_IDLE = 0, JD_SLOT_KERNEL = 1, JD_SLOT_OTHER = 2, JD_FIRST_SLOT = 3 };
 
 /* One row: 128 bytes, so that rows of different CPUs never share a line or its neighbour. */
 struct jd_row {
-	__u64 time_ns;                  /* task clock; may step back a little after a flush */
-	__u64 switches;                 /* intervals charged to this row */
-	__u64 counters[JD_MAX_EVENTS];  /* raw when multiplexed */
-	__u64 lost;                     /* intervals with a failed counter read */
+	__u64 time_ns; /* task clock; may step back a little after a flush */
+	__u64 switches; /* intervals charged to this row */
+	__u64 counters[JD_MAX_EVENTS]; /* raw when multiplexed */
+	__u64 lost; /* intervals with a failed counter read */
 	__u64 reserved[3];
-	__u32 epoch;                    /* flush epoch of the last touch; 0 = never */
+	__u32 epoch; /* flush epoch of the last touch; 0 = never */
 	__u32 reserved2;
 } __attribute__((aligned(128)));
 
@@ -48,48 +48,48 @@ struct jd_mux_row {
 struct jd_cache_entry {
 	__u64 key;
 	__u32 slot;
-	__u32 epoch;    /* valid while it is the CPU's: a flip empties the cache */
+	__u32 epoch; /* valid while it is the CPU's: a flip empties the cache */
 };
 
 /* Per-CPU state. Written by that CPU's programs only, except while the CPU is offline. The
  * "task clock" is the scheduler's rq_clock_task: it stands still in irq and stolen time where the
  * kernel accounts those. */
 struct jd_cpu_state {
-	__u64 seq;          /* +1 when a charge begins and +1 when it has ended: odd = in progress */
-	__u64 key;          /* row being charged now, JD_KEY_NONE = none */
-	__u64 since_ns;     /* its open interval began here, task clock */
-	__u64 task;         /* task_struct that runs, as the last switch told; 0 = not known */
-	__u64 last[JD_MAX_EVENTS];      /* counter values at since_ns; an error stays an error */
-	__u64 last_enabled[JD_MAX_EVENTS];   /* multiplexed only */
+	__u64 seq; /* +1 when a charge begins and +1 when it has ended: odd = in progress */
+	__u64 key; /* row being charged now, JD_KEY_NONE = none */
+	__u64 since_ns; /* its open interval began here, task clock */
+	__u64 task; /* task_struct that runs, as the last switch told; 0 = not known */
+	__u64 last[JD_MAX_EVENTS]; /* counter values at since_ns; an error stays an error */
+	__u64 last_enabled[JD_MAX_EVENTS]; /* multiplexed only */
 	__u64 last_running[JD_MAX_EVENTS];
-	__u64 msr[JD_MAX_MSR_EVENTS];   /* absolute values at the last flush, or an error */
-	__u64 irq_steal_ns;    /* rq->clock - rq->clock_task at the last flush */
+	__u64 msr[JD_MAX_MSR_EVENTS]; /* absolute values at the last flush, or an error */
+	__u64 irq_steal_ns; /* rq->clock - rq->clock_task at the last flush */
 	__u64 clock_offset_ns; /* CLOCK_MONOTONIC - rq->clock, at the first switches after a flush; 0 = not known */
-	__u64 calibrated_ns;   /* CLOCK_MONOTONIC when that was last looked at */
-	__u64 flush_mono_ns;   /* CLOCK_MONOTONIC of the last flush */
-	__u64 lost_reads;      /* counter reads that failed */
-	__u64 missed;          /* switches the kernel did not tell of */
-	__u64 folded;          /* lookups that ended at an ancestor or at other: no free row */
-	__u64 self_ns;         /* what self_samples charged switches took in here */
+	__u64 calibrated_ns; /* CLOCK_MONOTONIC when that was last looked at */
+	__u64 flush_mono_ns; /* CLOCK_MONOTONIC of the last flush */
+	__u64 lost_reads; /* counter reads that failed */
+	__u64 missed; /* switches the kernel did not tell of */
+	__u64 folded; /* lookups that ended at an ancestor or at other: no free row */
+	__u64 self_ns; /* what self_samples charged switches took in here */
 	__u64 self_samples;
-	__u32 slot;            /* of key, JD_NO_SLOT = charge nothing */
-	__u32 bank;            /* active bank */
-	__u32 epoch;           /* of the active bank; +1 per flip, never 0 */
-	__u32 n_touched[JD_BANKS];   /* length of each bank's list */
-	__u32 calibrate;       /* switches at which clock_offset_ns is still to be looked at */
+	__u32 slot; /* of key, JD_NO_SLOT = charge nothing */
+	__u32 bank; /* active bank */
+	__u32 epoch; /* of the active bank; +1 per flip, never 0 */
+	__u32 n_touched[JD_BANKS]; /* length of each bank's list */
+	__u32 calibrate; /* switches at which clock_offset_ns is still to be looked at */
 	struct jd_cache_entry cache[JD_CACHE_ENTRIES];
 } __attribute__((aligned(128)));
 
 /* What a slot stands for; written when the slot is taken, read by user space. */
 struct jd_slot_info {
-	__u64 key;                       /* cgroup id; 0 = free */
+	__u64 key; /* cgroup id; 0 = free */
 	__u64 ancestors[JD_QUOTA_LEVELS]; /* ids whose subtree counts this row, 0 = none */
 };
 
-#define JD_SELF_EVERY 128     /* one charged switch in so many times itself, a power of two ... */
-#define JD_SELF_MAX_NS 65536  /* ... and if that took longer, the CPU was taken away meanwhile */
+#define JD_SELF_EVERY 128 /* one charged switch in so many times itself, a power of two ... */
+#define JD_SELF_MAX_NS 65536 /* ... and if that took longer, the CPU was taken away meanwhile */
 
-#define JD_CALIBRATIONS 4   /* after a flush: the smallest offset is the right one, see calibrate() */
+#define JD_CALIBRATIONS 4 /* after a flush: the smallest offset is the right one, see calibrate() */
 
 /* First argument of the flush program (raw_tp test run context), and what it returns. */
 enum jd_flush_arg { JD_FLUSH_CLOSE = 0, JD_FLUSH_FLIP = 1 };

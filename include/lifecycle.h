@@ -6,14 +6,14 @@
 #ifndef JOULED_LIFECYCLE_H
 #define JOULED_LIFECYCLE_H
 
-#define JD_PATH_MAX 1024        /* TRACE_CGROUP_PATH_LEN, kernel/cgroup/cgroup-internal.h */
-#define JD_MOVED_THREADS 64     /* threads of a moved group looked at one by one */
-#define JD_MOUNT_DEPTH 64       /* ancestors compared with the mount's root */
+#define JD_PATH_MAX 1024 /* TRACE_CGROUP_PATH_LEN, kernel/cgroup/cgroup-internal.h */
+#define JD_MOVED_THREADS 64 /* threads of a moved group looked at one by one */
+#define JD_MOUNT_DEPTH 64 /* ancestors compared with the mount's root */
 
 enum jd_lifecycle_kind { JD_CGROUP_MKDIR = 1, JD_CGROUP_RMDIR, JD_CGROUP_RENAME, JD_TASK_MOVED };
 enum jd_lifecycle_flag { JD_PATH_TRUNCATED = 1 };
 
-#define JD_OUTSIDE 0xffffffffu  /* mount_level: not below the mounted part of the hierarchy */
+#define JD_OUTSIDE 0xffffffffu /* mount_level: not below the mounted part of the hierarchy */
 #define JD_EVERY_CPU 0xffffffffu /* cpu: more threads moved than were looked at */
 
 struct jd_lifecycle_event {
@@ -22,7 +22,7 @@ struct jd_lifecycle_event {
 	__u64 cgroup_id;
 	__u64 mono_ns;
 	__u32 level;
-	__u32 cpu;      /* JD_TASK_MOVED: CPU the task runs on */
+	__u32 cpu; /* JD_TASK_MOVED: CPU the task runs on */
 	__u32 path_len; /* without the NUL; 0 for JD_TASK_MOVED */
 	__u32 mount_level; /* level of the mount's root: so many components of path lie above it */
 	char path[JD_PATH_MAX];

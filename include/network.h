@@ -3,7 +3,7 @@
 #ifndef JOULED_NETWORK_H
 #define JOULED_NETWORK_H
 
-#define JD_TRAFFIC_OTHER 0ull   /* key of what found the table full; no cgroup has id 0 */
+#define JD_TRAFFIC_OTHER 0ull /* key of what found the table full; no cgroup has id 0 */
 
 struct jd_traffic {
 	__u64 rx_bytes;

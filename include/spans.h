@@ -4,23 +4,23 @@
 #ifndef JOULED_SPANS_H
 #define JOULED_SPANS_H
 
-#define JD_SPAN_COMM 16         /* TASK_COMM_LEN */
-#define JD_SPAN_ARGS 1024       /* power of two: bytes of the command line that are kept, one more is not */
+#define JD_SPAN_COMM 16 /* TASK_COMM_LEN */
+#define JD_SPAN_ARGS 1024 /* power of two: bytes of the command line that are kept, one more is not */
 #define JD_SPAN_PATH 1024
-#define JD_SPAN_THREADS 32      /* of a dying group, whose times are added one by one */
+#define JD_SPAN_THREADS 32 /* of a dying group, whose times are added one by one */
 
 enum jd_span_kind {
-	JD_SPAN_FORK = 1,       /* jd_span_birth without text */
-	JD_SPAN_EXEC,           /* jd_span_birth with text */
-	JD_SPAN_EXIT,           /* jd_span_exit: the last thread is on its way out */
-	JD_SPAN_NOTIFIED,       /* jd_span_exit: the parent was told of it, memory and files are given back */
-	JD_SPAN_FREE,           /* jd_span_exit: reaped, every figure final */
-	JD_SPAN_CALL,           /* jd_span_call */
+	JD_SPAN_FORK = 1, /* jd_span_birth without text */
+	JD_SPAN_EXEC, /* jd_span_birth with text */
+	JD_SPAN_EXIT, /* jd_span_exit: the last thread is on its way out */
+	JD_SPAN_NOTIFIED, /* jd_span_exit: the parent was told of it, memory and files are given back */
+	JD_SPAN_FREE, /* jd_span_exit: reaped, every figure final */
+	JD_SPAN_CALL, /* jd_span_call */
 };
 
 enum jd_span_flag {
-	JD_SPAN_OOM = 1,        /* chosen by the OOM killer */
-	JD_SPAN_PARTIAL = 2,    /* no return was seen */
+	JD_SPAN_OOM = 1, /* chosen by the OOM killer */
+	JD_SPAN_PARTIAL = 2, /* no return was seen */
 	JD_SPAN_CPU_COARSE = 4, /* it left its CPU: its CPU time is as of the scheduler's last look */
 };
 
@@ -28,21 +28,21 @@ struct jd_span_head {
 	__u32 kind;
 	__u32 pid;
 	__u64 start_boot_ns;
-	__u64 mono_ns;          /* of the record */
+	__u64 mono_ns; /* of the record */
 };
 
 /* As long as its text: offsetof(text) + args_len + path_len bytes. */
 struct jd_span_birth {
 	struct jd_span_head head;
-	__u64 start_ns;         /* CLOCK_MONOTONIC */
+	__u64 start_ns; /* CLOCK_MONOTONIC */
 	__u64 cgroup_id;
 	__u64 parent_start_boot_ns;
 	__u32 parent_pid;
 	__u32 ns_pid;
 	__u32 uid;
-	__u32 old_tid;          /* exec: of the thread that called it */
-	__u32 args_len;         /* arguments, a NUL after each; may be cut */
-	__u32 path_len;         /* as given to exec, with its NUL */
+	__u32 old_tid; /* exec: of the thread that called it */
+	__u32 args_len; /* arguments, a NUL after each; may be cut */
+	__u32 path_len; /* as given to exec, with its NUL */
 	char comm[JD_SPAN_COMM];
 	char text[JD_SPAN_ARGS + JD_SPAN_PATH];
 };
@@ -50,19 +50,19 @@ struct jd_span_birth {
 struct jd_span_exit {
 	struct jd_span_head head;
 	__u64 cgroup_id;
-	__u64 cpu_ns;           /* of all its threads, dead ones too */
+	__u64 cpu_ns; /* of all its threads, dead ones too */
 	__u64 minor_faults, major_faults;
 	__u64 peak_rss_pages;
-	__u32 status;           /* as of wait(2) */
+	__u32 status; /* as of wait(2) */
 	__u32 flags;
 	char comm[JD_SPAN_COMM];
 };
 
 struct jd_span_call {
-	struct jd_span_head head;       /* mono_ns = end of the call */
+	struct jd_span_head head; /* mono_ns = end of the call */
 	__u64 start_ns;
 	__u64 cpu_ns;
-	__u64 id, parent;       /* parent 0: none that is told one by one */
+	__u64 id, parent; /* parent 0: none that is told one by one */
 	__u32 tid;
 	__u32 func;
 	__u32 flags;
@@ -74,19 +74,19 @@ struct jd_call_key {
 	__u64 start_boot_ns;
 	__u32 pid;
 	__u16 func;
-	__u16 parent_func;      /* JD_NO_FUNC: none */
+	__u16 parent_func; /* JD_NO_FUNC: none */
 };
 
 struct jd_call_sum {
 	__u64 calls, wall_ns, cpu_ns;
 	__u64 min_start_ns, max_end_ns;
-	__u64 partial;          /* of the calls */
-	__u64 coarse;           /* of the calls */
+	__u64 partial; /* of the calls */
+	__u64 coarse; /* of the calls */
 };
 
 #define JD_NO_FUNC 0xffff
 #define JD_MAX_FUNCS 64
-#define JD_CALL_DEPTH 16        /* power of two: nested calls of probed functions per thread */
+#define JD_CALL_DEPTH 16 /* power of two: nested calls of probed functions per thread */
 #define JD_CALL_THREADS 16384
 #define JD_CALL_SUMS 8192
 
@@ -103,13 +103,13 @@ struct jd_call_stack {
 
 /* One per function, written by both sides. */
 struct jd_func_state {
-	__u64 entries;          /* calls that trapped */
-	__u64 unpaired;         /* frames of an earlier attachment: dropped */
-	__u64 too_deep;         /* calls below JD_CALL_DEPTH others, or without room for their thread */
-	__u64 lost;             /* calls that found ring or sums full */
-	__s64 singles;          /* calls that may still be told one by one, until user space gives new ones */
-	__u32 epoch;            /* +1 with every attachment */
-	__u32 armed;            /* both probes are there */
+	__u64 entries; /* calls that trapped */
+	__u64 unpaired; /* frames of an earlier attachment: dropped */
+	__u64 too_deep; /* calls below JD_CALL_DEPTH others, or without room for their thread */
+	__u64 lost; /* calls that found ring or sums full */
+	__s64 singles; /* calls that may still be told one by one, until user space gives new ones */
+	__u32 epoch; /* +1 with every attachment */
+	__u32 armed; /* both probes are there */
 };
 
 _Static_assert(sizeof(struct jd_span_head) == 24, "span head layout");

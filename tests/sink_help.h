@@ -37,12 +37,13 @@ UNUSED_FN uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-#define WAIT_FOR(cond, ms) ({                                                        \
-	uint64_t end_ = now_ns() + (uint64_t)(ms) * 1000000u;                        \
-	while (!(cond) && now_ns() < end_)                                           \
-		usleep(1000);                                                        \
-	(cond);                                                                      \
-})
+#define WAIT_FOR(cond, ms) \
+	({ \
+		uint64_t end_ = now_ns() + (uint64_t)(ms)*1000000u; \
+		while (!(cond) && now_ns() < end_) \
+			usleep(1000); \
+		(cond); \
+	})
 
 static uint8_t doc_bytes[8u << 20];
 
@@ -67,9 +68,9 @@ struct stream {
 	size_t preamble_seen;
 	uint8_t *data;
 	size_t len, cap;
-	uint32_t docs, last;       /* whole documents seen, number of the last */
+	uint32_t docs, last; /* whole documents seen, number of the last */
 	bool eof;
-	int err;                   /* errno of a failed read */
+	int err; /* errno of a failed read */
 };
 
 UNUSED_FN void stream_parse(struct stream *st)

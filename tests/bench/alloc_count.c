@@ -75,7 +75,8 @@ __attribute__((destructor)) static void end(void)
 
 	if (fd < 0)
 		return;
-	n = snprintf(text, sizeof(text), "allocations %llu bytes %llu\n", (unsigned long long)calls, (unsigned long long)bytes);
+	n = snprintf(text, sizeof(text), "allocations %llu bytes %llu\n", (unsigned long long)calls,
+		     (unsigned long long)bytes);
 	if (write(fd, text, (size_t)n) != n)
 		_exit(1);
 }

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BENCH_CPU 0        /* where rings and toucher run */
+#define BENCH_CPU 0 /* where rings and toucher run */
 #define HARNESS_CPU 1
 #define BENCH_MAX_SAMPLES 256
 #define CHUNK_HOPS 15000
@@ -15,37 +15,55 @@
 #define MAX_DRIFT 0.10
 
 /* stats.c */
-struct samples { unsigned n; double v[BENCH_MAX_SAMPLES]; };
+struct samples {
+	unsigned n;
+	double v[BENCH_MAX_SAMPLES];
+};
 void samples_add(struct samples *s, double v);
-double samples_quantile(const struct samples *s, double q);   /* NaN when empty */
-static inline double samples_median(const struct samples *s) { return samples_quantile(s, 0.5); }
+double samples_quantile(const struct samples *s, double q); /* NaN when empty */
+static inline double samples_median(const struct samples *s)
+{
+	return samples_quantile(s, 0.5);
+}
 void shuffle(unsigned *order, unsigned n, uint64_t *seed);
-uint64_t bench_now_ns(void);                                   /* CLOCK_MONOTONIC */
+uint64_t bench_now_ns(void); /* CLOCK_MONOTONIC */
 void bench_die(const char *what, int err) __attribute__((noreturn));
 
 /* report.c: one line of section 7's table, appended to the file $BENCH_RESULTS. */
 enum verdict { PASS, MISS, NOT_RUN };
 void report_goal(const char *line, enum verdict v, const char *goal, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-static inline enum verdict verdict_of(bool pass) { return pass ? PASS : MISS; }
-void report_machine(void);                                     /* kernel, CPUs, load: head of a table */
+static inline enum verdict verdict_of(bool pass)
+{
+	return pass ? PASS : MISS;
+}
+void report_machine(void); /* kernel, CPUs, load: head of a table */
 
 /* groups.c: cgroups of this run, below one directory that vanishes with it. */
-int groups_begin(const char **ret_reason);                     /* mounts found, left-overs removed */
+int groups_begin(const char **ret_reason); /* mounts found, left-overs removed */
 const char *groups_mount(void);
-const char *groups_dir(void);                                  /* "<mount>/jouled-bench.<pid>" */
-const char *groups_name(unsigned i);                           /* below the mount, no leading slash */
-void groups_make(unsigned n);                                  /* directories 0 .. n-1, those missing */
-int groups_join(unsigned i);                                   /* the calling process into group i */
+const char *groups_dir(void); /* "<mount>/jouled-bench.<pid>" */
+const char *groups_name(unsigned i); /* below the mount, no leading slash */
+void groups_make(unsigned n); /* directories 0 .. n-1, those missing */
+int groups_join(unsigned i); /* the calling process into group i */
 void groups_end(void);
 
 /* ring.c */
 struct ring;
-struct ring_options { unsigned n; unsigned cpu; bool same_group; unsigned first_group; };
+struct ring_options {
+	unsigned n;
+	unsigned cpu;
+	bool same_group;
+	unsigned first_group;
+};
 struct ring *ring_start(const struct ring_options *o);
-void ring_command(struct ring *r, uint64_t hops);              /* rounded up to whole laps */
-double ring_wait(struct ring *r);                              /* ns per hop of the commanded chunk */
-static inline double ring_run(struct ring *r, uint64_t hops) { ring_command(r, hops); return ring_wait(r); }
+void ring_command(struct ring *r, uint64_t hops); /* rounded up to whole laps */
+double ring_wait(struct ring *r); /* ns per hop of the commanded chunk */
+static inline double ring_run(struct ring *r, uint64_t hops)
+{
+	ring_command(r, hops);
+	return ring_wait(r);
+}
 void ring_stop(struct ring *r);
 /* One process that visits groups 0 .. n-1 on a CPU, each for at least one switch. */
 void touch_groups(unsigned n, unsigned cpu);
@@ -53,10 +71,10 @@ void touch_groups(unsigned n, unsigned cpu);
 /* What is attached during a measured chunk. */
 struct program;
 enum limit_kind { LIMIT_EMPTY, LIMIT_COMPARE, LIMIT_READS };
-struct program *limit_attach(enum limit_kind kind, unsigned n_events);            /* limit.c */
-struct program *counters_attach(unsigned n_events, uint64_t max_cgroups);         /* own.c */
-struct program *rival_attach(bool bpf, unsigned n_events);                        /* rival.c; NULL: why in rival_reason */
-extern unsigned rival_pair;                                    /* whose groups it counts: 2 * n and the next */
+struct program *limit_attach(enum limit_kind kind, unsigned n_events); /* limit.c */
+struct program *counters_attach(unsigned n_events, uint64_t max_cgroups); /* own.c */
+struct program *rival_attach(bool bpf, unsigned n_events); /* rival.c; NULL: why in rival_reason */
+extern unsigned rival_pair; /* whose groups it counts: 2 * n and the next */
 const char *rival_reason(bool bpf);
 void program_detach(struct program *p);
 /* Sum over its switch programs, while statistics are on. */
@@ -65,7 +83,9 @@ struct program_ops {
 	void (*detach)(struct program *p);
 	void (*stats)(const struct program *p, uint64_t *ret_run_ns, uint64_t *ret_runs);
 };
-struct program { const struct program_ops *ops; };
+struct program {
+	const struct program_ops *ops;
+};
 /* limit.c: a counter of a CPU, msr/tsc/ or with EVENT=cycles a hardware one; fd or -errno. */
 int counter_open(int cpu, bool times);
 bool bench_cycles(void);

@@ -34,8 +34,12 @@ static uint64_t now_ns(void)
 static void make_schema(void)
 {
 	static const char *const events[COUNTERS] = {
-		"CPU_CLK_THREAD_UNHALTED:REF_P", "CPU_CLK_THREAD_UNHALTED:THREAD_P", "LLC_MISSES",
-		"INSTRUCTIONS_RETIRED", "BRANCH_MISSES", "TASK_CLOCK",
+		"CPU_CLK_THREAD_UNHALTED:REF_P",
+		"CPU_CLK_THREAD_UNHALTED:THREAD_P",
+		"LLC_MISSES",
+		"INSTRUCTIONS_RETIRED",
+		"BRANCH_MISSES",
+		"TASK_CLOCK",
 	};
 	static const char *const msr[] = { "TSC", "APERF", "MPERF" };
 
@@ -52,21 +56,30 @@ static void make_schema(void)
 		snprintf(schema.msr.ev[i].name, SCHEMA_NAME_MAX, "%s", msr[i]);
 	schema.msr.n = 3;
 	schema.n_domains = 1;
-	schema.domains[0] = (struct domain_desc){ .kind = DOMAIN_PACKAGE, .interface = ENERGY_POWERCAP, .name = "package-0" };
+	schema.domains[0] = (struct domain_desc){ .kind = DOMAIN_PACKAGE,
+						  .interface = ENERGY_POWERCAP,
+						  .name = "package-0" };
 }
 
 static void make_row(unsigned i)
 {
 	struct snap_row *r = &snap.rows[READING_SPECIAL_ROWS + i];
 
-	snprintf(paths[i], sizeof(paths[i]), "/kubepods.slice/kubepods-burstable.slice/kubepods-pod%08x.slice/cri-%014x.scope",
-		 i * 2654435761u, i);
-	*r = (struct snap_row){ .kind = ROW_CGROUP, .id = 1000 + i, .path = paths[i], .selected = true,
-				.key = READING_SPECIAL_ROWS + i, .first_cell = i * CPUS, .n_cells = CPUS };
+	snprintf(paths[i], sizeof(paths[i]),
+		 "/kubepods.slice/kubepods-burstable.slice/kubepods-pod%08x.slice/cri-%014x.scope", i * 2654435761u, i);
+	*r = (struct snap_row){ .kind = ROW_CGROUP,
+				.id = 1000 + i,
+				.path = paths[i],
+				.selected = true,
+				.key = READING_SPECIAL_ROWS + i,
+				.first_cell = i * CPUS,
+				.n_cells = CPUS };
 	for (unsigned c = 0; c < CPUS; c++) {
 		struct snap_cell *cell = &snap.cells[i * CPUS + c];
 
-		*cell = (struct snap_cell){ .row = READING_SPECIAL_ROWS + i, .cpu = (uint16_t)c, .time_ns = 400000 + i * 777 };
+		*cell = (struct snap_cell){ .row = READING_SPECIAL_ROWS + i,
+					    .cpu = (uint16_t)c,
+					    .time_ns = 400000 + i * 777 };
 		cell->enabled_ns = cell->running_ns = cell->time_ns;
 		for (unsigned k = 0; k < COUNTERS; k++)
 			r->counters[k] += cell->counters[k] = (uint64_t)cell->time_ns * 3 / (k * k * 5 + 1);
@@ -86,7 +99,9 @@ static void make_snapshot(void)
 	memset(snap.energy_uj, 0, sizeof(uint64_t) * ROWS);
 	memset(snap.uncertainty_ppm, 0xff, sizeof(uint32_t) * ROWS);
 	for (unsigned i = 0; i < READING_SPECIAL_ROWS; i++)
-		snap.rows[i] = (struct snap_row){ .kind = (enum row_kind)i, .path = row_kind_name((enum row_kind)i), .selected = true };
+		snap.rows[i] = (struct snap_row){ .kind = (enum row_kind)i,
+						  .path = row_kind_name((enum row_kind)i),
+						  .selected = true };
 	snap.n_rows = ROWS;
 	snap.n_cells = CGROUPS * CPUS;
 	for (unsigned i = 0; i < CPUS; i++) {
@@ -95,8 +110,11 @@ static void make_snapshot(void)
 	}
 	for (unsigned i = 0; i < CGROUPS; i++)
 		make_row(i);
-	snap.domains[0] = (struct snap_domain){ .start_ns = 1000000000, .end_ns = 2000000000, .energy_uj = 30000000,
-						.energy_q32 = 128849018880, .scale = 1 };
+	snap.domains[0] = (struct snap_domain){ .start_ns = 1000000000,
+						.end_ns = 2000000000,
+						.energy_uj = 30000000,
+						.energy_q32 = 128849018880,
+						.scale = 1 };
 	snprintf(snap.formula, sizeof(snap.formula), "share");
 }
 
@@ -136,8 +154,8 @@ static void measure(const struct encoder_ops *ops, unsigned rounds, unsigned uni
 	}
 	qsort(encode_ns, rounds, sizeof(*encode_ns), by_value);
 	qsort(copy_ns, rounds, sizeof(*copy_ns), by_value);
-	printf("%s\t%zu bytes\tmedian %.1f us\tper %s %.1f ns (%.1f-%.1f)\tmemcpy %.1f ns (%.1f-%.1f)\tratio %.1f\n", ops->name,
-	       out.len, (double)encode_ns[rounds / 2] / 1e3, unit, (double)encode_ns[rounds / 2] / units,
+	printf("%s\t%zu bytes\tmedian %.1f us\tper %s %.1f ns (%.1f-%.1f)\tmemcpy %.1f ns (%.1f-%.1f)\tratio %.1f\n",
+	       ops->name, out.len, (double)encode_ns[rounds / 2] / 1e3, unit, (double)encode_ns[rounds / 2] / units,
 	       (double)encode_ns[rounds / 4] / units, (double)encode_ns[rounds * 3 / 4] / units,
 	       (double)copy_ns[rounds / 2] / units, (double)copy_ns[rounds / 4] / units,
 	       (double)copy_ns[rounds * 3 / 4] / units, (double)encode_ns[rounds / 2] / (double)copy_ns[rounds / 2]);
@@ -216,8 +234,9 @@ static void measure_formula(const struct formula_ops *ops, unsigned rounds)
 	}
 	ops->destroy(f);
 	qsort(apply_ns, rounds, sizeof(*apply_ns), by_value);
-	printf("formula %s\t-\tmedian %.1f us\tper cgroup %.1f ns (%.1f-%.1f)\t-\t-\n", ops->name, (double)apply_ns[rounds / 2] / 1e3,
-	       (double)apply_ns[rounds / 2] / CGROUPS, (double)apply_ns[rounds / 4] / CGROUPS, (double)apply_ns[rounds * 3 / 4] / CGROUPS);
+	printf("formula %s\t-\tmedian %.1f us\tper cgroup %.1f ns (%.1f-%.1f)\t-\t-\n", ops->name,
+	       (double)apply_ns[rounds / 2] / 1e3, (double)apply_ns[rounds / 2] / CGROUPS,
+	       (double)apply_ns[rounds / 4] / CGROUPS, (double)apply_ns[rounds * 3 / 4] / CGROUPS);
 }
 
 int main(int argc, char **argv)

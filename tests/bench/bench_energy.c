@@ -24,9 +24,11 @@
 #define POLL_NS 1000000
 #define MAX_POLL_SHARE 0.0025
 
-static const struct { const char *dir, *name; } zones[] = {
-	{"intel-rapl:0", "package-0"}, {"intel-rapl:0:0", "core"}, {"intel-rapl:0:1", "uncore"},
-	{"intel-rapl:0:2", "dram"}, {"intel-rapl:1", "psys"},
+static const struct {
+	const char *dir, *name;
+} zones[] = {
+	{ "intel-rapl:0", "package-0" }, { "intel-rapl:0:0", "core" }, { "intel-rapl:0:1", "uncore" },
+	{ "intel-rapl:0:2", "dram" },    { "intel-rapl:1", "psys" },
 };
 #define N_ZONES (sizeof(zones) / sizeof(zones[0]))
 
@@ -106,16 +108,17 @@ static int open_tsc(void *ctx, uint32_t type, uint64_t config, uint64_t config1,
 
 static void measure(const char *name, const struct energy_source_ops *ops, const char *cpumask, bool gate)
 {
-	struct perf_seam seam = {.open = open_tsc};
+	struct perf_seam seam = { .open = open_tsc };
 	struct energy_source *e = NULL;
-	struct samples ns = {0};
+	struct samples ns = { 0 };
 	struct fsroot *root = NULL;
-	struct schema schema = {0};
-	struct err err = {0};
+	struct schema schema = { 0 };
+	struct err err = { 0 };
 	uint64_t units, t0;
 
 	make_tree(cpumask);
-	if (fsroot_open(top, &root) || topology_read(root, &schema, &err) || ops->open(root, &seam, &schema, &e, &err)) {
+	if (fsroot_open(top, &root) || topology_read(root, &schema, &err) ||
+	    ops->open(root, &seam, &schema, &e, &err)) {
 		report_goal("14", NOT_RUN, "an energy counter read in at most 1 us", "not run: %s: %s", name, err.text);
 	} else {
 		for (unsigned i = 0; i < 100; i++) {
@@ -125,10 +128,11 @@ static void measure(const char *name, const struct energy_source_ops *ops, const
 					bench_die(name, EIO);
 			samples_add(&ns, (double)(bench_now_ns() - t0) / (READS / 100));
 		}
-		printf("| %s | %.0f | %.0f to %.0f |\n", name, samples_median(&ns), samples_quantile(&ns, 0.25), samples_quantile(&ns, 0.75));
+		printf("| %s | %.0f | %.0f to %.0f |\n", name, samples_median(&ns), samples_quantile(&ns, 0.25),
+		       samples_quantile(&ns, 0.75));
 		if (gate)
-			report_goal("14", verdict_of(samples_median(&ns) <= MAX_READ_NS), "an energy counter read in at most 1 us",
-				    "%s: %.0f ns", name, samples_median(&ns));
+			report_goal("14", verdict_of(samples_median(&ns) <= MAX_READ_NS),
+				    "an energy counter read in at most 1 us", "%s: %.0f ns", name, samples_median(&ns));
 		ops->close(e);
 	}
 	free(schema.cpus);
@@ -152,7 +156,8 @@ static double poll_share(struct rapl *rp, double *ret_looks)
 
 	for (unsigned i = 0; i < POLLS; i++) {
 		at += POLL_NS;
-		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &(struct timespec){(time_t)(at / 1000000000), (long)(at % 1000000000)}, NULL);
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME,
+				&(struct timespec){ (time_t)(at / 1000000000), (long)(at % 1000000000) }, NULL);
 		before = cpu_ns();
 		rapl_poll(rp, bench_now_ns(), bench_now_ns());
 		looks += cpu_ns() - before;
@@ -164,16 +169,17 @@ static double poll_share(struct rapl *rp, double *ret_looks)
 static void measure_poll(void)
 {
 	static const char goal[] = "RAPL at 1 kHz, all domains: at most 0.25 % of a CPU";
-	struct rapl_options options = {.mode = RAPL_POWERCAP, .poll_ns = POLL_NS};
-	struct perf_seam seam = {.open = open_tsc};
+	struct rapl_options options = { .mode = RAPL_POWERCAP, .poll_ns = POLL_NS };
+	struct perf_seam seam = { .open = open_tsc };
 	struct fsroot *root = NULL;
-	struct schema schema = {0};
+	struct schema schema = { 0 };
 	struct rapl *rp = NULL;
-	struct err err = {0};
+	struct err err = { 0 };
 	double looks, all;
 
 	make_tree("0\n");
-	if (fsroot_open(top, &root) || topology_read(root, &schema, &err) || rapl_open(root, &seam, &options, &schema, &rp, &err)) {
+	if (fsroot_open(top, &root) || topology_read(root, &schema, &err) ||
+	    rapl_open(root, &seam, &options, &schema, &rp, &err)) {
 		report_goal("14", NOT_RUN, goal, "not run: %s", err.text);
 	} else {
 		all = poll_share(rp, &looks);

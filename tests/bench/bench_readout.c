@@ -12,12 +12,12 @@
 #define EVENTS 6
 #define MAX_CGROUPS 16384
 
-static const unsigned sizes[] = {10, 100, 1000, 10000};
+static const unsigned sizes[] = { 10, 100, 1000, 10000 };
 #define N_SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
 static double copy_ns(void *to, const void *from, size_t bytes)
 {
-	struct samples s = {0};
+	struct samples s = { 0 };
 
 	for (unsigned i = 0; i < 31; i++) {
 		uint64_t t0 = bench_now_ns();
@@ -41,7 +41,7 @@ static void one_size(struct own *o, unsigned n, unsigned rounds)
 {
 	size_t bytes = (size_t)n * 2 * sizeof(struct jd_row);
 	char *from = malloc(bytes), *to = malloc(bytes);
-	struct samples full = {0}, empty = {0};
+	struct samples full = { 0 }, empty = { 0 };
 	double copy, net;
 
 	if (!from || !to)
@@ -55,7 +55,7 @@ static void one_size(struct own *o, unsigned n, unsigned rounds)
 		touch_groups(n, HARNESS_CPU);
 		ns = timed_read(o);
 		if (i == 0)
-			continue;   /* rows and cells are made at first sight */
+			continue; /* rows and cells are made at first sight */
 		samples_add(&full, ns);
 		for (unsigned k = 0; k < 3; k++)
 			samples_add(&empty, timed_read(o));
@@ -63,15 +63,16 @@ static void one_size(struct own *o, unsigned n, unsigned rounds)
 	copy = copy_ns(to, from, bytes);
 	net = samples_median(&full) - samples_median(&empty);
 	printf("| %u | %.1f (%.1f to %.1f) | %.1f | %.1f | %.1f | %.1f | %.1f |\n", n, samples_median(&full) / 1e3,
-	       samples_quantile(&full, 0.25) / 1e3, samples_quantile(&full, 0.75) / 1e3, samples_median(&empty) / 1e3, net / 1e3,
-	       net / n, copy / 1e3, net / copy);
+	       samples_quantile(&full, 0.25) / 1e3, samples_quantile(&full, 0.75) / 1e3, samples_median(&empty) / 1e3,
+	       net / 1e3, net / n, copy / 1e3, net / copy);
 	if (n == 1000)
-		report_goal("7", verdict_of(net <= 20e3), "read-out of 1000 cgroups x 2 CPUs x 6: at most 20 us", "%.1f us", net / 1e3);
+		report_goal("7", verdict_of(net <= 20e3), "read-out of 1000 cgroups x 2 CPUs x 6: at most 20 us",
+			    "%.1f us", net / 1e3);
 	if (n == 10000)
 		report_goal("7", verdict_of(net <= 200e3), "10 000: at most 200 us", "%.1f us", net / 1e3);
 	if (n == 1000)
-		report_goal("7", verdict_of(net <= 4 * copy), "at most 4 x a copy of the same bytes", "%.1f x (%.1f us)", net / copy,
-			    copy / 1e3);
+		report_goal("7", verdict_of(net <= 4 * copy), "at most 4 x a copy of the same bytes",
+			    "%.1f x (%.1f us)", net / copy, copy / 1e3);
 	free(from);
 	free(to);
 }
@@ -89,15 +90,15 @@ int bench_readout(int argc, char **argv)
 		groups_make(sizes[i]);
 		one_size(o, sizes[i], sizes[i] > 1000 ? rounds / 4 + 1 : rounds);
 	}
-	report_goal("13", verdict_of(o->open_ns <= 250000000), "load and attach at most 250 ms", "%.0f ms (16 384 rows a CPU)",
-		    (double)o->open_ns / 1e6);
+	report_goal("13", verdict_of(o->open_ns <= 250000000), "load and attach at most 250 ms",
+		    "%.0f ms (16 384 rows a CPU)", (double)o->open_ns / 1e6);
 	program_detach(&o->p);
 	return 0;
 }
 
 static void sums_read(struct own *o, uint64_t *ret_rows, uint64_t *ret_machine)
 {
-	static int fds[2] = {-1, -1};
+	static int fds[2] = { -1, -1 };
 	uint64_t v;
 
 	for (int cpu = 0; cpu < 2; cpu++)
@@ -117,20 +118,21 @@ int bench_sums(int argc, char **argv)
 {
 	unsigned ms = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 2000;
 	struct own *o = own_open(1, 4096);
-	struct ring *a = ring_start(&(struct ring_options){.n = 2, .cpu = BENCH_CPU});
-	struct ring *b = ring_start(&(struct ring_options){.n = 2, .cpu = HARNESS_CPU});
-	uint64_t rows[2] = {0}, machine[2] = {0};
+	struct ring *a = ring_start(&(struct ring_options){ .n = 2, .cpu = BENCH_CPU });
+	struct ring *b = ring_start(&(struct ring_options){ .n = 2, .cpu = HARNESS_CPU });
+	uint64_t rows[2] = { 0 }, machine[2] = { 0 };
 	double off;
 
 	own_prepare_reading(o, true);
-	ring_command(a, (uint64_t)ms * 3000);   /* outlasts the second reading */
+	ring_command(a, (uint64_t)ms * 3000); /* outlasts the second reading */
 	ring_command(b, (uint64_t)ms * 3000);
 	sums_read(o, &rows[0], &machine[0]);
 	for (uint64_t end = bench_now_ns() + ms * 1000000ull; bench_now_ns() < end;)
 		;
 	sums_read(o, &rows[1], &machine[1]);
 	off = (double)(rows[1] - rows[0]) / (double)(machine[1] - machine[0]) - 1;
-	report_goal("15", verdict_of(off < 0.001 && off > -0.001), "sum over all rows equals the machine's count within 0.1 %",
+	report_goal("15", verdict_of(off < 0.001 && off > -0.001),
+		    "sum over all rows equals the machine's count within 0.1 %",
 		    "%+.4f %% over %u ms of both CPUs in rings", off * 100, ms);
 	ring_stop(a);
 	ring_stop(b);

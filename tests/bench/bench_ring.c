@@ -19,31 +19,31 @@ struct variant {
 	enum place place;
 	enum what what;
 	unsigned events;
-	unsigned registered;       /* cgroups beside the ring that the program knows, all idle */
+	unsigned registered; /* cgroups beside the ring that the program knows, all idle */
 	struct samples plus_ns, ratio, base_ns;
 	unsigned drifted;
 };
 
 static struct variant variants[] = {
-	{"empty tp_btf", TWO, EMPTY, .events = 0},
-	{"compare cgroups and leave", TWO, COMPARE, .events = 0},
-	{"limit: stamp, no read", TWO, LIMIT, .events = 0},
-	{"limit: stamp, 1 read", TWO, LIMIT, .events = 1},
-	{"limit: stamp, 3 reads", TWO, LIMIT, .events = 3},
-	{"limit: stamp, 6 reads", TWO, LIMIT, .events = 6},
-	{"jouled, time only", TWO, OWN, .events = 0},
-	{"jouled, 1 counter", TWO, OWN, .events = 1},
-	{"jouled, 3 counters", TWO, OWN, .events = 3},
-	{"jouled, 6 counters", TWO, OWN, .events = 6},
-	{"jouled, 6 counters, 1000 idle cgroups", TWO, OWN, .events = 6, .registered = IDLE_GROUPS},
-	{"same cgroup: empty tp_btf", SAME, EMPTY, .events = 0},
-	{"same cgroup: jouled, 6 counters", SAME, OWN, .events = 6},
-	{"both CPUs, same cgroups: limit, 6 reads", SHARED, LIMIT, .events = 6},
-	{"both CPUs, same cgroups: jouled, 6 counters", SHARED, OWN, .events = 6},
-	{"perf --bpf-counters, 3 events", TWO, PERF_BPF, .events = 3},
-	{"perf --bpf-counters, 6 events", TWO, PERF_BPF, .events = 6},
-	{"perf cgroup events, 3 events", TWO, PERF_CGROUP, .events = 3},
-	{"perf cgroup events, 6 events", TWO, PERF_CGROUP, .events = 6},
+	{ "empty tp_btf", TWO, EMPTY, .events = 0 },
+	{ "compare cgroups and leave", TWO, COMPARE, .events = 0 },
+	{ "limit: stamp, no read", TWO, LIMIT, .events = 0 },
+	{ "limit: stamp, 1 read", TWO, LIMIT, .events = 1 },
+	{ "limit: stamp, 3 reads", TWO, LIMIT, .events = 3 },
+	{ "limit: stamp, 6 reads", TWO, LIMIT, .events = 6 },
+	{ "jouled, time only", TWO, OWN, .events = 0 },
+	{ "jouled, 1 counter", TWO, OWN, .events = 1 },
+	{ "jouled, 3 counters", TWO, OWN, .events = 3 },
+	{ "jouled, 6 counters", TWO, OWN, .events = 6 },
+	{ "jouled, 6 counters, 1000 idle cgroups", TWO, OWN, .events = 6, .registered = IDLE_GROUPS },
+	{ "same cgroup: empty tp_btf", SAME, EMPTY, .events = 0 },
+	{ "same cgroup: jouled, 6 counters", SAME, OWN, .events = 6 },
+	{ "both CPUs, same cgroups: limit, 6 reads", SHARED, LIMIT, .events = 6 },
+	{ "both CPUs, same cgroups: jouled, 6 counters", SHARED, OWN, .events = 6 },
+	{ "perf --bpf-counters, 3 events", TWO, PERF_BPF, .events = 3 },
+	{ "perf --bpf-counters, 6 events", TWO, PERF_BPF, .events = 6 },
+	{ "perf cgroup events, 3 events", TWO, PERF_CGROUP, .events = 3 },
+	{ "perf cgroup events, 6 events", TWO, PERF_CGROUP, .events = 6 },
 };
 #define N_VARIANTS (sizeof(variants) / sizeof(variants[0]))
 
@@ -55,12 +55,18 @@ static unsigned pair;
 static struct program *attach(const struct variant *v)
 {
 	switch (v->what) {
-	case EMPTY: return limit_attach(LIMIT_EMPTY, 0);
-	case COMPARE: return limit_attach(LIMIT_COMPARE, 0);
-	case LIMIT: return limit_attach(LIMIT_READS, v->events);
-	case OWN: return counters_attach(v->events, MAX_CGROUPS);
-	case PERF_BPF: return rival_attach(true, v->events);
-	case PERF_CGROUP: return rival_attach(false, v->events);
+	case EMPTY:
+		return limit_attach(LIMIT_EMPTY, 0);
+	case COMPARE:
+		return limit_attach(LIMIT_COMPARE, 0);
+	case LIMIT:
+		return limit_attach(LIMIT_READS, v->events);
+	case OWN:
+		return counters_attach(v->events, MAX_CGROUPS);
+	case PERF_BPF:
+		return rival_attach(true, v->events);
+	case PERF_CGROUP:
+		return rival_attach(false, v->events);
 	}
 	return NULL;
 }
@@ -146,7 +152,8 @@ static void print_table(unsigned rounds, const bool absent[2])
 	printf("\n### Ring of two processes, ns per switch\n\n");
 	report_machine();
 	printf("%d hops a chunk, at least %u rounds, variants shuffled; a sample whose two baselines differ by more than %.0f %% "
-	       "is discarded.\n\n", CHUNK_HOPS, rounds, MAX_DRIFT * 100);
+	       "is discarded.\n\n",
+	       CHUNK_HOPS, rounds, MAX_DRIFT * 100);
 	puts("| variant | base ns | +ns | quartiles | ratio | quartiles | samples | discarded |");
 	puts("|---|---|---|---|---|---|---|---|");
 	for (unsigned i = 0; i < N_VARIANTS; i++) {
@@ -158,8 +165,8 @@ static void print_table(unsigned rounds, const bool absent[2])
 		}
 		printf("| %s | %.0f | %.0f | %.0f to %.0f | %.3f | %.3f to %.3f | %u | %u |\n", v->name,
 		       samples_median(&v->base_ns), samples_median(&v->plus_ns), samples_quantile(&v->plus_ns, 0.25),
-		       samples_quantile(&v->plus_ns, 0.75), samples_median(&v->ratio), samples_quantile(&v->ratio, 0.25),
-		       samples_quantile(&v->ratio, 0.75), v->plus_ns.n, v->drifted);
+		       samples_quantile(&v->plus_ns, 0.75), samples_median(&v->ratio),
+		       samples_quantile(&v->ratio, 0.25), samples_quantile(&v->ratio, 0.75), v->plus_ns.n, v->drifted);
 	}
 }
 
@@ -184,7 +191,8 @@ static double ratio(enum place place, enum what what, unsigned events)
 
 static void report_own(void)
 {
-	double own6 = plus(TWO, OWN, 6), limit6 = plus(TWO, LIMIT, 6), own3 = plus(TWO, OWN, 3), own0 = plus(TWO, OWN, 0);
+	double own6 = plus(TWO, OWN, 6), limit6 = plus(TWO, LIMIT, 6), own3 = plus(TWO, OWN, 3),
+	       own0 = plus(TWO, OWN, 0);
 	double same6 = plus(SAME, OWN, 6), empty = plus(SAME, EMPTY, 0), shared = plus(SHARED, OWN, 6);
 	double idle = samples_median(&find(TWO, OWN, 6, IDLE_GROUPS)->plus_ns);
 
@@ -198,12 +206,12 @@ static void report_own(void)
 	report_goal("2", verdict_of(own0 <= 50 && ratio(TWO, OWN, 0) <= 1.05), "time only at most 50 ns and 1.05",
 		    "+%.0f ns, %.3f", own0, ratio(TWO, OWN, 0));
 	report_goal("3", verdict_of(same6 <= 35 && same6 <= empty + 8 && ratio(SAME, OWN, 6) <= 1.03),
-		    "same cgroup at most 35 ns, 1.03, and the empty program + 8 ns", "+%.0f ns, %.3f, empty +%.0f ns", same6,
-		    ratio(SAME, OWN, 6), empty);
+		    "same cgroup at most 35 ns, 1.03, and the empty program + 8 ns", "+%.0f ns, %.3f, empty +%.0f ns",
+		    same6, ratio(SAME, OWN, 6), empty);
 	report_goal("4", verdict_of(shared <= 1.10 * own6), "both CPUs in the same cgroups at most 1.10 x one CPU",
 		    "%.2f x (+%.0f ns against +%.0f ns)", shared / own6, shared, own6);
-	report_goal("6", verdict_of(idle <= 1.05 * own6), "1000 idle cgroups at most +5 %", "%+.1f %% (+%.0f ns against +%.0f ns)",
-		    (idle / own6 - 1) * 100, idle, own6);
+	report_goal("6", verdict_of(idle <= 1.05 * own6), "1000 idle cgroups at most +5 %",
+		    "%+.1f %% (+%.0f ns against +%.0f ns)", (idle / own6 - 1) * 100, idle, own6);
 }
 
 static void report_rival(enum what what, double most, const char *goal, bool absent)
@@ -215,22 +223,22 @@ static void report_rival(enum what what, double most, const char *goal, bool abs
 			report_goal("5", NOT_RUN, goal, "not run: %s", rival_reason(what == PERF_BPF));
 			return;
 		}
-		report_goal("5", verdict_of(own <= most * rival), goal, "%u events: %.2f x (+%.0f ns against +%.0f ns)", events,
-			    own / rival, own, rival);
+		report_goal("5", verdict_of(own <= most * rival), goal, "%u events: %.2f x (+%.0f ns against +%.0f ns)",
+			    events, own / rival, own, rival);
 	}
 }
 
 int bench_ring(int argc, char **argv)
 {
 	unsigned rounds = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 21;
-	bool absent[2] = {false, false};
+	bool absent[2] = { false, false };
 
 	signal(SIGPIPE, SIG_IGN);
 	for (unsigned i = 0; i < PAIRS; i++) {
-		two[i] = ring_start(&(struct ring_options){.n = 2, .cpu = BENCH_CPU, .first_group = 2 * i});
-		beside[i] = ring_start(&(struct ring_options){.n = 2, .cpu = HARNESS_CPU, .first_group = 2 * i});
+		two[i] = ring_start(&(struct ring_options){ .n = 2, .cpu = BENCH_CPU, .first_group = 2 * i });
+		beside[i] = ring_start(&(struct ring_options){ .n = 2, .cpu = HARNESS_CPU, .first_group = 2 * i });
 	}
-	same = ring_start(&(struct ring_options){.n = 2, .cpu = BENCH_CPU, .same_group = true});
+	same = ring_start(&(struct ring_options){ .n = 2, .cpu = BENCH_CPU, .same_group = true });
 	groups_make(IDLE_GROUPS);
 	run_rounds(rounds, absent);
 	print_table(rounds, absent);

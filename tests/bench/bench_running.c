@@ -10,14 +10,18 @@
 
 #define MAX_CGROUPS 4096
 
-static const unsigned sizes[] = {2, 10, 100, 1000};
+static const unsigned sizes[] = { 2, 10, 100, 1000 };
 #define N_SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
-static const struct { const char *name; int kind; unsigned events; } programs[] = {
-	{"empty tp_btf", LIMIT_EMPTY, 0},
-	{"limit: stamp, 6 reads", LIMIT_READS, 6},
-	{"jouled, time only", -1, 0},
-	{"jouled, 6 counters", -1, 6},
+static const struct {
+	const char *name;
+	int kind;
+	unsigned events;
+} programs[] = {
+	{ "empty tp_btf", LIMIT_EMPTY, 0 },
+	{ "limit: stamp, 6 reads", LIMIT_READS, 6 },
+	{ "jouled, time only", -1, 0 },
+	{ "jouled, 6 counters", -1, 6 },
 };
 #define N_PROGRAMS (sizeof(programs) / sizeof(programs[0]))
 
@@ -26,7 +30,7 @@ static struct samples runs[N_SIZES][N_PROGRAMS];
 static double one(struct ring *r, unsigned i)
 {
 	struct program *p = programs[i].kind < 0 ? counters_attach(programs[i].events, MAX_CGROUPS) :
-			    limit_attach((enum limit_kind)programs[i].kind, programs[i].events);
+						   limit_attach((enum limit_kind)programs[i].kind, programs[i].events);
 	uint64_t ns0, n0, ns1, n1;
 
 	ring_run(r, WARM_HOPS);
@@ -44,8 +48,8 @@ static void print_table(void)
 	for (unsigned i = 0; i < N_PROGRAMS; i++) {
 		printf("| %s |", programs[i].name);
 		for (unsigned s = 0; s < N_SIZES; s++)
-			printf(" %.0f (%.0f to %.0f) |", samples_median(&runs[s][i]), samples_quantile(&runs[s][i], 0.25),
-			       samples_quantile(&runs[s][i], 0.75));
+			printf(" %.0f (%.0f to %.0f) |", samples_median(&runs[s][i]),
+			       samples_quantile(&runs[s][i], 0.25), samples_quantile(&runs[s][i], 0.75));
 		puts("");
 	}
 }
@@ -60,7 +64,7 @@ int bench_running(int argc, char **argv)
 	if (stats < 0)
 		bench_die("bpf statistics", errno);
 	for (unsigned s = 0; s < N_SIZES; s++)
-		rings[s] = ring_start(&(struct ring_options){.n = sizes[s], .cpu = BENCH_CPU});
+		rings[s] = ring_start(&(struct ring_options){ .n = sizes[s], .cpu = BENCH_CPU });
 	for (unsigned round = 0; round < rounds; round++)
 		for (unsigned s = 0; s < N_SIZES; s++)
 			for (unsigned i = 0; i < N_PROGRAMS; i++)
@@ -69,8 +73,9 @@ int bench_running(int argc, char **argv)
 	print_table();
 	first = samples_median(&runs[0][N_PROGRAMS - 1]);
 	last = samples_median(&runs[N_SIZES - 1][N_PROGRAMS - 1]);
-	report_goal("6", verdict_of(last <= 1.5 * first), "1000 running in turn: ns per run at most 1.5 x the value at 2",
-		    "%.2f x (%.0f against %.0f ns)", last / first, last, first);
+	report_goal("6", verdict_of(last <= 1.5 * first),
+		    "1000 running in turn: ns per run at most 1.5 x the value at 2", "%.2f x (%.0f against %.0f ns)",
+		    last / first, last, first);
 	for (unsigned s = 0; s < N_SIZES; s++)
 		ring_stop(rings[s]);
 	return 0;

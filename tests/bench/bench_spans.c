@@ -42,7 +42,9 @@ static double start_processes(void)
 /* All of a CPU for the probe, so that it stays. */
 static struct spans *start(const struct fsroot *root, const struct hierarchy *h, const struct span_function *fn)
 {
-	const struct spans_options o = { .root = root, .hierarchy = h, .functions = fn, .n_functions = fn ? 1 : 0, .budget = 1, .finished = count };
+	const struct spans_options o = {
+		.root = root, .hierarchy = h, .functions = fn, .n_functions = fn ? 1 : 0, .budget = 1, .finished = count
+	};
 	struct err err = { 0 };
 	struct spans *s = NULL;
 
@@ -72,9 +74,10 @@ static double call_function(void)
 
 static void print_ratio(const char *what, const struct samples *off, const struct samples *on)
 {
-	printf("\n%s, ns (quartiles): without %.1f %.1f %.1f, with %.1f %.1f %.1f, %.3f x\n", what, samples_quantile(off, 0.25),
-	       samples_median(off), samples_quantile(off, 0.75), samples_quantile(on, 0.25), samples_median(on),
-	       samples_quantile(on, 0.75), samples_median(on) / samples_median(off));
+	printf("\n%s, ns (quartiles): without %.1f %.1f %.1f, with %.1f %.1f %.1f, %.3f x\n", what,
+	       samples_quantile(off, 0.25), samples_median(off), samples_quantile(off, 0.75),
+	       samples_quantile(on, 0.25), samples_median(on), samples_quantile(on, 0.75),
+	       samples_median(on) / samples_median(off));
 }
 
 static void report(const struct samples *off, const struct samples *on, const struct spans_stats *st)
@@ -105,9 +108,11 @@ static void bench_calls(const struct fsroot *root, const struct hierarchy *h, un
 		spans_close(s);
 	}
 	print_ratio("A call of a probed function", &off, &on);
-	report_goal("spans: a probed call", missed ? NOT_RUN : PASS, "measured", "%.0f ns without, %.0f ns with (quartiles %.0f, %.0f), "
-		    "budget 1 %% of a CPU = %.0f calls/s", samples_median(&off), samples_median(&on), samples_quantile(&on, 0.25),
-		    samples_quantile(&on, 0.75), 1e7 / samples_median(&on));
+	report_goal("spans: a probed call", missed ? NOT_RUN : PASS, "measured",
+		    "%.0f ns without, %.0f ns with (quartiles %.0f, %.0f), "
+		    "budget 1 %% of a CPU = %.0f calls/s",
+		    samples_median(&off), samples_median(&on), samples_quantile(&on, 0.25), samples_quantile(&on, 0.75),
+		    1e7 / samples_median(&on));
 }
 
 int bench_spans(int argc, char **argv)

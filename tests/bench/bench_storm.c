@@ -30,7 +30,7 @@ static struct watcher w;
 
 static void start(bool bpf)
 {
-	struct err err = {0};
+	struct err err = { 0 };
 
 	w.table = cgroup_table_new();
 	if (!w.table || lifecycle_open(&w.hierarchy, bpf, NULL, w.table, NULL, &w.lifecycle, &err)) {
@@ -48,7 +48,7 @@ static void stop(void)
 /* As the agent does: takes records when the ring says so. */
 static void *drain(void *arg)
 {
-	struct pollfd p = {lifecycle_fd(w.lifecycle), POLLIN, 0};
+	struct pollfd p = { lifecycle_fd(w.lifecycle), POLLIN, 0 };
 
 	(void)arg;
 	while (!atomic_load(&w.stop))
@@ -115,17 +115,18 @@ static void storm(unsigned rounds, struct samples off[2], struct samples on[2])
 
 static void report_storm(const struct samples off[2], const struct samples on[2])
 {
-	static const char *const what[] = {"mkdir", "rmdir"};
+	static const char *const what[] = { "mkdir", "rmdir" };
 
 	printf("\n### Births and ends of %d cgroups, lifecycle program off and on in turn\n\n| | off ns | on ns | ratio |\n|---|---|---|---|\n",
 	       STORM);
 	for (unsigned k = 0; k < 2; k++) {
 		double a = samples_median(&off[k]), b = samples_median(&on[k]);
 
-		printf("| %s | %.0f (%.0f to %.0f) | %.0f (%.0f to %.0f) | %.2f |\n", what[k], a, samples_quantile(&off[k], 0.25),
-		       samples_quantile(&off[k], 0.75), b, samples_quantile(&on[k], 0.25), samples_quantile(&on[k], 0.75), b / a);
-		report_goal("12", verdict_of(b <= MAX_SLOWDOWN * a), "mkdir and rmdir at most 25 % slower", "%s %.2f x (%.1f against %.1f us)",
-			    what[k], b / a, b / 1e3, a / 1e3);
+		printf("| %s | %.0f (%.0f to %.0f) | %.0f (%.0f to %.0f) | %.2f |\n", what[k], a,
+		       samples_quantile(&off[k], 0.25), samples_quantile(&off[k], 0.75), b,
+		       samples_quantile(&on[k], 0.25), samples_quantile(&on[k], 0.75), b / a);
+		report_goal("12", verdict_of(b <= MAX_SLOWDOWN * a), "mkdir and rmdir at most 25 % slower",
+			    "%s %.2f x (%.1f against %.1f us)", what[k], b / a, b / 1e3, a / 1e3);
 	}
 }
 
@@ -146,15 +147,16 @@ static void many(void)
 	lifecycle_poll(w.lifecycle);
 	ms = (double)(bench_now_ns() - t0) / 1e6;
 	report_goal("11", verdict_of(cgroup_table_count(w.table) - before >= MANY && !lifecycle_lost(w.lifecycle)),
-		    "storm of 10 000: every new cgroup known at the next reading", "%u known, %llu records lost, last poll %.2f ms",
-		    cgroup_table_count(w.table) - before, (unsigned long long)lifecycle_lost(w.lifecycle), ms);
+		    "storm of 10 000: every new cgroup known at the next reading",
+		    "%u known, %llu records lost, last poll %.2f ms", cgroup_table_count(w.table) - before,
+		    (unsigned long long)lifecycle_lost(w.lifecycle), ms);
 	stop();
 }
 
 /* The table is opened without events and emptied of what it walked: every id is an unknown one. */
 static void resolve(void)
 {
-	struct samples ns = {0};
+	struct samples ns = { 0 };
 	char path[400];
 	struct stat st;
 
@@ -179,14 +181,14 @@ static void resolve(void)
 int bench_storm(int argc, char **argv)
 {
 	unsigned rounds = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 21;
-	struct samples off[2] = {0}, on[2] = {0};
-	struct err err = {0};
+	struct samples off[2] = { 0 }, on[2] = { 0 };
+	struct err err = { 0 };
 
 	if (fsroot_open("/", &w.root) || hierarchy_detect(w.root, HIERARCHY_AUTO, &w.hierarchy, &err))
 		bench_die("cgroup hierarchy", ENOENT);
 	storm(rounds, off, on);
 	report_storm(off, on);
-	start(false);      /* before the many exist: it does not know them */
+	start(false); /* before the many exist: it does not know them */
 	struct lifecycle *blind = w.lifecycle;
 	struct cgroup_table *blind_table = w.table;
 

@@ -22,7 +22,7 @@ struct limit {
 
 void prog_stats_fd(int prog_fd, uint64_t *ret_run_ns, uint64_t *ret_runs)
 {
-	struct bpf_prog_info info = {0};
+	struct bpf_prog_info info = { 0 };
 	__u32 len = sizeof(info);
 
 	*ret_run_ns = *ret_runs = 0;
@@ -46,7 +46,7 @@ static void limit_stats(const struct program *p, uint64_t *ret_run_ns, uint64_t 
 	prog_stats_fd(bpf_program__fd(((const struct limit *)p)->prog), ret_run_ns, ret_runs);
 }
 
-static const struct program_ops limit_ops = {limit_detach, limit_stats};
+static const struct program_ops limit_ops = { limit_detach, limit_stats };
 
 static unsigned msr_type(void)
 {
@@ -69,12 +69,15 @@ bool bench_cycles(void)
 /* msr/tsc/: a perf PMU whose read is one rdtsc; there is no PMU in most virtual machines. */
 int counter_open(int cpu, bool times)
 {
-	struct perf_event_attr attr = {.size = sizeof(attr), .pinned = 1,
-				       .read_format = times ? PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING : 0};
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.pinned = 1,
+		.read_format = times ? PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING : 0
+	};
 	int fd;
 
 	attr.type = bench_cycles() ? PERF_TYPE_HARDWARE : msr_type();
-	attr.config = PERF_COUNT_HW_CPU_CYCLES;   /* 0, which is the TSC of the msr PMU too */
+	attr.config = PERF_COUNT_HW_CPU_CYCLES; /* 0, which is the TSC of the msr PMU too */
 	fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
@@ -89,10 +92,10 @@ static void open_events(struct limit_bpf *skel, unsigned n_events, unsigned n_cp
 			int fd = counter_open((int)cpu, false);
 
 			if (fd == -ENODEV)
-				continue;   /* offline */
+				continue; /* offline */
 			if (fd < 0 || bpf_map_update_elem(map, &key, &fd, BPF_ANY))
 				bench_die("a counter", fd < 0 ? -fd : errno);
-			close(fd);          /* the map holds it */
+			close(fd); /* the map holds it */
 		}
 	}
 }
@@ -114,8 +117,9 @@ struct program *limit_attach(enum limit_kind kind, unsigned n_events)
 	if (limit_bpf__load(l->skel))
 		bench_die("loading the limit program", errno);
 	open_events(l->skel, n_events, n_cpus);
-	l->prog = kind == LIMIT_EMPTY ? l->skel->progs.empty :
-		  kind == LIMIT_COMPARE ? l->skel->progs.compare : l->skel->progs.limit;
+	l->prog = kind == LIMIT_EMPTY   ? l->skel->progs.empty :
+		  kind == LIMIT_COMPARE ? l->skel->progs.compare :
+					  l->skel->progs.limit;
 	l->link = bpf_program__attach(l->prog);
 	if (!l->link)
 		bench_die("attaching the limit program", errno);

@@ -13,15 +13,17 @@ static const struct verb {
 	const char *name, *help;
 	int (*run)(int argc, char **argv);
 } verbs[] = {
-	{"ring", "ring [ROUNDS]: cost of a switch against the limit program and perf", bench_ring},
-	{"running", "running [ROUNDS]: kernel's own ns per run with 2 to 1000 cgroups taking turns", bench_running},
-	{"storm", "storm [ROUNDS]: mkdir and rmdir with the lifecycle program off and on; resolving ids", bench_storm},
-	{"readout", "readout [ROUNDS]: what a reading costs with 10 to 10 000 cgroups", bench_readout},
-	{"sums", "sums [MS]: rows against the machine's own count", bench_sums},
-	{"energy", "energy: what a read of an energy counter costs per interface", bench_energy},
-	{"spans", "spans [ROUNDS]: what a process and a probed call cost", bench_spans},
-	{"traces", "traces [ROUNDS]: what a span costs on its way to a collector", bench_traces},
-	{"load", "load N MS CPUS: N cgroups that run on CPUS CPUs every MS ms (0: never), until stdin ends", bench_load},
+	{ "ring", "ring [ROUNDS]: cost of a switch against the limit program and perf", bench_ring },
+	{ "running", "running [ROUNDS]: kernel's own ns per run with 2 to 1000 cgroups taking turns", bench_running },
+	{ "storm", "storm [ROUNDS]: mkdir and rmdir with the lifecycle program off and on; resolving ids",
+	  bench_storm },
+	{ "readout", "readout [ROUNDS]: what a reading costs with 10 to 10 000 cgroups", bench_readout },
+	{ "sums", "sums [MS]: rows against the machine's own count", bench_sums },
+	{ "energy", "energy: what a read of an energy counter costs per interface", bench_energy },
+	{ "spans", "spans [ROUNDS]: what a process and a probed call cost", bench_spans },
+	{ "traces", "traces [ROUNDS]: what a span costs on its way to a collector", bench_traces },
+	{ "load", "load N MS CPUS: N cgroups that run on CPUS CPUs every MS ms (0: never), until stdin ends",
+	  bench_load },
 };
 
 static void on_signal(int sig)

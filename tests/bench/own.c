@@ -41,7 +41,7 @@ static void own_stats(const struct program *p, uint64_t *ret_run_ns, uint64_t *r
 	}
 }
 
-static const struct program_ops own_ops = {own_detach, own_stats};
+static const struct program_ops own_ops = { own_detach, own_stats };
 
 static __u32 last_program_id(void)
 {
@@ -59,7 +59,7 @@ static void find_programs(struct own *o, __u32 since)
 
 	while (o->n_progs < OWN_MAX_PROGS && !bpf_prog_get_next_id(id, &id)) {
 		int fd = bpf_prog_get_fd_by_id(id);
-		struct bpf_prog_info info = {0};
+		struct bpf_prog_info info = { 0 };
 		__u32 len = sizeof(info);
 
 		if (fd < 0)
@@ -81,10 +81,10 @@ static void die(const struct err *err)
 static void make_events(struct own *o, unsigned n_events)
 {
 	char *name = bench_cycles() ? (char *)"CYCLES" : (char *)"msr/tsc/";
-	struct str_list list = {&name, 1}, none = {NULL, 0};
+	struct str_list list = { &name, 1 }, none = { NULL, 0 };
 	struct event_set *set = &o->schema.core;
-	struct absent_events absent = {0};
-	struct err err = {0};
+	struct absent_events absent = { 0 };
+	struct err err = { 0 };
 
 	o->seam = perf_seam_live();
 	if (events_resolve(o->root, &o->seam, &list, false, set, o->core, &absent, &err) ||
@@ -102,7 +102,7 @@ static void make_events(struct own *o, unsigned n_events)
 struct own *own_open(unsigned n_events, uint64_t max_cgroups)
 {
 	struct own *o = calloc(1, sizeof(*o));
-	struct err err = {0};
+	struct err err = { 0 };
 	__u32 before = last_program_id();
 	uint64_t t0;
 	struct counters_options options;
@@ -117,8 +117,12 @@ struct own *own_open(unsigned n_events, uint64_t max_cgroups)
 	if (hierarchy_detect(o->root, HIERARCHY_AUTO, o->hierarchy, &err) || topology_read(o->root, &o->schema, &err))
 		die(&err);
 	make_events(o, n_events);
-	options = (struct counters_options){.config = &o->config, .root = o->root, .hierarchy = o->hierarchy,
-					    .seam = &o->seam, .core_variants = o->core, .msr_variants = o->msr};
+	options = (struct counters_options){ .config = &o->config,
+					     .root = o->root,
+					     .hierarchy = o->hierarchy,
+					     .seam = &o->seam,
+					     .core_variants = o->core,
+					     .msr_variants = o->msr };
 	t0 = bench_now_ns();
 	if (counters_open(&options, &o->schema, &o->counters, &err))
 		die(&err);
@@ -129,7 +133,7 @@ struct own *own_open(unsigned n_events, uint64_t max_cgroups)
 
 void own_prepare_reading(struct own *o, bool bpf_lifecycle)
 {
-	struct err err = {0};
+	struct err err = { 0 };
 
 	o->table = cgroup_table_new();
 	if (!o->table || reading_init(&o->reading, &o->schema))

@@ -23,7 +23,7 @@ struct own {
 	struct cgroup_table *table;
 	struct lifecycle *lifecycle;
 	struct reading reading;
-	uint64_t open_ns;               /* what counters_open took */
+	uint64_t open_ns; /* what counters_open took */
 	int prog_fds[OWN_MAX_PROGS];
 	unsigned n_progs;
 };

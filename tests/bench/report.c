@@ -8,7 +8,7 @@
 
 void report_goal(const char *line, enum verdict v, const char *goal, const char *fmt, ...)
 {
-	static const char *const words[] = {"pass", "MISS", "not run"};
+	static const char *const words[] = { "pass", "MISS", "not run" };
 	const char *path = getenv("BENCH_RESULTS");
 	FILE *f = path ? fopen(path, "ae") : NULL;
 	char measured[512];
@@ -28,7 +28,7 @@ void report_goal(const char *line, enum verdict v, const char *goal, const char 
 void report_machine(void)
 {
 	struct utsname u;
-	double load[1] = {0};
+	double load[1] = { 0 };
 
 	uname(&u);
 	getloadavg(load, 1);

@@ -14,12 +14,14 @@
 
 struct ring {
 	unsigned n;
-	uint64_t hops;      /* of the commanded chunk */
+	uint64_t hops; /* of the commanded chunk */
 	int command, done;
 	pid_t *pids;
 };
 
-struct node { int in, out, command, done; };
+struct node {
+	int in, out, command, done;
+};
 
 static void pin(unsigned cpu)
 {
@@ -61,7 +63,7 @@ static void child(const struct ring_options *o, unsigned i, const struct node *n
 {
 	int err;
 
-	if (i) {   /* so that the end of the first process is the end of its pipes */
+	if (i) { /* so that the end of the first process is the end of its pipes */
 		close(node->command);
 		close(node->done);
 	}
@@ -96,12 +98,12 @@ struct ring *ring_start(const struct ring_options *o)
 	make_pipe(first);
 	in = first[0];
 	for (unsigned i = 0; i < o->n; i++) {
-		int next[2] = {-1, first[1]};
+		int next[2] = { -1, first[1] };
 		struct node node;
 
 		if (i + 1 < o->n)
 			make_pipe(next);
-		node = (struct node){in, next[1], command[0], done[1]};
+		node = (struct node){ in, next[1], command[0], done[1] };
 		r->pids[i] = fork();
 		if (r->pids[i] < 0)
 			bench_die("fork", errno);
@@ -121,7 +123,7 @@ struct ring *ring_start(const struct ring_options *o)
 	close(done[1]);
 	r->command = command[1];
 	r->done = done[0];
-	ring_run(r, o->n);   /* one lap: everybody is there and in place */
+	ring_run(r, o->n); /* one lap: everybody is there and in place */
 	return r;
 }
 
@@ -146,10 +148,10 @@ double ring_wait(struct ring *r)
 /* A sleep after each move is a switch out of the new cgroup: it has been seen running. */
 static void touch_all(unsigned n, unsigned cpu)
 {
-	struct timespec pause = {0, 1};
+	struct timespec pause = { 0, 1 };
 
 	pin(cpu);
-	prctl(PR_SET_TIMERSLACK, 1);   /* 50 us otherwise, each */
+	prctl(PR_SET_TIMERSLACK, 1); /* 50 us otherwise, each */
 	for (unsigned i = 0; i < n; i++) {
 		int err = groups_join(i);
 

@@ -42,7 +42,7 @@ static void no_stats(const struct program *p, uint64_t *ret_run_ns, uint64_t *re
 	*ret_run_ns = *ret_runs = 0;
 }
 
-static const struct program_ops rival_ops = {rival_detach, no_stats};
+static const struct program_ops rival_ops = { rival_detach, no_stats };
 
 static void exec_perf(bool bpf, unsigned n_events, const int ctl[2], const int ack[2], int log)
 {
@@ -59,15 +59,15 @@ static void exec_perf(bool bpf, unsigned n_events, const int ctl[2], const int a
 	snprintf(control, sizeof(control), "--control=fd:%d,%d", ctl[0], ack[1]);
 	dup2(log, 1);
 	dup2(log, 2);
-	execlp(perf && *perf ? perf : "perf", "perf", "stat", "-a", "-D", "-1", control, "-o", "/dev/null", "-e", events,
-	       "--for-each-cgroup", groups, bpf ? "--bpf-counters" : NULL, NULL);
+	execlp(perf && *perf ? perf : "perf", "perf", "stat", "-a", "-D", "-1", control, "-o", "/dev/null", "-e",
+	       events, "--for-each-cgroup", groups, bpf ? "--bpf-counters" : NULL, NULL);
 	dprintf(2, "%s: %s\n", perf && *perf ? perf : "perf", strerror(errno));
 	_exit(127);
 }
 
 static bool wait_for_ack(int fd)
 {
-	struct pollfd p = {fd, POLLIN, 0};
+	struct pollfd p = { fd, POLLIN, 0 };
 	char text[16];
 
 	return poll(&p, 1, READY_MS) == 1 && read(fd, text, sizeof(text)) >= 3 && !strncmp(text, "ack", 3);

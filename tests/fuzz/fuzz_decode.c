@@ -10,7 +10,7 @@
 #include "ctl/decode.h"
 
 #define MEMORY_MAX (64u << 20)
-#define LINE_KEPT (256u << 10)   /* longer lines are not parsed again */
+#define LINE_KEPT (256u << 10) /* longer lines are not parsed again */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -100,7 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(code == e->code && code <= 0);
 	must(!code || (strstr(e->text, ": expected ") && strstr(e->text, ", found ") && strstr(e->text, "byte ")));
 	must(!code || !strchr(e->text, '\n'));
-	must(!lines.n || code);     /* half a line only where a record was being written */
+	must(!lines.n || code); /* half a line only where a record was being written */
 	must(most < MEMORY_MAX);
 	out_free(&out);
 	input_free(d.in);

@@ -17,12 +17,28 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const files[] = {
-	ZONES "0/name", ZONES "0/energy_uj", ZONES "0/max_energy_range_uj",
-	ZONES "0:0/name", ZONES "0:0/energy_uj", ZONES "0:0/max_energy_range_uj",
-	PMU "/type", PMU "/cpumask", PMU "/events/energy-pkg", PMU "/events/energy-pkg.unit", PMU "/events/energy-pkg.scale",
-	PMU "_core/type", PMU "_core/cpumask", PMU "_core/events/energy-core", PMU "_core/events/energy-core.scale",
-	"/perf-seam", "/msr-registers", "/proc/cpuinfo", "/proc/sys/kernel/perf_event_paranoid",
-	"/sys/devices/system/cpu/online", "/sys/devices/system/cpu/possible", "/denied",
+	ZONES "0/name",
+	ZONES "0/energy_uj",
+	ZONES "0/max_energy_range_uj",
+	ZONES "0:0/name",
+	ZONES "0:0/energy_uj",
+	ZONES "0:0/max_energy_range_uj",
+	PMU "/type",
+	PMU "/cpumask",
+	PMU "/events/energy-pkg",
+	PMU "/events/energy-pkg.unit",
+	PMU "/events/energy-pkg.scale",
+	PMU "_core/type",
+	PMU "_core/cpumask",
+	PMU "_core/events/energy-core",
+	PMU "_core/events/energy-core.scale",
+	"/perf-seam",
+	"/msr-registers",
+	"/proc/cpuinfo",
+	"/proc/sys/kernel/perf_event_paranoid",
+	"/sys/devices/system/cpu/online",
+	"/sys/devices/system/cpu/possible",
+	"/denied",
 };
 
 static char dir[] = "/dev/shm/jouled-fuzz-energy-XXXXXX";

@@ -38,8 +38,10 @@ static void clean_up(void)
 /* One PMU with one term, one event and its CPUs, rewritten by every input. */
 static void machine(void)
 {
-	static const char *const folders[] = { "sys", "sys/bus", "sys/bus/event_source", "sys/bus/event_source/devices",
-					       DIR_PMU, DIR_PMU "/format", DIR_PMU "/events" };
+	static const char *const folders[] = {
+		"sys",   "sys/bus",         "sys/bus/event_source", "sys/bus/event_source/devices",
+		DIR_PMU, DIR_PMU "/format", DIR_PMU "/events"
+	};
 
 	if (root)
 		return;

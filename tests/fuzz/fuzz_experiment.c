@@ -13,8 +13,15 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char *const files[] = { "gpu-power.csv", "total_power_samples.csv", "power-external.csv", "rapl-power.csv", "cgroup-power.csv",
-	"timestamps.csv", "system_info.json", "gpu_utilization_samples.csv", "memory_utilization_samples.csv" };
+static const char *const files[] = { "gpu-power.csv",
+				     "total_power_samples.csv",
+				     "power-external.csv",
+				     "rapl-power.csv",
+				     "cgroup-power.csv",
+				     "timestamps.csv",
+				     "system_info.json",
+				     "gpu_utilization_samples.csv",
+				     "memory_utilization_samples.csv" };
 static char dir[64], path[256];
 
 static void remove_all(void)
@@ -29,7 +36,8 @@ static void make_root(void)
 {
 	static const char *const below[] = { "", "/e", "/e/b", "/e/b/r", "/e/b/r/0" };
 
-	snprintf(dir, sizeof(dir), "%s/fuzz-experiment-%d", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm", (int)getpid());
+	snprintf(dir, sizeof(dir), "%s/fuzz-experiment-%d", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm",
+		 (int)getpid());
 	for (unsigned i = 0; i < 5; i++) {
 		snprintf(path, sizeof(path), "%s%s", dir, below[i]);
 		if (mkdir(path, 0700) && errno != EEXIST)
@@ -74,7 +82,8 @@ static void put_files(const uint8_t *p, size_t n)
 			return;
 		next = memmem(line, (size_t)(end - line), "\n=", 2);
 		next = next ? next + 1 : end;
-		put((const char *)p + 1, (size_t)(line - p - 1), line + 1, (size_t)(next - line - 1 > 0 ? next - line - 1 : 0));
+		put((const char *)p + 1, (size_t)(line - p - 1), line + 1,
+		    (size_t)(next - line - 1 > 0 ? next - line - 1 : 0));
 		p = next;
 	}
 }
@@ -119,7 +128,9 @@ static void check(const struct report *r)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	for (int compat = 0; compat < 2; compat++) {
-		struct report r = { .o = { .compat = compat, .external_idle_w = compat ? REPORT_COMPAT_IDLE_W : 0, .sources = 31 } };
+		struct report r = {
+			.o = { .compat = compat, .external_idle_w = compat ? REPORT_COMPAT_IDLE_W : 0, .sources = 31 }
+		};
 		struct err err = { 0 };
 
 		if (!*dir) {

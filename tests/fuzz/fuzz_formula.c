@@ -38,7 +38,8 @@ static unsigned below(unsigned n)
 
 static void take_schema(struct schema *s, struct cpu_desc *cpus)
 {
-	static const char *const names[] = { "CYCLES", "LLC_MISSES", "INSTRUCTIONS", "CPU_CLK_UNHALTED:REF_P", "a/b,c" };
+	static const char *const names[] = { "CYCLES", "LLC_MISSES", "INSTRUCTIONS", "CPU_CLK_UNHALTED:REF_P",
+					     "a/b,c" };
 
 	s->cpus = cpus;
 	s->n_cpus = 1 + below(MAX_CPUS);
@@ -54,7 +55,9 @@ static void take_schema(struct schema *s, struct cpu_desc *cpus)
 	snprintf(s->msr.ev[0].name, SCHEMA_NAME_MAX, "APERF");
 	snprintf(s->msr.ev[1].name, SCHEMA_NAME_MAX, "MPERF");
 	for (unsigned i = 0; i < s->n_cpus; i++)
-		cpus[i] = (struct cpu_desc){ .cpu = (uint16_t)i, .package = (uint16_t)below(2), .die = (uint16_t)below(2),
+		cpus[i] = (struct cpu_desc){ .cpu = (uint16_t)i,
+					     .package = (uint16_t)below(2),
+					     .die = (uint16_t)below(2),
 					     .present = below(8) };
 	for (unsigned i = 0; i < s->n_domains; i++) {
 		s->domains[i].kind = (enum domain_kind)below(DOMAIN_KINDS);
@@ -71,8 +74,9 @@ static void take_rows(struct snapshot *s)
 		struct snap_row *row = &s->rows[i];
 		unsigned cells = below(4);
 
-		*row = (struct snap_row){ .kind = (enum row_kind)below(5), .key = i, .level = (uint16_t)below(2),
-					  .first_cell = s->n_cells };
+		*row = (struct snap_row){
+			.kind = (enum row_kind)below(5), .key = i, .level = (uint16_t)below(2), .first_cell = s->n_cells
+		};
 		if (!below(50))
 			take(&row->key, sizeof(row->key));
 		for (; row->n_cells < cells && s->n_cells < MAX_CELLS; row->n_cells++, s->n_cells++) {

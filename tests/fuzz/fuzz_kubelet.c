@@ -22,13 +22,15 @@ static void check(const struct kubelet_table *t)
 	for (uint32_t i = 0; i < t->n_pods; i++) {
 		const struct kubelet_pod *p = &t->pods[i];
 
-		if (!name_text_ok((const char *)t->text.data + p->space) || !name_text_ok((const char *)t->text.data + p->name))
+		if (!name_text_ok((const char *)t->text.data + p->space) ||
+		    !name_text_ok((const char *)t->text.data + p->name))
 			abort();
 	}
 	for (uint32_t i = 0; i < t->n_containers; i++) {
 		const struct kubelet_container *c = &t->containers[i];
 
-		if (c->pod >= t->n_pods || strlen(c->id) != KUBELET_ID_LEN || !name_text_ok((const char *)t->text.data + c->name))
+		if (c->pod >= t->n_pods || strlen(c->id) != KUBELET_ID_LEN ||
+		    !name_text_ok((const char *)t->text.data + c->name))
 			abort();
 	}
 }

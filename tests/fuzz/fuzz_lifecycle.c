@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		data += 2;
 		size -= 2;
 		n = n < size ? n : size;
-		record = malloc(n ? n : 1);     /* of its own, so that reading past it is seen */
+		record = malloc(n ? n : 1); /* of its own, so that reading past it is seen */
 		memcpy(record, data, n);
 		lifecycle_record(&l, record, n);
 		free(record);

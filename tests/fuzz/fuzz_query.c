@@ -25,7 +25,8 @@ static void check_line(const struct err *err)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const char *const types[] = { "application/json", "text/plain; charset=utf-8", "application/cbor", NULL };
+	static const char *const types[] = { "application/json", "text/plain; charset=utf-8", "application/cbor",
+					     NULL };
 	const char *names[HTTP_ARGS_MAX], *values[HTTP_ARGS_MAX];
 	char *text = malloc(size + 1), *next = NULL, *line;
 	struct err err = { 0 };

@@ -73,7 +73,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(text, data + 1, size - 1);
 	text[size - 1] = '\0';
 	if (data[0] == 'd') {
-		if (record_devices_parse(text, size - 1, &d, &err) == 0 && (d.n_gpus > GPU_MAX || d.n_channels > RECORD_CHANNELS_MAX))
+		if (record_devices_parse(text, size - 1, &d, &err) == 0 &&
+		    (d.n_gpus > GPU_MAX || d.n_channels > RECORD_CHANNELS_MAX))
 			abort();
 	} else if (data[0] == 's') {
 		/* without a NUL behind it: nothing is read beyond the end */

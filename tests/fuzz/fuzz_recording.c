@@ -41,10 +41,11 @@ static void check(const struct snapshot *s)
 	for (unsigned i = 0; i < s->n_rows; i++) {
 		check_row(s, i);
 		for (unsigned d = 0; d < s->schema->n_domains; d++)
-			*snapshot_energy(s, i, d) += 1;   /* there, and ours to write */
+			*snapshot_energy(s, i, d) += 1; /* there, and ours to write */
 	}
 	must((uint64_t)s->cap_rows * sizeof(*s->rows) + (uint64_t)s->cap_cells * sizeof(*s->cells) +
-	     (uint64_t)s->cap_energy * sizeof(*s->energy_uj) < MEMORY_MAX);
+		     (uint64_t)s->cap_energy * sizeof(*s->energy_uj) <
+	     MEMORY_MAX);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -6,7 +6,7 @@
 #include "source/guests.h"
 #include "source/host_internal.h"
 
-#define DAY_NS 86400000000000ull   /* that the host's lines may be ahead of our time */
+#define DAY_NS 86400000000000ull /* that the host's lines may be ahead of our time */
 
 /* Written again it is the same line: nothing was read into it. */
 static void check(const struct share *s)
@@ -15,7 +15,8 @@ static void check(const struct share *s)
 	struct share again;
 
 	share_write(s, &b);
-	if (!b.failed && (share_read((char *)b.data, b.len - 1, &again) != 0 || again.n != s->n || again.epoch != s->epoch))
+	if (!b.failed &&
+	    (share_read((char *)b.data, b.len - 1, &again) != 0 || again.n != s->n || again.epoch != s->epoch))
 		abort();
 	for (unsigned i = 0; i < s->n && !b.failed; i++)
 		if (again.domains[i].uj != s->domains[i].uj || again.domains[i].quality != s->domains[i].quality ||

@@ -16,7 +16,9 @@ static void check_part(const char *s)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct web_guard g = { .token = "0123456789abcdef0123456789abcdef", .session = "fedcba9876543210fedcba9876543210", .cookie = "jouled-80" };
+	struct web_guard g = { .token = "0123456789abcdef0123456789abcdef",
+			       .session = "fedcba9876543210fedcba9876543210",
+			       .cookie = "jouled-80" };
 	char *head = malloc(size + 1);
 	struct web_request r;
 	bool knows;

@@ -11,7 +11,11 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-struct fields { double tx, rx; int wrap; unsigned pids[3]; };
+struct fields {
+	double tx, rx;
+	int wrap;
+	unsigned pids[3];
+};
 
 static struct fields load(void)
 {
@@ -40,7 +44,13 @@ static double seconds(const struct fields *s)
 
 EXPORT int nvmlDeviceGetFieldValues(void *device, int n, void *values)
 {
-	struct { uint32_t id, scope; int64_t stamp, latency; uint32_t type; int32_t code; uint64_t u64; } *v = values;
+	struct {
+		uint32_t id, scope;
+		int64_t stamp, latency;
+		uint32_t type;
+		int32_t code;
+		uint64_t u64;
+	} *v = values;
 	struct fields s = load();
 	double now = seconds(&s);
 
@@ -48,7 +58,7 @@ EXPORT int nvmlDeviceGetFieldValues(void *device, int n, void *values)
 	for (int i = 0; i < n; i++) {
 		double rate = v[i].id == 197 ? s.tx : v[i].id == 198 ? s.rx : 0;
 
-		v[i].type = 3;             /* unsigned long long */
+		v[i].type = 3; /* unsigned long long */
 		v[i].code = rate > 0 ? 0 : 3;
 		v[i].u64 = (uint64_t)(now * rate);
 	}
@@ -57,7 +67,12 @@ EXPORT int nvmlDeviceGetFieldValues(void *device, int n, void *values)
 
 EXPORT int nvmlDeviceGetGraphicsRunningProcesses_v3(void *device, unsigned *count, void *ret)
 {
-	struct { uint32_t pid, pad; uint64_t mem; uint32_t gi, ci; uint64_t secret; } *out = ret;
+	struct {
+		uint32_t pid, pad;
+		uint64_t mem;
+		uint32_t gi, ci;
+		uint64_t secret;
+	} *out = ret;
 	struct fields s = load();
 	unsigned n = 0;
 

@@ -36,7 +36,10 @@ struct script {
 	double base[MAX_GPUS], amplitude[MAX_GPUS], period_ms[MAX_GPUS], offset_mj[MAX_GPUS], scale[MAX_GPUS];
 	int64_t start_us;
 	int n_processes;
-	struct { int gpu; unsigned pid, sm; } process[MAX_PROCESSES];
+	struct {
+		int gpu;
+		unsigned pid, sm;
+	} process[MAX_PROCESSES];
 	char refuse[256], slow_name[64], log[256];
 	int slow_ms;
 };
@@ -52,10 +55,13 @@ static int64_t now_us(void)
 }
 
 /* Words of which the GPU's number is all, and flags (step 0). */
-static const struct { const char *word; size_t at, step; } marks[] = {
+static const struct {
+	const char *word;
+	size_t at, step;
+} marks[] = {
 	{ "lost", offsetof(struct script, lost), sizeof(int) }, { "mig", offsetof(struct script, mig), sizeof(int) },
-	{ "disorder", offsetof(struct script, disorder), 0 }, { "garbage", offsetof(struct script, garbage), 0 },
-	{ "mismatch", offsetof(struct script, mismatch), 0 }, { "silent", offsetof(struct script, silent), 0 },
+	{ "disorder", offsetof(struct script, disorder), 0 },   { "garbage", offsetof(struct script, garbage), 0 },
+	{ "mismatch", offsetof(struct script, mismatch), 0 },   { "silent", offsetof(struct script, silent), 0 },
 };
 
 static void parse_line(struct script *s, const char *line)
@@ -96,7 +102,9 @@ static void parse_line(struct script *s, const char *line)
 
 static struct script load(void)
 {
-	struct script s = { .gpus = 2, .base = { 100000, 60000, 50000, 50000 }, .scale = { 1, 1, 1, 1 },
+	struct script s = { .gpus = 2,
+			    .base = { 100000, 60000, 50000, 50000 },
+			    .scale = { 1, 1, 1, 1 },
 			    .period_ms = { 1000, 1000, 1000, 1000 } };
 	const char *path = getenv("FAKE_NVML");
 	FILE *f = path ? fopen(path, "re") : NULL;
@@ -154,7 +162,7 @@ static int begin(struct script *s, const char *name, const void *device)
 	int rc = begin(&s, name, device), g = (int)(intptr_t)device - 1; \
 	(void)g; \
 	if (rc) \
-		return rc
+	return rc
 
 EXPORT int nvmlInit_v2(void)
 {
@@ -216,7 +224,7 @@ EXPORT int nvmlDeviceGetPciInfo_v3(void *device, void *ret)
 {
 	BEGIN("pci");
 	memset(ret, 0, 68);
-	((uint32_t *)ret)[5] = (uint32_t)(0x17 + g);   /* bus at 20 */
+	((uint32_t *)ret)[5] = (uint32_t)(0x17 + g); /* bus at 20 */
 	return 0;
 }
 
@@ -271,7 +279,8 @@ EXPORT int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long 
 {
 	BEGIN("energy");
 	double until = floor((double)now_us() / 20000) * 20000;
-	double mj = s.scale[g] * (energy_until(&s, g, until) - energy_until(&s, g, (double)s.start_us)) + 5e6 + s.offset_mj[g];
+	double mj = s.scale[g] * (energy_until(&s, g, until) - energy_until(&s, g, (double)s.start_us)) + 5e6 +
+		    s.offset_mj[g];
 
 	*ret = mj > 0 ? (unsigned long long)mj : 0;
 	return 0;
@@ -307,11 +316,18 @@ EXPORT int nvmlDeviceGetPcieThroughput(void *device, unsigned counter, unsigned 
 }
 
 /* 20 ms apart, the last two seconds of them. */
-EXPORT int nvmlDeviceGetSamples(void *device, unsigned type, unsigned long long since, unsigned *value_type, unsigned *count, void *ret)
+EXPORT int nvmlDeviceGetSamples(void *device, unsigned type, unsigned long long since, unsigned *value_type,
+				unsigned *count, void *ret)
 {
 	BEGIN("samples");
 	int64_t now = now_us() / 20000 * 20000, from = now - 2000000;
-	struct { uint64_t stamp; union { uint32_t u32; uint64_t raw; } value; } *out = ret;
+	struct {
+		uint64_t stamp;
+		union {
+			uint32_t u32;
+			uint64_t raw;
+		} value;
+	} *out = ret;
 	unsigned n = 0;
 
 	*value_type = 1;
@@ -345,7 +361,11 @@ EXPORT int nvmlDeviceGetSamples(void *device, unsigned type, unsigned long long 
 EXPORT int nvmlDeviceGetProcessUtilization(void *device, void *ret, unsigned *count, unsigned long long since)
 {
 	BEGIN("process_use");
-	struct { uint32_t pid, pad; uint64_t stamp; uint32_t sm, mem, enc, dec; } *out = ret;
+	struct {
+		uint32_t pid, pad;
+		uint64_t stamp;
+		uint32_t sm, mem, enc, dec;
+	} *out = ret;
 	unsigned n = 0, room = *count;
 
 	if (s.mig[g])
@@ -359,8 +379,8 @@ EXPORT int nvmlDeviceGetProcessUtilization(void *device, void *ret, unsigned *co
 		out[n++].sm = s.process[i].sm;
 	}
 	if (s.garbage && n + 3 < room) {
-		memset(&out[n], 0xee, 3 * sizeof(*out));     /* stamps of the far future, 4 billion percent */
-		out[n + 1].stamp = since ? since - 1 : 0;    /* old */
+		memset(&out[n], 0xee, 3 * sizeof(*out)); /* stamps of the far future, 4 billion percent */
+		out[n + 1].stamp = since ? since - 1 : 0; /* old */
 		out[n + 1].sm = 50;
 		out[n + 2].stamp = (uint64_t)now_us();
 		out[n + 2].sm = 4000000;
@@ -375,7 +395,11 @@ EXPORT int nvmlDeviceGetProcessUtilization(void *device, void *ret, unsigned *co
 EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, void *ret)
 {
 	BEGIN("compute");
-	struct { uint32_t pid, pad; uint64_t mem; uint32_t gi, ci; } *out = ret;
+	struct {
+		uint32_t pid, pad;
+		uint64_t mem;
+		uint32_t gi, ci;
+	} *out = ret;
 	unsigned n = 0;
 
 	for (int i = 0; i < s.n_processes && n < *count; i++) {

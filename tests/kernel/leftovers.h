@@ -16,7 +16,7 @@ static inline void remove_below(int fd)
 	DIR *d = fdopendir(dup(fd));
 	struct dirent *e;
 
-	rewinddir(d);           /* a duplicate shares the position */
+	rewinddir(d); /* a duplicate shares the position */
 	while (d && (e = readdir(d))) {
 		int sub;
 

@@ -38,7 +38,7 @@ struct rig {
 	struct counters *counters;
 	struct reading reading;
 	struct consumer *consumer;
-	uint64_t read_end_ns;   /* when the last reading was complete; reading.mono_ns is when it began */
+	uint64_t read_end_ns; /* when the last reading was complete; reading.mono_ns is when it began */
 };
 
 static uint64_t read_number(const char *path, const char *key)
@@ -59,7 +59,7 @@ static uint64_t read_number(const char *path, const char *key)
 /* events: how many times the msr PMU's TSC is counted per row; without that PMU, task time. */
 static void rig_open(struct rig *g, unsigned events, uint64_t max_cgroups, enum trigger_mode trigger)
 {
-	struct err err = {0};
+	struct err err = { 0 };
 	uint64_t type = read_number("/sys/bus/event_source/devices/msr/type", NULL);
 
 	memset(g, 0, sizeof(*g));
@@ -79,8 +79,12 @@ static void rig_open(struct rig *g, unsigned events, uint64_t max_cgroups, enum 
 	}
 	g->config.max_cgroups = max_cgroups;
 	g->config.trigger = trigger;
-	struct counters_options o = {.config = &g->config, .root = g->root, .hierarchy = &g->hierarchy,
-		.seam = &g->seam, .core_variants = g->variants, .msr_variants = g->variants};
+	struct counters_options o = { .config = &g->config,
+				      .root = g->root,
+				      .hierarchy = &g->hierarchy,
+				      .seam = &g->seam,
+				      .core_variants = g->variants,
+				      .msr_variants = g->variants };
 
 	if (counters_open(&o, &g->schema, &g->counters, &err))
 		fail_msg("%s", err.text);
@@ -124,7 +128,10 @@ static void rig_close(struct rig *g)
 }
 
 /* A cgroup below the mount, or below another one when parent is given. */
-struct test_cgroup { char path[512]; uint64_t id; };
+struct test_cgroup {
+	char path[512];
+	uint64_t id;
+};
 
 static void cgroup_make(struct rig *g, const struct test_cgroup *parent, const char *name, struct test_cgroup *ret)
 {
@@ -173,7 +180,7 @@ static uint64_t cgroup_cpu_ns(const struct test_cgroup *cg)
 static pid_t fork_into(const struct test_cgroup *cg)
 {
 	int fd = open(cg->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	struct clone_args args = {.flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)fd};
+	struct clone_args args = { .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)fd };
 	pid_t pid = fd < 0 ? -1 : (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 
 	if (fd >= 0 && pid)
@@ -186,7 +193,7 @@ static pid_t start_in(const struct test_cgroup *cg, void (*work)(unsigned ms), u
 {
 	pid_t pid = fork_into(cg);
 
-	if (pid < 0) {   /* a v1 hierarchy */
+	if (pid < 0) { /* a v1 hierarchy */
 		pid = fork();
 		if (pid == 0)
 			cgroup_join(cg, 0);
@@ -226,7 +233,7 @@ static void work_spin(unsigned ms)
 
 static void work_cycle(unsigned ms, uint64_t busy_ns, uint64_t sleep_ns)
 {
-	struct timespec nap = {.tv_nsec = (long)sleep_ns};
+	struct timespec nap = { .tv_nsec = (long)sleep_ns };
 
 	for (uint64_t end = clock_mono_ns() + (uint64_t)ms * NS_PER_MS; clock_mono_ns() < end;) {
 		spin_ns(busy_ns);

@@ -31,9 +31,9 @@ struct spans_rig {
 	struct fsroot *root;
 	struct hierarchy h;
 	struct spans *s;
-	struct span *got;       /* text copied */
+	struct span *got; /* text copied */
 	unsigned n;
-	unsigned probe_kind;    /* kept by rig_open */
+	unsigned probe_kind; /* kept by rig_open */
 };
 
 static void rig_take(void *ctx, const struct span *s)
@@ -60,8 +60,14 @@ static void rig_open(struct spans_rig *g, const struct span_function *functions,
 	assert_int_equal(fsroot_open("/", &g->root), 0);
 	if (hierarchy_detect(g->root, HIERARCHY_AUTO, &g->h, &err))
 		fail_msg("%s", err.text);
-	struct spans_options o = { .root = g->root, .hierarchy = &g->h, .functions = functions, .n_functions = n,
-				   .budget = budget, .probe_kind = g->probe_kind, .finished = rig_take, .ctx = g };
+	struct spans_options o = { .root = g->root,
+				   .hierarchy = &g->h,
+				   .functions = functions,
+				   .n_functions = n,
+				   .budget = budget,
+				   .probe_kind = g->probe_kind,
+				   .finished = rig_take,
+				   .ctx = g };
 
 	if (spans_open(&o, &g->s, &err))
 		fail_msg("%s", err.text);

@@ -141,7 +141,7 @@ static uint64_t kernel_threads_ns(void)
 			sscanf(after, ") %*c %*d %*d %*d %*d %*d %u", &flags);
 		close(fd);
 		snprintf(path, sizeof(path), "/proc/%s/schedstat", e->d_name);
-		if (flags & 0x00200000)   /* PF_KTHREAD */
+		if (flags & 0x00200000) /* PF_KTHREAD */
 			sum += read_number(path, NULL);
 	}
 	closedir(d);
@@ -151,19 +151,19 @@ static uint64_t kernel_threads_ns(void)
 static void test_kernel_threads_have_their_own_row(void **state)
 {
 	uint64_t before, after, got;
-	char buf[65536] = {0};
+	char buf[65536] = { 0 };
 	struct rig g;
 
 	rig_open(&g, 1, 4096, TRIGGER_AUTO);
 	rig_start(&g);
 	before = kernel_threads_ns();
-	for (int i = 0; i < 200; i++) {   /* what is left of a cgroup is freed by kworkers */
+	for (int i = 0; i < 200; i++) { /* what is left of a cgroup is freed by kworkers */
 		struct test_cgroup cg;
 
 		cgroup_make(&g, NULL, "freed", &cg);
 		cgroup_remove(&cg);
 	}
-	for (int i = 0; i < 40; i++) {   /* dirty pages and flushes keep them busy too, but not on tmpfs */
+	for (int i = 0; i < 40; i++) { /* dirty pages and flushes keep them busy too, but not on tmpfs */
 		int fd = open("jouled-test-kworker", O_CREAT | O_WRONLY | O_TRUNC, 0600);
 
 		for (int k = 0; k < 16; k++)
@@ -210,7 +210,7 @@ static void test_time_adds_up(void **state)
 	struct rig g;
 	pid_t pid;
 
-	for (unsigned events = 0; events < 2; events++) {   /* 0: idle CPUs closed from the clock */
+	for (unsigned events = 0; events < 2; events++) { /* 0: idle CPUs closed from the clock */
 		rig_open(&g, events, 4096, TRIGGER_AUTO);
 		cgroup_make(&g, NULL, "clock", &cg);
 		rig_start(&g);
@@ -226,7 +226,7 @@ static void test_time_adds_up(void **state)
 
 static uint64_t perf_value(int fd)
 {
-	uint64_t v[3];   /* value, time enabled, time running */
+	uint64_t v[3]; /* value, time enabled, time running */
 
 	assert_int_equal(read(fd, v, sizeof(v)), (int)sizeof(v));
 	return v[0];
@@ -286,14 +286,10 @@ static void test_counters_add_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_workloads_tp_btf),
-		cmocka_unit_test(test_workloads_raw_tp),
-		cmocka_unit_test(test_many_readings),
-		cmocka_unit_test(test_moved_while_running),
-		cmocka_unit_test(test_joins_itself),
-		cmocka_unit_test(test_kernel_threads_have_their_own_row),
-		cmocka_unit_test(test_time_adds_up),
-		cmocka_unit_test(test_counters_add_up),
+		cmocka_unit_test(test_workloads_tp_btf), cmocka_unit_test(test_workloads_raw_tp),
+		cmocka_unit_test(test_many_readings),    cmocka_unit_test(test_moved_while_running),
+		cmocka_unit_test(test_joins_itself),     cmocka_unit_test(test_kernel_threads_have_their_own_row),
+		cmocka_unit_test(test_time_adds_up),     cmocka_unit_test(test_counters_add_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,7 +72,7 @@ static void test_thousand_short_lives(void **state)
 	rows = g.reading.n_rows;
 	cells = g.reading.n_cells;
 	printf("  rows %u, cells %u at the end\n", rows, cells);
-	assert_true(rows < 200 && cells < 500);   /* slots and rows were given back all along */
+	assert_true(rows < 200 && cells < 500); /* slots and rows were given back all along */
 	cgroup_remove(&parent);
 	rig_close(&g);
 }
@@ -171,7 +171,7 @@ static void test_full_table_folds_into_parent(void **state)
 	rig_open(&g, 1, 8, TRIGGER_AUTO);
 	cgroup_make(&g, NULL, "full", &parent);
 	rig_start(&g);
-	wait_for(start_in(&parent, work_spin, 2));   /* the parent has a row */
+	wait_for(start_in(&parent, work_spin, 2)); /* the parent has a row */
 	for (unsigned i = 0; i < 40; i++) {
 		snprintf(name, sizeof(name), "f%u", i);
 		cgroup_make(&g, &parent, name, &cg[i]);
@@ -355,14 +355,10 @@ static void test_cpu_leaves_and_returns(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_thousand_short_lives),
-		cmocka_unit_test(test_two_cpus_meet_one_cgroup),
-		cmocka_unit_test(test_rmdir_races_exit),
-		cmocka_unit_test(test_full_table_folds_into_parent),
-		cmocka_unit_test(test_quota_spares_the_others),
-		cmocka_unit_test(test_quota_halves),
-		cmocka_unit_test(test_quota_of_a_long_chain),
-		cmocka_unit_test(test_cpu_leaves_and_returns),
+		cmocka_unit_test(test_thousand_short_lives),    cmocka_unit_test(test_two_cpus_meet_one_cgroup),
+		cmocka_unit_test(test_rmdir_races_exit),        cmocka_unit_test(test_full_table_folds_into_parent),
+		cmocka_unit_test(test_quota_spares_the_others), cmocka_unit_test(test_quota_halves),
+		cmocka_unit_test(test_quota_of_a_long_chain),   cmocka_unit_test(test_cpu_leaves_and_returns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

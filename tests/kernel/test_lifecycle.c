@@ -43,7 +43,7 @@ static void test_first_walk(void **state)
 	}
 	lifecycle_close(x.l);
 	cgroup_table_free(x.table);
-	tree_watch(&x, true);           /* anew: all of them existed before */
+	tree_watch(&x, true); /* anew: all of them existed before */
 	walked = &x;
 	walked_count = 0;
 	nftw(x.h.mount, compare_entry, 32, FTW_PHYS);
@@ -93,8 +93,17 @@ static void test_without_bpf(void **state)
 
 static void test_names(void **state)
 {
-	static const char *const names[] = { "\"quotes\" and 'apostrophes'", "comma,semicolon;", "back\\slash", " ",
-		"\x01\x02\x1b[31m\x7f", "\xff\xfe\xc3\x28", "*?[a]", "a.service", "\xe2\x82\xac", "x (deleted)", "..." };
+	static const char *const names[] = { "\"quotes\" and 'apostrophes'",
+					     "comma,semicolon;",
+					     "back\\slash",
+					     " ",
+					     "\x01\x02\x1b[31m\x7f",
+					     "\xff\xfe\xc3\x28",
+					     "*?[a]",
+					     "a.service",
+					     "\xe2\x82\xac",
+					     "x (deleted)",
+					     "..." };
 	char longest[256];
 	uint64_t ids[16];
 	struct tree x;
@@ -244,8 +253,14 @@ static void forbid_file_calls(void)
 #define DEADLY(nr) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		DEADLY(__NR_openat), DEADLY(__NR_openat2), DEADLY(__NR_getdents64), DEADLY(__NR_open_by_handle_at),
-		DEADLY(__NR_name_to_handle_at), DEADLY(__NR_statx), DEADLY(__NR_newfstatat), DEADLY(__NR_readlinkat),
+		DEADLY(__NR_openat),
+		DEADLY(__NR_openat2),
+		DEADLY(__NR_getdents64),
+		DEADLY(__NR_open_by_handle_at),
+		DEADLY(__NR_name_to_handle_at),
+		DEADLY(__NR_statx),
+		DEADLY(__NR_newfstatat),
+		DEADLY(__NR_readlinkat),
 		DEADLY(__NR_bpf),
 #ifdef __NR_open
 		DEADLY(__NR_open),
@@ -266,7 +281,7 @@ static void test_no_file_calls(void **state)
 	pid_t pid;
 
 	tree_open(&x, true);
-	for (int i = 0; i < 2; i++) {   /* first the filter works, then the source needs nothing it forbids */
+	for (int i = 0; i < 2; i++) { /* first the filter works, then the source needs nothing it forbids */
 		pid = fork();
 		if (!pid) {
 			forbid_file_calls();
@@ -295,7 +310,7 @@ static void test_resolve(void **state)
 
 	tree_open(&x, true);
 	id = tree_mkdir(&x, "later");
-	assert_non_null(lifecycle_resolve(x.l, id));    /* its record still waits */
+	assert_non_null(lifecycle_resolve(x.l, id)); /* its record still waits */
 	tree_expect(&x, id, "later");
 	tree_poll(&x);
 	tree_expect(&x, id, "later");
@@ -303,7 +318,7 @@ static void test_resolve(void **state)
 	tree_rmdir(&x, "dead");
 	assert_non_null(lifecycle_resolve(x.l, id));
 	assert_true(tree_expect(&x, id, "dead")->ended);
-	y = x;                                          /* without events: by handle alone */
+	y = x; /* without events: by handle alone */
 	tree_watch(&y, false);
 	id = tree_mkdir(&x, "by handle (deleted)");
 	assert_non_null(lifecycle_resolve(y.l, id));
@@ -320,14 +335,10 @@ static void test_resolve(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_first_walk),
-		cmocka_unit_test(test_born_and_ended),
-		cmocka_unit_test(test_without_bpf),
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_deep),
-		cmocka_unit_test(test_short_lives),
-		cmocka_unit_test(test_storm_overflow),
-		cmocka_unit_test(test_no_file_calls),
+		cmocka_unit_test(test_first_walk),     cmocka_unit_test(test_born_and_ended),
+		cmocka_unit_test(test_without_bpf),    cmocka_unit_test(test_names),
+		cmocka_unit_test(test_deep),           cmocka_unit_test(test_short_lives),
+		cmocka_unit_test(test_storm_overflow), cmocka_unit_test(test_no_file_calls),
 		cmocka_unit_test(test_resolve),
 	};
 

@@ -94,9 +94,9 @@ static void test_moved_while_running(void **state)
 	printf(", after %d as one of six threads\n", move(&x, 5, true, 500));
 	assert_int_equal(x.moved[0], 0);
 	assert_int_equal(x.moved[1], 1);
-	move(&x, 0, false, 50);         /* asleep: nothing is open */
+	move(&x, 0, false, 50); /* asleep: nothing is open */
 	assert_int_equal(x.moved[0] + x.moved[1], 0);
-	move(&x, 100, false, 1);        /* more threads than are looked at: every CPU */
+	move(&x, 100, false, 1); /* more threads than are looked at: every CPU */
 	assert_int_equal(x.moved[0], 1);
 	assert_int_equal(x.moved[1], 1);
 	sched_setaffinity(0, sizeof(before), &before);
@@ -165,7 +165,7 @@ static void test_nothing_left(void **state)
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
 	assert_all_gone(progs, child[0], links, child[1]);
-	tree_open(&x, false);   /* which removes what the killed child left */
+	tree_open(&x, false); /* which removes what the killed child left */
 	tree_close(&x);
 	close(pipes[0]);
 	close(pipes[1]);

@@ -4,7 +4,7 @@
 #include "kernel/tree.h"
 
 #include <linux/types.h>
-#include <lifecycle.h>          /* include/ */
+#include <lifecycle.h> /* include/ */
 #include <sched.h>
 #include <sys/mount.h>
 
@@ -212,7 +212,11 @@ static void test_private_namespace(void **state)
 	tree_close(&all);
 }
 
-struct taken { struct jd_lifecycle_event e[8]; unsigned n; uint64_t id; };
+struct taken {
+	struct jd_lifecycle_event e[8];
+	unsigned n;
+	uint64_t id;
+};
 
 static int take(void *ctx, void *data, size_t n)
 {
@@ -277,10 +281,8 @@ static void test_both_entries(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_v1_rename),
-		cmocka_unit_test(test_v1_lost_rename),
-		cmocka_unit_test(test_bind_mount),
-		cmocka_unit_test(test_private_namespace),
+		cmocka_unit_test(test_v1_rename),    cmocka_unit_test(test_v1_lost_rename),
+		cmocka_unit_test(test_bind_mount),   cmocka_unit_test(test_private_namespace),
 		cmocka_unit_test(test_both_entries),
 	};
 	int r;

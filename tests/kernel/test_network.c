@@ -6,7 +6,7 @@
 
 #include <linux/types.h>
 #include <net/if.h>
-#include <network.h>            /* include/ */
+#include <network.h> /* include/ */
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -18,7 +18,7 @@
 #include "network.skel.h"
 #include "source/network.h"
 
-enum { UDP4 = 20 + 8, UDP6 = 40 + 8 };  /* bytes of headers above the payload */
+enum { UDP4 = 20 + 8, UDP6 = 40 + 8 }; /* bytes of headers above the payload */
 
 struct net {
 	struct tree x;
@@ -131,13 +131,14 @@ static void test_stream(void **state)
 	order(&kb, t);
 	done(&ka);
 	done(&kb);
-	usleep(300000);         /* delayed acknowledgement */
+	usleep(300000); /* delayed acknowledgement */
 	after = interface_bytes(&packets);
 	read_traffic(&w);
 	ta = &w.r.rows[a].traffic;
 	tb = &w.r.rows[b].traffic;
 	printf("  a sent %llu bytes in %llu packets, b %llu in %llu\n", (unsigned long long)ta->tx_bytes,
-	       (unsigned long long)ta->tx_packets, (unsigned long long)tb->tx_bytes, (unsigned long long)tb->tx_packets);
+	       (unsigned long long)ta->tx_packets, (unsigned long long)tb->tx_bytes,
+	       (unsigned long long)tb->tx_packets);
 	assert_int_equal(ta->tx_bytes + tb->tx_bytes, after - before);
 	assert_int_equal(ta->tx_packets + tb->tx_packets, packets - packets_before);
 	assert_int_equal(ta->tx_bytes, tb->rx_bytes);
@@ -166,7 +167,7 @@ static void test_rows_come_and_go(void **state)
 	exchange(&ka, &kb, false, 50, 100);
 	read_traffic(&w);
 	other = w.r.rows[ROW_OTHER].traffic.tx_packets;
-	assert_in_range(other, 50, 5000);       /* and what the rest of the machine sends */
+	assert_in_range(other, 50, 5000); /* and what the rest of the machine sends */
 	tree_poll(&w.x);
 	id = tree_id(&w.x, "early");
 	assert_true(reading_add_row(&w.r, cgroup_find(w.x.table, id)) > b);
@@ -336,7 +337,7 @@ static void test_nothing_left(void **state)
 	net_open(&w, 64);
 	n_progs = own_bpf_ids("prog_id:\t", progs, 32);
 	n_links = own_bpf_ids("link_id:\t", links, 32);
-	assert_int_equal(n_links, 6);           /* four of the lifecycle source, two of ours */
+	assert_int_equal(n_links, 6); /* four of the lifecycle source, two of ours */
 	net_close(&w);
 	assert_all_gone(progs, n_progs, links, n_links);
 
@@ -367,14 +368,10 @@ static void test_nothing_left(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_datagrams),
-		cmocka_unit_test(test_stream),
-		cmocka_unit_test(test_rows_come_and_go),
-		cmocka_unit_test(test_full_table),
-		cmocka_unit_test(test_beside_others),
-		cmocka_unit_test(test_beside_legacy),
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_nothing_left),
+		cmocka_unit_test(test_datagrams),        cmocka_unit_test(test_stream),
+		cmocka_unit_test(test_rows_come_and_go), cmocka_unit_test(test_full_table),
+		cmocka_unit_test(test_beside_others),    cmocka_unit_test(test_beside_legacy),
+		cmocka_unit_test(test_refusals),         cmocka_unit_test(test_nothing_left),
 	};
 	struct ifreq lo = { .ifr_name = "lo", .ifr_flags = IFF_UP };
 	int fd;
@@ -384,6 +381,6 @@ int main(void)
 		return 1;
 	}
 	close(fd);
-	alarm(120);             /* a lost datagram must not hang the run */
+	alarm(120); /* a lost datagram must not hang the run */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,13 +30,14 @@ static void test_fork_and_exit(void **state)
 	assert_int_equal(s->signal, 0);
 	assert_int_equal(s->parent_pid, getpid());
 	assert_int_equal(s->ns_pid, pid);
-	assert_int_equal(s->quality & ~QUALITY_ESTIMATED, QUALITY_MEASURED);    /* estimated: no record of its free */
+	assert_int_equal(s->quality & ~QUALITY_ESTIMATED, QUALITY_MEASURED); /* estimated: no record of its free */
 	assert_false(s->seen_running);
 	assert_int_equal(s->calls, 1);
 	assert_in_range(s->start_ns, begin, end);
 	assert_in_range(s->end_ns, s->start_ns, end);
 	assert_near("CPU time", s->cpu_ns, rusage_ns(&u), 100000);
-	assert_near("duration", s->end_ns - s->start_ns, end - begin, 50 * NS_PER_MS);     /* until the parent runs again, on a busy machine */
+	assert_near("duration", s->end_ns - s->start_ns, end - begin,
+		    50 * NS_PER_MS); /* until the parent runs again, on a busy machine */
 	assert_int_equal(s->minor_faults, u.ru_minflt);
 	assert_int_equal(s->major_faults, u.ru_majflt);
 	assert_int_equal(s->peak_rss_bytes / 1024, u.ru_maxrss);
@@ -91,7 +92,7 @@ static void test_exec_chain(void **state)
 	assert_string_equal(s->cmdline, "/bin/sleep 0.05");
 	assert_string_equal(s->comm, "sleep");
 	assert_int_equal(s->exit_code, 0);
-	assert_null(rig_find(&g, pid, 1));      /* one process, however often it executes */
+	assert_null(rig_find(&g, pid, 1)); /* one process, however often it executes */
 	rig_close(&g);
 }
 
@@ -182,14 +183,17 @@ static pid_t run_threads(int how)
 	if (pid)
 		return pid;
 	for (int i = 0; i < 4; i++)
-		pthread_create(&t[i], NULL, how == 1 && i == 3 ? thread_outlives : how == 2 && i == 3 ? thread_executes :
-			       thread_spins, (void *)(uintptr_t)20);
+		pthread_create(&t[i], NULL,
+			       how == 1 && i == 3 ? thread_outlives :
+			       how == 2 && i == 3 ? thread_executes :
+						    thread_spins,
+			       (void *)(uintptr_t)20);
 	if (how == 0)
 		for (int i = 0; i < 4; i++)
 			pthread_join(t[i], NULL);
 	if (how == 0)
 		_exit(1);
-	syscall(SYS_exit, 0);           /* the leader first; pthread_exit would load libgcc_s */
+	syscall(SYS_exit, 0); /* the leader first; pthread_exit would load libgcc_s */
 	return -1;
 }
 
@@ -210,7 +214,8 @@ static void test_threads(void **state)
 		const struct span *s = rig_wait(&g, pid, 0);
 
 		assert_int_equal(s->exit_code, code[how]);
-		assert_near("CPU time of threads", s->cpu_ns, rusage_ns(&u), 2 * NS_PER_MS);  /* threads end while the parent asks */
+		assert_near("CPU time of threads", s->cpu_ns, rusage_ns(&u),
+			    2 * NS_PER_MS); /* threads end while the parent asks */
 		assert_true(s->end_ns <= end && s->start_ns >= begin);
 		if (how == 1)
 			assert_true(s->end_ns - s->start_ns >= 150 * NS_PER_MS);
@@ -242,7 +247,8 @@ static void test_pid_namespace(void **state)
 static pid_t fork_as(pid_t want, int code)
 {
 	char text[16];
-	int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC), n = snprintf(text, sizeof(text), "%d", want - 1);
+	int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC),
+	    n = snprintf(text, sizeof(text), "%d", want - 1);
 	pid_t pid;
 
 	if (fd < 0 || write(fd, text, (size_t)n) != n)
@@ -293,8 +299,9 @@ static void test_pid_reuse(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fork_and_exit), cmocka_unit_test(test_large_memory), cmocka_unit_test(test_exec_chain),
-		cmocka_unit_test(test_long_command_line), cmocka_unit_test(test_double_fork), cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_fork_and_exit), cmocka_unit_test(test_large_memory),
+		cmocka_unit_test(test_exec_chain),    cmocka_unit_test(test_long_command_line),
+		cmocka_unit_test(test_double_fork),   cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_pid_namespace), cmocka_unit_test(test_pid_reuse),
 	};
 

@@ -194,7 +194,7 @@ static void test_living(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_signals), cmocka_unit_test(test_oom), cmocka_unit_test(test_zombie),
+		cmocka_unit_test(test_signals),      cmocka_unit_test(test_oom),    cmocka_unit_test(test_zombie),
 		cmocka_unit_test(test_seen_running), cmocka_unit_test(test_living),
 	};
 

@@ -34,7 +34,7 @@ void PROBED spans_test_tail(unsigned ms)
 {
 	void (*volatile next)(unsigned) = spans_test_inner;
 
-	next(ms);       /* a jump with -O2 */
+	next(ms); /* a jump with -O2 */
 }
 
 void PROBED spans_test_jump(void)
@@ -57,8 +57,8 @@ void PROBED spans_test_long(void)
 
 static const struct span_function functions[] = {
 	{ "/proc/self/exe", "spans_test_outer" }, { "/proc/self/exe", "spans_test_inner" },
-	{ "/proc/self/exe", "spans_test_tail" }, { "/proc/self/exe", "spans_test_jump" },
-	{ "/proc/self/exe", "spans_test_fast" }, { "/proc/self/exe", "spans_test_long" },
+	{ "/proc/self/exe", "spans_test_tail" },  { "/proc/self/exe", "spans_test_jump" },
+	{ "/proc/self/exe", "spans_test_fast" },  { "/proc/self/exe", "spans_test_long" },
 };
 
 static bool can_probe(void)
@@ -66,12 +66,13 @@ static bool can_probe(void)
 	return access("/sys/bus/event_source/devices/uprobe/type", R_OK) == 0;
 }
 
-#define NEED_PROBES(name) do { \
-	if (!can_probe()) { \
-		print_message("SKIP spans-functions/" name ": no uprobe PMU\n"); \
-		return; \
-	} \
-} while (0)
+#define NEED_PROBES(name) \
+	do { \
+		if (!can_probe()) { \
+			print_message("SKIP spans-functions/" name ": no uprobe PMU\n"); \
+			return; \
+		} \
+	} while (0)
 
 static void poll_for(struct spans_rig *g, unsigned ms)
 {
@@ -112,7 +113,7 @@ static void nested_by(unsigned kind)
 	assert_in_range(inner->start_ns, outer->start_ns, outer->end_ns);
 	assert_in_range(inner->end_ns, inner->start_ns + 30 * NS_PER_MS, outer->end_ns);
 	assert_true(outer->end_ns - outer->start_ns >= 60 * NS_PER_MS);
-	assert_true(outer->cpu_ns < 30 * NS_PER_MS);    /* it slept */
+	assert_true(outer->cpu_ns < 30 * NS_PER_MS); /* it slept */
 	rig_close(&g);
 }
 
@@ -143,7 +144,8 @@ static void test_tail_call(void **state)
 static void copy_self(const char *path)
 {
 	static char bytes[1 << 16];
-	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
+	    to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
 	ssize_t n;
 
 	assert_true(from >= 0 && to >= 0);
@@ -232,7 +234,7 @@ static void test_killed(void **state)
 	waitpid(pid, NULL, 0);
 	process = rig_wait(&g, pid, 0);
 	assert_int_equal(count_of(&g, "spans_test_long", &cut), 1);
-	assert_true(cut < process);             /* functions come before their process */
+	assert_true(cut < process); /* functions come before their process */
 	assert_int_equal(cut->end, SPAN_UNKNOWN);
 	assert_true(cut->quality & QUALITY_PARTIAL);
 	assert_true(cut->parent == process->id);
@@ -266,7 +268,9 @@ static void test_sums(void **state)
 		sums_by(kind);
 }
 
-struct speed { uint64_t calls, wall_ns, cpu_ns; };
+struct speed {
+	uint64_t calls, wall_ns, cpu_ns;
+};
 
 static struct speed call_for(unsigned ms)
 {
@@ -276,7 +280,7 @@ static struct speed call_for(unsigned ms)
 	while (clock_mono_ns() < begin + ms * NS_PER_MS)
 		for (int i = 0; i < 100; i++, s.calls++) {
 			spans_test_fast();
-			for (volatile int k = 0; k < 3000; k++)     /* about 1 us */
+			for (volatile int k = 0; k < 3000; k++) /* about 1 us */
 				;
 		}
 	s.wall_ns = clock_mono_ns() - begin;
@@ -334,7 +338,8 @@ static void test_budget(void **state)
 	for (unsigned i = 0; i < g.n; i++)
 		if (g.got[i].kind == SPAN_FUNCTION) {
 			calls += g.got[i].calls;
-			marked |= g.got[i].calls > 1 && g.got[i].quality & QUALITY_PARTIAL && g.got[i].quality & QUALITY_ESTIMATED;
+			marked |= g.got[i].calls > 1 && g.got[i].quality & QUALITY_PARTIAL &&
+				  g.got[i].quality & QUALITY_ESTIMATED;
 		}
 	unsigned kind = g.s->functions->kind;
 
@@ -349,9 +354,9 @@ static void test_budget(void **state)
 		wall += with[i].wall_ns;
 	}
 	printf("  %.0f ns a call alone, %.2f %% of a CPU lost from the second second on, traps by count at most %.2f %% of one second, "
-	       "a probed call costs %llu ns, %llu trapped, %llu told, %llu attachments\n", alone, 100 * lost / (double)wall,
-	       100 * most, (unsigned long long)st.call_cost_ns, (unsigned long long)st.probed_calls, (unsigned long long)calls,
-	       (unsigned long long)st.attachments);
+	       "a probed call costs %llu ns, %llu trapped, %llu told, %llu attachments\n",
+	       alone, 100 * lost / (double)wall, 100 * most, (unsigned long long)st.call_cost_ns,
+	       (unsigned long long)st.probed_calls, (unsigned long long)calls, (unsigned long long)st.attachments);
 	assert_true(marked);
 	assert_true(calls > st.probed_calls);
 	assert_true((double)((trapped[HOT_SECONDS] - trapped[0]) * st.call_cost_ns) < 0.03 * (double)wall);
@@ -362,8 +367,9 @@ static void test_budget(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nested), cmocka_unit_test(test_tail_call), cmocka_unit_test(test_longjmp),
-		cmocka_unit_test(test_replaced), cmocka_unit_test(test_killed), cmocka_unit_test(test_sums), cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_nested),   cmocka_unit_test(test_tail_call), cmocka_unit_test(test_longjmp),
+		cmocka_unit_test(test_replaced), cmocka_unit_test(test_killed),    cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_budget),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

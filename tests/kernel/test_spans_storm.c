@@ -11,7 +11,11 @@
 
 #define MAX_LIVES 50000
 
-struct life { uint32_t pid, ppid; uint64_t born_ns, ended_ns; uint32_t code; };
+struct life {
+	uint32_t pid, ppid;
+	uint64_t born_ns, ended_ns;
+	uint32_t code;
+};
 
 struct observer {
 	int fd;
@@ -34,9 +38,11 @@ static void observe(struct observer *o, const struct proc_event *e)
 {
 	struct life *l;
 
-	if (e->what == PROC_EVENT_FORK && e->event_data.fork.child_pid == e->event_data.fork.child_tgid && o->n < MAX_LIVES)
+	if (e->what == PROC_EVENT_FORK && e->event_data.fork.child_pid == e->event_data.fork.child_tgid &&
+	    o->n < MAX_LIVES)
 		o->lives[o->n++] = (struct life){ .pid = (uint32_t)e->event_data.fork.child_tgid,
-			.ppid = (uint32_t)e->event_data.fork.parent_tgid, .born_ns = e->timestamp_ns };
+						  .ppid = (uint32_t)e->event_data.fork.parent_tgid,
+						  .born_ns = e->timestamp_ns };
 	if (e->what == PROC_EVENT_EXIT && e->event_data.exit.process_pid == e->event_data.exit.process_tgid) {
 		l = life_of(o, (uint32_t)e->event_data.exit.process_tgid);
 		if (l) {
@@ -58,7 +64,7 @@ static void *observer_thread(void *arg)
 		if (n < 0 && errno == ENOBUFS)
 			o->overruns++;
 		for (; n > 0 && NLMSG_OK(h, (size_t)n); h = NLMSG_NEXT(h, n)) {
-			struct proc_event e;    /* aligned, as it is not in the message */
+			struct proc_event e; /* aligned, as it is not in the message */
 
 			memcpy(&e, (const char *)NLMSG_DATA(h) + sizeof(struct cn_msg), sizeof(e));
 			observe(o, &e);
@@ -70,9 +76,14 @@ static void *observer_thread(void *arg)
 static bool observer_open(struct observer *o)
 {
 	struct sockaddr_nl to = { .nl_family = AF_NETLINK, .nl_groups = CN_IDX_PROC };
-	struct { struct nlmsghdr h; struct cn_msg m; enum proc_cn_mcast_op op; } __attribute__((packed)) ask = {
-		.h = { .nlmsg_len = sizeof(ask), .nlmsg_type = NLMSG_DONE },
-		.m = { .id = { CN_IDX_PROC, CN_VAL_PROC }, .len = sizeof(enum proc_cn_mcast_op) }, .op = PROC_CN_MCAST_LISTEN };
+	struct {
+		struct nlmsghdr h;
+		struct cn_msg m;
+		enum proc_cn_mcast_op op;
+	} __attribute__((packed))
+	ask = { .h = { .nlmsg_len = sizeof(ask), .nlmsg_type = NLMSG_DONE },
+		.m = { .id = { CN_IDX_PROC, CN_VAL_PROC }, .len = sizeof(enum proc_cn_mcast_op) },
+		.op = PROC_CN_MCAST_LISTEN };
 	struct timeval tick = { .tv_usec = 100000 };
 	int bytes = 16 << 20;
 
@@ -114,12 +125,14 @@ static void write_project(const char *dir)
 
 	snprintf(path, sizeof(path), "%s/Makefile", dir);
 	f = fopen(path, "we");
-	fputs("OBJ := $(foreach i,1 2 3 4 5 6,m$(i).o)\nall: prog\nprog: $(OBJ)\n\tgcc -o $@ $^\n%.o: %.c\n\tgcc -O1 -c $< -o $@\n", f);
+	fputs("OBJ := $(foreach i,1 2 3 4 5 6,m$(i).o)\nall: prog\nprog: $(OBJ)\n\tgcc -o $@ $^\n%.o: %.c\n\tgcc -O1 -c $< -o $@\n",
+	      f);
 	fclose(f);
 	for (int i = 1; i <= 6; i++) {
 		snprintf(path, sizeof(path), "%s/m%d.c", dir, i);
 		f = fopen(path, "we");
-		fprintf(f, "#include <stdio.h>\n#include <stdlib.h>\nint f%d(int x) { return printf(\"%%d\", x); }\n", i);
+		fprintf(f, "#include <stdio.h>\n#include <stdlib.h>\nint f%d(int x) { return printf(\"%%d\", x); }\n",
+			i);
 		if (i == 1)
 			fputs("int main(void) { return f1(0) < 0; }\n", f);
 		fclose(f);
@@ -304,13 +317,13 @@ static void test_storm(void **state)
 	for (int i = 0; i < 500 && n_true < n; i++, usleep(20000))
 		spans_poll(s);
 	spans_stats(s, &st);
-	printf("  %u of %u processes, %u partial, %u estimated, %.0f/s, %llu records lost, poll %.2f %% of a core, %llu KiB more\n", n_true, n, n_partial, n_estimated,
-	       (double)n * 1e9 / (double)took, (unsigned long long)st.lost_records,
+	printf("  %u of %u processes, %u partial, %u estimated, %.0f/s, %llu records lost, poll %.2f %% of a core, %llu KiB more\n",
+	       n_true, n, n_partial, n_estimated, (double)n * 1e9 / (double)took, (unsigned long long)st.lost_records,
 	       100.0 * (double)st.poll_ns / (double)took, (unsigned long long)(most - kib));
 	assert_int_equal(st.lost_records + st.lost_processes, 0);
 	assert_int_equal(n_true, n);
 	assert_int_equal(n_partial, 0);
-	assert_true(n_estimated <= st.open_books);         /* and of no other make */
+	assert_true(n_estimated <= st.open_books); /* and of no other make */
 	assert_true(st.poll_ns < took / 20);
 	assert_true(most < kib + 16384);
 	assert_true(!getenv("SPANS_STORM") || (double)n * 1e9 / (double)took >= 500);

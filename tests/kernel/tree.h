@@ -28,12 +28,12 @@
 
 struct tree {
 	struct hierarchy h;
-	char top[64];           /* "/jouled-test-PID-treeN", below the mount */
+	char top[64]; /* "/jouled-test-PID-treeN", below the mount */
 	int top_fd;
 	struct cgroup_table *table;
 	struct lifecycle *l;
 	struct lifecycle_hooks hooks;
-	unsigned moved[1024];   /* by CPU */
+	unsigned moved[1024]; /* by CPU */
 };
 
 static inline void tree_moved(void *ctx, unsigned cpu)

@@ -10,9 +10,21 @@
 #include "kernel/tree.h"
 
 /* A process in a cgroup that does what it is told, and says when it is done. */
-struct worker { pid_t pid; int to, from; };
+struct worker {
+	pid_t pid;
+	int to, from;
+};
 
-enum order { ORDER_BIND = 1, ORDER_SEND, ORDER_RECEIVE, ORDER_LISTEN, ORDER_CONNECT, ORDER_ACCEPT, ORDER_STREAM, ORDER_DRAIN };
+enum order {
+	ORDER_BIND = 1,
+	ORDER_SEND,
+	ORDER_RECEIVE,
+	ORDER_LISTEN,
+	ORDER_CONNECT,
+	ORDER_ACCEPT,
+	ORDER_STREAM,
+	ORDER_DRAIN
+};
 
 struct task {
 	enum order order;
@@ -21,16 +33,22 @@ struct task {
 	unsigned count, size;
 };
 
-union address { struct sockaddr any; struct sockaddr_in v4; struct sockaddr_in6 v6; };
+union address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
 
 static inline socklen_t loopback(const struct task *t, union address *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	if (t->v6)
-		ret->v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = htons(t->port),
+		ret->v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6,
+						 .sin6_port = htons(t->port),
 						 .sin6_addr = IN6ADDR_LOOPBACK_INIT };
 	else
-		ret->v4 = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(t->port),
+		ret->v4 = (struct sockaddr_in){ .sin_family = AF_INET,
+						.sin_port = htons(t->port),
 						.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	return t->v6 ? sizeof(ret->v6) : sizeof(ret->v4);
 }

@@ -16,9 +16,14 @@
 #define CPUS 4
 
 static struct cpu_desc cpu_list[CPUS];
-static struct schema schema = { .n_cpus = CPUS, .cpus = cpu_list, .n_domains = 2, .core = { .n = 2 }, .msr = { .n = 1 } };
+static struct schema schema = {
+	.n_cpus = CPUS, .cpus = cpu_list, .n_domains = 2, .core = { .n = 2 }, .msr = { .n = 1 }
+};
 
-struct fixture { struct reading r; struct consumer *c; };
+struct fixture {
+	struct reading r;
+	struct consumer *c;
+};
 
 static int setup(void **state)
 {

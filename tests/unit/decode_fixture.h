@@ -16,7 +16,7 @@
 
 struct decoded {
 	int code;
-	struct buf text;           /* NUL-terminated */
+	struct buf text; /* NUL-terminated */
 	char error[512];
 	uint64_t records;
 };

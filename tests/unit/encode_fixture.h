@@ -43,12 +43,15 @@ static inline void fixture_init(struct fixture *f, unsigned n_cpus, unsigned n_p
 	f->snap.number = 1;
 	assert_int_equal(snapshot_reserve(&f->snap, 64, 256), 0);
 	for (unsigned i = 0; i < n_cpus; i++) {
-		f->schema.cpus[i] = (struct cpu_desc){ .cpu = (uint16_t)i, .package = (uint16_t)(i % n_packages),
-						       .core = (uint16_t)i, .present = true };
+		f->schema.cpus[i] = (struct cpu_desc){
+			.cpu = (uint16_t)i, .package = (uint16_t)(i % n_packages), .core = (uint16_t)i, .present = true
+		};
 		f->snap.cpus[i] = (struct snap_cpu){ .online = true, .elapsed_ns = 1000000000 };
 	}
 	for (unsigned i = 0; i < READING_SPECIAL_ROWS; i++)
-		f->snap.rows[i] = (struct snap_row){ .kind = (enum row_kind)i, .path = special[i], .selected = true, .key = i };
+		f->snap.rows[i] = (struct snap_row){
+			.kind = (enum row_kind)i, .path = special[i], .selected = true, .key = i
+		};
 	f->snap.n_rows = READING_SPECIAL_ROWS;
 }
 
@@ -62,10 +65,13 @@ static inline unsigned fixture_domain(struct fixture *f, enum domain_kind kind, 
 {
 	unsigned i = f->schema.n_domains++;
 
-	f->schema.domains[i] = (struct domain_desc){ .kind = kind, .package = (uint16_t)package, .interface = ENERGY_POWERCAP };
+	f->schema.domains[i] = (struct domain_desc){ .kind = kind,
+						     .package = (uint16_t)package,
+						     .interface = ENERGY_POWERCAP };
 	snprintf(f->schema.domains[i].name, sizeof(f->schema.domains[i].name), "%s", name);
-	f->snap.domains[i] = (struct snap_domain){ .start_ns = 5000000000, .end_ns = 6000000000, .scale = 1,
-						       .uncertainty = NAN, .idle_uncertainty = NAN };
+	f->snap.domains[i] = (struct snap_domain){
+		.start_ns = 5000000000, .end_ns = 6000000000, .scale = 1, .uncertainty = NAN, .idle_uncertainty = NAN
+	};
 	return i;
 }
 
@@ -81,7 +87,11 @@ static inline struct snap_row *fixture_row(struct fixture *f, const char *path, 
 {
 	struct snap_row *r = &f->snap.rows[f->snap.n_rows];
 
-	*r = (struct snap_row){ .kind = ROW_CGROUP, .path = path, .id = id, .selected = true, .key = f->snap.n_rows,
+	*r = (struct snap_row){ .kind = ROW_CGROUP,
+				.path = path,
+				.id = id,
+				.selected = true,
+				.key = f->snap.n_rows,
 				.first_cell = f->snap.n_cells };
 	f->snap.n_rows++;
 	return r;
@@ -92,8 +102,11 @@ static inline struct snap_cell *fixture_cell(struct fixture *f, struct snap_row 
 {
 	struct snap_cell *c = &f->snap.cells[f->snap.n_cells];
 
-	*c = (struct snap_cell){ .row = (uint32_t)(r - f->snap.rows), .cpu = (uint16_t)cpu, .time_ns = time_ns,
-				 .enabled_ns = time_ns, .running_ns = time_ns };
+	*c = (struct snap_cell){ .row = (uint32_t)(r - f->snap.rows),
+				 .cpu = (uint16_t)cpu,
+				 .time_ns = time_ns,
+				 .enabled_ns = time_ns,
+				 .running_ns = time_ns };
 	if (!r->n_cells)
 		r->first_cell = f->snap.n_cells;
 	f->snap.n_cells++;
@@ -141,7 +154,7 @@ static inline int fixture_python(const char *script, const char *const *args, co
 	argv[1] = path;
 	for (unsigned i = 0; args && args[i] && i < 7; i++)
 		argv[i + 2] = args[i];
-	signal(SIGPIPE, SIG_IGN);   /* a checker that found its reason stops reading */
+	signal(SIGPIPE, SIG_IGN); /* a checker that found its reason stops reading */
 	assert_int_equal(pipe(fds), 0);
 	pid = fork();
 	if (!pid) {

@@ -18,7 +18,8 @@ static struct outcome {
 	struct err err;
 } out;
 
-static inline void resolve_list(const struct fsroot *root, const struct perf_seam *seam, bool msr, char **names, unsigned n)
+static inline void resolve_list(const struct fsroot *root, const struct perf_seam *seam, bool msr, char **names,
+				unsigned n)
 {
 	const struct str_list list = { .v = names, .n = n };
 
@@ -34,7 +35,8 @@ static inline void resolve(const struct fsroot *root, const struct perf_seam *se
 }
 
 /* A seam that answers one thing: 0 = opens. */
-static inline int answer(void *ctx, uint32_t type, uint64_t config, uint64_t config1, uint64_t config2, int cpu, bool pinned)
+static inline int answer(void *ctx, uint32_t type, uint64_t config, uint64_t config1, uint64_t config2, int cpu,
+			 bool pinned)
 {
 	int error = *(int *)ctx;
 

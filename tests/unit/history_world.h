@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "store/history.h"
 
-#define SERIES 5                   /* cgroups of the world */
-#define START_NS (1790000000ll * 1000000000ll)   /* 40 s before a full minute: 1790000040 is 60 x 29833334 */
+#define SERIES 5 /* cgroups of the world */
+#define START_NS (1790000000ll * 1000000000ll) /* 40 s before a full minute: 1790000040 is 60 x 29833334 */
 
 static char dir[] = "/tmp/jouled-history-XXXXXX", path[64];
 
@@ -21,14 +21,16 @@ struct world {
 	struct err note;
 	int64_t now_ns;
 	uint64_t handed;
-	uint64_t sum[2][SERIES], measured[2];   /* handed over, per domain */
+	uint64_t sum[2][SERIES], measured[2]; /* handed over, per domain */
 };
 
 static const char *const names[SERIES] = { "/a", "/b", "/b/c", "/system.slice/x.service", "/\xff raw" };
 
 static void open_store(struct world *w, uint64_t size)
 {
-	struct history_options o = { .path = path, .keep_ns = 7 * 86400 * NS_PER_S, .size = size ? size : 64 << 20, .schema = &w->f.schema };
+	struct history_options o = {
+		.path = path, .keep_ns = 7 * 86400 * NS_PER_S, .size = size ? size : 64 << 20, .schema = &w->f.schema
+	};
 	struct err err = { 0 };
 
 	w->note.text[0] = '\0';
@@ -138,7 +140,9 @@ static void sum_of(const struct history_answer *a, const char *cgroup, uint64_t 
 
 static void check_answer(struct world *w, uint64_t step_ns, uint64_t limit)
 {
-	struct history_query q = { .since_ns = START_NS - NS_PER_S, .until_ns = w->now_ns, .step_ns = step_ns, .limit = limit };
+	struct history_query q = {
+		.since_ns = START_NS - NS_PER_S, .until_ns = w->now_ns, .step_ns = step_ns, .limit = limit
+	};
 	struct history_answer a = { 0 };
 	struct err err = { 0 };
 	uint64_t sum[2];

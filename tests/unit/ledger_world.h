@@ -28,10 +28,10 @@ struct world {
 	struct formula_options o;
 	const struct formula_ops *ops;
 	struct cgroup cg[WORLD_CGROUPS];
-	int64_t row[WORLD_CGROUPS];  /* -1: not born */
+	int64_t row[WORLD_CGROUPS]; /* -1: not born */
 	uint64_t next_id;
 	bool has_cycles, has_misses, has_msr;
-	bool clean;                  /* nothing is ever lost here */
+	bool clean; /* nothing is ever lost here */
 };
 
 static uint64_t world_seed = 88172645463325252ull;
@@ -69,8 +69,8 @@ static uint64_t any_value(unsigned bits)
 
 static void world_domains(struct world *w)
 {
-	static const enum domain_kind kinds[] = { DOMAIN_PACKAGE, DOMAIN_CORE, DOMAIN_UNCORE, DOMAIN_DRAM,
-						  DOMAIN_PSYS, DOMAIN_GPU, DOMAIN_EXTERNAL, DOMAIN_DRAM };
+	static const enum domain_kind kinds[] = { DOMAIN_PACKAGE, DOMAIN_CORE, DOMAIN_UNCORE,   DOMAIN_DRAM,
+						  DOMAIN_PSYS,    DOMAIN_GPU,  DOMAIN_EXTERNAL, DOMAIN_DRAM };
 
 	w->schema.n_domains = random_below(WORLD_DOMAINS + 1);
 	for (unsigned d = 0; d < w->schema.n_domains; d++) {
@@ -112,8 +112,10 @@ static int world_new(struct world *w)
 	w->schema.n_cpus = 1 + random_below(WORLD_CPUS);
 	w->schema.cpus = w->cpus;
 	for (unsigned i = 0; i < w->schema.n_cpus; i++)
-		w->cpus[i] = (struct cpu_desc){ .cpu = (uint16_t)i, .present = true,
-						.package = (uint16_t)random_below(2), .die = (uint16_t)random_below(2) };
+		w->cpus[i] = (struct cpu_desc){ .cpu = (uint16_t)i,
+						.present = true,
+						.package = (uint16_t)random_below(2),
+						.die = (uint16_t)random_below(2) };
 	if (reading_init(&w->r, &w->schema))
 		return -1;
 	world_domains(w);
@@ -164,7 +166,7 @@ static void world_cgroups(struct world *w)
 	} else if (!w->cg[i].ended) {
 		w->cg[i].ended = true;
 		reading_drop_row(&w->r, (uint32_t)w->row[i]);
-	} else if (!w->cg[i].in_use) {   /* the consumer has seen it and the row is gone */
+	} else if (!w->cg[i].in_use) { /* the consumer has seen it and the row is gone */
 		w->row[i] = -1;
 	}
 	reading_reap(&w->r);
@@ -196,7 +198,7 @@ static struct snapshot *world_step(struct world *w)
 		if (!w->clean && one_in(100)) {
 			c->online = !c->online;
 			c->online_changes++;
-			c->elapsed_ns += random64() % S;   /* busy time that nobody counted */
+			c->elapsed_ns += random64() % S; /* busy time that nobody counted */
 		}
 		if (!c->online || one_in(12))
 			continue;

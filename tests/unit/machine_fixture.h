@@ -17,16 +17,22 @@
 #define S 1000000000ull
 #define MS 1000000ull
 
-enum { CYC, INS, LLC };   /* events */
+enum { CYC, INS, LLC }; /* events */
 enum { PKG0, PKG1, DRAM0, PSYS, GPU, DOMAINS };
-enum { A = READING_SPECIAL_ROWS, B, C };   /* cgroup rows */
+enum { A = READING_SPECIAL_ROWS, B, C }; /* cgroup rows */
 
 static struct cpu_desc cpu_list[4] = {
-	{ .cpu = 0, .package = 0, .present = true }, { .cpu = 1, .package = 0, .present = true },
-	{ .cpu = 2, .package = 1, .present = true }, { .cpu = 3, .package = 1, .present = true },
+	{ .cpu = 0, .package = 0, .present = true },
+	{ .cpu = 1, .package = 0, .present = true },
+	{ .cpu = 2, .package = 1, .present = true },
+	{ .cpu = 3, .package = 1, .present = true },
 };
 
-struct machine { struct schema schema; struct snapshot s; struct formula *f; };
+struct machine {
+	struct schema schema;
+	struct snapshot s;
+	struct formula *f;
+};
 
 static struct formula_options options(enum idle_policy idle, enum share_weight weight, double watts)
 {
@@ -40,7 +46,8 @@ static struct formula_options options(enum idle_policy idle, enum share_weight w
 /* An interval of a second with 3 cgroup rows, 10 J in every domain and no cells yet. */
 static void machine_init(struct machine *m, const char *const *events)
 {
-	static const enum domain_kind kinds[DOMAINS] = { DOMAIN_PACKAGE, DOMAIN_PACKAGE, DOMAIN_DRAM, DOMAIN_PSYS, DOMAIN_GPU };
+	static const enum domain_kind kinds[DOMAINS] = { DOMAIN_PACKAGE, DOMAIN_PACKAGE, DOMAIN_DRAM, DOMAIN_PSYS,
+							 DOMAIN_GPU };
 
 	memset(m, 0, sizeof(*m));
 	m->schema.n_cpus = 4;
@@ -71,8 +78,12 @@ static struct snap_cell *machine_cell(struct machine *m, uint32_t row, uint16_t 
 		m->s.rows[row].first_cell = m->s.n_cells;
 	m->s.rows[row].n_cells++;
 	m->s.n_cells++;
-	*c = (struct snap_cell){ .row = row, .cpu = cpu, .time_ns = time_ns, .counters = { cycles, 2 * cycles },
-				 .enabled_ns = time_ns, .running_ns = time_ns };
+	*c = (struct snap_cell){ .row = row,
+				 .cpu = cpu,
+				 .time_ns = time_ns,
+				 .counters = { cycles, 2 * cycles },
+				 .enabled_ns = time_ns,
+				 .running_ns = time_ns };
 	if (row != ROW_IDLE && row != ROW_IRQ_STEAL)
 		m->s.cpus[cpu].busy_ns += time_ns;
 	return c;

@@ -8,12 +8,12 @@
 #include <cmocka.h>
 #include "unit/model_world.h"
 
-#define SMALL 0.02             /* cgroups below this part of the total are not judged */
+#define SMALL 0.02 /* cgroups below this part of the total are not judged */
 
 struct errors {
-	double miss[MW_ROWS][MW_DOMAINS], truth[MW_ROWS][MW_DOMAINS];   /* joules, summed */
-	double idle[MW_DOMAINS];                                        /* relative, summed */
-	double width;                                                   /* uncertainty, summed */
+	double miss[MW_ROWS][MW_DOMAINS], truth[MW_ROWS][MW_DOMAINS]; /* joules, summed */
+	double idle[MW_DOMAINS]; /* relative, summed */
+	double width; /* uncertainty, summed */
 	unsigned by_domain[MW_DOMAINS], covered_by_domain[MW_DOMAINS];
 	unsigned intervals, values, covered, unknown, idle_values, idle_covered;
 };
@@ -48,12 +48,12 @@ static void add_value(struct errors *e, const struct mw *w, unsigned row, unsign
 	if (!judged)
 		return;
 	if (ppm == SNAPSHOT_UNKNOWN) {
-		e->unknown += got > 0;   /* relative to nothing, nothing can be said */
+		e->unknown += got > 0; /* relative to nothing, nothing can be said */
 		return;
 	}
 	e->values++;
 	e->by_domain[d]++;
-	if (miss <= got * ppm / 1e6 + 1e-6) {   /* microjoules are whole */
+	if (miss <= got * ppm / 1e6 + 1e-6) { /* microjoules are whole */
 		e->covered++;
 		e->covered_by_domain[d]++;
 	}
@@ -114,7 +114,8 @@ static void step(struct mw *w, const struct formula_ops *ops, struct formula *f)
 }
 
 /* n intervals after `before` others that are not judged. */
-static void run(const struct mw_config *c, const struct formula_ops *ops, unsigned before, unsigned n, struct errors *ret)
+static void run(const struct mw_config *c, const struct formula_ops *ops, unsigned before, unsigned n,
+		struct errors *ret)
 {
 	struct formula_options o = learn_options();
 	struct formula *f = ops->create(&o);

@@ -26,29 +26,29 @@ struct mw_config {
 	const char *name;
 	uint64_t seed;
 	unsigned cgroups;
-	double load;               /* mean busy share of the machine the programs ask for */
-	double seconds;            /* of an interval; 0 = 1 */
-	double frequency_square;   /* part of a cycle's energy that goes with the square of the clock */
-	double saturation;         /* misses per second, in 1e6, at which one costs half; 0 = never */
-	double hidden;             /* watts per busy CPU of an event nobody counts: 0 to this, per cgroup */
-	double noise;              /* of the sensor, standard deviation relative to the power */
-	double held_up;            /* seconds by which the energy of every other interval is read late: up to this */
-	bool changing_clock;       /* the CPUs' common clock moves between 1.6 and 3.2 GHz */
-	bool rests;                /* every tenth interval nothing runs */
-	bool steady;               /* every program runs evenly: nothing to learn from */
+	double load; /* mean busy share of the machine the programs ask for */
+	double seconds; /* of an interval; 0 = 1 */
+	double frequency_square; /* part of a cycle's energy that goes with the square of the clock */
+	double saturation; /* misses per second, in 1e6, at which one costs half; 0 = never */
+	double hidden; /* watts per busy CPU of an event nobody counts: 0 to this, per cgroup */
+	double noise; /* of the sensor, standard deviation relative to the power */
+	double held_up; /* seconds by which the energy of every other interval is read late: up to this */
+	bool changing_clock; /* the CPUs' common clock moves between 1.6 and 3.2 GHz */
+	bool rests; /* every tenth interval nothing runs */
+	bool steady; /* every program runs evenly: nothing to learn from */
 	bool always_busy, always_idle;
-	bool collinear;            /* all programs have one mix */
+	bool collinear; /* all programs have one mix */
 	bool no_cycles;
 };
 
 enum mw_pattern { MW_SQUARE, MW_WALK, MW_BURSTS, MW_CHANGING, MW_EVEN = MW_CHANGING };
 
 struct mw_program {
-	double duty;               /* mean, in CPUs */
+	double duty; /* mean, in CPUs */
 	double ipc, mpki, hidden;
 	enum mw_pattern pattern;
 	unsigned period;
-	double level;              /* of a walk, 0 to 2 */
+	double level; /* of a walk, 0 to 2 */
 };
 
 struct mw {
@@ -65,10 +65,10 @@ struct mw {
 	double busy_watts, cycle_nj, instruction_nj, miss_nj, dram_miss_nj;
 	double joules[MW_DOMAINS]; /* cumulative, as the sensor tells them */
 	uint64_t told_uj[MW_DOMAINS];
-	double truth[MW_ROWS][MW_DOMAINS];   /* dynamic joules of this interval */
+	double truth[MW_ROWS][MW_DOMAINS]; /* dynamic joules of this interval */
 	double truth_idle[MW_DOMAINS];
-	double late;               /* seconds: how late the last energy was read */
-	uint64_t dead_events;      /* bit: the event counts nothing from now on */
+	double late; /* seconds: how late the last energy was read */
+	uint64_t dead_events; /* bit: the event counts nothing from now on */
 };
 
 static inline double mw_random(struct mw *w)
@@ -101,10 +101,14 @@ static inline void mw_programs(struct mw *w)
 	for (unsigned i = 0; i < w->c.cgroups; i++) {
 		struct mw_program *p = &w->program[i];
 
-		*p = (struct mw_program){ .duty = mw_between(w, 0.3, 1.7), .ipc = mw_between(w, 0.4, 3.2),
-					  .mpki = pow(mw_random(w), 2) * 20, .hidden = w->c.hidden * mw_random(w),
-					  .pattern = w->c.steady ? MW_EVEN : (enum mw_pattern)(mw_random(w) * MW_CHANGING),
-					  .period = 2 + (unsigned)(mw_random(w) * 12), .level = 1 };
+		*p = (struct mw_program){ .duty = mw_between(w, 0.3, 1.7),
+					  .ipc = mw_between(w, 0.4, 3.2),
+					  .mpki = pow(mw_random(w), 2) * 20,
+					  .hidden = w->c.hidden * mw_random(w),
+					  .pattern = w->c.steady ? MW_EVEN :
+								   (enum mw_pattern)(mw_random(w) * MW_CHANGING),
+					  .period = 2 + (unsigned)(mw_random(w) * 12),
+					  .level = 1 };
 		if (w->c.collinear)
 			p->ipc = 1.5, p->mpki = 4;
 		total += p->duty;
@@ -126,10 +130,12 @@ static inline void mw_schema(struct mw *w)
 		w->cpus[i] = (struct cpu_desc){ .cpu = (uint16_t)i, .core = (uint16_t)i, .present = true };
 	s->core.n = MW_EVENTS;
 	for (unsigned i = 0; i < MW_EVENTS; i++)
-		snprintf(s->core.ev[i].name, SCHEMA_NAME_MAX, "%s", i == MW_CYCLES && w->c.no_cycles ? "BRANCHES" : events[i]);
+		snprintf(s->core.ev[i].name, SCHEMA_NAME_MAX, "%s",
+			 i == MW_CYCLES && w->c.no_cycles ? "BRANCHES" : events[i]);
 	s->n_domains = MW_DOMAINS;
 	for (unsigned d = 0; d < MW_DOMAINS; d++) {
-		s->domains[d] = (struct domain_desc){ .kind = d == MW_DRAM ? DOMAIN_DRAM : DOMAIN_PACKAGE, .interface = ENERGY_POWERCAP };
+		s->domains[d] = (struct domain_desc){ .kind = d == MW_DRAM ? DOMAIN_DRAM : DOMAIN_PACKAGE,
+						      .interface = ENERGY_POWERCAP };
 		snprintf(s->domains[d].name, sizeof(s->domains[d].name), "%s", names[d]);
 	}
 }
@@ -176,12 +182,15 @@ static inline double mw_demand(struct mw *w, struct mw_program *p)
 	if (w->c.always_idle || (w->c.rests && w->step % 10 == 9))
 		return 0;
 	switch (p->pattern) {
-	case MW_SQUARE: return p->duty * (on ? 1.8 : 0.2) * jitter;
-	case MW_BURSTS: return p->duty * (mw_random(w) < 0.3 ? 2.6 : 0.3) * jitter;
+	case MW_SQUARE:
+		return p->duty * (on ? 1.8 : 0.2) * jitter;
+	case MW_BURSTS:
+		return p->duty * (mw_random(w) < 0.3 ? 2.6 : 0.3) * jitter;
 	case MW_WALK:
 		p->level = fmin(fmax(p->level + 0.25 * mw_normal(w), 0.05), 2);
 		return p->duty * p->level * jitter;
-	default: return p->duty * (1 + 0.002 * mw_normal(w));
+	default:
+		return p->duty * (1 + 0.002 * mw_normal(w));
 	}
 }
 
@@ -202,7 +211,7 @@ static inline struct snap_cell *mw_cell(struct mw *w, unsigned row, unsigned cpu
 static inline void mw_run(struct mw *w, unsigned row, struct snap_cell *c, const struct mw_program *p, double price)
 {
 	double seconds = (double)c->time_ns / 1e9, clock = w->ghz / 2.4;
-	double wander = w->c.collinear ? 0 : 0.01, hot;   /* programs are not quite the same all the time */
+	double wander = w->c.collinear ? 0 : 0.01, hot; /* programs are not quite the same all the time */
 	double cycles = seconds * w->ghz * 1e9, instructions = cycles * p->ipc * (1 + wander * mw_normal(w));
 	double misses = instructions / 1000 * p->mpki * (1 + 2 * wander * mw_normal(w));
 	const double counts[MW_EVENTS] = { cycles, instructions, misses };
@@ -213,7 +222,8 @@ static inline void mw_run(struct mw *w, unsigned row, struct snap_cell *c, const
 	}
 	hot = w->cycle_nj * (1 + w->c.frequency_square * (clock * clock - 1));
 	w->truth[row][MW_PACKAGE] += seconds * (w->busy_watts + p->hidden) +
-				     1e-9 * (cycles * hot + instructions * w->instruction_nj + misses * w->miss_nj * price);
+				     1e-9 * (cycles * hot + instructions * w->instruction_nj +
+					     misses * w->miss_nj * price);
 	w->truth[row][MW_DRAM] += 1e-9 * misses * w->dram_miss_nj * price;
 }
 
@@ -228,8 +238,12 @@ static inline void mw_begin(struct mw *w)
 	s->n_cells = 0;
 	memset(w->truth, 0, sizeof(w->truth));
 	for (unsigned i = 0; i < s->n_rows; i++)
-		s->rows[i] = (struct snap_row){ .kind = i < ROW_CGROUP ? (enum row_kind)i : ROW_CGROUP, .key = i, .id = i, .selected = true,
-						.path = i < ROW_CGROUP ? row_kind_name((enum row_kind)i) : w->path[i - ROW_CGROUP] };
+		s->rows[i] = (struct snap_row){ .kind = i < ROW_CGROUP ? (enum row_kind)i : ROW_CGROUP,
+						.key = i,
+						.id = i,
+						.selected = true,
+						.path = i < ROW_CGROUP ? row_kind_name((enum row_kind)i) :
+									 w->path[i - ROW_CGROUP] };
 	if (w->c.changing_clock && w->step % 3 == 0)
 		w->ghz = mw_between(w, 1.6, 3.2);
 }
@@ -242,12 +256,15 @@ static inline void mw_end(struct mw *w, const double *busy)
 	for (unsigned i = 0; i < MW_CPUS; i++) {
 		uint64_t all_ns = s->end_ns - s->start_ns, busy_ns = (uint64_t)(busy[i] * (double)all_ns);
 
-		s->cpus[i] = (struct snap_cpu){ .online = true, .elapsed_ns = all_ns, .busy_ns = busy_ns, .idle_ns = all_ns - busy_ns };
+		s->cpus[i] = (struct snap_cpu){
+			.online = true, .elapsed_ns = all_ns, .busy_ns = busy_ns, .idle_ns = all_ns - busy_ns
+		};
 	}
 	before = w->late;
 	w->late = w->step % 2 && w->c.held_up > 0 ? w->c.held_up * mw_random(w) : 0;
 	for (unsigned d = 0; d < MW_DOMAINS; d++) {
-		double joules = w->truth_idle[d] = w->idle_watts[d] * w->c.seconds, other = w->c.held_up > 0 ? mw_between(w, 0, 2) : 1;
+		double joules = w->truth_idle[d] = w->idle_watts[d] * w->c.seconds,
+		       other = w->c.held_up > 0 ? mw_between(w, 0, 2) : 1;
 		uint64_t uj;
 
 		for (unsigned i = 0; i < s->n_rows; i++)
@@ -258,8 +275,10 @@ static inline void mw_end(struct mw *w, const double *busy)
 		/* in units of 2^-14 J, as RAPL has them */
 		uj = (uint64_t)(floor(w->joules[d] * 16384) / 16384 * 1e6);
 		s->domains[d] = (struct snap_domain){ .start_ns = s->start_ns + (uint64_t)(before * 1e9),
-						      .end_ns = s->end_ns + (uint64_t)(w->late * 1e9), .energy_uj = uj - w->told_uj[d],
-						      .scale = 1, .uncertainty = NAN };
+						      .end_ns = s->end_ns + (uint64_t)(w->late * 1e9),
+						      .energy_uj = uj - w->told_uj[d],
+						      .scale = 1,
+						      .uncertainty = NAN };
 		w->told_uj[d] = uj;
 	}
 }
@@ -295,7 +314,7 @@ static inline struct snapshot *mw_step(struct mw *w)
 		total += want[i] = fmax(mw_demand(w, &w->program[i]), 0);
 	for (unsigned i = 0; i < w->c.cgroups; i++) {
 		want[i] *= total > room || (w->c.always_busy && total > 0) ? room / total : 1;
-		misses += want[i] * w->ghz * 1e3 * w->program[i].ipc / 1000 * w->program[i].mpki;   /* in 1e6 */
+		misses += want[i] * w->ghz * 1e3 * w->program[i].ipc / 1000 * w->program[i].mpki; /* in 1e6 */
 	}
 	price = w->c.saturation > 0 ? 1 / (1 + misses / w->c.saturation) : 1;
 	for (unsigned i = 0; i < w->c.cgroups; i++)

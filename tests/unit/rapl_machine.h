@@ -8,8 +8,8 @@
 
 #define ZONE "/sys/class/powercap/"
 #define S 1000000000ull
-#define RANGE14 262143328850ull   /* (2^32 - 1) x 61035 nJ */
-#define RANGE16 65532610987ull    /* (2^32 - 1) x 15258 nJ */
+#define RANGE14 262143328850ull /* (2^32 - 1) x 61035 nJ */
+#define RANGE16 65532610987ull /* (2^32 - 1) x 15258 nJ */
 #define ENERGY "intel-rapl:0/energy_uj"
 
 struct machine {
@@ -18,7 +18,7 @@ struct machine {
 	struct reading r;
 	struct perf_seam seam;
 	struct rapl *rp;
-	uint64_t asleep_ns;      /* CLOCK_BOOTTIME ahead of CLOCK_MONOTONIC */
+	uint64_t asleep_ns; /* CLOCK_BOOTTIME ahead of CLOCK_MONOTONIC */
 	char msr[8192];
 };
 
@@ -31,7 +31,8 @@ static inline void put_u64(struct machine *m, const char *path, uint64_t v)
 }
 
 /* CPU i: package and core by the text "p:c p:c ..." */
-static inline void machine_init(struct machine *m, const char *vendor, unsigned family, unsigned model, const char *topology)
+static inline void machine_init(struct machine *m, const char *vendor, unsigned family, unsigned model,
+				const char *topology)
 {
 	char path[128], text[256];
 	unsigned n = 0, package, core;
@@ -48,7 +49,8 @@ static inline void machine_init(struct machine *m, const char *vendor, unsigned 
 	snprintf(text, sizeof(text), "0-%u\n", n - 1);
 	temp_root_put(&m->t, "/sys/devices/system/cpu/possible", text);
 	temp_root_put(&m->t, "/sys/devices/system/cpu/online", text);
-	snprintf(text, sizeof(text), "vendor_id\t: %s\ncpu family\t: %u\nmodel\t\t: %u\nmodel name\t: test\n\n", vendor, family, model);
+	snprintf(text, sizeof(text), "vendor_id\t: %s\ncpu family\t: %u\nmodel\t\t: %u\nmodel name\t: test\n\n", vendor,
+		 family, model);
 	temp_root_put(&m->t, "/proc/cpuinfo", text);
 }
 
@@ -132,7 +134,8 @@ static inline void make_laptop(struct machine *m)
 	temp_root_put(&m->t, "/sys/bus/event_source/devices/power/cpumask", "0\n");
 	temp_root_put(&m->t, "/sys/bus/event_source/devices/power/events/energy-pkg", "event=0x02\n");
 	temp_root_put(&m->t, "/sys/bus/event_source/devices/power/events/energy-pkg.unit", "Joules\n");
-	temp_root_put(&m->t, "/sys/bus/event_source/devices/power/events/energy-pkg.scale", "2.3283064365386962890625e-10\n");
+	temp_root_put(&m->t, "/sys/bus/event_source/devices/power/events/energy-pkg.scale",
+		      "2.3283064365386962890625e-10\n");
 	temp_root_put(&m->t, "/perf-seam", "23 2 0 ok\n");
 	assert_int_equal(perf_seam_recorded(m->t.root, &m->seam), 0);
 }

@@ -80,13 +80,17 @@ static inline void world_init(struct world *w, uint64_t seed)
 	s->n_cpus = 1 + (unsigned)draw(w) % 40;
 	s->cpus = calloc(s->n_cpus, sizeof(*s->cpus));
 	for (unsigned i = 0; i < s->n_cpus; i++)
-		s->cpus[i] = (struct cpu_desc){ .cpu = (uint16_t)i, .package = (uint16_t)(draw(w) % s->n_packages),
-						.die = (uint16_t)(draw(w) % 3), .core = (uint16_t)draw(w), .present = draw(w) % 4 };
+		s->cpus[i] = (struct cpu_desc){ .cpu = (uint16_t)i,
+						.package = (uint16_t)(draw(w) % s->n_packages),
+						.die = (uint16_t)(draw(w) % 3),
+						.core = (uint16_t)draw(w),
+						.present = draw(w) % 4 };
 	s->n_domains = (unsigned)draw(w) % 9;
 	for (unsigned i = 0; i < s->n_domains; i++) {
 		struct domain_desc *d = &s->domains[i];
 
-		*d = (struct domain_desc){ .kind = (enum domain_kind)(draw(w) % DOMAIN_KINDS), .has_die = draw(w) % 2,
+		*d = (struct domain_desc){ .kind = (enum domain_kind)(draw(w) % DOMAIN_KINDS),
+					   .has_die = draw(w) % 2,
 					   .package = (uint16_t)(draw(w) % s->n_packages),
 					   .interface = (enum energy_interface)(draw(w) % (ENERGY_REPLAY + 1)) };
 		d->die = d->has_die ? (uint16_t)draw(w) : 0;
@@ -148,8 +152,11 @@ static inline void draw_cells(struct world *w, struct snap_row *row)
 
 		if (draw(w) % 3)
 			continue;
-		*c = (struct snap_cell){ .row = s->n_rows, .cpu = (uint16_t)cpu, .quality = (uint16_t)(draw(w) % 64),
-					 .time_ns = draw_value(w), .switches = draw_value(w) };
+		*c = (struct snap_cell){ .row = s->n_rows,
+					 .cpu = (uint16_t)cpu,
+					 .quality = (uint16_t)(draw(w) % 64),
+					 .time_ns = draw_value(w),
+					 .switches = draw_value(w) };
 		for (unsigned i = 0; i < s->schema->core.n; i++)
 			c->counters[i] = draw_value(w);
 		c->enabled_ns = mux ? draw_value(w) : c->time_ns;
@@ -170,9 +177,14 @@ static inline void draw_row(struct world *w, unsigned i)
 	struct snapshot *s = &w->snap;
 	struct snap_row *row = &s->rows[i];
 
-	*row = (struct snap_row){ .kind = i < 4 ? (enum row_kind)i : ROW_CGROUP, .key = i * 3 + (unsigned)draw(w) % 3,
-				  .generation = (uint32_t)draw_value(w), .id = draw_value(w), .level = (uint16_t)draw_value(w),
-				  .ended = draw(w) % 2, .selected = draw(w) % 2, .quality = (unsigned)draw(w) % 64 };
+	*row = (struct snap_row){ .kind = i < 4 ? (enum row_kind)i : ROW_CGROUP,
+				  .key = i * 3 + (unsigned)draw(w) % 3,
+				  .generation = (uint32_t)draw_value(w),
+				  .id = draw_value(w),
+				  .level = (uint16_t)draw_value(w),
+				  .ended = draw(w) % 2,
+				  .selected = draw(w) % 2,
+				  .quality = (unsigned)draw(w) % 64 };
 	row->path = row_kind_name(row->kind);
 	if (i >= 4) {
 		draw_path(w, w->paths[i], sizeof(w->paths[i]), i > 4 ? w->paths[i - 1] : "");
@@ -214,13 +226,19 @@ static inline void draw_machine(struct world *w)
 		c->msr_enabled_ns = draw_value(w), c->msr_running_ns = draw_value(w);
 	}
 	for (unsigned i = 0; i < s->schema->n_domains; i++)
-		s->domains[i] = (struct snap_domain){
-			.start_ns = draw_value(w), .end_ns = draw_value(w), .quality = (unsigned)draw(w) % 64,
-			.energy_uj = draw_value(w), .energy_q32 = draw_value(w), .idle_uj = draw_value(w),
-			.residual_uj = draw_value(w), .idle_power_uw = draw_value(w), .idle_quality = (unsigned)draw(w) % 64,
-			.share_quality = (unsigned)draw(w) % 64, .scale = (double)draw(w) / 3e9,
-			.uncertainty = draw(w) % 2 ? (double)NAN : 0.25,
-			.idle_uncertainty = draw(w) % 2 ? (double)NAN : 0.75 };
+		s->domains[i] = (struct snap_domain){ .start_ns = draw_value(w),
+						      .end_ns = draw_value(w),
+						      .quality = (unsigned)draw(w) % 64,
+						      .energy_uj = draw_value(w),
+						      .energy_q32 = draw_value(w),
+						      .idle_uj = draw_value(w),
+						      .residual_uj = draw_value(w),
+						      .idle_power_uw = draw_value(w),
+						      .idle_quality = (unsigned)draw(w) % 64,
+						      .share_quality = (unsigned)draw(w) % 64,
+						      .scale = (double)draw(w) / 3e9,
+						      .uncertainty = draw(w) % 2 ? (double)NAN : 0.25,
+						      .idle_uncertainty = draw(w) % 2 ? (double)NAN : 0.75 };
 }
 
 static inline void world_fill(struct world *w, uint64_t number)

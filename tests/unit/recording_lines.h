@@ -64,8 +64,8 @@ static inline void print_header(const struct schema *s, struct buf *b)
 	print_events(b, "core", &s->core);
 	buf_add_str(b, "\"cpus\": [");
 	for (unsigned i = 0; i < s->n_cpus; i++)
-		buf_printf(b, "%s[%s, %u, %u, %u]", i ? ", " : "", WORD(s->cpus[i].present), s->cpus[i].package, s->cpus[i].die,
-			   s->cpus[i].core);
+		buf_printf(b, "%s[%s, %u, %u, %u]", i ? ", " : "", WORD(s->cpus[i].present), s->cpus[i].package,
+			   s->cpus[i].die, s->cpus[i].core);
 	buf_add_str(b, "], \"domains\": [");
 	for (unsigned i = 0; i < s->n_domains; i++) {
 		const struct domain_desc *d = &s->domains[i];
@@ -75,11 +75,13 @@ static inline void print_header(const struct schema *s, struct buf *b)
 			U(b, "die", d->die);
 		if (d->idle_known)
 			U(b, "idle_uw", d->idle_uw);
-		buf_printf(b, "\"interface\": \"%s\", \"kind\": \"%s\", \"name\": \"%s\", \"package\": %u, \"reason\": \"%s\"}",
-			   energy_interface_name(d->interface), domain_kind_name(d->kind), d->name, d->package, d->reason);
+		buf_printf(
+			b,
+			"\"interface\": \"%s\", \"kind\": \"%s\", \"name\": \"%s\", \"package\": %u, \"reason\": \"%s\"}",
+			energy_interface_name(d->interface), domain_kind_name(d->kind), d->name, d->package, d->reason);
 	}
-	buf_printf(b, "], \"format\": \"jouled-snapshot\", \"idle_merged\": %s, \"irq_separate\": %s, ", WORD(s->idle_merged),
-		   WORD(s->irq_separate));
+	buf_printf(b, "], \"format\": \"jouled-snapshot\", \"idle_merged\": %s, \"irq_separate\": %s, ",
+		   WORD(s->idle_merged), WORD(s->irq_separate));
 	print_events(b, "msr", &s->msr);
 	buf_printf(b, "\"multiplexed\": %s, ", WORD(s->multiplexed));
 	U(b, "packages", s->n_packages);
@@ -104,7 +106,8 @@ static inline void print_row(struct buf *b, const struct snapshot *s, unsigned i
 {
 	static const uint64_t zeros[SCHEMA_MAX_DOMAINS];
 	const struct snap_row *r = &s->rows[i];
-	const uint64_t traffic[] = { r->traffic.rx_bytes, r->traffic.rx_packets, r->traffic.tx_bytes, r->traffic.tx_packets };
+	const uint64_t traffic[] = { r->traffic.rx_bytes, r->traffic.rx_packets, r->traffic.tx_bytes,
+				     r->traffic.tx_packets };
 
 	buf_add_str(b, "{\"cells\": [");
 	for (unsigned c = 0; c < r->n_cells; c++) {
@@ -198,11 +201,13 @@ static inline void print_snapshot(const struct snapshot *s, bool energy, struct 
 	U(b, "end_ns", s->end_ns);
 	buf_printf(b, "\"end_real_ns\": %lld, ", (long long)s->end_real_ns);
 	if (energy)
-		buf_printf(b, "\"formula\": \"%s\", \"idle_policy\": \"%s\", ", s->formula, idle_policy_name(s->idle_policy));
-	buf_printf(b, "\"losses\": {\"folded\": %llu, \"lost_events\": %llu, \"lost_reads\": %llu, \"missed_switches\": %llu}, ",
-		   (unsigned long long)s->losses.folded,
-		   (unsigned long long)s->losses.lost_events, (unsigned long long)s->losses.lost_reads,
-		   (unsigned long long)s->losses.missed_switches);
+		buf_printf(b, "\"formula\": \"%s\", \"idle_policy\": \"%s\", ", s->formula,
+			   idle_policy_name(s->idle_policy));
+	buf_printf(
+		b,
+		"\"losses\": {\"folded\": %llu, \"lost_events\": %llu, \"lost_reads\": %llu, \"missed_switches\": %llu}, ",
+		(unsigned long long)s->losses.folded, (unsigned long long)s->losses.lost_events,
+		(unsigned long long)s->losses.lost_reads, (unsigned long long)s->losses.missed_switches);
 	U(b, "missed", s->missed);
 	U(b, "nominal_ns", s->nominal_ns);
 	U(b, "number", s->number);
@@ -225,7 +230,8 @@ static inline void same_line(const char *want, const char *got)
 	while (want[n] && want[n] == got[n])
 		n++;
 	if (want[n] != got[n])
-		fail_msg("at %zu: expected ...%.120s, found ...%.120s", n, want + (n > 60 ? n - 60 : 0), got + (n > 60 ? n - 60 : 0));
+		fail_msg("at %zu: expected ...%.120s, found ...%.120s", n, want + (n > 60 ? n - 60 : 0),
+			 got + (n > 60 ? n - 60 : 0));
 }
 
 #endif

@@ -10,7 +10,10 @@
 
 #include "base/fsroot.h"
 
-struct temp_root { char dir[64]; struct fsroot *root; };
+struct temp_root {
+	char dir[64];
+	struct fsroot *root;
+};
 
 /* Writes PATH below the root (PATH with its leading slash), folders included. */
 static inline void temp_root_put(const struct temp_root *t, const char *path, const char *text)

@@ -66,8 +66,10 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	static const char *const names[] = { "sys/value", "sys/bad", "sys/empty", "sys/two", "sys/inside", "sys/absolute",
-					     "sys/escape", "sys/etc", "sys/fifo", "sys", "" };
+	static const char *const names[] = {
+		"sys/value", "sys/bad",  "sys/empty", "sys/two", "sys/inside", "sys/absolute", "sys/escape",
+		"sys/etc",   "sys/fifo", "sys",       ""
+	};
 	char path[256];
 
 	(void)state;
@@ -101,7 +103,7 @@ static void test_captured(void **state)
 	assert_string_equal(text, "a\nb\n");
 	assert_int_equal(fsroot_read(r, "/sys/value", text, 5), -EFBIG);
 	assert_int_equal(fsroot_read(r, "/sys/value", text, 6), 4);
-	assert_int_equal(fsroot_read(r, "/sys/fifo", text, sizeof(text)), 0);   /* does not block */
+	assert_int_equal(fsroot_read(r, "/sys/fifo", text, sizeof(text)), 0); /* does not block */
 	assert_true(fsroot_exists(r, "/sys/value"));
 	assert_false(fsroot_exists(r, "/sys/none"));
 	fsroot_close(r);
@@ -186,7 +188,7 @@ static void test_live(void **state)
 	assert_int_equal(fsroot_open("/", &r), 0);
 	assert_true(fsroot_is_live(r));
 	assert_true(fsroot_read(r, "proc/self/comm", text, sizeof(text)) > 0);
-	assert_string_equal(text, "test_base_fsroo");   /* the kernel keeps 15 bytes */
+	assert_string_equal(text, "test_base_fsroo"); /* the kernel keeps 15 bytes */
 	d = fsroot_opendir(r, "/proc/self");
 	assert_non_null(d);
 	while ((e = readdir(d)))
@@ -201,7 +203,9 @@ static void test_live(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_captured), cmocka_unit_test(test_no_way_out), cmocka_unit_test(test_without_openat2),
+		cmocka_unit_test(test_captured),
+		cmocka_unit_test(test_no_way_out),
+		cmocka_unit_test(test_without_openat2),
 		cmocka_unit_test(test_live),
 	};
 

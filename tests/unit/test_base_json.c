@@ -100,17 +100,18 @@ static void test_strings(void **state)
 	string_is("", "\"\"");
 	string_is("/sys/a b", "\"/sys/a b\"");
 	string_is("\"\\\b\f\n\r\t\x01\x1f\x7f", "\"\\\"\\\\\\b\\f\\n\\r\\t\\u0001\\u001f\x7f\"");
-	string_is("\xc3\xa4\xff\xf0\x9f\x98\x80\xed\xa0\x80", "\"\xc3\xa4\xef\xbf\xbd\xf0\x9f\x98\x80\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
+	string_is("\xc3\xa4\xff\xf0\x9f\x98\x80\xed\xa0\x80",
+		  "\"\xc3\xa4\xef\xbf\xbd\xf0\x9f\x98\x80\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
 	/* a special sign at every place of the word-wise scan */
 	for (unsigned at = 0; at < 40; at++)
 		for (unsigned kind = 0; kind < 4; kind++) {
 			static const char *const signs[] = { "\"", "\\", "\x1f", "\xe9" };
 			static const char *const out[] = { "\\\"", "\\\\", "\\u001f", "\xef\xbf\xbd" };
 
-			snprintf(plain, sizeof(plain), "%.*s%s%s", (int)at, "0123456789abcdefghijklmnopqrstuvwxyz !#[]^~",
-				 signs[kind], "tail of it");
-			snprintf(want, sizeof(want), "\"%.*s%s%s\"", (int)at, "0123456789abcdefghijklmnopqrstuvwxyz !#[]^~",
-				 out[kind], "tail of it");
+			snprintf(plain, sizeof(plain), "%.*s%s%s", (int)at,
+				 "0123456789abcdefghijklmnopqrstuvwxyz !#[]^~", signs[kind], "tail of it");
+			snprintf(want, sizeof(want), "\"%.*s%s%s\"", (int)at,
+				 "0123456789abcdefghijklmnopqrstuvwxyz !#[]^~", out[kind], "tail of it");
 			string_is(plain, want);
 		}
 }
@@ -171,7 +172,7 @@ static void test_doubles(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers), cmocka_unit_test(test_limit), cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_numbers), cmocka_unit_test(test_limit),   cmocka_unit_test(test_strings),
 		cmocka_unit_test(test_nesting), cmocka_unit_test(test_doubles),
 	};
 

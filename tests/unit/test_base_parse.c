@@ -162,9 +162,9 @@ static void test_bool(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_u64), cmocka_unit_test(test_i64), cmocka_unit_test(test_double),
-		cmocka_unit_test(test_duration), cmocka_unit_test(test_bytes),
-		cmocka_unit_test(test_cpulist), cmocka_unit_test(test_bool),
+		cmocka_unit_test(test_u64),      cmocka_unit_test(test_i64),   cmocka_unit_test(test_double),
+		cmocka_unit_test(test_duration), cmocka_unit_test(test_bytes), cmocka_unit_test(test_cpulist),
+		cmocka_unit_test(test_bool),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

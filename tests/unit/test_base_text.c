@@ -68,10 +68,15 @@ static void test_escape(void **state)
 	escaped("plain \xc3\xa4", 64, "plain \xc3\xa4");
 	escaped("a\x1b[31m\n\\", 64, "a\\x1b[31m\\x0a\\x5c");
 	escaped("\x7f\xff\xc2\x9b", 64, "\\x7f\\xff\\xc2\\x9b");
-	escaped("a\xe2\x80\xae" "b\xe2\x81\xa6" "c\xe2\x80\xa8", 64, "a\\xe2\\x80\\xaeb\\xe2\\x81\\xa6" "c\xe2\x80\xa8");   /* reads backwards */
+	escaped("a\xe2\x80\xae"
+		"b\xe2\x81\xa6"
+		"c\xe2\x80\xa8",
+		64,
+		"a\\xe2\\x80\\xaeb\\xe2\\x81\\xa6"
+		"c\xe2\x80\xa8"); /* reads backwards */
 	escaped("abc", 3, "ab");
-	escaped("ab\n", 6, "ab");         /* an escape is not cut */
-	escaped("a\xc3\xa4", 3, "a");     /* nor is a letter */
+	escaped("ab\n", 6, "ab"); /* an escape is not cut */
+	escaped("a\xc3\xa4", 3, "a"); /* nor is a letter */
 	escaped("x", 1, "");
 	assert_string_equal(text_clean(to, sizeof(to), "a\\b\n"), "a\\b\\x0a");
 }
@@ -171,7 +176,7 @@ static void test_iso(void **state)
 	char text[24];
 
 	(void)state;
-	clock_iso_ms(1673603482630000000ll, text);   /* date -u -d 2023-01-13T09:51:22.630 +%s%3N */
+	clock_iso_ms(1673603482630000000ll, text); /* date -u -d 2023-01-13T09:51:22.630 +%s%3N */
 	assert_string_equal(text, "2023-01-13T09:51:22.630");
 	clock_iso_ms(1709164800999999999ll, text);
 	assert_string_equal(text, "2024-02-29T00:00:00.999");
@@ -184,7 +189,7 @@ static void test_iso(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_utf8), cmocka_unit_test(test_escape), cmocka_unit_test(test_err),
+		cmocka_unit_test(test_utf8), cmocka_unit_test(test_escape),   cmocka_unit_test(test_err),
 		cmocka_unit_test(test_glob), cmocka_unit_test(test_glob_all), cmocka_unit_test(test_distance),
 		cmocka_unit_test(test_iso),
 	};

@@ -80,7 +80,7 @@ static void test_rename_below(void **state)
 	assert_string_equal(cgroup_find(t, 6)->path, "/a/dead");
 	assert_int_equal(cgroup_find(t, 4)->renamed, 1);
 	assert_int_equal(cgroup_find(t, 5)->renamed, 0);
-	assert_string_equal(old, "/a/x/y");     /* readable until the sweep */
+	assert_string_equal(old, "/a/x/y"); /* readable until the sweep */
 	cgroup_rename(t, 99, "/nobody");
 	cgroup_table_sweep(t, UINT64_MAX);
 	cgroup_table_free(t);
@@ -123,7 +123,7 @@ static void test_select(void **state)
 
 	cgroup_add(t, 1, "/kubepods/pod1", 2, 0);
 	cgroup_add(t, 2, "/system", 1, 0);
-	assert_true(cgroup_find(t, 2)->selected);       /* nothing configured: everything */
+	assert_true(cgroup_find(t, 2)->selected); /* nothing configured: everything */
 	cgroup_table_select(t, include, 2, exclude, 1);
 	assert_true(cgroup_find(t, 1)->selected);
 	assert_false(cgroup_find(t, 2)->selected);
@@ -135,7 +135,9 @@ static void test_select(void **state)
 }
 
 #define MODEL 3000
-struct model { bool known, ended, in_use; };
+struct model {
+	bool known, ended, in_use;
+};
 
 static unsigned check_model(const struct cgroup_table *t, const struct model *m)
 {
@@ -207,12 +209,9 @@ static void test_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_add_find_update),
-		cmocka_unit_test(test_end_and_sweep),
-		cmocka_unit_test(test_rename_below),
-		cmocka_unit_test(test_paths),
-		cmocka_unit_test(test_select),
-		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_add_find_update), cmocka_unit_test(test_end_and_sweep),
+		cmocka_unit_test(test_rename_below),    cmocka_unit_test(test_paths),
+		cmocka_unit_test(test_select),          cmocka_unit_test(test_random),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

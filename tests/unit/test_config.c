@@ -153,7 +153,8 @@ static void test_every_key(void **state)
 		"outputs:\n"
 		"  - { format: hwpc, to: \"tcp://127.0.0.1:9080?leaf-only&stand-ins=false\", interval: 2s, time: iso, queue: 64KiB }\n"
 		"  - format: table\n    to: \"stdout:\"\n    limit: 5\n"
-		"  - { format: power, to: \"tcp-listen://[::1]:0\", port-file: /run/p, file-format: csv }\n", "");
+		"  - { format: power, to: \"tcp-listen://[::1]:0\", port-file: /run/p, file-format: csv }\n",
+		"");
 
 	(void)state;
 	assert_string_equal(c->sensor, "node-7");
@@ -194,9 +195,10 @@ static void test_wrong_keys(void **state)
 	(void)state;
 	bad("sensor: a\n\nintervall: 3s\n", ":3: unknown key \"intervall\"; did you mean interval?");
 	bad("cgroups:\n  max: 9\n  incldue: [/]\n", ":3: unknown key \"cgroups.incldue\"; did you mean include?");
-	bad("outputs:\n  - { format: hwpc,\n      to: \"null:\", tmie: ms }\n", ":3: unknown key \"outputs.tmie\"; did you mean time?");
+	bad("outputs:\n  - { format: hwpc,\n      to: \"null:\", tmie: ms }\n",
+	    ":3: unknown key \"outputs.tmie\"; did you mean time?");
 	bad("zzzzzzzz: 1\n", ":1: unknown key \"zzzzzzzz\"; see jouled.yaml(5)");
-	bad("replay: x\n", ":1: unknown key \"replay\"");     /* a flag only */
+	bad("replay: x\n", ":1: unknown key \"replay\""); /* a flag only */
 	bad("? [a, b]\n: 1\n", ":1: unknown key");
 	bad("interval: 1s\nsensor: x\ninterval: 2s\n", ":3: interval: given twice, first on line 1");
 	bad("<<: { interval: 1s }\n", ":1: unknown key \"<<\"");
@@ -248,7 +250,8 @@ static void test_wrong_outputs(void **state)
 	bad("outputs:\n  - format: table\n    to: stdio\n", ":3: outputs.to: \"stdio\" is no place for an output");
 	bad("outputs:\n  - format: hwpc\n    to: \"stdout:\"\n    file-format: csv\n", ":4: outputs.file-format: ");
 	bad("outputs:\n  - format: hwpc\n    to: \"stdout:\"\n    port-file: /x\n", ":4: outputs.port-file: ");
-	bad("outputs:\n  - format: hwpc\n    to: \"stdout:?tiem=ms\"\n", ":3: unknown option \"tiem\"; did you mean time?");
+	bad("outputs:\n  - format: hwpc\n    to: \"stdout:?tiem=ms\"\n",
+	    ":3: unknown option \"tiem\"; did you mean time?");
 	bad("outputs:\n  - format: hwpc\n    to: \"stdout:?time=%zz\"\n", ":3: option time: ");
 	bad("outputs:\n  - format: hwpc\n    to: \"stdout:?to=x\"\n", ":3: unknown option \"to\"");
 	bad("outputs:\n  - format: hwpcc\n", ":2: outputs.format: \"hwpcc\" is not valid; expected hwpc, power,");
@@ -274,9 +277,10 @@ static void test_broken_files(void **state)
 
 static void test_flags(void **state)
 {
-	struct config *c = good("interval: 2s\nrapl: perf\noutputs: [{ format: table, to: \"stdout:\" }]\n",
-				"-i 20ms -qv -n5 --rapl=none --formula none --idle by-time --trigger none --estimate off "
-				"--socket none --state-dir /s --root /r");
+	struct config *c = good(
+		"interval: 2s\nrapl: perf\noutputs: [{ format: table, to: \"stdout:\" }]\n",
+		"-i 20ms -qv -n5 --rapl=none --formula none --idle by-time --trigger none --estimate off "
+		"--socket none --state-dir /s --root /r");
 
 	(void)state;
 	assert_int_equal(c->interval_ns, 20000000);
@@ -340,7 +344,7 @@ static void test_actions(void **state)
 	put("", 0);
 	action("doctor --rapl msr", ACTION_DOCTOR);
 	action("--check", ACTION_CHECK);
-	put("nonsense", 8);   /* help and version answer all the same */
+	put("nonsense", 8); /* help and version answer all the same */
 	action("--version", ACTION_VERSION);
 	action("--help", ACTION_HELP);
 }
@@ -348,9 +352,11 @@ static void test_actions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults), cmocka_unit_test(test_every_key), cmocka_unit_test(test_wrong_keys),
-		cmocka_unit_test(test_wrong_values), cmocka_unit_test(test_wrong_outputs), cmocka_unit_test(test_broken_files),
-		cmocka_unit_test(test_flags), cmocka_unit_test(test_wrong_flags), cmocka_unit_test(test_actions),
+		cmocka_unit_test(test_defaults),      cmocka_unit_test(test_every_key),
+		cmocka_unit_test(test_wrong_keys),    cmocka_unit_test(test_wrong_values),
+		cmocka_unit_test(test_wrong_outputs), cmocka_unit_test(test_broken_files),
+		cmocka_unit_test(test_flags),         cmocka_unit_test(test_wrong_flags),
+		cmocka_unit_test(test_actions),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

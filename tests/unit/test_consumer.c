@@ -241,14 +241,19 @@ static void test_random_lives(void **state)
 	}
 	for (unsigned i = 1; i < LOOKERS; i++)
 		consumer_free(c[i]);
-	assert_in_range(f->r.n_rows, 5, 4 + IDS / 2);   /* rows were reused */
+	assert_in_range(f->r.n_rows, 5, 4 + IDS / 2); /* rows were reused */
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test(test_ended_rows), test(test_named_late), test(test_reused_row), test(test_number_wraps), test(test_more_dropped_than_kept),
-		test(test_steady_state_keeps_its_arrays), test(test_random_lives),
+		test(test_ended_rows),
+		test(test_named_late),
+		test(test_reused_row),
+		test(test_number_wraps),
+		test(test_more_dropped_than_kept),
+		test(test_steady_state_keeps_its_arrays),
+		test(test_random_lives),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,7 +39,7 @@ static void test_values(void **state)
 		assert_int_equal(f.snap.khz[1], 0);
 		assert_int_equal(f.snap.khz[2], 0);
 		assert_int_equal(f.snap.khz[3], 3100000);
-		assert_int_equal(f.snap.package_mc, 45000);   /* the first package */
+		assert_int_equal(f.snap.package_mc, 45000); /* the first package */
 	}
 	/* kept descriptors see new values; an offline CPU has none; below zero is not told */
 	put_freq(&t, 0, "800000\n");

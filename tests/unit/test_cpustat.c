@@ -33,7 +33,8 @@ static uint64_t time_on(struct reading *r, uint16_t cpu)
 static void test_packages_that_come_with_the_energy(void **state)
 {
 	static struct hierarchy h = { .v2 = true, .mount = "/sys/fs/cgroup" };
-	struct cpu_desc cpus[2] = { { .cpu = 0, .package = 0, .present = true }, { .cpu = 1, .package = 1, .present = true } };
+	struct cpu_desc cpus[2] = { { .cpu = 0, .package = 0, .present = true },
+				    { .cpu = 1, .package = 1, .present = true } };
 	struct schema s = { .n_cpus = 2, .cpus = cpus, .n_packages = 2 };
 	struct cgroup_table *table = cgroup_table_new();
 	struct temp_root t = temp_root_new();

@@ -198,8 +198,14 @@ static void test_clock_back(void **state)
 static void test_odd_history(void **state)
 {
 	static const char *const bad[] = {
-		"", "[]", "{}", "{\"domains\":[],\"series\":[]}", "{\"domains\":[1],\"series\":[]}", "{\"domains\":[\"package-0\"],\"series\":{}}",
-		"{\"domains\":[\"p\"],\"series\":[{\"points\":[1]}]}", "{\"domains\":[\"p\"],\"series\":[{\"points\":[[1,0,\"measured\",[1]]]}]}",
+		"",
+		"[]",
+		"{}",
+		"{\"domains\":[],\"series\":[]}",
+		"{\"domains\":[1],\"series\":[]}",
+		"{\"domains\":[\"package-0\"],\"series\":{}}",
+		"{\"domains\":[\"p\"],\"series\":[{\"points\":[1]}]}",
+		"{\"domains\":[\"p\"],\"series\":[{\"points\":[[1,0,\"measured\",[1]]]}]}",
 		"{\"domains\":[\"p\"],\"series\":[{\"points\":[[5,-1,\"measured\",[1]]]}]}",
 		"{\"domains\":[\"p\"],\"series\":[{\"points\":[[5,1,\"measured\",[1,2]]]}]}",
 	};
@@ -217,8 +223,14 @@ static void test_odd_history(void **state)
 
 static void test_axes(void **state)
 {
-	static const struct { double top; unsigned ticks; double step; unsigned n; } values[] = {
-		{ 19.5, 5, 5, 5 }, { 20, 5, 5, 5 }, { 21, 5, 5, 6 }, { 0.0031, 5, 0.001, 5 }, { 1000, 4, 250, 5 }, { 0, 5, 0.2, 6 }, { 7, 5, 2, 5 },
+	static const struct {
+		double top;
+		unsigned ticks;
+		double step;
+		unsigned n;
+	} values[] = {
+		{ 19.5, 5, 5, 5 },   { 20, 5, 5, 5 },  { 21, 5, 5, 6 }, { 0.0031, 5, 0.001, 5 },
+		{ 1000, 4, 250, 5 }, { 0, 5, 0.2, 6 }, { 7, 5, 2, 5 },
 	};
 	struct plot_axis a;
 	char text[32];
@@ -230,7 +242,7 @@ static void test_axes(void **state)
 		assert_true(a.step * (a.n - 1) >= values[i].top * (1 - 1e-9));
 	}
 	setenv("TZ", "UTC", 1);
-	a = plot_time_axis(T0, T0 + 600 * (int64_t)NS_PER_S, 6);      /* 2023-11-14 22:13:20 */
+	a = plot_time_axis(T0, T0 + 600 * (int64_t)NS_PER_S, 6); /* 2023-11-14 22:13:20 */
 	assert_true(fabs(a.step - 120) < 1e-9 && fabs(a.first - 1700000040) < 1e-3);
 	assert_int_equal(a.n, 5);
 	plot_time_label(text, sizeof(text), a.first, a.step);
@@ -247,11 +259,19 @@ static void test_axes(void **state)
 
 static void test_numbers(void **state)
 {
-	static const struct { double v; const char *text; } numbers[] = {
-		{ 0, "0" }, { 0.0123, "0.012" }, { .9996, "1.00" }, { 1.234, "1.23" }, { 9.996, "10.0" }, { 12.34, "12.3" }, { 123.4, "123" },
+	static const struct {
+		double v;
+		const char *text;
+	} numbers[] = {
+		{ 0, "0" },        { 0.0123, "0.012" }, { .9996, "1.00" }, { 1.234, "1.23" },
+		{ 9.996, "10.0" }, { 12.34, "12.3" },   { 123.4, "123" },
 	};
-	static const struct { double uj; const char *text; } joules[] = {
-		{ 0, "0 \xc2\xb5J" }, { 999, "999 \xc2\xb5J" }, { 1500, "1.50 mJ" }, { 2e6, "2.00 J" }, { 27.1e9, "27.1 kJ" }, { 3.6e12, "3.60 MJ" },
+	static const struct {
+		double uj;
+		const char *text;
+	} joules[] = {
+		{ 0, "0 \xc2\xb5J" }, { 999, "999 \xc2\xb5J" }, { 1500, "1.50 mJ" },
+		{ 2e6, "2.00 J" },    { 27.1e9, "27.1 kJ" },    { 3.6e12, "3.60 MJ" },
 	};
 	char text[48];
 
@@ -290,10 +310,12 @@ static void test_picture(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_history), cmocka_unit_test(test_domains), cmocka_unit_test(test_top_and_rest),
-		cmocka_unit_test(test_pattern), cmocka_unit_test(test_many_columns), cmocka_unit_test(test_only_gaps),
-		cmocka_unit_test(test_clock_back), cmocka_unit_test(test_odd_history), cmocka_unit_test(test_axes),
-		cmocka_unit_test(test_numbers), cmocka_unit_test(test_picture),
+		cmocka_unit_test(test_history),      cmocka_unit_test(test_domains),
+		cmocka_unit_test(test_top_and_rest), cmocka_unit_test(test_pattern),
+		cmocka_unit_test(test_many_columns), cmocka_unit_test(test_only_gaps),
+		cmocka_unit_test(test_clock_back),   cmocka_unit_test(test_odd_history),
+		cmocka_unit_test(test_axes),         cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_picture),
 	};
 
 	return cmocka_run_group_tests_name("plot", tests, NULL, NULL);

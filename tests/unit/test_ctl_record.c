@@ -83,7 +83,7 @@ static void marks(void **state)
 	assert_int_equal(judge(&m, "", &k), -EINVAL);
 	record_marks_begin(&m, 1000);
 	assert_int_equal(judge(&m, "epoch_begin 0 1800", &k), 0);
-	assert_int_equal(judge(&m, "epoch_end 0 1700", &k), 0);     /* the clock was set back */
+	assert_int_equal(judge(&m, "epoch_end 0 1700", &k), 0); /* the clock was set back */
 	assert_int_equal(k.time_ns, 1800);
 }
 
@@ -181,14 +181,28 @@ static int parse(const char *text, struct record_devices *d)
 static void device_samples(void **state)
 {
 	static const char *const bad[] = {
-		"row 0 1", "row 0 1 128\n", "row 0 1 128 5 6\n", "row 0 1 999999 1\n", "row 0  1 128 5\n", "row 0 1 128 x\n",
-		"sample 0 3 1 1 1\n", "meter 10 0 1 1\n", "next 1 2 3\n", "nonsense\n", " \n", "row 0 1 128 99999999999999999999\n",
-		"row 0 1 128 \n5\n", "row 0 1 128 \t5\n",
+		"row 0 1",
+		"row 0 1 128\n",
+		"row 0 1 128 5 6\n",
+		"row 0 1 999999 1\n",
+		"row 0  1 128 5\n",
+		"row 0 1 128 x\n",
+		"sample 0 3 1 1 1\n",
+		"meter 10 0 1 1\n",
+		"next 1 2 3\n",
+		"nonsense\n",
+		" \n",
+		"row 0 1 128 99999999999999999999\n",
+		"row 0 1 128 \n5\n",
+		"row 0 1 128 \t5\n",
 	};
 	struct record_devices d = { 0 };
 
-	assert_int_equal(parse("row 1 1795313480123456789 136 -3 8\nsample 0 0 1795313480123456 100000 1\nmeter 9 9 5 -5\n"
-			       "next 7 8 9 2\n", &d), 0);
+	assert_int_equal(
+		parse("row 1 1795313480123456789 136 -3 8\nsample 0 0 1795313480123456 100000 1\nmeter 9 9 5 -5\n"
+		      "next 7 8 9 2\n",
+		      &d),
+		0);
 	assert_int_equal(rows, 1);
 	assert_int_equal(samples, 1);
 	assert_int_equal(meters, 1);
@@ -205,8 +219,9 @@ static void device_samples(void **state)
 
 static void device_list(void **state)
 {
-	static const char text[] = "{\"gpus\":[{\"gpu\":1,\"vendor\":\"nvidia\",\"name\":\"X\",\"uuid\":\"GPU-1\",\"fields\":129,\"rings\":7,"
-				   "\"cuda_version\":12020}],\"channels\":[{\"device\":1,\"channel\":2,\"type\":\"serial\",\"label\":\"y\"}],\"rows\":5}";
+	static const char text[] =
+		"{\"gpus\":[{\"gpu\":1,\"vendor\":\"nvidia\",\"name\":\"X\",\"uuid\":\"GPU-1\",\"fields\":129,\"rings\":7,"
+		"\"cuda_version\":12020}],\"channels\":[{\"device\":1,\"channel\":2,\"type\":\"serial\",\"label\":\"y\"}],\"rows\":5}";
 	struct record_devices d;
 
 	assert_int_equal(record_devices_parse(text, strlen(text), &d, NULL), 0);
@@ -222,8 +237,8 @@ static void device_list(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(settings), cmocka_unit_test(marks), cmocka_unit_test(marks_end), cmocka_unit_test(marks_flood),
-		cmocka_unit_test(device_samples), cmocka_unit_test(device_list),
+		cmocka_unit_test(settings),    cmocka_unit_test(marks),          cmocka_unit_test(marks_end),
+		cmocka_unit_test(marks_flood), cmocka_unit_test(device_samples), cmocka_unit_test(device_list),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

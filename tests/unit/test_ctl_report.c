@@ -16,7 +16,7 @@
 #include "ctl/tree_csv.h"
 
 #define S 1000000000ll
-#define T0 1772366400ll        /* 2026-03-01 12:00:00 UTC */
+#define T0 1772366400ll /* 2026-03-01 12:00:00 UTC */
 
 static char root[64];
 
@@ -90,14 +90,33 @@ static const char *value_of(const struct tree_findings *f, const char *trap, uns
 
 static void test_times(void **state)
 {
-	static const struct { const char *text; int64_t ns; unsigned digits; bool zoned; } good[] = {
-		{ "2026-03-01 12:00:00.000001", T0 * S + 1000, 6, false }, { "2026-03-01T12:00:01", (T0 + 1) * S, 0, false },
-		{ "2026-03-01 12:00:00.123456789", T0 * S + 123456789, 9, false }, { "2026-03-01 12:00:00.5Z", T0 * S + 500000000, 1, true },
-		{ "2026-03-01 14:00:00+02:00", T0 * S, 0, true }, { "1970-01-01 00:00:00", 0, 0, false },
+	static const struct {
+		const char *text;
+		int64_t ns;
+		unsigned digits;
+		bool zoned;
+	} good[] = {
+		{ "2026-03-01 12:00:00.000001", T0 * S + 1000, 6, false },
+		{ "2026-03-01T12:00:01", (T0 + 1) * S, 0, false },
+		{ "2026-03-01 12:00:00.123456789", T0 * S + 123456789, 9, false },
+		{ "2026-03-01 12:00:00.5Z", T0 * S + 500000000, 1, true },
+		{ "2026-03-01 14:00:00+02:00", T0 * S, 0, true },
+		{ "1970-01-01 00:00:00", 0, 0, false },
 	};
-	static const char *const bad[] = { "", "2026", "2026-13-01 12:00:00", "2026-03-01", "2026-03-01 12:00", "2026-03-01 25:00:00",
-		"2026-03-01 12:00:00 ", "2026-03-01 12:00:00.1x", "9999-03-01 12:00:00", "2026-02-30 12:00:00x", "2026-04-31 12:00:00",
-		"1772366400", "2026-03-01 12:00:00+2:00", "-026-03-01 12:00:00" };
+	static const char *const bad[] = { "",
+					   "2026",
+					   "2026-13-01 12:00:00",
+					   "2026-03-01",
+					   "2026-03-01 12:00",
+					   "2026-03-01 25:00:00",
+					   "2026-03-01 12:00:00 ",
+					   "2026-03-01 12:00:00.1x",
+					   "9999-03-01 12:00:00",
+					   "2026-02-30 12:00:00x",
+					   "2026-04-31 12:00:00",
+					   "1772366400",
+					   "2026-03-01 12:00:00+2:00",
+					   "-026-03-01 12:00:00" };
 
 	for (unsigned i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		unsigned digits;
@@ -122,7 +141,8 @@ static void test_lines(void **state)
 	struct tree_csv *c;
 	struct tree_row row;
 
-	put("x", "\xef\xbb\xbf" "a,\"b \"\"c\"\", d\",\r\n\n,2\n3");
+	put("x", "\xef\xbb\xbf"
+		 "a,\"b \"\"c\"\", d\",\r\n\n,2\n3");
 	assert_int_equal(tree_csv_open(AT_FDCWD, path_of("x"), &c), 0);
 	assert_int_equal(tree_csv_next(c, &row), 1);
 	assert_int_equal(row.n, 3);
@@ -166,7 +186,10 @@ static void test_long_line(void **state)
 /* Epochs of 2 s from second 0; the window of n of them. */
 static void test_window(void **state)
 {
-	static const struct { unsigned epochs; int64_t start, end; } cases[] = { { 2, 2, 4 }, { 3, 2, 4 }, { 4, 2, 6 }, { 7, 2, 12 } };
+	static const struct {
+		unsigned epochs;
+		int64_t start, end;
+	} cases[] = { { 2, 2, 4 }, { 3, 2, 4 }, { 4, 2, 6 }, { 7, 2, 12 } };
 
 	for (unsigned k = 0; k < 4; k++) {
 		struct tree_repetition r = { .has_events = true };
@@ -174,8 +197,12 @@ static void test_window(void **state)
 		struct tree_window w;
 
 		for (unsigned i = 0; i < cases[k].epochs; i++) {
-			events[2 * i] = (struct tree_event){ .t_ns = 2 * i * S, .data = i, .has_data = true, .name = "epoch_begin" };
-			events[2 * i + 1] = (struct tree_event){ .t_ns = (2 * i + 2) * S, .data = i, .has_data = true, .name = "epoch_end" };
+			events[2 * i] = (struct tree_event){
+				.t_ns = 2 * i * S, .data = i, .has_data = true, .name = "epoch_begin"
+			};
+			events[2 * i + 1] = (struct tree_event){
+				.t_ns = (2 * i + 2) * S, .data = i, .has_data = true, .name = "epoch_end"
+			};
 		}
 		r.events = events;
 		r.n_events = 2 * cases[k].epochs;
@@ -187,7 +214,8 @@ static void test_window(void **state)
 }
 
 /* Powers of 100, 200, 100 W a second apart in a window without epochs: its last row does not count. */
-static const char samples[] = ",timestamp,value\n2,1772366402000000,100000\n1,1772366401000000,200000\n0,1772366400000000,100000\n3,1772366403000000,900000\n";
+static const char samples[] =
+	",timestamp,value\n2,1772366402000000,100000\n1,1772366401000000,200000\n0,1772366400000000,100000\n3,1772366403000000,900000\n";
 static const char gpu[] = ",timestamp,power,total-energy,util-gpu\n"
 			  "0,2026-03-01 12:00:00.000000,100000,1000,50\n1,2026-03-01 12:00:01.000000,200000,151000,70\n"
 			  "2,2026-03-01 12:00:02.000000,100000,301000,90\n3,2026-03-01 12:00:03.000000,1,301000,0\n";
@@ -214,12 +242,13 @@ static void test_energy(void **state)
 
 static void test_external(void **state)
 {
-	static const char external[] = ",timestamp,d0c0,d1c1,d12c0,psu\n0,2026-03-01 12:00:00.000000,100000,200000,5000,7\n"
-				       "1,2026-03-01 12:00:01.000000,100000,200000,5000,7\n2,2026-03-01 12:00:02.000000,100000,,5000,7\n";
+	static const char external[] =
+		",timestamp,d0c0,d1c1,d12c0,psu\n0,2026-03-01 12:00:00.000000,100000,200000,5000,7\n"
+		"1,2026-03-01 12:00:01.000000,100000,200000,5000,7\n2,2026-03-01 12:00:02.000000,100000,,5000,7\n";
 	struct report r;
 
 	put("power-external.csv", external);
-	r = read_report((struct report_options){ .external_idle_w = 5 });     /* one row in the window: no energy of it */
+	r = read_report((struct report_options){ .external_idle_w = 5 }); /* one row in the window: no energy of it */
 	assert_true(r.list[0].source[REPORT_EXTERNAL].known);
 	assert_near(r.list[0].source[REPORT_EXTERNAL].value[REPORT_ENERGY], 300);
 	report_free(&r);
@@ -234,15 +263,17 @@ static void test_external(void **state)
 
 static void test_counters(void **state)
 {
-	static const char rapl[] = ",timestamp,package-0,core-0,dram-0,package-0-energy,core-0-energy,dram-0-energy,quality\n"
-				   "0,2026-03-01 12:00:00.000000,,,,0,0,0,measured\n"
-				   "1,2026-03-01 12:00:02.000000,50000,9000,10000,100000000,18000000,20000000,estimated\n"
-				   "2,2026-03-01 12:00:04.000000,100000,9000,10000,300000000,36000000,40000000,measured\n";
+	static const char rapl[] =
+		",timestamp,package-0,core-0,dram-0,package-0-energy,core-0-energy,dram-0-energy,quality\n"
+		"0,2026-03-01 12:00:00.000000,,,,0,0,0,measured\n"
+		"1,2026-03-01 12:00:02.000000,50000,9000,10000,100000000,18000000,20000000,estimated\n"
+		"2,2026-03-01 12:00:04.000000,100000,9000,10000,300000000,36000000,40000000,measured\n";
 	struct report r;
 	unsigned long line;
 
 	put("rapl-power.csv", rapl);
-	put("timestamps.csv", "timestamp,event,data\n2026-03-01 11:59:59.000000,epoch_begin,0\n2026-03-01 12:00:00.500000,epoch_end,0\n"
+	put("timestamps.csv",
+	    "timestamp,event,data\n2026-03-01 11:59:59.000000,epoch_begin,0\n2026-03-01 12:00:00.500000,epoch_end,0\n"
 	    "2026-03-01 12:00:01.000000,epoch_begin,1\n2026-03-01 12:00:03.000000,epoch_end,1\n");
 	r = read_report((struct report_options){ 0 });
 	/* half of each interval: 50 + 100 of the package, 10 + 10 of the memory; core is within the package */
@@ -259,7 +290,8 @@ static void test_holes(void **state)
 	struct report r;
 	unsigned long line;
 
-	put("gpu-power.csv", ",timestamp,power\n0,2026-03-01 12:00:00.000000,100000.0\n1,2026-03-01 12:00:01.000000,\n"
+	put("gpu-power.csv",
+	    ",timestamp,power\n0,2026-03-01 12:00:00.000000,100000.0\n1,2026-03-01 12:00:01.000000,\n"
 	    "2,2026-03-01 12:00:02.000000,200000.0\n3,2026-03-01 12:00:03.000000,ERR\n4,2026-03-01 12:00:04.000000,1\n");
 	r = read_report((struct report_options){ 0 });
 	assert_near(r.list[0].source[REPORT_SD].value[REPORT_ENERGY], 300);

@@ -19,9 +19,13 @@
 /* NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2, column 0.975 */
 static void test_student_t(void **state)
 {
-	static const struct { unsigned freedom; double t; } known[] = {
-		{ 1, 12.706 }, { 2, 4.303 }, { 3, 3.182 }, { 4, 2.776 }, { 5, 2.571 }, { 9, 2.262 }, { 10, 2.228 }, { 11, 2.201 },
-		{ 12, 2.179 }, { 15, 2.131 }, { 20, 2.086 }, { 29, 2.045 }, { 30, 2.042 }, { 60, 2.000 }, { 100, 1.984 },
+	static const struct {
+		unsigned freedom;
+		double t;
+	} known[] = {
+		{ 1, 12.706 }, { 2, 4.303 },  { 3, 3.182 },  { 4, 2.776 },  { 5, 2.571 },
+		{ 9, 2.262 },  { 10, 2.228 }, { 11, 2.201 }, { 12, 2.179 }, { 15, 2.131 },
+		{ 20, 2.086 }, { 29, 2.045 }, { 30, 2.042 }, { 60, 2.000 }, { 100, 1.984 },
 	};
 
 	for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++)
@@ -42,12 +46,16 @@ static void test_stats(void **state)
 }
 
 #define ROW(name, cpu, energy, cycles, quality) \
-	"{\"name\":\"" name "\",\"worst_quality\":\"" quality "\",\"energy_uj\":{\"package-0\":" #energy ",\"dram-0\":7},\"cpu_ns\":" #cpu \
-	",\"switches\":3,\"counters\":{\"CYCLES\":" #cycles "},\"rx_bytes\":1,\"rx_packets\":2,\"tx_bytes\":3,\"tx_packets\":4}"
+	"{\"name\":\"" name "\",\"worst_quality\":\"" quality "\",\"energy_uj\":{\"package-0\":" #energy \
+	",\"dram-0\":7},\"cpu_ns\":" #cpu ",\"switches\":3,\"counters\":{\"CYCLES\":" #cycles \
+	"},\"rx_bytes\":1,\"rx_packets\":2,\"tx_bytes\":3,\"tx_packets\":4}"
 #define READING(mono, energy, estimated, lost, rows) \
-	"{\"monotonic_ns\":" #mono ",\"formula\":\"share\",\"idle\":\"own\",\"losses\":{\"folded\":0,\"counter_reads\":" #lost "}," \
-	"\"domains\":[{\"name\":\"package-0\",\"kind\":\"package\",\"energy_uj\":" #energy ",\"idle_uj\":10,\"idle_power_uw\":3000000," \
-	"\"idle_quality\":\"measured\",\"rows_quality\":\"measured\",\"intervals\":{\"measured\":5,\"estimated\":" #estimated "}}," \
+	"{\"monotonic_ns\":" #mono \
+	",\"formula\":\"share\",\"idle\":\"own\",\"losses\":{\"folded\":0,\"counter_reads\":" #lost "}," \
+	"\"domains\":[{\"name\":\"package-0\",\"kind\":\"package\",\"energy_uj\":" #energy \
+	",\"idle_uj\":10,\"idle_power_uw\":3000000," \
+	"\"idle_quality\":\"measured\",\"rows_quality\":\"measured\",\"intervals\":{\"measured\":5,\"estimated\":" #estimated \
+	"}}," \
 	"{\"name\":\"dram-0\",\"kind\":\"dram\",\"energy_uj\":50,\"idle_uj\":0,\"idle_quality\":\"estimated\"," \
 	"\"rows_quality\":\"estimated\",\"intervals\":{}}],\"rows\":[" ROW("idle", 1, 0, 0, "measured") rows "]}"
 
@@ -68,10 +76,15 @@ static void test_rows_of_the_gone(void **state)
 	assert_int_equal(f.n_domains, 2);
 	assert_int_equal(f.n_counters, 1);
 	assert_int_equal(rows.n, 0);
-	assert_int_equal(parse(READING(2000, 200, 0, 0, "," ROW("/r", 10, 1, 5, "measured") "," ROW("/r/a", 100, 20, 50, "measured")
-				       "," ROW("/r/b", 7, 2, 1, "measured")), &f, &b, &rows), 0);
-	assert_int_equal(parse(READING(3000, 300, 1, 0, "," ROW("/r", 12, 3, 6, "measured") "," ROW("/r/a", 40, 4, 2, "measured")),
-			       &f, &b, &rows), 0);
+	assert_int_equal(parse(READING(2000, 200, 0, 0,
+				       "," ROW("/r", 10, 1, 5, "measured") "," ROW(
+					       "/r/a", 100, 20, 50, "measured") "," ROW("/r/b", 7, 2, 1, "measured")),
+			       &f, &b, &rows),
+			 0);
+	assert_int_equal(parse(READING(3000, 300, 1, 0,
+				       "," ROW("/r", 12, 3, 6, "measured") "," ROW("/r/a", 40, 4, 2, "measured")),
+			       &f, &b, &rows),
+			 0);
 	run_result_fill(&r, &f, &rows, &a, &b);
 	assert_int_equal(run_fixed(&f, &r, RUN_CPU), 12 + 100 + 40 + 7);
 	assert_int_equal(r.value[0], 3 + 20 + 4 + 2);
@@ -79,8 +92,8 @@ static void test_rows_of_the_gone(void **state)
 	assert_int_equal(run_fixed(&f, &r, RUN_TX_PACKETS), 4 * 4);
 	assert_int_equal(r.machine_uj[0], 200);
 	assert_int_equal(r.window_ns, 2000);
-	assert_int_equal(r.energy_quality[0], QUALITY_ESTIMATED);   /* one interval between the readings was */
-	assert_int_equal(r.energy_quality[1], QUALITY_ESTIMATED);   /* its split is */
+	assert_int_equal(r.energy_quality[0], QUALITY_ESTIMATED); /* one interval between the readings was */
+	assert_int_equal(r.energy_quality[1], QUALITY_ESTIMATED); /* its split is */
 	assert_int_equal(r.quality, QUALITY_MEASURED);
 	run_rows_free(&rows);
 }
@@ -102,7 +115,10 @@ static void test_losses_are_said(void **state)
 
 static void test_not_an_answer(void **state)
 {
-	static const char *const texts[] = { "", "{}", "[]", "{\"domains\":[]}", "{\"domains\":[],\"rows\":[]}", "{\"domains\":3,\"rows\":[{}]}", "\0" };
+	static const char *const texts[] = {
+		"",  "{}", "[]", "{\"domains\":[]}", "{\"domains\":[],\"rows\":[]}", "{\"domains\":3,\"rows\":[{}]}",
+		"\0"
+	};
 	struct run_machine m;
 	struct run_facts f;
 	struct err err = { 0 };
@@ -118,16 +134,24 @@ static void test_not_an_answer(void **state)
 static void fill(struct run_facts *f, struct run_result r[2])
 {
 	static const uint64_t values[2][9] = {
-		{ 1500000, 70, 500000000, 4, 0, 0, 0, 0, 900 }, { 2500000, 70, 700000000, 4, 0, 0, 0, 0, 1100 },
+		{ 1500000, 70, 500000000, 4, 0, 0, 0, 0, 900 },
+		{ 2500000, 70, 700000000, 4, 0, 0, 0, 0, 1100 },
 	};
 
-	*f = (struct run_facts){ .n_domains = 2, .n_counters = 1, .split = true, .switches = true, .formula = "share", .idle = "own",
+	*f = (struct run_facts){ .n_domains = 2,
+				 .n_counters = 1,
+				 .split = true,
+				 .switches = true,
+				 .formula = "share",
+				 .idle = "own",
 				 .counter = { "cpu/event=1,umask=2/" } };
 	snprintf(f->domain[0].name, sizeof(f->domain[0].name), "package-0");
 	snprintf(f->domain[1].name, sizeof(f->domain[1].name), "psys");
 	f->domain[1].kind = DOMAIN_PSYS;
 	for (unsigned i = 0; i < 2; i++) {
-		r[i] = (struct run_result){ .started = true, .measured = true, .wall_ns = 1000000000, .user_ns = 1, .window_ns = 1 };
+		r[i] = (struct run_result){
+			.started = true, .measured = true, .wall_ns = 1000000000, .user_ns = 1, .window_ns = 1
+		};
 		memcpy(r[i].value, values[i], sizeof(values[i]));
 	}
 }
@@ -169,7 +193,8 @@ static void test_csv(void **state)
 	r[1].measured = false;
 	run_write_csv(&report, &b);
 	buf_add_char(&b, '\0');
-	assert_string_equal((char *)b.data,
+	assert_string_equal(
+		(char *)b.data,
 		"run,exit_status,quality,wall_ns,cpu_ns,user_ns,system_ns,memory_peak_bytes,energy_uj:package-0,energy_uj:psys,"
 		"\"cpu/event=1,umask=2/\",switches,rx_bytes,rx_packets,tx_bytes,tx_packets\n"
 		"1,0,measured,1000000000,500000000,1,0,0,1500000,70,900,4,,,,\n"
@@ -193,9 +218,9 @@ static void test_text(void **state)
 	text = (char *)b.data;
 	assert_non_null(strstr(text, "a\\x1b[2J b"));
 	assert_non_null(strstr(text, "1.500 J   package-0            1.500 W\n"));
-	assert_null(strstr(text, "event=1"));          /* lost, not zero */
+	assert_null(strstr(text, "event=1")); /* lost, not zero */
 	assert_null(strstr(text, "network"));
-	assert_null(strstr(text, "in all"));           /* psys holds the package */
+	assert_null(strstr(text, "in all")); /* psys holds the package */
 	assert_non_null(strstr(text, "not included (idle: own"));
 	buf_free(&b);
 }
@@ -232,9 +257,15 @@ static void test_exit_status(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_student_t), cmocka_unit_test(test_stats), cmocka_unit_test(test_rows_of_the_gone),
-		cmocka_unit_test(test_losses_are_said), cmocka_unit_test(test_not_an_answer), cmocka_unit_test(test_json),
-		cmocka_unit_test(test_csv), cmocka_unit_test(test_text), cmocka_unit_test(test_command_line),
+		cmocka_unit_test(test_student_t),
+		cmocka_unit_test(test_stats),
+		cmocka_unit_test(test_rows_of_the_gone),
+		cmocka_unit_test(test_losses_are_said),
+		cmocka_unit_test(test_not_an_answer),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_csv),
+		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_command_line),
 		cmocka_unit_test(test_exit_status),
 	};
 

@@ -69,9 +69,15 @@ static void test_text(void **state)
 	assert_null(strchr(text, '\x1b'));
 	assert_non_null(strstr(line(text, "/a/b"), "part 1, goes on  8cc050a1-fc20-4366-8bcb-ba6856b29c57"));
 	/* subtree 1 + 2 + 0.5 + 4 + 8 J; own 1 J in 2 s */
-	assert_string_equal(line(text, "make -j2"), "   15.500000      1.000000       0.500        2.00 s      0.00 ms       10 make -j2  [goes on]");
-	assert_string_equal(line(text, " sh"), "    2.500000~     2.000000~      2.000~       1.00 s      0.00 ms       11   sh  [exit 3]");
-	assert_string_equal(line(text, "work()"), "    0.500000?     0.500000?      1.000?       500 ms      0.00 ms       11     work() x 7");
+	assert_string_equal(
+		line(text, "make -j2"),
+		"   15.500000      1.000000       0.500        2.00 s      0.00 ms       10 make -j2  [goes on]");
+	assert_string_equal(
+		line(text, " sh"),
+		"    2.500000~     2.000000~      2.000~       1.00 s      0.00 ms       11   sh  [exit 3]");
+	assert_string_equal(
+		line(text, "work()"),
+		"    0.500000?     0.500000?      1.000?       500 ms      0.00 ms       11     work() x 7");
 	assert_non_null(strstr(line(text, "\\x1b[31m<b>&"), "[SIGKILL]"));
 	assert_non_null(strstr(line(text, "killed"), "8.000000    2000.000"));
 	buf_free(&out);
@@ -145,7 +151,7 @@ static void test_chrome(void **state)
 		assert_int_equal(json_integer_value(json_object_get(e, "pid")), 10);
 	}
 	assert_int_equal(complete, 4);
-	assert_int_equal(begun, 1);     /* the calls that are summed */
+	assert_int_equal(begun, 1); /* the calls that are summed */
 	assert_int_equal(ended, 1);
 	json_decref(doc);
 	buf_free(&out);
@@ -177,8 +183,16 @@ static void test_flame(void **state)
 static void test_refused(void **state)
 {
 	static const char *const wrong[] = {
-		"", "[]", "{", "{}", "{\"traces\":7}", "{\"traces\":[7]}", "{\"traces\":[{}]}", "{\"traces\":[{\"spans\":[]}]}",
-		"{\"traces\":[{\"spans\":[{\"id\":\"0\"}]}]}", "{\"traces\":[{\"spans\":[{\"id\":\"x\"}]}]}",
+		"",
+		"[]",
+		"{",
+		"{}",
+		"{\"traces\":7}",
+		"{\"traces\":[7]}",
+		"{\"traces\":[{}]}",
+		"{\"traces\":[{\"spans\":[]}]}",
+		"{\"traces\":[{\"spans\":[{\"id\":\"0\"}]}]}",
+		"{\"traces\":[{\"spans\":[{\"id\":\"x\"}]}]}",
 		"{\"traces\":[{\"spans\":[{\"id\":\"1\"},{\"id\":\"2\",\"parent\":\"3\"}]}]}",
 		"{\"traces\":[{\"spans\":[{\"id\":\"1\",\"comm\":\"much longer than a name can be\"}]}]}",
 		"{\"traces\":[{\"spans\":[{\"id\":\"1\",\"kind\":\"function\",\"calls\":0}]}]}",
@@ -198,8 +212,8 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text), cmocka_unit_test(test_command), cmocka_unit_test(test_json), cmocka_unit_test(test_chrome),
-		cmocka_unit_test(test_flame), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_text),   cmocka_unit_test(test_command), cmocka_unit_test(test_json),
+		cmocka_unit_test(test_chrome), cmocka_unit_test(test_flame),   cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

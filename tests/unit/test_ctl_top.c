@@ -11,9 +11,16 @@
 
 static void test_clean(void **state)
 {
-	static const struct { const char *path, *name; } cases[] = {
-		{ "/a/b", "/a/b" }, { "/a\033[2J", "/a\\x1b[2J" }, { "/\xff", "/\\xff" }, { "/漢字", "/漢字" },
-		{ "/a\u202eb", "/a\\xe2\\x80\\xaeb" }, { "/a\u200bb", "/a?b" }, { "/\xc2\x85", "/\\xc2\\x85" },
+	static const struct {
+		const char *path, *name;
+	} cases[] = {
+		{ "/a/b", "/a/b" },
+		{ "/a\033[2J", "/a\\x1b[2J" },
+		{ "/\xff", "/\\xff" },
+		{ "/漢字", "/漢字" },
+		{ "/a\u202eb", "/a\\xe2\\x80\\xaeb" },
+		{ "/a\u200bb", "/a?b" },
+		{ "/\xc2\x85", "/\\xc2\\x85" },
 	};
 
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -26,7 +33,8 @@ static void test_clean(void **state)
 
 static void test_fit(void **state)
 {
-	static const char *const names[] = { "/system.slice/a-long-name.service", "/漢字漢字漢字漢字漢字", "/e\u0301e\u0301e\u0301e\u0301e\u0301" };
+	static const char *const names[] = { "/system.slice/a-long-name.service", "/漢字漢字漢字漢字漢字",
+					     "/e\u0301e\u0301e\u0301e\u0301e\u0301" };
 	char text[256];
 
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -62,7 +70,9 @@ static void test_numbers(void **state)
 /* psys holds package and dram, package holds core and uncore. */
 static void test_kinds(void **state)
 {
-	bool has[DOMAIN_KINDS] = { [DOMAIN_PACKAGE] = true, [DOMAIN_CORE] = true, [DOMAIN_DRAM] = true, [DOMAIN_PSYS] = true };
+	bool has[DOMAIN_KINDS] = {
+		[DOMAIN_PACKAGE] = true, [DOMAIN_CORE] = true, [DOMAIN_DRAM] = true, [DOMAIN_PSYS] = true
+	};
 	bool counted[DOMAIN_KINDS];
 
 	top_count_kinds(has, counted);
@@ -79,7 +89,9 @@ static void put_line(void *arg, enum top_style style, const char *text)
 	strncat(arg, text, 511 - strlen(arg));
 }
 
-static void no_end(void *arg) { }
+static void no_end(void *arg)
+{
+}
 
 static void assert_row(struct top_view *v, const struct top_row *r, unsigned width, const char *want)
 {
@@ -96,11 +108,12 @@ static void assert_row(struct top_view *v, const struct top_row *r, unsigned wid
 static void test_names(void **state)
 {
 	static const char path[] = "/kubepods.slice/cri-containerd-0123456789abcdef.scope";
-	struct names *pod = names_new(&(struct names_draft){ .field = {
-		[NAME_NAMESPACE] = "shop", [NAME_POD] = "front-7", [NAME_CONTAINER] = "w\u200beb" } });
+	struct names *pod = names_new(&(struct names_draft){
+		.field = { [NAME_NAMESPACE] = "shop", [NAME_POD] = "front-7", [NAME_CONTAINER] = "w\u200beb" } });
 	struct names *unit = names_new(&(struct names_draft){ .field = { [NAME_UNIT] = "ssh.service" } });
 	struct top_view v = { .domain = -1, .all = true };
-	struct top_row *r = top_row_get(&v, path, ROW_CGROUP), *other = top_row_get(&v, "/system.slice/ssh.service", ROW_CGROUP);
+	struct top_row *r = top_row_get(&v, path, ROW_CGROUP),
+		       *other = top_row_get(&v, "/system.slice/ssh.service", ROW_CGROUP);
 
 	assert_int_equal(top_row_entitle(&v, r, NULL), 0);
 	assert_row(&v, r, 0, path);
@@ -124,7 +137,7 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_clean), cmocka_unit_test(test_fit), cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_clean), cmocka_unit_test(test_fit),   cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_kinds), cmocka_unit_test(test_names),
 	};
 

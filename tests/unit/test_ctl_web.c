@@ -24,7 +24,8 @@ static void test_secrets(void **state)
 	assert_string_not_equal(a.cookie, b.cookie);
 }
 
-static enum web_verdict judge(struct web_guard *g, const char *host, const char *cookie, const char *bearer, const char *token)
+static enum web_verdict judge(struct web_guard *g, const char *host, const char *cookie, const char *bearer,
+			      const char *token)
 {
 	struct web_ask ask = { host, cookie, bearer, token };
 
@@ -49,7 +50,8 @@ static void test_once(void **state)
 	assert_int_equal(judge(&g, "127.0.0.1:80", NULL, NULL, g.session), WEB_UNKNOWN);
 	snprintf(cookie, sizeof(cookie), "jouled-80=%s", g.token);
 	assert_int_equal(judge(&g, "127.0.0.1:80", cookie, NULL, NULL), WEB_UNKNOWN);
-	snprintf(cookie, sizeof(cookie), "xjouled-80=%s; jouled-8=%s; jouled-80=%sx; jouled-80=", g.session, g.session, g.session);
+	snprintf(cookie, sizeof(cookie), "xjouled-80=%s; jouled-8=%s; jouled-80=%sx; jouled-80=", g.session, g.session,
+		 g.session);
 	assert_int_equal(judge(&g, "127.0.0.1:80", cookie, NULL, NULL), WEB_UNKNOWN);
 }
 
@@ -71,9 +73,12 @@ static void test_bearer_and_open(void **state)
 
 static void test_hosts(void **state)
 {
-	static const char *const good[] = { "127.0.0.1", "127.0.0.1:8480", "localhost", "LocalHost:1", "[::1]", "[fe80::1]:80" };
-	static const char *const bad[] = { NULL, "", "example.com", "127.0.0.1.example.com", "localhost.evil", "[::1", "[]", "::1", "1.2.3", ":80",
-		"127.0.0.1@evil", "[evil]:80" };
+	static const char *const good[] = { "127.0.0.1",   "127.0.0.1:8480", "localhost",
+					    "LocalHost:1", "[::1]",          "[fe80::1]:80" };
+	static const char *const bad[] = {
+		NULL,  "",      "example.com", "127.0.0.1.example.com", "localhost.evil", "[::1", "[]",
+		"::1", "1.2.3", ":80",         "127.0.0.1@evil",        "[evil]:80"
+	};
 	struct web_guard g = { .open = true };
 	char own[256] = "";
 
@@ -97,8 +102,11 @@ static void test_request(void **state)
 {
 	struct web_request r;
 
-	assert_int_equal(parse("GET /?a=1&token=0123456789abcdef0123456789abcdef&b HTTP/1.1\r\nhost:127.0.0.1:1\r\nX: y\r\nACCEPT: \t*/*\r\n"
-			       "Cookie: a=b\r\n\r\nHost: body\r\n", &r), 0);
+	assert_int_equal(
+		parse("GET /?a=1&token=0123456789abcdef0123456789abcdef&b HTTP/1.1\r\nhost:127.0.0.1:1\r\nX: y\r\nACCEPT: \t*/*\r\n"
+		      "Cookie: a=b\r\n\r\nHost: body\r\n",
+		      &r),
+		0);
 	assert_string_equal(r.method, "GET");
 	assert_string_equal(r.target, "/?a=1&token=0123456789abcdef0123456789abcdef&b");
 	assert_string_equal(r.ask.host, "127.0.0.1:1");
@@ -117,10 +125,22 @@ static void test_request(void **state)
 static void test_broken_requests(void **state)
 {
 	static const char *const bad[] = {
-		"\r\n\r\n", "GET\r\n\r\n", "GET /\r\n\r\n", "GET x HTTP/1.1\r\n\r\n", "GET http://a/ HTTP/1.1\r\n\r\n", "GET / HTTP/2\r\n\r\n",
-		"GET /a b HTTP/1.1\r\n\r\n", "G\tET / HTTP/1.1\r\n\r\n", "GET /\x01 HTTP/1.1\r\n\r\n", "GET /\xc3\xa9 HTTP/1.1\r\n\r\n",
-		"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "GET / HTTP/1.1\r\n folded\r\n\r\n", "GET / HTTP/1.1\r\n: x\r\n\r\n",
-		"GET / HTTP/1.1\r\nnothing\r\n\r\n", "GET / HTTP/1.1\r\nAccept: a\nEvil: b\r\n\r\n", "GET /a\nX HTTP/1.1\r\n\r\n",
+		"\r\n\r\n",
+		"GET\r\n\r\n",
+		"GET /\r\n\r\n",
+		"GET x HTTP/1.1\r\n\r\n",
+		"GET http://a/ HTTP/1.1\r\n\r\n",
+		"GET / HTTP/2\r\n\r\n",
+		"GET /a b HTTP/1.1\r\n\r\n",
+		"G\tET / HTTP/1.1\r\n\r\n",
+		"GET /\x01 HTTP/1.1\r\n\r\n",
+		"GET /\xc3\xa9 HTTP/1.1\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+		"GET / HTTP/1.1\r\n folded\r\n\r\n",
+		"GET / HTTP/1.1\r\n: x\r\n\r\n",
+		"GET / HTTP/1.1\r\nnothing\r\n\r\n",
+		"GET / HTTP/1.1\r\nAccept: a\nEvil: b\r\n\r\n",
+		"GET /a\nX HTTP/1.1\r\n\r\n",
 	};
 	struct web_request r;
 
@@ -132,8 +152,8 @@ static void test_broken_requests(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_secrets), cmocka_unit_test(test_once), cmocka_unit_test(test_bearer_and_open),
-		cmocka_unit_test(test_hosts), cmocka_unit_test(test_request), cmocka_unit_test(test_broken_requests),
+		cmocka_unit_test(test_secrets), cmocka_unit_test(test_once),    cmocka_unit_test(test_bearer_and_open),
+		cmocka_unit_test(test_hosts),   cmocka_unit_test(test_request), cmocka_unit_test(test_broken_requests),
 	};
 
 	return cmocka_run_group_tests_name("web", tests, NULL, NULL);

@@ -99,12 +99,21 @@ static void test_refused_json(void **state)
 static void test_times(void **state)
 {
 	static const char *const good[] = {
-		"2023-01-13T09:51:22", "2023-01-13T09:51:22.630", "2023-01-13T09:51:22.168817", "2023-01-13T09:51:22Z",
-		"2023-01-13T09:51:22.1+02:00", "2023-12-31T23:59:60-0830",
+		"2023-01-13T09:51:22",  "2023-01-13T09:51:22.630",     "2023-01-13T09:51:22.168817",
+		"2023-01-13T09:51:22Z", "2023-01-13T09:51:22.1+02:00", "2023-12-31T23:59:60-0830",
 	};
 	static const char *const bad[] = {
-		"", "2023-01-13", "2023-01-13T09:51", "2023-01-13 09:51:22", "2023-01-13T09:51:22.", "2023-01-13T09:51:22+2",
-		"2023-01-13T09:51:22Zx", "2023-00-13T09:51:22", "2023-01-32T09:51:22", "x023-01-13T09:51:22", "2023-01-13T09:61:22",
+		"",
+		"2023-01-13",
+		"2023-01-13T09:51",
+		"2023-01-13 09:51:22",
+		"2023-01-13T09:51:22.",
+		"2023-01-13T09:51:22+2",
+		"2023-01-13T09:51:22Zx",
+		"2023-00-13T09:51:22",
+		"2023-01-32T09:51:22",
+		"x023-01-13T09:51:22",
+		"2023-01-13T09:61:22",
 	};
 
 	for (unsigned i = 0; i < sizeof(good) / sizeof(good[0]); i++)
@@ -113,9 +122,8 @@ static void test_times(void **state)
 		assert_false(decode_is_iso_time(bad[i]));
 }
 
-static const char hwpc_csv[] =
-	"timestamp,sensor,target,socket,cpu,LLC_MISSES,time_enabled,time_running\n"
-	"1673603482630,sensor_test,/influxdb,0,1,750,99324,99324\n";
+static const char hwpc_csv[] = "timestamp,sensor,target,socket,cpu,LLC_MISSES,time_enabled,time_running\n"
+			       "1673603482630,sensor_test,/influxdb,0,1,750,99324,99324\n";
 
 static const char power_csv[] =
 	"timestamp,sensor,target,power,socket,energy_uj,k8s\r\n"

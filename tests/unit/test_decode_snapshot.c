@@ -46,16 +46,17 @@ static void test_fields(void **state)
 		holds(decoded_text(&d), "{\"name\":\"%s\",\"kind\":\"%s\"", w.schema.domains[i].name,
 		      domain_kind_name(w.schema.domains[i].kind));
 	const char *line = find_line(decoded_text(&d), 1);
-	holds(line, "{\"format\":\"snapshot\",\"kind\":\"snapshot\",\"record\":2,\"offset\":%zu,\"number\":%llu,\"start_ns\":%llu,", at,
-	      (unsigned long long)w.snap.number, (unsigned long long)w.snap.start_ns);
+	holds(line,
+	      "{\"format\":\"snapshot\",\"kind\":\"snapshot\",\"record\":2,\"offset\":%zu,\"number\":%llu,\"start_ns\":%llu,",
+	      at, (unsigned long long)w.snap.number, (unsigned long long)w.snap.start_ns);
 	for (unsigned i = 0; i < w.snap.n_rows; i++) {
 		const struct snap_row *r = &w.snap.rows[i];
 
-		holds(line, "\"id\":%llu,\"key\":%u,\"generation\":%u,\"level\":%u,\"ended\":%s,", (unsigned long long)r->id, r->key,
-		      r->generation, r->level, r->ended ? "true" : "false");
+		holds(line, "\"id\":%llu,\"key\":%u,\"generation\":%u,\"level\":%u,\"ended\":%s,",
+		      (unsigned long long)r->id, r->key, r->generation, r->level, r->ended ? "true" : "false");
 		holds(line, "\"time_ns\":%llu,\"switches\":%llu,\"enabled_ns\":%llu,\"running_ns\":%llu,\"counters\":[",
-		      (unsigned long long)r->time_ns, (unsigned long long)r->switches, (unsigned long long)r->enabled_ns,
-		      (unsigned long long)r->running_ns);
+		      (unsigned long long)r->time_ns, (unsigned long long)r->switches,
+		      (unsigned long long)r->enabled_ns, (unsigned long long)r->running_ns);
 	}
 	for (unsigned i = 0; i < w.snap.n_cells; i++)
 		holds(line, "{\"cpu\":%u,\"quality\":", w.snap.cells[i].cpu);

@@ -4,13 +4,32 @@
 
 /* The document's header example: 56 bytes behind the length. */
 #define HEADER \
-	"\x38\0\0\0" "\4\0\0\0" "\0\0\x0f\0\0\0RAPL_ENERGY_PKG" "\1\0\3\0\0\0TSC" "\2\0\5\0\0\0APERF" "\3\0\5\0\0\0MPERF"
+	"\x38\0\0\0" \
+	"\4\0\0\0" \
+	"\0\0\x0f\0\0\0RAPL_ENERGY_PKG" \
+	"\1\0\3\0\0\0TSC" \
+	"\2\0\5\0\0\0APERF" \
+	"\3\0\5\0\0\0MPERF"
 /* Its report example: 113 bytes, as it prints itself. */
 #define REPORT \
-	"\x71\0\0\0" "\x9a\x99\x41\x41" "\x6f\x12\x83\x3a" "\x52\xb8\x2e\x41" "\x33\x33\xb3\x3f" "\0\0\0\0" \
-	"\2\0\0\0" "\0\0\xc2\x5f\xc0\xd7\x16\0\0\0" "\7\0\x72\x2c\x45\x0b\0\0\0\0" \
-	"\2\0\0\0" "\4\0\0\0test" "\2\0\0\0" "\3\0\x39\xcd\x10\1\0\0\0\0" "\x09\0\x8e\xf4\x4f\x0b\0\0\0\0" \
-	"\5\0\0\0test2" "\2\0\0\0" "\3\0\xf2\x89\xa0\7\2\0\0\0" "\x09\0\xb1\xf9\xfa\x6f\0\0\0\0"
+	"\x71\0\0\0" \
+	"\x9a\x99\x41\x41" \
+	"\x6f\x12\x83\x3a" \
+	"\x52\xb8\x2e\x41" \
+	"\x33\x33\xb3\x3f" \
+	"\0\0\0\0" \
+	"\2\0\0\0" \
+	"\0\0\xc2\x5f\xc0\xd7\x16\0\0\0" \
+	"\7\0\x72\x2c\x45\x0b\0\0\0\0" \
+	"\2\0\0\0" \
+	"\4\0\0\0test" \
+	"\2\0\0\0" \
+	"\3\0\x39\xcd\x10\1\0\0\0\0" \
+	"\x09\0\x8e\xf4\x4f\x0b\0\0\0\0" \
+	"\5\0\0\0test2" \
+	"\2\0\0\0" \
+	"\3\0\xf2\x89\xa0\7\2\0\0\0" \
+	"\x09\0\xb1\xf9\xfa\x6f\0\0\0\0"
 
 static const uint8_t document[] = HEADER REPORT;
 #define DOCUMENT_BYTES (sizeof(document) - 1)
@@ -48,12 +67,30 @@ static void test_documents_examples(void **state)
 
 /* 25 + 2 x 6 + 24 + 10 = 71; 28 + 4 x 2 + 4 + 16 x 0 + 2 + (8 + 2 + 32) = 84. The floats of the header and
  * the padding of the metrics are whatever was in the writer's memory. */
-static const uint8_t v02[] =
-	"\x47\0\0\0" "\2\0\0\0" "\0" "jnk1jnk2jnk3" "\0\0\0\0" "\2\0\0\0"
-	"\0\0\x18\0\0\0PERF_COUNT_HW_CPU_CYCLES" "\1\0\x0a\0\0\0LLC_MISSES"
-	"\x54\0\0\0" "\0\0\x80\x3f" "\0\0\0\x40" "\0\0\x40\x40" "\0\0\x80\x40" "\0\0\xb0\x40" "\xc8\xaf\0\0"
-	"\2\0\0\0" "\x40\x42\x0f\0" "\x80\x84\x1e\0" "\0\0\0\0" "\1\0" "\2\0\0\0/a" "\2\0\0\0"
-	"\0\0junkju\xfb\xff\xff\xff\xff\xff\xff\xff" "\1\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f";
+static const uint8_t v02[] = "\x47\0\0\0"
+			     "\2\0\0\0"
+			     "\0"
+			     "jnk1jnk2jnk3"
+			     "\0\0\0\0"
+			     "\2\0\0\0"
+			     "\0\0\x18\0\0\0PERF_COUNT_HW_CPU_CYCLES"
+			     "\1\0\x0a\0\0\0LLC_MISSES"
+			     "\x54\0\0\0"
+			     "\0\0\x80\x3f"
+			     "\0\0\0\x40"
+			     "\0\0\x40\x40"
+			     "\0\0\x80\x40"
+			     "\0\0\xb0\x40"
+			     "\xc8\xaf\0\0"
+			     "\2\0\0\0"
+			     "\x40\x42\x0f\0"
+			     "\x80\x84\x1e\0"
+			     "\0\0\0\0"
+			     "\1\0"
+			     "\2\0\0\0/a"
+			     "\2\0\0\0"
+			     "\0\0junkju\xfb\xff\xff\xff\xff\xff\xff\xff"
+			     "\1\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f";
 #define V02_BYTES (sizeof(v02) - 1)
 
 static void test_v02(void **state)
@@ -151,12 +188,14 @@ static void test_neither_and_both(void **state)
 {
 	uint8_t header[4 + 25] = { 25, 0, 0, 0, 1, 0, 0, 0, 0, 0x12, 15, 0, 0, 0 };
 
-	decodes_to(header, sizeof(header), "",
-		   "{\"format\":\"vjoule\",\"kind\":\"header\",\"record\":1,\"offset\":0,\"dialect\":\"v0.2\",\"length\":25,\"cpus\":1,"
-		   "\"simulation\":false,\"metrics\":[]}\n");
+	decodes_to(
+		header, sizeof(header), "",
+		"{\"format\":\"vjoule\",\"kind\":\"header\",\"record\":1,\"offset\":0,\"dialect\":\"v0.2\",\"length\":25,\"cpus\":1,"
+		"\"simulation\":false,\"metrics\":[]}\n");
 	/* no metric at all: 4 bytes of zeros cannot be v0.2, an empty header is a header */
-	decodes_to("\4\0\0\0\0\0\0\0", 8, "",
-		   "{\"format\":\"vjoule\",\"kind\":\"header\",\"record\":1,\"offset\":0,\"dialect\":\"document\",\"length\":4,\"metrics\":[]}\n");
+	decodes_to(
+		"\4\0\0\0\0\0\0\0", 8, "",
+		"{\"format\":\"vjoule\",\"kind\":\"header\",\"record\":1,\"offset\":0,\"dialect\":\"document\",\"length\":4,\"metrics\":[]}\n");
 	refused_at("\5\0\0\0\1\0\0\0\0", 9, "", 9, "document or v0.2");
 }
 
@@ -183,12 +222,9 @@ static void test_both_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_documents_examples),
-		cmocka_unit_test(test_v02),
-		cmocka_unit_test(test_every_cut_and_change),
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_long_names),
-		cmocka_unit_test(test_neither_and_both),
+		cmocka_unit_test(test_documents_examples),   cmocka_unit_test(test_v02),
+		cmocka_unit_test(test_every_cut_and_change), cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_long_names),           cmocka_unit_test(test_neither_and_both),
 		cmocka_unit_test(test_both_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

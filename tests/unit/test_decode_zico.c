@@ -46,7 +46,8 @@ static void refused(const char *text, uint64_t byte, const char *words)
 	refused_at(b.v, b.n, "format=zico", byte, words);
 }
 
-#define AGENT "c183 01 6e 'com.acme.Gauge' 05  c183 02 66 'sample' 06  c183 03 63 '()V' 08  c284 01 01 02 03  c183 04 64 'WATT' 00"
+#define AGENT \
+	"c183 01 6e 'com.acme.Gauge' 05  c183 02 66 'sample' 06  c183 03 63 '()V' 08  c284 01 01 02 03  c183 04 64 'WATT' 00"
 
 /* Classic writer, big endian: begin, two attributes, a child with an exception. 94 bytes. */
 #define BIG_TRACE \
@@ -79,8 +80,7 @@ static void test_agent_data_and_trace(void **state)
 	       "    - event=leave depth=0 tick=76293 duration_ns=4999938048 calls=3\n");
 }
 
-#define MINIMAL_REST \
-	"e803000000 010000 d82182 1b0000018bcfe56800 04 c9a1 c605 67 'libcbor' cd48 ef2d010000 010000 ff"
+#define MINIMAL_REST "e803000000 010000 d82182 1b0000018bcfe56800 04 c9a1 c605 67 'libcbor' cd48 ef2d010000 010000 ff"
 #define MINIMAL_JSON(dialect) \
 	"{\"format\":\"zico\",\"kind\":\"trace\",\"record\":1,\"offset\":0,\"dialect\":\"" dialect "\",\"events\":[" \
 	"{\"event\":\"enter\",\"depth\":0,\"tick\":1000,\"order\":\"little\",\"method\":1}," \
@@ -101,8 +101,8 @@ static void test_readings_of_one_trace(void **state)
 	of_hex("cb9f 48" MINIMAL_REST, "", MINIMAL_JSON("document"));
 	of_hex("d80b9f 48" MINIMAL_REST, "", MINIMAL_JSON("document"));
 	of_hex("c79f 48" MINIMAL_REST, "", MINIMAL_JSON("document"));
-	of_hex("cb84 48 e803000000 010000 d82182 1b0000018bcfe56800 04 c9a1 c605 67 'libcbor' cd48 ef2d010000 010000", "",
-	       MINIMAL_JSON("document"));
+	of_hex("cb84 48 e803000000 010000 d82182 1b0000018bcfe56800 04 c9a1 c605 67 'libcbor' cd48 ef2d010000 010000",
+	       "", MINIMAL_JSON("document"));
 	of_hex("ca9f 48 000001 0000000000 cd48 000003 0000012a05 ff", "", big);
 	of_hex("ca9f 48 000001 0000000000 cc48 000003 0000012a05 ff", "", big);
 	of_hex("c69f 48 000001 0000000000 cc48 000003 0000012a05 ff", "", big);
@@ -136,7 +136,8 @@ static void test_document_agent_data(void **state)
 
 static void test_flags_upward_and_seen(void **state)
 {
-	of_hex("c89f cb48 0000000000 010000 cf 09 d825 01 d82682 04 a1 c605 61 'x' d823 07 cd48 0100000000 010000 ff", "text",
+	of_hex("c89f cb48 0000000000 010000 cf 09 d825 01 d82682 04 a1 c605 61 'x' d823 07 cd48 0100000000 010000 ff",
+	       "text",
 	       "zico trace 1 at byte 0: dialect=zico-1.90\n  events:\n"
 	       "    - event=enter depth=0 tick=0 order=little method=1\n"
 	       "    - event=flags depth=0 mask=9\n"
@@ -152,7 +153,8 @@ static void test_zico_2(void **state)
 	of_hex("c182 05 64 'PROC' c182 06 61 'C' c284 01 06 05 05 "
 	       "c39f 1a3b9aca00 01 c584 1b0000018bcfe56800 05 0a 00 c682 05 64 'proc' "
 	       "c39f 1a3b9aca01 01 c683 05 06 f5 c786 03 06 f6 00 80 a1 06 01 c8 03 c482 1a3b9aca05 02 ff "
-	       "c483 1a3b9aca06 03 08 ff", "text",
+	       "c483 1a3b9aca06 03 08 ff",
+	       "text",
 	       "zico string 1 at byte 0: dialect=zico-2 id=5 text=PROC\n"
 	       "zico string 2 at byte 8: dialect=zico-2 id=6 text=C\n"
 	       "zico method 3 at byte 13: dialect=zico-2 id=1 class=C name=PROC signature=PROC\n"
@@ -175,7 +177,8 @@ static void test_zico_2(void **state)
 static void test_values(void **state)
 {
 	of_hex(IN_ATTRIBUTES("a7 61 'a' 83 01 20 a1 61 'k' f6  02 42 00ff  c605 f4  61 'f' fb3ff8000000000000"
-			     "61 't' d824 01  61 'n' 1bffffffffffffffff  61 'o' 9f f7 bf ff ff"), "text",
+			     "61 't' d824 01  61 'n' 1bffffffffffffffff  61 'o' 9f f7 bf ff ff"),
+	       "text",
 	       "zico trace 1 at byte 0: dialect=zico-1.90\n  events:\n"
 	       "    - event=enter depth=0 tick=0 order=little method=1\n"
 	       "    - event=attributes depth=0\n      attributes:\n"
@@ -313,7 +316,8 @@ static void test_large(void **state)
 /* Ids far away are shown, not looked up: no memory is taken for what lies between. */
 static void test_far_ids(void **state)
 {
-	of_hex("c183 1affffffff 61 'a' 05  c284 1affffffff 1affffffff 01 01  c183 1a000fffff 61 'b' 05  c284 01 1a000fffff 01 01", "text",
+	of_hex("c183 1affffffff 61 'a' 05  c284 1affffffff 1affffffff 01 01  c183 1a000fffff 61 'b' 05  c284 01 1a000fffff 01 01",
+	       "text",
 	       "zico string 1 at byte 0: dialect=zico-1.90 id=4294967295 text=a type=class\n"
 	       "zico method 2 at byte 10: dialect=zico-1.90 id=4294967295 class=#4294967295 name=#1 signature=#1\n"
 	       "zico string 3 at byte 24: dialect=zico-1.90 id=1048575 text=b type=class\n"
@@ -324,12 +328,12 @@ static void test_far_ids(void **state)
 static void test_base64(void **state)
 {
 	/* printf '\xc1\x83\x01\x61\x61\x05\xc1\x83\x02\x62bb\x00' | base64 */
-	static const char body[] = "wYMBYWEFwYMCYmJiAA==\n" "wYMBYWEF\r\nwYMCYmJiAA==";
-	static const char want[] =
-		"zico string 1 at byte 0: dialect=zico-1.90 id=1 text=a type=class\n"
-		"zico string 2 at byte 6: dialect=zico-1.90 id=2 text=bb type=text\n"
-		"zico string 3 at byte 13: dialect=zico-1.90 id=1 text=a type=class\n"
-		"zico string 4 at byte 19: dialect=zico-1.90 id=2 text=bb type=text\n";
+	static const char body[] = "wYMBYWEFwYMCYmJiAA==\n"
+				   "wYMBYWEF\r\nwYMCYmJiAA==";
+	static const char want[] = "zico string 1 at byte 0: dialect=zico-1.90 id=1 text=a type=class\n"
+				   "zico string 2 at byte 6: dialect=zico-1.90 id=2 text=bb type=text\n"
+				   "zico string 3 at byte 13: dialect=zico-1.90 id=1 text=a type=class\n"
+				   "zico string 4 at byte 19: dialect=zico-1.90 id=2 text=bb type=text\n";
 
 	decodes_to(body, sizeof(body) - 1, "text", want);
 	decodes_to(body, sizeof(body) - 1, "text format=zico", want);
@@ -342,7 +346,9 @@ static void test_base64(void **state)
 static void test_every_cut_and_change(void **state)
 {
 	static const char *const inputs[] = {
-		AGENT " " BIG_TRACE, "c89f cb48" MINIMAL_REST, "cb9f 48" MINIMAL_REST,
+		AGENT " " BIG_TRACE,
+		"c89f cb48" MINIMAL_REST,
+		"cb9f 48" MINIMAL_REST,
 		"c182 05 64 'PROC' c39f 1a3b9aca00 01 c584 1b0000018bcfe56800 05 0a 00 c682 05 64 'proc' c483 1a3b9aca06 03 08 ff",
 	};
 

@@ -3,7 +3,7 @@
  * as docs/formats/hwpc.md says. */
 #include "unit/encode_fixture.h"
 
-#define Q32_EXAMPLE 5709496320u   /* the document's RAPL_ENERGY_PKG */
+#define Q32_EXAMPLE 5709496320u /* the document's RAPL_ENERGY_PKG */
 
 /* The machine of PowerAPI's examples, with its target `influxdb`. */
 static void document_machine(struct fixture *f)
@@ -58,9 +58,12 @@ static void test_document_example(void **state)
 
 	same_as_golden(&f, "hwpc-iso.jsonl", &(struct encode_options){ .iso_time = true, .stand_ins = true });
 	same_as_golden(&f, "hwpc-ms.jsonl", &(struct encode_options){ .stand_ins = true });
-	same_as_golden(&f, "hwpc-rapl.csv", &(struct encode_options){ .csv = true, .csv_group = "rapl", .stand_ins = true });
-	same_as_golden(&f, "hwpc-msr.csv", &(struct encode_options){ .csv = true, .csv_group = "msr", .stand_ins = true });
-	same_as_golden(&f, "hwpc-core.csv", &(struct encode_options){ .csv = true, .csv_group = "core", .stand_ins = true });
+	same_as_golden(&f, "hwpc-rapl.csv",
+		       &(struct encode_options){ .csv = true, .csv_group = "rapl", .stand_ins = true });
+	same_as_golden(&f, "hwpc-msr.csv",
+		       &(struct encode_options){ .csv = true, .csv_group = "msr", .stand_ins = true });
+	same_as_golden(&f, "hwpc-core.csv",
+		       &(struct encode_options){ .csv = true, .csv_group = "core", .stand_ins = true });
 }
 
 /* Nothing is sent, it is counted, and the reason has this word in it. */
@@ -97,7 +100,7 @@ static void test_late_ticks(void **state)
 	f.snap.missed = 0;
 	f.snap.suspended_ns = 3000000000;
 	withheld(&f, "suspended");
-	f.snap.suspended_ns = 20000;   /* the distance between two clock reads */
+	f.snap.suspended_ns = 20000; /* the distance between two clock reads */
 	sent(&f);
 	f.snap.end_ns = f.snap.start_ns + 1510000000;
 	withheld(&f, "1510 ms instead of 1000 ms");
@@ -107,15 +110,16 @@ static void test_late_ticks(void **state)
 	f.snap.end_ns = f.snap.start_ns + 9000000000;
 	sent(&f);
 	f.snap.end_real_ns -= 1000000000;
-	withheld(&f, "clock");         /* a second tick of one millisecond */
+	withheld(&f, "clock"); /* a second tick of one millisecond */
 	f.snap.end_real_ns -= 1000000000;
-	sent(&f);                      /* set back: readers of a socket know only equality */
+	sent(&f); /* set back: readers of a socket know only equality */
 	fixture_free(&f);
 }
 
 static void test_incomplete_energy(void **state)
 {
-	static const unsigned bad[] = { QUALITY_LOST, QUALITY_STALE, QUALITY_PARTIAL, QUALITY_PARTIAL | QUALITY_ESTIMATED };
+	static const unsigned bad[] = { QUALITY_LOST, QUALITY_STALE, QUALITY_PARTIAL,
+					QUALITY_PARTIAL | QUALITY_ESTIMATED };
 	struct fixture f;
 
 	document_machine(&f);
@@ -151,8 +155,9 @@ static void test_energy_groups(void **state)
 	fixture_create(&f, &encode_hwpc, &(struct encode_options){ .stand_ins = true });
 	text = sent(&f);
 	/* 2^0 + 2^40: the dies of the package together */
-	assert_non_null(strstr(text, "\"rapl\":{\"0\":{\"0\":{\"RAPL_ENERGY_PKG\":1099511627777,\"RAPL_ENERGY_DRAM\":4294967296,"
-				     "\"RAPL_ENERGY_CORES\":16777216,\"RAPL_ENERGY_GPU\":65536,\"RAPL_ENERGY_PSYS\":256,\"time_"));
+	assert_non_null(strstr(
+		text, "\"rapl\":{\"0\":{\"0\":{\"RAPL_ENERGY_PKG\":1099511627777,\"RAPL_ENERGY_DRAM\":4294967296,"
+		      "\"RAPL_ENERGY_CORES\":16777216,\"RAPL_ENERGY_GPU\":65536,\"RAPL_ENERGY_PSYS\":256,\"time_"));
 	fixture_free(&f);
 }
 
@@ -162,13 +167,13 @@ static void test_frequency(void **state)
 
 	document_machine(&f);
 	fixture_create(&f, &encode_hwpc, &(struct encode_options){ .stand_ins = true });
-	f.snap.cpus[0].msr[1] = f.snap.cpus[1].msr[1] = 1000000;   /* 2 / 50 million: 84 MHz of 2100 */
+	f.snap.cpus[0].msr[1] = f.snap.cpus[1].msr[1] = 1000000; /* 2 / 50 million: 84 MHz of 2100 */
 	withheld(&f, "APERF / MPERF");
 	f.snap.cpus[0].msr[1] = f.snap.cpus[1].msr[1] = 200000000;
 	withheld(&f, "APERF / MPERF");
-	f.snap.cpus[0].msr[0] = f.snap.cpus[1].msr[0] = 0;         /* no layer divides by nothing */
+	f.snap.cpus[0].msr[0] = f.snap.cpus[1].msr[0] = 0; /* no layer divides by nothing */
 	withheld(&f, "APERF / MPERF");
-	f.snap.cpus[0].msr[1] = f.snap.cpus[1].msr[1] = 0;         /* asleep throughout */
+	f.snap.cpus[0].msr[1] = f.snap.cpus[1].msr[1] = 0; /* asleep throughout */
 	sent(&f);
 	f.snap.cpus[1].msr_running_ns = 0;
 	withheld(&f, "cpu 1");
@@ -186,12 +191,12 @@ static void test_stand_ins(void **state)
 	const char *text;
 
 	document_machine(&f);
-	snprintf(f.schema.msr.ev[0].name, SCHEMA_NAME_MAX, "SMI");   /* no MPERF, then */
+	snprintf(f.schema.msr.ev[0].name, SCHEMA_NAME_MAX, "SMI"); /* no MPERF, then */
 	fixture_create(&f, &encode_hwpc, &(struct encode_options){ .stand_ins = true });
 	text = sent(&f);
 	assert_null(strstr(text, all));
 	assert_non_null(strstr(text, "\"SMI\":29646849,\"TSC\":2122153094,\"APERF\":2122153094,\"MPERF\":2122153094,"));
-	for (unsigned i = 0; i < 3; i++, text++) {                   /* in every report: formulas carry it on */
+	for (unsigned i = 0; i < 3; i++, text++) { /* in every report: formulas carry it on */
 		text = strstr(text, meta);
 		assert_non_null(text);
 	}
@@ -203,7 +208,8 @@ static void test_stand_ins(void **state)
 	f.snap.domains[0].quality = QUALITY_ESTIMATED;
 	fixture_create(&f, &encode_hwpc, &(struct encode_options){ .stand_ins = true, .iso_time = true });
 	text = sent(&f);
-	assert_non_null(strstr(text, "\"msr\":{\"0\":{\"0\":{\"APERF\":1000000000,\"MPERF\":1000000000,\"time_enabled\":1000000000,"));
+	assert_non_null(strstr(
+		text, "\"msr\":{\"0\":{\"0\":{\"APERF\":1000000000,\"MPERF\":1000000000,\"time_enabled\":1000000000,"));
 	assert_non_null(strstr(text, "}}},\"metadata\":{\"quality\":\"estimated\",\"stand_in_rapl\":\"estimate\","
 				     "\"stand_in_msr\":\"APERF=MPERF=elapsed ns\"}}\n"));
 	encode_hwpc.destroy(f.encoder);
@@ -222,17 +228,21 @@ static void test_stand_ins_csv(void **state)
 	f.schema.msr.n = 0;
 	f.schema.domains[0].interface = ENERGY_ESTIMATE;
 	f.snap.domains[0].quality = QUALITY_ESTIMATED;
-	fixture_create(&f, &encode_hwpc, &(struct encode_options){ .stand_ins = true, .csv = true, .csv_group = "msr" });
-	assert_string_equal(sent(&f), "1673603482630,sensor_test,all,0,0,1000000000,1000000000,1,1000000000,1000000000\n"
-				      "1673603482630,sensor_test,all,0,1,1000000000,1000000000,1,1000000000,1000000000\n");
+	fixture_create(&f, &encode_hwpc,
+		       &(struct encode_options){ .stand_ins = true, .csv = true, .csv_group = "msr" });
+	assert_string_equal(sent(&f),
+			    "1673603482630,sensor_test,all,0,0,1000000000,1000000000,1,1000000000,1000000000\n"
+			    "1673603482630,sensor_test,all,0,1,1000000000,1000000000,1,1000000000,1000000000\n");
 	encode_hwpc.destroy(f.encoder);
-	fixture_create(&f, &encode_hwpc, &(struct encode_options){ .stand_ins = true, .csv = true, .csv_group = "rapl" });
+	fixture_create(&f, &encode_hwpc,
+		       &(struct encode_options){ .stand_ins = true, .csv = true, .csv_group = "rapl" });
 	assert_string_equal(sent(&f), "1673603483630,sensor_test,all,0,0,5709496320,1,1006717449,1006717449\n");
 	assert_int_equal(f.ops->preamble(f.encoder, &f.schema, &header), 0);
 	buf_add_char(&header, '\0');
-	assert_string_equal((char *)header.data, "timestamp,sensor,target,socket,cpu,RAPL_ENERGY_PKG,stand_in,time_enabled,time_running\n");
+	assert_string_equal((char *)header.data,
+			    "timestamp,sensor,target,socket,cpu,RAPL_ENERGY_PKG,stand_in,time_enabled,time_running\n");
 	f.snap.end_real_ns -= 5000000000;
-	withheld(&f, "clock");   /* timestamps of a file may not go back */
+	withheld(&f, "clock"); /* timestamps of a file may not go back */
 	buf_free(&header);
 	fixture_free(&f);
 }
@@ -240,12 +250,12 @@ static void test_stand_ins_csv(void **state)
 static void test_two_sockets(void **state)
 {
 	static const char idle[] = "\"target\":\"/idle\",\"groups\":{\"core\":{"
-		"\"0\":{\"0\":{\"TASK_CLOCK\":0,\"time_enabled\":0,\"time_running\":0}},"
-		"\"1\":{\"3\":{\"TASK_CLOCK\":0,\"time_enabled\":0,\"time_running\":0}}}}";
+				   "\"0\":{\"0\":{\"TASK_CLOCK\":0,\"time_enabled\":0,\"time_running\":0}},"
+				   "\"1\":{\"3\":{\"TASK_CLOCK\":0,\"time_enabled\":0,\"time_running\":0}}}}";
 	static const char busy[] = "\"target\":\"/busy\",\"groups\":{\"core\":{"
-		"\"0\":{\"0\":{\"TASK_CLOCK\":0,\"time_enabled\":0,\"time_running\":0}},"
-		"\"1\":{\"3\":{\"TASK_CLOCK\":70,\"time_enabled\":70,\"time_running\":70},"
-		"\"5\":{\"TASK_CLOCK\":90,\"time_enabled\":90,\"time_running\":90}}}}";
+				   "\"0\":{\"0\":{\"TASK_CLOCK\":0,\"time_enabled\":0,\"time_running\":0}},"
+				   "\"1\":{\"3\":{\"TASK_CLOCK\":70,\"time_enabled\":70,\"time_running\":70},"
+				   "\"5\":{\"TASK_CLOCK\":90,\"time_enabled\":90,\"time_running\":90}}}}";
 	struct fixture f;
 	struct snap_row *r;
 	const char *text;
@@ -255,7 +265,7 @@ static void test_two_sockets(void **state)
 	fixture_domain(&f, DOMAIN_PACKAGE, 0, "package-0");
 	fixture_domain(&f, DOMAIN_PACKAGE, 1, "package-1");
 	fixture_ready(&f);
-	f.snap.cpus[1] = (struct snap_cpu){ .online = false };   /* socket 1 begins with CPU 3 */
+	f.snap.cpus[1] = (struct snap_cpu){ .online = false }; /* socket 1 begins with CPU 3 */
 	fixture_row(&f, "/idle", 1);
 	r = fixture_row(&f, "/busy", 2);
 	fixture_cell(&f, r, 3, 70);
@@ -334,11 +344,11 @@ static void test_independent_readers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_document_example), cmocka_unit_test(test_late_ticks),
+		cmocka_unit_test(test_document_example),  cmocka_unit_test(test_late_ticks),
 		cmocka_unit_test(test_incomplete_energy), cmocka_unit_test(test_energy_groups),
-		cmocka_unit_test(test_frequency), cmocka_unit_test(test_stand_ins),
-		cmocka_unit_test(test_stand_ins_csv), cmocka_unit_test(test_two_sockets),
-		cmocka_unit_test(test_virtual_machine), cmocka_unit_test(test_independent_readers),
+		cmocka_unit_test(test_frequency),         cmocka_unit_test(test_stand_ins),
+		cmocka_unit_test(test_stand_ins_csv),     cmocka_unit_test(test_two_sockets),
+		cmocka_unit_test(test_virtual_machine),   cmocka_unit_test(test_independent_readers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,18 +113,25 @@ static void test_parts_close(void **state)
 		assert_int_equal(all, d->energy_uj);
 		assert_int_equal(parts, all);
 	}
-	assert_int_equal(f.ops->stats(f.encoder)->withheld_rows, 200);   /* the one without a path, each time */
+	assert_int_equal(f.ops->stats(f.encoder)->withheld_rows, 200); /* the one without a path, each time */
 	fixture_free(&f);
 }
 
 /* Watts to the nanowatt, rounded half up; W = uJ x 1000 / ns, by hand. */
 static void test_watts(void **state)
 {
-	static const struct { uint64_t uj, ns; const char *text; } cases[] = {
-		{ 0, 1000000000, "0" }, { 1, 1000000000, "0.000001" }, { 1, 3000000000, "0.000000333" },
-		{ 2, 3000000000, "0.000000667" }, { 123456789, 500000000, "246.913578" }, { 10000000, 10000000, "1000" },
-		{ 9000000000000, 3600000000000, "2500" },          /* 9 MJ in an hour */
-		{ 1, 2000000000000, "0.000000001" },            /* half a nanowatt */
+	static const struct {
+		uint64_t uj, ns;
+		const char *text;
+	} cases[] = {
+		{ 0, 1000000000, "0" },
+		{ 1, 1000000000, "0.000001" },
+		{ 1, 3000000000, "0.000000333" },
+		{ 2, 3000000000, "0.000000667" },
+		{ 123456789, 500000000, "246.913578" },
+		{ 10000000, 10000000, "1000" },
+		{ 9000000000000, 3600000000000, "2500" }, /* 9 MJ in an hour */
+		{ 1, 2000000000000, "0.000000001" }, /* half a nanowatt */
 		{ 1, 2000000000001, "0" },
 	};
 	struct fixture f;
@@ -157,7 +164,7 @@ static void test_unusable(void **state)
 	assert_int_equal(f.ops->stats(f.encoder)->withheld_rows, 1);
 	assert_string_equal(f.ops->stats(f.encoder)->reason, "dram-0: its energy is lost in this interval");
 	f.snap.domains[0].quality = QUALITY_STALE;
-	assert_non_null(strstr(fixture_encode(&f), ",all,10,0,package-0,stale,"));   /* a late total still counts */
+	assert_non_null(strstr(fixture_encode(&f), ",all,10,0,package-0,stale,")); /* a late total still counts */
 	f.snap.domains[0].energy_uj = 0;
 	assert_string_equal(fixture_encode(&f), "");
 	assert_int_equal(f.ops->stats(f.encoder)->withheld_ticks, 1);
@@ -180,9 +187,10 @@ static void test_formula_none(void **state)
 	f.snap.domains[0].idle_uj = 0;
 	f.snap.domains[0].residual_uj = 10000000;
 	fixture_create(&f, &encode_power, &(struct encode_options){ .csv = true });
-	assert_string_equal(fixture_encode(&f), "1673603482630,node-7,all,10,0,package-0,measured,none,own,10000000\n"
-						"1673603482630,node-7,idle,0,0,package-0,estimated,none,own,0\n"
-						"1673603482630,node-7,residual,10,0,package-0,measured,none,own,10000000\n");
+	assert_string_equal(fixture_encode(&f),
+			    "1673603482630,node-7,all,10,0,package-0,measured,none,own,10000000\n"
+			    "1673603482630,node-7,idle,0,0,package-0,estimated,none,own,0\n"
+			    "1673603482630,node-7,residual,10,0,package-0,measured,none,own,10000000\n");
 	fixture_free(&f);
 }
 
@@ -207,8 +215,9 @@ static void test_share_quality(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_golden), cmocka_unit_test(test_schema), cmocka_unit_test(test_parts_close),
-		cmocka_unit_test(test_watts), cmocka_unit_test(test_unusable), cmocka_unit_test(test_formula_none),
+		cmocka_unit_test(test_golden),        cmocka_unit_test(test_schema),
+		cmocka_unit_test(test_parts_close),   cmocka_unit_test(test_watts),
+		cmocka_unit_test(test_unusable),      cmocka_unit_test(test_formula_none),
 		cmocka_unit_test(test_share_quality),
 	};
 

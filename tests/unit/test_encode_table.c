@@ -4,7 +4,8 @@
 #include <wchar.h>
 #include "unit/encode_fixture.h"
 
-static struct snap_row *add(struct fixture *f, const char *path, uint64_t time_ns, uint64_t cycles, uint64_t instructions)
+static struct snap_row *add(struct fixture *f, const char *path, uint64_t time_ns, uint64_t cycles,
+			    uint64_t instructions)
 {
 	struct snap_row *r = fixture_row(f, path, f->snap.n_rows);
 
@@ -88,7 +89,7 @@ static int widest(const char *text)
 		snprintf(line, sizeof(line), "%.*s", (int)strcspn(text, "\n"), text);
 		assert_true(mbstowcs(wide, line, 4096) < 4096);
 		n = wcswidth(wide, 4096);
-		assert_true(n >= 0);   /* -1: a control character */
+		assert_true(n >= 0); /* -1: a control character */
 		max = n > max ? n : max;
 	}
 	return max;
@@ -103,7 +104,9 @@ static void test_fits(void **state)
 	assert_non_null(setlocale(LC_CTYPE, "C.UTF-8"));
 	machine(&f);
 	for (unsigned i = 0; i < 50; i++) {
-		static const char *const nasty[] = { "\x1b[31m", "\xff\xfe", "\xe6\x97\xa5\xe6\x9c\xac", "\xc2\x9b", "e\xcc\x81", "\xf0\x9f\x90\xb3", "x", "\\" };
+		static const char *const nasty[] = { "\x1b[31m", "\xff\xfe",  "\xe6\x97\xa5\xe6\x9c\xac",
+						     "\xc2\x9b", "e\xcc\x81", "\xf0\x9f\x90\xb3",
+						     "x",        "\\" };
 
 		snprintf(paths[i], sizeof(paths[i]), "/");
 		for (unsigned k = 0; k <= i; k++)
@@ -112,10 +115,11 @@ static void test_fits(void **state)
 		add(&f, paths[i], 1 + i, 1, 1)->traffic.rx_bytes = 1ull << i;
 	}
 	for (unsigned i = 0; i < 4; i++) {
-		fixture_create(&f, &encode_table, &(struct encode_options){ .width = wide[i], .height = wide[i] ? 40 : 0 });
+		fixture_create(&f, &encode_table,
+			       &(struct encode_options){ .width = wide[i], .height = wide[i] ? 40 : 0 });
 		fixture_encode(&f);
 		assert_true(widest((char *)f.out.data) <= (int)(wide[i] ? wide[i] : 80));
-		assert_int_equal(lines((char *)f.out.data), wide[i] ? 39 : 23);   /* the cursor's line is free */
+		assert_int_equal(lines((char *)f.out.data), wide[i] ? 39 : 23); /* the cursor's line is free */
 		encode_table.destroy(f.encoder);
 		f.ops = NULL;
 	}
@@ -145,16 +149,16 @@ static void test_sums(void **state)
 	struct fixture f;
 
 	machine(&f);
-	f.snap.rows[7].selected = false;   /* left out by name, kept in the sum */
+	f.snap.rows[7].selected = false; /* left out by name, kept in the sum */
 	for (unsigned limit = 1; limit < 9; limit++) {
 		const char *text;
 
 		fixture_create(&f, &encode_table, &(struct encode_options){ .limit = limit });
 		text = fixture_encode(&f);
 		assert_null(strstr(text, "cron"));
-		assert_true(fabs(column_sum(text, 0) - 7.0) < 1e-9);    /* 10 - 2.5 - 0.5 */
+		assert_true(fabs(column_sum(text, 0) - 7.0) < 1e-9); /* 10 - 2.5 - 0.5 */
 		assert_true(fabs(column_sum(text, 1) - 1.5) < 1e-9);
-		assert_true(fabs(column_sum(text, 2) - 70.5) < 1e-9);   /* without idle */
+		assert_true(fabs(column_sum(text, 2) - 70.5) < 1e-9); /* without idle */
 		encode_table.destroy(f.encoder);
 		f.ops = NULL;
 	}
@@ -237,7 +241,7 @@ static void test_terminal(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_golden), cmocka_unit_test(test_fits), cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_golden),    cmocka_unit_test(test_fits),      cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_no_energy), cmocka_unit_test(test_not_split), cmocka_unit_test(test_many_domains),
 		cmocka_unit_test(test_terminal),
 	};

@@ -32,7 +32,7 @@ static const char *report_of(const char *text, const char *name, char *ret, size
 	at = strstr(text, key);
 	if (!at)
 		return NULL;
-	assert_null(strstr(at + 1, key));   /* once */
+	assert_null(strstr(at + 1, key)); /* once */
 	snprintf(ret, size, "%.*s", (int)strcspn(at, "\n"), at);
 	return ret;
 }
@@ -63,13 +63,13 @@ static void test_which_rows(void **state)
 	f.snap.rows[ROW_OTHER].time_ns = 5;
 	assert_true(has(encode(&f), "other"));
 	f.snap.rows[ROW_OTHER].time_ns = 0;
-	assert_true(has(encode(&f), "other"));   /* from then on: a target does not come and go */
+	assert_true(has(encode(&f), "other")); /* from then on: a target does not come and go */
 	encode_hwpc.destroy(f.encoder);
 	fixture_create(&f, &encode_hwpc, &(struct encode_options){ .stand_ins = true, .leaf_only = true });
 	text = encode(&f);
 	assert_true(has(text, "/inner/x/leaf") && has(text, "/innermost"));
 	assert_false(has(text, "/") || has(text, "/inner") || has(text, "kernel") || has(text, "other"));
-	f.snap.n_rows = READING_SPECIAL_ROWS + 1;   /* the root alone is no leaf, hence no target */
+	f.snap.n_rows = READING_SPECIAL_ROWS + 1; /* the root alone is no leaf, hence no target */
 	assert_string_equal(encode(&f), "");
 	assert_non_null(strstr(f.ops->stats(f.encoder)->reason, "none besides all"));
 	fixture_free(&f);
@@ -126,12 +126,16 @@ static void test_joined(void **state)
 static void test_names(void **state)
 {
 	/* raw path, id, its name in JSON (UTF-8 replacement: EF BF BD) */
-	static const struct { const char *path; uint64_t id; const char *json; } names[] = {
+	static const struct {
+		const char *path;
+		uint64_t id;
+		const char *json;
+	} names[] = {
 		{ "/a\"b\\c\n\x01\x7f,'", 1, "/a\\\"b\\\\c\\n\\u0001\x7f,'" },
 		{ "/\xe6\x97\xa5\xe6\x9c\xac", 2, "/\xe6\x97\xa5\xe6\x9c\xac" },
 		{ "/x\xff", 3, "/x\xef\xbf\xbd~3" },
-		{ "/x\xfe", 4, "/x\xef\xbf\xbd~4" },                      /* not the same as the one before */
-		{ "/x\xef\xbf\xbd", 5, "/x\xef\xbf\xbd~5" },              /* nor as what they became */
+		{ "/x\xfe", 4, "/x\xef\xbf\xbd~4" }, /* not the same as the one before */
+		{ "/x\xef\xbf\xbd", 5, "/x\xef\xbf\xbd~5" }, /* nor as what they became */
 		{ "/x\xef\xbf\xbd~3", 6, "/x\xef\xbf\xbd~3~6" },
 		{ "/\xed\xa0\x80/\xc0\xaf", 7, "/\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd/\xef\xbf\xbd\xef\xbf\xbd~7" },
 	};
@@ -167,12 +171,16 @@ static void test_csv_names(void **state)
 	fixture_row(&f, "/a\"b", 3);
 	fixture_row(&f, "/a\nb\r", 4);
 	fixture_row(&f, "/a b'\xc3\xa9", 5);
-	fixture_create(&f, &encode_hwpc, &(struct encode_options){ .stand_ins = true, .csv = true, .csv_group = "core" });
+	fixture_create(&f, &encode_hwpc,
+		       &(struct encode_options){ .stand_ins = true, .csv = true, .csv_group = "core" });
 	text = encode(&f);
 	assert_string_equal(text, "1673603482630,node-7,kernel,0,0,0,0,0\n"
-				  "1673603482630,node-7,/a\xef\xbf\xbd" "b~2,0,0,0,0,0\n"
-				  "1673603482630,node-7,/a\xef\xbf\xbd" "b~3,0,0,0,0,0\n"
-				  "1673603482630,node-7,/a\xef\xbf\xbd" "b\xef\xbf\xbd~4,0,0,0,0,0\n"
+				  "1673603482630,node-7,/a\xef\xbf\xbd"
+				  "b~2,0,0,0,0,0\n"
+				  "1673603482630,node-7,/a\xef\xbf\xbd"
+				  "b~3,0,0,0,0,0\n"
+				  "1673603482630,node-7,/a\xef\xbf\xbd"
+				  "b\xef\xbf\xbd~4,0,0,0,0,0\n"
 				  "1673603482630,node-7,/a b'\xc3\xa9,0,0,0,0,0\n");
 	assert_int_equal(f.ops->stats(f.encoder)->renamed_rows, 3);
 	assert_int_equal(f.ops->stats(f.encoder)->withheld_rows, 1);
@@ -219,7 +227,8 @@ static void test_no_events(void **state)
 	f.schema.core.n = 0;
 	fixture_cell(&f, fixture_row(&f, "/a", 1), 0, 42);
 	fixture_create(&f, &encode_hwpc, &(struct encode_options){ .stand_ins = true });
-	assert_non_null(strstr(report_of(encode(&f), "/a", report, sizeof(report)), "{\"TASK_CLOCK\":42,\"time_enabled\":42,"));
+	assert_non_null(
+		strstr(report_of(encode(&f), "/a", report, sizeof(report)), "{\"TASK_CLOCK\":42,\"time_enabled\":42,"));
 	fixture_free(&f);
 }
 
@@ -250,8 +259,10 @@ static void test_no_memory(void **state)
  * sent twice, a line is not JSON or not UTF-8, or anything else in the tick is wrong. */
 static void test_hostile_paths(void **state)
 {
-	static const char *const pieces[] = { "\xff", "\xef\xbf\xbd", "~", "5", "\"", "\\", "\n", "\x1f", "\x7f", ",", "/", "\xc3\xa9",
-					      "\xc3", "\xa9", "\xf0\x9f\x90\xb3", "\xf0\x9f", "\xed\xa0\x80", "a", "12345678", "'" };
+	static const char *const pieces[] = { "\xff",     "\xef\xbf\xbd", "~",    "5",        "\"",
+					      "\\",       "\n",           "\x1f", "\x7f",     ",",
+					      "/",        "\xc3\xa9",     "\xc3", "\xa9",     "\xf0\x9f\x90\xb3",
+					      "\xf0\x9f", "\xed\xa0\x80", "a",    "12345678", "'" };
 	static char paths[40][64];
 	struct buf ticks = { 0 };
 	struct fixture f;
@@ -276,7 +287,8 @@ static void test_hostile_paths(void **state)
 	buf_add_char(&ticks, '\0');
 	assert_int_equal(f.ops->stats(f.encoder)->withheld_ticks, 0);
 	assert_int_equal(f.ops->stats(f.encoder)->renamed_rows, 50 * 40);
-	status = fixture_python("check_smartwatts.py", (const char *const[]){ "--min-ticks", "50", NULL }, (char *)ticks.data);
+	status = fixture_python("check_smartwatts.py", (const char *const[]){ "--min-ticks", "50", NULL },
+				(char *)ticks.data);
 	if (status == 77)
 		printf("SKIP test_encode_targets.hostile_paths: no python3\n");
 	assert_true(status == 0 || status == 77);
@@ -313,7 +325,7 @@ static void test_steady_state(void **state)
 		fixture_create(&f, ops[i], &(struct encode_options){ .stand_ins = true });
 		allocations = 0;
 		encode(&f);
-		assert_true(allocations > 0);   /* they are seen */
+		assert_true(allocations > 0); /* they are seen */
 		allocations = 0;
 		for (unsigned n = 0; n < 5; n++)
 			encode(&f);
@@ -327,9 +339,10 @@ static void test_steady_state(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_which_rows), cmocka_unit_test(test_lost_counters), cmocka_unit_test(test_joined),
-		cmocka_unit_test(test_names), cmocka_unit_test(test_csv_names), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_no_events), cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_which_rows),    cmocka_unit_test(test_lost_counters),
+		cmocka_unit_test(test_joined),        cmocka_unit_test(test_names),
+		cmocka_unit_test(test_csv_names),     cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_no_events),     cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_hostile_paths), cmocka_unit_test(test_steady_state),
 	};
 

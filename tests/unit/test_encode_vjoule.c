@@ -59,7 +59,8 @@ static void test_bare_machine(void **state)
 
 static void test_metrics_option(void **state)
 {
-	static char a[] = "PERF_COUNT_HW_CPU_CYCLES=CYCLES", b[] = "LLC_MISSES", c[] = "WORK=TASK_CLOCK", d[] = "INSTRUCTIONS";
+	static char a[] = "PERF_COUNT_HW_CPU_CYCLES=CYCLES", b[] = "LLC_MISSES", c[] = "WORK=TASK_CLOCK",
+		    d[] = "INSTRUCTIONS";
 	static char twice[] = "WORK=CYCLES", none[] = "=CYCLES", no_event[] = "X=";
 	char *good[] = { a, b, c, d }, *wrong[][2] = { { c, twice }, { a, none }, { a, no_event } };
 	struct encode_options o = { .metrics = good, .n_metrics = 4 };
@@ -152,7 +153,7 @@ static void test_energies(void **state)
 	assert_true(r.energy[0] == 0.0f && r.energy[1] == 0.0f);
 	assert_true(r.energy[2] == (float)21.000002);
 	assert_true(r.energy[3] == 0.5f);
-	assert_true(r.energy[4] == 70.0f);   /* the platform once */
+	assert_true(r.energy[4] == 70.0f); /* the platform once */
 	assert_int_equal(r.system[0], 2ull << 40);
 	free(r.cgroups);
 	fixture_free(&f);
@@ -180,8 +181,8 @@ static void test_sums_of_all_rows(void **state)
 	report_of(&r, &f, false);
 	assert_int_equal(r.n_system, 4);
 	assert_int_equal(r.system[0], 1234);
-	assert_int_equal(r.system[1], 4 + 1110);           /* all four special rows */
-	assert_int_equal(r.system[3], 200 + 1110000);      /* time: without idle and interrupts */
+	assert_int_equal(r.system[1], 4 + 1110); /* all four special rows */
+	assert_int_equal(r.system[3], 200 + 1110000); /* time: without idle and interrupts */
 	assert_int_equal(r.n_cgroups, 4);
 	assert_null(report_find(&r, "/hidden"));
 	assert_int_equal(report_find(&r, "/")[1], 100);
@@ -216,7 +217,7 @@ static void test_special_names(void **state)
 	assert_int_equal(r.n_cgroups, 2);
 	assert_int_equal(report_find(&r, "/kernel")[0], 13);
 	assert_int_equal(report_find(&r, "/other")[0], 20);
-	f.snap.rows[ROW_KERNEL].selected = f.snap.rows[ROW_OTHER].selected = false;   /* an output's own patterns */
+	f.snap.rows[ROW_KERNEL].selected = f.snap.rows[ROW_OTHER].selected = false; /* an output's own patterns */
 	f.snap.n_rows = READING_SPECIAL_ROWS;
 	report_of(&r, &f, false);
 	assert_int_equal(r.n_cgroups, 0);
@@ -236,7 +237,7 @@ static void test_gauges(void **state)
 	fixture_ready(&f);
 	fixture_create(&f, &encode_vjoule, &v02);
 	report_of(&r, &f, true);
-	assert_int_equal(r.n_khz, 3);   /* the count of the header, whether anybody reads them or not */
+	assert_int_equal(r.n_khz, 3); /* the count of the header, whether anybody reads them or not */
 	assert_int_equal(r.khz[0], 0);
 	f.snap.khz = khz;
 	f.snap.package_mc = 45000;
@@ -274,9 +275,16 @@ static void test_huge_values(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_identifiers), cmocka_unit_test(test_bare_machine), cmocka_unit_test(test_metrics_option),
-		cmocka_unit_test(test_shared_name), cmocka_unit_test(test_time_is_no_stand_in), cmocka_unit_test(test_energies), cmocka_unit_test(test_sums_of_all_rows),
-		cmocka_unit_test(test_special_names), cmocka_unit_test(test_gauges), cmocka_unit_test(test_huge_values),
+		cmocka_unit_test(test_identifiers),
+		cmocka_unit_test(test_bare_machine),
+		cmocka_unit_test(test_metrics_option),
+		cmocka_unit_test(test_shared_name),
+		cmocka_unit_test(test_time_is_no_stand_in),
+		cmocka_unit_test(test_energies),
+		cmocka_unit_test(test_sums_of_all_rows),
+		cmocka_unit_test(test_special_names),
+		cmocka_unit_test(test_gauges),
+		cmocka_unit_test(test_huge_values),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,12 +70,27 @@ static void test_sizes(void **state)
 
 static void test_names(void **state)
 {
-	static const struct { const char *path; bool document, v02; } cases[] = {
-		{ "/", true, true }, { "/a b/\xff\n\x01", true, true }, { "/..a/b..", true, true }, { "/.../.", true, true },
-		{ "/a/../b", false, false }, { "/..", false, false }, { "/a/..", false, false }, { "a", false, false },
-		{ "", false, false }, { "/a/package", true, false }, { "/memory_max/b", true, false }, { "/psys", true, false },
-		{ "/package_", true, true }, { "/packages", true, true }, { "/config.toml", true, false },
-		{ "/a/config.toml", true, true }, { "/formula.signal", true, false },
+	static const struct {
+		const char *path;
+		bool document, v02;
+	} cases[] = {
+		{ "/", true, true },
+		{ "/a b/\xff\n\x01", true, true },
+		{ "/..a/b..", true, true },
+		{ "/.../.", true, true },
+		{ "/a/../b", false, false },
+		{ "/..", false, false },
+		{ "/a/..", false, false },
+		{ "a", false, false },
+		{ "", false, false },
+		{ "/a/package", true, false },
+		{ "/memory_max/b", true, false },
+		{ "/psys", true, false },
+		{ "/package_", true, true },
+		{ "/packages", true, true },
+		{ "/config.toml", true, false },
+		{ "/a/config.toml", true, true },
+		{ "/formula.signal", true, false },
 	};
 	struct report r = { 0 };
 	struct fixture f;
@@ -311,9 +326,15 @@ static void test_independent_reader(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes), cmocka_unit_test(test_names), cmocka_unit_test(test_longest_name),
-		cmocka_unit_test(test_renamed), cmocka_unit_test(test_same_path_twice), cmocka_unit_test(test_lost_counters),
-		cmocka_unit_test(test_fold), cmocka_unit_test(test_no_allocation), cmocka_unit_test(test_independent_reader),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_longest_name),
+		cmocka_unit_test(test_renamed),
+		cmocka_unit_test(test_same_path_twice),
+		cmocka_unit_test(test_lost_counters),
+		cmocka_unit_test(test_fold),
+		cmocka_unit_test(test_no_allocation),
+		cmocka_unit_test(test_independent_reader),
 	};
 
 	__sanitizer_install_malloc_and_free_hooks(on_malloc, on_free);

@@ -75,7 +75,7 @@ static void learn(struct reader *r, const struct buf *agent)
 		assert_int_equal(tag, 1);
 		assert_int_equal(head(r, 4), r->two ? 2 : 3);
 		id = head(r, 0);
-		assert_int_equal(id, r->n_strings + 1);   /* dense */
+		assert_int_equal(id, r->n_strings + 1); /* dense */
 		assert_true(id < IDS);
 		text(r, s, sizeof(s));
 		r->n_strings = (uint32_t)id;
@@ -101,7 +101,7 @@ static uint64_t word(struct reader *r)
 }
 
 struct seen {
-	uint32_t index;                /* of the span, by its PID */
+	uint32_t index; /* of the span, by its PID */
 	uint64_t start, calls;
 	uint32_t exception;
 };
@@ -110,7 +110,7 @@ struct trip {
 	struct reader r;
 	struct world *w;
 	uint32_t last_exception, n_records, last_pid;
-	uint64_t exception_of[FIXTURE_SPANS + 1];   /* span index + 1 by number */
+	uint64_t exception_of[FIXTURE_SPANS + 1]; /* span index + 1 by number */
 };
 
 static void one_attribute(struct trip *x, struct seen *s, const char *key)
@@ -130,7 +130,8 @@ static void one_attribute(struct trip *x, struct seen *s, const char *key)
 	if (!strcmp(key, "CPU_TIME_NS"))
 		assert_int_equal(strtoull(value, NULL, 10), x->w->spans[s->index].cpu_ns);
 	if (!strcmp(key, "ENERGY_UJ"))
-		assert_int_equal(strtoull(value, NULL, 10), x->w->spans[s->index].energy_uj[0] + x->w->spans[s->index].energy_uj[1]);
+		assert_int_equal(strtoull(value, NULL, 10),
+				 x->w->spans[s->index].energy_uj[0] + x->w->spans[s->index].energy_uj[1]);
 }
 
 static void attributes(struct trip *x, struct seen *s)
@@ -166,7 +167,7 @@ static void exception(struct trip *x, struct seen *s)
 	text(r, message, sizeof(message));
 	cause = head(r, 0);
 	assert_true(cause < s->exception);
-	if (cause)   /* of a child */
+	if (cause) /* of a child */
 		assert_int_equal(x->w->spans[x->exception_of[cause] - 1].parent, x->w->spans[s->index].id);
 	frames = head(r, 4);
 	assert_int_equal(frames, trace_depth(&x->w->t, s->index) + 1);
@@ -233,7 +234,7 @@ static void leave(struct trip *x, struct seen *s, uint64_t tag, bool top, uint64
 		}
 		v &= (1ull << 40) - 1;
 	}
-	assert_int_equal(*r->p++, 0xff);   /* at once */
+	assert_int_equal(*r->p++, 0xff); /* at once */
 	check_times(x, s, v, calls, top);
 	*ret_calls = calls;
 }
@@ -306,7 +307,8 @@ static uint64_t record(struct trip *x, uint64_t parent_id, uint64_t *ret_calls)
 	assert_true(s.index < x->w->t.n_spans);
 	assert_int_equal(x->w->spans[s.index].parent, parent_id);
 	assert_string_equal(string(r, r->methods[method][1]), x->w->spans[s.index].comm);
-	assert_int_equal(s.exception != 0, x->w->spans[s.index].end == SPAN_SIGNALED || x->w->spans[s.index].exit_code != 0);
+	assert_int_equal(s.exception != 0,
+			 x->w->spans[s.index].end == SPAN_SIGNALED || x->w->spans[s.index].exit_code != 0);
 	return x->w->spans[s.index].id;
 }
 
@@ -325,7 +327,8 @@ static void random_tree(struct world *w)
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t parent = i ? fixture_random(w, i) : 0;
 		uint64_t start = i ? w->spans[parent].start_ns + fixture_random(w, 1u << 30) : 77777;
-		struct span *s = fixture_add(w, parent, names[fixture_random(w, 6)], start, start + fixture_random(w, 1u << 31));
+		struct span *s = fixture_add(w, parent, names[fixture_random(w, 6)], start,
+					     start + fixture_random(w, 1u << 31));
 
 		s->cpu_ns = fixture_random(w, 1u << 30);
 		s->calls = fixture_random(w, 20) ? 1 : 1ull << fixture_random(w, 40);
@@ -351,7 +354,10 @@ static void forget(struct trip *x, struct zico *z)
 static void round_trip(const char *profile, bool big, unsigned trees)
 {
 	static struct world w;
-	struct trip x = { .w = &w, .r = { .big = big, .document = !strcmp(profile, "document"), .two = !strcmp(profile, "zico-2") } };
+	struct trip x = {
+		.w = &w,
+		.r = { .big = big, .document = !strcmp(profile, "document"), .two = !strcmp(profile, "zico-2") }
+	};
 	struct zico *z = NULL;
 	struct buf agent = { 0 }, body = { 0 };
 	struct err err = { 0 };
@@ -372,7 +378,7 @@ static void round_trip(const char *profile, bool big, unsigned trees)
 		record(&x, 0, &calls);
 		assert_ptr_equal(x.r.p, x.r.end);
 		assert_int_equal(x.n_records, w.t.n_spans);
-		assert_true(!x.r.two || !x.last_pid);   /* its collectors show the last one of the trace as the top's */
+		assert_true(!x.r.two || !x.last_pid); /* its collectors show the last one of the trace as the top's */
 		if (!fixture_random(&w, 500))
 			forget(&x, z);
 	}

@@ -15,12 +15,12 @@
 #define S 1000000000ull
 #define WALKS 1000000
 #define STEPS 12
-#define WATTS 1000ull            /* bound given to the accumulator */
-#define SLACK_NS (10 * MS)       /* energy.h */
+#define WATTS 1000ull /* bound given to the accumulator */
+#define SLACK_NS (10 * MS) /* energy.h */
 
 static uint64_t seed;
 
-static uint64_t rnd(void)        /* xorshift64* */
+static uint64_t rnd(void) /* xorshift64* */
 {
 	seed ^= seed >> 12;
 	seed ^= seed << 25;
@@ -39,7 +39,7 @@ enum view { VIEW_MSR, VIEW_POWERCAP, VIEW_PERF, VIEWS };
 struct model {
 	enum view view;
 	uint64_t unit_nj;
-	unsigned __int128 total;   /* register units since it began, never wrapped */
+	unsigned __int128 total; /* register units since it began, never wrapped */
 	uint64_t mono, boot;
 };
 
@@ -53,7 +53,7 @@ static uint64_t view_of(const struct model *m, unsigned __int128 total)
 	case VIEW_POWERCAP:
 		return (uint64_t)(total & UINT32_MAX) * m->unit_nj / 1000;
 	default:
-		return (uint64_t)total << 16;   /* the kernel shifts 2^-16 J to 2^-32 J */
+		return (uint64_t)total << 16; /* the kernel shifts 2^-16 J to 2^-32 J */
 	}
 }
 
@@ -65,16 +65,18 @@ static double units_per_joule(const struct model *m)
 
 static uint64_t register_units(const struct model *m, uint64_t watts, uint64_t ns)
 {
-	return (uint64_t)((unsigned __int128)watts * ns / m->unit_nj);   /* W x ns = nJ */
+	return (uint64_t)((unsigned __int128)watts * ns / m->unit_nj); /* W x ns = nJ */
 }
 
 static void start_walk(struct model *m, struct energy_accumulator *a, enum view view)
 {
 	uint64_t wrap;
 
-	*m = (struct model){ .view = view, .unit_nj = units_nj[below(sizeof(units_nj) / sizeof(units_nj[0]))], .mono = below(1ull << 50) };
+	*m = (struct model){ .view = view,
+			     .unit_nj = units_nj[below(sizeof(units_nj) / sizeof(units_nj[0]))],
+			     .mono = below(1ull << 50) };
 	if (view == VIEW_PERF)
-		m->unit_nj = 15259;   /* 2^-16 J, and counting from 0 */
+		m->unit_nj = 15259; /* 2^-16 J, and counting from 0 */
 	else
 		m->total = below(3) ? UINT32_MAX - below(100000000) : below(1ull << 32);
 	m->boot = m->mono + below(1ull << 40);
@@ -82,7 +84,9 @@ static void start_walk(struct model *m, struct energy_accumulator *a, enum view 
 	wrap = (uint64_t)((unsigned __int128)UINT32_MAX * m->unit_nj / 1000);
 	wrap += (wrap + UINT32_MAX / 2) / UINT32_MAX;
 	*a = (struct energy_accumulator){
-		.modulus = view == VIEW_MSR ? 1ull << 32 : view == VIEW_POWERCAP ? wrap : 0,
+		.modulus = view == VIEW_MSR      ? 1ull << 32 :
+			   view == VIEW_POWERCAP ? wrap :
+						   0,
 		.max_units_per_ns = (double)WATTS * 1e-9 * units_per_joule(m),
 	};
 	assert_int_equal(energy_accumulate(a, view_of(m, m->total), m->mono, m->boot), 0);
@@ -98,7 +102,9 @@ static uint64_t poll_time(const struct model *m)
 	return below(4) ? 1 * MS + below(2 * S) : 1 * MS + below(wrap_ns / 4);
 }
 
-struct tally { uint64_t steps, wraps, resets, undetected, sleeps, jumps; };
+struct tally {
+	uint64_t steps, wraps, resets, undetected, sleeps, jumps;
+};
 
 /* powercap cuts every value to whole microjoules, and its turn (range + one unit, both cut) to below
  * 1.5 uJ: a tenth of the smallest unit. The others are exact. */
@@ -114,7 +120,8 @@ static void check_exact(const struct model *m, uint64_t got, unsigned __int128 b
 
 static void check_bounded(const struct model *m, uint64_t got, uint64_t span_ns)
 {
-	assert_true((double)got <= (double)WATTS * 1e-9 * (double)(span_ns + SLACK_NS) * units_per_joule(m) * 1.000001 + 2);
+	assert_true((double)got <=
+		    (double)WATTS * 1e-9 * (double)(span_ns + SLACK_NS) * units_per_joule(m) * 1.000001 + 2);
 }
 
 /* Energy at up to the bound, or at most 2 W in suspend-to-idle (below one turn): exact whatever happens. */
@@ -131,7 +138,7 @@ static void step_counting(struct model *m, struct energy_accumulator *a, bool as
 	wrapped = m->total >> (m->view == VIEW_PERF ? 48 : 32) != before >> (m->view == VIEW_PERF ? 48 : 32);
 	got = energy_accumulate(a, view_of(m, m->total), m->mono, m->boot);
 	if (wrapped && asleep && got == 0 && a->resets == was.resets + 1)
-		return;   /* cannot be told from a register that sleep put to 0; said, not guessed */
+		return; /* cannot be told from a register that sleep put to 0; said, not guessed */
 	check_exact(m, got, before, wrapped);
 	assert_int_equal(a->wraps, was.wraps + wrapped);
 	assert_int_equal(a->resets + a->dropped, was.resets + was.dropped);
@@ -165,7 +172,7 @@ static void step_jump(struct model *m, struct energy_accumulator *a, struct tall
 	struct energy_accumulator was = *a;
 	uint64_t awake = poll_time(m), got;
 
-	m->total = below(2) ? UINT32_MAX - below(100000000) : below(1ull << 32);   /* often near the turn */
+	m->total = below(2) ? UINT32_MAX - below(100000000) : below(1ull << 32); /* often near the turn */
 	if (m->view == VIEW_PERF)
 		m->total = rnd() >> 16;
 	m->mono += awake;
@@ -174,7 +181,8 @@ static void step_jump(struct model *m, struct energy_accumulator *a, struct tall
 	t->jumps++;
 	check_bounded(m, got, awake);
 	if (got == 0 && m->total)
-		assert_true(a->resets + a->dropped == was.resets + was.dropped + 1 || view_of(m, m->total) == was.prev_raw);
+		assert_true(a->resets + a->dropped == was.resets + was.dropped + 1 ||
+			    view_of(m, m->total) == was.prev_raw);
 }
 
 static void walk(enum view view, struct tally *t)
@@ -195,7 +203,7 @@ static void walk(enum view view, struct tally *t)
 			step_reset(&m, &a, dice < 90, t);
 		else
 			step_jump(&m, &a, t);
-		assert_true(a.units >= units);   /* never negative */
+		assert_true(a.units >= units); /* never negative */
 		units = a.units;
 		t->steps++;
 	}
@@ -208,8 +216,8 @@ static void random_walks(enum view view)
 	seed = 0x9e3779b97f4a7c15ull + view;
 	for (unsigned i = 0; i < WALKS; i++)
 		walk(view, &t);
-	print_message("%u walks, %llu steps: %llu wraps, %llu resets (%llu not to be seen), %llu sleeps, %llu jumps\n", WALKS,
-		      (unsigned long long)t.steps, (unsigned long long)t.wraps, (unsigned long long)t.resets,
+	print_message("%u walks, %llu steps: %llu wraps, %llu resets (%llu not to be seen), %llu sleeps, %llu jumps\n",
+		      WALKS, (unsigned long long)t.steps, (unsigned long long)t.wraps, (unsigned long long)t.resets,
 		      (unsigned long long)t.undetected, (unsigned long long)t.sleeps, (unsigned long long)t.jumps);
 	/* the walks must have met what they are for */
 	assert_true(t.resets > 500000 && t.jumps > 250000 && t.sleeps > 500000);
@@ -242,7 +250,7 @@ static void wrap_is_exact(void **state)
 	assert_int_equal(energy_accumulate(&msr, 0, S, S), 1);
 	assert_int_equal(energy_accumulate(&msr, 5, 2 * S, 2 * S), 5);
 	assert_int_equal(msr.wraps, 1);
-	energy_accumulate(&cap, 262143328850, 0, 0);   /* 2^32 - 1 units of 61.035 uJ */
+	energy_accumulate(&cap, 262143328850, 0, 0); /* 2^32 - 1 units of 61.035 uJ */
 	assert_int_equal(energy_accumulate(&cap, 0, S, S), 61);
 	energy_accumulate(&perf, UINT64_MAX, 0, 0);
 	assert_int_equal(energy_accumulate(&perf, 9, S, S), 10);
@@ -285,8 +293,9 @@ static void odd_clocks_and_values(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wrap_is_exact), cmocka_unit_test(reset_adds_nothing), cmocka_unit_test(odd_clocks_and_values),
-		cmocka_unit_test(walks_msr), cmocka_unit_test(walks_powercap), cmocka_unit_test(walks_perf),
+		cmocka_unit_test(wrap_is_exact),         cmocka_unit_test(reset_adds_nothing),
+		cmocka_unit_test(odd_clocks_and_values), cmocka_unit_test(walks_msr),
+		cmocka_unit_test(walks_powercap),        cmocka_unit_test(walks_perf),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

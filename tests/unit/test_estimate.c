@@ -29,7 +29,9 @@ static void machine_init(struct machine *m, const uint16_t (*cpus)[2], unsigned 
 	m->s.cpus = calloc(n, sizeof(*m->s.cpus));
 	assert_non_null(m->s.cpus);
 	for (unsigned i = 0; i < n; i++) {
-		m->s.cpus[i] = (struct cpu_desc){ .cpu = (uint16_t)i, .package = cpus[i][0], .core = cpus[i][1], .present = true };
+		m->s.cpus[i] = (struct cpu_desc){
+			.cpu = (uint16_t)i, .package = cpus[i][0], .core = cpus[i][1], .present = true
+		};
 		if (cpus[i][0] >= m->s.n_packages)
 			m->s.n_packages = cpus[i][0] + 1u;
 	}
@@ -65,7 +67,7 @@ static void is_of_the_instant_its_cpus_were_read(void **state)
 	m.r.cpus[1].read_mono_ns = 5 * S + 30 * MS;
 	estimate_read(m.e, &m.r);
 	assert_int_equal(m.r.domains[0].time_ns, 5 * S + 20 * MS);
-	m.r.cpus[1].read_mono_ns = 4 * S;   /* could not be read this time */
+	m.r.cpus[1].read_mono_ns = 4 * S; /* could not be read this time */
 	estimate_read(m.e, &m.r);
 	assert_int_equal(m.r.domains[0].time_ns, 5 * S + 10 * MS);
 	m.r.cpus[0].online = false;
@@ -83,10 +85,10 @@ static void idle_and_busy(void **state)
 	assert_string_equal(m.s.domains[0].name, "package-0");
 	assert_int_equal(m.s.domains[0].interface, ENERGY_ESTIMATE);
 	assert_true(m.s.domains[0].idle_known);
-	assert_int_equal(m.s.domains[0].idle_uw, 4000000);   /* 2 cores of 2 W */
+	assert_int_equal(m.s.domains[0].idle_uw, 4000000); /* 2 cores of 2 W */
 	m.r.mono_ns = 5 * S;
-	pass(&m, 0, 1 * S, 1 * S);      /* 2 J */
-	pass(&m, 1, 1 * S, 0);          /* 10 J */
+	pass(&m, 0, 1 * S, 1 * S); /* 2 J */
+	pass(&m, 1, 1 * S, 0); /* 10 J */
 	estimate_read(m.e, &m.r);
 	assert_int_equal(reading_domain_uj(&m.r.domains[0]), 12000000);
 	assert_true(m.r.domains[0].estimated);
@@ -95,7 +97,7 @@ static void idle_and_busy(void **state)
 	/* nothing passed: nothing added */
 	estimate_read(m.e, &m.r);
 	assert_int_equal(reading_domain_uj(&m.r.domains[0]), 12000000);
-	pass(&m, 0, 1 * S, 250 * MS);   /* 2 J + 3/4 of 8 J; CPU 1 is offline */
+	pass(&m, 0, 1 * S, 250 * MS); /* 2 J + 3/4 of 8 J; CPU 1 is offline */
 	estimate_read(m.e, &m.r);
 	assert_int_equal(reading_domain_uj(&m.r.domains[0]), 12000000 + 2000000 + 6000000);
 	machine_free(&m);
@@ -118,7 +120,8 @@ static void small_steps_are_carried(void **state)
 /* Watts are per core: two threads of one core share them. */
 static void threads_share_a_core(void **state)
 {
-	static const uint16_t smt[][2] = { { 0, 0 }, { 0, 1 }, { 0, 0 }, { 0, 1 }, { 1, 0 }, { 1, 1 }, { 1, 0 }, { 1, 1 } };
+	static const uint16_t smt[][2] = { { 0, 0 }, { 0, 1 }, { 0, 0 }, { 0, 1 },
+					   { 1, 0 }, { 1, 1 }, { 1, 0 }, { 1, 1 } };
 	struct machine m;
 
 	machine_init(&m, smt, 8, 2.0, 10.0);
@@ -136,8 +139,15 @@ static void threads_share_a_core(void **state)
 
 static void odd_watts(void **state)
 {
-	static const struct { double idle, max; uint64_t want_uj; } cases[] = {
-		{ 0, 0, 0 }, { -5, -1, 0 }, { 3, 1, 3000000 }, { 0.5, 1e300, 100000000000ull }, { 0.0 / 0.0, 4, 4000000 },
+	static const struct {
+		double idle, max;
+		uint64_t want_uj;
+	} cases[] = {
+		{ 0, 0, 0 },
+		{ -5, -1, 0 },
+		{ 3, 1, 3000000 },
+		{ 0.5, 1e300, 100000000000ull },
+		{ 0.0 / 0.0, 4, 4000000 },
 	};
 
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -198,7 +208,7 @@ static void idle_is_not_learned(void **state)
 		assert_int_equal(s->domains[0].idle_uj, i == 3 ? 3000000 : 4000000);
 		assert_int_equal(*snapshot_energy(s, ROW_KERNEL, 0), i == 3 ? 12000000 : 16000000);
 		assert_int_equal(s->domains[0].idle_power_uw, 4000000);
-		assert_int_equal(s->domains[0].idle_quality, 0);   /* as good as the domain's own energy */
+		assert_int_equal(s->domains[0].idle_quality, 0); /* as good as the domain's own energy */
 		assert_int_equal(s->domains[0].quality & QUALITY_ESTIMATED, QUALITY_ESTIMATED);
 	}
 	formula_share.destroy(f);
@@ -209,9 +219,13 @@ static void idle_is_not_learned(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(is_of_the_instant_its_cpus_were_read), cmocka_unit_test(idle_and_busy),
-		cmocka_unit_test(small_steps_are_carried), cmocka_unit_test(threads_share_a_core),
-		cmocka_unit_test(odd_watts), cmocka_unit_test(idle_merged), cmocka_unit_test(idle_is_not_learned),
+		cmocka_unit_test(is_of_the_instant_its_cpus_were_read),
+		cmocka_unit_test(idle_and_busy),
+		cmocka_unit_test(small_steps_are_carried),
+		cmocka_unit_test(threads_share_a_core),
+		cmocka_unit_test(odd_watts),
+		cmocka_unit_test(idle_merged),
+		cmocka_unit_test(idle_is_not_learned),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

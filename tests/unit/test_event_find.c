@@ -10,17 +10,34 @@
 
 static void test_names(void **state)
 {
-	static const struct { const char *name; bool cycles, misses; } cases[] = {
-		{ "CYCLES", true, false }, { "cpu-cycles", true, false }, { "PERF_COUNT_HW_CPU_CYCLES:u", true, false },
-		{ "skl::UNHALTED_CORE_CYCLES:k=1:u=1", true, false }, { "CPU_CLK_UNHALTED.THREAD_P", true, false },
-		{ "CPU_CLK_UNHALTED:CORE_P", true, false }, { "cpu_core/cpu-cycles/", true, false },
-		{ "CPU_CLK_UNHALTED:REF_P", false, false }, { "CPU_CLK_UNHALTED.REF_TSC", false, false },
-		{ "UNHALTED_REFERENCE_CYCLES", false, false }, { "REF_CYCLES", false, false }, { "TSC", false, false },
-		{ "BUS_CYCLES", false, false }, { "INSTRUCTIONS", false, false }, { "", false, false },
-		{ "CYCLES_", false, false }, { "CPU_CYCLES", true, false },
-		{ "LLC_MISSES", false, true }, { "cache-misses", false, true }, { "LONGEST_LAT_CACHE.MISS", false, true },
-		{ "LONGEST_LAT_CACHE:REFERENCE", false, false }, { "PERF_COUNT_HW_CACHE_LL:READ:MISS", false, true },
-		{ "PERF_COUNT_HW_CACHE_LL:READ:ACCESS", false, false }, { "LLC_REFERENCES", false, false },
+	static const struct {
+		const char *name;
+		bool cycles, misses;
+	} cases[] = {
+		{ "CYCLES", true, false },
+		{ "cpu-cycles", true, false },
+		{ "PERF_COUNT_HW_CPU_CYCLES:u", true, false },
+		{ "skl::UNHALTED_CORE_CYCLES:k=1:u=1", true, false },
+		{ "CPU_CLK_UNHALTED.THREAD_P", true, false },
+		{ "CPU_CLK_UNHALTED:CORE_P", true, false },
+		{ "cpu_core/cpu-cycles/", true, false },
+		{ "CPU_CLK_UNHALTED:REF_P", false, false },
+		{ "CPU_CLK_UNHALTED.REF_TSC", false, false },
+		{ "UNHALTED_REFERENCE_CYCLES", false, false },
+		{ "REF_CYCLES", false, false },
+		{ "TSC", false, false },
+		{ "BUS_CYCLES", false, false },
+		{ "INSTRUCTIONS", false, false },
+		{ "", false, false },
+		{ "CYCLES_", false, false },
+		{ "CPU_CYCLES", true, false },
+		{ "LLC_MISSES", false, true },
+		{ "cache-misses", false, true },
+		{ "LONGEST_LAT_CACHE.MISS", false, true },
+		{ "LONGEST_LAT_CACHE:REFERENCE", false, false },
+		{ "PERF_COUNT_HW_CACHE_LL:READ:MISS", false, true },
+		{ "PERF_COUNT_HW_CACHE_LL:READ:ACCESS", false, false },
+		{ "LLC_REFERENCES", false, false },
 	};
 
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -162,10 +162,18 @@ static void test_captured_machines(void **state)
 
 static void test_errnos(void **state)
 {
-	static const struct { int error; const char *reason; } absent[] = {
+	static const struct {
+		int error;
+		const char *reason;
+	} absent[] = {
 		{ EACCES, "denied; give CAP_PERFMON and set kernel.perf_event_paranoid to 2 or lower (it is unknown)" },
-		{ EPERM, "denied" }, { ENOENT, "does not have it" }, { ENODEV, "does not count it" }, { EOPNOTSUPP, "cannot count it" },
-		{ EINVAL, "refuses it" }, { EBUSY, "held by somebody else" }, { ENOSYS, "built without perf events" },
+		{ EPERM, "denied" },
+		{ ENOENT, "does not have it" },
+		{ ENODEV, "does not count it" },
+		{ EOPNOTSUPP, "cannot count it" },
+		{ EINVAL, "refuses it" },
+		{ EBUSY, "held by somebody else" },
+		{ ENOSYS, "built without perf events" },
 	};
 	struct temp_root t = temp_root_new();
 	struct perf_seam seam = { .open = answer };
@@ -212,8 +220,8 @@ static void test_stand_in(void **state)
 
 static void test_limits(void **state)
 {
-	char *nine[] = { "cycles", "instructions", "cache_misses", "cache-references", "branches", "branch-misses", "bus-cycles",
-			 "ref-cycles", "LLC_MISSES" };
+	char *nine[] = { "cycles",        "instructions", "cache_misses", "cache-references", "branches",
+			 "branch-misses", "bus-cycles",   "ref-cycles",   "LLC_MISSES" };
 	char *twice[] = { "CYCLES", "INSTRUCTIONS", "CYCLES" }, *many[17], text[17][16], longest[SCHEMA_NAME_MAX + 1];
 	struct temp_root t = temp_root_new();
 
@@ -252,8 +260,9 @@ static void test_limits(void **state)
 static void test_event_on_cpu(void **state)
 {
 	struct event_desc e = { .type = 1, .config = 2 };
-	struct event_variants v = { .n = 2, .v = { { .type = 1, .config = 2, .cpus = { 0x0f } },
-						   { .type = 8, .config = 3, .cpus = { 0, 0, 0xff } } } };
+	struct event_variants v = { .n = 2,
+				    .v = { { .type = 1, .config = 2, .cpus = { 0x0f } },
+					   { .type = 8, .config = 3, .cpus = { 0, 0, 0xff } } } };
 	struct event_variant got = { 0 };
 
 	(void)state;
@@ -311,10 +320,11 @@ static void test_live(void **state)
 	(void)state;
 	assert_int_equal(fsroot_open("/", &root), 0);
 	resolve(root, &seam, false, "PERF_COUNT_SW_PAGE_FAULTS");
-	if (out.rc == 0 && out.absent.n && (strstr(out.absent.ev[0].reason, "denied") || strstr(out.absent.ev[0].reason, "without perf"))) {
+	if (out.rc == 0 && out.absent.n &&
+	    (strstr(out.absent.ev[0].reason, "denied") || strstr(out.absent.ev[0].reason, "without perf"))) {
 		printf("SKIP events_live: %s\n", out.absent.ev[0].reason);
 	} else {
-		assert_event(0, 1, 2, 0);   /* PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS (perf_event.h) */
+		assert_event(0, 1, 2, 0); /* PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS (perf_event.h) */
 		assert_int_equal(events_fit(&seam, &out.set, 0), 1);
 	}
 	fsroot_close(root);

@@ -46,7 +46,8 @@ static void skylake(void)
 {
 	setenv("LIBPFM_FORCE_PMU", "skl", 1);
 	if (!encodes("INST_RETIRED:ANY_P", 4, 0x00c0, 0) || !encodes("MEM_LOAD_RETIRED:L3_MISS", 4, 0x20d1, 0) ||
-	    !encodes("CPU_CLK_THREAD_UNHALTED:REF_XCLK", 4, 0x013c, 0) || !encodes("br_misp_retired:all_branches", 4, 0x00c5, 0) ||
+	    !encodes("CPU_CLK_THREAD_UNHALTED:REF_XCLK", 4, 0x013c, 0) ||
+	    !encodes("br_misp_retired:all_branches", 4, 0x00c5, 0) ||
 	    !encodes("skl::INST_RETIRED:ANY_P", 4, 0x00c0, 0) || !encodes("INST_RETIRED:ANY_P:c=1", 4, 0x10000c0, 0) ||
 	    !encodes("LLC_MISSES", 0, 3, 0))
 		exit(1);

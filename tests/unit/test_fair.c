@@ -165,9 +165,12 @@ static void test_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_enough_room, begin, end), cmocka_unit_test_setup_teardown(test_flood, begin, end),
-		cmocka_unit_test_setup_teardown(test_flood_in_disguise, begin, end), cmocka_unit_test_setup_teardown(test_parts, begin, end),
-		cmocka_unit_test_setup_teardown(test_same_path, begin, end), cmocka_unit_test_setup_teardown(test_random, begin, end),
+		cmocka_unit_test_setup_teardown(test_enough_room, begin, end),
+		cmocka_unit_test_setup_teardown(test_flood, begin, end),
+		cmocka_unit_test_setup_teardown(test_flood_in_disguise, begin, end),
+		cmocka_unit_test_setup_teardown(test_parts, begin, end),
+		cmocka_unit_test_setup_teardown(test_same_path, begin, end),
+		cmocka_unit_test_setup_teardown(test_random, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

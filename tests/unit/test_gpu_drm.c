@@ -19,10 +19,12 @@
 /* i915, of which four engines are told and one class has two of them. */
 static void by_time(void **state)
 {
-	static const char old[] = HEAD "drm-driver: i915\ndrm-pdev:   0000:00:02.0\ndrm-client-id:\t7\n"
+	static const char old[] = HEAD
+		"drm-driver: i915\ndrm-pdev:   0000:00:02.0\ndrm-client-id:\t7\n"
 		"drm-engine-render:\t9288864723 ns\ndrm-engine-copy: 2035071108 ns\ndrm-engine-video: 0 ns\n"
 		"drm-engine-capacity-video:   2\ndrm-engine-video-enhance:   0 ns\n";
-	static const char new[] = HEAD "drm-driver: i915\ndrm-pdev:   0000:00:02.0\ndrm-client-id:\t7\n"
+	static const char new[] = HEAD
+		"drm-driver: i915\ndrm-pdev:   0000:00:02.0\ndrm-client-id:\t7\n"
 		"drm-engine-render:\t9538864723 ns\ndrm-engine-copy: 2035071108 ns\ndrm-engine-video: 500000000 ns\n"
 		"drm-engine-capacity-video:   2\ndrm-engine-video-enhance:   0 ns\n";
 	struct drm_use a, b;
@@ -42,10 +44,12 @@ static void by_time(void **state)
 
 static void by_cycles(void **state)
 {
-	static const char old[] = HEAD "drm-driver:\txe\ndrm-client-id:\t3\ndrm-pdev:\t0000:03:00.0\ndrm-total-system:\t0\n"
+	static const char old[] = HEAD
+		"drm-driver:\txe\ndrm-client-id:\t3\ndrm-pdev:\t0000:03:00.0\ndrm-total-system:\t0\n"
 		"drm-total-vram0:\t23992 KiB\ndrm-cycles-rcs:\t28257900\ndrm-total-cycles-rcs:\t7655183225\ndrm-cycles-ccs:\t0\n"
 		"drm-total-cycles-ccs:\t7655183225\ndrm-engine-capacity-ccs:\t4\n";
-	static const char new[] = HEAD "drm-driver:\txe\ndrm-client-id:\t3\ndrm-pdev:\t0000:03:00.0\n"
+	static const char new[] = HEAD
+		"drm-driver:\txe\ndrm-client-id:\t3\ndrm-pdev:\t0000:03:00.0\n"
 		"drm-cycles-rcs:\t28357900\ndrm-total-cycles-rcs:\t7656183225\ndrm-cycles-ccs:\t400000\n"
 		"drm-total-cycles-ccs:\t7656183225\ndrm-engine-capacity-ccs:\t4\n";
 	struct drm_use a, b;
@@ -59,8 +63,11 @@ static void by_cycles(void **state)
 static void nonsense(void **state)
 {
 	static const char *const none[] = {
-		"", HEAD, "drm-pdev: 0000:03:00.0\ndrm-client-id: 3\n",
-		"drm-client-id: 3\ndrm-engine-gfx: 1 ns\n", "drm-pdev: 0000:03:00.0\ndrm-engine-gfx: 1 ns\n",
+		"",
+		HEAD,
+		"drm-pdev: 0000:03:00.0\ndrm-client-id: 3\n",
+		"drm-client-id: 3\ndrm-engine-gfx: 1 ns\n",
+		"drm-pdev: 0000:03:00.0\ndrm-engine-gfx: 1 ns\n",
 		"drm-pdev: 0000:03:00.0\ndrm-client-id: -3\ndrm-engine-gfx: 1 ns\n",
 		"drm-pdev: 0000:03:00.0\ndrm-client-id: 3\ndrm-engine-gfx: 1 %\n",
 		"drm-pdev: 0000:03:00.0\ndrm-client-id: 3\ndrm-engine-gfx: 99999999999999999999 ns\n",
@@ -81,7 +88,7 @@ struct machine {
 	struct reading r;
 	struct gpus *g;
 	uint32_t rows[2];
-	uint64_t begun;            /* clients have worked since */
+	uint64_t begun; /* clients have worked since */
 };
 
 static void put_link(const struct temp_root *t, const char *path, const char *to)
@@ -117,8 +124,10 @@ static void work(const struct machine *m, unsigned pid, unsigned client, uint64_
 	char path[128], next[160], to[160], text[512];
 
 	snprintf(path, sizeof(path), "/proc/%u/fdinfo/next", pid);
-	snprintf(text, sizeof(text), HEAD "drm-driver:\tamdgpu\ndrm-client-id:\t%u\ndrm-pdev:\t0000:03:00.0\n"
-		 "drm-engine-gfx:\t%llu ns\ndrm-engine-dec:\t0 ns\n", client, (unsigned long long)ns);
+	snprintf(text, sizeof(text),
+		 HEAD "drm-driver:\tamdgpu\ndrm-client-id:\t%u\ndrm-pdev:\t0000:03:00.0\n"
+		      "drm-engine-gfx:\t%llu ns\ndrm-engine-dec:\t0 ns\n",
+		 client, (unsigned long long)ns);
 	temp_root_put(&m->t, path, text);
 	snprintf(next, sizeof(next), "%s%s", m->t.dir, path);
 	snprintf(to, sizeof(to), "%s/proc/%u/fdinfo/5", m->t.dir, pid);
@@ -208,7 +217,10 @@ static void clients(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(by_time), cmocka_unit_test(by_cycles), cmocka_unit_test(nonsense), cmocka_unit_test(clients),
+		cmocka_unit_test(by_time),
+		cmocka_unit_test(by_cycles),
+		cmocka_unit_test(nonsense),
+		cmocka_unit_test(clients),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

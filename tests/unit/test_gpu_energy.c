@@ -19,7 +19,7 @@ static void steady_counter(void **state)
 	gpu_energy_start(&e, 1000 * MS);
 	for (uint64_t t = 1000; t <= 11000; t += 100)
 		gpu_energy_counter(&e, 7000 + t / 20 * 20 * 100, t * MS);
-	assert_int_equal(e.uj, 1000000000);        /* 100 W x 10 s */
+	assert_int_equal(e.uj, 1000000000); /* 100 W x 10 s */
 	assert_int_equal(e.time_ns, 11000 * MS);
 	assert_int_equal(e.resets + e.dropped + e.gaps, 0);
 }
@@ -35,7 +35,7 @@ static void no_step_no_time(void **state)
 	gpu_energy_counter(&e, 200, 25 * MS);
 	assert_int_equal(e.uj, 100000);
 	assert_int_equal(e.time_ns, 20 * MS);
-	gpu_energy_counter(&e, 200, 700 * MS);     /* it stands */
+	gpu_energy_counter(&e, 200, 700 * MS); /* it stands */
 	assert_int_equal(e.time_ns, 700 * MS);
 	assert_int_equal(e.uj, 100000);
 }
@@ -91,7 +91,7 @@ static void silence(void **state)
 	gpu_energy_power(&e, 100000, 100 * MS);
 	gpu_energy_power(&e, 100000, 200 * MS);
 	gpu_energy_power(&e, 100000, 60200 * MS);
-	assert_int_equal(e.uj, 10000000);          /* the minute between is not bridged */
+	assert_int_equal(e.uj, 10000000); /* the minute between is not bridged */
 	assert_int_equal(e.gaps, 1);
 	gpu_energy_gap(&e);
 	assert_int_equal(e.gaps, 2);
@@ -120,8 +120,10 @@ static void disagreement(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(steady_counter), cmocka_unit_test(no_step_no_time), cmocka_unit_test(reset),
-		cmocka_unit_test(spike), cmocka_unit_test(ramp), cmocka_unit_test(silence), cmocka_unit_test(disagreement),
+		cmocka_unit_test(steady_counter), cmocka_unit_test(no_step_no_time),
+		cmocka_unit_test(reset),          cmocka_unit_test(spike),
+		cmocka_unit_test(ramp),           cmocka_unit_test(silence),
+		cmocka_unit_test(disagreement),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

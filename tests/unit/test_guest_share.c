@@ -7,8 +7,18 @@
 #define GUEST "/machine.slice/machine-qemu\\x2d1\\x2dweb.scope"
 
 static const char *const paths[] = {
-	"/", "/machine.slice", GUEST, GUEST "/libvirt", GUEST "/libvirt/emulator", GUEST "/libvirt/vcpu0", GUEST "x",
-	GUEST "x/libvirt", "/machine.slice/machine-qemu\\x2d2\\x2ddb.scope", "/other" GUEST, "/kernel", "/machine.slice/machine-qemu",
+	"/",
+	"/machine.slice",
+	GUEST,
+	GUEST "/libvirt",
+	GUEST "/libvirt/emulator",
+	GUEST "/libvirt/vcpu0",
+	GUEST "x",
+	GUEST "x/libvirt",
+	"/machine.slice/machine-qemu\\x2d2\\x2ddb.scope",
+	"/other" GUEST,
+	"/kernel",
+	"/machine.slice/machine-qemu",
 };
 #define PATHS (sizeof(paths) / sizeof(paths[0]))
 static const bool of_guest[PATHS] = { [2] = true, [3] = true, [4] = true, [5] = true };
@@ -120,7 +130,8 @@ static const char *tell(struct fixture *f, const char *const *all, unsigned n, u
 /* Of "web" its neighbour "intraweb" must not be told, nor the other way round. */
 static void test_a_pattern_of_two_machines(void **state)
 {
-	static const char *const all[] = { GUEST, GUEST "/libvirt", "/machine.slice/machine-qemu\\x2d2\\x2dintraweb.scope/libvirt",
+	static const char *const all[] = { GUEST, GUEST "/libvirt",
+					   "/machine.slice/machine-qemu\\x2d2\\x2dintraweb.scope/libvirt",
 					   "/machine.slice/machine-qemu\\x2d9\\x2dweb.scope" };
 	struct fixture f;
 
@@ -129,7 +140,8 @@ static void test_a_pattern_of_two_machines(void **state)
 	assert_string_equal(tell(&f, all, 3, 0), "");
 	assert_false(share_alive(f.encoder));
 	assert_int_equal(f.ops->stats(f.encoder)->withheld_ticks, 1);
-	assert_non_null(strstr(f.ops->stats(f.encoder)->reason, "pattern /machine.slice/machine-qemu*web.scope is of two machines"));
+	assert_non_null(strstr(f.ops->stats(f.encoder)->reason,
+			       "pattern /machine.slice/machine-qemu*web.scope is of two machines"));
 	/* the other one has ended; what came before is not known */
 	assert_int_equal(told(tell(&f, all, 3, 4), "package-0"), 0x22);
 	assert_non_null(strstr((char *)f.out.data, ":partial"));
@@ -157,7 +169,7 @@ static void test_the_documented_line(void **state)
 	fixture_row(&f, GUEST "/libvirt", 2);
 	*snapshot_energy(&f.snap, 5, 0) = 1234567;
 	assert_string_equal(fixture_encode(&f), "jouled-share 1 epoch=0000000000001234 number=1 interval_ns=1000000000 "
-			    "package-0=1234567 dram-0=89:estimated+partial\n");
+						"package-0=1234567 dram-0=89:estimated+partial\n");
 	fixture_free(&f);
 }
 
@@ -168,7 +180,8 @@ static struct share full(void)
 	for (unsigned i = 0; i < SCHEMA_MAX_DOMAINS; i++) {
 		char name[64];
 
-		snprintf(name, sizeof(name), "%s-%u-die-%u", domain_kind_name((enum domain_kind)(i % 4)), 65534 - i, 65535 - i);
+		snprintf(name, sizeof(name), "%s-%u-die-%u", domain_kind_name((enum domain_kind)(i % 4)), 65534 - i,
+			 65535 - i);
 		assert_true(share_domain_named(name, &s.domains[s.n]));
 		s.domains[s.n].uj = UINT64_MAX - i;
 		s.domains[s.n++].quality = i % 64;
@@ -216,16 +229,44 @@ static int read_text(const char *text)
 static void test_what_is_refused(void **state)
 {
 	static const char *const bad[] = {
-		"", " ", "jouled-share", "jouled-share 2 epoch=0000000000000001 number=1 interval_ns=1",
-		"jouled-share 1 epoch=1 number=1 interval_ns=1", "jouled-share 1 epoch=000000000000000G number=1 interval_ns=1",
+		"",
+		" ",
+		"jouled-share",
+		"jouled-share 2 epoch=0000000000000001 number=1 interval_ns=1",
+		"jouled-share 1 epoch=1 number=1 interval_ns=1",
+		"jouled-share 1 epoch=000000000000000G number=1 interval_ns=1",
 		"jouled-share 1 epoch=00000000000000011 number=1 interval_ns=1",
-		"jouled-share 1 epoch=0000000000000001 number= interval_ns=1", "jouled-share 1 epoch=0000000000000001 number=01 interval_ns=1",
-		HEAD "x", HEAD " ", HEAD "  psys=1", HEAD " psys=1 ", HEAD " psys", HEAD " psys=", HEAD " psys=-1", HEAD " psys=1.5",
-		HEAD " psys=0x10", HEAD " psys=18446744073709551616", HEAD " psys=1 psys=2", HEAD " package=1", HEAD " package-=1",
-		HEAD " package-65535=1", HEAD " package-00=1", HEAD " package-0-die=1", HEAD " package-0-die-65536=1", HEAD " gpu-0=1",
-		HEAD " external-0=1", HEAD " =1", HEAD " psys=1:", HEAD " psys=1:measured", HEAD " psys=1:partial+estimated",
-		HEAD " psys=1:partial+partial", HEAD " psys=1+partial", HEAD " psys=1:stale\r", HEAD "\tpsys=1",
-		"ckage-0=12 dram-0=3", HEAD " psys=12jouled-share 1 epoch=0000000000000001 number=2 interval_ns=1 psys=13",
+		"jouled-share 1 epoch=0000000000000001 number= interval_ns=1",
+		"jouled-share 1 epoch=0000000000000001 number=01 interval_ns=1",
+		HEAD "x",
+		HEAD " ",
+		HEAD "  psys=1",
+		HEAD " psys=1 ",
+		HEAD " psys",
+		HEAD " psys=",
+		HEAD " psys=-1",
+		HEAD " psys=1.5",
+		HEAD " psys=0x10",
+		HEAD " psys=18446744073709551616",
+		HEAD " psys=1 psys=2",
+		HEAD " package=1",
+		HEAD " package-=1",
+		HEAD " package-65535=1",
+		HEAD " package-00=1",
+		HEAD " package-0-die=1",
+		HEAD " package-0-die-65536=1",
+		HEAD " gpu-0=1",
+		HEAD " external-0=1",
+		HEAD " =1",
+		HEAD " psys=1:",
+		HEAD " psys=1:measured",
+		HEAD " psys=1:partial+estimated",
+		HEAD " psys=1:partial+partial",
+		HEAD " psys=1+partial",
+		HEAD " psys=1:stale\r",
+		HEAD "\tpsys=1",
+		"ckage-0=12 dram-0=3",
+		HEAD " psys=12jouled-share 1 epoch=0000000000000001 number=2 interval_ns=1 psys=13",
 	};
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -253,10 +294,13 @@ static void test_more_domains_than_there_can_be(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sums_are_the_subtrees), cmocka_unit_test(test_a_literal_path_is_no_pattern),
-		cmocka_unit_test(test_a_machine_that_is_not_there), cmocka_unit_test(test_a_pattern_of_two_machines),
+		cmocka_unit_test(test_sums_are_the_subtrees),
+		cmocka_unit_test(test_a_literal_path_is_no_pattern),
+		cmocka_unit_test(test_a_machine_that_is_not_there),
+		cmocka_unit_test(test_a_pattern_of_two_machines),
 		cmocka_unit_test(test_the_documented_line),
-		cmocka_unit_test(test_what_is_written_is_read), cmocka_unit_test(test_what_is_refused),
+		cmocka_unit_test(test_what_is_written_is_read),
+		cmocka_unit_test(test_what_is_refused),
 		cmocka_unit_test(test_more_domains_than_there_can_be),
 	};
 

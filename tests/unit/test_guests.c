@@ -10,7 +10,8 @@
 #include "source/guests.h"
 #include "temp_root.h"
 
-#define LIBVIRT "{\"driver\":\"vhost-vsock-pci\",\"id\":\"vsock0\",\"guest-cid\":7,\"vhostfd\":\"35\",\"bus\":\"pci.7\"}"
+#define LIBVIRT \
+	"{\"driver\":\"vhost-vsock-pci\",\"id\":\"vsock0\",\"guest-cid\":7,\"vhostfd\":\"35\",\"bus\":\"pci.7\"}"
 
 static uint32_t cid_of(const char *line)
 {
@@ -21,7 +22,8 @@ static void test_command_lines(void **state)
 {
 	static const char two[] = "qemu\0-device\0vhost-vsock-pci,guest-cid=7\0-device\0vhost-vsock-pci,guest-cid=8";
 	static const char apart[] = "qemu\0-device\0vhost-vsock-pci\0guest-cid=7";
-	static const char cut[] = { 'v', 'h', 'o', 's', 't', '-', 'v', 's', 'o', 'c', 'k', '-', ',', 'g', 'u', 'e', 's', 't', '-', 'c', 'i', 'd', '=', '9' };
+	static const char cut[] = { 'v', 'h', 'o', 's', 't', '-', 'v', 's', 'o', 'c', 'k', '-',
+				    ',', 'g', 'u', 'e', 's', 't', '-', 'c', 'i', 'd', '=', '9' };
 
 	assert_int_equal(cid_of("vhost-vsock-pci,id=a,guest-cid=3"), 3);
 	assert_int_equal(cid_of("vhost-vsock-ccw,guest-cid=4294967294,bus=x"), 4294967294u);
@@ -32,29 +34,51 @@ static void test_command_lines(void **state)
 	assert_int_equal(guests_cid_of(apart, sizeof(apart)), 0);
 	assert_int_equal(guests_cid_of("", 0), 0);
 	assert_int_equal(guests_cid_of("\0\0\0", 3), 0);
-	for (const char *const *bad = (const char *const[]){ "vhost-vsock-pci,guest-cid=2", "vhost-vsock-pci,guest-cid=0",
-	     "vhost-vsock-pci,guest-cid=4294967295", "vhost-vsock-pci,guest-cid=4294967299", "vhost-vsock-pci,guest-cid=99999999999999999999",
-	     "vhost-vsock-pci,guest-cid=-7", "vhost-vsock-pci,guest-cid=7x", "vhost-vsock-pci,guest-cid=", "vhost-vsock-pci,guest-cid",
-	     "vhost-vsock-pci,xguest-cid=7", "guest-cid=7", "virtio-blk,guest-cid=7", "vhost-vsock-pci,guest-cid=7,guest-cid=8", NULL }; *bad; bad++)
+	for (const char *const *bad =
+		     (const char *const[]){
+			     "vhost-vsock-pci,guest-cid=2", "vhost-vsock-pci,guest-cid=0",
+			     "vhost-vsock-pci,guest-cid=4294967295", "vhost-vsock-pci,guest-cid=4294967299",
+			     "vhost-vsock-pci,guest-cid=99999999999999999999", "vhost-vsock-pci,guest-cid=-7",
+			     "vhost-vsock-pci,guest-cid=7x", "vhost-vsock-pci,guest-cid=", "vhost-vsock-pci,guest-cid",
+			     "vhost-vsock-pci,xguest-cid=7", "guest-cid=7", "virtio-blk,guest-cid=7",
+			     "vhost-vsock-pci,guest-cid=7,guest-cid=8", NULL };
+	     *bad; bad++)
 		assert_int_equal(cid_of(*bad), 0);
 }
 
 static void test_machines(void **state)
 {
-	const struct { const char *path, *machine; } all[] = {
-		{ "/machine.slice/machine-qemu\\x2d1\\x2dweb.scope/libvirt/emulator", "/machine.slice/machine-qemu\\x2d1\\x2dweb.scope" },
-		{ "/machine.slice/machine-a.slice/machine-qemu\\x2dweb.scope", "/machine.slice/machine-a.slice/machine-qemu\\x2dweb.scope" },
+	const struct {
+		const char *path, *machine;
+	} all[] = {
+		{ "/machine.slice/machine-qemu\\x2d1\\x2dweb.scope/libvirt/emulator",
+		  "/machine.slice/machine-qemu\\x2d1\\x2dweb.scope" },
+		{ "/machine.slice/machine-a.slice/machine-qemu\\x2dweb.scope",
+		  "/machine.slice/machine-a.slice/machine-qemu\\x2dweb.scope" },
 		{ "/machine/qemu-1-web.libvirt-qemu/emulator", "/machine/qemu-1-web.libvirt-qemu" },
-		{ "/machine.slice/libpod-1.scope", NULL }, { "/user.slice/session-1.scope", NULL }, { "/", NULL }, { "/machine-.scope", NULL },
-		{ "/machine/a.partition/b.partition/web.libvirt-qemu", "/machine/a.partition/b.partition/web.libvirt-qemu" },
-		{ "/a/qemu-1-web.libvirt-qemu", NULL }, { "/machine.slice", NULL }, { "", NULL }, { "/machine/", NULL }, { "//", NULL },
+		{ "/machine.slice/libpod-1.scope", NULL },
+		{ "/user.slice/session-1.scope", NULL },
+		{ "/", NULL },
+		{ "/machine-.scope", NULL },
+		{ "/machine/a.partition/b.partition/web.libvirt-qemu",
+		  "/machine/a.partition/b.partition/web.libvirt-qemu" },
+		{ "/a/qemu-1-web.libvirt-qemu", NULL },
+		{ "/machine.slice", NULL },
+		{ "", NULL },
+		{ "/machine/", NULL },
+		{ "//", NULL },
 		/* no virtual machines; and what whoever owns a service, a scope or a container can make below it */
-		{ "/machine.slice/machine-web.scope", NULL }, { "/machine.slice/machine-lxc\\x2d1\\x2dqemu.scope", NULL },
+		{ "/machine.slice/machine-web.scope", NULL },
+		{ "/machine.slice/machine-lxc\\x2d1\\x2dqemu.scope", NULL },
 		{ "/user.slice/user-1.slice/user@1.service/app.slice/machine-qemu\\x2d1\\x2dweb.scope", NULL },
 		{ "/user.slice/user-1.slice/user@1.service/app.slice/machine-x.scope", NULL },
-		{ "/machine.slice/libpod-1.scope/machine-qemu\\x2d1\\x2dweb.scope", NULL }, { "/machine.slice/libpod-1.scope/machine-x.scope", NULL },
-		{ "/a/machine-qemu\\x2d1\\x2dweb.scope", NULL }, { "/machine/lxc-1-c.libvirt-lxc/x.libvirt-qemu", NULL },
-		{ "/machine/a/x.libvirt-qemu", NULL }, { "/machine.slice/machine-qemu\\x2d.scope", NULL }, { "/machine/.libvirt-qemu", NULL },
+		{ "/machine.slice/libpod-1.scope/machine-qemu\\x2d1\\x2dweb.scope", NULL },
+		{ "/machine.slice/libpod-1.scope/machine-x.scope", NULL },
+		{ "/a/machine-qemu\\x2d1\\x2dweb.scope", NULL },
+		{ "/machine/lxc-1-c.libvirt-lxc/x.libvirt-qemu", NULL },
+		{ "/machine/a/x.libvirt-qemu", NULL },
+		{ "/machine.slice/machine-qemu\\x2d.scope", NULL },
+		{ "/machine/.libvirt-qemu", NULL },
 	};
 
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
@@ -211,8 +235,10 @@ static void test_hostile_processes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_command_lines), cmocka_unit_test(test_machines), cmocka_unit_test(test_whose_cgroup),
-		cmocka_unit_test(test_forged), cmocka_unit_test(test_forged_in_numbers), cmocka_unit_test(test_shared), cmocka_unit_test(test_hostile_processes),
+		cmocka_unit_test(test_command_lines),     cmocka_unit_test(test_machines),
+		cmocka_unit_test(test_whose_cgroup),      cmocka_unit_test(test_forged),
+		cmocka_unit_test(test_forged_in_numbers), cmocka_unit_test(test_shared),
+		cmocka_unit_test(test_hostile_processes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

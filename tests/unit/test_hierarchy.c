@@ -110,7 +110,8 @@ static void test_escapes_and_optional_fields(void **state)
 	(void)state;
 	h = detect(&t, "1 0 0:1 / /a\\040b\\134040\\011c rw - cgroup2 none rw\n", HIERARCHY_AUTO);
 	assert_string_equal(h.mount, "/a b\\040\tc");
-	h = detect(&t, "1 0 0:1 / /x rw shared:1 master:2 propagate_from:3 unbindable - cgroup2 none rw", HIERARCHY_AUTO);
+	h = detect(&t, "1 0 0:1 / /x rw shared:1 master:2 propagate_from:3 unbindable - cgroup2 none rw",
+		   HIERARCHY_AUTO);
 	assert_string_equal(h.mount, "/x");
 	h = detect(&t, "1 0 0:1 /\\412\\08 /\\12 rw - cgroup2 none rw\n", HIERARCHY_AUTO);
 	assert_string_equal(h.mount, "/\\12");
@@ -152,7 +153,8 @@ static void test_hidden_mounts(void **state)
 		   "3 0 0:3 / /sys/fs/cgroup/below rw - tmpfs none rw\n",
 		   HIERARCHY_AUTO);
 	assert_string_equal(h.mount, "/sys/fs/cgroup");
-	temp_root_put(&t, MOUNTINFO, "1 0 0:1 / /sys/fs/cgroup rw - cgroup2 none rw\n2 0 0:2 / /sys rw - sysfs none rw\n");
+	temp_root_put(&t, MOUNTINFO,
+		      "1 0 0:1 / /sys/fs/cgroup rw - cgroup2 none rw\n2 0 0:2 / /sys rw - sysfs none rw\n");
 	assert_int_equal(hierarchy_detect(t.root, HIERARCHY_AUTO, &h, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "mount -t cgroup2"));
 	temp_root_put(&t, MOUNTINFO, "1 0 0:1 / /sys/fs/cgroup rw - cgroup2 none rw\n2 0 0:2 / / rw - tmpfs none rw\n");
@@ -195,16 +197,22 @@ static void test_v1_container(void **state)
 
 	(void)state;
 	temp_root_put(&t, "/sys/fs/cgroup/perf_event/cgroup.procs", "1\n");
-	temp_root_put(&t, "/proc/self/cgroup", "12:pids:/docker/c33988ec\n9:net_cls,perf_event:/docker/c33988ec\n0::/x\n");
-	h = detect(&t, "521 516 0:34 /docker/c33988ec /sys/fs/cgroup/perf_event ro,relatime master:18 - cgroup cgroup rw,net_cls,perf_event\n",
-		   HIERARCHY_AUTO);
+	temp_root_put(&t, "/proc/self/cgroup",
+		      "12:pids:/docker/c33988ec\n9:net_cls,perf_event:/docker/c33988ec\n0::/x\n");
+	h = detect(
+		&t,
+		"521 516 0:34 /docker/c33988ec /sys/fs/cgroup/perf_event ro,relatime master:18 - cgroup cgroup rw,net_cls,perf_event\n",
+		HIERARCHY_AUTO);
 	assert_false(h.v2);
 	assert_int_equal(h.id, 9);
 	assert_string_equal(h.subdir, "/docker/c33988ec");
 	assert_true(h.private_namespace);
-	temp_root_put(&t, "/proc/cgroups", "#subsys_name\thierarchy\tnum_cgroups\tenabled\nnet_cls\t3\t1\t1\nperf_event\t3\t1\t1\n");
-	h = detect(&t, "521 516 0:34 /docker/c33988ec /sys/fs/cgroup/perf_event ro,relatime master:18 - cgroup cgroup rw,net_cls,perf_event\n",
-		   HIERARCHY_V1);
+	temp_root_put(&t, "/proc/cgroups",
+		      "#subsys_name\thierarchy\tnum_cgroups\tenabled\nnet_cls\t3\t1\t1\nperf_event\t3\t1\t1\n");
+	h = detect(
+		&t,
+		"521 516 0:34 /docker/c33988ec /sys/fs/cgroup/perf_event ro,relatime master:18 - cgroup cgroup rw,net_cls,perf_event\n",
+		HIERARCHY_V1);
 	assert_int_equal(h.id, 3);
 	assert_string_equal(h.reason, "configured; only a part of the tree is visible from here");
 	temp_root_free(&t);

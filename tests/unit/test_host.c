@@ -20,7 +20,8 @@
 
 static char *line_of(char *text, size_t size, unsigned epoch, unsigned number, uint64_t uj, const char *more)
 {
-	snprintf(text, size, "jouled-share 1 epoch=%016x number=%u interval_ns=100000000 package-1=%" PRIu64 "%s\n", epoch, number, uj, more);
+	snprintf(text, size, "jouled-share 1 epoch=%016x number=%u interval_ns=100000000 package-1=%" PRIu64 "%s\n",
+		 epoch, number, uj, more);
 	return text;
 }
 
@@ -133,7 +134,7 @@ static void test_totals_that_cannot_be(void **state)
 	assert_int_equal(package_at(3 * NS_PER_S).resets, 1);
 }
 
-#define HOUR_UJ (3600ull * 200 * 1000000)      /* of a machine that draws 200 W */
+#define HOUR_UJ (3600ull * 200 * 1000000) /* of a machine that draws 200 W */
 
 /* The machine stood still and its host went on: an hour of lines at once. */
 static void test_lines_that_waited(void **state)
@@ -142,8 +143,9 @@ static void test_lines_that_waited(void **state)
 	assert_true(add(2, share_of(1, 36001, HOUR_UJ, "")));
 	assert_true(package_at(2 * NS_PER_S).units == HOUR_UJ);
 	for (unsigned i = 1; i <= 10; i++)
-		assert_true(host_totals_add(&totals, &(struct share[]){ share_of(1, 36001 + 3600 * i, HOUR_UJ + HOUR_UJ / 10 * i, "") }[0],
-					    2 * NS_PER_S + i, 2 * NS_PER_S + i));
+		assert_true(host_totals_add(
+			&totals, &(struct share[]){ share_of(1, 36001 + 3600 * i, HOUR_UJ + HOUR_UJ / 10 * i, "") }[0],
+			2 * NS_PER_S + i, 2 * NS_PER_S + i));
 	assert_true(package_at(3 * NS_PER_S).units == 2 * HOUR_UJ);
 	assert_int_equal(package_at(3 * NS_PER_S).dropped, 0);
 	/* not for ever: more than a day ahead is no time that passed (22 hours are left) */
@@ -292,13 +294,14 @@ static struct reading_domain now_of(struct host *h)
 	return r.domains[0];
 }
 
-#define UNTIL(cond) do { \
-	uint64_t end_ = clock_mono_ns() + LONG_WAIT_NS; \
-	bool held_; \
-	while (!(held_ = (cond)) && clock_mono_ns() < end_) \
-		usleep(2000); \
-	assert_true(held_); \
-} while (0)
+#define UNTIL(cond) \
+	do { \
+		uint64_t end_ = clock_mono_ns() + LONG_WAIT_NS; \
+		bool held_; \
+		while (!(held_ = (cond)) && clock_mono_ns() < end_) \
+			usleep(2000); \
+		assert_true(held_); \
+	} while (0)
 
 static bool warned(struct host *h, const char *word)
 {
@@ -373,8 +376,20 @@ static void test_a_host_that_comes_back(void **state)
 static void test_places(void **state)
 {
 	static const char *const good[] = { "vsock://2:7000", "vsock://0:1", "unix:///a", "/dev/virtio-ports/x" };
-	static const char *const bad[] = { "", "/", "vsock://", "vsock://2", "vsock://2:", "vsock://:1", "vsock://2:0", "vsock://2:4294967295",
-					   "vsock://4294967295:1", "vsock://-1:1", "vsock://2:7x", "unix://a", "tcp://1:2", "x" };
+	static const char *const bad[] = { "",
+					   "/",
+					   "vsock://",
+					   "vsock://2",
+					   "vsock://2:",
+					   "vsock://:1",
+					   "vsock://2:0",
+					   "vsock://2:4294967295",
+					   "vsock://4294967295:1",
+					   "vsock://-1:1",
+					   "vsock://2:7x",
+					   "unix://a",
+					   "tcp://1:2",
+					   "x" };
 
 	for (unsigned i = 0; i < sizeof(good) / sizeof(good[0]); i++)
 		assert_int_equal(host_place_check(good[i], NULL), 0);
@@ -385,12 +400,20 @@ static void test_places(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_domains_as_on_the_host), cmocka_unit_test(test_names_that_this_machine_has),
-		cmocka_unit_test(test_totals_begin_at_the_first_line), cmocka_unit_test(test_an_old_line_again),
-		cmocka_unit_test(test_totals_that_began_anew), cmocka_unit_test(test_totals_that_cannot_be),
+		cmocka_unit_test(test_domains_as_on_the_host),
+		cmocka_unit_test(test_names_that_this_machine_has),
+		cmocka_unit_test(test_totals_begin_at_the_first_line),
+		cmocka_unit_test(test_an_old_line_again),
+		cmocka_unit_test(test_totals_that_began_anew),
+		cmocka_unit_test(test_totals_that_cannot_be),
 		cmocka_unit_test(test_lines_that_waited),
-		cmocka_unit_test(test_qualities_of_all_lines), cmocka_unit_test(test_qualities), cmocka_unit_test(test_silence_stands_still), cmocka_unit_test(test_torn_streams),
-		cmocka_unit_test(test_a_line_without_end), cmocka_unit_test(test_a_host_that_comes_back), cmocka_unit_test(test_places),
+		cmocka_unit_test(test_qualities_of_all_lines),
+		cmocka_unit_test(test_qualities),
+		cmocka_unit_test(test_silence_stands_still),
+		cmocka_unit_test(test_torn_streams),
+		cmocka_unit_test(test_a_line_without_end),
+		cmocka_unit_test(test_a_host_that_comes_back),
+		cmocka_unit_test(test_places),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,14 @@
 #include "source/meter.h"
 #include "temp_root.h"
 
-struct machine { struct temp_root t; struct schema schema; struct reading r; struct gpus *g; struct meters *m; struct meter_cursor c; };
+struct machine {
+	struct temp_root t;
+	struct schema schema;
+	struct reading r;
+	struct gpus *g;
+	struct meters *m;
+	struct meter_cursor c;
+};
 
 #define AMD "/sys/class/drm/card0/device/"
 #define INTEL "/sys/class/drm/card1/device/"
@@ -40,7 +47,7 @@ static void start(struct machine *m)
 	m->schema.cpus = calloc(1, sizeof(*m->schema.cpus));
 	assert_int_equal(reading_init(&m->r, &m->schema), 0);
 	assert_int_equal(gpus_open(m->t.root, &o, &m->schema, &m->g, &err), 0);
-	gpus_read(m->g, &m->r, NULL);   /* the time it was opened at: the first take() waits for the first look */
+	gpus_read(m->g, &m->r, NULL); /* the time it was opened at: the first take() waits for the first look */
 	assert_int_equal(gpus_start(m->g), 0);
 }
 
@@ -67,9 +74,12 @@ static struct reading_domain take(struct machine *m, unsigned domain)
 
 static void amd(void **state)
 {
-	static const struct { enum gpu_field f; int64_t v; } want[] = {
-		{ GPU_POWER, 145000 }, { GPU_POWER_LIMIT, 220000 }, { GPU_TEMPERATURE, 61 }, { GPU_CLOCK_GPU, 1800 },
-		{ GPU_CLOCK_MEM, 1000 }, { GPU_UTIL_GPU, 37 }, { GPU_UTIL_MEM, 11 },
+	static const struct {
+		enum gpu_field f;
+		int64_t v;
+	} want[] = {
+		{ GPU_POWER, 145000 },   { GPU_POWER_LIMIT, 220000 }, { GPU_TEMPERATURE, 61 }, { GPU_CLOCK_GPU, 1800 },
+		{ GPU_CLOCK_MEM, 1000 }, { GPU_UTIL_GPU, 37 },        { GPU_UTIL_MEM, 11 },
 	};
 	struct machine m = { .t = temp_root_new() };
 	struct reading_domain a, b;
@@ -88,7 +98,8 @@ static void amd(void **state)
 	b = take(&m, 0);
 	assert_true(b.estimated);
 	/* 145 W: uJ = 145 per us */
-	assert_in_range((b.units - a.units) * 1000 / 145, (b.time_ns - a.time_ns) * 995 / 1000, (b.time_ns - a.time_ns) * 1005 / 1000);
+	assert_in_range((b.units - a.units) * 1000 / 145, (b.time_ns - a.time_ns) * 995 / 1000,
+			(b.time_ns - a.time_ns) * 1005 / 1000);
 	gpus_cursor(m.g, &c);
 	gpus_record(m.g, 20 * NS_PER_MS);
 	while (!any && clock_mono_ns() < until)
@@ -278,8 +289,10 @@ static void no_chip(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(amd), cmocka_unit_test(intel), cmocka_unit_test(asleep), cmocka_unit_test(asleep_at_the_start),
-		cmocka_unit_test(pairs), cmocka_unit_test(every_chip), cmocka_unit_test(acpi), cmocka_unit_test(no_chip),
+		cmocka_unit_test(amd),    cmocka_unit_test(intel),
+		cmocka_unit_test(asleep), cmocka_unit_test(asleep_at_the_start),
+		cmocka_unit_test(pairs),  cmocka_unit_test(every_chip),
+		cmocka_unit_test(acpi),   cmocka_unit_test(no_chip),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

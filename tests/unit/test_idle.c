@@ -21,12 +21,16 @@ static double random01(void)
 	return (double)(seed >> 11) * 0x1p-53;
 }
 
-struct world { struct idle idle; uint64_t now_ns; };
+struct world {
+	struct idle idle;
+	uint64_t now_ns;
+};
 
 static struct idle_point point(struct world *w, uint64_t duration_ns, double busy, double watts)
 {
 	w->now_ns += duration_ns;
-	return (struct idle_point){ .end_ns = w->now_ns, .duration_ns = duration_ns,
+	return (struct idle_point){ .end_ns = w->now_ns,
+				    .duration_ns = duration_ns,
 				    .energy_uj = (uint64_t)llround(watts * (double)duration_ns / 1e3),
 				    .busy_ns = (uint64_t)llround(busy * CPUS * (double)duration_ns),
 				    .elapsed_ns = CPUS * duration_ns };
@@ -163,7 +167,7 @@ static void test_sliding_hour(void **state)
 	assert_false(idle_is_estimated(&w.idle));
 	for (unsigned k = 0; k < 4000; k++)
 		learn(&w, 0.95, 10);
-	assert_watts(learned(&w), 9.99, 10.01);   /* still never above the smallest */
+	assert_watts(learned(&w), 9.99, 10.01); /* still never above the smallest */
 }
 
 /* 10 ms intervals with counters that update each millisecond: joined before they count. */
@@ -192,7 +196,7 @@ static void test_power_that_falls(void **state)
 
 		learn(&w, busy, 40 - 20 * busy);
 	}
-	assert_watts(learned(&w), 20, 30);   /* slope taken as 0: near the middle, below the smallest seen */
+	assert_watts(learned(&w), 20, 30); /* slope taken as 0: near the middle, below the smallest seen */
 	assert_watts(learned(&w), 0, 20.5);
 }
 
@@ -244,12 +248,18 @@ static void test_charge_is_clamped(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nothing_seen), cmocka_unit_test(test_line),
-		cmocka_unit_test(test_noise_and_outliers), cmocka_unit_test(test_odd_minutes),
-		cmocka_unit_test(test_never_above_smallest), cmocka_unit_test(test_estimated_until_below_half),
-		cmocka_unit_test(test_one_point), cmocka_unit_test(test_sliding_hour),
-		cmocka_unit_test(test_short_intervals), cmocka_unit_test(test_power_that_falls),
-		cmocka_unit_test(test_odd_input), cmocka_unit_test(test_charge_carries),
+		cmocka_unit_test(test_nothing_seen),
+		cmocka_unit_test(test_line),
+		cmocka_unit_test(test_noise_and_outliers),
+		cmocka_unit_test(test_odd_minutes),
+		cmocka_unit_test(test_never_above_smallest),
+		cmocka_unit_test(test_estimated_until_below_half),
+		cmocka_unit_test(test_one_point),
+		cmocka_unit_test(test_sliding_hour),
+		cmocka_unit_test(test_short_intervals),
+		cmocka_unit_test(test_power_that_falls),
+		cmocka_unit_test(test_odd_input),
+		cmocka_unit_test(test_charge_carries),
 		cmocka_unit_test(test_charge_is_clamped),
 	};
 

@@ -21,17 +21,23 @@
 #define ID4 "82f3e9c695dc6b8d1b11818d5701919e286de8d47f7c3eb3100c485f79e57828"
 
 #define LIST(items) "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":[" items "]}\n"
-#define POD(space, name, uid, status) "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"" space "\",\"uid\":\"" uid \
-	"\",\"labels\":{\"a\":\"}]\\\"{\"}},\"spec\":{\"containers\":[{\"name\":\"x\",\"args\":[\"{\",\"\\\\\"]}]},\"status\":{" status "}}"
+#define POD(space, name, uid, status) \
+	"{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"" space "\",\"uid\":\"" uid \
+	"\",\"labels\":{\"a\":\"}]\\\"{\"}},\"spec\":{\"containers\":[{\"name\":\"x\",\"args\":[\"{\",\"\\\\\"]}]},\"status\":{" status \
+	"}}"
 
-static const char good[] = LIST(
-	POD("prod", "shop", UID1,
-	    "\"initContainerStatuses\":[{\"name\":\"init\",\"containerID\":\"containerd://" ID3 "\"}],"
-	    "\"containerStatuses\":[{\"name\":\"web\",\"containerID\":\"cri-o://" ID1 "\",\"lastState\":{\"terminated\":{\"containerID\":"
-	    "\"cri-o://" ID2 "\"}}},{\"name\":\"waits\",\"state\":{\"waiting\":{}}}]") ","
-	"{\"metadata\":{\"name\":\"etcd-node-7\",\"namespace\":\"kube-system\",\"uid\":\"" UID2 "\",\"annotations\":{"
-	"\"kubernetes.io/config.hash\":\"" HASH "\"}},\"status\":{\"ephemeralContainerStatuses\":[{\"name\":\"debug\","
-	"\"containerID\":\"docker://" ID4 "\"}]}}");
+static const char good[] = LIST(POD(
+	"prod", "shop", UID1,
+	"\"initContainerStatuses\":[{\"name\":\"init\",\"containerID\":\"containerd://" ID3 "\"}],"
+	"\"containerStatuses\":[{\"name\":\"web\",\"containerID\":\"cri-o://" ID1
+	"\",\"lastState\":{\"terminated\":{\"containerID\":"
+	"\"cri-o://" ID2
+	"\"}}},{\"name\":\"waits\",\"state\":{\"waiting\":{}}}]") ","
+								  "{\"metadata\":{\"name\":\"etcd-node-7\",\"namespace\":\"kube-system\",\"uid\":\"" UID2
+								  "\",\"annotations\":{"
+								  "\"kubernetes.io/config.hash\":\"" HASH
+								  "\"}},\"status\":{\"ephemeralContainerStatuses\":[{\"name\":\"debug\","
+								  "\"containerID\":\"docker://" ID4 "\"}]}}");
 
 /* Fed in pieces of that size. */
 static int read_all(struct kubelet_table *t, const char *text, size_t n, size_t piece, unsigned *ret_left_out)
@@ -92,15 +98,27 @@ static void test_cut_off(void **state)
 
 static void test_not_a_list(void **state)
 {
-	static const struct { const char *text; int rc; unsigned pods, left_out; } answers[] = {
-		{ "{}", 0, 0, 0 }, { LIST(""), 0, 0, 0 }, { LIST("1,[{}],null,\"{\""), 0, 0, 0 }, { "[]", -EBADMSG, 0, 0 },
-		{ "<html>", -EBADMSG, 0, 0 }, { "", -EBADMSG, 0, 0 }, { "{}{}", -EBADMSG, 0, 0 }, { "}{", -EBADMSG, 0, 0 },
+	static const struct {
+		const char *text;
+		int rc;
+		unsigned pods, left_out;
+	} answers[] = {
+		{ "{}", 0, 0, 0 },
+		{ LIST(""), 0, 0, 0 },
+		{ LIST("1,[{}],null,\"{\""), 0, 0, 0 },
+		{ "[]", -EBADMSG, 0, 0 },
+		{ "<html>", -EBADMSG, 0, 0 },
+		{ "", -EBADMSG, 0, 0 },
+		{ "{}{}", -EBADMSG, 0, 0 },
+		{ "}{", -EBADMSG, 0, 0 },
 		{ "{\"items\":{\"a\":{\"metadata\":{}}}}", 0, 0, 0 },
 		{ LIST("{},{\"metadata\":7,\"status\":[]}"), 0, 0, 2 },
 		{ LIST("{\"metadata\":{x}}," POD("n", "p", UID1, "")), 0, 1, 1 },
 		/* texts that are no names */
-		{ LIST(POD("n", "a\\u001b[31m", UID1, "")), 0, 0, 1 }, { LIST(POD("n", "", UID1, "")), 0, 0, 1 },
-		{ LIST(POD("n", "p\xff", UID1, "")), 0, 0, 1 }, { LIST(POD("n", "a\\u0000b", UID1, "")), 0, 0, 1 },
+		{ LIST(POD("n", "a\\u001b[31m", UID1, "")), 0, 0, 1 },
+		{ LIST(POD("n", "", UID1, "")), 0, 0, 1 },
+		{ LIST(POD("n", "p\xff", UID1, "")), 0, 0, 1 },
+		{ LIST(POD("n", "a\\u0000b", UID1, "")), 0, 0, 1 },
 		{ LIST(POD("$(reboot)", "<b>", UID1, "")), 0, 1, 0 },
 	};
 
@@ -118,17 +136,18 @@ static void test_not_a_list(void **state)
 /* A pod that is listed first and says by its annotation that it is another one, or another's hash. */
 static void test_claims(void **state)
 {
-#define CLAIM(name, uid, hash) "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"n\",\"uid\":\"" uid \
+#define CLAIM(name, uid, hash) \
+	"{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"n\",\"uid\":\"" uid \
 	"\",\"annotations\":{\"kubernetes.io/config.hash\":\"" hash "\"}}}"
-	static const char text[] = LIST(CLAIM("evil", "e1", UID1) "," CLAIM("thief", "e2", HASH) ","
-		POD("n", "shop", UID1, "") "," POD("n", "etcd", HASH, ""));
+	static const char text[] = LIST(CLAIM("evil", "e1", UID1) "," CLAIM("thief", "e2", HASH) "," POD(
+		"n", "shop", UID1, "") "," POD("n", "etcd", HASH, ""));
 	struct kubelet_table t = { 0 };
 
 	assert_int_equal(read_all(&t, text, sizeof(text) - 1, 100, NULL), 0);
 	assert_int_equal(t.n_pods, 4);
 	assert_string_equal(name_of(&t, UID1, ""), "n/shop/");
 	assert_string_equal(name_of(&t, HASH, ""), "n/etcd/");
-	t.n_pods = 2;                        /* the others are gone: a uid is nobody's hash */
+	t.n_pods = 2; /* the others are gone: a uid is nobody's hash */
 	assert_string_equal(name_of(&t, UID1, ""), "//");
 	kubelet_table_free(&t);
 #undef CLAIM
@@ -136,9 +155,12 @@ static void test_claims(void **state)
 
 static void test_ids(void **state)
 {
-	static const char text[] = LIST(POD("n", "p", UID1 "0", "") "," POD("n", "q", UID2,
-		"\"containerStatuses\":[{\"name\":\"a\",\"containerID\":\"" ID1 "\"},{\"name\":\"b\",\"containerID\":\"x://" ID1 "0\"},"
-		"{\"name\":\"c\",\"containerID\":7},{\"name\":\"d\",\"containerID\":\"x://\"},{\"containerID\":\"x://" ID2 "\"},"
+	static const char text[] = LIST(POD("n", "p", UID1 "0", "") "," POD(
+		"n", "q", UID2,
+		"\"containerStatuses\":[{\"name\":\"a\",\"containerID\":\"" ID1
+		"\"},{\"name\":\"b\",\"containerID\":\"x://" ID1 "0\"},"
+		"{\"name\":\"c\",\"containerID\":7},{\"name\":\"d\",\"containerID\":\"x://\"},{\"containerID\":\"x://" ID2
+		"\"},"
 		"{\"name\":\"e\",\"containerID\":\"x://" ID3 "\"}]"));
 	struct kubelet_table t = { 0 };
 
@@ -197,7 +219,9 @@ static void test_bounds(void **state)
 
 	assert_int_equal(kubelet_read(&r, "{\"items\":[", 10), 0);
 	for (unsigned i = 0; i < KUBELET_PODS_MAX + 10; i++) {
-		int n = snprintf(pod, sizeof(pod), "%s{\"metadata\":{\"name\":\"p%u\",\"namespace\":\"n\",\"uid\":\"%032x\"}}", i ? "," : "", i, i);
+		int n = snprintf(pod, sizeof(pod),
+				 "%s{\"metadata\":{\"name\":\"p%u\",\"namespace\":\"n\",\"uid\":\"%032x\"}}",
+				 i ? "," : "", i, i);
 
 		assert_int_equal(kubelet_read(&r, pod, (size_t)n), 0);
 	}
@@ -211,8 +235,9 @@ static void test_bounds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_list), cmocka_unit_test(test_cut_off), cmocka_unit_test(test_not_a_list), cmocka_unit_test(test_claims),
-		cmocka_unit_test(test_ids), cmocka_unit_test(test_huge_pod), cmocka_unit_test(test_endless), cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_list),    cmocka_unit_test(test_cut_off), cmocka_unit_test(test_not_a_list),
+		cmocka_unit_test(test_claims),  cmocka_unit_test(test_ids),     cmocka_unit_test(test_huge_pod),
+		cmocka_unit_test(test_endless), cmocka_unit_test(test_bounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,13 +10,17 @@
 #include "unit/ledger_world.h"
 
 #define INTERVALS 1000000u
-#define LIFE 500u              /* intervals a machine lives */
+#define LIFE 500u /* intervals a machine lives */
 #define KEYS 64
 #define BOUND_UJ 4.0L
 
 typedef unsigned __int128 u128;
 
-struct account { uint32_t generation; long double exact; u128 given; };
+struct account {
+	uint32_t generation;
+	long double exact;
+	u128 given;
+};
 
 /* What the rules say about one domain of one interval. */
 struct rules {
@@ -25,7 +29,10 @@ struct rules {
 	bool lossy;
 };
 
-struct tally { struct account row[KEYS], residual; uint64_t rest; };   /* per domain */
+struct tally {
+	struct account row[KEYS], residual;
+	uint64_t rest;
+}; /* per domain */
 
 static struct tally tally[WORLD_DOMAINS];
 static struct rules rules;
@@ -75,7 +82,8 @@ static bool any_ratio(const struct snapshot *s, const struct domain_desc *d)
 }
 
 /* event -1: time. */
-static uint64_t worth(const struct snapshot *s, const struct domain_desc *d, const struct snap_cell *c, int event, bool scaled)
+static uint64_t worth(const struct snapshot *s, const struct domain_desc *d, const struct snap_cell *c, int event,
+		      bool scaled)
 {
 	if (event < 0)
 		return c->time_ns;
@@ -86,7 +94,8 @@ static uint64_t worth(const struct snapshot *s, const struct domain_desc *d, con
 	return (uint64_t)least((u128)c->counters[event] * ratio(s, d, c->cpu) / 65536, 1ull << 63);
 }
 
-static long double missing_of(const struct snapshot *s, const struct domain_desc *d, int event, bool scaled, long double rate)
+static long double missing_of(const struct snapshot *s, const struct domain_desc *d, int event, bool scaled,
+			      long double rate)
 {
 	long double missing = 0, busy = 0;
 
@@ -110,7 +119,7 @@ static long double missing_of(const struct snapshot *s, const struct domain_desc
 /* Weights by one event; false when it says nothing at all. */
 static bool by_event(const struct snapshot *s, const struct domain_desc *d, int event, bool scaled)
 {
-	u128 w[2] = { 0 }, t[2] = { 0 };   /* whole, partial */
+	u128 w[2] = { 0 }, t[2] = { 0 }; /* whole, partial */
 	long double missing;
 
 	memset(&rules, 0, sizeof(rules));
@@ -143,7 +152,11 @@ static bool by_event(const struct snapshot *s, const struct domain_desc *d, int 
 		return false;
 	if (!rules.lossy)
 		return true;
-	missing = missing_of(s, d, event, scaled, event < 0 ? 1 : t[0] ? (long double)w[0] / t[0] : t[1] ? (long double)w[1] / t[1] : 0);
+	missing = missing_of(s, d, event, scaled,
+			     event < 0 ? 1 :
+			     t[0]      ? (long double)w[0] / t[0] :
+			     t[1]      ? (long double)w[1] / t[1] :
+					 0);
 	rules.missing = missing < 0x1p63L ? (uint64_t)missing : 1ull << 63;
 	return true;
 }
@@ -249,7 +262,7 @@ static void check_domain(const struct world *w, const struct snapshot *s, unsign
 
 	for (unsigned i = 0; i < s->n_rows; i++)
 		sum += *snapshot_energy(s, i, d);
-	assert_true(sum == dom->energy_uj);   /* in 128 bits: nothing wrapped, so nothing was negative */
+	assert_true(sum == dom->energy_uj); /* in 128 bits: nothing wrapped, so nothing was negative */
 	closed++;
 	residuals += dom->residual_uj != 0;
 	if (w->ops == &formula_none) {
@@ -294,7 +307,7 @@ static void test_ledger(void **state)
 	       (unsigned long long)checked, (unsigned long long)closed, (unsigned long long)residuals,
 	       (unsigned long long)modelled, worst);
 	assert_true(modelled > closed / 100);
-	assert_true(residuals > closed / 100);   /* the losses were really there */
+	assert_true(residuals > closed / 100); /* the losses were really there */
 }
 
 int main(void)

@@ -30,10 +30,15 @@ static void start(struct lifecycle *l)
 	moved_calls = 0;
 }
 
-static void give(struct lifecycle *l, uint32_t kind, uint64_t id, const char *path, uint32_t level, uint32_t mount_level)
+static void give(struct lifecycle *l, uint32_t kind, uint64_t id, const char *path, uint32_t level,
+		 uint32_t mount_level)
 {
-	struct jd_lifecycle_event e = { .kind = kind, .cgroup_id = id, .mono_ns = 1000 + id, .level = level,
-					.mount_level = mount_level, .path_len = (uint32_t)strlen(path) };
+	struct jd_lifecycle_event e = { .kind = kind,
+					.cgroup_id = id,
+					.mono_ns = 1000 + id,
+					.level = level,
+					.mount_level = mount_level,
+					.path_len = (uint32_t)strlen(path) };
 
 	memcpy(e.path, path, e.path_len + 1);
 	if (e.path_len == JD_PATH_MAX - 1)
@@ -132,7 +137,7 @@ static void test_moves(void **state)
 	lifecycle_record(&l, &e, n);
 	assert_int_equal(moved_calls, 1);
 	assert_int_equal(moved_cpu, 3);
-	l.resolving = true;             /* in the middle of a reading: later */
+	l.resolving = true; /* in the middle of a reading: later */
 	lifecycle_record(&l, &e, n);
 	assert_int_equal(moved_calls, 1);
 	assert_true(l.moves_owed);
@@ -154,13 +159,13 @@ static void test_broken_records(void **state)
 
 	start(&l);
 	for (size_t n = 0; n < head + 5; n++) {
-		void *exact = malloc(n ? n : 1);        /* reading beyond it is seen by the sanitizer */
+		void *exact = malloc(n ? n : 1); /* reading beyond it is seen by the sanitizer */
 
 		memcpy(exact, &e, n);
 		lifecycle_record(&l, exact, n);
 		free(exact);
 	}
-	e.path_len = 3;                 /* no NUL there */
+	e.path_len = 3; /* no NUL there */
 	lifecycle_record(&l, &e, head + 5);
 	e.path_len = UINT32_MAX;
 	lifecycle_record(&l, &e, sizeof(e));
@@ -177,11 +182,8 @@ static void test_broken_records(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_part_of_the_tree),
-		cmocka_unit_test(test_cut_paths),
-		cmocka_unit_test(test_moves),
-		cmocka_unit_test(test_broken_records),
+		cmocka_unit_test(test_order), cmocka_unit_test(test_part_of_the_tree), cmocka_unit_test(test_cut_paths),
+		cmocka_unit_test(test_moves), cmocka_unit_test(test_broken_records),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,7 +28,11 @@ static struct loop *started(void)
 	return l;
 }
 
-struct seen { pthread_t thread; char name[16]; sigset_t blocked; };
+struct seen {
+	pthread_t thread;
+	char name[16];
+	sigset_t blocked;
+};
 
 static void look(void *arg)
 {
@@ -101,7 +105,11 @@ static void test_many_threads_and_nothing_lost_at_stop(void **state)
 	assert_int_equal(atomic_load(&count), POSTERS * POSTS);
 }
 
-struct chain { struct loop *loop; unsigned left; atomic_uint timer; };
+struct chain {
+	struct loop *loop;
+	unsigned left;
+	atomic_uint timer;
+};
 
 static void again(void *arg)
 {

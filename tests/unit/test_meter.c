@@ -28,9 +28,22 @@
 enum fault { NONE, BAD_SUM, SHORT, SILENT, SLOW, HUGE_ANSWER, NONSENSE, REFUSED };
 
 /* The other end. */
-static struct { int fd; pthread_t thread; atomic_int fault; atomic_bool stop; atomic_uint watts10; atomic_int interval; } far;
+static struct {
+	int fd;
+	pthread_t thread;
+	atomic_int fault;
+	atomic_bool stop;
+	atomic_uint watts10;
+	atomic_int interval;
+} far;
 
-struct fixture { struct fsroot *root; struct schema schema; struct meters *m; struct reading r; struct meter_cursor c; };
+struct fixture {
+	struct fsroot *root;
+	struct schema schema;
+	struct meters *m;
+	struct reading r;
+	struct meter_cursor c;
+};
 
 static void start(struct fixture *f, struct meter_config *list, unsigned n)
 {
@@ -90,7 +103,7 @@ static void silent_for(struct fixture *f, unsigned ms)
 
 static void answer(void)
 {
-	uint8_t a[11] = { 0x06, 0x0b, 0, 0, 0, 0, 0x39, 0x30, 0, 0, 0 };   /* channel 1: 123.45 W */
+	uint8_t a[11] = { 0x06, 0x0b, 0, 0, 0, 0, 0x39, 0x30, 0, 0, 0 }; /* channel 1: 123.45 W */
 	unsigned counts = atomic_load(&far.watts10) * 10;
 	size_t n = sizeof(a);
 
@@ -157,11 +170,15 @@ static void serial(void **state)
 		assert_int_equal(s.power_uw, s.channel ? 123450000 : 250000000);
 		assert_int_equal(s.device, 0);
 	}
-	assert_int_equal(atomic_load(&far.interval), 0);   /* one cycle: the pace is 20 ms */
+	assert_int_equal(atomic_load(&far.interval), 0); /* one cycle: the pace is 20 ms */
 	for (int fault = BAD_SUM; fault <= SILENT; fault++) {
 		atomic_store(&far.fault, fault);
 		silent_for(&f, 500);
-		assert_true(warned(&f, fault == BAD_SUM ? "wrong checksum" : fault == SHORT ? "short answer" : "no answer", 10));
+		assert_true(warned(&f,
+				   fault == BAD_SUM ? "wrong checksum" :
+				   fault == SHORT   ? "short answer" :
+						      "no answer",
+				   10));
 		atomic_store(&far.fault, NONE);
 		assert_true(warned(&f, "answers again", 40));
 		assert_true(next(&f, &s, 10));
@@ -193,14 +210,15 @@ static void serve_one(int fd)
 	if (far.fault == SILENT)
 		return;
 	len = snprintf(head, sizeof(head), "HTTP/1.1 %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
-		       far.fault == REFUSED ? "401 Unauthorized" : "200 OK", far.fault == HUGE_ANSWER ? (size_t)1 << 30 : strlen(body));
+		       far.fault == REFUSED ? "401 Unauthorized" : "200 OK",
+		       far.fault == HUGE_ANSWER ? (size_t)1 << 30 : strlen(body));
 	if (write(fd, head, (size_t)len) != len)
 		return;
 	for (unsigned i = 0; far.fault == HUGE_ANSWER && i < 4096; i++)
 		if (write(fd, request, (size_t)n) < 0)
 			return;
 	for (unsigned i = 0; far.fault == SLOW && i < 200 && !atomic_load(&far.stop); i++)
-		usleep(50000);     /* ten seconds within an answer */
+		usleep(50000); /* ten seconds within an answer */
 	if (write(fd, body, strlen(body)) < 0)
 		return;
 }
@@ -221,9 +239,14 @@ static void *plug_side(void *arg)
 
 static void plug(void **state)
 {
-	static const struct { int fault; const char *said; } faults[] = {
-		{ NONSENSE, "no power in its answer (status 200)" }, { REFUSED, "no power in its answer (status 401)" },
-		{ HUGE_ANSWER, "longer than 65536 bytes" }, { SILENT, "" },
+	static const struct {
+		int fault;
+		const char *said;
+	} faults[] = {
+		{ NONSENSE, "no power in its answer (status 200)" },
+		{ REFUSED, "no power in its answer (status 401)" },
+		{ HUGE_ANSWER, "longer than 65536 bytes" },
+		{ SILENT, "" },
 	};
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
 	socklen_t len = sizeof(a);
@@ -267,8 +290,10 @@ static void plug(void **state)
 
 static void command(void **state)
 {
-	char *words[] = { (char *)"sh", (char *)"-c", (char *)"echo hello; while :; do echo d0c0=12.5 d1c2=3; sleep 0.05; done" };
-	char *ends[] = { (char *)"sh", (char *)"-c", (char *)"echo d0c0=1; exit 3" }, *none[] = { (char *)"/nowhere/meter" };
+	char *words[] = { (char *)"sh", (char *)"-c",
+			  (char *)"echo hello; while :; do echo d0c0=12.5 d1c2=3; sleep 0.05; done" };
+	char *ends[] = { (char *)"sh", (char *)"-c", (char *)"echo d0c0=1; exit 3" },
+	     *none[] = { (char *)"/nowhere/meter" };
 	struct meter_config c[] = { { .type = (char *)"command", .command = { words, 3 } },
 				    { .type = (char *)"command", .command = { none, 1 } },
 				    { .type = (char *)"command", .command = { ends, 3 } } };
@@ -340,8 +365,8 @@ static void fifo(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(serial), cmocka_unit_test(plug), cmocka_unit_test(command), cmocka_unit_test(mute),
-		cmocka_unit_test(fifo),
+		cmocka_unit_test(serial), cmocka_unit_test(plug), cmocka_unit_test(command),
+		cmocka_unit_test(mute),   cmocka_unit_test(fifo),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,8 +36,9 @@ static int send_command(int fd, const struct ipmi_req *r)
 
 	if (atomic_load(&board) == GONE)
 		return errno = ENODEV, -1;
-	if (r->addr_len != sizeof(*to) || to->addr_type != IPMI_SYSTEM_INTERFACE_ADDR_TYPE || to->channel != IPMI_BMC_CHANNEL ||
-	    r->msg.netfn != 0x2c || r->msg.cmd != 0x02 || r->msg.data_len != sizeof(want) || memcmp(r->msg.data, want, sizeof(want)) != 0)
+	if (r->addr_len != sizeof(*to) || to->addr_type != IPMI_SYSTEM_INTERFACE_ADDR_TYPE ||
+	    to->channel != IPMI_BMC_CHANNEL || r->msg.netfn != 0x2c || r->msg.cmd != 0x02 ||
+	    r->msg.data_len != sizeof(want) || memcmp(r->msg.data, want, sizeof(want)) != 0)
 		return errno = EINVAL, -1;
 	atomic_fetch_add(&asked, 1);
 	n_waiting = 0;
@@ -62,9 +63,9 @@ static int receive(int fd, struct ipmi_recv *r)
 	r->recv_type = r->msgid < 0 ? IPMI_ASYNC_EVENT_RECV_TYPE : IPMI_RESPONSE_RECV_TYPE;
 	waiting[0] = waiting[1];
 	if (--n_waiting || r->msgid < 0)
-		answer[2] = 99;            /* not the one that was asked for */
+		answer[2] = 99; /* not the one that was asked for */
 	if (atomic_load(&board) == REFUSED)
-		answer[0] = 0xc1, n = 1;   /* invalid command */
+		answer[0] = 0xc1, n = 1; /* invalid command */
 	if (atomic_load(&board) == IDLE)
 		answer[18] = 0;
 	if (n > r->msg.data_len)
@@ -91,7 +92,13 @@ int ioctl(int fd, unsigned long request, ...)
 	return errno = ENOTTY, -1;
 }
 
-struct fixture { struct fsroot *root; struct schema schema; struct meters *m; struct meter_cursor c; char path[64]; };
+struct fixture {
+	struct fsroot *root;
+	struct schema schema;
+	struct meters *m;
+	struct meter_cursor c;
+	char path[64];
+};
 
 static void start(struct fixture *f, int first)
 {
@@ -159,8 +166,13 @@ static void answers(void **state)
 /* No value, and why. */
 static void refuses(void **state)
 {
-	static const struct { int board; const char *said; } boards[] = {
-		{ REFUSED, "may have no DCMI" }, { IDLE, "does not measure its power" }, { GONE, "No such device" },
+	static const struct {
+		int board;
+		const char *said;
+	} boards[] = {
+		{ REFUSED, "may have no DCMI" },
+		{ IDLE, "does not measure its power" },
+		{ GONE, "No such device" },
 	};
 	struct meter_sample s;
 	struct fixture f;
@@ -189,12 +201,13 @@ static void silent(void **state)
 		usleep(1000);
 	begun = clock_mono_ns();
 	finish(&f);
-	assert_true(clock_mono_ns() - begun < 4 * NS_PER_S);   /* it would wait for five */
+	assert_true(clock_mono_ns() - begun < 4 * NS_PER_S); /* it would wait for five */
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(answers), cmocka_unit_test(refuses), cmocka_unit_test(silent) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(answers), cmocka_unit_test(refuses),
+					    cmocka_unit_test(silent) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

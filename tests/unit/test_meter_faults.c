@@ -25,9 +25,23 @@
 #define GOOD "{\"meters\":[{\"power\":99,\"is_valid\":false},{\"power\":7,\"is_valid\":true}]}"
 
 /* What the plug answers now, whole; and to /trap, where nobody has to go. */
-static struct { int fd; pthread_t thread; atomic_bool stop; atomic_uint trapped; pthread_mutex_t lock; char text[70000]; size_t n; } far;
+static struct {
+	int fd;
+	pthread_t thread;
+	atomic_bool stop;
+	atomic_uint trapped;
+	pthread_mutex_t lock;
+	char text[70000];
+	size_t n;
+} far;
 
-struct fixture { struct fsroot *root; struct schema schema; struct meters *m; struct reading r; struct meter_cursor c; };
+struct fixture {
+	struct fsroot *root;
+	struct schema schema;
+	struct meters *m;
+	struct reading r;
+	struct meter_cursor c;
+};
 
 static void start(struct fixture *f, struct meter_config *list, unsigned n)
 {
@@ -165,10 +179,12 @@ static void hostile(void **state)
 {
 	static const char *const answers[][2] = {
 		{ "HTTP/1.1 302 Found\r\nLocation: /trap\r\nConnection: close\r\nContent-Length: 0\r\n", "" },
-		{ OK_HEAD "Transfer-Encoding: chunked\r\n", "zz\r\n{\"meters\":[{\"power\":666},{\"power\":666}]}\r\n0\r\n\r\n" },
+		{ OK_HEAD "Transfer-Encoding: chunked\r\n",
+		  "zz\r\n{\"meters\":[{\"power\":666},{\"power\":666}]}\r\n0\r\n\r\n" },
 		{ OK_HEAD "Transfer-Encoding: chunked\r\n", "28\r\n{\"meters\":[{\"power\":666},{\"power\":666}]}" },
 		{ OK_HEAD "Content-Length: 1000\r\n", "{\"meters\":[{\"power\":666},{\"power\":666}]}" },
-		{ OK_HEAD "Content-Length: 39\r\nContent-Length: 2\r\n", "{\"meters\":[{\"power\":NaN},{\"power\":1e308}]}" },
+		{ OK_HEAD "Content-Length: 39\r\nContent-Length: 2\r\n",
+		  "{\"meters\":[{\"power\":NaN},{\"power\":1e308}]}" },
 		{ OK_HEAD, "{\"meters\":[{\"power\":1e308},{\"power\":-1e13}]}" },
 		{ OK_HEAD, "{\"meters\":[{\"power\":1},{\"power\":2},{\"power\":3}]}" },
 		{ "HTTP/1.1 500 Oops\r\nConnection: close\r\n", "{\"meters\":[{\"power\":666},{\"power\":666}]}" },
@@ -196,7 +212,7 @@ static void hostile(void **state)
 	for (size_t i = 0; i <= n; i++) {
 		for (unsigned k = 0; k < 3; k++) {
 			assert_true(next(&f, &s));
-			assert_int_equal(s.channel, 1);     /* the first one's measurement failed */
+			assert_int_equal(s.channel, 1); /* the first one's measurement failed */
 			assert_int_equal(s.power_uw, 7000000);
 		}
 		if (i == n)
@@ -252,7 +268,8 @@ static void orphans(void **state)
 
 	assert_true(fd >= 0);
 	close(fd);
-	snprintf(script, sizeof(script), "(trap '' TERM; exec sleep 300) >/dev/null & echo $! >%s; echo d0c0=1; wait", path);
+	snprintf(script, sizeof(script), "(trap '' TERM; exec sleep 300) >/dev/null & echo $! >%s; echo d0c0=1; wait",
+		 path);
 	start(&f, &c, 1);
 	assert_true(next(&f, &s));
 	file = fopen(path, "re");
@@ -267,7 +284,7 @@ static void orphans(void **state)
 		snprintf(stat, sizeof(stat), "/proc/%d/stat", pid);
 		file = fopen(stat, "re");
 		if (!file || !fgets(text, sizeof(text), file) || strstr(text, ") Z "))
-			pid = 0;   /* dead; whoever inherits it may wait for it late */
+			pid = 0; /* dead; whoever inherits it may wait for it late */
 		if (file)
 			fclose(file);
 		if (!pid)
@@ -290,8 +307,10 @@ static struct reading_domain take(struct fixture *f, unsigned domain)
 static void silence(void **state)
 {
 	char path[] = "/tmp/jouled-silent-XXXXXX";
-	char *words[] = { (char *)"sh", (char *)"-c", (char *)"echo d0c0=1 d0c1=2; while :; do echo d0c0=1; sleep 0.1; done" };
-	struct meter_config c[] = { { .type = (char *)"command", .command = { words, 3 } }, { .type = (char *)"fifo", .device = path } };
+	char *words[] = { (char *)"sh", (char *)"-c",
+			  (char *)"echo d0c0=1 d0c1=2; while :; do echo d0c0=1; sleep 0.1; done" };
+	struct meter_config c[] = { { .type = (char *)"command", .command = { words, 3 } },
+				    { .type = (char *)"fifo", .device = path } };
 	struct reading_domain a, b;
 	struct fixture f;
 	uint64_t until;
@@ -303,7 +322,8 @@ static void silence(void **state)
 	assert_true(warned_both(&f, "meter 0 (command): d0c1 has no value; the energy of the meter is partial",
 				"meter 1 (fifo): it has not said a value yet"));
 	a = take(&f, 0);
-	for (b = a, until = clock_mono_ns() + 30 * NS_PER_S; (b.errors < a.errors + 2 || b.units == a.units) && clock_mono_ns() < until;)
+	for (b = a, until = clock_mono_ns() + 30 * NS_PER_S;
+	     (b.errors < a.errors + 2 || b.units == a.units) && clock_mono_ns() < until;)
 		b = take(&f, 0);
 	assert_true(b.errors >= a.errors + 2);
 	assert_true(b.units > a.units);
@@ -317,7 +337,10 @@ static void silence(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hostile), cmocka_unit_test(flood), cmocka_unit_test(orphans), cmocka_unit_test(silence),
+		cmocka_unit_test(hostile),
+		cmocka_unit_test(flood),
+		cmocka_unit_test(orphans),
+		cmocka_unit_test(silence),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,9 +30,17 @@ static void lines(void **state)
 
 static void no_lines(void **state)
 {
-	static const char *const bad[] = { "", "d0c0", "d0c0=", "d0c0=W", "d0c0=1x", "d0c0=1 2W=", "d10c0=1", "d0c10=1", "D0C0=1", "psu1=3",
-					   "d0c0=nan", "d0c0=inf", "d0c0=1e300", "d0c0=2000000000", "d0c0=1.2.3", "d0c0==1", "dxc0=1",
-					   "d0c0=11111111111111111111111111111111111111111111111111111111111111111" };
+	static const char *const bad[] = {
+		"",           "d0c0",
+		"d0c0=",      "d0c0=W",
+		"d0c0=1x",    "d0c0=1 2W=",
+		"d10c0=1",    "d0c10=1",
+		"D0C0=1",     "psu1=3",
+		"d0c0=nan",   "d0c0=inf",
+		"d0c0=1e300", "d0c0=2000000000",
+		"d0c0=1.2.3", "d0c0==1",
+		"dxc0=1",     "d0c0=11111111111111111111111111111111111111111111111111111111111111111"
+	};
 	struct meter_value v[4];
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -42,7 +50,8 @@ static void no_lines(void **state)
 /* The frame that reads eight bytes at 0x16, and an answer: 123.45 W and 0 W. */
 static void frames(void **state)
 {
-	static const uint8_t ask[] = { 0x41, 0x00, 0x16, 0x4e, 0x08 }, want[] = { 0xa5, 0x08, 0x41, 0x00, 0x16, 0x4e, 0x08, 0x5a };
+	static const uint8_t ask[] = { 0x41, 0x00, 0x16, 0x4e, 0x08 },
+			     want[] = { 0xa5, 0x08, 0x41, 0x00, 0x16, 0x4e, 0x08, 0x5a };
 	uint8_t frame[16], answer[11] = { 0x06, 0x0b, 0x39, 0x30, 0, 0, 0, 0, 0, 0, 0x7a };
 	size_t n;
 
@@ -62,7 +71,8 @@ static void frames(void **state)
 /* 57 W now, 56 to 59, over 1000 ms, measuring; then what is no power. */
 static void dcmi(void **state)
 {
-	uint8_t a[] = { 0x00, 0xdc, 0x39, 0x00, 0x38, 0x00, 0x3b, 0x00, 0x39, 0x00, 0xe3, 0x6f, 0x0a, 0x39, 0xe8, 0x03, 0x00, 0x00, 0x40 };
+	uint8_t a[] = { 0x00, 0xdc, 0x39, 0x00, 0x38, 0x00, 0x3b, 0x00, 0x39, 0x00,
+			0xe3, 0x6f, 0x0a, 0x39, 0xe8, 0x03, 0x00, 0x00, 0x40 };
 	int64_t uw = 0;
 
 	assert_int_equal(meter_dcmi_decode(a, sizeof(a), &uw), 0);
@@ -75,7 +85,7 @@ static void dcmi(void **state)
 	a[18] = 0x40;
 	a[1] = 0xdd;
 	assert_int_equal(meter_dcmi_decode(a, sizeof(a), &uw), -EBADMSG);
-	a[0] = 0xc1;       /* invalid command */
+	a[0] = 0xc1; /* invalid command */
 	assert_int_equal(meter_dcmi_decode(a, sizeof(a), &uw), -EIO);
 	assert_int_equal(uw, -1);
 	a[0] = 0;
@@ -106,9 +116,12 @@ static void plugs(void **state)
 	assert_int_equal(uw[0], -5500000);
 	assert_int_equal(shelly("{\"id\":0,\"output\":true,\"apower\":8.9,\"aenergy\":{\"total\":6.5}}", uw), 1);
 	assert_int_equal(uw[0], 8900000);
-	assert_int_equal(shelly("{\"sys\":{},\"em1:0\":{\"id\":0,\"act_power\":100},\"em1:1\":{\"act_power\":200.5}}", uw), 2);
+	assert_int_equal(
+		shelly("{\"sys\":{},\"em1:0\":{\"id\":0,\"act_power\":100},\"em1:1\":{\"act_power\":200.5}}", uw), 2);
 	assert_int_equal(uw[1], 200500000);
-	assert_int_equal(tasmota("{\"StatusSNS\":{\"Time\":\"x\",\"ENERGY\":{\"Total\":3.1,\"Power\":42,\"Voltage\":230}}}", uw), 1);
+	assert_int_equal(
+		tasmota("{\"StatusSNS\":{\"Time\":\"x\",\"ENERGY\":{\"Total\":3.1,\"Power\":42,\"Voltage\":230}}}", uw),
+		1);
 	assert_int_equal(uw[0], 42000000);
 	assert_int_equal(tasmota("{\"StatusSNS\":{\"ENERGY\":{\"Power\":[1,2,3]}}}", uw), 3);
 	assert_int_equal(tasmota("{\"StatusPWR\":{\"Power\":7}}", uw), 1);
@@ -123,7 +136,8 @@ static void holes(void **state)
 	assert_int_equal(uw[0], 1000000);
 	assert_true(uw[1] == METER_NO_VALUE);
 	assert_int_equal(uw[2], 3000000);
-	assert_int_equal(shelly("{\"emeters\":[{\"power\":9,\"is_valid\":false},{\"power\":4,\"is_valid\":true}]}", uw), 2);
+	assert_int_equal(shelly("{\"emeters\":[{\"power\":9,\"is_valid\":false},{\"power\":4,\"is_valid\":true}]}", uw),
+			 2);
 	assert_true(uw[0] == METER_NO_VALUE);
 	assert_int_equal(uw[1], 4000000);
 	assert_int_equal(shelly("{\"meters\":[{\"power\":9,\"is_valid\":false}]}", uw), -EBADMSG);
@@ -134,9 +148,22 @@ static void holes(void **state)
 
 static void hostile_plugs(void **state)
 {
-	static const char *const bad[] = { "", "null", "[]", "{", "{}", "\"apower\"", "{\"apower\":\"12\"}", "{\"apower\":null}",
-					   "{\"meters\":[{}]}", "{\"meters\":3}", "{\"apower\":1e99}", "<html>", "{\"meters\":[{\"power\":true}]}",
-					   "{\"StatusSNS\":{\"ENERGY\":{}}}", "{\"StatusSNS\":[1]}", "{\"StatusPWR\":7}" };
+	static const char *const bad[] = { "",
+					   "null",
+					   "[]",
+					   "{",
+					   "{}",
+					   "\"apower\"",
+					   "{\"apower\":\"12\"}",
+					   "{\"apower\":null}",
+					   "{\"meters\":[{}]}",
+					   "{\"meters\":3}",
+					   "{\"apower\":1e99}",
+					   "<html>",
+					   "{\"meters\":[{\"power\":true}]}",
+					   "{\"StatusSNS\":{\"ENERGY\":{}}}",
+					   "{\"StatusSNS\":[1]}",
+					   "{\"StatusPWR\":7}" };
 	char many[4096] = "{\"meters\":[", deep[4096];
 	int64_t uw[10];
 
@@ -168,16 +195,17 @@ static void energy(void **state)
 	assert_int_equal(e.gaps, 1);
 	meter_energy_add(&e, -50000000, 73000 * NS_PER_MS, 3 * NS_PER_S);
 	meter_energy_add(&e, -50000000, 74000 * NS_PER_MS, 3 * NS_PER_S);
-	assert_int_equal(e.uj, 1100000000);        /* fed back */
+	assert_int_equal(e.uj, 1100000000); /* fed back */
 	meter_energy_add(&e, 1, 74000 * NS_PER_MS, 3 * NS_PER_S);
-	assert_int_equal(e.power_uw, -50000000);   /* the same instant again */
+	assert_int_equal(e.power_uw, -50000000); /* the same instant again */
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines), cmocka_unit_test(no_lines), cmocka_unit_test(frames), cmocka_unit_test(dcmi),
-		cmocka_unit_test(plugs), cmocka_unit_test(holes), cmocka_unit_test(hostile_plugs), cmocka_unit_test(energy),
+		cmocka_unit_test(lines),         cmocka_unit_test(no_lines), cmocka_unit_test(frames),
+		cmocka_unit_test(dcmi),          cmocka_unit_test(plugs),    cmocka_unit_test(holes),
+		cmocka_unit_test(hostile_plugs), cmocka_unit_test(energy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

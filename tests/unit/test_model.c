@@ -54,15 +54,17 @@ static void add_case(struct table *t, const struct mw_config *c)
 
 static void print_table(const char *name, unsigned size, const struct table *t)
 {
-	printf("%-22s %2u | model %6.2f %6.2f idle %6.2f | said %6.2f holds %5.1f idle %5.1f | share %6.2f idle %6.2f\n", name, size,
-	       100 * t->mean, 100 * t->worst, 100 * t->idle, 100 * t->width / t->values, 100.0 * t->covered / t->values,
-	       100.0 * t->idle_covered / t->idle_values, 100 * t->share, 100 * t->share_idle);
+	printf("%-22s %2u | model %6.2f %6.2f idle %6.2f | said %6.2f holds %5.1f idle %5.1f | share %6.2f idle %6.2f\n",
+	       name, size, 100 * t->mean, 100 * t->worst, 100 * t->idle, 100 * t->width / t->values,
+	       100.0 * t->covered / t->values, 100.0 * t->idle_covered / t->idle_values, 100 * t->share,
+	       100 * t->share_idle);
 }
 
 static void print_head(void)
 {
 	printf("in %%; of %u machines: mean and largest error of a cgroup above 2 %%, largest error of idle;\n"
-	       "stated uncertainty, how often it holds, and that of idle; beside it formula share\n", SEEDS);
+	       "stated uncertainty, how often it holds, and that of idle; beside it formula share\n",
+	       SEEDS);
 }
 
 /* The goals: 3 % of each cgroup, 1 % of idle power. */
@@ -112,9 +114,16 @@ static void test_unseen(void **state)
 		{ .name = "square 0.6", .changing_clock = true, .frequency_square = 0.6 },
 		{ .name = "saturation 850e6/s", .saturation = 850 },
 		{ .name = "saturation 550e6/s", .saturation = 550 },
-		{ .name = "hidden 0.9 W", .hidden = 0.9 }, { .name = "hidden 1.6 W", .hidden = 1.6 },
-		{ .name = "noise 1.5 %", .noise = 0.015 }, { .name = "noise 4 %", .noise = 0.04 },
-		{ .name = "all four", .changing_clock = true, .frequency_square = 0.4, .saturation = 800, .hidden = 1.1, .noise = 0.012 },
+		{ .name = "hidden 0.9 W", .hidden = 0.9 },
+		{ .name = "hidden 1.6 W", .hidden = 1.6 },
+		{ .name = "noise 1.5 %", .noise = 0.015 },
+		{ .name = "noise 4 %", .noise = 0.04 },
+		{ .name = "all four",
+		  .changing_clock = true,
+		  .frequency_square = 0.4,
+		  .saturation = 800,
+		  .hidden = 1.1,
+		  .noise = 0.012 },
 	};
 
 	print_head();
@@ -162,7 +171,8 @@ static void test_from_the_start(void **state)
 			error_of(&e, MW_PACKAGE, &mean);
 			share += mean / SEEDS;
 		}
-		printf("first %u snapshots     %2u | model %6.2f | share %6.2f\n", SNAPSHOTS, sizes[i], 100 * model, 100 * share);
+		printf("first %u snapshots     %2u | model %6.2f | share %6.2f\n", SNAPSHOTS, sizes[i], 100 * model,
+		       100 * share);
 		assert_true(model < share / 2);
 	}
 }
@@ -170,7 +180,9 @@ static void test_from_the_start(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_linear), cmocka_unit_test(test_alone), cmocka_unit_test(test_unseen),
+		cmocka_unit_test(test_linear),
+		cmocka_unit_test(test_alone),
+		cmocka_unit_test(test_unseen),
 		cmocka_unit_test(test_from_the_start),
 	};
 

@@ -49,7 +49,7 @@ static void test_optimal(void **state)
 		unsigned n = 1 + round % COLUMNS;
 
 		random_problem(n, round % 3 ? 1e-6 : 1e-2, a, b);
-		model_nnls(n, (const double (*)[COLUMNS])a, b, x);
+		model_nnls(n, (const double(*)[COLUMNS])a, b, x);
 		for (unsigned i = 0; i < n; i++) {
 			double gradient = b[i], size = fabs(b[i]);
 
@@ -64,7 +64,7 @@ static void test_optimal(void **state)
 			is_free += x[i] > 0;
 		}
 	}
-	assert_true(bound > 10000 && is_free > 10000);   /* both kinds were there */
+	assert_true(bound > 10000 && is_free > 10000); /* both kinds were there */
 }
 
 /* y = 3 a + 5 c, b is a copy of a: the sum is right, and nothing is negative. */
@@ -74,7 +74,7 @@ static void test_twins(void **state)
 
 	for (unsigned i = 0; i < 3; i++)
 		a[i][i] += 1e-9;
-	model_nnls(3, (const double (*)[COLUMNS])a, b, x);
+	model_nnls(3, (const double(*)[COLUMNS])a, b, x);
 	assert_true(x[0] >= 0 && x[1] >= 0);
 	assert_true(fabs(x[0] + x[1] - 3) < 1e-6);
 	assert_true(fabs(x[2] - 5) < 1e-6);
@@ -88,7 +88,7 @@ static void test_inverse(void **state)
 		unsigned n = 1 + round % COLUMNS;
 
 		random_problem(n, 1e-2, a, b);
-		assert_true(model_invert(n, (const double (*)[COLUMNS])a, inverse));
+		assert_true(model_invert(n, (const double(*)[COLUMNS])a, inverse));
 		for (unsigned i = 0; i < n; i++) {
 			for (unsigned k = 0; k < n; k++) {
 				double sum = 0;
@@ -113,17 +113,19 @@ static void test_hopeless(void **state)
 				a[i][k] = bad[(unsigned)random_between(0, 6)];
 			b[i] = bad[(unsigned)random_between(0, 6)];
 		}
-		model_nnls(COLUMNS, (const double (*)[COLUMNS])a, b, x);
-		model_invert(COLUMNS, (const double (*)[COLUMNS])a, inverse);
+		model_nnls(COLUMNS, (const double(*)[COLUMNS])a, b, x);
+		model_invert(COLUMNS, (const double(*)[COLUMNS])a, inverse);
 	}
 	memset(a, 0, sizeof(a));
-	assert_false(model_invert(1, (const double (*)[COLUMNS])a, inverse));
+	assert_false(model_invert(1, (const double(*)[COLUMNS])a, inverse));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_optimal), cmocka_unit_test(test_twins), cmocka_unit_test(test_inverse),
+		cmocka_unit_test(test_optimal),
+		cmocka_unit_test(test_twins),
+		cmocka_unit_test(test_inverse),
 		cmocka_unit_test(test_hopeless),
 	};
 

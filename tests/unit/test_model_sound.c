@@ -56,7 +56,8 @@ static void test_few_samples(void **state)
 			assert_int_equal(isnan(w.s.domains[d].uncertainty), k < 3);
 			assert_true(k >= 3 || w.s.domains[d].share_quality & QUALITY_ESTIMATED);
 			assert_true(k >= 3 || w.s.domains[d].scale == 1);
-			assert_int_equal(*snapshot_uncertainty(&w.s, READING_SPECIAL_ROWS, d) == SNAPSHOT_UNKNOWN, k < 3);
+			assert_int_equal(*snapshot_uncertainty(&w.s, READING_SPECIAL_ROWS, d) == SNAPSHOT_UNKNOWN,
+					 k < 3);
 		}
 		assert_string_equal(w.s.formula, "model");
 		assert_int_equal(formula_share.apply(share, &w.s), 0);
@@ -110,7 +111,7 @@ static void test_always_idle(void **state)
 	e = judge(f, 60);
 	assert_true(e.idle[MW_PACKAGE] < 0.01 * e.intervals);
 	for (unsigned i = 0; i < w.s.n_rows; i++)
-		assert_int_equal(*snapshot_energy(&w.s, i, MW_PACKAGE), 0);   /* nothing ran */
+		assert_int_equal(*snapshot_energy(&w.s, i, MW_PACKAGE), 0); /* nothing ran */
 	/* then somebody comes */
 	w.c.always_idle = false;
 	steps(f, 20);
@@ -169,7 +170,7 @@ static void test_dead_counter(void **state)
 	assert_true(fabs(w.s.domains[MW_PACKAGE].scale - 1) < 0.3);
 	e = judge(f, 60);
 	assert_true(e.covered >= 0.9 * e.values);
-	assert_true(error_of(&e, MW_DRAM, NULL) < 0.03);   /* never asked for it */
+	assert_true(error_of(&e, MW_DRAM, NULL) < 0.03); /* never asked for it */
 	w.dead_events = 0;
 	steps(f, 1);
 	e = judge(f, 30);
@@ -211,7 +212,7 @@ static void test_configured_idle(void **state)
 	e = judge(f, 40);
 	assert_true(error_of(&e, MW_PACKAGE, NULL) < 0.01);
 	assert_int_equal(w.s.domains[MW_PACKAGE].idle_power_uw, (uint64_t)llround(w.idle_watts[MW_PACKAGE] * 1e6));
-	assert_true(isnan(w.s.domains[MW_PACKAGE].idle_uncertainty));   /* whose it is, the configuration knows */
+	assert_true(isnan(w.s.domains[MW_PACKAGE].idle_uncertainty)); /* whose it is, the configuration knows */
 	end(f);
 }
 
@@ -282,11 +283,12 @@ static void test_deterministic(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_few_samples), cmocka_unit_test(test_collinear), cmocka_unit_test(test_always_busy),
-		cmocka_unit_test(test_always_idle), cmocka_unit_test(test_steady), cmocka_unit_test(test_idle_below_all), cmocka_unit_test(test_dead_counter),
-		cmocka_unit_test(test_learns_anew), cmocka_unit_test(test_configured_idle),
-		cmocka_unit_test(test_short_intervals), cmocka_unit_test(test_held_up),
-		cmocka_unit_test(test_deterministic),
+		cmocka_unit_test(test_few_samples),     cmocka_unit_test(test_collinear),
+		cmocka_unit_test(test_always_busy),     cmocka_unit_test(test_always_idle),
+		cmocka_unit_test(test_steady),          cmocka_unit_test(test_idle_below_all),
+		cmocka_unit_test(test_dead_counter),    cmocka_unit_test(test_learns_anew),
+		cmocka_unit_test(test_configured_idle), cmocka_unit_test(test_short_intervals),
+		cmocka_unit_test(test_held_up),         cmocka_unit_test(test_deterministic),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

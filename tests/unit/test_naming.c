@@ -37,42 +37,51 @@
 #define LOGGED "836ff184e7b41b1e13cb5fd89fa1de98dbbab99e9d2918913ff43b86a5c7c213"
 
 struct expected {
-	const char *root, *path, *names;      /* runtime|namespace|pod|container|machine|unit|user */
+	const char *root, *path, *names; /* runtime|namespace|pod|container|machine|unit|user */
 	bool complete;
 };
 
 static const struct expected layouts[] = {
 	{ "containerd", "/kubepods/burstable/pod" POD "/" ID, "kubernetes|prod|shop-7d9f|worker|||", true },
-	{ "containerd", "/kubepods/burstable/pod" POD "/" ID "/init/deep", "kubernetes|prod|shop-7d9f|worker|||", true },
+	{ "containerd", "/kubepods/burstable/pod" POD "/" ID "/init/deep", "kubernetes|prod|shop-7d9f|worker|||",
+	  true },
 	{ "containerd", KUBE "/cri-containerd-" PAUSE ".scope", "kubernetes|prod|shop-7d9f|POD|||", true },
 	{ "containerd", KUBE "/cri-containerd-" SYSTEMD ".scope", "kubernetes|prod|shop-7d9f|web|||", true },
 	{ "containerd", "/system.slice/nerdctl-" NERD ".scope", "containerd|||cache|||", true },
 	/* the id of another's container at a place of one's own: neither its name nor its pod */
 	{ "containerd", "/kubepods/besteffort/pod" POD "/" ID, "kubernetes||||||", false },
-	{ "containerd", "/kubepods/burstable/pod" "1" "d5f1c1e-8f2b-4b7a-9f61-2f1f0a5c7d11/" ID, "kubernetes||||||", false },
+	{ "containerd",
+	  "/kubepods/burstable/pod"
+	  "1"
+	  "d5f1c1e-8f2b-4b7a-9f61-2f1f0a5c7d11/" ID,
+	  "kubernetes||||||", false },
 	{ "containerd", KUBE "/crio-" PAUSE ".scope", "kubernetes||||||", false },
 	{ "containerd", USER "/nerdctl-" NERD ".scope", "containerd|||||user@1000.service|1000", true },
 	{ "crio", KUBE "/crio-" CRIO ".scope/container", "kubernetes|prod|shop-7d9f|api|||", true },
 	{ "crio", KUBE "/crio-" CRIO_PAUSE ".scope", "kubernetes|prod|shop-7d9f|POD|||", true },
 	{ "crio", "/kubepods/besteffort/pod" POD "/crio-" CRIO_FS, "kubernetes|prod|shop-7d9f|side|||", true },
 	{ "docker", "/system.slice/docker-" DOCKER1 ".scope", "docker|||nginx_proxy|||", true },
-	{ "docker", "/docker/" DOCKER1, "docker||||||", false },         /* its bundle says elsewhere */
+	{ "docker", "/docker/" DOCKER1, "docker||||||", false }, /* its bundle says elsewhere */
 	{ "docker", "/docker/" DOCKER2, "docker|||batch|||", true },
 	{ "docker", "/night/" DOCKER2, "docker|||batch|||", true },
 	{ "docker", "/night/" ID, "", false },
 	{ "docker", KUBE "/docker-" CRI_DOCKER ".scope", "kubernetes|prod|shop-7d9f|api|||", true },
 	{ "docker", "/kubepods/besteffort/pod" POD "/" CRI_PAUSE, "kubernetes|prod|shop-7d9f|POD|||", true },
-	{ "docker", USER "/user.slice/docker-" ROOTLESS ".scope", "docker|||rootless-db||user@1000.service|1000", true },
-	{ "docker", "/user.slice/user-1001.slice/user@1001.service/docker-" ROOTLESS ".scope", "docker|||||user@1001.service|1001", false },
+	{ "docker", USER "/user.slice/docker-" ROOTLESS ".scope", "docker|||rootless-db||user@1000.service|1000",
+	  true },
+	{ "docker", "/user.slice/user-1001.slice/user@1001.service/docker-" ROOTLESS ".scope",
+	  "docker|||||user@1001.service|1001", false },
 	/* a user's word about root's container */
 	{ "docker", USER "/user.slice/docker-" DOCKER2 ".scope", "docker|||||user@1000.service|1000", false },
 	{ "podman", "/libpod_parent/libpod-" PODMAN, "podman|||web|||", true },
 	{ "podman", "/machine.slice/libpod-" PODMAN ".scope", "podman||||||", false },
-	{ "podman", USER "/user.slice/libpod-" PODMAN_USER ".scope/container", "podman|||notes||user@1000.service|1000", true },
+	{ "podman", USER "/user.slice/libpod-" PODMAN_USER ".scope/container", "podman|||notes||user@1000.service|1000",
+	  true },
 	{ "podman", USER "/user.slice/libpod-" PODMAN ".scope", "podman|||||user@1000.service|1000", false },
 	{ "logs", "/kubepods/pod" POD "/" LOGGED, "kubernetes|prod|shop-7d9f|worker|||", true },
 	{ "logs", KUBE, "kubernetes|prod|shop-7d9f||||", true },
-	{ "logs", "/kubepods/besteffort/pod9d1f0e3c5b7a48629d1f0e3c5b7a4862", "kubernetes|kube-system|etcd-node-7||||", true },
+	{ "logs", "/kubepods/besteffort/pod9d1f0e3c5b7a48629d1f0e3c5b7a4862", "kubernetes|kube-system|etcd-node-7||||",
+	  true },
 	{ "logs", "/kubepods/pod" POD "/" ID, "kubernetes|prod|shop-7d9f||||", false },
 	{ "logs", "/system.slice/sshd.service", "systemd|||||sshd.service|", true },
 	{ "logs", USER "/app.slice/app-x.service", "systemd|||||user@1000.service/app-x.service|1000", true },
@@ -115,7 +124,8 @@ static void test_layouts(void **state)
 		assert_int_equal(fsroot_open(sysroot(e->root), &root), 0);
 		n = naming_look(root, "/sys/fs/cgroup", e->path, &complete);
 		if (strcmp(join(n), e->names) || complete != e->complete)
-			fail_msg("%s %s: %s %s, expected %s", e->root, e->path, join(n), complete ? "complete" : "incomplete", e->names);
+			fail_msg("%s %s: %s %s, expected %s", e->root, e->path, join(n),
+				 complete ? "complete" : "incomplete", e->names);
 		names_put(n);
 		fsroot_close(root);
 	}
@@ -135,9 +145,11 @@ static void put_spec(const struct temp_root *t, const char *container)
 {
 	char text[8192];
 
-	snprintf(text, sizeof(text), "{\"linux\":{\"cgroupsPath\":\"/kubepods/pod" POD "/" ID "\"},\"annotations\":{"
+	snprintf(text, sizeof(text),
+		 "{\"linux\":{\"cgroupsPath\":\"/kubepods/pod" POD "/" ID "\"},\"annotations\":{"
 		 "\"io.kubernetes.cri.container-type\":\"container\",\"io.kubernetes.cri.sandbox-name\":\"p\","
-		 "\"io.kubernetes.cri.sandbox-namespace\":\"n\",\"io.kubernetes.cri.container-name\":\"%s\"}}", container);
+		 "\"io.kubernetes.cri.sandbox-namespace\":\"n\",\"io.kubernetes.cri.container-name\":\"%s\"}}",
+		 container);
 	temp_root_put(t, CONTAINERD ID "/config.json", text);
 }
 
@@ -146,14 +158,21 @@ static void put_spec(const struct temp_root *t, const char *container)
 /* A name is taken as data or not at all. */
 static void test_texts(void **state)
 {
-	static const struct { const char *json, *name; } texts[] = {
+	static const struct {
+		const char *json, *name;
+	} texts[] = {
 		{ "plain", "plain" },
 		{ "$(reboot);`x`|&", "$(reboot);`x`|&" },
 		{ "<script>alert(1)</script>", "<script>alert(1)</script>" },
 		{ "\\\"},{\\\"a\\\":\\\"", "\"},{\"a\":\"" },
 		{ "\xc3\xbc\xe2\x82\xac", "\xc3\xbc\xe2\x82\xac" },
-		{ "a\\u001b[31mred", NULL }, { "a\\nb", NULL }, { "a\\u007f", NULL }, { "a\\u009bx", NULL },
-		{ "a\\u0000b", NULL }, { "bad\xff", NULL }, { "", NULL },
+		{ "a\\u001b[31mred", NULL },
+		{ "a\\nb", NULL },
+		{ "a\\u007f", NULL },
+		{ "a\\u009bx", NULL },
+		{ "a\\u0000b", NULL },
+		{ "bad\xff", NULL },
+		{ "", NULL },
 	};
 	struct temp_root t = temp_root_new();
 	char expected[256];
@@ -161,7 +180,8 @@ static void test_texts(void **state)
 
 	for (unsigned i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		put_spec(&t, texts[i].json);
-		snprintf(expected, sizeof(expected), "%s|%s|||", texts[i].name ? "kubernetes|n|p" : "", texts[i].name ? texts[i].name : "");
+		snprintf(expected, sizeof(expected), "%s|%s|||", texts[i].name ? "kubernetes|n|p" : "",
+			 texts[i].name ? texts[i].name : "");
 		look(&t, PLACE, &complete);
 		assert_int_equal(complete, texts[i].name != NULL);
 		if (texts[i].name)
@@ -305,8 +325,9 @@ static void test_delegated(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_layouts), cmocka_unit_test(test_texts), cmocka_unit_test(test_long_text),
-		cmocka_unit_test(test_not_a_bundle), cmocka_unit_test(test_linked_folder), cmocka_unit_test(test_owners),
+		cmocka_unit_test(test_layouts),       cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_long_text),     cmocka_unit_test(test_not_a_bundle),
+		cmocka_unit_test(test_linked_folder), cmocka_unit_test(test_owners),
 		cmocka_unit_test(test_delegated),
 	};
 

@@ -24,7 +24,7 @@ struct expected {
 	const char *path;
 	enum place_kind kind;
 	const char *pod_uid, *id, *name, *unit;
-	const char *end;             /* the part of the path that says it */
+	const char *end; /* the part of the path that says it */
 	uid_t user;
 };
 
@@ -34,51 +34,69 @@ static const struct expected table[] = {
 	/* Kubernetes, systemd driver */
 	{ "/kubepods.slice", PLACE_NONE, "", "", "", "kubepods.slice", "", NOBODY },
 	{ KUBE, PLACE_POD, POD, "", "", "", KUBE, NOBODY },
-	{ KUBE "/cri-containerd-" ID ".scope", PLACE_POD_CONTAINER, POD, ID, "", "", KUBE "/cri-containerd-" ID ".scope", NOBODY },
+	{ KUBE "/cri-containerd-" ID ".scope", PLACE_POD_CONTAINER, POD, ID, "", "",
+	  KUBE "/cri-containerd-" ID ".scope", NOBODY },
 	{ KUBE "/crio-" ID ".scope", PLACE_POD_CONTAINER, POD, ID, "", "", KUBE "/crio-" ID ".scope", NOBODY },
-	{ KUBE "/crio-" ID ".scope/container", PLACE_POD_CONTAINER, POD, ID, "", "", KUBE "/crio-" ID ".scope", NOBODY },
+	{ KUBE "/crio-" ID ".scope/container", PLACE_POD_CONTAINER, POD, ID, "", "", KUBE "/crio-" ID ".scope",
+	  NOBODY },
 	{ KUBE "/crio-conmon-" ID ".scope", PLACE_POD, POD, "", "", "", KUBE, NOBODY },
 	{ KUBE "/docker-" ID ".scope", PLACE_POD_CONTAINER, POD, ID, "", "", KUBE "/docker-" ID ".scope", NOBODY },
-	{ "/kubepods.slice/kubepods-pod" POD_ ".slice/cri-containerd-" ID ".scope", PLACE_POD_CONTAINER, POD, ID, "", "",
-	  "/kubepods.slice/kubepods-pod" POD_ ".slice/cri-containerd-" ID ".scope", NOBODY },
-	{ "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" STATIC_POD ".slice", PLACE_POD, STATIC_POD, "", "", "",
+	{ "/kubepods.slice/kubepods-pod" POD_ ".slice/cri-containerd-" ID ".scope", PLACE_POD_CONTAINER, POD, ID, "",
+	  "", "/kubepods.slice/kubepods-pod" POD_ ".slice/cri-containerd-" ID ".scope", NOBODY },
+	{ "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" STATIC_POD ".slice", PLACE_POD,
+	  STATIC_POD, "", "", "",
 	  "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" STATIC_POD ".slice", NOBODY },
-	{ "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod" POD_ ".slice/cri-containerd-" ID ".scope", PLACE_POD_CONTAINER,
-	  POD, ID, "", "", "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod" POD_ ".slice/cri-containerd-" ID ".scope", NOBODY },
-	{ "/system.slice/containerd.service/kubepods-burstable-pod" POD_ ".slice:cri-containerd:" ID, PLACE_POD_CONTAINER, POD, ID, "",
-	  "containerd.service", "/system.slice/containerd.service/kubepods-burstable-pod" POD_ ".slice:cri-containerd:" ID, NOBODY },
+	{ "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod" POD_ ".slice/cri-containerd-" ID ".scope",
+	  PLACE_POD_CONTAINER, POD, ID, "", "",
+	  "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod" POD_ ".slice/cri-containerd-" ID ".scope",
+	  NOBODY },
+	{ "/system.slice/containerd.service/kubepods-burstable-pod" POD_ ".slice:cri-containerd:" ID,
+	  PLACE_POD_CONTAINER, POD, ID, "", "containerd.service",
+	  "/system.slice/containerd.service/kubepods-burstable-pod" POD_ ".slice:cri-containerd:" ID, NOBODY },
 	/* cgroupfs driver; the same in the perf_event hierarchy of v1 */
 	{ "/kubepods/burstable/pod" POD, PLACE_POD, POD, "", "", "", "/kubepods/burstable/pod" POD, NOBODY },
-	{ "/kubepods/burstable/pod" POD "/" ID, PLACE_POD_CONTAINER, POD, ID, "", "", "/kubepods/burstable/pod" POD "/" ID, NOBODY },
-	{ "/kubepods/pod" POD "/crio-" ID, PLACE_POD_CONTAINER, POD, ID, "", "", "/kubepods/pod" POD "/crio-" ID, NOBODY },
-	{ "/kubelet/kubepods/pod" POD "/" ID, PLACE_POD_CONTAINER, POD, ID, "", "", "/kubelet/kubepods/pod" POD "/" ID, NOBODY },
+	{ "/kubepods/burstable/pod" POD "/" ID, PLACE_POD_CONTAINER, POD, ID, "", "",
+	  "/kubepods/burstable/pod" POD "/" ID, NOBODY },
+	{ "/kubepods/pod" POD "/crio-" ID, PLACE_POD_CONTAINER, POD, ID, "", "", "/kubepods/pod" POD "/crio-" ID,
+	  NOBODY },
+	{ "/kubelet/kubepods/pod" POD "/" ID, PLACE_POD_CONTAINER, POD, ID, "", "", "/kubelet/kubepods/pod" POD "/" ID,
+	  NOBODY },
 	/* Docker */
 	{ "/docker/" ID, PLACE_DOCKER, "", ID, "", "", "/docker/" ID, NOBODY },
-	{ "/system.slice/docker-" ID ".scope", PLACE_DOCKER, "", ID, "", "", "/system.slice/docker-" ID ".scope", NOBODY },
-	{ "/system.slice/docker-" ID ".scope/init", PLACE_DOCKER, "", ID, "", "", "/system.slice/docker-" ID ".scope", NOBODY },
-	{ USER "/user.slice/docker-" ID ".scope", PLACE_DOCKER, "", ID, "", "user@1000.service", USER "/user.slice/docker-" ID ".scope", 1000 },
+	{ "/system.slice/docker-" ID ".scope", PLACE_DOCKER, "", ID, "", "", "/system.slice/docker-" ID ".scope",
+	  NOBODY },
+	{ "/system.slice/docker-" ID ".scope/init", PLACE_DOCKER, "", ID, "", "", "/system.slice/docker-" ID ".scope",
+	  NOBODY },
+	{ USER "/user.slice/docker-" ID ".scope", PLACE_DOCKER, "", ID, "", "user@1000.service",
+	  USER "/user.slice/docker-" ID ".scope", 1000 },
 	{ "/batch/" ID, PLACE_BARE, "", ID, "", "", "/batch/" ID, NOBODY },
 	/* podman */
-	{ "/machine.slice/libpod-" ID ".scope", PLACE_PODMAN, "", ID, "", "", "/machine.slice/libpod-" ID ".scope", NOBODY },
-	{ "/machine.slice/libpod-" ID ".scope/container", PLACE_PODMAN, "", ID, "", "", "/machine.slice/libpod-" ID ".scope", NOBODY },
+	{ "/machine.slice/libpod-" ID ".scope", PLACE_PODMAN, "", ID, "", "", "/machine.slice/libpod-" ID ".scope",
+	  NOBODY },
+	{ "/machine.slice/libpod-" ID ".scope/container", PLACE_PODMAN, "", ID, "", "",
+	  "/machine.slice/libpod-" ID ".scope", NOBODY },
 	{ "/machine.slice/machine-libpod_pod_" ID2 ".slice/libpod-" ID ".scope", PLACE_PODMAN, "", ID, "", "",
 	  "/machine.slice/machine-libpod_pod_" ID2 ".slice/libpod-" ID ".scope", NOBODY },
 	{ "/libpod_parent/libpod-" ID, PLACE_PODMAN, "", ID, "", "", "/libpod_parent/libpod-" ID, NOBODY },
-	{ "/machine.slice/libpod-conmon-" ID ".scope", PLACE_NONE, "", "", "", "libpod-conmon-" ID ".scope", "", NOBODY },
+	{ "/machine.slice/libpod-conmon-" ID ".scope", PLACE_NONE, "", "", "", "libpod-conmon-" ID ".scope", "",
+	  NOBODY },
 	{ USER "/user.slice/libpod-" ID ".scope/container", PLACE_PODMAN, "", ID, "", "user@1000.service",
 	  USER "/user.slice/libpod-" ID ".scope", 1000 },
 	{ "/system.slice/web.service/libpod-payload-" ID, PLACE_PODMAN, "", ID, "", "web.service",
 	  "/system.slice/web.service/libpod-payload-" ID, NOBODY },
-	{ "/system.slice/nerdctl-" ID ".scope", PLACE_CONTAINERD, "", ID, "", "", "/system.slice/nerdctl-" ID ".scope", NOBODY },
+	{ "/system.slice/nerdctl-" ID ".scope", PLACE_CONTAINERD, "", ID, "", "", "/system.slice/nerdctl-" ID ".scope",
+	  NOBODY },
 	/* machines */
-	{ "/machine.slice/machine-qemu\\x2d1\\x2dubuntu\\x2d24.scope/libvirt/vcpu0", PLACE_MACHINE, "", "", "ubuntu-24", "",
-	  "/machine.slice/machine-qemu\\x2d1\\x2dubuntu\\x2d24.scope", NOBODY },
+	{ "/machine.slice/machine-qemu\\x2d1\\x2dubuntu\\x2d24.scope/libvirt/vcpu0", PLACE_MACHINE, "", "", "ubuntu-24",
+	  "", "/machine.slice/machine-qemu\\x2d1\\x2dubuntu\\x2d24.scope", NOBODY },
 	{ "/machine.slice/machine-lxc\\x2d77\\x2dbox.scope", PLACE_MACHINE, "", "", "box", "",
 	  "/machine.slice/machine-lxc\\x2d77\\x2dbox.scope", NOBODY },
-	{ "/machine.slice/machine-debian.scope/payload", PLACE_MACHINE, "", "", "debian", "", "/machine.slice/machine-debian.scope", NOBODY },
+	{ "/machine.slice/machine-debian.scope/payload", PLACE_MACHINE, "", "", "debian", "",
+	  "/machine.slice/machine-debian.scope", NOBODY },
 	{ "/machine.slice/systemd-nspawn@build\\x2d1.service", PLACE_MACHINE, "", "", "build-1", "",
 	  "/machine.slice/systemd-nspawn@build\\x2d1.service", NOBODY },
-	{ "/machine/qemu-2-old.libvirt-qemu/emulator", PLACE_MACHINE, "", "", "old", "", "/machine/qemu-2-old.libvirt-qemu", NOBODY },
+	{ "/machine/qemu-2-old.libvirt-qemu/emulator", PLACE_MACHINE, "", "", "old", "",
+	  "/machine/qemu-2-old.libvirt-qemu", NOBODY },
 	/* LXC */
 	{ "/lxc.payload.alpine/init.scope", PLACE_LXC, "", "", "alpine", "", "/lxc.payload.alpine", NOBODY },
 	{ "/lxc/alpine", PLACE_LXC, "", "", "alpine", "", "/lxc/alpine", NOBODY },
@@ -91,24 +109,30 @@ static const struct expected table[] = {
 	{ "/system.slice", PLACE_NONE, "", "", "", "system.slice", "", NOBODY },
 	{ "/system.slice/nginx.service", PLACE_NONE, "", "", "", "nginx.service", "", NOBODY },
 	{ "/system.slice/nginx.service/worker/deep.service", PLACE_NONE, "", "", "", "nginx.service", "", NOBODY },
-	{ "/system.slice/system-serial\\x2dgetty.slice/serial-getty@ttyS0.service", PLACE_NONE, "", "", "", "serial-getty@ttyS0.service", "", NOBODY },
+	{ "/system.slice/system-serial\\x2dgetty.slice/serial-getty@ttyS0.service", PLACE_NONE, "", "", "",
+	  "serial-getty@ttyS0.service", "", NOBODY },
 	{ "/user.slice/user-1000.slice", PLACE_NONE, "", "", "", "user-1000.slice", "", 1000 },
 	{ "/user.slice/user-1000.slice/session-3.scope", PLACE_NONE, "", "", "", "session-3.scope", "", 1000 },
 	{ USER "/init.scope", PLACE_NONE, "", "", "", "user@1000.service/init.scope", "", 1000 },
-	{ USER "/app.slice/app-firefox.scope/sub", PLACE_NONE, "", "", "", "user@1000.service/app-firefox.scope", "", 1000 },
+	{ USER "/app.slice/app-firefox.scope/sub", PLACE_NONE, "", "", "", "user@1000.service/app-firefox.scope", "",
+	  1000 },
 	/* what must not be believed: the outermost is who it is */
 	{ "/docker/" ID "/kubepods/burstable/pod" POD "/" ID2, PLACE_DOCKER, "", ID, "", "", "/docker/" ID, NOBODY },
-	{ KUBE "/cri-containerd-" ID ".scope/docker-" ID2 ".scope", PLACE_POD_CONTAINER, POD, ID, "", "", KUBE "/cri-containerd-" ID ".scope", NOBODY },
+	{ KUBE "/cri-containerd-" ID ".scope/docker-" ID2 ".scope", PLACE_POD_CONTAINER, POD, ID, "", "",
+	  KUBE "/cri-containerd-" ID ".scope", NOBODY },
 	{ "/kubepods/pod" POD "/helper/" ID2, PLACE_POD, POD, "", "", "", "/kubepods/pod" POD, NOBODY },
 	{ "/lxc.payload.a/machine.slice/machine-b.scope", PLACE_LXC, "", "", "a", "", "/lxc.payload.a", NOBODY },
-	{ USER "/kubepods.slice/kubepods-pod" POD_ ".slice/cri-containerd-x.scope", PLACE_NONE, "", "", "", "user@1000.service/cri-containerd-x.scope", "", 1000 },
-	{ USER "/machine.slice/machine-bank.scope", PLACE_NONE, "", "", "", "user@1000.service/machine-bank.scope", "", 1000 },
+	{ USER "/kubepods.slice/kubepods-pod" POD_ ".slice/cri-containerd-x.scope", PLACE_NONE, "", "", "",
+	  "user@1000.service/cri-containerd-x.scope", "", 1000 },
+	{ USER "/machine.slice/machine-bank.scope", PLACE_NONE, "", "", "", "user@1000.service/machine-bank.scope", "",
+	  1000 },
 	{ "/system.slice/x.service/user-0.slice/nginx.service", PLACE_NONE, "", "", "", "x.service", "", NOBODY },
 	{ "/system.slice/x.service/lxc.payload.bank", PLACE_NONE, "", "", "", "x.service", "", NOBODY },
 	{ "/x/kubepods/pod" POD, PLACE_NONE, "", "", "", "", "", NOBODY },
 	/* not quite */
 	{ "/docker/" ID "0", PLACE_NONE, "", "", "", "", "", NOBODY },
-	{ "/docker/D0f631ca1ddba8db3bcfcb9e057cdc98d0379f1bee00e75a545147a27dadd982", PLACE_NONE, "", "", "", "", "", NOBODY },
+	{ "/docker/D0f631ca1ddba8db3bcfcb9e057cdc98d0379f1bee00e75a545147a27dadd982", PLACE_NONE, "", "", "", "", "",
+	  NOBODY },
 	{ "/kubepods/pod../../etc", PLACE_NONE, "", "", "", "", "", NOBODY },
 	{ "/machine.slice/machine-\\x00.scope", PLACE_NONE, "", "", "", "machine-\\x00.scope", "", NOBODY },
 	{ "/user.slice/user-99999999999.slice", PLACE_NONE, "", "", "", "user-99999999999.slice", "", NOBODY },
@@ -121,9 +145,10 @@ static void test_paths(void **state)
 		struct place p;
 
 		naming_parse(e->path, &p);
-		if (p.kind != e->kind || strcmp(p.pod_uid, e->pod_uid) || strcmp(p.id, e->id) || strcmp(p.name, e->name) ||
-		    strcmp(p.unit, e->unit) || p.user != e->user)
-			fail_msg("%s: kind %d pod %s id %s name %s unit %s user %u", e->path, p.kind, p.pod_uid, p.id, p.name, p.unit, p.user);
+		if (p.kind != e->kind || strcmp(p.pod_uid, e->pod_uid) || strcmp(p.id, e->id) ||
+		    strcmp(p.name, e->name) || strcmp(p.unit, e->unit) || p.user != e->user)
+			fail_msg("%s: kind %d pod %s id %s name %s unit %s user %u", e->path, p.kind, p.pod_uid, p.id,
+				 p.name, p.unit, p.user);
 		assert_int_equal(p.end, strlen(e->end));
 		assert_memory_equal(e->path, e->end, p.end);
 		assert_true(p.kind == PLACE_NONE || (p.above < p.end && e->path[p.above - 1] == '/'));
@@ -163,7 +188,9 @@ static void test_unescape(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_paths), cmocka_unit_test(test_long), cmocka_unit_test(test_unescape),
+		cmocka_unit_test(test_paths),
+		cmocka_unit_test(test_long),
+		cmocka_unit_test(test_unescape),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

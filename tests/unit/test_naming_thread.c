@@ -42,9 +42,11 @@ static void put_spec(const struct temp_root *t, const char *container)
 {
 	char text[1024];
 
-	snprintf(text, sizeof(text), "{\"linux\":{\"cgroupsPath\":\"/kubepods/pod" POD "/" ID "\"},\"annotations\":{"
+	snprintf(text, sizeof(text),
+		 "{\"linux\":{\"cgroupsPath\":\"/kubepods/pod" POD "/" ID "\"},\"annotations\":{"
 		 "\"io.kubernetes.cri.container-type\":\"container\",\"io.kubernetes.cri.sandbox-name\":\"p\","
-		 "\"io.kubernetes.cri.sandbox-namespace\":\"n\",\"io.kubernetes.cri.container-name\":\"%s\"}}", container);
+		 "\"io.kubernetes.cri.sandbox-namespace\":\"n\",\"io.kubernetes.cri.container-name\":\"%s\"}}",
+		 container);
 	temp_root_put(t, BUNDLE, text);
 }
 
@@ -145,7 +147,7 @@ static void test_inside(void **state)
 		assert_true(wait_names(n, table, i, "kubernetes|n|p|one|||"));
 	for (unsigned i = 2; i <= 1000; i++)
 		same += cgroup_find(table, i)->names == cgroup_find(table, i - 1)->names;
-	assert_true(same > 900);               /* a slow machine may take more than a second */
+	assert_true(same > 900); /* a slow machine may take more than a second */
 	naming_close(n);
 	cgroup_table_free(table);
 	temp_root_free(&t);
@@ -188,8 +190,13 @@ static void fill(struct snapshot *s, const struct schema *schema, struct names *
 	assert_int_equal(snapshot_reserve(s, 5, 1), 0);
 	s->n_rows = 5;
 	for (unsigned i = 0; i < 5; i++)
-		s->rows[i] = (struct snap_row){ .kind = i < 4 ? (enum row_kind)i : ROW_CGROUP, .key = i, .generation = 1,
-						.id = i, .path = i < 4 ? "x" : "/a", .selected = true, .time_ns = 1000000000 };
+		s->rows[i] = (struct snap_row){ .kind = i < 4 ? (enum row_kind)i : ROW_CGROUP,
+						.key = i,
+						.generation = 1,
+						.id = i,
+						.path = i < 4 ? "x" : "/a",
+						.selected = true,
+						.time_ns = 1000000000 };
 	s->rows[4].names = names;
 }
 
@@ -303,9 +310,9 @@ static void test_outputs(void **state)
 	buf_add_char(&page, '\0');
 	assert_non_null(strstr((char *)page.data, "cpu_seconds_total{cgroup=\"/a\",container=\"db\"} 2\n"));
 	s.n_rows = 4;
-	totals_add(t, &s);                     /* it ended */
+	totals_add(t, &s); /* it ended */
 	s.end_ns = 10;
-	totals_add(t, &s);                     /* and was kept long enough */
+	totals_add(t, &s); /* and was kept long enough */
 	assert_int_equal(totals_copy(&copy, t), 0);
 	assert_int_equal(second->references, 2);
 	snapshot_copy_free(&held);
@@ -358,16 +365,24 @@ static void test_recording(void **state)
 
 static void test_title(void **state)
 {
-	static const struct { const char *space, *pod, *container, *machine, *unit, *title; } all[] = {
-		{ "n", "p", "c", NULL, NULL, "n/p/c" }, { "n", "p", NULL, NULL, NULL, "n/p" },
-		{ NULL, NULL, "c", NULL, "u.service", "c" }, { NULL, NULL, NULL, "m", NULL, "m" },
-		{ NULL, NULL, NULL, NULL, "u.service", "u.service" }, { NULL, NULL, NULL, NULL, NULL, "" },
+	static const struct {
+		const char *space, *pod, *container, *machine, *unit, *title;
+	} all[] = {
+		{ "n", "p", "c", NULL, NULL, "n/p/c" },
+		{ "n", "p", NULL, NULL, NULL, "n/p" },
+		{ NULL, NULL, "c", NULL, "u.service", "c" },
+		{ NULL, NULL, NULL, "m", NULL, "m" },
+		{ NULL, NULL, NULL, NULL, "u.service", "u.service" },
+		{ NULL, NULL, NULL, NULL, NULL, "" },
 	};
 	char title[64];
 
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-		const struct names_draft d = { .field = { [NAME_NAMESPACE] = all[i].space, [NAME_POD] = all[i].pod,
-			[NAME_CONTAINER] = all[i].container, [NAME_MACHINE] = all[i].machine, [NAME_UNIT] = all[i].unit } };
+		const struct names_draft d = { .field = { [NAME_NAMESPACE] = all[i].space,
+							  [NAME_POD] = all[i].pod,
+							  [NAME_CONTAINER] = all[i].container,
+							  [NAME_MACHINE] = all[i].machine,
+							  [NAME_UNIT] = all[i].unit } };
 		struct names *n = names_new(&d);
 
 		assert_int_equal(names_title(n, title, sizeof(title)), strlen(all[i].title));
@@ -381,9 +396,9 @@ static void test_title(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_thread), cmocka_unit_test(test_storm), cmocka_unit_test(test_inside),
-		cmocka_unit_test(test_close), cmocka_unit_test(test_displaced),
-		cmocka_unit_test(test_late), cmocka_unit_test(test_outputs), cmocka_unit_test(test_recording), cmocka_unit_test(test_title),
+		cmocka_unit_test(test_thread),  cmocka_unit_test(test_storm),     cmocka_unit_test(test_inside),
+		cmocka_unit_test(test_close),   cmocka_unit_test(test_displaced), cmocka_unit_test(test_late),
+		cmocka_unit_test(test_outputs), cmocka_unit_test(test_recording), cmocka_unit_test(test_title),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,12 +15,17 @@
 #include "base/clock.h"
 #include "source/gpu.h"
 
-#define BASE0 100000.0             /* mW */
+#define BASE0 100000.0 /* mW */
 #define BASE1 60000.0
 
 static char library[512], script_path[64];
 
-struct fixture { struct fsroot *root; struct schema schema; struct gpus *g; struct reading r; };
+struct fixture {
+	struct fsroot *root;
+	struct schema schema;
+	struct gpus *g;
+	struct reading r;
+};
 
 static void script(const char *text)
 {
@@ -83,7 +88,7 @@ static void energy_is_the_curve(struct fixture *f, double mw0, double mw1)
 
 	for (unsigned i = 0; i < 2; i++)
 		a[i] = take(f, i);
-	usleep(2000000);           /* whole periods of the square wave */
+	usleep(2000000); /* whole periods of the square wave */
 	for (unsigned i = 0; i < 2; i++)
 		b[i] = take(f, i);
 	for (unsigned i = 0; i < 2; i++) {
@@ -143,9 +148,10 @@ static unsigned collect(struct fixture *f, struct gpu_cursor *c, struct gpu_row 
 static void rows(void **state)
 {
 	static const int64_t want[GPU_FIELDS] = {
-		[GPU_CLOCK_MEM] = 1215, [GPU_CLOCK_GPU] = 1410, [GPU_APP_CLOCK_MEM] = 1215, [GPU_APP_CLOCK_GPU] = 1095,
-		[GPU_POWER_LIMIT] = 250000, [GPU_POWER_STATE] = 2, [GPU_POWER] = 100000, [GPU_TEMPERATURE] = 61,
-		[GPU_PCI_TX] = 1111, [GPU_PCI_RX] = 2222, [GPU_UTIL_GPU] = 80, [GPU_UTIL_MEM] = 7,
+		[GPU_CLOCK_MEM] = 1215,     [GPU_CLOCK_GPU] = 1410,     [GPU_APP_CLOCK_MEM] = 1215,
+		[GPU_APP_CLOCK_GPU] = 1095, [GPU_POWER_LIMIT] = 250000, [GPU_POWER_STATE] = 2,
+		[GPU_POWER] = 100000,       [GPU_TEMPERATURE] = 61,     [GPU_PCI_TX] = 1111,
+		[GPU_PCI_RX] = 2222,        [GPU_UTIL_GPU] = 80,        [GPU_UTIL_MEM] = 7,
 	};
 	struct gpu_row row[64];
 	struct gpu_cursor c;
@@ -219,7 +225,9 @@ static void samples(void **state)
 			assert_int_equal(s.real_us % 20000, 0);
 			last[s.gpu][s.ring] = s.real_us;
 			if (s.gpu == 0) {
-				assert_int_equal(s.value, s.ring == GPU_RING_POWER ? 100000 : s.ring == GPU_RING_GPU ? 80 : 7);
+				assert_int_equal(s.value, s.ring == GPU_RING_POWER ? 100000 :
+							  s.ring == GPU_RING_GPU   ? 80 :
+										     7);
 				n[s.ring]++;
 			}
 		}
@@ -270,7 +278,7 @@ static void lost_and_back(void **state)
 
 	start(&f, "power 1 60000 0 1000\n");
 	take(&f, 1);
-	before = take(&f, 1);      /* measured at least once: what it loses is a gap */
+	before = take(&f, 1); /* measured at least once: what it loses is a gap */
 	script("lost 1\n");
 	assert_true(warned(&f, "gpu-1: it does not answer", 10));
 	gpus_read(f.g, &f.r, NULL);
@@ -346,10 +354,10 @@ static void no_library(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(curves), cmocka_unit_test(integral), cmocka_unit_test(rows), cmocka_unit_test(bytes),
-		cmocka_unit_test(samples),
-		cmocka_unit_test(polled), cmocka_unit_test(lost_and_back), cmocka_unit_test(counter_reset),
-		cmocka_unit_test(nothing_supported), cmocka_unit_test(mismatch), cmocka_unit_test(no_library),
+		cmocka_unit_test(curves),        cmocka_unit_test(integral),      cmocka_unit_test(rows),
+		cmocka_unit_test(bytes),         cmocka_unit_test(samples),       cmocka_unit_test(polled),
+		cmocka_unit_test(lost_and_back), cmocka_unit_test(counter_reset), cmocka_unit_test(nothing_supported),
+		cmocka_unit_test(mismatch),      cmocka_unit_test(no_library),
 	};
 	const char *b = getenv("B");
 	int fd;

@@ -26,7 +26,7 @@ struct fixture {
 	struct cgroup_table *table;
 	struct reading r;
 	struct gpus *g;
-	uint32_t row;              /* of this process's cgroup */
+	uint32_t row; /* of this process's cgroup */
 	char log[128];
 };
 
@@ -209,7 +209,7 @@ static void falls_asleep(void **state)
 	read_for(&f, 100 * NS_PER_MS);
 	temp_root_put(&f.t, PCI0 "power/runtime_status", "suspended\n");
 	assert_true(warned(&f, "gpu-0: it sleeps"));
-	read_for(&f, 300 * NS_PER_MS);     /* a call of the slow thread may be under way */
+	read_for(&f, 300 * NS_PER_MS); /* a call of the slow thread may be under way */
 	before = calls(&f, " 0\n");
 	other = calls(&f, " 1\n");
 	read_for(&f, 1500 * NS_PER_MS);
@@ -226,7 +226,7 @@ static void lost_beside_a_sleeper(void **state)
 	struct fixture f = { .t = temp_root_new() };
 
 	temp_root_put(&f.t, PCI0 "power/runtime_status", "suspended\n");
-	temp_root_put(&f.t, PCI0 "vendor", "0x10de\n");   /* no class: it is not seen at the start */
+	temp_root_put(&f.t, PCI0 "vendor", "0x10de\n"); /* no class: it is not seen at the start */
 	open_all(&f, "");
 	assert_true(warned(&f, "gpu-0: it sleeps"));
 	assert_int_equal(calls(&f, "init"), 1);
@@ -236,7 +236,8 @@ static void lost_beside_a_sleeper(void **state)
 	assert_int_equal(calls(&f, "init"), 1);
 	temp_root_put(&f.t, PCI0 "power/runtime_status", "active\n");
 	assert_true(warned(&f, "gpu-0: it is awake"));
-	for (uint64_t until = clock_mono_ns() + 20 * NS_PER_S; calls(&f, "init") < 2 && clock_mono_ns() < until; usleep(10000))
+	for (uint64_t until = clock_mono_ns() + 20 * NS_PER_S; calls(&f, "init") < 2 && clock_mono_ns() < until;
+	     usleep(10000))
 		;
 	assert_true(calls(&f, "init") >= 2);
 	script(&f, "");
@@ -261,16 +262,21 @@ static void hangs(void **state)
 		assert_true(clock_thread_cpu_ns() - cpu < 100 * NS_PER_MS);
 		longest = took > longest ? took : longest;
 	}
-	assert_true(longest < 400 * NS_PER_MS);    /* the machine may be busy; a wait for the driver would be 500 */
+	assert_true(longest < 400 * NS_PER_MS); /* the machine may be busy; a wait for the driver would be 500 */
 	finish(&f);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(by_use), cmocka_unit_test(mig), cmocka_unit_test(long_entries), cmocka_unit_test(gone_but_known),
-		cmocka_unit_test(asleep_at_the_start), cmocka_unit_test(falls_asleep),
-		cmocka_unit_test(lost_beside_a_sleeper), cmocka_unit_test(hangs),
+		cmocka_unit_test(by_use),
+		cmocka_unit_test(mig),
+		cmocka_unit_test(long_entries),
+		cmocka_unit_test(gone_but_known),
+		cmocka_unit_test(asleep_at_the_start),
+		cmocka_unit_test(falls_asleep),
+		cmocka_unit_test(lost_beside_a_sleeper),
+		cmocka_unit_test(hangs),
 	};
 	const char *b = getenv("B");
 

@@ -31,7 +31,8 @@ static int ask(const struct perf_seam *s, uint32_t type, uint64_t config, int cp
 static void test_first_match_wins(void **state)
 {
 	struct temp_root t = temp_root_new();
-	struct perf_seam s = recorded(&t, "# comment\n\n0 0x100000000 3 EACCES  # inline\n0 * 3 EBUSY\n* 7 * EINVAL\n4 7 0 ok\n");
+	struct perf_seam s = recorded(
+		&t, "# comment\n\n0 0x100000000 3 EACCES  # inline\n0 * 3 EBUSY\n* 7 * EINVAL\n4 7 0 ok\n");
 
 	(void)state;
 	assert_int_equal(ask(&s, 0, 0x100000000, 3), -EACCES);
@@ -107,7 +108,12 @@ static void test_file_that_leads_out(void **state)
 static void test_refused_files(void **state)
 {
 	static const char *const bad[] = {
-		"0 0 0\n", "0 0 0 maybe\n", "x 0 0 ok\n", "0 0 0 ok file more\n", "0 0 0 EACCES file\n", "0 -1 0 ok\n",
+		"0 0 0\n",
+		"0 0 0 maybe\n",
+		"x 0 0 ok\n",
+		"0 0 0 ok file more\n",
+		"0 0 0 EACCES file\n",
+		"0 -1 0 ok\n",
 		"0 0 0 ok 0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456\n",
 	};
 	struct temp_root t = temp_root_new();
@@ -157,12 +163,9 @@ static void test_live_counts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_first_match_wins),
-		cmocka_unit_test(test_value_from_a_file),
-		cmocka_unit_test(test_starved),
-		cmocka_unit_test(test_file_that_leads_out),
-		cmocka_unit_test(test_refused_files),
-		cmocka_unit_test(test_live_counts),
+		cmocka_unit_test(test_first_match_wins), cmocka_unit_test(test_value_from_a_file),
+		cmocka_unit_test(test_starved),          cmocka_unit_test(test_file_that_leads_out),
+		cmocka_unit_test(test_refused_files),    cmocka_unit_test(test_live_counts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,8 +10,14 @@
 
 static void modes(void **state)
 {
-	static const struct { enum rapl_mode mode; enum energy_interface want; } cases[] = {
-		{ RAPL_AUTO, ENERGY_POWERCAP }, { RAPL_POWERCAP, ENERGY_POWERCAP }, { RAPL_PERF, ENERGY_PERF }, { RAPL_MSR, ENERGY_MSR },
+	static const struct {
+		enum rapl_mode mode;
+		enum energy_interface want;
+	} cases[] = {
+		{ RAPL_AUTO, ENERGY_POWERCAP },
+		{ RAPL_POWERCAP, ENERGY_POWERCAP },
+		{ RAPL_PERF, ENERGY_PERF },
+		{ RAPL_MSR, ENERGY_MSR },
 	};
 	const struct energy_source_ops *ops[4];
 	struct energy_source *src[4];

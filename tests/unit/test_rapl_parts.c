@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include "rapl_machine.h"
 
-#define AMD_UNIT "* 0xc0010299 0xa1003\n"   /* 2^-16 J */
+#define AMD_UNIT "* 0xc0010299 0xa1003\n" /* 2^-16 J */
 
 /* Two cores of two threads: CPUs 0 and 2 are core 0, 1 and 3 core 1. */
 static void make_amd(struct machine *m, uint64_t package, uint64_t core0, uint64_t core1)
@@ -111,9 +111,14 @@ static void package_moves_cpu(void **state)
 }
 
 /* A seam whose counters the test turns: one memfd per open, the newest per CPU. */
-struct turned_seam { int fd[4]; unsigned opens; int refuse; };
+struct turned_seam {
+	int fd[4];
+	unsigned opens;
+	int refuse;
+};
 
-static int turned_open(void *ctx, uint32_t type, uint64_t config, uint64_t config1, uint64_t config2, int cpu, bool pinned)
+static int turned_open(void *ctx, uint32_t type, uint64_t config, uint64_t config1, uint64_t config2, int cpu,
+		       bool pinned)
 {
 	struct turned_seam *t = ctx;
 	uint64_t words[3] = { 0 };
@@ -140,7 +145,8 @@ static void make_perf(struct machine *m, struct turned_seam *t)
 	temp_root_put(&m->t, "/sys/bus/event_source/devices/power/cpumask", "0,2\n");
 	temp_root_put(&m->t, "/sys/bus/event_source/devices/power/events/energy-pkg", "event=0x02\n");
 	temp_root_put(&m->t, "/sys/bus/event_source/devices/power/events/energy-pkg.unit", "Joules\n");
-	temp_root_put(&m->t, "/sys/bus/event_source/devices/power/events/energy-pkg.scale", "2.3283064365386962890625e-10\n");
+	temp_root_put(&m->t, "/sys/bus/event_source/devices/power/events/energy-pkg.scale",
+		      "2.3283064365386962890625e-10\n");
 	m->seam = (struct perf_seam){ .open = turned_open, .ctx = t };
 }
 
@@ -207,8 +213,9 @@ static void perf_keeps_good_events(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cores_are_summed), cmocka_unit_test(core_goes_offline), cmocka_unit_test(package_moves_cpu),
-		cmocka_unit_test(perf_reopens), cmocka_unit_test(perf_keeps_good_events),
+		cmocka_unit_test(cores_are_summed),       cmocka_unit_test(core_goes_offline),
+		cmocka_unit_test(package_moves_cpu),      cmocka_unit_test(perf_reopens),
+		cmocka_unit_test(perf_keeps_good_events),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,7 +127,10 @@ static void frozen_counter(void **state)
 /* 1 kHz: what a late look makes fall out is counted, and told at each doubling. */
 static void late_looks(void **state)
 {
-	static const struct { unsigned at_us; uint64_t left_out; } looks[] = {
+	static const struct {
+		unsigned at_us;
+		uint64_t left_out;
+	} looks[] = {
 		{ 1000, 0 }, { 2100, 0 }, { 4050, 0 }, { 6050, 1 }, { 7000, 1 }, { 10000, 3 }, { 14500, 6 },
 	};
 	struct machine m;
@@ -175,12 +178,9 @@ static void no_range(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(failing_comes_back),
-		cmocka_unit_test(away_too_long),
-		cmocka_unit_test(zone_comes_back),
-		cmocka_unit_test(frozen_counter),
-		cmocka_unit_test(late_looks),
-		cmocka_unit_test(no_range),
+		cmocka_unit_test(failing_comes_back), cmocka_unit_test(away_too_long),
+		cmocka_unit_test(zone_comes_back),    cmocka_unit_test(frozen_counter),
+		cmocka_unit_test(late_looks),         cmocka_unit_test(no_range),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,7 +72,7 @@ static void test_reuse_moves_generation(void **state)
 	assert_false(a.in_use);
 	assert_int_equal(reading_add_row(&r, &b), 4);
 	assert_int_not_equal(r.rows[4].generation, generation);
-	assert_int_equal(reading_cell(&r, 4, 6)->counters[0], 0);   /* the same cell, emptied */
+	assert_int_equal(reading_cell(&r, 4, 6)->counters[0], 0); /* the same cell, emptied */
 	assert_int_equal(r.n_cells, 1);
 	assert_int_equal(r.cells[0].cpu, 6);
 	reading_free(&r);
@@ -163,13 +163,13 @@ static void test_domain_units(void **state)
 
 	assert_int_equal(reading_domain_uj(&d), 1000000);
 	assert_int_equal(reading_domain_q32(&d), 1ull << 32);
-	d.units = 1;                  /* 61.03515625 uJ, 2^18 in 2^-32 J */
+	d.units = 1; /* 61.03515625 uJ, 2^18 in 2^-32 J */
 	assert_int_equal(reading_domain_uj(&d), 61);
 	assert_int_equal(reading_domain_q32(&d), 1u << 18);
 	/* Unit 2^-16 J, 2^50 + 1 units: floor((2^50 + 1) * 10^6 / 2^16); the product needs 70 bits. */
 	d = (struct reading_domain){ .units = (1ull << 50) + 1, .uj_num = 1000000, .uj_den = 65536 };
 	assert_int_equal(reading_domain_uj(&d), 17179869184000015ull);
-	assert_int_equal(reading_domain_q32(&d), 65536);   /* 2^34 J leave nothing below 2^64, one unit is 2^16 */
+	assert_int_equal(reading_domain_q32(&d), 65536); /* 2^34 J leave nothing below 2^64, one unit is 2^16 */
 	d = (struct reading_domain){ .units = 3000000, .uj_num = 1, .uj_den = 1 };
 	assert_int_equal(reading_domain_q32(&d), 3ull << 32);
 	d.uj_den = 0;

@@ -114,7 +114,8 @@ static void failed_start(void **state)
 
 static void leave_note(void)
 {
-	temp_root_put(&at, "/data/_limits-1-0/limits", GPU(0) " 250000 1215 1095 0 150000 0 0 0 0\n" GPU(1) " 250000 1215 1095 0 150000 0 0 0 0\n");
+	temp_root_put(&at, "/data/_limits-1-0/limits",
+		      GPU(0) " 250000 1215 1095 0 150000 0 0 0 0\n" GPU(1) " 250000 1215 1095 0 150000 0 0 0 0\n");
 	temp_root_put(&at, "/limits/1", "150000 1215 1095\n");
 }
 
@@ -155,7 +156,8 @@ static void one_does_not_tell(void **state)
 int main(void)
 {
 #define IN_ROOT(f) cmocka_unit_test_setup_teardown(f, make, end)
-	const struct CMUnitTest tests[] = { IN_ROOT(two_at_once), IN_ROOT(failed_start), IN_ROOT(one_is_away), IN_ROOT(one_does_not_tell) };
+	const struct CMUnitTest tests[] = { IN_ROOT(two_at_once), IN_ROOT(failed_start), IN_ROOT(one_is_away),
+					    IN_ROOT(one_does_not_tell) };
 	const char *b = getenv("B");
 
 	if (!realpath(b ? b : "build", library))

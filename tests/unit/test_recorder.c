@@ -15,7 +15,7 @@
 #include "store/recorder.h"
 #include "temp_root.h"
 
-#define T0 1795313480123456789ll   /* 2026-11-22 02:11:20.123456789 UTC */
+#define T0 1795313480123456789ll /* 2026-11-22 02:11:20.123456789 UTC */
 
 static struct temp_root at;
 
@@ -38,7 +38,9 @@ static int end(void **state)
 
 static struct recorder *start(const char *run)
 {
-	const struct recorder_place p = { .root = at.dir, .experiment = "e", .benchmark = run ? "b" : NULL, .run = run ? run : "_baseline" };
+	const struct recorder_place p = {
+		.root = at.dir, .experiment = "e", .benchmark = run ? "b" : NULL, .run = run ? run : "_baseline"
+	};
 	struct recorder *r = NULL;
 	struct err err = { 0 };
 
@@ -79,11 +81,15 @@ static void bytes(void **state)
 	recorder_put(r, "system_info.json", "{}", 2);
 	assert_false(fsroot_exists(at.root, "/e/b/150W"));
 	assert_int_equal(publish(r), 0);
-	assert_string_equal(text_of("/e/b/150W/0/timestamps.csv"), "timestamp,event,data\n"
+	assert_string_equal(text_of("/e/b/150W/0/timestamps.csv"),
+			    "timestamp,event,data\n"
 			    "2026-11-22 02:11:20.123456,experiment_begin,0\n2026-11-22 02:11:21.000000,epoch_begin,3");
-	assert_string_equal(text_of("/e/b/150W/0/rapl-power.csv"), ",timestamp,package-0,package-0-energy\n"
-			    "0,2026-11-22 02:11:20.123456,16000,0\n1,2026-11-22 02:11:20.373456,-1,9223372036854775807");
-	assert_string_equal(text_of("/e/b/150W/0/total_power_samples.csv"), ",timestamp,value\n0,1795313480123456,100000");
+	assert_string_equal(
+		text_of("/e/b/150W/0/rapl-power.csv"),
+		",timestamp,package-0,package-0-energy\n"
+		"0,2026-11-22 02:11:20.123456,16000,0\n1,2026-11-22 02:11:20.373456,-1,9223372036854775807");
+	assert_string_equal(text_of("/e/b/150W/0/total_power_samples.csv"),
+			    ",timestamp,value\n0,1795313480123456,100000");
 	assert_string_equal(text_of("/e/b/150W/0/system_info.json"), "{}");
 	assert_false(fsroot_exists(at.root, "/e/b/150W/0/gpu-power.csv"));
 	assert_false(fsroot_exists(at.root, "/e/b/150W/0/system_info.json.new"));
@@ -118,7 +124,8 @@ static void baseline_replaces(void **state)
 		recorder_row(r, RECORDER_RAPL, T0, &i);
 		publish(r);
 	}
-	assert_string_equal(text_of("/e/_baseline/rapl-power.csv"), ",timestamp,package-0\n0,2026-11-22 02:11:20.123456,2");
+	assert_string_equal(text_of("/e/_baseline/rapl-power.csv"),
+			    ",timestamp,package-0\n0,2026-11-22 02:11:20.123456,2");
 }
 
 static struct gpu_row row_of(uint32_t present, int64_t ms)
@@ -135,7 +142,8 @@ static void gpu_rows(void **state)
 {
 	const uint32_t all = GPU_BIT(GPU_POWER) | GPU_BIT(GPU_PCI_TX) | GPU_BIT(GPU_UTIL_GPU);
 	const struct gpu_desc d = { .fields = all };
-	const uint32_t rows[] = { all & ~GPU_BIT(GPU_PCI_TX), all, all & ~GPU_BIT(GPU_POWER), all & ~GPU_BIT(GPU_UTIL_GPU), all };
+	const uint32_t rows[] = { all & ~GPU_BIT(GPU_PCI_TX), all, all & ~GPU_BIT(GPU_POWER),
+				  all & ~GPU_BIT(GPU_UTIL_GPU), all };
 	struct recorder *r = start("g");
 
 	recorder_gpu(r, &d);
@@ -146,7 +154,8 @@ static void gpu_rows(void **state)
 	}
 	assert_int_equal(recorder_gpu_dropped(r), 3);
 	publish(r);
-	assert_string_equal(text_of("/e/b/g/0/gpu-power.csv"), ",timestamp,power,pci-tx,util-gpu\n"
+	assert_string_equal(text_of("/e/b/g/0/gpu-power.csv"),
+			    ",timestamp,power,pci-tx,util-gpu\n"
 			    "0,2026-11-22 02:11:20.273456,8,10,12\n1,2026-11-22 02:11:20.723456,8,10,12");
 }
 
@@ -161,7 +170,8 @@ static void gpu_field_that_never_comes(void **state)
 	recorder_gpu_row(r, &row);
 	recorder_gpu_row(r, &row);
 	publish(r);
-	assert_string_equal(text_of("/e/b/g/0/gpu-power.csv"), ",timestamp,power\n"
+	assert_string_equal(text_of("/e/b/g/0/gpu-power.csv"),
+			    ",timestamp,power\n"
 			    "0,2026-11-22 02:11:20.123456,8\n1,2026-11-22 02:11:20.123456,8");
 }
 
@@ -182,7 +192,8 @@ static void meters(void **state)
 	for (unsigned i = 0; i < 5; i++)
 		recorder_meter_sample(r, &s[i]);
 	publish(r);
-	assert_string_equal(text_of("/e/b/m/0/power-external.csv"), ",timestamp,d0c0,d1c2\n0,2026-11-22 02:11:20.125456,1234,-2");
+	assert_string_equal(text_of("/e/b/m/0/power-external.csv"),
+			    ",timestamp,d0c0,d1c2\n0,2026-11-22 02:11:20.125456,1234,-2");
 }
 
 static void names(void **state)
@@ -213,8 +224,10 @@ static void said(void *arg, const char *from, const char *to, const struct err *
 /* Killed in the middle of a line, with a block that never reached the disk. */
 static void leave_cut_off(void)
 {
-	temp_root_put(&at, "/e/b/_staged-1-0/r/timestamps.csv", "timestamp,event,data\n2026-11-22 02:11:20.123456,experiment_begin,0\n2026-11");
-	temp_root_put(&at, "/e/b/_staged-1-0/r/rapl-power.csv", ",timestamp,p\n0,2026-11-22 02:11:21.000000,5\n1,2026-11-22 02:11:22.000000\n");
+	temp_root_put(&at, "/e/b/_staged-1-0/r/timestamps.csv",
+		      "timestamp,event,data\n2026-11-22 02:11:20.123456,experiment_begin,0\n2026-11");
+	temp_root_put(&at, "/e/b/_staged-1-0/r/rapl-power.csv",
+		      ",timestamp,p\n0,2026-11-22 02:11:21.000000,5\n1,2026-11-22 02:11:22.000000\n");
 	temp_root_put(&at, "/e/b/_staged-1-0/r/gpu-power.csv", ",timestamp,power\n0,2026-11-22 02:1");
 	temp_root_put(&at, "/e/b/_staged-1-0/r/snapshot.cbor", "no recording");
 	temp_root_put(&at, "/e/b/_staged-1-0/mark", "");
@@ -235,7 +248,8 @@ static void recovery(void **state)
 	assert_int_equal(told, 1);
 	assert_int_equal(mended, 1);
 	assert_string_equal(told_why, "");
-	assert_string_equal(text_of("/e/b/r/0/timestamps.csv"), "timestamp,event,data\n2026-11-22 02:11:20.123456,experiment_begin,0\n"
+	assert_string_equal(text_of("/e/b/r/0/timestamps.csv"),
+			    "timestamp,event,data\n2026-11-22 02:11:20.123456,experiment_begin,0\n"
 			    "2026-11-22 02:11:21.000000,experiment_end,0");
 	assert_string_equal(text_of("/e/b/r/0/rapl-power.csv"), ",timestamp,p\n0,2026-11-22 02:11:21.000000,5");
 	assert_false(fsroot_exists(at.root, "/e/b/r/0/gpu-power.csv"));
@@ -252,12 +266,14 @@ static void recovery_in_an_epoch(void **state)
 	const struct recorder_recovery how = { NULL, said, NULL };
 	struct err err = { 0 };
 
-	temp_root_put(&at, "/e/b/_staged-8-0/r/timestamps.csv", "timestamp,event,data\n2026-11-22 02:11:20.123456,experiment_begin,0\n"
+	temp_root_put(&at, "/e/b/_staged-8-0/r/timestamps.csv",
+		      "timestamp,event,data\n2026-11-22 02:11:20.123456,experiment_begin,0\n"
 		      "2026-11-22 02:11:20.200000,epoch_begin,0\n2026-11-22 02:11:20.300000,epoch_end,0\n"
 		      "2026-11-22 02:11:20.400000,epoch_begin,1\n2026-11-22 02:11:20.500000,batch_beg");
 	temp_root_put(&at, "/e/b/_staged-8-0/r/rapl-power.csv", ",timestamp,p\n0,2026-11-22 02:11:21.000000,5\n");
 	assert_int_equal(recorder_recover(at.dir, &how, &err), 1);
-	assert_string_equal(text_of("/e/b/r/0/timestamps.csv"), "timestamp,event,data\n2026-11-22 02:11:20.123456,experiment_begin,0\n"
+	assert_string_equal(text_of("/e/b/r/0/timestamps.csv"),
+			    "timestamp,event,data\n2026-11-22 02:11:20.123456,experiment_begin,0\n"
 			    "2026-11-22 02:11:20.200000,epoch_begin,0\n2026-11-22 02:11:20.300000,epoch_end,0\n"
 			    "2026-11-22 02:11:20.400000,epoch_begin,1\n2026-11-22 02:11:21.000000,epoch_end,1\n"
 			    "2026-11-22 02:11:21.000000,experiment_end,0");
@@ -293,7 +309,8 @@ static void recovery_without_events(void **state)
 	temp_root_put(&at, "/e/b/_staged-6-0/r/rapl-power.csv", ",timestamp,p\n0,2026-11-22 02:11:21.000000,5\n1,2026");
 	assert_int_equal(recorder_recover(at.dir, &how, &err), 0);
 	assert_non_null(strstr(told_why, "TIME,experiment_begin,0"));
-	temp_root_put(&at, "/e/b/_staged-6-0/r/timestamps.csv", "timestamp,event,data\n2026-11-22 02:11:20.000000,experiment_begin,0\n");
+	temp_root_put(&at, "/e/b/_staged-6-0/r/timestamps.csv",
+		      "timestamp,event,data\n2026-11-22 02:11:20.000000,experiment_begin,0\n");
 	assert_int_equal(recorder_recover(at.dir, &how, &err), 1);
 	assert_string_equal(text_of("/e/b/r/0/rapl-power.csv"), ",timestamp,p\n0,2026-11-22 02:11:21.000000,5");
 }
@@ -331,12 +348,18 @@ static void killed(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(bytes, make, end), cmocka_unit_test_setup_teardown(numbers, make, end),
-		cmocka_unit_test_setup_teardown(baseline_replaces, make, end), cmocka_unit_test_setup_teardown(gpu_rows, make, end),
+		cmocka_unit_test_setup_teardown(bytes, make, end),
+		cmocka_unit_test_setup_teardown(numbers, make, end),
+		cmocka_unit_test_setup_teardown(baseline_replaces, make, end),
+		cmocka_unit_test_setup_teardown(gpu_rows, make, end),
 		cmocka_unit_test_setup_teardown(gpu_field_that_never_comes, make, end),
-		cmocka_unit_test_setup_teardown(meters, make, end), cmocka_unit_test(names),
-		cmocka_unit_test_setup_teardown(recovery, make, end), cmocka_unit_test_setup_teardown(recovery_of_nothing, make, end), cmocka_unit_test_setup_teardown(recovery_in_an_epoch, make, end),
-		cmocka_unit_test_setup_teardown(recovery_without_events, make, end), cmocka_unit_test_setup_teardown(killed, make, end),
+		cmocka_unit_test_setup_teardown(meters, make, end),
+		cmocka_unit_test(names),
+		cmocka_unit_test_setup_teardown(recovery, make, end),
+		cmocka_unit_test_setup_teardown(recovery_of_nothing, make, end),
+		cmocka_unit_test_setup_teardown(recovery_in_an_epoch, make, end),
+		cmocka_unit_test_setup_teardown(recovery_without_events, make, end),
+		cmocka_unit_test_setup_teardown(killed, make, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,8 +42,9 @@ static void same_schema(const struct schema *a, const struct schema *b)
 	for (unsigned i = 0; i < a->n_domains; i++) {
 		const struct domain_desc *x = &a->domains[i], *y = &b->domains[i];
 
-		assert_true(x->kind == y->kind && x->package == y->package && x->die == y->die && x->has_die == y->has_die &&
-			    x->interface == y->interface && x->idle_known == y->idle_known && x->idle_uw == y->idle_uw);
+		assert_true(x->kind == y->kind && x->package == y->package && x->die == y->die &&
+			    x->has_die == y->has_die && x->interface == y->interface &&
+			    x->idle_known == y->idle_known && x->idle_uw == y->idle_uw);
 		assert_string_equal(x->name, y->name);
 		assert_string_equal(x->reason, y->reason);
 	}
@@ -58,18 +59,21 @@ static void same_domain(const struct snap_domain *a, const struct snap_domain *b
 			    isnan(b->idle_uncertainty));
 		return;
 	}
-	assert_true(a->idle_uj == b->idle_uj && a->residual_uj == b->residual_uj && a->idle_power_uw == b->idle_power_uw &&
-		    a->idle_quality == b->idle_quality && a->share_quality == b->share_quality);
+	assert_true(a->idle_uj == b->idle_uj && a->residual_uj == b->residual_uj &&
+		    a->idle_power_uw == b->idle_power_uw && a->idle_quality == b->idle_quality &&
+		    a->share_quality == b->share_quality);
 	assert_memory_equal(&a->scale, &b->scale, sizeof(a->scale));
 	assert_true(a->uncertainty == b->uncertainty || (isnan(a->uncertainty) && isnan(b->uncertainty)));
-	assert_true(a->idle_uncertainty == b->idle_uncertainty || (isnan(a->idle_uncertainty) && isnan(b->idle_uncertainty)));
+	assert_true(a->idle_uncertainty == b->idle_uncertainty ||
+		    (isnan(a->idle_uncertainty) && isnan(b->idle_uncertainty)));
 }
 
 static void same_cpu(const struct snap_cpu *a, const struct snap_cpu *b)
 {
 	assert_true(a->online == b->online && a->quality == b->quality && a->elapsed_ns == b->elapsed_ns &&
 		    a->idle_ns == b->idle_ns && a->irq_steal_ns == b->irq_steal_ns && a->offline_ns == b->offline_ns &&
-		    a->busy_ns == b->busy_ns && a->msr_enabled_ns == b->msr_enabled_ns && a->msr_running_ns == b->msr_running_ns);
+		    a->busy_ns == b->busy_ns && a->msr_enabled_ns == b->msr_enabled_ns &&
+		    a->msr_running_ns == b->msr_running_ns);
 	assert_memory_equal(a->msr, b->msr, sizeof(a->msr));
 }
 
@@ -79,7 +83,8 @@ static void same_row(const struct snapshot *a, const struct snapshot *b, unsigne
 
 	assert_string_equal(x->path, y->path);
 	assert_true(x->kind == y->kind && x->key == y->key && x->generation == y->generation && x->id == y->id);
-	assert_true(x->level == y->level && x->ended == y->ended && x->selected == y->selected && x->quality == y->quality);
+	assert_true(x->level == y->level && x->ended == y->ended && x->selected == y->selected &&
+		    x->quality == y->quality);
 	assert_true(x->time_ns == y->time_ns && x->switches == y->switches && x->enabled_ns == y->enabled_ns &&
 		    x->running_ns == y->running_ns);
 	assert_memory_equal(x->counters, y->counters, sizeof(x->counters));
@@ -88,13 +93,16 @@ static void same_row(const struct snapshot *a, const struct snapshot *b, unsigne
 	for (unsigned c = 0; c < x->n_cells; c++) {
 		const struct snap_cell *p = &a->cells[x->first_cell + c], *q = &b->cells[y->first_cell + c];
 
-		assert_true(p->row == q->row && p->cpu == q->cpu && p->quality == q->quality && p->time_ns == q->time_ns);
-		assert_true(p->switches == q->switches && p->enabled_ns == q->enabled_ns && p->running_ns == q->running_ns);
+		assert_true(p->row == q->row && p->cpu == q->cpu && p->quality == q->quality &&
+			    p->time_ns == q->time_ns);
+		assert_true(p->switches == q->switches && p->enabled_ns == q->enabled_ns &&
+			    p->running_ns == q->running_ns);
 		assert_memory_equal(p->counters, q->counters, sizeof(p->counters));
 	}
 	for (unsigned d = 0; d < a->schema->n_domains; d++)
 		assert_true(*snapshot_energy(b, i, d) == (energy ? *snapshot_energy(a, i, d) : 0) &&
-			    *snapshot_uncertainty(b, i, d) == (energy ? *snapshot_uncertainty(a, i, d) : SNAPSHOT_UNKNOWN));
+			    *snapshot_uncertainty(b, i, d) ==
+				    (energy ? *snapshot_uncertainty(a, i, d) : SNAPSHOT_UNKNOWN));
 }
 
 static void same_snapshot(const struct snapshot *a, const struct snapshot *b, bool energy)

@@ -89,12 +89,12 @@ static void test_damaged_anywhere(void **state)
 static void put_junk(struct buf *b)
 {
 	static const uint8_t junk[] = {
-		0x86,                               /* array of 6 */
-		0xbf, 0x61, 'a', 0x5f, 0x41, 'x', 0xff, 0xff,   /* open map: "a" -> byte string in pieces */
-		0x9f, 0x01, 0x20, 0xff,             /* open array: 1, -1 */
-		0xc1, 0xfb, 0, 0, 0, 0, 0, 0, 0, 0, /* tag 1 on a double */
-		0xf6, 0xf9, 0x7e, 0x00,             /* null, half NaN */
-		0x78, 0x03, 'l', 'o', 'l',          /* text with a longer head than needed */
+		0x86, /* array of 6 */
+		0xbf, 0x61, 'a',  0x5f, 0x41, 'x', 0xff, 0xff, /* open map: "a" -> byte string in pieces */
+		0x9f, 0x01, 0x20, 0xff, /* open array: 1, -1 */
+		0xc1, 0xfb, 0,    0,    0,    0,   0,    0,    0, 0, /* tag 1 on a double */
+		0xf6, 0xf9, 0x7e, 0x00, /* null, half NaN */
+		0x78, 0x03, 'l',  'o',  'l', /* text with a longer head than needed */
 	};
 
 	buf_add(b, junk, sizeof(junk));

@@ -8,9 +8,12 @@ static char *const globs[] = { demo, deep, kernel };
 
 static void test_put_and_take_off(void **state)
 {
-	static const struct { const char *path; bool want; } rows[] = {
-		{ "/", false }, { "/demo", false }, { "/demo/a", true }, { "/demo/a/b", false }, { "/x/a/b", true },
-		{ "/xy/a", false }, { "/demo/hidden", false },
+	static const struct {
+		const char *path;
+		bool want;
+	} rows[] = {
+		{ "/", false },     { "/demo", false }, { "/demo/a", true },       { "/demo/a/b", false },
+		{ "/x/a/b", true }, { "/xy/a", false }, { "/demo/hidden", false },
 	};
 	struct selection sel = { 0 };
 	struct fixture f;
@@ -54,7 +57,7 @@ static void test_moves(void **state)
 	assert_int_equal(selection_put(&sel, &f.snap, globs, 3), 0);
 	assert_true(row->selected);
 	selection_take_off(&sel, &f.snap);
-	row->key = 100000;   /* keys are not dense for ever */
+	row->key = 100000; /* keys are not dense for ever */
 	assert_int_equal(selection_put(&sel, &f.snap, globs, 3), 0);
 	assert_true(row->selected);
 	selection_free(&sel);

@@ -28,9 +28,20 @@ static int parse(struct query *q, const char *name, const char *value)
 static void test_parameters(void **state)
 {
 	static const char *const wrong[][2] = {
-		{ "sort", "colour" }, { "sort", "" }, { "sort", NULL }, { "limit", "-1" }, { "limit", "1x" }, { "limit", "" },
-		{ "depth", "99999999999999999999" }, { "interval", "5" }, { "interval", "9ms" }, { "interval", "2h" },
-		{ "format", "abcdefghijklmnop" }, { "colour", "red" }, { "", "1" }, { "sort limit", "power" },
+		{ "sort", "colour" },
+		{ "sort", "" },
+		{ "sort", NULL },
+		{ "limit", "-1" },
+		{ "limit", "1x" },
+		{ "limit", "" },
+		{ "depth", "99999999999999999999" },
+		{ "interval", "5" },
+		{ "interval", "9ms" },
+		{ "interval", "2h" },
+		{ "format", "abcdefghijklmnop" },
+		{ "colour", "red" },
+		{ "", "1" },
+		{ "sort limit", "power" },
 	};
 	struct query q;
 
@@ -58,13 +69,33 @@ static void test_twice(void **state)
 
 static void test_accept(void **state)
 {
-	static const char *const types[] = { "application/json", "application/cbor", "text/plain; charset=utf-8", NULL };
-	static const struct { const char *accept; int want; } cases[] = {
-		{ NULL, 0 }, { "", 0 }, { "  ", 0 }, { "*/*", 0 }, { "application/*", 0 }, { "text/plain", 2 }, { "TEXT/Plain", 2 },
-		{ "text/*", 2 }, { "application/cbor, application/json;q=0.9", 1 }, { "application/json;q=0, */*", 1 },
-		{ "text/plain;q=0.2,application/cbor;q=0.3", 1 }, { "image/png", -1 }, { "application/json;q=0", -1 },
-		{ "*/*;q=0.1, text/plain", 2 }, { "text/plain;version=0.0.4;q=0.5,*/*;q=0.1", 2 }, { "text/html,*/*;q=0.8", 0 },
-		{ "application/jsonx", -1 }, { "application/js", -1 }, { ",,,", -1 }, { "text/plain;q=", -1 }, { ";q=1", -1 },
+	static const char *const types[] = { "application/json", "application/cbor", "text/plain; charset=utf-8",
+					     NULL };
+	static const struct {
+		const char *accept;
+		int want;
+	} cases[] = {
+		{ NULL, 0 },
+		{ "", 0 },
+		{ "  ", 0 },
+		{ "*/*", 0 },
+		{ "application/*", 0 },
+		{ "text/plain", 2 },
+		{ "TEXT/Plain", 2 },
+		{ "text/*", 2 },
+		{ "application/cbor, application/json;q=0.9", 1 },
+		{ "application/json;q=0, */*", 1 },
+		{ "text/plain;q=0.2,application/cbor;q=0.3", 1 },
+		{ "image/png", -1 },
+		{ "application/json;q=0", -1 },
+		{ "*/*;q=0.1, text/plain", 2 },
+		{ "text/plain;version=0.0.4;q=0.5,*/*;q=0.1", 2 },
+		{ "text/html,*/*;q=0.8", 0 },
+		{ "application/jsonx", -1 },
+		{ "application/js", -1 },
+		{ ",,,", -1 },
+		{ "text/plain;q=", -1 },
+		{ ";q=1", -1 },
 		{ "application/json ; q=0.1 , application/cbor ; q=0.2", 1 },
 	};
 
@@ -78,23 +109,73 @@ static void test_accept(void **state)
 /* Seconds by `date -u -d TIME +%s`. */
 static void test_time(void **state)
 {
-	static const struct { const char *text; int64_t want; } right[] = {
-		{ "0", 0 }, { "1767225600", 1767225600 * S }, { "1767225600.5", 1767225600 * S + S / 2 },
-		{ "1767225600.000000001", 1767225600 * S + 1 }, { "1767225600.0000000009", 1767225600 * S },
-		{ "2026-01-31T12:00:00Z", 1769860800 * S }, { "2026-01-31t12:00:00z", 1769860800 * S }, { "2026-01-31 12:00:00Z", 1769860800 * S },
-		{ "2026-01-31T12:00:00.25Z", 1769860800 * S + S / 4 }, { "2026-01-31T12:00:00+01:00", 1769857200 * S },
-		{ "2026-01-31T12:00:00-08:30", 1769891400 * S }, { "2024-02-29T00:00:00Z", 1709164800 * S },
-		{ "1970-01-01T00:00:00Z", 0 }, { "2016-12-31T23:59:60Z", 1483228800 * S }, { "2026-12-31T23:30:00-01:00", 1798763400 * S },
-		{ "-1h", 1000000 * S - 3600 * S }, { "-90m", 1000000 * S - 5400 * S }, { "-1500ms", 1000000 * S - 3 * S / 2 },
+	static const struct {
+		const char *text;
+		int64_t want;
+	} right[] = {
+		{ "0", 0 },
+		{ "1767225600", 1767225600 * S },
+		{ "1767225600.5", 1767225600 * S + S / 2 },
+		{ "1767225600.000000001", 1767225600 * S + 1 },
+		{ "1767225600.0000000009", 1767225600 * S },
+		{ "2026-01-31T12:00:00Z", 1769860800 * S },
+		{ "2026-01-31t12:00:00z", 1769860800 * S },
+		{ "2026-01-31 12:00:00Z", 1769860800 * S },
+		{ "2026-01-31T12:00:00.25Z", 1769860800 * S + S / 4 },
+		{ "2026-01-31T12:00:00+01:00", 1769857200 * S },
+		{ "2026-01-31T12:00:00-08:30", 1769891400 * S },
+		{ "2024-02-29T00:00:00Z", 1709164800 * S },
+		{ "1970-01-01T00:00:00Z", 0 },
+		{ "2016-12-31T23:59:60Z", 1483228800 * S },
+		{ "2026-12-31T23:30:00-01:00", 1798763400 * S },
+		{ "-1h", 1000000 * S - 3600 * S },
+		{ "-90m", 1000000 * S - 5400 * S },
+		{ "-1500ms", 1000000 * S - 3 * S / 2 },
 	};
 	static const char *const wrong[] = {
-		"", "-", "now", "1h", "-1", "--1h", "+1", " 1", "1 ", "1.", ".5", "1.5x", "0x10", "1e9", "9000000001", "99999999999999999999",
-		"2026-01-31", "2026-01-31T12:00Z", "2026-01-31T12:00:00", "2026-01-31T12:00:00.Z", "2026-01-31T12:00:00+1:00",
-		"2026-01-31T12:00:00+0100", "2026-01-31T12:00:00+24:00", "2026-01-31T12:00:00+01:60", "2026-01-31T12:00:00Zx",
-		"2026-02-30T12:00:00Z", "2025-02-29T12:00:00Z", "2026-13-01T00:00:00Z", "2026-00-01T00:00:00Z", "2026-01-00T00:00:00Z",
-		"2026-01-32T00:00:00Z", "2026-01-31T24:00:00Z", "2026-01-31T12:60:00Z", "2026-01-31T12:00:61Z", "1969-12-31T23:59:59Z",
-		"2351-01-01T00:00:00Z", "2026-1-31T12:00:00Z", "2026/01/31T12:00:00Z", "-99999999999999999999h",
-		"2026-01-31T12:00:0aZ", ":", "::::::::::::::::::::", "2026-01-31T1-:00:00Z",
+		"",
+		"-",
+		"now",
+		"1h",
+		"-1",
+		"--1h",
+		"+1",
+		" 1",
+		"1 ",
+		"1.",
+		".5",
+		"1.5x",
+		"0x10",
+		"1e9",
+		"9000000001",
+		"99999999999999999999",
+		"2026-01-31",
+		"2026-01-31T12:00Z",
+		"2026-01-31T12:00:00",
+		"2026-01-31T12:00:00.Z",
+		"2026-01-31T12:00:00+1:00",
+		"2026-01-31T12:00:00+0100",
+		"2026-01-31T12:00:00+24:00",
+		"2026-01-31T12:00:00+01:60",
+		"2026-01-31T12:00:00Zx",
+		"2026-02-30T12:00:00Z",
+		"2025-02-29T12:00:00Z",
+		"2026-13-01T00:00:00Z",
+		"2026-00-01T00:00:00Z",
+		"2026-01-00T00:00:00Z",
+		"2026-01-32T00:00:00Z",
+		"2026-01-31T24:00:00Z",
+		"2026-01-31T12:60:00Z",
+		"2026-01-31T12:00:61Z",
+		"1969-12-31T23:59:59Z",
+		"2351-01-01T00:00:00Z",
+		"2026-1-31T12:00:00Z",
+		"2026/01/31T12:00:00Z",
+		"-99999999999999999999h",
+		"2026-01-31T12:00:0aZ",
+		":",
+		"::::::::::::::::::::",
+		"2026-01-31T1-:00:00Z",
 	};
 	int64_t ns;
 
@@ -165,7 +246,10 @@ static void test_board(void **state)
 	board_fini(&b);
 }
 
-struct race { struct board b; uint64_t values[BOARD_BOXES][64]; };
+struct race {
+	struct board b;
+	uint64_t values[BOARD_BOXES][64];
+};
 
 static void *write_boxes(void *arg)
 {
@@ -211,8 +295,9 @@ static void test_board_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parameters), cmocka_unit_test(test_twice), cmocka_unit_test(test_accept),
-		cmocka_unit_test(test_time), cmocka_unit_test(test_cost), cmocka_unit_test(test_board), cmocka_unit_test(test_board_threads),
+		cmocka_unit_test(test_parameters),    cmocka_unit_test(test_twice), cmocka_unit_test(test_accept),
+		cmocka_unit_test(test_time),          cmocka_unit_test(test_cost),  cmocka_unit_test(test_board),
+		cmocka_unit_test(test_board_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -156,7 +156,7 @@ static void test_cycles_by_frequency(void **state)
 	assert_int_equal(energy(&m, B, PKG0), 500);
 	assert_int_equal(energy(&m, ROW_KERNEL, PKG0), 200);
 	assert_int_equal(m.s.domains[PKG0].share_quality, 0);
-	assert_int_equal(m.s.domains[PKG1].share_quality, QUALITY_ESTIMATED);   /* its CPUs were not read */
+	assert_int_equal(m.s.domains[PKG1].share_quality, QUALITY_ESTIMATED); /* its CPUs were not read */
 	assert_int_equal(energy(&m, C, PKG1), 10000000);
 	machine_free(&m);
 }
@@ -249,7 +249,7 @@ static void test_partial_cpu(void **state)
 	m.s.cpus[1].busy_ns += 100 * MS;
 	m.s.domains[PKG0].energy_uj = 650;
 	machine_apply(&m, IDLE_OWN, WEIGHT_TIME, 0);
-	assert_int_equal(m.s.domains[PKG0].residual_uj, 0);   /* not flagged: fully measured */
+	assert_int_equal(m.s.domains[PKG0].residual_uj, 0); /* not flagged: fully measured */
 	m.s.cpus[1].quality = QUALITY_PARTIAL;
 	formula_share.destroy(m.f);
 	m.f = NULL;
@@ -282,8 +282,10 @@ static void test_everything_lost(void **state)
 static void test_dies(void **state)
 {
 	static struct cpu_desc dies[4] = {
-		{ .cpu = 0, .die = 0, .present = true }, { .cpu = 1, .die = 1, .present = true },
-		{ .cpu = 2, .die = 1, .present = true }, { .cpu = 3, .die = 0, .present = false },
+		{ .cpu = 0, .die = 0, .present = true },
+		{ .cpu = 1, .die = 1, .present = true },
+		{ .cpu = 2, .die = 1, .present = true },
+		{ .cpu = 3, .die = 0, .present = false },
 	};
 	struct machine m;
 
@@ -379,13 +381,22 @@ static void test_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cycles), cmocka_unit_test(test_dram), cmocka_unit_test(test_time),
+		cmocka_unit_test(test_cycles),
+		cmocka_unit_test(test_dram),
+		cmocka_unit_test(test_time),
 		cmocka_unit_test(test_root_merged_with_idle),
-		cmocka_unit_test(test_time_for_want_of_cycles), cmocka_unit_test(test_cycles_by_frequency),
-		cmocka_unit_test(test_who_pays_for_idle), cmocka_unit_test(test_nothing_ran),
-		cmocka_unit_test(test_lost_cell), cmocka_unit_test(test_partial_cell), cmocka_unit_test(test_partial_cpu),
-		cmocka_unit_test(test_everything_lost), cmocka_unit_test(test_dies),
-		cmocka_unit_test(test_unreasonable_key), cmocka_unit_test(test_short_lives_are_not_rounded_away), cmocka_unit_test(test_none),
+		cmocka_unit_test(test_time_for_want_of_cycles),
+		cmocka_unit_test(test_cycles_by_frequency),
+		cmocka_unit_test(test_who_pays_for_idle),
+		cmocka_unit_test(test_nothing_ran),
+		cmocka_unit_test(test_lost_cell),
+		cmocka_unit_test(test_partial_cell),
+		cmocka_unit_test(test_partial_cpu),
+		cmocka_unit_test(test_everything_lost),
+		cmocka_unit_test(test_dies),
+		cmocka_unit_test(test_unreasonable_key),
+		cmocka_unit_test(test_short_lives_are_not_rounded_away),
+		cmocka_unit_test(test_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

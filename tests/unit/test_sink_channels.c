@@ -6,10 +6,10 @@
 #include "base/unix_listen.h"
 #include "sink/server.h"
 
-#define TURNS 10000   /* ms: machines are loaded */
+#define TURNS 10000 /* ms: machines are loaded */
 
 struct door {
-	uint32_t next;             /* channel of who comes next, 0 = turned away */
+	uint32_t next; /* channel of who comes next, 0 = turned away */
 };
 
 static int door_admit(void *arg, int fd, uint32_t *ret_channel)
@@ -20,7 +20,9 @@ static int door_admit(void *arg, int fd, uint32_t *ret_channel)
 	return *ret_channel ? 0 : -EPERM;
 }
 
-static const struct sink_ops ops = { .scheme = "test", .wake = server_wake, .restart = server_wake, .close = server_close };
+static const struct sink_ops ops = {
+	.scheme = "test", .wake = server_wake, .restart = server_wake, .close = server_close
+};
 
 struct world {
 	struct loop *loop;
@@ -199,8 +201,10 @@ static void test_who_does_not_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_its_own), cmocka_unit_test(test_a_crowd_is_turned_away),
-		cmocka_unit_test(test_who_has_gone_has_no_place), cmocka_unit_test(test_who_does_not_read),
+		cmocka_unit_test(test_each_its_own),
+		cmocka_unit_test(test_a_crowd_is_turned_away),
+		cmocka_unit_test(test_who_has_gone_has_no_place),
+		cmocka_unit_test(test_who_does_not_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,8 +21,12 @@ static int teardown(void **state)
 /* A listening TCP socket of the test's own; port 0 = any, and *port becomes it. */
 static int listener(int family, uint16_t *port, int rcvbuf)
 {
-	struct sockaddr_in6 a6 = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT, .sin6_port = htons(*port) };
-	struct sockaddr_in a4 = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(*port) };
+	struct sockaddr_in6 a6 = { .sin6_family = AF_INET6,
+				   .sin6_addr = IN6ADDR_LOOPBACK_INIT,
+				   .sin6_port = htons(*port) };
+	struct sockaddr_in a4 = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+				  .sin_port = htons(*port) };
 	struct sockaddr *a = family == AF_INET ? (struct sockaddr *)&a4 : (struct sockaddr *)&a6;
 	socklen_t len = family == AF_INET ? sizeof(a4) : sizeof(a6);
 	int one = 1, fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -227,7 +231,8 @@ static void test_peer_never_reads(void **state)
 	uint16_t port = 0;
 	int server = listener(AF_INET, &port, 4096);
 	struct sink_options o = { .queue_bytes = 1u << 20 };
-	struct sink *s = open_ok(tcp_url("127.0.0.1", port), &o, loop), *other = open_ok(tcp_url("127.0.0.1", port), NULL, loop);
+	struct sink *s = open_ok(tcp_url("127.0.0.1", port), &o, loop),
+		    *other = open_ok(tcp_url("127.0.0.1", port), NULL, loop);
 	unsigned refused = 0;
 	uint64_t worst = 0;
 
@@ -361,16 +366,11 @@ static void test_peer_that_talks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_addresses),
-		cmocka_unit_test(test_unknown_host_is_retried),
-		cmocka_unit_test(test_peer_comes_later),
-		cmocka_unit_test(test_torn_document_is_not_continued),
-		cmocka_unit_test(test_restarting_peer),
-		cmocka_unit_test(test_peer_never_reads),
-		cmocka_unit_test(test_backoff_grows),
-		cmocka_unit_test(test_close_while_away),
-		cmocka_unit_test(test_close_delivers),
-		cmocka_unit_test(test_peer_that_talks),
+		cmocka_unit_test(test_addresses),        cmocka_unit_test(test_unknown_host_is_retried),
+		cmocka_unit_test(test_peer_comes_later), cmocka_unit_test(test_torn_document_is_not_continued),
+		cmocka_unit_test(test_restarting_peer),  cmocka_unit_test(test_peer_never_reads),
+		cmocka_unit_test(test_backoff_grows),    cmocka_unit_test(test_close_while_away),
+		cmocka_unit_test(test_close_delivers),   cmocka_unit_test(test_peer_that_talks),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

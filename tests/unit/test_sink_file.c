@@ -50,22 +50,47 @@ static int teardown(void **state)
 /* Expected: RFC 8089 for file, RFC 3986 for brackets, ports and percent signs. */
 static void test_wrong_urls(void **state)
 {
-	static const struct { const char *url, *word; } wrong[] = {
-		{ "", "no scheme" }, { "nonsense", "no scheme" }, { ":x", "no scheme" },
-		{ "http://x:1", "unknown scheme" }, { "averyveryverylongscheme://x", "no scheme" },
-		{ "null://", "nothing may follow" }, { "stdout:x", "nothing may follow" },
-		{ "file:", "not absolute" }, { "file:x", "not absolute" }, { "file://x", "not absolute" },
-		{ "file://./x", "not absolute" }, { "file://host/x", "not absolute" },
-		{ "file:///a%", "hex" }, { "file:///a%4", "hex" }, { "file:///a%zz", "hex" }, { "file:///a%00b", "hex" },
-		{ "tcp:", "//" }, { "tcp://", "no port" }, { "tcp://host", "no port" }, { "tcp://:80", "no host" },
-		{ "tcp://host:", "not a port" }, { "tcp://host:0", "not a port" }, { "tcp://host:65536", "not a port" },
-		{ "tcp://host:0x50", "not a port" }, { "tcp://host:80/", "not a port" }, { "tcp://host:-1", "not a port" },
-		{ "tcp://host:99999999999999999999", "not a port" }, { "tcp://ho st:80", "letters" },
-		{ "tcp://a@b:80", "letters" }, { "tcp://::1:80", "brackets" }, { "tcp://[::1]", "brackets" },
-		{ "tcp://[::1:80", "brackets" }, { "tcp-listen://:80", "no host" },
-		{ "tcp-listen://no.such.host.invalid:0", "not an address" }, { "unix://x", "not absolute" },
+	static const struct {
+		const char *url, *word;
+	} wrong[] = {
+		{ "", "no scheme" },
+		{ "nonsense", "no scheme" },
+		{ ":x", "no scheme" },
+		{ "http://x:1", "unknown scheme" },
+		{ "averyveryverylongscheme://x", "no scheme" },
+		{ "null://", "nothing may follow" },
+		{ "stdout:x", "nothing may follow" },
+		{ "file:", "not absolute" },
+		{ "file:x", "not absolute" },
+		{ "file://x", "not absolute" },
+		{ "file://./x", "not absolute" },
+		{ "file://host/x", "not absolute" },
+		{ "file:///a%", "hex" },
+		{ "file:///a%4", "hex" },
+		{ "file:///a%zz", "hex" },
+		{ "file:///a%00b", "hex" },
+		{ "tcp:", "//" },
+		{ "tcp://", "no port" },
+		{ "tcp://host", "no port" },
+		{ "tcp://:80", "no host" },
+		{ "tcp://host:", "not a port" },
+		{ "tcp://host:0", "not a port" },
+		{ "tcp://host:65536", "not a port" },
+		{ "tcp://host:0x50", "not a port" },
+		{ "tcp://host:80/", "not a port" },
+		{ "tcp://host:-1", "not a port" },
+		{ "tcp://host:99999999999999999999", "not a port" },
+		{ "tcp://ho st:80", "letters" },
+		{ "tcp://a@b:80", "letters" },
+		{ "tcp://::1:80", "brackets" },
+		{ "tcp://[::1]", "brackets" },
+		{ "tcp://[::1:80", "brackets" },
+		{ "tcp-listen://:80", "no host" },
+		{ "tcp-listen://no.such.host.invalid:0", "not an address" },
+		{ "unix://x", "not absolute" },
 		{ "unix:///0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
-		  "0123456", "at most 107" },
+		  "0123456",
+		  "at most 107" },
 	};
 	char longest[5000] = "file:///";
 

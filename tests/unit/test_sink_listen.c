@@ -55,7 +55,9 @@ static uint16_t port_from_file(void)
 
 static int dial(uint16_t port, int rcvbuf)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(port) };
+	struct sockaddr_in a = { .sin_family = AF_INET,
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+				 .sin_port = htons(port) };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
@@ -241,7 +243,9 @@ static void test_out_of_descriptors(void **state)
 	getrlimit(RLIMIT_NOFILE, &before);
 	low = before;
 	low.rlim_cur = (rlim_t)waiting + 1;
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(port_from_file()) };
+	struct sockaddr_in a = { .sin_family = AF_INET,
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+				 .sin_port = htons(port_from_file()) };
 	setrlimit(RLIMIT_NOFILE, &low);
 	assert_int_equal(connect(waiting, (struct sockaddr *)&a, sizeof(a)), 0);
 	bool said = WAIT_FOR(strstr(stats_of(s).state, "Too many open files"), 2000);
@@ -272,7 +276,11 @@ static void test_half_closed_client(void **state)
 	stream_free(&st);
 }
 
-struct to_end { int fd; size_t bytes; bool clean; };
+struct to_end {
+	int fd;
+	size_t bytes;
+	bool clean;
+};
 
 static void *read_to_end(void *arg)
 {
@@ -313,14 +321,10 @@ static void test_close_drains(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_port_file_and_preamble),
-		cmocka_unit_test(test_busy_port_and_addresses),
-		cmocka_unit_test(test_many_clients_some_mute),
-		cmocka_unit_test(test_leaving_clients_are_counted),
-		cmocka_unit_test(test_too_many_clients),
-		cmocka_unit_test(test_out_of_descriptors),
-		cmocka_unit_test(test_half_closed_client),
-		cmocka_unit_test(test_close_drains),
+		cmocka_unit_test(test_port_file_and_preamble), cmocka_unit_test(test_busy_port_and_addresses),
+		cmocka_unit_test(test_many_clients_some_mute), cmocka_unit_test(test_leaving_clients_are_counted),
+		cmocka_unit_test(test_too_many_clients),       cmocka_unit_test(test_out_of_descriptors),
+		cmocka_unit_test(test_half_closed_client),     cmocka_unit_test(test_close_drains),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

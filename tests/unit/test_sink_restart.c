@@ -39,7 +39,9 @@ static struct sink *open_listener(unsigned max_clients, uint16_t *ret_port)
 
 static int dial(uint16_t port)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(port) };
+	struct sockaddr_in a = { .sin_family = AF_INET,
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+				 .sin_port = htons(port) };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
@@ -63,7 +65,7 @@ static void test_old_readers_leave(void **state)
 	assert_int_equal(doc_submit(s, 2, 1000), 0);
 	assert_true(WAIT_FOR((stream_read(&old, a), old.eof), 2000));
 	assert_int_equal(old.docs, 1);
-	assert_int_equal(old.len, 0);   /* ended behind a whole document */
+	assert_int_equal(old.len, 0); /* ended behind a whole document */
 	b = dial(port);
 	assert_true(WAIT_FOR(stats_of(s).clients == 1, 2000));
 	assert_int_equal(doc_submit(s, 3, 1000), 0);
@@ -85,7 +87,9 @@ static atomic_bool stop;
 /* Dials again and again; every byte of a connection must be of one letter. */
 static void *dial_on(void *arg)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(*(uint16_t *)arg) };
+	struct sockaddr_in a = { .sin_family = AF_INET,
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+				 .sin_port = htons(*(uint16_t *)arg) };
 	uintptr_t mixed = 0;
 
 	while (!stop) {
@@ -95,7 +99,7 @@ static void *dial_on(void *arg)
 		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 		if (connect(fd, (struct sockaddr *)&a, sizeof(a)) != 0)
-			n = sizeof(bytes);   /* the end */
+			n = sizeof(bytes); /* the end */
 
 		while (n < sizeof(bytes) && (got = read(fd, bytes + n, sizeof(bytes) - n)) > 0)
 			n += (size_t)got;
@@ -171,8 +175,8 @@ static void test_port_file_is_its_own(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_old_readers_leave), cmocka_unit_test(test_epochs_never_mix),
-		cmocka_unit_test(test_only_who_listens), cmocka_unit_test(test_max_clients),
+		cmocka_unit_test(test_old_readers_leave),    cmocka_unit_test(test_epochs_never_mix),
+		cmocka_unit_test(test_only_who_listens),     cmocka_unit_test(test_max_clients),
 		cmocka_unit_test(test_port_file_is_its_own),
 	};
 

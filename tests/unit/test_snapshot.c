@@ -5,7 +5,8 @@
 static void test_deltas_in_order(void **state)
 {
 	struct fixture *f = *state;
-	struct cgroup a = { .id = 11, .path = "/a", .level = 1, .selected = true }, b = { .id = 12, .path = "/b", .level = 1 };
+	struct cgroup a = { .id = 11, .path = "/a", .level = 1, .selected = true },
+		      b = { .id = 12, .path = "/b", .level = 1 };
 	struct snapshot *s;
 
 	reading_add_row(&f->r, &a);
@@ -25,7 +26,7 @@ static void test_deltas_in_order(void **state)
 	assert_string_equal(s->rows[4].path, "/a");
 	assert_true(s->rows[4].selected);
 	assert_int_equal(s->rows[4].n_cells, 0);
-	assert_int_equal(s->rows[4].time_ns, 0);      /* alive, did nothing: there, with zeros */
+	assert_int_equal(s->rows[4].time_ns, 0); /* alive, did nothing: there, with zeros */
 	assert_int_equal(s->rows[4].traffic.tx_bytes, 7);
 	assert_int_equal(s->rows[5].key, 5);
 	assert_int_equal(s->rows[5].id, 12);
@@ -114,7 +115,9 @@ static void test_cpus(void **state)
 	charge(&f->r, ROW_IDLE, 2, 1000);
 	charge(&f->r, ROW_IRQ_STEAL, 2, 5);
 	charge(&f->r, 4, 0, 300);
-	f->r.cpus[0] = (struct reading_cpu){ .online = true, .elapsed_ns = 1000, .msr = { 42 }, .msr_enabled_ns = 9, .msr_running_ns = 8 };
+	f->r.cpus[0] = (struct reading_cpu){
+		.online = true, .elapsed_ns = 1000, .msr = { 42 }, .msr_enabled_ns = 9, .msr_running_ns = 8
+	};
 	f->r.cpus[2] = (struct reading_cpu){ .online = true, .elapsed_ns = 1005, .msr_stale = true };
 	f->r.cpus[3] = (struct reading_cpu){ .offline_ns = 1000, .lost_ns = 1 };
 	s = consumer_snapshot(f->c, &f->r);
@@ -155,7 +158,10 @@ static void test_root_and_idle_merged(void **state)
 
 static void test_domain_quality(void **state)
 {
-	static const struct { size_t field; unsigned quality; } cases[] = {
+	static const struct {
+		size_t field;
+		unsigned quality;
+	} cases[] = {
 		{ offsetof(struct reading_domain, wraps), QUALITY_WRAPPED },
 		{ offsetof(struct reading_domain, resets), QUALITY_PARTIAL },
 		{ offsetof(struct reading_domain, dropped), QUALITY_PARTIAL },
@@ -177,7 +183,7 @@ static void test_domain_quality(void **state)
 	assert_int_equal(s->domains[1].quality, 0);
 	assert_int_equal(s->domains[1].energy_uj, 5);
 	assert_int_equal(s->domains[1].end_ns - s->domains[1].start_ns, 10);
-	assert_int_equal(s->domains[0].quality, QUALITY_STALE);   /* nobody read it since */
+	assert_int_equal(s->domains[0].quality, QUALITY_STALE); /* nobody read it since */
 	d->time_ns += 10;
 	d->estimated = true;
 	assert_int_equal(consumer_snapshot(f->c, &f->r)->domains[1].quality, QUALITY_ESTIMATED);
@@ -199,11 +205,11 @@ static void test_energy_quality(void **state)
 	s->rows[4].quality = QUALITY_LOST;
 	s->domains[0].quality = QUALITY_WRAPPED;
 	s->domains[0].share_quality = 0;
-	*snapshot_energy(s, 4, 0) = 0;   /* its counters were the weight: all of its energy is residual */
+	*snapshot_energy(s, 4, 0) = 0; /* its counters were the weight: all of its energy is residual */
 	assert_int_equal(snapshot_energy_quality(s, 4, 0), QUALITY_LOST | QUALITY_WRAPPED);
-	*snapshot_energy(s, 4, 0) = 5;   /* some of its cells were counted */
+	*snapshot_energy(s, 4, 0) = 5; /* some of its cells were counted */
 	assert_int_equal(snapshot_energy_quality(s, 4, 0), QUALITY_PARTIAL | QUALITY_WRAPPED);
-	s->domains[0].share_quality = QUALITY_ESTIMATED;   /* time was the weight */
+	s->domains[0].share_quality = QUALITY_ESTIMATED; /* time was the weight */
 	assert_int_equal(snapshot_energy_quality(s, 4, 0), QUALITY_ESTIMATED | QUALITY_WRAPPED);
 	s->rows[4].quality = QUALITY_MULTIPLEXED;
 	assert_int_equal(snapshot_energy_quality(s, 4, 0), QUALITY_MULTIPLEXED | QUALITY_ESTIMATED | QUALITY_WRAPPED);
@@ -253,9 +259,15 @@ static void test_machine(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test(test_deltas_in_order), test(test_rename), test(test_cell_quality), test(test_cpus),
-		test(test_root_and_idle_merged), test(test_energy_quality),
-		test(test_domain_quality), test(test_energy_does_not_drift), test(test_machine),
+		test(test_deltas_in_order),
+		test(test_rename),
+		test(test_cell_quality),
+		test(test_cpus),
+		test(test_root_and_idle_merged),
+		test(test_energy_quality),
+		test(test_domain_quality),
+		test(test_energy_does_not_drift),
+		test(test_machine),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

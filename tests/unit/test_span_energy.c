@@ -75,7 +75,8 @@ static void pass(struct world *w, uint64_t ns)
 		set(w, c, 0, 0);
 }
 
-static uint64_t take(struct world *w, unsigned cgroup, uint64_t from, uint64_t until, uint64_t cpu, uint64_t uj[DOMAINS])
+static uint64_t take(struct world *w, unsigned cgroup, uint64_t from, uint64_t until, uint64_t cpu,
+		     uint64_t uj[DOMAINS])
 {
 	const struct span_use u = { .cgroup_id = 100 + cgroup, .from_ns = from, .until_ns = until, .cpu_ns = cpu };
 	uint64_t all[SCHEMA_MAX_DOMAINS] = { 0 };
@@ -175,7 +176,7 @@ static void test_quality(void **state)
 
 	begin(&w);
 	u.from_ns = w.now;
-	w.s.domains[1].share_quality = QUALITY_ESTIMATED;   /* dram: always, and not the span's fault */
+	w.s.domains[1].share_quality = QUALITY_ESTIMATED; /* dram: always, and not the span's fault */
 	set(&w, 0, S, 1);
 	pass(&w, S);
 	u.until_ns = w.now;
@@ -217,7 +218,7 @@ static void test_bounded(void **state)
 		for (unsigned i = 0; i < (round % 2 ? SPAN_SLOTS : 1); i++)
 			pass(&w, S);
 	}
-	assert_int_equal(paid, 10);     /* the first, and those after a long pause */
+	assert_int_equal(paid, 10); /* the first, and those after a long pause */
 	assert_int_equal(uj[0], 0);
 	end(&w);
 }
@@ -234,7 +235,8 @@ static void test_property(void **state)
 		start = w.now;
 		for (unsigned i = 0; i < 60; i++) {
 			for (unsigned c = 0; c < CGROUPS; c++) {
-				uint64_t t = random_to(2) ? random_to(2 * S) : random_to(3), uj = random_to(1u << random_to(30));
+				uint64_t t = random_to(2) ? random_to(2 * S) : random_to(3),
+					 uj = random_to(1u << random_to(30));
 
 				set(&w, c, t, uj);
 				time[c] += t;
@@ -244,7 +246,8 @@ static void test_property(void **state)
 			pass(&w, random_to(3) ? 10 * MS + random_to(300 * MS) : random_to(4 * S) + 1);
 			for (uint64_t n = random_to(20); n--;) {
 				unsigned c = (unsigned)random_to(CGROUPS - 1);
-				uint64_t from = start + random_to(w.now - start), until = from + random_to(w.now - from + S);
+				uint64_t from = start + random_to(w.now - start),
+					 until = from + random_to(w.now - from + S);
 				uint64_t cpu = random_to(3) ? random_to(50 * MS) : random_to(20 * S);
 
 				paid[c] += cpu - take(&w, c, from, until, cpu, got[c]);
@@ -262,8 +265,9 @@ static void test_property(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_of_it), cmocka_unit_test(test_over_two_slots), cmocka_unit_test(test_short_intervals),
-		cmocka_unit_test(test_too_late), cmocka_unit_test(test_quality), cmocka_unit_test(test_bounded),
+		cmocka_unit_test(test_all_of_it),       cmocka_unit_test(test_over_two_slots),
+		cmocka_unit_test(test_short_intervals), cmocka_unit_test(test_too_late),
+		cmocka_unit_test(test_quality),         cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_property),
 	};
 

@@ -230,10 +230,11 @@ static void test_long_run(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_by_hand), cmocka_unit_test(test_nobody),
+		cmocka_unit_test(test_by_hand),          cmocka_unit_test(test_nobody),
 		cmocka_unit_test(test_nothing_to_split), cmocka_unit_test(test_small_share),
-		cmocka_unit_test(test_many_small), cmocka_unit_test(test_owed_later),
-		cmocka_unit_test(test_in_advance), cmocka_unit_test(test_huge), cmocka_unit_test(test_long_run),
+		cmocka_unit_test(test_many_small),       cmocka_unit_test(test_owed_later),
+		cmocka_unit_test(test_in_advance),       cmocka_unit_test(test_huge),
+		cmocka_unit_test(test_long_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -226,7 +226,7 @@ static void test_killed(void **state)
 		pid = fork();
 		if (!pid) {
 			s = open_spool(0, 0);
-			for (int i = want; ; i++) {
+			for (int i = want;; i++) {
 				add(s, (unsigned)i, 3000);
 				if (write(pipefd[1], &i, sizeof(i)) != sizeof(i))
 					_exit(1);
@@ -243,7 +243,7 @@ static void test_killed(void **state)
 		s = open_spool(0, 0);
 		for (; want <= last; want++)
 			assert_int_equal(next(s, true), want);
-		n = next(s, true);   /* one may have been written and not yet told */
+		n = next(s, true); /* one may have been written and not yet told */
 		if (n >= 0)
 			assert_int_equal(n, want++);
 		assert_int_equal(next(s, true), -1);
@@ -294,7 +294,7 @@ static void test_disk_full_of_others(void **state)
 	while (write(fd, page, sizeof(page)) == sizeof(page))
 		size += sizeof(page);
 	assert_int_equal(ftruncate(fd, size - 2 * (off_t)sizeof(page)), 0);
-	alarm(60);                     /* not for ever */
+	alarm(60); /* not for ever */
 	assert_int_equal(add(s, 0, 10000), -ENOSPC);
 	assert_int_equal(add(s, 1, 10000), -ENOSPC);
 	alarm(0);
@@ -355,8 +355,14 @@ int main(void)
 {
 #define IN_DIR(f) cmocka_unit_test_setup_teardown(f, make_dir, drop_dir)
 	const struct CMUnitTest tests[] = {
-		IN_DIR(test_order_and_restart), IN_DIR(test_one_owner), IN_DIR(test_oldest_go_first), IN_DIR(test_age),
-		IN_DIR(test_torn_end), IN_DIR(test_changed_bytes), IN_DIR(test_killed), IN_DIR(test_full_disk),
+		IN_DIR(test_order_and_restart),
+		IN_DIR(test_one_owner),
+		IN_DIR(test_oldest_go_first),
+		IN_DIR(test_age),
+		IN_DIR(test_torn_end),
+		IN_DIR(test_changed_bytes),
+		IN_DIR(test_killed),
+		IN_DIR(test_full_disk),
 		IN_DIR(test_disk_full_of_others),
 		cmocka_unit_test(test_trace_record),
 	};

@@ -145,7 +145,7 @@ static void test_taken_away(void **state)
 		assert_int_equal(add(s, i, 100, S), 0);
 	snprintf(path, sizeof(path), "%s/0000000000000001.spool", dir);
 	assert_int_equal(unlink(path), 0);
-	alarm(60);                     /* not for ever */
+	alarm(60); /* not for ever */
 	assert_int_equal(next(s, S), -1);
 	alarm(0);
 	assert_int_equal(stats(s).waiting, 0);
@@ -249,7 +249,9 @@ static void test_clock_moves(void **state)
 	spool_close(s);
 }
 
-struct told { int appended, done; };
+struct told {
+	int appended, done;
+};
 
 /* Small segments, so that they begin, end and go in between. */
 static void work(struct told *told)
@@ -336,8 +338,8 @@ int main(void)
 {
 #define IN_DIR(f) cmocka_unit_test_setup_teardown(f, make_dir, drop_dir)
 	const struct CMUnitTest tests[] = {
-		IN_DIR(test_any_byte), IN_DIR(test_taken_away), IN_DIR(test_cut_short), IN_DIR(test_behind_the_end),
-		IN_DIR(test_old_untaken), IN_DIR(test_clock_moves),
+		IN_DIR(test_any_byte),        IN_DIR(test_taken_away),  IN_DIR(test_cut_short),
+		IN_DIR(test_behind_the_end),  IN_DIR(test_old_untaken), IN_DIR(test_clock_moves),
 		IN_DIR(test_killed_anywhere),
 	};
 

@@ -54,7 +54,9 @@ static void interval(struct reading *r)
 static void run(const struct formula_ops *ops, enum idle_policy idle)
 {
 	static struct cpu_desc cpus[CPUS] = { { .present = true }, { .present = true } };
-	static struct schema schema = { .n_cpus = CPUS, .cpus = cpus, .n_domains = 2, .core = { .n = 1, .ev = { { .name = "CYCLES" } } } };
+	static struct schema schema = {
+		.n_cpus = CPUS, .cpus = cpus, .n_domains = 2, .core = { .n = 1, .ev = { { .name = "CYCLES" } } }
+	};
 	struct formula_options o = { .idle = idle };
 	struct cgroup *cg = calloc(ROWS, sizeof(*cg));
 	struct reading r;

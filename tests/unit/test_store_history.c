@@ -297,9 +297,13 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sums), cmocka_unit_test(test_ledger_of_steps), cmocka_unit_test(test_finest_step),
+		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_ledger_of_steps),
+		cmocka_unit_test(test_finest_step),
 		cmocka_unit_test(test_wrong_files),
-		cmocka_unit_test(test_broken_while_running), cmocka_unit_test(test_locked), cmocka_unit_test(test_size),
+		cmocka_unit_test(test_broken_while_running),
+		cmocka_unit_test(test_locked),
+		cmocka_unit_test(test_size),
 		cmocka_unit_test(test_names),
 	};
 

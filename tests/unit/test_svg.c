@@ -32,11 +32,14 @@ static void test_elements(void **state)
 	svg_text(&s, "ink", "end", 10, 20, "a<b>&\"'");
 	svg_end(&s);
 	t = text_of(&b);
-	assert_non_null(strstr(t, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"300\" height=\"200\" viewBox=\"0 0 300 200\" role=\"img\">"));
+	assert_non_null(strstr(
+		t,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"300\" height=\"200\" viewBox=\"0 0 300 200\" role=\"img\">"));
 	assert_non_null(strstr(t, "<title>A &lt;title&gt;</title>"));
 	assert_non_null(strstr(t, "<desc>What &amp; why</desc>"));
 	assert_non_null(strstr(t, "<line x1=\"1\" y1=\"2.5\" x2=\"3.14\" y2=\"4\"/>"));
-	assert_non_null(strstr(t, "<text class=\"ink\" text-anchor=\"end\" x=\"10\" y=\"20\">a&lt;b&gt;&amp;&quot;&#39;</text>"));
+	assert_non_null(strstr(
+		t, "<text class=\"ink\" text-anchor=\"end\" x=\"10\" y=\"20\">a&lt;b&gt;&amp;&quot;&#39;</text>"));
 	assert_non_null(strstr(t, "</svg>\n"));
 	assert_null(strstr(t, "<script"));
 	buf_free(&b);
@@ -51,7 +54,9 @@ static void test_hostile_text(void **state)
 
 	svg_text(&s, NULL, NULL, 0, 0, "\x01\x1b[31m\xff\xc3(\xef\xbf\xbf \xe2\x80\xae]]>\xed\xa0\x80 \xc3\xa9");
 	t = text_of(&b);
-	assert_string_equal(t, "<text x=\"0\" y=\"0\">\\x01\\x1b[31m\\xff\\xc3(\\xef\\xbf\\xbf \\xe2\\x80\\xae]]&gt;\\xed\\xa0\\x80 \xc3\xa9</text>");
+	assert_string_equal(
+		t,
+		"<text x=\"0\" y=\"0\">\\x01\\x1b[31m\\xff\\xc3(\\xef\\xbf\\xbf \\xe2\\x80\\xae]]&gt;\\xed\\xa0\\x80 \xc3\xa9</text>");
 	buf_free(&b);
 }
 
@@ -109,7 +114,8 @@ static void test_too_deep(void **state)
 
 static void test_fit(void **state)
 {
-	const char *path = "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1234.slice/cri-containerd-abcdef.scope";
+	const char *path =
+		"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1234.slice/cri-containerd-abcdef.scope";
 	char dst[256];
 
 	assert_string_equal(svg_fit(dst, sizeof(dst), "/short", 200, 12), "/short");
@@ -123,7 +129,9 @@ static void test_fit(void **state)
 	assert_string_equal(dst + strlen(dst) - 6, ".scope");
 	/* multi-byte characters are cut whole */
 	for (double width = 12; width < 100; width += 3) {
-		svg_fit(dst, sizeof(dst), "\xc3\xa9\xc3\xa8\xe6\xbc\xa2\xe5\xad\x97\xc3\xa9\xc3\xa8\xe6\xbc\xa2\xe5\xad\x97\xf0\x9f\x98\x80", width, 12);
+		svg_fit(dst, sizeof(dst),
+			"\xc3\xa9\xc3\xa8\xe6\xbc\xa2\xe5\xad\x97\xc3\xa9\xc3\xa8\xe6\xbc\xa2\xe5\xad\x97\xf0\x9f\x98\x80",
+			width, 12);
 		for (const unsigned char *c = (const unsigned char *)dst; *c;) {
 			size_t n = *c < 0x80 ? 1 : *c < 0xe0 ? 2 : *c < 0xf0 ? 3 : 4;
 
@@ -140,8 +148,12 @@ static void test_fit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_elements), cmocka_unit_test(test_hostile_text), cmocka_unit_test(test_attribute_cannot_end),
-		cmocka_unit_test(test_path), cmocka_unit_test(test_numbers_are_numbers), cmocka_unit_test(test_too_deep),
+		cmocka_unit_test(test_elements),
+		cmocka_unit_test(test_hostile_text),
+		cmocka_unit_test(test_attribute_cannot_end),
+		cmocka_unit_test(test_path),
+		cmocka_unit_test(test_numbers_are_numbers),
+		cmocka_unit_test(test_too_deep),
 		cmocka_unit_test(test_fit),
 	};
 

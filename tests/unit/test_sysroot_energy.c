@@ -70,9 +70,9 @@ static void list_source(const struct energy_source_ops *ops, const struct energy
 	if (state != ENERGY_OK)
 		assert_true(strlen(reason) > 10);
 	for (unsigned i = 0; i < n; i++) {
-		add_line(l, "probe %s %s %s %llu/%llu wrap %llu parts %u", name, p[i].name, energy_state_name(p[i].state),
-			 (unsigned long long)p[i].uj_num, (unsigned long long)p[i].uj_den,
-			 (unsigned long long)p[i].wrap_units, p[i].parts);
+		add_line(l, "probe %s %s %s %llu/%llu wrap %llu parts %u", name, p[i].name,
+			 energy_state_name(p[i].state), (unsigned long long)p[i].uj_num,
+			 (unsigned long long)p[i].uj_den, (unsigned long long)p[i].wrap_units, p[i].parts);
 		if (p[i].state != ENERGY_OK)
 			assert_true(strlen(p[i].reason) > 10);
 	}
@@ -144,7 +144,8 @@ static unsigned missing(const char *machine, const struct lines *want, const str
 			used[j] = true;
 			continue;
 		}
-		print_error("%s: %s: %s\n", machine, say_got ? "found, not expected" : "expected, not found", a->text[i]);
+		print_error("%s: %s: %s\n", machine, say_got ? "found, not expected" : "expected, not found",
+			    a->text[i]);
 		bad++;
 	}
 	return bad;

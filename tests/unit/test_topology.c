@@ -29,7 +29,8 @@ static void put_ids(const struct temp_root *t, unsigned cpu, const char *package
 	}
 }
 
-static void assert_cpu(const struct schema *s, unsigned cpu, unsigned package, unsigned die, unsigned core, bool present)
+static void assert_cpu(const struct schema *s, unsigned cpu, unsigned package, unsigned die, unsigned core,
+		       bool present)
 {
 	assert_int_equal(s->cpus[cpu].cpu, cpu);
 	assert_int_equal(s->cpus[cpu].package, package);
@@ -169,14 +170,16 @@ static void test_cpu_model(void **state)
 	cpu_model_read(t.root, &m);
 	assert_string_equal(m.vendor, "");
 	assert_int_equal(m.family, 0);
-	temp_root_put(&t, "/proc/cpuinfo", "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 1\n"
+	temp_root_put(&t, "/proc/cpuinfo",
+		      "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 1\n"
 		      "model name\t: AMD EPYC 7763 64-Core Processor\nstepping\t: 1\n\nprocessor\t: 1\nmodel\t\t: 9\n");
 	cpu_model_read(t.root, &m);
 	assert_string_equal(m.vendor, "AuthenticAMD");
 	assert_int_equal(m.family, 25);
 	assert_int_equal(m.model, 1);
 	assert_string_equal(m.name, "AMD EPYC 7763 64-Core Processor");
-	temp_root_put(&t, "/proc/cpuinfo", "vendor_id: a-vendor-of-more-than-fifteen\ncpu family: 99999999999\nmodel: -3\nmodel name\n");
+	temp_root_put(&t, "/proc/cpuinfo",
+		      "vendor_id: a-vendor-of-more-than-fifteen\ncpu family: 99999999999\nmodel: -3\nmodel name\n");
 	cpu_model_read(t.root, &m);
 	assert_string_equal(m.vendor, "a-vendor-of-mor");
 	assert_int_equal(m.family, 0);

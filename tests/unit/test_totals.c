@@ -51,8 +51,15 @@ static struct snap_row *add_row(const char *path, uint32_t key, uint64_t uj)
 	unsigned i = snap.n_rows++;
 
 	snap.rows[i] = (struct snap_row){
-		.kind = ROW_CGROUP, .key = key, .generation = 1, .id = 100 + key, .path = path, .selected = true,
-		.time_ns = uj * 10, .counters = { uj * 3 }, .traffic = { uj, 1, uj * 2, 1 },
+		.kind = ROW_CGROUP,
+		.key = key,
+		.generation = 1,
+		.id = 100 + key,
+		.path = path,
+		.selected = true,
+		.time_ns = uj * 10,
+		.counters = { uj * 3 },
+		.traffic = { uj, 1, uj * 2, 1 },
 	};
 	*snapshot_energy(&snap, i, 0) = uj;
 	*snapshot_energy(&snap, i, 1) = uj / 2;
@@ -180,7 +187,8 @@ static void test_end_and_return(void **state)
 static void test_named_late(void **state)
 {
 	const struct totals_options o = { .keep_ns = 5000 };
-	const struct names_draft drafts[2] = { { .field = { [NAME_POD] = "old" } }, { .field = { [NAME_POD] = "new" } } };
+	const struct names_draft drafts[2] = { { .field = { [NAME_POD] = "old" } },
+					       { .field = { [NAME_POD] = "new" } } };
 	struct names *old = names_new(&drafts[0]), *new = names_new(&drafts[1]);
 	struct totals *t;
 
@@ -350,16 +358,19 @@ static void test_page(void **state)
 	finish(t);
 	text = page(t, false);
 	assert_non_null(strstr(text, "# TYPE jouled_cgroup_energy_joules_total counter\n"));
-	assert_non_null(strstr(text, "jouled_cgroup_energy_joules_total{cgroup=\"/a\\\"\\\\\\n\",domain=\"package\"} 2.5\n"));
+	assert_non_null(
+		strstr(text, "jouled_cgroup_energy_joules_total{cgroup=\"/a\\\"\\\\\\n\",domain=\"package\"} 2.5\n"));
 	assert_non_null(strstr(text, "jouled_cgroup_cpu_seconds_total{cgroup=\"/a\\\"\\\\\\n\"} 0.025\n"));
 	assert_non_null(strstr(text, "jouled_energy_joules_total{domain=\"package\",package=\"0\"} 2.50001\n"));
-	assert_non_null(strstr(text, "jouled_build_info{version=\"" JOULED_VERSION "\",sensor=\"node \\\"7\\\"\"} 1\n"));
+	assert_non_null(
+		strstr(text, "jouled_build_info{version=\"" JOULED_VERSION "\",sensor=\"node \\\"7\\\"\"} 1\n"));
 	assert_null(strstr(text, "# EOF"));
 	assert_null(strstr(text, "# UNIT"));
 	assert_null(strstr(text, "cgroup=\"idle\""));
 	free(text);
 	text = page(t, true);
-	assert_non_null(strstr(text, "# TYPE jouled_cgroup_energy_joules counter\n# UNIT jouled_cgroup_energy_joules joules\n"));
+	assert_non_null(strstr(
+		text, "# TYPE jouled_cgroup_energy_joules counter\n# UNIT jouled_cgroup_energy_joules joules\n"));
 	assert_string_equal(text + strlen(text) - 7, "\n# EOF\n" + 0);
 	assert_non_null(strstr(text, "# TYPE jouled_build info\n"));
 	free(text);
@@ -369,8 +380,14 @@ static void test_page(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sums), cmocka_unit_test(test_end_and_return), cmocka_unit_test(test_named_late), cmocka_unit_test(test_rename),
-		cmocka_unit_test(test_churn_is_bounded), cmocka_unit_test(test_churn_of_one), cmocka_unit_test(test_top), cmocka_unit_test(test_copy),
+		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_end_and_return),
+		cmocka_unit_test(test_named_late),
+		cmocka_unit_test(test_rename),
+		cmocka_unit_test(test_churn_is_bounded),
+		cmocka_unit_test(test_churn_of_one),
+		cmocka_unit_test(test_top),
+		cmocka_unit_test(test_copy),
 		cmocka_unit_test(test_page),
 	};
 

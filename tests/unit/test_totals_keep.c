@@ -240,7 +240,8 @@ static void test_idle_since(void **state)
 		fixture_row(&w.f, (const char *[]){ "/idle", "/removed", "/never" }[i], 70 + i);
 		*snapshot_energy(&w.f.snap, READING_SPECIAL_ROWS + i, 0) = 500;
 	}
-	w.f.snap.rows[READING_SPECIAL_ROWS].names = names_new(&(struct names_draft){ .field[NAME_POD] = "front-7", .field[NAME_USER] = "1000" });
+	w.f.snap.rows[READING_SPECIAL_ROWS].names = names_new(
+		&(struct names_draft){ .field[NAME_POD] = "front-7", .field[NAME_USER] = "1000" });
 	totals_add(w.live, &w.f.snap);
 	names_put(w.f.snap.rows[READING_SPECIAL_ROWS].names);
 	w.f.snap.rows[READING_SPECIAL_ROWS].names = NULL;
@@ -347,7 +348,7 @@ static void test_wrong(void **state)
 	for (size_t cut = 0; cut < all.len; cut++) {
 		t = totals_new(&w.f.schema, &o);
 		if (totals_load(t, all.data, cut) == 0)
-			totals_loaded(t);      /* between two rows: as if there were fewer */
+			totals_loaded(t); /* between two rows: as if there were fewer */
 		free_totals(t);
 		t = totals_new(&w.f.schema, &o);
 		all.data[cut] ^= 0x55;
@@ -368,8 +369,9 @@ static void test_wrong(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_texts), cmocka_unit_test(test_top), cmocka_unit_test(test_renamed_unseen), cmocka_unit_test(test_idle_since),
-		cmocka_unit_test(test_named_late), cmocka_unit_test(test_wrong),
+		cmocka_unit_test(test_texts),          cmocka_unit_test(test_top),
+		cmocka_unit_test(test_renamed_unseen), cmocka_unit_test(test_idle_since),
+		cmocka_unit_test(test_named_late),     cmocka_unit_test(test_wrong),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

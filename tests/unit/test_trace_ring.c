@@ -38,7 +38,7 @@ static void test_bounded(void **state)
 	assert_int_equal(list[0]->trace->part, 1000 - n);
 	/* one larger than all the room is kept alone */
 	trace_ring_put(&r, make(5000, 500000));
-	assert_int_equal(list[0]->trace->part, 1000 - n);      /* still there for who looks */
+	assert_int_equal(list[0]->trace->part, 1000 - n); /* still there for who looks */
 	trace_ring_done(&r, list, n);
 	n = trace_ring_look(&r, &list, &dropped);
 	assert_int_equal(n, 1);
@@ -70,7 +70,8 @@ static char seen[256];
 
 static int note(void *ctx, int64_t real_ns, const void *data, size_t len)
 {
-	snprintf(seen + strlen(seen), sizeof(seen) - strlen(seen), "%lld:%.*s ", (long long)real_ns, (int)len, (const char *)data);
+	snprintf(seen + strlen(seen), sizeof(seen) - strlen(seen), "%lld:%.*s ", (long long)real_ns, (int)len,
+		 (const char *)data);
 	return ctx ? 7 : 0;
 }
 
@@ -96,7 +97,7 @@ static void test_spool_is_left(void **state)
 	spool_append(s, 1, "one", 3);
 	spool_append(s, 2, "two", 3);
 	spool_append(s, 3, "three", 5);
-	assert_int_equal(look(dir, &err), 0);              /* while it is open */
+	assert_int_equal(look(dir, &err), 0); /* while it is open */
 	assert_string_equal(seen, "1:one 2:two 3:three ");
 	assert_int_equal(spool_read(dir, note, &o, &err), 7);
 	snprintf(file, sizeof(file), "%s/%016x.spool", dir, 1);
@@ -110,7 +111,7 @@ static void test_spool_is_left(void **state)
 	fclose(f);
 	assert_int_equal(look(file, &err), 0);
 	assert_string_equal(seen, "1:one 3:three ");
-	assert_int_equal(spool_next(s, 5, &b, &m), 0);     /* nothing was taken */
+	assert_int_equal(spool_next(s, 5, &b, &m), 0); /* nothing was taken */
 	assert_memory_equal(b.data, "one", 3);
 	buf_free(&b);
 	spool_close(s);
@@ -126,7 +127,9 @@ static void test_spool_is_left(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bounded), cmocka_unit_test(test_two_look), cmocka_unit_test(test_spool_is_left),
+		cmocka_unit_test(test_bounded),
+		cmocka_unit_test(test_two_look),
+		cmocka_unit_test(test_spool_is_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

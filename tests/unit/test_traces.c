@@ -66,7 +66,8 @@ static void test_told_late(void **state)
 static void test_cgroups_apart(void **state)
 {
 	struct world *w = begin(0, 0);
-	unsigned root = born(w, -1, 1, "init"), service = born(w, (int)root, 2, "nginx"), worker = born(w, (int)service, 2, "nginx"), back;
+	unsigned root = born(w, -1, 1, "init"), service = born(w, (int)root, 2, "nginx"),
+		 worker = born(w, (int)service, 2, "nginx"), back;
 
 	back = born(w, (int)worker, 1, "logger");
 	sweep(w);
@@ -78,7 +79,7 @@ static void test_cgroups_apart(void **state)
 	assert_int_equal(w->got[0]->spans[0].cgroup_id, 2);
 	ends(w, back);
 	sweep(w);
-	assert_int_equal(w->n_got, 2);     /* its parent is of another cgroup */
+	assert_int_equal(w->n_got, 2); /* its parent is of another cgroup */
 	assert_int_equal(w->got[1]->n_spans, 1);
 	ends(w, root);
 	sweep(w);
@@ -162,7 +163,8 @@ static void test_cut(void **state)
 static void test_orphans(void **state)
 {
 	struct world *w = begin(0, 0);
-	unsigned root = born(w, -1, 5, "sh"), daemon = born(w, (int)root, 5, "daemon"), below = born(w, (int)daemon, 5, "worker");
+	unsigned root = born(w, -1, 5, "sh"), daemon = born(w, (int)root, 5, "daemon"),
+		 below = born(w, (int)daemon, 5, "worker");
 
 	works(w, root, 10);
 	ends(w, root);
@@ -190,8 +192,9 @@ static void test_orphans(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole_tree), cmocka_unit_test(test_told_late), cmocka_unit_test(test_cgroups_apart),
-		cmocka_unit_test(test_moves), cmocka_unit_test(test_cut), cmocka_unit_test(test_orphans),
+		cmocka_unit_test(test_whole_tree),    cmocka_unit_test(test_told_late),
+		cmocka_unit_test(test_cgroups_apart), cmocka_unit_test(test_moves),
+		cmocka_unit_test(test_cut),           cmocka_unit_test(test_orphans),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

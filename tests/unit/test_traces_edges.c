@@ -31,8 +31,8 @@ static void test_functions(void **state)
 	w->now += MS;
 	calls(w, root, 1 << 22, 0, 400);
 	calls(w, root, 2 << 22, 1 << 22, 300);
-	calls(w, root, 3 << 22, 99 << 22, 100);        /* whoever called it has not returned */
-	calls(w, root, 4 << 22, 0, 5000);              /* scaled too far */
+	calls(w, root, 3 << 22, 99 << 22, 100); /* whoever called it has not returned */
+	calls(w, root, 4 << 22, 0, 5000); /* scaled too far */
 	works(w, root, 1000);
 	ends(w, root);
 	sweep(w);
@@ -129,7 +129,7 @@ static void test_bounds(void **state)
 	assert_int_equal(traces_figures(w->t).lost_spans, 201);
 	sweep(w);
 	sweep(w);
-	assert_int_equal(w->n_got, 1);     /* more than 40: cut before its time */
+	assert_int_equal(w->n_got, 1); /* more than 40: cut before its time */
 	assert_false(w->got[0]->last);
 	for (unsigned i = 0; i < 30; i++)
 		ends(w, born(w, (int)root, 5, "many"));
@@ -222,7 +222,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_functions), cmocka_unit_test(test_seen_running), cmocka_unit_test(test_owed),
-		cmocka_unit_test(test_vanished), cmocka_unit_test(test_bounds), cmocka_unit_test(test_portions), cmocka_unit_test(test_random),
+		cmocka_unit_test(test_vanished),  cmocka_unit_test(test_bounds),       cmocka_unit_test(test_portions),
+		cmocka_unit_test(test_random),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,14 +21,22 @@
 static struct cpu_desc cpus[1] = { { .present = true } };
 static struct schema schema;
 
-struct fixture { struct reading r; struct cgroup_table *t; struct consumer *c; uint32_t a, b; struct formula *f; };
+struct fixture {
+	struct reading r;
+	struct cgroup_table *t;
+	struct consumer *c;
+	uint32_t a, b;
+	struct formula *f;
+};
 
 static void tick(struct fixture *f, uint64_t now_s, uint64_t joules)
 {
 	f->r.number++;
 	f->r.mono_ns = f->r.boot_ns = now_s * S;
 	for (unsigned d = 0; d < 2; d++)
-		f->r.domains[d] = (struct reading_domain){ .units = joules * 1000000 + d, .uj_num = 1, .uj_den = 1, .time_ns = now_s * S };
+		f->r.domains[d] = (struct reading_domain){
+			.units = joules * 1000000 + d, .uj_num = 1, .uj_den = 1, .time_ns = now_s * S
+		};
 }
 
 static int setup(void **state)
@@ -40,9 +48,12 @@ static int setup(void **state)
 		o.idle_watts[k] = NAN;
 	o.idle_watts[DOMAIN_GPU] = 20;
 	schema = (struct schema){ .n_cpus = 1, .cpus = cpus, .n_domains = 2, .n_packages = 1 };
-	schema.domains[0] = (struct domain_desc){ .kind = DOMAIN_GPU, .interface = ENERGY_NVML, .package = 0, .name = "gpu-0",
-						  .id = "GPU-aaaa" };
-	schema.domains[1] = (struct domain_desc){ .kind = DOMAIN_GPU, .interface = ENERGY_HWMON, .package = 1, .name = "gpu-1" };
+	schema.domains[0] = (struct domain_desc){
+		.kind = DOMAIN_GPU, .interface = ENERGY_NVML, .package = 0, .name = "gpu-0", .id = "GPU-aaaa"
+	};
+	schema.domains[1] = (struct domain_desc){
+		.kind = DOMAIN_GPU, .interface = ENERGY_HWMON, .package = 1, .name = "gpu-1"
+	};
 	assert_int_equal(reading_init(&f->r, &schema), 0);
 	f->t = cgroup_table_new();
 	f->a = (uint32_t)reading_add_row(&f->r, cgroup_add(f->t, 11, "/a", 1, 0));

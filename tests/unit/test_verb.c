@@ -39,8 +39,13 @@ static const char *parse(const char *line, struct verb_call *ret)
 static void test_forms(void **state)
 {
 	static const char *const lines[] = {
-		"--format zico -j FILE", "--format=zico --json FILE", "-fzico -j FILE", "-f zico FILE -j", "FILE -jf zico",
-		"-jfzico -- FILE", "--format hwpc --json FILE -f zico",
+		"--format zico -j FILE",
+		"--format=zico --json FILE",
+		"-fzico -j FILE",
+		"-f zico FILE -j",
+		"FILE -jf zico",
+		"-jfzico -- FILE",
+		"--format hwpc --json FILE -f zico",
 	};
 	struct verb_call c;
 

@@ -150,7 +150,9 @@ static void test_formula_survives(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_leaves_first), cmocka_unit_test(test_root), cmocka_unit_test(test_formula_survives),
+		cmocka_unit_test(test_leaves_first),
+		cmocka_unit_test(test_root),
+		cmocka_unit_test(test_formula_survives),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,10 +59,12 @@ static const float energy[] = { 12.1f, 0.001f, 10.92f, 1.4f, 0 };
 
 static void test_document(void **state)
 {
-	const struct vjoule_entry entries[] = { entry(0, "RAPL_ENERGY_PKG"), entry(1, "TSC"), entry(2, "APERF"), entry(3, "MPERF") };
+	const struct vjoule_entry entries[] = { entry(0, "RAPL_ENERGY_PKG"), entry(1, "TSC"), entry(2, "APERF"),
+						entry(3, "MPERF") };
 	const struct vjoule_header h = { .n = 4, .entries = entries };
 	const struct vjoule_metric system[] = { { 0, 98108989378 }, { 7, 189082738 } };
-	const struct vjoule_metric one[] = { { 3, 17878329 }, { 9, 189789326 } }, two[] = { { 3, 8717896178 }, { 9, 1878718897 } };
+	const struct vjoule_metric one[] = { { 3, 17878329 }, { 9, 189789326 } },
+				   two[] = { { 3, 8717896178 }, { 9, 1878718897 } };
 	const struct vjoule_cgroup cgroups[] = { cgroup("test", one), cgroup("test2", two) };
 	struct vjoule_machine m = { .n_system = 2, .system = system };
 	uint8_t out[512];
@@ -79,13 +81,14 @@ static void test_v02(void **state)
 	const struct vjoule_entry entries[] = { entry(0, "PERF_COUNT_HW_CPU_CYCLES"), entry(1, "LLC_MISSES") };
 	const struct vjoule_header h = { .cpus = 2, .n = 2, .entries = entries };
 	const struct vjoule_metric system[] = { { 0, 98108989378 } };
-	const struct vjoule_metric one[] = { { 0, 17878329 }, { 1, 189789326 } }, two[] = { { 0, 8717896178 }, { 1, 1878718897 } };
+	const struct vjoule_metric one[] = { { 0, 17878329 }, { 1, 189789326 } },
+				   two[] = { { 0, 8717896178 }, { 1, 1878718897 } };
 	const struct vjoule_cgroup cgroups[] = { cgroup("/a", one), cgroup("/b/c", two) };
 	const uint32_t khz[] = { 2600000, 3100000 };
 	struct vjoule_machine m = { .temperature_mc = 45000, .n_khz = 2, .khz = khz, .n_system = 1, .system = system };
 	uint8_t out[512];
 
-	memset(out, 0xa5, sizeof(out));   /* what is not written shows */
+	memset(out, 0xa5, sizeof(out)); /* what is not written shows */
 	memcpy(m.energy_j, energy, sizeof(energy));
 	vjoule_put_header(out, VJOULE_V02, &h);
 	assert_record("vjoule-v02-header.hex", out, vjoule_header_size(VJOULE_V02, &h));
@@ -107,7 +110,8 @@ static void test_sizes_by_formula(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_document), cmocka_unit_test(test_v02),
+		cmocka_unit_test(test_document),
+		cmocka_unit_test(test_v02),
 		cmocka_unit_test(test_sizes_by_formula),
 	};
 

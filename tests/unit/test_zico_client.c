@@ -5,7 +5,11 @@
 #include "sink/zico_client.h"
 
 /* The encoder's side: definitions are pending until told. */
-static struct { unsigned begun, told, encoded; bool pending; char profile[32]; } enc;
+static struct {
+	unsigned begun, told, encoded;
+	bool pending;
+	char profile[32];
+} enc;
 static char state_file[] = "/tmp/jouled-zico-client-state.json";
 static struct zico_client *client;
 static char url[64];
@@ -44,8 +48,15 @@ static int send_trace(uint8_t n, struct err *err)
 static void open_client(const char *profile, const char *key, const char *form)
 {
 	struct zico_client_options o = {
-		.url = url, .profile = profile, .key = key, .name = "node", .app = "shop", .env = "prod", .state_file = state_file,
-		.form = form, .timeout_ns = 5000000000ull,
+		.url = url,
+		.profile = profile,
+		.key = key,
+		.name = "node",
+		.app = "shop",
+		.env = "prod",
+		.state_file = state_file,
+		.form = form,
+		.timeout_ns = 5000000000ull,
 	};
 	struct err err = { 0 };
 
@@ -92,7 +103,8 @@ static void test_190(void **state)
 	delivers(2);
 	assert_string_equal(enc.profile, "zico-1.90");
 	assert_string_equal(zico_client_profile(client), "zico-1.90");
-	assert_string_equal(col.log, "/agent/register /agent/session /agent/submit/agd /agent/submit/trc /agent/submit/trc ");
+	assert_string_equal(col.log,
+			    "/agent/register /agent/session /agent/submit/agd /agent/submit/trc /agent/submit/trc ");
 	assert_string_equal(col.last_agent, "YWdlbnR+P2RhdGE=");
 	assert_string_equal(col.last_trace, "dHJhY2U=");
 	assert_string_equal(col.traces, "01cd0000-0000-0000-0000-00000000000002cd0000-0000-0000-0000-000000000000");
@@ -144,7 +156,7 @@ static void test_2_refused(void **state)
 	col.deny_traces = 401;
 	assert_int_equal(send_trace(2, &err), -EBADMSG);
 	assert_non_null(strstr(err.text, "each new session"));
-	col.deny_traces = 412;             /* a session that is lost each time is not the trace's fault */
+	col.deny_traces = 412; /* a session that is lost each time is not the trace's fault */
 	assert_int_equal(send_trace(2, &err), -EAGAIN);
 	col.deny_traces = 0;
 	delivers(3);
@@ -155,7 +167,7 @@ static void test_unsaved(void **state)
 {
 	struct err err = { 0 };
 
-	state_file[strlen(state_file) - 1] = '/';      /* a folder that is not there */
+	state_file[strlen(state_file) - 1] = '/'; /* a folder that is not there */
 	open_client("auto", "zorka", NULL);
 	state_file[strlen(state_file) - 1] = 'n';
 	assert_int_equal(send_trace(1, &err), -EAGAIN);
@@ -173,11 +185,11 @@ static void test_document(void **state)
 	zico_client_free(client);
 	open_client("document", "zorka", "zdata");
 	delivers(2);
-	assert_non_null(strstr(col.last_agent, "&zdata=eJ"));      /* zlib: 78 9c */
+	assert_non_null(strstr(col.last_agent, "&zdata=eJ")); /* zlib: 78 9c */
 	zico_client_free(client);
 	open_client("document", "zorka", "ldata");
 	delivers(3);
-	assert_non_null(strstr(col.last_agent, "&ldata=BCJNG"));   /* LZ4 frame: 04 22 4d 18 */
+	assert_non_null(strstr(col.last_agent, "&ldata=BCJNG")); /* LZ4 frame: 04 22 4d 18 */
 }
 
 static void test_lost_sessions(void **state)
@@ -264,8 +276,15 @@ static void test_refused(void **state)
 static void test_no_collector(void **state)
 {
 	static const char *const bodies[] = {
-		"", "<html>", "[]", "{\"uuid\":5}", "{\"uuid\":\"a b\\r\\nX: y\",\"authkey\":\"k\"}", "{\"uuid\":\"\",\"authkey\":\"k\"}",
-		"{\"uuid\":\"a\",\"uuid\":\"b\",\"authkey\":\"k\"}", "{\"id\":-1,\"authkey\":\"k\"}", "{\"id\":1e99,\"authkey\":\"k\"}",
+		"",
+		"<html>",
+		"[]",
+		"{\"uuid\":5}",
+		"{\"uuid\":\"a b\\r\\nX: y\",\"authkey\":\"k\"}",
+		"{\"uuid\":\"\",\"authkey\":\"k\"}",
+		"{\"uuid\":\"a\",\"uuid\":\"b\",\"authkey\":\"k\"}",
+		"{\"id\":-1,\"authkey\":\"k\"}",
+		"{\"id\":1e99,\"authkey\":\"k\"}",
 	};
 	struct err err = { 0 };
 
@@ -290,20 +309,36 @@ static void test_nobody(void **state)
 	open_client("auto", "zorka", NULL);
 	snprintf(url, sizeof(url), "http://127.0.0.1:1");
 	zico_client_free(client);
-	assert_int_equal(zico_client_new(&(struct zico_client_options){ .url = url, .profile = "auto", .key = "k", .name = "n" },
-					 &client, &err), 0);
+	assert_int_equal(
+		zico_client_new(&(struct zico_client_options){ .url = url, .profile = "auto", .key = "k", .name = "n" },
+				&client, &err),
+		0);
 	assert_int_equal(send_trace(1, &err), -EAGAIN);
 	assert_non_null(strstr(err.text, "127.0.0.1"));
-	assert_int_equal(zico_client_new(&(struct zico_client_options){ .url = "ftp://x", .profile = "auto", .key = "k", .name = "n" },
-					 &client, &err), -EINVAL);
+	assert_int_equal(
+		zico_client_new(
+			&(struct zico_client_options){ .url = "ftp://x", .profile = "auto", .key = "k", .name = "n" },
+			&client, &err),
+		-EINVAL);
 }
 
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, start, stop)
 	const struct CMUnitTest tests[] = {
-		T(test_190), T(test_1906), T(test_2), T(test_2_refused), T(test_unsaved), T(test_document), T(test_lost_sessions), T(test_restarted_collector),
-		T(test_changed_key), T(test_another_release), T(test_refused), T(test_no_collector), T(test_nobody),
+		T(test_190),
+		T(test_1906),
+		T(test_2),
+		T(test_2_refused),
+		T(test_unsaved),
+		T(test_document),
+		T(test_lost_sessions),
+		T(test_restarted_collector),
+		T(test_changed_key),
+		T(test_another_release),
+		T(test_refused),
+		T(test_no_collector),
+		T(test_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,21 +15,25 @@
 #define MS 1000000ull
 #define MAX 4096
 
-struct proc { struct span s; bool alive, ending; };
+struct proc {
+	struct span s;
+	bool alive, ending;
+};
 
 struct world {
 	struct schema schema;
 	struct traces *t;
 	struct proc procs[MAX];
 	unsigned n;
-	uint64_t now, price;           /* uJ per ns of CPU time: what charge gives */
-	uint64_t refuse_ns;            /* of each charge nothing is left for that much */
+	uint64_t now, price; /* uJ per ns of CPU time: what charge gives */
+	uint64_t refuse_ns; /* of each charge nothing is left for that much */
 	struct trace *got[MAX];
 	unsigned n_got;
 	uint64_t charged_uj, charged_cgroup[4];
 };
 
-static uint64_t charge(void *ctx, uint64_t cgroup_id, uint64_t from, uint64_t until, uint64_t cpu_ns, uint64_t *uj, unsigned *quality)
+static uint64_t charge(void *ctx, uint64_t cgroup_id, uint64_t from, uint64_t until, uint64_t cpu_ns, uint64_t *uj,
+		       unsigned *quality)
 {
 	struct world *w = ctx;
 	uint64_t left = cpu_ns < w->refuse_ns ? cpu_ns : w->refuse_ns;
@@ -56,8 +60,13 @@ static void ready(void *ctx, struct trace *t)
 static struct world *begin(uint32_t max_spans, uint32_t part_spans)
 {
 	struct world *w = calloc(1, sizeof(*w));
-	struct traces_options o = { .schema = &w->schema, .period_ns = 10 * S, .max_spans = max_spans, .part_spans = part_spans,
-				    .charge = charge, .ready = ready, .ctx = w };
+	struct traces_options o = { .schema = &w->schema,
+				    .period_ns = 10 * S,
+				    .max_spans = max_spans,
+				    .part_spans = part_spans,
+				    .charge = charge,
+				    .ready = ready,
+				    .ctx = w };
 
 	w->schema.n_domains = 1;
 	strcpy(w->schema.domains[0].name, "package-0");
@@ -81,10 +90,22 @@ static unsigned born(struct world *w, int parent, uint64_t cgroup, const char *c
 {
 	struct span *s = &w->procs[w->n].s;
 
-	*s = (struct span){ .id = 1000 + w->n, .parent = parent < 0 ? 7 : 1000 + (unsigned)parent, .pid = 100 + w->n, .tid = 100 + w->n,
-			    .start_boot_ns = w->now, .start_ns = w->now, .start_real_ns = (int64_t)w->now, .end = SPAN_CUT,
-			    .cgroup_id = cgroup, .calls = 1, .comm = comm, .exe = "/bin/x", .cmdline = comm, .cgroup = "/x",
-			    .symbol = "", .binary = "" };
+	*s = (struct span){ .id = 1000 + w->n,
+			    .parent = parent < 0 ? 7 : 1000 + (unsigned)parent,
+			    .pid = 100 + w->n,
+			    .tid = 100 + w->n,
+			    .start_boot_ns = w->now,
+			    .start_ns = w->now,
+			    .start_real_ns = (int64_t)w->now,
+			    .end = SPAN_CUT,
+			    .cgroup_id = cgroup,
+			    .calls = 1,
+			    .comm = comm,
+			    .exe = "/bin/x",
+			    .cmdline = comm,
+			    .cgroup = "/x",
+			    .symbol = "",
+			    .binary = "" };
 	w->procs[w->n].alive = true;
 	return w->n++;
 }

@@ -49,8 +49,11 @@ struct report {
 	float energy[5];
 	uint32_t temperature, n_khz, khz[64];
 	unsigned n_system, n_cgroups, n_metrics;
-	int64_t system[REPORT_COLUMNS];            /* by identifier */
-	struct report_cgroup { char name[4200]; int64_t values[REPORT_COLUMNS]; } *cgroups;
+	int64_t system[REPORT_COLUMNS]; /* by identifier */
+	struct report_cgroup {
+		char name[4200];
+		int64_t values[REPORT_COLUMNS];
+	} * cgroups;
 	size_t bytes;
 };
 
@@ -61,7 +64,7 @@ static inline unsigned take_metrics(struct record *r, int64_t *values)
 	for (unsigned i = 0; i < n; i++) {
 		uint64_t id = take(r, r->v02 ? 8 : 2);
 
-		assert_true(id < REPORT_COLUMNS);   /* with v0.2's padding: it must be zero */
+		assert_true(id < REPORT_COLUMNS); /* with v0.2's padding: it must be zero */
 		values[id] = (int64_t)take(r, 8);
 	}
 	return n;
@@ -106,7 +109,7 @@ static inline const int64_t *report_find(const struct report *r, const char *nam
 	for (unsigned i = 0; i < r->n_cgroups; i++) {
 		if (strcmp(r->cgroups[i].name, name) != 0)
 			continue;
-		assert_null(found);   /* names differ */
+		assert_null(found); /* names differ */
 		found = r->cgroups[i].values;
 	}
 	return found;
@@ -136,11 +139,12 @@ static inline const char *header_names(struct fixture *f, bool v02)
 	n = (unsigned)take(&r, 4);
 	text[0] = '\0';
 	for (unsigned i = 0; i < n; i++) {
-		assert_int_equal(take(&r, 2), i);   /* dense, rising */
+		assert_int_equal(take(&r, 2), i); /* dense, rising */
 		size_t len = take(&r, 4);
 
 		assert_true(len <= r.left);
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%.*s", i ? " " : "", (int)len, (const char *)r.at);
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%.*s", i ? " " : "", (int)len,
+			 (const char *)r.at);
 		r.at += len;
 		r.left -= len;
 	}

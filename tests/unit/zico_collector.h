@@ -29,21 +29,24 @@ static struct collector {
 	pthread_t thread;
 	/* what it keeps */
 	char agent[40], key[40], session[40];
-	bool told;                     /* agent data in this session */
+	bool told; /* agent data in this session */
 	unsigned agents, sessions, n_agent, n_trace;
 	/* what is wrong with it */
-	int lose_sessions;             /* forget so many sessions when they are used */
-	int fail;                      /* answer so many requests with 500 */
+	int lose_sessions; /* forget so many sessions when they are used */
+	int fail; /* answer so many requests with 500 */
 	bool fail_traces, forget_agent, refuse_key, no_profile;
-	int deny_traces;           /* the status for them; 0 = not */
-	const char *garbage;           /* instead of any answer's body */
+	int deny_traces; /* the status for them; 0 = not */
+	const char *garbage; /* instead of any answer's body */
 	size_t huge;
 	char log[4096];
-	char last_agent[4096], last_trace[4096];   /* bodies */
-	char traces[4096];             /* uuids */
+	char last_agent[4096], last_trace[4096]; /* bodies */
+	char traces[4096]; /* uuids */
 } col;
 
-struct reply { int status; char body[512]; };
+struct reply {
+	int status;
+	char body[512];
+};
 
 static const char *header(const char *head, const char *name, char *dst, size_t size)
 {
@@ -88,15 +91,19 @@ static void on_register(const char *body, struct reply *r)
 	if (col.release == R_2) {
 		r->status = 404;
 	} else if (col.release == R_1906 && strstr(body, "\"uuid\"")) {
-		r->status = 400;       /* a closed schema */
-	} else if (!strcmp(rkey, "zorka") && !col.refuse_key && !(*id && !strcmp(id, col.agent) && strcmp(akey, col.key))) {
+		r->status = 400; /* a closed schema */
+	} else if (!strcmp(rkey, "zorka") && !col.refuse_key &&
+		   !(*id && !strcmp(id, col.agent) && strcmp(akey, col.key))) {
 		r->status = col.release == R_1906 || (*id && !strcmp(id, col.agent)) ? 200 : 201;
 		if (strcmp(id, col.agent) != 0 || !*id) {
-			snprintf(col.agent, sizeof(col.agent), col.release == R_1906 ? "%u" : "21c00000-0501-0000-0001-%012u", ++col.agents);
+			snprintf(col.agent, sizeof(col.agent),
+				 col.release == R_1906 ? "%u" : "21c00000-0501-0000-0001-%012u", ++col.agents);
 			snprintf(col.key, sizeof(col.key), "KEY%u", col.agents);
 		}
-		snprintf(r->body, sizeof(r->body), col.release == R_1906 ? "{\"id\":%s,\"authkey\":\"%s\"}" :
-			 "{\"uuid\":\"%s\",\"authkey\":\"%s\"}", col.agent, col.key);
+		snprintf(r->body, sizeof(r->body),
+			 col.release == R_1906 ? "{\"id\":%s,\"authkey\":\"%s\"}" :
+						 "{\"uuid\":\"%s\",\"authkey\":\"%s\"}",
+			 col.agent, col.key);
 	}
 }
 
@@ -225,7 +232,8 @@ static void *serve(void *arg)
 
 			answer(text, text + head, n - head, &r);
 			len = col.huge ? col.huge : strlen(r.body);
-			n = (size_t)snprintf(out, sizeof(out), "HTTP/1.1 %d X\r\nContent-Length: %zu\r\n\r\n", r.status, len);
+			n = (size_t)snprintf(out, sizeof(out), "HTTP/1.1 %d X\r\nContent-Length: %zu\r\n\r\n", r.status,
+					     len);
 			memset(out + n, ' ', len);
 			memcpy(out + n, r.body, strlen(r.body));
 			if (send(fd, out, n + len, MSG_NOSIGNAL) < 0)
@@ -238,7 +246,9 @@ static void *serve(void *arg)
 
 static void open_collector(uint16_t port)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in a = { .sin_family = AF_INET,
+				 .sin_port = htons(port),
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof(a);
 	int on = 1;
 

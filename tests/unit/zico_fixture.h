@@ -32,10 +32,22 @@ static struct span *fixture_add(struct world *w, uint32_t parent, const char *co
 
 	snprintf(w->names[i], sizeof(w->names[i]), "%s", comm);
 	*s = (struct span){
-		.id = 1000 + i, .parent = i ? w->spans[parent].id : 0, .pid = 100 + i, .tid = 100 + i, .uid = 7,
-		.start_ns = start_ns, .end_ns = end_ns,
-		.start_real_ns = FIXTURE_CLOCK_MS * 1000000 + (int64_t)(start_ns - (i ? w->spans[0].start_ns : start_ns)),
-		.calls = 1, .comm = w->names[i], .exe = "", .cmdline = "", .cgroup = "/a.slice/b", .symbol = "", .binary = "",
+		.id = 1000 + i,
+		.parent = i ? w->spans[parent].id : 0,
+		.pid = 100 + i,
+		.tid = 100 + i,
+		.uid = 7,
+		.start_ns = start_ns,
+		.end_ns = end_ns,
+		.start_real_ns = FIXTURE_CLOCK_MS * 1000000 +
+				 (int64_t)(start_ns - (i ? w->spans[0].start_ns : start_ns)),
+		.calls = 1,
+		.comm = w->names[i],
+		.exe = "",
+		.cmdline = "",
+		.cgroup = "/a.slice/b",
+		.symbol = "",
+		.binary = "",
 	};
 	return s;
 }
@@ -44,7 +56,13 @@ static void fixture_begin(struct world *w)
 {
 	memset(w, 0, sizeof(*w));
 	w->t = (struct trace){
-		.sensor = "", .boot_id = "", .pod = "", .pod_namespace = "", .container = "", .unit = "", .last = true,
+		.sensor = "",
+		.boot_id = "",
+		.pod = "",
+		.pod_namespace = "",
+		.container = "",
+		.unit = "",
+		.last = true,
 		.spans = w->spans,
 	};
 	for (int i = 0; i < 16; i++)

@@ -7,7 +7,10 @@
 #include <errno.h>
 #include "encode/zico.h"
 
-struct text { char s[16384]; size_t n; };
+struct text {
+	char s[16384];
+	size_t n;
+};
 
 static void put(struct text *t, const char *fmt, ...)
 {
@@ -57,7 +60,7 @@ static void show(struct text *t, const cbor_item_t *i)
 		break;
 	case CBOR_TYPE_TAG:
 		put(t, "%llu(", (unsigned long long)cbor_tag_value(i));
-		show(t, i->metadata.tag_metadata.tagged_item);   /* cbor_tag_item would take a reference */
+		show(t, i->metadata.tag_metadata.tagged_item); /* cbor_tag_item would take a reference */
 		put(t, ")");
 		break;
 	default:
@@ -69,7 +72,7 @@ static void show(struct text *t, const cbor_item_t *i)
  * each other flat. */
 static void widen(const struct buf *in, struct buf *out)
 {
-	for (size_t at = 0; at < in->len; ) {
+	for (size_t at = 0; at < in->len;) {
 		uint8_t first = in->data[at], major = first >> 5, info = first & 31;
 		size_t extra = info < 24 || info == 31 ? 0 : (size_t)1 << (info - 24);
 		uint64_t arg = info < 24 ? info : 0;
@@ -98,12 +101,13 @@ static void items(struct text *t, const struct buf *bytes)
 	widen(bytes, b);
 	t->n = 0;
 	t->s[0] = '\0';
-	for (size_t at = 0; at < b->len; ) {
+	for (size_t at = 0; at < b->len;) {
 		struct cbor_load_result r;
 		cbor_item_t *i = cbor_load(b->data + at, b->len - at, &r);
 
 		if (!i)
-			fail_msg("no CBOR item at %zu of %zu: error %d at %zu", at, b->len, r.error.code, r.error.position);
+			fail_msg("no CBOR item at %zu of %zu: error %d at %zu", at, b->len, r.error.code,
+				 r.error.position);
 		show(t, i);
 		put(t, "\n");
 		at += r.read;
@@ -112,7 +116,9 @@ static void items(struct text *t, const struct buf *bytes)
 	buf_free(b);
 }
 
-struct encoded { struct buf agent, trace; };
+struct encoded {
+	struct buf agent, trace;
+};
 
 static int encode(const struct zico_options *o, const struct trace *t, struct encoded *e, struct err *err)
 {

@@ -23,13 +23,16 @@
 #include <unistd.h>
 
 #define NS_PER_S 1000000000ull
-#define CYCLE_NS 40000000ull     /* of running and sleeping */
-#define PHASE_CYCLES 20          /* after so many the load changes */
+#define CYCLE_NS 40000000ull /* of running and sleeping */
+#define PHASE_CYCLES 20 /* after so many the load changes */
 #define SAMPLE_NS 20000000ull
 #define MAX_PROGRAMS 32
 #define MAX_ROWS 256
 
-struct row { unsigned long long id, nj[3], told[3]; char kind[8]; };
+struct row {
+	unsigned long long id, nj[3], told[3];
+	char kind[8];
+};
 
 static const char *dir = "/sys/fs/cgroup";
 static unsigned n_programs = 1, load = 1000, hidden;
@@ -93,9 +96,12 @@ static void join_cgroup(unsigned i)
 static uint64_t level(uint64_t *state, unsigned kind, uint64_t mean, unsigned phase)
 {
 	switch (kind) {
-	case 0: return mean * (phase / 2 % 2 ? 18 : 2) / 10;
-	case 1: return random_below(state, 10) < 3 ? mean * 26 / 10 : mean * 3 / 10;
-	default: return mean * random_below(state, 200) / 100;
+	case 0:
+		return mean * (phase / 2 % 2 ? 18 : 2) / 10;
+	case 1:
+		return random_below(state, 10) < 3 ? mean * 26 / 10 : mean * 3 / 10;
+	default:
+		return mean * random_below(state, 200) / 100;
 	}
 }
 
@@ -111,8 +117,8 @@ static void run_program(unsigned i, uint64_t share)
 	for (unsigned k = 0; k < 8; k++)
 		random_below(&state, 2);
 	/* 4 to 35 tenths of an instruction per cycle, 0 to 24 misses and 0 to -x hidden per 1000 */
-	snprintf(name, sizeof(name), "ipc%um%uh%u", 4 + (unsigned)random_below(&state, 32), (unsigned)random_below(&state, 25),
-		 hidden ? (unsigned)random_below(&state, hidden + 1) : 0);
+	snprintf(name, sizeof(name), "ipc%um%uh%u", 4 + (unsigned)random_below(&state, 32),
+		 (unsigned)random_below(&state, 25), hidden ? (unsigned)random_below(&state, hidden + 1) : 0);
 	prctl(PR_SET_NAME, name);
 	for (unsigned cycle = 0;; cycle++) {
 		if (cycle % PHASE_CYCLES == 0)
@@ -145,14 +151,16 @@ static void sample(FILE *out)
 	FILE *f = fopen("/proc/simpmu", "re");
 	char line[512], kind[8];
 
-	if (!f || !fgets(line, sizeof(line), f) || sscanf(line, "mono %llu", &mono) != 1 || !fgets(line, sizeof(line), f))
+	if (!f || !fgets(line, sizeof(line), f) || sscanf(line, "mono %llu", &mono) != 1 ||
+	    !fgets(line, sizeof(line), f))
 		die("/proc/simpmu");
 	for (unsigned i = 0; i < n_rows; i++)
 		memset(rows[i].nj, 0, sizeof(rows[i].nj));
 	while (fgets(line, sizeof(line), f)) {
 		struct row *r;
 
-		if (sscanf(line, "%llu %7s %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %llu %llu %llu", &id, kind, &v[0], &v[1], &v[2]) != 5)
+		if (sscanf(line, "%llu %7s %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %llu %llu %llu", &id, kind,
+			   &v[0], &v[1], &v[2]) != 5)
 			die("/proc/simpmu: not as its README says");
 		r = row_of(id, kind);
 		for (unsigned k = 0; k < 3; k++)
@@ -195,13 +203,26 @@ int main(int argc, char **argv)
 
 	while ((opt = getopt(argc, argv, "d:n:s:b:x:o:")) != -1) {
 		switch (opt) {
-		case 'd': dir = optarg; break;
-		case 'n': n_programs = (unsigned)atoi(optarg); break;
-		case 's': seed = strtoull(optarg, NULL, 10); break;
-		case 'b': load = (unsigned)atoi(optarg); break;
-		case 'x': hidden = (unsigned)atoi(optarg); break;
-		case 'o': file = optarg; break;
-		default: return 2;
+		case 'd':
+			dir = optarg;
+			break;
+		case 'n':
+			n_programs = (unsigned)atoi(optarg);
+			break;
+		case 's':
+			seed = strtoull(optarg, NULL, 10);
+			break;
+		case 'b':
+			load = (unsigned)atoi(optarg);
+			break;
+		case 'x':
+			hidden = (unsigned)atoi(optarg);
+			break;
+		case 'o':
+			file = optarg;
+			break;
+		default:
+			return 2;
 		}
 	}
 	if (argc != optind || n_programs < 1 || n_programs > MAX_PROGRAMS)

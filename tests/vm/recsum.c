@@ -11,7 +11,7 @@
 #define MAX_ROWS 4096
 #define MAX_EVENTS 8
 #define PATH 256
-#define NOT_WHOLE 48   /* partial, lost */
+#define NOT_WHOLE 48 /* partial, lost */
 
 struct row {
 	char path[PATH];
@@ -159,19 +159,36 @@ static void one_row(char *before)
 		if (key < 16)
 			has[key] = true;
 		switch (key) {
-		case 0: r.kind = number(); break;
-		case 4: shared = number(); break;
-		case 5: text(before + shared, shared < PATH ? PATH - shared : 0); break;
-		case 8: r.quality = number(); break;
-		case 9: own.time_ns = number(); break;
-		case 11: counters(own.counters); break;
-		case 12: own.enabled_ns = number(); break;
-		case 13: own.running_ns = number(); break;
+		case 0:
+			r.kind = number();
+			break;
+		case 4:
+			shared = number();
+			break;
+		case 5:
+			text(before + shared, shared < PATH ? PATH - shared : 0);
+			break;
+		case 8:
+			r.quality = number();
+			break;
+		case 9:
+			own.time_ns = number();
+			break;
+		case 11:
+			counters(own.counters);
+			break;
+		case 12:
+			own.enabled_ns = number();
+			break;
+		case 13:
+			own.running_ns = number();
+			break;
 		case 15:
 			for (uint64_t cells = expect(4); cells; cells--)
 				cell(&r);
 			break;
-		default: skip();
+		default:
+			skip();
 		}
 	}
 	snprintf(r.path, PATH, "%s", r.kind < 4 ? kinds[r.kind] : before);
@@ -254,7 +271,8 @@ static uint8_t *load(const char *name, size_t *ret_size)
 static void print(const struct row *r)
 {
 	printf("%s %llu %llu %llu", r->path, (unsigned long long)r->quality,
-	       (unsigned long long)(r->enabled_ns ? r->running_ns * 1000 / r->enabled_ns : 1000), (unsigned long long)r->time_ns);
+	       (unsigned long long)(r->enabled_ns ? r->running_ns * 1000 / r->enabled_ns : 1000),
+	       (unsigned long long)r->time_ns);
 	for (unsigned i = 0; i < n_events && i < MAX_EVENTS; i++)
 		printf(" %llu", (unsigned long long)r->counters[i]);
 	printf("\n");

@@ -87,10 +87,20 @@ static bool read_uuid(const char *hex, uint8_t uuid[16])
 
 static void submit(struct feed *f, const json_t *j)
 {
-	static const char *const names[DOMAINS] = { "package-0", "dram-0" }, *const interfaces[DOMAINS] = { "powercap", "powercap" };
+	static const char *const names[DOMAINS] = { "package-0", "dram-0" }, *const interfaces[DOMAINS] = {
+		"powercap", "powercap"
+	};
 	const json_t *list = json_object_get(j, "spans");
-	struct trace t = { .sensor = "feed", .boot_id = "feed", .n_domains = DOMAINS, .domains = names, .interfaces = interfaces,
-			   .last = true, .pod = "", .pod_namespace = "", .container = "", .unit = "" };
+	struct trace t = { .sensor = "feed",
+			   .boot_id = "feed",
+			   .n_domains = DOMAINS,
+			   .domains = names,
+			   .interfaces = interfaces,
+			   .last = true,
+			   .pod = "",
+			   .pod_namespace = "",
+			   .container = "",
+			   .unit = "" };
 	int rc;
 
 	t.n_spans = (uint32_t)json_array_size(list);
@@ -128,8 +138,11 @@ static void *read_lines(void *arg)
 
 int main(int argc, char **argv)
 {
-	static struct schema schema = { .sensor = "feed", .n_packages = 1, .n_domains = DOMAINS, .domains = {
-		{ .interface = ENERGY_POWERCAP, .name = "package-0" }, { .interface = ENERGY_POWERCAP, .name = "dram-0" } } };
+	static struct schema schema = { .sensor = "feed",
+					.n_packages = 1,
+					.n_domains = DOMAINS,
+					.domains = { { .interface = ENERGY_POWERCAP, .name = "package-0" },
+						     { .interface = ENERGY_POWERCAP, .name = "dram-0" } } };
 	struct feed f = { 0 };
 	enum config_action action;
 	struct config *c;

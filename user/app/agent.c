@@ -20,7 +20,7 @@
 #include "reload.h"
 #include "watchdog.h"
 
-#define LOOK_MS 2000                 /* between two looks at the outputs' figures */
+#define LOOK_MS 2000 /* between two looks at the outputs' figures */
 #define FLUSH_NS (5 * NS_PER_S)
 
 struct agent {
@@ -28,7 +28,7 @@ struct agent {
 	char **argv;
 	struct machine *machine;
 	struct loop *loop;
-	struct plan *plan;               /* in force */
+	struct plan *plan; /* in force */
 	struct pipeline *pipeline;
 	struct serving *serving;
 	struct tracing *tracing;
@@ -85,7 +85,7 @@ static int agent_open(struct agent *a, struct config *c, struct err *err)
 	if (rc)
 		return rc;
 	serving_tell(a->serving, a->plan);
-	machine_say(a->machine);   /* before another thread may */
+	machine_say(a->machine); /* before another thread may */
 	return pipeline_start(a->machine, a->plan, a->done_fd, &a->pipeline, err);
 }
 
@@ -98,7 +98,7 @@ static void agent_close(struct agent *a)
 		for (struct output *o = a->plan->outputs; o; o = o->next)
 			output_say(o);
 	}
-	plan_free(a->plan);              /* its pages are the server's */
+	plan_free(a->plan); /* its pages are the server's */
 	serving_stop(a->serving);
 	loop_stop(a->loop);
 	tracing_close(a->tracing);
@@ -125,7 +125,8 @@ static struct plan *reload_plan(struct agent *a)
 	fixed = reload_refused(a->plan->config, c);
 	if (fixed)
 		log_error("reload: %s cannot change while jouled runs; restart it, everything stays as it was", fixed);
-	else if (check_config(c, &err) != 0 || landlock_covers(c, &err) != 0 || plan_new(c, &a->machine->schema, a->loop, a->plan, &p, &err) != 0)
+	else if (check_config(c, &err) != 0 || landlock_covers(c, &err) != 0 ||
+		 plan_new(c, &a->machine->schema, a->loop, a->plan, &p, &err) != 0)
 		log_error("reload: %s", err.text);
 	if (!p)
 		config_free(c);
@@ -197,7 +198,7 @@ int agent_run(int argc, char **argv, struct config *c)
 	if (rc) {
 		log_error("%s", err.text);
 	} else {
-		malloc_trim(0);   /* BTF and event tables are not needed any more */
+		malloc_trim(0); /* BTF and event tables are not needed any more */
 		watchdog_start(&a.watchdog, a.pipeline, a.loop);
 		notify("READY=1");
 		agent_wait(&a);

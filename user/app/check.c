@@ -33,10 +33,15 @@ static int check_btf(const struct machine *m, const struct config *c, struct err
 	if (fd == -EAGAIN)
 		return 0;
 	if (fd < 0)
-		return err_set(err, -EINVAL, "--btf %s: %s; give a file with the BTF of this kernel", c->btf, strerror(-fd));
+		return err_set(err, -EINVAL, "--btf %s: %s; give a file with the BTF of this kernel", c->btf,
+			       strerror(-fd));
 	rc = (int)read(fd, magic, sizeof(magic));
 	close(fd);
-	if (rc == (int)sizeof(magic) && (memcmp(magic, "\x7f" "ELF", 4) == 0 || memcmp(magic, "\x9f\xeb", 2) == 0))
+	if (rc == (int)sizeof(magic) && (memcmp(magic,
+						"\x7f"
+						"ELF",
+						4) == 0 ||
+					 memcmp(magic, "\x9f\xeb", 2) == 0))
 		return 0;
 	return err_set(err, -EINVAL, "--btf %s: neither BTF nor ELF; give a file with the BTF of this kernel", c->btf);
 }
@@ -49,7 +54,7 @@ int check_config(const struct config *c, struct err *err)
 	if (rc)
 		return rc;
 	if (machine_enter(c, &m, err) != 0)
-		return -EINVAL;   /* --root names no machine */
+		return -EINVAL; /* --root names no machine */
 	rc = check_btf(m, c, err);
 	if (!rc)
 		rc = machine_look(m, c, err);

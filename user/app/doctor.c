@@ -48,7 +48,7 @@ static const char *state_of(int rc)
 /* A container runtime may mask it with an empty file. */
 static bool is_btf(int fd)
 {
-	const uint16_t magic = 0xeB9F;   /* BTF_MAGIC, linux/btf.h; in the machine's own byte order */
+	const uint16_t magic = 0xeB9F; /* BTF_MAGIC, linux/btf.h; in the machine's own byte order */
 	uint16_t found;
 
 	return fd >= 0 && read(fd, &found, sizeof(found)) == (ssize_t)sizeof(found) && found == magic;
@@ -64,9 +64,11 @@ static void tell_btf(const struct machine *m, const struct config *c)
 	else if (is_btf(fd))
 		doctor_line("BTF", "ok", "%s", btf);
 	else if (fd == -ENOENT)
-		doctor_line("BTF", "absent", "%s is not there; boot a kernel with CONFIG_DEBUG_INFO_BTF or give --btf FILE", btf);
+		doctor_line("BTF", "absent",
+			    "%s is not there; boot a kernel with CONFIG_DEBUG_INFO_BTF or give --btf FILE", btf);
 	else
-		doctor_line("BTF", "broken", "%s has no type information or cannot be read; unmask it or give --btf FILE", btf);
+		doctor_line("BTF", "broken",
+			    "%s has no type information or cannot be read; unmask it or give --btf FILE", btf);
 	if (fd >= 0)
 		close(fd);
 }
@@ -77,10 +79,13 @@ static void tell_kernel(const struct machine *m, const struct config *c)
 
 	tell_btf(m, c);
 	if (fsroot_read(m->root, "/proc/sys/kernel/perf_event_paranoid", text, sizeof(text)) >= 0)
-		doctor_line("perf_event_paranoid", "ok", "%s%s", text, strtol(text, NULL, 10) > 2 ?
-		     "; above 2 even CAP_PERFMON may not do: sysctl kernel.perf_event_paranoid=2" : "");
+		doctor_line("perf_event_paranoid", "ok", "%s%s", text,
+			    strtol(text, NULL, 10) > 2 ?
+				    "; above 2 even CAP_PERFMON may not do: sysctl kernel.perf_event_paranoid=2" :
+				    "");
 	else
-		doctor_line("perf_event_paranoid", "absent", "no perf events in this kernel; boot one with CONFIG_PERF_EVENTS");
+		doctor_line("perf_event_paranoid", "absent",
+			    "no perf events in this kernel; boot one with CONFIG_PERF_EVENTS");
 }
 
 /* Absent, and not worth a line, where securityfs cannot be read. */
@@ -109,12 +114,16 @@ static void tell_events(const char *group, const struct event_set *set, const st
 		const struct event_desc *e = &set->ev[i];
 
 		snprintf(what, sizeof(what), "%s %s", group, e->name);
-		doctor_line(what, "ok", "%s%s%s", e->kind == EVENT_TASK_CLOCK ? "CPU time" : *e->pmu ? e->pmu : "perf",
-		     *e->reason ? ": " : "", e->reason);
+		doctor_line(what, "ok", "%s%s%s",
+			    e->kind == EVENT_TASK_CLOCK ? "CPU time" :
+			    *e->pmu                     ? e->pmu :
+							  "perf",
+			    *e->reason ? ": " : "", e->reason);
 	}
 	for (unsigned i = 0; i < absent->n; i++) {
 		snprintf(what, sizeof(what), "%s %s", group, absent->ev[i].name);
-		doctor_line(what, strstr(absent->ev[i].reason, "denied") ? "denied" : "absent", "%s", absent->ev[i].reason);
+		doctor_line(what, strstr(absent->ev[i].reason, "denied") ? "denied" : "absent", "%s",
+			    absent->ev[i].reason);
 	}
 }
 
@@ -127,15 +136,20 @@ static void tell_hierarchy(struct machine *m, const struct config *c)
 	if (rc)
 		doctor_line("hierarchy", state_of(rc), "%s", err.text);
 	else
-		doctor_line("hierarchy", "ok", "%s at %s: %s", m->hierarchy.v2 ? "v2" : "v1 perf_event", m->hierarchy.mount,
-		     m->hierarchy.reason);
+		doctor_line("hierarchy", "ok", "%s at %s: %s", m->hierarchy.v2 ? "v2" : "v1 perf_event",
+			    m->hierarchy.mount, m->hierarchy.reason);
 }
 
 static void tell_trigger(struct machine *m, const struct config *c)
 {
 	const struct counters_options o = {
-		.config = c, .root = m->root, .hierarchy = &m->hierarchy, .seam = &m->seam,
-		.core_variants = m->core_variants, .msr_variants = m->msr_variants, .btf = c->btf,
+		.config = c,
+		.root = m->root,
+		.hierarchy = &m->hierarchy,
+		.seam = &m->seam,
+		.core_variants = m->core_variants,
+		.msr_variants = m->msr_variants,
+		.btf = c->btf,
 	};
 	struct err err = { 0 };
 	int rc;
@@ -150,9 +164,9 @@ static void tell_trigger(struct machine *m, const struct config *c)
 		return;
 	}
 	doctor_line("trigger", "ok", "%s, clock %s%s%s%s%s; %llu KiB of maps", m->schema.trigger, m->schema.clock,
-	     m->schema.multiplexed ? ", events multiplexed" : "",
-	     m->schema.idle_merged ? ", root and idle merged" : "", *counters_reason(m->counters) ? "; " : "",
-	     counters_reason(m->counters), (unsigned long long)(counters_map_bytes(m->counters) / 1024));
+		    m->schema.multiplexed ? ", events multiplexed" : "",
+		    m->schema.idle_merged ? ", root and idle merged" : "", *counters_reason(m->counters) ? "; " : "",
+		    counters_reason(m->counters), (unsigned long long)(counters_map_bytes(m->counters) / 1024));
 }
 
 static void tell_programs(struct machine *m, const struct config *c)
@@ -192,8 +206,8 @@ static void tell_interface(const struct energy_source_ops *ops, const struct ene
 	doctor_line(what, energy_state_name(state), "%s", reason ? reason : "");
 	for (unsigned i = 0; i < n; i++) {
 		snprintf(what, sizeof(what), "  %s", probes[i].name);
-		doctor_line(what, energy_state_name(probes[i].state), "%s%s%s", probes[i].subject, *probes[i].reason ? ": " : "",
-		     probes[i].reason);
+		doctor_line(what, energy_state_name(probes[i].state), "%s%s%s", probes[i].subject,
+			    *probes[i].reason ? ": " : "", probes[i].reason);
 	}
 	for (unsigned i = 0; ops->note && (note = ops->note(e, i)); i++)
 		doctor_line("  note", "", "%s", note);
@@ -201,7 +215,9 @@ static void tell_interface(const struct energy_source_ops *ops, const struct ene
 
 static void tell_energy(struct machine *m, const struct config *c)
 {
-	const struct rapl_options o = { .mode = c->host ? RAPL_NONE : c->rapl, .cross_check = c->cross_check, .poll_ns = c->rapl_poll_ns };
+	const struct rapl_options o = { .mode = c->host ? RAPL_NONE : c->rapl,
+					.cross_check = c->cross_check,
+					.poll_ns = c->rapl_poll_ns };
 	const struct energy_source_ops *ops[8];
 	struct energy_source *src[8];
 	struct err err = { 0 };
@@ -218,16 +234,16 @@ static void tell_energy(struct machine *m, const struct config *c)
 	if (c->host)
 		doctor_tell_host(m, c);
 	for (unsigned i = 0; i < m->schema.n_domains; i++)
-		doctor_line("domain", "ok", "%s from %s: %s",
-		     m->schema.domains[i].name, energy_interface_name(m->schema.domains[i].interface),
-		     m->schema.domains[i].reason);
+		doctor_line("domain", "ok", "%s from %s: %s", m->schema.domains[i].name,
+			    energy_interface_name(m->schema.domains[i].interface), m->schema.domains[i].reason);
 	if (m->schema.n_domains)
 		doctor_line("estimate", "ok", "not needed");
 	else if (c->estimate == ESTIMATE_OFF)
 		doctor_line("estimate", "absent", "estimate: off, so there is no energy on this machine");
 	else
-		doctor_line("estimate", "ok", "stands for the missing counters: %g W idle to %g W per core, all values estimated",
-		     c->estimate_idle_watts, c->estimate_max_watts);
+		doctor_line("estimate", "ok",
+			    "stands for the missing counters: %g W idle to %g W per core, all values estimated",
+			    c->estimate_idle_watts, c->estimate_max_watts);
 }
 
 static void tell_all(struct machine *m, const struct config *c)

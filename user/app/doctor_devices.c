@@ -12,7 +12,7 @@
 #include "machine.h"
 
 #define HOST_WAIT_NS (5 * NS_PER_S)
-#define METER_WAIT_NS (2500 * NS_PER_MS)   /* for the first values */
+#define METER_WAIT_NS (2500 * NS_PER_MS) /* for the first values */
 
 static void tell_gpus(struct machine *m)
 {
@@ -23,7 +23,8 @@ static void tell_gpus(struct machine *m)
 
 		gpus_desc(m->gpus, i, &d);
 		snprintf(what, sizeof(what), "gpu-%u", i);
-		doctor_line(what, "ok", "%s %s: %s", d.vendor, *d.uuid ? d.uuid : d.pci, m->schema.domains[d.domain].reason);
+		doctor_line(what, "ok", "%s %s: %s", d.vendor, *d.uuid ? d.uuid : d.pci,
+			    m->schema.domains[d.domain].reason);
 		for (enum gpu_field f = 0; f < GPU_FIELDS; f++)
 			if (!(d.fields & GPU_BIT(f)) && f != GPU_TOTAL_ENERGY)
 				doctor_line("  column", "absent", "%s: this GPU does not tell it", gpu_field_column(f));
@@ -66,8 +67,8 @@ static void tell_meters(struct machine *m, const struct config *c)
 		unsigned n = values_of(m, first + i);
 
 		snprintf(what, sizeof(what), "meter %u", i);
-		doctor_line(what, n ? "ok" : "absent", "%s %s: %u channel%s with values", c->meters[i].type, m->schema.domains[first + i].id, n,
-			    n == 1 ? "" : "s");
+		doctor_line(what, n ? "ok" : "absent", "%s %s: %u channel%s with values", c->meters[i].type,
+			    m->schema.domains[first + i].id, n, n == 1 ? "" : "s");
 	}
 	while (meters_next_warning(m->meters, text, sizeof(text)))
 		doctor_line("  note", "", "%s", text);
@@ -94,7 +95,8 @@ static void tell_guests(const struct config *c)
 	int fd = socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0) {
-		doctor_line("vsock", "absent", "%s; load vhost_vsock, or use unix-listen and a virtio-serial port", strerror(errno));
+		doctor_line("vsock", "absent", "%s; load vhost_vsock, or use unix-listen and a virtio-serial port",
+			    strerror(errno));
 		return;
 	}
 	close(fd);
@@ -102,7 +104,8 @@ static void tell_guests(const struct config *c)
 		doctor_line("vsock", "broken", "%s", err.text);
 		return;
 	}
-	doctor_line("vsock", "ok", "%s", guests_claimed(g, 0) ? "guests by the command lines here:" : "no process here has a guest-cid");
+	doctor_line("vsock", "ok", "%s",
+		    guests_claimed(g, 0) ? "guests by the command lines here:" : "no process here has a guest-cid");
 	for (unsigned i = 0; (cid = guests_claimed(g, i)); i++)
 		tell_guest(g, cid);
 	guests_close(g);

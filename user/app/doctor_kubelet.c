@@ -6,7 +6,8 @@
 
 void doctor_tell_kubelet(const struct machine *m, const struct config *c)
 {
-	const struct kubelet_options o = { m->root, c->kubelet, c->kubelet_token_file, c->kubelet_ca_file, c->kubelet_insecure };
+	const struct kubelet_options o = { m->root, c->kubelet, c->kubelet_token_file, c->kubelet_ca_file,
+					   c->kubelet_insecure };
 	struct err err = { 0 };
 	struct kubelet *k;
 	int n;
@@ -23,6 +24,7 @@ void doctor_tell_kubelet(const struct machine *m, const struct config *c)
 	if (n < 0)
 		doctor_line("kubelet", n == -EACCES || n == -EKEYREJECTED ? "denied" : "absent", "%s", err.text);
 	else
-		doctor_line("kubelet", "ok", "%s: %d pods%s", c->kubelet, n, c->kubelet_insecure ? ", its certificate not checked" : "");
+		doctor_line("kubelet", "ok", "%s: %d pods%s", c->kubelet, n,
+			    c->kubelet_insecure ? ", its certificate not checked" : "");
 	kubelet_close(k);
 }

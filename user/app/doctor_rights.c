@@ -25,8 +25,10 @@ static void tell_locked_memory(void)
 	if (capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_RESOURCE))
 		doctor_line("CAP_SYS_RESOURCE", "ok", "for maps, which this kernel counts as locked memory");
 	else
-		doctor_line("CAP_SYS_RESOURCE", "denied", "for maps, which this kernel counts as locked memory, %llu KiB at most here; run as root, "
-		     "give it, or raise the limit (LimitMEMLOCK=infinity)", (unsigned long long)lim.rlim_cur / 1024);
+		doctor_line("CAP_SYS_RESOURCE", "denied",
+			    "for maps, which this kernel counts as locked memory, %llu KiB at most here; run as root, "
+			    "give it, or raise the limit (LimitMEMLOCK=infinity)",
+			    (unsigned long long)lim.rlim_cur / 1024);
 }
 
 /* Contained in CAP_SYS_ADMIN since they exist (capabilities(7)). */
@@ -40,13 +42,15 @@ static void tell_capability(const struct machine *m, const struct privilege *p)
 	bool have = capng_have_capability(CAPNG_EFFECTIVE, p->cap);
 
 	if (p->cap == CAP_SYS_ADMIN && !privileges_paranoid(m->root))
-		return;   /* nothing needs it */
+		return; /* nothing needs it */
 	if (is_in_admin(p->cap))
 		have |= capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_ADMIN) != 0;
 	if (p->cap == CAP_SYS_NICE)
 		have |= privileges_realtime();
-	doctor_line(p->name, have ? "ok" : "denied", "for %s%s", p->buys, have ? "" : p->cap == CAP_SYS_NICE ?
-		    "; run as root, or give LimitRTPRIO=1" : "; run as root, or give it with AmbientCapabilities= or setcap");
+	doctor_line(p->name, have ? "ok" : "denied", "for %s%s", p->buys,
+		    have                   ? "" :
+		    p->cap == CAP_SYS_NICE ? "; run as root, or give LimitRTPRIO=1" :
+					     "; run as root, or give it with AmbientCapabilities= or setcap");
 }
 
 static void tell_capabilities(const struct machine *m)
@@ -70,12 +74,14 @@ static void tell_fences(const struct config *c)
 	else if (!filter_available(&reason))
 		doctor_line("seccomp", "absent", "%s", reason);
 	else
-		doctor_line("seccomp", "ok", c->seccomp == FILTER_LOG ? "log: what is not needed is named and let through" :
-			    "on: what is not needed is refused and named");
+		doctor_line("seccomp", "ok",
+			    c->seccomp == FILTER_LOG ? "log: what is not needed is named and let through" :
+						       "on: what is not needed is refused and named");
 	if (!c->landlock)
 		doctor_line("landlock", "ok", "off: files may be written everywhere");
 	else if (!abi)
-		doctor_line("landlock", "absent", "not in this kernel, not enabled (lsm=landlock,...) or kept from this container");
+		doctor_line("landlock", "absent",
+			    "not in this kernel, not enabled (lsm=landlock,...) or kept from this container");
 	else if (c->n_spans_functions)
 		doctor_line("landlock", "ok", "not used: spans.functions looks into other containers");
 	else
@@ -90,7 +96,8 @@ static void tell_uprobes(const struct machine *m)
 	if (fsroot_read(m->root, "/sys/bus/event_source/devices/uprobe/type", type, sizeof(type)) > 0)
 		doctor_line("uprobe", "ok", "PMU %s, for spans of functions", type);
 	else
-		doctor_line("uprobe", "absent", "no PMU of that name, so no spans of functions; boot a kernel with CONFIG_UPROBE_EVENTS");
+		doctor_line("uprobe", "absent",
+			    "no PMU of that name, so no spans of functions; boot a kernel with CONFIG_UPROBE_EVENTS");
 }
 
 /* Of process 1: somebody else's wherever it matters. */
@@ -106,9 +113,11 @@ static void tell_executables(const struct machine *m)
 	if (!rc)
 		doctor_line("executables", "ok", "of others can be read, for spans");
 	else
-		doctor_line("executables", rc == -EACCES || rc == -EPERM ? "denied" : "absent", "of process 1: %s; %s", strerror(-rc),
+		doctor_line("executables", rc == -EACCES || rc == -EPERM ? "denied" : "absent", "of process 1: %s; %s",
+			    strerror(-rc),
 			    capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_PTRACE) ?
-			    "another security module or user namespace keeps it; spans name what they can" : "give CAP_SYS_PTRACE");
+				    "another security module or user namespace keeps it; spans name what they can" :
+				    "give CAP_SYS_PTRACE");
 }
 
 void doctor_tell_rights(const struct machine *m, const struct config *c)

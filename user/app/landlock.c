@@ -18,14 +18,16 @@
 #define LANDLOCK_ACCESS_FS_TRUNCATE (1ULL << 14)
 #endif
 #define OF_FILES (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE)
-#define MAKE (LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | \
-	      LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK | \
-	      LANDLOCK_ACCESS_FS_MAKE_SYM | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE)
+#define MAKE \
+	(LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | \
+	 LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK | \
+	 LANDLOCK_ACCESS_FS_MAKE_SYM | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE)
 #define WRITE (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE)
-#define USUAL (WRITE | LANDLOCK_ACCESS_FS_REFER | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | \
-	       LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE)
+#define USUAL \
+	(WRITE | LANDLOCK_ACCESS_FS_REFER | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | \
+	 LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE)
 
-static struct writes in_force;     /* a domain cannot be widened: the process's own, until it ends */
+static struct writes in_force; /* a domain cannot be widened: the process's own, until it ends */
 
 int landlock_abi(void)
 {
@@ -77,7 +79,7 @@ static int fill(int ruleset, uint64_t access)
 	int rc = add_path(ruleset, "/proc/self/task", access & WRITE, &tasks);
 
 	if (!rc)
-		rc = add_path(ruleset, "/dev", access & WRITE, NULL);      /* GPUs, serial lines, null, terminals */
+		rc = add_path(ruleset, "/dev", access & WRITE, NULL); /* GPUs, serial lines, null, terminals */
 	if (!rc)
 		rc = add_path(ruleset, "/dev/shm", access & USUAL, NULL);
 	for (unsigned i = 0; i < in_force.n && !rc; i++)
@@ -91,8 +93,9 @@ int landlock_enter(const struct config *c, bool programs, struct err *err)
 	int abi = landlock_abi(), ruleset, rc;
 
 	if (!abi)
-		return err_set(err, -ENOSYS, "landlock: %s", errno == EOPNOTSUPP ? "not enabled in this kernel; boot with lsm=landlock,..." :
-			       "not in this kernel or kept from this container");
+		return err_set(err, -ENOSYS, "landlock: %s",
+			       errno == EOPNOTSUPP ? "not enabled in this kernel; boot with lsm=landlock,..." :
+						     "not in this kernel or kept from this container");
 	attr.handled_access_fs = handled(abi, programs);
 	rc = writes_list(c, &in_force, err);
 	if (rc)
@@ -127,8 +130,10 @@ int landlock_covers(const struct config *c, struct err *err)
 		for (unsigned j = 0; j < in_force.n && !found; j++)
 			found = below(w.tree[i], in_force.tree[j]);
 		if (!found)
-			rc = err_set(err, -EACCES, "%s lies outside of what jouled may write to since its start; restart it, "
-				     "or start it with landlock: off", w.tree[i]);
+			rc = err_set(err, -EACCES,
+				     "%s lies outside of what jouled may write to since its start; restart it, "
+				     "or start it with landlock: off",
+				     w.tree[i]);
 	}
 	writes_free(&w);
 	return rc;

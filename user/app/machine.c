@@ -10,10 +10,10 @@
 #include "../source/topology.h"
 #include "machine.h"
 
-#define READ_GAP_NS (2 * NS_PER_MS)   /* between energy and a CPU's counters, beyond what is usual */
-#define READ_GAP_USUAL 4              /* times the usual one */
+#define READ_GAP_NS (2 * NS_PER_MS) /* between energy and a CPU's counters, beyond what is usual */
+#define READ_GAP_USUAL 4 /* times the usual one */
 #define READ_TRIES 3
-#define NAMED_NS (8 * NS_PER_S)         /* a cgroup has its path for spans that are told late */
+#define NAMED_NS (8 * NS_PER_S) /* a cgroup has its path for spans that are told late */
 
 /* A captured machine without a recorded seam has no perf events. */
 static int no_perf(void *ctx, uint32_t type, uint64_t config, uint64_t config1, uint64_t config2, int cpu, bool pinned)
@@ -206,7 +206,7 @@ void machine_attend(struct machine *m, uint64_t now_ns)
 	if (m->lifecycle && lifecycle_fd(m->lifecycle) >= 0)
 		follow_churn(m);
 	if (clock_jumped(m->jump_fd))
-		machine_read(m);   /* events of CPUs that were off in a sleep are opened anew at once */
+		machine_read(m); /* events of CPUs that were off in a sleep are opened anew at once */
 	machine_poll_spans(m);
 	if (now_ns >= m->rapl_due_ns) {
 		rapl_poll(m->rapl, now_ns, clock_boot_ns());
@@ -224,7 +224,8 @@ void machine_sweep(struct machine *m)
 		while ((cg = cgroup_next(m->table, &pos)))
 			if (cg->ended && !cg->in_use)
 				network_forget(m->network, cg->id);
-	cgroup_table_sweep(m->table, m->spans && m->previous_ns > NAMED_NS ? m->previous_ns - NAMED_NS : m->previous_ns);
+	cgroup_table_sweep(m->table,
+			   m->spans && m->previous_ns > NAMED_NS ? m->previous_ns - NAMED_NS : m->previous_ns);
 }
 
 void machine_note(struct machine *m, const char *fmt, ...)
@@ -257,13 +258,15 @@ static void say_losses(struct machine *m)
 		log_warn("cgroups: no room: %llu times counts went to an ancestor so far; raise cgroups.max, %llu now",
 			 (unsigned long long)now->folded, (unsigned long long)m->max_cgroups);
 	if (worth_telling(now->lost_reads, &m->said.lost_reads))
-		log_warn("counters: %llu reads failed so far or found their event without a turn on the PMU, their values are marked; "
-			 "events are opened anew where a CPU was off; where it goes on, configure fewer events or end what else "
-			 "holds the PMU (perf, another agent)",
-			 (unsigned long long)now->lost_reads);
+		log_warn(
+			"counters: %llu reads failed so far or found their event without a turn on the PMU, their values are marked; "
+			"events are opened anew where a CPU was off; where it goes on, configure fewer events or end what else "
+			"holds the PMU (perf, another agent)",
+			(unsigned long long)now->lost_reads);
 	if (worth_telling(now->lost_events, &m->said.lost_events))
-		log_warn("lifecycle: %llu events did not fit the ring so far, repaired by a walk; give the agent more CPU time",
-			 (unsigned long long)now->lost_events);
+		log_warn(
+			"lifecycle: %llu events did not fit the ring so far, repaired by a walk; give the agent more CPU time",
+			(unsigned long long)now->lost_events);
 }
 
 void machine_say(struct machine *m)
@@ -292,7 +295,8 @@ static void say_looks(const struct rapl *rp)
 		looks = rapl_looks(rp);
 	if (looks.n && rapl_poll_interval_ns(rp))
 		log_info("rapl: %llu looks at the counters every %.3f ms, %llu left out because they were late",
-			 (unsigned long long)looks.n, (double)rapl_poll_interval_ns(rp) / 1e6, (unsigned long long)looks.left_out);
+			 (unsigned long long)looks.n, (double)rapl_poll_interval_ns(rp) / 1e6,
+			 (unsigned long long)looks.left_out);
 }
 
 void machine_close(struct machine *m)

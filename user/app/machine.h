@@ -33,31 +33,31 @@ struct machine {
 	struct schema schema;
 	struct cgroup_table *table;
 	struct lifecycle *lifecycle;
-	struct counters *counters;     /* or */
-	struct cpustat *cpustat;       /* trigger none */
+	struct counters *counters; /* or */
+	struct cpustat *cpustat; /* trigger none */
 	struct rapl *rapl;
 	struct estimate *estimate;
-	struct host *host;             /* a virtual machine's: NULL = not asked for */
+	struct host *host; /* a virtual machine's: NULL = not asked for */
 	struct network *network;
-	struct naming *naming;         /* NULL: cgroups.names off */
-	struct spans *spans;           /* NULL: nobody asked for spans */
-	void (*span_finished)(void *ctx, const struct span *s);   /* who takes them; NULL = they are dropped */
+	struct naming *naming; /* NULL: cgroups.names off */
+	struct spans *spans; /* NULL: nobody asked for spans */
+	void (*span_finished)(void *ctx, const struct span *s); /* who takes them; NULL = they are dropped */
 	void *span_ctx;
 	struct spans_stats spans_said; /* losses of spans that were told about */
-	struct gpus *gpus;             /* NULL: none, or not asked */
-	struct meters *meters;         /* NULL: none */
-	struct cpufreq *cpufreq;       /* read for the snapshots of outputs that ask */
+	struct gpus *gpus; /* NULL: none, or not asked */
+	struct meters *meters; /* NULL: none */
+	struct cpufreq *cpufreq; /* read for the snapshots of outputs that ask */
 	struct reading reading;
-	uint8_t *online;               /* bitmap as last told to the energy sources */
-	uint64_t rapl_due_ns;          /* CLOCK_MONOTONIC; UINT64_MAX = never */
-	int failed_reads;              /* counters, in a row */
-	uint64_t max_cgroups;          /* cgroups.max */
-	int jump_fd;                   /* readable after a sleep; negative = there is none */
-	uint64_t usual_gap_ns;         /* between energy and the last CPU's counters, smoothed */
-	uint64_t previous_ns;          /* start of the reading before the last one */
-	uint64_t churn;                /* lifecycle records since the last reading */
-	struct losses said;            /* losses that were told about */
-	struct buf notes;              /* warnings of opening, NUL-terminated each: said once it has worked */
+	uint8_t *online; /* bitmap as last told to the energy sources */
+	uint64_t rapl_due_ns; /* CLOCK_MONOTONIC; UINT64_MAX = never */
+	int failed_reads; /* counters, in a row */
+	uint64_t max_cgroups; /* cgroups.max */
+	int jump_fd; /* readable after a sleep; negative = there is none */
+	uint64_t usual_gap_ns; /* between energy and the last CPU's counters, smoothed */
+	uint64_t previous_ns; /* start of the reading before the last one */
+	uint64_t churn; /* lifecycle records since the last reading */
+	struct losses said; /* losses that were told about */
+	struct buf notes; /* warnings of opening, NUL-terminated each: said once it has worked */
 };
 
 /* Root and perf seam only: enough to look around. */
@@ -83,11 +83,11 @@ void machine_poll_spans(struct machine *m);
 void machine_say_spans(struct machine *m);
 /* GPUs and meters (machine_devices.c): their threads begin with the measuring one. */
 int machine_open_devices(struct machine *m, const struct config *c, struct err *err);
-int machine_start_devices(struct machine *m);      /* 0 or -errno */
+int machine_start_devices(struct machine *m); /* 0 or -errno */
 void machine_read_devices(struct machine *m);
 void machine_say_devices(struct machine *m);
 void machine_close_devices(struct machine *m);
 void machine_note(struct machine *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void machine_close(struct machine *m);   /* NULL accepted */
+void machine_close(struct machine *m); /* NULL accepted */
 
 #endif

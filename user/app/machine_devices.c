@@ -7,7 +7,9 @@
 
 int machine_open_devices(struct machine *m, const struct config *c, struct err *err)
 {
-	const struct gpu_options o = { .library = c->gpu_library, .wake = c->gpu_wake, .pace_ns = c->gpu_pace_ns,
+	const struct gpu_options o = { .library = c->gpu_library,
+				       .wake = c->gpu_wake,
+				       .pace_ns = c->gpu_pace_ns,
 				       .hierarchy = m->have_hierarchy ? &m->hierarchy : NULL };
 
 	int rc = 0;

@@ -47,8 +47,13 @@ static int open_lifecycle(struct machine *m, const struct config *c, bool bpf, s
 static int open_switch_program(struct machine *m, const struct config *c, struct err *err)
 {
 	const struct counters_options o = {
-		.config = c, .root = m->root, .hierarchy = &m->hierarchy, .seam = &m->seam,
-		.core_variants = m->core_variants, .msr_variants = m->msr_variants, .btf = c->btf,
+		.config = c,
+		.root = m->root,
+		.hierarchy = &m->hierarchy,
+		.seam = &m->seam,
+		.core_variants = m->core_variants,
+		.msr_variants = m->msr_variants,
+		.btf = c->btf,
 	};
 	int rc = open_lifecycle(m, c, true, err);
 
@@ -87,7 +92,8 @@ static int open_rows(struct machine *m, const struct config *c, struct err *err)
 		return rc;
 	}
 	machine_note(m, "%s", why.text);
-	machine_note(m, "trigger: no switch program; CPU time comes from cpu.stat, without counters (see jouled doctor)");
+	machine_note(m,
+		     "trigger: no switch program; CPU time comes from cpu.stat, without counters (see jouled doctor)");
 	/* the table holds what the failed attempt walked; the walk of the other one finds it known */
 	return open_cpustat(m, c, err);
 }
@@ -133,14 +139,16 @@ static void note_interfaces(struct machine *m)
 		enum energy_state state = ops[i]->state(src[i], &reason);
 
 		if (state == ENERGY_DENIED || state == ENERGY_BROKEN)
-			machine_note(m, "rapl: %s is %s: %s", energy_interface_name(ops[i]->interface), energy_state_name(state),
-				 reason ? reason : "");
+			machine_note(m, "rapl: %s is %s: %s", energy_interface_name(ops[i]->interface),
+				     energy_state_name(state), reason ? reason : "");
 	}
 }
 
 static int open_energy(struct machine *m, const struct config *c, struct err *err)
 {
-	const struct rapl_options o = { .mode = c->host ? RAPL_NONE : c->rapl, .cross_check = c->cross_check, .poll_ns = c->rapl_poll_ns };
+	const struct rapl_options o = { .mode = c->host ? RAPL_NONE : c->rapl,
+					.cross_check = c->cross_check,
+					.poll_ns = c->rapl_poll_ns };
 	const struct host_options host = { .root = m->root, .place = c->host, .wait_ns = HOST_WAIT_NS };
 	int rc = rapl_open(m->root, &m->seam, &o, &m->schema, &m->rapl, err);
 
@@ -159,8 +167,10 @@ static int open_energy(struct machine *m, const struct config *c, struct err *er
 	rc = estimate_open(&m->schema, c->estimate_idle_watts, c->estimate_max_watts, &m->estimate);
 	if (rc)
 		return err_set(err, rc, "estimate: %s; free memory or set estimate: off", strerror(-rc));
-	machine_note(m, "energy: no counter on this machine; estimated from CPU time, %g W idle to %g W per core (estimate-*-watts)",
-		 c->estimate_idle_watts, c->estimate_max_watts);
+	machine_note(
+		m,
+		"energy: no counter on this machine; estimated from CPU time, %g W idle to %g W per core (estimate-*-watts)",
+		c->estimate_idle_watts, c->estimate_max_watts);
 	return 0;
 }
 
@@ -180,7 +190,8 @@ static void open_network(struct machine *m, const struct config *c)
 
 static int open_names(struct machine *m, const struct config *c)
 {
-	const struct kubelet_options o = { m->root, c->kubelet, c->kubelet_token_file, c->kubelet_ca_file, c->kubelet_insecure };
+	const struct kubelet_options o = { m->root, c->kubelet, c->kubelet_token_file, c->kubelet_ca_file,
+					   c->kubelet_insecure };
 	struct kubelet *k;
 
 	if (!m->have_hierarchy || c->cgroups_names == NAMES_OFF)

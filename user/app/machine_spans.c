@@ -49,9 +49,16 @@ void machine_open_spans(struct machine *m, const struct config *c)
 		return;
 	}
 	const struct spans_options o = {
-		.root = m->root, .hierarchy = &m->hierarchy, .table = m->table, .btf = c->btf,
-		.max_processes = (uint32_t)c->spans_max, .functions = functions, .n_functions = c->n_spans_functions,
-		.budget = c->spans_budget, .finished = take, .ctx = m,
+		.root = m->root,
+		.hierarchy = &m->hierarchy,
+		.table = m->table,
+		.btf = c->btf,
+		.max_processes = (uint32_t)c->spans_max,
+		.functions = functions,
+		.n_functions = c->n_spans_functions,
+		.budget = c->spans_budget,
+		.finished = take,
+		.ctx = m,
 	};
 
 	if (spans_open(&o, &m->spans, &why))
@@ -90,6 +97,7 @@ void machine_say_spans(struct machine *m)
 		log_warn("spans: %llu processes found no room so far; raise spans.max-processes",
 			 (unsigned long long)st.lost_processes);
 	if (grew(st.lost_calls, &m->spans_said.lost_calls))
-		log_warn("spans: %llu calls found no room or lasted longer than their probe so far; probe fewer functions",
-			 (unsigned long long)st.lost_calls);
+		log_warn(
+			"spans: %llu calls found no room or lasted longer than their probe so far; probe fewer functions",
+			(unsigned long long)st.lost_calls);
 }

@@ -42,7 +42,7 @@ static void raise_file_limit(void)
 	if (getrlimit(RLIMIT_NOFILE, &lim) != 0 || lim.rlim_cur >= lim.rlim_max)
 		return;
 	lim.rlim_cur = lim.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &lim);   /* what fails for want of a descriptor is said where it does */
+	setrlimit(RLIMIT_NOFILE, &lim); /* what fails for want of a descriptor is said where it does */
 }
 
 int main(int argc, char **argv)
@@ -54,7 +54,7 @@ int main(int argc, char **argv)
 
 	/* One heap: three threads that allocate rarely need no arenas of 64 MiB address space each. */
 	mallopt(M_ARENA_MAX, 1);
-	umask(umask(0) | 027);   /* energy at full resolution is a side channel: files are not for everybody */
+	umask(umask(0) | 027); /* energy at full resolution is a side channel: files are not for everybody */
 	fill_standard_descriptors();
 	raise_file_limit();
 	log_init("jouled", LOG_LVL_WARN);

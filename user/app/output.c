@@ -14,10 +14,13 @@
 
 #define TEXT_LIMIT ((size_t)256 << 20)
 #define URL_MAX 4400
-#define CLOSE_NS (20 * NS_PER_MS)   /* plan_drain has waited already */
+#define CLOSE_NS (20 * NS_PER_MS) /* plan_drain has waited already */
 
 const struct output_config output_default = {
-	.format = "table", .to = "stdout:", .file_format = "json", .stand_ins = true,
+	.format = "table",
+	.to = "stdout:",
+	.file_format = "json",
+	.stand_ins = true,
 };
 
 static const char *const csv_groups[OUTPUT_PARTS] = { "rapl", "msr", "core" };
@@ -49,7 +52,7 @@ static void look_at_terminal(const struct output_config *oc, struct encode_optio
 	if (strcmp(oc->to, "stdout:") != 0 || !isatty(STDOUT_FILENO))
 		return;
 	o->clear = true;
-	o->colour = !getenv("NO_COLOR");   /* no-color.org */
+	o->colour = !getenv("NO_COLOR"); /* no-color.org */
 	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) {
 		o->width = size.ws_col;
 		o->height = size.ws_row;
@@ -60,10 +63,19 @@ static int open_encoder(struct output_part *p, const struct output_config *oc, c
 			const struct schema *s, struct err *err)
 {
 	struct encode_options o = {
-		.sensor = s->sensor, .csv = is_csv(oc), .csv_group = csv_group, .leaf_only = oc->leaf_only,
-		.stand_ins = oc->stand_ins, .keep_ns = oc->keep_ns, .top = (unsigned)oc->top,
-		.limit = (unsigned)oc->limit, .guest = oc->guest, .epoch = (uint64_t)clock_real_ns(),
-		.dialect_v02 = oc->dialect && strcmp(oc->dialect, "v0.2") == 0, .metrics = oc->metrics.v, .n_metrics = oc->metrics.n,
+		.sensor = s->sensor,
+		.csv = is_csv(oc),
+		.csv_group = csv_group,
+		.leaf_only = oc->leaf_only,
+		.stand_ins = oc->stand_ins,
+		.keep_ns = oc->keep_ns,
+		.top = (unsigned)oc->top,
+		.limit = (unsigned)oc->limit,
+		.guest = oc->guest,
+		.epoch = (uint64_t)clock_real_ns(),
+		.dialect_v02 = oc->dialect && strcmp(oc->dialect, "v0.2") == 0,
+		.metrics = oc->metrics.v,
+		.n_metrics = oc->metrics.n,
 		.iso_time = oc->time ? strcmp(oc->time, "iso") == 0 : !is_csv(oc) && !is_socket(oc->to),
 	};
 	int rc;
@@ -78,7 +90,8 @@ static int open_encoder(struct output_part *p, const struct output_config *oc, c
 		return rc;
 	rc = p->ops->preamble(p->encoder, s, &p->text);
 	if (rc || p->text.failed)
-		return err_set(err, rc ? rc : -ENOMEM, "output %s: %s; free memory", oc->to, strerror(rc ? -rc : ENOMEM));
+		return err_set(err, rc ? rc : -ENOMEM, "output %s: %s; free memory", oc->to,
+			       strerror(rc ? -rc : ENOMEM));
 	rc = p->sink ? sink_set_preamble(p->sink, p->text.data, p->text.len) : 0;
 	return rc ? err_set(err, rc, "output %s: out of memory; free memory", oc->to) : 0;
 }
@@ -93,7 +106,9 @@ static int open_sink(struct output *o, unsigned i, struct loop *loop, struct err
 {
 	const struct output_config *oc = &o->config;
 	struct sink_options so = {
-		.queue_bytes = oc->queue_bytes, .port_file = oc->port_file, .truncate = begins_anew(oc),
+		.queue_bytes = oc->queue_bytes,
+		.port_file = oc->port_file,
+		.truncate = begins_anew(oc),
 		.max_clients = (unsigned)oc->max_clients,
 	};
 	char url[URL_MAX];
@@ -123,7 +138,7 @@ static void make_directory(const struct output_config *oc)
 	struct err ignored;
 
 	if (sink_url_scheme(oc->to, &u, &ignored) == 0 && sink_url_rest(oc->to, SINK_URL_PATH, &u, &ignored) == 0)
-		mkdir(u.path, 0755);   /* what fails here is said by opening the file in it */
+		mkdir(u.path, 0755); /* what fails here is said by opening the file in it */
 }
 
 static bool is_counted(const char *event, const struct config *c)
@@ -170,7 +185,8 @@ static int open_at(struct output *o, const struct config *c, const struct schema
 	if (!rc && page_is(oc))
 		return page_open(oc, c, &o->page, err);
 	if (!rc && is_zico(oc))
-		return o->place ? zico_output_prepare(oc, c, s, &o->zico, err) : zico_output_open(oc, c, s, loop, &o->zico, err);
+		return o->place ? zico_output_prepare(oc, c, s, &o->zico, err) :
+				  zico_output_open(oc, c, s, loop, &o->zico, err);
 	o->n_parts = in_directory(oc) || (is_csv(oc) && strcmp(oc->format, "hwpc") == 0) ? OUTPUT_PARTS : 1;
 	if (!rc && in_directory(oc))
 		make_directory(oc);
@@ -200,14 +216,17 @@ int output_open(const struct output_config *oc, const struct config *c, const st
 	return rc;
 }
 
-int output_open_at(const struct output_config *oc, const struct config *c, const struct schema *s,
-		   struct output *place, struct output **ret, struct err *err)
+int output_open_at(const struct output_config *oc, const struct config *c, const struct schema *s, struct output *place,
+		   struct output **ret, struct err *err)
 {
 	struct output *o;
 	int rc;
 
-	if (!is_zico(oc) && (oc->queue_bytes != place->config.queue_bytes || oc->max_clients != place->config.max_clients))
-		return err_set(err, -EBUSY, "output %s: queue and max-clients cannot change while it listens; restart jouled", oc->to);
+	if (!is_zico(oc) &&
+	    (oc->queue_bytes != place->config.queue_bytes || oc->max_clients != place->config.max_clients))
+		return err_set(err, -EBUSY,
+			       "output %s: queue and max-clients cannot change while it listens; restart jouled",
+			       oc->to);
 	o = calloc(1, sizeof(*o));
 	if (!o)
 		return err_set(err, -ENOMEM, "output %s: out of memory", oc->to);
@@ -228,7 +247,7 @@ void output_move_in(struct output *o)
 	struct output_part *to = &o->parts[0], *from = &o->place->parts[0];
 
 	if (o->zico)
-		return;                 /* when the other one is closed */
+		return; /* when the other one is closed */
 	if (sink_restart(from->sink, to->text.data, to->text.len) != 0)
 		log_error("output %s: out of memory: its readers get reports without their header", o->config.to);
 	to->sink = from->sink;
@@ -240,7 +259,9 @@ void output_move_in(struct output *o)
 
 int output_check(const struct output_config *oc, const struct config *c, struct err *err)
 {
-	int rc = is_zico(oc) ? zico_output_check(oc, err) : page_is(oc) ? page_check(oc, c, err) : sink_check_url(oc->to, err);
+	int rc = is_zico(oc) ? zico_output_check(oc, err) :
+		 page_is(oc) ? page_check(oc, c, err) :
+			       sink_check_url(oc->to, err);
 
 	return rc ? rc : check_metrics(oc, c, err);
 }
@@ -262,11 +283,11 @@ static void say_encoder(const struct output *o, struct output_part *p)
 	if (!st)
 		return;
 	if (worth_telling(&p->told.withheld_ticks, st->withheld_ticks))
-		log_warn("output %s: %llu reports withheld: %s", o->config.to,
-			 (unsigned long long)st->withheld_ticks, st->reason);
+		log_warn("output %s: %llu reports withheld: %s", o->config.to, (unsigned long long)st->withheld_ticks,
+			 st->reason);
 	else if (worth_telling(&p->told.withheld_rows, st->withheld_rows))
-		log_warn("output %s: %llu rows withheld: %s", o->config.to,
-			 (unsigned long long)st->withheld_rows, st->reason);
+		log_warn("output %s: %llu rows withheld: %s", o->config.to, (unsigned long long)st->withheld_rows,
+			 st->reason);
 	if (worth_telling(&p->told.renamed_rows, st->renamed_rows))
 		log_warn("output %s: %llu rows renamed: their cgroups' names have bytes that the format cannot carry",
 			 o->config.to, (unsigned long long)st->renamed_rows);
@@ -312,7 +333,7 @@ void output_send(struct output *o, struct snapshot *s)
 void output_trace(struct output *o, const struct trace *t)
 {
 	if (o->zico)
-		zico_output_submit(o->zico, t);   /* what it drops it counts and says */
+		zico_output_submit(o->zico, t); /* what it drops it counts and says */
 }
 
 uint32_t output_waiting(struct output *o, bool away)
@@ -322,7 +343,7 @@ uint32_t output_waiting(struct output *o, bool away)
 
 	for (unsigned i = 0; i < o->n_parts; i++) {
 		if (!o->parts[i].sink)
-			continue;   /* another output has it now */
+			continue; /* another output has it now */
 		sink_get_stats(o->parts[i].sink, &st);
 		if ((st.up || away) && st.queued > most)
 			most = st.queued;
@@ -355,7 +376,8 @@ void output_say(struct output *o)
 		say_state(o, p, &st);
 		if (st.dropped_documents != p->said.dropped_documents)
 			log_warn("output %s: %llu documents dropped so far: %s", o->config.to,
-				 (unsigned long long)st.dropped_documents, *st.state ? st.state : "the reader is too slow");
+				 (unsigned long long)st.dropped_documents,
+				 *st.state ? st.state : "the reader is too slow");
 		p->said = st;
 	}
 }

@@ -16,27 +16,27 @@
 #define OUTPUT_PARTS 3
 
 struct output_part {
-	const struct encoder_ops *ops;   /* NULL: format null */
+	const struct encoder_ops *ops; /* NULL: format null */
 	struct encoder *encoder;
 	struct sink *sink;
 	struct buf text;
-	struct encoder_stats told;       /* measuring thread: figures it has told about */
-	struct sink_stats said;          /* main thread: the same */
-	bool said_away;                  /* main thread: that its reader or place is not there */
+	struct encoder_stats told; /* measuring thread: figures it has told about */
+	struct sink_stats said; /* main thread: the same */
+	bool said_away; /* main thread: that its reader or place is not there */
 };
 
 struct output {
-	struct output_config config;     /* borrowed from the configuration in force */
+	struct output_config config; /* borrowed from the configuration in force */
 	uint64_t interval_ns;
 	unsigned n_parts;
 	struct output_part parts[OUTPUT_PARTS];
-	struct zico_output *zico;        /* format zico, which has no parts: it takes traces */
-	struct page *page;               /* to http-listen, which has none either: who asks is answered */
-	struct output_guests *guests;    /* to vsock-listen: one sink, an encoder for each machine */
-	struct selection selection;      /* measuring thread: config.cgroups */
-	struct output *twin;             /* while a reload builds: itself in the other plan */
-	struct output *place;            /* while a reload builds: whose listening sink or collector it will take over ... */
-	struct output *heir;             /* ... and of that, by whom */
+	struct zico_output *zico; /* format zico, which has no parts: it takes traces */
+	struct page *page; /* to http-listen, which has none either: who asks is answered */
+	struct output_guests *guests; /* to vsock-listen: one sink, an encoder for each machine */
+	struct selection selection; /* measuring thread: config.cgroups */
+	struct output *twin; /* while a reload builds: itself in the other plan */
+	struct output *place; /* while a reload builds: whose listening sink or collector it will take over ... */
+	struct output *heir; /* ... and of that, by whom */
 	struct output *next;
 };
 
@@ -46,9 +46,9 @@ extern const struct output_config output_default;
 int output_open(const struct output_config *oc, const struct config *c, const struct schema *s, struct loop *loop,
 		struct output **ret, struct err *err);
 /* The same on the socket that another output listens on, which output_move_in takes over. */
-int output_open_at(const struct output_config *oc, const struct config *c, const struct schema *s,
-		   struct output *place, struct output **ret, struct err *err);
-void output_move_in(struct output *o);   /* while nobody measures; readers see a new connection */
+int output_open_at(const struct output_config *oc, const struct config *c, const struct schema *s, struct output *place,
+		   struct output **ret, struct err *err);
+void output_move_in(struct output *o); /* while nobody measures; readers see a new connection */
 /* Everything but opening: format, place, metrics. -EINVAL with err. */
 int output_check(const struct output_config *oc, const struct config *c, struct err *err);
 /* Would both be opened alike? Interval and cgroups may differ: no reason to cut a connection. */

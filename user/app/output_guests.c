@@ -18,20 +18,20 @@
 struct guest_share {
 	uint32_t channel;
 	char *path;
-	struct encoder *encoder;       /* measuring thread; NULL until the next snapshot */
+	struct encoder *encoder; /* measuring thread; NULL until the next snapshot */
 };
 
 struct output_guests {
 	char *to;
-	struct guests *finder;         /* loop; NULL: one guest, by its CID */
+	struct guests *finder; /* loop; NULL: one guest, by its CID */
 	uint32_t cid;
-	struct buf line;               /* measuring thread */
-	pthread_mutex_t lock;          /* the rest */
+	struct buf line; /* measuring thread */
+	pthread_mutex_t lock; /* the rest */
 	struct guest_share shares[MAX_GUESTS];
 	unsigned n;
-	uint32_t channels;             /* given so far */
+	uint32_t channels; /* given so far */
 	uint64_t refused, said, said_withheld;
-	struct err why;                /* of the last refusal */
+	struct err why; /* of the last refusal */
 };
 
 bool output_guests_are(const struct output_config *oc)
@@ -39,7 +39,8 @@ bool output_guests_are(const struct output_config *oc)
 	return strncmp(oc->to, "vsock-listen:", 13) == 0;
 }
 
-int output_guests_open(const struct output_config *oc, const struct config *c, struct output_guests **ret, struct err *err)
+int output_guests_open(const struct output_config *oc, const struct config *c, struct output_guests **ret,
+		       struct err *err)
 {
 	struct output_guests *g = calloc(1, sizeof(*g));
 	int rc = 0;
@@ -121,7 +122,8 @@ static int admit(void *ctx, uint32_t cid, uint32_t *ret_channel)
 	else if (g->finder && guests_find(g->finder, cid, path, sizeof(path), &why) == 0)
 		channel = channel_of(g, path);
 	if (!why.code && !channel)
-		err_set(&why, -ENOSPC, "CID %u: more than %d machines; name some with outputs of their own", cid, MAX_GUESTS);
+		err_set(&why, -ENOSPC, "CID %u: more than %d machines; name some with outputs of their own", cid,
+			MAX_GUESTS);
 	if (why.code)
 		return refuse(g, &why);
 	*ret_channel = channel;
@@ -139,7 +141,9 @@ void output_guests_admit(struct output_guests *g, struct sink_options *o)
 static int make_encoder(struct output_guests *g, struct guest_share *share, const struct schema *schema)
 {
 	const struct encode_options o = {
-		.guest = share->path, .guest_literal = g->finder != NULL, .epoch = (uint64_t)clock_real_ns() + share->channel,
+		.guest = share->path,
+		.guest_literal = g->finder != NULL,
+		.epoch = (uint64_t)clock_real_ns() + share->channel,
 	};
 
 	return share->encoder ? 0 : encode_share.create(&o, schema, &share->encoder, NULL);
@@ -187,7 +191,8 @@ void output_guests_say(struct output_guests *g)
 		st = *encode_share.stats(g->shares[0].encoder);
 	pthread_mutex_unlock(&g->lock);
 	if (worth_telling(&g->said_withheld, st.withheld_ticks))
-		log_warn("output %s: %llu reports withheld: %s", g->to, (unsigned long long)st.withheld_ticks, st.reason);
+		log_warn("output %s: %llu reports withheld: %s", g->to, (unsigned long long)st.withheld_ticks,
+			 st.reason);
 	if (worth_telling(&g->said, n))
 		log_warn("output %s: %llu connections turned away so far: %s", g->to, (unsigned long long)n, why.text);
 }

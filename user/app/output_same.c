@@ -21,8 +21,9 @@ static bool same_zico(const struct zico_config *a, const struct zico_config *b)
 {
 	return same_text(a->profile, b->profile) && same_text(a->endian, b->endian) && same_text(a->flags, b->flags) &&
 	       same_text(a->key, b->key) && same_text(a->app, b->app) && same_text(a->env, b->env) &&
-	       same_text(a->trace_type, b->trace_type) && same_text(a->ca_file, b->ca_file) && same_text(a->form, b->form) &&
-	       same_list(&a->attrs, &b->attrs) && a->spool_bytes == b->spool_bytes && a->spool_age_ns == b->spool_age_ns;
+	       same_text(a->trace_type, b->trace_type) && same_text(a->ca_file, b->ca_file) &&
+	       same_text(a->form, b->form) && same_list(&a->attrs, &b->attrs) && a->spool_bytes == b->spool_bytes &&
+	       a->spool_age_ns == b->spool_age_ns;
 }
 
 bool output_same_place(const struct output_config *a, const struct output_config *b)
@@ -39,8 +40,8 @@ bool output_same(const struct output_config *a, const struct output_config *b)
 {
 	return same_text(a->format, b->format) && same_text(a->to, b->to) && same_text(a->time, b->time) &&
 	       same_text(a->file_format, b->file_format) && same_text(a->port_file, b->port_file) &&
-	       same_text(a->guest, b->guest) && a->leaf_only == b->leaf_only && a->stand_ins == b->stand_ins && a->queue_bytes == b->queue_bytes &&
-	       a->limit == b->limit && a->keep_ns == b->keep_ns && a->top == b->top &&
-	       a->max_clients == b->max_clients && same_text(a->dialect, b->dialect) &&
+	       same_text(a->guest, b->guest) && a->leaf_only == b->leaf_only && a->stand_ins == b->stand_ins &&
+	       a->queue_bytes == b->queue_bytes && a->limit == b->limit && a->keep_ns == b->keep_ns &&
+	       a->top == b->top && a->max_clients == b->max_clients && same_text(a->dialect, b->dialect) &&
 	       same_list(&a->metrics, &b->metrics) && same_zico(&a->zico, &b->zico);
 }

@@ -10,7 +10,7 @@
 #include "page.h"
 
 struct page {
-	struct server_place place;        /* its fd -1 once it is the server's */
+	struct server_place place; /* its fd -1 once it is the server's */
 	struct serve_page *page;
 	unsigned max_clients;
 	char to[128];
@@ -28,8 +28,10 @@ static int look(const struct output_config *oc, const struct config *c, struct s
 	if (!rc)
 		rc = sink_url_rest(oc->to, SINK_URL_ADDR_PORT, u, err);
 	if (!rc && c->replay)
-		rc = err_set(err, -EINVAL, "output \"%s\": a page of the running agent, and there is none with --replay; "
-			     "write openmetrics=file:///PATH", u->text);
+		rc = err_set(err, -EINVAL,
+			     "output \"%s\": a page of the running agent, and there is none with --replay; "
+			     "write openmetrics=file:///PATH",
+			     u->text);
 	return rc;
 }
 
@@ -67,7 +69,8 @@ int page_start(struct page *p, struct serve *s, struct err *err)
 	int rc = p->page ? 0 : serve_page_open(s, p->place.fd, p->max_clients, &p->page);
 
 	if (rc)
-		return err_set(err, rc, "output \"%s\": %s; free memory or raise the limit of open files", p->to, strerror(-rc));
+		return err_set(err, rc, "output \"%s\": %s; free memory or raise the limit of open files", p->to,
+			       strerror(-rc));
 	if (p->place.fd >= 0)
 		log_info("output %s: listening on %s", p->to, p->place.where);
 	p->place.fd = -1;

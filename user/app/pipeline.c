@@ -18,12 +18,12 @@
 
 struct pipeline {
 	struct machine *m;
-	struct plan *plan;             /* measuring thread only */
+	struct plan *plan; /* measuring thread only */
 	pthread_t thread;
 	int wake_fd, done_fd;
 	uint64_t start_ns;
 	_Atomic unsigned turns;
-	pthread_mutex_t lock;          /* the rest */
+	pthread_mutex_t lock; /* the rest */
 	pthread_cond_t swapped;
 	struct plan *next, *previous;
 	bool stop;
@@ -31,7 +31,8 @@ struct pipeline {
 
 static bool same_formula(const struct plan *a, const struct plan *b)
 {
-	return a->formula == b->formula && memcmp(&a->formula_options, &b->formula_options, sizeof(a->formula_options)) == 0;
+	return a->formula == b->formula &&
+	       memcmp(&a->formula_options, &b->formula_options, sizeof(a->formula_options)) == 0;
 }
 
 /* A group of the old plan with the same interval goes on: its consumer, its deadline, and what its
@@ -149,8 +150,10 @@ static void run_due(struct pipeline *pl)
 /* Sleeps until an event, an order or the time; until_ns UINT64_MAX = for ever. */
 static void wait_for_order(struct pipeline *pl, int fd, uint64_t until_ns)
 {
-	struct pollfd fds[5] = { { .fd = pl->wake_fd, .events = POLLIN }, { .fd = fd, .events = POLLIN },
-				 { .fd = serving_fd(pl->plan->serving), .events = POLLIN }, { .fd = pl->m->jump_fd, .events = POLLIN },
+	struct pollfd fds[5] = { { .fd = pl->wake_fd, .events = POLLIN },
+				 { .fd = fd, .events = POLLIN },
+				 { .fd = serving_fd(pl->plan->serving), .events = POLLIN },
+				 { .fd = pl->m->jump_fd, .events = POLLIN },
 				 { .fd = pl->m->spans ? spans_fd(pl->m->spans) : -1, .events = POLLIN } };
 	uint64_t now = clock_mono_ns(), left_ns = until_ns > now ? until_ns - now : 0, count;
 	struct timespec left = { .tv_sec = (time_t)(left_ns / NS_PER_S), .tv_nsec = (long)(left_ns % NS_PER_S) };

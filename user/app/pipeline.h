@@ -14,23 +14,23 @@
 /* Outputs of one interval. */
 struct group {
 	uint64_t interval_ns, deadline_ns;
-	uint64_t done;                 /* intervals finished */
+	uint64_t done; /* intervals finished */
 	struct consumer *consumer;
 	struct formula *formula;
-	bool gauges;                   /* an output asks for frequencies and temperature */
+	bool gauges; /* an output asks for frequencies and temperature */
 	unsigned n;
-	struct output **outputs;       /* borrowed from the plan */
+	struct output **outputs; /* borrowed from the plan */
 };
 
 struct plan {
-	struct config *config;         /* owned */
+	struct config *config; /* owned */
 	const struct formula_ops *formula;
 	struct formula_options formula_options;
-	struct output *outputs;        /* list, owned */
+	struct output *outputs; /* list, owned */
 	unsigned n_groups;
-	struct group *groups;          /* owned */
-	struct serving *serving;       /* the agent's; goes from plan to plan; NULL = none */
-	struct tracing *tracing;       /* the same */
+	struct group *groups; /* owned */
+	struct serving *serving; /* the agent's; goes from plan to plan; NULL = none */
+	struct tracing *tracing; /* the same */
 };
 
 /* The plan of a configuration: opens its outputs, except those that old has alike, which it shares
@@ -48,7 +48,7 @@ void plan_drain(struct plan *p, uint64_t timeout_ns);
 void plan_trace(const struct plan *p, const struct trace *t);
 /* Does it write to standard output alone? Then nobody is left when that is closed. */
 bool plan_only_stdout(const struct plan *p);
-void plan_free(struct plan *p);   /* closes its outputs; NULL accepted */
+void plan_free(struct plan *p); /* closes its outputs; NULL accepted */
 struct formula *plan_formula(const struct plan *p);
 
 struct pipeline;

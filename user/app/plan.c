@@ -7,7 +7,7 @@
 #include "../base/clock.h"
 #include "pipeline.h"
 
-#define AWAY_NS NS_PER_S   /* how long the end waits for a reader that may come back */
+#define AWAY_NS NS_PER_S /* how long the end waits for a reader that may come back */
 
 static void choose_formula(struct plan *p)
 {
@@ -15,9 +15,12 @@ static void choose_formula(struct plan *p)
 	struct formula_options *o = &p->formula_options;
 
 	p->formula = formula_find(c->formula);
-	o->idle = strcmp(c->idle, "by-time") == 0 ? IDLE_BY_TIME : strcmp(c->idle, "by-share") == 0 ? IDLE_BY_SHARE : IDLE_OWN;
-	o->weight = strcmp(c->weight, "time") == 0 ? WEIGHT_TIME :
-		    strcmp(c->weight, "cycles-by-frequency") == 0 ? WEIGHT_CYCLES_BY_FREQUENCY : WEIGHT_CYCLES;
+	o->idle = strcmp(c->idle, "by-time") == 0  ? IDLE_BY_TIME :
+		  strcmp(c->idle, "by-share") == 0 ? IDLE_BY_SHARE :
+						     IDLE_OWN;
+	o->weight = strcmp(c->weight, "time") == 0                ? WEIGHT_TIME :
+		    strcmp(c->weight, "cycles-by-frequency") == 0 ? WEIGHT_CYCLES_BY_FREQUENCY :
+								    WEIGHT_CYCLES;
 	memcpy(o->idle_watts, c->idle_watts, sizeof(o->idle_watts));
 }
 
@@ -44,7 +47,7 @@ static int make_groups(struct plan *p, unsigned n_outputs)
 		struct group *g;
 
 		if (page_is(&o->config))
-			continue;        /* its totals are the server's */
+			continue; /* its totals are the server's */
 		g = group_of(p, o->interval_ns);
 		if (!g->outputs)
 			g->outputs = calloc(n_outputs, sizeof(*g->outputs));

@@ -15,8 +15,10 @@ const struct privilege privileges[] = {
 	{ CAP_PERFMON, "CAP_PERFMON", "counters, perf events, spans" },
 	{ CAP_SYS_ADMIN, "CAP_SYS_ADMIN", "perf events while perf_event_paranoid is above 2" },
 	{ CAP_NET_ADMIN, "CAP_NET_ADMIN", "network" },
-	{ CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", "energy_uj of powercap, paths of cgroups by id, names from the files of container runtimes" },
-	{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "executables of others in spans, functions in containers, use of AMD's and Intel's GPUs" },
+	{ CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH",
+	  "energy_uj of powercap, paths of cgroups by id, names from the files of container runtimes" },
+	{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE",
+	  "executables of others in spans, functions in containers, use of AMD's and Intel's GPUs" },
 	{ CAP_SYS_RAWIO, "CAP_SYS_RAWIO", "rapl: msr" },
 	{ CAP_SYS_NICE, "CAP_SYS_NICE", "readings in time on a busy machine" },
 	{ CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE", "outputs in directories of other users" },
@@ -28,7 +30,8 @@ bool privileges_paranoid(const struct fsroot *root)
 {
 	char text[32];
 
-	return fsroot_read(root, "/proc/sys/kernel/perf_event_paranoid", text, sizeof(text)) >= 0 && strtol(text, NULL, 10) > 2;
+	return fsroot_read(root, "/proc/sys/kernel/perf_event_paranoid", text, sizeof(text)) >= 0 &&
+	       strtol(text, NULL, 10) > 2;
 }
 
 bool privileges_realtime(void)
@@ -41,7 +44,7 @@ bool privileges_realtime(void)
 		return true;
 	lim.rlim_cur = 1;
 	if (lim.rlim_max < 1)
-		lim.rlim_max = 1;   /* takes CAP_SYS_RESOURCE */
+		lim.rlim_max = 1; /* takes CAP_SYS_RESOURCE */
 	return setrlimit(RLIMIT_RTPRIO, &lim) == 0;
 }
 
@@ -89,7 +92,7 @@ static int drop_capabilities(const struct machine *m, const struct config *c, st
 	uint64_t keep = 0;
 
 	if (capng_get_caps_process() != 0)
-		return 0;   /* no /proc: capabilities are not known, so they are left alone */
+		return 0; /* no /proc: capabilities are not known, so they are left alone */
 	for (const struct privilege *p = privileges; p->name; p++)
 		if (capng_have_capability(CAPNG_EFFECTIVE, p->cap) && stays(p->cap, m, c))
 			keep |= 1ull << p->cap;
@@ -120,7 +123,8 @@ static void restrict_files(const struct machine *m, const struct config *c, bool
 	if (c->n_spans_functions)
 		log_info("landlock: left out, because of spans.functions: their programs lie in other containers");
 	else if (gpus_look_into_processes(m->gpus))
-		log_info("landlock: left out, because who uses GPUs of AMD and Intel stands in the descriptors of processes");
+		log_info(
+			"landlock: left out, because who uses GPUs of AMD and Intel stands in the descriptors of processes");
 	else if (landlock_enter(c, programs, &why) != 0)
 		log_info("%s", why.text);
 }

@@ -17,7 +17,7 @@ struct privilege {
 	const char *name, *buys;
 };
 
-extern const struct privilege privileges[];            /* up to a NULL name */
+extern const struct privilege privileges[]; /* up to a NULL name */
 /* perf events for SYS_ADMIN alone: levels above 2 are Debian's and Ubuntu's. */
 bool privileges_paranoid(const struct fsroot *root);
 /* Real-time priority without CAP_SYS_NICE: by the limit, raised where that may be done. */

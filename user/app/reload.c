@@ -26,7 +26,8 @@ static bool same_meters(const struct config *a, const struct config *b)
 		const struct meter_config *x = &a->meters[i], *y = &b->meters[i];
 
 		if (strcmp(x->type, y->type) != 0 || !same_text(x->device, y->device) || !same_text(x->url, y->url) ||
-		    !same_list(&x->command, &y->command) || !same_list(&x->channels, &y->channels) || x->pace_ns != y->pace_ns)
+		    !same_list(&x->command, &y->command) || !same_list(&x->channels, &y->channels) ||
+		    x->pace_ns != y->pace_ns)
 			return false;
 	}
 	return true;
@@ -36,15 +37,20 @@ static bool same_meters(const struct config *a, const struct config *b)
  * sensor is the key under which a formula keeps its model (docs/formats/hwpc.md). */
 const char *reload_refused(const struct config *a, const struct config *b)
 {
-	const struct { const char *key; bool same; } fixed[] = {
+	const struct {
+		const char *key;
+		bool same;
+	} fixed[] = {
 		{ "sensor", strcmp(a->sensor, b->sensor) == 0 },
 		{ "events.core", same_list(&a->events_core, &b->events_core) },
 		{ "events.msr", same_list(&a->events_msr, &b->events_msr) },
 		{ "cgroups.max", a->max_cgroups == b->max_cgroups },
 		{ "cgroups.quota", a->cgroup_quota == b->cgroup_quota },
 		{ "cgroups.names", a->cgroups_names == b->cgroups_names },
-		{ "kubelet", same_text(a->kubelet, b->kubelet) && same_text(a->kubelet_token_file, b->kubelet_token_file) &&
-			     same_text(a->kubelet_ca_file, b->kubelet_ca_file) && a->kubelet_insecure == b->kubelet_insecure },
+		{ "kubelet", same_text(a->kubelet, b->kubelet) &&
+				     same_text(a->kubelet_token_file, b->kubelet_token_file) &&
+				     same_text(a->kubelet_ca_file, b->kubelet_ca_file) &&
+				     a->kubelet_insecure == b->kubelet_insecure },
 		{ "cgroups.hierarchy", a->hierarchy == b->hierarchy },
 		{ "trigger", a->trigger == b->trigger },
 		{ "clock", a->clock == b->clock },
@@ -66,8 +72,8 @@ const char *reload_refused(const struct config *a, const struct config *b)
 		{ "spans.budget", a->spans_budget == b->spans_budget },
 		{ "spans.max-processes", a->spans_max == b->spans_max },
 		{ "spans.trace-period", a->spans_period_ns == b->spans_period_ns },
-		{ "gpu", strcmp(a->gpu, b->gpu) == 0 && a->gpu_wake == b->gpu_wake && a->gpu_pace_ns == b->gpu_pace_ns &&
-			 same_text(a->gpu_library, b->gpu_library) },
+		{ "gpu", strcmp(a->gpu, b->gpu) == 0 && a->gpu_wake == b->gpu_wake &&
+				 a->gpu_pace_ns == b->gpu_pace_ns && same_text(a->gpu_library, b->gpu_library) },
 		{ "meters", same_meters(a, b) },
 		{ "seccomp", a->seccomp == b->seccomp },
 		{ "landlock", a->landlock == b->landlock },

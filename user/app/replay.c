@@ -13,15 +13,16 @@
 #include "app.h"
 #include "pipeline.h"
 
-#define WAITING_MAX 4                 /* documents a sink may hold before the next is made */
-#define STUCK_NS (10 * NS_PER_S)      /* a reader that takes nothing for so long loses documents */
+#define WAITING_MAX 4 /* documents a sink may hold before the next is made */
+#define STUCK_NS (10 * NS_PER_S) /* a reader that takes nothing for so long loses documents */
 
 /* By a signal, or by the only reader's going away. */
 static bool asked_to_stop(const struct plan *p, const sigset_t *signals)
 {
 	struct pollfd out = { .fd = STDOUT_FILENO };
 
-	return sigtimedwait(signals, NULL, &(struct timespec){ 0 }) > 0 || (plan_only_stdout(p) && poll(&out, 1, 0) > 0);
+	return sigtimedwait(signals, NULL, &(struct timespec){ 0 }) > 0 ||
+	       (plan_only_stdout(p) && poll(&out, 1, 0) > 0);
 }
 
 /* A file can be read much faster than a peer takes it: pace by the slowest one. */
@@ -100,7 +101,7 @@ static int replay_into(struct recording *rec, struct config *c, struct loop *loo
 		output_say(o);
 	if (f)
 		p->formula->destroy(f);
-	p->config = NULL;   /* the caller's */
+	p->config = NULL; /* the caller's */
 	plan_free(p);
 	return rc;
 }

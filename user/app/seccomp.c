@@ -23,7 +23,7 @@
 
 #define STACK_BYTES (64 * 1024)
 #define REFUSED SCMP_ACT_ERRNO(ENOSYS)
-#define NUMBERS 1024               /* of system calls; those beyond share the last counter */
+#define NUMBERS 1024 /* of system calls; those beyond share the last counter */
 
 /* One filter a process: it cannot be taken back. */
 static struct guard {
@@ -41,8 +41,10 @@ static void say(const struct guard *g, const struct seccomp_notif *req, uint64_t
 	char *name = seccomp_syscall_resolve_num_arch(req->data.arch, req->data.nr);
 
 	if ((times & (times - 1)) == 0)
-		log_warn("seccomp: %s (system call %d) is not one that jouled needs; %s, %llu so far (seccomp: on|off|log)",
-			 name ? name : "unknown", req->data.nr, g->allow ? "let through" : "refused", (unsigned long long)times);
+		log_warn(
+			"seccomp: %s (system call %d) is not one that jouled needs; %s, %llu so far (seccomp: on|off|log)",
+			name ? name : "unknown", req->data.nr, g->allow ? "let through" : "refused",
+			(unsigned long long)times);
 	free(name);
 }
 
@@ -52,7 +54,7 @@ static void answer(struct guard *g)
 
 	memset(g->req, 0, sizeof(*g->req));
 	if (seccomp_notify_receive(g->fd, g->req) != 0)
-		return;    /* interrupted, or who asked is gone */
+		return; /* interrupted, or who asked is gone */
 	nr = (unsigned)g->req->data.nr;
 	memset(g->resp, 0, sizeof(*g->resp));
 	g->resp->id = g->req->id;
@@ -117,10 +119,11 @@ static int allow_by_argument(scmp_filter_ctx f, uint32_t others)
 					 CLONE_NEWPID | CLONE_NEWNET;
 	int rc = 0;
 
-	if (others != REFUSED)   /* a rule that says what all others get is an error (seccomp_rule_add(3)) */
+	if (others != REFUSED) /* a rule that says what all others get is an error (seccomp_rule_add(3)) */
 		rc = seccomp_rule_add(f, REFUSED, SCMP_SYS(clone3), 0);
 	if (!rc)
-		rc = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, namespaces, 0));
+		rc = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+				      SCMP_A0(SCMP_CMP_MASKED_EQ, namespaces, 0));
 	for (unsigned i = 0; i < sizeof(families) / sizeof(families[0]) && !rc; i++)
 		rc = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, families[i]));
 	return rc;
@@ -135,7 +138,7 @@ static int load(uint32_t others, bool programs, int *ret_fd)
 		return -ENOMEM;
 	rc = seccomp_attr_set(f, SCMP_FLTATR_ACT_BADARCH, REFUSED);
 	if (!rc)
-		rc = seccomp_attr_set(f, SCMP_FLTATR_CTL_OPTIMIZE, 2);   /* a tree: depth 9 instead of 300 comparisons */
+		rc = seccomp_attr_set(f, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a tree: depth 9 instead of 300 comparisons */
 	if (!rc)
 		rc = allow(f, filter_calls);
 	if (!rc && programs)
@@ -157,7 +160,8 @@ bool filter_available(const char **ret_reason)
 	*ret_reason = "";
 	if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0)
 		return true;
-	*ret_reason = errno == EPERM ? "a filter of the container's or the service's refuses it" : "not in this kernel; boot one with CONFIG_SECCOMP_FILTER";
+	*ret_reason = errno == EPERM ? "a filter of the container's or the service's refuses it" :
+				       "not in this kernel; boot one with CONFIG_SECCOMP_FILTER";
 	return false;
 }
 
@@ -176,13 +180,17 @@ int filter_enter(enum filter_mode mode, bool programs, struct err *err)
 		rc = load(SCMP_ACT_NOTIFY, programs, &g->fd);
 		if (!rc) {
 			rc = start_thread(g);
-			return rc ? err_set(err, rc, "seccomp: no thread that names what is refused: %s; raise the limit of tasks", strerror(-rc)) : 0;
+			return rc ? err_set(err, rc,
+					    "seccomp: no thread that names what is refused: %s; raise the limit of tasks",
+					    strerror(-rc)) :
+				    0;
 		}
 	}
 	/* before 5.5, or a container's filter has a listener of its own, and there is one at most */
 	rc = load(mode == FILTER_LOG ? SCMP_ACT_LOG : REFUSED, programs, NULL);
 	if (rc)
 		return err_set(err, rc, "seccomp: the filter is refused: %s", strerror(-rc));
-	log_info("seccomp: no listener can be had here: what is refused is not named; seccomp: log has it in the kernel's audit log");
+	log_info(
+		"seccomp: no listener can be had here: what is refused is not named; seccomp: log has it in the kernel's audit log");
 	return 0;
 }

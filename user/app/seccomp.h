@@ -16,10 +16,10 @@ bool filter_available(const char **ret_reason);
 /* The list, user/app/seccomp_list.c. */
 struct filter_call {
 	const char *name;
-	int number;   /* where libseccomp is too old to know the name: the same on every machine since 5.1; else 0 */
+	int number; /* where libseccomp is too old to know the name: the same on every machine since 5.1; else 0 */
 };
 
-extern const struct filter_call filter_calls[];       /* up to a NULL name */
-extern const struct filter_call filter_programs[];    /* more, for starting programs */
+extern const struct filter_call filter_calls[]; /* up to a NULL name */
+extern const struct filter_call filter_programs[]; /* more, for starting programs */
 
 #endif

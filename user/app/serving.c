@@ -47,7 +47,7 @@ int serving_open(const struct config *c, struct serving **ret, struct err *err)
 	sv->web.fd = -1;
 	sv->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rc = sv->wake_fd < 0 ? err_set(err, -errno, "socket: %s; raise the limit of open files", strerror(errno)) :
-	     open_ports(sv, c, err);
+			       open_ports(sv, c, err);
 	sv->pages_only = sv->socket.fd < 0;
 	if (!rc && (!sv->pages_only || has_pages(c)))
 		*ret = sv;
@@ -86,8 +86,9 @@ static void fill_options(struct serve_options *o, struct serving *sv, const stru
 
 int serving_start(struct serving *sv, struct machine *m, const struct plan *p, struct loop *loop, struct err *err)
 {
-	struct totals_options to = { .keep_ns = p->config->metrics_keep_ns, .top = (unsigned)p->config->metrics_top,
-				    .no_names = p->config->cgroups_names == NAMES_OFF };
+	struct totals_options to = { .keep_ns = p->config->metrics_keep_ns,
+				     .top = (unsigned)p->config->metrics_top,
+				     .no_names = p->config->cgroups_names == NAMES_OFF };
 	struct serve_options *o;
 	struct serve_source *sources;
 	int rc = -ENOMEM;
@@ -102,7 +103,7 @@ int serving_start(struct serving *sv, struct machine *m, const struct plan *p, s
 		o->sources = sources;
 		rc = serve_start(o, loop, &sv->serve, err);
 		if (!rc)
-			sv->socket.fd = sv->web.fd = -1;     /* the server's now */
+			sv->socket.fd = sv->web.fd = -1; /* the server's now */
 	} else {
 		err_set(err, rc, "socket: out of memory; free some");
 	}
@@ -121,8 +122,11 @@ int serving_pages(struct serving *sv, const struct plan *p, struct err *err)
 
 	for (const struct output *o = p->outputs; o && !rc; o = o->next)
 		if (o->page && !sv)
-			rc = err_set(err, -EBUSY, "output %s: this agent was started without query socket and without such an output; "
-				     "restart jouled", o->config.to);
+			rc = err_set(
+				err, -EBUSY,
+				"output %s: this agent was started without query socket and without such an output; "
+				"restart jouled",
+				o->config.to);
 		else if (o->page)
 			rc = page_start(o->page, sv->serve, err);
 	return rc;
@@ -140,7 +144,7 @@ void serving_stop(struct serving *sv)
 {
 	if (!sv)
 		return;
-	history_stop(sv->history);       /* it tells the server what is kept */
+	history_stop(sv->history); /* it tells the server what is kept */
 	serve_stop(sv->serve);
 	history_close(sv->history);
 	for (unsigned i = 0; i < SERVE_FEEDS; i++)
@@ -169,15 +173,22 @@ static void tell_encoder(struct serve_output *to, const struct output_part *p)
 		return;
 	to->withheld_rows = __atomic_load_n(&st->withheld_rows, __ATOMIC_RELAXED);
 	to->folded_rows = __atomic_load_n(&st->folded_rows, __ATOMIC_RELAXED);
-	for (; p->ops->note && to->n_notes < SERVE_NOTES && (note = p->ops->note(p->encoder, to->n_notes)); to->n_notes++)
+	for (; p->ops->note && to->n_notes < SERVE_NOTES && (note = p->ops->note(p->encoder, to->n_notes));
+	     to->n_notes++)
 		snprintf(to->notes[to->n_notes], sizeof(to->notes[0]), "%s", note);
 }
 
 static struct serve_output output_facts(const struct output *o, const struct sink_stats *st)
 {
 	struct serve_output to = {
-		.up = st->up, .documents = st->documents, .bytes = st->bytes, .dropped_bytes = st->dropped_bytes,
-		.dropped_documents = st->dropped_documents, .reconnects = st->reconnects, .queued = st->queued, .clients = st->clients,
+		.up = st->up,
+		.documents = st->documents,
+		.bytes = st->bytes,
+		.dropped_bytes = st->dropped_bytes,
+		.dropped_documents = st->dropped_documents,
+		.reconnects = st->reconnects,
+		.queued = st->queued,
+		.clients = st->clients,
 	};
 
 	snprintf(to.format, sizeof(to.format), "%s", o->config.format);
@@ -188,7 +199,7 @@ static struct serve_output output_facts(const struct output *o, const struct sin
 
 void serving_tell(struct serving *sv, const struct plan *p)
 {
-	static struct serve_output list[64];   /* main thread only */
+	static struct serve_output list[64]; /* main thread only */
 	unsigned n = 0;
 
 	if (!sv || !sv->serve)

@@ -89,7 +89,8 @@ const struct serve_devices *serving_devices(struct serving *sv, const struct mac
 {
 	sv->gpu_library = gpu_library ? strdup(gpu_library) : NULL;
 	sv->devices = (struct serve_devices){
-		(void *)m, gpus, gpu, channels, channel, record, now, next_row, next_sample, next_meter, sv->gpu_library,
+		(void *)m, gpus,     gpu,         channels,   channel,         record,
+		now,       next_row, next_sample, next_meter, sv->gpu_library,
 	};
 	return m->gpus || m->meters ? &sv->devices : NULL;
 }

@@ -45,7 +45,8 @@ static void add_domains(struct facts *f, const struct schema *s)
 		add(f, "energy", "absent", "no source of energy; see jouled doctor");
 }
 
-static void add_events(struct facts *f, const char *group, const struct event_set *set, const struct absent_events *absent)
+static void add_events(struct facts *f, const char *group, const struct event_set *set,
+		       const struct absent_events *absent)
 {
 	char name[80];
 
@@ -68,16 +69,21 @@ struct serve_source *serving_sources(const struct machine *m, unsigned *ret_n)
 		free(f.v);
 		return NULL;
 	}
-	add(&f, "trigger", m->counters || m->cpustat ? "ok" : "absent", "%s, clock %s", m->schema.trigger, m->schema.clock);
+	add(&f, "trigger", m->counters || m->cpustat ? "ok" : "absent", "%s, clock %s", m->schema.trigger,
+	    m->schema.clock);
 	if (m->have_hierarchy)
-		add(&f, "hierarchy", "ok", "%s at %.150s", m->hierarchy.v2 ? "v2" : "v1 perf_event", m->hierarchy.mount);
+		add(&f, "hierarchy", "ok", "%s at %.150s", m->hierarchy.v2 ? "v2" : "v1 perf_event",
+		    m->hierarchy.mount);
 	else
 		add(&f, "hierarchy", "absent", "no cgroup hierarchy is accounted");
 	add(&f, "lifecycle", m->lifecycle && lifecycle_fd(m->lifecycle) >= 0 ? "ok" : "absent",
-	    m->lifecycle && lifecycle_fd(m->lifecycle) >= 0 ? "births and ends as they happen" : "cgroups are looked for at each reading");
-	add(&f, "network", m->network ? "ok" : "absent", m->network ? "bytes and packets per cgroup" : "not counted; see jouled doctor");
-	add(&f, "spans", m->spans ? "ok" : "absent", m->spans ? "processes and functions, with energy" :
-	    "nobody asked (spans: in the configuration), or the log says why");
+	    m->lifecycle && lifecycle_fd(m->lifecycle) >= 0 ? "births and ends as they happen" :
+							      "cgroups are looked for at each reading");
+	add(&f, "network", m->network ? "ok" : "absent",
+	    m->network ? "bytes and packets per cgroup" : "not counted; see jouled doctor");
+	add(&f, "spans", m->spans ? "ok" : "absent",
+	    m->spans ? "processes and functions, with energy" :
+		       "nobody asked (spans: in the configuration), or the log says why");
 	add_events(&f, "core", &m->schema.core, &m->absent_core);
 	add_events(&f, "msr", &m->schema.msr, &m->absent_msr);
 	add_domains(&f, &m->schema);

@@ -44,7 +44,7 @@ static void make_directory(const char *path)
 	slash = strrchr(dir, '/');
 	if (slash && slash != dir) {
 		*slash = '\0';
-		mkdir(dir, 0700);    /* what fails here is said by opening the file in it */
+		mkdir(dir, 0700); /* what fails here is said by opening the file in it */
 	}
 }
 
@@ -55,15 +55,21 @@ static void kept(void *arg, uint64_t seq)
 	serve_totals_kept(sv->serve, seq);
 }
 
-int serving_history_open(struct serving *sv, const struct schema *s, const struct config *c, const struct totals_options *to)
+int serving_history_open(struct serving *sv, const struct schema *s, const struct config *c,
+			 const struct totals_options *to)
 {
-	struct history_options o = { .path = c->history, .keep_ns = c->history_keep_ns, .size = c->history_size, .schema = s,
-				     .kept = kept, .arg = sv };
+	struct history_options o = { .path = c->history,
+				     .keep_ns = c->history_keep_ns,
+				     .size = c->history_size,
+				     .schema = s,
+				     .kept = kept,
+				     .arg = sv };
 	struct err note = { 0 }, err = { 0 };
 	int rc;
 
 	if (!c->history) {
-		snprintf(sv->no_history, sizeof(sv->no_history), "this agent keeps none; write history: { path: FILE }");
+		snprintf(sv->no_history, sizeof(sv->no_history),
+			 "this agent keeps none; write history: { path: FILE }");
 		return 0;
 	}
 	make_directory(c->history);

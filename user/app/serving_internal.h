@@ -9,7 +9,7 @@
 #include "serving_socket.h"
 #include "serving_web.h"
 
-struct tap {                        /* an interval that somebody wants */
+struct tap { /* an interval that somebody wants */
 	uint64_t interval_ns, deadline_ns;
 	struct consumer *consumer;
 	struct formula *formula;
@@ -17,9 +17,9 @@ struct tap {                        /* an interval that somebody wants */
 
 struct serving {
 	struct serve *serve;
-	struct serving_socket socket;    /* fd -1 once it is the server's */
-	struct serving_web web;          /* the same */
-	bool pages_only;                 /* there is no socket: totals are all that is asked for */
+	struct serving_socket socket; /* fd -1 once it is the server's */
+	struct serving_web web; /* the same */
+	bool pages_only; /* there is no socket: totals are all that is asked for */
 	int wake_fd;
 	struct serve_devices devices;
 	char *gpu_library;
@@ -28,21 +28,23 @@ struct serving {
 	const struct formula_ops *formula;
 	struct formula_options formula_options;
 	struct tap taps[SERVE_FEEDS];
-	struct tap sums;             /* behind the totals: read at the agent's interval, and when asked */
+	struct tap sums; /* behind the totals: read at the agent's interval, and when asked */
 	struct totals *totals;
-	bool reading;                /* somebody waits for one */
+	bool reading; /* somebody waits for one */
 	struct cost switch_cost;
-	struct history *history;     /* NULL = none */
-	uint32_t saved;              /* adds of the totals that it got last */
+	struct history *history; /* NULL = none */
+	uint32_t saved; /* adds of the totals that it got last */
 	char no_history[240];
-	char history_state[16];      /* main thread: what was said of it */
+	char history_state[16]; /* main thread: what was said of it */
 };
 
 /* serving_history.c. A history that cannot be had is said and done without; 0 or -ENOMEM. */
-int serving_history_open(struct serving *sv, const struct schema *s, const struct config *c, const struct totals_options *to);
+int serving_history_open(struct serving *sv, const struct schema *s, const struct config *c,
+			 const struct totals_options *to);
 int serving_history_start(struct serving *sv, struct err *err);
 void serving_history_say(struct serving *sv);
-uint64_t serving_history_put(struct serving *sv, const struct snapshot *s);   /* after totals_add; what serve_publish_totals takes */
+uint64_t serving_history_put(struct serving *sv,
+			     const struct snapshot *s); /* after totals_add; what serve_publish_totals takes */
 
 /* serving_measure.c: of feed 0 */
 uint64_t serving_feed_interval(const struct serving *sv, const struct plan *p);

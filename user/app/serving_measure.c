@@ -10,7 +10,7 @@
 #include "../encode/totals_late.h"
 #include "serving_internal.h"
 
-#define KEPT_NS NS_PER_S     /* between points of the history, where nobody asks for shorter ones */
+#define KEPT_NS NS_PER_S /* between points of the history, where nobody asks for shorter ones */
 
 int serving_fd(const struct serving *sv)
 {
@@ -55,7 +55,7 @@ void serving_use(struct serving *sv, const struct plan *p)
 	sv->formula_options = p->formula_options;
 	serve_set_interval(sv->serve, serving_feed_interval(sv, p));
 	if (sv->pages_only)
-		sv->sums.deadline_ns = 0;        /* their interval may have become shorter */
+		sv->sums.deadline_ns = 0; /* their interval may have become shorter */
 }
 
 static void follow_feed(struct serving *sv, struct machine *m, unsigned feed)

@@ -29,7 +29,9 @@ static int passed_socket(void)
 	    getsockopt(FIRST_PASSED_FD, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) != 0 || !listening)
 		return -1;
 	/* our own, of whatever mode: children get none, accepting never blocks */
-	return fcntl(FIRST_PASSED_FD, F_SETFD, FD_CLOEXEC) || fcntl(FIRST_PASSED_FD, F_SETFL, O_NONBLOCK) ? -1 : FIRST_PASSED_FD;
+	return fcntl(FIRST_PASSED_FD, F_SETFD, FD_CLOEXEC) || fcntl(FIRST_PASSED_FD, F_SETFL, O_NONBLOCK) ?
+		       -1 :
+		       FIRST_PASSED_FD;
 }
 
 /* One level: a misspelt path should not become a tree. */
@@ -42,7 +44,7 @@ static void make_directory(const char *path)
 	slash = strrchr(dir, '/');
 	if (slash && slash != dir) {
 		*slash = '\0';
-		mkdir(dir, 0755);    /* what fails here is said by opening the socket in it */
+		mkdir(dir, 0755); /* what fails here is said by opening the socket in it */
 	}
 }
 
@@ -57,8 +59,9 @@ static int listen_on_file(struct serving_socket *sv, const struct config *c)
 		return fd;
 	fd = unix_listen_file(c->socket, mode, (gid_t)-1, &sv->file);
 	if (fd >= 0)
-		log_warn("socket: it cannot be given to the group %s: only root may connect; give CAP_CHOWN, or start jouled with that group",
-			 c->socket_group);
+		log_warn(
+			"socket: it cannot be given to the group %s: only root may connect; give CAP_CHOWN, or start jouled with that group",
+			c->socket_group);
 	return fd;
 }
 
@@ -68,7 +71,8 @@ int serving_listen(struct serving_socket *sv, const struct config *c, struct err
 
 	sv->group = g ? g->gr_gid : (gid_t)-1;
 	if (!g)
-		log_info("socket: there is no group %s: only root may connect; groupadd --system %s", c->socket_group, c->socket_group);
+		log_info("socket: there is no group %s: only root may connect; groupadd --system %s", c->socket_group,
+			 c->socket_group);
 	sv->fd = passed_socket();
 	if (sv->fd >= 0)
 		return 0;
@@ -76,6 +80,7 @@ int serving_listen(struct serving_socket *sv, const struct config *c, struct err
 	sv->fd = listen_on_file(sv, c);
 	sv->own_file = sv->fd >= 0;
 	if (sv->fd < 0)
-		return err_set(err, sv->fd, "socket %s: %s; %s", c->socket, strerrordesc_np(-sv->fd), unix_listen_remedy(sv->fd));
+		return err_set(err, sv->fd, "socket %s: %s; %s", c->socket, strerrordesc_np(-sv->fd),
+			       unix_listen_remedy(sv->fd));
 	return 0;
 }

@@ -7,9 +7,9 @@
 
 struct serving_socket {
 	int fd;
-	gid_t group;                 /* -1 = there is no such group */
+	gid_t group; /* -1 = there is no such group */
 	struct unix_file file;
-	bool own_file;               /* to be removed at the end */
+	bool own_file; /* to be removed at the end */
 };
 
 int serving_listen(struct serving_socket *sv, const struct config *c, struct err *err);

@@ -22,7 +22,7 @@ static int write_token(int fd, const struct serving_web *w, gid_t group)
 	if (group != (gid_t)-1 && fchown(fd, (uid_t)-1, group) != 0) {
 		if (errno != EPERM)
 			return -errno;
-		group = (gid_t)-1;   /* as with the socket: its owner's alone */
+		group = (gid_t)-1; /* as with the socket: its owner's alone */
 	}
 	if (fchmod(fd, group != (gid_t)-1 ? 0640 : 0600) != 0)
 		return -errno;
@@ -56,7 +56,7 @@ static unsigned port_of(int fd)
 	socklen_t len = sizeof(a);
 
 	getsockname(fd, (struct sockaddr *)&a, &len);
-	return ntohs(((struct sockaddr_in *)&a)->sin_port);      /* at the same place in both families */
+	return ntohs(((struct sockaddr_in *)&a)->sin_port); /* at the same place in both families */
 }
 
 int serving_web_open(struct serving_web *w, const struct config *c, gid_t group, struct err *err)
@@ -71,8 +71,8 @@ int serving_web_open(struct serving_web *w, const struct config *c, gid_t group,
 	w->fd = -1;
 	if (!c->web_listen)
 		return 0;
-	snprintf(url, sizeof(url), "http-listen://%s%.256s", whole ? "" : "127.0.0.1:",
-		 c->web_listen[0] == ':' ? c->web_listen + 1 : c->web_listen);
+	snprintf(url, sizeof(url), "http-listen://%s%.256s",
+		 whole ? "" : "127.0.0.1:", c->web_listen[0] == ':' ? c->web_listen + 1 : c->web_listen);
 	if ((rc = sink_url_scheme(url, &u, &cause)) || (rc = sink_url_rest(url, SINK_URL_ADDR_PORT, &u, &cause)) ||
 	    (rc = tcp_listen_place(&u, NULL, &place, &cause)))
 		return err_set(err, rc, "web.listen: %s", cause.text);
@@ -90,8 +90,8 @@ int serving_web_open(struct serving_web *w, const struct config *c, gid_t group,
 	}
 	rc = make_token_file(w, group);
 	if (rc)
-		return err_set(err, rc, "web.token-file %s: %s; create its directory, or name another file", w->token_file,
-			       strerrordesc_np(-rc));
+		return err_set(err, rc, "web.token-file %s: %s; create its directory, or name another file",
+			       w->token_file, strerrordesc_np(-rc));
 	log_info("web: http://%s/?token=SECRET, which is in %s", w->where, w->token_file);
 	return 0;
 }

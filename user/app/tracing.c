@@ -9,14 +9,14 @@
 #include "pipeline.h"
 #include "tracing.h"
 
-#define SWEEP_NS (900 * NS_PER_MS)         /* between two sweeps at least: intervals may be short */
-#define INTERVAL_NS NS_PER_S               /* of its own readings */
+#define SWEEP_NS (900 * NS_PER_MS) /* between two sweeps at least: intervals may be short */
+#define INTERVAL_NS NS_PER_S /* of its own readings */
 
 struct tracing {
 	struct machine *m;
 	struct span_energy *energy;
 	struct traces *traces;
-	const struct plan *plan;           /* during a sweep */
+	const struct plan *plan; /* during a sweep */
 	uint64_t swept_ns;
 	uint64_t lost_said;
 	/* without totals */
@@ -37,8 +37,8 @@ static void known(void *ctx, const struct span *s)
 	traces_known(((struct tracing *)ctx)->traces, s);
 }
 
-static uint64_t charge(void *ctx, uint64_t cgroup_id, uint64_t from_ns, uint64_t until_ns, uint64_t cpu_ns, uint64_t *energy_uj,
-		       unsigned *quality)
+static uint64_t charge(void *ctx, uint64_t cgroup_id, uint64_t from_ns, uint64_t until_ns, uint64_t cpu_ns,
+		       uint64_t *energy_uj, unsigned *quality)
 {
 	const struct span_use u = { .cgroup_id = cgroup_id, .from_ns = from_ns, .until_ns = until_ns, .cpu_ns = cpu_ns };
 
@@ -50,7 +50,7 @@ static void ready(void *ctx, struct trace *trace)
 	struct tracing *t = ctx;
 
 	plan_trace(t->plan, trace);
-	serving_trace(t->plan->serving, trace);   /* takes it */
+	serving_trace(t->plan->serving, trace); /* takes it */
 }
 
 static void sweep(struct tracing *t, const struct plan *p, bool all)
@@ -70,8 +70,13 @@ int tracing_open(struct machine *m, const struct config *c, struct tracing **ret
 {
 	struct tracing *t = m->spans ? calloc(1, sizeof(*t)) : NULL;
 	const struct traces_options o = {
-		.schema = &m->schema, .cgroups = m->table, .period_ns = c->spans_period_ns,
-		.max_spans = 2 * (uint32_t)c->spans_max, .charge = charge, .ready = ready, .ctx = t,
+		.schema = &m->schema,
+		.cgroups = m->table,
+		.period_ns = c->spans_period_ns,
+		.max_spans = 2 * (uint32_t)c->spans_max,
+		.charge = charge,
+		.ready = ready,
+		.ctx = t,
 	};
 
 	*ret = NULL;
@@ -120,7 +125,8 @@ static void say_losses(struct tracing *t)
 	if (lost == t->lost_said || lost < 2 * t->lost_said)
 		return;
 	t->lost_said = lost;
-	log_warn("spans: %llu found no room in traces so far; their energy stays with their cgroups", (unsigned long long)lost);
+	log_warn("spans: %llu found no room in traces so far; their energy stays with their cgroups",
+		 (unsigned long long)lost);
 }
 
 struct traces_stats tracing_figures(const struct tracing *t)
@@ -168,7 +174,7 @@ void tracing_run(struct tracing *t, const struct plan *p)
 	}
 	s = consumer_snapshot(t->consumer, r);
 	if (!s)
-		return;                 /* no memory: joined to the next one */
+		return; /* no memory: joined to the next one */
 	if (!use_formula(t, p) || p->formula->apply(t->formula, s) != 0)
 		formula_all_residual(s);
 	tracing_add(t, p, s);

@@ -11,7 +11,7 @@ struct tracing;
 
 /* Once the machine is open: takes its spans. 0 (also when it has none) or -ENOMEM. */
 int tracing_open(struct machine *m, const struct config *c, struct tracing **ret, struct err *err);
-void tracing_close(struct tracing *t);     /* while nobody measures */
+void tracing_close(struct tracing *t); /* while nobody measures */
 
 /* Measuring thread. Deadline of readings it needs: CLOCK_MONOTONIC, UINT64_MAX = those of others do. */
 uint64_t tracing_deadline(const struct tracing *t, const struct plan *p);
@@ -19,7 +19,7 @@ uint64_t tracing_deadline(const struct tracing *t, const struct plan *p);
 void tracing_add(struct tracing *t, const struct plan *p, const struct snapshot *s);
 /* After a reading: takes an interval of its own where there are no totals. */
 void tracing_run(struct tracing *t, const struct plan *p);
-struct traces_stats tracing_figures(const struct tracing *t);   /* of none: zeros */
+struct traces_stats tracing_figures(const struct tracing *t); /* of none: zeros */
 /* The end: every tree is cut and handed over. */
 void tracing_finish(struct tracing *t, const struct plan *p);
 

@@ -9,11 +9,11 @@ struct pipeline;
 
 /* Tells systemd that the agent lives, while its threads do (WatchdogSec= of systemd.service(5)). */
 struct watchdog {
-	uint64_t step_ns, next_ns;      /* 0 = nobody watches */
+	uint64_t step_ns, next_ns; /* 0 = nobody watches */
 	struct pipeline *pipeline;
 	struct loop *loop;
-	unsigned turns, answers;        /* as of the last look */
-	_Atomic unsigned answered;      /* by the loop's thread */
+	unsigned turns, answers; /* as of the last look */
+	_Atomic unsigned answered; /* by the loop's thread */
 };
 
 /* Reads WATCHDOG_USEC and WATCHDOG_PID; w lives until the loop is stopped. */

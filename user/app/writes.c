@@ -70,7 +70,8 @@ static int add_output(struct writes *w, const struct output_config *o)
 	struct sink_url u;
 	int rc = add_file(w, o->port_file);
 
-	if (rc || sink_url_scheme(o->to, &u, NULL) != 0 || (strcmp(u.scheme, "file") != 0 && strcmp(u.scheme, "unix-listen") != 0) ||
+	if (rc || sink_url_scheme(o->to, &u, NULL) != 0 ||
+	    (strcmp(u.scheme, "file") != 0 && strcmp(u.scheme, "unix-listen") != 0) ||
 	    sink_url_rest(o->to, SINK_URL_PATH, &u, NULL) != 0)
 		return rc;
 	rc = add_file(w, u.path);

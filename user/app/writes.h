@@ -6,7 +6,7 @@
 #include "../model/config.h"
 
 struct writes {
-	char **tree;                   /* resolved; those that do not exist stand for the nearest one above */
+	char **tree; /* resolved; those that do not exist stand for the nearest one above */
 	unsigned n;
 };
 

@@ -21,14 +21,15 @@ static void put_domains(struct zico_about *a, const struct schema *s)
 
 	for (unsigned d = 0; d < s->n_domains; d++) {
 		const struct domain_desc *m = &s->domains[d];
-		const char *quality = quality_name(m->interface == ENERGY_ESTIMATE ? QUALITY_ESTIMATED : QUALITY_MEASURED);
+		const char *quality = quality_name(m->interface == ENERGY_ESTIMATE ? QUALITY_ESTIMATED :
+										     QUALITY_MEASURED);
 
 		if (n < sizeof(a->sources) - 1)
 			n += (size_t)snprintf(a->sources + n, sizeof(a->sources) - n, "%s%s=%s", d ? " " : "", m->name,
 					      energy_interface_name(m->interface));
 		if (q < sizeof(a->energy_quality) - 1)
-			q += (size_t)snprintf(a->energy_quality + q, sizeof(a->energy_quality) - q, "%s%s=%s", d ? " " : "",
-					      m->name, quality);
+			q += (size_t)snprintf(a->energy_quality + q, sizeof(a->energy_quality) - q, "%s%s=%s",
+					      d ? " " : "", m->name, quality);
 	}
 }
 
@@ -66,7 +67,7 @@ void zico_host(const char *state_dir, uint8_t ret_uuid[16])
 		close(fd);
 	if (getrandom(made, sizeof(made), 0) != sizeof(made))
 		memset(made, 0, sizeof(made));
-	made[6] = (uint8_t)((made[6] & 0x0f) | 0x40);   /* RFC 4122: random */
+	made[6] = (uint8_t)((made[6] & 0x0f) | 0x40); /* RFC 4122: random */
 	made[8] = (uint8_t)((made[8] & 0x3f) | 0x80);
 	memcpy(ret_uuid, made, 16);
 	/* without a place to keep it, another one at the next start */

@@ -48,14 +48,15 @@ static void *writer(void *arg)
 	struct zico_waiting *w;
 
 	while ((w = take(z))) {
-		spool_append(z->spool, w->real_ns, w->data, w->len);   /* failures are counted there */
+		spool_append(z->spool, w->real_ns, w->data, w->len); /* failures are counted there */
 		if (taken(z, w))
 			spool_sync(z->spool);
 	}
 	return NULL;
 }
 
-static int attrs_of(const struct output_config *oc, const struct zico_output *z, struct zico_client_attr *attrs, char **ret_copies)
+static int attrs_of(const struct output_config *oc, const struct zico_output *z, struct zico_client_attr *attrs,
+		    char **ret_copies)
 {
 	unsigned n = 0;
 
@@ -81,21 +82,31 @@ static int open_client(struct zico_output *z, const struct output_config *oc, co
 	struct zico_client_attr attrs[ATTRS_MAX];
 	char *copies[ATTRS_MAX] = { 0 };
 	struct zico_client_options o = {
-		.url = oc->to, .profile = oc->zico.profile ? oc->zico.profile : "auto", .key = oc->zico.key ? oc->zico.key : "zorka",
-		.name = name, .app = oc->zico.app, .env = oc->zico.env, .attrs = attrs, .state_file = state_file,
-		.ca_file = oc->zico.ca_file, .form = oc->zico.form, .stop = &z->stop,
+		.url = oc->to,
+		.profile = oc->zico.profile ? oc->zico.profile : "auto",
+		.key = oc->zico.key ? oc->zico.key : "zorka",
+		.name = name,
+		.app = oc->zico.app,
+		.env = oc->zico.env,
+		.attrs = attrs,
+		.state_file = state_file,
+		.ca_file = oc->zico.ca_file,
+		.form = oc->zico.form,
+		.stop = &z->stop,
 	};
 	int n = attrs_of(oc, z, attrs, copies), rc;
 
 	o.n_attrs = n > 0 ? (unsigned)n : 0;
-	rc = n < 0 ? err_set(err, n, "output %s: out of memory; free some", oc->to) : zico_client_new(&o, &z->client, err);
+	rc = n < 0 ? err_set(err, n, "output %s: out of memory; free some", oc->to) :
+		     zico_client_new(&o, &z->client, err);
 	for (unsigned i = 0; i < ATTRS_MAX; i++)
 		free(copies[i]);
 	return rc;
 }
 
 /* Two outputs to one collector under one name would fight for its session. */
-static void places(const struct output_config *oc, const struct config *c, const char *name, char *spool, char *identity)
+static void places(const struct output_config *oc, const struct config *c, const char *name, char *spool,
+		   char *identity)
 {
 	uLong crc = crc32(0, (const Bytef *)oc->to, (uInt)strlen(oc->to));
 
@@ -128,7 +139,9 @@ int zico_deliver_open(struct zico_output *z, const struct output_config *oc, con
 {
 	char spool_dir[ZICO_PATH_MAX], identity[ZICO_PATH_MAX];
 	const char *name = z->about.n ? z->about.attrs[0].value : "jouled";
-	struct spool_options so = { .dir = spool_dir, .max_bytes = oc->zico.spool_bytes, .max_age_ns = oc->zico.spool_age_ns };
+	struct spool_options so = { .dir = spool_dir,
+				    .max_bytes = oc->zico.spool_bytes,
+				    .max_age_ns = oc->zico.spool_age_ns };
 	int rc;
 
 	places(oc, c, name, spool_dir, identity);
@@ -172,7 +185,8 @@ int zico_deliver_submit(struct zico_output *z, const struct trace *t)
 	if (rc) {
 		pthread_mutex_lock(&z->lock);
 		z->figures.unfit++;
-		snprintf(z->figures.state, sizeof(z->figures.state), "a trace is no trace: %s", wrong ? wrong : strerror(-rc));
+		snprintf(z->figures.state, sizeof(z->figures.state), "a trace is no trace: %s",
+			 wrong ? wrong : strerror(-rc));
 		pthread_mutex_unlock(&z->lock);
 		return rc;
 	}

@@ -22,9 +22,12 @@ static struct zico_options options_of(const struct output_config *oc)
 	const char *flags = oc->zico.flags ? oc->zico.flags : "none";
 
 	return (struct zico_options){
-		.profile = oc->zico.profile ? oc->zico.profile : "document", .type = oc->zico.trace_type,
+		.profile = oc->zico.profile ? oc->zico.profile : "document",
+		.type = oc->zico.trace_type,
 		.big_endian = oc->zico.endian && strcmp(oc->zico.endian, "be") == 0,
-		.flags = !strcmp(flags, "1.90.3") ? ZICO_FLAGS_TOKEN : !strcmp(flags, "1.90.4") ? ZICO_FLAGS_MASK : ZICO_FLAGS_NONE,
+		.flags = !strcmp(flags, "1.90.3") ? ZICO_FLAGS_TOKEN :
+			 !strcmp(flags, "1.90.4") ? ZICO_FLAGS_MASK :
+						    ZICO_FLAGS_NONE,
 	};
 }
 
@@ -52,7 +55,9 @@ int zico_output_check(const struct output_config *oc, struct err *err)
 static int open_sink(struct zico_output *z, const struct output_config *oc, const struct config *c, struct loop *loop,
 		     struct err *err)
 {
-	struct sink_options so = { .queue_bytes = oc->queue_bytes, .port_file = oc->port_file, .max_clients = (unsigned)oc->max_clients };
+	struct sink_options so = { .queue_bytes = oc->queue_bytes,
+				   .port_file = oc->port_file,
+				   .max_clients = (unsigned)oc->max_clients };
 	int rc = zico_new(&z->options, &z->encoder, err);
 
 	zico_host(c->state_dir, z->host);
@@ -79,7 +84,7 @@ static struct zico_output *make(const struct output_config *oc, const struct con
 	z->type = z->options.type ? strdup(z->options.type) : NULL;
 	z->options.type = z->type;
 	if (c->state_dir)
-		mkdir(c->state_dir, 0755);   /* what fails here is said by opening files in it */
+		mkdir(c->state_dir, 0755); /* what fails here is said by opening files in it */
 	return z;
 }
 
@@ -100,8 +105,8 @@ int zico_output_open(const struct output_config *oc, const struct config *c, con
 	return rc;
 }
 
-int zico_output_prepare(const struct output_config *oc, const struct config *c, const struct schema *s, struct zico_output **ret,
-			struct err *err)
+int zico_output_prepare(const struct output_config *oc, const struct config *c, const struct schema *s,
+			struct zico_output **ret, struct err *err)
 {
 	struct zico_output *z = NULL;
 	int rc = try_options(oc, err);
@@ -181,7 +186,9 @@ void zico_output_stats(struct zico_output *z, struct sink_stats *ret, uint64_t *
 	f = z->figures;
 	pthread_mutex_unlock(&z->lock);
 	*ret = (struct sink_stats){
-		.up = f.delivered && !f.failures, .documents = f.delivered, .bytes = f.delivered_bytes,
+		.up = f.delivered && !f.failures,
+		.documents = f.delivered,
+		.bytes = f.delivered_bytes,
 		.dropped_documents = f.dropped_queue + f.refused + f.unfit + sp.dropped_full + sp.dropped_old,
 		.queued = zico_output_waiting(z, false),
 	};
@@ -208,10 +215,13 @@ static void say_spool(struct zico_output *z)
 
 	spool_get_stats(z->spool, &st);
 	if (st.dropped_full != z->said_spool.dropped_full)
-		log_warn("output %s: %llu traces dropped so far: no room in the spool%s%s; raise spool-size or make room on its disk", z->to,
-			 (unsigned long long)st.dropped_full, st.error ? ": " : "", st.error ? strerrordesc_np(-st.error) : "");
+		log_warn(
+			"output %s: %llu traces dropped so far: no room in the spool%s%s; raise spool-size or make room on its disk",
+			z->to, (unsigned long long)st.dropped_full, st.error ? ": " : "",
+			st.error ? strerrordesc_np(-st.error) : "");
 	if (st.dropped_old != z->said_spool.dropped_old)
-		log_warn("output %s: %llu traces dropped so far: older than spool-age", z->to, (unsigned long long)st.dropped_old);
+		log_warn("output %s: %llu traces dropped so far: older than spool-age", z->to,
+			 (unsigned long long)st.dropped_old);
 	if (st.damaged_bytes != z->said_spool.damaged_bytes)
 		log_warn("output %s: %llu bytes of the spool are damaged and were read over", z->to,
 			 (unsigned long long)st.damaged_bytes);
@@ -232,9 +242,11 @@ void zico_output_say(struct zico_output *z)
 	if (strcmp(f.state, z->said.state) != 0 && *f.state)
 		log_msg(f.failures ? LOG_LVL_WARN : LOG_LVL_INFO, "output %s: %s", z->to, f.state);
 	if (f.refused != z->said.refused)
-		log_warn("output %s: %llu traces refused by the collector so far and dropped", z->to, (unsigned long long)f.refused);
+		log_warn("output %s: %llu traces refused by the collector so far and dropped", z->to,
+			 (unsigned long long)f.refused);
 	if (f.unfit != z->said.unfit)
-		log_warn("output %s: %llu traces could not be encoded so far: %s", z->to, (unsigned long long)f.unfit, f.state);
+		log_warn("output %s: %llu traces could not be encoded so far: %s", z->to, (unsigned long long)f.unfit,
+			 f.state);
 	if (f.dropped_queue != z->said.dropped_queue)
 		log_warn("output %s: %llu traces dropped so far: the disk of the spool is too slow", z->to,
 			 (unsigned long long)f.dropped_queue);

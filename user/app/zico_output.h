@@ -20,8 +20,8 @@ int zico_output_open(const struct output_config *oc, const struct config *c, con
 		     struct zico_output **ret, struct err *err);
 /* For a reload, while another output serves the same collector still: checks all, keeps what is submitted, and goes to
  * spool and collector when it is told to begin. c stays until then. Main thread. */
-int zico_output_prepare(const struct output_config *oc, const struct config *c, const struct schema *s, struct zico_output **ret,
-			struct err *err);
+int zico_output_prepare(const struct output_config *oc, const struct config *c, const struct schema *s,
+			struct zico_output **ret, struct err *err);
 void zico_output_begin(struct zico_output *z, const struct output_config *oc);
 /* Copies t; never blocks. 0, or why it was dropped (and counted): -ENOBUFS, -EINVAL against span.h. */
 int zico_output_submit(struct zico_output *z, const struct trace *t);
@@ -31,6 +31,6 @@ uint32_t zico_output_waiting(struct zico_output *z, bool away);
 void zico_output_stats(struct zico_output *z, struct sink_stats *ret, uint64_t *ret_spooled);
 /* To the log: collectors that came or went, traces dropped, since the last call. */
 void zico_output_say(struct zico_output *z);
-void zico_output_close(struct zico_output *z);   /* NULL accepted */
+void zico_output_close(struct zico_output *z); /* NULL accepted */
 
 #endif

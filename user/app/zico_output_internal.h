@@ -30,39 +30,39 @@ struct zico_about {
 
 struct zico_figures {
 	uint64_t delivered, delivered_bytes;
-	uint64_t dropped_queue;        /* no room in memory: the disk is too slow */
-	uint64_t refused;              /* by the collector */
-	uint64_t unfit;                /* against the rules of traces, or unreadable in the spool */
-	uint64_t failures;             /* tries without success in a row */
+	uint64_t dropped_queue; /* no room in memory: the disk is too slow */
+	uint64_t refused; /* by the collector */
+	uint64_t unfit; /* against the rules of traces, or unreadable in the spool */
+	uint64_t failures; /* tries without success in a row */
 	char state[512];
 };
 
 struct zico_output {
 	char to[128];
-	struct zico_options options;   /* profile: of files and sockets */
+	struct zico_options options; /* profile: of files and sockets */
 	struct zico_about about;
 	char *type;
 	size_t queue_bytes;
 	/* files, sockets */
 	struct sink *sink;
 	struct sink_stats told;
-	struct zico *encoder;          /* sender's thread; files: the submitting one */
+	struct zico *encoder; /* sender's thread; files: the submitting one */
 	uint8_t host[16];
 	struct buf text;
 	/* collectors */
-	const struct config *config;   /* until it begins */
+	const struct config *config; /* until it begins */
 	struct spool *spool;
 	struct zico_client *client;
 	pthread_t writer, sender;
-	bool writing, sending;         /* the threads are there */
+	bool writing, sending; /* the threads are there */
 	atomic_bool stop;
-	pthread_mutex_t lock;          /* what follows */
-	pthread_cond_t queued, arrived;   /* for the writer; for the sender */
+	pthread_mutex_t lock; /* what follows */
+	pthread_cond_t queued, arrived; /* for the writer; for the sender */
 	struct zico_waiting *first, **last;
 	size_t held;
-	uint64_t spooled;              /* appended since the start: the sender looks whether it moved */
+	uint64_t spooled; /* appended since the start: the sender looks whether it moved */
 	struct zico_figures figures;
-	struct zico_figures said;      /* main thread */
+	struct zico_figures said; /* main thread */
 	struct spool_stats said_spool;
 };
 

@@ -10,17 +10,17 @@
 
 #define FIRST_PAUSE_NS (125 * NS_PER_MS)
 #define LAST_PAUSE_NS (60 * NS_PER_S)
-#define DENIED_PAUSE_NS (10 * NS_PER_S)   /* somebody must mend something */
-#define TRIES 10                          /* of a trace that is refused while nothing else passes either */
+#define DENIED_PAUSE_NS (10 * NS_PER_S) /* somebody must mend something */
+#define TRIES 10 /* of a trace that is refused while nothing else passes either */
 
 struct sending {
 	struct zico_output *z;
 	struct trace *t;
-	const char *profile;           /* of the encoder */
-	size_t len;                    /* of what was encoded last */
-	struct spool_mark mark;        /* of the trace that was tried last */
-	unsigned refused;              /* how often it was */
-	bool passed;                   /* something was accepted since a trace was given up */
+	const char *profile; /* of the encoder */
+	size_t len; /* of what was encoded last */
+	struct spool_mark mark; /* of the trace that was tried last */
+	unsigned refused; /* how often it was */
+	bool passed; /* something was accepted since a trace was given up */
 	uint64_t pause_ns;
 };
 
@@ -149,7 +149,8 @@ static bool judge(struct sending *s, int rc, const struct err *err)
 			return true;
 		back_off(s, 0);
 		return false;
-	case -EINVAL: case -ERANGE:
+	case -EINVAL:
+	case -ERANGE:
 		set_state(s->z, true, err->text);
 		count(s->z, &s->z->figures.unfit, 1);
 		return true;
@@ -157,7 +158,7 @@ static bool judge(struct sending *s, int rc, const struct err *err)
 		return false;
 	}
 	set_state(s->z, true, err->text);
-	s->passed = false;             /* what is refused when it comes back may be refused for that */
+	s->passed = false; /* what is refused when it comes back may be refused for that */
 	back_off(s, rc == -EACCES ? DENIED_PAUSE_NS : 0);
 	return false;
 }

@@ -7,7 +7,7 @@
 
 #include "text.h"
 
-#define HEAD_MAX 9   /* RFC 8949 section 3: initial byte and eight bytes of argument */
+#define HEAD_MAX 9 /* RFC 8949 section 3: initial byte and eight bytes of argument */
 
 static uint8_t *room(struct buf *b)
 {
@@ -27,7 +27,8 @@ void cbw_int(struct buf *b, int64_t v)
 	uint8_t *p = room(b);
 
 	if (p)
-		b->len += v < 0 ? cbor_encode_negint(~(uint64_t)v, p, HEAD_MAX) : cbor_encode_uint((uint64_t)v, p, HEAD_MAX);
+		b->len += v < 0 ? cbor_encode_negint(~(uint64_t)v, p, HEAD_MAX) :
+				  cbor_encode_uint((uint64_t)v, p, HEAD_MAX);
 }
 
 void cbw_bool(struct buf *b, bool v)

@@ -19,7 +19,7 @@ void cbw_array(struct buf *b, uint64_t n);
 void cbw_map(struct buf *b, uint64_t pairs);
 void cbw_tag(struct buf *b, uint64_t tag);
 void cbw_bytes(struct buf *b, const void *p, size_t n);
-void cbw_str(struct buf *b, const char *s);    /* text; a byte string when it is not UTF-8 */
+void cbw_str(struct buf *b, const char *s); /* text; a byte string when it is not UTF-8 */
 
 /* Hot loops reserve for a whole record and write heads in place: with a call and a look at the buffer
  * for each, rows took seven times as long. Touches CBW_HEAD bytes at most; returns where the next
@@ -61,8 +61,8 @@ uint64_t cbr_offset(const struct cbr *r);
 /* All below: 0, or negative errno (-EBADMSG: not what was expected; else the read error), and every
  * later call fails the same way. */
 int cbr_fail(struct cbr *r, const char *expected, const char *found, ...) __attribute__((format(printf, 3, 4)));
-int cbr_at_end(struct cbr *r);                 /* 1 = no more items, 0 = there is one */
-int cbr_is_tag(struct cbr *r);                 /* 1 = the next item is a tag, 0 = it is not */
+int cbr_at_end(struct cbr *r); /* 1 = no more items, 0 = there is one */
+int cbr_is_tag(struct cbr *r); /* 1 = the next item is a tag, 0 = it is not */
 int cbr_tag(struct cbr *r, uint64_t expected, const char *what);
 int cbr_any_tag(struct cbr *r, uint64_t *ret, const char *what);
 /* The first byte of the next item: its major type (>> 5) and additional information. 0xff: a break. */
@@ -71,7 +71,7 @@ int cbr_uint(struct cbr *r, uint64_t *ret, const char *what);
 int cbr_uint_max(struct cbr *r, uint64_t max, uint64_t *ret, const char *what);
 int cbr_int(struct cbr *r, int64_t *ret, const char *what);
 int cbr_bool(struct cbr *r, bool *ret, const char *what);
-int cbr_simple(struct cbr *r, unsigned *ret, const char *what);   /* 20 false, 21 true, 22 null, 23 undefined */
+int cbr_simple(struct cbr *r, unsigned *ret, const char *what); /* 20 false, 21 true, 22 null, 23 undefined */
 int cbr_double(struct cbr *r, double *ret, const char *what);
 /* Text or bytes without NUL, shorter than size. ret_len may be NULL. */
 int cbr_str(struct cbr *r, char *dst, size_t size, size_t *ret_len, const char *what);
@@ -83,11 +83,14 @@ int cbr_bytes(struct cbr *r, void *dst, size_t size, size_t *ret_len, const char
 int cbr_key(struct cbr *r, char *dst, size_t size);
 /* The same for integer keys; others become UINT64_MAX. */
 int cbr_int_key(struct cbr *r, uint64_t *ret);
-int cbr_skip(struct cbr *r);                   /* one item, whatever it holds, 16 levels deep at most */
+int cbr_skip(struct cbr *r); /* one item, whatever it holds, 16 levels deep at most */
 
-struct cbr_iter { uint64_t left; bool open; };
+struct cbr_iter {
+	uint64_t left;
+	bool open;
+};
 int cbr_array(struct cbr *r, struct cbr_iter *it, const char *what);
 int cbr_map(struct cbr *r, struct cbr_iter *it, const char *what);
-int cbr_more(struct cbr *r, struct cbr_iter *it);   /* 1 = another element (pair), 0 = that was all */
+int cbr_more(struct cbr *r, struct cbr_iter *it); /* 1 = another element (pair), 0 = that was all */
 
 #endif

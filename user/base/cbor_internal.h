@@ -20,20 +20,20 @@ struct cbr {
 	cbr_read_fn read;
 	void *arg;
 	bool eof;
-	int code;                  /* sticky */
+	int code; /* sticky */
 	struct err *err;
-	uint64_t base;             /* offset of buf[0] in the input */
-	uint64_t item;             /* offset of the head that is being looked at */
+	uint64_t base; /* offset of buf[0] in the input */
+	uint64_t item; /* offset of the head that is being looked at */
 	size_t pos, len;
 	char subject[200];
 	uint8_t buf[65536];
 };
 
 /* expected and what: the words of the message when it is something else. */
-int cbr_refill(struct cbr *r);                              /* 1 = more bytes, 0 = end, or -errno */
+int cbr_refill(struct cbr *r); /* 1 = more bytes, 0 = end, or -errno */
 int cbr_cut_off(struct cbr *r, const char *expected);
 int cbr_head(struct cbr *r, const char *expected, struct cbr_head *ret);
 int cbr_wrong(struct cbr *r, const struct cbr_head *h, const char *expected);
-int cbr_take(struct cbr *r, uint8_t *dst, uint64_t n, const char *what);   /* dst NULL: nowhere */
+int cbr_take(struct cbr *r, uint8_t *dst, uint64_t n, const char *what); /* dst NULL: nowhere */
 
 #endif

@@ -115,8 +115,10 @@ int cbr_simple(struct cbr *r, unsigned *ret, const char *what)
 static double half_to_double(uint64_t half)
 {
 	unsigned exponent = half >> 10 & 31, mantissa = half & 1023;
-	double v = exponent == 0 ? ldexp(mantissa, -24) :
-		   exponent != 31 ? ldexp(mantissa + 1024, (int)exponent - 25) : mantissa ? (double)NAN : INFINITY;
+	double v = exponent == 0  ? ldexp(mantissa, -24) :
+		   exponent != 31 ? ldexp(mantissa + 1024, (int)exponent - 25) :
+		   mantissa       ? (double)NAN :
+				    INFINITY;
 
 	return half & 0x8000 ? -v : v;
 }
@@ -224,7 +226,9 @@ static int skip_rest(struct cbr *r, struct cbr_head h)
 		if (container)
 			level[depth++] = (struct cbr_iter){
 				.open = h.info == INFO_OPEN,
-				.left = h.major == M_TAG ? 1 : h.major == M_MAP ? h.arg * 2 : h.arg,
+				.left = h.major == M_TAG ? 1 :
+					h.major == M_MAP ? h.arg * 2 :
+							   h.arg,
 			};
 		else if (h.major == M_BYTES || h.major == M_TEXT)
 			err = cbr_take(r, NULL, h.arg, "the rest of a string");

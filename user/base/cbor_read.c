@@ -63,8 +63,10 @@ int cbr_fail(struct cbr *r, const char *expected, const char *found, ...)
 	va_start(ap, found);
 	vsnprintf(text, sizeof(text), found, ap);
 	va_end(ap);
-	r->code = err_set(r->err, -EBADMSG, "%s: byte %llu: expected %s, found %s; use what came before, or record "
-			  "again", r->subject, (unsigned long long)r->item, expected, text);
+	r->code = err_set(r->err, -EBADMSG,
+			  "%s: byte %llu: expected %s, found %s; use what came before, or record "
+			  "again",
+			  r->subject, (unsigned long long)r->item, expected, text);
 	return r->code;
 }
 
@@ -152,8 +154,14 @@ int cbr_head(struct cbr *r, const char *expected, struct cbr_head *ret)
 int cbr_wrong(struct cbr *r, const struct cbr_head *h, const char *expected)
 {
 	static const char *const names[] = {
-		"the number", "the number -1 -", "a byte string of length", "text of length", "an array of",
-		"a map of", "tag", "simple value or float",
+		"the number",
+		"the number -1 -",
+		"a byte string of length",
+		"text of length",
+		"an array of",
+		"a map of",
+		"tag",
+		"simple value or float",
 	};
 
 	if (h->info == INFO_OPEN)

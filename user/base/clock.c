@@ -72,7 +72,7 @@ void clock_iso_ms(int64_t real_ns, char ret_text[24])
 	}
 	gmtime_r(&(time_t){ s }, &tm);
 	/* 64 bits of nanoseconds end in 2262: the year always has four digits */
-	snprintf(text, sizeof(text), "%04d-%02d-%02dT%02d:%02d:%02d.%03d", tm.tm_year + 1900, tm.tm_mon + 1,
-		 tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, (int)ms);
+	snprintf(text, sizeof(text), "%04d-%02d-%02dT%02d:%02d:%02d.%03d", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,
+		 tm.tm_hour, tm.tm_min, tm.tm_sec, (int)ms);
 	snprintf(ret_text, 24, "%.23s", text);
 }

@@ -5,7 +5,7 @@
 #define JD_ERR_H
 
 struct err {
-	int code;       /* 0 or a negative errno */
+	int code; /* 0 or a negative errno */
 	char text[512];
 };
 

@@ -15,10 +15,10 @@
 #define DENIED_MAX 4096
 
 struct fsroot {
-	int fd;          /* of dir */
+	int fd; /* of dir */
 	bool live;
 	char *dir;
-	char denied[DENIED_MAX];   /* captured: text of DIR/denied */
+	char denied[DENIED_MAX]; /* captured: text of DIR/denied */
 };
 
 /* A captured machine is read by any user, tests by root: what the machine itself refused stands in

@@ -14,7 +14,7 @@ struct fsroot;
 
 int fsroot_open(const char *dir, struct fsroot **ret);
 void fsroot_close(struct fsroot *r);
-bool fsroot_is_live(const struct fsroot *r);     /* true for "/" */
+bool fsroot_is_live(const struct fsroot *r); /* true for "/" */
 const char *fsroot_dir(const struct fsroot *r);
 
 int fsroot_openat(const struct fsroot *r, const char *path, int flags); /* fd or -errno, CLOEXEC */
@@ -25,7 +25,7 @@ int fsroot_open_below(const struct fsroot *r, const char *dir, const char *below
 /* Whole small file into text, NUL-terminated, trailing newline cut. Length or -errno; -EFBIG. */
 int fsroot_read(const struct fsroot *r, const char *path, char *text, size_t size);
 int fsroot_read_u64(const struct fsroot *r, const char *path, uint64_t *ret);
-DIR *fsroot_opendir(const struct fsroot *r, const char *path);  /* NULL + errno */
+DIR *fsroot_opendir(const struct fsroot *r, const char *path); /* NULL + errno */
 bool fsroot_exists(const struct fsroot *r, const char *path);
 
 #endif

@@ -13,14 +13,13 @@
 #include "loop.h"
 
 #define ACCEPTS_PER_TURN 32
-#define FIRST_NS (10 * NS_PER_S)      /* for the first request's head */
-#define NEXT_NS (60 * NS_PER_S)       /* for one more */
-#define POOL_BYTES (48u << 10)        /* above 32 KiB it is mapped: only what is touched is resident */
+#define FIRST_NS (10 * NS_PER_S) /* for the first request's head */
+#define NEXT_NS (60 * NS_PER_S) /* for one more */
+#define POOL_BYTES (48u << 10) /* above 32 KiB it is mapped: only what is touched is resident */
 
 #define BUSY "{\"error\":\"clients: as many as allowed are connected; try again, or less\"}"
-static const char busy[] =
-	"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
-	"Connection: close\r\nContent-Length: 73\r\n\r\n" BUSY;
+static const char busy[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
+			   "Connection: close\r\nContent-Length: 73\r\n\r\n" BUSY;
 _Static_assert(sizeof(BUSY) - 1 == 73, "Content-Length");
 
 static void run(struct http *h)
@@ -49,7 +48,8 @@ static bool never_asks(const struct http_client *c, uint64_t now_ns)
 {
 	char byte;
 
-	return now_ns - c->since_ns >= (c->first ? FIRST_NS : NEXT_NS) || recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+	return now_ns - c->since_ns >= (c->first ? FIRST_NS : NEXT_NS) ||
+	       recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
 static void on_sweep(evutil_socket_t fd, short what, void *arg)
@@ -146,7 +146,7 @@ static void on_accept(evutil_socket_t listener, short what, void *arg)
 		int one = 1, fd = accept4(listener, (struct sockaddr *)&a, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
-			event_del(h->acceptor);      /* pending ones stay readable: the sweep looks again */
+			event_del(h->acceptor); /* pending ones stay readable: the sweep looks again */
 			break;
 		}
 		if (fd < 0)
@@ -156,7 +156,7 @@ static void on_accept(evutil_socket_t listener, short what, void *arg)
 		if (h->stats.clients >= h->o.max_clients)
 			turn_away(h, fd);
 		else if (MHD_add_connection(h->daemon, fd, (struct sockaddr *)&a, len) != MHD_YES)
-			h->stats.refused++;          /* it closed the descriptor */
+			h->stats.refused++; /* it closed the descriptor */
 	}
 	run(h);
 }
@@ -197,13 +197,11 @@ static int make(struct http *h)
 	const union MHD_DaemonInfo *info;
 
 	h->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
-				     http_on_request, h,
-				     MHD_OPTION_CONNECTION_LIMIT, h->o.max_clients,
+				     http_on_request, h, MHD_OPTION_CONNECTION_LIMIT, h->o.max_clients,
 				     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
-				     MHD_OPTION_CONNECTION_TIMEOUT, 60u,
-				     MHD_OPTION_URI_LOG_CALLBACK, http_on_uri, h,
-				     MHD_OPTION_NOTIFY_COMPLETED, http_on_completed, h,
-				     MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_END);
+				     MHD_OPTION_CONNECTION_TIMEOUT, 60u, MHD_OPTION_URI_LOG_CALLBACK, http_on_uri, h,
+				     MHD_OPTION_NOTIFY_COMPLETED, http_on_completed, h, MHD_OPTION_NOTIFY_CONNECTION,
+				     on_connection, h, MHD_OPTION_END);
 	info = h->daemon ? MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
 	if (!info)
 		return -ENOMEM;
@@ -225,7 +223,7 @@ int http_start(const struct http_options *o, struct loop *loop, struct http **re
 	h->loop = loop;
 	err = make(h);
 	if (!err) {
-		*ret = h;            /* somebody may wait already: he is answered before this returns */
+		*ret = h; /* somebody may wait already: he is answered before this returns */
 		loop_call(loop, begin, h);
 	}
 	if (err || h->stopping) {

@@ -24,7 +24,7 @@ struct http;
 struct MHD_Connection;
 
 struct http_peer {
-	bool local;                  /* of a Unix socket: the rest is known */
+	bool local; /* of a Unix socket: the rest is known */
 	uid_t uid;
 	gid_t gid;
 	unsigned n_groups;
@@ -35,17 +35,17 @@ struct http_request {
 	struct MHD_Connection *conn;
 	struct http *server;
 	const struct http_peer *peer;
-	const char *method;          /* "GET" for HEAD too */
-	const char *path;            /* percent-decoded */
-	const char *accept;          /* NULL = anything */
+	const char *method; /* "GET" for HEAD too */
+	const char *path; /* percent-decoded */
+	const char *accept; /* NULL = anything */
 	bool head;
 	bool answered;
-	unsigned n_args;             /* of the query, percent-decoded; a value may be NULL */
+	unsigned n_args; /* of the query, percent-decoded; a value may be NULL */
 	const char *names[HTTP_ARGS_MAX], *values[HTTP_ARGS_MAX];
 };
 
 struct http_options {
-	int fd;                      /* listening; taken over */
+	int fd; /* listening; taken over */
 	bool local;
 	unsigned max_clients;
 	/* Answers with one of the functions below, now or, after http_wait, later. */
@@ -55,14 +55,17 @@ struct http_options {
 	void *arg;
 };
 
-struct http_stats { uint64_t requests, refused; unsigned clients; };
+struct http_stats {
+	uint64_t requests, refused;
+	unsigned clients;
+};
 
 /* 0 or negative errno, *ret NULL then. *ret is set before the first call of answer, which may come before
  * this returns. */
 int http_start(const struct http_options *o, struct loop *loop, struct http **ret);
-void http_stop(struct http *h);      /* not on the loop's thread; NULL accepted */
-void http_forget(struct http *h);    /* the same, but the listening socket stays the caller's */
-struct http_stats http_figures(const struct http *h);     /* on the loop's thread */
+void http_stop(struct http *h); /* not on the loop's thread; NULL accepted */
+void http_forget(struct http *h); /* the same, but the listening socket stays the caller's */
+struct http_stats http_figures(const struct http *h); /* on the loop's thread */
 
 /* More than one header line: "Name: value\n..."; NULL = none. */
 void http_reply(struct http_request *r, unsigned status, const char *type, const char *headers, const struct buf *body);
@@ -83,7 +86,7 @@ void http_again(struct MHD_Connection *conn);
 /* An answer without end. read: bytes into dst (at most n), 0 = none now (http_again goes on), -1 = the end. */
 struct http_stream_ops {
 	ssize_t (*read)(void *arg, char *dst, size_t n);
-	void (*free)(void *arg);     /* the client has left, or read ended it */
+	void (*free)(void *arg); /* the client has left, or read ended it */
 };
 /* 0, or -ENOMEM: then free was not called and nothing is answered. */
 int http_stream(struct http_request *r, const char *type, const struct http_stream_ops *ops, void *arg);

@@ -11,13 +11,13 @@
 #include "json.h"
 
 #define STREAM_BLOCK 65536
-#define HELD_MAX ((size_t)64 << 20)   /* of answers that wait for their readers, all together */
-#define HELD_SMALL 65536              /* such a one is never refused */
+#define HELD_MAX ((size_t)64 << 20) /* of answers that wait for their readers, all together */
+#define HELD_SMALL 65536 /* such a one is never refused */
 
-struct pending {                    /* a request between its first byte and its end */
+struct pending { /* a request between its first byte and its end */
 	struct http_request r;
-	const char *wrong;           /* what is wrong with its target; NULL = nothing */
-	unsigned status;             /* for that */
+	const char *wrong; /* what is wrong with its target; NULL = nothing */
+	unsigned status; /* for that */
 	size_t body;
 	bool begun;
 };
@@ -128,10 +128,12 @@ void http_reply(struct http_request *r, unsigned status, const char *type, const
 		return;
 	}
 	if (!may_hold(c, body->len)) {
-		http_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "Retry-After: 1", "answer: too many wait for their readers; try again");
+		http_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "Retry-After: 1",
+			   "answer: too many wait for their readers; try again");
 		return;
 	}
-	res = MHD_create_response_from_buffer(body->len, body->data ? body->data : (uint8_t *)"", MHD_RESPMEM_MUST_COPY);
+	res = MHD_create_response_from_buffer(body->len, body->data ? body->data : (uint8_t *)"",
+					      MHD_RESPMEM_MUST_COPY);
 	if (res) {
 		MHD_add_response_header(res, MHD_HTTP_HEADER_CONTENT_TYPE, type);
 		MHD_add_response_header(res, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
@@ -165,7 +167,8 @@ void http_error(struct http_request *r, unsigned status, const char *headers, co
 	http_reply(r, status, "application/json", headers, &b);
 }
 
-static enum MHD_Result add_size(void *arg, enum MHD_ValueKind kind, const char *name, size_t n, const char *value, size_t len)
+static enum MHD_Result add_size(void *arg, enum MHD_ValueKind kind, const char *name, size_t n, const char *value,
+				size_t len)
 {
 	*(size_t *)arg += n + len + 4;
 	return MHD_YES;
@@ -194,12 +197,14 @@ static void check(struct http_request *r, const struct pending *p)
 	if (p->wrong)
 		http_error(r, p->status, NULL, "request target: %s", p->wrong);
 	else if (head > HTTP_HEAD_MAX)
-		http_error(r, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE, NULL, "request head: more than %d bytes; send less",
-			   HTTP_HEAD_MAX);
+		http_error(r, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE, NULL,
+			   "request head: more than %d bytes; send less", HTTP_HEAD_MAX);
 	else if (length && (strlen(length) > 10 || strtoull(length, NULL, 10) > HTTP_BODY_MAX))
-		http_error(r, MHD_HTTP_CONTENT_TOO_LARGE, NULL, "request body: more than %d bytes; send none", HTTP_BODY_MAX);
+		http_error(r, MHD_HTTP_CONTENT_TOO_LARGE, NULL, "request body: more than %d bytes; send none",
+			   HTTP_BODY_MAX);
 	else if (r->n_args > HTTP_ARGS_MAX)
-		http_error(r, MHD_HTTP_BAD_REQUEST, NULL, "query: more than %d parameters; leave some out", HTTP_ARGS_MAX);
+		http_error(r, MHD_HTTP_BAD_REQUEST, NULL, "query: more than %d parameters; leave some out",
+			   HTTP_ARGS_MAX);
 }
 
 static void begin(struct pending *p, struct http_client *c, struct MHD_Connection *conn, const char *method)

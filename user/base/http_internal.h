@@ -5,15 +5,15 @@
 #include <microhttpd.h>
 #include "http.h"
 
-struct http_client {                /* a connection */
+struct http_client { /* a connection */
 	struct http_peer peer;
 	struct http *server;
 	struct MHD_Connection *conn;
 	int fd;
-	uint64_t since_ns;           /* it waits for a request; 0 = one is being answered */
+	uint64_t since_ns; /* it waits for a request; 0 = one is being answered */
 	bool first, cut;
 	bool suspended;
-	size_t held;                 /* bytes of its answer, until that was taken or given up */
+	size_t held; /* bytes of its answer, until that was taken or given up */
 	struct http_client *next, **at;
 };
 
@@ -24,7 +24,7 @@ struct http {
 	struct event *acceptor, *ready, *timer, *sweep;
 	struct http_client *clients;
 	struct http_stats stats;
-	size_t held;                 /* of all of them */
+	size_t held; /* of all of them */
 	bool stopping;
 };
 
@@ -34,6 +34,6 @@ enum MHD_Result http_on_request(void *arg, struct MHD_Connection *conn, const ch
 void *http_on_uri(void *arg, const char *uri, struct MHD_Connection *conn);
 void http_on_completed(void *arg, struct MHD_Connection *conn, void **state, enum MHD_RequestTerminationCode why);
 struct http_client *http_client_of(struct MHD_Connection *conn);
-void http_let_go(struct http_client *c);   /* its answer waits no more */
+void http_let_go(struct http_client *c); /* its answer waits no more */
 
 #endif

@@ -9,7 +9,7 @@
 #include "instant.h"
 #include "parse.h"
 
-#define LATEST_S 9000000000ll      /* the year 2255; nanoseconds of it fit 63 bits */
+#define LATEST_S 9000000000ll /* the year 2255; nanoseconds of it fit 63 bits */
 
 static int fraction(const char **at, int64_t *ret_ns)
 {
@@ -62,7 +62,8 @@ static int calendar(const char *s, int64_t *ret_ns)
 	const char *at = s + 19;
 	time_t t;
 
-	if (strlen(s) < 20 || s[4] != '-' || s[7] != '-' || (s[10] != 'T' && s[10] != 't' && s[10] != ' ') || s[13] != ':' || s[16] != ':')
+	if (strlen(s) < 20 || s[4] != '-' || s[7] != '-' || (s[10] != 'T' && s[10] != 't' && s[10] != ' ') ||
+	    s[13] != ':' || s[16] != ':')
 		return -EINVAL;
 	tm.tm_year = (int)digits(s, 4) - 1900;
 	tm.tm_mon = (int)digits(s + 5, 2) - 1;
@@ -70,13 +71,13 @@ static int calendar(const char *s, int64_t *ret_ns)
 	tm.tm_hour = (int)digits(s + 11, 2);
 	tm.tm_min = (int)digits(s + 14, 2);
 	tm.tm_sec = (int)digits(s + 17, 2);
-	if (tm.tm_year < 70 || tm.tm_year > 350 || tm.tm_mon < 0 || tm.tm_mday < 1 || tm.tm_hour < 0 || tm.tm_hour > 23 || tm.tm_min < 0 ||
-	    tm.tm_min > 59 || tm.tm_sec < 0 || tm.tm_sec > 60)
+	if (tm.tm_year < 70 || tm.tm_year > 350 || tm.tm_mon < 0 || tm.tm_mday < 1 || tm.tm_hour < 0 ||
+	    tm.tm_hour > 23 || tm.tm_min < 0 || tm.tm_min > 59 || tm.tm_sec < 0 || tm.tm_sec > 60)
 		return -EINVAL;
 	back = tm;
 	t = timegm(&back);
 	if (back.tm_mon != tm.tm_mon && tm.tm_sec != 60)
-		return -EINVAL;    /* the 31st of a month of 30 days */
+		return -EINVAL; /* the 31st of a month of 30 days */
 	if (*at == '.') {
 		at++;
 		if (fraction(&at, &ns) != 0)

@@ -110,7 +110,7 @@ void json_key(struct json *j, const char *key)
 	json_value(j);
 	add_string(j->out, key);
 	buf_add_char(j->out, ':');
-	j->comma &= ~(1u << j->depth);   /* the value that follows takes no comma and sets the bit again */
+	j->comma &= ~(1u << j->depth); /* the value that follows takes no comma and sets the bit again */
 }
 
 void json_str(struct json *j, const char *s)

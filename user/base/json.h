@@ -9,7 +9,7 @@
 
 struct json {
 	struct buf *out;
-	uint32_t comma;   /* bit per depth: a value was written there */
+	uint32_t comma; /* bit per depth: a value was written there */
 	int depth;
 };
 
@@ -22,7 +22,7 @@ void json_key(struct json *j, const char *key);
 void json_str(struct json *j, const char *s);
 void json_u64(struct json *j, uint64_t v);
 void json_i64(struct json *j, int64_t v);
-void json_double(struct json *j, double v);  /* shortest of %.15g..%.17g that reads back; non-finite -> null */
+void json_double(struct json *j, double v); /* shortest of %.15g..%.17g that reads back; non-finite -> null */
 void json_bool(struct json *j, bool v);
 void json_key_u64(struct json *j, const char *key, uint64_t v);
 void json_key_str(struct json *j, const char *key, const char *s);

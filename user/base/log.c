@@ -37,7 +37,7 @@ void log_init(const char *program, enum log_level max)
 void log_msg(enum log_level level, const char *fmt, ...)
 {
 	static const char *const words[] = { "error", "warning", "info", "debug" };
-	static const int priority[] = { 3, 4, 6, 7 };   /* syslog(3) */
+	static const int priority[] = { 3, 4, 6, 7 }; /* syslog(3) */
 	char text[1024], clean[1024], line[1200];
 	va_list ap;
 	int n;

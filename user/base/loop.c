@@ -21,7 +21,7 @@ struct loop_work {
 	struct loop_work *next;
 	void (*fn)(void *arg);
 	void *arg;
-	bool waited;      /* on its caller's stack: set done, do not free */
+	bool waited; /* on its caller's stack: set done, do not free */
 	bool done;
 };
 
@@ -31,10 +31,10 @@ struct loop {
 	struct event *wake;
 	pthread_t thread;
 	bool started;
-	pthread_mutex_t lock;      /* the list and every `done` */
+	pthread_mutex_t lock; /* the list and every `done` */
 	pthread_cond_t ran;
 	struct loop_work *first, **last;
-	struct loop_work stop;     /* kept here so that stopping cannot run out of memory */
+	struct loop_work stop; /* kept here so that stopping cannot run out of memory */
 };
 
 /* Runs the list as it is now; what is posted meanwhile waits for the next round, so that a

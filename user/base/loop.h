@@ -7,8 +7,8 @@
 struct event_base;
 struct loop;
 
-int loop_start(struct loop **ret);              /* creates the base and its thread */
-void loop_stop(struct loop *l);                 /* ends and joins the thread; NULL accepted */
+int loop_start(struct loop **ret); /* creates the base and its thread */
+void loop_stop(struct loop *l); /* ends and joins the thread; NULL accepted */
 struct event_base *loop_base(struct loop *l);
 /* Runs fn(arg) on the loop's thread soon. Any thread. 0 or -ENOMEM. */
 int loop_post(struct loop *l, void (*fn)(void *arg), void *arg);

@@ -92,7 +92,10 @@ int parse_double(const char *s, double *ret)
 }
 
 /* digits[.digits]UNIT as count * unit, floor; the fraction may have nine digits. */
-struct unit { const char *name; uint64_t factor; };
+struct unit {
+	const char *name;
+	uint64_t factor;
+};
 
 static int parse_with_unit(const char *s, const struct unit *units, uint64_t *ret)
 {
@@ -127,8 +130,14 @@ static int parse_with_unit(const char *s, const struct unit *units, uint64_t *re
 int parse_duration_ns(const char *s, uint64_t *ret)
 {
 	static const struct unit units[] = {
-		{ "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000ull },
-		{ "m", 60000000000ull }, { "h", 3600000000000ull }, { "d", 86400000000000ull }, { NULL, 0 },
+		{ "ns", 1 },
+		{ "us", 1000 },
+		{ "ms", 1000000 },
+		{ "s", 1000000000ull },
+		{ "m", 60000000000ull },
+		{ "h", 3600000000000ull },
+		{ "d", 86400000000000ull },
+		{ NULL, 0 },
 	};
 
 	return parse_with_unit(s, units, ret);
@@ -137,8 +146,17 @@ int parse_duration_ns(const char *s, uint64_t *ret)
 int parse_bytes(const char *s, uint64_t *ret)
 {
 	static const struct unit units[] = {
-		{ "", 1 }, { "B", 1 }, { "kB", 1000 }, { "KB", 1000 }, { "MB", 1000000 }, { "GB", 1000000000 },
-		{ "KiB", 1ull << 10 }, { "MiB", 1ull << 20 }, { "GiB", 1ull << 30 }, { "TiB", 1ull << 40 }, { NULL, 0 },
+		{ "", 1 },
+		{ "B", 1 },
+		{ "kB", 1000 },
+		{ "KB", 1000 },
+		{ "MB", 1000000 },
+		{ "GB", 1000000000 },
+		{ "KiB", 1ull << 10 },
+		{ "MiB", 1ull << 20 },
+		{ "GiB", 1ull << 30 },
+		{ "TiB", 1ull << 40 },
+		{ NULL, 0 },
 	};
 
 	return parse_with_unit(s, units, ret);

@@ -39,7 +39,8 @@ size_t text_utf8_len(const unsigned char *s, size_t n)
 /* U+202A..202E, U+2066..2069: invisible, and turn the direction of what follows, so that it reads as something else. */
 static bool turns(const unsigned char *s)
 {
-	return s[0] == 0xe2 && ((s[1] == 0x80 && s[2] >= 0xaa && s[2] <= 0xae) || (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9));
+	return s[0] == 0xe2 &&
+	       ((s[1] == 0x80 && s[2] >= 0xaa && s[2] <= 0xae) || (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9));
 }
 
 /* Bytes at s that may be shown as they are; 0 = the first byte must be escaped. */
@@ -50,7 +51,7 @@ static size_t shown_len(const unsigned char *s, size_t n, bool backslash)
 	if (s[0] < 0x20 || s[0] == 0x7f || (s[0] == '\\' && !backslash))
 		return 0;
 	len = text_utf8_len(s, n);
-	if (len == 2 && s[0] == 0xc2 && s[1] < 0xa0)   /* C1: terminals obey them like ESC [ */
+	if (len == 2 && s[0] == 0xc2 && s[1] < 0xa0) /* C1: terminals obey them like ESC [ */
 		return 0;
 	return len == 3 && turns(s) ? 0 : len;
 }

@@ -18,6 +18,6 @@ size_t text_utf8_len(const unsigned char *s, size_t n);
  * word of an error message. Only the first 63 bytes count. */
 unsigned text_distance(const char *a, const char *b);
 /* Glob as in cgroups.include: "*" within a component, "**" across, "?" one byte. */
-int text_glob(const char *pattern, const char *s);        /* 1 match, 0 none */
+int text_glob(const char *pattern, const char *s); /* 1 match, 0 none */
 
 #endif

@@ -25,7 +25,7 @@ static void *begin(void *arg)
 
 static int create(pthread_t *ret, size_t stack_bytes, struct first_step *s)
 {
-	const long least = sysconf(_SC_THREAD_STACK_MIN);   /* 128 KiB on arm64 */
+	const long least = sysconf(_SC_THREAD_STACK_MIN); /* 128 KiB on arm64 */
 	pthread_attr_t attr;
 	sigset_t all, before;
 	int rc = pthread_attr_init(&attr);

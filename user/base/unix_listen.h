@@ -5,10 +5,10 @@
 #define JD_UNIX_LISTEN_H
 #include <sys/types.h>
 
-struct unix_file {                  /* what was made, to remove it while the name is still ours */
+struct unix_file { /* what was made, to remove it while the name is still ours */
 	dev_t dev;
 	ino_t ino;
-	char path[108];             /* sun_path, unix(7) */
+	char path[108]; /* sun_path, unix(7) */
 };
 
 /* mode: of the file, never more open than that; group: -1 = as it comes. The descriptor (non-blocking),

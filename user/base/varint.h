@@ -23,7 +23,7 @@ static inline void varint_add(struct buf *b, uint64_t v)
 
 struct varint_reader {
 	const uint8_t *at, *end;
-	bool bad;                    /* it ended early or was none: everything read since is 0 */
+	bool bad; /* it ended early or was none: everything read since is 0 */
 };
 
 static inline uint64_t varint_take(struct varint_reader *r)

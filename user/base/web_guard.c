@@ -60,7 +60,8 @@ static bool own_host(const char *host)
 		return inet_pton(AF_INET6, name + 1, address) == 1;
 	}
 	gethostname(own, sizeof(own) - 1);
-	return inet_pton(AF_INET, name, address) == 1 || strcasecmp(name, "localhost") == 0 || (own[0] && strcasecmp(name, own) == 0);
+	return inet_pton(AF_INET, name, address) == 1 || strcasecmp(name, "localhost") == 0 ||
+	       (own[0] && strcasecmp(name, own) == 0);
 }
 
 /* Cookie: a=b; jouled-8480=SECRET; ... */
@@ -77,7 +78,9 @@ static bool has_cookie(const struct web_guard *g, const char *list)
 
 enum web_verdict web_guard_judge(struct web_guard *g, const struct web_ask *ask)
 {
-	const char *bearer = ask->authorization && !strncasecmp(ask->authorization, "Bearer ", 7) ? ask->authorization + 7 : NULL;
+	const char *bearer = ask->authorization && !strncasecmp(ask->authorization, "Bearer ", 7) ?
+				     ask->authorization + 7 :
+				     NULL;
 	bool right = ask->token && same(ask->token, strlen(ask->token), g->token);
 
 	if (!own_host(ask->host))

@@ -6,26 +6,28 @@
 #define JD_WEB_GUARD_H
 #include <stdbool.h>
 
-#define WEB_SECRET_SIZE 33     /* 128 random bits as hexadecimal digits, and a NUL */
+#define WEB_SECRET_SIZE 33 /* 128 random bits as hexadecimal digits, and a NUL */
 
 struct web_guard {
-	char token[WEB_SECRET_SIZE];     /* in the URL; also good as Authorization: Bearer unless `once` */
-	char session[WEB_SECRET_SIZE];   /* in the cookie */
-	char cookie[24];                 /* its name: cookies know hosts, not ports */
-	bool once;                       /* the token opens one session, then it is spent */
+	char token[WEB_SECRET_SIZE]; /* in the URL; also good as Authorization: Bearer unless `once` */
+	char session[WEB_SECRET_SIZE]; /* in the cookie */
+	char cookie[24]; /* its name: cookies know hosts, not ports */
+	bool once; /* the token opens one session, then it is spent */
 	bool spent;
-	bool open;                       /* everybody who reaches the port may */
+	bool open; /* everybody who reaches the port may */
 };
 
-struct web_ask {                         /* of a request; NULL = it has none */
+struct web_ask { /* of a request; NULL = it has none */
 	const char *host, *cookie, *authorization;
-	const char *token;               /* "token" of the query */
+	const char *token; /* "token" of the query */
 };
 
 enum web_verdict {
 	WEB_ADMIT,
-	WEB_ENTER,             /* the token is right: send the cookie and redirect to the path without it */
-	WEB_STRANGE_HOST, WEB_SPENT, WEB_UNKNOWN,      /* 403 */
+	WEB_ENTER, /* the token is right: send the cookie and redirect to the path without it */
+	WEB_STRANGE_HOST,
+	WEB_SPENT,
+	WEB_UNKNOWN, /* 403 */
 };
 
 /* New secrets. 0 or negative errno. */

@@ -11,10 +11,10 @@
 #include <unistd.h>
 #include "agent.h"
 
-#define GET_LIMIT_MS 60000L       /* of a whole answer that has an end */
+#define GET_LIMIT_MS 60000L /* of a whole answer that has an end */
 #define CONNECT_LIMIT_MS 5000L
-#define LOOK_MS 100               /* at *stop */
-#define ERROR_MAX 8192u           /* bytes kept of an answer that is no 200 */
+#define LOOK_MS 100 /* at *stop */
+#define ERROR_MAX 8192u /* bytes kept of an answer that is no 200 */
 
 struct agent {
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
@@ -22,14 +22,14 @@ struct agent {
 	CURLM *multi;
 	struct curl_slist *headers;
 	bool trusted;
-	int also;                  /* a descriptor whose input ends waiting; -1 = none */
-	bool running;              /* easy is in multi: a stream that was begun */
-	CURLcode result;           /* of a stream that ended */
-	struct buf *body;          /* where bytes of a 200 go: answer or stream */
+	int also; /* a descriptor whose input ends waiting; -1 = none */
+	bool running; /* easy is in multi: a stream that was begun */
+	CURLcode result; /* of a stream that ended */
+	struct buf *body; /* where bytes of a 200 go: answer or stream */
 	struct buf answer;
-	struct buf stream;         /* they came, nobody took them */
-	size_t taken;              /* of stream */
-	struct buf refusal;        /* body of another status */
+	struct buf stream; /* they came, nobody took them */
+	size_t taken; /* of stream */
+	struct buf refusal; /* body of another status */
 };
 
 static const char *remedy(int code)
@@ -67,7 +67,8 @@ static int try_connect(struct agent *a, struct err *err)
 		return unreachable(a, -errno, err);
 	memcpy(to.sun_path, a->path, sizeof(to.sun_path));
 	code = connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 ? 0 : unreachable(a, -errno, err);
-	a->trusted = !code && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && (peer.uid == 0 || peer.uid == geteuid());
+	a->trusted = !code && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+		     (peer.uid == 0 || peer.uid == geteuid());
 	close(fd);
 	return code;
 }
@@ -283,8 +284,9 @@ static int turn(struct agent *a, struct err *err)
 	long status = 0;
 	int n;
 
-	if (curl_multi_perform(a->multi, &n) || (a->taken == a->stream.len && n &&
-	    curl_multi_poll(a->multi, &also, a->also >= 0, LOOK_MS, NULL) != CURLM_OK))
+	if (curl_multi_perform(a->multi, &n) ||
+	    (a->taken == a->stream.len && n &&
+	     curl_multi_poll(a->multi, &also, a->also >= 0, LOOK_MS, NULL) != CURLM_OK))
 		return err_set(err, -EIO, "%s: libcurl failed; try again", a->path);
 	m = curl_multi_info_read(a->multi, &n);
 	if (!m || m->msg != CURLMSG_DONE)

@@ -7,7 +7,7 @@
 #include "../base/buf.h"
 #include "../base/err.h"
 
-#define AGENT_BODY_MAX ((size_t)256 << 20)   /* an answer beyond it is an error */
+#define AGENT_BODY_MAX ((size_t)256 << 20) /* an answer beyond it is an error */
 
 struct agent;
 
@@ -35,6 +35,6 @@ void agent_also_look_at(struct agent *a, int fd);
 void agent_escape(struct buf *b, const char *text);
 /* Whether root or we ourselves listen there: others' words are shown, and not acted upon. */
 bool agent_is_trusted(const struct agent *a);
-void agent_close(struct agent *a);   /* NULL accepted */
+void agent_close(struct agent *a); /* NULL accepted */
 
 #endif

@@ -5,7 +5,7 @@
 #include "agent.h"
 #include "ask.h"
 
-#define TEXTS 4                    /* in one line of printf */
+#define TEXTS 4 /* in one line of printf */
 
 int ask_agent(const char *socket, const char *path, struct buf *ret_body, struct err *err)
 {

@@ -45,7 +45,8 @@ int choice_number(const char *subject, const char *text, uint64_t min, uint64_t 
 		return 0;
 	if (parse_u64(text, &n) != 0 || n < min || n > max)
 		return err_set(err, -EINVAL, "%s %s: not a number from %llu to %llu; give one", subject,
-			       text_escape(shown, sizeof(shown), text), (unsigned long long)min, (unsigned long long)max);
+			       text_escape(shown, sizeof(shown), text), (unsigned long long)min,
+			       (unsigned long long)max);
 	*ret = n;
 	return 0;
 }

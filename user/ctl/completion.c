@@ -52,8 +52,8 @@ static void put_argument(const struct verb_option *o, const char *start)
 static const struct verb_option *waiting(const struct verb *v, const char *before)
 {
 	for (const struct verb_option *o = v->options; o->name; o++)
-		if (o->arg && before[0] == '-' && ((before[1] == '-' && strcmp(before + 2, o->name) == 0) ||
-						   (before[1] == o->letter && !before[2])))
+		if (o->arg && before[0] == '-' &&
+		    ((before[1] == '-' && strcmp(before + 2, o->name) == 0) || (before[1] == o->letter && !before[2])))
 			return o;
 	return NULL;
 }

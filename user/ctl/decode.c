@@ -8,12 +8,9 @@
 
 static const struct {
 	const char *name;
-	const struct decoder *binary;      /* NULL: by the first byte, JSON or CSV */
+	const struct decoder *binary; /* NULL: by the first byte, JSON or CSV */
 } formats[] = {
-	{ "vjoule", &decoder_vjoule },
-	{ "hwpc", NULL },
-	{ "power", NULL },
-	{ "zico", &decoder_zico },
+	{ "vjoule", &decoder_vjoule },     { "hwpc", NULL }, { "power", NULL }, { "zico", &decoder_zico },
 	{ "snapshot", &decoder_snapshot },
 };
 
@@ -43,20 +40,24 @@ int decode_record_end(struct decoding *d, uint64_t offset)
 static bool is_zico(const uint8_t b[3])
 {
 	switch (b[0]) {
-	case 0xc1:                                    /* string: [id, text, type] or [id, text] */
+	case 0xc1: /* string: [id, text, type] or [id, text] */
 	case 0xcd:
 		return (b[1] == 0x82 || b[1] == 0x83) && b[2] < 0x1b;
-	case 0xc2:                                    /* method: four numbers */
+	case 0xc2: /* method: four numbers */
 	case 0xce:
 		return b[1] == 0x84 && b[2] < 0x1b;
-	case 0xc3:                                    /* agent attribute, or a record of ZICO 2 */
+	case 0xc3: /* agent attribute, or a record of ZICO 2 */
 	case 0xcf:
 		return (b[1] == 0x82 && b[2] >> 5 == 3) || (b[0] == 0xc3 && b[1] == 0x9f);
-	case 0xc6: case 0xc7: case 0xc8: case 0xca: case 0xcb:   /* records: an array, mostly open */
+	case 0xc6:
+	case 0xc7:
+	case 0xc8:
+	case 0xca:
+	case 0xcb: /* records: an array, mostly open */
 		return b[1] == 0x9f || (b[1] > 0x82 && b[1] < 0x98);
-	case 0xda:                                    /* an envelope: tag "zico" */
+	case 0xda: /* an envelope: tag "zico" */
 		return b[1] == 'z' && b[2] == 'i';
-	case 0xd8:                                    /* the same tags with a longer head */
+	case 0xd8: /* the same tags with a longer head */
 		return b[1] < 0x10 && b[2] >> 5 == 4;
 	}
 	return false;
@@ -64,7 +65,7 @@ static bool is_zico(const uint8_t b[3])
 
 static const struct decoder *by_content(const uint8_t b[4])
 {
-	static const uint8_t recording[] = { 0xd9, 0xd9, 0xf7 };   /* tag 55799 */
+	static const uint8_t recording[] = { 0xd9, 0xd9, 0xf7 }; /* tag 55799 */
 	uint8_t three[3];
 
 	if (!memcmp(b, recording, 3))

@@ -10,8 +10,8 @@
 struct decoding {
 	struct input *in;
 	struct out *out;
-	const char *format;        /* "vjoule" "hwpc" "power" "zico" "snapshot"; NULL = by the first bytes */
-	const char *dialect;       /* of vjoule: "document", "v0.2"; NULL = by its header */
+	const char *format; /* "vjoule" "hwpc" "power" "zico" "snapshot"; NULL = by the first bytes */
+	const char *dialect; /* of vjoule: "document", "v0.2"; NULL = by its header */
 };
 
 /* One record after the other to their end. 0, or a negative errno which input_failure() describes;

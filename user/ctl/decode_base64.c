@@ -47,8 +47,9 @@ ssize_t zico_read_base64(void *arg, void *dst, size_t n)
 		int got = input_peek(b->in, 1, &p), k = 0;
 
 		if (got <= 0)
-			return got || !b->n ? got : input_fail(b->in, input_offset(b->in), "four digits of base64",
-							       "%u and the end of the input", b->n);
+			return got || !b->n ? got :
+					      input_fail(b->in, input_offset(b->in), "four digits of base64",
+							 "%u and the end of the input", b->n);
 		for (; k < got && (size_t)made + 3 <= n; k++) {
 			if (p[k] && strchr(" \t\r\n", p[k]))
 				continue;
@@ -57,8 +58,8 @@ ssize_t zico_read_base64(void *arg, void *dst, size_t n)
 				continue;
 			b->n = (unsigned)decode_four(b->four, to + made);
 			if (!b->n)
-				return input_fail(b->in, input_offset(b->in) + (uint64_t)k, "four digits of base64", "\"%.4s\"",
-						  (const char *)b->four);
+				return input_fail(b->in, input_offset(b->in) + (uint64_t)k, "four digits of base64",
+						  "\"%.4s\"", (const char *)b->four);
 			made += b->n;
 			b->n = 0;
 		}

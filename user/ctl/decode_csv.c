@@ -23,7 +23,7 @@ struct cells {
 struct csv {
 	struct decoding *d;
 	bool power;
-	struct buf line, names;    /* names: the line of names, taken apart */
+	struct buf line, names; /* names: the line of names, taken apart */
 	struct cells head, row;
 };
 
@@ -110,8 +110,8 @@ static int put_names(struct csv *c, uint64_t offset)
 	for (int i = 1; i < c->head.n; i++)
 		for (int k = 0; k < i; k++)
 			if (!strcmp(c->head.v[i], c->head.v[k]))
-				return input_fail(c->d->in, c->head.offset[i], "columns with different names", "\"%.60s\" again",
-						  c->head.v[i]);
+				return input_fail(c->d->in, c->head.offset[i], "columns with different names",
+						  "\"%.60s\" again", c->head.v[i]);
 	out_record(o, c->power ? "power" : "hwpc", "columns", offset);
 	out_list(o, "columns");
 	for (int i = 0; i < c->head.n; i++)

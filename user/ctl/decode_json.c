@@ -15,7 +15,7 @@
 #include "json_scan.h"
 
 #define TEXT_MAX (4u << 20)
-#define TREE_MAX (32u << 20)   /* a tree takes up to 80 times its text */
+#define TREE_MAX (32u << 20) /* a tree takes up to 80 times its text */
 #define LEVELS_MAX 16
 
 struct reports {
@@ -67,8 +67,12 @@ static bool is_offset(const char *s)
 
 bool decode_is_iso_time(const char *s)
 {
-	static const struct { char after; int n, low, high; } part[] = {
-		{ '-', 4, 0, 9999 }, { '-', 2, 1, 12 }, { 'T', 2, 1, 31 }, { ':', 2, 0, 23 }, { ':', 2, 0, 59 }, { 0, 2, 0, 60 },
+	static const struct {
+		char after;
+		int n, low, high;
+	} part[] = {
+		{ '-', 4, 0, 9999 }, { '-', 2, 1, 12 }, { 'T', 2, 1, 31 },
+		{ ':', 2, 0, 23 },   { ':', 2, 0, 59 }, { 0, 2, 0, 60 },
 	};
 
 	for (unsigned i = 0; i < 6; i++) {
@@ -124,7 +128,8 @@ static int next_text(struct reports *r, uint64_t *ret_offset)
 		if (err || s.state == JSON_SCAN_DONE)
 			return err ? err : 1;
 		if (s.expected)
-			return input_fail(in, input_offset(in), s.expected, bad > 0x20 && bad < 0x7f ? "'%c'" : "byte 0x%02x", bad);
+			return input_fail(in, input_offset(in), s.expected,
+					  bad > 0x20 && bad < 0x7f ? "'%c'" : "byte 0x%02x", bad);
 		if (r->text.len > TEXT_MAX)
 			return input_fail(in, *ret_offset, "a report of at most 4 MiB", "a longer one");
 	}
@@ -184,7 +189,8 @@ static const char *check(struct reports *r, const json_t *doc, uint64_t offset)
 	const char *kind = groups ? "hwpc" : power ? "power" : NULL, *want = r->d->format, *bad;
 
 	if (!kind || (groups && power) || (want && strcmp(want, kind) != 0))
-		fail(r, offset, want ? "a report of the format asked for" : "a report with either groups (hwpc) or power",
+		fail(r, offset,
+		     want ? "a report of the format asked for" : "a report with either groups (hwpc) or power",
 		     kind ? groups && power ? "one with both" : kind : "one with neither");
 	else if (!is_time(json_object_get(doc, "timestamp")))
 		fail(r, offset, "a timestamp, milliseconds or ISO text",
@@ -226,11 +232,22 @@ static void put(struct out *o, const char *key, const json_t *v)
 	size_t i;
 
 	switch (json_typeof(v)) {
-	case JSON_STRING: out_str(o, key, json_string_value(v)); return;
-	case JSON_INTEGER: out_i64(o, key, json_integer_value(v)); return;
-	case JSON_REAL: out_double(o, key, json_real_value(v)); return;
-	case JSON_NULL: out_null(o, key); return;
-	case JSON_TRUE: case JSON_FALSE: out_bool(o, key, json_is_true(v)); return;
+	case JSON_STRING:
+		out_str(o, key, json_string_value(v));
+		return;
+	case JSON_INTEGER:
+		out_i64(o, key, json_integer_value(v));
+		return;
+	case JSON_REAL:
+		out_double(o, key, json_real_value(v));
+		return;
+	case JSON_NULL:
+		out_null(o, key);
+		return;
+	case JSON_TRUE:
+	case JSON_FALSE:
+		out_bool(o, key, json_is_true(v));
+		return;
 	case JSON_ARRAY:
 		out_list(o, key);
 		json_array_foreach(v, i, sub)

@@ -8,11 +8,11 @@
 #include "../model/recording.h"
 #include "decode.h"
 
-#define SNAPSHOT_BYTES_MAX (20u << 20)   /* arrays may be twice as large while they grow */
+#define SNAPSHOT_BYTES_MAX (20u << 20) /* arrays may be twice as large while they grow */
 
 struct snapshots {
 	struct decoding *d;
-	struct recording *r;       /* NULL before the header */
+	struct recording *r; /* NULL before the header */
 };
 
 /* "measured", or all that it is: "wrapped+estimated". */
@@ -23,7 +23,8 @@ static void put_quality(struct out *o, const char *key, unsigned quality)
 
 	for (unsigned bit = QUALITY_WRAPPED; bit <= QUALITY_LOST; bit <<= 1)
 		if (quality & bit)
-			at += (size_t)snprintf(words + at, sizeof(words) - at, "%s%s", at ? "+" : "", quality_name(bit));
+			at += (size_t)snprintf(words + at, sizeof(words) - at, "%s%s", at ? "+" : "",
+					       quality_name(bit));
 	out_str(o, key, *words ? words : quality_name(QUALITY_MEASURED));
 }
 
@@ -216,7 +217,8 @@ static void put_cells(struct out *o, const struct snapshot *s, const struct snap
 static void put_row(struct out *o, const struct snapshot *s, unsigned row)
 {
 	const struct snap_row *r = &s->rows[row];
-	const uint64_t traffic[] = { r->traffic.rx_bytes, r->traffic.rx_packets, r->traffic.tx_bytes, r->traffic.tx_packets };
+	const uint64_t traffic[] = { r->traffic.rx_bytes, r->traffic.rx_packets, r->traffic.tx_bytes,
+				     r->traffic.tx_packets };
 
 	out_map(o, NULL);
 	out_str(o, "kind", row_kind_name(r->kind));

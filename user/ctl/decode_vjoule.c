@@ -18,8 +18,8 @@
 #include "decode.h"
 
 #define PAYLOAD_MAX (16u << 20)
-#define METRIC_BYTES_MAX 1024  /* every report repeats them in what is written */
-#define NAME_BYTES_MAX 4096    /* of a cgroup */
+#define METRIC_BYTES_MAX 1024 /* every report repeats them in what is written */
+#define NAME_BYTES_MAX 4096 /* of a cgroup */
 #define IDS 65536
 
 enum { DIALECT_DOCUMENT = 1, DIALECT_V02 = 2 };
@@ -27,9 +27,9 @@ static const char *const dialect_names[] = { [DIALECT_DOCUMENT] = "document", [D
 
 struct vjoule {
 	struct decoding *d;
-	int dialect;               /* 0 before the header */
+	int dialect; /* 0 before the header */
 	struct buf payload, names; /* names: NUL-terminated */
-	uint32_t name_at[IDS];     /* by (uint16_t)id: offset in names + 1 */
+	uint32_t name_at[IDS]; /* by (uint16_t)id: offset in names + 1 */
 	int write_err;
 };
 
@@ -37,7 +37,7 @@ struct vjoule {
 struct cursor {
 	const uint8_t *p;
 	size_t n, at;
-	const char *expected;      /* NULL = nothing is wrong */
+	const char *expected; /* NULL = nothing is wrong */
 	char found[100];
 	char name[NAME_BYTES_MAX + 1];
 };
@@ -97,8 +97,8 @@ static uint32_t count(struct cursor *c, unsigned bytes, size_t each, const char 
 
 	if (!c->expected && v > (c->n - c->at) / each) {
 		c->at -= bytes;
-		wrong(c, expected, "%lld where %zu bytes follow", bytes == 2 ? (long long)(int16_t)v : (long long)(int32_t)v,
-		      c->n - c->at - bytes);
+		wrong(c, expected, "%lld where %zu bytes follow",
+		      bytes == 2 ? (long long)(int16_t)v : (long long)(int32_t)v, c->n - c->at - bytes);
 	}
 	return c->expected ? 0 : (uint32_t)v;
 }
@@ -116,7 +116,8 @@ static void name(struct cursor *c, unsigned max, const char *expected)
 	p = take(c, len, expected);
 	if (p && memchr(p, 0, len)) {
 		c->at -= len;
-		wrong(c, "a name without a NUL byte", "one at place %zu of it", (size_t)((const uint8_t *)memchr(p, 0, len) - p));
+		wrong(c, "a name without a NUL byte", "one at place %zu of it",
+		      (size_t)((const uint8_t *)memchr(p, 0, len) - p));
 	}
 	memcpy(c->name, p && !c->expected ? p : (const uint8_t *)"", p && !c->expected ? len : 0);
 	c->name[p && !c->expected ? len : 0] = 0;

@@ -112,8 +112,8 @@ static int read_uuid(struct zico *z, const char *key)
 static int read_envelope(struct zico *z, uint64_t offset)
 {
 	static const struct zico_field fields[] = {
-		{ "version", zico_number }, { "profile", zico_value }, { "host", read_uuid }, { "trace", read_uuid },
-		{ "agent_bytes", zico_number }, { "trace_bytes", zico_number },
+		{ "version", zico_number }, { "profile", zico_value },      { "host", read_uuid },
+		{ "trace", read_uuid },     { "agent_bytes", zico_number }, { "trace_bytes", zico_number },
 	};
 
 	out_record(z->d->out, "zico", "envelope", offset);

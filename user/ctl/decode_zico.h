@@ -27,21 +27,44 @@
 #include "../base/cbor.h"
 #include "decode.h"
 
-#define ZICO_TEXT_MAX (4u << 20)     /* what collectors take */
+#define ZICO_TEXT_MAX (4u << 20) /* what collectors take */
 #define ZICO_BYTES_MAX 65536u
-#define ZICO_VALUE_LEVELS 8          /* of lists, maps and tags within each other */
-#define ZICO_RECORD_LEVELS 1024      /* of calls */
+#define ZICO_VALUE_LEVELS 8 /* of lists, maps and tags within each other */
+#define ZICO_RECORD_LEVELS 1024 /* of calls */
 #define ZICO_NAMES_BYTES (8u << 20)
-#define ZICO_IDS (1u << 20)          /* larger ones are shown, not looked up */
+#define ZICO_IDS (1u << 20) /* larger ones are shown, not looked up */
 
 enum zico_tag {
-	TAG_STRING = 1, TAG_METHOD = 2, TAG_ATTRIBUTE = 3, TAG_REFERENCE = 6, TAG_RECORD = 8, TAG_ATTRIBUTES = 9,
-	TAG_FIRST_BIG = 10, TAG_FIRST_LITTLE = 11, TAG_LAST_BIG = 12, TAG_LAST_LITTLE = 13, TAG_FLAGS = 15,
-	TAG_BEGIN = 33, TAG_EXCEPTION = 34, TAG_EXCEPTION_SEEN = 35, TAG_FLAG = 37, TAG_UPWARD = 38,
-	DOC_RECORD_6 = 6, DOC_RECORD_7 = 7, DOC_RECORD_BIG = 10, DOC_RECORD_LITTLE = 11, DOC_STRING = 13,
-	DOC_METHOD = 14, DOC_ATTRIBUTE = 15,
+	TAG_STRING = 1,
+	TAG_METHOD = 2,
+	TAG_ATTRIBUTE = 3,
+	TAG_REFERENCE = 6,
+	TAG_RECORD = 8,
+	TAG_ATTRIBUTES = 9,
+	TAG_FIRST_BIG = 10,
+	TAG_FIRST_LITTLE = 11,
+	TAG_LAST_BIG = 12,
+	TAG_LAST_LITTLE = 13,
+	TAG_FLAGS = 15,
+	TAG_BEGIN = 33,
+	TAG_EXCEPTION = 34,
+	TAG_EXCEPTION_SEEN = 35,
+	TAG_FLAG = 37,
+	TAG_UPWARD = 38,
+	DOC_RECORD_6 = 6,
+	DOC_RECORD_7 = 7,
+	DOC_RECORD_BIG = 10,
+	DOC_RECORD_LITTLE = 11,
+	DOC_STRING = 13,
+	DOC_METHOD = 14,
+	DOC_ATTRIBUTE = 15,
 	TAG_ENVELOPE = 0x7a69636f,
-	Z2_RECORD = 3, Z2_LAST = 4, Z2_BEGIN = 5, Z2_ATTRIBUTE = 6, Z2_EXCEPTION = 7, Z2_EXCEPTION_SEEN = 8,
+	Z2_RECORD = 3,
+	Z2_LAST = 4,
+	Z2_BEGIN = 5,
+	Z2_ATTRIBUTE = 6,
+	Z2_EXCEPTION = 7,
+	Z2_EXCEPTION_SEEN = 8,
 };
 
 enum zico_dialect { ZICO_1, ZICO_DOCUMENT, ZICO_2 };
@@ -59,15 +82,15 @@ ssize_t zico_read_base64(void *base64, void *dst, size_t n);
 
 /* Strings and methods by id, as far as they were defined in the same input. */
 struct zico_names {
-	struct buf bytes;              /* strings with their NUL; methods as three ids */
-	uint32_t *at[2];               /* strings, methods: by id, offset in bytes + 1 */
+	struct buf bytes; /* strings with their NUL; methods as three ids */
+	uint32_t *at[2]; /* strings, methods: by id, offset in bytes + 1 */
 	uint32_t n[2];
 };
 
 struct zico_level {
 	struct cbr_iter items;
 	uint64_t start;
-	bool big, last;                /* last: its end was read, nothing may follow */
+	bool big, last; /* last: its end was read, nothing may follow */
 };
 
 struct zico {
@@ -77,9 +100,9 @@ struct zico {
 	struct err err;
 	enum zico_dialect dialect;
 	struct zico_names names;
-	struct buf text;               /* the string that is being read */
-	int depth;                     /* of the record that is being read */
-	uint64_t stop;                 /* of a record of ZICO 2 */
+	struct buf text; /* the string that is being read */
+	int depth; /* of the record that is being read */
+	uint64_t stop; /* of a record of ZICO 2 */
 	struct zico_level level[ZICO_RECORD_LEVELS];
 };
 
@@ -93,16 +116,16 @@ bool zico_method(const struct zico *z, uint64_t id, uint32_t ret[3]);
 /* Each reads one thing and puts it out under key. 0 or negative errno. */
 int zico_value(struct zico *z, const char *key);
 int zico_number(struct zico *z, const char *key);
-int zico_string_or_id(struct zico *z, const char *key);    /* null, too: no string */
-int zico_map(struct zico *z, const char *key);             /* one pair after the other */
-int zico_stack(struct zico *z, const char *key);           /* [class, method, file, line] after another */
+int zico_string_or_id(struct zico *z, const char *key); /* null, too: no string */
+int zico_map(struct zico *z, const char *key); /* one pair after the other */
+int zico_stack(struct zico *z, const char *key); /* [class, method, file, line] after another */
 /* The elements of an array, of which the first `required` must be there. */
 struct zico_field {
 	const char *key;
 	int (*read)(struct zico *z, const char *key);
 };
 int zico_fields(struct zico *z, const struct zico_field *f, int required, int n, const char *what);
-int zico_element(struct zico *z, struct cbr_iter *it, const char *what);   /* the next one must be there */
+int zico_element(struct zico *z, struct cbr_iter *it, const char *what); /* the next one must be there */
 /* The output has become too large. */
 int zico_room(struct zico *z);
 

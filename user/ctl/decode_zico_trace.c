@@ -50,7 +50,8 @@ static int read_first_word(struct zico *z, struct zico_level *l, uint64_t *ret_m
 	if (!err && z->dialect == ZICO_1) {
 		l->big = tag == TAG_FIRST_BIG;
 		if (!l->big && tag != TAG_FIRST_LITTLE)
-			return cbr_fail(z->in, "the start of a record (tag 10 or 11)", "tag %llu", (unsigned long long)tag);
+			return cbr_fail(z->in, "the start of a record (tag 10 or 11)", "tag %llu",
+					(unsigned long long)tag);
 	}
 	if (!err)
 		err = cbr_bytes(z->in, bytes, sizeof(bytes), &n, "8 bytes of a record's start");
@@ -142,7 +143,9 @@ static int read_calls(struct zico *z, const char *key)
 
 static int read_last_numbers(struct zico *z, int depth)
 {
-	static const struct zico_field fields[] = { { NULL, read_stop }, { NULL, read_calls }, { "flags", zico_number } };
+	static const struct zico_field fields[] = { { NULL, read_stop },
+						    { NULL, read_calls },
+						    { "flags", zico_number } };
 	int err;
 
 	event(z, "leave", depth);
@@ -154,7 +157,10 @@ static int read_last_numbers(struct zico *z, int depth)
 static int read_begin(struct zico *z, const char *key)
 {
 	static const struct zico_field fields[] = {
-		{ "clock_ms", zico_number }, { "type", zico_string_or_id }, { "span", zico_number }, { "parent", zico_number },
+		{ "clock_ms", zico_number },
+		{ "type", zico_string_or_id },
+		{ "span", zico_number },
+		{ "parent", zico_number },
 	};
 
 	return zico_fields(z, fields, 2, z->dialect == ZICO_2 ? 4 : 2, "the begin of a trace");
@@ -163,8 +169,8 @@ static int read_begin(struct zico *z, const char *key)
 static int read_exception(struct zico *z, const char *key)
 {
 	static const struct zico_field fields[] = {
-		{ "id", zico_number }, { "class", zico_string_or_id }, { "message", zico_string_or_id },
-		{ "cause", zico_value }, { "stack", zico_stack }, { "attributes", zico_value },
+		{ "id", zico_number },   { "class", zico_string_or_id }, { "message", zico_string_or_id },
+		{ "cause", zico_value }, { "stack", zico_stack },        { "attributes", zico_value },
 	};
 
 	return zico_fields(z, fields, 5, z->dialect == ZICO_2 ? 6 : 5, "an exception");
@@ -181,7 +187,9 @@ static int read_upward(struct zico *z, const char *key)
 static int read_attribute(struct zico *z, const char *key)
 {
 	static const struct zico_field fields[] = {
-		{ "type", zico_string_or_id }, { "key", zico_string_or_id }, { "value", zico_value },
+		{ "type", zico_string_or_id },
+		{ "key", zico_string_or_id },
+		{ "value", zico_value },
 	};
 	uint8_t first;
 	int err = cbr_peek(z->in, &first, "an attribute"), upward = 0;
@@ -233,9 +241,12 @@ static int read_item(struct zico *z, int depth, uint64_t tag)
 static bool is_record(enum zico_dialect dialect, uint64_t tag)
 {
 	switch (dialect) {
-	case ZICO_1: return tag == TAG_RECORD;
-	case ZICO_2: return tag == Z2_RECORD;
-	case ZICO_DOCUMENT: break;
+	case ZICO_1:
+		return tag == TAG_RECORD;
+	case ZICO_2:
+		return tag == Z2_RECORD;
+	case ZICO_DOCUMENT:
+		break;
 	}
 	return tag == DOC_RECORD_BIG || tag == DOC_RECORD_LITTLE || tag == DOC_RECORD_6 || tag == DOC_RECORD_7;
 }

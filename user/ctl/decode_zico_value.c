@@ -224,12 +224,19 @@ static int read_value(struct zico *z, const char *key, int level)
 	if (first >> 5 >= 4 && first >> 5 <= 6 && level == ZICO_VALUE_LEVELS)
 		return cbr_fail(z->in, "values of at most 8 levels", "one more");
 	switch (first >> 5) {
-	case 0: case 1: return read_number(z, key, first);
-	case 2: return read_bytes(z, key);
-	case 3: return read_text(z, key);
-	case 4: return read_list(z, key, level);
-	case 6: return read_tagged(z, key, level);
-	case 7: return read_simple(z, key, first);
+	case 0:
+	case 1:
+		return read_number(z, key, first);
+	case 2:
+		return read_bytes(z, key);
+	case 3:
+		return read_text(z, key);
+	case 4:
+		return read_list(z, key, level);
+	case 6:
+		return read_tagged(z, key, level);
+	case 7:
+		return read_simple(z, key, first);
 	}
 	out_map(z->d->out, key);
 	err = read_pairs(z, "map", level + 1);
@@ -293,7 +300,9 @@ int zico_fields(struct zico *z, const struct zico_field *f, int required, int n,
 static int read_frame(struct zico *z)
 {
 	static const struct zico_field fields[] = {
-		{ "class", zico_string_or_id }, { "method", zico_string_or_id }, { "file", zico_string_or_id },
+		{ "class", zico_string_or_id },
+		{ "method", zico_string_or_id },
+		{ "file", zico_string_or_id },
 		{ "line", zico_value },
 	};
 

@@ -10,14 +10,14 @@
 #include "input.h"
 
 struct input {
-	int fd;                    /* -1: all there is stands in the memory given */
-	const uint8_t *data;       /* buf, or that memory */
+	int fd; /* -1: all there is stands in the memory given */
+	const uint8_t *data; /* buf, or that memory */
 	size_t pos, len;
-	uint64_t base;             /* offset of data[0] in the input */
+	uint64_t base; /* offset of data[0] in the input */
 	bool eof;
 	int (*before_wait)(void *arg);
 	void *before_wait_arg;
-	struct err failed;         /* sticky */
+	struct err failed; /* sticky */
 	char subject[200];
 	uint8_t buf[65536];
 };
@@ -73,8 +73,9 @@ int input_fail(struct input *in, uint64_t offset, const char *expected, const ch
 	va_start(ap, found);
 	vsnprintf(text, sizeof(text), found, ap);
 	va_end(ap);
-	return err_set(&in->failed, -EBADMSG, "%s: byte %llu: expected %s, found %s; use what came before, or get it again",
-		       in->subject, (unsigned long long)offset, expected, text);
+	return err_set(&in->failed, -EBADMSG,
+		       "%s: byte %llu: expected %s, found %s; use what came before, or get it again", in->subject,
+		       (unsigned long long)offset, expected, text);
 }
 
 int input_fail_as(struct input *in, const struct err *err)

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 struct janitor {
-	int fd;        /* of a pipe: a byte dismisses, its end is the program's */
+	int fd; /* of a pipe: a byte dismisses, its end is the program's */
 	pid_t pid;
 };
 

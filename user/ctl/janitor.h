@@ -9,6 +9,6 @@ struct janitor;
 /* clean(arg) is called in another process when this one has ended without janitor_dismiss, however it
  * ended. That process sees the memory of now. */
 int janitor_start(void (*clean)(void *arg), void *arg, struct janitor **ret, struct err *err);
-void janitor_dismiss(struct janitor *j);   /* everything is clean; NULL accepted */
+void janitor_dismiss(struct janitor *j); /* everything is clean; NULL accepted */
 
 #endif

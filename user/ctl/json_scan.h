@@ -8,22 +8,38 @@
 #include <stdint.h>
 
 enum json_scan_state {
-	JSON_SCAN_START, JSON_SCAN_VALUE, JSON_SCAN_VALUE_OR_END, JSON_SCAN_KEY, JSON_SCAN_KEY_OR_END, JSON_SCAN_COLON,
-	JSON_SCAN_NEXT, JSON_SCAN_STRING, JSON_SCAN_ESCAPE, JSON_SCAN_HEX, JSON_SCAN_WORD,
-	JSON_SCAN_MINUS, JSON_SCAN_ZERO, JSON_SCAN_INT, JSON_SCAN_DOT, JSON_SCAN_FRACTION, JSON_SCAN_E, JSON_SCAN_SIGN,
-	JSON_SCAN_EXPONENT, JSON_SCAN_DONE,
+	JSON_SCAN_START,
+	JSON_SCAN_VALUE,
+	JSON_SCAN_VALUE_OR_END,
+	JSON_SCAN_KEY,
+	JSON_SCAN_KEY_OR_END,
+	JSON_SCAN_COLON,
+	JSON_SCAN_NEXT,
+	JSON_SCAN_STRING,
+	JSON_SCAN_ESCAPE,
+	JSON_SCAN_HEX,
+	JSON_SCAN_WORD,
+	JSON_SCAN_MINUS,
+	JSON_SCAN_ZERO,
+	JSON_SCAN_INT,
+	JSON_SCAN_DOT,
+	JSON_SCAN_FRACTION,
+	JSON_SCAN_E,
+	JSON_SCAN_SIGN,
+	JSON_SCAN_EXPONENT,
+	JSON_SCAN_DONE,
 };
 
-struct json_scan {             /* all zero = nothing yet */
+struct json_scan { /* all zero = nothing yet */
 	enum json_scan_state state;
 	unsigned depth;
-	uint64_t objects;          /* bit per level: an object, not an array */
-	bool key;                  /* the string is a key */
-	const char *word;          /* what is left of true, false or null */
-	unsigned hex;              /* digits left of \uXXXX */
-	unsigned utf8;             /* bytes left of a character, the next one from low to high */
+	uint64_t objects; /* bit per level: an object, not an array */
+	bool key; /* the string is a key */
+	const char *word; /* what is left of true, false or null */
+	unsigned hex; /* digits left of \uXXXX */
+	unsigned utf8; /* bytes left of a character, the next one from low to high */
 	uint8_t low, high;
-	const char *expected;      /* set when a byte was wrong */
+	const char *expected; /* set when a byte was wrong */
 };
 
 /* How many of the n bytes are right; fewer than n: the object ended there (DONE), or the next one is wrong. */

@@ -51,7 +51,9 @@ static int long_option(const struct verb *v, int left, char **argv, struct verb_
 		return unknown(v, argv[0], err);
 	if (!o->arg) {
 		ret->option[row] = "";
-		return equals ? err_set(err, -EINVAL, "%s: --%s: takes no value; leave %s out", v->name, o->name, equals) : 1;
+		return equals ? err_set(err, -EINVAL, "%s: --%s: takes no value; leave %s out", v->name, o->name,
+					equals) :
+				1;
 	}
 	ret->option[row] = equals ? equals + 1 : left > 1 ? argv[1] : NULL;
 	if (!ret->option[row])
@@ -67,14 +69,16 @@ static int short_options(const struct verb *v, int left, char **argv, struct ver
 		char shown[3] = { '-', *at, 0 };
 
 		if (row < 0)
-			return err_set(err, -EINVAL, "%s: %s: unknown option; see joulectl %s --help", v->name, shown, v->name);
+			return err_set(err, -EINVAL, "%s: %s: unknown option; see joulectl %s --help", v->name, shown,
+				       v->name);
 		if (!v->options[row].arg) {
 			ret->option[row] = "";
 			continue;
 		}
 		ret->option[row] = at[1] ? at + 1 : left > 1 ? argv[1] : NULL;
 		if (!ret->option[row])
-			return err_set(err, -EINVAL, "%s: %s: needs a value; %s %s", v->name, shown, shown, v->options[row].arg);
+			return err_set(err, -EINVAL, "%s: %s: needs a value; %s %s", v->name, shown, shown,
+				       v->options[row].arg);
 		return at[1] ? 1 : 2;
 	}
 	return 1;

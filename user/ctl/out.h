@@ -9,20 +9,20 @@
 #include "../base/buf.h"
 #include "../base/json.h"
 
-#define OUT_RECORD_MAX (24u << 20)   /* text of one record that is not spilled */
+#define OUT_RECORD_MAX (24u << 20) /* text of one record that is not spilled */
 
 struct out {
 	bool json;
-	int (*write)(void *arg, const void *p, size_t n);   /* all of it: 0 or negative errno */
+	int (*write)(void *arg, const void *p, size_t n); /* all of it: 0 or negative errno */
 	void *arg;
 	uint64_t records;
 	/* inside */
 	struct buf buf;
-	size_t whole;              /* of buf: whole records, to be written */
+	size_t whole; /* of buf: whole records, to be written */
 	struct json j;
 	int depth;
-	bool fresh;                /* text: nothing stands on this line yet */
-	bool closed;               /* text: a container ended, the next value begins a line */
+	bool fresh; /* text: nothing stands on this line yet */
+	bool closed; /* text: a container ended, the next value begins a line */
 };
 
 void out_init(struct out *o, bool json, int (*write)(void *arg, const void *p, size_t n), void *arg);
@@ -48,7 +48,7 @@ void out_str(struct out *o, const char *key, const char *s);
 void out_u64(struct out *o, const char *key, uint64_t v);
 void out_i64(struct out *o, const char *key, int64_t v);
 void out_double(struct out *o, const char *key, double v);
-void out_float(struct out *o, const char *key, float v);    /* shortest text that reads back */
+void out_float(struct out *o, const char *key, float v); /* shortest text that reads back */
 void out_bool(struct out *o, const char *key, bool v);
 void out_null(struct out *o, const char *key);
 /* Bytes as hexadecimal digits. */

@@ -251,7 +251,7 @@ void out_hex(struct out *o, const char *key, const void *p, size_t n)
 	if (o->json)
 		json_str(&o->j, "");
 	if (o->json)
-		o->buf.len -= !o->buf.failed;   /* the closing quote comes behind the digits */
+		o->buf.len -= !o->buf.failed; /* the closing quote comes behind the digits */
 	for (size_t i = 0; i < n; i++) {
 		two[0] = digits[s[i] >> 4];
 		two[1] = digits[s[i] & 15];

@@ -29,7 +29,7 @@ void plot_free(struct plot *p)
 
 static uint32_t hash(const char *s)
 {
-	uint32_t h = 2166136261u;      /* FNV-1a */
+	uint32_t h = 2166136261u; /* FNV-1a */
 
 	for (; *s; s++)
 		h = (h ^ (unsigned char)*s) * 16777619u;
@@ -94,7 +94,8 @@ static struct plot_series *series_of(struct plot *p, const char *name, enum plot
 bool plot_gap_before(const struct plot *p, unsigned i)
 {
 	const struct plot_column *a = &p->columns[i - 1], *b = &p->columns[i];
-	int64_t shorter = a->end_ns - a->start_ns < b->end_ns - b->start_ns ? a->end_ns - a->start_ns : b->end_ns - b->start_ns;
+	int64_t shorter = a->end_ns - a->start_ns < b->end_ns - b->start_ns ? a->end_ns - a->start_ns :
+									      b->end_ns - b->start_ns;
 
 	return b->start_ns - a->end_ns > shorter / 2;
 }

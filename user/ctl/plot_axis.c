@@ -23,8 +23,10 @@ struct plot_axis plot_value_axis(double top, unsigned ticks)
 
 struct plot_axis plot_time_axis(int64_t start_ns, int64_t end_ns, unsigned ticks)
 {
-	static const double steps[] = { .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600,
-		900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 1209600, 2592000, 7776000, 31536000 };
+	static const double steps[] = { .001,   .002,   .005,    .01,     .02,     .05,     .1,    .2,    .5,
+					1,      2,      5,       10,      15,      30,      60,    120,   300,
+					600,    900,    1800,    3600,    7200,    10800,   21600, 43200, 86400,
+					172800, 604800, 1209600, 2592000, 7776000, 31536000 };
 	double start = (double)start_ns / NS_PER_S, end = (double)end_ns / NS_PER_S, zone, first;
 	time_t seconds = (time_t)start;
 	struct tm tm;
@@ -34,7 +36,8 @@ struct plot_axis plot_time_axis(int64_t start_ns, int64_t end_ns, unsigned ticks
 		i++;
 	zone = localtime_r(&seconds, &tm) ? (double)tm.tm_gmtoff : 0;
 	first = ceil((start + zone) / steps[i] - 1e-6) * steps[i] - zone;
-	return (struct plot_axis){ first, steps[i], first > end ? 0 : (unsigned)floor((end - first) / steps[i] + 1e-6) + 1 };
+	return (struct plot_axis){ first, steps[i],
+				   first > end ? 0 : (unsigned)floor((end - first) / steps[i] + 1e-6) + 1 };
 }
 
 void plot_time_label(char *dst, size_t size, double unix_s, double step_s)
@@ -67,7 +70,10 @@ void plot_number(char *dst, size_t size, double v)
 
 void plot_joules(char *dst, size_t size, double uj)
 {
-	static const struct { double from, by; const char *unit; } units[] = {
+	static const struct {
+		double from, by;
+		const char *unit;
+	} units[] = {
 		{ 1e12, 1e12, "MJ" }, { 1e9, 1e9, "kJ" }, { 1e6, 1e6, "J" }, { 1e3, 1e3, "mJ" }, { 0, 1, "\xc2\xb5J" },
 	};
 	unsigned i = 0;

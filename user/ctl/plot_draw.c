@@ -99,7 +99,8 @@ static void tooltip(struct plot_drawing *d, const struct plot_series *s)
 	char joules[32], *text;
 
 	plot_joules(joules, sizeof(joules), s->uj);
-	if (asprintf(&text, "%s: %s%s%s", s->name, joules, s->quality ? ", " : "", s->quality ? quality_name(s->quality) : "") < 0)
+	if (asprintf(&text, "%s: %s%s%s", s->name, joules, s->quality ? ", " : "",
+		     s->quality ? quality_name(s->quality) : "") < 0)
 		return;
 	svg_tooltip(&d->svg, text);
 	free(text);
@@ -282,10 +283,11 @@ void plot_draw(const struct plot *p, unsigned width, struct buf *out)
 	look_ahead(d);
 	lay_out(d, &values);
 	plot_dates(p, from, to, sizeof(to));
-	if (asprintf(&text, "Stacked areas of the power of each cgroup (%s) on %s from %s to %s; an area is energy.", p->unit_of,
-		     p->sensor, from, to) < 0)
+	if (asprintf(&text, "Stacked areas of the power of each cgroup (%s) on %s from %s to %s; an area is energy.",
+		     p->unit_of, p->sensor, from, to) < 0)
 		text = NULL;
-	svg_begin(&d->svg, out, width, plot_legend(d, d->bottom + 44, false) + d->pad, "Power by cgroup", text ? text : "");
+	svg_begin(&d->svg, out, width, plot_legend(d, d->bottom + 44, false) + d->pad, "Power by cgroup",
+		  text ? text : "");
 	draw_all(d, &values);
 	free(text);
 	free(d);

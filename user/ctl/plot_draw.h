@@ -5,18 +5,18 @@
 #include "plot.h"
 #include "svg.h"
 
-#define PLOT_TEXT 12.0         /* size of the smallest text */
+#define PLOT_TEXT 12.0 /* size of the smallest text */
 
 struct plot_drawing {
 	const struct plot *p;
 	struct svg svg;
 	double width, pad;
-	double left, top, right, bottom;       /* of the area */
-	double watts;                          /* at its top */
+	double left, top, right, bottom; /* of the area */
+	double watts; /* at its top */
 	double divisor;
 	const char *unit;
-	double base[PLOT_COLUMNS_MAX], upper[PLOT_COLUMNS_MAX];   /* of the series that is being drawn */
-	bool estimated, gaps;                  /* something is hatched, missing */
+	double base[PLOT_COLUMNS_MAX], upper[PLOT_COLUMNS_MAX]; /* of the series that is being drawn */
+	bool estimated, gaps; /* something is hatched, missing */
 };
 
 double plot_x(const struct plot_drawing *d, double unix_ns);

@@ -71,7 +71,7 @@ static int fold_rest(struct plot *p)
 	sum_up(p, &rest);
 	p->n_series = kept;
 	if (rest.uj > 0) {
-		p->series[p->n_series++] = rest;    /* in the place of one that was folded */
+		p->series[p->n_series++] = rest; /* in the place of one that was folded */
 	} else {
 		free(rest.name);
 		free(rest.cells);
@@ -95,9 +95,12 @@ int plot_finish(struct plot *p, struct err *err)
 	if (p->n_series && fold_rest(p) != 0)
 		return err_set(err, -ENOMEM, "plot: out of memory; ask for less with --since, --until or --cgroup");
 	if (!p->n_series && p->cgroup)
-		return err_set(err, -ENODATA, "plot: no cgroup that matches %s used energy in that time; see joulectl list", p->cgroup);
+		return err_set(err, -ENODATA,
+			       "plot: no cgroup that matches %s used energy in that time; see joulectl list",
+			       p->cgroup);
 	if (!p->n_series)
-		return err_set(err, -ENODATA, "plot: no energy in that time; joulectl doctor says what this machine can measure");
+		return err_set(err, -ENODATA,
+			       "plot: no energy in that time; joulectl doctor says what this machine can measure");
 	return 0;
 }
 
@@ -158,7 +161,7 @@ int plot_choose_domains(struct plot *p, const char *const *names, unsigned n, bo
 		chosen += ret[i];
 	}
 	if (!chosen)
-		ret[0] = true;         /* psys alone, or what only its maker knows */
+		ret[0] = true; /* psys alone, or what only its maker knows */
 	join(p->unit_of, sizeof(p->unit_of), names, n, ret, " + ");
 	return 0;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include "plot.h"
 
-#define POINTS_MAX 4000000u    /* more than any answer has */
+#define POINTS_MAX 4000000u /* more than any answer has */
 
 struct point {
 	int64_t end_ns, length_ns;
@@ -17,7 +17,8 @@ struct point {
 
 static int odd(struct err *err, const char *what)
 {
-	return err_set(err, -EPROTO, "history: %s is not as docs/query.md says; is the agent of another version?", what);
+	return err_set(err, -EPROTO, "history: %s is not as docs/query.md says; is the agent of another version?",
+		       what);
 }
 
 static unsigned quality_of(const char *word)
@@ -32,8 +33,9 @@ static int read_point(const json_t *series, const json_t *v, size_t domains, str
 {
 	const json_t *end = json_array_get(v, 0), *length = json_array_get(v, 1), *values = json_array_get(v, 3);
 
-	if (!json_is_integer(end) || !json_is_integer(length) || !json_is_array(values) || json_array_size(values) != domains ||
-	    json_integer_value(length) <= 0 || json_integer_value(end) < json_integer_value(length))
+	if (!json_is_integer(end) || !json_is_integer(length) || !json_is_array(values) ||
+	    json_array_size(values) != domains || json_integer_value(length) <= 0 ||
+	    json_integer_value(end) < json_integer_value(length))
 		return -EPROTO;
 	*ret = (struct point){ json_integer_value(end), json_integer_value(length), series, values,
 			       quality_of(json_string_value(json_array_get(v, 2))) };

@@ -6,7 +6,7 @@
 #include "plot_draw.h"
 
 #define ROW_HEIGHT 22.0
-#define COLUMN_WIDTH 340.0     /* of the legend, at least */
+#define COLUMN_WIDTH 340.0 /* of the legend, at least */
 #define COLUMN_GAP 32.0
 
 static double total_uj(const struct plot *p)
@@ -27,7 +27,8 @@ static double known_seconds(const struct plot *p)
 	return sum;
 }
 
-static double heading_line(struct plot_drawing *d, double y, bool draw, const char *class, double size, const char *text)
+static double heading_line(struct plot_drawing *d, double y, bool draw, const char *class, double size,
+			   const char *text)
 {
 	char fit[1024];
 
@@ -49,8 +50,8 @@ double plot_heading(struct plot_drawing *d, bool draw)
 	plot_joules(joules, sizeof(joules), uj);
 	snprintf(when, sizeof(when), "%s \xe2\x80\x93 %s", from, to);
 	snprintf(much, sizeof(much), "%s, mean %s %s", joules, watts, unit);
-	snprintf(what, sizeof(what), "%s%s%s%s%.200s", p->unit_of, *p->sensor ? " on " : "", p->sensor, p->cgroup ? ", cgroups " : "",
-		 p->cgroup ? p->cgroup : "");
+	snprintf(what, sizeof(what), "%s%s%s%s%.200s", p->unit_of, *p->sensor ? " on " : "", p->sensor,
+		 p->cgroup ? ", cgroups " : "", p->cgroup ? p->cgroup : "");
 	snprintf(all, sizeof(all), "%s  \xc2\xb7  %s  \xc2\xb7  %s", what, when, much);
 	y = heading_line(d, y, draw, "ink title", 18, "Power by cgroup") + 4;
 	if (svg_text_width(all, PLOT_TEXT) <= d->width - 2 * d->pad)
@@ -60,7 +61,8 @@ double plot_heading(struct plot_drawing *d, bool draw)
 	return heading_line(d, y, draw, "dim num", PLOT_TEXT, much);
 }
 
-static void swatch(struct plot_drawing *d, const char *class, bool faded, double opacity, bool hatched, double x, double y)
+static void swatch(struct plot_drawing *d, const char *class, bool faded, double opacity, bool hatched, double x,
+		   double y)
 {
 	svg_open(&d->svg, "rect");
 	svg_attr(&d->svg, "class", class);
@@ -92,7 +94,8 @@ static void row_name(const struct plot_drawing *d, const struct plot_series *s, 
 	if (s->kind == PLOT_REST && d->p->n_rest)
 		snprintf(note, sizeof(note), " (%u more)", d->p->n_rest);
 	else if (quality)
-		snprintf(note, sizeof(note), " (%s%s)", quality == QUALITY_ESTIMATED ? "partly " : "", quality_name(quality));
+		snprintf(note, sizeof(note), " (%s%s)", quality == QUALITY_ESTIMATED ? "partly " : "",
+			 quality_name(quality));
 	svg_fit(fit, sizeof(fit), s->name, width - svg_text_width(note, PLOT_TEXT), PLOT_TEXT);
 	snprintf(dst, size, "%s%s", fit, note);
 }
@@ -111,14 +114,15 @@ static void legend_row(struct plot_drawing *d, unsigned k, double x, double y, d
 	svg_tooltip(&d->svg, s->name);
 	svg_text(&d->svg, "ink", NULL, x + 22, y, name);
 	svg_close(&d->svg);
-	plot_number(number, sizeof(number), mean / d->divisor);    /* the axis's unit: they are compared */
+	plot_number(number, sizeof(number), mean / d->divisor); /* the axis's unit: they are compared */
 	snprintf(text, sizeof(text), "%s %s", number, d->unit);
 	svg_text(&d->svg, "ink num", "end", x + width - 44, y, text);
 	snprintf(text, sizeof(text), share < .95 ? "%.1f %%" : "%.0f %%", share);
 	svg_text(&d->svg, "dim num", "end", x + width, y, text);
 }
 
-static double note(struct plot_drawing *d, const char *class, double opacity, bool hatched, double y, bool draw, const char *text)
+static double note(struct plot_drawing *d, const char *class, double opacity, bool hatched, double y, bool draw,
+		   const char *text)
 {
 	if (draw) {
 		swatch(d, class, false, opacity, hatched, d->pad, y);
@@ -129,7 +133,8 @@ static double note(struct plot_drawing *d, const char *class, double opacity, bo
 
 double plot_legend(struct plot_drawing *d, double y, bool draw)
 {
-	unsigned n = d->p->n_series, columns = (unsigned)((d->width - 2 * d->pad + COLUMN_GAP) / (COLUMN_WIDTH + COLUMN_GAP)), rows;
+	unsigned n = d->p->n_series,
+		 columns = (unsigned)((d->width - 2 * d->pad + COLUMN_GAP) / (COLUMN_WIDTH + COLUMN_GAP)), rows;
 	double width;
 
 	columns = columns < 1 ? 1 : columns > 4 ? 4 : columns;

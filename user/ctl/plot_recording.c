@@ -28,11 +28,16 @@ static void add_rows(struct plot *p, const struct snapshot *s, const bool *shown
 		const struct snap_row *r = &s->rows[i];
 		unsigned quality = 0;
 		double uj = sum_row(s, i, shown, &quality);
-		enum plot_kind kind = r->kind == ROW_IDLE ? PLOT_IDLE :
-			r->kind == ROW_OTHER || (r->kind == ROW_CGROUP && !r->selected) ? PLOT_REST : PLOT_ROW;
+		enum plot_kind kind = r->kind == ROW_IDLE                                             ? PLOT_IDLE :
+				      r->kind == ROW_OTHER || (r->kind == ROW_CGROUP && !r->selected) ? PLOT_REST :
+													PLOT_ROW;
 
 		if (uj > 0)
-			plot_add(p, kind == PLOT_IDLE ? "idle" : kind == PLOT_REST ? "other" : r->path, kind, uj, quality);
+			plot_add(p,
+				 kind == PLOT_IDLE ? "idle" :
+				 kind == PLOT_REST ? "other" :
+						     r->path,
+				 kind, uj, quality);
 	}
 	for (unsigned d = 0; d < s->schema->n_domains; d++) {
 		const struct snap_domain *dom = &s->domains[d];
@@ -61,7 +66,7 @@ static void add_snapshot(struct plot *p, const struct snapshot *s, const bool *s
 		plot_lost(p);
 		return;
 	}
-	plot_covered(p, covered);      /* counters are read at moments of their own */
+	plot_covered(p, covered); /* counters are read at moments of their own */
 	add_rows(p, s, shown);
 }
 
@@ -88,8 +93,10 @@ int plot_read_recording(struct plot *p, const char *path, struct err *err)
 	while (!rc && !p->failed && (rc = recording_next(r, &s, err)) > 0) {
 		rc = 0;
 		if (!s->formula[0] || strcmp(s->formula, "none") == 0)
-			rc = err_set(err, -ENODATA, "%.128s: its energy is not split over cgroups; jouled --replay %.128s "
-				     "-o snapshot=file://SPLIT, then plot SPLIT", path, path);
+			rc = err_set(err, -ENODATA,
+				     "%.128s: its energy is not split over cgroups; jouled --replay %.128s "
+				     "-o snapshot=file://SPLIT, then plot SPLIT",
+				     path, path);
 		else
 			add_snapshot(p, s, shown);
 	}

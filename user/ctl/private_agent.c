@@ -25,7 +25,7 @@
 #define ARGS_MAX 32
 
 struct private_agent {
-	pid_t pid;                 /* 0 = none, or ended */
+	pid_t pid; /* 0 = none, or ended */
 	struct janitor *janitor;
 	char dir[64], socket[80], said[80];
 };
@@ -99,7 +99,8 @@ static void become(const struct private_agent *p, pid_t parent, const char *prog
 	dup2(out, STDERR_FILENO);
 	close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
 	execvp(program, argv);
-	dprintf(STDERR_FILENO, "jouled: error: %s: %s; install jouled beside joulectl or in PATH\n", program, strerror(errno));
+	dprintf(STDERR_FILENO, "jouled: error: %s: %s; install jouled beside joulectl or in PATH\n", program,
+		strerror(errno));
 	_exit(127);
 }
 
@@ -176,7 +177,8 @@ static int wait_for_answer(struct private_agent *p, struct err *err)
 			return failed(p, err);
 		nap();
 	}
-	return err_set(err, -ETIMEDOUT, "private agent: no answer in %d s; is the machine overloaded?", (int)(START_NS / NS_PER_S));
+	return err_set(err, -ETIMEDOUT, "private agent: no answer in %d s; is the machine overloaded?",
+		       (int)(START_NS / NS_PER_S));
 }
 
 int private_agent_start(const struct private_agent_options *o, struct private_agent **ret, struct err *err)

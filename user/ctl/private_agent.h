@@ -10,8 +10,8 @@
 struct private_agent;
 
 struct private_agent_options {
-	const char *idle;            /* own, by-time, by-share; NULL = as configured */
-	const char *const *more;     /* further arguments of jouled, up to NULL; NULL = none */
+	const char *idle; /* own, by-time, by-share; NULL = as configured */
+	const char *const *more; /* further arguments of jouled, up to NULL; NULL = none */
 };
 
 /* The program is looked for beside this one, in ../sbin and in PATH. The machine's configuration is
@@ -20,6 +20,6 @@ int private_agent_start(const struct private_agent_options *o, struct private_ag
 /* Where jouled is; "jouled" when only PATH may know. */
 void private_agent_program(char path[PATH_MAX]);
 const char *private_agent_socket(const struct private_agent *p);
-void private_agent_stop(struct private_agent *p);   /* NULL accepted */
+void private_agent_stop(struct private_agent *p); /* NULL accepted */
 
 #endif

@@ -11,7 +11,7 @@
 #include "run_child.h"
 #include "verb.h"
 
-#define RECORD_GPU_EVERY_NS (150 * NS_PER_MS)       /* the original's pace */
+#define RECORD_GPU_EVERY_NS (150 * NS_PER_MS) /* the original's pace */
 #define RECORD_READING_EVERY_NS (250 * NS_PER_MS)
 #define RECORD_OUTS (GPU_MAX + 1)
 #define RECORD_HELD 1024
@@ -22,44 +22,46 @@ struct record_options {
 	const char *root, *experiment, *benchmark, *run;
 	unsigned repeats;
 	uint64_t gpu_every_ns, reading_every_ns;
-	uint64_t baseline_ns;       /* 0 = none */
-	const char *gpus;           /* NULL = the one there is */
+	uint64_t baseline_ns; /* 0 = none */
+	const char *gpus; /* NULL = the one there is */
 	enum record_samples samples_from;
-	int64_t external_uw;        /* of a count */
+	int64_t external_uw; /* of a count */
 	struct record_setting settings[RECORD_SETTINGS_MAX];
-	unsigned n_settings;        /* 0 = limits stay as they are */
+	unsigned n_settings; /* 0 = limits stay as they are */
 	const char *socket;
 	bool use_private;
-	char **command;             /* NULL: --recover */
+	char **command; /* NULL: --recover */
 };
 
 /* One per chosen GPU; without a GPU there is one. */
 struct record_out {
-	int gpu;                    /* index in devices; -1 = none */
-	char id[96], domain[16];    /* its UUID or PCI address; "gpu-0", "" = none */
+	int gpu; /* index in devices; -1 = none */
+	char id[96], domain[16]; /* its UUID or PCI address; "gpu-0", "" = none */
 	char benchmark[220];
 	struct recorder *rec;
-	bool polled[GPU_RINGS];     /* samples were made from polling */
-	struct { int64_t real_us, mw; } held[RECORD_HELD];   /* power of rows, until a sample of the driver's comes */
+	bool polled[GPU_RINGS]; /* samples were made from polling */
+	struct {
+		int64_t real_us, mw;
+	} held[RECORD_HELD]; /* power of rows, until a sample of the driver's comes */
 	unsigned n_held;
-	bool silent;                /* none came: rows are the samples */
+	bool silent; /* none came: rows are the samples */
 	int64_t last_row_ns, last_sample_us[GPU_RINGS];
-	int64_t power_mw;           /* newest */
-	int64_t limit_mw;           /* of the first row; -1 = not known */
+	int64_t power_mw; /* newest */
+	int64_t limit_mw; /* of the first row; -1 = not known */
 };
 
 /* record_measure.c: readings of the agent as rows. */
 struct record_measure {
 	struct agent *agent;
 	struct run_facts facts;
-	const char *path;           /* of the command's cgroup; NULL = the machine alone */
+	const char *path; /* of the command's cgroup; NULL = the machine alone */
 	enum record_samples samples_from;
 	struct run_rows rows;
 	struct run_machine first, last;
-	struct run_result before;   /* what the last row said */
+	struct run_result before; /* what the last row said */
 	bool begun;
 	uint64_t readings, failed;
-	uint64_t power_mw;          /* of the machine, newest */
+	uint64_t power_mw; /* of the machine, newest */
 	unsigned quality[SCHEMA_MAX_DOMAINS], counts_quality;
 };
 
@@ -75,18 +77,18 @@ struct record_session {
 	struct record_out out[RECORD_OUTS];
 	unsigned n_out;
 	/* of the repetition that goes on */
-	const struct record_setting *setting;      /* NULL = none */
-	unsigned number, of;        /* "3 of 10" */
+	const struct record_setting *setting; /* NULL = none */
+	unsigned number, of; /* "3 of 10" */
 	struct run_cgroup cgroup;
 	struct record_measure measure;
 	struct record_marks marks;
 	struct record_snapshots *snapshots;
-	int64_t begin_ns, end_ns;   /* CLOCK_REALTIME of experiment_begin, _end */
+	int64_t begin_ns, end_ns; /* CLOCK_REALTIME of experiment_begin, _end */
 	int64_t last_meter_ns;
-	uint64_t start_ns, next_reading_ns, next_poll_ns, next_said_ns;   /* CLOCK_MONOTONIC */
-	struct err failed;          /* first failure that ended the recording; the command went on */
+	uint64_t start_ns, next_reading_ns, next_poll_ns, next_said_ns; /* CLOCK_MONOTONIC */
+	struct err failed; /* first failure that ended the recording; the command went on */
 	struct run_end end;
-	bool terminal;              /* a progress line is wanted */
+	bool terminal; /* a progress line is wanted */
 	unsigned published;
 };
 
@@ -97,7 +99,8 @@ void record_measure_begin(struct record_measure *m, struct agent *a, const struc
 int record_measure_take(struct record_measure *m, struct record_out *out, unsigned n, struct err *err);
 void record_measure_end(struct record_measure *m);
 /* Is a domain a column of RECORDER_RAPL or RECORDER_CGROUP? */
-bool record_measure_has(const struct record_measure *m, const struct record_out *out, enum recorder_table t, unsigned domain);
+bool record_measure_has(const struct record_measure *m, const struct record_out *out, enum recorder_table t,
+			unsigned domain);
 
 /* record_samples.c: rows and samples of devices to the outs they belong to; flushes. */
 int record_devices_take_new(struct record_session *s, struct err *err);
@@ -107,7 +110,7 @@ void record_devices_drain(struct record_session *s);
 /* record_snapshots.c: snapshot.cbor, by a thread with a connection of its own. */
 struct record_snapshots;
 int record_snapshots_start(struct record_session *s, struct record_snapshots **ret, struct err *err);
-void record_snapshots_stop(struct record_snapshots *t);   /* NULL accepted */
+void record_snapshots_stop(struct record_snapshots *t); /* NULL accepted */
 
 /* record_info.c: system_info.json. */
 enum record_state { RECORD_GOING_ON, RECORD_DONE };
@@ -123,13 +126,13 @@ int record_open(struct record_session *s, bool baseline, struct err *err);
 int record_begin_measuring(struct record_session *s, const char *path, struct err *err);
 
 /* record_look.c */
-int record_fail(struct record_session *s, int code, const struct err *err);   /* notes the first failure; code */
+int record_fail(struct record_session *s, int code, const struct err *err); /* notes the first failure; code */
 void record_event(struct record_session *s, int64_t real_ns, const char *name, int64_t data);
 void record_take_mark(void *session, const struct record_mark *mark);
 void record_say_refused(void *session, const char *why);
 void record_clear_line(const struct record_session *s);
 void record_look_begin(struct record_session *s);
-int record_look(void *session);     /* of struct run_watch */
+int record_look(void *session); /* of struct run_watch */
 
 /* record_rep.c. 0 = it ran; status in s->end. Else nothing was started. */
 int record_repetition(struct record_session *s, struct err *err);
@@ -143,7 +146,7 @@ int record_recover(const struct record_options *o);
 
 /* record_gpus.c: s->out from the options, and the guard for those GPUs. */
 int record_gpus_choose(struct record_session *s, struct err *err);
-int record_gpus_still_there(struct record_session *s, struct err *err);   /* after devices were asked for again */
+int record_gpus_still_there(struct record_session *s, struct err *err); /* after devices were asked for again */
 int record_gpus_limit(struct record_session *s, struct err *err);
 
 /* record_options.c */

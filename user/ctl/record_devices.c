@@ -132,7 +132,9 @@ static bool take_sample(const int64_t *v, int n, const struct record_devices_tak
 
 	if (n != 5 || v[0] < 0 || v[0] > UINT16_MAX || v[1] < 0 || v[1] >= GPU_RINGS)
 		return false;
-	s = (struct gpu_sample){ .gpu = (uint16_t)v[0], .ring = (uint8_t)v[1], .real_us = v[2], .value = v[3], .polled = v[4] != 0 };
+	s = (struct gpu_sample){
+		.gpu = (uint16_t)v[0], .ring = (uint8_t)v[1], .real_us = v[2], .value = v[3], .polled = v[4] != 0
+	};
 	take->sample(take->arg, &s);
 	return true;
 }
@@ -143,7 +145,9 @@ static bool take_meter(const int64_t *v, int n, const struct record_devices_take
 
 	if (n != 4 || v[0] < 0 || v[0] >= METER_MAX_DEVICES || v[1] < 0 || v[1] >= METER_MAX_CHANNELS)
 		return false;
-	s = (struct meter_sample){ .device = (uint8_t)v[0], .channel = (uint8_t)v[1], .real_ns = v[2], .power_uw = v[3] };
+	s = (struct meter_sample){
+		.device = (uint8_t)v[0], .channel = (uint8_t)v[1], .real_ns = v[2], .power_uw = v[3]
+	};
 	take->meter(take->arg, &s);
 	return true;
 }
@@ -212,14 +216,15 @@ int record_devices_ask(struct agent *a, uint64_t every_ns, struct record_devices
 	return 0;
 }
 
-int record_devices_poll(struct agent *a, uint64_t every_ns, struct record_devices *d, const struct record_devices_take *take,
-			struct err *err)
+int record_devices_poll(struct agent *a, uint64_t every_ns, struct record_devices *d,
+			const struct record_devices_take *take, struct err *err)
 {
 	struct buf body = { 0 };
 	char path[200];
 	int code;
 
-	snprintf(path, sizeof(path), "/v1/devices/samples?rows=%" PRIu64 "&samples=%" PRIu64 "&meters=%" PRIu64 "&every=%" PRIu64 "us",
+	snprintf(path, sizeof(path),
+		 "/v1/devices/samples?rows=%" PRIu64 "&samples=%" PRIu64 "&meters=%" PRIu64 "&every=%" PRIu64 "us",
 		 d->rows, d->samples, d->meters, every_ns / 1000);
 	code = agent_get(a, path, "text/plain", &body, err);
 	if (!code)

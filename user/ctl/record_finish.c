@@ -40,11 +40,13 @@ static int publish_one(struct record_session *s, struct record_out *out, struct 
 	out->rec = NULL;
 	if (code) {
 		log_error(left ? "record: %s; what was recorded is kept in %s" :
-			  "record: %s; nothing of it is left: somebody has removed it from %s", err->text, path);
+				 "record: %s; nothing of it is left: somebody has removed it from %s",
+			  err->text, path);
 		return code;
 	}
 	s->published++;
-	snprintf(path, sizeof(path), "%s/%s/%s/%s/%u", s->o->root, s->o->experiment, out->benchmark, s->setting ? s->setting->name : s->o->run, number);
+	snprintf(path, sizeof(path), "%s/%s/%s/%s/%u", s->o->root, s->o->experiment, out->benchmark,
+		 s->setting ? s->setting->name : s->o->run, number);
 	dprintf(STDERR_FILENO, "joulectl: recorded %s\n", path);
 	record_check(path);
 	return 0;
@@ -65,10 +67,12 @@ int record_finish(struct record_session *s, struct err *err)
 			continue;
 		}
 		if (is_left(recorder_path(s->out[i].rec)))
-			log_error("record: %s; not published, kept in %s; joulectl record --root %s --recover publishes it as it is", why,
-				  recorder_around(s->out[i].rec), s->o->root);
+			log_error(
+				"record: %s; not published, kept in %s; joulectl record --root %s --recover publishes it as it is",
+				why, recorder_around(s->out[i].rec), s->o->root);
 		else
-			log_error("record: %s; nothing of it is left: somebody has removed it from %s", why, recorder_around(s->out[i].rec));
+			log_error("record: %s; nothing of it is left: somebody has removed it from %s", why,
+				  recorder_around(s->out[i].rec));
 		record_info_put(s, &s->out[i], RECORD_DONE);
 		recorder_keep(s->out[i].rec);
 		s->out[i].rec = NULL;

@@ -13,7 +13,8 @@ static int find_gpu(const struct record_devices *d, const char *name)
 
 	for (unsigned i = 0; i < d->n_gpus; i++) {
 		snprintf(number, sizeof(number), "gpu-%u", d->gpu[i].gpu);
-		if (strcasecmp(name, d->gpu[i].uuid) == 0 || strcasecmp(name, d->gpu[i].pci) == 0 || strcmp(name, number) == 0)
+		if (strcasecmp(name, d->gpu[i].uuid) == 0 || strcasecmp(name, d->gpu[i].pci) == 0 ||
+		    strcmp(name, number) == 0)
 			return (int)i;
 	}
 	return -1;
@@ -31,8 +32,8 @@ static int no_such_gpu(const struct record_devices *d, const char *name, struct 
 
 	for (unsigned i = 0; i < d->n_gpus && n < sizeof(list); i++)
 		n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", i ? ", " : "", id_of(&d->gpu[i]));
-	return err_set(err, -ENODEV, "--gpu %.60s: %s%s", name, d->n_gpus ? "no such GPU; there is " :
-		       "the agent knows no GPU; see jouled doctor", list);
+	return err_set(err, -ENODEV, "--gpu %.60s: %s%s", name,
+		       d->n_gpus ? "no such GPU; there is " : "the agent knows no GPU; see jouled doctor", list);
 }
 
 static int add(struct record_session *s, int gpu, struct err *err)
@@ -82,8 +83,11 @@ int record_gpus_choose(struct record_session *s, struct err *err)
 	if (text && strcmp(text, "none") != 0)
 		code = choose_named(s, text, err);
 	else if (!text && s->devices.n_gpus > 1)
-		code = err_set(err, -EINVAL, "%u GPUs: a repetition is of one; name it with --gpu UUID, several with commas, or --gpu none "
-			       "(joulectl status lists them)", s->devices.n_gpus);
+		code = err_set(
+			err, -EINVAL,
+			"%u GPUs: a repetition is of one; name it with --gpu UUID, several with commas, or --gpu none "
+			"(joulectl status lists them)",
+			s->devices.n_gpus);
 	else
 		code = add(s, text || !s->devices.n_gpus ? -1 : 0, err);
 	for (unsigned i = 0; i < s->n_out && !code; i++)
@@ -106,7 +110,8 @@ int record_gpus_still_there(struct record_session *s, struct err *err)
 		out->gpu = find_gpu(&s->devices, out->id);
 		if (out->gpu < 0) {
 			out->gpu = 0;
-			return err_set(err, -ENODEV, "GPU %.80s: the agent knows it no more; see joulectl status", out->id);
+			return err_set(err, -ENODEV, "GPU %.80s: the agent knows it no more; see joulectl status",
+				       out->id);
 		}
 		snprintf(out->domain, sizeof(out->domain), "gpu-%u", s->devices.gpu[out->gpu].gpu);
 	}
@@ -122,6 +127,9 @@ int record_gpus_limit(struct record_session *s, struct err *err)
 		if (s->out[i].gpu >= 0 && strcmp(s->devices.gpu[s->out[i].gpu].vendor, "nvidia") == 0)
 			uuids[n++] = s->devices.gpu[s->out[i].gpu].uuid;
 	if (!n)
-		return err_set(err, -ENODEV, "limits: there is no NVIDIA GPU here; leave --power-limit, --app-clocks and --sweep out");
-	return record_limits_open(&(struct record_limits_wish){ *library ? library : NULL, s->o->root, uuids, n }, &s->limits, err);
+		return err_set(
+			err, -ENODEV,
+			"limits: there is no NVIDIA GPU here; leave --power-limit, --app-clocks and --sweep out");
+	return record_limits_open(&(struct record_limits_wish){ *library ? library : NULL, s->o->root, uuids, n },
+				  &s->limits, err);
 }

@@ -9,11 +9,11 @@
 #include <unistd.h>
 #include "record_note.h"
 
-#define TRIES 5                      /* of putting back */
+#define TRIES 5 /* of putting back */
 #define TRY_US 200000
 
 enum { NVML_OK = 0, NVML_ARGUMENT = 2, NVML_NOT_SUPPORTED = 3, NVML_PERMISSION = 4, NVML_LOST = 15 };
-enum { NVML_SM = 1, NVML_MEM = 2 };  /* nvmlClockType_t */
+enum { NVML_SM = 1, NVML_MEM = 2 }; /* nvmlClockType_t */
 
 /* Own declarations of what NVML's public header says. Any of them may be missing. */
 struct nvml {
@@ -57,7 +57,8 @@ static int open_library(struct nvml *v, const struct guard_state *s, struct err 
 	*(void **)&v->set_clocks = dlsym(lib, "nvmlDeviceSetApplicationsClocks");
 	if (!v->init || !v->by_uuid)
 		return err_set(err, -ENOSYS, "%.200s: it is no NVML; limits need NVIDIA's driver", name);
-	return v->init() == NVML_OK ? 0 : err_set(err, -ENODEV, "%.200s: it cannot be used; is the driver loaded?", name);
+	return v->init() == NVML_OK ? 0 :
+				      err_set(err, -ENODEV, "%.200s: it cannot be used; is the driver loaded?", name);
 }
 
 static struct guard_set look(const struct nvml *v, void *dev)
@@ -66,7 +67,8 @@ static struct guard_set look(const struct nvml *v, void *dev)
 
 	if (!v->get_limit || v->get_limit(dev, &now.power_mw) != NVML_OK)
 		now.power_mw = 0;
-	if (!v->get_clock || v->get_clock(dev, NVML_MEM, &now.mem_mhz) != NVML_OK || v->get_clock(dev, NVML_SM, &now.gpu_mhz) != NVML_OK)
+	if (!v->get_clock || v->get_clock(dev, NVML_MEM, &now.mem_mhz) != NVML_OK ||
+	    v->get_clock(dev, NVML_SM, &now.gpu_mhz) != NVML_OK)
 		now.mem_mhz = now.gpu_mhz = 0;
 	return now;
 }
@@ -79,7 +81,8 @@ static void judge(struct guard_gpu *g)
 
 		g->power_changed |= s->power_mw && g->power_mw && (!g->now.power_mw || s->power_mw == g->now.power_mw);
 		g->clocks_changed |= s->mem_mhz && g->mem_mhz &&
-			(!g->now.mem_mhz || (s->mem_mhz == g->now.mem_mhz && s->gpu_mhz == g->now.gpu_mhz));
+				     (!g->now.mem_mhz ||
+				      (s->mem_mhz == g->now.mem_mhz && s->gpu_mhz == g->now.gpu_mhz));
 	}
 }
 
@@ -91,7 +94,8 @@ static int find_gpus(struct nvml *v, struct guard_state *s, enum guard_how how, 
 
 		g->away = v->by_uuid(g->uuid, &v->dev[i]) != NVML_OK;
 		if (g->away && how == GUARD_BEGINS)
-			return err_set(err, -ENODEV, "GPU %.80s: not found by the driver; look at nvidia-smi -L", g->uuid);
+			return err_set(err, -ENODEV, "GPU %.80s: not found by the driver; look at nvidia-smi -L",
+				       g->uuid);
 		g->now = (struct guard_set){ 0 };
 		if (!g->away)
 			g->now = look(v, v->dev[i]);
@@ -114,13 +118,17 @@ static int apply_one(struct nvml *v, void *dev, struct guard_gpu *g, const struc
 
 	if (s->power_mw) {
 		if (!v->set_limit || !g->power_mw)
-			return err_set(err, -ENOTSUP, "GPU %.80s: --power-limit: this driver or GPU cannot do that; leave it out", g->uuid);
+			return err_set(err, -ENOTSUP,
+				       "GPU %.80s: --power-limit: this driver or GPU cannot do that; leave it out",
+				       g->uuid);
 		g->power_changed = true;
 		code = v->set_limit(dev, s->power_mw);
 	}
 	if (code == NVML_OK && s->mem_mhz) {
 		if (!v->set_clocks || !g->mem_mhz)
-			return err_set(err, -ENOTSUP, "GPU %.80s: --app-clocks: this driver or GPU cannot do that; leave it out", g->uuid);
+			return err_set(err, -ENOTSUP,
+				       "GPU %.80s: --app-clocks: this driver or GPU cannot do that; leave it out",
+				       g->uuid);
 		g->clocks_changed = true;
 		code = v->set_clocks(dev, s->mem_mhz, s->gpu_mhz);
 	}
@@ -128,7 +136,8 @@ static int apply_one(struct nvml *v, void *dev, struct guard_gpu *g, const struc
 }
 
 /* On the disk before it is done: whatever comes, somebody can put it back. */
-static int apply(struct nvml *v, struct guard_state *st, const struct record_setting *s, const struct record_note *note, struct err *err)
+static int apply(struct nvml *v, struct guard_state *st, const struct record_setting *s, const struct record_note *note,
+		 struct err *err)
 {
 	int code;
 

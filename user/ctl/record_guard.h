@@ -6,11 +6,13 @@
 
 struct guard_gpu {
 	char uuid[96];
-	uint32_t power_mw;          /* what was set before; 0 = not known, then it is not touched */
+	uint32_t power_mw; /* what was set before; 0 = not known, then it is not touched */
 	uint32_t mem_mhz, gpu_mhz;
 	bool power_changed, clocks_changed;
-	bool away;                  /* the driver does not find it */
-	struct guard_set { uint32_t power_mw, mem_mhz, gpu_mhz; } set[2], now;   /* the last two; 0 = none. What there is */
+	bool away; /* the driver does not find it */
+	struct guard_set {
+		uint32_t power_mw, mem_mhz, gpu_mhz;
+	} set[2], now; /* the last two; 0 = none. What there is */
 };
 
 struct guard_state {
@@ -19,12 +21,15 @@ struct guard_state {
 	struct guard_gpu gpu[RECORD_LIMITED_MAX];
 };
 
-struct guard_answer { struct err err; struct guard_state state; };
+struct guard_answer {
+	struct err err;
+	struct guard_state state;
+};
 
 enum guard_how {
-	GUARD_BEGINS,               /* notes what is set now */
-	GUARD_TAKES_OVER,           /* from one that was killed: the state tells what was set before, and what is changed */
-	GUARD_RECOVERS,             /* from a note: changed is what is still as the recording has set it */
+	GUARD_BEGINS, /* notes what is set now */
+	GUARD_TAKES_OVER, /* from one that was killed: the state tells what was set before, and what is changed */
+	GUARD_RECOVERS, /* from a note: changed is what is still as the recording has set it */
 };
 
 /* How it exits. AWAY: but for GPUs that are, all is as it was. */

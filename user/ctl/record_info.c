@@ -24,9 +24,12 @@ static void put_gpu(json_t *o, const struct gpu_desc *d)
 	bool cuda = d && d->cuda_version > 0, capable = d && d->cuda_major > 0;
 
 	json_object_set_new(o, "device_name", d ? text_or_null(d->name) : json_null());
-	json_object_set_new(o, "cuda_capability", capable ? json_pack("[i,i]", d->cuda_major, d->cuda_minor) : json_null());
+	json_object_set_new(o, "cuda_capability",
+			    capable ? json_pack("[i,i]", d->cuda_major, d->cuda_minor) : json_null());
 	json_object_set_new(o, "driver_version", d ? text_or_null(d->driver_version) : json_null());
-	json_object_set_new(o, "cuda_version", cuda ? json_pack("[i,i]", d->cuda_version / 1000, d->cuda_version % 1000 / 10) : json_null());
+	json_object_set_new(o, "cuda_version",
+			    cuda ? json_pack("[i,i]", d->cuda_version / 1000, d->cuda_version % 1000 / 10) :
+				   json_null());
 	json_object_set_new(o, "nvml_version", d ? text_or_null(d->nvml_version) : json_null());
 }
 
@@ -34,7 +37,9 @@ static void put_gpu(json_t *o, const struct gpu_desc *d)
 static void take_release(json_t *o, char *line)
 {
 	static const char *const keys[][2] = {
-		{ "NAME=", "distributor_id" }, { "PRETTY_NAME=", "description" }, { "VERSION_ID=", "release" },
+		{ "NAME=", "distributor_id" },
+		{ "PRETTY_NAME=", "description" },
+		{ "VERSION_ID=", "release" },
 		{ "VERSION_CODENAME=", "codename" },
 	};
 	char *value, *end;
@@ -77,7 +82,7 @@ static void put_system(json_t *o)
 	json_object_set_new(o, "os_version", text_or_null(u.version));
 	json_object_set_new(o, "machine", text_or_null(u.machine));
 	json_object_set_new(o, "distro", distro());
-	json_object_set_new(o, "python_version", json_null());   /* nothing of it was measured by Python */
+	json_object_set_new(o, "python_version", json_null()); /* nothing of it was measured by Python */
 	json_object_set_new(o, "pip_packages", json_array());
 }
 
@@ -95,20 +100,28 @@ static const char *samples_from(const struct record_session *s, const struct rec
 	return "nvml";
 }
 
-static void put_sampling(json_t *o, const struct record_session *s, const struct record_out *out, enum record_state state)
+static void put_sampling(json_t *o, const struct record_session *s, const struct record_out *out,
+			 enum record_state state)
 {
 	const char *from = samples_from(s, out, state);
 
 	json_object_set_new(o, "jouled_version", json_string(JOULED_VERSION));
-	json_object_set_new(o, "external_unit", s->devices.n_channels ? json_string(s->o->external_uw == 1000 ? "mW" : "10mW") : json_null());
+	json_object_set_new(o, "external_unit",
+			    s->devices.n_channels ? json_string(s->o->external_uw == 1000 ? "mW" : "10mW") :
+						    json_null());
 	json_object_set_new(o, "power_samples_from", text_or_null(from));
 	if (out->gpu < 0)
-		json_object_set_new(o, "gpu", json_string(*from ? "none: gpu-power.csv is missing, and total_power_samples.csv is not of a GPU" :
-							  "none: gpu-power.csv and total_power_samples.csv are missing"));
+		json_object_set_new(
+			o, "gpu",
+			json_string(
+				*from ? "none: gpu-power.csv is missing, and total_power_samples.csv is not of a GPU" :
+					"none: gpu-power.csv and total_power_samples.csv are missing"));
 	else
-		json_object_set_new(o, "gpu", text_or_null(s->devices.gpu[out->gpu].uuid[0] ? s->devices.gpu[out->gpu].uuid :
-							   s->devices.gpu[out->gpu].pci));
-	json_object_set_new(o, "gpu_every_ns", out->gpu < 0 ? json_null() : json_integer((json_int_t)s->o->gpu_every_ns));
+		json_object_set_new(o, "gpu",
+				    text_or_null(s->devices.gpu[out->gpu].uuid[0] ? s->devices.gpu[out->gpu].uuid :
+										    s->devices.gpu[out->gpu].pci));
+	json_object_set_new(o, "gpu_every_ns",
+			    out->gpu < 0 ? json_null() : json_integer((json_int_t)s->o->gpu_every_ns));
 	json_object_set_new(o, "reading_every_ns", json_integer((json_int_t)s->o->reading_every_ns));
 	json_object_set_new(o, "formula", text_or_null(s->with.facts.formula));
 	json_object_set_new(o, "idle", text_or_null(s->with.facts.idle));
@@ -124,8 +137,8 @@ static void put_meters(json_t *o, const struct record_session *s)
 		char column[8];
 
 		snprintf(column, sizeof(column), "d%uc%u", d->device % 10u, d->channel % 10u);
-		json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:I}", "column", column, "type", d->type, "label", d->label,
-						      "every_ns", (json_int_t)d->pace_ns));
+		json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:I}", "column", column, "type", d->type, "label",
+						      d->label, "every_ns", (json_int_t)d->pace_ns));
 	}
 	json_object_set_new(o, "meters", list);
 }
@@ -136,7 +149,8 @@ static void put_setting(json_t *o, const struct record_session *s)
 	bool clocks = set && set->mem_mhz;
 
 	json_object_set_new(o, "power_limit_mw", set && set->power_mw ? json_integer(set->power_mw) : json_null());
-	json_object_set_new(o, "app_clocks_mhz", clocks ? json_pack("[i,i]", (int)set->mem_mhz, (int)set->gpu_mhz) : json_null());
+	json_object_set_new(o, "app_clocks_mhz",
+			    clocks ? json_pack("[i,i]", (int)set->mem_mhz, (int)set->gpu_mhz) : json_null());
 }
 
 static void put_command(json_t *o, char *const *argv)
@@ -146,7 +160,7 @@ static void put_command(json_t *o, char *const *argv)
 	for (; argv && *argv; argv++) {
 		json_t *word = json_string(*argv);
 
-		json_array_append_new(list, word ? word : json_null());   /* no UTF-8: no JSON */
+		json_array_append_new(list, word ? word : json_null()); /* no UTF-8: no JSON */
 	}
 	json_object_set_new(o, "command", list);
 }

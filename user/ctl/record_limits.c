@@ -13,7 +13,7 @@ struct record_limits {
 	struct guard_state state;
 	struct record_note note;
 	pid_t pid;
-	int fd;                     /* SOCK_SEQPACKET; its end is the guard's sign */
+	int fd; /* SOCK_SEQPACKET; its end is the guard's sign */
 };
 
 static int start_guard(struct record_limits *l, enum guard_how how, struct err *err)
@@ -25,7 +25,8 @@ static int start_guard(struct record_limits *l, enum guard_how how, struct err *
 	l->pid = fork();
 	if (l->pid == 0)
 		record_guard(fds[1], &l->state, &l->note, how);
-	code = l->pid < 0 ? err_set(err, -errno, "guard of limits: %s; raise the limit of processes", strerror(errno)) : 0;
+	code = l->pid < 0 ? err_set(err, -errno, "guard of limits: %s; raise the limit of processes", strerror(errno)) :
+			    0;
 	close(fds[1]);
 	l->fd = fds[0];
 	return code;
@@ -89,16 +90,21 @@ int record_limits_open(const struct record_limits_wish *w, struct record_limits 
 	int code;
 
 	if (record_limits_left(w->root))
-		return err_set(err, -EBUSY, "limits: a recording that was killed has left its own set; "
-			       "joulectl record --root %.200s --recover puts them back", w->root);
+		return err_set(err, -EBUSY,
+			       "limits: a recording that was killed has left its own set; "
+			       "joulectl record --root %.200s --recover puts them back",
+			       w->root);
 	if (w->n > RECORD_LIMITED_MAX || !(l = new_limits(w->library)))
-		return err_set(err, -ENOMEM, "guard of limits: no memory, or more than %d GPUs; name fewer", RECORD_LIMITED_MAX);
+		return err_set(err, -ENOMEM, "guard of limits: no memory, or more than %d GPUs; name fewer",
+			       RECORD_LIMITED_MAX);
 	l->state.n = w->n;
 	for (unsigned i = 0; i < w->n; i++)
 		snprintf(l->state.gpu[i].uuid, sizeof(l->state.gpu[i].uuid), "%s", w->uuids[i]);
 	used = record_note_in_use(w->root, &l->state);
-	code = used ? err_set(err, -EBUSY, "limits: another recording below %.200s sets those of GPU %.80s now; wait for its end", w->root, used) :
-		record_note_make(w->root, &l->note, err);
+	code = used ? err_set(err, -EBUSY,
+			      "limits: another recording below %.200s sets those of GPU %.80s now; wait for its end",
+			      w->root, used) :
+		      record_note_make(w->root, &l->note, err);
 	if (!code)
 		code = start_guard(l, GUARD_BEGINS, err);
 	if (!code)
@@ -149,8 +155,10 @@ int record_limits_close(struct record_limits *l, struct err *err)
 		failed = end_guard(l);
 	g = &l->state.gpu[0];
 	if (failed && anything_changed(&l->state))
-		err_set(err, -EIO, "GPU %.80s: its limits could not be put back: they were %u W and %u,%u MHz; use nvidia-smi -pl and -ac, "
-			"or joulectl record --recover", g->uuid, g->power_mw / 1000, g->mem_mhz, g->gpu_mhz);
+		err_set(err, -EIO,
+			"GPU %.80s: its limits could not be put back: they were %u W and %u,%u MHz; use nvidia-smi -pl and -ac, "
+			"or joulectl record --recover",
+			g->uuid, g->power_mw / 1000, g->mem_mhz, g->gpu_mhz);
 	else
 		failed = 0;
 	free_limits(l);
@@ -170,31 +178,45 @@ bool record_limits_left(const char *root)
 static void tell(const struct record_limits_recovery *how, bool failed, const struct guard_gpu *g)
 {
 	const struct guard_set *s = &g->set[1];
-	uint32_t from_mw = g->now.power_mw ? g->now.power_mw : s->power_mw;   /* it may not have told */
+	uint32_t from_mw = g->now.power_mw ? g->now.power_mw : s->power_mw; /* it may not have told */
 	char text[400];
 
 	if (g->away && (g->power_changed || g->clocks_changed)) {
-		snprintf(text, sizeof(text), "GPU %s: not found by the driver; its limits stay noted (before: %u W; %u,%u MHz): look at nvidia-smi -L, "
-			 "and recover again", g->uuid, g->power_mw / 1000, g->mem_mhz, g->gpu_mhz);
+		snprintf(
+			text, sizeof(text),
+			"GPU %s: not found by the driver; its limits stay noted (before: %u W; %u,%u MHz): look at nvidia-smi -L, "
+			"and recover again",
+			g->uuid, g->power_mw / 1000, g->mem_mhz, g->gpu_mhz);
 		how->said(how->arg, true, text);
 		return;
 	}
 	if (g->power_changed) {
-		snprintf(text, sizeof(text), failed ? "GPU %s: its power limit could not be put back from %u W to %u W; use nvidia-smi -pl" :
-			 "GPU %s: power limit put back from %u W to %u W", g->uuid, from_mw / 1000, g->power_mw / 1000);
+		snprintf(text, sizeof(text),
+			 failed ?
+				 "GPU %s: its power limit could not be put back from %u W to %u W; use nvidia-smi -pl" :
+				 "GPU %s: power limit put back from %u W to %u W",
+			 g->uuid, from_mw / 1000, g->power_mw / 1000);
 		how->said(how->arg, failed, text);
 	} else if (s->power_mw && g->now.power_mw != g->power_mw) {
-		snprintf(text, sizeof(text), "GPU %s: its power limit is %u W, which the recording has not set: left as it is (before: %u W)",
-			 g->uuid, g->now.power_mw / 1000, g->power_mw / 1000);
+		snprintf(
+			text, sizeof(text),
+			"GPU %s: its power limit is %u W, which the recording has not set: left as it is (before: %u W)",
+			g->uuid, g->now.power_mw / 1000, g->power_mw / 1000);
 		how->said(how->arg, false, text);
 	}
 	if (g->clocks_changed) {
-		snprintf(text, sizeof(text), failed ? "GPU %s: its clocks could not be put back from %u,%u MHz to %u,%u MHz; use nvidia-smi -ac" :
-			 "GPU %s: application clocks put back from %u,%u MHz to %u,%u MHz", g->uuid, g->now.mem_mhz, g->now.gpu_mhz, g->mem_mhz, g->gpu_mhz);
+		snprintf(
+			text, sizeof(text),
+			failed ?
+				"GPU %s: its clocks could not be put back from %u,%u MHz to %u,%u MHz; use nvidia-smi -ac" :
+				"GPU %s: application clocks put back from %u,%u MHz to %u,%u MHz",
+			g->uuid, g->now.mem_mhz, g->now.gpu_mhz, g->mem_mhz, g->gpu_mhz);
 		how->said(how->arg, failed, text);
 	} else if (s->mem_mhz && (g->now.mem_mhz != g->mem_mhz || g->now.gpu_mhz != g->gpu_mhz)) {
-		snprintf(text, sizeof(text), "GPU %s: its clocks are %u,%u MHz, which the recording has not set: left as they are (before: %u,%u MHz)",
-			 g->uuid, g->now.mem_mhz, g->now.gpu_mhz, g->mem_mhz, g->gpu_mhz);
+		snprintf(
+			text, sizeof(text),
+			"GPU %s: its clocks are %u,%u MHz, which the recording has not set: left as they are (before: %u,%u MHz)",
+			g->uuid, g->now.mem_mhz, g->now.gpu_mhz, g->mem_mhz, g->gpu_mhz);
 		how->said(how->arg, false, text);
 	}
 }
@@ -224,7 +246,8 @@ static int recover_one(struct record_limits *l, const struct record_limits_recov
 	return code != GUARD_ALL_BACK;
 }
 
-unsigned record_limits_recover(const char *root, const char *library, const struct record_limits_recovery *how, unsigned *ret_failed)
+unsigned record_limits_recover(const char *root, const char *library, const struct record_limits_recovery *how,
+			       unsigned *ret_failed)
 {
 	char after[NAME_MAX + 1] = "", text[sizeof(((struct err *)0)->text) + PATH_MAX + 4];
 	struct record_limits *l;

@@ -10,13 +10,13 @@
 #include "../base/err.h"
 
 #define RECORD_SETTINGS_MAX 64
-#define RECORD_LIMITED_MAX 16       /* GPUs */
+#define RECORD_LIMITED_MAX 16 /* GPUs */
 
 /* What a run is done with; its name is that of the run directory: "150W", "877MHz,1065MHz". */
 struct record_setting {
 	char name[48];
-	uint32_t power_mw;          /* 0 = as it is */
-	uint32_t mem_mhz, gpu_mhz;  /* 0 = as they are */
+	uint32_t power_mw; /* 0 = as it is */
+	uint32_t mem_mhz, gpu_mhz; /* 0 = as they are */
 };
 
 /* "150" or "150W"; "877,1065" or "877MHz,1065MHz"; a list of either with blanks or ; between. 0 or -EINVAL. */
@@ -27,8 +27,8 @@ int record_settings_sweep(const char *text, struct record_setting *list, unsigne
 struct record_limits;
 
 struct record_limits_wish {
-	const char *library;        /* NULL = the system's */
-	const char *root;           /* where what was set before is noted (record_note.h) */
+	const char *library; /* NULL = the system's */
+	const char *root; /* where what was set before is noted (record_note.h) */
 	const char *const *uuids;
 	unsigned n;
 };
@@ -43,7 +43,11 @@ int record_limits_close(struct record_limits *l, struct err *err);
 bool record_limits_left(const char *root);
 /* Puts back, for each such note, what is still as the recording has set it; said is told of every GPU, and of notes that
  * cannot be used (failed). The number of notes; *ret_failed of them remain. */
-struct record_limits_recovery { void (*said)(void *arg, bool failed, const char *text); void *arg; };
-unsigned record_limits_recover(const char *root, const char *library, const struct record_limits_recovery *how, unsigned *ret_failed);
+struct record_limits_recovery {
+	void (*said)(void *arg, bool failed, const char *text);
+	void *arg;
+};
+unsigned record_limits_recover(const char *root, const char *library, const struct record_limits_recovery *how,
+			       unsigned *ret_failed);
 
 #endif

@@ -59,8 +59,8 @@ static void progress(struct record_session *s)
 
 	if (!s->terminal)
 		return;
-	dprintf(STDERR_FILENO, "\r\033[K%s %u of %u  %02u:%02u:%02u  %.1f W", run, s->number, s->of, (unsigned)(elapsed / 3600),
-		(unsigned)(elapsed / 60 % 60), (unsigned)(elapsed % 60), watts(s));
+	dprintf(STDERR_FILENO, "\r\033[K%s %u of %u  %02u:%02u:%02u  %.1f W", run, s->number, s->of,
+		(unsigned)(elapsed / 3600), (unsigned)(elapsed / 60 % 60), (unsigned)(elapsed % 60), watts(s));
 }
 
 /* On absolute deadlines: what comes late does not make the next one late. */
@@ -76,7 +76,8 @@ static bool due(uint64_t *next_ns, uint64_t every_ns)
 
 static int until_next(const struct record_session *s)
 {
-	uint64_t now = clock_mono_ns(), next = s->next_reading_ns < s->next_poll_ns ? s->next_reading_ns : s->next_poll_ns;
+	uint64_t now = clock_mono_ns(),
+		 next = s->next_reading_ns < s->next_poll_ns ? s->next_reading_ns : s->next_poll_ns;
 
 	return next > now ? (int)((next - now + NS_PER_MS - 1) / NS_PER_MS) : 0;
 }

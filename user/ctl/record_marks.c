@@ -11,10 +11,12 @@
 #include "../base/clock.h"
 #include "../base/parse.h"
 
-#define READ_MAX (1 << 20)   /* bytes in one go: there are other things to do, however fast somebody writes */
-#define SAID_MAX 20          /* refusals of a repetition that are told one by one */
+#define READ_MAX (1 << 20) /* bytes in one go: there are other things to do, however fast somebody writes */
+#define SAID_MAX 20 /* refusals of a repetition that are told one by one */
 
-static const char *const events[] = { "train_begin", "epoch_begin", "batch_begin", "batch_end", "epoch_end", "train_end" };
+static const char *const events[] = {
+	"train_begin", "epoch_begin", "batch_begin", "batch_end", "epoch_end", "train_end"
+};
 
 static const char *known_event(const char *word)
 {
@@ -35,11 +37,14 @@ int record_mark_parse(const char *line, struct record_mark *ret, struct err *err
 	time = strtok_r(NULL, " \t\r", &save);
 	m.event = known_event(word ? word : "");
 	if (!m.event)
-		return err_set(err, -EINVAL, "mark %.40s: no such event; one of train_begin, epoch_begin, batch_begin, batch_end, "
-			       "epoch_end, train_end", word ? word : "");
+		return err_set(err, -EINVAL,
+			       "mark %.40s: no such event; one of train_begin, epoch_begin, batch_begin, batch_end, "
+			       "epoch_end, train_end",
+			       word ? word : "");
 	m.has_data = data && strcmp(data, "-") != 0;
 	if (m.has_data && (parse_i64(data, &m.data) != 0 || m.data < 0))
-		return err_set(err, -EINVAL, "mark %s %.40s: no whole number; write one such as 0, or leave it out", m.event, data);
+		return err_set(err, -EINVAL, "mark %s %.40s: no whole number; write one such as 0, or leave it out",
+			       m.event, data);
 	if ((time && (parse_i64(time, &m.time_ns) != 0 || m.time_ns <= 0)) || strtok_r(NULL, " \t\r", &save))
 		return err_set(err, -EINVAL, "mark %s: more words than EVENT and DATA; leave them out", m.event);
 	*ret = m;
@@ -54,10 +59,12 @@ int record_marks_open(struct record_marks *m, const char *dir, struct err *err)
 	*m = (struct record_marks){ .fd = -1 };
 	snprintf(m->path, sizeof(m->path), "%s/mark", realpath(dir, full) ? full : dir);
 	if (mkfifo(m->path, 0600) != 0)
-		return err_set(err, -errno, "%.300s: no FIFO can be made: %s; name a --root on another file system", m->path, strerror(errno));
+		return err_set(err, -errno, "%.300s: no FIFO can be made: %s; name a --root on another file system",
+			       m->path, strerror(errno));
 	/* for writing too: it never comes to its end when a writer leaves */
 	m->fd = open(m->path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	return m->fd < 0 ? err_set(err, -errno, "%.300s: %s; raise the limit of open files", m->path, strerror(errno)) : 0;
+	return m->fd < 0 ? err_set(err, -errno, "%.300s: %s; raise the limit of open files", m->path, strerror(errno)) :
+			   0;
 }
 
 void record_marks_begin(struct record_marks *m, int64_t now_ns)
@@ -78,13 +85,15 @@ static int judge_epoch(struct record_marks *m, struct record_mark *mark, struct 
 	if (!begins && !m->in_epoch)
 		return err_set(err, -EINVAL, "mark epoch_end: no epoch has begun; mark epoch_begin first");
 	if (begins && m->in_epoch)
-		return err_set(err, -EINVAL, "mark epoch_begin: epoch %lld has not ended; mark epoch_end first", (long long)m->epochs - 1);
+		return err_set(err, -EINVAL, "mark epoch_begin: epoch %lld has not ended; mark epoch_end first",
+			       (long long)m->epochs - 1);
 	if (mark->has_data && mark->data != number)
-		return err_set(err, -EINVAL, "mark %s %lld: epochs are counted from 0 and this is number %lld; leave the number out",
+		return err_set(err, -EINVAL,
+			       "mark %s %lld: epochs are counted from 0 and this is number %lld; leave the number out",
 			       mark->event, (long long)mark->data, (long long)number);
 	mark->data = number;
 	if (mark->time_ns < m->epoch_ns)
-		mark->time_ns = m->epoch_ns;    /* the clock was set back: an epoch does not end before it begins */
+		mark->time_ns = m->epoch_ns; /* the clock was set back: an epoch does not end before it begins */
 	m->epoch_ns = mark->time_ns;
 	m->epochs += begins;
 	m->in_epoch = begins;
@@ -96,12 +105,13 @@ int record_marks_judge(struct record_marks *m, struct record_mark *mark, int64_t
 	if (!mark->time_ns)
 		mark->time_ns = now_ns;
 	if (mark->time_ns < m->begin_ns || mark->time_ns > now_ns)
-		return err_set(err, -EINVAL, "mark %s: its time is not within this experiment; leave the time out", mark->event);
+		return err_set(err, -EINVAL, "mark %s: its time is not within this experiment; leave the time out",
+			       mark->event);
 	return strncmp(mark->event, "epoch_", 6) == 0 ? judge_epoch(m, mark, err) : 0;
 }
 
-static void end_line(struct record_marks *m, void (*take)(void *, const struct record_mark *), void (*said)(void *, const char *),
-		     void *arg)
+static void end_line(struct record_marks *m, void (*take)(void *, const struct record_mark *),
+		     void (*said)(void *, const char *), void *arg)
 {
 	struct record_mark mark;
 	struct err err = { 0 };
@@ -109,7 +119,8 @@ static void end_line(struct record_marks *m, void (*take)(void *, const struct r
 
 	m->line[m->n] = '\0';
 	if (m->too_long || strlen(m->line) != m->n)
-		code = err_set(&err, -EINVAL, "mark: a line that is no text of at most %d bytes; write EVENT and DATA", RECORD_MARK_LINE - 1);
+		code = err_set(&err, -EINVAL, "mark: a line that is no text of at most %d bytes; write EVENT and DATA",
+			       RECORD_MARK_LINE - 1);
 	else if (!m->n)
 		return;
 	else
@@ -132,7 +143,8 @@ void record_marks_read(struct record_marks *m, void (*take)(void *arg, const str
 	char piece[4096];
 	ssize_t n;
 
-	for (size_t left = READ_MAX; m->fd >= 0 && left && (n = read(m->fd, piece, sizeof(piece))) > 0; left -= (size_t)n)
+	for (size_t left = READ_MAX; m->fd >= 0 && left && (n = read(m->fd, piece, sizeof(piece))) > 0;
+	     left -= (size_t)n)
 		for (ssize_t i = 0; i < n; i++) {
 			if (piece[i] == '\n') {
 				end_line(m, take, said, arg);
@@ -163,7 +175,8 @@ int64_t record_marks_end(struct record_marks *m, void (*take)(void *arg, const s
 		return end.time_ns;
 	end.data = m->closed = m->epochs - 1;
 	m->in_epoch = false;
-	snprintf(text, sizeof(text), "epoch %lld has not ended: its epoch_end is noted at the end of the experiment; mark epoch_end",
+	snprintf(text, sizeof(text),
+		 "epoch %lld has not ended: its epoch_end is noted at the end of the experiment; mark epoch_end",
 		 (long long)m->closed);
 	said(arg, text);
 	take(arg, &end);

@@ -13,26 +13,26 @@
 #define RECORD_MARK_LINE 128
 
 struct record_mark {
-	const char *event;         /* a literal */
+	const char *event; /* a literal */
 	bool has_data;
 	int64_t data;
-	int64_t time_ns;           /* CLOCK_REALTIME; 0 = when it was read */
+	int64_t time_ns; /* CLOCK_REALTIME; 0 = when it was read */
 };
 
 /* Words of a line. 0 or -EINVAL. */
 int record_mark_parse(const char *line, struct record_mark *ret, struct err *err);
 
 struct record_marks {
-	int fd;                    /* -1 = not open */
+	int fd; /* -1 = not open */
 	char path[4200];
 	char line[RECORD_MARK_LINE];
-	size_t n;                  /* bytes of a line that has not ended */
+	size_t n; /* bytes of a line that has not ended */
 	bool too_long;
-	int64_t begin_ns;          /* no mark is older than the experiment */
-	int64_t epochs;            /* that have begun */
+	int64_t begin_ns; /* no mark is older than the experiment */
+	int64_t epochs; /* that have begun */
 	bool in_epoch;
-	int64_t epoch_ns;          /* of its last event */
-	int64_t closed;            /* number of the epoch that record_marks_end has ended; -1 = none */
+	int64_t epoch_ns; /* of its last event */
+	int64_t closed; /* number of the epoch that record_marks_end has ended; -1 = none */
 	uint64_t taken, refused;
 };
 

@@ -9,7 +9,8 @@
 
 #define COLUMNS (2 * SCHEMA_MAX_DOMAINS + RUN_VALUES_MAX)
 
-static const char *const fixed_names[RUN_FIXED] = { "cpu-ns", "switches", "rx-bytes", "rx-packets", "tx-bytes", "tx-packets" };
+static const char *const fixed_names[RUN_FIXED] = { "cpu-ns",     "switches", "rx-bytes",
+						    "rx-packets", "tx-bytes", "tx-packets" };
 
 void record_measure_begin(struct record_measure *m, struct agent *a, const struct run_facts *f, const char *path,
 			  enum record_samples from)
@@ -33,7 +34,8 @@ bool record_measure_has(const struct record_measure *m, const struct record_out 
 {
 	const struct run_domain *domain = &m->facts.domain[d];
 
-	return is_rapl(domain) || (t == RECORDER_CGROUP && domain->kind == DOMAIN_GPU && strcmp(domain->name, out->domain) == 0);
+	return is_rapl(domain) ||
+	       (t == RECORDER_CGROUP && domain->kind == DOMAIN_GPU && strcmp(domain->name, out->domain) == 0);
 }
 
 static void name_energy(const struct record_measure *m, struct record_out *out, enum recorder_table t)
@@ -145,7 +147,8 @@ static void write_first(struct record_measure *m, struct record_out *out, unsign
 	struct run_result back = { 0 };
 
 	for (unsigned d = 0; d < m->facts.n_domains; d++)
-		back.machine_uj[d] = earlier->energy_uj[d] - m->first.energy_uj[d];   /* modulo 2^64, as the difference is taken */
+		back.machine_uj[d] = earlier->energy_uj[d] -
+				     m->first.energy_uj[d]; /* modulo 2^64, as the difference is taken */
 	back.window_ns = earlier->mono_ns - m->first.mono_ns;
 	m->before = back;
 	for (unsigned i = 0; i < n; i++)

@@ -82,7 +82,8 @@ int record_info_mend(void *arg, int dir_fd, struct err *err)
 	int fd = -1, code = 0, made;
 
 	if (!o)
-		return err_set(err, -EBADMSG, "system_info.json is missing or no JSON; write one, {} will do, and try again");
+		return err_set(err, -EBADMSG,
+			       "system_info.json is missing or no JSON; write one, {} will do, and try again");
 	made = mend_samples(dir_fd, err);
 	if (made < 0) {
 		json_decref(o);
@@ -116,7 +117,8 @@ void record_check(const char *path)
 	tree_repetition_free(&t);
 	for (unsigned i = 0; i < f.n; i++)
 		if (f.list[i].effect == TREE_ABORTS)
-			log_warn("record: %s: %s [%s]: the original reader stops at it; joulectl check says more, move it away for that reader",
-				 f.list[i].file, f.list[i].text, f.list[i].trap);
+			log_warn(
+				"record: %s: %s [%s]: the original reader stops at it; joulectl check says more, move it away for that reader",
+				f.list[i].file, f.list[i].text, f.list[i].trap);
 	tree_findings_free(&f);
 }

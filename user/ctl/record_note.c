@@ -16,7 +16,8 @@
 #define PREFIX "_limits-"
 #define NOTES_MAX 1000
 #define TEXT_MAX 8192
-#define LINE "%95s %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32
+#define LINE \
+	"%95s %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32
 
 static bool lock(struct record_note *n)
 {
@@ -38,7 +39,8 @@ int record_note_make(const char *root, struct record_note *ret, struct err *err)
 	if (!realpath(root, full))
 		return err_set(err, -errno, "%.300s: %s; name another --root", root, strerror(errno));
 	for (unsigned i = 0; i < NOTES_MAX; i++) {
-		if (snprintf(ret->path, sizeof(ret->path), "%s/" PREFIX "%d-%u", full, (int)getpid(), i) >= (int)sizeof(ret->path))
+		if (snprintf(ret->path, sizeof(ret->path), "%s/" PREFIX "%d-%u", full, (int)getpid(), i) >=
+		    (int)sizeof(ret->path))
 			return err_set(err, -ENAMETOOLONG, "%.300s: the path is too long; name a shorter --root", root);
 		if (mkdir(ret->path, 0700) == 0) {
 			if (lock(ret))
@@ -50,7 +52,8 @@ int record_note_make(const char *root, struct record_note *ret, struct err *err)
 		if (errno != EEXIST && errno != EWOULDBLOCK && errno != ENOENT)
 			break;
 	}
-	return err_set(err, -errno, "%.300s: limits cannot be noted there: %s; name another --root, or make room", root, strerror(errno));
+	return err_set(err, -errno, "%.300s: limits cannot be noted there: %s; name another --root, or make room", root,
+		       strerror(errno));
 }
 
 static void print(FILE *f, const struct guard_gpu *g)
@@ -75,7 +78,9 @@ int record_note_write(const struct record_note *n, const struct guard_state *s, 
 		code = -errno;
 	if (!code)
 		fsync(n->fd);
-	return code ? err_set(err, code, "%.300s: what the limits were cannot be noted: %s; nothing is set", n->path, strerror(-code)) : 0;
+	return code ? err_set(err, code, "%.300s: what the limits were cannot be noted: %s; nothing is set", n->path,
+			      strerror(-code)) :
+		      0;
 }
 
 int record_note_parse(const char *text, struct guard_state *ret)
@@ -90,8 +95,9 @@ int record_note_parse(const char *text, struct guard_state *ret)
 			return -EBADMSG;
 		memcpy(line, text, len);
 		line[len] = '\0';
-		if (sscanf(line, LINE, g->uuid, &g->power_mw, &g->mem_mhz, &g->gpu_mhz, &g->set[0].power_mw, &g->set[1].power_mw,
-			   &g->set[0].mem_mhz, &g->set[1].mem_mhz, &g->set[0].gpu_mhz, &g->set[1].gpu_mhz) != 10)
+		if (sscanf(line, LINE, g->uuid, &g->power_mw, &g->mem_mhz, &g->gpu_mhz, &g->set[0].power_mw,
+			   &g->set[1].power_mw, &g->set[0].mem_mhz, &g->set[1].mem_mhz, &g->set[0].gpu_mhz,
+			   &g->set[1].gpu_mhz) != 10)
 			return -EBADMSG;
 		for (const char *c = g->uuid; *c; c++)
 			if (!isgraph((unsigned char)*c))

@@ -7,7 +7,7 @@
 #include "record_guard.h"
 
 struct record_note {
-	int fd;                     /* of the directory; -1 = none */
+	int fd; /* of the directory; -1 = none */
 	char path[PATH_MAX];
 };
 

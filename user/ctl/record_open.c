@@ -8,7 +8,9 @@
 
 static int open_one(struct record_session *s, struct record_out *out, bool baseline, struct err *err)
 {
-	struct recorder_place place = { .root = s->o->root, .experiment = s->o->experiment, .benchmark = out->benchmark };
+	struct recorder_place place = { .root = s->o->root,
+					.experiment = s->o->experiment,
+					.benchmark = out->benchmark };
 	char name[32] = "_baseline";
 	int code;
 
@@ -50,7 +52,8 @@ int record_open(struct record_session *s, bool baseline, struct err *err)
 /* Not as long as a slow pace: nobody could interrupt it. */
 static void wait_for_reading(const struct record_session *s)
 {
-	uint64_t ns = s->o->reading_every_ns < RECORD_READING_EVERY_NS ? s->o->reading_every_ns : RECORD_READING_EVERY_NS;
+	uint64_t ns = s->o->reading_every_ns < RECORD_READING_EVERY_NS ? s->o->reading_every_ns :
+									 RECORD_READING_EVERY_NS;
 
 	nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
 }

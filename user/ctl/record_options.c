@@ -20,15 +20,18 @@ static int read_every(struct record_options *o, const char *text, struct err *er
 	if (!text)
 		return 0;
 	if (parse_duration_ns(text, &ns) != 0 || ns < 20 * NS_PER_MS || ns > 60 * NS_PER_S)
-		return err_set(err, -EINVAL, "--every %.40s: no duration from 20ms to 60s; write one such as 100ms", text);
+		return err_set(err, -EINVAL, "--every %.40s: no duration from 20ms to 60s; write one such as 100ms",
+			       text);
 	o->gpu_every_ns = o->reading_every_ns = ns;
 	return 0;
 }
 
 static int read_baseline(struct record_options *o, const char *text, struct err *err)
 {
-	if (text && (parse_duration_ns(text, &o->baseline_ns) != 0 || o->baseline_ns < NS_PER_S || o->baseline_ns > BASELINE_MAX_NS))
-		return err_set(err, -EINVAL, "--baseline %.40s: no duration from 1s to 24h; write one such as 60s", text);
+	if (text && (parse_duration_ns(text, &o->baseline_ns) != 0 || o->baseline_ns < NS_PER_S ||
+		     o->baseline_ns > BASELINE_MAX_NS))
+		return err_set(err, -EINVAL, "--baseline %.40s: no duration from 1s to 24h; write one such as 60s",
+			       text);
 	return 0;
 }
 
@@ -41,7 +44,8 @@ static int read_settings(struct record_options *o, const struct verb_call *call,
 	int code = 0;
 
 	if (sweep && (power || clocks))
-		return err_set(err, -EINVAL, "--sweep: it names the settings itself; leave --power-limit and --app-clocks out");
+		return err_set(err, -EINVAL,
+			       "--sweep: it names the settings itself; leave --power-limit and --app-clocks out");
 	if (sweep)
 		return record_settings_sweep(sweep, o->settings, &o->n_settings, err);
 	if (clocks)
@@ -81,7 +85,8 @@ static int read_names(struct record_options *o, struct err *err)
 	if (!o->experiment)
 		o->experiment = experiment_of(o);
 	if (o->n_settings && o->run)
-		return err_set(err, -EINVAL, "--run: with limits the run has their name, %s; leave it out", o->settings[0].name);
+		return err_set(err, -EINVAL, "--run: with limits the run has their name, %s; leave it out",
+			       o->settings[0].name);
 	code = need_name("--experiment", o->experiment, "training", err);
 	if (!code)
 		code = need_name("--benchmark", o->benchmark, "bert", err);
@@ -93,7 +98,8 @@ static int read_names(struct record_options *o, struct err *err)
 static int read_choices(struct record_options *o, const struct verb_call *call, struct err *err)
 {
 	static const char *const sources[] = { "gpu", "rapl", "cgroup", NULL }, *const units[] = { "mW", "10mW", NULL };
-	int from = choice_word("record: --samples-from", call->option[RECORD_SAMPLES_FROM], sources, SAMPLES_GPU, err), unit;
+	int from = choice_word("record: --samples-from", call->option[RECORD_SAMPLES_FROM], sources, SAMPLES_GPU, err),
+	    unit;
 
 	if (from < 0)
 		return from;
@@ -111,15 +117,21 @@ int record_options_read(struct record_options *o, const struct verb_call *call, 
 	int code;
 
 	*o = (struct record_options){
-		.root = call->option[RECORD_ROOT], .experiment = call->option[RECORD_EXPERIMENT],
-		.benchmark = call->option[RECORD_BENCHMARK], .run = call->option[RECORD_RUN], .gpus = call->option[RECORD_GPU],
-		.socket = call->option[RECORD_SOCKET], .use_private = call->option[RECORD_PRIVATE],
+		.root = call->option[RECORD_ROOT],
+		.experiment = call->option[RECORD_EXPERIMENT],
+		.benchmark = call->option[RECORD_BENCHMARK],
+		.run = call->option[RECORD_RUN],
+		.gpus = call->option[RECORD_GPU],
+		.socket = call->option[RECORD_SOCKET],
+		.use_private = call->option[RECORD_PRIVATE],
 		.command = call->n ? call->args : NULL,
 	};
 	if (!o->root || !*o->root)
 		return err_set(err, -EINVAL, "--root is missing; name the directory of all experiments");
 	if (call->option[RECORD_RECOVER])
-		return o->command ? err_set(err, -EINVAL, "--recover: it runs no command; leave %.60s out", o->command[0]) : 0;
+		return o->command ?
+			       err_set(err, -EINVAL, "--recover: it runs no command; leave %.60s out", o->command[0]) :
+			       0;
 	code = read_every(o, call->option[RECORD_EVERY], err);
 	if (!code)
 		code = read_baseline(o, call->option[RECORD_BASELINE], err);

@@ -8,7 +8,9 @@
 #include "../base/log.h"
 #include "record.h"
 
-struct outcome { unsigned told, failures; };
+struct outcome {
+	unsigned told, failures;
+};
 
 static void said(void *arg, const char *from, const char *to, const struct err *err)
 {

@@ -51,7 +51,8 @@ static void name_left(struct record_session *s)
 
 	run_cgroup_list_left(&s->cgroup, &left);
 	if (left.n)
-		log_warn("record: %u processes still run (%d %.15s ...): not recorded any more", left.n, (int)left.pid[0], left.comm[0]);
+		log_warn("record: %u processes still run (%d %.15s ...): not recorded any more", left.n,
+			 (int)left.pid[0], left.comm[0]);
 }
 
 int record_repetition(struct record_session *s, struct err *err)

@@ -4,8 +4,8 @@
 #include "../base/clock.h"
 #include "record.h"
 
-#define SILENT_US 5000000             /* then a ring counts as empty for ever */
-#define DRAIN_NS (2500 * NS_PER_MS)   /* the driver's rings are looked at every 1.5 s */
+#define SILENT_US 5000000 /* then a ring counts as empty for ever */
+#define DRAIN_NS (2500 * NS_PER_MS) /* the driver's rings are looked at every 1.5 s */
 
 static struct record_out *out_of(struct record_session *s, unsigned gpu)
 {

@@ -52,7 +52,8 @@ int record_setting_clocks(const char *text, struct record_setting *s, struct err
 	if (n >= sizeof(mem) || number_with(mem, "MHz", MHZ_MAX, &s->mem_mhz) != 0 ||
 	    number_with(comma + 1, "MHz", MHZ_MAX, &s->gpu_mhz) != 0) {
 		s->mem_mhz = s->gpu_mhz = 0;
-		return err_set(err, -EINVAL, "--app-clocks %.40s: no pair of MHz; write MEMORY,GPU such as 877,1065", text);
+		return err_set(err, -EINVAL, "--app-clocks %.40s: no pair of MHz; write MEMORY,GPU such as 877,1065",
+			       text);
 	}
 	snprintf(s->name, sizeof(s->name), "%uMHz,%uMHz", s->mem_mhz, s->gpu_mhz);
 	return 0;
@@ -68,13 +69,18 @@ int record_settings_sweep(const char *text, struct record_setting *list, unsigne
 		return err_set(err, -E2BIG, "--sweep: more than %d settings; make it two sweeps", RECORD_SETTINGS_MAX);
 	for (char *word = strtok_r(copy, " ;\t\n", &save); word && !code; word = strtok_r(NULL, " ;\t\n", &save)) {
 		if (n == RECORD_SETTINGS_MAX)
-			return err_set(err, -E2BIG, "--sweep: more than %d settings; make it two sweeps", RECORD_SETTINGS_MAX);
+			return err_set(err, -E2BIG, "--sweep: more than %d settings; make it two sweeps",
+				       RECORD_SETTINGS_MAX);
 		list[n] = (struct record_setting){ 0 };
-		code = strchr(word, ',') ? record_setting_clocks(word, &list[n], err) : record_setting_power(word, &list[n], err);
+		code = strchr(word, ',') ? record_setting_clocks(word, &list[n], err) :
+					   record_setting_power(word, &list[n], err);
 		n += !code;
 	}
 	if (code || !n)
-		return err_set(err, -EINVAL, "--sweep %.60s: write settings such as \"150W 200W 250W\" or \"877MHz,1065MHz 877MHz,1222MHz\"", text);
+		return err_set(
+			err, -EINVAL,
+			"--sweep %.60s: write settings such as \"150W 200W 250W\" or \"877MHz,1065MHz 877MHz,1222MHz\"",
+			text);
 	*ret_n = n;
 	return 0;
 }

@@ -9,7 +9,9 @@ const char *const report_value_name[REPORT_VALUES] = { "energy_j", "time_s", "po
 const char *const report_mean_name[REPORT_MEANS] = {
 	"util_gpu_percent", "util_mem_percent", "clock_gpu_mhz", "clock_mem_mhz", "power_limit_mw", "temperature_c",
 };
-static const char *const mean_column[REPORT_MEANS] = { "util-gpu", "util-mem", "clock-gpu", "clock-mem", "enforced-power-limit", "tmp" };
+static const char *const mean_column[REPORT_MEANS] = {
+	"util-gpu", "util-mem", "clock-gpu", "clock-mem", "enforced-power-limit", "tmp"
+};
 
 static double mean_of(const struct tree_table *t, const char *name, const struct tree_window *w)
 {
@@ -76,7 +78,8 @@ static int read_one(struct report *r, unsigned i)
 
 static bool same_run(const struct tree_place *a, const struct tree_place *b)
 {
-	return !strcmp(a->name[TREE_EXPERIMENT], b->name[TREE_EXPERIMENT]) && !strcmp(a->name[TREE_BENCHMARK], b->name[TREE_BENCHMARK]) &&
+	return !strcmp(a->name[TREE_EXPERIMENT], b->name[TREE_EXPERIMENT]) &&
+	       !strcmp(a->name[TREE_BENCHMARK], b->name[TREE_BENCHMARK]) &&
 	       !strcmp(a->name[TREE_RUN], b->name[TREE_RUN]);
 }
 
@@ -101,7 +104,9 @@ int report_read(struct report *r, const char *dir, struct err *err)
 			return err_set(err, rc, "report: out of memory; name a directory below %s", dir);
 		usable += r->list[r->n].usable;
 	}
-	return usable ? 0 : err_set(err, -ENODATA, "%s: no repetition with energy in it; joulectl check %s says more", dir, dir);
+	return usable ? 0 :
+			err_set(err, -ENODATA, "%s: no repetition with energy in it; joulectl check %s says more", dir,
+				dir);
 }
 
 void report_free(struct report *r)
@@ -135,11 +140,14 @@ static unsigned stats_at(const struct report *r, const struct report_run *run, s
 unsigned report_stats(const struct report *r, const struct report_run *run, enum report_source s, enum report_value v,
 		      struct run_stats *ret)
 {
-	return stats_at(r, run, offsetof(struct report_repetition, source[0]) + s * sizeof(struct report_result) +
-			offsetof(struct report_result, value[0]) + v * sizeof(double), ret);
+	return stats_at(r, run,
+			offsetof(struct report_repetition, source[0]) + s * sizeof(struct report_result) +
+				offsetof(struct report_result, value[0]) + v * sizeof(double),
+			ret);
 }
 
-unsigned report_mean_stats(const struct report *r, const struct report_run *run, enum report_mean m, struct run_stats *ret)
+unsigned report_mean_stats(const struct report *r, const struct report_run *run, enum report_mean m,
+			   struct run_stats *ret)
 {
 	return stats_at(r, run, offsetof(struct report_repetition, mean[0]) + m * sizeof(double), ret);
 }

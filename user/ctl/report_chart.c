@@ -17,7 +17,8 @@ double report_chart_y(const struct report_chart *c, double y)
 const char *report_chart_class(char letter, unsigned i)
 {
 	static const char *const fills[SVG_COLOURS] = { "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7" };
-	static const char *const lines[SVG_COLOURS] = { "line l0", "line l1", "line l2", "line l3", "line l4", "line l5", "line l6", "line l7" };
+	static const char *const lines[SVG_COLOURS] = { "line l0", "line l1", "line l2", "line l3",
+							"line l4", "line l5", "line l6", "line l7" };
 
 	return letter == 'c' ? fills[i % SVG_COLOURS] : lines[i % SVG_COLOURS];
 }

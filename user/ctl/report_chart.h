@@ -9,8 +9,8 @@
 
 struct report_chart {
 	struct svg *svg;
-	double left, top, right, bottom;      /* of the area, pixels */
-	double x0, x1, y0, y1;                /* values at its sides */
+	double left, top, right, bottom; /* of the area, pixels */
+	double x0, x1, y0, y1; /* values at its sides */
 };
 
 double report_chart_x(const struct report_chart *c, double x);

@@ -49,7 +49,8 @@ static void repetition(const struct report_repetition *t, enum report_source s, 
 	buf_add_char(b, '\n');
 }
 
-static void whole_run(const struct report *r, const struct report_run *run, enum report_source s, bool spread, struct buf *b)
+static void whole_run(const struct report *r, const struct report_run *run, enum report_source s, bool spread,
+		      struct buf *b)
 {
 	struct run_stats stats;
 

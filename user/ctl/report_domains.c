@@ -22,7 +22,7 @@ unsigned report_domains(const struct tree_table *t, bool *ret, char *names, size
 		if (len >= sizeof(suffix) && strcmp(t->column[i] + len + 1 - sizeof(suffix), suffix) == 0)
 			continue;
 		if (strncmp(t->column[i], "external", 8) == 0)
-			continue;          /* the wall has the packages in it */
+			continue; /* the wall has the packages in it */
 		column[n] = i;
 		domain[n++] = t->column[i];
 	}

@@ -7,8 +7,8 @@
 #include "report.h"
 
 static const unsigned table_of[REPORT_SOURCES] = {
-	[REPORT_HD] = TREE_SAMPLES, [REPORT_SD] = TREE_GPU, [REPORT_EXTERNAL] = TREE_EXTERNAL, [REPORT_RAPL] = TREE_RAPL,
-	[REPORT_CGROUP] = TREE_CGROUP,
+	[REPORT_HD] = TREE_SAMPLES, [REPORT_SD] = TREE_GPU,        [REPORT_EXTERNAL] = TREE_EXTERNAL,
+	[REPORT_RAPL] = TREE_RAPL,  [REPORT_CGROUP] = TREE_CGROUP,
 };
 
 /* d0c1; more digits than one the original reader does not see. */
@@ -22,7 +22,8 @@ static bool is_channel(const char *name, bool compat)
 	return channel && !name[2 + device + channel] && (!compat || (device == 1 && channel == 1));
 }
 
-static unsigned choose_columns(const struct report_options *o, const struct tree_table *t, enum report_source s, bool *ret)
+static unsigned choose_columns(const struct report_options *o, const struct tree_table *t, enum report_source s,
+			       bool *ret)
 {
 	char names[512];
 	unsigned n = 0;
@@ -31,7 +32,8 @@ static unsigned choose_columns(const struct report_options *o, const struct tree
 		return report_domains(t, ret, names, sizeof(names));
 	for (unsigned i = 0; i < t->n_columns; i++) {
 		ret[i] = s == REPORT_HD ? strcmp(t->column[i], "value") == 0 :
-			 s == REPORT_SD ? strcmp(t->column[i], "power") == 0 : is_channel(t->column[i], o->compat);
+			 s == REPORT_SD ? strcmp(t->column[i], "power") == 0 :
+					  is_channel(t->column[i], o->compat);
 		n += ret[i];
 	}
 	return n;
@@ -57,14 +59,19 @@ static int by_time(const void *a, const void *b)
 	return x->row < y->row ? -1 : x->row > y->row;
 }
 
-static double watts_of(const struct report_options *o, const struct tree_repetition *t, enum report_source s, double sum)
+static double watts_of(const struct report_options *o, const struct tree_repetition *t, enum report_source s,
+		       double sum)
 {
-	unsigned mw = o->compat ? REPORT_COMPAT_UNIT : o->external_mw ? o->external_mw : t->external_mw ? t->external_mw : 1;
+	unsigned mw = o->compat      ? REPORT_COMPAT_UNIT :
+		      o->external_mw ? o->external_mw :
+		      t->external_mw ? t->external_mw :
+				       1;
 
 	return s == REPORT_EXTERNAL ? sum * mw / 1000 - o->external_idle_w : sum / 1000;
 }
 
-int report_points_of(const struct report_options *o, const struct tree_repetition *t, enum report_source s, struct report_points *ret)
+int report_points_of(const struct report_options *o, const struct tree_repetition *t, enum report_source s,
+		     struct report_points *ret)
 {
 	const struct tree_table *table = &t->table[table_of[s]];
 	struct report_points p = { 0 };
@@ -104,7 +111,8 @@ static double at(const struct report_point *p, size_t n, int64_t t_ns)
 	}
 	if (p[high].t_ns == p[low].t_ns)
 		return p[high].watts;
-	return p[low].watts + (p[high].watts - p[low].watts) * (double)(t_ns - p[low].t_ns) / (double)(p[high].t_ns - p[low].t_ns);
+	return p[low].watts +
+	       (p[high].watts - p[low].watts) * (double)(t_ns - p[low].t_ns) / (double)(p[high].t_ns - p[low].t_ns);
 }
 
 bool report_counter(const struct tree_table *t, unsigned column, int64_t *from, int64_t *to, double *ret)
@@ -195,8 +203,8 @@ static void by_trapezoids(const struct report_points *p, const struct tree_windo
 		fill(r, energy, (double)(r->last_ns - w->start_ns) / 1e9, counted ? sum / (double)counted : NAN);
 }
 
-static int measure_source(const struct report_options *o, const struct tree_repetition *t, struct report_repetition *ret,
-			  enum report_source s, struct tree_findings *warnings)
+static int measure_source(const struct report_options *o, const struct tree_repetition *t,
+			  struct report_repetition *ret, enum report_source s, struct tree_findings *warnings)
 {
 	const struct tree_table *table = &t->table[table_of[s]];
 	struct report_result *r = &ret->source[s];
@@ -206,7 +214,8 @@ static int measure_source(const struct report_options *o, const struct tree_repe
 
 	snprintf(file, sizeof(file), "%s/%s", ret->place->shown, tree_table_file[table_of[s]]);
 	if (table->doubtful)
-		tree_find(warnings, TREE_NOTE, "quality", file, 0, "%zu of %zu rows are not measured (%s)", table->doubtful, table->n, table->quality);
+		tree_find(warnings, TREE_NOTE, "quality", file, 0, "%zu of %zu rows are not measured (%s)",
+			  table->doubtful, table->n, table->quality);
 	if (!table->present || ((s == REPORT_RAPL || s == REPORT_CGROUP) && by_counters(table, ret, s)))
 		return 0;
 	rc = report_points_of(o, t, s, &p);
@@ -234,7 +243,8 @@ static void check_end(const struct report_repetition *r, enum report_source s, s
 	pace_s = (double)(v->last_ns - v->first_ns) / 1e9 / (double)(v->rows - 1);
 	if (gap_s > fmax(2, 5 * pace_s))
 		tree_find(warnings, TREE_WRONG, report_source_name[s], r->place->shown, 0,
-			  "%s: nothing for %.1f s at an end of the window: too little energy", report_source_name[s], gap_s);
+			  "%s: nothing for %.1f s at an end of the window: too little energy", report_source_name[s],
+			  gap_s);
 }
 
 int report_measure(const struct report_options *o, const struct tree_repetition *t, struct report_repetition *ret,
@@ -252,6 +262,7 @@ int report_measure(const struct report_options *o, const struct tree_repetition 
 		check_end(ret, s, warnings);
 	}
 	if (*t->quality && (ret->source[REPORT_RAPL].known || ret->source[REPORT_CGROUP].known))
-		tree_find(warnings, TREE_NOTE, "energy-quality", ret->place->shown, 0, "rapl and cgroup were not measured: %s", t->quality);
+		tree_find(warnings, TREE_NOTE, "energy-quality", ret->place->shown, 0,
+			  "rapl and cgroup were not measured: %s", t->quality);
 	return 0;
 }

@@ -22,7 +22,7 @@ struct picture {
 	double width;
 	struct trace trace[LINES_MAX];
 	unsigned n, left_out;
-	struct tree_event *events;       /* of the first */
+	struct tree_event *events; /* of the first */
 	size_t n_events;
 };
 
@@ -31,7 +31,8 @@ static double seconds(const struct trace *t, int64_t ns)
 	return (double)(ns - t->of->window.start_ns) / 1e9;
 }
 
-static int add_trace(struct picture *p, const struct report *r, const struct report_repetition *of, enum report_source s, struct err *err)
+static int add_trace(struct picture *p, const struct report *r, const struct report_repetition *of,
+		     enum report_source s, struct err *err)
 {
 	struct trace *t = &p->trace[p->n];
 	struct tree_findings ignored = { 0 };
@@ -72,7 +73,8 @@ static void find_range(struct picture *p)
 	c->y1 = 0;
 	for (unsigned k = 0; k < p->n; k++) {
 		const struct report_points *t = &p->trace[k].p;
-		double first = seconds(&p->trace[k], t->list[0].t_ns), last = seconds(&p->trace[k], t->list[t->n - 1].t_ns);
+		double first = seconds(&p->trace[k], t->list[0].t_ns),
+		       last = seconds(&p->trace[k], t->list[t->n - 1].t_ns);
 
 		c->x0 = k ? fmin(c->x0, first) : first;
 		c->x1 = k ? fmax(c->x1, last) : last;
@@ -186,8 +188,9 @@ static void draw_outside(struct picture *p, double from, double to)
 
 static void draw(struct picture *p, enum report_source s, struct buf *out)
 {
-	static const char *const what[REPORT_SOURCES] = { "GPU power (driver's samples)", "GPU power (queries)", "external power",
-		"power of the machine (RAPL)", "power of the run's cgroup" };
+	static const char *const what[REPORT_SOURCES] = { "GPU power (driver's samples)", "GPU power (queries)",
+							  "external power", "power of the machine (RAPL)",
+							  "power of the run's cgroup" };
 	struct report_chart *c = &p->chart;
 	const char *names[LINES_MAX];
 	char note[96];
@@ -202,7 +205,8 @@ static void draw(struct picture *p, enum report_source s, struct buf *out)
 	c->bottom = c->top + (p->width < 560 ? 220 : fmin(400, 160 + p->width / 5));
 	report_chart_fit(c);
 	below = report_chart_legend(&p->svg, p->width, c->bottom + 66, names, p->n, false);
-	svg_begin(&p->svg, out, p->width, below + (p->left_out ? 20 : 0), "Power over time", "Power of repetitions since their window began");
+	svg_begin(&p->svg, out, p->width, below + (p->left_out ? 20 : 0), "Power over time",
+		  "Power of repetitions since their window began");
 	svg_text(&p->svg, "ink title", NULL, CHART_PAD, 34, "Power over time");
 	svg_text(&p->svg, "dim", NULL, CHART_PAD, 54, what[s]);
 	draw_outside(p, c->x0, 0);

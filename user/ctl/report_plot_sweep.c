@@ -10,7 +10,10 @@
 
 enum setting { SETTING_WATTS, SETTING_CLOCK, SETTING_NAME };
 
-struct spot { double x; const struct report_run *run; };
+struct spot {
+	double x;
+	const struct report_run *run;
+};
 
 struct sweep {
 	const struct report *r;
@@ -18,7 +21,7 @@ struct sweep {
 	enum setting setting;
 	struct svg svg;
 	double width;
-	struct spot *spots;              /* of lines, one after the other */
+	struct spot *spots; /* of lines, one after the other */
 	unsigned first[SVG_COLOURS + 1];
 	char *name[SVG_COLOURS];
 	unsigned n_lines, left_out;
@@ -74,7 +77,8 @@ static bool same_line(const struct sweep *w, const struct report_run *a, const s
 	const struct tree_place *p = place(w->r, a), *q = place(w->r, b);
 	double x, m = 0, n = 0;
 
-	if (strcmp(p->name[TREE_EXPERIMENT], q->name[TREE_EXPERIMENT]) || strcmp(p->name[TREE_BENCHMARK], q->name[TREE_BENCHMARK]))
+	if (strcmp(p->name[TREE_EXPERIMENT], q->name[TREE_EXPERIMENT]) ||
+	    strcmp(p->name[TREE_BENCHMARK], q->name[TREE_BENCHMARK]))
 		return false;
 	if (w->setting == SETTING_CLOCK) {
 		setting_of(p->name[TREE_RUN], &x, &m);
@@ -138,7 +142,8 @@ static int collect(struct sweep *w)
 			w->first[w->n_lines]++;
 		}
 		if (!rc)
-			qsort(w->spots + w->first[w->n_lines - 1], w->first[w->n_lines] - w->first[w->n_lines - 1], sizeof(*w->spots), by_x);
+			qsort(w->spots + w->first[w->n_lines - 1], w->first[w->n_lines] - w->first[w->n_lines - 1],
+			      sizeof(*w->spots), by_x);
 	}
 	free(done);
 	return rc;
@@ -163,11 +168,13 @@ static void range(const struct sweep *w, enum report_value v, struct report_char
 	c->x1 += fmax((c->x1 - c->x0) * .05, .5);
 }
 
-static void draw_spot(struct sweep *w, const struct report_chart *c, const struct spot *spot, unsigned line, enum report_value v)
+static void draw_spot(struct sweep *w, const struct report_chart *c, const struct spot *spot, unsigned line,
+		      enum report_value v)
 {
 	struct run_stats s = { 0 };
 	unsigned n = report_stats(w->r, spot->run, w->s, v, &s);
-	double x = report_chart_x(c, spot->x), high = report_chart_y(c, s.mean + s.stddev), low = report_chart_y(c, s.mean - s.stddev);
+	double x = report_chart_x(c, spot->x), high = report_chart_y(c, s.mean + s.stddev),
+	       low = report_chart_y(c, s.mean - s.stddev);
 	char tip[400];
 
 	if (n > 1) {
@@ -180,7 +187,8 @@ static void draw_spot(struct sweep *w, const struct report_chart *c, const struc
 	svg_attr_num(&w->svg, "cx", x);
 	svg_attr_num(&w->svg, "cy", report_chart_y(c, s.mean));
 	svg_attr_num(&w->svg, "r", 3.5);
-	snprintf(tip, sizeof(tip), "%.200s: %.6g +- %.3g of %u", place(w->r, spot->run)->name[TREE_RUN], s.mean, s.stddev, n);
+	snprintf(tip, sizeof(tip), "%.200s: %.6g +- %.3g of %u", place(w->r, spot->run)->name[TREE_RUN], s.mean,
+		 s.stddev, n);
 	svg_tooltip(&w->svg, tip);
 	svg_close(&w->svg);
 }
@@ -239,7 +247,10 @@ static void draw(struct sweep *w, struct buf *out)
 {
 	double tall = w->width < 560 ? 180 : 220, legend = 92 + 2 * tall + 158;
 	struct report_chart energy = { .svg = &w->svg, .right = w->width - CHART_PAD, .top = 92, .bottom = 92 + tall };
-	struct report_chart time = { .svg = &w->svg, .right = energy.right, .top = energy.top + tall + 84, .bottom = energy.bottom + tall + 84 };
+	struct report_chart time = { .svg = &w->svg,
+				     .right = energy.right,
+				     .top = energy.top + tall + 84,
+				     .bottom = energy.bottom + tall + 84 };
 	double below = report_chart_legend(&w->svg, w->width, legend, (const char *const *)w->name, w->n_lines, false);
 	char what[96];
 
@@ -251,7 +262,8 @@ static void draw(struct sweep *w, struct buf *out)
 	svg_begin(&w->svg, out, w->width, below + (w->left_out ? 20 : 0), "Energy and time by setting",
 		  "Mean over repetitions; bars are the standard deviation");
 	svg_text(&w->svg, "ink title", NULL, CHART_PAD, 34, "Energy and time by setting");
-	snprintf(what, sizeof(what), "source %s; means and standard deviations over repetitions", report_source_name[w->s]);
+	snprintf(what, sizeof(what), "source %s; means and standard deviations over repetitions",
+		 report_source_name[w->s]);
 	svg_text(&w->svg, "dim", NULL, CHART_PAD, 54, what);
 	draw_panel(w, &energy, REPORT_ENERGY, "energy, J");
 	draw_panel(w, &time, REPORT_TIME, "time, s");

@@ -21,7 +21,8 @@ static void cell(struct buf *b, int width, double v)
 
 static void head(struct buf *b, const char *first)
 {
-	buf_printf(b, "  %-18s %12s %7s %10s %10s %12s %12s\n", first, "energy J", "+-", "time s", "power W", "EDP Js", "ED2P Js2");
+	buf_printf(b, "  %-18s %12s %7s %10s %10s %12s %12s\n", first, "energy J", "+-", "time s", "power W", "EDP Js",
+		   "ED2P Js2");
 }
 
 static void source_line(const struct report *r, const struct report_run *run, enum report_source s, struct buf *b)
@@ -73,17 +74,21 @@ static void repetition_lines(const struct report_repetition *t, struct buf *b)
 
 static void means_line(const struct report *r, const struct report_run *run, struct buf *b)
 {
-	static const struct { const char *text, *unit; double by; } shown[REPORT_MEANS] = {
-		[REPORT_UTIL_GPU] = { "GPU", "%", 1 }, [REPORT_UTIL_MEM] = { "GPU memory busy", "%", 1 },
+	static const struct {
+		const char *text, *unit;
+		double by;
+	} shown[REPORT_MEANS] = {
+		[REPORT_UTIL_GPU] = { "GPU", "%", 1 },       [REPORT_UTIL_MEM] = { "GPU memory busy", "%", 1 },
 		[REPORT_CLOCK_GPU] = { "clock", " MHz", 1 }, [REPORT_CLOCK_MEM] = { "memory clock", " MHz", 1 },
-		[REPORT_LIMIT] = { "limit", " W", 1000 }, [REPORT_TEMPERATURE] = { "", " C", 1 },
+		[REPORT_LIMIT] = { "limit", " W", 1000 },    [REPORT_TEMPERATURE] = { "", " C", 1 },
 	};
 	const char *before = "  ";
 	struct run_stats v;
 
 	for (unsigned m = 0; m < REPORT_MEANS; m++)
 		if (report_mean_stats(r, run, m, &v)) {
-			buf_printf(b, "%s%s%s%.4g%s", before, shown[m].text, *shown[m].text ? " " : "", v.mean / shown[m].by, shown[m].unit);
+			buf_printf(b, "%s%s%s%.4g%s", before, shown[m].text, *shown[m].text ? " " : "",
+				   v.mean / shown[m].by, shown[m].unit);
 			before = ", ";
 		}
 	if (strcmp(before, ", ") == 0)
@@ -96,16 +101,18 @@ static void domains_lines(const struct report_repetition *t, struct buf *b)
 
 	for (unsigned k = 0; k < 2; k++)
 		if (t->source[REPORT_RAPL + k].known)
-			buf_printf(b, "  %s is %s\n", report_source_name[REPORT_RAPL + k], safe(names, sizeof(names), t->domains[k]));
+			buf_printf(b, "  %s is %s\n", report_source_name[REPORT_RAPL + k],
+				   safe(names, sizeof(names), t->domains[k]));
 }
 
 static void window_line(const struct report_repetition *t, struct buf *b)
 {
 	if (t->window.by_epochs)
-		buf_printf(b, "  epochs 1 to %u of 0 to %u, %.6g s\n", t->window.epochs >= 3 ? t->window.epochs - 2 : 1, t->window.epochs - 1,
-			   (double)(t->window.end_ns - t->window.start_ns) / 1e9);
+		buf_printf(b, "  epochs 1 to %u of 0 to %u, %.6g s\n", t->window.epochs >= 3 ? t->window.epochs - 2 : 1,
+			   t->window.epochs - 1, (double)(t->window.end_ns - t->window.start_ns) / 1e9);
 	else
-		buf_printf(b, "  all that was recorded: no epochs to choose from, %.6g s\n", (double)(t->window.end_ns - t->window.start_ns) / 1e9);
+		buf_printf(b, "  all that was recorded: no epochs to choose from, %.6g s\n",
+			   (double)(t->window.end_ns - t->window.start_ns) / 1e9);
 }
 
 static void write_run(const struct report *r, const struct report_run *run, struct buf *b)
@@ -116,8 +123,8 @@ static void write_run(const struct report *r, const struct report_run *run, stru
 	while (!first->usable && first < &r->list[run->first + run->n - 1])
 		first++;
 	buf_printf(b, "%s / %s / %s: %u repetition%s\n", safe(e, sizeof(e), first->place->name[TREE_EXPERIMENT]),
-		   safe(m, sizeof(m), first->place->name[TREE_BENCHMARK]), safe(n, sizeof(n), first->place->name[TREE_RUN]),
-		   run->n, run->n == 1 ? "" : "s");
+		   safe(m, sizeof(m), first->place->name[TREE_BENCHMARK]),
+		   safe(n, sizeof(n), first->place->name[TREE_RUN]), run->n, run->n == 1 ? "" : "s");
 	if (first->usable)
 		window_line(first, b);
 	head(b, run->n > 1 ? "mean of" : "source");
@@ -137,5 +144,6 @@ void report_write_text(const struct report *r, struct buf *b)
 		write_run(r, &r->runs[i], b);
 	}
 	if (r->o.compat)
-		buf_printf(b, "\nas the original reader: external counts are %d mW, %.3f W are taken off\n", REPORT_COMPAT_UNIT, r->o.external_idle_w);
+		buf_printf(b, "\nas the original reader: external counts are %d mW, %.3f W are taken off\n",
+			   REPORT_COMPAT_UNIT, r->o.external_idle_w);
 }

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include "../base/clock.h"
 
-#define LEARN_NS (2 * NS_PER_S)  /* a private agent may take to learn idle power */
+#define LEARN_NS (2 * NS_PER_S) /* a private agent may take to learn idle power */
 
 /* Idle power that is learned is not known at once. */
 static bool learns(const struct run_facts *f)
@@ -19,7 +19,8 @@ static bool learns(const struct run_facts *f)
 	return false;
 }
 
-static int use_private(struct run_agent *a, const struct run_agent_wish *w, const char *why, char *mount, struct err *err)
+static int use_private(struct run_agent *a, const struct run_agent_wish *w, const char *why, char *mount,
+		       struct err *err)
 {
 	const struct private_agent_options o = { .idle = w->idle };
 	uint64_t until;

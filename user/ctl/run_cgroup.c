@@ -15,7 +15,7 @@
 #include "../base/fsroot.h"
 
 #define LEVELS_MAX 64
-#define ROUNDS_MAX 200           /* of moving what forks meanwhile, 5 ms apart */
+#define ROUNDS_MAX 200 /* of moving what forks meanwhile, 5 ms apart */
 #define NAP_NS (5 * (long)NS_PER_MS)
 
 /* The line of the hierarchy in /proc/self/cgroup (cgroups(7)): "0::/path", "4:perf_event:/path". */
@@ -49,8 +49,10 @@ int run_place_find(const char *mount, struct run_place *ret, struct err *err)
 	struct stat st;
 
 	if (!*mount || statfs(mount, &fs) != 0 || (fs.f_type != CGROUP2_SUPER_MAGIC && fs.f_type != CGROUP_SUPER_MAGIC))
-		return err_set(err, -ENOENT, "cgroups: the agent accounts those at %.200s, which is no such mount here; "
-			       "run joulectl where the agent runs, or with --private", *mount ? mount : "no mount");
+		return err_set(err, -ENOENT,
+			       "cgroups: the agent accounts those at %.200s, which is no such mount here; "
+			       "run joulectl where the agent runs, or with --private",
+			       *mount ? mount : "no mount");
 	p.v2 = fs.f_type == CGROUP2_SUPER_MAGIC;
 	snprintf(p.mount, sizeof(p.mount), "%s", mount);
 	snprintf(p.prefix, sizeof(p.prefix), "jouled-run-%d-", (int)getpid());
@@ -66,8 +68,11 @@ int run_place_find(const char *mount, struct run_place *ret, struct err *err)
 static int not_allowed(const struct run_place *p, int code, struct err *err)
 {
 	if ((code == -EACCES || code == -EPERM) && geteuid() != 0)
-		return err_set(err, code, "%.250s: this cgroup is not delegated to you; use systemd-run --user --scope -p Delegate=yes "
-			       "joulectl run ..., or become root", p->dir);
+		return err_set(
+			err, code,
+			"%.250s: this cgroup is not delegated to you; use systemd-run --user --scope -p Delegate=yes "
+			"joulectl run ..., or become root",
+			p->dir);
 	return err_set(err, code, "%.250s: no cgroup can be made: %s; %s", p->dir, strerrordesc_np(-code),
 		       code == -EROFS ? "mount it read-write" : "look at its limits (cgroup.max.*)");
 }
@@ -160,8 +165,8 @@ bool run_cgroup_memory_peak(const struct run_cgroup *c, uint64_t *ret_bytes)
 }
 
 struct walk {
-	struct run_left *left;      /* list, */
-	int home;                   /* or move: cgroup.procs, -1 = list */
+	struct run_left *left; /* list, */
+	int home; /* or move: cgroup.procs, -1 = list */
 	unsigned depth, moved;
 };
 

@@ -12,23 +12,23 @@
 
 struct run_place {
 	bool v2;
-	char mount[RUN_PATH_MAX];   /* of the hierarchy */
-	char home[RUN_PATH_MAX];    /* the cgroup of this process: where what is left over goes */
-	char dir[RUN_PATH_MAX];     /* where ours are made: the mount for root, else home */
-	char prefix[40];            /* of their names: "jouled-run-PID-" */
+	char mount[RUN_PATH_MAX]; /* of the hierarchy */
+	char home[RUN_PATH_MAX]; /* the cgroup of this process: where what is left over goes */
+	char dir[RUN_PATH_MAX]; /* where ours are made: the mount for root, else home */
+	char prefix[40]; /* of their names: "jouled-run-PID-" */
 	unsigned made;
 };
 
 struct run_cgroup {
 	const struct run_place *place;
 	char dir[RUN_PATH_MAX + 64];
-	const char *path;           /* of dir, below the mount: what the agent calls it */
+	const char *path; /* of dir, below the mount: what the agent calls it */
 	int fd;
 };
 
 /* Processes that still ran when the command had ended. */
 struct run_left {
-	unsigned n;                 /* all of them; the first ones by name */
+	unsigned n; /* all of them; the first ones by name */
 	pid_t pid[RUN_LEFT_MAX];
 	char comm[RUN_LEFT_MAX][16];
 };

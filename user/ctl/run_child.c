@@ -86,7 +86,8 @@ struct start {
 };
 
 /* Older kernels, v1 and some containers: the child waits at a gate until it was moved. */
-static int start_behind_gate(char **argv, const struct run_cgroup *c, const sigset_t *mask, int report, struct start *ret)
+static int start_behind_gate(char **argv, const struct run_cgroup *c, const sigset_t *mask, int report,
+			     struct start *ret)
 {
 	int gate[2], code;
 
@@ -176,9 +177,11 @@ int run_child(char **argv, const struct run_cgroup *c, struct run_signals *s, co
 	int code = start(argv, c, &s->before, &st);
 
 	if (code)
-		return err_set(err, code, "%.250s: no process can be put there: %s; %s", c->dir, strerrordesc_np(-code),
-			       code == -EACCES ? "its ancestor that is also yours has to be delegated to you (systemd-run --user --scope)" :
-			       "look at the limits of processes and memory");
+		return err_set(
+			err, code, "%.250s: no process can be put there: %s; %s", c->dir, strerrordesc_np(-code),
+			code == -EACCES ?
+				"its ancestor that is also yours has to be delegated to you (systemd-run --user --scope)" :
+				"look at the limits of processes and memory");
 	e.not_started = st.not_started;
 	while (wait4(st.pid, &e.status, WNOHANG, &e.usage) == 0) {
 		uint64_t now = clock_mono_ns();

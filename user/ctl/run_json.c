@@ -142,10 +142,13 @@ static void add_stats(struct writer *w, const char *key, unsigned column)
 	for (unsigned i = 0; i < w->r->n; i++) {
 		const struct run_result *r = &w->r->runs[i];
 
-		if (!r->started || (column >= POWERS ? !r->measured : column >= VALUES && !run_value_known(f, r, column - VALUES)))
+		if (!r->started ||
+		    (column >= POWERS ? !r->measured : column >= VALUES && !run_value_known(f, r, column - VALUES)))
 			continue;
-		w->v[n++] = column == WALL ? (double)r->wall_ns : column == CPU ? (double)run_cpu_ns(f, r) :
-			    column < POWERS ? (double)r->value[column - VALUES] : power(r, column - POWERS);
+		w->v[n++] = column == WALL  ? (double)r->wall_ns :
+			    column == CPU   ? (double)run_cpu_ns(f, r) :
+			    column < POWERS ? (double)r->value[column - VALUES] :
+					      power(r, column - POWERS);
 	}
 	if (!n)
 		return;
@@ -162,7 +165,8 @@ static void add_stats(struct writer *w, const char *key, unsigned column)
 	json_object_end(&w->j);
 }
 
-static void add_group(struct writer *w, const char *key, unsigned first, unsigned n, const char *(*name)(const struct run_facts *, unsigned))
+static void add_group(struct writer *w, const char *key, unsigned first, unsigned n,
+		      const char *(*name)(const struct run_facts *, unsigned))
 {
 	json_key(&w->j, key);
 	json_object_begin(&w->j);

@@ -13,8 +13,10 @@ static void add_idle(const struct run_report *r, struct buf *b)
 	for (unsigned i = 0; i < r->n; i++)
 		window_ns += (double)r->runs[i].window_ns;
 	buf_printf(b, " Idle energy of the machine is %s (idle: %s",
-		   own ? "not included" : strcmp(f->idle, "by-time") == 0 ? "included by share of CPU time" :
-		   "included by share of the rest", f->idle);
+		   own                             ? "not included" :
+		   strcmp(f->idle, "by-time") == 0 ? "included by share of CPU time" :
+						     "included by share of the rest",
+		   f->idle);
 	for (unsigned d = 0; d < f->n_domains; d++) {
 		idle_uj = 0;
 		for (unsigned i = 0; i < r->n; i++)
@@ -65,7 +67,8 @@ static void add_notes(const struct run_report *r, struct buf *b)
 	} else if (!f->n_domains) {
 		buf_add_str(b, " No energy: this machine has no source of it; see jouled doctor.\n");
 	} else {
-		buf_printf(b, " No energy: the agent's formula '%s' gives none to cgroups; see --private.\n", f->formula);
+		buf_printf(b, " No energy: the agent's formula '%s' gives none to cgroups; see --private.\n",
+			   f->formula);
 	}
 }
 
@@ -77,7 +80,8 @@ static void add_left(const struct run_left *l, struct buf *b)
 		return;
 	buf_printf(b, " %u process%s of it still ran, counted up to here:", l->n, l->n == 1 ? "" : "es");
 	for (unsigned i = 0; i < l->n && i < RUN_LEFT_MAX; i++)
-		buf_printf(b, "%s %s (%d)", i ? "," : "", text_escape(shown, sizeof(shown), l->comm[i]), (int)l->pid[i]);
+		buf_printf(b, "%s %s (%d)", i ? "," : "", text_escape(shown, sizeof(shown), l->comm[i]),
+			   (int)l->pid[i]);
 	buf_add_str(b, l->n > RUN_LEFT_MAX ? ", ...\n" : "\n");
 }
 

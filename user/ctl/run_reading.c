@@ -11,7 +11,7 @@
 #include "../model/snapshot.h"
 
 #define ROWS_MAX 1000000u
-#define TRIES 20                 /* of a reading that is refused for the moment */
+#define TRIES 20 /* of a reading that is refused for the moment */
 #define TRY_NS (50 * (long)NS_PER_MS)
 
 struct run_row {
@@ -20,7 +20,8 @@ struct run_row {
 };
 
 static const unsigned qualities[7] = {
-	QUALITY_MEASURED, QUALITY_WRAPPED, QUALITY_MULTIPLEXED, QUALITY_ESTIMATED, QUALITY_STALE, QUALITY_PARTIAL, QUALITY_LOST,
+	QUALITY_MEASURED, QUALITY_WRAPPED, QUALITY_MULTIPLEXED, QUALITY_ESTIMATED,
+	QUALITY_STALE,    QUALITY_PARTIAL, QUALITY_LOST,
 };
 
 static uint64_t number(const json_t *o, const char *key)
@@ -109,7 +110,8 @@ static void read_counters(const json_t *row, struct run_facts *f)
 
 static void read_values(const json_t *o, const struct run_facts *f, uint64_t v[RUN_VALUES_MAX])
 {
-	static const char *const fixed[RUN_FIXED] = { "cpu_ns", "switches", "rx_bytes", "rx_packets", "tx_bytes", "tx_packets" };
+	static const char *const fixed[RUN_FIXED] = { "cpu_ns",     "switches", "rx_bytes",
+						      "rx_packets", "tx_bytes", "tx_packets" };
 	const json_t *energy = json_object_get(o, "energy_uj"), *counters = json_object_get(o, "counters");
 
 	for (unsigned i = 0; i < f->n_domains; i++)
@@ -157,8 +159,8 @@ static int add_row(const json_t *o, const struct run_facts *f, struct run_rows *
 	return 0;
 }
 
-int run_reading_parse(const char *text, size_t size, struct run_facts *f, struct run_machine *ret, struct run_rows *rows,
-		      struct err *err)
+int run_reading_parse(const char *text, size_t size, struct run_facts *f, struct run_machine *ret,
+		      struct run_rows *rows, struct err *err)
 {
 	struct run_machine m = { 0 };
 	json_t *doc = json_loadb(text, size, 0, NULL), *list = json_object_get(doc, "rows"), *row;
@@ -255,7 +257,7 @@ int run_facts_ask(struct agent *a, struct run_facts *ret, char *ret_mount, struc
 	struct run_facts f = { 0 };
 	struct run_machine m;
 	json_t *doc = NULL;
-	int code = ask(a, "/.", &body, err);   /* nobody is called so: the special rows alone */
+	int code = ask(a, "/.", &body, err); /* nobody is called so: the special rows alone */
 
 	if (!code)
 		code = run_reading_parse((const char *)body.data, body.len, &f, &m, NULL, err);

@@ -17,7 +17,7 @@ struct run_domain {
 	enum domain_kind kind;
 	unsigned idle_quality;
 	uint64_t idle_power_uw;
-	char reason[240];           /* why it is estimated; "" = it is not */
+	char reason[240]; /* why it is estimated; "" = it is not */
 };
 
 /* The same for all runs. */
@@ -26,23 +26,23 @@ struct run_facts {
 	struct run_domain domain[SCHEMA_MAX_DOMAINS];
 	char counter[SCHEMA_MAX_EVENTS][SCHEMA_NAME_MAX];
 	char formula[16], idle[16];
-	bool split;                 /* the formula gives energy to cgroups */
-	bool switches, network;     /* are counted here */
+	bool split; /* the formula gives energy to cgroups */
+	bool switches, network; /* are counted here */
 	bool private_agent;
 };
 
 struct run_result {
-	int exit_status, signal;    /* signal: that killed it, 0 = none */
-	char error[512];            /* why there are no figures of the agent, or no run at all; "" = there are */
+	int exit_status, signal; /* signal: that killed it, 0 = none */
+	char error[512]; /* why there are no figures of the agent, or no run at all; "" = there are */
 	bool started, measured;
-	uint64_t wall_ns, user_ns, system_ns;     /* system, user: of the command and what it waited for */
-	uint64_t window_ns;                       /* between the two readings */
+	uint64_t wall_ns, user_ns, system_ns; /* system, user: of the command and what it waited for */
+	uint64_t window_ns; /* between the two readings */
 	uint64_t value[RUN_VALUES_MAX];
-	unsigned quality;                         /* of the counts */
+	unsigned quality; /* of the counts */
 	unsigned energy_quality[SCHEMA_MAX_DOMAINS];
-	uint64_t machine_uj[SCHEMA_MAX_DOMAINS], idle_uj[SCHEMA_MAX_DOMAINS];   /* of the machine, in the window */
+	uint64_t machine_uj[SCHEMA_MAX_DOMAINS], idle_uj[SCHEMA_MAX_DOMAINS]; /* of the machine, in the window */
 	uint64_t memory_peak;
-	bool memory_of_cgroup;                    /* else of its largest process */
+	bool memory_of_cgroup; /* else of its largest process */
 	struct run_left left;
 };
 
@@ -51,7 +51,7 @@ struct run_report {
 	const struct run_facts *facts;
 	const struct run_result *runs;
 	unsigned n;
-	int exit_status;            /* of the first run that failed, 0 = none did */
+	int exit_status; /* of the first run that failed, 0 = none did */
 };
 
 static inline uint64_t run_fixed(const struct run_facts *f, const struct run_result *r, unsigned fixed)
@@ -85,7 +85,7 @@ uint64_t run_cpu_ns(const struct run_facts *f, const struct run_result *r);
 bool run_any_measured(const struct run_report *r);
 
 void run_write_text(const struct run_report *r, struct buf *b);
-void run_write_notes(const struct run_report *r, struct buf *b);   /* the end of text */
+void run_write_notes(const struct run_report *r, struct buf *b); /* the end of text */
 void run_write_json(const struct run_report *r, struct buf *b);
 void run_write_csv(const struct run_report *r, struct buf *b);
 

@@ -4,8 +4,8 @@
 #define JD_CTL_RUN_STATS_H
 
 struct run_stats {
-	double mean, stddev;        /* stddev of the sample (n - 1); 0 for one value */
-	double ci95;                /* half width of the 95 % interval of the mean, by Student's t */
+	double mean, stddev; /* stddev of the sample (n - 1); 0 for one value */
+	double ci95; /* half width of the 95 % interval of the mean, by Student's t */
 };
 
 struct run_stats run_stats_of(const double *v, unsigned n);

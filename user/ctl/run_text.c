@@ -15,12 +15,15 @@
 struct text {
 	const struct run_report *r;
 	struct buf *b;
-	double *v;                  /* a value per run */
-	unsigned n;                 /* of it */
+	double *v; /* a value per run */
+	unsigned n; /* of it */
 };
 
 /* A number in the unit that leaves one to three digits before the point. */
-struct scaled { double factor; const char *unit; };
+struct scaled {
+	double factor;
+	const char *unit;
+};
 
 static struct scaled scale(double v, const char *const units[3])
 {
@@ -30,7 +33,7 @@ static struct scaled scale(double v, const char *const units[3])
 }
 
 static const char *const joules[3] = { "J", "mJ", "uJ" }, *const seconds[3] = { "s", "ms", "us" },
-	*const watts[3] = { "W", "mW", "uW" };
+			 *const watts[3] = { "W", "mW", "uW" };
 
 /* 1234567 as 1,234,567. */
 static void add_grouped(char *dst, size_t size, uint64_t v)
@@ -87,7 +90,8 @@ static void end(struct text *t, unsigned quality, const char *fmt, ...)
 }
 
 /* What get says of each run in t->v; its mean. i: 0, or the column of run_result.value + 1. */
-static double each(struct text *t, double (*get)(const struct run_facts *f, const struct run_result *r, unsigned i), unsigned i)
+static double each(struct text *t, double (*get)(const struct run_facts *f, const struct run_result *r, unsigned i),
+		   unsigned i)
 {
 	t->n = 0;
 	for (unsigned k = 0; k < t->r->n; k++)
@@ -228,7 +232,8 @@ static void add_counters(struct text *t)
 		end(t, count_quality(t), "%s", remark);
 	}
 	if (f->switches) {
-		add_grouped(number, sizeof(number), (uint64_t)(each(t, get_value, f->n_domains + RUN_SWITCHES + 1) + 0.5));
+		add_grouped(number, sizeof(number),
+			    (uint64_t)(each(t, get_value, f->n_domains + RUN_SWITCHES + 1) + 0.5));
 		begin(t, number, "", "switches");
 		end(t, count_quality(t), "%s", "");
 	}
@@ -240,7 +245,10 @@ static void add_memory(struct text *t)
 	const char *unit = peak < 1 << 20 ? "KiB" : peak < 1 << 30 ? "MiB" : "GiB";
 	char number[32];
 
-	snprintf(number, sizeof(number), "%.1f", peak / (peak < 1 << 20 ? 1 << 10 : peak < 1 << 30 ? 1 << 20 : 1 << 30));
+	snprintf(number, sizeof(number), "%.1f",
+		 peak / (peak < 1 << 20 ? 1 << 10 :
+			 peak < 1 << 30 ? 1 << 20 :
+					  1 << 30));
 	begin(t, number, unit, "peak memory");
 	end(t, QUALITY_MEASURED, "%s", t->r->runs[0].memory_of_cgroup ? "" : "of its largest process");
 }
@@ -248,7 +256,8 @@ static void add_memory(struct text *t)
 static void add_network(struct text *t)
 {
 	const struct run_facts *f = t->r->facts;
-	double rx = each(t, get_value, f->n_domains + RUN_RX_BYTES + 1), tx = each(t, get_value, f->n_domains + RUN_TX_BYTES + 1);
+	double rx = each(t, get_value, f->n_domains + RUN_RX_BYTES + 1),
+	       tx = each(t, get_value, f->n_domains + RUN_TX_BYTES + 1);
 
 	if (!f->network || (rx <= 0 && tx <= 0))
 		return;
@@ -270,7 +279,7 @@ static void add_head(struct text *t)
 		buf_printf(t->b, "%s%s", word == t->r->command ? "" : " ", text_escape(shown, sizeof(shown), *word));
 	if (t->b->len - start > COMMAND_MAX) {
 		t->b->len = start + COMMAND_MAX;
-		while ((t->b->data[t->b->len] & 0xc0) == 0x80)   /* not within a character */
+		while ((t->b->data[t->b->len] & 0xc0) == 0x80) /* not within a character */
 			t->b->len--;
 		buf_add_str(t->b, "...");
 	}

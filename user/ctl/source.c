@@ -71,7 +71,8 @@ static int open_unix(const char *where, const char *path, struct err *err)
 	int fd, code;
 
 	if (*path != '/' || strlen(path) >= sizeof(a.sun_path))
-		return err_set(err, -EINVAL, "%.128s: not a socket; unix:///PATH, at most %zu bytes", where, sizeof(a.sun_path) - 1);
+		return err_set(err, -EINVAL, "%.128s: not a socket; unix:///PATH, at most %zu bytes", where,
+			       sizeof(a.sun_path) - 1);
 	memcpy(a.sun_path, path, strlen(path) + 1);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0)

@@ -10,7 +10,7 @@
 
 struct writer {
 	struct json j;
-	uint64_t base_ns;              /* start of the earliest span */
+	uint64_t base_ns; /* start of the earliest span */
 };
 
 /* Microseconds since the earliest span, with nanoseconds behind the point. */

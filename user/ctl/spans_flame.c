@@ -8,10 +8,10 @@
 #include "spans.h"
 #include "svg.h"
 
-#define LINE 20.0                      /* height of a frame */
+#define LINE 20.0 /* height of a frame */
 #define TOP 58.0
 #define MARGIN 10.0
-#define NARROWEST 0.3                  /* pixels: what is less is not drawn */
+#define NARROWEST 0.3 /* pixels: what is less is not drawn */
 #define LEVELS 120
 
 struct frame {
@@ -152,7 +152,8 @@ static void tell(struct flame *f, const struct frame *at)
 		snprintf(spans, sizeof(spans), ", own %s, %llu spans, CPU %.3f s", own, (unsigned long long)at->spans,
 			 (double)at->cpu_ns / 1e9);
 	snprintf(text, sizeof(text), "%.1000s: %s (%.1f %%)%s%s%s", at->label, all,
-		 100 * (double)at->all / (double)f->frames[0].all, spans, at->estimated ? ", estimated" : "", at->partial ? ", partly lost" : "");
+		 100 * (double)at->all / (double)f->frames[0].all, spans, at->estimated ? ", estimated" : "",
+		 at->partial ? ", partly lost" : "");
 	svg_tooltip(&f->svg, text);
 }
 
@@ -177,7 +178,7 @@ static void draw_frame(struct flame *f, const struct frame *at, double x, double
 	svg_attr_num(&f->svg, "y", y);
 	svg_attr_num(&f->svg, "width", width > 1.2 ? width - 0.6 : width);
 	svg_attr_num(&f->svg, "height", LINE - 1);
-	svg_attr(&f->svg, "fill-opacity", at->level < 2 ? ".55" : ".4");   /* the text on it is that of the page */
+	svg_attr(&f->svg, "fill-opacity", at->level < 2 ? ".55" : ".4"); /* the text on it is that of the page */
 	svg_attr(&f->svg, "rx", "2");
 	svg_close(&f->svg);
 	if (width > 24) {
@@ -219,8 +220,9 @@ static void draw(struct flame *f, const struct spans_list *l, struct buf *out)
 	char all[32], text[160];
 
 	amount(f, f->frames[0].all, all, sizeof(all));
-	snprintf(text, sizeof(text), "%s in %zu trace%s%s%s. Wide is much; who started it stands below.", all, l->n, l->n == 1 ? "" : "s",
-		 f->energy && f->frames[0].estimated ? ", estimated" : "", f->frames[0].partial ? ", partly lost" : "");
+	snprintf(text, sizeof(text), "%s in %zu trace%s%s%s. Wide is much; who started it stands below.", all, l->n,
+		 l->n == 1 ? "" : "s", f->energy && f->frames[0].estimated ? ", estimated" : "",
+		 f->frames[0].partial ? ", partly lost" : "");
 	f->bottom = height - MARGIN;
 	svg_begin(&f->svg, out, f->width, height, title, text);
 	svg_rect(&f->svg, "bg", 0, 0, f->width, height);

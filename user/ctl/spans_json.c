@@ -10,8 +10,8 @@
 #include "../encode/trace_json.h"
 #include "spans.h"
 
-struct piece {                         /* one malloc: this and the spans; texts are jansson's */
-	struct trace t;                /* first: what callers hold */
+struct piece { /* one malloc: this and the spans; texts are jansson's */
+	struct trace t; /* first: what callers hold */
 	const char *domains[SCHEMA_MAX_DOMAINS], *interfaces[SCHEMA_MAX_DOMAINS];
 };
 
@@ -65,18 +65,36 @@ static void take_span(const json_t *o, const char *cgroup, struct span *s)
 	const json_t *energy = json_object_get(o, "energy_uj");
 
 	*s = (struct span){
-		.id = hex(o, "id"), .parent = hex(o, "parent"), .pid = (uint32_t)number(o, "pid"), .end = end_of(o),
+		.id = hex(o, "id"),
+		.parent = hex(o, "parent"),
+		.pid = (uint32_t)number(o, "pid"),
+		.end = end_of(o),
 		.kind = strcmp(text(o, "kind"), "function") ? SPAN_PROCESS : SPAN_FUNCTION,
-		.ns_pid = (uint32_t)number(o, "ns_pid"), .parent_pid = (uint32_t)number(o, "parent_pid"),
-		.uid = (uint32_t)number(o, "uid"), .start_boot_ns = number(o, "start_boot_ns"), .start_ns = number(o, "start_ns"),
-		.start_real_ns = (int64_t)number(o, "start_unix_ns"), .exit_code = (int)number(o, "exit_code"),
-		.signal = (int)number(o, "signal"), .moved = flag(o, "moved"), .core_dumped = flag(o, "core_dumped"),
-		.seen_running = flag(o, "seen_running"), .calls = 1, .cpu_ns = number(o, "cpu_ns"),
-		.wall_ns = number(o, "wall_ns"), .minor_faults = number(o, "minor_faults"),
-		.major_faults = number(o, "major_faults"), .peak_rss_bytes = number(o, "peak_rss_bytes"),
-		.quality = quality(o, "quality"), .energy_quality = quality(o, "energy_quality"),
-		.comm = text(o, "comm"), .exe = text(o, "exe"), .cmdline = text(o, "cmdline"), .cgroup = cgroup,
-		.symbol = text(o, "symbol"), .binary = text(o, "binary"),
+		.ns_pid = (uint32_t)number(o, "ns_pid"),
+		.parent_pid = (uint32_t)number(o, "parent_pid"),
+		.uid = (uint32_t)number(o, "uid"),
+		.start_boot_ns = number(o, "start_boot_ns"),
+		.start_ns = number(o, "start_ns"),
+		.start_real_ns = (int64_t)number(o, "start_unix_ns"),
+		.exit_code = (int)number(o, "exit_code"),
+		.signal = (int)number(o, "signal"),
+		.moved = flag(o, "moved"),
+		.core_dumped = flag(o, "core_dumped"),
+		.seen_running = flag(o, "seen_running"),
+		.calls = 1,
+		.cpu_ns = number(o, "cpu_ns"),
+		.wall_ns = number(o, "wall_ns"),
+		.minor_faults = number(o, "minor_faults"),
+		.major_faults = number(o, "major_faults"),
+		.peak_rss_bytes = number(o, "peak_rss_bytes"),
+		.quality = quality(o, "quality"),
+		.energy_quality = quality(o, "energy_quality"),
+		.comm = text(o, "comm"),
+		.exe = text(o, "exe"),
+		.cmdline = text(o, "cmdline"),
+		.cgroup = cgroup,
+		.symbol = text(o, "symbol"),
+		.binary = text(o, "binary"),
 	};
 	s->tid = json_object_get(o, "tid") ? (uint32_t)number(o, "tid") : s->pid;
 	if (s->kind == SPAN_FUNCTION)
@@ -147,13 +165,14 @@ static int take_trace(struct spans_list *l, json_t *o, const char *subject, stru
 		json_decref(o);
 	free(p);
 	return wrong ? err_set(err, -EBADMSG, "%s: no traces as docs/formats/spans.md says: %s", subject, wrong) :
-	       err_set(err, -ENOMEM, "%s: out of memory; free some", subject);
+		       err_set(err, -ENOMEM, "%s: out of memory; free some", subject);
 }
 
 int spans_read_json(struct spans_list *l, const char *json, size_t size, const char *subject, struct err *err)
 {
 	json_error_t why;
-	json_t *doc = json_loadb(json, size, JSON_REJECT_DUPLICATES, &why), *traces = json_object_get(doc, "traces"), *o;
+	json_t *doc = json_loadb(json, size, JSON_REJECT_DUPLICATES, &why), *traces = json_object_get(doc, "traces"),
+	       *o;
 	int rc = 0;
 	size_t i;
 

@@ -127,13 +127,18 @@ static void reverse(struct spans_list *l)
 static int load_file(const struct verb_call *call, struct spans_list *l, struct err *err)
 {
 	const char *path = call->args[0];
-	struct from_spool f = { .list = l, .err = err, .pick = { .cgroup = call->option[SPANS_CGROUP], .since_ns = INT64_MIN,
-		.uuid = call->option[SPANS_TRACE], .command = call->option[SPANS_COMMAND], .until_ns = INT64_MIN } };
+	struct from_spool f = { .list = l,
+				.err = err,
+				.pick = { .cgroup = call->option[SPANS_CGROUP],
+					  .since_ns = INT64_MIN,
+					  .uuid = call->option[SPANS_TRACE],
+					  .command = call->option[SPANS_COMMAND],
+					  .until_ns = INT64_MIN } };
 	struct buf text = { 0 };
 	int rc = strcmp(path, "-") == 0 ? -ENODATA : spool_read(path, take_record, &f, err);
 
 	if (rc != -ENODATA) {
-		reverse(l);             /* all are records: docs are all NULL */
+		reverse(l); /* all are records: docs are all NULL */
 		return rc;
 	}
 	rc = read_all(path, &text, err);
@@ -169,7 +174,7 @@ static int load_agent(const struct verb_call *call, uint64_t limit, struct spans
 	add_parameter(&path, "trace", call->option[SPANS_TRACE]);
 	buf_add_char(&path, '\0');
 	rc = path.failed ? err_set(err, -ENOMEM, "spans: out of memory; free some") :
-	     agent_get(a, (const char *)path.data, NULL, &body, err);
+			   agent_get(a, (const char *)path.data, NULL, &body, err);
 	if (!rc)
 		rc = spans_read_json(l, (const char *)body.data, body.len, "agent", err);
 	buf_free(&path);
@@ -188,7 +193,8 @@ int spans_load(const struct verb_call *call, struct spans_list *ret, struct err 
 	if (call->option[SPANS_TRACE] && !trace_uuid_ok(call->option[SPANS_TRACE]))
 		return err_set(err, -EINVAL, "spans: --trace: no uuid; take one of those that spans --json tells");
 	if (call->n && (call->option[SPANS_SINCE] || call->option[SPANS_UNTIL] || call->option[SPANS_LIMIT]))
-		return err_set(err, -EINVAL, "spans: --since, --until, --limit: for the agent alone; a file is read whole");
+		return err_set(err, -EINVAL,
+			       "spans: --since, --until, --limit: for the agent alone; a file is read whole");
 	return call->n ? load_file(call, ret, err) : load_agent(call, limit, ret, err);
 }
 
@@ -206,7 +212,8 @@ int spans_write(const char *path, const struct buf *b, struct err *err)
 		if (n >= 0)
 			at += (size_t)n;
 		else if (errno != EINTR)
-			rc = err_set(err, -errno, "%s: %s; is there room?", path ? path : "standard output", strerrordesc_np(errno));
+			rc = err_set(err, -errno, "%s: %s; is there room?", path ? path : "standard output",
+				     strerrordesc_np(errno));
 	}
 	if (path && fd >= 0 && close(fd) != 0 && !rc)
 		rc = err_set(err, -errno, "%s: %s; is there room?", path, strerrordesc_np(errno));

@@ -30,8 +30,11 @@ int spans_shape(struct spans_shape *s, const struct trace *t, const char *comman
 {
 	const size_t n = t->n_spans;
 
-	*s = (struct spans_shape){ .t = t, .up = calloc(n, sizeof(*s->up)), .depth = calloc(n, sizeof(*s->depth)),
-				   .shown = calloc(n, sizeof(*s->shown)), .own_uj = calloc(n, sizeof(*s->own_uj)),
+	*s = (struct spans_shape){ .t = t,
+				   .up = calloc(n, sizeof(*s->up)),
+				   .depth = calloc(n, sizeof(*s->depth)),
+				   .shown = calloc(n, sizeof(*s->shown)),
+				   .own_uj = calloc(n, sizeof(*s->own_uj)),
 				   .all_uj = calloc(n, sizeof(*s->all_uj)) };
 	if (!s->up || !s->depth || !s->shown || !s->own_uj || !s->all_uj) {
 		spans_shape_free(s);

@@ -43,8 +43,8 @@ static void put_head(struct buf *out, const struct trace *t)
 	put_name(out, "unit", t->unit);
 	if (t->part || !t->last)
 		buf_printf(out, "  part %u%s", t->part, t->last ? ", the last" : ", goes on");
-	buf_printf(out, "  %02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x\n", u[0], u[1], u[2], u[3], u[4], u[5], u[6],
-		   u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+	buf_printf(out, "  %02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x\n", u[0], u[1], u[2],
+		   u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
 }
 
 /* Digits that a person reads: 0.41 ms, 618 ms, 2.00 s, 3 min 12 s */
@@ -79,8 +79,8 @@ static void put_figures(struct buf *out, const struct spans_shape *sh, uint32_t 
 	if (!sh->has_energy)
 		buf_printf(out, "%12s  %12s  %10s ", "-", "-", "-");
 	else
-		buf_printf(out, "%12.6f%c %12.6f%c %10.3f%c", (double)sh->all_uj[i] / 1e6, m, (double)sh->own_uj[i] / 1e6, m,
-			   ns ? (double)sh->own_uj[i] * 1e3 / (double)ns : 0, m);
+		buf_printf(out, "%12.6f%c %12.6f%c %10.3f%c", (double)sh->all_uj[i] / 1e6, m,
+			   (double)sh->own_uj[i] / 1e6, m, ns ? (double)sh->own_uj[i] * 1e3 / (double)ns : 0, m);
 	put_duration(out, ns);
 	put_duration(out, s->cpu_ns);
 	buf_printf(out, "%c", mark(s->quality));
@@ -135,7 +135,8 @@ static int print_trace(const struct trace *t, const char *command, struct buf *o
 	if (spans_shape(&sh, t, command) != 0)
 		return -ENOMEM;
 	put_head(out, t);
-	buf_printf(out, "%12s  %12s  %10s  %12s %12s  %7s %s\n", "subtree J", "own J", "own W", "duration", "CPU time", "PID", "command");
+	buf_printf(out, "%12s  %12s  %10s  %12s %12s  %7s %s\n", "subtree J", "own J", "own W", "duration", "CPU time",
+		   "PID", "command");
 	for (uint32_t i = 0; i < t->n_spans; i++) {
 		if (!sh.shown[i])
 			continue;
@@ -151,7 +152,7 @@ int spans_print(const struct spans_list *l, const char *command, struct buf *out
 {
 	int rc = 0;
 
-	for (size_t i = l->n; i-- > 0 && !rc;)      /* the newest is the nearest to the prompt */
+	for (size_t i = l->n; i-- > 0 && !rc;) /* the newest is the nearest to the prompt */
 		rc = print_trace(l->v[i], command, out);
 	return rc;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 #include "../base/text.h"
 
-#define NAME_MAX_BYTES 8192    /* of one attribute or text */
+#define NAME_MAX_BYTES 8192 /* of one attribute or text */
 
 /* Colours are written out: renderers outside of browsers know no CSS variables. */
 static const char theme[] =

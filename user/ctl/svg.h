@@ -16,21 +16,21 @@
 #include "../base/buf.h"
 
 #define SVG_DEPTH_MAX 16
-#define SVG_COLOURS 8          /* classes c0..c7 */
+#define SVG_COLOURS 8 /* classes c0..c7 */
 
 struct svg {
 	struct buf *out;
 	const char *open[SVG_DEPTH_MAX];
 	unsigned depth;
-	bool in_tag;               /* attributes may follow */
-	bool in_text;              /* no line break before the end tag */
-	double x, y;               /* of the path, to leave out what does not move */
+	bool in_tag; /* attributes may follow */
+	bool in_text; /* no line break before the end tag */
+	double x, y; /* of the path, to leave out what does not move */
 	bool path_begun;
 };
 
 /* width, height: pixels. title and description are for screen readers and tooltips. */
 void svg_begin(struct svg *s, struct buf *out, double width, double height, const char *title, const char *description);
-void svg_end(struct svg *s);               /* closes whatever is open */
+void svg_end(struct svg *s); /* closes whatever is open */
 
 /* name: a literal, kept until its svg_close. */
 void svg_open(struct svg *s, const char *name);
@@ -43,13 +43,13 @@ void svg_close(struct svg *s);
 void svg_rect(struct svg *s, const char *class, double x, double y, double width, double height);
 void svg_line(struct svg *s, const char *class, double x1, double y1, double x2, double y2);
 void svg_text(struct svg *s, const char *class, const char *anchor, double x, double y, const char *text);
-void svg_tooltip(struct svg *s, const char *text);         /* <title> of the element that is open */
+void svg_tooltip(struct svg *s, const char *text); /* <title> of the element that is open */
 
 /* The d attribute of an open path: svg_path_begin, moves, svg_path_end. */
 void svg_path_begin(struct svg *s);
 void svg_move_to(struct svg *s, double x, double y);
 void svg_line_to(struct svg *s, double x, double y);
-void svg_path_close(struct svg *s);        /* back to the last move */
+void svg_path_close(struct svg *s); /* back to the last move */
 void svg_path_end(struct svg *s);
 
 /* Width in pixels that text takes at most in the theme's fonts at a size; East Asian characters count twice. */

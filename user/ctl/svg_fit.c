@@ -11,7 +11,7 @@ static double width_of(const unsigned char *s, size_t n)
 {
 	if (n == 1) {
 		if (*s < 0x20 || *s == 0x7f)
-			return 4 * 0.64;         /* \xNN */
+			return 4 * 0.64; /* \xNN */
 		if (strchr("ijl.,:;|!'I()[]{}/\\-ftr \"", *s))
 			return 0.46;
 		if (strchr("mwMW@%", *s))

@@ -12,18 +12,18 @@
 #include "../model/naming.h"
 #include "../model/snapshot.h"
 
-#define TOP_HISTORY 64                 /* intervals kept of each row */
+#define TOP_HISTORY 64 /* intervals kept of each row */
 #define TOP_FILTER_MAX 64
 #define TOP_LABEL_MAX 12
 
 /* top_feed.c */
 struct top_feed;
 struct top_source {
-	const char *socket;            /* NULL = the default one */
-	const char *replay;            /* a recording instead of an agent; "-" = stdin */
-	uint64_t interval_ns;          /* 0 = the agent's own */
-	bool pace;                     /* a recording in its own time */
-	int key_fd;                    /* looked at while waiting; -1 = none */
+	const char *socket; /* NULL = the default one */
+	const char *replay; /* a recording instead of an agent; "-" = stdin */
+	uint64_t interval_ns; /* 0 = the agent's own */
+	bool pace; /* a recording in its own time */
+	int key_fd; /* looked at while waiting; -1 = none */
 	/* Called at least ten times a second while waiting, when key_fd is set. true = give up waiting. */
 	bool (*idle)(void *arg);
 	void *arg;
@@ -37,15 +37,15 @@ void top_feed_close(struct top_feed *f);
 bool top_feed_wait(struct top_feed *f, uint64_t ns);
 
 /* top_view.c */
-struct top_values {                    /* of one interval */
+struct top_values { /* of one interval */
 	uint64_t time_ns, cycles, instructions, rx_bytes, tx_bytes;
 	uint64_t uj[DOMAIN_KINDS];
-	double watts[DOMAIN_KINDS];    /* each domain by its own time */
-	unsigned quality;              /* of counts */
+	double watts[DOMAIN_KINDS]; /* each domain by its own time */
+	unsigned quality; /* of counts */
 	unsigned energy_quality[DOMAIN_KINDS];
 };
 
-struct top_totals {                    /* since the start or the last reset */
+struct top_totals { /* since the start or the last reset */
 	uint64_t time_ns;
 	uint64_t uj[DOMAIN_KINDS];
 };
@@ -53,27 +53,27 @@ struct top_totals {                    /* since the start or the last reset */
 enum { TOP_OWN, TOP_SUBTREE, TOP_SCOPES };
 
 struct top_row {
-	char *path;                    /* as it came: identity, filter, parent */
-	char *name;                    /* safe to print */
-	const char *leaf;              /* of name: its last part */
-	char *title, *label;           /* what people call it: as it came, and safe to print; NULL = only by its path */
-	struct top_row *parent, *child, *sibling;   /* child and sibling: shown ones, by order */
-	struct top_row *chain;         /* of the hash table */
+	char *path; /* as it came: identity, filter, parent */
+	char *name; /* safe to print */
+	const char *leaf; /* of name: its last part */
+	char *title, *label; /* what people call it: as it came, and safe to print; NULL = only by its path */
+	struct top_row *parent, *child, *sibling; /* child and sibling: shown ones, by order */
+	struct top_row *chain; /* of the hash table */
 	enum row_kind kind;
-	uint64_t id;                   /* 0: no row of its own, a parent of some */
+	uint64_t id; /* 0: no row of its own, a parent of some */
 	bool ended;
-	bool folded;                   /* the tree does not show what is below */
-	bool match, wanted;            /* wanted: match, or a parent of one */
-	uint64_t seen;                 /* tick in which it or something below was there */
+	bool folded; /* the tree does not show what is below */
+	bool match, wanted; /* wanted: match, or a parent of one */
+	uint64_t seen; /* tick in which it or something below was there */
 	uint64_t own_seen;
 	struct top_values now[TOP_SCOPES], shown[TOP_SCOPES];
 	struct top_totals total[TOP_SCOPES], shown_total[TOP_SCOPES];
-	float history[TOP_SCOPES][TOP_HISTORY];   /* watts; CPU share without energy */
-	unsigned depth;                /* in the tree that is shown */
-	uint64_t last_branches;        /* bit per depth: it or that ancestor is the last one there */
+	float history[TOP_SCOPES][TOP_HISTORY]; /* watts; CPU share without energy */
+	unsigned depth; /* in the tree that is shown */
+	uint64_t last_branches; /* bit per depth: it or that ancestor is the last one there */
 };
 
-struct top_domain {                    /* machine's line: one domain, or all of a kind */
+struct top_domain { /* machine's line: one domain, or all of a kind */
 	char name[80];
 	enum domain_kind kind;
 	uint64_t uj, idle_uj, residual_uj, total_uj;
@@ -83,45 +83,45 @@ struct top_domain {                    /* machine's line: one domain, or all of 
 
 struct top_machine {
 	char sensor[256];
-	int64_t time_ns;               /* CLOCK_REALTIME */
+	int64_t time_ns; /* CLOCK_REALTIME */
 	uint64_t interval_ns;
 	unsigned cpus, cgroups, n_domains;
-	double busy;                   /* 0 to 1 */
+	double busy; /* 0 to 1 */
 	struct top_domain domains[SCHEMA_MAX_DOMAINS];
-	bool split;                    /* the rows have energy */
-	bool counters;                 /* cycles and instructions */
+	bool split; /* the rows have energy */
+	bool counters; /* cycles and instructions */
 	bool idle_merged;
 	uint64_t suspended_ns, missed, lost;
-	bool counted[DOMAIN_KINDS];    /* kinds that "all" adds up: they do not overlap */
+	bool counted[DOMAIN_KINDS]; /* kinds that "all" adds up: they do not overlap */
 	bool has[DOMAIN_KINDS];
 };
 
 enum top_sort { TOP_BY_WATTS, TOP_BY_JOULES, TOP_BY_CPU, TOP_BY_IPC, TOP_BY_NETWORK, TOP_BY_NAME, TOP_SORTS };
-extern const char *const top_sort_names[TOP_SORTS + 1];   /* "watts" ..., NULL */
+extern const char *const top_sort_names[TOP_SORTS + 1]; /* "watts" ..., NULL */
 
 struct top_view {
 	/* what the user chose */
 	enum top_sort sort;
 	bool reverse, tree, all, frozen;
-	int domain;                    /* enum domain_kind, -1 = all that do not overlap */
+	int domain; /* enum domain_kind, -1 = all that do not overlap */
 	char filter[TOP_FILTER_MAX];
 	/* what there is */
 	struct top_machine machine, live_machine;
 	float history[DOMAIN_KINDS][TOP_HISTORY];
-	double peak[DOMAIN_KINDS];     /* watts, the end of the bars */
-	uint64_t tick;                 /* intervals taken */
-	uint64_t samples;              /* of them in the histories */
+	double peak[DOMAIN_KINDS]; /* watts, the end of the bars */
+	uint64_t tick; /* intervals taken */
+	uint64_t samples; /* of them in the histories */
 	uint64_t last_end_ns;
 	char boot_id[40];
 	struct top_row **rows;
 	unsigned n_rows, cap_rows;
-	size_t path_bytes;             /* of them */
+	size_t path_bytes; /* of them */
 	struct top_row **hash;
-	unsigned cap_hash;             /* a power of two */
-	struct top_row **order;        /* what is shown, in order */
+	unsigned cap_hash; /* a power of two */
+	struct top_row **order; /* what is shown, in order */
 	unsigned n_order, cap_order;
 	bool network_seen;
-	unsigned marks;                /* qualities drawn: for the legend */
+	unsigned marks; /* qualities drawn: for the legend */
 };
 
 /* One interval more. 0 or -ENOMEM. */
@@ -135,7 +135,10 @@ double top_watts(const struct top_view *v, const double watts[DOMAIN_KINDS]);
 uint64_t top_uj(const struct top_view *v, const uint64_t uj[DOMAIN_KINDS]);
 unsigned top_energy_quality(const struct top_view *v, const struct top_values *now);
 bool top_counts(const struct top_view *v, enum domain_kind kind);
-static inline int top_scope(const struct top_view *v) { return v->tree ? TOP_SUBTREE : TOP_OWN; }
+static inline int top_scope(const struct top_view *v)
+{
+	return v->tree ? TOP_SUBTREE : TOP_OWN;
+}
 
 /* top_rows.c: rows by path. NULL: no memory. */
 struct top_row *top_row_get(struct top_view *v, const char *path, enum row_kind kind);
@@ -154,7 +157,7 @@ void top_machine_take(struct top_view *v, const struct snapshot *s);
 void top_count_kinds(const bool has[DOMAIN_KINDS], bool ret_counted[DOMAIN_KINDS]);
 
 /* top_text.c */
-void top_text_init(void);              /* after setlocale */
+void top_text_init(void); /* after setlocale */
 bool top_text_unicode(void);
 /* Path made safe: no control, no unprintable or direction-changing character, valid text. malloc'd. */
 char *top_clean(const char *path);
@@ -170,18 +173,28 @@ void top_seconds(char dst[16], uint64_t ns);
 
 /* top_draw.c, top_draw_head.c */
 enum top_style {
-	TOP_PLAIN, TOP_BOLD, TOP_DIM, TOP_HEAD, TOP_CURSOR, TOP_HOT, TOP_WARM, TOP_COOL, TOP_GOOD, TOP_ALERT, TOP_STYLES
+	TOP_PLAIN,
+	TOP_BOLD,
+	TOP_DIM,
+	TOP_HEAD,
+	TOP_CURSOR,
+	TOP_HOT,
+	TOP_WARM,
+	TOP_COOL,
+	TOP_GOOD,
+	TOP_ALERT,
+	TOP_STYLES
 };
 struct top_paint {
-	unsigned width;                /* 0 = without end */
+	unsigned width; /* 0 = without end */
 	void (*put)(void *arg, enum top_style style, const char *text);
 	void (*end_line)(void *arg);
 	void *arg;
 	unsigned column;
-	enum top_style row;            /* TOP_CURSOR over all of a line; TOP_PLAIN */
+	enum top_style row; /* TOP_CURSOR over all of a line; TOP_PLAIN */
 };
 void top_put(struct top_paint *p, enum top_style style, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-void top_put_text(struct top_paint *p, enum top_style style, const char *text);   /* of any length */
+void top_put_text(struct top_paint *p, enum top_style style, const char *text); /* of any length */
 void top_pad(struct top_paint *p, unsigned column);
 void top_end(struct top_paint *p);
 /* Lines of the machine; how many. */
@@ -194,8 +207,8 @@ void top_draw_legend(const struct top_view *v, struct top_paint *p);
 int top_screen_run(struct top_view *v, const struct top_source *src);
 /* top_plain.c. Exit status. */
 struct top_plain {
-	uint64_t count;                /* tables or objects, 0 = without end */
-	unsigned limit;                /* rows of a table, 0 = all */
+	uint64_t count; /* tables or objects, 0 = without end */
+	unsigned limit; /* rows of a table, 0 = all */
 	bool json, replay;
 };
 int top_plain_run(struct top_view *v, struct top_source *src, const struct top_plain *how);

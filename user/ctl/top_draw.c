@@ -4,12 +4,12 @@
 #include "../encode/table.h"
 #include "top.h"
 
-#define NARROW 64                 /* below: no history, no network */
+#define NARROW 64 /* below: no history, no network */
 #define SPARK_MIN 10
 #define SPARK_MAX 40
 #define NAME_MIN 24
-#define PATH_MIN 8                /* less of a path behind a name says nothing */
-#define COLUMNS_TO_SPARK 43       /* what watts to network take */
+#define PATH_MIN 8 /* less of a path behind a name says nothing */
+#define COLUMNS_TO_SPARK 43 /* what watts to network take */
 
 static bool wide(const struct top_paint *p)
 {
@@ -149,7 +149,8 @@ static void put_branches(const struct top_row *r, struct top_paint *p)
 }
 
 /* The name people gave it, and behind it the path as far as there is room. */
-static void put_name(const struct top_view *v, const struct top_row *r, struct top_paint *p, unsigned room, enum top_style style)
+static void put_name(const struct top_view *v, const struct top_row *r, struct top_paint *p, unsigned room,
+		     enum top_style style)
 {
 	const char *path = v->tree ? r->leaf : r->name, *first = r->label ? r->label : path;
 	char text[2048];
@@ -188,9 +189,13 @@ void top_draw_row(struct top_view *v, const struct top_row *r, struct top_paint 
 
 void top_draw_legend(const struct top_view *v, struct top_paint *p)
 {
-	static const struct { unsigned quality; const char *text; } legend[] = {
+	static const struct {
+		unsigned quality;
+		const char *text;
+	} legend[] = {
 		{ QUALITY_ESTIMATED, "~ estimated" }, { QUALITY_MULTIPLEXED, "% multiplexed" },
-		{ QUALITY_PARTIAL, "? partial" }, { QUALITY_STALE, "= stale" }, { QUALITY_LOST, "! lost" },
+		{ QUALITY_PARTIAL, "? partial" },     { QUALITY_STALE, "= stale" },
+		{ QUALITY_LOST, "! lost" },
 	};
 	const char *between = "";
 

@@ -6,11 +6,11 @@
 #include "../encode/table.h"
 #include "top.h"
 
-#define CLOCK_COLUMNS 22          /* length of the interval, time of day */
+#define CLOCK_COLUMNS 22 /* length of the interval, time of day */
 #define NAME_COLUMNS 11
 #define BAR_MIN 10
 #define BAR_MAX 40
-#define TEXT_COLUMNS 36           /* idle and residual, words and watts */
+#define TEXT_COLUMNS 36 /* idle and residual, words and watts */
 #define SPARK_COLUMNS 30
 
 static char mark(struct top_view *v, unsigned quality)
@@ -40,8 +40,8 @@ static void put_title(struct top_view *v, struct top_paint *p)
 	table_watts(text, watts);
 	if (m->n_domains)
 		top_put(p, TOP_BOLD, "%s W%c", text, mark(v, quality));
-	top_put(p, TOP_PLAIN, "   %u CPU%s %.1f %% busy   %u cgroup%s", m->cpus, m->cpus == 1 ? "" : "s",
-		100 * m->busy, m->cgroups, m->cgroups == 1 ? "" : "s");
+	top_put(p, TOP_PLAIN, "   %u CPU%s %.1f %% busy   %u cgroup%s", m->cpus, m->cpus == 1 ? "" : "s", 100 * m->busy,
+		m->cgroups, m->cgroups == 1 ? "" : "s");
 	if (p->width > p->column + CLOCK_COLUMNS)
 		top_pad(p, p->width - CLOCK_COLUMNS);
 	top_put(p, TOP_DIM, "%10.3f s  ", (double)m->interval_ns / 1e9);

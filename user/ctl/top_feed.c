@@ -14,17 +14,17 @@
 
 #define LOOK_MS 100
 #define RETRY_NS NS_PER_S
-#define REPLAY_WAIT_MAX_NS (60 * NS_PER_S)   /* a gap in a recording is not sat through */
+#define REPLAY_WAIT_MAX_NS (60 * NS_PER_S) /* a gap in a recording is not sat through */
 
 struct top_feed {
 	struct top_source src;
 	struct agent *agent;
 	struct recording *rec;
-	struct buf last;               /* the interval that was over when we came, read before the stream */
-	size_t taken;                  /* of it */
+	struct buf last; /* the interval that was over when we came, read before the stream */
+	size_t taken; /* of it */
 	bool streaming, stop;
-	uint64_t last_end_ns;          /* of the snapshot given before; 0 = none */
-	uint64_t try_ns;               /* no new try before */
+	uint64_t last_end_ns; /* of the snapshot given before; 0 = none */
+	uint64_t try_ns; /* no new try before */
 	struct err read_err;
 };
 

@@ -9,7 +9,7 @@
 #include "top_screen.h"
 
 #define ESCAPE 27
-#define DEAF_MAX 20                /* then the terminal is gone */
+#define DEAF_MAX 20 /* then the terminal is gone */
 
 static void move_to(struct top_screen *s, long at)
 {
@@ -43,11 +43,13 @@ static bool move_key(struct top_screen *s, wint_t key)
 	long page = s->rows ? s->rows : 1;
 
 	switch (key) {
-	case KEY_UP: case 'k':
+	case KEY_UP:
+	case 'k':
 		move_to(s, (long)s->cursor - 1);
 		return true;
-	case KEY_DOWN: case 'j':
-		move_to(s, (long)s->cursor + s->pointing);   /* the first time it only appears */
+	case KEY_DOWN:
+	case 'j':
+		move_to(s, (long)s->cursor + s->pointing); /* the first time it only appears */
 		return true;
 	case KEY_PPAGE:
 		move_to(s, (long)s->cursor - page);
@@ -55,10 +57,12 @@ static bool move_key(struct top_screen *s, wint_t key)
 	case KEY_NPAGE:
 		move_to(s, (long)s->cursor + page);
 		return true;
-	case KEY_END: case 'G':
+	case KEY_END:
+	case 'G':
 		move_to(s, s->view->n_order);
 		return true;
-	case KEY_HOME: case 'g':           /* and let go of the row: the top stays the top */
+	case KEY_HOME:
+	case 'g': /* and let go of the row: the top stays the top */
 		s->cursor = s->first = 0;
 		s->pointing = false;
 		return true;
@@ -90,7 +94,8 @@ static bool view_key(struct top_screen *s, wint_t key)
 	struct top_view *v = s->view;
 
 	switch (key) {
-	case 't': case KEY_F(5):
+	case 't':
+	case KEY_F(5):
 		v->tree = !v->tree;
 		return true;
 	case 'i':
@@ -105,7 +110,9 @@ static bool view_key(struct top_screen *s, wint_t key)
 	case 'z':
 		top_view_reset_totals(v);
 		return true;
-	case '-': case '+': case '=':
+	case '-':
+	case '+':
+	case '=':
 		fold(s, key == '-');
 		return true;
 	case ' ':
@@ -135,7 +142,7 @@ static void drop_last(char *text)
 {
 	size_t n = strlen(text);
 
-	while (n && (text[n - 1] & 0xc0) == 0x80)   /* all of one character in UTF-8 */
+	while (n && (text[n - 1] & 0xc0) == 0x80) /* all of one character in UTF-8 */
 		n--;
 	text[n ? n - 1 : 0] = 0;
 }
@@ -152,7 +159,7 @@ static void filter_key(struct top_screen *s, wint_t key, bool code)
 		s->mode = TOP_LIST;
 	} else if (key == KEY_BACKSPACE || key == 127 || key == 8) {
 		drop_last(filter);
-	} else if (key == 21) {            /* Ctrl-U */
+	} else if (key == 21) { /* Ctrl-U */
 		*filter = 0;
 	} else if (!code && iswprint(key) && (n = wcrtomb(typed, (wchar_t)key, &state)) != (size_t)-1 &&
 		   strlen(filter) + n < TOP_FILTER_MAX) {
@@ -185,7 +192,7 @@ bool top_keys(struct top_screen *s)
 		changed = true;
 		if (kind == KEY_CODE_YES && key == KEY_RESIZE)
 			clearok(stdscr, TRUE);
-		else if (kind == OK && key == 12)      /* Ctrl-L */
+		else if (kind == OK && key == 12) /* Ctrl-L */
 			clearok(stdscr, TRUE);
 		else if (s->mode == TOP_HELP)
 			s->mode = TOP_LIST;

@@ -27,7 +27,8 @@ static double key_of(const struct top_row *r)
 		return (double)top_uj(now.v, r->shown_total[now.scope].uj);
 	case TOP_BY_IPC:
 		return !now.v->machine.counters ? (double)r->shown_total[now.scope].time_ns :
-		       t->cycles ? (double)t->instructions / (double)t->cycles : -1;
+		       t->cycles                ? (double)t->instructions / (double)t->cycles :
+						  -1;
 	case TOP_BY_NETWORK:
 		return (double)t->rx_bytes + (double)t->tx_bytes;
 	default:
@@ -90,7 +91,8 @@ static void mark_wanted(struct top_view *v)
 		r->child = r->sibling = NULL;
 	}
 	for (unsigned i = 0; v->tree && i < v->n_rows; i++)
-		for (struct top_row *up = v->rows[i]->match ? v->rows[i]->parent : NULL; up && !up->wanted; up = up->parent)
+		for (struct top_row *up = v->rows[i]->match ? v->rows[i]->parent : NULL; up && !up->wanted;
+		     up = up->parent)
 			up->wanted = true;
 }
 

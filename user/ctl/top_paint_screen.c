@@ -4,7 +4,7 @@
 #include <string.h>
 #include "top_screen.h"
 
-#define BOTTOM 2                   /* lines below the rows */
+#define BOTTOM 2 /* lines below the rows */
 
 static const char *const help[] = {
 	"  / F4      filter by name as you type; Enter keeps it, Esc clears it",
@@ -26,14 +26,17 @@ static const char *const help[] = {
 	NULL,
 };
 
-static int line;                   /* that is being drawn: after a full one the cursor may be on either */
+static int line; /* that is being drawn: after a full one the cursor may be on either */
 static short attribute_pair[TOP_STYLES];
 
 void top_screen_colours(void)
 {
-	static const struct { enum top_style style; short colour; } colours[] = {
-		{ TOP_HOT, COLOR_RED }, { TOP_WARM, COLOR_YELLOW }, { TOP_COOL, COLOR_GREEN }, { TOP_GOOD, COLOR_CYAN },
-		{ TOP_ALERT, COLOR_MAGENTA },
+	static const struct {
+		enum top_style style;
+		short colour;
+	} colours[] = {
+		{ TOP_HOT, COLOR_RED },   { TOP_WARM, COLOR_YELLOW },   { TOP_COOL, COLOR_GREEN },
+		{ TOP_GOOD, COLOR_CYAN }, { TOP_ALERT, COLOR_MAGENTA },
 	};
 	const char *no = getenv("NO_COLOR");
 
@@ -48,8 +51,8 @@ void top_screen_colours(void)
 static void put(void *arg, enum top_style style, const char *text)
 {
 	static const attr_t attributes[TOP_STYLES] = {
-		[TOP_BOLD] = A_BOLD, [TOP_DIM] = A_DIM, [TOP_HEAD] = A_REVERSE, [TOP_CURSOR] = A_REVERSE | A_BOLD,
-		[TOP_HOT] = A_BOLD, [TOP_ALERT] = A_BOLD,
+		[TOP_BOLD] = A_BOLD, [TOP_DIM] = A_DIM,    [TOP_HEAD] = A_REVERSE, [TOP_CURSOR] = A_REVERSE | A_BOLD,
+		[TOP_HOT] = A_BOLD,  [TOP_ALERT] = A_BOLD,
 	};
 
 	if (line >= LINES)
@@ -98,7 +101,8 @@ static void draw_status(struct top_screen *s, struct top_paint *p)
 	if (s->pointing && s->pointed) {
 		char name[512];
 
-		top_fit(name, sizeof(name), s->pointed->name, p->width > p->column + 14 ? p->width - p->column - 14 : 10);
+		top_fit(name, sizeof(name), s->pointed->name,
+			p->width > p->column + 14 ? p->width - p->column - 14 : 10);
 		top_put(p, TOP_PLAIN, "%s   ", name);
 	}
 	top_draw_legend(v, p);
@@ -107,9 +111,11 @@ static void draw_status(struct top_screen *s, struct top_paint *p)
 
 static void draw_keys(struct top_screen *s, struct top_paint *p)
 {
-	static const struct { const char *key, *what; } keys[] = {
-		{ "?", "help" }, { "/", "filter" }, { "t", "tree" }, { "s", "sort" }, { "i", "idle" }, { "d", "domain" },
-		{ "f", "freeze" }, { "q", "quit" },
+	static const struct {
+		const char *key, *what;
+	} keys[] = {
+		{ "?", "help" }, { "/", "filter" }, { "t", "tree" },   { "s", "sort" },
+		{ "i", "idle" }, { "d", "domain" }, { "f", "freeze" }, { "q", "quit" },
 	};
 
 	if (s->mode == TOP_FILTERING) {

@@ -65,7 +65,8 @@ static int show(struct top_view *v, const struct snapshot *s, const struct top_p
 }
 
 /* 0: all that was asked for; otherwise why not, in err. */
-static int show_all(struct top_view *v, struct top_feed *f, const struct top_plain *how, struct buf *text, struct err *err)
+static int show_all(struct top_view *v, struct top_feed *f, const struct top_plain *how, struct buf *text,
+		    struct err *err)
 {
 	bool lost = false;
 
@@ -78,7 +79,9 @@ static int show_all(struct top_view *v, struct top_feed *f, const struct top_pla
 			n++;
 			code = show(v, s, how, text);
 			if (code)
-				return code == -EPIPE ? 0 : err_set(err, code, "stdout: %s; is the disk full?", strerrordesc_np(-code));
+				return code == -EPIPE ? 0 :
+							err_set(err, code, "stdout: %s; is the disk full?",
+								strerrordesc_np(-code));
 			continue;
 		}
 		if (!code || how->replay)

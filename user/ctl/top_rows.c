@@ -7,8 +7,8 @@
 #include "top.h"
 
 #define FIRST_HASH 256u
-#define ROWS_MAX (1u << 17)            /* more than any machine has; a recording may say anything */
-#define PATHS_MAX ((size_t)64 << 20)   /* bytes of them */
+#define ROWS_MAX (1u << 17) /* more than any machine has; a recording may say anything */
+#define PATHS_MAX ((size_t)64 << 20) /* bytes of them */
 
 /* FNV-1a, 64 bits (RFC 9923) */
 static uint64_t hash_of(const char *s, size_t n)
@@ -129,8 +129,8 @@ int top_row_entitle(struct top_view *v, struct top_row *r, const struct names *n
 	char title[3 * (NAMING_TEXT_MAX + 1)];
 	char *copy, *label;
 
-	if (!top_entitled(n) || names_title(n, title, sizeof(title)) <= 0 || (r->title && strcmp(r->title, title) == 0) ||
-	    v->path_bytes + strlen(title) > PATHS_MAX)
+	if (!top_entitled(n) || names_title(n, title, sizeof(title)) <= 0 ||
+	    (r->title && strcmp(r->title, title) == 0) || v->path_bytes + strlen(title) > PATHS_MAX)
 		return 0;
 	copy = strdup(title);
 	label = copy ? top_clean(copy) : NULL;

@@ -11,7 +11,7 @@
 #include "../base/log.h"
 #include "top_screen.h"
 #include "verb.h"
-#include <term.h>              /* last: its macros are words such as columns */
+#include <term.h> /* last: its macros are words such as columns */
 
 static volatile sig_atomic_t ended;
 
@@ -41,7 +41,8 @@ static void end_of_feed(struct top_screen *s, struct top_feed *f, int code, cons
 	if (code == -ENODATA)
 		snprintf(s->message, sizeof(s->message), "end of the recording; q leaves");
 	else
-		snprintf(s->message, sizeof(s->message), "%.500s", code == -ENOMEM ? "out of memory; free some" : err->text);
+		snprintf(s->message, sizeof(s->message), "%.500s",
+			 code == -ENOMEM ? "out of memory; free some" : err->text);
 	top_screen_draw(s);
 	while (!top_feed_wait(f, NS_PER_S))
 		;

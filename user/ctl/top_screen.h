@@ -10,13 +10,13 @@ struct top_screen {
 	struct top_view *view;
 	const struct top_source *source;
 	enum top_mode mode;
-	unsigned cursor, first;        /* of view->order: chosen, and first one drawn */
-	unsigned rows;                 /* lines there were for them */
-	bool pointing;                 /* the cursor was moved: it stays on its row and is drawn */
+	unsigned cursor, first; /* of view->order: chosen, and first one drawn */
+	unsigned rows; /* lines there were for them */
+	bool pointing; /* the cursor was moved: it stays on its row and is drawn */
 	struct top_row *pointed;
-	unsigned deaf;                 /* times in a row that input was announced and none came */
+	unsigned deaf; /* times in a row that input was announced and none came */
 	bool drawn, quit;
-	char message[600];             /* "" = none */
+	char message[600]; /* "" = none */
 };
 
 /* top_keys.c: all that was typed. true = something changed. */

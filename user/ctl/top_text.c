@@ -121,14 +121,15 @@ void top_fit(char *dst, size_t size, const char *text, unsigned columns)
 		at -= width_of((const unsigned char *)s, n);
 		s += n;
 	}
-	while (*s && !width_of((const unsigned char *)s, step(s)))   /* marks of a letter that was cut */
+	while (*s && !width_of((const unsigned char *)s, step(s))) /* marks of a letter that was cut */
 		s += step(s);
 	snprintf(dst + strlen(dst), size - strlen(dst), "%s", s);
 }
 
 void top_spark(char *dst, size_t size, const float *ring, uint64_t samples, unsigned n, double max)
 {
-	static const char *const blocks[] = { " ", "\u2581", "\u2582", "\u2583", "\u2584", "\u2585", "\u2586", "\u2587", "\u2588" };
+	static const char *const blocks[] = { " ",      "\u2581", "\u2582", "\u2583", "\u2584",
+					      "\u2585", "\u2586", "\u2587", "\u2588" };
 	static const char *const ascii[] = { " ", ".", ".", ":", ":", "+", "+", "#", "#" };
 	size_t at = 0;
 

@@ -7,7 +7,9 @@
 #include "../encode/table.h"
 #include "top.h"
 
-struct columns { int cycles, instructions; };
+struct columns {
+	int cycles, instructions;
+};
 
 bool top_counts(const struct top_view *v, enum domain_kind kind)
 {

@@ -10,7 +10,7 @@
 
 #define ORIGINAL_IDLE_W 632.625
 #define ORIGINAL_UNIT_MW 10
-#define TENFOLD 12.0                   /* as in report_compare.c: of the GPU, beyond that it is the unit */
+#define TENFOLD 12.0 /* as in report_compare.c: of the GPU, beyond that it is the unit */
 
 struct check {
 	const struct tree_repetition *r;
@@ -31,11 +31,14 @@ static void check_presence(struct check *c)
 
 	for (unsigned i = 0; i < 2; i++)
 		if (c->r->table[needed[i]].absent)
-			tree_find(c->f, TREE_SKIPPED, "missing-file", file(c, tree_table_file[needed[i]]), 0, "not there: the repetition is left out");
+			tree_find(c->f, TREE_SKIPPED, "missing-file", file(c, tree_table_file[needed[i]]), 0,
+				  "not there: the repetition is left out");
 	if (!c->r->has_info && !c->r->info_broken)
-		tree_find(c->f, TREE_SKIPPED, "missing-file", file(c, "system_info.json"), 0, "not there: the repetition is left out");
+		tree_find(c->f, TREE_SKIPPED, "missing-file", file(c, "system_info.json"), 0,
+			  "not there: the repetition is left out");
 	if (!c->r->has_events)
-		tree_find(c->f, TREE_NOTE, "no-events", file(c, "timestamps.csv"), 0, "no events: all that every file has counts");
+		tree_find(c->f, TREE_NOTE, "no-events", file(c, "timestamps.csv"), 0,
+			  "no events: all that every file has counts");
 }
 
 static void check_columns(struct check *c, unsigned which, const char *name)
@@ -80,14 +83,16 @@ static void check_numbers(struct check *c, const struct tree_event *const *e, si
 		bool first = !i || strcmp(e[i]->name, e[i - 1]->name) != 0;
 
 		if (!first && e[i]->data == e[i - 1]->data)
-			tree_find(c->f, TREE_ABORTS, "epoch-restart", name, e[i]->line, "%s %lld for the second time: numbers of epochs must not begin anew",
-				  e[i]->name, (long long)e[i]->data);
+			tree_find(c->f, TREE_ABORTS, "epoch-restart", name, e[i]->line,
+				  "%s %lld for the second time: numbers of epochs must not begin anew", e[i]->name,
+				  (long long)e[i]->data);
 		else if (first && e[i]->data != 0)
-			tree_find(c->f, TREE_WRONG, "epoch-base", name, e[i]->line, "the first %s is %lld: counted from 0 is expected, another part counts silently",
+			tree_find(c->f, TREE_WRONG, "epoch-base", name, e[i]->line,
+				  "the first %s is %lld: counted from 0 is expected, another part counts silently",
 				  e[i]->name, (long long)e[i]->data);
 		else if (!first && e[i]->data != e[i - 1]->data + 1 && !bad_epochs(c))
-			tree_find(c->f, TREE_WRONG, "epoch-gap", name, e[i]->line, "%s %lld follows %lld", e[i]->name, (long long)e[i]->data,
-				  (long long)e[i - 1]->data);
+			tree_find(c->f, TREE_WRONG, "epoch-gap", name, e[i]->line, "%s %lld follows %lld", e[i]->name,
+				  (long long)e[i]->data, (long long)e[i - 1]->data);
 	}
 }
 
@@ -108,15 +113,16 @@ static void check_events(struct check *c)
 		if (e->has_data)
 			epochs[n++] = e;
 		else
-			tree_find(c->f, TREE_ABORTS, "epoch-data", file(c, "timestamps.csv"), e->line, "%s without a number", e->name);
+			tree_find(c->f, TREE_ABORTS, "epoch-data", file(c, "timestamps.csv"), e->line,
+				  "%s without a number", e->name);
 	}
 	if (n)
 		qsort(epochs, n, sizeof(*epochs), by_epoch);
 	if (epochs)
 		check_numbers(c, epochs, n);
 	if (r->has_events && !(begun && ended))
-		tree_find(c->f, TREE_NOTE, "experiment-events", file(c, "timestamps.csv"), 0, "no experiment_%s, which the format asks for",
-			  begun ? "end" : "begin");
+		tree_find(c->f, TREE_NOTE, "experiment-events", file(c, "timestamps.csv"), 0,
+			  "no experiment_%s, which the format asks for", begun ? "end" : "begin");
 	free(epochs);
 }
 
@@ -139,15 +145,18 @@ static void check_series(struct check *c, unsigned which, const char *column, co
 		last = t->t_ns[i] > last ? t->t_ns[i] : last;
 		rows++;
 		if (isnan(tree_cell(t, i, (unsigned)k)) && !tree_found(c->f, "not-a-number", name))
-			tree_find(c->f, TREE_WRONG, "empty-cell", name, t->line[i], "no %s: energy becomes NaN for the whole repetition; drop the row", column);
+			tree_find(c->f, TREE_WRONG, "empty-cell", name, t->line[i],
+				  "no %s: energy becomes NaN for the whole repetition; drop the row", column);
 	}
 	if (!rows) {
-		tree_find(c->f, TREE_ABORTS, "outside-window", name, 0, "no row in the part that counts; are all times UTC?");
+		tree_find(c->f, TREE_ABORTS, "outside-window", name, 0,
+			  "no row in the part that counts; are all times UTC?");
 		return;
 	}
 	pace_s = rows > 1 ? (double)(last - first) / 1e9 / (double)(rows - 1) : 0;
 	if (w->by_epochs && (double)(w->end_ns - last) / 1e9 > fmax(2, 5 * pace_s))
-		tree_find(c->f, TREE_WRONG, "stops-early", name, t->line[t->n - 1], "ends %.1f s before the part that counts does: silently too little energy",
+		tree_find(c->f, TREE_WRONG, "stops-early", name, t->line[t->n - 1],
+			  "ends %.1f s before the part that counts does: silently too little energy",
 			  (double)(w->end_ns - last) / 1e9);
 }
 
@@ -187,12 +196,18 @@ static void check_unit(struct check *c, const bool *take, const struct tree_wind
 		gpu_mw = mean_counts(gpu, only, w);
 	}
 	if (c->r->external_mw == 1)
-		tree_find(c->f, TREE_NOTE, "external-unit", name, 0, "in mW, as the format says; the reader takes counts for 10 mW and shows ten times the power (record with the unit 10mW for it)");
+		tree_find(
+			c->f, TREE_NOTE, "external-unit", name, 0,
+			"in mW, as the format says; the reader takes counts for 10 mW and shows ten times the power (record with the unit 10mW for it)");
 	else if (!c->r->external_mw && counts * ORIGINAL_UNIT_MW > TENFOLD * gpu_mw)
-		tree_find(c->f, TREE_WRONG, "external-unit", name, 0, "mean %.5g counts, GPU %.5g mW: these look like mW; the reader takes counts for 10 mW: about ten times too much",
-			  counts, gpu_mw);
+		tree_find(
+			c->f, TREE_WRONG, "external-unit", name, 0,
+			"mean %.5g counts, GPU %.5g mW: these look like mW; the reader takes counts for 10 mW: about ten times too much",
+			counts, gpu_mw);
 	if (counts * ORIGINAL_UNIT_MW / 1000 < ORIGINAL_IDLE_W)
-		tree_find(c->f, TREE_NOTE, "external-idle", name, 0, "the reader takes %.3f W off for another machine's idle power: external energy is negative", ORIGINAL_IDLE_W);
+		tree_find(c->f, TREE_NOTE, "external-idle", name, 0,
+			  "the reader takes %.3f W off for another machine's idle power: external energy is negative",
+			  ORIGINAL_IDLE_W);
 }
 
 static void check_external(struct check *c, const struct tree_window *w)
@@ -208,7 +223,8 @@ static void check_external(struct check *c, const struct tree_window *w)
 		n += take[k];
 		if (!take[k])
 			tree_find(c->f, TREE_WRONG, "external-column", file(c, tree_table_file[TREE_EXTERNAL]), 1,
-				  "column %.40s is silently not counted: d, one digit, c, one digit is expected", t->column[k]);
+				  "column %.40s is silently not counted: d, one digit, c, one digit is expected",
+				  t->column[k]);
 	}
 	if (n && w)
 		check_unit(c, take, w);

@@ -173,8 +173,9 @@ int tree_csv_next(struct tree_csv *c, struct tree_row *ret)
 
 bool tree_is_missing(const char *cell)
 {
-	static const char *const words[] = { "", "NaN", "nan", "N/A", "n/a", "NA", "<NA>", "NULL", "null", "None", "-NaN", "-nan",
-		"#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "1.#IND", "1.#QNAN" };
+	static const char *const words[] = { "",     "NaN",     "nan",      "N/A",    "n/a",    "NA",   "<NA>",
+					     "NULL", "null",    "None",     "-NaN",   "-nan",   "#N/A", "#N/A N/A",
+					     "#NA",  "-1.#IND", "-1.#QNAN", "1.#IND", "1.#QNAN" };
 
 	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (strcmp(cell, words[i]) == 0)

@@ -9,10 +9,10 @@
 struct tree_csv;
 
 struct tree_row {
-	unsigned long line;          /* from 1 */
+	unsigned long line; /* from 1 */
 	unsigned n;
-	char **cell;                 /* valid until the next call */
-	bool whole;                  /* the line has its end */
+	char **cell; /* valid until the next call */
+	bool whole; /* the line has its end */
 };
 
 /* name in the directory dir; plain files only. 0, -ENOENT, -EINVAL: no plain file, or another negative errno. */

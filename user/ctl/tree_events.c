@@ -15,7 +15,7 @@ struct events {
 	struct tree_repetition *r;
 	struct tree_findings *f;
 	const char *file;
-	int head[HEADS];             /* where in the file */
+	int head[HEADS]; /* where in the file */
 	unsigned n_heads, digits;
 };
 
@@ -33,7 +33,8 @@ static bool read_heads(struct events *e, const struct tree_row *row)
 			tree_find(e->f, TREE_ABORTS, "no-column", e->file, row->line, "no column %s", names[k]);
 	}
 	if (row->n && !*row->cell[0])
-		tree_find(e->f, TREE_NOTE, "index-in-events", e->file, row->line, "an index column, which this file has not");
+		tree_find(e->f, TREE_NOTE, "index-in-events", e->file, row->line,
+			  "an index column, which this file has not");
 	return e->head[TIME] >= 0 && e->head[EVENT] >= 0 && e->head[DATA] >= 0;
 }
 
@@ -72,12 +73,14 @@ static bool take_data(const char *s, int64_t *ret)
 static void check_time(struct events *e, const struct tree_row *row, unsigned digits, bool zoned)
 {
 	if (zoned)
-		tree_find(e->f, TREE_ABORTS, "time-zone", e->file, row->line, "a time with a zone cannot be compared with the others, which have none");
+		tree_find(e->f, TREE_ABORTS, "time-zone", e->file, row->line,
+			  "a time with a zone cannot be compared with the others, which have none");
 	if (!e->r->n_events)
 		e->digits = digits;
 	else if (digits != e->digits)
 		tree_find(e->f, TREE_ABORTS, "mixed-fractions", e->file, row->line,
-			  "%u digits of a second after times with %u: pandas 2 and newer takes one form; write six", digits, e->digits);
+			  "%u digits of a second after times with %u: pandas 2 and newer takes one form; write six",
+			  digits, e->digits);
 }
 
 static int take_row(struct events *e, const struct tree_row *row)
@@ -88,7 +91,8 @@ static int take_row(struct events *e, const struct tree_row *row)
 	bool zoned;
 
 	if (row->n > e->n_heads) {
-		tree_find(e->f, TREE_ABORTS, "too-many-cells", e->file, row->line, "%u cells below %u column names", row->n, e->n_heads);
+		tree_find(e->f, TREE_ABORTS, "too-many-cells", e->file, row->line, "%u cells below %u column names",
+			  row->n, e->n_heads);
 		return 0;
 	}
 	if (e->r->n_events == TREE_EVENTS_MAX)
@@ -99,7 +103,8 @@ static int take_row(struct events *e, const struct tree_row *row)
 	*ev = (struct tree_event){ .line = row->line };
 	if (tree_parse_time(cell(row, e->head[TIME]), &ev->t_ns, &digits, &zoned)) {
 		tree_find(e->f, row->whole ? TREE_ABORTS : TREE_NOTE, "bad-timestamp", e->file, row->line,
-			  "\"%.40s\" is no time such as 2026-01-31 12:00:00.000000", text_escape(shown, sizeof(shown), cell(row, e->head[TIME])));
+			  "\"%.40s\" is no time such as 2026-01-31 12:00:00.000000",
+			  text_escape(shown, sizeof(shown), cell(row, e->head[TIME])));
 		return 0;
 	}
 	check_time(e, row, digits, zoned);

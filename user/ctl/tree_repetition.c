@@ -81,7 +81,8 @@ static int read_info(int dir, const char *shown, struct tree_repetition *r, stru
 		tree_find(f, TREE_ABORTS, "unreadable", file, 0, "%s", strerrordesc_np(-rc));
 	} else if (!(doc = json_loadb(b.len ? (const char *)b.data : "", b.len, 0, &why))) {
 		r->info_broken = true;
-		tree_find(f, TREE_ABORTS, "bad-json", file, why.line > 0 ? (unsigned long)why.line : 0, "no JSON: %s", why.text);
+		tree_find(f, TREE_ABORTS, "bad-json", file, why.line > 0 ? (unsigned long)why.line : 0, "no JSON: %s",
+			  why.text);
 	} else {
 		take_info(r, doc, file, f);
 		json_decref(doc);
@@ -98,7 +99,8 @@ void tree_repetition_free(struct tree_repetition *r)
 	*r = (struct tree_repetition){ 0 };
 }
 
-int tree_repetition_read(const struct tree_place *p, struct tree_repetition *ret, struct tree_findings *f, struct err *err)
+int tree_repetition_read(const struct tree_place *p, struct tree_repetition *ret, struct tree_findings *f,
+			 struct err *err)
 {
 	int dir = open(p->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
 

@@ -10,24 +10,28 @@
 #include "tree.h"
 #include "tree_csv.h"
 
-#define SAMPLE_US_MAX 9000000000000000    /* year 2255: differences fit in 64 bits */
+#define SAMPLE_US_MAX 9000000000000000 /* year 2255: differences fit in 64 bits */
 
 const char *const tree_table_file[TREE_TABLES] = {
-	[TREE_GPU] = "gpu-power.csv", [TREE_SAMPLES] = "total_power_samples.csv", [TREE_EXTERNAL] = "power-external.csv",
-	[TREE_RAPL] = "rapl-power.csv", [TREE_CGROUP] = "cgroup-power.csv",
-	[TREE_UTIL_GPU] = "gpu_utilization_samples.csv", [TREE_UTIL_MEM] = "memory_utilization_samples.csv",
+	[TREE_GPU] = "gpu-power.csv",
+	[TREE_SAMPLES] = "total_power_samples.csv",
+	[TREE_EXTERNAL] = "power-external.csv",
+	[TREE_RAPL] = "rapl-power.csv",
+	[TREE_CGROUP] = "cgroup-power.csv",
+	[TREE_UTIL_GPU] = "gpu_utilization_samples.csv",
+	[TREE_UTIL_MEM] = "memory_utilization_samples.csv",
 };
 
-struct reading {                        /* of one file */
+struct reading { /* of one file */
 	struct tree_table *t;
 	struct tree_findings *f;
 	const char *file;
-	bool samples;                   /* times are microseconds */
-	bool original;                  /* a file of the original's: what is wrong stops its reader */
+	bool samples; /* times are microseconds */
+	bool original; /* a file of the original's: what is wrong stops its reader */
 	int time_column, quality_column;
 	unsigned n_heads;
-	int column[TREE_COLUMNS_MAX];   /* of the table, by that of the file; -1 = none */
-	unsigned digits;                /* of the first time */
+	int column[TREE_COLUMNS_MAX]; /* of the table, by that of the file; -1 = none */
+	unsigned digits; /* of the first time */
 };
 
 static enum tree_effect effect(const struct reading *r, enum tree_effect e)
@@ -87,11 +91,14 @@ static int read_heads(struct reading *r, const struct tree_row *row)
 static void no_times(const struct reading *r, const struct tree_row *row)
 {
 	if (strchr(row->cell[0], ';'))
-		tree_find(r->f, effect(r, TREE_ABORTS), "separator", r->file, row->line, "separated by ; where commas are expected");
+		tree_find(r->f, effect(r, TREE_ABORTS), "separator", r->file, row->line,
+			  "separated by ; where commas are expected");
 	else if (*row->cell[0] == '#')
-		tree_find(r->f, effect(r, TREE_ABORTS), "comment", r->file, row->line, "a comment where the column names are expected");
+		tree_find(r->f, effect(r, TREE_ABORTS), "comment", r->file, row->line,
+			  "a comment where the column names are expected");
 	else if (row->n == 1 && !*row->cell[0])
-		tree_find(r->f, effect(r, TREE_ABORTS), "empty-samples", r->file, row->line, "no columns; leave the file out where there is no sample");
+		tree_find(r->f, effect(r, TREE_ABORTS), "empty-samples", r->file, row->line,
+			  "no columns; leave the file out where there is no sample");
 	else
 		tree_find(r->f, effect(r, TREE_ABORTS), "no-timestamp", r->file, row->line, "no column timestamp");
 }
@@ -143,12 +150,14 @@ static bool text_time(struct reading *r, const struct tree_row *row, const char 
 	if (tree_parse_time(s, ret_ns, &digits, &zoned))
 		return false;
 	if (zoned)
-		tree_find(r->f, effect(r, TREE_ABORTS), "time-zone", r->file, row->line, "a time with a zone cannot be compared with the others, which have none");
+		tree_find(r->f, effect(r, TREE_ABORTS), "time-zone", r->file, row->line,
+			  "a time with a zone cannot be compared with the others, which have none");
 	if (!r->t->n)
 		r->digits = digits;
 	else if (digits != r->digits)
 		tree_find(r->f, effect(r, TREE_ABORTS), "mixed-fractions", r->file, row->line,
-			  "%u digits of a second after times with %u: pandas 2 and newer takes one form; write six", digits, r->digits);
+			  "%u digits of a second after times with %u: pandas 2 and newer takes one form; write six",
+			  digits, r->digits);
 	return true;
 }
 
@@ -161,7 +170,8 @@ static bool take_time(struct reading *r, const struct tree_row *row, int64_t *re
 		return true;
 	text_escape(shown, sizeof(shown), s);
 	tree_find(r->f, effect(r, row->whole ? TREE_ABORTS : TREE_NOTE), "bad-timestamp", r->file, row->line,
-		  "\"%.40s\" is no time such as %s", shown, r->samples ? "1700000000000000" : "2026-01-31 12:00:00.000000");
+		  "\"%.40s\" is no time such as %s", shown,
+		  r->samples ? "1700000000000000" : "2026-01-31 12:00:00.000000");
 	return false;
 }
 
@@ -175,14 +185,16 @@ static double take_cell(struct reading *r, const struct tree_row *row, unsigned 
 	if (tree_is_missing(row->cell[i]))
 		return NAN;
 	text_escape(shown, sizeof(shown), row->cell[i]);
-	tree_find(r->f, effect(r, TREE_ABORTS), "not-a-number", r->file, row->line, "%s: \"%.40s\" is no number; leave the cell empty",
-		  r->t->column[r->column[i]], shown);
+	tree_find(r->f, effect(r, TREE_ABORTS), "not-a-number", r->file, row->line,
+		  "%s: \"%.40s\" is no number; leave the cell empty", r->t->column[r->column[i]], shown);
 	return NAN;
 }
 
 static void take_quality(struct reading *r, const struct tree_row *row)
 {
-	const char *word = r->quality_column >= 0 && (unsigned)r->quality_column < row->n ? row->cell[r->quality_column] : "measured";
+	const char *word = r->quality_column >= 0 && (unsigned)r->quality_column < row->n ?
+				   row->cell[r->quality_column] :
+				   "measured";
 
 	if (strcmp(word, "measured") == 0 || strcmp(word, "wrapped") == 0)
 		return;
@@ -198,7 +210,8 @@ static int take_row(struct reading *r, const struct tree_row *row)
 	int rc;
 
 	if (row->n > r->n_heads) {
-		tree_find(r->f, effect(r, TREE_ABORTS), "too-many-cells", r->file, row->line, "%u cells below %u column names", row->n, r->n_heads);
+		tree_find(r->f, effect(r, TREE_ABORTS), "too-many-cells", r->file, row->line,
+			  "%u cells below %u column names", row->n, r->n_heads);
 		return 0;
 	}
 	if (!row->whole)
@@ -225,7 +238,8 @@ static void unreadable(struct reading *r, unsigned long line, int rc)
 {
 	tree_find(r->f, effect(r, TREE_ABORTS), "unreadable", r->file, line, "%s; what follows is not read",
 		  rc == -EBADMSG ? "a NUL byte, or a quote that does not end" :
-		  rc == -EFBIG ? "more cells, or a longer line, than can be" : strerrordesc_np(-rc));
+		  rc == -EFBIG   ? "more cells, or a longer line, than can be" :
+				   strerrordesc_np(-rc));
 }
 
 static int read_rows(struct reading *r, struct tree_csv *c)
@@ -257,7 +271,9 @@ int tree_table_read(int dir, unsigned which, const char *shown, struct tree_tabl
 {
 	char file[1024];
 	struct reading r = {
-		.t = t, .f = f, .file = file,
+		.t = t,
+		.f = f,
+		.file = file,
 		.samples = which == TREE_SAMPLES || which == TREE_UTIL_GPU || which == TREE_UTIL_MEM,
 		.original = which != TREE_RAPL && which != TREE_CGROUP,
 	};

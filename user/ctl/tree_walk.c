@@ -11,17 +11,20 @@
 #include <unistd.h>
 #include "tree.h"
 
-#define LOOKED_MAX 65536             /* directories, in the search for the level */
+#define LOOKED_MAX 65536 /* directories, in the search for the level */
 
 struct walk {
 	struct tree *tree;
 	struct tree_findings *f;
-	size_t root_len;                 /* of what was asked for, in paths */
+	size_t root_len; /* of what was asked for, in paths */
 	unsigned looked;
-	char *name[5];                   /* of where the walk is */
+	char *name[5]; /* of where the walk is */
 };
 
-struct names { char **list; unsigned n; };
+struct names {
+	char **list;
+	unsigned n;
+};
 
 static void names_free(struct names *l)
 {
@@ -165,21 +168,26 @@ static bool look_at_entry(struct walk *w, const char *path, const char *name, en
 	const char *shown = below_root(w, path);
 
 	if (level == TREE_REPETITION && !is_directory(path)) {
-		tree_find(w->f, TREE_ABORTS, "file-in-run", shown, 0, "a plain file in a run directory: the reader takes it for a repetition");
+		tree_find(w->f, TREE_ABORTS, "file-in-run", shown, 0,
+			  "a plain file in a run directory: the reader takes it for a repetition");
 		return false;
 	}
 	if (!is_directory(path)) {
 		if (level == TREE_BENCHMARK)
-			tree_find(w->f, TREE_NOTE, "file-in-experiment", shown, 0, "a plain file among the benchmarks; keep it elsewhere");
+			tree_find(w->f, TREE_NOTE, "file-in-experiment", shown, 0,
+				  "a plain file among the benchmarks; keep it elsewhere");
 		return false;
 	}
 	if (level == TREE_REPETITION && hidden(name))
-		tree_find(w->f, TREE_WRONG, "hidden-repetition", shown, 0,
-			  "the reader takes it for a repetition like any other; finish it (joulectl record --recover) or move it to a name with _ beside the runs");
+		tree_find(
+			w->f, TREE_WRONG, "hidden-repetition", shown, 0,
+			"the reader takes it for a repetition like any other; finish it (joulectl record --recover) or move it to a name with _ beside the runs");
 	else if (level == TREE_REPETITION && name[strspn(name, "0123456789")])
-		tree_find(w->f, TREE_NOTE, "repetition-name", shown, 0, "no integer: the writer cannot number the next repetition");
+		tree_find(w->f, TREE_NOTE, "repetition-name", shown, 0,
+			  "no integer: the writer cannot number the next repetition");
 	else if (*name == '.')
-		tree_find(w->f, TREE_NOTE, "dot-directory", shown, 0, "only names with _ are passed over by the reader");
+		tree_find(w->f, TREE_NOTE, "dot-directory", shown, 0,
+			  "only names with _ are passed over by the reader");
 	return !hidden(name);
 }
 
@@ -228,17 +236,24 @@ int tree_walk(const char *dir, struct tree *ret, struct tree_findings *f, struct
 
 	*ret = (struct tree){ 0 };
 	if (!realpath(dir, real))
-		return err_set(err, -errno, "%s: %s; name a directory of recorded experiments", dir, strerrordesc_np(errno));
+		return err_set(err, -errno, "%s: %s; name a directory of recorded experiments", dir,
+			       strerrordesc_np(errno));
 	if (!is_directory(real))
-		return err_set(err, -ENOTDIR, "%s: no directory; name the one that joulectl record --root wrote, or one below it", dir);
+		return err_set(err, -ENOTDIR,
+			       "%s: no directory; name the one that joulectl record --root wrote, or one below it",
+			       dir);
 	depth = depth_of(&w, dir, TREE_REPETITION);
 	if (depth < 0)
-		return err_set(err, -ENODATA, "%s: no recorded repetition in it or up to four levels below; write one with joulectl record", dir);
+		return err_set(
+			err, -ENODATA,
+			"%s: no recorded repetition in it or up to four levels below; write one with joulectl record",
+			dir);
 	ret->level = (enum tree_level)(TREE_REPETITION - depth);
 	name_upwards(&w, real, ret->level);
 	rc = walk(&w, dir, ret->level);
 	if (rc == -EFBIG)
-		return err_set(err, rc, "%s: more than %u repetitions; name a directory below it", dir, TREE_PLACES_MAX);
+		return err_set(err, rc, "%s: more than %u repetitions; name a directory below it", dir,
+			       TREE_PLACES_MAX);
 	return rc ? err_set(err, rc, "%s: %s", dir, strerrordesc_np(-rc)) : 0;
 }
 

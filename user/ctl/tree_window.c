@@ -12,12 +12,14 @@ static int find_event(const struct tree_repetition *r, const char *name, int64_t
 	unsigned found = 0;
 
 	for (size_t i = 0; i < r->n_events; i++)
-		if (r->events[i].has_data && r->events[i].data == data && strcmp(r->events[i].name, name) == 0 && !found++)
+		if (r->events[i].has_data && r->events[i].data == data && strcmp(r->events[i].name, name) == 0 &&
+		    !found++)
 			*ret_ns = r->events[i].t_ns;
 	if (found == 1)
 		return 0;
-	return err_set(err, -ENODATA, "timestamps.csv: %s %lld stands there %u times, not once: epochs must be counted from 0",
-		       name, (long long)data, found);
+	return err_set(err, -ENODATA,
+		       "timestamps.csv: %s %lld stands there %u times, not once: epochs must be counted from 0", name,
+		       (long long)data, found);
 }
 
 static unsigned count_epochs(const struct tree_repetition *r)
@@ -68,8 +70,9 @@ int tree_window_of(const struct tree_repetition *r, struct tree_window *ret, str
 		return err_set(err, -ENODATA, "no power in any file");
 	}
 	if (w.end_ns <= w.start_ns)
-		return err_set(err, -ENODATA, "%s", w.by_epochs ? "timestamps.csv: the epochs end before they begin" :
-			       "the files have no time in common; are all of them in UTC?");
+		return err_set(err, -ENODATA, "%s",
+			       w.by_epochs ? "timestamps.csv: the epochs end before they begin" :
+					     "the files have no time in common; are all of them in UTC?");
 	*ret = w;
 	return 0;
 }

@@ -58,7 +58,8 @@ static void print_text(const struct tree_findings *f, bool quiet)
 			continue;
 		if (one->line)
 			snprintf(line, sizeof(line), ":%lu", one->line);
-		printf("%s%s: %s: %s [%s]", text_escape(name, sizeof(name), one->file), line, tree_effect_name(one->effect), one->text, one->trap);
+		printf("%s%s: %s: %s [%s]", text_escape(name, sizeof(name), one->file), line,
+		       tree_effect_name(one->effect), one->text, one->trap);
 		if (one->more)
 			printf(", and %lu more", one->more);
 		putchar('\n');
@@ -76,10 +77,11 @@ static void print_summary(const char *dir, const struct tree *tree, const struct
 		n[f->list[i].effect]++;
 	text_escape(name, sizeof(name), dir);
 	if (!n[TREE_ABORTS] && !n[TREE_SKIPPED] && !n[TREE_WRONG])
-		printf("%s: %u repetitions, readable by the original analysis code (%u notes)\n", name, tree->n, n[TREE_NOTE]);
+		printf("%s: %u repetitions, readable by the original analysis code (%u notes)\n", name, tree->n,
+		       n[TREE_NOTE]);
 	else
-		printf("%s: %u repetitions; %u findings abort, %u skip a repetition, %u change numbers, %u notes\n", name, tree->n,
-		       n[TREE_ABORTS], n[TREE_SKIPPED], n[TREE_WRONG], n[TREE_NOTE]);
+		printf("%s: %u repetitions; %u findings abort, %u skip a repetition, %u change numbers, %u notes\n",
+		       name, tree->n, n[TREE_ABORTS], n[TREE_SKIPPED], n[TREE_WRONG], n[TREE_NOTE]);
 }
 
 static int print_json(const struct tree *tree, const struct tree_findings *f, bool readable)

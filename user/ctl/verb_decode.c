@@ -13,7 +13,8 @@
 enum { OPTION_FORMAT, OPTION_DIALECT, OPTION_JSON };
 
 static const struct verb_option options[] = {
-	[OPTION_FORMAT] = { "format", 'f', "FORMAT", "vjoule, hwpc, power, zico or snapshot; by its first bytes unless given" },
+	[OPTION_FORMAT] = { "format", 'f', "FORMAT",
+			    "vjoule, hwpc, power, zico or snapshot; by its first bytes unless given" },
 	[OPTION_DIALECT] = { "dialect", 0, "DIALECT", "of vjoule: document or v0.2; by its header unless given" },
 	[OPTION_JSON] = { "json", 'j', NULL, "one JSON object a record, a line each" },
 	{ NULL, 0, NULL, NULL },

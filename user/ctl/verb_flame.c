@@ -39,7 +39,8 @@ static int run(const struct verb_call *call)
 	if (!rc)
 		rc = spans_draw_flame(&list, call->option[SPANS_COMMAND], (unsigned)width, &out);
 	if (rc == -ENODATA)
-		err_set(&err, rc, "flame: nothing has ended that was asked for and used any energy; ask for more, or wait");
+		err_set(&err, rc,
+			"flame: nothing has ended that was asked for and used any energy; ask for more, or wait");
 	else if (rc == -ENOMEM)
 		err_set(&err, rc, "flame: out of memory; ask for less");
 	else if (!rc)

@@ -10,7 +10,7 @@
 #include "ask.h"
 #include "verb.h"
 
-#define COLUMNS 6                  /* rows of the answer that stand beside each other */
+#define COLUMNS 6 /* rows of the answer that stand beside each other */
 #define NAME_WIDTH 16
 
 enum { OPTION_SINCE, OPTION_UNTIL, OPTION_STEP, OPTION_JSON, OPTION_SOCKET };
@@ -35,8 +35,13 @@ static const char *const about[] = {
 /* An hour in 30 lines; of another time the agent chooses the step. */
 static void add_query(struct buf *path, const struct verb_call *call)
 {
-	static const struct { const char *name; int option; } known[] = {
-		{ "since", OPTION_SINCE }, { "until", OPTION_UNTIL }, { "step", OPTION_STEP },
+	static const struct {
+		const char *name;
+		int option;
+	} known[] = {
+		{ "since", OPTION_SINCE },
+		{ "until", OPTION_UNTIL },
+		{ "step", OPTION_STEP },
 	};
 
 	buf_add_str(path, "/v1/history?limit=");
@@ -57,7 +62,7 @@ static void add_query(struct buf *path, const struct verb_call *call)
 
 struct column {
 	const json_t *points;
-	size_t at;                     /* next point */
+	size_t at; /* next point */
 	char name[NAME_WIDTH + 1];
 };
 
@@ -160,7 +165,8 @@ static void print_lost(const struct table *t, long long after_ns, long long unti
 		if (from < after_ns || from >= until_ns)
 			continue;
 		print_time(from);
-		printf("  nothing is known for %.1f s: %s\n", (double)(ask_number(e, "until_unix_ns") - from) / 1e9, ask_text(e, "reason"));
+		printf("  nothing is known for %.1f s: %s\n", (double)(ask_number(e, "until_unix_ns") - from) / 1e9,
+		       ask_text(e, "reason"));
 	}
 }
 
@@ -264,7 +270,7 @@ static int run(const struct verb_call *call)
 
 	add_query(&path, call);
 	code = path.failed ? err_set(&err, -1, "out of memory") :
-	       ask_agent(call->option[OPTION_SOCKET], (const char *)path.data, &body, &err);
+			     ask_agent(call->option[OPTION_SOCKET], (const char *)path.data, &body, &err);
 	if (!code && call->option[OPTION_JSON]) {
 		code = ask_print(&body, &err);
 	} else if (!code) {

@@ -38,11 +38,11 @@ static const char *const about[] = {
 static const char *const sorts[] = { "power", "energy", "cpu", "name", NULL };
 
 struct ledger {
-	const json_t *domains;         /* of the answer */
+	const json_t *domains; /* of the answer */
 	bool counted[DOMAIN_KINDS];
-	bool split;                    /* there is energy at all */
-	double seconds;                /* of the last interval */
-	char mark;                     /* of the machine's energy, for sums that say nothing themselves */
+	bool split; /* there is energy at all */
+	double seconds; /* of the last interval */
+	char mark; /* of the machine's energy, for sums that say nothing themselves */
 };
 
 /* "package-0-die-1" is of the kind "package". -1 = unknown. */
@@ -125,8 +125,8 @@ static void put_use(const struct ledger *l, const json_t *e, const char *title, 
 
 	top_seconds(time, (uint64_t)ask_number(total, "cpu_ns"));
 	put_line(l, sum(l, json_object_get(last, "power_w")), sum(l, json_object_get(total, "energy_uj")), mark, NULL);
-	printf("%8.1f%11s  %s%s%s%s\n", l->seconds > 0 ? (double)ask_number(last, "cpu_ns") / 1e7 / l->seconds : 0.0, time,
-	       title ? title : "", title ? "  " : "", name, ask_is(e, "ended") ? " (ended)" : "");
+	printf("%8.1f%11s  %s%s%s%s\n", l->seconds > 0 ? (double)ask_number(last, "cpu_ns") / 1e7 / l->seconds : 0.0,
+	       time, title ? title : "", title ? "  " : "", name, ask_is(e, "ended") ? " (ended)" : "");
 }
 
 /* What people call it, safe to print; NULL = nothing that its path does not say. */

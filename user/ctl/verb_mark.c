@@ -24,7 +24,8 @@ static const char *const about[] = {
 
 static int no_recording(const char *path, int code)
 {
-	log_error("mark: %.300s: %s; run it inside joulectl record", path, code == ENXIO ? "no recording listens" : strerror(code));
+	log_error("mark: %.300s: %s; run it inside joulectl record", path,
+		  code == ENXIO ? "no recording listens" : strerror(code));
 	return CTL_FAILED;
 }
 
@@ -53,7 +54,8 @@ static int run(const struct verb_call *call)
 	if (fd < 0)
 		return no_recording(path, errno);
 	if (mark.has_data)
-		n = snprintf(line, sizeof(line), "%s %lld %lld\n", mark.event, (long long)mark.data, (long long)clock_real_ns());
+		n = snprintf(line, sizeof(line), "%s %lld %lld\n", mark.event, (long long)mark.data,
+			     (long long)clock_real_ns());
 	else
 		n = snprintf(line, sizeof(line), "%s - %lld\n", mark.event, (long long)clock_real_ns());
 	/* at most PIPE_BUF: whole or not at all (pipe(7)) */

@@ -18,10 +18,14 @@
 enum { OPTION_CGROUP, OPTION_TOP, OPTION_DOMAIN, OPTION_SINCE, OPTION_UNTIL, OPTION_WIDTH, OPTION_OUT, OPTION_SOCKET };
 
 static const struct verb_option options[] = {
-	[OPTION_CGROUP] = { "cgroup", 0, "PATTERN", "only cgroups that match, such as /system.slice/** (* stays within a name)" },
-	[OPTION_TOP] = { "top", 0, "N", "areas of cgroups at most, 8 unless given; what the others used is one area, other" },
-	[OPTION_DOMAIN] = { "domain", 'd', "NAMES", "domains or kinds, joined by commas, added up; package,dram,gpu unless given" },
-	[OPTION_SINCE] = { "since", 0, "TIME", "-90m, 2026-01-31T12:00:00Z or Unix seconds; of the history -1h, of a recording its begin unless given" },
+	[OPTION_CGROUP] = { "cgroup", 0, "PATTERN",
+			    "only cgroups that match, such as /system.slice/** (* stays within a name)" },
+	[OPTION_TOP] = { "top", 0, "N",
+			 "areas of cgroups at most, 8 unless given; what the others used is one area, other" },
+	[OPTION_DOMAIN] = { "domain", 'd', "NAMES",
+			    "domains or kinds, joined by commas, added up; package,dram,gpu unless given" },
+	[OPTION_SINCE] = { "since", 0, "TIME",
+			   "-90m, 2026-01-31T12:00:00Z or Unix seconds; of the history -1h, of a recording its begin unless given" },
 	[OPTION_UNTIL] = { "until", 0, "TIME", "the same; now, or a recording's end unless given" },
 	[OPTION_WIDTH] = { "width", 'w', "PIXELS", "320 to 8000; 960 unless given, 360 suits a phone" },
 	[OPTION_OUT] = { "out", 'o', "FILE", "where to write; standard output unless given" },
@@ -55,7 +59,9 @@ static int write_file(const char *path, const struct buf *b, struct err *err)
 	}
 	if (path && close(fd) != 0 && !code)
 		code = -errno;
-	return code ? err_set(err, code, "%s: %s; is there room?", path ? path : "standard output", strerrordesc_np(-code)) : 0;
+	return code ? err_set(err, code, "%s: %s; is there room?", path ? path : "standard output",
+			      strerrordesc_np(-code)) :
+		      0;
 }
 
 static void add_parameter(struct buf *b, const char *name, const char *value)
@@ -100,7 +106,7 @@ static int read_agent(const struct verb_call *call, struct plot *p, struct err *
 	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]) && rc == -EPROTO; i++) {
 		make_request(call, p, steps[i], &request);
 		rc = request.failed ? err_set(err, -ENOMEM, "plot: out of memory; free some") :
-		     agent_get(a, (const char *)request.data, NULL, &body, err);
+				      agent_get(a, (const char *)request.data, NULL, &body, err);
 	}
 	if (!rc)
 		rc = plot_read_history(p, (const char *)body.data, body.len, err);
@@ -127,14 +133,19 @@ static int number(const char *option, const char *text, unsigned min, unsigned m
 /* Of a recording; those of the history are the agent's to judge. */
 static int take_times(const struct verb_call *call, struct plot *p)
 {
-	const struct { const char *name, *text; int64_t *to; } all[] = {
-		{ "since", call->option[OPTION_SINCE], &p->since_ns }, { "until", call->option[OPTION_UNTIL], &p->until_ns },
+	const struct {
+		const char *name, *text;
+		int64_t *to;
+	} all[] = {
+		{ "since", call->option[OPTION_SINCE], &p->since_ns },
+		{ "until", call->option[OPTION_UNTIL], &p->until_ns },
 	};
 	int64_t now_ns = clock_real_ns();
 
 	for (unsigned i = 0; i < 2; i++)
 		if (all[i].text && instant_parse(all[i].text, now_ns, all[i].to) != 0) {
-			log_error("plot: --%s %.40s: no time; write Unix seconds, 2026-01-31T12:00:00Z or -1h", all[i].name, all[i].text);
+			log_error("plot: --%s %.40s: no time; write Unix seconds, 2026-01-31T12:00:00Z or -1h",
+				  all[i].name, all[i].text);
 			return -EINVAL;
 		}
 	return 0;
@@ -149,7 +160,7 @@ static int draw(const struct verb_call *call, struct plot *p, unsigned width, st
 		return rc;
 	plot_draw(p, width, &out);
 	rc = out.failed ? err_set(err, -ENOMEM, "plot: out of memory; ask for less") :
-	     write_file(call->option[OPTION_OUT], &out, err);
+			  write_file(call->option[OPTION_OUT], &out, err);
 	buf_free(&out);
 	return rc;
 }
@@ -167,13 +178,14 @@ static int run(const struct verb_call *call)
 	p->cgroup = call->option[OPTION_CGROUP];
 	p->domains = call->option[OPTION_DOMAIN];
 	if (number("top", call->option[OPTION_TOP], 1, PLOT_TOP_MAX, &p->top) ||
-	    number("width", call->option[OPTION_WIDTH], PLOT_WIDTH_MIN, PLOT_WIDTH_MAX, &width) || (call->n && take_times(call, p))) {
+	    number("width", call->option[OPTION_WIDTH], PLOT_WIDTH_MIN, PLOT_WIDTH_MAX, &width) ||
+	    (call->n && take_times(call, p))) {
 		free(p);
 		return CTL_USAGE;
 	}
 	rc = call->n ? plot_read_recording(p, call->args[0], &err) : read_agent(call, p, &err);
 	if (rc && call->n && p->n_columns && rc != -ENODATA) {
-		log_warn("%s", err.text);      /* an agent that was killed: what came before is good */
+		log_warn("%s", err.text); /* an agent that was killed: what came before is good */
 		rc = 0;
 	}
 	if (!rc)

@@ -11,7 +11,7 @@
 #include "record.h"
 #include "record_options.h"
 
-#define FAILED 125               /* of ours; other statuses are the command's */
+#define FAILED 125 /* of ours; other statuses are the command's */
 
 static const struct verb_option options[] = {
 	[RECORD_ROOT] = { "root", 0, "DIR", "directory of all experiments; made where it is missing" },
@@ -19,17 +19,23 @@ static const struct verb_option options[] = {
 	[RECORD_BENCHMARK] = { "benchmark", 0, "NAME", "what is run; one per GPU (NAME-gpuN) with several" },
 	[RECORD_RUN] = { "run", 0, "NAME", "with which settings; limits have a name of their own" },
 	[RECORD_REPEAT] = { "repeat", 'r', "N", "so many repetitions" },
-	[RECORD_EVERY] = { "every", 0, "DURATION", "between two rows; 150ms of GPUs and 250ms of the rest unless given" },
-	[RECORD_BASELINE] = { "baseline", 0, "DURATION", "first record the idle machine, into EXPERIMENT/_baseline (-gpuN with several GPUs)" },
+	[RECORD_EVERY] = { "every", 0, "DURATION",
+			   "between two rows; 150ms of GPUs and 250ms of the rest unless given" },
+	[RECORD_BASELINE] = { "baseline", 0, "DURATION",
+			      "first record the idle machine, into EXPERIMENT/_baseline (-gpuN with several GPUs)" },
 	[RECORD_GPU] = { "gpu", 0, "UUID", "which GPU, by UUID, PCI address or gpu-N; several with commas; none" },
-	[RECORD_SAMPLES_FROM] = { "samples-from", 0, "SOURCE", "total_power_samples.csv of gpu, rapl or cgroup; gpu unless given" },
-	[RECORD_EXTERNAL_UNIT] = { "external-unit", 0, "UNIT", "of power-external.csv: mW, or 10mW as the original tooling reads it" },
+	[RECORD_SAMPLES_FROM] = { "samples-from", 0, "SOURCE",
+				  "total_power_samples.csv of gpu, rapl or cgroup; gpu unless given" },
+	[RECORD_EXTERNAL_UNIT] = { "external-unit", 0, "UNIT",
+				   "of power-external.csv: mW, or 10mW as the original tooling reads it" },
 	[RECORD_POWER_LIMIT] = { "power-limit", 0, "WATTS", "set this power limit while it runs" },
 	[RECORD_APP_CLOCKS] = { "app-clocks", 0, "MEM,GPU", "set these application clocks, in MHz, while it runs" },
-	[RECORD_SWEEP] = { "sweep", 0, "SETTINGS", "one run after the other, \"150W 200W\" or \"877MHz,1065MHz 877MHz,1222MHz\"" },
+	[RECORD_SWEEP] = { "sweep", 0, "SETTINGS",
+			   "one run after the other, \"150W 200W\" or \"877MHz,1065MHz 877MHz,1222MHz\"" },
 	[RECORD_RECOVER] = { "recover", 0, NULL, "publish what a recording that was cut off has left" },
 	[RECORD_PRIVATE] = { "private", 'p', NULL, "start a private agent although one is running" },
-	[RECORD_SOCKET] = { "socket", 0, "PATH", "of the agent; JOULED_SOCKET or /run/jouled/jouled.sock unless given" },
+	[RECORD_SOCKET] = { "socket", 0, "PATH",
+			    "of the agent; JOULED_SOCKET or /run/jouled/jouled.sock unless given" },
 	{ NULL, 0, NULL, NULL },
 };
 
@@ -161,7 +167,9 @@ static int record(const struct record_options *o)
 	s->terminal = isatty(STDERR_FILENO);
 	run_descriptors_note(&s->descriptors);
 	if (!o->n_settings && record_limits_left(o->root))
-		log_warn("record: limits of a recording that was killed are still set; joulectl record --root %s --recover puts them back", o->root);
+		log_warn(
+			"record: limits of a recording that was killed are still set; joulectl record --root %s --recover puts them back",
+			o->root);
 	code = set_up(s, &err);
 	if (code)
 		log_error("record: %s", err.text);

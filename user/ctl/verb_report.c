@@ -14,17 +14,30 @@
 #include "report.h"
 #include "verb.h"
 
-enum { OPTION_SOURCE, OPTION_JSON, OPTION_CSV, OPTION_IDLE, OPTION_UNIT, OPTION_COMPAT, OPTION_PLOT, OPTION_PICTURE, OPTION_WIDTH };
+enum {
+	OPTION_SOURCE,
+	OPTION_JSON,
+	OPTION_CSV,
+	OPTION_IDLE,
+	OPTION_UNIT,
+	OPTION_COMPAT,
+	OPTION_PLOT,
+	OPTION_PICTURE,
+	OPTION_WIDTH
+};
 
 static const struct verb_option options[] = {
-	[OPTION_SOURCE] = { "source", 's', "NAMES", "hd, sd, external, rapl, cgroup, joined by commas; all there are unless given" },
+	[OPTION_SOURCE] = { "source", 's', "NAMES",
+			    "hd, sd, external, rapl, cgroup, joined by commas; all there are unless given" },
 	[OPTION_JSON] = { "json", 'j', NULL, "one object" },
 	[OPTION_CSV] = { "csv", 'c', NULL, "a line per repetition and source, then mean and stddev of the run" },
 	[OPTION_IDLE] = { "external-idle", 0, "WATTS", "taken off external power, 0 unless given" },
 	[OPTION_UNIT] = { "external-unit", 0, "UNIT", "mW or 10mW, whatever system_info.json says" },
-	[OPTION_COMPAT] = { "compat", 0, NULL, "as the original reader: external counts are 10 mW, 632.625 W are taken off, a row without power makes energy unknown" },
+	[OPTION_COMPAT] = { "compat", 0, NULL,
+			    "as the original reader: external counts are 10 mW, 632.625 W are taken off, a row without power makes energy unknown" },
 	[OPTION_PLOT] = { "plot", 'o', "FILE", "a picture of the first source as SVG" },
-	[OPTION_PICTURE] = { "picture", 0, "WHAT", "power (over time) or sweep (energy and time by setting, the default for several runs)" },
+	[OPTION_PICTURE] = { "picture", 0, "WHAT",
+			     "power (over time) or sweep (energy and time by setting, the default for several runs)" },
 	[OPTION_WIDTH] = { "width", 'w', "PIXELS", "of the picture, 320 to 8000; 960 unless given" },
 	{ NULL, 0, NULL, NULL },
 };
@@ -54,7 +67,9 @@ static int choose_sources(const char *text, unsigned *ret, struct err *err)
 				known = true;
 			}
 		if (!known)
-			return err_set(err, -EINVAL, "report: --source %.*s: no such source; hd, sd, external, rapl or cgroup", (int)(len < 40 ? len : 40), at);
+			return err_set(err, -EINVAL,
+				       "report: --source %.*s: no such source; hd, sd, external, rapl or cgroup",
+				       (int)(len < 40 ? len : 40), at);
 		at += len;
 	}
 	if (text && !found)
@@ -73,7 +88,9 @@ static int read_options(const struct verb_call *call, struct report_options *o, 
 		return rc;
 	o->compat = call->option[OPTION_COMPAT] != NULL;
 	if (o->compat && (idle || unit))
-		return err_set(err, -EINVAL, "report: --compat: has its own unit and idle power; leave out --external-unit and --external-idle");
+		return err_set(
+			err, -EINVAL,
+			"report: --compat: has its own unit and idle power; leave out --external-unit and --external-idle");
 	if (call->option[OPTION_JSON] && call->option[OPTION_CSV])
 		return err_set(err, -EINVAL, "report: --json and --csv: choose one");
 	o->external_idle_w = o->compat ? REPORT_COMPAT_IDLE_W : 0;
@@ -132,8 +149,10 @@ static int plot(const struct verb_call *call, const struct report *r, int pictur
 /* These the reader of ours takes as they are. */
 static bool only_for_others(const char *trap)
 {
-	static const char *const traps[] = { "index-missing", "time-zone", "mixed-fractions", "index-in-events", "empty-file", "empty-samples",
-		"file-in-run", "file-in-experiment", "hidden-repetition", "repetition-name", "dot-directory" };
+	static const char *const traps[] = { "index-missing",   "time-zone",          "mixed-fractions",
+					     "index-in-events", "empty-file",         "empty-samples",
+					     "file-in-run",     "file-in-experiment", "hidden-repetition",
+					     "repetition-name", "dot-directory" };
 
 	for (unsigned i = 0; i < sizeof(traps) / sizeof(traps[0]); i++)
 		if (strcmp(trap, traps[i]) == 0)
@@ -157,7 +176,8 @@ static void say_warnings(const struct report *r, const char *dir)
 	if (r->found.left_out + r->warnings.left_out)
 		log_warn("%s: %lu further warnings", dir, r->found.left_out + r->warnings.left_out);
 	if (others)
-		log_warn("%s: the original analysis code would stop at %u places; joulectl check %s names them", dir, others, dir);
+		log_warn("%s: the original analysis code would stop at %u places; joulectl check %s names them", dir,
+			 others, dir);
 }
 
 static int report(const struct verb_call *call, struct report *r, int picture, unsigned width)
@@ -168,9 +188,11 @@ static int report(const struct verb_call *call, struct report *r, int picture, u
 
 	say_warnings(r, call->args[0]);
 	if (!rc) {
-		(call->option[OPTION_JSON] ? report_write_json : call->option[OPTION_CSV] ? report_write_csv : report_write_text)(r, &b);
+		(call->option[OPTION_JSON] ? report_write_json :
+		 call->option[OPTION_CSV]  ? report_write_csv :
+					     report_write_text)(r, &b);
 		rc = b.failed ? err_set(&err, -ENOMEM, "report: out of memory; name a directory below it") :
-		     write_all(STDOUT_FILENO, &b, "standard output", &err);
+				write_all(STDOUT_FILENO, &b, "standard output", &err);
 	}
 	if (!rc && call->option[OPTION_PLOT])
 		rc = plot(call, r, picture, width, &err);
@@ -189,9 +211,10 @@ static int run(const struct verb_call *call)
 	int rc, picture = -1;
 
 	rc = call->n ? read_options(call, &r.o, &err) :
-	     err_set(&err, -EINVAL, "report: no directory; name the one that joulectl record --root wrote");
+		       err_set(&err, -EINVAL, "report: no directory; name the one that joulectl record --root wrote");
 	if (!rc)
-		rc = choice_number("report: --width", call->option[OPTION_WIDTH], PLOT_WIDTH_MIN, PLOT_WIDTH_MAX, &width, &err);
+		rc = choice_number("report: --width", call->option[OPTION_WIDTH], PLOT_WIDTH_MIN, PLOT_WIDTH_MAX,
+				   &width, &err);
 	if (!rc && call->option[OPTION_PICTURE]) {
 		picture = choice_word("report: --picture", call->option[OPTION_PICTURE], pictures, -1, &err);
 		rc = picture < 0 ? picture : 0;

@@ -17,7 +17,7 @@
 #include "run_child.h"
 #include "verb.h"
 
-#define FAILED 125               /* of ours, as env(1) and timeout(1): other statuses are the command's */
+#define FAILED 125 /* of ours, as env(1) and timeout(1): other statuses are the command's */
 #define REPEATS_MAX 100000
 #define LOOK_MS 20000
 
@@ -28,9 +28,11 @@ static const struct verb_option options[] = {
 	[OPTION_JSON] = { "json", 'j', NULL, "one JSON object" },
 	[OPTION_CSV] = { "csv", 0, NULL, "a table with a line per run" },
 	[OPTION_OUTPUT] = { "output", 'o', "FILE", "write the figures there instead of to stderr; - is stdout" },
-	[OPTION_IDLE] = { "idle", 0, "POLICY", "idle energy: own (not included), by-time or by-share; as the agent does unless given" },
+	[OPTION_IDLE] = { "idle", 0, "POLICY",
+			  "idle energy: own (not included), by-time or by-share; as the agent does unless given" },
 	[OPTION_PRIVATE] = { "private", 'p', NULL, "start a private agent although one is running" },
-	[OPTION_SOCKET] = { "socket", 0, "PATH", "of the agent; JOULED_SOCKET or /run/jouled/jouled.sock unless given" },
+	[OPTION_SOCKET] = { "socket", 0, "PATH",
+			    "of the agent; JOULED_SOCKET or /run/jouled/jouled.sock unless given" },
 	{ NULL, 0, NULL, NULL },
 };
 
@@ -59,7 +61,7 @@ struct session {
 	struct run_place place;
 	struct run_descriptors descriptors;
 	struct run_signals signals;
-	struct run_machine last;       /* the latest reading */
+	struct run_machine last; /* the latest reading */
 	struct run_result *results;
 	unsigned repeats, done;
 	/* of the run that is going on */
@@ -75,7 +77,8 @@ static int options_read(struct session *s, struct err *err)
 	unsigned i = 0;
 
 	if (repeat && (parse_u64(repeat, &n) != 0 || n < 1 || n > REPEATS_MAX))
-		return err_set(err, -EINVAL, "--repeat %.40s: no number from 1 to %d; write one such as -r 5", repeat, REPEATS_MAX);
+		return err_set(err, -EINVAL, "--repeat %.40s: no number from 1 to %d; write one such as -r 5", repeat,
+			       REPEATS_MAX);
 	while (idle && i < 3 && strcmp(idle, words[i]) != 0)
 		i++;
 	if (i == 3)
@@ -92,7 +95,8 @@ static int options_read(struct session *s, struct err *err)
 static int set_up(struct session *s, struct err *err)
 {
 	char mount[RUN_PATH_MAX];
-	const struct run_agent_wish wish = { .socket = s->call->option[OPTION_SOCKET], .idle = s->call->option[OPTION_IDLE],
+	const struct run_agent_wish wish = { .socket = s->call->option[OPTION_SOCKET],
+					     .idle = s->call->option[OPTION_IDLE],
 					     .use_private = s->call->option[OPTION_PRIVATE] };
 	int code = run_agent_find(&s->with, &wish, mount, err);
 
@@ -145,7 +149,8 @@ static void measure_end(struct session *s, struct run_result *r)
 	if (run_reading_ask(s->with.agent, &s->with.facts, s->cgroup.path, &after, &s->rows, &err) != 0) {
 		snprintf(r->error, sizeof(r->error), "%s", err.text);
 	} else if (!s->rows.n) {
-		snprintf(r->error, sizeof(r->error), "it does not report %s; look at its cgroups.include, exclude and max, or use --private",
+		snprintf(r->error, sizeof(r->error),
+			 "it does not report %s; look at its cgroups.include, exclude and max, or use --private",
 			 s->cgroup.path);
 	} else {
 		run_result_fill(r, &s->with.facts, &s->rows, &s->last, &after);
@@ -222,8 +227,8 @@ static int report(const struct session *s, int fd)
 	buf_free(&b);
 	if (!code)
 		return r.exit_status;
-	log_error("run: %s: %s; the figures are lost", s->call->option[OPTION_OUTPUT] ? s->call->option[OPTION_OUTPUT] : "stderr",
-		  strerrordesc_np(-code));
+	log_error("run: %s: %s; the figures are lost",
+		  s->call->option[OPTION_OUTPUT] ? s->call->option[OPTION_OUTPUT] : "stderr", strerrordesc_np(-code));
 	return FAILED;
 }
 
@@ -258,7 +263,8 @@ static int run(const struct verb_call *call)
 	}
 	fd = open_output(call);
 	if (fd < 0)
-		code = err_set(&err, -errno, "%.200s: %s; name another file", call->option[OPTION_OUTPUT], strerror(errno));
+		code = err_set(&err, -errno, "%.200s: %s; name another file", call->option[OPTION_OUTPUT],
+			       strerror(errno));
 	if (!code)
 		code = set_up(&s, &err);
 	if (!code)

@@ -63,8 +63,8 @@ static void print_outputs(const json_t *list)
 		return;
 	printf("\nOutputs\n");
 	json_array_foreach(list, i, e) {
-		printf("  %-10s %s to %s: %s", ask_is(e, "up") ? "up" : "DOWN", ask_text(e, "format"), ask_text(e, "to"),
-		       ask_text(e, "state"));
+		printf("  %-10s %s to %s: %s", ask_is(e, "up") ? "up" : "DOWN", ask_text(e, "format"),
+		       ask_text(e, "to"), ask_text(e, "state"));
 		printf("; %lld documents, %lld bytes, %lld queued", ask_number(e, "documents"), ask_number(e, "bytes"),
 		       ask_number(e, "queued_documents"));
 		if (ask_number(e, "spooled_documents"))
@@ -120,7 +120,8 @@ static void print_rest(const json_t *doc)
 	const char *between = "";
 
 	printf("\nSocket      %lld of %lld clients, %lld requests, %lld refused\n", ask_number(socket, "clients"),
-	       ask_number(socket, "clients_max"), ask_number(socket, "requests"), ask_number(socket, "refused_clients"));
+	       ask_number(socket, "clients_max"), ask_number(socket, "requests"),
+	       ask_number(socket, "refused_clients"));
 	print_traces(json_object_get(doc, "traces"));
 	print_history(json_object_get(doc, "history"));
 	print_self(json_object_get(doc, "self"));

@@ -43,10 +43,10 @@ static void on_signal(int sig)
 struct streaming {
 	struct agent *agent;
 	int format;
-	uint64_t count, left;          /* 0 = without end */
-	char before;                   /* the byte before this piece */
-	struct buf bytes;              /* cbor with a count: read, not yet written */
-	uint64_t written;              /* of the stream */
+	uint64_t count, left; /* 0 = without end */
+	char before; /* the byte before this piece */
+	struct buf bytes; /* cbor with a count: read, not yet written */
+	uint64_t written; /* of the stream */
 	struct err err;
 };
 
@@ -141,7 +141,8 @@ static int read_options(const struct verb_call *call, struct streaming *s, uint6
 	int code;
 
 	s->format = choice_word("stream: --format", call->option[OPTION_FORMAT], formats, FORMAT_JSON, &err);
-	code = s->format < 0 ? s->format : choice_interval("stream: --interval", call->option[OPTION_INTERVAL], interval_ns, &err);
+	code = s->format < 0 ? s->format :
+			       choice_interval("stream: --interval", call->option[OPTION_INTERVAL], interval_ns, &err);
 	if (!code)
 		code = choice_number("stream: --count", call->option[OPTION_COUNT], 1, UINT64_MAX, &s->count, &err);
 	if (!code && s->count && s->format == FORMAT_VJOULE)
@@ -165,7 +166,8 @@ static int run(const struct verb_call *call)
 		return CTL_USAGE;
 	snprintf(path, sizeof(path), "/v1/stream?format=%s", formats[s.format]);
 	if (interval_ns)
-		snprintf(path + strlen(path), sizeof(path) - strlen(path), "&interval=%lluns", (unsigned long long)interval_ns);
+		snprintf(path + strlen(path), sizeof(path) - strlen(path), "&interval=%lluns",
+			 (unsigned long long)interval_ns);
 	sigaction(SIGINT, &on, NULL);
 	sigaction(SIGTERM, &on, NULL);
 	signal(SIGPIPE, SIG_IGN);
@@ -174,7 +176,7 @@ static int run(const struct verb_call *call)
 		code = run_stream(&s, path, &err);
 	agent_close(s.agent);
 	buf_free(&s.bytes);
-	if (code == -ECANCELED || code == -EPIPE || interrupted)   /* the last one, or nobody reads on */
+	if (code == -ECANCELED || code == -EPIPE || interrupted) /* the last one, or nobody reads on */
 		return CTL_OK;
 	if (!code && s.left && s.count)
 		code = err_set(&err, -ECONNRESET, "the agent has ended; start it again");

@@ -12,8 +12,19 @@
 #include "top.h"
 #include "verb.h"
 
-enum { OPTION_SORT, OPTION_TREE, OPTION_FILTER, OPTION_ALL, OPTION_ONCE, OPTION_COUNT, OPTION_JSON, OPTION_LIMIT,
-       OPTION_INTERVAL, OPTION_REPLAY, OPTION_SOCKET };
+enum {
+	OPTION_SORT,
+	OPTION_TREE,
+	OPTION_FILTER,
+	OPTION_ALL,
+	OPTION_ONCE,
+	OPTION_COUNT,
+	OPTION_JSON,
+	OPTION_LIMIT,
+	OPTION_INTERVAL,
+	OPTION_REPLAY,
+	OPTION_SOCKET
+};
 
 static const struct verb_option options[] = {
 	[OPTION_SORT] = { "sort", 's', "COLUMN", "watts (default), joules, cpu, ipc, network or name" },
@@ -86,7 +97,9 @@ static bool wants_screen(const struct verb_call *call)
 
 static int run(const struct verb_call *call)
 {
-	struct top_source src = { .socket = call->option[OPTION_SOCKET], .replay = call->option[OPTION_REPLAY], .key_fd = -1 };
+	struct top_source src = { .socket = call->option[OPTION_SOCKET],
+				  .replay = call->option[OPTION_REPLAY],
+				  .key_fd = -1 };
 	struct top_plain how = { .json = call->option[OPTION_JSON], .replay = src.replay };
 	struct top_view *v = calloc(1, sizeof(*v));
 	const char *term = getenv("TERM");
@@ -104,7 +117,8 @@ static int run(const struct verb_call *call)
 	if (wants_screen(call)) {
 		status = top_screen_run(v, &src);
 		if (status == -ENOTTY)
-			log_warn("top: TERM=%s: no screen on this terminal; plain tables", text_escape(shown, sizeof(shown), term ? term : ""));
+			log_warn("top: TERM=%s: no screen on this terminal; plain tables",
+				 text_escape(shown, sizeof(shown), term ? term : ""));
 	}
 	if (status == -ENOTTY)
 		status = top_plain_run(v, &src, &how);

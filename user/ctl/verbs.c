@@ -10,15 +10,9 @@
 #include "verb.h"
 
 const struct verb *const verbs[] = {
-	&verb_top,
-	&verb_run,
-	&verb_record, &verb_mark,
-	&verb_list, &verb_history, &verb_status, &verb_stream,
-	&verb_spans, &verb_flame,
-	&verb_plot, &verb_web,
-	&verb_report, &verb_check,
-	&verb_doctor, &verb_decode,
-	NULL,
+	&verb_top,    &verb_run,    &verb_record, &verb_mark,   &verb_list, &verb_history,
+	&verb_status, &verb_stream, &verb_spans,  &verb_flame,  &verb_plot, &verb_web,
+	&verb_report, &verb_check,  &verb_doctor, &verb_decode, NULL,
 };
 
 const struct verb *verb_find(const char *name)
@@ -122,7 +116,7 @@ int verb_print_man(const char *name)
 static int unknown_verb(const char *name)
 {
 	size_t len = strlen(name);
-	unsigned best = len > 6 ? 4 : len > 2 ? 3 : 2;   /* beyond a few edits it is another word */
+	unsigned best = len > 6 ? 4 : len > 2 ? 3 : 2; /* beyond a few edits it is another word */
 	const char *near = NULL;
 	char shown[64];
 

@@ -13,13 +13,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define AHEAD_BYTES (1u << 20)     /* of the agent's answer, while the client does not read */
+#define AHEAD_BYTES (1u << 20) /* of the agent's answer, while the client does not read */
 #define HEAD_S 10
-#define IDLE_S 7200                /* an agent's interval may be an hour */
+#define IDLE_S 7200 /* an agent's interval may be an hour */
 
-struct link {                          /* a client's connection */
+struct link { /* a client's connection */
 	struct web_bridge *bridge;
-	struct bufferevent *client, *agent;    /* agent NULL: no request yet, or its answer is complete */
+	struct bufferevent *client, *agent; /* agent NULL: no request yet, or its answer is complete */
 	struct link *next, **at;
 };
 
@@ -75,8 +75,10 @@ static void refuse(struct link *l, const char *status, const char *reason)
 	struct evbuffer *out = bufferevent_get_output(l->client);
 
 	/* reasons are our own words: nothing in them to escape */
-	evbuffer_add_printf(out, "HTTP/1.1 %s\r\nContent-Type: application/json\r\nCache-Control: no-store\r\n"
-			    "Connection: close\r\nContent-Length: %zu\r\n\r\n{\"error\":\"%s\"}\n", status, strlen(reason) + 13, reason);
+	evbuffer_add_printf(out,
+			    "HTTP/1.1 %s\r\nContent-Type: application/json\r\nCache-Control: no-store\r\n"
+			    "Connection: close\r\nContent-Length: %zu\r\n\r\n{\"error\":\"%s\"}\n",
+			    status, strlen(reason) + 13, reason);
 	finish(l);
 }
 
@@ -84,9 +86,11 @@ static void enter(struct link *l)
 {
 	const struct web_guard *g = &l->bridge->guard;
 
-	evbuffer_add_printf(bufferevent_get_output(l->client), "HTTP/1.1 303 See Other\r\nLocation: /\r\n"
+	evbuffer_add_printf(bufferevent_get_output(l->client),
+			    "HTTP/1.1 303 See Other\r\nLocation: /\r\n"
 			    "Set-Cookie: %s=%s; Path=/; HttpOnly; SameSite=Strict\r\nReferrer-Policy: no-referrer\r\n"
-			    "Cache-Control: no-store\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", g->cookie, g->session);
+			    "Cache-Control: no-store\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+			    g->cookie, g->session);
 	finish(l);
 }
 
@@ -219,7 +223,9 @@ static void on_signal(evutil_socket_t n, short what, void *arg)
 
 static int listen_loopback(struct web_bridge *b, unsigned port)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	struct sockaddr_in a = { .sin_family = AF_INET,
+				 .sin_port = htons((uint16_t)port),
+				 .sin_addr = { htonl(INADDR_LOOPBACK) } };
 	socklen_t len = sizeof(a);
 	int one = 1;
 
@@ -261,7 +267,8 @@ int web_bridge_open(unsigned port, const char *socket, struct web_bridge **ret, 
 	rc = strlen(socket) < sizeof(b->to.sun_path) ? listen_loopback(b, port) : -ENAMETOOLONG;
 	if (rc) {
 		web_bridge_close(b);
-		return err_set(err, rc, "web: 127.0.0.1:%u: %s; choose another --port, or 0 for any", port, strerrordesc_np(-rc));
+		return err_set(err, rc, "web: 127.0.0.1:%u: %s; choose another --port, or 0 for any", port,
+			       strerrordesc_np(-rc));
 	}
 	memcpy(b->to.sun_path, socket, strlen(socket) + 1);
 	rc = web_guard_init(&b->guard, b->port, true);

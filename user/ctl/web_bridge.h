@@ -13,7 +13,7 @@
 #define WEB_HEAD_MAX 8192
 #define WEB_CLIENTS_MAX 64
 
-struct web_request {           /* points into the head, which is taken apart in place */
+struct web_request { /* points into the head, which is taken apart in place */
 	const char *method, *target, *accept;
 	struct web_ask ask;
 	char token[WEB_SECRET_SIZE];
@@ -30,6 +30,6 @@ unsigned web_bridge_port(const struct web_bridge *b);
 const struct web_guard *web_bridge_guard(const struct web_bridge *b);
 /* Until SIGINT or SIGTERM. */
 void web_bridge_run(struct web_bridge *b);
-void web_bridge_close(struct web_bridge *b);   /* NULL accepted */
+void web_bridge_close(struct web_bridge *b); /* NULL accepted */
 
 #endif

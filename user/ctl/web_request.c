@@ -32,7 +32,7 @@ static void take_token(const char *target, struct web_request *r)
 		return;
 	n = strcspn(at + 6, "&#");
 	if (n >= sizeof(r->token))
-		n = 0;                   /* none of ours: it will not match */
+		n = 0; /* none of ours: it will not match */
 	memcpy(r->token, at + 6, n);
 	r->token[n] = '\0';
 	r->ask.token = r->token;

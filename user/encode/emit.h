@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#define EMIT_U64_MAX 20   /* digits of 2^64 - 1 */
-#define EMIT_BLOCK 32     /* fixed texts are copied in whole blocks: reserve one more than needed */
+#define EMIT_U64_MAX 20 /* digits of 2^64 - 1 */
+#define EMIT_BLOCK 32 /* fixed texts are copied in whole blocks: reserve one more than needed */
 
 /* A text written again and again; `text` is padded to whole blocks. */
 struct emit_text {
@@ -35,9 +35,25 @@ static inline char *emit_mem(char *p, const void *s, size_t n)
 static inline unsigned emit_digits(uint64_t v)
 {
 	static const uint64_t power[] = {
-		0, 10ull, 100ull, 1000ull, 10000ull, 100000ull, 1000000ull, 10000000ull, 100000000ull, 1000000000ull,
-		10000000000ull, 100000000000ull, 1000000000000ull, 10000000000000ull, 100000000000000ull,
-		1000000000000000ull, 10000000000000000ull, 100000000000000000ull, 1000000000000000000ull,
+		0,
+		10ull,
+		100ull,
+		1000ull,
+		10000ull,
+		100000ull,
+		1000000ull,
+		10000000ull,
+		100000000ull,
+		1000000000ull,
+		10000000000ull,
+		100000000000ull,
+		1000000000000ull,
+		10000000000000ull,
+		100000000000000ull,
+		1000000000000000ull,
+		10000000000000000ull,
+		100000000000000000ull,
+		1000000000000000000ull,
 		10000000000000000000ull,
 	};
 	/* log10(2) as 1233 / 4096: exact enough for 64 bits, then one comparison puts it right */
@@ -48,10 +64,9 @@ static inline unsigned emit_digits(uint64_t v)
 
 static inline char *emit_u64(char *p, uint64_t v)
 {
-	static const char pairs[] =
-		"00010203040506070809101112131415161718192021222324252627282930313233343536373839"
-		"40414243444546474849505152535455565758596061626364656667686970717273747576777879"
-		"8081828384858687888990919293949596979899";
+	static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+				    "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+				    "8081828384858687888990919293949596979899";
 	unsigned n = emit_digits(v);
 	char *end = p + n;
 

@@ -7,42 +7,42 @@
 #include "../base/err.h"
 #include "../model/snapshot.h"
 
-struct encoder;   /* per output: options and counters */
+struct encoder; /* per output: options and counters */
 
 struct encoder_stats {
-	uint64_t withheld_ticks;   /* snapshots of which nothing was sent, and why last */
-	uint64_t withheld_rows;    /* rows left out (unsafe name, no counters) */
-	uint64_t renamed_rows;     /* rows sent under a changed name (bytes that the format cannot carry) */
-	uint64_t folded_rows;      /* rows added up in another one because the format has no room for them */
-	char reason[200];          /* of the last withholding; "" = none yet */
+	uint64_t withheld_ticks; /* snapshots of which nothing was sent, and why last */
+	uint64_t withheld_rows; /* rows left out (unsafe name, no counters) */
+	uint64_t renamed_rows; /* rows sent under a changed name (bytes that the format cannot carry) */
+	uint64_t folded_rows; /* rows added up in another one because the format has no room for them */
+	char reason[200]; /* of the last withholding; "" = none yet */
 };
 
 /* Values of the output's query part, already checked against the option table of the format. */
 struct encode_options {
 	const char *sensor;
-	bool iso_time;             /* hwpc, power: ISO text and "metadata":{}; false = integer ms */
-	bool csv;                  /* hwpc, power */
-	const char *csv_group;     /* hwpc CSV: the group whose rows this encoder writes; NULL otherwise */
-	bool leaf_only;            /* hwpc */
-	bool stand_ins;            /* hwpc */
-	bool dialect_v02;          /* vjoule: as release v0.2 speaks; false = as its document says */
-	char *const *metrics;      /* vjoule: NAME or NAME=EVENT each; none = the dialect's own */
+	bool iso_time; /* hwpc, power: ISO text and "metadata":{}; false = integer ms */
+	bool csv; /* hwpc, power */
+	const char *csv_group; /* hwpc CSV: the group whose rows this encoder writes; NULL otherwise */
+	bool leaf_only; /* hwpc */
+	bool stand_ins; /* hwpc */
+	bool dialect_v02; /* vjoule: as release v0.2 speaks; false = as its document says */
+	char *const *metrics; /* vjoule: NAME or NAME=EVENT each; none = the dialect's own */
 	unsigned n_metrics;
-	unsigned limit;            /* table: rows shown, 0 = fit */
-	uint64_t keep_ns;          /* openmetrics: an ended cgroup's final value, 0 = the default */
-	unsigned top;              /* openmetrics: cgroups shown, 0 = all */
-	bool colour;               /* table */
-	bool clear;                /* table: home the cursor and clear the screen before each table */
-	unsigned width;            /* table: columns, 0 = 80 */
-	unsigned height;           /* table: lines that "fit" fills, 0 = 24 */
-	const char *guest;         /* share: the machine's cgroup, a pattern unless ... */
+	unsigned limit; /* table: rows shown, 0 = fit */
+	uint64_t keep_ns; /* openmetrics: an ended cgroup's final value, 0 = the default */
+	unsigned top; /* openmetrics: cgroups shown, 0 = all */
+	bool colour; /* table */
+	bool clear; /* table: home the cursor and clear the screen before each table */
+	unsigned width; /* table: columns, 0 = 80 */
+	unsigned height; /* table: lines that "fit" fills, 0 = 24 */
+	const char *guest; /* share: the machine's cgroup, a pattern unless ... */
 	bool guest_literal;
-	uint64_t epoch;            /* share: no other encoder's */
+	uint64_t epoch; /* share: no other encoder's */
 };
 
 struct encoder_ops {
-	const char *name;          /* "hwpc", "power", "table", "snapshot", "vjoule" */
-	const char *help;          /* one line */
+	const char *name; /* "hwpc", "power", "table", "snapshot", "vjoule" */
+	const char *help; /* one line */
 	/* Checks the options against the schema; message in err. */
 	int (*create)(const struct encode_options *o, const struct schema *s, struct encoder **ret, struct err *err);
 	/* Bytes every new client or file gets before any document; may be NULL. */

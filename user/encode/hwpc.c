@@ -16,7 +16,9 @@
 
 static int choose_form(struct encoder *e, const struct encode_options *o, struct err *err)
 {
-	static const char *const groups[] = { [HWPC_CSV_RAPL] = "rapl", [HWPC_CSV_MSR] = "msr", [HWPC_CSV_CORE] = "core" };
+	static const char *const groups[] = {
+		[HWPC_CSV_RAPL] = "rapl", [HWPC_CSV_MSR] = "msr", [HWPC_CSV_CORE] = "core"
+	};
 
 	if (!o->csv)
 		return 0;
@@ -38,7 +40,8 @@ static int take_sensor(struct encoder *e, const struct encode_options *o, struct
 	int code = target_sensor(o, e->schema, e->sensor, err);
 
 	if (!code && strchr(e->sensor, '\''))
-		code = err_set(err, -EINVAL, "sensor %s: an apostrophe ends PowerAPI formulas; choose another sensor:", e->sensor);
+		code = err_set(err, -EINVAL,
+			       "sensor %s: an apostrophe ends PowerAPI formulas; choose another sensor:", e->sensor);
 	return code;
 }
 
@@ -87,7 +90,8 @@ static int check_events(const struct encoder *e, struct err *err)
 	for (unsigned g = 0; g < 2; g++)
 		for (unsigned i = 0; i < groups[g]->n; i++)
 			if (!target_text_ok(groups[g]->names[i], e->form != HWPC_JSON))
-				return err_set(err, -EINVAL, "event %s: its name cannot stand in %s", groups[g]->names[i],
+				return err_set(err, -EINVAL, "event %s: its name cannot stand in %s",
+					       groups[g]->names[i],
 					       e->form != HWPC_JSON ? "CSV; use file-format=json" : "JSON");
 	return 0;
 }
@@ -132,7 +136,8 @@ static int hwpc_create(const struct encode_options *o, const struct schema *s, s
 	e->leaf_only = o->leaf_only;
 	e->stand_ins = o->stand_ins;
 	for (unsigned i = 0; i < s->n_domains; i++)
-		e->csv_stand_in |= s->domains[i].interface == ENERGY_ESTIMATE || s->domains[i].interface == ENERGY_REPLAY;
+		e->csv_stand_in |= s->domains[i].interface == ENERGY_ESTIMATE ||
+				   s->domains[i].interface == ENERGY_REPLAY;
 	take_events(e);
 	code = choose_form(e, o, err);
 	if (!code)

@@ -9,25 +9,25 @@
 enum hwpc_form { HWPC_JSON, HWPC_CSV_RAPL, HWPC_CSV_MSR, HWPC_CSV_CORE };
 
 /* Values of one (group, socket, cpu): the events, then these. */
-#define HWPC_EVENTS (SCHEMA_MAX_MSR + 2)   /* APERF and MPERF may be added as stand-ins */
+#define HWPC_EVENTS (SCHEMA_MAX_MSR + 2) /* APERF and MPERF may be added as stand-ins */
 enum { HWPC_ENABLED = HWPC_EVENTS, HWPC_RUNNING, HWPC_STAND_IN, HWPC_VALUES };
 
 struct hwpc_group {
 	unsigned n;
 	char names[HWPC_EVENTS][SCHEMA_NAME_MAX];
-	int source[HWPC_EVENTS];      /* index in the schema's set, or below */
+	int source[HWPC_EVENTS]; /* index in the schema's set, or below */
 };
-#define HWPC_SOURCE_TIME (-1)         /* the row's own time */
-#define HWPC_SOURCE_CLOCK (-2)        /* msr stand-in: TSC, else elapsed time */
+#define HWPC_SOURCE_TIME (-1) /* the row's own time */
+#define HWPC_SOURCE_CLOCK (-2) /* msr stand-in: TSC, else elapsed time */
 
 enum hwpc_rapl { HWPC_PKG, HWPC_DRAM, HWPC_CORES, HWPC_GPU, HWPC_PSYS, HWPC_RAPL_KINDS };
 extern const char *const hwpc_rapl_names[HWPC_RAPL_KINDS];
-int hwpc_rapl_kind(enum domain_kind kind);   /* -1 for domains that are not RAPL's */
+int hwpc_rapl_kind(enum domain_kind kind); /* -1 for domains that are not RAPL's */
 
 struct hwpc_socket {
 	uint16_t package, first_cpu;
-	unsigned has;                 /* bit per hwpc_rapl */
-	uint64_t energy_q32[HWPC_RAPL_KINDS];   /* dies of the package summed */
+	unsigned has; /* bit per hwpc_rapl */
+	uint64_t energy_q32[HWPC_RAPL_KINDS]; /* dies of the package summed */
 	uint64_t time_ns;
 };
 
@@ -38,28 +38,28 @@ struct encoder {
 	char sensor[TARGET_SENSOR_MAX];
 	const struct schema *schema;
 	struct hwpc_group msr, core;
-	int aperf, mperf;             /* in schema->msr, -1 = the machine has none */
+	int aperf, mperf; /* in schema->msr, -1 = the machine has none */
 	int tsc;
-	struct emit_text core_keys[HWPC_EVENTS];   /* JSON: `,"NAME":` (first `{"NAME":`) */
-	unsigned keys_len;            /* of one cpu object without numbers */
-	bool csv_stand_in;            /* CSV: a column that says so, metadata has no place */
+	struct emit_text core_keys[HWPC_EVENTS]; /* JSON: `,"NAME":` (first `{"NAME":`) */
+	unsigned keys_len; /* of one cpu object without numbers */
+	bool csv_stand_in; /* CSV: a column that says so, metadata has no place */
 	int64_t last_ms;
 	bool any_sent;
-	bool other_seen;              /* `other` is a target from its first count on */
+	bool other_seen; /* `other` is a target from its first count on */
 	/* of the current tick */
 	struct targets targets;
-	uint32_t *send;               /* heads of the targets that are sent */
+	uint32_t *send; /* heads of the targets that are sent */
 	unsigned n_send, cap_send;
 	unsigned renamed, left_out;
-	struct hwpc_socket *sockets;  /* schema->n_packages */
+	struct hwpc_socket *sockets; /* schema->n_packages */
 	unsigned n_sockets;
 	int64_t ms;
 	unsigned rapl_quality;
 	bool rapl_stand_in;
-	struct snap_cell *joined;     /* cells of rows that share a target, by CPU */
-	uint32_t *joined_at;          /* cpu -> index in it + 1 */
-	struct buf head, tail;        /* JSON text around each report */
-	unsigned tail_quality;        /* which the tail was made for */
+	struct snap_cell *joined; /* cells of rows that share a target, by CPU */
+	uint32_t *joined_at; /* cpu -> index in it + 1 */
+	struct buf head, tail; /* JSON text around each report */
+	unsigned tail_quality; /* which the tail was made for */
 };
 
 /* hwpc_plan.c: decides what is sent of this tick. 1 = send, 0 = withheld (counted, with reason),
@@ -79,7 +79,10 @@ static inline bool hwpc_of_package(const struct domain_desc *d, unsigned package
 {
 	return d->interface == ENERGY_HOST || d->package == package;
 }
-static inline bool hwpc_cpu_used(const struct snap_cpu *c) { return c->online || c->elapsed_ns; }
+static inline bool hwpc_cpu_used(const struct snap_cpu *c)
+{
+	return c->online || c->elapsed_ns;
+}
 
 /* hwpc_json.c, hwpc_csv.c: append the planned tick. 0 or -ENOMEM. */
 int hwpc_json_create(struct encoder *e);

@@ -9,12 +9,12 @@
 #include <string.h>
 #include "hwpc.h"
 
-#define LINE_MAX_BYTES 1023   /* longer ones are refused by the readers' models */
+#define LINE_MAX_BYTES 1023 /* longer ones are refused by the readers' models */
 #define COLUMNS (HWPC_EVENTS + 3)
 
 struct column {
 	const char *name;
-	unsigned value;       /* index in the values */
+	unsigned value; /* index in the values */
 };
 
 static int by_name(const void *a, const void *b)

@@ -73,7 +73,7 @@ static void add_metadata(const struct encoder *e, struct json *j, unsigned quali
 {
 	bool frequency = e->aperf < 0;
 
-	quality &= ~(unsigned)QUALITY_WRAPPED;   /* corrected, hence exact */
+	quality &= ~(unsigned)QUALITY_WRAPPED; /* corrected, hence exact */
 	if (!e->iso && !quality && !frequency && !e->rapl_stand_in)
 		return;
 	json_key(j, "metadata");
@@ -172,7 +172,7 @@ static void make_tail(struct encoder *e, struct buf *b, unsigned quality)
 	if (b->failed)
 		return;
 	if (e->iso || b->len > sizeof("{}"))
-		b->data[0] = ',';   /* continues the report's object instead of opening one */
+		b->data[0] = ','; /* continues the report's object instead of opening one */
 	else
 		memmove(b->data, b->data + 1, --b->len);
 }

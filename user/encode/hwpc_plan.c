@@ -9,9 +9,9 @@
 #include "../base/clock.h"
 #include "hwpc.h"
 
-#define LATE_NUM 3             /* interval > 3/2 of nominal: the formula divides by the nominal one */
+#define LATE_NUM 3 /* interval > 3/2 of nominal: the formula divides by the nominal one */
 #define LATE_DEN 2
-#define SUSPEND_NS NS_PER_MS   /* less is the distance between reading the two clocks */
+#define SUSPEND_NS NS_PER_MS /* less is the distance between reading the two clocks */
 /* Package frequency = base x APERF / MPERF must fall into one of 100 layers of 100 MHz. With the
  * default base of 2100 MHz that is 0.048 to 4.76; a little inside. */
 #define RATIO_MIN 0.05
@@ -76,8 +76,11 @@ static int add_domain(struct encoder *e, const struct snapshot *s, unsigned i)
 	unsigned bad = d->quality & (QUALITY_LOST | QUALITY_STALE | QUALITY_PARTIAL);
 
 	if (desc->interface == ENERGY_HOST && kind >= 0 && e->n_sockets > 1)
-		return withhold(e, "%s: the host tells it for the whole virtual machine, which has %u sockets; give it one with all "
-				"its CPUs, or use another format", desc->name, e->n_sockets);
+		return withhold(
+			e,
+			"%s: the host tells it for the whole virtual machine, which has %u sockets; give it one with all "
+			"its CPUs, or use another format",
+			desc->name, e->n_sockets);
 	for (unsigned n = 0; kind >= 0 && n < e->n_sockets; n++) {
 		struct hwpc_socket *socket = &e->sockets[n];
 
@@ -130,7 +133,8 @@ static int check_ratio(struct encoder *e, const struct snapshot *s, const struct
 	}
 	/* all of it asleep: both 0, which readers take as "no frequency in this tick" */
 	if (mperf + aperf > 0 && (aperf < RATIO_MIN * mperf || aperf > RATIO_MAX * mperf))
-		return withhold(e, "socket %u: APERF / MPERF of %.0f / %.0f is no frequency", socket->package, aperf, mperf);
+		return withhold(e, "socket %u: APERF / MPERF of %.0f / %.0f is no frequency", socket->package, aperf,
+				mperf);
 	return 1;
 }
 

@@ -11,12 +11,18 @@ const char *const hwpc_rapl_names[HWPC_RAPL_KINDS] = {
 int hwpc_rapl_kind(enum domain_kind kind)
 {
 	switch (kind) {
-	case DOMAIN_PACKAGE: return HWPC_PKG;
-	case DOMAIN_DRAM: return HWPC_DRAM;
-	case DOMAIN_CORE: return HWPC_CORES;
-	case DOMAIN_UNCORE: return HWPC_GPU;
-	case DOMAIN_PSYS: return HWPC_PSYS;
-	default: return -1;   /* not RAPL */
+	case DOMAIN_PACKAGE:
+		return HWPC_PKG;
+	case DOMAIN_DRAM:
+		return HWPC_DRAM;
+	case DOMAIN_CORE:
+		return HWPC_CORES;
+	case DOMAIN_UNCORE:
+		return HWPC_GPU;
+	case DOMAIN_PSYS:
+		return HWPC_PSYS;
+	default:
+		return -1; /* not RAPL */
 	}
 }
 

@@ -6,7 +6,8 @@
 #include "encode.h"
 
 const char *const openmetrics_types[2] = {
-	"text/plain; version=0.0.4; charset=utf-8", "application/openmetrics-text; version=1.0.0; charset=utf-8",
+	"text/plain; version=0.0.4; charset=utf-8",
+	"application/openmetrics-text; version=1.0.0; charset=utf-8",
 };
 
 struct encoder {
@@ -25,7 +26,8 @@ static void openmetrics_destroy(struct encoder *e)
 	free(e);
 }
 
-static int openmetrics_create(const struct encode_options *o, const struct schema *s, struct encoder **ret, struct err *err)
+static int openmetrics_create(const struct encode_options *o, const struct schema *s, struct encoder **ret,
+			      struct err *err)
 {
 	struct totals_options to = { .keep_ns = o->keep_ns ? o->keep_ns : OPENMETRICS_KEEP_NS, .top = o->top };
 	struct encoder *e = calloc(1, sizeof(*e));

@@ -4,9 +4,9 @@
 #define JD_OPENMETRICS_H
 #include "totals.h"
 
-#define OPENMETRICS_KEEP_NS (300 * 1000000000ull)   /* default of `keep` */
+#define OPENMETRICS_KEEP_NS (300 * 1000000000ull) /* default of `keep` */
 
-extern const char *const openmetrics_types[2];          /* media types: 0.0.4, 1.0 */
+extern const char *const openmetrics_types[2]; /* media types: 0.0.4, 1.0 */
 
 struct openmetrics_output {
 	const char *name;

@@ -8,13 +8,13 @@ struct metrics_writer {
 	const struct totals *t;
 	bool version_1;
 	struct buf *out;
-	struct buf *labels;      /* n_rows pairs of u32 offset and length, then the texts */
-	const char *family;      /* the one that is being written */
+	struct buf *labels; /* n_rows pairs of u32 offset and length, then the texts */
+	const char *family; /* the one that is being written */
 };
 
 struct metrics_family {
-	const char *name;        /* without _total */
-	const char *unit;        /* "" = none */
+	const char *name; /* without _total */
+	const char *unit; /* "" = none */
 	const char *help;
 };
 

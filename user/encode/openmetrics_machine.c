@@ -8,7 +8,8 @@ bool metrics_first_of(const struct schema *s, unsigned d, bool any_package)
 {
 	for (unsigned i = 0; i < d; i++)
 		if (s->domains[i].kind == s->domains[d].kind &&
-		    (any_package || (s->domains[i].package == s->domains[d].package && s->domains[i].die == s->domains[d].die)))
+		    (any_package ||
+		     (s->domains[i].package == s->domains[d].package && s->domains[i].die == s->domains[d].die)))
 			return false;
 	return true;
 }
@@ -16,8 +17,9 @@ bool metrics_first_of(const struct schema *s, unsigned d, bool any_package)
 static void domain_labels(char dst[96], const struct domain_desc *d)
 {
 	const char *number = d->kind == DOMAIN_GPU ? "gpu" : d->kind == DOMAIN_EXTERNAL ? "meter" : "package";
-	int n = d->kind == DOMAIN_PSYS ? snprintf(dst, 96, "domain=\"psys\"") :
-		snprintf(dst, 96, "domain=\"%s\",%s=\"%u\"", domain_kind_name(d->kind), number, d->package);
+	int n = d->kind == DOMAIN_PSYS ?
+			snprintf(dst, 96, "domain=\"psys\"") :
+			snprintf(dst, 96, "domain=\"%s\",%s=\"%u\"", domain_kind_name(d->kind), number, d->package);
 
 	if (d->has_die)
 		snprintf(dst + n, 96 - (size_t)n, ",die=\"%u\"", d->die);
@@ -36,8 +38,8 @@ static void domain_family(struct metrics_writer *w, const struct metrics_family 
 		if (!metrics_first_of(s, d, false))
 			continue;
 		for (unsigned i = d; i < s->n_domains; i++)
-			if (s->domains[i].kind == s->domains[d].kind && s->domains[i].package == s->domains[d].package &&
-			    s->domains[i].die == s->domains[d].die)
+			if (s->domains[i].kind == s->domains[d].kind &&
+			    s->domains[i].package == s->domains[d].package && s->domains[i].die == s->domains[d].die)
 				sum += *(const uint64_t *)((const char *)&w->t->domains[i] + field);
 		domain_labels(labels, &s->domains[d]);
 		metrics_sample(w, labels, sum, 6);
@@ -46,11 +48,12 @@ static void domain_family(struct metrics_writer *w, const struct metrics_family 
 
 static void write_machine_energy(struct metrics_writer *w)
 {
-	static const struct metrics_family energy = { "jouled_energy_joules", "joules", "Energy measured, or estimated, per domain." };
+	static const struct metrics_family energy = { "jouled_energy_joules", "joules",
+						      "Energy measured, or estimated, per domain." };
 	static const struct metrics_family idle = { "jouled_idle_energy_joules", "joules",
-					    "The part of it that the idle machine draws." };
+						    "The part of it that the idle machine draws." };
 	static const struct metrics_family residual = { "jouled_residual_energy_joules", "joules",
-						"The part of it that nobody can be charged with." };
+							"The part of it that nobody can be charged with." };
 
 	domain_family(w, &energy, offsetof(struct total_domain, energy_uj));
 	domain_family(w, &idle, offsetof(struct total_domain, idle_uj));
@@ -61,7 +64,7 @@ static void write_machine_energy(struct metrics_writer *w)
 static void write_qualities(struct metrics_writer *w)
 {
 	static const struct metrics_family f = { "jouled_energy_intervals", "",
-					 "Intervals by the quality of their energy; lost ones brought none." };
+						 "Intervals by the quality of their energy; lost ones brought none." };
 	const struct schema *s = w->t->schema;
 	char labels[160], domain[96];
 
@@ -71,7 +74,8 @@ static void write_qualities(struct metrics_writer *w)
 			continue;
 		domain_labels(domain, &s->domains[d]);
 		for (unsigned q = 0; q < TOTALS_QUALITIES; q++) {
-			snprintf(labels, sizeof(labels), "%s,quality=\"%s\"", domain, quality_name(q ? 1u << (q - 1) : 0));
+			snprintf(labels, sizeof(labels), "%s,quality=\"%s\"", domain,
+				 quality_name(q ? 1u << (q - 1) : 0));
 			metrics_sample(w, labels, w->t->domains[d].intervals[q], 0);
 		}
 	}
@@ -90,7 +94,7 @@ static uint64_t kind_sum(const struct totals *t, const uint64_t *v, unsigned d)
 static void write_retired(struct metrics_writer *w)
 {
 	static const struct metrics_family f = { "jouled_retired_energy_joules", "joules",
-					 "Energy of ended cgroups whose own series is not shown any more." };
+						 "Energy of ended cgroups whose own series is not shown any more." };
 	char labels[64];
 
 	metrics_begin(w, &f, "counter");
@@ -105,8 +109,10 @@ static void write_retired(struct metrics_writer *w)
 static void write_machine(struct metrics_writer *w)
 {
 	static const struct metrics_family cpu = { "jouled_cpu_seconds", "seconds", "Time of all CPUs." };
-	static const struct metrics_family losses = { "jouled_losses", "", "What could not be counted where it belongs." };
-	static const struct metrics_family intervals = { "jouled_intervals", "", "Intervals that these totals are made of." };
+	static const struct metrics_family losses = { "jouled_losses", "",
+						      "What could not be counted where it belongs." };
+	static const struct metrics_family intervals = { "jouled_intervals", "",
+							 "Intervals that these totals are made of." };
 	static const struct metrics_family msr = { "jouled_msr_events", "", "Events of the msr PMU, all CPUs." };
 	const struct totals *t = w->t;
 	char labels[SCHEMA_NAME_MAX + 16];
@@ -132,10 +138,14 @@ static void write_machine(struct metrics_writer *w)
 
 void metrics_self(struct metrics_writer *w, const struct openmetrics_self *self)
 {
-	static const struct metrics_family cpu = { "jouled_self_cpu_seconds", "seconds", "Processor time of the agent itself." };
-	static const struct metrics_family memory = { "jouled_self_resident_bytes", "bytes", "Memory of the agent itself." };
-	static const struct metrics_family sent = { "jouled_output_documents", "", "Documents that an output delivered." };
-	static const struct metrics_family dropped = { "jouled_output_dropped_documents", "", "Documents that it dropped." };
+	static const struct metrics_family cpu = { "jouled_self_cpu_seconds", "seconds",
+						   "Processor time of the agent itself." };
+	static const struct metrics_family memory = { "jouled_self_resident_bytes", "bytes",
+						      "Memory of the agent itself." };
+	static const struct metrics_family sent = { "jouled_output_documents", "",
+						    "Documents that an output delivered." };
+	static const struct metrics_family dropped = { "jouled_output_dropped_documents", "",
+						       "Documents that it dropped." };
 	char labels[400];
 
 	metrics_begin(w, &cpu, "counter");
@@ -145,7 +155,9 @@ void metrics_self(struct metrics_writer *w, const struct openmetrics_self *self)
 	for (int k = 0; k < 2; k++) {
 		metrics_begin(w, k ? &dropped : &sent, "counter");
 		for (unsigned i = 0; i < self->n_outputs; i++) {
-			struct buf b = { .data = (uint8_t *)labels, .cap = sizeof(labels) - 1, .limit = sizeof(labels) - 1 };
+			struct buf b = { .data = (uint8_t *)labels,
+					 .cap = sizeof(labels) - 1,
+					 .limit = sizeof(labels) - 1 };
 
 			buf_printf(&b, "number=\"%u\",output=\"", i);
 			metrics_escaped(&b, self->outputs[i].name);
@@ -160,7 +172,8 @@ void metrics_self(struct metrics_writer *w, const struct openmetrics_self *self)
 
 static void write_info(struct metrics_writer *w)
 {
-	static const struct metrics_family info = { "jouled_build", "", "The agent." }, gauge = { "jouled_build_info", "", "The agent." };
+	static const struct metrics_family info = { "jouled_build", "", "The agent." },
+					   gauge = { "jouled_build_info", "", "The agent." };
 
 	metrics_begin(w, w->version_1 ? &info : &gauge, w->version_1 ? "info" : "gauge");
 	buf_add_str(w->out, "jouled_build_info{version=\"" JOULED_VERSION "\",sensor=\"");

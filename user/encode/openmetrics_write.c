@@ -5,7 +5,7 @@
 #include "emit.h"
 #include "openmetrics_internal.h"
 
-#define LINE_ROOM 512        /* names, numbers and labels of our own in one line */
+#define LINE_ROOM 512 /* names, numbers and labels of our own in one line */
 
 struct label {
 	uint32_t at, len;
@@ -185,8 +185,10 @@ static void kind_samples(struct metrics_writer *w, unsigned d, const char *more)
 
 static void write_cgroup_energy(struct metrics_writer *w)
 {
-	static const struct metrics_family f = { "jouled_cgroup_energy_joules", "joules",
-					 "Energy of a cgroup's own processes; kernel, irq+steal, other and unselected are what is left of the split." };
+	static const struct metrics_family f = {
+		"jouled_cgroup_energy_joules", "joules",
+		"Energy of a cgroup's own processes; kernel, irq+steal, other and unselected are what is left of the split."
+	};
 	char more[64];
 
 	metrics_begin(w, &f, "counter");
@@ -200,9 +202,12 @@ static void write_cgroup_energy(struct metrics_writer *w)
 
 static void write_cgroup_use(struct metrics_writer *w)
 {
-	static const struct metrics_family cpu = { "jouled_cgroup_cpu_seconds", "seconds", "Processor time of a cgroup's own processes." };
-	static const struct metrics_family switches = { "jouled_cgroup_switches", "", "Times a CPU was switched to the cgroup." };
-	static const struct metrics_family events = { "jouled_cgroup_events", "", "Perf events counted for the cgroup." };
+	static const struct metrics_family cpu = { "jouled_cgroup_cpu_seconds", "seconds",
+						   "Processor time of a cgroup's own processes." };
+	static const struct metrics_family switches = { "jouled_cgroup_switches", "",
+							"Times a CPU was switched to the cgroup." };
+	static const struct metrics_family events = { "jouled_cgroup_events", "",
+						      "Perf events counted for the cgroup." };
 	char more[SCHEMA_NAME_MAX * 2 + 16];
 
 	metrics_begin(w, &cpu, "counter");
@@ -223,11 +228,18 @@ static void write_cgroup_use(struct metrics_writer *w)
 
 static void write_cgroup_network(struct metrics_writer *w)
 {
-	static const struct { struct metrics_family f; unsigned column; } all[] = {
-		{ { "jouled_cgroup_network_receive_bytes", "bytes", "Bytes that the cgroup's sockets received." }, TOTAL_RX_BYTES },
-		{ { "jouled_cgroup_network_receive_packets", "packets", "Packets that they received." }, TOTAL_RX_PACKETS },
-		{ { "jouled_cgroup_network_transmit_bytes", "bytes", "Bytes that the cgroup's sockets sent." }, TOTAL_TX_BYTES },
-		{ { "jouled_cgroup_network_transmit_packets", "packets", "Packets that they sent." }, TOTAL_TX_PACKETS },
+	static const struct {
+		struct metrics_family f;
+		unsigned column;
+	} all[] = {
+		{ { "jouled_cgroup_network_receive_bytes", "bytes", "Bytes that the cgroup's sockets received." },
+		  TOTAL_RX_BYTES },
+		{ { "jouled_cgroup_network_receive_packets", "packets", "Packets that they received." },
+		  TOTAL_RX_PACKETS },
+		{ { "jouled_cgroup_network_transmit_bytes", "bytes", "Bytes that the cgroup's sockets sent." },
+		  TOTAL_TX_BYTES },
+		{ { "jouled_cgroup_network_transmit_packets", "packets", "Packets that they sent." },
+		  TOTAL_TX_PACKETS },
 	};
 
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {

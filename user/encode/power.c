@@ -21,7 +21,8 @@ static int power_create(const struct encode_options *o, const struct schema *s, 
 
 	for (unsigned i = 0; o->csv && i < s->n_domains; i++)
 		if (!target_text_ok(s->domains[i].name, true))
-			return err_set(err, -EINVAL, "domain %s: its name cannot stand in CSV; use file-format=json", s->domains[i].name);
+			return err_set(err, -EINVAL, "domain %s: its name cannot stand in CSV; use file-format=json",
+				       s->domains[i].name);
 	e = calloc(1, sizeof(*e));
 	if (!e)
 		return err_set(err, -ENOMEM, "power: out of memory");
@@ -123,11 +124,21 @@ static int add_machine(struct encoder *e, unsigned domain, struct buf *out)
 	const struct snap_domain *d = &e->snap->domains[domain];
 	uint64_t idle_row = *snapshot_energy(e->snap, ROW_IDLE, domain);
 	const struct power_part parts[] = {
-		{ .target = "all", .domain = domain, .energy_uj = d->energy_uj, .quality = d->quality,
+		{ .target = "all",
+		  .domain = domain,
+		  .energy_uj = d->energy_uj,
+		  .quality = d->quality,
 		  .uncertainty_ppm = SNAPSHOT_UNKNOWN },
-		{ .target = "idle", .domain = domain, .energy_uj = d->idle_uj + idle_row, .quality = d->quality | d->idle_quality,
-		  .uncertainty_ppm = d->idle_uncertainty >= 0 ? (uint32_t)fmin(d->idle_uncertainty * 1e6, 1e9) : SNAPSHOT_UNKNOWN },
-		{ .target = "residual", .domain = domain, .energy_uj = d->residual_uj, .quality = d->quality,
+		{ .target = "idle",
+		  .domain = domain,
+		  .energy_uj = d->idle_uj + idle_row,
+		  .quality = d->quality | d->idle_quality,
+		  .uncertainty_ppm = d->idle_uncertainty >= 0 ? (uint32_t)fmin(d->idle_uncertainty * 1e6, 1e9) :
+								SNAPSHOT_UNKNOWN },
+		{ .target = "residual",
+		  .domain = domain,
+		  .energy_uj = d->residual_uj,
+		  .quality = d->quality,
 		  .uncertainty_ppm = SNAPSHOT_UNKNOWN },
 	};
 	int err = 0;

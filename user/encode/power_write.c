@@ -100,7 +100,7 @@ static void json_tail(struct encoder *e, const struct domain_desc *desc, const s
 	json_key_str(&j, "formula", e->snap->formula);
 	json_key_str(&j, "idle", idle_policy_name(e->snap->idle_policy));
 	if (!e->tail.failed)
-		e->tail.data[0] = ',';   /* goes on in an object that begins with the energy; json_end() ends it */
+		e->tail.data[0] = ','; /* goes on in an object that begins with the energy; json_end() ends it */
 }
 
 /* The same for hundreds of rows: made anew only when one of what it depends on changes. */

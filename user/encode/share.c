@@ -10,12 +10,12 @@
 
 struct encoder {
 	struct encoder_stats stats;
-	char *guest, *below;       /* the pattern, and that of what is below it; below NULL = guest is a path */
+	char *guest, *below; /* the pattern, and that of what is below it; below NULL = guest is a path */
 	bool alive;
-	bool gap;                  /* what it used was not told of */
+	bool gap; /* what it used was not told of */
 	/* With a pattern, whose machine it is: the path that it matches, now and in the line before; "" = none. */
 	char root[CGROUP_PATH_MAX], before[CGROUP_PATH_MAX];
-	unsigned column[SCHEMA_MAX_DOMAINS];   /* of share.domains in the schema */
+	unsigned column[SCHEMA_MAX_DOMAINS]; /* of share.domains in the schema */
 	struct share share;
 };
 
@@ -84,7 +84,8 @@ static bool choose_root(struct encoder *e, const struct snapshot *s)
 	for (unsigned i = READING_SPECIAL_ROWS; i < s->n_rows; i++) {
 		const struct snap_row *row = &s->rows[i];
 
-		if (row->kind != ROW_CGROUP || row->ended || is_in(row->path, e->root) || !find_root(e, row->path, root))
+		if (row->kind != ROW_CGROUP || row->ended || is_in(row->path, e->root) ||
+		    !find_root(e, row->path, root))
 			continue;
 		if (*e->root)
 			return false;
@@ -109,15 +110,16 @@ static void add_row(struct encoder *e, const struct snapshot *s, unsigned row)
 static int withhold(struct encoder *e, const char *before, const char *behind)
 {
 	e->stats.withheld_ticks++;
-	snprintf(e->stats.reason, sizeof(e->stats.reason), "%s %.120s%s; the guest is told nothing", before, e->guest, behind);
+	snprintf(e->stats.reason, sizeof(e->stats.reason), "%s %.120s%s; the guest is told nothing", before, e->guest,
+		 behind);
 	return 0;
 }
 
 static void add_rows(struct encoder *e, const struct snapshot *s)
 {
 	for (unsigned i = 0; i < e->share.n; i++)
-		e->share.domains[i].quality = s->domains[e->column[i]].quality | s->domains[e->column[i]].share_quality |
-					      (e->gap ? QUALITY_PARTIAL : 0);
+		e->share.domains[i].quality = s->domains[e->column[i]].quality |
+					      s->domains[e->column[i]].share_quality | (e->gap ? QUALITY_PARTIAL : 0);
 	for (unsigned i = READING_SPECIAL_ROWS; i < s->n_rows; i++) {
 		if (!of_guest(e, &s->rows[i]))
 			continue;

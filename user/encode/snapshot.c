@@ -10,7 +10,8 @@ struct encoder {
 	struct encoder_stats stats;
 };
 
-static int snapshot_create(const struct encode_options *o, const struct schema *s, struct encoder **ret, struct err *err)
+static int snapshot_create(const struct encode_options *o, const struct schema *s, struct encoder **ret,
+			   struct err *err)
 {
 	struct encoder *e = calloc(1, sizeof(*e));
 

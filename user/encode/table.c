@@ -19,18 +19,18 @@
 #define DEFAULT_WIDTH 80
 #define DEFAULT_HEIGHT 24
 #define MIN_ROWS 3
-#define MACHINE_LINES 4       /* with more domains than this, one line per kind */
+#define MACHINE_LINES 4 /* with more domains than this, one line per kind */
 
 /* Events count under many names (libpfm's, ours); the words they have in common tell enough for a
  * ratio on a screen. Reference cycles run at another clock. */
-int table_find_words(const struct event_set *set, const char *a, const char *b, const char *not)
+int table_find_words(const struct event_set *set, const char *a, const char *b, const char * not )
 {
 	for (unsigned i = 0; i < set->n; i++) {
 		char name[SCHEMA_NAME_MAX] = "";
 
 		for (unsigned k = 0; k + 1 < sizeof(name) && set->ev[i].name[k]; k++)
 			name[k] = (char)toupper((unsigned char)set->ev[i].name[k]);
-		if ((strstr(name, a) || strstr(name, b)) && !strstr(name, not) && set->ev[i].kind == EVENT_PERF)
+		if ((strstr(name, a) || strstr(name, b)) && !strstr(name, not ) && set->ev[i].kind == EVENT_PERF)
 			return (int)i;
 	}
 	return -1;
@@ -74,9 +74,13 @@ static int table_create(const struct encode_options *o, const struct schema *s, 
 	return 0;
 }
 
-static const struct { unsigned quality; const char *text; } legend[] = {
-	{ QUALITY_ESTIMATED, "~ estimated" }, { QUALITY_MULTIPLEXED, "% multiplexed" }, { QUALITY_PARTIAL, "? partial" },
-	{ QUALITY_STALE, "= stale" }, { QUALITY_LOST, "! lost" },
+static const struct {
+	unsigned quality;
+	const char *text;
+} legend[] = {
+	{ QUALITY_ESTIMATED, "~ estimated" }, { QUALITY_MULTIPLEXED, "% multiplexed" },
+	{ QUALITY_PARTIAL, "? partial" },     { QUALITY_STALE, "= stale" },
+	{ QUALITY_LOST, "! lost" },
 };
 
 static void add_legend(const struct encoder *e, struct buf *out)
@@ -158,9 +162,12 @@ static void add_machine(struct encoder *e, struct buf *out)
 static void add_notes(const struct encoder *e, struct buf *out)
 {
 	const struct snapshot *s = e->snap;
-	const struct { uint64_t n; const char *text; } notes[] = {
+	const struct {
+		uint64_t n;
+		const char *text;
+	} notes[] = {
 		{ s->suspended_ns / NS_PER_MS, "ms suspended" }, { s->missed, "deadlines missed" },
-		{ s->losses.folded, "charges folded" }, { s->losses.lost_reads, "counter reads lost" },
+		{ s->losses.folded, "charges folded" },          { s->losses.lost_reads, "counter reads lost" },
 		{ s->losses.lost_events, "cgroup events lost" },
 	};
 	const char *between = "note: ";
@@ -224,7 +231,7 @@ static void add_rows(struct encoder *e, struct buf *out)
 
 		table_sum(e, e->top[i], &l);
 		table_add_line(e, &l, row_name(&s->rows[e->top[i]], shown), out);
-		e->key[e->top[i]] = -1;   /* shown */
+		e->key[e->top[i]] = -1; /* shown */
 	}
 	for (at = 0; at < s->n_rows; at++) {
 		if (s->rows[at].kind == ROW_IDLE || e->key[at] < 0)
@@ -243,7 +250,7 @@ static void add_rows(struct encoder *e, struct buf *out)
 /* Rows that fit between what stands above (lines already written) and the rest, legend, end. */
 static unsigned rows_that_fit(const struct encoder *e, const struct buf *out, size_t start)
 {
-	unsigned lines = e->clear ? 4 : 5;   /* heading, rest, legend, the empty line between tables, the cursor's */
+	unsigned lines = e->clear ? 4 : 5; /* heading, rest, legend, the empty line between tables, the cursor's */
 
 	for (size_t i = start; i < out->len; i++)
 		lines += out->data[i] == '\n';

@@ -88,7 +88,8 @@ void table_add_heading(const struct encoder *e, struct buf *out)
 	for (unsigned k = 0; k < e->n_watt; k++) {
 		char text[24];
 
-		snprintf(text, sizeof(text), "%.6s W", e->watt_kind[k] == DOMAIN_PACKAGE ? "pkg" : domain_kind_name(e->watt_kind[k]));
+		snprintf(text, sizeof(text), "%.6s W",
+			 e->watt_kind[k] == DOMAIN_PACKAGE ? "pkg" : domain_kind_name(e->watt_kind[k]));
 		buf_printf(out, "%8s ", text);
 	}
 	buf_printf(out, "%7s %*s", "CPU %", ratio ? 6 : 10, ratio ? "IPC" : "task ms");
@@ -154,7 +155,8 @@ void table_add_machine(struct encoder *e, const char *name, unsigned first, bool
 	watts_or_none(i, idle, known);
 	watts_or_none(r, residual, known);
 	plain_name(text, name);
-	buf_printf(out, "%-*s %7s W%c %8s J%c", NAME_COLUMNS, text, w, table_take_mark(e, quality), j, table_mark(quality));
+	buf_printf(out, "%-*s %7s W%c %8s J%c", NAME_COLUMNS, text, w, table_take_mark(e, quality), j,
+		   table_mark(quality));
 	if (e->row_energy)
 		buf_printf(out, "  idle %7s W%c  residual %7s W", i, table_take_mark(e, idle_quality), r);
 	table_end_line(e, start, out);

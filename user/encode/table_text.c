@@ -45,7 +45,7 @@ void table_rate(char dst[16], double bytes_per_s)
  * combine with the letter before count as one: a line may come out short, never long. */
 static unsigned columns_of(const unsigned char *s, size_t len)
 {
-	uint32_t c = len > 1 ? s[0] & (0xffu >> (len + 1)) : s[0];   /* RFC 3629: payload of the first byte */
+	uint32_t c = len > 1 ? s[0] & (0xffu >> (len + 1)) : s[0]; /* RFC 3629: payload of the first byte */
 
 	for (size_t i = 1; i < len; i++)
 		c = c << 6 | (s[i] & 0x3f);

@@ -13,7 +13,7 @@ static bool less(const struct encoder *e, uint32_t a, uint32_t b)
 		return e->key[a] < e->key[b];
 	if (rows[a].time_ns != rows[b].time_ns)
 		return rows[a].time_ns < rows[b].time_ns;
-	return a > b;   /* equal ones stay in row order */
+	return a > b; /* equal ones stay in row order */
 }
 
 static void swap(uint32_t *a, uint32_t *b)

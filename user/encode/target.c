@@ -6,7 +6,7 @@
 #include "../base/text.h"
 #include "target.h"
 
-#define REPLACEMENT "\xef\xbf\xbd"   /* U+FFFD */
+#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
 /* One pass over the words of a path gives its hash and whether any byte is beyond plain text.
  * A multiplicative hash: the table is bounded by max-cgroups and equal hashes are compared. */
@@ -151,12 +151,13 @@ bool target_name(const struct snap_row *row, bool csv, char dst[TARGET_NAME_MAX]
 	bool changed = left > CGROUP_PATH_MAX;
 
 	for (left = changed ? CGROUP_PATH_MAX : left; left;) {
-		size_t plain = csv ? 0 : text_plain_run(s, left), n = plain ? plain : kept(s, left, csv), used = n ? n : 1;
+		size_t plain = csv ? 0 : text_plain_run(s, left), n = plain ? plain : kept(s, left, csv),
+		       used = n ? n : 1;
 
 		if (!n) {
 			changed = true;
 			if (text_utf8_len(s, left) > 1)
-				used = 3;   /* U+FFFD itself */
+				used = 3; /* U+FFFD itself */
 		}
 		memcpy(dst + at, n ? (const char *)s : REPLACEMENT, n ? n : 3);
 		at += n ? n : 3;
@@ -190,7 +191,8 @@ int target_sensor(const struct encode_options *o, const struct schema *s, char d
 	const char *name = o->sensor ? o->sensor : s->sensor;
 
 	if (!*name || strlen(name) >= TARGET_SENSOR_MAX)
-		return err_set(err, -EINVAL, "sensor: the name must have 1 to %d bytes; set sensor:", TARGET_SENSOR_MAX - 1);
+		return err_set(err, -EINVAL,
+			       "sensor: the name must have 1 to %d bytes; set sensor:", TARGET_SENSOR_MAX - 1);
 	if (!target_text_ok(name, o->csv))
 		return err_set(err, -EINVAL, "sensor %s: not plain UTF-8 text%s; choose another sensor:", name,
 			       o->csv ? " without comma and quote" : "");

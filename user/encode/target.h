@@ -15,23 +15,23 @@
 #include "encode.h"
 
 #define TARGET_NONE UINT32_MAX
-#define TARGET_NAME_MAX (CGROUP_PATH_MAX * 3 + 24)   /* each byte may become three, and the id */
+#define TARGET_NAME_MAX (CGROUP_PATH_MAX * 3 + 24) /* each byte may become three, and the id */
 
 enum target_flags {
-	TARGET_JOINED = 1,    /* belongs to an earlier row's target: never a head */
-	TARGET_INNER = 2,     /* another row lies below it */
-	TARGET_CHECK = 4,     /* bytes beyond plain ASCII text: take the name from target_name() */
-	TARGET_REFUSED = 8,   /* a cgroup row whose path is no path: no name at all */
+	TARGET_JOINED = 1, /* belongs to an earlier row's target: never a head */
+	TARGET_INNER = 2, /* another row lies below it */
+	TARGET_CHECK = 4, /* bytes beyond plain ASCII text: take the name from target_name() */
+	TARGET_REFUSED = 8, /* a cgroup row whose path is no path: no name at all */
 };
 
 struct target_row {
-	uint32_t next;        /* next row of the same target, TARGET_NONE at the end */
+	uint32_t next; /* next row of the same target, TARGET_NONE at the end */
 	uint32_t len;
 	uint64_t hash;
 	unsigned flags;
 };
 
-struct targets {          /* scratch of an encoder, grown and kept */
+struct targets { /* scratch of an encoder, grown and kept */
 	struct target_row *rows;
 	uint32_t *slots;
 	unsigned cap_rows, n_slots;

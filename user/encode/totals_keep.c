@@ -90,7 +90,8 @@ static void save_row(const struct totals *t, uint32_t row, uint32_t since, struc
 	size_t len = named ? strlen(r->name) : 0;
 
 	varint_add(out, row);
-	varint_add(out, (r->used ? ROW_USED : 0) | (named ? ROW_NAMED : 0) | (r->ended ? ROW_ENDED : 0) | (r->shown ? ROW_SHOWN : 0));
+	varint_add(out, (r->used ? ROW_USED : 0) | (named ? ROW_NAMED : 0) | (r->ended ? ROW_ENDED : 0) |
+				(r->shown ? ROW_SHOWN : 0));
 	if (!r->used)
 		return;
 	if (named) {
@@ -249,7 +250,8 @@ static int load_row(struct totals *t, struct varint_reader *in)
 int totals_load(struct totals *t, const void *data, size_t size)
 {
 	struct varint_reader in = { .at = data, .end = data ? (const uint8_t *)data + size : NULL };
-	uint64_t version = varint_take(&in), print = varint_take(&in), since = varint_take(&in), adds = varint_take(&in);
+	uint64_t version = varint_take(&in), print = varint_take(&in), since = varint_take(&in),
+		 adds = varint_take(&in);
 	int rc = 0;
 
 	if (version != KEEP_VERSION || print != fingerprint(t))

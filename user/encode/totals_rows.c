@@ -8,13 +8,13 @@
 #define NONE TOTALS_NONE
 #define MIN_BUCKETS 64
 
-struct total_key {                  /* where a snapshot's row is, by its key */
+struct total_key { /* where a snapshot's row is, by its key */
 	uint32_t generation, renamed, row, serial;
 };
 
 static uint64_t hash_of(const char *s)
 {
-	uint64_t h = 14695981039346656037ull;   /* FNV-1a */
+	uint64_t h = 14695981039346656037ull; /* FNV-1a */
 
 	for (; *s; s++)
 		h = (h ^ (unsigned char)*s) * 1099511628211ull;
@@ -91,8 +91,12 @@ static int64_t new_row(struct totals *t, char *name, uint64_t hash)
 		row = t->n_rows++;
 	else
 		return -ENOMEM;
-	t->rows[row] = (struct total_row){ .name = name, .hash = hash, .used = true, .serial = ++t->next_serial,
-					      .changed = t->adds, .named = t->adds };
+	t->rows[row] = (struct total_row){ .name = name,
+					   .hash = hash,
+					   .used = true,
+					   .serial = ++t->next_serial,
+					   .changed = t->adds,
+					   .named = t->adds };
 	memset(totals_row(t, row), 0, width * sizeof(uint64_t));
 	if (t->hidden)
 		memset(&t->hidden[row * width], 0, width * sizeof(uint64_t));
@@ -301,7 +305,8 @@ int totals_empty_place(struct totals *t)
 
 static int by_end(const void *a, const void *b, void *rows)
 {
-	uint64_t x = ((struct total_row *)rows)[*(const uint32_t *)a].ended_ns, y = ((struct total_row *)rows)[*(const uint32_t *)b].ended_ns;
+	uint64_t x = ((struct total_row *)rows)[*(const uint32_t *)a].ended_ns,
+		 y = ((struct total_row *)rows)[*(const uint32_t *)b].ended_ns;
 
 	return x < y ? -1 : x > y;
 }

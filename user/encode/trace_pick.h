@@ -4,11 +4,11 @@
 #define JD_TRACE_PICK_H
 #include "../model/span.h"
 
-struct trace_pick {                    /* NULL = any; borrowed */
-	const char *cgroup;            /* glob of text.h */
-	const char *command;           /* glob of a span's comm or symbol; one in the trace is enough */
-	const char *uuid;              /* with or without dashes */
-	int64_t since_ns, until_ns;    /* it was there between them; INT64_MIN = any */
+struct trace_pick { /* NULL = any; borrowed */
+	const char *cgroup; /* glob of text.h */
+	const char *command; /* glob of a span's comm or symbol; one in the trace is enough */
+	const char *uuid; /* with or without dashes */
+	int64_t since_ns, until_ns; /* it was there between them; INT64_MIN = any */
 };
 
 bool trace_picked(const struct trace *t, const struct trace_pick *p);

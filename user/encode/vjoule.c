@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include "vjoule.h"
 
-static const struct { enum domain_kind kind; const char *name; } energies[VJOULE_ENERGIES] = {
-	[VJOULE_PP0] = { DOMAIN_CORE, "core" }, [VJOULE_PP1] = { DOMAIN_UNCORE, "uncore" },
+static const struct {
+	enum domain_kind kind;
+	const char *name;
+} energies[VJOULE_ENERGIES] = {
+	[VJOULE_PP0] = { DOMAIN_CORE, "core" },       [VJOULE_PP1] = { DOMAIN_UNCORE, "uncore" },
 	[VJOULE_PKG] = { DOMAIN_PACKAGE, "package" }, [VJOULE_DRAM] = { DOMAIN_DRAM, "dram" },
 	[VJOULE_PSYS] = { DOMAIN_PSYS, "psys" },
 };
@@ -44,7 +47,9 @@ static void note_energies(struct encoder *e)
 	char absent[64] = "", estimated[64] = "";
 
 	for (unsigned i = 0; i < VJOULE_ENERGIES; i++) {
-		char *list = !has_energy(e->schema, i, false) ? absent : has_energy(e->schema, i, true) ? estimated : NULL;
+		char *list = !has_energy(e->schema, i, false) ? absent :
+			     has_energy(e->schema, i, true)   ? estimated :
+								NULL;
 
 		if (!list)
 			continue;
@@ -98,7 +103,8 @@ static int vjoule_preamble(struct encoder *e, const struct schema *s, struct buf
 	uint8_t *p;
 
 	for (unsigned i = 0; i < e->n_columns; i++)
-		entries[i] = (struct vjoule_entry){ (int16_t)i, (uint32_t)strlen(e->columns[i].name), e->columns[i].name };
+		entries[i] = (struct vjoule_entry){ (int16_t)i, (uint32_t)strlen(e->columns[i].name),
+						    e->columns[i].name };
 	p = buf_reserve(out, vjoule_header_size(e->dialect, &h));
 	if (!p)
 		return -ENOMEM;
@@ -145,11 +151,15 @@ static void fill_machine(struct encoder *e, const struct snapshot *s, struct vjo
 {
 	for (unsigned i = 0; i < e->n_columns; i++) {
 		const struct vjoule_column *c = &e->columns[i];
-		uint64_t v = c->kind == VJOULE_RAPL ? package_q32(s) : c->kind == VJOULE_MSR ? msr_sum(s, c->index) : e->sums[i];
+		uint64_t v = c->kind == VJOULE_RAPL ? package_q32(s) :
+			     c->kind == VJOULE_MSR  ? msr_sum(s, c->index) :
+						      e->sums[i];
 
 		system[i] = (struct vjoule_metric){ (int16_t)i, (int64_t)v };
 	}
-	*m = (struct vjoule_machine){ .temperature_mc = s->package_mc, .khz = e->khz, .n_system = e->n_columns, .system = system };
+	*m = (struct vjoule_machine){
+		.temperature_mc = s->package_mc, .khz = e->khz, .n_system = e->n_columns, .system = system
+	};
 	for (unsigned i = 0; i < VJOULE_ENERGIES; i++)
 		m->energy_j[i] = energy(s, i);
 	m->n_khz = e->schema->cpufreq ? e->cpus : 0;

@@ -6,7 +6,7 @@
 #include "target.h"
 #include "vjoule_wire.h"
 
-#define VJOULE_METRICS 16                        /* of a cgroup */
+#define VJOULE_METRICS 16 /* of a cgroup */
 #define VJOULE_COLUMNS (1 + SCHEMA_MAX_MSR + VJOULE_METRICS)
 /* A record of v0.2 must come out of the reader's single read: one segment of the loopback interface,
  * an IP packet of 65535 bytes less 40 of headers and 12 of TCP timestamps. */
@@ -16,11 +16,11 @@
 /* Where a column's number is. */
 enum vjoule_kind { VJOULE_CORE, VJOULE_TIME, VJOULE_RAPL, VJOULE_MSR };
 
-struct vjoule_column {                           /* its place is its identifier */
+struct vjoule_column { /* its place is its identifier */
 	char name[SCHEMA_NAME_MAX];
 	enum vjoule_kind kind;
-	unsigned index;                          /* in the schema's set */
-	size_t offset;                           /* CORE, TIME: of the number in a snap_row */
+	unsigned index; /* in the schema's set */
+	size_t offset; /* CORE, TIME: of the number in a snap_row */
 };
 
 /* Cgroups that are no row of their own: kernel threads, and the rest. */
@@ -33,26 +33,26 @@ struct vjoule_extra {
 
 enum { NAME_OK, NAME_KERNEL, NAME_OTHER, NAME_REFUSED };
 
-struct vjoule_name {                             /* what is known of a row's path, by its key */
+struct vjoule_name { /* what is known of a row's path, by its key */
 	uint32_t generation, renamed;
-	uint32_t len;                            /* 0 = nothing */
+	uint32_t len; /* 0 = nothing */
 	uint32_t kind;
 };
 
 #define VJOULE_NO_PLACE UINT32_MAX
 
-struct vjoule_place {                            /* a name of a v0.2 report */
-	uint32_t offset, len;                    /* in the tree's text */
-	uint32_t at;                             /* in `send`, VJOULE_NO_PLACE = its cgroup has gone */
-	uint32_t parent;                         /* the nearest name above, VJOULE_NO_PLACE = none */
-	uint64_t use;                            /* the largest of it and all below */
-	bool sent;                               /* in the last report */
-	bool below;                              /* one below it was */
+struct vjoule_place { /* a name of a v0.2 report */
+	uint32_t offset, len; /* in the tree's text */
+	uint32_t at; /* in `send`, VJOULE_NO_PLACE = its cgroup has gone */
+	uint32_t parent; /* the nearest name above, VJOULE_NO_PLACE = none */
+	uint64_t use; /* the largest of it and all below */
+	bool sent; /* in the last report */
+	bool below; /* one below it was */
 	bool stays;
 };
 
 struct vjoule_tree {
-	struct vjoule_place *v;                  /* in tree order */
+	struct vjoule_place *v; /* in tree order */
 	unsigned n, cap;
 	struct buf text;
 };
@@ -66,32 +66,32 @@ struct encoder {
 	struct encoder_stats stats;
 	enum vjoule_dialect dialect;
 	const struct schema *schema;
-	uint32_t cpus;                           /* of the header, v0.2 */
-	unsigned n_columns, n_machine;           /* the first n_machine are of the machine only */
+	uint32_t cpus; /* of the header, v0.2 */
+	unsigned n_columns, n_machine; /* the first n_machine are of the machine only */
 	struct vjoule_column columns[VJOULE_COLUMNS];
-	struct buf notes;                        /* NUL-terminated each */
-	bool other_seen;                         /* `/other` is a target from its first count on */
-	bool joined;                             /* rows of the last report shared a name */
-	struct vjoule_name *names;               /* by row key */
+	struct buf notes; /* NUL-terminated each */
+	bool other_seen; /* `/other` is a target from its first count on */
+	bool joined; /* rows of the last report shared a name */
+	struct vjoule_name *names; /* by row key */
 	unsigned cap_names;
 	struct targets targets;
 	/* of the current report */
 	uint64_t sums[VJOULE_COLUMNS];
-	uint64_t high;                           /* bits of all numbers in them */
+	uint64_t high; /* bits of all numbers in them */
 	struct vjoule_extra extras[VJOULE_EXTRAS];
-	uint32_t *send;                          /* rows */
-	uint32_t *ranked;                        /* v0.2: heap of places */
-	struct vjoule_tree tree, spare;          /* v0.2: names of this report and the last */
-	uint64_t print;                          /* of the rows they were made for */
-	bool settled;                            /* all of them were sent, and no others */
-	bool other_stays;                        /* `/other` was sent for what had no room */
-	unsigned n_ghosts;                       /* names sent without a row */
+	uint32_t *send; /* rows */
+	uint32_t *ranked; /* v0.2: heap of places */
+	struct vjoule_tree tree, spare; /* v0.2: names of this report and the last */
+	uint64_t print; /* of the rows they were made for */
+	bool settled; /* all of them were sent, and no others */
+	bool other_stays; /* `/other` was sent for what had no room */
+	unsigned n_ghosts; /* names sent without a row */
 	unsigned n_send, cap_send;
-	size_t size;                             /* of the cgroups */
+	size_t size; /* of the cgroups */
 	unsigned n_cgroups;
 	unsigned withheld;
-	bool any_lost;                           /* a row without usable counters is among them */
-	uint32_t *khz;                           /* v0.2, [cpus] */
+	bool any_lost; /* a row without usable counters is among them */
+	uint32_t *khz; /* v0.2, [cpus] */
 };
 
 static inline unsigned vjoule_metrics(const struct encoder *e)

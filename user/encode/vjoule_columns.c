@@ -43,7 +43,8 @@ static int take_apart(const char *text, struct wanted *w, struct err *err)
 	size_t len = strcspn(text, "=");
 
 	if (!len || len >= sizeof(w->name) || (text[len] && !text[len + 1]))
-		return err_set(err, -EINVAL, "metrics: \"%s\" is no metric; write NAME or NAME=EVENT, the name shorter than %d bytes",
+		return err_set(err, -EINVAL,
+			       "metrics: \"%s\" is no metric; write NAME or NAME=EVENT, the name shorter than %d bytes",
 			       text, SCHEMA_NAME_MAX);
 	memcpy(w->name, text, len);
 	w->name[len] = '\0';

@@ -89,7 +89,8 @@ static void add_values(const struct encoder *e, const struct snap_row *row, uint
 void vjoule_add_row(const struct encoder *e, const struct snapshot *s, uint32_t row, uint64_t *values)
 {
 	add_values(e, &s->rows[row], values);
-	for (uint32_t i = e->joined ? e->targets.rows[row].next : TARGET_NONE; i != TARGET_NONE; i = e->targets.rows[i].next)
+	for (uint32_t i = e->joined ? e->targets.rows[row].next : TARGET_NONE; i != TARGET_NONE;
+	     i = e->targets.rows[i].next)
 		add_values(e, &s->rows[i], values);
 }
 
@@ -148,7 +149,8 @@ static bool target_lost(const struct encoder *e, const struct snapshot *s, uint3
 {
 	bool lost = all_lost(e, &s->rows[row]);
 
-	for (uint32_t i = e->joined ? e->targets.rows[row].next : TARGET_NONE; i != TARGET_NONE && lost; i = e->targets.rows[i].next)
+	for (uint32_t i = e->joined ? e->targets.rows[row].next : TARGET_NONE; i != TARGET_NONE && lost;
+	     i = e->targets.rows[i].next)
 		lost = all_lost(e, &s->rows[i]);
 	return lost;
 }

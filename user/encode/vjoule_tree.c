@@ -141,4 +141,3 @@ int vjoule_tree_make(struct encoder *e, const struct snapshot *s)
 	*t = swap;
 	return 0;
 }
-

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vjoule_wire.h"
 
-#define V02_HEADER 25          /* up to its entries */
+#define V02_HEADER 25 /* up to its entries */
 #define LENGTH 4
 
 static uint8_t *put_float(uint8_t *p, float v)

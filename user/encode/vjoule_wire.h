@@ -31,7 +31,7 @@ struct vjoule_entry {
 };
 
 struct vjoule_header {
-	uint32_t cpus;                 /* v0.2 */
+	uint32_t cpus; /* v0.2 */
 	uint32_t n;
 	const struct vjoule_entry *entries;
 };
@@ -44,7 +44,7 @@ struct vjoule_metric {
 /* A report up to its cgroups. */
 struct vjoule_machine {
 	float energy_j[VJOULE_ENERGIES];
-	uint32_t temperature_mc;       /* v0.2, with the frequencies */
+	uint32_t temperature_mc; /* v0.2, with the frequencies */
 	uint32_t n_khz;
 	const uint32_t *khz;
 	uint32_t n_system;

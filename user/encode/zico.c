@@ -8,11 +8,11 @@
 #include "zico_internal.h"
 
 #define SPANS_MAX (1u << 20)
-#define NAMES_MAX 65536u              /* beyond it, or so many bytes, the dictionary begins anew */
-#define NAMES_BYTES ((size_t)2 << 20)  /* all of it is told again in one body when a session is lost */
+#define NAMES_MAX 65536u /* beyond it, or so many bytes, the dictionary begins anew */
+#define NAMES_BYTES ((size_t)2 << 20) /* all of it is told again in one body when a session is lost */
 #define NS_PER_MS_I 1000000
-#define CLOCK_MIN_MS 946684800000     /* 2000: earlier clocks were never set */
-#define CLOCK_MAX_MS ((int64_t)INT32_MAX * 1000)   /* collectors keep seconds in 32 bits */
+#define CLOCK_MIN_MS 946684800000 /* 2000: earlier clocks were never set */
+#define CLOCK_MAX_MS ((int64_t)INT32_MAX * 1000) /* collectors keep seconds in 32 bits */
 #define ENVELOPE_VERSION 1
 
 static size_t characters(const char *s)
@@ -29,12 +29,15 @@ static int check_options(const struct zico_options *o, const char *type, struct 
 	const struct zico_profile *p = zico_profile(o->profile);
 
 	if (!p)
-		return err_set(err, -EINVAL, "zico: no profile \"%s\"; expected document, zico-1.90, zico-1.90.6 or zico-2", o->profile);
+		return err_set(err, -EINVAL,
+			       "zico: no profile \"%s\"; expected document, zico-1.90, zico-1.90.6 or zico-2",
+			       o->profile);
 	if (!(p->flags & 1u << o->flags))
-		return err_set(err, -EINVAL, "zico: releases of profile %s refuse these flags; leave flags out", p->name);
+		return err_set(err, -EINVAL, "zico: releases of profile %s refuse these flags; leave flags out",
+			       p->name);
 	if (!*type || characters(type) > ZICO_TYPE_MAX)
 		return err_set(err, -EINVAL, "zico: a trace type has 1 to 64 characters; shorten it");
-	for (const char *s = type; *s; ) {
+	for (const char *s = type; *s;) {
 		size_t n = text_utf8_len((const unsigned char *)s, strlen(s));
 
 		if (!n || (unsigned char)*s < 0x20)
@@ -162,7 +165,8 @@ static int check_trace(const struct trace *t, struct err *err)
 	if (wrong)
 		return err_set(err, -EINVAL, "trace: %s; it is not sent", wrong);
 	if (ms < CLOCK_MIN_MS || ms > CLOCK_MAX_MS)
-		return err_set(err, -ERANGE, "trace: began at %lld ms, which is no time of this century; set the clock", (long long)ms);
+		return err_set(err, -ERANGE, "trace: began at %lld ms, which is no time of this century; set the clock",
+			       (long long)ms);
 	return 0;
 }
 
@@ -210,10 +214,12 @@ int zico_encode(struct zico *z, const struct trace *t, struct buf *agent, struct
 	body->len = body_start;
 	agent->len = agent_start;
 	if (rc == -ENOMEM)
-		zico_forget(z);   /* what it holds may be incomplete */
-	return err_set(err, rc, rc == -ENOMEM ? "trace: out of memory; free some" :
-		       rc == -EMSGSIZE ? "trace: too large although nothing is left in it but its top; it is not sent" :
-		       "trace: a span whose parent is not before it, or two of one id; it is not sent");
+		zico_forget(z); /* what it holds may be incomplete */
+	return err_set(err, rc,
+		       rc == -ENOMEM ? "trace: out of memory; free some" :
+		       rc == -EMSGSIZE ?
+				       "trace: too large although nothing is left in it but its top; it is not sent" :
+				       "trace: a span whose parent is not before it, or two of one id; it is not sent");
 }
 
 int zico_enclose(struct zico *z, const struct trace *t, const uint8_t host[16], struct buf *out, struct err *err)

@@ -12,9 +12,9 @@
 #include "../model/span.h"
 
 #define ZICO_TYPE_DEFAULT "PROCESS"
-#define ZICO_TYPE_MAX 64                      /* characters of a trace type that collectors take */
-#define ZICO_BODY_MAX ((size_t)4 << 20)       /* of one trace: base64 of it stays below their 8 MiB */
-#define ZICO_ENVELOPE_TAG 0x7a69636f          /* "zico" */
+#define ZICO_TYPE_MAX 64 /* characters of a trace type that collectors take */
+#define ZICO_BODY_MAX ((size_t)4 << 20) /* of one trace: base64 of it stays below their 8 MiB */
+#define ZICO_ENVELOPE_TAG 0x7a69636f /* "zico" */
 
 /* How a record that failed is flagged; without a flag every release takes it. */
 enum zico_flags { ZICO_FLAGS_NONE, ZICO_FLAGS_TOKEN, ZICO_FLAGS_MASK };
@@ -24,26 +24,28 @@ struct zico_profile {
 	const char *name;
 	uint8_t string, method, agent_attribute;
 	uint8_t record_big, record_little;
-	uint8_t first_big, first_little;       /* 0: the word stands without a tag */
+	uint8_t first_big, first_little; /* 0: the word stands without a tag */
 	uint8_t last_big, last_little;
 	uint8_t begin, attributes, exception, upward;
 	bool typed_strings;
-	bool words;                            /* ticks and ids in 8 bytes; otherwise ns and id as numbers */
-	bool one_attribute;                    /* each attribute an item of its own, and ids bare */
-	bool nested;                           /* lists and maps as values are known to be taken */
-	unsigned max_exceptions;               /* of one trace; 0 = any number */
-	unsigned flags;                        /* bit per enum zico_flags that some of its releases take */
+	bool words; /* ticks and ids in 8 bytes; otherwise ns and id as numbers */
+	bool one_attribute; /* each attribute an item of its own, and ids bare */
+	bool nested; /* lists and maps as values are known to be taken */
+	unsigned max_exceptions; /* of one trace; 0 = any number */
+	unsigned flags; /* bit per enum zico_flags that some of its releases take */
 };
 
-struct zico_attr { const char *key, *value; };
+struct zico_attr {
+	const char *key, *value;
+};
 
 struct zico_options {
-	const char *profile;                   /* "document", "zico-1.90", "zico-1.90.6", "zico-2" */
+	const char *profile; /* "document", "zico-1.90", "zico-1.90.6", "zico-2" */
 	bool big_endian;
 	enum zico_flags flags;
-	const char *type;                      /* trace type; NULL = ZICO_TYPE_DEFAULT */
-	size_t body_max;                       /* 0 = ZICO_BODY_MAX */
-	const struct zico_attr *agent;         /* sent with the agent data; those without value are left out */
+	const char *type; /* trace type; NULL = ZICO_TYPE_DEFAULT */
+	size_t body_max; /* 0 = ZICO_BODY_MAX */
+	const struct zico_attr *agent; /* sent with the agent data; those without value are left out */
 	unsigned n_agent;
 };
 
@@ -55,7 +57,7 @@ const char *zico_profile_name(unsigned i);
 
 /* -EINVAL with err for a profile, flags or type that do not go together. o is not kept. */
 int zico_new(const struct zico_options *o, struct zico **ret, struct err *err);
-void zico_free(struct zico *z);                /* NULL accepted */
+void zico_free(struct zico *z); /* NULL accepted */
 /* A new collector session: it knows no definition yet. */
 void zico_forget(struct zico *z);
 /* Appends one trace to body and to agent what the collector has not been told yet: definitions that body

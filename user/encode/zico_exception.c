@@ -32,7 +32,9 @@ void zico_exit_text(const struct span *s, char *dst, size_t size)
 
 static const char *class_of(const struct span *s)
 {
-	return s->end == SPAN_OOM ? "process.OutOfMemory" : s->end == SPAN_SIGNALED ? "process.Signal" : "process.ExitStatus";
+	return s->end == SPAN_OOM      ? "process.OutOfMemory" :
+	       s->end == SPAN_SIGNALED ? "process.Signal" :
+					 "process.ExitStatus";
 }
 
 static void message_of(const struct span *s, char *dst, size_t size)
@@ -105,7 +107,7 @@ static void put_flag(const struct zico *z, struct buf *out)
 	if (z->flags == ZICO_FLAGS_NONE)
 		return;
 	cbw_tag(out, z->flags == ZICO_FLAGS_TOKEN ? 0x25 : 0x0f);
-	cbw_uint(out, z->flags == ZICO_FLAGS_TOKEN ? 1 : 8);   /* set; error */
+	cbw_uint(out, z->flags == ZICO_FLAGS_TOKEN ? 1 : 8); /* set; error */
 }
 
 void zico_exception(struct zico *z, uint32_t i, struct buf *out)

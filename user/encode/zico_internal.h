@@ -5,37 +5,42 @@
 #include "zico.h"
 
 #define ZICO_NONE UINT32_MAX
-#define ZICO_DEPTH_MAX 256            /* records within each other */
-#define ZICO_TEXT_MAX 4096            /* of one value */
-#define ZICO_REFERENCE 6              /* tag of a string's number */
+#define ZICO_DEPTH_MAX 256 /* records within each other */
+#define ZICO_TEXT_MAX 4096 /* of one value */
+#define ZICO_REFERENCE 6 /* tag of a string's number */
 
 enum zico_string { ZICO_TEXT = 0, ZICO_CLASS = 5, ZICO_METHOD = 6, ZICO_SIGNATURE = 8 };
 
 /* One kind of definition: found by content, told in the order of their numbers. */
 struct zico_table {
-	uint32_t *slots, n_slots;     /* numbers by hash, 0 = free */
-	uint32_t n, told;             /* numbers are 1..n */
+	uint32_t *slots, n_slots; /* numbers by hash, 0 = free */
+	uint32_t n, told; /* numbers are 1..n */
 };
 
 struct zico_names {
 	struct zico_table strings, methods;
-	struct buf bytes;             /* texts with their NUL */
+	struct buf bytes; /* texts with their NUL */
 	struct buf string_rows, method_rows;
-	bool failed;                  /* out of memory: what was returned since is no number */
+	bool failed; /* out of memory: what was returned since is no number */
 };
 
-struct zico_string_row { uint32_t at; uint8_t type; };
-struct zico_method_row { uint32_t class_id, name_id, signature_id; };
+struct zico_string_row {
+	uint32_t at;
+	uint8_t type;
+};
+struct zico_method_row {
+	uint32_t class_id, name_id, signature_id;
+};
 
 /* What a span is in this trace, beside itself. */
 struct zico_node {
-	uint32_t parent, first, last, next;   /* indices, ZICO_NONE */
+	uint32_t parent, first, last, next; /* indices, ZICO_NONE */
 	uint32_t depth;
-	uint64_t calls;               /* itself and all below, also those that are cut */
-	bool kept, fails;             /* fails: and its exception has room */
-	uint32_t exception;           /* number, once it is written */
-	uint32_t cause;               /* index of the failed child that ended last */
-	uint32_t killed;              /* index of the killed child that was written last */
+	uint64_t calls; /* itself and all below, also those that are cut */
+	bool kept, fails; /* fails: and its exception has room */
+	uint32_t exception; /* number, once it is written */
+	uint32_t cause; /* index of the failed child that ended last */
+	uint32_t killed; /* index of the killed child that was written last */
 };
 
 struct zico {
@@ -50,15 +55,15 @@ struct zico {
 	struct zico_names names;
 	/* of the trace that is being written */
 	const struct trace *t;
-	struct buf nodes, index;      /* struct zico_node each; hash of span ids */
-	struct buf pairs, text;       /* attributes that wait for their number; a text being cleaned */
+	struct buf nodes, index; /* struct zico_node each; hash of span ids */
+	struct buf pairs, text; /* attributes that wait for their number; a text being cleaned */
 	uint32_t n_pairs;
-	uint64_t base_ns;             /* instant of tick 0 */
-	bool started_earlier;         /* spans began before that */
+	uint64_t base_ns; /* instant of tick 0 */
+	bool started_earlier; /* spans began before that */
 	uint32_t n_kept, n_fails, n_unsaid, n_exceptions;
 	uint64_t killed_uj, left_out_uj;
-	bool killed_any;              /* killed_uj is known */
-	uint32_t killed_last;         /* index of the killed span that was written last */
+	bool killed_any; /* killed_uj is known */
+	uint32_t killed_last; /* index of the killed span that was written last */
 };
 
 /* zico_names.c: numbers; 0 when there is no memory, and names.failed. */
@@ -80,8 +85,8 @@ static inline struct zico_node *zico_node(const struct zico *z, uint32_t i)
 {
 	return (struct zico_node *)z->nodes.data + i;
 }
-int zico_tree(struct zico *z);                       /* nodes of z->t, all kept; 0 or -ENOMEM, -EINVAL */
-void zico_tree_keep(struct zico *z, uint32_t n);     /* the n that are least deep */
+int zico_tree(struct zico *z); /* nodes of z->t, all kept; 0 or -ENOMEM, -EINVAL */
+void zico_tree_keep(struct zico *z, uint32_t n); /* the n that are least deep */
 bool zico_killed(const struct span *s);
 bool zico_failed(const struct span *s);
 

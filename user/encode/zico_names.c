@@ -6,7 +6,7 @@
 #include "zico_internal.h"
 
 #define SIGNATURE "()V"
-#define METHODS_MAX 0xffffffu         /* 24 bits of a record's first word */
+#define METHODS_MAX 0xffffffu /* 24 bits of a record's first word */
 #define FIRST_SLOTS 256u
 
 static uint32_t hash_bytes(uint32_t h, const void *p, size_t n)
@@ -14,7 +14,7 @@ static uint32_t hash_bytes(uint32_t h, const void *p, size_t n)
 	const uint8_t *b = p;
 
 	for (size_t i = 0; i < n; i++)
-		h = (h ^ b[i]) * 16777619u;   /* FNV-1a */
+		h = (h ^ b[i]) * 16777619u; /* FNV-1a */
 	return h ^ h >> 15;
 }
 

@@ -16,8 +16,8 @@
 #define TICK_SHIFT 16
 #define TICKS_MAX ((1ull << 40) - 1)
 #define HIGH_MAX ((1ull << 24) - 1)
-#define ZICO_2_START_NS 1000000000ull   /* instants count from 1 s: 0 might be taken for none */
-#define ZICO_2_ERROR 0x1008u          /* its collectors look at 8 in the tree of a trace, at 0x1000 in the list */
+#define ZICO_2_START_NS 1000000000ull /* instants count from 1 s: 0 might be taken for none */
+#define ZICO_2_ERROR 0x1008u /* its collectors look at 8 in the tree of a trace, at 0x1000 in the list */
 
 static uint64_t instant(const struct zico *z, uint64_t ns)
 {

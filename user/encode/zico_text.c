@@ -9,7 +9,8 @@
 /* U+0085, U+2028, U+2029: ends of lines, which no "." of that pattern matches; the name would be shown as none. */
 static bool ends_line(const char *s, size_t n)
 {
-	return (n == 2 && !memcmp(s, "\xc2\x85", 2)) || (n == 3 && (!memcmp(s, "\xe2\x80\xa8", 3) || !memcmp(s, "\xe2\x80\xa9", 3)));
+	return (n == 2 && !memcmp(s, "\xc2\x85", 2)) ||
+	       (n == 3 && (!memcmp(s, "\xe2\x80\xa8", 3) || !memcmp(s, "\xe2\x80\xa9", 3)));
 }
 
 static void add_replacement(struct buf *b)

@@ -4,7 +4,11 @@
 #include <string.h>
 #include "zico_internal.h"
 
-struct slot { uint64_t id; uint32_t index; uint32_t used; };
+struct slot {
+	uint64_t id;
+	uint32_t index;
+	uint32_t used;
+};
 
 bool zico_killed(const struct span *s)
 {
@@ -65,8 +69,13 @@ static int add_node(struct zico *z, uint32_t i, uint32_t mask)
 	struct slot *own = slot_of(z, mask, s->id), *parent;
 
 	*zico_node(z, i) = (struct zico_node){
-		.parent = ZICO_NONE, .first = ZICO_NONE, .last = ZICO_NONE, .next = ZICO_NONE,
-		.calls = s->calls ? s->calls : 1, .cause = ZICO_NONE, .killed = ZICO_NONE,
+		.parent = ZICO_NONE,
+		.first = ZICO_NONE,
+		.last = ZICO_NONE,
+		.next = ZICO_NONE,
+		.calls = s->calls ? s->calls : 1,
+		.cause = ZICO_NONE,
+		.killed = ZICO_NONE,
 	};
 	if (own->used)
 		return -EINVAL;
@@ -82,7 +91,7 @@ static int add_node(struct zico *z, uint32_t i, uint32_t mask)
 
 static void add_calls(struct zico *z)
 {
-	for (uint32_t i = z->t->n_spans; i-- > 1; ) {
+	for (uint32_t i = z->t->n_spans; i-- > 1;) {
 		struct zico_node *n = zico_node(z, i), *p = zico_node(z, n->parent);
 
 		p->calls = p->calls + n->calls < p->calls ? UINT64_MAX : p->calls + n->calls;

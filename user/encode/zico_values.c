@@ -8,7 +8,7 @@
 #include "../base/cbor.h"
 #include "zico_internal.h"
 
-#define NS_PER_UJ_MW 1000000u         /* 1 uJ in 1 ns is 1000 W */
+#define NS_PER_UJ_MW 1000000u /* 1 uJ in 1 ns is 1000 W */
 
 static uint32_t key_id(struct zico *z, const char *key)
 {
@@ -96,7 +96,8 @@ static void put_sources(struct zico *z, struct buf *out)
 		return;
 	}
 	for (unsigned d = 0; d < t->n_domains && n < sizeof(text) - 1; d++)
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s=%s", d ? " " : "", t->domains[d], t->interfaces[d]);
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s=%s", d ? " " : "", t->domains[d],
+				      t->interfaces[d]);
 	zico_attr(z, out, "ENERGY_SOURCES", text);
 }
 

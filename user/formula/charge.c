@@ -109,12 +109,14 @@ static uint64_t split_rows(struct charge *c, struct snapshot *s, unsigned d, con
 	return c->part[n];
 }
 
-static struct idle_point point_of(const struct snapshot *s, unsigned d, const struct weights *w, const struct formula_options *o)
+static struct idle_point point_of(const struct snapshot *s, unsigned d, const struct weights *w,
+				  const struct formula_options *o)
 {
 	const struct domain_desc *desc = &s->schema->domains[d];
 	const struct snap_domain *dom = &s->domains[d];
-	struct idle_point p = { .end_ns = dom->end_ns, .energy_uj = dom->energy_uj,
-				.busy_ns = w->busy_ns, .elapsed_ns = w->elapsed_ns };
+	struct idle_point p = {
+		.end_ns = dom->end_ns, .energy_uj = dom->energy_uj, .busy_ns = w->busy_ns, .elapsed_ns = w->elapsed_ns
+	};
 
 	p.duration_ns = dom->end_ns > dom->start_ns ? dom->end_ns - dom->start_ns : 0;
 	/* The source charged it for the time its CPUs were online, and so do we. */
@@ -123,7 +125,8 @@ static struct idle_point point_of(const struct snapshot *s, unsigned d, const st
 	return p;
 }
 
-bool charge_find_idle(struct charge *c, struct snapshot *s, unsigned d, const struct weights *w, const struct formula_options *o)
+bool charge_find_idle(struct charge *c, struct snapshot *s, unsigned d, const struct weights *w,
+		      const struct formula_options *o)
 {
 	const struct domain_desc *desc = &s->schema->domains[d];
 	struct snap_domain *dom = &s->domains[d];

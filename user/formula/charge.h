@@ -15,10 +15,10 @@ struct charge {
 	 * that row takes over the fraction of a microjoule: forgetting it would let many short lives
 	 * be rounded away. */
 	int64_t *carry;
-	int64_t (*lost)[CARRIES];  /* [domain] of the residual */
-	struct idle *idle;         /* [domain] */
-	uint64_t idle_uj;          /* that the last domain was charged, whoever paid for it */
-	int64_t *part_carry;       /* [cap_parts] the carries of one split, by row */
+	int64_t (*lost)[CARRIES]; /* [domain] of the residual */
+	struct idle *idle; /* [domain] */
+	uint64_t idle_uj; /* that the last domain was charged, whoever paid for it */
+	int64_t *part_carry; /* [cap_parts] the carries of one split, by row */
 	uint64_t *part;
 };
 
@@ -27,9 +27,11 @@ struct charge {
 int charge_prepare(struct charge *c, const struct snapshot *s, bool *ret_anew);
 /* Sets the domain's idle power and its quality: configured, known by the source, or learned from
  * this interval. True when it was learned. */
-bool charge_find_idle(struct charge *c, struct snapshot *s, unsigned d, const struct weights *w, const struct formula_options *o);
+bool charge_find_idle(struct charge *c, struct snapshot *s, unsigned d, const struct weights *w,
+		      const struct formula_options *o);
 /* Charges the interval: idle power, then the rows. */
-void charge_domain(struct charge *c, struct snapshot *s, unsigned d, struct weights *w, const struct formula_options *o);
+void charge_domain(struct charge *c, struct snapshot *s, unsigned d, struct weights *w,
+		   const struct formula_options *o);
 void charge_free(struct charge *c);
 
 #endif

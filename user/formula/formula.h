@@ -11,21 +11,21 @@ enum share_weight { WEIGHT_CYCLES, WEIGHT_TIME, WEIGHT_CYCLES_BY_FREQUENCY };
 struct formula_options {
 	enum idle_policy idle;
 	enum share_weight weight;
-	double idle_watts[DOMAIN_KINDS];   /* configured per kind and package; NaN = learn */
+	double idle_watts[DOMAIN_KINDS]; /* configured per kind and package; NaN = learn */
 };
 
 struct formula;
 
 struct formula_ops {
 	const char *name;
-	struct formula *(*create)(const struct formula_options *o);   /* NULL = no memory */
+	struct formula *(*create)(const struct formula_options *o); /* NULL = no memory */
 	/* Completes s. 0 or -ENOMEM; on failure all energy is residual and the ledger still closes. */
 	int (*apply)(struct formula *f, struct snapshot *s);
-	void (*destroy)(struct formula *f);                           /* NULL accepted */
+	void (*destroy)(struct formula *f); /* NULL accepted */
 };
 
 extern const struct formula_ops formula_share, formula_model, formula_none;
-const struct formula_ops *formula_find(const char *name);             /* NULL when unknown */
+const struct formula_ops *formula_find(const char *name); /* NULL when unknown */
 /* Rows and idle 0, all energy residual: what `none` does, and a formula that has no memory left. */
 void formula_all_residual(struct snapshot *s);
 

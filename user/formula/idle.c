@@ -14,8 +14,12 @@
 #define MAX_PAIRS (IDLE_BINS * (IDLE_BINS - 1) / 2)
 #define UW_NS_PER_UJ 1000000000ull
 
-struct weighted { double value, weight, busy; };
-struct at { double busy, watts, seconds; };
+struct weighted {
+	double value, weight, busy;
+};
+struct at {
+	double busy, watts, seconds;
+};
 
 static void sort(struct weighted *v, unsigned n)
 {
@@ -171,7 +175,7 @@ void idle_learn(struct idle *st, const struct idle_point *p, bool whole)
 {
 	double seconds = (double)p->duration_ns / 1e9, busy;
 
-	if (p->end_ns < st->last_ns)   /* another recording: its hour is another one */
+	if (p->end_ns < st->last_ns) /* another recording: its hour is another one */
 		memset(st, 0, sizeof(*st));
 	st->last_ns = p->end_ns;
 	if (!whole || !p->duration_ns || !p->elapsed_ns) {

@@ -11,24 +11,24 @@
 #include "charge.h"
 #include "model.h"
 
-#define WEIGHT_SUM 0x1p52      /* what the weights of a domain add up to, about */
-#define MIN_POINT_NS 1000000    /* less says nothing: energy counters move once in a millisecond */
-#define JOULES_MIN 1e-12       /* what can be a prediction of an interval */
+#define WEIGHT_SUM 0x1p52 /* what the weights of a domain add up to, about */
+#define MIN_POINT_NS 1000000 /* less says nothing: energy counters move once in a millisecond */
+#define JOULES_MIN 1e-12 /* what can be a prediction of an interval */
 #define JOULES_MAX 1e12
 #define MAX_WATTS 1e6
 #define MAX_PPM 1e9
-#define LOSSY 0.005            /* of the busy time: its counts may be missing */
-#define GUESS 0.25             /* uncertainty from which a value is called estimated */
+#define LOSSY 0.005 /* of the busy time: its counts may be missing */
+#define GUESS 0.25 /* uncertainty from which a value is called estimated */
 
 struct formula {
 	struct formula_options options;
 	struct charge charge;
 	struct weights share, blend;
-	struct model_fit *fit;     /* [domain] */
+	struct model_fit *fit; /* [domain] */
 	unsigned cap_rows;
-	double skew;               /* of the domain at hand */
+	double skew; /* of the domain at hand */
 	/* What the rows did on the CPUs of a domain: 0, CPU-seconds, counts; the last one: all of them. */
-	double (*did)[COLUMNS];    /* [cap_rows] */
+	double (*did)[COLUMNS]; /* [cap_rows] */
 };
 
 static void model_destroy(struct formula *f)
@@ -193,9 +193,12 @@ static double rows_alike(const struct formula *f, const struct snapshot *s, cons
 static void set_uncertainty(struct formula *f, struct snapshot *s, unsigned d)
 {
 	struct snap_domain *dom = &s->domains[d];
-	struct model_doubt doubt = { .fit = &f->fit[d], .all = f->did[s->n_rows], .joules = (double)dom->energy_uj / 1e6,
+	struct model_doubt doubt = { .fit = &f->fit[d],
+				     .all = f->did[s->n_rows],
+				     .joules = (double)dom->energy_uj / 1e6,
 				     .seconds = (double)(dom->end_ns - dom->start_ns) / 1e9,
-				     .dynamic = (double)(dom->energy_uj - f->charge.idle_uj) / 1e6, .skew = f->skew,
+				     .dynamic = (double)(dom->energy_uj - f->charge.idle_uj) / 1e6,
+				     .skew = f->skew,
 				     .rows = rows_alike(f, s, &f->fit[d].s.coef) };
 	double error = 0, energy = 0;
 
@@ -244,7 +247,7 @@ static void model_domain(struct formula *f, struct snapshot *s, unsigned d)
 
 	weights_of(&f->share, s, d, f->options.weight);
 	idle_learned = charge_find_idle(&f->charge, s, d, &f->share, &f->options);
-	if (s->schema->domains[d].kind != DOMAIN_GPU)   /* no CPU counts what runs there */
+	if (s->schema->domains[d].kind != DOMAIN_GPU) /* no CPU counts what runs there */
 		learn(f, s, d, !idle_learned);
 	if (m->ready && idle_learned)
 		set_idle(m, dom);

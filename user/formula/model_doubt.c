@@ -9,10 +9,10 @@
 #include <math.h>
 #include "model.h"
 
-#define NINE_IN_TEN 1.645  /* deviations to either side that hold 90 % of a normal distribution */
-#define INDEPENDENT 10.0   /* points at most that misses are averaged over: what is unseen comes in phases */
-#define FEW 2.0            /* what a point misses is not evenly of all rows, but of few of them */
-#define BENT 0.25          /* by which a price may differ where nothing was seen */
+#define NINE_IN_TEN 1.645 /* deviations to either side that hold 90 % of a normal distribution */
+#define INDEPENDENT 10.0 /* points at most that misses are averaged over: what is unseen comes in phases */
+#define FEW 2.0 /* what a point misses is not evenly of all rows, but of few of them */
+#define BENT 0.25 /* by which a price may differ where nothing was seen */
 
 /* Points repeat each other's misses. */
 static double repeated(const struct model_solution *s)
@@ -67,7 +67,7 @@ double model_row_doubt(const struct model_doubt *d, const double *did)
 	for (unsigned i = 0; i < OTHERS; i++) {
 		double other = s->has_other[i] ? joules_by(d, &s->other[i], did) : NAN;
 
-		half = fmax(half, fabs(other * all / (mine * dynamic) - 1));   /* fmax takes the number */
+		half = fmax(half, fabs(other * all / (mine * dynamic) - 1)); /* fmax takes the number */
 	}
 	return sqrt(square + half * half);
 }

@@ -7,15 +7,15 @@
 #include <string.h>
 #include "model.h"
 
-#define ROBUST 3.0         /* deviations beyond which a point weighs less */
-#define SETTLED 20         /* points before a model can be called wrong */
-#define USUAL 32           /* points that the usual miss is a mean of, about */
-#define WRONG 9.0          /* times the usual square: a point is missed */
-#define WRONG_SHARE 0.03   /* ... and it is worth the trouble: of the mean power */
-#define STRIKES 4          /* points missed, less points met, that prove a model wrong; it begins anew with those */
-#define SKEW 0.005         /* from which a point weighs less */
+#define ROBUST 3.0 /* deviations beyond which a point weighs less */
+#define SETTLED 20 /* points before a model can be called wrong */
+#define USUAL 32 /* points that the usual miss is a mean of, about */
+#define WRONG 9.0 /* times the usual square: a point is missed */
+#define WRONG_SHARE 0.03 /* ... and it is worth the trouble: of the mean power */
+#define STRIKES 4 /* points missed, less points met, that prove a model wrong; it begins anew with those */
+#define SKEW 0.005 /* from which a point weighs less */
 #define DEAD_COUNTS 1000.0 /* counts that must be missing */
-#define HALF_POINTS 3      /* at least, for a model by half of the points */
+#define HALF_POINTS 3 /* at least, for a model by half of the points */
 
 static double miss_of(const struct model_solution *s, const struct model_point *p)
 {
@@ -130,7 +130,7 @@ static void begin_anew(struct model_fit *f)
 {
 	memset(&f->old, 0, sizeof(f->old));
 	memset(&f->s, 0, sizeof(f->s));
-	f->n_window = f->n_window < STRIKES - 1 ? f->n_window : STRIKES - 1;   /* and the one that comes now */
+	f->n_window = f->n_window < STRIKES - 1 ? f->n_window : STRIKES - 1; /* and the one that comes now */
 	f->points = f->n_window;
 	f->strikes = 0;
 	f->usual = 0;
@@ -193,7 +193,7 @@ static void join(struct model_point *open, const struct model_point *p)
 
 void model_learn(struct model_fit *f, const struct model_point *p, const struct model_prior *prior, uint64_t end_ns)
 {
-	if (end_ns < f->last_ns)   /* another recording */
+	if (end_ns < f->last_ns) /* another recording */
 		memset(f, 0, sizeof(*f));
 	if (f->last_ns)
 		decay(&f->old, exp2(-(double)(end_ns - f->last_ns) / (double)MODEL_HALF_LIFE_NS));
@@ -205,7 +205,7 @@ void model_learn(struct model_fit *f, const struct model_point *p, const struct 
 	if (f->open.seconds * 1e9 >= (double)MODEL_POINT_NS)
 		close_point(f, prior);
 	else if ((p->columns & f->s.columns) != f->s.columns)
-		fit(f, p->columns, prior);   /* a counter is gone: at once without it */
+		fit(f, p->columns, prior); /* a counter is gone: at once without it */
 }
 
 unsigned model_alive(const struct model_fit *f, const struct model_point *p, unsigned columns)

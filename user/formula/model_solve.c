@@ -8,10 +8,10 @@
 #include <string.h>
 #include "model.h"
 
-#define SIGMA_START 0.01   /* of the mean power: the miss of a point before any is known */
-#define SIGMA_POINTS 2     /* how many points that belief is worth */
-#define SIGMA_MIN 5e-4     /* counters of energy and of work are not read at the same instant */
-#define DYNAMIC_MIN 0.05   /* of the mean power: what the prior allows for at least */
+#define SIGMA_START 0.01 /* of the mean power: the miss of a point before any is known */
+#define SIGMA_POINTS 2 /* how many points that belief is worth */
+#define SIGMA_MIN 5e-4 /* counters of energy and of work are not read at the same instant */
+#define DYNAMIC_MIN 0.05 /* of the mean power: what the prior allows for at least */
 
 /* The regression in columns scaled to a mean square of 1, so that an unknown is watts. */
 struct problem {
@@ -81,9 +81,10 @@ static void solve(struct problem *q, const struct model_sums *s, const struct mo
 		for (unsigned k = 0; k < q->n; k++)
 			q->a[i][k] = xx(s, q->column[i], q->column[k]) / (q->scale[i] * q->scale[k] * sigma * sigma);
 		q->a[i][i] += q->precision;
-		q->b[i] = above_idle(s, prior, q->column[i]) / (q->scale[i] * sigma * sigma) + q->precision * q->prior[i];
+		q->b[i] = above_idle(s, prior, q->column[i]) / (q->scale[i] * sigma * sigma) +
+			  q->precision * q->prior[i];
 	}
-	model_nnls(q->n, (const double (*)[COLUMNS])q->a, q->b, q->x);
+	model_nnls(q->n, (const double(*)[COLUMNS])q->a, q->b, q->x);
 }
 
 /* Squares left over, from the sums; rounding can make nothing a little less. */
@@ -118,7 +119,8 @@ static void take_solution(struct model_solution *r, const struct problem *q, con
 	r->columns = s->columns;
 	r->n = s->n;
 	r->mean_watts = mean;
-	r->sigma = sqrt((SIGMA_POINTS * start * start + left_over(&r->coef, s)) / (SIGMA_POINTS + fmax(s->n - used, 0)));
+	r->sigma = sqrt((SIGMA_POINTS * start * start + left_over(&r->coef, s)) /
+			(SIGMA_POINTS + fmax(s->n - used, 0)));
 	r->sigma = fmax(r->sigma, SIGMA_MIN * mean);
 }
 
@@ -126,7 +128,7 @@ static bool take_covariance(struct model_solution *r, const struct problem *q)
 {
 	double inverse[COLUMNS][COLUMNS];
 
-	if (!model_invert(q->n, (const double (*)[COLUMNS])q->a, inverse))
+	if (!model_invert(q->n, (const double(*)[COLUMNS])q->a, inverse))
 		return false;
 	for (unsigned i = 0; i < q->n; i++)
 		for (unsigned k = 0; k < q->n; k++)
@@ -134,7 +136,8 @@ static bool take_covariance(struct model_solution *r, const struct problem *q)
 	return true;
 }
 
-bool model_solve(const struct model_sums *s, const struct model_prior *prior, double sigma_guess, struct model_solution *ret)
+bool model_solve(const struct model_sums *s, const struct model_prior *prior, double sigma_guess,
+		 struct model_solution *ret)
 {
 	struct model_solution r = { .sigma = sigma_guess };
 	struct problem q;

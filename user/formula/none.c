@@ -10,21 +10,23 @@ void formula_all_residual(struct snapshot *s)
 	size_t values = (size_t)s->n_rows * s->schema->n_domains;
 
 	memset(s->energy_uj, 0, values * sizeof(*s->energy_uj));
-	memset(s->uncertainty_ppm, 0xff, values * sizeof(*s->uncertainty_ppm));   /* unknown */
+	memset(s->uncertainty_ppm, 0xff, values * sizeof(*s->uncertainty_ppm)); /* unknown */
 	for (unsigned i = 0; i < s->schema->n_domains; i++) {
 		struct snap_domain *d = &s->domains[i];
 
 		d->idle_uj = 0;
 		d->residual_uj = d->energy_uj;
 		d->idle_power_uw = 0;
-		d->idle_quality = QUALITY_ESTIMATED;   /* nobody looked for it */
+		d->idle_quality = QUALITY_ESTIMATED; /* nobody looked for it */
 		d->share_quality = 0;
 		d->scale = 1;
 		d->uncertainty = d->idle_uncertainty = NAN;
 	}
 }
 
-struct formula { char unused; };
+struct formula {
+	char unused;
+};
 
 static struct formula *none_create(const struct formula_options *o)
 {

@@ -5,28 +5,30 @@
 #include <string.h>
 #include "span_energy.h"
 
-struct slot { uint64_t number, start_ns, end_ns; };
+struct slot {
+	uint64_t number, start_ns, end_ns;
+};
 
 struct cell_left {
-	uint64_t slot;                 /* number; another one's content is void */
+	uint64_t slot; /* number; another one's content is void */
 	uint64_t time_ns;
 	uint64_t quality;
-	uint64_t energy_uj[];          /* n_domains */
+	uint64_t energy_uj[]; /* n_domains */
 };
 
 struct purse {
-	struct purse *next;            /* in its bucket, or free */
+	struct purse *next; /* in its bucket, or free */
 	uint64_t cgroup_id, last_slot;
-	uint64_t cells[];              /* SPAN_SLOTS x cell_words */
+	uint64_t cells[]; /* SPAN_SLOTS x cell_words */
 };
 
 struct span_energy {
 	const struct schema *schema;
 	unsigned cell_words;
 	uint32_t n, max, n_buckets;
-	uint64_t cleaned;              /* slot in which old ones were looked for */
-	uint64_t last;                 /* number of the newest slot, from 1 */
-	bool cut;                      /* it is complete */
+	uint64_t cleaned; /* slot in which old ones were looked for */
+	uint64_t last; /* number of the newest slot, from 1 */
+	bool cut; /* it is complete */
 	struct slot slots[SPAN_SLOTS];
 	struct purse *free_list;
 	struct purse **buckets;
@@ -187,7 +189,9 @@ static void open_slot(struct span_energy *e, const struct snapshot *s)
 	}
 	e->cut = false;
 	e->last++;
-	e->slots[e->last % SPAN_SLOTS] = (struct slot){ .number = e->last, .start_ns = s->start_ns, .end_ns = s->end_ns };
+	e->slots[e->last % SPAN_SLOTS] = (struct slot){ .number = e->last,
+							.start_ns = s->start_ns,
+							.end_ns = s->end_ns };
 }
 
 void span_energy_add(struct span_energy *e, const struct snapshot *s)
@@ -200,7 +204,8 @@ void span_energy_add(struct span_energy *e, const struct snapshot *s)
 			add_row(e, s, i, quality);
 }
 
-static uint64_t pay(const struct span_energy *e, struct cell_left *c, uint64_t want_ns, uint64_t *energy_uj, unsigned *quality)
+static uint64_t pay(const struct span_energy *e, struct cell_left *c, uint64_t want_ns, uint64_t *energy_uj,
+		    unsigned *quality)
 {
 	uint64_t cpu_ns = want_ns < c->time_ns ? want_ns : c->time_ns;
 

@@ -9,19 +9,19 @@
 #define JD_SPAN_ENERGY_H
 #include "../model/snapshot.h"
 
-#define SPAN_SLOTS 40                  /* spans whose end is told later than that get nothing */
+#define SPAN_SLOTS 40 /* spans whose end is told later than that get nothing */
 
 struct span_energy;
 
 struct span_use {
 	uint64_t cgroup_id;
-	uint64_t from_ns, until_ns;    /* CLOCK_MONOTONIC */
-	uint64_t cpu_ns;               /* used between them */
+	uint64_t from_ns, until_ns; /* CLOCK_MONOTONIC */
+	uint64_t cpu_ns; /* used between them */
 };
 
 /* max_cgroups with time at once; those beyond have no energy for their spans. NULL = no memory. */
 struct span_energy *span_energy_new(const struct schema *s, uint32_t max_cgroups);
-void span_energy_free(struct span_energy *e);   /* NULL accepted */
+void span_energy_free(struct span_energy *e); /* NULL accepted */
 /* The next interval, with its energy columns. */
 void span_energy_add(struct span_energy *e, const struct snapshot *s);
 /* The next interval begins a slot. */

@@ -16,11 +16,11 @@ struct job {
 	const uint64_t *weight;
 	int64_t *carry;
 	uint64_t *part;
-	unsigned n, present;       /* present: parts with weight */
+	unsigned n, present; /* present: parts with weight */
 	unsigned __int128 sum;
-	int64_t mean;              /* of the carries present */
-	uint32_t up[BUCKETS];      /* parts by fraction */
-	uint32_t down[BUCKETS];    /* the same, parts that have a unit to give */
+	int64_t mean; /* of the carries present */
+	uint32_t up[BUCKETS]; /* parts by fraction */
+	uint32_t down[BUCKETS]; /* the same, parts that have a unit to give */
 };
 
 /* Fraction left over, as a bucket; owing parts sort lowest. */
@@ -91,8 +91,8 @@ static unsigned __int128 give_floors(struct job *j, uint64_t amount)
 
 		if (!j->weight[i])
 			continue;
-		whole = fast ? divide_fast(amount, j->weight[i], (uint64_t)j->sum, &fraction)
-			     : divide(amount, j->weight[i], j->sum, &fraction);
+		whole = fast ? divide_fast(amount, j->weight[i], (uint64_t)j->sum, &fraction) :
+			       divide(amount, j->weight[i], j->sum, &fraction);
 		owed = (int64_t)fraction + j->carry[i] - j->mean;
 		units = owed >> 32;
 		if (units < 0 && whole < (uint64_t)-units)
@@ -122,7 +122,7 @@ static void give(struct job *j, uint64_t more)
 
 	while (edge > 0 && above + j->up[edge - 1] <= more)
 		above += j->up[--edge];
-	more -= above;             /* so many from the bucket below the edge */
+	more -= above; /* so many from the bucket below the edge */
 	for (unsigned i = 0; i < j->n; i++) {
 		unsigned b;
 

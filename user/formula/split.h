@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #define SPLIT_WEIGHT_MAX (1ull << 63)
-#define SPLIT_Q 4294967296.0   /* a carry is in 2^-32 of the unit */
+#define SPLIT_Q 4294967296.0 /* a carry is in 2^-32 of the unit */
 
 /* ret_part[i] = about amount * weight[i] / sum(weight), so that sum(ret_part) = amount. carry[i] is
  * what part i is still owed (negative: has in advance); it is paid in a later call in which part i

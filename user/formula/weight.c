@@ -26,16 +26,18 @@ enum { BY_TIME = -1, BY_BLEND = -2 };
 typedef unsigned __int128 u128;
 
 /* Sums over cells. */
-struct sums { u128 weight, time; };
+struct sums {
+	u128 weight, time;
+};
 
 struct count {
-	int event;                 /* counter taken, BY_TIME or BY_BLEND */
+	int event; /* counter taken, BY_TIME or BY_BLEND */
 	const struct blend *blend; /* ... and what this one needs */
 	const struct snapshot *s;
 	double per_joule;
-	bool scaled;               /* by APERF / MPERF */
+	bool scaled; /* by APERF / MPERF */
 	struct sums whole, partial;
-	bool lossy;                /* cells or CPUs of the domain are not whole */
+	bool lossy; /* cells or CPUs of the domain are not whole */
 };
 
 int weights_reserve(struct weights *w, const struct snapshot *s)
@@ -333,7 +335,8 @@ void weights_of(struct weights *w, const struct snapshot *s, unsigned domain, en
 	bool machine = sees_all(d), was_machine = sees_all(&w->of);
 
 	if (w->valid && d->kind != DOMAIN_GPU && machine == was_machine && (d->kind == DOMAIN_DRAM) == w->misses &&
-	    w->of.kind != DOMAIN_GPU && (machine || (d->package == w->of.package && d->has_die == w->of.has_die && d->die == w->of.die)))
+	    w->of.kind != DOMAIN_GPU &&
+	    (machine || (d->package == w->of.package && d->has_die == w->of.has_die && d->die == w->of.die)))
 		return;
 	if (d->kind == DOMAIN_GPU) {
 		weights_use(w, s, domain);
@@ -346,7 +349,8 @@ void weights_of(struct weights *w, const struct snapshot *s, unsigned domain, en
 	w->valid = true;
 }
 
-void weights_blend(struct weights *w, const struct snapshot *s, unsigned domain, const struct blend *b, double per_joule)
+void weights_blend(struct weights *w, const struct snapshot *s, unsigned domain, const struct blend *b,
+		   double per_joule)
 {
 	struct count k = { .event = BY_BLEND, .blend = b, .s = s, .per_joule = per_joule };
 

@@ -21,7 +21,7 @@ struct path_box {
 
 struct cgroup_table {
 	struct cgroup **slot;
-	unsigned capacity;              /* a power of two, at most half of it used */
+	unsigned capacity; /* a power of two, at most half of it used */
 	unsigned count, ended;
 	struct path_box *retired;
 	struct cgroup *unnamed_first, **unnamed_last;
@@ -227,7 +227,7 @@ static struct cgroup *entry_update(struct cgroup_table *t, struct cgroup *cg, co
 	cg->level = level;
 	if (!cg->born_ns)
 		cg->born_ns = born_ns;
-	if (cg->ended) {        /* a walk took it for gone too early */
+	if (cg->ended) { /* a walk took it for gone too early */
 		cg->ended = false;
 		cg->ended_ns = 0;
 		t->ended--;
@@ -261,7 +261,7 @@ struct cgroup *cgroup_add(struct cgroup_table *t, uint64_t id, const char *path,
 /* The part of path below dir ("/x" of "/a/x" and "/a"), NULL when it is not below. */
 static const char *path_below(const char *path, const char *dir, size_t n)
 {
-	if (n == 1)             /* the root: everything else is below */
+	if (n == 1) /* the root: everything else is below */
 		return path[1] ? path : NULL;
 	return !strncmp(path, dir, n) && path[n] == '/' ? path + n : NULL;
 }
@@ -275,7 +275,7 @@ void cgroup_rename(struct cgroup_table *t, uint64_t id, const char *new_path)
 
 	if (!cg || !strcmp(cg->path, new_path))
 		return;
-	old = cg->path;         /* retired, not freed, by the next line */
+	old = cg->path; /* retired, not freed, by the next line */
 	old_len = strlen(old);
 	if (!entry_set_path(t, cg, new_path, new_len, ""))
 		return;
@@ -320,14 +320,14 @@ unsigned cgroup_table_sweep(struct cgroup_table *t, uint64_t ended_before_ns)
 	unsigned dropped = 0;
 
 	retired_free(t);
-	for (unsigned i = 0; i < t->capacity && t->ended; ) {
+	for (unsigned i = 0; i < t->capacity && t->ended;) {
 		struct cgroup *cg = t->slot[i];
 
 		if (!cg || !cg->ended || cg->in_use || cg->ended_ns >= ended_before_ns) {
 			i++;
 			continue;
 		}
-		slot_remove(t, i);      /* may bring another entry to i */
+		slot_remove(t, i); /* may bring another entry to i */
 		entry_free(t, cg);
 		t->count--;
 		t->ended--;
@@ -357,8 +357,8 @@ struct cgroup *cgroup_next(const struct cgroup_table *t, unsigned *pos)
 	return NULL;
 }
 
-void cgroup_table_select(struct cgroup_table *t, char *const *include, unsigned n_include,
-			 char *const *exclude, unsigned n_exclude)
+void cgroup_table_select(struct cgroup_table *t, char *const *include, unsigned n_include, char *const *exclude,
+			 unsigned n_exclude)
 {
 	struct cgroup *cg;
 	unsigned pos = 0;

@@ -13,17 +13,17 @@
 
 struct cgroup {
 	uint64_t id;
-	char *path;             /* below the mount, leading slash, "/" for the root; raw bytes */
-	uint16_t level;         /* 0 = root */
-	bool ended;             /* removed: no new tasks, may still get last counts */
-	bool resolved;          /* false: seen by counters before its path was known; path "/?id" */
-	uint64_t born_ns, ended_ns;   /* CLOCK_MONOTONIC; born_ns 0 = existed before us */
-	uint32_t renamed;       /* +1 at each rename: who caches the path looks again */
-	uint32_t walk;          /* source/lifecycle: number of the walk that saw it last */
-	bool in_use;            /* a row refers to it: not swept */
-	bool selected;          /* passes cgroups.include / exclude */
-	struct names *names;    /* a reference; NULL = not known (yet), or nobody asks (source/naming) */
-	struct cgroup *unnamed_next, **unnamed_prev;   /* of the list of cgroup_unnamed; prev NULL = not in it */
+	char *path; /* below the mount, leading slash, "/" for the root; raw bytes */
+	uint16_t level; /* 0 = root */
+	bool ended; /* removed: no new tasks, may still get last counts */
+	bool resolved; /* false: seen by counters before its path was known; path "/?id" */
+	uint64_t born_ns, ended_ns; /* CLOCK_MONOTONIC; born_ns 0 = existed before us */
+	uint32_t renamed; /* +1 at each rename: who caches the path looks again */
+	uint32_t walk; /* source/lifecycle: number of the walk that saw it last */
+	bool in_use; /* a row refers to it: not swept */
+	bool selected; /* passes cgroups.include / exclude */
+	struct names *names; /* a reference; NULL = not known (yet), or nobody asks (source/naming) */
+	struct cgroup *unnamed_next, **unnamed_prev; /* of the list of cgroup_unnamed; prev NULL = not in it */
 };
 
 struct cgroup_table;
@@ -43,7 +43,7 @@ void cgroup_end(struct cgroup_table *t, uint64_t id, uint64_t ended_ns);
  * may still wait in the kernel, and need its name. Returns how many were dropped. */
 unsigned cgroup_table_sweep(struct cgroup_table *t, uint64_t ended_before_ns);
 unsigned cgroup_table_count(const struct cgroup_table *t);
-unsigned cgroup_table_ended(const struct cgroup_table *t);   /* of these, ended and not swept yet */
+unsigned cgroup_table_ended(const struct cgroup_table *t); /* of these, ended and not swept yet */
 /* Takes the next entry whose path is new since it was taken last, oldest first: its names are to be looked
  * up. NULL = none. */
 struct cgroup *cgroup_unnamed(struct cgroup_table *t);
@@ -51,7 +51,7 @@ struct cgroup *cgroup_unnamed(struct cgroup_table *t);
 struct cgroup *cgroup_next(const struct cgroup_table *t, unsigned *pos);
 /* Sets `selected` of every entry, now and for later additions. Globs as text_glob; an empty
  * include list selects all. The lists are borrowed and must outlive the table. */
-void cgroup_table_select(struct cgroup_table *t, char *const *include, unsigned n_include,
-			 char *const *exclude, unsigned n_exclude);
+void cgroup_table_select(struct cgroup_table *t, char *const *include, unsigned n_include, char *const *exclude,
+			 unsigned n_exclude);
 
 #endif

@@ -93,8 +93,11 @@ static bool has_flag(const struct flag_value *flags, int n, const char *name)
 /* Help and version answer whatever else is wrong, in the file too. */
 static enum config_action choose(const struct flag_value *flags, int n, bool doctor)
 {
-	return has_flag(flags, n, "help") ? ACTION_HELP : has_flag(flags, n, "version") ? ACTION_VERSION :
-	       doctor ? ACTION_DOCTOR : has_flag(flags, n, "check") ? ACTION_CHECK : ACTION_RUN;
+	return has_flag(flags, n, "help")    ? ACTION_HELP :
+	       has_flag(flags, n, "version") ? ACTION_VERSION :
+	       doctor                        ? ACTION_DOCTOR :
+	       has_flag(flags, n, "check")   ? ACTION_CHECK :
+					       ACTION_RUN;
 }
 
 int config_load(int argc, char **argv, struct config **ret, enum config_action *ret_action, struct err *err)

@@ -48,7 +48,7 @@ static void nearest(const struct key *keys, const char *name, bool flags, unsign
 const char *key_nearest(const struct key *keys, const char *name, bool flags)
 {
 	size_t len = strlen(name);
-	unsigned best = len > 6 ? 4 : len > 2 ? 3 : 2;   /* beyond a few edits it is another word */
+	unsigned best = len > 6 ? 4 : len > 2 ? 3 : 2; /* beyond a few edits it is another word */
 	const char *word = NULL;
 
 	nearest(keys, name, flags, &best, &word);

@@ -4,24 +4,24 @@
 #define JD_CONFIG_KEYS_H
 #include "config.h"
 
-#define CONFIG_MAX_KEYS 48            /* rows of one map */
+#define CONFIG_MAX_KEYS 48 /* rows of one map */
 #define CONFIG_MAX_FILE ((size_t)1 << 20)
 #define CONFIG_DEFAULT_SOCKET "/run/jouled/jouled.sock"
-#define CONFIG_NAME_MAX 96            /* dotted name of a key */
+#define CONFIG_NAME_MAX 96 /* dotted name of a key */
 
 enum key_type {
-	KEY_STRING,      /* char * */
-	KEY_WORD,        /* char *, one of words */
-	KEY_ENUM,        /* an enum, index into words */
-	KEY_COUNT,       /* uint64_t */
-	KEY_BYTES,       /* uint64_t */
-	KEY_DURATION,    /* uint64_t ns */
-	KEY_WATTS,       /* double; without default NaN */
-	KEY_PERCENT,     /* double, 0.01 for 1% */
-	KEY_BOOL,        /* bool */
-	KEY_LIST,        /* struct str_list; min..max entries */
-	KEY_MAP,         /* sub: rows of the same struct */
-	KEY_MAPS,        /* list of maps, each an element of its own */
+	KEY_STRING, /* char * */
+	KEY_WORD, /* char *, one of words */
+	KEY_ENUM, /* an enum, index into words */
+	KEY_COUNT, /* uint64_t */
+	KEY_BYTES, /* uint64_t */
+	KEY_DURATION, /* uint64_t ns */
+	KEY_WATTS, /* double; without default NaN */
+	KEY_PERCENT, /* double, 0.01 for 1% */
+	KEY_BOOL, /* bool */
+	KEY_LIST, /* struct str_list; min..max entries */
+	KEY_MAP, /* sub: rows of the same struct */
+	KEY_MAPS, /* list of maps, each an element of its own */
 };
 
 struct key;
@@ -38,28 +38,28 @@ struct key {
 	const char *name;
 	enum key_type type;
 	size_t offset;
-	const char *def;             /* parsed like a value; NULL = empty, zero, NaN */
-	const char *def_doc;         /* what the manual says where def does not */
-	const char *help;            /* a sentence */
+	const char *def; /* parsed like a value; NULL = empty, zero, NaN */
+	const char *def_doc; /* what the manual says where def does not */
+	const char *help; /* a sentence */
 	const char *const *words;
 	uint64_t min, max;
-	const char *(*refuse)(const char *value);   /* NULL, or what was expected instead */
-	const struct key *sub;       /* ends with a NULL name */
-	const char *off;             /* KEY_MAP: the key of sub that is none where the word off stands for the map */
+	const char *(*refuse)(const char *value); /* NULL, or what was expected instead */
+	const struct key *sub; /* ends with a NULL name */
+	const char *off; /* KEY_MAP: the key of sub that is none where the word off stands for the map */
 	const struct key_maps *maps;
-	const char *formats;         /* output options: the formats that know it; NULL = all */
-	const char *flag;            /* without the dashes */
-	const char *arg;             /* its argument in --help */
+	const char *formats; /* output options: the formats that know it; NULL = all */
+	const char *flag; /* without the dashes */
+	const char *arg; /* its argument in --help */
 	char letter;
-	bool flag_only;              /* not a key of the file */
+	bool flag_only; /* not a key of the file */
 };
 
 /* Where a value came from, for the subject of a message. */
 struct origin {
-	const char *file;            /* NULL = the command line */
+	const char *file; /* NULL = the command line */
 	unsigned line;
-	const char *flag;            /* "--interval", which names the key itself, or "-o hwpc=tcp://x:1" */
-	const char *path;            /* names of the maps around it: "cgroups.", "" at the top */
+	const char *flag; /* "--interval", which names the key itself, or "-o hwpc=tcp://x:1" */
+	const char *path; /* names of the maps around it: "cgroups.", "" at the top */
 };
 
 extern const struct key config_keys[];
@@ -75,10 +75,10 @@ int key_defaults(const struct key *keys, void *base);
 void key_free(const struct key *keys, void *base);
 int key_set(const struct key *k, void *base, const char *text, bool quoted, const struct origin *o, struct err *err);
 int key_list_add(const struct key *k, void *base, const char *text, const struct origin *o, struct err *err);
-void *key_maps_add(const struct key *k, void *base);   /* a new element with defaults; NULL = no memory */
+void *key_maps_add(const struct key *k, void *base); /* a new element with defaults; NULL = no memory */
 const struct key *key_find(const struct key *keys, const char *name, bool in_file);
 const struct key *key_find_flag(const char *name, char letter);
-const char *key_nearest(const struct key *keys, const char *name, bool flags);  /* NULL = none is near */
+const char *key_nearest(const struct key *keys, const char *name, bool flags); /* NULL = none is near */
 void key_expected(const struct key *k, char *ret_text, size_t size);
 int key_error(const struct origin *o, const char *name, struct err *err, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
@@ -91,7 +91,11 @@ int output_from_flag(struct config *c, const char *text, struct err *err);
 int config_yaml(struct config *c, const char *path, struct err *err);
 
 /* config_flags.c */
-struct flag_value { const struct key *key; const char *value; const char *shown; };
+struct flag_value {
+	const struct key *key;
+	const char *value;
+	const char *shown;
+};
 /* argv into values; returns their number or -EINVAL. ret has room for one value a byte of argv. */
 int flags_read(int argc, char **argv, struct flag_value *ret, bool *ret_doctor, struct err *err);
 int flags_apply(struct config *c, const struct flag_value *values, int n, struct err *err);

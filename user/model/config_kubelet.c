@@ -27,7 +27,8 @@ static const char *refuse_url(const char *s)
 const struct key config_kubelet_keys[] = {
 	{ "url", KEY_STRING, AT(kubelet), NULL, "none",
 	  "The kubelet of this node, asked for the names of pods and containers that no local file has: https://HOST:PORT. Over "
-	  "http://, the read-only port, no token is sent.", .refuse = refuse_url, .flag = "kubelet", .arg = "URL" },
+	  "http://, the read-only port, no token is sent.",
+	  .refuse = refuse_url, .flag = "kubelet", .arg = "URL" },
 	{ "token-file", KEY_STRING, AT(kubelet_token_file), ACCOUNT "token", NULL,
 	  "The token it is asked with, read anew for each request.", .refuse = refuse_path },
 	{ "ca-file", KEY_STRING, AT(kubelet_ca_file), ACCOUNT "ca.crt", NULL,

@@ -7,10 +7,13 @@
 #include "../base/text.h"
 #include "config_keys.h"
 
-static const struct { const char *start; bool rest; } schemes[] = {
-	{ "stdout:", false }, { "null:", false }, { "file:///", true }, { "tcp://", true }, { "tcp-listen://", true },
-	{ "unix:///", true }, { "unix-listen:///", true }, { "vsock-listen://", true }, { "http-listen://", true },
-	{ "http://", true }, { "https://", true },
+static const struct {
+	const char *start;
+	bool rest;
+} schemes[] = {
+	{ "stdout:", false },       { "null:", false },   { "file:///", true },        { "tcp://", true },
+	{ "tcp-listen://", true },  { "unix:///", true }, { "unix-listen:///", true }, { "vsock-listen://", true },
+	{ "http-listen://", true }, { "http://", true },  { "https://", true },
 };
 
 static bool url_known(const char *url)
@@ -90,7 +93,8 @@ static int set_option(struct output_config *out, char *option, unsigned *lines, 
 	if (!value && k->type == KEY_BOOL)
 		return key_set(k, out, "true", false, o, err);
 	if (!value || !decode_percent(value))
-		return key_error(o, "", err, "option %s: no value, or a broken %%XX in it; write %s=VALUE", shown, shown);
+		return key_error(o, "", err, "option %s: no value, or a broken %%XX in it; write %s=VALUE", shown,
+				 shown);
 	/* one entry each time: patterns and events may hold commas */
 	return k->type == KEY_LIST ? key_list_add(k, out, value, o, err) : key_set(k, out, value, false, o, err);
 }
@@ -119,21 +123,24 @@ static int check_formats(const struct output_config *out, const unsigned *lines,
 		if (!lines[row_of(k)] || !k->formats || has_word(k->formats, out->format))
 			continue;
 		o.line = lines[row_of(k)];
-		return key_error(&o, k->name, err, "not an option of format %s; it belongs to %s", out->format, k->formats);
+		return key_error(&o, k->name, err, "not an option of format %s; it belongs to %s", out->format,
+				 k->formats);
 	}
 	return 0;
 }
 
 static bool listens(const char *to)
 {
-	return strncmp(to, "tcp-listen:", 11) == 0 || strncmp(to, "unix-listen:", 12) == 0 || strncmp(to, "vsock-listen:", 13) == 0 ||
-	       strncmp(to, "http-listen:", 12) == 0;
+	return strncmp(to, "tcp-listen:", 11) == 0 || strncmp(to, "unix-listen:", 12) == 0 ||
+	       strncmp(to, "vsock-listen:", 13) == 0 || strncmp(to, "http-listen:", 12) == 0;
 }
 
 /* A page is made of the agent's own totals when somebody asks, as /metrics of the query socket is. */
 static int check_page(const struct output_config *out, const unsigned *lines, struct origin o, struct err *err)
 {
-	static const struct { const char *key, *remedy; } refused[] = {
+	static const struct {
+		const char *key, *remedy;
+	} refused[] = {
 		{ "keep", "write metrics: { keep: 5m } in the configuration" },
 		{ "top", "write metrics: { top: 50 } in the configuration" },
 		{ "cgroups", "write cgroups: { include: [...] } in the configuration" },
@@ -145,13 +152,15 @@ static int check_page(const struct output_config *out, const unsigned *lines, st
 		return 0;
 	if (strcmp(out->format, "openmetrics") != 0) {
 		o.line = lines[row("to")];
-		return key_error(&o, "to", err, "http-listen is a page of format openmetrics; %s goes to tcp-listen", out->format);
+		return key_error(&o, "to", err, "http-listen is a page of format openmetrics; %s goes to tcp-listen",
+				 out->format);
 	}
 	for (unsigned i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		if (!lines[row(refused[i].key)])
 			continue;
 		o.line = lines[row(refused[i].key)];
-		return key_error(&o, refused[i].key, err, "http-listen shows the agent's own totals, as the query socket does; %s",
+		return key_error(&o, refused[i].key, err,
+				 "http-listen shows the agent's own totals, as the query socket does; %s",
 				 refused[i].remedy);
 	}
 	return 0;
@@ -165,21 +174,30 @@ static int check_guest(const struct output_config *out, const unsigned *lines, s
 
 	o.line = lines[row(out->guest ? "guest" : "to")];
 	if (vsock && strcmp(out->format, "snapshot") != 0)
-		return key_error(&o, "to", err, "vsock-listen is for shares of virtual machines, format snapshot; %s goes elsewhere", out->format);
+		return key_error(&o, "to", err,
+				 "vsock-listen is for shares of virtual machines, format snapshot; %s goes elsewhere",
+				 out->format);
 	if (vsock && !any && !number)
-		return key_error(&o, "to", err, "vsock-listen serves any guest or the one with a CID; expected vsock-listen://any:PORT or "
-				 "vsock-listen://CID:PORT");
+		return key_error(
+			&o, "to", err,
+			"vsock-listen serves any guest or the one with a CID; expected vsock-listen://any:PORT or "
+			"vsock-listen://CID:PORT");
 	/* the greatest one means any (vsock(7)); ten digits are at most 9999999999 */
 	if (number && (strspn(out->to + 15, "0123456789") > 10 || strtoull(out->to + 15, NULL, 10) >= UINT32_MAX))
 		return key_error(&o, "to", err, "a CID is at most 4294967294");
 	if ((any || out->guest) && lines[row("cgroups")])
 		return key_error(&o, "cgroups", err, "a machine is told one sum over its own cgroup; leave it out");
 	if (any && out->guest)
-		return key_error(&o, "guest", err, "every guest of vsock-listen://any is told of its own cgroup; name the CID in place of any");
+		return key_error(
+			&o, "guest", err,
+			"every guest of vsock-listen://any is told of its own cgroup; name the CID in place of any");
 	if (number && !out->guest)
-		return key_error(&o, "guest", err, "missing; it names the cgroup of the guest with that CID, or write any in place of the CID");
+		return key_error(
+			&o, "guest", err,
+			"missing; it names the cgroup of the guest with that CID, or write any in place of the CID");
 	if (out->guest && !vsock && strncmp(out->to, "unix-listen:", 12) != 0)
-		return key_error(&o, "guest", err, "%s is no place for it; it belongs to unix-listen and vsock-listen", out->to);
+		return key_error(&o, "guest", err, "%s is no place for it; it belongs to unix-listen and vsock-listen",
+				 out->to);
 	return 0;
 }
 
@@ -190,25 +208,33 @@ static int check_place(const struct output_config *out, const unsigned *lines, s
 	if (!url_known(out->to)) {
 		o.line = lines[row("to")];
 		text_escape(shown, sizeof(shown), out->to);
-		return key_error(&o, "to", err, "\"%s\" is no place for an output; expected stdout:, null:, file:///PATH, "
-				 "tcp://HOST:PORT, tcp-listen://ADDRESS:PORT, unix:///PATH, unix-listen:///PATH, vsock-listen://any:PORT, "
-				 "http-listen://ADDRESS:PORT or http://HOST:PORT", shown);
+		return key_error(
+			&o, "to", err,
+			"\"%s\" is no place for an output; expected stdout:, null:, file:///PATH, "
+			"tcp://HOST:PORT, tcp-listen://ADDRESS:PORT, unix:///PATH, unix-listen:///PATH, vsock-listen://any:PORT, "
+			"http-listen://ADDRESS:PORT or http://HOST:PORT",
+			shown);
 	}
-	if ((strncmp(out->to, "http:", 5) == 0 || strncmp(out->to, "https:", 6) == 0) && strcmp(out->format, "zico") != 0) {
+	if ((strncmp(out->to, "http:", 5) == 0 || strncmp(out->to, "https:", 6) == 0) &&
+	    strcmp(out->format, "zico") != 0) {
 		o.line = lines[row("to")];
-		return key_error(&o, "to", err, "a collector takes format zico; %s goes to files and sockets", out->format);
+		return key_error(&o, "to", err, "a collector takes format zico; %s goes to files and sockets",
+				 out->format);
 	}
 	if (out->zico.profile && strcmp(out->zico.profile, "auto") == 0 && strncmp(out->to, "http", 4) != 0) {
 		o.line = lines[row("profile")];
-		return key_error(&o, "profile", err, "auto asks a collector, and %s is none; name the profile", out->to);
+		return key_error(&o, "profile", err, "auto asks a collector, and %s is none; name the profile",
+				 out->to);
 	}
 	if (out->port_file && strncmp(out->to, "tcp-listen:", 11) != 0 && strncmp(out->to, "http-listen:", 12) != 0) {
 		o.line = lines[row("port-file")];
-		return key_error(&o, "port-file", err, "%s has no port to write; it belongs to tcp-listen and http-listen", out->to);
+		return key_error(&o, "port-file", err,
+				 "%s has no port to write; it belongs to tcp-listen and http-listen", out->to);
 	}
 	if (lines[row("max-clients")] && !listens(out->to)) {
 		o.line = lines[row("max-clients")];
-		return key_error(&o, "max-clients", err, "%s has no clients; it belongs to tcp-listen, unix-listen and http-listen", out->to);
+		return key_error(&o, "max-clients", err,
+				 "%s has no clients; it belongs to tcp-listen, unix-listen and http-listen", out->to);
 	}
 	if (strcmp(out->format, "hwpc") == 0 && strcmp(out->file_format, "csv") == 0 &&
 	    strncmp(out->to, "file:", 5) != 0 && strcmp(out->to, "null:") != 0) {
@@ -252,10 +278,12 @@ int output_from_flag(struct config *c, const char *text, struct err *err)
 	if (strncmp(text, "null:", 5) == 0) {
 		len = 4;
 	} else if (text[len] != '=' || len >= sizeof(format)) {
-		return key_error(&o, "", err, "no format and place; expected FORMAT=URL, such as hwpc=tcp://127.0.0.1:9080");
+		return key_error(&o, "", err,
+				 "no format and place; expected FORMAT=URL, such as hwpc=tcp://127.0.0.1:9080");
 	}
 	if (c->n_outputs >= outputs->max)
-		return key_error(&o, "", err, "more than %llu outputs; leave some out", (unsigned long long)outputs->max);
+		return key_error(&o, "", err, "more than %llu outputs; leave some out",
+				 (unsigned long long)outputs->max);
 	out = key_maps_add(outputs, c);
 	if (!out)
 		return err_set(err, -ENOMEM, "configuration: out of memory");

@@ -39,8 +39,10 @@ static const struct key function_keys[] = {
 };
 
 static const struct key_maps functions_maps = {
-	.elem_size = sizeof(struct function_config), .count_offset = offsetof(struct config, n_spans_functions),
-	.line_offset = offsetof(struct function_config, line), .finish = function_finish,
+	.elem_size = sizeof(struct function_config),
+	.count_offset = offsetof(struct config, n_spans_functions),
+	.line_offset = offsetof(struct function_config, line),
+	.finish = function_finish,
 };
 
 const struct key config_spans_keys[] = {
@@ -48,17 +50,20 @@ const struct key config_spans_keys[] = {
 	  "Keep a span of every process, from fork to exit: command, exit code or signal, CPU time, faults, peak memory, energy. "
 	  "An output of format zico asks for it too." },
 	{ "functions", KEY_MAPS, AT(spans_functions), NULL, "none",
-	  "Functions whose calls become spans below their process; at most 63. Needs the uprobe PMU.",
-	  .max = 63, .sub = function_keys, .maps = &functions_maps },
+	  "Functions whose calls become spans below their process; at most 63. Needs the uprobe PMU.", .max = 63,
+	  .sub = function_keys, .maps = &functions_maps },
 	{ "budget", KEY_PERCENT, AT(spans_budget), "1%", NULL,
 	  "Share of one CPU that the probe of one function may cost. Above it the probe is taken away and comes back for "
-	  "short looks; what it sees is scaled up and marked estimated and partial.", .max = 100 },
+	  "short looks; what it sees is scaled up and marked estimated and partial.",
+	  .max = 100 },
 	{ "max-processes", KEY_COUNT, AT(spans_max), "16384", NULL,
-	  "Processes alive at once that are kept; those that do not fit are counted as lost.", .min = 64, .max = 1048576 },
+	  "Processes alive at once that are kept; those that do not fit are counted as lost.", .min = 64,
+	  .max = 1048576 },
 	{ "trace-period", KEY_DURATION, AT(spans_period_ns), "10m", NULL,
-	  "A tree of processes that lives on is handed over in parts of this length; the list of a ZICO collector holds no longer ones than 18 h.", .min = 10 * NS_PER_S, .max = 64800 * NS_PER_S },
+	  "A tree of processes that lives on is handed over in parts of this length; the list of a ZICO collector holds no longer ones than 18 h.",
+	  .min = 10 * NS_PER_S, .max = 64800 * NS_PER_S },
 	{ "keep", KEY_BYTES, AT(spans_keep), "16MiB", NULL,
-	  "Memory for traces that have ended, for GET /v1/spans and joulectl spans: about 15 spans in 16 KiB.", .min = 64 << 10,
-	  .max = 1 << 30 },
+	  "Memory for traces that have ended, for GET /v1/spans and joulectl spans: about 15 spans in 16 KiB.",
+	  .min = 64 << 10, .max = 1 << 30 },
 	{ 0 }
 };

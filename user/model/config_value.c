@@ -11,7 +11,7 @@
 #include "../base/text.h"
 #include "config_keys.h"
 
-#define FOUND_MAX 60   /* bytes of a wrong value that a message repeats */
+#define FOUND_MAX 60 /* bytes of a wrong value that a message repeats */
 
 static void *field(const struct key *k, void *base)
 {
@@ -39,7 +39,11 @@ static void join_words(const char *const *words, char *ret, size_t size)
 	size_t at = 0;
 
 	for (unsigned i = 0; words[i] && at < size; i++)
-		at += (size_t)snprintf(ret + at, size - at, "%s%s", i == 0 ? "" : words[i + 1] ? ", " : " or ", words[i]);
+		at += (size_t)snprintf(ret + at, size - at, "%s%s",
+				       i == 0       ? "" :
+				       words[i + 1] ? ", " :
+						      " or ",
+				       words[i]);
 }
 
 static void show_duration(uint64_t ns, char *ret, size_t size)
@@ -133,7 +137,8 @@ static int set_number(const struct key *k, void *base, const char *text)
 	int err;
 
 	err = k->type == KEY_DURATION ? parse_duration_ns(text, &v) :
-	      k->type == KEY_BYTES ? parse_bytes(text, &v) : parse_u64(text, &v);
+	      k->type == KEY_BYTES    ? parse_bytes(text, &v) :
+					parse_u64(text, &v);
 	if (err)
 		return err;
 	if (v < k->min || v > k->max)
@@ -231,7 +236,8 @@ int key_list_add(const struct key *k, void *base, const char *text, const struct
 		return key_error(o, k->name, err, "\"%s\" is not valid; expected %s", found, wanted);
 	}
 	if (list->n >= k->max)
-		return key_error(o, k->name, err, "more than %llu entries; shorten the list", (unsigned long long)k->max);
+		return key_error(o, k->name, err, "more than %llu entries; shorten the list",
+				 (unsigned long long)k->max);
 	copy = strdup(text);
 	v = copy ? realloc(list->v, (list->n + 1) * sizeof(*v)) : NULL;
 	if (!v) {

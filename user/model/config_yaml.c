@@ -24,8 +24,10 @@ static struct origin origin_at(const struct walk *w, const yaml_node_t *node)
 
 static const char *found_kind(const yaml_node_t *node)
 {
-	return node->type == YAML_SEQUENCE_NODE ? "a list" : node->type == YAML_MAPPING_NODE ? "a map" :
-	       node->data.scalar.length ? "a single value" : "nothing";
+	return node->type == YAML_SEQUENCE_NODE ? "a list" :
+	       node->type == YAML_MAPPING_NODE  ? "a map" :
+	       node->data.scalar.length         ? "a single value" :
+						  "nothing";
 }
 
 static int wrong_kind(const struct walk *w, const struct key *k, const yaml_node_t *node)
@@ -147,7 +149,7 @@ static int walk_submap(struct walk *w, const struct key *k, void *base, const ya
 		if (strcmp(word, "off") == 0)
 			return key_set(whole, base, "none", false, &o, w->err);
 		if (whole->type == KEY_WORD && strcmp(word, whole->def) == 0)
-			return 0;   /* what it is anyway: gpu: auto */
+			return 0; /* what it is anyway: gpu: auto */
 	}
 	return wrong_kind(w, k, node);
 }
@@ -191,7 +193,8 @@ static int walk_map(struct walk *w, const struct key *keys, void *base, const ya
 		if (!k)
 			return unknown_key(w, keys, name);
 		if (lines[k - keys])
-			return key_error(&o, k->name, w->err, "given twice, first on line %u; remove one", lines[k - keys]);
+			return key_error(&o, k->name, w->err, "given twice, first on line %u; remove one",
+					 lines[k - keys]);
 		lines[k - keys] = o.line;
 		rc = walk_value(w, k, base, value);
 		if (rc)
@@ -208,7 +211,8 @@ static int check_root(const struct config *c, const unsigned *lines, const char 
 	struct origin o = { .file = file, .line = line, .path = "" };
 
 	if (c->estimate_max_watts < c->estimate_idle_watts)
-		return key_error(&o, max->name, err, "%g W is below estimate-idle-watts, %g W; full load takes at least as much",
+		return key_error(&o, max->name, err,
+				 "%g W is below estimate-idle-watts, %g W; full load takes at least as much",
 				 c->estimate_max_watts, c->estimate_idle_watts);
 	return 0;
 }
@@ -231,7 +235,7 @@ static int walk_document(struct config *c, yaml_document_t *doc, const char *fil
 	int rc;
 
 	if (!root || (root->type == YAML_SCALAR_NODE && !root->data.scalar.length))
-		return 0;   /* nothing but comments */
+		return 0; /* nothing but comments */
 	if (root->type != YAML_MAPPING_NODE)
 		return err_set(err, -EINVAL, "%s:%u: found %s; expected keys, such as interval: 1s", file,
 			       (unsigned)root->start_mark.line + 1, found_kind(root));
@@ -277,7 +281,8 @@ static int check_utf8(const unsigned char *text, size_t len, const char *file, s
 	for (size_t i = 0, n; i < len; i += n) {
 		n = text_utf8_len(text + i, len - i);
 		if (!n)
-			return err_set(err, -EINVAL, "%s:%u: byte 0x%02x is not UTF-8; save the file as UTF-8", file, line, text[i]);
+			return err_set(err, -EINVAL, "%s:%u: byte 0x%02x is not UTF-8; save the file as UTF-8", file,
+				       line, text[i]);
 		line += text[i] == '\n';
 	}
 	return 0;
@@ -298,7 +303,8 @@ static int read_whole(const char *path, unsigned char *text, size_t *ret_len, st
 	if (fd >= 0)
 		close(fd);
 	if (code)
-		return err_set(err, code, "%s: cannot be read: %s; give a readable file with --config", path, strerror(-code));
+		return err_set(err, code, "%s: cannot be read: %s; give a readable file with --config", path,
+			       strerror(-code));
 	if (len > CONFIG_MAX_FILE)
 		return err_set(err, -EFBIG, "%s: larger than 1 MiB; a configuration is smaller", path);
 	*ret_len = len;

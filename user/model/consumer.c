@@ -43,8 +43,11 @@ static void mark_cell(struct consumer *c, const struct reading *r, uint32_t i)
 {
 	const struct cell *cell = &r->cells[i];
 
-	c->cells[i] = (struct seen_cell){ .row = cell->row, .generation = r->rows[cell->row].generation,
-					  .cpu = cell->cpu, .known = true, .v = cell->v };
+	c->cells[i] = (struct seen_cell){ .row = cell->row,
+					  .generation = r->rows[cell->row].generation,
+					  .cpu = cell->cpu,
+					  .known = true,
+					  .v = cell->v };
 }
 
 static bool mark_row(struct consumer *c, const struct reading *r, uint32_t i)
@@ -56,7 +59,7 @@ static bool mark_row(struct consumer *c, const struct reading *r, uint32_t i)
 	if (!rr->cgroup)
 		return true;
 	names_set(&seen->names, rr->cgroup->names);
-	if ( seen->path && seen->generation == rr->generation && seen->renamed == rr->cgroup->renamed)
+	if (seen->path && seen->generation == rr->generation && seen->renamed == rr->cgroup->renamed)
 		return true;
 	free(seen->path);
 	seen->path = strdup(rr->cgroup->path);
@@ -77,7 +80,8 @@ void consumer_mark(struct consumer *c, const struct reading *r)
 	consumer_mark_machine(c, r);
 }
 
-static unsigned cell_quality(const struct consumer *c, const struct reading *r, const struct snap_cell *d, uint64_t lost)
+static unsigned cell_quality(const struct consumer *c, const struct reading *r, const struct snap_cell *d,
+			     uint64_t lost)
 {
 	unsigned q = lost ? QUALITY_PARTIAL : 0;
 
@@ -173,7 +177,7 @@ static void owe_other(struct consumer *c, struct reading *r, const struct snap_c
 	old->switches -= d->switches;
 	old->enabled_ns -= d->enabled_ns;
 	old->running_ns -= d->running_ns;
-	old->lost -= d->quality & QUALITY_PARTIAL ? 1 : 0;   /* enough to make `other` partial, too */
+	old->lost -= d->quality & QUALITY_PARTIAL ? 1 : 0; /* enough to make `other` partial, too */
 	for (unsigned e = 0; e < SCHEMA_MAX_EVENTS; e++)
 		old->counters[e] -= d->counters[e];
 }
@@ -181,7 +185,7 @@ static void owe_other(struct consumer *c, struct reading *r, const struct snap_c
 /* A row goes before this consumer reported it: what it brought comes with `other`. */
 static void absorb(struct reading_viewer *viewer, struct reading *r, uint32_t row)
 {
-	struct consumer *c = (struct consumer *)viewer;   /* its first member */
+	struct consumer *c = (struct consumer *)viewer; /* its first member */
 	struct traffic t, *other;
 
 	if (c->broken || !follow_capacity(c, r))
@@ -214,8 +218,12 @@ static bool add_row(struct consumer *c, const struct reading *r, uint32_t i)
 	struct snap_row *d = &c->snap.rows[c->snap.n_rows];
 	bool moved;
 
-	*d = (struct snap_row){ .kind = rr->kind, .key = i, .generation = rr->generation, .id = rr->id,
-				.path = row_kind_name(rr->kind), .selected = true };
+	*d = (struct snap_row){ .kind = rr->kind,
+				.key = i,
+				.generation = rr->generation,
+				.id = rr->id,
+				.path = row_kind_name(rr->kind),
+				.selected = true };
 	moved = named_late(c, rr, i);
 	moved |= take_traffic(&c->rows[i], rr, &d->traffic);
 	add_cells(c, r, i, d);

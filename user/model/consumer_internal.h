@@ -14,8 +14,8 @@ struct seen_cell {
 struct seen_row {
 	uint32_t generation, renamed;
 	struct traffic traffic;
-	struct names *names;       /* a reference */
-	char *path;                /* own copy: a rename must not pull it from under a snapshot */
+	struct names *names; /* a reference */
+	char *path; /* own copy: a rename must not pull it from under a snapshot */
 };
 
 struct seen_domain {
@@ -24,8 +24,8 @@ struct seen_domain {
 
 struct consumer {
 	struct reading_viewer viewer;
-	bool broken;               /* no memory at the last mark: nothing to take a difference to */
-	uint32_t number;           /* reading of the last mark */
+	bool broken; /* no memory at the last mark: nothing to take a difference to */
+	uint32_t number; /* reading of the last mark */
 	uint64_t mono_ns, boot_ns;
 	uint32_t cap_cells, cap_rows;
 	struct seen_cell *cells;
@@ -34,7 +34,7 @@ struct consumer {
 	unsigned n_cpus;
 	struct seen_domain domains[SCHEMA_MAX_DOMAINS];
 	uint32_t n_uses, cap_uses;
-	struct use *uses;          /* as seen, by the reading's index */
+	struct use *uses; /* as seen, by the reading's index */
 	struct losses losses;
 	struct snapshot snap;
 };

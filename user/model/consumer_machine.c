@@ -10,8 +10,13 @@ static void mark_domains(struct consumer *c, const struct reading *r)
 	for (unsigned i = 0; i < r->schema->n_domains; i++) {
 		const struct reading_domain *d = &r->domains[i];
 
-		c->domains[i] = (struct seen_domain){ reading_domain_uj(d), reading_domain_q32(d), d->time_ns,
-						      d->wraps, d->resets, d->errors, d->dropped };
+		c->domains[i] = (struct seen_domain){ reading_domain_uj(d),
+						      reading_domain_q32(d),
+						      d->time_ns,
+						      d->wraps,
+						      d->resets,
+						      d->errors,
+						      d->dropped };
 	}
 }
 
@@ -34,8 +39,11 @@ static void add_domain(const struct consumer *c, const struct reading *r, unsign
 	const struct seen_domain *old = &c->domains[i];
 	uint64_t uj = reading_domain_uj(now);
 
-	*d = (struct snap_domain){ .start_ns = old->time_ns, .end_ns = now->time_ns,
-				   .energy_q32 = reading_domain_q32(now) - old->q32, .scale = 1, .uncertainty = NAN,
+	*d = (struct snap_domain){ .start_ns = old->time_ns,
+				   .end_ns = now->time_ns,
+				   .energy_q32 = reading_domain_q32(now) - old->q32,
+				   .scale = 1,
+				   .uncertainty = NAN,
 				   .idle_uncertainty = NAN };
 	/* Floors of cumulative values: their differences add up to the floor of the whole. */
 	d->energy_uj = uj - old->uj;
@@ -70,7 +78,8 @@ static const struct snap_row *merged_root(const struct snapshot *s)
 
 static void add_cpu(const struct reading_cpu *now, const struct reading_cpu *old, bool has_msr, struct snap_cpu *d)
 {
-	*d = (struct snap_cpu){ .online = now->online, .elapsed_ns = now->elapsed_ns - old->elapsed_ns,
+	*d = (struct snap_cpu){ .online = now->online,
+				.elapsed_ns = now->elapsed_ns - old->elapsed_ns,
 				.offline_ns = now->offline_ns - old->offline_ns,
 				.msr_enabled_ns = now->msr_enabled_ns - old->msr_enabled_ns,
 				.msr_running_ns = now->msr_running_ns - old->msr_running_ns };

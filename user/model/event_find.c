@@ -8,19 +8,30 @@
 /* Unhalted cycles at the real clock: reference cycles and the TSC tick on whatever the frequency,
  * and bus cycles and stalls are something else. */
 static const char *const cycles[] = {
-	"CYCLES", "CPU_CYCLES", "CPU-CYCLES", "PERF_COUNT_HW_CPU_CYCLES", "UNHALTED_CORE_CYCLES",
-	"CPU_CLK_UNHALTED", "CYCLES_NOT_IN_HALT", "LS_NOT_HALTED_CYC",
+	"CYCLES",
+	"CPU_CYCLES",
+	"CPU-CYCLES",
+	"PERF_COUNT_HW_CPU_CYCLES",
+	"UNHALTED_CORE_CYCLES",
+	"CPU_CLK_UNHALTED",
+	"CYCLES_NOT_IN_HALT",
+	"LS_NOT_HALTED_CYC",
 };
 /* Sub-events of CPU_CLK_UNHALTED that count reference or selected cycles. */
-static const char *const not_cycles[] = { "REF", "ONE_THREAD", "RING0", "C01", "C02", "C0_WAIT", "PAUSE", "DISTRIBUTED" };
+static const char *const not_cycles[] = {
+	"REF", "ONE_THREAD", "RING0", "C01", "C02", "C0_WAIT", "PAUSE", "DISTRIBUTED"
+};
 
 static const char *const misses[] = {
-	"LLC_MISSES", "CACHE_MISSES", "CACHE-MISSES", "PERF_COUNT_HW_CACHE_MISSES", "LAST_LEVEL_CACHE_MISSES",
-	"LLC-LOAD-MISSES", "LLC-MISSES", "LL_CACHE_MISS_RD", "L3D_CACHE_REFILL", "LL_CACHE_MISS",
+	"LLC_MISSES",      "CACHE_MISSES", "CACHE-MISSES",     "PERF_COUNT_HW_CACHE_MISSES", "LAST_LEVEL_CACHE_MISSES",
+	"LLC-LOAD-MISSES", "LLC-MISSES",   "LL_CACHE_MISS_RD", "L3D_CACHE_REFILL",           "LL_CACHE_MISS",
 };
 static const char *const miss_units[] = { "LONGEST_LAT_CACHE", "PERF_COUNT_HW_CACHE_LL" };
 
-struct name { const char *base, *unit; size_t base_len; };
+struct name {
+	const char *base, *unit;
+	size_t base_len;
+};
 
 /* "skl::CPU_CLK_UNHALTED:REF_P:u" -> base CPU_CLK_UNHALTED, unit "REF_P:u"; "cpu/cpu-cycles/u" -> base cpu-cycles. */
 static struct name take_apart(const char *text)

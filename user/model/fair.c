@@ -79,7 +79,7 @@ static uint32_t group(struct fair *f, uint32_t begin, uint32_t end, size_t off)
 	if (!same)
 		qsort_r(items + begin, end - begin, sizeof(*items), by_component, &off);
 	for (uint32_t i = begin, next; i < end; i = next, n++) {
-		for (next = i + 1; next < end && (same || by_component(&items[next], &items[i], &off) == 0); )
+		for (next = i + 1; next < end && (same || by_component(&items[next], &items[i], &off) == 0);)
 			next++;
 		items[i].size = next - i;
 		items[i].part = UINT32_MAX;

@@ -8,13 +8,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FAIR_LEVELS 8        /* of a path; a container of a cluster within a container is at 7 */
+#define FAIR_LEVELS 8 /* of a path; a container of a cluster within a container is at 7 */
 
 struct fair_item {
-	const char *path;    /* borrowed; begins with a slash */
+	const char *path; /* borrowed; begins with a slash */
 	uint64_t ended_ns;
-	uint32_t index;      /* the caller's */
-	uint32_t len, size, part;   /* ours: of the component, of the group that begins here */
+	uint32_t index; /* the caller's */
+	uint32_t len, size, part; /* ours: of the component, of the group that begins here */
 	bool kept;
 };
 

@@ -10,34 +10,39 @@
 #include <stdint.h>
 #include "../base/json.h"
 
-#define NAMING_TEXT_MAX 253       /* a Kubernetes name's limit, the longest of all (DNS subdomain) */
+#define NAMING_TEXT_MAX 253 /* a Kubernetes name's limit, the longest of all (DNS subdomain) */
 
 enum name_field {
-	NAME_RUNTIME,             /* kubernetes docker podman containerd machine lxc systemd */
-	NAME_NAMESPACE, NAME_POD, NAME_POD_UID,
-	NAME_CONTAINER, NAME_CONTAINER_ID,
-	NAME_MACHINE,             /* virtual machine or registered machine */
-	NAME_UNIT,                /* as systemctl spells it; USER-MANAGER/UNIT for those of a user */
-	NAME_USER,                /* number of the user whose word for it this is; none = root's */
+	NAME_RUNTIME, /* kubernetes docker podman containerd machine lxc systemd */
+	NAME_NAMESPACE,
+	NAME_POD,
+	NAME_POD_UID,
+	NAME_CONTAINER,
+	NAME_CONTAINER_ID,
+	NAME_MACHINE, /* virtual machine or registered machine */
+	NAME_UNIT, /* as systemctl spells it; USER-MANAGER/UNIT for those of a user */
+	NAME_USER, /* number of the user whose word for it this is; none = root's */
 	NAME_FIELDS
 };
 
 struct names {
 	unsigned references;
-	uint16_t at[NAME_FIELDS];  /* offsets into text; 0 = none, text[0] is '\0' */
+	uint16_t at[NAME_FIELDS]; /* offsets into text; 0 = none, text[0] is '\0' */
 	char text[];
 };
 
 /* What names are made of: NULL and "" are none. */
-struct names_draft { const char *field[NAME_FIELDS]; };
+struct names_draft {
+	const char *field[NAME_FIELDS];
+};
 
-const char *name_field_key(enum name_field f);   /* "runtime", "namespace", ... */
+const char *name_field_key(enum name_field f); /* "runtime", "namespace", ... */
 /* May s stand as a name? 1 to NAMING_TEXT_MAX bytes of UTF-8 without control characters. */
 bool name_text_ok(const char *s);
 /* Copies what may stand as a name; the rest is left out. One reference. NULL = no memory. */
 struct names *names_new(const struct names_draft *d);
-struct names *names_get(struct names *n);        /* one reference more; NULL stays NULL */
-void names_put(struct names *n);                 /* NULL accepted */
+struct names *names_get(struct names *n); /* one reference more; NULL stays NULL */
+void names_put(struct names *n); /* NULL accepted */
 /* "" where there is none; n may be NULL. */
 static inline const char *names_text(const struct names *n, enum name_field f)
 {

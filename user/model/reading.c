@@ -10,7 +10,7 @@
 #include "fair.h"
 
 #define NONE UINT32_MAX
-#define DROPPED_ROOM (READING_MAX_DROPPED - READING_MAX_DROPPED / 8)   /* what is left by a choice among them */
+#define DROPPED_ROOM (READING_MAX_DROPPED - READING_MAX_DROPPED / 8) /* what is left by a choice among them */
 #define FIRST_ROWS 64
 #define FIRST_CELLS 128
 #define MAX_VECTOR (1u << 28)
@@ -250,7 +250,7 @@ void reading_drop_row(struct reading *r, uint32_t row)
 	if (row < READING_SPECIAL_ROWS || row >= r->n_rows || !rr->used || rr->dropped)
 		return;
 	rr->dropped = true;
-	rr->changed = r->number;   /* in drop order the list is in order of `changed`, too */
+	rr->changed = r->number; /* in drop order the list is in order of `changed`, too */
 	rr->next_dropped = NONE;
 	if (r->dropped_last == NONE)
 		r->dropped_first = row;
@@ -301,8 +301,13 @@ int64_t reading_add_row(struct reading *r, struct cgroup *cg)
 	if (row == r->free_row)
 		r->free_row = rr->next_dropped;
 	generation = rr->generation + 1;
-	*rr = (struct reading_row){ .kind = ROW_CGROUP, .used = true, .generation = generation, .id = cg->id,
-				    .cgroup = cg, .first_cell = NONE, .changed = r->number };
+	*rr = (struct reading_row){ .kind = ROW_CGROUP,
+				    .used = true,
+				    .generation = generation,
+				    .id = cg->id,
+				    .cgroup = cg,
+				    .first_cell = NONE,
+				    .changed = r->number };
 	cg->in_use = true;
 	return row;
 }

@@ -13,31 +13,33 @@ struct cgroup;
 struct names;
 
 enum row_kind { ROW_IDLE, ROW_KERNEL, ROW_IRQ_STEAL, ROW_OTHER, ROW_CGROUP };
-const char *row_kind_name(enum row_kind k);   /* "idle", "kernel", "irq+steal", "other", "cgroup" */
-#define READING_SPECIAL_ROWS 4                /* rows[0..3] are the special ones, by kind */
-#define READING_MAX_DROPPED 8192              /* dropped rows kept for slow consumers */
+const char *row_kind_name(enum row_kind k); /* "idle", "kernel", "irq+steal", "other", "cgroup" */
+#define READING_SPECIAL_ROWS 4 /* rows[0..3] are the special ones, by kind */
+#define READING_MAX_DROPPED 8192 /* dropped rows kept for slow consumers */
 
-struct traffic { uint64_t rx_bytes, rx_packets, tx_bytes, tx_packets; };
+struct traffic {
+	uint64_t rx_bytes, rx_packets, tx_bytes, tx_packets;
+};
 
 struct reading_row {
 	enum row_kind kind;
-	bool used;                 /* false: on the free list */
-	bool dropped;              /* given up by its source, kept until every consumer has seen its last counts */
-	uint32_t generation;       /* +1 when the entry is reused: a consumer's copy is void then */
-	uint64_t id;               /* cgroup id, 0 for special rows */
-	struct cgroup *cgroup;     /* NULL for special rows */
-	struct traffic traffic;    /* cumulative */
-	uint32_t first_cell;       /* list of cells by cpu through cell.next_in_row; UINT32_MAX = none */
-	uint32_t changed;          /* number of the reading that changed one of its cells last */
+	bool used; /* false: on the free list */
+	bool dropped; /* given up by its source, kept until every consumer has seen its last counts */
+	uint32_t generation; /* +1 when the entry is reused: a consumer's copy is void then */
+	uint64_t id; /* cgroup id, 0 for special rows */
+	struct cgroup *cgroup; /* NULL for special rows */
+	struct traffic traffic; /* cumulative */
+	uint32_t first_cell; /* list of cells by cpu through cell.next_in_row; UINT32_MAX = none */
+	uint32_t changed; /* number of the reading that changed one of its cells last */
 	uint32_t next_dropped;
 };
 
 struct cell_values {
 	uint64_t time_ns;
 	uint64_t switches;
-	uint64_t counters[SCHEMA_MAX_EVENTS];   /* scaled when multiplexed */
-	uint64_t enabled_ns, running_ns;        /* min over events when multiplexed; both = time_ns otherwise */
-	uint64_t lost;                          /* failed counter reads */
+	uint64_t counters[SCHEMA_MAX_EVENTS]; /* scaled when multiplexed */
+	uint64_t enabled_ns, running_ns; /* min over events when multiplexed; both = time_ns otherwise */
+	uint64_t lost; /* failed counter reads */
 };
 
 /* One (row, CPU) pair that was ever touched. */
@@ -45,79 +47,79 @@ struct cell {
 	uint32_t row;
 	uint16_t cpu;
 	bool used;
-	uint32_t changed;          /* number of the reading that changed it last */
+	uint32_t changed; /* number of the reading that changed it last */
 	uint32_t next_in_row;
-	struct cell_values v;      /* cumulative */
+	struct cell_values v; /* cumulative */
 };
 
 struct reading_cpu {
 	bool online;
-	uint32_t online_changes;   /* +1 at each change: an interval across one is partial on this CPU */
-	uint64_t elapsed_ns;       /* cumulative time online, on the scheduler's clock: rows + idle + irq_steal */
+	uint32_t online_changes; /* +1 at each change: an interval across one is partial on this CPU */
+	uint64_t elapsed_ns; /* cumulative time online, on the scheduler's clock: rows + idle + irq_steal */
 	uint64_t offline_ns;
-	uint64_t read_mono_ns;     /* when this CPU was read last (flush or idle close) */
-	uint64_t msr[SCHEMA_MAX_MSR];           /* cumulative increments */
+	uint64_t read_mono_ns; /* when this CPU was read last (flush or idle close) */
+	uint64_t msr[SCHEMA_MAX_MSR]; /* cumulative increments */
 	uint64_t msr_enabled_ns, msr_running_ns;
-	bool msr_stale;            /* idle at the reading: msr values are of its last flush */
-	uint64_t lost_ns;          /* time whose counters could not be read */
+	bool msr_stale; /* idle at the reading: msr values are of its last flush */
+	uint64_t lost_ns; /* time whose counters could not be read */
 };
 
 /* Cumulative energy of a domain, in the native unit of its interface, exact. */
 struct reading_domain {
-	uint64_t units;            /* cumulative raw units since start, wraps corrected */
-	uint64_t uj_num, uj_den;   /* microjoules = units * num / den (floor, 128 bit) */
-	uint64_t time_ns;          /* CLOCK_MONOTONIC of the read behind `units` */
-	uint64_t wraps, resets, errors;   /* cumulative events: differences become quality flags */
+	uint64_t units; /* cumulative raw units since start, wraps corrected */
+	uint64_t uj_num, uj_den; /* microjoules = units * num / den (floor, 128 bit) */
+	uint64_t time_ns; /* CLOCK_MONOTONIC of the read behind `units` */
+	uint64_t wraps, resets, errors; /* cumulative events: differences become quality flags */
 	bool estimated;
-	bool stale;                /* the last read failed: units are older than the reading */
-	uint64_t dropped;          /* intervals whose delta was refused as absurd: cumulative */
+	bool stale; /* the last read failed: units are older than the reading */
+	uint64_t dropped; /* intervals whose delta was refused as absurd: cumulative */
 };
 uint64_t reading_domain_uj(const struct reading_domain *d);
-uint64_t reading_domain_q32(const struct reading_domain *d);   /* in 2^-32 J, floor; mod 2^64 */
+uint64_t reading_domain_q32(const struct reading_domain *d); /* in 2^-32 J, floor; mod 2^64 */
 
 /* What a row did on a device that has no CPU: time at full use of the GPU behind a domain, cumulative. */
-#define USE_NOBODY UINT32_MAX      /* used, but whoever did is not known any more */
+#define USE_NOBODY UINT32_MAX /* used, but whoever did is not known any more */
 struct use {
-	uint32_t row;              /* or USE_NOBODY */
-	uint32_t generation;       /* of the row: another one's use is not its */
+	uint32_t row; /* or USE_NOBODY */
+	uint32_t generation; /* of the row: another one's use is not its */
 	uint16_t domain;
 	uint64_t ns;
 };
 
 /* Losses of the whole machine, cumulative. */
 struct losses {
-	uint64_t folded;           /* charges folded into an ancestor or `other`: table full or quota */
-	uint64_t lost_reads;       /* counter reads that failed, or whose event had no turn on the PMU */
-	uint64_t lost_events;      /* lifecycle records that did not fit the ring */
-	uint64_t missed_switches;  /* the kernel did not tell of them: found and mended by the scheduler's stamps */
+	uint64_t folded; /* charges folded into an ancestor or `other`: table full or quota */
+	uint64_t lost_reads; /* counter reads that failed, or whose event had no turn on the PMU */
+	uint64_t lost_events; /* lifecycle records that did not fit the ring */
+	uint64_t missed_switches; /* the kernel did not tell of them: found and mended by the scheduler's stamps */
 };
 
 struct reading;
 /* A consumer as the reading knows it: what it has seen, so that no row goes before it was reported. */
 struct reading_viewer {
-	struct reading_viewer *next, **prev;       /* prev NULL = not in a list */
-	uint32_t seen;                             /* number of the reading it took last */
+	struct reading_viewer *next, **prev; /* prev NULL = not in a list */
+	uint32_t seen; /* number of the reading it took last */
 	/* The row is freed now although this consumer may not have seen all of it. */
 	void (*absorb)(struct reading_viewer *v, struct reading *r, uint32_t row);
 };
 
 struct reading {
 	struct schema *schema;
-	uint32_t number;           /* +1 per reading */
+	uint32_t number; /* +1 per reading */
 	uint64_t mono_ns, boot_ns; /* of this reading */
 	int64_t real_ns;
 	uint32_t n_rows, cap_rows;
 	struct reading_row *rows;
 	uint32_t n_cells, cap_cells;
 	struct cell *cells;
-	uint32_t free_row, free_cell;      /* list heads, UINT32_MAX = none */
-	uint32_t *cell_of;                 /* [row * n_cpus + cpu]: cell number + 1, 0 = none */
-	uint32_t dropped_first, dropped_last, n_dropped;   /* dropped rows, oldest first */
-	struct reading_viewer **viewers;   /* head of the list; behind a pointer, a const reading takes consumers */
-	struct reading_cpu *cpus;          /* schema->n_cpus */
+	uint32_t free_row, free_cell; /* list heads, UINT32_MAX = none */
+	uint32_t *cell_of; /* [row * n_cpus + cpu]: cell number + 1, 0 = none */
+	uint32_t dropped_first, dropped_last, n_dropped; /* dropped rows, oldest first */
+	struct reading_viewer **viewers; /* head of the list; behind a pointer, a const reading takes consumers */
+	struct reading_cpu *cpus; /* schema->n_cpus */
 	struct reading_domain domains[SCHEMA_MAX_DOMAINS];
 	uint32_t n_uses, cap_uses;
-	struct use *uses;                  /* NULL until there is one */
+	struct use *uses; /* NULL until there is one */
 	struct losses losses;
 };
 
@@ -134,8 +136,8 @@ void reading_drop_row(struct reading *r, uint32_t row);
 /* Frees the dropped rows that everybody has seen; called by add and drop, and worth a call after
  * the consumers took a reading. Returns how many were freed. */
 unsigned reading_reap(struct reading *r);
-void reading_view(const struct reading *r, struct reading_viewer *v);   /* a consumer begins */
-void reading_unview(struct reading_viewer *v);                          /* and ends */
+void reading_view(const struct reading *r, struct reading_viewer *v); /* a consumer begins */
+void reading_unview(struct reading_viewer *v); /* and ends */
 /* Values of (row, cpu), created on first use, marked changed by this reading. NULL = no memory.
  * The pointer is valid until the next call. */
 struct cell_values *reading_cell(struct reading *r, uint32_t row, uint16_t cpu);

@@ -12,17 +12,33 @@
 #define RECORDING_VERSION 1u
 
 /* What a reader takes at most; a writer stays below by what the kernel and the schema allow. */
-#define RECORDING_MAX_CPUS 8192u          /* NR_CPUS of the largest kernel configuration */
+#define RECORDING_MAX_CPUS 8192u /* NR_CPUS of the largest kernel configuration */
 #define RECORDING_MAX_PACKAGES 65536u
-#define RECORDING_MAX_KEY (1u << 20)      /* formulas keep an array by key */
-#define RECORDING_MAX_BYTES (256u << 20)  /* memory of one snapshot */
+#define RECORDING_MAX_KEY (1u << 20) /* formulas keep an array by key */
+#define RECORDING_MAX_BYTES (256u << 20) /* memory of one snapshot */
 #define RECORDING_PATH_MAX 4096u
 
 /* Keys of a row's map. */
 enum row_field {
-	RF_KIND, RF_KEY, RF_GENERATION, RF_ID, RF_PATH_SHARED, RF_PATH, RF_LEVEL, RF_FLAGS, RF_QUALITY,
-	RF_TIME_NS, RF_SWITCHES, RF_COUNTERS, RF_ENABLED_NS, RF_RUNNING_NS, RF_TRAFFIC, RF_CELLS, RF_ENERGY_UJ,
-	RF_UNCERTAINTY_PPM, RF_NAMES,
+	RF_KIND,
+	RF_KEY,
+	RF_GENERATION,
+	RF_ID,
+	RF_PATH_SHARED,
+	RF_PATH,
+	RF_LEVEL,
+	RF_FLAGS,
+	RF_QUALITY,
+	RF_TIME_NS,
+	RF_SWITCHES,
+	RF_COUNTERS,
+	RF_ENABLED_NS,
+	RF_RUNNING_NS,
+	RF_TRAFFIC,
+	RF_CELLS,
+	RF_ENERGY_UJ,
+	RF_UNCERTAINTY_PPM,
+	RF_NAMES,
 	ROW_FIELDS
 };
 enum { ROW_ENDED = 1, ROW_SELECTED = 2 };
@@ -41,23 +57,23 @@ struct row_writer {
 	const struct snapshot *s;
 	struct buf *out;
 	bool with_energy;
-	const char *last_path;         /* of the cgroup row before */
+	const char *last_path; /* of the cgroup row before */
 	size_t last_len;
 };
 void recording_put_row(struct row_writer *w, unsigned row);
 
 struct recording {
-	int fd;                        /* -1: not ours */
+	int fd; /* -1: not ours */
 	struct cbr *in;
 	uint64_t max_bytes;
 	struct schema schema;
 	uint64_t schema_id;
 	struct snapshot snap;
-	struct buf paths;              /* NUL-terminated; rows hold offsets until the document is whole */
-	size_t names_bytes;            /* of the rows' names */
+	struct buf paths; /* NUL-terminated; rows hold offsets until the document is whole */
+	size_t names_bytes; /* of the rows' names */
 	uint8_t key_seen[RECORDING_MAX_KEY / 8];
-	size_t last_path, last_len;    /* of the cgroup row before, for shared prefixes */
-	struct err failed;             /* sticky: behind an error nothing can be made sense of */
+	size_t last_path, last_len; /* of the cgroup row before, for shared prefixes */
+	struct err failed; /* sticky: behind an error nothing can be made sense of */
 };
 
 /* The map behind the tag. Into *ret_schema (whose cpus are allocated) and *ret_id. */

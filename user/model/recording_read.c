@@ -124,8 +124,9 @@ static int read_cpu(struct recording *r, uint64_t *ret_cpu)
 			err = cbr_uint(in, times[i - 3], "a time");
 		else if (i == 8)
 			for (err = cbr_array(in, &msr, "machine counters"); !err && (err = cbr_more(in, &msr)) > 0; n++)
-				err = n < r->schema.msr.n ? cbr_uint(in, &c.msr[n], "a machine counter") :
-				      cbr_fail(in, "as many machine counters as the schema has", "more");
+				err = n < r->schema.msr.n ?
+					      cbr_uint(in, &c.msr[n], "a machine counter") :
+					      cbr_fail(in, "as many machine counters as the schema has", "more");
 		else if (i < 11)
 			err = cbr_uint(in, i == 9 ? &c.msr_enabled_ns : &c.msr_running_ns, "a time");
 		else
@@ -153,13 +154,21 @@ static int read_cpus(struct recording *r)
 
 static int read_domain(struct cbr *in, struct snap_domain *d)
 {
-	const struct { const char *key; uint64_t *v; } numbers[] = {
-		{ "start_ns", &d->start_ns }, { "end_ns", &d->end_ns }, { "energy_uj", &d->energy_uj },
-		{ "energy_q32", &d->energy_q32 }, { "idle_uj", &d->idle_uj }, { "residual_uj", &d->residual_uj },
+	const struct {
+		const char *key;
+		uint64_t *v;
+	} numbers[] = {
+		{ "start_ns", &d->start_ns },           { "end_ns", &d->end_ns },   { "energy_uj", &d->energy_uj },
+		{ "energy_q32", &d->energy_q32 },       { "idle_uj", &d->idle_uj }, { "residual_uj", &d->residual_uj },
 		{ "idle_power_uw", &d->idle_power_uw },
 	};
-	const struct { const char *key; unsigned *v; } qualities[] = {
-		{ "quality", &d->quality }, { "idle_quality", &d->idle_quality }, { "share_quality", &d->share_quality },
+	const struct {
+		const char *key;
+		unsigned *v;
+	} qualities[] = {
+		{ "quality", &d->quality },
+		{ "idle_quality", &d->idle_quality },
+		{ "share_quality", &d->share_quality },
 	};
 	struct cbr_iter map;
 	uint64_t v = 0;
@@ -198,8 +207,10 @@ static int read_domains(struct recording *r)
 
 	while (!err && (err = cbr_more(r->in, &list)) > 0)
 		err = n < r->schema.n_domains ? read_domain(r->in, &r->snap.domains[n++]) :
-		      cbr_fail(r->in, "as many domains as the schema has", "more");
-	return err || n == r->schema.n_domains ? err : cbr_fail(r->in, "all domains of the schema", "%u of %u", n, r->schema.n_domains);
+						cbr_fail(r->in, "as many domains as the schema has", "more");
+	return err || n == r->schema.n_domains ?
+		       err :
+		       cbr_fail(r->in, "all domains of the schema", "%u of %u", n, r->schema.n_domains);
 }
 
 static int read_rows(struct recording *r)
@@ -222,9 +233,11 @@ static int read_losses(struct cbr *in, struct losses *l)
 		err = cbr_key(in, key, sizeof(key));
 		if (err)
 			break;
-		uint64_t *v = !strcmp(key, "folded") ? &l->folded : !strcmp(key, "lost_reads") ? &l->lost_reads :
-			      !strcmp(key, "lost_events") ? &l->lost_events :
-			      !strcmp(key, "missed_switches") ? &l->missed_switches : NULL;
+		uint64_t *v = !strcmp(key, "folded")          ? &l->folded :
+			      !strcmp(key, "lost_reads")      ? &l->lost_reads :
+			      !strcmp(key, "lost_events")     ? &l->lost_events :
+			      !strcmp(key, "missed_switches") ? &l->missed_switches :
+								NULL;
 		err = v ? cbr_uint(in, v, "a loss") : cbr_skip(in);
 	}
 	return err;
@@ -256,13 +269,21 @@ static int read_schema_id(struct recording *r)
 static int read_field(struct recording *r, const char *key, unsigned *seen)
 {
 	struct snapshot *s = &r->snap;
-	const struct { const char *key; uint64_t *v; } numbers[] = {
-		{ "number", &s->number }, { "start_ns", &s->start_ns }, { "end_ns", &s->end_ns },
-		{ "suspended_ns", &s->suspended_ns }, { "nominal_ns", &s->nominal_ns }, { "missed", &s->missed },
+	const struct {
+		const char *key;
+		uint64_t *v;
+	} numbers[] = {
+		{ "number", &s->number },         { "start_ns", &s->start_ns },
+		{ "end_ns", &s->end_ns },         { "suspended_ns", &s->suspended_ns },
+		{ "nominal_ns", &s->nominal_ns }, { "missed", &s->missed },
 	};
-	const struct { const char *key; unsigned bit; int (*read)(struct recording *r); } parts[] = {
-		{ "schema", SEEN_SCHEMA, read_schema_id }, { "cpus", SEEN_CPUS, read_cpus },
-		{ "domains", SEEN_DOMAINS, read_domains }, { "rows", SEEN_ROWS, read_rows },
+	const struct {
+		const char *key;
+		unsigned bit;
+		int (*read)(struct recording *r);
+	} parts[] = {
+		{ "schema", SEEN_SCHEMA, read_schema_id },  { "cpus", SEEN_CPUS, read_cpus },
+		{ "domains", SEEN_DOMAINS, read_domains },  { "rows", SEEN_ROWS, read_rows },
 		{ "uses", SEEN_USES, recording_read_uses },
 	};
 
@@ -293,10 +314,17 @@ static int clear_snapshot(struct recording *r)
 	int err = snapshot_reserve(&kept, 1, 1);
 
 	put_names(s);
-	*s = (struct snapshot){ .schema = &r->schema, .rows = kept.rows, .cells = kept.cells, .cpus = kept.cpus,
-				.energy_uj = kept.energy_uj, .uncertainty_ppm = kept.uncertainty_ppm,
-				.uses = kept.uses, .cap_uses = kept.cap_uses,
-				.cap_rows = kept.cap_rows, .cap_cells = kept.cap_cells, .cap_energy = kept.cap_energy };
+	*s = (struct snapshot){ .schema = &r->schema,
+				.rows = kept.rows,
+				.cells = kept.cells,
+				.cpus = kept.cpus,
+				.energy_uj = kept.energy_uj,
+				.uncertainty_ppm = kept.uncertainty_ppm,
+				.uses = kept.uses,
+				.cap_uses = kept.cap_uses,
+				.cap_rows = kept.cap_rows,
+				.cap_cells = kept.cap_cells,
+				.cap_energy = kept.cap_energy };
 	if (err)
 		return err;
 	memset(s->cpus, 0, r->schema.n_cpus * sizeof(*s->cpus));
@@ -327,7 +355,8 @@ int recording_read_snapshot(struct recording *r)
 	if (err)
 		return err;
 	if ((seen & SEEN_ALL) != SEEN_ALL || s->n_rows < READING_SPECIAL_ROWS)
-		return cbr_fail(r->in, "schema, cpus, domains and the four special rows", "a snapshot without some of them");
+		return cbr_fail(r->in, "schema, cpus, domains and the four special rows",
+				"a snapshot without some of them");
 	if (s->end_ns < s->start_ns)
 		return cbr_fail(r->in, "a snapshot that ends after it begins", "%llu ns less",
 				(unsigned long long)(s->start_ns - s->end_ns));

@@ -98,7 +98,8 @@ static int read_domain(struct cbr *in, struct domain_desc *d)
 		if (err)
 			break;
 		if (!strcmp(key, "kind"))
-			err = read_word(in, kind_word, DOMAIN_KINDS, &word, "a kind of domain"), d->kind = (enum domain_kind)word;
+			err = read_word(in, kind_word, DOMAIN_KINDS, &word, "a kind of domain"),
+			d->kind = (enum domain_kind)word;
 		else if (!strcmp(key, "interface"))
 			err = read_word(in, interface_word, ENERGY_HOST + 1, &word, "an energy interface"),
 			d->interface = (enum energy_interface)word;
@@ -144,7 +145,8 @@ static int read_cpu(struct cbr *in, struct cpu_desc *c)
 
 	for (int i = 0; !err && (got = cbr_more(in, &list)) > 0; i++)
 		err = i == 0 ? cbr_bool(in, &c->present, "whether a CPU is present") :
-		      i < 4 ? cbr_uint_max(in, UINT16_MAX, &v[i - 1], "a package, die or core") : cbr_skip(in);
+		      i < 4  ? cbr_uint_max(in, UINT16_MAX, &v[i - 1], "a package, die or core") :
+			       cbr_skip(in);
 	c->package = (uint16_t)v[0];
 	c->die = (uint16_t)v[1];
 	c->core = (uint16_t)v[2];
@@ -182,7 +184,9 @@ static int read_field(struct cbr *in, const char *key, struct schema *s, uint64_
 
 	if (!strcmp(key, "format")) {
 		err = cbr_str(in, format, sizeof(format), NULL, "the format's name");
-		return err || !strcmp(format, RECORDING_FORMAT) ? err : cbr_fail(in, "format " RECORDING_FORMAT, "\"%s\"", format);
+		return err || !strcmp(format, RECORDING_FORMAT) ?
+			       err :
+			       cbr_fail(in, "format " RECORDING_FORMAT, "\"%s\"", format);
 	}
 	if (!strcmp(key, "version"))
 		return cbr_uint(in, version, "a version");
@@ -222,8 +226,8 @@ static int check_packages(struct cbr *in, const struct schema *s)
 {
 	for (unsigned i = 0; i < s->n_cpus; i++)
 		if (s->cpus[i].package >= s->n_packages)
-			return cbr_fail(in, "CPUs of known packages", "CPU %u in package %u of %u", i, s->cpus[i].package,
-					s->n_packages);
+			return cbr_fail(in, "CPUs of known packages", "CPU %u in package %u of %u", i,
+					s->cpus[i].package, s->n_packages);
 	for (unsigned i = 0; i < s->n_domains; i++)
 		if (s->domains[i].kind != DOMAIN_GPU && s->domains[i].kind != DOMAIN_EXTERNAL &&
 		    s->domains[i].package >= s->n_packages)

@@ -8,7 +8,7 @@
 struct row_reader {
 	struct recording *r;
 	struct snap_row row;
-	uint32_t given;            /* bit per field that the map had */
+	uint32_t given; /* bit per field that the map had */
 	uint64_t shared;
 	size_t suffix_len;
 	char suffix[RECORDING_PATH_MAX];
@@ -34,18 +34,22 @@ static int read_uncertainty(struct recording *r)
 	int err = read_u64s(r->in, ppm, r->schema.n_domains, "a row's uncertainty");
 
 	for (unsigned i = 0; !err && i < r->schema.n_domains; i++)
-		*snapshot_uncertainty(&r->snap, r->snap.n_rows, i) = ppm[i] < SNAPSHOT_UNKNOWN ? (uint32_t)ppm[i] : SNAPSHOT_UNKNOWN;
+		*snapshot_uncertainty(&r->snap, r->snap.n_rows, i) = ppm[i] < SNAPSHOT_UNKNOWN ? (uint32_t)ppm[i] :
+												 SNAPSHOT_UNKNOWN;
 	return err;
 }
 
 static int check_memory(struct recording *r)
 {
 	const struct snapshot *s = &r->snap;
-	uint64_t per_row = sizeof(*s->rows) + r->schema.n_domains * (sizeof(*s->energy_uj) + sizeof(*s->uncertainty_ppm));
+	uint64_t per_row = sizeof(*s->rows) +
+			   r->schema.n_domains * (sizeof(*s->energy_uj) + sizeof(*s->uncertainty_ppm));
 
 	if ((s->n_rows + 1) * per_row + (s->n_cells + 1) * (uint64_t)sizeof(*s->cells) + r->names_bytes > r->max_bytes)
-		return cbr_fail(r->in, r->max_bytes < RECORDING_MAX_BYTES ? "a snapshot that fits the memory given to it" :
-				"a snapshot of at most 256 MiB", "more rows and cells");
+		return cbr_fail(r->in,
+				r->max_bytes < RECORDING_MAX_BYTES ? "a snapshot that fits the memory given to it" :
+								     "a snapshot of at most 256 MiB",
+				"more rows and cells");
 	return snapshot_reserve(&r->snap, s->n_rows + 1, s->n_cells + 1);
 }
 
@@ -60,14 +64,29 @@ static int read_cell(struct recording *r, struct snap_cell *c)
 
 	for (; !err && (err = cbr_more(in, &list)) > 0; i++) {
 		switch (i) {
-		case 0: err = cbr_uint_max(in, r->schema.n_cpus - 1, &cpu, "a CPU of the schema"); break;
-		case 1: err = cbr_uint_max(in, UINT16_MAX, &quality, "a quality"); break;
-		case 2: err = cbr_uint(in, &c->time_ns, "a time"); break;
-		case 3: err = cbr_uint(in, &c->switches, "a number of switches"); break;
-		case 4: err = read_u64s(in, c->counters, r->schema.core.n, "a cell's counters"); break;
-		case 5: err = cbr_uint(in, &c->enabled_ns, "a time enabled"); break;
-		case 6: err = cbr_uint(in, &c->running_ns, "a time running"); break;
-		default: err = cbr_skip(in);
+		case 0:
+			err = cbr_uint_max(in, r->schema.n_cpus - 1, &cpu, "a CPU of the schema");
+			break;
+		case 1:
+			err = cbr_uint_max(in, UINT16_MAX, &quality, "a quality");
+			break;
+		case 2:
+			err = cbr_uint(in, &c->time_ns, "a time");
+			break;
+		case 3:
+			err = cbr_uint(in, &c->switches, "a number of switches");
+			break;
+		case 4:
+			err = read_u64s(in, c->counters, r->schema.core.n, "a cell's counters");
+			break;
+		case 5:
+			err = cbr_uint(in, &c->enabled_ns, "a time enabled");
+			break;
+		case 6:
+			err = cbr_uint(in, &c->running_ns, "a time running");
+			break;
+		default:
+			err = cbr_skip(in);
 		}
 	}
 	c->cpu = (uint16_t)cpu;
@@ -141,34 +160,62 @@ static int read_field(struct row_reader *w, uint64_t field)
 	int err;
 
 	switch (field) {
-	case RF_KIND: err = cbr_uint_max(in, ROW_CGROUP, &v, "a kind of row"); row->kind = (enum row_kind)v; return err;
-	case RF_KEY: err = cbr_uint_max(in, RECORDING_MAX_KEY - 1, &v, "a row's key"); row->key = (uint32_t)v; return err;
-	case RF_GENERATION: err = cbr_uint_max(in, UINT32_MAX, &v, "a generation"); row->generation = (uint32_t)v; return err;
-	case RF_ID: return cbr_uint(in, &row->id, "a cgroup's id");
-	case RF_PATH_SHARED: return cbr_uint(in, &w->shared, "a length of path");
-	case RF_PATH: return cbr_str(in, w->suffix, sizeof(w->suffix), &w->suffix_len, "a path");
-	case RF_LEVEL: err = cbr_uint_max(in, UINT16_MAX, &v, "a level"); row->level = (uint16_t)v; return err;
+	case RF_KIND:
+		err = cbr_uint_max(in, ROW_CGROUP, &v, "a kind of row");
+		row->kind = (enum row_kind)v;
+		return err;
+	case RF_KEY:
+		err = cbr_uint_max(in, RECORDING_MAX_KEY - 1, &v, "a row's key");
+		row->key = (uint32_t)v;
+		return err;
+	case RF_GENERATION:
+		err = cbr_uint_max(in, UINT32_MAX, &v, "a generation");
+		row->generation = (uint32_t)v;
+		return err;
+	case RF_ID:
+		return cbr_uint(in, &row->id, "a cgroup's id");
+	case RF_PATH_SHARED:
+		return cbr_uint(in, &w->shared, "a length of path");
+	case RF_PATH:
+		return cbr_str(in, w->suffix, sizeof(w->suffix), &w->suffix_len, "a path");
+	case RF_LEVEL:
+		err = cbr_uint_max(in, UINT16_MAX, &v, "a level");
+		row->level = (uint16_t)v;
+		return err;
 	case RF_FLAGS:
 		err = cbr_uint(in, &v, "a row's flags");
 		row->ended = v & ROW_ENDED;
 		row->selected = v & ROW_SELECTED;
 		return err;
-	case RF_QUALITY: err = cbr_uint_max(in, UINT32_MAX, &v, "a quality"); row->quality = (unsigned)v; return err;
-	case RF_TIME_NS: return cbr_uint(in, &row->time_ns, "a time");
-	case RF_SWITCHES: return cbr_uint(in, &row->switches, "a number of switches");
-	case RF_COUNTERS: return read_u64s(in, row->counters, w->r->schema.core.n, "a row's counters");
-	case RF_ENABLED_NS: return cbr_uint(in, &row->enabled_ns, "a time enabled");
-	case RF_RUNNING_NS: return cbr_uint(in, &row->running_ns, "a time running");
+	case RF_QUALITY:
+		err = cbr_uint_max(in, UINT32_MAX, &v, "a quality");
+		row->quality = (unsigned)v;
+		return err;
+	case RF_TIME_NS:
+		return cbr_uint(in, &row->time_ns, "a time");
+	case RF_SWITCHES:
+		return cbr_uint(in, &row->switches, "a number of switches");
+	case RF_COUNTERS:
+		return read_u64s(in, row->counters, w->r->schema.core.n, "a row's counters");
+	case RF_ENABLED_NS:
+		return cbr_uint(in, &row->enabled_ns, "a time enabled");
+	case RF_RUNNING_NS:
+		return cbr_uint(in, &row->running_ns, "a time running");
 	case RF_TRAFFIC:
 		err = read_u64s(in, traffic, 4, "a row's traffic");
 		row->traffic = (struct traffic){ traffic[0], traffic[1], traffic[2], traffic[3] };
 		return err;
-	case RF_CELLS: return read_cells(w);
+	case RF_CELLS:
+		return read_cells(w);
 	case RF_ENERGY_UJ:
-		return read_u64s(in, snapshot_energy(&w->r->snap, w->r->snap.n_rows, 0), w->r->schema.n_domains, "a row's energy");
-	case RF_UNCERTAINTY_PPM: return read_uncertainty(w->r);
-	case RF_NAMES: return read_names(w);
-	default: return cbr_skip(in);
+		return read_u64s(in, snapshot_energy(&w->r->snap, w->r->snap.n_rows, 0), w->r->schema.n_domains,
+				 "a row's energy");
+	case RF_UNCERTAINTY_PPM:
+		return read_uncertainty(w->r);
+	case RF_NAMES:
+		return read_names(w);
+	default:
+		return cbr_skip(in);
 	}
 }
 
@@ -179,8 +226,8 @@ static int add_path(struct row_reader *w)
 	size_t at = r->paths.len, len = w->shared + w->suffix_len;
 
 	if (w->shared > r->last_len)
-		return cbr_fail(r->in, "a path that shares what is there", "%llu bytes of %zu", (unsigned long long)w->shared,
-				r->last_len);
+		return cbr_fail(r->in, "a path that shares what is there", "%llu bytes of %zu",
+				(unsigned long long)w->shared, r->last_len);
 	if (len >= RECORDING_PATH_MAX)
 		return cbr_fail(r->in, "a path below 4096 bytes", "%zu", len);
 	uint8_t *to = buf_reserve(&r->paths, len + 1);
@@ -223,8 +270,8 @@ static int check_row(struct row_reader *w)
 	unsigned n = r->snap.n_rows, key = w->row.key;
 
 	if (w->row.kind != (n < READING_SPECIAL_ROWS ? (enum row_kind)n : ROW_CGROUP))
-		return cbr_fail(r->in, "the four special rows first, in order, then cgroups", "a row \"%s\" at place %u",
-				row_kind_name(w->row.kind), n);
+		return cbr_fail(r->in, "the four special rows first, in order, then cgroups",
+				"a row \"%s\" at place %u", row_kind_name(w->row.kind), n);
 	if (r->key_seen[key / 8] & 1u << key % 8)
 		return cbr_fail(r->in, "a row with a key of its own", "key %u again", key);
 	r->key_seen[key / 8] |= (uint8_t)(1u << key % 8);

@@ -17,8 +17,8 @@ int recording_read_uses(struct recording *r)
 		if (err || ++n % 3)
 			continue;
 		if (v[0] >= UINT32_MAX || v[1] >= r->schema.n_domains || n / 3 > MAX_USES)
-			return cbr_fail(r->in, "uses of known rows and domains", "row %llu, domain %llu", (unsigned long long)v[0],
-					(unsigned long long)v[1]);
+			return cbr_fail(r->in, "uses of known rows and domains", "row %llu, domain %llu",
+					(unsigned long long)v[0], (unsigned long long)v[1]);
 		err = snapshot_reserve_uses(s, n / 3);
 		if (!err)
 			s->uses[s->n_uses++] = (struct snap_use){ (uint32_t)v[0], (uint16_t)v[1], v[2] };

@@ -30,7 +30,7 @@ void recording_sum(const struct snap_cell *cells, unsigned n, unsigned n_events,
 
 static inline void put_key(struct row_out *o, enum row_field f)
 {
-	*o->p++ = (uint8_t)f;   /* all keys are below 24: one byte each */
+	*o->p++ = (uint8_t)f; /* all keys are below 24: one byte each */
 	o->fields++;
 }
 
@@ -202,7 +202,8 @@ void recording_put_row(struct row_writer *w, unsigned row)
 	if (r->kind == ROW_CGROUP)
 		put_path(w, &o, r->path, len);
 	put_number(&o, RF_LEVEL, r->level, r->level);
-	put_number(&o, RF_FLAGS, (r->ended ? ROW_ENDED : 0u) | (r->selected ? ROW_SELECTED : 0u), r->ended || r->selected);
+	put_number(&o, RF_FLAGS, (r->ended ? ROW_ENDED : 0u) | (r->selected ? ROW_SELECTED : 0u),
+		   r->ended || r->selected);
 	put_number(&o, RF_QUALITY, r->quality, r->quality);
 	recording_sum(cells, r->n_cells, s->schema->core.n, &sum);
 	put_totals(&o, r, &sum, s->schema->core.n);

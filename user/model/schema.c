@@ -25,8 +25,8 @@ const char *quality_name(unsigned quality)
 const char *domain_kind_name(enum domain_kind kind)
 {
 	static const char *const names[DOMAIN_KINDS] = {
-		[DOMAIN_PACKAGE] = "package", [DOMAIN_CORE] = "core", [DOMAIN_UNCORE] = "uncore",
-		[DOMAIN_DRAM] = "dram",	      [DOMAIN_PSYS] = "psys", [DOMAIN_GPU] = "gpu",
+		[DOMAIN_PACKAGE] = "package",   [DOMAIN_CORE] = "core", [DOMAIN_UNCORE] = "uncore",
+		[DOMAIN_DRAM] = "dram",         [DOMAIN_PSYS] = "psys", [DOMAIN_GPU] = "gpu",
 		[DOMAIN_EXTERNAL] = "external",
 	};
 
@@ -37,8 +37,8 @@ const char *energy_interface_name(enum energy_interface i)
 {
 	static const char *const names[] = {
 		[ENERGY_NONE] = "none", [ENERGY_POWERCAP] = "powercap", [ENERGY_PERF] = "perf",
-		[ENERGY_MSR] = "msr",	[ENERGY_ESTIMATE] = "estimate", [ENERGY_REPLAY] = "replay",
-		[ENERGY_NVML] = "nvml",	[ENERGY_HWMON] = "hwmon",	[ENERGY_METER] = "meter",
+		[ENERGY_MSR] = "msr",   [ENERGY_ESTIMATE] = "estimate", [ENERGY_REPLAY] = "replay",
+		[ENERGY_NVML] = "nvml", [ENERGY_HWMON] = "hwmon",       [ENERGY_METER] = "meter",
 		[ENERGY_HOST] = "host",
 	};
 

@@ -11,9 +11,9 @@ struct selection_row {
 	bool known, match;
 };
 
-struct selection {             /* zeroed to begin with */
-	struct selection_row *memo;    /* by row key */
-	bool *was;                     /* `selected` of each row before */
+struct selection { /* zeroed to begin with */
+	struct selection_row *memo; /* by row key */
+	bool *was; /* `selected` of each row before */
 	unsigned cap_memo, cap_rows;
 };
 

@@ -79,7 +79,8 @@ static void write_quality(unsigned quality, struct buf *out)
 
 void share_write(const struct share *s, struct buf *out)
 {
-	buf_printf(out, WORD "epoch=%016" PRIx64 " number=%" PRIu64 " interval_ns=%" PRIu64, s->epoch, s->number, s->interval_ns);
+	buf_printf(out, WORD "epoch=%016" PRIx64 " number=%" PRIu64 " interval_ns=%" PRIu64, s->epoch, s->number,
+		   s->interval_ns);
 	for (unsigned i = 0; i < s->n; i++) {
 		buf_add_char(out, ' ');
 		buf_add_str(out, s->domains[i].name);
@@ -99,7 +100,8 @@ static bool read_quality(const char *at, unsigned *ret)
 		const char *word = quality_name(1u << i);
 		size_t len = strlen(word);
 
-		if (*at != (quality ? '+' : ':') || strncmp(at + 1, word, len) != 0 || (at[1 + len] && at[1 + len] != '+'))
+		if (*at != (quality ? '+' : ':') || strncmp(at + 1, word, len) != 0 ||
+		    (at[1 + len] && at[1 + len] != '+'))
 			continue;
 		quality |= 1u << i;
 		at += 1 + len;

@@ -6,21 +6,21 @@
 #include "../base/buf.h"
 #include "schema.h"
 
-#define SHARE_LINE_MAX 16384       /* bytes with the newline: more than 64 of the longest entries take */
+#define SHARE_LINE_MAX 16384 /* bytes with the newline: more than 64 of the longest entries take */
 
 struct share_domain {
-	char name[64];             /* as on the host: package-0, package-0-die-1, dram-0, psys */
-	enum domain_kind kind;     /* these four by the name */
+	char name[64]; /* as on the host: package-0, package-0-die-1, dram-0, psys */
+	enum domain_kind kind; /* these four by the name */
 	uint16_t package, die;
 	bool has_die;
-	uint64_t uj;               /* since the epoch began */
-	unsigned quality;          /* of the last interval */
+	uint64_t uj; /* since the epoch began */
+	unsigned quality; /* of the last interval */
 };
 
 struct share {
-	uint64_t epoch;            /* another one: totals began anew */
-	uint64_t number;           /* of the line within the epoch, from 1 */
-	uint64_t interval_ns;      /* between two lines */
+	uint64_t epoch; /* another one: totals began anew */
+	uint64_t number; /* of the line within the epoch, from 1 */
+	uint64_t interval_ns; /* between two lines */
 	unsigned n;
 	struct share_domain domains[SCHEMA_MAX_DOMAINS];
 };

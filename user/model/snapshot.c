@@ -6,7 +6,9 @@
 const char *idle_policy_name(enum idle_policy p)
 {
 	static const char *const names[] = {
-		[IDLE_OWN] = "own", [IDLE_BY_TIME] = "by-time", [IDLE_BY_SHARE] = "by-share",
+		[IDLE_OWN] = "own",
+		[IDLE_BY_TIME] = "by-time",
+		[IDLE_BY_SHARE] = "by-share",
 	};
 
 	return (unsigned)p < sizeof(names) / sizeof(names[0]) ? names[p] : "unknown";
@@ -33,7 +35,7 @@ static int grow(void **v, unsigned *cap, unsigned want, size_t size)
 int snapshot_reserve(struct snapshot *s, unsigned rows, unsigned cells)
 {
 	void *row_v = s->rows, *cell_v = s->cells, *energy_v = s->energy_uj, *ppm_v = s->uncertainty_ppm;
-	unsigned cap_ppm = s->cap_energy;   /* energy grows last: it has at least as much as that says */
+	unsigned cap_ppm = s->cap_energy; /* energy grows last: it has at least as much as that says */
 	int err;
 
 	if (!s->cpus) {

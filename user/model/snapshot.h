@@ -7,7 +7,7 @@
 #define JD_SNAPSHOT_H
 #include "reading.h"
 
-struct snap_cell {                 /* what one row did on one CPU in the interval */
+struct snap_cell { /* what one row did on one CPU in the interval */
 	uint32_t row;
 	uint16_t cpu;
 	uint16_t quality;
@@ -18,83 +18,83 @@ struct snap_cell {                 /* what one row did on one CPU in the interva
 
 struct snap_row {
 	enum row_kind kind;
-	uint32_t key;              /* stable small integer while the row lives: index for a formula's own state */
-	uint32_t generation;       /* changes when `key` is reused for another cgroup */
-	uint32_t renamed;          /* with key and generation: moves when `path` does */
+	uint32_t key; /* stable small integer while the row lives: index for a formula's own state */
+	uint32_t generation; /* changes when `key` is reused for another cgroup */
+	uint32_t renamed; /* with key and generation: moves when `path` does */
 	uint64_t id;
-	const char *path;          /* target path; "idle", "kernel", "irq+steal", "other" for special rows */
-	struct names *names;       /* lives as long as the snapshot; NULL = none */
+	const char *path; /* target path; "idle", "kernel", "irq+steal", "other" for special rows */
+	struct names *names; /* lives as long as the snapshot; NULL = none */
 	uint16_t level;
-	bool ended;                /* removed: these are its last counts */
-	bool selected;             /* cgroups.include/exclude; energy is split over all rows alike */
+	bool ended; /* removed: these are its last counts */
+	bool selected; /* cgroups.include/exclude; energy is split over all rows alike */
 	unsigned quality;
-	uint64_t time_ns, switches;               /* sums over CPUs */
+	uint64_t time_ns, switches; /* sums over CPUs */
 	uint64_t counters[SCHEMA_MAX_EVENTS];
 	uint64_t enabled_ns, running_ns;
 	struct traffic traffic;
-	uint32_t first_cell, n_cells;             /* its cells: snapshot.cells[first .. first + n), by cpu */
+	uint32_t first_cell, n_cells; /* its cells: snapshot.cells[first .. first + n), by cpu */
 };
 
-struct snap_use {                  /* time at full use of the device behind a domain, in the interval */
-	uint32_t row;              /* in rows, or USE_NOBODY */
+struct snap_use { /* time at full use of the device behind a domain, in the interval */
+	uint32_t row; /* in rows, or USE_NOBODY */
 	uint16_t domain;
 	uint64_t ns;
 };
 
 struct snap_cpu {
 	bool online;
-	unsigned quality;          /* PARTIAL: came, went or lost counts; STALE: msr values are of its last flush */
+	unsigned quality; /* PARTIAL: came, went or lost counts; STALE: msr values are of its last flush */
 	uint64_t elapsed_ns, idle_ns, irq_steal_ns, offline_ns, busy_ns;
 	uint64_t msr[SCHEMA_MAX_MSR];
 	uint64_t msr_enabled_ns, msr_running_ns;
 };
 
 struct snap_domain {
-	uint64_t start_ns, end_ns;        /* times of the two reads behind it */
+	uint64_t start_ns, end_ns; /* times of the two reads behind it */
 	unsigned quality;
-	uint64_t energy_uj;               /* measured (or estimated) in this interval */
-	uint64_t energy_q32;              /* the same in 2^-32 J, without drift */
+	uint64_t energy_uj; /* measured (or estimated) in this interval */
+	uint64_t energy_q32; /* the same in 2^-32 J, without drift */
 	/* by the formula: energy_uj = sum of rows + idle_uj + residual_uj, exactly */
 	uint64_t idle_uj, residual_uj;
-	uint64_t idle_power_uw;           /* idle power it used */
-	unsigned idle_quality;            /* ESTIMATED until learned or configured */
-	unsigned share_quality;           /* what the way of splitting adds to every row's energy: dram by
+	uint64_t idle_power_uw; /* idle power it used */
+	unsigned idle_quality; /* ESTIMATED until learned or configured */
+	unsigned share_quality; /* what the way of splitting adds to every row's energy: dram by
 					     cache misses is ESTIMATED although the domain is measured */
-	double scale;                     /* model: factor that closed the ledger; 1 for share */
+	double scale; /* model: factor that closed the ledger; 1 for share */
 	/* model: half width, relative to the value, of the range that holds the true one 9 times in 10;
 	 * NaN = unknown */
-	double uncertainty;               /* of the rows' energy, mean by energy */
-	double idle_uncertainty;          /* of the idle power */
+	double uncertainty; /* of the rows' energy, mean by energy */
+	double idle_uncertainty; /* of the idle power */
 };
 
 enum idle_policy { IDLE_OWN, IDLE_BY_TIME, IDLE_BY_SHARE };
-const char *idle_policy_name(enum idle_policy p);   /* "own", "by-time", "by-share" */
+const char *idle_policy_name(enum idle_policy p); /* "own", "by-time", "by-share" */
 
 #define SNAPSHOT_UNKNOWN UINT32_MAX
 
 struct snapshot {
 	const struct schema *schema;
-	uint64_t number;                  /* of this consumer's snapshots, from 1 */
-	uint64_t start_ns, end_ns;        /* CLOCK_MONOTONIC of the two readings */
-	uint64_t suspended_ns;            /* CLOCK_BOOTTIME minus CLOCK_MONOTONIC difference */
-	int64_t end_real_ns;              /* CLOCK_REALTIME of the later reading */
-	uint64_t nominal_ns;              /* configured interval, 0 = none */
-	uint64_t missed;                  /* deadlines skipped before this one */
+	uint64_t number; /* of this consumer's snapshots, from 1 */
+	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC of the two readings */
+	uint64_t suspended_ns; /* CLOCK_BOOTTIME minus CLOCK_MONOTONIC difference */
+	int64_t end_real_ns; /* CLOCK_REALTIME of the later reading */
+	uint64_t nominal_ns; /* configured interval, 0 = none */
+	uint64_t missed; /* deadlines skipped before this one */
 	unsigned n_rows;
-	struct snap_row *rows;            /* rows[0..3] special, then cgroups in row order */
+	struct snap_row *rows; /* rows[0..3] special, then cgroups in row order */
 	unsigned n_cells;
 	struct snap_cell *cells;
-	struct snap_cpu *cpus;            /* schema->n_cpus */
+	struct snap_cpu *cpus; /* schema->n_cpus */
 	unsigned n_uses;
-	struct snap_use *uses;            /* of GPUs, by row and domain; NULL where there never was one */
+	struct snap_use *uses; /* of GPUs, by row and domain; NULL where there never was one */
 	struct snap_domain domains[SCHEMA_MAX_DOMAINS];
-	uint64_t *energy_uj;              /* [row * schema->n_domains + domain], by the formula */
-	uint32_t *uncertainty_ppm;        /* of the same, as above, in millionths; SNAPSHOT_UNKNOWN */
-	char formula[16];                 /* "share", "none", "model"; "" before the formula */
+	uint64_t *energy_uj; /* [row * schema->n_domains + domain], by the formula */
+	uint32_t *uncertainty_ppm; /* of the same, as above, in millionths; SNAPSHOT_UNKNOWN */
+	char formula[16]; /* "share", "none", "model"; "" before the formula */
 	enum idle_policy idle_policy;
-	struct losses losses;             /* in this interval */
-	const uint32_t *khz;              /* schema->n_cpus frequencies now, 0 = not known; NULL = nobody asked */
-	uint32_t package_mc;              /* package temperature, millidegrees Celsius; 0 = not known */
+	struct losses losses; /* in this interval */
+	const uint32_t *khz; /* schema->n_cpus frequencies now, 0 = not known; NULL = nobody asked */
+	uint32_t package_mc; /* package temperature, millidegrees Celsius; 0 = not known */
 	/* capacities, for the owner */
 	unsigned cap_rows, cap_cells, cap_energy, cap_uses;
 };

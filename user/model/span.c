@@ -61,7 +61,8 @@ static const char *check_span(const struct span *s)
 		return "a span of no call";
 	if (s->n_domains > SCHEMA_MAX_DOMAINS)
 		return "more domains than there can be";
-	if (!is_text(s->comm, SPAN_COMM_MAX) || !is_text(s->exe, SPAN_PATH_MAX) || !is_text(s->cmdline, SPAN_CMDLINE_MAX))
+	if (!is_text(s->comm, SPAN_COMM_MAX) || !is_text(s->exe, SPAN_PATH_MAX) ||
+	    !is_text(s->cmdline, SPAN_CMDLINE_MAX))
 		return "text of a process is missing or too long";
 	if (s->kind == SPAN_FUNCTION && (!is_text(s->symbol, SPAN_SYMBOL_MAX) || !is_text(s->binary, SPAN_PATH_MAX)))
 		return "text of a function is missing or too long";

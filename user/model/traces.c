@@ -7,7 +7,7 @@
 #define MAX_SPANS 32768
 #define PART_SPANS 1024
 #define OWED_NS 20000
-#define LATE_SWEEPS 5                  /* an end later than all energy is waited for so long */
+#define LATE_SWEEPS 5 /* an end later than all energy is waited for so long */
 
 struct traces *traces_new(const struct traces_options *o)
 {
@@ -138,9 +138,11 @@ static void pay(struct traces *t, struct node *n, uint64_t used_ns, uint64_t unt
 	if (until_ns < n->from_ns)
 		until_ns = n->from_ns;
 	if (want)
-		want = t->o.charge(t->o.ctx, id, n->from_ns, until_ns, want, n->span.energy_uj, &n->span.energy_quality);
-	if (want && n->before_ns < n->from_ns)   /* counters and clocks are not read in one moment */
-		want = t->o.charge(t->o.ctx, id, n->before_ns, n->from_ns, want, n->span.energy_uj, &n->span.energy_quality);
+		want = t->o.charge(t->o.ctx, id, n->from_ns, until_ns, want, n->span.energy_uj,
+				   &n->span.energy_quality);
+	if (want && n->before_ns < n->from_ns) /* counters and clocks are not read in one moment */
+		want = t->o.charge(t->o.ctx, id, n->before_ns, n->from_ns, want, n->span.energy_uj,
+				   &n->span.energy_quality);
 	n->owed_ns = want;
 	n->before_ns = n->from_ns;
 	n->from_ns = until_ns;
@@ -170,7 +172,7 @@ void traces_known(struct traces *t, const struct span *s)
 		return;
 	n->sweep = t->sweep;
 	if (s->end != SPAN_CUT)
-		return;                 /* its own figures come with its end */
+		return; /* its own figures come with its end */
 	update(t, n, s);
 	if (!(s->quality & QUALITY_STALE) && s->cpu_ns >= n->seen_ns)
 		look(t, n, s->cpu_ns);
@@ -194,7 +196,7 @@ static void settle(struct traces *t, struct node *n)
 	uint64_t used = n->span.cpu_ns > n->seen_ns ? n->span.cpu_ns - n->seen_ns : 0, part;
 
 	if (n->span.end_ns > t->until_ns && n->sweep + LATE_SWEEPS > t->sweep && !t->all)
-		return;                 /* its last interval is still to come */
+		return; /* its last interval is still to come */
 	if (n->span.kind == SPAN_PROCESS) {
 		pay(t, n, used, n->span.end_ns);
 		n->seen_ns += used;
@@ -228,7 +230,7 @@ static void go_on(struct traces *t, struct tree *tree)
 			traces_drop(t, n);
 			continue;
 		}
-		if (n->finished)        /* not paid yet: it is of the next part */
+		if (n->finished) /* not paid yet: it is of the next part */
 			continue;
 		n->span.start_real_ns += (int64_t)(t->now_ns - n->span.start_ns);
 		n->span.start_ns = t->now_ns;

@@ -19,11 +19,11 @@
 struct traces;
 
 struct traces_options {
-	const struct schema *schema;           /* outlives all traces: they point to its names */
-	const struct cgroup_table *cgroups;    /* paths and names of cgroups; NULL = those of the spans alone */
-	uint64_t period_ns;                    /* 0 = 10 min */
-	uint32_t max_spans;                    /* held at once; 0 = 32768 */
-	uint32_t part_spans;                   /* a tree where more have ended is cut; 0 = 1024 */
+	const struct schema *schema; /* outlives all traces: they point to its names */
+	const struct cgroup_table *cgroups; /* paths and names of cgroups; NULL = those of the spans alone */
+	uint64_t period_ns; /* 0 = 10 min */
+	uint32_t max_spans; /* held at once; 0 = 32768 */
+	uint32_t part_spans; /* a tree where more have ended is cut; 0 = 1024 */
 	/* Energy for cpu_ns that a process of a cgroup used in a time: adds to energy_uj and *quality. Returns the
 	 * CPU time that there was none for. */
 	uint64_t (*charge)(void *ctx, uint64_t cgroup_id, uint64_t from_ns, uint64_t until_ns, uint64_t cpu_ns,
@@ -34,15 +34,15 @@ struct traces_options {
 };
 
 struct traces_stats {
-	uint64_t traces;               /* handed over, parts too */
-	uint64_t cut;                  /* of these, parts that are not the last */
-	uint64_t spans;                /* in them */
-	uint64_t lost_spans;           /* found no room, or no memory */
-	uint32_t held, trees;          /* now */
+	uint64_t traces; /* handed over, parts too */
+	uint64_t cut; /* of these, parts that are not the last */
+	uint64_t spans; /* in them */
+	uint64_t lost_spans; /* found no room, or no memory */
+	uint32_t held, trees; /* now */
 };
 
-struct traces *traces_new(const struct traces_options *o);   /* NULL = no memory */
-void traces_free(struct traces *t);                          /* what is held is dropped; NULL accepted */
+struct traces *traces_new(const struct traces_options *o); /* NULL = no memory */
+void traces_free(struct traces *t); /* what is held is dropped; NULL accepted */
 /* A finished span, as the source hands it over. Copied. */
 void traces_finished(struct traces *t, const struct span *s);
 /* A sweep: begin, each process that lives (SPAN_CUT) or has ended but was not handed over yet, end. Energy is known up to

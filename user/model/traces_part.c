@@ -7,8 +7,8 @@
 #include <sys/random.h>
 #include "traces_internal.h"
 
-struct piece {                         /* one malloc: this, the spans, the texts */
-	struct trace t;                /* first: what callers hold */
+struct piece { /* one malloc: this, the spans, the texts */
+	struct trace t; /* first: what callers hold */
 	const char *domains[SCHEMA_MAX_DOMAINS], *interfaces[SCHEMA_MAX_DOMAINS];
 };
 
@@ -172,7 +172,7 @@ static void copy_head(struct traces *t, const struct tree *tree, struct piece *p
 		memcpy(tr->uuid, &t->now_ns, sizeof(t->now_ns));
 		memcpy(tr->uuid + 8, &tree->root->span.id, sizeof(uint64_t));
 	}
-	tr->uuid[6] = (uint8_t)((tr->uuid[6] & 0x0f) | 0x40);    /* RFC 4122, 4.4 */
+	tr->uuid[6] = (uint8_t)((tr->uuid[6] & 0x0f) | 0x40); /* RFC 4122, 4.4 */
 	tr->uuid[8] = (uint8_t)((tr->uuid[8] & 0x3f) | 0x80);
 }
 

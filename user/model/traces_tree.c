@@ -101,7 +101,7 @@ void traces_keep_text(struct node *n, const struct span *s)
 	char *text = malloc(size);
 
 	if (!text)
-		return;                 /* a span without text is better than none */
+		return; /* a span without text is better than none */
 	free(n->text);
 	n->text = text;
 	n->text_size = size;
@@ -184,7 +184,7 @@ static struct node *above(const struct traces *t, const struct node *n)
 	struct node *up = n->span.parent ? traces_find(t, n->span.parent) : NULL;
 
 	if (!up && n->span.kind == SPAN_FUNCTION)
-		up = traces_find(t, n->span.process);   /* its caller has not returned yet */
+		up = traces_find(t, n->span.process); /* its caller has not returned yet */
 	if (!up || up == n)
 		return NULL;
 	if (n->span.kind == SPAN_FUNCTION)
@@ -208,7 +208,7 @@ static void place(struct traces *t, struct node *n)
 		if (tree)
 			join(tree, top);
 	}
-	if (!tree) {                    /* no memory; or a call of a process that nobody knows */
+	if (!tree) { /* no memory; or a call of a process that nobody knows */
 		t->stats.lost_spans++;
 		traces_drop(t, n);
 		return;

@@ -90,7 +90,8 @@ void consumer_add_uses(struct consumer *c, const struct reading *r)
 		return;
 	for (uint32_t i = 0; i < r->n_uses; i++) {
 		const struct use *now = &r->uses[i], *old = i < c->n_uses ? &c->uses[i] : NULL;
-		bool same = old && old->row == now->row && old->generation == now->generation && old->domain == now->domain;
+		bool same = old && old->row == now->row && old->generation == now->generation &&
+			    old->domain == now->domain;
 		uint64_t ns = now->ns - (same ? old->ns : 0);
 
 		if (ns && !is_stale(r, now))

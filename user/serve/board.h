@@ -15,17 +15,17 @@ struct board {
 	void *boxes[BOARD_BOXES];
 	enum { BOX_FREE, BOX_FILLING, BOX_READY, BOX_HELD } state[BOARD_BOXES];
 	uint64_t order[BOARD_BOXES], next;
-	bool keep;                   /* the reader wants every one: a filled box is not taken back */
-	uint64_t lost;               /* no box was free */
+	bool keep; /* the reader wants every one: a filled box is not taken back */
+	uint64_t lost; /* no box was free */
 };
 
-void board_init(struct board *b);     /* boxes: all NULL, the owner's to set and free */
+void board_init(struct board *b); /* boxes: all NULL, the owner's to set and free */
 void board_fini(struct board *b);
 void board_keep(struct board *b, bool keep);
-int board_take(struct board *b);      /* writer: a box to fill, -1 = none */
+int board_take(struct board *b); /* writer: a box to fill, -1 = none */
 void board_put(struct board *b, int box, bool filled);
 /* Reader: the box stays its own until the next call; NULL = nothing new, or nothing ever. */
-void *board_next(struct board *b);    /* in turn */
-void *board_latest(struct board *b);  /* the newest, the one it has where there is none newer */
+void *board_next(struct board *b); /* in turn */
+void *board_latest(struct board *b); /* the newest, the one it has where there is none newer */
 
 #endif

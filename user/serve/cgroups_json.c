@@ -78,7 +78,8 @@ static void add_use(const struct listing *l, const uint64_t *v, bool power, stru
 
 			json_key(j, c->domains[d].name);
 			json_double(j, dom->end_ns > dom->start_ns && !(dom->quality & QUALITY_LOST) ?
-				    (double)v[d] * 1000 / (double)(dom->end_ns - dom->start_ns) : NAN);
+					       (double)v[d] * 1000 / (double)(dom->end_ns - dom->start_ns) :
+					       NAN);
 		}
 		json_object_end(j);
 	}

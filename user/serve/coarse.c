@@ -112,7 +112,8 @@ void serve_cgroups_coarse(struct serve *s, struct http_request *r, const char *r
 	json_key(&j, "cgroups");
 	json_array_begin(&j);
 	if (!add_own(s, t, r->peer->uid, rest, &j) && *rest) {
-		http_error(r, 403, NULL, "cgroup: it is not yours; ask the administrator to add you to the group of the socket");
+		http_error(r, 403, NULL,
+			   "cgroup: it is not yours; ask the administrator to add you to the group of the socket");
 		return;
 	}
 	json_array_end(&j);

@@ -50,7 +50,8 @@ int snapshot_copy(struct snapshot_copy *dst, const struct snapshot *src)
 	put_names(&dst->s);
 	own = dst->s;
 	own.schema = src->schema;
-	if (snapshot_reserve(&own, src->n_rows, src->n_cells) || (src->n_uses && snapshot_reserve_uses(&own, src->n_uses))) {
+	if (snapshot_reserve(&own, src->n_rows, src->n_cells) ||
+	    (src->n_uses && snapshot_reserve_uses(&own, src->n_uses))) {
 		dst->s = own;
 		dst->s.n_rows = dst->s.n_cells = dst->s.n_uses = 0;
 		return -ENOMEM;

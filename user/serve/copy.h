@@ -11,7 +11,7 @@ struct snapshot_copy {
 	uint32_t *khz;
 };
 
-int snapshot_copy(struct snapshot_copy *dst, const struct snapshot *src);   /* 0 or -ENOMEM */
-void snapshot_copy_free(struct snapshot_copy *c);   /* NULL accepted; not the struct itself */
+int snapshot_copy(struct snapshot_copy *dst, const struct snapshot *src); /* 0 or -ENOMEM */
+void snapshot_copy_free(struct snapshot_copy *c); /* NULL accepted; not the struct itself */
 
 #endif

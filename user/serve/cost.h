@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 #define COST_INTERVALS 31
-#define COST_SAMPLES 8               /* fewer wait for the next interval */
+#define COST_SAMPLES 8 /* fewer wait for the next interval */
 
 struct cost {
-	uint64_t ns, samples;        /* of which intervals were made */
+	uint64_t ns, samples; /* of which intervals were made */
 	uint32_t mean[COST_INTERVALS];
 	unsigned n, next;
 };

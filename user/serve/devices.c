@@ -16,7 +16,7 @@
 #include "serve_internal.h"
 
 #define LEASE_S 5
-#define ANSWER_BYTES ((size_t)1 << 20)    /* then the next request has to go on */
+#define ANSWER_BYTES ((size_t)1 << 20) /* then the next request has to go on */
 #define EVERY_MIN_NS (10 * NS_PER_MS)
 #define EVERY_MAX_NS (60 * NS_PER_S)
 
@@ -146,14 +146,14 @@ static void answer_samples(struct serve *s, struct http_request *r, struct serve
 	if (d) {
 		add_rows(d, at, &s->out);
 		while (s->out.len < ANSWER_BYTES && d->next_sample(d->arg, at, &sample))
-			buf_printf(&s->out, "sample %u %u %" PRId64 " %" PRId64 " %d\n", sample.gpu, sample.ring, sample.real_us,
-				   sample.value, sample.polled);
+			buf_printf(&s->out, "sample %u %u %" PRId64 " %" PRId64 " %d\n", sample.gpu, sample.ring,
+				   sample.real_us, sample.value, sample.polled);
 		while (s->out.len < ANSWER_BYTES && d->next_meter(d->arg, at, &meter))
-			buf_printf(&s->out, "meter %u %u %" PRId64 " %" PRId64 "\n", meter.device, meter.channel, meter.real_ns,
-				   meter.power_uw);
+			buf_printf(&s->out, "meter %u %u %" PRId64 " %" PRId64 "\n", meter.device, meter.channel,
+				   meter.real_ns, meter.power_uw);
 	}
-	buf_printf(&s->out, "next %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", at->at[DEVICES_ROWS], at->at[DEVICES_SAMPLES],
-		   at->at[DEVICES_METERS], at->missed);
+	buf_printf(&s->out, "next %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", at->at[DEVICES_ROWS],
+		   at->at[DEVICES_SAMPLES], at->at[DEVICES_METERS], at->missed);
 	http_reply(r, 200, "text/plain; charset=utf-8", NULL, &s->out);
 }
 
@@ -170,10 +170,12 @@ static bool read_query(struct http_request *r, struct serve_devices_at *at, uint
 			k++;
 		if (k < DEVICES_RINGS && parse_u64(value, &at->at[k]) == 0)
 			continue;
-		if (strcmp(r->names[i], "every") == 0 && parse_duration_ns(value, every_ns) == 0 && *every_ns >= EVERY_MIN_NS &&
-		    *every_ns <= EVERY_MAX_NS)
+		if (strcmp(r->names[i], "every") == 0 && parse_duration_ns(value, every_ns) == 0 &&
+		    *every_ns >= EVERY_MIN_NS && *every_ns <= EVERY_MAX_NS)
 			continue;
-		http_error(r, 400, NULL, "query: this request knows rows, samples and meters, which are numbers, and every, from 10ms to 60s");
+		http_error(
+			r, 400, NULL,
+			"query: this request knows rows, samples and meters, which are numbers, and every, from 10ms to 60s");
 		return false;
 	}
 	return true;

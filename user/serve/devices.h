@@ -12,8 +12,8 @@
 enum { DEVICES_ROWS, DEVICES_SAMPLES, DEVICES_METERS, DEVICES_RINGS };
 
 struct serve_devices_at {
-	uint64_t at[DEVICES_RINGS];     /* numbers of the next ones; 0 = from the oldest kept */
-	uint64_t missed;                /* overwritten before they were asked for */
+	uint64_t at[DEVICES_RINGS]; /* numbers of the next ones; 0 = from the oldest kept */
+	uint64_t missed; /* overwritten before they were asked for */
 };
 
 struct serve_devices {
@@ -22,12 +22,12 @@ struct serve_devices {
 	void (*gpu)(void *arg, unsigned i, struct gpu_desc *ret);
 	unsigned (*channels)(void *arg);
 	void (*channel)(void *arg, unsigned i, struct meter_desc *ret);
-	void (*record)(void *arg, uint64_t row_ns);       /* rows at that pace from now on; 0 = not any more */
+	void (*record)(void *arg, uint64_t row_ns); /* rows at that pace from now on; 0 = not any more */
 	void (*now)(void *arg, struct serve_devices_at *ret);
 	bool (*next_row)(void *arg, struct serve_devices_at *at, struct gpu_row *ret);
 	bool (*next_sample)(void *arg, struct serve_devices_at *at, struct gpu_sample *ret);
 	bool (*next_meter)(void *arg, struct serve_devices_at *at, struct meter_sample *ret);
-	const char *gpu_library;        /* that was asked for; NULL = the system's */
+	const char *gpu_library; /* that was asked for; NULL = the system's */
 };
 
 #endif

@@ -4,10 +4,17 @@
 #include <string.h>
 #include "serve_internal.h"
 
-const char *const serve_format_names[SERVE_FORMATS + 1] = { "json", "snapshot", "hwpc", "power", "table", "vjoule", NULL };
+const char *const serve_format_names[SERVE_FORMATS + 1] = {
+	"json", "snapshot", "hwpc", "power", "table", "vjoule", NULL
+};
 const char *const serve_format_types[SERVE_FORMATS + 1] = {
-	"application/json", "application/cbor", "application/x-ndjson", "application/x-ndjson",
-	"text/plain; charset=utf-8", "application/x-vjoule", NULL,
+	"application/json",
+	"application/cbor",
+	"application/x-ndjson",
+	"application/x-ndjson",
+	"text/plain; charset=utf-8",
+	"application/x-vjoule",
+	NULL,
 };
 
 /* 0, -ENOENT: not a format of this program, or what its create says. */
@@ -17,7 +24,8 @@ static int make_encoder(struct serve *s, enum serve_format f, struct err *err)
 	struct encode_options o = { .sensor = s->o.schema->sensor, .iso_time = true, .stand_ins = true, .width = 100 };
 
 	if (!ops)
-		return err_set(err, -ENOENT, "format: this agent does not speak %s; ask for json", serve_format_names[f]);
+		return err_set(err, -ENOENT, "format: this agent does not speak %s; ask for json",
+			       serve_format_names[f]);
 	if (f == FORMAT_TABLE)
 		o.limit = 50;
 	return s->encoders[f] ? 0 : ops->create(&o, s->o.schema, &s->encoders[f], err);
@@ -42,7 +50,9 @@ int serve_document(struct serve *s, enum serve_format f, const struct snapshot *
 		rc = ops->preamble(s->encoders[f], s->o.schema, out);
 	if (!rc && snap)
 		rc = ops->encode(s->encoders[f], snap, out);
-	return rc || out->failed ? err_set(err, rc ? rc : -ENOMEM, "answer: %s; ask for less", strerror(rc ? -rc : ENOMEM)) : 0;
+	return rc || out->failed ?
+		       err_set(err, rc ? rc : -ENOMEM, "answer: %s; ask for less", strerror(rc ? -rc : ENOMEM)) :
+		       0;
 }
 
 static void reply_document(struct serve *s, struct http_request *r, enum serve_format f)
@@ -65,7 +75,8 @@ static void reply_document(struct serve *s, struct http_request *r, enum serve_f
 
 void serve_get_snapshot(struct serve *s, struct http_request *r, const char *rest)
 {
-	static const char *const types[] = { "application/json", "application/cbor", "text/plain", "application/x-vjoule", NULL };
+	static const char *const types[] = { "application/json", "application/cbor", "text/plain",
+					     "application/x-vjoule", NULL };
 	static const enum serve_format formats[] = { FORMAT_JSON, FORMAT_CBOR, FORMAT_TABLE, FORMAT_VJOULE };
 	struct query q;
 	int type;

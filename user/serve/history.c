@@ -43,7 +43,8 @@ static bool has_ended(const struct history_series *e, const struct totals *t)
 	return t || e->ended;
 }
 
-static void add_series(struct json *j, const struct history_answer *a, const struct history_series *e, const struct totals *t)
+static void add_series(struct json *j, const struct history_answer *a, const struct history_series *e,
+		       const struct totals *t)
 {
 	json_object_begin(j);
 	json_key_str(j, "cgroup", e->cgroup);

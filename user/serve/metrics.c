@@ -13,15 +13,17 @@ struct serve_page {
 	struct serve *s;
 	uint64_t number;
 	struct http *http;
-	uint64_t documents, bytes;         /* on the loop */
-	struct serve_page *next;           /* the server's lock */
+	uint64_t documents, bytes; /* on the loop */
+	struct serve_page *next; /* the server's lock */
 };
 
 /* Their names are copied, so that nobody waits while a page is made. */
 static int write_metrics(struct serve *s, const struct totals *t, bool version_1)
 {
 	struct openmetrics_output outputs[METRICS_OUTPUTS];
-	struct openmetrics_self self = { .cpu_ns = serve_own_cpu_ns(), .resident_bytes = serve_own_resident(s), .outputs = outputs };
+	struct openmetrics_self self = { .cpu_ns = serve_own_cpu_ns(),
+					 .resident_bytes = serve_own_resident(s),
+					 .outputs = outputs };
 	char names[METRICS_OUTPUTS][sizeof(s->outputs->to)];
 
 	pthread_mutex_lock(&s->lock);
@@ -30,7 +32,8 @@ static int write_metrics(struct serve *s, const struct totals *t, bool version_1
 
 		serve_page_figures(s, o);
 		memcpy(names[self.n_outputs], o->to, sizeof(names[0]));
-		outputs[self.n_outputs] = (struct openmetrics_output){ names[self.n_outputs], o->documents, o->dropped_documents };
+		outputs[self.n_outputs] = (struct openmetrics_output){ names[self.n_outputs], o->documents,
+								       o->dropped_documents };
 	}
 	pthread_mutex_unlock(&s->lock);
 	return openmetrics_write(t, &self, version_1, &s->scratch, &s->out);

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "serve_internal.h"
 
-#define MARK "@NONCE@"         /* where the page wants the nonce of its policy */
+#define MARK "@NONCE@" /* where the page wants the nonce of its policy */
 
 __asm__(".pushsection .rodata\n"
 	".global jd_page_begin\n.global jd_page_end\n"
@@ -14,9 +14,11 @@ __asm__(".pushsection .rodata\n"
 extern const char jd_page_begin[], jd_page_end[];
 
 /* Nothing from elsewhere, nothing inline but what carries the nonce, in nobody's frame. */
-#define POLICY "Content-Security-Policy: default-src 'none'; script-src 'nonce-%s'; style-src 'nonce-%s'; connect-src 'self'; " \
+#define POLICY \
+	"Content-Security-Policy: default-src 'none'; script-src 'nonce-%s'; style-src 'nonce-%s'; connect-src 'self'; " \
 	"img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-#define SAFETY "X-Content-Type-Options: nosniff\nReferrer-Policy: no-referrer\nCross-Origin-Resource-Policy: same-origin"
+#define SAFETY \
+	"X-Content-Type-Options: nosniff\nReferrer-Policy: no-referrer\nCross-Origin-Resource-Policy: same-origin"
 
 static void add_page(struct buf *b, const char *nonce)
 {
@@ -61,8 +63,10 @@ static void enter(struct serve *s, struct http_request *r)
 	struct buf nothing = { 0 };
 	char headers[160];
 
-	snprintf(headers, sizeof(headers), "Location: /\nSet-Cookie: %s=%s; Path=/; HttpOnly; SameSite=Strict\n"
-		 "Referrer-Policy: no-referrer", s->o.web.cookie, s->o.web.session);
+	snprintf(headers, sizeof(headers),
+		 "Location: /\nSet-Cookie: %s=%s; Path=/; HttpOnly; SameSite=Strict\n"
+		 "Referrer-Policy: no-referrer",
+		 s->o.web.cookie, s->o.web.session);
 	http_reply(r, 303, "text/plain", headers, &nothing);
 }
 

@@ -14,7 +14,9 @@
 #define LONGEST_NS (3600 * NS_PER_S)
 #define STEP_MAX_NS (366 * 24 * 3600 * NS_PER_S)
 
-static const char *const sorts[] = { [SORT_POWER] = "power", [SORT_ENERGY] = "energy", [SORT_CPU] = "cpu", [SORT_NAME] = "name" };
+static const char *const sorts[] = {
+	[SORT_POWER] = "power", [SORT_ENERGY] = "energy", [SORT_CPU] = "cpu", [SORT_NAME] = "name"
+};
 
 static bool has_word(const char *list, const char *word)
 {
@@ -81,7 +83,8 @@ static int set_time(int64_t *to, const char *name, const char *value, const stru
 static int set_trace(struct query *q, const char *value, struct err *err)
 {
 	q->trace = value;
-	return trace_uuid_ok(value) ? 0 : err_set(err, -EINVAL, "trace: no uuid; take one of those that /v1/spans tells");
+	return trace_uuid_ok(value) ? 0 :
+				      err_set(err, -EINVAL, "trace: no uuid; take one of those that /v1/spans tells");
 }
 
 static int set(struct query *q, const char *name, const char *value, struct err *err)
@@ -102,7 +105,9 @@ static int set(struct query *q, const char *name, const char *value, struct err 
 		return set_time(name[0] == 's' ? &q->since_ns : &q->until_ns, name, value, q, err);
 	if (strcmp(name, "cgroup") == 0) {
 		q->cgroup = value;
-		return value[0] == '/' ? 0 : err_set(err, -EINVAL, "cgroup: no path; write one such as cgroup=/system.slice");
+		return value[0] == '/' ?
+			       0 :
+			       err_set(err, -EINVAL, "cgroup: no path; write one such as cgroup=/system.slice");
 	}
 	if (strcmp(name, "command") == 0) {
 		q->command = value;
@@ -128,14 +133,16 @@ int query_parse(struct query *q, const char *allowed, const char *const *names, 
 
 		text_escape(shown, sizeof(shown), names[i]);
 		if (!has_word(allowed, names[i]))
-			return *allowed ? err_set(err, -EINVAL, "%s: no parameter of this request; it knows %s", shown, allowed) :
-			       err_set(err, -EINVAL, "%s: this request takes no parameters; leave it out", shown);
+			return *allowed ? err_set(err, -EINVAL, "%s: no parameter of this request; it knows %s", shown,
+						  allowed) :
+					  err_set(err, -EINVAL, "%s: this request takes no parameters; leave it out",
+						  shown);
 		for (unsigned k = 0; k < i && !rc; k++)
 			if (strcmp(names[k], names[i]) == 0)
 				rc = err_set(err, -EINVAL, "%s: given twice; leave one out", shown);
 		if (!rc)
 			rc = values[i] ? set(q, names[i], values[i], err) :
-			     err_set(err, -EINVAL, "%s: no value; write %s=VALUE", shown, shown);
+					 err_set(err, -EINVAL, "%s: no value; write %s=VALUE", shown, shown);
 		if (rc)
 			return rc;
 	}

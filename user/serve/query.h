@@ -10,15 +10,15 @@ enum query_sort { SORT_POWER, SORT_ENERGY, SORT_CPU, SORT_NAME };
 
 struct query {
 	enum query_sort sort;
-	uint64_t limit, depth;      /* UINT64_MAX = all */
-	uint64_t interval_ns;       /* 0 = the agent's own */
-	char format[16];            /* "" = not said */
-	const char *cgroup;         /* borrowed; NULL = not said */
-	int64_t now_ns;             /* what since and until are relative to; CLOCK_REALTIME */
+	uint64_t limit, depth; /* UINT64_MAX = all */
+	uint64_t interval_ns; /* 0 = the agent's own */
+	char format[16]; /* "" = not said */
+	const char *cgroup; /* borrowed; NULL = not said */
+	int64_t now_ns; /* what since and until are relative to; CLOCK_REALTIME */
 	int64_t since_ns, until_ns; /* INT64_MIN = not said */
-	uint64_t step_ns;           /* 0 = not said */
-	const char *command, *trace;   /* borrowed; NULL = not said */
-	const char *below;          /* a path, the caller's; NULL = all */
+	uint64_t step_ns; /* 0 = not said */
+	const char *command, *trace; /* borrowed; NULL = not said */
+	const char *below; /* a path, the caller's; NULL = all */
 };
 
 /* Sets q to its defaults, then from n parameters; a value may be NULL. allowed: their names, space

@@ -96,7 +96,8 @@ static bool is_below(const char *name, const char *below)
 
 	while (len && below[len - 1] == '/')
 		len--;
-	return name[0] != '/' || (strncmp(name, below ? below : "", len) == 0 && (!len || !name[len] || name[len] == '/'));
+	return name[0] != '/' ||
+	       (strncmp(name, below ? below : "", len) == 0 && (!len || !name[len] || name[len] == '/'));
 }
 
 static void answer(struct serve *s, struct http_request *r, const char *below)

@@ -7,8 +7,8 @@
 static const struct route {
 	const char *path;
 	const char *method;
-	bool below;                 /* also what lies below the path */
-	bool coarse;                /* others may ask too, and get less */
+	bool below; /* also what lies below the path */
+	bool coarse; /* others may ask too, and get less */
 	void (*answer)(struct serve *s, struct http_request *r, const char *rest);
 } routes[] = {
 	{ "/", "GET", false, false, serve_get_page },
@@ -44,7 +44,8 @@ static void dispatch(struct serve *s, const struct route *t, struct http_request
 		snprintf(allow, sizeof(allow), "Allow: %s", strcmp(t->method, "GET") ? t->method : "GET, HEAD");
 		http_error(r, 405, allow, "method: not for %s; use %s", t->path, t->method);
 	} else if (access == ACCESS_NONE || (access == ACCESS_COARSE && !t->coarse)) {
-		http_error(r, 403, NULL, "%s: not for your user; ask the administrator to add you to the group of the socket",
+		http_error(r, 403, NULL,
+			   "%s: not for your user; ask the administrator to add you to the group of the socket",
 			   t->path);
 	} else {
 		t->answer(s, r, rest);
@@ -62,7 +63,8 @@ void serve_route(void *arg, struct http_request *r)
 			dispatch(arg, &routes[i], r, rest);
 			return;
 		}
-	http_error(r, 404, NULL, "path: there is nothing; try /v1/status, /v1/reading, /v1/snapshot, /v1/cgroups, /v1/hwpc, "
+	http_error(r, 404, NULL,
+		   "path: there is nothing; try /v1/status, /v1/reading, /v1/snapshot, /v1/cgroups, /v1/hwpc, "
 		   "/v1/power, /v1/stream, /v1/history, /v1/spans, /v1/devices or /metrics");
 }
 

@@ -9,7 +9,7 @@
 enum serve_access serve_access_of(const struct serve *s, const struct http_peer *p)
 {
 	if (!p->local)
-		return ACCESS_FULL;      /* serve_web_admit has judged */
+		return ACCESS_FULL; /* serve_web_admit has judged */
 	if (p->uid == 0 || p->uid == geteuid())
 		return ACCESS_FULL;
 	if (s->o.group != (gid_t)-1) {
@@ -222,7 +222,10 @@ static void make_boards(struct serve *s)
 
 int serve_start(const struct serve_options *o, struct loop *loop, struct serve **ret, struct err *err)
 {
-	struct http_options ho = { .fd = o->fd, .local = true, .max_clients = SERVE_CLIENTS, .answer = serve_route,
+	struct http_options ho = { .fd = o->fd,
+				   .local = true,
+				   .max_clients = SERVE_CLIENTS,
+				   .answer = serve_route,
 				   .done = serve_reading_done };
 	struct serve *s = calloc(1, sizeof(*s));
 	int rc = -ENOMEM;
@@ -252,7 +255,8 @@ int serve_start(const struct serve_options *o, struct loop *loop, struct serve *
 	if (rc) {
 		http_forget(s->http);
 		free_parts(s);
-		return err_set(err, rc, "query socket: %s; free memory or raise the limit of open files", strerror(-rc));
+		return err_set(err, rc, "query socket: %s; free memory or raise the limit of open files",
+			       strerror(-rc));
 	}
 	*ret = s;
 	return 0;

@@ -23,14 +23,14 @@ enum serve_format { FORMAT_JSON, FORMAT_CBOR, FORMAT_HWPC, FORMAT_POWER, FORMAT_
 struct stream;
 
 struct feed {
-	uint64_t interval_ns;              /* lock; 0 = not in use */
+	uint64_t interval_ns; /* lock; 0 = not in use */
 	unsigned users;
 	struct board board;
 	struct snapshot_copy copies[BOARD_BOXES];
 	struct stream *streams;
 };
 
-struct waiter {                            /* a POST /v1/reading that sleeps */
+struct waiter { /* a POST /v1/reading that sleeps */
 	struct MHD_Connection *conn;
 	uint64_t seq, since_ns;
 	struct waiter *next;
@@ -39,18 +39,22 @@ struct waiter {                            /* a POST /v1/reading that sleeps */
 struct serve {
 	struct serve_options o;
 	struct loop *loop;
-	struct http *http, *web;           /* the Unix socket; the TCP port of the page; NULL = none */
+	struct http *http, *web; /* the Unix socket; the TCP port of the page; NULL = none */
 	struct fsroot *root;
 	uint64_t start_ns;
-	uint64_t page_numbers;             /* main thread */
+	uint64_t page_numbers; /* main thread */
 	struct feed feeds[SERVE_FEEDS];
 	struct board totals_board;
 	struct totals totals[BOARD_BOXES], coarse;
 	uint64_t coarse_ns;
 	struct trace_ring traces;
-	pthread_mutex_t lock;              /* the next ones */
-	uint64_t asked, taken, answered;   /* numbers of readings */
-	struct { uint64_t seq, taken; int box; bool filled, reading; } held;   /* totals that wait for the disk; seq 0 = none */
+	pthread_mutex_t lock; /* the next ones */
+	uint64_t asked, taken, answered; /* numbers of readings */
+	struct {
+		uint64_t seq, taken;
+		int box;
+		bool filled, reading;
+	} held; /* totals that wait for the disk; seq 0 = none */
 	uint64_t kept;
 	struct serve_facts facts;
 	struct serve_source *sources;
@@ -60,9 +64,9 @@ struct serve {
 	struct serve_page *pages;
 	struct waiter *waiters;
 	struct event *waiting;
-	struct event *recording;           /* ends full rows of GPUs */
-	uint64_t recording_ns;             /* their pace; 0 = nobody records */
-	double tokens;                     /* readings that may be asked for now */
+	struct event *recording; /* ends full rows of GPUs */
+	uint64_t recording_ns; /* their pace; 0 = nobody records */
+	double tokens; /* readings that may be asked for now */
 	uint64_t tokens_ns;
 	struct encoder *encoders[SERVE_FORMATS];
 	struct buf out, scratch;
@@ -71,8 +75,8 @@ struct serve {
 enum serve_access { ACCESS_FULL, ACCESS_COARSE, ACCESS_NONE };
 enum serve_access serve_access_of(const struct serve *s, const struct http_peer *p);
 
-const struct snapshot *serve_last(struct serve *s);       /* NULL = none yet */
-const struct totals *serve_totals(struct serve *s);       /* NULL = none yet */
+const struct snapshot *serve_last(struct serve *s); /* NULL = none yet */
+const struct totals *serve_totals(struct serve *s); /* NULL = none yet */
 
 /* route.c */
 void serve_route(void *arg, struct http_request *r);
@@ -84,7 +88,7 @@ int serve_negotiate(struct http_request *r, const char *const *types);
 /* The routes; rest: what follows the route's own path. */
 void serve_get_status(struct serve *s, struct http_request *r, const char *rest);
 void serve_post_reading(struct serve *s, struct http_request *r, const char *rest);
-void serve_reading_done(void *arg, struct MHD_Connection *conn);   /* its request has ended */
+void serve_reading_done(void *arg, struct MHD_Connection *conn); /* its request has ended */
 void serve_get_snapshot(struct serve *s, struct http_request *r, const char *rest);
 void serve_get_cgroups(struct serve *s, struct http_request *r, const char *rest);
 void serve_get_reports(struct serve *s, struct http_request *r, const char *rest);
@@ -118,7 +122,7 @@ uint64_t serve_own_resident(const struct serve *s);
 /* status_history.c */
 void serve_history_status(struct serve *s, struct json *j);
 /* stream.c */
-void serve_feed_ready(void *arg);          /* posted: a feed with streams has something new */
+void serve_feed_ready(void *arg); /* posted: a feed with streams has something new */
 void serve_streams_end(struct serve *s);
 
 #endif

@@ -6,7 +6,7 @@
 #include "../encode/target.h"
 #include "serve_internal.h"
 
-#define ROW_ROOM 640         /* of one row without its name and columns */
+#define ROW_ROOM 640 /* of one row without its name and columns */
 
 void serve_counters_json(struct json *j, const struct schema *s, const uint64_t *v)
 {
@@ -75,7 +75,7 @@ static void add_cpus(struct json *j, const struct snapshot *s)
 struct column_keys {
 	struct buf text;
 	uint32_t at[SCHEMA_MAX_DOMAINS + SCHEMA_MAX_EVENTS + 1];
-	unsigned domains_quality;    /* what the domains and their split add to every row's energy */
+	unsigned domains_quality; /* what the domains and their split add to every row's energy */
 };
 
 static bool make_keys(struct column_keys *k, const struct schema *c)
@@ -119,7 +119,8 @@ static unsigned energy_quality(const struct snapshot *s, unsigned row, unsigned 
 
 static char *add_fields(char *p, const struct snap_row *r, unsigned of_energy)
 {
-	const char *quality = quality_name(r->quality), *energy = quality_name(of_energy), *kind = row_kind_name(r->kind);
+	const char *quality = quality_name(r->quality), *energy = quality_name(of_energy),
+		   *kind = row_kind_name(r->kind);
 
 	p = emit_literal(p, ",\"kind\":\"");
 	p = emit_mem(p, kind, strlen(kind));

@@ -33,7 +33,8 @@ static void write_lost(struct serve *s, struct json *j)
 }
 
 /* Whole traces, as many as fit the limit of spans; one in any case. */
-static void write_answer(struct serve *s, struct json *j, const struct query *q, struct kept_trace **list, int n, uint64_t dropped)
+static void write_answer(struct serve *s, struct json *j, const struct query *q, struct kept_trace **list, int n,
+			 uint64_t dropped)
 {
 	const struct trace_pick pick = { q->cgroup, q->command, q->trace, q->since_ns, q->until_ns };
 	uint64_t limit = q->limit == UINT64_MAX ? DEFAULT_LIMIT : q->limit, spans = 0, left_out = 0;
@@ -89,5 +90,5 @@ void serve_get_spans(struct serve *s, struct http_request *r, const char *rest)
 	buf_add_char(&out, '\n');
 	trace_ring_done(&s->traces, list, n);
 	http_reply(r, 200, "application/json", NULL, &out);
-	buf_free(&out);         /* may be large: not kept for the next answer */
+	buf_free(&out); /* may be large: not kept for the next answer */
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include "serve_internal.h"
 
-#define QUEUE_BYTES ((size_t)1 << 20)    /* that wait for a client; one document always may */
+#define QUEUE_BYTES ((size_t)1 << 20) /* that wait for a client; one document always may */
 #define STREAMS_MAX 128
 
 struct stream {
@@ -16,7 +16,7 @@ struct stream {
 	struct MHD_Connection *conn;
 	enum serve_format format;
 	struct buf queue;
-	size_t sent;                     /* of it */
+	size_t sent; /* of it */
 	bool ended;
 	struct stream *next, **at;
 };
@@ -33,7 +33,7 @@ static void offer(struct stream *st, const struct buf *doc)
 	}
 	buf_add(&st->queue, doc->data, doc->len);
 	if (st->queue.failed)
-		st->ended = true;        /* no memory: better no document than half of one */
+		st->ended = true; /* no memory: better no document than half of one */
 	http_again(st->conn);
 }
 
@@ -176,7 +176,8 @@ static void begin(struct serve *s, struct http_request *r, enum serve_format for
 	}
 	if (!rc)
 		return;
-	http_error(r, rc == -ENOENT ? 400 : 503, NULL, "%s", err.text[0] ? err.text : "stream: out of memory; try again");
+	http_error(r, rc == -ENOENT ? 400 : 503, NULL, "%s",
+		   err.text[0] ? err.text : "stream: out of memory; try again");
 	if (st)
 		stream_free(st);
 }
@@ -185,8 +186,13 @@ static void begin(struct serve *s, struct http_request *r, enum serve_format for
 static int choose_format(struct http_request *r, const struct query *q)
 {
 	static const char *const words[] = { "json", "cbor", "hwpc", "power", "table", "vjoule" };
-	static const char *const types[] = { "application/json", "application/cbor", "application/x-ndjson",
-					     "application/x-ndjson", "text/plain", "application/x-vjoule", NULL };
+	static const char *const types[] = { "application/json",
+					     "application/cbor",
+					     "application/x-ndjson",
+					     "application/x-ndjson",
+					     "text/plain",
+					     "application/x-vjoule",
+					     NULL };
 
 	if (!q->format[0])
 		return serve_negotiate(r, types);
@@ -215,8 +221,9 @@ void serve_get_stream(struct serve *s, struct http_request *r, const char *rest)
 	if (f)
 		begin(s, r, (enum serve_format)format, f);
 	else
-		http_error(r, 503, "Retry-After: 1", "stream: %d streams or %d intervals at once; use one of those that run",
-			   STREAMS_MAX, SERVE_FEEDS);
+		http_error(r, 503, "Retry-After: 1",
+			   "stream: %d streams or %d intervals at once; use one of those that run", STREAMS_MAX,
+			   SERVE_FEEDS);
 }
 
 void serve_streams_end(struct serve *s)

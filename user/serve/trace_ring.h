@@ -11,7 +11,7 @@
 struct kept_trace {
 	struct kept_trace *newer;
 	size_t bytes;
-	unsigned looks;                /* who looks at it; lock */
+	unsigned looks; /* who looks at it; lock */
 	struct trace *trace;
 };
 
@@ -20,7 +20,7 @@ struct trace_ring {
 	struct kept_trace *oldest, *newest;
 	size_t bytes, max_bytes;
 	unsigned n;
-	uint64_t dropped;              /* traces that made room for newer ones */
+	uint64_t dropped; /* traces that made room for newer ones */
 };
 
 void trace_ring_init(struct trace_ring *r, size_t max_bytes);

@@ -19,8 +19,8 @@
 #define BACKOFF_FIRST_MS 100u
 #define BACKOFF_LAST_MS 30000u
 #define CONNECT_TIMEOUT_S 10
-#define STABLE_NS (5 * NS_PER_S)        /* a connection that lasted this long resets the back-off */
-#define DEAD_PEER_MS 30000              /* unacknowledged that long: the peer is gone */
+#define STABLE_NS (5 * NS_PER_S) /* a connection that lasted this long resets the back-off */
+#define DEAD_PEER_MS 30000 /* unacknowledged that long: the peer is gone */
 
 struct client {
 	struct sink s;
@@ -31,14 +31,14 @@ struct client {
 	struct resolve *resolve;
 	struct sink_url *url;
 	char where[160];
-	bool numeric;              /* addrs is fixed */
+	bool numeric; /* addrs is fixed */
 	struct addrs addrs;
-	unsigned at;               /* address tried now */
-	int fd;                    /* connecting; -1 = not */
+	unsigned at; /* address tried now */
+	int fd; /* connecting; -1 = not */
 	unsigned failures, seed;
 	uint64_t up_ns;
 	bool was_up, waiting, draining;
-	bool gave_up;              /* under s.lock: the last try of a closing sink has failed */
+	bool gave_up; /* under s.lock: the last try of a closing sink has failed */
 };
 
 static void client_connect(struct client *c);
@@ -200,7 +200,7 @@ static void on_submitted(evutil_socket_t fd, short what, void *arg)
 
 static struct doc *client_hello(struct peer *p)
 {
-	uint32_t epoch;   /* never moves: its sink cannot be restarted */
+	uint32_t epoch; /* never moves: its sink cannot be restarted */
 
 	return sink_preamble(&((struct client *)((char *)p - offsetof(struct client, peer)))->s, &epoch);
 }
@@ -226,7 +226,9 @@ static void client_broken(struct peer *p, int err)
 }
 
 static const struct peer_ops client_peer_ops = {
-	.hello = client_hello, .sent = client_sent, .broken = client_broken,
+	.hello = client_hello,
+	.sent = client_sent,
+	.broken = client_broken,
 };
 
 static void client_begin(void *arg)

@@ -19,22 +19,22 @@
 #include "../base/thread.h"
 
 #define DISK_STACK_BYTES (128u << 10)
-#define DISK_POLL_MS 100                   /* how often a blocked pipe looks whether it shall give up */
-#define DISK_GRACE_NS (300 * NS_PER_MS)    /* to notice it */
+#define DISK_POLL_MS 100 /* how often a blocked pipe looks whether it shall give up */
+#define DISK_GRACE_NS (300 * NS_PER_MS) /* to notice it */
 
 struct disk {
 	struct sink s;
 	pthread_cond_t work;
 	pthread_t thread;
-	bool stop, finished, orphan;   /* under s.lock */
+	bool stop, finished, orphan; /* under s.lock */
 	atomic_bool give_up;
 	/* the writer's own */
 	int fd;
 	char *path;
 	mode_t type;
-	bool greeted;                  /* not a regular file: the preamble was written */
-	off_t cut;                     /* a torn document begins here; -1 = none */
-	int last;                      /* result of the last document */
+	bool greeted; /* not a regular file: the preamble was written */
+	off_t cut; /* a torn document begins here; -1 = none */
+	int last; /* result of the last document */
 };
 
 static void disk_free(struct disk *d)
@@ -138,7 +138,7 @@ static int disk_greet(struct disk *d)
 	/* Asked each time: the file may have been emptied in place by a rotation. */
 	if (S_ISREG(d->type))
 		wanted = fstat(d->fd, &st) == 0 && st.st_size == 0;
-	uint32_t epoch;   /* never moves: its sink cannot be restarted */
+	uint32_t epoch; /* never moves: its sink cannot be restarted */
 	struct doc *hello = wanted ? sink_preamble(&d->s, &epoch) : NULL;
 	if (hello)
 		err = disk_write_all(d, hello);
@@ -169,7 +169,8 @@ static void disk_say(struct disk *d, int err)
 		return;
 	d->last = err;
 	if (err)
-		sink_state(&d->s, false, "%.80s: %s; documents are dropped until it takes them", name, strerrordesc_np(-err));
+		sink_state(&d->s, false, "%.80s: %s; documents are dropped until it takes them", name,
+			   strerrordesc_np(-err));
 	else
 		sink_state(&d->s, true, "writing %.120s", name);
 }
@@ -201,8 +202,7 @@ static void *disk_thread(void *arg)
 	return NULL;
 }
 
-int disk_start(const struct sink_ops *ops, int fd, const char *path, const struct sink_options *o,
-	       struct sink **ret)
+int disk_start(const struct sink_ops *ops, int fd, const char *path, const struct sink_options *o, struct sink **ret)
 {
 	struct disk *d = calloc(1, sizeof(*d));
 	struct stat st;

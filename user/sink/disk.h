@@ -8,8 +8,7 @@
 
 /* Starts the writer for fd, which is taken over on success only. path: the file's name, to notice
  * that it was moved away; NULL for none. */
-int disk_start(const struct sink_ops *ops, int fd, const char *path, const struct sink_options *o,
-	       struct sink **ret);
+int disk_start(const struct sink_ops *ops, int fd, const char *path, const struct sink_options *o, struct sink **ret);
 void disk_wake(struct sink *s);
 void disk_close(struct sink *s, uint64_t deadline_ns);
 

@@ -15,7 +15,7 @@ struct doc_pool {
 	struct doc *free;
 	unsigned n_free;
 	size_t free_bytes;
-	unsigned out;              /* documents in use */
+	unsigned out; /* documents in use */
 	bool closed;
 };
 
@@ -123,8 +123,7 @@ void doc_unref(struct doc *d)
 
 	struct doc_pool *p = d->pool;
 	pthread_mutex_lock(&p->lock);
-	bool keep = !p->closed && p->n_free < POOL_DOCS &&
-		    (p->n_free < 2 || p->free_bytes + d->cap <= POOL_BYTES);
+	bool keep = !p->closed && p->n_free < POOL_DOCS && (p->n_free < 2 || p->free_bytes + d->cap <= POOL_BYTES);
 	if (keep) {
 		d->next = p->free;
 		p->free = d;

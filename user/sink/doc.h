@@ -9,11 +9,11 @@
 #include <stdint.h>
 
 struct doc {
-	struct doc *next;          /* in a doc_list or the pool: one owner at a time */
+	struct doc *next; /* in a doc_list or the pool: one owner at a time */
 	struct doc_pool *pool;
 	atomic_uint refs;
-	uint32_t epoch;            /* of the preamble that explains it */
-	uint32_t channel;          /* of the clients it is for, 0 = all */
+	uint32_t epoch; /* of the preamble that explains it */
+	uint32_t channel; /* of the clients it is for, 0 = all */
 	size_t len, cap;
 	uint8_t data[];
 };
@@ -32,7 +32,7 @@ void doc_pool_close(struct doc_pool *p);
 /* One reference, copied data. NULL when out of memory. Any thread. */
 struct doc *doc_new(struct doc_pool *p, const void *data, size_t len);
 struct doc *doc_ref(struct doc *d);
-void doc_unref(struct doc *d);             /* any thread; NULL accepted */
+void doc_unref(struct doc *d); /* any thread; NULL accepted */
 
 /* First in, first out, through doc.next. */
 struct doc_list {
@@ -41,18 +41,18 @@ struct doc_list {
 };
 
 void doc_list_add(struct doc_list *l, struct doc *d);
-struct doc *doc_list_take(struct doc_list *l);   /* NULL when empty */
+struct doc *doc_list_take(struct doc_list *l); /* NULL when empty */
 
 /* The same for documents that stand in many queues at once: a ring of references. */
 struct doc_ring {
 	struct doc **v;
 	unsigned head, n, cap;
-	size_t bytes;              /* sum of doc_charge */
+	size_t bytes; /* sum of doc_charge */
 };
 
-int doc_ring_add(struct doc_ring *r, struct doc *d);   /* takes the reference; 0 or -ENOMEM */
-struct doc *doc_ring_first(const struct doc_ring *r);  /* NULL when empty */
+int doc_ring_add(struct doc_ring *r, struct doc *d); /* takes the reference; 0 or -ENOMEM */
+struct doc *doc_ring_first(const struct doc_ring *r); /* NULL when empty */
 struct doc *doc_ring_take(struct doc_ring *r);
-void doc_ring_free(struct doc_ring *r);                /* references must have been taken out */
+void doc_ring_free(struct doc_ring *r); /* references must have been taken out */
 
 #endif

@@ -11,8 +11,9 @@
 int disk_open_file(const char *path, bool truncate)
 {
 	/* O_NONBLOCK: a FIFO without a reader is an error now instead of a wait for ever. */
-	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK |
-		      (truncate ? O_TRUNC : 0), 0644);
+	int fd = open(path,
+		      O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (truncate ? O_TRUNC : 0),
+		      0644);
 	struct stat st;
 
 	if (fd < 0)
@@ -50,8 +51,8 @@ static const char *remedy(int code)
 	}
 }
 
-static int file_open(const struct sink_url *u, const struct sink_options *o, struct loop *loop,
-		     struct sink **ret, struct err *err)
+static int file_open(const struct sink_url *u, const struct sink_options *o, struct loop *loop, struct sink **ret,
+		     struct err *err)
 {
 	int code, fd = disk_open_file(u->path, o->truncate);
 

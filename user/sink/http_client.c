@@ -37,7 +37,8 @@ int http_client_check_url(const char *url, struct err *err)
 	if (rc == CURLUE_OUT_OF_MEMORY)
 		ret = err_set(err, -ENOMEM, "%s: out of memory; free some", url);
 	else if (rc || !*host || strstr(url, ":///"))
-		ret = err_set(err, -EINVAL, "%s: no URL of a collector; expected http://HOST:PORT or https://HOST:PORT", url);
+		ret = err_set(err, -EINVAL, "%s: no URL of a collector; expected http://HOST:PORT or https://HOST:PORT",
+			      url);
 	curl_free(host);
 	curl_url_cleanup(u);
 	return ret;
@@ -96,7 +97,7 @@ static CURLcode set_common(struct http_client *c)
 	CURL *h = c->curl;
 	CURLcode rc = CURLE_OK;
 
-	curl_easy_reset(h);   /* connections stay open */
+	curl_easy_reset(h); /* connections stay open */
 	curl_easy_setopt(h, CURLOPT_ERRORBUFFER, c->error);
 	curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(h, CURLOPT_NOPROGRESS, 0L);
@@ -159,9 +160,11 @@ static int explain(struct http_client *c, CURLcode rc, struct err *err)
 	case CURLE_PEER_FAILED_VERIFICATION:
 	case CURLE_SSL_ISSUER_ERROR:
 	case CURLE_SSL_CACERT_BADFILE:
-		return err_set(err, -EKEYREJECTED, "%s: its certificate is refused: %s; name its authority with ca-file", c->subject, why);
+		return err_set(err, -EKEYREJECTED,
+			       "%s: its certificate is refused: %s; name its authority with ca-file", c->subject, why);
 	case CURLE_WRITE_ERROR:
-		return err_set(err, -EMSGSIZE, "%s: its answer is longer than %d bytes; this is no collector", c->subject, HTTP_ANSWER_MAX);
+		return err_set(err, -EMSGSIZE, "%s: its answer is longer than %d bytes; this is no collector",
+			       c->subject, HTTP_ANSWER_MAX);
 	case CURLE_URL_MALFORMAT:
 	case CURLE_UNSUPPORTED_PROTOCOL:
 		return err_set(err, -EINVAL, "%s: %s; expected http://HOST:PORT or https://HOST:PORT", c->subject, why);

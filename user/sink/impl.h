@@ -10,13 +10,13 @@
 #include "sink.h"
 #include "url.h"
 
-#define SINK_QUEUE_BYTES (4u << 20)   /* default bound */
+#define SINK_QUEUE_BYTES (4u << 20) /* default bound */
 
 struct sink_ops {
 	const char *scheme;
 	/* Makes the sink; sink.c has filled nothing yet: call sink_init(). */
-	int (*open)(const struct sink_url *u, const struct sink_options *o, struct loop *loop,
-		    struct sink **ret, struct err *err);
+	int (*open)(const struct sink_url *u, const struct sink_options *o, struct loop *loop, struct sink **ret,
+		    struct err *err);
 	/* The inbox has become non-empty. Called by the submitting thread without the lock; must not
 	 * block. NULL: documents are counted and thrown away. */
 	void (*wake)(struct sink *s);
@@ -26,19 +26,19 @@ struct sink_ops {
 	void (*close)(struct sink *s, uint64_t deadline_ns);
 };
 
-extern const struct sink_ops sink_null, sink_stdout, sink_file, sink_tcp, sink_unix, sink_tcp_listen,
-	sink_unix_listen, sink_vsock_listen;
+extern const struct sink_ops sink_null, sink_stdout, sink_file, sink_tcp, sink_unix, sink_tcp_listen, sink_unix_listen,
+	sink_vsock_listen;
 
 struct sink {
 	const struct sink_ops *ops;
-	pthread_mutex_t lock;      /* everything below */
-	pthread_cond_t changed;    /* a document was taken out of the inbox or ended, or the state moved */
-	size_t bound;              /* bytes that may wait, overhead included */
-	size_t held;               /* bytes that wait: inbox, and for single peers what is being sent */
+	pthread_mutex_t lock; /* everything below */
+	pthread_cond_t changed; /* a document was taken out of the inbox or ended, or the state moved */
+	size_t bound; /* bytes that may wait, overhead included */
+	size_t held; /* bytes that wait: inbox, and for single peers what is being sent */
 	struct doc_list inbox;
 	struct doc_pool *pool;
-	struct doc *preamble;      /* NULL = none */
-	uint32_t epoch;            /* +1 with each sink_restart */
+	struct doc *preamble; /* NULL = none */
+	uint32_t epoch; /* +1 with each sink_restart */
 	struct sink_stats stats;
 };
 

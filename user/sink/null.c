@@ -11,8 +11,8 @@ static void null_close(struct sink *s, uint64_t deadline_ns)
 	free(s);
 }
 
-static int null_open(const struct sink_url *u, const struct sink_options *o, struct loop *loop,
-		     struct sink **ret, struct err *err)
+static int null_open(const struct sink_url *u, const struct sink_options *o, struct loop *loop, struct sink **ret,
+		     struct err *err)
 {
 	struct sink *s = calloc(1, sizeof(*s));
 

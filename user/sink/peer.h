@@ -10,20 +10,20 @@ struct event_base;
 struct peer;
 
 struct peer_ops {
-	struct doc *(*hello)(struct peer *p);           /* a reference to the preamble, or NULL */
-	void (*sent)(struct peer *p, struct doc *d);    /* wholly taken by the kernel; takes the reference */
-	void (*broken)(struct peer *p, int err);        /* the connection is over; may free the peer */
-	bool half_open;    /* the other side may stop sending and still read */
+	struct doc *(*hello)(struct peer *p); /* a reference to the preamble, or NULL */
+	void (*sent)(struct peer *p, struct doc *d); /* wholly taken by the kernel; takes the reference */
+	void (*broken)(struct peer *p, int err); /* the connection is over; may free the peer */
+	bool half_open; /* the other side may stop sending and still read */
 };
 
 struct peer {
 	const struct peer_ops *ops;
 	struct event_base *base;
-	int fd;                    /* -1 = no connection */
+	int fd; /* -1 = no connection */
 	struct event *rd, *wr;
 	struct doc_ring queue;
-	struct doc *hello;         /* the preamble, while it is being sent */
-	size_t sent;               /* bytes of what is being sent that the kernel has */
+	struct doc *hello; /* the preamble, while it is being sent */
+	size_t sent; /* bytes of what is being sent that the kernel has */
 	bool greeted;
 };
 

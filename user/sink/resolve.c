@@ -12,8 +12,8 @@
 
 struct resolve {
 	pthread_mutex_t lock;
-	struct event *done;        /* NULL: the asker has gone */
-	int holders;               /* the asker and the thread */
+	struct event *done; /* NULL: the asker has gone */
+	int holders; /* the asker and the thread */
 	char host[256];
 	uint16_t port;
 	int gai;

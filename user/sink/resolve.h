@@ -12,7 +12,10 @@
 
 struct addrs {
 	unsigned n;
-	struct { struct sockaddr_storage a; socklen_t len; } v[ADDRS_MAX];
+	struct {
+		struct sockaddr_storage a;
+		socklen_t len;
+	} v[ADDRS_MAX];
 };
 
 struct event;

@@ -27,10 +27,10 @@
 struct server;
 
 struct guest {
-	struct peer peer;          /* first: a peer of ours is a guest */
+	struct peer peer; /* first: a peer of ours is a guest */
 	struct server *server;
 	struct guest *next, **at;
-	uint32_t epoch;            /* of the preamble it got */
+	uint32_t epoch; /* of the preamble it got */
 	uint32_t channel;
 };
 
@@ -41,7 +41,7 @@ struct server {
 	struct event *acceptor, *submitted, *pause;
 	struct guest *guests;
 	unsigned n, max;
-	uint32_t epoch;            /* that all guests are of */
+	uint32_t epoch; /* that all guests are of */
 	uint64_t slow, turned_away;
 };
 
@@ -66,8 +66,8 @@ static void server_count(struct server *v, int queued, const struct doc *deliver
 static void server_say(struct server *v, const char *trouble)
 {
 	sink_state(&v->s, true, "listening on %.80s%s%s; %llu too slow, %llu turned away", v->place.where,
-		   trouble ? ", no new clients: " : "", trouble ? trouble : "",
-		   (unsigned long long)v->slow, (unsigned long long)v->turned_away);
+		   trouble ? ", no new clients: " : "", trouble ? trouble : "", (unsigned long long)v->slow,
+		   (unsigned long long)v->turned_away);
 }
 
 static void guest_leave(struct guest *g)
@@ -108,7 +108,10 @@ static void guest_broken(struct peer *p, int err)
 }
 
 static const struct peer_ops guest_ops = {
-	.hello = guest_hello, .sent = guest_sent, .broken = guest_broken, .half_open = true,
+	.hello = guest_hello,
+	.sent = guest_sent,
+	.broken = guest_broken,
+	.half_open = true,
 };
 
 /* One that has gone must not keep its place of the channel's few until something is sent. */

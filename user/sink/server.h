@@ -6,7 +6,7 @@
 #define JD_SINK_SERVER_H
 #include "impl.h"
 
-#define SERVER_CLIENTS_MAX 512   /* default */
+#define SERVER_CLIENTS_MAX 512 /* default */
 
 /* Serves the listening socket fd, which is taken over on success only. gone(arg) runs when it
  * is closed, to remove the names it had; arg is freed by free(). */

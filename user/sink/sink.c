@@ -10,15 +10,14 @@
 #include "../base/clock.h"
 #include "impl.h"
 
-static const struct { const struct sink_ops *ops; enum sink_url_form form; } kinds[] = {
-	{ &sink_null, SINK_URL_BARE },
-	{ &sink_stdout, SINK_URL_BARE },
-	{ &sink_file, SINK_URL_PATH },
-	{ &sink_tcp, SINK_URL_HOST_PORT },
-	{ &sink_unix, SINK_URL_PATH },
-	{ &sink_tcp_listen, SINK_URL_ADDR_PORT },
-	{ &sink_unix_listen, SINK_URL_PATH },
-	{ &sink_vsock_listen, SINK_URL_HOST_PORT },
+static const struct {
+	const struct sink_ops *ops;
+	enum sink_url_form form;
+} kinds[] = {
+	{ &sink_null, SINK_URL_BARE },        { &sink_stdout, SINK_URL_BARE },
+	{ &sink_file, SINK_URL_PATH },        { &sink_tcp, SINK_URL_HOST_PORT },
+	{ &sink_unix, SINK_URL_PATH },        { &sink_tcp_listen, SINK_URL_ADDR_PORT },
+	{ &sink_unix_listen, SINK_URL_PATH }, { &sink_vsock_listen, SINK_URL_HOST_PORT },
 };
 
 static const struct sink_ops *sink_kind(const char *url, struct sink_url *u, struct err *err)
@@ -28,8 +27,10 @@ static const struct sink_ops *sink_kind(const char *url, struct sink_url *u, str
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (strcmp(kinds[i].ops->scheme, u->scheme) == 0)
 			return sink_url_rest(url, kinds[i].form, u, err) == 0 ? kinds[i].ops : NULL;
-	err_set(err, -EINVAL, "output \"%s\": unknown scheme \"%s\"; write one of stdout: file: tcp: unix: "
-		"tcp-listen: unix-listen: vsock-listen: null:", u->text, u->scheme);
+	err_set(err, -EINVAL,
+		"output \"%s\": unknown scheme \"%s\"; write one of stdout: file: tcp: unix: "
+		"tcp-listen: unix-listen: vsock-listen: null:",
+		u->text, u->scheme);
 	return NULL;
 }
 

@@ -11,23 +11,23 @@
 #include "../base/err.h"
 
 struct sink;
-struct loop;   /* base/loop.h: the I/O thread's event loop */
+struct loop; /* base/loop.h: the I/O thread's event loop */
 
 struct sink_stats {
-	uint64_t documents, bytes;         /* delivered to the kernel */
+	uint64_t documents, bytes; /* delivered to the kernel */
 	uint64_t dropped_documents, dropped_bytes;
 	uint64_t reconnects;
 	uint32_t queued, clients;
 	bool up;
-	char state[160];                   /* "connected to 127.0.0.1:9080", "refused, next try in 4 s" */
+	char state[160]; /* "connected to 127.0.0.1:9080", "refused, next try in 4 s" */
 };
 
 struct sink_options {
-	size_t queue_bytes;                /* default 4 MiB */
-	const char *port_file;             /* tcp-listen: where the chosen port is written */
-	unsigned max_clients;              /* listening: more are turned away, 0 = 512 */
-	mode_t mode;                       /* unix-listen: socket file mode, 0 = 0660 */
-	bool truncate;                     /* file: start empty instead of appending */
+	size_t queue_bytes; /* default 4 MiB */
+	const char *port_file; /* tcp-listen: where the chosen port is written */
+	unsigned max_clients; /* listening: more are turned away, 0 = 512 */
+	mode_t mode; /* unix-listen: socket file mode, 0 = 0660 */
+	bool truncate; /* file: start empty instead of appending */
 	/* vsock-listen: may this peer come in, and which channel is its own? The loop's thread. 0 and a channel
 	 * other than 0, or negative: it is turned away. */
 	int (*admit)(void *ctx, uint32_t cid, uint32_t *ret_channel);
@@ -54,7 +54,7 @@ int sink_set_preamble(struct sink *s, const void *data, size_t len);
  * connections of readers that know the old preamble end, and no reader gets a document that its own
  * preamble does not explain. */
 int sink_restart(struct sink *s, const void *preamble, size_t len);
-void sink_get_stats(struct sink *s, struct sink_stats *ret);  /* any thread */
+void sink_get_stats(struct sink *s, struct sink_stats *ret); /* any thread */
 /* Waits up to timeout_ns for the queue to drain, then closes. NULL accepted. Not on the loop's thread. */
 void sink_close(struct sink *s, uint64_t timeout_ns);
 

@@ -7,14 +7,15 @@
 
 #include "disk.h"
 
-static int stdout_open(const struct sink_url *u, const struct sink_options *o, struct loop *loop,
-		       struct sink **ret, struct err *err)
+static int stdout_open(const struct sink_url *u, const struct sink_options *o, struct loop *loop, struct sink **ret,
+		       struct err *err)
 {
 	int code, fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 
 	if (fd < 0) {
 		code = -errno;
-		return err_set(err, code, "output \"%s\": standard output is not open: %s; start without closing it, or use null:",
+		return err_set(err, code,
+			       "output \"%s\": standard output is not open: %s; start without closing it, or use null:",
 			       u->text, strerrordesc_np(-code));
 	}
 	code = disk_start(&sink_stdout, fd, NULL, o, ret);

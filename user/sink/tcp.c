@@ -6,8 +6,8 @@
 
 #include "client.h"
 
-static int tcp_open(const struct sink_url *u, const struct sink_options *o, struct loop *loop,
-		    struct sink **ret, struct err *err)
+static int tcp_open(const struct sink_url *u, const struct sink_options *o, struct loop *loop, struct sink **ret,
+		    struct err *err)
 {
 	struct addrs a;
 	char where[300];

@@ -124,11 +124,14 @@ int tcp_listen_place(const struct sink_url *u, const char *port_file, struct ser
 	int code;
 
 	if (!resolve_numeric(strcmp(u->host, "localhost") ? u->host : "127.0.0.1", u->port, &a))
-		return err_set(err, -EINVAL, "output \"%s\": \"%.80s\" is not an address of this machine; write for example "
-			       "127.0.0.1, [::1] or 0.0.0.0", u->text, u->host);
+		return err_set(err, -EINVAL,
+			       "output \"%s\": \"%.80s\" is not an address of this machine; write for example "
+			       "127.0.0.1, [::1] or 0.0.0.0",
+			       u->text, u->host);
 	place.fd = listen_on(&a, &bound);
 	if (place.fd < 0)
-		return err_set(err, place.fd, "output \"%s\": %s; %s", u->text, strerrordesc_np(-place.fd), remedy(place.fd));
+		return err_set(err, place.fd, "output \"%s\": %s; %s", u->text, strerrordesc_np(-place.fd),
+			       remedy(place.fd));
 	/* The port stands at the same place in both families (ip(7), ipv6(7)). */
 	unsigned port = ntohs(((struct sockaddr_in *)&bound)->sin_port);
 	snprintf(place.where, sizeof(place.where), strchr(u->host, ':') ? "[%.100s]:%u" : "%.100s:%u", u->host, port);
@@ -143,8 +146,8 @@ int tcp_listen_place(const struct sink_url *u, const char *port_file, struct ser
 	return 0;
 }
 
-static int tcp_listen_open(const struct sink_url *u, const struct sink_options *o, struct loop *loop,
-			   struct sink **ret, struct err *err)
+static int tcp_listen_open(const struct sink_url *u, const struct sink_options *o, struct loop *loop, struct sink **ret,
+			   struct err *err)
 {
 	struct server_place place;
 	int code = tcp_listen_place(u, o->port_file, &place, err);
@@ -162,6 +165,9 @@ static int tcp_listen_open(const struct sink_url *u, const struct sink_options *
 }
 
 const struct sink_ops sink_tcp_listen = {
-	.scheme = "tcp-listen", .open = tcp_listen_open, .wake = server_wake, .restart = server_wake,
+	.scheme = "tcp-listen",
+	.open = tcp_listen_open,
+	.wake = server_wake,
+	.restart = server_wake,
 	.close = server_close,
 };

@@ -7,8 +7,8 @@
 #include "client.h"
 #include "unix_path.h"
 
-static int unix_open(const struct sink_url *u, const struct sink_options *o, struct loop *loop,
-		     struct sink **ret, struct err *err)
+static int unix_open(const struct sink_url *u, const struct sink_options *o, struct loop *loop, struct sink **ret,
+		     struct err *err)
 {
 	struct addrs a = { .n = 1 };
 	int code = unix_address(u, &a, err);

@@ -25,7 +25,8 @@ static int unix_listen_open(const struct sink_url *u, const struct sink_options 
 
 	if (code)
 		return code;
-	place.fd = unix_listen_file(((struct sockaddr_un *)&a.v[0].a)->sun_path, o->mode ? o->mode : 0660, (gid_t)-1, &file);
+	place.fd = unix_listen_file(((struct sockaddr_un *)&a.v[0].a)->sun_path, o->mode ? o->mode : 0660, (gid_t)-1,
+				    &file);
 	if (place.fd < 0)
 		return err_set(err, place.fd, "output \"%s\": %s; %s", u->text, strerrordesc_np(-place.fd),
 			       unix_listen_remedy(place.fd));
@@ -44,6 +45,9 @@ static int unix_listen_open(const struct sink_url *u, const struct sink_options 
 }
 
 const struct sink_ops sink_unix_listen = {
-	.scheme = "unix-listen", .open = unix_listen_open, .wake = server_wake, .restart = server_wake,
+	.scheme = "unix-listen",
+	.open = unix_listen_open,
+	.wake = server_wake,
+	.restart = server_wake,
 	.close = server_close,
 };

@@ -17,7 +17,8 @@ int sink_url_scheme(const char *url, struct sink_url *u, struct err *err)
 	text_clean(u->text, sizeof(u->text), url);
 	if (url[n] != ':' || n == 0 || n >= sizeof(u->scheme))
 		return err_set(err, -EINVAL,
-			       "output \"%s\": no scheme; write for example stdout:, file:///path or tcp://host:port", u->text);
+			       "output \"%s\": no scheme; write for example stdout:, file:///path or tcp://host:port",
+			       u->text);
 	memcpy(u->scheme, url, n);
 	return 0;
 }
@@ -67,9 +68,10 @@ static int take_path(const char *rest, struct sink_url *u, struct err *err)
 		return err_set(err, -EINVAL, "output \"%s\": the path is longer than %zu bytes; use a shorter one",
 			       u->text, sizeof(u->path) - 1);
 	if (code)
-		return err_set(err, -EINVAL,
-			       "output \"%s\": %% is not followed by two hex digits other than 00; write %%25 for a percent sign",
-			       u->text);
+		return err_set(
+			err, -EINVAL,
+			"output \"%s\": %% is not followed by two hex digits other than 00; write %%25 for a percent sign",
+			u->text);
 	return 0;
 }
 
@@ -96,26 +98,33 @@ static int take_host_port(const char *rest, unsigned min_port, struct sink_url *
 		host++;
 		end = strchr(host, ']');
 		if (!end || end[1] != ':')
-			return err_set(err, -EINVAL, "output \"%s\": an IPv6 address needs brackets and a port; write %s://[::1]:9080",
-				       u->text, u->scheme);
+			return err_set(
+				err, -EINVAL,
+				"output \"%s\": an IPv6 address needs brackets and a port; write %s://[::1]:9080",
+				u->text, u->scheme);
 		n = (size_t)(end - host);
 		end++;
 	} else {
 		n = strcspn(host, ":");
 		end = host + n;
 		if (!*end)
-			return err_set(err, -EINVAL, "output \"%s\": no port; write %s://host:port", u->text, u->scheme);
+			return err_set(err, -EINVAL, "output \"%s\": no port; write %s://host:port", u->text,
+				       u->scheme);
 		if (strchr(end + 1, ':'))
-			return err_set(err, -EINVAL, "output \"%s\": two colons; write an IPv6 address in brackets, %s://[::1]:9080",
+			return err_set(err, -EINVAL,
+				       "output \"%s\": two colons; write an IPv6 address in brackets, %s://[::1]:9080",
 				       u->text, u->scheme);
 	}
 	if (n == 0 || n >= sizeof(u->host))
-		return err_set(err, -EINVAL, "output \"%s\": %s; write %s://%s", u->text, n ? "the host name is too long" : "no host",
-			       u->scheme, min_port ? "host:port" : "127.0.0.1:port, or 0.0.0.0:port for every address");
+		return err_set(err, -EINVAL, "output \"%s\": %s; write %s://%s", u->text,
+			       n ? "the host name is too long" : "no host", u->scheme,
+			       min_port ? "host:port" : "127.0.0.1:port, or 0.0.0.0:port for every address");
 	for (size_t i = 0; i < n; i++)
 		if (!isalnum((unsigned char)host[i]) && !strchr("-._:%", host[i]))
-			return err_set(err, -EINVAL, "output \"%s\": a host name has letters, digits, dots and hyphens; write %s://host:port",
-				       u->text, u->scheme);
+			return err_set(
+				err, -EINVAL,
+				"output \"%s\": a host name has letters, digits, dots and hyphens; write %s://host:port",
+				u->text, u->scheme);
 	memcpy(u->host, host, n);
 	return take_port(end + 1, min_port, u, err);
 }
@@ -135,6 +144,7 @@ int sink_url_rest(const char *url, enum sink_url_form form, struct sink_url *u, 
 		break;
 	}
 	if (*rest)
-		return err_set(err, -EINVAL, "output \"%s\": nothing may follow the colon; write %s:", u->text, u->scheme);
+		return err_set(err, -EINVAL, "output \"%s\": nothing may follow the colon; write %s:", u->text,
+			       u->scheme);
 	return 0;
 }

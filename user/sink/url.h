@@ -6,11 +6,11 @@
 #include "../base/err.h"
 
 struct sink_url {
-	char text[128];            /* as written, cut to fit: the subject of messages */
+	char text[128]; /* as written, cut to fit: the subject of messages */
 	char scheme[16];
-	char host[256];            /* without the brackets of an IPv6 literal; "" = none */
+	char host[256]; /* without the brackets of an IPv6 literal; "" = none */
 	uint16_t port;
-	char path[4096];           /* percent-decoded, absolute; "" = none */
+	char path[4096]; /* percent-decoded, absolute; "" = none */
 };
 
 /* What follows the scheme. */

@@ -64,10 +64,12 @@ static int vsock_listen_open(const struct sink_url *u, const struct sink_options
 	int code;
 
 	if (!o->admit)
-		return err_set(err, -EINVAL, "output \"%s\": it is for shares of virtual machines; use format snapshot", u->text);
+		return err_set(err, -EINVAL, "output \"%s\": it is for shares of virtual machines; use format snapshot",
+			       u->text);
 	place.fd = vsock_bind(u->port);
 	if (place.fd < 0)
-		return err_set(err, place.fd, "output \"%s\": %s; %s", u->text, strerrordesc_np(-place.fd), remedy(place.fd));
+		return err_set(err, place.fd, "output \"%s\": %s; %s", u->text, strerrordesc_np(-place.fd),
+			       remedy(place.fd));
 	snprintf(place.where, sizeof(place.where), "vsock port %u", u->port);
 	p = malloc(sizeof(*p));
 	place.arg = p;
@@ -83,6 +85,9 @@ static int vsock_listen_open(const struct sink_url *u, const struct sink_options
 }
 
 const struct sink_ops sink_vsock_listen = {
-	.scheme = "vsock-listen", .open = vsock_listen_open, .wake = server_wake, .restart = server_wake,
+	.scheme = "vsock-listen",
+	.open = vsock_listen_open,
+	.wake = server_wake,
+	.restart = server_wake,
 	.close = server_close,
 };

@@ -66,14 +66,18 @@ static int check_options(struct zico_client *c, const struct zico_client_options
 		return err_set(err, -EINVAL, "%.64s...: longer than 1023 bytes", o->url);
 	c->wanted = strcmp(o->profile, "auto") == 0 ? NULL : zico_dialect_find(o->profile);
 	if (!c->wanted && strcmp(o->profile, "auto") != 0)
-		return err_set(err, -EINVAL, "%s: no profile \"%s\"; expected auto, document, zico-1.90, zico-1.90.6 or zico-2", o->url, o->profile);
+		return err_set(err, -EINVAL,
+			       "%s: no profile \"%s\"; expected auto, document, zico-1.90, zico-1.90.6 or zico-2",
+			       o->url, o->profile);
 	c->form = !strcmp(form, "data") ? ZICO_FORM_DATA : !strcmp(form, "ldata") ? ZICO_FORM_LZ4 : ZICO_FORM_ZLIB;
 	return 0;
 }
 
 int zico_client_new(const struct zico_client_options *o, struct zico_client **ret, struct err *err)
 {
-	struct http_client_options ho = { .subject = o->url, .ca_file = o->ca_file, .timeout_ns = o->timeout_ns, .stop = o->stop };
+	struct http_client_options ho = {
+		.subject = o->url, .ca_file = o->ca_file, .timeout_ns = o->timeout_ns, .stop = o->stop
+	};
 	struct zico_client *c = calloc(1, sizeof(*c));
 	int rc = c ? check_options(c, o, err) : err_set(err, -ENOMEM, "%s: out of memory; free some", o->url);
 
@@ -129,7 +133,7 @@ static int mend(struct zico_client *c, struct err *err)
 	if (status == 412 || (c->dialect->identity != ZICO_BY_UUID && (status == 400 || status == 401)))
 		return 0;
 	if (status == 401) {
-		c->registered = false;   /* "No such agent." */
+		c->registered = false; /* "No such agent." */
 		return 0;
 	}
 	if (status == 400 || status == 413 || status == 500) {
@@ -140,14 +144,15 @@ static int mend(struct zico_client *c, struct err *err)
 	if (status == 404 || status == 405) {
 		c->registered = false;
 		if (!c->wanted)
-			c->dialect = NULL;   /* another collector stands there now */
+			c->dialect = NULL; /* another collector stands there now */
 		if (!c->n_refused++)
 			return 0;
 	}
 	return err_set(err, -EAGAIN, "%s: answered with %s", c->url, zico_reason(c));
 }
 
-static int submit(struct zico_client *c, const uint8_t uuid[16], const struct zico_encoding *e, bool *ret_done, struct err *err)
+static int submit(struct zico_client *c, const uint8_t uuid[16], const struct zico_encoding *e, bool *ret_done,
+		  struct err *err)
 {
 	int rc;
 

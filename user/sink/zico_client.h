@@ -13,20 +13,22 @@
 
 struct zico_client;
 
-struct zico_client_attr { const char *key, *value; };
+struct zico_client_attr {
+	const char *key, *value;
+};
 
 struct zico_client_options {
-	const char *url;               /* http://HOST:PORT[/PREFIX], https:// */
-	const char *profile;           /* "auto" asks the collector */
-	const char *key;               /* registration key */
-	const char *name, *app, *env;  /* app, env: NULL = the collector's own */
+	const char *url; /* http://HOST:PORT[/PREFIX], https:// */
+	const char *profile; /* "auto" asks the collector */
+	const char *key; /* registration key */
+	const char *name, *app, *env; /* app, env: NULL = the collector's own */
 	const struct zico_client_attr *attrs;
 	unsigned n_attrs;
-	const char *state_file;        /* NULL: a new host at each start */
+	const char *state_file; /* NULL: a new host at each start */
 	const char *ca_file;
-	const char *form;              /* document: field of the agent data: data, zdata, ldata; NULL = zdata */
-	uint64_t timeout_ns;           /* of one request, 0 = 60 s */
-	const atomic_bool *stop;       /* ends requests early; may be NULL */
+	const char *form; /* document: field of the agent data: data, zdata, ldata; NULL = zdata */
+	uint64_t timeout_ns; /* of one request, 0 = 60 s */
+	const atomic_bool *stop; /* ends requests early; may be NULL */
 };
 
 /* Who encodes. Each 0 or negative errno with err. */
@@ -36,11 +38,11 @@ struct zico_encoding {
 	int (*begin)(void *arg, const char *profile, struct err *err);
 	/* Appends the trace that is being sent, and what must be told before it. */
 	int (*encode)(void *arg, struct buf *agent, struct buf *trace, struct err *err);
-	void (*told)(void *arg);       /* the agent data has arrived */
+	void (*told)(void *arg); /* the agent data has arrived */
 };
 
 int zico_client_new(const struct zico_client_options *o, struct zico_client **ret, struct err *err);
-void zico_client_free(struct zico_client *c);    /* NULL accepted */
+void zico_client_free(struct zico_client *c); /* NULL accepted */
 /* One try to deliver one trace, registering and opening a session as needed.
  *	0           it is there
  *	-EAGAIN     nobody is there, or the collector is in trouble: later, the same trace

@@ -29,7 +29,11 @@ static int post(struct zico_client *c, const char *path, const char *type, const
 {
 	char url[ZICO_URL_MAX + 32];
 	struct http_post p = {
-		.url = url, .type = type, .headers = h ? h->list : NULL, .body = body->data, .len = body->len,
+		.url = url,
+		.type = type,
+		.headers = h ? h->list : NULL,
+		.body = body->data,
+		.len = body->len,
 	};
 
 	int rc;

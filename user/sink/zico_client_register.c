@@ -65,9 +65,12 @@ static int take_registration(struct zico_client *c, struct err *err)
 	int rc = 0;
 
 	if (!authkey || strlen(authkey) >= sizeof(c->authkey) || !read_id(j, id, &profile))
-		rc = err_set(err, -EAGAIN, "%s: its answer to a registration has no uuid and authkey; is it a ZICO collector?", c->url);
+		rc = err_set(err, -EAGAIN,
+			     "%s: its answer to a registration has no uuid and authkey; is it a ZICO collector?",
+			     c->url);
 	else if (c->wanted && c->wanted->identity != zico_dialect_find(profile)->identity)
-		rc = err_set(err, -EACCES, "%s: it speaks %s, not %s; use profile: auto", c->url, profile, c->wanted->profile);
+		rc = err_set(err, -EACCES, "%s: it speaks %s, not %s; use profile: auto", c->url, profile,
+			     c->wanted->profile);
 	if (!rc) {
 		memcpy(c->id, id, sizeof(id));
 		memcpy(c->authkey, authkey, strlen(authkey) + 1);
@@ -77,7 +80,8 @@ static int take_registration(struct zico_client *c, struct err *err)
 		rc = zico_identity_save(c);
 		c->unsaved = rc != 0;
 		if (rc)
-			rc = err_set(err, -EAGAIN, "%s: %s; make room for the identity at the collector", c->state_file, strerror(-rc));
+			rc = err_set(err, -EAGAIN, "%s: %s; make room for the identity at the collector", c->state_file,
+				     strerror(-rc));
 	}
 	json_decref(j);
 	return rc;
@@ -93,7 +97,9 @@ static int refused(struct zico_client *c, struct err *err)
 		return 0;
 	}
 	if (c->reply.status == 401)
-		return err_set(err, -EACCES, "%s: registration refused: %s; set key to the collector's registration key", c->url, zico_reason(c));
+		return err_set(err, -EACCES,
+			       "%s: registration refused: %s; set key to the collector's registration key", c->url,
+			       zico_reason(c));
 	return err_set(err, -EACCES, "%s: registration refused: %s", c->url, zico_reason(c));
 }
 
@@ -112,13 +118,16 @@ int zico_register(struct zico_client *c, struct err *err)
 	if (rc)
 		return rc;
 	switch (c->reply.status) {
-	case 200: case 201:
+	case 200:
+	case 201:
 		return take_registration(c, err);
-	case 400: case 401:
+	case 400:
+	case 401:
 		return refused(c, err);
 	case 404:
 		if (c->wanted)
-			return err_set(err, -EACCES, "%s: it has no /agent/register; use profile: auto, or mend the URL", c->url);
+			return err_set(err, -EACCES,
+				       "%s: it has no /agent/register; use profile: auto, or mend the URL", c->url);
 		c->dialect = zico_dialect_find("zico-2");
 		c->registered = true;
 		return 0;
@@ -158,7 +167,8 @@ static int take_session(struct zico_client *c, struct err *err)
 static int forgets(struct zico_client *c, struct err *err)
 {
 	if (c->dialect->identity == ZICO_BY_SESSION && c->reply.status != 412 && c->n_told >= c->n_sessions - 1)
-		return err_set(err, -EBADMSG, "%s: the trace was refused in each new session: %s", c->url, zico_reason(c));
+		return err_set(err, -EBADMSG, "%s: the trace was refused in each new session: %s", c->url,
+			       zico_reason(c));
 	c->registered = false;
 	if (!c->wanted)
 		c->dialect = NULL;
@@ -181,10 +191,12 @@ int zico_session(struct zico_client *c, struct err *err)
 	if (rc)
 		return rc;
 	switch (c->reply.status) {
-	case 200: case 201:
+	case 200:
+	case 201:
 		return take_session(c, err);
-	case 400: case 401:
-		c->registered = false;   /* it does not know us, or not by this key */
+	case 400:
+	case 401:
+		c->registered = false; /* it does not know us, or not by this key */
 		return 0;
 	case 404:
 		c->registered = false;

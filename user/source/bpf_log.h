@@ -4,8 +4,8 @@
 #define JD_BPF_LOG_H
 #include "../base/fsroot.h"
 
-void bpf_log_capture(void);            /* once, before the first object is opened */
-const char *bpf_log_last(void);        /* last warning line, "" = none; valid until the next one */
+void bpf_log_capture(void); /* once, before the first object is opened */
+const char *bpf_log_last(void); /* last warning line, "" = none; valid until the next one */
 void bpf_log_reset(void);
 /* Whether the machine is locked down so far that programs which read the kernel's memory are refused;
  * the kernel itself only says EINVAL. False where securityfs cannot be read. */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include "counters_internal.h"
 
-#define SLEPT_NS 10000000   /* two clocks are not read at once */
+#define SLEPT_NS 10000000 /* two clocks are not read at once */
 
 static bool bit(const uint8_t *bits, unsigned i)
 {
@@ -171,7 +171,7 @@ static void cpu_came_online(struct read_context *x, unsigned cpu)
 	cs->broken = counters_open_events(c, cpu) != 0;
 	if (c->perf_links)
 		counters_attach_perf_cpu(c, cpu);
-	c->states[cpu].clock_offset_ns = 0;   /* its clock may have been set anew */
+	c->states[cpu].clock_offset_ns = 0; /* its clock may have been set anew */
 	c->states[cpu].calibrate = JD_CALIBRATIONS;
 	counters_flush(c, cpu, JD_FLUSH_FLIP);
 	cs->irq_steal_ns = c->states[cpu].irq_steal_ns;
@@ -244,7 +244,7 @@ static bool has_slept(struct counters *c, const struct reading *r)
 
 int counters_read(struct counters *c, struct reading *r, struct cgroup_table *t, struct lifecycle *l)
 {
-	struct read_context x = {.c = c, .r = r, .table = t, .lifecycle = l};
+	struct read_context x = { .c = c, .r = r, .table = t, .lifecycle = l };
 	int first_err = 0;
 
 	x.slept = has_slept(c, r);
@@ -254,7 +254,7 @@ int counters_read(struct counters *c, struct reading *r, struct cgroup_table *t,
 
 		if (c->cpus[cpu].online)
 			follow_losses(&x, cpu);
-		if (e && e != -ENXIO && !first_err)   /* ENXIO: it went offline just now */
+		if (e && e != -ENXIO && !first_err) /* ENXIO: it went offline just now */
 			first_err = e;
 	}
 	if (!first_err)

@@ -40,7 +40,8 @@ void counters_close(struct counters *c);
 
 /* trigger none: CPU time of each cgroup from its cpu.stat, no BPF at all. */
 struct cpustat;
-int cpustat_open(const struct hierarchy *h, const struct fsroot *root, struct schema *s, struct cpustat **ret, struct err *err);
+int cpustat_open(const struct hierarchy *h, const struct fsroot *root, struct schema *s, struct cpustat **ret,
+		 struct err *err);
 int cpustat_read(struct cpustat *c, struct reading *r, struct cgroup_table *t, struct lifecycle *l);
 void cpustat_close(struct cpustat *c);
 

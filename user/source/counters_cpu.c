@@ -16,7 +16,7 @@
 
 int counters_flush(struct counters *c, unsigned cpu, enum jd_flush_arg what)
 {
-	__u64 args[1] = {what};
+	__u64 args[1] = { what };
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = args, .ctx_size_in = sizeof(args),
 		    .flags = BPF_F_TEST_RUN_ON_CPU, .cpu = cpu);
 
@@ -181,7 +181,7 @@ int counters_read_cpu(struct read_context *x, unsigned cpu)
 	counters_take_bank(x, cpu, bank);
 	take_irq_steal(x, cpu);
 	take_msr(x, cpu);
-	c->cpus[cpu].seq = 0;   /* the other bank is active now: look at it whatever its number */
+	c->cpus[cpu].seq = 0; /* the other bank is active now: look at it whatever its number */
 	x->r->cpus[cpu].read_mono_ns = st->flush_mono_ns;
 	return 0;
 }

@@ -86,7 +86,7 @@ void counters_close_events(struct counters *c, unsigned cpu)
 /* Tried on one CPU of every kind: the first online one of each variant of each event. */
 bool counters_must_multiplex(struct counters *c)
 {
-	uint8_t tried[1024 / 8] = {0};
+	uint8_t tried[1024 / 8] = { 0 };
 
 	for (unsigned cpu = 0; cpu < c->n_cpus && cpu < 1024; cpu++) {
 		bool fresh = cpu == 0;

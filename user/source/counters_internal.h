@@ -24,55 +24,55 @@ struct staged_row {
 
 /* Of a (CPU, slot). */
 struct slot_view {
-	uint64_t credit_ns;         /* time reported ahead of its charge */
-	uint32_t cell;              /* number of its cell in the reading + 1, 0 = none yet */
+	uint64_t credit_ns; /* time reported ahead of its charge */
+	uint32_t cell; /* number of its cell in the reading + 1, 0 = none yet */
 };
 
 struct cpu_source {
 	bool online;
-	bool broken;                /* its events could not all be opened */
-	uint64_t msr_credit_ns, tsc_credit;   /* reported ahead of the counters, from the clock */
-	uint64_t seq;               /* of the last complete read of the CPU while idle */
-	bool taken;                 /* rows of the active bank were taken while idle: `seen` says how much */
+	bool broken; /* its events could not all be opened */
+	uint64_t msr_credit_ns, tsc_credit; /* reported ahead of the counters, from the clock */
+	uint64_t seq; /* of the last complete read of the CPU while idle */
+	bool taken; /* rows of the active bank were taken while idle: `seen` says how much */
 	uint64_t irq_steal_ns, lost_reads, folded, missed, flush_mono_ns;
 	uint64_t msr[JD_MAX_MSR_EVENTS];
 	uint64_t offline_since_ns;
-	uint32_t retry_at, retry_after;   /* reading number of the next reopen, doubling distance */
+	uint32_t retry_at, retry_after; /* reading number of the next reopen, doubling distance */
 };
 
 struct counters {
-	const struct counters_options *o;   /* valid during open only */
+	const struct counters_options *o; /* valid during open only */
 	struct counters_bpf *skel;
 	struct bpf_link *links[2];
-	struct bpf_link **perf_links;       /* trigger perf_event: one per CPU */
+	struct bpf_link **perf_links; /* trigger perf_event: one per CPU */
 	struct perf_seam seam;
 	struct schema *schema;
-	const struct fsroot *root;          /* borrowed */
+	const struct fsroot *root; /* borrowed */
 	struct event_variants core_variants[SCHEMA_MAX_EVENTS], msr_variants[SCHEMA_MAX_EVENTS];
 	struct online_cpus *online;
 	uint8_t *online_bits;
 	unsigned n_cpus;
 	uint32_t max_slots;
 	int flush_fd, retire_fd, events_fd;
-	int *event_fds;                     /* [(JD_MAX_EVENTS core, then msr) * n_cpus + cpu], -1 = closed */
-	struct jd_cpu_state *states;        /* mapped */
-	struct jd_row *rows;                /* mapped; those of a flushed bank are ours to clear */
-	struct jd_mux_row *mux_rows;        /* mapped while multiplexed */
-	const uint64_t *touched;            /* mapped */
-	const struct jd_slot_info *info;    /* mapped */
-	struct staged_row *seen;            /* [cpu * max_slots + slot]: taken from the active bank while idle */
+	int *event_fds; /* [(JD_MAX_EVENTS core, then msr) * n_cpus + cpu], -1 = closed */
+	struct jd_cpu_state *states; /* mapped */
+	struct jd_row *rows; /* mapped; those of a flushed bank are ours to clear */
+	struct jd_mux_row *mux_rows; /* mapped while multiplexed */
+	const uint64_t *touched; /* mapped */
+	const struct jd_slot_info *info; /* mapped */
+	struct staged_row *seen; /* [cpu * max_slots + slot]: taken from the active bank while idle */
 	struct staged_row *staged;
-	struct slot_view *views;            /* [cpu * max_slots + slot] */
+	struct slot_view *views; /* [cpu * max_slots + slot] */
 	struct cpu_source *cpus;
-	uint32_t *slot_row;                 /* reading row of a slot, UINT32_MAX = none yet */
-	uint32_t *slot_changed;             /* number of the last reading that brought something */
-	uint32_t top_slot;                  /* highest slot seen + 1 */
-	int64_t asleep_ns;                  /* CLOCK_BOOTTIME less CLOCK_MONOTONIC at the last reading */
+	uint32_t *slot_row; /* reading row of a slot, UINT32_MAX = none yet */
+	uint32_t *slot_changed; /* number of the last reading that brought something */
+	uint32_t top_slot; /* highest slot seen + 1 */
+	int64_t asleep_ns; /* CLOCK_BOOTTIME less CLOCK_MONOTONIC at the last reading */
 	bool clock_ktime;
-	bool clock_events;                  /* a core event is the row's own time */
-	bool visit_idle;                    /* an event counts while a CPU is idle: flush those CPUs too */
-	int tsc_event;                      /* index of the TSC in the msr set, -1 = not there */
-	double tsc_per_ns;                  /* between two flushes of a CPU: the TSC is constant and shared */
+	bool clock_events; /* a core event is the row's own time */
+	bool visit_idle; /* an event counts while a CPU is idle: flush those CPUs too */
+	int tsc_event; /* index of the TSC in the msr set, -1 = not there */
+	double tsc_per_ns; /* between two flushes of a CPU: the TSC is constant and shared */
 	char reason[600];
 };
 
@@ -82,7 +82,7 @@ struct read_context {
 	struct reading *r;
 	struct cgroup_table *table;
 	struct lifecycle *lifecycle;
-	bool slept;                         /* since the last reading: CPUs may have been off, their events dead */
+	bool slept; /* since the last reading: CPUs may have been off, their events dead */
 };
 
 static inline size_t row_index(const struct counters *c, unsigned cpu, unsigned bank, uint32_t slot)
@@ -96,7 +96,7 @@ void counters_unload(struct counters *c);
 
 /* counters_perf.c: trigger perf_event. 0, -ENOENT (no such event), -ENODEV (it would never fire) or -errno. */
 int counters_attach_perf(struct counters *c);
-int counters_attach_perf_cpu(struct counters *c, unsigned cpu);     /* a CPU that came back */
+int counters_attach_perf_cpu(struct counters *c, unsigned cpu); /* a CPU that came back */
 
 /* counters_events.c: opens the events of one CPU and puts them into the kernel's map. Number of
  * events that should be there and could not be opened. */
@@ -105,21 +105,21 @@ void counters_close_events(struct counters *c, unsigned cpu);
 bool counters_must_multiplex(struct counters *c);
 
 /* counters_take.c: rows into the reading. */
-void counters_take_bank(struct read_context *x, unsigned cpu, unsigned bank);      /* no writer: taken and cleared */
-unsigned counters_stage_bank(struct counters *c, unsigned cpu, unsigned bank);     /* active bank: copied, their number */
-void counters_take_staged(struct read_context *x, unsigned cpu, unsigned n);       /* the copies are good */
-void counters_forget_bank(struct counters *c, unsigned cpu, unsigned bank);        /* cleared, belongs to no interval */
+void counters_take_bank(struct read_context *x, unsigned cpu, unsigned bank); /* no writer: taken and cleared */
+unsigned counters_stage_bank(struct counters *c, unsigned cpu, unsigned bank); /* active bank: copied, their number */
+void counters_take_staged(struct read_context *x, unsigned cpu, unsigned n); /* the copies are good */
+void counters_forget_bank(struct counters *c, unsigned cpu, unsigned bank); /* cleared, belongs to no interval */
 /* What was reported ahead is not reported again; a step back becomes credit. Returns what is new. */
 uint64_t counters_settle(uint64_t *credit, uint64_t brought);
 
 /* counters_cpu.c */
-int counters_flush(struct counters *c, unsigned cpu, enum jd_flush_arg what);   /* 0 or -errno */
-void counters_prime(struct counters *c);              /* opens an interval on every online CPU */
+int counters_flush(struct counters *c, unsigned cpu, enum jd_flush_arg what); /* 0 or -errno */
+void counters_prime(struct counters *c); /* opens an interval on every online CPU */
 int counters_read_cpu(struct read_context *x, unsigned cpu);
-void counters_read_offline(struct read_context *x, unsigned cpu);   /* its last counts, no writer left */
+void counters_read_offline(struct read_context *x, unsigned cpu); /* its last counts, no writer left */
 
 /* counters_rows.c */
-int64_t counters_row(struct read_context *x, uint32_t slot);        /* reading row or -errno */
+int64_t counters_row(struct read_context *x, uint32_t slot); /* reading row or -errno */
 void counters_retire(struct read_context *x);
 
 #endif

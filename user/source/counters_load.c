@@ -15,7 +15,9 @@
 #include "counters_internal.h"
 
 static const char *const trigger_names[] = {
-	[TRIGGER_TP_BTF] = "tp_btf", [TRIGGER_RAW_TP] = "raw_tp", [TRIGGER_PERF_EVENT] = "perf_event",
+	[TRIGGER_TP_BTF] = "tp_btf",
+	[TRIGGER_RAW_TP] = "raw_tp",
+	[TRIGGER_PERF_EVENT] = "perf_event",
 };
 
 static unsigned perf_mask(const struct event_set *set)
@@ -129,7 +131,8 @@ static int attach(struct counters *c, enum trigger_mode trigger)
 		if (err)
 			return err;
 	} else {
-		c->links[0] = bpf_program__attach(trigger == TRIGGER_TP_BTF ? s->progs.switch_btf : s->progs.switch_raw);
+		c->links[0] = bpf_program__attach(trigger == TRIGGER_TP_BTF ? s->progs.switch_btf :
+									      s->progs.switch_raw);
 		if (!c->links[0])
 			return -errno;
 	}
@@ -142,7 +145,7 @@ static int attach(struct counters *c, enum trigger_mode trigger)
  * kept waiting may find its nap over before it gave the CPU away, so that several are taken. */
 static bool switch_is_counted(struct counters *c)
 {
-	struct timespec nap = {.tv_nsec = 2000000};
+	struct timespec nap = { .tv_nsec = 2000000 };
 	bool counted = false;
 
 	for (int i = 0; i < 8 && !counted; i++) {
@@ -213,13 +216,16 @@ static int tell_failure(struct counters *c, enum trigger_mode want, int e, struc
 	if (e == -EINVAL && bpf_locked_down(c->root))
 		return err_set(err, -EPERM, "counters: " BPF_LOCKED_DOWN ", or set trigger: none");
 	if (e == -EPERM || (e == -EACCES && want == TRIGGER_PERF_EVENT))
-		return err_set(err, e, "counters: not permitted to load eBPF programs (%s); run as root or give "
-			       "CAP_BPF and CAP_PERFMON (a container also a seccomp profile that allows bpf), or set trigger: none",
-			       c->reason);
+		return err_set(
+			err, e,
+			"counters: not permitted to load eBPF programs (%s); run as root or give "
+			"CAP_BPF and CAP_PERFMON (a container also a seccomp profile that allows bpf), or set trigger: none",
+			c->reason);
 	if (want == TRIGGER_PERF_EVENT)
-		return err_set(err, e, "counters: no trigger works (%s); %s", c->reason, e == -ENODEV ?
-			       "enable one (echo +pids >cgroup.subtree_control there) or set trigger: auto" :
-			       "set trigger: auto");
+		return err_set(err, e, "counters: no trigger works (%s); %s", c->reason,
+			       e == -ENODEV ?
+				       "enable one (echo +pids >cgroup.subtree_control there) or set trigger: auto" :
+				       "set trigger: auto");
 	return err_set(err, e, "counters: no trigger works (%s); give kernel BTF with --btf FILE, or set trigger: none",
 		       c->reason);
 }

@@ -10,12 +10,15 @@
 #include "counters.skel.h"
 #include "counters_internal.h"
 
-#define CGROUP_SWITCHES 11   /* PERF_COUNT_SW_CGROUP_SWITCHES, linux/perf_event.h since 5.13 */
+#define CGROUP_SWITCHES 11 /* PERF_COUNT_SW_CGROUP_SWITCHES, linux/perf_event.h since 5.13 */
 
 static int open_switches(int cpu)
 {
-	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr),
-		.config = CGROUP_SWITCHES, .sample_period = 1, .disabled = 1};
+	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
+					.size = sizeof(attr),
+					.config = CGROUP_SWITCHES,
+					.sample_period = 1,
+					.disabled = 1 };
 	long fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 	return fd < 0 ? -errno : (int)fd;
@@ -64,6 +67,6 @@ int counters_attach_perf(struct counters *c)
 	}
 	if (!controllers_reach_down(c))
 		return -ENODEV;
-	c->visit_idle = true;   /* the kernel's side is not told of idle, so it cannot say which CPU is */
+	c->visit_idle = true; /* the kernel's side is not told of idle, so it cannot say which CPU is */
 	return 0;
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include "counters_internal.h"
 
-#define QUIET_READINGS 2   /* complete readings without a count before a slot is retired */
+#define QUIET_READINGS 2 /* complete readings without a count before a slot is retired */
 
 static struct cgroup *find_cgroup(struct read_context *x, uint64_t id)
 {
@@ -57,13 +57,13 @@ static bool running_somewhere(const struct counters *c, uint32_t slot)
 static void retire(struct read_context *x, uint32_t slot)
 {
 	struct counters *c = x->c;
-	__u64 args[1] = {slot};
+	__u64 args[1] = { slot };
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = args, .ctx_size_in = sizeof(args));
 
 	if (bpf_prog_test_run_opts(c->retire_fd, &opts))
 		return;
 	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++)
-		c->views[(size_t)cpu * c->max_slots + slot] = (struct slot_view){0};   /* the next owner owes nothing */
+		c->views[(size_t)cpu * c->max_slots + slot] = (struct slot_view){ 0 }; /* the next owner owes nothing */
 	reading_drop_row(x->r, c->slot_row[slot]);
 	c->slot_row[slot] = UINT32_MAX;
 }

@@ -9,9 +9,9 @@
 #include "counters_internal.h"
 
 #define READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
-#define LEAST_RUNNING 16      /* an event that counted for less than one part in so many is not scaled up */
-#define LEAST_ENABLED 2       /* nor is one that was there for less than one part in so many of the time */
-#define CLOCK_SLACK_NS 50000  /* perf's clock and the scheduler's, at both ends of a short run */
+#define LEAST_RUNNING 16 /* an event that counted for less than one part in so many is not scaled up */
+#define LEAST_ENABLED 2 /* nor is one that was there for less than one part in so many of the time */
+#define CLOCK_SLACK_NS 50000 /* perf's clock and the scheduler's, at both ends of a short run */
 #define AHEAD_ROWS 16
 #define AHEAD_CELLS 8
 
@@ -91,11 +91,11 @@ static bool add_multiplexed(const struct counters *c, struct cell_values *v, con
 		bool speaks = speaks_for(enabled, running, (int64_t)time_ns > 0 ? time_ns : 0);
 
 		if (c->schema->core.ev[i].kind != EVENT_PERF || c->event_fds[(size_t)i * c->n_cpus + cpu] < 0)
-			continue;   /* this CPU has no such event */
+			continue; /* this CPU has no such event */
 		v->counters[i] += speaks && running ? (uint64_t)((unsigned __int128)raw * enabled / running) : raw;
 		whole &= speaks;
 		if (!worst_enabled || (enabled && (unsigned __int128)running * worst_enabled <
-						  (unsigned __int128)worst_running * enabled)) {
+							  (unsigned __int128)worst_running * enabled)) {
 			worst_enabled = enabled;
 			worst_running = running;
 		}
@@ -134,7 +134,8 @@ static struct cell_values *cell_of(struct read_context *x, unsigned cpu, uint32_
 }
 
 /* Adds what a row has more than before. Returns false when there was no memory for it. */
-static bool take_row(struct read_context *x, unsigned cpu, const struct staged_row *now, const struct staged_row *before)
+static bool take_row(struct read_context *x, unsigned cpu, const struct staged_row *now,
+		     const struct staged_row *before)
 {
 	struct counters *c = x->c;
 	uint64_t time_ns = now->now.time_ns - before->now.time_ns;
@@ -219,7 +220,7 @@ static void take_flushed(struct read_context *x, unsigned cpu, unsigned bank, ui
 	if (plain) {
 		take_fresh(x, cpu, slot, row);
 	} else {
-		now.slot = slot;   /* the rest by load_row, as far as it is read */
+		now.slot = slot; /* the rest by load_row, as far as it is read */
 		load_row(c, cpu, bank, &now);
 		take_row(x, cpu, &now, c->cpus[cpu].taken ? seen : &nothing);
 	}

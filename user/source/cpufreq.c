@@ -17,9 +17,9 @@
 struct cpufreq {
 	const struct fsroot *root;
 	const struct schema *schema;
-	int *fds;                      /* by CPU, -1 = not open */
+	int *fds; /* by CPU, -1 = not open */
 	uint32_t *khz;
-	int zone;                      /* -1 = there is none */
+	int zone; /* -1 = there is none */
 	int zone_fd;
 };
 
@@ -31,7 +31,8 @@ static void find_zone(struct cpufreq *c)
 	int number;
 
 	for (int i = 0; dir && i < ZONES_MAX && (d = readdir(dir)); i++) {
-		if (sscanf(d->d_name, "thermal_zone%6d", &number) != 1 || number < 0 || (c->zone >= 0 && number > c->zone))
+		if (sscanf(d->d_name, "thermal_zone%6d", &number) != 1 || number < 0 ||
+		    (c->zone >= 0 && number > c->zone))
 			continue;
 		snprintf(path, sizeof(path), THERMAL_DIR "/thermal_zone%d/type", number);
 		if (fsroot_read(c->root, path, type, sizeof(type)) >= 0 && !strcmp(type, PACKAGE_ZONE))

@@ -15,6 +15,6 @@ int cpufreq_open(const struct fsroot *root, struct schema *s, struct cpufreq **r
 void cpufreq_read(struct cpufreq *c, struct snapshot *s);
 /* Nobody asks any more: gives the descriptors back. */
 void cpufreq_rest(struct cpufreq *c);
-void cpufreq_close(struct cpufreq *c);   /* NULL accepted */
+void cpufreq_close(struct cpufreq *c); /* NULL accepted */
 
 #endif

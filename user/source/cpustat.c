@@ -71,9 +71,9 @@ static int add_entry(struct cpustat *c, struct cgroup *cg)
 		c->cap = cap;
 	}
 	e = &c->entries[c->n];
-	*e = (struct stat_entry){.id = cg->id, .cgroup = cg, .fd = open_stat(c, cg), .row = UINT32_MAX};
+	*e = (struct stat_entry){ .id = cg->id, .cgroup = cg, .fd = open_stat(c, cg), .row = UINT32_MAX };
 	if (e->fd < 0)
-		return 0;   /* it has ended meanwhile: its time stays with its parent */
+		return 0; /* it has ended meanwhile: its time stays with its parent */
 	e->fresh = cg->born_ns != 0;
 	c->n++;
 	return 0;
@@ -214,12 +214,14 @@ int cpustat_read(struct cpustat *c, struct reading *r, struct cgroup_table *t, s
 	return err;
 }
 
-int cpustat_open(const struct hierarchy *h, const struct fsroot *root, struct schema *s, struct cpustat **ret, struct err *err)
+int cpustat_open(const struct hierarchy *h, const struct fsroot *root, struct schema *s, struct cpustat **ret,
+		 struct err *err)
 {
 	struct cpustat *c;
 
 	if (!h->v2)
-		return err_set(err, -EOPNOTSUPP, "trigger none: cgroup v1 has no cpu.stat with CPU time; mount cgroup2 "
+		return err_set(err, -EOPNOTSUPP,
+			       "trigger none: cgroup v1 has no cpu.stat with CPU time; mount cgroup2 "
 			       "and set cgroups.hierarchy: v2, or choose another trigger");
 	c = calloc(1, sizeof(*c));
 	if (!c)

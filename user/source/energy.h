@@ -10,7 +10,7 @@
 #include "events.h"
 
 enum energy_state { ENERGY_OK, ENERGY_ABSENT, ENERGY_DENIED, ENERGY_BROKEN };
-const char *energy_state_name(enum energy_state s);    /* "ok", "absent", "denied", "broken" */
+const char *energy_state_name(enum energy_state s); /* "ok", "absent", "denied", "broken" */
 
 /* One domain as one interface offers it. */
 struct energy_probe {
@@ -18,14 +18,14 @@ struct energy_probe {
 	uint16_t package, die;
 	bool has_die;
 	enum energy_state state;
-	char name[64];            /* unique name as in domain_desc */
-	char subject[128];        /* file, event or register: "intel-rapl:0:2 (dram)" */
-	char reason[200];         /* why not ok and what to do, or "" */
-	uint64_t uj_num, uj_den;  /* microjoules = units * num / den */
-	uint64_t wrap_units;      /* counter modulus in units; 0 = 2^64 */
-	int cpu;                  /* CPU to read on, -1 = any; first part's when there are several */
-	unsigned parts;           /* counters whose sum is the domain: 1, or AMD's physical cores */
-	uint32_t restarts;        /* +1 when a part was reopened: what it counted meanwhile is lost */
+	char name[64]; /* unique name as in domain_desc */
+	char subject[128]; /* file, event or register: "intel-rapl:0:2 (dram)" */
+	char reason[200]; /* why not ok and what to do, or "" */
+	uint64_t uj_num, uj_den; /* microjoules = units * num / den */
+	uint64_t wrap_units; /* counter modulus in units; 0 = 2^64 */
+	int cpu; /* CPU to read on, -1 = any; first part's when there are several */
+	unsigned parts; /* counters whose sum is the domain: 1, or AMD's physical cores */
+	uint32_t restarts; /* +1 when a part was reopened: what it counted meanwhile is lost */
 };
 
 struct energy_source;
@@ -52,19 +52,26 @@ extern const struct energy_source_ops energy_powercap, energy_perf, energy_msr, 
 
 /* All of them together. */
 struct rapl;
-struct rapl_options { enum rapl_mode mode; bool cross_check; uint64_t poll_ns; double max_watts; /* 0 = default bound per package */ };
+struct rapl_options {
+	enum rapl_mode mode;
+	bool cross_check;
+	uint64_t poll_ns;
+	double max_watts; /* 0 = default bound per package */
+};
 
 /* Adds its domains to the schema (n_domains, domains[]). No RAPL at all is not an error: 0 domains. */
-int rapl_open(const struct fsroot *root, const struct perf_seam *seam, const struct rapl_options *o,
-	      struct schema *s, struct rapl **ret, struct err *err);
+int rapl_open(const struct fsroot *root, const struct perf_seam *seam, const struct rapl_options *o, struct schema *s,
+	      struct rapl **ret, struct err *err);
 /* Reads every domain and adds wrap-corrected increments to r->domains. now = CLOCK_MONOTONIC. */
 void rapl_read(struct rapl *rp, struct reading *r, uint64_t now_ns, uint64_t boot_ns);
 /* Between readings: samples the counters so that no wrap is missed. Call when due. */
 void rapl_poll(struct rapl *rp, uint64_t now_ns, uint64_t boot_ns);
-uint64_t rapl_poll_interval_ns(const struct rapl *rp);      /* 0 = not needed */
+uint64_t rapl_poll_interval_ns(const struct rapl *rp); /* 0 = not needed */
 /* Looks at the counters so far, and those that fell out because the one before came too late: nothing
  * is lost by that as long as no counter wraps twice, which is told apart (dropped, partial). */
-struct rapl_looks { uint64_t n, left_out; };
+struct rapl_looks {
+	uint64_t n, left_out;
+};
 struct rapl_looks rapl_looks(const struct rapl *rp);
 void rapl_hotplug(struct rapl *rp, const uint8_t *online, unsigned n);
 /* For doctor and status: every interface's probes with state and reason, chosen or not. */
@@ -79,9 +86,9 @@ void rapl_close(struct rapl *rp);
 struct energy_accumulator {
 	uint64_t prev_raw, prev_ns, prev_boot_ns;
 	bool have_prev;
-	uint64_t modulus;        /* in units; 0 = 2^64 */
+	uint64_t modulus; /* in units; 0 = 2^64 */
 	double max_units_per_ns; /* > 0; a larger rate is refused: reset, suspend or module reload */
-	uint64_t units;          /* cumulative */
+	uint64_t units; /* cumulative */
 	uint64_t wraps, resets, dropped;
 };
 /* Adds raw read at now; returns the units added (0 after a reset). A step back is a wrap when the

@@ -29,7 +29,7 @@ static uint64_t step(struct energy_accumulator *a, uint64_t raw, uint64_t awake_
 		a->dropped++;
 		return 0;
 	}
-	units += a->modulus;  /* mod 2^64: exact for every modulus, and modulus 0 is 2^64 */
+	units += a->modulus; /* mod 2^64: exact for every modulus, and modulus 0 is 2^64 */
 	if (!plausible(a, units, awake_ns)) {
 		a->resets++;
 		return 0;

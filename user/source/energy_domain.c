@@ -97,9 +97,15 @@ struct energy_probe *energy_source_add(struct energy_source *e, enum domain_kind
 		energy_source_add_note(e, "%s: more than %d domains; not used", name, SCHEMA_MAX_DOMAINS);
 		return NULL;
 	}
-	*p = (struct energy_probe){ .kind = kind, .package = (uint16_t)package, .state = ENERGY_OK,
-				    .die = (uint16_t)(die == ENERGY_NO_DIE ? 0 : die), .has_die = die != ENERGY_NO_DIE,
-				    .uj_num = 1, .uj_den = 1, .cpu = -1, .parts = 1 };
+	*p = (struct energy_probe){ .kind = kind,
+				    .package = (uint16_t)package,
+				    .state = ENERGY_OK,
+				    .die = (uint16_t)(die == ENERGY_NO_DIE ? 0 : die),
+				    .has_die = die != ENERGY_NO_DIE,
+				    .uj_num = 1,
+				    .uj_den = 1,
+				    .cpu = -1,
+				    .parts = 1 };
 	memcpy(p->name, name, sizeof(name));
 	e->n++;
 	return p;

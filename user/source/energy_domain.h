@@ -8,7 +8,7 @@
 
 #define ENERGY_MAX_NOTES 16
 #define ENERGY_NO_DIE (-1)
-#define ENERGY_MAX_PACKAGE 1023   /* larger ids in a captured machine are nonsense */
+#define ENERGY_MAX_PACKAGE 1023 /* larger ids in a captured machine are nonsense */
 
 struct energy_source {
 	enum energy_state state;

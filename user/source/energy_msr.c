@@ -10,21 +10,32 @@
 #include "msr_port.h"
 
 #define MAX_CPUS 8192
-#define PACKAGE_CTLS 0xbc         /* IA32_MISC_PACKAGE_CTLS, bit 0: energy filtering */
-#define AMD_FIRST_FAMILY 0x17    /* Zen; Hygon begins at 0x18 */
+#define PACKAGE_CTLS 0xbc /* IA32_MISC_PACKAGE_CTLS, bit 0: energy filtering */
+#define AMD_FIRST_FAMILY 0x17 /* Zen; Hygon begins at 0x18 */
 
 struct msr_registers {
 	uint32_t unit;
 	unsigned n;
-	struct { uint32_t reg; enum domain_kind kind; bool per_core; } counter[5];
+	struct {
+		uint32_t reg;
+		enum domain_kind kind;
+		bool per_core;
+	} counter[5];
 };
 
 static const struct msr_registers intel_registers = {
-	0x606, 5, { { 0x611, DOMAIN_PACKAGE, false }, { 0x639, DOMAIN_CORE, false }, { 0x641, DOMAIN_UNCORE, false },
-		    { 0x619, DOMAIN_DRAM, false }, { 0x64d, DOMAIN_PSYS, false } },
+	0x606,
+	5,
+	{ { 0x611, DOMAIN_PACKAGE, false },
+	  { 0x639, DOMAIN_CORE, false },
+	  { 0x641, DOMAIN_UNCORE, false },
+	  { 0x619, DOMAIN_DRAM, false },
+	  { 0x64d, DOMAIN_PSYS, false } },
 };
 static const struct msr_registers amd_registers = {
-	0xc0010299, 2, { { 0xc001029b, DOMAIN_PACKAGE, false }, { 0xc001029a, DOMAIN_CORE, true } },
+	0xc0010299,
+	2,
+	{ { 0xc001029b, DOMAIN_PACKAGE, false }, { 0xc001029a, DOMAIN_CORE, true } },
 };
 
 struct msr_domain {
@@ -73,7 +84,8 @@ static const struct msr_registers *registers_of(struct msr *m)
 	if (strcmp(m->cpu.vendor, "GenuineIntel") == 0) {
 		if (m->cpu.family != 6 || !one_of(m->cpu.model, unclear, sizeof(unclear)))
 			return &intel_registers;
-		energy_source_set(&m->base, ENERGY_ABSENT, "the energy unit of this Atom is not certain; take powercap");
+		energy_source_set(&m->base, ENERGY_ABSENT,
+				  "the energy unit of this Atom is not certain; take powercap");
 	} else if (energy_per_socket(&m->cpu) && m->cpu.family >= AMD_FIRST_FAMILY) {
 		return &amd_registers;
 	} else {
@@ -155,7 +167,8 @@ static int add_counter(struct msr *m, const struct cpu_desc *of, unsigned which,
 	uint64_t value;
 	int err;
 
-	p = energy_source_add(&m->base, m->registers->counter[which].kind, of->package, energy_die_of(m->schema, &m->cpu, of));
+	p = energy_source_add(&m->base, m->registers->counter[which].kind, of->package,
+			      energy_die_of(m->schema, &m->cpu, of));
 	if (!p)
 		return 0;
 	d->reg = m->registers->counter[which].reg;
@@ -165,7 +178,8 @@ static int add_counter(struct msr *m, const struct cpu_desc *of, unsigned which,
 		return -ENOMEM;
 	p->parts = open_parts(m, of, d->per_core, d->parts);
 	p->cpu = (int)d->parts[0].cpu;
-	snprintf(p->subject, sizeof(p->subject), "register 0x%x on CPU %d%s", d->reg, p->cpu, p->parts > 1 ? " and others" : "");
+	snprintf(p->subject, sizeof(p->subject), "register 0x%x on CPU %d%s", d->reg, p->cpu,
+		 p->parts > 1 ? " and others" : "");
 	set_unit(m, p, esu);
 	err = try_counter(d, p->parts, &value);
 	if (err == -EIO)
@@ -173,7 +187,8 @@ static int add_counter(struct msr *m, const struct cpu_desc *of, unsigned which,
 	else if (err == -EACCES || err == -EPERM)
 		energy_probe_set(p, ENERGY_DENIED, "the register may not be read; give CAP_SYS_RAWIO");
 	else if (err)
-		energy_probe_set(p, ENERGY_BROKEN, "the register cannot be read (%s); see the kernel log", strerror(-err));
+		energy_probe_set(p, ENERGY_BROKEN, "the register cannot be read (%s); see the kernel log",
+				 strerror(-err));
 	else if (!value)
 		energy_probe_set(p, ENERGY_ABSENT, "the counter reads 0: not there, or a virtual machine");
 	return 0;
@@ -184,7 +199,8 @@ static void say_access(struct energy_source *e, int err)
 	if (err == -ENOENT)
 		energy_source_set(e, ENERGY_ABSENT, "no /dev/cpu/N/msr; load the msr module (modprobe msr)");
 	else if (err == -EACCES || err == -EPERM)
-		energy_source_set(e, ENERGY_DENIED, "/dev/cpu/N/msr may not be read; run as root or with CAP_SYS_RAWIO");
+		energy_source_set(e, ENERGY_DENIED,
+				  "/dev/cpu/N/msr may not be read; run as root or with CAP_SYS_RAWIO");
 	else if (err == -EIO)
 		energy_source_set(e, ENERGY_ABSENT, "this CPU has no RAPL unit register (EIO)");
 	else
@@ -199,9 +215,12 @@ static int add_package(struct msr *m, const struct cpu_desc *of)
 
 	if (!err)
 		err = msr_port_read(&port, m->registers->unit, &unit);
-	if (!err && unit && m->registers == &intel_registers && msr_port_read(&port, PACKAGE_CTLS, &ctls) == 0 && (ctls & 1))
-		energy_source_add_note(&m->base, "package-%u: energy filtering is on (register 0xbc): values of short intervals carry noise",
-				       of->package);
+	if (!err && unit && m->registers == &intel_registers && msr_port_read(&port, PACKAGE_CTLS, &ctls) == 0 &&
+	    (ctls & 1))
+		energy_source_add_note(
+			&m->base,
+			"package-%u: energy filtering is on (register 0xbc): values of short intervals carry noise",
+			of->package);
 	msr_port_close(&port);
 	if (err)
 		say_access(&m->base, err);

@@ -17,7 +17,7 @@
 struct perf_part {
 	int fd, cpu;
 	uint16_t package, die, core;
-	uint64_t base, last;   /* counted by descriptors before this one; last value given out */
+	uint64_t base, last; /* counted by descriptors before this one; last value given out */
 };
 
 struct perf_event {
@@ -33,17 +33,18 @@ struct perf {
 	const struct perf_seam *seam;
 	const struct schema *schema;
 	struct cpu_model cpu;
-	bool mirrored;   /* said that dies repeat their socket */
+	bool mirrored; /* said that dies repeat their socket */
 	struct perf_event events[SCHEMA_MAX_DOMAINS];
 };
 
-static const struct pmu_event { const char *pmu, *event; enum domain_kind kind; bool per_core; } pmu_events[] = {
-	{ "power", "energy-pkg", DOMAIN_PACKAGE, false },
-	{ "power", "energy-cores", DOMAIN_CORE, false },
-	{ "power", "energy-gpu", DOMAIN_UNCORE, false },
-	{ "power", "energy-ram", DOMAIN_DRAM, false },
-	{ "power", "energy-psys", DOMAIN_PSYS, false },
-	{ "power_core", "energy-core", DOMAIN_CORE, true },
+static const struct pmu_event {
+	const char *pmu, *event;
+	enum domain_kind kind;
+	bool per_core;
+} pmu_events[] = {
+	{ "power", "energy-pkg", DOMAIN_PACKAGE, false }, { "power", "energy-cores", DOMAIN_CORE, false },
+	{ "power", "energy-gpu", DOMAIN_UNCORE, false },  { "power", "energy-ram", DOMAIN_DRAM, false },
+	{ "power", "energy-psys", DOMAIN_PSYS, false },   { "power_core", "energy-core", DOMAIN_CORE, true },
 };
 
 static int read_file(const struct fsroot *root, const struct pmu_event *ev, const char *file, char *text, size_t size)
@@ -107,10 +108,13 @@ static void say_open_error(const struct perf *pf, struct energy_probe *p, int er
 	if (err == -EACCES || err == -EPERM) {
 		if (fsroot_read(pf->root, "/proc/sys/kernel/perf_event_paranoid", text, sizeof(text)) < 0)
 			snprintf(text, sizeof(text), "?");
-		energy_probe_set(p, ENERGY_DENIED, "perf_event_open is refused (perf_event_paranoid %s); "
-				 "run as root or with CAP_PERFMON", text);
+		energy_probe_set(p, ENERGY_DENIED,
+				 "perf_event_open is refused (perf_event_paranoid %s); "
+				 "run as root or with CAP_PERFMON",
+				 text);
 	} else if (err == -EINVAL || err == -ENOENT || err == -EOPNOTSUPP || err == -ENODEV) {
-		energy_probe_set(p, ENERGY_ABSENT, "the kernel names the event but this CPU has none; take another interface");
+		energy_probe_set(p, ENERGY_ABSENT,
+				 "the kernel names the event but this CPU has none; take another interface");
 	} else {
 		energy_probe_set(p, ENERGY_BROKEN, "perf_event_open: %s; see the kernel log", strerror(-err));
 	}
@@ -128,13 +132,16 @@ static unsigned take_cpus(const struct perf *pf, const uint8_t *mask, const stru
 		const struct cpu_desc *c = &s->cpus[i];
 		bool twice = false;
 
-		if (!(mask[i / 8] >> (i % 8) & 1) || c->package != of->package || (die != ENERGY_NO_DIE && c->die != of->die))
+		if (!(mask[i / 8] >> (i % 8) & 1) || c->package != of->package ||
+		    (die != ENERGY_NO_DIE && c->die != of->die))
 			continue;
 		for (unsigned j = 0; j < n && !twice; j++)
 			twice = parts[j].core == c->core && parts[j].die == c->die;
 		if (twice)
 			continue;
-		parts[n++] = (struct perf_part){ .fd = -1, .cpu = c->cpu, .package = c->package, .die = c->die, .core = c->core };
+		parts[n++] = (struct perf_part){
+			.fd = -1, .cpu = c->cpu, .package = c->package, .die = c->die, .core = c->core
+		};
 		if (!per_core)
 			break;
 	}
@@ -156,7 +163,8 @@ static void open_parts(struct perf *pf, struct perf_event *ev, struct energy_pro
 	}
 }
 
-static int add_domain(struct perf *pf, const struct pmu_event *what, uint32_t type, const uint8_t *mask, const struct cpu_desc *of)
+static int add_domain(struct perf *pf, const struct pmu_event *what, uint32_t type, const uint8_t *mask,
+		      const struct cpu_desc *of)
 {
 	struct perf_event *ev = &pf->events[pf->base.n];
 	struct energy_probe *p;
@@ -174,12 +182,14 @@ static int add_domain(struct perf *pf, const struct pmu_event *what, uint32_t ty
 	n = take_cpus(pf, mask, of, what->per_core, ev->parts);
 	p->parts = n;
 	p->cpu = ev->parts[0].cpu;
-	snprintf(p->subject, sizeof(p->subject), "%s/%s/ on CPU %d%s", what->pmu, what->event, p->cpu, n > 1 ? " and others" : "");
+	snprintf(p->subject, sizeof(p->subject), "%s/%s/ on CPU %d%s", what->pmu, what->event, p->cpu,
+		 n > 1 ? " and others" : "");
 	err = event_code(pf->root, what, &ev->config);
 	if (!err)
 		err = event_scale(pf->root, what, p);
 	if (err)
-		energy_probe_set(p, ENERGY_BROKEN, "its code, scale or unit in sysfs is not known here (%s)", strerror(-err));
+		energy_probe_set(p, ENERGY_BROKEN, "its code, scale or unit in sysfs is not known here (%s)",
+				 strerror(-err));
 	else
 		open_parts(pf, ev, p);
 	return 0;
@@ -194,7 +204,8 @@ static bool first_of_domain(const struct perf *pf, const uint8_t *mask, unsigned
 	for (unsigned i = 0; i < cpu; i++) {
 		const struct cpu_desc *c = &pf->schema->cpus[i];
 
-		if ((mask[i / 8] >> (i % 8) & 1) && c->package == of->package && (die == ENERGY_NO_DIE || c->die == of->die))
+		if ((mask[i / 8] >> (i % 8) & 1) && c->package == of->package &&
+		    (die == ENERGY_NO_DIE || c->die == of->die))
 			return false;
 	}
 	return true;
@@ -222,7 +233,8 @@ static int add_event(struct perf *pf, const struct pmu_event *what)
 	snprintf(path, sizeof(path), PMU_DIR "%s/type", what->pmu);
 	n = read_mask(pf, what->pmu, mask);
 	if (n <= 0 || fsroot_read_u64(pf->root, path, &type) || type > UINT32_MAX) {
-		energy_source_add_note(&pf->base, "%s/%s/: type or cpumask in sysfs cannot be read; not used", what->pmu, what->event);
+		energy_source_add_note(&pf->base, "%s/%s/: type or cpumask in sysfs cannot be read; not used",
+				       what->pmu, what->event);
 		return 0;
 	}
 	for (unsigned i = 0; i < pf->schema->n_cpus && i < MAX_CPUS; i++) {
@@ -234,8 +246,10 @@ static int add_event(struct perf *pf, const struct pmu_event *what)
 			if (err)
 				return err;
 		} else if (!what->per_core && !pf->mirrored) {
-			energy_source_add_note(&pf->base, "%s/%s/ on CPU %u shows its socket's counter again, as dies do on AMD; counted once",
-					       what->pmu, what->event, i);
+			energy_source_add_note(
+				&pf->base,
+				"%s/%s/ on CPU %u shows its socket's counter again, as dies do on AMD; counted once",
+				what->pmu, what->event, i);
 			pf->mirrored = true;
 		}
 	}
@@ -271,9 +285,11 @@ static int perf_open(const struct fsroot *root, const struct perf_seam *seam, co
 	if (!seam || !seam->open)
 		energy_source_set(&pf->base, ENERGY_ABSENT, "this captured machine has no perf-seam file");
 	else if (!fsroot_exists(root, PMU_DIR "power") && !fsroot_exists(root, PMU_DIR "power_core"))
-		energy_source_set(&pf->base, ENERGY_ABSENT, "no power PMU; on x86 load the rapl module, or the kernel does not know this CPU");
+		energy_source_set(&pf->base, ENERGY_ABSENT,
+				  "no power PMU; on x86 load the rapl module, or the kernel does not know this CPU");
 	else
-		energy_source_set(&pf->base, ENERGY_ABSENT, "the power PMU has no energy events (virtual machine); nothing to do");
+		energy_source_set(&pf->base, ENERGY_ABSENT,
+				  "the power PMU has no energy events (virtual machine); nothing to do");
 	for (unsigned i = 0; i < sizeof(pmu_events) / sizeof(pmu_events[0]) && seam && seam->open && !code; i++)
 		code = add_event(pf, &pmu_events[i]);
 	if (code) {
@@ -315,7 +331,8 @@ static void move_part(struct perf *pf, unsigned i, struct perf_part *p, const ui
 	for (unsigned c = 0; c < n && c < s->n_cpus && p->fd < 0; c++) {
 		const struct cpu_desc *d = &s->cpus[c];
 
-		if (!(online[c / 8] >> (c % 8) & 1) || d->package != p->package || (die != ENERGY_NO_DIE && d->die != p->die))
+		if (!(online[c / 8] >> (c % 8) & 1) || d->package != p->package ||
+		    (die != ENERGY_NO_DIE && d->die != p->die))
 			continue;
 		if (pf->events[i].what->per_core && (d->core != p->core || d->die != p->die))
 			continue;

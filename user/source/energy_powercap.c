@@ -15,7 +15,7 @@
 
 #define CLASS_DIR "/sys/class/powercap"
 #define MAX_ZONES 256
-#define ZONE_NAME 32   /* "intel-rapl-mmio:ff:ff" is 21 */
+#define ZONE_NAME 32 /* "intel-rapl-mmio:ff:ff" is 21 */
 
 struct zones {
 	const char *type;
@@ -27,7 +27,7 @@ struct powercap {
 	struct energy_source base;
 	const struct fsroot *root;
 	bool per_socket; /* dies repeat their socket */
-	bool mirrored;   /* said so */
+	bool mirrored; /* said so */
 	int fds[SCHEMA_MAX_DOMAINS];
 	struct zones zones;
 };
@@ -100,8 +100,13 @@ static int parse_top_name(const char *name, struct zone_kind *ret)
 
 static int parse_sub_name(const char *name, struct zone_kind *ret)
 {
-	static const struct { const char *name; enum domain_kind kind; } subs[] = {
-		{ "core", DOMAIN_CORE }, { "uncore", DOMAIN_UNCORE }, { "dram", DOMAIN_DRAM },
+	static const struct {
+		const char *name;
+		enum domain_kind kind;
+	} subs[] = {
+		{ "core", DOMAIN_CORE },
+		{ "uncore", DOMAIN_UNCORE },
+		{ "dram", DOMAIN_DRAM },
 	};
 
 	for (unsigned i = 0; i < sizeof(subs) / sizeof(subs[0]); i++) {
@@ -121,7 +126,7 @@ static int read_name(const struct fsroot *root, const char *zone, char name[64])
 	snprintf(path, sizeof(path), CLASS_DIR "/%s/name", zone);
 	n = fsroot_read(root, path, name, 64);
 	if (n < 0)
-		name[0] = '\0';   /* a file too long leaves no string */
+		name[0] = '\0'; /* a file too long leaves no string */
 	return n < 0 ? n : 0;
 }
 
@@ -150,7 +155,8 @@ static void read_range(const struct fsroot *root, const char *zone, struct energ
 
 	snprintf(path, sizeof(path), CLASS_DIR "/%s/max_energy_range_uj", zone);
 	if (fsroot_read_u64(root, path, &range) || range == 0) {
-		energy_source_add_note(e, "%s: max_energy_range_uj cannot be read; intervals with a wrap are dropped", p->subject);
+		energy_source_add_note(e, "%s: max_energy_range_uj cannot be read; intervals with a wrap are dropped",
+				       p->subject);
 		return;
 	}
 	unit = range / UINT32_MAX + (range % UINT32_MAX > UINT32_MAX / 2);
@@ -167,9 +173,12 @@ static void open_zone(const struct fsroot *root, const char *zone, struct powerc
 	fd = fsroot_openat(root, path, O_RDONLY);
 	err = fd < 0 ? fd : read_counter(fd, &value);
 	if (err == -EACCES || err == -EPERM)
-		energy_probe_set(p, ENERGY_DENIED, "energy_uj may be read by root only (CVE-2020-8694); run as root or with CAP_DAC_READ_SEARCH");
+		energy_probe_set(
+			p, ENERGY_DENIED,
+			"energy_uj may be read by root only (CVE-2020-8694); run as root or with CAP_DAC_READ_SEARCH");
 	else if (err == -ENOENT)
-		energy_probe_set(p, ENERGY_ABSENT, "the zone limits power but counts no energy; take another interface");
+		energy_probe_set(p, ENERGY_ABSENT,
+				 "the zone limits power but counts no energy; take another interface");
 	else if (err)
 		energy_probe_set(p, ENERGY_BROKEN, "energy_uj cannot be read (%s); see the kernel log", strerror(-err));
 	if (p->state != ENERGY_OK) {
@@ -188,7 +197,9 @@ static bool is_mirror(struct powercap *pc, const struct zone_kind *k, const char
 		if (pc->base.probes[i].kind != k->kind || pc->base.probes[i].package != k->package)
 			continue;
 		if (!pc->mirrored)
-			energy_source_add_note(&pc->base, "%s (%s) shows its socket's counter again, as dies do on AMD; counted once", zone, name);
+			energy_source_add_note(
+				&pc->base, "%s (%s) shows its socket's counter again, as dies do on AMD; counted once",
+				zone, name);
 		pc->mirrored = true;
 		return true;
 	}
@@ -220,7 +231,8 @@ static void add_zone(struct powercap *pc, const char *zone)
 	snprintf(p->subject, sizeof(p->subject), "%s (%s)", zone, name);
 	/* MSR 0xC001029A counts one physical core, and powercap reads it on one CPU */
 	if (pc->per_socket && k.kind == DOMAIN_CORE)
-		energy_probe_set(p, ENERGY_ABSENT, "shows one core, not the package's cores; perf (power_core) or msr add them up");
+		energy_probe_set(p, ENERGY_ABSENT,
+				 "shows one core, not the package's cores; perf (power_core) or msr add them up");
 	else
 		open_zone(root, zone, pc, p);
 }
@@ -236,7 +248,8 @@ static void probe(struct powercap *pc)
 		if (errno == EACCES || errno == EPERM)
 			energy_source_set(e, ENERGY_DENIED, CLASS_DIR " may not be read; run as root");
 		else
-			energy_source_set(e, ENERGY_ABSENT, "the kernel has no powercap (" CLASS_DIR "); on x86 load intel_rapl_msr");
+			energy_source_set(e, ENERGY_ABSENT,
+					  "the kernel has no powercap (" CLASS_DIR "); on x86 load intel_rapl_msr");
 		return;
 	}
 	cpu_model_read(pc->root, &cpu);

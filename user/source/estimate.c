@@ -9,24 +9,24 @@
 #include "../model/cgroup.h"
 #include "energy.h"
 
-#define FJ_PER_UJ 1000000000ull   /* uW x ns */
-#define MAX_WATTS 100000.0        /* per core; keeps uW in 64 bits */
+#define FJ_PER_UJ 1000000000ull /* uW x ns */
+#define MAX_WATTS 100000.0 /* per core; keeps uW in 64 bits */
 
 struct estimate_cpu {
-	int domain;                       /* index in schema, -1 = no such CPU */
-	uint64_t idle_uw, dynamic_uw;     /* this thread's part */
-	uint64_t elapsed_ns, busy_ns;     /* as last seen */
+	int domain; /* index in schema, -1 = no such CPU */
+	uint64_t idle_uw, dynamic_uw; /* this thread's part */
+	uint64_t elapsed_ns, busy_ns; /* as last seen */
 };
 
 struct estimate_domain {
 	unsigned schema_index;
-	uint64_t uj, rest;                /* rest < FJ_PER_UJ */
+	uint64_t uj, rest; /* rest < FJ_PER_UJ */
 };
 
 struct estimate {
 	unsigned n_cpus, n_domains;
 	struct estimate_cpu *cpus;
-	uint64_t *idle_ns;                /* of this reading, per CPU */
+	uint64_t *idle_ns; /* of this reading, per CPU */
 	struct estimate_domain domains[SCHEMA_MAX_DOMAINS];
 };
 
@@ -53,8 +53,9 @@ static int domain_of_package(struct estimate *e, struct schema *s, unsigned pack
 	if (s->n_domains == SCHEMA_MAX_DOMAINS)
 		return -1;
 	d = &s->domains[s->n_domains];
-	*d = (struct domain_desc){ .kind = DOMAIN_PACKAGE, .package = (uint16_t)package, .interface = ENERGY_ESTIMATE,
-				   .idle_known = true };
+	*d = (struct domain_desc){
+		.kind = DOMAIN_PACKAGE, .package = (uint16_t)package, .interface = ENERGY_ESTIMATE, .idle_known = true
+	};
 	snprintf(d->name, sizeof(d->name), "package-%u", package);
 	snprintf(d->reason, sizeof(d->reason), "no energy counter: estimated from busy time per core");
 	e->domains[e->n_domains].schema_index = s->n_domains++;
@@ -161,7 +162,11 @@ void estimate_read(struct estimate *e, struct reading *r)
 	}
 	for (unsigned i = 0; i < e->n_domains; i++) {
 		r->domains[e->domains[i].schema_index] = (struct reading_domain){
-			.units = e->domains[i].uj, .uj_num = 1, .uj_den = 1, .time_ns = read_at(e, r, (int)i), .estimated = true,
+			.units = e->domains[i].uj,
+			.uj_num = 1,
+			.uj_den = 1,
+			.time_ns = read_at(e, r, (int)i),
+			.estimated = true,
 		};
 	}
 }

@@ -9,13 +9,13 @@
 #include "topology.h"
 #include "../base/clock.h"
 
-#define FIT_SPIN_NS 50000        /* long enough that a scheduled event shows running time */
-#define MAX_NAMES 16             /* absent_events.ev */
+#define FIT_SPIN_NS 50000 /* long enough that a scheduled event shows running time */
+#define MAX_NAMES 16 /* absent_events.ev */
 
 struct resolver {
 	const struct fsroot *root;
 	const struct perf_seam *seam;
-	const char *group;           /* "events.core" or "events.msr" */
+	const char *group; /* "events.core" or "events.msr" */
 	bool msr_group;
 	uint8_t online[1024 / 8];
 	struct event_set *set;
@@ -58,8 +58,10 @@ static bool explain_errno(const struct resolver *rs, int error, struct resolutio
 	case EACCES:
 	case EPERM:
 		fsroot_read(rs->root, "/proc/sys/kernel/perf_event_paranoid", level, sizeof(level));
-		resolution_set(r, RESOLVE_ABSENT, "denied; give CAP_PERFMON and set kernel.perf_event_paranoid to 2 or lower "
-			       "(it is %.8s), or run as root", level);
+		resolution_set(r, RESOLVE_ABSENT,
+			       "denied; give CAP_PERFMON and set kernel.perf_event_paranoid to 2 or lower "
+			       "(it is %.8s), or run as root",
+			       level);
 		return true;
 	case ENOENT:
 	case ENXIO:
@@ -95,8 +97,9 @@ static int probe(const struct resolver *rs, struct resolution *r)
 	for (unsigned i = 0; i < r->n; i++) {
 		const struct encoding *e = &r->enc[i];
 		int cpu = first_cpu(rs->online, e->cpus_known ? e->cpus : NULL);
-		int fd = cpu < 0 ? -ENODEV
-				 : rs->seam->open(rs->seam->ctx, e->type, e->config[0], e->config[1], e->config[2], cpu, false);
+		int fd = cpu < 0 ? -ENODEV :
+				   rs->seam->open(rs->seam->ctx, e->type, e->config[0], e->config[1], e->config[2], cpu,
+						  false);
 
 		if (fd >= 0) {
 			close(fd);
@@ -119,7 +122,8 @@ static void resolve_name(const struct resolver *rs, const char *name, struct res
 		return;
 	for (unsigned i = 0; i < r->n; i++)
 		if (r->enc[i].whole_package)
-			resolution_set(r, RESOLVE_ABSENT, "PMU %s counts for a whole package, not for a cgroup; list it under events.msr",
+			resolution_set(r, RESOLVE_ABSENT,
+				       "PMU %s counts for a whole package, not for a cgroup; list it under events.msr",
 				       r->enc[i].pmu);
 }
 
@@ -154,8 +158,9 @@ static void add_event(struct resolver *rs, const char *name, const struct resolu
 		struct event_variant *out = &v->v[v->n++];
 
 		e = &r->enc[i];
-		*out = (struct event_variant){ .type = e->type, .config = e->config[0],
-					       .config1 = e->config[1], .config2 = e->config[2] };
+		*out = (struct event_variant){
+			.type = e->type, .config = e->config[0], .config1 = e->config[1], .config2 = e->config[2]
+		};
 		memcpy(out->cpus, e->cpus, sizeof(out->cpus));
 	}
 }
@@ -163,10 +168,11 @@ static void add_event(struct resolver *rs, const char *name, const struct resolu
 static int unknown(const struct resolver *rs, const char *name, const struct resolution *r)
 {
 	if (r->near.name[0])
-		return err_set(rs->err, -EINVAL, "%s: unknown event %s: %s; did you mean %s?", rs->group, name, r->reason,
-			       r->near.name);
-	return err_set(rs->err, -EINVAL, "%s: unknown event %s: %s; use a libpfm4 name, pmu/event/ or an alias such as CYCLES",
-		       rs->group, name, r->reason);
+		return err_set(rs->err, -EINVAL, "%s: unknown event %s: %s; did you mean %s?", rs->group, name,
+			       r->reason, r->near.name);
+	return err_set(rs->err, -EINVAL,
+		       "%s: unknown event %s: %s; use a libpfm4 name, pmu/event/ or an alias such as CYCLES", rs->group,
+		       name, r->reason);
 }
 
 static int take_name(struct resolver *rs, const char *name)
@@ -175,11 +181,13 @@ static int take_name(struct resolver *rs, const char *name)
 	int ret;
 
 	if (*name == '\0' || strlen(name) >= SCHEMA_NAME_MAX)
-		return err_set(rs->err, -EINVAL, "%s: name of %zu bytes; use 1 to %d", rs->group, strlen(name), SCHEMA_NAME_MAX - 1);
+		return err_set(rs->err, -EINVAL, "%s: name of %zu bytes; use 1 to %d", rs->group, strlen(name),
+			       SCHEMA_NAME_MAX - 1);
 	resolve_name(rs, name, &r);
 	if (r.status == RESOLVE_OK) {
 		if (r.task_clock && rs->msr_group)
-			return err_set(rs->err, -EINVAL, "%s: %s is the time of a cgroup; list it under events.core", rs->group, name);
+			return err_set(rs->err, -EINVAL, "%s: %s is the time of a cgroup; list it under events.core",
+				       rs->group, name);
 		ret = probe(rs, &r);
 		if (ret < 0)
 			return err_set(rs->err, ret, "%s: perf_event_open of %s: %s; raise LimitNOFILE or free memory",
@@ -220,8 +228,14 @@ int events_resolve(const struct fsroot *root, const struct perf_seam *seam, cons
 		   bool msr_group, struct event_set *set, struct event_variants variants[SCHEMA_MAX_EVENTS],
 		   struct absent_events *absent, struct err *err)
 {
-	struct resolver rs = { .root = root, .seam = seam, .group = msr_group ? "events.msr" : "events.core",
-			       .msr_group = msr_group, .set = set, .variants = variants, .absent = absent, .err = err };
+	struct resolver rs = { .root = root,
+			       .seam = seam,
+			       .group = msr_group ? "events.msr" : "events.core",
+			       .msr_group = msr_group,
+			       .set = set,
+			       .variants = variants,
+			       .absent = absent,
+			       .err = err };
 	int ret;
 
 	if (names->n > MAX_NAMES)
@@ -232,7 +246,8 @@ int events_resolve(const struct fsroot *root, const struct perf_seam *seam, cons
 	for (unsigned i = 0; i < names->n; i++) {
 		for (unsigned j = 0; j < i; j++)
 			if (strcmp(names->v[i], names->v[j]) == 0)
-				return err_set(err, -EINVAL, "%s: %s is named twice; remove one", rs.group, names->v[i]);
+				return err_set(err, -EINVAL, "%s: %s is named twice; remove one", rs.group,
+					       names->v[i]);
 		ret = take_name(&rs, names->v[i]);
 		if (ret < 0)
 			return ret;
@@ -245,7 +260,9 @@ int events_resolve(const struct fsroot *root, const struct perf_seam *seam, cons
 int event_on_cpu(const struct event_desc *e, const struct event_variants *v, unsigned cpu, struct event_variant *ret)
 {
 	if (!e->cpus_only_known || (cpu < 1024 && bit_test(e->cpus, cpu))) {
-		*ret = (struct event_variant){ .type = e->type, .config = e->config, .config1 = e->config1, .config2 = e->config2 };
+		*ret = (struct event_variant){
+			.type = e->type, .config = e->config, .config1 = e->config1, .config2 = e->config2
+		};
 		memcpy(ret->cpus, e->cpus, sizeof(ret->cpus));
 		return 0;
 	}

@@ -11,21 +11,35 @@
 
 /* On a hybrid machine an event has several encodings, each for CPUs of its own: v[0..n) are all of
  * them, event_desc repeats v[0]. n = 0 where there is only the one in event_desc. See event_on_cpu(). */
-struct event_variant { uint32_t type; uint64_t config, config1, config2; uint8_t cpus[1024 / 8]; };
-struct event_variants { unsigned n; struct event_variant v[4]; };
+struct event_variant {
+	uint32_t type;
+	uint64_t config, config1, config2;
+	uint8_t cpus[1024 / 8];
+};
+struct event_variants {
+	unsigned n;
+	struct event_variant v[4];
+};
 
 /* The perf seam: what perf_event_open would answer. The live one calls the kernel; a captured
  * machine has a recorded one (file perf-seam in its root), so that every case is a test. */
 struct perf_seam {
 	/* fd >= 0 or -errno */
-	int (*open)(void *ctx, uint32_t type, uint64_t config, uint64_t config1, uint64_t config2, int cpu, bool pinned);
+	int (*open)(void *ctx, uint32_t type, uint64_t config, uint64_t config1, uint64_t config2, int cpu,
+		    bool pinned);
 	void *ctx;
 };
 
 /* Resolves the configured names into set. Known but absent on this machine: kept out of the set and
  * named in absent[] (name and reason); unknown: -EINVAL with the nearest known name in err.
  * When no core event is left, set gets TASK_CLOCK with the reason, so that a weight exists. */
-struct absent_events { unsigned n; struct { char name[SCHEMA_NAME_MAX]; char reason[160]; } ev[16]; };
+struct absent_events {
+	unsigned n;
+	struct {
+		char name[SCHEMA_NAME_MAX];
+		char reason[160];
+	} ev[16];
+};
 int events_resolve(const struct fsroot *root, const struct perf_seam *seam, const struct str_list *names,
 		   bool msr_group, struct event_set *set, struct event_variants variants[SCHEMA_MAX_EVENTS],
 		   struct absent_events *absent, struct err *err);

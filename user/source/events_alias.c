@@ -10,8 +10,10 @@
 #include "../base/text.h"
 
 /* PERF_TYPE_HW_CACHE: cache | operation << 8 | result << 16 (perf_event_open(2)). */
-#define LLC_READ_ACCESS (PERF_COUNT_HW_CACHE_LL | PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_ACCESS << 16)
-#define LLC_READ_MISS (PERF_COUNT_HW_CACHE_LL | PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16)
+#define LLC_READ_ACCESS \
+	(PERF_COUNT_HW_CACHE_LL | PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_ACCESS << 16)
+#define LLC_READ_MISS \
+	(PERF_COUNT_HW_CACHE_LL | PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16)
 
 enum alias_kind { ALIAS_HARDWARE, ALIAS_LLC, ALIAS_MSR, ALIAS_TASK_CLOCK };
 
@@ -22,8 +24,8 @@ static const struct alias {
 	const char *name;
 	enum alias_kind kind;
 	uint64_t config;
-	uint64_t arm_config;       /* LLC: PERF_TYPE_HW_CACHE */
-	const char *msr;           /* MSR: sysfs name */
+	uint64_t arm_config; /* LLC: PERF_TYPE_HW_CACHE */
+	const char *msr; /* MSR: sysfs name */
 } aliases[] = {
 	{ "CYCLES", ALIAS_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, 0, NULL },
 	{ "CPU_CYCLES", ALIAS_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, 0, NULL },

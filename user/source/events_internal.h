@@ -4,27 +4,30 @@
 #define JD_EVENTS_INTERNAL_H
 #include "events.h"
 
-#define EVENT_MAX_ENCODINGS 4   /* event_variants.v */
+#define EVENT_MAX_ENCODINGS 4 /* event_variants.v */
 #define PMU_NAME_MAX 32
 
 enum resolve_status {
-	RESOLVE_UNKNOWN,   /* nobody knows the name */
+	RESOLVE_UNKNOWN, /* nobody knows the name */
 	RESOLVE_OK,
-	RESOLVE_ABSENT,    /* known, not here: reason */
-	RESOLVE_INVALID,   /* known, but asked for in a way that cannot work: reason */
+	RESOLVE_ABSENT, /* known, not here: reason */
+	RESOLVE_INVALID, /* known, but asked for in a way that cannot work: reason */
 };
 
 struct encoding {
 	uint32_t type;
 	uint64_t config[3];
 	char pmu[PMU_NAME_MAX];
-	bool cpus_known;       /* only the CPUs in `cpus` */
-	bool whole_package;    /* from a cpumask: one CPU counts for many */
+	bool cpus_known; /* only the CPUs in `cpus` */
+	bool whole_package; /* from a cpumask: one CPU counts for many */
 	uint8_t cpus[1024 / 8];
 };
 
 /* The known name most like the wanted one. */
-struct nearest { char name[SCHEMA_NAME_MAX]; unsigned distance; };
+struct nearest {
+	char name[SCHEMA_NAME_MAX];
+	unsigned distance;
+};
 
 struct resolution {
 	enum resolve_status status;
@@ -32,7 +35,7 @@ struct resolution {
 	unsigned n;
 	struct encoding enc[EVENT_MAX_ENCODINGS];
 	char reason[160];
-	struct nearest near;   /* only UNKNOWN; name "" = nothing like it */
+	struct nearest near; /* only UNKNOWN; name "" = nothing like it */
 };
 
 /* Sets status and reason (ABSENT, INVALID). */
@@ -54,7 +57,8 @@ unsigned pmu_hybrid(const struct fsroot *root, char ret_names[EVENT_MAX_ENCODING
 int pmu_read(const struct fsroot *root, const char *pmu, const char *folder, const char *file, char *text, size_t size);
 /* Offer the PMUs, and the entries of one of a PMU's folders. */
 void pmu_nearest(const struct fsroot *root, const char *wanted, struct nearest *n);
-void pmu_event_nearest(const struct fsroot *root, const char *pmu, const char *folder, const char *wanted, struct nearest *n);
+void pmu_event_nearest(const struct fsroot *root, const char *pmu, const char *folder, const char *wanted,
+		       struct nearest *n);
 /* True where core events come from an Arm PMU driver. */
 bool pmu_is_arm(const struct fsroot *root);
 

@@ -55,7 +55,8 @@ static void encode_each_core(const struct fsroot *root, const char *name, struct
 {
 	pfm_pmu_t pmu;
 
-	pfm_for_all_pmus(pmu) {
+	pfm_for_all_pmus(pmu)
+	{
 		pfm_pmu_info_t info = { .size = sizeof(info) };
 		struct perf_event_attr attr;
 		char full[SCHEMA_NAME_MAX + 64];
@@ -69,7 +70,7 @@ static void encode_each_core(const struct fsroot *root, const char *name, struct
 }
 
 struct wanted {
-	char pmu[SCHEMA_NAME_MAX];     /* "" = any */
+	char pmu[SCHEMA_NAME_MAX]; /* "" = any */
 	char event[SCHEMA_NAME_MAX];
 };
 
@@ -107,7 +108,8 @@ static void find_table(const struct wanted *w, struct nearest *near, char ret_pm
 	pfm_pmu_t pmu;
 
 	ret_pmu[0] = '\0';
-	pfm_for_all_pmus(pmu) {
+	pfm_for_all_pmus(pmu)
+	{
 		pfm_pmu_info_t info = { .size = sizeof(info) };
 
 		if (pfm_get_pmu_info(pmu, &info) != PFM_SUCCESS || (w->pmu[0] && strcasecmp(info.name, w->pmu) != 0))
@@ -129,9 +131,12 @@ static void not_found(const struct fsroot *root, const char *name, struct resolu
 	if (!pmu[0])
 		resolution_set(r, RESOLVE_UNKNOWN, "no table of events has it");
 	else if (!fsroot_is_live(root))
-		resolution_set(r, RESOLVE_ABSENT, "libpfm (%s) knows it, but only for the machine it runs on; use pmu/event/ or an alias", pmu);
+		resolution_set(r, RESOLVE_ABSENT,
+			       "libpfm (%s) knows it, but only for the machine it runs on; use pmu/event/ or an alias",
+			       pmu);
 	else
-		resolution_set(r, RESOLVE_ABSENT, "libpfm knows it for %s, not for this CPU; use pmu/event/ or an alias", pmu);
+		resolution_set(r, RESOLVE_ABSENT,
+			       "libpfm knows it for %s, not for this CPU; use pmu/event/ or an alias", pmu);
 }
 
 void resolve_libpfm(const struct fsroot *root, const char *name, struct resolution *r)

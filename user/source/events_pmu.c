@@ -58,7 +58,11 @@ static bool each_pmu(const struct fsroot *root, bool (*fn)(const char *name, voi
 	return found;
 }
 
-struct by_type { const struct fsroot *root; uint32_t type; struct encoding e; };
+struct by_type {
+	const struct fsroot *root;
+	uint32_t type;
+	struct encoding e;
+};
 
 static bool type_matches(const char *name, void *ctx)
 {
@@ -79,7 +83,11 @@ int pmu_load_by_type(const struct fsroot *root, uint32_t type, struct encoding *
 	return 0;
 }
 
-struct hybrid { const struct fsroot *root; char (*names)[PMU_NAME_MAX]; unsigned n; };
+struct hybrid {
+	const struct fsroot *root;
+	char (*names)[PMU_NAME_MAX];
+	unsigned n;
+};
 
 static bool take_hybrid(const char *name, void *ctx)
 {
@@ -117,7 +125,10 @@ bool pmu_is_arm(const struct fsroot *root)
 	return each_pmu(root, name_is_arm, NULL);
 }
 
-struct offers { struct nearest *n; const char *wanted; };
+struct offers {
+	struct nearest *n;
+	const char *wanted;
+};
 
 static bool offer_pmu(const char *name, void *ctx)
 {
@@ -132,7 +143,8 @@ void pmu_nearest(const struct fsroot *root, const char *wanted, struct nearest *
 	each_pmu(root, offer_pmu, &(struct offers){ .n = n, .wanted = wanted });
 }
 
-void pmu_event_nearest(const struct fsroot *root, const char *pmu, const char *folder, const char *wanted, struct nearest *n)
+void pmu_event_nearest(const struct fsroot *root, const char *pmu, const char *folder, const char *wanted,
+		       struct nearest *n)
 {
 	char path[256];
 	const struct dirent *entry;
@@ -143,7 +155,7 @@ void pmu_event_nearest(const struct fsroot *root, const char *pmu, const char *f
 	if (!d)
 		return;
 	while ((entry = readdir(d)))
-		if (entry->d_name[0] != '.' && !strchr(entry->d_name, '.'))   /* not NAME.scale, NAME.unit */
+		if (entry->d_name[0] != '.' && !strchr(entry->d_name, '.')) /* not NAME.scale, NAME.unit */
 			nearest_offer(n, wanted, entry->d_name);
 	closedir(d);
 }

@@ -15,17 +15,27 @@
 
 /* PMUs and events that exist on other machines: absent here, not misspelt. The events are those
  * of arch/x86/events/{core,msr,rapl}.c and drivers/perf/arm_pmuv3.c. */
-static const struct { const char *pmu, *events; } known[] = {
-	{ "cpu", "cpu-cycles instructions cache-references cache-misses branch-instructions branch-misses bus-cycles "
-		 "stalled-cycles-frontend stalled-cycles-backend ref-cycles mem-loads mem-stores slots topdown-retiring "
-		 "topdown-bad-spec topdown-fe-bound topdown-be-bound" },
-	{ "cpu_*", "cpu-cycles instructions cache-references cache-misses branch-instructions branch-misses bus-cycles "
-		   "ref-cycles mem-loads mem-stores slots topdown-retiring topdown-bad-spec topdown-fe-bound topdown-be-bound" },
+static const struct {
+	const char *pmu, *events;
+} known[] = {
+	{ "cpu",
+	  "cpu-cycles instructions cache-references cache-misses branch-instructions branch-misses bus-cycles "
+	  "stalled-cycles-frontend stalled-cycles-backend ref-cycles mem-loads mem-stores slots topdown-retiring "
+	  "topdown-bad-spec topdown-fe-bound topdown-be-bound" },
+	{ "cpu_*",
+	  "cpu-cycles instructions cache-references cache-misses branch-instructions branch-misses bus-cycles "
+	  "ref-cycles mem-loads mem-stores slots topdown-retiring topdown-bad-spec topdown-fe-bound topdown-be-bound" },
 	{ "msr", "tsc aperf mperf pperf smi ptsc irperf cpu_thermal_margin" },
 	{ "power", "energy-cores energy-pkg energy-ram energy-gpu energy-psys" },
 	{ "power_core", "energy-core" },
-	{ "armv*", "cpu_cycles inst_retired ll_cache_miss_rd ll_cache_rd l1d_cache_refill br_mis_pred stall_frontend stall_backend" },
-	{ "uncore_*", "" }, { "cstate_*", "" }, { "amd_*", "" }, { "ibs_*", "" }, { "intel_*", "" }, { "arm_*", "" },
+	{ "armv*",
+	  "cpu_cycles inst_retired ll_cache_miss_rd ll_cache_rd l1d_cache_refill br_mis_pred stall_frontend stall_backend" },
+	{ "uncore_*", "" },
+	{ "cstate_*", "" },
+	{ "amd_*", "" },
+	{ "ibs_*", "" },
+	{ "intel_*", "" },
+	{ "arm_*", "" },
 };
 
 /* True when a PMU of that name has the event somewhere; otherwise the ones it has are offered. */
@@ -89,7 +99,7 @@ struct terms {
 	const struct fsroot *root;
 	struct encoding *e;
 	struct resolution *r;
-	bool nested;       /* inside an events file: its terms are formats only */
+	bool nested; /* inside an events file: its terms are formats only */
 };
 
 static int parse_terms(struct terms *t, char *text);
@@ -113,7 +123,8 @@ static int set_term(struct terms *t, const char *term, uint64_t value)
 			return -EINVAL;
 		}
 		if (len < 0 || parse_format(format, &word, &mask) < 0) {
-			resolution_set(t->r, RESOLVE_INVALID, "format of term %s of PMU %s is not readable", term, t->e->pmu);
+			resolution_set(t->r, RESOLVE_INVALID, "format of term %s of PMU %s is not readable", term,
+				       t->e->pmu);
 			return -EINVAL;
 		}
 	}
@@ -138,8 +149,8 @@ static int bare_term(struct terms *t, const char *term)
 	if (pmu_read(t->root, t->e->pmu, "format", term, text, sizeof(text)) >= 0)
 		return set_term(t, term, 1);
 	if (known_event(t->e->pmu, term, &t->r->near)) {
-		resolution_set(t->r, RESOLVE_ABSENT, "PMU %s has no event %s here (CPU or hypervisor does not offer it)",
-			       t->e->pmu, term);
+		resolution_set(t->r, RESOLVE_ABSENT,
+			       "PMU %s has no event %s here (CPU or hypervisor does not offer it)", t->e->pmu, term);
 		return -ENOENT;
 	}
 	resolution_set(t->r, RESOLVE_UNKNOWN, "PMU %s has no event %s", t->e->pmu, term);
@@ -237,7 +248,8 @@ bool resolve_sysfs(const struct fsroot *root, const char *name, struct resolutio
 		return false;
 	snprintf(pmu, sizeof(pmu), "%.*s", (int)(slash - name), name);
 	if (!end || end[1] || end == slash + 1 || slash - name >= PMU_NAME_MAX || !plain_name(pmu)) {
-		resolution_set(r, RESOLVE_INVALID, "write pmu/event/ or pmu/term=value,.../ with nothing after the last slash");
+		resolution_set(r, RESOLVE_INVALID,
+			       "write pmu/event/ or pmu/term=value,.../ with nothing after the last slash");
 		return true;
 	}
 	snprintf(terms, sizeof(terms), "%.*s", (int)(end - slash - 1), slash + 1);

@@ -15,7 +15,7 @@ void gpu_warn(struct gpus *g, const char *fmt, ...)
 	va_list ap;
 
 	if (g->n_warnings == sizeof(g->warning) / sizeof(g->warning[0]))
-		return;            /* nobody reads them: the first ones say what began */
+		return; /* nobody reads them: the first ones say what began */
 	va_start(ap, fmt);
 	vsnprintf(g->warning[g->n_warnings++], sizeof(g->warning[0]), fmt, ap);
 	va_end(ap);
@@ -77,7 +77,10 @@ static int open_nvml(struct gpus *g, const struct gpu_options *o, struct err *er
 	if (!o->library && (!there || !fsroot_is_live(g->root)))
 		return 0;
 	if (*asleep && !g->wake) {
-		gpu_warn(g, "gpu: %s sleeps and is not woken; NVIDIA's GPUs are left out until the next start, or set gpu.wake: true", asleep);
+		gpu_warn(
+			g,
+			"gpu: %s sleeps and is not woken; NVIDIA's GPUs are left out until the next start, or set gpu.wake: true",
+			asleep);
 		return 0;
 	}
 	rc = gpu_nvml_open(g, o->library, &why);
@@ -107,12 +110,14 @@ static void add_domain(struct gpu_unit *u, struct schema *s)
 static void leave_out(struct gpus *g, unsigned room)
 {
 	if (g->n > room)
-		gpu_warn(g, "gpu: no room for %u of %u GPUs among the energy domains; configure fewer meters", g->n - room, g->n);
+		gpu_warn(g, "gpu: no room for %u of %u GPUs among the energy domains; configure fewer meters",
+			 g->n - room, g->n);
 	while (g->n > room)
 		free(g->units[--g->n].device);
 }
 
-int gpus_open(const struct fsroot *root, const struct gpu_options *o, struct schema *s, struct gpus **ret, struct err *err)
+int gpus_open(const struct fsroot *root, const struct gpu_options *o, struct schema *s, struct gpus **ret,
+	      struct err *err)
 {
 	struct gpus *g = calloc(1, sizeof(*g));
 	int rc = -ENOMEM;
@@ -145,7 +150,7 @@ int gpus_open(const struct fsroot *root, const struct gpu_options *o, struct sch
 		gpu_first_look(&g->units[i]);
 	}
 	if (g->n || g->n_warnings)
-		*ret = g;          /* who has none keeps what there is to say, and nothing else */
+		*ret = g; /* who has none keeps what there is to say, and nothing else */
 	else
 		gpus_close(g);
 	return 0;
@@ -175,8 +180,14 @@ void gpus_read(struct gpus *g, struct reading *r, const struct cgroup_table *t)
 		const struct gpu_energy *e = &u->energy;
 
 		r->domains[u->desc.domain] = (struct reading_domain){
-			.units = e->uj, .uj_num = 1, .uj_den = 1, .time_ns = e->time_ns, .resets = e->resets, .errors = e->gaps + e->begun,
-			.dropped = e->dropped, .estimated = !(u->desc.fields & GPU_BIT(GPU_TOTAL_ENERGY)),
+			.units = e->uj,
+			.uj_num = 1,
+			.uj_den = 1,
+			.time_ns = e->time_ns,
+			.resets = e->resets,
+			.errors = e->gaps + e->begun,
+			.dropped = e->dropped,
+			.estimated = !(u->desc.fields & GPU_BIT(GPU_TOTAL_ENERGY)),
 			.stale = u->seen_state != GPU_OK,
 		};
 		gpu_charge_use(u, r);

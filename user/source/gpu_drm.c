@@ -15,7 +15,7 @@
 #include "../base/parse.h"
 
 #define MAX_CLIENTS 256
-#define MAX_LOOKS 1024             /* descriptors a scan, of new processes and of the others */
+#define MAX_LOOKS 1024 /* descriptors a scan, of new processes and of the others */
 #define FRESH_NS (500 * NS_PER_MS) /* GPUs are asked one after another: one scan is for all */
 #define FDINFO_BYTES 4096
 
@@ -28,9 +28,9 @@ struct client {
 
 struct gpu_drm {
 	uint64_t scan_ns;
-	uint32_t newest_pid, sweep_pid;    /* processes up to there were looked at */
-	uint32_t last_pid;         /* given away last, at the last scan */
-	bool denied;               /* of at least one process, in this scan */
+	uint32_t newest_pid, sweep_pid; /* processes up to there were looked at */
+	uint32_t last_pid; /* given away last, at the last scan */
+	bool denied; /* of at least one process, in this scan */
 	bool denied_told, full_told;
 	unsigned n;
 	struct client clients[MAX_CLIENTS];
@@ -164,7 +164,7 @@ static void look_for_new(struct gpus *g, struct gpu_drm *d)
 	if (list)
 		closedir(list);
 	if (looks < MAX_LOOKS)
-		d->sweep_pid = 0;  /* all were looked at: from the first again */
+		d->sweep_pid = 0; /* all were looked at: from the first again */
 }
 
 static void tell_denied(struct gpus *g, struct gpu_drm *d)
@@ -173,7 +173,9 @@ static void tell_denied(struct gpus *g, struct gpu_drm *d)
 		return;
 	d->denied_told = true;
 	pthread_mutex_lock(&g->lock);
-	gpu_warn(g, "gpu: descriptors of other users' processes cannot be looked at: their use of the GPU is nobody's; give CAP_SYS_PTRACE");
+	gpu_warn(
+		g,
+		"gpu: descriptors of other users' processes cannot be looked at: their use of the GPU is nobody's; give CAP_SYS_PTRACE");
 	pthread_mutex_unlock(&g->lock);
 }
 

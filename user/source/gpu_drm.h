@@ -5,19 +5,19 @@
 #define JD_GPU_DRM_H
 #include "gpu_internal.h"
 
-#define DRM_ENGINES 10             /* classes of engines: render, copy, video ... */
+#define DRM_ENGINES 10 /* classes of engines: render, copy, video ... */
 
 struct drm_engine {
 	char name[16];
-	bool by_ns, by_cycles;     /* which of the counters it has */
-	uint64_t ns;               /* busy for this client since it was opened */
-	uint64_t cycles, total;    /* the same in clock cycles, and those that went by */
-	uint32_t capacity;         /* engines of the class */
+	bool by_ns, by_cycles; /* which of the counters it has */
+	uint64_t ns; /* busy for this client since it was opened */
+	uint64_t cycles, total; /* the same in clock cycles, and those that went by */
+	uint32_t capacity; /* engines of the class */
 };
 
 struct drm_use {
 	char pci[32];
-	uint64_t client;           /* the same in every file that shares it */
+	uint64_t client; /* the same in every file that shares it */
 	unsigned n;
 	struct drm_engine engines[DRM_ENGINES];
 };

@@ -9,11 +9,11 @@
 #include "../base/clock.h"
 #include "gpu_internal.h"
 
-#define MAX_MW 10000000ull         /* 10 kW: four times the largest module sold; what is more is nonsense */
-#define LONGEST_STEP_NS (3 * NS_PER_S)   /* what lies further apart says nothing about between */
+#define MAX_MW 10000000ull /* 10 kW: four times the largest module sold; what is more is nonsense */
+#define LONGEST_STEP_NS (3 * NS_PER_S) /* what lies further apart says nothing about between */
 #define STILL_NS (500 * NS_PER_MS) /* a counter that does not move for so long stands */
 #define COMPARE_NS (30 * NS_PER_S)
-#define COMPARE_MIN_UJ 100000000ull      /* 100 J: below, steps of the counter weigh too much */
+#define COMPARE_MIN_UJ 100000000ull /* 100 J: below, steps of the counter weigh too much */
 #define MW_NS_PER_UJ 1000000ull
 
 void gpu_energy_start(struct gpu_energy *e, uint64_t now_ns)
@@ -56,7 +56,7 @@ void gpu_energy_counter(struct gpu_energy *e, uint64_t mj, uint64_t now_ns)
 		return;
 	}
 	if (!first && mj < e->counter_mj) {
-		e->resets++;       /* the driver was loaded anew: what fell into its absence is not known */
+		e->resets++; /* the driver was loaded anew: what fell into its absence is not known */
 		forget_comparison(e, now_ns);
 		e->time_ns = now_ns;
 	} else if (!first && (unsigned __int128)step * NS_PER_S > (unsigned __int128)MAX_MW * (ns + 100 * NS_PER_MS)) {

@@ -9,21 +9,21 @@
 #include "pacer.h"
 
 #define GPU_MAX_PROCESSES 256
-#define GPU_MAX_SHARES 64          /* cgroups that use one GPU at a time; what is beyond is nobody's */
-#define GPU_MAX_SAMPLES 1024       /* the driver keeps about 120 of each ring */
-#define GPU_KEPT_ROWS 512          /* of all GPUs, for cursors */
+#define GPU_MAX_SHARES 64 /* cgroups that use one GPU at a time; what is beyond is nobody's */
+#define GPU_MAX_SAMPLES 1024 /* the driver keeps about 120 of each ring */
+#define GPU_KEPT_ROWS 512 /* of all GPUs, for cursors */
 #define GPU_KEPT_SAMPLES 8192
 
 /* Energy of one GPU from its counter, its power, or both (gpu_energy.c). Pure. */
 struct gpu_energy {
-	bool have_counter, have_power, counting;    /* counting: the counter is what `uj` is made of */
-	bool begun;                /* a value was seen: what was before it is not known */
-	uint64_t counter_mj, counter_ns;   /* as last seen to move */
+	bool have_counter, have_power, counting; /* counting: the counter is what `uj` is made of */
+	bool begun; /* a value was seen: what was before it is not known */
+	uint64_t counter_mj, counter_ns; /* as last seen to move */
 	uint64_t power_mw, power_ns;
-	uint64_t uj, time_ns;      /* cumulative, and of when */
-	uint64_t by_counter_uj, by_power_uj;   /* both ways, since the last comparison */
-	uint64_t rest;             /* of the integral, in mW x ns, below 1 uJ */
-	uint64_t compare_ns;       /* start of that comparison */
+	uint64_t uj, time_ns; /* cumulative, and of when */
+	uint64_t by_counter_uj, by_power_uj; /* both ways, since the last comparison */
+	uint64_t rest; /* of the integral, in mW x ns, below 1 uJ */
+	uint64_t compare_ns; /* start of that comparison */
 	uint64_t resets, dropped, gaps;
 };
 void gpu_energy_start(struct gpu_energy *e, uint64_t now_ns);
@@ -38,8 +38,13 @@ bool gpu_energy_compare(struct gpu_energy *e, uint64_t now_ns, double *ret_gap);
 
 #define GPU_ENERGY_FIELDS (GPU_BIT(GPU_TOTAL_ENERGY) | GPU_BIT(GPU_POWER))
 
-struct gpu_process { uint32_t pid, ppm; };             /* of one GPU: share of time, in millionths */
-struct gpu_share { uint64_t cgroup; uint32_t ppm, row; };   /* cgroup 0 = not known any more */
+struct gpu_process {
+	uint32_t pid, ppm;
+}; /* of one GPU: share of time, in millionths */
+struct gpu_share {
+	uint64_t cgroup;
+	uint32_t ppm, row;
+}; /* cgroup 0 = not known any more */
 
 enum gpu_state { GPU_OK, GPU_ASLEEP, GPU_LOST };
 
@@ -49,30 +54,31 @@ struct gpu_ops {
 	enum energy_interface interface;
 	/* Values of the wanted fields into row, in the order of the columns. A single one that fails has no bit. */
 	int (*row)(struct gpu_unit *u, uint32_t wanted, struct gpu_row *row);
-	int (*pcie)(struct gpu_unit *u, int64_t *ret_tx, int64_t *ret_rx);                      /* may block; NULL = never */
-	int (*samples)(struct gpu_unit *u, enum gpu_ring ring, struct gpu_sample *ret, unsigned max);   /* number; NULL = never */
-	int (*processes)(struct gpu_unit *u, struct gpu_process *ret, unsigned max);            /* number; NULL = never */
-	int (*revive)(struct gpu_unit *u);       /* after it was lost: asked every few seconds */
+	int (*pcie)(struct gpu_unit *u, int64_t *ret_tx, int64_t *ret_rx); /* may block; NULL = never */
+	int (*samples)(struct gpu_unit *u, enum gpu_ring ring, struct gpu_sample *ret,
+		       unsigned max); /* number; NULL = never */
+	int (*processes)(struct gpu_unit *u, struct gpu_process *ret, unsigned max); /* number; NULL = never */
+	int (*revive)(struct gpu_unit *u); /* after it was lost: asked every few seconds */
 };
 
 struct gpu_unit {
 	struct gpus *g;
 	const struct gpu_ops *ops;
 	struct gpu_desc desc;
-	void *device;              /* the backend's */
-	char sysfs[160];           /* of the PCI device, "" = unknown */
+	void *device; /* the backend's */
+	char sysfs[160]; /* of the PCI device, "" = unknown */
 	/* thread gpu */
 	enum gpu_state state;
 	uint64_t retry_ns, pause_ns, row_due_ns, samples_due_ns;
-	unsigned mute;             /* looks in a row that told neither energy nor power */
-	const char *why;           /* what the last call that failed meant; NULL = not known */
-	bool denied;               /* it was for want of rights */
+	unsigned mute; /* looks in a row that told neither energy nor power */
+	const char *why; /* what the last call that failed meant; NULL = not known */
+	bool denied; /* it was for want of rights */
 	bool gap_told;
-	int64_t ring_us[GPU_RINGS];        /* newest stamp seen */
+	int64_t ring_us[GPU_RINGS]; /* newest stamp seen */
 	uint8_t ring_refused[GPU_RINGS];
 	/* thread gpu-slow */
 	uint64_t processes_due_ns;
-	uint64_t process_us;       /* newest stamp of process use */
+	uint64_t process_us; /* newest stamp of process use */
 	bool no_process_use;
 	/* published, under lock */
 	struct gpu_energy energy;
@@ -81,32 +87,35 @@ struct gpu_unit {
 	uint64_t pci_ns;
 	unsigned n_shares;
 	struct gpu_share shares[GPU_MAX_SHARES];
-	uint64_t shares_ns;        /* when they were asked; 0 = never */
+	uint64_t shares_ns; /* when they were asked; 0 = never */
 	/* measuring thread */
-	uint64_t used_ns;          /* use is charged up to here */
+	uint64_t used_ns; /* use is charged up to here */
 };
 
-struct pid_entry { uint32_t pid; uint64_t cgroup, seen_ns; };
+struct pid_entry {
+	uint32_t pid;
+	uint64_t cgroup, seen_ns;
+};
 
 struct gpus {
 	const struct fsroot *root;
-	struct hierarchy *hierarchy;   /* NULL: nobody to charge */
+	struct hierarchy *hierarchy; /* NULL: nobody to charge */
 	bool wake;
 	uint64_t pace_ns;
 	unsigned n;
 	struct gpu_unit *units;
-	struct nvml *nvml;             /* NULL: none */
-	struct gpu_drm *drm;           /* thread gpu-slow (gpu_drm.c); NULL: not looked for yet */
-	pthread_rwlock_t nvml_use;     /* written while the library is initialized anew */
+	struct nvml *nvml; /* NULL: none */
+	struct gpu_drm *drm; /* thread gpu-slow (gpu_drm.c); NULL: not looked for yet */
+	pthread_rwlock_t nvml_use; /* written while the library is initialized anew */
 	struct pacer *fast, *slow;
-	struct pid_entry pids[GPU_MAX_PROCESSES];   /* thread gpu-slow: processes seen last time */
+	struct pid_entry pids[GPU_MAX_PROCESSES]; /* thread gpu-slow: processes seen last time */
 	unsigned n_pids;
-	pthread_mutex_t lock;          /* the rest, and what units publish */
+	pthread_mutex_t lock; /* the rest, and what units publish */
 	unsigned recording;
-	uint64_t row_ns;               /* pace of full rows, 0 = nobody wants them */
-	struct gpu_row *rows;          /* rings; NULL until somebody recorded */
+	uint64_t row_ns; /* pace of full rows, 0 = nobody wants them */
+	struct gpu_row *rows; /* rings; NULL until somebody recorded */
 	struct gpu_sample *samples;
-	uint64_t n_rows, n_samples;    /* ever put */
+	uint64_t n_rows, n_samples; /* ever put */
 	char warning[8][200];
 	unsigned n_warnings;
 };
@@ -131,6 +140,6 @@ void gpu_put_sample(struct gpus *g, const struct gpu_sample *s);
 void gpu_ask_processes(struct gpu_unit *u, uint64_t now_ns);
 /* Measuring thread, lock held: use of rows up to the newest energy. */
 void gpu_charge_use(struct gpu_unit *u, struct reading *r);
-void gpu_warn(struct gpus *g, const char *fmt, ...) __attribute__((format(printf, 2, 3)));   /* lock held */
+void gpu_warn(struct gpus *g, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* lock held */
 
 #endif

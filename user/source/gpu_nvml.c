@@ -16,7 +16,7 @@ static void probe_rings(struct gpu_unit *u)
 
 		if (n >= 0 || n == -EAGAIN)
 			u->desc.rings |= (uint8_t)(1u << r);
-		u->ring_us[r] = 0;   /* the recorder gets them from the first */
+		u->ring_us[r] = 0; /* the recorder gets them from the first */
 	}
 	free(some);
 }
@@ -131,8 +131,12 @@ static int nvml_revive(struct gpu_unit *u)
 }
 
 static const struct gpu_ops nvml_ops = {
-	.interface = ENERGY_NVML, .row = gpu_nvml_row, .pcie = gpu_nvml_pcie, .samples = gpu_nvml_samples,
-	.processes = gpu_nvml_processes, .revive = nvml_revive,
+	.interface = ENERGY_NVML,
+	.row = gpu_nvml_row,
+	.pcie = gpu_nvml_pcie,
+	.samples = gpu_nvml_samples,
+	.processes = gpu_nvml_processes,
+	.revive = nvml_revive,
 };
 
 static int add_unit(struct gpus *g, uint32_t i)
@@ -159,8 +163,11 @@ static int add_unit(struct gpus *g, uint32_t i)
 		return 0;
 	}
 	/* Jetson: everything is refused; its INA3221 is in hwmon */
-	gpu_warn(g, "gpu: %s tells neither power nor energy through NVML; left out; on a Jetson, configure a meter of type hwmon with "
-		 "the channels of its ina3221", *u->desc.name ? u->desc.name : "a GPU");
+	gpu_warn(
+		g,
+		"gpu: %s tells neither power nor energy through NVML; left out; on a Jetson, configure a meter of type hwmon with "
+		"the channels of its ina3221",
+		*u->desc.name ? u->desc.name : "a GPU");
 	free(u->device);
 	g->n--;
 	return 0;

@@ -6,14 +6,16 @@
 #include "nvml.h"
 
 /* Bytes over PCIe since the driver was loaded, of fields 197 and 198. */
-struct nvml_bytes { uint64_t tx, rx, mono_ns; };
+struct nvml_bytes {
+	uint64_t tx, rx, mono_ns;
+};
 
 struct nvml_unit {
 	nvml_device handle;
-	uint32_t power_field, power_scope;   /* 0: nvmlDeviceGetPowerUsage */
+	uint32_t power_field, power_scope; /* 0: nvmlDeviceGetPowerUsage */
 	/* thread gpu-slow */
 	bool counts_bytes;
-	struct nvml_bytes bytes;   /* of the last look; mono_ns 0 = none */
+	struct nvml_bytes bytes; /* of the last look; mono_ns 0 = none */
 };
 
 static inline struct nvml_unit *nvml_unit_of(const struct gpu_unit *u)

@@ -5,7 +5,7 @@
 #include "gpu_nvml.h"
 
 #define SHORTEST_BYTES_NS (20 * NS_PER_MS)
-#define LONGEST_BYTES_NS (5 * NS_PER_S)    /* a mean over more says nothing about now */
+#define LONGEST_BYTES_NS (5 * NS_PER_S) /* a mean over more says nothing about now */
 
 static int set(struct gpu_row *row, enum gpu_field f, int code, int64_t v)
 {
@@ -92,10 +92,12 @@ static int ask(const struct nvml *n, const struct nvml_unit *d, enum gpu_field f
 	int code = NVML_NO_FUNCTION;
 
 	switch (f) {
-	case GPU_CLOCK_MEM: case GPU_CLOCK_GPU:
+	case GPU_CLOCK_MEM:
+	case GPU_CLOCK_GPU:
 		code = ask_clock(n, d->handle, f == GPU_CLOCK_MEM ? NVML_CLOCK_MEM : NVML_CLOCK_SM, &v);
 		return set(row, f, code, v);
-	case GPU_APP_CLOCK_MEM: case GPU_APP_CLOCK_GPU:
+	case GPU_APP_CLOCK_MEM:
+	case GPU_APP_CLOCK_GPU:
 		if (n->app_clock)
 			code = n->app_clock(d->handle, f == GPU_APP_CLOCK_MEM ? NVML_CLOCK_MEM : NVML_CLOCK_SM, &v);
 		return set(row, f, code, v);
@@ -156,7 +158,8 @@ static int ask_bytes(const struct nvml *n, nvml_device d, struct nvml_bytes *ret
 		code = f[i].code;
 	if (code != NVML_OK)
 		return code;
-	if (!nvml_number(f[0].type, &f[0].value, &tx) || !nvml_number(f[1].type, &f[1].value, &rx) || tx < 0 || rx < 0 || !(tx | rx))
+	if (!nvml_number(f[0].type, &f[0].value, &tx) || !nvml_number(f[1].type, &f[1].value, &rx) || tx < 0 ||
+	    rx < 0 || !(tx | rx))
 		return NVML_NOT_SUPPORTED;
 	*ret = (struct nvml_bytes){ (uint64_t)tx, (uint64_t)rx, now };
 	return NVML_OK;
@@ -204,7 +207,8 @@ int gpu_nvml_pcie(struct gpu_unit *u, int64_t *ret_tx, int64_t *ret_rx)
 
 	pthread_rwlock_rdlock(&u->g->nvml_use);
 	if (d->handle)
-		code = d->counts_bytes ? by_bytes(u->g->nvml, d, ret_tx, ret_rx) : by_throughput(u->g->nvml, d->handle, ret_tx, ret_rx);
+		code = d->counts_bytes ? by_bytes(u->g->nvml, d, ret_tx, ret_rx) :
+					 by_throughput(u->g->nvml, d->handle, ret_tx, ret_rx);
 	pthread_rwlock_unlock(&u->g->nvml_use);
 	return nvml_errno(code);
 }
@@ -212,9 +216,14 @@ int gpu_nvml_pcie(struct gpu_unit *u, int64_t *ret_tx, int64_t *ret_rx)
 /* Grace Hopper may tell the power of the module alone, and older libraries have no fields. */
 static void find_power(const struct nvml *n, struct nvml_unit *d, struct gpu_row *row)
 {
-	static const struct { uint32_t field, scope; } ways[] = {
-		{ 0, 0 }, { NVML_FIELD_POWER_INSTANT, NVML_SCOPE_GPU }, { NVML_FIELD_POWER_AVERAGE, NVML_SCOPE_GPU },
-		{ NVML_FIELD_POWER_INSTANT, NVML_SCOPE_MODULE }, { NVML_FIELD_POWER_AVERAGE, NVML_SCOPE_MODULE },
+	static const struct {
+		uint32_t field, scope;
+	} ways[] = {
+		{ 0, 0 },
+		{ NVML_FIELD_POWER_INSTANT, NVML_SCOPE_GPU },
+		{ NVML_FIELD_POWER_AVERAGE, NVML_SCOPE_GPU },
+		{ NVML_FIELD_POWER_INSTANT, NVML_SCOPE_MODULE },
+		{ NVML_FIELD_POWER_AVERAGE, NVML_SCOPE_MODULE },
 	};
 
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {

@@ -7,7 +7,7 @@
 #include "../base/clock.h"
 #include "gpu_nvml.h"
 
-#define AHEAD_US 10000000          /* a stamp so far in the future is of a clock that was set back since */
+#define AHEAD_US 10000000 /* a stamp so far in the future is of a clock that was set back since */
 
 static int by_stamp(const void *a, const void *b)
 {
@@ -30,11 +30,12 @@ static unsigned take(struct gpu_unit *u, enum gpu_ring ring, const struct nvml_s
 	for (uint32_t i = 0; i < n; i++) {
 		int64_t v;
 
-		if (raw[i].stamp_us > INT64_MAX || (int64_t)raw[i].stamp_us <= u->ring_us[ring] || !nvml_number(type, &raw[i].value, &v) ||
-		    !believable(ring, v))
+		if (raw[i].stamp_us > INT64_MAX || (int64_t)raw[i].stamp_us <= u->ring_us[ring] ||
+		    !nvml_number(type, &raw[i].value, &v) || !believable(ring, v))
 			continue;
-		ret[kept++] = (struct gpu_sample){ .gpu = u->desc.gpu, .ring = (uint8_t)ring, .real_us = (int64_t)raw[i].stamp_us,
-						   .value = v };
+		ret[kept++] = (struct gpu_sample){
+			.gpu = u->desc.gpu, .ring = (uint8_t)ring, .real_us = (int64_t)raw[i].stamp_us, .value = v
+		};
 	}
 	qsort(ret, kept, sizeof(*ret), by_stamp);
 	for (unsigned i = 0; i < kept; i++)
@@ -45,8 +46,8 @@ static unsigned take(struct gpu_unit *u, enum gpu_ring ring, const struct nvml_s
 	return unique;
 }
 
-static int ask_samples(const struct nvml *n, struct gpu_unit *u, enum gpu_ring ring, struct nvml_sample **ret, uint32_t *ret_n,
-		       uint32_t *ret_type)
+static int ask_samples(const struct nvml *n, struct gpu_unit *u, enum gpu_ring ring, struct nvml_sample **ret,
+		       uint32_t *ret_n, uint32_t *ret_type)
 {
 	static const uint32_t types[GPU_RINGS] = { NVML_SAMPLES_POWER, NVML_SAMPLES_GPU, NVML_SAMPLES_MEM };
 	unsigned long long since;

@@ -6,9 +6,9 @@
 #include "../base/clock.h"
 #include "gpu_nvml.h"
 
-#define ALL_PROCESSES 1024         /* samples of one answer */
-#define LONG_ENTRY 32              /* of a list of processes by some drivers */
-#define AHEAD_US 10000000ull       /* a stamp so far in the future is nonsense, or of a clock that was set back */
+#define ALL_PROCESSES 1024 /* samples of one answer */
+#define LONG_ENTRY 32 /* of a list of processes by some drivers */
+#define AHEAD_US 10000000ull /* a stamp so far in the future is nonsense, or of a clock that was set back */
 
 static struct gpu_process of_percent(uint32_t pid, uint32_t percent)
 {
@@ -16,7 +16,8 @@ static struct gpu_process of_percent(uint32_t pid, uint32_t percent)
 }
 
 /* The newest sample of each process. */
-static void put_process(struct gpu_process *ret, uint64_t *stamps, unsigned *n, unsigned max, struct gpu_process p, uint64_t stamp_us)
+static void put_process(struct gpu_process *ret, uint64_t *stamps, unsigned *n, unsigned max, struct gpu_process p,
+			uint64_t stamp_us)
 {
 	unsigned i = 0;
 
@@ -138,7 +139,7 @@ int gpu_nvml_processes(struct gpu_unit *u, struct gpu_process *ret, unsigned max
 	if (max > GPU_MAX_PROCESSES)
 		max = GPU_MAX_PROCESSES;
 	if (u->process_us > now_us + AHEAD_US)
-		u->process_us = now_us - 1000000;   /* the clock was set back */
+		u->process_us = now_us - 1000000; /* the clock was set back */
 	pthread_rwlock_rdlock(&u->g->nvml_use);
 	if (!nvml_unit_of(u)->handle)
 		got = NVML_LOST;

@@ -9,13 +9,13 @@
 #include "gpu_internal.h"
 
 #define RETRY_NS (2 * NS_PER_S)
-#define LAST_RETRY_NS (60 * NS_PER_S)      /* to initialize a library anew is not cheap */
+#define LAST_RETRY_NS (60 * NS_PER_S) /* to initialize a library anew is not cheap */
 #define MUTE_LOOKS 50
-#define AHEAD_US 10000000          /* a stamp so far in the future is of a clock that was set back since */
-#define SAMPLES_NS (1500 * NS_PER_MS)      /* the rings hold 2 s and more */
+#define AHEAD_US 10000000 /* a stamp so far in the future is of a clock that was set back since */
+#define SAMPLES_NS (1500 * NS_PER_MS) /* the rings hold 2 s and more */
 #define PROCESSES_NS NS_PER_S
-#define PCIE_KEPT_NS (2 * NS_PER_S)        /* an answer of PCIe goes into the rows for so long */
-#define MAX_GAP 0.05                       /* counter against integral */
+#define PCIE_KEPT_NS (2 * NS_PER_S) /* an answer of PCIe goes into the rows for so long */
+#define MAX_GAP 0.05 /* counter against integral */
 #define PCIE_FIELDS (GPU_BIT(GPU_PCI_TX) | GPU_BIT(GPU_PCI_RX))
 
 static void become(struct gpu_unit *u, enum gpu_state state, const char *what)
@@ -101,8 +101,9 @@ static void tell_resets(struct gpu_unit *u, const struct gpu_energy *before)
 	if (!gpu_energy_compare(&u->energy, clock_mono_ns(), &gap) || fabs(gap) <= MAX_GAP || u->gap_told)
 		return;
 	u->gap_told = true;
-	gpu_warn(u->g, "gpu-%u: the integral of its power differs from its energy counter by %+.1f %%; the counter is used", u->desc.gpu,
-		 gap * 100);
+	gpu_warn(u->g,
+		 "gpu-%u: the integral of its power differs from its energy counter by %+.1f %%; the counter is used",
+		 u->desc.gpu, gap * 100);
 }
 
 /* Power and energy; false when it is lost. */
@@ -125,7 +126,7 @@ static bool measure(struct gpu_unit *u)
 	pthread_mutex_lock(&u->g->lock);
 	before = u->energy;
 	if (row.present & GPU_BIT(GPU_TOTAL_ENERGY) && row.v[GPU_TOTAL_ENERGY] >= 0)
-		gpu_energy_counter(&u->energy, (uint64_t)row.v[GPU_TOTAL_ENERGY], begun);   /* asked first */
+		gpu_energy_counter(&u->energy, (uint64_t)row.v[GPU_TOTAL_ENERGY], begun); /* asked first */
 	if (row.present & GPU_BIT(GPU_POWER) && row.v[GPU_POWER] >= 0)
 		gpu_energy_power(&u->energy, (uint64_t)row.v[GPU_POWER], now);
 	tell_resets(u, &before);
@@ -144,7 +145,10 @@ static void put_polled(struct gpu_unit *u, const struct gpu_row *row)
 	static const enum gpu_field fields[GPU_RINGS] = { GPU_POWER, GPU_UTIL_GPU, GPU_UTIL_MEM };
 
 	for (enum gpu_ring r = 0; r < GPU_RINGS; r++) {
-		struct gpu_sample s = { .gpu = u->desc.gpu, .ring = (uint8_t)r, .polled = true, .real_us = row->real_ns / 1000,
+		struct gpu_sample s = { .gpu = u->desc.gpu,
+					.ring = (uint8_t)r,
+					.polled = true,
+					.real_us = row->real_ns / 1000,
 					.value = row->v[fields[r]] };
 
 		if (u->ring_us[r] > s.real_us + AHEAD_US)
@@ -189,7 +193,7 @@ static void take_samples(struct gpu_unit *u)
 		pthread_mutex_lock(&u->g->lock);
 		/* on some cards the first call alone is answered */
 		if (n == -EOPNOTSUPP && ++u->ring_refused[r] > 1)
-			u->desc.rings &= (uint8_t)~(1u << r);
+			u->desc.rings &= (uint8_t) ~(1u << r);
 		for (int i = 0; i < n; i++)
 			gpu_put_sample(u->g, &some[i]);
 		pthread_mutex_unlock(&u->g->lock);

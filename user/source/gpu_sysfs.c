@@ -14,8 +14,13 @@
 #define CARD "/sys/class/drm/card%u/device"
 
 /* A file behind a field: value / divide. */
-struct sysfs_file { char path[200]; uint32_t divide; };
-struct sysfs_unit { struct sysfs_file files[GPU_FIELDS]; };
+struct sysfs_file {
+	char path[200];
+	uint32_t divide;
+};
+struct sysfs_unit {
+	struct sysfs_file files[GPU_FIELDS];
+};
 
 static bool read_text(const struct fsroot *root, const char *dir, const char *name, char *text, size_t size)
 {
@@ -69,7 +74,7 @@ static void use_hwmon(struct gpu_unit *u, const char *dir, bool amd)
 
 	if (amd) {
 		use_file(u, GPU_POWER, dir, "power1_average", 1000);
-		use_file(u, GPU_POWER, dir, "power1_input", 1000);   /* newer parts have this alone */
+		use_file(u, GPU_POWER, dir, "power1_input", 1000); /* newer parts have this alone */
 		use_file(u, GPU_POWER_LIMIT, dir, "power1_cap", 1000);
 		use_file(u, GPU_TEMPERATURE, dir, "temp1_input", 1000);
 		if (!read_text(u->g->root, dir, "freq1_label", label, sizeof(label)) || strcmp(label, "sclk") == 0)
@@ -147,14 +152,16 @@ static int sysfs_revive(struct gpu_unit *u)
 	return -ENODEV;
 }
 
-static const struct gpu_ops sysfs_ops = { .interface = ENERGY_HWMON, .row = sysfs_row, .processes = gpu_drm_processes,
-					  .revive = sysfs_revive };
+static const struct gpu_ops sysfs_ops = {
+	.interface = ENERGY_HWMON, .row = sysfs_row, .processes = gpu_drm_processes, .revive = sysfs_revive
+};
 
 static bool is_asleep(const struct gpus *g, const char *device)
 {
 	char text[32];
 
-	return !g->wake && read_text(g->root, device, "power/runtime_status", text, sizeof(text)) && strcmp(text, "suspended") == 0;
+	return !g->wake && read_text(g->root, device, "power/runtime_status", text, sizeof(text)) &&
+	       strcmp(text, "suspended") == 0;
 }
 
 static int add_card(struct gpus *g, const char *device, bool amd)
@@ -162,7 +169,8 @@ static int add_card(struct gpus *g, const char *device, bool amd)
 	struct gpu_unit *u;
 
 	if (is_asleep(g, device)) {
-		gpu_warn(g, "gpu: %s sleeps and is not woken; left out until the next start, or set gpu.wake: true", device);
+		gpu_warn(g, "gpu: %s sleeps and is not woken; left out until the next start, or set gpu.wake: true",
+			 device);
 		return 0;
 	}
 	u = gpu_add(g, &sysfs_ops, amd ? "amd" : "intel");
@@ -173,7 +181,7 @@ static int add_card(struct gpus *g, const char *device, bool amd)
 		return -ENOMEM;
 	u->desc.fields = find_files(u, device, amd);
 	if (!(u->desc.fields & GPU_ENERGY_FIELDS)) {
-		free(u->device);   /* integrated graphics: RAPL's uncore has them */
+		free(u->device); /* integrated graphics: RAPL's uncore has them */
 		g->n--;
 		return 0;
 	}

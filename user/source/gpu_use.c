@@ -8,7 +8,7 @@
 #include "gpu_internal.h"
 #include "process_cgroup.h"
 
-#define TOO_OLD_NS (5 * NS_PER_S)  /* shares that were not asked anew for so long say nothing */
+#define TOO_OLD_NS (5 * NS_PER_S) /* shares that were not asked anew for so long say nothing */
 
 static struct pid_entry *find(struct gpus *g, uint32_t pid)
 {
@@ -27,7 +27,7 @@ static uint64_t cgroup_of(struct gpus *g, uint32_t pid, uint64_t now_ns)
 	if (!g->hierarchy)
 		return 0;
 	if (process_cgroup(g->root, g->hierarchy, pid, &id) != 0)
-		return e && now_ns < e->seen_ns + TOO_OLD_NS ? e->cgroup : 0;   /* later the number may be another's */
+		return e && now_ns < e->seen_ns + TOO_OLD_NS ? e->cgroup : 0; /* later the number may be another's */
 	if (!e)
 		e = &g->pids[g->n_pids++ % GPU_MAX_PROCESSES];
 	*e = (struct pid_entry){ pid, id, now_ns };
@@ -43,7 +43,7 @@ static void add_share(struct gpu_share *list, unsigned *n, uint64_t cgroup, uint
 	while (i < *n && list[i].cgroup != cgroup)
 		i++;
 	if (i == GPU_MAX_SHARES)
-		i = 0;             /* no room for another: it goes with the first, which is nobody's by then */
+		i = 0; /* no room for another: it goes with the first, which is nobody's by then */
 	if (i == *n)
 		list[(*n)++] = (struct gpu_share){ .cgroup = cgroup, .row = UINT32_MAX };
 	list[i].ppm += ppm;
@@ -57,10 +57,11 @@ void gpu_ask_processes(struct gpu_unit *u, uint64_t now_ns)
 	int n = u->ops->processes(u, processes, GPU_MAX_PROCESSES);
 
 	if (n < 0)
-		return;            /* the last ones hold until they are too old */
-	shares[0] = (struct gpu_share){ .row = UINT32_MAX };   /* nobody */
+		return; /* the last ones hold until they are too old */
+	shares[0] = (struct gpu_share){ .row = UINT32_MAX }; /* nobody */
 	for (int i = 0; i < n; i++)
-		add_share(shares, &n_shares, processes[i].ppm ? cgroup_of(u->g, processes[i].pid, now_ns) : 0, processes[i].ppm);
+		add_share(shares, &n_shares, processes[i].ppm ? cgroup_of(u->g, processes[i].pid, now_ns) : 0,
+			  processes[i].ppm);
 	pthread_mutex_lock(&u->g->lock);
 	memcpy(u->shares, shares, n_shares * sizeof(*shares));
 	u->n_shares = n_shares;
@@ -96,6 +97,7 @@ void gpu_charge_use(struct gpu_unit *u, struct reading *r)
 
 		/* without memory it is nobody's, as what is not told */
 		if (s->ppm)
-			reading_use(r, row_of(r, s), u->desc.domain, (uint64_t)((unsigned __int128)(until - from) * s->ppm / 1000000));
+			reading_use(r, row_of(r, s), u->desc.domain,
+				    (uint64_t)((unsigned __int128)(until - from) * s->ppm / 1000000));
 	}
 }

@@ -11,25 +11,25 @@
 #include "process_cgroup.h"
 
 #define MAX_CLAIMS 1024
-#define MAX_LINE (128u << 10)      /* of a command line; libvirt's are some KiB */
+#define MAX_LINE (128u << 10) /* of a command line; libvirt's are some KiB */
 /* A guest may connect as often as it likes, and the I/O loop waits for a scan: between two of them this much, and so
  * many times what one takes. */
 #define SCAN_NS NS_PER_S
 #define SCAN_SHARE 10
-#define FIRST_CID 3                /* 0 to 2 are the hypervisor, this machine, the host (vsock(7)) */
+#define FIRST_CID 3 /* 0 to 2 are the hypervisor, this machine, the host (vsock(7)) */
 
 /* A process that says it runs the guest with a CID. Anybody may write anything on a command line. */
 struct claim {
 	uint32_t cid, pid;
-	bool machine;              /* in a cgroup that only machined and libvirt make */
+	bool machine; /* in a cgroup that only machined and libvirt make */
 	char *path;
 };
 
 struct guests {
 	struct fsroot *root;
 	struct hierarchy hierarchy;
-	uint64_t scanned_ns, scan_ns;  /* when it ended, how long it took */
-	bool crowded;              /* claims were left out */
+	uint64_t scanned_ns, scan_ns; /* when it ended, how long it took */
+	bool crowded; /* claims were left out */
 	unsigned n;
 	struct claim claims[MAX_CLAIMS];
 	char line[MAX_LINE];
@@ -284,17 +284,25 @@ int guests_find(struct guests *g, uint32_t cid, char *ret_path, size_t size, str
 		scan(g);
 	c = judge(g, cid, &two);
 	if (g->crowded && (two || !c || !c->machine))
-		return err_set(why, -EPERM, "CID %u: more than %d processes name a guest-cid; name its cgroup with guest=", cid, MAX_CLAIMS);
+		return err_set(why, -EPERM,
+			       "CID %u: more than %d processes name a guest-cid; name its cgroup with guest=", cid,
+			       MAX_CLAIMS);
 	if (two)
-		return err_set(why, -EPERM, "CID %u: processes of two cgroups say that it is theirs; name the right one with guest=", cid);
+		return err_set(
+			why, -EPERM,
+			"CID %u: processes of two cgroups say that it is theirs; name the right one with guest=", cid);
 	if (!c)
-		return err_set(why, -ENOENT, "CID %u: no process here has vhost-vsock with guest-cid=%u; name its cgroup with guest=",
+		return err_set(why, -ENOENT,
+			       "CID %u: no process here has vhost-vsock with guest-cid=%u; name its cgroup with guest=",
 			       cid, cid);
 	if (is_shared(g, c))
-		return err_set(why, -EPERM, "CID %u: cgroup %.200s is another guest's too; give each machine its own", cid, c->path);
+		return err_set(why, -EPERM, "CID %u: cgroup %.200s is another guest's too; give each machine its own",
+			       cid, c->path);
 	if (!c->machine && (strcmp(c->path, "/") == 0 || !is_alone(g, c->path, c->pid)))
-		return err_set(why, -EPERM, "CID %u: process %u has not cgroup %.200s to itself; run it in its own or name it with guest=",
-			       cid, c->pid, c->path);
+		return err_set(
+			why, -EPERM,
+			"CID %u: process %u has not cgroup %.200s to itself; run it in its own or name it with guest=",
+			cid, c->pid, c->path);
 	if (strlen(c->path) >= size)
 		return err_set(why, -ENAMETOOLONG, "CID %u: its cgroup's path is too long", cid);
 	memcpy(ret_path, c->path, strlen(c->path) + 1);

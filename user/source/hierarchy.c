@@ -10,7 +10,7 @@
 #include "../base/parse.h"
 
 #define MOUNTINFO "/proc/self/mountinfo"
-#define LINE_MAX_BYTES 16384     /* two paths, four bytes per escaped byte at most; longer lines are skipped */
+#define LINE_MAX_BYTES 16384 /* two paths, four bytes per escaped byte at most; longer lines are skipped */
 
 /* How much of its hierarchy a mount shows. */
 enum extent { EXTENT_NONE, EXTENT_SUBTREE, EXTENT_NAMESPACE, EXTENT_WHOLE };
@@ -25,7 +25,9 @@ struct mounts {
 	struct candidate v2, v1;
 };
 
-struct mount_line { char *root, *mount, *type, *super; };
+struct mount_line {
+	char *root, *mount, *type, *super;
+};
 
 /* \ooo of seq_path and show_mountinfo (blank, tab, newline, backslash, #) back to bytes. */
 static void unescape(char *s)
@@ -33,8 +35,8 @@ static void unescape(char *s)
 	char *out = s;
 
 	while (*s) {
-		if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' &&
-		    s[3] >= '0' && s[3] <= '7') {
+		if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' && s[3] >= '0' &&
+		    s[3] <= '7') {
 			*out++ = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
 			s += 4;
 		} else {
@@ -89,11 +91,11 @@ static bool file_below(const struct fsroot *root, const char *dir, const char *f
  * release_agent only at the root of v1 (CFTYPE_ONLY_ON_ROOT; kernel/cgroup/cgroup*.c). */
 static enum extent extent_of(const struct mounts *m, const struct mount_line *l, bool v2)
 {
-	bool whole = v2 ? !file_below(m->root, l->mount, "cgroup.events")
-			: file_below(m->root, l->mount, "release_agent");
+	bool whole = v2 ? !file_below(m->root, l->mount, "cgroup.events") :
+			  file_below(m->root, l->mount, "release_agent");
 
 	if (!file_below(m->root, l->mount, "cgroup.procs"))
-		whole = strcmp(l->root, "/") == 0;   /* a captured mount table without the directories */
+		whole = strcmp(l->root, "/") == 0; /* a captured mount table without the directories */
 	if (whole)
 		return EXTENT_WHOLE;
 	return strcmp(l->root, "/") == 0 ? EXTENT_NAMESPACE : EXTENT_SUBTREE;
@@ -216,10 +218,11 @@ static int none_mounted(enum hierarchy_mode mode, const struct mounts *m, struct
 {
 	if (mode == HIERARCHY_V1)
 		return err_set(err, -ENOENT, "cgroup hierarchy v1: perf_event is not mounted as a v1 controller; %s",
-			       m->v2.extent ? "use hierarchy: v2" : "mount -t cgroup -o perf_event none /sys/fs/cgroup/perf_event");
+			       m->v2.extent ? "use hierarchy: v2" :
+					      "mount -t cgroup -o perf_event none /sys/fs/cgroup/perf_event");
 	return err_set(err, -ENOENT, "cgroup hierarchy%s: no cgroup2 is mounted; %s", mode == HIERARCHY_V2 ? " v2" : "",
-		       mode == HIERARCHY_V2 && m->v1.extent ? "use hierarchy: v1"
-							     : "mount -t cgroup2 none /sys/fs/cgroup");
+		       mode == HIERARCHY_V2 && m->v1.extent ? "use hierarchy: v1" :
+							      "mount -t cgroup2 none /sys/fs/cgroup");
 }
 
 static void explain(struct hierarchy *h, enum hierarchy_mode mode, const struct mounts *m)
@@ -232,7 +235,8 @@ static void explain(struct hierarchy *h, enum hierarchy_mode mode, const struct 
 		snprintf(h->reason, sizeof(h->reason), "perf_event is mounted as a v1 controller%s%s",
 			 m->v2.extent ? " beside cgroup2 (hybrid)" : "", part);
 	else
-		snprintf(h->reason, sizeof(h->reason), "cgroup2 is mounted and perf_event is not a v1 controller%s", part);
+		snprintf(h->reason, sizeof(h->reason), "cgroup2 is mounted and perf_event is not a v1 controller%s",
+			 part);
 }
 
 int hierarchy_detect(const struct fsroot *root, enum hierarchy_mode mode, struct hierarchy *ret, struct err *err)

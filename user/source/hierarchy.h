@@ -8,12 +8,12 @@
 #include "../model/config.h"
 
 struct hierarchy {
-	bool v2;                   /* false: v1 perf_event */
-	uint32_t id;               /* kernel hierarchy id: 0 for v2, else from /proc/cgroups */
-	char mount[4096];          /* where it is mounted, as this process sees it */
-	char subdir[4096];         /* the mount's root within the hierarchy ("/" unless namespaced or bind-mounted) */
-	bool private_namespace;    /* this process sees only part of the tree */
-	char reason[200];          /* why this one */
+	bool v2; /* false: v1 perf_event */
+	uint32_t id; /* kernel hierarchy id: 0 for v2, else from /proc/cgroups */
+	char mount[4096]; /* where it is mounted, as this process sees it */
+	char subdir[4096]; /* the mount's root within the hierarchy ("/" unless namespaced or bind-mounted) */
+	bool private_namespace; /* this process sees only part of the tree */
+	char reason[200]; /* why this one */
 };
 int hierarchy_detect(const struct fsroot *root, enum hierarchy_mode mode, struct hierarchy *ret, struct err *err);
 

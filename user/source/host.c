@@ -15,13 +15,13 @@
 #define CONNECT_MS 3000
 #define BACKOFF_FIRST_MS 250u
 #define BACKOFF_LAST_MS 16000u
-#define SILENT_MS 30000            /* at least, and ten intervals: the connection is dead */
-#define READS 64                   /* before what came is looked at: a port may have kept hours of it */
+#define SILENT_MS 30000 /* at least, and ten intervals: the connection is dead */
+#define READS 64 /* before what came is looked at: a port may have kept hours of it */
 
 struct host {
 	const struct fsroot *root;
 	char *place;
-	struct host_totals totals;     /* this and the rest up to the thread's: under the lock */
+	struct host_totals totals; /* this and the rest up to the thread's: under the lock */
 	unsigned n_warnings;
 	char warning[HOST_WARNINGS][240];
 	pthread_mutex_t lock;
@@ -29,11 +29,11 @@ struct host {
 	bool started, stop;
 	int wake_fd;
 	/* the thread's, and before it starts the opener's */
-	int fd;                        /* -1 = not connected */
-	bool away;                     /* that it cannot be reached was told */
+	int fd; /* -1 = not connected */
+	bool away; /* that it cannot be reached was told */
 	unsigned backoff_ms;
 	struct host_lines lines;
-	struct share share;            /* as last told */
+	struct share share; /* as last told */
 	char bytes[4096];
 };
 
@@ -116,8 +116,11 @@ static int begin(struct host *h, const char *place, uint64_t wait_ns, struct sch
 		return rc;
 	rc = wait_first(h, now + wait_ns);
 	if (rc)
-		return err_set(err, rc, "host %.200s: %s; let jouled on the host have an output for this machine (docs/formats/guest.md), at "
-			       "least every 5 s, or leave host out", place, rc == -ETIMEDOUT ? "nothing is told there" : strerror(-rc));
+		return err_set(
+			err, rc,
+			"host %.200s: %s; let jouled on the host have an output for this machine (docs/formats/guest.md), at "
+			"least every 5 s, or leave host out",
+			place, rc == -ETIMEDOUT ? "nothing is told there" : strerror(-rc));
 	rc = host_totals_init(&h->totals, &h->share, place, s);
 	if (rc)
 		return err_set(err, rc, "host %.200s: its domains do not fit beside those of this machine", place);
@@ -167,8 +170,10 @@ static void lose(struct host *h, int err)
 
 	leave(h);
 	if (!h->away)
-		warn(h, "away, its energy is stale until it is back: ", err == -EPIPE ? "closed by the host" :
-		     err == -ETIMEDOUT ? "it tells nothing" : strerror(-err));
+		warn(h, "away, its energy is stale until it is back: ",
+		     err == -EPIPE     ? "closed by the host" :
+		     err == -ETIMEDOUT ? "it tells nothing" :
+					 strerror(-err));
 	h->away = true;
 	poll(&p, 1, (int)h->backoff_ms);
 	h->backoff_ms = h->backoff_ms * 2 < BACKOFF_LAST_MS ? h->backoff_ms * 2 : BACKOFF_LAST_MS;

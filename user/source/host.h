@@ -11,19 +11,19 @@
 struct host;
 
 struct host_options {
-	const struct fsroot *root;     /* borrowed */
-	const char *place;             /* vsock://CID:PORT, unix:///PATH or a path such as /dev/virtio-ports/org.jouled.0 */
-	uint64_t wait_ns;              /* for the first line, at most */
+	const struct fsroot *root; /* borrowed */
+	const char *place; /* vsock://CID:PORT, unix:///PATH or a path such as /dev/virtio-ports/org.jouled.0 */
+	uint64_t wait_ns; /* for the first line, at most */
 };
 
 /* Waits for the first line and adds its domains to the schema. 0; -ETIMEDOUT, -EINVAL for a place that is none, or
  * the errno of connecting; err says more. */
 int host_open(const struct host_options *o, struct schema *s, struct host **ret, struct err *err);
-int host_start(struct host *h);    /* the thread; 0 or -errno; NULL accepted */
+int host_start(struct host *h); /* the thread; 0 or -errno; NULL accepted */
 /* Totals as last told, each with the time of its arrival. NULL accepted. */
 void host_read(struct host *h, struct reading *r);
 /* What changed since the last call; false = nothing. NULL accepted. */
 bool host_next_warning(struct host *h, char *ret_text, size_t size);
-void host_close(struct host *h);   /* NULL accepted */
+void host_close(struct host *h); /* NULL accepted */
 
 #endif

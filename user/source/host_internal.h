@@ -11,7 +11,7 @@
 /* Lines out of a stream that may begin and break anywhere. */
 struct host_lines {
 	size_t used;
-	bool skip;                 /* of a line that was too long: to its end */
+	bool skip; /* of a line that was too long: to its end */
 	char text[SHARE_LINE_MAX + 1];
 };
 /* Takes n bytes; the newest whole line among them goes to *ret, with what those before it say of their quality; *ret_any
@@ -20,19 +20,19 @@ void host_lines_add(struct host_lines *l, const char *data, size_t n, struct sha
 
 struct host_domain {
 	char name[64];
-	unsigned column;           /* in the schema */
+	unsigned column; /* in the schema */
 	struct energy_accumulator total;
-	uint64_t told_ns;          /* CLOCK_MONOTONIC of the last line that had news of it */
-	uint64_t anew, partial;    /* totals that began anew; intervals that the host calls partial or lost */
-	bool estimated, read;      /* read: since the last line */
+	uint64_t told_ns; /* CLOCK_MONOTONIC of the last line that had news of it */
+	uint64_t anew, partial; /* totals that began anew; intervals that the host calls partial or lost */
+	bool estimated, read; /* read: since the last line */
 };
 
 /* The totals, pure: fed with lines and their time. */
 struct host_totals {
 	bool any;
-	uint64_t epoch, number, boot_ns;       /* of the last line, and when it came */
-	uint64_t ahead_ns;         /* by how much the host's time is before ours, a day at most */
-	uint64_t granted_ns;       /* all that was added to ours for that */
+	uint64_t epoch, number, boot_ns; /* of the last line, and when it came */
+	uint64_t ahead_ns; /* by how much the host's time is before ours, a day at most */
+	uint64_t granted_ns; /* all that was added to ours for that */
 	unsigned n;
 	struct host_domain domains[SCHEMA_MAX_DOMAINS];
 };

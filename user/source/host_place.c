@@ -58,8 +58,11 @@ int host_place_check(const char *place, struct err *err)
 
 	if (parse(place, &a) >= 0)
 		return 0;
-	return err_set(err, -EINVAL, "host: \"%.200s\" is no place; write vsock://2:PORT, unix:///PATH (shorter than 108 bytes) or the "
-		       "device of a virtio-serial port, /dev/virtio-ports/NAME", place);
+	return err_set(
+		err, -EINVAL,
+		"host: \"%.200s\" is no place; write vsock://2:PORT, unix:///PATH (shorter than 108 bytes) or the "
+		"device of a virtio-serial port, /dev/virtio-ports/NAME",
+		place);
 }
 
 /* A connection that takes its time. */

@@ -82,8 +82,9 @@ static bool schema_has(const struct schema *schema, const char *name)
 
 static void describe(const struct share_domain *d, const char *place, struct domain_desc *ret)
 {
-	*ret = (struct domain_desc){ .kind = d->kind, .package = d->package, .die = d->die, .has_die = d->has_die,
-				     .interface = ENERGY_HOST };
+	*ret = (struct domain_desc){
+		.kind = d->kind, .package = d->package, .die = d->die, .has_die = d->has_die, .interface = ENERGY_HOST
+	};
 	memcpy(ret->name, d->name, sizeof(ret->name));
 	snprintf(ret->reason, sizeof(ret->reason), "%s (host): this machine's share, told at %.120s",
 		 d->quality & ESTIMATES ? "estimated" : "measured", place);
@@ -110,7 +111,8 @@ int host_totals_init(struct host_totals *t, const struct share *s, const char *p
 	return 0;
 }
 
-static void add_domain(struct host_domain *d, const struct share_domain *told, bool anew, uint64_t now_ns, uint64_t boot_ns)
+static void add_domain(struct host_domain *d, const struct share_domain *told, bool anew, uint64_t now_ns,
+		       uint64_t boot_ns)
 {
 	if (anew && d->total.have_prev) {
 		d->total.have_prev = false;
@@ -169,8 +171,13 @@ void host_totals_read(struct host_totals *t, struct reading *r)
 		struct host_domain *d = &t->domains[i];
 
 		r->domains[d->column] = (struct reading_domain){
-			.units = d->total.units, .uj_num = 1, .uj_den = 1, .time_ns = d->told_ns, .estimated = d->estimated,
-			.resets = d->anew + d->total.resets, .dropped = d->partial + d->total.dropped,
+			.units = d->total.units,
+			.uj_num = 1,
+			.uj_den = 1,
+			.time_ns = d->told_ns,
+			.estimated = d->estimated,
+			.resets = d->anew + d->total.resets,
+			.dropped = d->partial + d->total.dropped,
 		};
 		d->read = true;
 	}

@@ -14,10 +14,10 @@
 #include "kubelet_internal.h"
 
 #define PAUSE_NS NS_PER_S
-#define LONGEST_PAUSE_NS (15 * NS_PER_S)     /* after failures */
-#define STACK_BYTES (512u << 10)             /* the JSON reader's depth is 2048 */
+#define LONGEST_PAUSE_NS (15 * NS_PER_S) /* after failures */
+#define STACK_BYTES (512u << 10) /* the JSON reader's depth is 2048 */
 /* A sandbox never comes, what has just begun comes when the kubelet has looked at its runtime: a second or two. */
-#define MISSING 256                          /* a power of two */
+#define MISSING 256 /* a power of two */
 #define MISSING_ANSWERS 5
 
 /* What was not in an answer. */
@@ -32,12 +32,12 @@ struct kubelet {
 	atomic_bool stop;
 	pthread_t thread;
 	bool started;
-	pthread_mutex_t lock;                /* the rest */
+	pthread_mutex_t lock; /* the rest */
 	pthread_cond_t wake;
 	struct kubelet_table table;
 	struct missing missing[MISSING];
 	bool wanted, news, failing;
-	struct err why;                      /* of the last failure */
+	struct err why; /* of the last failure */
 };
 
 static char *copy(const char *s, bool *failed)
@@ -63,7 +63,8 @@ int kubelet_open(const struct kubelet_options *o, struct kubelet **ret)
 
 	if (!k)
 		return -ENOMEM;
-	k->o = (struct kubelet_options){ o->root, copy(o->url, &failed), copy(o->token_file, &failed), copy(o->ca_file, &failed), o->insecure };
+	k->o = (struct kubelet_options){ o->root, copy(o->url, &failed), copy(o->token_file, &failed),
+					 copy(o->ca_file, &failed), o->insecure };
 	k->http = failed ? NULL : kubelet_http_new(&k->o, &k->stop);
 	if (!k->http) {
 		options_free(&k->o);
@@ -173,7 +174,7 @@ void kubelet_close(struct kubelet *k)
 /* With the lock held. What was missing in several answers is not asked for again; a later one takes its place. */
 static void want(struct kubelet *k, const char *key)
 {
-	uint64_t h = 0xcbf29ce484222325ull;  /* FNV-1a */
+	uint64_t h = 0xcbf29ce484222325ull; /* FNV-1a */
 	struct missing *m;
 
 	for (const char *s = key; *s; s++)

@@ -14,25 +14,25 @@ struct kubelet;
 
 struct kubelet_options {
 	const struct fsroot *root; /* of the token; borrowed */
-	const char *url;           /* https://HOST:PORT; over http:// no token is sent */
-	const char *token_file;    /* read for each request: tokens are renewed */
-	const char *ca_file;       /* who signed its certificate, nobody else is believed */
-	bool insecure;             /* believe any certificate */
+	const char *url; /* https://HOST:PORT; over http:// no token is sent */
+	const char *token_file; /* read for each request: tokens are renewed */
+	const char *ca_file; /* who signed its certificate, nobody else is believed */
+	bool insecure; /* believe any certificate */
 };
 
 struct kubelet_names {
 	char space[NAMING_TEXT_MAX + 1], pod[NAMING_TEXT_MAX + 1], container[NAMING_TEXT_MAX + 1];
 };
 
-int kubelet_open(const struct kubelet_options *o, struct kubelet **ret);   /* copied; 0 or -ENOMEM */
-int kubelet_start(struct kubelet *k);      /* 0 or -errno */
-void kubelet_close(struct kubelet *k);     /* NULL accepted; ends a request that is under way */
+int kubelet_open(const struct kubelet_options *o, struct kubelet **ret); /* copied; 0 or -ENOMEM */
+int kubelet_start(struct kubelet *k); /* 0 or -errno */
+void kubelet_close(struct kubelet *k); /* NULL accepted; ends a request that is under way */
 /* Names of the pod of that uid, and of the container where id is not empty; "" where one is not known. What is
  * missing is asked for. False when the pod is not known (yet). */
 bool kubelet_find(struct kubelet *k, const char *pod_uid, const char *id, struct kubelet_names *ret);
 /* One request by the caller. Number of pods, or -errno with one line. */
 int kubelet_ask(struct kubelet *k, struct err *err);
-bool kubelet_failing(struct kubelet *k);   /* its last answer was none */
+bool kubelet_failing(struct kubelet *k); /* its last answer was none */
 /* What is new to say: that it does not answer, or does again. False when there is nothing. */
 bool kubelet_news(struct kubelet *k, char *text, size_t size);
 

@@ -20,7 +20,7 @@ struct kubelet_http {
 	const struct kubelet_options *o;
 	const atomic_bool *stop;
 	struct kubelet_reader reader;
-	int failed;                          /* of the reader */
+	int failed; /* of the reader */
 	char header[sizeof("Authorization: Bearer ") + TOKEN_MAX];
 	char error[CURL_ERROR_SIZE];
 };
@@ -83,7 +83,8 @@ static int read_token(struct kubelet_http *h, struct err *err)
 	ssize_t n;
 
 	if (fd < 0)
-		return err_set(err, fd, "kubelet: token %s: %s; is a service account's token mounted", h->o->token_file, strerror(-fd));
+		return err_set(err, fd, "kubelet: token %s: %s; is a service account's token mounted", h->o->token_file,
+			       strerror(-fd));
 	n = read(fd, token, TOKEN_MAX);
 	close(fd);
 	while (n > 0 && (token[n - 1] == '\n' || token[n - 1] == '\r'))
@@ -106,7 +107,7 @@ static CURLcode set_options(struct kubelet_http *h, const char *url, struct curl
 	long verify = !h->o->insecure;
 	CURLcode rc;
 
-	curl_easy_reset(c);        /* the connection stays */
+	curl_easy_reset(c); /* the connection stays */
 	curl_easy_setopt(c, CURLOPT_URL, url);
 	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, h->error);
 	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
@@ -142,12 +143,17 @@ static int explain(const struct kubelet_http *h, CURLcode rc, long status, struc
 	if (rc == CURLE_WRITE_ERROR)
 		return err_set(err, h->failed, "kubelet: %s: answers no list of pods; is it a kubelet", url);
 	if (rc == CURLE_PEER_FAILED_VERIFICATION || rc == CURLE_SSL_CACERT_BADFILE)
-		return err_set(err, -EKEYREJECTED, "kubelet: %s: %s; name its authority by kubelet.ca-file, or set kubelet.insecure", url, why);
+		return err_set(err, -EKEYREJECTED,
+			       "kubelet: %s: %s; name its authority by kubelet.ca-file, or set kubelet.insecure", url,
+			       why);
 	if (rc)
-		return err_set(err, rc == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -ECONNREFUSED, "kubelet: %s: %s", url, why);
+		return err_set(err, rc == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -ECONNREFUSED, "kubelet: %s: %s", url,
+			       why);
 	if (status == 401 || status == 403)
-		return err_set(err, -EACCES, "kubelet: %s: status %ld; the service account needs get on nodes/pods, before "
-			       "Kubernetes 1.33 on nodes/proxy", url, status);
+		return err_set(err, -EACCES,
+			       "kubelet: %s: status %ld; the service account needs get on nodes/pods, before "
+			       "Kubernetes 1.33 on nodes/proxy",
+			       url, status);
 	return err_set(err, -EPROTO, "kubelet: %s: status %ld", url, status);
 }
 

@@ -34,7 +34,8 @@ const struct kubelet_pod *kubelet_table_pod(const struct kubelet_table *t, const
 	return NULL;
 }
 
-const struct kubelet_container *kubelet_table_container(const struct kubelet_table *t, const struct kubelet_pod *pod, const char *id)
+const struct kubelet_container *kubelet_table_container(const struct kubelet_table *t, const struct kubelet_pod *pod,
+							const char *id)
 {
 	for (uint32_t i = 0; i < t->n_containers; i++)
 		if (&t->pods[t->containers[i].pod] == pod && strcmp(t->containers[i].id, id) == 0)
@@ -119,7 +120,8 @@ static void take_containers(struct kubelet_table *t, const json_t *list)
 /* The cgroup of a static pod has the hash of its file, its mirror in the API a uid of its own. */
 static bool take_pod(struct kubelet_table *t, const json_t *pod)
 {
-	static const char *const lists[] = { "containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses" };
+	static const char *const lists[] = { "containerStatuses", "initContainerStatuses",
+					     "ephemeralContainerStatuses" };
 	const json_t *meta = json_object_get(pod, "metadata"), *status = json_object_get(pod, "status");
 	const char *space = text_of(meta, "namespace"), *name = text_of(meta, "name"), *uid = text_of(meta, "uid");
 	struct kubelet_pod *p;

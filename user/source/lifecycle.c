@@ -17,7 +17,7 @@
 #include "../base/clock.h"
 #include "lifecycle_internal.h"
 
-#define WALKS_AT_ONCE 4         /* a tree that is renamed all the time is left to its events */
+#define WALKS_AT_ONCE 4 /* a tree that is renamed all the time is left to its events */
 
 static int consume(struct lifecycle *l)
 {
@@ -126,8 +126,8 @@ static int open_mount(struct lifecycle *l, const struct hierarchy *h, struct err
 		return err_set(err, r, "cgroup mount %s: %s", h->mount, strerror(-r));
 	l->mount_fd = fsroot_openat(l->root, h->mount, O_RDONLY | O_DIRECTORY);
 	if (l->mount_fd < 0)
-		return err_set(err, l->mount_fd, "cgroup mount %s: %s; mount it or give read access",
-			       h->mount, strerror(-l->mount_fd));
+		return err_set(err, l->mount_fd, "cgroup mount %s: %s; mount it or give read access", h->mount,
+			       strerror(-l->mount_fd));
 	if (fstat(l->mount_fd, &st))
 		return err_set(err, -errno, "cgroup mount %s: %s", h->mount, strerror(errno));
 	l->mount_id = st.st_ino;
@@ -156,8 +156,8 @@ int lifecycle_open(const struct hierarchy *h, bool bpf, const char *btf, struct 
 	if (!r) {
 		r = walk_and_consume(l, 0);
 		if (r)
-			err_set(err, r, "cgroup mount %s: %s; read access to every directory is needed",
-				h->mount, strerror(-r));
+			err_set(err, r, "cgroup mount %s: %s; read access to every directory is needed", h->mount,
+				strerror(-r));
 	}
 	if (r) {
 		lifecycle_close(l);

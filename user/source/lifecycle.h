@@ -18,10 +18,10 @@ struct lifecycle_hooks {
 /* Loads and attaches (bpf true), then walks the mount into table. btf: file for CO-RE or NULL. */
 int lifecycle_open(const struct hierarchy *h, bool bpf, const char *btf, struct cgroup_table *table,
 		   const struct lifecycle_hooks *hooks, struct lifecycle **ret, struct err *err);
-int lifecycle_fd(const struct lifecycle *l);          /* becomes readable when records wait; -1 without BPF */
+int lifecycle_fd(const struct lifecycle *l); /* becomes readable when records wait; -1 without BPF */
 /* Takes all waiting records into the table. Number taken or -errno. */
 int lifecycle_poll(struct lifecycle *l);
-uint64_t lifecycle_lost(const struct lifecycle *l);   /* records that did not fit, cumulative */
+uint64_t lifecycle_lost(const struct lifecycle *l); /* records that did not fit, cumulative */
 /* Path of an id nobody announced (open_by_handle_at on the mount); adds it to the table, with an
  * unresolved entry "/?<id>" when the kernel does not know it any more. NULL only without memory. */
 struct cgroup *lifecycle_resolve(struct lifecycle *l, uint64_t id);

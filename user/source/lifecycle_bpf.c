@@ -52,10 +52,12 @@ static int explain(const struct lifecycle *l, struct err *err, int r)
 	if (r == -EINVAL && bpf_locked_down(l->root))
 		return err_set(err, -EPERM, "lifecycle events: " BPF_LOCKED_DOWN ", or set trigger: none");
 	if (r == -EPERM || r == -EACCES)
-		return err_set(err, r, "lifecycle events: the kernel refused the programs; give CAP_BPF and "
+		return err_set(err, r,
+			       "lifecycle events: the kernel refused the programs; give CAP_BPF and "
 			       "CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8) or use trigger: none");
-	if (r == -ESRCH)   /* libbpf's answer where it finds no type information */
-		return err_set(err, r, "lifecycle events: no kernel BTF; boot a kernel with CONFIG_DEBUG_INFO_BTF, give "
+	if (r == -ESRCH) /* libbpf's answer where it finds no type information */
+		return err_set(err, r,
+			       "lifecycle events: no kernel BTF; boot a kernel with CONFIG_DEBUG_INFO_BTF, give "
 			       "--btf FILE, or use trigger: none");
 	return err_set(err, r, "lifecycle events: %s; check jouled doctor, or use trigger: none",
 		       *why ? why : strerror(-r));

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FILEID_KERNFS 0xfe      /* include/linux/exportfs.h */
+#define FILEID_KERNFS 0xfe /* include/linux/exportfs.h */
 
 /* Path of an open directory as the kernel prints it; length or -errno. */
 static int fd_path(const struct lifecycle *l, int fd, char ret_path[CGROUP_PATH_MAX])

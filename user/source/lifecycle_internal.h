@@ -13,7 +13,7 @@
 #include "../base/fsroot.h"
 #include "../model/cgroup.h"
 #include "lifecycle.h"
-#include <lifecycle.h>      /* include/, not the one beside this file */
+#include <lifecycle.h> /* include/, not the one beside this file */
 
 struct ring_buffer;
 struct lifecycle_bpf;
@@ -23,26 +23,26 @@ struct lifecycle_bpf;
 struct lifecycle {
 	struct cgroup_table *table;
 	struct lifecycle_hooks hooks;
-	struct lifecycle_bpf *skel;         /* NULL without BPF */
+	struct lifecycle_bpf *skel; /* NULL without BPF */
 	struct ring_buffer *ring;
-	uint64_t lost_cgroups, lost_moves;  /* already dealt with */
-	unsigned taken;                     /* records of the current poll */
-	unsigned renames;                   /* among them */
-	bool resolving, moves_owed;         /* no hooks now; told at the next poll */
-	bool walk_wanted;                   /* a record could not be kept, or an id not be asked for */
+	uint64_t lost_cgroups, lost_moves; /* already dealt with */
+	unsigned taken; /* records of the current poll */
+	unsigned renames; /* among them */
+	bool resolving, moves_owed; /* no hooks now; told at the next poll */
+	bool walk_wanted; /* a record could not be kept, or an id not be asked for */
 
 	struct fsroot *root;
-	int mount_fd;                       /* the mount's root directory */
-	int self_fd;                        /* /proc/self/fd, for readlink; -1 = no such thing */
-	uint64_t mount_id;                  /* cgroup there */
-	char mount[CGROUP_PATH_MAX];        /* as readlink shows it, "" for "/" */
+	int mount_fd; /* the mount's root directory */
+	int self_fd; /* /proc/self/fd, for readlink; -1 = no such thing */
+	uint64_t mount_id; /* cgroup there */
+	char mount[CGROUP_PATH_MAX]; /* as readlink shows it, "" for "/" */
 
 	uint64_t pending[LIFECYCLE_PENDING]; /* ids whose path did not fit their record */
 	unsigned n_pending;
 
-	uint32_t walk;                      /* number of the last walk */
-	struct buf todo;                    /* directories still to read: NUL-terminated paths */
-	char *dents;                        /* getdents64 buffer */
+	uint32_t walk; /* number of the last walk */
+	struct buf todo; /* directories still to read: NUL-terminated paths */
+	char *dents; /* getdents64 buffer */
 };
 
 /* lifecycle_bpf.c: loads and attaches, tp_btf first, raw_tp where that is refused. */
@@ -53,7 +53,7 @@ uint64_t lifecycle_bpf_lost_moves(const struct lifecycle *l);
 
 /* lifecycle_record.c: one record of n bytes, for ring_buffer__new; hostile lengths are refused. */
 int lifecycle_record(void *ctx, void *data, size_t n);
-void lifecycle_tell_moved(struct lifecycle *l, uint32_t cpu);   /* cpu may be JD_EVERY_CPU */
+void lifecycle_tell_moved(struct lifecycle *l, uint32_t cpu); /* cpu may be JD_EVERY_CPU */
 /* Asks again for paths that could not be had with their record. */
 void lifecycle_settle_pending(struct lifecycle *l);
 /* Stands for a path that cannot be told: what is known of it, less the component that was cut. */

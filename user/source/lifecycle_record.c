@@ -33,8 +33,8 @@ static const char *mapped_path(const struct jd_lifecycle_event *e)
 
 static uint16_t mapped_level(const struct jd_lifecycle_event *e)
 {
-	uint32_t level = e->mount_level == JD_OUTSIDE || e->mount_level > e->level ? e->level
-										    : e->level - e->mount_level;
+	uint32_t level = e->mount_level == JD_OUTSIDE || e->mount_level > e->level ? e->level :
+										     e->level - e->mount_level;
 
 	return level < UINT16_MAX ? (uint16_t)level : UINT16_MAX;
 }

@@ -15,10 +15,10 @@
 #include "../base/clock.h"
 
 #define DENTS_SIZE 32768u
-#define MAX_CGROUPS 1000000u    /* a hostile tree ends here; the rest is resolved id by id */
+#define MAX_CGROUPS 1000000u /* a hostile tree ends here; the rest is resolved id by id */
 #define MAX_TODO_BYTES (256u << 20)
 
-struct linux_dirent64 {         /* getdents64(2); libc has no public name for it */
+struct linux_dirent64 { /* getdents64(2); libc has no public name for it */
 	uint64_t d_ino;
 	int64_t d_off;
 	unsigned short d_reclen;
@@ -76,7 +76,7 @@ static int read_dir(struct lifecycle *l, const char *dir, uint64_t born_ns)
 			r = n < 0 && errno != ENOENT && errno != ENODEV ? -errno : 0;
 			break;
 		}
-		for (long at = 0; at < n && !r; ) {
+		for (long at = 0; at < n && !r;) {
 			const struct linux_dirent64 *d = (const void *)(l->dents + at);
 
 			r = visit(l, dir, d, born_ns);

@@ -8,14 +8,14 @@
 
 #include "../base/clock.h"
 
-#define LONGEST_NS (3 * NS_PER_S)  /* between two values of one trapezoid, or three paces */
-#define FIRST_RETRY_NS (200 * NS_PER_MS)   /* ten paces, between these two */
+#define LONGEST_NS (3 * NS_PER_S) /* between two values of one trapezoid, or three paces */
+#define FIRST_RETRY_NS (200 * NS_PER_MS) /* ten paces, between these two */
 #define RETRY_NS (2 * NS_PER_S)
 #define LAST_RETRY_NS (30 * NS_PER_S)
-#define GIVE_UP 5                  /* failed looks until it is opened anew */
-#define FLOOD_NS (20 * NS_PER_MS)  /* between looks at one that says more than can be meant */
+#define GIVE_UP 5 /* failed looks until it is opened anew */
+#define FLOOD_NS (20 * NS_PER_MS) /* between looks at one that says more than can be meant */
 
-static const struct meter_ops *const kinds[] = { &meter_hwmon, &meter_serial, &meter_command, &meter_fifo,
+static const struct meter_ops *const kinds[] = { &meter_hwmon,  &meter_serial,  &meter_command, &meter_fifo,
 						 &meter_shelly, &meter_tasmota, &meter_dcmi };
 
 /* The first messages are kept: they say what began. */
@@ -24,7 +24,8 @@ void meter_warn(struct meter *m, const char *text)
 	struct meters *all = m->all;
 
 	if (all->n_warnings < sizeof(all->warning) / sizeof(all->warning[0]))
-		snprintf(all->warning[all->n_warnings++], sizeof(all->warning[0]), "meter %u (%s): %.180s", m->number, m->ops->type, text);
+		snprintf(all->warning[all->n_warnings++], sizeof(all->warning[0]), "meter %u (%s): %.180s", m->number,
+			 m->ops->type, text);
 }
 
 static struct meter_channel *channel_of(struct meter *m, unsigned device, unsigned channel)
@@ -37,7 +38,9 @@ static struct meter_channel *channel_of(struct meter *m, unsigned device, unsign
 	if (m->n_channels == METER_CHANNELS || m->number + device >= METER_MAX_DEVICES || channel >= METER_MAX_CHANNELS)
 		return NULL;
 	c = &m->channels[m->n_channels++];
-	c->desc = (struct meter_desc){ .device = (uint8_t)(m->number + device), .channel = (uint8_t)channel, .domain = m->domain,
+	c->desc = (struct meter_desc){ .device = (uint8_t)(m->number + device),
+				       .channel = (uint8_t)channel,
+				       .domain = m->domain,
 				       .pace_ns = m->pace_ns };
 	snprintf(c->desc.type, sizeof(c->desc.type), "%s", m->ops->type);
 	snprintf(c->desc.label, sizeof(c->desc.label), "%.80s", m->url ? m->url : m->device ? m->device : "");
@@ -57,7 +60,8 @@ int meter_put(struct meter *m, unsigned device, unsigned channel, int64_t power_
 	c = channel_of(m, device, channel);
 	if (c) {
 		meter_energy_add(&c->energy, power_uw, now, m->longest_ns);
-		all->kept[all->n_kept++ % METER_KEPT] = (struct meter_sample){ c->desc.device, c->desc.channel, real, now, power_uw };
+		all->kept[all->n_kept++ % METER_KEPT] = (struct meter_sample){ c->desc.device, c->desc.channel, real,
+									       now, power_uw };
 		m->newest_ns = now;
 	}
 	pthread_mutex_unlock(&all->lock);
@@ -124,7 +128,7 @@ static uint64_t step(void *arg)
 		return fail(m, &why);
 	meter_tell_silence(m);
 	m->failures = 0;
-	if (m->newest_ns >= m->opened_ns) {     /* who talks by himself may have been silent since he was opened */
+	if (m->newest_ns >= m->opened_ns) { /* who talks by himself may have been silent since he was opened */
 		if (m->told)
 			tell(m, "it answers again; what it measured meanwhile is not known");
 		m->told = false;
@@ -165,7 +169,11 @@ static int set_up(struct meters *all, unsigned i, const struct meter_config *c, 
 	m->domain = (uint16_t)s->n_domains++;
 	*d = (struct domain_desc){ .kind = DOMAIN_EXTERNAL, .package = (uint16_t)i, .interface = ENERGY_METER };
 	snprintf(d->name, sizeof(d->name), "external-%u", i);
-	snprintf(d->id, sizeof(d->id), "%.90s", m->url ? m->url : m->device ? m->device : m->command.n ? m->command.v[0] : c->type);
+	snprintf(d->id, sizeof(d->id), "%.90s",
+		 m->url       ? m->url :
+		 m->device    ? m->device :
+		 m->command.n ? m->command.v[0] :
+				c->type);
 	snprintf(d->reason, sizeof(d->reason), "integral of a meter of type %s", c->type);
 	return 0;
 }
@@ -195,7 +203,8 @@ int meters_open(const struct fsroot *root, const struct meter_config *list, unsi
 	}
 	if (rc) {
 		meters_close(all);
-		return err_set(err, rc, "meters: %s", rc == -ENOMEM ? "out of memory" : "too many energy domains; configure fewer");
+		return err_set(err, rc, "meters: %s",
+			       rc == -ENOMEM ? "out of memory" : "too many energy domains; configure fewer");
 	}
 	*ret = all;
 	return 0;

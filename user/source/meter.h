@@ -16,17 +16,19 @@ struct meters;
  * and *ret is NULL. The list is copied. */
 int meters_open(const struct fsroot *root, const struct meter_config *list, unsigned n, struct schema *s,
 		struct meters **ret, struct err *err);
-int meters_start(struct meters *m);               /* 0 or -errno; NULL accepted */
-void meters_read(struct meters *m, struct reading *r);   /* measuring thread; never waits; NULL accepted */
+int meters_start(struct meters *m); /* 0 or -errno; NULL accepted */
+void meters_read(struct meters *m, struct reading *r); /* measuring thread; never waits; NULL accepted */
 bool meters_next_warning(struct meters *m, char *ret_text, size_t size);
-void meters_close(struct meters *m);              /* NULL accepted */
+void meters_close(struct meters *m); /* NULL accepted */
 
 /* For the recorder: every sample as it came, in a ring of bounded length; each reader has its own cursor and may
  * be on any thread but the measuring one. */
-struct meter_cursor { uint64_t next, missed; };   /* next 0 = from the oldest kept */
+struct meter_cursor {
+	uint64_t next, missed;
+}; /* next 0 = from the oldest kept */
 unsigned meters_channels(const struct meters *m); /* NULL: 0 */
 void meters_desc(struct meters *m, unsigned i, struct meter_desc *ret);
-void meters_cursor(struct meters *m, struct meter_cursor *ret);   /* only what comes from now on */
-bool meters_next(struct meters *m, struct meter_cursor *c, struct meter_sample *ret);   /* false = none now */
+void meters_cursor(struct meters *m, struct meter_cursor *ret); /* only what comes from now on */
+bool meters_next(struct meters *m, struct meter_cursor *c, struct meter_sample *ret); /* false = none now */
 
 #endif

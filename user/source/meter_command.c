@@ -15,17 +15,17 @@
 #include "meter_internal.h"
 
 #define LINE_MAX_BYTES 1024
-#define READ_BYTES 16384           /* of one look */
-#define FLOOD_BYTES 4096           /* what is more is looked at from there back: the newest lines */
+#define READ_BYTES 16384 /* of one look */
+#define FLOOD_BYTES 4096 /* what is more is looked at from there back: the newest lines */
 #define LOOK_MS 200
-#define END_MS 500                 /* until a program that was asked to end is killed */
+#define END_MS 500 /* until a program that was asked to end is killed */
 
 extern char **environ;
 
 struct stream {
 	int fd;
-	pid_t child;               /* 0 = a FIFO */
-	bool skipping;             /* in a line that is too long */
+	pid_t child; /* 0 = a FIFO */
+	bool skipping; /* in a line that is too long */
 	size_t len;
 	char line[LINE_MAX_BYTES];
 };
@@ -99,7 +99,8 @@ static int fifo_open(struct meter *m, struct err *err)
 	}
 	if (fd < 0) {
 		free(s);
-		return err_set(err, fd, "%s: %s; make a FIFO there (mkfifo)", m->device, fd == -EINVAL ? "it is no FIFO" : strerror(-fd));
+		return err_set(err, fd, "%s: %s; make a FIFO there (mkfifo)", m->device,
+			       fd == -EINVAL ? "it is no FIFO" : strerror(-fd));
 	}
 	s->fd = fd;
 	m->state = s;
@@ -107,7 +108,10 @@ static int fifo_open(struct meter *m, struct err *err)
 }
 
 /* Values of one look are of one instant: the last of each channel is the newest. */
-struct newest { unsigned n; struct meter_value v[METER_CHANNELS]; };
+struct newest {
+	unsigned n;
+	struct meter_value v[METER_CHANNELS];
+};
 
 static void take_line(struct stream *s, struct newest *ret)
 {
@@ -162,7 +166,7 @@ static int take_look(struct meter *m, struct stream *s, char *text, size_t n, st
 	bool flood = n > FLOOD_BYTES;
 
 	if (flood) {
-		s->skipping = true;    /* to the end of the line in the midst of which it begins */
+		s->skipping = true; /* to the end of the line in the midst of which it begins */
 		text += n - FLOOD_BYTES;
 		n = FLOOD_BYTES;
 	}
@@ -187,10 +191,11 @@ static int stream_look(struct meter *m, struct err *err)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (!n && !s->child) {
-		poll(NULL, 0, LOOK_MS / 2);   /* whoever prints has gone, and may come again: until then poll does not wait */
+		poll(NULL, 0,
+		     LOOK_MS / 2); /* whoever prints has gone, and may come again: until then poll does not wait */
 		return 0;
 	}
-	m->failures = m->failures < 5 ? 5 : m->failures;   /* it ended: open it anew, not too often */
+	m->failures = m->failures < 5 ? 5 : m->failures; /* it ended: open it anew, not too often */
 	return err_set(err, -EPIPE, "%s: it ended; it is started again", name_of(m));
 }
 
@@ -201,7 +206,8 @@ static void end(pid_t child)
 	siginfo_t gone = { 0 };
 
 	kill(-child, SIGTERM);
-	while (waitid(P_PID, (id_t)child, &gone, WEXITED | WNOHANG | WNOWAIT) == 0 && !gone.si_pid && clock_mono_ns() < until)
+	while (waitid(P_PID, (id_t)child, &gone, WEXITED | WNOHANG | WNOWAIT) == 0 && !gone.si_pid &&
+	       clock_mono_ns() < until)
 		poll(NULL, 0, 10);
 	kill(-child, SIGKILL);
 	waitpid(child, NULL, 0);

@@ -15,10 +15,10 @@
 #define NETFN_GROUP 0x2c
 #define GET_POWER 0x02
 #define GROUP_DCMI 0xdc
-#define ANSWER_BYTES 19            /* completion code, group, now, min, max, mean, stamp, period, state */
+#define ANSWER_BYTES 19 /* completion code, group, now, min, max, mean, stamp, period, state */
 #define MEASURING 0x40
 #define ANSWER_MS 5000
-#define PATIENCE_MS 200            /* until it is seen that the agent ends */
+#define PATIENCE_MS 200 /* until it is seen that the agent ends */
 
 int meter_dcmi_decode(const uint8_t *data, size_t n, int64_t *ret_uw)
 {
@@ -44,7 +44,8 @@ static int dcmi_open(struct meter *m, struct err *err)
 	int fd = fsroot_openat(m->all->root, path_of(m), O_RDWR | O_NONBLOCK | O_CLOEXEC);
 
 	if (fd < 0)
-		return err_set(err, fd, "%s: %s; load ipmi_devintf and ipmi_si, and run as root", path_of(m), strerror(-fd));
+		return err_set(err, fd, "%s: %s; load ipmi_devintf and ipmi_si, and run as root", path_of(m),
+			       strerror(-fd));
 	m->state = (void *)(intptr_t)(fd + 1);
 	return 0;
 }
@@ -56,10 +57,15 @@ static int fd_of(const struct meter *m)
 
 static int ask(int fd, long id)
 {
-	struct ipmi_system_interface_addr to = { .addr_type = IPMI_SYSTEM_INTERFACE_ADDR_TYPE, .channel = IPMI_BMC_CHANNEL };
+	struct ipmi_system_interface_addr to = { .addr_type = IPMI_SYSTEM_INTERFACE_ADDR_TYPE,
+						 .channel = IPMI_BMC_CHANNEL };
 	uint8_t data[] = { GROUP_DCMI, 0x01, 0x00, 0x00 };
-	struct ipmi_req r = { .addr = (unsigned char *)&to, .addr_len = sizeof(to), .msgid = id,
-			      .msg = { .netfn = NETFN_GROUP, .cmd = GET_POWER, .data_len = sizeof(data), .data = data } };
+	struct ipmi_req r = {
+		.addr = (unsigned char *)&to,
+		.addr_len = sizeof(to),
+		.msgid = id,
+		.msg = { .netfn = NETFN_GROUP, .cmd = GET_POWER, .data_len = sizeof(data), .data = data }
+	};
 
 	return ioctl(fd, IPMICTL_SEND_COMMAND, &r) == 0 ? 0 : -errno;
 }
@@ -72,7 +78,8 @@ static int take(const struct meter *m, long id, uint8_t *data, size_t *n)
 	while (clock_mono_ns() < until && !atomic_load(&m->all->stop)) {
 		struct pollfd p = { .fd = fd_of(m), .events = POLLIN };
 		struct ipmi_addr from;
-		struct ipmi_recv r = { .addr = (unsigned char *)&from, .addr_len = sizeof(from),
+		struct ipmi_recv r = { .addr = (unsigned char *)&from,
+				       .addr_len = sizeof(from),
 				       .msg = { .data = data, .data_len = (unsigned short)*n } };
 
 		if (poll(&p, 1, PATIENCE_MS) <= 0)
@@ -107,8 +114,11 @@ static int dcmi_look(struct meter *m, struct err *err)
 	if (!rc)
 		rc = meter_put(m, 0, 0, uw);
 	if (rc == -ENODATA)
-		return err_set(err, rc, "%s: the board does not measure its power; turn that on in its management", path_of(m));
-	return rc ? err_set(err, rc, "%s: no power reading: %s; this board may have no DCMI", path_of(m), strerror(-rc)) : 0;
+		return err_set(err, rc, "%s: the board does not measure its power; turn that on in its management",
+			       path_of(m));
+	return rc ? err_set(err, rc, "%s: no power reading: %s; this board may have no DCMI", path_of(m),
+			    strerror(-rc)) :
+		    0;
 }
 
 static void dcmi_close(struct meter *m)

@@ -44,7 +44,8 @@ static int look_up(void *arg, curl_off_t dl_total, curl_off_t dl, curl_off_t ul_
 	return atomic_load(&p->m->all->stop);
 }
 
-static int open_plug(struct meter *m, const char *const *paths, int (*parse)(const char *, size_t, int64_t *, unsigned), struct err *err)
+static int open_plug(struct meter *m, const char *const *paths, int (*parse)(const char *, size_t, int64_t *, unsigned),
+		     struct err *err)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct plug *p = calloc(1, sizeof(*p));
@@ -90,7 +91,7 @@ static CURLcode get(struct plug *p, const char *path, long *ret_status)
 	snprintf(url, sizeof(url), "%.*s%s", (int)len, p->m->url, path);
 	buf_reset(&p->body);
 	p->error[0] = '\0';
-	curl_easy_reset(h);        /* the connection stays */
+	curl_easy_reset(h); /* the connection stays */
 	curl_easy_setopt(h, CURLOPT_URL, url);
 	curl_easy_setopt(h, CURLOPT_ERRORBUFFER, p->error);
 	curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
@@ -101,7 +102,7 @@ static CURLcode get(struct plug *p, const char *path, long *ret_status)
 	curl_easy_setopt(h, CURLOPT_WRITEDATA, p);
 	curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, TIMEOUT_MS);
 	curl_easy_setopt(h, CURLOPT_FOLLOWLOCATION, 0L);
-	curl_easy_setopt(h, CURLOPT_PROXY, "");   /* it is in the same house */
+	curl_easy_setopt(h, CURLOPT_PROXY, ""); /* it is in the same house */
 	curl_easy_setopt(h, CURLOPT_USERAGENT, "jouled/" JOULED_VERSION);
 	rc = curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
 	if (!rc)
@@ -116,7 +117,8 @@ static int explain(const struct plug *p, CURLcode rc, struct err *err)
 	const char *why = *p->error ? p->error : curl_easy_strerror(rc);
 
 	if (rc == CURLE_WRITE_ERROR)
-		return err_set(err, -EMSGSIZE, "%s: its answer is longer than %d bytes; this is no such plug", p->m->url, ANSWER_MAX);
+		return err_set(err, -EMSGSIZE, "%s: its answer is longer than %d bytes; this is no such plug",
+			       p->m->url, ANSWER_MAX);
 	return err_set(err, rc == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -ECONNREFUSED, "%s: %s", p->m->url, why);
 }
 
@@ -132,15 +134,19 @@ static int plug_look(struct meter *m, struct err *err)
 
 		if (rc)
 			return explain(p, rc, err);
-		n = status == 200 ? p->parse((const char *)p->body.data, p->body.len, uw, METER_MAX_CHANNELS) : -EBADMSG;
+		n = status == 200 ? p->parse((const char *)p->body.data, p->body.len, uw, METER_MAX_CHANNELS) :
+				    -EBADMSG;
 		if (n < 0 && !p->paths[++p->path])
 			p->path = 0;
 	}
 	if (n < 0)
-		return err_set(err, n, "%s: no power in its answer (status %ld); is it a %s with a meter", m->url, status, m->ops->type);
+		return err_set(err, n, "%s: no power in its answer (status %ld); is it a %s with a meter", m->url,
+			       status, m->ops->type);
 	if (m->answered && n != m->answered)
-		return err_set(err, -EBADMSG, "%s: it had %d meters and now has %d: which is which is not known; restart jouled if it is another",
-			       m->url, m->answered, n);
+		return err_set(
+			err, -EBADMSG,
+			"%s: it had %d meters and now has %d: which is which is not known; restart jouled if it is another",
+			m->url, m->answered, n);
 	m->answered = n;
 	for (int i = 0; i < n; i++)
 		if (uw[i] != METER_NO_VALUE)

@@ -14,8 +14,14 @@
 #define CLASS "/sys/class/hwmon"
 #define MAX_CHIPS 64
 
-struct sensor { char path[120], times[120]; bool zero_is_none; };   /* times: "" or the current's file */
-struct sensors { unsigned n; struct sensor v[METER_MAX_CHANNELS]; };
+struct sensor {
+	char path[120], times[120];
+	bool zero_is_none;
+}; /* times: "" or the current's file */
+struct sensors {
+	unsigned n;
+	struct sensor v[METER_MAX_CHANNELS];
+};
 
 /* Graphics cards are domains of their own. */
 static bool is_gpu(const char *name)
@@ -49,7 +55,8 @@ static bool add_power(struct meter *m, struct sensors *s, const char *chip, cons
 	for (size_t i = 0; v && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		char path[120];
 
-		if ((size_t)snprintf(path, sizeof(path), CLASS "/%s/%s_%s", chip, power, kinds[i]) >= sizeof(path) || !readable(m, path))
+		if ((size_t)snprintf(path, sizeof(path), CLASS "/%s/%s_%s", chip, power, kinds[i]) >= sizeof(path) ||
+		    !readable(m, path))
 			continue;
 		*v = (struct sensor){ .zero_is_none = strcmp(name, "power_meter") == 0 };
 		memcpy(v->path, path, sizeof(path));
@@ -65,8 +72,10 @@ static bool add_pair(struct meter *m, struct sensors *s, const char *chip, const
 	size_t volts = strcspn(pair, "*");
 
 	if (!v ||
-	    (size_t)snprintf(one.path, sizeof(one.path), CLASS "/%s/%.*s_input", chip, (int)volts, pair) >= sizeof(one.path) ||
-	    (size_t)snprintf(one.times, sizeof(one.times), CLASS "/%s/%s_input", chip, pair + volts + 1) >= sizeof(one.times) ||
+	    (size_t)snprintf(one.path, sizeof(one.path), CLASS "/%s/%.*s_input", chip, (int)volts, pair) >=
+		    sizeof(one.path) ||
+	    (size_t)snprintf(one.times, sizeof(one.times), CLASS "/%s/%s_input", chip, pair + volts + 1) >=
+		    sizeof(one.times) ||
 	    !readable(m, one.path) || !readable(m, one.times))
 		return false;
 	*v = one;
@@ -90,7 +99,8 @@ static void add_chip(struct meter *m, struct sensors *s, const char *chip)
 	snprintf(path, sizeof(path), CLASS "/%.16s/name", chip);
 	if (fsroot_read(m->all->root, path, name, sizeof(name)) < 0)
 		return;
-	if (m->device ? strcmp(m->device, name) != 0 && strcmp(m->device, chip) != 0 : is_gpu(name) || is_battery(m, chip))
+	if (m->device ? strcmp(m->device, name) != 0 && strcmp(m->device, chip) != 0 :
+			is_gpu(name) || is_battery(m, chip))
 		return;
 	for (unsigned i = 0; i < m->channels_wanted.n; i++) {
 		const char *wanted = m->channels_wanted.v[i];
@@ -120,8 +130,11 @@ static int hwmon_open(struct meter *m, struct err *err)
 	}
 	if (!s->n || (m->channels_wanted.n && s->n < m->channels_wanted.n)) {
 		free(s);
-		return err_set(err, -ENODEV, "hwmon: no chip %s with the sensors of power that were asked for; see " CLASS "/*/name and the power*, in* "
-			       "and curr* files beside it", m->device ? m->device : "is there");
+		return err_set(err, -ENODEV,
+			       "hwmon: no chip %s with the sensors of power that were asked for; see " CLASS
+			       "/*/name and the power*, in* "
+			       "and curr* files beside it",
+			       m->device ? m->device : "is there");
 	}
 	m->state = s;
 	return 0;
@@ -164,7 +177,9 @@ static int hwmon_look(struct meter *m, struct err *err)
 			failed = s->v[i].path;
 		}
 	}
-	return good ? 0 : err_set(err, rc, "%s: %s", failed, rc == -ENODATA ? "it says 0; the firmware does not fill it in" : strerror(-rc));
+	return good ? 0 :
+		      err_set(err, rc, "%s: %s", failed,
+			      rc == -ENODATA ? "it says 0; the firmware does not fill it in" : strerror(-rc));
 }
 
 static void hwmon_close(struct meter *m)

@@ -10,7 +10,10 @@
 
 static bool unit_of(const char *unit, double *ret)
 {
-	static const struct { const char *name; double watts; } units[] = {
+	static const struct {
+		const char *name;
+		double watts;
+	} units[] = {
 		{ "", 1 }, { "W", 1 }, { "mW", 1e-3 }, { "uW", 1e-6 }, { "kW", 1e3 },
 	};
 
@@ -30,7 +33,8 @@ static bool parse_word(char *word, struct meter_value *ret)
 	size_t len;
 	double value, scale;
 
-	if (word[0] != 'd' || !isdigit((unsigned char)word[1]) || word[2] != 'c' || !isdigit((unsigned char)word[3]) || word[4] != '=')
+	if (word[0] != 'd' || !isdigit((unsigned char)word[1]) || word[2] != 'c' || !isdigit((unsigned char)word[3]) ||
+	    word[4] != '=')
 		return false;
 	len = strspn(number, "+-.0123456789eE");
 	snprintf(unit, sizeof(unit), "%s", number + len);

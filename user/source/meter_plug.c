@@ -7,7 +7,10 @@
 #include <string.h>
 #include "meter_internal.h"
 
-struct found { int64_t *uw; unsigned n, known, max; };
+struct found {
+	int64_t *uw;
+	unsigned n, known, max;
+};
 
 static void take(struct found *f, const json_t *v)
 {
@@ -27,7 +30,9 @@ static void take_list(struct found *f, const json_t *list)
 	json_array_foreach(list, i, element) {
 		bool object = json_is_object(element);
 
-		take(f, !object ? element : json_is_false(json_object_get(element, "is_valid")) ? NULL : json_object_get(element, "power"));
+		take(f, !object                                             ? element :
+			json_is_false(json_object_get(element, "is_valid")) ? NULL :
+									      json_object_get(element, "power"));
 	}
 }
 

@@ -4,7 +4,7 @@
 #include "../base/clock.h"
 #include "meter_internal.h"
 
-#define SILENT_NS (10 * NS_PER_S)  /* at least, until it is told */
+#define SILENT_NS (10 * NS_PER_S) /* at least, until it is told */
 
 static bool is_silent(const struct meter *m, const struct meter_channel *c, uint64_t now_ns, uint64_t longest_ns)
 {
@@ -14,7 +14,8 @@ static bool is_silent(const struct meter *m, const struct meter_channel *c, uint
 }
 
 /* Channels of which nothing is known since longest_ns: the sum of the others is not all. */
-static unsigned silent_channels(const struct meter *m, uint64_t now_ns, uint64_t longest_ns, const struct meter_channel **ret_first)
+static unsigned silent_channels(const struct meter *m, uint64_t now_ns, uint64_t longest_ns,
+				const struct meter_channel **ret_first)
 {
 	unsigned n = 0;
 
@@ -46,9 +47,11 @@ void meter_tell_silence(struct meter *m)
 		return;
 	}
 	if (!m->silent && all) {
-		meter_warn(m, m->newest_ns ? "it says nothing any more; its energy is not known meanwhile" : "it has not said a value yet");
+		meter_warn(m, m->newest_ns ? "it says nothing any more; its energy is not known meanwhile" :
+					     "it has not said a value yet");
 	} else if (!m->silent && silent && silent < m->n_channels) {
-		snprintf(text, sizeof(text), "d%uc%u has no value; the energy of the meter is partial", first->desc.device, first->desc.channel);
+		snprintf(text, sizeof(text), "d%uc%u has no value; the energy of the meter is partial",
+			 first->desc.device, first->desc.channel);
 		meter_warn(m, text);
 	} else if (m->silent && !all && !silent) {
 		meter_warn(m, "all of it talks again; what it measured meanwhile is not known");
@@ -62,7 +65,9 @@ static void read_one(struct meter *m, struct reading *r)
 	const struct meter_channel *first;
 	unsigned silent = silent_channels(m, r->mono_ns, m->longest_ns, &first);
 	/* until the first value nothing is known: that interval is partial */
-	struct reading_domain d = { .uj_num = 1, .uj_den = 1, .time_ns = m->newest_ns ? m->newest_ns : m->all->opened_ns,
+	struct reading_domain d = { .uj_num = 1,
+				    .uj_den = 1,
+				    .time_ns = m->newest_ns ? m->newest_ns : m->all->opened_ns,
 				    .errors = m->newest_ns != 0 };
 
 	for (unsigned i = 0; i < m->n_channels; i++) {

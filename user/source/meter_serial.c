@@ -21,7 +21,7 @@
 #define READ 0x4e
 #define WRITE 0x4d
 #define INTERVAL_AT 0xa8
-#define CYCLE_NS (20 * NS_PER_MS)  /* at 50 Hz; at 60 Hz it is shorter */
+#define CYCLE_NS (20 * NS_PER_MS) /* at 50 Hz; at 60 Hz it is shorter */
 #define LONGEST_INTERVAL 8
 #define POWER_AT 0x16
 #define POWER_BYTES 8
@@ -60,7 +60,7 @@ static int set_line(int fd)
 		return -errno;
 	cfmakeraw(&t);
 	t.c_cflag |= CLOCAL | CREAD;
-	t.c_cflag &= (tcflag_t)~(CSTOPB | CRTSCTS);
+	t.c_cflag &= (tcflag_t) ~(CSTOPB | CRTSCTS);
 	t.c_cc[VMIN] = 0;
 	t.c_cc[VTIME] = 0;
 	cfsetispeed(&t, B115200);
@@ -131,7 +131,8 @@ static int serial_open(struct meter *m, struct err *err)
 	if (rc) {
 		if (fd >= 0)
 			close(fd);
-		return err_set(err, rc, "%s: %s; is the meter connected, and is it a serial line", m->device, strerror(-rc));
+		return err_set(err, rc, "%s: %s; is the meter connected, and is it a serial line", m->device,
+			       strerror(-rc));
 	}
 	set_interval(m, fd);
 	m->state = (void *)(intptr_t)(fd + 1);
@@ -140,7 +141,8 @@ static int serial_open(struct meter *m, struct err *err)
 
 static int64_t power_at(const uint8_t *p)
 {
-	return (int64_t)((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24) * UW_PER_COUNT;
+	return (int64_t)((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24) *
+	       UW_PER_COUNT;
 }
 
 static int serial_look(struct meter *m, struct err *err)
@@ -151,14 +153,16 @@ static int serial_look(struct meter *m, struct err *err)
 	int fd = fd_of(m), rc;
 
 	meter_serial_frame(ask, sizeof(ask), frame, &n);
-	tcflush(fd, TCIFLUSH);     /* what is left of an answer that came too late */
+	tcflush(fd, TCIFLUSH); /* what is left of an answer that came too late */
 	if (write(fd, frame, n) != (ssize_t)n)
 		return err_set(err, -EIO, "%s: it takes no command: %s", m->device, strerror(errno));
 	got = read_answer(fd, answer, sizeof(answer));
 	rc = meter_serial_check(answer, got, POWER_BYTES);
 	if (rc)
 		return err_set(err, rc, "%s: %s; check the cable and that it is an MCP39F511N", m->device,
-			       !got ? "no answer" : got < sizeof(answer) ? "a short answer" : "an answer with a wrong checksum");
+			       !got                 ? "no answer" :
+			       got < sizeof(answer) ? "a short answer" :
+						      "an answer with a wrong checksum");
 	rc = meter_put(m, 0, 0, power_at(answer + 2));
 	if (!rc)
 		rc = meter_put(m, 0, 1, power_at(answer + 6));

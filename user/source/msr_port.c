@@ -40,8 +40,14 @@ static bool field_is(const char *text, uint64_t want)
 
 int msr_port_match(char *line, unsigned cpu, uint32_t reg, uint64_t *ret, int *ret_err)
 {
-	static const struct { const char *name; int err; } errors[] = {
-		{ "EIO", -EIO }, { "ENXIO", -ENXIO }, { "EACCES", -EACCES }, { "EPERM", -EPERM },
+	static const struct {
+		const char *name;
+		int err;
+	} errors[] = {
+		{ "EIO", -EIO },
+		{ "ENXIO", -ENXIO },
+		{ "EACCES", -EACCES },
+		{ "EPERM", -EPERM },
 	};
 	char *word[3], *save = NULL;
 

@@ -11,7 +11,7 @@
 #include "../base/fsroot.h"
 
 struct msr_port {
-	int fd;          /* -1 = closed */
+	int fd; /* -1 = closed */
 	unsigned cpu;
 	bool recorded;
 };

@@ -15,39 +15,42 @@
 #include "../base/thread.h"
 #include "naming_internal.h"
 
-#define FRESH_MAX 4096               /* jobs that wait for their first look */
-#define REPEATS_MAX 1024             /* and for a further one */
+#define FRESH_MAX 4096 /* jobs that wait for their first look */
+#define REPEATS_MAX 1024 /* and for a further one */
 #define FIRST_REPEAT_NS (20 * NS_PER_MS)
 /* Often at first: rows of a cgroup that has ended are kept for two readings, and with them its chance of a name. */
 #define EARLY_REPEAT_NS (640 * NS_PER_MS)
 #define EARLY_NS (5 * NS_PER_S)
 #define LAST_REPEAT_NS (2 * NS_PER_S)
 #define GIVE_UP_NS (30 * NS_PER_S)
-#define LATE_MAX 1024                /* names of cgroups that are gone, until they are taken; no more final values are kept */
-#define STACK_BYTES (512u << 10)     /* the JSON reader's depth is 2048 */
+#define LATE_MAX 1024 /* names of cgroups that are gone, until they are taken; no more final values are kept */
+#define STACK_BYTES (512u << 10) /* the JSON reader's depth is 2048 */
 #define NICE 10
 
 struct job {
 	struct job *next;
 	uint64_t id, due_ns, pause_ns, since_ns;
-	uint32_t renamed;            /* of the cgroup when it was asked for */
+	uint32_t renamed; /* of the cgroup when it was asked for */
 	bool again, complete;
-	struct names *names;         /* the answer */
+	struct names *names; /* the answer */
 	char path[];
 };
 
 struct naming {
 	struct naming_where where;
-	struct naming_cache *cache;  /* of the thread */
+	struct naming_cache *cache; /* of the thread */
 	pthread_t thread;
 	bool started;
-	struct { uint64_t id; struct names *names; } late[LATE_MAX];   /* of the measuring thread */
+	struct {
+		uint64_t id;
+		struct names *names;
+	} late[LATE_MAX]; /* of the measuring thread */
 	unsigned n_late;
-	pthread_mutex_t lock;        /* the rest */
+	pthread_mutex_t lock; /* the rest */
 	pthread_cond_t wake;
 	struct job *fresh, **fresh_end;
-	struct job *repeats;         /* by due time */
-	struct job *answers;         /* newest first */
+	struct job *repeats; /* by due time */
+	struct job *answers; /* newest first */
 	unsigned n_fresh, n_repeats;
 	bool stop;
 };
@@ -182,7 +185,7 @@ static struct job *job_again(const struct naming *n, const struct job *j, uint64
 	struct job *again;
 
 	if (age_ns > EARLY_NS && kubelet_owes(n, j))
-		age_ns = EARLY_NS;           /* the rest of its time begins when the kubelet answers */
+		age_ns = EARLY_NS; /* the rest of its time begins when the kubelet answers */
 	if (age_ns >= GIVE_UP_NS || !(again = malloc(size)))
 		return NULL;
 	memcpy(again, j, size);
@@ -224,7 +227,7 @@ static void *run(void *arg)
 	struct naming *n = arg;
 	struct job *j;
 
-	setpriority(PRIO_PROCESS, 0, NICE);   /* this thread alone: Linux counts them as tasks */
+	setpriority(PRIO_PROCESS, 0, NICE); /* this thread alone: Linux counts them as tasks */
 	pthread_mutex_lock(&n->lock);
 	while ((j = take_job(n))) {
 		pthread_mutex_unlock(&n->lock);
@@ -285,7 +288,7 @@ static bool hand_over(struct naming *n, struct cgroup_table *t)
 		if (!cg)
 			break;
 		if (!cg->resolved)
-			continue;        /* comes again with its path */
+			continue; /* comes again with its path */
 		j = job_new(cg);
 		if (!j)
 			break;
@@ -331,7 +334,7 @@ static void take_answers(struct naming *n, struct cgroup_table *t, struct job *a
 
 		if (same)
 			names_set(&cg->names, a->names);
-		if (!cg || (same && cg->ended))      /* its last row may have been taken */
+		if (!cg || (same && cg->ended)) /* its last row may have been taken */
 			keep_late(n, a);
 	}
 	jobs_free(j);

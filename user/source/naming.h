@@ -14,10 +14,10 @@ struct naming;
 
 /* root is borrowed; mount: where the hierarchy of the table lies below it. No thread yet, because
  * capabilities are given up after opening. */
-int naming_open(const struct fsroot *root, const char *mount, struct naming **ret);   /* 0 or -ENOMEM */
+int naming_open(const struct fsroot *root, const char *mount, struct naming **ret); /* 0 or -ENOMEM */
 /* What no local file says is asked of k, which is n's from now on. Before naming_start. */
 void naming_use_kubelet(struct naming *n, struct kubelet *k);
-int naming_start(struct naming *n);      /* 0 or -errno; NULL accepted: nothing to start */
+int naming_start(struct naming *n); /* 0 or -errno; NULL accepted: nothing to start */
 /* Measuring thread: hands over what is new in t, takes what was found into it. NULL accepted. What does
  * not fit the queue stays with the table until the next call. */
 void naming_follow(struct naming *n, struct cgroup_table *t);
@@ -26,7 +26,7 @@ void naming_follow(struct naming *n, struct cgroup_table *t);
 bool naming_late(struct naming *n, uint64_t *ret_id, struct names **ret_names);
 /* Something new to say of the kubelet; false when there is nothing. NULL accepted. */
 bool naming_news(struct naming *n, char *text, size_t size);
-void naming_close(struct naming *n);     /* NULL accepted; waits for the file it is reading */
+void naming_close(struct naming *n); /* NULL accepted; waits for the file it is reading */
 
 /* The look-up itself, once, as the thread does it: the names of path, NULL when there are none or no
  * memory. *ret_complete false: files that belong to it were not there (yet). */

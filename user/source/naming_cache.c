@@ -7,12 +7,12 @@
 #include "../base/clock.h"
 #include "naming_internal.h"
 
-#define ENTRIES 256                          /* a power of two; a later one takes the place of an earlier */
+#define ENTRIES 256 /* a power of two; a later one takes the place of an earlier */
 #define FOUND_NS NS_PER_S
-#define MISSING_NS (20 * NS_PER_MS)          /* the files may come at any time */
+#define MISSING_NS (20 * NS_PER_MS) /* the files may come at any time */
 
 struct entry {
-	char *path;                          /* up to the component that says who it is */
+	char *path; /* up to the component that says who it is */
 	size_t n;
 	struct names *names;
 	uint64_t until_ns;
@@ -39,7 +39,7 @@ void naming_cache_free(struct naming_cache *c)
 
 static struct entry *place_of(struct naming_cache *c, const char *path, size_t n)
 {
-	uint64_t h = 0xcbf29ce484222325ull;  /* FNV-1a */
+	uint64_t h = 0xcbf29ce484222325ull; /* FNV-1a */
 
 	for (size_t i = 0; i < n; i++)
 		h = (h ^ (unsigned char)path[i]) * 0x100000001b3ull;
@@ -56,14 +56,15 @@ static void keep(struct entry *e, const char *path, size_t n, struct names *name
 	e->until_ns = clock_mono_ns() + (complete ? FOUND_NS : MISSING_NS);
 }
 
-struct names *naming_cache_look(struct naming_cache *c, const struct naming_where *w, const char *path, bool *ret_complete)
+struct names *naming_cache_look(struct naming_cache *c, const struct naming_where *w, const char *path,
+				bool *ret_complete)
 {
 	struct place place;
 	struct names *names;
 	struct entry *e;
 
 	naming_parse(path, &place);
-	if (place.kind == PLACE_NONE)        /* no file is read for these */
+	if (place.kind == PLACE_NONE) /* no file is read for these */
 		return naming_look_in(w, path, ret_complete);
 	e = place_of(c, path, place.end);
 	if (e->path && e->n == place.end && memcmp(e->path, path, e->n) == 0 && clock_mono_ns() < e->until_ns) {

@@ -9,7 +9,8 @@ static const json_t *record(struct look *l)
 {
 	char home[2048], below[NAMING_ID_LEN + 64];
 
-	snprintf(below, sizeof(below), "%s%s/config.v2.json", l->user ? ".local/share/docker/containers/" : "", l->place.id);
+	snprintf(below, sizeof(below), "%s%s/config.v2.json", l->user ? ".local/share/docker/containers/" : "",
+		 l->place.id);
 	if (!l->user)
 		return naming_document(l, "/var/lib/docker/containers", below);
 	return naming_home(l, home, sizeof(home)) ? naming_document(l, home, below) : NULL;
@@ -18,14 +19,16 @@ static const json_t *record(struct look *l)
 /* Labels of cri-dockerd (and the kubelet's dockershim before it). */
 static bool take_pod(struct look *l, const json_t *labels)
 {
-	const char *uid = naming_string(labels, "io.kubernetes.pod.uid"), *type = naming_string(labels, "io.kubernetes.docker.type");
+	const char *uid = naming_string(labels, "io.kubernetes.pod.uid"),
+		   *type = naming_string(labels, "io.kubernetes.docker.type");
 
 	if (!uid || strcmp(uid, l->place.pod_uid) != 0)
 		return false;
 	l->draft.field[NAME_POD] = naming_string(labels, "io.kubernetes.pod.name");
 	l->draft.field[NAME_NAMESPACE] = naming_string(labels, "io.kubernetes.pod.namespace");
-	l->draft.field[NAME_CONTAINER] = type && strcmp(type, "podsandbox") == 0 ? "POD" :
-					 naming_string(labels, "io.kubernetes.container.name");
+	l->draft.field[NAME_CONTAINER] = type && strcmp(type, "podsandbox") == 0 ?
+						 "POD" :
+						 naming_string(labels, "io.kubernetes.container.name");
 	return l->draft.field[NAME_POD] && l->draft.field[NAME_NAMESPACE] && l->draft.field[NAME_CONTAINER];
 }
 

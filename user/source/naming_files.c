@@ -10,7 +10,7 @@
 
 #include "naming_internal.h"
 
-#define DOCUMENT_MAX (1u << 20)      /* of root; lists of containers grow with them, 1 KiB each */
+#define DOCUMENT_MAX (1u << 20) /* of root; lists of containers grow with them, 1 KiB each */
 #define DOCUMENT_USER_MAX (1u << 17) /* a tree takes up to 20 times its text */
 #define PASSWD_MAX (1u << 20)
 
@@ -82,7 +82,8 @@ static char *read_plain(const struct look *l, int fd, size_t max, size_t *ret_le
 	ssize_t n = 0;
 	char *text;
 
-	if (fstat(fd, &st) != 0 || !owner_ok(l, &st) || st.st_mode & S_IWOTH || st.st_size < 2 || (size_t)st.st_size > max)
+	if (fstat(fd, &st) != 0 || !owner_ok(l, &st) || st.st_mode & S_IWOTH || st.st_size < 2 ||
+	    (size_t)st.st_size > max)
 		return NULL;
 	size = (size_t)st.st_size;
 	text = malloc(size + 1);
@@ -96,8 +97,7 @@ static char *read_plain(const struct look *l, int fd, size_t max, size_t *ret_le
 
 json_t *naming_document(struct look *l, const char *dir, const char *below)
 {
-	int fd = l->n_documents == NAMING_DOCUMENTS_MAX ? -EMFILE :
-		 fsroot_open_below(l->root, dir, below);
+	int fd = l->n_documents == NAMING_DOCUMENTS_MAX ? -EMFILE : fsroot_open_below(l->root, dir, below);
 	size_t len = 0;
 	json_t *doc;
 	char *text;
@@ -140,7 +140,7 @@ static const char *field(const char *line, const char *end, unsigned n, size_t *
 
 static bool find_home(const char *text, uid_t uid, char *dst, size_t size)
 {
-	for (const char *line = text; *line; ) {
+	for (const char *line = text; *line;) {
 		const char *end = line + strcspn(line, "\n"), *number, *home;
 		char wanted[16];
 		size_t len;

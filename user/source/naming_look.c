@@ -8,7 +8,8 @@
  * own containers only, never for a pod. */
 static bool pod_is_named(const struct look *l)
 {
-	return l->draft.field[NAME_POD] && l->draft.field[NAME_NAMESPACE] && (!*l->place.id || l->draft.field[NAME_CONTAINER]);
+	return l->draft.field[NAME_POD] && l->draft.field[NAME_NAMESPACE] &&
+	       (!*l->place.id || l->draft.field[NAME_CONTAINER]);
 }
 
 static bool find_pod_container(struct look *l)

@@ -35,11 +35,13 @@ static bool expected_path(const char *cgroups, char *dst, size_t size)
 		n = snprintf(dst, size, "%s%s", *cgroups == '/' ? "" : "/", cgroups);
 		return n > 0 && (size_t)n < size;
 	}
-	at = prefix == cgroups ? snprintf(dst, size, "/system.slice") : expand_slice(cgroups, (size_t)(prefix - cgroups), dst, size);
+	at = prefix == cgroups ? snprintf(dst, size, "/system.slice") :
+				 expand_slice(cgroups, (size_t)(prefix - cgroups), dst, size);
 	if (at < 0 || (size_t)at >= size)
 		return false;
 	prefix++;
-	n = snprintf(dst + at, size - (size_t)at, "/%.*s%s%s.scope", (int)(name - prefix), prefix, name > prefix ? "-" : "", name + 1);
+	n = snprintf(dst + at, size - (size_t)at, "/%.*s%s%s.scope", (int)(name - prefix), prefix,
+		     name > prefix ? "-" : "", name + 1);
 	return n > 0 && (size_t)n < size - (size_t)at;
 }
 
@@ -48,7 +50,8 @@ static bool colon_form(const struct look *l, const char *cgroups)
 {
 	size_t n = strlen(cgroups);
 
-	return n < l->place.end && l->place.end - n == l->place.above && memcmp(l->path + l->place.above, cgroups, n) == 0;
+	return n < l->place.end && l->place.end - n == l->place.above &&
+	       memcmp(l->path + l->place.above, cgroups, n) == 0;
 }
 
 bool naming_spec_agrees(const struct look *l, const json_t *spec)
@@ -137,7 +140,8 @@ bool naming_from_crio(struct look *l)
 		return false;
 	l->draft.field[NAME_POD] = naming_string(a, "io.kubernetes.pod.name");
 	l->draft.field[NAME_NAMESPACE] = naming_string(a, "io.kubernetes.pod.namespace");
-	l->draft.field[NAME_CONTAINER] = is_sandbox(naming_string(a, "io.kubernetes.cri-o.ContainerType")) ? "POD" :
-					 naming_string(a, "io.kubernetes.container.name");
+	l->draft.field[NAME_CONTAINER] = is_sandbox(naming_string(a, "io.kubernetes.cri-o.ContainerType")) ?
+						 "POD" :
+						 naming_string(a, "io.kubernetes.container.name");
 	return l->draft.field[NAME_POD] && l->draft.field[NAME_NAMESPACE] && l->draft.field[NAME_CONTAINER];
 }

@@ -8,12 +8,12 @@
 
 /* A component, and what is known of those above it. */
 struct walk {
-	const char *s, *above;               /* component, the one before it ("" at the top) */
+	const char *s, *above; /* component, the one before it ("" at the top) */
 	size_t n, n_above;
-	bool slices;                         /* all above are slices of the system: nobody but root makes those */
-	bool pods;                           /* below kubepods */
-	bool unit_ended;                     /* the unit is known, what follows is inside of it */
-	unsigned level;                      /* 0 = first component */
+	bool slices; /* all above are slices of the system: nobody but root makes those */
+	bool pods; /* below kubepods */
+	bool unit_ended; /* the unit is known, what follows is inside of it */
+	unsigned level; /* 0 = first component */
 };
 
 static bool is(const char *s, size_t n, const char *word)

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/types.h>
-#include <network.h>            /* include/, not the one beside this file */
+#include <network.h> /* include/, not the one beside this file */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,14 +19,14 @@
 #include "bpf_log.h"
 #include "network.skel.h"
 
-#define BATCH 512u              /* entries per system call; a hash bucket never holds as many */
-#define IDLE_READS 60           /* an entry without a row that says nothing for so long is dropped */
+#define BATCH 512u /* entries per system call; a hash bucket never holds as many */
+#define IDLE_READS 60 /* an entry without a row that says nothing for so long is dropped */
 
 /* What an entry of the kernel's table held at the last reading. */
 struct seen {
 	uint64_t id;
 	struct traffic total;
-	uint32_t row;               /* hint: where its row was */
+	uint32_t row; /* hint: where its row was */
 	uint16_t idle;
 	bool used;
 };
@@ -35,13 +35,13 @@ struct network {
 	struct network_bpf *skel;
 	int map_fd;
 	unsigned n_cpus, max_entries;
-	struct seen *seen;          /* open addressing; at most half of it used */
-	unsigned capacity;          /* a power of two */
-	uint64_t *keys;             /* BATCH */
-	struct jd_traffic *values;  /* BATCH * n_cpus */
-	struct jd_traffic *one;     /* n_cpus */
-	struct traffic orphan;      /* of forgotten cgroups, since the last reading */
-	bool rows_indexed;          /* hints are right, for the batch at hand */
+	struct seen *seen; /* open addressing; at most half of it used */
+	unsigned capacity; /* a power of two */
+	uint64_t *keys; /* BATCH */
+	struct jd_traffic *values; /* BATCH * n_cpus */
+	struct jd_traffic *one; /* n_cpus */
+	struct traffic orphan; /* of forgotten cgroups, since the last reading */
+	bool rows_indexed; /* hints are right, for the batch at hand */
 	unsigned reads;
 };
 
@@ -172,7 +172,7 @@ static void drop_idle(struct network *n, const struct reading *r)
 
 int network_read(struct network *n, struct reading *r)
 {
-	uint64_t at, done = 0;          /* opaque to us; the kernel wants room for a key */
+	uint64_t at, done = 0; /* opaque to us; the kernel wants room for a key */
 	void *from = NULL;
 	int err = 0;
 
@@ -219,7 +219,7 @@ static int allocate(struct network *n, unsigned max_cgroups)
 	if (cpus < 0)
 		return cpus;
 	n->n_cpus = (unsigned)cpus;
-	n->max_entries = max_cgroups + 1;       /* and JD_TRAFFIC_OTHER */
+	n->max_entries = max_cgroups + 1; /* and JD_TRAFFIC_OTHER */
 	n->capacity = 64;
 	while (n->capacity < 2 * n->max_entries)
 		n->capacity *= 2;
@@ -276,18 +276,21 @@ static int explain(struct err *err, int r)
 	const char *why = bpf_log_last();
 
 	if (r == -EPERM || r == -EACCES)
-		return err_set(err, r, "network: the kernel refused to attach to the root cgroup; give CAP_NET_ADMIN "
+		return err_set(err, r,
+			       "network: the kernel refused to attach to the root cgroup; give CAP_NET_ADMIN "
 			       "and CAP_BPF, remove a program that is attached there alone, or set network: false");
 	return err_set(err, r, "network: %s; check jouled doctor, or set network: false", *why ? why : strerror(-r));
 }
 
-int network_open(const struct hierarchy *h, const char *btf, unsigned max_cgroups, struct network **ret, struct err *err)
+int network_open(const struct hierarchy *h, const char *btf, unsigned max_cgroups, struct network **ret,
+		 struct err *err)
 {
 	struct network *n;
 	int r;
 
 	if (!h->v2)
-		return err_set(err, -EOPNOTSUPP, "network: the accounted hierarchy is cgroup v1, which counts no traffic; "
+		return err_set(err, -EOPNOTSUPP,
+			       "network: the accounted hierarchy is cgroup v1, which counts no traffic; "
 			       "use hierarchy: v2 or set network: false");
 	n = calloc(1, sizeof(*n));
 	if (!n)

@@ -10,7 +10,10 @@
 #define DEFAULT_LIBRARY "libnvidia-ml.so.1"
 
 /* Newest name first: a symbol with a version has the layout of nvml.h, one without may have another. */
-static const struct { size_t offset; const char *names[2]; } symbols[] = {
+static const struct {
+	size_t offset;
+	const char *names[2];
+} symbols[] = {
 	{ offsetof(struct nvml, init), { "nvmlInit_v2" } },
 	{ offsetof(struct nvml, shutdown), { "nvmlShutdown" } },
 	{ offsetof(struct nvml, count), { "nvmlDeviceGetCount_v2" } },
@@ -38,8 +41,10 @@ static const struct { size_t offset; const char *names[2]; } symbols[] = {
 	{ offsetof(struct nvml, samples), { "nvmlDeviceGetSamples" } },
 	{ offsetof(struct nvml, process_use), { "nvmlDeviceGetProcessUtilization" } },
 	{ offsetof(struct nvml, processes_use), { "nvmlDeviceGetProcessesUtilizationInfo" } },
-	{ offsetof(struct nvml, compute), { "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2" } },
-	{ offsetof(struct nvml, graphics), { "nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2" } },
+	{ offsetof(struct nvml, compute),
+	  { "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2" } },
+	{ offsetof(struct nvml, graphics),
+	  { "nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2" } },
 	{ offsetof(struct nvml, mig), { "nvmlDeviceGetMigMode" } },
 };
 
@@ -61,12 +66,14 @@ int nvml_load(struct nvml *n, const char *path, struct err *err)
 	memset(n, 0, sizeof(*n));
 	n->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 	if (!n->library)
-		return err_set(err, -ENOENT, "gpu: %s; install NVIDIA's driver or name its library with gpu.library", dlerror());
+		return err_set(err, -ENOENT, "gpu: %s; install NVIDIA's driver or name its library with gpu.library",
+			       dlerror());
 	resolve(n);
 	if (n->init && n->shutdown && n->count && n->by_index)
 		return 0;
 	nvml_unload(n);
-	return err_set(err, -ENOEXEC, "gpu: %s: it has no nvmlInit_v2 and what belongs to it; name NVIDIA's own library", name);
+	return err_set(err, -ENOEXEC,
+		       "gpu: %s: it has no nvmlInit_v2 and what belongs to it; name NVIDIA's own library", name);
 }
 
 void nvml_unload(struct nvml *n)
@@ -81,13 +88,22 @@ int nvml_errno(int code)
 	switch (code) {
 	case NVML_OK:
 		return 0;
-	case NVML_NOT_SUPPORTED: case NVML_NO_FUNCTION: case NVML_VERSION: case NVML_DEPRECATED: case NVML_ARGUMENT:
+	case NVML_NOT_SUPPORTED:
+	case NVML_NO_FUNCTION:
+	case NVML_VERSION:
+	case NVML_DEPRECATED:
+	case NVML_ARGUMENT:
 		return -EOPNOTSUPP;
 	case NVML_NOT_FOUND:
 		return -EAGAIN;
-	case NVML_UNINITIALIZED: case NVML_NO_DRIVER: case NVML_LOST: case NVML_RESET_REQUIRED: case NVML_MISMATCH:
+	case NVML_UNINITIALIZED:
+	case NVML_NO_DRIVER:
+	case NVML_LOST:
+	case NVML_RESET_REQUIRED:
+	case NVML_MISMATCH:
 		return -ENODEV;
-	case NVML_PERMISSION: case NVML_BLOCKED:
+	case NVML_PERMISSION:
+	case NVML_BLOCKED:
 		return -EACCES;
 	default:
 		return -EIO;
@@ -97,16 +113,26 @@ int nvml_errno(int code)
 const char *nvml_text(int code)
 {
 	switch (code) {
-	case NVML_OK: return "ok";
-	case NVML_UNINITIALIZED: return "the library was shut down";
-	case NVML_NOT_SUPPORTED: return "not supported";
-	case NVML_PERMISSION: return "no permission; run as root or open /dev/nvidia* to this user";
-	case NVML_NO_DRIVER: return "the driver is not loaded; load the module nvidia";
-	case NVML_LOST: return "the GPU has fallen off the bus; see the kernel's log";
-	case NVML_RESET_REQUIRED: return "the GPU needs a reset";
-	case NVML_BLOCKED: return "blocked by the device cgroup; give access to /dev/nvidia*";
-	case NVML_MISMATCH: return "library and driver are of different versions; restart after the update is complete";
-	default: return "unknown error of the driver";
+	case NVML_OK:
+		return "ok";
+	case NVML_UNINITIALIZED:
+		return "the library was shut down";
+	case NVML_NOT_SUPPORTED:
+		return "not supported";
+	case NVML_PERMISSION:
+		return "no permission; run as root or open /dev/nvidia* to this user";
+	case NVML_NO_DRIVER:
+		return "the driver is not loaded; load the module nvidia";
+	case NVML_LOST:
+		return "the GPU has fallen off the bus; see the kernel's log";
+	case NVML_RESET_REQUIRED:
+		return "the GPU needs a reset";
+	case NVML_BLOCKED:
+		return "blocked by the device cgroup; give access to /dev/nvidia*";
+	case NVML_MISMATCH:
+		return "library and driver are of different versions; restart after the update is complete";
+	default:
+		return "unknown error of the driver";
 	}
 }
 
@@ -121,7 +147,8 @@ bool nvml_number(uint32_t type, const union nvml_value *v, int64_t *ret)
 	case NVML_VALUE_U32:
 		*ret = v->u32;
 		return true;
-	case NVML_VALUE_ULONG: case NVML_VALUE_U64:
+	case NVML_VALUE_ULONG:
+	case NVML_VALUE_U64:
 		*ret = (int64_t)v->u64;
 		return v->u64 <= INT64_MAX;
 	case NVML_VALUE_S64:

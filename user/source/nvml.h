@@ -8,26 +8,64 @@
 #include "../base/err.h"
 
 enum nvml_code {
-	NVML_OK = 0, NVML_UNINITIALIZED = 1, NVML_ARGUMENT = 2, NVML_NOT_SUPPORTED = 3, NVML_PERMISSION = 4,
-	NVML_NOT_FOUND = 6, NVML_TOO_SMALL = 7, NVML_NO_DRIVER = 9, NVML_NO_FUNCTION = 13, NVML_LOST = 15,
-	NVML_RESET_REQUIRED = 16, NVML_BLOCKED = 17, NVML_MISMATCH = 18, NVML_VERSION = 25, NVML_DEPRECATED = 26,
+	NVML_OK = 0,
+	NVML_UNINITIALIZED = 1,
+	NVML_ARGUMENT = 2,
+	NVML_NOT_SUPPORTED = 3,
+	NVML_PERMISSION = 4,
+	NVML_NOT_FOUND = 6,
+	NVML_TOO_SMALL = 7,
+	NVML_NO_DRIVER = 9,
+	NVML_NO_FUNCTION = 13,
+	NVML_LOST = 15,
+	NVML_RESET_REQUIRED = 16,
+	NVML_BLOCKED = 17,
+	NVML_MISMATCH = 18,
+	NVML_VERSION = 25,
+	NVML_DEPRECATED = 26,
 	NVML_UNKNOWN = 999,
 };
 
 enum { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2, NVML_CLOCK_CURRENT = 0, NVML_PCIE_TX = 0, NVML_PCIE_RX = 1 };
 enum { NVML_SAMPLES_POWER = 0, NVML_SAMPLES_GPU = 1, NVML_SAMPLES_MEM = 2 };
-enum { NVML_VALUE_DOUBLE, NVML_VALUE_U32, NVML_VALUE_ULONG, NVML_VALUE_U64, NVML_VALUE_S64, NVML_VALUE_S32, NVML_VALUE_U16 };
-enum { NVML_FIELD_ENERGY = 83, NVML_FIELD_POWER_AVERAGE = 185, NVML_FIELD_POWER_INSTANT = 186, NVML_FIELD_PCIE_TX_BYTES = 197,
-       NVML_FIELD_PCIE_RX_BYTES = 198 };
+enum {
+	NVML_VALUE_DOUBLE,
+	NVML_VALUE_U32,
+	NVML_VALUE_ULONG,
+	NVML_VALUE_U64,
+	NVML_VALUE_S64,
+	NVML_VALUE_S32,
+	NVML_VALUE_U16
+};
+enum {
+	NVML_FIELD_ENERGY = 83,
+	NVML_FIELD_POWER_AVERAGE = 185,
+	NVML_FIELD_POWER_INSTANT = 186,
+	NVML_FIELD_PCIE_TX_BYTES = 197,
+	NVML_FIELD_PCIE_RX_BYTES = 198
+};
 enum { NVML_SCOPE_GPU, NVML_SCOPE_MODULE };
 #define NVML_PROCESSES_V1 0x01000018u
 #define NVML_TEMPERATURE_V1 0x0100000cu
 
-typedef struct nvml_device *nvml_device;   /* opaque */
+typedef struct nvml_device *nvml_device; /* opaque */
 
-union nvml_value { double d; int32_t s32; uint32_t u32; uint16_t u16; unsigned long ul; uint64_t u64; int64_t s64; };
-struct nvml_utilization { uint32_t gpu, memory; };
-struct nvml_sample { uint64_t stamp_us; union nvml_value value; };
+union nvml_value {
+	double d;
+	int32_t s32;
+	uint32_t u32;
+	uint16_t u16;
+	unsigned long ul;
+	uint64_t u64;
+	int64_t s64;
+};
+struct nvml_utilization {
+	uint32_t gpu, memory;
+};
+struct nvml_sample {
+	uint64_t stamp_us;
+	union nvml_value value;
+};
 struct nvml_field {
 	uint32_t id, scope;
 	int64_t stamp_us, latency_us;
@@ -35,14 +73,29 @@ struct nvml_field {
 	int32_t code;
 	union nvml_value value;
 };
-struct nvml_process_use { uint32_t pid, pad; uint64_t stamp_us; uint32_t sm, memory, encoder, decoder; };
+struct nvml_process_use {
+	uint32_t pid, pad;
+	uint64_t stamp_us;
+	uint32_t sm, memory, encoder, decoder;
+};
 struct nvml_process_use_v1 {
 	uint64_t stamp_us;
 	uint32_t pid, sm, memory, encoder, decoder, jpeg, optical_flow, pad;
 };
-struct nvml_processes_v1 { uint32_t version, count; uint64_t last_seen_us; struct nvml_process_use_v1 *list; };
-struct nvml_process { uint32_t pid, pad; uint64_t memory; uint32_t gpu_instance, compute_instance; };
-struct nvml_temperature { uint32_t version, sensor; int32_t celsius; };
+struct nvml_processes_v1 {
+	uint32_t version, count;
+	uint64_t last_seen_us;
+	struct nvml_process_use_v1 *list;
+};
+struct nvml_process {
+	uint32_t pid, pad;
+	uint64_t memory;
+	uint32_t gpu_instance, compute_instance;
+};
+struct nvml_temperature {
+	uint32_t version, sensor;
+	int32_t celsius;
+};
 struct nvml_pci {
 	char legacy_id[16];
 	uint32_t domain, bus, device, device_id, subsystem_id;
@@ -53,8 +106,10 @@ _Static_assert(sizeof(nvml_device) == 8 && sizeof(union nvml_value) == 8, "LP64"
 _Static_assert(sizeof(struct nvml_utilization) == 8, "nvmlUtilization_t");
 _Static_assert(sizeof(struct nvml_sample) == 16, "nvmlSample_t");
 _Static_assert(sizeof(struct nvml_field) == 40 && __builtin_offsetof(struct nvml_field, latency_us) == 16 &&
-	       __builtin_offsetof(struct nvml_field, type) == 24 && __builtin_offsetof(struct nvml_field, code) == 28 &&
-	       __builtin_offsetof(struct nvml_field, value) == 32, "nvmlFieldValue_t");
+		       __builtin_offsetof(struct nvml_field, type) == 24 &&
+		       __builtin_offsetof(struct nvml_field, code) == 28 &&
+		       __builtin_offsetof(struct nvml_field, value) == 32,
+	       "nvmlFieldValue_t");
 _Static_assert(sizeof(struct nvml_process_use) == 32 && __builtin_offsetof(struct nvml_process_use, sm) == 16,
 	       "nvmlProcessUtilizationSample_t");
 _Static_assert(sizeof(struct nvml_process_use_v1) == 40 && __builtin_offsetof(struct nvml_process_use_v1, sm) == 12,

@@ -10,14 +10,14 @@
 #include "../base/clock.h"
 #include "../base/thread.h"
 
-#define STACK_BYTES (512u << 10)     /* a driver's library and an HTTP client run on it */
+#define STACK_BYTES (512u << 10) /* a driver's library and an HTTP client run on it */
 #define SHORTEST_NS NS_PER_MS
 
 struct pacer {
 	uint64_t (*step)(void *ctx);
 	void *ctx;
 	pthread_t thread;
-	pthread_mutex_t lock;        /* the rest */
+	pthread_mutex_t lock; /* the rest */
 	pthread_cond_t wake;
 	bool stop, now;
 };
@@ -51,7 +51,7 @@ static void *run(void *arg)
 		due += pause;
 		if (due < now)
 			due = now + pause - (now - due) % pause;
-		else if (due > now + pause)   /* woken early */
+		else if (due > now + pause) /* woken early */
 			due = now + pause;
 	} while (wait_until(p, due));
 	return NULL;

@@ -30,7 +30,7 @@
 #define SEAM_PATH "/perf-seam"
 #define SEAM_MAX_BYTES 32768
 #define SEAM_MAX_ANSWERS 256
-#define SEAM_STARVED 1           /* beside 0 = ok and negative errno */
+#define SEAM_STARVED 1 /* beside 0 = ok and negative errno */
 #define SEAM_ENABLED_NS 1000000
 
 struct seam_answer {
@@ -46,14 +46,19 @@ struct seam_recorded {
 	struct seam_answer answers[SEAM_MAX_ANSWERS];
 };
 
-static const struct { const char *name; int value; } result_names[] = {
-	{ "ok", 0 }, { "starved", SEAM_STARVED }, { "EPERM", -EPERM }, { "ENOENT", -ENOENT },
-	{ "ESRCH", -ESRCH }, { "EIO", -EIO }, { "ENXIO", -ENXIO }, { "EACCES", -EACCES },
-	{ "EBUSY", -EBUSY }, { "ENODEV", -ENODEV }, { "EINVAL", -EINVAL }, { "EMFILE", -EMFILE },
-	{ "ENOSPC", -ENOSPC }, { "ENOSYS", -ENOSYS }, { "EOPNOTSUPP", -EOPNOTSUPP },
+static const struct {
+	const char *name;
+	int value;
+} result_names[] = {
+	{ "ok", 0 },           { "starved", SEAM_STARVED }, { "EPERM", -EPERM },
+	{ "ENOENT", -ENOENT }, { "ESRCH", -ESRCH },         { "EIO", -EIO },
+	{ "ENXIO", -ENXIO },   { "EACCES", -EACCES },       { "EBUSY", -EBUSY },
+	{ "ENODEV", -ENODEV }, { "EINVAL", -EINVAL },       { "EMFILE", -EMFILE },
+	{ "ENOSPC", -ENOSPC }, { "ENOSYS", -ENOSYS },       { "EOPNOTSUPP", -EOPNOTSUPP },
 };
 
-static int live_open(void *ctx, uint32_t type, uint64_t config, uint64_t config1, uint64_t config2, int cpu, bool pinned)
+static int live_open(void *ctx, uint32_t type, uint64_t config, uint64_t config1, uint64_t config2, int cpu,
+		     bool pinned)
 {
 	struct perf_event_attr attr = {
 		.type = type,
@@ -98,7 +103,8 @@ static int recorded_fd(const struct seam_recorded *r, const struct seam_answer *
 	return fd;
 }
 
-static int recorded_open(void *ctx, uint32_t type, uint64_t config, uint64_t config1, uint64_t config2, int cpu, bool pinned)
+static int recorded_open(void *ctx, uint32_t type, uint64_t config, uint64_t config1, uint64_t config2, int cpu,
+			 bool pinned)
 {
 	const struct seam_recorded *r = ctx;
 

@@ -5,7 +5,8 @@
 #include "hierarchy.h"
 
 /* Its path below the mount. 0, or -ENOENT. */
-int process_cgroup_path(const struct fsroot *root, const struct hierarchy *h, uint32_t pid, char *ret_path, size_t size);
+int process_cgroup_path(const struct fsroot *root, const struct hierarchy *h, uint32_t pid, char *ret_path,
+			size_t size);
 /* 0, or -ENOENT: no such process, or its cgroup is out of sight. */
 int process_cgroup(const struct fsroot *root, const struct hierarchy *h, uint32_t pid, uint64_t *ret_id);
 

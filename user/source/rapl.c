@@ -91,8 +91,8 @@ static void set_pace(struct rapl *rp)
 	}
 }
 
-int rapl_open(const struct fsroot *root, const struct perf_seam *seam, const struct rapl_options *o,
-	      struct schema *s, struct rapl **ret, struct err *err)
+int rapl_open(const struct fsroot *root, const struct perf_seam *seam, const struct rapl_options *o, struct schema *s,
+	      struct rapl **ret, struct err *err)
 {
 	static const struct energy_source_ops *const all[] = { &energy_powercap, &energy_perf, &energy_msr };
 	struct rapl *rp = calloc(1, sizeof(*rp));
@@ -133,10 +133,12 @@ static void count_look(struct rapl *rp, uint64_t now_ns)
 	rp->looked_ns = now_ns;
 	if (rp->poll_ns && gap >= 2 * rp->poll_ns)
 		rp->looks.left_out += gap / rp->poll_ns - 1;
-	if (!rp->options.poll_ns || rp->looks.left_out == rp->told_left_out || rp->looks.left_out < 2 * rp->told_left_out)
+	if (!rp->options.poll_ns || rp->looks.left_out == rp->told_left_out ||
+	    rp->looks.left_out < 2 * rp->told_left_out)
 		return;
 	rp->told_left_out = rp->looks.left_out;
-	rapl_warn(&rp->warnings, "rapl-poll: %llu looks every %.3f ms were left out so far because they were late; ask for fewer",
+	rapl_warn(&rp->warnings,
+		  "rapl-poll: %llu looks every %.3f ms were left out so far because they were late; ask for fewer",
 		  (unsigned long long)rp->looks.left_out, (double)rp->poll_ns / 1e6);
 }
 
@@ -165,9 +167,15 @@ void rapl_read(struct rapl *rp, struct reading *r, uint64_t now_ns, uint64_t boo
 		struct rapl_feed_events e = rapl_feed_events(f);
 
 		r->domains[rp->domains[i].schema_index] = (struct reading_domain){
-			.units = f->units, .uj_num = f->probe->uj_num, .uj_den = f->probe->uj_den,
-			.time_ns = f->time_ns, .stale = f->failing || f->still || !f->have_time, .errors = f->errors,
-			.wraps = e.wraps, .resets = e.resets, .dropped = e.dropped,
+			.units = f->units,
+			.uj_num = f->probe->uj_num,
+			.uj_den = f->probe->uj_den,
+			.time_ns = f->time_ns,
+			.stale = f->failing || f->still || !f->have_time,
+			.errors = f->errors,
+			.wraps = e.wraps,
+			.resets = e.resets,
+			.dropped = e.dropped,
 		};
 	}
 }

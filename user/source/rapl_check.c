@@ -7,7 +7,7 @@
 #include "rapl_internal.h"
 
 #define WINDOW_NS (5 * NS_PER_S)
-#define TOLERANCE_DIV 200           /* 0.5 % */
+#define TOLERANCE_DIV 200 /* 0.5 % */
 
 static uint64_t event_count(const struct rapl_feed *f)
 {
@@ -29,11 +29,12 @@ static void start(struct rapl_check *c, const struct rapl_feed *main, const stru
 /* Counters move in whole units: two of each may stand on either side of a reading. */
 static uint64_t allowed(const struct rapl_feed *main, const struct rapl_feed *other, uint64_t uj)
 {
-	return uj / TOLERANCE_DIV + 2 * (main->probe->uj_num / main->probe->uj_den + other->probe->uj_num / other->probe->uj_den) + 4;
+	return uj / TOLERANCE_DIV +
+	       2 * (main->probe->uj_num / main->probe->uj_den + other->probe->uj_num / other->probe->uj_den) + 4;
 }
 
-void rapl_check_step(struct rapl_check *c, const struct rapl_feed *main, const struct rapl_feed *other,
-		     uint64_t now_ns, struct rapl_warnings *w)
+void rapl_check_step(struct rapl_check *c, const struct rapl_feed *main, const struct rapl_feed *other, uint64_t now_ns,
+		     struct rapl_warnings *w)
 {
 	uint64_t a, b, diff;
 	bool differs;
@@ -49,7 +50,8 @@ void rapl_check_step(struct rapl_check *c, const struct rapl_feed *main, const s
 	diff = a > b ? a - b : b - a;
 	differs = diff > allowed(main, other, a);
 	if (differs && !c->differs)
-		rapl_warn(w, "%s: %s says %llu uJ and %s %llu uJ for the same %.1f s, more than 0.5 %% apart; %s is used",
+		rapl_warn(w,
+			  "%s: %s says %llu uJ and %s %llu uJ for the same %.1f s, more than 0.5 %% apart; %s is used",
 			  main->probe->name, energy_interface_name(main->ops->interface), (unsigned long long)a,
 			  energy_interface_name(other->ops->interface), (unsigned long long)b,
 			  (double)(now_ns - c->start_ns) / 1e9, energy_interface_name(main->ops->interface));

@@ -8,13 +8,13 @@
 
 /* Twice the largest thermal design power sold for a socket (500 W). */
 #define PACKAGE_WATTS 1000.0
-#define CORE_PART_DIV 8   /* a physical core of its own counter */
+#define CORE_PART_DIV 8 /* a physical core of its own counter */
 
 double rapl_watts_bound(const struct rapl_options *o, const struct schema *s, const struct energy_probe *p)
 {
 	double watts = o->max_watts > 0 ? o->max_watts : PACKAGE_WATTS;
 
-	if (p->kind == DOMAIN_PSYS)   /* the whole board, all sockets */
+	if (p->kind == DOMAIN_PSYS) /* the whole board, all sockets */
 		return 2 * watts * (s->n_packages ? s->n_packages : 1);
 	return p->parts > 1 ? watts / CORE_PART_DIV : watts;
 }
@@ -97,7 +97,10 @@ static void describe(const struct rapl *rp, const struct energy_probe *p, unsign
 	const char *chosen = energy_interface_name(rp->ops[source]->interface);
 	char why[512];
 
-	*d = (struct domain_desc){ .kind = p->kind, .package = p->package, .die = p->die, .has_die = p->has_die,
+	*d = (struct domain_desc){ .kind = p->kind,
+				   .package = p->package,
+				   .die = p->die,
+				   .has_die = p->has_die,
 				   .interface = rp->ops[source]->interface };
 	memcpy(d->name, p->name, sizeof(d->name));
 	explain(rp, p->name, source, why, sizeof(why));
@@ -123,7 +126,8 @@ static int feed_from(struct rapl *rp, const struct schema *s, unsigned source, u
 	const struct energy_probe *p;
 
 	rp->ops[source]->probes(rp->src[source], &p);
-	return rapl_feed_init(ret, rp->ops[source], rp->src[source], index, rapl_watts_bound(&rp->options, s, &p[index]));
+	return rapl_feed_init(ret, rp->ops[source], rp->src[source], index,
+			      rapl_watts_bound(&rp->options, s, &p[index]));
 }
 
 /* Another interface of the same counter, the first that answers. */
@@ -162,7 +166,10 @@ static int add_domain(struct rapl *rp, struct schema *s, const struct energy_pro
 bool rapl_wanted(const struct rapl *rp, unsigned source)
 {
 	static const enum energy_interface only[] = {
-		[RAPL_POWERCAP] = ENERGY_POWERCAP, [RAPL_PERF] = ENERGY_PERF, [RAPL_MSR] = ENERGY_MSR, [RAPL_NONE] = ENERGY_NONE,
+		[RAPL_POWERCAP] = ENERGY_POWERCAP,
+		[RAPL_PERF] = ENERGY_PERF,
+		[RAPL_MSR] = ENERGY_MSR,
+		[RAPL_NONE] = ENERGY_NONE,
 	};
 
 	return rp->options.mode == RAPL_AUTO || rp->ops[source]->interface == only[rp->options.mode];
@@ -198,7 +205,8 @@ static int choose_from(struct rapl *rp, struct schema *s, unsigned source, unsig
 		if (known(rp, s, first, p[i].name) || overruled(rp, source, &p[i]))
 			continue;
 		if (p[i].state != ENERGY_OK)
-			from = rp->options.mode == RAPL_AUTO ? next_ok(rp, p[i].name, source + 1, &index) : rp->n_sources;
+			from = rp->options.mode == RAPL_AUTO ? next_ok(rp, p[i].name, source + 1, &index) :
+							       rp->n_sources;
 		if (from < rp->n_sources)
 			err = add_domain(rp, s, &p[i], from, index);
 		else

@@ -6,13 +6,13 @@
 #include "rapl_internal.h"
 
 #define BACKOFF_FIRST_NS NS_PER_S
-#define BACKOFF_MAX_NS (64 * NS_PER_S)   /* where no wrap bounds it */
-#define STILL_NS (3 * NS_PER_S)          /* some hypervisors renew theirs once a second */
-#define SMALLEST_TURN_UJ 65536000000ull  /* 2^32 x 2^-16 J, for a zone that does not tell its range */
-#define MIN_WRAP_NS (40 * NS_PER_MS)     /* four polls at the fastest pace */
+#define BACKOFF_MAX_NS (64 * NS_PER_S) /* where no wrap bounds it */
+#define STILL_NS (3 * NS_PER_S) /* some hypervisors renew theirs once a second */
+#define SMALLEST_TURN_UJ 65536000000ull /* 2^32 x 2^-16 J, for a zone that does not tell its range */
+#define MIN_WRAP_NS (40 * NS_PER_MS) /* four polls at the fastest pace */
 
-int rapl_feed_init(struct rapl_feed *f, const struct energy_source_ops *ops, struct energy_source *src,
-		   unsigned index, double watts)
+int rapl_feed_init(struct rapl_feed *f, const struct energy_source_ops *ops, struct energy_source *src, unsigned index,
+		   double watts)
 {
 	const struct energy_probe *probes;
 	uint64_t turn;
@@ -80,7 +80,8 @@ static void say_events(const struct rapl_feed *f, const struct rapl_feed_events 
 	struct rapl_feed_events now = rapl_feed_events(f);
 
 	if (now.resets != before->resets)
-		rapl_warn(w, "%s: %s %s began anew (sleep, module reload or CPU change); energy in between is not known",
+		rapl_warn(w,
+			  "%s: %s %s began anew (sleep, module reload or CPU change); energy in between is not known",
 			  f->probe->name, energy_interface_name(f->ops->interface), f->probe->subject);
 	if (now.dropped != before->dropped)
 		rapl_warn(w, "%s: %s %s jumped or was read too late for one wrap; energy in between is partial",
@@ -101,8 +102,10 @@ static void watch_still(struct rapl_feed *f, uint64_t units_before, uint64_t now
 		return;
 	}
 	if (f->still == moved)
-		rapl_warn(w, "%s: %s %s %s", f->probe->name, energy_interface_name(f->ops->interface), f->probe->subject,
-			  moved ? "moves again; what it missed is not known" : "stands still; its value is marked stale until it moves");
+		rapl_warn(w, "%s: %s %s %s", f->probe->name, energy_interface_name(f->ops->interface),
+			  f->probe->subject,
+			  moved ? "moves again; what it missed is not known" :
+				  "stands still; its value is marked stale until it moves");
 	f->still = !moved;
 }
 

@@ -22,27 +22,29 @@ struct rapl_feed {
 	const struct energy_source_ops *ops;
 	struct energy_source *src;
 	const struct energy_probe *probe;
-	unsigned index;                    /* of the probe */
-	struct energy_accumulator *parts;  /* probe->parts of them */
-	uint64_t wrap_ns;                  /* shortest time in which a part can wrap; 0 = never */
-	uint32_t restarts;                 /* of the probe, as last seen */
-	uint64_t restarted, ambiguous;     /* reopened; read later than wrap_ns allows */
-	uint64_t units, time_ns;           /* of the last complete read */
+	unsigned index; /* of the probe */
+	struct energy_accumulator *parts; /* probe->parts of them */
+	uint64_t wrap_ns; /* shortest time in which a part can wrap; 0 = never */
+	uint32_t restarts; /* of the probe, as last seen */
+	uint64_t restarted, ambiguous; /* reopened; read later than wrap_ns allows */
+	uint64_t units, time_ns; /* of the last complete read */
 	bool have_time;
 	bool failing;
-	bool still;                        /* a package that used nothing: its counter is frozen */
-	uint64_t moved_ns;                 /* when units moved last */
+	bool still; /* a package that used nothing: its counter is frozen */
+	uint64_t moved_ns; /* when units moved last */
 	uint64_t retry_ns, backoff_ns, errors;
 };
 
-int rapl_feed_init(struct rapl_feed *f, const struct energy_source_ops *ops, struct energy_source *src,
-		   unsigned index, double watts);
+int rapl_feed_init(struct rapl_feed *f, const struct energy_source_ops *ops, struct energy_source *src, unsigned index,
+		   double watts);
 /* Reads all parts when it is time to (a failing feed waits, twice as long each time, but never so
  * long that a wrap is missed for pace_ns > 0). Changes of state go to w. True = fresh values. */
 bool rapl_feed_read(struct rapl_feed *f, uint64_t now_ns, uint64_t boot_ns, uint64_t pace_ns, struct rapl_warnings *w);
 /* Something changed: a failing feed need not wait. */
 void rapl_feed_retry(struct rapl_feed *f);
-struct rapl_feed_events { uint64_t wraps, resets, dropped; };
+struct rapl_feed_events {
+	uint64_t wraps, resets, dropped;
+};
 struct rapl_feed_events rapl_feed_events(const struct rapl_feed *f);
 /* Microjoules since the feed began, floor. */
 uint64_t rapl_feed_uj(const struct rapl_feed *f);
@@ -53,11 +55,11 @@ struct rapl_check {
 	bool started, differs;
 	uint64_t start_ns, main_uj, other_uj, main_events, other_events;
 };
-void rapl_check_step(struct rapl_check *c, const struct rapl_feed *main, const struct rapl_feed *other,
-		     uint64_t now_ns, struct rapl_warnings *w);
+void rapl_check_step(struct rapl_check *c, const struct rapl_feed *main, const struct rapl_feed *other, uint64_t now_ns,
+		     struct rapl_warnings *w);
 
 struct rapl_domain {
-	struct rapl_feed feed, other;      /* other.ops = NULL: not cross-checked */
+	struct rapl_feed feed, other; /* other.ops = NULL: not cross-checked */
 	struct rapl_check check;
 	unsigned schema_index;
 };

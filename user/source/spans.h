@@ -22,35 +22,37 @@ struct spans;
 #define SPANS_MAX_FUNCTIONS 64
 
 /* symbol: a name, or "0x1234" = offset in the file. */
-struct span_function { const char *binary, *symbol; };
+struct span_function {
+	const char *binary, *symbol;
+};
 
 struct spans_options {
 	const struct fsroot *root;
 	const struct hierarchy *hierarchy;
-	const struct cgroup_table *table;      /* names cgroups; NULL = none is named. Borrowed */
-	const char *btf;                       /* file for CO-RE or NULL */
-	uint32_t max_processes;                /* alive at once; 0 = 16384 */
+	const struct cgroup_table *table; /* names cgroups; NULL = none is named. Borrowed */
+	const char *btf; /* file for CO-RE or NULL */
+	uint32_t max_processes; /* alive at once; 0 = 16384 */
 	const struct span_function *functions; /* copied */
-	unsigned n_functions;                  /* at most SPANS_MAX_FUNCTIONS */
-	double budget;                         /* share of one CPU that each function's probe may cost; 0 = 0.01 */
-	unsigned probe_kind;                   /* of enum probe_kind, which the kernel is asked for first; for tests */
+	unsigned n_functions; /* at most SPANS_MAX_FUNCTIONS */
+	double budget; /* share of one CPU that each function's probe may cost; 0 = 0.01 */
+	unsigned probe_kind; /* of enum probe_kind, which the kernel is asked for first; for tests */
 	/* Every finished span, from spans_poll. Its text is valid during the call only. */
 	void (*finished)(void *ctx, const struct span *s);
 	void *ctx;
 };
 
 struct spans_stats {
-	uint64_t processes, calls;     /* finished spans; calls: those they stand for */
-	uint32_t live;                 /* processes in the table now */
-	uint64_t lost_records;         /* found the ring full: births, ends, single calls */
-	uint64_t lost_processes;       /* found the table full */
-	uint64_t lost_calls;           /* no room for their sums, nested too deep, or open when their probe went */
-	uint64_t open_books;           /* finished without the kernel's last word */
-	uint64_t unseen_births;        /* processes first seen at their exec or end */
-	uint64_t probed_calls;         /* that trapped */
-	uint64_t call_cost_ns;         /* of one call that is probed, as measured at open; 0 = no functions */
-	uint64_t attachments;          /* of function probes, re-attachments too */
-	uint64_t poll_ns;              /* CPU time spent in spans_poll */
+	uint64_t processes, calls; /* finished spans; calls: those they stand for */
+	uint32_t live; /* processes in the table now */
+	uint64_t lost_records; /* found the ring full: births, ends, single calls */
+	uint64_t lost_processes; /* found the table full */
+	uint64_t lost_calls; /* no room for their sums, nested too deep, or open when their probe went */
+	uint64_t open_books; /* finished without the kernel's last word */
+	uint64_t unseen_births; /* processes first seen at their exec or end */
+	uint64_t probed_calls; /* that trapped */
+	uint64_t call_cost_ns; /* of one call that is probed, as measured at open; 0 = no functions */
+	uint64_t attachments; /* of function probes, re-attachments too */
+	uint64_t poll_ns; /* CPU time spent in spans_poll */
 };
 
 /* Loads, attaches, then scans; returns 0 or -errno. Functions that cannot be probed now (no such file or symbol) do
@@ -59,7 +61,7 @@ int spans_open(const struct spans_options *o, struct spans **ret, struct err *er
 /* The thread that attaches probes to programs that start later; once capabilities were given up, so that it has no
  * more of them than others. 0 or -errno; NULL accepted. */
 int spans_start(struct spans *s);
-int spans_fd(const struct spans *s);          /* becomes readable when the ring fills up between polls */
+int spans_fd(const struct spans *s); /* becomes readable when the ring fills up between polls */
 /* Takes what the kernel has to tell, hands over what is finished. Bounded: at most what the ring holds. Number of
  * records or -errno. */
 int spans_poll(struct spans *s);
@@ -71,6 +73,6 @@ void spans_ending(const struct spans *s, void (*each)(void *ctx, const struct sp
 void spans_stats(const struct spans *s, struct spans_stats *ret);
 /* One warning at a time, each told once; false = none is left. */
 bool spans_next_warning(struct spans *s, char *ret_text, size_t size);
-void spans_close(struct spans *s);            /* NULL accepted */
+void spans_close(struct spans *s); /* NULL accepted */
 
 #endif

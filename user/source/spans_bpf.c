@@ -12,7 +12,8 @@ static void choose(struct spans_bpf *skel, bool btf)
 {
 	struct bpf_program *prog;
 
-	bpf_object__for_each_program(prog, skel->obj) {
+	bpf_object__for_each_program(prog, skel->obj)
+	{
 		const char *name = bpf_program__name(prog);
 		size_t n = strlen(name);
 
@@ -60,12 +61,15 @@ static int explain(const struct spans *s, struct err *err, int r)
 	if (r == -EINVAL && bpf_locked_down(s->root))
 		return err_set(err, -EPERM, "spans: " BPF_LOCKED_DOWN ", or set spans.processes: false");
 	if (r == -EPERM || r == -EACCES)
-		return err_set(err, r, "spans: the kernel refused the programs; give CAP_BPF and CAP_PERFMON "
+		return err_set(err, r,
+			       "spans: the kernel refused the programs; give CAP_BPF and CAP_PERFMON "
 			       "(CAP_SYS_ADMIN before Linux 5.8) or set spans.processes: false");
 	if (r == -ESRCH)
-		return err_set(err, r, "spans: no kernel BTF; boot a kernel with CONFIG_DEBUG_INFO_BTF, give --btf FILE, "
+		return err_set(err, r,
+			       "spans: no kernel BTF; boot a kernel with CONFIG_DEBUG_INFO_BTF, give --btf FILE, "
 			       "or set spans.processes: false");
-	return err_set(err, r, "spans: %s; check jouled doctor, or set spans.processes: false", *why ? why : strerror(-r));
+	return err_set(err, r, "spans: %s; check jouled doctor, or set spans.processes: false",
+		       *why ? why : strerror(-r));
 }
 
 int spans_bpf_open(struct spans *s, const struct spans_options *o, struct err *err)
@@ -89,7 +93,8 @@ static uint64_t left_out(const struct spans *s)
 	struct bpf_program *prog;
 	uint64_t n = 0;
 
-	bpf_object__for_each_program(prog, s->skel->obj) {
+	bpf_object__for_each_program(prog, s->skel->obj)
+	{
 		struct bpf_prog_info info = { 0 };
 		__u32 size = sizeof(info);
 

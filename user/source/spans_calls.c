@@ -8,18 +8,25 @@
 #include "../base/clock.h"
 #include "spans_functions.h"
 
-#define ID_SHIFT 22             /* below it: pids (spans_table.c) */
+#define ID_SHIFT 22 /* below it: pids (spans_table.c) */
 #define SUM_IDS (1023ull << 32) /* the last CPU that a single call's number can name */
 
-static void fill_call(const struct spans *s, const struct probed *fn, uint32_t pid, uint64_t start_boot_ns, struct span *ret)
+static void fill_call(const struct spans *s, const struct probed *fn, uint32_t pid, uint64_t start_boot_ns,
+		      struct span *ret)
 {
 	const struct process *p = process_find(&s->table, pid, start_boot_ns);
 
 	if (p) {
 		spans_fill(s, p, ret);
 	} else {
-		*ret = (struct span){ .comm = "", .exe = "", .cmdline = "", .cgroup = "", .id = process_span_id(pid, start_boot_ns),
-				      .pid = pid, .tid = pid, .start_boot_ns = start_boot_ns };
+		*ret = (struct span){ .comm = "",
+				      .exe = "",
+				      .cmdline = "",
+				      .cgroup = "",
+				      .id = process_span_id(pid, start_boot_ns),
+				      .pid = pid,
+				      .tid = pid,
+				      .start_boot_ns = start_boot_ns };
 	}
 	ret->parent = ret->process = ret->id;
 	ret->parent_pid = pid;
@@ -71,7 +78,8 @@ static uint64_t scaled(uint64_t v, double scale)
 	return scale > 1 ? (uint64_t)llround((double)v * scale) : v;
 }
 
-static void hand_over_sum(struct spans *s, const struct jd_call_key *k, const struct jd_call_sum *sum, uint64_t parent, uint64_t id)
+static void hand_over_sum(struct spans *s, const struct jd_call_key *k, const struct jd_call_sum *sum, uint64_t parent,
+			  uint64_t id)
 {
 	const struct spans_functions *f = s->functions;
 	double scale = f->of[k->func].scale[!*f->bank];
@@ -126,7 +134,8 @@ static unsigned find_caller(const struct spans_functions *f, unsigned none, cons
 	for (unsigned at = f->heads[bucket_of(k->pid, k->parent_func)]; at; at = f->chain[at - 1]) {
 		const struct jd_call_key *c = &f->keys[at - 1];
 
-		if (f->ids[at - 1] && c->func == k->parent_func && c->pid == k->pid && c->start_boot_ns == k->start_boot_ns)
+		if (f->ids[at - 1] && c->func == k->parent_func && c->pid == k->pid &&
+		    c->start_boot_ns == k->start_boot_ns)
 			return at - 1;
 	}
 	return none;
@@ -178,8 +187,10 @@ static void note_scales(struct spans_functions *f, unsigned bank, uint64_t now_n
 		p->changes_at_flip = changes;
 		if (there)
 			p->scaled_until_ns = now_ns;
-		f->state[i].singles = throttled ? 0 : (int64_t)(PROBE_SINGLES_PER_S *
-				      (double)(since_flip < NS_PER_S ? since_flip : NS_PER_S) / NS_PER_S);
+		f->state[i].singles = throttled ? 0 :
+						  (int64_t)(PROBE_SINGLES_PER_S *
+							    (double)(since_flip < NS_PER_S ? since_flip : NS_PER_S) /
+							    NS_PER_S);
 	}
 	f->flip_ns = now_ns;
 }

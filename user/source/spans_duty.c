@@ -8,7 +8,7 @@
 #include "spans_func.skel.h"
 #include "spans_functions.h"
 
-#define LOOK_NS (10 * 1000000)          /* a probe that is over its budget costs so much longer at most */
+#define LOOK_NS (10 * 1000000) /* a probe that is over its budget costs so much longer at most */
 #define SHORT_LOOK_NS 1000000
 #define OWN_LOOK_NS NS_PER_S
 #define REPEATED_LOOK_NS 4000000

@@ -35,13 +35,14 @@ static int share_maps(struct spans_func_bpf *skel, const struct spans_bpf *with)
 
 static void choose(struct spans_func_bpf *skel, enum probe_kind kind)
 {
-	enum bpf_attach_type multi = (enum bpf_attach_type)PROBE_ATTACH_MULTI;  /* the header may not know it */
+	enum bpf_attach_type multi = (enum bpf_attach_type)PROBE_ATTACH_MULTI; /* the header may not know it */
 
 	bpf_program__set_autoload(skel->progs.func_session, kind == PROBE_SESSION);
 	bpf_program__set_autoload(skel->progs.func_entry, kind != PROBE_SESSION);
 	bpf_program__set_autoload(skel->progs.func_return, kind != PROBE_SESSION);
 	if (kind == PROBE_SESSION)
-		bpf_program__set_expected_attach_type(skel->progs.func_session, (enum bpf_attach_type)PROBE_ATTACH_SESSION);
+		bpf_program__set_expected_attach_type(skel->progs.func_session,
+						      (enum bpf_attach_type)PROBE_ATTACH_SESSION);
 	if (kind != PROBE_MULTI)
 		return;
 	bpf_program__set_expected_attach_type(skel->progs.func_entry, multi);
@@ -149,7 +150,8 @@ int spans_functions_open(struct spans *s, const struct spans_options *o, struct 
 
 	if (!f || o->n_functions >= SPANS_MAX_FUNCTIONS) {
 		free(f);
-		return err_set(err, f ? -E2BIG : -ENOMEM, "spans.functions: %s", f ? "too many, at most 63" : "out of memory");
+		return err_set(err, f ? -E2BIG : -ENOMEM, "spans.functions: %s",
+			       f ? "too many, at most 63" : "out of memory");
 	}
 	s->functions = f;
 	f->root = o->root;

@@ -9,41 +9,41 @@
 #include <pthread.h>
 #include "../base/clock.h"
 #include "spans.h"
-#include <spans.h>          /* include/, not the one beside this file */
+#include <spans.h> /* include/, not the one beside this file */
 
 struct ring_buffer;
 struct spans_bpf;
 struct spans_func_bpf;
 struct spans_functions;
 
-#define SPANS_TICK_NS 10000000ull      /* of start times in /proc/PID/stat: 1 / USER_HZ */
+#define SPANS_TICK_NS 10000000ull /* of start times in /proc/PID/stat: 1 / USER_HZ */
 
 /* Text that a process shares with those it forked. */
 struct span_text {
 	uint32_t users;
-	uint32_t cmdline_at;            /* of text; 0.. is the executable */
+	uint32_t cmdline_at; /* of text; 0.. is the executable */
 	char text[];
 };
 
 struct process {
 	uint32_t pid, parent_pid, ns_pid, uid;
-	uint64_t start_boot_ns;         /* of a scanned one: whole ticks until the kernel tells more */
+	uint64_t start_boot_ns; /* of a scanned one: whole ticks until the kernel tells more */
 	uint64_t id, parent_id;
 	uint64_t start_ns, end_ns;
 	uint64_t cgroup_id;
-	struct process *next;           /* in its bucket, or free */
-	struct process *older, *newer;  /* among those that have ended */
+	struct process *next; /* in its bucket, or free */
+	struct process *older, *newer; /* among those that have ended */
 	struct span_text *text;
 	char comm[SPAN_COMM_MAX];
-	struct jd_span_exit end;        /* valid when ended */
-	uint64_t freed_flip;            /* flips of the banks of calls when it was freed */
-	bool scanned;                   /* start_boot_ns is as coarse as /proc */
-	bool was_there;                 /* before the agent */
+	struct jd_span_exit end; /* valid when ended */
+	uint64_t freed_flip; /* flips of the banks of calls when it was freed */
+	bool scanned; /* start_boot_ns is as coarse as /proc */
+	bool was_there; /* before the agent */
 	bool ended, notified, freed;
-	bool zombie;                    /* nobody reaped it, and it will not use more */
-	bool end_late;                  /* of its end only the last record came through */
-	bool vanished;                  /* of its end nothing came through */
-	bool moved;                     /* ended in another cgroup */
+	bool zombie; /* nobody reaped it, and it will not use more */
+	bool end_late; /* of its end only the last record came through */
+	bool vanished; /* of its end nothing came through */
+	bool moved; /* ended in another cgroup */
 };
 
 struct process_table {
@@ -55,7 +55,7 @@ struct process_table {
 };
 
 struct spans {
-	const struct fsroot *root;      /* borrowed */
+	const struct fsroot *root; /* borrowed */
 	const struct hierarchy *hierarchy;
 	const struct cgroup_table *cgroups;
 	void (*finished)(void *ctx, const struct span *s);
@@ -63,12 +63,12 @@ struct spans {
 	struct process_table table;
 	struct spans_bpf *skel;
 	struct ring_buffer *ring;
-	struct spans_functions *functions;   /* NULL = none */
+	struct spans_functions *functions; /* NULL = none */
 	struct spans_stats stats;
 	uint64_t page_bytes;
-	uint64_t flips;                 /* of the banks of calls */
-	uint64_t lost_seen;             /* lost records that were looked into */
-	unsigned taken;                 /* records of the current poll */
+	uint64_t flips; /* of the banks of calls */
+	uint64_t lost_seen; /* lost records that were looked into */
+	unsigned taken; /* records of the current poll */
 };
 
 /* CLOCK_BOOTTIME less CLOCK_MONOTONIC: the time that the machine has been suspended. */
@@ -76,7 +76,7 @@ static inline uint64_t asleep_ns(void)
 {
 	uint64_t mono = clock_mono_ns(), boot = clock_boot_ns();
 
-	return boot - mono;             /* read in this order: never negative */
+	return boot - mono; /* read in this order: never negative */
 }
 
 /* CLOCK_REALTIME of a CLOCK_MONOTONIC time; a record may claim any. */
@@ -87,7 +87,7 @@ static inline int64_t real_of(uint64_t mono_ns)
 
 /* spans_bpf.c */
 int spans_bpf_open(struct spans *s, const struct spans_options *o, struct err *err);
-uint64_t spans_bpf_lost(const struct spans *s);    /* records that found the ring full */
+uint64_t spans_bpf_lost(const struct spans *s); /* records that found the ring full */
 void spans_bpf_close(struct spans *s);
 
 /* spans_table.c */

@@ -14,7 +14,7 @@
 
 #define MOST_CHANGES (2 * PROBE_FILES)
 #define STACK_BYTES (256 * 1024)
-#define LINK_CREATE 28                  /* include/uapi/linux/bpf.h: BPF_LINK_CREATE, BPF_F_UPROBE_MULTI_RETURN */
+#define LINK_CREATE 28 /* include/uapi/linux/bpf.h: BPF_LINK_CREATE, BPF_F_UPROBE_MULTI_RETURN */
 #define UPROBE_MULTI_RETURN 1
 
 /* Beginning of union bpf_attr.link_create, whose headers may be older. */
@@ -31,7 +31,9 @@ static int attach_link(struct probe_change *c)
 	struct multi_attr attr = {
 		.prog_fd = (__u32)bpf_program__fd(c->prog),
 		.attach_type = c->kind == PROBE_SESSION ? PROBE_ATTACH_SESSION : PROBE_ATTACH_MULTI,
-		.path = (uintptr_t)c->path, .offsets = (uintptr_t)&c->offset, .cnt = 1,
+		.path = (uintptr_t)c->path,
+		.offsets = (uintptr_t)&c->offset,
+		.cnt = 1,
 		.multi_flags = c->back ? UPROBE_MULTI_RETURN : 0,
 	};
 	long fd = syscall(SYS_bpf, LINK_CREATE, &attr, sizeof(attr));
@@ -74,7 +76,8 @@ void probe_change(struct probe_change *c, unsigned n)
 	bool started[MOST_CHANGES] = { false };
 
 	for (unsigned i = 0; i < n; i++) {
-		started[i] = c[i].kind != PROBE_PERF && i + 1 < n && thread_start(&thread[i], "jouled-probe", STACK_BYTES, change, &c[i]) == 0;
+		started[i] = c[i].kind != PROBE_PERF && i + 1 < n &&
+			     thread_start(&thread[i], "jouled-probe", STACK_BYTES, change, &c[i]) == 0;
 		if (!started[i])
 			change(&c[i]);
 	}

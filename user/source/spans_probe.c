@@ -53,7 +53,8 @@ static int open_same(const struct spans_functions *f, const struct probe_file *f
 }
 
 /* The entry counts what traps, so it is the first to come and the last to go. */
-static unsigned plan_attach(const struct spans_functions *f, struct probed *p, struct probe_file *file, struct probe_change *ret)
+static unsigned plan_attach(const struct spans_functions *f, struct probed *p, struct probe_file *file,
+			    struct probe_change *ret)
 {
 	const struct probe_change both = { .path = file->path, .offset = file->offset, .kind = f->kind };
 
@@ -101,7 +102,7 @@ static void arm(struct jd_func_state *state)
 /* One that got only one of its probes loses it again. */
 static int take_result(struct spans_functions *f, struct probe_file *file, const struct probe_change *c)
 {
-	int r = c[0].rc || f->kind == PROBE_SESSION ? c[0].rc : c[1].rc;     /* a session has no second one */
+	int r = c[0].rc || f->kind == PROBE_SESSION ? c[0].rc : c[1].rc; /* a session has no second one */
 
 	if (r)
 		detach_file(f, file);
@@ -151,17 +152,18 @@ void probe_attach(struct spans_functions *f, struct probed *p)
 
 		if (opened[i].c)
 			close(opened[i].fd);
-		if (r == -ENOENT || r == -ESRCH)        /* its container is gone: another process may bring it back */
+		if (r == -ENOENT || r == -ESRCH) /* its container is gone: another process may bring it back */
 			continue;
 		if (r)
-			probe_warn(f, "spans: %s of %s: the probe is refused: %s; %s", p->symbol, p->files[i].path, strerror(-r),
+			probe_warn(f, "spans: %s of %s: the probe is refused: %s; %s", p->symbol, p->files[i].path,
+				   strerror(-r),
 				   r == -EACCES ? "this kernel wants CAP_SYS_ADMIN for it" : "see jouled doctor");
 		if (kept != i)
 			p->files[kept] = p->files[i];
 		kept++;
 	}
 	p->n_files = kept;
-	if (!p->attached)               /* one more file: calls that are open in the others go on */
+	if (!p->attached) /* one more file: calls that are open in the others go on */
 		arm(&f->state[p - f->of]);
 	p->attached = true;
 }
@@ -217,16 +219,18 @@ static bool make_room(struct spans_functions *f, struct probed *p)
 	}
 	p->n_files = kept;
 	if (kept == PROBE_FILES && !p->full_told)
-		probe_warn(f, "spans: %s: there are more than %d copies of %s; calls in the others are not seen", p->symbol, PROBE_FILES,
-			   p->binary);
+		probe_warn(f, "spans: %s: there are more than %d copies of %s; calls in the others are not seen",
+			   p->symbol, PROBE_FILES, p->binary);
 	p->full_told |= kept == PROBE_FILES;
 	return kept < PROBE_FILES;
 }
 
 static const char *why(int r)
 {
-	return r == -ENOENT ? "no such function in its symbol tables" : r == -ENOEXEC ? "not an ELF file" :
-	       r == -ERANGE ? "the place lies outside of its code" : strerror(-r);
+	return r == -ENOENT  ? "no such function in its symbol tables" :
+	       r == -ENOEXEC ? "not an ELF file" :
+	       r == -ERANGE  ? "the place lies outside of its code" :
+			       strerror(-r);
 }
 
 /* Adds the file of p as pid sees it, unless it is known. */
@@ -245,8 +249,8 @@ static void find_file(struct spans_functions *f, struct probed *p, uint32_t pid)
 	fd = fsroot_openat(f->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0) {
 		if (!pid && !f->own_look_ns)
-			probe_warn(f, "spans: %s: %s; functions are looked for when a program of that name starts", p->binary,
-				   strerror(-fd));
+			probe_warn(f, "spans: %s: %s; functions are looked for when a program of that name starts",
+				   p->binary, strerror(-fd));
 		return;
 	}
 	if (fstat(fd, &st) || is_known(p, &st) || (p->n_files == PROBE_FILES && !make_room(f, p))) {
@@ -257,7 +261,8 @@ static void find_file(struct spans_functions *f, struct probed *p, uint32_t pid)
 	close(fd);
 	if (r) {
 		refuse(p, &st);
-		probe_warn(f, "spans: %s in %s: %s; name another function or its offset, 0x...", p->symbol, path, why(r));
+		probe_warn(f, "spans: %s in %s: %s; name another function or its offset, 0x...", p->symbol, path,
+			   why(r));
 		return;
 	}
 	file = &p->files[p->n_files];
@@ -293,7 +298,7 @@ void probe_find_files(struct spans_functions *f, uint32_t pid)
 	if (pid)
 		snprintf(process, sizeof(process), "%u", pid);
 	mounts = mounts_of(f, process);
-	if (pid && !mounts)             /* it has ended */
+	if (pid && !mounts) /* it has ended */
 		return;
 	if (!pid)
 		f->own_mounts = mounts;
@@ -350,7 +355,7 @@ static uint64_t time_calls(void)
 
 int probe_measure_cost(struct spans_functions *f, struct spans_func_bpf *skel, uint64_t *ret_ns)
 {
-	struct probed own = { .skel = skel };   /* not one of f's: nobody wants its calls */
+	struct probed own = { .skel = skel }; /* not one of f's: nobody wants its calls */
 	struct probe_file file = { .path = "/proc/self/exe" };
 	struct probe_change c[2] = { 0 };
 	uint64_t cost;

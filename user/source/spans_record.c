@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include "spans_internal.h"
 
-#define POLL_RECORDS 100000     /* more wait for the next poll: who makes them must not hold up the readings */
+#define POLL_RECORDS 100000 /* more wait for the next poll: who makes them must not hold up the readings */
 #define FREE_WAIT_NS (5 * NS_PER_S)
-#define CALLS_FLIPS 2           /* both banks of sums have been emptied since its last call */
+#define CALLS_FLIPS 2 /* both banks of sums have been emptied since its last call */
 
 static void copy_comm(char *to, const char *from)
 {
@@ -67,7 +67,9 @@ static void take_identity(struct spans *s, struct process *p, const struct jd_sp
 
 	p->start_ns = b->start_ns;
 	p->parent_pid = b->parent_pid;
-	p->parent_id = parent ? parent->id : b->parent_pid ? process_span_id(b->parent_pid, b->parent_start_boot_ns) : 0;
+	p->parent_id = parent        ? parent->id :
+		       b->parent_pid ? process_span_id(b->parent_pid, b->parent_start_boot_ns) :
+				       0;
 	p->ns_pid = b->ns_pid;
 }
 
@@ -86,7 +88,7 @@ static void take_fork(struct spans *s, const struct jd_span_birth *b)
 	take_identity(s, p, b);
 	refine(p, &b->head);
 	p->was_there = false;
-	if (!fresh)             /* scanned, or its exec came first: that is younger */
+	if (!fresh) /* scanned, or its exec came first: that is younger */
 		return;
 	p->cgroup_id = b->cgroup_id;
 	p->uid = b->uid;
@@ -132,7 +134,7 @@ static void take_end(struct spans *s, const struct jd_span_exit *x)
 
 	p = process_find(&s->table, x->head.pid, x->head.start_boot_ns);
 	if (!p && x->head.kind == JD_SPAN_FREE)
-		return;         /* handed over already, or never known */
+		return; /* handed over already, or never known */
 	if (!p)
 		p = find_or_add(s, &x->head, &fresh);
 	if (!p)
@@ -221,7 +223,8 @@ static void fill_end(const struct process *p, uint64_t page_bytes, struct span *
 		return;
 	}
 	ret->end = p->end.flags & JD_SPAN_OOM && WIFSIGNALED(status) ? SPAN_OOM :
-		   WIFSIGNALED(status) ? SPAN_SIGNALED : SPAN_EXITED;
+		   WIFSIGNALED(status)                               ? SPAN_SIGNALED :
+								       SPAN_EXITED;
 	ret->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 	ret->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	ret->core_dumped = WIFSIGNALED(status) && WCOREDUMP(status);
@@ -230,7 +233,8 @@ static void fill_end(const struct process *p, uint64_t page_bytes, struct span *
 	ret->major_faults = p->end.major_faults;
 	ret->peak_rss_bytes = p->end.peak_rss_pages * page_bytes;
 	ret->quality = (p->freed && !p->end_late) || p->zombie ? QUALITY_MEASURED :
-		       p->notified ? QUALITY_ESTIMATED : QUALITY_PARTIAL;
+		       p->notified                             ? QUALITY_ESTIMATED :
+								 QUALITY_PARTIAL;
 }
 
 void spans_fill(const struct spans *s, const struct process *p, struct span *ret)
@@ -238,14 +242,28 @@ void spans_fill(const struct spans *s, const struct process *p, struct span *ret
 	const struct cgroup *cg = s->cgroups ? cgroup_find(s->cgroups, p->cgroup_id) : NULL;
 
 	*ret = (struct span){
-		.id = p->id, .parent = p->parent_id, .kind = SPAN_PROCESS, .end = SPAN_CUT,
-		.pid = p->pid, .tid = p->pid, .ns_pid = p->ns_pid, .parent_pid = p->parent_pid, .uid = p->uid,
-		.start_boot_ns = p->start_boot_ns, .start_ns = p->start_ns,
+		.id = p->id,
+		.parent = p->parent_id,
+		.kind = SPAN_PROCESS,
+		.end = SPAN_CUT,
+		.pid = p->pid,
+		.tid = p->pid,
+		.ns_pid = p->ns_pid,
+		.parent_pid = p->parent_pid,
+		.uid = p->uid,
+		.start_boot_ns = p->start_boot_ns,
+		.start_ns = p->start_ns,
 		.start_real_ns = real_of(p->start_ns),
-		.cgroup_id = p->cgroup_id, .moved = p->moved, .seen_running = p->was_there, .calls = 1,
-		.comm = p->comm, .exe = p->text ? p->text->text : "",
-		.cmdline = p->text ? p->text->text + p->text->cmdline_at : "", .cgroup = cg ? cg->path : "",
-		.symbol = "", .binary = "",
+		.cgroup_id = p->cgroup_id,
+		.moved = p->moved,
+		.seen_running = p->was_there,
+		.calls = 1,
+		.comm = p->comm,
+		.exe = p->text ? p->text->text : "",
+		.cmdline = p->text ? p->text->text + p->text->cmdline_at : "",
+		.cgroup = cg ? cg->path : "",
+		.symbol = "",
+		.binary = "",
 	};
 	if (p->ended)
 		fill_end(p, s->page_bytes, ret);

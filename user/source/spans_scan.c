@@ -14,13 +14,17 @@
 #include "process_cgroup.h"
 #include "spans_internal.h"
 
-#define STAT_PPID 1             /* fields after the command's closing parenthesis; state is 0 */
+#define STAT_PPID 1 /* fields after the command's closing parenthesis; state is 0 */
 #define STAT_FLAGS 6
 #define STAT_START 19
 #define STAT_FIELDS 20
-#define PF_KTHREAD 0x00200000   /* include/linux/sched.h */
+#define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
 
-struct proc_stat { uint64_t ppid, start_ticks; bool kernel, dead; char comm[SPAN_COMM_MAX]; };
+struct proc_stat {
+	uint64_t ppid, start_ticks;
+	bool kernel, dead;
+	char comm[SPAN_COMM_MAX];
+};
 
 /* The command may hold blanks and parentheses: the last one ends it. */
 static int read_stat(const struct spans *s, uint32_t pid, struct proc_stat *ret)

@@ -85,8 +85,8 @@ static bool is_code(Elf *elf, uint64_t offset)
 	if (elf_getphdrnum(elf, &n))
 		return false;
 	for (size_t i = 0; i < n && i < MAX_SEGMENTS; i++)
-		if (gelf_getphdr(elf, (int)i, &ph) && ph.p_type == PT_LOAD && (ph.p_flags & PF_X) && offset >= ph.p_offset &&
-		    offset - ph.p_offset < ph.p_filesz)
+		if (gelf_getphdr(elf, (int)i, &ph) && ph.p_type == PT_LOAD && (ph.p_flags & PF_X) &&
+		    offset >= ph.p_offset && offset - ph.p_offset < ph.p_filesz)
 			return true;
 	return false;
 }

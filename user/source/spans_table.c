@@ -5,8 +5,8 @@
 #include <string.h>
 #include "spans_internal.h"
 
-#define ID_SHIFT 22             /* pids end below 2^22: PID_MAX_LIMIT, include/linux/threads.h */
-#define ID_UNIT_SHIFT 14        /* 16 us: no pid comes back that soon; 42 bits of it last 800 days */
+#define ID_SHIFT 22 /* pids end below 2^22: PID_MAX_LIMIT, include/linux/threads.h */
+#define ID_UNIT_SHIFT 14 /* 16 us: no pid comes back that soon; 42 bits of it last 800 days */
 
 /* Functions leave the low 22 bits empty, which no pid does. */
 uint64_t process_span_id(uint32_t pid, uint64_t start_boot_ns)
@@ -151,7 +151,7 @@ void process_set_text(struct process *p, const char *exe, size_t n_exe, const ch
 {
 	struct span_text *text;
 
-	if (n_exe >= SPAN_PATH_MAX) {   /* from the left: the name matters most */
+	if (n_exe >= SPAN_PATH_MAX) { /* from the left: the name matters most */
 		exe += n_exe - (SPAN_PATH_MAX - 1);
 		n_exe = SPAN_PATH_MAX - 1;
 	}

@@ -8,11 +8,13 @@
 #include "../base/parse.h"
 
 #define CPU_DIR "/sys/devices/system/cpu"
-#define MAX_CPUS 8192            /* CONFIG_NR_CPUS_RANGE_END of x86_64, the largest of our architectures */
-#define MAX_PACKAGE_ID 1023      /* arrays are indexed by package id */
-#define CPULIST_MAX 8192         /* sysfs gives at most a page; a page is at most 64 KiB, lists never that long */
+#define MAX_CPUS 8192 /* CONFIG_NR_CPUS_RANGE_END of x86_64, the largest of our architectures */
+#define MAX_PACKAGE_ID 1023 /* arrays are indexed by package id */
+#define CPULIST_MAX 8192 /* sysfs gives at most a page; a page is at most 64 KiB, lists never that long */
 
-struct online_cpus { int fd; };
+struct online_cpus {
+	int fd;
+};
 
 static bool bit_test(const uint8_t *bits, unsigned i)
 {

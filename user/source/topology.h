@@ -18,7 +18,11 @@ int online_open(const struct fsroot *root, struct online_cpus **ret);
 int online_read(struct online_cpus *o, uint8_t *bits, unsigned n);
 void online_close(struct online_cpus *o);
 /* CPU vendor and family/model from /proc/cpuinfo; "" and 0 on other machines. */
-struct cpu_model { char vendor[16]; unsigned family, model; char name[64]; };
+struct cpu_model {
+	char vendor[16];
+	unsigned family, model;
+	char name[64];
+};
 void cpu_model_read(const struct fsroot *root, struct cpu_model *ret);
 
 #endif

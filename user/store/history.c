@@ -11,7 +11,7 @@
 #define STACK_BYTES (512u << 10)
 #define RETRY_NS (500 * NS_PER_MS)
 #define END_NS (2 * NS_PER_S)
-#define ALL_NS (60 * NS_PER_S)     /* between two texts with all totals */
+#define ALL_NS (60 * NS_PER_S) /* between two texts with all totals */
 
 static void set_state(struct history *h, const char *state, const char *reason)
 {
@@ -52,7 +52,8 @@ int history_load(struct history *h, int (*take)(void *arg, const void *data, siz
 	sqlite3_stmt *q = NULL;
 	int rc = 0;
 
-	if (db_prepare(h->db, &q, "SELECT data FROM totals WHERE boot=%lld ORDER BY id", (long long)h->boot) != SQLITE_OK)
+	if (db_prepare(h->db, &q, "SELECT data FROM totals WHERE boot=%lld ORDER BY id", (long long)h->boot) !=
+	    SQLITE_OK)
 		return 0;
 	while (!rc && sqlite3_step(q) == SQLITE_ROW)
 		rc = take(arg, sqlite3_column_blob(q, 0), (size_t)sqlite3_column_bytes(q, 0));
@@ -110,7 +111,8 @@ static uint64_t hand_over(struct history *h, unsigned place)
 	return seq;
 }
 
-uint64_t history_put(struct history *h, const struct snapshot *s, void (*save)(void *arg, bool all, struct buf *out), void *arg)
+uint64_t history_put(struct history *h, const struct snapshot *s, void (*save)(void *arg, bool all, struct buf *out),
+		     void *arg)
 {
 	bool all;
 	int place = take_place(h, &all);

@@ -32,7 +32,7 @@ static const char schema_sql[] =
 	" end_ns INTEGER NOT NULL, interval_ns INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY(slot, domains));"
 	"CREATE TABLE totals(id INTEGER PRIMARY KEY, boot INTEGER NOT NULL, data BLOB NOT NULL);"
 	"CREATE TABLE gap(from_ns INTEGER NOT NULL, until_ns INTEGER NOT NULL, reason TEXT NOT NULL);"
-	"PRAGMA application_id=1785689452;"      /* HISTORY_APPLICATION */
+	"PRAGMA application_id=1785689452;" /* HISTORY_APPLICATION */
 	"PRAGMA user_version=1;"
 	"COMMIT;";
 
@@ -129,7 +129,7 @@ static int set_up(struct history *h)
 	/* synchronous=NORMAL: a commit is in the page cache, which survives the process; the machine's own
 	 * end may take the last ones, whose boot has ended with it. */
 	rc = db_exec(h->db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=512;"
-		     "PRAGMA journal_size_limit=4194304; PRAGMA cache_size=-512; PRAGMA temp_store=MEMORY");
+			    "PRAGMA journal_size_limit=4194304; PRAGMA cache_size=-512; PRAGMA temp_store=MEMORY");
 	snprintf(sql, sizeof(sql), "PRAGMA max_page_count=%llu", (unsigned long long)(h->o.size / PAGE_BYTES));
 	if (rc == SQLITE_OK)
 		rc = db_exec(h->db, sql);
@@ -144,7 +144,8 @@ static int make_rows(struct history *h)
 	const struct schema *s = h->o.schema;
 	struct buf names = { 0 };
 	sqlite3_stmt *q = NULL;
-	int rc = sqlite3_prepare_v2(h->db, "INSERT INTO boot(boot_id, begun_ns, open) VALUES(?,?,0) ON CONFLICT DO NOTHING", -1, &q, NULL);
+	int rc = sqlite3_prepare_v2(
+		h->db, "INSERT INTO boot(boot_id, begun_ns, open) VALUES(?,?,0) ON CONFLICT DO NOTHING", -1, &q, NULL);
 
 	if (rc == SQLITE_OK) {
 		sqlite3_bind_text(q, 1, s->boot_id, -1, SQLITE_STATIC);
@@ -154,8 +155,9 @@ static int make_rows(struct history *h)
 	sqlite3_finalize(q);
 	for (unsigned d = 0; d < s->n_domains; d++)
 		buf_printf(&names, "%s%s", d ? "," : "", s->domains[d].name);
-	if (rc == SQLITE_DONE && (rc = sqlite3_prepare_v2(h->db, "INSERT INTO domains(n, names) VALUES(?,?) ON CONFLICT DO NOTHING", -1,
-							  &q, NULL)) == SQLITE_OK) {
+	if (rc == SQLITE_DONE &&
+	    (rc = sqlite3_prepare_v2(h->db, "INSERT INTO domains(n, names) VALUES(?,?) ON CONFLICT DO NOTHING", -1, &q,
+				     NULL)) == SQLITE_OK) {
 		sqlite3_bind_int64(q, 1, s->n_domains);
 		sqlite3_bind_text(q, 2, names.len ? (const char *)names.data : "", (int)names.len, SQLITE_STATIC);
 		rc = sqlite3_step(q);
@@ -187,14 +189,16 @@ static int find_rows(struct history *h)
 		buf_printf(&names, "%s%s", d ? "," : "", h->o.schema->domains[d].name);
 	buf_add_char(&names, '\0');
 	h->boot = find_text(h->db, "SELECT id FROM boot WHERE boot_id=?", h->o.schema->boot_id);
-	h->domains = names.failed ? 0 : find_text(h->db, "SELECT id FROM domains WHERE names=?", (const char *)names.data);
+	h->domains = names.failed ? 0 :
+				    find_text(h->db, "SELECT id FROM domains WHERE names=?", (const char *)names.data);
 	buf_free(&names);
 	return h->boot && h->domains ? SQLITE_OK : SQLITE_CORRUPT;
 }
 
 static int open_file(struct history *h, const char **ret_wrong)
 {
-	int rc = sqlite3_open_v2(h->path, &h->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+	int rc = sqlite3_open_v2(h->path, &h->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+				 NULL);
 
 	if (rc == SQLITE_OK)
 		sqlite3_extended_result_codes(h->db, 1);
@@ -230,7 +234,9 @@ static int move_aside(struct history *h, const char *why, struct err *note, stru
 		snprintf(from, sizeof(from), "%s%s", h->path, parts[i]);
 		snprintf(to, sizeof(to), "%s.%s.old%s", h->path, stamp, parts[i]);
 		if (rename(from, to) != 0 && (!i || errno != ENOENT))
-			return err_set(err, -errno, "history %s: %s, and it cannot be moved aside: %s; move it yourself", h->path, why, strerror(errno));
+			return err_set(err, -errno,
+				       "history %s: %s, and it cannot be moved aside: %s; move it yourself", h->path,
+				       why, strerror(errno));
 	}
 	snprintf(to, sizeof(to), "%s.%s.old", h->path, stamp);
 	err_set(note, 0, "history %s: %s; it is now %s, a new one has begun", h->path, why, to);
@@ -240,14 +246,20 @@ static int move_aside(struct history *h, const char *why, struct err *note, stru
 static int errno_of(int code)
 {
 	switch (code & 0xff) {
-	case SQLITE_FULL: return -ENOSPC;
+	case SQLITE_FULL:
+		return -ENOSPC;
 	case SQLITE_BUSY:
-	case SQLITE_LOCKED: return -EBUSY;
-	case SQLITE_NOMEM: return -ENOMEM;
-	case SQLITE_READONLY: return -EROFS;
+	case SQLITE_LOCKED:
+		return -EBUSY;
+	case SQLITE_NOMEM:
+		return -ENOMEM;
+	case SQLITE_READONLY:
+		return -EROFS;
 	case SQLITE_CANTOPEN:
-	case SQLITE_PERM: return -EACCES;
-	default: return -EIO;
+	case SQLITE_PERM:
+		return -EACCES;
+	default:
+		return -EIO;
 	}
 }
 
@@ -270,6 +282,8 @@ int db_open(struct history *h, struct err *note, struct err *err)
 		if (moved)
 			return moved;
 	}
-	return err_set(err, errno_of(rc), "history %s: %s; make its directory writable and free space there, or write history: { path: none }",
-		       h->path, wrong);
+	return err_set(
+		err, errno_of(rc),
+		"history %s: %s; make its directory writable and free space there, or write history: { path: none }",
+		h->path, wrong);
 }

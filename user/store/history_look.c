@@ -9,7 +9,7 @@
 
 static uint64_t hash_of(const char *s)
 {
-	uint64_t h = 14695981039346656037ull;   /* FNV-1a */
+	uint64_t h = 14695981039346656037ull; /* FNV-1a */
 
 	for (; *s; s++)
 		h = (h ^ (unsigned char)*s) * 1099511628211ull;
@@ -19,7 +19,8 @@ static uint64_t hash_of(const char *s)
 int look_names(struct look *l)
 {
 	memset(l->buckets, 0xff, sizeof(l->buckets));
-	return sqlite3_prepare_v2(l->h->reader, "SELECT CAST(path AS TEXT), ended FROM series WHERE id=?", -1, &l->path, NULL);
+	return sqlite3_prepare_v2(l->h->reader, "SELECT CAST(path AS TEXT), ended FROM series WHERE id=?", -1, &l->path,
+				  NULL);
 }
 
 void look_free(struct look *l)
@@ -56,8 +57,9 @@ static int64_t add_name(struct look *l, const char *path, const char *row, bool 
 	}
 	if (!(copy = strdup(path)))
 		return -ENOMEM;
-	l->names[l->n_names] = (struct look_name){ .path = copy, .hash = hash, .row = row, .ended = ended, .series = LOOK_NONE,
-						   .next = *bucket };
+	l->names[l->n_names] = (struct look_name){
+		.path = copy, .hash = hash, .row = row, .ended = ended, .series = LOOK_NONE, .next = *bucket
+	};
 	*bucket = l->n_names;
 	return l->n_names++;
 }
@@ -65,8 +67,12 @@ static int64_t add_name(struct look *l, const char *path, const char *row, bool 
 /* What a series of the store is called: special rows by themselves, cgroups by their path. */
 static int64_t find_name(struct look *l, uint64_t id)
 {
-	static const char *const special[] = { [ROW_IDLE] = "idle", [ROW_KERNEL] = "kernel", [ROW_IRQ_STEAL] = "irq+steal",
-					       [ROW_OTHER] = "other", [SERIES_IDLE_POWER] = "idle-power", [SERIES_RESIDUAL] = "residual" };
+	static const char *const special[] = { [ROW_IDLE] = "idle",
+					       [ROW_KERNEL] = "kernel",
+					       [ROW_IRQ_STEAL] = "irq+steal",
+					       [ROW_OTHER] = "other",
+					       [SERIES_IDLE_POWER] = "idle-power",
+					       [SERIES_RESIDUAL] = "residual" };
 	int64_t name = LOOK_NONE;
 
 	if (id <= SERIES_RESIDUAL)
@@ -78,7 +84,7 @@ static int64_t find_name(struct look *l, uint64_t id)
 		if (path && (!l->q->cgroup || strcmp(path, l->q->cgroup) == 0))
 			name = add_name(l, path, "cgroup", sqlite3_column_int(l->path, 1));
 	} else if (!l->q->cgroup) {
-		name = add_name(l, special[ROW_OTHER], special[ROW_OTHER], false);   /* swept: its sum counts on */
+		name = add_name(l, special[ROW_OTHER], special[ROW_OTHER], false); /* swept: its sum counts on */
 	}
 	sqlite3_reset(l->path);
 	return name;

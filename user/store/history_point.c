@@ -93,7 +93,8 @@ void point_write(const struct point *p, struct buf *out)
 	}
 }
 
-int point_read(const void *data, size_t size, unsigned n_domains, int (*take)(void *arg, const struct point_row *r), void *arg)
+int point_read(const void *data, size_t size, unsigned n_domains, int (*take)(void *arg, const struct point_row *r),
+	       void *arg)
 {
 	struct varint_reader in = { .at = data, .end = data ? (const uint8_t *)data + size : NULL };
 	uint64_t n = varint_take(&in);

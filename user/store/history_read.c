@@ -7,7 +7,7 @@
 #include <string.h>
 #include "history_read.h"
 
-#define LOOK_NS (250 * NS_PER_MS)      /* the I/O loop waits so long and no longer */
+#define LOOK_NS (250 * NS_PER_MS) /* the I/O loop waits so long and no longer */
 #define LOST_MAX 1000
 
 static int too_late(void *arg)
@@ -43,7 +43,8 @@ static int fail(struct look *l, int rc, struct err *err)
 	if (rc == SQLITE_NOMEM || rc == -ENOMEM)
 		return err_set(err, -ENOMEM, "history: out of memory; ask for less");
 	if (rc == SQLITE_INTERRUPT || rc == -E2BIG)
-		return err_set(err, -E2BIG, "history: too much for one answer; ask for a longer step or a shorter time");
+		return err_set(err, -E2BIG,
+			       "history: too much for one answer; ask for a longer step or a shorter time");
 	if (rc == -EBADMSG)
 		return err_set(err, -EIO, "history %s: a point cannot be read; see /v1/status", l->h->path);
 	return err_set(err, -EIO, "history %s: %s; see /v1/status", l->h->path, sqlite3_errstr(rc));
@@ -69,13 +70,15 @@ static enum tier choose_tier(struct look *l)
 	uint64_t step = l->q->step_ns;
 
 	if (step)
-		return step >= (uint64_t)history_tiers[TIER_HOUR].length_ns ? TIER_HOUR :
-		       step >= (uint64_t)history_tiers[TIER_MINUTE].length_ns ? TIER_MINUTE : TIER_SECOND;
+		return step >= (uint64_t)history_tiers[TIER_HOUR].length_ns   ? TIER_HOUR :
+		       step >= (uint64_t)history_tiers[TIER_MINUTE].length_ns ? TIER_MINUTE :
+										TIER_SECOND;
 	for (int t = TIER_SECOND; t < TIER_HOUR; t++) {
 		int64_t first = oldest(l, (enum tier)t);
 
 		/* a coarser slot begins before the finer one that it is made of, and holds no more for that */
-		if (first <= l->q->since_ns || oldest(l, (enum tier)(t + 1)) >= floor_to(first, history_tiers[t + 1].length_ns))
+		if (first <= l->q->since_ns ||
+		    oldest(l, (enum tier)(t + 1)) >= floor_to(first, history_tiers[t + 1].length_ns))
 			return (enum tier)t;
 	}
 	return TIER_HOUR;
@@ -86,8 +89,10 @@ static int64_t last_of(struct look *l, enum tier t, int64_t from, int64_t before
 	sqlite3_stmt *q = NULL;
 	int64_t slot = from - history_tiers[t].length_ns;
 
-	if (db_prepare(l->h->reader, &q, "SELECT max(slot) FROM %s WHERE slot >= %lld AND slot < %lld AND end_ns <= %lld", history_tiers[t].table,
-		       (long long)from, (long long)before, (long long)l->q->until_ns) == SQLITE_OK &&
+	if (db_prepare(l->h->reader, &q,
+		       "SELECT max(slot) FROM %s WHERE slot >= %lld AND slot < %lld AND end_ns <= %lld",
+		       history_tiers[t].table, (long long)from, (long long)before,
+		       (long long)l->q->until_ns) == SQLITE_OK &&
 	    sqlite3_step(q) == SQLITE_ROW && sqlite3_column_type(q, 0) != SQLITE_NULL)
 		slot = sqlite3_column_int64(q, 0);
 	sqlite3_finalize(q);
@@ -124,9 +129,13 @@ static void plan(struct look *l)
 
 static int read_row(struct look *l, sqlite3_stmt *q, enum tier t, int (*row)(struct look *l, const struct stored *s))
 {
-	struct stored s = { .start_ns = sqlite3_column_int64(q, 0), .end_ns = sqlite3_column_int64(q, 1),
-			    .interval_ns = (uint64_t)sqlite3_column_int64(q, 2), .domains = sqlite3_column_int64(q, 3),
-			    .tier = t, .data = sqlite3_column_blob(q, 4), .size = (size_t)sqlite3_column_bytes(q, 4) };
+	struct stored s = { .start_ns = sqlite3_column_int64(q, 0),
+			    .end_ns = sqlite3_column_int64(q, 1),
+			    .interval_ns = (uint64_t)sqlite3_column_int64(q, 2),
+			    .domains = sqlite3_column_int64(q, 3),
+			    .tier = t,
+			    .data = sqlite3_column_blob(q, 4),
+			    .size = (size_t)sqlite3_column_bytes(q, 4) };
 
 	if (clock_mono_ns() > l->deadline_ns)
 		return -E2BIG;
@@ -142,10 +151,11 @@ static int each(struct look *l, int (*row)(struct look *l, const struct stored *
 		sqlite3_stmt *q = NULL;
 		int64_t from = l->from[t], first = l->q->since_ns - history_tiers[t].length_ns;
 
-		rc = db_prepare(l->h->reader, &q, "SELECT start_ns, end_ns, interval_ns, domains, data FROM %s WHERE slot >= %lld AND "
-				"slot < %lld AND end_ns > %lld AND end_ns <= %lld ORDER BY slot", history_tiers[t].table,
-				(long long)(from > first ? from : first), (long long)l->before[t], (long long)l->q->since_ns,
-				(long long)l->q->until_ns);
+		rc = db_prepare(l->h->reader, &q,
+				"SELECT start_ns, end_ns, interval_ns, domains, data FROM %s WHERE slot >= %lld AND "
+				"slot < %lld AND end_ns > %lld AND end_ns <= %lld ORDER BY slot",
+				history_tiers[t].table, (long long)(from > first ? from : first),
+				(long long)l->before[t], (long long)l->q->since_ns, (long long)l->q->until_ns);
 		while (rc == SQLITE_OK && (rc = sqlite3_step(q)) == SQLITE_ROW)
 			rc = read_row(l, q, (enum tier)t, row);
 		sqlite3_finalize(q);
@@ -173,8 +183,10 @@ static int add_lost(struct history_answer *a, int64_t from_ns, int64_t until_ns,
 static int read_lost(struct look *l)
 {
 	sqlite3_stmt *q = NULL;
-	int rc = db_prepare(l->h->reader, &q, "SELECT from_ns, until_ns, reason FROM gap WHERE until_ns > %lld AND from_ns < %lld "
-			    "ORDER BY from_ns LIMIT %d", (long long)l->q->since_ns, (long long)l->q->until_ns, LOST_MAX);
+	int rc = db_prepare(l->h->reader, &q,
+			    "SELECT from_ns, until_ns, reason FROM gap WHERE until_ns > %lld AND from_ns < %lld "
+			    "ORDER BY from_ns LIMIT %d",
+			    (long long)l->q->since_ns, (long long)l->q->until_ns, LOST_MAX);
 
 	while (rc == SQLITE_OK && (rc = sqlite3_step(q)) == SQLITE_ROW) {
 		const char *reason = (const char *)sqlite3_column_text(q, 2);
@@ -187,7 +199,7 @@ static int read_lost(struct look *l)
 
 static int look_through(struct look *l)
 {
-	int rc = db_exec(l->h->reader, "BEGIN");   /* both passes see the same */
+	int rc = db_exec(l->h->reader, "BEGIN"); /* both passes see the same */
 
 	if (rc == SQLITE_OK)
 		rc = look_names(l);
@@ -220,7 +232,8 @@ int history_read(struct history *h, const struct history_query *q, struct histor
 	rc = look_through(&l);
 	sqlite3_progress_handler(h->reader, 0, NULL, NULL);
 	if (!rc && q->cgroup && !l.a->n_series)
-		rc = err_set(err, -ENOENT, "cgroup: the history knows none of this path; a new one is in it after two seconds, "
+		rc = err_set(err, -ENOENT,
+			     "cgroup: the history knows none of this path; a new one is in it after two seconds, "
 			     "GET /v1/history without it lists the largest");
 	else if (rc)
 		rc = fail(&l, rc, err);

@@ -7,7 +7,7 @@
 #define LOOK_SETS 64
 #define LOOK_NONE UINT32_MAX
 
-struct stored {                        /* a point as it lies in the file */
+struct stored { /* a point as it lies in the file */
 	int64_t start_ns, end_ns, domains;
 	uint64_t interval_ns;
 	const void *data;
@@ -15,20 +15,26 @@ struct stored {                        /* a point as it lies in the file */
 	enum tier tier;
 };
 
-struct look_name {                     /* a row of the answer, or one that becomes part of `other` */
+struct look_name { /* a row of the answer, or one that becomes part of `other` */
 	char *path;
 	uint64_t hash, sum;
 	const char *row;
 	bool ended;
-	uint32_t series;               /* of the answer; LOOK_NONE = other's */
-	uint32_t next;                 /* of its bucket of the hash */
-	uint64_t stamp;                /* of the step in which it was met last */
+	uint32_t series; /* of the answer; LOOK_NONE = other's */
+	uint32_t next; /* of its bucket of the hash */
+	uint64_t stamp; /* of the step in which it was met last */
 	unsigned quality;
 };
 
-struct look_id { uint64_t id; uint32_t name; };   /* id + 1; name LOOK_NONE = nobody asked for it */
+struct look_id {
+	uint64_t id;
+	uint32_t name;
+}; /* id + 1; name LOOK_NONE = nobody asked for it */
 
-struct look_set { int64_t id; unsigned n, to[SCHEMA_MAX_DOMAINS]; };
+struct look_set {
+	int64_t id;
+	unsigned n, to[SCHEMA_MAX_DOMAINS];
+};
 
 struct look {
 	struct history *h;
@@ -39,7 +45,7 @@ struct look {
 	sqlite3_stmt *path;
 	struct look_set sets[LOOK_SETS];
 	unsigned n_sets;
-	const struct look_set *set;    /* of the point being read */
+	const struct look_set *set; /* of the point being read */
 	struct look_id *ids;
 	unsigned n_ids, cap_ids;
 	struct look_name *names;
@@ -51,14 +57,14 @@ struct look {
 	uint64_t interval_ns;
 	uint32_t *touched;
 	unsigned n_touched;
-	uint64_t *energy_uj;           /* [series * SCHEMA_MAX_DOMAINS] */
+	uint64_t *energy_uj; /* [series * SCHEMA_MAX_DOMAINS] */
 };
 
 /* All: 0, a negative errno, or SQLite's code. */
 int look_names(struct look *l);
-int look_sum(struct look *l, const struct stored *s);     /* first pass */
+int look_sum(struct look *l, const struct stored *s); /* first pass */
 int look_choose(struct look *l);
-int look_tell(struct look *l, const struct stored *s);    /* second */
+int look_tell(struct look *l, const struct stored *s); /* second */
 int look_flush(struct look *l);
 void look_free(struct look *l);
 

@@ -9,7 +9,7 @@
 
 #define SECONDS_NS (3600 * (int64_t)NS_PER_S)
 #define HOURS_NS (366 * 24 * 3600 * (int64_t)NS_PER_S)
-#define PARTS 8                    /* of the minutes, the oldest go when the file is full */
+#define PARTS 8 /* of the minutes, the oldest go when the file is full */
 
 static int take_row(void *arg, const struct point_row *r)
 {
@@ -26,7 +26,8 @@ static int add_rows(sqlite3_stmt *q, struct point *p)
 			p->start_ns = sqlite3_column_int64(q, 0);
 		p->end_ns = sqlite3_column_int64(q, 1);
 		p->interval_ns += (uint64_t)sqlite3_column_int64(q, 2);
-		rc = point_read(sqlite3_column_blob(q, 4), (size_t)sqlite3_column_bytes(q, 4), p->n_domains, take_row, p);
+		rc = point_read(sqlite3_column_blob(q, 4), (size_t)sqlite3_column_bytes(q, 4), p->n_domains, take_row,
+				p);
 		if (rc)
 			return rc == -ENOMEM ? SQLITE_NOMEM : SQLITE_CORRUPT;
 	}
@@ -41,9 +42,11 @@ static int roll_domains(struct history *h, enum tier to, int64_t slot, int64_t d
 	int64_t length = history_tiers[to].length_ns;
 	struct point p = { 0 };
 	sqlite3_stmt *q = NULL;
-	int rc = db_prepare(h->db, &q, "SELECT start_ns, end_ns, interval_ns, domains, data FROM %s WHERE slot >= %lld AND slot < %lld"
-			    " AND domains = %lld ORDER BY slot", from->table, (long long)(slot * length),
-			    (long long)((slot + 1) * length), (long long)domains);
+	int rc = db_prepare(
+		h->db, &q,
+		"SELECT start_ns, end_ns, interval_ns, domains, data FROM %s WHERE slot >= %lld AND slot < %lld"
+		" AND domains = %lld ORDER BY slot",
+		from->table, (long long)(slot * length), (long long)((slot + 1) * length), (long long)domains);
 
 	point_reset(&p, domains, n_domains);
 	if (rc == SQLITE_OK)
@@ -59,15 +62,17 @@ static int roll(struct history *h, enum tier to, int64_t slot)
 {
 	int64_t length = history_tiers[to].length_ns;
 	sqlite3_stmt *q = NULL;
-	int rc = db_prepare(h->db, &q, "SELECT DISTINCT p.domains, d.n FROM %s p JOIN domains d ON d.id = p.domains"
-			    " WHERE slot >= %lld AND slot < %lld", history_tiers[to - 1].table, (long long)(slot * length),
-			    (long long)((slot + 1) * length));
+	int rc = db_prepare(h->db, &q,
+			    "SELECT DISTINCT p.domains, d.n FROM %s p JOIN domains d ON d.id = p.domains"
+			    " WHERE slot >= %lld AND slot < %lld",
+			    history_tiers[to - 1].table, (long long)(slot * length), (long long)((slot + 1) * length));
 
 	while (rc == SQLITE_OK && (rc = sqlite3_step(q)) == SQLITE_ROW) {
 		int64_t n = sqlite3_column_int64(q, 1);
 
-		rc = n < 0 || n > SCHEMA_MAX_DOMAINS ? SQLITE_CORRUPT :
-		     roll_domains(h, to, slot, sqlite3_column_int64(q, 0), (unsigned)n);
+		rc = n < 0 || n > SCHEMA_MAX_DOMAINS ?
+			     SQLITE_CORRUPT :
+			     roll_domains(h, to, slot, sqlite3_column_int64(q, 0), (unsigned)n);
 	}
 	sqlite3_finalize(q);
 	return rc == SQLITE_DONE ? SQLITE_OK : rc;
@@ -82,9 +87,10 @@ static int catch_up(struct history *h, enum tier to, int64_t current)
 	int64_t slots[4096];
 	unsigned n = 0;
 	sqlite3_stmt *q = NULL;
-	int rc = db_prepare(h->db, &q, "SELECT slot / %lld AS s FROM %s WHERE s NOT IN (SELECT slot / %lld FROM %s) UNION "
-			    "SELECT slot / %lld FROM %s WHERE rowid = (SELECT max(rowid) FROM %s)", length, from, length, into, length,
-			    from, from);
+	int rc = db_prepare(h->db, &q,
+			    "SELECT slot / %lld AS s FROM %s WHERE s NOT IN (SELECT slot / %lld FROM %s) UNION "
+			    "SELECT slot / %lld FROM %s WHERE rowid = (SELECT max(rowid) FROM %s)",
+			    length, from, length, into, length, from, from);
 
 	while (rc == SQLITE_OK && n < sizeof(slots) / sizeof(slots[0]) && (rc = sqlite3_step(q)) == SQLITE_ROW) {
 		slots[n++] = sqlite3_column_int64(q, 0);
@@ -107,7 +113,8 @@ static void read_session(struct history *h)
 		h->last_end_ns = db_number(h->db, "SELECT max(end_ns) FROM points_1h", 0);
 	snprintf(sql, sizeof(sql), "SELECT open FROM boot WHERE id=%lld", (long long)h->boot);
 	h->figures.killed = db_number(h->db, sql, 0) == 1;
-	snprintf(sql, sizeof(sql), "SELECT max(end_ns) FROM points_1s WHERE end_ns > (SELECT begun_ns FROM boot WHERE id=%lld)",
+	snprintf(sql, sizeof(sql),
+		 "SELECT max(end_ns) FROM points_1s WHERE end_ns > (SELECT begun_ns FROM boot WHERE id=%lld)",
 		 (long long)h->boot);
 	h->figures.resumed_ns = db_number(h->db, sql, 0);
 }
@@ -168,8 +175,10 @@ static int make_room(struct history *h)
 		for (unsigned k = 0; k < PARTS && rc == SQLITE_OK && is_full(h); k++) {
 			sqlite3_stmt *q = NULL;
 
-			rc = db_prepare(h->db, &q, "DELETE FROM %s WHERE slot IN (SELECT slot FROM %s ORDER BY slot LIMIT "
-					"(SELECT count(*) / %d + 1 FROM %s))", table, table, PARTS, table);
+			rc = db_prepare(h->db, &q,
+					"DELETE FROM %s WHERE slot IN (SELECT slot FROM %s ORDER BY slot LIMIT "
+					"(SELECT count(*) / %d + 1 FROM %s))",
+					table, table, PARTS, table);
 			if (rc == SQLITE_OK)
 				rc = sqlite3_step(q);
 			sqlite3_finalize(q);

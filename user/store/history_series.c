@@ -60,7 +60,8 @@ static int add(struct series_map *m, uint64_t id, uint64_t cgroup, const char *p
 int series_load(struct history *h)
 {
 	sqlite3_stmt *q = NULL;
-	int rc = db_prepare(h->db, &q, "SELECT id, cgroup, CAST(path AS TEXT), ended FROM series WHERE boot=%lld", (long long)h->boot);
+	int rc = db_prepare(h->db, &q, "SELECT id, cgroup, CAST(path AS TEXT), ended FROM series WHERE boot=%lld",
+			    (long long)h->boot);
 
 	series_forget(h);
 	if (rc == SQLITE_OK)
@@ -68,8 +69,8 @@ int series_load(struct history *h)
 	while (rc == SQLITE_OK && (rc = sqlite3_step(q)) == SQLITE_ROW) {
 		const char *path = (const char *)sqlite3_column_text(q, 2);
 
-		rc = add(&h->series, (uint64_t)sqlite3_column_int64(q, 0), (uint64_t)sqlite3_column_int64(q, 1), path ? path : "",
-			 sqlite3_column_int(q, 3));
+		rc = add(&h->series, (uint64_t)sqlite3_column_int64(q, 0), (uint64_t)sqlite3_column_int64(q, 1),
+			 path ? path : "", sqlite3_column_int(q, 3));
 	}
 	sqlite3_finalize(q);
 	return rc == SQLITE_DONE ? SQLITE_OK : rc;
@@ -79,7 +80,8 @@ static int insert(struct history *h, const struct tick *t, const struct tick_row
 {
 	sqlite3_stmt *q = NULL;
 	int64_t id = db_number(h->db, "SELECT max(id) FROM series", 0) + 1;
-	int rc = db_prepare(h->db, &q, "INSERT INTO series(id, boot, cgroup, path, used_ns, ended) VALUES(?,?,?,?,?,?)");
+	int rc = db_prepare(h->db, &q,
+			    "INSERT INTO series(id, boot, cgroup, path, used_ns, ended) VALUES(?,?,?,?,?,?)");
 
 	if (id < SERIES_FIRST_CGROUP)
 		id = SERIES_FIRST_CGROUP;

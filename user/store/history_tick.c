@@ -72,8 +72,9 @@ static void add_row(struct tick *t, const struct snapshot *s, unsigned row)
 		add_to(t, ROW_OTHER, s, row);
 		return;
 	}
-	t->rows[t->n] = (struct tick_row){ .kind = ROW_CGROUP, .quality = quality, .id = r->id, .ended = r->ended,
-					   .path = (uint32_t)t->paths.len };
+	t->rows[t->n] = (struct tick_row){
+		.kind = ROW_CGROUP, .quality = quality, .id = r->id, .ended = r->ended, .path = (uint32_t)t->paths.len
+	};
 	buf_add(&t->paths, r->path, strlen(r->path) + 1);
 	memset(&t->energy_uj[(size_t)t->n * t->n_domains], 0, t->n_domains * sizeof(uint64_t));
 	add_to(t, t->n++, s, row);

@@ -68,8 +68,10 @@ static int write_gaps(struct history *h, const struct tick *t)
 	int rc = SQLITE_OK;
 
 	if (h->first && h->last_end_ns)
-		rc = write_gap(h, h->last_end_ns, start_ns, h->figures.killed ? "jouled was killed" :
-			       h->figures.resumed_ns ? "jouled was not running" : "the machine or jouled was not running");
+		rc = write_gap(h, h->last_end_ns, start_ns,
+			       h->figures.killed     ? "jouled was killed" :
+			       h->figures.resumed_ns ? "jouled was not running" :
+						       "the machine or jouled was not running");
 	if (rc == SQLITE_OK && t->gap_ns)
 		rc = write_gap(h, t->gap_ns, start_ns, "the disk did not keep up");
 	return rc;
@@ -124,7 +126,8 @@ static int join(struct history *h, const struct tick *t)
 
 		if (i > SERIES_RESIDUAL)
 			rc = series_of(h, t, &t->rows[i], &series);
-		if (rc == SQLITE_OK && point_add(&h->next, series, t->rows[i].quality, &t->energy_uj[(size_t)i * t->n_domains]) != 0)
+		if (rc == SQLITE_OK &&
+		    point_add(&h->next, series, t->rows[i].quality, &t->energy_uj[(size_t)i * t->n_domains]) != 0)
 			rc = SQLITE_NOMEM;
 	}
 	point_sort(&h->next);

@@ -20,13 +20,14 @@ void recorder_fail(struct recorder *r, int code, const char *what)
 {
 	if (!r->failed.code)
 		err_set(&r->failed, code, "%.300s/%s: %s; %s", r->path, what, strerrordesc_np(-code),
-			code == -ENOSPC || code == -EDQUOT ? "make room on that disk" : "look at that disk and its mount");
+			code == -ENOSPC || code == -EDQUOT ? "make room on that disk" :
+							     "look at that disk and its mount");
 }
 
 static int parent_of(const struct recorder_place *p, char *ret)
 {
 	int n = p->benchmark ? snprintf(ret, RECORDER_PATH_MAX, "%s/%s/%s", p->root, p->experiment, p->benchmark) :
-		snprintf(ret, RECORDER_PATH_MAX, "%s/%s", p->root, p->experiment);
+			       snprintf(ret, RECORDER_PATH_MAX, "%s/%s", p->root, p->experiment);
 
 	return n < RECORDER_PATH_MAX - 256 ? 0 : -ENAMETOOLONG;
 }
@@ -36,7 +37,8 @@ static int parent_of(const struct recorder_place *p, char *ret)
 static int make_around(struct recorder *r, const char *parent)
 {
 	for (unsigned i = 0; i < STAGED_TRIES; i++) {
-		if (snprintf(r->around, sizeof(r->around), "%s/_staged-%d-%u", parent, (int)getpid(), i) >= (int)sizeof(r->around))
+		if (snprintf(r->around, sizeof(r->around), "%s/_staged-%d-%u", parent, (int)getpid(), i) >=
+		    (int)sizeof(r->around))
 			return -ENAMETOOLONG;
 		if (mkdir(r->around, 0777) == 0) {
 			r->around_fd = open(r->around, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -75,8 +77,10 @@ static int stage(struct recorder *r, struct err *err)
 		r->dir_fd = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (!code && r->dir_fd < 0)
 		code = -errno;
-	return code ? err_set(err, code, "%.300s: no directory can be made there: %s; name another --root, or make room", parent,
-			      strerror(-code)) : 0;
+	return code ? err_set(err, code,
+			      "%.300s: no directory can be made there: %s; name another --root, or make room", parent,
+			      strerror(-code)) :
+		      0;
 }
 
 static void release(struct recorder *r)

@@ -18,16 +18,20 @@ struct recorder;
 
 struct recorder_place {
 	const char *root, *experiment;
-	const char *benchmark;     /* NULL: experiment/run, which is called _baseline or _baseline-gpuN */
+	const char *benchmark; /* NULL: experiment/run, which is called _baseline or _baseline-gpuN */
 	const char *run;
 };
 
 enum recorder_table {
-	RECORDER_EVENTS,           /* timestamps.csv */
-	RECORDER_GPU,              /* gpu-power.csv */
-	RECORDER_EXTERNAL,         /* power-external.csv */
-	RECORDER_POWER_SAMPLES, RECORDER_GPU_SAMPLES, RECORDER_MEM_SAMPLES,   /* in the order of enum gpu_ring */
-	RECORDER_CGROUP, RECORDER_RAPL, RECORDER_COUNTERS,
+	RECORDER_EVENTS, /* timestamps.csv */
+	RECORDER_GPU, /* gpu-power.csv */
+	RECORDER_EXTERNAL, /* power-external.csv */
+	RECORDER_POWER_SAMPLES,
+	RECORDER_GPU_SAMPLES,
+	RECORDER_MEM_SAMPLES, /* in the order of enum gpu_ring */
+	RECORDER_CGROUP,
+	RECORDER_RAPL,
+	RECORDER_COUNTERS,
 	RECORDER_TABLES
 };
 const char *recorder_table_file(enum recorder_table t);
@@ -46,7 +50,7 @@ const char *recorder_around(const struct recorder *r);
 
 /* Columns behind index and timestamp; only before the first row of a table. */
 void recorder_columns(struct recorder *r, enum recorder_table t, const char *const *names, unsigned n);
-void recorder_row(struct recorder *r, enum recorder_table t, int64_t real_ns, const int64_t *v);   /* of all columns */
+void recorder_row(struct recorder *r, enum recorder_table t, int64_t real_ns, const int64_t *v); /* of all columns */
 void recorder_sample(struct recorder *r, enum gpu_ring ring, int64_t real_us, int64_t value);
 void recorder_event(struct recorder *r, int64_t real_ns, const char *event, int64_t data);
 uint64_t recorder_rows(const struct recorder *r, enum recorder_table t);
@@ -70,8 +74,8 @@ int recorder_file(struct recorder *r, const char *name);
 int recorder_flush(struct recorder *r, struct err *err);
 /* Publishes: *ret_number is the repetition's. On failure it stays staged. Frees r either way. */
 int recorder_publish(struct recorder *r, unsigned *ret_number, struct err *err);
-void recorder_keep(struct recorder *r);      /* leaves it staged, for recorder_recover; NULL accepted */
-void recorder_discard(struct recorder *r);   /* removes it; NULL accepted */
+void recorder_keep(struct recorder *r); /* leaves it staged, for recorder_recover; NULL accepted */
+void recorder_discard(struct recorder *r); /* removes it; NULL accepted */
 
 /* What was cut off below root: staged directories that no recorder holds any more. mend (NULL = nothing) may
  * change a repetition before it is published: 0 or negative errno; said is told of each, to: NULL = it could not

@@ -14,8 +14,14 @@
 const char *recorder_table_file(enum recorder_table t)
 {
 	static const char *const names[RECORDER_TABLES] = {
-		"timestamps.csv", "gpu-power.csv", "power-external.csv", "total_power_samples.csv",
-		"gpu_utilization_samples.csv", "memory_utilization_samples.csv", "cgroup-power.csv", "rapl-power.csv",
+		"timestamps.csv",
+		"gpu-power.csv",
+		"power-external.csv",
+		"total_power_samples.csv",
+		"gpu_utilization_samples.csv",
+		"memory_utilization_samples.csv",
+		"cgroup-power.csv",
+		"rapl-power.csv",
 		"counters.csv",
 	};
 

@@ -5,45 +5,49 @@
 #include "../base/buf.h"
 #include "recorder.h"
 
-#define RECORDER_EXTRA_MAX 4         /* files of others */
-#define GPU_HELD 32                  /* rows kept until the columns are known */
+#define RECORDER_EXTRA_MAX 4 /* files of others */
+#define GPU_HELD 32 /* rows kept until the columns are known */
 
 struct recorder_csv {
-	int fd;                      /* -1 = no row yet */
+	int fd; /* -1 = no row yet */
 	uint64_t rows;
-	unsigned n;                  /* columns behind index and timestamp */
+	unsigned n; /* columns behind index and timestamp */
 	struct buf head, out;
 };
 
 struct recorder_syncer {
 	pthread_t thread;
-	pthread_mutex_t lock;        /* the next ones */
+	pthread_mutex_t lock; /* the next ones */
 	pthread_cond_t wake;
 	int fds[RECORDER_TABLES + RECORDER_EXTRA_MAX];
 	unsigned n;
 	bool stop;
-	int failed;                  /* negative errno of the first failure */
+	int failed; /* negative errno of the first failure */
 	bool running;
 };
 
 struct recorder {
 	struct recorder_place place; /* copied strings */
 	char around[RECORDER_PATH_MAX], path[RECORDER_PATH_MAX];
-	int around_fd, dir_fd;       /* around_fd is locked as long as this recorder lives */
+	int around_fd, dir_fd; /* around_fd is locked as long as this recorder lives */
 	struct recorder_csv csv[RECORDER_TABLES];
 	struct recorder_syncer sync;
-	struct err failed;           /* code 0 = nothing */
+	struct err failed; /* code 0 = nothing */
 	/* recorder_gpu.c */
-	uint32_t gpu_fields;         /* those of the desc, then those of the file */
+	uint32_t gpu_fields; /* those of the desc, then those of the file */
 	bool gpu_known;
 	struct gpu_row held[GPU_HELD];
 	unsigned n_held;
 	uint64_t gpu_dropped;
 	/* recorder_meters */
-	struct { uint8_t device, channel; bool fresh; int64_t uw; } channel[METER_MAX_DEVICES * METER_MAX_CHANNELS];
+	struct {
+		uint8_t device, channel;
+		bool fresh;
+		int64_t uw;
+	} channel[METER_MAX_DEVICES * METER_MAX_CHANNELS];
 	unsigned n_channels;
 	int64_t unit_uw;
-	int64_t meter_ns;            /* newest of the row that is being filled */
+	int64_t meter_ns; /* newest of the row that is being filled */
 };
 
 /* recorder.c */
@@ -55,7 +59,7 @@ void recorder_gpu_settle(struct recorder *r);
 /* recorder_sync.c */
 int recorder_sync_start(struct recorder_syncer *s);
 void recorder_sync_add(struct recorder_syncer *s, int fd);
-int recorder_sync_stop(struct recorder_syncer *s);    /* everything is on the disk, or negative errno */
+int recorder_sync_stop(struct recorder_syncer *s); /* everything is on the disk, or negative errno */
 /* recorder_place.c */
 bool recorder_is_baseline(const char *run);
 /* Is it still this directory that the path leads to? */

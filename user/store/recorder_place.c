@@ -45,7 +45,8 @@ int recorder_make_dirs(const char *path, struct err *err)
 			continue;
 		*p = '\0';
 		if (mkdir(part, 0777) != 0 && errno != EEXIST && !(errno == EROFS && access(part, F_OK) == 0))
-			return err_set(err, -errno, "%.300s: %s; name another --root, or make room there", part, strerror(errno));
+			return err_set(err, -errno, "%.300s: %s; name another --root, or make room there", part,
+				       strerror(errno));
 		if (!was)
 			return 0;
 		*p = was;
@@ -82,7 +83,8 @@ static unsigned next_number(const char *run_dir)
 	uint64_t n;
 
 	while (d && (e = readdir(d)))
-		if (isdigit((unsigned char)e->d_name[0]) && parse_u64(e->d_name, &n) == 0 && n < 1u << 30 && n + 1 > next)
+		if (isdigit((unsigned char)e->d_name[0]) && parse_u64(e->d_name, &n) == 0 && n < 1u << 30 &&
+		    n + 1 > next)
 			next = (unsigned)n + 1;
 	if (d)
 		closedir(d);
@@ -119,17 +121,19 @@ static int publish_baseline(const char *from, const char *to)
 
 bool recorder_is_baseline(const char *run)
 {
-	return run[0] == '_';      /* no run's name begins so */
+	return run[0] == '_'; /* no run's name begins so */
 }
 
 bool recorder_is_at(int dir_fd, const char *path)
 {
 	struct stat is, here;
 
-	return fstat(dir_fd, &is) == 0 && lstat(path, &here) == 0 && is.st_ino == here.st_ino && is.st_dev == here.st_dev;
+	return fstat(dir_fd, &is) == 0 && lstat(path, &here) == 0 && is.st_ino == here.st_ino &&
+	       is.st_dev == here.st_dev;
 }
 
-int recorder_rename(const char *parent, const char *around, const char *run, char *ret_to, unsigned *ret_number, struct err *err)
+int recorder_rename(const char *parent, const char *around, const char *run, char *ret_to, unsigned *ret_number,
+		    struct err *err)
 {
 	char from[RECORDER_PATH_MAX + NAME_LONGEST + 8], dir[RECORDER_PATH_MAX], to[RECORDER_PATH_MAX];
 	bool baseline = recorder_is_baseline(run);

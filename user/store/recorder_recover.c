@@ -16,16 +16,24 @@
 #define LINE_LONGEST 65536
 
 /* Latest timestamp of all files, last event, and the epoch that has not ended. */
-struct last { char time[32], event[32], epoch[24]; };
+struct last {
+	char time[32], event[32], epoch[24];
+};
 
-struct line { char *text; size_t cap; ssize_t len; unsigned commas; };
+struct line {
+	char *text;
+	size_t cap;
+	ssize_t len;
+	unsigned commas;
+};
 
 /* Bytes of zero are what a disk leaves of a block that never came. */
 static bool next_line(FILE *f, struct line *l)
 {
 	l->len = getline(&l->text, &l->cap, f);
 	l->commas = 0;
-	if (l->len <= 0 || l->len > LINE_LONGEST || l->text[l->len - 1] != '\n' || memchr(l->text, '\0', (size_t)l->len))
+	if (l->len <= 0 || l->len > LINE_LONGEST || l->text[l->len - 1] != '\n' ||
+	    memchr(l->text, '\0', (size_t)l->len))
 		return false;
 	for (ssize_t i = 0; i < l->len; i++)
 		l->commas += l->text[i] == ',';
@@ -142,10 +150,13 @@ static int mend(int dir_fd, bool baseline, const struct recorder_recovery *how, 
 	if (!code && !any)
 		return -ENODATA;
 	if (!code && !baseline && !last.event[0])
-		return err_set(err, -EBADMSG, "timestamps.csv has no event, but other files have rows; write the lines timestamp,event,data and "
-			       "TIME,experiment_begin,0 into it and try again");
+		return err_set(
+			err, -EBADMSG,
+			"timestamps.csv has no event, but other files have rows; write the lines timestamp,event,data and "
+			"TIME,experiment_begin,0 into it and try again");
 	for (unsigned t = 0; t < RECORDER_TABLES && !code; t++)
-		if (!rows[t] && unlinkat(dir_fd, recorder_table_file((enum recorder_table)t), 0) != 0 && errno != ENOENT)
+		if (!rows[t] && unlinkat(dir_fd, recorder_table_file((enum recorder_table)t), 0) != 0 &&
+		    errno != ENOENT)
 			code = -errno;
 	recorder_trim_snapshots(dir_fd);
 	if (!code && !baseline)
@@ -164,8 +175,9 @@ static int find_run(const char *around, char ret[256])
 	struct stat st;
 
 	while (d && code && (e = readdir(d)))
-		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) && strcmp(e->d_name, ".") != 0 &&
-		    strcmp(e->d_name, "..") != 0 && snprintf(ret, 256, "%s", e->d_name) < 256)
+		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
+		    strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+		    snprintf(ret, 256, "%s", e->d_name) < 256)
 			code = 0;
 	if (d)
 		closedir(d);
@@ -175,7 +187,9 @@ static int find_run(const char *around, char ret[256])
 /* Cut off before its experiment began: what we made goes, and with it the directory unless something else is in it. */
 static int remove_empty(const char *around, const char *run, struct err *err)
 {
-	static const char *const inside[] = { "system_info.json", "snapshot.cbor" }, *const beside[] = { "system_info.json.new", "mark", "samples.new" };
+	static const char *const inside[] = { "system_info.json", "snapshot.cbor" }, *const beside[] = {
+		"system_info.json.new", "mark", "samples.new"
+	};
 	int around_fd = open(around, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	int fd = *run ? openat(around_fd, run, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
 
@@ -196,7 +210,8 @@ static int remove_empty(const char *around, const char *run, struct err *err)
 	return err_set(err, -ENODATA, "nothing was recorded yet; removed");
 }
 
-static int publish(const char *parent, const char *around, char *ret_to, const struct recorder_recovery *how, struct err *err)
+static int publish(const char *parent, const char *around, char *ret_to, const struct recorder_recovery *how,
+		   struct err *err)
 {
 	char run[256] = "", path[RECORDER_PATH_MAX + 256];
 	unsigned number;
@@ -267,7 +282,8 @@ int recorder_recover(const char *root, const struct recorder_recovery *how, stru
 	int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0)
-		return err_set(err, -errno, "%.300s: %s; name the directory that experiments were recorded to", root, strerror(errno));
+		return err_set(err, -errno, "%.300s: %s; name the directory that experiments were recorded to", root,
+			       strerror(errno));
 	close(fd);
 	return recover_below(root, 0, how);
 }

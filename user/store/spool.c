@@ -40,7 +40,9 @@ static struct spool_segment *add_segment(struct spool *s, uint64_t number)
 		s->segments = grown;
 		s->cap_segments = s->cap_segments * 2 + 16;
 	}
-	s->segments[s->n_segments] = (struct spool_segment){ .number = number, .oldest_ns = INT64_MAX, .newest_ns = INT64_MIN };
+	s->segments[s->n_segments] = (struct spool_segment){ .number = number,
+							     .oldest_ns = INT64_MAX,
+							     .newest_ns = INT64_MIN };
 	return &s->segments[s->n_segments++];
 }
 
@@ -141,8 +143,11 @@ int spool_open(const struct spool_options *o, struct spool **ret, struct err *er
 		return 0;
 	}
 	spool_close(s);
-	return rc == -EBUSY ? err_set(err, rc, "spool %s: in use by another output or process; restart jouled, or give each its own state-dir", o->dir) :
-			      err_set(err, rc, "spool %s: %s; mend it or name another state-dir", o->dir, strerror(-rc));
+	return rc == -EBUSY ?
+		       err_set(err, rc,
+			       "spool %s: in use by another output or process; restart jouled, or give each its own state-dir",
+			       o->dir) :
+		       err_set(err, rc, "spool %s: %s; mend it or name another state-dir", o->dir, strerror(-rc));
 }
 
 void spool_close(struct spool *s)
@@ -201,9 +206,11 @@ static void drop_old(struct spool *s, int64_t now_ns)
 /* Full; or of such a time that what is too old would stay for the sake of the rest. */
 static bool ends(const struct spool *s, const struct spool_segment *g, size_t need, int64_t real_ns)
 {
-	if (g->unreadable || g->size < SPOOL_FILE_HEAD || g->size + need > (s->segment_bytes > need ? s->segment_bytes : need + SPOOL_FILE_HEAD))
+	if (g->unreadable || g->size < SPOOL_FILE_HEAD ||
+	    g->size + need > (s->segment_bytes > need ? s->segment_bytes : need + SPOOL_FILE_HEAD))
 		return true;
-	return s->max_age_ns && g->waiting && real_ns > g->oldest_ns && (uint64_t)real_ns - (uint64_t)g->oldest_ns > s->max_age_ns / 16;
+	return s->max_age_ns && g->waiting && real_ns > g->oldest_ns &&
+	       (uint64_t)real_ns - (uint64_t)g->oldest_ns > s->max_age_ns / 16;
 }
 
 static int open_last(struct spool *s, size_t need, int64_t real_ns)
@@ -264,7 +271,8 @@ int spool_append(struct spool *s, int64_t real_ns, const void *data, size_t len)
 	}
 	s->stats.error = err ? err : s->stats.error;
 	/* the disk is full: the newest is worth more than the oldest. A file without a record gives no room */
-	while ((err == -ENOSPC || err == -EDQUOT) && (s->n_segments > 1 || (s->n_segments && s->segments[0].size > SPOOL_FILE_HEAD))) {
+	while ((err == -ENOSPC || err == -EDQUOT) &&
+	       (s->n_segments > 1 || (s->n_segments && s->segments[0].size > SPOOL_FILE_HEAD))) {
 		s->stats.dropped_full += drop_segment(s);
 		err = write_record(s, &h, data);
 	}
@@ -299,7 +307,7 @@ static int read_record(struct spool *s, int64_t now_ns, struct buf *out, struct 
 	if (err)
 		return err;
 	if (spool_crc(&h, to) != h.crc) {
-		s->read_at++;   /* look for the next one behind its magic */
+		s->read_at++; /* look for the next one behind its magic */
 		s->stats.damaged_bytes++;
 		return -EAGAIN;
 	}
@@ -311,7 +319,7 @@ static int read_record(struct spool *s, int64_t now_ns, struct buf *out, struct 
 /* The first segment is read to its end. */
 static void leave_segment(struct spool *s)
 {
-	s->stats.waiting -= s->segments[0].waiting;   /* those that were damaged */
+	s->stats.waiting -= s->segments[0].waiting; /* those that were damaged */
 	s->segments[0].waiting = 0;
 	if (s->n_segments > 1)
 		drop_segment(s);
@@ -339,7 +347,7 @@ static int next_record(struct spool *s, int64_t now_ns, struct buf *out, struct 
 	if (err != -ENOENT)
 		return err;
 	leave_segment(s);
-	return s->read_fd < 0 ? -EAGAIN : -ENOENT;   /* it was dropped: the next one */
+	return s->read_fd < 0 ? -EAGAIN : -ENOENT; /* it was dropped: the next one */
 }
 
 int spool_next(struct spool *s, int64_t now_ns, struct buf *out, struct spool_mark *ret)

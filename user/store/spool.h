@@ -16,27 +16,29 @@
 #define SPOOL_RECORD_MAX ((size_t)64 << 20)
 
 struct spool_options {
-	const char *dir;           /* made when it is not there, mode 0700 */
-	uint64_t max_bytes;        /* 0 = 256 MiB; at least 64 KiB */
-	uint64_t max_age_ns;       /* 0 = any age */
+	const char *dir; /* made when it is not there, mode 0700 */
+	uint64_t max_bytes; /* 0 = 256 MiB; at least 64 KiB */
+	uint64_t max_age_ns; /* 0 = any age */
 };
 
 struct spool_stats {
-	uint64_t waiting;          /* records */
-	uint64_t bytes;            /* of all files */
-	uint64_t dropped_full;     /* records: no room in max_bytes, or on the disk */
-	uint64_t dropped_old;      /* records: older than max_age_ns */
-	uint64_t damaged_bytes;    /* read over: torn by a crash, changed on disk, or taken away by somebody */
-	int error;                 /* why the last one was dropped_full: negative errno of its write; 0 = for max_bytes */
+	uint64_t waiting; /* records */
+	uint64_t bytes; /* of all files */
+	uint64_t dropped_full; /* records: no room in max_bytes, or on the disk */
+	uint64_t dropped_old; /* records: older than max_age_ns */
+	uint64_t damaged_bytes; /* read over: torn by a crash, changed on disk, or taken away by somebody */
+	int error; /* why the last one was dropped_full: negative errno of its write; 0 = for max_bytes */
 };
 
 struct spool;
 /* Where a record stands: for spool_done. */
-struct spool_mark { uint64_t segment, end; };
+struct spool_mark {
+	uint64_t segment, end;
+};
 
 /* -EBUSY: another process has it. */
 int spool_open(const struct spool_options *o, struct spool **ret, struct err *err);
-void spool_close(struct spool *s);     /* NULL accepted; what waits stays */
+void spool_close(struct spool *s); /* NULL accepted; what waits stays */
 /* 0, or negative errno: then it was dropped and counted (-EMSGSIZE: larger than the spool takes). */
 int spool_append(struct spool *s, int64_t real_ns, const void *data, size_t len);
 /* The oldest record that waits, appended to out; it stays until it is done. -ENOENT: none. now_ns: CLOCK_REALTIME
@@ -44,7 +46,7 @@ int spool_append(struct spool *s, int64_t real_ns, const void *data, size_t len)
 int spool_next(struct spool *s, int64_t now_ns, struct buf *out, struct spool_mark *ret);
 /* That record, and all before it, need not be kept. */
 void spool_done(struct spool *s, const struct spool_mark *m);
-void spool_sync(struct spool *s);      /* to the disk itself; may take long */
+void spool_sync(struct spool *s); /* to the disk itself; may take long */
 void spool_get_stats(struct spool *s, struct spool_stats *ret);
 
 #endif

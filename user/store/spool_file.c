@@ -50,7 +50,7 @@ void spool_file_remove(const struct spool *s, uint64_t number)
 
 int spool_write_all(int fd, const void *p, size_t n, uint64_t at)
 {
-	for (size_t done = 0; done < n; ) {
+	for (size_t done = 0; done < n;) {
 		ssize_t got = pwrite(fd, (const char *)p + done, n - done, (off_t)(at + done));
 
 		if (got < 0 && errno == EINTR)
@@ -64,7 +64,7 @@ int spool_write_all(int fd, const void *p, size_t n, uint64_t at)
 
 int spool_read_all(int fd, void *p, size_t n, uint64_t at)
 {
-	for (size_t done = 0; done < n; ) {
+	for (size_t done = 0; done < n;) {
 		ssize_t got = pread(fd, (char *)p + done, n - done, (off_t)(at + done));
 
 		if (got < 0 && errno == EINTR)

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include "spool.h"
 
-#define SPOOL_MAGIC 0x31646f6aU   /* "jod1" */
+#define SPOOL_MAGIC 0x31646f6aU /* "jod1" */
 #define SPOOL_HEAD 24u
 #define SPOOL_FILE_HEAD 16u
 #define SPOOL_NAME_MAX 32
@@ -24,9 +24,9 @@ _Static_assert(sizeof(struct spool_head) == SPOOL_HEAD, "as it stands in the fil
 struct spool_segment {
 	uint64_t number;
 	uint64_t size;
-	uint64_t waiting;          /* records behind the cursor */
-	int64_t oldest_ns, newest_ns;   /* of them */
-	bool unreadable;           /* in part: lost when its turn comes, and nothing more goes there */
+	uint64_t waiting; /* records behind the cursor */
+	int64_t oldest_ns, newest_ns; /* of them */
+	bool unreadable; /* in part: lost when its turn comes, and nothing more goes there */
 };
 
 static inline void spool_counted(struct spool_segment *g, int64_t real_ns)
@@ -39,11 +39,11 @@ static inline void spool_counted(struct spool_segment *g, int64_t real_ns)
 struct spool {
 	pthread_mutex_t lock;
 	int dir, lock_fd, cursor_fd;
-	int write_fd, read_fd;     /* of the last segment; of the first one; -1 = closed */
+	int write_fd, read_fd; /* of the last segment; of the first one; -1 = closed */
 	uint64_t max_bytes, max_age_ns, segment_bytes;
-	struct spool_segment *segments;   /* in order of number */
+	struct spool_segment *segments; /* in order of number */
 	unsigned n_segments, cap_segments;
-	uint64_t read_at;          /* offset in the first segment */
+	uint64_t read_at; /* offset in the first segment */
 	uint64_t next_number, cursor_turn;
 	struct spool_stats stats;
 };
@@ -51,9 +51,9 @@ struct spool {
 /* spool_file.c: the file of one segment. fd or negative errno. */
 int spool_file_open(const struct spool *s, uint64_t number, int flags);
 void spool_file_remove(const struct spool *s, uint64_t number);
-int spool_file_number(const char *name, uint64_t *ret);   /* 0, or -EINVAL: another file */
+int spool_file_number(const char *name, uint64_t *ret); /* 0, or -EINVAL: another file */
 int spool_write_all(int fd, const void *p, size_t n, uint64_t at);
-int spool_read_all(int fd, void *p, size_t n, uint64_t at);   /* -ENODATA: the file ends before */
+int spool_read_all(int fd, void *p, size_t n, uint64_t at); /* -ENODATA: the file ends before */
 uint32_t spool_crc(const struct spool_head *h, const void *data);
 /* The head of the next record at or after *at, whose bytes fit into size; what was read over is counted in
  * *ret_skipped. -ENOENT: none. Its checksum is not looked at. */
@@ -62,7 +62,7 @@ int spool_find(int fd, uint64_t *at, uint64_t size, struct spool_head *ret, uint
 int spool_look_at(struct spool *s, struct spool_segment *g, uint64_t at, bool last);
 
 /* spool_cursor.c */
-int spool_cursor_open(struct spool *s, uint64_t *ret_segment, uint64_t *ret_at);   /* 0, 0 = none */
+int spool_cursor_open(struct spool *s, uint64_t *ret_segment, uint64_t *ret_at); /* 0, 0 = none */
 void spool_cursor_save(struct spool *s);
 
 #endif

@@ -27,7 +27,8 @@ static int read_segment(struct looking *l, int fd)
 
 	if (fstat(fd, &st) != 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode) || spool_read_all(fd, head, sizeof(head), 0) != 0 || memcmp(head, file_head, sizeof(head)) != 0)
+	if (!S_ISREG(st.st_mode) || spool_read_all(fd, head, sizeof(head), 0) != 0 ||
+	    memcmp(head, file_head, sizeof(head)) != 0)
 		return -ENODATA;
 	while (!rc && spool_find(fd, &at, (uint64_t)st.st_size, &h, &skipped) == 0) {
 		uint8_t *to;
@@ -39,7 +40,7 @@ static int read_segment(struct looking *l, int fd)
 		if (spool_read_all(fd, to, h.len, at + SPOOL_HEAD) != 0)
 			break;
 		if (spool_crc(&h, to) != h.crc) {
-			at++;           /* no record after all */
+			at++; /* no record after all */
 			continue;
 		}
 		rc = l->each(l->ctx, h.real_ns, to, h.len);
@@ -77,7 +78,8 @@ static int read_directory(struct looking *l, int dir)
 	return rc;
 }
 
-int spool_read(const char *path, int (*each)(void *ctx, int64_t real_ns, const void *data, size_t len), void *ctx, struct err *err)
+int spool_read(const char *path, int (*each)(void *ctx, int64_t real_ns, const void *data, size_t len), void *ctx,
+	       struct err *err)
 {
 	struct looking l = { .each = each, .ctx = ctx };
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc;

@@ -66,10 +66,31 @@ int trace_record_write(const struct trace *t, struct buf *out)
 void record_numbers_of(const struct span *s, uint64_t v[RECORD_NUMBERS])
 {
 	const uint64_t all[RECORD_NUMBERS] = {
-		s->id, s->parent, s->kind, s->end, s->pid, s->tid, s->ns_pid, s->parent_pid, s->uid, s->start_boot_ns,
-		s->start_ns, s->end_ns, s->cgroup_id, (unsigned)s->signal, s->core_dumped, s->seen_running, s->calls,
-		s->cpu_ns, s->minor_faults, s->major_faults, s->peak_rss_bytes, s->quality, s->energy_quality,
-		s->moved, s->wall_ns,
+		s->id,
+		s->parent,
+		s->kind,
+		s->end,
+		s->pid,
+		s->tid,
+		s->ns_pid,
+		s->parent_pid,
+		s->uid,
+		s->start_boot_ns,
+		s->start_ns,
+		s->end_ns,
+		s->cgroup_id,
+		(unsigned)s->signal,
+		s->core_dumped,
+		s->seen_running,
+		s->calls,
+		s->cpu_ns,
+		s->minor_faults,
+		s->major_faults,
+		s->peak_rss_bytes,
+		s->quality,
+		s->energy_quality,
+		s->moved,
+		s->wall_ns,
 	};
 
 	memcpy(v, all, sizeof(all));

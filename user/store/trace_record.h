@@ -14,6 +14,6 @@ int trace_record_write(const struct trace *t, struct buf *out);
 /* Hostile bytes: checked, bounded by their own length, then against the rules of span.h. The trace owns
  * all it points to. 0, -EBADMSG with err, -ENOMEM. */
 int trace_record_read(const void *data, size_t len, struct trace **ret, struct err *err);
-void trace_record_free(struct trace *t);   /* of trace_record_read only; NULL accepted */
+void trace_record_free(struct trace *t); /* of trace_record_read only; NULL accepted */
 
 #endif

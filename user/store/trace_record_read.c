@@ -6,10 +6,12 @@
 #include "trace_record_internal.h"
 
 /* Texts are kept as offsets while their buffer may still move. */
-struct span_texts { size_t at[RECORD_TEXTS]; };
+struct span_texts {
+	size_t at[RECORD_TEXTS];
+};
 
 struct owned {
-	struct trace t;            /* first: what callers hold */
+	struct trace t; /* first: what callers hold */
 	struct buf text;
 	struct buf spans, offsets; /* struct span, struct span_texts */
 	size_t names[RECORD_NAMES];
@@ -17,7 +19,10 @@ struct owned {
 	const char *domains[SCHEMA_MAX_DOMAINS], *interfaces[SCHEMA_MAX_DOMAINS];
 };
 
-struct reading { const uint8_t *data; size_t left; };
+struct reading {
+	const uint8_t *data;
+	size_t left;
+};
 
 static ssize_t feed(void *arg, void *dst, size_t n)
 {
@@ -60,10 +65,13 @@ static int take_text(struct cbr *r, struct owned *o, size_t max, size_t *ret_at)
 
 static int take_numbers(struct cbr *r, struct span *s)
 {
-	static const struct { unsigned i; uint64_t max; } bounds[] = {
+	static const struct {
+		unsigned i;
+		uint64_t max;
+	} bounds[] = {
 		{ 2, SPAN_FUNCTION }, { 3, SPAN_UNKNOWN }, { 4, UINT32_MAX }, { 5, UINT32_MAX }, { 6, UINT32_MAX },
-		{ 7, UINT32_MAX }, { 8, UINT32_MAX }, { 13, INT32_MAX }, { 14, 1 }, { 15, 1 }, { 21, UINT32_MAX }, { 22, UINT32_MAX },
-		{ 23, 1 },
+		{ 7, UINT32_MAX },    { 8, UINT32_MAX },   { 13, INT32_MAX }, { 14, 1 },         { 15, 1 },
+		{ 21, UINT32_MAX },   { 22, UINT32_MAX },  { 23, 1 },
 	};
 	uint64_t v[RECORD_NUMBERS] = { 0 };
 	int64_t exit_code = 0;
@@ -173,7 +181,8 @@ static int take_all(struct cbr *r, struct owned *o)
 	if (!err)
 		err = cbr_array(r, &it, "spans");
 	while (!err && (more = cbr_more(r, &it)) > 0)
-		err = o->t.n_spans == TRACE_RECORD_SPANS_MAX ? cbr_fail(r, "at most 2^20 spans", "more") : take_span(r, o);
+		err = o->t.n_spans == TRACE_RECORD_SPANS_MAX ? cbr_fail(r, "at most 2^20 spans", "more") :
+							       take_span(r, o);
 	if (!err && !more)
 		more = cbr_at_end(r);
 	return err ? err : more == 1 ? 0 : more < 0 ? more : cbr_fail(r, "the end", "more");
@@ -203,7 +212,9 @@ static void point(struct owned *o)
 	for (uint32_t i = 0; i < o->t.n_spans; i++) {
 		struct span *s = &o->t.spans[i];
 		const size_t *at = ((struct span_texts *)o->offsets.data)[i].at;
-		const char **texts[RECORD_TEXTS] = { &s->comm, &s->exe, &s->cmdline, &s->cgroup, &s->symbol, &s->binary };
+		const char **texts[RECORD_TEXTS] = {
+			&s->comm, &s->exe, &s->cmdline, &s->cgroup, &s->symbol, &s->binary
+		};
 
 		for (unsigned k = 0; k < RECORD_TEXTS; k++)
 			*texts[k] = text_at(o, at[k]);

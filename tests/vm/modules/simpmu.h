@@ -8,17 +8,25 @@
 #include <linux/types.h>
 
 enum sim_count {
-	SIM_TIME, SIM_CYCLES, SIM_INSTRUCTIONS, SIM_REFERENCES, SIM_MISSES, SIM_BRANCHES, SIM_BRANCH_MISSES,
-	SIM_REF_CYCLES, SIM_HIDDEN, SIM_COUNTS
+	SIM_TIME,
+	SIM_CYCLES,
+	SIM_INSTRUCTIONS,
+	SIM_REFERENCES,
+	SIM_MISSES,
+	SIM_BRANCHES,
+	SIM_BRANCH_MISSES,
+	SIM_REF_CYCLES,
+	SIM_HIDDEN,
+	SIM_COUNTS
 };
 enum sim_energy { SIM_CORE, SIM_UNCORE, SIM_DRAM, SIM_ENERGIES };
 
 /* A stretch of one task's run on one CPU, in which nothing changed. */
 struct sim_stretch {
 	u64 count[SIM_COUNTS];
-	u32 frequency_permille;    /* of the nominal */
+	u32 frequency_permille; /* of the nominal */
 	u32 energy_class;
-	u32 others, cpus;          /* other CPUs that were busy; CPUs online */
+	u32 others, cpus; /* other CPUs that were busy; CPUs online */
 };
 
 /* Energy of each stretch in picojoules, with the lock of its CPU held: it must not settle. */
@@ -34,9 +42,9 @@ void simpmu_cpu_energy(int cpu, u64 ret_pj[SIM_ENERGIES]);
 /* Inside simpmu. */
 
 struct sim_work {
-	u32 ipc_tenths, misses, hidden;    /* per 1000 instructions */
+	u32 ipc_tenths, misses, hidden; /* per 1000 instructions */
 	u32 energy_class;
-	bool busy;                         /* not the idle task */
+	bool busy; /* not the idle task */
 };
 
 enum sim_kind { SIM_TASK, SIM_KTHREAD, SIM_IDLE };
@@ -51,20 +59,20 @@ struct sim_row {
 	char path[SIM_PATH];
 };
 
-#define SIM_ROWS 2048   /* per CPU, a power of two; the last is for what finds no room */
+#define SIM_ROWS 2048 /* per CPU, a power of two; the last is for what finds no room */
 struct sim_cpu {
 	raw_spinlock_t lock;
 	int cpu;
 	u64 last_ns;
-	struct task_struct *task;      /* on the CPU, and alive while the lock is held */
-	u64 hold_ns;                   /* until then counters stand */
+	struct task_struct *task; /* on the CPU, and alive while the lock is held */
+	u64 hold_ns; /* until then counters stand */
 	struct irq_work release;
 	struct sim_work work;
 	struct sim_row *row, *rows;
 	unsigned int n_rows;
 	u64 total[SIM_COUNTS], rest[SIM_COUNTS];
 	u64 pj[SIM_ENERGIES];
-	unsigned int n_events;         /* counters in use */
+	unsigned int n_events; /* counters in use */
 };
 
 struct sim_cpu *sim_cpu_of(int cpu);

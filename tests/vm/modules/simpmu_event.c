@@ -12,15 +12,22 @@ static uint counters = 4;
 module_param(counters, uint, 0644);
 
 static const s8 generic[PERF_COUNT_HW_MAX] = {
-	[PERF_COUNT_HW_CPU_CYCLES] = SIM_CYCLES, [PERF_COUNT_HW_INSTRUCTIONS] = SIM_INSTRUCTIONS,
-	[PERF_COUNT_HW_CACHE_REFERENCES] = SIM_REFERENCES, [PERF_COUNT_HW_CACHE_MISSES] = SIM_MISSES,
-	[PERF_COUNT_HW_BRANCH_INSTRUCTIONS] = SIM_BRANCHES, [PERF_COUNT_HW_BRANCH_MISSES] = SIM_BRANCH_MISSES,
-	[PERF_COUNT_HW_BUS_CYCLES] = SIM_REF_CYCLES, [PERF_COUNT_HW_REF_CPU_CYCLES] = SIM_REF_CYCLES,
+	[PERF_COUNT_HW_CPU_CYCLES] = SIM_CYCLES,
+	[PERF_COUNT_HW_INSTRUCTIONS] = SIM_INSTRUCTIONS,
+	[PERF_COUNT_HW_CACHE_REFERENCES] = SIM_REFERENCES,
+	[PERF_COUNT_HW_CACHE_MISSES] = SIM_MISSES,
+	[PERF_COUNT_HW_BRANCH_INSTRUCTIONS] = SIM_BRANCHES,
+	[PERF_COUNT_HW_BRANCH_MISSES] = SIM_BRANCH_MISSES,
+	[PERF_COUNT_HW_BUS_CYCLES] = SIM_REF_CYCLES,
+	[PERF_COUNT_HW_REF_CPU_CYCLES] = SIM_REF_CYCLES,
 };
 
 /* Intel's architectural events (SDM 3B, table 20-1): umask << 8 | event. */
-static const struct { u16 code; u8 count; } raw[] = {
-	{ 0x003c, SIM_CYCLES }, { 0x00c0, SIM_INSTRUCTIONS }, { 0x4f2e, SIM_REFERENCES }, { 0x412e, SIM_MISSES },
+static const struct {
+	u16 code;
+	u8 count;
+} raw[] = {
+	{ 0x003c, SIM_CYCLES },   { 0x00c0, SIM_INSTRUCTIONS },  { 0x4f2e, SIM_REFERENCES }, { 0x412e, SIM_MISSES },
 	{ 0x00c4, SIM_BRANCHES }, { 0x00c5, SIM_BRANCH_MISSES }, { 0x013c, SIM_REF_CYCLES }, { 0x0300, SIM_REF_CYCLES },
 };
 
@@ -144,15 +151,15 @@ static const struct attribute_group format_group = { .name = "format", .attrs = 
 
 PMU_EVENT_ATTR_STRING(cycles, ev_cycles, "event=0x3c");
 PMU_EVENT_ATTR_STRING(instructions, ev_instructions, "event=0xc0");
-PMU_EVENT_ATTR_STRING(cache-references, ev_references, "event=0x2e,umask=0x4f");
-PMU_EVENT_ATTR_STRING(cache-misses, ev_misses, "event=0x2e,umask=0x41");
+PMU_EVENT_ATTR_STRING(cache - references, ev_references, "event=0x2e,umask=0x4f");
+PMU_EVENT_ATTR_STRING(cache - misses, ev_misses, "event=0x2e,umask=0x41");
 PMU_EVENT_ATTR_STRING(branches, ev_branches, "event=0xc4");
-PMU_EVENT_ATTR_STRING(branch-misses, ev_branch_misses, "event=0xc5");
-PMU_EVENT_ATTR_STRING(ref-cycles, ev_ref_cycles, "event=0x00,umask=0x03");
-static struct attribute *event_attrs[] = {
-	&ev_cycles.attr.attr, &ev_instructions.attr.attr, &ev_references.attr.attr, &ev_misses.attr.attr,
-	&ev_branches.attr.attr, &ev_branch_misses.attr.attr, &ev_ref_cycles.attr.attr, NULL
-};
+PMU_EVENT_ATTR_STRING(branch - misses, ev_branch_misses, "event=0xc5");
+PMU_EVENT_ATTR_STRING(ref - cycles, ev_ref_cycles, "event=0x00,umask=0x03");
+static struct attribute *event_attrs[] = { &ev_cycles.attr.attr,     &ev_instructions.attr.attr,
+					   &ev_references.attr.attr, &ev_misses.attr.attr,
+					   &ev_branches.attr.attr,   &ev_branch_misses.attr.attr,
+					   &ev_ref_cycles.attr.attr, NULL };
 static const struct attribute_group event_group = { .name = "events", .attrs = event_attrs };
 static const struct attribute_group *groups[] = { &format_group, &event_group, NULL };
 

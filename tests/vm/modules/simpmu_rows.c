@@ -114,9 +114,10 @@ static int show(struct seq_file *m, void *unused)
 	int cpu;
 
 	seq_printf(m, "mono %llu boot %llu\n", mono, mono + ktime_get_boottime_ns() - ktime_get_ns());
-	seq_puts(m, "id kind cpu package time_ns cycles instructions references misses branches branch_misses ref_cycles hidden core_nj uncore_nj dram_nj path\n");
-	for_each_possible_cpu(cpu)
-		show_cpu(m, sim_cpu_of(cpu));
+	seq_puts(
+		m,
+		"id kind cpu package time_ns cycles instructions references misses branches branch_misses ref_cycles hidden core_nj uncore_nj dram_nj path\n");
+	for_each_possible_cpu(cpu) show_cpu(m, sim_cpu_of(cpu));
 	return 0;
 }
 
@@ -149,13 +150,16 @@ static ssize_t write(struct file *file, const char __user *buf, size_t size, lof
 	if (strncmp(word, "reset", 5))
 		return -EINVAL;
 	simpmu_settle();
-	for_each_possible_cpu(cpu)
-		reset_cpu(sim_cpu_of(cpu));
+	for_each_possible_cpu(cpu) reset_cpu(sim_cpu_of(cpu));
 	return size;
 }
 
 static const struct proc_ops rows_ops = {
-	.proc_open = open, .proc_read = seq_read, .proc_lseek = seq_lseek, .proc_release = single_release, .proc_write = write,
+	.proc_open = open,
+	.proc_read = seq_read,
+	.proc_lseek = seq_lseek,
+	.proc_release = single_release,
+	.proc_write = write,
 };
 
 int sim_rows_publish(void)

@@ -12,7 +12,7 @@
 #include <linux/tracepoint.h>
 #include "simpmu.h"
 
-#define MOVE_NS 20000000   /* other probes of a move are through by then, on a slow machine too */
+#define MOVE_NS 20000000 /* other probes of a move are through by then, on a slow machine too */
 
 static DEFINE_PER_CPU(struct sim_cpu, sim_cpus);
 static sim_charge_fn charge;
@@ -28,8 +28,7 @@ static u32 others_busy(const struct sim_cpu *c)
 	u32 n = 0;
 	int cpu;
 
-	for_each_online_cpu(cpu)
-		n += cpu != c->cpu && READ_ONCE(sim_cpu_of(cpu)->work.busy);
+	for_each_online_cpu(cpu) n += cpu != c->cpu && READ_ONCE(sim_cpu_of(cpu)->work.busy);
 	return n;
 }
 
@@ -81,8 +80,7 @@ u64 simpmu_settle(void)
 	u64 now = ktime_get_mono_fast_ns();
 	int cpu;
 
-	for_each_possible_cpu(cpu)
-		settle_locked(sim_cpu_of(cpu), now);
+	for_each_possible_cpu(cpu) settle_locked(sim_cpu_of(cpu), now);
 	return now;
 }
 EXPORT_SYMBOL_GPL(simpmu_settle);
@@ -92,7 +90,7 @@ void simpmu_set_charge(sim_charge_fn fn)
 	simpmu_settle();
 	WRITE_ONCE(charge, fn);
 	if (!fn)
-		synchronize_rcu();   /* nobody is in it any more: it runs with interrupts off */
+		synchronize_rcu(); /* nobody is in it any more: it runs with interrupts off */
 }
 EXPORT_SYMBOL_GPL(simpmu_set_charge);
 
@@ -187,7 +185,7 @@ static void on_switch(void *data, bool preempt, struct task_struct *prev, struct
 	take_work(c, next, next->comm);
 	c->row = sim_row_of(c, next);
 	raw_spin_unlock(&c->lock);
-	irq_work_queue(&c->release);   /* an interrupt to this CPU: it comes when the switch is over */
+	irq_work_queue(&c->release); /* an interrupt to this CPU: it comes when the switch is over */
 }
 
 static void on_release(struct irq_work *work)
@@ -221,7 +219,8 @@ static void on_attach(void *data, struct cgroup *dst, const char *path, struct t
 	unsigned long flags;
 	int cpu;
 
-	for_each_online_cpu(cpu) {
+	for_each_online_cpu(cpu)
+	{
 		struct sim_cpu *c = sim_cpu_of(cpu);
 
 		raw_spin_lock_irqsave(&c->lock, flags);
@@ -250,8 +249,14 @@ static void begin_here(void *unused)
 	raw_spin_unlock(&c->lock);
 }
 
-static struct { const char *name; void *probe; struct tracepoint *tp; } probes[] = {
-	{ "sched_switch", on_switch }, { "task_rename", on_rename }, { "cgroup_attach_task", on_attach },
+static struct {
+	const char *name;
+	void *probe;
+	struct tracepoint *tp;
+} probes[] = {
+	{ "sched_switch", on_switch },
+	{ "task_rename", on_rename },
+	{ "cgroup_attach_task", on_attach },
 };
 
 static void find(struct tracepoint *tp, void *unused)
@@ -274,8 +279,7 @@ static void unfollow(void)
 			tracepoint_probe_unregister(probes[i].tp, probes[i].probe, NULL);
 	}
 	tracepoint_synchronize_unregister();
-	for_each_possible_cpu(cpu)
-		irq_work_sync(&sim_cpu_of(cpu)->release);
+	for_each_possible_cpu(cpu) irq_work_sync(&sim_cpu_of(cpu)->release);
 }
 
 static int follow(void)
@@ -285,7 +289,8 @@ static int follow(void)
 
 	for_each_kernel_tracepoint(find, NULL);
 	for (i = 0; i < ARRAY_SIZE(probes) && !err; i++)
-		err = probes[i].tp ? tracepoint_probe_register_prio(probes[i].tp, probes[i].probe, NULL, INT_MAX) : -ENOENT;
+		err = probes[i].tp ? tracepoint_probe_register_prio(probes[i].tp, probes[i].probe, NULL, INT_MAX) :
+				     -ENOENT;
 	if (err)
 		unfollow();
 	return err;
@@ -295,15 +300,15 @@ static void free_cpus(void)
 {
 	int cpu;
 
-	for_each_possible_cpu(cpu)
-		sim_rows_free(sim_cpu_of(cpu));
+	for_each_possible_cpu(cpu) sim_rows_free(sim_cpu_of(cpu));
 }
 
 static int __init simpmu_init(void)
 {
 	int cpu, err = 0;
 
-	for_each_possible_cpu(cpu) {
+	for_each_possible_cpu(cpu)
+	{
 		struct sim_cpu *c = sim_cpu_of(cpu);
 
 		raw_spin_lock_init(&c->lock);

@@ -5,7 +5,7 @@
 #include <linux/string.h>
 #include "simpmu.h"
 
-#define STRETCH_NS 2000000ull   /* the frequency is taken as constant for so long */
+#define STRETCH_NS 2000000ull /* the frequency is taken as constant for so long */
 #define REFERENCES_PER_MISS 4
 #define INSTRUCTIONS_PER_BRANCH 5
 #define BRANCHES_PER_MISS 50
@@ -39,7 +39,7 @@ static const char *number(const char *s, u32 most, u32 *ret)
 	if (*s < '0' || *s > '9')
 		return NULL;
 	while (*s >= '0' && *s <= '9')
-		v = v * 10 + (u32)(*s++ - '0');   /* at most 12 digits in a name: cut below */
+		v = v * 10 + (u32)(*s++ - '0'); /* at most 12 digits in a name: cut below */
 	*ret = min(v, most);
 	return s;
 }

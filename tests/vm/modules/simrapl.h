@@ -20,8 +20,8 @@ struct rapl_domain {
 	enum rapl_kind kind;
 	int unit;
 	char name[32];
-	u64 static_pj, dynamic_pj, injected_pj;   /* the truth */
-	u64 counter_pj;                           /* what the doors show */
+	u64 static_pj, dynamic_pj, injected_pj; /* the truth */
+	u64 counter_pj; /* what the doors show */
 	u64 reads[RAPL_DOORS];
 	struct powercap_zone zone;
 	bool has_zone;
@@ -30,7 +30,7 @@ struct rapl_domain {
 /* A package, or a die where dies have counters of their own. */
 struct rapl_unit {
 	int package, die;
-	cpumask_t cpus, draws;   /* that see its counters; whose energy it is */
+	cpumask_t cpus, draws; /* that see its counters; whose energy it is */
 	struct rapl_domain domain[RAPL_KINDS];
 };
 

@@ -6,10 +6,15 @@
 #include "simrapl.h"
 
 struct rapl_settings settings = {
-	.busy_mw = 1500, .instruction_pj = 1000, .reference_pj = 2000, .miss_pj = 20000,
+	.busy_mw = 1500,
+	.instruction_pj = 1000,
+	.reference_pj = 2000,
+	.miss_pj = 20000,
 	.class_permille = { 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000 },
 	.idle_mw = { [RAPL_CORE] = 1000, [RAPL_UNCORE] = 500, [RAPL_PACKAGE] = 4000, [RAPL_DRAM] = 800, [RAPL_PSYS] = 3000 },
-	.quantum_us = 1000, .esu = 14, .msr = true,
+	.quantum_us = 1000,
+	.esu = 14,
+	.msr = true,
 };
 
 static bool powercap = true, perf = true, ready;
@@ -18,7 +23,8 @@ static ulong start_uj = 1000000;
 static DEFINE_MUTEX(write_lock);
 
 /* Everything until now happened under the old value. */
-static int set_settled(const char *val, const struct kernel_param *kp, int (*set)(const char *, const struct kernel_param *))
+static int set_settled(const char *val, const struct kernel_param *kp,
+		       int (*set)(const char *, const struct kernel_param *))
 {
 	int err;
 

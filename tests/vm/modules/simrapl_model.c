@@ -17,13 +17,16 @@ static DEFINE_RAW_SPINLOCK(lock);
 static u64 last_ns;
 static struct rnd_state noise;
 static u64 start_pj;
-static u64 cpu_pj[NR_CPUS][SIM_ENERGIES];   /* as last seen */
-static u64 core_pj[NR_CPUS];                /* AMD's counter, at the first CPU of each core */
+static u64 cpu_pj[NR_CPUS][SIM_ENERGIES]; /* as last seen */
+static u64 core_pj[NR_CPUS]; /* AMD's counter, at the first CPU of each core */
 
 const char *model_kind_name(enum rapl_kind kind)
 {
-	static const char *const names[] = { [RAPL_CORE] = "core", [RAPL_PACKAGE] = "package", [RAPL_DRAM] = "dram",
-					     [RAPL_UNCORE] = "uncore", [RAPL_PSYS] = "psys" };
+	static const char *const names[] = { [RAPL_CORE] = "core",
+					     [RAPL_PACKAGE] = "package",
+					     [RAPL_DRAM] = "dram",
+					     [RAPL_UNCORE] = "uncore",
+					     [RAPL_PSYS] = "psys" };
 
 	return names[kind];
 }
@@ -95,9 +98,9 @@ static void add_core_idle(const struct rapl_unit *u, u64 idle_pj)
 {
 	int cpu, cores = 0;
 
+	for_each_cpu(cpu, &u->draws) cores += is_core_leader(cpu);
 	for_each_cpu(cpu, &u->draws)
-		cores += is_core_leader(cpu);
-	for_each_cpu(cpu, &u->draws) {
+	{
 		if (is_core_leader(cpu) && !settings.freeze)
 			core_pj[cpu] += idle_pj / cores;
 	}
@@ -109,8 +112,7 @@ static void advance_unit(struct rapl_unit *u, u64 dt, u64 *psys_static, u64 *psy
 	u64 dyn[SIM_ENERGIES] = { 0 }, idle[RAPL_KINDS];
 	int cpu, i;
 
-	for_each_cpu(cpu, &u->draws)
-		add_cpu(cpu, dyn);
+	for_each_cpu(cpu, &u->draws) add_cpu(cpu, dyn);
 	for (i = 0; i < RAPL_KINDS; i++)
 		idle[i] = settings.stop ? 0 : dt * settings.idle_mw[i];
 	add_core_idle(u, idle[RAPL_CORE]);
@@ -306,7 +308,9 @@ static void name_domain(struct rapl_unit *u, struct rapl_domain *d)
 static void init_domains(struct rapl_unit *u, uint domains)
 {
 	/* of the parameter: core, uncore, package, dram, psys */
-	static const u8 bit[] = { [RAPL_CORE] = 1, [RAPL_UNCORE] = 2, [RAPL_PACKAGE] = 4, [RAPL_DRAM] = 8, [RAPL_PSYS] = 16 };
+	static const u8 bit[] = {
+		[RAPL_CORE] = 1, [RAPL_UNCORE] = 2, [RAPL_PACKAGE] = 4, [RAPL_DRAM] = 8, [RAPL_PSYS] = 16
+	};
 	int i;
 
 	for (i = 0; i < RAPL_KINDS; i++) {
@@ -333,7 +337,8 @@ int model_init(uint packages, uint dies, uint domains, u64 start_uj)
 	int cpu, i;
 
 	start_pj = start_uj * PJ_PER_UJ;
-	for_each_present_cpu(cpu) {
+	for_each_present_cpu(cpu)
+	{
 		int package = packages ? cpu % packages : topology_physical_package_id(cpu);
 		struct rapl_unit *u = unit_for(package, die_of(cpu, packages, dies));
 

@@ -17,9 +17,12 @@
 #define PACKAGE_INFO 0x614
 #define REAL (-1)
 
-static const struct { u32 reg; u8 kind; } counters[] = {
-	{ 0x611, RAPL_PACKAGE }, { 0x639, RAPL_CORE }, { 0x641, RAPL_UNCORE }, { 0x619, RAPL_DRAM }, { 0x64d, RAPL_PSYS },
-	{ AMD_PACKAGE, RAPL_PACKAGE },
+static const struct {
+	u32 reg;
+	u8 kind;
+} counters[] = {
+	{ 0x611, RAPL_PACKAGE }, { 0x639, RAPL_CORE }, { 0x641, RAPL_UNCORE },
+	{ 0x619, RAPL_DRAM },    { 0x64d, RAPL_PSYS }, { AMD_PACKAGE, RAPL_PACKAGE },
 };
 
 static noinline int answer(void)
@@ -52,7 +55,7 @@ static int read_register(struct rapl_unit *u, int cpu, u32 reg, u64 *ret)
 	switch (reg) {
 	case INTEL_UNIT:
 	case AMD_UNIT:
-		*ret = 0xa0003 | (u64)settings.esu << 8;   /* 2^-10 s, 2^-3 W as on most */
+		*ret = 0xa0003 | (u64)settings.esu << 8; /* 2^-10 s, 2^-3 W as on most */
 		return 0;
 	case AMD_CORE:
 		if (!u->domain[RAPL_CORE].exists)
@@ -60,10 +63,10 @@ static int read_register(struct rapl_unit *u, int cpu, u32 reg, u64 *ret)
 		*ret = model_raw(model_core_counter_pj(cpu)) & U32_MAX;
 		return 0;
 	case PACKAGE_LIMIT:
-		*ret = 0x0042816800dd8320;   /* two limits, enabled */
+		*ret = 0x0042816800dd8320; /* two limits, enabled */
 		return 0;
 	case PACKAGE_INFO:
-		*ret = 0x00000320;           /* 100 W */
+		*ret = 0x00000320; /* 100 W */
 		return 0;
 	}
 	return REAL;

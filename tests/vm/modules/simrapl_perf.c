@@ -88,13 +88,16 @@ static const struct attribute_group format_group = { .name = "format", .attrs = 
 	PMU_EVENT_ATTR_STRING(name, id, code); \
 	PMU_EVENT_ATTR_STRING(name.unit, id##_unit, "Joules"); \
 	PMU_EVENT_ATTR_STRING(name.scale, id##_scale, "2.3283064365386962890625e-10")
-EVENT(energy-cores, ev_cores, "event=0x01");
-EVENT(energy-pkg, ev_pkg, "event=0x02");
-EVENT(energy-ram, ev_ram, "event=0x03");
-EVENT(energy-gpu, ev_gpu, "event=0x04");
-EVENT(energy-psys, ev_psys, "event=0x05");
+EVENT(energy - cores, ev_cores, "event=0x01");
+EVENT(energy - pkg, ev_pkg, "event=0x02");
+EVENT(energy - ram, ev_ram, "event=0x03");
+EVENT(energy - gpu, ev_gpu, "event=0x04");
+EVENT(energy - psys, ev_psys, "event=0x05");
 
-#define ATTRS(id) { &id.attr.attr, &id##_unit.attr.attr, &id##_scale.attr.attr }
+#define ATTRS(id) \
+	{ \
+		&id.attr.attr, &id##_unit.attr.attr, &id##_scale.attr.attr \
+	}
 static struct attribute *kind_attrs[RAPL_KINDS][3] = {
 	[RAPL_CORE] = ATTRS(ev_cores), [RAPL_PACKAGE] = ATTRS(ev_pkg), [RAPL_DRAM] = ATTRS(ev_ram),
 	[RAPL_UNCORE] = ATTRS(ev_gpu), [RAPL_PSYS] = ATTRS(ev_psys),
@@ -132,7 +135,8 @@ static int on_offline(unsigned int cpu)
 
 	if (!u || !cpumask_test_and_clear_cpu(cpu, &mask))
 		return 0;
-	for_each_cpu_and(other, &u->cpus, cpu_online_mask) {
+	for_each_cpu_and(other, &u->cpus, cpu_online_mask)
+	{
 		if (other == cpu)
 			continue;
 		cpumask_set_cpu(other, &mask);

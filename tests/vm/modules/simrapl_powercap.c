@@ -50,7 +50,10 @@ static int release(struct powercap_zone *zone)
 }
 
 static const struct powercap_zone_ops zone_ops = {
-	.get_max_energy_range_uj = get_range, .get_energy_uj = get_energy, .set_enable = set_enable, .get_enable = get_enable,
+	.get_max_energy_range_uj = get_range,
+	.get_energy_uj = get_energy,
+	.set_enable = set_enable,
+	.get_enable = get_enable,
 	.release = release,
 };
 
@@ -71,8 +74,11 @@ static const char *get_name(struct powercap_zone *zone, int id)
 }
 
 static const struct powercap_zone_constraint_ops constraint_ops = {
-	.set_power_limit_uw = set_number, .get_power_limit_uw = get_number, .set_time_window_us = set_number,
-	.get_time_window_us = get_number, .get_name = get_name,
+	.set_power_limit_uw = set_number,
+	.get_power_limit_uw = get_number,
+	.set_time_window_us = set_number,
+	.get_time_window_us = get_number,
+	.get_name = get_name,
 };
 
 static int add(struct rapl_domain *d, struct powercap_zone *parent)
