@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# make run | test | bench | soak | fuzz | lint | install | deb | image | clean. V=1 shows every command.
+# make run | test | bench | soak | mutants | fuzz | lint | install | deb | image | clean. V=1 shows every command.
 VERSION := 0.1.0
 ARCH ?= $(shell uname -m)
 CROSS_COMPILE ?=
@@ -27,10 +27,10 @@ VMLINUX_aarch64 := arm64
 BUILD_DEPS := gcc libc6-dev make clang llvm bpftool pkg-config libbpf-dev libelf-dev zlib1g-dev \
 	libpfm4-dev libevent-dev libcbor-dev libyaml-dev libcap-ng-dev libjansson-dev libmicrohttpd-dev libsqlite3-dev \
 	libcurl4-openssl-dev libncurses-dev liblz4-dev libseccomp-dev
-TEST_DEPS := libcmocka-dev libclang-rt-dev python3 python3-jsonschema python3-pyte python3-pandas universal-ctags cppcheck shellcheck strace curl openssl man-db chromium-headless-shell fonts-dejavu-core
+TEST_DEPS := libcmocka-dev libclang-rt-dev python3 python3-jsonschema python3-pyte python3-pandas universal-ctags clang-format cppcheck shellcheck strace curl openssl man-db chromium-headless-shell fonts-dejavu-core
 
 LIBS := libbpf libelf zlib libevent_core libevent_pthreads libcbor yaml-0.1 libcap-ng jansson libmicrohttpd sqlite3 libcurl ncursesw liblz4 libseccomp
-CPPFLAGS += -D_GNU_SOURCE -DJOULED_VERSION='"$(VERSION)"' -Iinclude -I$(B)/skel
+CPPFLAGS += -D_GNU_SOURCE -DJOULED_VERSION='"$(VERSION)"' -Iinclude -Iuser -I$(B)/skel
 CFLAGS ?= -O2 -g
 # Empty where somebody else's compiler has warnings of its own.
 WERROR ?= -Werror
@@ -44,24 +44,21 @@ BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH_$(ARCH)) -I
 	-Wall -Wextra -Wno-unused-parameter -Wno-missing-declarations -Werror
 SAN := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
+# Threads: no other sanitizer can be in the same program.
+TSAN := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
+
 BPF_SRC := $(wildcard bpf/*.bpf.c)
 SKEL := $(BPF_SRC:bpf/%.bpf.c=$(B)/skel/%.skel.h)
-# The verbs are in the library too, for the tests; a program takes from it only what it calls.
-LIB_SRC := $(filter-out user/ctl/main.c,\
-	$(sort $(foreach d,base model source formula encode sink store serve ctl,$(wildcard user/$(d)/*.c))))
-APP_SRC := $(sort $(wildcard user/app/*.c))
-CTL_SRC := $(wildcard user/ctl/main.c)
+# Everything but the two main files is in the library, for the tests; a program takes from it only what it calls.
+LIB_SRC := $(filter-out user/agent/jouled.c user/ctl/joulectl.c,$(sort $(shell find user -name '*.c')))
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/obj/%.o)
-APP_OBJ := $(APP_SRC:%.c=$(B)/obj/%.o)
-CTL_OBJ := $(CTL_SRC:%.c=$(B)/obj/%.o)
 SAN_LIB_OBJ := $(LIB_SRC:%.c=$(B)/san/%.o)
-SAN_APP_OBJ := $(APP_SRC:%.c=$(B)/san/%.o)
-SAN_CTL_OBJ := $(CTL_SRC:%.c=$(B)/san/%.o)
+TSAN_LIB_OBJ := $(LIB_SRC:%.c=$(B)/tsan/%.o)
 
-PROGRAMS := $(if $(APP_SRC),$(B)/jouled) $(if $(CTL_SRC),$(B)/joulectl)
+PROGRAMS := $(B)/jouled $(B)/joulectl
 MAN := $(B)/man/jouled.8 $(B)/man/jouled.yaml.5 $(B)/man/joulectl.1
 
-.PHONY: all deps test-deps run test unit-test bench soak fuzz lint install clean vmlinux man
+.PHONY: all deps test-deps run test unit-test bench soak fuzz lint install clean vmlinux man pictures
 .DELETE_ON_ERROR:
 .SECONDARY:
 all: $(PROGRAMS) man
@@ -83,8 +80,13 @@ $(B)/san/%.o: %.c | $(SKEL)
 	@mkdir -p $(@D)
 	$(call say,CC-SAN,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(SAN) -MMD -MP -c $< -o $@
 
+# Warnings are for the other builds to give: this one makes some of its own.
+$(B)/tsan/%.o: %.c | $(SKEL)
+	@mkdir -p $(@D)
+	$(call say,CC-TSAN,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(TSAN) -w -MMD -MP -c $< -o $@
+
 # The page of the browser is in the object; the compiler does not tell.
-$(foreach d,obj san fuzzlib,$(B)/$(d)/user/serve/page.o): user/serve/page.html
+$(foreach d,obj san tsan fuzzlib,$(B)/$(d)/user/serve/page.o): user/serve/page.html
 
 $(B)/libjouled.a: $(LIB_OBJ)
 	$(call say,AR,$@)rm -f $@ && $(CROSS_COMPILE)ar rcs $@ $^
@@ -92,16 +94,22 @@ $(B)/libjouled.a: $(LIB_OBJ)
 $(B)/libjouled-san.a: $(SAN_LIB_OBJ)
 	$(call say,AR,$@)rm -f $@ && $(CROSS_COMPILE)ar rcs $@ $^
 
-$(B)/jouled: $(APP_OBJ) $(B)/libjouled.a
+$(B)/jouled: $(B)/obj/user/agent/jouled.o $(B)/libjouled.a
 	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-$(B)/jouled-san: $(SAN_APP_OBJ) $(B)/libjouled-san.a
+$(B)/jouled-san: $(B)/san/user/agent/jouled.o $(B)/libjouled-san.a
 	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-$(B)/joulectl: $(CTL_OBJ) $(B)/libjouled.a
+$(B)/libjouled-tsan.a: $(TSAN_LIB_OBJ)
+	$(call say,AR,$@)rm -f $@ && $(CROSS_COMPILE)ar rcs $@ $^
+
+$(B)/jouled-tsan: $(B)/tsan/user/agent/jouled.o $(B)/libjouled-tsan.a
+	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(TSAN) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(B)/joulectl: $(B)/obj/user/ctl/joulectl.o $(B)/libjouled.a
 	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-$(B)/joulectl-san: $(SAN_CTL_OBJ) $(B)/libjouled-san.a
+$(B)/joulectl-san: $(B)/san/user/ctl/joulectl.o $(B)/libjouled-san.a
 	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 # The tables that parse configuration and command lines also write their manual.
@@ -118,8 +126,8 @@ man: $(MAN)
 
 install: all
 	$(Q)install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man8
-	$(Q)$(if $(APP_SRC),install -m 755 $(B)/jouled $(DESTDIR)$(PREFIX)/sbin/)
-	$(Q)$(if $(CTL_SRC),install -m 755 $(B)/joulectl $(DESTDIR)$(PREFIX)/bin/)
+	$(Q)install -m 755 $(B)/jouled $(DESTDIR)$(PREFIX)/sbin/
+	$(Q)install -m 755 $(B)/joulectl $(DESTDIR)$(PREFIX)/bin/
 	$(Q)install -m 644 $(filter %.1,$(MAN)) $(DESTDIR)$(PREFIX)/share/man/man1/
 	$(Q)install -m 644 $(filter %.5,$(MAN)) $(DESTDIR)$(PREFIX)/share/man/man5/
 	$(Q)install -m 644 $(filter %.8,$(MAN)) $(DESTDIR)$(PREFIX)/share/man/man8/
@@ -152,8 +160,13 @@ include tests/cluster/cluster.mk
 vmlinux:
 	$(Q)BPFTOOL=$(BPFTOOL) CLANG=$(CLANG) sh vmlinux/trim.sh
 
+# The pictures of docs/: the rooms from the table that lint checks, power over time from a recorded run.
+pictures: $(B)/joulectl
+	$(Q)python3 docs/pictures/house.py tests/lint/includes.table user > docs/pictures/house.svg
+	$(Q)$(B)/joulectl plot docs/pictures/run.jd -o docs/pictures/run.svg
+
 clean:
 	$(Q)rm -rf $(B)
 
--include $(BPF_SRC:bpf/%.bpf.c=$(B)/bpf/%.bpf.d) $(LIB_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(CTL_OBJ:.o=.d) \
-	$(SAN_LIB_OBJ:.o=.d) $(SAN_APP_OBJ:.o=.d) $(SAN_CTL_OBJ:.o=.d)
+MAIN_D := $(foreach d,obj san tsan,$(B)/$(d)/user/agent/jouled.d $(B)/$(d)/user/ctl/joulectl.d)
+-include $(BPF_SRC:bpf/%.bpf.c=$(B)/bpf/%.bpf.d) $(LIB_OBJ:.o=.d) $(SAN_LIB_OBJ:.o=.d) $(TSAN_LIB_OBJ:.o=.d) $(MAIN_D)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Charging: the one body behind every entry of counters.bpf.c. */
+/* Charging: the common body of all entries of counters.bpf.c. */
 #ifndef JOULED_COUNTERS_BODY_BPF_H
 #define JOULED_COUNTERS_BODY_BPF_H
 #include "counters_slots.bpf.h"
 
-/* Helper errors come back as values in [-4095, -1]; no counter gets there. */
+/* Helpers return errors as values in [-4095, -1]; no counter gets that high. */
 #define IS_ERROR(v) ((v) >= (u64)-4095)
 #define ENOENT 2
 
@@ -29,7 +29,7 @@ static __always_inline void read_counters(struct counter_sample *ret)
 			ret->value[i] = bpf_perf_event_read(&events, i * n_cpus + cpu);
 }
 
-/* failed: an event gave no value, and may be dead. lost: what it counted is not known. */
+/* failed: an event gave no value and may be dead. lost: the count of an event is not known. */
 static __always_inline void note_losses(struct jd_cpu_state *st, struct jd_row *row, bool failed, bool lost)
 {
 	if (failed)
@@ -38,8 +38,9 @@ static __always_inline void note_losses(struct jd_cpu_state *st, struct jd_row *
 		row->lost++;
 }
 
-/* -ENOENT is a CPU that has no such event (hybrid machines): absent there, not lost. A counter that went
- * back is another event, opened anew (an error as last value is above every count): its past is lost. */
+/* -ENOENT: this CPU has no such event (hybrid machines); the event is absent there, not lost. A counter that
+ * went back belongs to an event that was opened anew (an error as last value is above every count); the counts
+ * since the last reading are lost. */
 static __always_inline void add_counters(struct jd_cpu_state *st, struct jd_row *row, const struct counter_sample *now)
 {
 	bool failed = false, lost = false;
@@ -48,8 +49,8 @@ static __always_inline void add_counters(struct jd_cpu_state *st, struct jd_row 
 	for (u32 i = 0; i < JD_MAX_EVENTS; i++) {
 		if (!(core_mask & (1u << i)))
 			continue;
-		/* volatile: not to be loaded before the test above, when it may never have been
-		 * written; kernels before 6.3 refuse such a program */
+		/* volatile: the load must stay after the test above, because the value may be unwritten
+		 * before it; kernels before 6.3 refuse such a program */
 		u64 v = *(const volatile u64 *)&now->value[i], last = st->last[i];
 
 		st->last[i] = v;
@@ -63,7 +64,7 @@ static __always_inline void add_counters(struct jd_cpu_state *st, struct jd_row 
 	note_losses(st, row, failed, lost);
 }
 
-/* The same with the time each event was on the PMU; only while events multiplex. */
+/* The same, with the time that each event was on the PMU; only while events multiplex. */
 static __noinline void add_multiplexed(struct jd_cpu_state *st, struct jd_row *row, struct jd_mux_row *mux)
 {
 	u32 cpu = bpf_get_smp_processor_id();
@@ -100,7 +101,7 @@ static __always_inline u32 row_index(const struct jd_cpu_state *st)
 	return (bpf_get_smp_processor_id() * JD_BANKS + (st->bank & 1)) * max_slots + st->slot;
 }
 
-/* Adds time to a row and puts it on the bank's list when this is its first touch since the flip. */
+/* Adds time to a row. Puts the row on the bank's list at its first touch since the flip. */
 static __always_inline void add_time(struct jd_cpu_state *st, struct jd_row *row, u64 time_ns)
 {
 	if (row->epoch != st->epoch) {
@@ -127,7 +128,9 @@ static __always_inline void charge(struct jd_cpu_state *st, u64 now)
 		read_counters(&sample);
 	*(volatile u64 *)&st->seq += 1;
 	if (row)
-		add_time(st, row, now - st->since_ns); /* negative when a flush ran ahead: it takes that back */
+		add_time(st, row, now - st->since_ns); /* negative when a flush ran ahead: takes the excess back */
+	else
+		st->began_mono_ns = bpf_ktime_get_ns();
 	if (multiplexed)
 		add_multiplexed(st, row, bpf_map_lookup_elem(&mux_rows, &at));
 	else
@@ -144,11 +147,11 @@ static __always_inline struct rq *task_rq(struct task_struct *task)
 	return BPF_CORE_READ(task, se.cfs_rq, rq);
 }
 
-#define CLOCK_STEP_NS 100000000 /* more is a clock that was set, not one that was late */
+#define CLOCK_STEP_NS 100000000 /* a larger step means that the clock was set, not that the CPU was late */
 
-/* The scheduler has just updated rq->clock: how far CLOCK_MONOTONIC is from it. A virtual CPU that is kept
- * waiting in between makes that too much, never too little, so it grows no faster than clocks are slewed
- * (500 ppm, kernel/time/ntp.c). */
+/* The scheduler has just updated rq->clock: measures the offset of CLOCK_MONOTONIC to it. When a virtual CPU
+ * has to wait in between, the offset comes out too large, never too small, so it may grow no faster than
+ * clocks are slewed (500 ppm, kernel/time/ntp.c). */
 static __always_inline void calibrate(struct jd_cpu_state *st, struct task_struct *task)
 {
 	struct rq *rq = task_rq(task);
@@ -166,8 +169,8 @@ static __always_inline void calibrate(struct jd_cpu_state *st, struct task_struc
 	st->calibrated_ns = mono;
 }
 
-/* When the stored task left: the arrival of the one that runs now, which the scheduler keeps on its
- * clock with irq and stolen time in, or what it last booked for the one that left. */
+/* The time at which the stored task left: the arrival of the task that runs now, which the scheduler keeps on
+ * its clock including irq and stolen time, or the scheduler's last update for the task that left. */
 static __always_inline u64 departure(const struct jd_cpu_state *st, u64 left, struct task_struct *curr, u64 now)
 {
 	struct rq *rq = task_rq(curr);
@@ -185,8 +188,8 @@ static __always_inline u64 departure(const struct jd_cpu_state *st, u64 left, st
 	return (s64)(now - at) < 0 ? now : at;
 }
 
-/* Another task runs here than the last switch told: the kernel did not tell of every switch (seen on
- * a 6.18 for threads of one process). What the stored row had until then is its own, the rest and
+/* Another task runs here than the last switch reported: the kernel did not report every switch (seen on
+ * a 6.18 for threads of one process). The time until the departure goes to the stored row; the rest and
  * the counters go to the row of the task that runs. */
 static __noinline void resync(struct jd_cpu_state *st, u64 left, struct task_struct *curr, u64 now)
 {
@@ -204,7 +207,7 @@ static __noinline void resync(struct jd_cpu_state *st, u64 left, struct task_str
 	*(volatile u64 *)&st->seq += 1;
 }
 
-/* When this switch began, if it is one of those that time themselves; 0 otherwise. */
+/* The begin of this switch if it is one of those that time themselves; 0 otherwise. */
 static __always_inline u64 begin_self(const struct jd_cpu_state *st)
 {
 	return st->seq & (2 * JD_SELF_EVERY - 1) ? 0 : bpf_ktime_get_ns();
@@ -233,8 +236,8 @@ static __always_inline int on_switch(struct task_struct *prev, struct task_struc
 		return 0;
 	u64 began = begin_self(st), now;
 
-	/* The scheduler's own stamps: equal to cpu.stat, and 44 ns cheaper than reading a clock.
-	 * The idle task's is not kept on every kernel, so leaving idle takes the next task's. */
+	/* The scheduler's own stamps equal cpu.stat and are 44 ns cheaper than reading a clock.
+	 * Not every kernel keeps the idle task's, so a switch from idle takes the next task's. */
 	if (clock_ktime)
 		now = bpf_ktime_get_ns();
 	else if (FIELD(direct, prev, pid) == 0)
@@ -257,11 +260,11 @@ static __always_inline int on_switch(struct task_struct *prev, struct task_struc
 	return 0;
 }
 
-/* The task clock now, between two updates by the scheduler: CLOCK_MONOTONIC carried over by the
- * offset taken at the last switch, less the irq and stolen time the scheduler knows of. Never
- * behind the scheduler's last update. Without an offset (no switch seen yet) that update itself.
- * Time stolen since that update is not known yet, so this can run ahead of the next stamp; the row
- * that got too much is the one still open, and its next charge is less by as much. */
+/* The task clock now, between two updates by the scheduler: CLOCK_MONOTONIC less the offset
+ * measured at the last switch, less the irq and stolen time that the scheduler knows of. Never
+ * before the scheduler's last update. Without an offset (no switch seen yet) that update itself.
+ * Time stolen since that update is not known yet, so this can run ahead of the next stamp. The row
+ * that got too much is still open, and its next charge is less by as much. */
 static __always_inline u64 task_clock_now(struct jd_cpu_state *st, struct task_struct *curr)
 {
 	u64 mono = bpf_ktime_get_ns();
@@ -281,8 +284,8 @@ static __always_inline u64 task_clock_now(struct jd_cpu_state *st, struct task_s
 	return now - st->irq_steal_ns;
 }
 
-/* Charges what is open up to `now` and looks anew at who runs: a task moved meanwhile is charged to
- * its new cgroup from here on. */
+/* Charges the open interval up to `now` and looks up the running task's row anew: a task moved meanwhile is
+ * charged to its new cgroup from here on. */
 static __always_inline void close_open(struct jd_cpu_state *st, struct task_struct *curr, u64 now)
 {
 	if (st->task && st->task != (u64)curr && !charge_current)
@@ -291,7 +294,7 @@ static __always_inline void close_open(struct jd_cpu_state *st, struct task_stru
 	u64 key = row_key(curr, false);
 	u32 slot = slot_of(st, curr, key, false);
 
-	if (charge_current)
+	if (charge_current && st->key != JD_KEY_NONE)
 		st->slot = slot;
 	charge(st, now);
 	st->key = key;
@@ -299,13 +302,13 @@ static __always_inline void close_open(struct jd_cpu_state *st, struct task_stru
 	st->calibrate = clock_ktime ? 0 : JD_CALIBRATIONS;
 }
 
-/* The running task was moved. The kernel's own books (cpu.stat) split a move at the scheduler's last
- * update, and so do we: what came before is the old cgroup's. */
+/* The running task was moved. Like the kernel's own accounting (cpu.stat), this splits the time at the
+ * scheduler's last update: the time before it belongs to the old cgroup. */
 static __always_inline void close_moved(struct jd_cpu_state *st, struct task_struct *curr)
 {
 	if (BPF_CORE_READ(curr, pid) == 0)
 		return;
-	if (charge_current) { /* which cgroup it left is not known any more */
+	if (charge_current) { /* the cgroup that it left is not known any more */
 		st->slot = JD_SLOT_OTHER;
 		charge(st, bpf_ktime_get_ns());
 		return;
@@ -317,6 +320,7 @@ static __always_inline void flip(struct jd_cpu_state *st)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 
+	st->msr_mono_ns = bpf_ktime_get_ns();
 #pragma unroll
 	for (u32 i = 0; i < JD_MAX_MSR_EVENTS; i++)
 		if (msr_mask & (1u << i))

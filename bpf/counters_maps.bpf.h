@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Maps and settings of the counters program. Sizes (max_entries) and settings are set by user
- * space between open and load. */
+/* Maps and settings of the counters program. User space sets sizes (max_entries) and settings between
+ * open and load. */
 #ifndef JOULED_COUNTERS_MAPS_BPF_H
 #define JOULED_COUNTERS_MAPS_BPF_H
 
@@ -12,7 +12,7 @@ const volatile __u32 quota = 0; /* rows one subtree may take; 0 = no limit */
 const volatile bool multiplexed = false;
 const volatile bool hierarchy_v1 = false;
 const volatile bool clock_ktime = false;
-const volatile bool charge_current = false; /* trigger perf_event: nothing is known at switch-in */
+const volatile bool charge_current = false; /* trigger perf_event: the next task is not known at a switch */
 
 /* Perf event of (event, CPU) at index event * n_cpus + cpu; msr events follow the core ones at
  * JD_MAX_EVENTS * n_cpus. */
@@ -31,8 +31,8 @@ struct {
 	__uint(max_entries, 1);
 } states SEC(".maps");
 
-/* Row of (cpu, bank, slot) at index (cpu * JD_BANKS + bank) * max_slots + slot. Cpu-major: rows of
- * different CPUs as neighbours cost two to four times as much when both CPUs are busy. */
+/* Row of (cpu, bank, slot) at index (cpu * JD_BANKS + bank) * max_slots + slot. Cpu-major, because
+ * neighbouring rows of different CPUs cost two to four times as much when both CPUs are busy. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -41,8 +41,8 @@ struct {
 	__uint(max_entries, 1);
 } rows SEC(".maps");
 
-/* Slots touched since the flip, of (cpu, bank): at (cpu * JD_BANKS + bank) * max_slots, n_touched of them. Eight
- * bytes each, because an array map's elements are rounded up to that. */
+/* Slots touched since the flip: for (cpu, bank) n_touched of them from (cpu * JD_BANKS + bank) * max_slots on. Eight
+ * bytes each, because the kernel rounds an array map's elements up to that. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -51,7 +51,7 @@ struct {
 	__uint(max_entries, 1);
 } touched SEC(".maps");
 
-/* Same index as rows; one entry only while nothing is multiplexed. */
+/* Same index as rows; a single entry when events are not multiplexed. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

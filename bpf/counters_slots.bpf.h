@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which row a task is charged to, and how a cgroup gets its slot. */
+/* Finds the row that a task is charged to, and gives slots to cgroups. */
 #ifndef JOULED_COUNTERS_SLOTS_BPF_H
 #define JOULED_COUNTERS_SLOTS_BPF_H
 #include "counters_maps.bpf.h"
 
-#define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
-
-/* A typed pointer of tp_btf is followed directly; a raw_tp's is not trusted and goes through
- * probe reads. `direct` is a constant in every caller, so one branch remains. */
+/* tp_btf programs may follow their typed pointers directly. Pointers of raw_tp are not trusted and
+ * need probe reads. `direct` is a constant in every caller, so one branch remains. */
 #define FIELD(direct, p, ...) ((direct) ? DIRECT(p, __VA_ARGS__) : BPF_CORE_READ(p, __VA_ARGS__))
 #define DIRECT1(p, a) ((p)->a)
 #define DIRECT2(p, a, b) ((p)->a->b)
@@ -19,12 +17,7 @@ static __always_inline struct cgroup *task_cgroup(struct task_struct *task, bool
 {
 	if (!hierarchy_v1)
 		return FIELD(direct, task, cgroups, dfl_cgrp);
-	struct css_set *set = BPF_CORE_READ(task, cgroups);
-	u32 subsys = bpf_core_enum_value(enum cgroup_subsys_id, perf_event_cgrp_id);
-	struct cgroup_subsys_state *css = NULL;
-
-	bpf_core_read(&css, sizeof(css), &set->subsys[subsys]);
-	return BPF_CORE_READ(css, cgroup);
+	return task_cgroup_v1(task);
 }
 
 static __always_inline u64 cgroup_id(struct cgroup *cgrp, bool direct)
@@ -32,8 +25,8 @@ static __always_inline u64 cgroup_id(struct cgroup *cgrp, bool direct)
 	return direct && !hierarchy_v1 ? cgrp->kn->id : BPF_CORE_READ(cgrp, kn, id);
 }
 
-/* Idle and the kernel's own threads sit in the root cgroup; they get rows of their own. A kernel
- * thread that was moved into a cgroup is that cgroup's. */
+/* Idle tasks and kernel threads are in the root cgroup; they get rows of their own. A kernel
+ * thread that was moved into another cgroup belongs to that cgroup. */
 static __always_inline u64 row_key(struct task_struct *task, bool direct)
 {
 	if (FIELD(direct, task, pid) == 0)
@@ -45,8 +38,8 @@ static __always_inline u64 row_key(struct task_struct *task, bool direct)
 	return cgroup_id(cgrp, direct);
 }
 
-/* Ids of the ancestors whose subtrees have a quota, 0 where there is none. False where so many are between that those were
- * not reached. */
+/* Ids of the ancestors whose subtrees have a quota, 0 where there is none. False when the cgroup lies so deep that the
+ * loop does not reach them. */
 static __always_inline bool quota_ancestors(struct cgroup *cgrp, struct jd_slot_info *ret_info)
 {
 	struct cgroup *up = BPF_CORE_READ(cgrp, self.parent, cgroup);
@@ -63,8 +56,8 @@ static __always_inline bool quota_ancestors(struct cgroup *cgrp, struct jd_slot_
 	return !up;
 }
 
-/* The outermost subtree whose share is used up, 0 = none. Each level's is half of the one above: who has used up theirs has
- * not used up what their neighbours need. */
+/* The outermost subtree whose share is used up, 0 = none. Each level's share is half of the one above, so a subtree
+ * that has used up its share leaves room for its neighbours. */
 static __always_inline u64 full_subtree(const struct jd_slot_info *info)
 {
 	for (int i = 0; quota && i < JD_QUOTA_LEVELS; i++) {
@@ -92,8 +85,8 @@ static __always_inline void quota_take(const struct jd_slot_info *info)
 	}
 }
 
-/* Two CPUs may meet the same new cgroup at once: the first insertion wins, the other CPU gives its
- * slot back and takes the winner's. JD_SLOT_OTHER where there is no room. */
+/* Two CPUs may meet the same new cgroup at once. The first insertion wins; the other CPU gives its
+ * slot back and uses the winner's. JD_SLOT_OTHER when there is no room. */
 static __always_inline u32 take_slot(const struct jd_slot_info *info)
 {
 	u32 slot;
@@ -104,7 +97,7 @@ static __always_inline u32 take_slot(const struct jd_slot_info *info)
 
 	if (!at)
 		return JD_SLOT_OTHER;
-	*at = *info; /* before the id can be found: a row never has an unknown owner */
+	*at = *info; /* before the id is in the map, so that a row always has a known owner */
 	if (bpf_map_update_elem(&slots, &info->key, &slot, BPF_NOEXIST)) {
 		u32 *other = bpf_map_lookup_elem(&slots, &info->key);
 
@@ -116,7 +109,7 @@ static __always_inline u32 take_slot(const struct jd_slot_info *info)
 	return slot;
 }
 
-/* A row for a cgroup without tasks of its own, as those that have cgroups below them usually are. */
+/* A row for a cgroup that may have no tasks of its own, as is usual for cgroups with children. */
 static __noinline u32 subtree_slot(struct cgroup *cgrp, u64 key)
 {
 	struct jd_slot_info info = { .key = key };
@@ -125,8 +118,8 @@ static __noinline u32 subtree_slot(struct cgroup *cgrp, u64 key)
 	return take_slot(&info);
 }
 
-/* No room: the nearest ancestor that has a row, never the root, which is nobody's tenant. Where a subtree has used up
- * its share that is within it: who is above has nothing to do with it. */
+/* No room: the nearest ancestor that has a row, never the root, which belongs to no tenant. When a subtree has used up
+ * its share, this is an ancestor within the subtree, so that cgroups above it are not charged. */
 static __always_inline u32 fold(struct jd_cpu_state *st, struct cgroup *cgrp, u64 full)
 {
 	struct cgroup *up = BPF_CORE_READ(cgrp, self.parent, cgroup);
@@ -178,7 +171,7 @@ static __always_inline u32 slot_of(struct jd_cpu_state *st, struct task_struct *
 	return slot;
 }
 
-/* User space saw two readings without a count of this slot after its cgroup had ended. */
+/* User space calls this when two readings after the end of the slot's cgroup had no count of the slot. 1 = freed. */
 static __always_inline int retire_slot(u32 slot)
 {
 	struct jd_slot_info *info = bpf_map_lookup_elem(&slot_info, &slot);

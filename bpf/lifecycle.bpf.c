@@ -1,34 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Births, ends and renames of cgroups of the one accounted hierarchy, and tasks moved while they
- * run on another CPU, into a ring buffer. One body, two entries per tracepoint: tp_btf where it
- * loads, raw_tp elsewhere; user space loads one set. The cgroup tracepoints fire under the
- * cgroup mutex, so the order in the ring is the order in which things happened. */
-#include "vmlinux.h"
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_tracing.h>
-#include <bpf/bpf_core_read.h>
+/* Writes births, ends and renames of cgroups of the one accounted hierarchy, and tasks moved while
+ * they run on another CPU, into a ring buffer. One body has two entries per tracepoint: tp_btf where
+ * it loads, raw_tp elsewhere; user space loads one set. The cgroup tracepoints fire under the
+ * cgroup mutex, so records are in the ring in the order of events. */
+#include "common.bpf.h"
 #include "lifecycle.h"
 
-char LICENSE[] SEC("license") = "GPL";
-
-const volatile __s32 hierarchy_id = 0; /* 0 = v2; ids of cgroups overlap between hierarchies */
+const volatile __s32 hierarchy_id = 0; /* 0 = v2; cgroup ids are unique within one hierarchy only */
 const volatile __u64 mount_id = 0; /* cgroup at the mount's root; 0 = the hierarchy's own root */
 
 __u64 lost_cgroups; /* records that found the ring full */
 __u64 lost_moves;
+__u32 wake_for_birth; /* user space sets it; the next birth wakes user space and clears it */
 
 #define RING_BYTES (512 * 1024)
-#define BPF_RB_NO_WAKEUP 1 /* include/uapi/linux/bpf.h */
-#define BPF_RB_FORCE_WAKEUP 2
-#define BPF_RB_AVAIL_DATA 0
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, RING_BYTES);
 } events SEC(".maps");
 
-/* A record is made here and copied with its true length: reserving it in the ring would take a
- * whole JD_PATH_MAX each. One at a time: these tracepoints fire under trace_cgroup_path_lock. */
+/* A record is built here and copied with its true length, because reserving it in the ring would take a
+ * whole JD_PATH_MAX each. One suffices: these tracepoints fire under trace_cgroup_path_lock. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -77,11 +70,16 @@ static __always_inline __u32 mount_level(struct cgroup *cgrp)
 	return JD_OUTSIDE;
 }
 
-/* Births and ends are taken at the next reading; waking the reader for each would cost the one who
- * makes the cgroup several microseconds. It is woken when the ring fills up between two readings. */
-static __always_inline __u64 wake_when_filling(void)
+/* The reader takes births and ends at the next reading: waking it for each would cost the process that
+ * makes the cgroup several microseconds. The reader is woken when the ring fills up between two readings,
+ * and by a birth when it asked for that; it asks again after a pause. */
+static __always_inline __u64 wake(__u32 kind)
 {
-	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > RING_BYTES / 4 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+	if (kind == JD_CGROUP_MKDIR && wake_for_birth) {
+		wake_for_birth = 0;
+		return BPF_RB_FORCE_WAKEUP;
+	}
+	return wake_when_filling(&events, RING_BYTES);
 }
 
 static __always_inline int report(__u32 kind, struct cgroup *cgrp, const char *path)
@@ -96,7 +94,7 @@ static __always_inline int report(__u32 kind, struct cgroup *cgrp, const char *p
 		return 0;
 	e->mount_level = mount_level(cgrp);
 	n = bpf_probe_read_kernel_str(e->path, sizeof(e->path), path);
-	if (n == 0 || n > JD_PATH_MAX) { /* unreadable: the id is still worth telling */
+	if (n == 0 || n > JD_PATH_MAX) { /* unreadable: still report the id */
 		e->path[0] = '\0';
 		e->flags = JD_PATH_TRUNCATED;
 		n = 1;
@@ -104,7 +102,7 @@ static __always_inline int report(__u32 kind, struct cgroup *cgrp, const char *p
 	e->path_len = n - 1;
 	if (n == JD_PATH_MAX)
 		e->flags = JD_PATH_TRUNCATED;
-	if (bpf_ringbuf_output(&events, e, offsetof(struct jd_lifecycle_event, path) + n, wake_when_filling()))
+	if (bpf_ringbuf_output(&events, e, offsetof(struct jd_lifecycle_event, path) + n, wake(kind)))
 		__sync_fetch_and_add(&lost_cgroups, 1);
 	return 0;
 }
@@ -130,12 +128,12 @@ static __always_inline __u32 task_cpu(struct task_struct *task)
 							      JD_EVERY_CPU;
 }
 
-/* What runs on this CPU is closed in the kernel, by the counters program at the same tracepoint. */
+/* Not for a task on this CPU: the counters program closes its interval at the same tracepoint. */
 static __always_inline void moved(struct cgroup *dst, struct task_struct *task)
 {
 	__u32 cpu;
 
-	/* an int until 6.x, a byte beside others since: read with the size that the kernel's BTF gives */
+	/* an int until 6.x, a byte beside others since then: reads it with the size in the kernel's BTF */
 	if (!bpf_core_field_exists(task->on_cpu) || !BPF_CORE_READ_BITFIELD_PROBED(task, on_cpu))
 		return;
 	cpu = task_cpu(task);
@@ -155,62 +153,23 @@ static __always_inline int on_attach(struct cgroup *dst, struct task_struct *lea
 		return 0;
 	}
 	signal = BPF_CORE_READ(leader, signal);
-	head = (void *)signal + bpf_core_field_offset(struct signal_struct, thread_head);
+	head = thread_list(signal);
 	node = BPF_CORE_READ(head, next);
 	for (int i = 0; i < JD_MOVED_THREADS; i++) {
 		if (!node || node == head)
 			return 0;
-		moved(dst, (void *)node - bpf_core_field_offset(struct task_struct, thread_node));
+		moved(dst, thread_at(node));
 		node = BPF_CORE_READ(node, next);
 	}
 	report_moved(dst, JD_EVERY_CPU);
 	return 0;
 }
 
-SEC("tp_btf/cgroup_mkdir")
-int BPF_PROG(mkdir_btf, struct cgroup *cgrp, const char *path)
-{
-	return report(JD_CGROUP_MKDIR, cgrp, path);
-}
+BPF_ENTRIES(mkdir, "cgroup_mkdir", report(JD_CGROUP_MKDIR, cgrp, path), struct cgroup *cgrp, const char *path)
 
-SEC("tp_btf/cgroup_rmdir")
-int BPF_PROG(rmdir_btf, struct cgroup *cgrp, const char *path)
-{
-	return report(JD_CGROUP_RMDIR, cgrp, path);
-}
+BPF_ENTRIES(rmdir, "cgroup_rmdir", report(JD_CGROUP_RMDIR, cgrp, path), struct cgroup *cgrp, const char *path)
 
-SEC("tp_btf/cgroup_rename")
-int BPF_PROG(rename_btf, struct cgroup *cgrp, const char *path)
-{
-	return report(JD_CGROUP_RENAME, cgrp, path);
-}
+BPF_ENTRIES(rename, "cgroup_rename", report(JD_CGROUP_RENAME, cgrp, path), struct cgroup *cgrp, const char *path)
 
-SEC("tp_btf/cgroup_attach_task")
-int BPF_PROG(attach_btf, struct cgroup *dst, const char *path, struct task_struct *leader, bool group)
-{
-	return on_attach(dst, leader, group);
-}
-
-SEC("raw_tp/cgroup_mkdir")
-int BPF_PROG(mkdir_raw, struct cgroup *cgrp, const char *path)
-{
-	return report(JD_CGROUP_MKDIR, cgrp, path);
-}
-
-SEC("raw_tp/cgroup_rmdir")
-int BPF_PROG(rmdir_raw, struct cgroup *cgrp, const char *path)
-{
-	return report(JD_CGROUP_RMDIR, cgrp, path);
-}
-
-SEC("raw_tp/cgroup_rename")
-int BPF_PROG(rename_raw, struct cgroup *cgrp, const char *path)
-{
-	return report(JD_CGROUP_RENAME, cgrp, path);
-}
-
-SEC("raw_tp/cgroup_attach_task")
-int BPF_PROG(attach_raw, struct cgroup *dst, const char *path, struct task_struct *leader, bool group)
-{
-	return on_attach(dst, leader, group);
-}
+BPF_ENTRIES(attach, "cgroup_attach_task", on_attach(dst, leader, group), struct cgroup *dst, const char *path,
+	    struct task_struct *leader, bool group)

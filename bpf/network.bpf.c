@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Bytes and packets per cgroup, at the root cgroup, where every IPv4 and IPv6 packet of a local
+/* Bytes and packets per cgroup, counted at the root cgroup, which every IPv4 and IPv6 packet of a local
  * socket passes. In both directions the packet's socket is the local one (the kernel sets it for
  * the ingress hook, __cgroup_bpf_run_filter_skb), so its cgroup is the sender's or the receiver's.
  *
- * Bytes are those of the IP packets on the wire: a large packet that is cut into segments further
- * down, or was joined from segments on its way up, counts each of them with its headers. A socket
- * belongs to the cgroup it was created in. */
-#include "vmlinux.h"
-#include <bpf/bpf_helpers.h>
+ * Bytes are those of the IP packets on the wire: for a large packet that is cut into segments further
+ * down, or was joined from segments on its way up, each segment counts with its headers. A socket
+ * belongs to the cgroup in which it was created. */
+#include "common.bpf.h"
 #include "network.h"
 
 #define PROTOCOL_TCP 6
 #define PROTOCOL_UDP 17
-
-char LICENSE[] SEC("license") = "GPL";
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
@@ -22,7 +19,7 @@ struct {
 	__type(value, struct jd_traffic);
 } traffic SEC(".maps");
 
-/* When the table is full, what finds no entry goes to the one for all others. */
+/* When the table is full, traffic without an entry goes to the entry for all others. */
 static __always_inline struct jd_traffic *entry(struct __sk_buff *skb)
 {
 	u64 id = bpf_skb_cgroup_id(skb), other = JD_TRAFFIC_OTHER;
@@ -35,7 +32,7 @@ static __always_inline struct jd_traffic *entry(struct __sk_buff *skb)
 	return t ? t : bpf_map_lookup_elem(&traffic, &other);
 }
 
-/* Bytes of IP and TCP or UDP header, which every segment has; 0 when they cannot be told (extension
+/* Bytes of IP and TCP or UDP header, which every segment has; 0 when the length is not known (extension
  * headers). RFC 791, 8200, 9293, 768. */
 static __always_inline __u32 header_bytes(struct __sk_buff *skb)
 {
@@ -54,7 +51,7 @@ static __always_inline __u32 header_bytes(struct __sk_buff *skb)
 	return ip + (offset >> 4) * 4;
 }
 
-/* Atomic although per CPU: a send in process context is interrupted by sends from softirq. */
+/* Atomic although per CPU: sends from softirq can interrupt a send in process context. */
 static __always_inline void count(__u64 *bytes, __u64 *packets, struct __sk_buff *skb)
 {
 	__u32 segments = skb->gso_segs;

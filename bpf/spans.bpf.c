@@ -1,29 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Lives of processes into a ring buffer: fork, exec, exit. One body, two entries per tracepoint as in
- * lifecycle.bpf.c. An end is told up to three times: when the last thread leaves (sched_process_exit, which
- * since 6.16 comes before the memory is given back), when the parent is told (signal_generate in exit_notify:
- * the moment a waiting parent sees), and when the dead task is freed (sched_process_free: its group's books are
- * closed, kernel/exit.c __exit_signal, and equal what wait4 returns). */
-#include "vmlinux.h"
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_tracing.h>
-#include <bpf/bpf_core_read.h>
+/* Writes fork, exec and exit of processes into a ring buffer. One body has two entries per tracepoint as in
+ * lifecycle.bpf.c. An end gives up to three records:
+ * - when the last thread leaves (sched_process_exit, since 6.16 before the memory is given back);
+ * - when the kernel notifies the parent (signal_generate in exit_notify: the moment that a waiting parent sees);
+ * - when the dead task is freed (sched_process_free: the group's sums are final, kernel/exit.c __exit_signal,
+ *   and equal what wait4 returns). */
+#include "common.bpf.h"
 #include "spans.h"
 #include "spans_calls.bpf.h"
-
-char LICENSE[] SEC("license") = "GPL";
 
 const volatile bool hierarchy_v1 = false;
 const volatile bool functions = false;
 
 __u64 lost_births, lost_ends; /* records that found the ring full */
 
-#define PF_EXITING 0x00000004 /* include/linux/sched.h */
-#define PF_KTHREAD 0x00200000
 #define SIGNAL_GROUP_EXIT 0x00000004 /* include/linux/sched/signal.h */
 
-/* An exec is put together here and copied with its true length. Only the exec program uses it, and the kernel
- * never enters one program twice on a CPU. */
+/* An exec record is built here and copied with its true length. Only the exec program uses it, and the kernel
+ * never enters a program twice at a time on a CPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -33,18 +27,12 @@ struct {
 
 static __always_inline u64 cgroup_of(struct task_struct *task)
 {
-	struct css_set *set = BPF_CORE_READ(task, cgroups);
+	struct cgroup *cgrp = hierarchy_v1 ? task_cgroup_v1(task) : BPF_CORE_READ(task, cgroups, dfl_cgrp);
 
-	if (!hierarchy_v1)
-		return BPF_CORE_READ(set, dfl_cgrp, kn, id);
-	u32 subsys = bpf_core_enum_value(enum cgroup_subsys_id, perf_event_cgrp_id);
-	struct cgroup_subsys_state *css = NULL;
-
-	bpf_core_read(&css, sizeof(css), &set->subsys[subsys]);
-	return BPF_CORE_READ(css, cgroup, kn, id);
+	return BPF_CORE_READ(cgrp, kn, id);
 }
 
-/* Its number in its own pid namespace: the last of struct pid's numbers. */
+/* The process's number in its own pid namespace: the last of struct pid's numbers. */
 static __always_inline u32 ns_pid_of(struct task_struct *leader)
 {
 	struct pid *pid = BPF_CORE_READ(leader, thread_pid);
@@ -92,11 +80,11 @@ static __always_inline int on_fork(struct task_struct *child)
 		return 0;
 	}
 	fill_birth(b, JD_SPAN_FORK, child);
-	bpf_ringbuf_submit(b, wake_when_filling());
+	bpf_ringbuf_submit(b, spans_wake());
 	return 0;
 }
 
-/* Arguments as they lie in the new program's memory: the kernel has just written them there. */
+/* Reads the arguments from the new program's memory, where the kernel has just written them. */
 static __always_inline u32 read_args(struct jd_span_birth *b, struct task_struct *task)
 {
 	unsigned long start = BPF_CORE_READ(task, mm, arg_start), end = BPF_CORE_READ(task, mm, arg_end);
@@ -132,21 +120,21 @@ static __always_inline int on_exec(struct task_struct *task, u32 old_tid, struct
 	size = offsetof(struct jd_span_birth, text) + args + path;
 	if (size > sizeof(*b))
 		return 0;
-	if (bpf_ringbuf_output(&events, b, size, wake_when_filling()))
+	if (bpf_ringbuf_output(&events, b, size, spans_wake()))
 		__sync_fetch_and_add(&lost_births, 1);
 	return 0;
 }
 
-/* Threads that still run their last steps have not been added to the group's sum yet. */
+/* Adds the threads that still run their last steps: the group's sum does not contain them yet. */
 static __always_inline void add_threads(struct jd_span_exit *x, struct signal_struct *signal)
 {
-	struct list_head *head = (void *)signal + bpf_core_field_offset(struct signal_struct, thread_head);
+	struct list_head *head = thread_list(signal);
 	struct list_head *node = BPF_CORE_READ(head, next);
 
 	for (int i = 0; i < JD_SPAN_THREADS; i++) {
 		if (!node || node == head)
 			break;
-		struct task_struct *t = (void *)node - bpf_core_field_offset(struct task_struct, thread_node);
+		struct task_struct *t = thread_at(node);
 
 		x->cpu_ns += BPF_CORE_READ(t, se.sum_exec_runtime);
 		x->minor_faults += BPF_CORE_READ(t, min_flt);
@@ -187,7 +175,7 @@ static __always_inline bool group_is_dead(struct task_struct *task)
 	return BPF_CORE_READ(task, signal, live.counter) <= 0;
 }
 
-/* Two threads may both find themselves the last: the second record then repeats the first. */
+/* Two threads may both see themselves as the last; the second record then repeats the first. */
 static __always_inline int on_exit(struct task_struct *task)
 {
 	struct task_struct *leader;
@@ -202,12 +190,12 @@ static __always_inline int on_exit(struct task_struct *task)
 	if (!x)
 		return 0;
 	add_threads(x, BPF_CORE_READ(task, signal));
-	bpf_ringbuf_submit(x, wake_when_filling());
+	bpf_ringbuf_submit(x, spans_wake());
 	return 0;
 }
 
-/* Any signal that a dead group's last thread sends is the one that tells its parent. Its figures stand in for those of
- * the free, which may be told to nobody: they lack what the thread used since the scheduler's last look. */
+/* Any signal that a dead group's last thread sends is the notification of its parent. Its figures replace those of
+ * the free where that record does not come; they lack the thread's use since the scheduler's last update. */
 static __always_inline int on_signal(void)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
@@ -219,7 +207,7 @@ static __always_inline int on_signal(void)
 	if (!x)
 		return 0;
 	add_threads(x, BPF_CORE_READ(task, signal));
-	bpf_ringbuf_submit(x, wake_when_filling());
+	bpf_ringbuf_submit(x, spans_wake());
 	return 0;
 }
 
@@ -231,66 +219,17 @@ static __always_inline int on_free(struct task_struct *task)
 		return 0;
 	x = exit_record(JD_SPAN_FREE, task);
 	if (x)
-		bpf_ringbuf_submit(x, wake_when_filling());
+		bpf_ringbuf_submit(x, spans_wake());
 	return 0;
 }
 
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(fork_btf, struct task_struct *parent, struct task_struct *child)
-{
-	return on_fork(child);
-}
+BPF_ENTRIES(fork, "sched_process_fork", on_fork(child), struct task_struct *parent, struct task_struct *child)
 
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(exec_btf, struct task_struct *task, pid_t old_pid, struct linux_binprm *bprm)
-{
-	return on_exec(task, old_pid, bprm);
-}
+BPF_ENTRIES(exec, "sched_process_exec", on_exec(task, old_pid, bprm), struct task_struct *task, pid_t old_pid,
+	    struct linux_binprm *bprm)
 
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(exit_btf, struct task_struct *task)
-{
-	return on_exit(task);
-}
+BPF_ENTRIES(exit, "sched_process_exit", on_exit(task), struct task_struct *task)
 
-SEC("tp_btf/signal_generate")
-int BPF_PROG(signal_btf)
-{
-	return on_signal();
-}
+BPF_ENTRIES(signal, "signal_generate", on_signal())
 
-SEC("tp_btf/sched_process_free")
-int BPF_PROG(free_btf, struct task_struct *task)
-{
-	return on_free(task);
-}
-
-SEC("raw_tp/sched_process_fork")
-int BPF_PROG(fork_raw, struct task_struct *parent, struct task_struct *child)
-{
-	return on_fork(child);
-}
-
-SEC("raw_tp/sched_process_exec")
-int BPF_PROG(exec_raw, struct task_struct *task, pid_t old_pid, struct linux_binprm *bprm)
-{
-	return on_exec(task, old_pid, bprm);
-}
-
-SEC("raw_tp/sched_process_exit")
-int BPF_PROG(exit_raw, struct task_struct *task)
-{
-	return on_exit(task);
-}
-
-SEC("raw_tp/signal_generate")
-int BPF_PROG(signal_raw)
-{
-	return on_signal();
-}
-
-SEC("raw_tp/sched_process_free")
-int BPF_PROG(free_raw, struct task_struct *task)
-{
-	return on_free(task);
-}
+BPF_ENTRIES(free, "sched_process_free", on_free(task), struct task_struct *task)

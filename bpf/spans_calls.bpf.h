@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Closing of an open call: a record of its own where it was promised one, else into the sums. */
+/* Closes an open call: writes a record when the call has an id, otherwise adds it to the sums. */
 #ifndef JOULED_SPANS_CALLS_BPF_H
 #define JOULED_SPANS_CALLS_BPF_H
 #include "spans_maps.bpf.h"
 
-#define BPF_NOEXIST_ 1 /* BPF_NOEXIST, include/uapi/linux/bpf.h */
-
-/* Frame at an index. The mask must stay: kernels before 5.13 do not see the bound in what the compiler would make of it. */
+/* Frame at an index. The asm keeps the mask: kernels before 5.13 do not see the bound in optimised code. */
 static __always_inline struct jd_frame *frame_at(struct jd_call_stack *st, u64 at)
 {
 	__asm__ volatile("" : "+r"(at));
@@ -29,7 +27,7 @@ static __always_inline void call_now(struct task_struct *task, struct call_end *
 	ret->tid = BPF_CORE_READ(task, pid);
 }
 
-/* A call that never left its CPU used it all the time; the scheduler's own sum is as old as its last look. */
+/* A call that never left its CPU used it all the time. The scheduler's own sum is as old as its last update. */
 static __always_inline u64 call_cpu(const struct jd_frame *f, const struct call_end *e, u32 *flags)
 {
 	u64 wall = e->now - f->start_ns, cpu = e->cpu_ns - f->cpu_ns;
@@ -61,7 +59,7 @@ static __always_inline void tell_call(struct jd_func_state *state, const struct 
 	c->func = f->func;
 	c->flags = flags;
 	c->pad = 0;
-	bpf_ringbuf_submit(c, wake_when_filling());
+	bpf_ringbuf_submit(c, spans_wake());
 }
 
 static __always_inline struct jd_call_sum *sum_of(void *map, const struct jd_call_key *key)
@@ -71,7 +69,7 @@ static __always_inline struct jd_call_sum *sum_of(void *map, const struct jd_cal
 
 	if (sum)
 		return sum;
-	bpf_map_update_elem(map, key, &fresh, BPF_NOEXIST_);
+	bpf_map_update_elem(map, key, &fresh, BPF_NOEXIST);
 	return bpf_map_lookup_elem(map, key);
 }
 
@@ -96,14 +94,14 @@ static __always_inline void add_call(struct jd_func_state *state, const struct j
 		__sync_fetch_and_add(&sum->partial, 1);
 	if (flags & JD_SPAN_CPU_COARSE)
 		__sync_fetch_and_add(&sum->coarse, 1);
-	/* threads race here, and the earlier of two may lose: by less than a call takes */
+	/* threads race here, and the earlier of two values may lose; the error is less than a call's duration */
 	if (f->start_ns < sum->min_start_ns)
 		sum->min_start_ns = f->start_ns;
 	if (e->now > sum->max_end_ns)
 		sum->max_end_ns = e->now;
 }
 
-/* Takes the innermost open call off the stack. Who calls knows that depth is not 0. */
+/* Takes the innermost open call off the stack. The caller has checked that depth is not 0. */
 static __always_inline void close_top(struct jd_call_stack *st, const struct call_end *e, u32 flags)
 {
 	u32 depth = (u32)st->depth - 1, parent_func = JD_NO_FUNC;
@@ -127,7 +125,7 @@ static __always_inline void close_top(struct jd_call_stack *st, const struct cal
 		add_call(state, f, parent_func, e, flags);
 }
 
-/* A thread that ends, or a program that is replaced, returns from nothing any more. */
+/* A thread that ends, or whose program is replaced, does not return from its open calls any more. */
 static __always_inline void close_thread(struct task_struct *task, u32 tid)
 {
 	struct jd_call_stack *st = bpf_map_lookup_elem(&stacks, &tid);

@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Entry and return of one probed function; user space loads a copy per function (kernels before 5.15 give a
- * probe no cookie to tell functions apart by). An open call is known by its stack pointer: what lies below the
- * one that returns, or below a new one, was left by longjmp or lost its return probe, and is closed as partial.
+/* Entry and return of one probed function. User space loads a copy per function, because kernels before 5.15 give
+ * a probe no cookie that distinguishes functions. The stack pointer identifies an open call. Open calls below the
+ * one that returns, or below a new one, were left by longjmp or lost their return probe; they are closed as partial.
  * Calls on a second stack of the same thread (coroutines) end the same way. */
-#include "vmlinux.h"
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_tracing.h>
-#include <bpf/bpf_core_read.h>
+#include "common.bpf.h"
 #include "spans.h"
 #include "spans_calls.bpf.h"
 
-char LICENSE[] SEC("license") = "GPL";
-
 const volatile __u32 func = 0;
 
-/* Beginning of the program's registers: fixed by the ABI (arch/x86/include/uapi/asm/ptrace.h,
- * arch/arm64/include/uapi/asm/ptrace.h), so not relocated. */
+/* First part of the program's registers. The ABI fixes it (arch/x86/include/uapi/asm/ptrace.h,
+ * arch/arm64/include/uapi/asm/ptrace.h), so it needs no relocation. */
 #if defined(__TARGET_ARCH_x86)
 struct span_regs {
 	u64 other[16], pc, cs, flags, sp, ss;
@@ -28,7 +23,7 @@ struct span_regs {
 #define RETURN_POPPED 0
 #endif
 
-/* A stack to begin with: too large for the program's own. */
+/* An empty call stack to copy from: too large for the BPF program's own stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -36,7 +31,7 @@ struct {
 	__type(value, struct jd_call_stack);
 } empty SEC(".maps");
 
-/* One call in 2^32 of a CPU gets the number of another. */
+/* Number of the last call on each CPU; the numbers repeat after 2^26 calls, see next_number(). */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -54,11 +49,11 @@ static __always_inline struct jd_call_stack *stack_of(u32 tid)
 	fresh = bpf_map_lookup_elem(&empty, &zero);
 	if (!fresh)
 		return NULL;
-	bpf_map_update_elem(&stacks, &tid, fresh, BPF_NOEXIST_);
+	bpf_map_update_elem(&stacks, &tid, fresh, BPF_NOEXIST);
 	return bpf_map_lookup_elem(&stacks, &tid);
 }
 
-/* JD_MAX_FUNCS functions count on CPUs of their own: cpu, function and number make 42 bits. */
+/* Every CPU and function counts on its own: CPU (10 bits), function (6) and number (26) make 42 bits. */
 static __always_inline u64 next_number(void)
 {
 	u32 zero = 0;
@@ -96,7 +91,7 @@ static __always_inline bool open_call(struct jd_func_state *state, struct jd_cal
 	return true;
 }
 
-/* Whether its return is of interest. */
+/* True when the program should also see the call's return. */
 static __always_inline bool on_entry(struct span_regs *regs)
 {
 	u64 id = bpf_get_current_pid_tgid();
@@ -167,8 +162,8 @@ int func_return(struct span_regs *regs)
 	return 0;
 }
 
-/* Both in one (6.13): run at the entry and, where that returned 0, at the return. There the program counter is what is
- * returned to, which is not the function's own beginning. */
+/* Entry and return in one program (6.13): runs at the entry and, where that returned 0, at the return. At the return
+ * the program counter is the return address, which differs from the function's own start. */
 SEC("uprobe")
 int func_session(struct span_regs *regs)
 {

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What bpf/spans.bpf.c and each copy of bpf/spans_func.bpf.c share: made by the first, reused by the others.
- * Sizes of what only functions need are set by user space. */
+/* Maps that bpf/spans.bpf.c and each copy of bpf/spans_func.bpf.c share: the first makes them, the others reuse them.
+ * User space sets the sizes of maps that only functions need. */
 #ifndef JOULED_SPANS_MAPS_BPF_H
 #define JOULED_SPANS_MAPS_BPF_H
 
 #define SPANS_RING (2 * 1024 * 1024)
-#define BPF_RB_NO_WAKEUP 1 /* include/uapi/linux/bpf.h */
-#define BPF_RB_FORCE_WAKEUP 2
-#define BPF_RB_AVAIL_DATA 0
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -23,7 +20,7 @@ struct {
 	__type(value, struct jd_call_stack);
 } stacks SEC(".maps");
 
-/* Two banks: user space empties the one that is not written. */
+/* Two banks: user space empties the one that the programs do not write. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -40,7 +37,7 @@ struct {
 	__type(value, struct jd_func_state);
 } funcs SEC(".maps");
 
-/* [0] = bank that is written. */
+/* [0] = bank that the programs write. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -49,10 +46,9 @@ struct {
 	__type(value, u64);
 } bank SEC(".maps");
 
-/* The reader comes between readings; it is woken when the ring fills up before that. */
-static __always_inline u64 wake_when_filling(void)
+static __always_inline u64 spans_wake(void)
 {
-	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > SPANS_RING / 4 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+	return wake_when_filling(&events, SPANS_RING);
 }
 
 #endif

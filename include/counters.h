@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What bpf/counters.bpf.c writes and user/source/counters.c reads, through mmaped maps:
+/* Layout of the mmaped maps that bpf/counters.bpf.c writes and user/source/counters/counters.c reads:
  * the per-CPU states, the rows (one array, cpu-major) and the lists of touched rows.
  *
- * A row is what time and counters are charged to. Every possible CPU has two banks of
- * max_slots rows; only that CPU's switch program writes them, always to the active bank.
- * A flush closes the open interval and flips the bank, so user space reads rows that have
- * no writer, takes what is in them and leaves zeros. Which rows were touched since the flip
- * stands in a list per bank. */
+ * Time and counters are charged to rows. Every possible CPU has two banks of max_slots
+ * rows; only that CPU's switch program writes them, always to the active bank. A flush
+ * closes the open interval and flips the bank, so user space reads rows that have no
+ * writer, takes their contents and leaves zeros. A list per bank names the rows touched
+ * since the flip. */
 #ifndef JOULED_COUNTERS_H
 #define JOULED_COUNTERS_H
 
@@ -14,7 +14,7 @@
 #define JD_MAX_MSR_EVENTS 8
 #define JD_BANKS 2
 #define JD_CACHE_ENTRIES 1024 /* per-CPU id -> slot cache, a power of two */
-#define JD_MAX_DEPTH 32 /* ancestors looked at when a row is taken or refused */
+#define JD_MAX_DEPTH 32 /* ancestors examined when a row is taken or refused */
 #define JD_QUOTA_LEVEL 2 /* first level whose subtrees have a quota: below the slices */
 #define JD_QUOTA_LEVELS 4
 #define JD_NO_SLOT 0xffffffffu
@@ -23,12 +23,12 @@
 #define JD_KEY_IDLE 0ull
 #define JD_KEY_KERNEL (~0ull)
 #define JD_KEY_OTHER (~1ull)
-#define JD_KEY_NONE (~2ull) /* nothing is being charged: before the first switch, CPU offline */
+#define JD_KEY_NONE (~2ull) /* no row is being charged: before the first switch, CPU offline */
 
 /* Slots of the special rows; cgroups get slots from JD_FIRST_SLOT on. */
 enum jd_slot { JD_SLOT_IDLE = 0, JD_SLOT_KERNEL = 1, JD_SLOT_OTHER = 2, JD_FIRST_SLOT = 3 };
 
-/* One row: 128 bytes, so that rows of different CPUs never share a line or its neighbour. */
+/* One row: 128 bytes, so that rows of different CPUs never share a cache line or a pair of adjacent lines. */
 struct jd_row {
 	__u64 time_ns; /* task clock; may step back a little after a flush */
 	__u64 switches; /* intervals charged to this row */
@@ -39,7 +39,7 @@ struct jd_row {
 	__u32 reserved2;
 } __attribute__((aligned(128)));
 
-/* Beside a row, only while events are multiplexed: how long each event was on the PMU. */
+/* Accompanies a row only while events are multiplexed: how long each event was on the PMU. */
 struct jd_mux_row {
 	__u64 enabled_ns[JD_MAX_EVENTS];
 	__u64 running_ns[JD_MAX_EVENTS];
@@ -48,48 +48,50 @@ struct jd_mux_row {
 struct jd_cache_entry {
 	__u64 key;
 	__u32 slot;
-	__u32 epoch; /* valid while it is the CPU's: a flip empties the cache */
+	__u32 epoch; /* valid while equal to the CPU's: a flip empties the cache */
 };
 
-/* Per-CPU state. Written by that CPU's programs only, except while the CPU is offline. The
+/* Per-CPU state. Only that CPU's programs write it, except while the CPU is offline. The
  * "task clock" is the scheduler's rq_clock_task: it stands still in irq and stolen time where the
  * kernel accounts those. */
 struct jd_cpu_state {
 	__u64 seq; /* +1 when a charge begins and +1 when it has ended: odd = in progress */
 	__u64 key; /* row being charged now, JD_KEY_NONE = none */
-	__u64 since_ns; /* its open interval began here, task clock */
-	__u64 task; /* task_struct that runs, as the last switch told; 0 = not known */
+	__u64 since_ns; /* begin of its open interval, task clock */
+	__u64 task; /* running task_struct as of the last switch; 0 = not known */
 	__u64 last[JD_MAX_EVENTS]; /* counter values at since_ns; an error stays an error */
 	__u64 last_enabled[JD_MAX_EVENTS]; /* multiplexed only */
 	__u64 last_running[JD_MAX_EVENTS];
 	__u64 msr[JD_MAX_MSR_EVENTS]; /* absolute values at the last flush, or an error */
 	__u64 irq_steal_ns; /* rq->clock - rq->clock_task at the last flush */
 	__u64 clock_offset_ns; /* CLOCK_MONOTONIC - rq->clock, at the first switches after a flush; 0 = not known */
-	__u64 calibrated_ns; /* CLOCK_MONOTONIC when that was last looked at */
+	__u64 calibrated_ns; /* CLOCK_MONOTONIC when clock_offset_ns was last measured */
 	__u64 flush_mono_ns; /* CLOCK_MONOTONIC of the last flush */
+	__u64 msr_mono_ns; /* the same right before it read msr[]: a virtual CPU may have to wait in between */
+	__u64 began_mono_ns; /* CLOCK_MONOTONIC of the first charge after key was JD_KEY_NONE */
 	__u64 lost_reads; /* counter reads that failed */
-	__u64 missed; /* switches the kernel did not tell of */
+	__u64 missed; /* switches that the kernel did not report */
 	__u64 folded; /* lookups that ended at an ancestor or at other: no free row */
-	__u64 self_ns; /* what self_samples charged switches took in here */
+	__u64 self_ns; /* time that self_samples charged switches took in the program */
 	__u64 self_samples;
 	__u32 slot; /* of key, JD_NO_SLOT = charge nothing */
 	__u32 bank; /* active bank */
 	__u32 epoch; /* of the active bank; +1 per flip, never 0 */
 	__u32 n_touched[JD_BANKS]; /* length of each bank's list */
-	__u32 calibrate; /* switches at which clock_offset_ns is still to be looked at */
+	__u32 calibrate; /* switches that still measure clock_offset_ns */
 	struct jd_cache_entry cache[JD_CACHE_ENTRIES];
 } __attribute__((aligned(128)));
 
-/* What a slot stands for; written when the slot is taken, read by user space. */
+/* Owner of a slot; the program writes it when it takes the slot, user space reads it. */
 struct jd_slot_info {
 	__u64 key; /* cgroup id; 0 = free */
 	__u64 ancestors[JD_QUOTA_LEVELS]; /* ids whose subtree counts this row, 0 = none */
 };
 
-#define JD_SELF_EVERY 128 /* one charged switch in so many times itself, a power of two ... */
-#define JD_SELF_MAX_NS 65536 /* ... and if that took longer, the CPU was taken away meanwhile */
+#define JD_SELF_EVERY 128 /* one charged switch in so many measures its own time, a power of two ... */
+#define JD_SELF_MAX_NS 65536 /* ... a longer time means that the CPU was taken away meanwhile */
 
-#define JD_CALIBRATIONS 4 /* after a flush: the smallest offset is the right one, see calibrate() */
+#define JD_CALIBRATIONS 4 /* measurements after a flush; the smallest offset is right, see calibrate() */
 
 /* First argument of the flush program (raw_tp test run context), and what it returns. */
 enum jd_flush_arg { JD_FLUSH_CLOSE = 0, JD_FLUSH_FLIP = 1 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Per-cgroup traffic, one per-CPU hash entry a cgroup, filled by cgroup_skb programs at the root. */
+/* Traffic per cgroup: one per-CPU hash entry per cgroup, filled by cgroup_skb programs at the root. */
 #ifndef JOULED_NETWORK_H
 #define JOULED_NETWORK_H
 
-#define JD_TRAFFIC_OTHER 0ull /* key of what found the table full; no cgroup has id 0 */
+#define JD_TRAFFIC_OTHER 0ull /* key of all traffic that found the table full; no cgroup has id 0 */
 
 struct jd_traffic {
 	__u64 rx_bytes;

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Records of bpf/spans.bpf.c and bpf/spans_func.bpf.c: lives of processes and calls of probed functions.
- * A process is (pid, start_boot_ns); pid is the host's number of the thread group. */
+/* Records of bpf/spans.bpf.c and bpf/spans_func.bpf.c: fork, exec and exit of processes, and calls of probed functions.
+ * (pid, start_boot_ns) identifies a process; pid is the host's number of the thread group. */
 #ifndef JOULED_SPANS_H
 #define JOULED_SPANS_H
 
 #define JD_SPAN_COMM 16 /* TASK_COMM_LEN */
-#define JD_SPAN_ARGS 1024 /* power of two: bytes of the command line that are kept, one more is not */
+#define JD_SPAN_ARGS 1024 /* power of two; at most one byte less of the command line is kept */
 #define JD_SPAN_PATH 1024
-#define JD_SPAN_THREADS 32 /* of a dying group, whose times are added one by one */
+#define JD_SPAN_THREADS 32 /* threads of a dying group whose times are added one by one */
 
 enum jd_span_kind {
 	JD_SPAN_FORK = 1, /* jd_span_birth without text */
 	JD_SPAN_EXEC, /* jd_span_birth with text */
-	JD_SPAN_EXIT, /* jd_span_exit: the last thread is on its way out */
-	JD_SPAN_NOTIFIED, /* jd_span_exit: the parent was told of it, memory and files are given back */
-	JD_SPAN_FREE, /* jd_span_exit: reaped, every figure final */
+	JD_SPAN_EXIT, /* jd_span_exit: the last thread exits */
+	JD_SPAN_NOTIFIED, /* jd_span_exit: the parent was notified, memory and files are released */
+	JD_SPAN_FREE, /* jd_span_exit: reaped, all figures are final */
 	JD_SPAN_CALL, /* jd_span_call */
 };
 
 enum jd_span_flag {
-	JD_SPAN_OOM = 1, /* chosen by the OOM killer */
+	JD_SPAN_OOM = 1, /* the OOM killer chose it */
 	JD_SPAN_PARTIAL = 2, /* no return was seen */
-	JD_SPAN_CPU_COARSE = 4, /* it left its CPU: its CPU time is as of the scheduler's last look */
+	JD_SPAN_CPU_COARSE = 4, /* it left its CPU: its CPU time is as of the scheduler's last update */
 };
 
 struct jd_span_head {
@@ -31,7 +31,7 @@ struct jd_span_head {
 	__u64 mono_ns; /* of the record */
 };
 
-/* As long as its text: offsetof(text) + args_len + path_len bytes. */
+/* The record has offsetof(text) + args_len + path_len bytes. */
 struct jd_span_birth {
 	struct jd_span_head head;
 	__u64 start_ns; /* CLOCK_MONOTONIC */
@@ -40,7 +40,7 @@ struct jd_span_birth {
 	__u32 parent_pid;
 	__u32 ns_pid;
 	__u32 uid;
-	__u32 old_tid; /* exec: of the thread that called it */
+	__u32 old_tid; /* exec: tid of the thread that called it */
 	__u32 args_len; /* arguments, a NUL after each; may be cut */
 	__u32 path_len; /* as given to exec, with its NUL */
 	char comm[JD_SPAN_COMM];
@@ -62,14 +62,14 @@ struct jd_span_call {
 	struct jd_span_head head; /* mono_ns = end of the call */
 	__u64 start_ns;
 	__u64 cpu_ns;
-	__u64 id, parent; /* parent 0: none that is told one by one */
+	__u64 id, parent; /* parent 0: no parent call with a record of its own */
 	__u32 tid;
 	__u32 func;
 	__u32 flags;
 	__u32 pad;
 };
 
-/* Calls that are not told one by one, by process, function and the function that called it. */
+/* Key of calls without records of their own: process, function and the calling function. */
 struct jd_call_key {
 	__u64 start_boot_ns;
 	__u32 pid;
@@ -80,8 +80,8 @@ struct jd_call_key {
 struct jd_call_sum {
 	__u64 calls, wall_ns, cpu_ns;
 	__u64 min_start_ns, max_end_ns;
-	__u64 partial; /* of the calls */
-	__u64 coarse; /* of the calls */
+	__u64 partial; /* calls with JD_SPAN_PARTIAL */
+	__u64 coarse; /* calls with JD_SPAN_CPU_COARSE */
 };
 
 #define JD_NO_FUNC 0xffff
@@ -101,15 +101,15 @@ struct jd_call_stack {
 	struct jd_frame frames[JD_CALL_DEPTH];
 };
 
-/* One per function, written by both sides. */
+/* One per function; both the programs and user space write it. */
 struct jd_func_state {
 	__u64 entries; /* calls that trapped */
 	__u64 unpaired; /* frames of an earlier attachment: dropped */
-	__u64 too_deep; /* calls below JD_CALL_DEPTH others, or without room for their thread */
+	__u64 too_deep; /* calls nested in JD_CALL_DEPTH others, or without room for their thread */
 	__u64 lost; /* calls that found ring or sums full */
-	__s64 singles; /* calls that may still be told one by one, until user space gives new ones */
+	__s64 singles; /* calls that may still get a record of their own, until user space allows more */
 	__u32 epoch; /* +1 with every attachment */
-	__u32 armed; /* both probes are there */
+	__u32 armed; /* both probes are attached */
 };
 
 _Static_assert(sizeof(struct jd_span_head) == 24, "span head layout");

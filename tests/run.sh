@@ -1,19 +1,24 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Runs every built test in order and ends with "N passed, N failed, N skipped" on a line of its own.
-# run.sh [SECTION...]: lint unit kernel e2e fuzz golden cross deploy (default: these, and with GUESTS=1 vm and vm_deploy). B is
-# the build folder.
+# run.sh [SECTION|TEST...]: lint unit kernel e2e fuzz golden cross deploy (default: these), vm, vm_deploy, or a test by its name,
+# e2e/test_history. B is the build folder.
 # A program passes by its exit status and its own "ok" lines; it names what it cannot do here by
 # "SKIP name: reason". STRICT_SKIPS=1: what is skipped must be exactly what tests/skips.txt lists.
+# SUM=later: this run prints no sum and ends with status 0. The next one, with SUM=both, prints the sum of both and judges both.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 B=${B:-build}
 export B
 logs=$B/test-logs
 mkdir -p "$logs"
-: >"$logs/skipped"
-passed=0 failed=0
-start=$(date +%s)
+sum=${SUM:-}
+unset SUM
+if [ "$sum" != both ] || [ ! -e "$logs/began" ]; then
+	rm -f "$logs"/*.result "$logs"/*.skips
+	date +%s >"$logs/began"
+fi
+jobs=
 
 # Counts of one log: "passed failed". cmocka lists a failure twice, so its own sum is taken; a test that
 # printed SKIP is not a pass.
@@ -31,36 +36,71 @@ count() {
 	END { print ok + 0, bad + 0 }' "$1"
 }
 
-# run NAME COMMAND...: one program, its output kept in the log and shown only when it fails.
+# run NAME COMMAND...: one program, its output kept in the log and shown only when it fails; what it brought in NAME.result.
 run() {
 	name=$1
 	log=$logs/$(printf '%s' "$name" | tr '/ ' '--').log
 	shift
 	t0=$(date +%s%N)
-	timeout -k 10 "${TEST_TIMEOUT:-300}" "$@" >"$log" 2>&1 </dev/null
-	rc=$?
+	timeout -k 10 "${TEST_TIMEOUT:-900}" "$@" >"$log" 2>&1 </dev/null 6>&-
+	judge $?
+}
+
+# guarded NAME SOURCE COMMAND...: the same for a test that touches the machine (tests/guard.sh).
+guarded() {
+	name=$1
+	log=$logs/$(printf '%s' "$name" | tr '/ ' '--').log
+	shift
+	t0=$(date +%s%N)
+	sh tests/guard.sh "$@" >"$log" 2>&1 </dev/null 6>&-
+	judge $?
+}
+
+judge() {
+	rc=$1
 	ms=$((($(date +%s%N) - t0) / 1000000))
+	took=$(sed -n 's/^# guard: \([0-9]*\) ms$/\1/p' "$log" | tail -n 1)    # without the wait for other tests
+	ms=${took:-$ms}
 	# shellcheck disable=SC2046 # two numbers
 	set -- $(count "$log")
-	sed -n 's/^SKIP //p' "$log" >"$logs/now"
-	cat "$logs/now" >>"$logs/skipped"
+	sed -n 's/^SKIP //p' "$log" >"${log%.log}.skips"
 	bad=$2
 	why="exit status $rc"
-	[ $rc -eq 124 ] && why="no end within ${TEST_TIMEOUT:-300} s"
+	[ $rc -eq 124 ] && why="no end within ${TEST_TIMEOUT:-900} s"
 	[ $rc -ne 0 ] && [ "$bad" -eq 0 ] && bad=1
-	if [ $rc -eq 0 ] && [ "$1" -eq 0 ] && [ "$bad" -eq 0 ] && [ ! -s "$logs/now" ]; then
+	if [ $rc -eq 0 ] && [ "$1" -eq 0 ] && [ "$bad" -eq 0 ] && [ ! -s "${log%.log}.skips" ]; then
 		bad=1
 		why="it ran no test"
 	fi
-	passed=$((passed + $1))
-	failed=$((failed + bad))
+	# one write, as another test may print beside it
 	if [ "$bad" -ne 0 ]; then
-		echo "FAIL $name ($1 ok, $bad failed, $ms ms): $why"
-		grep -nE '^FAIL |\[  FAILED  \]|ERROR: |runtime error|: error: |^[^ ]+:[0-9]+: ' "$log" | head -n 20 | sed 's/^/    /'
-		echo "    ... $log"
+		printf '%s\n' "FAIL $name ($1 ok, $bad failed, $ms ms): $why
+$(grep -nE '^FAIL |\[  FAILED  \]|ERROR: |runtime error|: error: |^[^ ]+:[0-9]+: ' "$log" | head -n 20 | sed 's/^/    /')
+    ... $log"
 	else
 		echo "ok   $name ($1, $ms ms)"
 	fi
+	echo "$1 $bad" >"${log%.log}.result"
+}
+
+# beside COMMAND...: in the background, JOBS (2) of them at once; settle waits for all. Those that want to be alone wait for it.
+beside() {
+	[ -n "$jobs" ] || {
+		jobs=$logs/.jobs
+		rm -f "$jobs"
+		mkfifo "$jobs"
+		exec 6<>"$jobs"
+		seq "${JOBS:-2}" >&6
+	}
+	read -r turn <&6
+	{
+		"$@"
+		echo "$turn" >&6
+	} &
+}
+
+settle() {
+	wait
 }
 
 section_lint() {
@@ -72,32 +112,47 @@ section_unit() {
 	for t in "$B"/unit/test_*; do
 		[ -x "$t" ] && run "unit/${t##*/}" "$t"
 	done
+	# its shadow of the memory lies at fixed addresses; a report is exit status 66
+	for t in "$B"/tsan-unit/test_*; do
+		[ -x "$t" ] && run "tsan-unit/${t##*/}" setarch -R "$t"
+	done
 }
 
-# The same programs twice: as shipped, and with the sanitizers in. They mount hierarchies and take CPUs
-# offline, so one run at a time on a machine.
+# one NAME: a test by its name, for those that are guarded. kernel-san and e2e-san: with the sanitizers in.
+one() {
+	of=${1#*/}
+	case $1 in
+	kernel/* | kernel-san/*) guarded "$1" "tests/kernel/$of.c" "$B/$1" ;;
+	e2e/*) guarded "$1" "tests/$1.sh" sh "tests/$1.sh" ;;
+	e2e-san/*) guarded "$1" "tests/e2e/$of.sh" env JOULED="$B/jouled-san" JOULECTL="$B/joulectl-san" sh "tests/e2e/$of.sh" ;;
+	golden/*.py) guarded "$1" "tests/$1" python3 "tests/$1" ;;
+	golden/* | deploy/*) guarded "$1" "tests/$1.sh" sh "tests/$1.sh" ;;
+	unit/*) run "$1" "$B/$1" ;;
+	tsan-unit/*) run "$1" setarch -R "$B/$1" ;;
+	*) echo "run.sh: no test $1" >&2 && return 2 ;;
+	esac
+}
+
+# The same programs twice: as shipped, and with the sanitizers in.
 section_kernel() {
-	exec 9>"${TMPDIR:-/tmp}/jouled-kernel-tests.lock"
-	flock 9
 	for t in "$B"/kernel/test_* "$B"/kernel-san/test_*; do
-		[ -x "$t" ] && run "${t#"$B"/}" "$t"
+		[ -x "$t" ] && one "${t#"$B"/}"
 	done
-	exec 9>&-
 }
 
-# Once more with the sanitizers where no time is compared.
+# Once more with the sanitizers where no time is compared. What takes long begins first.
 section_e2e() {
+	for t in record socket zico metrics; do
+		beside one e2e/test_$t
+	done
 	for t in tests/e2e/test_*.sh; do
-		[ -f "$t" ] && run "e2e/$(basename "$t" .sh)" sh "$t"
+		t=$(basename "$t" .sh)
+		case $t in test_record | test_socket | test_zico | test_metrics) ;; *) beside one "e2e/$t" ;; esac
 	done
-	[ -x "$B/jouled-san" ] || return 0
-	for t in run inputs doctor replay life socket; do
-		run "e2e-san/test_$t" env JOULED="$B/jouled-san" sh "tests/e2e/test_$t.sh"
+	[ ! -x "$B/jouled-san" ] || for t in run inputs doctor replay life socket decode report run_verb; do
+		beside one e2e-san/test_$t
 	done
-	run e2e-san/test_decode env JOULECTL="$B/joulectl-san" sh tests/e2e/test_decode.sh
-	for t in report run_verb; do
-		run "e2e-san/test_$t" env JOULED="$B/jouled-san" JOULECTL="$B/joulectl-san" sh "tests/e2e/test_$t.sh"
-	done
+	settle
 }
 
 section_fuzz() {
@@ -113,21 +168,16 @@ section_cross() {
 section_golden() {
 	for t in tests/golden/test_*.sh tests/golden/test_*.py; do
 		[ -f "$t" ] || continue
-		case $t in
-		*.py) run "golden/$(basename "$t")" python3 "$t" ;;
-		*) run "golden/$(basename "$t")" sh "$t" ;;
-		esac
+		t=${t#tests/}
+		beside one "${t%.sh}"
 	done
+	settle
 }
 
-# Podman's store is the machine's: one run at a time.
 section_deploy() {
-	exec 9>"${TMPDIR:-/tmp}/jouled-deploy-tests.lock"
-	flock 9
 	for t in tests/deploy/test_*.sh; do
-		[ -f "$t" ] && run "deploy/$(basename "$t" .sh)" sh "$t"
+		[ -f "$t" ] && one "deploy/$(basename "$t" .sh)"
 	done
-	exec 9>&-
 }
 
 # One guest is one test; VM names kernels or guests, "6.1 6.12/triggers".
@@ -165,18 +215,26 @@ compare_skips() {
 part=
 if [ $# -eq 0 ]; then
 	set -- lint unit kernel e2e fuzz golden cross deploy
-	[ "${GUESTS:-0}" = 1 ] && set -- "$@" vm vm_deploy
-else
+elif [ "$sum" != both ]; then
 	part=yes
 fi
 for section in "$@"; do
-	echo "== $section"
+	case $section in */*) ;; *) echo "== $section" ;; esac
 	case $section in
 	lint | unit | kernel | e2e | fuzz | golden | cross | deploy | vm | vm_deploy) "section_$section" ;;
+	*/*) one "$section" || exit 2 ;;
 	*) echo "run.sh: no section $section" >&2 && exit 2 ;;
 	esac
 done
 
+seconds=$(($(date +%s) - $(cat "$logs/began")))
+if [ "$sum" = later ]; then
+	echo "$seconds s so far"
+	exit 0
+fi
+cat "$logs"/*.skips >"$logs/skipped" 2>/dev/null
+passed=$(cat "$logs"/*.result 2>/dev/null | awk '{ n += $1 } END { print n + 0 }')
+failed=$(cat "$logs"/*.result 2>/dev/null | awk '{ n += $2 } END { print n + 0 }')
 skipped=$(sort -u "$logs/skipped" | grep -c .)
 [ "$skipped" -eq 0 ] || sort -u "$logs/skipped" | sed 's/^/SKIP /'
 difference=$(compare_skips)
@@ -187,6 +245,6 @@ if [ -n "$difference" ]; then
 		failed=$((failed + 1))
 	fi
 fi
-echo "$(($(date +%s) - start)) s in all"
+echo "$seconds s in all"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ]

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the sink tests share: documents that tell their number and show damage, and a reader that
+/* Helpers of the sink tests: documents that tell their number and show damage, and a reader that
  * takes a byte stream apart again without knowing the sinks. */
 #ifndef TESTS_SINK_HELP_H
 #define TESTS_SINK_HELP_H

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Test programs. tests/unit/test_X.c becomes build/unit/test_X, always under ASan and UBSan;
-# tests/kernel/test_X.c becomes build/kernel/test_X against the program as shipped and
-# build/kernel-san/test_X against the sanitized one; tests/fuzz/fuzz_X.c becomes build/fuzz/fuzz_X.
+# Test programs. tests/unit/test_X.c becomes build/unit/test_X, always under ASan and UBSan, and some
+# also build/tsan-unit/test_X with ThreadSanitizer; tests/kernel/test_X.c becomes build/kernel/test_X
+# against the program as shipped and build/kernel-san/test_X against the sanitized one;
+# tests/fuzz/fuzz_X.c becomes build/fuzz/fuzz_X.
 # Other .c files of a folder are helpers linked into each of its tests.
 FUZZ_SECONDS ?= 4
 SOAK ?= 3600
@@ -24,6 +25,14 @@ FUZZ_SAN := -w -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fn
 $(B)/unit/%: tests/unit/%.c $(UNIT_HELP) $(B)/libjouled-san.a
 	@mkdir -p $(@D)
 	$(call say,TEST,$@)$(TEST_CC) $(SAN) -o $@ $< $(UNIT_HELP) $(B)/libjouled-san.a $(LDLIBS) $(TEST_LIBS)
+
+# Tests with several threads are built once more with ThreadSanitizer.
+TSAN_UNIT_BIN := $(patsubst %,$(B)/tsan-unit/test_%,sink_file sink_listen sink_restart sink_channels sink_unix \
+	store_history spool loop naming_thread kubelet meter_faults nvml serve_query host trace_ring guests recorder serve_routes)
+
+$(B)/tsan-unit/%: tests/unit/%.c $(UNIT_HELP) $(B)/libjouled-tsan.a
+	@mkdir -p $(@D)
+	$(call say,TEST,$@)$(TEST_CC) $(TSAN) -w -o $@ $< $(UNIT_HELP) $(B)/libjouled-tsan.a $(LDLIBS) $(TEST_LIBS)
 
 $(B)/kernel/%: tests/kernel/%.c $(KERNEL_HELP) $(B)/libjouled.a
 	@mkdir -p $(@D)
@@ -48,24 +57,29 @@ $(B)/fuzz/%: tests/fuzz/%.c $(B)/libjouled-fuzz.a
 
 # The ZICO output without an agent, for tests/e2e/zico_*.py.
 ZICO_FEED := $(B)/zico-feed
-ZICO_FEED_OBJ := $(patsubst %.c,$(B)/san/%.o,$(wildcard user/app/zico_*.c))
 
-$(ZICO_FEED): tests/zico/feed.c $(ZICO_FEED_OBJ) $(B)/libjouled-san.a
+$(ZICO_FEED): tests/zico/feed.c $(B)/libjouled-san.a
 	@mkdir -p $(@D)
-	$(call say,TEST,$@)$(TEST_CC) $(SAN) -o $@ $< $(ZICO_FEED_OBJ) $(B)/libjouled-san.a $(LDLIBS)
+	$(call say,TEST,$@)$(TEST_CC) $(SAN) -o $@ $< $(B)/libjouled-san.a $(LDLIBS)
 
 # NVIDIA's management library, scripted (tests/gpu/fake_nvml.c).
 FAKE_NVML := $(B)/gpu/libnvidia-ml.so.1
-$(FAKE_NVML): $(wildcard tests/gpu/fake_*.c)
+$(FAKE_NVML): $(wildcard tests/gpu/fake_*.c) $(wildcard tests/gpu/*.h) user/model/nvml.h
 	@mkdir -p $(@D)
 	$(call say,TEST,$@)$(TEST_CC) -fPIC -shared -o $@ $(filter %.c,$^) -lm
 
-TEST_BIN := $(UNIT_BIN) $(KERNEL_BIN) $(FUZZ_BIN)
-TEST_PROGRAMS := $(TEST_BIN) $(FAKE_NVML) $(ZICO_FEED) $(if $(APP_SRC),$(B)/jouled-san) $(if $(CTL_SRC),$(B)/joulectl-san)
-JOBS = -j$(shell nproc)
-RUN_TESTS = B=$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) STRICT_SKIPS=$(STRICT_SKIPS) sh tests/run.sh
+# A machine without a PMU, for NO_PMU=1 (tests/pmu/none.c).
+NO_PMU_LIB := $(B)/pmu/none.so
+$(NO_PMU_LIB): tests/pmu/none.c
+	@mkdir -p $(@D)
+	$(call say,TEST,$@)$(TEST_CC) -fPIC -shared -o $@ $<
 
-.PHONY: test-programs kernel-test e2e-test fuzz-smoke golden-test
+TEST_BIN := $(UNIT_BIN) $(TSAN_UNIT_BIN) $(KERNEL_BIN) $(FUZZ_BIN)
+TEST_PROGRAMS := $(TEST_BIN) $(FAKE_NVML) $(NO_PMU_LIB) $(ZICO_FEED) $(B)/jouled-san $(B)/jouled-tsan $(B)/joulectl-san
+JOBS = -j$(shell nproc)
+RUN_TESTS = B=$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) STRICT_SKIPS=$(STRICT_SKIPS) SUM=$(SUM) sh tests/run.sh
+
+.PHONY: format test-programs test-repeat mutants kernel-test e2e-test fuzz-smoke golden-test
 test-programs: $(TEST_PROGRAMS)
 
 # A make of its own after the packages: what they bring is looked for anew.
@@ -73,13 +87,13 @@ test: deps test-deps
 	$(Q)$(MAKE) --no-print-directory $(JOBS) all test-programs
 	$(Q)$(RUN_TESTS)
 
-unit-test: $(UNIT_BIN) $(FAKE_NVML)
+unit-test: $(UNIT_BIN) $(TSAN_UNIT_BIN) $(FAKE_NVML)
 	$(Q)$(RUN_TESTS) unit
 
 kernel-test: $(KERNEL_BIN)
 	$(Q)$(RUN_TESTS) kernel
 
-e2e-test: $(PROGRAMS) $(FAKE_NVML) $(ZICO_FEED) $(if $(APP_SRC),$(B)/jouled-san) $(if $(CTL_SRC),$(B)/joulectl-san)
+e2e-test: $(PROGRAMS) $(FAKE_NVML) $(NO_PMU_LIB) $(ZICO_FEED) $(B)/jouled-san $(B)/jouled-tsan $(B)/joulectl-san
 	$(Q)$(RUN_TESTS) e2e
 
 golden-test: $(PROGRAMS)
@@ -95,9 +109,25 @@ soak: deps test-deps vm-deps
 	$(Q)$(MAKE) --no-print-directory $(JOBS) vm-programs
 	$(Q)B=$(B) sh tests/e2e/soak.sh $(SOAK)
 
+# The code broken in a few dozen places; each must be seen by a test. MUTANTS='NAME...': only those.
+MUTANTS ?=
+mutants: deps test-deps
+	$(Q)$(MAKE) --no-print-directory $(JOBS) all $(UNIT_BIN)
+	$(Q)python3 tests/mutants/mutants.py $(MUTANTS)
+
+# TEST='kernel/test_network e2e/test_history' N=50 [LOAD=1]: how often they pass.
+N ?= 50
+test-repeat: deps test-deps
+	$(Q)$(if $(filter 1,$(LOAD)),sh deploy/deps.sh stress-ng)
+	$(Q)$(MAKE) --no-print-directory $(JOBS) all test-programs
+	$(Q)B=$(B) LOAD=$(LOAD) sh tests/repeat.sh $(N) $(TEST)
+
 lint:
 	$(Q)sh tests/lint/lint.sh
 
+format:
+	$(Q)find bpf include tests user -name '*.[ch]' | xargs clang-format -i
+
 include tests/vm/vm.mk
 
--include $(UNIT_BIN:%=%.d) $(KERNEL_BIN:%=%.d) $(FUZZ_BIN:%=%.d) $(FUZZ_OBJ:.o=.d)
+-include $(UNIT_BIN:%=%.d) $(TSAN_UNIT_BIN:%=%.d) $(KERNEL_BIN:%=%.d) $(FUZZ_BIN:%=%.d) $(FUZZ_OBJ:.o=.d)

@@ -4,10 +4,10 @@
  * per verb (joulectl(1)) where it is @VERB name@. */
 #include <stdio.h>
 #include <string.h>
-#include "../../user/ctl/verb.h"
-#include "../../user/model/config.h"
+#include "ctl/verbs.h"
+#include "model/config/config.h"
 
-static int unknown;           /* verbs that are not there */
+static int unknown; /* verbs that are not there */
 
 static void put_line(const char *line)
 {

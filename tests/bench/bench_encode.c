@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What encoders and formulas cost: 1000 cgroups with 92-byte paths on 2 CPUs with 6 counters, every (cgroup,
+/* The cost of encoders and formulas: 1000 cgroups with 92-byte paths on 2 CPUs with 6 counters, every (cgroup,
  * CPU) pair touched. Prints nanoseconds per cgroup (per touched pair for hwpc, whose documents hold
  * one object for each) beside copying the same bytes, the two interleaved: median and quartiles.
  * Arguments: rounds (default 41). One line per encoder, tab-separated, for `make bench`. */
@@ -11,7 +11,10 @@
 #include "encode/encode.h"
 #include "encode/openmetrics.h"
 #include "formula/formula.h"
-#include "serve/serve_internal.h"
+#include "serve/routes.h"
+
+/* The encoders that are measured; the program finds them in the table (encode/encode.c). */
+extern const struct encoder_ops encode_hwpc, encode_power, encode_table, encode_snapshot, encode_vjoule;
 
 #define CGROUPS 1000
 #define CPUS 2
@@ -134,7 +137,7 @@ static void measure(const struct encoder_ops *ops, unsigned rounds, unsigned uni
 	struct err err = { 0 };
 	char *copy;
 
-	if (ops->create(&o, &schema, &e, &err) || ops->encode(e, &snap, &out) || !out.len) {
+	if (ops->create(&o, &schema, &e, &err) || ops->encode(e, &snap, NULL, &out) || !out.len) {
 		fprintf(stderr, "%s: %s%s\n", ops->name, err.text, e ? ops->stats(e)->reason : "");
 		exit(1);
 	}
@@ -145,7 +148,7 @@ static void measure(const struct encoder_ops *ops, unsigned rounds, unsigned uni
 		snap.end_real_ns += 1000000000;
 		buf_reset(&out);
 		t0 = now_ns();
-		ops->encode(e, &snap, &out);
+		ops->encode(e, &snap, NULL, &out);
 		t1 = now_ns();
 		memcpy(copy, out.data, out.len);
 		__asm__ volatile("" : : "r"(copy) : "memory");
@@ -164,14 +167,14 @@ static void measure(const struct encoder_ops *ops, unsigned rounds, unsigned uni
 	ops->destroy(e);
 }
 
-/* What the query socket's thread does for one answer: JSON, CBOR or the metrics page. */
+/* The work of the query socket's thread for one answer: JSON, CBOR or the metrics page. */
 static void write_answer(unsigned what, struct totals *t, struct encoder *cbor, struct buf *scratch, struct buf *out)
 {
 	buf_reset(out);
 	if (what == 0)
 		serve_snapshot_json(&snap, out);
 	else if (what == 1)
-		encode_snapshot.encode(cbor, &snap, out);
+		encode_snapshot.encode(cbor, &snap, NULL, out);
 	else
 		openmetrics_write(t, NULL, false, scratch, out);
 }
@@ -188,7 +191,7 @@ static void measure_answers(unsigned rounds)
 
 	if (!t || encode_snapshot.create(&o, &schema, &cbor, NULL))
 		exit(1);
-	totals_add(t, &snap);
+	totals_add(t, &snap, NULL);
 	for (unsigned what = 0; what < 3; what++) {
 		write_answer(what, t, cbor, &scratch, &out);
 		for (unsigned i = 0; i < rounds; i++) {

@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 #include "own.h"
-#include "source/energy.h"
-#include "source/topology.h"
+#include "source/energy/energy.h"
+#include "source/counters/topology.h"
 
 #define READS 2000
 #define NUMERIC_ATTRIBUTE "/sys/kernel/uevent_seqnum"
@@ -101,7 +101,7 @@ static void remove_tree(void)
 }
 
 /* Whatever the source asks for, it gets msr/tsc/ of the CPU it named. */
-static int open_tsc(void *ctx, uint32_t type, uint64_t config, uint64_t config1, uint64_t config2, int cpu, bool pinned)
+static int open_tsc(void *ctx, const struct event_variant *event, int cpu, bool pinned)
 {
 	return counter_open(cpu, true);
 }
@@ -169,8 +169,8 @@ static double poll_share(struct rapl *rp, double *ret_looks)
 static void measure_poll(void)
 {
 	static const char goal[] = "RAPL at 1 kHz, all domains: at most 0.25 % of a CPU";
-	struct rapl_options options = { .mode = RAPL_POWERCAP, .poll_ns = POLL_NS };
 	struct perf_seam seam = { .open = open_tsc };
+	struct rapl_options options = { .seam = &seam, .mode = RAPL_POWERCAP, .poll_ns = POLL_NS };
 	struct fsroot *root = NULL;
 	struct schema schema = { 0 };
 	struct rapl *rp = NULL;
@@ -178,8 +178,9 @@ static void measure_poll(void)
 	double looks, all;
 
 	make_tree("0\n");
-	if (fsroot_open(top, &root) || topology_read(root, &schema, &err) ||
-	    rapl_open(root, &seam, &options, &schema, &rp, &err)) {
+	if (fsroot_open(top, &root) == 0)
+		options.root = root;
+	if (!root || topology_read(root, &schema, &err) || rapl_open(&options, &schema, &rp, &err)) {
 		report_goal("14", NOT_RUN, goal, "not run: %s", err.text);
 	} else {
 		all = poll_share(rp, &looks);

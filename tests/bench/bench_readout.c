@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a reading costs beyond an empty one when N cgroups ran on two CPUs since the last, against a
+/* The cost of a reading beyond that of an empty one when N cgroups ran on two CPUs since the last, against a
  * copy of as many bytes as their rows have. */
 #include <linux/types.h>
 #include <stdio.h>

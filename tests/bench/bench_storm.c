@@ -32,8 +32,10 @@ static void start(bool bpf)
 {
 	struct err err = { 0 };
 
-	w.table = cgroup_table_new();
-	if (!w.table || lifecycle_open(&w.hierarchy, bpf, NULL, w.table, NULL, &w.lifecycle, &err)) {
+	const struct lifecycle_options o = { .hierarchy = &w.hierarchy, .table = cgroup_table_new(), .bpf = bpf };
+
+	w.table = o.table;
+	if (!w.table || lifecycle_open(&o, &w.lifecycle, &err)) {
 		fprintf(stderr, "bench: %s\n", err.text);
 		exit(1);
 	}

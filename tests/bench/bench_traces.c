@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a span costs on its way to a collector: written for the spool, appended to it, read back, encoded for each
+/* The cost of a span on its way to a collector: written for the spool, appended to it, read back, encoded for each
  * release. A trace of 101 processes, a tenth of which failed; collectors know its names already, as they do of what
  * runs again and again. Heap allocations are counted under alloc_count.so. */
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "bench.h"
-#include "encode/zico.h"
-#include "store/spool.h"
+#include "encode/zico/zico.h"
+#include "store/spool/spool.h"
 #include "store/trace_record.h"
 
 #define SPANS 101

@@ -30,7 +30,7 @@ static void remove_below(const char *top)
 	rmdir(top);
 }
 
-/* What a killed run left behind: its pid is gone. */
+/* Removes the groups of a killed run: the pid in their name is gone. */
 static void remove_leftovers(void)
 {
 	DIR *d = opendir(mount);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What no counter program can be cheaper than, on the same tracepoint in the same run: nothing,
+/* Programs that no counter program can undercut, on the same tracepoint in the same run: nothing,
  * the first comparison, and the stamp with plain reads whose values are dropped. */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>

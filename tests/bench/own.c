@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "own.h"
-#include "source/topology.h"
+#include "source/counters/topology.h"
 
 static void own_detach(struct program *p)
 {
@@ -84,11 +84,12 @@ static void make_events(struct own *o, unsigned n_events)
 	struct str_list list = { &name, 1 }, none = { NULL, 0 };
 	struct event_set *set = &o->schema.core;
 	struct absent_events absent = { 0 };
+	const struct event_group core = { o->root, &o->seam, false, set, o->core, &absent };
+	const struct event_group msr = { o->root, &o->seam, true, &o->schema.msr, o->msr, &absent };
 	struct err err = { 0 };
 
 	o->seam = perf_seam_live();
-	if (events_resolve(o->root, &o->seam, &list, false, set, o->core, &absent, &err) ||
-	    events_resolve(o->root, &o->seam, &none, true, &o->schema.msr, o->msr, &absent, &err))
+	if (events_resolve(&list, &core, &err) || events_resolve(&none, &msr, &err))
 		die(&err);
 	if (absent.n)
 		bench_die(name, ENOENT);
@@ -110,14 +111,13 @@ struct own *own_open(unsigned n_events, uint64_t max_cgroups)
 	if (!o || !(o->hierarchy = calloc(1, sizeof(*o->hierarchy))))
 		bench_die("counters", ENOMEM);
 	o->p.ops = &own_ops;
-	o->config.max_cgroups = max_cgroups;
-	o->config.cgroup_quota = max_cgroups;
 	if (fsroot_open("/", &o->root))
 		bench_die("/", errno);
 	if (hierarchy_detect(o->root, HIERARCHY_AUTO, o->hierarchy, &err) || topology_read(o->root, &o->schema, &err))
 		die(&err);
 	make_events(o, n_events);
-	options = (struct counters_options){ .config = &o->config,
+	options = (struct counters_options){ .max_cgroups = max_cgroups,
+					     .quota = max_cgroups,
 					     .root = o->root,
 					     .hierarchy = o->hierarchy,
 					     .seam = &o->seam,
@@ -138,7 +138,9 @@ void own_prepare_reading(struct own *o, bool bpf_lifecycle)
 	o->table = cgroup_table_new();
 	if (!o->table || reading_init(&o->reading, &o->schema))
 		bench_die("reading", ENOMEM);
-	if (lifecycle_open(o->hierarchy, bpf_lifecycle, NULL, o->table, NULL, &o->lifecycle, &err))
+	const struct lifecycle_options lo = { .hierarchy = o->hierarchy, .table = o->table, .bpf = bpf_lifecycle };
+
+	if (lifecycle_open(&lo, &o->lifecycle, &err))
 		die(&err);
 }
 

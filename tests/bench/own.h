@@ -4,10 +4,9 @@
 #define JD_BENCH_OWN_H
 #include "bench.h"
 #include "model/cgroup.h"
-#include "model/config.h"
 #include "model/reading.h"
-#include "source/counters.h"
-#include "source/events.h"
+#include "source/counters/counters.h"
+#include "source/counters/events.h"
 
 #define OWN_MAX_PROGS 4
 
@@ -15,7 +14,6 @@ struct own {
 	struct program p;
 	struct fsroot *root;
 	struct hierarchy *hierarchy;
-	struct config config;
 	struct perf_seam seam;
 	struct event_variants core[SCHEMA_MAX_EVENTS], msr[SCHEMA_MAX_MSR];
 	struct schema schema;

@@ -42,18 +42,20 @@ part env LD_PRELOAD="$PWD/$B/bench/alloc_count.so" "$B/bench/bench" traces 101
 {
 	echo "# Measured cost"
 	echo
-	echo "What \`make bench${PERF:+ PERF=...}$([ "$EVENT" = tsc ] || echo " EVENT=$EVENT")\` printed on $(date -u '+%Y-%m-%d') (ROUNDS=$ROUNDS): $(uname -s) $(uname -r | cut -d. -f1,2), $(nproc) CPUs," \
-		"$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)."
+	echo "This page shows what jouled costs: first its goals beside the measured values, then the tables behind them. It is what"
+	echo "\`make bench${PERF:+ PERF=...}$([ "$EVENT" = tsc ] || echo " EVENT=$EVENT")\` printed on $(date -u '+%Y-%m-%d') (ROUNDS=$ROUNDS): $(uname -s) $(uname -r | cut -d. -f1,2), $(nproc) CPUs," \
+		"$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1). MISS marks a goal that is not reached."
 	echo
 	if [ "$EVENT" = cycles ]; then
 		echo "Counters are hardware cycles."
 	else
-		echo "Counters are \`msr/tsc/\`, whose read is one rdtsc, so that the figures can be had on a machine without a PMU;" \
-			"a hardware counter's read is an rdpmc in the same code, which some hypervisors trap (\`EVENT=cycles\`)."
+		echo "Counters are \`msr/tsc/\`. One rdtsc reads such a counter, so the figures can be had on a machine without a PMU. A"
+		echo "hardware counter is read with one rdpmc in the same code; some hypervisors trap it (\`EVENT=cycles\`)."
 	fi
-	echo "Every switch figure stands beside a limit program" \
-		"(the scheduler's stamp and the same plain reads, nothing else) in the same interleaved run: gate on the ratios," \
-		"nanoseconds move with the machine. BPF statistics are off except in the table that says so."
+	echo
+	echo "Every switch figure stands beside that of a limit program in the same interleaved run. The limit program makes the"
+	echo "scheduler's stamp and the same plain reads, nothing else. Compare the ratios, because nanoseconds move with the machine."
+	echo "BPF statistics are off except in the table that says so."
 	echo
 	echo "| line | goal | measured | |"
 	echo "|---|---|---|---|"

@@ -34,7 +34,7 @@ until_true() {
 	done
 }
 
-# What kubelet knows the apiserver by, for logs and exec.
+# The certificates by which kubelet knows the apiserver, for logs and exec.
 node_certificates() {
 	(
 		umask 077
@@ -107,7 +107,7 @@ stop() {
 	until_true 15 sh -c "! kill -0 $pid" || kill -9 "$pid"
 }
 
-# What is left of pods when deleting them did not do.
+# Ends what is left of pods when deleting them did not help.
 containers_down() {
 	for task in $(node_ctr tasks list -q 2>/dev/null); do
 		node_ctr tasks kill -s 9 "$task" >/dev/null 2>&1

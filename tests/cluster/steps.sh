@@ -3,7 +3,7 @@
 # Sourced by run.sh: what is tried on the cluster.
 # shellcheck disable=SC2154 # here: of run.sh
 
-# What of the host is changed by pods of ours, so that it can be put back.
+# Paths of the host that our pods change; they are put back.
 host_paths='/var/log/pods /var/log/containers /run/jouled /var/lib/jouled'
 
 host_enter() {
@@ -76,7 +76,7 @@ rollout() {
 	kc apply -f "$here/$1.yaml" && kc -n jouled rollout status ds/jouled --timeout=120s
 }
 
-# What the kernel says of the process, against what the overlay asks for.
+# The rights of the process as the kernel tells them, against those that the overlay asks for.
 rights_least_privilege() {
 	pid=$(agent_pid)
 	grep -E '^(CapBnd|NoNewPrivs|Seccomp):' "/proc/$pid/status" | tr -s '\t\n' '  '
@@ -192,7 +192,7 @@ wave() {
 	echo "  $(cat "$here/figures-$1")"
 }
 
-# What has ended is shown for two minutes instead of five, so that a leak stands out from what is kept.
+# Ended cgroups are shown for two minutes instead of five, so that a leak stands out.
 storm() {
 	manifests least-privilege |
 		sed 's#^    history:.*#&\n    metrics: { keep: 2m }#; s#^\( *name: jouled\)-[a-z0-9]\{10\}$#\1-storm#' >"$here/storm.yaml"

@@ -20,7 +20,7 @@ for package in $wanted; do
 	grep -q "^ $package,\{0,1\}\$" deploy/debian/control || unnamed="$unnamed $package"
 done
 [ -z "$unnamed" ] && ok deb-build-depends || fail deb-build-depends "not in deploy/debian/control:$unnamed"
-if lintian --allow-root --fail-on error,warning "$B"/deb/*.changes >"$work/lintian" 2>&1; then
+if TMPDIR=$work lintian --allow-root --fail-on error,warning "$B"/deb/*.changes >"$work/lintian" 2>&1; then
 	ok deb-lintian
 else
 	fail deb-lintian "$(head -n 5 "$work/lintian" | tr '\n' '|')"

@@ -5,6 +5,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -32,16 +33,20 @@ class Browser:
             [program(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
              "--disable-background-networking", "--disable-component-update", "--hide-scrollbars",
              "--user-data-dir=" + self.profile, "--remote-debugging-pipe", "about:blank"],
-            close_fds=False, preexec_fn=pipes, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            close_fds=False, preexec_fn=pipes, start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(down_read)
         os.close(up_write)
         self.out, self.into, self.rest, self.last = down_write, up_read, b"", 0
         self.events, self.answers = [], {}
 
     def close(self):
-        self.process.kill()
+        os.killpg(self.process.pid, signal.SIGKILL)     # and those that it has started, which write there too
         self.process.wait()
-        shutil.rmtree(self.profile, ignore_errors=True)
+        for _ in range(300):
+            shutil.rmtree(self.profile, ignore_errors=True)
+            if not os.path.exists(self.profile):
+                break
+            time.sleep(0.1)
 
     def pump(self, seconds):
         """Takes what comes within the time; True when something did."""
@@ -66,7 +71,7 @@ class Browser:
         data = json.dumps(message).encode() + b"\0"
         while data:
             data = data[os.write(self.out, data):]
-        end = time.monotonic() + 60
+        end = time.monotonic() + 240
         while self.last not in self.answers:
             if time.monotonic() > end:
                 raise TimeoutError(method)
@@ -104,7 +109,7 @@ class Page:
             raise RuntimeError(result["exceptionDetails"].get("exception", {}).get("description", "exception"))
         return result["result"].get("value")
 
-    def wait(self, script, seconds=40):
+    def wait(self, script, seconds=240):
         """Until the expression is true; its value."""
         end = time.monotonic() + seconds
         while True:

@@ -2,7 +2,9 @@
 """What the history and the totals say, looked at from outside. history.py CHECK ARGUMENT..."""
 import json
 import re
+import sqlite3
 import sys
+import time
 
 
 def counters(path):
@@ -49,5 +51,42 @@ def lost(path, reason):
     assert any(reason in x["reason"] and x["until_unix_ns"] > x["from_unix_ns"] for x in d["lost"]), d["lost"]
 
 
+def varint(n):
+    out = bytearray()
+    while n > 0x7f:
+        out.append(n & 0x7f | 0x80)
+        n >>= 7
+    return bytes(out) + bytes([n])
+
+
+def fill(path, seconds, cgroups):
+    """So many seconds up to now, each with so many cgroups, into the file of an agent that has ended."""
+    db = sqlite3.connect(path)
+    domains, n = db.execute("SELECT id, n FROM domains ORDER BY id DESC LIMIT 1").fetchone()
+    boot = db.execute("SELECT max(id) FROM boot").fetchone()[0]
+    base = max(db.execute("SELECT max(id) FROM series").fetchone()[0] or 0, 100) + 1
+    now = time.time_ns()
+    db.executemany("INSERT INTO series(id, boot, cgroup, path, used_ns, ended) VALUES(?, ?, ?, ?, ?, 0)",
+                   ((base + i, boot, 10**9 + i, b"/filled/%d" % i, now) for i in range(int(cgroups))))
+    data, last = bytearray(varint(6 + int(cgroups))), 0
+    for series in list(range(6)) + [base + i for i in range(int(cgroups))]:
+        data += varint(series - last) + b"\4" + varint(1000 + series) * n
+        last = series
+    db.execute("DELETE FROM points_1s")
+    for k in range(int(seconds)):
+        end = now - (int(seconds) - k) * 10**9
+        db.execute("INSERT INTO points_1s(slot, domains, start_ns, end_ns, interval_ns, data) VALUES(?, ?, ?, ?, ?, ?)",
+                   (end - 1, domains, end - 10**9, end, 10**9, bytes(data)))
+    db.commit()
+
+
+def step(path, seconds, points):
+    """A step, and at least so many points of a series."""
+    with open(path, encoding="utf-8") as f:
+        d = json.load(f)
+    most = max(len(s["points"]) for s in d["series"])
+    assert d["step_ns"] == int(seconds) * 10**9 and most >= int(points), (d["step_ns"], most)
+
+
 if __name__ == "__main__":
-    {"monotonic": monotonic, "ledger": ledger, "lost": lost}[sys.argv[1]](*sys.argv[2:])
+    {"monotonic": monotonic, "ledger": ledger, "lost": lost, "fill": fill, "step": step}[sys.argv[1]](*sys.argv[2:])

@@ -2,6 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by every end-to-end test. A case prints "ok NAME", "FAIL NAME: reason" or "SKIP NAME: reason";
 # the test's exit status is 0 when none failed. Nothing is slept for: conditions are waited for.
+# By hand as in a run a test is guarded (tests/guard.sh).
+case ${JOULED_TEST:-}$0 in tests/*/test_*.sh | [./]*/tests/*/test_*.sh)
+	exec sh "${0%/*}/../guard.sh" "tests/$(basename "$(dirname "$0")")/${0##*/}" sh "$0" "$@" ;;
+esac
 set -u
 B=${B:-build}
 JOULED=${JOULED:-$B/jouled}
@@ -41,7 +45,7 @@ skip() {
 	echo "SKIP $1: $2"
 }
 
-# A call that was refused is a gap in user/app/seccomp_list.c; a test that makes some on purpose sets asks_for_more.
+# A call that was refused is a gap in user/agent/sandbox/seccomp.c; a test that makes some on purpose sets asks_for_more.
 finish() {
 	refused=$(grep -hm 1 'seccomp: .* is not one that jouled needs' "$work"/*.err 2>/dev/null)
 	[ -z "$refused" ] || [ -n "${asks_for_more:-}" ] || fail "$(basename "$0" .sh)-seccomp" "$(echo "$refused" | head -n 3 | tr '\n' '|')"
@@ -49,9 +53,10 @@ finish() {
 	exit
 }
 
-# wait_until TENTHS COMMAND...: tries every 100 ms until the command succeeds.
+# wait_until TENTHS COMMAND...: tries every 100 ms until the command succeeds; SLOWER (8) times as long as a quiet machine may
+# need, as this is only a bound against hanging.
 wait_until() {
-	tries=$1
+	tries=$(($1 * ${SLOWER:-8}))
 	shift
 	while ! "$@"; do
 		tries=$((tries - 1))
@@ -93,11 +98,11 @@ ended() {
 run() {
 	ran=$1
 	shift
-	timeout 60 "$JOULED" --socket none --state-dir "$work/state" "$@" >"$work/$ran.out" 2>"$work/$ran.err"
+	timeout 300 "$JOULED" --socket none --state-dir "$work/state" "$@" >"$work/$ran.out" 2>"$work/$ran.err"
 	status=$?
 }
 
-# What it said, for a failure's reason.
+# The program's words, for a failure's reason.
 said() {
 	head -c 300 "$work/$1.err" | tr '\n' '|'
 }
@@ -106,7 +111,7 @@ cgroup2() {
 	awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts
 }
 
-# What a test that was killed has left: its pid is in the name.
+# Things that a killed test has left: its pid is in the name.
 remove_leftovers() {
 	for left in "$(cgroup2)"/jouled-e2e-*; do
 		[ -d "$left" ] || continue

@@ -21,12 +21,12 @@ OWN = re.compile(r"jouled_(self|output)_")
 
 class Local(http.client.HTTPConnection):
     def __init__(self, path):
-        super().__init__("jouled", timeout=30)
+        super().__init__("jouled", timeout=120)
         self.path = path
 
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(30)
+        self.sock.settimeout(120)
         self.sock.connect(self.path)
 
 
@@ -45,8 +45,8 @@ def interval(lines):
 def same(path, port):
     """Between two equal pages of one door stands that of the other: all three are of one interval."""
     for accept in ("text/plain", "application/openmetrics-text"):
-        for _ in range(100):
-            tcp, local = http.client.HTTPConnection("127.0.0.1", port, timeout=30), Local(path)
+        for _ in range(1000):
+            tcp, local = http.client.HTTPConnection("127.0.0.1", port, timeout=120), Local(path)
             first, other, second = page(tcp, accept), page(local, accept), page(tcp, accept)
             if interval(first[1]) == interval(second[1]):
                 break
@@ -65,7 +65,7 @@ def outputs(lines):
 
 def back(url, seconds, when):
     query = '{__name__=~"jouled_.*_total",__name__!~"jouled_(self|output)_.*"}[%ds]' % seconds
-    with urllib.request.urlopen(url + "/api/v1/query?" + urllib.parse.urlencode({"query": query}), timeout=30) as f:
+    with urllib.request.urlopen(url + "/api/v1/query?" + urllib.parse.urlencode({"query": query}), timeout=120) as f:
         series = json.load(f)["data"]["result"]
     crossed = grew = samples = 0
     for one in series:
@@ -87,20 +87,20 @@ def back(url, seconds, when):
 
 def stay(port):
     """A connection that is kept; there may be no place until an earlier one is seen to be closed."""
-    for _ in range(100):
-        c = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    for _ in range(1000):
+        c = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
         try:
             page(c, "*/*")
             return c
         except (AssertionError, OSError, http.client.HTTPException):
             c.close()
             time.sleep(0.1)
-    raise AssertionError("no place for 10 s")
+    raise AssertionError("no place for 100 s")
 
 
 def crowd(port, most):
     held = [stay(port) for _ in range(most)]
-    more = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    more = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     more.connect()
     answer = http.client.HTTPResponse(more.sock)     # told before it asks
     answer.begin()

@@ -10,9 +10,11 @@ import re
 import sys
 import xml.etree.ElementTree as ET
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from summed import summed
+
 SVG = "{http://www.w3.org/2000/svg}"
 UNITS = {"W": 1, "mW": 1e-3, "kW": 1e3}
-KINDS = ("package", "dram", "gpu", "external")
 
 
 def texts(root):
@@ -72,7 +74,8 @@ def compare(root, wanted, seconds):
 
 def energy(svg, decoded):
     records = [json.loads(line) for line in open(decoded)]
-    domains = [d["kind"] in KINDS for d in next(r for r in records if r["kind"] == "header")["domains"]]
+    names = [d["name"] for d in next(r for r in records if r["kind"] == "header")["domains"]]
+    domains = [d in summed(names) for d in names]
     snapshots = [r for r in records if r["kind"] == "snapshot"]
     wanted = {}
     for s in snapshots:
@@ -87,7 +90,7 @@ def energy(svg, decoded):
 
 def total(svg, history):
     h = json.load(open(history))
-    use = [re.sub(r"-\d.*", "", d) in KINDS for d in h["domains"]]
+    use = [d in summed(h["domains"]) for d in h["domains"]]
     wanted, ends, starts = {}, [], []
     for s in h["series"]:
         name = "idle" if s["row"] in ("idle", "idle-power") else s["cgroup"]
@@ -115,7 +118,6 @@ BOXES = """[...document.querySelectorAll('text')].map(t => { const b = t.getBBox
 
 
 def layout(*files):
-    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     import browser as chromium
     if not chromium.program():
         print("SKIP plot-layout: no Chromium; install chromium-headless-shell")

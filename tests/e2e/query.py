@@ -19,7 +19,7 @@ import time
 
 def connect(path):
     s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    s.settimeout(30)
+    s.settimeout(120)
     s.connect(path)
     return s
 
@@ -88,17 +88,25 @@ def half_closed(path):
         s.shutdown(socket.SHUT_WR)
         answer = response(s.makefile("rb"))
         assert answer is None or answer[0] == 200, answer
+    # nothing more can come: its place is free before that of one that may still go on, and came first
+    slower = connect(path)
+    slower.sendall(b"GET /v1/sta")
     for half in (b"GET /v1/sta", b"GET /v1/status HTTP/1.1\r\nHost: x\r\n", get(b"/v1/status") + b"GET /v1"):
         with connect(path) as s:
             s.sendall(half)
             s.shutdown(socket.SHUT_WR)
-            start, f = time.monotonic(), s.makefile("rb")
+            f = s.makefile("rb")
             answer = response(f)
             if answer and answer[0] == 200 and b"\r\n\r\n" in half:
                 answer = response(f)
             assert answer is None or answer[0] >= 400, answer
-            # nothing more can come: its place is free well before the 10 s of a slow one
-            assert time.monotonic() - start < 6, time.monotonic() - start
+
+
+    slower.setblocking(False)
+    try:
+        assert not slower.recv(1) and False, "the slow one was cut off first"
+    except BlockingIOError:
+        slower.close()
 
 
 def abandoned(path):
@@ -117,10 +125,10 @@ def slow(path):
             for byte in get(b"/v1/status"):
                 s.sendall(bytes([byte]))
                 time.sleep(1)
-                assert time.monotonic() - start < 15, "a slow request was not cut off"
+                assert time.monotonic() - start < 20, "a slow request was not cut off"
         except (BrokenPipeError, ConnectionError):
             pass
-        assert 8 < time.monotonic() - start < 15, time.monotonic() - start
+        assert time.monotonic() - start > 8, time.monotonic() - start
 
 
 JUNK = (b"\x00\x01\x02\r\n\r\n", b"GET\r\n\r\n", b"\r\n" * 50, b"GET / HTTP/9.9\r\n\r\n", b"\xff" * 70000)
@@ -140,23 +148,25 @@ def raw(path):
 
 
 def crowd(path, n, served):
-    idle, refused = [], 0
+    idle, refused = [], set()
     for _ in range(n):
         s = connect(path)
         s.setblocking(False)
         idle.append(s)
-    time.sleep(2)
-    for s in idle:
-        try:
-            data = s.recv(4096)
-            assert data.startswith(b"HTTP/1.1 503") and b'{"error":' in data, data
-            refused += 1
-        except BlockingIOError:
-            pass
-    assert refused == n - served, f"{refused} of {n} were refused, {n - served} should have been"
+    deadline = time.monotonic() + 8         # of the 10 s that a head may take
+    while time.monotonic() < deadline and len(refused) < n - served:
+        for s in set(idle) - refused:
+            try:
+                data = s.recv(4096)
+                assert data.startswith(b"HTTP/1.1 503") and b'{"error":' in data, data
+                refused.add(s)
+            except BlockingIOError:
+                pass
+        time.sleep(0.1)
+    assert len(refused) == n - served, f"{len(refused)} of {n} were refused, {n - served} should have been"
     for s in idle:
         s.close()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while ask(path, get(b"/v1/status"))[0] != 200:
         assert time.monotonic() < deadline, "nobody is served after the crowd"
     return 0

@@ -274,6 +274,7 @@ TRAPS = {
     "error-power": ("aborts", "not-a-number", G, 40, lambda r: edit(r, G, 40, cell(POWER, "ERR"))),
     "na-power": ("wrong", "empty-cell", G, 40, lambda r: edit(r, G, 40, cell(POWER, "N/A"))),
     "early-samples": ("wrong", "stops-early", S, 402, lambda r: r.files.update({S: (r.files[S][0], r.files[S][1][:401])})),
+    "lost-gpu": ("wrong", "stops-early", G, 21, lambda r: (r.events(0), r.files.update({G: (r.files[G][0], r.files[G][1][:20])}))),
     "empty-external": ("aborts", "empty-file", X, 0, lambda r: r.raw.update({X: b""})),
     "no-sample": ("aborts", "empty-samples", S, 1, lambda r: r.raw.update({S: b'""\n'})),
     "psu": ("wrong", "external-column", X, 1, lambda r: edit(r, X, 1, lambda s: s.replace("d1c1", "psu1"))),

@@ -3,6 +3,7 @@
 """Judges what joulectl run wrote, by sums of its own.
 
 run_verb.py cpu FILE             CPU time as the kernel's wait4 gave it: within 1 % or 200 us
+run_verb.py alike FILE OTHER     no more than ten times the CPU time and energy of the other, or 1 ms of it
 run_verb.py energy FILE WATTS    package energy = CPU time x watts above idle per core, within 15 %
 run_verb.py statistics FILE N    mean, standard deviation and interval of N runs, anew
 run_verb.py has FILE EXPRESSION  an expression about d, the object
@@ -35,6 +36,13 @@ def cpu(name):
         off = abs(r["cpu_ns"] - kernel)
         # rusage has microseconds: two of them may be cut off
         assert off <= max(0.01 * kernel, 202000), f"{r['cpu_ns']} ns, rusage {kernel} ns"
+
+
+def alike(name, other):
+    a, b = load(name), load(other)
+    assert a["cpu_ns"] <= 10 * b["cpu_ns"] + 1e6, (a["cpu_ns"], b["cpu_ns"])
+    for domain, uj in a["energy_uj"].items():
+        assert uj <= 10 * b["energy_uj"][domain] + 1e4, (a["energy_uj"], b["energy_uj"])
 
 
 def threads_per_core():
@@ -110,7 +118,7 @@ def terminal(argv):
         job(argv + ["sh", "-c", "trap 'exit 9' INT; echo ready; while :; do sleep 0.1; done"])
     seen = b""
     for wanted, key in ((b"ready", b"\x1a"), (b"again", b"\x03"), (b"end ", b"")):
-        limit = time.monotonic() + 30
+        limit = time.monotonic() + 240
         while wanted not in seen and time.monotonic() < limit:
             try:
                 seen += os.read(fd, 4096)
@@ -131,4 +139,4 @@ if __name__ == "__main__":
     if verb == "terminal":
         terminal(rest)
     else:
-        {"cpu": cpu, "energy": energy, "statistics": repeated, "has": has, "burn": burn}[verb](*rest)
+        {"cpu": cpu, "alike": alike, "energy": energy, "statistics": repeated, "has": has, "burn": burn}[verb](*rest)

@@ -5,14 +5,16 @@
 . tests/e2e/lib.sh
 need_root
 seconds=${1:-3600}
+export TEST_TIMEOUT=7200
 export JOULED_VM_CASES=tests/vm/soak
 for guest in $(sh tests/vm/run.sh --list); do
 	sh tests/vm/run.sh "${guest%%/*}" "${guest#*/}" || failures=$((failures + 1))
 done
 KILLS=200 sh tests/e2e/test_history.sh || failures=1
 SCRAPE_SECONDS=120 sh tests/e2e/test_metrics.sh || failures=1
-VJOULE_SECONDS=60 sh tests/e2e/test_vjoule_load.sh || failures=1
-SPANS_STORM=20000 flock /tmp/jouled-kernel-tests.lock "$B/kernel/test_spans_storm" || failures=1
+DEADLINES=check VJOULE_SECONDS=60 sh tests/e2e/test_vjoule_load.sh || failures=1
+SPANS_STORM=20000 sh tests/guard.sh tests/kernel/test_spans_storm.c "$B/kernel/test_spans_storm" || failures=1
+python3 tests/mutants/mutants.py || failures=1
 AWAY=600 KILL_SECONDS=600 sh tests/e2e/test_zico.sh || failures=1
 
 start soak -i 1s -o "hwpc=file://$work/soak.json" -o "power=file:///dev/null" -o null:

@@ -6,10 +6,12 @@ spans.py tree SPANS.json CGROUP.json LABELS...   the tree of one cgroup, its ene
 spans.py chrome EVENTS.json SPANS.json           trace events that viewers can nest
 spans.py flame FILE.svg SPANS.json               a flame graph without script, as wide as its energy
 spans.py calls SPANS.json NAME=N...                how often functions were called, and by whom
+spans.py bounds JOULECTL SOCKET CGROUP             a limit tells what it leaves out; pages and pictures show all
 spans.py parts SPANS.json                        parts of long-lived trees follow each other
 """
 import json
 import re
+import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from collections import defaultdict
@@ -141,6 +143,39 @@ def joules(t, s):
     return sum(s["energy_uj"][i] for i in pick)
 
 
+def bounds(joulectl, sock, cgroup):
+    def ask(verb, *args):
+        p = subprocess.run([joulectl, verb, "--socket", sock, "--cgroup", cgroup, *args], capture_output=True, text=True, check=True)
+        return p.stdout, p.stderr
+
+    def total(doc):
+        return sum(joules(t, s) for t in doc["traces"] for s in t["spans"])
+
+    for _ in range(20):
+        whole = json.loads(ask("spans", "--json", "--limit", "1000000")[0])
+        cut, said = ask("spans", "--json", "--limit", "1500")
+        cut = json.loads(cut)
+        table = ask("spans", "--limit", "1500")[0]
+        svg = ask("flame")[0]
+        narrow = ask("flame", "--limit", "1500")[0]
+        again = json.loads(ask("spans", "--json", "--limit", "1000000")[0])
+        if again["forgotten_traces"] == whole["forgotten_traces"]:
+            break
+    n = sum(len(t["spans"]) for t in whole["traces"])
+    assert n > 3000 and whole["left_out_traces"] == 0, f"{n} spans, {whole['left_out_traces']} traces left out of all"
+    assert cut["left_out_traces"] > 0 and sum(len(t["spans"]) for t in cut["traces"]) <= 1500
+    assert len(cut["traces"]) + cut["left_out_traces"] == len(whole["traces"])
+    assert total(cut) + cut["left_out_energy_uj"] == total(whole), (total(cut), cut["left_out_energy_uj"], total(whole))
+    want = f"{cut['left_out_traces']} older trace"
+    for what, text in (("stderr", said), ("table", table), ("picture", narrow)):
+        assert want in text and f"{cut['left_out_energy_uj'] / 1e6:.6g} J" in text, f"{what} does not say {want}"
+    assert "older trace" not in svg, "a picture of all leaves out something"
+    assert f"{total(whole) / 1e6:.6g} J in {len(whole['traces'])} trace" in svg, "a picture of all has not all"
+    if whole["forgotten_traces"]:
+        assert f"{whole['forgotten_traces']} trace" in svg and whole["forgotten_energy_uj"] >= 0
+    print(f"{len(cut['traces'])} of {len(whole['traces'])} traces, {total(cut)} of {total(whole)} uJ, {whole['forgotten_traces']} forgotten")
+
+
 def flame(path, spans_path):
     text = open(path).read()
     root = ET.fromstring(text)
@@ -182,4 +217,4 @@ def parts(spans_path):
 
 
 if __name__ == "__main__":
-    {"tree": tree, "calls": calls, "chrome": chrome, "flame": flame, "parts": parts}[sys.argv[1]](*sys.argv[2:])
+    {"tree": tree, "calls": calls, "chrome": chrome, "flame": flame, "parts": parts, "bounds": bounds}[sys.argv[1]](*sys.argv[2:])

@@ -6,7 +6,7 @@
 doctor() {
 	doctored=$1
 	shift
-	timeout 60 "$JOULED" doctor "$@" >"$work/$doctored.out" 2>"$work/$doctored.err"
+	timeout 300 "$JOULED" doctor "$@" >"$work/$doctored.out" 2>"$work/$doctored.err"
 	status=$?
 }
 

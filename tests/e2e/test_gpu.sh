@@ -48,7 +48,8 @@ spin "$one"
 first=$spinner
 spin "$two"
 second=$spinner
-sleep 0.2
+wait_until 50 grep -qx "$first" "$one/cgroup.procs"
+wait_until 50 grep -qx "$second" "$two/cgroup.procs"
 export FAKE_NVML="$work/script"
 
 # Two GPUs: 125 W in a square wave, 60 W steady; the first is used 3 to 1 by two cgroups. 20 W are idle.
@@ -75,7 +76,7 @@ case " $qualities " in
 esac
 
 # The same in what a person sees: the page of metrics, the table, and a command that uses the GPU alone.
-curl -sf --max-time 10 --unix-socket "$work/sock" http://localhost/metrics >"$work/page"
+curl -sf --max-time 60 --unix-socket "$work/sock" http://localhost/metrics >"$work/page"
 check gpu-metrics-ledger python3 $here/gpu.py page "$work/page"
 "$B/joulectl" top --socket "$work/sock" --once --json >"$work/top.json" 2>"$work/top.err"
 check gpu-top-ledger python3 $here/gpu.py top "$work/top.json"
@@ -87,7 +88,9 @@ check gpu-run python3 $here/gpu.py run "$work/run.json" 105
 # The second falls off the bus: no report is invented, the other goes on, and it comes back.
 script "power 0 100000 50000 100" "power 1 60000 0 1000" "lost 1"
 wait_until 100 grep -q "gpu-1: it does not answer" "$work/main.err"
-sleep 1
+# what was measured before that is told by then
+other=$(grep -c '"target":"all".*"domain":"gpu-0"' "$work/main.json")
+wait_until 100 reports_of gpu-0 $((other + 2)) "$work/main.json"
 before=$(grep -c '"target":"all".*"domain":"gpu-1"' "$work/main.json")
 other=$(grep -c '"target":"all".*"domain":"gpu-0"' "$work/main.json")
 wait_until 100 reports_of gpu-0 $((other + 3)) "$work/main.json"
@@ -157,7 +160,7 @@ else
 	fail meter-command-ends "the program of a meter outlives the agent"
 fi
 
-# What a user may get wrong.
+# Mistakes of a user.
 configure wrong "gpu: { library: /nowhere/libnvidia-ml.so.1 }"
 run wrong -c "$work/wrong.yaml" -n 1
 if [ "$status" = 1 ] && grep -q 'gpu.library' "$work/wrong.err"; then

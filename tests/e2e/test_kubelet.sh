@@ -49,7 +49,7 @@ agent() {
 }
 
 page() {
-	curl -sf --max-time 5 "http://127.0.0.1:$(cat "$work/$1.port")/metrics" >"$work/page"
+	curl -sf --max-time 60 "http://127.0.0.1:$(cat "$work/$1.port")/metrics" >"$work/page"
 }
 
 # Names that an earlier agent kept would be there without a request.
@@ -187,7 +187,7 @@ fi
 # doctor asks, too
 say mode pods
 config ours >"$work/doctor.yaml"
-timeout 60 "$JOULED" doctor -c "$work/doctor.yaml" --socket none --state-dir "$work/state" >"$work/doctor.out" 2>&1
+timeout 300 "$JOULED" doctor -c "$work/doctor.yaml" --socket none --state-dir "$work/state" >"$work/doctor.out" 2>&1
 if grep -q '^kubelet  *ok  *https://127.0.0.1:[0-9]*: 1 pods$' "$work/doctor.out"; then
 	ok kubelet-doctor
 else

@@ -45,15 +45,14 @@ else
 	ok sigterm
 fi
 
-# What is queued for a peer that does not read is sent before the end, when it reads again in time.
+# Documents queued for a peer that does not read are sent before the end, when it reads again in time.
 python3 $here/hwpc.py listen "$work/slow.port" "$work/slow.json" "$work/read" &
 agents="$agents $!"
 wait_until 50 test -s "$work/slow.port"
 make_cgroup slow
-start slow -i 20ms -o "hwpc=tcp://127.0.0.1:$(cat "$work/slow.port")" -o "snapshot=file://$work/slow.cbor"
+start slow -i 20ms -o "hwpc=tcp://127.0.0.1:$(cat "$work/slow.port")" -o "hwpc=file://$work/slow.file"
 wait_until 100 test -s "$work/slow.json.peers"
-wait_until 100 test -s "$work/slow.cbor"
-sleep 1
+wait_until 100 ticks_at_least 40 "$work/slow.file"
 kill "$agent"
 touch "$work/read"
 if ended 80 "$agent" && wait_until 50 test -s "$work/slow.json.closed" && [ "$status" -eq 0 ] &&
@@ -65,7 +64,6 @@ fi
 
 # Reload: another interval, the same connection, no count lost, none twice.
 make_cgroup reload
-spin "$cgroup"
 target=${cgroup#"$(cgroup2)"}
 python3 $here/hwpc.py listen "$work/hup.port" "$work/hup.json" &
 agents="$agents $!"
@@ -81,20 +79,27 @@ used() {
 }
 config 200ms ''
 start hup -c "$work/hup.yaml"
+wait_until 100 lines_at_least 1 "$work/hup.json"
+spin "$cgroup"
 wait_until 100 lines_at_least 20 "$work/hup.json"
-u0=$(used) n0=$(told)
 config 50ms ''
 kill -HUP "$agent"
 lines=$(wc -l <"$work/hup.json")
 wait_until 100 lines_at_least $((lines + 100)) "$work/hup.json"
-u1=$(used) n1=$(told)
-diff=$(((u1 - u0) * 1000 - (n1 - n0)))
-if [ "$(wc -l <"$work/hup.json.peers")" -eq 1 ] && [ ${diff#-} -lt $(((u1 - u0) * 1000 / 10 + 250000000)) ]; then
+kill -STOP "$spinner"
+# within 1 %, or the tick in which the kernel's books have the move into the cgroup; less where a report that came late is withheld, and
+# that is said
+none_lost() {
+	ns=$(($(used) * 1000)) of=$(told)
+	diff=$((ns - of))
+	[ ${diff#-} -lt $((ns / 100 + 10000000)) ] || { [ $diff -gt 0 ] && grep -q 'reports withheld: interval' "$work/hup.err"; }
+}
+if wait_until 10 none_lost && [ "$(wc -l <"$work/hup.json.peers")" -eq 1 ]; then
 	ok reload-keeps-counts-and-connection
 else
-	fail reload-keeps-counts-and-connection \
-		"$(wc -l <"$work/hup.json.peers") connections, $(((u1 - u0) * 1000)) ns used, $((n1 - n0)) ns told: $(said hup)"
+	fail reload-keeps-counts-and-connection "$(wc -l <"$work/hup.json.peers") connections, $ns ns used, $of ns told: $(said hup)"
 fi
+kill -CONT "$spinner"
 config 50ms 'flavour: sweet
 '
 kill -HUP "$agent"

@@ -22,18 +22,18 @@ free_port() {
 }
 
 has_page() {
-	curl -sf --max-time 5 "http://127.0.0.1:$1/metrics" >"$work/page"
+	curl -sf --max-time 60 "http://127.0.0.1:$1/metrics" >"$work/page"
 }
 
 no_page() {
-	! curl -s --max-time 5 -o /dev/null "http://127.0.0.1:$1/metrics"
+	! curl -s --max-time 60 -o /dev/null "http://127.0.0.1:$1/metrics"
 }
 
 # code PORT TARGET [CURL ARGUMENT...]: its status.
 code() {
 	asked="http://127.0.0.1:$1$2"
 	shift 2
-	curl -s --max-time 10 -o "$work/answer" -w '%{http_code}' "$@" "$asked"
+	curl -s --max-time 60 -o "$work/answer" -w '%{http_code}' "$@" "$asked"
 }
 
 # A container that works for a moment and then sleeps.
@@ -100,12 +100,16 @@ END
 	agents="$agents $!"
 	# query EXPRESSION: its one value, or nothing.
 	query() {
-		curl -s --max-time 10 --get --data-urlencode "query=$1" "http://127.0.0.1:$prometheus_port/api/v1/query" |
+		curl -s --max-time 60 --get --data-urlencode "query=$1" "http://127.0.0.1:$prometheus_port/api/v1/query" |
 			python3 -c 'import json, sys; r = json.load(sys.stdin)["data"]["result"]; print(r[0]["value"][1] if r else "")'
 	}
 	# scraped N SECOND: are there at least N samples since then?
 	scraped() {
 		[ "$(query "count_over_time(jouled_intervals_total[$(($(date +%s) - $2 + 1))s])" 2>/dev/null | cut -d. -f1)" -ge "$1" ] 2>/dev/null
+	}
+	# samples of both agents of each family; none goes back
+	goes_on() {
+		python3 $here/metrics.py back "http://127.0.0.1:$prometheus_port" "$(($(date +%s) - began + 2))" "$when"
 	}
 	began=$(date +%s)
 	half=$((scrape_seconds / 2))
@@ -120,7 +124,7 @@ END
 	plus=
 	parts=$(for p in cgroup idle residual retired; do printf '%s sum(rate(jouled_%s_energy_joules_total{domain="package"}[%s]))' "$plus" $p "${window}s"; plus=+; done)
 	ratio=$(query "($parts) / $whole")
-	if [ "$(query "max_over_time(up[10s])")" != 1 ]; then
+	if [ "$(query "max_over_time(up[${window}s])")" != 1 ]; then
 		fail prometheus-scrapes "$(tail -n 1 "$work/prometheus.out")"
 	elif ! grep -q jouled_energy_joules_total "$work/page"; then
 		skip prometheus-rates "no source of energy here"
@@ -136,7 +140,7 @@ END
 		[ "${n:-0}" = 0 ] || wrong="$wrong $family"
 	done
 	[ -z "$wrong" ] && ok prometheus-resets || fail prometheus-resets "in$wrong"
-	check prometheus-monotonic python3 $here/metrics.py back "http://127.0.0.1:$prometheus_port" "$window" "$when"
+	check prometheus-monotonic wait_until 100 goes_on
 	for series in jouled_cgroup_cpu_seconds_total jouled_cgroup_switches_total jouled_cpu_seconds_total jouled_losses_total \
 		jouled_build_info jouled_self_cpu_seconds_total jouled_output_documents_total "jouled_cgroup_energy_joules_total{cgroup=\"$path\"}"; do
 		n=$(query "count($series)")

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Names on the metrics page: a pod whose log folder comes after its cgroup, what a container makes of itself, a
-# cgroup given to a user, and a real container of podman that lived for a second.
+# cgroup given to a user, a container whose files go as soon as they were read, between two readings, and real containers of
+# podman that lived for a second and for a moment.
 . tests/e2e/lib.sh
 need_root
 
@@ -11,12 +12,15 @@ id=$(printf %s "$name" | sha256sum | cut -c 1-64)
 other=$(printf %s "$name-other" | sha256sum | cut -c 1-64)
 logs=/var/log/pods/shop_front-7_$uid
 made_logs=
+bundles=/run/containerd/io.containerd.runtime.v2.task/default
+made_bundles=
 container=
 
 end() {
 	[ -z "$container" ] || podman rm -f "$container" >/dev/null 2>&1
 	[ -z "$made_logs" ] || rm -rf "$logs" "/var/log/containers/front-7_shop_web-$id.log"
 	[ -z "$made_logs" ] || rmdir /var/log/pods /var/log/containers 2>/dev/null
+	[ -z "$made_bundles" ] || { rm -rf "${bundles:?}/$id" "${bundles:?}/$other" && rmdir -p "$bundles" 2>/dev/null; }
 	cleanup
 }
 trap end EXIT
@@ -28,7 +32,7 @@ make_below() {
 }
 
 page() {
-	curl -sf --max-time 5 "http://127.0.0.1:$(cat "$work/$1.port")/metrics" >"$work/page"
+	curl -sf --max-time 60 "http://127.0.0.1:$(cat "$work/$1.port")/metrics" >"$work/page"
 }
 
 # named AGENT PATH LABEL=VALUE...: waited for up to 15 s.
@@ -51,7 +55,7 @@ check() {
 agent() {
 	label=$1
 	shift
-	start "$label" -i 200ms -o "openmetrics=http-listen://127.0.0.1:0?port-file=$work/$label.port" "$@"
+	start "$label" -i 200ms "$@" -o "openmetrics=http-listen://127.0.0.1:0?port-file=$work/$label.port"
 	wait_until 150 test -s "$work/$label.port"
 }
 
@@ -106,9 +110,41 @@ else
 	fail names-stay-off "$(tail -n 1 "$work/names.out")"
 fi
 
+# Files that are there for one look of this agent, which reads nothing for an hour: only the birth of the cgroup can wake it.
+# The history would have readings of its own.
+echo 'history: off' >"$work/brief.yaml"
+start brief -c "$work/brief.yaml" -i 1h --socket "$work/brief.sock" -o null:
+ask_brief() {
+	curl -sf --max-time 20 --unix-socket "$work/brief.sock" -o "$work/brief" "$@"
+}
+wait_until 150 ask_brief http://jouled/v1/status || fail brief-start "$(said brief)"
+make_cgroup brief
+# lives_once ID NAME: until its file was read; then the file and the cgroup go
+lives_once() {
+	mkdir -p "$bundles/$1" && made_bundles=yes
+	printf '{"linux":{"cgroupsPath":"/%s-brief/nerdctl-%s.scope"},"annotations":{"nerdctl/name":"%s"}}' "$name" "$1" "$2" >"$bundles/$1/config.json"
+	made_cgroups="$cgroup/nerdctl-$1.scope $made_cgroups"
+	python3 $here/names_watch.py "$agent" "$bundles/$1/config.json" "$cgroup/nerdctl-$1.scope"
+	woken=$?
+	rm -rf "${bundles:?}/$1"
+	wait_until 50 rmdir "$cgroup/nerdctl-$1.scope"
+	return $woken
+}
+if lives_once "$id" "$name-moment"; then ok names-woken; else fail names-woken "nobody read the file"; fi
+# the files of one are read when the one before it has its name
+if lives_once "$other" "$name-second"; then ok names-woken-again; else fail names-woken-again "nobody read the file"; fi
+ask_brief -X POST http://jouled/v1/reading
+ask_brief http://jouled/metrics
+if python3 $here/names.py "$work/brief" "/$name-brief/nerdctl-$id.scope" "container=$name-moment" >"$work/names.out" 2>&1; then
+	ok names-of-a-moment
+else
+	fail names-of-a-moment "$(tail -n 1 "$work/names.out")"
+fi
+
+# container_runs NAME TURNS: of an empty loop
 container_runs() {
 	podman --runtime "$runtime" run --rm --name "$1" --network none --ulimit nofile=1024:1024 --ulimit nproc=1024:1024 \
-		"localhost/$name" /busybox sh -c 'i=0; while [ $i -lt 1000000 ]; do i=$((i + 1)); done' >"$work/podman" 2>&1
+		"localhost/$name" /busybox sh -c "i=0; while [ \$i -lt $2 ]; do i=\$((i + 1)); done" >"$work/podman" 2>&1
 }
 
 try_podman() {
@@ -117,19 +153,31 @@ try_podman() {
 	cp "$(command -v busybox)" "$work/busybox" && tar -C "$work" -cf "$work/image.tar" busybox &&
 		podman import -q "$work/image.tar" "localhost/$name" >"$work/podman" 2>&1 || return 1
 	for runtime in crun runc; do
-		command -v $runtime >/dev/null 2>&1 && container_runs "$name-try" && return 0
+		command -v $runtime >/dev/null 2>&1 && container_runs "$name-try" 1000 && return 0
 	done
 	return 1
 }
 
 if try_podman; then
-	container=$name-web
-	container_runs "$container"
 	podman_path() {
-		page names && path=$(sed -n "s/^jouled_cgroup_cpu_seconds_total{cgroup=\"\([^\"]*\)\",container=\"$container\"} .*/\1/p" "$work/page") &&
-			[ -n "$path" ]
+		path=$(sed -n "s/^jouled_cgroup_cpu_seconds_total{cgroup=\"\([^\"]*\)\",container=\"$container\"} .*/\1/p" "$work/$1") && [ -n "$path" ]
 	}
-	if wait_until 100 podman_path; then
+	podman_named() {
+		page names && podman_path page
+	}
+	podman_named_brief() {
+		ask_brief -X POST http://jouled/v1/reading && ask_brief http://jouled/metrics && podman_path brief
+	}
+	container=$name-moment-too
+	container_runs "$container" 1000
+	if wait_until 100 podman_named_brief; then
+		ok names-podman-moment
+	else
+		fail names-podman-moment "$(grep -c libpod- "$work/brief") of its kind, none is $container"
+	fi
+	container=$name-web
+	container_runs "$container" 1000000
+	if wait_until 100 podman_named; then
 		ok names-podman-gone
 	else
 		fail names-podman-gone "$(grep -c libpod- "$work/page") of its kind, none is $container"

@@ -11,7 +11,7 @@ sock=$work/jouled.sock
 plot() {
 	plotted=$1
 	shift
-	timeout 60 "$JOULECTL" plot -o "$work/$plotted.svg" "$@" 2>"$work/$plotted.err"
+	timeout 300 "$JOULECTL" plot -o "$work/$plotted.svg" "$@" 2>"$work/$plotted.err"
 	status=$?
 }
 
@@ -41,7 +41,7 @@ refused() {
 }
 
 has_history() {
-	curl -s --max-time 5 -o "$work/history" --unix-socket "$sock" 'http://jouled/v1/history?since=-10m&limit=3' &&
+	curl -s --max-time 60 -o "$work/history" --unix-socket "$sock" 'http://jouled/v1/history?since=-10m&limit=3' &&
 		[ "$(grep -o '\[1[0-9]*,' "$work/history" | sort -u | wc -l)" -ge 5 ]
 }
 
@@ -103,7 +103,7 @@ if wait_until 300 has_history; then
 	until=$(date +%s)
 	plot history --socket "$sock" --since -10m --until "$until"
 	[ "$status" -eq 0 ] && ok plot-history || fail plot-history "exit status $status: $(said history)"
-	curl -s --max-time 20 -o "$work/history" --unix-socket "$sock" "http://jouled/v1/history?since=-10m&limit=8&until=$until"
+	curl -s --max-time 60 -o "$work/history" --unix-socket "$sock" "http://jouled/v1/history?since=-10m&limit=8&until=$until"
 	check plot-history-energy total "$work/history.svg" "$work/history"
 	refused plot-history-time 1 'since' --socket "$sock" --since yesterday
 else

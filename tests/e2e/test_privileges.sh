@@ -56,7 +56,7 @@ kill "$agent"
 ended 100 "$agent"
 expect privileges-nothing-refused quiet_about_calls threads
 
-# What a hole would be used for.
+# Calls for which a hole would be used.
 if ${CC:-gcc} -D_GNU_SOURCE -shared -fPIC -O1 -o "$work/probe.so" $here/probe_calls.c 2>"$work/cc.err"; then
 	chmod 755 "$work/probe.so"
 else
@@ -173,7 +173,7 @@ expect privileges-socket-own-said grep -q 'socket: it cannot be given to the gro
 kill "$agent"
 ended 100 "$agent"
 
-# What each capability buys: the doctor's words are the documentation's; with none it still measures and says so.
+# The doctor says of each capability what the documentation says; without any it still measures, and says so.
 setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps -all --ambient-caps -all --bounding-set -all \
 	"$JOULED" doctor >"$work/none.out" 2>"$work/none.err"
 started=none
@@ -184,7 +184,7 @@ while read -r sentence; do
 done <"$work/sentences"
 expect privileges-documented [ "$(wc -l <"$work/sentences")" -ge 9 -a -z "$wrong" ]
 chmod 777 "$work/out"
-setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps -all --ambient-caps -all --bounding-set -all timeout 60 \
+setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps -all --ambient-caps -all --bounding-set -all timeout 300 \
 	"$JOULED" -i 200ms -n 3 --socket none --state-dir "$work/none" -o "hwpc=file://$work/out/none.json" >/dev/null 2>"$work/none.err"
 status=$?
 expect privileges-none [ $status -eq 0 ]

@@ -106,6 +106,8 @@ check plain-files by holds "$root/e/b/r/0" '"gpu-power.csv" not in files and "to
 check plain-external by holds "$root/e/b/r/0" 'info["external_unit"] == "mW" and
 	{(r["d0c0"], r["d0c1"]) for r in table("power-external.csv")} == {("120500", "30000")}'
 check plain-snapshots sh -c '"$1" decode "$2" >/dev/null' sh "$JOULECTL" "$root/e/b/r/0/snapshot.cbor"
+check plain-reader grep -q 'no GPU is recorded (--gpu none).*the original reader leaves out' "$work/plain.err"
+check plain-reader-each test "$(grep -c 'e/b/r/[01]: not there: gpu-power.csv, total_power_samples.csv: the original reader leaves this' "$work/plain.err")" = 2
 record rapl --experiment e --benchmark b --run rapl --gpu none --samples-from rapl --external-unit 10mW -- sleep 1
 expect rapl 0
 whole rapl "$root/e/b/rapl/0"
@@ -117,16 +119,7 @@ make_cgroup load
 spin "$cgroup"
 first=$spinner
 spin "$cgroup"
-in_pace() {
-	by pace "$root/e/g-gpu0/r/0" gpu-power.csv 150 && by pace "$root/e/g-gpu1/r/0" gpu-power.csv 150 &&
-		by pace "$root/e/g-gpu0/r/0" rapl-power.csv 250
-}
-# a machine with much else to do gets three chances
-for _ in 1 2 3; do
-	rm -rf "$root/e/g-gpu0" "$root/e/g-gpu1"
-	record gpus --experiment e --benchmark g --run r --gpu gpu-0,GPU-fake1-0000-1111-2222-333344445555 --baseline 1s -- sleep 5
-	in_pace >/dev/null && break
-done
+record gpus --experiment e --benchmark g --run r --gpu gpu-0,GPU-fake1-0000-1111-2222-333344445555 --baseline 1s -- sleep 5
 kill -9 "$first" "$spinner"
 expect gpus 0
 for n in 0 1; do
@@ -177,6 +170,27 @@ expect silent 0
 check silent-samples by holds "$root/e/b/silent/0" 'info["power_samples_from"] == "polling" and
 	{r["value"] for r in table("total_power_samples.csv")} == {"100000"}'
 
+# A GPU that is lost: the files are as good as they were, and it is said.
+printf 'gpus 1\npower 0 100000 0 1000\n' >"$work/script"
+record lost --experiment e --benchmark b --run lost --gpu gpu-0 -- sh -c "sleep 2; echo lost 0 >>$work/script; sleep 8"
+expect lost 0
+whole lost "$root/e/b/lost/0"
+check lost-gpu-said grep -q 'GPU GPU-fake0.* told no power in the last [0-9.]* s: it was lost' "$work/lost.err"
+check lost-reader-said grep -q 'lost/0/gpu-power.csv: ends .* before experiment_end.*\[stops-early\]: the original reader' "$work/lost.err"
+check lost-info by holds "$root/e/b/lost/0" 'info["gpu_silent_ns"] > 2e9'
+check lost-checked sh -c '! "$1" check "$2" >/dev/null' sh "$JOULECTL" "$root/e/b/lost/0"
+
+# One that refuses its power has no file that the original reader wants.
+printf 'gpus 1\nrefuse power\nrefuse samples\n' >"$work/script"
+kill -TERM "$agent"
+ended 100 "$agent"
+start powerless -c "$work/config.yaml" --socket "$sock" -o null:
+wait_until 300 test -S "$sock" || fail powerless "no socket: $(said powerless)"
+record powerless --experiment e --benchmark b --run powerless -- sleep 1
+expect powerless 0
+check powerless-said grep -q 'GPU GPU-fake0.* refuses to tell its power' "$work/powerless.err"
+check powerless-reader grep -q 'not there: gpu-power.csv, total_power_samples.csv: the original reader leaves' "$work/powerless.err"
+
 # Fields that a GPU refuses are no columns.
 printf 'gpus 1\nrefuse pcie\nrefuse app_clock\n' >"$work/script"
 kill -TERM "$agent"
@@ -210,6 +224,10 @@ check clocks-back grep -qx '250000 1215 1095' "$limits/0"
 check recover "$JOULECTL" record --root "$root" --recover
 whole recovered "$root/clock-limit/b/877MHz,1065MHz/0"
 
+staged_rows() {
+	find "$root/power-limit/cut" -path '*/_staged-*' -name "$1.csv" -exec cat {} + 2>/dev/null | wc -l
+}
+
 # Cut off: joulectl alone, at last with all of its process group.
 for signal in TERM INT KILL GROUP; do
 	rm -f "$work/ready"
@@ -220,9 +238,15 @@ for signal in TERM INT KILL GROUP; do
 	recorder=$!
 	wait_until 200 test -s "$work/ready"
 	agents="$agents $(cat "$work/ready")"
-	sleep 1.5
+	# of the experiment, beside those from before it
+	rapl=$(staged_rows rapl-power) of_cgroup=$(staged_rows cgroup-power) gpu=$(staged_rows gpu-power)
+	has_rows() {
+		[ "$(staged_rows rapl-power)" -ge $((rapl + 6)) ] && [ "$(staged_rows cgroup-power)" -ge $((of_cgroup + 6)) ] &&
+			[ "$(staged_rows gpu-power)" -ge $((gpu + 6)) ]
+	}
+	check cut-$signal-begun wait_until 100 has_rows
 	check cut-$signal-limited limit_is 150000
-	now=$(date +%s.%N)
+	staged_rows rapl-power >"$work/rapl-power" && staged_rows cgroup-power >"$work/cgroup-power" && staged_rows gpu-power >"$work/gpu-power"
 	case $signal in
 	GROUP) kill -KILL -$recorder ;;
 	*) kill -$signal $recorder ;;
@@ -234,17 +258,38 @@ for signal in TERM INT KILL GROUP; do
 	[ $signal = KILL ] || [ $signal = GROUP ] || check cut-$signal-said grep -q "interrupted; not published, kept in $root" "$work/cut.err"
 	check cut-$signal-recover "$JOULECTL" record --root "$root" --recover
 	whole cut-$signal "$root/power-limit/cut/150W/0"
-	check cut-$signal-until by until "$root/power-limit/cut/150W/0" "$now" 2.5
+	# all that could be seen before is still there
+	for table in rapl-power cgroup-power gpu-power; do
+		check cut-$signal-$table test "$(wc -l <"$root/power-limit/cut/150W/0/$table.csv")" -ge "$(cat "$work/$table")"
+	done
 	check cut-$signal-told by holds "$root/power-limit/cut/150W/0" 'info["recovered"] and not info["complete"]'
 	rm -rf "$root/power-limit/cut"
 	kill -9 "$(cat "$work/ready")" 2>/dev/null
 done
 
+# Marks after the recorder was killed: the command is not held up, whether it has the FIFO open or opens it then.
+"$JOULECTL" record --socket "$sock" --root "$root" --experiment marks --benchmark b --run r -- sh -c '
+	exec 3>"$JOULED_MARK_FIFO"
+	echo ready >"$1/marks.ready"
+	while [ ! -e "$1/marks.go" ]; do sleep 0.1; done
+	i=0
+	while [ $i -lt 20000 ]; do echo batch_begin >&3; i=$((i + 1)); done
+	echo batch_end >"$JOULED_MARK_FIFO"
+	echo over >"$1/marks.over"' sh "$work" >/dev/null 2>"$work/marks.err" &
+recorder=$!
+wait_until 200 test -e "$work/marks.ready"
+kill -9 $recorder
+wait $recorder 2>/dev/null
+: >"$work/marks.go"
+check marks-go-on wait_until 300 test -e "$work/marks.over"
+check marks-recover "$JOULECTL" record --root "$root" --recover
+check marks-published test -s "$root/marks/b/r/0/timestamps.csv" -a "$(staged)" = 0
+
 # limited: a recording with limits in $recorder, the pid of its guard in $guard. The library is the agent's: no path leads to it.
 limited() {
 	rm -f "$work/ready"
 	env -u LD_LIBRARY_PATH "$JOULECTL" record --socket "$sock" --root "$root" --benchmark both --power-limit 150 -- \
-		sh -c "echo \$\$ >$work/ready.new; mv $work/ready.new $work/ready; sleep $1" >"$work/guard.out" 2>"$work/guard.err" &
+		sh -c "echo \$\$ >$work/ready.new; mv $work/ready.new $work/ready; exec sleep $1" >"$work/guard.out" 2>"$work/guard.err" &
 	recorder=$!
 	wait_until 200 test -e "$work/ready" || fail guard "nothing began: $(said guard)"
 	guard=
@@ -272,7 +317,7 @@ kill -9 "$(cat "$work/ready")" 2>/dev/null
 check both-left limit_is 150000
 record again --benchmark both --power-limit 200 -- true
 expect both-refused 125
-check both-refused-said grep -q 'has left its own set; joulectl record --root .* --recover' "$work/again.err"
+check both-refused-said grep -q 'of a recording that was killed are still set; joulectl record --root .* --recover' "$work/again.err"
 "$JOULECTL" record --socket "$sock" --root "$root" --recover 2>"$work/both.err"
 check both-recovered limit_is 250000
 check both-said grep -q 'power limit put back from 150 W to 250 W' "$work/both.err"
@@ -292,7 +337,7 @@ check both-once sh -c '"$1" record --root "$2" --recover 2>&1 | grep -q "nothing
 "$JOULECTL" record --socket "$sock" --root "$root" --benchmark idle --power-limit 150 --baseline 600s -- true \
 	>"$work/idle.out" 2>"$work/idle.err" &
 recorder=$!
-wait_until 200 sh -c 'cat "$1"/_limits-*/limits 2>/dev/null | grep -q .' sh "$root" || fail idle "nothing is noted: $(said idle)"
+wait_until 200 sh -c 'ls -d "$1"/power-limit/_staged-* 2>/dev/null' sh "$root" >"$work/check.out" || fail idle "no baseline: $(said idle)"
 record beside --benchmark both --power-limit 200 -- true
 expect idle-refused 125
 check idle-said grep -q 'another recording below .* wait for its end' "$work/beside.err"

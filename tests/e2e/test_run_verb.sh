@@ -23,7 +23,7 @@ check() {
 measure() {
 	measured=$1
 	shift
-	timeout 60 "$JOULECTL" run --socket "$sock" --json -o "$work/$measured.json" "$@" >"$work/$measured.out" 2>"$work/$measured.err"
+	timeout 300 "$JOULECTL" run --socket "$sock" --json -o "$work/$measured.json" "$@" >"$work/$measured.out" 2>"$work/$measured.err"
 	status=$?
 }
 
@@ -53,7 +53,7 @@ nothing_left() {
 status=$?
 measured=private
 expect_status private 0
-has private-figures 'd["agent"] == "private" and 1e9 <= d["wall_ns"] < 5e9 and 0 < d["cpu_ns"] < 1e8'
+has private-figures 'd["agent"] == "private" and 1e9 <= d["wall_ns"] and 0 < d["cpu_ns"] < 1e8'
 check private-said grep -q 'starting a private agent' "$work/private.err"
 check private-nothing-left nothing_left ''
 cpu private-cpu
@@ -65,7 +65,7 @@ wait_until 100 test -S "$sock" || fail agent "no socket: $(said agent)"
 
 measure sleep -- sleep 1
 expect_status sleep 0
-has sleep-figures 'd["agent"] == "running" and 1e9 <= d["wall_ns"] < 5e9 and 0 < d["cpu_ns"] < 1e8 and d["memory_peak_bytes"] > 1e5'
+has sleep-figures 'd["agent"] == "running" and 1e9 <= d["wall_ns"] and 0 < d["cpu_ns"] < 1e8 and d["memory_peak_bytes"] > 1e5'
 measure exit -- sh -c 'exit 3'
 expect_status exit 3
 has exit-figures 'd["exit_status"] == 3 and 0 < d["cpu_ns"] < 1e8 and "signal" not in d and d["command"] == ["sh", "-c", "exit 3"]'
@@ -89,6 +89,19 @@ has killed-figures 'd["signal"] == 9 and d["cpu_ns"] > 0'
 measure own-words echo --json -r 5 -- -o
 check own-words grep -qx -e '--json -r 5 -- -o' "$work/own-words.out"
 
+# The work of joulectl to start the command is not counted: a search through 40000 absent directories of PATH costs a
+# hundred times `true`.
+long=$(awk 'BEGIN { for (i = 0; i < 40000; i++) printf "/~:" }')$PATH
+cat >"$work/with-path" <<'END'
+#!/bin/sh
+PATH=$(cat "${0%/*}/path") exec "$@"
+END
+echo "$long" >"$work/path"
+chmod +x "$work/with-path"
+for named in true /bin/true; do
+	"$work/with-path" "$(realpath "$JOULECTL")" run --socket "$sock" --json -o "$work/search-${named##*/}-${#named}.json" -- "$named"
+done
+check search-not-counted python3 $here/run_verb.py alike "$work/search-true-4.json" "$work/search-true-9.json"
 measure burn -- python3 $here/run_verb.py burn 0.5
 expect_status burn 0
 cpu burn-cpu
@@ -103,7 +116,7 @@ has some-fail-runs '[r["exit_status"] for r in d["runs"]] == [0, 6, 0]'
 "$JOULECTL" run --socket "$sock" --csv -r 2 -o - true >"$work/csv" 2>&1
 check csv awk -F, 'NR == 1 { n = NF; if ($1 != "run") exit 1 } NF != n { exit 1 } END { exit NR != 3 }' "$work/csv"
 "$JOULECTL" run --socket "$sock" true 2>"$work/text"
-check text grep -q 'package-0 .* W .*estimated' "$work/text"
+check text grep -q 'package-0  *[0-9.]* m\{0,1\}W .*estimated' "$work/text"
 check text-idle grep -q 'not included (idle: own' "$work/text"
 
 # A cgroup that the command made, used and removed.
@@ -122,7 +135,7 @@ has daemon-named 'd["left_running"] == 1 and d["left"][0]["name"] in ("sleep", "
 check daemon-lives kill -0 "$(cat "$work/daemon.out")"
 check daemon-cgroup nothing_left ''
 
-# What is sent to joulectl reaches the command; no further run follows.
+# A signal sent to joulectl reaches the command; no further run follows.
 : >"$work/term.out"
 "$JOULECTL" run --socket "$sock" -r 9 --json -o "$work/term.json" -- \
 	sh -c 'trap "exit 7" TERM; echo ready; while :; do sleep 0.1; done' >"$work/term.out" 2>"$work/term.err" &
@@ -137,7 +150,7 @@ expect_status forwarded 7
 has forwarded-once 'd["exit_status"] == 7 and "runs" not in d'
 check terminal python3 $here/run_verb.py terminal "$JOULECTL" run --socket "$sock" --
 
-# Nobody can clean up after SIGKILL but those that were started for it.
+# After a SIGKILL only the helper processes can clean up.
 "$JOULECTL" run --private -- sh -c 'echo ready; exec sleep 1000' >"$work/kill.out" 2>/dev/null &
 runner=$!
 wait_until 200 grep -q ready "$work/kill.out"

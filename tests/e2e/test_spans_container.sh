@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Functions of binaries that only a container has: each in a mount namespace of its own, found through
 # /proc/PID/root when it starts, by an agent that has given up what it needs no more. Position-independent, static
-# and stripped binaries, one without the function, one that is replaced while it is probed.
+# and stripped binaries, one without the function, one that is replaced while it is probed; containers whose links would
+# lead into the tree of the host.
 # shellcheck disable=SC2154 # path_NAME, pid_NAME: eval
 . tests/e2e/lib.sh
 need_root
@@ -32,6 +33,7 @@ build() {
 	mkdir "$work/$1" && kind=$1 && shift && gcc -O1 -o "$work/$kind/prog" "$work/app.c" "$@"
 }
 build pie -pie -fPIE && build fixed -no-pie && build static -static && build exported -rdynamic -pie -fPIE && build stripped -pie -fPIE
+cp "$work/static/prog" "$work/static-prog"
 strip "$work/exported/prog" "$work/stripped/prog"
 # linked anew: another file of the same name
 build newer -pie -fPIE -DNEWER
@@ -44,7 +46,7 @@ spans:
 YAML
 start spans -c "$work/spans.yaml" -i 200ms --socket "$sock" --state-dir "$work/state" -o null:
 answers() {
-	curl -s --max-time 20 --unix-socket "$sock" -o "$work/trace" -w '%{http_code}' "http://jouled/v1/spans?limit=100000$1" | grep -q 200
+	curl -s --max-time 60 --unix-socket "$sock" -o "$work/trace" -w '%{http_code}' "http://jouled/v1/spans?limit=100000$1" | grep -q 200
 }
 if ! wait_until 100 answers ""; then
 	fail start "$(said spans)"
@@ -102,6 +104,43 @@ if said_of served; then ok stripped-said; else fail stripped-said "$(said spans)
 if said_of absent; then ok absent-said; else fail absent-said "$(said spans)"; fi
 lines=$(grep -c "no such function" "$work/spans.err")
 if [ "$lines" -le 8 ]; then ok said-once; else fail said-once "$lines lines for six files"; fi
+
+# A container with a root directory of its own, where the configured path is a link: by it the container runs its own
+# program, whatever lies on the host where the link seems to lead to. There lies the program of a bystander.
+mkdir "$work/trap"
+build bystander -pie -fPIE -DBYSTANDER && mv "$work/bystander/prog" "$work/trap/prog"
+make_cgroup bystander
+bystander=${cgroup#"$(cgroup2)"}
+sh -c 'echo $$ >"$1/cgroup.procs"; exec "$2" "$3"' sh "$cgroup" "$work/trap/prog" "$work/stop-bystander" &
+agents="$agents $!"
+pid_bystander=$!
+hostile() {
+	root=$work/root-$1
+	mkdir -p "$root$work/trap" "$root/proc"
+	cp "$work/static-prog" "$root$work/trap/prog"
+	ln -s "$2" "$root$dir"
+	make_cgroup "$1"
+	unshare -m sh -c 'echo $$ >"$1/cgroup.procs"; mount -t proc proc "$2/proc" && exec chroot "$2" "$3/prog" /stop' sh "$cgroup" "$root" "$dir" \
+		2>"$work/$1.err" &
+	agents="$agents $!"
+	eval "pid_$1=$! path_$1=\${cgroup#\"\$(cgroup2)\"}"
+}
+hostile absolute "$work/trap"
+hostile dots "../../../../../../../../..$work/trap"
+hostile magic "/proc/self/root$work/trap"
+told absolute
+told dots
+n=$(calls "$path_magic")
+if [ "$n" -eq 0 ]; then ok magic-none; else fail magic-none "$n calls by a link of /proc"; fi
+# those of the others are told: the bystander's would be, too
+n=$(calls "$bystander")
+if [ "$n" -eq 0 ]; then ok bystander-none; else fail bystander-none "$n calls of a program of the host are told"; fi
+: >"$work/stop-bystander"
+wait "$pid_bystander"
+for kind in absolute dots magic; do
+	: >"$work/root-$kind/stop"
+	eval "wait \$pid_$kind"
+done
 
 for kind in pie fixed exported stripped renewed; do
 	: >"$work/stop-$kind"

@@ -19,6 +19,23 @@ for wrong in http://127.0.0.1:1?profile=zico-3 http://127.0.0.1:1?endian=xx http
 done
 run bad --check -o 'zico=https://[::1]:8640/under?profile=zico-2&attrs=A=B&attrs=C=D=E&endian=be&form=ldata&app=a&env=e'
 [ $status -eq 0 ] || bad="$bad good:$(said bad)"
+# Values that the data bases of 1.90 cannot hold would fail every registration, so they are refused; other profiles allow them.
+long() {
+	printf "%0$1d" 0
+}
+for wrong in "app=$(long 65)" "env=$(long 65)" "attrs=rack=$(long 256)" "attrs=$(long 256)=7" app=%ff attrs=rack=%ff; do
+	run bad --check -o "zico=http://h:1?$wrong"
+	{ [ $status -eq 2 ] && [ "$(wc -l <"$work/bad.err")" -eq 1 ]; } || bad="$bad $wrong:$status"
+done
+for option in "app=$(long 64)" "env=$(long 64)" "attrs=rack=$(long 255)" "profile=zico-2&app=$(long 65)" \
+	"profile=document&attrs=rack=$(long 256)"; do
+	run bad --check -o "zico=http://h:1?$option"
+	[ $status -eq 0 ] || bad="$bad $option:$(said bad)"
+done
+run bad --check --sensor "$(long 129)" -o zico=http://h:1
+{ [ $status -eq 2 ] && grep -q 'sensor.*129 bytes.*128' "$work/bad.err"; } || bad="$bad sensor:$(said bad)"
+run bad --check --sensor "$(long 129)" -o zico=http://h:1?profile=zico-2 -o "zico=file://$work/x"
+[ $status -eq 0 ] || bad="$bad sensor-2:$(said bad)"
 if [ -z "$bad" ]; then
 	ok zico-options
 else

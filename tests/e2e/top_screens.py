@@ -317,7 +317,7 @@ def case_cost():
         per.append(used / n * 1000)
     print(f"# top: {per[0]:.2f} ms of CPU per interval of 1000 cgroups, tree {per[1]:.2f} ms "
           f"({per[0] / 10:.2f} and {per[1] / 10:.2f} % of a core at 1 Hz)")
-    assert os.environ.get("TOP_COST", "check") == "any" or max(per) < 5, per
+    assert os.environ.get("TOP_COST") != "check" or max(per) < 5, per        # make bench
 
 
 def main():

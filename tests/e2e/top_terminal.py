@@ -11,7 +11,7 @@ import time
 
 import pyte
 
-PATIENCE = 30      # seconds; the machine may be loaded
+PATIENCE = 240     # seconds; the machine may be loaded
 
 
 class Terminal:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """200 clients of one vjoule output at once. vjoule_load.py PORT SECONDS READY RESULT
 80 read all, 50 never read, 50 read one byte a second, 20 come and go at random. Writes
-READY when all are connected; after SECONDS the reports that each reading client got go to RESULT as lines of digests,
+READY when all are connected; after SECONDS, and when those that never read were closed, the reports that each reading client got go to RESULT as lines of digests,
 one line a client, for `vjoule_load.py check RESULT FILE`: is each of them a run of FILE's reports without a gap?"""
 import hashlib
 import random
@@ -59,7 +59,9 @@ def run(port, seconds, ready, result):
     with open(ready, "w", encoding="ascii") as f:
         f.write("ready\n")
     end, second = time.monotonic() + seconds, time.monotonic() + 1
-    while time.monotonic() < end:
+    # until the mute have been closed, which takes as long as the agent takes to send them too much
+    ports = {c.sock.getsockname()[1] for c in mute}
+    while time.monotonic() < end or (ports & established(port) and time.monotonic() < end + 600):
         for key, _ in sel.select(0.1):
             key.data.read()
             if key.data.ended:
@@ -80,6 +82,13 @@ def run(port, seconds, ready, result):
             print("ended" if c.ended else "open", *c.records[1:], file=f)
     print(sum(was_closed(c) for c in slow), "of", SLOW, "slow clients and", sum(was_closed(c) for c in mute), "of", MUTE,
           "that never read were closed")
+
+
+def established(port):
+    """Ports of the clients that the server at this port has not closed: of one that does not read the end does not arrive."""
+    with open("/proc/net/tcp", encoding="ascii") as f:
+        fields = [line.split() for line in f][1:]
+    return {int(f[2].split(":")[1], 16) for f in fields if int(f[1].split(":")[1], 16) == port and f[3] == "01"}
 
 
 def was_closed(client):

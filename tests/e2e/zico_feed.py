@@ -43,6 +43,108 @@ def registration():
         raise Failed(str(a))
 
 
+def asked(c, end):
+    return sum(path.endswith(end) for path, _ in c.requests)
+
+
+def one_404_of(profile, faults=("404:trc:1",)):
+    c = collector.Collector(profile).start()
+    f = Feed(f"one-404-{profile}", url(c))
+    some = make("one 404", 6)
+    try:
+        f.send(*some[:3])
+        all_there(c, some[:3], f)
+        c.fault(*faults)
+        f.send(*some[3:])
+        all_there(c, some, f)
+        content(c, some, profile)
+        if (asked(c, "register"), c.state.registrations) != (1, 1):
+            raise Failed(f"{profile}: {asked(c, 'register')} registrations, {c.state.registrations} hosts")
+        f.end()
+    finally:
+        f.kill()
+        c.stop()
+
+
+def one_404():
+    """A proxy that does not know a path for a moment is no reason to register, or to leave off."""
+    for profile in ("zico-1.90", "zico-1.90.6"):
+        one_404_of(profile)
+
+
+def again_of(profile, refuses, hosts):
+    c = collector.Collector(profile).start()
+    c.state.rereg = refuses
+    f = Feed(f"again-{profile}-{refuses}", url(c))
+    some = make("again", 6)
+    try:
+        f.send(*some[:3])
+        all_there(c, some[:3], f)
+        c.state.restart()
+        c.fault("401:session:1")       # once it does not know us, although it does
+        f.send(*some[3:])
+        all_there(c, some, f)
+        content(c, some, profile)
+        if c.state.registrations != hosts:
+            raise Failed(f"{profile} that refuses {refuses}: {c.state.registrations} hosts, not {hosts}")
+        f.end()
+    finally:
+        f.kill()
+        c.stop()
+
+
+def again():
+    """500 to a host that registers again unchanged: then without attributes, then as a new one."""
+    for profile in ("zico-1.90", "zico-1.90.6"):
+        again_of(profile, "attrs", 1)
+        again_of(profile, "always", 2)
+
+
+def many_domains():
+    """More domains than a column holds: cut and said once, one host and no orphans."""
+    for profile in ("zico-1.90", "zico-1.90.6"):
+        c = collector.Collector(profile).start()
+        f = Feed(f"many-domains-{profile}", url(c), env={"FEED_DOMAINS": "16"})
+        some = make("domains", 3)
+        try:
+            f.send(*some)
+            all_there(c, some, f)
+            content(c, some, profile)
+            a = next(iter(c.state.agents.values()))
+            long = [k for kind in ("attrs", "attributes") for k, v in a[kind].items() if len(v.encode()) > 255]
+            if long or not a["attrs"]["ENERGY_SOURCES"].startswith("package-0=powercap dram-0=powercap "):
+                raise Failed(f"{profile}: {a}")
+            if (c.state.registrations, c.state.orphans) != (1, 0):
+                raise Failed(f"{profile}: {c.state.registrations} hosts, {c.state.orphans} orphans")
+            if f.said().count("ENERGY_SOURCES") != 1:
+                raise Failed(f"{profile}: not said once: {f.said()}")
+            f.end()
+        finally:
+            f.kill()
+            c.stop()
+
+
+def no_registration():
+    """500 to each registration, which may leave a host behind each time: growing pauses, then one host."""
+    c = collector.Collector("zico-1.90").start()
+    c.fault("500:register")
+    f = Feed("no-registration", url(c))
+    some, begun = make("no registration", 2), time.monotonic()
+    try:
+        f.send(*some)
+        until(lambda: asked(c, "register") == 4, lambda: f"{asked(c, 'register')} registrations; {f.said()}")
+        if time.monotonic() - begun < (1 + 2 + 4) / 2:          # each pause is half to one and a half times as long
+            raise Failed(f"4 registrations within {time.monotonic() - begun:.1f} s")
+        c.fault()
+        all_there(c, some, f)
+        if c.state.registrations != 1 or "every 10 min" not in f.said():
+            raise Failed(f"{c.state.registrations} hosts; {f.said()}")
+        f.end()
+    finally:
+        f.kill()
+        c.stop()
+
+
 FAULTS = (("412:trc:3", "412:agd:2"), ("500::4",), ("close::4", "garbage:trc:1"), ("lost:trc:2", "half:trc:2"),
           ("taken-500:trc:1", "slow::5"), ("giant:trc:1",), ("503::3", "302:trc:2", "404:trc:1"), ("405:agd:1",),
           ("401:trc:1",), ("400:session:1",))
@@ -181,6 +283,26 @@ def spool_bytes(f):
     return sum(os.path.getsize(os.path.join(d, x)) for d, _, xs in os.walk(f.state) for x in xs)
 
 
+def clock_set_back():
+    """By an hour, while the collector is away and while nothing is to be sent: neither pause becomes longer."""
+    some = make("clock", 6)
+    c = collector.Collector("zico-1.90").start()
+    c.stop()
+    f = Feed("clock", url(c), env={"FEED_AHEAD_S": "3600"})
+    try:
+        f.send(*some[:3])
+        f.wait_spooled(some[:3])
+        until(lambda: "Could not connect" in f.said() or "Couldn't connect" in f.said(), f.said)
+        c.start()
+        all_there(c, some[:3], f)
+        f.send(*some[3:])
+        all_there(c, some, f)
+        f.end()
+    finally:
+        f.kill()
+        c.stop()
+
+
 def five_hundred():
     """500 for ever: the spool grows up to its bound, the oldest go and are counted; what is left is then delivered."""
     c = collector.Collector("zico-1.90").start()
@@ -193,7 +315,7 @@ def five_hundred():
             f.wait_spooled(some[i:i + 20])
             if spool_bytes(f) > (256 << 10) + 16384:
                 raise Failed(f"{spool_bytes(f)} bytes in a spool of 256 KiB")
-        until(lambda: "no room in the spool" in f.said(), lambda: f"no word of what was dropped: {f.said()}")
+        until(lambda: "traces dropped so far: " in f.said(), lambda: f"no word of what was dropped: {f.said()}")
         if c.traces:
             raise Failed("a trace behind a 500?")
         c.fault()
@@ -293,5 +415,6 @@ def kills():
 
 
 if __name__ == "__main__":
-    sys.exit(cases((profiles, registration, faulty_answers, storm, identity, wrong_key, certificate, silent, five_hundred,
+    sys.exit(cases((profiles, registration, one_404, again, no_registration, many_domains,
+                    faulty_answers, storm, identity, wrong_key, certificate, silent, clock_set_back, five_hundred,
                     large, kills), sys.argv[3:], 5))     # they mostly wait

@@ -25,7 +25,7 @@ MS, TICK = 10**6, 65536
 
 class Unix(http.client.HTTPConnection):
     def __init__(self, path):
-        super().__init__("localhost", timeout=20)
+        super().__init__("localhost", timeout=120)
         self.path = path
 
     def connect(self):
@@ -349,6 +349,9 @@ def reload():
             time.sleep(1)
             in_cgroup("sh", "-c", f": mark-reload{n}; sleep 0.1").wait()
             until(lambda c=c, n=n: f"mark-reload{n}" in seen(c), lambda n=n: f"no trace of round {n}; {agent.said()}")
+            # one whose answer the agent has not taken yet would be sent once more, as the next configuration says
+            now = time.monotonic()
+            until(lambda now=now: drained(agent, now), "the queue in memory stays")
         if [t["begin"]["type"] for _, t in ours(cs[0])] != ["PROCESS", "SHOP"] or len(ours(cs[1])) != 1:
             raise Failed(f"{[t['begin'] for _, t in ours(cs[0])]}; {len(ours(cs[1]))} at the other")
         agent.end()

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sanitizer/allocator_interface.h>
 
-#include "ctl/decode.h"
+#include "ctl/decode/decode.h"
 
 #define MEMORY_MAX (64u << 20)
 #define LINE_KEPT (256u << 10) /* longer lines are not parsed again */
@@ -75,7 +75,8 @@ static int take(void *arg, const void *p, size_t n)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const char *const formats[] = { NULL, "vjoule", "hwpc", "power", "zico", "snapshot", NULL, NULL };
+	/* places without a name keep the meaning of the corpus */
+	static const char *const formats[] = { NULL, "vjoule", NULL, NULL, "zico", "snapshot", NULL, NULL };
 	static const char *const dialects[] = { NULL, NULL, "document", "v0.2" };
 	static struct lines lines;
 	static bool hooked;

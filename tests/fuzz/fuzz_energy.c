@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "source/energy.h"
-#include "source/topology.h"
+#include "source/energy/energy.h"
+#include "source/counters/topology.h"
 
 #define PMU "/sys/bus/event_source/devices/power"
 #define ZONES "/sys/class/powercap/intel-rapl:"
@@ -118,11 +118,11 @@ static void check(const struct schema *s, const struct reading *r)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct rapl_options o = { .mode = RAPL_AUTO, .cross_check = true };
 	struct schema s = { 0 };
 	struct reading r = { .schema = &s };
 	struct perf_seam seam = { 0 };
 	struct fsroot *root;
+	struct rapl_options o = { .seam = &seam, .mode = RAPL_AUTO, .cross_check = true };
 	struct rapl *rp;
 	char text[400];
 
@@ -131,8 +131,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	put_all(data, size);
 	if (fsroot_open(dir, &root))
 		abort();
+	o.root = root;
 	perf_seam_recorded(root, &seam);
-	if (topology_read(root, &s, NULL) == 0 && s.n_cpus <= 64 && rapl_open(root, &seam, &o, &s, &rp, NULL) == 0) {
+	if (topology_read(root, &s, NULL) == 0 && s.n_cpus <= 64 && rapl_open(&o, &s, &rp, NULL) == 0) {
 		static const uint8_t online[8] = { 0x02 };
 
 		rapl_read(rp, &r, 1000000000, 1000000000);

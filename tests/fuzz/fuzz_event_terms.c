@@ -2,11 +2,11 @@
 /* Event names against a hostile sysfs, and recorded seams. The input's lines: the name, a format
  * file, an events file, a cpus file; the rest is a perf-seam. What resolves must be what a seam
  * can be asked for. The seam's source is included for its parser. */
-#include "../../user/source/perf_seam.c"
+#include "source/counters/perf_seam.c"
 
 #include <ftw.h>
 #include <sys/stat.h>
-#include "../../user/source/events_internal.h"
+#include "source/counters/resolution.h"
 
 #define DIR_PMU "sys/bus/event_source/devices/cpu"
 

@@ -2,7 +2,7 @@
 /* Two texts behind descriptors of a GPU, parted by a NUL: a share of time is within what its engines have. */
 #include <stdlib.h>
 #include <string.h>
-#include "source/gpu_drm.h"
+#include "source/gpu/drm.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is read back from the history's file, and the times of its requests. First byte: which. */
+/* The contents of the history's file, and the times of its requests; the first byte chooses. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include "encode/totals_keep.h"
+#include "encode/totals/keep.h"
 #include "base/instant.h"
-#include "store/history_internal.h"
+#include "store/history/database.h"
 
 static int take(void *arg, const struct point_row *r)
 {

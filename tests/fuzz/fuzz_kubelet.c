@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands in the kubelet's place may answer anything, in pieces of any size: the first byte is their size. Names that
- * come out may be printed, and the pieces make no difference. */
+/* Any answer in place of the kubelet's, in pieces of any size; the first byte is their size. Names that come out are fit
+ * to print, and the pieces make no difference. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "source/kubelet_internal.h"
+#include "source/names/pod_list.h"
 
 static int read_all(struct kubelet_table *t, const uint8_t *data, size_t size, size_t piece)
 {

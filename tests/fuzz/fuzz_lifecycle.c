@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "source/lifecycle_internal.h"
+#include "source/cgroup/walk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

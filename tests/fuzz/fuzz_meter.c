@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What meters say: the first byte chooses who. A number that comes out is one that a meter could mean. */
+/* The output of meters; the first byte chooses the kind. A number that comes out is one that a meter could mean. */
 #include <stdlib.h>
 #include <string.h>
-#include "source/meter_internal.h"
+#include "source/meter/meter_ops.h"
 
 static void check(const int64_t *uw, int n)
 {

@@ -2,7 +2,7 @@
 /* Mount tables, /proc/cgroups and /proc/self/cgroup of a hostile machine. The input is the mount
  * table; what stands after a form feed is the other two. The source is included to feed its line
  * parsers from memory. */
-#include "../../user/source/hierarchy.c"
+#include "source/cgroup/hierarchy.c"
 
 #include <stdint.h>
 #include <sys/mman.h>

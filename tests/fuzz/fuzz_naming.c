@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/fsroot.h"
-#include "source/naming_internal.h"
+#include "source/names/look.h"
 
 #define ID "d0f631ca1ddba8db3bcfcb9e057cdc98d0379f1bee00e75a545147a27dadd982"
 #define PATH_SIZE 4096

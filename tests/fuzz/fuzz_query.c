@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/http.h"
+#include "base/http/http.h"
 #include "base/text.h"
 #include "serve/query.h"
 
@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			*(char *)values[n]++ = '\0';
 		n++;
 	}
-	if (query_parse(&q, "sort limit depth interval format", names, values, n, &err) != 0)
+	if (query_parse(&q, "sort limit depth interval format", &(struct query_args){ names, values, n }, &err) != 0)
 		check_line(&err);
 	else if (q.interval_ns && q.interval_ns < 10000000)
 		abort();

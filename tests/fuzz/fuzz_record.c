@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What joulectl record reads of others: answers about devices, marks, settings, notes of limits. The first byte says which. */
+/* The inputs of joulectl record: answers about devices, marks, settings, notes of limits. The first byte chooses. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/record_devices.h"
-#include "ctl/record_limits.h"
-#include "ctl/record_marks.h"
-#include "ctl/record_note.h"
+#include "ctl/experiment/device_rows.h"
+#include "ctl/experiment/limits.h"
+#include "ctl/experiment/marks.h"
+#include "ctl/experiment/note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

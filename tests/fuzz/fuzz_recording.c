@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "model/recording.h"
+#include "model/recording/recording.h"
 
 #define MEMORY_MAX (64u << 20)
 

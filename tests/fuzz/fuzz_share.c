@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a guest reads of its host, cut as the first byte says: a line that is believed is one that jouled would have
+/* The lines that a guest reads of its host, cut as the first byte says: a line that is believed is one that jouled would have
  * written, and totals never outgrow what a machine can draw. The second half: command lines of processes. */
 #include <stdlib.h>
 #include <string.h>
-#include "source/guests.h"
-#include "source/host_internal.h"
+#include "source/guest/guests.h"
+#include "source/guest/host_totals.h"
 
 #define DAY_NS 86400000000000ull /* that the host's lines may be ahead of our time */
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include "source/spans_functions.h"
+#include "source/spans/probes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

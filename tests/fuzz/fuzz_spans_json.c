@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include "ctl/spans.h"
+#include "ctl/spans/ctl_spans.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -33,6 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct spans_list l = { 0 };
 	struct err err = { 0 };
 	struct buf b = { 0 };
+	struct flame *f;
 
 	if (spans_read_json(&l, (const char *)data, size, "fuzz", &err) != 0) {
 		if (!err.text[0])
@@ -46,11 +47,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		is_json(&b);
 	if (spans_print(&l, NULL, &b) == 0)
 		is_text(&b);
-	if (spans_draw_flame(&l, NULL, 320, &b) == 0) {
+	f = spans_flame_new(NULL);
+	if (f && spans_flame_add(f, &l) == 0 && spans_flame_draw(f, &l.missing, 320, &b) == 0) {
 		buf_add_char(&b, '\0');
 		if (strstr((char *)b.data, "<script") || !strstr((char *)b.data, "</svg>\n"))
 			abort();
 	}
+	spans_flame_free(f);
 	buf_free(&b);
 	spans_list_free(&l);
 	return 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What another run, or somebody else, left in the spool: a trace (first byte 't'; what is taken is encoded for
+/* Files that another run or another program left in the spool: a trace (first byte 't'; one that is taken is encoded for
  * each profile), or a segment file. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "encode/zico.h"
-#include "store/spool.h"
+#include "encode/zico/zico.h"
+#include "store/spool/spool.h"
 #include "store/trace_record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

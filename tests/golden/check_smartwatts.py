@@ -81,6 +81,15 @@ def check_values(values, where):
     need(set(values) - {"time_enabled", "time_running"}, f"{where}: only times, no event")
 
 
+def check_place(sensor, target):
+    """PowerAPI's CSV output writes SENSOR-TARGET/PowerReport.csv: an OSError ends it."""
+    parts = f"{sensor}-{target}".split("/")
+    need(all(len(p.encode()) <= 255 for p in parts), f"{target[:60]!r}: a component of more than 255 bytes: File name too long")
+    need(len(f"{sensor}-{target}".encode()) <= 3600 + 201, f"{target[:60]!r}...: the path becomes too long")
+    need("PowerReport.csv" not in parts[1:], f"{target!r}: a directory where its parent's file is")
+    need(len(sensor.encode()) <= 200, "sensor of more than 200 bytes")
+
+
 def check_report(report, source):
     for field in ("timestamp", "sensor", "target", "groups"):
         need(field in report, f"{field} is missing")
@@ -90,6 +99,7 @@ def check_report(report, source):
     need(isinstance(report["sensor"], str) and report["sensor"], "sensor is no text")
     need("'" not in report["sensor"], "apostrophe in sensor: the formula dies at creation")
     need(isinstance(report["target"], str) and report["target"], "target is no text")
+    check_place(report["sensor"], report["target"])
     if "metadata" in report:
         need(isinstance(report["metadata"], dict), "metadata is not an object: 2.10 rejects the report")
     else:
@@ -115,6 +125,7 @@ class Formula:
         self.done = set()
         self.sensor = None
         self.events = None
+        self.labels = None
         self.ticks = self.reports = self.no_frequency = 0
         self.targets = set()
 
@@ -123,6 +134,15 @@ class Formula:
         if self.sensor is None:
             self.sensor = report["sensor"]
         need(report["sensor"] == self.sensor, f"sensor changed to {report['sensor']!r}")
+        # the keys become columns of PowerAPI's CSV and labels of its Prometheus output, which are made of the first report:
+        # HeaderAreNotTheSameError or ValueError at the next one that has others
+        labels = set(report.get("metadata", {}))
+        if self.labels is None:
+            self.labels = labels
+        need(labels == self.labels, f"{target} at {stamp}: metadata has the keys {sorted(labels)}, the first report {sorted(self.labels)}: "
+             "the CSV and the Prometheus output end")
+        need(not labels & {"scope", "socket", "formula", "ratio", "timestamp", "sensor", "target", "power"}, f"metadata takes a name of the formula's: {labels}")
+        need(all(isinstance(v, str) for v in report.get("metadata", {}).values()), f"metadata {report.get('metadata')}: a value that is no text")
         need(stamp not in self.done, f"late report of {target} for {stamp}: missing global report")
         tick = self.pending.setdefault(stamp, {})
         need(target not in tick, f"second report of {target} at {stamp}: the first is lost")

@@ -16,6 +16,7 @@ ENERGIES = ("pp0", "pp1", "pkg", "dram", "psys")
 DIALECTS = ("document", "v0.2")
 PAYLOAD_MAX = 256 << 20
 V02_RECORD_MAX = 65483
+V02_NAME_MAX = 3800
 RESULT_FILES = {f + k for f in ("package", "memory", "pp0", "pp1", "psys") for k in ("", "_max", "_min", "_moy")}
 
 
@@ -139,7 +140,8 @@ def check_name(name, dialect):
     parts = name.split(b"/")
     bad = not name.startswith(b"/") or b"\0" in name or b".." in parts or len(name) > 4096
     if dialect == "v0.2":
-        bad |= any(c.decode("latin-1") in RESULT_FILES for c in parts) or name in (b"/config.toml", b"/formula.signal")
+        bad |= any(c.decode("latin-1") in RESULT_FILES for c in parts) or parts[1:2] in ([b"config.toml"], [b"formula.signal"])
+        bad |= b"machine-qemu" in name or len(name) > V02_NAME_MAX or any(len(c) > 255 for c in parts)
     if bad:
         raise Malformed(f"cgroup name {name!r}")
 
@@ -153,6 +155,8 @@ def check_report(h, r, data):
         raise Malformed(f"a number below 0: {r['energy']} {r['system']}")
     for name, metrics in r["cgroups"].items():
         check_name(name, h["dialect"])
+        if h["dialect"] == "v0.2" and (name.rpartition(b"/")[0] or b"/") not in r["cgroups"]:
+            raise Malformed(f"cgroup {name!r} without what it lies in")
         if list(metrics) != own or any(v < 0 for v in metrics.values()):
             raise Malformed(f"cgroup {name!r}: {metrics}")
     for i in own:

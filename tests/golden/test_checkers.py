@@ -151,6 +151,34 @@ class SmartWatts(unittest.TestCase):
         del self.reports[5]["groups"]["core"]["1"]
         self.refused("KeyError")
 
+    def test_names_of_files(self):
+        for name, word in (("/" + 86 * "\ufffd", "too long"), ("/a/PowerReport.csv", "parent's file"), ("/d" * 1900, "too long")):
+            self.reports[4]["target"] = name
+            self.refused(word)
+        self.reports[4]["target"] = "/" + 255 * "a"
+        self.accepted()
+        for r in self.reports:
+            r["sensor"] = 201 * "s"
+        self.refused("sensor")
+
+    def test_metadata_keys(self):
+        for r in self.reports:
+            r["metadata"] = {"quality": "measured"}
+        self.accepted()
+        self.reports[7]["metadata"] = {"quality": "multiplexed"}
+        self.accepted()
+        self.reports[7]["metadata"] = {}
+        self.refused("the CSV and the Prometheus output end")
+        self.reports[7]["metadata"] = {"quality": "measured", "more": "1"}
+        self.refused("the CSV and the Prometheus output end")
+        for r in self.reports:
+            r.pop("metadata")
+        self.reports[3]["metadata"] = {"quality": "estimated"}   # `all` alone
+        self.refused("the CSV and the Prometheus output end")
+        for r in self.reports:
+            r["metadata"] = {"socket": "0"}
+        self.refused("a name of the formula's")
+
     def test_metadata_null(self):
         self.reports[4]["metadata"] = None
         self.refused("metadata")

@@ -8,7 +8,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from check_vjoule_formula import Ended, Formula  # noqa: E402
+from check_vjoule_formula import Ended, Formula, Lost, shortened  # noqa: E402
 import read_vjoule  # noqa: E402
 from read_vjoule import Malformed, Stream, detect, read_report  # noqa: E402
 
@@ -79,25 +79,64 @@ class Broken(unittest.TestCase):
         read_report(bytes(report[4:]), "v0.2")
 
 
+MACHINE = "/machine.slice/machine-qemu\\x2d1\\x2dvm.scope"
+
+
 class TheFormula(unittest.TestCase):
     def run_on(self, *reports):
         f = Formula(5)
         for names in reports:
-            f.take(set(names))
+            f.take(names if isinstance(names, dict) else set(names))
         return f
 
+    def ends(self, word, *reports):
+        with self.assertRaisesRegex(Ended, word):
+            self.run_on(*reports)
+
+    def loses(self, word, *reports):
+        with self.assertRaisesRegex(Lost, word):
+            self.run_on(*reports)
+
     def test_leaves_first(self):
-        self.assertEqual(self.run_on({"/a", "/a/b"}, {"/a"}, *[{"/c"}] * 12).known, {"/c"})
+        self.assertEqual(set(self.run_on({"/a", "/a/b"}, {"/a"}, *[{"/c"}] * 12).known), {"/c"})
 
     def test_together(self):
-        with self.assertRaises(Ended):
-            self.run_on({"/a", "/a/b"}, *[{"/c"}] * 12)
+        self.ends("Directory not empty", {"/a", "/a/b"}, *[{"/c"}] * 12)
+
+    def test_child_comes_back_alone(self):
+        self.ends("Directory not empty", {"/p", "/p/c"}, {"/p"}, {"/"}, *[{"/", "/p/c"}] * 8)
+
+    def test_silent_counter(self):
+        self.run_on({"/a", "/a/b"}, *[{}] * 6)
+        self.ends("Directory not empty", {"/a", "/a/b"}, *[{}] * 7)
+        self.run_on({"/a", "/b"}, *[{}] * 7)
+
+    def test_root(self):
+        self.ends("Directory not empty", {"/"}, *[{"/a"}] * 7)
 
     def test_file_names(self):
-        with self.assertRaises(Ended):
-            self.run_on({"/"}, {"/", "/package"})
-        with self.assertRaises(Ended):
-            self.run_on({"/x/memory", "/x"})
+        self.ends("is a file", {"/"}, {"/", "/package"})
+        self.ends("is a directory", {"/x/memory"}, {"/x", "/x/memory"})
+        self.ends("is a file", {"/config.toml/x"})
+        self.ends("too long", {"/" + 256 * "a"})
+
+    def test_shortened(self):
+        for name, short in ((MACHINE, "/machine.slice/vm"), (MACHINE + "/libvirt/vcpu0", "/machine.slice/vm"),
+                            ("/machine.slice/machine-qemu\\x2d1\\x2dmy\\x2dvm.scope", "/machine.slice/vm"),
+                            ("/machine-qemu", "/chine-qemu"), ("/a/b", "/a/b")):
+            self.assertEqual(shortened(name), short)
+
+    def test_machines(self):
+        self.loses("write one file", {MACHINE, MACHINE + "/libvirt/vcpu0"})
+        self.loses("write one file", {MACHINE, "/machine.slice/vm"})
+        self.ends("is a file", {"/machine.slice", MACHINE.replace("vm", "package")})
+        # forgotten under the short name, remembered under the long one: what comes back writes where nothing is
+        self.loses("was removed", {MACHINE: 1.0}, *[{"/a"}] * 8, {MACHINE: 1.0})
+        self.ends("leaves", {MACHINE.replace("vm", "..")})
+
+    def test_energy(self):
+        f = self.run_on({"/a": 1.0, "/b": 2.0}, {"/a": 4.0})
+        self.assertEqual((f.known, f.given_j), ({"/a": 5.0, "/b": 2.0}, 7.0))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ class Http(unittest.TestCase):
         self.trace = str(uuid.uuid4())
 
     def post(self, path, body, kind=None, **headers):
-        conn = http.client.HTTPConnection("127.0.0.1", self.c.port, timeout=20)
+        conn = http.client.HTTPConnection("127.0.0.1", self.c.port, timeout=120)
         if isinstance(body, dict):
             body, kind = json.dumps(body).encode(), "application/json"
         headers = {f"X-Zorka-{k.replace('_', '-')}": v for k, v in headers.items()}

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "model/nvml.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -42,30 +43,25 @@ static double seconds(const struct fields *s)
 	return (s->wrap ? 1 : (double)t.tv_sec) + (double)t.tv_nsec / 1e9;
 }
 
-EXPORT int nvmlDeviceGetFieldValues(void *device, int n, void *values)
+EXPORT int nvmlDeviceGetFieldValues(nvml_device device, int n, struct nvml_field *v)
 {
-	struct {
-		uint32_t id, scope;
-		int64_t stamp, latency;
-		uint32_t type;
-		int32_t code;
-		uint64_t u64;
-	} *v = values;
 	struct fields s = load();
 	double now = seconds(&s);
 
 	(void)device;
 	for (int i = 0; i < n; i++) {
-		double rate = v[i].id == 197 ? s.tx : v[i].id == 198 ? s.rx : 0;
+		double rate = v[i].id == NVML_FIELD_PCIE_TX_BYTES ? s.tx :
+			      v[i].id == NVML_FIELD_PCIE_RX_BYTES ? s.rx :
+								    0;
 
-		v[i].type = 3; /* unsigned long long */
-		v[i].code = rate > 0 ? 0 : 3;
-		v[i].u64 = (uint64_t)(now * rate);
+		v[i].type = NVML_VALUE_U64;
+		v[i].code = rate > 0 ? NVML_OK : NVML_NOT_SUPPORTED;
+		v[i].value.u64 = (uint64_t)(now * rate);
 	}
 	return 0;
 }
 
-EXPORT int nvmlDeviceGetGraphicsRunningProcesses_v3(void *device, unsigned *count, void *ret)
+EXPORT int nvmlDeviceGetGraphicsRunningProcesses_v3(nvml_device device, unsigned *count, void *ret)
 {
 	struct {
 		uint32_t pid, pad;

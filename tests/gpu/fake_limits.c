@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "model/nvml.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -47,39 +48,39 @@ static int keep(int gpu, const struct fake_limits *l)
 
 	path_of(path, sizeof(path), "refuse");
 	if (access(path, F_OK) == 0)
-		return 4;
+		return NVML_PERMISSION;
 	snprintf(name, sizeof(name), "%d", gpu);
 	f = open_in(name, "we");
 	if (!f)
-		return 3;
+		return NVML_NOT_SUPPORTED;
 	fprintf(f, "%u %u %u\n", l->power_mw, l->mem_mhz, l->gpu_mhz);
 	fclose(f);
 	f = open_in("log", "ae");
 	if (!f)
-		return 999;
+		return NVML_UNKNOWN;
 	fprintf(f, "%d %u %u %u\n", gpu, l->power_mw, l->mem_mhz, l->gpu_mhz);
 	fclose(f);
 	return 0;
 }
 
-EXPORT int nvmlDeviceGetPowerManagementLimit(void *device, unsigned *ret)
+EXPORT int nvmlDeviceGetPowerManagementLimit(nvml_device device, unsigned *ret)
 {
 	*ret = fake_limits_of((int)(intptr_t)device - 1).power_mw;
 	return 0;
 }
 
-EXPORT int nvmlDeviceSetPowerManagementLimit(void *device, unsigned mw)
+EXPORT int nvmlDeviceSetPowerManagementLimit(nvml_device device, unsigned mw)
 {
 	int gpu = (int)(intptr_t)device - 1;
 	struct fake_limits l = fake_limits_of(gpu);
 
 	if (mw < 100000 || mw > 300000)
-		return 2;
+		return NVML_ARGUMENT;
 	l.power_mw = mw;
 	return keep(gpu, &l);
 }
 
-EXPORT int nvmlDeviceSetApplicationsClocks(void *device, unsigned mem, unsigned sm)
+EXPORT int nvmlDeviceSetApplicationsClocks(nvml_device device, unsigned mem, unsigned sm)
 {
 	int gpu = (int)(intptr_t)device - 1;
 	struct fake_limits l = fake_limits_of(gpu);

@@ -16,8 +16,7 @@
  *   process G PID SM         a process and its use in percent
  *   mig G
  *   log FILE                 a line per call
- * The curves are functions of time alone: whoever knows the script can integrate them. Layouts are written out
- * here a second time on purpose. */
+ * The curves are functions of time alone, so that a test that knows the script can integrate them. */
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,6 +25,7 @@
 #include <string.h>
 #include <time.h>
 #include "fake_limits.h"
+#include "model/nvml.h"
 
 #define MAX_GPUS 4
 #define MAX_PROCESSES 16
@@ -152,9 +152,9 @@ static int begin(struct script *s, const char *name, const void *device)
 	if (!strcmp(s->slow_name, name))
 		nanosleep(&(struct timespec){ s->slow_ms / 1000, s->slow_ms % 1000 * 1000000l }, NULL);
 	if (device && (g >= s->gpus || s->lost[g]))
-		return 15;
+		return NVML_LOST;
 	snprintf(word, sizeof(word), " %s ", name);
-	return strstr(s->refuse, word) || strstr(s->refuse, " all ") ? 3 : 0;
+	return strstr(s->refuse, word) || strstr(s->refuse, " all ") ? NVML_NOT_SUPPORTED : NVML_OK;
 }
 
 #define BEGIN(name) \
@@ -169,7 +169,7 @@ EXPORT int nvmlInit_v2(void)
 	struct script s;
 
 	begin(&s, "init", NULL);
-	return s.mismatch ? 18 : 0;
+	return s.mismatch ? NVML_MISMATCH : NVML_OK;
 }
 
 EXPORT int nvmlShutdown(void)
@@ -185,50 +185,49 @@ EXPORT int nvmlDeviceGetCount_v2(unsigned *n)
 	return 0;
 }
 
-EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **ret)
+EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned i, nvml_device *ret)
 {
 	struct script s = load();
 
 	if ((int)i >= s.gpus)
-		return 2;
-	*ret = (void *)(intptr_t)(i + 1);
+		return NVML_ARGUMENT;
+	*ret = (nvml_device)(intptr_t)(i + 1);
 	return 0;
 }
 
-EXPORT int nvmlDeviceGetHandleByUUID(const char *uuid, void **ret)
+EXPORT int nvmlDeviceGetHandleByUUID(const char *uuid, nvml_device *ret)
 {
 	struct script s = load();
 	int g;
 
 	if (sscanf(uuid, "GPU-fake%d", &g) != 1 || g >= s.gpus || s.lost[g])
-		return 6;
-	*ret = (void *)(intptr_t)(g + 1);
+		return NVML_NOT_FOUND;
+	*ret = (nvml_device)(intptr_t)(g + 1);
 	return 0;
 }
 
-EXPORT int nvmlDeviceGetName(void *device, char *ret, unsigned size)
+EXPORT int nvmlDeviceGetName(nvml_device device, char *ret, unsigned size)
 {
 	BEGIN("name");
 	snprintf(ret, size, "Scripted GPU %d", g);
 	return 0;
 }
 
-EXPORT int nvmlDeviceGetUUID(void *device, char *ret, unsigned size)
+EXPORT int nvmlDeviceGetUUID(nvml_device device, char *ret, unsigned size)
 {
 	BEGIN("uuid");
 	snprintf(ret, size, "GPU-fake%d-0000-1111-2222-333344445555", g);
 	return 0;
 }
 
-EXPORT int nvmlDeviceGetPciInfo_v3(void *device, void *ret)
+EXPORT int nvmlDeviceGetPciInfo_v3(nvml_device device, struct nvml_pci *ret)
 {
 	BEGIN("pci");
-	memset(ret, 0, 68);
-	((uint32_t *)ret)[5] = (uint32_t)(0x17 + g); /* bus at 20 */
+	*ret = (struct nvml_pci){ .bus = (uint32_t)(0x17 + g) };
 	return 0;
 }
 
-EXPORT int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor)
+EXPORT int nvmlDeviceGetCudaComputeCapability(nvml_device device, int *major, int *minor)
 {
 	BEGIN("capability");
 	*major = 8;
@@ -245,29 +244,28 @@ static unsigned sum_sm(const struct script *s, int g)
 	return sum > 100 ? 100 : sum;
 }
 
-EXPORT int nvmlDeviceGetUtilizationRates(void *device, unsigned *ret)
+EXPORT int nvmlDeviceGetUtilizationRates(nvml_device device, struct nvml_utilization *ret)
 {
 	BEGIN("utilization");
-	ret[0] = sum_sm(&s, g);
-	ret[1] = 7;
-	return s.mig[g] ? 3 : 0;
+	*ret = (struct nvml_utilization){ .gpu = sum_sm(&s, g), .memory = 7 };
+	return s.mig[g] ? NVML_NOT_SUPPORTED : NVML_OK;
 }
 
-EXPORT int nvmlDeviceGetClock(void *device, unsigned type, unsigned which, unsigned *ret)
+EXPORT int nvmlDeviceGetClock(nvml_device device, unsigned type, unsigned which, unsigned *ret)
 {
 	BEGIN("clock");
-	*ret = type == 2 ? 1215 : 1410;
-	return which ? 2 : 0;
+	*ret = type == NVML_CLOCK_MEM ? 1215 : 1410;
+	return which ? NVML_ARGUMENT : NVML_OK;
 }
 
-EXPORT int nvmlDeviceGetApplicationsClock(void *device, unsigned type, unsigned *ret)
+EXPORT int nvmlDeviceGetApplicationsClock(nvml_device device, unsigned type, unsigned *ret)
 {
 	BEGIN("app_clock");
-	*ret = type == 2 ? fake_limits_of(g).mem_mhz : fake_limits_of(g).gpu_mhz;
+	*ret = type == NVML_CLOCK_MEM ? fake_limits_of(g).mem_mhz : fake_limits_of(g).gpu_mhz;
 	return 0;
 }
 
-EXPORT int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned *ret)
+EXPORT int nvmlDeviceGetEnforcedPowerLimit(nvml_device device, unsigned *ret)
 {
 	BEGIN("power_limit");
 	*ret = fake_limits_of(g).power_mw;
@@ -275,7 +273,7 @@ EXPORT int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned *ret)
 }
 
 /* In steps of 20 ms, like a real one. */
-EXPORT int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *ret)
+EXPORT int nvmlDeviceGetTotalEnergyConsumption(nvml_device device, unsigned long long *ret)
 {
 	BEGIN("energy");
 	double until = floor((double)now_us() / 20000) * 20000;
@@ -286,28 +284,28 @@ EXPORT int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long 
 	return 0;
 }
 
-EXPORT int nvmlDeviceGetPerformanceState(void *device, unsigned *ret)
+EXPORT int nvmlDeviceGetPerformanceState(nvml_device device, unsigned *ret)
 {
 	BEGIN("power_state");
 	*ret = 2;
 	return 0;
 }
 
-EXPORT int nvmlDeviceGetPowerUsage(void *device, unsigned *ret)
+EXPORT int nvmlDeviceGetPowerUsage(nvml_device device, unsigned *ret)
 {
 	BEGIN("power");
 	*ret = (unsigned)power_at(&s, g, (double)now_us());
 	return 0;
 }
 
-EXPORT int nvmlDeviceGetTemperature(void *device, unsigned sensor, unsigned *ret)
+EXPORT int nvmlDeviceGetTemperature(nvml_device device, unsigned sensor, unsigned *ret)
 {
 	BEGIN("temperature");
 	*ret = 61;
-	return sensor ? 2 : 0;
+	return sensor ? NVML_ARGUMENT : NVML_OK;
 }
 
-EXPORT int nvmlDeviceGetPcieThroughput(void *device, unsigned counter, unsigned *ret)
+EXPORT int nvmlDeviceGetPcieThroughput(nvml_device device, unsigned counter, unsigned *ret)
 {
 	BEGIN("pcie");
 	nanosleep(&(struct timespec){ 0, 20000000 }, NULL);
@@ -316,38 +314,33 @@ EXPORT int nvmlDeviceGetPcieThroughput(void *device, unsigned counter, unsigned 
 }
 
 /* 20 ms apart, the last two seconds of them. */
-EXPORT int nvmlDeviceGetSamples(void *device, unsigned type, unsigned long long since, unsigned *value_type,
-				unsigned *count, void *ret)
+EXPORT int nvmlDeviceGetSamples(nvml_device device, unsigned type, unsigned long long since, unsigned *value_type,
+				unsigned *count, struct nvml_sample *out)
 {
 	BEGIN("samples");
 	int64_t now = now_us() / 20000 * 20000, from = now - 2000000;
-	struct {
-		uint64_t stamp;
-		union {
-			uint32_t u32;
-			uint64_t raw;
-		} value;
-	} *out = ret;
 	unsigned n = 0;
 
-	*value_type = 1;
+	*value_type = NVML_VALUE_U32;
 	if (s.silent)
-		return 6;
+		return NVML_NOT_FOUND;
 	if ((int64_t)since >= from)
 		from = (int64_t)since / 20000 * 20000 + 20000;
 	if (from > now)
-		return 6;
+		return NVML_NOT_FOUND;
 	if (!out) {
 		*count = (unsigned)((now - from) / 20000 + 1);
 		return 0;
 	}
 	for (int64_t t = from; t <= now && n < *count; t += 20000, n++) {
-		out[n].value.raw = 0;
-		out[n].stamp = (uint64_t)t;
-		out[n].value.u32 = type == 0 ? (uint32_t)power_at(&s, g, (double)t) : type == 1 ? sum_sm(&s, g) : 7;
+		out[n].value.u64 = 0;
+		out[n].stamp_us = (uint64_t)t;
+		out[n].value.u32 = type == NVML_SAMPLES_POWER ? (uint32_t)power_at(&s, g, (double)t) :
+				   type == NVML_SAMPLES_GPU   ? sum_sm(&s, g) :
+								7;
 	}
 	for (unsigned i = 0; s.disorder && i + 1 < n; i += 3) {
-		__typeof__(*out) swap = out[i];
+		struct nvml_sample swap = out[i];
 
 		out[i] = out[i + 1];
 		out[i + 1] = swap;
@@ -358,48 +351,39 @@ EXPORT int nvmlDeviceGetSamples(void *device, unsigned type, unsigned long long 
 	return 0;
 }
 
-EXPORT int nvmlDeviceGetProcessUtilization(void *device, void *ret, unsigned *count, unsigned long long since)
+EXPORT int nvmlDeviceGetProcessUtilization(nvml_device device, struct nvml_process_use *out, unsigned *count,
+					   unsigned long long since)
 {
 	BEGIN("process_use");
-	struct {
-		uint32_t pid, pad;
-		uint64_t stamp;
-		uint32_t sm, mem, enc, dec;
-	} *out = ret;
 	unsigned n = 0, room = *count;
 
 	if (s.mig[g])
-		return 3;
+		return NVML_NOT_SUPPORTED;
 	for (int i = 0; i < s.n_processes && n < room; i++) {
 		if (s.process[i].gpu != g)
 			continue;
 		memset(&out[n], 0, sizeof(out[n]));
 		out[n].pid = s.process[i].pid;
-		out[n].stamp = (uint64_t)now_us();
+		out[n].stamp_us = (uint64_t)now_us();
 		out[n++].sm = s.process[i].sm;
 	}
 	if (s.garbage && n + 3 < room) {
 		memset(&out[n], 0xee, 3 * sizeof(*out)); /* stamps of the far future, 4 billion percent */
-		out[n + 1].stamp = since ? since - 1 : 0; /* old */
+		out[n + 1].stamp_us = since ? since - 1 : 0; /* old */
 		out[n + 1].sm = 50;
-		out[n + 2].stamp = (uint64_t)now_us();
+		out[n + 2].stamp_us = (uint64_t)now_us();
 		out[n + 2].sm = 4000000;
 		n += 3;
 	}
 	*count = s.garbage ? 0xfffffff0u : n;
 	if (s.garbage)
 		memset(&out[n], 0, (room - n) * sizeof(*out));
-	return n ? 0 : 6;
+	return n ? NVML_OK : NVML_NOT_FOUND;
 }
 
-EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, void *ret)
+EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(nvml_device device, unsigned *count, struct nvml_process *out)
 {
 	BEGIN("compute");
-	struct {
-		uint32_t pid, pad;
-		uint64_t mem;
-		uint32_t gi, ci;
-	} *out = ret;
 	unsigned n = 0;
 
 	for (int i = 0; i < s.n_processes && n < *count; i++) {
@@ -412,7 +396,7 @@ EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count
 	return 0;
 }
 
-EXPORT int nvmlDeviceGetMigMode(void *device, unsigned *now, unsigned *later)
+EXPORT int nvmlDeviceGetMigMode(nvml_device device, unsigned *now, unsigned *later)
 {
 	BEGIN("mig");
 	*now = *later = (unsigned)s.mig[g];

@@ -27,7 +27,7 @@ static inline void remove_below(int fd)
 			remove_below(sub);
 			close(sub);
 		}
-		for (int i = 0; i < 200 && unlinkat(fd, e->d_name, AT_REMOVEDIR) && errno == EBUSY; i++)
+		for (int i = 0; i < 4000 && unlinkat(fd, e->d_name, AT_REMOVEDIR) && errno == EBUSY; i++)
 			usleep(5000);
 	}
 	closedir(d);

@@ -23,8 +23,8 @@
 #include <cmocka.h>
 #include "base/clock.h"
 #include "model/snapshot.h"
-#include "source/counters.h"
-#include "source/topology.h"
+#include "source/counters/counters.h"
+#include "source/counters/topology.h"
 #include "leftovers.h"
 
 struct rig {
@@ -32,8 +32,8 @@ struct rig {
 	struct schema schema;
 	struct hierarchy hierarchy;
 	struct perf_seam seam;
-	struct config config;
 	struct event_variants variants[SCHEMA_MAX_EVENTS];
+	unsigned events, msr; /* times the TSC is counted per row, and per CPU */
 	struct cgroup_table *table;
 	struct counters *counters;
 	struct reading reading;
@@ -56,41 +56,57 @@ static uint64_t read_number(const char *path, const char *key)
 	return at ? strtoull(at + (key ? strlen(key) : 0), NULL, 10) : 0;
 }
 
-/* events: how many times the msr PMU's TSC is counted per row; without that PMU, task time. */
-static void rig_open(struct rig *g, unsigned events, uint64_t max_cgroups, enum trigger_mode trigger)
+static void rig_events(struct event_set *set, unsigned n)
 {
-	struct err err = { 0 };
 	uint64_t type = read_number("/sys/bus/event_source/devices/msr/type", NULL);
 
-	memset(g, 0, sizeof(*g));
-	assert_int_equal(fsroot_open("/", &g->root), 0);
-	assert_int_equal(topology_read(g->root, &g->schema, &err), 0);
-	assert_int_equal(hierarchy_detect(g->root, HIERARCHY_AUTO, &g->hierarchy, &err), 0);
-	remove_leftovers(g->hierarchy.mount);
-	g->seam = perf_seam_live();
-	g->schema.core.n = events;
-	for (unsigned i = 0; i < events; i++) {
-		struct event_desc *ev = &g->schema.core.ev[i];
+	set->n = n;
+	for (unsigned i = 0; i < n; i++) {
+		struct event_desc *ev = &set->ev[i];
 
 		ev->kind = type ? EVENT_PERF : EVENT_TASK_CLOCK;
 		ev->type = (uint32_t)type;
 		snprintf(ev->pmu, sizeof(ev->pmu), "msr");
 		snprintf(ev->name, sizeof(ev->name), "event-%u", i);
 	}
-	g->config.max_cgroups = max_cgroups;
-	g->config.trigger = trigger;
-	struct counters_options o = { .config = &g->config,
+}
+
+/* The seam, events and msr are the caller's, set before; 0 or what the counters said in *err. */
+static int rig_try(struct rig *g, uint64_t max_cgroups, enum trigger_mode trigger, struct err *err)
+{
+	int ret;
+
+	assert_int_equal(fsroot_open("/", &g->root), 0);
+	assert_int_equal(topology_read(g->root, &g->schema, err), 0);
+	assert_int_equal(hierarchy_detect(g->root, HIERARCHY_AUTO, &g->hierarchy, err), 0);
+	remove_leftovers(g->hierarchy.mount);
+	rig_events(&g->schema.core, g->events);
+	rig_events(&g->schema.msr, g->msr);
+	struct counters_options o = { .trigger = trigger,
+				      .max_cgroups = max_cgroups,
 				      .root = g->root,
 				      .hierarchy = &g->hierarchy,
 				      .seam = &g->seam,
 				      .core_variants = g->variants,
 				      .msr_variants = g->variants };
 
-	if (counters_open(&o, &g->schema, &g->counters, &err))
-		fail_msg("%s", err.text);
+	ret = counters_open(&o, &g->schema, &g->counters, err);
 	g->table = cgroup_table_new();
 	assert_int_equal(reading_init(&g->reading, &g->schema), 0);
 	g->consumer = consumer_new(&g->reading);
+	return ret;
+}
+
+/* events: how many times the msr PMU's TSC is counted per row; without that PMU, task time. */
+static void rig_open(struct rig *g, unsigned events, uint64_t max_cgroups, enum trigger_mode trigger)
+{
+	struct err err = { 0 };
+
+	memset(g, 0, sizeof(*g));
+	g->seam = perf_seam_live();
+	g->events = events;
+	if (rig_try(g, max_cgroups, trigger, &err))
+		fail_msg("%s", err.text);
 }
 
 static void rig_read(struct rig *g)
@@ -148,7 +164,7 @@ static void cgroup_make(struct rig *g, const struct test_cgroup *parent, const c
 
 static void cgroup_remove(const struct test_cgroup *cg)
 {
-	for (int i = 0; i < 200 && rmdir(cg->path) && errno == EBUSY; i++)
+	for (int i = 0; i < 20000 && rmdir(cg->path) && errno == EBUSY; i++)
 		usleep(1000);
 }
 
@@ -220,15 +236,44 @@ static void pin(int cpu)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
+static void pin_all(void)
+{
+	cpu_set_t set;
+
+	memset(&set, 0xff, sizeof(set));
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
 static void spin_ns(uint64_t ns)
 {
 	for (uint64_t end = clock_mono_ns() + ns; clock_mono_ns() < end;)
 		;
 }
 
+/* Of CPU time, which a busy host may stretch as it likes. */
+static void spin_cpu_ns(uint64_t ns)
+{
+	struct timespec begin, now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+	do
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	while ((uint64_t)(now.tv_sec - begin.tv_sec) * NS_PER_S + (uint64_t)now.tv_nsec - (uint64_t)begin.tv_nsec < ns);
+}
+
 static void work_spin(unsigned ms)
 {
 	spin_ns((uint64_t)ms * NS_PER_MS);
+}
+
+/* On CPU 0 and above the other tasks there, where that is allowed: it is not switched from until it ends. */
+static void work_above_on_0(unsigned ms)
+{
+	struct sched_param above = { .sched_priority = 1 };
+
+	pin(0);
+	sched_setscheduler(0, SCHED_FIFO, &above);
+	work_spin(ms);
 }
 
 static void work_cycle(unsigned ms, uint64_t busy_ns, uint64_t sleep_ns)
@@ -260,6 +305,18 @@ static void work_forks(unsigned count)
 			_exit(0);
 		waitpid(pid, NULL, 0);
 	}
+}
+
+/* On CPUs 0 and 1, that much time on each. */
+static void work_pinned_pair(unsigned ms)
+{
+	pid_t pid = fork();
+
+	pin(pid ? 0 : 1);
+	spin_cpu_ns((uint64_t)ms * NS_PER_MS);
+	if (!pid)
+		_exit(0);
+	waitpid(pid, NULL, 0);
 }
 
 static const struct snap_row *row_of(const struct snapshot *s, uint64_t id)

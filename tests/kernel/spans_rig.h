@@ -22,8 +22,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "base/clock.h"
-#include "source/lifecycle.h"
-#include "source/spans.h"
+#include "source/cgroup/lifecycle.h"
+#include "source/spans/spans.h"
 
 #define RIG_SPANS 40000
 
@@ -106,7 +106,7 @@ static const struct span *rig_wait(struct spans_rig *g, pid_t pid, unsigned nth)
 {
 	const struct span *s = NULL;
 
-	for (int i = 0; i < 1000 && !s; i++) {
+	for (int i = 0; i < 6000 && !s; i++) {
 		assert_true(spans_poll(g->s) >= 0);
 		s = rig_find(g, pid, nth);
 		if (!s)
@@ -115,6 +115,26 @@ static const struct span *rig_wait(struct spans_rig *g, pid_t pid, unsigned nth)
 	if (!s)
 		fail_msg("no span of process %d", pid);
 	return s;
+}
+
+/* Until a process waits for something. */
+static inline void rig_asleep(pid_t pid)
+{
+	char path[40], text[512], *end;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	for (int i = 0; i < 12000; i++, usleep(10000)) {
+		FILE *f = fopen(path, "re");
+		size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+
+		if (f)
+			fclose(f);
+		text[n] = '\0';
+		end = strrchr(text, ')');
+		if (end && end[1] == ' ' && end[2] == 'S')
+			return;
+	}
+	fail_msg("process %d does not come to rest", pid);
 }
 
 static uint64_t rusage_ns(const struct rusage *u)

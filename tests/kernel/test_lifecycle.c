@@ -4,6 +4,7 @@
 #include "kernel/tree.h"
 
 #include <ftw.h>
+#include <poll.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -332,6 +333,98 @@ static void test_resolve(void **state)
 	tree_close(&x);
 }
 
+#define FOR_EVER (60 * NS_PER_S)
+
+/* Until lifecycle_poll is wanted, as the measuring thread waits; false: it is not, after so long. */
+static bool wait_wanted(const struct tree *x, uint64_t most_ns)
+{
+	uint64_t now = clock_mono_ns(), due = lifecycle_due(x->l), left = due > now ? due - now : 0;
+	struct pollfd p = { .fd = lifecycle_fd(x->l), .events = POLLIN };
+	struct timespec ts;
+
+	left = left < most_ns ? left : most_ns;
+	ts = (struct timespec){ (time_t)(left / NS_PER_S), (long)(left % NS_PER_S) };
+	return ppoll(&p, 1, &ts, NULL) == 1 || clock_mono_ns() >= due;
+}
+
+/* A birth is told without any reading: the first one at once, one that follows it after a rest. */
+static void test_birth_wakes(void **state)
+{
+	struct tree x;
+	uint64_t id, before;
+
+	tree_open(&x, true);
+	assert_int_equal(lifecycle_due(x.l), UINT64_MAX);
+	lifecycle_watch_births(x.l);
+	while (lifecycle_due(x.l) != UINT64_MAX) { /* others make cgroups, too */
+		assert_true(wait_wanted(&x, FOR_EVER));
+		tree_poll(&x);
+	}
+	before = clock_mono_ns();
+	id = tree_mkdir(&x, "first");
+	while (!cgroup_find(x.table, id)) {
+		assert_true(wait_wanted(&x, FOR_EVER));
+		tree_poll(&x);
+	}
+	tree_expect(&x, id, "first");
+	assert_in_range(lifecycle_due(x.l), before + LIFECYCLE_REST_NS, clock_mono_ns() + LIFECYCLE_REST_NS);
+	id = tree_mkdir(&x, "second");
+	while (!cgroup_find(x.table, id)) {
+		assert_true(wait_wanted(&x, FOR_EVER));
+		tree_poll(&x);
+	}
+	tree_expect(&x, id, "second");
+	tree_rmdir(&x, "first");
+	tree_rmdir(&x, "second");
+	tree_close(&x);
+}
+
+#define BIRTHS 3000
+
+/* However many are born, whoever waits for them is woken once a rest, and sees all of them. */
+static void test_births_bounded(void **state)
+{
+	uint64_t begin, elapsed, most;
+	unsigned polls = 0, seen = 0, pos = 0, moved = 0;
+	struct cgroup *cg;
+	struct tree x;
+	char name[32];
+	int status;
+	pid_t pid;
+
+	tree_open(&x, true);
+	lifecycle_watch_births(x.l);
+	tree_poll(&x);
+	begin = clock_mono_ns();
+	pid = fork();
+	for (int i = 0; pid == 0 && i < BIRTHS; i++) {
+		snprintf(name, sizeof(name), "b%d", i);
+		if (mkdirat(x.top_fd, name, 0755) || unlinkat(x.top_fd, name, AT_REMOVEDIR))
+			_exit(1);
+	}
+	if (pid == 0)
+		_exit(0);
+	while (waitpid(pid, &status, WNOHANG) == 0) {
+		if (!wait_wanted(&x, 50 * NS_PER_MS))
+			continue;
+		tree_poll(&x);
+		polls++;
+	}
+	assert_int_equal(status, 0);
+	tree_poll(&x);
+	elapsed = clock_mono_ns() - begin;
+	while ((cg = cgroup_next(x.table, &pos)))
+		seen += strncmp(cg->path, x.top, strlen(x.top)) == 0 && strncmp(cg->path + strlen(x.top), "/b", 2) == 0;
+	assert_int_equal(seen, BIRTHS);
+	for (unsigned i = 0; i < 1024; i++)
+		moved += x.moved[i];
+	most = 2 * elapsed / LIFECYCLE_REST_NS + moved +
+	       4; /* a rest ends by its time, or by a wake-up that came just before it */
+	printf("%d births in %llu ms: %u polls\n", BIRTHS, (unsigned long long)(elapsed / NS_PER_MS), polls);
+	assert_in_range(polls, 1, most);
+	tree_close(&x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -339,7 +432,8 @@ int main(void)
 		cmocka_unit_test(test_without_bpf),    cmocka_unit_test(test_names),
 		cmocka_unit_test(test_deep),           cmocka_unit_test(test_short_lives),
 		cmocka_unit_test(test_storm_overflow), cmocka_unit_test(test_no_file_calls),
-		cmocka_unit_test(test_resolve),
+		cmocka_unit_test(test_resolve),        cmocka_unit_test(test_birth_wakes),
+		cmocka_unit_test(test_births_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

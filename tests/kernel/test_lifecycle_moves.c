@@ -107,14 +107,16 @@ static void test_moved_while_running(void **state)
 static void test_without_rights(void **state)
 {
 	struct lifecycle *refused = NULL;
+	struct lifecycle_options o;
 	struct err err = { 0 };
 	struct tree x;
 	uint64_t id;
 
 	tree_open(&x, false);
+	o = (struct lifecycle_options){ .hierarchy = &x.h, .table = x.table, .bpf = true };
 	id = tree_mkdir(&x, "unknown");
 	assert_int_equal(seteuid(65534), 0);
-	assert_int_equal(lifecycle_open(&x.h, true, NULL, x.table, NULL, &refused, &err), -EPERM);
+	assert_int_equal(lifecycle_open(&o, &refused, &err), -EPERM);
 	assert_null(refused);
 	assert_non_null(strstr(err.text, "CAP_BPF"));
 	assert_false(lifecycle_resolve(x.l, id)->resolved);

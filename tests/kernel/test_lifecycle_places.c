@@ -11,7 +11,7 @@
 #include <bpf/libbpf.h>
 #include "lifecycle.skel.h"
 
-static char mount_dir[64];
+static char mount_dir[128];
 
 static uint32_t hierarchy_id_of(const char *name)
 {
@@ -53,7 +53,7 @@ static void v1_close(struct tree *x)
 	usleep(300000);
 	assert_int_equal(umount2(mount_dir, MNT_DETACH), 0);
 	snprintf(name, sizeof(name), "name=jouled-test-%d", getpid());
-	for (int i = 0; i < 200 && hierarchy_id_of(name); i++)
+	for (int i = 0; i < 3000 && hierarchy_id_of(name); i++)
 		usleep(20000);
 	assert_int_equal(hierarchy_id_of(name), 0);
 }
@@ -287,7 +287,8 @@ int main(void)
 	};
 	int r;
 
-	snprintf(mount_dir, 32, "/tmp/jouled-test-%d", getpid());
+	snprintf(mount_dir, sizeof(mount_dir), "%.90s/jouled-test-%d", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp",
+		 getpid());
 	if (mkdir(mount_dir, 0700) || unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)) {
 		perror("private mount namespace");
 		return 1;

@@ -36,8 +36,7 @@ static void test_fork_and_exit(void **state)
 	assert_in_range(s->start_ns, begin, end);
 	assert_in_range(s->end_ns, s->start_ns, end);
 	assert_near("CPU time", s->cpu_ns, rusage_ns(&u), 100000);
-	assert_near("duration", s->end_ns - s->start_ns, end - begin,
-		    50 * NS_PER_MS); /* until the parent runs again, on a busy machine */
+	assert_true(s->end_ns - s->start_ns >= 300 * NS_PER_MS);
 	assert_int_equal(s->minor_faults, u.ru_minflt);
 	assert_int_equal(s->major_faults, u.ru_majflt);
 	assert_int_equal(s->peak_rss_bytes / 1024, u.ru_maxrss);

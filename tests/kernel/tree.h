@@ -22,8 +22,8 @@
 
 #include "base/clock.h"
 #include "base/fsroot.h"
-#include "source/bpf_log.h"
-#include "source/lifecycle.h"
+#include "source/bpf_load.h"
+#include "source/cgroup/lifecycle.h"
 #include "leftovers.h"
 
 struct tree {
@@ -61,12 +61,14 @@ static inline void tree_make_top(struct tree *x)
 
 static inline void tree_watch(struct tree *x, bool bpf)
 {
+	struct lifecycle_options o;
 	struct err err = { 0 };
 
-	bpf_log_capture();
+	bpf_log_begin();
 	x->table = cgroup_table_new();
 	x->hooks = (struct lifecycle_hooks){ tree_moved, x };
-	if (lifecycle_open(&x->h, bpf, NULL, x->table, &x->hooks, &x->l, &err))
+	o = (struct lifecycle_options){ .hierarchy = &x->h, .table = x->table, .bpf = bpf, .hooks = x->hooks };
+	if (lifecycle_open(&o, &x->l, &err))
 		fail_msg("%s", err.text);
 }
 
@@ -103,7 +105,7 @@ static inline uint64_t tree_mkdir(const struct tree *x, const char *name)
 /* A cgroup whose last task is just exiting is busy for a moment. */
 static inline void tree_rmdir(const struct tree *x, const char *name)
 {
-	for (int i = 0; i < 200 && unlinkat(x->top_fd, name, AT_REMOVEDIR) && errno == EBUSY; i++)
+	for (int i = 0; i < 4000 && unlinkat(x->top_fd, name, AT_REMOVEDIR) && errno == EBUSY; i++)
 		usleep(5000);
 }
 
@@ -207,7 +209,7 @@ static inline bool all_gone(const __u32 *progs, unsigned n_progs, const __u32 *l
 /* The kernel frees programs a moment after their last user has gone. */
 static inline void assert_all_gone(const __u32 *progs, unsigned n_progs, const __u32 *links, unsigned n_links)
 {
-	for (int i = 0; i < 400; i++) {
+	for (int i = 0; i < 12000; i++) {
 		if (all_gone(progs, n_progs, links, n_links))
 			return;
 		usleep(5000);

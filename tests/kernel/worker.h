@@ -4,6 +4,7 @@
 #ifndef JD_TEST_WORKER_H
 #define JD_TEST_WORKER_H
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
@@ -87,11 +88,14 @@ static inline bool obey(const struct task *t)
 	union address a;
 	socklen_t len = loopback(t, &a);
 	int kind = t->order <= ORDER_RECEIVE ? SOCK_DGRAM : SOCK_STREAM;
+	int segment = 4000; /* several to a packet */
 
 	switch (t->order) {
 	case ORDER_BIND:
 	case ORDER_LISTEN:
 		fd = listener = socket(a.any.sa_family, kind, 0);
+		if (kind == SOCK_STREAM && setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment)))
+			return false;
 		return !bind(fd, &a.any, len) && (kind == SOCK_DGRAM || !listen(fd, 5));
 	case ORDER_SEND:
 		fd = socket(a.any.sa_family, kind, 0);
@@ -172,7 +176,7 @@ static inline void exchange(const struct worker *from, const struct worker *to, 
 	done(to);
 }
 
-/* What left lo, whose driver counts from the IP header on (drivers/net/loopback.c). */
+/* Bytes and packets sent on lo, whose driver counts from the IP header on (drivers/net/loopback.c). */
 static inline uint64_t interface_bytes(uint64_t *ret_packets)
 {
 	unsigned long long v[16] = { 0 };

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-MAX_FILE_LINES = 400
+MAX_FILE_LINES = 720
 MAX_FUNCTION_LINES = 60
 GENERATED = ("vmlinux/", "build/", ".git/")
 SOURCE = (".c", ".h", ".sh", ".py", ".mk")
@@ -65,11 +65,24 @@ class Lint:
             if line.strip() and not line.startswith("#"):
                 folder, allowed = line.split(":")
                 table[folder] = set(allowed.split()) | {folder}
+        for folder in (f for f in table if "/" in f):
+            table[folder] |= {a for a in table[folder.split("/")[0]] if "/" not in a and a != folder.split("/")[0]}
         return table
 
-    @staticmethod
-    def folder(path):
+    def check_table(self):
+        """No room may come back to itself."""
+        for room in self.table:
+            seen, ahead = set(), self.table[room] - {room}
+            while ahead:
+                seen |= ahead
+                ahead = set().union(*(self.table.get(r, set()) - {r} for r in ahead)) - seen
+            if room in seen:
+                self.say("tests/lint/includes.table", 1, "loop", f"{room} includes what includes it")
+
+    def folder(self, path):
         parts = path.split("/")
+        if parts[0] == "user" and len(parts) > 3 and "/".join(parts[1:3]) in self.table:
+            return "/".join(parts[1:3])
         if parts[0] == "user" and len(parts) > 2:
             return parts[1]
         return {"include": "kernel", "bpf": "bpf", "vmlinux": "vmlinux"}.get(parts[0])
@@ -79,7 +92,7 @@ class Lint:
         if target.endswith(".skel.h"):
             return "skel"
         near = os.path.normpath(os.path.join(os.path.dirname(name), target))
-        here = [near, "include/" + target, "vmlinux/x86_64/" + target]
+        here = [near, "user/" + target, "include/" + target, "vmlinux/x86_64/" + target]
         for path in here:
             if os.path.isfile(os.path.join(self.root, path)):
                 return self.folder(path) or path
@@ -133,6 +146,11 @@ class Lint:
         product = name.startswith(("user/", "bpf/", "include/"))   # tests feed themselves
         for m in re.finditer(r"(?<![\w.>])(" + "|".join(BANNED if product else ("gets",)) + r")\s*\(", code):
             self.say(name, line_of(code, m.start()), "banned", f"{m[1]}()")
+        if product and name != "user/base/thread.c":
+            for m in re.finditer(r"\b(pthread_cond_timedwait|pthread_mutex_timedlock|sem_timedwait)\b", code):
+                self.say(name, line_of(code, m.start()), "clock", f"{m[1]}() may wait by the wall clock; thread_cond_wait() does not")
+        for m in re.finditer(r"\bvolatile\s+bool\b", code if name.startswith("user/") else ""):
+            self.say(name, line_of(code, m.start()), "volatile", "orders nothing between threads; atomic_bool does")
         for m in re.finditer(r"^[ \t]*#[ \t]*if[ \t]+0\b", code, re.M):
             self.say(name, line_of(code, m.start()), "dead", "code under #if 0")
 
@@ -150,6 +168,29 @@ class Lint:
             if end.isdigit() and int(end) - int(start) + 1 > MAX_FUNCTION_LINES:
                 self.say(name, int(start), "function", f"{function}: {int(end) - int(start) + 1} lines, "
                          f"at most {MAX_FUNCTION_LINES}")
+
+    def check_names(self):
+        """A base name stands once in each half; a function that no other file names is static."""
+        half, words, defined = {}, {}, []
+        for name in self.files:
+            if not name.endswith((".c", ".h")):
+                continue
+            if name.startswith(("user/", "bpf/", "include/")):
+                key = ("user" if name.startswith("user/") else "kernel", os.path.basename(name))
+                if key in half:
+                    self.say(name, 1, "basename", f"{half[key]} has that name already")
+                half[key] = name
+            if name.startswith(("user/", "tests/", "docs/")) and name.endswith(".c") or name.startswith("tests/"):
+                for word in set(re.findall(r"\w+", code_only(self.read(name)))):
+                    words.setdefault(word, set()).add(name)
+        sources = [f for f in self.files if f.startswith("user/") and f.endswith(".c")]
+        if sources:
+            out = subprocess.run(["ctags", "-x", "--c-kinds=f", "--extras=-F", "--fields=+f", "--_xformat=%N\t%n\t%F\t%{file}"]
+                                 + sources, cwd=self.root, check=True, capture_output=True, text=True).stdout
+            defined = [line.split("\t") for line in out.splitlines()]
+        for function, line, name, local in defined:
+            if not local.strip("-") and function != "main" and words.get(function, set()) <= {name}:
+                self.say(name, int(line), "extern", f"{function}() is named by no other file; make it static")
 
     def check_python(self, name, text):
         try:
@@ -181,6 +222,7 @@ class Lint:
         return left
 
     def run(self):
+        self.check_table()
         for name in self.files:
             base = os.path.basename(name)
             if not name.endswith(SOURCE) and base != "Makefile" and not name.startswith(".ci/"):
@@ -197,6 +239,7 @@ class Lint:
             if name.endswith(".py"):
                 self.check_python(name, text)
         self.check_functions([f for f in self.files if f.endswith((".c", ".h"))])
+        self.check_names()
         found = self.excuse()
         for name, line, rule, message in sorted(found):
             print(f"{name}:{line}: {rule}: {message}")

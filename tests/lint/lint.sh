@@ -8,11 +8,11 @@ cd "$root" || exit 2
 status=0
 
 missing=
-for tool in python3 ctags; do
+for tool in python3 ctags clang-format; do
 	command -v $tool >/dev/null 2>&1 || missing="$missing $tool"
 done
 if [ -n "$missing" ]; then
-	echo "lint: not found:$missing; install python3 and universal-ctags" >&2
+	echo "lint: not found:$missing; install python3, universal-ctags and clang-format" >&2
 	exit 2
 fi
 
@@ -42,11 +42,25 @@ check_c() {
 	[ -n "$(find user -name '*.c' 2>/dev/null)" ] || return 0
 	cppcheck -q --enable=warning,portability --inline-suppr -D_GNU_SOURCE '-DLIBBPF_OPTS(t,n,...)=struct t n' '-Djson_array_foreach(a,i,v)=while ((v = json_array_get(a, i = 0)))' \
 		'-Djson_object_foreach(o,k,v)=while ((v = json_object_get(o, k = next(o))))' \
-		-Iinclude -j 2 		--suppressions-list="$here/cppcheck.txt" --template='{file}:{line}: cppcheck: {message} ({id})' \
+		-Iinclude -Iuser -j 2 		--suppressions-list="$here/cppcheck.txt" --template='{file}:{line}: cppcheck: {message} ({id})' \
 		--error-exitcode=1 user 2>&1
 }
 
+# .clang-format is for version 14; another version may judge otherwise.
+check_format() {
+	[ -f .clang-format ] || return 0
+	clang-format --version | grep -q ' version 14\.' || {
+		echo "lint: the format is judged by clang-format 14 alone; here is $(clang-format --version)"
+		return 0
+	}
+	find bpf include tests user -name '*.[ch]' 2>/dev/null | sort |
+		xargs -r clang-format --dry-run --ferror-limit=1 -Werror 2>&1 |
+		sed -n 's/^\([^ ]*\):[0-9]*: error: .*/\1: format: run make format/p' | sort -u | grep . && return 1
+	return 0
+}
+
 python3 "$here/lint.py" . || status=1
+check_format || status=1
 for script in $(list_scripts); do
 	check_script "$script" || status=1
 done

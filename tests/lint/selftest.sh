@@ -49,14 +49,22 @@ else
 fi
 
 A=Apache-2.0
+fresh; sed -i 's/^base:/base: sink/' "$work/t/tests/lint/includes.table"
+expect include-loop 'includes.table:1: loop: base includes what includes it'
 fresh; file user/base/a.c $A '#include "../model/model.h"\n'
 expect include-table 'user/base/a.c:2: include: base may not include model'
 fresh; file user/sink/a.c $A '#include "../model/model.h"\n'
 expect include-sink 'user/sink/a.c:2: include: sink may not include model'
+fresh; mkdir -p "$work/t/user/ctl/run" "$work/t/user/ctl/core"; file user/ctl/run/a.h $A ''; file user/ctl/core/a.c $A '#include "ctl/run/a.h"\n'
+expect include-inner 'user/ctl/core/a.c:2: include: ctl/core may not include ctl/run'
 fresh; file user/model/a.c $A '#include <x.skel.h>\n'
 expect include-skeleton 'user/model/a.c:2: include: model may not include skel'
 fresh; file user/base/a.c $A '#include "nowhere.h"\n'
 expect include-missing 'user/base/a.c:2: include: "nowhere.h" leads nowhere'
+fresh; file user/sink/a.c $A 'int f(void);\nint f(void)\n{\n\treturn pthread_cond_timedwait(0, 0, 0);\n}\n'
+expect clock 'user/sink/a.c:5: clock: pthread_cond_timedwait() may wait by the wall clock'
+fresh; file user/sink/a.c $A 'volatile bool stop;\n'
+expect volatile 'user/sink/a.c:2: volatile: '
 fresh; mkdir "$work/t/user/extra"; file user/extra/a.c $A ''
 expect include-unknown-folder 'user/extra/a.c:1: include: folder extra is not in'
 fresh; printf 'int a;\n' >"$work/t/user/base/a.c"
@@ -73,7 +81,7 @@ fresh; file user/model/a.c $A 'int f(void);\nstatic const char *const p[] = {"/p
 expect path-by-table 'user/model/a.c:6: path: open()'
 fresh; mkdir "$work/t/user/source"; file user/source/a.c $A 'int f(const char *p);\nint f(const char *p)\n{\n\treturn open(p, 0);\n}\n'
 expect path-in-source 'user/source/a.c:5: path: open() in a source'
-fresh; file user/model/a.c $A '#define STAT "/proc/stat"\nint f(int r)\n{\n\treturn fsroot_openat(r, STAT, 0);\n}\n'
+fresh; file user/model/a.c $A '#define STAT "/proc/stat"\nstatic int f(int r)\n{\n\treturn fsroot_openat(r, STAT, 0);\n}\n'
 if sh "$here/lint.sh" "$work/t" >"$work/out" 2>&1; then
 	echo "ok lint-path-through-fsroot"
 else
@@ -90,10 +98,14 @@ for w in TO""DO FIX""ME X""XX; do
 	fresh; file user/model/a.c $A "int a; /* $w later */\n"
 	expect "unfinished-$w" "user/model/a.c:2: unfinished: $w"
 done
-fresh; file user/model/a.c $A "$(lines 401 'extern int a;')"
-expect file-length 'user/model/a.c:401: length: 402 lines'
+fresh; file user/model/a.c $A "$(lines 721 'extern int a;')"
+expect file-length 'user/model/a.c:721: length: 722 lines'
 fresh; file user/model/a.c $A "int f(int a)\n{\n$(lines 58 '	a++;')\treturn a;\n}\n"
 expect function-length 'user/model/a.c:2: function: f: 62 lines'
+fresh; file user/model/a.c $A 'int a;\n'; mkdir -p "$work/t/user/model/sub"; file user/model/sub/a.c $A 'int b;\n'
+expect basename 'user/model/sub/a.c:1: basename: user/model/a.c has that name already'
+fresh; file user/model/a.c $A 'int lonely(void)\n{\n\treturn 1;\n}\n'
+expect extern 'user/model/a.c:2: extern: lonely() is named by no other file; make it static'
 fresh; printf '#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\nif true; then\n' >"$work/t/tests/a.sh"
 expect shell-syntax 'tests/a.sh:'
 fresh; printf '# SPDX-License-Identifier: Apache-2.0\ndef f(:\n' >"$work/t/tests/a.py"

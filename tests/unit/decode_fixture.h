@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "ctl/decode.h"
+#include "ctl/decode/decode.h"
 
 struct decoded {
 	int code;

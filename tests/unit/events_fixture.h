@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "source/events.h"
+#include "source/counters/events.h"
 #include "temp_root.h"
 
 /* One resolution and everything that comes out of it. */
@@ -22,9 +22,10 @@ static inline void resolve_list(const struct fsroot *root, const struct perf_sea
 				unsigned n)
 {
 	const struct str_list list = { .v = names, .n = n };
+	const struct event_group group = { root, seam, msr, &out.set, out.variants, &out.absent };
 
 	memset(&out, 0, sizeof(out));
-	out.rc = events_resolve(root, seam, &list, msr, &out.set, out.variants, &out.absent, &out.err);
+	out.rc = events_resolve(&list, &group, &out.err);
 }
 
 static inline void resolve(const struct fsroot *root, const struct perf_seam *seam, bool msr, const char *name)
@@ -35,12 +36,11 @@ static inline void resolve(const struct fsroot *root, const struct perf_seam *se
 }
 
 /* A seam that answers one thing: 0 = opens. */
-static inline int answer(void *ctx, uint32_t type, uint64_t config, uint64_t config1, uint64_t config2, int cpu,
-			 bool pinned)
+static inline int answer(void *ctx, const struct event_variant *event, int cpu, bool pinned)
 {
 	int error = *(int *)ctx;
 
-	(void)type, (void)config, (void)config1, (void)config2, (void)cpu, (void)pinned;
+	(void)event, (void)cpu, (void)pinned;
 	return error ? -error : open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 

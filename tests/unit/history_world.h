@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include "base/clock.h"
-#include "store/history.h"
+#include "store/history/history.h"
 
 #define SERIES 5 /* cgroups of the world */
 #define START_NS (1790000000ll * 1000000000ll) /* 40 s before a full minute: 1790000040 is 60 x 29833334 */
@@ -22,6 +22,7 @@ struct world {
 	int64_t now_ns;
 	uint64_t handed;
 	uint64_t sum[2][SERIES], measured[2]; /* handed over, per domain */
+	uint64_t interval_ns; /* handed over, in all */
 };
 
 static const char *const names[SERIES] = { "/a", "/b", "/b/c", "/system.slice/x.service", "/\xff raw" };
@@ -74,11 +75,12 @@ static void make_interval(struct world *w, uint64_t length_ns)
 	struct snapshot *s = &w->f.snap;
 
 	w->now_ns += (int64_t)length_ns;
+	w->interval_ns += length_ns;
 	s->start_ns = s->end_ns;
 	s->end_ns += length_ns;
 	s->end_real_ns = w->now_ns;
 	for (unsigned d = 0; d < 2; d++) {
-		s->domains[d].idle_uj = (uint64_t)(rand() % 1000);
+		s->domains[d].idle_uj = 1 + (uint64_t)(rand() % 1000);
 		s->domains[d].residual_uj = rand() % 3 ? 0 : 17;
 		s->domains[d].energy_uj = s->domains[d].idle_uj + s->domains[d].residual_uj;
 		for (unsigned i = 0; i < s->n_rows; i++) {
@@ -138,6 +140,17 @@ static void sum_of(const struct history_answer *a, const char *cgroup, uint64_t 
 	}
 }
 
+/* The machine is idle in every interval: the row idle has a point at each step. */
+static uint64_t interval_of(const struct history_answer *a)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < a->n_series; i++)
+		for (unsigned k = 0; k < a->series[i].n && strcmp(a->series[i].row, "idle") == 0; k++)
+			sum += a->series[i].points[k].interval_ns;
+	return sum;
+}
+
 static void check_answer(struct world *w, uint64_t step_ns, uint64_t limit)
 {
 	struct history_query q = {
@@ -154,6 +167,7 @@ static void check_answer(struct world *w, uint64_t step_ns, uint64_t limit)
 	sum_of(&a, NULL, sum);
 	assert_int_equal(sum[0], w->measured[0]);
 	assert_int_equal(sum[1], w->measured[1]);
+	assert_int_equal(interval_of(&a), w->interval_ns);
 	for (unsigned i = 0; i < SERIES && limit >= SERIES; i++) {
 		sum_of(&a, names[i], sum);
 		assert_int_equal(sum[0], w->sum[0][i]);

@@ -21,7 +21,7 @@
 enum { MW_CYCLES, MW_INSTRUCTIONS, MW_MISSES };
 enum { MW_PACKAGE, MW_DRAM, MW_DOMAINS };
 
-/* What a machine is like. Zeroed terms are off. */
+/* The properties of a machine. Zeroed terms are off. */
 struct mw_config {
 	const char *name;
 	uint64_t seed;

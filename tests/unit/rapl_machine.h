@@ -2,8 +2,8 @@
 /* A machine with energy counters that a test turns by hand: files of a temporary root. */
 #ifndef JD_TEST_RAPL_MACHINE_H
 #define JD_TEST_RAPL_MACHINE_H
-#include "source/energy.h"
-#include "source/topology.h"
+#include "source/energy/energy.h"
+#include "source/counters/topology.h"
 #include "temp_root.h"
 
 #define ZONE "/sys/class/powercap/"
@@ -79,13 +79,13 @@ static inline void __attribute__((format(printf, 2, 3))) machine_msr(struct mach
 
 static inline void machine_open(struct machine *m, enum rapl_mode mode, bool cross_check, uint64_t poll_ns)
 {
-	struct rapl_options o = { .mode = mode, .cross_check = cross_check, .poll_ns = poll_ns };
+	struct rapl_options o = { m->t.root, &m->seam, mode, cross_check, poll_ns, 0 };
 	struct err err = { 0 };
 
 	if (!m->s.cpus)
 		assert_int_equal(topology_read(m->t.root, &m->s, &err), 0);
 	m->r.schema = &m->s;
-	assert_int_equal(rapl_open(m->t.root, &m->seam, &o, &m->s, &m->rp, &err), 0);
+	assert_int_equal(rapl_open(&o, &m->s, &m->rp, &err), 0);
 }
 
 static inline void machine_close(struct machine *m)

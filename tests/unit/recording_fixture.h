@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
-#include "model/recording_internal.h"
+#include "model/recording/recording.h"
 
 #define WORLD_ROWS 40
 
@@ -239,6 +239,8 @@ static inline void draw_machine(struct world *w)
 						      .scale = (double)draw(w) / 3e9,
 						      .uncertainty = draw(w) % 2 ? (double)NAN : 0.25,
 						      .idle_uncertainty = draw(w) % 2 ? (double)NAN : 0.75 };
+	for (unsigned i = 0; i < s->schema->n_domains; i++)
+		s->domains[i].idle_quality |= s->domains[i].quality; /* as formulas have it */
 }
 
 static inline void world_fill(struct world *w, uint64_t number)
@@ -254,7 +256,7 @@ static inline void world_fill(struct world *w, uint64_t number)
 	s->end_real_ns = (int64_t)(draw_value(w) >> 1) * (draw(w) % 2 ? 1 : -1);
 	s->nominal_ns = draw_value(w);
 	s->missed = draw_value(w);
-	s->losses = (struct losses){ draw_value(w), draw_value(w), draw_value(w), draw_value(w) };
+	s->losses = (struct losses){ draw_value(w), draw_value(w), draw_value(w), draw_value(w), 0 };
 	snprintf(s->formula, sizeof(s->formula), "share");
 	s->idle_policy = (enum idle_policy)(draw(w) % 3);
 	s->n_rows = s->n_cells = 0;

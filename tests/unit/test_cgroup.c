@@ -119,12 +119,13 @@ static void test_paths(void **state)
 static void test_select(void **state)
 {
 	char *include[] = { "/kubepods/**", "/user" }, *exclude[] = { "/kubepods/secret*" };
+	const struct selection_rules rules = { .include = include, .n_include = 2, .exclude = exclude, .n_exclude = 1 };
 	struct cgroup_table *t = cgroup_table_new();
 
 	cgroup_add(t, 1, "/kubepods/pod1", 2, 0);
 	cgroup_add(t, 2, "/system", 1, 0);
 	assert_true(cgroup_find(t, 2)->selected); /* nothing configured: everything */
-	cgroup_table_select(t, include, 2, exclude, 1);
+	cgroup_table_select(t, &rules);
 	assert_true(cgroup_find(t, 1)->selected);
 	assert_false(cgroup_find(t, 2)->selected);
 	assert_false(cgroup_add(t, 3, "/kubepods/secret1", 2, 0)->selected);

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "model/config.h"
+#include "model/config/config.h"
 
 #define MAX_ARGS 32
 
@@ -110,32 +110,32 @@ static void test_defaults(void **state)
 
 	(void)state;
 	assert_int_equal(gethostname(host, sizeof(host)), 0);
-	assert_string_equal(c->sensor, host);
+	assert_string_equal(c->machine.sensor, host);
 	assert_int_equal(c->interval_ns, 1000000000);
 	assert_int_equal(c->count, 0);
-	assert_int_equal(c->cgroups_include.n, 1);
-	assert_string_equal(c->cgroups_include.v[0], "/**");
-	assert_int_equal(c->cgroups_exclude.n, 0);
-	assert_int_equal(c->max_cgroups, 4096);
-	assert_int_equal(c->events_core.n, 3);
-	assert_string_equal(c->events_core.v[2], "LLC_MISSES");
-	assert_int_equal(c->events_msr.n, 3);
-	assert_string_equal(c->events_msr.v[0], "TSC");
-	assert_true(c->network);
-	assert_int_equal(c->trigger, TRIGGER_AUTO);
-	assert_int_equal(c->rapl, RAPL_AUTO);
-	assert_int_equal(c->estimate, ESTIMATE_AUTO);
-	assert_true(c->estimate_idle_watts == 1.5 && c->estimate_max_watts == 8);
-	assert_string_equal(c->formula, "share");
-	assert_string_equal(c->weight, "cycles");
-	assert_string_equal(c->idle, "own");
+	assert_int_equal(c->machine.cgroups.include.n, 1);
+	assert_string_equal(c->machine.cgroups.include.v[0], "/**");
+	assert_int_equal(c->machine.cgroups.exclude.n, 0);
+	assert_int_equal(c->machine.cgroups.max, 4096);
+	assert_int_equal(c->machine.events.core.n, 3);
+	assert_string_equal(c->machine.events.core.v[2], "LLC_MISSES");
+	assert_int_equal(c->machine.events.msr.n, 3);
+	assert_string_equal(c->machine.events.msr.v[0], "TSC");
+	assert_true(c->machine.network);
+	assert_int_equal(c->machine.trigger, TRIGGER_AUTO);
+	assert_int_equal(c->machine.energy.rapl, RAPL_AUTO);
+	assert_int_equal(c->machine.energy.estimate, ESTIMATE_AUTO);
+	assert_true(c->machine.energy.estimate_idle_watts == 1.5 && c->machine.energy.estimate_max_watts == 8);
+	assert_string_equal(c->formula.name, "share");
+	assert_string_equal(c->formula.weight, "cycles");
+	assert_string_equal(c->formula.idle, "own");
 	for (unsigned i = 0; i < DOMAIN_GPU; i++)
-		assert_true(isnan(c->idle_watts[i]));
-	assert_int_equal(c->n_outputs, 0);
+		assert_true(isnan(c->formula.idle_watts[i]));
+	assert_int_equal(c->outputs.n, 0);
 	assert_string_equal(c->state_dir, "/var/lib/jouled");
-	assert_string_equal(c->socket, "/run/jouled/jouled.sock");
-	assert_string_equal(c->root, "/");
-	assert_string_equal(c->config_path, path);
+	assert_string_equal(c->serving.socket.path, "/run/jouled/jouled.sock");
+	assert_string_equal(c->machine.root, "/");
+	assert_string_equal(c->program.file, path);
 	config_free(c);
 	config_free(NULL);
 }
@@ -157,36 +157,36 @@ static void test_every_key(void **state)
 		"");
 
 	(void)state;
-	assert_string_equal(c->sensor, "node-7");
-	assert_int_equal(c->cgroups_include.n, 2);
-	assert_string_equal(c->cgroups_include.v[1], "/b");
-	assert_int_equal(c->hierarchy, HIERARCHY_V1);
-	assert_int_equal(c->max_cgroups, 64);
-	assert_int_equal(c->cgroup_quota, 9);
-	assert_int_equal(c->trigger, TRIGGER_PERF_EVENT);
-	assert_int_equal(c->clock, CLOCKMODE_KTIME);
-	assert_int_equal(c->events_core.n, 0);
-	assert_int_equal(c->events_msr.n, 2);
-	assert_false(c->network);
-	assert_int_equal(c->rapl, RAPL_MSR);
-	assert_int_equal(c->rapl_poll_ns, 20000000);
-	assert_true(c->cross_check);
-	assert_int_equal(c->estimate, ESTIMATE_OFF);
-	assert_true(c->idle_watts[DOMAIN_UNCORE] == 2.5 && c->idle_watts[DOMAIN_PSYS] == 20);
-	assert_null(c->socket);
-	assert_string_equal(c->socket_group, "adm");
-	assert_int_equal(c->n_outputs, 3);
-	assert_string_equal(c->outputs[0].to, "tcp://127.0.0.1:9080");
-	assert_true(c->outputs[0].leaf_only);
-	assert_false(c->outputs[0].stand_ins);
-	assert_int_equal(c->outputs[0].interval_ns, 2000000000);
-	assert_int_equal(c->outputs[0].queue_bytes, 65536);
-	assert_int_equal(c->outputs[0].line, 21);
-	assert_true(c->outputs[1].stand_ins);
-	assert_int_equal(c->outputs[1].limit, 5);
-	assert_int_equal(c->outputs[1].queue_bytes, 4 << 20);
-	assert_string_equal(c->outputs[2].port_file, "/run/p");
-	assert_string_equal(c->outputs[2].file_format, "csv");
+	assert_string_equal(c->machine.sensor, "node-7");
+	assert_int_equal(c->machine.cgroups.include.n, 2);
+	assert_string_equal(c->machine.cgroups.include.v[1], "/b");
+	assert_int_equal(c->machine.cgroups.hierarchy, HIERARCHY_V1);
+	assert_int_equal(c->machine.cgroups.max, 64);
+	assert_int_equal(c->machine.cgroups.quota, 9);
+	assert_int_equal(c->machine.trigger, TRIGGER_PERF_EVENT);
+	assert_int_equal(c->machine.clock, CLOCKMODE_KTIME);
+	assert_int_equal(c->machine.events.core.n, 0);
+	assert_int_equal(c->machine.events.msr.n, 2);
+	assert_false(c->machine.network);
+	assert_int_equal(c->machine.energy.rapl, RAPL_MSR);
+	assert_int_equal(c->machine.energy.rapl_poll_ns, 20000000);
+	assert_true(c->machine.energy.cross_check);
+	assert_int_equal(c->machine.energy.estimate, ESTIMATE_OFF);
+	assert_true(c->formula.idle_watts[DOMAIN_UNCORE] == 2.5 && c->formula.idle_watts[DOMAIN_PSYS] == 20);
+	assert_null(c->serving.socket.path);
+	assert_string_equal(c->serving.socket.group, "adm");
+	assert_int_equal(c->outputs.n, 3);
+	assert_string_equal(c->outputs.v[0].to, "tcp://127.0.0.1:9080");
+	assert_true(c->outputs.v[0].leaf_only);
+	assert_false(c->outputs.v[0].stand_ins);
+	assert_int_equal(c->outputs.v[0].interval_ns, 2000000000);
+	assert_int_equal(c->outputs.v[0].queue_bytes, 65536);
+	assert_int_equal(c->outputs.v[0].line, 21);
+	assert_true(c->outputs.v[1].stand_ins);
+	assert_int_equal(c->outputs.v[1].limit, 5);
+	assert_int_equal(c->outputs.v[1].queue_bytes, 4 << 20);
+	assert_string_equal(c->outputs.v[2].port_file, "/run/p");
+	assert_string_equal(c->outputs.v[2].file_format, "csv");
 	config_free(c);
 }
 
@@ -285,28 +285,28 @@ static void test_flags(void **state)
 	(void)state;
 	assert_int_equal(c->interval_ns, 20000000);
 	assert_int_equal(c->count, 5);
-	assert_true(c->quiet && c->verbose);
-	assert_int_equal(c->rapl, RAPL_NONE);
-	assert_string_equal(c->formula, "none");
-	assert_string_equal(c->idle, "by-time");
-	assert_int_equal(c->trigger, TRIGGER_NONE);
-	assert_int_equal(c->estimate, ESTIMATE_OFF);
-	assert_null(c->socket);
+	assert_true(c->program.quiet && c->program.verbose);
+	assert_int_equal(c->machine.energy.rapl, RAPL_NONE);
+	assert_string_equal(c->formula.name, "none");
+	assert_string_equal(c->formula.idle, "by-time");
+	assert_int_equal(c->machine.trigger, TRIGGER_NONE);
+	assert_int_equal(c->machine.energy.estimate, ESTIMATE_OFF);
+	assert_null(c->serving.socket.path);
 	assert_string_equal(c->state_dir, "/s");
-	assert_string_equal(c->root, "/r");
-	assert_int_equal(c->n_outputs, 1);
+	assert_string_equal(c->machine.root, "/r");
+	assert_int_equal(c->outputs.n, 1);
 	config_free(c);
 
 	c = good("outputs: [{ format: table, to: \"stdout:\" }]\n",
 		 "-o hwpc=unix:///a%20b?time=iso -onull: --output=power=file:///p?file-format=csv --replay - --btf /b");
-	assert_int_equal(c->n_outputs, 3);
-	assert_string_equal(c->outputs[0].format, "hwpc");
-	assert_string_equal(c->outputs[0].time, "iso");
-	assert_string_equal(c->outputs[1].format, "null");
-	assert_string_equal(c->outputs[1].to, "null:");
-	assert_string_equal(c->outputs[2].to, "file:///p");
-	assert_int_equal(c->outputs[2].line, 0);
-	assert_string_equal(c->replay, "-");
+	assert_int_equal(c->outputs.n, 3);
+	assert_string_equal(c->outputs.v[0].format, "hwpc");
+	assert_string_equal(c->outputs.v[0].time, "iso");
+	assert_string_equal(c->outputs.v[1].format, "null");
+	assert_string_equal(c->outputs.v[1].to, "null:");
+	assert_string_equal(c->outputs.v[2].to, "file:///p");
+	assert_int_equal(c->outputs.v[2].line, 0);
+	assert_string_equal(c->program.replay, "-");
 	config_free(c);
 }
 

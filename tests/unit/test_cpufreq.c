@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frequencies and temperature of captured machines. */
+#include <unistd.h>
 #include "encode_fixture.h"
-#include "source/cpufreq.h"
+#include "source/counters/cpufreq.h"
 #include "temp_root.h"
 
 #define FREQ "/sys/devices/system/cpu/cpu%u/cpufreq/scaling_cur_freq"
@@ -58,6 +59,29 @@ static void test_values(void **state)
 	temp_root_free(&t);
 }
 
+/* The file of a CPU that was away is another one, and the one that is still open answers no more. */
+static void test_cpu_was_away(void **state)
+{
+	struct temp_root t = temp_root_new();
+	struct cpufreq *c = NULL;
+	struct fixture f;
+	char path[256];
+
+	fixture_init(&f, 1, 1);
+	put_freq(&t, 0, "2600000\n");
+	assert_int_equal(cpufreq_open(t.root, &f.schema, &c), 0);
+	cpufreq_read(c, &f.snap);
+	put_freq(&t, 0, "");
+	snprintf(path, sizeof(path), "%s" FREQ, t.dir, 0);
+	assert_int_equal(unlink(path), 0);
+	put_freq(&t, 0, "800000\n");
+	cpufreq_read(c, &f.snap);
+	assert_int_equal(f.snap.khz[0], 800000);
+	cpufreq_close(c);
+	fixture_free(&f);
+	temp_root_free(&t);
+}
+
 static void test_nothing_there(void **state)
 {
 	struct temp_root t = temp_root_new();
@@ -78,7 +102,8 @@ static void test_nothing_there(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_values), cmocka_unit_test(test_nothing_there) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_values), cmocka_unit_test(test_cpu_was_away),
+					    cmocka_unit_test(test_nothing_there) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "source/counters.h"
+#include "source/counters/counters.h"
 #include "temp_root.h"
 
 #define TWO_CPUS "cpu  30 0 0 50 0 0 0 0 0 0\ncpu0 %u 0 0 25 0 0 0 0 0 0\ncpu1 %u 0 0 25 0 0 0 0 0 0\nintr 1\n"

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/clock.h"
-#include "ctl/plot.h"
+#include "ctl/plot/plot.h"
 
 #define T0 1700000000000000000ll
 
@@ -78,7 +78,8 @@ static void test_history(void **state)
 
 static void test_domains(void **state)
 {
-	const char *names[] = { "package-0", "package-1-die-1", "psys" };
+	const char *names[] = { "package-0", "package-1-die-1", "psys" }, *const metered[] = { "package-0",
+											       "external-0" };
 	struct plot *p = new_plot();
 	struct err err = { 0 };
 	bool shown[3];
@@ -96,6 +97,12 @@ static void test_domains(void **state)
 	p->domains = NULL;
 	assert_int_equal(plot_choose_domains(p, names + 2, 1, shown, &err), 0);
 	assert_true(shown[0]);
+	assert_int_equal(plot_choose_domains(p, metered, 2, shown, &err), 0);
+	assert_true(shown[0] && !shown[1]);
+	assert_string_equal(p->unit_of, "package-0");
+	p->domains = "";
+	assert_int_equal(plot_choose_domains(p, metered, 2, shown, &err), 0);
+	assert_true(shown[0] && !shown[1]);
 	assert_int_equal(plot_choose_domains(p, names, 0, shown, &err), -ENODATA);
 	drop(p);
 }
@@ -121,6 +128,61 @@ static void test_top_and_rest(void **state)
 	assert_string_equal(p->series[3].name, "/8");
 	assert_int_equal(p->n_rest, 7);
 	assert_true(fabs(p->series[4].uj - (10 + 20 + 30 + 40 + 50 + 60 + 70 + 1)) < 1e-9);
+	drop(p);
+}
+
+static bool pictured(const struct plot *p, const char *text)
+{
+	struct buf b = { 0 };
+	bool found;
+
+	plot_draw(p, 960, &b);
+	buf_add_char(&b, '\0');
+	found = strstr((char *)b.data, text) != NULL;
+	buf_free(&b);
+	return found;
+}
+
+/* The rest says of how many: those behind the top ones, those that may not be shown, those that the agent had summed. */
+static void test_rest_counted(void **state)
+{
+	static const char answer[] =
+		"{\"domains\":[\"package-0\",\"external-0\"],\"other\":{\"cgroups\":300,\"and_more\":%s},\"series\":["
+		"{\"row\":\"cgroup\",\"cgroup\":\"/a\",\"points\":[[3000000000,1000000000,\"measured\",[500,7]]]},"
+		"{\"row\":\"kernel\",\"cgroup\":\"kernel\",\"points\":[[3000000000,1000000000,\"measured\",[5,7]]]},"
+		"{\"row\":\"other\",\"cgroup\":\"other\",\"points\":[[3000000000,1000000000,\"measured\",[900,7]]]}]}";
+	struct plot *p = new_plot();
+	struct err err = { 0 };
+	char text[1000];
+
+	p->top = 1;
+	snprintf(text, sizeof(text), answer, "false");
+	assert_int_equal(plot_read_history(p, text, strlen(text), &err), 0);
+	assert_int_equal(plot_finish(p, &err), 0);
+	assert_true(fabs(p->series[p->n_series - 1].uj - 905) < 1e-9);
+	assert_true(pictured(p, "other (301 more)"));
+	drop(p);
+	p = new_plot();
+	p->cgroup = "/*";
+	snprintf(text, sizeof(text), answer, "true");
+	assert_int_equal(plot_read_history(p, text, strlen(text), &err), 0);
+	assert_int_equal(p->n_unseen, 300);
+	drop(p);
+	p = new_plot();
+	p->top = 1;
+	assert_int_equal(plot_read_history(p, text, strlen(text), &err), 0);
+	assert_int_equal(plot_finish(p, &err), 0);
+	assert_true(pictured(p, "other (at least 301 more)"));
+	drop(p);
+	p = new_plot();
+	assert_true(plot_begin_column(p, T0, T0 + 1000));
+	plot_add(p, "/a", PLOT_ROW, 10, 0);
+	plot_add(p, "/left-out", PLOT_HIDDEN, 100, 0);
+	plot_add(p, "/left-out-too", PLOT_HIDDEN, 1, 0);
+	assert_int_equal(plot_finish(p, &err), 0);
+	assert_int_equal(p->n_series, 2);
+	assert_true(fabs(p->series[1].uj - 101) < 1e-9);
+	assert_int_equal(p->n_rest, 2);
 	drop(p);
 }
 
@@ -311,11 +373,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_history),      cmocka_unit_test(test_domains),
-		cmocka_unit_test(test_top_and_rest), cmocka_unit_test(test_pattern),
-		cmocka_unit_test(test_many_columns), cmocka_unit_test(test_only_gaps),
-		cmocka_unit_test(test_clock_back),   cmocka_unit_test(test_odd_history),
-		cmocka_unit_test(test_axes),         cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_picture),
+		cmocka_unit_test(test_top_and_rest), cmocka_unit_test(test_rest_counted),
+		cmocka_unit_test(test_pattern),      cmocka_unit_test(test_many_columns),
+		cmocka_unit_test(test_only_gaps),    cmocka_unit_test(test_clock_back),
+		cmocka_unit_test(test_odd_history),  cmocka_unit_test(test_axes),
+		cmocka_unit_test(test_numbers),      cmocka_unit_test(test_picture),
 	};
 
 	return cmocka_run_group_tests_name("plot", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What joulectl record takes in: settings, marks, answers about devices. */
+/* The inputs of joulectl record: settings, marks, answers about devices. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -7,13 +7,17 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "ctl/record_devices.h"
-#include "ctl/record_limits.h"
-#include "ctl/record_marks.h"
+#include "ctl/experiment/device_rows.h"
+#include "ctl/experiment/limits.h"
+#include "ctl/experiment/marks.h"
 
 static void settings(void **state)
 {
@@ -234,11 +238,69 @@ static void device_list(void **state)
 	assert_int_equal(record_devices_parse("x", 1, &d, NULL), -EBADMSG);
 }
 
+/* A recorder that has made the FIFO in dir and waits to be killed. */
+static pid_t recorder_in(const char *dir, const int told[2])
+{
+	struct record_marks m;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		close(told[0]);
+		if (record_marks_open(&m, dir, NULL) != 0 || write(told[1], "", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(1);
+	}
+	return pid;
+}
+
+/* The command of a recording that was killed goes on: what it writes is taken, and who comes later is not held up. Old
+ * were: a broken pipe, and a wait without end. */
+static void marks_of_the_killed(void **state)
+{
+	char dir[] = "/tmp/jouled-marks-XXXXXX", path[64], byte, block[4096];
+	int told[2], fd, later, status;
+	pid_t pid;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/mark", dir);
+	assert_int_equal(pipe2(told, O_CLOEXEC), 0);
+	pid = recorder_in(dir, told);
+	assert_int_equal(read(told[0], &byte, 1), 1);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	signal(SIGPIPE, SIG_IGN);
+	alarm(60); /* a bound against hanging */
+	memset(block, '\n', sizeof(block));
+	for (unsigned i = 0; i < 100; i++) /* more than a pipe holds */
+		assert_int_equal(write(fd, block, sizeof(block)), sizeof(block));
+	later = open(path, O_WRONLY | O_CLOEXEC); /* before or after it was removed */
+	assert_true(later >= 0 || errno == ENOENT);
+	if (later >= 0)
+		close(later);
+	while (access(path, F_OK) == 0)
+		usleep(1000);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(write(fd, block, sizeof(block)), sizeof(block));
+	alarm(0);
+	close(fd);
+	close(told[0]);
+	close(told[1]);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(settings),    cmocka_unit_test(marks),          cmocka_unit_test(marks_end),
-		cmocka_unit_test(marks_flood), cmocka_unit_test(device_samples), cmocka_unit_test(device_list),
+		cmocka_unit_test(settings),
+		cmocka_unit_test(marks),
+		cmocka_unit_test(marks_end),
+		cmocka_unit_test(marks_flood),
+		cmocka_unit_test(marks_of_the_killed),
+		cmocka_unit_test(device_samples),
+		cmocka_unit_test(device_list),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

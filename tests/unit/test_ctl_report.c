@@ -12,8 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "ctl/report.h"
-#include "ctl/tree_csv.h"
+#include "ctl/report/report.h"
+#include "ctl/experiment/tree_files.h"
 
 #define S 1000000000ll
 #define T0 1772366400ll /* 2026-03-01 12:00:00 UTC */
@@ -138,27 +138,27 @@ static void test_times(void **state)
 
 static void test_lines(void **state)
 {
-	struct tree_csv *c;
-	struct tree_row row;
+	struct csv_reader *c;
+	struct csv_row row;
 
 	put("x", "\xef\xbb\xbf"
 		 "a,\"b \"\"c\"\", d\",\r\n\n,2\n3");
 	assert_int_equal(tree_csv_open(AT_FDCWD, path_of("x"), &c), 0);
-	assert_int_equal(tree_csv_next(c, &row), 1);
+	assert_int_equal(csv_next(c, &row), 1);
 	assert_int_equal(row.n, 3);
 	assert_string_equal(row.cell[0], "a");
 	assert_string_equal(row.cell[1], "b \"c\", d");
 	assert_string_equal(row.cell[2], "");
-	assert_int_equal(tree_csv_next(c, &row), 1);
+	assert_int_equal(csv_next(c, &row), 1);
 	assert_true(row.line == 3 && row.n == 2 && row.whole);
-	assert_int_equal(tree_csv_next(c, &row), 1);
+	assert_int_equal(csv_next(c, &row), 1);
 	assert_true(row.line == 4 && row.n == 1 && !row.whole);
-	assert_int_equal(tree_csv_next(c, &row), 0);
-	tree_csv_close(c);
+	assert_int_equal(csv_next(c, &row), 0);
+	csv_close(c);
 	put("x", "a,\"b\n");
 	assert_int_equal(tree_csv_open(AT_FDCWD, path_of("x"), &c), 0);
-	assert_int_equal(tree_csv_next(c, &row), -EBADMSG);
-	tree_csv_close(c);
+	assert_int_equal(csv_next(c, &row), -EBADMSG);
+	csv_close(c);
 	assert_int_equal(tree_csv_open(AT_FDCWD, path_of("nothing"), &c), -ENOENT);
 	assert_int_equal(tree_csv_open(AT_FDCWD, path_of(""), &c), -EINVAL);
 }
@@ -166,20 +166,20 @@ static void test_lines(void **state)
 static void test_long_line(void **state)
 {
 	char *text = malloc(300001);
-	struct tree_csv *c;
-	struct tree_row row;
+	struct csv_reader *c;
+	struct csv_row row;
 
 	memset(text, ',', 300000);
 	text[300000] = '\0';
 	put("x", text);
 	assert_int_equal(tree_csv_open(AT_FDCWD, path_of("x"), &c), 0);
-	assert_int_equal(tree_csv_next(c, &row), -EFBIG);
-	tree_csv_close(c);
+	assert_int_equal(csv_next(c, &row), -EFBIG);
+	csv_close(c);
 	memcpy(text + 1000, "\n", 2);
 	put("x", text);
 	assert_int_equal(tree_csv_open(AT_FDCWD, path_of("x"), &c), 0);
-	assert_int_equal(tree_csv_next(c, &row), -EFBIG);
-	tree_csv_close(c);
+	assert_int_equal(csv_next(c, &row), -EFBIG);
+	csv_close(c);
 	free(text);
 }
 
@@ -285,6 +285,101 @@ static void test_counters(void **state)
 	report_free(&r);
 }
 
+static bool says(void (*write)(const struct report *r, struct buf *b), const struct report *r, const char *text)
+{
+	struct buf b = { 0 };
+	bool found;
+
+	write(r, &b);
+	buf_add_char(&b, '\0');
+	found = strstr((char *)b.data, text) != NULL;
+	buf_free(&b);
+	return found;
+}
+
+/* Energy that is not measured is marked in every form, and only where its domain is among those added up. */
+static void test_marks(void **state)
+{
+	static const char rapl[] =
+		",timestamp,package-0,core-0,dram-0,package-0-energy,core-0-energy,dram-0-energy\n"
+		"0,2026-03-01 12:00:00.000000,,,,0,0,0\n1,2026-03-01 12:00:02.000000,50000,9000,10000,100000000,18000000,20000000\n";
+	struct report r;
+	struct buf b = { 0 };
+	struct err err = { 0 };
+
+	put("rapl-power.csv", rapl);
+	put("cgroup-power.csv", rapl);
+	put("total_power_samples.csv",
+	    ",timestamp,value\n0,1772366400000000,60000\n1,1772366401000000,60000\n2,1772366402000000,60000\n");
+	put("system_info.json",
+	    "{\"power_samples_from\":\"rapl\",\"energy_quality\":{\"package-0\":\"measured\",\"core-0\":\"lost\",\"dram-0\":\"estimated\"},"
+	    "\"machine_quality\":{\"package-0\":\"wrapped\",\"core-0\":\"lost\",\"dram-0\":\"measured\"}}");
+	r = read_report((struct report_options){ 0 });
+	assert_int_equal(r.list[0].source[REPORT_RAPL].quality, QUALITY_MEASURED);
+	assert_int_equal(r.list[0].source[REPORT_HD].quality, QUALITY_MEASURED);
+	assert_int_equal(r.list[0].source[REPORT_CGROUP].quality, QUALITY_ESTIMATED);
+	assert_true(
+		says(report_write_text, &r, "cgroup~ is power of the run's cgroup (package-0 + dram-0), estimated\n"));
+	assert_true(says(report_write_text, &r, "rapl is power of the machine (package-0 + dram-0)\n"));
+	assert_true(says(report_write_text, &r, "  cgroup                      120~"));
+	assert_true(says(report_write_csv, &r, ",gpu_counter_j,quality\n"));
+	assert_true(says(report_write_csv, &r, "e,b,r,0,cgroup,120,2,60,240,480,,,,,,,,estimated\n"));
+	assert_true(says(report_write_csv, &r, "e,b,r,mean,cgroup,120,2,60,240,480,,,,,,,,estimated\n"));
+	assert_true(says(report_write_csv, &r, "e,b,r,0,rapl,120,2,60,240,480,,,,,,,,measured\n"));
+	assert_true(says(report_write_json, &r, "\"quality\":\"estimated\""));
+	report_free(&r);
+	/* as recorders before wrote it: one word for both files */
+	put("system_info.json", "{\"power_samples_from\":\"rapl\",\"energy_quality\":{\"package-0\":\"estimated\"}}");
+	r = read_report((struct report_options){ 0 });
+	assert_int_equal(r.list[0].source[REPORT_RAPL].quality, QUALITY_ESTIMATED);
+	assert_int_equal(r.list[0].source[REPORT_HD].quality, QUALITY_ESTIMATED);
+	assert_int_equal(report_plot_power(&r, REPORT_HD, 960, &b, &err), 0);
+	assert_int_equal(report_plot_sweep(&r, REPORT_HD, 960, &b, &err), 0);
+	buf_add_char(&b, '\0');
+	assert_non_null(strstr((char *)b.data, ">power of the machine (package-0 + dram-0), estimated<"));
+	assert_non_null(
+		strstr((char *)b.data, ">source hd: power of the machine (package-0 + dram-0), estimated; means"));
+	buf_free(&b);
+	report_free(&r);
+}
+
+static const char *advice(const char *trap, struct report_options o, char dst[256])
+{
+	struct report r = read_report(o);
+	unsigned long line;
+	const char *text = value_of(&r.warnings, trap, &line);
+
+	snprintf(dst, 256, "%s", text && strrchr(text, ';') ? strrchr(text, ';') : "nothing");
+	report_free(&r);
+	return dst;
+}
+
+/* A unit is suggested only where another one would be nearer. */
+static void test_unit_advice(void **state)
+{
+	char text[256];
+
+	put("gpu-power.csv",
+	    ",timestamp,power\n0,2026-03-01 12:00:00.000000,50000\n1,2026-03-01 12:00:01.000000,50000\n2,2026-03-01 12:00:02.000000,50000\n");
+	put("power-external.csv",
+	    ",timestamp,d0c0\n0,2026-03-01 12:00:00.000000,1000000\n1,2026-03-01 12:00:01.000000,1000000\n2,2026-03-01 12:00:02.000000,1000000\n");
+	assert_string_equal(advice("external-tenfold", (struct report_options){ 0 }, text),
+			    "; does the meter measure other machines too?");
+	assert_string_equal(advice("external-tenfold", (struct report_options){ .external_mw = 10 }, text),
+			    "; is a count 1 mW? --external-unit mW");
+	assert_string_equal(advice("external-tenfold", (struct report_options){ .compat = true }, text),
+			    "; is a count 1 mW? leave out --compat");
+	put("system_info.json", "{\"external_unit\":\"mW\"}");
+	assert_string_equal(advice("external-tenfold", (struct report_options){ 0 }, text),
+			    "; does the meter measure other machines too?");
+	put("power-external.csv",
+	    ",timestamp,d0c0\n0,2026-03-01 12:00:00.000000,2000\n1,2026-03-01 12:00:01.000000,2000\n2,2026-03-01 12:00:02.000000,2000\n");
+	assert_string_equal(advice("external-below-gpu", (struct report_options){ 0 }, text),
+			    "; is a count 10 mW? --external-unit 10mW");
+	assert_string_equal(advice("external-below-gpu", (struct report_options){ .external_mw = 10 }, text),
+			    "; does the meter measure the GPU?");
+}
+
 static void test_holes(void **state)
 {
 	struct report r;
@@ -343,6 +438,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_energy, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_external, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_counters, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_marks, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_unit_advice, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_holes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_names, set_up, tear_down),
 	};

@@ -11,10 +11,11 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include "ctl/run_child.h"
-#include "ctl/run_reading.h"
-#include "ctl/run_stats.h"
-#include "ctl/verb.h"
+#include "base/statistics.h"
+#include "ctl/run/child.h"
+#include "ctl/run/run_reading.h"
+#include "ctl/run/result.h"
+#include "ctl/verbs.h"
 
 /* NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2, column 0.975 */
 static void test_student_t(void **state)
@@ -29,19 +30,19 @@ static void test_student_t(void **state)
 	};
 
 	for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		assert_true(fabs(run_student_t(known[i].freedom) - known[i].t) < 0.0006);
+		assert_true(fabs(student_t(known[i].freedom) - known[i].t) < 0.0006);
 }
 
 static void test_stats(void **state)
 {
 	/* 2 4 4 4 5 5 7 9: mean 5, squares 32, so s = sqrt(32 / 7); t(7) = 2.365 */
 	static const double v[] = { 2, 4, 4, 4, 5, 5, 7, 9 };
-	struct run_stats s = run_stats_of(v, 8);
+	struct statistics s = statistics_of(v, 8);
 
 	assert_true(fabs(s.mean - 5) < 1e-12);
 	assert_true(fabs(s.stddev - 2.138090) < 1e-6);
 	assert_true(fabs(s.ci95 - 2.365 * 2.138090 / 2.828427) < 1e-3);
-	s = run_stats_of(v, 1);
+	s = statistics_of(v, 1);
 	assert_true(s.mean == 2 && s.stddev == 0 && s.ci95 == 0);
 }
 
@@ -61,7 +62,7 @@ static void test_stats(void **state)
 
 static int parse(const char *text, struct run_facts *f, struct run_machine *m, struct run_rows *rows)
 {
-	return run_reading_parse(text, strlen(text), f, m, rows, NULL);
+	return run_reading_parse(text, strlen(text), &(struct run_reading){ f, m, rows }, NULL);
 }
 
 /* A child cgroup that the agent forgot, and one of the same name after it: both count. */
@@ -95,6 +96,29 @@ static void test_rows_of_the_gone(void **state)
 	assert_int_equal(r.energy_quality[0], QUALITY_ESTIMATED); /* one interval between the readings was */
 	assert_int_equal(r.energy_quality[1], QUALITY_ESTIMATED); /* its split is */
 	assert_int_equal(r.quality, QUALITY_MEASURED);
+	run_rows_free(&rows);
+}
+
+/* The fork and the move into the cgroup were joulectl's: energy, counters and CPU time alike begin where the exec does. */
+static void test_what_was_before_is_not_counted(void **state)
+{
+	struct run_facts f = { 0 };
+	struct run_machine a, b;
+	struct run_rows rows = { 0 };
+	struct run_result r = { 0 };
+
+	assert_int_equal(parse(READING(1000, 100, 0, 0, "," ROW("/r", 10, 1, 5, "measured")), &f, &a, &rows), 0);
+	run_rows_start(&rows);
+	assert_int_equal(parse(READING(2000, 200, 0, 0,
+				       "," ROW("/r", 30, 9, 11, "measured") "," ROW("/r/a", 100, 20, 50, "measured")),
+			       &f, &b, &rows),
+			 0);
+	run_result_fill(&r, &f, &rows, &a, &b);
+	assert_int_equal(run_fixed(&f, &r, RUN_CPU), 20 + 100);
+	assert_int_equal(r.value[0], 8 + 20);
+	assert_int_equal(run_counter(&f, &r, 0), 6 + 50);
+	assert_int_equal(run_fixed(&f, &r, RUN_SWITCHES), 3);
+	assert_int_equal(run_fixed(&f, &r, RUN_RX_BYTES), 1);
 	run_rows_free(&rows);
 }
 
@@ -231,16 +255,16 @@ static void test_command_line(void **state)
 	char *dashes[] = { "--json", "--", "-x", "--", NULL }, *help[] = { "-r", "3", "-h", NULL };
 	struct verb_call c;
 
-	assert_int_equal(verb_parse(&verb_run, 6, argv, &c, NULL), 0);
+	assert_int_equal(verb_parse(verb_find("run"), 6, argv, &c, NULL), 0);
 	assert_int_equal(c.n, 4);
 	assert_string_equal(c.args[0], "ls");
 	assert_string_equal(c.args[3], "--");
 	assert_false(c.help);
-	assert_int_equal(verb_parse(&verb_run, 4, dashes, &c, NULL), 0);
+	assert_int_equal(verb_parse(verb_find("run"), 4, dashes, &c, NULL), 0);
 	assert_int_equal(c.n, 2);
 	assert_string_equal(c.args[0], "-x");
 	assert_null(c.args[2]);
-	assert_int_equal(verb_parse(&verb_run, 3, help, &c, NULL), 0);
+	assert_int_equal(verb_parse(verb_find("run"), 3, help, &c, NULL), 0);
 	assert_true(c.help);
 }
 
@@ -260,6 +284,7 @@ int main(void)
 		cmocka_unit_test(test_student_t),
 		cmocka_unit_test(test_stats),
 		cmocka_unit_test(test_rows_of_the_gone),
+		cmocka_unit_test(test_what_was_before_is_not_counted),
 		cmocka_unit_test(test_losses_are_said),
 		cmocka_unit_test(test_not_an_answer),
 		cmocka_unit_test(test_json),

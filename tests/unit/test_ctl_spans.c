@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What joulectl spans and flame make of traces: text, JSON, trace events, SVG; and of what is no trace. */
+/* joulectl spans and flame turn traces into text, JSON, trace events and SVG, and refuse what is no trace. */
 #include <errno.h>
 #include <jansson.h>
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "ctl/spans.h"
+#include "ctl/spans/ctl_spans.h"
 
 /* make (1 J) > sh (2 J) > work() x 7 (0.5 J), \x1b[31m (4 J) > make (8 J); a hostile name with markup */
 static const char tree[] =
@@ -30,7 +30,9 @@ static const char tree[] =
 	"\"energy_uj\":[4000000,7],\"quality\":\"measured\",\"energy_quality\":\"measured\"},"
 	"{\"id\":\"e\",\"parent\":\"d\",\"kind\":\"process\",\"end\":\"oom\",\"pid\":13,\"comm\":\"make\",\"start_ns\":5200000000,"
 	"\"start_unix_ns\":1700000000200000000,\"duration_ns\":4000000,\"cpu_ns\":1000,\"energy_uj\":[8000000,7],\"quality\":\"measured\","
-	"\"energy_quality\":\"measured\"}]}],\"left_out_traces\":4,\"forgotten_traces\":0}";
+	"\"energy_quality\":\"measured\"}]}],\"left_out_traces\":4,\"left_out_spans\":70,\"left_out_energy_uj\":5420000000,"
+	"\"forgotten_traces\":0,\"forgotten_energy_uj\":0,\"open\":{\"trees\":1,\"spans\":9,\"energy_uj\":2500000},\"unread_records\":2,"
+	"\"lost\":{\"records\":0,\"processes\":0,\"ends\":0,\"calls\":0,\"spans\":3}}";
 
 static struct spans_list load(const char *text)
 {
@@ -62,7 +64,7 @@ static void test_text(void **state)
 	const char *text;
 
 	assert_int_equal(l.n, 1);
-	assert_int_equal(l.left_out, 4);
+	assert_int_equal(l.missing.left_out, 4);
 	assert_int_equal(spans_print(&l, NULL, &out), 0);
 	buf_add_char(&out, '\0');
 	text = (const char *)out.data;
@@ -80,6 +82,12 @@ static void test_text(void **state)
 		"    0.500000?     0.500000?      1.000?       500 ms      0.00 ms       11     work() x 7");
 	assert_non_null(strstr(line(text, "\\x1b[31m<b>&"), "[SIGKILL]"));
 	assert_non_null(strstr(line(text, "killed"), "8.000000    2000.000"));
+	assert_string_equal(line(text, "--limit"),
+			    "not shown: 4 older traces with 70 spans and 5420 J are left out; raise --limit");
+	assert_non_null(strstr(line(text, "no room"), "not shown: 3 spans, 0 processes"));
+	assert_non_null(strstr(line(text, "goes on, with"),
+			       "not shown: 1 tree of processes that goes on, with 9 spans and 2.5 J so far"));
+	assert_non_null(strstr(line(text, "of the spool"), "not shown: 2 records"));
 	buf_free(&out);
 	spans_list_free(&l);
 }
@@ -97,13 +105,13 @@ static void test_command(void **state)
 	buf_reset(&out);
 	assert_int_equal(spans_print(&l, "work", &out), 0);
 	buf_add_char(&out, '\0');
-	assert_null(strstr((char *)out.data, " sh"));
+	assert_null(strstr((char *)out.data, " 11 sh"));
 	assert_non_null(strstr((char *)out.data, " 11 work()"));
 	buf_free(&out);
 	spans_list_free(&l);
 }
 
-/* What was read is written again: all that the format has. */
+/* Traces that were read are written again with everything that the format has. */
 static void test_json(void **state)
 {
 	struct spans_list l = load(tree), again;
@@ -153,9 +161,22 @@ static void test_chrome(void **state)
 	assert_int_equal(complete, 4);
 	assert_int_equal(begun, 1); /* the calls that are summed */
 	assert_int_equal(ended, 1);
+	assert_non_null(strstr(json_string_value(json_object_get(json_object_get(doc, "otherData"), "missing 1")),
+			       "5420 J are left out"));
 	json_decref(doc);
 	buf_free(&out);
 	spans_list_free(&l);
+}
+
+static int flame(const struct spans_list *l, const char *command, unsigned width, struct buf *out)
+{
+	struct flame *f = spans_flame_new(command);
+	int rc = spans_flame_add(f, l);
+
+	if (!rc)
+		rc = spans_flame_draw(f, &l->missing, width, out);
+	spans_flame_free(f);
+	return rc;
 }
 
 static void test_flame(void **state)
@@ -164,20 +185,54 @@ static void test_flame(void **state)
 	struct buf out = { 0 };
 	const char *text;
 
-	assert_int_equal(spans_draw_flame(&l, NULL, 800, &out), 0);
+	assert_int_equal(flame(&l, NULL, 800, &out), 0);
 	buf_add_char(&out, '\0');
 	text = (const char *)out.data;
 	assert_non_null(strstr(text, "<title>all: 15.5 J (100.0 %), estimated, partly lost</title>"));
 	assert_non_null(strstr(text, "<title>sh: 2.5 J (16.1 %), own 2 J, 1 spans"));
 	assert_null(strstr(text, "<b>"));
 	assert_null(strstr(text, "<script"));
+	assert_non_null(strstr(text, "Not shown: 4 older traces with 70 spans and 5420 J are left out; raise --limit"));
+	assert_null(strstr(text, "too narrow"));
 	buf_reset(&out);
-	assert_int_equal(spans_draw_flame(&l, "nobody", 800, &out), -ENODATA);
+	assert_int_equal(flame(&l, "nobody", 800, &out), -ENODATA);
 	none = load("{\"traces\":[]}");
-	assert_int_equal(spans_draw_flame(&none, NULL, 800, &out), -ENODATA);
+	assert_int_equal(flame(&none, NULL, 800, &out), -ENODATA);
 	buf_free(&out);
 	spans_list_free(&l);
 	spans_list_free(&none);
+}
+
+/* As many parts as there may be, in one picture; what is too narrow in it is told. */
+static void test_flame_parts(void **state)
+{
+	struct spans_missing nothing = { 0 };
+	struct flame *f = spans_flame_new(NULL);
+	struct buf out = { 0 };
+	char text[1024];
+
+	for (unsigned i = 0; i < 3000; i++) {
+		struct spans_list l;
+
+		snprintf(
+			text, sizeof(text),
+			"{\"traces\":[{\"trace\":\"8cc050a1-fc20-4366-8bcb-ba6856b29c57\",\"sensor\":\"s\",\"boot_id\":\"b\","
+			"\"cgroup\":\"/c\",\"domains\":[\"package-0\"],\"interfaces\":[\"powercap\"],\"spans\":[{\"id\":\"a\",\"kind\":\"process\","
+			"\"end\":\"exited\",\"pid\":10,\"comm\":\"n%u\",\"start_ns\":5,\"duration_ns\":2,\"cpu_ns\":1000,\"energy_uj\":[%u],"
+			"\"quality\":\"measured\",\"energy_quality\":\"measured\"}]}]}",
+			i, i < 2000 ? 1 : 1000000);
+		l = load(text);
+		assert_int_equal(spans_flame_add(f, &l), 0);
+		spans_list_free(&l);
+	}
+	assert_int_equal(spans_flame_draw(f, &nothing, 8000, &out), 0);
+	buf_add_char(&out, '\0');
+	assert_non_null(strstr((char *)out.data, "1000 J in 3000 traces."));
+	assert_non_null(strstr((char *)out.data, "<title>n2999: 1 J (0.1 %)"));
+	assert_non_null(strstr((char *)out.data,
+			       "Not shown: 2000 frames with 0.002 J are too narrow to be drawn; raise --width"));
+	spans_flame_free(f);
+	buf_free(&out);
 }
 
 static void test_refused(void **state)
@@ -212,8 +267,9 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text),   cmocka_unit_test(test_command), cmocka_unit_test(test_json),
-		cmocka_unit_test(test_chrome), cmocka_unit_test(test_flame),   cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_text),    cmocka_unit_test(test_command), cmocka_unit_test(test_json),
+		cmocka_unit_test(test_chrome),  cmocka_unit_test(test_flame),   cmocka_unit_test(test_flame_parts),
+		cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "ctl/top.h"
+#include "ctl/top/top.h"
 
 static void test_clean(void **state)
 {
@@ -67,23 +67,6 @@ static void test_numbers(void **state)
 	assert_string_equal(text, "1h01");
 }
 
-/* psys holds package and dram, package holds core and uncore. */
-static void test_kinds(void **state)
-{
-	bool has[DOMAIN_KINDS] = {
-		[DOMAIN_PACKAGE] = true, [DOMAIN_CORE] = true, [DOMAIN_DRAM] = true, [DOMAIN_PSYS] = true
-	};
-	bool counted[DOMAIN_KINDS];
-
-	top_count_kinds(has, counted);
-	assert_true(counted[DOMAIN_PACKAGE] && counted[DOMAIN_DRAM]);
-	assert_false(counted[DOMAIN_CORE] || counted[DOMAIN_PSYS]);
-	has[DOMAIN_PACKAGE] = false;
-	top_count_kinds(has, counted);
-	assert_true(counted[DOMAIN_PSYS]);
-	assert_false(counted[DOMAIN_CORE] || counted[DOMAIN_DRAM]);
-}
-
 static void put_line(void *arg, enum top_style style, const char *text)
 {
 	strncat(arg, text, 511 - strlen(arg));
@@ -137,8 +120,10 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_clean), cmocka_unit_test(test_fit),   cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_kinds), cmocka_unit_test(test_names),
+		cmocka_unit_test(test_clean),
+		cmocka_unit_test(test_fit),
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_names),
 	};
 
 	setlocale(LC_CTYPE, "C.UTF-8");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who gets the page: the guard, and the requests that the bridge takes apart. */
+/* The guard of the page. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "base/web_guard.h"
-#include "ctl/web_bridge.h"
+#include "base/http/web_guard.h"
 
 static void test_secrets(void **state)
 {
@@ -90,70 +89,13 @@ static void test_hosts(void **state)
 	assert_int_equal(judge(&g, own, NULL, NULL, NULL), WEB_ADMIT);
 }
 
-static int parse(const char *text, struct web_request *r)
-{
-	static char head[WEB_HEAD_MAX + 1];
-
-	snprintf(head, sizeof(head), "%s", text);
-	return web_parse(head, r);
-}
-
-static void test_request(void **state)
-{
-	struct web_request r;
-
-	assert_int_equal(
-		parse("GET /?a=1&token=0123456789abcdef0123456789abcdef&b HTTP/1.1\r\nhost:127.0.0.1:1\r\nX: y\r\nACCEPT: \t*/*\r\n"
-		      "Cookie: a=b\r\n\r\nHost: body\r\n",
-		      &r),
-		0);
-	assert_string_equal(r.method, "GET");
-	assert_string_equal(r.target, "/?a=1&token=0123456789abcdef0123456789abcdef&b");
-	assert_string_equal(r.ask.host, "127.0.0.1:1");
-	assert_string_equal(r.ask.cookie, "a=b");
-	assert_string_equal(r.accept, "*/*");
-	assert_string_equal(r.ask.token, "0123456789abcdef0123456789abcdef");
-	assert_null(r.ask.authorization);
-	assert_int_equal(parse("GET /v1/x?token=a HTTP/1.0\r\n\r\n", &r), 0);
-	assert_null(r.ask.token);
-	assert_int_equal(parse("GET /?mytoken=0123 HTTP/1.1\r\n\r\n", &r), 0);
-	assert_null(r.ask.token);
-	assert_int_equal(parse("GET /?token=0123456789abcdef0123456789abcdef0 HTTP/1.1\r\n\r\n", &r), 0);
-	assert_string_equal(r.ask.token, "");
-}
-
-static void test_broken_requests(void **state)
-{
-	static const char *const bad[] = {
-		"\r\n\r\n",
-		"GET\r\n\r\n",
-		"GET /\r\n\r\n",
-		"GET x HTTP/1.1\r\n\r\n",
-		"GET http://a/ HTTP/1.1\r\n\r\n",
-		"GET / HTTP/2\r\n\r\n",
-		"GET /a b HTTP/1.1\r\n\r\n",
-		"G\tET / HTTP/1.1\r\n\r\n",
-		"GET /\x01 HTTP/1.1\r\n\r\n",
-		"GET /\xc3\xa9 HTTP/1.1\r\n\r\n",
-		"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
-		"GET / HTTP/1.1\r\n folded\r\n\r\n",
-		"GET / HTTP/1.1\r\n: x\r\n\r\n",
-		"GET / HTTP/1.1\r\nnothing\r\n\r\n",
-		"GET / HTTP/1.1\r\nAccept: a\nEvil: b\r\n\r\n",
-		"GET /a\nX HTTP/1.1\r\n\r\n",
-	};
-	struct web_request r;
-
-	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		if (parse(bad[i], &r) == 0)
-			fail_msg("taken: %s", bad[i]);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_secrets), cmocka_unit_test(test_once),    cmocka_unit_test(test_bearer_and_open),
-		cmocka_unit_test(test_hosts),   cmocka_unit_test(test_request), cmocka_unit_test(test_broken_requests),
+		cmocka_unit_test(test_secrets),
+		cmocka_unit_test(test_once),
+		cmocka_unit_test(test_bearer_and_open),
+		cmocka_unit_test(test_hosts),
 	};
 
 	return cmocka_run_group_tests_name("web", tests, NULL, NULL);

@@ -66,7 +66,7 @@ static void test_document_example(void **state)
 		       &(struct encode_options){ .csv = true, .csv_group = "core", .stand_ins = true });
 }
 
-/* Nothing is sent, it is counted, and the reason has this word in it. */
+/* No report is sent, the withheld one is counted, and the reason has this word in it. */
 static void withheld(struct fixture *f, const char *word)
 {
 	uint64_t before = f->ops->stats(f->encoder)->withheld_ticks;
@@ -130,7 +130,7 @@ static void test_incomplete_energy(void **state)
 		withheld(&f, "dram-0");
 	}
 	f.snap.domains[1].quality = QUALITY_WRAPPED;
-	assert_null(strstr(sent(&f), "metadata"));
+	assert_non_null(strstr(sent(&f), "\"metadata\":{\"quality\":\"measured\","));
 	f.snap.domains[0].end_ns = f.snap.domains[0].start_ns;
 	withheld(&f, "package-0");
 	f.schema.n_domains = 0;
@@ -183,10 +183,40 @@ static void test_frequency(void **state)
 	fixture_free(&f);
 }
 
+/* time_running is not time_enabled: events that had turns, in every group and form, also of rows that are one target. */
+static void test_time_running(void **state)
+{
+	static const char joined[] =
+		"\"LLC_MISSES\":2000,\"INSTRUCTIONS_RETIRED\":0,\"time_enabled\":900,\"time_running\":360}";
+	static const char *const wants[] = { ",900,360\n", ",5000,4000\n" }, *const groups[] = { "core", "msr" };
+	struct snap_cell *c;
+	struct fixture f;
+
+	document_machine(&f);
+	f.snap.cpus[0].msr_enabled_ns = 5000;
+	f.snap.cpus[0].msr_running_ns = 4000;
+	for (unsigned i = 0; i < 2; i++) { /* one path twice: removed and made again */
+		c = fixture_cell(&f, fixture_row(&f, "/twice", 5 + i), 0, i ? 500 : 400);
+		c->counters[2] = 1000;
+		c->running_ns = i ? 260 : 100;
+	}
+	fixture_create(&f, &encode_hwpc, &(struct encode_options){ .stand_ins = true });
+	assert_non_null(strstr(sent(&f), joined));
+	assert_non_null(strstr(f.out.data ? (char *)f.out.data : "", "\"time_enabled\":5000,\"time_running\":4000}"));
+	for (unsigned i = 0; i < 2; i++) {
+		encode_hwpc.destroy(f.encoder);
+		fixture_create(&f, &encode_hwpc,
+			       &(struct encode_options){ .stand_ins = true, .csv = true, .csv_group = groups[i] });
+		assert_non_null(strstr(sent(&f), wants[i]));
+	}
+	fixture_free(&f);
+}
+
 static void test_stand_ins(void **state)
 {
 	static const char all[] = "\"msr\":{\"0\":{\"0\":{\"TSC\":2122153094,\"APERF\":2122153094,\"MPERF\":2122153094,";
-	static const char meta[] = ",\"metadata\":{\"stand_in_msr\":\"APERF=MPERF=TSC\"}}\n";
+	static const char meta[] =
+		",\"metadata\":{\"quality\":\"measured\",\"stand_in_rapl\":\"none\",\"stand_in_msr\":\"APERF=MPERF=TSC\"}}\n";
 	struct fixture f;
 	const char *text;
 
@@ -200,6 +230,11 @@ static void test_stand_ins(void **state)
 		text = strstr(text, meta);
 		assert_non_null(text);
 	}
+	/* a TSC that brought nothing is not stood in for by nanoseconds under the same name */
+	f.snap.cpus[0].msr[2] = 0;
+	f.snap.end_real_ns += 1000000000;
+	text = sent(&f);
+	assert_non_null(strstr(text, "\"SMI\":29646849,\"TSC\":0,\"APERF\":0,\"MPERF\":0,"));
 	encode_hwpc.destroy(f.encoder);
 	fixture_create(&f, &encode_hwpc, &(struct encode_options){ .stand_ins = false });
 	withheld(&f, "APERF");
@@ -215,6 +250,31 @@ static void test_stand_ins(void **state)
 	encode_hwpc.destroy(f.encoder);
 	fixture_create(&f, &encode_hwpc, &(struct encode_options){ .stand_ins = false });
 	withheld(&f, "estimated");
+	fixture_free(&f);
+}
+
+static void test_without_metadata(void **state)
+{
+	struct encode_options o = { .stand_ins = true, .no_metadata = true };
+	struct fixture f;
+
+	document_machine(&f);
+	fixture_create(&f, &encode_hwpc, &o);
+	assert_null(strstr(sent(&f), "metadata"));
+	assert_null(encode_hwpc.note(f.encoder, 0));
+	encode_hwpc.destroy(f.encoder);
+	f.schema.msr.n = 0;
+	f.schema.domains[0].interface = ENERGY_ESTIMATE;
+	f.snap.domains[0].quality = QUALITY_ESTIMATED;
+	fixture_create(&f, &encode_hwpc, &o);
+	assert_null(strstr(sent(&f), "metadata"));
+	assert_non_null(strstr(encode_hwpc.note(f.encoder, 0), "APERF and MPERF"));
+	assert_non_null(strstr(encode_hwpc.note(f.encoder, 1), "estimate"));
+	assert_null(encode_hwpc.note(f.encoder, 2));
+	encode_hwpc.destroy(f.encoder);
+	o.iso_time = true; /* readers of files need the object */
+	fixture_create(&f, &encode_hwpc, &o);
+	assert_non_null(strstr(sent(&f), ",\"metadata\":{}}\n"));
 	fixture_free(&f);
 }
 
@@ -323,12 +383,15 @@ static void test_independent_readers(void **state)
 		const char *const input[] = { "--input", iso ? "file" : "socket", "--min-ticks", "8", NULL };
 
 		document_machine(&f);
-		f.snap.rows[4].quality = QUALITY_MULTIPLEXED;
 		fixture_row(&f, "/\xff\"\\\x01/\xe6\x97\xa5", 5);
 		fixture_create(&f, &encode_hwpc, &(struct encode_options){ .stand_ins = true, .iso_time = iso });
 		buf_reset(&ticks);
-		for (unsigned i = 0; i < 8; i++)
+		for (unsigned i = 0; i < 8; i++) {
+			/* now it multiplexes, now it does not; the energy is wrapped, estimated, or just there */
+			f.snap.rows[4].quality = i % 2 ? QUALITY_MULTIPLEXED : 0;
+			f.snap.domains[0].quality = i % 3 == 2 ? QUALITY_ESTIMATED : i % 3 ? QUALITY_WRAPPED : 0;
 			buf_add_str(&ticks, sent(&f));
+		}
 		buf_add_char(&ticks, '\0');
 		smartwatts = fixture_python("check_smartwatts.py", input, (char *)ticks.data);
 		schema = fixture_python("check_schema.py", (const char *const[]){ path, NULL }, (char *)ticks.data);
@@ -347,6 +410,7 @@ int main(void)
 		cmocka_unit_test(test_document_example),  cmocka_unit_test(test_late_ticks),
 		cmocka_unit_test(test_incomplete_energy), cmocka_unit_test(test_energy_groups),
 		cmocka_unit_test(test_frequency),         cmocka_unit_test(test_stand_ins),
+		cmocka_unit_test(test_without_metadata),  cmocka_unit_test(test_time_running),
 		cmocka_unit_test(test_stand_ins_csv),     cmocka_unit_test(test_two_sockets),
 		cmocka_unit_test(test_virtual_machine),   cmocka_unit_test(test_independent_readers),
 	};

@@ -17,7 +17,7 @@ static void machine(struct fixture *f)
 	f->snap.domains[0].residual_uj = 1;
 	f->snap.domains[1].end_ns = f->snap.domains[1].start_ns + 3000000000;
 	f->snap.domains[1].energy_uj = 1000000;
-	f->snap.domains[1].quality = QUALITY_WRAPPED;
+	f->snap.domains[1].quality = f->snap.domains[1].idle_quality = QUALITY_WRAPPED;
 	f->snap.domains[1].share_quality = QUALITY_ESTIMATED;
 	fixture_row(f, "/", 1);
 	fixture_row(f, "/system.slice/a,\"b\"", 12)->quality = QUALITY_MULTIPLEXED;

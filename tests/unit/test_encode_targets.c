@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Targets of the hwpc output: which rows, under which names, joined how; and what create refuses. */
 #include "unit/encode_fixture.h"
+#include "encode/target.h"
 
 /* Of the sanitizers' run-time, whose header gcc leaves out (compiler-rt, allocator_interface.h). */
 int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void *, size_t),
@@ -165,7 +166,8 @@ static void test_csv_names(void **state)
 
 	machine(&f);
 	memset(path, 'y', 1100);
-	path[0] = '/';
+	for (unsigned i = 0; i < 1100; i += 100)
+		path[i] = '/';
 	fixture_row(&f, path, 1);
 	fixture_row(&f, "/a,b", 2);
 	fixture_row(&f, "/a\"b", 3);
@@ -189,6 +191,106 @@ static void test_csv_names(void **state)
 	fixture_free(&f);
 }
 
+/* Longest component of a name. */
+static size_t widest(const char *name)
+{
+	size_t most = 0;
+
+	for (size_t n; *name; name += n + (name[n] == '/')) {
+		n = strcspn(name, "/");
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+/* A reader makes directories of a name: as long as it was, it may be too long once it is UTF-8. */
+static void test_names_of_files(void **state)
+{
+	static const struct {
+		const char *piece;
+		unsigned times;
+	} makes[] = {
+		{ "\xff", 100 },  { "\xff", 255 }, { "\xc3\xa9\xff", 85 }, { "\xf0\x9f\x90\xb3\xfe", 51 },
+		{ "a\xff", 127 },
+	};
+	static char paths[64][CGROUP_PATH_MAX];
+	char name[TARGET_NAME_MAX], other[TARGET_NAME_MAX];
+	struct snap_row row = { .id = 18446744073709551615u };
+
+	for (unsigned i = 0; i < sizeof(makes) / sizeof(makes[0]); i++) {
+		for (unsigned below = 0; below < 2; below++) {
+			char *path = paths[0];
+
+			snprintf(path, CGROUP_PATH_MAX, "/x/");
+			for (unsigned n = 0; n < makes[i].times; n++)
+				strcat(path, makes[i].piece);
+			strcat(path, below ? "/y" : "");
+			row.path = path;
+			for (unsigned csv = 0; csv < 2; csv++) {
+				assert_true(target_name(&row, csv, name));
+				assert_in_range(widest(name), 200, 255);
+				assert_true(target_text_ok(name, false) ==
+					    false); /* U+FFFD is in it: no path is sent like that */
+				assert_non_null(strstr(name, "~18446744073709551615"));
+				assert_int_equal(memcmp(name, "/x/", 3), 0);
+			}
+		}
+	}
+	/* as long as can be, and as it is */
+	memset(paths[0], 'a', 256);
+	paths[0][0] = '/';
+	paths[0][256] = '\0';
+	row.path = paths[0];
+	assert_false(target_name(&row, false, name));
+	assert_string_equal(name, paths[0]);
+
+	/* deep: cut, and still two */
+	for (unsigned i = 0; i < 2; i++) {
+		memset(paths[i], 'd', 4000);
+		for (unsigned at = 0; at < 4000; at += 200)
+			paths[i][at] = '/';
+		paths[i][3999] = i ? 'x' : 'y';
+		paths[i][4000] = '\0';
+	}
+	row.path = paths[0];
+	assert_true(target_name(&row, false, name));
+	row.path = paths[1];
+	row.id = 2;
+	assert_true(target_name(&row, false, other));
+	assert_true(strlen(name) <= 3600 && strlen(other) <= 3600 && strlen(other) > 3500);
+	assert_string_not_equal(name, other);
+}
+
+/* A path is looked at closely when it may be no name: the file of PowerAPI's in the directory of each target, long ones. */
+static void test_own_files(void **state)
+{
+	static char deep[4001];
+	struct fixture f;
+	const char *text;
+
+	machine(&f);
+	memset(deep, 'd', 4000);
+	for (unsigned at = 0; at < 4000; at += 200)
+		deep[at] = '/';
+	fixture_row(&f, "/a/PowerReport.csv", 1);
+	fixture_row(&f, "/PowerReport.csv/b", 2);
+	fixture_row(&f, "/a/PowerReport.csv2", 3);
+	fixture_row(&f, "/a/xPowerReport.csv", 4);
+	fixture_row(&f, deep, 5);
+	fixture_create(&f, &encode_hwpc, &(struct encode_options){ .stand_ins = true });
+	text = encode(&f);
+	assert_non_null(strstr(text, "\"/a/PowerReport\xef\xbf\xbd"
+				     "csv~1\""));
+	assert_non_null(strstr(text, "\"/PowerReport\xef\xbf\xbd"
+				     "csv/b~2\""));
+	assert_non_null(strstr(text, "\"/a/PowerReport.csv2\""));
+	assert_non_null(strstr(text, "\"/a/xPowerReport.csv\""));
+	assert_null(strstr(text, deep));
+	assert_non_null(strstr(text, "\xef\xbf\xbd~5\""));
+	assert_int_equal(f.ops->stats(f.encoder)->renamed_rows, 3);
+	fixture_free(&f);
+}
+
 static void refused(struct fixture *f, const struct encode_options *o, const char *word)
 {
 	struct encoder *e = NULL;
@@ -202,9 +304,15 @@ static void refused(struct fixture *f, const struct encode_options *o, const cha
 
 static void test_refused(void **state)
 {
+	static char longest[202];
 	struct fixture f;
 
 	machine(&f);
+	memset(longest, 's', 201);
+	refused(&f, &(struct encode_options){ .sensor = longest }, "1 to 200 bytes");
+	longest[200] = '\0';
+	fixture_create(&f, &encode_hwpc, &(struct encode_options){ .sensor = longest });
+	f.ops->destroy(f.encoder);
 	refused(&f, &(struct encode_options){ .sensor = "bob's" }, "apostrophe");
 	refused(&f, &(struct encode_options){ .sensor = "" }, "sensor");
 	refused(&f, &(struct encode_options){ .sensor = "a\xff" }, "UTF-8");
@@ -246,7 +354,7 @@ static void test_no_memory(void **state)
 		f.out.len = 0;
 		f.out.failed = false;
 		buf_add_str(&f.out, "before");
-		code = f.ops->encode(f.encoder, &f.snap, &f.out);
+		code = f.ops->encode(f.encoder, &f.snap, NULL, &f.out);
 		assert_true(code == -ENOMEM && f.out.len == 6);
 		buf_free(&f.out);
 	}
@@ -259,10 +367,27 @@ static void test_no_memory(void **state)
  * sent twice, a line is not JSON or not UTF-8, or anything else in the tick is wrong. */
 static void test_hostile_paths(void **state)
 {
-	static const char *const pieces[] = { "\xff",     "\xef\xbf\xbd", "~",    "5",        "\"",
-					      "\\",       "\n",           "\x1f", "\x7f",     ",",
-					      "/",        "\xc3\xa9",     "\xc3", "\xa9",     "\xf0\x9f\x90\xb3",
-					      "\xf0\x9f", "\xed\xa0\x80", "a",    "12345678", "'" };
+	static const char *const pieces[] = { "\xff",
+					      "\xef\xbf\xbd",
+					      "~",
+					      "5",
+					      "\"",
+					      "\\",
+					      "\n",
+					      "\x1f",
+					      "\x7f",
+					      ",",
+					      "/",
+					      "\xc3\xa9",
+					      "PowerReport.csv/",
+					      "\xc3",
+					      "\xa9",
+					      "\xf0\x9f\x90\xb3",
+					      "\xf0\x9f",
+					      "\xed\xa0\x80",
+					      "a",
+					      "12345678",
+					      "'" };
 	static char paths[40][64];
 	struct buf ticks = { 0 };
 	struct fixture f;
@@ -279,7 +404,7 @@ static void test_hostile_paths(void **state)
 			snprintf(paths[i], sizeof(paths[i]), "/%c%s", 'A' + i / 2, i % 2 ? "\xff" : "\xfe");
 			for (unsigned n = 0; n < i % 7; n++) {
 				seed = seed * 1103515245 + 12345;
-				strncat(paths[i], pieces[(seed >> 16) % 20], sizeof(paths[i]) - strlen(paths[i]) - 1);
+				strncat(paths[i], pieces[(seed >> 16) % 21], sizeof(paths[i]) - strlen(paths[i]) - 1);
 			}
 		}
 		buf_add_str(&ticks, encode(&f));
@@ -339,11 +464,12 @@ static void test_steady_state(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_which_rows),    cmocka_unit_test(test_lost_counters),
-		cmocka_unit_test(test_joined),        cmocka_unit_test(test_names),
-		cmocka_unit_test(test_csv_names),     cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_no_events),     cmocka_unit_test(test_no_memory),
-		cmocka_unit_test(test_hostile_paths), cmocka_unit_test(test_steady_state),
+		cmocka_unit_test(test_which_rows),     cmocka_unit_test(test_lost_counters),
+		cmocka_unit_test(test_joined),         cmocka_unit_test(test_names),
+		cmocka_unit_test(test_names_of_files), cmocka_unit_test(test_own_files),
+		cmocka_unit_test(test_csv_names),      cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_no_events),      cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_hostile_paths),  cmocka_unit_test(test_steady_state),
 	};
 
 	__sanitizer_install_malloc_and_free_hooks(on_malloc, on_free);

@@ -34,7 +34,7 @@ static void test_identifiers(void **state)
 	fixture_free(&f);
 }
 
-/* Nothing of the machine's own, no event at all: time is left. */
+/* Without energy and without events of the machine, the time is sent. */
 static void test_bare_machine(void **state)
 {
 	struct fixture f;

@@ -56,8 +56,9 @@ static void test_sizes(void **state)
 		paths = many_rows(&f, n, 60);
 		fixture_create(&f, &encode_vjoule, &v02);
 		report_of(&r, &f, true);
-		assert_int_equal(r.bytes - 4, 28 + 4 * 4 + 4 + 16 * 2 + 2 + n * (8 + 60 + 16 * 2) + (8 + 7 + 16 * 2));
-		assert_int_equal(r.n_cgroups, n + 1);
+		assert_int_equal(r.bytes - 4, 28 + 4 * 4 + 4 + 16 * 2 + 2 + n * (8 + 60 + 16 * 2) + (8 + 7 + 16 * 2) +
+						      (8 + 1 + 16 * 2));
+		assert_int_equal(r.n_cgroups, n + 2); /* `/kernel`, and `/` that all lie in */
 		f.ops->destroy(f.encoder);
 		fixture_create(&f, &encode_vjoule, &document);
 		report_of(&r, &f, false);
@@ -70,33 +71,34 @@ static void test_sizes(void **state)
 
 static void test_names(void **state)
 {
-	static const struct {
-		const char *path;
-		bool document, v02;
-	} cases[] = {
-		{ "/", true, true },
-		{ "/a b/\xff\n\x01", true, true },
-		{ "/..a/b..", true, true },
-		{ "/.../.", true, true },
-		{ "/a/../b", false, false },
-		{ "/..", false, false },
-		{ "/a/..", false, false },
-		{ "a", false, false },
-		{ "", false, false },
-		{ "/a/package", true, false },
-		{ "/memory_max/b", true, false },
-		{ "/psys", true, false },
-		{ "/package_", true, true },
-		{ "/packages", true, true },
-		{ "/config.toml", true, false },
-		{ "/a/config.toml", true, true },
-		{ "/formula.signal", true, false },
+	/* clang-format off */
+	static const struct { const char *path; bool document, changed; const char *v02; } cases[] = {
+		{ "/", true, false, "/" }, { "/a b/\xff\n\x01", true, false, "/a b/\xff\n\x01" },
+		{ "/..a/b..", true, false, "/..a/b.." }, { "/.../.", true, true, "/.../.~" },
+		{ "/a/../b", false, false, NULL }, { "/..", false, false, NULL }, { "/a/..", false, false, NULL },
+		{ "a", false, false, NULL }, { "", false, false, NULL }, { "/a/package", true, true, "/a/package~" },
+		{ "/memory_max/b", true, true, "/memory_max~/b" }, { "/psys", true, true, "/psys~" },
+		{ "/package_", true, false, "/package_" }, { "/packages", true, false, "/packages" },
+		{ "/config.toml", true, true, "/config.toml~" }, { "/config.toml/x", true, true, "/config.toml~/x" },
+		{ "/a/config.toml", true, false, "/a/config.toml" }, { "/formula.signal", true, true, "/formula.signal~" },
+		{ "/m/machine-qemu\\x2d12\\x2dvm.scope", true, true, "/m/vm" },
+		{ "/m/machine-qemu\\x2d12\\x2dvm.scope/libvirt/vcpu0", true, true, "/m/vm/libvirt/vcpu0" },
+		{ "/m/machine-qemu\\x2d13\\x2dmy\\x2dvm.scope", true, true, "/m/my\\x2dvm" },
+		{ "/m/machine-qemu\\x2d14\\x2dpackage.scope", true, true, "/m/package~" },
+		{ "/m/machine-qemu\\x2d15\\x2d...scope", true, true, "/m/..~" },
+		{ "/n/machine-qemu\\x2d16\\x2d.scope", true, true, "/n/machine~qemu\\x2d16\\x2d.scope" },
+		{ "/n/machine-qemu\\x2d\\x2dvm.scope", true, true, "/n/machine~qemu\\x2d\\x2dvm.scope" },
+		{ "/n/machine-qemu\\x2d1\\x2dvm.service", true, true, "/n/machine~qemu\\x2d1\\x2dvm.service" },
+		{ "/n/machine-qemu\\x2d1\\x2dmachine-qemu.scope", true, true, "/n/machine~qemu" },
+		{ "/n/x-machine-qemu-machine-qemu", true, true, "/n/x-machine~qemu-machine~qemu" },
+		{ "/n/machine-qem", true, false, "/n/machine-qem" }, { "/n//o", true, false, NULL },
 	};
+	/* clang-format on */
 	struct report r = { 0 };
 	struct fixture f;
 
 	for (unsigned d = 0; d < 2; d++) {
-		unsigned refused = 0;
+		unsigned refused = 0, changed = 0;
 
 		fixture_init(&f, 1, 1);
 		three_events(&f);
@@ -106,12 +108,17 @@ static void test_names(void **state)
 		fixture_create(&f, &encode_vjoule, d ? &v02 : &document);
 		report_of(&r, &f, d);
 		for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-			bool sent = d ? cases[i].v02 : cases[i].document;
+			const char *name = d ? cases[i].v02 : cases[i].document ? cases[i].path : NULL;
 
-			refused += !sent;
-			assert_int_equal(report_find(&r, cases[i].path) != NULL, sent);
+			refused += !name;
+			changed += d && cases[i].changed;
+			if (name && !report_find(&r, name))
+				fail_msg("%s is not sent as %s", cases[i].path, name);
+			if (!name || strcmp(name, cases[i].path) != 0)
+				assert_null(report_find(&r, cases[i].path));
 		}
 		assert_int_equal(f.ops->stats(f.encoder)->withheld_rows, refused);
+		assert_int_equal(f.ops->stats(f.encoder)->renamed_rows, changed);
 		assert_non_null(strstr(f.ops->stats(f.encoder)->reason, "cannot be a name"));
 		/* what is withheld counts for the machine all the same */
 		assert_int_equal(r.system[0], 5 * sizeof(cases) / sizeof(cases[0]));
@@ -230,6 +237,7 @@ static void test_fold(void **state)
 	three_events(&f);
 	fixture_domain(&f, DOMAIN_PACKAGE, 0, "package-0");
 	fixture_ready(&f);
+	f.snap.domains[0].energy_uj = 1000000;
 	paths = many_rows(&f, n, 80);
 	fixture_create(&f, &encode_vjoule, &v02);
 	report_of(&r, &f, true);
@@ -238,7 +246,7 @@ static void test_fold(void **state)
 		sum += r.cgroups[i].values[0];
 	assert_int_equal(sum, (int64_t)n * (n + 1) / 2);
 	assert_int_equal(r.system[0], sum);
-	assert_int_equal(f.ops->stats(f.encoder)->folded_rows, n - (r.n_cgroups - 2));
+	assert_int_equal(f.ops->stats(f.encoder)->folded_rows, n - (r.n_cgroups - 3)); /* `/`, `/kernel`, `/other` */
 	/* without a formula by time, the last rows have most of it */
 	assert_null(report_find(&r, paths));
 	assert_non_null(report_find(&r, paths + (n - 1) * 81));
@@ -277,7 +285,7 @@ static void test_no_allocation(void **state)
 			if (i == 2)
 				before = allocations;
 			buf_reset(&f.out);
-			assert_int_equal(f.ops->encode(f.encoder, &f.snap, &f.out), 0);
+			assert_int_equal(f.ops->encode(f.encoder, &f.snap, NULL, &f.out), 0);
 		}
 		assert_true(before > 0);
 		assert_int_equal(allocations, before);
@@ -304,11 +312,12 @@ static void test_independent_reader(void **state)
 		three_events(&f);
 		fixture_domain(&f, DOMAIN_PACKAGE, 0, "package-0");
 		fixture_ready(&f);
+		f.snap.domains[0].energy_uj = 1000000;
 		paths = many_rows(&f, 500, 92);
 		fixture_create(&f, &encode_vjoule, d ? &v02 : &document);
 		assert_int_equal(f.ops->preamble(f.encoder, &f.schema, &f.out), 0);
 		for (unsigned i = 0; i < 3; i++)
-			assert_int_equal(f.ops->encode(f.encoder, &f.snap, &f.out), 0);
+			assert_int_equal(f.ops->encode(f.encoder, &f.snap, NULL, &f.out), 0);
 		assert_int_equal(ftruncate(fd, 0), 0);
 		assert_int_equal(pwrite(fd, f.out.data, f.out.len, 0), f.out.len);
 		status = fixture_python("read_vjoule.py", args, "");

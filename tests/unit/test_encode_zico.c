@@ -234,7 +234,7 @@ static void test_hostile_text(void **state)
 			 (const char *const[]){ "\"cgroup.root\"", NULL });
 }
 
-/* What would break a collector for everybody. */
+/* Values that would break a collector for all its hosts. */
 static void test_poison(void **state)
 {
 	const struct zico_options o = { .profile = "zico-1.90" };

@@ -2,7 +2,7 @@
 /* 100,000 random trees through the encoder and back by a reader of its own, which knows the documents and
  * nothing of the encoder: names by their numbers, ticks, calls, who is below whom, attributes, causes. */
 #include "zico_fixture.h"
-#include "encode/zico.h"
+#include "encode/zico/zico.h"
 
 #define TREES 100000
 #define IDS 4096

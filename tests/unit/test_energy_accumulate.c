@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "source/energy.h"
+#include "source/energy/energy.h"
 
 #define MS 1000000ull
 #define S 1000000000ull

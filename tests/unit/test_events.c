@@ -11,7 +11,7 @@
 
 #include "base/parse.h"
 #include "events_fixture.h"
-#include "source/topology.h"
+#include "source/counters/topology.h"
 
 #define SYSROOT "tests/sysroot"
 

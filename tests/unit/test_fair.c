@@ -107,7 +107,7 @@ static void test_flood_in_disguise(void **state)
 	assert_true(kept[199] && kept[151] && !kept[150]);
 }
 
-/* What one does not need is divided among the others. */
+/* The part that one does not need is divided among the others. */
 static void test_parts(void **state)
 {
 	for (unsigned i = 0; i < 10; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who uses a card of AMD or Intel, from what its driver writes behind open files: texts as the kernel's pages
+/* The processes that use a card of AMD or Intel, by what its driver writes behind open files: texts as the kernel's pages
  * (drm-usage-stats.rst, xe-drm-usage-stats.rst) show them, and a captured machine whose clients work. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,8 +9,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "base/clock.h"
-#include "source/gpu_drm.h"
-#include "source/process_cgroup.h"
+#include "source/gpu/drm.h"
+#include "source/cgroup/process_cgroup.h"
 #include "temp_root.h"
 
 #define AMD "/sys/class/drm/card0/device/"

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <cmocka.h>
 #include "base/clock.h"
-#include "source/gpu_internal.h"
+#include "source/gpu/gpu_ops.h"
 
 #define MS NS_PER_MS
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a virtual machine is told: the sums against another computation, the line as it is written and read. */
+/* The share told to a virtual machine: the sums against another computation, the line as it is written and read. */
 #include "encode_fixture.h"
-#include "encode/share.h"
-#include "model/share.h"
+#include "encode/guest_lines.h"
+#include "model/guest_share.h"
 
 #define GUEST "/machine.slice/machine-qemu\\x2d1\\x2dweb.scope"
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "source/guests.h"
+#include "source/guest/guests.h"
 #include "temp_root.h"
 
 #define LIBVIRT \

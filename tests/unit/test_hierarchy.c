@@ -11,7 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 
-#include "source/hierarchy.h"
+#include "source/cgroup/hierarchy.h"
 #include "temp_root.h"
 
 #define SYSROOT "tests/sysroot"
@@ -264,7 +264,7 @@ static void test_no_mount_table(void **state)
 	temp_root_free(&t);
 }
 
-/* What this machine's kernel says elsewhere: v1 exactly where /proc/cgroups gives perf_event a hierarchy. */
+/* On this machine the answer agrees with /proc/cgroups: v1 exactly where perf_event has a hierarchy there. */
 static void test_this_machine(void **state)
 {
 	struct fsroot *root;

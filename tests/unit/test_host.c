@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "source/host_internal.h"
+#include "source/guest/host_totals.h"
 #include "temp_root.h"
 
 #define LONG_WAIT_NS (60 * NS_PER_S)
@@ -207,7 +207,7 @@ static void test_qualities(void **state)
 	assert_int_equal(package_at(6 * NS_PER_S).dropped, 2);
 }
 
-/* What has no news keeps its time, by which whoever takes differences knows that it is stale. */
+/* A value without news keeps its time; by this a consumer knows that it is stale. */
 static void test_silence_stands_still(void **state)
 {
 	struct reading r = { .mono_ns = 90 * NS_PER_S };

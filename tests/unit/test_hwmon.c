@@ -7,8 +7,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "base/clock.h"
-#include "source/gpu.h"
-#include "source/meter.h"
+#include "source/gpu/gpus.h"
+#include "source/meter/meters.h"
 #include "temp_root.h"
 
 struct machine {
@@ -200,7 +200,7 @@ static void open_meter(struct machine *m, struct meter_config *c)
 	c->type = (char *)"hwmon";
 	c->pace_ns = 20 * NS_PER_MS;
 	start(m);
-	assert_int_equal(meters_open(m->t.root, c, 1, &m->schema, &m->m, &err), 0);
+	assert_int_equal(meters_open(m->t.root, &(struct meters_config){ c, 1 }, &m->schema, &m->m, &err), 0);
 	meters_cursor(m->m, &m->c);
 	assert_int_equal(meters_start(m->m), 0);
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "source/kubelet_internal.h"
+#include "source/names/pod_list.h"
 
 #define UID1 "0d5f1c1e-8f2b-4b7a-9f61-2f1f0a5c7d11"
 #define UID2 "1111aaaa-8f2b-4b7a-9f61-2f1f0a5c7d11"

@@ -22,7 +22,7 @@ struct account {
 	u128 given;
 };
 
-/* What the rules say about one domain of one interval. */
+/* The results that the rules demand for one domain of one interval. */
 struct rules {
 	uint64_t weight[KEYS], time[KEYS], missing;
 	u128 sum, time_sum;

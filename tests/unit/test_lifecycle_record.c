@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "source/lifecycle_internal.h"
+#include "source/cgroup/walk.h"
 
 static unsigned moved_calls, moved_cpu;
 

@@ -23,7 +23,7 @@
 #include <math.h>
 #include <cmocka.h>
 #include "base/clock.h"
-#include "source/meter.h"
+#include "source/meter/meters.h"
 
 enum fault { NONE, BAD_SUM, SHORT, SILENT, SLOW, HUGE_ANSWER, NONSENSE, REFUSED };
 
@@ -54,7 +54,7 @@ static void start(struct fixture *f, struct meter_config *list, unsigned n)
 	f->schema.cpus = calloc(1, sizeof(*f->schema.cpus));
 	assert_int_equal(fsroot_open("/", &f->root), 0);
 	assert_int_equal(reading_init(&f->r, &f->schema), 0);
-	assert_int_equal(meters_open(f->root, list, n, &f->schema, &f->m, &err), 0);
+	assert_int_equal(meters_open(f->root, &(struct meters_config){ list, n }, &f->schema, &f->m, &err), 0);
 	meters_cursor(f->m, &f->c);
 	assert_int_equal(meters_start(f->m), 0);
 }
@@ -89,7 +89,7 @@ static bool warned(struct fixture *f, const char *part, unsigned seconds)
 	return false;
 }
 
-/* Nothing that was said before is left, and nothing comes. */
+/* No earlier sample is left, and none comes. */
 static void silent_for(struct fixture *f, unsigned ms)
 {
 	struct meter_sample s;

@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "base/clock.h"
-#include "source/meter.h"
+#include "source/meter/meters.h"
 
 enum board { GOOD, LATE_FIRST, EVENT_FIRST, REFUSED, IDLE, SILENT, GONE, TRUNCATED };
 
@@ -111,7 +111,7 @@ static void start(struct fixture *f, int first)
 	assert_int_equal(mkfifo(f->path, 0600), 0);
 	atomic_store(&board, first);
 	assert_int_equal(fsroot_open("/", &f->root), 0);
-	assert_int_equal(meters_open(f->root, &c, 1, &f->schema, &f->m, &err), 0);
+	assert_int_equal(meters_open(f->root, &(struct meters_config){ &c, 1 }, &f->schema, &f->m, &err), 0);
 	meters_cursor(f->m, &f->c);
 	assert_int_equal(meters_start(f->m), 0);
 }

@@ -19,12 +19,12 @@
 #include <zlib.h>
 #include <cmocka.h>
 #include "base/clock.h"
-#include "source/meter.h"
+#include "source/meter/meters.h"
 
 #define OK_HEAD "HTTP/1.1 200 OK\r\nConnection: close\r\n"
 #define GOOD "{\"meters\":[{\"power\":99,\"is_valid\":false},{\"power\":7,\"is_valid\":true}]}"
 
-/* What the plug answers now, whole; and to /trap, where nobody has to go. */
+/* The plug's answer now, whole, and its answer to /trap, which no client may ask for. */
 static struct {
 	int fd;
 	pthread_t thread;
@@ -52,7 +52,7 @@ static void start(struct fixture *f, struct meter_config *list, unsigned n)
 	f->schema.cpus = calloc(1, sizeof(*f->schema.cpus));
 	assert_int_equal(fsroot_open("/", &f->root), 0);
 	assert_int_equal(reading_init(&f->r, &f->schema), 0);
-	assert_int_equal(meters_open(f->root, list, n, &f->schema, &f->m, &err), 0);
+	assert_int_equal(meters_open(f->root, &(struct meters_config){ list, n }, &f->schema, &f->m, &err), 0);
 	meters_cursor(f->m, &f->c);
 	assert_int_equal(meters_start(f->m), 0);
 }
@@ -254,7 +254,7 @@ static void flood(void **state)
 	finish(&f);
 }
 
-/* What a program started in its group ends with it, even if it does not listen. */
+/* A process that a meter's program started in its group ends with it, even if it ignores the signal. */
 static void orphans(void **state)
 {
 	char path[] = "/tmp/jouled-orphan-XXXXXX", script[256];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What meters say, taken apart: lines, frames, management controllers, plugs. */
+/* The output of meters, taken apart: lines, frames, management controllers, plugs. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "base/clock.h"
-#include "source/meter_internal.h"
+#include "source/meter/meter_ops.h"
 
 static void lines(void **state)
 {

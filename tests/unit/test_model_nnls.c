@@ -101,7 +101,7 @@ static void test_inverse(void **state)
 	}
 }
 
-/* What is no problem of this kind ends, too. */
+/* The solver also ends when its input is no problem of this kind. */
 static void test_hopeless(void **state)
 {
 	static const double bad[] = { NAN, INFINITY, -INFINITY, -1, 0, 1e308 };

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "model/naming.h"
-#include "source/naming.h"
+#include "source/names/names.h"
 #include "temp_root.h"
 
 #define CONTAINERD "/run/containerd/io.containerd.runtime.v2.task/k8s.io/"

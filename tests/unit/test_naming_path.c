@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a cgroup's path says by itself, for every runtime, driver and hierarchy, and what it must not be
- * made to say. Expected values by hand from docs/formats/names.md. */
+/* Names that a cgroup's path gives by itself, for every runtime, driver and hierarchy, and those that it must not
+ * give. The expected values are written by hand from docs/formats/names.md. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "source/naming_internal.h"
+#include "source/names/look.h"
 
 #define ID "d0f631ca1ddba8db3bcfcb9e057cdc98d0379f1bee00e75a545147a27dadd982"
 #define ID2 "6ab9f1eb8f7d3388f4f9d586f66e99fd54080df2c446f0e58668b09c08a16dd0"

@@ -12,12 +12,12 @@
 #include <cmocka.h>
 
 #include "encode/openmetrics.h"
-#include "encode/totals.h"
-#include "encode/totals_late.h"
+#include "encode/totals/totals.h"
+#include "encode/totals/totals.h"
 #include "model/cgroup.h"
-#include "model/recording.h"
+#include "model/recording/recording.h"
 #include "serve/copy.h"
-#include "source/naming.h"
+#include "source/names/names.h"
 #include "temp_root.h"
 
 #define POD "0d5f1c1e-8f2b-4b7a-9f61-2f1f0a5c7d11"
@@ -222,7 +222,7 @@ static void late(bool swept, bool in_use)
 	assert_true(wait_names(n, table, 4, "kubernetes||||||"));
 	fill(&s, &schema, cgroup_find(table, 4)->names);
 	s.rows[4].ended = true;
-	totals_add(totals, &s);
+	totals_add(totals, &s, NULL);
 	cgroup_end(table, 4, 5);
 	cgroup_find(table, 4)->in_use = in_use;
 	if (swept)
@@ -292,12 +292,12 @@ static void test_outputs(void **state)
 	struct names *first = make("we\"b"), *second = make("db");
 
 	fill(&s, &schema, first);
-	totals_add(t, &s);
+	totals_add(t, &s, NULL);
 	assert_int_equal(snapshot_copy(&held, &s), 0);
 	assert_int_equal(totals_copy(&copy, t), 0);
 	assert_int_equal(first->references, 4);
 	fill(&s, &schema, second);
-	totals_add(t, &s);
+	totals_add(t, &s, NULL);
 	assert_int_equal(snapshot_copy(&held, &s), 0);
 	assert_int_equal(first->references, 2);
 	names_put(first);
@@ -310,9 +310,9 @@ static void test_outputs(void **state)
 	buf_add_char(&page, '\0');
 	assert_non_null(strstr((char *)page.data, "cpu_seconds_total{cgroup=\"/a\",container=\"db\"} 2\n"));
 	s.n_rows = 4;
-	totals_add(t, &s); /* it ended */
+	totals_add(t, &s, NULL); /* it ended */
 	s.end_ns = 10;
-	totals_add(t, &s); /* and was kept long enough */
+	totals_add(t, &s, NULL); /* and was kept long enough */
 	assert_int_equal(totals_copy(&copy, t), 0);
 	assert_int_equal(second->references, 2);
 	snapshot_copy_free(&held);

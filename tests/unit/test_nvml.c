@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "base/clock.h"
-#include "source/gpu.h"
+#include "source/gpu/gpus.h"
 
 #define BASE0 100000.0 /* mW */
 #define BASE1 60000.0

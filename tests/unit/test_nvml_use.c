@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who uses a scripted GPU (tests/gpu/fake_nvml.c), GPUs that sleep, and a driver that keeps its callers waiting. */
+/* The processes that use a scripted GPU (tests/gpu/fake_nvml.c), GPUs that sleep, and a driver that keeps its callers waiting. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,9 +10,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "base/clock.h"
-#include "source/gpu.h"
-#include "source/hierarchy.h"
-#include "source/process_cgroup.h"
+#include "source/gpu/gpus.h"
+#include "source/cgroup/hierarchy.h"
+#include "source/cgroup/process_cgroup.h"
 #include "temp_root.h"
 
 #define PCI0 "/sys/bus/pci/devices/0000:17:00.0/"

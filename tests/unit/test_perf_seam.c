@@ -11,7 +11,7 @@
 #include <linux/perf_event.h>
 #include <unistd.h>
 
-#include "source/events.h"
+#include "source/counters/events.h"
 #include "temp_root.h"
 
 static struct perf_seam recorded(const struct temp_root *t, const char *text)
@@ -25,7 +25,7 @@ static struct perf_seam recorded(const struct temp_root *t, const char *text)
 
 static int ask(const struct perf_seam *s, uint32_t type, uint64_t config, int cpu)
 {
-	return s->open(s->ctx, type, config, 0, 0, cpu, true);
+	return s->open(s->ctx, &(struct event_variant){ .type = type, .config = config }, cpu, true);
 }
 
 static void test_first_match_wins(void **state)
@@ -86,7 +86,7 @@ static void test_starved(void **state)
 	assert_int_equal(perf_seam_read(fd, words), -ENODATA);
 	assert_int_equal(words[0], 7);
 	close(fd);
-	fd = s.open(s.ctx, 0, 0, 0, 0, 0, false);
+	fd = s.open(s.ctx, &(struct event_variant){ 0 }, 0, false);
 	assert_int_equal(perf_seam_read(fd, words), 0);
 	assert_true(words[2] < words[1]);
 	close(fd);

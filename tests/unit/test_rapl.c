@@ -218,9 +218,45 @@ static void nothing_to_check_against(void **state)
 	free_laptop(&m);
 }
 
+/* A virtual machine whose kernel shows perf's psys by the CPU model: the register behind it reads 0 (msr), or the event never
+ * counts (perf). With a package beside it, psys is believed. */
+static void test_psys_that_counts_nothing(void **state)
+{
+	static const char *const psys[] = { "energy-psys", "event=0x05\n",      "energy-psys.unit",
+					    "Joules\n",    "energy-psys.scale", "2.3283064365386962890625e-10\n" };
+	struct machine m;
+	const struct energy_source_ops *ops[4];
+	struct energy_source *src[4];
+	const char *reason;
+
+	for (unsigned with_package = 0; with_package < 2; with_package++) {
+		machine_init(&m, "GenuineIntel", 6, 94, "0:0 0:1");
+		temp_root_put(&m.t, "/sys/bus/event_source/devices/power/type", "23\n");
+		temp_root_put(&m.t, "/sys/bus/event_source/devices/power/cpumask", "0\n");
+		for (unsigned i = 0; i < 6; i += 2) {
+			char path[128];
+
+			snprintf(path, sizeof(path), "/sys/bus/event_source/devices/power/events/%s", psys[i]);
+			temp_root_put(&m.t, path, psys[i + 1]);
+		}
+		if (with_package)
+			machine_zone(&m, "intel-rapl:0", "package-0\n", 1000000, RANGE14);
+		temp_root_put(&m.t, "/perf-seam", "23 5 0 ok\n");
+		assert_int_equal(perf_seam_recorded(m.t.root, &m.seam), 0);
+		machine_open(&m, RAPL_AUTO, false, 0);
+		assert_int_equal(m.s.n_domains, 2 * with_package);
+		assert_int_equal(rapl_interfaces(m.rp, ops, src, 4), 3);
+		assert_int_equal(ops[1]->state(src[1], &reason), with_package ? ENERGY_OK : ENERGY_BROKEN);
+		assert_true(with_package || strstr(reason, "counts nothing"));
+		machine_free(&m);
+		perf_seam_free(&m.seam);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_psys_that_counts_nothing),
 		cmocka_unit_test(modes),
 		cmocka_unit_test(schema_is_added_to),
 		cmocka_unit_test(powercap_counts_and_wraps),

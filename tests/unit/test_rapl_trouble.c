@@ -69,6 +69,30 @@ static void away_too_long(void **state)
 	free_laptop(&m);
 }
 
+/* At the bound of 1000 W a turn of RANGE14 takes 262.143 s. A look within it sees every
+ * turn; after it the counter may have turned once more than is seen, and the value says so, though it never failed. */
+static void late_by_a_turn(void **state)
+{
+	const struct reading_domain *d;
+	struct machine m;
+
+	make_laptop(&m);
+	machine_open(&m, RAPL_POWERCAP, false, 0);
+	machine_read(&m, 1 * S, "package-0");
+	put_u64(&m, ZONE ENERGY, 3000000);
+	d = machine_read(&m, 263 * S, "package-0"); /* 262 s later */
+	assert_int_equal(d->units, 2000000);
+	assert_int_equal(d->dropped, 0);
+	expect_warning(&m, NULL);
+	put_u64(&m, ZONE ENERGY, 6000000);
+	d = machine_read(&m, 526 * S, "package-0"); /* 263 s later */
+	assert_int_equal(d->units, 5000000);
+	assert_int_equal(d->dropped, 1);
+	expect_warning(&m, "package-0: powercap intel-rapl:0 (package-0) jumped or was read too late for one wrap");
+	expect_warning(&m, NULL);
+	free_laptop(&m);
+}
+
 /* Its package went offline, or the driver was loaded anew: the zone has another number now. */
 static void zone_comes_back(void **state)
 {
@@ -179,8 +203,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(failing_comes_back), cmocka_unit_test(away_too_long),
-		cmocka_unit_test(zone_comes_back),    cmocka_unit_test(frozen_counter),
-		cmocka_unit_test(late_looks),         cmocka_unit_test(no_range),
+		cmocka_unit_test(late_by_a_turn),     cmocka_unit_test(zone_comes_back),
+		cmocka_unit_test(frozen_counter),     cmocka_unit_test(late_looks),
+		cmocka_unit_test(no_range),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "ctl/record_limits.h"
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "ctl/experiment/limits.h"
 #include "temp_root.h"
 
 #define GPU(n) "GPU-fake" #n "-0000-1111-2222-333344445555"
@@ -97,6 +100,92 @@ static void two_at_once(void **state)
 	assert_int_equal(record_limits_close(other, &err), 0);
 }
 
+#define STARTERS 4
+#define ROUNDS 25
+
+static bool put_byte(int fd)
+{
+	return write(fd, "", 1) == 1;
+}
+
+/* A process that begins when told, says how that went, and ends when told: its exit status is 1 when it got the GPU. */
+static pid_t starter(const int begin[2], const int done[2], const int finish[2])
+{
+	static const char *const list[] = { GPU(0) };
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct record_limits *l = NULL;
+		struct err err;
+		char byte;
+		int got;
+
+		close(begin[1]);
+		close(finish[1]);
+		if (read(begin[0], &byte, 1) != 0)
+			_exit(3);
+		got = open_limits(list, 1, &l, &err);
+		if (!put_byte(done[1]) || read(finish[0], &byte, 1) != 0)
+			_exit(3);
+		_exit(!got ? (record_limits_close(l, &err) ? 3 : 1) : got == -EBUSY ? 0 : 3);
+	}
+	return pid;
+}
+
+/* In the same moment, and none has set anything yet: one of them has the GPU, the others are told. */
+static void many_at_once(void **state)
+{
+	for (unsigned r = 0; r < ROUNDS; r++) {
+		int begin[2], done[2], finish[2], status;
+		unsigned owners = 0;
+		pid_t pid[STARTERS];
+		char byte;
+
+		assert_int_equal(pipe2(begin, O_CLOEXEC) | pipe2(done, O_CLOEXEC) | pipe2(finish, O_CLOEXEC), 0);
+		for (unsigned i = 0; i < STARTERS; i++)
+			pid[i] = starter(begin, done, finish);
+		close(begin[0]);
+		close(begin[1]);
+		for (unsigned i = 0; i < STARTERS; i++)
+			assert_int_equal(read(done[0], &byte, 1), 1);
+		close(finish[0]);
+		close(finish[1]);
+		for (unsigned i = 0; i < STARTERS; i++) {
+			assert_int_equal(waitpid(pid[i], &status, 0), pid[i]);
+			assert_true(WIFEXITED(status) && WEXITSTATUS(status) <= 1);
+			owners += WEXITSTATUS(status) == 1;
+		}
+		assert_int_equal(owners, 1);
+		close(done[0]);
+		close(done[1]);
+	}
+	assert_false(record_limits_left(root));
+}
+
+static void leave_note(void)
+{
+	temp_root_put(&at, "/data/_limits-1-0/limits",
+		      GPU(0) " 250000 1215 1095 0 150000 0 0 0 0\n" GPU(1) " 250000 1215 1095 0 150000 0 0 0 0\n");
+	temp_root_put(&at, "/limits/1", "150000 1215 1095\n");
+}
+
+/* Killed between its note and its first setting: there is nothing to put back, and no driver is needed to know that. */
+static void killed_before_anything(void **state)
+{
+	unsigned failed;
+
+	temp_root_put(&at, "/data/_limits-1-0/limits", GPU(0) " 0 0 0 0 0 0 0 0 0\n");
+	assert_int_equal(record_limits_recover(root, "/nowhere/libnvidia-ml.so.1", &how, &failed), 1);
+	assert_int_equal(failed, 0);
+	temp_root_put(&at, "/data/_limits-1-0/limits", GPU(0) " 0 0 0 0 0 0 0 0 0\n");
+	temp_root_put(&at, "/data/_limits-2-0/limits.new", "half");
+	assert_false(record_limits_left(root));
+	assert_false(fsroot_exists(at.root, "/data/_limits-1-0"));
+	assert_false(fsroot_exists(at.root, "/data/_limits-2-0"));
+	leave_note();
+	assert_true(record_limits_left(root));
+}
+
 /* It leaves nothing that a later one would stumble over. */
 static void failed_start(void **state)
 {
@@ -110,13 +199,6 @@ static void failed_start(void **state)
 	assert_int_equal(record_limits_recover(root, library, &how, &failed), 0);
 	assert_int_equal(open_limits(list, 1, &l, &err), 0);
 	assert_int_equal(record_limits_close(l, &err), 0);
-}
-
-static void leave_note(void)
-{
-	temp_root_put(&at, "/data/_limits-1-0/limits",
-		      GPU(0) " 250000 1215 1095 0 150000 0 0 0 0\n" GPU(1) " 250000 1215 1095 0 150000 0 0 0 0\n");
-	temp_root_put(&at, "/limits/1", "150000 1215 1095\n");
 }
 
 static void one_is_away(void **state)
@@ -140,7 +222,7 @@ static void one_is_away(void **state)
 	assert_false(record_limits_left(root));
 }
 
-/* What the limit is cannot be told: it is taken for still set. */
+/* A limit that cannot be read is taken for still set. */
 static void one_does_not_tell(void **state)
 {
 	unsigned failed;
@@ -156,8 +238,10 @@ static void one_does_not_tell(void **state)
 int main(void)
 {
 #define IN_ROOT(f) cmocka_unit_test_setup_teardown(f, make, end)
-	const struct CMUnitTest tests[] = { IN_ROOT(two_at_once), IN_ROOT(failed_start), IN_ROOT(one_is_away),
-					    IN_ROOT(one_does_not_tell) };
+	const struct CMUnitTest tests[] = {
+		IN_ROOT(two_at_once),  IN_ROOT(many_at_once), IN_ROOT(killed_before_anything),
+		IN_ROOT(failed_start), IN_ROOT(one_is_away),  IN_ROOT(one_does_not_tell)
+	};
 	const char *b = getenv("B");
 
 	if (!realpath(b ? b : "build", library))

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "store/recorder.h"
+#include "store/recorder/recorder.h"
 #include "temp_root.h"
 
 #define T0 1795313480123456789ll /* 2026-11-22 02:11:20.123456789 UTC */
@@ -70,6 +70,7 @@ static unsigned publish(struct recorder *r)
 static void bytes(void **state)
 {
 	static const char *const names[] = { "package-0", "package-0-energy" };
+	static const char *const events[] = { "cpu-ns", "cpu/event=1,umask=2/" };
 	struct recorder *r = start("150W");
 
 	recorder_event(r, T0, "experiment_begin", 0);
@@ -78,6 +79,8 @@ static void bytes(void **state)
 	recorder_row(r, RECORDER_RAPL, T0, (const int64_t[]){ 16000, 0 });
 	recorder_row(r, RECORDER_RAPL, T0 + 250000000, (const int64_t[]){ -1, INT64_MAX });
 	recorder_sample(r, GPU_RING_POWER, T0 / 1000, 100000);
+	recorder_columns(r, RECORDER_COUNTERS, events, 2);
+	recorder_row(r, RECORDER_COUNTERS, T0, (const int64_t[]){ 1, 2 });
 	recorder_put(r, "system_info.json", "{}", 2);
 	assert_false(fsroot_exists(at.root, "/e/b/150W"));
 	assert_int_equal(publish(r), 0);
@@ -88,6 +91,8 @@ static void bytes(void **state)
 		text_of("/e/b/150W/0/rapl-power.csv"),
 		",timestamp,package-0,package-0-energy\n"
 		"0,2026-11-22 02:11:20.123456,16000,0\n1,2026-11-22 02:11:20.373456,-1,9223372036854775807");
+	assert_string_equal(text_of("/e/b/150W/0/counters.csv"),
+			    ",timestamp,cpu-ns,\"cpu/event=1,umask=2/\"\n0,2026-11-22 02:11:20.123456,1,2");
 	assert_string_equal(text_of("/e/b/150W/0/total_power_samples.csv"),
 			    ",timestamp,value\n0,1795313480123456,100000");
 	assert_string_equal(text_of("/e/b/150W/0/system_info.json"), "{}");
@@ -229,6 +234,8 @@ static void leave_cut_off(void)
 	temp_root_put(&at, "/e/b/_staged-1-0/r/rapl-power.csv",
 		      ",timestamp,p\n0,2026-11-22 02:11:21.000000,5\n1,2026-11-22 02:11:22.000000\n");
 	temp_root_put(&at, "/e/b/_staged-1-0/r/gpu-power.csv", ",timestamp,power\n0,2026-11-22 02:1");
+	temp_root_put(&at, "/e/b/_staged-1-0/r/counters.csv",
+		      ",timestamp,\"a,b\"\n0,2026-11-22 02:11:21.000000,5\n\n1,2");
 	temp_root_put(&at, "/e/b/_staged-1-0/r/snapshot.cbor", "no recording");
 	temp_root_put(&at, "/e/b/_staged-1-0/mark", "");
 }
@@ -252,6 +259,7 @@ static void recovery(void **state)
 			    "timestamp,event,data\n2026-11-22 02:11:20.123456,experiment_begin,0\n"
 			    "2026-11-22 02:11:21.000000,experiment_end,0");
 	assert_string_equal(text_of("/e/b/r/0/rapl-power.csv"), ",timestamp,p\n0,2026-11-22 02:11:21.000000,5");
+	assert_string_equal(text_of("/e/b/r/0/counters.csv"), ",timestamp,\"a,b\"\n0,2026-11-22 02:11:21.000000,5");
 	assert_false(fsroot_exists(at.root, "/e/b/r/0/gpu-power.csv"));
 	assert_false(fsroot_exists(at.root, "/e/b/r/0/snapshot.cbor"));
 	assert_false(fsroot_exists(at.root, "/e/b/_staged-1-0"));
@@ -279,7 +287,44 @@ static void recovery_in_an_epoch(void **state)
 			    "2026-11-22 02:11:21.000000,experiment_end,0");
 }
 
-/* Nothing in it: it is told, and goes, unless something that is not ours lies there. */
+static void leave_second_epoch(const char *gpu, const char *samples)
+{
+	temp_root_put(&at, "/e/b/_staged-8-0/r/timestamps.csv",
+		      "timestamp,event,data\n2026-11-22 02:11:20.123456,experiment_begin,0\n"
+		      "2026-11-22 02:11:20.200000,epoch_begin,0\n2026-11-22 02:11:20.300000,epoch_end,0\n"
+		      "2026-11-22 02:11:20.400000,epoch_begin,1\n2026-11-22 02:11:20.600000,batch_begin,0\n");
+	temp_root_put(&at, "/e/b/_staged-8-0/r/rapl-power.csv", ",timestamp,p\n0,2026-11-22 02:11:23.000000,5\n");
+	temp_root_put(&at, "/e/b/_staged-8-0/r/gpu-power.csv", gpu);
+	temp_root_put(&at, "/e/b/_staged-8-0/r/total_power_samples.csv", samples);
+}
+
+/* The end is where the first of the files ends that the reader takes energy from; 1795313480 is 02:11:20. */
+static void recovery_ends_with_its_files(void **state)
+{
+	const struct recorder_recovery how = { NULL, said, NULL };
+	struct err err = { 0 };
+
+	leave_second_epoch(",timestamp,power\n0,2026-11-22 02:11:20.100000,5\n1,2026-11-22 02:11:22.700000,5\n",
+			   ",timestamp,value\n0,1795313480000000,5\n1,1795313481500000,5\n");
+	assert_int_equal(recorder_recover(at.dir, &how, &err), 1);
+	assert_non_null(strstr(text_of("/e/b/r/0/timestamps.csv"),
+			       "batch_begin,0\n2026-11-22 02:11:21.500000,epoch_end,1\n"
+			       "2026-11-22 02:11:21.500000,experiment_end,0"));
+	/* not before an event */
+	leave_second_epoch(",timestamp,power\n0,2026-11-22 02:11:20.100000,5\n1,2026-11-22 02:11:22.700000,5\n",
+			   ",timestamp,value\n0,1795313480000000,5\n1,1795313480500000,5\n");
+	assert_int_equal(recorder_recover(at.dir, &how, &err), 1);
+	assert_non_null(
+		strstr(text_of("/e/b/r/1/timestamps.csv"), "batch_begin,0\n2026-11-22 02:11:20.600000,epoch_end,1\n"));
+	/* a GPU that was lost long before ends nothing */
+	leave_second_epoch(",timestamp,power\n0,2026-11-22 02:11:20.100000,5\n1,2026-11-22 02:11:22.700000,5\n",
+			   ",timestamp,value\n0,1795313460000000,5\n1,1795313461500000,5\n");
+	assert_int_equal(recorder_recover(at.dir, &how, &err), 1);
+	assert_non_null(
+		strstr(text_of("/e/b/r/2/timestamps.csv"), "batch_begin,0\n2026-11-22 02:11:22.700000,epoch_end,1\n"));
+}
+
+/* An empty repetition is told and removed, unless a file that is not ours lies there. */
 static void recovery_of_nothing(void **state)
 {
 	const struct recorder_recovery how = { NULL, said, NULL };
@@ -358,6 +403,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(recovery, make, end),
 		cmocka_unit_test_setup_teardown(recovery_of_nothing, make, end),
 		cmocka_unit_test_setup_teardown(recovery_in_an_epoch, make, end),
+		cmocka_unit_test_setup_teardown(recovery_ends_with_its_files, make, end),
 		cmocka_unit_test_setup_teardown(recovery_without_events, make, end),
 		cmocka_unit_test_setup_teardown(killed, make, end),
 	};

@@ -9,16 +9,16 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/http.h"
+#include "base/http/http.h"
 #include "base/instant.h"
 #include "serve/board.h"
-#include "serve/cost.h"
+#include "serve/status.h"
 #include "serve/query.h"
 
 static int parse(struct query *q, const char *name, const char *value)
 {
 	struct err err = { 0 };
-	int rc = query_parse(q, "sort limit depth interval format", &name, &value, 1, &err);
+	int rc = query_parse(q, "sort limit depth interval format", &(struct query_args){ &name, &value, 1 }, &err);
 
 	if (rc)
 		assert_non_null(strchr(err.text, ';'));
@@ -61,10 +61,10 @@ static void test_twice(void **state)
 	const char *names[] = { "limit", "limit" }, *values[] = { "1", "1" };
 	struct query q;
 
-	assert_int_not_equal(query_parse(&q, "limit", names, values, 2, NULL), 0);
-	assert_int_equal(query_parse(&q, "limit", names, values, 1, NULL), 0);
-	assert_int_equal(query_parse(&q, "", names, values, 0, NULL), 0);
-	assert_int_not_equal(query_parse(&q, "", names, values, 1, NULL), 0);
+	assert_int_not_equal(query_parse(&q, "limit", &(struct query_args){ names, values, 2 }, NULL), 0);
+	assert_int_equal(query_parse(&q, "limit", &(struct query_args){ names, values, 1 }, NULL), 0);
+	assert_int_equal(query_parse(&q, "", &(struct query_args){ names, values, 0 }, NULL), 0);
+	assert_int_not_equal(query_parse(&q, "", &(struct query_args){ names, values, 1 }, NULL), 0);
 }
 
 static void test_accept(void **state)
@@ -132,51 +132,17 @@ static void test_time(void **state)
 		{ "-90m", 1000000 * S - 5400 * S },
 		{ "-1500ms", 1000000 * S - 3 * S / 2 },
 	};
+	/* clang-format off */
 	static const char *const wrong[] = {
-		"",
-		"-",
-		"now",
-		"1h",
-		"-1",
-		"--1h",
-		"+1",
-		" 1",
-		"1 ",
-		"1.",
-		".5",
-		"1.5x",
-		"0x10",
-		"1e9",
-		"9000000001",
-		"99999999999999999999",
-		"2026-01-31",
-		"2026-01-31T12:00Z",
-		"2026-01-31T12:00:00",
-		"2026-01-31T12:00:00.Z",
-		"2026-01-31T12:00:00+1:00",
-		"2026-01-31T12:00:00+0100",
-		"2026-01-31T12:00:00+24:00",
-		"2026-01-31T12:00:00+01:60",
-		"2026-01-31T12:00:00Zx",
-		"2026-02-30T12:00:00Z",
-		"2025-02-29T12:00:00Z",
-		"2026-13-01T00:00:00Z",
-		"2026-00-01T00:00:00Z",
-		"2026-01-00T00:00:00Z",
-		"2026-01-32T00:00:00Z",
-		"2026-01-31T24:00:00Z",
-		"2026-01-31T12:60:00Z",
-		"2026-01-31T12:00:61Z",
-		"1969-12-31T23:59:59Z",
-		"2351-01-01T00:00:00Z",
-		"2026-1-31T12:00:00Z",
-		"2026/01/31T12:00:00Z",
-		"-99999999999999999999h",
-		"2026-01-31T12:00:0aZ",
-		":",
-		"::::::::::::::::::::",
-		"2026-01-31T1-:00:00Z",
+		"", "-", "now", "1h", "-1", "--1h", "+1", " 1", "1 ", "1.", ".5", "1.5x", "0x10", "1e9", "9000000001", "99999999999999999999",
+		"2026-01-31", "2026-01-31T12:00Z", "2026-01-31T12:00:00", "2026-01-31T12:00:00.Z", "2026-01-31T12:00:00+1:00",
+		"2026-01-31T12:00:00+0100", "2026-01-31T12:00:00+24:00", "2026-01-31T12:00:00+01:60", "2026-01-31T12:00:00Zx",
+		"2026-02-30T12:00:00Z", "2025-02-29T12:00:00Z", "2026-13-01T00:00:00Z", "2026-00-01T00:00:00Z", "2026-01-00T00:00:00Z",
+		"2026-01-32T00:00:00Z", "2026-01-31T24:00:00Z", "2026-01-31T12:60:00Z", "2026-01-31T12:00:61Z", "1969-12-31T23:59:59Z",
+		"2351-01-01T00:00:00Z", "2026-1-31T12:00:00Z", "2026/01/31T12:00:00Z", "-99999999999999999999h",
+		"2026-01-31T12:00:0aZ", ":", "::::::::::::::::::::", "2026-01-31T1-:00:00Z",
 	};
+	/* clang-format on */
 	int64_t ns;
 
 	for (unsigned i = 0; i < sizeof(right) / sizeof(right[0]); i++)

@@ -40,7 +40,7 @@ static void test_cycles(void **state)
 	/* psys: 4405 cycles of the whole machine share 4.4 J. */
 	assert_in_range(energy(&m, C, PSYS), 4994, 4995);
 	assert_in_range(energy(&m, A, PSYS), 2996594, 2996595);
-	/* Nothing tells who used the GPU. */
+	/* No source tells which cgroup used the GPU. */
 	assert_int_equal(m.s.domains[GPU].residual_uj, 4400000);
 	machine_free(&m);
 }
@@ -260,6 +260,45 @@ static void test_partial_cpu(void **state)
 }
 
 /* Somebody else has the whole PMU: as without one, time is the weight. */
+/* Seconds of one load and power of package 0, whose energy has this quality. */
+static void learn_idle(struct machine *m, unsigned quality, uint64_t busy_ns, uint64_t energy_uj)
+{
+	for (unsigned i = 0; i < 60; i++) {
+		struct snap_domain *d = &m->s.domains[PKG0];
+
+		d->start_ns = d->end_ns;
+		d->end_ns += S;
+		d->quality = (uint16_t)quality;
+		d->energy_uj = energy_uj;
+		m->s.cpus[0].busy_ns = m->s.cpus[1].busy_ns = busy_ns;
+		machine_apply(m, IDLE_OWN, WEIGHT_CYCLES, -1);
+	}
+}
+
+/* An interval whose energy is not known whole teaches nothing of idle. Idle is estimated until less than half was busy. */
+static void test_learned_idle(void **state)
+{
+	static const unsigned bad[] = { QUALITY_PARTIAL, QUALITY_STALE, QUALITY_LOST };
+	struct machine m;
+
+	for (unsigned i = 0; i < 3; i++) {
+		busy_machine(&m, usual);
+		learn_idle(&m, bad[i], 100 * MS, 1000000);
+		assert_int_equal(m.s.domains[PKG0].idle_power_uw, 0);
+		assert_int_equal(m.s.domains[PKG0].idle_quality, QUALITY_ESTIMATED | bad[i]);
+		machine_free(&m);
+	}
+	busy_machine(&m, usual);
+	learn_idle(&m, 0, 900 * MS, 10000000);
+	assert_true(m.s.domains[PKG0].idle_power_uw > 0);
+	assert_int_equal(m.s.domains[PKG0].idle_quality, QUALITY_ESTIMATED);
+	learn_idle(&m, 0, 100 * MS, 2000000);
+	assert_int_equal(m.s.domains[PKG0].idle_quality, 0);
+	assert_in_range(m.s.domains[PKG0].idle_power_uw, 999000,
+			1001000); /* the line through (0.9, 10 W), (0.1, 2 W) */
+	machine_free(&m);
+}
+
 static void test_everything_lost(void **state)
 {
 	struct machine m;
@@ -392,6 +431,7 @@ int main(void)
 		cmocka_unit_test(test_lost_cell),
 		cmocka_unit_test(test_partial_cell),
 		cmocka_unit_test(test_partial_cpu),
+		cmocka_unit_test(test_learned_idle),
 		cmocka_unit_test(test_everything_lost),
 		cmocka_unit_test(test_dies),
 		cmocka_unit_test(test_unreasonable_key),

@@ -174,7 +174,7 @@ static void test_who_has_gone_has_no_place(void **state)
 	end(&w);
 }
 
-/* Who does not read is closed long before the sink's own bound, and the others go on. */
+/* A client that does not read is closed long before the sink's own bound, and the others go on. */
 static void test_who_does_not_read(void **state)
 {
 	static char line[8000];

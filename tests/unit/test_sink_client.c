@@ -315,7 +315,7 @@ static double next_try(struct sink *s)
 	return at ? atof(at + strlen("next try in ")) : 0;
 }
 
-/* What is queued at the end is still delivered when the peer has come back meanwhile. */
+/* Documents queued at the end are still delivered when the peer has come back meanwhile. */
 static void test_close_delivers(void **state)
 {
 	uint16_t port = free_port();

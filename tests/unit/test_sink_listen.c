@@ -76,7 +76,7 @@ static void test_port_file_and_preamble(void **state)
 
 	snprintf(word, sizeof(word), ":%u;", port);
 	assert_non_null(strstr(stats_of(s).state, word));
-	/* Nobody there: nothing is lost, nobody was promised it. */
+	/* Without a client nothing counts as lost: no client was promised it. */
 	assert_int_equal(doc_submit(s, 0, 100), 0);
 	int a = dial(port, 0);
 	assert_true(WAIT_FOR(stats_of(s).clients == 1, 2000));
@@ -182,7 +182,7 @@ static void test_many_clients_some_mute(void **state)
 	sink_close(s, 1000000000u);
 }
 
-/* What each of the clients got or lost adds up exactly when they leave in the middle. */
+/* Documents that clients got and lost add up exactly when clients leave in the middle. */
 static void test_leaving_clients_are_counted(void **state)
 {
 	struct sink *s = open_tcp("tcp-listen://127.0.0.1:0", 64u << 20);
@@ -318,13 +318,60 @@ static void test_close_drains(void **state)
 	close(mute);
 }
 
+static bool is_refused(uint16_t port)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET,
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+				 .sin_port = htons(port) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), err;
+
+	assert_true(fd >= 0);
+	err = connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0 ? 0 : errno;
+	close(fd);
+	return err == ECONNREFUSED;
+}
+
+static void *close_with_patience(void *arg)
+{
+	sink_close(arg, 300000000000u);
+	return NULL;
+}
+
+/* A client that connects again as soon as it is closed must be refused: so the end of listening comes first. */
+static void test_close_stops_listening_first(void **state)
+{
+	struct sink *s = open_tcp("tcp-listen://127.0.0.1:0", 64u << 20);
+	uint16_t port = port_from_file();
+	int client = dial(port, 4096);
+	struct to_end end = { .fd = client };
+	pthread_t closer;
+
+	assert_true(WAIT_FOR(stats_of(s).clients == 1, 10000));
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(doc_submit(s, i, 1u << 20), 0);
+	assert_int_equal(pthread_create(&closer, NULL, close_with_patience, s), 0);
+	/* It has read nothing: closing waits for it, and already nobody else comes in or is sent here. */
+	assert_true(WAIT_FOR(is_refused(port), 60000));
+	assert_int_equal(access(port_file, F_OK), -1);
+	read_to_end(&end);
+	assert_true(end.clean);
+	assert_int_equal(end.bytes, 8u << 20);
+	pthread_join(closer, NULL);
+	close(client);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_port_file_and_preamble), cmocka_unit_test(test_busy_port_and_addresses),
-		cmocka_unit_test(test_many_clients_some_mute), cmocka_unit_test(test_leaving_clients_are_counted),
-		cmocka_unit_test(test_too_many_clients),       cmocka_unit_test(test_out_of_descriptors),
-		cmocka_unit_test(test_half_closed_client),     cmocka_unit_test(test_close_drains),
+		cmocka_unit_test(test_port_file_and_preamble),
+		cmocka_unit_test(test_busy_port_and_addresses),
+		cmocka_unit_test(test_many_clients_some_mute),
+		cmocka_unit_test(test_leaving_clients_are_counted),
+		cmocka_unit_test(test_too_many_clients),
+		cmocka_unit_test(test_out_of_descriptors),
+		cmocka_unit_test(test_half_closed_client),
+		cmocka_unit_test(test_close_drains),
+		cmocka_unit_test(test_close_stops_listening_first),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

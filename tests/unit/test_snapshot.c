@@ -96,7 +96,7 @@ static void test_cell_quality(void **state)
 	charge(&f->r, 4, 3, 1);
 	s = consumer_snapshot(f->c, &f->r);
 	assert_int_equal(s->rows[4].quality, 0);
-	/* Nothing but a failed read is something, too. */
+	/* A cell that only has a failed read is in the snapshot, too. */
 	f->r.number++;
 	reading_cell(&f->r, 4, 1)->lost++;
 	s = consumer_snapshot(f->c, &f->r);
@@ -243,7 +243,7 @@ static void test_machine(void **state)
 	f->r.mono_ns = 4000;
 	f->r.boot_ns = 18000;
 	f->r.real_ns = 123456;
-	f->r.losses = (struct losses){ 1, 2, 3, 4 };
+	f->r.losses = (struct losses){ .folded = 1, .lost_reads = 2, .lost_events = 3, .missed_switches = 4 };
 	s = consumer_snapshot(f->c, &f->r);
 	assert_int_equal(s->start_ns, 1000);
 	assert_int_equal(s->end_ns, 4000);

@@ -212,6 +212,24 @@ static void one_run(unsigned n, unsigned calls, double *worst)
 	}
 }
 
+/* 49 / 49 is less than 1 for a double: the exact remainder says that nothing is owed. */
+static void test_whole_shares(void **state)
+{
+	uint64_t weight[64], part[64];
+
+	for (unsigned n = 1; n <= 64; n++) {
+		int64_t carry[64] = { 0 };
+
+		for (unsigned i = 0; i < n; i++)
+			weight[i] = 1;
+		assert_true(split(n, weight, carry, part, n));
+		for (unsigned i = 0; i < n; i++) {
+			assert_int_equal(part[i], 1);
+			assert_int_equal(carry[i], 0);
+		}
+	}
+}
+
 static void test_long_run(void **state)
 {
 	double worst = 0;
@@ -234,7 +252,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_to_split), cmocka_unit_test(test_small_share),
 		cmocka_unit_test(test_many_small),       cmocka_unit_test(test_owed_later),
 		cmocka_unit_test(test_in_advance),       cmocka_unit_test(test_huge),
-		cmocka_unit_test(test_long_run),
+		cmocka_unit_test(test_whole_shares),     cmocka_unit_test(test_long_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

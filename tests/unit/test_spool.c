@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "zico_fixture.h"
-#include "store/spool.h"
+#include "store/spool/spool.h"
 #include "store/trace_record.h"
 
 #define S 1000000000ll
@@ -213,7 +213,7 @@ static void test_changed_bytes(void **state)
 	}
 }
 
-/* What was appended before the kill is there afterwards, in order and once. */
+/* Traces appended before the kill are there afterwards, in order and once. */
 static void test_killed(void **state)
 {
 	int pipefd[2], last = -1, n, want = 0;

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
-#include "store/spool.h"
+#include "store/spool/spool.h"
 
 #define S 1000000000ll
 #define RECORD 40
@@ -208,7 +208,7 @@ static void test_behind_the_end(void **state)
 	}
 }
 
-/* Nobody takes anything for a long time: what is too old goes all the same, and is counted. */
+/* Traces that become too old are dropped and counted although no reader takes any. */
 static void test_old_untaken(void **state)
 {
 	struct spool *s = open_spool(0, 16 * S);

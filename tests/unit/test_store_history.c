@@ -2,6 +2,8 @@
 /* The store of the history: what was handed over is what is answered, at every step, whatever happened
  * to the file, the disk or the process in between. */
 #include "history_world.h"
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* Over the end of minutes and of an hour; readings of any length in between; two agents. */
 static void test_sums(void **state)
@@ -29,6 +31,21 @@ static void test_sums(void **state)
 	check_steps(&w);
 	end(&w);
 	remove_files();
+}
+
+static int64_t ask_sql(const char *sql)
+{
+	sqlite3_stmt *q = NULL;
+	sqlite3 *db;
+	int64_t v;
+
+	assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &q, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(q), SQLITE_ROW);
+	v = sqlite3_column_int64(q, 0);
+	sqlite3_finalize(q);
+	sqlite3_close(db);
+	return v;
 }
 
 /* Each minute in the file is the sum of the seconds that it is made of. */
@@ -66,6 +83,12 @@ static void test_ledger_of_steps(void **state)
 		assert_int_equal(at, f->n);
 	}
 	assert_true(coarse.n_series >= SERIES);
+	assert_true(ask_sql("SELECT count(*) FROM points_1m") >= 4);
+	assert_int_equal(
+		ask_sql("SELECT count(*) FROM points_1m m WHERE "
+			"start_ns <> (SELECT min(start_ns) FROM points_1s s WHERE s.slot / 60000000000 = m.slot / 60000000000) OR "
+			"end_ns <> (SELECT max(end_ns) FROM points_1s s WHERE s.slot / 60000000000 = m.slot / 60000000000)"),
+		0);
 	history_answer_free(&fine);
 	history_answer_free(&coarse);
 	end(&w);
@@ -180,6 +203,7 @@ static void test_broken_while_running(void **state)
 	assert_true(strstr(w.note.text, "it is now"));
 	memset(w.sum, 0, sizeof(w.sum));
 	memset(w.measured, 0, sizeof(w.measured));
+	w.interval_ns = 0;
 	for (unsigned i = 0; i < 20; i++)
 		hand_over(&w, NS_PER_S);
 	check_steps(&w);
@@ -187,7 +211,20 @@ static void test_broken_while_running(void **state)
 	remove_files();
 }
 
-/* Somebody holds the lock: nobody waits, what fits is kept, what does not is counted and named. */
+/* The wall clock of this program, so much before that of the kernel: what waits by it waits as after a step back. */
+static _Atomic int64_t ahead_s;
+
+int clock_gettime(clockid_t id, struct timespec *ts)
+{
+	int rc = (int)syscall(SYS_clock_gettime, id, ts);
+
+	if (id == CLOCK_REALTIME)
+		ts->tv_sec += ahead_s;
+	return rc;
+}
+
+/* Somebody holds the lock: nobody waits, what fits is kept, what does not is counted and named. While it is held the clock
+ * is set back by an hour: the next try comes when it would have come. */
 static void test_locked(void **state)
 {
 	struct history_query q = { .limit = 10 };
@@ -202,6 +239,7 @@ static void test_locked(void **state)
 	wait_written(&w);
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	ahead_s = 3600;
 	for (unsigned i = 0; i < 50; i++) {
 		make_interval(&w, NS_PER_S);
 		if (history_put(w.h, &w.f.snap, NULL, NULL))
@@ -215,6 +253,7 @@ static void test_locked(void **state)
 		pause_ms(1);
 	assert_string_equal(figures(&w).state, "failing");
 	assert_int_equal(figures(&w).written, 1);
+	ahead_s = 0;
 	assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
 	wait_written(&w);
 	hand_over(&w, NS_PER_S);
@@ -294,6 +333,124 @@ static void test_names(void **state)
 	remove_files();
 }
 
+static void assert_same(const struct history_answer *a, const struct history_answer *b)
+{
+	assert_int_equal(a->step_ns, b->step_ns);
+	assert_int_equal(a->n_series, b->n_series);
+	assert_int_equal(a->n_energy, b->n_energy);
+	assert_memory_equal(a->energy_uj, b->energy_uj, a->n_energy * sizeof(*a->energy_uj));
+	for (unsigned i = 0; i < a->n_series; i++) {
+		assert_string_equal(a->series[i].cgroup, b->series[i].cgroup);
+		assert_int_equal(a->series[i].n, b->series[i].n);
+		for (unsigned k = 0; k < a->series[i].n; k++) {
+			const struct history_point *x = &a->series[i].points[k], *y = &b->series[i].points[k];
+
+			assert_true(x->end_ns == y->end_ns && x->interval_ns == y->interval_ns &&
+				    x->quality == y->quality && x->energy == y->energy);
+		}
+	}
+}
+
+/* Turns as small as can be, with time and other intervals between them: the answer is that of one go. */
+static void test_turns(void **state)
+{
+	struct history_query q = { .since_ns = START_NS, .limit = 2 };
+	struct history_answer whole = { 0 }, turned = { 0 };
+	struct history_look *l = NULL, *other = NULL;
+	struct err err = { 0 };
+	unsigned turns = 0;
+	struct world w;
+	int rc;
+
+	begin(&w);
+	open_store(&w, 0);
+	for (unsigned i = 0; i < 150; i++)
+		hand_over(&w, NS_PER_S);
+	wait_written(&w);
+	q.until_ns = w.now_ns;
+	assert_int_equal(history_read(w.h, &q, &whole, NULL), 0);
+	assert_int_equal(history_look_begin(w.h, &q, &l, &err), 0);
+	assert_int_equal(history_look_begin(w.h, &q, &other, &err), -EBUSY);
+	while ((rc = history_look_go_on(l, 1, &turned, &err)) == 1)
+		if (turns++ % 100 == 0) {
+			pause_ms(100);
+			hand_over(&w, NS_PER_S);
+		}
+	assert_int_equal(rc, 0);
+	assert_true(turns > 250);
+	history_look_end(l);
+	assert_same(&whole, &turned);
+	history_answer_free(&turned);
+	/* one that is left in the middle is in nobody's way */
+	assert_int_equal(history_look_begin(w.h, &q, &l, &err), 0);
+	assert_int_equal(history_look_go_on(l, 1, &turned, &err), 1);
+	history_look_end(l);
+	wait_written(&w);
+	assert_int_equal(history_read(w.h, &q, &turned, NULL), 0);
+	assert_same(&whole, &turned);
+	history_answer_free(&turned);
+	history_answer_free(&whole);
+	end(&w);
+	remove_files();
+}
+
+/* n points of a second, each of a million rows of one series. */
+static void put_large(struct world *w, unsigned n)
+{
+	enum { ROWS = 1000000 };
+	uint8_t *data = malloc(8 + 4 * ROWS), *at = data;
+	sqlite3_stmt *q = NULL;
+	sqlite3 *db = NULL;
+
+	for (unsigned v = ROWS; v > 0x7f; v >>= 7)
+		*at++ = (uint8_t)(v | 0x80);
+	*at++ = ROWS >> 14;
+	memset(at, 0, 4 * ROWS);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	sqlite3_busy_timeout(db, 20000);
+	assert_int_equal(
+		sqlite3_prepare_v2(
+			db,
+			"INSERT INTO points_1s(slot, domains, start_ns, end_ns, interval_ns, data) SELECT ?1 - 1, "
+			"min(id), ?1 - 1000000000, ?1, 1000000000, ?2 FROM domains",
+			-1, &q, NULL),
+		SQLITE_OK);
+	for (unsigned i = 0; i < n; i++) {
+		sqlite3_bind_int64(q, 1, w->now_ns + (int64_t)(i + 1) * (int64_t)NS_PER_S);
+		sqlite3_bind_blob(q, 2, data, (int)(at - data) + 4 * ROWS, SQLITE_STATIC);
+		assert_int_equal(sqlite3_step(q), SQLITE_DONE);
+		sqlite3_reset(q);
+	}
+	sqlite3_finalize(q);
+	sqlite3_close(db);
+	free(data);
+}
+
+/* A question is refused by the size of its answer. */
+static void test_too_much(void **state)
+{
+	struct history_query q = { .limit = 2 };
+	struct history_answer a = { 0 };
+	struct err err = { 0 };
+	struct world w;
+
+	begin(&w);
+	open_store(&w, 0);
+	hand_over(&w, NS_PER_S);
+	wait_written(&w);
+	put_large(&w, 11);
+	q.since_ns = w.now_ns;
+	q.until_ns = w.now_ns + 11 * (int64_t)NS_PER_S;
+	assert_int_equal(history_read(w.h, &q, &a, &err), -E2BIG);
+	assert_non_null(strstr(err.text, "ask for a shorter time or a longer step"));
+	q.until_ns = w.now_ns + 9 * (int64_t)NS_PER_S;
+	assert_int_equal(history_read(w.h, &q, &a, &err), 0);
+	assert_int_equal(interval_of(&a), 9 * NS_PER_S);
+	history_answer_free(&a);
+	end(&w);
+	remove_files();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -305,6 +462,8 @@ int main(void)
 		cmocka_unit_test(test_locked),
 		cmocka_unit_test(test_size),
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_too_much),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "ctl/svg.h"
+#include "ctl/plot/svg.h"
 
 static char *text_of(struct buf *b)
 {
@@ -24,12 +24,12 @@ static void test_elements(void **state)
 	struct svg s;
 	char *t;
 
-	svg_begin(&s, &b, 300, 200, "A <title>", "What & why");
+	svg_begin(&s, &b, svg_size(300, 200), "A <title>", "What & why");
 	svg_open(&s, "g");
 	svg_attr(&s, "class", "grid");
-	svg_line(&s, NULL, 1, 2.5, 3.14159, 4);
+	svg_line(&s, NULL, svg_at(1, 2.5), svg_at(3.14159, 4));
 	svg_close(&s);
-	svg_text(&s, "ink", "end", 10, 20, "a<b>&\"'");
+	svg_text(&s, "ink", "end", svg_at(10, 20), "a<b>&\"'");
 	svg_end(&s);
 	t = text_of(&b);
 	assert_non_null(strstr(
@@ -52,7 +52,8 @@ static void test_hostile_text(void **state)
 	struct svg s = { .out = &b };
 	char *t;
 
-	svg_text(&s, NULL, NULL, 0, 0, "\x01\x1b[31m\xff\xc3(\xef\xbf\xbf \xe2\x80\xae]]>\xed\xa0\x80 \xc3\xa9");
+	svg_text(&s, NULL, NULL, svg_at(0, 0),
+		 "\x01\x1b[31m\xff\xc3(\xef\xbf\xbf \xe2\x80\xae]]>\xed\xa0\x80 \xc3\xa9");
 	t = text_of(&b);
 	assert_string_equal(
 		t,
@@ -96,7 +97,7 @@ static void test_numbers_are_numbers(void **state)
 	struct buf b = { 0 };
 	struct svg s = { .out = &b };
 
-	svg_rect(&s, NULL, NAN, INFINITY, -0.0001, 1e300);
+	svg_rect(&s, NULL, svg_at(NAN, INFINITY), svg_size(-0.0001, 1e300));
 	assert_string_equal(text_of(&b), "<rect x=\"0\" y=\"0\" width=\"0\" height=\"1000000000\"/>");
 	buf_free(&b);
 }

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "source/energy.h"
-#include "source/topology.h"
+#include "source/energy/energy.h"
+#include "source/counters/topology.h"
 
 #define MACHINES_MIN 14
 #define MAX_LINES 128
@@ -83,10 +83,10 @@ static void list_machine(const struct fsroot *root, struct lines *l)
 {
 	const struct energy_source_ops *ops[4];
 	struct energy_source *src[4];
-	struct rapl_options o = { .mode = RAPL_AUTO };
 	struct schema s = { 0 };
 	struct reading r = { .schema = &s };
 	struct perf_seam seam = { 0 };
+	struct rapl_options o = { .root = root, .seam = &seam, .mode = RAPL_AUTO };
 	struct rapl *rp;
 	char text[LINE_SIZE];
 	struct err err;
@@ -94,7 +94,7 @@ static void list_machine(const struct fsroot *root, struct lines *l)
 
 	assert_int_equal(topology_read(root, &s, &err), 0);
 	perf_seam_recorded(root, &seam);
-	assert_int_equal(rapl_open(root, &seam, &o, &s, &rp, &err), 0);
+	assert_int_equal(rapl_open(&o, &s, &rp, &err), 0);
 	n = rapl_interfaces(rp, ops, src, 4);
 	assert_int_equal(n, 3);
 	for (unsigned i = 0; i < n; i++)

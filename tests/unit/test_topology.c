@@ -10,7 +10,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "source/topology.h"
+#include "source/counters/topology.h"
 #include "temp_root.h"
 
 #define CPU "/sys/devices/system/cpu"

@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "encode/openmetrics.h"
-#include "encode/totals.h"
+#include "encode/totals/totals.h"
 
 #define ROWS 40
 #define UJ 1000000ull
@@ -81,7 +81,7 @@ static void interval(uint64_t ns)
 	snap.end_ns = now_ns;
 }
 
-/* What is measured: the rows, 7 of idle and 3 of residual. */
+/* The measured energy is the sum of the rows, 7 of idle and 3 of residual. */
 static void finish(struct totals *t)
 {
 	for (unsigned d = 0; d < 2; d++) {
@@ -91,7 +91,7 @@ static void finish(struct totals *t)
 		for (unsigned i = 0; i < snap.n_rows; i++)
 			snap.domains[d].energy_uj += *snapshot_energy(&snap, i, d);
 	}
-	totals_add(t, &snap);
+	totals_add(t, &snap, NULL);
 }
 
 /* The sum that must hold at every instant, as it is shown. */
@@ -121,6 +121,46 @@ static uint64_t energy(const struct totals *t, const char *name)
 
 	assert_true(row >= 0);
 	return totals_row(t, (unsigned)row)[0];
+}
+
+/* Not selected any more: no name stays, not even as that of one that has ended, and sums hold. */
+static void test_deselected(void **state)
+{
+	static char hidden[] = "/b*";
+	static char *const exclude[] = { hidden };
+	const struct selection_rules rules = { .exclude = exclude, .n_exclude = 1 };
+	const struct totals_options o = { .keep_ns = 1000000 };
+	struct totals *t;
+
+	begin_world();
+	t = totals_new(&schema, &o);
+	for (unsigned i = 0; i < 6; i++) {
+		interval(1000);
+		add_row("/a", 10, 100);
+		add_row("/c", 12, 30)->selected = i < 3;
+		if (i < 2)
+			add_row("/b-ended", 13, 7)->ended = i;
+		add_row("/b", 11, 50)->selected = i < 4;
+		finish(t);
+		assert_closes(t);
+		assert_int_equal(find(t, "/c") >= 0, i < 3);
+		if (i == 3) {
+			assert_true(find(t, "/b") >= 0 && find(t, "/b-ended") >= 0);
+			totals_select(t, &rules);
+			assert_closes(t);
+		}
+		assert_int_equal(find(t, "/b") >= 0 || find(t, "/b-ended") >= 0, i < 3);
+	}
+	assert_int_equal(energy(t, "/a"), 600);
+	assert_int_equal(t->retired[0], 3 * 30 + 4 * 50 + 2 * 7);
+	assert_int_equal(totals_row(t, TOTAL_UNSELECTED)[0], 3 * 30 + 2 * 50);
+	/* and selected again: from 0 */
+	interval(1000);
+	add_row("/b", 11, 50);
+	finish(t);
+	assert_closes(t);
+	assert_int_equal(energy(t, "/b"), 50);
+	end_world(t);
 }
 
 static void test_sums(void **state)
@@ -380,15 +420,11 @@ static void test_page(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_end_and_return),
-		cmocka_unit_test(test_named_late),
-		cmocka_unit_test(test_rename),
-		cmocka_unit_test(test_churn_is_bounded),
-		cmocka_unit_test(test_churn_of_one),
-		cmocka_unit_test(test_top),
-		cmocka_unit_test(test_copy),
-		cmocka_unit_test(test_page),
+		cmocka_unit_test(test_sums),           cmocka_unit_test(test_deselected),
+		cmocka_unit_test(test_end_and_return), cmocka_unit_test(test_named_late),
+		cmocka_unit_test(test_rename),         cmocka_unit_test(test_churn_is_bounded),
+		cmocka_unit_test(test_churn_of_one),   cmocka_unit_test(test_top),
+		cmocka_unit_test(test_copy),           cmocka_unit_test(test_page),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

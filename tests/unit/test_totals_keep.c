@@ -2,8 +2,8 @@
 /* Totals that go through texts are those that went in: whatever cgroups come, go, change their names or
  * are pushed out, and whichever of the texts was the first. */
 #include "encode_fixture.h"
-#include "encode/totals_keep.h"
-#include "encode/totals_late.h"
+#include "encode/totals/keep.h"
+#include "encode/totals/totals.h"
 
 #define CGROUPS 24
 #define INTERVALS 400
@@ -149,7 +149,7 @@ static void run(unsigned top, unsigned seed)
 		struct totals *copy;
 
 		step(&w);
-		totals_add(w.live, &w.f.snap);
+		totals_add(w.live, &w.f.snap, NULL);
 		first = all ? i : first;
 		buf_reset(&texts[i]);
 		totals_save(w.live, all ? 0 : saved, &texts[i]);
@@ -160,8 +160,8 @@ static void run(unsigned top, unsigned seed)
 		check_same(w.live, copy);
 		/* and it goes on as the other does */
 		step(&w);
-		totals_add(w.live, &w.f.snap);
-		totals_add(copy, &w.f.snap);
+		totals_add(w.live, &w.f.snap, NULL);
+		totals_add(copy, &w.f.snap, NULL);
 		check_same(w.live, copy);
 		free_totals(copy);
 	}
@@ -196,11 +196,11 @@ static void test_renamed_unseen(void **state)
 	w.f.snap.n_rows = READING_SPECIAL_ROWS;
 	fixture_row(&w.f, "/before", 77);
 	*snapshot_energy(&w.f.snap, READING_SPECIAL_ROWS, 0) = 500;
-	totals_add(w.live, &w.f.snap);
+	totals_add(w.live, &w.f.snap, NULL);
 	totals_save(w.live, 0, &text);
 	copy = load(&w, &text, 0, 1, 0);
 	w.f.snap.rows[READING_SPECIAL_ROWS].path = "/after";
-	totals_add(copy, &w.f.snap);
+	totals_add(copy, &w.f.snap, NULL);
 	assert_null(find(copy, "/before", &at));
 	assert_non_null(find(copy, "/after", &at));
 	assert_int_equal(totals_row(copy, at)[0], 1000);
@@ -222,10 +222,10 @@ static void next_interval(struct world *w, struct totals *t, const struct cgroup
 	w->f.snap.start_ns = w->f.snap.end_ns;
 	w->f.snap.end_ns += 1000000000;
 	totals_still(t, table);
-	totals_add(t, &w->f.snap);
+	totals_add(t, &w->f.snap, NULL);
 }
 
-/* Who lives but has not run since a restart is in no interval, and has not ended for that. */
+/* A cgroup that lives but has not run since a restart is in no interval, and has not ended. */
 static void test_idle_since(void **state)
 {
 	struct cgroup_table *table = cgroup_table_new();
@@ -242,7 +242,7 @@ static void test_idle_since(void **state)
 	}
 	w.f.snap.rows[READING_SPECIAL_ROWS].names = names_new(
 		&(struct names_draft){ .field[NAME_POD] = "front-7", .field[NAME_USER] = "1000" });
-	totals_add(w.live, &w.f.snap);
+	totals_add(w.live, &w.f.snap, NULL);
 	names_put(w.f.snap.rows[READING_SPECIAL_ROWS].names);
 	w.f.snap.rows[READING_SPECIAL_ROWS].names = NULL;
 	totals_save(w.live, 0, &text);
@@ -305,7 +305,7 @@ static void test_named_late(void **state)
 		w.f.snap.n_rows = READING_SPECIAL_ROWS;
 		if (i == 0)
 			fixture_row(&w.f, "/short", 77);
-		totals_add(w.live, &w.f.snap);
+		totals_add(w.live, &w.f.snap, NULL);
 		if (i == 1)
 			totals_name_late(w.live, 77, late);
 		totals_save(w.live, i, &texts[i]);
@@ -316,7 +316,7 @@ static void test_named_late(void **state)
 		assert_string_equal(pod_of(copy, "/short"), "late-1");
 		w.f.snap.n_rows = READING_SPECIAL_ROWS;
 		fixture_row(&w.f, "/short", id);
-		totals_add(copy, &w.f.snap);
+		totals_add(copy, &w.f.snap, NULL);
 		assert_string_equal(pod_of(copy, "/short"), id == 77 ? "late-1" : "");
 		free_totals(copy);
 	}
@@ -338,7 +338,7 @@ static void test_wrong(void **state)
 	srand(9);
 	for (unsigned i = 0; i < 60; i++) {
 		step(&w);
-		totals_add(w.live, &w.f.snap);
+		totals_add(w.live, &w.f.snap, NULL);
 	}
 	totals_save(w.live, 0, &all);
 	totals_save(w.live, w.live->adds - 1, &change);

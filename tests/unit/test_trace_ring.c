@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "serve/trace_ring.h"
-#include "store/spool_read.h"
+#include "store/spool/spool.h"
 
 static struct trace *make(uint32_t part, size_t size)
 {
@@ -25,24 +25,60 @@ static void test_bounded(void **state)
 {
 	struct kept_trace **list;
 	struct trace_ring r;
-	uint64_t dropped;
+	struct trace_ring_forgotten forgotten;
 	int n;
 
 	trace_ring_init(&r, 100000);
 	for (uint32_t i = 0; i < 1000; i++)
 		trace_ring_put(&r, make(i, 10000));
-	n = trace_ring_look(&r, &list, &dropped);
+	n = trace_ring_look(&r, &list, &forgotten);
 	assert_in_range(n, 5, 10);
-	assert_int_equal(dropped, 1000 - (unsigned)n);
+	assert_int_equal(forgotten.traces, 1000 - (unsigned)n);
 	assert_int_equal(list[n - 1]->trace->part, 999);
 	assert_int_equal(list[0]->trace->part, 1000 - n);
 	/* one larger than all the room is kept alone */
 	trace_ring_put(&r, make(5000, 500000));
 	assert_int_equal(list[0]->trace->part, 1000 - n); /* still there for who looks */
 	trace_ring_done(&r, list, n);
-	n = trace_ring_look(&r, &list, &dropped);
+	n = trace_ring_look(&r, &list, &forgotten);
 	assert_int_equal(n, 1);
 	assert_int_equal(list[0]->trace->part, 5000);
+	trace_ring_done(&r, list, n);
+	trace_ring_fini(&r);
+}
+
+/* The ring tells how much it dropped to make room, and until when. */
+static void test_forgotten(void **state)
+{
+	static const char *const names[] = { "core-0", "package-0" };
+	struct trace_ring_forgotten forgotten;
+	struct kept_trace **list;
+	struct trace_ring r;
+	int n;
+
+	trace_ring_init(&r, 100000);
+	for (uint32_t i = 0; i < 100; i++) {
+		struct trace *t = make(i, 10000);
+
+		t->domains = names;
+		t->n_domains = 2;
+		t->n_spans = 2;
+		t->spans = (struct span *)(t + 1);
+		for (unsigned k = 0; k < 2; k++)
+			t->spans[k] = (struct span){ .start_real_ns = 1000 * i,
+						     .start_ns = 7,
+						     .end_ns = 7 + 300 + k,
+						     .n_domains = 2,
+						     .energy_uj = { 5, i } };
+		trace_ring_put(&r, t);
+	}
+	n = trace_ring_look(&r, &list, &forgotten);
+	assert_in_range(n, 5, 10);
+	assert_int_equal(forgotten.traces, 100 - n);
+	assert_int_equal(forgotten.energy_uj, (99 - n) * (100 - n)); /* packages alone, of both spans */
+	assert_int_equal(forgotten.until_unix_ns, 1000 * (99 - n) + 301);
+	assert_int_equal(list[0]->number, 100 - n + 1);
+	assert_int_equal(list[n - 1]->number, 100);
 	trace_ring_done(&r, list, n);
 	trace_ring_fini(&r);
 }
@@ -51,14 +87,14 @@ static void test_two_look(void **state)
 {
 	struct kept_trace **a, **b;
 	struct trace_ring r;
-	uint64_t dropped;
+	struct trace_ring_forgotten forgotten;
 
 	trace_ring_init(&r, 1);
-	assert_int_equal(trace_ring_look(&r, &a, &dropped), 0);
+	assert_int_equal(trace_ring_look(&r, &a, &forgotten), 0);
 	trace_ring_done(&r, a, 0);
 	trace_ring_put(&r, make(1, 4096));
-	assert_int_equal(trace_ring_look(&r, &a, &dropped), 1);
-	assert_int_equal(trace_ring_look(&r, &b, &dropped), 1);
+	assert_int_equal(trace_ring_look(&r, &a, &forgotten), 1);
+	assert_int_equal(trace_ring_look(&r, &b, &forgotten), 1);
 	trace_ring_put(&r, make(2, 4096));
 	trace_ring_done(&r, a, 1);
 	assert_int_equal(b[0]->trace->part, 1);
@@ -129,6 +165,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_two_look),
+		cmocka_unit_test(test_forgotten),
 		cmocka_unit_test(test_spool_is_left),
 	};
 

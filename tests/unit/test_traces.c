@@ -87,7 +87,7 @@ static void test_cgroups_apart(void **state)
 	end(w);
 }
 
-/* What a process used before it came is not of the cgroup that it ended in. */
+/* Energy that a process used before it moved does not belong to the cgroup in which it ended. */
 static void test_moves(void **state)
 {
 	struct world *w = begin(0, 0);
@@ -133,6 +133,8 @@ static void test_cut(void **state)
 		sweep(w);
 	}
 	assert_int_equal(w->n_got, 3);
+	assert_int_equal(traces_figures(w->t).open_uj, w->charged_uj - energy(w));
+	assert_true(traces_figures(w->t).open_uj > 0);
 	left = born(w, (int)child, 5, "left");
 	sweep(w);
 	ends(w, child);
@@ -156,6 +158,7 @@ static void test_cut(void **state)
 	assert_int_equal(energy(w), w->charged_uj);
 	assert_int_equal(cpu * 3, w->charged_uj);
 	assert_int_equal(traces_figures(w->t).cut, 3);
+	assert_int_equal(traces_figures(w->t).open_uj, 0);
 	end(w);
 }
 

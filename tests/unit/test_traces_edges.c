@@ -52,6 +52,86 @@ static void test_functions(void **state)
 	end(w);
 }
 
+/* A call of proc, from and until seconds after `at`. */
+static void called(struct world *w, unsigned proc, uint64_t at, const char *symbol, uint64_t id, uint64_t parent,
+		   int from, int until, uint64_t cpu_ns)
+{
+	struct span s = w->procs[proc].s;
+
+	s.id = id;
+	s.parent = parent;
+	s.process = 1000 + proc;
+	s.kind = SPAN_FUNCTION;
+	s.end = SPAN_EXITED;
+	s.start_ns = at + (uint64_t)((int64_t)S * from);
+	s.start_real_ns = (int64_t)s.start_ns;
+	s.end_ns = at + (uint64_t)((int64_t)S * until);
+	s.wall_ns = s.end_ns - s.start_ns;
+	s.cpu_ns = cpu_ns;
+	s.symbol = symbol;
+	s.binary = "/bin/x";
+	traces_finished(w->t, &s);
+}
+
+static const struct span *function_of(const struct trace *t, const char *symbol)
+{
+	for (uint32_t i = 1; i < t->n_spans; i++) {
+		const struct span *f = &t->spans[i];
+
+		assert_true(f->start_ns >= t->spans[0].start_ns && f->end_ns <= t->spans[0].end_ns);
+		assert_int_equal(f->start_real_ns, f->start_ns);
+		if (strcmp(f->symbol, symbol) == 0)
+			return f;
+	}
+	fail_msg("no %s", symbol);
+	return NULL;
+}
+
+/* A call that the cut goes through: the part in which it ends has its time since the cut, and energy for that. */
+static void test_functions_cut(void **state)
+{
+	struct world *w = begin(0, 0);
+	unsigned root = born(w, -1, 5, "daemon");
+	const struct span *outer, *inner, *before;
+	uint64_t cut_ns;
+
+	for (unsigned i = 0; i < 10; i++) {
+		works(w, root, 1000);
+		sweep(w);
+	}
+	assert_int_equal(w->n_got, 1);
+	assert_int_equal(w->got[0]->spans[0].end, SPAN_CUT);
+	cut_ns = w->got[0]->spans[0].end_ns;
+	works(w, root, 10000);
+	w->now = cut_ns + 2 * S;
+	called(w, root, cut_ns, "outer", 1 << 22, 1000 + root, -6, 2, 4000);
+	called(w, root, cut_ns, "inner", 2 << 22, 1 << 22, 1, 2, 100);
+	called(w, root, cut_ns, "before", 3 << 22, 1000 + root, -3, -1, 500); /* told after the cut */
+	ends(w, root);
+	sweep(w);
+	assert_int_equal(w->n_got, 2);
+	assert_int_equal(w->got[1]->n_spans, 4);
+	outer = function_of(w->got[1], "outer");
+	inner = function_of(w->got[1], "inner");
+	before = function_of(w->got[1], "before");
+	assert_int_equal(inner->parent, outer->id);
+	assert_int_equal(outer->end_ns - outer->start_ns, 2 * S);
+	assert_int_equal(outer->wall_ns, 8 * S);
+	assert_int_equal(outer->cpu_ns, 4000);
+	assert_true(outer->quality & QUALITY_PARTIAL && outer->energy_quality & QUALITY_PARTIAL);
+	assert_int_equal(outer->energy_uj[0], (1000 - 100) * 3);
+	assert_int_equal(inner->end_ns - inner->start_ns, S);
+	assert_false(inner->quality & QUALITY_PARTIAL);
+	assert_int_equal(inner->energy_uj[0], 100 * 3);
+	assert_int_equal(before->start_ns, cut_ns);
+	assert_int_equal(before->end_ns, cut_ns);
+	assert_int_equal(before->wall_ns, 2 * S);
+	assert_true(before->quality & QUALITY_PARTIAL);
+	assert_int_equal(before->energy_uj[0], 0);
+	assert_int_equal(energy(w), w->charged_uj);
+	end(w);
+}
+
 /* It was there before: what it used until then is not paid for, and its span begins with the agent. */
 static void test_seen_running(void **state)
 {
@@ -99,7 +179,7 @@ static void test_owed(void **state)
 	end(w);
 }
 
-/* Nothing is known of it any more, and its end was never told. */
+/* A process that is not known any more and whose end was never told. */
 static void test_vanished(void **state)
 {
 	struct world *w = begin(0, 0);
@@ -221,9 +301,10 @@ static void test_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_functions), cmocka_unit_test(test_seen_running), cmocka_unit_test(test_owed),
-		cmocka_unit_test(test_vanished),  cmocka_unit_test(test_bounds),       cmocka_unit_test(test_portions),
-		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_functions),    cmocka_unit_test(test_functions_cut),
+		cmocka_unit_test(test_seen_running), cmocka_unit_test(test_owed),
+		cmocka_unit_test(test_vanished),     cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_portions),     cmocka_unit_test(test_random),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

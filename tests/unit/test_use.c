@@ -13,7 +13,7 @@
 #include <cmocka.h>
 #include "formula/formula.h"
 #include "model/cgroup.h"
-#include "model/recording.h"
+#include "model/recording/recording.h"
 #include "model/snapshot.h"
 
 #define S 1000000000ull

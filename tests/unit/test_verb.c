@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "ctl/verb.h"
+#include "ctl/verbs.h"
 
 static const struct verb_option options[] = {
 	{ "format", 'f', "FORMAT", "a format" },

@@ -2,7 +2,7 @@
 /* The records of docs/formats/vjoule.md byte for byte: the documentation's own examples, the same
  * values as v0.2 lays them out (by its table of offsets), and sizes by its formulas. */
 #include "encode_fixture.h"
-#include "encode/vjoule_wire.h"
+#include "encode/vjoule/wire.h"
 
 /* A golden file of hex digits. */
 static size_t golden(const char *name, uint8_t *dst, size_t size)

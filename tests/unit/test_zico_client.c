@@ -2,7 +2,7 @@
 /* The client against collectors of this file: each release's answers as docs/formats/zico.md has them, and
  * what is done when they forget, refuse, restart, or are no collectors at all. */
 #include "zico_collector.h"
-#include "sink/zico_client.h"
+#include "sink/zico/collector.h"
 
 /* The encoder's side: definitions are pending until told. */
 static struct {
@@ -176,6 +176,109 @@ static void test_unsaved(void **state)
 	assert_int_equal(col.agents, 1);
 }
 
+/* Somebody on the way does not find it: no reason for another session, for what was told, or to register. */
+static void test_404(void **state)
+{
+	struct err err = { 0 };
+
+	col.again = FAILS_WITH_ATTRS;
+	open_client("auto", "zorka", NULL);
+	delivers(1);
+	for (unsigned i = 0; i < 2; i++) {
+		col.deny_once = i ? 405 : 404;
+		assert_int_equal(send_trace(2, &err), -EAGAIN);
+		delivers(2);
+	}
+	assert_int_equal(col.sessions, 1);
+	assert_int_equal(enc.told, 1);
+	assert_string_equal(col.ways, "a ");
+	/* a session that is not found once is no other release; twice it may be */
+	col.session[0] = '\0';
+	col.deny_session = 404;
+	assert_int_equal(send_trace(3, &err), -EAGAIN);
+	delivers(3);
+	assert_string_equal(col.ways, "a ");
+	col.session[0] = '\0';
+	col.release = R_2;
+	assert_int_equal(send_trace(4, &err), 0);
+	assert_string_equal(zico_client_profile(client), "zico-2");
+}
+
+static void fails_to_register(uint8_t n)
+{
+	struct err err = { 0 };
+	int rc = send_trace(n, &err);
+
+	if (rc != -EREMOTEIO)
+		fail_msg("trace %u: %d %s; asked: %s", n, rc, err.text, col.log);
+}
+
+/* 500 to a host that registers as what it is. */
+static void test_again(void **state)
+{
+	col.again = FAILS_WITH_ATTRS;
+	open_client("auto", "zorka", NULL);
+	delivers(1);
+	col.session[0] = '\0';
+	col.deny_session = 401;
+	fails_to_register(2);
+	delivers(2);
+	assert_string_equal(col.ways, "a ia i ");
+	assert_int_equal(col.agents, 1);
+	/* also without attributes */
+	col.again = FAILS;
+	col.session[0] = '\0';
+	col.deny_session = 401;
+	fails_to_register(3);
+	fails_to_register(3);
+	delivers(3);
+	assert_string_equal(col.ways, "a ia i ia i a ");
+	assert_int_equal(col.agents, 2);
+	/* the new identity is the one that is kept */
+	zico_client_free(client);
+	open_client("auto", "zorka", NULL);
+	delivers(4);
+	assert_string_equal(col.ways, "a ia i ia i a ");
+}
+
+/* An attribute that does not fit: a host without them is better than none. */
+static void test_unfit_attributes(void **state)
+{
+	col.fails_attrs = true;
+	open_client("auto", "zorka", NULL);
+	fails_to_register(1);
+	delivers(1);
+	assert_string_equal(col.ways, "a  ");
+	assert_int_equal(col.agents, 1);
+}
+
+/* A 1.90 cannot read traces of zico-2 and answers them with 500, as it does for a trace that it refuses. No trace may
+ * be given up before the collector was asked for its profile. */
+static void test_replaced(void **state)
+{
+	struct err err = { 0 };
+
+	col.release = R_2;
+	open_client("auto", "zorka", NULL);
+	delivers(1);
+	col.release = R_190;
+	col.session[0] = '\0';
+	delivers(2);
+	assert_string_equal(zico_client_profile(client), "zico-1.90");
+	/* where the agent data is taken there is nothing to ask */
+	col.ways[0] = '\0';
+	col.fail_traces = true;
+	assert_int_equal(send_trace(3, &err), -EBADMSG);
+	assert_string_equal(col.ways, "");
+	col.fail_traces = false;
+	/* who names the profile is not asked */
+	zico_client_free(client);
+	unlink(state_file);
+	open_client("zico-2", "zorka", NULL);
+	assert_int_equal(send_trace(4, &err), -EBADMSG);
+	assert_string_equal(col.ways, "");
+}
+
 static void test_document(void **state)
 {
 	open_client("document", "zorka", "data");
@@ -332,6 +435,10 @@ int main(void)
 		T(test_2_refused),
 		T(test_unsaved),
 		T(test_document),
+		T(test_404),
+		T(test_again),
+		T(test_unfit_attributes),
+		T(test_replaced),
 		T(test_lost_sessions),
 		T(test_restarted_collector),
 		T(test_changed_key),

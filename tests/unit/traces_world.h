@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "model/traces.h"
+#include "model/traces/traces.h"
 
 #define S 1000000000ull
 #define MS 1000000ull
@@ -32,16 +32,15 @@ struct world {
 	uint64_t charged_uj, charged_cgroup[4];
 };
 
-static uint64_t charge(void *ctx, uint64_t cgroup_id, uint64_t from, uint64_t until, uint64_t cpu_ns, uint64_t *uj,
-		       unsigned *quality)
+static uint64_t charge(void *ctx, const struct span_use *use, uint64_t *uj, unsigned *quality)
 {
 	struct world *w = ctx;
-	uint64_t left = cpu_ns < w->refuse_ns ? cpu_ns : w->refuse_ns;
+	uint64_t left = use->cpu_ns < w->refuse_ns ? use->cpu_ns : w->refuse_ns, paid = use->cpu_ns - left;
 
-	assert_true(from <= until);
-	uj[0] += (cpu_ns - left) * w->price;
-	w->charged_uj += (cpu_ns - left) * w->price;
-	w->charged_cgroup[cgroup_id % 4] += (cpu_ns - left) * w->price;
+	assert_true(use->from_ns <= use->until_ns);
+	uj[0] += paid * w->price;
+	w->charged_uj += paid * w->price;
+	w->charged_cgroup[use->cgroup_id % 4] += paid * w->price;
 	*quality |= QUALITY_WRAPPED;
 	return left;
 }

@@ -119,7 +119,7 @@ static inline const int64_t *report_find(const struct report *r, const char *nam
 static inline void report_of(struct report *r, struct fixture *f, bool v02)
 {
 	buf_reset(&f->out);
-	assert_int_equal(f->ops->encode(f->encoder, &f->snap, &f->out), 0);
+	assert_int_equal(f->ops->encode(f->encoder, &f->snap, NULL, &f->out), 0);
 	report_read(r, &f->out, v02);
 }
 

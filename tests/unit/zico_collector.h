@@ -36,6 +36,11 @@ static struct collector {
 	int fail; /* answer so many requests with 500 */
 	bool fail_traces, forget_agent, refuse_key, no_profile;
 	int deny_traces; /* the status for them; 0 = not */
+	int deny_once; /* the status for the next trace */
+	int deny_session; /* the status for the next session */
+	enum { TAKES_AGAIN, FAILS_WITH_ATTRS, FAILS } again; /* a known host registers as what it is */
+	bool fails_attrs; /* any registration with attributes */
+	char ways[64]; /* of each registration: i with identity, a with attributes */
 	const char *garbage; /* instead of any answer's body */
 	size_t huge;
 	char log[4096];
@@ -87,9 +92,16 @@ static void on_register(const char *body, struct reply *r)
 	field(body, "rkey", rkey, sizeof(rkey));
 	field(body, idname, id, sizeof(id));
 	field(body, "akey", akey, sizeof(akey));
+	snprintf(col.ways + strlen(col.ways), sizeof(col.ways) - strlen(col.ways), "%s%s ", *id ? "i" : "",
+		 strstr(body, "\"attrs\"") ? "a" : "");
 	r->status = 401;
 	if (col.release == R_2) {
 		r->status = 404;
+	} else if (((*id && !strcmp(id, col.agent) && col.again == FAILS) ||
+		    (*id && !strcmp(id, col.agent) && col.again == FAILS_WITH_ATTRS && strstr(body, "\"attrs\"")) ||
+		    (col.fails_attrs && strstr(body, "\"attrs\"")))) {
+		r->status = 500;
+		snprintf(r->body, sizeof(r->body), "{\"error\":\"Internal error.\"}");
 	} else if (col.release == R_1906 && strstr(body, "\"uuid\"")) {
 		r->status = 400; /* a closed schema */
 	} else if (!strcmp(rkey, "zorka") && !col.refuse_key &&
@@ -113,6 +125,11 @@ static void on_session(const char *body, struct reply *r)
 
 	field(body, col.release == R_1906 ? "id" : "uuid", id, sizeof(id));
 	field(body, "authkey", key, sizeof(key));
+	if (col.deny_session) {
+		r->status = col.deny_session;
+		col.deny_session = 0;
+		return;
+	}
 	if (!*id || strcmp(id, col.agent) != 0) {
 		r->status = 400;
 		snprintf(r->body, sizeof(r->body), "{\"error\":\"No such agent.\"}");
@@ -148,6 +165,16 @@ static void on_submit(const char *head, const char *body, size_t len, bool trace
 	header(head, col.release == R_2 ? "X-Zorka-Trace-ID" : "X-Zorka-Trace-UUID", uuid, sizeof(uuid));
 	if (col.lose_sessions && col.lose_sessions-- > 0) {
 		col.session[0] = '\0';
+	}
+	/* read before the session is looked for */
+	if (col.release == R_190 && !strncmp(body, "agent~", 6)) {
+		r->status = 500;
+		return;
+	}
+	if (trace && col.deny_once) {
+		r->status = col.deny_once;
+		col.deny_once = 0;
+		return;
 	}
 	if (!session_ok(head)) {
 		r->status = col.release == R_190 ? 412 : col.release == R_2 || trace ? 401 : 400;

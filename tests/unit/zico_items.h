@@ -5,7 +5,7 @@
 #include "zico_fixture.h"
 #include <cbor.h>
 #include <errno.h>
-#include "encode/zico.h"
+#include "encode/zico/zico.h"
 
 struct text {
 	char s[16384];

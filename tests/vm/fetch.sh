@@ -13,13 +13,13 @@ name=$1
 mkdir -p "${JOULED_VM_CACHE:-$B/vm/kernels}" || exit 1
 cache=$(cd "${JOULED_VM_CACHE:-$B/vm/kernels}" && pwd)
 final=$cache/$name
-# One at a time for each kernel; who waited finds it there.
+# One at a time for each kernel; a process that waited finds it there.
 exec 8>"$cache/.$name.lock"
 flock 8
 [ -e "$final/release" ] && [ -e "$final/modules/modules.dep" ] && exit 0
 dir=$cache/.$name.$$
 missed=$cache/.$name.missed
-# What could not be had is not asked for again by each guest of a run.
+# A kernel that could not be fetched is not asked for again by each guest of a run.
 if [ -n "$(find "$missed" -mmin -10 2>/dev/null)" ]; then
 	cat "$missed"
 	exit 1
@@ -33,7 +33,7 @@ die() {
 	exit 1
 }
 
-# Where the image's own package says so: since 7.x it is a bundle of others.
+# The packages of a kernel: since 7.x the image's package is a bundle of others.
 parts() {
 	echo "$1"
 	apt-cache depends "$1" | sed -n 's/^ *Depends: \(linux-\(binary\|modules\)-[^ ]*\)$/\1/p'

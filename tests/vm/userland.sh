@@ -15,7 +15,7 @@ head_of() {
 	sed -n "s/^# $1: *//p" "$case_file"
 }
 
-# What jouled's package wants, and curl with systemd.
+# The packages that jouled's package depends on, and curl with systemd.
 wanted() {
 	dpkg-deb -f "$1" Depends Pre-Depends | tr ',' '\n' | sed 's/^[A-Za-z-]*: //; s/|.*//; s/(.*//; s/ //g' | grep .
 	printf '%s\n' systemd systemd-sysv dbus kmod iproute2 passwd

@@ -6,8 +6,8 @@ VM_DEPS := qemu-system-x86 seabios qemu-system-arm busybox-static cpio xz-utils 
 # Helpers that run in guests; static, for they may go into any.
 VM_HELP := $(patsubst tests/vm/%.c,$(B)/vm/%,$(wildcard tests/vm/*.c))
 
-.PHONY: test-vm test-vm-deploy vm-deps vm-programs ci
-vm-programs: $(VM_HELP) $(PROGRAMS) $(KERNEL_SRC:tests/kernel/%.c=$(B)/kernel/%)
+.PHONY: test-vm test-vm-deploy test-guests vm-deps vm-programs
+vm-programs: $(VM_HELP) $(NO_PMU_LIB) $(PROGRAMS) $(KERNEL_SRC:tests/kernel/%.c=$(B)/kernel/%)
 
 $(VM_HELP): $(B)/vm/%: tests/vm/%.c
 	@mkdir -p $(@D)
@@ -25,7 +25,7 @@ test-vm-deploy: deps test-deps vm-deps
 	$(Q)$(MAKE) --no-print-directory $(JOBS) vm-programs
 	$(Q)VM='$(VM)' $(RUN_TESTS) vm_deploy
 
-# make test and both kinds of guests in one, with one sum.
-ci: deps test-deps vm-deps
-	$(Q)$(MAKE) --no-print-directory $(JOBS) all test-programs vm-programs
-	$(Q)GUESTS=1 $(RUN_TESTS)
+# Both kinds of guests.
+test-guests: deps test-deps vm-deps
+	$(Q)$(MAKE) --no-print-directory $(JOBS) vm-programs
+	$(Q)VM='$(VM)' $(RUN_TESTS) vm vm_deploy

@@ -17,6 +17,9 @@ from rules import PROFILES, Dictionary, Refused
 
 CBOR = "application/zorka+cbor+v1"
 BODY_MAX = 8 << 20
+# Bytes that the columns of the data base hold, up to 1.90.6.
+COLUMNS = {"name": 128, "app": 64, "env": 64}
+ATTRIBUTE_MAX = 255
 UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
 HEX16, HEX32 = re.compile(r"[0-9a-f]{16}\Z"), re.compile(r"[0-9a-f]{32}\Z")
 
@@ -41,6 +44,8 @@ class State:
         self.lock = threading.RLock()
         self.agents, self.sessions, self.traces = {}, {}, {}
         self.refusals, self.complaints, self.serial, self.registrations = [], [], 0, 0
+        self.orphans = 0             # hosts that were made by registrations which then failed
+        self.rereg = "attrs"         # an unchanged host is refused: with "attrs", "always", or not: None
         self.closed = False          # automatic registration switched off
 
     def restart(self):
@@ -141,6 +146,31 @@ class First:
             return self.error(500, "Internal error.")
         return None
 
+    @staticmethod
+    def long_name(j):
+        return any(len(j.get(k, "").encode()) > most for k, most in COLUMNS.items())
+
+    @staticmethod
+    def long_attribute(j):
+        return any(len(t.encode()) > ATTRIBUTE_MAX for kv in j.get("attrs", {}).items() for t in kv)
+
+    def unchanged(self, i, j):
+        """As observed at 1.90.4 and 1.90.6: a host that registers again as what it is."""
+        a = self.s.agents[i]
+        same = all(j.get(k, a[k]) == a[k] for k in ("name", "app", "env"))
+        return same and self.s.profile.rereg and (self.s.rereg == "always" or (self.s.rereg == "attrs" and "attrs" in j))
+
+    def broken(self, j, i):
+        """500 of the data base; the host of a new registration is in it already."""
+        if self.long_name(j):
+            return True
+        if i:
+            return self.unchanged(i, j) or self.long_attribute(j)
+        if self.long_attribute(j):
+            self.s.orphans += 1
+            return True
+        return False
+
     def register(self, q):
         j, answer = self.parse(q)
         answer = answer or self.wrong(j)
@@ -151,6 +181,8 @@ class First:
             return self.error(401, "Access denied.")
         if not i and self.s.closed:
             return self.error(500, "No such host.")
+        if self.broken(j, i):
+            return self.error(500, "Internal error.")
         new = not i
         if new:
             i = self.new_id()
@@ -207,13 +239,15 @@ class First:
         return self.error(500, "Internal error.")
 
     def agent(self, q):
+        """The body is read before the session is looked for."""
         session, answer = self.find(q), self.unfit(q)
         if answer:
             return answer
-        if not session:
-            return self.error(412, "No such session.")
         try:
-            self.s.define(session.agent, session, self.body(q))
+            data = self.body(q)
+            if not session:
+                return self.error(412, "No such session.")
+            self.s.define(session.agent, session, data)
         except Refused as e:
             return self.trouble(q, e)
         return self.submitted()
@@ -231,10 +265,13 @@ class First:
 
     def trace(self, q):
         session, answer = self.find(q), self.unfit(q)
-        if answer or not session:
-            return answer or self.lost(q)
+        if answer:
+            return answer
         try:
-            self.s.keep(self.trace_id(q), session.agent, session, self.body(q))
+            data = self.body(q)
+            if not session:
+                return self.lost(q)
+            self.s.keep(self.trace_id(q), session.agent, session, data)
         except Refused as e:
             return self.trouble(q, e)
         return self.submitted()

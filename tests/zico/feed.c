@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /* An output of traces without an agent around it: feed --state-dir DIR -o zico=URL. Each line of stdin is a trace as
  * JSON, {"uuid": hex, "spans": [{"id", "parent", ...}]}; "spooled UUID" is printed once it is on disk. Ends with
- * stdin. For tests that must know exactly which traces there were. */
+ * stdin. For tests that must know exactly which traces there were. FEED_DOMAINS: how many energy domains the machine
+ * has; traces use the first two. */
 #include <jansson.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
-#include "app/zico_output.h"
+#include "agent/output/zico_output.h"
 #include "base/log.h"
 #include "base/loop.h"
 
@@ -19,6 +22,18 @@ struct feed {
 	struct zico_output *z;
 	atomic_bool ended;
 };
+
+/* The wall clock of this program is so much before the kernel's: a wait by it lasts as after a step back. */
+static int64_t ahead_s;
+
+int clock_gettime(clockid_t id, struct timespec *ts)
+{
+	int rc = (int)syscall(SYS_clock_gettime, id, ts);
+
+	if (id == CLOCK_REALTIME)
+		ts->tv_sec += ahead_s;
+	return rc;
+}
 
 static uint64_t number(const json_t *j, const char *key)
 {
@@ -136,23 +151,40 @@ static void *read_lines(void *arg)
 	return NULL;
 }
 
+/* Packages with their dram, the first package before all others. */
+static void fill_schema(struct schema *s)
+{
+	const char *wanted = getenv("FEED_DOMAINS");
+	unsigned n = wanted ? (unsigned)strtoul(wanted, NULL, 10) : DOMAINS;
+
+	s->n_domains = n < SCHEMA_MAX_DOMAINS ? n : SCHEMA_MAX_DOMAINS;
+	s->n_packages = (s->n_domains + 1) / 2;
+	for (unsigned d = 0; d < s->n_domains; d++) {
+		s->domains[d].interface = ENERGY_POWERCAP;
+		snprintf(s->domains[d].name, sizeof(s->domains[d].name), "%s-%u", d % 2 ? "dram" : "package", d / 2);
+	}
+}
+
 int main(int argc, char **argv)
 {
-	static struct schema schema = { .sensor = "feed",
-					.n_packages = 1,
-					.n_domains = DOMAINS,
-					.domains = { { .interface = ENERGY_POWERCAP, .name = "package-0" },
-						     { .interface = ENERGY_POWERCAP, .name = "dram-0" } } };
+	static struct schema schema = { .sensor = "feed" };
 	struct feed f = { 0 };
 	enum config_action action;
+	struct output_context context;
 	struct config *c;
 	struct err err = { 0 };
 	struct loop *loop;
 	pthread_t reader;
 
+	fill_schema(&schema);
+	ahead_s = getenv("FEED_AHEAD_S") ? atol(getenv("FEED_AHEAD_S")) : 0;
 	log_init("feed", LOG_LVL_INFO);
-	if (config_load(argc, argv, &c, &action, &err) != 0 || loop_start(&loop) != 0 ||
-	    zico_output_open(&c->outputs[0], c, &schema, loop, &f.z, &err) != 0) {
+	if (config_load(argc, argv, &c, &action, &err) != 0 || loop_start(&loop) != 0) {
+		log_error("%s", err.text);
+		return 2;
+	}
+	context = output_context_of(c, &schema, loop);
+	if (zico_output_open(&c->outputs.v[0], &context, &f.z, &err) != 0) {
 		log_error("%s", err.text);
 		return 2;
 	}
@@ -164,7 +196,7 @@ int main(int argc, char **argv)
 	}
 	pthread_join(reader, NULL);
 	zico_output_say(f.z);
-	zico_output_close(f.z);
+	zico_output_close(f.z, NULL);
 	loop_stop(loop);
 	config_free(c);
 	return 0;

@@ -16,15 +16,16 @@ NEST_MAX = 32
 
 class Profile:
     """How one release differs from the others. flags: tag of the error flag that it takes; constants: true, false and
-    null as values; exceptions: most of a trace."""
-    def __init__(self, name, family, flags=None, constants=True, exceptions=None):
+    null as values; exceptions: most of a trace; rereg: a host that registers again unchanged gets 500."""
+    def __init__(self, name, family, flags=None, constants=True, exceptions=None, rereg=False):
         self.name, self.family, self.flags, self.constants, self.exceptions = name, family, flags, constants, exceptions
+        self.rereg = rereg
 
 
 PROFILES = {p.name: p for p in (
     Profile("zico-1.90.3", "F1", flags=0x25, constants=False, exceptions=128),
-    Profile("zico-1.90", "F1", flags=0x0f, exceptions=128),
-    Profile("zico-1.90.6", "F2", flags=0x0f),
+    Profile("zico-1.90", "F1", flags=0x0f, exceptions=128, rereg=True),
+    Profile("zico-1.90.6", "F2", flags=0x0f, rereg=True),
     Profile("zico-2", "F3"),
     Profile("document", "document"),
 )}

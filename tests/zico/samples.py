@@ -24,7 +24,7 @@ def definitions(string_tag="c1", method_tag="c2", typed=True):
     return out + h(method_tag + "84 01 01 02 03")
 
 
-# What a real classic writer of 1.90.4 made, and the minimal trace that a real collector showed.
+# Bytes that a real classic writer of 1.90.4 made, and the minimal trace that a real collector showed.
 AGENT = (h("c1 83 01 6e") + b"com.acme.Gauge" + h("05 c1 83 02 66") + b"sample" + h("06 c1 83 03 63") + b"()V" +
          h("08 c2 84 01 01 02 03 c1 83 04 64") + b"WATT" + h("00"))
 CLASSIC = h("c89f ca48 000001 0000000000 d82182 1b000001 74876e807b 04 c9a2 c605 65 6e67696e78 c606 1a0001e240"

@@ -73,7 +73,7 @@ def exception_class(s):
 
 
 def power_mw(s):
-    ns = s["wall_ns"] if s["function"] else s["end_ns"] - s["start_ns"]
+    ns = s["wall_ns"] if s["calls"] != 1 else s["end_ns"] - s["start_ns"]
     return sum(s["energy_uj"]) * 10**6 / ns
 
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The running agent: opens everything, then waits for signals while the other threads work. */
+/* The running agent: it opens everything, then waits for signals while the other threads work. */
 #include <errno.h>
 #include <malloc.h>
 #include <poll.h>
@@ -9,18 +9,19 @@
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
-#include "../base/clock.h"
-#include "../base/log.h"
-#include "../base/loop.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/loop.h"
 #include "app.h"
-#include "landlock.h"
+#include "agent/doctor/check.h"
+#include "agent/sandbox/landlock.h"
 #include "notify.h"
 #include "pipeline.h"
-#include "privileges.h"
+#include "agent/sandbox/privileges.h"
 #include "reload.h"
 #include "watchdog.h"
 
-#define LOOK_MS 2000 /* between two looks at the outputs' figures */
+#define LOOK_MS 2000 /* between two checks of the outputs' figures */
 #define FLUSH_NS (5 * NS_PER_S)
 
 struct agent {
@@ -28,11 +29,12 @@ struct agent {
 	char **argv;
 	struct machine *machine;
 	struct loop *loop;
-	struct plan *plan; /* in force */
+	struct plan *plan; /* the plan in force */
 	struct pipeline *pipeline;
 	struct serving *serving;
 	struct tracing *tracing;
 	struct watchdog watchdog;
+	uint64_t lost; /* documents, points of the history */
 	int signal_fd, done_fd;
 };
 
@@ -44,7 +46,7 @@ static int open_signals(struct agent *a, struct err *err)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
-	/* before the first thread: all inherit it, and only the descriptor gets them */
+	/* before the first thread: all threads inherit the mask, so only the descriptor gets signals */
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	a->signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
@@ -54,39 +56,83 @@ static int open_signals(struct agent *a, struct err *err)
 	return 0;
 }
 
-/* Takes c in any case. */
+static bool uses_interface(const struct schema *s, enum energy_interface interface)
+{
+	for (unsigned i = 0; i < s->n_domains; i++)
+		if (s->domains[i].interface == interface)
+			return true;
+	return false;
+}
+
+static bool starts_programs(const struct meters_config *c)
+{
+	for (unsigned i = 0; i < c->n; i++)
+		if (c->v[i].type && strcmp(c->v[i].type, "command") == 0)
+			return true;
+	return false;
+}
+
+/* Gives up the rights that the open sources do not need. */
+static int drop_privileges(struct machine *m, const struct config *c, struct err *err)
+{
+	const struct rights r = {
+		.runs_bpf = m->counters || m->lifecycle || m->network || m->spans,
+		.opens_events = m->counters || m->spans || uses_interface(&m->schema, ENERGY_PERF),
+		.events_by_admin = privileges_paranoid(m->root),
+		.reads_msr = uses_interface(&m->schema, ENERGY_MSR),
+		.looks_into_processes = m->spans || gpus_look_into_processes(m->gpus),
+		.reads_descriptors = gpus_look_into_processes(m->gpus),
+		.starts_programs = starts_programs(&c->machine.meters),
+	};
+	struct err note = { 0 };
+	int rc = privileges_drop(&r, c, &note, err);
+
+	if (note.text[0])
+		machine_note(m, "%s", note.text);
+	return rc;
+}
+
+/* Makes the plan of c, beside the one in force if there is one. Takes c over on success. */
+static int new_plan(struct agent *a, struct config *c, struct plan **ret, struct err *err)
+{
+	const struct plan_options o = { c, &a->machine->schema, a->loop, a->plan };
+
+	return plan_new(&o, ret, err);
+}
+
+/* Takes c over, also on failure. */
 static int agent_open(struct agent *a, struct config *c, struct err *err)
 {
 	int rc = open_signals(a, err);
 
 	if (!rc)
-		rc = machine_enter(c, &a->machine, err);
+		rc = machine_enter(c->machine.root, &a->machine, err);
 	if (!rc)
-		rc = machine_look(a->machine, c, err);
+		rc = machine_look(a->machine, &c->machine, err);
 	if (!rc)
-		rc = machine_open(a->machine, c, err);
+		rc = machine_open(a->machine, &c->machine, err);
 	if (!rc)
-		rc = tracing_open(a->machine, c, &a->tracing, err);
+		rc = tracing_open(a->machine, &c->machine.spans, &a->tracing, err);
 	if (!rc)
-		rc = serving_open(c, &a->serving, err);
+		rc = serving_open(&c->serving, &c->outputs, &a->serving, err);
 	if (!rc)
-		rc = privileges_drop(a->machine, c, err);
+		rc = drop_privileges(a->machine, c, err);
 	if (!rc && (rc = loop_start(&a->loop)))
 		err_set(err, rc, "I/O thread: %s; raise the limits of memory, files or tasks", strerror(-rc));
 	if (!rc)
-		rc = plan_new(c, &a->machine->schema, a->loop, NULL, &a->plan, err);
+		rc = new_plan(a, c, &a->plan, err);
 	if (rc) {
 		config_free(c);
 		return rc;
 	}
-	a->plan->serving = a->serving;
-	a->plan->tracing = a->tracing;
 	rc = serving_start(a->serving, a->machine, a->plan, a->loop, err);
 	if (rc)
 		return rc;
 	serving_tell(a->serving, a->plan);
-	machine_say(a->machine); /* before another thread may */
-	return pipeline_start(a->machine, a->plan, a->done_fd, &a->pipeline, err);
+	machine_say(a->machine); /* before any other thread can log */
+	const struct pipeline_options o = { a->machine, a->plan, a->serving, a->tracing, a->done_fd };
+
+	return pipeline_start(&o, &a->pipeline, err);
 }
 
 static void agent_close(struct agent *a)
@@ -98,8 +144,8 @@ static void agent_close(struct agent *a)
 		for (struct output *o = a->plan->outputs; o; o = o->next)
 			output_say(o);
 	}
-	plan_free(a->plan); /* its pages are the server's */
-	serving_stop(a->serving);
+	a->lost += plan_free(a->plan); /* before the server, because it owns the plan's pages */
+	a->lost += serving_stop(a->serving);
 	loop_stop(a->loop);
 	tracing_close(a->tracing);
 	machine_close(a->machine);
@@ -109,7 +155,8 @@ static void agent_close(struct agent *a)
 		close(a->done_fd);
 }
 
-/* The new configuration, checked and with its outputs open, or nothing and one line why. */
+/* Makes a plan of the new configuration, checked and with its outputs open. NULL: not possible; one line says
+ * why. */
 static struct plan *reload_plan(struct agent *a)
 {
 	enum config_action action;
@@ -125,8 +172,7 @@ static struct plan *reload_plan(struct agent *a)
 	fixed = reload_refused(a->plan->config, c);
 	if (fixed)
 		log_error("reload: %s cannot change while jouled runs; restart it, everything stays as it was", fixed);
-	else if (check_config(c, &err) != 0 || landlock_covers(c, &err) != 0 ||
-		 plan_new(c, &a->machine->schema, a->loop, a->plan, &p, &err) != 0)
+	else if (check_config(c, &err) != 0 || landlock_covers(c, &err) != 0 || new_plan(a, c, &p, &err) != 0)
 		log_error("reload: %s", err.text);
 	if (!p)
 		config_free(c);
@@ -148,13 +194,13 @@ static void reload(struct agent *a)
 		old = pipeline_swap(a->pipeline, p);
 		a->plan = p;
 		plan_drain(old, FLUSH_NS);
-		plan_free(old);
+		a->lost += plan_free(old);
 		log_info("configuration read again");
 	}
 	notify("READY=1");
 }
 
-/* true = go on. */
+/* Handles a signal. True = go on. */
 static bool handle_signal(struct agent *a)
 {
 	struct signalfd_siginfo info;
@@ -175,7 +221,7 @@ static void agent_wait(struct agent *a)
 	while (go_on) {
 		int n;
 
-		/* the reader of a pipe has left: told as an error, without asking for events */
+		/* poll reports without any requested event that the reader of a pipe has left */
 		fds[2] = (struct pollfd){ .fd = plan_only_stdout(a->plan) ? STDOUT_FILENO : -1 };
 		n = poll(fds, 3, watchdog_wait_ms(&a->watchdog, LOOK_MS));
 		if (n > 0 && fds[0].revents)
@@ -198,12 +244,12 @@ int agent_run(int argc, char **argv, struct config *c)
 	if (rc) {
 		log_error("%s", err.text);
 	} else {
-		malloc_trim(0); /* BTF and event tables are not needed any more */
+		malloc_trim(0); /* BTF and event tables are no longer needed */
 		watchdog_start(&a.watchdog, a.pipeline, a.loop);
 		notify("READY=1");
 		agent_wait(&a);
 		notify("STOPPING=1");
 	}
 	agent_close(&a);
-	return rc ? EXIT_FAILED : EXIT_OK;
+	return rc ? EXIT_FAILED : a.lost ? EXIT_LOST : EXIT_OK;
 }

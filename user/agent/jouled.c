@@ -1,27 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jouled: reads what it is told, and leaves the rest to the verbs. */
+/* jouled: reads command line and configuration, then runs a command. */
+#include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "../base/log.h"
+#include "agent/doctor/check.h"
+#include "agent/doctor/doctor.h"
+#include "base/log.h"
 #include "app.h"
 
-/* Takes c. */
+/* Returns the exit status of a check or an examination, and logs its error. */
+static int status_of(int rc, const struct err *err)
+{
+	if (rc)
+		log_error("%s", err->text);
+	return !rc ? EXIT_OK : rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+}
+
+/* Takes c over. */
 static int run(int argc, char **argv, struct config *c)
 {
-	int status = c->replay ? replay_run(c) : check_run(c);
+	struct err err = { 0 };
+	int status = c->program.replay ? replay_run(c) : status_of(check_config(c, &err), &err);
 
-	if (!c->replay && status == EXIT_OK)
+	if (!c->program.replay && status == EXIT_OK)
 		return agent_run(argc, argv, c);
 	config_free(c);
 	return status;
 }
 
-/* Where a standard descriptor is closed, the first file opened would take its place, and be written
- * to as if it were stdout. Not writable: what is sent there is an error that is counted. */
+/* Opens closed standard descriptors. Otherwise the first file opened would take such a number and be written to
+ * as if it were stdout. They are not writable, so that output sent there is an error that is counted. */
 static void fill_standard_descriptors(void)
 {
 	int fd;
@@ -33,8 +46,8 @@ static void fill_standard_descriptors(void)
 		close(fd);
 }
 
-/* Perf events, and a listening output has up to 512 clients: the usual soft limit of 1024 is the
- * shell's, kept for programs that use select(). */
+/* Raises the limit of open files, for perf events and for listening outputs with up to 512 clients. The usual
+ * soft limit of 1024 exists for programs that use select(). */
 static void raise_file_limit(void)
 {
 	struct rlimit lim;
@@ -42,7 +55,7 @@ static void raise_file_limit(void)
 	if (getrlimit(RLIMIT_NOFILE, &lim) != 0 || lim.rlim_cur >= lim.rlim_max)
 		return;
 	lim.rlim_cur = lim.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &lim); /* what fails for want of a descriptor is said where it does */
+	setrlimit(RLIMIT_NOFILE, &lim); /* a later lack of descriptors is reported where it occurs */
 }
 
 int main(int argc, char **argv)
@@ -52,9 +65,9 @@ int main(int argc, char **argv)
 	struct err err = { 0 };
 	int status = EXIT_OK;
 
-	/* One heap: three threads that allocate rarely need no arenas of 64 MiB address space each. */
+	/* One heap: three threads that rarely allocate need no arenas of 64 MiB address space each. */
 	mallopt(M_ARENA_MAX, 1);
-	umask(umask(0) | 027); /* energy at full resolution is a side channel: files are not for everybody */
+	umask(umask(0) | 027); /* energy at full resolution is a side channel: files are not readable by others */
 	fill_standard_descriptors();
 	raise_file_limit();
 	log_init("jouled", LOG_LVL_WARN);
@@ -62,17 +75,21 @@ int main(int argc, char **argv)
 		log_error("%s", err.text);
 		return EXIT_USAGE;
 	}
-	log_init("jouled", c->quiet ? LOG_LVL_ERROR : c->verbose ? LOG_LVL_DEBUG : LOG_LVL_WARN);
+	log_init("jouled", c->program.quiet ? LOG_LVL_ERROR : c->program.verbose ? LOG_LVL_DEBUG : LOG_LVL_WARN);
 	if (action == ACTION_RUN)
 		return run(argc, argv, c);
-	if (action == ACTION_CHECK && (status = check_run(c)) == EXIT_OK && !c->quiet)
-		printf("%s: valid\n", c->config_path ? c->config_path : "configuration");
+	if (action == ACTION_CHECK && (status = status_of(check_config(c, &err), &err)) == EXIT_OK && !c->program.quiet)
+		printf("%s: valid\n", c->program.file ? c->program.file : "configuration");
 	if (action == ACTION_DOCTOR)
-		status = doctor_run(c);
+		status = status_of(doctor_run(c, &err), &err);
 	else if (action == ACTION_HELP)
 		config_print_help();
 	else if (action == ACTION_VERSION)
 		printf("jouled %s\n", JOULED_VERSION);
 	config_free(c);
-	return status;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	log_error("stdout: %s: what was printed is not complete; free space there, or write elsewhere",
+		  errno ? strerror(errno) : "it failed");
+	return EXIT_LOST;
 }

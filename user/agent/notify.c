@@ -6,10 +6,10 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "../base/clock.h"
+#include "base/clock.h"
 #include "notify.h"
 
-/* sd_notify(3): a datagram to the socket named; '@' stands for the NUL of an abstract name. */
+/* sd_notify(3): sends a datagram to the named socket. '@' stands for the NUL of an abstract name. */
 void notify(const char *state)
 {
 	const char *name = getenv("NOTIFY_SOCKET");
@@ -25,13 +25,13 @@ void notify(const char *state)
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
-	/* without a listener there is nobody to tell */
+	/* the result is ignored: systemd may not be listening */
 	sendto(fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT, (struct sockaddr *)&addr,
 	       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + (*name == '/')));
 	close(fd);
 }
 
-/* Type=notify-reload wants the time of the request (systemd.service(5)). */
+/* Type=notify-reload needs the time of the request (systemd.service(5)). */
 void notify_reloading(void)
 {
 	char text[64];

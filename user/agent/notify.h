@@ -2,7 +2,7 @@
 #ifndef JD_NOTIFY_H
 #define JD_NOTIFY_H
 
-/* Tells systemd (sd_notify(3)): lines such as "READY=1". Nothing without NOTIFY_SOCKET. */
+/* Sends systemd lines such as "READY=1" (sd_notify(3)). Does nothing without NOTIFY_SOCKET. */
 void notify(const char *state);
 void notify_reloading(void);
 

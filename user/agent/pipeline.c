@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include "../base/clock.h"
-#include "../base/log.h"
-#include "../base/thread.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/thread.h"
 #include "pipeline.h"
 
 /* BPF ring callbacks and path buffers of 4 KiB are the largest frames. */
@@ -19,90 +19,70 @@
 struct pipeline {
 	struct machine *m;
 	struct plan *plan; /* measuring thread only */
+	struct serving *serving;
+	struct tracing *tracing;
 	pthread_t thread;
 	int wake_fd, done_fd;
 	uint64_t start_ns;
 	_Atomic unsigned turns;
-	pthread_mutex_t lock; /* the rest */
+	pthread_mutex_t lock; /* protects the rest */
 	pthread_cond_t swapped;
 	struct plan *next, *previous;
 	bool stop;
 };
 
-static bool same_formula(const struct plan *a, const struct plan *b)
-{
-	return a->formula == b->formula &&
-	       memcmp(&a->formula_options, &b->formula_options, sizeof(a->formula_options)) == 0;
-}
-
-/* A group of the old plan with the same interval goes on: its consumer, its deadline, and what its
- * formula has learned unless the formula itself changed. */
-static void inherit(struct group *g, struct plan *p, struct plan *old)
+/* Takes over the tap of a group of the old plan with the same interval. Its formula keeps all it has learned. */
+static void inherit(struct group *g, struct plan *old)
 {
 	for (unsigned i = 0; old && i < old->n_groups; i++) {
 		struct group *from = &old->groups[i];
 
-		if (from->interval_ns != g->interval_ns)
+		if (from->tap.interval_ns != g->tap.interval_ns)
 			continue;
-		g->consumer = from->consumer;
-		g->deadline_ns = from->deadline_ns;
+		g->tap = from->tap;
 		g->done = from->done;
-		from->consumer = NULL;
-		if (same_formula(p, old)) {
-			g->formula = from->formula;
-			from->formula = NULL;
-		}
+		from->tap = (struct tap){ 0 };
 	}
 }
 
-/* 0 or -ENOMEM, with the groups as far as they came. */
+/* Starts the groups. 0, or -ENOMEM with some groups started. */
 static int begin(struct machine *m, struct plan *p, struct plan *old)
 {
 	for (unsigned i = 0; i < p->n_groups; i++) {
 		struct group *g = &p->groups[i];
+		int rc = 0;
 
-		inherit(g, p, old);
-		if (!g->consumer) {
-			g->consumer = consumer_new(&m->reading);
-			g->deadline_ns = m->reading.mono_ns + g->interval_ns;
-		}
-		if (!g->formula)
-			g->formula = plan_formula(p);
-		if (!g->consumer || !g->formula)
-			return -ENOMEM;
+		inherit(g, old);
+		if (!g->tap.consumer)
+			rc = tap_begin(&g->tap, &m->reading, g->tap.interval_ns);
+		if (!rc)
+			rc = tap_use(&g->tap, &p->formula);
+		if (rc)
+			return rc;
 	}
 	return 0;
 }
 
-static void send_snapshot(struct plan *p, struct group *g, struct snapshot *s)
-{
-	if (!g->formula || p->formula->apply(g->formula, s) != 0)
-		formula_all_residual(s);
-	for (unsigned i = 0; i < g->n; i++)
-		output_send(g->outputs[i], s);
-}
-
 static void run_group(struct pipeline *pl, struct group *g, uint64_t now_ns)
 {
-	uint64_t missed = (now_ns - g->deadline_ns) / g->interval_ns;
-	struct snapshot *s = g->consumer ? consumer_snapshot(g->consumer, &pl->m->reading) : NULL;
+	uint64_t missed = tap_next(&g->tap, now_ns);
+	struct snapshot *s = tap_take(&g->tap, &pl->m->reading);
 
-	g->deadline_ns += (missed + 1) * g->interval_ns;
 	g->done++;
 	if (!s) {
 		log_error("out of memory: an interval is joined to the next one");
 		return;
 	}
-	s->nominal_ns = g->interval_ns;
 	s->missed = missed;
-	s->khz = NULL;
-	s->package_mc = 0;
 	if (g->gauges)
 		cpufreq_read(pl->m->cpufreq, s);
-	send_snapshot(pl->plan, g, s);
+	tap_split(&g->tap, s);
+	for (unsigned i = 0; i < g->n; i++)
+		output_send(g->outputs[i], s);
 }
 
-/* -n counts intervals of the configured length; where no output has it, their time. */
+/* True when -n is reached. It counts intervals of the configured length; when no output has this interval, it
+ * counts time. */
 static bool reached_count(const struct pipeline *pl)
 {
 	const struct config *c = pl->plan->config;
@@ -110,21 +90,48 @@ static bool reached_count(const struct pipeline *pl)
 	if (!c->count)
 		return false;
 	for (unsigned i = 0; i < pl->plan->n_groups; i++)
-		if (pl->plan->groups[i].interval_ns == c->interval_ns)
+		if (pl->plan->groups[i].tap.interval_ns == c->interval_ns)
 			return pl->plan->groups[i].done >= c->count;
 	return (pl->m->reading.mono_ns - pl->start_ns) / c->interval_ns >= c->count;
 }
 
-static uint64_t next_deadline(struct machine *m, const struct plan *p)
+/* Hands a finished trace to the outputs and the query server, unless its cgroup is not reported. */
+static void deliver(void *ctx, struct trace *t)
 {
-	uint64_t first = serving_deadline(p->serving, m), traces = tracing_deadline(p->tracing, p);
+	struct pipeline *pl = ctx;
+	const struct selection_rules rules = config_rules(&pl->plan->config->machine.cgroups);
 
-	if (traces < first)
-		first = traces;
+	if (!selection_admits(&rules, t->spans[0].cgroup)) {
+		free(t);
+		return;
+	}
+	plan_trace(pl->plan, t);
+	serving_trace(pl->serving, t); /* takes it over */
+}
+
+/* Energy of spans is split from the snapshots of the totals, so that spans never sum to more than those. Without
+ * a query server there are no totals, and the traces take snapshots of their own. */
+static void run_totals_and_traces(struct pipeline *pl)
+{
+	struct snapshot *sums;
+
+	if (!pl->serving)
+		tracing_run(pl->tracing, &pl->plan->formula);
+	else if (serving_run(pl->serving, pl->m, &sums)) {
+		if (sums)
+			tracing_add(pl->tracing, sums);
+		serving_show(pl->serving, pl->m, sums, tracing_figures(pl->tracing));
+	}
+}
+
+static uint64_t next_deadline(struct pipeline *pl)
+{
+	const struct plan *p = pl->plan;
+	uint64_t first = pl->serving ? serving_deadline(pl->serving, pl->m) : tracing_deadline(pl->tracing);
 
 	for (unsigned i = 0; i < p->n_groups; i++)
-		if (p->groups[i].deadline_ns < first)
-			first = p->groups[i].deadline_ns;
+		if (p->groups[i].tap.deadline_ns < first)
+			first = p->groups[i].tap.deadline_ns;
 	return first;
 }
 
@@ -132,27 +139,26 @@ static void run_due(struct pipeline *pl)
 {
 	uint64_t now = clock_mono_ns();
 
-	if (now < next_deadline(pl->m, pl->plan)) {
+	if (now < next_deadline(pl)) {
 		machine_attend(pl->m, now);
 		return;
 	}
 	machine_read(pl->m);
 	now = pl->m->reading.mono_ns;
 	for (unsigned i = 0; i < pl->plan->n_groups; i++)
-		if (pl->plan->groups[i].deadline_ns <= now)
+		if (pl->plan->groups[i].tap.deadline_ns <= now)
 			run_group(pl, &pl->plan->groups[i], now);
-	serving_run(pl->plan->serving, pl->m);
-	tracing_run(pl->plan->tracing, pl->plan);
+	run_totals_and_traces(pl);
 	machine_sweep(pl->m);
 	machine_say(pl->m);
 }
 
-/* Sleeps until an event, an order or the time; until_ns UINT64_MAX = for ever. */
+/* Sleeps until an event, an order or until_ns; UINT64_MAX = no time limit. */
 static void wait_for_order(struct pipeline *pl, int fd, uint64_t until_ns)
 {
 	struct pollfd fds[5] = { { .fd = pl->wake_fd, .events = POLLIN },
 				 { .fd = fd, .events = POLLIN },
-				 { .fd = serving_fd(pl->plan->serving), .events = POLLIN },
+				 { .fd = serving_fd(pl->serving), .events = POLLIN },
 				 { .fd = pl->m->jump_fd, .events = POLLIN },
 				 { .fd = pl->m->spans ? spans_fd(pl->m->spans) : -1, .events = POLLIN } };
 	uint64_t now = clock_mono_ns(), left_ns = until_ns > now ? until_ns - now : 0, count;
@@ -165,10 +171,10 @@ static void wait_for_order(struct pipeline *pl, int fd, uint64_t until_ns)
 
 static void wait_for_work(struct pipeline *pl)
 {
-	uint64_t until = next_deadline(pl->m, pl->plan);
+	uint64_t until = next_deadline(pl), due = machine_due(pl->m);
 
-	if (pl->m->rapl_due_ns < until)
-		until = pl->m->rapl_due_ns;
+	if (due < until)
+		until = due;
 	wait_for_order(pl, pl->m->lifecycle ? lifecycle_fd(pl->m->lifecycle) : -1, until);
 }
 
@@ -182,7 +188,7 @@ static void rest_gauges(struct machine *m, const struct plan *p)
 		cpufreq_rest(m->cpufreq);
 }
 
-/* Orders of the main thread. false = stop. */
+/* Carries out orders of the main thread. False = stop. */
 static bool take_orders(struct pipeline *pl)
 {
 	bool stop;
@@ -192,13 +198,12 @@ static bool take_orders(struct pipeline *pl)
 		struct plan *old = pl->plan;
 
 		plan_take(pl->next, old);
-		pl->next->serving = old->serving;
-		pl->next->tracing = old->tracing;
-		serving_use(pl->next->serving, pl->next);
-		machine_select(pl->m, pl->next->config);
+		serving_use(pl->serving, pl->next);
+		machine_select(pl->m, &pl->next->config->machine.cgroups);
 		rest_gauges(pl->m, pl->next);
 		if (begin(pl->m, pl->next, old) != 0)
 			log_error("out of memory: some outputs get nothing until the next reload");
+		plan_free_groups(old);
 		pl->plan = pl->next;
 		pl->previous = old;
 		pl->next = NULL;
@@ -209,9 +214,9 @@ static bool take_orders(struct pipeline *pl)
 	return !stop;
 }
 
-/* Among busy processes a reading would begin when the scheduler comes round to it, tens of
- * milliseconds late. Readings are short, and who waits for a deadline uses nothing; the kernel keeps
- * 5 % for others whatever happens (sched(7)). Without the right it is as before. */
+/* Asks for real-time priority. Among busy processes a reading would otherwise begin tens of milliseconds late.
+ * Readings are short, waiting for a deadline uses no CPU, and the kernel always keeps 5 % for others
+ * (sched(7)). Without the right to do this nothing changes. */
 static void hurry(void)
 {
 	const struct sched_param p = { .sched_priority = sched_get_priority_min(SCHED_RR) };
@@ -234,30 +239,39 @@ static void *measure(void *arg)
 			run_due(pl);
 			continue;
 		}
-		/* -n is done: only orders are waited for */
+		/* -n is reached: wait for orders only */
 		if (!said && write(pl->done_fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
 			said = true;
 		wait_for_order(pl, -1, UINT64_MAX);
 	}
-	tracing_finish(pl->plan->tracing, pl->plan);
+	tracing_finish(pl->tracing);
 	return NULL;
 }
 
-int pipeline_start(struct machine *m, struct plan *p, int done_fd, struct pipeline **ret, struct err *err)
+int pipeline_start(const struct pipeline_options *o, struct pipeline **ret, struct err *err)
 {
 	struct pipeline *pl = calloc(1, sizeof(*pl));
+	struct machine *m = o->machine;
 	int rc = -ENOMEM;
 
 	if (!pl)
 		return err_set(err, rc, "measuring: out of memory");
-	*pl = (struct pipeline){ .m = m, .plan = p, .done_fd = done_fd, .start_ns = m->reading.mono_ns };
+	*pl = (struct pipeline){
+		.m = m,
+		.plan = o->plan,
+		.serving = o->serving,
+		.tracing = o->tracing,
+		.done_fd = o->done_fd,
+		.start_ns = m->reading.mono_ns,
+	};
+	tracing_deliver(o->tracing, deliver, pl);
 	pthread_mutex_init(&pl->lock, NULL);
 	pthread_cond_init(&pl->swapped, NULL);
 	pl->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (pl->wake_fd < 0)
 		rc = -errno;
 	else
-		rc = begin(m, p, NULL);
+		rc = begin(m, o->plan, NULL);
 	if (!rc)
 		rc = naming_start(m->naming);
 	if (!rc)
@@ -280,7 +294,7 @@ static void wake(struct pipeline *pl)
 {
 	const uint64_t one = 1;
 
-	/* fails only when the counter is full: it is awake then */
+	/* fails only when the counter is full; the thread is awake then */
 	if (write(pl->wake_fd, &one, sizeof(one)) < 0)
 		return;
 }

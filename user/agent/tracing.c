@@ -2,29 +2,24 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../base/clock.h"
-#include "../base/log.h"
-#include "../formula/span_energy.h"
-#include "../model/traces.h"
-#include "pipeline.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "formula/span_energy.h"
+#include "model/traces/traces.h"
 #include "tracing.h"
 
-#define SWEEP_NS (900 * NS_PER_MS) /* between two sweeps at least: intervals may be short */
-#define INTERVAL_NS NS_PER_S /* of its own readings */
+#define SWEEP_NS (900 * NS_PER_MS) /* minimum time between two sweeps, because intervals may be short */
+#define INTERVAL_NS NS_PER_S /* interval of its own readings */
 
 struct tracing {
 	struct machine *m;
 	struct span_energy *energy;
 	struct traces *traces;
-	const struct plan *plan; /* during a sweep */
+	void (*deliver)(void *ctx, struct trace *trace);
+	void *deliver_ctx;
 	uint64_t swept_ns;
 	uint64_t lost_said;
-	/* without totals */
-	struct consumer *consumer;
-	struct formula *formula;
-	const struct formula_ops *formula_ops;
-	struct formula_options formula_options;
-	uint64_t deadline_ns;
+	struct tap tap; /* for snapshots of its own, when there are no totals */
 };
 
 static void finished(void *ctx, const struct span *s)
@@ -37,27 +32,25 @@ static void known(void *ctx, const struct span *s)
 	traces_known(((struct tracing *)ctx)->traces, s);
 }
 
-static uint64_t charge(void *ctx, uint64_t cgroup_id, uint64_t from_ns, uint64_t until_ns, uint64_t cpu_ns,
-		       uint64_t *energy_uj, unsigned *quality)
+static uint64_t charge(void *ctx, const struct span_use *use, uint64_t *energy_uj, unsigned *quality)
 {
-	const struct span_use u = { .cgroup_id = cgroup_id, .from_ns = from_ns, .until_ns = until_ns, .cpu_ns = cpu_ns };
-
-	return span_energy_take(((struct tracing *)ctx)->energy, &u, energy_uj, quality);
+	return span_energy_take(((struct tracing *)ctx)->energy, use, energy_uj, quality);
 }
 
 static void ready(void *ctx, struct trace *trace)
 {
 	struct tracing *t = ctx;
 
-	plan_trace(t->plan, trace);
-	serving_trace(t->plan->serving, trace); /* takes it */
+	if (t->deliver)
+		t->deliver(t->deliver_ctx, trace);
+	else
+		free(trace);
 }
 
-static void sweep(struct tracing *t, const struct plan *p, bool all)
+static void sweep(struct tracing *t, bool all)
 {
 	uint64_t now = clock_mono_ns();
 
-	t->plan = p;
 	t->swept_ns = now;
 	traces_begin(t->traces, now, span_energy_until(t->energy), all);
 	spans_live(t->m->spans, now, known, t);
@@ -66,14 +59,14 @@ static void sweep(struct tracing *t, const struct plan *p, bool all)
 	span_energy_cut(t->energy);
 }
 
-int tracing_open(struct machine *m, const struct config *c, struct tracing **ret, struct err *err)
+int tracing_open(struct machine *m, const struct spans_config *c, struct tracing **ret, struct err *err)
 {
 	struct tracing *t = m->spans ? calloc(1, sizeof(*t)) : NULL;
 	const struct traces_options o = {
 		.schema = &m->schema,
 		.cgroups = m->table,
-		.period_ns = c->spans_period_ns,
-		.max_spans = 2 * (uint32_t)c->spans_max,
+		.period_ns = c->period_ns,
+		.max_spans = 2 * (uint32_t)c->max_processes,
 		.charge = charge,
 		.ready = ready,
 		.ctx = t,
@@ -84,7 +77,7 @@ int tracing_open(struct machine *m, const struct config *c, struct tracing **ret
 		return 0;
 	if (t) {
 		t->m = m;
-		t->energy = span_energy_new(&m->schema, (uint32_t)c->max_cgroups);
+		t->energy = span_energy_new(&m->schema, (uint32_t)m->max_cgroups);
 		t->traces = traces_new(&o);
 	}
 	if (!t || !t->energy || !t->traces) {
@@ -93,7 +86,7 @@ int tracing_open(struct machine *m, const struct config *c, struct tracing **ret
 	}
 	m->span_finished = finished;
 	m->span_ctx = t;
-	/* who is there already: what they used before has no energy */
+	/* processes that exist already: the CPU time they have used so far gets no energy */
 	traces_begin(t->traces, clock_mono_ns(), 0, false);
 	spans_live(m->spans, clock_mono_ns(), known, t);
 	*ret = t;
@@ -105,26 +98,31 @@ void tracing_close(struct tracing *t)
 	if (!t)
 		return;
 	t->m->span_finished = NULL;
-	consumer_free(t->consumer);
-	if (t->formula)
-		t->formula_ops->destroy(t->formula);
+	tap_end(&t->tap);
 	traces_free(t->traces);
 	span_energy_free(t->energy);
 	free(t);
 }
 
-uint64_t tracing_deadline(const struct tracing *t, const struct plan *p)
+void tracing_deliver(struct tracing *t, void (*deliver)(void *ctx, struct trace *trace), void *ctx)
 {
-	return t && !p->serving ? t->deadline_ns : UINT64_MAX;
+	if (!t)
+		return;
+	t->deliver = deliver;
+	t->deliver_ctx = ctx;
+}
+
+uint64_t tracing_deadline(const struct tracing *t)
+{
+	return t ? t->tap.deadline_ns : UINT64_MAX;
 }
 
 static void say_losses(struct tracing *t)
 {
 	uint64_t lost = traces_figures(t->traces).lost_spans;
 
-	if (lost == t->lost_said || lost < 2 * t->lost_said)
+	if (!log_worth(lost, &t->lost_said))
 		return;
-	t->lost_said = lost;
 	log_warn("spans: %llu found no room in traces so far; their energy stays with their cgroups",
 		 (unsigned long long)lost);
 }
@@ -134,56 +132,37 @@ struct traces_stats tracing_figures(const struct tracing *t)
 	return t ? traces_figures(t->traces) : (struct traces_stats){ 0 };
 }
 
-void tracing_add(struct tracing *t, const struct plan *p, const struct snapshot *s)
+void tracing_add(struct tracing *t, const struct snapshot *s)
 {
 	if (!t)
 		return;
 	span_energy_add(t->energy, s);
 	if (clock_mono_ns() - t->swept_ns < SWEEP_NS)
 		return;
-	sweep(t, p, false);
+	sweep(t, false);
 	say_losses(t);
 }
 
-/* After a reload the formula may be another one; it begins anew. */
-static bool use_formula(struct tracing *t, const struct plan *p)
-{
-	if (t->formula && (t->formula_ops != p->formula ||
-			   memcmp(&t->formula_options, &p->formula_options, sizeof(p->formula_options)) != 0)) {
-		t->formula_ops->destroy(t->formula);
-		t->formula = NULL;
-	}
-	if (!t->formula)
-		t->formula = plan_formula(p);
-	t->formula_ops = p->formula;
-	t->formula_options = p->formula_options;
-	return t->formula;
-}
-
-void tracing_run(struct tracing *t, const struct plan *p)
+void tracing_run(struct tracing *t, const struct formula_choice *by)
 {
 	const struct reading *r = t ? &t->m->reading : NULL;
 	struct snapshot *s;
 
-	if (!t || p->serving || r->mono_ns < t->deadline_ns)
+	if (!t || r->mono_ns < t->tap.deadline_ns)
 		return;
-	t->deadline_ns = r->mono_ns + INTERVAL_NS;
-	if (!t->consumer) {
-		t->consumer = consumer_new(r);
-		return;
-	}
-	s = consumer_snapshot(t->consumer, r);
+	s = tap_take(&t->tap, r);
+	tap_begin(&t->tap, r, INTERVAL_NS);
 	if (!s)
-		return; /* no memory: joined to the next one */
-	if (!use_formula(t, p) || p->formula->apply(t->formula, s) != 0)
-		formula_all_residual(s);
-	tracing_add(t, p, s);
+		return; /* the first reading; or no memory, and the interval is joined to the next one */
+	tap_use(&t->tap, by);
+	tap_split(&t->tap, s);
+	tracing_add(t, s);
 }
 
-void tracing_finish(struct tracing *t, const struct plan *p)
+void tracing_finish(struct tracing *t)
 {
 	if (!t)
 		return;
 	machine_poll_spans(t->m);
-	sweep(t, p, true);
+	sweep(t, true);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <unistd.h>
-#include "../base/clock.h"
-#include "../base/loop.h"
-#include "../base/parse.h"
+#include "base/clock.h"
+#include "base/loop.h"
+#include "base/parse.h"
 #include "notify.h"
 #include "pipeline.h"
 #include "watchdog.h"
 
-/* A thread that is late once is asked again before the time is up. */
+/* A thread that is late once is checked again before the time is up. */
 #define LOOKS_PER_PERIOD 4
 
 static void answer(void *arg)

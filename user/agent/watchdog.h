@@ -7,20 +7,20 @@
 struct loop;
 struct pipeline;
 
-/* Tells systemd that the agent lives, while its threads do (WatchdogSec= of systemd.service(5)). */
+/* Tells systemd that the agent is alive, as long as its threads are (WatchdogSec= of systemd.service(5)). */
 struct watchdog {
-	uint64_t step_ns, next_ns; /* 0 = nobody watches */
+	uint64_t step_ns, next_ns; /* 0 = systemd does not watch */
 	struct pipeline *pipeline;
 	struct loop *loop;
-	unsigned turns, answers; /* as of the last look */
-	_Atomic unsigned answered; /* by the loop's thread */
+	unsigned turns, answers; /* values at the last check */
+	_Atomic unsigned answered; /* written by the loop's thread */
 };
 
-/* Reads WATCHDOG_USEC and WATCHDOG_PID; w lives until the loop is stopped. */
+/* Reads WATCHDOG_USEC and WATCHDOG_PID. w must live until the loop is stopped. */
 void watchdog_start(struct watchdog *w, struct pipeline *pl, struct loop *l);
-/* How long to sleep until watchdog_run has work, at most most_ms. */
+/* Milliseconds until watchdog_run has work, at most most_ms. */
 int watchdog_wait_ms(const struct watchdog *w, int most_ms);
-/* The main thread's: says "alive" when it is time and every thread came round since the last look. */
+/* Main thread: reports "alive" when it is time and every thread has made progress since the last check. */
 void watchdog_run(struct watchdog *w);
 
 #endif

@@ -52,7 +52,7 @@ uint8_t *buf_reserve(struct buf *b, size_t n)
 {
 	if (b->failed || (b->cap - b->len < n && !buf_grow(b, n)))
 		return NULL;
-	/* an empty, zeroed buffer asked for nothing has no address to give */
+	/* a zeroed buffer has no memory yet, and even 0 bytes need an address */
 	if (!b->data && !buf_grow(b, 1))
 		return NULL;
 	return b->data + b->len;
@@ -73,7 +73,7 @@ void buf_add_str(struct buf *b, const char *s)
 	buf_add(b, s, strlen(s));
 }
 
-/* Two digits a step: division is what decimal text costs, and reports are mostly numbers. */
+/* Writes two digits per step. Divisions are the main cost of decimal text, and reports are mostly numbers. */
 static unsigned format_u64(uint8_t end[U64_DIGITS], uint64_t v)
 {
 	static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
@@ -129,7 +129,7 @@ void buf_printf(struct buf *b, const char *fmt, ...)
 	n = vsnprintf((char *)to, room, fmt, ap);
 	va_end(ap);
 	if (n >= 0 && (size_t)n >= room) {
-		/* vsnprintf ends with a NUL: room for it, although it is not kept */
+		/* vsnprintf writes a NUL, which needs room although it is not kept */
 		to = buf_reserve(b, (size_t)n + 1);
 		if (!to)
 			return;

@@ -37,18 +37,18 @@ uint64_t clock_thread_cpu_ns(void)
 int clock_jump_open(void)
 {
 	struct itimerspec never = { .it_value = { .tv_sec = (time_t)1 << 40 } };
-	int fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK), err;
+	int fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK), rc;
 
 	if (fd < 0)
 		return -errno;
 	if (timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL) == 0)
 		return fd;
-	err = -errno;
+	rc = -errno;
 	close(fd);
-	return err;
+	return rc;
 }
 
-/* The read that is refused arms it anew (timerfd_canceled, fs/timerfd.c). */
+/* A read that fails with ECANCELED arms the timer anew (timerfd_canceled, fs/timerfd.c). */
 bool clock_jumped(int fd)
 {
 	uint64_t n;

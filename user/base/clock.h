@@ -12,10 +12,10 @@ uint64_t clock_boot_ns(void); /* CLOCK_BOOTTIME: goes on during suspend */
 int64_t clock_real_ns(void); /* CLOCK_REALTIME, Unix epoch */
 uint64_t clock_thread_cpu_ns(void);
 
-/* A descriptor that becomes readable when CLOCK_REALTIME jumps: it was set, or the machine slept (the kernel
- * then moves it against CLOCK_MONOTONIC: timekeeping_resume, kernel/time/timekeeping.c). Or -errno. */
+/* Opens a descriptor that becomes readable when CLOCK_REALTIME jumps: it was set, or the machine slept (the kernel then
+ * moves it against CLOCK_MONOTONIC: timekeeping_resume, kernel/time/timekeeping.c). Returns it or -errno. */
 int clock_jump_open(void);
-bool clock_jumped(int fd); /* since it was asked last; false for fd < 0 */
+bool clock_jumped(int fd); /* true when it has jumped since the last call; false for fd < 0 */
 
 /* "YYYY-MM-DDThh:mm:ss.sss" UTC, 23 bytes and a NUL (documents/powerapi-reports.md). */
 void clock_iso_ms(int64_t real_ns, char ret_text[24]);

@@ -4,17 +4,17 @@
 #include "err.h"
 #include "text.h"
 
-int err_set(struct err *e, int code, const char *fmt, ...)
+int err_set(struct err *err, int rc, const char *fmt, ...)
 {
-	char line[sizeof(e->text)];
+	char line[sizeof(err->text)];
 	va_list ap;
 
-	if (!e)
-		return code;
+	if (!err)
+		return rc;
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
-	e->code = code;
-	text_clean(e->text, sizeof(e->text), line);
-	return code;
+	err->code = rc;
+	text_clean(err->text, sizeof(err->text), line);
+	return rc;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +15,8 @@
 #include "text.h"
 
 #define DENIED_MAX 4096
+#define STEPS_DEPTH 64
+#define STEPS_LINKS 40 /* as in the kernel: MAXSYMLINKS */
 
 struct fsroot {
 	int fd; /* of dir */
@@ -21,8 +25,9 @@ struct fsroot {
 	char denied[DENIED_MAX]; /* captured: text of DIR/denied */
 };
 
-/* A captured machine is read by any user, tests by root: what the machine itself refused stands in
- * DIR/denied, one path or pattern a line. No such file: nothing was refused. */
+/* Loads DIR/denied: the paths that the captured machine refused, one path or pattern a line. Without this file nothing
+ * was refused. The modes of the files do not tell it, because any user reads a captured machine and root runs the
+ * tests. */
 static void load_denied(struct fsroot *r)
 {
 	ssize_t n = -1;
@@ -58,7 +63,7 @@ static bool is_denied(const struct fsroot *r, const char *path)
 int fsroot_open(const char *dir, struct fsroot **ret)
 {
 	struct fsroot *r = calloc(1, sizeof(*r));
-	int err = -ENOMEM;
+	int rc = -ENOMEM;
 
 	if (!r)
 		return -ENOMEM;
@@ -68,7 +73,7 @@ int fsroot_open(const char *dir, struct fsroot **ret)
 		goto fail;
 	r->live = strcmp(dir, "/") == 0;
 	r->fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	err = -errno;
+	rc = -errno;
 	if (r->fd < 0)
 		goto fail;
 	if (!r->live)
@@ -77,7 +82,7 @@ int fsroot_open(const char *dir, struct fsroot **ret)
 	return 0;
 fail:
 	fsroot_close(r);
-	return err;
+	return rc;
 }
 
 void fsroot_close(struct fsroot *r)
@@ -100,7 +105,7 @@ const char *fsroot_dir(const struct fsroot *r)
 	return r->dir;
 }
 
-/* openat2(2) came with Linux 5.6; inside it a concurrent rename makes ".." answer EAGAIN. */
+/* openat2(2) came with Linux 5.6. A concurrent rename makes ".." fail with EAGAIN. */
 static int open_in_root(int root, const char *path, int flags)
 {
 	struct open_how how = {
@@ -117,34 +122,120 @@ static int open_in_root(int root, const char *path, int flags)
 	return fd >= 0 ? fd : -errno;
 }
 
-/* Without openat2 (old kernel, or a seccomp filter that does not know it): one component at a
- * time, no symbolic link and no "..", so that nothing can lead out. */
-static int open_by_steps(int root, const char *path, int flags)
-{
-	int dir = root, fd = -ENOENT;
-	char name[256];
+struct steps {
+	int dirs[STEPS_DEPTH]; /* directories walked through so far, below the root */
+	unsigned depth, links;
+	int root;
+	bool follow;
+	char rest[PATH_MAX]; /* rest of the path, not walked yet */
+};
 
-	path += strspn(path, "/");
-	do {
-		size_t len = strcspn(path, "/");
-		const char *next = path + len + strspn(path + len, "/");
+static int here(const struct steps *s)
+{
+	return s->depth ? s->dirs[s->depth - 1] : s->root;
+}
+
+static void up(struct steps *s)
+{
+	if (s->depth) /* the parent of the root is the root */
+		close(s->dirs[--s->depth]);
+}
+
+/* Puts the target of a link before the rest of the path. -EINPROGRESS: the walk goes on; or another -errno. */
+static int follow_link(struct steps *s, int link, const char *next)
+{
+	char to[PATH_MAX];
+	ssize_t n = readlinkat(link, "", to, sizeof(to));
+	size_t left = strlen(next);
+
+	if (n < 0)
+		return -errno;
+	if (!s->follow || s->links++ == STEPS_LINKS)
+		return -ELOOP;
+	if ((size_t)n + 1 + left >= sizeof(s->rest))
+		return -ENAMETOOLONG;
+	while (*to == '/' && s->depth)
+		up(s);
+	memmove(s->rest + n + !!left, next, left + 1);
+	memcpy(s->rest, to, (size_t)n);
+	if (left)
+		s->rest[n] = '/';
+	return -EINPROGRESS;
+}
+
+/* Opens one component, which is not the last one unless flags say so. Returns the final descriptor, -EINPROGRESS when
+ * the walk goes on, or -errno. */
+static int step(struct steps *s, const char *name, const char *next, int flags)
+{
+	int fd = openat(here(s), name, O_PATH | O_NOFOLLOW | O_CLOEXEC), rc = -EINPROGRESS;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) != 0)
+		rc = -errno;
+	else if (S_ISLNK(st.st_mode) && (*next || !(flags & O_NOFOLLOW)))
+		rc = follow_link(s, fd, next);
+	else if ((*next || flags & O_DIRECTORY) && !S_ISDIR(st.st_mode))
+		rc = -ENOTDIR;
+	else if (!*next && flags & O_PATH)
+		return fd;
+	else if (!*next)
+		rc = (rc = openat(here(s), name, flags | O_NOFOLLOW | O_CLOEXEC)) < 0 ? -errno : rc;
+	else if (s->depth == STEPS_DEPTH)
+		rc = -ENAMETOOLONG;
+	else {
+		s->dirs[s->depth++] = fd;
+		memmove(s->rest, next, strlen(next) + 1);
+		return rc;
+	}
+	close(fd);
+	return rc;
+}
+
+/* Opens a path without openat2, which a seccomp filter may refuse: one component at a time, each from the directory
+ * before it, so that nothing leads out of the root. follow false: links and ".." are refused. */
+static int open_by_steps(int root, const char *path, int flags, bool follow)
+{
+	struct steps s = { .root = root, .follow = follow };
+	int fd = strlen(path) < sizeof(s.rest) ? -EINPROGRESS : -ENAMETOOLONG;
+	char name[NAME_MAX + 1];
+
+	if (fd == -EINPROGRESS)
+		memcpy(s.rest, path, strlen(path) + 1);
+	while (fd == -EINPROGRESS) {
+		size_t skip = strspn(s.rest, "/"), len = strcspn(s.rest + skip, "/");
+		const char *at = s.rest + skip, *next = at + len + strspn(at + len, "/");
+		int wanted = flags | (at[len] && !*next ? O_DIRECTORY : 0); /* "name/" */
+		bool dots = len == 2 && memcmp(at, "..", 2) == 0;
 
 		if (len >= sizeof(name))
 			fd = -ENAMETOOLONG;
-		else if (len == 2 && memcmp(path, "..", 2) == 0)
+		else if (dots && !follow)
 			fd = -EXDEV;
-		else {
-			memcpy(name, len ? path : ".", len ? len : 1);
-			name[len ? len : 1] = '\0';
-			fd = openat(dir, name, O_NOFOLLOW | O_CLOEXEC | (*next ? O_PATH | O_DIRECTORY : flags));
-			fd = fd < 0 ? -errno : fd;
+		else if (dots || (len == 1 && *at == '.') || !len) {
+			if (dots)
+				up(&s);
+			if (!*next)
+				fd = (fd = openat(here(&s), ".", flags | O_CLOEXEC)) < 0 ? -errno : fd;
+			memmove(s.rest, next, strlen(next) + 1);
+		} else {
+			memcpy(name, at, len);
+			name[len] = '\0';
+			fd = step(&s, name, next, wanted);
 		}
-		if (dir != root)
-			close(dir);
-		dir = fd;
-		path = next;
-	} while (fd >= 0 && *path);
+	}
+	while (s.depth)
+		up(&s);
 	return fd;
+}
+
+/* Opens path as a process with that root directory would. */
+static int open_within(int root, const char *path, int flags)
+{
+	int fd = open_in_root(root, path, flags | O_CLOEXEC);
+
+	return fd == -ENOSYS || fd == -EPERM ? open_by_steps(root, path, flags, true) : fd;
 }
 
 int fsroot_openat(const struct fsroot *r, const char *path, int flags)
@@ -158,15 +249,11 @@ int fsroot_openat(const struct fsroot *r, const char *path, int flags)
 	if (is_denied(r, path) && !(flags & O_PATH))
 		return -EACCES;
 	/* a captured machine is a stranger's directory: a FIFO in it must not block */
-	flags |= O_CLOEXEC | (flags & O_PATH ? 0 : O_NONBLOCK | O_NOCTTY);
-	fd = open_in_root(r->fd, path, flags);
-	if (fd == -ENOSYS || fd == -EPERM)
-		fd = open_by_steps(r->fd, path, flags);
-	return fd;
+	flags |= (flags & O_PATH ? 0 : O_NONBLOCK | O_NOCTTY);
+	return open_within(r->fd, path, flags);
 }
 
-/* O_PATH touches nothing but the name: what it is, is seen before it is opened. */
-static int open_plain(int found)
+int fsroot_open_plain(int found)
 {
 	char path[64];
 	struct stat st;
@@ -194,20 +281,31 @@ int fsroot_open_below(const struct fsroot *r, const char *dir, const char *below
 	found = (int)syscall(SYS_openat2, at, below, &how, sizeof(how));
 	found = found < 0 ? -errno : found;
 	if (found == -ENOSYS || found == -EPERM)
-		found = open_by_steps(at, below, O_PATH);
+		found = open_by_steps(at, below, O_PATH | O_NOFOLLOW, false);
 	close(at);
 	if (found < 0)
 		return found;
-	fd = open_plain(found);
+	fd = fsroot_open_plain(found);
 	close(found);
 	return fd;
+}
+
+int fsroot_find_inside(const struct fsroot *r, const char *dir, const char *path)
+{
+	int at = fsroot_openat(r, dir, O_PATH | O_DIRECTORY), found;
+
+	if (at < 0)
+		return at;
+	found = open_within(at, path, O_PATH);
+	close(at);
+	return found;
 }
 
 int fsroot_read(const struct fsroot *r, const char *path, char *text, size_t size)
 {
 	size_t len = 0;
 	ssize_t n = 0;
-	int fd, err;
+	int fd, rc;
 
 	if (size < 2)
 		return -EFBIG;
@@ -219,14 +317,26 @@ int fsroot_read(const struct fsroot *r, const char *path, char *text, size_t siz
 		if (n > 0)
 			len += (size_t)n;
 	} while ((n > 0 && len < size) || (n < 0 && errno == EINTR));
-	err = n < 0 ? -errno : len == size ? -EFBIG : 0;
+	rc = n < 0 ? -errno : len == size ? -EFBIG : 0;
 	close(fd);
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	if (len && text[len - 1] == '\n')
 		len--;
 	text[len] = '\0';
 	return (int)len;
+}
+
+int fsroot_readf(const struct fsroot *r, char *text, size_t size, const char *fmt, ...)
+{
+	char path[4096];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(path, sizeof(path), fmt, ap);
+	va_end(ap);
+	return n < (int)sizeof(path) ? fsroot_read(r, path, text, size) : -ENAMETOOLONG;
 }
 
 int fsroot_read_u64(const struct fsroot *r, const char *path, uint64_t *ret)

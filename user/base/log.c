@@ -52,7 +52,15 @@ void log_msg(enum log_level level, const char *fmt, ...)
 		n = snprintf(line, sizeof(line), "<%d>%s\n", priority[level], clean);
 	else
 		n = snprintf(line, sizeof(line), "%s: %s: %s\n", log_program, words[level], clean);
-	/* One write: lines of several threads do not mix. A full or closed stderr is nobody's error. */
+	/* One write, so that lines of several threads do not mix. A full or closed stderr is ignored. */
 	if (write(STDERR_FILENO, line, (size_t)n) < 0)
 		return;
+}
+
+bool log_worth(uint64_t now, uint64_t *said)
+{
+	if (now == *said || now < 2 * *said)
+		return false;
+	*said = now;
+	return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The I/O thread: an event base, a list of functions to run, and an eventfd that wakes it for them.
- * Not event_active(): libevent runs what became active that way before it looks at the sockets
- * again, so work that posts itself would starve them. */
+/* The I/O thread: an event base, a list of functions to run, and an eventfd that wakes it for them. event_active() is
+ * not used: libevent runs events that became active that way before it looks at the sockets again, so a function that
+ * posts itself would starve them. */
 #include "loop.h"
 
 #include <errno.h>
@@ -37,8 +37,8 @@ struct loop {
 	struct loop_work stop; /* kept here so that stopping cannot run out of memory */
 };
 
-/* Runs the list as it is now; what is posted meanwhile waits for the next round, so that a
- * function which posts itself does not keep the sockets waiting. */
+/* Runs the functions that are in the list now. Functions posted meanwhile wait for the next round, so that a function
+ * which posts itself does not keep the sockets waiting. */
 static void loop_run_posted(struct loop *l)
 {
 	pthread_mutex_lock(&l->lock);
@@ -92,10 +92,10 @@ static void *loop_thread(void *arg)
 
 static int loop_start_thread(struct loop *l)
 {
-	int err = thread_start(&l->thread, "jouled-io", LOOP_STACK_BYTES, loop_thread, l);
+	int rc = thread_start(&l->thread, "jouled-io", LOOP_STACK_BYTES, loop_thread, l);
 
-	l->started = !err;
-	return err;
+	l->started = !rc;
+	return rc;
 }
 
 static void use_threads(void)
@@ -107,7 +107,7 @@ int loop_start(struct loop **ret)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct loop *l = calloc(1, sizeof(*l));
-	int err = -ENOMEM;
+	int rc = -ENOMEM;
 
 	if (!l)
 		return -ENOMEM;
@@ -118,16 +118,16 @@ int loop_start(struct loop **ret)
 	l->last = &l->first;
 	l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (l->wake_fd < 0)
-		err = -errno;
+		rc = -errno;
 	else
 		l->base = event_base_new();
 	if (l->base)
 		l->wake = event_new(l->base, l->wake_fd, EV_READ | EV_PERSIST, on_wake, l);
 	if (l->wake && event_add(l->wake, NULL) == 0)
-		err = loop_start_thread(l);
-	if (err) {
+		rc = loop_start_thread(l);
+	if (rc) {
 		loop_stop(l);
-		return err;
+		return rc;
 	}
 	*ret = l;
 	return 0;
@@ -148,7 +148,7 @@ void loop_stop(struct loop *l)
 		loop_add(l, &l->stop);
 		pthread_join(l->thread, NULL);
 	}
-	/* Posted behind the stop: owners wait for these to free what they carry. */
+	/* These were posted after the stop. Their owners wait for them, because they free what they carry. */
 	while (l->first)
 		loop_run_posted(l);
 	if (l->wake)

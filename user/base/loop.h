@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The I/O thread: one libevent base run by a thread of its own. Work is handed over with
- * loop_post; everything else of libevent is used directly by those who run on that thread. */
+/* The I/O thread: one libevent base with a thread of its own. Other threads hand work over with loop_post. Code on that
+ * thread uses libevent directly. */
 #ifndef JD_LOOP_H
 #define JD_LOOP_H
 
@@ -12,7 +12,7 @@ void loop_stop(struct loop *l); /* ends and joins the thread; NULL accepted */
 struct event_base *loop_base(struct loop *l);
 /* Runs fn(arg) on the loop's thread soon. Any thread. 0 or -ENOMEM. */
 int loop_post(struct loop *l, void (*fn)(void *arg), void *arg);
-/* The same and waits until it has run. Not on the loop's thread. */
+/* Runs fn(arg) on the loop's thread and waits until it has returned. Not to be called on that thread. 0 or -ENOMEM. */
 int loop_call(struct loop *l, void (*fn)(void *arg), void *arg);
 
 #endif

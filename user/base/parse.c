@@ -16,7 +16,7 @@ static int digit(char c, unsigned base)
 	return -1;
 }
 
-/* Digits up to the first other character, which *end then points to. */
+/* Takes digits up to the first other character, which *end then points to. */
 static int take_digits(const char *s, unsigned base, uint64_t *ret, const char **end)
 {
 	uint64_t v = 0;
@@ -37,11 +37,11 @@ int parse_u64(const char *s, uint64_t *ret)
 	unsigned base = s[0] == '0' && (s[1] | 32) == 'x' ? 16 : 10;
 	const char *end;
 	uint64_t v;
-	int err;
+	int rc;
 
-	err = take_digits(base == 16 ? s + 2 : s, base, &v, &end);
-	if (err)
-		return err;
+	rc = take_digits(base == 16 ? s + 2 : s, base, &v, &end);
+	if (rc)
+		return rc;
 	if (*end)
 		return -EINVAL;
 	*ret = v;
@@ -52,11 +52,11 @@ int parse_i64(const char *s, int64_t *ret)
 {
 	bool minus = *s == '-';
 	uint64_t v;
-	int err;
+	int rc;
 
-	err = parse_u64(s + minus, &v);
-	if (err)
-		return err;
+	rc = parse_u64(s + minus, &v);
+	if (rc)
+		return rc;
 	if (v > (uint64_t)INT64_MAX + minus)
 		return -ERANGE;
 	*ret = minus ? (int64_t)-v : (int64_t)v;
@@ -91,7 +91,7 @@ int parse_double(const char *s, double *ret)
 	return 0;
 }
 
-/* digits[.digits]UNIT as count * unit, floor; the fraction may have nine digits. */
+/* Units of digits[.digits]UNIT, which is count * unit, rounded down; the fraction may have nine digits. */
 struct unit {
 	const char *name;
 	uint64_t factor;
@@ -101,11 +101,11 @@ static int parse_with_unit(const char *s, const struct unit *units, uint64_t *re
 {
 	uint64_t whole, fraction = 0, scale = 1;
 	unsigned __int128 v;
-	int err;
+	int rc;
 
-	err = take_digits(s, 10, &whole, &s);
-	if (err)
-		return err;
+	rc = take_digits(s, 10, &whole, &s);
+	if (rc)
+		return rc;
 	if (*s == '.') {
 		if (digit(*++s, 10) < 0)
 			return -EINVAL;
@@ -169,14 +169,14 @@ static int walk_cpulist(const char *s, uint8_t *bits, size_t n)
 
 	while (*s) {
 		uint64_t first, last;
-		int err;
+		int rc;
 
-		err = take_digits(s, 10, &first, &s);
+		rc = take_digits(s, 10, &first, &s);
 		last = first;
-		if (!err && *s == '-')
-			err = take_digits(s + 1, 10, &last, &s);
-		if (err)
-			return err;
+		if (!rc && *s == '-')
+			rc = take_digits(s + 1, 10, &last, &s);
+		if (rc)
+			return rc;
 		if (last < first || (*s && (*s != ',' || !s[1])))
 			return -EINVAL;
 		if (last >= n)
@@ -192,10 +192,10 @@ static int walk_cpulist(const char *s, uint8_t *bits, size_t n)
 
 int parse_cpulist(const char *s, uint8_t *bits, size_t n)
 {
-	int err = walk_cpulist(s, NULL, n);
+	int rc = walk_cpulist(s, NULL, n);
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	memset(bits, 0, (n + 7) / 8);
 	return walk_cpulist(s, bits, n);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run_stats.h"
 #include <math.h>
+#include "statistics.h"
 
 /* Up to 10 from the published table, then Fisher's expansion around the normal quantile z (Abramowitz and
  * Stegun 26.7.5), right to four digits from there on. */
-double run_student_t(unsigned freedom)
+double student_t(unsigned freedom)
 {
 	static const double table[] = {
 		12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281,
@@ -18,9 +18,9 @@ double run_student_t(unsigned freedom)
 	       z * (z2 * (z2 * (3 * z2 + 19) + 17) - 15) / 384 / (v * v * v);
 }
 
-struct run_stats run_stats_of(const double *v, unsigned n)
+struct statistics statistics_of(const double *v, unsigned n)
 {
-	struct run_stats s = { 0 };
+	struct statistics s = { 0 };
 	double squares = 0;
 
 	for (unsigned i = 0; i < n; i++)
@@ -29,7 +29,7 @@ struct run_stats run_stats_of(const double *v, unsigned n)
 		squares += (v[i] - s.mean) * (v[i] - s.mean);
 	if (n > 1) {
 		s.stddev = sqrt(squares / (n - 1));
-		s.ci95 = run_student_t(n - 1) * s.stddev / sqrt(n);
+		s.ci95 = student_t(n - 1) * s.stddev / sqrt(n);
 	}
 	return s;
 }

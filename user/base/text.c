@@ -36,7 +36,8 @@ size_t text_utf8_len(const unsigned char *s, size_t n)
 	return len;
 }
 
-/* U+202A..202E, U+2066..2069: invisible, and turn the direction of what follows, so that it reads as something else. */
+/* True for U+202A..202E and U+2066..2069. They are invisible and turn the direction of the text after them, so that it
+ * reads as something else. */
 static bool turns(const unsigned char *s)
 {
 	return s[0] == 0xe2 &&
@@ -123,8 +124,8 @@ unsigned text_distance(const char *a, const char *b)
 	return row[nb];
 }
 
-/* Remembers only the last "*" and the last "**": what an earlier one could match differently, the
- * later one absorbs ("*" stops at a slash, but a slash between two of them fixes the first). */
+/* Only the last "*" and the last "**" are remembered. The later one can match all that an earlier one could match
+ * differently ("*" stops at a slash, but a slash between two of them fixes the first). */
 int text_glob(const char *pattern, const char *s)
 {
 	const char *star = NULL, *star_s = NULL, *deep = NULL, *deep_s = NULL;
@@ -155,7 +156,7 @@ int text_glob(const char *pattern, const char *s)
 	return 1;
 }
 
-/* Eight at a time; the tests for "a byte below n" and "a zero byte" are the usual word tricks. */
+/* Tests eight bytes at a time; the tests for "a byte below n" and "a zero byte" are the usual word tricks. */
 size_t text_plain_run(const unsigned char *s, size_t n)
 {
 	const uint64_t ones = 0x0101010101010101ull, high = 0x8080808080808080ull;

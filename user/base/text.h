@@ -4,9 +4,9 @@
 #define JD_TEXT_H
 #include <stddef.h>
 
-/* Copies s with control bytes, backslash and bytes that are not UTF-8 as \xNN, at most size-1
- * bytes and always NUL-terminated; returns dst. C1 controls (U+0080..U+009F) and the invisible characters that turn the
- * direction of what follows (U+202A..202E, U+2066..2069) are escaped too. */
+/* Copies s with control bytes, backslash and bytes that are not UTF-8 as \xNN, at most size-1 bytes and always
+ * NUL-terminated; returns dst. C1 controls (U+0080..U+009F) and the invisible characters that turn the direction of the
+ * text after them (U+202A..202E, U+2066..2069) are escaped too. */
 const char *text_escape(char *dst, size_t size, const char *s);
 /* The same but backslashes stay: for a whole line whose parts may be escaped already. */
 const char *text_clean(char *dst, size_t size, const char *s);

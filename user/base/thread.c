@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "clock.h"
 
 struct first_step {
 	char name[16];
@@ -18,7 +19,7 @@ static void *begin(void *arg)
 	struct first_step s = *(struct first_step *)arg;
 
 	free(arg);
-	/* by itself: another's name is written through /proc, which a sandbox may have closed */
+	/* the thread names itself: another thread's name is written through /proc, which a sandbox may have closed */
 	pthread_setname_np(pthread_self(), s.name);
 	return s.run(s.arg);
 }
@@ -60,4 +61,22 @@ int thread_start(pthread_t *ret, const char *name, size_t stack_bytes, void *(*r
 	}
 	*ret = thread;
 	return 0;
+}
+
+void thread_cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+bool thread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t until_ns)
+{
+	const struct timespec until = { .tv_sec = (time_t)(until_ns / NS_PER_S),
+					.tv_nsec = (long)(until_ns % NS_PER_S) };
+
+	return pthread_cond_timedwait(cond, lock, &until) == 0;
 }

@@ -4,12 +4,19 @@
 #define JD_THREAD_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Starts RUN(ARG) in a thread that names itself NAME (copied; its first 15 bytes) and has a stack of STACK_BYTES (at
  * least what the system wants), or of its default size when 0. All signals are blocked in it: they belong to the
  * thread that waits for them, and a blocked SIGPIPE or SIGXFSZ is an EPIPE or EFBIG and nothing else. The caller
  * joins or detaches *RET. 0, or a negative errno with *RET untouched. */
 int thread_start(pthread_t *ret, const char *name, size_t stack_bytes, void *(*run)(void *), void *arg);
+
+/* A condition whose waits end by CLOCK_MONOTONIC: by the wall clock they would last as long as that is set back. */
+void thread_cond_init(pthread_cond_t *cond);
+/* Waits for the condition with the lock held, at most until clock_mono_ns() is until_ns. false: that time has come. */
+bool thread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t until_ns);
 
 #endif

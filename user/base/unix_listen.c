@@ -9,8 +9,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Two agents that both find a stale file must not remove each other's new one: whoever replaces
- * it holds the directory's lock. The descriptor, or negative errno. */
+/* Two agents that both find a stale file must not remove each other's new one, so an agent locks the directory while it
+ * replaces the file. Returns the descriptor of the lock, or negative errno. */
 static int lock_directory(const struct sockaddr_un *un)
 {
 	char dir[sizeof(un->sun_path)], *slash;
@@ -33,11 +33,11 @@ static int lock_directory(const struct sockaddr_un *un)
 	return -EAGAIN;
 }
 
-/* 0 = the name is free now, -EEXIST = no socket, -EADDRINUSE = in use, or -errno. */
+/* Removes a stale socket file. 0 = the name is free, -EEXIST = no socket, -EADDRINUSE = in use, or -errno. */
 static int clear_stale(const struct sockaddr_un *un)
 {
 	struct stat st;
-	int fd, code;
+	int fd, rc;
 
 	if (lstat(un->sun_path, &st) != 0)
 		return errno == ENOENT ? 0 : -errno;
@@ -46,26 +46,26 @@ static int clear_stale(const struct sockaddr_un *un)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	code = connect(fd, (const struct sockaddr *)un, sizeof(*un)) == 0 ? 0 : errno;
+	rc = connect(fd, (const struct sockaddr *)un, sizeof(*un)) == 0 ? 0 : errno;
 	close(fd);
-	/* Only "refused" proves that nobody is there; a full backlog or another type is somebody. */
-	if (code != ECONNREFUSED)
-		return code == EACCES ? -EACCES : -EADDRINUSE;
+	/* only "refused" proves that no process listens: a full backlog or another socket type gives another error */
+	if (rc != ECONNREFUSED)
+		return rc == EACCES ? -EACCES : -EADDRINUSE;
 	return unlink(un->sun_path) == 0 ? 0 : -errno;
 }
 
-/* Before bind() the file gets this mode less the umask, so it is never more open than asked; with a
- * group it opens to others only when that is set. */
+/* Before bind() the socket gets this mode, so that the file has it less the umask and is never more open than asked.
+ * With a group the file is open to its owner alone until the group is set. */
 static int bind_file(int fd, const struct sockaddr_un *un, mode_t mode, gid_t group)
 {
 	if (fchmod(fd, group == (gid_t)-1 ? mode : mode & 0700) || bind(fd, (const struct sockaddr *)un, sizeof(*un)))
 		return -errno;
 	if ((group != (gid_t)-1 && lchown(un->sun_path, (uid_t)-1, group)) || chmod(un->sun_path, mode) ||
 	    listen(fd, SOMAXCONN)) {
-		int code = -errno;
+		int rc = -errno;
 
 		unlink(un->sun_path);
-		return code;
+		return rc;
 	}
 	return 0;
 }
@@ -73,19 +73,19 @@ static int bind_file(int fd, const struct sockaddr_un *un, mode_t mode, gid_t gr
 static int listen_at(const struct sockaddr_un *un, mode_t mode, gid_t group, struct unix_file *ret)
 {
 	struct stat st;
-	int code = clear_stale(un), fd;
+	int rc = clear_stale(un), fd;
 
-	if (code)
-		return code;
+	if (rc)
+		return rc;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	code = bind_file(fd, un, mode, group);
-	if (!code && lstat(un->sun_path, &st) != 0)
-		code = -errno;
-	if (code) {
+	rc = bind_file(fd, un, mode, group);
+	if (!rc && lstat(un->sun_path, &st) != 0)
+		rc = -errno;
+	if (rc) {
 		close(fd);
-		return code;
+		return rc;
 	}
 	ret->dev = st.st_dev;
 	ret->ino = st.st_ino;
@@ -117,9 +117,9 @@ void unix_listen_remove(const struct unix_file *f)
 		unlink(f->path);
 }
 
-const char *unix_listen_remedy(int code)
+const char *unix_listen_remedy(int rc)
 {
-	switch (code) {
+	switch (rc) {
 	case -EEXIST:
 		return "it is not a socket: remove it or choose another name";
 	case -EADDRINUSE:

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "completion.h"
-#include "verb.h"
+#include "verbs.h"
 
 static void put(const char *word, const char *start)
 {
@@ -19,7 +19,7 @@ static void put_option(const char *name, const char *start)
 	put(word, start);
 }
 
-/* The words that an option takes are in its help: "of vjoule: document or v0.2; by its header". */
+/* Prints the words that an option takes. They are read from its help: "of vjoule: document or v0.2; by its header". */
 static void put_values(const char *help, const char *start)
 {
 	const char *colon = strchr(help, ':');
@@ -48,7 +48,7 @@ static void put_argument(const struct verb_option *o, const char *start)
 		puts("@file");
 }
 
-/* The option whose value the last word is; NULL = it is none. */
+/* Returns the option that takes the last word as its value, by the word before; NULL = the last word is no value. */
 static const struct verb_option *waiting(const struct verb *v, const char *before)
 {
 	for (const struct verb_option *o = v->options; o->name; o++)

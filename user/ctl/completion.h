@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* joulectl --completion WORD...: what may stand in the place of the last word, one a line; "@file" for a
- * file's name. Said from the table of verbs, so that deploy/bash-completion/joulectl knows each of them. */
+/* joulectl --completion WORD... prints the words that can replace the last one, one per line; "@file" stands for the
+ * name of a file. They come from the table of verbs, so deploy/bash-completion/joulectl needs no list of its own. */
 #ifndef JD_CTL_COMPLETION_H
 #define JD_CTL_COMPLETION_H
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* joulectl doctor: jouled itself looks, for it is jouled that would measure. */
+/* joulectl doctor: runs jouled doctor, because jouled is the program that measures. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
-#include "../base/log.h"
-#include "private_agent.h"
-#include "verb.h"
+#include "base/log.h"
+#include "ctl/run/private_agent.h"
+#include "ctl/core/verb.h"
 
 #define ARGUMENTS_MAX 64
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* joulectl list: cgroups with what they used since the agent first saw them, and in the last interval. The
- * lines below them close the account: together they are the machine. */
+/* joulectl list: cgroups with their energy since the agent first saw them and in the last interval. The lines below
+ * the cgroups hold the rest: all lines together are the energy of the machine. */
 #include <errno.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../base/log.h"
-#include "../encode/table.h"
-#include "../model/naming.h"
-#include "agent.h"
-#include "ask.h"
-#include "choice.h"
-#include "top.h"
-#include "verb.h"
+#include "base/log.h"
+#include "encode/table.h"
+#include "model/naming.h"
+#include "ctl/core/agent_client.h"
+#include "ctl/core/ask.h"
+#include "ctl/core/choice.h"
+#include "ctl/top/top.h"
+#include "ctl/core/verb.h"
 
 enum { OPTION_SORT, OPTION_LIMIT, OPTION_DEPTH, OPTION_JSON, OPTION_SOCKET };
 
@@ -31,75 +31,62 @@ static const char *const about[] = {
 	"it. PATH takes those at and below it. Values are a cgroup's own, without what is below it. Pods, containers and "
 	"machines have their names before the path.",
 	"The last lines are what no cgroup has: kernel threads, interrupts, idle, residual, cgroups that are gone. Energy "
-	"is that of package, dram and gpu together; --json has every domain.",
+	"is that of the domains that the last line names, which hold none of each other; --json has every domain.",
 	NULL,
 };
 
 static const char *const sorts[] = { "power", "energy", "cpu", "name", NULL };
 
 struct ledger {
-	const json_t *domains; /* of the answer */
-	bool counted[DOMAIN_KINDS];
-	bool split; /* there is energy at all */
+	const json_t *domains; /* array of the answer */
+	unsigned summed; /* kinds of domains that are added up */
+	bool split; /* the formula gives energy to cgroups */
 	double seconds; /* of the last interval */
-	char mark; /* of the machine's energy, for sums that say nothing themselves */
+	char mark; /* of the machine's energy, for sums without a quality of their own */
 };
 
-/* "package-0-die-1" is of the kind "package". -1 = unknown. */
-static int kind_of(const char *name)
+static bool is_summed(const struct ledger *l, const char *domain)
 {
-	for (int k = 0; k < DOMAIN_KINDS; k++) {
-		const char *kind = domain_kind_name((enum domain_kind)k);
-		size_t n = strlen(kind);
-
-		if (strncmp(name, kind, n) == 0 && (!name[n] || name[n] == '-'))
-			return k;
-	}
-	return -1;
+	return l->summed & DOMAIN_BIT(domain_kind_of(domain));
 }
 
-static char mark_of(const char *quality)
+/* Returns the mark of the worst quality under `key` among the domains that are added up. */
+static char machine_mark(const struct ledger *l, const char *key)
 {
-	for (unsigned bit = QUALITY_WRAPPED; bit <= QUALITY_LOST; bit <<= 1)
-		if (strcmp(quality, quality_name(bit)) == 0)
-			return table_mark(bit);
-	return ' ';
+	unsigned quality = 0;
+	const json_t *d;
+	size_t i;
+
+	json_array_foreach(l->domains, i, d)
+		if (is_summed(l, ask_text(d, "name")))
+			quality |= quality_named(ask_text(d, key));
+	return table_mark(quality);
 }
 
 static void open_ledger(struct ledger *l, const json_t *doc)
 {
-	bool has[DOMAIN_KINDS] = { false };
+	unsigned kinds = 0;
 	const json_t *d;
 	size_t i;
 
 	l->domains = json_object_get(doc, "domains");
-	l->mark = ' ';
 	l->split = json_array_size(l->domains) > 0;
 	l->seconds = (double)ask_number(doc, "last_interval_ns") / 1e9;
-	json_array_foreach(l->domains, i, d) {
-		int kind = kind_of(ask_text(d, "name"));
-
-		if (kind < 0)
-			continue;
-		has[kind] = true;
-		if (mark_of(ask_text(d, "quality")) != ' ')
-			l->mark = mark_of(ask_text(d, "quality"));
-	}
-	top_count_kinds(has, l->counted);
+	json_array_foreach(l->domains, i, d)
+		kinds |= DOMAIN_BIT(domain_kind_of(ask_text(d, "name")));
+	l->summed = domain_kinds_summed(kinds);
+	l->mark = machine_mark(l, "quality");
 }
 
-/* Sum over the counted domains of {"package-0":1, ...}. */
+/* Returns the sum of {"package-0":1, ...} over the domains that are added up. */
 static double sum(const struct ledger *l, const json_t *by_domain)
 {
 	double total = 0;
 	const char *key;
 	json_t *v;
 
-	json_object_foreach((json_t *)by_domain, key, v) {
-		int kind = kind_of(key);
-
-		total += kind >= 0 && l->counted[kind] ? json_number_value(v) : 0;
-	}
+	json_object_foreach((json_t *)by_domain, key, v)
+		total += is_summed(l, key) ? json_number_value(v) : 0;
 	return total;
 }
 
@@ -121,7 +108,7 @@ static void put_use(const struct ledger *l, const json_t *e, const char *title, 
 {
 	const json_t *last = json_object_get(e, "last"), *total = json_object_get(e, "total");
 	const char *quality = ask_text(e, "energy_quality");
-	char mark = *quality == '?' ? l->mark : mark_of(quality), time[16];
+	char mark = *quality == '?' ? l->mark : table_mark(quality_named(quality)), time[16];
 
 	top_seconds(time, (uint64_t)ask_number(total, "cpu_ns"));
 	put_line(l, sum(l, json_object_get(last, "power_w")), sum(l, json_object_get(total, "energy_uj")), mark, NULL);
@@ -129,7 +116,7 @@ static void put_use(const struct ledger *l, const json_t *e, const char *title, 
 	       time, title ? title : "", title ? "  " : "", name, ask_is(e, "ended") ? " (ended)" : "");
 }
 
-/* What people call it, safe to print; NULL = nothing that its path does not say. */
+/* Returns the name that people use for the cgroup, safe to print; NULL = there is none besides its path. */
 static char *title_of(const json_t *names)
 {
 	char title[3 * (NAMING_TEXT_MAX + 1)];
@@ -165,32 +152,48 @@ static void put_rows(const struct ledger *l, const json_t *list, const char *key
 	}
 }
 
-/* Idle, residual and what is gone, of the counted domains. */
+/* Prints a part of the machine that no cgroup holds (idle, residual, ended cgroups), over the domains that are added
+ * up. */
 static void put_machine_part(const struct ledger *l, const char *what, const char *key)
 {
+	bool idle = strcmp(key, "idle_uj") == 0;
 	double uj[2] = { 0 };
 	const json_t *d;
-	char mark = ' ';
 	size_t i;
 
 	json_array_foreach(l->domains, i, d) {
-		int kind = kind_of(ask_text(d, "name"));
-
-		if (kind < 0 || !l->counted[kind])
+		if (!is_summed(l, ask_text(d, "name")))
 			continue;
 		uj[0] += (double)ask_number(json_object_get(d, "last"), key);
 		uj[1] += (double)ask_number(json_object_get(d, "total"), key);
-		mark = mark_of(ask_text(d, "quality"));
 	}
 	if (l->split && (uj[1] > 0 || uj[0] > 0))
-		put_line(l, l->seconds > 0 ? uj[0] / 1e6 / l->seconds : 0, uj[1], mark, what);
+		put_line(l, l->seconds > 0 ? uj[0] / 1e6 / l->seconds : 0, uj[1],
+			 machine_mark(l, idle ? "idle_quality" : "quality"), what);
+}
+
+/* Writes the label of the sum: "= the machine (package-0 + dram-0)". */
+static void name_machine(const struct ledger *l, char *dst, size_t size)
+{
+	size_t at = (size_t)snprintf(dst, size, "= the machine ("), i, n = 0;
+	const json_t *d;
+
+	json_array_foreach(l->domains, i, d)
+		if (is_summed(l, ask_text(d, "name")) && at < size) {
+			char *name = top_clean(ask_text(d, "name"));
+
+			at += (size_t)snprintf(dst + at, size - at, "%s%.60s", n++ ? " + " : "", name ? name : "?");
+			free(name);
+		}
+	if (at < size)
+		snprintf(dst + at, size - at, ")");
 }
 
 static void print_list(const json_t *doc)
 {
 	const json_t *other = json_object_get(doc, "other");
 	struct ledger l = { 0 };
-	char more[64];
+	char more[64], machine[256];
 
 	open_ledger(&l, doc);
 	printf("%8s %9s %8s%11s  %s\n", "WATTS", "JOULES", "CPU%", "CPU TIME", "CGROUP");
@@ -202,19 +205,21 @@ static void print_list(const json_t *doc)
 	put_machine_part(&l, "(idle)", "idle_uj");
 	put_machine_part(&l, "(residual)", "residual_uj");
 	put_machine_part(&l, "(cgroups that are gone)", "retired_uj");
-	put_machine_part(&l, "= the machine", "energy_uj");
+	name_machine(&l, machine, sizeof(machine));
+	put_machine_part(&l, machine, "energy_uj");
 	if (!l.split)
 		printf("no energy source, or none for you: counters only; joulectl doctor says why\n");
 }
 
-/* The route, with what was chosen. 0 or -EINVAL. */
+/* Builds the route from the options. 0 or -EINVAL with err. */
 static int make_path(const struct verb_call *call, struct buf *path, struct err *err)
 {
 	int sort = choice_word("list: --sort", call->option[OPTION_SORT], sorts, 0, err);
 	uint64_t limit = 0, depth = UINT64_MAX;
 
-	if (sort < 0 || choice_number("list: --limit", call->option[OPTION_LIMIT], 1, 1000000, &limit, err) ||
-	    choice_number("list: --depth", call->option[OPTION_DEPTH], 0, 4096, &depth, err))
+	if (sort < 0 ||
+	    choice_number("list: --limit", call->option[OPTION_LIMIT], choice_range(1, 1000000), &limit, err) ||
+	    choice_number("list: --depth", call->option[OPTION_DEPTH], choice_range(0, 4096), &depth, err))
 		return -EINVAL;
 	buf_add_str(path, "/v1/cgroups");
 	if (call->n) {
@@ -234,40 +239,40 @@ static int answer(const struct verb_call *call, const char *path, struct err *er
 {
 	struct buf body = { 0 };
 	json_t *doc = NULL;
-	int code = ask_agent(call->option[OPTION_SOCKET], path, &body, err);
+	int rc = ask_agent(call->option[OPTION_SOCKET], path, &body, err);
 
-	if (!code && call->option[OPTION_JSON]) {
-		code = ask_print(&body, err);
-	} else if (!code) {
+	if (!rc && call->option[OPTION_JSON]) {
+		ask_print(&body);
+	} else if (!rc) {
 		doc = ask_parse(&body, err);
-		code = doc ? 0 : err->code;
+		rc = doc ? 0 : err->code;
 	}
 	if (doc)
 		print_list(doc);
 	json_decref(doc);
 	buf_free(&body);
-	return code;
+	return rc;
 }
 
 static int run(const struct verb_call *call)
 {
 	struct buf path = { .limit = 8192 };
 	struct err err = { 0 };
-	int code;
+	int rc;
 
 	setlocale(LC_CTYPE, "");
 	top_text_init();
-	code = make_path(call, &path, &err);
-	if (code) {
+	rc = make_path(call, &path, &err);
+	if (rc) {
 		log_error("%s", err.text);
 		buf_free(&path);
 		return CTL_USAGE;
 	}
-	code = answer(call, (const char *)path.data, &err);
-	if (code)
+	rc = answer(call, (const char *)path.data, &err);
+	if (rc)
 		log_error("list: %s", err.text);
 	buf_free(&path);
-	return code ? CTL_FAILED : CTL_OK;
+	return rc ? CTL_FAILED : CTL_OK;
 }
 
 const struct verb verb_list = {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* joulectl status: how the agent is. */
+/* joulectl status: the state of the agent. */
 #include <stdio.h>
-#include "../base/log.h"
-#include "../base/text.h"
-#include "ask.h"
-#include "verb.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "ctl/core/ask.h"
+#include "ctl/core/verb.h"
 
 enum { OPTION_JSON, OPTION_SOCKET };
 
@@ -145,13 +145,13 @@ static int run(const struct verb_call *call)
 	struct buf body = { 0 };
 	struct err err = { 0 };
 	json_t *doc = NULL;
-	int code = ask_agent(call->option[OPTION_SOCKET], "/v1/status", &body, &err);
+	int rc = ask_agent(call->option[OPTION_SOCKET], "/v1/status", &body, &err);
 
-	if (!code && call->option[OPTION_JSON]) {
-		code = ask_print(&body, &err);
-	} else if (!code) {
+	if (!rc && call->option[OPTION_JSON]) {
+		ask_print(&body);
+	} else if (!rc) {
 		doc = ask_parse(&body, &err);
-		code = doc ? 0 : err.code;
+		rc = doc ? 0 : err.code;
 	}
 	if (doc) {
 		print_head(doc);
@@ -159,17 +159,17 @@ static int run(const struct verb_call *call)
 		print_outputs(json_object_get(doc, "outputs"));
 		print_rest(doc);
 	}
-	if (code)
+	if (rc)
 		log_error("status: %s", err.text);
 	json_decref(doc);
 	buf_free(&body);
-	return code ? CTL_FAILED : CTL_OK;
+	return rc ? CTL_FAILED : CTL_OK;
 }
 
 const struct verb verb_status = {
 	.name = "status",
 	.synopsis = "",
-	.help = "Says how the agent is: sources, outputs, losses, its own cost",
+	.help = "Shows the state of the agent: sources, outputs, losses, its own cost",
 	.about = about,
 	.options = options,
 	.max_args = 0,

@@ -5,11 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "../base/log.h"
-#include "../model/recording.h"
-#include "agent.h"
-#include "choice.h"
-#include "verb.h"
+#include "base/log.h"
+#include "model/recording/recording.h"
+#include "ctl/core/agent_client.h"
+#include "ctl/core/choice.h"
+#include "ctl/core/put.h"
+#include "ctl/core/verb.h"
 
 enum { OPTION_FORMAT, OPTION_INTERVAL, OPTION_COUNT, OPTION_SOCKET };
 
@@ -32,7 +33,7 @@ static const char *const formats[] = { "json", "cbor", "hwpc", "power", "table",
 enum { FORMAT_JSON, FORMAT_CBOR, FORMAT_HWPC, FORMAT_POWER, FORMAT_TABLE, FORMAT_VJOULE };
 
 static volatile sig_atomic_t interrupted;
-static volatile bool stop;
+static atomic_bool stop; /* lock-free: a signal handler sets it */
 
 static void on_signal(int sig)
 {
@@ -44,28 +45,14 @@ struct streaming {
 	struct agent *agent;
 	int format;
 	uint64_t count, left; /* 0 = without end */
-	char before; /* the byte before this piece */
-	struct buf bytes; /* cbor with a count: read, not yet written */
-	uint64_t written; /* of the stream */
+	char before; /* last byte of the piece before */
+	struct buf bytes; /* cbor with a count: bytes that were read and are not yet written */
+	uint64_t written; /* offset in the stream up to which it was written */
 	struct err err;
 };
 
-static int write_all(const char *p, size_t n)
-{
-	while (n) {
-		ssize_t put = write(STDOUT_FILENO, p, n);
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put < 0)
-			return -errno;
-		p += put;
-		n -= (size_t)put;
-	}
-	return 0;
-}
-
-/* A line ends a document, in tables an empty one. -ECANCELED: that was the last. */
+/* Writes a piece of the stream. A document ends with a line, in tables with an empty line. -ECANCELED: the last
+ * document was written. */
 static int take(void *arg, const char *piece, size_t size)
 {
 	struct streaming *s = arg;
@@ -75,12 +62,12 @@ static int take(void *arg, const char *piece, size_t size)
 
 		s->before = piece[i];
 		if (end && --s->left == 0) {
-			int code = write_all(piece, i + 1);
+			int rc = put_all(STDOUT_FILENO, piece, i + 1);
 
-			return code ? code : -ECANCELED;
+			return rc ? rc : -ECANCELED;
 		}
 	}
-	return write_all(piece, size);
+	return put_all(STDOUT_FILENO, piece, size);
 }
 
 static ssize_t read_bytes(void *arg, void *dst, size_t n)
@@ -93,64 +80,65 @@ static ssize_t read_bytes(void *arg, void *dst, size_t n)
 	return s->bytes.failed ? -ENOMEM : got;
 }
 
-/* What the reader has understood: header and whole snapshots. */
+/* Writes the bytes before `offset`, which the reader has decoded: the header and whole snapshots. */
 static int write_until(struct streaming *s, uint64_t offset)
 {
 	size_t n = (size_t)(offset - s->written);
-	int code = write_all((const char *)s->bytes.data, n);
+	int rc = put_all(STDOUT_FILENO, s->bytes.data, n);
 
 	memmove(s->bytes.data, s->bytes.data + n, s->bytes.len - n);
 	s->bytes.len -= n;
 	s->written = offset;
-	return code;
+	return rc;
 }
 
-/* Snapshots have no mark at their end: they are read to be counted. */
+/* Writes s->left snapshots. CBOR has no mark at the end of a snapshot, so each one is decoded to find it. */
 static int count_snapshots(struct streaming *s, struct err *err)
 {
 	struct recording *r = NULL;
 	struct snapshot *snap;
-	int code = recording_open_from(read_bytes, s, "agent", &r, err);
+	int rc = recording_open_from(read_bytes, s, "agent", &r, err);
 
-	if (!code)
-		code = write_until(s, recording_offset(r));
-	while (!code && s->left && (code = recording_next(r, &snap, err)) == 1) {
-		code = write_until(s, recording_offset(r));
+	if (!rc)
+		rc = write_until(s, recording_offset(r));
+	while (!rc && s->left && (rc = recording_next(r, &snap, err)) == 1) {
+		rc = write_until(s, recording_offset(r));
 		s->left--;
 	}
 	recording_close(r);
-	if (code && s->err.code)
+	if (rc && s->err.code)
 		*err = s->err;
-	return stop ? 0 : code;
+	return stop ? 0 : rc;
 }
 
 static int run_stream(struct streaming *s, const char *path, struct err *err)
 {
-	int code;
+	int rc = agent_begin(s->agent, path, "*/*", err);
 
-	if (s->format != FORMAT_CBOR || !s->count)
-		return agent_stream(s->agent, path, "*/*", take, s, &stop, err);
-	code = agent_begin(s->agent, path, "*/*", err);
-	return code ? code : count_snapshots(s, err);
+	if (rc)
+		return rc;
+	return s->format == FORMAT_CBOR && s->count ? count_snapshots(s, err) :
+						      agent_take(s->agent, take, s, &stop, err);
 }
 
-/* 0 or -EINVAL, said. */
+/* 0, or a negative errno after an error line was logged. */
 static int read_options(const struct verb_call *call, struct streaming *s, uint64_t *interval_ns)
 {
 	struct err err = { 0 };
-	int code;
+	int rc;
 
 	s->format = choice_word("stream: --format", call->option[OPTION_FORMAT], formats, FORMAT_JSON, &err);
-	code = s->format < 0 ? s->format :
-			       choice_interval("stream: --interval", call->option[OPTION_INTERVAL], interval_ns, &err);
-	if (!code)
-		code = choice_number("stream: --count", call->option[OPTION_COUNT], 1, UINT64_MAX, &s->count, &err);
-	if (!code && s->count && s->format == FORMAT_VJOULE)
-		code = err_set(&err, -EINVAL, "stream: --count: not for vjoule; interrupt it, or take another format");
+	rc = s->format < 0 ? s->format :
+			     choice_interval("stream: --interval", call->option[OPTION_INTERVAL], interval_ns, &err);
+	if (!rc)
+		rc = choice_number("stream: --count", call->option[OPTION_COUNT], choice_range(1, UINT64_MAX),
+				   &s->count, &err);
+	if (!rc && s->count && s->format == FORMAT_VJOULE)
+		rc = err_set(&err, -EINVAL, "stream: --count: not for vjoule; interrupt it, or take another format");
 	s->left = s->count;
-	if (code)
+	if (rc)
 		log_error("%s", err.text);
-	return code;
+	return rc;
 }
 
 static int run(const struct verb_call *call)
@@ -160,7 +148,7 @@ static int run(const struct verb_call *call)
 	struct err err = { 0 };
 	uint64_t interval_ns = 0;
 	char path[96];
-	int code;
+	int rc;
 
 	if (read_options(call, &s, &interval_ns))
 		return CTL_USAGE;
@@ -171,18 +159,19 @@ static int run(const struct verb_call *call)
 	sigaction(SIGINT, &on, NULL);
 	sigaction(SIGTERM, &on, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	code = agent_open(call->option[OPTION_SOCKET], &s.agent, &err);
-	if (!code)
-		code = run_stream(&s, path, &err);
+	rc = agent_open(call->option[OPTION_SOCKET], &s.agent, &err);
+	if (!rc)
+		rc = run_stream(&s, path, &err);
 	agent_close(s.agent);
 	buf_free(&s.bytes);
-	if (code == -ECANCELED || code == -EPIPE || interrupted) /* the last one, or nobody reads on */
+	if (rc == -ECANCELED || rc == -EPIPE ||
+	    interrupted) /* all documents are written, the reader has left, or a signal came */
 		return CTL_OK;
-	if (!code && s.left && s.count)
-		code = err_set(&err, -ECONNRESET, "the agent has ended; start it again");
-	if (code)
-		log_error("stream: %s", err.code ? err.text : strerrordesc_np(-code));
-	return code ? CTL_FAILED : CTL_OK;
+	if (!rc && s.left && s.count)
+		rc = err_set(&err, -ECONNRESET, "the agent has ended; start it again");
+	if (rc)
+		log_error("stream: %s", err.code ? err.text : strerrordesc_np(-rc));
+	return rc ? CTL_FAILED : CTL_OK;
 }
 
 const struct verb verb_stream = {

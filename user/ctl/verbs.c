@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of verbs, and what is said from it: usage, help, manual. */
+/* The table of verbs. Usage, help and the manual page are printed from it. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include "../base/log.h"
-#include "../base/text.h"
-#include "completion.h"
-#include "verb.h"
+#include "verbs.h"
+
+extern const struct verb verb_check, verb_decode, verb_doctor, verb_flame, verb_history, verb_list, verb_mark,
+	verb_plot, verb_record, verb_report, verb_run, verb_spans, verb_status, verb_stream, verb_top, verb_web;
 
 const struct verb *const verbs[] = {
 	&verb_top,    &verb_run,    &verb_record, &verb_mark,   &verb_list, &verb_history,
@@ -23,15 +23,7 @@ const struct verb *verb_find(const char *name)
 	return NULL;
 }
 
-static void print_help(void)
-{
-	printf("Usage: joulectl VERB [OPTION]... [ARGUMENT]...\n\nVerbs:\n");
-	for (const struct verb *const *v = verbs; *v; v++)
-		printf("  %-10s %s\n", (*v)->name, (*v)->help);
-	printf("\njoulectl VERB --help says more about one; joulectl --version is the version.\n");
-}
-
-/* Words up to 78 columns. */
+/* Prints a paragraph, wrapped at 78 columns. */
 static void print_paragraph(const char *text)
 {
 	size_t column = 0;
@@ -69,7 +61,8 @@ void verb_print_help(const struct verb *v)
 	printf("  %-24s %s\n", "-h, --help", "this text");
 }
 
-/* roff takes a hyphen for one that may break a line, and a dot or quote at the start of one for a request. */
+/* Prints text escaped for roff: a plain hyphen could break a line, and a dot or a quote at the start of a line is a
+ * request. */
 static void man_text(const char *s)
 {
 	if (*s == '.' || *s == '\'')
@@ -111,63 +104,4 @@ int verb_print_man(const char *name)
 		printf(".\n");
 	}
 	return 0;
-}
-
-static int unknown_verb(const char *name)
-{
-	size_t len = strlen(name);
-	unsigned best = len > 6 ? 4 : len > 2 ? 3 : 2; /* beyond a few edits it is another word */
-	const char *near = NULL;
-	char shown[64];
-
-	for (const struct verb *const *v = verbs; *v; v++) {
-		unsigned d = text_distance((*v)->name, name);
-
-		if (d < best) {
-			best = d;
-			near = (*v)->name;
-		}
-	}
-	text_escape(shown, sizeof(shown), name);
-	if (near)
-		log_error("%s: unknown verb; did you mean %s?", shown, near);
-	else
-		log_error("%s: unknown verb; see joulectl --help", shown);
-	return CTL_USAGE;
-}
-
-int verb_main(int argc, char **argv)
-{
-	struct verb_call call = { 0 };
-	struct err err = { 0 };
-	const struct verb *v;
-
-	if (argc < 2) {
-		log_error("no verb; see joulectl --help");
-		return CTL_USAGE;
-	}
-	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
-		printf("joulectl %s\n", JOULED_VERSION);
-		return CTL_OK;
-	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
-		print_help();
-		return CTL_OK;
-	}
-	if (!strcmp(argv[1], "--completion")) {
-		completion_print(argc - 2, argv + 2);
-		return CTL_OK;
-	}
-	v = verb_find(argv[1]);
-	if (!v)
-		return unknown_verb(argv[1]);
-	if (verb_parse(v, argc - 2, argv + 2, &call, &err) != 0) {
-		log_error("%s", err.text);
-		return CTL_USAGE;
-	}
-	if (call.help) {
-		verb_print_help(v);
-		return CTL_OK;
-	}
-	return v->run(&call);
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writers through a bare pointer, for the two loops that run per cgroup and CPU. Room was reserved
- * for the whole report before, so nothing is checked here: that is what they save over buf_add_*,
- * whose two calls a number cost more than the number. Everything else uses base/buf and base/json. */
+/* Writers through a bare pointer, for the two loops that run once per cgroup and CPU. The caller reserves room
+ * for the whole report beforehand, so nothing is checked here. The two calls per number of buf_add_* would cost
+ * more than the number itself. All other code uses base/buf and base/format/json. */
 #ifndef JD_EMIT_H
 #define JD_EMIT_H
 #include <stdint.h>
 #include <string.h>
 
 #define EMIT_U64_MAX 20 /* digits of 2^64 - 1 */
-#define EMIT_BLOCK 32 /* fixed texts are copied in whole blocks: reserve one more than needed */
+#define EMIT_BLOCK 32 /* fixed texts are copied in whole blocks: reserve one block more than needed */
 
-/* A text written again and again; `text` is padded to whole blocks. */
+/* A text that is written many times; `text` is padded to whole blocks. */
 struct emit_text {
 	char *text;
 	unsigned len;
@@ -23,7 +23,7 @@ static inline char *emit_text(char *p, const struct emit_text *t)
 	return p + t->len;
 }
 
-/* n is a constant where this is called: the copy becomes a few moves. */
+/* The length is a compile-time constant, so the compiler turns the copy into a few moves. */
 #define emit_literal(p, s) ((char *)memcpy((p), "" s, sizeof(s) - 1) + sizeof(s) - 1)
 
 static inline char *emit_mem(char *p, const void *s, size_t n)
@@ -56,7 +56,7 @@ static inline unsigned emit_digits(uint64_t v)
 		1000000000000000000ull,
 		10000000000000000000ull,
 	};
-	/* log10(2) as 1233 / 4096: exact enough for 64 bits, then one comparison puts it right */
+	/* 1233 / 4096 approximates log10(2) well enough for 64 bits; one comparison corrects the guess */
 	unsigned guess = ((64 - (unsigned)__builtin_clzll(v | 1)) * 1233) >> 12;
 
 	return guess + (v >= power[guess]);

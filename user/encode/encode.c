@@ -1,15 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-#include "share.h"
+/* The table of formats: each row describes one format. */
+#include "encode.h"
+#include "guest_lines.h"
+#include "model/config/formats.h"
+
+/* Declared here alone: all others ask the table. */
+extern const struct encoder_ops encode_hwpc, encode_power, encode_table, encode_snapshot, encode_vjoule,
+	encode_openmetrics;
+
+static const char *const hwpc_groups[] = { "rapl", "msr", "core", NULL };
+
+const struct output_format output_formats[] = {
+	{ .name = "hwpc",
+	  .encoder = &encode_hwpc,
+	  .places = PLACES_BYTES,
+	  .options = "time file-format leaf-only stand-ins metadata",
+	  .csv_groups = hwpc_groups },
+	{ .name = "power", .encoder = &encode_power, .places = PLACES_BYTES, .options = "time file-format" },
+	{ .name = "vjoule",
+	  .encoder = &encode_vjoule,
+	  .places = PLACES_BYTES,
+	  .options = "dialect metrics",
+	  .gauges = "v0.2",
+	  .header = true },
+	{ .name = "openmetrics",
+	  .encoder = &encode_openmetrics,
+	  .places = PLACES_BYTES | PLACE_HTTP_LISTEN,
+	  .options = "keep top" },
+	{ .name = "zico",
+	  .places = PLACES_BYTES | PLACE_COLLECTOR,
+	  .options = "profile endian flags key app env attrs trace-type ca-file form spool-size spool-age",
+	  .traces = true },
+	{ .name = "table", .encoder = &encode_table, .places = PLACES_BYTES, .options = "limit" },
+	{ .name = "snapshot",
+	  .encoder = &encode_snapshot,
+	  .guest = &encode_share,
+	  .places = PLACES_BYTES | PLACE_VSOCK_LISTEN,
+	  .options = "guest",
+	  .header = true },
+	{ .name = "null", .places = PLACES_BYTES },
+	{ 0 },
+};
 
 const struct encoder_ops *encoder_find(const char *name)
 {
-	static const struct encoder_ops *const all[] = { &encode_hwpc,     &encode_power,  &encode_table,
-							 &encode_snapshot, &encode_vjoule, &encode_openmetrics,
-							 &encode_share };
+	const struct output_format *f = output_format_find(name);
 
-	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if (!strcmp(all[i]->name, name))
-			return all[i];
-	return NULL;
+	return f ? f->encoder : NULL;
 }

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "share.h"
+#include "guest_lines.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../base/text.h"
-#include "../model/cgroup.h"
-#include "../model/share.h"
+#include "base/text.h"
+#include "model/cgroup.h"
+#include "model/guest_share.h"
 
 struct encoder {
 	struct encoder_stats stats;
-	char *guest, *below; /* the pattern, and that of what is below it; below NULL = guest is a path */
+	char *guest, *below; /* pattern, and pattern of all below it; below NULL = guest is a path */
 	bool alive;
-	bool gap; /* what it used was not told of */
-	/* With a pattern, whose machine it is: the path that it matches, now and in the line before; "" = none. */
+	bool gap; /* some of its use was withheld */
+	/* With a pattern: the path it matches, which is the machine; now and in the line before; "" = none. */
 	char root[CGROUP_PATH_MAX], before[CGROUP_PATH_MAX];
-	unsigned column[SCHEMA_MAX_DOMAINS]; /* of share.domains in the schema */
+	unsigned column[SCHEMA_MAX_DOMAINS]; /* index in the schema of each of share.domains */
 	struct share share;
 };
 
@@ -55,7 +55,7 @@ static bool of_guest(const struct encoder *e, const struct snap_row *row)
 	return e->below ? is_in(row->path, e->root) || is_in(row->path, e->before) : is_in(row->path, e->guest);
 }
 
-/* The shortest of the paths down to this one that the pattern matches: its machine's. */
+/* Finds the machine of a path: the shortest of the path and its parents that the pattern matches. */
 static bool find_root(const struct encoder *e, const char *path, char ret_root[CGROUP_PATH_MAX])
 {
 	size_t len = strlen(path);
@@ -73,8 +73,9 @@ static bool find_root(const struct encoder *e, const char *path, char ret_root[C
 	return false;
 }
 
-/* The machine that the pattern is of in this snapshot: the one that lives, and what ended of the one told of last,
- * which is the same machine before its restart. false: two of them live, and nobody says which is the guest's. */
+/* Chooses the machine of the pattern in this snapshot: the one that is alive. Ended cgroups of the machine of
+ * the last line count too, because that is the same machine before its restart. False: two machines are alive,
+ * and it is unknown which one is the guest's. */
 static bool choose_root(struct encoder *e, const struct snapshot *s)
 {
 	char root[CGROUP_PATH_MAX];
@@ -128,7 +129,7 @@ static void add_rows(struct encoder *e, const struct snapshot *s)
 	}
 }
 
-static int share_encode(struct encoder *e, const struct snapshot *s, struct buf *out)
+static int share_encode(struct encoder *e, const struct snapshot *s, const bool *shown, struct buf *out)
 {
 	e->alive = false;
 	if (e->below && !choose_root(e, s)) {
@@ -165,7 +166,6 @@ static void share_destroy(struct encoder *e)
 
 const struct encoder_ops encode_share = {
 	.name = "share",
-	.help = "a virtual machine's own totals",
 	.create = share_create,
 	.encode = share_encode,
 	.stats = share_stats,

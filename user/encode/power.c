@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Power reports (docs/formats/power.md): per energy domain a report for the machine (`all`), one
- * per target, and one for everything else that got a part, so that the energies of the parts add
- * up to that of `all` to the microjoule:
+/* Power reports (docs/formats/power.md). Each energy domain has a report for the machine (`all`), one per target,
+ * and one for each other part. The energies of the parts add up to that of `all` to the microjoule:
  *
  *	{"timestamp":T,"sensor":S,"target":"/a/b","power":1.25,"metadata":{"energy_uj":1250000,
  *	 "domain":"package-0","kind":"package","package":0,"quality":"measured","formula":"share","idle":"own"}}
@@ -12,12 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/clock.h"
+#include "base/format/json.h"
 #include "power.h"
 
 static int power_create(const struct encode_options *o, const struct schema *s, struct encoder **ret, struct err *err)
 {
 	struct encoder *e;
-	int code;
+	int rc;
 
 	for (unsigned i = 0; o->csv && i < s->n_domains; i++)
 		if (!target_text_ok(s->domains[i].name, true))
@@ -29,10 +30,10 @@ static int power_create(const struct encode_options *o, const struct schema *s, 
 	e->schema = s;
 	e->iso = o->iso_time;
 	e->csv = o->csv;
-	code = target_sensor(o, s, e->sensor, err);
-	if (code) {
+	rc = target_sensor(o->sensor ? o->sensor : s->sensor, o->csv, e->sensor, err);
+	if (rc) {
 		free(e);
-		return code;
+		return rc;
 	}
 	*ret = e;
 	return 0;
@@ -45,7 +46,7 @@ static int power_preamble(struct encoder *e, const struct schema *s, struct buf 
 	return out->failed ? -ENOMEM : 0;
 }
 
-/* Why nothing can be said of a domain in this interval; NULL when something can. */
+/* Returns why the energy of a domain is unusable in this interval; NULL when it is usable. */
 static const char *unusable(const struct snap_domain *d)
 {
 	if (d->quality & QUALITY_LOST)
@@ -62,11 +63,11 @@ static unsigned row_quality(const struct encoder *e, uint32_t row, unsigned doma
 
 static bool named(const struct encoder *e, uint32_t row)
 {
-	return e->snap->rows[row].selected && !(e->targets.rows[row].flags & TARGET_REFUSED);
+	return selection_shows(e->shown, e->snap, row) && !(e->targets.rows[row].flags & TARGET_REFUSED);
 }
 
-/* Of a sum: errors may all lie to one side. What has no energy adds none; something without a known
- * uncertainty leaves that of the sum unknown. */
+/* The uncertainty of a sum, assuming that all errors have the same sign. A part without energy adds none. A
+ * part of unknown uncertainty makes that of the sum unknown. */
 static uint32_t joined_ppm(const struct power_part *p, uint64_t energy_uj, uint32_t ppm)
 {
 	double both = (double)p->energy_uj + (double)energy_uj;
@@ -78,7 +79,7 @@ static uint32_t joined_ppm(const struct power_part *p, uint64_t energy_uj, uint3
 	return (uint32_t)((p->uncertainty_ppm * (double)p->energy_uj + ppm * (double)energy_uj) / both);
 }
 
-/* The energy of a target: of its row and of those joined to it. */
+/* Adds up the energy of a target: its row and the rows joined to it. */
 static void add_target(const struct encoder *e, uint32_t row, struct power_part *p)
 {
 	for (; row != TARGET_NONE; row = e->targets.rows[row].next) {
@@ -90,7 +91,9 @@ static void add_target(const struct encoder *e, uint32_t row, struct power_part 
 	}
 }
 
-/* Targets without a name of their own in this output: cgroups left out by cgroups.include/exclude. */
+static int power_line(struct encoder *e, const struct power_part *p, struct buf *out);
+
+/* Adds the target `unselected`: cgroups left out by cgroups.include and cgroups.exclude. */
 static int add_unselected(struct encoder *e, unsigned domain, struct buf *out)
 {
 	struct power_part p = { .target = "unselected", .domain = domain, .uncertainty_ppm = SNAPSHOT_UNKNOWN };
@@ -132,7 +135,7 @@ static int add_machine(struct encoder *e, unsigned domain, struct buf *out)
 		{ .target = "idle",
 		  .domain = domain,
 		  .energy_uj = d->idle_uj + idle_row,
-		  .quality = d->quality | d->idle_quality,
+		  .quality = d->idle_quality,
 		  .uncertainty_ppm = d->idle_uncertainty >= 0 ? (uint32_t)fmin(d->idle_uncertainty * 1e6, 1e9) :
 								SNAPSHOT_UNKNOWN },
 		{ .target = "residual",
@@ -141,24 +144,24 @@ static int add_machine(struct encoder *e, unsigned domain, struct buf *out)
 		  .quality = d->quality,
 		  .uncertainty_ppm = SNAPSHOT_UNKNOWN },
 	};
-	int err = 0;
+	int rc = 0;
 
-	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]) && !err; i++)
-		err = power_line(e, &parts[i], out);
-	return err;
+	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]) && !rc; i++)
+		rc = power_line(e, &parts[i], out);
+	return rc;
 }
 
 static int add_domain(struct encoder *e, unsigned domain, struct buf *out)
 {
 	bool split = e->snap->formula[0] && strcmp(e->snap->formula, "none") != 0;
-	int err = add_machine(e, domain, out);
+	int rc = add_machine(e, domain, out);
 
-	/* unsplit, all of it is residual: rows would be zeros that nobody measured */
+	/* without a split all energy is residual; rows would have zeros that are no measurement */
 	if (!split)
-		return err;
-	for (uint32_t i = 0; i < e->snap->n_rows && !err; i++)
-		err = add_row(e, i, domain, out);
-	return err ? err : add_unselected(e, domain, out);
+		return rc;
+	for (uint32_t i = 0; i < e->snap->n_rows && !rc; i++)
+		rc = add_row(e, i, domain, out);
+	return rc ? rc : add_unselected(e, domain, out);
 }
 
 static void withhold_domain(struct encoder *e, unsigned domain, const char *why)
@@ -168,7 +171,7 @@ static void withhold_domain(struct encoder *e, unsigned domain, const char *why)
 		 e->schema->domains[domain].name, why);
 }
 
-/* Cgroups whose path is no path: their energy goes into `unselected`. */
+/* Counts cgroups without a valid path: their energy goes into `unselected`. */
 static void count_refused(struct encoder *e, const struct snapshot *s)
 {
 	for (uint32_t i = 0; i < s->n_rows; i++) {
@@ -186,14 +189,14 @@ static int add_domains(struct encoder *e, const struct snapshot *s, struct buf *
 
 	for (unsigned d = 0; d < s->schema->n_domains; d++) {
 		const char *why = unusable(&s->domains[d]);
-		int err = 0;
+		int rc = 0;
 
 		if (why)
 			withhold_domain(e, d, why);
 		else
-			err = add_domain(e, d, out);
-		if (err)
-			return err;
+			rc = add_domain(e, d, out);
+		if (rc)
+			return rc;
 		sent += !why;
 	}
 	if (sent)
@@ -204,23 +207,26 @@ static int add_domains(struct encoder *e, const struct snapshot *s, struct buf *
 	return 0;
 }
 
-static int power_encode(struct encoder *e, const struct snapshot *s, struct buf *out)
+static void power_begin(struct encoder *e, const struct snapshot *s);
+
+static int power_encode(struct encoder *e, const struct snapshot *s, const bool *shown, struct buf *out)
 {
 	size_t start = out->len;
-	int err = targets_update(&e->targets, s, false);
+	int rc = targets_update(&e->targets, s, false);
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
+	e->shown = shown;
 	power_begin(e, s);
 	count_refused(e, s);
-	err = add_domains(e, s, out);
-	if (!err && out->failed)
-		err = -ENOMEM;
-	if (err)
+	rc = add_domains(e, s, out);
+	if (!rc && out->failed)
+		rc = -ENOMEM;
+	if (rc)
 		out->len = start;
 	else
 		e->stats.renamed_rows += e->renamed;
-	return err;
+	return rc;
 }
 
 static const struct encoder_stats *power_stats(const struct encoder *e)
@@ -240,10 +246,182 @@ static void power_destroy(struct encoder *e)
 
 const struct encoder_ops encode_power = {
 	.name = "power",
-	.help = "power per cgroup and energy domain, JSON lines or CSV",
 	.create = power_create,
 	.preamble = power_preamble,
 	.encode = power_encode,
 	.stats = power_stats,
 	.destroy = power_destroy,
 };
+
+#define NO_TAIL UINT32_MAX
+
+/* Writes a fraction of that many decimals, without trailing zeros; nothing when it is 0. */
+static char *emit_fraction(char *p, uint64_t fraction, unsigned decimals)
+{
+	if (!fraction)
+		return p;
+	*p++ = '.';
+	for (unsigned i = decimals; i-- > 0; fraction /= 10)
+		p[i] = (char)('0' + fraction % 10);
+	p += decimals;
+	while (p[-1] == '0')
+		p--;
+	return p;
+}
+
+/* Computes W = uJ x 1000 / ns with integers only, in units of 1e-9 W, rounded half up. Doubles in their
+ * shortest form would cost ten times as much. */
+static char *power_text(char *p, uint64_t energy_uj, uint64_t time_ns)
+{
+	const uint64_t giga = 1000000000, tera = 1000000000000;
+	uint64_t nw;
+
+	if (energy_uj < UINT64_MAX / tera / 2)
+		nw = (energy_uj * tera + time_ns / 2) / time_ns;
+	else
+		nw = (uint64_t)(((unsigned __int128)energy_uj * tera + time_ns / 2) / time_ns);
+	p = emit_u64(p, nw / giga);
+	return emit_fraction(p, nw % giga, 9);
+}
+
+static void csv_head(struct encoder *e, const char *iso)
+{
+	if (e->iso)
+		buf_add_str(&e->head, iso);
+	else
+		buf_add_i64(&e->head, e->snap->end_real_ns / (int64_t)NS_PER_MS);
+	buf_add_char(&e->head, ',');
+	buf_add_str(&e->head, e->sensor);
+	buf_add_char(&e->head, ',');
+}
+
+static void power_begin(struct encoder *e, const struct snapshot *s)
+{
+	struct json j;
+	char iso[24];
+
+	e->snap = s;
+	e->renamed = 0;
+	e->tail_domain = NO_TAIL;
+	buf_reset(&e->head);
+	clock_iso_ms(s->end_real_ns, iso);
+	if (e->csv) {
+		csv_head(e, iso);
+		return;
+	}
+	json_init(&j, &e->head);
+	json_object_begin(&j);
+	json_key(&j, "timestamp");
+	if (e->iso)
+		json_str(&j, iso);
+	else
+		json_i64(&j, s->end_real_ns / (int64_t)NS_PER_MS);
+	json_key_str(&j, "sensor", e->sensor);
+	json_key(&j, "target");
+}
+
+static void csv_tail(struct encoder *e, const struct domain_desc *desc, unsigned quality)
+{
+	buf_add_char(&e->tail, ',');
+	buf_add_u64(&e->tail, desc->package);
+	buf_add_char(&e->tail, ',');
+	buf_add_str(&e->tail, desc->name);
+	buf_add_char(&e->tail, ',');
+	buf_add_str(&e->tail, quality_name(quality));
+	buf_add_char(&e->tail, ',');
+	buf_add_str(&e->tail, e->snap->formula);
+	buf_add_char(&e->tail, ',');
+	buf_add_str(&e->tail, idle_policy_name(e->snap->idle_policy));
+	buf_add_char(&e->tail, ',');
+}
+
+static void json_tail(struct encoder *e, const struct domain_desc *desc, const struct power_part *p)
+{
+	struct json j;
+
+	json_init(&j, &e->tail);
+	json_object_begin(&j);
+	json_key_str(&j, "domain", desc->name);
+	json_key_str(&j, "kind", domain_kind_name(desc->kind));
+	json_key_u64(&j, "package", desc->package);
+	json_key_str(&j, "quality", quality_name(p->quality));
+	json_key_str(&j, "formula", e->snap->formula);
+	json_key_str(&j, "idle", idle_policy_name(e->snap->idle_policy));
+	if (!e->tail.failed)
+		e->tail.data[0] = ','; /* continues an object that begins with the energy; json_end() closes it */
+}
+
+/* The tail is the same for hundreds of rows. It is made again only when something that it depends on changes. */
+static void make_tail(struct encoder *e, const struct power_part *p)
+{
+	if (e->tail_domain == p->domain && e->tail_quality == p->quality)
+		return;
+	buf_reset(&e->tail);
+	if (e->csv)
+		csv_tail(e, &e->schema->domains[p->domain], p->quality);
+	else
+		json_tail(e, &e->schema->domains[p->domain], p);
+	e->tail_domain = p->domain;
+	e->tail_quality = p->quality;
+}
+
+static void add_name(struct encoder *e, const struct power_part *p, struct buf *out)
+{
+	const char *text = p->target ? p->target : e->snap->rows[p->row].path;
+	char name[TARGET_NAME_MAX];
+	struct json j;
+
+	if (!p->target && (e->targets.rows[p->row].flags & TARGET_CHECK)) {
+		e->renamed += target_name(&e->snap->rows[p->row], e->csv, name);
+		text = name;
+	}
+	if (e->csv) {
+		buf_add_str(out, text);
+		return;
+	}
+	json_init(&j, out);
+	json_str(&j, text);
+}
+
+/* Closes the object, with the uncertainty as a decimal fraction, at least one unit of its last place. */
+static char *json_end(char *p, uint32_t ppm)
+{
+	const uint32_t million = 1000000;
+
+	if (ppm != SNAPSHOT_UNKNOWN) {
+		p = emit_literal(p, ",\"uncertainty\":");
+		p = emit_u64(p, (ppm ? ppm : 1) / million);
+		p = emit_fraction(p, (ppm ? ppm : 1) % million, 6);
+	}
+	return emit_literal(p, "}}\n");
+}
+
+static int power_line(struct encoder *e, const struct power_part *p, struct buf *out)
+{
+	const struct snap_domain *d = &e->snap->domains[p->domain];
+	char *to;
+
+	make_tail(e, p);
+	if (e->head.failed || e->tail.failed)
+		return -ENOMEM;
+	buf_add(out, e->head.data, e->head.len);
+	add_name(e, p, out);
+	to = (char *)buf_reserve(out, e->tail.len + POWER_TEXT_MAX + EMIT_U64_MAX + 64);
+	if (!to)
+		return -ENOMEM;
+	to = e->csv ? emit_literal(to, ",") : emit_literal(to, ",\"power\":");
+	to = power_text(to, p->energy_uj, d->end_ns - d->start_ns);
+	if (!e->csv) {
+		to = emit_literal(to, ",\"metadata\":{\"energy_uj\":");
+		to = emit_u64(to, p->energy_uj);
+	}
+	to = emit_mem(to, e->tail.data, e->tail.len);
+	if (e->csv) {
+		to = emit_u64(to, p->energy_uj);
+		*to++ = '\n';
+	} else {
+		to = json_end(to, p->uncertainty_ppm);
+	}
+	out->len = (size_t)((uint8_t *)to - out->data);
+	return 0;
+}

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of the power encoder: what it keeps, and how one part of a domain's energy is written. */
+/* Internal to the power encoder: its state, and one part of a domain's energy. */
 #ifndef JD_POWER_H
 #define JD_POWER_H
 #include "emit.h"
 #include "encode.h"
+#include "model/selection.h"
 #include "target.h"
 
 #define POWER_TEXT_MAX 40 /* watts with nine decimals */
@@ -16,9 +17,10 @@ struct encoder {
 	/* of the current interval */
 	struct targets targets;
 	const struct snapshot *snap;
+	const bool *shown; /* by row; NULL = as the rows say */
 	unsigned renamed;
-	struct buf head; /* what every line begins with */
-	struct buf tail; /* ... and ends with, for one domain and quality */
+	struct buf head; /* start of every line */
+	struct buf tail; /* end of every line of one domain and quality */
 	unsigned tail_domain, tail_quality;
 };
 
@@ -29,13 +31,7 @@ struct power_part {
 	unsigned domain;
 	uint64_t energy_uj;
 	unsigned quality;
-	uint32_t uncertainty_ppm; /* of the energy, SNAPSHOT_UNKNOWN = none is told */
+	uint32_t uncertainty_ppm; /* of the energy; SNAPSHOT_UNKNOWN = not told */
 };
-
-/* power_write.c */
-void power_begin(struct encoder *e, const struct snapshot *s);
-int power_line(struct encoder *e, const struct power_part *p, struct buf *out); /* 0 or -ENOMEM */
-/* Watts as decimal text, to the nanowatt; returns the end (no NUL). */
-char *power_text(char *p, uint64_t energy_uj, uint64_t time_ns);
 
 #endif

@@ -3,75 +3,57 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../base/text.h"
+#include "base/array.h"
+#include "base/text.h"
 #include "target.h"
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
-/* One pass over the words of a path gives its hash and whether any byte is beyond plain text.
- * A multiplicative hash: the table is bounded by max-cgroups and equal hashes are compared. */
+/* Bits are set in the result where a byte is not plain text, or occurs in the names of readers' own files. */
+static inline uint64_t odd_bytes(uint64_t w)
+{
+	const uint64_t ones = 0x0101010101010101ull;
+	uint64_t quote = w ^ (ones * '"'), comma = w ^ (ones * ','), big_p = w ^ (ones * 'P'); /* PowerReport.csv */
+
+	return w | (w - ones * 0x20) | ((quote - ones) & ~quote) | ((comma - ones) & ~comma) |
+	       ((big_p - ones) & ~big_p) | (w + ones);
+}
+
+/* Computes in one pass over a path its hash, and whether it needs a check. The hash is made as hash_bytes() makes
+ * it, but for the filling of the last words. */
 static uint64_t scan(const char *s, size_t n, bool *ret_check)
 {
-	const uint64_t ones = 0x0101010101010101ull, high = 0x8080808080808080ull;
-	uint64_t h = n * 0x9e3779b97f4a7c15ull, odd = 0;
+	const uint64_t fill = 0x0101010101010101ull * 'x', seed = hash_seed();
+	uint64_t h = hash_word(seed, n), odd = 0, w[2];
 
-	for (size_t i = 0; i < n; i += 8) {
-		uint64_t w = ones * 'x', quote, comma;
-
-		memcpy(&w, s + i, n - i < 8 ? n - i : 8);
-		quote = w ^ (ones * '"');
-		comma = w ^ (ones * ',');
-		odd |= w | (w - ones * 0x20) | ((quote - ones) & ~quote) | ((comma - ones) & ~comma) | (w + ones);
-		h = (h ^ w) * 0x9e3779b97f4a7c15ull;
-		h ^= h >> 32;
+	for (; n > 16; n -= 16, s += 16) {
+		memcpy(w, s, 16);
+		odd |= odd_bytes(w[0]) | odd_bytes(w[1]);
+		h = hash_pair(seed, h, w);
 	}
-	*ret_check = odd & high;
-	return h;
+	w[0] = w[1] = fill;
+	memcpy(w, s, n);
+	odd |= odd_bytes(w[0]) | odd_bytes(w[1]);
+	*ret_check = odd & 0x8080808080808080ull;
+	return hash_pair(seed, h, w);
 }
 
-static int reserve(struct targets *t, unsigned rows)
+/* Returns the first row with the path, TARGET_NONE when there is none. */
+static uint32_t find(const struct targets *t, const struct snapshot *s, const char *path, size_t len, uint64_t hash)
 {
-	unsigned n_slots = 64;
-	void *p;
-
-	if (rows > t->cap_rows) {
-		p = realloc(t->rows, (size_t)(rows + rows / 2) * sizeof(*t->rows));
-		if (!p)
-			return -ENOMEM;
-		t->rows = p;
-		t->cap_rows = rows + rows / 2;
-	}
-	while (n_slots < 2 * rows)
-		n_slots *= 2;
-	if (n_slots > t->n_slots) {
-		p = realloc(t->slots, n_slots * sizeof(*t->slots));
-		if (!p)
-			return -ENOMEM;
-		t->slots = p;
-		t->n_slots = n_slots;
-	}
-	return 0;
-}
-
-/* The slot of a path: the one that holds it, or the empty one where it belongs. */
-static uint32_t *find_slot(struct targets *t, const struct snapshot *s, const char *path, size_t len, uint64_t hash)
-{
-	for (unsigned i = (unsigned)(hash >> 7);; i++) {
-		uint32_t *slot = &t->slots[i & (t->n_slots - 1)];
-		const struct target_row *r = &t->rows[*slot == TARGET_NONE ? 0 : *slot];
-
-		if (*slot == TARGET_NONE ||
-		    (r->hash == hash && r->len == len && !memcmp(s->rows[*slot].path, path, len)))
-			return slot;
-	}
+	for (struct hash_walk w = hash_walk(&t->by_path, hash); hash_step(&w);)
+		if (t->rows[w.at].len == len && !memcmp(s->rows[w.at].path, path, len))
+			return w.at;
+	return TARGET_NONE;
 }
 
 static void add_row(struct targets *t, const struct snapshot *s, unsigned i)
 {
 	const char *path = s->rows[i].path;
 	struct target_row *r = &t->rows[i], *head;
+	uint32_t first;
+	uint64_t hash;
 	bool check;
-	uint32_t *slot;
 
 	*r = (struct target_row){ .next = TARGET_NONE };
 	if (s->rows[i].kind != ROW_CGROUP)
@@ -81,14 +63,14 @@ static void add_row(struct targets *t, const struct snapshot *s, unsigned i)
 		return;
 	}
 	r->len = (uint32_t)strlen(path);
-	r->hash = scan(path, r->len, &check);
-	r->flags = check ? TARGET_CHECK : 0;
-	slot = find_slot(t, s, path, r->len, r->hash);
-	if (*slot == TARGET_NONE) {
-		*slot = i;
+	hash = scan(path, r->len, &check);
+	r->flags = check || r->len > TARGET_COMPONENT_MAX ? TARGET_CHECK : 0;
+	first = find(t, s, path, r->len, hash);
+	if (first == TARGET_NONE) {
+		hash_add(&t->by_path, hash, i);
 		return;
 	}
-	head = &t->rows[*slot];
+	head = &t->rows[first];
 	r->flags |= TARGET_JOINED;
 	r->next = head->next;
 	head->next = i;
@@ -99,24 +81,22 @@ static void mark_ancestors(struct targets *t, const struct snapshot *s, unsigned
 	const char *path = s->rows[i].path;
 
 	for (size_t n = t->rows[i].len; n-- > 1;) {
-		uint32_t *slot;
+		uint32_t above;
 		bool check;
 
 		if (path[n] != '/')
 			continue;
-		slot = find_slot(t, s, path, n, scan(path, n, &check));
-		if (*slot != TARGET_NONE)
-			t->rows[*slot].flags |= TARGET_INNER;
+		above = find(t, s, path, n, scan(path, n, &check));
+		if (above != TARGET_NONE)
+			t->rows[above].flags |= TARGET_INNER;
 	}
 }
 
 int targets_update(struct targets *t, const struct snapshot *s, bool find_inner)
 {
-	int err = reserve(t, s->n_rows);
-
-	if (err)
-		return err;
-	memset(t->slots, 0xff, t->n_slots * sizeof(*t->slots));
+	if (ARRAY_ROOM(t->rows, t->cap_rows, s->n_rows) || hash_reserve(&t->by_path, s->n_rows))
+		return -ENOMEM;
+	hash_clear(&t->by_path);
 	for (unsigned i = 0; i < s->n_rows; i++)
 		add_row(t, s, i);
 	for (unsigned i = 0; find_inner && i < s->n_rows; i++)
@@ -128,11 +108,11 @@ int targets_update(struct targets *t, const struct snapshot *s, bool find_inner)
 void targets_free(struct targets *t)
 {
 	free(t->rows);
-	free(t->slots);
+	hash_free(&t->by_path);
 	*t = (struct targets){ 0 };
 }
 
-/* Length of the character at s when it may be sent as it is, 0 when not. */
+/* Length of the character at s, or 0 when it cannot be sent unchanged. */
 static size_t kept(const unsigned char *s, size_t left, bool csv)
 {
 	size_t n = text_utf8_len(s, left);
@@ -144,30 +124,69 @@ static size_t kept(const unsigned char *s, size_t left, bool csv)
 	return n;
 }
 
-bool target_name(const struct snap_row *row, bool csv, char dst[TARGET_NAME_MAX])
+/* Cuts dst from len to at most `most` bytes of valid UTF-8. A replacement character ends a text that was cut. */
+static size_t cut(char *dst, size_t len, size_t most)
 {
-	const unsigned char *s = (const unsigned char *)row->path;
-	size_t left = strlen(row->path), at = 0;
-	bool changed = left > CGROUP_PATH_MAX;
+	size_t n = most - strlen(REPLACEMENT);
 
-	for (left = changed ? CGROUP_PATH_MAX : left; left;) {
-		size_t plain = csv ? 0 : text_plain_run(s, left), n = plain ? plain : kept(s, left, csv),
-		       used = n ? n : 1;
+	if (len <= most)
+		return len;
+	while (((unsigned char)dst[n] & 0xc0) == 0x80)
+		n--;
+	memcpy(dst + n, REPLACEMENT, strlen(REPLACEMENT));
+	return n + strlen(REPLACEMENT);
+}
 
-		if (!n) {
-			changed = true;
-			if (text_utf8_len(s, left) > 1)
-				used = 3; /* U+FFFD itself */
-		}
+/* Writes one component, at most TARGET_COMPONENT_MAX bytes; returns its length. */
+static size_t put_component(char *dst, const unsigned char *s, size_t left, bool csv)
+{
+	static const char own[] = "PowerReport.csv"; /* a file in each target's directory of PowerAPI's CSV output */
+	const bool is_own = left == sizeof(own) - 1 && !memcmp(s, own, left);
+	size_t at = 0;
+
+	while (left) {
+		size_t plain = csv || is_own ? 0 : text_plain_run(s, left);
+		size_t n = plain ? plain : is_own && *s == '.' ? 0 : kept(s, left, csv), used = n ? n : 1;
+
+		if (!n && text_utf8_len(s, left) > 1)
+			used = 3; /* U+FFFD itself */
 		memcpy(dst + at, n ? (const char *)s : REPLACEMENT, n ? n : 3);
 		at += n ? n : 3;
 		s += used;
 		left -= used;
 	}
+	return cut(dst, at, TARGET_COMPONENT_MAX);
+}
+
+/* Adds the id, which makes a changed name unique. The last component is shortened to make room. */
+static void add_id(char *dst, size_t len, uint64_t id)
+{
+	char suffix[24];
+	size_t more = (size_t)snprintf(suffix, sizeof(suffix), "~%llu", (unsigned long long)id), start;
+
+	len = cut(dst, len, TARGET_BYTES_MAX - more);
+	start = (size_t)((char *)memrchr(dst, '/', len) + 1 - dst);
+	len = start + cut(dst + start, len - start, TARGET_COMPONENT_MAX - more);
+	memcpy(dst + len, suffix, more + 1);
+}
+
+bool target_name(const struct snap_row *row, bool csv, char dst[TARGET_NAME_MAX])
+{
+	const char *s = row->path;
+	size_t len = strnlen(s, CGROUP_PATH_MAX), at = 0;
+
+	for (size_t from = 0, n; from < len; from += n + 1) {
+		const char *end = memchr(s + from + 1, '/', len - from - 1);
+
+		n = end ? (size_t)(end - s) - from - 1 : len - from - 1;
+		dst[at++] = '/';
+		at += put_component(dst + at, (const unsigned char *)s + from + 1, n, csv);
+	}
 	dst[at] = '\0';
-	if (changed)
-		snprintf(dst + at, TARGET_NAME_MAX - at, "~%llu", (unsigned long long)row->id);
-	return changed;
+	if (at == len && at <= TARGET_BYTES_MAX && !s[len] && !memcmp(dst, s, len) && !strstr(dst, REPLACEMENT))
+		return false;
+	add_id(dst, at, row->id);
+	return true;
 }
 
 bool target_text_ok(const char *text, bool csv)
@@ -186,16 +205,16 @@ bool target_text_ok(const char *text, bool csv)
 	return true;
 }
 
-int target_sensor(const struct encode_options *o, const struct schema *s, char dst[TARGET_SENSOR_MAX], struct err *err)
+int target_sensor(const char *name, bool csv, char dst[TARGET_SENSOR_MAX], struct err *err)
 {
-	const char *name = o->sensor ? o->sensor : s->sensor;
-
 	if (!*name || strlen(name) >= TARGET_SENSOR_MAX)
-		return err_set(err, -EINVAL,
-			       "sensor: the name must have 1 to %d bytes; set sensor:", TARGET_SENSOR_MAX - 1);
-	if (!target_text_ok(name, o->csv))
+		return err_set(
+			err, -EINVAL,
+			"sensor: the name must have 1 to %d bytes, because readers make names of files of it; set sensor:",
+			TARGET_SENSOR_MAX - 1);
+	if (!target_text_ok(name, csv))
 		return err_set(err, -EINVAL, "sensor %s: not plain UTF-8 text%s; choose another sensor:", name,
-			       o->csv ? " without comma and quote" : "");
+			       csv ? " without comma and quote" : "");
 	memcpy(dst, name, strlen(name) + 1);
 	return 0;
 }

@@ -1,54 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Targets: the names under which rows are reported, and which rows share one.
+/* Targets: the names under which rows are reported, and which rows share a name.
  *
- * Two rows have the same path when a cgroup was removed and made again within an interval; readers
- * know targets by name alone and keep the last report, so the rows are joined into one target.
- * Two different paths never get the same name: where bytes of a path cannot be sent they become
- * U+FFFD and the name ends in "~" and the cgroup's id; a path that holds U+FFFD itself is treated
- * so too, hence no name that was left alone can equal one that was changed. */
+ * Two rows have the same path when a cgroup was removed and made again within an interval. Readers know targets
+ * by name alone and keep the last report only, so such rows are joined into one target.
+ *
+ * Two different paths never get the same name. U+FFFD replaces bytes that cannot be sent and the end of a
+ * component that is too long; the name then ends in "~" and the cgroup's id. A path that holds U+FFFD itself
+ * gets the id too. So an unchanged name never equals a changed one. */
 #ifndef JD_TARGET_H
 #define JD_TARGET_H
 #include <stdbool.h>
 #include <stddef.h>
-#include "../model/cgroup.h"
-#include "../model/snapshot.h"
-#include "encode.h"
+#include "base/hash.h"
+#include "model/cgroup.h"
+#include "model/snapshot.h"
+#include "base/err.h"
 
 #define TARGET_NONE UINT32_MAX
-#define TARGET_NAME_MAX (CGROUP_PATH_MAX * 3 + 24) /* each byte may become three, and the id */
+#define TARGET_NAME_MAX (CGROUP_PATH_MAX * 3 + 24) /* each byte may become three; room for the id */
+/* Readers make file paths of names: PowerAPI's CSV output makes a directory per target. TARGET_COMPONENT_MAX is the
+ * limit of file systems. TARGET_BYTES_MAX leaves room, within 4096, for a directory and the sensor before the name
+ * and a file's name after it. */
+#define TARGET_COMPONENT_MAX 255
+#define TARGET_BYTES_MAX 3600
 
 enum target_flags {
-	TARGET_JOINED = 1, /* belongs to an earlier row's target: never a head */
+	TARGET_JOINED = 1, /* belongs to the target of an earlier row: never a head */
 	TARGET_INNER = 2, /* another row lies below it */
-	TARGET_CHECK = 4, /* bytes beyond plain ASCII text: take the name from target_name() */
-	TARGET_REFUSED = 8, /* a cgroup row whose path is no path: no name at all */
+	TARGET_CHECK = 4, /* the path may not be usable as a name: ask target_name() */
+	TARGET_REFUSED = 8, /* a cgroup row without a valid path: it has no name */
 };
 
 struct target_row {
 	uint32_t next; /* next row of the same target, TARGET_NONE at the end */
 	uint32_t len;
-	uint64_t hash;
 	unsigned flags;
 };
 
-struct targets { /* scratch of an encoder, grown and kept */
+struct targets { /* working memory of an encoder, which is kept and grows */
 	struct target_row *rows;
-	uint32_t *slots;
-	unsigned cap_rows, n_slots;
+	unsigned cap_rows;
+	struct hash by_path; /* the first row of each target */
 };
 
-/* Groups the rows of s. find_inner also sets TARGET_INNER (costs a look-up per path component).
+/* Groups the rows of s by path. find_inner also sets TARGET_INNER, at the cost of a look-up per path component.
  * 0 or -ENOMEM. */
 int targets_update(struct targets *t, const struct snapshot *s, bool find_inner);
 void targets_free(struct targets *t);
 
-/* The name of a row as valid UTF-8. csv: also without comma, quote and control characters, which
- * CSV as the readers take it cannot carry. True when the name differs from the path. */
+/* Writes the name of a row whose path begins with a slash: valid UTF-8 within the two limits above, no
+ * component being PowerReport.csv. csv: the name also has no comma, quote or control character, because the
+ * readers' CSV cannot carry them. True when the name differs from the path. */
 bool target_name(const struct snap_row *row, bool csv, char dst[TARGET_NAME_MAX]);
-/* May `text` be used as it is in that form (for sensor and event names)? */
+/* True when `text` can be sent unchanged in that form. For names of sensors and events. */
 bool target_text_ok(const char *text, bool csv);
-/* The sensor's name: of the options, else of the schema. -EINVAL when the form cannot carry it. */
-#define TARGET_SENSOR_MAX 256
-int target_sensor(const struct encode_options *o, const struct schema *s, char dst[TARGET_SENSOR_MAX], struct err *err);
+/* Copies the sensor's name to dst. -EINVAL when the form cannot carry it; csv as for target_name. */
+#define TARGET_SENSOR_MAX 201
+int target_sensor(const char *name, bool csv, char dst[TARGET_SENSOR_MAX], struct err *err);
 
 #endif

@@ -1,97 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of spans fill 64 bits, which many readers of JSON do not hold: they are text. What is zero, empty or false for
- * most spans is left out. */
-#include <inttypes.h>
+#include <ctype.h>
 #include <stdio.h>
+#include "base/text.h"
 #include "trace_json.h"
-
-static void put_id(struct json *j, const char *key, uint64_t id)
-{
-	char text[20];
-
-	snprintf(text, sizeof(text), "%" PRIx64, id);
-	json_key_str(j, key, text);
-}
-
-static void put_i64(struct json *j, const char *key, int64_t v)
-{
-	json_key(j, key);
-	json_i64(j, v);
-}
-
-static void put_some(struct json *j, const char *key, uint64_t v)
-{
-	if (v)
-		json_key_u64(j, key, v);
-}
-
-static void put_flag(struct json *j, const char *key, bool v)
-{
-	if (!v)
-		return;
-	json_key(j, key);
-	json_bool(j, true);
-}
-
-static void put_text(struct json *j, const char *key, const char *s)
-{
-	if (s && *s)
-		json_key_str(j, key, s);
-}
-
-static void put_function(struct json *j, const struct span *s)
-{
-	json_key_str(j, "symbol", s->symbol);
-	json_key_str(j, "binary", s->binary);
-	json_key_u64(j, "tid", s->tid);
-	json_key_u64(j, "calls", s->calls);
-	json_key_u64(j, "wall_ns", s->wall_ns);
-}
-
-static void put_process(struct json *j, const struct span *s)
-{
-	put_text(j, "exe", s->exe);
-	put_text(j, "cmdline", s->cmdline);
-	json_key_u64(j, "uid", s->uid);
-	json_key_u64(j, "ns_pid", s->ns_pid);
-	json_key_u64(j, "parent_pid", s->parent_pid);
-	if (s->end == SPAN_EXITED)
-		put_i64(j, "exit_code", s->exit_code);
-	put_some(j, "signal", (unsigned)s->signal);
-	json_key_u64(j, "minor_faults", s->minor_faults);
-	json_key_u64(j, "major_faults", s->major_faults);
-	json_key_u64(j, "peak_rss_bytes", s->peak_rss_bytes);
-	put_flag(j, "moved", s->moved);
-	put_flag(j, "core_dumped", s->core_dumped);
-	put_flag(j, "seen_running", s->seen_running);
-}
 
 static void put_span(struct json *j, const struct span *s)
 {
 	json_object_begin(j);
-	put_id(j, "id", s->id);
-	if (s->parent)
-		put_id(j, "parent", s->parent);
-	json_key_str(j, "kind", span_kind_name(s->kind));
-	json_key_str(j, "end", span_end_name(s->end));
-	json_key_u64(j, "pid", s->pid);
-	json_key_str(j, "comm", s->comm);
-	put_i64(j, "start_unix_ns", s->start_real_ns);
-	json_key_u64(j, "start_ns", s->start_ns);
-	json_key_u64(j, "duration_ns", s->end_ns - s->start_ns);
-	json_key_u64(j, "start_boot_ns", s->start_boot_ns);
-	json_key_u64(j, "cpu_ns", s->cpu_ns);
+	fields_json(j, &span_fields, s, SPAN_BEFORE_ENERGY);
 	json_key(j, "energy_uj");
 	json_array_begin(j);
 	for (unsigned d = 0; d < s->n_domains; d++)
 		json_u64(j, s->energy_uj[d]);
 	json_array_end(j);
-	json_key_str(j, "quality", quality_name(s->quality));
-	json_key_str(j, "energy_quality", quality_name(s->energy_quality));
-	if (s->kind == SPAN_FUNCTION)
-		put_function(j, s);
-	else
-		put_process(j, s);
+	fields_json(j, &span_fields, s, SPAN_BEHIND_ENERGY);
+	fields_json(j, &span_fields, s,
+		    s->kind == SPAN_FUNCTION ? SPAN_OF_FUNCTION :
+		    s->end == SPAN_EXITED    ? SPAN_OF_PROCESS | SPAN_OF_EXIT :
+					       SPAN_OF_PROCESS);
 	json_object_end(j);
 }
 
@@ -103,17 +29,10 @@ static void put_head(struct json *j, const struct trace *t)
 	snprintf(uuid, sizeof(uuid), "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1],
 		 u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
 	json_key_str(j, "trace", uuid);
-	json_key_u64(j, "part", t->part);
-	json_key(j, "last");
-	json_bool(j, t->last);
-	json_key_str(j, "sensor", t->sensor);
-	json_key_str(j, "boot_id", t->boot_id);
+	fields_json(j, &trace_fields, t, TRACE_HEAD);
 	json_key_str(j, "cgroup", t->spans[0].cgroup);
 	json_key_u64(j, "cgroup_id", t->spans[0].cgroup_id);
-	put_text(j, "pod", t->pod);
-	put_text(j, "namespace", t->pod_namespace);
-	put_text(j, "container", t->container);
-	put_text(j, "unit", t->unit);
+	fields_json(j, &trace_fields, t, TRACE_NAMES);
 }
 
 static void put_domains(struct json *j, const struct trace *t)
@@ -141,4 +60,108 @@ void trace_json(struct json *j, const struct trace *t)
 		put_span(j, &t->spans[i]);
 	json_array_end(j);
 	json_object_end(j);
+}
+
+static const struct field missing_rows[] = {
+	FIELD_AS("left_out_traces", spans_missing, left_out),
+	FIELD(spans_missing, left_out_spans),
+	FIELD_AS("left_out_energy_uj", spans_missing, left_out_uj),
+	FIELD(spans_missing, next, .how = FIELD_SOME, .in = MISSING_NEXT),
+	FIELD_AS("forgotten_traces", spans_missing, forgotten),
+	FIELD_AS("forgotten_energy_uj", spans_missing, forgotten_uj),
+	FIELD_AS("forgotten_until_unix_ns", spans_missing, forgotten_until_ns, .how = FIELD_SOME),
+	FIELD_AS("unread_records", spans_missing, unread, .how = FIELD_SOME),
+};
+const struct fields spans_missing_fields = FIELDS(missing_rows);
+
+static const struct field open_rows[] = {
+	FIELD_AS("trees", spans_missing, open_trees),
+	FIELD_AS("spans", spans_missing, open_spans),
+	FIELD_AS("energy_uj", spans_missing, open_uj),
+};
+const struct fields spans_open_fields = FIELDS(open_rows);
+
+static const struct field lost_rows[] = {
+	FIELD_AS("records", spans_missing, lost_records), FIELD_AS("processes", spans_missing, lost_processes),
+	FIELD_AS("ends", spans_missing, lost_ends),       FIELD_AS("calls", spans_missing, lost_calls),
+	FIELD_AS("spans", spans_missing, lost_spans),
+};
+const struct fields spans_lost_fields = FIELDS(lost_rows);
+
+void spans_missing_json(struct json *j, const struct spans_missing *m, bool agent)
+{
+	fields_json(j, &spans_missing_fields, m, agent ? MISSING_NEXT : MISSING_REST);
+	if (agent || m->open_trees)
+		json_key_fields(j, "open", &spans_open_fields, m, 0);
+	if (agent || m->has_lost)
+		json_key_fields(j, "lost", &spans_lost_fields, m, 0);
+}
+
+bool trace_uuid_ok(const char *text)
+{
+	size_t digits = 0;
+
+	for (; *text; text++) {
+		if (*text != '-' && !isxdigit((unsigned char)*text))
+			return false;
+		digits += *text != '-';
+	}
+	return digits == 32;
+}
+
+static bool has_uuid(const struct trace *t, const char *text)
+{
+	char hex[3] = "";
+	unsigned n = 0;
+
+	for (; *text && n < 2 * sizeof(t->uuid); text++) {
+		if (*text == '-')
+			continue;
+		snprintf(hex, sizeof(hex), "%02x", t->uuid[n / 2]);
+		if (tolower((unsigned char)*text) != hex[n % 2])
+			return false;
+		n++;
+	}
+	return n == 2 * sizeof(t->uuid);
+}
+
+bool span_picked(const struct span *s, const char *command)
+{
+	return !command || text_glob(command, s->comm) || (s->kind == SPAN_FUNCTION && text_glob(command, s->symbol));
+}
+
+static bool has_command(const struct trace *t, const char *command)
+{
+	for (uint32_t i = 0; i < t->n_spans; i++)
+		if (span_picked(&t->spans[i], command))
+			return true;
+	return false;
+}
+
+int64_t trace_end_unix_ns(const struct trace *t)
+{
+	int64_t last = INT64_MIN;
+
+	for (uint32_t i = 0; i < t->n_spans; i++) {
+		const struct span *s = &t->spans[i];
+		int64_t end_ns = (int64_t)((uint64_t)s->start_real_ns + (s->end_ns - s->start_ns));
+
+		last = end_ns > last ? end_ns : last;
+	}
+	return last;
+}
+
+bool trace_picked(const struct trace *t, const struct trace_pick *p)
+{
+	const struct span *root = &t->spans[0];
+
+	if (p->cgroup && !text_glob(p->cgroup, root->cgroup))
+		return false;
+	if (p->uuid && !has_uuid(t, p->uuid))
+		return false;
+	if (p->until_ns != INT64_MIN && root->start_real_ns > p->until_ns)
+		return false;
+	if (p->since_ns != INT64_MIN && trace_end_unix_ns(t) < p->since_ns)
+		return false;
+	return !p->command || has_command(t, p->command);
 }

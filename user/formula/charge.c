@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/array.h"
 #include "charge.h"
 #include <errno.h>
 #include <math.h>
@@ -18,7 +19,7 @@ void charge_free(struct charge *c)
 	free(c->part);
 }
 
-/* Another schema means another machine: nothing that was carried belongs to it. */
+/* Another schema means another machine, so the carries are forgotten. */
 static int follow_schema(struct charge *c, unsigned n_domains, bool *ret_anew)
 {
 	*ret_anew = !c->lost || !c->idle || c->n_domains != n_domains;
@@ -37,17 +38,15 @@ static int follow_schema(struct charge *c, unsigned n_domains, bool *ret_anew)
 
 static int follow_keys(struct charge *c, uint32_t keys)
 {
-	size_t row = (size_t)c->n_domains * CARRIES, cap = keys + keys / 2 + 16;
-	int64_t *carry;
+	const size_t row = (size_t)c->n_domains * CARRIES;
+	const uint32_t cap = array_step(keys);
 
 	if (keys <= c->cap_keys)
 		return 0;
-	carry = realloc(c->carry, (cap * row + 1) * sizeof(*carry));
-	if (!carry)
+	if (!cap || ARRAY_RESIZE(c->carry, cap * row + 1) != 0)
 		return -ENOMEM;
-	c->carry = carry;
-	memset(carry + c->cap_keys * row, 0, (cap - c->cap_keys) * row * sizeof(*carry));
-	c->cap_keys = (uint32_t)cap;
+	memset(c->carry + c->cap_keys * row, 0, (cap - c->cap_keys) * row * sizeof(*c->carry));
+	c->cap_keys = cap;
 	return 0;
 }
 
@@ -71,17 +70,17 @@ static int follow_parts(struct charge *c, unsigned parts)
 int charge_prepare(struct charge *c, const struct snapshot *s, bool *ret_anew)
 {
 	uint32_t keys = 0;
-	int err;
+	int rc;
 
 	for (unsigned i = 0; i < s->n_rows; i++)
 		if (s->rows[i].key >= keys)
 			keys = s->rows[i].key < MAX_KEY ? s->rows[i].key + 1 : MAX_KEY + 1;
 	if (keys > MAX_KEY)
 		return -ENOMEM;
-	err = follow_schema(c, s->schema->n_domains, ret_anew);
-	if (!err)
-		err = follow_keys(c, keys);
-	return err ? err : follow_parts(c, s->n_rows + 1);
+	rc = follow_schema(c, s->schema->n_domains, ret_anew);
+	if (!rc)
+		rc = follow_keys(c, keys);
+	return rc ? rc : follow_parts(c, s->n_rows + 1);
 }
 
 static int64_t *carries(struct charge *c, const struct snap_row *row, unsigned domain)
@@ -89,18 +88,23 @@ static int64_t *carries(struct charge *c, const struct snap_row *row, unsigned d
 	return &c->carry[((size_t)row->key * c->n_domains + domain) * CARRIES];
 }
 
-/* Splits `amount` over the rows by weight and adds it to their energy. Returns what could not be
- * placed: the share of lost counts, or all of it when no row weighs anything. */
-static uint64_t split_rows(struct charge *c, struct snapshot *s, unsigned d, const uint64_t *weight, uint64_t amount,
-			   unsigned which)
+struct amount {
+	uint64_t uj;
+	const uint64_t *weight; /* of the rows, then of lost counts */
+	unsigned carry; /* CARRY_DYNAMIC or CARRY_IDLE */
+};
+
+/* Splits an amount over the rows by weight and adds it to their energy. Returns what no row got: the share of lost
+ * counts, or all of it when no row weighs anything. */
+static uint64_t split_rows(struct charge *c, struct snapshot *s, unsigned d, const struct amount *a)
 {
-	unsigned n = s->n_rows;
+	unsigned n = s->n_rows, which = a->carry;
 
 	for (unsigned i = 0; i < n; i++)
 		c->part_carry[i] = carries(c, &s->rows[i], d)[which];
 	c->part_carry[n] = c->lost[d][which];
-	if (!split(amount, weight, c->part_carry, c->part, n + 1))
-		return amount;
+	if (!split(a->uj, a->weight, c->part_carry, c->part, n + 1))
+		return a->uj;
 	for (unsigned i = 0; i < n; i++) {
 		*snapshot_energy(s, i, d) += c->part[i];
 		carries(c, &s->rows[i], d)[which] = c->part_carry[i];
@@ -119,7 +123,7 @@ static struct idle_point point_of(const struct snapshot *s, unsigned d, const st
 	};
 
 	p.duration_ns = dom->end_ns > dom->start_ns ? dom->end_ns - dom->start_ns : 0;
-	/* The source charged it for the time its CPUs were online, and so do we. */
+	/* The source charged idle power for the time its CPUs were online; this does the same. */
 	if (desc->idle_known && !(o->idle_watts[desc->kind] >= 0))
 		p.duration_ns = w->n_cpus ? w->elapsed_ns / w->n_cpus : 0;
 	return p;
@@ -134,7 +138,7 @@ bool charge_find_idle(struct charge *c, struct snapshot *s, unsigned d, const st
 	double watts = o->idle_watts[desc->kind];
 	bool whole = w->whole && !(dom->quality & (QUALITY_STALE | QUALITY_PARTIAL | QUALITY_LOST));
 
-	dom->idle_quality = 0;
+	dom->idle_quality = dom->quality;
 	if (watts >= 0) {
 		dom->idle_power_uw = (uint64_t)(fmin(watts * 1e6, MAX_IDLE_UW) + 0.5);
 		return false;
@@ -145,7 +149,7 @@ bool charge_find_idle(struct charge *c, struct snapshot *s, unsigned d, const st
 	}
 	idle_learn(&c->idle[d], &p, whole);
 	dom->idle_power_uw = idle_power_uw(&c->idle[d]);
-	dom->idle_quality = idle_is_estimated(&c->idle[d]) ? QUALITY_ESTIMATED : 0;
+	dom->idle_quality |= idle_is_estimated(&c->idle[d]) ? QUALITY_ESTIMATED : 0;
 	return true;
 }
 
@@ -154,13 +158,16 @@ void charge_domain(struct charge *c, struct snapshot *s, unsigned d, struct weig
 	struct snap_domain *dom = &s->domains[d];
 	struct idle_point p = point_of(s, d, w, o);
 	uint64_t missing = w->weight[s->n_rows];
+	struct amount dynamic, idle;
 
 	c->idle_uj = dom->idle_uj = idle_charge(&c->idle[d], &p, dom->idle_power_uw);
-	dom->residual_uj = split_rows(c, s, d, w->weight, dom->energy_uj - dom->idle_uj, CARRY_DYNAMIC);
+	dynamic = (struct amount){ dom->energy_uj - dom->idle_uj, w->weight, CARRY_DYNAMIC };
+	dom->residual_uj = split_rows(c, s, d, &dynamic);
 	if (o->idle == IDLE_OWN)
 		return;
-	/* Idle energy is idle's whatever was lost: only known rows share it. */
+	/* Idle energy is not residual where counts were lost: only known rows share it. */
 	w->weight[s->n_rows] = 0;
-	dom->idle_uj = split_rows(c, s, d, o->idle == IDLE_BY_TIME ? w->time_ns : w->weight, dom->idle_uj, CARRY_IDLE);
+	idle = (struct amount){ dom->idle_uj, o->idle == IDLE_BY_TIME ? w->time_ns : w->weight, CARRY_IDLE };
+	dom->idle_uj = split_rows(c, s, d, &idle);
 	w->weight[s->n_rows] = missing;
 }

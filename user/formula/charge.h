@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ledger's bookkeeping, the same for every formula that splits: idle energy is set apart, the
- * rest goes to the rows by weight, the share of lost counts is residual. Who pays for idle is the
- * policy. Every split is exact (split.h), so the ledger closes by construction. */
+/* The ledger's bookkeeping, the same for every formula that splits. Idle energy is set apart, the rest goes to the
+ * rows by weight, and the share of lost counts is residual. The option `idle` says which rows pay for idle energy.
+ * Every split is exact (split.h), so the ledger closes by construction. */
 #ifndef JD_CHARGE_H
 #define JD_CHARGE_H
 #include "idle.h"
@@ -11,19 +11,19 @@ enum { CARRY_DYNAMIC, CARRY_IDLE, CARRIES };
 
 struct charge {
 	unsigned n_domains, cap_keys, cap_parts;
-	/* [(key * n_domains + domain) * CARRIES]: what rows are owed. When a key goes to another row,
-	 * that row takes over the fraction of a microjoule: forgetting it would let many short lives
-	 * be rounded away. */
+	/* [(key * n_domains + domain) * CARRIES]: fractions that rows are owed. When a key goes to another row,
+	 * that row takes over the fraction of a microjoule. Otherwise the energy of many short lives
+	 * would be rounded away. */
 	int64_t *carry;
 	int64_t (*lost)[CARRIES]; /* [domain] of the residual */
 	struct idle *idle; /* [domain] */
-	uint64_t idle_uj; /* that the last domain was charged, whoever paid for it */
+	uint64_t idle_uj; /* idle energy of the last domain, whichever rows paid for it */
 	int64_t *part_carry; /* [cap_parts] the carries of one split, by row */
 	uint64_t *part;
 };
 
-/* Room for s. 0 or -ENOMEM. ret_anew: the schema is another one, what was learned belongs to another
- * machine and is forgotten. */
+/* Room for s. 0 or -ENOMEM. ret_anew: the schema is another one, so everything learned belongs to another machine
+ * and is forgotten. */
 int charge_prepare(struct charge *c, const struct snapshot *s, bool *ret_anew);
 /* Sets the domain's idle power and its quality: configured, known by the source, or learned from
  * this interval. True when it was learned. */

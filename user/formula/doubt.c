@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far a row's energy may be from the truth (docs/attribution.md). Statistics alone know the error
- * of coefficients of a true model; what no counter sees is met by asking how much the answer depends
- * on the points: those of little power alone, and those of much. Between nothing and the least power
- * that was seen, nobody knows whether the line is straight.
+/* How far a row's energy may be from the truth (docs/attribution.md). Statistics alone give the error of
+ * coefficients of a true model. Work that no counter sees is covered by a comparison: how much does the answer
+ * change when only points of little power, or only points of much power, are used? Between no power and the least
+ * power seen, the line may bend.
  *
- * A row's energy is its part of the prediction of all, times what was measured above idle: what is
- * wrong for all rows alike costs nothing, and idle power is wrong for all of them together. */
+ * * * A row's energy is its part of the prediction for all rows, times the energy measured above idle. An error that
+ * all rows share cancels out; an error of idle power does not. */
 #include <math.h>
 #include "model.h"
 
 #define NINE_IN_TEN 1.645 /* deviations to either side that hold 90 % of a normal distribution */
-#define INDEPENDENT 10.0 /* points at most that misses are averaged over: what is unseen comes in phases */
-#define FEW 2.0 /* what a point misses is not evenly of all rows, but of few of them */
-#define BENT 0.25 /* by which a price may differ where nothing was seen */
+#define INDEPENDENT 10.0 /* errors are averaged over at most so many points: unseen work comes in phases */
+#define FEW 2.0 /* the error of a point belongs to a few rows, not evenly to all */
+#define BENT 0.25 /* relative error of a price where no power was seen */
 
-/* Points repeat each other's misses. */
+/* Neighbouring points have similar errors. */
 static double repeated(const struct model_solution *s)
 {
 	return fmax(s->n / INDEPENDENT, 1);
@@ -34,7 +34,7 @@ static double variance(const struct model_solution *s, const double *g)
 	return sum;
 }
 
-/* Power above idle of the least that was seen. */
+/* The least power above idle that was seen. */
 static double lowest_dynamic(const struct model_fit *f)
 {
 	return model_dynamic(&f->s.coef, f->lowest.rate);

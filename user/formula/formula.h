@@ -4,7 +4,7 @@
  * time comes from the snapshot. State (learned idle power, carried remainders) is its own. */
 #ifndef JD_FORMULA_H
 #define JD_FORMULA_H
-#include "../model/snapshot.h"
+#include "model/snapshot.h"
 
 enum share_weight { WEIGHT_CYCLES, WEIGHT_TIME, WEIGHT_CYCLES_BY_FREQUENCY };
 
@@ -26,7 +26,7 @@ struct formula_ops {
 
 extern const struct formula_ops formula_share, formula_model, formula_none;
 const struct formula_ops *formula_find(const char *name); /* NULL when unknown */
-/* Rows and idle 0, all energy residual: what `none` does, and a formula that has no memory left. */
+/* Rows and idle 0, all energy residual: for formula none, and for a formula without memory. */
 void formula_all_residual(struct snapshot *s);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hour is 12 slots of 5 minutes, each with 16 bins of busy share that hold sums. A bin's point
- * over the hour is its median slot, weighted by time: minutes of something odd do not move it. The
- * slope is the weighted median of the slopes between points (Theil-Sen; pairs closer than a bin's
- * width say nothing), the intercept the weighted median of what the points leave at that slope.
- * Both medians weigh by time, and the intercept's also by idleness, for power is not quite linear
- * and what counts is the idle end. The result is never above the smallest power of the hour.
+/* The hour is 12 slots of 5 minutes, each with 16 bins of busy share that hold sums. A bin's point over the hour is
+ * its median slot, weighted by time, so that a few odd minutes do not move it. The slope is the weighted median of
+ * the slopes between points (Theil-Sen; pairs closer than a bin's width say nothing), the intercept the weighted
+ * median of the points' power less slope times busy share. Both medians weigh by time. The intercept's weighs by
+ * idleness too, because power is not quite linear and the idle end matters. The result is never above the smallest
+ * power of the hour.
  *
- * With one point (u, P) only, slope = P is assumed: P * (1 - u), nothing at full load. */
+ * * * With one point (u, P) only, slope = P is assumed: P * (1 - u), nothing at full load. */
 #include "idle.h"
 #include <math.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static void sort(struct weighted *v, unsigned n)
 	}
 }
 
-/* The weighted median, the lower one where two would do. Sorts v. */
+/* The weighted median, the lower one of two. Sorts v. */
 static struct weighted median(struct weighted *v, unsigned n)
 {
 	double total = 0, sum = 0;
@@ -127,7 +127,7 @@ static void fit(struct idle *st)
 	if (!n)
 		return;
 	watts = intercept_of(point, n);
-	/* A fully loaded hour cannot know better than the low loads before it. */
+	/* A fully loaded hour does not replace the idle power learned from low load before it. */
 	if (point[0].busy < 0.5) {
 		st->low_watts = watts;
 		st->seen_below_half = true;
@@ -175,7 +175,7 @@ void idle_learn(struct idle *st, const struct idle_point *p, bool whole)
 {
 	double seconds = (double)p->duration_ns / 1e9, busy;
 
-	if (p->end_ns < st->last_ns) /* another recording: its hour is another one */
+	if (p->end_ns < st->last_ns) /* the time went back: another recording has an hour of its own */
 		memset(st, 0, sizeof(*st));
 	st->last_ns = p->end_ns;
 	if (!whole || !p->duration_ns || !p->elapsed_ns) {
@@ -196,7 +196,7 @@ uint64_t idle_charge(struct idle *st, const struct idle_point *p, uint64_t power
 	unsigned __int128 uj = work / UW_NS_PER_UJ;
 
 	if (uj >= p->energy_uj) {
-		/* What a clamped interval could not bear is not owed later. */
+		/* The part that was clamped away is not owed later. */
 		st->rest = 0;
 		return p->energy_uj;
 	}

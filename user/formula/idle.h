@@ -28,8 +28,8 @@ struct idle {
 	uint64_t last_ns;
 	bool seen, seen_below_half;
 	double watts; /* learned; valid when seen */
-	double low_watts; /* as learned when the hour last held something below half load */
-	uint64_t rest; /* of the last charge, in uW x ns, below 1 uJ */
+	double low_watts; /* idle power learned when the hour last had a point below half load */
+	uint64_t rest; /* carried from the last charge, in uW x ns, below 1 uJ */
 };
 
 /* One interval of a domain. */
@@ -38,7 +38,7 @@ struct idle_point {
 	uint64_t busy_ns, elapsed_ns; /* of its CPUs, summed */
 };
 
-/* Learns from a fully measured interval; call with whole = false when it was not. */
+/* Learns from an interval; whole is false when the interval was not fully measured. */
 void idle_learn(struct idle *st, const struct idle_point *p, bool whole);
 /* Energy of `power_uw` over the interval, at most its energy; fractions are carried. */
 uint64_t idle_charge(struct idle *st, const struct idle_point *p, uint64_t power_uw);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Per domain: power is regressed on what ran (model_fit.c), a row's weight is what the model predicts
- * for its counts, and the weights share out what was measured above idle, so the ledger closes. Until
- * the model has enough points to stand on, weights and idle are those of formula share. */
+/* Formula model. Per domain, power is regressed on the counts (fit.c). A row's weight is the energy that the model
+ * predicts for its counts. The energy measured above idle is split by these weights, so the ledger closes. Until the
+ * model has enough points, weights and idle power are those of formula share. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../model/event_find.h"
+#include "model/event_find.h"
 #include "charge.h"
 #include "model.h"
 
-#define WEIGHT_SUM 0x1p52 /* what the weights of a domain add up to, about */
-#define MIN_POINT_NS 1000000 /* less says nothing: energy counters move once in a millisecond */
-#define JOULES_MIN 1e-12 /* what can be a prediction of an interval */
+#define WEIGHT_SUM 0x1p52 /* about the sum of a domain's weights */
+#define MIN_POINT_NS 1000000 /* a shorter point says nothing: energy counters move once in a millisecond */
+#define JOULES_MIN 1e-12 /* range of a believable prediction for an interval */
 #define JOULES_MAX 1e12
 #define MAX_WATTS 1e6
 #define MAX_PPM 1e9
@@ -27,7 +27,7 @@ struct formula {
 	struct model_fit *fit; /* [domain] */
 	unsigned cap_rows;
 	double skew; /* of the domain at hand */
-	/* What the rows did on the CPUs of a domain: 0, CPU-seconds, counts; the last one: all of them. */
+	/* Work of the rows on the CPUs of a domain: 0, CPU-seconds, counts; the last entry is the sum of all rows. */
 	double (*did)[COLUMNS]; /* [cap_rows] */
 };
 
@@ -56,10 +56,10 @@ static int prepare(struct formula *f, const struct snapshot *s)
 {
 	unsigned cap = s->n_rows + s->n_rows / 2 + 16;
 	bool anew;
-	int err = charge_prepare(&f->charge, s, &anew);
+	int rc = charge_prepare(&f->charge, s, &anew);
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	if (anew || !f->fit) {
 		free(f->fit);
 		f->fit = calloc(s->schema->n_domains + 1, sizeof(*f->fit));
@@ -71,8 +71,8 @@ static int prepare(struct formula *f, const struct snapshot *s)
 	}
 	if (!f->fit || !f->did)
 		return -ENOMEM;
-	err = weights_reserve(&f->share, s);
-	return err ? err : weights_reserve(&f->blend, s);
+	rc = weights_reserve(&f->share, s);
+	return rc ? rc : weights_reserve(&f->blend, s);
 }
 
 static void add_cell(double *did, const struct snap_cell *c, bool idle, unsigned n_events)
@@ -82,8 +82,8 @@ static void add_cell(double *did, const struct snap_cell *c, bool idle, unsigned
 		did[COL_EVENT + i] += (double)c->counters[i];
 }
 
-/* Sums cells on the domain's CPUs. False when what is not whole of them is worth mention: where counters
- * multiplex, some row always ran too shortly for all to have their turn. */
+/* Sums cells on the domain's CPUs. False when more than LOSSY of the time has incomplete counts. A smaller part is
+ * tolerated, because with multiplexed counters some row always ran too shortly for every counter to have its turn. */
 static bool collect(struct formula *f, const struct snapshot *s)
 {
 	double *all = f->did[s->n_rows], lossy = 0;
@@ -108,7 +108,7 @@ static bool collect(struct formula *f, const struct snapshot *s)
 	return f->share.whole && lossy <= LOSSY * all[COL_BUSY];
 }
 
-/* Counters that every CPU of the domain has. */
+/* The counters that every CPU of the domain has. */
 static unsigned usable_columns(const struct formula *f, const struct snapshot *s)
 {
 	unsigned columns = 1u << COL_IDLE | 1u << COL_BUSY;
@@ -180,7 +180,7 @@ static uint32_t millionths(double relative)
 	return relative >= 0 ? (uint32_t)fmin(relative * 1e6, MAX_PPM) : SNAPSHOT_UNKNOWN;
 }
 
-/* One over the sum of the squared parts: n rows alike count as n, one beside many tiny ones as one. */
+/* One over the sum of the squared parts: n equal rows count as n, one large row beside many tiny ones as one. */
 static double rows_alike(const struct formula *f, const struct snapshot *s, const struct model_coef *c)
 {
 	double all = model_dynamic(c, f->did[s->n_rows]), squares = 0;
@@ -221,7 +221,7 @@ static void set_idle(const struct model_fit *m, struct snap_domain *dom)
 {
 	dom->idle_power_uw = (uint64_t)(fmin(fmin(m->s.coef.c[COL_IDLE], m->lowest.watts), MAX_WATTS) * 1e6);
 	dom->idle_uncertainty = model_idle_doubt(m);
-	dom->idle_quality = dom->idle_uncertainty <= GUESS ? 0 : QUALITY_ESTIMATED;
+	dom->idle_quality = dom->quality | (dom->idle_uncertainty <= GUESS ? 0 : QUALITY_ESTIMATED);
 }
 
 static void split_by_model(struct formula *f, struct snapshot *s, unsigned d, double predicted)
@@ -247,7 +247,7 @@ static void model_domain(struct formula *f, struct snapshot *s, unsigned d)
 
 	weights_of(&f->share, s, d, f->options.weight);
 	idle_learned = charge_find_idle(&f->charge, s, d, &f->share, &f->options);
-	if (s->schema->domains[d].kind != DOMAIN_GPU) /* no CPU counts what runs there */
+	if (s->schema->domains[d].kind != DOMAIN_GPU) /* CPUs do not count work on a GPU */
 		learn(f, s, d, !idle_learned);
 	if (m->ready && idle_learned)
 		set_idle(m, dom);
@@ -262,14 +262,14 @@ static void model_domain(struct formula *f, struct snapshot *s, unsigned d)
 
 static int model_apply(struct formula *f, struct snapshot *s)
 {
-	int err;
+	int rc;
 
 	snprintf(s->formula, sizeof(s->formula), "%s", formula_model.name);
 	s->idle_policy = f->options.idle;
 	formula_all_residual(s);
-	err = prepare(f, s);
-	if (err)
-		return err;
+	rc = prepare(f, s);
+	if (rc)
+		return rc;
 	for (unsigned d = 0; d < s->schema->n_domains; d++)
 		model_domain(f, s, d);
 	return 0;

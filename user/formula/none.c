@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counters and machine energy only: nobody is charged, so all energy is residual. */
+/* Formula none: counters and machine energy only. No row is charged, so all energy is residual. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ void formula_all_residual(struct snapshot *s)
 		d->idle_uj = 0;
 		d->residual_uj = d->energy_uj;
 		d->idle_power_uw = 0;
-		d->idle_quality = QUALITY_ESTIMATED; /* nobody looked for it */
+		d->idle_quality = d->quality | QUALITY_ESTIMATED; /* idle power is not learned here */
 		d->share_quality = 0;
 		d->scale = 1;
 		d->uncertainty = d->idle_uncertainty = NAN;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The default: what is not idle is split by one weight per domain (weight.c). */
+/* Formula share, the default: energy above idle is split by one weight per domain (weight.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include "charge.h"
@@ -31,16 +31,16 @@ static struct formula *share_create(const struct formula_options *o)
 static int share_apply(struct formula *f, struct snapshot *s)
 {
 	bool anew;
-	int err;
+	int rc;
 
 	snprintf(s->formula, sizeof(s->formula), "%s", formula_share.name);
 	s->idle_policy = f->options.idle;
 	formula_all_residual(s);
-	err = charge_prepare(&f->charge, s, &anew);
-	if (!err)
-		err = weights_reserve(&f->weights, s);
-	if (err)
-		return err;
+	rc = charge_prepare(&f->charge, s, &anew);
+	if (!rc)
+		rc = weights_reserve(&f->weights, s);
+	if (rc)
+		return rc;
 	for (unsigned d = 0; d < s->schema->n_domains; d++) {
 		weights_of(&f->weights, s, d, f->options.weight);
 		s->domains[d].share_quality = f->weights.quality;

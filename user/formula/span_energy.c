@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each cgroup has a ring of cells, one per slot: CPU time and energy that nobody has paid with yet. A use of c
- * takes energy x c / time and then both away, so the rate stays and what rounding left is paid by the next. */
+/* Each cgroup has a ring of cells, one per slot: CPU time and energy that no span has taken yet. A span that used c
+ * gets energy x c / time; both are taken off the cell. So the rate stays, and the next span gets what rounding left. */
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
+#include "base/hash.h"
 #include "span_energy.h"
 
 struct slot {
@@ -10,14 +12,13 @@ struct slot {
 };
 
 struct cell_left {
-	uint64_t slot; /* number; another one's content is void */
+	uint64_t slot; /* number of the slot; the content of a cell with another number is void */
 	uint64_t time_ns;
 	uint64_t quality;
 	uint64_t energy_uj[]; /* n_domains */
 };
 
 struct purse {
-	struct purse *next; /* in its bucket, or free */
 	uint64_t cgroup_id, last_slot;
 	uint64_t cells[]; /* SPAN_SLOTS x cell_words */
 };
@@ -25,13 +26,14 @@ struct purse {
 struct span_energy {
 	const struct schema *schema;
 	unsigned cell_words;
-	uint32_t n, max, n_buckets;
+	uint32_t n, max;
 	uint64_t cleaned; /* slot in which old ones were looked for */
 	uint64_t last; /* number of the newest slot, from 1 */
 	bool cut; /* it is complete */
 	struct slot slots[SPAN_SLOTS];
-	struct purse *free_list;
-	struct purse **buckets;
+	struct purse **purses; /* n in use, and behind them up to n_made free ones */
+	uint32_t n_made, cap;
+	struct hash by_id;
 };
 
 struct span_energy *span_energy_new(const struct schema *s, uint32_t max_cgroups)
@@ -43,32 +45,17 @@ struct span_energy *span_energy_new(const struct schema *s, uint32_t max_cgroups
 	e->schema = s;
 	e->cell_words = (unsigned)(sizeof(struct cell_left) / sizeof(uint64_t)) + s->n_domains;
 	e->max = max_cgroups;
-	for (e->n_buckets = 64; e->n_buckets < max_cgroups; e->n_buckets *= 2)
-		;
-	e->buckets = calloc(e->n_buckets, sizeof(*e->buckets));
-	if (!e->buckets) {
-		span_energy_free(e);
-		return NULL;
-	}
 	return e;
-}
-
-static void free_list(struct purse *p)
-{
-	for (struct purse *next; p; p = next) {
-		next = p->next;
-		free(p);
-	}
 }
 
 void span_energy_free(struct span_energy *e)
 {
 	if (!e)
 		return;
-	for (uint32_t i = 0; e->buckets && i < e->n_buckets; i++)
-		free_list(e->buckets[i]);
-	free_list(e->free_list);
-	free(e->buckets);
+	for (uint32_t i = 0; i < e->n_made; i++)
+		free(e->purses[i]);
+	free(e->purses);
+	hash_free(&e->by_id);
 	free(e);
 }
 
@@ -82,59 +69,59 @@ uint64_t span_energy_until(const struct span_energy *e)
 	return e->last ? e->slots[e->last % SPAN_SLOTS].end_ns : 0;
 }
 
-static struct purse **bucket_of(const struct span_energy *e, uint64_t id)
-{
-	return &e->buckets[(id ^ id >> 17) & (e->n_buckets - 1)];
-}
-
 static struct purse *find(const struct span_energy *e, uint64_t id)
 {
-	struct purse *p = *bucket_of(e, id);
+	uint32_t at = hash_find(&e->by_id, id);
 
-	while (p && p->cgroup_id != id)
-		p = p->next;
-	return p;
+	return at == HASH_NONE ? NULL : e->purses[at];
 }
 
-/* Those of cgroups that have done nothing for as long as anything is kept. */
+/* The last one in use takes the place of the one that goes. */
+static void drop(struct span_energy *e, uint32_t at)
+{
+	struct purse *gone = e->purses[at], *last = e->purses[--e->n];
+
+	hash_remove(&e->by_id, gone->cgroup_id, at);
+	if (at == e->n)
+		return;
+	hash_move(&e->by_id, last->cgroup_id, e->n, at);
+	e->purses[at] = last;
+	e->purses[e->n] = gone;
+}
+
+/* Frees the rings of cgroups that used nothing in all the slots that are kept. */
 static void clean(struct span_energy *e)
 {
-	for (uint32_t i = 0; i < e->n_buckets; i++)
-		for (struct purse **at = &e->buckets[i]; *at;) {
-			struct purse *p = *at;
-
-			if (p->last_slot + SPAN_SLOTS > e->last) {
-				at = &p->next;
-				continue;
-			}
-			*at = p->next;
-			p->next = e->free_list;
-			e->free_list = p;
-			e->n--;
-		}
+	for (uint32_t i = e->n; i-- > 0;)
+		if (e->purses[i]->last_slot + SPAN_SLOTS <= e->last)
+			drop(e, i);
 	e->cleaned = e->last;
+}
+
+static bool make_purse(struct span_energy *e)
+{
+	struct purse *p;
+
+	if (ARRAY_ROOM(e->purses, e->cap, e->n_made + 1) || hash_reserve(&e->by_id, e->n_made + 1))
+		return false;
+	p = malloc(sizeof(*p) + SPAN_SLOTS * e->cell_words * sizeof(uint64_t));
+	if (p)
+		e->purses[e->n_made++] = p;
+	return p != NULL;
 }
 
 static struct purse *add(struct span_energy *e, uint64_t id)
 {
-	struct purse *p, **bucket = bucket_of(e, id);
+	struct purse *p;
 
-	if (!e->free_list && e->cleaned != e->last)
+	if (e->n == e->n_made && e->cleaned != e->last)
 		clean(e);
-	if (e->n >= e->max)
+	if (e->n >= e->max || (e->n == e->n_made && !make_purse(e)))
 		return NULL;
-	p = e->free_list;
-	if (p)
-		e->free_list = p->next;
-	else
-		p = malloc(sizeof(*p) + SPAN_SLOTS * e->cell_words * sizeof(uint64_t));
-	if (!p)
-		return NULL;
+	p = e->purses[e->n];
 	memset(p, 0, sizeof(*p) + SPAN_SLOTS * e->cell_words * sizeof(uint64_t));
 	p->cgroup_id = id;
-	p->next = *bucket;
-	*bucket = p;
-	e->n++;
+	hash_add(&e->by_id, id, e->n++);
 	return p;
 }
 
@@ -143,14 +130,14 @@ static struct cell_left *cell_of(const struct span_energy *e, struct purse *p, u
 	return (struct cell_left *)&p->cells[slot % SPAN_SLOTS * e->cell_words];
 }
 
-/* What a span's energy is worth: the domains' own, and the way of splitting where it is packages. */
+/* Quality of a span's energy: that of the domains and of their splits, and ESTIMATED where a domain is an estimate. */
 static unsigned energy_quality(const struct snapshot *s)
 {
-	unsigned q = 0;
+	unsigned split = schema_kinds_summed(s->schema) & ~(DOMAIN_BIT(DOMAIN_DRAM) | DOMAIN_BIT(DOMAIN_GPU)), q = 0;
 
 	for (unsigned d = 0; d < s->schema->n_domains; d++) {
 		q |= s->domains[d].quality;
-		if (s->schema->domains[d].kind == DOMAIN_PACKAGE)
+		if (split & DOMAIN_BIT(s->schema->domains[d].kind))
 			q |= s->domains[d].share_quality;
 		if (s->schema->domains[d].interface == ENERGY_ESTIMATE)
 			q |= QUALITY_ESTIMATED;
@@ -245,7 +232,8 @@ static uint64_t overlaps(const struct span_energy *e, const struct span_use *u)
 	return sum;
 }
 
-/* First evenly over its time, then wherever it overlaps: when it really ran is not known. */
+/* First evenly over the span's time, then from any interval that it overlaps, because it is not known when it really
+ * ran. */
 uint64_t span_energy_take(struct span_energy *e, const struct span_use *u, uint64_t *energy_uj, unsigned *quality)
 {
 	uint64_t left = u->cpu_ns, all = overlaps(e, u);

@@ -57,8 +57,8 @@ static uint64_t divide(uint64_t amount, uint64_t weight, unsigned __int128 sum, 
 	return (uint64_t)(product / sum);
 }
 
-/* The same for amount below 2^52 and sum below 2^63, where a double is off by one at most: the
- * exact remainder corrects it. Ten times faster. */
+/* The same for amount below 2^52 and sum below 2^63, ten times faster. A double is off by one at most; the exact
+ * remainder corrects it. */
 static uint64_t divide_fast(uint64_t amount, uint64_t weight, uint64_t sum, uint32_t *ret_fraction)
 {
 	uint64_t whole = (uint64_t)((double)amount * ((double)weight / (double)sum));
@@ -78,7 +78,7 @@ static uint64_t divide_fast(uint64_t amount, uint64_t weight, uint64_t sum, uint
 	return whole;
 }
 
-/* Gives every part its floor. Returns the sum given, which may exceed the amount. */
+/* Gives every part its floor. Returns the sum of the floors, which may exceed the amount. */
 static unsigned __int128 give_floors(struct job *j, uint64_t amount)
 {
 	bool fast = amount < 1ull << 52 && j->sum < SPLIT_WEIGHT_MAX;
@@ -113,8 +113,8 @@ static void move_unit(struct job *j, unsigned i, int64_t units)
 	j->carry[i] -= units * (int64_t)(1ull << 32);
 }
 
-/* `more` units to the largest fractions, one each. Every part is short of less than a unit, and of
- * less than 2^-32 more where its fraction was cut: more <= present. */
+/* Gives `more` units to the largest fractions, one each. Every part is short of less than a unit, and of less than
+ * 2^-32 more where its fraction was cut: more <= present. */
 static void give(struct job *j, uint64_t more)
 {
 	unsigned edge = BUCKETS;
@@ -134,7 +134,7 @@ static void give(struct job *j, uint64_t more)
 	}
 }
 
-/* `less` units from the smallest fractions, one each, and what then is missing from whoever has. */
+/* Takes `less` units from the smallest fractions, one each, and the rest from parts that have any. */
 static void take(struct job *j, uint64_t less)
 {
 	unsigned edge = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Splits an integer amount by weights, exactly, without ever forgetting a fraction. */
+/* Splits an integer amount by weights, exactly; fractions are carried to the next call. */
 #ifndef JD_SPLIT_H
 #define JD_SPLIT_H
 #include <stdbool.h>

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A row's weight is what its cells on the domain's CPUs counted. The idle row never weighs
- * anything; irq+steal weighs only where time is the weight, for it has no counters of its own
- * (cycles spent in an interrupt are in the row that was interrupted).
+/* A row's weight is the sum of the counts of its cells on the domain's CPUs. The idle row has no
+ * weight. irq+steal has weight only where time is the weight, because it has no counters of its own:
+ * cycles spent in an interrupt are counted in the row that was interrupted.
  *
- * Counts that are not whole: with w_i and t_i the weight and time of a cell, and
+ * Incomplete counts: with w_i and t_i the weight and time of a cell, and
  * rate = sum(w) / sum(t) over the whole cells of the domain (over the partial ones where none is
- * whole), what is missing weighs
+ * whole), the missing counts weigh
  *     sum over lost and partial cells of max(0, t_i * rate - w_i)
  *   + rate * (busy time of the CPUs flagged partial - time of the rows there, when positive)
  * and that share of the energy is residual. Without a loss it is exactly 0. Where nothing at all was
  * counted (other programs hold the whole PMU) the interval is one without a PMU: time is the weight. */
-#include "weight.h"
-#include "../model/event_find.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include "model/event_find.h"
 #include "split.h"
+#include "weight.h"
 
 #define RATIO_ONE 65536u
 #define RATIO_MAX (16 * RATIO_ONE)
@@ -32,7 +32,7 @@ struct sums {
 
 struct count {
 	int event; /* counter taken, BY_TIME or BY_BLEND */
-	const struct blend *blend; /* ... and what this one needs */
+	const struct blend *blend; /* prices for BY_BLEND */
 	const struct snapshot *s;
 	double per_joule;
 	bool scaled; /* by APERF / MPERF */
@@ -76,14 +76,14 @@ void weights_free(struct weights *w)
 	free(w->ratio);
 }
 
-/* psys and an external meter see the whole machine. What a host tells its guest is of all the guest's CPUs: they have
- * no fixed place in the host's packages. */
+/* psys and an external meter see the whole machine. A host's energy for its guest is of all the guest's CPUs,
+ * because they have no fixed place in the host's packages. */
 static bool sees_all(const struct domain_desc *d)
 {
 	return d->kind == DOMAIN_PSYS || d->kind == DOMAIN_EXTERNAL || d->interface == ENERGY_HOST;
 }
 
-/* What feeds a GPU, no CPU tells. */
+/* True unless the domain is a GPU, whose work CPUs do not count. */
 static bool has_cpu(const struct domain_desc *d, const struct cpu_desc *cpu)
 {
 	if (sees_all(d))
@@ -166,8 +166,8 @@ static uint64_t limit(u128 v)
 	return v > SPLIT_WEIGHT_MAX ? SPLIT_WEIGHT_MAX : (uint64_t)v;
 }
 
-/* Where the trigger cannot tell the root cgroup from idle, the root's time is idle's; its counters
- * are its own, for they stand still while a CPU is halted. */
+/* Where the trigger cannot tell the root cgroup from idle, the root's time counts as idle. Its counters are its own,
+ * because they stand still while a CPU is halted. */
 static bool time_is_idle(const struct snapshot *s, const struct snap_row *row)
 {
 	return row->kind == ROW_IDLE || (s->schema->idle_merged && row->kind == ROW_CGROUP && row->level == 0);
@@ -253,7 +253,7 @@ static void count_rows(struct weights *w, const struct snapshot *s, struct count
 	w->time_ns[s->n_rows] = w->weight[s->n_rows] = 0;
 }
 
-/* Busy time of the partial CPUs that no row has; and, with the rate, what lossy cells lack. */
+/* Busy time of the partial CPUs that no row has and, with the rate, the time that lossy cells lack. */
 static u128 missing_time(const struct weights *w, const struct snapshot *s)
 {
 	u128 busy = 0, rows = 0;
@@ -272,7 +272,7 @@ static u128 missing_time(const struct weights *w, const struct snapshot *s)
 	return busy > rows ? busy - rows : 0;
 }
 
-/* time * rate, in a double: the share of a loss is an estimate whatever its last digits. */
+/* time * rate. A double suffices, because the share of a loss is an estimate. */
 static double at_rate(const struct sums *rate, double time)
 {
 	return rate->time ? time * ((double)rate->weight / (double)rate->time) : 0;
@@ -296,7 +296,7 @@ static uint64_t missing_weight(const struct weights *w, const struct snapshot *s
 	return missing < (double)SPLIT_WEIGHT_MAX ? (uint64_t)missing : SPLIT_WEIGHT_MAX;
 }
 
-/* Takes `event` as the weight; false when it says nothing at all. */
+/* Takes `event` as the weight; false when it counted nothing at all. */
 static bool try_event(struct weights *w, const struct snapshot *s, int event, bool scaled)
 {
 	struct count k = { .event = event, .scaled = scaled };
@@ -329,6 +329,8 @@ static void compute(struct weights *w, const struct snapshot *s, enum share_weig
 	try_event(w, s, BY_TIME, false);
 }
 
+static void weights_use(struct weights *w, const struct snapshot *s, unsigned domain);
+
 void weights_of(struct weights *w, const struct snapshot *s, unsigned domain, enum share_weight mode)
 {
 	const struct domain_desc *d = &s->schema->domains[domain];
@@ -360,4 +362,36 @@ void weights_blend(struct weights *w, const struct snapshot *s, unsigned domain,
 	count_rows(w, s, &k);
 	if (k.lossy)
 		w->weight[s->n_rows] = missing_weight(w, s, &k);
+}
+
+/* Weights of a GPU: each row's time at full use, as the driver tells it. The sum is the GPU's busy time, by which
+ * idle power is learned. The weights are always estimated: use tells how long a row ran there, not the power it
+ * drew, and work that waits for memory counts in full. */
+
+/* Fills w for a GPU. */
+static void weights_use(struct weights *w, const struct snapshot *s, unsigned domain)
+{
+	const struct snap_domain *d = &s->domains[domain];
+	uint64_t duration = d->end_ns > d->start_ns ? d->end_ns - d->start_ns : 0, sum = 0;
+
+	memset(w->weight, 0, (s->n_rows + 1) * sizeof(*w->weight));
+	memset(w->cpus, 0, s->schema->n_cpus);
+	for (unsigned i = 0; i < s->n_uses; i++) {
+		const struct snap_use *u = &s->uses[i];
+		uint64_t ns = u->ns < duration ? u->ns : duration;
+
+		if (u->domain != domain)
+			continue;
+		w->weight[u->row == USE_NOBODY ? s->n_rows : u->row] += ns;
+		sum += ns;
+	}
+	memcpy(w->time_ns, w->weight, s->n_rows * sizeof(*w->time_ns));
+	w->time_ns[s->n_rows] = 0;
+	w->busy_ns = sum < duration ? sum : duration;
+	w->elapsed_ns = duration;
+	w->n_cpus = 1;
+	w->whole = true;
+	w->quality = QUALITY_ESTIMATED;
+	w->misses = w->valid = false;
+	w->of = s->schema->domains[domain];
 }

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open addressing with linear probing over pointers; removal shifts the run back, so there are
- * no tombstones and a table that saw a million short cgroups is as fast as a new one. */
 #include "cgroup.h"
 
 #include <stddef.h>
@@ -8,48 +6,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/text.h"
+#include "base/array.h"
+#include "base/hash.h"
+#include "base/text.h"
 
-#define FIRST_CAPACITY 256u
-
-/* Where a path's text lives. A replaced path is chained here until the next sweep, because
- * readers on the same thread may still hold it. */
+/* The memory of a path's text. A replaced path is chained here until the next sweep, because readers on the same thread
+ * may still hold it. */
 struct path_box {
 	struct path_box *next;
 	char text[];
 };
 
 struct cgroup_table {
-	struct cgroup **slot;
-	unsigned capacity; /* a power of two, at most half of it used */
-	unsigned count, ended;
+	struct cgroup **all;
+	unsigned count, cap, ended;
+	struct hash by_id;
 	struct path_box *retired;
 	struct cgroup *unnamed_first, **unnamed_last;
-	char *const *include, *const *exclude;
-	unsigned n_include, n_exclude;
+	struct selection_rules rules;
 };
-
-static unsigned home(const struct cgroup_table *t, uint64_t id)
-{
-	/* Ids are small consecutive numbers: multiplied by 2^64 / phi they spread. */
-	return (unsigned)((id * 0x9e3779b97f4a7c15ull) >> 32) & (t->capacity - 1);
-}
-
-static unsigned place(const struct cgroup_table *t, uint64_t id)
-{
-	unsigned i = home(t, id);
-
-	while (t->slot[i] && t->slot[i]->id != id)
-		i = (i + 1) & (t->capacity - 1);
-	return i;
-}
 
 static struct path_box *box_of(char *path)
 {
 	return (struct path_box *)(void *)(path - offsetof(struct path_box, text));
 }
 
-/* prefix (n bytes) and rest in one new path; NULL without memory. */
+/* Joins prefix (n bytes) and rest to a new path; NULL = no memory. */
 static char *path_join(const char *prefix, size_t n, const char *rest)
 {
 	size_t m = strlen(rest);
@@ -122,22 +104,13 @@ static void entry_free(struct cgroup_table *t, struct cgroup *cg)
 	free(cg);
 }
 
-static bool any_match(char *const *globs, unsigned n, const char *path)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (text_glob(globs[i], path))
-			return true;
-	return false;
-}
-
 static void entry_select(const struct cgroup_table *t, struct cgroup *cg)
 {
-	cg->selected = (!t->n_include || any_match(t->include, t->n_include, cg->path)) &&
-		       !any_match(t->exclude, t->n_exclude, cg->path);
+	cg->selected = selection_admits(&t->rules, cg->path);
 }
 
-/* A path the kernel itself cannot show (readlink and /proc/PID/cgroup stop at PATH_MAX) is kept
- * as unresolved, so that every path in the table fits CGROUP_PATH_MAX. */
+/* Makes the path of an entry. A path that the kernel itself cannot show (readlink and /proc/PID/cgroup stop at
+ * PATH_MAX) is kept as unresolved, so that every path in the table fits CGROUP_PATH_MAX. */
 static char *path_make(uint64_t id, const char *prefix, size_t n, const char *rest, bool *ret_resolved)
 {
 	char unknown[32];
@@ -169,37 +142,13 @@ static bool entry_set_path(struct cgroup_table *t, struct cgroup *cg, const char
 	return true;
 }
 
-static bool table_grow(struct cgroup_table *t)
-{
-	struct cgroup **old = t->slot;
-	unsigned n = t->capacity;
-
-	t->slot = calloc((size_t)n * 2, sizeof(*t->slot));
-	if (!t->slot) {
-		t->slot = old;
-		return false;
-	}
-	t->capacity = n * 2;
-	for (unsigned i = 0; i < n; i++)
-		if (old[i])
-			t->slot[place(t, old[i]->id)] = old[i];
-	free(old);
-	return true;
-}
-
 struct cgroup_table *cgroup_table_new(void)
 {
 	struct cgroup_table *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return NULL;
-	t->capacity = FIRST_CAPACITY;
 	t->unnamed_last = &t->unnamed_first;
-	t->slot = calloc(t->capacity, sizeof(*t->slot));
-	if (!t->slot) {
-		free(t);
-		return NULL;
-	}
 	return t;
 }
 
@@ -207,16 +156,19 @@ void cgroup_table_free(struct cgroup_table *t)
 {
 	if (!t)
 		return;
-	for (unsigned i = 0; i < t->capacity; i++)
-		entry_free(t, t->slot[i]);
+	for (unsigned i = 0; i < t->count; i++)
+		entry_free(t, t->all[i]);
 	retired_free(t);
-	free(t->slot);
+	free(t->all);
+	hash_free(&t->by_id);
 	free(t);
 }
 
 struct cgroup *cgroup_find(const struct cgroup_table *t, uint64_t id)
 {
-	return t->slot[place(t, id)];
+	uint32_t at = hash_find(&t->by_id, id);
+
+	return at == HASH_NONE ? NULL : t->all[at];
 }
 
 static struct cgroup *entry_update(struct cgroup_table *t, struct cgroup *cg, const char *path, uint16_t level,
@@ -227,7 +179,7 @@ static struct cgroup *entry_update(struct cgroup_table *t, struct cgroup *cg, co
 	cg->level = level;
 	if (!cg->born_ns)
 		cg->born_ns = born_ns;
-	if (cg->ended) { /* a walk took it for gone too early */
+	if (cg->ended) { /* an earlier walk took it for removed, but it is there */
 		cg->ended = false;
 		cg->ended_ns = 0;
 		t->ended--;
@@ -241,7 +193,7 @@ struct cgroup *cgroup_add(struct cgroup_table *t, uint64_t id, const char *path,
 
 	if (cg)
 		return entry_update(t, cg, path, level, born_ns);
-	if ((t->count + 1) * 2 > t->capacity && !table_grow(t))
+	if (ARRAY_ROOM(t->all, t->cap, t->count + 1) || hash_reserve(&t->by_id, t->count + 1))
 		return NULL;
 	cg = calloc(1, sizeof(*cg));
 	if (!cg)
@@ -253,8 +205,8 @@ struct cgroup *cgroup_add(struct cgroup_table *t, uint64_t id, const char *path,
 		free(cg);
 		return NULL;
 	}
-	t->slot[place(t, id)] = cg;
-	t->count++;
+	hash_add(&t->by_id, id, t->count);
+	t->all[t->count++] = cg;
 	return cg;
 }
 
@@ -297,22 +249,16 @@ void cgroup_end(struct cgroup_table *t, uint64_t id, uint64_t ended_ns)
 	t->ended++;
 }
 
-/* Empties slot i and moves later entries of the run up, so that each stays reachable from its home. */
-static void slot_remove(struct cgroup_table *t, unsigned i)
+/* Takes entry i out of the table; the last one takes its place. */
+static void entry_remove(struct cgroup_table *t, unsigned i)
 {
-	unsigned mask = t->capacity - 1, j = i;
+	struct cgroup *last = t->all[--t->count];
 
-	for (;;) {
-		t->slot[i] = NULL;
-		do {
-			j = (j + 1) & mask;
-			if (!t->slot[j])
-				return;
-			/* stays where it is when its home lies cyclically in (i, j] */
-		} while (((j - home(t, t->slot[j]->id)) & mask) < ((j - i) & mask));
-		t->slot[i] = t->slot[j];
-		i = j;
-	}
+	hash_remove(&t->by_id, t->all[i]->id, i);
+	if (i == t->count)
+		return;
+	hash_move(&t->by_id, last->id, t->count, i);
+	t->all[i] = last;
 }
 
 unsigned cgroup_table_sweep(struct cgroup_table *t, uint64_t ended_before_ns)
@@ -320,16 +266,15 @@ unsigned cgroup_table_sweep(struct cgroup_table *t, uint64_t ended_before_ns)
 	unsigned dropped = 0;
 
 	retired_free(t);
-	for (unsigned i = 0; i < t->capacity && t->ended;) {
-		struct cgroup *cg = t->slot[i];
+	for (unsigned i = 0; i < t->count && t->ended;) {
+		struct cgroup *cg = t->all[i];
 
-		if (!cg || !cg->ended || cg->in_use || cg->ended_ns >= ended_before_ns) {
+		if (!cg->ended || cg->in_use || cg->ended_ns >= ended_before_ns) {
 			i++;
 			continue;
 		}
-		slot_remove(t, i); /* may bring another entry to i */
+		entry_remove(t, i);
 		entry_free(t, cg);
-		t->count--;
 		t->ended--;
 		dropped++;
 	}
@@ -348,25 +293,15 @@ unsigned cgroup_table_ended(const struct cgroup_table *t)
 
 struct cgroup *cgroup_next(const struct cgroup_table *t, unsigned *pos)
 {
-	while (*pos < t->capacity) {
-		struct cgroup *cg = t->slot[(*pos)++];
-
-		if (cg)
-			return cg;
-	}
-	return NULL;
+	return *pos < t->count ? t->all[(*pos)++] : NULL;
 }
 
-void cgroup_table_select(struct cgroup_table *t, char *const *include, unsigned n_include, char *const *exclude,
-			 unsigned n_exclude)
+void cgroup_table_select(struct cgroup_table *t, const struct selection_rules *rules)
 {
 	struct cgroup *cg;
 	unsigned pos = 0;
 
-	t->include = include;
-	t->n_include = n_include;
-	t->exclude = exclude;
-	t->n_exclude = n_exclude;
+	t->rules = *rules;
 	while ((cg = cgroup_next(t, &pos)))
 		entry_select(t, cg);
 }

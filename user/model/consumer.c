@@ -1,39 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A consumer keeps a copy of every cell it saw, by cell number, with the row, its generation and
- * the CPU beside it: when one of them moved, the cell number stands for something new, and the
- * difference begins at zero. Rows whose `changed` lies before the last snapshot are not looked
- * into, so an idle cgroup costs one line however many CPUs it once ran on. */
+/* A consumer keeps a copy of every cell it saw, by cell number, with the cell's row, the row's generation and the CPU.
+ * When one of these has changed, the cell number stands for another cell, and the difference begins at zero. Rows whose
+ * `changed` lies before the last snapshot are skipped, so an idle cgroup costs one cache line however many CPUs it once
+ * ran on. */
+#include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "cgroup.h"
-#include "consumer_internal.h"
+#include "consumer_state.h"
 
-/* Room for as many as the reading has room for; new entries zeroed. */
+/* Grows the copies to the capacity of the reading; new entries are zeroed. False = no memory. */
 static bool follow_capacity(struct consumer *c, const struct reading *r)
 {
 	if (c->cap_cells < r->cap_cells) {
-		struct seen_cell *p = realloc(c->cells, r->cap_cells * sizeof(*p));
-
-		if (!p)
+		if (ARRAY_RESIZE(c->cells, r->cap_cells) != 0)
 			return false;
-		memset(p + c->cap_cells, 0, (r->cap_cells - c->cap_cells) * sizeof(*p));
-		c->cells = p;
+		memset(c->cells + c->cap_cells, 0, (r->cap_cells - c->cap_cells) * sizeof(*c->cells));
 		c->cap_cells = r->cap_cells;
 	}
 	if (c->cap_rows < r->cap_rows) {
-		struct seen_row *p = realloc(c->rows, r->cap_rows * sizeof(*p));
-
-		if (!p)
+		if (ARRAY_RESIZE(c->rows, r->cap_rows) != 0)
 			return false;
-		memset(p + c->cap_rows, 0, (r->cap_rows - c->cap_rows) * sizeof(*p));
-		c->rows = p;
+		memset(c->rows + c->cap_rows, 0, (r->cap_rows - c->cap_rows) * sizeof(*c->rows));
 		c->cap_rows = r->cap_rows;
 	}
 	return true;
 }
 
-/* May reading `changed` hold anything that the mark has not seen? Equal counts: a source may have
- * written after the mark. The sign of the difference survives the number's wrap. */
+/* True when reading number `changed` may hold values that the mark has not seen. An equal number counts: a source may
+ * have written after the mark. The sign of the difference survives the number's wrap. */
 static bool is_new(const struct consumer *c, uint32_t changed)
 {
 	return (int32_t)(changed - c->number) >= 0;
@@ -68,6 +65,8 @@ static bool mark_row(struct consumer *c, const struct reading *r, uint32_t i)
 	return seen->path != NULL;
 }
 
+static void consumer_mark_machine(struct consumer *c, const struct reading *r);
+
 void consumer_mark(struct consumer *c, const struct reading *r)
 {
 	c->broken = !follow_capacity(c, r);
@@ -92,7 +91,7 @@ static unsigned cell_quality(const struct consumer *c, const struct reading *r, 
 	return q;
 }
 
-/* What cell i counted since the mark. Returns whether that is anything. */
+/* Computes the counts of cell i since the mark. False when all are zero. */
 static bool difference(const struct consumer *c, const struct reading *r, uint32_t i, struct snap_cell *ret)
 {
 	static const struct cell_values zero;
@@ -117,7 +116,7 @@ static bool difference(const struct consumer *c, const struct reading *r, uint32
 	return any;
 }
 
-/* Appends what a cell brought since the mark; false when that is nothing. */
+/* Appends the counts of a cell since the mark; false when all are zero. */
 static bool add_cell(struct consumer *c, const struct reading *r, uint32_t i)
 {
 	struct snap_cell *d = &c->snap.cells[c->snap.n_cells];
@@ -130,7 +129,7 @@ static bool add_cell(struct consumer *c, const struct reading *r, uint32_t i)
 	return true;
 }
 
-/* The row's cells in CPU order, their sums and their qualities together. */
+/* Adds the row's cells in CPU order, and to the row their sums and qualities. */
 static void add_cells(struct consumer *c, const struct reading *r, uint32_t row, struct snap_row *d)
 {
 	d->first_cell = c->snap.n_cells;
@@ -161,7 +160,7 @@ static bool take_traffic(struct seen_row *seen, const struct reading_row *rr, st
 	return ret->rx_bytes | ret->rx_packets | ret->tx_bytes | ret->tx_packets;
 }
 
-/* Takes d off what was seen of `other` on its CPU, so that it comes with the next difference. */
+/* Takes d off the copy of `other` on that CPU, so that the next difference of `other` includes it. */
 static void owe_other(struct consumer *c, struct reading *r, const struct snap_cell *d)
 {
 	struct cell_values *old;
@@ -182,7 +181,7 @@ static void owe_other(struct consumer *c, struct reading *r, const struct snap_c
 		old->counters[e] -= d->counters[e];
 }
 
-/* A row goes before this consumer reported it: what it brought comes with `other`. */
+/* Called when a row is freed before this consumer reported all of it: the rest comes with `other`. */
 static void absorb(struct reading_viewer *viewer, struct reading *r, uint32_t row)
 {
 	struct consumer *c = (struct consumer *)viewer; /* its first member */
@@ -205,13 +204,14 @@ static void absorb(struct reading_viewer *viewer, struct reading *r, uint32_t ro
 	other->tx_packets -= t.tx_packets;
 }
 
-/* The files that name a short life come when it is over. */
+/* True when the row got names after its last snapshot: the files that name a short-lived cgroup may come after its
+ * end. */
 static bool named_late(const struct consumer *c, const struct reading_row *rr, uint32_t i)
 {
 	return rr->cgroup && rr->cgroup->names && c->rows[i].names != rr->cgroup->names;
 }
 
-/* Adds row i unless it has ended and brought nothing, not even a name. False when out of memory. */
+/* Adds row i, unless it has ended and has no new counts, traffic or names. False when out of memory. */
 static bool add_row(struct consumer *c, const struct reading *r, uint32_t i)
 {
 	const struct reading_row *rr = &r->rows[i];
@@ -242,6 +242,8 @@ static bool add_row(struct consumer *c, const struct reading *r, uint32_t i)
 	c->snap.n_rows++;
 	return true;
 }
+
+static void consumer_add_machine(struct consumer *c, const struct reading *r);
 
 struct snapshot *consumer_snapshot(struct consumer *c, const struct reading *r)
 {
@@ -300,4 +302,134 @@ void consumer_free(struct consumer *c)
 	free(c->cpus);
 	free(c->uses);
 	free(c);
+}
+
+/* The values that a snapshot holds once for the machine: times, losses, energy domains, CPUs. */
+
+static void mark_domains(struct consumer *c, const struct reading *r)
+{
+	for (unsigned i = 0; i < r->schema->n_domains; i++) {
+		const struct reading_domain *d = &r->domains[i];
+
+		c->domains[i] = (struct seen_domain){ reading_domain_uj(d),
+						      reading_domain_q32(d),
+						      d->time_ns,
+						      d->wraps,
+						      d->resets,
+						      d->errors,
+						      d->dropped };
+	}
+}
+
+/* Marks as seen the values that are not part of a row. */
+static void consumer_mark_machine(struct consumer *c, const struct reading *r)
+{
+	memcpy(c->cpus, r->cpus, c->n_cpus * sizeof(*c->cpus));
+	mark_domains(c, r);
+	if (r->n_uses)
+		consumer_mark_uses(c, r);
+	c->losses = r->losses;
+	c->number = r->number;
+	c->viewer.seen = r->number;
+	c->mono_ns = r->mono_ns;
+	c->boot_ns = r->boot_ns;
+}
+
+static void add_domain(const struct consumer *c, const struct reading *r, unsigned i, struct snap_domain *d)
+{
+	const struct reading_domain *now = &r->domains[i];
+	const struct seen_domain *old = &c->domains[i];
+	uint64_t uj = reading_domain_uj(now);
+
+	*d = (struct snap_domain){ .start_ns = old->time_ns,
+				   .end_ns = now->time_ns,
+				   .energy_q32 = reading_domain_q32(now) - old->q32,
+				   .scale = 1,
+				   .uncertainty = NAN,
+				   .idle_uncertainty = NAN };
+	/* Floors of cumulative values: their differences add up to the floor of the whole. */
+	d->energy_uj = uj - old->uj;
+	if (now->wraps != old->wraps)
+		d->quality |= QUALITY_WRAPPED;
+	if (now->resets != old->resets || now->dropped != old->dropped || now->errors != old->errors)
+		d->quality |= QUALITY_PARTIAL;
+	if (now->stale || now->time_ns == old->time_ns)
+		d->quality |= QUALITY_STALE;
+	if (now->estimated)
+		d->quality |= QUALITY_ESTIMATED;
+}
+
+/* Adds the time of a row on each CPU to a column of the CPUs. column: offset of its uint64_t in struct snap_cpu; NULL
+ * row = none. */
+static void add_row_time(struct snapshot *s, const struct snap_row *row, size_t column)
+{
+	for (unsigned i = 0; row && i < row->n_cells; i++) {
+		const struct snap_cell *cell = &s->cells[row->first_cell + i];
+
+		*(uint64_t *)((char *)&s->cpus[cell->cpu] + column) += cell->time_ns;
+	}
+}
+
+/* Returns the row of the root cgroup where the trigger cannot tell it from idle, else NULL. */
+static const struct snap_row *merged_root(const struct snapshot *s)
+{
+	for (unsigned i = READING_SPECIAL_ROWS; s->schema->idle_merged && i < s->n_rows; i++)
+		if (s->rows[i].level == 0)
+			return &s->rows[i];
+	return NULL;
+}
+
+static void add_cpu(const struct reading_cpu *now, const struct reading_cpu *old, bool has_msr, struct snap_cpu *d)
+{
+	*d = (struct snap_cpu){ .online = now->online,
+				.elapsed_ns = now->elapsed_ns - old->elapsed_ns,
+				.offline_ns = now->offline_ns - old->offline_ns,
+				.msr_enabled_ns = now->msr_enabled_ns - old->msr_enabled_ns,
+				.msr_running_ns = now->msr_running_ns - old->msr_running_ns };
+	for (unsigned e = 0; e < SCHEMA_MAX_MSR; e++)
+		d->msr[e] = now->msr[e] - old->msr[e];
+	if (now->online_changes != old->online_changes || now->lost_ns != old->lost_ns)
+		d->quality |= QUALITY_PARTIAL;
+	if (now->msr_stale && has_msr)
+		d->quality |= QUALITY_STALE;
+}
+
+static void add_cpus(struct consumer *c, const struct reading *r)
+{
+	struct snapshot *s = &c->snap;
+
+	for (unsigned i = 0; i < c->n_cpus; i++)
+		add_cpu(&r->cpus[i], &c->cpus[i], r->schema->msr.n, &s->cpus[i]);
+	add_row_time(s, &s->rows[ROW_IDLE], offsetof(struct snap_cpu, idle_ns));
+	add_row_time(s, merged_root(s), offsetof(struct snap_cpu, idle_ns));
+	add_row_time(s, &s->rows[ROW_IRQ_STEAL], offsetof(struct snap_cpu, irq_steal_ns));
+	for (unsigned i = 0; i < c->n_cpus; i++) {
+		struct snap_cpu *d = &s->cpus[i];
+		uint64_t away = d->idle_ns + d->irq_steal_ns;
+
+		d->busy_ns = d->elapsed_ns > away ? d->elapsed_ns - away : 0;
+	}
+}
+
+/* Adds times, losses, domains and CPUs to a snapshot whose rows are complete, and zeroes its energy columns. */
+static void consumer_add_machine(struct consumer *c, const struct reading *r)
+{
+	struct snapshot *s = &c->snap;
+	uint64_t mono = r->mono_ns - c->mono_ns, boot = r->boot_ns - c->boot_ns;
+
+	s->start_ns = c->mono_ns;
+	s->end_ns = r->mono_ns;
+	s->suspended_ns = boot > mono ? boot - mono : 0;
+	s->end_real_ns = r->real_ns;
+	s->losses = (struct losses){ r->losses.folded - c->losses.folded, r->losses.lost_reads - c->losses.lost_reads,
+				     r->losses.lost_events - c->losses.lost_events,
+				     r->losses.missed_switches - c->losses.missed_switches,
+				     r->losses.away_reads - c->losses.away_reads };
+	for (unsigned i = 0; i < r->schema->n_domains; i++)
+		add_domain(c, r, i, &s->domains[i]);
+	add_cpus(c, r);
+	s->n_uses = 0;
+	if (r->n_uses)
+		consumer_add_uses(c, r);
+	memset(s->energy_uj, 0, (size_t)s->n_rows * r->schema->n_domains * sizeof(*s->energy_uj));
 }

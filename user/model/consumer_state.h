@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a consumer, shared by consumer.c (rows and cells) and consumer_machine.c. */
-#ifndef JD_CONSUMER_INTERNAL_H
-#define JD_CONSUMER_INTERNAL_H
+/* The state of a consumer: the last values it has reported, so that the next snapshot holds the differences. Everything
+ * here is owned by the consumer. consumer.c keeps cells, rows and the machine, use.c keeps uses of devices. No other
+ * file includes this header. */
+#ifndef JD_CONSUMER_STATE_H
+#define JD_CONSUMER_STATE_H
 #include "snapshot.h"
 
 struct seen_cell {
@@ -39,13 +41,9 @@ struct consumer {
 	struct snapshot snap;
 };
 
-/* use.c: the same for uses of devices. Without memory they are nobody's until the next mark. */
+/* Takes the reading's uses as reported. Without memory the mark before stays. */
 void consumer_mark_uses(struct consumer *c, const struct reading *r);
+/* Adds to the snapshot every use since the mark. Without memory it gets none. The mark stays. */
 void consumer_add_uses(struct consumer *c, const struct reading *r);
-
-/* Takes what is not taken row by row as seen. */
-void consumer_mark_machine(struct consumer *c, const struct reading *r);
-/* Times, losses, domains and CPUs of the snapshot, once its rows are in; energy columns zeroed. */
-void consumer_add_machine(struct consumer *c, const struct reading *r);
 
 #endif

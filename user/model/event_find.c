@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events under the many names they are configured by: libpfm4 ("PMU::NAME:modifier"), perf's
- * ("cpu/cpu-cycles/u") and our aliases. Only the name proper is compared. */
+/* Finds events under the many names of configurations: libpfm4 ("PMU::NAME:modifier"), perf's ("cpu/cpu-cycles/u") and
+ * our aliases. Only the name proper is compared. */
 #include <string.h>
 #include <strings.h>
 #include "event_find.h"
 
-/* Unhalted cycles at the real clock: reference cycles and the TSC tick on whatever the frequency,
- * and bus cycles and stalls are something else. */
+/* Unhalted cycles at the real clock. Reference cycles and the TSC run at their own rate whatever the frequency is; bus
+ * cycles and stalls count other things. */
 static const char *const cycles[] = {
 	"CYCLES",
 	"CPU_CYCLES",

@@ -1,30 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each subtree is brought together as a range of the items, level by level where there is too much. Its part is
- * found by filling from below: who wants no more than an equal part gets all of it, and the others divide
- * what is left again. */
-#include "fair.h"
-
+/* The items of each subtree are brought together as a range, level by level where there are too many. The parts are
+ * found by filling from below: a subtree that needs no more than an equal part gets all of it, and the others divide
+ * the rest again. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
+#include "fair.h"
 
 int fair_reserve(struct fair *f, uint32_t n)
 {
-	struct fair_item *items;
-	uint32_t *order;
+	uint32_t cap = array_step(n);
 
 	f->n = 0;
 	if (n <= f->cap)
 		return 0;
-	items = realloc(f->items, n * sizeof(*items));
-	if (!items)
+	if (!cap || ARRAY_RESIZE(f->items, cap) || ARRAY_RESIZE(f->order, cap))
 		return -ENOMEM;
-	f->items = items;
-	order = realloc(f->order, n * sizeof(*order));
-	if (!order)
-		return -ENOMEM;
-	f->order = order;
-	f->cap = n;
+	f->cap = cap;
 	return 0;
 }
 
@@ -40,7 +33,7 @@ void fair_free(struct fair *f)
 	*f = (struct fair){ 0 };
 }
 
-/* Of one directory: any order will do that brings equal names together. */
+/* Compares names in one directory. Any order will do that brings equal names together. */
 static int by_component(const void *a, const void *b, void *arg)
 {
 	const struct fair_item *x = a, *y = b;
@@ -58,14 +51,14 @@ static int newest_first(const void *a, const void *b)
 	return x > y ? -1 : x < y;
 }
 
-/* Bytes of the component behind the first off of a path, its slash with it; 0 at the end. */
+/* Bytes of the component after the first off bytes of a path, with its slash; 0 at the end. */
 static size_t component(const char *path, size_t off)
 {
 	return path[off] ? 1 + strcspn(path + off + 1, "/") : 0;
 }
 
-/* Brings those of [begin, end) together whose component behind the first off bytes, which all have in common,
- * is the same. The number of groups. */
+/* Brings together the items of [begin, end) whose component after the first off bytes, which all have in common, is the
+ * same. Returns the number of groups. */
 static uint32_t group(struct fair *f, uint32_t begin, uint32_t end, size_t off)
 {
 	struct fair_item *items = f->items;
@@ -104,7 +97,7 @@ static int by_newest(const void *a, const void *b, void *arg)
 	return x > y ? -1 : x < y;
 }
 
-/* What does not divide goes one each to those whose last end is the newest. */
+/* Divides the room among the open groups. The remainder goes, one item each, to those with the newest end. */
 static void divide_rest(struct fair *f, uint32_t begin, uint32_t end, uint32_t open, uint32_t room)
 {
 	uint32_t n = 0;
@@ -144,30 +137,39 @@ static void keep(struct fair *f, uint32_t begin, uint32_t n)
 		f->items[i].kept = true;
 }
 
-static void choose(struct fair *f, uint32_t begin, uint32_t end, size_t off, unsigned level, uint32_t room)
+/* The items [begin, end). Their paths have the first off bytes in common, which are `level` directories. */
+struct subtree {
+	uint32_t begin, end;
+	size_t off;
+	unsigned level;
+};
+
+static void choose(struct fair *f, struct subtree s, uint32_t room)
 {
+	const uint32_t begin = s.begin, end = s.end;
+
 	if (end - begin <= room) {
 		keep(f, begin, end - begin);
 		return;
 	}
 	if (!room)
 		return;
-	if (level == FAIR_LEVELS || end - begin == 1) {
+	if (s.level == FAIR_LEVELS || end - begin == 1) {
 		qsort(f->items + begin, end - begin, sizeof(*f->items), newest_first);
 		keep(f, begin, room);
 		return;
 	}
-	divide(f, begin, end, group(f, begin, end, off), room);
+	divide(f, begin, end, group(f, begin, end, s.off), room);
 	for (uint32_t i = begin, next; i < end; i = next) {
 		size_t len = f->items[i].len;
 
 		next = i + f->items[i].size;
-		/* one name, many lives: the newest of them */
-		choose(f, i, next, off + len, len ? level + 1 : FAIR_LEVELS, f->items[i].part);
+		/* Items without a further component are lives of one name: the newest of them are kept. */
+		choose(f, (struct subtree){ i, next, s.off + len, len ? s.level + 1 : FAIR_LEVELS }, f->items[i].part);
 	}
 }
 
 void fair_choose(struct fair *f, uint32_t room)
 {
-	choose(f, 0, f->n, 0, 0, room);
+	choose(f, (struct subtree){ 0, f->n, 0, 0 }, room);
 }

@@ -11,10 +11,3 @@ const char *gpu_field_column(enum gpu_field f)
 
 	return (unsigned)f < GPU_FIELDS ? names[f] : "unknown";
 }
-
-const char *gpu_ring_name(enum gpu_ring r)
-{
-	static const char *const names[GPU_RINGS] = { "total_power", "gpu_utilization", "memory_utilization" };
-
-	return (unsigned)r < GPU_RINGS ? names[r] : "unknown";
-}

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a GPU tells: rows of everything at one instant, and the samples of the driver's own ring. Units and
- * names are those of gpu-power.csv (documents/data-model.rst). A value that is not there has no bit in
- * `present`: it is never 0 for want of an answer. */
+/* The data of a GPU: rows of all values at one instant, and the samples of the driver's own ring. Units and names are
+ * those of gpu-power.csv (documents/data-model.rst). A value that is missing has no bit in `present`; it is never 0
+ * instead. */
 #ifndef JD_MODEL_GPU_H
 #define JD_MODEL_GPU_H
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GPU_MAX 16 /* GPUs of one machine; more are left out by name */
+#define GPU_MAX 16 /* GPUs of one machine; the rest is left out with a warning */
 
-/* In the order of the columns. */
+/* The fields of a row of gpu-power.csv, in the order of its columns. */
 enum gpu_field {
 	GPU_CLOCK_MEM,
 	GPU_CLOCK_GPU, /* MHz */
@@ -34,12 +34,11 @@ struct gpu_row {
 	int64_t real_ns; /* CLOCK_REALTIME before the first query */
 	uint64_t mono_ns; /* CLOCK_MONOTONIC of the same instant */
 	uint32_t present; /* GPU_BIT of the values that this row has */
-	uint64_t slow_mono_ns; /* when pci-tx and pci-rx were asked: they are slow and come from a thread of their own */
+	uint64_t slow_mono_ns; /* when pci-tx and pci-rx were asked, which a thread of their own does */
 	int64_t v[GPU_FIELDS];
 };
 
 enum gpu_ring { GPU_RING_POWER, GPU_RING_GPU, GPU_RING_MEM, GPU_RINGS };
-const char *gpu_ring_name(enum gpu_ring r); /* "total_power", "gpu_utilization", "memory_utilization" */
 
 struct gpu_sample {
 	uint16_t gpu;
@@ -49,7 +48,7 @@ struct gpu_sample {
 	int64_t value; /* mW or percent */
 };
 
-/* Fixed once the GPU has answered for the first time. */
+/* The description of a GPU. It does not change after the GPU has answered for the first time. */
 struct gpu_desc {
 	uint16_t gpu; /* index among ours: gpu-0 ... */
 	uint16_t domain; /* in the schema */

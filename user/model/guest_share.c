@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "jouled-share 1 epoch=0123456789abcdef number=7 interval_ns=1000000000 package-0=1234567 dram-0=89:estimated\n".
- * A reader may come into the middle of a line, for a serial port has no beginning: what does not start with the
- * word, or is not whole to the last byte, is no line. */
+/* The line of a share: "jouled-share 1 epoch=0123456789abcdef number=7 interval_ns=1000000000 package-0=1234567
+ * dram-0=89:estimated\n". A reader may start in the middle of a line, because a serial port has no beginning. A text
+ * that does not start with the word or is not complete is refused. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "share.h"
+#include "guest_share.h"
 
 #define WORD "jouled-share 1 "
 #define QUALITIES 6
@@ -91,7 +91,7 @@ void share_write(const struct share *s, struct buf *out)
 	buf_add_char(out, '\n');
 }
 
-/* The words in the order of share_write, each at most once. */
+/* Reads the words of a quality, which stand in the order of share_write, each at most once. */
 static bool read_quality(const char *at, unsigned *ret)
 {
 	unsigned quality = 0;

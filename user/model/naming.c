@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/text.h"
+#include "base/text.h"
 
 static const char *const keys[NAME_FIELDS] = {
 	"runtime", "namespace", "pod", "pod_uid", "container", "container_id", "machine", "unit", "user",

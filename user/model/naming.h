@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names people know a cgroup by (docs/formats/names.md). One object is never changed after it was
- * made and is shared by counting references, which any thread may do: a row of a snapshot, its copies and
- * the totals hold the same text. Every text is valid UTF-8 without control characters, at most
- * NAMING_TEXT_MAX bytes; it came from outside all the same, so formats escape it. */
+/* The names by which people know a cgroup (docs/formats/names.md). An object never changes after it was made. It is
+ * shared by counting references, which any thread may do: a row of a snapshot, its copies and the totals hold the same
+ * text. Every text is valid UTF-8 without control characters, at most NAMING_TEXT_MAX bytes. Formats escape it all the
+ * same, because it came from outside. */
 #ifndef JD_NAMING_MODEL_H
 #define JD_NAMING_MODEL_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "../base/json.h"
+#include "base/format/json.h"
 
 #define NAMING_TEXT_MAX 253 /* a Kubernetes name's limit, the longest of all (DNS subdomain) */
 
@@ -21,7 +21,7 @@ enum name_field {
 	NAME_CONTAINER_ID,
 	NAME_MACHINE, /* virtual machine or registered machine */
 	NAME_UNIT, /* as systemctl spells it; USER-MANAGER/UNIT for those of a user */
-	NAME_USER, /* number of the user whose word for it this is; none = root's */
+	NAME_USER, /* number of the user who gave the names; none = root */
 	NAME_FIELDS
 };
 
@@ -31,29 +31,29 @@ struct names {
 	char text[];
 };
 
-/* What names are made of: NULL and "" are none. */
+/* The texts that names are made of; NULL and "" = none. */
 struct names_draft {
 	const char *field[NAME_FIELDS];
 };
 
 const char *name_field_key(enum name_field f); /* "runtime", "namespace", ... */
-/* May s stand as a name? 1 to NAMING_TEXT_MAX bytes of UTF-8 without control characters. */
+/* True when s can be a name: 1 to NAMING_TEXT_MAX bytes of UTF-8 without control characters. */
 bool name_text_ok(const char *s);
-/* Copies what may stand as a name; the rest is left out. One reference. NULL = no memory. */
+/* Copies the texts that can be names and leaves the others out. The result has one reference. NULL = no memory. */
 struct names *names_new(const struct names_draft *d);
 struct names *names_get(struct names *n); /* one reference more; NULL stays NULL */
 void names_put(struct names *n); /* NULL accepted */
-/* "" where there is none; n may be NULL. */
+/* Returns the text of a name; "" where there is none. n may be NULL. */
 static inline const char *names_text(const struct names *n, enum name_field f)
 {
 	return n ? n->text + n->at[f] : "";
 }
-/* Sets *slot to n: a reference of its own instead of the one it held. */
+/* Sets *slot to n with a reference of its own, and gives back the one that the slot held. */
 void names_set(struct names **slot, struct names *n);
-/* What a person is shown in one word: NAMESPACE/POD/CONTAINER, the container, machine or unit. Length as
- * snprintf; 0 and "" where there is none. */
+/* The title for people: NAMESPACE/POD/CONTAINER, else the container, machine or unit. Length as snprintf; 0 and ""
+ * where there is none. */
 int names_title(const struct names *n, char *dst, size_t size);
-/* "names":{"pod":..., ...} of those there are; no member for NULL. */
+/* Writes "names":{"pod":..., ...} with the names that there are; no member for NULL. */
 void names_json(struct json *j, const struct names *n);
 
 #endif

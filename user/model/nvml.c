@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nvml.h"
-
 #include <dlfcn.h>
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
-
-#define DEFAULT_LIBRARY "libnvidia-ml.so.1"
 
 /* Newest name first: a symbol with a version has the layout of nvml.h, one without may have another. */
 static const struct {
@@ -30,7 +27,10 @@ static const struct {
 	{ offsetof(struct nvml, clock), { "nvmlDeviceGetClock" } },
 	{ offsetof(struct nvml, clock_info), { "nvmlDeviceGetClockInfo" } },
 	{ offsetof(struct nvml, app_clock), { "nvmlDeviceGetApplicationsClock" } },
+	{ offsetof(struct nvml, set_app_clocks), { "nvmlDeviceSetApplicationsClocks" } },
 	{ offsetof(struct nvml, power_limit), { "nvmlDeviceGetEnforcedPowerLimit" } },
+	{ offsetof(struct nvml, power_managed), { "nvmlDeviceGetPowerManagementLimit" } },
+	{ offsetof(struct nvml, set_power_managed), { "nvmlDeviceSetPowerManagementLimit" } },
 	{ offsetof(struct nvml, energy), { "nvmlDeviceGetTotalEnergyConsumption" } },
 	{ offsetof(struct nvml, power_state), { "nvmlDeviceGetPerformanceState", "nvmlDeviceGetPowerState" } },
 	{ offsetof(struct nvml, power), { "nvmlDeviceGetPowerUsage" } },
@@ -59,21 +59,17 @@ static void resolve(struct nvml *n)
 	}
 }
 
-int nvml_load(struct nvml *n, const char *path, struct err *err)
+int nvml_load(struct nvml *n, const char *path)
 {
-	const char *name = path ? path : DEFAULT_LIBRARY;
-
 	memset(n, 0, sizeof(*n));
-	n->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+	n->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!n->library)
-		return err_set(err, -ENOENT, "gpu: %s; install NVIDIA's driver or name its library with gpu.library",
-			       dlerror());
+		return -ENOENT;
 	resolve(n);
 	if (n->init && n->shutdown && n->count && n->by_index)
 		return 0;
 	nvml_unload(n);
-	return err_set(err, -ENOEXEC,
-		       "gpu: %s: it has no nvmlInit_v2 and what belongs to it; name NVIDIA's own library", name);
+	return -ENOEXEC;
 }
 
 void nvml_unload(struct nvml *n)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVIDIA's management library, loaded at run time, with declarations of our own: layouts and numbers are those
- * of its public header for LP64. Every function may be missing, and is NULL then. */
+/* NVIDIA's management library (NVML), loaded at run time, with declarations of our own. Layouts and numbers are those
+ * of its public header for LP64. A function that the library lacks is NULL. The source of GPUs, the guard of their
+ * limits (ctl/experiment/guard.c) and the scripted library of the tests (tests/gpu) use this one declaration. */
 #ifndef JD_NVML_H
 #define JD_NVML_H
 #include <stdbool.h>
 #include <stdint.h>
-#include "../base/err.h"
 
 enum nvml_code {
 	NVML_OK = 0,
@@ -138,7 +138,10 @@ struct nvml {
 	int (*clock)(nvml_device d, uint32_t type, uint32_t which, uint32_t *ret_mhz);
 	int (*clock_info)(nvml_device d, uint32_t type, uint32_t *ret_mhz);
 	int (*app_clock)(nvml_device d, uint32_t type, uint32_t *ret_mhz);
-	int (*power_limit)(nvml_device d, uint32_t *ret_mw);
+	int (*set_app_clocks)(nvml_device d, uint32_t mem_mhz, uint32_t sm_mhz);
+	int (*power_limit)(nvml_device d, uint32_t *ret_mw); /* the enforced limit */
+	int (*power_managed)(nvml_device d, uint32_t *ret_mw); /* the limit that was set */
+	int (*set_power_managed)(nvml_device d, uint32_t mw);
 	int (*energy)(nvml_device d, unsigned long long *ret_mj);
 	int (*power_state)(nvml_device d, uint32_t *ret);
 	int (*power)(nvml_device d, uint32_t *ret_mw);
@@ -155,15 +158,17 @@ struct nvml {
 	int (*mig)(nvml_device d, uint32_t *ret_current, uint32_t *ret_pending);
 };
 
-/* Loads the library; path NULL = libnvidia-ml.so.1 where the loader finds it. -ENOENT: it is not there;
- * -ENOEXEC: it is no such library. Initializes nothing. */
-int nvml_load(struct nvml *n, const char *path, struct err *err);
+#define NVML_LIBRARY "libnvidia-ml.so.1"
+
+/* Loads the library from path without initializing it. 0; -ENOENT: it cannot be loaded, dlerror() says why; -ENOEXEC:
+ * it is not NVML. n is zeroed on failure. */
+int nvml_load(struct nvml *n, const char *path);
 void nvml_unload(struct nvml *n);
-/* What a code means: 0, -EOPNOTSUPP (never), -EAGAIN (nothing new), -ENODEV (lost, or the driver is gone), -EACCES,
- * -EIO (this once). */
+/* The errno of a return code of NVML: 0, -EOPNOTSUPP (never), -EAGAIN (nothing new), -ENODEV (lost, or the driver is
+ * gone), -EACCES, -EIO (this once). */
 int nvml_errno(int code);
 const char *nvml_text(int code);
-/* Any of the value types as an integer; false for an unknown type and what is no number. */
+/* Converts a value of any type to an integer; false for an unknown type and for a value that is not a number. */
 bool nvml_number(uint32_t type, const union nvml_value *v, int64_t *ret);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows and cells are dense vectors with free lists, so that a consumer can keep what it saw by
- * plain index. cell_of finds a cell in one step and keeps each row's list in CPU order: the
- * snapshot needs no sorting. Dropped rows wait in a list until the slowest consumer has seen them. */
+/* Rows and cells are dense vectors with free lists, so that a consumer can keep its copies by plain index. cell_of
+ * finds a cell in one step and keeps each row's list in CPU order: the snapshot needs no sorting. Dropped rows wait in
+ * a list until the slowest consumer has seen them. */
+#include "base/array.h"
 #include "reading.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -10,9 +11,7 @@
 #include "fair.h"
 
 #define NONE UINT32_MAX
-#define DROPPED_ROOM (READING_MAX_DROPPED - READING_MAX_DROPPED / 8) /* what is left by a choice among them */
-#define FIRST_ROWS 64
-#define FIRST_CELLS 128
+#define DROPPED_ROOM (READING_MAX_DROPPED - READING_MAX_DROPPED / 8) /* left by a choice */
 #define MAX_VECTOR (1u << 28)
 
 const char *row_kind_name(enum row_kind k)
@@ -39,48 +38,27 @@ uint64_t reading_domain_q32(const struct reading_domain *d)
 
 	if (!den)
 		return 0;
-	/* Whole joules and remainder apart: the remainder is below 2^84 and still has room for 32 bits. */
+	/* Whole joules and the remainder are shifted apart: the remainder is below 2^84 and still has room for 32 bits. */
 	return ((uint64_t)(uj / den) << 32) + (uint64_t)(((uj % den) << 32) / den);
 }
 
-/* Rows and their index grow together; both zeroed. */
+/* Grows the rows and their index together; new entries are zeroed. */
 static int grow_rows(struct reading *r)
 {
-	uint32_t cap = r->cap_rows ? r->cap_rows * 2 : FIRST_ROWS;
+	uint32_t cap = array_step(r->cap_rows + 1);
 	size_t cpus = r->schema->n_cpus;
-	struct reading_row *rows;
-	uint32_t *cell_of;
 
-	if (cap > MAX_VECTOR)
+	if (cap > MAX_VECTOR || ARRAY_RESIZE(r->rows, cap) || ARRAY_RESIZE(r->cell_of, cap * cpus + 1))
 		return -ENOMEM;
-	rows = realloc(r->rows, cap * sizeof(*rows));
-	if (!rows)
-		return -ENOMEM;
-	r->rows = rows;
-	cell_of = realloc(r->cell_of, (cap * cpus + 1) * sizeof(*cell_of));
-	if (!cell_of)
-		return -ENOMEM;
-	r->cell_of = cell_of;
-	memset(rows + r->cap_rows, 0, (cap - r->cap_rows) * sizeof(*rows));
-	memset(cell_of + r->cap_rows * cpus, 0, ((cap - r->cap_rows) * cpus + 1) * sizeof(*cell_of));
+	memset(r->rows + r->cap_rows, 0, (cap - r->cap_rows) * sizeof(*r->rows));
+	memset(r->cell_of + r->cap_rows * cpus, 0, ((cap - r->cap_rows) * cpus + 1) * sizeof(*r->cell_of));
 	r->cap_rows = cap;
 	return 0;
 }
 
 static int grow_cells(struct reading *r)
 {
-	uint32_t cap = r->cap_cells ? r->cap_cells * 2 : FIRST_CELLS;
-	struct cell *cells;
-
-	if (cap > MAX_VECTOR)
-		return -ENOMEM;
-	cells = realloc(r->cells, cap * sizeof(*cells));
-	if (!cells)
-		return -ENOMEM;
-	memset(cells + r->cap_cells, 0, (cap - r->cap_cells) * sizeof(*cells));
-	r->cells = cells;
-	r->cap_cells = cap;
-	return 0;
+	return r->cap_cells < MAX_VECTOR ? ARRAY_ZEROED(r->cells, r->cap_cells, r->cap_cells + 1) : -ENOMEM;
 }
 
 int reading_init(struct reading *r, struct schema *schema)
@@ -163,7 +141,7 @@ static void free_row(struct reading *r, uint32_t row)
 	r->free_row = row;
 }
 
-/* True when every consumer took a reading since the row's last change was there to see. */
+/* True when every consumer has taken a reading that includes the change of reading number `changed`. */
 static bool seen_by_all(const struct reading *r, uint32_t changed)
 {
 	for (const struct reading_viewer *v = r->viewers ? *r->viewers : NULL; v; v = v->next)
@@ -194,7 +172,7 @@ unsigned reading_reap(struct reading *r)
 	return n;
 }
 
-/* Its counts go to `other` of those who have not seen them. */
+/* Frees a dropped row. Consumers that have not seen its last counts get them with `other`. */
 static void fold(struct reading *r, uint32_t row)
 {
 	for (struct reading_viewer *v = *r->viewers; v; v = v->next)
@@ -203,7 +181,7 @@ static void fold(struct reading *r, uint32_t row)
 	free_row(r, row);
 }
 
-/* `dropped` is no longer set in those that go. */
+/* Chooses the dropped rows that stay, and clears `dropped` of the others. */
 static int choose_dropped(struct reading *r, struct fair *f)
 {
 	uint32_t age = 0;
@@ -218,8 +196,8 @@ static int choose_dropped(struct reading *r, struct fair *f)
 	return 0;
 }
 
-/* Too many wait for a slow consumer: those of the subtrees that have most are folded, many at once, because
- * choosing takes milliseconds. Without memory for it, the oldest. */
+/* Folds dropped rows when too many wait for a slow consumer. Rows of the subtrees that have most go, many at once,
+ * because choosing takes milliseconds. Without memory for the choice the oldest goes. */
 static void fold_excess(struct reading *r)
 {
 	struct fair f = { 0 };
@@ -263,7 +241,7 @@ void reading_drop_row(struct reading *r, uint32_t row)
 		fold_excess(r);
 }
 
-/* A dropped row of the same cgroup, taken out of the list; -1 when there is none. */
+/* Takes a dropped row of the same cgroup out of the list; -1 when there is none. */
 static int64_t revive(struct reading *r, const struct cgroup *cg)
 {
 	uint32_t before = NONE;
@@ -312,7 +290,7 @@ int64_t reading_add_row(struct reading *r, struct cgroup *cg)
 	return row;
 }
 
-/* Puts cell i of (row, cpu) behind the cell of the nearest lower CPU. */
+/* Links cell i of (row, cpu) after the cell of the nearest lower CPU. */
 static void link_cell(struct reading *r, uint32_t i)
 {
 	struct cell *c = &r->cells[i];

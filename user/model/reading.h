@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A reading: cumulative totals of everything at one instant, never reset. Sources add to it,
- * consumers (model/snapshot.h) keep their own copy of what they saw and take differences.
- * One object per process, owned by the measuring thread; sources write, nobody else does.
- * Vectors grow when something new appears and are reused: a steady state allocates nothing. */
+/* A reading: cumulative totals of the whole machine at one instant, never reset. Sources add to it. Consumers
+ * (model/snapshot.h) keep their own copies and take differences. There is one object per process, owned by the
+ * measuring thread, and only sources write to it. Vectors grow when something new appears and are reused: a steady
+ * state allocates nothing. */
 #ifndef JD_READING_H
 #define JD_READING_H
 #include <stdbool.h>
@@ -77,11 +77,11 @@ struct reading_domain {
 uint64_t reading_domain_uj(const struct reading_domain *d);
 uint64_t reading_domain_q32(const struct reading_domain *d); /* in 2^-32 J, floor; mod 2^64 */
 
-/* What a row did on a device that has no CPU: time at full use of the GPU behind a domain, cumulative. */
-#define USE_NOBODY UINT32_MAX /* used, but whoever did is not known any more */
+/* The use of a device by a row: cumulative time at full use of the GPU behind a domain. A device has no CPU. */
+#define USE_NOBODY UINT32_MAX /* the device was used, but the row is no longer known */
 struct use {
 	uint32_t row; /* or USE_NOBODY */
-	uint32_t generation; /* of the row: another one's use is not its */
+	uint32_t generation; /* of the row, so that the next cgroup in that row does not get this use */
 	uint16_t domain;
 	uint64_t ns;
 };
@@ -91,11 +91,12 @@ struct losses {
 	uint64_t folded; /* charges folded into an ancestor or `other`: table full or quota */
 	uint64_t lost_reads; /* counter reads that failed, or whose event had no turn on the PMU */
 	uint64_t lost_events; /* lifecycle records that did not fit the ring */
-	uint64_t missed_switches; /* the kernel did not tell of them: found and mended by the scheduler's stamps */
+	uint64_t missed_switches; /* not reported by the kernel; found and mended by the scheduler's stamps */
+	uint64_t away_reads; /* of lost_reads: on CPUs that were offline meanwhile; not recorded */
 };
 
 struct reading;
-/* A consumer as the reading knows it: what it has seen, so that no row goes before it was reported. */
+/* A consumer as the reading knows it: the last reading it took, so that no row is freed before it was reported. */
 struct reading_viewer {
 	struct reading_viewer *next, **prev; /* prev NULL = not in a list */
 	uint32_t seen; /* number of the reading it took last */
@@ -115,7 +116,7 @@ struct reading {
 	uint32_t free_row, free_cell; /* list heads, UINT32_MAX = none */
 	uint32_t *cell_of; /* [row * n_cpus + cpu]: cell number + 1, 0 = none */
 	uint32_t dropped_first, dropped_last, n_dropped; /* dropped rows, oldest first */
-	struct reading_viewer **viewers; /* head of the list; behind a pointer, a const reading takes consumers */
+	struct reading_viewer **viewers; /* head of the list; a pointer, so that a const reading takes consumers */
 	struct reading_cpu *cpus; /* schema->n_cpus */
 	struct reading_domain domains[SCHEMA_MAX_DOMAINS];
 	uint32_t n_uses, cap_uses;
@@ -125,21 +126,22 @@ struct reading {
 
 int reading_init(struct reading *r, struct schema *schema);
 void reading_free(struct reading *r);
-/* New row for a cgroup (sets cgroup->in_use); index or -ENOMEM. A dropped row of the same cgroup
- * that is still kept comes back instead, and counts on. */
+/* Adds a row for a cgroup and sets cgroup->in_use. Returns the index or -ENOMEM. A dropped row of the same cgroup that
+ * is still kept comes back instead, and counts on. */
 int64_t reading_add_row(struct reading *r, struct cgroup *cg);
-/* The source is done with a row. It and its cells are freed, and cgroup->in_use cleared, once every
- * consumer took a reading numbered like the current one or later: a consumer of 10 s must not lose
- * what a consumer of 10 ms has long reported. Beyond READING_MAX_DROPPED some of the subtrees that
- * have most of them go at once (fair.h); who has not seen those gets their counts with `other`, counted as folded. Consumers see `generation` move. */
+/* Gives up a row that its source no longer needs. The row and its cells are freed, and cgroup->in_use is cleared, once
+ * every consumer took a reading numbered like the current one or later: a consumer of 10 s must not lose counts that a
+ * consumer of 10 ms has long reported. Beyond READING_MAX_DROPPED some rows of the subtrees that have most of them are
+ * freed at once (fair.h). Consumers that have not seen those get their counts with `other`, counted as folded.
+ * `generation` of a freed row changes. */
 void reading_drop_row(struct reading *r, uint32_t row);
-/* Frees the dropped rows that everybody has seen; called by add and drop, and worth a call after
- * the consumers took a reading. Returns how many were freed. */
+/* Frees the dropped rows that all consumers have seen. Add and drop call it, and it is worth a call after the consumers
+ * took a reading. Returns how many were freed. */
 unsigned reading_reap(struct reading *r);
 void reading_view(const struct reading *r, struct reading_viewer *v); /* a consumer begins */
 void reading_unview(struct reading_viewer *v); /* and ends */
-/* Values of (row, cpu), created on first use, marked changed by this reading. NULL = no memory.
- * The pointer is valid until the next call. */
+/* Returns the values of (row, cpu), created on first use and marked changed by this reading. NULL = no memory. The
+ * pointer is valid until the next call. */
 struct cell_values *reading_cell(struct reading *r, uint32_t row, uint16_t cpu);
 /* The same in two steps for a source that remembers the number of a cell while its row lives: the
  * cell's number or -ENOMEM / -EINVAL, and its values, marked changed. */

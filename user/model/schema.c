@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+#include "base/format/fields.h"
 #include "schema.h"
 
 const char *quality_name(unsigned quality)
@@ -22,6 +24,18 @@ const char *quality_name(unsigned quality)
 	return "measured";
 }
 
+const struct field_words quality_words = { quality_name, 6, true };
+
+unsigned quality_named(const char *word)
+{
+	if (word && strcmp(word, quality_name(QUALITY_MEASURED)) == 0)
+		return QUALITY_MEASURED;
+	for (unsigned bit = QUALITY_WRAPPED; word && bit <= QUALITY_LOST; bit <<= 1)
+		if (strcmp(word, quality_name(bit)) == 0)
+			return bit;
+	return QUALITY_PARTIAL;
+}
+
 const char *domain_kind_name(enum domain_kind kind)
 {
 	static const char *const names[DOMAIN_KINDS] = {
@@ -31,6 +45,54 @@ const char *domain_kind_name(enum domain_kind kind)
 	};
 
 	return (unsigned)kind < DOMAIN_KINDS ? names[kind] : "unknown";
+}
+
+enum domain_kind domain_kind_of(const char *name)
+{
+	enum domain_kind k = 0;
+
+	for (; k < DOMAIN_KINDS; k++) {
+		size_t n = strlen(domain_kind_name(k));
+
+		if (strncmp(name, domain_kind_name(k), n) == 0 &&
+		    (!name[n] || (name[n] == '-' && name[n + 1] >= '0' && name[n + 1] <= '9')))
+			break;
+	}
+	return k;
+}
+
+unsigned domain_kinds_summed(unsigned kinds)
+{
+	const unsigned beside = DOMAIN_BIT(DOMAIN_DRAM) | DOMAIN_BIT(DOMAIN_GPU);
+	const unsigned parts = DOMAIN_BIT(DOMAIN_CORE) | DOMAIN_BIT(DOMAIN_UNCORE);
+
+	if (kinds & DOMAIN_BIT(DOMAIN_PACKAGE))
+		return kinds & (DOMAIN_BIT(DOMAIN_PACKAGE) | beside);
+	if (kinds & DOMAIN_BIT(DOMAIN_PSYS))
+		return DOMAIN_BIT(DOMAIN_PSYS);
+	if (kinds & parts)
+		return kinds & (parts | beside);
+	return kinds & DOMAIN_BIT(DOMAIN_EXTERNAL) ? DOMAIN_BIT(DOMAIN_EXTERNAL) : kinds & beside;
+}
+
+unsigned schema_kinds_summed(const struct schema *s)
+{
+	unsigned kinds = 0;
+
+	for (unsigned d = 0; d < s->n_domains; d++)
+		kinds |= DOMAIN_BIT(s->domains[d].kind);
+	return domain_kinds_summed(kinds);
+}
+
+void domain_names_summed(const char *const *names, unsigned n, bool *ret)
+{
+	unsigned kinds = 0, summed;
+
+	for (unsigned i = 0; i < n; i++)
+		kinds |= DOMAIN_BIT(domain_kind_of(names[i]));
+	summed = domain_kinds_summed(kinds);
+	for (unsigned i = 0; i < n; i++)
+		ret[i] = summed ? (summed & DOMAIN_BIT(domain_kind_of(names[i]))) != 0 : i == 0;
 }
 
 const char *energy_interface_name(enum energy_interface i)

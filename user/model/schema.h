@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the columns of a reading and a snapshot mean: counters, CPUs, energy domains. Fixed for
- * the life of the process except CPUs online and domain quality, which each snapshot carries. */
+/* The meaning of the columns of a reading and a snapshot: counters, CPUs, energy domains. Fixed for the life of the
+ * process except CPUs online and domain quality, which each snapshot carries. */
 #ifndef JD_SCHEMA_H
 #define JD_SCHEMA_H
 #include <stdbool.h>
@@ -19,15 +19,16 @@ enum quality {
 	QUALITY_ESTIMATED = 1 << 2,
 	QUALITY_STALE = 1 << 3, /* the source did not answer; last good total repeated */
 	QUALITY_PARTIAL = 1 << 4, /* part of the interval is missing */
-	QUALITY_LOST = 1 << 5, /* nothing usable */
+	QUALITY_LOST = 1 << 5, /* there is no usable value */
 };
 const char *quality_name(unsigned quality); /* "measured" ... "lost" */
+extern const struct field_words quality_words; /* for tables of fields */
 
-/* Where an event's number comes from. */
+/* The source of an event's counts. */
 enum event_kind {
 	EVENT_PERF, /* a perf event per CPU */
 	EVENT_TASK_CLOCK, /* the row's own time: no perf event needed */
-	EVENT_ABSENT, /* known, not on this machine: degraded by name, no column */
+	EVENT_ABSENT, /* known, but not on this machine: it has no column and is reported by name */
 };
 
 struct event_desc {
@@ -48,9 +49,12 @@ struct event_set {
 
 struct cpu_desc {
 	uint16_t cpu; /* kernel's number; schema.cpus is indexed by it */
-	uint16_t package, die, core;
+	_Atomic uint16_t package, die, core; /* the measuring thread writes, as CPUs come; others read */
 	bool present;
 };
+
+unsigned
+quality_named(const char *word); /* PARTIAL for NULL and unknown words: there is no reason to trust the value */
 
 enum domain_kind {
 	DOMAIN_PACKAGE,
@@ -63,6 +67,17 @@ enum domain_kind {
 	DOMAIN_KINDS
 };
 const char *domain_kind_name(enum domain_kind kind); /* "package", "core", ... */
+enum domain_kind
+domain_kind_of(const char *name); /* of "package-0-die-1", "psys", "gpu"; DOMAIN_KINDS = none of ours */
+#define DOMAIN_BIT(kind) (1u << (kind))
+/* The one rule for every sum over domains. Returns those of `kinds` (DOMAIN_BIT each) that are added up to the machine,
+ * so that nothing counts twice: package (core and uncore are parts of it), dram and gpu beside it. Without a package:
+ * psys alone, which holds them all; then core and uncore, with dram and gpu; then external meters; then any kind there
+ * is. Only meters are added to meters: each stands for the machine, or for one of its plugs. */
+unsigned domain_kinds_summed(unsigned kinds);
+/* The same for n names: sets ret[i] for those that are added up. Unknown names count only where there are no others,
+ * and then only the first. */
+void domain_names_summed(const char *const *names, unsigned n, bool *ret);
 
 enum energy_interface {
 	ENERGY_NONE,
@@ -84,8 +99,8 @@ struct domain_desc {
 	uint16_t die; /* 0 unless the machine has several dies with own counters */
 	bool has_die;
 	enum energy_interface interface;
-	bool idle_known; /* the source knows what it draws with nothing to do: estimate */
-	uint64_t idle_uw; /* that, with all its CPUs online */
+	bool idle_known; /* the source knows the idle power: estimate */
+	uint64_t idle_uw; /* idle power with all CPUs of the domain online */
 	char name[64]; /* "package-0", "package-0-die-1", "dram-0", "psys", "gpu-0" ...: unique */
 	char id[96]; /* gpu: UUID or PCI address; external: where the meter is; else "" */
 	char reason[200]; /* why this interface was taken */
@@ -109,5 +124,12 @@ struct schema {
 	char trigger[16]; /* the trigger in use: tp_btf raw_tp perf_event none replay */
 	char clock[16]; /* "scheduler" or "ktime" */
 };
+
+unsigned schema_kinds_summed(const struct schema *s); /* domain_kinds_summed of its domains */
+
+static inline bool schema_sums(const struct schema *s, unsigned domain)
+{
+	return schema_kinds_summed(s) & DOMAIN_BIT(s->domains[domain].kind);
+}
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "snapshot.h"
 #include <errno.h>
 #include <stdlib.h>
+#include "base/array.h"
+#include "snapshot.h"
 
 const char *idle_policy_name(enum idle_policy p)
 {
@@ -14,61 +15,28 @@ const char *idle_policy_name(enum idle_policy p)
 	return (unsigned)p < sizeof(names) / sizeof(names[0]) ? names[p] : "unknown";
 }
 
-/* Half as much again, so that a machine that grows by one cgroup a second does not copy each time. */
-static int grow(void **v, unsigned *cap, unsigned want, size_t size)
-{
-	size_t n = (size_t)want + want / 2 + 16;
-	void *p;
-
-	if (*v && want <= *cap)
-		return 0;
-	if (n > UINT32_MAX || n > SIZE_MAX / size)
-		return -ENOMEM;
-	p = realloc(*v, n * size);
-	if (!p)
-		return -ENOMEM;
-	*v = p;
-	*cap = (unsigned)n;
-	return 0;
-}
-
 int snapshot_reserve(struct snapshot *s, unsigned rows, unsigned cells)
 {
-	void *row_v = s->rows, *cell_v = s->cells, *energy_v = s->energy_uj, *ppm_v = s->uncertainty_ppm;
-	unsigned cap_ppm = s->cap_energy; /* energy grows last: it has at least as much as that says */
-	int err;
+	const size_t energies = (size_t)rows * s->schema->n_domains + 1; /* one more, so that no pointer is NULL */
+	unsigned cap_ppm = s->cap_energy; /* energy grows last, so it has at least this capacity */
 
 	if (!s->cpus) {
 		s->cpus = calloc(s->schema->n_cpus + 1, sizeof(*s->cpus));
 		if (!s->cpus)
 			return -ENOMEM;
 	}
-	err = grow(&row_v, &s->cap_rows, rows, sizeof(*s->rows));
-	s->rows = row_v;
-	if (err)
-		return err;
-	err = grow(&cell_v, &s->cap_cells, cells, sizeof(*s->cells));
-	s->cells = cell_v;
-	if (err)
-		return err;
 	if (rows > UINT32_MAX / (SCHEMA_MAX_DOMAINS * 2))
 		return -ENOMEM;
-	err = grow(&ppm_v, &cap_ppm, rows * s->schema->n_domains, sizeof(*s->uncertainty_ppm));
-	s->uncertainty_ppm = ppm_v;
-	if (err)
-		return err;
-	err = grow(&energy_v, &s->cap_energy, rows * s->schema->n_domains, sizeof(*s->energy_uj));
-	s->energy_uj = energy_v;
-	return err;
+	if (ARRAY_ROOM(s->rows, s->cap_rows, (size_t)rows + 1) ||
+	    ARRAY_ROOM(s->cells, s->cap_cells, (size_t)cells + 1) ||
+	    ARRAY_ROOM(s->uncertainty_ppm, cap_ppm, energies) || ARRAY_ROOM(s->energy_uj, s->cap_energy, energies))
+		return -ENOMEM;
+	return 0;
 }
 
 int snapshot_reserve_uses(struct snapshot *s, unsigned n)
 {
-	void *v = s->uses;
-	int err = grow(&v, &s->cap_uses, n, sizeof(*s->uses));
-
-	s->uses = v;
-	return err;
+	return ARRAY_ROOM(s->uses, s->cap_uses, n);
 }
 
 unsigned snapshot_energy_quality(const struct snapshot *s, unsigned row, unsigned domain)
@@ -101,4 +69,13 @@ void snapshot_free(struct snapshot *s)
 	s->uncertainty_ppm = NULL;
 	s->uses = NULL;
 	s->n_rows = s->n_cells = s->n_uses = s->cap_rows = s->cap_cells = s->cap_energy = s->cap_uses = 0;
+}
+
+unsigned snapshot_row_energy_quality(const struct snapshot *s, unsigned row)
+{
+	unsigned quality = s->schema->n_domains ? 0 : s->rows[row].quality;
+
+	for (unsigned d = 0; d < s->schema->n_domains; d++)
+		quality |= snapshot_energy_quality(s, row, d);
+	return quality;
 }

@@ -7,7 +7,7 @@
 #define JD_SNAPSHOT_H
 #include "reading.h"
 
-struct snap_cell { /* what one row did on one CPU in the interval */
+struct snap_cell { /* the counts of one row on one CPU in the interval */
 	uint32_t row;
 	uint16_t cpu;
 	uint16_t quality;
@@ -57,9 +57,10 @@ struct snap_domain {
 	/* by the formula: energy_uj = sum of rows + idle_uj + residual_uj, exactly */
 	uint64_t idle_uj, residual_uj;
 	uint64_t idle_power_uw; /* idle power it used */
-	unsigned idle_quality; /* ESTIMATED until learned or configured */
-	unsigned share_quality; /* what the way of splitting adds to every row's energy: dram by
-					     cache misses is ESTIMATED although the domain is measured */
+	unsigned idle_quality; /* of idle_uj and idle_power_uw: the domain's quality, and ESTIMATED until the power
+					     is learned or configured */
+	unsigned share_quality; /* added to every row's energy by the way of splitting: dram by
+				   cache misses is ESTIMATED although the domain is measured */
 	double scale; /* model: factor that closed the ledger; 1 for share */
 	/* model: half width, relative to the value, of the range that holds the true one 9 times in 10;
 	 * NaN = unknown */
@@ -93,7 +94,7 @@ struct snapshot {
 	char formula[16]; /* "share", "none", "model"; "" before the formula */
 	enum idle_policy idle_policy;
 	struct losses losses; /* in this interval */
-	const uint32_t *khz; /* schema->n_cpus frequencies now, 0 = not known; NULL = nobody asked */
+	const uint32_t *khz; /* schema->n_cpus frequencies now, 0 = not known; NULL = they were not read */
 	uint32_t package_mc; /* package temperature, millidegrees Celsius; 0 = not known */
 	/* capacities, for the owner */
 	unsigned cap_rows, cap_cells, cap_energy, cap_uses;
@@ -109,20 +110,22 @@ static inline uint32_t *snapshot_uncertainty(const struct snapshot *s, unsigned 
 	return &s->uncertainty_ppm[(uint64_t)row * s->schema->n_domains + domain];
 }
 
-/* Quality of a row's energy in a domain: of the energy itself, of the way of splitting it, of the row's counts as
- * far as the split went by them. A row whose counts are all lost has energy only where time was the weight. */
+/* Quality of a row's energy in a domain: of the energy itself, of the way of splitting it, and of the row's counts when
+ * the split used them. A row whose counts are all lost has energy only where time was the weight. */
 unsigned snapshot_energy_quality(const struct snapshot *s, unsigned row, unsigned domain);
+/* The same for a row's energy in all domains. Without domains it is the quality of the row's counts. */
+unsigned snapshot_row_energy_quality(const struct snapshot *s, unsigned row);
 
-/* A consumer of readings: keeps what it saw last. */
+/* A consumer of readings: it keeps the values that it saw last. */
 struct consumer;
 
 struct consumer *consumer_new(const struct reading *r);
 void consumer_free(struct consumer *c);
 /* Takes the current reading as the start of the next interval (called by consumer_new too). */
 void consumer_mark(struct consumer *c, const struct reading *r);
-/* Difference since the last mark or snapshot; the reading becomes the new start. Rows: the special
- * ones, every live cgroup with a row, and ended ones that still brought something. The result
- * belongs to the consumer. NULL when out of memory. */
+/* Makes the difference since the last mark or snapshot. The reading becomes the new start. Rows: the special ones,
+ * every live cgroup with a row, and ended ones with new counts. The result belongs to the consumer. NULL when out of
+ * memory. */
 struct snapshot *consumer_snapshot(struct consumer *c, const struct reading *r);
 
 /* Room for rows, cells, energy columns and the schema's CPUs (s->schema is set, a zeroed snapshot is

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A span: something that began and ended. Here a process, from fork to exit, or a call of a probed
- * function. A trace is the tree of spans below one root in one cgroup. Sources make spans without
- * energy, formula/span_energy adds it, everybody after that takes them const. */
+/* A span: a process, from fork to exit, or a call of a probed function. A trace is the tree of spans below one root in
+ * one cgroup. Sources make spans without energy, formula/span_energy adds it, and after that spans are const. */
 #ifndef JD_SPAN_H
 #define JD_SPAN_H
 #include <stdbool.h>
 #include <stdint.h>
+#include "base/format/fields.h"
 #include "schema.h"
 
 #define SPAN_COMM_MAX 16 /* with NUL: TASK_COMM_LEN */
@@ -16,7 +16,7 @@
 enum span_kind { SPAN_PROCESS, SPAN_FUNCTION };
 const char *span_kind_name(enum span_kind k); /* "process", "function" */
 
-/* How it came to its end. */
+/* How a span ended. */
 enum span_end {
 	SPAN_EXITED, /* exit code; a function returned */
 	SPAN_SIGNALED, /* killed by `signal` */
@@ -57,6 +57,20 @@ struct span {
 	const char *symbol, *binary; /* function: name or "0x1234", file as configured */
 };
 
+/* The forms of a span's fields, without its energies: the parts of its JSON in their order (docs/formats/spans.md), and
+ * the record of the spool (docs/formats/spool.md), an array by key. */
+enum {
+	SPAN_BEFORE_ENERGY = 1,
+	SPAN_BEHIND_ENERGY = 2,
+	SPAN_OF_FUNCTION = 4,
+	SPAN_OF_PROCESS = 8,
+	SPAN_OF_EXIT = 16, /* of a process that has an exit code */
+	SPAN_RECORD = 32
+};
+#define SPAN_JSON (SPAN_RECORD - 1)
+#define SPAN_RECORD_FIELDS 33
+extern const struct fields span_fields;
+
 /* One tree, ready to be sent. spans[0] is the root; a parent stands before its children, siblings by
  * start. All strings belong to the trace's owner. */
 struct trace {
@@ -72,13 +86,27 @@ struct trace {
 	struct span *spans;
 };
 
-/* Energy of a span in one figure: packages, DRAM and GPUs; psys, or all there is, where there is no package. false =
- * there is no domain. */
+/* The forms of a trace's fields, without those of its root and its domains. In the record they are texts. */
+enum { TRACE_HEAD = 1, TRACE_NAMES = 2, TRACE_RECORD = 4 };
+#define TRACE_JSON (TRACE_HEAD | TRACE_NAMES)
+#define TRACE_RECORD_FIELDS 6
+extern const struct fields trace_fields;
+
+/* CPU time that a process of a cgroup used. */
+struct span_use {
+	uint64_t cgroup_id;
+	uint64_t from_ns, until_ns; /* CLOCK_MONOTONIC */
+	uint64_t cpu_ns; /* used between them */
+};
+
+/* The energy of a span as one number: the sum over the domains of domain_names_summed. false = there is no domain. */
 bool span_energy_uj(const struct trace *t, const struct span *s, uint64_t *ret);
+/* The same sum over all spans of t. false = there is no domain. */
+bool trace_energy_uj(const struct trace *t, uint64_t *ret);
 /* Depth of nesting of spans[i], root 0. O(depth). */
 unsigned trace_depth(const struct trace *t, uint32_t i);
-/* Checks the rules above: root first, parents before children, ends not before starts, text bounded.
- * NULL, or what is wrong. */
+/* Checks the rules above: root first, parents before children, ends not before starts, text bounded. Returns NULL, or
+ * words for the broken rule. */
 const char *trace_check(const struct trace *t);
 
 #endif

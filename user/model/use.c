@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Use of devices by rows: a short list beside the rows, for few of them use a GPU. An entry belongs to its
- * row while that row lives, and is another one's after; who saw the old one tells by the generation. */
+/* Use of devices by rows: a short list beside the rows, because few of them use a GPU. An entry belongs to its row
+ * while that row lives, and is used for another one afterwards. The generation in the entry tells the two apart. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "consumer_internal.h"
+#include "base/array.h"
+#include "consumer_state.h"
 
-#define FIRST_USES 32
 #define MAX_USES 65536
 
 static bool is_stale(const struct reading *r, const struct use *u)
@@ -16,8 +16,7 @@ static bool is_stale(const struct reading *r, const struct use *u)
 
 static struct use *use_of(struct reading *r, uint32_t row, uint32_t generation, uint16_t domain)
 {
-	struct use *stale = NULL, *more;
-	uint32_t cap = r->cap_uses ? r->cap_uses * 2 : FIRST_USES;
+	struct use *stale = NULL;
 
 	for (uint32_t i = 0; i < r->n_uses; i++) {
 		struct use *u = &r->uses[i];
@@ -27,13 +26,8 @@ static struct use *use_of(struct reading *r, uint32_t row, uint32_t generation, 
 		if (!stale && is_stale(r, u))
 			stale = u;
 	}
-	if (!stale && r->n_uses == r->cap_uses) {
-		more = cap <= MAX_USES ? realloc(r->uses, cap * sizeof(*more)) : NULL;
-		if (!more)
-			return NULL;
-		r->uses = more;
-		r->cap_uses = cap;
-	}
+	if (!stale && (r->n_uses == MAX_USES || ARRAY_ROOM(r->uses, r->cap_uses, r->n_uses + 1)))
+		return NULL;
 	if (!stale)
 		stale = &r->uses[r->n_uses++];
 	*stale = (struct use){ .row = row, .generation = generation, .domain = domain };
@@ -53,15 +47,8 @@ int reading_use(struct reading *r, uint32_t row, uint16_t domain, uint64_t ns)
 
 void consumer_mark_uses(struct consumer *c, const struct reading *r)
 {
-	struct use *more;
-
-	if (c->cap_uses < r->n_uses) {
-		more = realloc(c->uses, r->cap_uses * sizeof(*more));
-		if (!more)
-			return;
-		c->uses = more;
-		c->cap_uses = r->cap_uses;
-	}
+	if (ARRAY_ROOM(c->uses, c->cap_uses, r->n_uses) != 0)
+		return;
 	memcpy(c->uses, r->uses, r->n_uses * sizeof(*c->uses));
 	c->n_uses = r->n_uses;
 }

@@ -20,7 +20,7 @@ void board_keep(struct board *b, bool keep)
 	pthread_mutex_unlock(&b->lock);
 }
 
-/* The oldest box in a state, -1 = none. */
+/* The oldest box in a state; -1 = none. */
 static int oldest(const struct board *b, int state)
 {
 	int found = -1;
@@ -45,6 +45,16 @@ int board_take(struct board *b)
 		b->lost++;
 	pthread_mutex_unlock(&b->lock);
 	return box;
+}
+
+uint64_t board_lost(struct board *b)
+{
+	uint64_t lost;
+
+	pthread_mutex_lock(&b->lock);
+	lost = b->lost;
+	pthread_mutex_unlock(&b->lock);
+	return lost;
 }
 
 void board_put(struct board *b, int box, bool filled)

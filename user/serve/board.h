@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the measuring thread hands finished things to the loop's: a few boxes that go round. The writer
- * fills one that nobody looks at, the reader takes the newest, or each in turn; neither waits for the
- * other but for the moment a box changes hands. */
+/* Hands finished items from the measuring thread to the loop's thread, through a few boxes. The writer fills a
+ * box that the reader does not hold. The reader takes the newest box, or each in turn. Neither waits for the
+ * other, except for the moment in which a box changes hands. */
 #ifndef JD_BOARD_H
 #define JD_BOARD_H
 #include <pthread.h>
@@ -15,17 +15,18 @@ struct board {
 	void *boxes[BOARD_BOXES];
 	enum { BOX_FREE, BOX_FILLING, BOX_READY, BOX_HELD } state[BOARD_BOXES];
 	uint64_t order[BOARD_BOXES], next;
-	bool keep; /* the reader wants every one: a filled box is not taken back */
-	uint64_t lost; /* no box was free */
+	bool keep; /* the reader wants every box: a filled one is not taken back */
+	uint64_t lost; /* number of times that no box was free */
 };
 
-void board_init(struct board *b); /* boxes: all NULL, the owner's to set and free */
+void board_init(struct board *b); /* boxes: all NULL; the owner sets and frees them */
 void board_fini(struct board *b);
 void board_keep(struct board *b, bool keep);
-int board_take(struct board *b); /* writer: a box to fill, -1 = none */
+int board_take(struct board *b); /* writer: returns a box to fill, -1 = none */
+uint64_t board_lost(struct board *b); /* any thread: how often no box was free */
 void board_put(struct board *b, int box, bool filled);
-/* Reader: the box stays its own until the next call; NULL = nothing new, or nothing ever. */
-void *board_next(struct board *b); /* in turn */
-void *board_latest(struct board *b); /* the newest, the one it has where there is none newer */
+/* Reader: it holds the box until the next call. NULL = nothing new (board_next) or nothing yet (board_latest). */
+void *board_next(struct board *b); /* each in turn */
+void *board_latest(struct board *b); /* the newest; the one it holds if none is newer */
 
 #endif

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What users outside the group see where `others: coarse` lets them in: totals of their own cgroups, in
- * steps of a second and a millijoule, because energy readings at full resolution are a side channel.
- * One's own is a cgroup whose directory one owns, or what lies in one's user-UID.slice. */
+/* The view of users outside the group with `others: coarse`: totals of their own cgroups, in steps of a second and
+ * a millijoule, because energy readings at full resolution are a side channel. A user's own cgroup is one whose
+ * directory the user owns, or one in user-UID.slice of the user. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "../base/clock.h"
-#include "cgroups.h"
+#include "base/clock.h"
+#include "routes.h"
 
 #define STEP_NS NS_PER_S
 #define STEP_UJ 1000
 #define STEP_CPU_NS NS_PER_MS
 
-/* One copy for everybody, a second old at most and never newer within that second. */
+/* One copy for all users, replaced at most once a second: every request within a second sees the same values. */
 static const struct totals *coarse_totals(struct serve *s)
 {
 	const struct totals *t = serve_totals(s);
 	uint64_t now = clock_mono_ns();
 
-	if (t && (!s->coarse_ns || now - s->coarse_ns >= STEP_NS)) {
+	if (!t)
+		return NULL;
+	if ((!s->coarse_ns || now - s->coarse_ns >= STEP_NS)) {
 		if (totals_copy(&s->coarse, t) != 0)
 			return NULL;
 		s->coarse_ns = now;
@@ -28,7 +30,7 @@ static const struct totals *coarse_totals(struct serve *s)
 	return s->coarse_ns ? &s->coarse : NULL;
 }
 
-static bool in_slice(const char *name, uid_t uid)
+bool serve_in_user_slice(const char *name, uid_t uid)
 {
 	char slice[64];
 	const char *at;
@@ -46,7 +48,7 @@ static bool owned(const struct serve *s, const char *name, uid_t uid)
 	struct stat st;
 	int fd, rc;
 
-	if (in_slice(name, uid))
+	if (serve_in_user_slice(name, uid))
 		return true;
 	if (!s->o.mount[0] || snprintf(path, sizeof(path), "%s%s", s->o.mount, name) >= (int)sizeof(path))
 		return false;

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../model/naming.h"
+#include "model/naming.h"
 
 static void put_names(struct snapshot *s)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A snapshot that stands on its own: paths and frequencies are in it. */
+/* A copy of a snapshot with its own paths and frequencies. */
 #ifndef JD_SERVE_COPY_H
 #define JD_SERVE_COPY_H
-#include "../base/buf.h"
-#include "../model/snapshot.h"
+#include "base/buf.h"
+#include "model/snapshot.h"
 
 struct snapshot_copy {
 	struct snapshot s;
@@ -12,6 +12,6 @@ struct snapshot_copy {
 };
 
 int snapshot_copy(struct snapshot_copy *dst, const struct snapshot *src); /* 0 or -ENOMEM */
-void snapshot_copy_free(struct snapshot_copy *c); /* NULL accepted; not the struct itself */
+void snapshot_copy_free(struct snapshot_copy *c); /* does not free the struct itself; NULL accepted */
 
 #endif

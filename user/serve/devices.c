@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET /v1/devices: GPUs and meter channels, and where their rings are now. GET /v1/devices/samples: what has come
- * since, a line each:
+/* GET /v1/devices: GPUs and meter channels, and the present positions in their rings.
+ * GET /v1/devices/samples: the entries since a position, one per line:
  *
  *   row GPU REAL_NS PRESENT VALUE...    values of the fields whose bit (enum gpu_field) is set, in that order
  *   sample GPU RING REAL_US VALUE POLLED
  *   meter DEVICE CHANNEL REAL_NS MICROWATT
- *   next ROWS SAMPLES METERS MISSED     the last line: where to go on
+ *   next ROWS SAMPLES METERS MISSED     the last line: where to continue
  *
- * Full rows are made only while somebody asks for them: LEASE after the last request it ends, so that a recorder
- * that was killed costs nothing. */
+ * Full rows are made only while recorders ask for them. They end LEASE_S seconds after the last request, so a
+ * killed recorder costs nothing. */
 #include <inttypes.h>
 #include <string.h>
-#include "../base/clock.h"
-#include "../base/parse.h"
-#include "serve_internal.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "routes.h"
 
 #define LEASE_S 5
-#define ANSWER_BYTES ((size_t)1 << 20) /* then the next request has to go on */
+#define ANSWER_BYTES ((size_t)1 << 20) /* limit of one answer; the next request continues */
 #define EVERY_MIN_NS (10 * NS_PER_MS)
 #define EVERY_MAX_NS (60 * NS_PER_S)
 
@@ -37,7 +37,7 @@ void serve_devices_end(struct serve *s)
 	s->recording = NULL;
 }
 
-/* Of several recorders the fastest one's pace holds, for all. */
+/* With several recorders the pace of the fastest holds for all. */
 static void lease(struct serve *s, uint64_t every_ns)
 {
 	const struct timeval until = { .tv_sec = LEASE_S };
@@ -157,7 +157,7 @@ static void answer_samples(struct serve *s, struct http_request *r, struct serve
 	http_reply(r, 200, "text/plain; charset=utf-8", NULL, &s->out);
 }
 
-/* false: answered. */
+/* False: the request is already answered. */
 static bool read_query(struct http_request *r, struct serve_devices_at *at, uint64_t *every_ns)
 {
 	static const char *const names[DEVICES_RINGS] = { "rows", "samples", "meters" };

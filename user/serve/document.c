@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A snapshot as a document of one of the formats, and the routes that give the last one. */
+/* A snapshot as a document in one of the formats, and the routes that return the last one. */
 #include <errno.h>
 #include <string.h>
-#include "serve_internal.h"
+#include "routes.h"
 
 const char *const serve_format_names[SERVE_FORMATS + 1] = {
 	"json", "snapshot", "hwpc", "power", "table", "vjoule", NULL
@@ -17,7 +17,7 @@ const char *const serve_format_types[SERVE_FORMATS + 1] = {
 	NULL,
 };
 
-/* 0, -ENOENT: not a format of this program, or what its create says. */
+/* 0; -ENOENT: the program does not have the format; or an error of the encoder's create. */
 static int make_encoder(struct serve *s, enum serve_format f, struct err *err)
 {
 	const struct encoder_ops *ops = encoder_find(serve_format_names[f]);
@@ -31,28 +31,41 @@ static int make_encoder(struct serve *s, enum serve_format f, struct err *err)
 	return s->encoders[f] ? 0 : ops->create(&o, s->o.schema, &s->encoders[f], err);
 }
 
-int serve_document(struct serve *s, enum serve_format f, const struct snapshot *snap, bool preamble, struct buf *out,
-		   struct err *err)
+static int result(int rc, const struct buf *out, struct err *err)
 {
-	const struct encoder_ops *ops;
+	if (!rc && out->failed)
+		rc = -ENOMEM;
+	return rc ? err_set(err, rc, "answer: %s; ask for less", strerror(-rc)) : 0;
+}
+
+int serve_preamble(struct serve *s, enum serve_format f, struct buf *out, struct err *err)
+{
+	const struct encoder_ops *ops = encoder_find(serve_format_names[f]);
+	int rc;
+
+	if (f == FORMAT_JSON)
+		return 0;
+	rc = make_encoder(s, f, err);
+	if (rc)
+		return rc;
+	return result(ops->preamble ? ops->preamble(s->encoders[f], s->o.schema, out) : 0, out, err);
+}
+
+int serve_document(struct serve *s, enum serve_format f, const struct snapshot *snap, struct buf *out, struct err *err)
+{
 	int rc;
 
 	if (f == FORMAT_JSON) {
-		if (snap)
-			serve_snapshot_json(snap, out);
-		return out->failed ? err_set(err, -ENOMEM, "answer: out of memory; ask for less") : 0;
+		snap = selection_fold(&s->fold, snap, NULL);
+		if (!snap)
+			return result(-ENOMEM, out, err);
+		serve_snapshot_json(snap, out);
+		return result(0, out, err);
 	}
 	rc = make_encoder(s, f, err);
 	if (rc)
 		return rc;
-	ops = encoder_find(serve_format_names[f]);
-	if (preamble && ops->preamble)
-		rc = ops->preamble(s->encoders[f], s->o.schema, out);
-	if (!rc && snap)
-		rc = ops->encode(s->encoders[f], snap, out);
-	return rc || out->failed ?
-		       err_set(err, rc ? rc : -ENOMEM, "answer: %s; ask for less", strerror(rc ? -rc : ENOMEM)) :
-		       0;
+	return result(encoder_find(serve_format_names[f])->encode(s->encoders[f], snap, NULL, out), out, err);
 }
 
 static void reply_document(struct serve *s, struct http_request *r, enum serve_format f)
@@ -66,7 +79,9 @@ static void reply_document(struct serve *s, struct http_request *r, enum serve_f
 		return;
 	}
 	buf_reset(&s->out);
-	rc = serve_document(s, f, snap, true, &s->out, &err);
+	rc = serve_preamble(s, f, &s->out, &err);
+	if (!rc)
+		rc = serve_document(s, f, snap, &s->out, &err);
 	if (rc)
 		http_error(r, rc == -ENOENT ? 406 : 503, NULL, "%s", err.text);
 	else
@@ -85,7 +100,7 @@ void serve_get_snapshot(struct serve *s, struct http_request *r, const char *res
 		reply_document(s, r, formats[type]);
 }
 
-/* JSON lines; who asks for JSON gets them too, for that is what they are line by line. */
+/* Answers with JSON lines. A request for JSON gets them too, because each line is JSON. */
 void serve_get_reports(struct serve *s, struct http_request *r, const char *rest)
 {
 	static const char *const types[] = { "application/x-ndjson", "application/json", NULL };

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET /v1/history: the store's answer as JSON (docs/query.md). */
+/* GET /v1/history: the store's answer as JSON (docs/query.md). One query is answered at a time, in turns
+ * between which the loop does its other work. Other queries wait suspended. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include "../base/clock.h"
-#include "../store/history.h"
-#include "serve_internal.h"
+#include "base/clock.h"
+#include "store/history/history.h"
+#include "routes.h"
 
 #define DEFAULT_LIMIT 20
 #define MOST_LIMIT 1000
 #define DEFAULT_NS (3600 * (int64_t)NS_PER_S)
+#define TURN_ROWS 100000 /* takes some milliseconds */
 
 static const char *const json_types[] = { "application/json", NULL };
 
@@ -32,7 +35,8 @@ static void add_point(struct json *j, const struct history_answer *a, const stru
 	json_array_end(j);
 }
 
-/* The store learns of an end with the last energy alone; the totals know who lives. */
+/* True when the cgroup has ended. The store records an end only with the last energy; the totals know which
+ * cgroups live. */
 static bool has_ended(const struct history_series *e, const struct totals *t)
 {
 	if (strcmp(e->row, "cgroup") != 0)
@@ -75,6 +79,9 @@ static void add_lost(struct json *j, const struct history_answer *a)
 
 static void write_answer(struct json *j, const struct history_answer *a, const struct totals *t)
 {
+	const char *names[SCHEMA_MAX_DOMAINS];
+	bool summed[SCHEMA_MAX_DOMAINS];
+
 	json_object_begin(j);
 	key_i64(j, "since_unix_ns", a->since_ns);
 	key_i64(j, "until_unix_ns", a->until_ns);
@@ -82,8 +89,20 @@ static void write_answer(struct json *j, const struct history_answer *a, const s
 	json_key(j, "domains");
 	json_array_begin(j);
 	for (unsigned d = 0; d < a->n_domains; d++)
-		json_str(j, a->domains[d]);
+		json_str(j, names[d] = a->domains[d]);
 	json_array_end(j);
+	domain_names_summed(names, a->n_domains, summed);
+	json_key(j, "in_total");
+	json_array_begin(j);
+	for (unsigned d = 0; d < a->n_domains; d++)
+		json_bool(j, summed[d]);
+	json_array_end(j);
+	json_key(j, "other");
+	json_object_begin(j);
+	json_key_u64(j, "cgroups", a->n_other);
+	json_key(j, "and_more");
+	json_bool(j, a->more_other);
+	json_object_end(j);
 	json_key(j, "series");
 	json_array_begin(j);
 	for (unsigned i = 0; i < a->n_series; i++)
@@ -98,23 +117,121 @@ static unsigned status_of(int rc)
 	return rc == -ENOENT ? 404 : rc == -E2BIG ? 400 : 503;
 }
 
-static void answer(struct serve *s, struct http_request *r, const struct history_query *hq)
+static void reply(struct serve *s, struct http_request *r, struct history_answer *a)
+{
+	struct json j;
+
+	buf_reset(&s->out);
+	json_init(&j, &s->out);
+	write_answer(&j, a, serve_totals(s));
+	buf_add_char(&s->out, '\n');
+	history_answer_free(a);
+	http_reply(r, 200, "application/json", NULL, &s->out);
+}
+
+static void next_turn(struct serve *s)
+{
+	event_add(s->turning, &(const struct timeval){ 0 });
+}
+
+void serve_history_turn(evutil_socket_t fd, short what, void *arg)
+{
+	struct serve *s = arg;
+
+	if (s->look)
+		http_again(s->looking);
+	else if (s->askers)
+		http_again(s->askers->conn);
+}
+
+static void end_look(struct serve *s)
+{
+	history_look_end(s->look);
+	s->look = NULL;
+	s->looking = NULL;
+	if (s->askers)
+		next_turn(s);
+}
+
+static void go_on(struct serve *s, struct http_request *r)
 {
 	struct history_answer a = { 0 };
 	struct err err = { 0 };
-	struct json j;
-	int rc = history_read(s->o.history, hq, &a, &err);
+	int rc = history_look_go_on(s->look, TURN_ROWS, &a, &err);
 
-	if (rc) {
-		http_error(r, status_of(rc), NULL, "%s", err.text);
+	if (rc > 0) {
+		http_wait(r);
+		next_turn(s);
 		return;
 	}
-	buf_reset(&s->out);
-	json_init(&j, &s->out);
-	write_answer(&j, &a, serve_totals(s));
-	buf_add_char(&s->out, '\n');
-	history_answer_free(&a);
-	http_reply(r, 200, "application/json", NULL, &s->out);
+	end_look(s);
+	if (rc)
+		http_error(r, status_of(rc), NULL, "%s", err.text);
+	else
+		reply(s, r, &a);
+}
+
+static void begin(struct serve *s, struct http_request *r, struct history_query *hq)
+{
+	struct selection_rules *rules = serve_rules(s);
+	struct err err = { 0 };
+	int rc;
+
+	hq->rules = rules;
+	rc = rules ? history_look_begin(s->o.history, hq, &s->look, &err) :
+		     err_set(&err, -ENOMEM, "history: out of memory; ask for less");
+	free(rules);
+	if (rc) {
+		http_error(r, status_of(rc), NULL, "%s", err.text);
+		if (s->askers)
+			next_turn(s);
+		return;
+	}
+	s->looking = r->conn;
+	go_on(s, r);
+}
+
+static bool take_asker(struct serve *s, const struct MHD_Connection *conn)
+{
+	for (struct waiter **at = &s->askers; *at; at = &(*at)->next)
+		if ((*at)->conn == conn) {
+			struct waiter *w = *at;
+
+			*at = w->next;
+			free(w);
+			return true;
+		}
+	return false;
+}
+
+static void sleep_behind(struct serve *s, struct http_request *r)
+{
+	struct waiter *w = calloc(1, sizeof(*w)), **last = &s->askers;
+
+	if (!w) {
+		http_error(r, 503, "Retry-After: 1", "history: out of memory; try again");
+		return;
+	}
+	while (*last)
+		last = &(*last)->next;
+	w->conn = r->conn;
+	*last = w;
+	http_wait(r);
+}
+
+void serve_history_done(struct serve *s, const struct MHD_Connection *conn)
+{
+	if (s->look && s->looking == conn)
+		end_look(s);
+	else if (take_asker(s, conn) && s->askers && !s->look)
+		next_turn(s);
+}
+
+void serve_history_end(struct serve *s)
+{
+	while (s->askers)
+		take_asker(s, s->askers->conn);
+	end_look(s);
 }
 
 void serve_get_history(struct serve *s, struct http_request *r, const char *rest)
@@ -122,6 +239,11 @@ void serve_get_history(struct serve *s, struct http_request *r, const char *rest
 	struct history_query hq = { 0 };
 	struct query q;
 
+	if (s->look && s->looking == r->conn) {
+		go_on(s, r);
+		return;
+	}
+	take_asker(s, r->conn);
 	if (!serve_query(r, "cgroup since until step limit", &q) || serve_negotiate(r, json_types) < 0)
 		return;
 	hq.cgroup = q.cgroup;
@@ -135,6 +257,8 @@ void serve_get_history(struct serve *s, struct http_request *r, const char *rest
 		http_error(r, 400, NULL, "since: not before until; choose an earlier time");
 	else if (hq.limit > MOST_LIMIT)
 		http_error(r, 400, NULL, "limit: more than %d; ask for fewer cgroups", MOST_LIMIT);
+	else if (s->look)
+		sleep_behind(s, r);
 	else
-		answer(s, r, &hq);
+		begin(s, r, &hq);
 }

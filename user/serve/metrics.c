@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /metrics: on the query socket, and on TCP ports that answer nothing else (outputs to http-listen). All are made
- * from the same totals when they are asked for. */
+/* /metrics: on the query socket, and on TCP ports that answer nothing else (outputs to http-listen). Each page
+ * is made from the same totals when it is requested. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../encode/openmetrics.h"
-#include "serve_internal.h"
+#include "encode/openmetrics.h"
+#include "routes.h"
 
 #define METRICS_OUTPUTS 64
 
@@ -13,11 +13,11 @@ struct serve_page {
 	struct serve *s;
 	uint64_t number;
 	struct http *http;
-	uint64_t documents, bytes; /* on the loop */
-	struct serve_page *next; /* the server's lock */
+	uint64_t documents, bytes; /* used on the loop only */
+	struct serve_page *next; /* under the server's lock */
 };
 
-/* Their names are copied, so that nobody waits while a page is made. */
+/* Writes the page. Names of outputs are copied, so that the lock is not held while the page is made. */
 static int write_metrics(struct serve *s, const struct totals *t, bool version_1)
 {
 	struct openmetrics_output outputs[METRICS_OUTPUTS];
@@ -39,7 +39,7 @@ static int write_metrics(struct serve *s, const struct totals *t, bool version_1
 	return openmetrics_write(t, &self, version_1, &s->scratch, &s->out);
 }
 
-/* true = with the page, which is in s->out. */
+/* True = answered with the page, which is in s->out. */
 static bool answer(struct serve *s, struct http_request *r)
 {
 	static const char *const types[] = { "text/plain", "application/openmetrics-text", NULL };

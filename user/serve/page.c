@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page of watts (page.html, one file with all it needs), and the door of the TCP port it is for. */
+/* The page of watts: page.html, one file with everything. */
 #include <stdio.h>
 #include <string.h>
-#include "serve_internal.h"
+#include "routes.h"
 
-#define MARK "@NONCE@" /* where the page wants the nonce of its policy */
+#define MARK "@NONCE@" /* place of the policy's nonce in the page */
 
 __asm__(".pushsection .rodata\n"
 	".global jd_page_begin\n.global jd_page_end\n"
@@ -13,7 +13,7 @@ __asm__(".pushsection .rodata\n"
 	".popsection\n");
 extern const char jd_page_begin[], jd_page_end[];
 
-/* Nothing from elsewhere, nothing inline but what carries the nonce, in nobody's frame. */
+/* The policy: no content from elsewhere, nothing inline except elements with the nonce, no framing by other pages. */
 #define POLICY \
 	"Content-Security-Policy: default-src 'none'; script-src 'nonce-%s'; style-src 'nonce-%s'; connect-src 'self'; " \
 	"img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -47,40 +47,4 @@ void serve_get_page(struct serve *s, struct http_request *r, const char *rest)
 	add_page(&s->out, nonce);
 	snprintf(headers, sizeof(headers), POLICY "\n" SAFETY, nonce, nonce);
 	http_reply(r, 200, "text/html; charset=utf-8", headers, &s->out);
-}
-
-static const char *argument(const struct http_request *r, const char *name)
-{
-	for (unsigned i = 0; i < r->n_args; i++)
-		if (strcmp(r->names[i], name) == 0)
-			return r->values[i];
-	return NULL;
-}
-
-/* The address bar, the history and a Referer keep no secret. */
-static void enter(struct serve *s, struct http_request *r)
-{
-	struct buf nothing = { 0 };
-	char headers[160];
-
-	snprintf(headers, sizeof(headers),
-		 "Location: /\nSet-Cookie: %s=%s; Path=/; HttpOnly; SameSite=Strict\n"
-		 "Referrer-Policy: no-referrer",
-		 s->o.web.cookie, s->o.web.session);
-	http_reply(r, 303, "text/plain", headers, &nothing);
-}
-
-bool serve_web_admit(struct serve *s, struct http_request *r)
-{
-	struct web_ask ask = { http_header(r, "Host"), http_header(r, "Cookie"), http_header(r, "Authorization"),
-			       strcmp(r->path, "/") == 0 ? argument(r, "token") : NULL };
-	enum web_verdict v = web_guard_judge(&s->o.web, &ask);
-
-	if (v == WEB_ENTER)
-		enter(s, r);
-	else if (v != WEB_ADMIT)
-		http_error(r, 403, NULL, "%s", web_guard_reason(v));
-	else if (strcmp(r->method, "GET") != 0)
-		http_error(r, 405, "Allow: GET, HEAD", "method: this port is to look only; use the Unix socket");
-	return r->answered ? false : true;
 }

@@ -4,11 +4,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include "../base/clock.h"
-#include "../base/instant.h"
-#include "../base/parse.h"
-#include "../base/text.h"
-#include "../encode/trace_pick.h"
+#include "base/clock.h"
+#include "base/instant.h"
+#include "base/parse.h"
+#include "base/text.h"
+#include "encode/trace_json.h"
 
 #define SHORTEST_NS (10 * NS_PER_MS)
 #define LONGEST_NS (3600 * NS_PER_S)
@@ -93,6 +93,8 @@ static int set(struct query *q, const char *name, const char *value, struct err 
 		return set_sort(q, value, err);
 	if (strcmp(name, "limit") == 0)
 		return set_count(&q->limit, name, value, err);
+	if (strcmp(name, "before") == 0)
+		return set_count(&q->before, name, value, err);
 	if (strcmp(name, "depth") == 0)
 		return set_count(&q->depth, name, value, err);
 	if (strcmp(name, "interval") == 0)
@@ -121,14 +123,18 @@ static int set(struct query *q, const char *name, const char *value, struct err 
 	return 0;
 }
 
-int query_parse(struct query *q, const char *allowed, const char *const *names, const char *const *values, unsigned n,
-		struct err *err)
+int query_parse(struct query *q, const char *allowed, const struct query_args *args, struct err *err)
 {
+	const char *const *names = args->names, *const *values = args->values;
 	char shown[64];
 
-	*q = (struct query){ .limit = UINT64_MAX, .depth = UINT64_MAX, .since_ns = INT64_MIN, .until_ns = INT64_MIN };
+	*q = (struct query){ .limit = UINT64_MAX,
+			     .before = UINT64_MAX,
+			     .depth = UINT64_MAX,
+			     .since_ns = INT64_MIN,
+			     .until_ns = INT64_MIN };
 	q->now_ns = clock_real_ns();
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < args->n; i++) {
 		int rc = 0;
 
 		text_escape(shown, sizeof(shown), names[i]);

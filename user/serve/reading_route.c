@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* POST /v1/reading: totals of now. The request sleeps until the measuring thread has read; requests
- * that come meanwhile share a reading. */
+/* POST /v1/reading: new totals. The request is suspended until the measuring thread has read. Requests that
+ * come meanwhile share a reading. */
 #include <stdlib.h>
 #include <string.h>
-#include "../base/clock.h"
-#include "serve_internal.h"
+#include "base/clock.h"
+#include "routes.h"
 
 #define READINGS_PER_S 200
 #define PATIENCE_NS (5 * NS_PER_S)
@@ -23,9 +23,9 @@ static struct waiter *take_waiter(struct serve *s, const struct MHD_Connection *
 	return NULL;
 }
 
-void serve_reading_done(void *arg, struct MHD_Connection *conn)
+void serve_reading_done(struct serve *s, const struct MHD_Connection *conn)
 {
-	free(take_waiter(arg, conn));
+	free(take_waiter(s, conn));
 }
 
 static void add_domains(struct json *j, const struct totals *t)
@@ -38,13 +38,11 @@ static void add_domains(struct json *j, const struct totals *t)
 		json_object_begin(j);
 		json_key_str(j, "name", t->schema->domains[d].name);
 		json_key_str(j, "kind", domain_kind_name(t->schema->domains[d].kind));
-		json_key_u64(j, "energy_uj", dom->energy_uj);
-		json_key_u64(j, "idle_uj", dom->idle_uj);
-		json_key_u64(j, "residual_uj", dom->residual_uj);
+		json_key(j, "in_total");
+		json_bool(j, schema_sums(t->schema, d));
+		fields_json(j, &total_domain_fields, dom, TOTAL_OF_SUM);
 		json_key_u64(j, "retired_uj", t->retired[d]);
-		json_key_u64(j, "idle_power_uw", dom->idle_power_uw);
-		json_key_str(j, "idle_quality", quality_name(dom->idle_quality));
-		json_key_str(j, "rows_quality", quality_name(dom->quality));
+		fields_json(j, &total_domain_fields, dom, TOTAL_OF_RATE);
 		json_key(j, "intervals");
 		json_object_begin(j);
 		for (unsigned q = 0; q < TOTALS_QUALITIES; q++)
@@ -57,39 +55,13 @@ static void add_domains(struct json *j, const struct totals *t)
 
 static void add_row(struct json *j, const struct totals *t, unsigned row)
 {
-	const struct total_row *r = &t->rows[row];
-	const uint64_t *v = totals_row(t, row), *fixed = v + t->schema->n_domains;
-	unsigned quality = r->quality;
-
 	json_object_begin(j);
-	json_key_str(j, "name", r->name);
-	json_key_u64(j, "id", r->id);
-	if (r->ended) {
-		json_key(j, "ended");
-		json_bool(j, true);
-	}
-	json_key_str(j, "quality", quality_name(r->quality));
-	json_key_str(j, "worst_quality", quality_name(r->ever));
-	for (unsigned d = 0; d < t->schema->n_domains; d++)
-		quality |= t->domains[d].quality;
-	json_key_str(j, "energy_quality", quality_name(quality));
-	json_key(j, "energy_uj");
-	json_object_begin(j);
-	for (unsigned d = 0; d < t->schema->n_domains; d++)
-		json_key_u64(j, t->schema->domains[d].name, v[d]);
-	json_object_end(j);
-	json_key_u64(j, "cpu_ns", fixed[TOTAL_TIME]);
-	json_key_u64(j, "switches", fixed[TOTAL_SWITCHES]);
-	json_key(j, "counters");
-	serve_counters_json(j, t->schema, fixed + TOTAL_FIXED);
-	json_key_u64(j, "rx_bytes", fixed[TOTAL_RX_BYTES]);
-	json_key_u64(j, "rx_packets", fixed[TOTAL_RX_PACKETS]);
-	json_key_u64(j, "tx_bytes", fixed[TOTAL_TX_BYTES]);
-	json_key_u64(j, "tx_packets", fixed[TOTAL_TX_PACKETS]);
+	fields_json(j, &total_row_fields, &t->rows[row], 0);
+	serve_use_json(j, t->schema, totals_row(t, row), NULL);
 	json_object_end(j);
 }
 
-/* Special rows are everybody's. */
+/* True for rows below a path. Special rows belong to every path. */
 static bool is_below(const char *name, const char *below)
 {
 	size_t len = below ? strlen(below) : 0;
@@ -113,16 +85,8 @@ static void answer(struct serve *s, struct http_request *r, const char *below)
 	json_init(&j, &s->out);
 	json_object_begin(&j);
 	json_key_str(&j, "boot_id", t->schema->boot_id);
-	json_key(&j, "time_ns");
-	json_i64(&j, t->real_ns);
-	json_key_u64(&j, "monotonic_ns", t->mono_ns);
-	json_key_u64(&j, "since_monotonic_ns", t->start_ns);
-	json_key_u64(&j, "busy_ns", t->busy_ns);
-	json_key_u64(&j, "idle_ns", t->idle_ns);
-	json_key_str(&j, "formula", t->formula);
-	json_key_str(&j, "idle", idle_policy_name(t->idle_policy));
+	fields_json(&j, &totals_fields, t, 0);
 	json_key_str(&j, "mount", s->o.mount);
-	json_key(&j, "losses");
 	serve_losses_json(&j, &t->losses);
 	add_domains(&j, t);
 	json_key(&j, "rows");
@@ -136,7 +100,7 @@ static void answer(struct serve *s, struct http_request *r, const char *below)
 	http_reply(r, 200, "application/json", NULL, &s->out);
 }
 
-/* Each reading wakes CPUs: a burst is welcome, a flood is not. */
+/* Limits the rate, because each reading wakes CPUs: a burst is allowed, a flood is not. */
 static bool may_read(struct serve *s)
 {
 	uint64_t now = clock_mono_ns();

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which request is answered by whom, and who may ask. */
+/* Chooses the function that answers a request, and checks the rights of the client. */
 #include <stdio.h>
 #include <string.h>
-#include "serve_internal.h"
+#include "routes.h"
 
 static const struct route {
 	const char *path;
 	const char *method;
-	bool below; /* also what lies below the path */
-	bool coarse; /* others may ask too, and get less */
+	bool below; /* also answers paths below this one */
+	bool coarse; /* users outside the group may ask too, and get less */
 	void (*answer)(struct serve *s, struct http_request *r, const char *rest);
 } routes[] = {
 	{ "/", "GET", false, false, serve_get_page },
@@ -25,7 +25,7 @@ static const struct route {
 	{ "/v1/spans", "GET", false, false, serve_get_spans },
 };
 
-/* What follows the route's path, NULL when it is another one. */
+/* The part after the route's path; NULL when the path is another one. */
 static const char *rest_of(const struct route *t, const char *path)
 {
 	size_t n = strlen(t->path);
@@ -54,13 +54,14 @@ static void dispatch(struct serve *s, const struct route *t, struct http_request
 
 void serve_route(void *arg, struct http_request *r)
 {
+	struct serve *s = arg;
 	const char *rest;
 
-	if (!r->peer->local && !serve_web_admit(arg, r))
+	if (!r->peer->local && !web_guard_admit(&s->o.web, r))
 		return;
 	for (unsigned i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
 		if ((rest = rest_of(&routes[i], r->path))) {
-			dispatch(arg, &routes[i], r, rest);
+			dispatch(s, &routes[i], r, rest);
 			return;
 		}
 	http_error(r, 404, NULL,
@@ -70,9 +71,10 @@ void serve_route(void *arg, struct http_request *r)
 
 bool serve_query(struct http_request *r, const char *allowed, struct query *q)
 {
+	const struct query_args args = { r->names, r->values, r->n_args };
 	struct err err = { 0 };
 
-	if (query_parse(q, allowed, r->names, r->values, r->n_args, &err) == 0)
+	if (query_parse(q, allowed, &args, &err) == 0)
 		return true;
 	http_error(r, 400, NULL, "%s", err.text);
 	return false;

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of serve/: all of it on the loop's thread but what serve.c says. */
-#ifndef JD_SERVE_INTERNAL_H
-#define JD_SERVE_INTERNAL_H
+/* The inside of the server, for its routes: its state, shared helpers, and the functions that answer. All of it runs
+ * on the loop's thread, with the exceptions that serve.c names. */
+#ifndef JD_SERVE_ROUTES_H
+#define JD_SERVE_ROUTES_H
 #include <event2/event.h>
-#include "../base/buf.h"
-#include "../base/fsroot.h"
-#include "../base/http.h"
-#include "../base/json.h"
-#include "../base/loop.h"
-#include "../encode/encode.h"
+#include <stdatomic.h>
+#include "base/buf.h"
+#include "base/fsroot.h"
+#include "base/http/http.h"
+#include "base/format/json.h"
+#include "base/loop.h"
+#include "encode/encode.h"
+#include "model/selection.h"
 #include "board.h"
 #include "copy.h"
 #include "query.h"
@@ -23,14 +26,16 @@ enum serve_format { FORMAT_JSON, FORMAT_CBOR, FORMAT_HWPC, FORMAT_POWER, FORMAT_
 struct stream;
 
 struct feed {
-	uint64_t interval_ns; /* lock; 0 = not in use */
+	_Atomic uint64_t interval_ns; /* 0 = unused; feed 0: set by the measuring thread; others: by the loop */
 	unsigned users;
 	struct board board;
 	struct snapshot_copy copies[BOARD_BOXES];
 	struct stream *streams;
 };
 
-struct waiter { /* a POST /v1/reading that sleeps */
+struct history_look;
+
+struct waiter { /* a suspended request: POST /v1/reading, GET /v1/history */
 	struct MHD_Connection *conn;
 	uint64_t seq, since_ns;
 	struct waiter *next;
@@ -48,7 +53,9 @@ struct serve {
 	struct totals totals[BOARD_BOXES], coarse;
 	uint64_t coarse_ns;
 	struct trace_ring traces;
-	pthread_mutex_t lock; /* the next ones */
+	pthread_mutex_t lock; /* protects the next members */
+	struct selection_rules *rules; /* owned; NULL = none set yet, or no memory: then no cgroup is shown */
+	uint64_t selected_ns; /* older data was published under other rules; 0 = none was */
 	uint64_t asked, taken, answered; /* numbers of readings */
 	struct {
 		uint64_t seq, taken;
@@ -64,65 +71,76 @@ struct serve {
 	struct serve_page *pages;
 	struct waiter *waiters;
 	struct event *waiting;
-	struct event *recording; /* ends full rows of GPUs */
-	uint64_t recording_ns; /* their pace; 0 = nobody records */
-	double tokens; /* readings that may be asked for now */
-	uint64_t tokens_ns;
+	struct history_look *look; /* the query being answered; NULL = none */
+	struct MHD_Connection *looking; /* the request of that query */
+	struct waiter *askers; /* the next queries, in order */
+	struct event *turning;
+	struct event *recording; /* timer that ends full rows of GPUs */
+	uint64_t recording_ns; /* interval of these rows; 0 = no recorder asks */
+	double tokens; /* readings that may be requested now */
+	uint64_t tokens_ns; /* 0 before the first request, which finds the bucket full */
 	struct encoder *encoders[SERVE_FORMATS];
+	struct selection_fold fold; /* for snapshots as JSON */
 	struct buf out, scratch;
 };
 
 enum serve_access { ACCESS_FULL, ACCESS_COARSE, ACCESS_NONE };
 enum serve_access serve_access_of(const struct serve *s, const struct http_peer *p);
+/* True when the cgroup is user-UID.slice or lies in it. */
+bool serve_in_user_slice(const char *name, uid_t uid);
 
 const struct snapshot *serve_last(struct serve *s); /* NULL = none yet */
 const struct totals *serve_totals(struct serve *s); /* NULL = none yet */
+bool serve_outdated(struct serve *s, uint64_t mono_ns); /* true when older than the selection in force */
+struct selection_rules *serve_rules(struct serve *s); /* a copy, which the caller frees; NULL = out of memory */
 
 /* route.c */
 void serve_route(void *arg, struct http_request *r);
-/* Parses the query of r; false: answered. */
+/* Parses the query of r. False: the request is already answered (with an error). */
 bool serve_query(struct http_request *r, const char *allowed, struct query *q);
-/* Chooses among types by Accept; -1: answered. */
+/* Returns the index of the type that Accept prefers. -1: the request is already answered. */
 int serve_negotiate(struct http_request *r, const char *const *types);
 
-/* The routes; rest: what follows the route's own path. */
+/* The routes. rest: the part of the URL after the route's own path. */
 void serve_get_status(struct serve *s, struct http_request *r, const char *rest);
 void serve_post_reading(struct serve *s, struct http_request *r, const char *rest);
-void serve_reading_done(void *arg, struct MHD_Connection *conn); /* its request has ended */
+void serve_reading_done(struct serve *s, const struct MHD_Connection *conn); /* the request of conn has ended */
 void serve_get_snapshot(struct serve *s, struct http_request *r, const char *rest);
 void serve_get_cgroups(struct serve *s, struct http_request *r, const char *rest);
+/* coarse.c: the same for users outside the group. q: the parsed query. */
+void serve_cgroups_coarse(struct serve *s, struct http_request *r, const char *rest, const struct query *q);
 void serve_get_reports(struct serve *s, struct http_request *r, const char *rest);
 void serve_get_stream(struct serve *s, struct http_request *r, const char *rest);
 void serve_get_history(struct serve *s, struct http_request *r, const char *rest);
+void serve_history_turn(evutil_socket_t fd, short what, void *arg);
+void serve_history_done(struct serve *s, const struct MHD_Connection *conn);
+void serve_history_end(struct serve *s);
 void serve_get_spans(struct serve *s, struct http_request *r, const char *rest);
 void serve_get_devices(struct serve *s, struct http_request *r, const char *rest);
 void serve_devices_end(struct serve *s);
 void serve_get_metrics(struct serve *s, struct http_request *r, const char *rest);
-
-/* page.c: GET /, and who may ask on the TCP port. false: answered */
 void serve_get_page(struct serve *s, struct http_request *r, const char *rest);
-bool serve_web_admit(struct serve *s, struct http_request *r);
 
-/* metrics.c: what a port for /metrics has counted, into the output it stands for. With the lock held. */
+/* metrics.c: copies the figures of a /metrics port to its output o. With the lock held. */
 void serve_page_figures(const struct serve *s, struct serve_output *o);
 
 /* document.c */
 extern const char *const serve_format_names[SERVE_FORMATS + 1], *const serve_format_types[SERVE_FORMATS + 1];
-/* A snapshot in a format, after what begins such a file where preamble is set. 0 or negative errno;
- * -ENOENT: this program does not know the format. */
-int serve_document(struct serve *s, enum serve_format f, const struct snapshot *snap, bool preamble, struct buf *out,
-		   struct err *err);
+/* Writes the start of a file in a format, if the format has one; and a snapshot in it. 0 or negative errno with
+ * err; -ENOENT: the program does not know the format. */
+int serve_preamble(struct serve *s, enum serve_format f, struct buf *out, struct err *err);
+int serve_document(struct serve *s, enum serve_format f, const struct snapshot *snap, struct buf *out, struct err *err);
 /* snapshot_json.c */
 void serve_snapshot_json(const struct snapshot *s, struct buf *out);
-void serve_counters_json(struct json *j, const struct schema *s, const uint64_t *v);
-void serve_losses_json(struct json *j, const struct losses *l);
-/* status.c: the process itself */
+void serve_losses_json(struct json *j, const struct losses *l); /* with its key */
+/* cgroups.c: energy by domain and the counts of a row, from the columns of totals. last: with the power of these, of
+ * that interval; NULL = without. */
+void serve_use_json(struct json *j, const struct schema *s, const uint64_t *v, const struct snapshot *last);
+/* status.c: figures of this process */
 uint64_t serve_own_cpu_ns(void);
 uint64_t serve_own_resident(const struct serve *s);
-/* status_history.c */
-void serve_history_status(struct serve *s, struct json *j);
 /* stream.c */
-void serve_feed_ready(void *arg); /* posted: a feed with streams has something new */
+void serve_feed_ready(void *arg); /* posted to the loop: a feed with streams has something new */
 void serve_streams_end(struct serve *s);
 
 #endif

@@ -3,23 +3,44 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "../base/clock.h"
-#include "serve_internal.h"
+#include "base/clock.h"
+#include "routes.h"
 
-enum serve_access serve_access_of(const struct serve *s, const struct http_peer *p)
+bool serve_select(struct serve *s, const struct selection_rules *rules)
 {
-	if (!p->local)
-		return ACCESS_FULL; /* serve_web_admit has judged */
-	if (p->uid == 0 || p->uid == geteuid())
-		return ACCESS_FULL;
-	if (s->o.group != (gid_t)-1) {
-		if (p->gid == s->o.group)
-			return ACCESS_FULL;
-		for (unsigned i = 0; i < p->n_groups; i++)
-			if (p->groups[i] == s->o.group)
-				return ACCESS_FULL;
-	}
-	return s->o.others_coarse ? ACCESS_COARSE : ACCESS_NONE;
+	struct selection_rules *copy, *old;
+
+	if (s->rules && selection_rules_same(s->rules, rules)) /* no other thread changes them */
+		return false;
+	copy = selection_rules_copy(rules);
+	pthread_mutex_lock(&s->lock);
+	old = s->rules;
+	s->rules = copy;
+	s->selected_ns = clock_mono_ns();
+	pthread_mutex_unlock(&s->lock);
+	free(old);
+	trace_ring_select(&s->traces, rules);
+	return true;
+}
+
+bool serve_outdated(struct serve *s, uint64_t mono_ns)
+{
+	bool outdated;
+
+	pthread_mutex_lock(&s->lock);
+	outdated = mono_ns < s->selected_ns;
+	pthread_mutex_unlock(&s->lock);
+	return outdated;
+}
+
+struct selection_rules *serve_rules(struct serve *s)
+{
+	struct selection_rules *copy;
+
+	pthread_mutex_lock(&s->lock);
+	copy = s->rules ? selection_rules_copy(s->rules) : NULL;
+	pthread_mutex_unlock(&s->lock);
+	return copy;
 }
 
 const struct snapshot *serve_last(struct serve *s)
@@ -27,26 +48,23 @@ const struct snapshot *serve_last(struct serve *s)
 	struct feed *f = &s->feeds[0];
 	struct snapshot_copy *c;
 
-	/* with streams on it each one is taken in turn, by them */
+	/* with streams, these take each snapshot in turn */
 	if (f->streams)
 		serve_feed_ready(s);
 	c = board_latest(&f->board);
-	return c ? &c->s : NULL;
+	return c && !serve_outdated(s, c->s.end_ns) ? &c->s : NULL;
 }
 
 const struct totals *serve_totals(struct serve *s)
 {
-	return board_latest(&s->totals_board);
+	const struct totals *t = board_latest(&s->totals_board);
+
+	return t && !serve_outdated(s, t->mono_ns) ? t : NULL;
 }
 
 uint64_t serve_feed_interval(struct serve *s, unsigned feed)
 {
-	uint64_t ns;
-
-	pthread_mutex_lock(&s->lock);
-	ns = s->feeds[feed].interval_ns;
-	pthread_mutex_unlock(&s->lock);
-	return ns;
+	return atomic_load(&s->feeds[feed].interval_ns);
 }
 
 bool serve_wants_reading(struct serve *s)
@@ -76,7 +94,7 @@ void serve_publish(struct serve *s, unsigned feed, const struct snapshot *snap)
 		loop_post(s->loop, serve_feed_ready, s);
 }
 
-/* On the loop: those whose reading has come go on. */
+/* On the loop: resumes the requests that wait for a reading. */
 static void wake_waiters(void *arg)
 {
 	struct serve *s = arg;
@@ -85,7 +103,7 @@ static void wake_waiters(void *arg)
 		http_again(w->conn);
 }
 
-/* Shows the totals that wait, if they are of a hand-over up to seq. With the lock held; true = somebody
+/* Shows the waiting totals if their hand-over number is at most seq. With the lock held. True = a request
  * waited for them. */
 static bool show_held(struct serve *s, uint64_t seq)
 {
@@ -160,9 +178,7 @@ void serve_tell_outputs(struct serve *s, const struct serve_output *v, unsigned 
 
 void serve_set_interval(struct serve *s, uint64_t interval_ns)
 {
-	pthread_mutex_lock(&s->lock);
-	s->feeds[0].interval_ns = interval_ns;
-	pthread_mutex_unlock(&s->lock);
+	atomic_store(&s->feeds[0].interval_ns, interval_ns);
 }
 
 static void on_waiting(evutil_socket_t fd, short what, void *arg)
@@ -173,6 +189,12 @@ static void on_waiting(evutil_socket_t fd, short what, void *arg)
 	wake_waiters(s);
 	if (s->waiters)
 		event_add(s->waiting, &second);
+}
+
+static void on_request_done(void *arg, struct MHD_Connection *conn)
+{
+	serve_reading_done(arg, conn);
+	serve_history_done(arg, conn);
 }
 
 static void free_parts(struct serve *s)
@@ -198,11 +220,15 @@ static void free_parts(struct serve *s)
 	}
 	if (s->waiting)
 		event_free(s->waiting);
+	if (s->turning)
+		event_free(s->turning);
 	fsroot_close(s->root);
 	free(s->sources);
 	free(s->outputs);
 	buf_free(&s->out);
 	buf_free(&s->scratch);
+	selection_fold_free(&s->fold);
+	free(s->rules);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
@@ -222,11 +248,9 @@ static void make_boards(struct serve *s)
 
 int serve_start(const struct serve_options *o, struct loop *loop, struct serve **ret, struct err *err)
 {
-	struct http_options ho = { .fd = o->fd,
-				   .local = true,
-				   .max_clients = SERVE_CLIENTS,
-				   .answer = serve_route,
-				   .done = serve_reading_done };
+	struct http_options ho = {
+		.fd = o->fd, .local = true, .max_clients = SERVE_CLIENTS, .answer = serve_route, .done = on_request_done
+	};
 	struct serve *s = calloc(1, sizeof(*s));
 	int rc = -ENOMEM;
 
@@ -235,14 +259,14 @@ int serve_start(const struct serve_options *o, struct loop *loop, struct serve *
 	s->o = *o;
 	s->loop = loop;
 	s->start_ns = clock_mono_ns();
-	s->tokens_ns = s->start_ns;
 	pthread_mutex_init(&s->lock, NULL);
 	make_boards(s);
 	trace_ring_init(&s->traces, o->trace_bytes);
 	ho.arg = s;
 	s->waiting = evtimer_new(loop_base(loop), on_waiting, s);
+	s->turning = evtimer_new(loop_base(loop), serve_history_turn, s);
 	s->sources = calloc(o->n_sources ? o->n_sources : 1, sizeof(*s->sources));
-	if (s->sources && s->waiting && fsroot_open("/", &s->root) == 0) {
+	if (s->sources && s->waiting && s->turning && fsroot_open("/", &s->root) == 0) {
 		memcpy(s->sources, o->sources, o->n_sources * sizeof(*s->sources));
 		s->n_sources = o->n_sources;
 		rc = o->fd >= 0 ? http_start(&ho, loop, &s->http) : 0;
@@ -264,6 +288,7 @@ int serve_start(const struct serve_options *o, struct loop *loop, struct serve *
 
 static void end(void *arg)
 {
+	serve_history_end(arg);
 	serve_devices_end(arg);
 	serve_streams_end(arg);
 }

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The query server (docs/query.md). It runs on the I/O loop and never touches a source: the measuring
- * thread leaves copies of finished snapshots and totals with it and asks, between two readings, what it
- * wants next. Neither waits for the other. */
+/* The query server (docs/query.md). It runs on the I/O loop and never touches a source. The measuring thread leaves
+ * copies of finished snapshots and totals with it, and asks it between two readings for the intervals that clients
+ * want. Neither waits for the other. */
 #ifndef JD_SERVE_H
 #define JD_SERVE_H
 #include <sys/types.h>
-#include "../base/err.h"
-#include "../base/web_guard.h"
-#include "../encode/totals.h"
-#include "../model/snapshot.h"
-#include "../model/traces.h"
+#include "base/err.h"
+#include "base/http/web_guard.h"
+#include "encode/totals/totals.h"
+#include "model/snapshot.h"
+#include "model/traces/traces.h"
 #include "devices.h"
 
-#define SERVE_FEEDS 8 /* intervals at once; feed 0 is the agent's own */
+#define SERVE_FEEDS 8 /* intervals served at once; feed 0 is the agent's own */
 
-#define SERVE_NOTES 4 /* of an output */
+#define SERVE_NOTES 4 /* notes per output */
 
 struct history;
 struct loop;
@@ -30,66 +30,69 @@ struct serve_output {
 	bool up;
 	uint64_t documents, bytes, dropped_documents, dropped_bytes, reconnects;
 	uint32_t queued, clients;
-	uint64_t spooled; /* documents that wait on disk */
-	uint64_t page; /* serve_page_number: that one's figures; 0 = those above */
+	uint64_t spooled; /* documents waiting on disk */
+	uint64_t page; /* serve_page_number: take the figures of that page; 0 = take those above */
 	uint64_t withheld_rows, folded_rows;
 	unsigned n_notes;
-	char notes[SERVE_NOTES][160]; /* what its format cannot say of itself */
+	char notes[SERVE_NOTES][160]; /* facts that the format cannot carry */
 };
 
-/* What only the measuring thread knows. */
+/* Figures that only the measuring thread knows. */
 struct serve_facts {
 	uint64_t map_bytes, rapl_looks, rapl_late;
-	uint64_t switch_ns, switch_samples; /* of one switch, lately; since the start */
-	uint64_t lost_records, lost_processes, lost_calls,
-		lost_spans; /* of spans: no room in the ring, in tables, in traces */
-	uint64_t lost_ends; /* of processes: no record of the kernel freeing them */
+	uint64_t switch_ns, switch_samples; /* cost of one switch, lately; samples since the start */
+	uint64_t lost_records, lost_processes, lost_calls, lost_spans; /* spans: no room in ring, tables or traces */
+	uint64_t lost_ends; /* processes for which the record that the kernel freed them is missing */
 	struct traces_stats traces;
 };
 
 struct serve_options {
 	int fd; /* listening Unix socket, -1 = none; taken over on success */
 	int web_fd; /* listening TCP socket for the page, -1 = none; taken over on success */
-	struct web_guard web; /* who may use that one */
-	gid_t group; /* its members see all, as root does; -1 = none */
-	bool others_coarse; /* others see their own cgroups in coarse steps */
+	struct web_guard web; /* checks the clients of the TCP port */
+	gid_t group; /* its members see everything, as root does; -1 = none */
+	bool others_coarse; /* other users see their own cgroups in coarse steps */
 	char mount[4096]; /* where the accounted cgroups are mounted; "" = nowhere */
 	const struct schema *schema;
 	uint64_t interval_ns;
 	const struct serve_source *sources; /* copied */
 	unsigned n_sources;
-	struct history *history; /* NULL = none; it outlives the server */
-	bool spans; /* there are some to come */
-	size_t trace_bytes; /* of those that are kept */
-	char no_history[240]; /* why there is none */
-	const struct serve_devices *devices; /* NULL = no GPU, no meter; it outlives the server */
-	/* Makes the measuring thread look at what is wanted. Called on the loop's thread. */
+	struct history *history; /* NULL = none; must outlive the server */
+	bool spans; /* the agent makes spans */
+	size_t trace_bytes; /* limit of the traces that are kept, bytes */
+	char no_history[240]; /* why there is no history */
+	const struct serve_devices *devices; /* NULL = no GPU, no meter; must outlive the server */
+	/* Makes the measuring thread ask for the wanted intervals and readings. Called on the loop's thread. */
 	void (*wake)(void *arg);
 	void *arg;
 };
 
 int serve_start(const struct serve_options *o, struct loop *loop, struct serve **ret, struct err *err);
-void serve_stop(struct serve *s); /* while nobody measures; NULL accepted */
+void serve_stop(struct serve *s); /* call while no thread measures; NULL accepted */
 
-/* Measuring thread. */
-uint64_t serve_feed_interval(struct serve *s, unsigned feed); /* 0 = nobody wants that feed */
-bool serve_wants_reading(struct serve *s); /* somebody waits for totals of now */
+/* For the measuring thread. */
+uint64_t serve_feed_interval(struct serve *s, unsigned feed); /* 0 = the feed is not wanted */
+bool serve_wants_reading(struct serve *s); /* a request waits for new totals */
 void serve_publish(struct serve *s, unsigned feed, const struct snapshot *snap);
-/* reading: it answers those who waited when serve_wants_reading was asked. seq: shown once the history has
- * kept that hand-over, or with the next ones, so that no restart takes back what was shown; 0 = at once. */
+/* Publishes totals. reading: they answer the requests that waited when serve_wants_reading was called. seq: number of
+ * the hand-over to the history. The totals are shown once the history has stored it, or with the next totals, so that
+ * a restart never takes back figures that were shown; 0 = show at once. */
 void serve_publish_totals(struct serve *s, const struct totals *t, bool reading, uint64_t seq);
 void serve_totals_kept(void *serve, uint64_t seq); /* any thread */
 
-/* A trace that has ended: one piece of memory, taken. */
+/* Takes a trace that has ended; it is one piece of memory. */
 void serve_publish_trace(struct serve *s, struct trace *t);
+/* Sets which cgroups may be shown. Snapshots published under other rules are not shown any more. True = the rules
+ * differ from those before. The rules are copied. Measuring thread. */
+bool serve_select(struct serve *s, const struct selection_rules *rules);
 void serve_tell_facts(struct serve *s, const struct serve_facts *f);
 
-/* Main thread: how the outputs are; replaces what was said before. Copied. */
+/* Main thread: sets the state of the outputs, in place of the state set before. The array is copied. */
 void serve_tell_outputs(struct serve *s, const struct serve_output *v, unsigned n);
-void serve_set_interval(struct serve *s, uint64_t interval_ns); /* 0 = nobody wants feed 0 */
+void serve_set_interval(struct serve *s, uint64_t interval_ns); /* 0 = feed 0 is not wanted */
 
-/* Main thread: a TCP port more that answers /metrics to everybody and nothing else. fd listens; taken over on
- * success. 0 or -ENOMEM. All are closed before serve_stop. */
+/* Main thread: adds a TCP port that answers /metrics to every client and nothing else. fd is listening; it is
+ * taken over on success. 0 or -ENOMEM. Close all pages before serve_stop. */
 int serve_page_open(struct serve *s, int fd, unsigned max_clients, struct serve_page **ret);
 uint64_t serve_page_number(const struct serve_page *p); /* never 0 */
 void serve_page_close(struct serve_page *p); /* NULL accepted */

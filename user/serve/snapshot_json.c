@@ -1,39 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The snapshot as JSON (docs/query.md). Rows are hundreds, so their keys are written in whole pieces. */
+/* The snapshot as JSON (docs/query.md). There are hundreds of rows, so their keys are written as whole texts. */
 #include <math.h>
 #include <string.h>
-#include "../encode/emit.h"
-#include "../encode/target.h"
-#include "serve_internal.h"
+#include "encode/emit.h"
+#include "encode/target.h"
+#include "model/snapshot_fields.h"
+#include "routes.h"
 
-#define ROW_ROOM 640 /* of one row without its name and columns */
+#define ROW_ROOM 640 /* bytes of one row without its name and columns */
 
-void serve_counters_json(struct json *j, const struct schema *s, const uint64_t *v)
+static void add_domain(struct json *j, const struct domain_desc *desc, bool in_total, const struct snap_domain *d)
 {
 	json_object_begin(j);
-	for (unsigned i = 0; i < s->core.n; i++)
-		json_key_u64(j, s->core.ev[i].name, v[i]);
-	json_object_end(j);
-}
-
-static void add_domain(struct json *j, const struct domain_desc *desc, const struct snap_domain *d)
-{
-	json_object_begin(j);
-	json_key_str(j, "name", desc->name);
-	json_key_str(j, "kind", domain_kind_name(desc->kind));
-	json_key_u64(j, "package", desc->package);
-	if (*desc->id)
-		json_key_str(j, "id", desc->id);
-	json_key_str(j, "interface", energy_interface_name(desc->interface));
-	json_key_str(j, "quality", quality_name(d->quality));
-	json_key_u64(j, "interval_ns", d->end_ns - d->start_ns);
-	json_key_u64(j, "energy_uj", d->energy_uj);
-	json_key_u64(j, "idle_uj", d->idle_uj);
-	json_key_u64(j, "residual_uj", d->residual_uj);
+	fields_json(j, &domain_desc_fields, desc, IN_JSON);
+	json_key(j, "in_total");
+	json_bool(j, in_total);
+	fields_json(j, &domain_desc_fields, desc, IN_JSON_END);
+	fields_json(j, &snap_domain_fields, d, IN_JSON);
 	json_key(j, "power_w");
 	json_double(j, d->end_ns > d->start_ns ? (double)d->energy_uj * 1000 / (double)(d->end_ns - d->start_ns) : NAN);
-	json_key_u64(j, "idle_power_uw", d->idle_power_uw);
-	json_key_str(j, "idle_quality", quality_name(d->idle_quality | d->quality));
+	fields_json(j, &snap_domain_fields, d, IN_JSON_END);
 	json_key_str(j, "split_quality", quality_name(d->share_quality | d->quality));
 	if (isfinite(d->uncertainty)) {
 		json_key(j, "split_uncertainty");
@@ -47,35 +33,27 @@ static void add_cpus(struct json *j, const struct snapshot *s)
 	json_key(j, "cpus");
 	json_array_begin(j);
 	for (unsigned i = 0; i < s->schema->n_cpus; i++) {
-		const struct snap_cpu *c = &s->cpus[i];
-
 		if (!s->schema->cpus[i].present)
 			continue;
 		json_object_begin(j);
 		json_key_u64(j, "cpu", s->schema->cpus[i].cpu);
 		json_key_u64(j, "package", s->schema->cpus[i].package);
-		json_key(j, "online");
-		json_bool(j, c->online);
-		json_key_str(j, "quality", quality_name(c->quality));
-		json_key_u64(j, "busy_ns", c->busy_ns);
-		json_key_u64(j, "idle_ns", c->idle_ns);
-		json_key_u64(j, "irq_steal_ns", c->irq_steal_ns);
-		json_key_u64(j, "offline_ns", c->offline_ns);
+		fields_json(j, &snap_cpu_fields, &s->cpus[i], IN_JSON);
 		json_key(j, "msr");
 		json_object_begin(j);
 		for (unsigned k = 0; k < s->schema->msr.n; k++)
-			json_key_u64(j, s->schema->msr.ev[k].name, c->msr[k]);
+			json_key_u64(j, s->schema->msr.ev[k].name, s->cpus[i].msr[k]);
 		json_object_end(j);
 		json_object_end(j);
 	}
 	json_array_end(j);
 }
 
-/* The keys of a row's columns, ready to be copied: `"name":` each. */
+/* The keys of a row's columns, ready to copy: `"name":` each. */
 struct column_keys {
 	struct buf text;
 	uint32_t at[SCHEMA_MAX_DOMAINS + SCHEMA_MAX_EVENTS + 1];
-	unsigned domains_quality; /* what the domains and their split add to every row's energy */
+	unsigned domains_quality; /* qualities that the domains and their split add to every row's energy */
 };
 
 static bool make_keys(struct column_keys *k, const struct schema *c)
@@ -105,16 +83,11 @@ static char *add_numbers(char *p, const struct column_keys *k, unsigned first, c
 	return p;
 }
 
-/* Of a row's energy in all domains; domains: what they have in common. */
+/* The quality of a row's energy in all domains. domains: the quality they have in common. */
 static unsigned energy_quality(const struct snapshot *s, unsigned row, unsigned domains)
 {
-	unsigned quality = domains;
-
-	if (!(s->rows[row].quality & QUALITY_LOST) || !s->schema->n_domains)
-		return s->rows[row].quality | domains;
-	for (unsigned d = 0; d < s->schema->n_domains; d++)
-		quality |= snapshot_energy_quality(s, row, d);
-	return quality;
+	return s->rows[row].quality & QUALITY_LOST ? snapshot_row_energy_quality(s, row) :
+						     s->rows[row].quality | domains;
 }
 
 static char *add_fields(char *p, const struct snap_row *r, unsigned of_energy)
@@ -130,8 +103,6 @@ static char *add_fields(char *p, const struct snap_row *r, unsigned of_energy)
 	p = emit_u64(p, r->level);
 	if (r->ended)
 		p = emit_literal(p, ",\"ended\":true");
-	if (!r->selected && r->kind == ROW_CGROUP)
-		p = emit_literal(p, ",\"selected\":false");
 	p = emit_literal(p, ",\"quality\":\"");
 	p = emit_mem(p, quality, strlen(quality));
 	p = emit_literal(p, "\",\"energy_quality\":\"");
@@ -177,17 +148,7 @@ static void add_head(struct json *j, const struct snapshot *s)
 {
 	json_key_str(j, "sensor", s->schema->sensor);
 	json_key_str(j, "boot_id", s->schema->boot_id);
-	json_key_u64(j, "number", s->number);
-	json_key(j, "time_ns");
-	json_i64(j, s->end_real_ns);
-	json_key_u64(j, "monotonic_ns", s->end_ns);
-	json_key_u64(j, "interval_ns", s->end_ns - s->start_ns);
-	json_key_u64(j, "nominal_interval_ns", s->nominal_ns);
-	json_key_u64(j, "missed_intervals", s->missed);
-	json_key_u64(j, "suspended_ns", s->suspended_ns);
-	json_key_str(j, "formula", s->formula);
-	json_key_str(j, "idle", idle_policy_name(s->idle_policy));
-	json_key(j, "losses");
+	fields_json(j, &snapshot_fields, s, IN_JSON);
 	serve_losses_json(j, &s->losses);
 }
 
@@ -202,7 +163,7 @@ void serve_snapshot_json(const struct snapshot *s, struct buf *out)
 	json_key(&j, "domains");
 	json_array_begin(&j);
 	for (unsigned d = 0; d < s->schema->n_domains; d++)
-		add_domain(&j, &s->schema->domains[d], &s->domains[d]);
+		add_domain(&j, &s->schema->domains[d], schema_sums(s->schema, d), &s->domains[d]);
 	json_array_end(&j);
 	add_cpus(&j, s);
 	if (!make_keys(&keys, s->schema))

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET /v1/spans: traces that have ended, newest first, each whole (docs/query.md). */
-#include "../encode/trace_json.h"
-#include "../encode/trace_pick.h"
-#include "serve_internal.h"
+/* GET /v1/spans: finished traces, newest first, each whole (docs/query.md). */
+#include "encode/trace_json.h"
+#include "routes.h"
 
 #define DEFAULT_LIMIT 1000
 #define MOST_LIMIT 100000
@@ -14,63 +13,77 @@ void serve_publish_trace(struct serve *s, struct trace *t)
 	trace_ring_put(&s->traces, t);
 }
 
-/* What is missing, since the agent began. */
-static void write_lost(struct serve *s, struct json *j)
+/* Writes the figures of traces that match the query but are not in the answer, of open traces of all cgroups, and of
+ * losses since the agent started. */
+static void write_missing(struct serve *s, struct json *j, const struct query *q, struct spans_missing *m)
 {
 	struct serve_facts f;
 
+	if (q->since_ns > m->forgotten_until_ns)
+		m->forgotten = m->forgotten_uj = 0; /* all of them are older than the query */
+	if (!m->forgotten)
+		m->forgotten_until_ns = 0;
 	pthread_mutex_lock(&s->lock);
 	f = s->facts;
 	pthread_mutex_unlock(&s->lock);
-	json_key(j, "lost");
-	json_object_begin(j);
-	json_key_u64(j, "records", f.lost_records);
-	json_key_u64(j, "processes", f.lost_processes);
-	json_key_u64(j, "ends", f.lost_ends);
-	json_key_u64(j, "calls", f.lost_calls);
-	json_key_u64(j, "spans", f.lost_spans);
-	json_object_end(j);
+	m->open_trees = f.traces.trees;
+	m->open_spans = f.traces.held;
+	m->open_uj = f.traces.open_uj;
+	m->lost_records = f.lost_records;
+	m->lost_processes = f.lost_processes;
+	m->lost_ends = f.lost_ends;
+	m->lost_calls = f.lost_calls;
+	m->lost_spans = f.lost_spans;
+	spans_missing_json(j, m, true);
 }
 
-/* Whole traces, as many as fit the limit of spans; one in any case. */
-static void write_answer(struct serve *s, struct json *j, const struct query *q, struct kept_trace **list, int n,
-			 uint64_t dropped)
+struct kept_list {
+	struct kept_trace **v; /* oldest first */
+	int n;
+};
+
+/* Writes whole traces, as many as fit the limit of spans, but at least one. missing: the traces that the ring has
+ * dropped. */
+static void write_answer(struct serve *s, struct json *j, const struct query *q, const struct kept_list *list,
+			 struct spans_missing *missing)
 {
 	const struct trace_pick pick = { q->cgroup, q->command, q->trace, q->since_ns, q->until_ns };
-	uint64_t limit = q->limit == UINT64_MAX ? DEFAULT_LIMIT : q->limit, spans = 0, left_out = 0;
+	uint64_t limit = q->limit == UINT64_MAX ? DEFAULT_LIMIT : q->limit, spans = 0, last = 0;
 
 	json_object_begin(j);
 	json_key(j, "traces");
 	json_array_begin(j);
-	for (int i = n; i-- > 0;) {
-		const struct trace *t = list[i]->trace;
+	for (int i = list->n; i-- > 0;) {
+		const struct kept_trace *k = list->v[i];
 
-		if (!trace_picked(t, &pick))
+		if (k->number >= q->before || !trace_picked(k->trace, &pick))
 			continue;
-		if (left_out || (spans && spans + t->n_spans > limit)) {
-			left_out++;
+		if (missing->left_out || (spans && spans + k->trace->n_spans > limit)) {
+			missing->left_out++;
+			missing->left_out_spans += k->trace->n_spans;
+			missing->left_out_uj += k->energy_uj;
+			missing->next = last;
 			continue;
 		}
-		spans += t->n_spans;
-		trace_json(j, t);
+		spans += k->trace->n_spans;
+		last = k->number;
+		trace_json(j, k->trace);
 	}
 	json_array_end(j);
-	json_key_u64(j, "left_out_traces", left_out);
-	json_key_u64(j, "forgotten_traces", dropped);
-	write_lost(s, j);
+	write_missing(s, j, q, missing);
 	json_object_end(j);
 }
 
 void serve_get_spans(struct serve *s, struct http_request *r, const char *rest)
 {
-	struct kept_trace **list;
+	struct trace_ring_forgotten forgotten;
+	struct spans_missing missing;
+	struct kept_list list;
 	struct query q;
-	uint64_t dropped;
 	struct buf out = { 0 };
 	struct json j;
-	int n;
 
-	if (!serve_query(r, "cgroup command since until limit trace", &q) || serve_negotiate(r, json_types) < 0)
+	if (!serve_query(r, "cgroup command since until limit trace before", &q) || serve_negotiate(r, json_types) < 0)
 		return;
 	if (!s->o.spans) {
 		http_error(r, 404, NULL, "spans: this agent keeps none; write spans: { processes: true }");
@@ -80,15 +93,18 @@ void serve_get_spans(struct serve *s, struct http_request *r, const char *rest)
 		http_error(r, 400, NULL, "limit: more than %d; ask for fewer spans", MOST_LIMIT);
 		return;
 	}
-	n = trace_ring_look(&s->traces, &list, &dropped);
-	if (n < 0) {
+	list.n = trace_ring_look(&s->traces, &list.v, &forgotten);
+	if (list.n < 0) {
 		http_error(r, 503, NULL, "spans: out of memory; ask for less");
 		return;
 	}
 	json_init(&j, &out);
-	write_answer(s, &j, &q, list, n, dropped);
+	missing = (struct spans_missing){ .forgotten = forgotten.traces,
+					  .forgotten_uj = forgotten.energy_uj,
+					  .forgotten_until_ns = forgotten.until_unix_ns };
+	write_answer(s, &j, &q, &list, &missing);
 	buf_add_char(&out, '\n');
-	trace_ring_done(&s->traces, list, n);
+	trace_ring_done(&s->traces, list.v, list.n);
 	http_reply(r, 200, "application/json", NULL, &out);
-	buf_free(&out); /* may be large: not kept for the next answer */
+	buf_free(&out); /* may be large, so it is not kept for the next answer */
 }

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /v1/status: how the agent itself is. */
+/* /v1/status: the state of the agent itself. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#include "../base/clock.h"
-#include "serve_internal.h"
+#include "base/clock.h"
+#include "model/snapshot_fields.h"
+#include "routes.h"
+#include "status.h"
+#include "store/history/history.h"
 
 static const char *const json_types[] = { "application/json", NULL };
 
@@ -30,12 +34,7 @@ uint64_t serve_own_resident(const struct serve *s)
 
 void serve_losses_json(struct json *j, const struct losses *l)
 {
-	json_object_begin(j);
-	json_key_u64(j, "folded", l->folded);
-	json_key_u64(j, "counter_reads", l->lost_reads);
-	json_key_u64(j, "lifecycle_events", l->lost_events);
-	json_key_u64(j, "switches_mended", l->missed_switches);
-	json_object_end(j);
+	json_key_fields(j, "losses", &losses_fields, l, IN_JSON);
 }
 
 static void add_sources(const struct serve *s, struct json *j)
@@ -91,13 +90,15 @@ static void add_outputs(struct serve *s, struct json *j)
 	json_array_end(j);
 }
 
-/* What its own processor time costs: the package energy that is not idle, by share of busy time. */
+/* The energy of the agent's own processor time: its share of busy time, of the energy that is neither idle nor
+ * of GPUs. */
 static uint64_t own_energy_uj(const struct totals *t, uint64_t cpu_ns)
 {
+	unsigned summed = schema_kinds_summed(t->schema) & ~DOMAIN_BIT(DOMAIN_GPU);
 	uint64_t uj = 0;
 
 	for (unsigned d = 0; d < t->schema->n_domains; d++)
-		if (t->schema->domains[d].kind == DOMAIN_PACKAGE)
+		if (summed & DOMAIN_BIT(t->schema->domains[d].kind))
 			uj += t->domains[d].energy_uj - t->domains[d].idle_uj;
 	return t->busy_ns ? (uint64_t)((double)uj * (double)cpu_ns / (double)t->busy_ns) : 0;
 }
@@ -127,7 +128,7 @@ static void add_self(struct serve *s, const struct totals *t, struct json *j)
 	json_object_end(j);
 }
 
-/* How far handing over is: what is held is not told anybody yet. */
+/* Adds the progress of handing over traces. Held spans are not handed over yet. */
 static void add_traces(struct serve *s, struct json *j)
 {
 	struct traces_stats f;
@@ -151,10 +152,10 @@ static void add_traces(struct serve *s, struct json *j)
 static void add_socket(struct serve *s, struct json *j)
 {
 	struct http_stats h = http_figures(s->http);
-	uint64_t lost = s->totals_board.lost;
+	uint64_t lost = board_lost(&s->totals_board);
 
 	for (unsigned i = 0; i < SERVE_FEEDS; i++)
-		lost += s->feeds[i].board.lost;
+		lost += board_lost(&s->feeds[i].board);
 	json_key(j, "socket");
 	json_object_begin(j);
 	json_key_u64(j, "clients", h.clients);
@@ -177,9 +178,37 @@ static void add_machine(const struct serve *s, const struct totals *t, struct js
 	if (t) {
 		json_key_u64(j, "cgroups", t->n_rows - TOTAL_FIRST_CGROUP - t->n_ended);
 		json_key_u64(j, "cgroups_ended", t->n_ended);
-		json_key(j, "losses");
 		serve_losses_json(j, &t->losses);
 	}
+}
+
+/* The data that the history keeps, and the data that it lost. */
+static void add_history(struct serve *s, struct json *j)
+{
+	struct history_figures f;
+
+	json_key(j, "history");
+	json_object_begin(j);
+	if (!s->o.history) {
+		json_key_str(j, "state", "off");
+		json_key_str(j, "reason", s->o.no_history);
+		json_object_end(j);
+		return;
+	}
+	history_figures(s->o.history, &f);
+	json_key_str(j, "state", f.state);
+	json_key_str(j, "reason", f.reason);
+	json_key_str(j, "path", f.path);
+	json_key_u64(j, "bytes", f.bytes);
+	json_key_u64(j, "intervals", f.written);
+	json_key_u64(j, "lost_intervals", f.lost_intervals);
+	json_key_u64(j, "queued_intervals", f.queued);
+	/* totals continue from there; after a kill at most the last second is missing */
+	json_key(j, "resumed_unix_ns");
+	json_i64(j, f.resumed_ns);
+	json_key(j, "killed_before");
+	json_bool(j, f.killed);
+	json_object_end(j);
 }
 
 void serve_get_status(struct serve *s, struct http_request *r, const char *rest)
@@ -201,9 +230,34 @@ void serve_get_status(struct serve *s, struct http_request *r, const char *rest)
 	add_outputs(s, &j);
 	add_traces(s, &j);
 	add_socket(s, &j);
-	serve_history_status(s, &j);
+	add_history(s, &j);
 	add_self(s, t, &j);
 	json_object_end(&j);
 	buf_add_char(&s->out, '\n');
 	http_reply(r, 200, "application/json", NULL, &s->out);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+uint64_t cost_follow(struct cost *c, uint64_t ns, uint64_t samples)
+{
+	uint32_t sorted[COST_INTERVALS];
+
+	if (samples - c->samples >= COST_SAMPLES) {
+		c->mean[c->next] = (uint32_t)((ns - c->ns) / (samples - c->samples));
+		c->next = (c->next + 1) % COST_INTERVALS;
+		c->n += c->n < COST_INTERVALS;
+		c->ns = ns;
+		c->samples = samples;
+	}
+	if (!c->n)
+		return samples ? ns / samples : 0;
+	memcpy(sorted, c->mean, c->n * sizeof(sorted[0]));
+	qsort(sorted, c->n, sizeof(sorted[0]), by_size);
+	return sorted[c->n / 2];
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET /v1/stream: one document per interval until the client leaves. Streams of one interval share a
- * feed, and each format is encoded once for all of them. A client that does not keep up loses whole
- * documents, which the next one's number shows; nobody waits for it. */
+/* GET /v1/stream: one document per interval until the client leaves. Streams of one interval share a feed, and
+ * each format is encoded once for all of them. A client that does not keep up loses whole documents, which the
+ * number of the next one shows. The server never waits for a client. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "serve_internal.h"
+#include "routes.h"
 
-#define QUEUE_BYTES ((size_t)1 << 20) /* that wait for a client; one document always may */
+#define QUEUE_BYTES ((size_t)1 << 20) /* bytes that may wait for a client; one document always may */
 #define STREAMS_MAX 128
 
 struct stream {
@@ -16,7 +16,7 @@ struct stream {
 	struct MHD_Connection *conn;
 	enum serve_format format;
 	struct buf queue;
-	size_t sent; /* of it */
+	size_t sent; /* bytes of queue already sent */
 	bool ended;
 	struct stream *next, **at;
 };
@@ -33,7 +33,7 @@ static void offer(struct stream *st, const struct buf *doc)
 	}
 	buf_add(&st->queue, doc->data, doc->len);
 	if (st->queue.failed)
-		st->ended = true; /* no memory: better no document than half of one */
+		st->ended = true; /* no memory: end the stream rather than send half a document */
 	http_again(st->conn);
 }
 
@@ -48,7 +48,7 @@ static void offer_all(struct serve *s, struct feed *f, const struct snapshot *sn
 				continue;
 			if (!made) {
 				buf_reset(&s->scratch);
-				good = serve_document(s, format, snap, false, &s->scratch, &err) == 0;
+				good = serve_document(s, format, snap, &s->scratch, &err) == 0;
 				made = true;
 			}
 			if (good && s->scratch.len)
@@ -57,7 +57,7 @@ static void offer_all(struct serve *s, struct feed *f, const struct snapshot *sn
 	}
 }
 
-/* A feed may still bring what it had before its interval changed. */
+/* Sends new snapshots of the feeds. Skips those made before the interval of the feed changed. */
 void serve_feed_ready(void *arg)
 {
 	struct serve *s = arg;
@@ -67,7 +67,7 @@ void serve_feed_ready(void *arg)
 		struct snapshot_copy *c;
 
 		while (f->streams && (c = board_next(&f->board)))
-			if (c->s.nominal_ns == f->interval_ns)
+			if (c->s.nominal_ns == f->interval_ns && !serve_outdated(s, c->s.end_ns))
 				offer_all(s, f, &c->s);
 	}
 }
@@ -85,7 +85,7 @@ static ssize_t stream_read(void *arg, char *dst, size_t n)
 	return (ssize_t)n;
 }
 
-/* The last one of an interval ends its feed, but for the agent's own. */
+/* Removes a stream. The last stream of an interval ends its feed, except the agent's own feed. */
 static void leave(struct stream *st)
 {
 	struct serve *s = st->serve;
@@ -102,9 +102,7 @@ static void leave(struct stream *st)
 	board_keep(&f->board, false);
 	if (f == &s->feeds[0])
 		return;
-	pthread_mutex_lock(&s->lock);
-	f->interval_ns = 0;
-	pthread_mutex_unlock(&s->lock);
+	atomic_store(&f->interval_ns, 0);
 	s->o.wake(s->o.arg);
 }
 
@@ -133,16 +131,14 @@ static struct feed *feed_of(struct serve *s, uint64_t interval_ns)
 	}
 	if (!unused)
 		return NULL;
-	pthread_mutex_lock(&s->lock);
-	unused->interval_ns = interval_ns;
-	pthread_mutex_unlock(&s->lock);
+	atomic_store(&unused->interval_ns, interval_ns);
 	s->o.wake(s->o.arg);
 	return unused;
 }
 
 static void enter(struct stream *st, struct feed *f)
 {
-	/* what lies there is older than the stream */
+	/* discards snapshots that are older than the stream */
 	board_latest(&f->board);
 	st->feed = f;
 	st->next = f->streams;
@@ -167,7 +163,7 @@ static void begin(struct serve *s, struct http_request *r, enum serve_format for
 {
 	struct stream *st = calloc(1, sizeof(*st));
 	struct err err = { 0 };
-	int rc = st ? serve_document(s, format, NULL, true, &st->queue, &err) : -ENOMEM;
+	int rc = st ? serve_preamble(s, format, &st->queue, &err) : -ENOMEM;
 
 	if (!rc) {
 		*st = (struct stream){ .serve = s, .conn = r->conn, .format = format, .queue = st->queue };
@@ -182,7 +178,8 @@ static void begin(struct serve *s, struct http_request *r, enum serve_format for
 		stream_free(st);
 }
 
-/* -1: answered. The words of the query are those of the types, cbor for what is a snapshot elsewhere. */
+/* Returns the format; -1: the request is already answered. The words match the types; cbor is called snapshot
+ * elsewhere. */
 static int choose_format(struct http_request *r, const struct query *q)
 {
 	static const char *const words[] = { "json", "cbor", "hwpc", "power", "table", "vjoule" };

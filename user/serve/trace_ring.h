@@ -1,18 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traces that have ended, the newest of them, in a bounded number of bytes. The measuring thread puts them in,
- * the loop's looks at them; each holds the lock only to move pointers. */
+/* Keeps the newest finished traces in a bounded number of bytes. The measuring thread adds traces, the loop's
+ * thread reads them. Both hold the lock only to move pointers. */
 #ifndef JD_TRACE_RING_H
 #define JD_TRACE_RING_H
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "../model/span.h"
+#include "model/selection.h"
+#include "model/span.h"
 
 struct kept_trace {
 	struct kept_trace *newer;
 	size_t bytes;
-	unsigned looks; /* who looks at it; lock */
+	uint64_t number, energy_uj; /* numbers count up from 1 */
+	int64_t end_unix_ns;
+	unsigned looks; /* holders: the ring and its readers; under lock */
 	struct trace *trace;
+};
+
+/* Traces that were dropped to make room for newer ones. */
+struct trace_ring_forgotten {
+	uint64_t traces, energy_uj;
+	int64_t until_unix_ns; /* latest end among them; INT64_MIN = none */
 };
 
 struct trace_ring {
@@ -20,15 +29,18 @@ struct trace_ring {
 	struct kept_trace *oldest, *newest;
 	size_t bytes, max_bytes;
 	unsigned n;
-	uint64_t dropped; /* traces that made room for newer ones */
+	uint64_t numbers; /* numbers given so far */
+	struct trace_ring_forgotten forgotten;
 };
 
 void trace_ring_init(struct trace_ring *r, size_t max_bytes);
 void trace_ring_fini(struct trace_ring *r);
-/* Takes t, one piece of memory (model/traces.h); the oldest go. */
+/* Takes t, one piece of memory (model/traces/traces.h). Drops the oldest traces to make room. */
 void trace_ring_put(struct trace_ring *r, struct trace *t);
-/* All that are kept, oldest first, for looking at until trace_ring_done. Number, or -ENOMEM. dropped: see there. */
-int trace_ring_look(struct trace_ring *r, struct kept_trace ***ret, uint64_t *ret_dropped);
+/* Drops traces of cgroups that the rules do not admit. */
+void trace_ring_select(struct trace_ring *r, const struct selection_rules *rules);
+/* Returns all kept traces, oldest first; they stay valid until trace_ring_done. The number, or -ENOMEM. */
+int trace_ring_look(struct trace_ring *r, struct kept_trace ***ret, struct trace_ring_forgotten *ret_forgotten);
 void trace_ring_done(struct trace_ring *r, struct kept_trace **list, int n);
 
 #endif

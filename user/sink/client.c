@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connecting sink: look up, connect, send; when that fails or breaks, wait and begin again.
- * Documents wait meanwhile, up to the bound. Everything but start and close is on the loop. */
+/* The connecting sink: it looks up, connects and sends. When a step fails or the connection breaks, it waits
+ * and starts again. Documents wait meanwhile, up to the bound. Everything except start and close runs on the
+ * loop. */
 #include "client.h"
 
 #include <errno.h>
@@ -12,15 +13,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../base/clock.h"
-#include "../base/loop.h"
+#include "base/clock.h"
+#include "base/loop.h"
 #include "peer.h"
 
 #define BACKOFF_FIRST_MS 100u
 #define BACKOFF_LAST_MS 30000u
 #define CONNECT_TIMEOUT_S 10
 #define STABLE_NS (5 * NS_PER_S) /* a connection that lasted this long resets the back-off */
-#define DEAD_PEER_MS 30000 /* unacknowledged that long: the peer is gone */
+#define DEAD_PEER_MS 30000 /* data not acknowledged for so long: the peer is gone */
 
 struct client {
 	struct sink s;
@@ -31,10 +32,10 @@ struct client {
 	struct resolve *resolve;
 	struct sink_url *url;
 	char where[160];
-	bool numeric; /* addrs is fixed */
+	bool numeric; /* addrs is fixed: no look-up */
 	struct addrs addrs;
-	unsigned at; /* address tried now */
-	int fd; /* connecting; -1 = not */
+	unsigned at; /* index of the address being tried */
+	int fd; /* socket being connected; -1 = none */
 	unsigned failures, seed;
 	uint64_t up_ns;
 	bool was_up, waiting, draining;
@@ -43,7 +44,7 @@ struct client {
 
 static void client_connect(struct client *c);
 
-/* The delay doubles; up to half of it comes on top so that many agents do not return at once. */
+/* The delay doubles each time. Up to half of it is added at random, so that many agents do not return at once. */
 static unsigned client_backoff_ms(struct client *c)
 {
 	unsigned ms = BACKOFF_FIRST_MS << (c->failures < 9 ? c->failures : 9);
@@ -66,6 +67,7 @@ static void client_retry(struct client *c, const char *why)
 		c->gave_up = true;
 		pthread_mutex_unlock(&c->s.lock);
 	}
+	sink_failed(&c->s, why);
 	sink_state(&c->s, false, "%.90s: %.40s, next try in %u.%u s", c->where, why, ms / 1000, ms % 1000 / 100);
 }
 
@@ -74,7 +76,7 @@ static void client_up(struct client *c, int fd)
 	int one = 1, ms = DEAD_PEER_MS;
 
 	event_del(c->timer);
-	/* Without effect on Unix sockets. */
+	/* Has no effect on Unix sockets. */
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
@@ -85,6 +87,7 @@ static void client_up(struct client *c, int fd)
 	c->up_ns = clock_mono_ns();
 	pthread_mutex_lock(&c->s.lock);
 	c->s.stats.reconnects += c->was_up;
+	c->s.stats.arrivals++;
 	c->s.stats.clients = 1;
 	pthread_mutex_unlock(&c->s.lock);
 	c->was_up = true;
@@ -102,56 +105,56 @@ static void client_stop_connecting(struct client *c)
 	c->fd = -1;
 }
 
-/* Writable or refused; the timer's event means that nobody answered. */
+/* The socket is writable or the connection was refused; a timeout event means that no answer came. */
 static void on_connected(evutil_socket_t fd, short what, void *arg)
 {
 	struct client *c = arg;
 	socklen_t len = sizeof(int);
-	int err = what & EV_TIMEOUT ? ETIMEDOUT : 0;
+	int rc = what & EV_TIMEOUT ? ETIMEDOUT : 0;
 
-	if (!err && getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) != 0)
-		err = errno;
-	if (!err)
+	if (!rc && getsockopt(fd, SOL_SOCKET, SO_ERROR, &rc, &len) != 0)
+		rc = errno;
+	if (!rc)
 		c->fd = -1;
 	client_stop_connecting(c);
-	if (!err) {
+	if (!rc) {
 		client_up(c, fd);
 	} else if (++c->at < c->addrs.n) {
 		client_connect(c);
 	} else {
-		client_retry(c, strerrordesc_np(err));
+		client_retry(c, strerrordesc_np(rc));
 	}
 }
 
-/* Tries the addresses from c->at on until one takes its time. */
+/* Tries the addresses from c->at on, until a connection is in progress. */
 static void client_connect(struct client *c)
 {
 	struct timeval tv = { .tv_sec = CONNECT_TIMEOUT_S };
-	int err = EADDRNOTAVAIL;
+	int rc = EADDRNOTAVAIL;
 
 	for (; c->at < c->addrs.n; c->at++) {
 		const struct sockaddr *a = (const struct sockaddr *)&c->addrs.v[c->at].a;
 		int fd = socket(a->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 		if (fd < 0) {
-			err = errno;
+			rc = errno;
 			continue;
 		}
 		if (connect(fd, a, c->addrs.v[c->at].len) == 0) {
 			client_up(c, fd);
 			return;
 		}
-		err = errno;
+		rc = errno;
 		c->fd = fd;
-		if (err == EINPROGRESS) {
+		if (rc == EINPROGRESS) {
 			c->connecting = event_new(c->base, fd, EV_WRITE, on_connected, c);
 			if (c->connecting && event_add(c->connecting, &tv) == 0)
 				return;
-			err = ENOMEM;
+			rc = ENOMEM;
 		}
 		client_stop_connecting(c);
 	}
-	client_retry(c, strerrordesc_np(err));
+	client_retry(c, strerrordesc_np(rc));
 }
 
 static void client_try(struct client *c)
@@ -194,35 +197,35 @@ static void on_submitted(evutil_socket_t fd, short what, void *arg)
 
 	while ((d = doc_list_take(&l)))
 		if (doc_ring_add(&c->peer.queue, d))
-			sink_done(&c->s, d, false);
+			sink_done(&c->s, d, SINK_DROPPED);
 	peer_kick(&c->peer);
 }
 
 static struct doc *client_hello(struct peer *p)
 {
-	uint32_t epoch; /* never moves: its sink cannot be restarted */
+	uint32_t epoch; /* never changes: this kind of sink cannot be restarted */
 
 	return sink_preamble(&((struct client *)((char *)p - offsetof(struct client, peer)))->s, &epoch);
 }
 
 static void client_sent(struct peer *p, struct doc *d)
 {
-	sink_done(&((struct client *)((char *)p - offsetof(struct client, peer)))->s, d, true);
+	sink_done(&((struct client *)((char *)p - offsetof(struct client, peer)))->s, d, SINK_DELIVERED);
 }
 
-static void client_broken(struct peer *p, int err)
+static void client_broken(struct peer *p, int rc)
 {
 	struct client *c = (struct client *)((char *)p - offsetof(struct client, peer));
 	struct doc *torn = peer_detach(p);
 
 	if (torn)
-		sink_done(&c->s, torn, false);
+		sink_done(&c->s, torn, SINK_DROPPED);
 	if (clock_mono_ns() - c->up_ns >= STABLE_NS)
 		c->failures = 0;
 	pthread_mutex_lock(&c->s.lock);
 	c->s.stats.clients = 0;
 	pthread_mutex_unlock(&c->s.lock);
-	client_retry(c, err == -EPIPE ? "closed by the peer" : strerrordesc_np(-err));
+	client_retry(c, rc == -EPIPE ? "closed by the peer" : strerrordesc_np(-rc));
 }
 
 static const struct peer_ops client_peer_ops = {
@@ -236,7 +239,7 @@ static void client_begin(void *arg)
 	client_try(arg);
 }
 
-/* Frees what belongs to the loop; runs there. */
+/* Frees what belongs to the loop. Runs on the loop. */
 static void client_end(void *arg)
 {
 	struct client *c = arg;
@@ -261,8 +264,8 @@ static void client_free(struct client *c)
 	free(c);
 }
 
-int client_start(const struct sink_ops *ops, const char *where, const struct sink_url *u, const struct addrs *fixed,
-		 const struct sink_options *o, struct loop *loop, struct sink **ret)
+int client_start(const struct sink_ops *ops, const struct client_peer *to, const struct sink_options *o,
+		 struct loop *loop, struct sink **ret)
 {
 	struct client *c = calloc(1, sizeof(*c));
 
@@ -272,18 +275,18 @@ int client_start(const struct sink_ops *ops, const char *where, const struct sin
 	c->loop = loop;
 	c->base = loop_base(loop);
 	c->seed = (unsigned)clock_mono_ns() ^ (unsigned)(uintptr_t)c;
-	snprintf(c->where, sizeof(c->where), "%s", where);
+	snprintf(c->where, sizeof(c->where), "%s", to->where);
 	peer_init(&c->peer, &client_peer_ops, c->base);
-	c->numeric = fixed;
-	if (fixed)
-		c->addrs = *fixed;
+	c->numeric = to->fixed;
+	if (to->fixed)
+		c->addrs = *to->fixed;
 	c->url = malloc(sizeof(*c->url));
 	c->submitted = event_new(c->base, -1, 0, on_submitted, c);
 	c->resolved = event_new(c->base, -1, 0, on_resolved, c);
 	c->timer = evtimer_new(c->base, on_timer, c);
 	if (sink_init(&c->s, ops, o->queue_bytes) || !c->url || !c->submitted || !c->resolved || !c->timer)
 		goto fail;
-	*c->url = *u;
+	*c->url = *to->url;
 	sink_state(&c->s, false, "connecting to %.140s", c->where);
 	if (loop_post(loop, client_begin, c))
 		goto fail;
@@ -300,7 +303,7 @@ void client_wake(struct sink *s)
 	event_active(((struct client *)s)->submitted, EV_TIMEOUT, 0);
 }
 
-/* A last try at once instead of the rest of the back-off. */
+/* Tries a last time at once, without the rest of the back-off. */
 static void client_drain(void *arg)
 {
 	struct client *c = arg;

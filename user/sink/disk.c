@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The writer thread. A regular file only ever holds whole documents: after a short write it is cut
- * back to where the document began, the document is dropped and counted, and the next one tries
- * again, so that writing goes on by itself when there is room. */
+/* The writer thread. A regular file only ever holds whole documents. After a short write the file is cut back
+ * to the start of the document, and the document is dropped and counted. The next document is tried again, so
+ * writing continues by itself once there is room. */
 #include "disk.h"
 
 #include <errno.h>
@@ -15,12 +15,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../base/clock.h"
-#include "../base/thread.h"
+#include "base/clock.h"
+#include "base/thread.h"
 
 #define DISK_STACK_BYTES (128u << 10)
-#define DISK_POLL_MS 100 /* how often a blocked pipe looks whether it shall give up */
-#define DISK_GRACE_NS (300 * NS_PER_MS) /* to notice it */
+#define DISK_POLL_MS 100 /* how often a blocked pipe checks whether to give up */
+#define DISK_GRACE_NS (300 * NS_PER_MS) /* time for the writer to notice that it shall stop */
 
 struct disk {
 	struct sink s;
@@ -28,11 +28,11 @@ struct disk {
 	pthread_t thread;
 	bool stop, finished, orphan; /* under s.lock */
 	atomic_bool give_up;
-	/* the writer's own */
+	/* members of the writer thread only */
 	int fd;
 	char *path;
 	mode_t type;
-	bool greeted; /* not a regular file: the preamble was written */
+	bool greeted; /* not a regular file: the preamble is written */
 	off_t cut; /* a torn document begins here; -1 = none */
 	int last; /* result of the last document */
 };
@@ -47,7 +47,7 @@ static void disk_free(struct disk *d)
 	free(d);
 }
 
-/* Removes the torn document, unless somebody else has written behind it. */
+/* Removes the torn document, unless another process has written after it. */
 static int disk_cut(struct disk *d)
 {
 	if (d->cut < 0)
@@ -72,7 +72,7 @@ static void disk_torn(struct disk *d, size_t written)
 	disk_cut(d);
 }
 
-/* One write that blocks only on a disk: elsewhere poll says when PIPE_BUF bytes find room. */
+/* Writes once. It blocks only on a disk; elsewhere poll tells when PIPE_BUF bytes have room. */
 static ssize_t disk_write_some(struct disk *d, const uint8_t *data, size_t len)
 {
 	struct pollfd p = { .fd = d->fd, .events = POLLOUT };
@@ -110,7 +110,7 @@ static int disk_write_all(struct disk *d, const struct doc *doc)
 	return 0;
 }
 
-/* A file that was moved or removed (log rotation) is begun anew under its name. */
+/* Opens the file again under its name when it was moved or removed (log rotation). */
 static void disk_follow(struct disk *d)
 {
 	struct stat there, here;
@@ -133,46 +133,61 @@ static int disk_greet(struct disk *d)
 {
 	struct stat st;
 	bool wanted = !d->greeted;
-	int err = 0;
+	int rc = 0;
 
-	/* Asked each time: the file may have been emptied in place by a rotation. */
+	/* Checked each time, because a rotation may have emptied the file in place. */
 	if (S_ISREG(d->type))
 		wanted = fstat(d->fd, &st) == 0 && st.st_size == 0;
 	uint32_t epoch; /* never moves: its sink cannot be restarted */
 	struct doc *hello = wanted ? sink_preamble(&d->s, &epoch) : NULL;
 	if (hello)
-		err = disk_write_all(d, hello);
+		rc = disk_write_all(d, hello);
 	doc_unref(hello);
-	if (!err)
+	if (!rc)
 		d->greeted = true;
-	return err;
+	return rc;
 }
 
 static int disk_write_doc(struct disk *d, const struct doc *doc)
 {
-	int err;
+	int rc;
 
 	disk_follow(d);
-	err = disk_cut(d);
-	if (!err)
-		err = disk_greet(d);
-	if (!err)
-		err = disk_write_all(d, doc);
-	return err;
+	rc = disk_cut(d);
+	if (!rc)
+		rc = disk_greet(d);
+	if (!rc)
+		rc = disk_write_all(d, doc);
+	return rc;
 }
 
-static void disk_say(struct disk *d, int err)
+static void disk_say(struct disk *d, int rc)
 {
 	const char *name = d->path ? d->path : "stdout";
 
-	if (err == d->last)
+	if (rc == d->last)
 		return;
-	d->last = err;
-	if (err)
-		sink_state(&d->s, false, "%.80s: %s; documents are dropped until it takes them", name,
-			   strerrordesc_np(-err));
-	else
+	d->last = rc;
+	if (!rc) {
 		sink_state(&d->s, true, "writing %.120s", name);
+		return;
+	}
+	sink_failed(&d->s, rc == -ECANCELED ? "its reader is too slow" : strerrordesc_np(-rc));
+	sink_state(&d->s, false, "%.80s: %s; documents are dropped until it takes them", name, strerrordesc_np(-rc));
+}
+
+/* Some file systems report only at close() that they could not store data. */
+static void disk_shut(struct disk *d)
+{
+	int rc = close(d->fd) == 0 || errno == EINTR || errno == EBADF ? 0 : errno;
+
+	d->fd = -1;
+	if (!rc)
+		return;
+	sink_failed(&d->s, strerrordesc_np(rc));
+	pthread_mutex_lock(&d->s.lock);
+	d->s.stats.dropped_documents++; /* at least one */
+	pthread_mutex_unlock(&d->s.lock);
 }
 
 static void *disk_thread(void *arg)
@@ -188,10 +203,12 @@ static void *disk_thread(void *arg)
 		pthread_mutex_unlock(&d->s.lock);
 		if (!doc)
 			break;
-		int err = disk_write_doc(d, doc);
-		disk_say(d, err);
-		sink_done(&d->s, doc, err == 0);
+		int rc = disk_write_doc(d, doc);
+		disk_say(d, rc);
+		/* the reader of a pipe left on its own */
+		sink_done(&d->s, doc, !rc ? SINK_DELIVERED : rc == -EPIPE ? SINK_LEFT : SINK_DROPPED);
 	}
+	disk_shut(d);
 	pthread_mutex_lock(&d->s.lock);
 	d->finished = true;
 	bool orphan = d->orphan;
@@ -206,7 +223,7 @@ int disk_start(const struct sink_ops *ops, int fd, const char *path, const struc
 {
 	struct disk *d = calloc(1, sizeof(*d));
 	struct stat st;
-	int err = -ENOMEM;
+	int rc = -ENOMEM;
 
 	if (!d)
 		return -ENOMEM;
@@ -216,14 +233,14 @@ int disk_start(const struct sink_ops *ops, int fd, const char *path, const struc
 	pthread_cond_init(&d->work, NULL);
 	if (sink_init(&d->s, ops, o->queue_bytes) || (path && !(d->path = strdup(path))))
 		goto fail;
-	err = fstat(fd, &st) ? -errno : 0;
-	if (err)
+	rc = fstat(fd, &st) ? -errno : 0;
+	if (rc)
 		goto fail;
 	d->type = st.st_mode & S_IFMT;
 	disk_say(d, 0);
 	d->fd = fd;
-	err = thread_start(&d->thread, "jouled-disk", DISK_STACK_BYTES, disk_thread, d);
-	if (err) {
+	rc = thread_start(&d->thread, "jouled-disk", DISK_STACK_BYTES, disk_thread, d);
+	if (rc) {
 		d->fd = -1;
 		goto fail;
 	}
@@ -231,7 +248,7 @@ int disk_start(const struct sink_ops *ops, int fd, const char *path, const struc
 	return 0;
 fail:
 	disk_free(d);
-	return err;
+	return rc;
 }
 
 void disk_wake(struct sink *s)
@@ -252,10 +269,12 @@ void disk_close(struct sink *s, uint64_t deadline_ns)
 	uint64_t grace = clock_mono_ns() + DISK_GRACE_NS;
 	while (!d->finished && sink_wait(s, grace))
 		;
-	/* Stuck inside write(): it frees its things itself if that ever returns. */
+	/* The thread hangs in write(). It frees its memory itself if write() ever returns. */
 	d->orphan = !d->finished;
 	bool orphan = d->orphan;
 	pthread_t thread = d->thread;
+	if (orphan)
+		sink_settle(s);
 	pthread_mutex_unlock(&s->lock);
 	if (orphan) {
 		pthread_detach(thread);

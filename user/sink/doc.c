@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Kept for reuse: enough for an output that lags a few documents behind, not a burst's memory. */
+/* Documents kept for reuse: enough for an output that is a few documents behind, without keeping the memory of
+ * a burst. */
 #define POOL_DOCS 32
 #define POOL_BYTES (2u << 20)
 
@@ -52,7 +53,8 @@ void doc_pool_close(struct doc_pool *p)
 		pool_destroy(p);
 }
 
-/* The first free one that is large enough; else the first of all, to be replaced by a larger. */
+/* Takes the first free document that is large enough; else the first of all, which is then replaced by a larger
+ * one. */
 static struct doc *pool_pick(struct doc_pool *p, size_t len)
 {
 	struct doc **best = &p->free;
@@ -73,7 +75,7 @@ static struct doc *pool_pick(struct doc_pool *p, size_t len)
 
 static struct doc *doc_grow(struct doc *d, size_t len)
 {
-	/* A quarter more than asked: documents of the next intervals are about as long. */
+	/* A quarter more than needed, because the next documents have about the same length. */
 	size_t cap = len + len / 4 + 256;
 
 	free(d);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Documents on their way: reference-counted bytes, so that many clients share one copy, taken
- * from a pool, so that steady state allocates nothing. */
+/* Documents that wait to be sent. They are reference-counted, so that many clients share one copy of the bytes,
+ * and come from a pool, so that steady state allocates nothing. */
 #ifndef JD_SINK_DOC_H
 #define JD_SINK_DOC_H
 #include <stdatomic.h>
@@ -9,16 +9,17 @@
 #include <stdint.h>
 
 struct doc {
-	struct doc *next; /* in a doc_list or the pool: one owner at a time */
+	struct doc *next; /* next in a doc_list or in the pool: one owner at a time */
 	struct doc_pool *pool;
 	atomic_uint refs;
-	uint32_t epoch; /* of the preamble that explains it */
-	uint32_t channel; /* of the clients it is for, 0 = all */
+	uint32_t epoch; /* epoch of the preamble that explains it */
+	uint32_t channel; /* channel of the clients it is for, 0 = all */
 	size_t len, cap;
 	uint8_t data[];
 };
 
-/* What a waiting document is charged with: many empty ones must not outgrow the bound either. */
+/* Bytes that a waiting document counts for. The struct counts too, so that many empty documents stay within the
+ * bound. */
 static inline size_t doc_charge(size_t len)
 {
 	return len + sizeof(struct doc);
@@ -27,14 +28,14 @@ static inline size_t doc_charge(size_t len)
 struct doc_pool;
 
 struct doc_pool *doc_pool_new(void);
-/* Documents that are still out keep the pool alive until they come back. NULL accepted. */
+/* Documents still in use keep the pool alive until they are released. NULL accepted. */
 void doc_pool_close(struct doc_pool *p);
-/* One reference, copied data. NULL when out of memory. Any thread. */
+/* Copies data into a document with one reference. NULL when out of memory. Any thread. */
 struct doc *doc_new(struct doc_pool *p, const void *data, size_t len);
 struct doc *doc_ref(struct doc *d);
 void doc_unref(struct doc *d); /* any thread; NULL accepted */
 
-/* First in, first out, through doc.next. */
+/* A first-in, first-out list, linked by doc.next. */
 struct doc_list {
 	struct doc *first, *last;
 	uint32_t n;
@@ -43,7 +44,7 @@ struct doc_list {
 void doc_list_add(struct doc_list *l, struct doc *d);
 struct doc *doc_list_take(struct doc_list *l); /* NULL when empty */
 
-/* The same for documents that stand in many queues at once: a ring of references. */
+/* The same for documents that are in several queues at once: a ring of references. */
 struct doc_ring {
 	struct doc **v;
 	unsigned head, n, cap;
@@ -53,6 +54,6 @@ struct doc_ring {
 int doc_ring_add(struct doc_ring *r, struct doc *d); /* takes the reference; 0 or -ENOMEM */
 struct doc *doc_ring_first(const struct doc_ring *r); /* NULL when empty */
 struct doc *doc_ring_take(struct doc_ring *r);
-void doc_ring_free(struct doc_ring *r); /* references must have been taken out */
+void doc_ring_free(struct doc_ring *r); /* take all references out before */
 
 #endif

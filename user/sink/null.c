@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* null: counts and throws away, for measuring without an output and for tests. */
+/* null: counts documents and throws them away, for measuring without an output and for tests. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* One peer's share before the others have their turn. */
+/* Documents that one peer sends before other peers get a turn. */
 #define PEER_TURN_DOCS 64
 #define PEER_TURN_BYTES (1u << 20)
 #define PEER_TURN_READS 16
@@ -20,8 +20,8 @@ void peer_init(struct peer *p, const struct peer_ops *ops, struct event_base *ba
 	p->fd = -1;
 }
 
-/* What peers say is of no interest, but unread bytes would turn our close into a reset that
- * destroys documents still on their way. 0, -EPIPE at the end of the stream, or -errno. */
+/* Reads and discards the bytes that the peer sends. Unread bytes would turn close() into a reset, which destroys
+ * documents still on their way. 0, -EPIPE at the end of the stream, or -errno. */
 static int peer_discard(struct peer *p)
 {
 	char junk[4096];
@@ -40,12 +40,12 @@ static int peer_discard(struct peer *p)
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct peer *p = arg;
-	int err = peer_discard(p);
+	int rc = peer_discard(p);
 
-	if (err == -EPIPE && p->ops->half_open)
+	if (rc == -EPIPE && p->ops->half_open)
 		event_del(p->rd);
-	else if (err)
-		p->ops->broken(p, err);
+	else if (rc)
+		p->ops->broken(p, rc);
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *arg)
@@ -89,7 +89,7 @@ struct doc *peer_detach(struct peer *p)
 	return torn;
 }
 
-/* The preamble goes out as soon as there is one, and before the first document at the latest. */
+/* Sends the preamble as soon as there is one, at the latest before the first document. */
 static void peer_greet(struct peer *p)
 {
 	if (p->greeted)
@@ -98,7 +98,7 @@ static void peer_greet(struct peer *p)
 	p->greeted = p->hello || p->queue.n;
 }
 
-/* 1 = the document is out, 0 = the socket takes no more now, or -errno. */
+/* 1 = the document is sent, 0 = the socket takes no more now, or -errno. */
 static int peer_send(struct peer *p, const struct doc *d)
 {
 	while (p->sent < d->len) {
@@ -140,12 +140,12 @@ static int peer_turn(struct peer *p)
 
 void peer_kick(struct peer *p)
 {
-	int err;
+	int rc;
 
 	if (p->fd < 0 || event_pending(p->wr, EV_WRITE, NULL))
 		return;
 	peer_greet(p);
-	err = peer_turn(p);
-	if (err)
-		p->ops->broken(p, err);
+	rc = peer_turn(p);
+	if (rc)
+		p->ops->broken(p, rc);
 }

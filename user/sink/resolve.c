@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../base/thread.h"
+#include "base/thread.h"
 
 struct resolve {
 	pthread_mutex_t lock;
-	struct event *done; /* NULL: the asker has gone */
-	int holders; /* the asker and the thread */
+	struct event *done; /* NULL: the caller has gone */
+	int holders; /* references: of the caller and the thread */
 	char host[256];
 	uint16_t port;
 	int gai;
@@ -62,7 +62,7 @@ static void *resolve_thread(void *arg)
 	struct resolve *r = arg;
 
 	r->gai = lookup(r->host, r->port, AI_ADDRCONFIG, &r->addrs);
-	/* A machine with nothing but loopback has no "configured" family at all. */
+	/* A machine that has only loopback has no "configured" family. */
 	if (r->gai)
 		r->gai = lookup(r->host, r->port, 0, &r->addrs);
 	pthread_mutex_lock(&r->lock);
@@ -77,7 +77,7 @@ int resolve_start(const char *host, uint16_t port, struct event *done, struct re
 {
 	struct resolve *r = calloc(1, sizeof(*r));
 	pthread_t thread;
-	int err;
+	int rc;
 
 	if (!r)
 		return -ENOMEM;
@@ -86,12 +86,12 @@ int resolve_start(const char *host, uint16_t port, struct event *done, struct re
 	r->holders = 2;
 	r->port = port;
 	snprintf(r->host, sizeof(r->host), "%s", host);
-	/* Default stack: name service modules are known to want a lot. */
-	err = thread_start(&thread, "jouled-dns", 0, resolve_thread, r);
-	if (err) {
+	/* Uses the default stack size, because name service modules may need a lot. */
+	rc = thread_start(&thread, "jouled-dns", 0, resolve_thread, r);
+	if (rc) {
 		pthread_mutex_destroy(&r->lock);
 		free(r);
-		return err;
+		return rc;
 	}
 	pthread_detach(thread);
 	*ret = r;

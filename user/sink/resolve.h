@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names to addresses. A slow name server delays nobody: the look-up runs on a thread that lives
- * for this one question. */
+/* Looks up addresses of names. Each look-up runs on a thread of its own, so a slow name server delays nothing
+ * else. */
 #ifndef JD_SINK_RESOLVE_H
 #define JD_SINK_RESOLVE_H
 #include <stdbool.h>
@@ -21,13 +21,13 @@ struct addrs {
 struct event;
 struct resolve;
 
-/* A numeric address at once, without asking anybody. false when it is a name. */
+/* Parses a numeric address, without a look-up. False when host is a name. */
 bool resolve_numeric(const char *host, uint16_t port, struct addrs *ret);
-/* Starts a look-up; `done` is made active when there is an answer. 0 or negative errno. */
+/* Starts a look-up. It makes `done` active when there is an answer. 0 or negative errno. */
 int resolve_start(const char *host, uint16_t port, struct event *done, struct resolve **ret);
-/* After `done`: NULL and the addresses, or why there are none. */
+/* Call after `done`. Returns NULL and the addresses, or the reason why there are none. */
 const char *resolve_result(struct resolve *r, struct addrs *ret);
-/* Also while it runs: `done` is not touched any more afterwards. NULL accepted. */
+/* May be called while the look-up runs; `done` is not touched afterwards. NULL accepted. */
 void resolve_free(struct resolve *r);
 
 #endif

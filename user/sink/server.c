@@ -11,26 +11,26 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../base/loop.h"
+#include "base/loop.h"
 #include "peer.h"
 
 #define ACCEPTS_PER_TURN 16
-/* What the kernel may hold for one client beside its queue (it doubles the figure); left alone it
- * would take megabytes from each that does not read, and hide for as long that it does not. */
+/* Bytes that the kernel may hold for one client beside its queue; the kernel doubles the figure. Without this
+ * limit it would hold megabytes per client that does not read, and the server would notice such a client late. */
 #define GUEST_SNDBUF (256 << 10)
 
-/* Whoever has a channel is a virtual machine that nobody vouches for: it must neither take the room of others nor
- * make much wait for it. A connection that the other side has lost may still be here beside its successor. */
+/* Limits per channel. The peer is an untrusted virtual machine: it must not take the places of others or make
+ * much data wait. A connection lost at the other side may still be counted here beside its successor. */
 #define CHANNEL_CLIENTS 4
 #define CHANNEL_QUEUE (64u << 10)
 
 struct server;
 
 struct guest {
-	struct peer peer; /* first: a peer of ours is a guest */
+	struct peer peer; /* first member: a struct peer of this sink is a guest */
 	struct server *server;
 	struct guest *next, **at;
-	uint32_t epoch; /* of the preamble it got */
+	uint32_t epoch; /* epoch of the preamble it got */
 	uint32_t channel;
 };
 
@@ -41,24 +41,19 @@ struct server {
 	struct event *acceptor, *submitted, *pause;
 	struct guest *guests;
 	unsigned n, max;
-	uint32_t epoch; /* that all guests are of */
+	uint32_t epoch; /* epoch of all guests */
 	uint64_t slow, turned_away;
 };
 
-/* Adds to the figures; `queued` is the change of what waits. */
-static void server_count(struct server *v, int queued, const struct doc *delivered, const struct doc *dropped)
+/* Adds to the figures. queued: change of the number of waiting documents. d: a document that has ended as `end`, or
+ * NULL. */
+static void server_count(struct server *v, int queued, const struct doc *d, enum sink_end_of end)
 {
 	pthread_mutex_lock(&v->s.lock);
 	v->s.stats.queued += (uint32_t)queued;
 	v->s.stats.clients = v->n;
-	if (delivered) {
-		v->s.stats.documents++;
-		v->s.stats.bytes += delivered->len;
-	}
-	if (dropped) {
-		v->s.stats.dropped_documents++;
-		v->s.stats.dropped_bytes += dropped->len;
-	}
+	if (d)
+		sink_count(&v->s, d, end);
 	pthread_cond_broadcast(&v->s.changed);
 	pthread_mutex_unlock(&v->s.lock);
 }
@@ -70,7 +65,8 @@ static void server_say(struct server *v, const char *trouble)
 		   (unsigned long long)v->turned_away);
 }
 
-static void guest_leave(struct guest *g)
+/* Removes a guest. end: how the documents that wait for it end. */
+static void guest_leave(struct guest *g, enum sink_end_of end)
 {
 	struct server *v = g->server;
 	struct doc *d = peer_detach(&g->peer);
@@ -79,12 +75,12 @@ static void guest_leave(struct guest *g)
 	if (g->next)
 		g->next->at = g->at;
 	for (; d || (d = doc_ring_take(&g->peer.queue)); d = NULL) {
-		server_count(v, -1, NULL, d);
+		server_count(v, -1, d, end);
 		doc_unref(d);
 	}
-	/* Last, so that who sees it gone sees its documents counted. */
+	/* Last, so that the documents are counted before the guest is seen to be gone. */
 	v->n--;
-	server_count(v, 0, NULL, NULL);
+	server_count(v, 0, NULL, end);
 	doc_ring_free(&g->peer.queue);
 	free(g);
 }
@@ -98,13 +94,13 @@ static struct doc *guest_hello(struct peer *p)
 
 static void guest_sent(struct peer *p, struct doc *d)
 {
-	server_count(((struct guest *)p)->server, -1, d, NULL);
+	server_count(((struct guest *)p)->server, -1, d, SINK_DELIVERED);
 	doc_unref(d);
 }
 
-static void guest_broken(struct peer *p, int err)
+static void guest_broken(struct peer *p, int rc)
 {
-	guest_leave((struct guest *)p);
+	guest_leave((struct guest *)p, rc == -EPIPE || rc == -ECONNRESET ? SINK_LEFT : SINK_DROPPED);
 }
 
 static const struct peer_ops guest_ops = {
@@ -114,10 +110,11 @@ static const struct peer_ops guest_ops = {
 	.half_open = true,
 };
 
-/* One that has gone must not keep its place of the channel's few until something is sent. */
+/* Not half_open: a peer that has gone must free its place among the channel's few at once, not at the next
+ * send. */
 static const struct peer_ops channel_ops = { .hello = guest_hello, .sent = guest_sent, .broken = guest_broken };
 
-/* Takes the descriptor. 0 or -ENOMEM. */
+/* Takes the descriptor over. 0 or -ENOMEM. */
 static int guest_enter(struct server *v, int fd, uint32_t channel)
 {
 	struct guest *g = calloc(1, sizeof(*g));
@@ -127,7 +124,7 @@ static int guest_enter(struct server *v, int fd, uint32_t channel)
 		close(fd);
 		return -ENOMEM;
 	}
-	/* Without effect on Unix sockets. */
+	/* Has no effect on Unix sockets. */
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
@@ -144,19 +141,22 @@ static int guest_enter(struct server *v, int fd, uint32_t channel)
 	g->at = &v->guests;
 	v->guests = g;
 	v->n++;
-	server_count(v, 0, NULL, NULL);
+	pthread_mutex_lock(&v->s.lock);
+	v->s.stats.arrivals++;
+	pthread_mutex_unlock(&v->s.lock);
+	server_count(v, 0, NULL, SINK_DELIVERED);
 	peer_kick(&g->peer);
 	return 0;
 }
 
-/* Out of descriptors or memory: the pending connection stays readable, so look again later. */
-static void server_pause(struct server *v, int err)
+/* Out of descriptors or memory: the pending connection stays readable, so try again later. */
+static void server_pause(struct server *v, int rc)
 {
 	struct timeval second = { .tv_sec = 1 };
 
 	event_del(v->acceptor);
 	event_add(v->pause, &second);
-	server_say(v, strerrordesc_np(err));
+	server_say(v, strerrordesc_np(rc));
 }
 
 static void on_pause_over(evutil_socket_t fd, short what, void *arg)
@@ -176,7 +176,7 @@ static bool is_crowded(const struct server *v, uint32_t channel)
 	return n >= CHANNEL_CLIENTS;
 }
 
-/* The channel of a connection that may come in, or false. */
+/* Gets the channel of a connection that is admitted, or returns false. */
 static bool may_enter(struct server *v, int fd, uint32_t *ret_channel)
 {
 	*ret_channel = 0;
@@ -194,7 +194,7 @@ static void on_connection(evutil_socket_t listener, short what, void *arg)
 
 		if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
 			return server_pause(v, errno);
-		/* Anything else concerns one connection that has gone already (accept(2)). */
+		/* Any other error concerns a connection that is already gone (accept(2)). */
 		if (fd < 0)
 			return;
 		if (!may_enter(v, fd, &channel)) {
@@ -214,17 +214,18 @@ static void guest_offer(struct guest *g, struct doc *d)
 	size_t bound = g->channel && v->s.bound > CHANNEL_QUEUE ? CHANNEL_QUEUE : v->s.bound;
 
 	if (doc_charge(d->len) <= bound - g->peer.queue.bytes && doc_ring_add(&g->peer.queue, doc_ref(d)) == 0) {
-		server_count(v, 1, NULL, NULL);
+		server_count(v, 1, NULL, SINK_DELIVERED);
 		peer_kick(&g->peer);
 		return;
 	}
-	server_count(v, 0, NULL, d);
+	server_count(v, 0, d, SINK_DROPPED);
 	v->slow++;
-	guest_leave(g);
+	sink_failed(&v->s, "a client was too slow");
+	guest_leave(g, SINK_DROPPED);
 	server_say(v, NULL);
 }
 
-/* Documents of another epoch than the guest's preamble would be read wrongly. */
+/* Offers a document to the guests of its epoch: the preamble of another epoch would make them misread it. */
 static void server_offer(struct server *v, struct doc *d)
 {
 	for (struct guest *g = v->guests, *next; g; g = next) {
@@ -245,7 +246,7 @@ static void server_end_old(struct server *v)
 	for (struct guest *g = v->guests, *next; g; g = next) {
 		next = g->next;
 		if (g->epoch != epoch)
-			guest_leave(g);
+			guest_leave(g, SINK_DROPPED);
 	}
 }
 
@@ -259,21 +260,24 @@ static void on_submitted(evutil_socket_t fd, short what, void *arg)
 		server_offer(v, d);
 		pthread_mutex_lock(&v->s.lock);
 		v->s.held -= doc_charge(d->len);
+		v->s.stats.early_documents += !v->s.stats.arrivals;
 		pthread_mutex_unlock(&v->s.lock);
-		server_count(v, -1, NULL, NULL);
+		server_count(v, -1, NULL, SINK_DELIVERED);
 		doc_unref(d);
 	}
 	server_end_old(v);
 }
 
-/* Frees what belongs to the loop; runs there. */
+/* Frees what belongs to the loop. Runs on the loop. */
 static void server_end(void *arg)
 {
 	struct server *v = arg;
 	struct event *all[] = { v->acceptor, v->submitted, v->pause };
 
+	if (v->guests && v->s.stats.queued)
+		sink_failed(&v->s, "a client was too slow");
 	while (v->guests)
-		guest_leave(v->guests);
+		guest_leave(v->guests, SINK_DROPPED);
 	for (unsigned i = 0; i < 3; i++)
 		if (all[i])
 			event_free(all[i]);
@@ -312,12 +316,17 @@ void server_wake(struct sink *s)
 	event_active(((struct server *)s)->submitted, EV_TIMEOUT, 0);
 }
 
+/* Stops listening. A client that is closed and reconnects at once must find no listener; otherwise its
+ * connection would never be accepted. Runs on the loop. */
 static void server_refuse(void *arg)
 {
 	struct server *v = arg;
 
 	event_del(v->pause);
 	event_del(v->acceptor);
+	close(v->place.fd);
+	if (v->place.gone)
+		v->place.gone(v->place.arg);
 }
 
 void server_close(struct sink *s, uint64_t deadline_ns)
@@ -330,9 +339,6 @@ void server_close(struct sink *s, uint64_t deadline_ns)
 		;
 	pthread_mutex_unlock(&s->lock);
 	loop_call(v->loop, server_end, v);
-	close(v->place.fd);
-	if (v->place.gone)
-		v->place.gone(v->place.arg);
 	free(v->place.arg);
 	sink_fini(s);
 	free(v);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all sinks share: the table of schemes, the bounded inbox, the figures. */
+/* The common part of all sinks: the table of schemes, the bounded inbox, the figures. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "../base/clock.h"
+#include "base/clock.h"
+#include "base/thread.h"
 #include "impl.h"
 
 static const struct {
@@ -52,17 +52,19 @@ int sink_open(const char *url, const struct sink_options *o, struct loop *loop, 
 
 int sink_init(struct sink *s, const struct sink_ops *ops, size_t bound)
 {
-	pthread_condattr_t attr;
-
 	s->ops = ops;
 	s->bound = bound ? bound : SINK_QUEUE_BYTES;
 	pthread_mutex_init(&s->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&s->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	thread_cond_init(&s->changed);
 	s->pool = doc_pool_new();
 	return s->pool ? 0 : -ENOMEM;
+}
+
+void sink_settle(struct sink *s)
+{
+	if (s->last)
+		*s->last = s->stats;
+	s->last = NULL;
 }
 
 void sink_fini(struct sink *s)
@@ -71,6 +73,7 @@ void sink_fini(struct sink *s)
 
 	if (!s->ops)
 		return;
+	sink_settle(s);
 	while ((d = doc_list_take(&s->inbox)))
 		doc_unref(d);
 	doc_unref(s->preamble);
@@ -82,6 +85,8 @@ void sink_fini(struct sink *s)
 /* With the lock held. */
 static int sink_refuse(struct sink *s, size_t len)
 {
+	if (s->stats.up)
+		snprintf(s->stats.why, sizeof(s->stats.why), "its reader is too slow");
 	s->stats.dropped_documents++;
 	s->stats.dropped_bytes += len;
 	pthread_mutex_unlock(&s->lock);
@@ -111,7 +116,7 @@ int sink_submit_to(struct sink *s, uint32_t channel, const void *data, size_t le
 	s->held += doc_charge(len);
 	pthread_mutex_unlock(&s->lock);
 
-	/* The copy is made outside the lock: nobody waits for it. */
+	/* The copy is made outside the lock, so no thread waits for it. */
 	struct doc *d = doc_new(s->pool, data, len);
 
 	pthread_mutex_lock(&s->lock);
@@ -152,11 +157,11 @@ int sink_set_preamble(struct sink *s, const void *data, size_t len)
 
 int sink_restart(struct sink *s, const void *preamble, size_t len)
 {
-	int err = s->ops->restart ? set_preamble(s, preamble, len, 1) : -EOPNOTSUPP;
+	int rc = s->ops->restart ? set_preamble(s, preamble, len, 1) : -EOPNOTSUPP;
 
-	if (!err)
+	if (!rc)
 		s->ops->restart(s);
-	return err;
+	return rc;
 }
 
 void sink_get_stats(struct sink *s, struct sink_stats *ret)
@@ -166,12 +171,25 @@ void sink_get_stats(struct sink *s, struct sink_stats *ret)
 	pthread_mutex_unlock(&s->lock);
 }
 
+const char *sink_remedy(const struct sink *s)
+{
+	return s->ops->remedy ? s->ops->remedy : "free memory";
+}
+
 void sink_close(struct sink *s, uint64_t timeout_ns)
 {
 	uint64_t now = clock_mono_ns();
 
 	if (s)
 		s->ops->close(s, timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns);
+}
+
+void sink_end(struct sink *s, uint64_t timeout_ns, struct sink_stats *ret)
+{
+	pthread_mutex_lock(&s->lock);
+	s->last = ret;
+	pthread_mutex_unlock(&s->lock);
+	sink_close(s, timeout_ns);
 }
 
 struct doc_list sink_take(struct sink *s)
@@ -192,21 +210,34 @@ struct doc *sink_preamble(struct sink *s, uint32_t *ret_epoch)
 	return d;
 }
 
-void sink_done(struct sink *s, struct doc *d, bool delivered)
+void sink_count(struct sink *s, const struct doc *d, enum sink_end_of end)
+{
+	if (end == SINK_DELIVERED) {
+		s->stats.documents++;
+		s->stats.bytes += d->len;
+		return;
+	}
+	s->stats.dropped_documents++;
+	s->stats.dropped_bytes += d->len;
+	s->stats.left_documents += end == SINK_LEFT;
+}
+
+void sink_done(struct sink *s, struct doc *d, enum sink_end_of end)
 {
 	pthread_mutex_lock(&s->lock);
 	s->held -= doc_charge(d->len);
 	s->stats.queued--;
-	if (delivered) {
-		s->stats.documents++;
-		s->stats.bytes += d->len;
-	} else {
-		s->stats.dropped_documents++;
-		s->stats.dropped_bytes += d->len;
-	}
+	sink_count(s, d, end);
 	pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->lock);
 	doc_unref(d);
+}
+
+void sink_failed(struct sink *s, const char *why)
+{
+	pthread_mutex_lock(&s->lock);
+	snprintf(s->stats.why, sizeof(s->stats.why), "%s", why);
+	pthread_mutex_unlock(&s->lock);
 }
 
 void sink_state(struct sink *s, bool up, const char *fmt, ...)
@@ -224,7 +255,5 @@ void sink_state(struct sink *s, bool up, const char *fmt, ...)
 
 bool sink_wait(struct sink *s, uint64_t deadline_ns)
 {
-	struct timespec ts = { .tv_sec = (time_t)(deadline_ns / NS_PER_S), .tv_nsec = (long)(deadline_ns % NS_PER_S) };
-
-	return pthread_cond_timedwait(&s->changed, &s->lock, &ts) == 0;
+	return thread_cond_wait(&s->changed, &s->lock, deadline_ns);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tcp-listen://addr:port: serves whoever connects. Port 0 takes any; the chosen one goes to the
- * port file as bare decimal text without a newline. */
+/* tcp-listen://addr:port: serves every client that connects. With port 0 the kernel chooses a port. The port
+ * file gets it as bare decimal text without a newline. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -32,31 +32,31 @@ static int write_text(int fd, unsigned port, struct port_file *f)
 	return write(fd, text, (size_t)len) == len ? 0 : -EIO;
 }
 
-/* Renamed into place, so that a reader never sees half a number. */
+/* Writes the file under another name and renames it, so that a reader never sees half a number. */
 static int write_port(struct port_file *f, unsigned port)
 {
 	char temp[4096 + 8];
-	int fd, err;
+	int fd, rc;
 
 	if (snprintf(temp, sizeof(temp), "%s.XXXXXX", f->path) >= (int)sizeof(temp))
 		return -ENAMETOOLONG;
 	fd = mkostemp(temp, O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	err = write_text(fd, port, f);
+	rc = write_text(fd, port, f);
 	close(fd);
-	if (!err && rename(temp, f->path) != 0)
-		err = -errno;
-	if (err)
+	if (!rc && rename(temp, f->path) != 0)
+		rc = -errno;
+	if (rc)
 		unlink(temp);
-	return err;
+	return rc;
 }
 
-/* The file, written; *ret NULL when none is asked for. */
+/* Makes and writes the port file. *ret is NULL when none is configured. */
 static int make_port_file(const char *path, unsigned port, struct port_file **ret)
 {
 	struct port_file *f;
-	int err;
+	int rc;
 
 	*ret = NULL;
 	if (!path)
@@ -65,17 +65,17 @@ static int make_port_file(const char *path, unsigned port, struct port_file **re
 	if (!f)
 		return -ENOMEM;
 	memcpy(f->path, path, strlen(path) + 1);
-	err = write_port(f, port);
-	if (err)
+	rc = write_port(f, port);
+	if (rc)
 		free(f);
 	else
 		*ret = f;
-	return err;
+	return rc;
 }
 
-static const char *remedy(int code)
+static const char *remedy(int rc)
 {
-	switch (code) {
+	switch (rc) {
 	case -EADDRINUSE:
 		return "another program listens there: choose another port, or 0 for any";
 	case -EACCES:
@@ -91,21 +91,21 @@ static int listen_on(const struct addrs *a, struct sockaddr_storage *ret_bound)
 {
 	const struct sockaddr *sa = (const struct sockaddr *)&a->v[0].a;
 	socklen_t len = sizeof(*ret_bound);
-	int one = 1, err, fd = socket(sa->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int one = 1, rc, fd = socket(sa->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;
-	/* Without it a restart would wait for the last connection's TIME_WAIT. */
+	/* Without it a restart would wait for the TIME_WAIT of the last connection. */
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (bind(fd, sa, a->v[0].len) == 0 && listen(fd, SOMAXCONN) == 0 &&
 	    getsockname(fd, (struct sockaddr *)ret_bound, &len) == 0)
 		return fd;
-	err = -errno;
+	rc = -errno;
 	close(fd);
-	return err;
+	return rc;
 }
 
-/* Only while it is still ours: a successor may have written its own. */
+/* Removes the file only if this sink wrote it: a successor may have written its own. */
 static void remove_port_file(void *arg)
 {
 	struct port_file *f = arg;
@@ -121,7 +121,7 @@ int tcp_listen_place(const struct sink_url *u, const char *port_file, struct ser
 	struct server_place place = { .gone = remove_port_file };
 	struct port_file *file;
 	struct addrs a;
-	int code;
+	int rc;
 
 	if (!resolve_numeric(strcmp(u->host, "localhost") ? u->host : "127.0.0.1", u->port, &a))
 		return err_set(err, -EINVAL,
@@ -132,14 +132,14 @@ int tcp_listen_place(const struct sink_url *u, const char *port_file, struct ser
 	if (place.fd < 0)
 		return err_set(err, place.fd, "output \"%s\": %s; %s", u->text, strerrordesc_np(-place.fd),
 			       remedy(place.fd));
-	/* The port stands at the same place in both families (ip(7), ipv6(7)). */
+	/* The port is at the same offset in both families (ip(7), ipv6(7)). */
 	unsigned port = ntohs(((struct sockaddr_in *)&bound)->sin_port);
 	snprintf(place.where, sizeof(place.where), strchr(u->host, ':') ? "[%.100s]:%u" : "%.100s:%u", u->host, port);
-	code = make_port_file(port_file, port, &file);
-	if (code) {
+	rc = make_port_file(port_file, port, &file);
+	if (rc) {
 		close(place.fd);
-		return err_set(err, code, "port-file \"%.200s\": %s; create its directory and make it writable",
-			       port_file, strerrordesc_np(-code));
+		return err_set(err, rc, "port-file \"%.200s\": %s; create its directory and make it writable",
+			       port_file, strerrordesc_np(-rc));
 	}
 	place.arg = file;
 	*ret = place;
@@ -150,16 +150,16 @@ static int tcp_listen_open(const struct sink_url *u, const struct sink_options *
 			   struct err *err)
 {
 	struct server_place place;
-	int code = tcp_listen_place(u, o->port_file, &place, err);
+	int rc = tcp_listen_place(u, o->port_file, &place, err);
 
-	if (code)
-		return code;
-	code = server_start(&sink_tcp_listen, &place, o, loop, ret);
-	if (code) {
+	if (rc)
+		return rc;
+	rc = server_start(&sink_tcp_listen, &place, o, loop, ret);
+	if (rc) {
 		close(place.fd);
 		remove_port_file(place.arg);
 		free(place.arg);
-		return err_set(err, code, "output \"%s\": out of memory; free some", u->text);
+		return err_set(err, rc, "output \"%s\": out of memory; free some", u->text);
 	}
 	return 0;
 }
@@ -170,4 +170,5 @@ const struct sink_ops sink_tcp_listen = {
 	.wake = server_wake,
 	.restart = server_wake,
 	.close = server_close,
+	.remedy = "let its clients read faster, or more wait with queue=",
 };

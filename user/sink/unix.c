@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unix:///path: connects to a stream socket, and comes back when it does. */
+/* unix:///path: connects to a stream socket, and again when it comes back. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,14 +11,19 @@ static int unix_open(const struct sink_url *u, const struct sink_options *o, str
 		     struct err *err)
 {
 	struct addrs a = { .n = 1 };
-	int code = unix_address(u, &a, err);
+	struct client_peer to = { .url = u, .where = u->path, .fixed = &a };
+	int rc = unix_address(u, &a, err);
 
-	if (code)
-		return code;
-	code = client_start(&sink_unix, u->path, u, &a, o, loop, ret);
-	if (code)
-		return err_set(err, code, "output \"%s\": out of memory; free some", u->text);
+	if (rc)
+		return rc;
+	rc = client_start(&sink_unix, &to, o, loop, ret);
+	if (rc)
+		return err_set(err, rc, "output \"%s\": out of memory; free some", u->text);
 	return 0;
 }
 
-const struct sink_ops sink_unix = { .scheme = "unix", .open = unix_open, .wake = client_wake, .close = client_close };
+const struct sink_ops sink_unix = { .scheme = "unix",
+				    .open = unix_open,
+				    .wake = client_wake,
+				    .close = client_close,
+				    .remedy = "start its reader first, or let more wait with queue=" };

@@ -4,7 +4,7 @@
 #include "resolve.h"
 #include "url.h"
 
-/* The path as a socket address. 0, or -EINVAL: sun_path has 108 bytes, the NUL included (unix(7)). */
+/* Makes a socket address of the path. 0, or -EINVAL: sun_path has 108 bytes with the NUL (unix(7)). */
 int unix_address(const struct sink_url *u, struct addrs *ret, struct err *err);
 
 #endif

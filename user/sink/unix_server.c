@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unix-listen:///path: serves whoever may open the socket file. */
+/* unix-listen:///path: serves every client that may open the socket file. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "../base/unix_listen.h"
+#include "base/unix_listen.h"
 #include "server.h"
 #include "unix_path.h"
 
@@ -21,10 +20,10 @@ static int unix_listen_open(const struct sink_url *u, const struct sink_options 
 	struct addrs a;
 	struct unix_file file = { 0 };
 	struct server_place place = { .gone = remove_socket_file };
-	int code = unix_address(u, &a, err);
+	int rc = unix_address(u, &a, err);
 
-	if (code)
-		return code;
+	if (rc)
+		return rc;
 	place.fd = unix_listen_file(((struct sockaddr_un *)&a.v[0].a)->sun_path, o->mode ? o->mode : 0660, (gid_t)-1,
 				    &file);
 	if (place.fd < 0)
@@ -34,12 +33,12 @@ static int unix_listen_open(const struct sink_url *u, const struct sink_options 
 	place.arg = malloc(sizeof(file));
 	if (place.arg)
 		memcpy(place.arg, &file, sizeof(file));
-	code = place.arg ? server_start(&sink_unix_listen, &place, o, loop, ret) : -ENOMEM;
-	if (code) {
+	rc = place.arg ? server_start(&sink_unix_listen, &place, o, loop, ret) : -ENOMEM;
+	if (rc) {
 		unix_listen_remove(&file);
 		close(place.fd);
 		free(place.arg);
-		return err_set(err, code, "output \"%s\": out of memory; free some", u->text);
+		return err_set(err, rc, "output \"%s\": out of memory; free some", u->text);
 	}
 	return 0;
 }
@@ -50,4 +49,5 @@ const struct sink_ops sink_unix_listen = {
 	.wake = server_wake,
 	.restart = server_wake,
 	.close = server_close,
+	.remedy = "let its clients read faster, or more wait with queue=",
 };

@@ -5,15 +5,15 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../base/parse.h"
-#include "../base/text.h"
+#include "base/parse.h"
+#include "base/text.h"
 
 int sink_url_scheme(const char *url, struct sink_url *u, struct err *err)
 {
 	size_t n = strcspn(url, ":");
 
 	memset(u, 0, sizeof(*u));
-	/* Escaped before it is cut: escaping the whole message would push the remedy out of it. */
+	/* Escape before cutting: escaping the whole message would push the remedy out of it. */
 	text_clean(u->text, sizeof(u->text), url);
 	if (url[n] != ':' || n == 0 || n >= sizeof(u->scheme))
 		return err_set(err, -EINVAL,
@@ -57,17 +57,17 @@ static int percent_decode(char *dst, size_t size, const char *s)
 
 static int take_path(const char *rest, struct sink_url *u, struct err *err)
 {
-	int code;
+	int rc;
 
 	/* RFC 8089: file:///path has an empty host; file://path would name a host called "path". */
 	if (strncmp(rest, "///", 3) != 0)
 		return err_set(err, -EINVAL, "output \"%s\": the path is not absolute; write %s:///absolute/path",
 			       u->text, u->scheme);
-	code = percent_decode(u->path, sizeof(u->path), rest + 2);
-	if (code == -ENAMETOOLONG)
+	rc = percent_decode(u->path, sizeof(u->path), rest + 2);
+	if (rc == -ENAMETOOLONG)
 		return err_set(err, -EINVAL, "output \"%s\": the path is longer than %zu bytes; use a shorter one",
 			       u->text, sizeof(u->path) - 1);
-	if (code)
+	if (rc)
 		return err_set(
 			err, -EINVAL,
 			"output \"%s\": %% is not followed by two hex digits other than 00; write %%25 for a percent sign",

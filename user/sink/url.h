@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The URLs of sinks, taken apart and checked: scheme:, scheme:///path, scheme://host:port. */
+/* Parses and checks the URLs of sinks: scheme:, scheme:///path, scheme://host:port. */
 #ifndef JD_SINK_URL_H
 #define JD_SINK_URL_H
 #include <stdint.h>
-#include "../base/err.h"
+#include "base/err.h"
 
 struct sink_url {
 	char text[128]; /* as written, cut to fit: the subject of messages */
@@ -13,12 +13,12 @@ struct sink_url {
 	char path[4096]; /* percent-decoded, absolute; "" = none */
 };
 
-/* What follows the scheme. */
+/* The form of the text after the scheme. */
 enum sink_url_form { SINK_URL_BARE, SINK_URL_PATH, SINK_URL_HOST_PORT, SINK_URL_ADDR_PORT };
 
-/* Splits off the scheme only. 0 or -EINVAL. */
+/* Parses the scheme only. 0 or -EINVAL. */
 int sink_url_scheme(const char *url, struct sink_url *u, struct err *err);
-/* The rest, in the form that the scheme asks for; ADDR_PORT also takes port 0. 0 or -EINVAL. */
+/* Parses the rest, in the form of the scheme. ADDR_PORT also accepts port 0. 0 or -EINVAL. */
 int sink_url_rest(const char *url, enum sink_url_form form, struct sink_url *u, struct err *err);
 
 #endif

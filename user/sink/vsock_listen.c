@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vsock-listen://any:port: serves the virtual machines of this host, each on the channel that it is admitted to.
- * A peer is known by its CID, which the hypervisor sets and the guest cannot (vsock(7)). */
+/* vsock-listen://any:port: serves the virtual machines of this host, each on the channel that it is admitted
+ * to. A peer is identified by its CID, which the hypervisor sets and the guest cannot change (vsock(7)). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,20 +31,20 @@ static int vsock_admit(void *arg, int fd, uint32_t *ret_channel)
 static int vsock_bind(unsigned port)
 {
 	struct sockaddr_vm at = { .svm_family = AF_VSOCK, .svm_port = port, .svm_cid = VMADDR_CID_ANY };
-	int fd = socket(AF_VSOCK, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), code;
+	int fd = socket(AF_VSOCK, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), rc;
 
 	if (fd < 0)
 		return -errno;
 	if (bind(fd, (const struct sockaddr *)&at, sizeof(at)) == 0 && listen(fd, SOMAXCONN) == 0)
 		return fd;
-	code = -errno;
+	rc = -errno;
 	close(fd);
-	return code;
+	return rc;
 }
 
-static const char *remedy(int code)
+static const char *remedy(int rc)
 {
-	switch (code) {
+	switch (rc) {
 	case -EAFNOSUPPORT:
 		return "load the module vhost_vsock, or use unix-listen and a virtio-serial port";
 	case -EADDRINUSE:
@@ -61,7 +61,7 @@ static int vsock_listen_open(const struct sink_url *u, const struct sink_options
 {
 	struct server_place place = { .admit = vsock_admit };
 	struct vsock_place *p;
-	int code;
+	int rc;
 
 	if (!o->admit)
 		return err_set(err, -EINVAL, "output \"%s\": it is for shares of virtual machines; use format snapshot",
@@ -75,11 +75,11 @@ static int vsock_listen_open(const struct sink_url *u, const struct sink_options
 	place.arg = p;
 	if (p)
 		*p = (struct vsock_place){ o->admit, o->admit_ctx };
-	code = p ? server_start(&sink_vsock_listen, &place, o, loop, ret) : -ENOMEM;
-	if (code) {
+	rc = p ? server_start(&sink_vsock_listen, &place, o, loop, ret) : -ENOMEM;
+	if (rc) {
 		close(place.fd);
 		free(p);
-		return err_set(err, code, "output \"%s\": out of memory; free some", u->text);
+		return err_set(err, rc, "output \"%s\": out of memory; free some", u->text);
 	}
 	return 0;
 }
@@ -90,4 +90,5 @@ const struct sink_ops sink_vsock_listen = {
 	.wake = server_wake,
 	.restart = server_wake,
 	.close = server_close,
+	.remedy = "let its clients read faster, or more wait with queue=",
 };

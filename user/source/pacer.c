@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "../base/clock.h"
-#include "../base/thread.h"
+#include "base/clock.h"
+#include "base/thread.h"
 
 #define STACK_BYTES (512u << 10) /* a driver's library and an HTTP client run on it */
 #define SHORTEST_NS NS_PER_MS
@@ -25,12 +25,11 @@ struct pacer {
 /* False = stop. */
 static bool wait_until(struct pacer *p, uint64_t due_ns)
 {
-	const struct timespec until = { (time_t)(due_ns / NS_PER_S), (long)(due_ns % NS_PER_S) };
 	bool stop;
 
 	pthread_mutex_lock(&p->lock);
 	while (!p->stop && !p->now && clock_mono_ns() < due_ns)
-		pthread_cond_timedwait(&p->wake, &p->lock, &until);
+		thread_cond_wait(&p->wake, &p->lock, due_ns);
 	p->now = false;
 	stop = p->stop;
 	pthread_mutex_unlock(&p->lock);
@@ -60,7 +59,6 @@ static void *run(void *arg)
 int pacer_start(const char *name, uint64_t (*step)(void *ctx), void *ctx, struct pacer **ret)
 {
 	struct pacer *p = calloc(1, sizeof(*p));
-	pthread_condattr_t clock;
 	int rc;
 
 	if (!p)
@@ -68,10 +66,7 @@ int pacer_start(const char *name, uint64_t (*step)(void *ctx), void *ctx, struct
 	p->step = step;
 	p->ctx = ctx;
 	pthread_mutex_init(&p->lock, NULL);
-	pthread_condattr_init(&clock);
-	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-	pthread_cond_init(&p->wake, &clock);
-	pthread_condattr_destroy(&clock);
+	thread_cond_init(&p->wake);
 	rc = thread_start(&p->thread, name, STACK_BYTES, run, p);
 	if (rc) {
 		pthread_cond_destroy(&p->wake);

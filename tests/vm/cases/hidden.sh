@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC1091,SC2154
 # SPDX-License-Identifier: Apache-2.0
-# What a container may not see: BTF hidden and given by file, sysfs read-only, masked or absent, /proc without
+# Things that a container may not see: BTF hidden and given by file, sysfs read-only, masked or absent, /proc without
 # its kernel settings, a private cgroup namespace.
 # kernels: 6.1
 # seconds: 150

@@ -86,7 +86,7 @@ perf stat -a -x, -o "$work/perf.csv" -e power/energy-pkg/,duration_time sleep 2
 watts=$(awk -F, -v j="$(perf_joules energy-pkg)" '$3 == "duration_time" { print j / $1 * 1e9 }' "$work/perf.csv")
 expect "perf stat running free" close_to 28 "$watts" 10 0
 
-# Nothing but exact steps: the same to perf's last digit.
+# With exact steps alone, all interfaces agree to perf's last digit.
 # shellcheck disable=SC2086
 simulate $steady
 measure_light steps --rapl auto -i 300ms

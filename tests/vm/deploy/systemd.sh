@@ -148,7 +148,7 @@ END
 echo 2 >/proc/sys/kernel/perf_event_paranoid
 systemctl daemon-reload
 systemctl restart jouled.service
-# What does not work yet, on stdout.
+# Prints on stdout what does not work yet.
 not_working() {
 	/bin/true
 	grep -q '"domain":"external-0"' /var/log/jouled/power.json || { echo meter && return; }

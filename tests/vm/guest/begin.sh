@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What guest.service runs.
+# guest.service runs this.
 exec >/dev/ttyS0 2>&1
 echo "@up $(cut -d' ' -f1 /proc/uptime)"
 setsid sh /guest/case.sh </dev/null

@@ -149,13 +149,16 @@ PMU_FORMAT_ATTR(umask, "config:8-15");
 static struct attribute *format_attrs[] = { &format_attr_event.attr, &format_attr_umask.attr, NULL };
 static const struct attribute_group format_group = { .name = "format", .attrs = format_attrs };
 
+/* The names become text: a formatter may put no space into them. */
+/* clang-format off */
 PMU_EVENT_ATTR_STRING(cycles, ev_cycles, "event=0x3c");
 PMU_EVENT_ATTR_STRING(instructions, ev_instructions, "event=0xc0");
-PMU_EVENT_ATTR_STRING(cache - references, ev_references, "event=0x2e,umask=0x4f");
-PMU_EVENT_ATTR_STRING(cache - misses, ev_misses, "event=0x2e,umask=0x41");
+PMU_EVENT_ATTR_STRING(cache-references, ev_references, "event=0x2e,umask=0x4f");
+PMU_EVENT_ATTR_STRING(cache-misses, ev_misses, "event=0x2e,umask=0x41");
 PMU_EVENT_ATTR_STRING(branches, ev_branches, "event=0xc4");
-PMU_EVENT_ATTR_STRING(branch - misses, ev_branch_misses, "event=0xc5");
-PMU_EVENT_ATTR_STRING(ref - cycles, ev_ref_cycles, "event=0x00,umask=0x03");
+PMU_EVENT_ATTR_STRING(branch-misses, ev_branch_misses, "event=0xc5");
+PMU_EVENT_ATTR_STRING(ref-cycles, ev_ref_cycles, "event=0x00,umask=0x03");
+/* clang-format on */
 static struct attribute *event_attrs[] = { &ev_cycles.attr.attr,     &ev_instructions.attr.attr,
 					   &ev_references.attr.attr, &ev_misses.attr.attr,
 					   &ev_branches.attr.attr,   &ev_branch_misses.attr.attr,

@@ -12,7 +12,7 @@
 
 static uint khz = 2000000, swing_permille, swing_period_ms = 3000;
 
-/* What ran so far ran with the old value. */
+/* Settles the work done so far with the old value, before the new one holds. */
 static int set_settled(const char *val, const struct kernel_param *kp)
 {
 	uint v;
@@ -91,7 +91,7 @@ u64 sim_work_end(u64 from)
 	return READ_ONCE(swing_permille) ? (from / STRETCH_NS + 1) * STRETCH_NS : U64_MAX;
 }
 
-/* What does not make a whole count is kept for the next time. */
+/* The remainder that makes no whole count is kept for the next time. */
 static u64 carry(struct sim_cpu *c, enum sim_count which, u64 amount, u64 per)
 {
 	u64 have = c->rest[which] + amount;

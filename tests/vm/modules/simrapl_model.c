@@ -59,7 +59,7 @@ static bool is_core_leader(int cpu)
 	return leader == cpu || leader >= nr_cpu_ids;
 }
 
-/* What the counter makes of true energy: nothing, all, or nearly all. */
+/* The part of the true energy that the counter shows: none, all, or nearly all. */
 static u64 sensed(u64 pj)
 {
 	s64 off;

@@ -88,11 +88,14 @@ static const struct attribute_group format_group = { .name = "format", .attrs = 
 	PMU_EVENT_ATTR_STRING(name, id, code); \
 	PMU_EVENT_ATTR_STRING(name.unit, id##_unit, "Joules"); \
 	PMU_EVENT_ATTR_STRING(name.scale, id##_scale, "2.3283064365386962890625e-10")
-EVENT(energy - cores, ev_cores, "event=0x01");
-EVENT(energy - pkg, ev_pkg, "event=0x02");
-EVENT(energy - ram, ev_ram, "event=0x03");
-EVENT(energy - gpu, ev_gpu, "event=0x04");
-EVENT(energy - psys, ev_psys, "event=0x05");
+/* The names become text: a formatter may put no space into them. */
+/* clang-format off */
+EVENT(energy-cores, ev_cores, "event=0x01");
+EVENT(energy-pkg, ev_pkg, "event=0x02");
+EVENT(energy-ram, ev_ram, "event=0x03");
+EVENT(energy-gpu, ev_gpu, "event=0x04");
+EVENT(energy-psys, ev_psys, "event=0x05");
+/* clang-format on */
 
 #define ATTRS(id) \
 	{ \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jouled doctor: every source is opened by itself, and one line says what came of it. */
+/* jouled doctor: opens every source by itself and prints one line with the result. */
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "../base/log.h"
-#include "../base/text.h"
-#include "../source/bpf_log.h"
-#include "app.h"
+#include "agent/machine/machine.h"
+#include "base/text.h"
+#include "check.h"
 #include "doctor.h"
-#include "machine.h"
+#include "source/bpf_load.h"
+#include "source/names/kubelet.h"
 
 void doctor_line(const char *what, const char *state, const char *fmt, ...)
 {
@@ -45,7 +45,7 @@ static const char *state_of(int rc)
 	}
 }
 
-/* A container runtime may mask it with an empty file. */
+/* Tests the magic, because a container runtime may mask the file with an empty one. */
 static bool is_btf(int fd)
 {
 	const uint16_t magic = 0xeB9F; /* BTF_MAGIC, linux/btf.h; in the machine's own byte order */
@@ -54,13 +54,13 @@ static bool is_btf(int fd)
 	return fd >= 0 && read(fd, &found, sizeof(found)) == (ssize_t)sizeof(found) && found == magic;
 }
 
-static void tell_btf(const struct machine *m, const struct config *c)
+static void tell_btf(const struct machine *m, const char *given)
 {
 	const char *btf = "/sys/kernel/btf/vmlinux";
 	int fd = fsroot_openat(m->root, btf, O_RDONLY);
 
-	if (c->btf)
-		doctor_line("BTF", "ok", "%s, as --btf says", c->btf);
+	if (given)
+		doctor_line("BTF", "ok", "%s, as --btf says", given);
 	else if (is_btf(fd))
 		doctor_line("BTF", "ok", "%s", btf);
 	else if (fd == -ENOENT)
@@ -73,11 +73,11 @@ static void tell_btf(const struct machine *m, const struct config *c)
 		close(fd);
 }
 
-static void tell_kernel(const struct machine *m, const struct config *c)
+static void tell_kernel(const struct machine *m, const char *btf)
 {
 	char text[64];
 
-	tell_btf(m, c);
+	tell_btf(m, btf);
 	if (fsroot_read(m->root, "/proc/sys/kernel/perf_event_paranoid", text, sizeof(text)) >= 0)
 		doctor_line("perf_event_paranoid", "ok", "%s%s", text,
 			    strtol(text, NULL, 10) > 2 ?
@@ -88,7 +88,7 @@ static void tell_kernel(const struct machine *m, const struct config *c)
 			    "no perf events in this kernel; boot one with CONFIG_PERF_EVENTS");
 }
 
-/* Absent, and not worth a line, where securityfs cannot be read. */
+/* Prints nothing when lockdown is absent or securityfs cannot be read. */
 static void tell_lockdown(const struct machine *m)
 {
 	char text[128], *from, *to;
@@ -127,10 +127,10 @@ static void tell_events(const char *group, const struct event_set *set, const st
 	}
 }
 
-static void tell_hierarchy(struct machine *m, const struct config *c)
+static void tell_hierarchy(struct machine *m, enum hierarchy_mode mode)
 {
 	struct err err = { 0 };
-	int rc = hierarchy_detect(m->root, c->hierarchy, &m->hierarchy, &err);
+	int rc = hierarchy_detect(m->root, mode, &m->hierarchy, &err);
 
 	m->have_hierarchy = rc == 0;
 	if (rc)
@@ -140,17 +140,9 @@ static void tell_hierarchy(struct machine *m, const struct config *c)
 			    m->hierarchy.mount, m->hierarchy.reason);
 }
 
-static void tell_trigger(struct machine *m, const struct config *c)
+static void tell_trigger(struct machine *m, const struct machine_config *c)
 {
-	const struct counters_options o = {
-		.config = c,
-		.root = m->root,
-		.hierarchy = &m->hierarchy,
-		.seam = &m->seam,
-		.core_variants = m->core_variants,
-		.msr_variants = m->msr_variants,
-		.btf = c->btf,
-	};
+	const struct counters_options o = machine_counters_options(m, c);
 	struct err err = { 0 };
 	int rc;
 
@@ -169,16 +161,16 @@ static void tell_trigger(struct machine *m, const struct config *c)
 		    counters_reason(m->counters), (unsigned long long)(counters_map_bytes(m->counters) / 1024));
 }
 
-static void tell_programs(struct machine *m, const struct config *c)
+static void tell_programs(struct machine *m, const struct machine_config *c)
 {
-	const struct lifecycle_hooks hooks = { 0 };
+	struct lifecycle_options o = { .hierarchy = &m->hierarchy, .bpf = true, .btf = c->btf };
 	struct err err = { 0 };
 	int rc;
 
 	if (!m->have_hierarchy || !fsroot_is_live(m->root))
 		return;
-	m->table = cgroup_table_new();
-	rc = m->table ? lifecycle_open(&m->hierarchy, true, c->btf, m->table, &hooks, &m->lifecycle, &err) : -ENOMEM;
+	o.table = m->table = cgroup_table_new();
+	rc = m->table ? lifecycle_open(&o, &m->lifecycle, &err) : -ENOMEM;
 	if (rc)
 		doctor_line("lifecycle", state_of(rc), "%s", err.text);
 	else
@@ -189,7 +181,7 @@ static void tell_programs(struct machine *m, const struct config *c)
 	} else if (!m->hierarchy.v2) {
 		doctor_line("network", "absent", "counted on v2 only");
 	} else {
-		rc = network_open(&m->hierarchy, c->btf, (unsigned)c->max_cgroups, &m->network, &err);
+		rc = network_open(&m->hierarchy, c->btf, (unsigned)c->cgroups.max, &m->network, &err);
 		doctor_line("network", state_of(rc), "%s", rc ? err.text : "bytes and packets per cgroup");
 	}
 }
@@ -213,16 +205,18 @@ static void tell_interface(const struct energy_source_ops *ops, const struct ene
 		doctor_line("  note", "", "%s", note);
 }
 
-static void tell_energy(struct machine *m, const struct config *c)
+static void tell_energy(struct machine *m, const struct energy_config *c)
 {
-	const struct rapl_options o = { .mode = c->host ? RAPL_NONE : c->rapl,
+	const struct rapl_options o = { .root = m->root,
+					.seam = &m->seam,
+					.mode = c->host ? RAPL_NONE : c->rapl,
 					.cross_check = c->cross_check,
 					.poll_ns = c->rapl_poll_ns };
 	const struct energy_source_ops *ops[8];
 	struct energy_source *src[8];
 	struct err err = { 0 };
 	unsigned n;
-	int rc = rapl_open(m->root, &m->seam, &o, &m->schema, &m->rapl, &err);
+	int rc = rapl_open(&o, &m->schema, &m->rapl, &err);
 
 	if (rc) {
 		doctor_line("rapl", state_of(rc), "%s", err.text);
@@ -232,7 +226,7 @@ static void tell_energy(struct machine *m, const struct config *c)
 	for (unsigned i = 0; i < n; i++)
 		tell_interface(ops[i], src[i]);
 	if (c->host)
-		doctor_tell_host(m, c);
+		doctor_tell_host(m, c->host);
 	for (unsigned i = 0; i < m->schema.n_domains; i++)
 		doctor_line("domain", "ok", "%s from %s: %s", m->schema.domains[i].name,
 			    energy_interface_name(m->schema.domains[i].interface), m->schema.domains[i].reason);
@@ -246,46 +240,69 @@ static void tell_energy(struct machine *m, const struct config *c)
 			    c->estimate_idle_watts, c->estimate_max_watts);
 }
 
+/* Sends one request to the kubelet, as the naming source does, if the configuration names one. */
+static void tell_kubelet(const struct machine *m, const struct machine_config *c)
+{
+	const struct kubelet_options o = { m->root, c->kubelet.url, c->kubelet.token_file, c->kubelet.ca_file,
+					   c->kubelet.insecure };
+	struct err err = { 0 };
+	struct kubelet *k;
+	int n;
+
+	if (!c->kubelet.url)
+		return;
+	if (c->cgroups.names == NAMES_OFF) {
+		doctor_line("kubelet", "absent", "cgroups.names: off");
+		return;
+	}
+	if (kubelet_open(&o, &k) != 0)
+		return;
+	n = kubelet_ask(k, &err);
+	if (n < 0)
+		doctor_line("kubelet", n == -EACCES || n == -EKEYREJECTED ? "denied" : "absent", "%s", err.text);
+	else
+		doctor_line("kubelet", "ok", "%s: %d pods%s", c->kubelet.url, n,
+			    c->kubelet.insecure ? ", its certificate not checked" : "");
+	kubelet_close(k);
+}
+
 static void tell_all(struct machine *m, const struct config *c)
 {
 	struct err err = { 0 };
 	bool live = fsroot_is_live(m->root);
-	int rc = machine_look(m, c, &err);
+	int rc = machine_look(m, &c->machine, &err);
 
 	if (live)
 		doctor_tell_rights(m, c);
 	else
 		doctor_line("machine", "ok", "captured in %s: programs are not tried", fsroot_dir(m->root));
-	tell_kernel(m, c);
+	tell_kernel(m, c->machine.btf);
 	tell_lockdown(m);
 	if (rc)
 		doctor_line("topology", state_of(rc), "%s", err.text);
 	tell_events("event", &m->schema.core, &m->absent_core);
 	tell_events("event", &m->schema.msr, &m->absent_msr);
-	tell_hierarchy(m, c);
+	tell_hierarchy(m, c->machine.cgroups.hierarchy);
 	if (rc)
 		return;
-	tell_programs(m, c);
-	tell_energy(m, c);
+	tell_programs(m, &c->machine);
+	tell_energy(m, &c->machine.energy);
 	doctor_tell_devices(m, c);
 	if (live)
-		doctor_tell_kubelet(m, c);
+		tell_kubelet(m, &c->machine);
 }
 
-int doctor_run(const struct config *c)
+int doctor_run(const struct config *c, struct err *err)
 {
 	struct machine *m = NULL;
-	struct err err = { 0 };
-	int rc = check_config(c, &err);
+	int rc = check_config(c, err);
 
-	bpf_log_capture();
+	bpf_log_begin();
 	if (rc != -EINVAL)
-		rc = machine_enter(c, &m, &err);
-	if (rc) {
-		log_error("%s", err.text);
-		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
-	}
+		rc = machine_enter(c->machine.root, &m, err);
+	if (rc)
+		return rc;
 	tell_all(m, c);
 	machine_close(m);
-	return EXIT_OK;
+	return 0;
 }

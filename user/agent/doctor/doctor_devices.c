@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* jouled doctor: GPUs, and what each configured meter says when it is asked. */
+/* jouled doctor: GPUs, and the answer of each configured meter. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-#include "../base/clock.h"
-#include "../source/guests.h"
+#include "base/clock.h"
+#include "source/guest/guests.h"
 #include "doctor.h"
-#include "machine.h"
+#include "agent/machine/machine.h"
 
 #define HOST_WAIT_NS (5 * NS_PER_S)
 #define METER_WAIT_NS (2500 * NS_PER_MS) /* for the first values */
@@ -48,10 +48,10 @@ static unsigned values_of(struct machine *m, unsigned domain)
 	return n;
 }
 
-static void tell_meters(struct machine *m, const struct config *c)
+static void tell_meters(struct machine *m, const struct meters_config *c)
 {
 	uint64_t until = clock_mono_ns() + METER_WAIT_NS;
-	unsigned first = m->schema.n_domains - c->n_meters;
+	unsigned first = m->schema.n_domains - c->n;
 	char what[80], text[300];
 	bool all = false;
 
@@ -60,14 +60,14 @@ static void tell_meters(struct machine *m, const struct config *c)
 	while (!all && clock_mono_ns() < until) {
 		nanosleep(&(struct timespec){ .tv_nsec = 50 * NS_PER_MS }, NULL);
 		all = true;
-		for (unsigned i = 0; i < c->n_meters; i++)
+		for (unsigned i = 0; i < c->n; i++)
 			all &= values_of(m, first + i) > 0;
 	}
-	for (unsigned i = 0; i < c->n_meters; i++) {
+	for (unsigned i = 0; i < c->n; i++) {
 		unsigned n = values_of(m, first + i);
 
 		snprintf(what, sizeof(what), "meter %u", i);
-		doctor_line(what, n ? "ok" : "absent", "%s %s: %u channel%s with values", c->meters[i].type,
+		doctor_line(what, n ? "ok" : "absent", "%s %s: %u channel%s with values", c->v[i].type,
 			    m->schema.domains[first + i].id, n, n == 1 ? "" : "s");
 	}
 	while (meters_next_warning(m->meters, text, sizeof(text)))
@@ -76,18 +76,18 @@ static void tell_meters(struct machine *m, const struct config *c)
 
 static void tell_guest(struct guests *g, uint32_t cid)
 {
-	struct err why = { 0 };
+	struct err err = { 0 };
 	char path[4096];
-	int rc = guests_find(g, cid, path, sizeof(path), &why);
+	int rc = guests_find(g, cid, path, sizeof(path), &err);
 
 	if (rc)
-		doctor_line("  guest", "denied", "%s", why.text);
+		doctor_line("  guest", "denied", "%s", err.text);
 	else
 		doctor_line("  guest", "ok", "CID %u is %.400s", cid, path);
 }
 
-/* For an output to vsock-listen: which guests would be told what. */
-static void tell_guests(const struct config *c)
+/* Reports the guests of an output to vsock-listen, and the data that each would get. */
+static void tell_guests(const struct machine_config *c)
 {
 	struct err err = { 0 };
 	struct guests *g;
@@ -100,7 +100,7 @@ static void tell_guests(const struct config *c)
 		return;
 	}
 	close(fd);
-	if (guests_open(c->root, c->hierarchy, &g, &err)) {
+	if (guests_open(c->root, c->cgroups.hierarchy, &g, &err)) {
 		doctor_line("vsock", "broken", "%s", err.text);
 		return;
 	}
@@ -111,16 +111,16 @@ static void tell_guests(const struct config *c)
 	guests_close(g);
 }
 
-void doctor_tell_host(struct machine *m, const struct config *c)
+void doctor_tell_host(struct machine *m, const char *host)
 {
-	const struct host_options o = { .root = m->root, .place = c->host, .wait_ns = HOST_WAIT_NS };
+	const struct host_options o = { .root = m->root, .place = host, .wait_ns = HOST_WAIT_NS };
 	struct err err = { 0 };
 	int rc = host_open(&o, &m->schema, &m->host, &err);
 
 	if (rc)
 		doctor_line("host", rc == -EACCES || rc == -EPERM ? "denied" : "absent", "%s", err.text);
 	else
-		doctor_line("host", "ok", "%s tells %u domain%s of this machine's share", c->host, m->schema.n_domains,
+		doctor_line("host", "ok", "%s tells %u domain%s of this machine's share", host, m->schema.n_domains,
 			    m->schema.n_domains == 1 ? "" : "s");
 }
 
@@ -128,17 +128,17 @@ void doctor_tell_devices(struct machine *m, const struct config *c)
 {
 	struct err err = { 0 };
 
-	if (machine_open_devices(m, c, &err)) {
+	if (machine_open_devices(m, &c->machine, &err)) {
 		doctor_line("gpu", "broken", "%s", err.text);
 		return;
 	}
-	if (strcmp(c->gpu, "none") != 0)
+	if (strcmp(c->machine.gpu.mode, "none") != 0)
 		tell_gpus(m);
-	if (c->n_meters)
-		tell_meters(m, c);
-	for (unsigned i = 0; i < c->n_outputs; i++) {
-		if (strncmp(c->outputs[i].to, "vsock-listen://any:", 19) == 0) {
-			tell_guests(c);
+	if (c->machine.meters.n)
+		tell_meters(m, &c->machine.meters);
+	for (unsigned i = 0; i < c->outputs.n; i++) {
+		if (strncmp(c->outputs.v[i].to, "vsock-listen://any:", 19) == 0) {
+			tell_guests(&c->machine);
 			break;
 		}
 	}

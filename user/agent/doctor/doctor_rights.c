@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jouled doctor on rights: the words are those of the table in privileges.c. */
+/* jouled doctor, rights: the words are those of the table in privileges.c. */
 #include <bpf/libbpf.h>
 #include <cap-ng.h>
 #include <errno.h>
@@ -8,12 +8,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #include "doctor.h"
-#include "landlock.h"
-#include "privileges.h"
-#include "seccomp.h"
+#include "agent/sandbox/landlock.h"
+#include "agent/sandbox/privileges.h"
+#include "agent/sandbox/seccomp.h"
 
-/* Kernels before 5.11 count maps as locked memory. Told by a helper that came with the change, as libbpf
- * does (probe_memcg_account, src/bpf.c); asking needs CAP_BPF itself. */
+/* Kernels before 5.11 count maps as locked memory. Like libbpf (probe_memcg_account, src/bpf.c), this tests for
+ * a helper that came with the change. The test needs CAP_BPF itself. */
 static void tell_locked_memory(void)
 {
 	struct rlimit lim = { 0 };
@@ -31,7 +31,7 @@ static void tell_locked_memory(void)
 			    (unsigned long long)lim.rlim_cur / 1024);
 }
 
-/* Contained in CAP_SYS_ADMIN since they exist (capabilities(7)). */
+/* True for capabilities that CAP_SYS_ADMIN has included since they exist (capabilities(7)). */
 static bool is_in_admin(unsigned cap)
 {
 	return cap == CAP_BPF || cap == CAP_PERFMON;
@@ -42,7 +42,7 @@ static void tell_capability(const struct machine *m, const struct privilege *p)
 	bool have = capng_have_capability(CAPNG_EFFECTIVE, p->cap);
 
 	if (p->cap == CAP_SYS_ADMIN && !privileges_paranoid(m->root))
-		return; /* nothing needs it */
+		return; /* no part of the agent needs it */
 	if (is_in_admin(p->cap))
 		have |= capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_ADMIN) != 0;
 	if (p->cap == CAP_SYS_NICE)
@@ -69,26 +69,26 @@ static void tell_fences(const struct config *c)
 	const char *reason;
 	int abi = landlock_abi();
 
-	if (c->seccomp == FILTER_OFF)
+	if (c->sandbox.seccomp == FILTER_OFF)
 		doctor_line("seccomp", "ok", "off: every system call may be made");
 	else if (!filter_available(&reason))
 		doctor_line("seccomp", "absent", "%s", reason);
 	else
 		doctor_line("seccomp", "ok",
-			    c->seccomp == FILTER_LOG ? "log: what is not needed is named and let through" :
-						       "on: what is not needed is refused and named");
-	if (!c->landlock)
+			    c->sandbox.seccomp == FILTER_LOG ? "log: what is not needed is named and let through" :
+							       "on: what is not needed is refused and named");
+	if (!c->sandbox.landlock)
 		doctor_line("landlock", "ok", "off: files may be written everywhere");
 	else if (!abi)
 		doctor_line("landlock", "absent",
 			    "not in this kernel, not enabled (lsm=landlock,...) or kept from this container");
-	else if (c->n_spans_functions)
+	else if (c->machine.spans.n_functions)
 		doctor_line("landlock", "ok", "not used: spans.functions looks into other containers");
 	else
 		doctor_line("landlock", "ok", "ABI %d: written are only directories of the configuration", abi);
 }
 
-/* perf_event_open's PMU, by which a function is probed (Documentation/trace/uprobetracer.rst). */
+/* Reports the PMU with which perf_event_open probes a function (Documentation/trace/uprobetracer.rst). */
 static void tell_uprobes(const struct machine *m)
 {
 	char type[16];
@@ -100,7 +100,7 @@ static void tell_uprobes(const struct machine *m)
 			    "no PMU of that name, so no spans of functions; boot a kernel with CONFIG_UPROBE_EVENTS");
 }
 
-/* Of process 1: somebody else's wherever it matters. */
+/* Tests the executable of process 1, which belongs to another user wherever this matters. */
 static void tell_executables(const struct machine *m)
 {
 	char path[8];

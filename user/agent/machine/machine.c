@@ -5,18 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "../base/clock.h"
-#include "../base/log.h"
-#include "../source/topology.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "machine.h"
+#include "source/counters/topology.h"
 
-#define READ_GAP_NS (2 * NS_PER_MS) /* between energy and a CPU's counters, beyond what is usual */
+#define READ_GAP_NS (2 * NS_PER_MS) /* from energy to a CPU's counters, beyond the usual */
 #define READ_GAP_USUAL 4 /* times the usual one */
 #define READ_TRIES 3
-#define NAMED_NS (8 * NS_PER_S) /* a cgroup has its path for spans that are told late */
+#define NAMED_NS (8 * NS_PER_S) /* how long a cgroup keeps its path for late spans */
 
-/* A captured machine without a recorded seam has no perf events. */
-static int no_perf(void *ctx, uint32_t type, uint64_t config, uint64_t config1, uint64_t config2, int cpu, bool pinned)
+/* For a captured machine without a recorded seam: it has no perf events. */
+static int no_perf(void *ctx, const struct event_variant *event, int cpu, bool pinned)
 {
 	return -ENOENT;
 }
@@ -37,18 +37,16 @@ static int open_seam(struct machine *m, struct err *err)
 	return rc ? err_set(err, rc, "%s/perf-seam: %s; correct or remove it", fsroot_dir(m->root), strerror(-rc)) : 0;
 }
 
-static int resolve_events(struct machine *m, const struct config *c, struct err *err)
+static int resolve_events(struct machine *m, const struct events_config *c, struct err *err)
 {
-	int rc = events_resolve(m->root, &m->seam, &c->events_core, false, &m->schema.core, m->core_variants,
-				&m->absent_core, err);
+	const struct event_group core = { m->root, &m->seam, false, &m->schema.core, m->core_variants, &m->absent_core };
+	const struct event_group msr = { m->root, &m->seam, true, &m->schema.msr, m->msr_variants, &m->absent_msr };
+	int rc = events_resolve(&c->core, &core, err);
 
-	if (!rc)
-		rc = events_resolve(m->root, &m->seam, &c->events_msr, true, &m->schema.msr, m->msr_variants,
-				    &m->absent_msr, err);
-	return rc;
+	return rc ? rc : events_resolve(&c->msr, &msr, err);
 }
 
-int machine_enter(const struct config *c, struct machine **ret, struct err *err)
+int machine_enter(const char *root, struct machine **ret, struct err *err)
 {
 	struct machine *m = calloc(1, sizeof(*m));
 	int rc;
@@ -57,9 +55,9 @@ int machine_enter(const struct config *c, struct machine **ret, struct err *err)
 		return err_set(err, -ENOMEM, "jouled: out of memory");
 	m->rapl_due_ns = UINT64_MAX;
 	m->jump_fd = -1;
-	rc = fsroot_open(c->root, &m->root);
+	rc = fsroot_open(root, &m->root);
 	if (rc)
-		err_set(err, rc, "--root %s: %s; name a directory", c->root, strerror(-rc));
+		err_set(err, rc, "--root %s: %s; name a directory", root, strerror(-rc));
 	else
 		rc = open_seam(m, err);
 	if (rc) {
@@ -70,7 +68,7 @@ int machine_enter(const struct config *c, struct machine **ret, struct err *err)
 	return 0;
 }
 
-int machine_look(struct machine *m, const struct config *c, struct err *err)
+int machine_look(struct machine *m, const struct machine_config *c, struct err *err)
 {
 	int rc;
 
@@ -78,34 +76,44 @@ int machine_look(struct machine *m, const struct config *c, struct err *err)
 	if (fsroot_read(m->root, "/proc/sys/kernel/random/boot_id", m->schema.boot_id, sizeof(m->schema.boot_id)) < 0)
 		m->schema.boot_id[0] = '\0';
 	rc = topology_read(m->root, &m->schema, err);
-	return rc ? rc : resolve_events(m, c, err);
+	return rc ? rc : resolve_events(m, &c->events, err);
 }
 
-void machine_select(struct machine *m, const struct config *c)
+void machine_select(struct machine *m, const struct cgroups_config *c)
 {
-	cgroup_table_select(m->table, c->cgroups_include.v, c->cgroups_include.n, c->cgroups_exclude.v,
-			    c->cgroups_exclude.n);
+	const struct selection_rules rules = config_rules(c);
+
+	cgroup_table_select(m->table, &rules);
 }
 
-/* CPUs came or went: energy counters may sit on one of them. */
-static void tell_hotplug(struct machine *m)
+/* Tells the energy sources about CPUs that came or went, because energy counters may belong to one of them. For a CPU
+ * that went and came back since the last reading it tells both, because the descriptors opened there are dead. */
+static bool tell_hotplug(struct machine *m)
 {
 	const struct schema *s = &m->schema;
-	bool changed = false;
+	bool changed = false, returned = false;
 
 	for (unsigned i = 0; i < s->n_cpus; i++) {
 		uint8_t bit = (uint8_t)(1 << i % 8);
 
-		if (m->reading.cpus[i].online == !!(m->online[i / 8] & bit))
+		if (m->reading.cpus[i].online_changes == m->online_changes[i] &&
+		    m->reading.cpus[i].online == !!(m->online[i / 8] & bit))
 			continue;
-		m->online[i / 8] ^= bit;
+		m->online_changes[i] = m->reading.cpus[i].online_changes;
+		returned |= m->reading.cpus[i].online && (m->online[i / 8] & bit);
+		m->online[i / 8] &= (uint8_t)~bit;
 		changed = true;
 	}
+	if (returned)
+		rapl_hotplug(m->rapl, m->online, s->n_cpus);
+	for (unsigned i = 0; i < s->n_cpus; i++)
+		m->online[i / 8] |= (uint8_t)(m->reading.cpus[i].online << i % 8);
 	if (changed)
 		rapl_hotplug(m->rapl, m->online, s->n_cpus);
+	return changed;
 }
 
-/* On a grid: a look that came late does not delay those after it. */
+/* Keeps polls on a grid: a late poll does not delay later ones. */
 static void set_rapl_due(struct machine *m, uint64_t now_ns)
 {
 	uint64_t pace = rapl_poll_interval_ns(m->rapl);
@@ -116,6 +124,55 @@ static void set_rapl_due(struct machine *m, uint64_t now_ns)
 		m->rapl_due_ns = now_ns + pace;
 	else if (m->rapl_due_ns <= now_ns)
 		m->rapl_due_ns = now_ns + pace - (now_ns - m->rapl_due_ns) % pace;
+}
+
+/* Devices beside the CPUs that report energy: GPUs and power meters. Their threads start after capabilities are
+ * given up. */
+
+int machine_open_devices(struct machine *m, const struct machine_config *c, struct err *err)
+{
+	const struct gpu_options o = { .library = c->gpu.library,
+				       .wake = c->gpu.wake,
+				       .pace_ns = c->gpu.pace_ns,
+				       .hierarchy = m->have_hierarchy ? &m->hierarchy : NULL };
+
+	int rc = 0;
+
+	if (strcmp(c->gpu.mode, "none") != 0)
+		rc = gpus_open(m->root, &o, &m->schema, &m->gpus, err);
+	return rc ? rc : meters_open(m->root, &c->meters, &m->schema, &m->meters, err);
+}
+
+int machine_start_devices(struct machine *m)
+{
+	int rc = gpus_start(m->gpus);
+
+	if (!rc)
+		rc = meters_start(m->meters);
+	return rc ? rc : host_start(m->host);
+}
+
+static void read_devices(struct machine *m)
+{
+	gpus_read(m->gpus, &m->reading, m->table);
+	meters_read(m->meters, &m->reading);
+	host_read(m->host, &m->reading);
+}
+
+static void say_devices(struct machine *m)
+{
+	char text[400];
+
+	while (gpus_next_warning(m->gpus, text, sizeof(text)) || meters_next_warning(m->meters, text, sizeof(text)) ||
+	       host_next_warning(m->host, text, sizeof(text)))
+		log_warn("%s", text);
+}
+
+static void close_devices(struct machine *m)
+{
+	gpus_close(m->gpus);
+	meters_close(m->meters);
+	host_close(m->host);
 }
 
 static int read_once(struct machine *m)
@@ -136,7 +193,7 @@ static int read_once(struct machine *m)
 		rc = counters_read(m->counters, r, m->table, m->lifecycle);
 	else if (m->cpustat)
 		rc = cpustat_read(m->cpustat, r, m->table, m->lifecycle);
-	machine_read_devices(m);
+	read_devices(m);
 	if (m->network)
 		network_read(m->network, r);
 	if (m->estimate)
@@ -157,9 +214,9 @@ static uint64_t read_gap(const struct machine *m)
 	return gap;
 }
 
-/* Was the thread held up between energy and counters? They are then of different times, and what ran
- * meanwhile is paid by others. Where a reading always takes long (many CPUs, many rows) another one would
- * take as long: only what is out of the usual is. */
+/* True when the thread was delayed between reading energy and counters. Both are then of different times, and other
+ * rows pay for the tasks that ran meanwhile. A reading that always takes long (many CPUs, many rows) would take as
+ * long again, so only an unusual delay counts. */
 static bool was_held_up(struct machine *m)
 {
 	uint64_t gap = read_gap(m), most = READ_GAP_NS + READ_GAP_USUAL * m->usual_gap_ns;
@@ -182,13 +239,14 @@ int machine_read(struct machine *m)
 	} while (was_held_up(m) && --tries);
 	m->previous_ns = previous_ns;
 	machine_poll_spans(m);
-	tell_hotplug(m);
+	if (tell_hotplug(m)) /* this interval's energy may be incomplete, and must show it */
+		rapl_read(m->rapl, &m->reading, clock_mono_ns(), clock_boot_ns());
 	m->failed_reads = rc ? m->failed_reads + 1 : 0;
 	return rc;
 }
 
-/* Rows of ended cgroups go back at readings. A storm of short lives between two far deadlines would
- * fill the table; a reading of our own in between disturbs no consumer. */
+/* Readings free the rows of ended cgroups. Many short-lived cgroups between two distant deadlines would fill
+ * the table, so this takes a reading in between; it disturbs no consumer. */
 static void follow_churn(struct machine *m)
 {
 	int n = lifecycle_poll(m->lifecycle);
@@ -201,12 +259,23 @@ static void follow_churn(struct machine *m)
 	machine_sweep(m);
 }
 
+uint64_t machine_due(const struct machine *m)
+{
+	uint64_t due = m->rapl_due_ns, names = naming_due(m->naming),
+		 births = m->lifecycle ? lifecycle_due(m->lifecycle) : UINT64_MAX;
+
+	due = names < due ? names : due;
+	return births < due ? births : due;
+}
+
 void machine_attend(struct machine *m, uint64_t now_ns)
 {
 	if (m->lifecycle && lifecycle_fd(m->lifecycle) >= 0)
 		follow_churn(m);
+	else if (now_ns >= naming_due(m->naming))
+		naming_follow(m->naming, m->table);
 	if (clock_jumped(m->jump_fd))
-		machine_read(m); /* events of CPUs that were off in a sleep are opened anew at once */
+		machine_read(m); /* opens events again at once of CPUs that were off during sleep */
 	machine_poll_spans(m);
 	if (now_ns >= m->rapl_due_ns) {
 		rapl_poll(m->rapl, now_ns, clock_boot_ns());
@@ -239,31 +308,26 @@ void machine_note(struct machine *m, const char *fmt, ...)
 	buf_add(&m->notes, text, strlen(text) + 1);
 }
 
-/* Told when it began and at each doubling: a loss that goes on must not fill the log. */
-static bool worth_telling(uint64_t now, uint64_t *said)
-{
-	if (now == *said || now < 2 * *said)
-		return false;
-	*said = now;
-	return true;
-}
-
-/* Folding is news only while the table is full: traffic of sockets that outlive their cgroup is
- * counted the same way. */
+/* Folding is reported only while the table is full: traffic of sockets that outlive their cgroup is counted as
+ * folded too. */
 static void say_losses(struct machine *m)
 {
 	const struct losses *now = &m->reading.losses;
 
-	if (cgroup_table_count(m->table) >= m->max_cgroups && worth_telling(now->folded, &m->said.folded))
+	if (cgroup_table_count(m->table) >= m->max_cgroups && log_worth(now->folded, &m->said.folded))
 		log_warn("cgroups: no room: %llu times counts went to an ancestor so far; raise cgroups.max, %llu now",
 			 (unsigned long long)now->folded, (unsigned long long)m->max_cgroups);
-	if (worth_telling(now->lost_reads, &m->said.lost_reads))
+	if (log_worth(now->lost_reads - now->away_reads, &m->said.lost_reads))
 		log_warn(
 			"counters: %llu reads failed so far or found their event without a turn on the PMU, their values are marked; "
-			"events are opened anew where a CPU was off; where it goes on, configure fewer events or end what else "
-			"holds the PMU (perf, another agent)",
-			(unsigned long long)now->lost_reads);
-	if (worth_telling(now->lost_events, &m->said.lost_events))
+			"configure fewer events or end what else holds the PMU (perf, another agent)",
+			(unsigned long long)(now->lost_reads - now->away_reads));
+	if (log_worth(now->away_reads, &m->said.away_reads))
+		log_warn(
+			"counters: %llu reads failed so far on CPUs that went offline and came back, their values are marked; "
+			"nothing to do, the events there are open again",
+			(unsigned long long)now->away_reads);
+	if (log_worth(now->lost_events, &m->said.lost_events))
 		log_warn(
 			"lifecycle: %llu events did not fit the ring so far, repaired by a walk; give the agent more CPU time",
 			(unsigned long long)now->lost_events);
@@ -284,7 +348,7 @@ void machine_say(struct machine *m)
 		log_warn("counters: a reading failed; its counts come with the next one");
 	say_losses(m);
 	machine_say_spans(m);
-	machine_say_devices(m);
+	say_devices(m);
 }
 
 static void say_looks(const struct rapl *rp)
@@ -306,7 +370,7 @@ void machine_close(struct machine *m)
 	say_looks(m->rapl);
 	if (m->jump_fd >= 0)
 		close(m->jump_fd);
-	machine_close_devices(m);
+	close_devices(m);
 	naming_close(m->naming);
 	spans_close(m->spans);
 	network_close(m->network);
@@ -322,6 +386,7 @@ void machine_close(struct machine *m)
 	fsroot_close(m->root);
 	free(m->schema.cpus);
 	free(m->online);
+	free(m->online_changes);
 	buf_free(&m->notes);
 	free(m);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening the sources: what must be there, what is degraded, and how that is said. */
+/* Opens the sources. Some must be present. Others are replaced or left out, with a note. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "../base/clock.h"
-#include "../base/log.h"
-#include "../source/bpf_log.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "source/bpf_load.h"
 #include "machine.h"
 
 #define HOST_WAIT_NS (10 * NS_PER_S)
@@ -37,17 +37,24 @@ static void note_events(struct machine *m)
 			machine_note(m, "event %s: %s", core->ev[i].name, core->ev[i].reason);
 }
 
-static int open_lifecycle(struct machine *m, const struct config *c, bool bpf, struct err *err)
+static int open_lifecycle(struct machine *m, const char *btf, bool bpf, struct err *err)
 {
-	const struct lifecycle_hooks hooks = { .task_moved = task_moved, .ctx = m };
+	const struct lifecycle_options o = { .hierarchy = &m->hierarchy,
+					     .table = m->table,
+					     .bpf = bpf,
+					     .btf = btf,
+					     .hooks = { .task_moved = task_moved, .ctx = m } };
 
-	return lifecycle_open(&m->hierarchy, bpf, c->btf, m->table, &hooks, &m->lifecycle, err);
+	return lifecycle_open(&o, &m->lifecycle, err);
 }
 
-static int open_switch_program(struct machine *m, const struct config *c, struct err *err)
+struct counters_options machine_counters_options(const struct machine *m, const struct machine_config *c)
 {
-	const struct counters_options o = {
-		.config = c,
+	return (struct counters_options){
+		.trigger = c->trigger,
+		.clock = c->clock,
+		.max_cgroups = c->cgroups.max,
+		.quota = c->cgroups.quota,
 		.root = m->root,
 		.hierarchy = &m->hierarchy,
 		.seam = &m->seam,
@@ -55,7 +62,12 @@ static int open_switch_program(struct machine *m, const struct config *c, struct
 		.msr_variants = m->msr_variants,
 		.btf = c->btf,
 	};
-	int rc = open_lifecycle(m, c, true, err);
+}
+
+static int open_switch_program(struct machine *m, const struct machine_config *c, struct err *err)
+{
+	const struct counters_options o = machine_counters_options(m, c);
+	int rc = open_lifecycle(m, c->btf, true, err);
 
 	if (!rc)
 		rc = counters_open(&o, &m->schema, &m->counters, err);
@@ -66,16 +78,16 @@ static int open_switch_program(struct machine *m, const struct config *c, struct
 	return rc;
 }
 
-static int open_cpustat(struct machine *m, const struct config *c, struct err *err)
+static int open_cpustat(struct machine *m, struct err *err)
 {
-	int rc = open_lifecycle(m, c, false, err);
+	int rc = open_lifecycle(m, NULL, false, err);
 
 	return rc ? rc : cpustat_open(&m->hierarchy, m->root, &m->schema, &m->cpustat, err);
 }
 
-/* Who asked for a trigger or gave type information gets it or an error; auto goes down to cpu.stat,
- * and says why. */
-static int open_rows(struct machine *m, const struct config *c, struct err *err)
+/* Opens the source of rows. A configured trigger or type information must work, or this is an error. With
+ * trigger auto it falls back to cpu.stat and notes why. */
+static int open_rows(struct machine *m, const struct machine_config *c, struct err *err)
 {
 	bool live = fsroot_is_live(m->root);
 	struct err why = { 0 };
@@ -84,7 +96,7 @@ static int open_rows(struct machine *m, const struct config *c, struct err *err)
 	if (!m->have_hierarchy)
 		return 0;
 	if (c->trigger == TRIGGER_NONE || !live)
-		return open_cpustat(m, c, err);
+		return open_cpustat(m, err);
 	rc = open_switch_program(m, c, &why);
 	if (!rc || c->trigger != TRIGGER_AUTO || c->btf || rc == -ENOMEM) {
 		if (rc && err)
@@ -94,11 +106,11 @@ static int open_rows(struct machine *m, const struct config *c, struct err *err)
 	machine_note(m, "%s", why.text);
 	machine_note(m,
 		     "trigger: no switch program; CPU time comes from cpu.stat, without counters (see jouled doctor)");
-	/* the table holds what the failed attempt walked; the walk of the other one finds it known */
-	return open_cpustat(m, c, err);
+	/* the table keeps the cgroups of the failed attempt; the next walk finds them there */
+	return open_cpustat(m, err);
 }
 
-/* In a captured machine the mount lies below its directory. */
+/* For a captured machine: the mount point lies below its directory. */
 static int move_below_root(struct machine *m, struct err *err)
 {
 	size_t len = strlen(fsroot_dir(m->root)), mount = strlen(m->hierarchy.mount);
@@ -110,10 +122,10 @@ static int move_below_root(struct machine *m, struct err *err)
 	return 0;
 }
 
-static int open_hierarchy(struct machine *m, const struct config *c, struct err *err)
+static int open_hierarchy(struct machine *m, enum hierarchy_mode mode, struct err *err)
 {
 	struct err why = { 0 };
-	int rc = hierarchy_detect(m->root, c->hierarchy, &m->hierarchy, &why);
+	int rc = hierarchy_detect(m->root, mode, &m->hierarchy, &why);
 
 	m->have_hierarchy = rc == 0;
 	if (!rc)
@@ -127,7 +139,7 @@ static int open_hierarchy(struct machine *m, const struct config *c, struct err 
 	return rc;
 }
 
-/* Says for every interface that is there and may not be read, or does not work, what to do. */
+/* Notes a remedy for every interface that is present but may not be read or does not work. */
 static void note_interfaces(struct machine *m)
 {
 	const struct energy_source_ops *ops[8];
@@ -144,13 +156,15 @@ static void note_interfaces(struct machine *m)
 	}
 }
 
-static int open_energy(struct machine *m, const struct config *c, struct err *err)
+static int open_energy(struct machine *m, const struct energy_config *c, struct err *err)
 {
-	const struct rapl_options o = { .mode = c->host ? RAPL_NONE : c->rapl,
+	const struct rapl_options o = { .root = m->root,
+					.seam = &m->seam,
+					.mode = c->host ? RAPL_NONE : c->rapl,
 					.cross_check = c->cross_check,
 					.poll_ns = c->rapl_poll_ns };
 	const struct host_options host = { .root = m->root, .place = c->host, .wait_ns = HOST_WAIT_NS };
-	int rc = rapl_open(m->root, &m->seam, &o, &m->schema, &m->rapl, err);
+	int rc = rapl_open(&o, &m->schema, &m->rapl, err);
 
 	if (!rc && c->host)
 		rc = host_open(&host, &m->schema, &m->host, err);
@@ -174,9 +188,9 @@ static int open_energy(struct machine *m, const struct config *c, struct err *er
 	return 0;
 }
 
-static void open_network(struct machine *m, const struct config *c)
+static void open_network(struct machine *m, const struct machine_config *c)
 {
-	struct err why = { 0 };
+	struct err err = { 0 };
 
 	if (!c->network || !m->counters)
 		return;
@@ -184,21 +198,23 @@ static void open_network(struct machine *m, const struct config *c)
 		log_info("network: not counted on a v1 hierarchy");
 		return;
 	}
-	if (network_open(&m->hierarchy, c->btf, (unsigned)c->max_cgroups, &m->network, &why) != 0)
-		machine_note(m, "%s", why.text);
+	if (network_open(&m->hierarchy, c->btf, (unsigned)c->cgroups.max, &m->network, &err) != 0)
+		machine_note(m, "%s", err.text);
 }
 
-static int open_names(struct machine *m, const struct config *c)
+static int open_names(struct machine *m, const struct machine_config *c)
 {
-	const struct kubelet_options o = { m->root, c->kubelet, c->kubelet_token_file, c->kubelet_ca_file,
-					   c->kubelet_insecure };
+	const struct kubelet_options o = { m->root, c->kubelet.url, c->kubelet.token_file, c->kubelet.ca_file,
+					   c->kubelet.insecure };
 	struct kubelet *k;
 
-	if (!m->have_hierarchy || c->cgroups_names == NAMES_OFF)
+	if (!m->have_hierarchy || c->cgroups.names == NAMES_OFF)
 		return 0;
 	if (naming_open(m->root, m->hierarchy.mount, &m->naming) != 0)
 		return -ENOMEM;
-	if (!c->kubelet || !fsroot_is_live(m->root))
+	if (m->lifecycle)
+		lifecycle_watch_births(m->lifecycle); /* files of a short container are read while they are there */
+	if (!c->kubelet.url || !fsroot_is_live(m->root))
 		return 0;
 	if (kubelet_open(&o, &k) != 0)
 		return -ENOMEM;
@@ -206,31 +222,32 @@ static int open_names(struct machine *m, const struct config *c)
 	return 0;
 }
 
-int machine_open(struct machine *m, const struct config *c, struct err *err)
+int machine_open(struct machine *m, const struct machine_config *c, struct err *err)
 {
 	int rc;
 
-	m->max_cgroups = c->max_cgroups;
-	bpf_log_capture();
+	m->max_cgroups = c->cgroups.max;
+	bpf_log_begin();
 	if (c->btf && access(c->btf, R_OK) != 0)
 		return err_set(err, -errno, "--btf %s: %s; name a file with the kernel's BTF", c->btf, strerror(errno));
 	m->table = cgroup_table_new();
 	m->online = calloc(1, m->schema.n_cpus / 8 + 1);
-	if (!m->table || !m->online)
+	m->online_changes = calloc(m->schema.n_cpus + 1, sizeof(*m->online_changes));
+	if (!m->table || !m->online || !m->online_changes)
 		return err_set(err, -ENOMEM, "jouled: out of memory");
 	note_events(m);
-	machine_select(m, c);
-	rc = open_hierarchy(m, c, err);
+	machine_select(m, &c->cgroups);
+	rc = open_hierarchy(m, c->cgroups.hierarchy, err);
 	if (!rc)
 		rc = open_rows(m, c, err);
 	if (!rc)
-		rc = open_energy(m, c, err);
+		rc = open_energy(m, &c->energy, err);
 	if (!rc)
 		rc = machine_open_devices(m, c, err);
 	if (rc)
 		return rc;
 	open_network(m, c);
-	machine_open_spans(m, c);
+	machine_open_spans(m, &c->spans, c->btf);
 	if (open_names(m, c) != 0)
 		return err_set(err, -ENOMEM, "jouled: out of memory");
 	rc = cpufreq_open(m->root, &m->schema, &m->cpufreq);

@@ -2,7 +2,7 @@
 /* The spans source of a machine. It is polled by the measuring thread, between readings and after each. */
 #include <stdlib.h>
 #include <string.h>
-#include "../base/log.h"
+#include "base/log.h"
 #include "machine.h"
 
 static void take(void *ctx, const struct span *s)
@@ -13,31 +13,21 @@ static void take(void *ctx, const struct span *s)
 		m->span_finished(m->span_ctx, s);
 }
 
-static struct span_function *list_functions(const struct config *c)
+static struct span_function *list_functions(const struct spans_config *c)
 {
-	struct span_function *list = calloc(c->n_spans_functions + 1, sizeof(*list));
+	struct span_function *list = calloc(c->n_functions + 1, sizeof(*list));
 
-	for (unsigned i = 0; list && i < c->n_spans_functions; i++)
-		list[i] = (struct span_function){ c->spans_functions[i].binary, c->spans_functions[i].symbol };
+	for (unsigned i = 0; list && i < c->n_functions; i++)
+		list[i] = (struct span_function){ c->functions[i].binary, c->functions[i].symbol };
 	return list;
 }
 
-/* Who wants traces wants processes. */
-static bool wanted(const struct config *c)
-{
-	bool traces = false;
-
-	for (unsigned i = 0; i < c->n_outputs; i++)
-		traces |= c->outputs[i].format && strcmp(c->outputs[i].format, "zico") == 0;
-	return traces || c->spans_processes || c->n_spans_functions;
-}
-
-void machine_open_spans(struct machine *m, const struct config *c)
+void machine_open_spans(struct machine *m, const struct spans_config *c, const char *btf)
 {
 	struct span_function *functions;
-	struct err why = { 0 };
+	struct err err = { 0 };
 
-	if (!wanted(c))
+	if (!c->traces && !c->processes && !c->n_functions)
 		return;
 	if (!fsroot_is_live(m->root) || !m->have_hierarchy) {
 		machine_note(m, "spans: only on a running machine with a cgroup hierarchy; left out");
@@ -52,17 +42,17 @@ void machine_open_spans(struct machine *m, const struct config *c)
 		.root = m->root,
 		.hierarchy = &m->hierarchy,
 		.table = m->table,
-		.btf = c->btf,
-		.max_processes = (uint32_t)c->spans_max,
+		.btf = btf,
+		.max_processes = (uint32_t)c->max_processes,
 		.functions = functions,
-		.n_functions = c->n_spans_functions,
-		.budget = c->spans_budget,
+		.n_functions = c->n_functions,
+		.budget = c->budget,
 		.finished = take,
 		.ctx = m,
 	};
 
-	if (spans_open(&o, &m->spans, &why))
-		machine_note(m, "%s", why.text);
+	if (spans_open(&o, &m->spans, &err))
+		machine_note(m, "%s", err.text);
 	free(functions);
 }
 
@@ -70,14 +60,6 @@ void machine_poll_spans(struct machine *m)
 {
 	if (m->spans)
 		spans_poll(m->spans);
-}
-
-static bool grew(uint64_t now, uint64_t *said)
-{
-	if (now == *said || now < 2 * *said)
-		return false;
-	*said = now;
-	return true;
 }
 
 void machine_say_spans(struct machine *m)
@@ -90,13 +72,13 @@ void machine_say_spans(struct machine *m)
 	spans_stats(m->spans, &st);
 	while (spans_next_warning(m->spans, text, sizeof(text)))
 		log_warn("%s", text);
-	if (grew(st.lost_records, &m->spans_said.lost_records))
+	if (log_worth(st.lost_records, &m->spans_said.lost_records))
 		log_warn("spans: %llu records did not come through so far; give the agent more CPU time",
 			 (unsigned long long)st.lost_records);
-	if (grew(st.lost_processes, &m->spans_said.lost_processes))
+	if (log_worth(st.lost_processes, &m->spans_said.lost_processes))
 		log_warn("spans: %llu processes found no room so far; raise spans.max-processes",
 			 (unsigned long long)st.lost_processes);
-	if (grew(st.lost_calls, &m->spans_said.lost_calls))
+	if (log_worth(st.lost_calls, &m->spans_said.lost_calls))
 		log_warn(
 			"spans: %llu calls found no room or lasted longer than their probe so far; probe fewer functions",
 			(unsigned long long)st.lost_calls);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "output_guests.h"
+#include "guest_output.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../base/clock.h"
-#include "../base/log.h"
-#include "../encode/share.h"
-#include "../source/guests.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "encode/guest_lines.h"
+#include "source/guest/guests.h"
 
 #define MAX_GUESTS 256
 #define PATH_BYTES 4096
 
-/* A channel of the sink: one machine's cgroup, told to whoever was admitted to it. Its totals go on while nobody
- * listens. */
+/* A channel of the sink: the cgroup of one machine, sent to the peer admitted to it. Its totals go on without a
+ * client. */
 struct guest_share {
 	uint32_t channel;
 	char *path;
@@ -23,23 +23,18 @@ struct guest_share {
 
 struct output_guests {
 	char *to;
-	struct guests *finder; /* loop; NULL: one guest, by its CID */
+	struct guests *finder; /* loop thread; NULL: one guest, given by its CID */
 	uint32_t cid;
 	struct buf line; /* measuring thread */
-	pthread_mutex_t lock; /* the rest */
+	pthread_mutex_t lock; /* protects the rest */
 	struct guest_share shares[MAX_GUESTS];
 	unsigned n;
-	uint32_t channels; /* given so far */
+	uint32_t channels; /* channels given so far */
 	uint64_t refused, said, said_withheld;
 	struct err why; /* of the last refusal */
 };
 
-bool output_guests_are(const struct output_config *oc)
-{
-	return strncmp(oc->to, "vsock-listen:", 13) == 0;
-}
-
-int output_guests_open(const struct output_config *oc, const struct config *c, struct output_guests **ret,
+int output_guests_open(const struct output_config *oc, const struct machine_config *m, struct output_guests **ret,
 		       struct err *err)
 {
 	struct output_guests *g = calloc(1, sizeof(*g));
@@ -51,7 +46,7 @@ int output_guests_open(const struct output_config *oc, const struct config *c, s
 	}
 	pthread_mutex_init(&g->lock, NULL);
 	if (!oc->guest) {
-		rc = guests_open(c->root, c->hierarchy, &g->finder, err);
+		rc = guests_open(m->root, m->cgroups.hierarchy, &g->finder, err);
 	} else {
 		g->cid = (uint32_t)strtoul(oc->to + strlen("vsock-listen://"), NULL, 10);
 		g->shares[0].channel = g->channels = g->n = 1;
@@ -73,7 +68,7 @@ static void forget(struct output_guests *g, unsigned i)
 	g->shares[i] = g->shares[--g->n];
 }
 
-/* With the lock held: room for one more, if need be that of a machine that has gone. */
+/* With the lock held: makes room for one more, if needed that of a machine that has gone. */
 static bool make_room(struct output_guests *g)
 {
 	for (unsigned i = g->n; g->n == MAX_GUESTS && i-- > 0;)
@@ -82,7 +77,7 @@ static bool make_room(struct output_guests *g)
 	return g->n < MAX_GUESTS;
 }
 
-/* The channel of a path, a new one where need be; 0 = no room. */
+/* Returns the channel of a path, a new one if needed; 0 = no room. */
 static uint32_t channel_of(struct output_guests *g, const char *path)
 {
 	uint32_t channel = 0;
@@ -100,32 +95,32 @@ static uint32_t channel_of(struct output_guests *g, const char *path)
 	return channel;
 }
 
-static int refuse(struct output_guests *g, const struct err *why)
+static int refuse(struct output_guests *g, const struct err *err)
 {
 	pthread_mutex_lock(&g->lock);
 	g->refused++;
-	g->why = *why;
+	g->why = *err;
 	pthread_mutex_unlock(&g->lock);
-	return why->code;
+	return err->code;
 }
 
-/* The loop's thread. */
+/* Runs on the loop's thread. */
 static int admit(void *ctx, uint32_t cid, uint32_t *ret_channel)
 {
 	struct output_guests *g = ctx;
-	struct err why = { 0 };
+	struct err err = { 0 };
 	char path[PATH_BYTES];
 	uint32_t channel = 1;
 
 	if (!g->finder && cid != g->cid)
-		err_set(&why, -EPERM, "CID %u: this output is for %u", cid, g->cid);
-	else if (g->finder && guests_find(g->finder, cid, path, sizeof(path), &why) == 0)
+		err_set(&err, -EPERM, "CID %u: this output is for %u", cid, g->cid);
+	else if (g->finder && guests_find(g->finder, cid, path, sizeof(path), &err) == 0)
 		channel = channel_of(g, path);
-	if (!why.code && !channel)
-		err_set(&why, -ENOSPC, "CID %u: more than %d machines; name some with outputs of their own", cid,
+	if (!err.code && !channel)
+		err_set(&err, -ENOSPC, "CID %u: more than %d machines; name some with outputs of their own", cid,
 			MAX_GUESTS);
-	if (why.code)
-		return refuse(g, &why);
+	if (err.code)
+		return refuse(g, &err);
 	*ret_channel = channel;
 	return 0;
 }
@@ -158,7 +153,8 @@ void output_guests_send(struct output_guests *g, struct sink *sink, const struct
 		struct guest_share *share = &g->shares[i];
 
 		buf_reset(&g->line);
-		if (make_encoder(g, share, s->schema) != 0 || encode_share.encode(share->encoder, s, &g->line) != 0)
+		if (make_encoder(g, share, s->schema) != 0 ||
+		    encode_share.encode(share->encoder, s, NULL, &g->line) != 0)
 			log_warn("output %s: a share could not be made: %s", g->to, strerror(ENOMEM));
 		else if (g->line.len)
 			sink_submit_to(sink, share->channel, g->line.data, g->line.len);
@@ -166,7 +162,7 @@ void output_guests_send(struct output_guests *g, struct sink *sink, const struct
 	pthread_mutex_unlock(&g->lock);
 }
 
-/* At 1, 2, 4, 8 ...: a guest may try for ever, and one that is not there is for ever told nothing. */
+/* True at 1, 2, 4, 8 and so on: a guest may try for ever, and an absent guest gets no data for ever. */
 static bool worth_telling(uint64_t *said, uint64_t n)
 {
 	if (n < (*said ? 2 * *said : 1))
@@ -186,7 +182,7 @@ void output_guests_say(struct output_guests *g)
 	pthread_mutex_lock(&g->lock);
 	n = g->refused;
 	why = g->why;
-	/* of a guest that was named: others come and go as they like */
+	/* a missing guest is reported only when it is named: other guests come and go */
 	if (!g->finder && g->shares[0].encoder)
 		st = *encode_share.stats(g->shares[0].encoder);
 	pthread_mutex_unlock(&g->lock);

@@ -4,30 +4,25 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "../base/log.h"
-#include "../serve/serve.h"
-#include "../sink/tcp_listen.h"
-#include "page.h"
+#include "base/log.h"
+#include "serve/serve.h"
+#include "sink/tcp_listen.h"
+#include "metrics_port.h"
 
 struct page {
-	struct server_place place; /* its fd -1 once it is the server's */
+	struct server_place place; /* fd is -1 once the server owns it */
 	struct serve_page *page;
 	unsigned max_clients;
 	char to[128];
 };
 
-bool page_is(const struct output_config *oc)
-{
-	return strncmp(oc->to, "http-listen:", 12) == 0;
-}
-
-static int look(const struct output_config *oc, const struct config *c, struct sink_url *u, struct err *err)
+static int look(const struct output_config *oc, bool replays, struct sink_url *u, struct err *err)
 {
 	int rc = sink_url_scheme(oc->to, u, err);
 
 	if (!rc)
 		rc = sink_url_rest(oc->to, SINK_URL_ADDR_PORT, u, err);
-	if (!rc && c->replay)
+	if (!rc && replays)
 		rc = err_set(err, -EINVAL,
 			     "output \"%s\": a page of the running agent, and there is none with --replay; "
 			     "write openmetrics=file:///PATH",
@@ -35,18 +30,18 @@ static int look(const struct output_config *oc, const struct config *c, struct s
 	return rc;
 }
 
-int page_check(const struct output_config *oc, const struct config *c, struct err *err)
+int page_check(const struct output_config *oc, bool replays, struct err *err)
 {
 	struct sink_url u;
 
-	return look(oc, c, &u, err);
+	return look(oc, replays, &u, err);
 }
 
-int page_open(const struct output_config *oc, const struct config *c, struct page **ret, struct err *err)
+int page_open(const struct output_config *oc, bool replays, struct page **ret, struct err *err)
 {
 	struct sink_url u;
 	struct page *p;
-	int rc = look(oc, c, &u, err);
+	int rc = look(oc, replays, &u, err);
 
 	if (rc)
 		return rc;

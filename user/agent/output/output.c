@@ -1,48 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "../base/clock.h"
-#include "../base/log.h"
-#include "../model/event_find.h"
-#include "../sink/url.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "csv_files.h"
+#include "model/event_find.h"
 #include "output.h"
+#include "sink/url.h"
 
 #define TEXT_LIMIT ((size_t)256 << 20)
 #define URL_MAX 4400
-#define CLOSE_NS (20 * NS_PER_MS) /* plan_drain has waited already */
+#define CLOSE_NS (20 * NS_PER_MS) /* short, because plan_drain has waited already */
 
 const struct output_config output_default = {
 	.format = "table",
 	.to = "stdout:",
 	.file_format = "json",
 	.stand_ins = true,
+	.metadata = true,
 };
-
-static const char *const csv_groups[OUTPUT_PARTS] = { "rapl", "msr", "core" };
-
-static bool is_socket(const char *to)
-{
-	return strncmp(to, "tcp", 3) == 0 || strncmp(to, "unix", 4) == 0;
-}
 
 static bool is_csv(const struct output_config *oc)
 {
 	return oc->file_format && strcmp(oc->file_format, "csv") == 0;
 }
 
-static bool is_zico(const struct output_config *oc)
+static const struct output_format *format_of(const struct output_config *oc)
 {
-	return strcmp(oc->format, "zico") == 0;
+	return output_format_find(oc->format);
 }
 
-static bool in_directory(const struct output_config *oc)
+/* The groups of which each has an encoder and a sink; NULL = one has all. */
+static const char *const *groups_of(const struct output_config *oc)
 {
-	return is_csv(oc) && strcmp(oc->format, "hwpc") == 0 && strncmp(oc->to, "file:", 5) == 0;
+	return is_csv(oc) ? format_of(oc)->csv_groups : NULL;
+}
+
+bool output_in_directory(const struct output_config *oc)
+{
+	return groups_of(oc) && output_place(oc->to) == PLACE_FILE;
 }
 
 static void look_at_terminal(const struct output_config *oc, struct encode_options *o)
@@ -68,6 +70,7 @@ static int open_encoder(struct output_part *p, const struct output_config *oc, c
 		.csv_group = csv_group,
 		.leaf_only = oc->leaf_only,
 		.stand_ins = oc->stand_ins,
+		.no_metadata = !oc->metadata,
 		.keep_ns = oc->keep_ns,
 		.top = (unsigned)oc->top,
 		.limit = (unsigned)oc->limit,
@@ -76,12 +79,15 @@ static int open_encoder(struct output_part *p, const struct output_config *oc, c
 		.dialect_v02 = oc->dialect && strcmp(oc->dialect, "v0.2") == 0,
 		.metrics = oc->metrics.v,
 		.n_metrics = oc->metrics.n,
-		.iso_time = oc->time ? strcmp(oc->time, "iso") == 0 : !is_csv(oc) && !is_socket(oc->to),
+		.iso_time = oc->time ? strcmp(oc->time, "iso") == 0 :
+				       !is_csv(oc) && !(output_place(oc->to) & PLACES_SOCKET),
 	};
 	int rc;
 
 	p->text.limit = TEXT_LIMIT;
-	p->ops = output_guests_are(oc) ? NULL : encoder_find(oc->guest ? "share" : oc->format);
+	if (output_place(oc->to) == PLACE_VSOCK_LISTEN)
+		return 0; /* its guests have encoders of their own */
+	p->ops = oc->guest ? format_of(oc)->guest : format_of(oc)->encoder;
 	if (!p->ops)
 		return 0;
 	look_at_terminal(oc, &o);
@@ -92,14 +98,7 @@ static int open_encoder(struct output_part *p, const struct output_config *oc, c
 	if (rc || p->text.failed)
 		return err_set(err, rc ? rc : -ENOMEM, "output %s: %s; free memory", oc->to,
 			       strerror(rc ? -rc : ENOMEM));
-	rc = p->sink ? sink_set_preamble(p->sink, p->text.data, p->text.len) : 0;
-	return rc ? err_set(err, rc, "output %s: out of memory; free memory", oc->to) : 0;
-}
-
-/* Formats that begin with what explains them cannot be continued by another run. */
-static bool begins_anew(const struct output_config *oc)
-{
-	return strcmp(oc->format, "snapshot") == 0 || strcmp(oc->format, "vjoule") == 0;
+	return 0;
 }
 
 static int open_sink(struct output *o, unsigned i, struct loop *loop, struct err *err)
@@ -108,55 +107,90 @@ static int open_sink(struct output *o, unsigned i, struct loop *loop, struct err
 	struct sink_options so = {
 		.queue_bytes = oc->queue_bytes,
 		.port_file = oc->port_file,
-		.truncate = begins_anew(oc),
+		.truncate = format_of(oc)->header,
 		.max_clients = (unsigned)oc->max_clients,
 	};
-	char url[URL_MAX];
+	struct output_part *p = &o->parts[i];
+	char url[URL_MAX], set[16];
+	int rc;
 
-	snprintf(url, sizeof(url), in_directory(oc) ? "%s/%s.csv" : "%s", oc->to, csv_groups[i]);
+	csv_set_suffix(set, o->csv_set);
+	if (output_in_directory(oc))
+		snprintf(url, sizeof(url), "%s%s/%s.csv", oc->to, set, groups_of(oc)[i]);
+	else
+		snprintf(url, sizeof(url), "%s", oc->to);
 	output_guests_admit(o->guests, &so);
-	return sink_open(url, &so, loop, &o->parts[i].sink, err);
+	rc = sink_open(url, &so, loop, &p->sink, err);
+	if (rc || !p->text.len)
+		return rc;
+	rc = sink_set_preamble(p->sink, p->text.data, p->text.len); /* the text holds only the preamble yet */
+	return rc ? err_set(err, rc, "output %s: out of memory; free memory", oc->to) : 0;
 }
 
-static int open_parts(struct output *o, const struct schema *s, struct loop *loop, struct err *err)
+/* Makes the directory of the CSV files, and in it that of this set if the files there cannot be continued. It
+ * makes one level each, so that a misspelt path does not become a tree. Failures show when a file in it is
+ * opened. */
+static int make_directory(struct output *o, int64_t first_real_ns, struct err *err)
 {
-	bool csv = is_csv(&o->config) && strcmp(o->config.format, "hwpc") == 0;
-	int rc = 0;
-
-	for (unsigned i = 0; i < o->n_parts && !rc; i++) {
-		rc = o->place ? 0 : open_sink(o, i, loop, err);
-		if (!rc)
-			rc = open_encoder(&o->parts[i], &o->config, csv ? csv_groups[i] : NULL, s, err);
-	}
-	return rc;
-}
-
-/* The directory of the CSV files, one level: a misspelt path should not become a tree. */
-static void make_directory(const struct output_config *oc)
-{
+	int64_t first_ns = first_real_ns ? first_real_ns : clock_real_ns();
+	struct csv_set set = { .names = groups_of(&o->config),
+			       .n = o->n_parts,
+			       .first_ms = first_ns / (int64_t)NS_PER_MS };
+	char path[URL_MAX + 16], suffix[16];
 	struct sink_url u;
 	struct err ignored;
 
-	if (sink_url_scheme(oc->to, &u, &ignored) == 0 && sink_url_rest(oc->to, SINK_URL_PATH, &u, &ignored) == 0)
-		mkdir(u.path, 0755); /* what fails here is said by opening the file in it */
+	if (sink_url_scheme(o->config.to, &u, &ignored) != 0 ||
+	    sink_url_rest(o->config.to, SINK_URL_PATH, &u, &ignored) != 0)
+		return 0;
+	mkdir(u.path, 0755);
+	set.dir = u.path;
+	for (unsigned i = 0; i < o->n_parts; i++)
+		set.headers[i] = &o->parts[i].text;
+	o->csv_set = csv_set_find(&set, err);
+	if (o->csv_set <= 1)
+		return o->csv_set < 0 ? o->csv_set : 0;
+	csv_set_suffix(suffix, o->csv_set);
+	snprintf(path, sizeof(path), "%s%s", u.path, suffix);
+	mkdir(path, 0755);
+	log_warn("output %s: %s; the files of this run are in %s", o->config.to, set.why, path);
+	return 0;
 }
 
-static bool is_counted(const char *event, const struct config *c)
+/* Opens the encoders first: the headers they write decide where a file can be continued. */
+static int open_parts(struct output *o, const struct output_context *c, struct err *err)
 {
-	for (unsigned i = 0; i < c->events_core.n; i++)
-		if (strcasecmp(c->events_core.v[i], event) == 0)
+	const char *const *groups = groups_of(&o->config);
+	int rc = 0;
+
+	for (unsigned i = 0; i < o->n_parts && !rc; i++)
+		rc = open_encoder(&o->parts[i], &o->config, groups ? groups[i] : NULL, c->schema, err);
+	if (!rc && output_in_directory(&o->config))
+		rc = make_directory(o, c->first_real_ns, err);
+	for (unsigned i = 0; i < o->n_parts && !rc && !o->place; i++)
+		rc = open_sink(o, i, c->loop, err);
+	return rc;
+}
+
+static bool is_counted(const char *event, const struct events_config *c)
+{
+	for (unsigned i = 0; i < c->core.n; i++)
+		if (strcasecmp(c->core.v[i], event) == 0)
 			return true;
 	return strcasecmp(event, "TASK_CLOCK") == 0;
 }
 
-/* A name alone may be of an event that is counted under another name; anything else is a mistake. A
- * recording has events of its own. */
-static int check_metrics(const struct output_config *oc, const struct config *c, struct err *err)
+/* Checks metrics. A name alone may stand for an event counted under another name; any other unknown name is an
+ * error. A recording has events of its own, so a replay is not checked. */
+static int check_metrics(const struct output_config *oc, const struct output_context *c, struct err *err)
 {
-	for (unsigned i = 0; i < oc->metrics.n && !c->replay; i++) {
+	const struct events_config *events = &c->machine->events;
+
+	for (unsigned i = 0; i < oc->metrics.n && !c->replays; i++) {
 		const char *name = oc->metrics.v[i], *is = strchr(name, '=');
 
-		if (is ? is_counted(is + 1, c) : is_counted(name, c) || event_is_cycles(name) || event_is_misses(name))
+		if (is ? is_counted(is + 1, events) :
+			 is_counted(name, events) || event_is_cycles(name) || event_is_misses(name))
 			continue;
 		return err_set(err, -EINVAL, "output %s: metrics: %s is not counted; add it to events.core", oc->to,
 			       is ? is + 1 : name);
@@ -164,7 +198,22 @@ static int check_metrics(const struct output_config *oc, const struct config *c,
 	return 0;
 }
 
-/* What its format cannot say is said here, once. */
+/* Checks options that only a replay has or does not have. */
+static int check_replay(const struct output_config *oc, bool replays, struct err *err)
+{
+	if (!replays && oc->waits)
+		return err_set(
+			err, -EINVAL,
+			"output %s: wait: an agent measures whether or not somebody reads; it belongs to --replay",
+			oc->to);
+	if (replays && format_of(oc)->traces)
+		return err_set(err, -EINVAL,
+			       "output %s: a recording has no traces; replay it to another format than %s", oc->to,
+			       oc->format);
+	return 0;
+}
+
+/* Logs once which facts the format cannot carry. */
 static void say_notes(const struct output *o)
 {
 	for (unsigned i = 0; i < o->n_parts; i++) {
@@ -176,31 +225,77 @@ static void say_notes(const struct output *o)
 	}
 }
 
-static int open_at(struct output *o, const struct config *c, const struct schema *s, struct loop *loop, struct err *err)
-{
-	const struct output_config *oc = &o->config;
-	int rc = check_metrics(oc, c, err);
+/* The functions in which the kinds of outputs differ. Once open, an output works with the parts it has. */
+struct output_ops {
+	/* Checks the place and the options that do not depend on the machine. Opens nothing. */
+	int (*check)(const struct output_config *oc, const struct output_context *c, struct err *err);
+	int (*open)(struct output *o, const struct output_context *c, struct err *err);
+};
 
-	o->interval_ns = oc->interval_ns ? oc->interval_ns : c->interval_ns;
-	if (!rc && page_is(oc))
-		return page_open(oc, c, &o->page, err);
-	if (!rc && is_zico(oc))
-		return o->place ? zico_output_prepare(oc, c, s, &o->zico, err) :
-				  zico_output_open(oc, c, s, loop, &o->zico, err);
-	o->n_parts = in_directory(oc) || (is_csv(oc) && strcmp(oc->format, "hwpc") == 0) ? OUTPUT_PARTS : 1;
-	if (!rc && in_directory(oc))
-		make_directory(oc);
-	if (!rc && output_guests_are(oc))
-		rc = output_guests_open(oc, c, &o->guests, err);
+static int check_reports(const struct output_config *oc, const struct output_context *c, struct err *err)
+{
+	return sink_check_url(oc->to, err);
+}
+
+static int open_reports(struct output *o, const struct output_context *c, struct err *err)
+{
+	const char *const *groups = groups_of(&o->config);
+	int rc = 0;
+
+	o->n_parts = 1;
+	while (groups && o->n_parts < OUTPUT_PARTS && groups[o->n_parts])
+		o->n_parts++;
+	if (output_place(o->config.to) == PLACE_VSOCK_LISTEN)
+		rc = output_guests_open(&o->config, c->machine, &o->guests, err);
 	if (!rc)
-		rc = open_parts(o, s, loop, err);
+		rc = open_parts(o, c, err);
 	if (!rc)
 		say_notes(o);
 	return rc;
 }
 
-int output_open(const struct output_config *oc, const struct config *c, const struct schema *s, struct loop *loop,
-		struct output **ret, struct err *err)
+static int open_traces(struct output *o, const struct output_context *c, struct err *err)
+{
+	return o->place ? zico_output_prepare(&o->config, c, &o->zico, err) :
+			  zico_output_open(&o->config, c, &o->zico, err);
+}
+
+static int check_traces(const struct output_config *oc, const struct output_context *c, struct err *err)
+{
+	return zico_output_check(oc, c->machine->sensor, err);
+}
+
+static int check_page(const struct output_config *oc, const struct output_context *c, struct err *err)
+{
+	return page_check(oc, c->replays, err);
+}
+
+static int open_page(struct output *o, const struct output_context *c, struct err *err)
+{
+	return page_open(&o->config, c->replays, &o->page, err);
+}
+
+static const struct output_ops *ops_of(const struct output_config *oc)
+{
+	static const struct output_ops reports = { check_reports, open_reports },
+				       traces = { check_traces, open_traces }, page = { check_page, open_page };
+
+	if (output_place(oc->to) == PLACE_HTTP_LISTEN)
+		return &page;
+	return format_of(oc)->traces ? &traces : &reports;
+}
+
+static int open_at(struct output *o, const struct output_context *c, struct err *err)
+{
+	const struct output_config *oc = &o->config;
+	int rc = check_metrics(oc, c, err);
+
+	o->interval_ns = oc->interval_ns ? oc->interval_ns : c->interval_ns;
+	o->replays = c->replays;
+	return rc ? rc : ops_of(oc)->open(o, c, err);
+}
+
+int output_open(const struct output_config *oc, const struct output_context *c, struct output **ret, struct err *err)
 {
 	struct output *o = calloc(1, sizeof(*o));
 	int rc;
@@ -208,7 +303,7 @@ int output_open(const struct output_config *oc, const struct config *c, const st
 	if (!o)
 		return err_set(err, -ENOMEM, "output %s: out of memory", oc->to);
 	o->config = *oc;
-	rc = open_at(o, c, s, loop, err);
+	rc = open_at(o, c, err);
 	if (rc)
 		output_close(o);
 	else
@@ -216,13 +311,13 @@ int output_open(const struct output_config *oc, const struct config *c, const st
 	return rc;
 }
 
-int output_open_at(const struct output_config *oc, const struct config *c, const struct schema *s, struct output *place,
+int output_open_at(const struct output_config *oc, const struct output_context *c, struct output *place,
 		   struct output **ret, struct err *err)
 {
 	struct output *o;
 	int rc;
 
-	if (!is_zico(oc) &&
+	if (!format_of(oc)->traces &&
 	    (oc->queue_bytes != place->config.queue_bytes || oc->max_clients != place->config.max_clients))
 		return err_set(err, -EBUSY,
 			       "output %s: queue and max-clients cannot change while it listens; restart jouled",
@@ -233,7 +328,7 @@ int output_open_at(const struct output_config *oc, const struct config *c, const
 	o->config = *oc;
 	o->place = place;
 	place->heir = o;
-	rc = open_at(o, c, s, NULL, err);
+	rc = open_at(o, c, err);
 	if (rc)
 		output_close(o);
 	else
@@ -241,32 +336,61 @@ int output_open_at(const struct output_config *oc, const struct config *c, const
 	return rc;
 }
 
-/* Listening outputs have one part. Its text is still the preamble: nothing was sent yet. */
+/* Listening outputs have one part. Its text is still the preamble, because nothing was sent yet. */
 void output_move_in(struct output *o)
 {
 	struct output_part *to = &o->parts[0], *from = &o->place->parts[0];
 
 	if (o->zico)
-		return; /* when the other one is closed */
+		return; /* happens when the other output is closed */
 	if (sink_restart(from->sink, to->text.data, to->text.len) != 0)
 		log_error("output %s: out of memory: its readers get reports without their header", o->config.to);
 	to->sink = from->sink;
 	to->said = from->said;
+	to->unmade = from->unmade;
 	from->sink = NULL;
 	o->place->heir = NULL;
 	o->place = NULL;
 }
 
-int output_check(const struct output_config *oc, const struct config *c, struct err *err)
+/* Makes an encoder for a machine that has only a name and the configured events. So it refuses now the options that
+ * it would refuse at the start. */
+static int check_encoder(const struct output_config *oc, const struct machine_config *m, struct err *err)
 {
-	int rc = is_zico(oc) ? zico_output_check(oc, err) :
-		 page_is(oc) ? page_check(oc, c, err) :
-			       sink_check_url(oc->to, err);
+	const struct str_list *asked[] = { &m->events.msr, &m->events.core };
+	struct schema *s = calloc(1, sizeof(*s));
+	struct output_part p = { 0 };
+	int rc;
 
-	return rc ? rc : check_metrics(oc, c, err);
+	if (!s)
+		return err_set(err, -ENOMEM, "output %s: out of memory", oc->to);
+	snprintf(s->sensor, sizeof(s->sensor), "%s", m->sensor);
+	for (unsigned k = 0; k < 2; k++) {
+		struct event_set *set = k ? &s->core : &s->msr;
+
+		for (unsigned i = 0; i < asked[k]->n && i < SCHEMA_MAX_EVENTS; i++)
+			snprintf(set->ev[set->n++].name, SCHEMA_NAME_MAX, "%s", asked[k]->v[i]);
+	}
+	rc = open_encoder(&p, oc, groups_of(oc) ? groups_of(oc)[0] : NULL, s, err);
+	if (p.encoder)
+		p.ops->destroy(p.encoder);
+	buf_free(&p.text);
+	free(s);
+	return rc;
 }
 
-/* Told at 1, 2, 4, 8 ...: a reason that stays must not fill the log. */
+int output_check(const struct output_config *oc, const struct output_context *c, struct err *err)
+{
+	int rc = ops_of(oc)->check(oc, c, err);
+
+	if (!rc)
+		rc = check_replay(oc, c->replays, err);
+	if (!rc)
+		rc = check_metrics(oc, c, err);
+	return rc ? rc : check_encoder(oc, c->machine, err);
+}
+
+/* True at 1, 2, 4, 8 and so on, so that a lasting reason does not fill the log. */
 static bool worth_telling(uint64_t *said, uint64_t n)
 {
 	bool tell = n >= (*said ? *said * 2 : 1);
@@ -282,6 +406,8 @@ static void say_encoder(const struct output *o, struct output_part *p)
 
 	if (!st)
 		return;
+	atomic_store_explicit(&p->withheld_rows, st->withheld_rows, memory_order_relaxed);
+	atomic_store_explicit(&p->folded_rows, st->folded_rows, memory_order_relaxed);
 	if (worth_telling(&p->told.withheld_ticks, st->withheld_ticks))
 		log_warn("output %s: %llu reports withheld: %s", o->config.to, (unsigned long long)st->withheld_ticks,
 			 st->reason);
@@ -289,7 +415,7 @@ static void say_encoder(const struct output *o, struct output_part *p)
 		log_warn("output %s: %llu rows withheld: %s", o->config.to, (unsigned long long)st->withheld_rows,
 			 st->reason);
 	if (worth_telling(&p->told.renamed_rows, st->renamed_rows))
-		log_warn("output %s: %llu rows renamed: their cgroups' names have bytes that the format cannot carry",
+		log_warn("output %s: %llu rows renamed: the format or its readers cannot take their cgroups' names",
 			 o->config.to, (unsigned long long)st->renamed_rows);
 	if (worth_telling(&p->told.folded_rows, st->folded_rows))
 		log_warn("output %s: %llu rows folded: the format has no room for more", o->config.to,
@@ -298,42 +424,46 @@ static void say_encoder(const struct output *o, struct output_part *p)
 
 bool output_wants_gauges(const struct output *o)
 {
-	return strcmp(o->config.format, "vjoule") == 0 && o->config.dialect && strcmp(o->config.dialect, "v0.2") == 0;
+	const char *dialect = format_of(&o->config)->gauges;
+
+	return dialect && o->config.dialect && strcmp(o->config.dialect, dialect) == 0;
 }
 
-static void send_part(struct output *o, struct output_part *p, const struct snapshot *s)
+static void send_part(struct output *o, struct output_part *p, const struct snapshot *s, const bool *shown)
 {
 	int rc;
 
 	buf_reset(&p->text);
-	rc = p->ops->encode(p->encoder, s, &p->text);
-	if (rc || p->text.failed)
+	rc = p->ops->encode(p->encoder, s, shown, &p->text);
+	if (rc || p->text.failed) {
+		p->unmade++;
 		log_warn("output %s: a report could not be made: %s", o->config.to, strerror(rc ? -rc : ENOMEM));
-	else if (p->text.len)
+	} else if (p->text.len) {
 		sink_submit(p->sink, p->text.data, p->text.len);
+	}
 	say_encoder(o, p);
 }
 
-void output_send(struct output *o, struct snapshot *s)
+void output_send(struct output *o, const struct snapshot *s)
 {
 	const struct str_list *globs = &o->config.cgroups;
+	const bool *shown = globs->n ? selection_of(&o->selection, s, globs->v, globs->n) : NULL;
 
-	if (globs->n && selection_put(&o->selection, s, globs->v, globs->n) != 0) {
+	if (globs->n && !shown) {
 		log_warn("output %s: a report could not be made: %s", o->config.to, strerror(ENOMEM));
+		o->parts[0].unmade++;
 		return;
 	}
 	output_guests_send(o->guests, o->parts[0].sink, s);
 	for (unsigned i = 0; i < o->n_parts; i++)
 		if (o->parts[i].ops)
-			send_part(o, &o->parts[i], s);
-	if (globs->n)
-		selection_take_off(&o->selection, s);
+			send_part(o, &o->parts[i], s, shown);
 }
 
 void output_trace(struct output *o, const struct trace *t)
 {
 	if (o->zico)
-		zico_output_submit(o->zico, t); /* what it drops it counts and says */
+		zico_output_submit(o->zico, t); /* it counts and reports the traces that it drops */
 }
 
 uint32_t output_waiting(struct output *o, bool away)
@@ -343,12 +473,45 @@ uint32_t output_waiting(struct output *o, bool away)
 
 	for (unsigned i = 0; i < o->n_parts; i++) {
 		if (!o->parts[i].sink)
-			continue; /* another output has it now */
+			continue; /* another output has this sink now */
 		sink_get_stats(o->parts[i].sink, &st);
 		if ((st.up || away) && st.queued > most)
 			most = st.queued;
 	}
 	return most;
+}
+
+uint64_t output_progress(struct output *o)
+{
+	struct sink_stats st;
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < o->n_parts; i++) {
+		if (!o->parts[i].sink)
+			continue;
+		sink_get_stats(o->parts[i].sink, &st);
+		n += st.documents + st.dropped_documents + st.early_documents;
+	}
+	return n;
+}
+
+bool output_met(struct output *o)
+{
+	struct sink_stats st;
+
+	if (!(output_place(o->config.to) & PLACES_SOCKET) || !o->parts[0].sink)
+		return true;
+	sink_get_stats(o->parts[0].sink, &st);
+	return st.arrivals;
+}
+
+void output_state(struct output *o, char *dst, size_t size)
+{
+	struct sink_stats st = { 0 };
+
+	if (o->parts[0].sink)
+		sink_get_stats(o->parts[0].sink, &st);
+	snprintf(dst, size, "%s", st.state);
 }
 
 static void say_state(const struct output *o, struct output_part *p, const struct sink_stats *st)
@@ -374,49 +537,137 @@ void output_say(struct output *o)
 
 		sink_get_stats(p->sink, &st);
 		say_state(o, p, &st);
-		if (st.dropped_documents != p->said.dropped_documents)
+		/* documents of a client that left on its own are not lost */
+		if (st.dropped_documents - st.left_documents != p->said.dropped_documents - p->said.left_documents)
 			log_warn("output %s: %llu documents dropped so far: %s", o->config.to,
-				 (unsigned long long)st.dropped_documents,
-				 *st.state ? st.state : "the reader is too slow");
+				 (unsigned long long)(st.dropped_documents - st.left_documents),
+				 *st.why ? st.why : "the reader is too slow");
 		p->said = st;
 	}
 }
 
-/* plan_drain has waited for them already. */
-static void say_undelivered(const struct output *o, struct output_part *p)
+/* Returns the number of documents lost, from the last figures. Logs it as an error, so that it shows at every log
+ * level. */
+static uint64_t say_lost(const struct output *o, const struct sink_stats *st, uint64_t unmade, const char *remedy)
 {
-	struct sink_stats st;
+	uint64_t early = o->replays ? st->early_documents : 0,
+		 lost = st->dropped_documents - st->left_documents + st->queued + early + unmade;
+	uint64_t all = lost + st->documents + st->left_documents;
 
-	if (!p->sink)
-		return;
-	sink_get_stats(p->sink, &st);
-	if (st.queued)
-		log_warn("output %s: %u documents could not be delivered in time: %s", o->config.to, st.queued,
-			 *st.state ? st.state : "the reader is too slow");
+	if (lost)
+		log_error("output %s: %llu of %llu documents lost: %s; %s", o->config.to, (unsigned long long)lost,
+			  (unsigned long long)all,
+			  unmade == lost ? "out of memory" :
+			  early          ? "no client came" :
+			  *st->why       ? st->why :
+					   "the reader is too slow",
+			  unmade == lost ? "free some" :
+			  early          ? "start it first, or wait longer with wait=" :
+					   remedy);
+	return lost;
 }
 
-void output_close(struct output *o)
+static uint64_t close_part(const struct output *o, struct output_part *p)
 {
+	struct sink_stats st = { 0 };
+	const char *remedy = p->sink ? sink_remedy(p->sink) : NULL;
+	uint64_t lost = 0;
+
+	/* plan_drain has waited for these documents already */
+	if (p->sink) {
+		sink_end(p->sink, CLOSE_NS, &st);
+		lost = say_lost(o, &st, p->unmade, remedy);
+	}
+	if (p->ops && p->encoder)
+		p->ops->destroy(p->encoder);
+	buf_free(&p->text);
+	return lost;
+}
+
+static uint64_t close_zico(const struct output *o)
+{
+	struct sink_stats st = { 0 };
+
+	zico_output_close(o->zico, &st);
+	return say_lost(
+		o, &st, 0,
+		"see what it said above, and raise spool-size or spool-age where traces were dropped for these");
+}
+
+uint64_t output_close(struct output *o)
+{
+	bool unmet = o && o->replays && !output_met(o);
+	uint64_t lost = 0;
+
 	if (!o)
-		return;
+		return 0;
 	if (o->place)
 		o->place->heir = NULL;
 	selection_free(&o->selection);
 	page_close(o->page);
-	zico_output_close(o->zico);
+	if (o->zico)
+		lost += close_zico(o);
 	if (o->zico && o->heir) {
 		zico_output_begin(o->heir->zico, &o->heir->config);
 		o->heir->place = NULL;
 	}
-	for (unsigned i = 0; i < o->n_parts; i++) {
-		struct output_part *p = &o->parts[i];
-
-		say_undelivered(o, p);
-		sink_close(p->sink, CLOSE_NS);
-		if (p->ops && p->encoder)
-			p->ops->destroy(p->encoder);
-		buf_free(&p->text);
+	for (unsigned i = 0; i < o->n_parts; i++)
+		lost += close_part(o, &o->parts[i]);
+	if (unmet && !lost) {
+		/* there were no documents, or none were made without a client */
+		log_error(
+			"output %s: no reader has come, and nothing was sent; start it first, or wait longer with wait=",
+			o->config.to);
+		lost++;
 	}
 	output_guests_close(o->guests);
 	free(o);
+	return lost;
+}
+
+/* The comparisons that decide whether an output survives a reload. */
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_list(const struct str_list *a, const struct str_list *b)
+{
+	bool same = a->n == b->n;
+
+	for (unsigned i = 0; i < a->n && same; i++)
+		same = strcmp(a->v[i], b->v[i]) == 0;
+	return same;
+}
+
+static bool same_zico(const struct zico_config *a, const struct zico_config *b)
+{
+	return same_text(a->profile, b->profile) && same_text(a->endian, b->endian) && same_text(a->flags, b->flags) &&
+	       same_text(a->key, b->key) && same_text(a->app, b->app) && same_text(a->env, b->env) &&
+	       same_text(a->trace_type, b->trace_type) && same_text(a->ca_file, b->ca_file) &&
+	       same_text(a->form, b->form) && same_list(&a->attrs, &b->attrs) && a->spool_bytes == b->spool_bytes &&
+	       a->spool_age_ns == b->spool_age_ns;
+}
+
+bool output_same_place(const struct output_config *a, const struct output_config *b)
+{
+	/* a collector has one session and one spool, for all that is sent to it */
+	if (format_of(a)->traces || format_of(b)->traces)
+		return same_text(a->format, b->format) && output_place(a->to) == PLACE_COLLECTOR &&
+		       same_text(a->to, b->to);
+	/* port 0 is a new port each time, but its readers know where to look */
+	return (output_place(a->to) & (PLACE_TCP_LISTEN | PLACE_UNIX_LISTEN | PLACE_HTTP_LISTEN)) &&
+	       same_text(a->to, b->to) && same_text(a->port_file, b->port_file);
+}
+
+bool output_same(const struct output_config *a, const struct output_config *b)
+{
+	return same_text(a->format, b->format) && same_text(a->to, b->to) && same_text(a->time, b->time) &&
+	       same_text(a->file_format, b->file_format) && same_text(a->port_file, b->port_file) &&
+	       same_text(a->guest, b->guest) && a->leaf_only == b->leaf_only && a->stand_ins == b->stand_ins &&
+	       a->metadata == b->metadata && a->queue_bytes == b->queue_bytes && a->limit == b->limit &&
+	       a->keep_ns == b->keep_ns && a->top == b->top && a->max_clients == b->max_clients &&
+	       same_text(a->dialect, b->dialect) && same_list(&a->metrics, &b->metrics) &&
+	       same_zico(&a->zico, &b->zico);
 }

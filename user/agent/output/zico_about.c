@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the agent tells collectors of itself and its machine. */
+/* The attributes by which the agent describes itself and its machine to collectors. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,12 +7,95 @@
 #include <sys/random.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-#include "zico_output_internal.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "zico_output.h"
+
+#define CUT " ..."
 
 static void add(struct zico_about *a, const char *key, const char *value)
 {
 	if (*value && a->n < ZICO_AGENT_ATTRS)
 		a->attrs[a->n++] = (struct zico_attr){ key, value };
+}
+
+/* Cuts at a blank, because half a word could be read as another word. */
+static void cut(char *text, size_t max)
+{
+	size_t n = max - strlen(CUT);
+
+	while (n && text[n] != ' ')
+		n--;
+	if (!n)
+		n = max - strlen(CUT); /* one long word */
+	memcpy(text + n, CUT, sizeof(CUT));
+}
+
+static void add_cut(struct zico_about *a, const char *key, char *text, unsigned max, const char *to)
+{
+	size_t len = strlen(text);
+
+	if (max && len > max) {
+		cut(text, max);
+		log_warn("output %s: %s is cut from %zu to %zu bytes: collectors of ZICO store %u", to, key, len,
+			 strlen(text), max);
+	}
+	add(a, key, text);
+}
+
+static bool is_utf8(const char *s)
+{
+	const unsigned char *at = (const unsigned char *)s;
+	size_t left = strlen(s), n;
+
+	for (; left; at += n, left -= n)
+		if (!(n = text_utf8_len(at, left)))
+			return false;
+	return true;
+}
+
+static int fits(const struct output_config *oc, const char *what, const char *text, unsigned max, struct err *err)
+{
+	char shown[64];
+
+	if (text && !is_utf8(text))
+		return err_set(err, -EINVAL,
+			       "output %s: %s \"%s\" is no UTF-8; a registration is JSON, write it in UTF-8", oc->to,
+			       what, text_escape(shown, sizeof(shown), text));
+	if (text && max && strlen(text) > max)
+		return err_set(err, -EINVAL,
+			       "output %s: %s \"%s...\" has %zu bytes, of which collectors store %u; shorten it",
+			       oc->to, what, text_escape(shown, 40, text), strlen(text), max);
+	return 0;
+}
+
+static int attr_fits(const struct output_config *oc, const char *attr, unsigned max, struct err *err)
+{
+	const char *is = strchr(attr, '=');
+	char name[1024], what[80], shown[48];
+	int rc;
+
+	if (!is)
+		return 0;
+	if (is - attr >= (ptrdiff_t)sizeof(name))
+		return fits(oc, "the name of attrs", attr, max, err);
+	snprintf(name, sizeof(name), "%.*s", (int)(is - attr), attr);
+	rc = fits(oc, "the name of attrs", name, max, err);
+	snprintf(what, sizeof(what), "attrs %s", text_escape(shown, sizeof(shown), name));
+	return rc ? rc : fits(oc, what, is + 1, max, err);
+}
+
+int zico_about_fits(const struct output_config *oc, const struct zico_profile *p, const char *sensor, struct err *err)
+{
+	int rc = fits(oc, "sensor", sensor, p->name_max, err);
+
+	if (!rc)
+		rc = fits(oc, "app", oc->zico.app, p->app_max, err);
+	if (!rc)
+		rc = fits(oc, "env", oc->zico.env, p->app_max, err);
+	for (unsigned i = 0; i < oc->zico.attrs.n && !rc; i++)
+		rc = attr_fits(oc, oc->zico.attrs.v[i], p->attribute_max, err);
+	return rc;
 }
 
 static void put_domains(struct zico_about *a, const struct schema *s)
@@ -33,7 +116,8 @@ static void put_domains(struct zico_about *a, const struct schema *s)
 	}
 }
 
-void zico_about(struct zico_about *a, const struct config *c, const struct schema *s)
+void zico_about(struct zico_about *a, const char *formula, const struct schema *s, unsigned attribute_max,
+		const char *to)
 {
 	struct utsname u;
 
@@ -46,9 +130,11 @@ void zico_about(struct zico_about *a, const struct config *c, const struct schem
 	add(a, "KERNEL", a->kernel);
 	add(a, "AGENT", "jouled " JOULED_VERSION);
 	add(a, "PACKAGES", a->packages);
-	add(a, "ENERGY_SOURCES", s->n_domains ? a->sources : "none");
-	add(a, "ENERGY_QUALITY", a->energy_quality);
-	add(a, "FORMULA", c->formula ? c->formula : "");
+	if (!s->n_domains)
+		add(a, "ENERGY_SOURCES", "none");
+	add_cut(a, "ENERGY_SOURCES", a->sources, attribute_max, to);
+	add_cut(a, "ENERGY_QUALITY", a->energy_quality, attribute_max, to);
+	add(a, "FORMULA", formula ? formula : "");
 }
 
 void zico_host(const char *state_dir, uint8_t ret_uuid[16])
@@ -70,7 +156,7 @@ void zico_host(const char *state_dir, uint8_t ret_uuid[16])
 	made[6] = (uint8_t)((made[6] & 0x0f) | 0x40); /* RFC 4122: random */
 	made[8] = (uint8_t)((made[8] & 0x3f) | 0x80);
 	memcpy(ret_uuid, made, 16);
-	/* without a place to keep it, another one at the next start */
+	/* when the file cannot be written, the next start has another uuid */
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return;

@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Delivers what the spool holds, one trace after the other, for as long as it takes. */
+/* Delivers the traces in the spool, one after the other, until each succeeds or is given up. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
-#include "../base/clock.h"
-#include "zico_output_internal.h"
+#include "base/clock.h"
+#include "base/thread.h"
+#include "zico_output.h"
 
 #define FIRST_PAUSE_NS (125 * NS_PER_MS)
 #define LAST_PAUSE_NS (60 * NS_PER_S)
-#define DENIED_PAUSE_NS (10 * NS_PER_S) /* somebody must mend something */
-#define TRIES 10 /* of a trace that is refused while nothing else passes either */
+#define DENIED_PAUSE_NS (10 * NS_PER_S) /* a person has to repair something */
+#define FAILED_PAUSE_NS NS_PER_S /* for registrations, each of which may leave a host behind */
+#define LAST_FAILED_PAUSE_NS (600 * NS_PER_S)
+#define TRIES 10 /* for a refused trace while no other trace passes either */
 
 struct sending {
 	struct zico_output *z;
 	struct trace *t;
-	const char *profile; /* of the encoder */
-	size_t len; /* of what was encoded last */
-	struct spool_mark mark; /* of the trace that was tried last */
-	unsigned refused; /* how often it was */
-	bool passed; /* something was accepted since a trace was given up */
+	const char *profile; /* profile of the encoder */
+	size_t len; /* length of the trace encoded last */
+	struct spool_mark mark; /* of the trace tried last */
+	unsigned refused; /* how often it was refused */
+	bool passed; /* a trace was accepted since one was given up */
 	uint64_t pause_ns;
 };
 
@@ -63,7 +66,7 @@ static void told(void *arg)
 	zico_told(s->z->encoder);
 }
 
-/* The place stands before it anyway. */
+/* Removes the place at the start of text: messages show it anyway. */
 static void set_state(struct zico_output *z, bool failed, const char *text)
 {
 	size_t n = strlen(z->to);
@@ -83,7 +86,7 @@ static void count(struct zico_output *z, uint64_t *figure, uint64_t n)
 	pthread_mutex_unlock(&z->lock);
 }
 
-/* Half to one and a half times as long: agents that lost their collector together come back apart. */
+/* Returns 0.5 to 1.5 times ns, so that agents that lost their collector together return at different times. */
 static uint64_t with_jitter(uint64_t ns)
 {
 	uint32_t r = UINT32_MAX / 2;
@@ -93,33 +96,30 @@ static uint64_t with_jitter(uint64_t ns)
 	return ns / 2 + (uint64_t)((double)ns * ((double)r / UINT32_MAX));
 }
 
-/* Waits until the time is over or the program ends; ns 0: until something is in the spool. */
+/* Waits until the time is over or the program ends. ns 0: until the spool gets a record. */
 static void pause_for(struct zico_output *z, uint64_t ns, uint64_t seen)
 {
-	struct timespec until;
-	uint64_t at;
+	const uint64_t until_ns = clock_mono_ns() + (ns ? ns : 3600 * NS_PER_S);
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	at = (uint64_t)until.tv_sec * NS_PER_S + (uint64_t)until.tv_nsec + (ns ? ns : 3600 * NS_PER_S);
-	until = (struct timespec){ .tv_sec = (time_t)(at / NS_PER_S), .tv_nsec = (long)(at % NS_PER_S) };
 	pthread_mutex_lock(&z->lock);
 	while (!atomic_load(&z->stop) && (ns || z->spooled == seen))
-		if (pthread_cond_timedwait(&z->arrived, &z->lock, &until) == ETIMEDOUT)
+		if (!thread_cond_wait(&z->arrived, &z->lock, until_ns))
 			break;
 	pthread_mutex_unlock(&z->lock);
 }
 
-static void back_off(struct sending *s, uint64_t at_least_ns)
+static void back_off(struct sending *s, uint64_t at_least_ns, uint64_t at_most_ns)
 {
 	s->pause_ns = s->pause_ns ? s->pause_ns * 2 : FIRST_PAUSE_NS;
 	if (s->pause_ns < at_least_ns)
 		s->pause_ns = at_least_ns;
-	if (s->pause_ns > LAST_PAUSE_NS)
-		s->pause_ns = LAST_PAUSE_NS;
+	if (s->pause_ns > at_most_ns)
+		s->pause_ns = at_most_ns;
 	pause_for(s->z, with_jitter(s->pause_ns), 0);
 }
 
-/* A trace that alone is refused is dropped; where nothing passes it is rather the collector. */
+/* True when a refused trace is to be dropped. When no other trace passes either, the collector is probably at
+ * fault. */
 static bool give_up(struct sending *s)
 {
 	if (!s->passed && ++s->refused < TRIES)
@@ -129,7 +129,7 @@ static bool give_up(struct sending *s)
 	return true;
 }
 
-/* Is the trace done with? */
+/* True when the trace needs no further try. */
 static bool judge(struct sending *s, int rc, const struct err *err)
 {
 	char text[160];
@@ -147,7 +147,7 @@ static bool judge(struct sending *s, int rc, const struct err *err)
 		set_state(s->z, true, err->text);
 		if (give_up(s))
 			return true;
-		back_off(s, 0);
+		back_off(s, 0, LAST_PAUSE_NS);
 		return false;
 	case -EINVAL:
 	case -ERANGE:
@@ -158,12 +158,15 @@ static bool judge(struct sending *s, int rc, const struct err *err)
 		return false;
 	}
 	set_state(s->z, true, err->text);
-	s->passed = false; /* what is refused when it comes back may be refused for that */
-	back_off(s, rc == -EACCES ? DENIED_PAUSE_NS : 0);
+	s->passed = false; /* a refusal right after the collector's return may have the same cause */
+	if (rc == -EREMOTEIO)
+		back_off(s, FAILED_PAUSE_NS, LAST_FAILED_PAUSE_NS);
+	else
+		back_off(s, rc == -EACCES ? DENIED_PAUSE_NS : 0, LAST_PAUSE_NS);
 	return false;
 }
 
-/* One try. The spool gives it again until it is done, or too old. */
+/* Tries once. The spool returns the record again until it is done or too old. */
 static bool deliver(struct sending *s, const struct buf *record, const struct spool_mark *mark)
 {
 	const struct zico_encoding e = { s, begin, encode, told };
@@ -175,6 +178,12 @@ static bool deliver(struct sending *s, const struct buf *record, const struct sp
 	if (mark->segment != s->mark.segment || mark->end != s->mark.end)
 		s->refused = 0;
 	s->mark = *mark;
+	if (!zico_output_admits(s->z, s->t->spans[0].cgroup)) {
+		trace_record_free(s->t);
+		s->t = NULL;
+		count(s->z, &s->z->figures.withheld, 1);
+		return true;
+	}
 	rc = zico_client_send(s->z->client, s->t->uuid, &e, &err);
 	trace_record_free(s->t);
 	s->t = NULL;
@@ -202,7 +211,7 @@ void *zico_sender(void *arg)
 			pause_for(s.z, 0, seen);
 			break;
 		default:
-			back_off(&s, NS_PER_S);
+			back_off(&s, NS_PER_S, LAST_PAUSE_NS);
 		}
 	}
 	buf_free(&record);

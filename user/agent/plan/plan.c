@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is sent to whom, from the configuration; and what of it survives a reload. */
+/* Makes the plan of a configuration, and decides which outputs survive a reload. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "../base/clock.h"
-#include "pipeline.h"
+#include "base/clock.h"
+#include "plan.h"
 
-#define AWAY_NS NS_PER_S /* how long the end waits for a reader that may come back */
+#define AWAY_NS NS_PER_S /* how long the end waits for an absent reader */
 
 static void choose_formula(struct plan *p)
 {
-	const struct config *c = p->config;
-	struct formula_options *o = &p->formula_options;
+	const struct formula_config *c = &p->config->formula;
+	struct formula_options *o = &p->formula.options;
 
-	p->formula = formula_find(c->formula);
+	p->formula.ops = formula_find(c->name);
 	o->idle = strcmp(c->idle, "by-time") == 0  ? IDLE_BY_TIME :
 		  strcmp(c->idle, "by-share") == 0 ? IDLE_BY_SHARE :
 						     IDLE_OWN;
@@ -24,17 +24,12 @@ static void choose_formula(struct plan *p)
 	memcpy(o->idle_watts, c->idle_watts, sizeof(o->idle_watts));
 }
 
-struct formula *plan_formula(const struct plan *p)
-{
-	return p->formula ? p->formula->create(&p->formula_options) : NULL;
-}
-
 static struct group *group_of(struct plan *p, uint64_t interval_ns)
 {
 	for (unsigned i = 0; i < p->n_groups; i++)
-		if (p->groups[i].interval_ns == interval_ns)
+		if (p->groups[i].tap.interval_ns == interval_ns)
 			return &p->groups[i];
-	p->groups[p->n_groups].interval_ns = interval_ns;
+	p->groups[p->n_groups].tap.interval_ns = interval_ns;
 	return &p->groups[p->n_groups++];
 }
 
@@ -46,8 +41,8 @@ static int make_groups(struct plan *p, unsigned n_outputs)
 	for (struct output *o = p->outputs; o; o = o->next) {
 		struct group *g;
 
-		if (page_is(&o->config))
-			continue; /* its totals are the server's */
+		if (output_place(o->config.to) == PLACE_HTTP_LISTEN)
+			continue; /* the server has its totals */
 		g = group_of(p, o->interval_ns);
 		if (!g->outputs)
 			g->outputs = calloc(n_outputs, sizeof(*g->outputs));
@@ -59,8 +54,8 @@ static int make_groups(struct plan *p, unsigned n_outputs)
 	return 0;
 }
 
-/* An output of old that nobody has kept yet. Its interval may have changed: that is no reason to
- * cut its connection. */
+/* Finds an output of old that is not kept yet. Its interval may have changed: that is no reason to cut its
+ * connection. */
 static struct output *find_same(struct plan *old, const struct output_config *oc)
 {
 	for (struct output *o = old ? old->outputs : NULL; o; o = o->next)
@@ -69,7 +64,7 @@ static struct output *find_same(struct plan *old, const struct output_config *oc
 	return NULL;
 }
 
-/* One of old that listens where this one wants to. */
+/* Finds an output of old that listens where this one wants to listen. */
 static struct output *find_place(struct plan *old, const struct output_config *oc)
 {
 	for (struct output *o = old ? old->outputs : NULL; o; o = o->next)
@@ -78,37 +73,38 @@ static struct output *find_place(struct plan *old, const struct output_config *o
 	return NULL;
 }
 
-/* A kept output stands in both plans until one is taken; its encoder and sinks stay with old so
- * long, for the measuring thread uses them. */
-static struct output *make_twin(struct output *o, const struct output_config *oc, const struct config *c)
+/* Makes the entry of a kept output in the new plan. It is in both plans until one is put in force. Until then
+ * encoder and sinks stay with old, because the measuring thread uses them. */
+static struct output *make_twin(struct output *o, const struct output_config *oc, uint64_t interval_ns)
 {
 	struct output *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return NULL;
 	t->config = *oc;
-	t->interval_ns = oc->interval_ns ? oc->interval_ns : c->interval_ns;
+	t->interval_ns = oc->interval_ns ? oc->interval_ns : interval_ns;
 	t->twin = o;
 	o->twin = t;
 	return t;
 }
 
-static int add_outputs(struct plan *p, struct plan *old, const struct schema *s, struct loop *loop, struct err *err)
+static int add_outputs(struct plan *p, const struct plan_options *o, struct err *err)
 {
 	const struct config *c = p->config;
-	unsigned n = c->n_outputs ? c->n_outputs : 1;
+	const struct output_context context = output_context_of(c, o->schema, o->loop);
+	unsigned n = c->outputs.n ? c->outputs.n : 1;
 	struct output **last = &p->outputs;
 
 	for (unsigned i = 0; i < n; i++) {
-		const struct output_config *oc = c->n_outputs ? &c->outputs[i] : &output_default;
-		struct output *same = find_same(old, oc), *place = same ? NULL : find_place(old, oc);
+		const struct output_config *oc = c->outputs.n ? &c->outputs.v[i] : &output_default;
+		struct output *same = find_same(o->old, oc), *place = same ? NULL : find_place(o->old, oc);
 		int rc = 0;
 
 		if (place)
-			rc = output_open_at(oc, c, s, place, last, err);
+			rc = output_open_at(oc, &context, place, last, err);
 		else if (!same)
-			rc = output_open(oc, c, s, loop, last, err);
-		else if (!(*last = make_twin(same, oc, c)))
+			rc = output_open(oc, &context, last, err);
+		else if (!(*last = make_twin(same, oc, c->interval_ns)))
 			rc = err_set(err, -ENOMEM, "configuration: out of memory");
 		if (rc)
 			return rc;
@@ -118,17 +114,16 @@ static int add_outputs(struct plan *p, struct plan *old, const struct schema *s,
 	return make_groups(p, n) ? err_set(err, -ENOMEM, "configuration: out of memory") : 0;
 }
 
-int plan_new(struct config *c, const struct schema *s, struct loop *loop, struct plan *old, struct plan **ret,
-	     struct err *err)
+int plan_new(const struct plan_options *o, struct plan **ret, struct err *err)
 {
 	struct plan *p = calloc(1, sizeof(*p));
 	int rc;
 
 	if (!p)
 		return err_set(err, -ENOMEM, "configuration: out of memory");
-	p->config = c;
+	p->config = o->config;
 	choose_formula(p);
-	rc = add_outputs(p, old, s, loop, err);
+	rc = add_outputs(p, o, err);
 	if (rc) {
 		p->config = NULL;
 		plan_give_up(p);
@@ -138,7 +133,7 @@ int plan_new(struct config *c, const struct schema *s, struct loop *loop, struct
 	return 0;
 }
 
-/* Frees the entries of a list that live on in the other plan. */
+/* Frees the entries of a list whose outputs live on in the other plan. */
 static void drop_twins(struct output **list)
 {
 	while (*list) {
@@ -164,6 +159,8 @@ void plan_take(struct plan *p, struct plan *old)
 		o->n_parts = o->twin->n_parts;
 		memcpy(o->parts, o->twin->parts, sizeof(o->parts));
 		o->zico = o->twin->zico;
+		if (o->zico)
+			zico_output_select(o->zico, &o->config, &p->config->machine.cgroups);
 		o->page = o->twin->page;
 		o->guests = o->twin->guests;
 	}
@@ -176,8 +173,8 @@ void plan_give_up(struct plan *p)
 	plan_free(p);
 }
 
-/* A sink that has its reader is waited for longer than one whose reader is away. */
-static bool drained(struct plan *p, uint64_t waited_ns)
+/* Waits longer for a sink with a reader than for one whose reader is away. */
+bool plan_drained(struct plan *p, uint64_t waited_ns)
 {
 	for (struct output *o = p->outputs; o; o = o->next)
 		if (output_waiting(o, waited_ns < AWAY_NS))
@@ -190,7 +187,7 @@ void plan_drain(struct plan *p, uint64_t timeout_ns)
 	const struct timespec pause = { .tv_nsec = NS_PER_MS };
 	uint64_t start = clock_mono_ns(), waited = 0;
 
-	while (waited < timeout_ns && !drained(p, waited)) {
+	while (waited < timeout_ns && !plan_drained(p, waited)) {
 		nanosleep(&pause, NULL);
 		waited = clock_mono_ns() - start;
 	}
@@ -210,21 +207,29 @@ bool plan_only_stdout(const struct plan *p)
 	return true;
 }
 
-void plan_free(struct plan *p)
+void plan_free_groups(struct plan *p)
 {
-	if (!p)
-		return;
-	for (struct output *o = p->outputs, *next; o; o = next) {
-		next = o->next;
-		output_close(o);
-	}
 	for (unsigned i = 0; i < p->n_groups; i++) {
-		consumer_free(p->groups[i].consumer);
-		if (p->groups[i].formula)
-			p->formula->destroy(p->groups[i].formula);
+		tap_end(&p->groups[i].tap);
 		free(p->groups[i].outputs);
 	}
 	free(p->groups);
+	p->groups = NULL;
+	p->n_groups = 0;
+}
+
+uint64_t plan_free(struct plan *p)
+{
+	uint64_t lost = 0;
+
+	if (!p)
+		return 0;
+	for (struct output *o = p->outputs, *next; o; o = next) {
+		next = o->next;
+		lost += output_close(o);
+	}
+	plan_free_groups(p);
 	config_free(p->config);
 	free(p);
+	return lost;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading stays free: names come from the files of container runtimes wherever those are, and libraries, resolvers
- * and authorities of certificates from wherever the system has them. */
+/* Reading is not restricted: names come from the files of container runtimes, wherever these are, and
+ * libraries, resolvers and certificate authorities from wherever the system has them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -27,7 +27,7 @@
 	(WRITE | LANDLOCK_ACCESS_FS_REFER | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | \
 	 LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE)
 
-static struct writes in_force; /* a domain cannot be widened: the process's own, until it ends */
+static struct writes in_force; /* kept until the process ends: a Landlock domain cannot be widened */
 
 int landlock_abi(void)
 {
@@ -56,7 +56,7 @@ static int add(int ruleset, int fd, uint64_t access)
 	return syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0 ? 0 : -errno;
 }
 
-/* What is not there cannot be written either. */
+/* Allows access below path. A missing path needs no rule: it cannot be written. */
 static int add_path(int ruleset, const char *path, uint64_t access, int *ret_fd)
 {
 	int fd = open(path, O_PATH | O_CLOEXEC), rc;
@@ -73,8 +73,8 @@ static int add_path(int ruleset, const char *path, uint64_t access, int *ret_fd)
 
 static int fill(int ruleset, uint64_t access)
 {
-	/* Names of threads are written there. The descriptor stays open: inodes of /proc are made anew when forgotten,
-	 * and a rule is of an inode. */
+	/* Names of threads are written there. The descriptor stays open: a rule applies to an inode, and the
+	 * kernel makes new inodes in /proc once it has dropped the old ones. */
 	static int tasks = -1;
 	int rc = add_path(ruleset, "/proc/self/task", access & WRITE, &tasks);
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include "../base/log.h"
+#include "base/log.h"
 #include "landlock.h"
 #include "privileges.h"
 #include "seccomp.h"
@@ -44,38 +44,24 @@ bool privileges_realtime(void)
 		return true;
 	lim.rlim_cur = 1;
 	if (lim.rlim_max < 1)
-		lim.rlim_max = 1; /* takes CAP_SYS_RESOURCE */
+		lim.rlim_max = 1; /* needs CAP_SYS_RESOURCE */
 	return setrlimit(RLIMIT_RTPRIO, &lim) == 0;
 }
 
-static bool uses_interface(const struct machine *m, enum energy_interface interface)
-{
-	for (unsigned i = 0; i < m->schema.n_domains; i++)
-		if (m->schema.domains[i].interface == interface)
-			return true;
-	return false;
-}
-
-static bool uses_events(const struct machine *m)
-{
-	return m->counters || m->spans || uses_interface(m, ENERGY_PERF);
-}
-
-/* What stays, and for what: events and MSRs of CPUs that come online are opened anew, programs run by test-run, and a
- * reload opens outputs. */
-static bool stays(unsigned cap, const struct machine *m, const struct config *c)
+/* True when a capability is still needed. The last three are for reading and for outputs that a reload opens. */
+static bool stays(unsigned cap, const struct rights *r)
 {
 	switch (cap) {
 	case CAP_BPF:
-		return m->counters || m->lifecycle || m->network || m->spans;
+		return r->runs_bpf;
 	case CAP_PERFMON:
-		return uses_events(m);
+		return r->opens_events;
 	case CAP_SYS_ADMIN:
-		return uses_events(m) && privileges_paranoid(m->root);
+		return r->opens_events && r->events_by_admin;
 	case CAP_SYS_PTRACE:
-		return m->spans || gpus_look_into_processes(m->gpus);
+		return r->looks_into_processes;
 	case CAP_SYS_RAWIO:
-		return uses_interface(m, ENERGY_MSR);
+		return r->reads_msr;
 	case CAP_SYS_NICE:
 		return !privileges_realtime();
 	case CAP_DAC_READ_SEARCH:
@@ -87,14 +73,14 @@ static bool stays(unsigned cap, const struct machine *m, const struct config *c)
 	}
 }
 
-static int drop_capabilities(const struct machine *m, const struct config *c, struct err *err)
+static int drop_capabilities(const struct rights *r, struct err *err)
 {
 	uint64_t keep = 0;
 
 	if (capng_get_caps_process() != 0)
-		return 0; /* no /proc: capabilities are not known, so they are left alone */
+		return 0; /* no /proc: capabilities are unknown and stay */
 	for (const struct privilege *p = privileges; p->name; p++)
-		if (capng_have_capability(CAPNG_EFFECTIVE, p->cap) && stays(p->cap, m, c))
+		if (capng_have_capability(CAPNG_EFFECTIVE, p->cap) && stays(p->cap, r))
 			keep |= 1ull << p->cap;
 	capng_clear(CAPNG_SELECT_CAPS);
 	for (const struct privilege *p = privileges; p->name; p++)
@@ -105,44 +91,31 @@ static int drop_capabilities(const struct machine *m, const struct config *c, st
 	return 0;
 }
 
-static bool starts_programs(const struct config *c)
+static void restrict_files(const struct rights *r, const struct config *c)
 {
-	for (unsigned i = 0; i < c->n_meters; i++)
-		if (c->meters[i].type && strcmp(c->meters[i].type, "command") == 0)
-			return true;
-	return false;
-}
+	struct err err = { 0 };
 
-/* A sandboxed process may not look into others, not even by their /proc (landlock(7), ptrace restrictions). */
-static void restrict_files(const struct machine *m, const struct config *c, bool programs)
-{
-	struct err why = { 0 };
-
-	if (!c->landlock)
+	if (!c->sandbox.landlock)
 		return;
-	if (c->n_spans_functions)
+	if (c->machine.spans.n_functions)
 		log_info("landlock: left out, because of spans.functions: their programs lie in other containers");
-	else if (gpus_look_into_processes(m->gpus))
+	else if (r->reads_descriptors)
 		log_info(
 			"landlock: left out, because who uses GPUs of AMD and Intel stands in the descriptors of processes");
-	else if (landlock_enter(c, programs, &why) != 0)
-		log_info("%s", why.text);
+	else if (landlock_enter(c, r->starts_programs, &err) != 0)
+		log_info("%s", err.text);
 }
 
-int privileges_drop(struct machine *m, const struct config *c, struct err *err)
+int privileges_drop(const struct rights *r, const struct config *c, struct err *ret_note, struct err *err)
 {
-	const bool programs = starts_programs(c);
-	struct err why = { 0 };
 	int rc;
 
-	/* nothing below is started by exec, but a hole in it must not become a way up; the two after it need it */
+	/* keeps a flaw from gaining rights by exec, which is not used below; the two calls after it need this */
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	rc = drop_capabilities(m, c, err);
+	rc = drop_capabilities(r, err);
 	if (rc)
 		return rc;
-	restrict_files(m, c, programs);
-	rc = filter_enter(c->seccomp, programs, &why);
-	if (rc)
-		machine_note(m, "%s", why.text);
+	restrict_files(r, c);
+	filter_enter(c->sandbox.seccomp, r->starts_programs, ret_note);
 	return 0;
 }

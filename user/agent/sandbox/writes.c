@@ -5,25 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include "../sink/url.h"
+#include "base/array.h"
+#include "sink/url.h"
 #include "writes.h"
 
 static int add(struct writes *w, const char *resolved)
 {
-	char **more;
-
 	for (unsigned i = 0; i < w->n; i++)
 		if (strcmp(w->tree[i], resolved) == 0)
 			return 0;
-	more = realloc(w->tree, (w->n + 1) * sizeof(*more));
-	if (!more)
+	if (ARRAY_RESIZE(w->tree, w->n + 1) != 0)
 		return -ENOMEM;
-	w->tree = more;
 	w->tree[w->n] = strdup(resolved);
 	return w->tree[w->n] ? (w->n++, 0) : -ENOMEM;
 }
 
-/* Cuts the last name off. The root is never given away for want of something deeper. */
+/* Cuts off the last name. Never returns the root, so the root never stands for a deeper missing directory. */
 static bool go_up(char *path)
 {
 	char *slash = strrchr(path, '/');
@@ -34,7 +31,7 @@ static bool go_up(char *path)
 	return true;
 }
 
-/* The directory itself, or the nearest above that exists: what is missing is made in it. */
+/* Adds the directory, or its nearest existing parent, in which the missing ones are made. */
 static int add_directory(struct writes *w, char *path)
 {
 	char resolved[PATH_MAX];
@@ -47,7 +44,7 @@ static int add_directory(struct writes *w, char *path)
 	return *path == '/' ? 0 : add(w, realpath(".", resolved) ? resolved : "/");
 }
 
-/* Of a file: where it lies, so that it can be made anew after it was moved away. */
+/* Adds the directory of a file, so that the file can be made again after it was moved away. */
 static int add_file(struct writes *w, const char *file)
 {
 	char path[PATH_MAX];
@@ -79,7 +76,7 @@ static int add_output(struct writes *w, const struct output_config *o)
 	return rc || !is_csv(o) ? rc : add_directory(w, u.path);
 }
 
-/* What systemd has made for the service (systemd.exec(5)): a reload may come to need it. */
+/* Adds the directories that systemd made for the service (systemd.exec(5)): a reload may need them. */
 static int add_service(struct writes *w)
 {
 	static const char *const names[] = { "STATE_DIRECTORY", "LOGS_DIRECTORY", "RUNTIME_DIRECTORY" };
@@ -108,13 +105,13 @@ int writes_list(const struct config *c, struct writes *ret, struct err *err)
 	if (!rc)
 		rc = add_service(&w);
 	if (!rc)
-		rc = add_file(&w, c->socket);
+		rc = add_file(&w, c->serving.socket.path);
 	if (!rc)
-		rc = add_file(&w, c->history);
-	if (!rc && c->web_listen)
-		rc = add_file(&w, c->web_token_file);
-	for (unsigned i = 0; i < c->n_outputs && !rc; i++)
-		rc = add_output(&w, &c->outputs[i]);
+		rc = add_file(&w, c->serving.history.path);
+	if (!rc && c->serving.web.listen)
+		rc = add_file(&w, c->serving.web.token_file);
+	for (unsigned i = 0; i < c->outputs.n && !rc; i++)
+		rc = add_output(&w, &c->outputs.v[i]);
 	if (rc) {
 		writes_free(&w);
 		return err_set(err, rc, "landlock: out of memory");

@@ -1,40 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The history's place in the agent: opened with the socket, whose totals go on from it and whose
- * snapshots it keeps. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include "../base/log.h"
-#include "../encode/totals_keep.h"
-#include "serving_internal.h"
+#include "base/log.h"
+#include "encode/totals/keep.h"
+#include "kept.h"
 
 static int take_totals(void *arg, const void *data, size_t size)
 {
 	return totals_load(arg, data, size);
 }
 
-/* The totals of an earlier agent on this boot, or new ones: a text that cannot be read changes nothing. */
-static int resume(struct serving *sv, const struct schema *s, const struct totals_options *o)
+/* Restores the totals of an earlier agent on this boot. When the text cannot be used, the totals start again. */
+static int resume(struct kept *k, const struct schema *s, const struct totals_options *o)
 {
-	int rc = history_load(sv->history, take_totals, sv->totals);
+	int rc = history_load(k->history, take_totals, k->totals);
 
 	if (!rc)
-		rc = sv->totals->adds ? totals_loaded(sv->totals) : 0;
+		rc = k->totals->adds ? totals_loaded(k->totals) : 0;
 	if (!rc)
 		return 0;
 	if (rc == -ESTALE)
 		log_warn("history: events, energy domains or this program have changed: totals begin anew");
 	else
 		log_warn("history: the totals of before cannot be used (%s): they begin anew", strerrordesc_np(-rc));
-	totals_free(sv->totals);
-	free(sv->totals);
-	sv->totals = totals_new(s, o);
-	return sv->totals ? 0 : -ENOMEM;
+	totals_free(k->totals);
+	free(k->totals);
+	k->totals = totals_new(s, o);
+	return k->totals ? 0 : -ENOMEM;
 }
 
-/* One level, as for the socket: a misspelt path should not become a tree. */
+/* Makes one level only, as for the socket: a misspelt path should not become a tree. */
 static void make_directory(const char *path)
 {
 	char dir[4096];
@@ -44,83 +42,98 @@ static void make_directory(const char *path)
 	slash = strrchr(dir, '/');
 	if (slash && slash != dir) {
 		*slash = '\0';
-		mkdir(dir, 0700); /* what fails here is said by opening the file in it */
+		mkdir(dir, 0700); /* failures show when the file is opened */
 	}
 }
 
-static void kept(void *arg, uint64_t seq)
+int kept_open(struct kept *k, const struct schema *s, const struct history_config *c, const struct totals_options *to)
 {
-	struct serving *sv = arg;
-
-	serve_totals_kept(sv->serve, seq);
-}
-
-int serving_history_open(struct serving *sv, const struct schema *s, const struct config *c,
-			 const struct totals_options *to)
-{
-	struct history_options o = { .path = c->history,
-				     .keep_ns = c->history_keep_ns,
-				     .size = c->history_size,
-				     .schema = s,
-				     .kept = kept,
-				     .arg = sv };
+	struct history_options o = {
+		.path = c->path, .keep_ns = c->keep_ns, .size = c->size, .schema = s, .kept = k->stored, .arg = k->arg
+	};
 	struct err note = { 0 }, err = { 0 };
 	int rc;
 
-	if (!c->history) {
-		snprintf(sv->no_history, sizeof(sv->no_history),
-			 "this agent keeps none; write history: { path: FILE }");
+	k->totals = totals_new(s, to);
+	if (!k->totals)
+		return -ENOMEM;
+	if (!c->path) {
+		snprintf(k->no_history, sizeof(k->no_history), "this agent keeps none; write history: { path: FILE }");
 		return 0;
 	}
-	make_directory(c->history);
-	rc = history_open(&o, &sv->history, &note, &err);
+	make_directory(c->path);
+	rc = history_open(&o, &k->history, &note, &err);
 	if (note.text[0])
 		log_warn("%s", note.text);
 	if (!rc)
-		return resume(sv, s, to);
-	/* measuring goes on whatever the disk does */
+		return resume(k, s, to);
+	/* measuring goes on without the disk */
 	log_warn("%s; nothing is kept until then", err.text);
-	snprintf(sv->no_history, sizeof(sv->no_history), "%.200s", err.text);
+	snprintf(k->no_history, sizeof(k->no_history), "%.200s", err.text);
 	return 0;
 }
 
-int serving_history_start(struct serving *sv, struct err *err)
+int kept_start(struct kept *k, struct err *err)
 {
-	return sv->history ? history_start(sv->history, err) : 0;
+	return k->history ? history_start(k->history, err) : 0;
 }
 
-/* Main thread: what the disk does is said when it changes. */
-void serving_history_say(struct serving *sv)
+void kept_say(struct kept *k)
 {
 	struct history_figures f;
 
-	if (!sv->history)
+	if (!k->history)
 		return;
-	history_figures(sv->history, &f);
-	if (strcmp(f.state, sv->history_state) == 0)
+	history_figures(k->history, &f);
+	if (strcmp(f.state, k->state) == 0)
 		return;
 	if (strcmp(f.state, "ok") != 0)
 		log_warn("history %s: %s; points are lost until it is mended", f.path, f.reason);
-	else if (sv->history_state[0])
+	else if (k->state[0])
 		log_warn("history %s: works again%s%s", f.path, f.reason[0] ? ": " : "", f.reason);
-	snprintf(sv->history_state, sizeof(sv->history_state), "%s", f.state);
+	snprintf(k->state, sizeof(k->state), "%s", f.state);
+}
+
+uint64_t kept_stop(struct kept *k)
+{
+	struct history_figures f;
+	uint64_t lost;
+
+	if (!k->history)
+		return 0;
+	history_stop(k->history);
+	history_figures(k->history, &f);
+	lost = f.lost_intervals + f.queued;
+	if (lost)
+		log_error(
+			"history %s: %llu of %llu intervals lost: %s; free space there or write elsewhere (history: { path: FILE })",
+			f.path, (unsigned long long)lost, (unsigned long long)(f.written + lost),
+			*f.reason ? f.reason : "the disk was too slow");
+	return lost;
 }
 
 static void save(void *arg, bool all, struct buf *out)
 {
-	struct serving *sv = arg;
+	struct kept *k = arg;
 
-	totals_save(sv->totals, all ? 0 : sv->saved, out);
+	totals_save(k->totals, all ? 0 : k->saved, out);
 }
 
-uint64_t serving_history_put(struct serving *sv, const struct snapshot *s)
+uint64_t kept_put(struct kept *k, const struct snapshot *s)
 {
 	uint64_t seq;
 
-	if (!sv->history)
+	if (!k->history)
 		return 0;
-	seq = history_put(sv->history, s, save, sv);
+	seq = history_put(k->history, s, save, k);
 	if (seq)
-		sv->saved = sv->totals->adds;
+		k->saved = k->totals->adds;
 	return seq;
+}
+
+void kept_close(struct kept *k)
+{
+	history_close(k->history);
+	totals_free(k->totals);
+	free(k->totals);
 }

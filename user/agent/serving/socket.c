@@ -8,13 +8,13 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "../base/log.h"
-#include "../base/parse.h"
-#include "serving_socket.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "socket.h"
 
 #define FIRST_PASSED_FD 3
 
-/* The socket that systemd opened for us (sd_listen_fds(3)); -1 = none. */
+/* The socket that systemd passed (sd_listen_fds(3)); -1 = none. */
 static int passed_socket(void)
 {
 	const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
@@ -28,13 +28,13 @@ static int passed_socket(void)
 	    getsockopt(FIRST_PASSED_FD, SOL_SOCKET, SO_DOMAIN, &domain, &len) != 0 || domain != AF_UNIX ||
 	    getsockopt(FIRST_PASSED_FD, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) != 0 || !listening)
 		return -1;
-	/* our own, of whatever mode: children get none, accepting never blocks */
+	/* systemd chose its flags; children must not inherit it, and accept must never block */
 	return fcntl(FIRST_PASSED_FD, F_SETFD, FD_CLOEXEC) || fcntl(FIRST_PASSED_FD, F_SETFL, O_NONBLOCK) ?
 		       -1 :
 		       FIRST_PASSED_FD;
 }
 
-/* One level: a misspelt path should not become a tree. */
+/* Makes one level only: a misspelt path should not become a tree. */
 static void make_directory(const char *path)
 {
 	char dir[sizeof(((struct unix_file *)0)->path)];
@@ -44,43 +44,43 @@ static void make_directory(const char *path)
 	slash = strrchr(dir, '/');
 	if (slash && slash != dir) {
 		*slash = '\0';
-		mkdir(dir, 0755); /* what fails here is said by opening the socket in it */
+		mkdir(dir, 0755); /* failures show when the socket is opened */
 	}
 }
 
-/* A group that it is not in can be given a file by CAP_CHOWN alone, which a container with few rights has not: better a
- * socket for its owner than none. */
-static int listen_on_file(struct serving_socket *sv, const struct config *c)
+/* Only CAP_CHOWN can give a file to a group that the agent is not in, and a container with few rights lacks it.
+ * Then the socket is for its owner only, which is better than no socket. */
+static int listen_on_file(struct serving_socket *sv, const struct socket_config *c)
 {
-	mode_t mode = strcmp(c->socket_others, "coarse") == 0 ? 0666 : 0660;
-	int fd = unix_listen_file(c->socket, mode, sv->group, &sv->file);
+	mode_t mode = strcmp(c->others, "coarse") == 0 ? 0666 : 0660;
+	int fd = unix_listen_file(c->path, mode, sv->group, &sv->file);
 
 	if (fd != -EPERM || sv->group == (gid_t)-1)
 		return fd;
-	fd = unix_listen_file(c->socket, mode, (gid_t)-1, &sv->file);
+	fd = unix_listen_file(c->path, mode, (gid_t)-1, &sv->file);
 	if (fd >= 0)
 		log_warn(
 			"socket: it cannot be given to the group %s: only root may connect; give CAP_CHOWN, or start jouled with that group",
-			c->socket_group);
+			c->group);
 	return fd;
 }
 
-int serving_listen(struct serving_socket *sv, const struct config *c, struct err *err)
+int serving_listen(struct serving_socket *sv, const struct socket_config *c, struct err *err)
 {
-	const struct group *g = getgrnam(c->socket_group);
+	const struct group *g = getgrnam(c->group);
 
 	sv->group = g ? g->gr_gid : (gid_t)-1;
 	if (!g)
-		log_info("socket: there is no group %s: only root may connect; groupadd --system %s", c->socket_group,
-			 c->socket_group);
+		log_info("socket: there is no group %s: only root may connect; groupadd --system %s", c->group,
+			 c->group);
 	sv->fd = passed_socket();
 	if (sv->fd >= 0)
 		return 0;
-	make_directory(c->socket);
+	make_directory(c->path);
 	sv->fd = listen_on_file(sv, c);
 	sv->own_file = sv->fd >= 0;
 	if (sv->fd < 0)
-		return err_set(err, sv->fd, "socket %s: %s; %s", c->socket, strerrordesc_np(-sv->fd),
+		return err_set(err, sv->fd, "socket %s: %s; %s", c->path, strerrordesc_np(-sv->fd),
 			       unix_listen_remedy(sv->fd));
 	return 0;
 }

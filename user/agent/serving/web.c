@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The TCP port of the page: opened while there are privileges, its secret in a file that those may read
- * who may use the query socket. */
+/* The TCP port of the page. It is opened before privileges are given up. Its secret is in a file that the users
+ * of the query socket may read. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,10 +10,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "../base/log.h"
-#include "../sink/tcp_listen.h"
-#include "../sink/url.h"
-#include "serving_web.h"
+#include "base/log.h"
+#include "sink/tcp_listen.h"
+#include "sink/url.h"
+#include "web.h"
 
 static int write_token(int fd, const struct serving_web *w, gid_t group)
 {
@@ -22,14 +22,14 @@ static int write_token(int fd, const struct serving_web *w, gid_t group)
 	if (group != (gid_t)-1 && fchown(fd, (uid_t)-1, group) != 0) {
 		if (errno != EPERM)
 			return -errno;
-		group = (gid_t)-1; /* as with the socket: its owner's alone */
+		group = (gid_t)-1; /* as with the socket: for its owner only */
 	}
 	if (fchmod(fd, group != (gid_t)-1 ? 0640 : 0600) != 0)
 		return -errno;
 	return write(fd, w->guard.token, len) == (ssize_t)len ? 0 : -EIO;
 }
 
-/* Renamed into place: never half a secret, never through a link that somebody laid there. */
+/* Writes another file and renames it: readers never see half a secret, and a planted link is never followed. */
 static int make_token_file(const struct serving_web *w, gid_t group)
 {
 	char temp[sizeof(w->token_file) + 8];
@@ -56,12 +56,12 @@ static unsigned port_of(int fd)
 	socklen_t len = sizeof(a);
 
 	getsockname(fd, (struct sockaddr *)&a, &len);
-	return ntohs(((struct sockaddr_in *)&a)->sin_port); /* at the same place in both families */
+	return ntohs(((struct sockaddr_in *)&a)->sin_port); /* the same offset in both families */
 }
 
-int serving_web_open(struct serving_web *w, const struct config *c, gid_t group, struct err *err)
+int serving_web_open(struct serving_web *w, const struct web_config *c, gid_t group, struct err *err)
 {
-	bool whole = c->web_listen && strrchr(c->web_listen, ':') && c->web_listen[0] != ':';
+	bool whole = c->listen && strrchr(c->listen, ':') && c->listen[0] != ':';
 	struct server_place place;
 	struct err cause = { 0 };
 	struct sink_url u;
@@ -69,21 +69,21 @@ int serving_web_open(struct serving_web *w, const struct config *c, gid_t group,
 	int rc;
 
 	w->fd = -1;
-	if (!c->web_listen)
+	if (!c->listen)
 		return 0;
 	snprintf(url, sizeof(url), "http-listen://%s%.256s",
-		 whole ? "" : "127.0.0.1:", c->web_listen[0] == ':' ? c->web_listen + 1 : c->web_listen);
+		 whole ? "" : "127.0.0.1:", c->listen[0] == ':' ? c->listen + 1 : c->listen);
 	if ((rc = sink_url_scheme(url, &u, &cause)) || (rc = sink_url_rest(url, SINK_URL_ADDR_PORT, &u, &cause)) ||
 	    (rc = tcp_listen_place(&u, NULL, &place, &cause)))
 		return err_set(err, rc, "web.listen: %s", cause.text);
 	w->fd = place.fd;
 	snprintf(w->where, sizeof(w->where), "%s", place.where);
-	snprintf(w->token_file, sizeof(w->token_file), "%s", c->web_token_file);
+	snprintf(w->token_file, sizeof(w->token_file), "%s", c->token_file);
 	rc = web_guard_init(&w->guard, port_of(w->fd), false);
-	w->guard.open = c->web_open;
+	w->guard.open = c->open;
 	if (rc)
 		return err_set(err, rc, "web: no random numbers; is /dev/urandom there?");
-	if (c->web_open) {
+	if (c->open) {
 		w->token_file[0] = '\0';
 		log_warn("web: open: whoever reaches http://%s/ sees all", w->where);
 		return 0;

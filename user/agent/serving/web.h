@@ -3,18 +3,18 @@
 #ifndef JD_SERVING_WEB_H
 #define JD_SERVING_WEB_H
 #include <sys/types.h>
-#include "../base/web_guard.h"
-#include "../model/config.h"
+#include "base/http/web_guard.h"
+#include "model/config/config.h"
 
 struct serving_web {
-	int fd; /* -1 = there is none, or it is the server's */
+	int fd; /* -1 = none, or the server owns it */
 	char where[128]; /* "127.0.0.1:8480" */
 	char token_file[4096]; /* "" = none was made */
 	struct web_guard guard;
 };
 
-/* Listens and writes the token file. 0 (also when none is wanted: fd is -1) or negative errno. */
-int serving_web_open(struct serving_web *w, const struct config *c, gid_t group, struct err *err);
-void serving_web_close(struct serving_web *w); /* removes the file while it is ours */
+/* Listens and writes the token file. 0 or negative errno. Without a configured port it returns 0 and fd is -1. */
+int serving_web_open(struct serving_web *w, const struct web_config *c, gid_t group, struct err *err);
+void serving_web_close(struct serving_web *w); /* removes the file unless another agent has replaced it */
 
 #endif

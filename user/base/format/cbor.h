@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CBOR (RFC 8949). cbw_*: items appended to a buf, shortest form, definite lengths. cbr_*: a pull
- * reader over a descriptor for hostile input: nothing is allocated after the start, every error
- * says at which byte what was expected and what was found. Not supported when reading: strings in
- * pieces (except where they are skipped), integers beyond 64 bits. */
+/* CBOR (RFC 8949). cbw_*: a writer that appends items to a buf in their shortest form. cbr_*: a pull reader for hostile
+ * input from a descriptor. It allocates nothing after its start, and every error says at which byte what was expected
+ * and what was found. It does not support strings in pieces (except where they are skipped) and integers beyond 64
+ * bits. */
 #ifndef JD_CBOR_H
 #define JD_CBOR_H
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include "buf.h"
-#include "err.h"
+#include "base/buf.h"
+#include "base/err.h"
 
 void cbw_uint(struct buf *b, uint64_t v);
 void cbw_int(struct buf *b, int64_t v);
 void cbw_bool(struct buf *b, bool v);
 void cbw_double(struct buf *b, double v);
 void cbw_array(struct buf *b, uint64_t n);
+void cbw_open_array(struct buf *b); /* the length is not known in advance; cbw_break ends it */
+void cbw_break(struct buf *b);
 void cbw_map(struct buf *b, uint64_t pairs);
 void cbw_tag(struct buf *b, uint64_t tag);
 void cbw_bytes(struct buf *b, const void *p, size_t n);
 void cbw_str(struct buf *b, const char *s); /* text; a byte string when it is not UTF-8 */
 
-/* Hot loops reserve for a whole record and write heads in place: with a call and a look at the buffer
- * for each, rows took seven times as long. Touches CBW_HEAD bytes at most; returns where the next
- * item begins. */
+/* For hot loops: the caller reserves room for a whole record and writes heads in place. A call and a check of the
+ * buffer for each head made rows seven times slower. cbw_put writes at most CBW_HEAD bytes and returns the place of the
+ * next item. */
 #define CBW_HEAD 9
 enum cbw_major { CBW_UINT = 0, CBW_BYTES = 2, CBW_TEXT = 3, CBW_ARRAY = 4 };
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "cbw_put swaps");
@@ -48,24 +50,26 @@ static inline uint8_t *cbw_put(uint8_t *p, enum cbw_major major, uint64_t v)
 
 struct cbr;
 
-/* subject begins every message and is copied; the descriptor stays the caller's. NULL: no memory. */
+/* Makes a reader. subject begins every message and is copied; the descriptor stays the caller's. NULL = no memory. */
 struct cbr *cbr_new(int fd, const char *subject);
-/* The same over anything that gives bytes: how many, 0 = the end, negative errno. */
+/* Reads at most n bytes to dst. Returns how many, 0 = the end, or negative errno. cbr_new_from is cbr_new with such a
+ * function in place of a descriptor. */
 typedef ssize_t (*cbr_read_fn)(void *arg, void *dst, size_t n);
 struct cbr *cbr_new_from(cbr_read_fn read, void *arg, const char *subject);
 void cbr_free(struct cbr *r);
-/* Where the next failure is described; may be NULL. */
+/* Sets the err that describes the next failure; it may be NULL. */
 void cbr_err(struct cbr *r, struct err *err);
 uint64_t cbr_offset(const struct cbr *r);
 
-/* All below: 0, or negative errno (-EBADMSG: not what was expected; else the read error), and every
- * later call fails the same way. */
+/* The functions below return 0 or a negative errno (-EBADMSG: the input is not what was expected; else the error of the
+ * read). After a failure every later call returns the same error. what: the expected item in messages. */
 int cbr_fail(struct cbr *r, const char *expected, const char *found, ...) __attribute__((format(printf, 3, 4)));
 int cbr_at_end(struct cbr *r); /* 1 = no more items, 0 = there is one */
 int cbr_is_tag(struct cbr *r); /* 1 = the next item is a tag, 0 = it is not */
 int cbr_tag(struct cbr *r, uint64_t expected, const char *what);
 int cbr_any_tag(struct cbr *r, uint64_t *ret, const char *what);
-/* The first byte of the next item: its major type (>> 5) and additional information. 0xff: a break. */
+/* Gets the first byte of the next item and leaves it in the input: major type (>> 5) and additional information. 0xff:
+ * a break. */
 int cbr_peek(struct cbr *r, uint8_t *ret, const char *what);
 int cbr_uint(struct cbr *r, uint64_t *ret, const char *what);
 int cbr_uint_max(struct cbr *r, uint64_t max, uint64_t *ret, const char *what);
@@ -73,17 +77,17 @@ int cbr_int(struct cbr *r, int64_t *ret, const char *what);
 int cbr_bool(struct cbr *r, bool *ret, const char *what);
 int cbr_simple(struct cbr *r, unsigned *ret, const char *what); /* 20 false, 21 true, 22 null, 23 undefined */
 int cbr_double(struct cbr *r, double *ret, const char *what);
-/* Text or bytes without NUL, shorter than size. ret_len may be NULL. */
+/* Reads text or bytes without NUL, shorter than size. ret_len may be NULL. */
 int cbr_str(struct cbr *r, char *dst, size_t size, size_t *ret_len, const char *what);
-/* Text appended with its NUL, at most max bytes of it, none of them NUL; memory grows with what comes. */
+/* Appends text and a NUL to b: at most max bytes, none of them NUL. Memory grows with the bytes that arrive. */
 int cbr_text(struct cbr *r, struct buf *b, size_t max, const char *what);
-/* Bytes, at most size of them. */
+/* Reads at most size bytes. */
 int cbr_bytes(struct cbr *r, void *dst, size_t size, size_t *ret_len, const char *what);
-/* A map key: longer ones and other types become "" and are read over. */
+/* Reads a text key of a map. A key that is too long or of another type becomes "" and is skipped. */
 int cbr_key(struct cbr *r, char *dst, size_t size);
-/* The same for integer keys; others become UINT64_MAX. */
+/* Reads an integer key of a map. A key of another type becomes UINT64_MAX and is skipped. */
 int cbr_int_key(struct cbr *r, uint64_t *ret);
-int cbr_skip(struct cbr *r); /* one item, whatever it holds, 16 levels deep at most */
+int cbr_skip(struct cbr *r); /* skips one item with all it contains, at most 16 levels deep */
 
 struct cbr_iter {
 	uint64_t left;

@@ -1,59 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tree_csv.h"
+#include "csv.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-#include "tree.h"
 
-#define LINE_MAX_BYTES 65536
-
-struct tree_csv {
+struct csv_reader {
 	int fd;
 	unsigned long line;
+	uint64_t end; /* bytes of whole lines that were taken */
 	size_t pos, len;
 	bool eof;
-	char *cell[TREE_COLUMNS_MAX];
-	char data[2 * LINE_MAX_BYTES];
+	char *cell[CSV_CELLS_MAX];
+	char data[2 * CSV_LINE_MAX];
 };
 
-/* O_NONBLOCK: a FIFO would wait for its writer. */
-int tree_file_open(int dir, const char *name)
+int csv_open(int fd, struct csv_reader **ret)
 {
-	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
+	struct csv_reader *c = malloc(sizeof(*c));
 
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-		return fd;
-	close(fd);
-	return -EINVAL;
-}
-
-int tree_csv_open(int dir, const char *name, struct tree_csv **ret)
-{
-	int fd = tree_file_open(dir, name);
-	struct tree_csv *c;
-
-	if (fd < 0)
-		return fd;
-	c = malloc(sizeof(*c));
 	if (!c) {
 		close(fd);
 		return -ENOMEM;
 	}
 	c->fd = fd;
 	c->line = 0;
+	c->end = 0;
 	c->pos = c->len = 0;
 	c->eof = false;
 	*ret = c;
 	return 0;
 }
 
-void tree_csv_close(struct tree_csv *c)
+void csv_close(struct csv_reader *c)
 {
 	if (!c)
 		return;
@@ -61,12 +40,12 @@ void tree_csv_close(struct tree_csv *c)
 	free(c);
 }
 
-unsigned long tree_csv_line(const struct tree_csv *c)
+unsigned long csv_line(const struct csv_reader *c)
 {
 	return c->line;
 }
 
-static int refill(struct tree_csv *c)
+static int refill(struct csv_reader *c)
 {
 	ssize_t n;
 
@@ -83,8 +62,8 @@ static int refill(struct tree_csv *c)
 	return 0;
 }
 
-/* A line without its end, at *ret; 1, 0 = no more. */
-static int take_line(struct tree_csv *c, char **ret, size_t *ret_len, bool *ret_whole)
+/* Takes the next line, without its line end. 1; 0 = there is none; or as csv_next. */
+static int take_line(struct csv_reader *c, char **ret, size_t *ret_len, bool *ret_whole)
 {
 	for (;;) {
 		char *at = c->data + c->pos, *end = memchr(at, '\n', c->len - c->pos);
@@ -95,17 +74,18 @@ static int take_line(struct tree_csv *c, char **ret, size_t *ret_len, bool *ret_
 
 			c->line++;
 			c->pos += n + !!end;
+			c->end += n + !!end;
 			*ret_whole = end != NULL;
 			if (n && at[n - 1] == '\r')
 				n--;
 			at[n] = '\0';
 			*ret = at;
 			*ret_len = n;
-			return n >= LINE_MAX_BYTES ? -EFBIG : memchr(at, '\0', n) ? -EBADMSG : 1;
+			return n >= CSV_LINE_MAX ? -EFBIG : memchr(at, '\0', n) ? -EBADMSG : 1;
 		}
 		if (c->eof)
 			return 0;
-		if (c->len - c->pos >= LINE_MAX_BYTES) {
+		if (c->len - c->pos >= CSV_LINE_MAX) {
 			c->line++;
 			return -EFBIG;
 		}
@@ -115,7 +95,7 @@ static int take_line(struct tree_csv *c, char **ret, size_t *ret_len, bool *ret_
 	}
 }
 
-/* A quoted cell, unquoted in place; where it ended, NULL = it did not. */
+/* Unquotes a cell in place. Returns the end of the quoted text; NULL = the closing quote is missing. */
 static char *unquote(char *s)
 {
 	char *to = s;
@@ -131,14 +111,14 @@ static char *unquote(char *s)
 	return NULL;
 }
 
-static int split(struct tree_csv *c, char *s, struct tree_row *ret)
+static int split(struct csv_reader *c, char *s, struct csv_row *ret)
 {
 	ret->n = 0;
 	ret->cell = c->cell;
 	for (;;) {
 		char *end = s;
 
-		if (ret->n == TREE_COLUMNS_MAX)
+		if (ret->n == CSV_CELLS_MAX)
 			return -EFBIG;
 		c->cell[ret->n++] = s;
 		if (*s == '"')
@@ -152,7 +132,7 @@ static int split(struct tree_csv *c, char *s, struct tree_row *ret)
 	}
 }
 
-int tree_csv_next(struct tree_csv *c, struct tree_row *ret)
+int csv_next(struct csv_reader *c, struct csv_row *ret)
 {
 	size_t len;
 	char *line;
@@ -168,17 +148,21 @@ int tree_csv_next(struct tree_csv *c, struct tree_row *ret)
 		}
 	} while (!len);
 	ret->line = c->line;
+	ret->end = c->end;
 	return split(c, line, ret);
 }
 
-bool tree_is_missing(const char *cell)
+void csv_add_cell(struct buf *b, const char *text)
 {
-	static const char *const words[] = { "",     "NaN",     "nan",      "N/A",    "n/a",    "NA",   "<NA>",
-					     "NULL", "null",    "None",     "-NaN",   "-nan",   "#N/A", "#N/A N/A",
-					     "#NA",  "-1.#IND", "-1.#QNAN", "1.#IND", "1.#QNAN" };
+	bool quote = text[strcspn(text, ",\"")] != '\0';
 
-	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (strcmp(cell, words[i]) == 0)
-			return true;
-	return false;
+	if (quote)
+		buf_add_char(b, '"');
+	for (; *text; text++) {
+		if (*text == '"')
+			buf_add_char(b, '"');
+		buf_add_char(b, *text);
+	}
+	if (quote)
+		buf_add_char(b, '"');
 }

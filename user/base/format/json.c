@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "json.h"
-#include "text.h"
+#include "base/text.h"
 
 #define JSON_DEPTH 32
 

@@ -5,7 +5,7 @@
 #define JD_JSON_H
 #include <stdbool.h>
 #include <stdint.h>
-#include "buf.h"
+#include "base/buf.h"
 
 struct json {
 	struct buf *out;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unsigned numbers in as few bytes as they need: seven bits each, the lowest first, the top bit set in
- * all but the last (LEB128; DWARF 5, 7.6). What is kept on disk is made of them. */
+/* Unsigned numbers in as few bytes as they need: seven bits each, the lowest first, the top bit set in all but the last
+ * (LEB128; DWARF 5, 7.6). Files on disk are made of them. */
 #ifndef JD_VARINT_H
 #define JD_VARINT_H
 #include <stdbool.h>
-#include "buf.h"
+#include "base/buf.h"
 
 #define VARINT_MAX 10
 
@@ -23,7 +23,7 @@ static inline void varint_add(struct buf *b, uint64_t v)
 
 struct varint_reader {
 	const uint8_t *at, *end;
-	bool bad; /* it ended early or was none: everything read since is 0 */
+	bool bad; /* the data ended early or was no varint: every read since then gave 0 */
 };
 
 static inline uint64_t varint_take(struct varint_reader *r)
@@ -44,7 +44,7 @@ static inline uint64_t varint_take(struct varint_reader *r)
 	return 0;
 }
 
-/* n bytes as they are; NULL = there are not so many. */
+/* Takes n bytes unchanged; NULL = fewer are left. */
 static inline const uint8_t *varint_bytes(struct varint_reader *r, uint64_t n)
 {
 	const uint8_t *p = r->at;

@@ -4,7 +4,7 @@
 #include <strings.h>
 #include "http.h"
 
-/* 0 = no match, 1 = any, 2 = type and any, 3 = exactly. */
+/* How exactly a range matches a type: 0 = no match, 1 = any, 2 = type and any, 3 = exactly. */
 static int match(const char *range, size_t len, const char *type)
 {
 	size_t major = strcspn(type, "/"), whole = strcspn(type, ";");
@@ -42,7 +42,7 @@ static unsigned quality_of(const char *params, const char *end)
 	return 1000;
 }
 
-/* What an Accept says of one type: the most specific range decides. */
+/* The q of one type in an Accept header, in thousandths; 0 = not accepted. The most specific range decides. */
 static unsigned liking(const char *accept, const char *type)
 {
 	int best = 0;

@@ -1,25 +1,222 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests: checked, handed to the owner, answered. */
 #include <ctype.h>
 #include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "clock.h"
-#include "http_internal.h"
-#include "json.h"
+#include <sys/socket.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/format/json.h"
+#include "base/loop.h"
+#include "http.h"
+
+#define ACCEPTS_PER_TURN 32
+#define FIRST_NS (10 * NS_PER_S) /* time for the head of the first request */
+#define NEXT_NS (60 * NS_PER_S) /* time for the head of each later request */
+#define POOL_BYTES (48u << 10) /* memory above 32 KiB is mapped, so only touched pages are resident */
+
+#define BUSY "{\"error\":\"clients: as many as allowed are connected; try again, or less\"}"
+static const char busy[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
+			   "Connection: close\r\nContent-Length: 73\r\n\r\n" BUSY;
+_Static_assert(sizeof(BUSY) - 1 == 73, "Content-Length");
+
+struct client {
+	struct http_peer peer;
+	struct http *server;
+	struct MHD_Connection *conn;
+	int fd;
+	uint64_t since_ns; /* since when it waits for a request; 0 = one is being answered */
+	bool first, cut;
+	bool suspended;
+	size_t held; /* bytes of its answer, until the client took it or left */
+	struct client *next, **at;
+};
+
+/* The daemon and its connections. */
+struct http {
+	struct http_options o;
+	struct loop *loop;
+	struct MHD_Daemon *daemon;
+	struct event *acceptor, *ready, *timer, *sweep;
+	struct client *clients;
+	struct http_stats stats;
+	size_t held; /* bytes of all answers */
+	bool stopping;
+};
+
+static struct client *client_of(struct MHD_Connection *conn)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info ? info->socket_context : NULL;
+}
+
+static void run(struct http *h)
+{
+	unsigned long long ms;
+	struct timeval tv;
+
+	MHD_run(h->daemon);
+	if (MHD_get_timeout(h->daemon, &ms) != MHD_YES) {
+		evtimer_del(h->timer);
+		return;
+	}
+	tv = (struct timeval){ .tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)(ms % 1000 * 1000) };
+	evtimer_add(h->timer, &tv);
+}
+
+static void on_ready(evutil_socket_t fd, short what, void *arg)
+{
+	run(arg);
+}
+
+/* True when a connection must be cut. It took too long over the head of a request (the library's own timeout begins
+ * anew with every byte), or its client has closed its side: when epoll reports bytes and the end at once, the
+ * library takes the bytes and waits for more. */
+static bool never_asks(const struct client *c, uint64_t now_ns)
+{
+	char byte;
+
+	return now_ns - c->since_ns >= (c->first ? FIRST_NS : NEXT_NS) ||
+	       recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+static void on_sweep(evutil_socket_t fd, short what, void *arg)
+{
+	struct http *h = arg;
+	uint64_t now = clock_mono_ns();
+
+	for (struct client *c = h->clients; c; c = c->next) {
+		if (!c->since_ns || c->cut || !never_asks(c, now))
+			continue;
+		shutdown(c->fd, SHUT_RDWR);
+		c->cut = true;
+	}
+	event_add(h->acceptor, NULL);
+	run(h);
+}
+
+static void know_peer(struct client *c)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	c->peer.local = c->server->o.local && getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0;
+	if (!c->peer.local)
+		return;
+	c->peer.uid = cred.uid;
+	c->peer.gid = cred.gid;
+	len = sizeof(c->peer.groups);
+	/* with more groups than fit (ERANGE) the peer is judged by its first one */
+	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERGROUPS, c->peer.groups, &len) == 0)
+		c->peer.n_groups = len / sizeof(gid_t);
+}
+
+static void client_begins(struct http *h, struct MHD_Connection *conn, void **slot)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct client *c = calloc(1, sizeof(*c));
+
+	*slot = c;
+	if (!c || !info)
+		return;
+	c->server = h;
+	c->conn = conn;
+	c->fd = info->connect_fd;
+	c->since_ns = clock_mono_ns();
+	c->first = true;
+	know_peer(c);
+	c->next = h->clients;
+	if (c->next)
+		c->next->at = &c->next;
+	c->at = &h->clients;
+	h->clients = c;
+	h->stats.clients++;
+}
+
+/* Forgets the bytes of an answer that waits no more. */
+static void let_go(struct client *c)
+{
+	c->server->held -= c->held;
+	c->held = 0;
+}
+
+static void client_ends(struct client *c)
+{
+	if (!c || !c->at) {
+		free(c);
+		return;
+	}
+	let_go(c);
+	*c->at = c->next;
+	if (c->next)
+		c->next->at = c->at;
+	c->server->stats.clients--;
+	free(c);
+}
+
+static void on_connection(void *arg, struct MHD_Connection *conn, void **slot, enum MHD_ConnectionNotificationCode code)
+{
+	if (code == MHD_CONNECTION_NOTIFY_STARTED)
+		client_begins(arg, conn, slot);
+	else
+		client_ends(*slot);
+}
+
+/* The answer fits the socket's buffer. A client that does not read it loses it. */
+static void turn_away(struct http *h, int fd)
+{
+	h->stats.refused++;
+	if (send(fd, busy, sizeof(busy) - 1, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
+		shutdown(fd, SHUT_WR);
+	close(fd);
+}
+
+static void on_accept(evutil_socket_t listener, short what, void *arg)
+{
+	struct http *h = arg;
+	struct sockaddr_storage a;
+
+	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+		socklen_t len = sizeof(a);
+		int one = 1, fd = accept4(listener, (struct sockaddr *)&a, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
+			event_del(h->acceptor); /* the sweep tries again */
+			break;
+		}
+		if (fd < 0)
+			break;
+		if (!h->o.local)
+			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		if (h->stats.clients >= h->o.max_clients)
+			turn_away(h, fd);
+		else if (MHD_add_connection(h->daemon, fd, (struct sockaddr *)&a, len) != MHD_YES)
+			h->stats.refused++; /* it closed the descriptor */
+	}
+	run(h);
+}
+
+/* Requests: checked, handed to the owner, answered. */
 
 #define STREAM_BLOCK 65536
-#define HELD_MAX ((size_t)64 << 20) /* of answers that wait for their readers, all together */
-#define HELD_SMALL 65536 /* such a one is never refused */
+#define HELD_MAX ((size_t)64 << 20) /* bytes of all answers that wait for their readers */
+#define HELD_SMALL 65536 /* an answer of so many bytes is never refused */
 
 struct pending { /* a request between its first byte and its end */
-	struct http_request r;
-	const char *wrong; /* what is wrong with its target; NULL = nothing */
-	unsigned status; /* for that */
+	struct http_request r; /* its target is `uri` */
+	const char *wrong; /* the error in its target; NULL = none */
+	unsigned status; /* HTTP status of that error */
 	size_t body;
 	bool begun;
+	char uri[];
 };
 
 struct stream {
@@ -29,14 +226,8 @@ struct stream {
 	struct MHD_Connection *conn;
 };
 
-struct http_client *http_client_of(struct MHD_Connection *conn)
-{
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-
-	return info ? info->socket_context : NULL;
-}
-
-/* What a query string cannot hide: a NUL cuts the decoded text, a broken escape is taken as it is. */
+/* Finds an escape that must be refused: the library would cut the decoded text at a NUL and take a broken escape as it
+ * is. NULL = none. */
 static const char *wrong_escape(const char *uri)
 {
 	for (const char *s = uri; (s = strchr(s, '%')); s += 3) {
@@ -48,42 +239,40 @@ static const char *wrong_escape(const char *uri)
 	return NULL;
 }
 
-void *http_on_uri(void *arg, const char *uri, struct MHD_Connection *conn)
+static void *on_uri(void *arg, const char *uri, struct MHD_Connection *conn)
 {
-	struct pending *p = calloc(1, sizeof(*p));
+	size_t len = strlen(uri);
+	struct pending *p = calloc(1, sizeof(*p) + len + 1);
 
 	if (!p)
 		return NULL;
+	memcpy(p->uri, uri, len);
+	p->r.target = p->uri;
 	p->wrong = wrong_escape(uri);
 	p->status = MHD_HTTP_BAD_REQUEST;
-	if (strlen(uri) > HTTP_TARGET_MAX) {
+	if (len > HTTP_TARGET_MAX) {
 		p->wrong = "longer than 4096 bytes; ask for less";
 		p->status = MHD_HTTP_URI_TOO_LONG;
 	}
 	return p;
 }
 
-void http_let_go(struct http_client *c)
-{
-	c->server->held -= c->held;
-	c->held = 0;
-}
-
-/* Clients that ask and do not read must not fill the memory. One answer fits always. */
-static bool may_hold(const struct http_client *c, size_t bytes)
+/* True when so many more bytes may be held: clients that ask and do not read must not fill the memory. A small answer,
+ * and one answer alone, are always allowed. */
+static bool may_hold(const struct client *c, size_t bytes)
 {
 	return !c || bytes <= HELD_SMALL || !c->server->held || c->server->held + bytes <= HELD_MAX;
 }
 
-void http_on_completed(void *arg, struct MHD_Connection *conn, void **state, enum MHD_RequestTerminationCode why)
+static void on_completed(void *arg, struct MHD_Connection *conn, void **state, enum MHD_RequestTerminationCode why)
 {
-	struct http_client *c = http_client_of(conn);
+	struct client *c = client_of(conn);
 
 	free(*state);
 	*state = NULL;
 	if (!c || !c->at)
 		return;
-	http_let_go(c);
+	let_go(c);
 	if (c->server->o.done)
 		c->server->o.done(c->server->o.arg, conn);
 	c->since_ns = clock_mono_ns();
@@ -120,7 +309,7 @@ static void add_headers(struct MHD_Response *res, const char *headers)
 
 void http_reply(struct http_request *r, unsigned status, const char *type, const char *headers, const struct buf *body)
 {
-	struct http_client *c = http_client_of(r->conn);
+	struct client *c = client_of(r->conn);
 	struct MHD_Response *res;
 
 	if (body->failed) {
@@ -186,7 +375,7 @@ static enum MHD_Result add_argument(void *arg, enum MHD_ValueKind kind, const ch
 	return MHD_YES;
 }
 
-/* Answers what must not reach the owner. */
+/* Answers requests that must not reach the owner. */
 static void check(struct http_request *r, const struct pending *p)
 {
 	const char *length = MHD_lookup_connection_value(r->conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
@@ -207,7 +396,7 @@ static void check(struct http_request *r, const struct pending *p)
 			   HTTP_ARGS_MAX);
 }
 
-static void begin(struct pending *p, struct http_client *c, struct MHD_Connection *conn, const char *method)
+static void answer_begin(struct pending *p, struct client *c, struct MHD_Connection *conn, const char *method)
 {
 	p->begun = true;
 	p->r.conn = conn;
@@ -220,17 +409,17 @@ static void begin(struct pending *p, struct http_client *c, struct MHD_Connectio
 	check(&p->r, p);
 }
 
-enum MHD_Result http_on_request(void *arg, struct MHD_Connection *conn, const char *url, const char *method,
-				const char *version, const char *data, size_t *size, void **state)
+static enum MHD_Result on_request(void *arg, struct MHD_Connection *conn, const char *url, const char *method,
+				  const char *version, const char *data, size_t *size, void **state)
 {
-	struct http_client *c = http_client_of(conn);
+	struct client *c = client_of(conn);
 	struct pending *p = *state;
 
 	if (!c || !c->at || !p || c->server->stopping)
 		return MHD_NO;
 	p->r.path = url;
 	if (!p->begun) {
-		begin(p, c, conn, method);
+		answer_begin(p, c, conn, method);
 		return MHD_YES;
 	}
 	if (*size) {
@@ -247,7 +436,7 @@ enum MHD_Result http_on_request(void *arg, struct MHD_Connection *conn, const ch
 
 void http_wait(struct http_request *r)
 {
-	struct http_client *c = http_client_of(r->conn);
+	struct client *c = client_of(r->conn);
 
 	c->suspended = true;
 	MHD_suspend_connection(r->conn);
@@ -256,7 +445,7 @@ void http_wait(struct http_request *r)
 static ssize_t read_stream(void *arg, uint64_t at, char *dst, size_t n)
 {
 	struct stream *s = arg;
-	struct http_client *c = http_client_of(s->conn);
+	struct client *c = client_of(s->conn);
 	ssize_t got = s->server->stopping ? -1 : s->ops->read(s->arg, dst, n);
 
 	if (got < 0)
@@ -276,7 +465,8 @@ static void free_stream(void *arg)
 	free(s);
 }
 
-int http_stream(struct http_request *r, const char *type, const struct http_stream_ops *ops, void *arg)
+int http_pass(struct http_request *r, unsigned status, const char *headers, const struct http_stream_ops *ops,
+	      void *arg)
 {
 	struct stream *s = calloc(1, sizeof(*s));
 	struct MHD_Response *res;
@@ -289,8 +479,123 @@ int http_stream(struct http_request *r, const char *type, const struct http_stre
 		free(s);
 		return -ENOMEM;
 	}
-	MHD_add_response_header(res, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-	MHD_add_response_header(res, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-	send_response(r, MHD_HTTP_OK, res);
+	add_headers(res, headers);
+	send_response(r, status, res);
 	return 0;
+}
+
+int http_stream(struct http_request *r, const char *type, const struct http_stream_ops *ops, void *arg)
+{
+	char headers[160];
+
+	snprintf(headers, sizeof(headers), "Content-Type: %s\nCache-Control: no-store", type);
+	return http_pass(r, MHD_HTTP_OK, headers, ops, arg);
+}
+
+/* Start and end. */
+
+/* Frees everything that belongs to the loop, on its thread. Sleeping connections must wake before the daemon ends. */
+static void end(void *arg)
+{
+	struct http *h = arg;
+	struct event *all[] = { h->acceptor, h->ready, h->timer, h->sweep };
+
+	h->stopping = true;
+	if (h->daemon) {
+		for (struct client *c = h->clients; c; c = c->next)
+			if (c->suspended) {
+				c->suspended = false;
+				MHD_resume_connection(c->conn);
+			}
+		MHD_run(h->daemon);
+		MHD_stop_daemon(h->daemon);
+	}
+	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (all[i])
+			event_free(all[i]);
+}
+
+static void begin(void *arg)
+{
+	struct http *h = arg;
+	const struct timeval second = { .tv_sec = 1 };
+
+	if (event_add(h->acceptor, NULL) || event_add(h->ready, NULL) || event_add(h->sweep, &second))
+		h->stopping = true;
+}
+
+static int make(struct http *h)
+{
+	struct event_base *base = loop_base(h->loop);
+	const union MHD_DaemonInfo *info;
+
+	h->daemon = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, h,
+		MHD_OPTION_CONNECTION_LIMIT, h->o.max_clients, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
+		MHD_OPTION_CONNECTION_TIMEOUT, 60u, MHD_OPTION_URI_LOG_CALLBACK, on_uri, h, MHD_OPTION_NOTIFY_COMPLETED,
+		on_completed, h, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_END);
+	info = h->daemon ? MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+	if (!info)
+		return -ENOMEM;
+	h->acceptor = event_new(base, h->o.fd, EV_READ | EV_PERSIST, on_accept, h);
+	h->ready = event_new(base, info->listen_fd, EV_READ | EV_PERSIST, on_ready, h);
+	h->timer = evtimer_new(base, on_ready, h);
+	h->sweep = event_new(base, -1, EV_PERSIST, on_sweep, h);
+	return h->acceptor && h->ready && h->timer && h->sweep ? 0 : -ENOMEM;
+}
+
+int http_start(const struct http_options *o, struct loop *loop, struct http **ret)
+{
+	struct http *h = calloc(1, sizeof(*h));
+	int rc;
+
+	if (!h)
+		return -ENOMEM;
+	h->o = *o;
+	h->loop = loop;
+	rc = make(h);
+	if (!rc) {
+		*ret = h; /* a client that waits already is answered before this returns */
+		loop_call(loop, begin, h);
+	}
+	if (rc || h->stopping) {
+		loop_call(loop, end, h);
+		free(h);
+		*ret = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void http_forget(struct http *h)
+{
+	if (!h)
+		return;
+	loop_call(h->loop, end, h);
+	free(h);
+}
+
+void http_stop(struct http *h)
+{
+	int fd = h ? h->o.fd : -1;
+
+	http_forget(h);
+	if (fd >= 0)
+		close(fd);
+}
+
+struct http_stats http_figures(const struct http *h)
+{
+	return h->stats;
+}
+
+void http_again(struct MHD_Connection *conn)
+{
+	struct client *c = client_of(conn);
+
+	if (!c || !c->suspended)
+		return;
+	c->suspended = false;
+	MHD_resume_connection(conn);
+	event_active(c->server->timer, EV_TIMEOUT, 0);
 }

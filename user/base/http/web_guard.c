@@ -29,7 +29,7 @@ int web_guard_init(struct web_guard *g, unsigned port, bool once)
 	return rc ? rc : web_secret(g->session);
 }
 
-/* Takes the same time wherever they differ. */
+/* Compares in the same time for every difference, so that the time does not tell the secret. */
 static bool same(const char *text, size_t len, const char *secret)
 {
 	unsigned char differ = 0;
@@ -41,7 +41,7 @@ static bool same(const char *text, size_t len, const char *secret)
 	return !differ;
 }
 
-/* Addresses, localhost and this machine's own name: no other name can be made to point here. */
+/* True for an address, localhost and the name of this machine: none of these can be made to point elsewhere. */
 static bool own_host(const char *host)
 {
 	char name[256], own[256] = "";
@@ -98,7 +98,8 @@ enum web_verdict web_guard_judge(struct web_guard *g, const struct web_ask *ask)
 	return WEB_UNKNOWN;
 }
 
-const char *web_guard_reason(enum web_verdict v)
+/* "subject: cause; remedy" of a refusal. */
+static const char *reason(enum web_verdict v)
 {
 	switch (v) {
 	case WEB_STRANGE_HOST:
@@ -108,4 +109,41 @@ const char *web_guard_reason(enum web_verdict v)
 	default:
 		return "token: there is none, or a wrong one; open the page by the URL with ?token=";
 	}
+}
+
+static const char *token_of(const struct http_request *r)
+{
+	for (unsigned i = 0; strcmp(r->path, "/") == 0 && i < r->n_args; i++)
+		if (strcmp(r->names[i], "token") == 0)
+			return r->values[i];
+	return NULL;
+}
+
+/* Replaces the token in the URL by a session cookie: address bar, browser history and Referer do not keep a
+ * secret. */
+static void enter(const struct web_guard *g, struct http_request *r)
+{
+	struct buf nothing = { 0 };
+	char headers[160];
+
+	snprintf(headers, sizeof(headers),
+		 "Location: /\nSet-Cookie: %s=%s; Path=/; HttpOnly; SameSite=Strict\n"
+		 "Referrer-Policy: no-referrer",
+		 g->cookie, g->session);
+	http_reply(r, 303, "text/plain", headers, &nothing);
+}
+
+bool web_guard_admit(struct web_guard *g, struct http_request *r)
+{
+	struct web_ask ask = { http_header(r, "Host"), http_header(r, "Cookie"), http_header(r, "Authorization"),
+			       token_of(r) };
+	enum web_verdict v = web_guard_judge(g, &ask);
+
+	if (v == WEB_ENTER)
+		enter(g, r);
+	else if (v != WEB_ADMIT)
+		http_error(r, 403, NULL, "%s", reason(v));
+	else if (strcmp(r->method, "GET") != 0)
+		http_error(r, 405, "Allow: GET, HEAD", "method: this port is to look only; use the Unix socket");
+	return !r->answered;
 }

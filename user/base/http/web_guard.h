@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may use a page on a TCP port: whoever has the secret that is in its URL, which becomes a cookie of
- * that port. Browsers are kept from being used by others: a name that was made to point here (DNS
- * rebinding) is refused by Host, other sites by the cookie (SameSite=Strict) and by giving no CORS. */
+/* Guards a page on a TCP port. A browser that opens it must have the secret in the URL, which becomes a cookie of
+ * that port. Other sites cannot use the browser: a name that was made to point here (DNS rebinding) is refused by
+ * Host, and other sites by the cookie (SameSite=Strict) and because there is no CORS. */
 #ifndef JD_WEB_GUARD_H
 #define JD_WEB_GUARD_H
 #include <stdbool.h>
+#include "http.h"
 
 #define WEB_SECRET_SIZE 33 /* 128 random bits as hexadecimal digits, and a NUL */
 
@@ -14,7 +15,7 @@ struct web_guard {
 	char cookie[24]; /* its name: cookies know hosts, not ports */
 	bool once; /* the token opens one session, then it is spent */
 	bool spent;
-	bool open; /* everybody who reaches the port may */
+	bool open; /* no secret is needed */
 };
 
 struct web_ask { /* of a request; NULL = it has none */
@@ -30,11 +31,11 @@ enum web_verdict {
 	WEB_UNKNOWN, /* 403 */
 };
 
-/* New secrets. 0 or negative errno. */
+/* Makes new secrets. 0 or negative errno. */
 int web_guard_init(struct web_guard *g, unsigned port, bool once);
 enum web_verdict web_guard_judge(struct web_guard *g, const struct web_ask *ask);
-/* "subject: cause; remedy" of a refusal. */
-const char *web_guard_reason(enum web_verdict v);
+/* Judges a request to a guarded port, where only GET and HEAD are allowed. False: the request is already answered. */
+bool web_guard_admit(struct web_guard *g, struct http_request *r);
 /* A new secret; also a nonce for a page's policy. 0 or negative errno. */
 int web_secret(char ret[WEB_SECRET_SIZE]);
 

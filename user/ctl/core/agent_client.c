@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
-#include <curl/curl.h>
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -9,32 +8,30 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "agent.h"
+#include "base/clock.h"
+#include "base/http/http_client.h"
+#include "agent_client.h"
 
-#define GET_LIMIT_MS 60000L /* of a whole answer that has an end */
-#define CONNECT_LIMIT_MS 5000L
-#define LOOK_MS 100 /* at *stop */
-#define ERROR_MAX 8192u /* bytes kept of an answer that is no 200 */
+#define CONNECT_LIMIT_NS (5 * NS_PER_S)
+#define LOOK_MS 100 /* longest time between two looks at *stop */
+#define ERROR_MAX 8192u /* bytes that are kept of an answer whose status is not 200 */
 
 struct agent {
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
-	CURL *easy;
-	CURLM *multi;
-	struct curl_slist *headers;
+	struct http_client *http;
 	bool trusted;
-	int also; /* a descriptor whose input ends waiting; -1 = none */
-	bool running; /* easy is in multi: a stream that was begun */
-	CURLcode result; /* of a stream that ended */
-	struct buf *body; /* where bytes of a 200 go: answer or stream */
+	long status; /* of the last answer to agent_get or agent_post */
+	int also; /* waiting also ends when this descriptor has input; -1 = none */
+	struct buf *body; /* takes the bytes of an answer with status 200: answer or stream */
 	struct buf answer;
-	struct buf stream; /* they came, nobody took them */
-	size_t taken; /* of stream */
-	struct buf refusal; /* body of another status */
+	struct buf stream; /* bytes received, from `taken` on not yet read */
+	size_t taken; /* bytes of stream that were read */
+	struct buf refusal; /* body of an answer with another status */
 };
 
-static const char *remedy(int code)
+static const char *remedy(int rc)
 {
-	switch (code) {
+	switch (rc) {
 	case -ENOENT:
 		return "is jouled running? Start it (systemctl start jouled), or name its socket with --socket";
 	case -ECONNREFUSED:
@@ -49,56 +46,40 @@ static const char *remedy(int code)
 	}
 }
 
-static int unreachable(const struct agent *a, int code, struct err *err)
+static int unreachable(const struct agent *a, int rc, struct err *err)
 {
-	return err_set(err, code, "%s: %s; %s", a->path, code == -ENOENT ? "no agent there" : strerrordesc_np(-code),
-		       remedy(code));
+	return err_set(err, rc, "%s: %s; %s", a->path, rc == -ENOENT ? "no agent there" : strerrordesc_np(-rc),
+		       remedy(rc));
 }
 
-/* One connection of our own, for curl's error for a socket it may not touch names nothing. */
+/* Connects once without libcurl, whose error for a socket without permission does not name the cause. */
 static int try_connect(struct agent *a, struct err *err)
 {
 	struct ucred peer = { .uid = (uid_t)-1 };
 	socklen_t size = sizeof(peer);
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), code;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), rc;
 
 	if (fd < 0)
 		return unreachable(a, -errno, err);
 	memcpy(to.sun_path, a->path, sizeof(to.sun_path));
-	code = connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 ? 0 : unreachable(a, -errno, err);
-	a->trusted = !code && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+	rc = connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 ? 0 : unreachable(a, -errno, err);
+	a->trusted = !rc && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
 		     (peer.uid == 0 || peer.uid == geteuid());
 	close(fd);
-	return code;
+	return rc;
 }
 
-static size_t take_body(char *piece, size_t size, size_t n, void *arg)
+static int take_body(void *arg, long status, const char *piece, size_t n)
 {
 	struct agent *a = arg;
-	long status = 0;
 
-	curl_easy_getinfo(a->easy, CURLINFO_RESPONSE_CODE, &status);
 	if (status == 200) {
 		buf_add(a->body, piece, n);
-		return a->body->failed ? 0 : n;
+		return a->body->failed ? -EFBIG : 0;
 	}
 	if (a->refusal.len < ERROR_MAX)
 		buf_add(&a->refusal, piece, n);
-	return n;
-}
-
-static int set_up(struct agent *a)
-{
-	CURL *c = a->easy;
-
-	/* No proxy, whatever the environment says: it is a socket of this machine. */
-	if (curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, a->path) || curl_easy_setopt(c, CURLOPT_PROXY, "") ||
-	    curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) || curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http") ||
-	    curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) ||
-	    curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_LIMIT_MS) ||
-	    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take_body) || curl_easy_setopt(c, CURLOPT_WRITEDATA, a))
-		return -ENOSYS;
 	return 0;
 }
 
@@ -106,7 +87,8 @@ int agent_open(const char *socket_path, struct agent **ret, struct err *err)
 {
 	struct agent *a = calloc(1, sizeof(*a));
 	const char *path = socket_path ? socket_path : getenv("JOULED_SOCKET");
-	int code;
+	struct http_client_options o = { .connect_ns = CONNECT_LIMIT_NS, .take = take_body, .arg = a };
+	int rc;
 
 	if (!a)
 		return err_set(err, -ENOMEM, "agent: out of memory; free some");
@@ -119,16 +101,13 @@ int agent_open(const char *socket_path, struct agent **ret, struct err *err)
 	memcpy(a->path, path, strlen(path) + 1);
 	a->stream.limit = AGENT_BODY_MAX;
 	a->also = -1;
-	code = try_connect(a, err);
-	if (!code && !curl_global_init(CURL_GLOBAL_NOTHING)) {
-		a->easy = curl_easy_init();
-		a->multi = curl_multi_init();
-	}
-	if (!code && (!a->easy || !a->multi || set_up(a)))
-		code = err_set(err, -ENOMEM, "agent: libcurl cannot be used; it lacks memory or Unix sockets");
-	if (code) {
+	rc = try_connect(a, err);
+	o.subject = o.unix_path = a->path;
+	if (!rc)
+		rc = http_client_new(&o, &a->http, err);
+	if (rc) {
 		agent_close(a);
-		return code;
+		return rc;
 	}
 	*ret = a;
 	return 0;
@@ -139,21 +118,11 @@ bool agent_is_trusted(const struct agent *a)
 	return a->trusted;
 }
 
-static void stop_stream(struct agent *a)
-{
-	if (a->running)
-		curl_multi_remove_handle(a->multi, a->easy);
-	a->running = false;
-}
-
 void agent_close(struct agent *a)
 {
 	if (!a)
 		return;
-	stop_stream(a);
-	curl_easy_cleanup(a->easy);
-	curl_multi_cleanup(a->multi);
-	curl_slist_free_all(a->headers);
+	http_client_free(a->http);
 	buf_free(&a->stream);
 	buf_free(&a->refusal);
 	free(a);
@@ -171,25 +140,21 @@ void agent_escape(struct buf *b, const char *text)
 	}
 }
 
-static int prepare(struct agent *a, const char *path, const char *accept, struct err *err)
+static int begin(struct agent *a, const char *path, const char *accept, struct http_ask ask, struct err *err)
 {
 	char url[8192], header[256];
+	const char *const headers[] = { header, NULL };
 
-	stop_stream(a);
-	curl_slist_free_all(a->headers);
 	snprintf(header, sizeof(header), "Accept: %s", accept ? accept : "application/json");
-	a->headers = curl_slist_append(NULL, header);
 	if ((size_t)snprintf(url, sizeof(url), "http://jouled%s", path) >= sizeof(url))
 		return err_set(err, -ENAMETOOLONG, "request: %.64s... is too long; ask for less", path);
-	if (!a->headers || curl_easy_setopt(a->easy, CURLOPT_URL, url) ||
-	    curl_easy_setopt(a->easy, CURLOPT_HTTPHEADER, a->headers))
-		return err_set(err, -ENOMEM, "request: out of memory; free some");
-	curl_easy_setopt(a->easy, CURLOPT_HTTPGET, 1L);
+	ask.url = url;
+	ask.headers = headers;
 	buf_reset(&a->refusal);
-	return 0;
+	return http_client_begin(a->http, &ask, err);
 }
 
-/* {"error":"subject: cause; remedy"}; the agent's own words where it is jouled that answered. */
+/* Passes on the words of an agent that answered {"error":"subject: cause; remedy"}. */
 static int refused(const struct agent *a, long status, struct err *err)
 {
 	json_t *doc = json_loadb((const char *)a->refusal.data, a->refusal.len, 0, NULL);
@@ -203,37 +168,51 @@ static int refused(const struct agent *a, long status, struct err *err)
 	return -EPROTO;
 }
 
-/* What a transfer came to. */
-static int judge(struct agent *a, CURLcode result, struct err *err)
+/* Returns the result of a request that ended with `rc`, and says in err why it failed. */
+static int judge(struct agent *a, int rc, const struct err *why, struct err *err)
 {
-	long status = 0, os = 0;
-
-	curl_easy_getinfo(a->easy, CURLINFO_RESPONSE_CODE, &status);
-	curl_easy_getinfo(a->easy, CURLINFO_OS_ERRNO, &os);
-	if (a->body->failed)
+	switch (rc) {
+	case 0:
+		a->status = http_client_status(a->http);
+		return a->status == 200 ? 0 : refused(a, a->status, err);
+	case -EFBIG:
 		return err_set(err, -EFBIG, "%s: the answer is larger than memory or %zu MiB; ask for less", a->path,
 			       AGENT_BODY_MAX >> 20);
-	if (result == CURLE_COULDNT_CONNECT)
-		return unreachable(a, os ? (int)-os : -ECONNREFUSED, err);
-	if (result == CURLE_OPERATION_TIMEDOUT)
-		return unreachable(a, -ETIMEDOUT, err);
-	if (result)
-		return err_set(err, -ECONNRESET, "%s: %s; %s", a->path, curl_easy_strerror(result),
-			       "did the agent end? Try again");
-	return status == 200 ? 0 : refused(a, status, err);
+	case -ENOMEM:
+	case -EIO:
+		return err_set(err, rc, "%s", why->text);
+	case -ECONNRESET:
+		return err_set(err, rc, "%s; did the agent end? Try again", why->text);
+	default:
+		return unreachable(a, rc, err);
+	}
+}
+
+long agent_status(const struct agent *a)
+{
+	return a->status;
+}
+
+static int begin_fetch(struct agent *a, const char *path, const char *accept, bool post, struct err *err)
+{
+	a->answer = (struct buf){ .limit = AGENT_BODY_MAX };
+	a->body = &a->answer;
+	a->status = 0;
+	return begin(a, path, accept, (struct http_ask){ .post = post }, err);
 }
 
 static int fetch(struct agent *a, struct buf *ret_body, struct err *err)
 {
-	int code;
+	struct err why = { 0 };
+	int rc;
 
-	a->answer = (struct buf){ .limit = AGENT_BODY_MAX };
-	a->body = &a->answer;
-	curl_easy_setopt(a->easy, CURLOPT_TIMEOUT_MS, GET_LIMIT_MS);
-	code = judge(a, curl_easy_perform(a->easy), err);
-	if (code) {
+	do
+		rc = http_client_turn(a->http, -1, LOOK_MS, &why);
+	while (rc > 0);
+	rc = judge(a, rc, &why, err);
+	if (rc) {
 		buf_free(&a->answer);
-		return code;
+		return rc;
 	}
 	buf_free(ret_body);
 	*ret_body = a->answer;
@@ -243,76 +222,52 @@ static int fetch(struct agent *a, struct buf *ret_body, struct err *err)
 
 int agent_get(struct agent *a, const char *path, const char *accept, struct buf *ret_body, struct err *err)
 {
-	int code = prepare(a, path, accept, err);
+	int rc = begin_fetch(a, path, accept, false, err);
 
-	return code ? code : fetch(a, ret_body, err);
+	return rc ? rc : fetch(a, ret_body, err);
 }
 
 int agent_post(struct agent *a, const char *path, struct buf *ret_body, struct err *err)
 {
-	int code = prepare(a, path, NULL, err);
+	int rc = begin_fetch(a, path, NULL, true, err);
 
-	if (code)
-		return code;
-	curl_easy_setopt(a->easy, CURLOPT_POST, 1L);
-	curl_easy_setopt(a->easy, CURLOPT_POSTFIELDS, "");
-	curl_easy_setopt(a->easy, CURLOPT_POSTFIELDSIZE, 0L);
-	return fetch(a, ret_body, err);
+	return rc ? rc : fetch(a, ret_body, err);
 }
 
 int agent_begin(struct agent *a, const char *path, const char *accept, struct err *err)
 {
-	int code = prepare(a, path, accept, err);
-
-	if (code)
-		return code;
 	a->body = &a->stream;
 	buf_reset(&a->stream);
 	a->taken = 0;
-	curl_easy_setopt(a->easy, CURLOPT_TIMEOUT_MS, 0L);
-	if (curl_multi_add_handle(a->multi, a->easy))
-		return err_set(err, -ENOMEM, "request: out of memory; free some");
-	a->running = true;
-	return 0;
+	return begin(a, path, accept, (struct http_ask){ .endless = true }, err);
 }
 
-/* Lets curl work, for a moment at most. An end that the agent's death brought is an end like any other. */
+/* Lets the client work for at most LOOK_MS. An agent that dies in the middle of an answer with status 200 ends the
+ * stream without an error. */
 static int turn(struct agent *a, struct err *err)
 {
-	struct curl_waitfd also = { .fd = a->also, .events = CURL_WAIT_POLLIN };
-	CURLMsg *m;
-	long status = 0;
-	int n;
+	struct err why = { 0 };
+	int rc = http_client_turn(a->http, a->also, LOOK_MS, &why);
 
-	if (curl_multi_perform(a->multi, &n) ||
-	    (a->taken == a->stream.len && n &&
-	     curl_multi_poll(a->multi, &also, a->also >= 0, LOOK_MS, NULL) != CURLM_OK))
-		return err_set(err, -EIO, "%s: libcurl failed; try again", a->path);
-	m = curl_multi_info_read(a->multi, &n);
-	if (!m || m->msg != CURLMSG_DONE)
+	if (rc > 0 || (http_client_status(a->http) == 200 && rc != -EFBIG && rc != -EIO))
 		return 0;
-	a->result = m->data.result;
-	stop_stream(a);
-	curl_easy_getinfo(a->easy, CURLINFO_RESPONSE_CODE, &status);
-	if (status == 200 && !a->stream.failed)
-		return 0;
-	return judge(a, a->result, err);
+	return judge(a, rc, &why, err);
 }
 
-ssize_t agent_read(struct agent *a, void *dst, size_t n, const volatile bool *stop, struct err *err)
+ssize_t agent_read(struct agent *a, void *dst, size_t n, const atomic_bool *stop, struct err *err)
 {
 	while (a->taken == a->stream.len) {
-		int code;
+		int rc;
 
-		if (!a->running || *stop)
+		if (!http_client_running(a->http) || *stop)
 			return 0;
 		buf_reset(&a->stream);
 		a->taken = 0;
-		code = turn(a, err);
-		if (!code && a->also >= 0 && a->running && a->taken == a->stream.len)
-			code = -EAGAIN;
-		if (code)
-			return code;
+		rc = turn(a, err);
+		if (!rc && a->also >= 0 && http_client_running(a->http) && a->taken == a->stream.len)
+			rc = -EAGAIN;
+		if (rc)
+			return rc;
 	}
 	if (n > a->stream.len - a->taken)
 		n = a->stream.len - a->taken;
@@ -326,18 +281,15 @@ void agent_also_look_at(struct agent *a, int fd)
 	a->also = fd;
 }
 
-int agent_stream(struct agent *a, const char *path, const char *accept,
-		 int (*take)(void *arg, const char *piece, size_t size), void *arg, const volatile bool *stop,
-		 struct err *err)
+int agent_take(struct agent *a, int (*take)(void *arg, const char *piece, size_t size), void *arg,
+	       const atomic_bool *stop, struct err *err)
 {
 	char piece[16384];
 	ssize_t n = 0;
-	int code = agent_begin(a, path, accept, err);
+	int rc = 0;
 
-	if (code)
-		return code;
-	while (!code && !*stop && (n = agent_read(a, piece, sizeof(piece), stop, err)) > 0)
-		code = take(arg, piece, (size_t)n);
-	stop_stream(a);
-	return code ? code : n < 0 ? (int)n : 0;
+	while (!rc && !*stop && (n = agent_read(a, piece, sizeof(piece), stop, err)) > 0)
+		rc = take(arg, piece, (size_t)n);
+	http_client_stop(a->http);
+	return rc ? rc : n < 0 ? (int)n : 0;
 }

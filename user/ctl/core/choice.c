@@ -2,9 +2,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "../base/clock.h"
-#include "../base/parse.h"
-#include "../base/text.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/text.h"
 #include "choice.h"
 
 #define INTERVAL_MIN_NS (10 * NS_PER_MS)
@@ -36,17 +36,17 @@ int choice_word(const char *subject, const char *text, const char *const *names,
 	return err_set(err, -EINVAL, "%s %s: no such word; one of %s", subject, shown, all);
 }
 
-int choice_number(const char *subject, const char *text, uint64_t min, uint64_t max, uint64_t *ret, struct err *err)
+int choice_number(const char *subject, const char *text, struct choice_range range, uint64_t *ret, struct err *err)
 {
 	char shown[64];
 	uint64_t n;
 
 	if (!text)
 		return 0;
-	if (parse_u64(text, &n) != 0 || n < min || n > max)
+	if (parse_u64(text, &n) != 0 || n < range.min || n > range.max)
 		return err_set(err, -EINVAL, "%s %s: not a number from %llu to %llu; give one", subject,
-			       text_escape(shown, sizeof(shown), text), (unsigned long long)min,
-			       (unsigned long long)max);
+			       text_escape(shown, sizeof(shown), text), (unsigned long long)range.min,
+			       (unsigned long long)range.max);
 	*ret = n;
 	return 0;
 }

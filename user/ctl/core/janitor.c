@@ -9,14 +9,15 @@
 #include <unistd.h>
 
 struct janitor {
-	int fd; /* of a pipe: a byte dismisses, its end is the program's */
+	int fd; /* write end of a pipe: a byte dismisses the janitor, end of file means that the program has ended */
 	pid_t pid;
 };
 
-/* In a session of its own, so that no terminal ends it; without descriptors, so that nobody waits for
- * the end of a pipe that it holds. */
-static void wait_and_clean(int fd, void (*clean)(void *arg), void *arg)
+/* The janitor process. It has a session of its own, so that no terminal ends it. It closes all other descriptors, so
+ * that it keeps no pipe open whose end somebody waits for. */
+static void wait_and_clean(int fd, int keep_fd, void (*clean)(void *arg), void *arg)
 {
+	int low = keep_fd >= 0 && keep_fd < fd ? keep_fd : fd, high = keep_fd > fd ? keep_fd : fd;
 	sigset_t all;
 	ssize_t n;
 	char byte;
@@ -24,9 +25,11 @@ static void wait_and_clean(int fd, void (*clean)(void *arg), void *arg)
 	setsid();
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	if (fd > 0)
-		close_range(0, (unsigned)fd - 1, 0);
-	close_range((unsigned)fd + 1, ~0u, 0);
+	if (low > 0)
+		close_range(0, (unsigned)low - 1, 0);
+	if (high > low + 1)
+		close_range((unsigned)low + 1, (unsigned)high - 1, 0);
+	close_range((unsigned)high + 1, ~0u, 0);
 	do
 		n = read(fd, &byte, 1);
 	while (n < 0 && errno == EINTR);
@@ -35,7 +38,7 @@ static void wait_and_clean(int fd, void (*clean)(void *arg), void *arg)
 	_exit(0);
 }
 
-int janitor_start(void (*clean)(void *arg), void *arg, struct janitor **ret, struct err *err)
+int janitor_start(void (*clean)(void *arg), void *arg, int keep_fd, struct janitor **ret, struct err *err)
 {
 	struct janitor *j = calloc(1, sizeof(*j));
 	int fds[2];
@@ -47,14 +50,14 @@ int janitor_start(void (*clean)(void *arg), void *arg, struct janitor **ret, str
 	j->fd = fds[1];
 	j->pid = fork();
 	if (j->pid == 0)
-		wait_and_clean(fds[0], clean, arg);
+		wait_and_clean(fds[0], keep_fd, clean, arg);
 	close(fds[0]);
 	if (j->pid < 0) {
-		int code = -errno;
+		int rc = -errno;
 
 		close(j->fd);
 		free(j);
-		return err_set(err, code, "janitor: %s; raise the limit of processes", strerror(-code));
+		return err_set(err, rc, "janitor: %s; raise the limit of processes", strerror(-rc));
 	}
 	*ret = j;
 	return 0;
@@ -64,7 +67,7 @@ void janitor_dismiss(struct janitor *j)
 {
 	if (!j)
 		return;
-	/* whoever was killed meanwhile has cleaned nothing: all that is left is to reap it */
+	/* A janitor that was killed before has cleaned nothing; it only has to be reaped. */
 	if (write(j->fd, "", 1) == 1)
 		while (waitpid(j->pid, NULL, 0) < 0 && errno == EINTR)
 			;

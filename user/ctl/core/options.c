@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of a verb, from its table. Own code instead of getopt: a misspelt one is answered with the
- * nearest, as jouled does. */
+/* Options of a verb, from its table. This is not getopt(3), so that a misspelt option is answered with the nearest
+ * one, as jouled does. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "../base/text.h"
+#include "base/text.h"
 #include "verb.h"
 
 static int row_of(const struct verb *v, const char *name, size_t len, char letter)
@@ -40,7 +40,7 @@ static int unknown(const struct verb *v, const char *arg, struct err *err)
 	return err_set(err, -EINVAL, "%s: %s: unknown option; see joulectl %s --help", v->name, shown, v->name);
 }
 
-/* --name, --name=value, --name value. Returns how many arguments it took. */
+/* Reads --name, --name=value or --name value. Returns the number of arguments that it took, or -EINVAL with err. */
 static int long_option(const struct verb *v, int left, char **argv, struct verb_call *ret, struct err *err)
 {
 	const char *name = argv[0] + 2, *equals = strchr(name, '=');
@@ -61,7 +61,7 @@ static int long_option(const struct verb *v, int left, char **argv, struct verb_
 	return equals ? 1 : 2;
 }
 
-/* -j, -fF, -f F, several flags together. Returns how many arguments it took. */
+/* Reads -j, -fF, -f F or several flags together. Returns the number of arguments that it took, or -EINVAL with err. */
 static int short_options(const struct verb *v, int left, char **argv, struct verb_call *ret, struct err *err)
 {
 	for (const char *at = argv[0] + 1; *at; at++) {

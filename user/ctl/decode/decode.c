@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which format it is, and its records one after the other. */
+/* Chooses the format, and decodes one record after the other. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -8,9 +8,10 @@
 
 static const struct {
 	const char *name;
-	const struct decoder *binary; /* NULL: by the first byte, JSON or CSV */
+	const struct decoder *decoder;
 } formats[] = {
-	{ "vjoule", &decoder_vjoule },     { "hwpc", NULL }, { "power", NULL }, { "zico", &decoder_zico },
+	{ "vjoule", &decoder_vjoule },
+	{ "zico", &decoder_zico },
 	{ "snapshot", &decoder_snapshot },
 };
 
@@ -19,21 +20,21 @@ const char *decode_format_name(unsigned n)
 	return n < sizeof(formats) / sizeof(formats[0]) ? formats[n].name : NULL;
 }
 
-int decode_write_failed(struct decoding *d, int code)
+int decode_write_failed(struct decoding *d, int rc)
 {
 	struct err err = { 0 };
 
-	err_set(&err, code, "output: %s; make room, or mend its reader", strerrordesc_np(-code));
+	err_set(&err, rc, "output: %s; make room, or mend its reader", strerrordesc_np(-rc));
 	return input_fail_as(d->in, &err);
 }
 
 int decode_record_end(struct decoding *d, uint64_t offset)
 {
-	int err = out_record_end(d->out);
+	int rc = out_record_end(d->out);
 
-	if (err == -EFBIG)
+	if (rc == -EFBIG)
 		return input_fail(d->in, offset, "a record that takes at most 24 MiB as text", "a larger one");
-	return err ? decode_write_failed(d, err) : 1;
+	return rc ? decode_write_failed(d, rc) : 1;
 }
 
 /* Agent data and traces of all profiles begin with a tag on an array (formats: docs/formats). */
@@ -63,6 +64,8 @@ static bool is_zico(const uint8_t b[3])
 	return false;
 }
 
+static bool zico_is_base64(const uint8_t four[4], uint8_t ret[3]);
+
 static const struct decoder *by_content(const uint8_t b[4])
 {
 	static const uint8_t recording[] = { 0xd9, 0xd9, 0xf7 }; /* tag 55799 */
@@ -70,11 +73,7 @@ static const struct decoder *by_content(const uint8_t b[4])
 
 	if (!memcmp(b, recording, 3))
 		return &decoder_snapshot;
-	if (!memcmp(b, "time", 4))
-		return &decoder_csv;
-	if (b[0] == '{' || (strchr(" \t\r\n", b[0]) && b[0] && strchr(" \t\r\n{", b[1]) && b[1]))
-		return &decoder_json;
-	/* A header below 64 KiB; no body of ZICO has zeros there that make sense. */
+	/* A vJoule header shorter than 64 KiB has two zero bytes here. A valid body of ZICO does not. */
 	if (!b[2] && !b[3])
 		return &decoder_vjoule;
 	if (is_zico(b) || (zico_is_base64(b, three) && is_zico(three)))
@@ -94,10 +93,14 @@ static const struct decoder *choose(struct decoding *d)
 	memcpy(b, p, (size_t)n);
 	for (unsigned i = 0; d->format && i < sizeof(formats) / sizeof(formats[0]); i++)
 		if (!strcmp(d->format, formats[i].name))
-			return formats[i].binary ? formats[i].binary : b[0] == 't' ? &decoder_csv : &decoder_json;
+			return formats[i].decoder;
 	if (n == (int)sizeof(b) && by_content(b))
 		return by_content(b);
-	if (n < (int)sizeof(b))
+	if (n && b[0] == '{')
+		input_fail(d->in, 0, "a binary format", "JSON, which jq reads");
+	else if (n == (int)sizeof(b) && !memcmp(b, "time", 4))
+		input_fail(d->in, 0, "a binary format", "CSV, which column reads");
+	else if (n < (int)sizeof(b))
 		input_fail(d->in, (uint64_t)n, "a report, a trace or a recording", "the end of the input");
 	else
 		input_fail(d->in, 0, "a report, a trace or a recording (or say --format)", "bytes %02x %02x %02x %02x",
@@ -114,22 +117,92 @@ int decode_all(struct decoding *d)
 {
 	const struct decoder *decoder;
 	void *state = NULL;
-	int err, code;
+	int rc, flushed;
 
 	input_before_wait(d->in, flush, d->out);
 	decoder = choose(d);
 	if (!decoder)
 		return input_failure(d->in)->code;
-	err = decoder->open(d, &state);
-	if (err == -ENOMEM)
-		err = input_fail_as(d->in, &(struct err){ -ENOMEM, "decode: out of memory; free some" });
-	while (!err && (err = decoder->next(state)) == 1)
-		err = 0;
+	rc = decoder->open(d, &state);
+	if (rc == -ENOMEM)
+		rc = input_fail_as(d->in, &(struct err){ -ENOMEM, "decode: out of memory; free some" });
+	while (!rc && (rc = decoder->next(state)) == 1)
+		rc = 0;
 	decoder->close(state);
-	if (err)
+	if (rc)
 		out_drop(d->out);
-	code = out_flush(d->out);
-	if (!err && code)
-		err = decode_write_failed(d, code);
-	return err;
+	flushed = out_flush(d->out);
+	if (!rc && flushed)
+		rc = decode_write_failed(d, flushed);
+	return rc;
+}
+
+/* ZICO 1.90 sends its bodies as base64 text (RFC 4648 section 4, with padding). Bodies follow each other with or
+ * without line ends. */
+
+static int digit(uint8_t c)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const char *at = c ? strchr(digits, c) : NULL;
+
+	return at ? (int)(at - digits) : -1;
+}
+
+/* Decodes four digits, of which the last one or two may be padding. Returns the number of bytes, 1 to 3, or 0 when
+ * these are no such digits. */
+static int decode_four(const uint8_t four[4], uint8_t ret[3])
+{
+	int n = four[3] != '=' ? 3 : four[2] != '=' ? 2 : 1;
+	uint32_t bits = 0;
+
+	for (int i = 0; i < 4; i++) {
+		int v = i > n ? 0 : digit(four[i]);
+
+		if (v < 0)
+			return 0;
+		bits = bits << 6 | (uint32_t)v;
+	}
+	ret[0] = (uint8_t)(bits >> 16);
+	ret[1] = (uint8_t)(bits >> 8);
+	ret[2] = (uint8_t)bits;
+	return n;
+}
+
+static bool zico_is_base64(const uint8_t four[4], uint8_t ret[3])
+{
+	return decode_four(four, ret) == 3;
+}
+
+ssize_t zico_read_base64(void *arg, void *dst, size_t n)
+{
+	struct zico_base64 *b = arg;
+	uint8_t *to = dst;
+	const uint8_t *p;
+	ssize_t made = 0;
+
+	while (!made) {
+		int got = input_peek(b->in, 1, &p), k = 0;
+
+		if (got <= 0)
+			return got || !b->n ? got :
+					      input_fail(b->in, input_offset(b->in), "four digits of base64",
+							 "%u and the end of the input", b->n);
+		for (; k < got && (size_t)made + 3 <= n; k++) {
+			if (p[k] && strchr(" \t\r\n", p[k]))
+				continue;
+			b->four[b->n++] = p[k];
+			if (b->n < 4)
+				continue;
+			b->n = (unsigned)decode_four(b->four, to + made);
+			if (!b->n)
+				return input_fail(b->in, input_offset(b->in) + (uint64_t)k, "four digits of base64",
+						  "\"%.4s\"", (const char *)b->four);
+			made += b->n;
+			b->n = 0;
+		}
+		got = input_take(b->in, NULL, (size_t)k, "base64");
+		if (got)
+			return got;
+	}
+	return made;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recordings: the header once, then a record per snapshot, all of it. The reader is the one that
- * replays them; a snapshot is whole before anything of it is written. */
+/* Recordings: one record for the header, then one for each snapshot with all of its fields. Replays use the same
+ * reader. A snapshot is read whole before any of it is written. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../model/recording.h"
+#include "model/recording/recording.h"
 #include "decode.h"
 
 #define SNAPSHOT_BYTES_MAX (20u << 20) /* arrays may be twice as large while they grow */
@@ -14,19 +14,6 @@ struct snapshots {
 	struct decoding *d;
 	struct recording *r; /* NULL before the header */
 };
-
-/* "measured", or all that it is: "wrapped+estimated". */
-static void put_quality(struct out *o, const char *key, unsigned quality)
-{
-	char words[96] = "";
-	size_t at = 0;
-
-	for (unsigned bit = QUALITY_WRAPPED; bit <= QUALITY_LOST; bit <<= 1)
-		if (quality & bit)
-			at += (size_t)snprintf(words + at, sizeof(words) - at, "%s%s", at ? "+" : "",
-					       quality_name(bit));
-	out_str(o, key, *words ? words : quality_name(QUALITY_MEASURED));
-}
 
 static void put_u64s(struct out *o, const char *key, const uint64_t *v, unsigned n)
 {
@@ -38,23 +25,11 @@ static void put_u64s(struct out *o, const char *key, const uint64_t *v, unsigned
 
 static void put_events(struct out *o, const char *key, const struct event_set *set)
 {
-	static const char *const kinds[] = { "perf", "task-clock", "absent" };
-
 	out_list(o, key);
 	for (unsigned i = 0; i < set->n; i++) {
-		const struct event_desc *e = &set->ev[i];
-
 		out_map(o, NULL);
-		out_str(o, "name", e->name);
-		out_str(o, "kind", kinds[e->kind <= EVENT_ABSENT ? e->kind : EVENT_ABSENT]);
-		if (e->kind == EVENT_PERF) {
-			out_str(o, "pmu", e->pmu);
-			out_u64(o, "type", e->type);
-			out_u64(o, "config", e->config);
-			out_u64(o, "config1", e->config1);
-			out_u64(o, "config2", e->config2);
-		}
-		out_str(o, "reason", e->reason);
+		out_fields(o, &event_fields, &set->ev[i],
+			   set->ev[i].kind == EVENT_PERF ? IN_DECODED | IN_PERF : IN_DECODED);
 		out_map_end(o);
 	}
 	out_list_end(o);
@@ -64,18 +39,9 @@ static void put_domains(struct out *o, const struct schema *s)
 {
 	out_list(o, "domains");
 	for (unsigned i = 0; i < s->n_domains; i++) {
-		const struct domain_desc *d = &s->domains[i];
-
 		out_map(o, NULL);
-		out_str(o, "name", d->name);
-		out_str(o, "kind", domain_kind_name(d->kind));
-		out_u64(o, "package", d->package);
-		if (d->has_die)
-			out_u64(o, "die", d->die);
-		out_str(o, "interface", energy_interface_name(d->interface));
-		out_str(o, "reason", d->reason);
-		if (*d->id)
-			out_str(o, "id", d->id);
+		out_fields(o, &domain_desc_fields, &s->domains[i],
+			   s->domains[i].has_die ? IN_DECODED | IN_DIE : IN_DECODED);
 		out_map_end(o);
 	}
 	out_list_end(o);
@@ -87,14 +53,7 @@ static int put_header(struct snapshots *w, uint64_t offset)
 	struct out *o = w->d->out;
 
 	out_record(o, "snapshot", "header", offset);
-	out_str(o, "sensor", s->sensor);
-	out_str(o, "boot_id", s->boot_id);
-	out_str(o, "trigger", s->trigger);
-	out_str(o, "clock", s->clock);
-	out_bool(o, "multiplexed", s->multiplexed);
-	out_bool(o, "irq_separate", s->irq_separate);
-	out_bool(o, "idle_merged", s->idle_merged);
-	out_u64(o, "packages", s->n_packages);
+	out_fields(o, &schema_fields, s, IN_DECODED);
 	put_events(o, "core", &s->core);
 	put_events(o, "msr", &s->msr);
 	put_domains(o, s);
@@ -114,20 +73,9 @@ static int put_header(struct snapshots *w, uint64_t offset)
 
 static void put_interval(struct out *o, const struct snapshot *s)
 {
-	out_u64(o, "number", s->number);
-	out_u64(o, "start_ns", s->start_ns);
-	out_u64(o, "end_ns", s->end_ns);
-	out_i64(o, "end_real_ns", s->end_real_ns);
-	out_u64(o, "suspended_ns", s->suspended_ns);
-	out_u64(o, "nominal_ns", s->nominal_ns);
-	out_u64(o, "missed", s->missed);
-	out_str(o, "formula", s->formula);
-	out_str(o, "idle_policy", idle_policy_name(s->idle_policy));
+	out_fields(o, &snapshot_fields, s, IN_DECODED);
 	out_map(o, "losses");
-	out_u64(o, "folded", s->losses.folded);
-	out_u64(o, "lost_reads", s->losses.lost_reads);
-	out_u64(o, "lost_events", s->losses.lost_events);
-	out_u64(o, "missed_switches", s->losses.missed_switches);
+	out_fields(o, &losses_fields, &s->losses, IN_DECODED);
 	out_map_end(o);
 }
 
@@ -135,20 +83,10 @@ static void put_cpus(struct out *o, const struct snapshot *s)
 {
 	out_list(o, "cpus");
 	for (unsigned i = 0; i < s->schema->n_cpus; i++) {
-		const struct snap_cpu *c = &s->cpus[i];
-
 		out_map(o, NULL);
 		out_u64(o, "cpu", i);
-		out_bool(o, "online", c->online);
-		put_quality(o, "quality", c->quality);
-		out_u64(o, "elapsed_ns", c->elapsed_ns);
-		out_u64(o, "idle_ns", c->idle_ns);
-		out_u64(o, "irq_steal_ns", c->irq_steal_ns);
-		out_u64(o, "offline_ns", c->offline_ns);
-		out_u64(o, "busy_ns", c->busy_ns);
-		out_u64(o, "msr_enabled_ns", c->msr_enabled_ns);
-		out_u64(o, "msr_running_ns", c->msr_running_ns);
-		put_u64s(o, "msr", c->msr, s->schema->msr.n);
+		out_fields(o, &snap_cpu_fields, &s->cpus[i], IN_DECODED);
+		put_u64s(o, "msr", s->cpus[i].msr, s->schema->msr.n);
 		out_map_end(o);
 	}
 	out_list_end(o);
@@ -158,29 +96,15 @@ static void put_energies(struct out *o, const struct snapshot *s)
 {
 	out_list(o, "domains");
 	for (unsigned i = 0; i < s->schema->n_domains; i++) {
-		const struct snap_domain *d = &s->domains[i];
-
 		out_map(o, NULL);
 		out_str(o, "name", s->schema->domains[i].name);
-		put_quality(o, "quality", d->quality);
-		out_u64(o, "start_ns", d->start_ns);
-		out_u64(o, "end_ns", d->end_ns);
-		out_u64(o, "energy_uj", d->energy_uj);
-		out_u64(o, "energy_q32", d->energy_q32);
-		out_u64(o, "idle_uj", d->idle_uj);
-		out_u64(o, "residual_uj", d->residual_uj);
-		out_u64(o, "idle_power_uw", d->idle_power_uw);
-		put_quality(o, "idle_quality", d->idle_quality);
-		put_quality(o, "share_quality", d->share_quality);
-		out_double(o, "scale", d->scale);
-		out_double(o, "uncertainty", d->uncertainty);
-		out_double(o, "idle_uncertainty", d->idle_uncertainty);
+		out_fields(o, &snap_domain_fields, &s->domains[i], IN_DECODED);
 		out_map_end(o);
 	}
 	out_list_end(o);
 }
 
-/* Of the row's energy, in millionths; null where nobody knows. */
+/* Uncertainty of the row's energy in each domain, in millionths; null where it is unknown. */
 static void put_uncertainty(struct out *o, const struct snapshot *s, unsigned row)
 {
 	out_list(o, "uncertainty_ppm");
@@ -202,12 +126,7 @@ static void put_cells(struct out *o, const struct snapshot *s, const struct snap
 		const struct snap_cell *c = &s->cells[r->first_cell + i];
 
 		out_map(o, NULL);
-		out_u64(o, "cpu", c->cpu);
-		put_quality(o, "quality", c->quality);
-		out_u64(o, "time_ns", c->time_ns);
-		out_u64(o, "switches", c->switches);
-		out_u64(o, "enabled_ns", c->enabled_ns);
-		out_u64(o, "running_ns", c->running_ns);
+		out_fields(o, &snap_cell_fields, c, IN_DECODED);
 		put_u64s(o, "counters", c->counters, s->schema->core.n);
 		out_map_end(o);
 	}
@@ -221,22 +140,12 @@ static void put_row(struct out *o, const struct snapshot *s, unsigned row)
 				     r->traffic.tx_packets };
 
 	out_map(o, NULL);
-	out_str(o, "kind", row_kind_name(r->kind));
-	out_str(o, "path", r->path);
-	out_u64(o, "id", r->id);
-	out_u64(o, "key", r->key);
-	out_u64(o, "generation", r->generation);
-	out_u64(o, "level", r->level);
-	out_bool(o, "ended", r->ended);
-	out_bool(o, "selected", r->selected);
-	put_quality(o, "quality", r->quality);
-	out_u64(o, "time_ns", r->time_ns);
-	out_u64(o, "switches", r->switches);
-	out_u64(o, "enabled_ns", r->enabled_ns);
-	out_u64(o, "running_ns", r->running_ns);
+	out_fields(o, &snap_row_fields, r, IN_DECODED);
 	put_u64s(o, "counters", r->counters, s->schema->core.n);
 	put_u64s(o, "traffic", traffic, 4);
 	put_u64s(o, "energy_uj", snapshot_energy(s, row, 0), s->schema->n_domains);
+	if (s->formula[0])
+		out_words(o, "energy_quality", &quality_words, snapshot_row_energy_quality(s, row));
 	put_uncertainty(o, s, row);
 	put_cells(o, s, r);
 	out_map_end(o);
@@ -245,19 +154,19 @@ static void put_row(struct out *o, const struct snapshot *s, unsigned row)
 static int put_snapshot(struct snapshots *w, const struct snapshot *s, uint64_t offset)
 {
 	struct out *o = w->d->out;
-	int err = 0;
+	int rc = 0;
 
 	out_record(o, "snapshot", "snapshot", offset);
 	put_interval(o, s);
 	put_energies(o, s);
 	put_cpus(o, s);
 	out_list(o, "rows");
-	for (unsigned i = 0; i < s->n_rows && !err; i++) {
+	for (unsigned i = 0; i < s->n_rows && !rc; i++) {
 		put_row(o, s, i);
-		err = out_spill(o);
+		rc = out_spill(o);
 	}
 	out_list_end(o);
-	return err ? decode_write_failed(w->d, err) : decode_record_end(w->d, offset);
+	return rc ? decode_write_failed(w->d, rc) : decode_record_end(w->d, offset);
 }
 
 static int snapshot_next(void *state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vJoule reports, little endian, nothing aligned. A record is an i32 length that does not count
- * itself and so many bytes; the first is the header, every later one a report.
+/* vJoule reports, little endian, not aligned. A record is an i32 length, which does not count itself, and
+ * that many bytes. The first record is the header, every later one a report.
  *
  *	document  header  i32 n; n x { i16 id; i32 len; name }
  *	          report  f32 pp0 pp1 pkg dram psys; i32 S; S x { i16 id; i64 value };
@@ -9,7 +9,7 @@
  *	          report  the five f32; u32 temperature; i32 F; F x i32 kHz; i32 S; S x { i16 id; 6 bytes
  *	                  of padding; i64 value }; i16 C; C x as above, with padding in the metrics
  *
- * The wire does not say which: the dialect is the one whose header uses up exactly the record. */
+ * No byte names the dialect: it is the one whose header fills the first record exactly. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #include "decode.h"
 
 #define PAYLOAD_MAX (16u << 20)
-#define METRIC_BYTES_MAX 1024 /* every report repeats them in what is written */
+#define METRIC_BYTES_MAX 1024 /* the text of every report repeats the names */
 #define NAME_BYTES_MAX 4096 /* of a cgroup */
 #define IDS 65536
 
@@ -30,10 +30,11 @@ struct vjoule {
 	int dialect; /* 0 before the header */
 	struct buf payload, names; /* names: NUL-terminated */
 	uint32_t name_at[IDS]; /* by (uint16_t)id: offset in names + 1 */
-	int write_err;
+	int write_rc;
 };
 
-/* What is wrong, before it is known whether it matters. */
+/* A position in a record, and the first error in it. The error is only stored here, because the header is tried in both
+ * dialects. */
 struct cursor {
 	const uint8_t *p;
 	size_t n, at;
@@ -90,7 +91,7 @@ static float real(struct cursor *c, const char *expected)
 	return v;
 }
 
-/* A count whose elements take at least `each` bytes, so that what is there bounds it. */
+/* Reads a count of elements that take at least `each` bytes each. The bytes left in the record bound the count. */
 static uint32_t count(struct cursor *c, unsigned bytes, size_t each, const char *expected)
 {
 	uint64_t v = number(c, bytes, expected);
@@ -103,7 +104,7 @@ static uint32_t count(struct cursor *c, unsigned bytes, size_t each, const char 
 	return c->expected ? 0 : (uint32_t)v;
 }
 
-/* Into c->name. */
+/* Reads a length and a name into c->name. */
 static void name(struct cursor *c, unsigned max, const char *expected)
 {
 	uint32_t len = count(c, 4, 1, expected);
@@ -161,7 +162,7 @@ static void read_names(struct cursor *c, struct vjoule *v, struct out *o)
 	whole(c);
 }
 
-/* What v0.2 has before the names. */
+/* Reads the description of the machine, which v0.2 has before the names. */
 static void read_machine(struct cursor *c, struct out *o)
 {
 	int32_t cpus = (int32_t)number(c, 4, "a number of CPUs");
@@ -180,7 +181,7 @@ static void read_machine(struct cursor *c, struct out *o)
 	}
 	out_i64(o, "cpus", cpus);
 	out_bool(o, "simulation", simulation);
-	/* Otherwise uninitialised memory of the writer. */
+	/* Without simulation the limits are uninitialised memory of the writer. */
 	if (!simulation)
 		return;
 	out_list(o, "power_limits");
@@ -189,7 +190,7 @@ static void read_machine(struct cursor *c, struct out *o)
 	out_list_end(o);
 }
 
-/* o NULL: only checks. */
+/* o NULL = the record is only checked. */
 static void read_header(struct cursor *c, struct vjoule *v, int dialect, struct out *o)
 {
 	if (dialect == DIALECT_V02)
@@ -203,13 +204,13 @@ static void read_metrics(struct cursor *c, struct vjoule *v, struct out *o, cons
 	uint32_t n = count(c, 4, 10 + padding, "a number of metrics");
 
 	out_list(o, key);
-	for (uint32_t i = 0; i < n && !c->expected && !v->write_err; i++) {
+	for (uint32_t i = 0; i < n && !c->expected && !v->write_rc; i++) {
 		int16_t id = (int16_t)number(c, 2, "the id of a metric");
 
 		take(c, padding, "padding");
 		out_metric(o, id, name_of(v, id), (int64_t)number(c, 8, "the value of a metric"));
-		if (!v->write_err)
-			v->write_err = out_spill(o);
+		if (!v->write_rc)
+			v->write_rc = out_spill(o);
 	}
 	out_list_end(o);
 }
@@ -236,7 +237,7 @@ static void read_frequencies(struct cursor *c, struct out *o)
 	out_list_end(o);
 }
 
-/* o NULL: only checks. */
+/* o NULL = the record is only checked. */
 static void read_report(struct cursor *c, struct vjoule *v, struct out *o)
 {
 	uint32_t n;
@@ -247,7 +248,7 @@ static void read_report(struct cursor *c, struct vjoule *v, struct out *o)
 	read_metrics(c, v, o, "system");
 	n = count(c, v->dialect == DIALECT_V02 ? 2 : 4, 8, "a number of cgroups");
 	out_list(o, "cgroups");
-	for (; n && !c->expected && !v->write_err; n--) {
+	for (; n && !c->expected && !v->write_rc; n--) {
 		name(c, NAME_BYTES_MAX, "the name of a cgroup");
 		out_map(o, NULL);
 		out_str(o, "name", c->name);
@@ -267,7 +268,7 @@ static void begin(struct vjoule *v, const char *kind, uint64_t offset)
 	out_u64(o, "length", v->payload.len);
 }
 
-/* The dialects whose header the record is, as a sum; the one that got furthest is left in c. */
+/* Returns the dialects in which the record is a header, as a sum. c becomes the attempt that got furthest. */
 static int header_fits(struct vjoule *v, struct cursor *c)
 {
 	const struct cursor start = *c;
@@ -313,7 +314,7 @@ static int next_report(struct vjoule *v, struct cursor *c, uint64_t offset)
 	c->at = 0;
 	begin(v, "report", offset);
 	read_report(c, v, v->d->out);
-	return v->write_err ? decode_write_failed(v->d, v->write_err) : decode_record_end(v->d, offset);
+	return v->write_rc ? decode_write_failed(v->d, v->write_rc) : decode_record_end(v->d, offset);
 }
 
 static int vjoule_next(void *state)
@@ -325,20 +326,20 @@ static int vjoule_next(void *state)
 	const uint8_t *p;
 	uint8_t head[4];
 	int32_t length;
-	int err = input_peek(in, 1, &p);
+	int rc = input_peek(in, 1, &p);
 
-	if (err <= 0)
-		return err;
-	err = input_take(in, head, sizeof(head), "a record's length");
-	if (err)
-		return err;
+	if (rc <= 0)
+		return rc;
+	rc = input_take(in, head, sizeof(head), "a record's length");
+	if (rc)
+		return rc;
 	length = (int32_t)(head[0] | (uint32_t)head[1] << 8 | (uint32_t)head[2] << 16 | (uint32_t)head[3] << 24);
 	if (length <= 0 || (uint32_t)length > PAYLOAD_MAX)
 		return input_fail(in, offset, "a record of 1 byte to 16 MiB", "a length of %d", length);
 	buf_reset(&v->payload);
-	err = input_append(in, &v->payload, (size_t)length, "the rest of a record");
-	if (err)
-		return err;
+	rc = input_append(in, &v->payload, (size_t)length, "the rest of a record");
+	if (rc)
+		return rc;
 	c.p = v->payload.data;
 	c.n = v->payload.len;
 	return v->dialect ? next_report(v, &c, offset) : next_header(v, &c, offset);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of decode_zico*.c.
+/* For decode_zico.c, zico_value.c and decode.c alone.
  *
- * Agent data and traces of ZICO are CBOR items, each behind a tag, one after the other. Which tags
- * depends on who speaks:
+ * Agent data and traces of ZICO are CBOR items, each behind a tag, one after the other. The tags depend on
+ * the dialect:
  *
  *	                  zico-1.90, zico-1.90.6     document                  zico-2
  *	string            1 [id, text, type]         13 [id, text, type]       1 [id, text]
@@ -24,7 +24,7 @@
  * number, or where only a string can stand, the number alone. */
 #ifndef JD_CTL_DECODE_ZICO_H
 #define JD_CTL_DECODE_ZICO_H
-#include "../base/cbor.h"
+#include "base/format/cbor.h"
 #include "decode.h"
 
 #define ZICO_TEXT_MAX (4u << 20) /* what collectors take */
@@ -32,7 +32,7 @@
 #define ZICO_VALUE_LEVELS 8 /* of lists, maps and tags within each other */
 #define ZICO_RECORD_LEVELS 1024 /* of calls */
 #define ZICO_NAMES_BYTES (8u << 20)
-#define ZICO_IDS (1u << 20) /* larger ones are shown, not looked up */
+#define ZICO_IDS (1u << 20) /* larger ids are shown, but not looked up */
 
 enum zico_tag {
 	TAG_STRING = 1,
@@ -70,14 +70,14 @@ enum zico_tag {
 enum zico_dialect { ZICO_1, ZICO_DOCUMENT, ZICO_2 };
 extern const char *const zico_dialect_names[];
 
-/* A body as text: what is left of four digits. */
+/* Decoder of base64 text: the digits that are not yet a group of four. */
 struct zico_base64 {
 	struct input *in;
 	unsigned n;
 	uint8_t four[4];
 };
-/* Three bytes from the first four digits, if they are such. */
-bool zico_is_base64(const uint8_t four[4], uint8_t ret[3]);
+/* decode.c: reads decoded bytes, as read(2) does. n is at least 3; 0 = the end, negative errno = a failure of the
+ * input. */
 ssize_t zico_read_base64(void *base64, void *dst, size_t n);
 
 /* Strings and methods by id, as far as they were defined in the same input. */
@@ -106,17 +106,18 @@ struct zico {
 	struct zico_level level[ZICO_RECORD_LEVELS];
 };
 
-/* What is known of an id; NULL when nothing is. A later definition takes the place of an earlier one. */
+/* zico_value.c: strings and methods by id. A later definition replaces an earlier one. zico_string returns NULL, and
+ * zico_method false, for an unknown id. */
 int zico_define_string(struct zico *z, uint64_t id, const char *text);
 int zico_define_method(struct zico *z, uint64_t id, const uint32_t v[3]);
 const char *zico_string(const struct zico *z, uint64_t id);
 /* Class, method and signature. */
 bool zico_method(const struct zico *z, uint64_t id, uint32_t ret[3]);
 
-/* Each reads one thing and puts it out under key. 0 or negative errno. */
+/* Each function reads one item and writes it under key. 0 or negative errno. */
 int zico_value(struct zico *z, const char *key);
 int zico_number(struct zico *z, const char *key);
-int zico_string_or_id(struct zico *z, const char *key); /* null, too: no string */
+int zico_string_or_id(struct zico *z, const char *key); /* or null, for no string */
 int zico_map(struct zico *z, const char *key); /* one pair after the other */
 int zico_stack(struct zico *z, const char *key); /* [class, method, file, line] after another */
 /* The elements of an array, of which the first `required` must be there. */
@@ -126,10 +127,8 @@ struct zico_field {
 };
 int zico_fields(struct zico *z, const struct zico_field *f, int required, int n, const char *what);
 int zico_element(struct zico *z, struct cbr_iter *it, const char *what); /* the next one must be there */
-/* The output has become too large. */
+/* Fails when the output has become too large. 0 or negative errno. */
 int zico_room(struct zico *z);
 
-/* The array behind the tag of a trace record, and all in it. */
-int zico_trace(struct zico *z, uint64_t tag, uint64_t offset);
 
 #endif

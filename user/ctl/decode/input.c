@@ -10,7 +10,7 @@
 #include "input.h"
 
 struct input {
-	int fd; /* -1: all there is stands in the memory given */
+	int fd; /* -1 = the input is the memory given to input_new */
 	const uint8_t *data; /* buf, or that memory */
 	size_t pos, len;
 	uint64_t base; /* offset of data[0] in the input */
@@ -91,27 +91,27 @@ static int cut_off(struct input *in, const char *expected)
 			  (unsigned long long)(in->base + in->len));
 }
 
-/* One read: bytes, 0 = end, -errno. */
+/* Reads once. Returns the number of bytes, 0 at the end, or negative errno. */
 static ssize_t read_some(struct input *in, void *dst, size_t n)
 {
-	int code = in->before_wait ? in->before_wait(in->before_wait_arg) : 0;
+	int rc = in->before_wait ? in->before_wait(in->before_wait_arg) : 0;
 	ssize_t got;
 
-	if (code)
-		return err_set(&in->failed, code, "output: %s; make room, or mend the reader", strerrordesc_np(-code));
+	if (rc)
+		return err_set(&in->failed, rc, "output: %s; make room, or mend the reader", strerrordesc_np(-rc));
 	do {
 		got = read(in->fd, dst, n);
 	} while (got < 0 && errno == EINTR);
 	if (got < 0) {
-		code = -errno;
-		return err_set(&in->failed, code, "%s: byte %llu: %s; check the medium or the peer", in->subject,
-			       (unsigned long long)(in->base + in->len), strerrordesc_np(-code));
+		rc = -errno;
+		return err_set(&in->failed, rc, "%s: byte %llu: %s; check the medium or the peer", in->subject,
+			       (unsigned long long)(in->base + in->len), strerrordesc_np(-rc));
 	}
 	in->eof = got == 0;
 	return got;
 }
 
-/* At least one more byte behind the len that are there; room is the caller's worry. */
+/* Reads at least one byte behind the len bytes in buf. The caller has made room for it. */
 static ssize_t fill(struct input *in)
 {
 	ssize_t got;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* joulectl decode: any of our wire formats, from anywhere, as text or JSON. */
+/* joulectl decode: binary formats, from anywhere, as text or JSON. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "../base/log.h"
+#include "base/log.h"
 #include "decode.h"
-#include "source.h"
-#include "verb.h"
+#include "ctl/core/put.h"
+#include "ctl/core/ask.h"
+#include "ctl/core/verb.h"
 
 enum { OPTION_FORMAT, OPTION_DIALECT, OPTION_JSON };
 
 static const struct verb_option options[] = {
-	[OPTION_FORMAT] = { "format", 'f', "FORMAT",
-			    "vjoule, hwpc, power, zico or snapshot; by its first bytes unless given" },
+	[OPTION_FORMAT] = { "format", 'f', "FORMAT", "vjoule, zico or snapshot; by its first bytes unless given" },
 	[OPTION_DIALECT] = { "dialect", 0, "DIALECT", "of vjoule: document or v0.2; by its header unless given" },
 	[OPTION_JSON] = { "json", 'j', NULL, "one JSON object a record, a line each" },
 	{ NULL, 0, NULL, NULL },
@@ -32,22 +32,10 @@ static const char *const about[] = {
 
 static int write_all(void *arg, const void *p, size_t n)
 {
-	const char *at = p;
-
-	while (n) {
-		ssize_t put = write(*(const int *)arg, at, n);
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put < 0)
-			return -errno;
-		at += put;
-		n -= (size_t)put;
-	}
-	return 0;
+	return put_all(*(const int *)arg, p, n);
 }
 
-/* The word if it is one of those, for a message that names them all otherwise. */
+/* Checks that the word is one of the names. The message for any other word lists them all. 0 or -EINVAL. */
 static int check_word(const char *option, const char *word, const char *(*name)(unsigned n))
 {
 	char all[128] = "";
@@ -75,7 +63,7 @@ static int run(const struct verb_call *call)
 	struct decoding d = { .format = call->option[OPTION_FORMAT], .dialect = call->option[OPTION_DIALECT] };
 	struct err err = { 0 };
 	struct out out;
-	int in_fd, out_fd = STDOUT_FILENO, code;
+	int in_fd, out_fd = STDOUT_FILENO, rc;
 
 	if (check_word("format", d.format, decode_format_name) || check_word("dialect", d.dialect, dialect_name))
 		return CTL_USAGE;
@@ -87,19 +75,19 @@ static int run(const struct verb_call *call)
 	d.in = input_new(in_fd, NULL, 0, strcmp(where, "-") ? where : "stdin");
 	out_init(&out, call->option[OPTION_JSON], write_all, &out_fd);
 	d.out = &out;
-	code = d.in ? decode_all(&d) : -ENOMEM;
-	if (code)
+	rc = d.in ? decode_all(&d) : -ENOMEM;
+	if (rc)
 		log_error("decode: %s", d.in ? input_failure(d.in)->text : "out of memory; free some");
 	out_free(&out);
 	input_free(d.in);
 	close(in_fd);
-	return code ? CTL_FAILED : CTL_OK;
+	return rc ? CTL_FAILED : CTL_OK;
 }
 
 const struct verb verb_decode = {
 	.name = "decode",
 	.synopsis = "[FILE|-|tcp://HOST:PORT|unix:///PATH]",
-	.help = "Reads any wire format back: vjoule, hwpc, power, zico, snapshot",
+	.help = "Reads a binary format back: vjoule, zico, snapshot",
 	.about = about,
 	.options = options,
 	.max_args = 1,

@@ -3,29 +3,21 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "decode_zico.h"
 
 enum { STRINGS, METHODS };
 
-/* at[id], with room made for it; NULL for ids that are not kept. */
+/* Makes room for an id and sets *ret to its place in the table; NULL for ids that are not kept. */
 static int place(struct zico *z, int kind, uint64_t id, uint32_t **ret)
 {
 	struct zico_names *names = &z->names;
-	uint32_t n = names->n[kind], *v;
 
 	*ret = NULL;
 	if (id >= ZICO_IDS)
 		return 0;
-	if (id >= n) {
-		for (n = n ? n : 256; n <= id; n *= 2)
-			;
-		v = realloc(names->at[kind], n * sizeof(*v));
-		if (!v)
-			return cbr_fail(z->in, "a name", "more than there is memory for");
-		memset(v + names->n[kind], 0, (n - names->n[kind]) * sizeof(*v));
-		names->at[kind] = v;
-		names->n[kind] = n;
-	}
+	if (ARRAY_ZEROED(names->at[kind], names->n[kind], id + 1) != 0)
+		return cbr_fail(z->in, "a name", "more than there is memory for");
 	*ret = &names->at[kind][id];
 	return 0;
 }
@@ -34,10 +26,10 @@ static int define(struct zico *z, int kind, uint64_t id, const void *p, size_t n
 {
 	struct buf *bytes = &z->names.bytes;
 	uint32_t *at;
-	int err = place(z, kind, id, &at);
+	int rc = place(z, kind, id, &at);
 
-	if (err || !at || (*at && bytes->len - (*at - 1) >= n && !memcmp(bytes->data + *at - 1, p, n)))
-		return err;
+	if (rc || !at || (*at && bytes->len - (*at - 1) >= n && !memcmp(bytes->data + *at - 1, p, n)))
+		return rc;
 	bytes->limit = ZICO_NAMES_BYTES;
 	*at = (uint32_t)bytes->len + 1;
 	buf_add(bytes, p, n);
@@ -89,70 +81,70 @@ int zico_room(struct zico *z)
 
 static int read_text(struct zico *z, const char *key)
 {
-	int err;
+	int rc;
 
 	buf_reset(&z->text);
-	err = cbr_text(z->in, &z->text, ZICO_TEXT_MAX, "text of at most 4 MiB");
-	if (!err)
+	rc = cbr_text(z->in, &z->text, ZICO_TEXT_MAX, "text of at most 4 MiB");
+	if (!rc)
 		out_str(z->d->out, key, (const char *)z->text.data);
-	return err ? err : zico_room(z);
+	return rc ? rc : zico_room(z);
 }
 
 static int read_bytes(struct zico *z, const char *key)
 {
 	size_t n = 0;
 	uint8_t *to;
-	int err;
+	int rc;
 
 	buf_reset(&z->text);
 	to = buf_reserve(&z->text, ZICO_BYTES_MAX);
 	if (!to)
 		return cbr_fail(z->in, "bytes", "more than there is memory for");
-	err = cbr_bytes(z->in, to, ZICO_BYTES_MAX, &n, "at most 64 KiB");
-	if (!err)
+	rc = cbr_bytes(z->in, to, ZICO_BYTES_MAX, &n, "at most 64 KiB");
+	if (!rc)
 		out_hex(z->d->out, key, to, n);
-	return err ? err : zico_room(z);
+	return rc ? rc : zico_room(z);
 }
 
-/* The number of a string. */
+/* Reads a string that is given by its id. */
 static int read_id(struct zico *z, const char *key)
 {
 	uint64_t id = 0;
-	int err = cbr_uint_max(z->in, UINT32_MAX, &id, "the id of a string");
+	int rc = cbr_uint_max(z->in, UINT32_MAX, &id, "the id of a string");
 
-	if (!err)
+	if (!rc)
 		out_reference(z->d->out, key, id, zico_string(z, id));
-	return err ? err : zico_room(z);
+	return rc ? rc : zico_room(z);
 }
 
 static int read_number(struct zico *z, const char *key, uint8_t first)
 {
 	uint64_t u = 0;
 	int64_t i = 0;
-	int err = first >> 5 ? cbr_int(z->in, &i, "a number") : cbr_uint(z->in, &u, "a number");
+	int rc = first >> 5 ? cbr_int(z->in, &i, "a number") : cbr_uint(z->in, &u, "a number");
 
-	if (!err && first >> 5)
+	if (!rc && first >> 5)
 		out_i64(z->d->out, key, i);
-	else if (!err)
+	else if (!rc)
 		out_u64(z->d->out, key, u);
-	return err;
+	return rc;
 }
 
 static int read_simple(struct zico *z, const char *key, uint8_t first)
 {
 	unsigned v = 0;
 	double real = 0;
-	int err;
+	int rc;
 
 	if (first >= 0xf9 && first <= 0xfb) {
-		err = cbr_double(z->in, &real, "a number");
-		if (!err)
+		rc = cbr_double(z->in, &real, "a number");
+		if (!rc)
 			out_double(z->d->out, key, real);
-		return err;
+		return rc;
 	}
-	err = cbr_simple(z->in, &v, "true, false or null");
-	if (err)
-		return err;
+	rc = cbr_simple(z->in, &v, "true, false or null");
+	if (rc)
+		return rc;
 	if (v < 20 || v > 23)
 		return cbr_fail(z->in, "true, false or null", "simple value %u", v);
 	if (v < 22)
@@ -167,60 +159,60 @@ static int read_value(struct zico *z, const char *key, int level);
 static int read_list(struct zico *z, const char *key, int level)
 {
 	struct cbr_iter it;
-	int err = cbr_array(z->in, &it, "a list");
+	int rc = cbr_array(z->in, &it, "a list");
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	out_list(z->d->out, key);
-	while (!err && (err = cbr_more(z->in, &it)) > 0)
-		err = read_value(z, NULL, level + 1);
+	while (!rc && (rc = cbr_more(z->in, &it)) > 0)
+		rc = read_value(z, NULL, level + 1);
 	out_list_end(z->d->out);
-	return err;
+	return rc;
 }
 
 static int read_pairs(struct zico *z, const char *key, int level)
 {
 	struct cbr_iter it;
-	int err = cbr_map(z->in, &it, "a map");
+	int rc = cbr_map(z->in, &it, "a map");
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	out_list(z->d->out, key);
-	while (!err && (err = cbr_more(z->in, &it)) > 0) {
+	while (!rc && (rc = cbr_more(z->in, &it)) > 0) {
 		out_map(z->d->out, NULL);
-		err = read_value(z, "key", level);
-		if (!err)
-			err = read_value(z, "value", level);
+		rc = read_value(z, "key", level);
+		if (!rc)
+			rc = read_value(z, "value", level);
 		out_map_end(z->d->out);
 	}
 	out_list_end(z->d->out);
-	return err;
+	return rc;
 }
 
-/* A reference to a string, or what we do not know, with its tag. */
+/* Reads a reference to a string. A value behind any other tag is written together with its tag. */
 static int read_tagged(struct zico *z, const char *key, int level)
 {
 	uint64_t tag = 0;
-	int err = cbr_any_tag(z->in, &tag, "a tag");
+	int rc = cbr_any_tag(z->in, &tag, "a tag");
 
-	if (err || tag == TAG_REFERENCE)
-		return err ? err : read_id(z, key);
+	if (rc || tag == TAG_REFERENCE)
+		return rc ? rc : read_id(z, key);
 	out_map(z->d->out, key);
 	out_u64(z->d->out, "tag", tag);
-	err = read_value(z, "value", level + 1);
+	rc = read_value(z, "value", level + 1);
 	out_map_end(z->d->out);
-	return err;
+	return rc;
 }
 
 static int read_value(struct zico *z, const char *key, int level)
 {
 	uint8_t first;
-	int err = cbr_peek(z->in, &first, "a value");
+	int rc = cbr_peek(z->in, &first, "a value");
 
-	if (!err)
-		err = zico_room(z);
-	if (err)
-		return err;
+	if (!rc)
+		rc = zico_room(z);
+	if (rc)
+		return rc;
 	if (first >> 5 >= 4 && first >> 5 <= 6 && level == ZICO_VALUE_LEVELS)
 		return cbr_fail(z->in, "values of at most 8 levels", "one more");
 	switch (first >> 5) {
@@ -239,9 +231,9 @@ static int read_value(struct zico *z, const char *key, int level)
 		return read_simple(z, key, first);
 	}
 	out_map(z->d->out, key);
-	err = read_pairs(z, "map", level + 1);
+	rc = read_pairs(z, "map", level + 1);
 	out_map_end(z->d->out);
-	return err;
+	return rc;
 }
 
 int zico_value(struct zico *z, const char *key)
@@ -257,40 +249,40 @@ int zico_map(struct zico *z, const char *key)
 int zico_string_or_id(struct zico *z, const char *key)
 {
 	uint8_t first;
-	int err = cbr_peek(z->in, &first, "a string");
+	int rc = cbr_peek(z->in, &first, "a string");
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	if (first >> 5 == 3)
 		return read_text(z, key);
 	if (first >> 5 == 7)
 		return read_simple(z, key, first);
 	if (first >> 5 == 6)
-		err = cbr_tag(z->in, TAG_REFERENCE, "a reference to a string (tag 6)");
-	return err ? err : read_id(z, key);
+		rc = cbr_tag(z->in, TAG_REFERENCE, "a reference to a string (tag 6)");
+	return rc ? rc : read_id(z, key);
 }
 
 int zico_number(struct zico *z, const char *key)
 {
 	uint64_t v = 0;
-	int err = cbr_uint(z->in, &v, "a number");
+	int rc = cbr_uint(z->in, &v, "a number");
 
-	if (!err)
+	if (!rc)
 		out_u64(z->d->out, key, v);
-	return err;
+	return rc;
 }
 
 int zico_fields(struct zico *z, const struct zico_field *f, int required, int n, const char *what)
 {
 	struct cbr_iter it;
-	int err = cbr_array(z->in, &it, what), got = 0, i = 0;
+	int rc = cbr_array(z->in, &it, what), got = 0, i = 0;
 
-	while (!err && i < n && (got = cbr_more(z->in, &it)) > 0) {
-		err = f[i].read(z, f[i].key);
+	while (!rc && i < n && (got = cbr_more(z->in, &it)) > 0) {
+		rc = f[i].read(z, f[i].key);
 		i++;
 	}
-	if (err || got < 0)
-		return err ? err : got;
+	if (rc || got < 0)
+		return rc ? rc : got;
 	if (i < required)
 		return cbr_fail(z->in, what, "%d elements instead of %d", i, required);
 	got = i == n ? cbr_more(z->in, &it) : 0;
@@ -312,16 +304,16 @@ static int read_frame(struct zico *z)
 int zico_stack(struct zico *z, const char *key)
 {
 	struct cbr_iter it;
-	int err = cbr_array(z->in, &it, "a stack");
+	int rc = cbr_array(z->in, &it, "a stack");
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	out_list(z->d->out, key);
-	while (!err && (err = cbr_more(z->in, &it)) > 0) {
+	while (!rc && (rc = cbr_more(z->in, &it)) > 0) {
 		out_map(z->d->out, NULL);
-		err = read_frame(z);
+		rc = read_frame(z);
 		out_map_end(z->d->out);
 	}
 	out_list_end(z->d->out);
-	return err ? err : zico_room(z);
+	return rc ? rc : zico_room(z);
 }

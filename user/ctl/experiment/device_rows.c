@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record_devices.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../base/text.h"
+#include "base/text.h"
+#include "device_rows.h"
 
 #define NUMBERS_MAX (GPU_FIELDS + 4)
 
@@ -70,10 +70,11 @@ int record_devices_parse(const char *text, size_t size, struct record_devices *r
 	json_t *doc = json_loadb(text, size, 0, NULL), *gpus = json_object_get(doc, "gpus");
 	json_t *channels = json_object_get(doc, "channels");
 	size_t n = json_array_size(gpus), m = json_array_size(channels);
+	int rc = 0;
 
 	if (!json_is_array(gpus) || !json_is_array(channels) || n > GPU_MAX || m > RECORD_CHANNELS_MAX) {
-		json_decref(doc);
-		return malformed(err, "list of devices");
+		rc = malformed(err, "list of devices");
+		goto out;
 	}
 	*ret = (struct record_devices){ .n_gpus = (unsigned)n, .n_channels = (unsigned)m };
 	for (size_t i = 0; i < n; i++)
@@ -84,11 +85,12 @@ int record_devices_parse(const char *text, size_t size, struct record_devices *r
 	ret->rows = (uint64_t)number_of(doc, "rows", INT64_MAX);
 	ret->samples = (uint64_t)number_of(doc, "samples", INT64_MAX);
 	ret->meters = (uint64_t)number_of(doc, "meters", INT64_MAX);
+out:
 	json_decref(doc);
-	return 0;
+	return rc;
 }
 
-/* Space-separated numbers up to the end of the line; how many, -1 when there is something else. */
+/* Reads numbers up to `end`, each after one blank. Returns their number; -1 when the text has anything else. */
 static int read_numbers(const char *p, const char *end, int64_t v[NUMBERS_MAX])
 {
 	int n = 0;
@@ -181,7 +183,8 @@ static bool take_line(const char *p, const char *end, struct record_devices *d, 
 	return word == 4 && memcmp(p, "next", 4) == 0 && take_next(v, n, d);
 }
 
-/* Each line ends with LF: no number is read beyond it, for one begins with a digit or a sign. */
+/* Every line ends with LF. strtoll(3) stops there, because a number begins with a digit or a sign: nothing behind the
+ * text is read. */
 int record_devices_parse_samples(const char *text, size_t size, struct record_devices *d,
 				 const struct record_devices_take *take, struct err *err)
 {
@@ -201,17 +204,17 @@ int record_devices_ask(struct agent *a, uint64_t every_ns, struct record_devices
 {
 	struct buf body = { 0 };
 	char path[64];
-	int code;
+	int rc;
 
 	snprintf(path, sizeof(path), every_ns ? "/v1/devices?every=%" PRIu64 "us" : "/v1/devices", every_ns / 1000);
-	code = agent_get(a, path, NULL, &body, err);
-	if (!code)
-		code = record_devices_parse((const char *)body.data, body.len, ret, err);
-	if (!code && !agent_is_trusted(a))
+	rc = agent_get(a, path, NULL, &body, err);
+	if (!rc)
+		rc = record_devices_parse((const char *)body.data, body.len, ret, err);
+	if (!rc && !agent_is_trusted(a))
 		ret->gpu_library[0] = '\0';
 	buf_free(&body);
-	if (code != -EPROTO)
-		return code;
+	if (rc != -EPROTO)
+		return rc;
 	*ret = (struct record_devices){ 0 };
 	return 0;
 }
@@ -221,14 +224,14 @@ int record_devices_poll(struct agent *a, uint64_t every_ns, struct record_device
 {
 	struct buf body = { 0 };
 	char path[200];
-	int code;
+	int rc;
 
 	snprintf(path, sizeof(path),
 		 "/v1/devices/samples?rows=%" PRIu64 "&samples=%" PRIu64 "&meters=%" PRIu64 "&every=%" PRIu64 "us",
 		 d->rows, d->samples, d->meters, every_ns / 1000);
-	code = agent_get(a, path, "text/plain", &body, err);
-	if (!code)
-		code = record_devices_parse_samples((const char *)body.data, body.len, d, take, err);
+	rc = agent_get(a, path, "text/plain", &body, err);
+	if (!rc)
+		rc = record_devices_parse_samples((const char *)body.data, body.len, d, take, err);
 	buf_free(&body);
-	return code;
+	return rc;
 }

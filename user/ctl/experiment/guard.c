@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record_guard.h"
+#include "guard.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -7,28 +7,21 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "record_note.h"
+#include "model/nvml.h"
+#include "note.h"
 
-#define TRIES 5 /* of putting back */
+#define TRIES 5 /* attempts to put limits back */
 #define TRY_US 200000
 
-enum { NVML_OK = 0, NVML_ARGUMENT = 2, NVML_NOT_SUPPORTED = 3, NVML_PERMISSION = 4, NVML_LOST = 15 };
-enum { NVML_SM = 1, NVML_MEM = 2 }; /* nvmlClockType_t */
-
-/* Own declarations of what NVML's public header says. Any of them may be missing. */
-struct nvml {
-	int (*init)(void);
-	int (*by_uuid)(const char *uuid, void **ret);
-	int (*get_limit)(void *dev, unsigned *ret_mw);
-	int (*set_limit)(void *dev, unsigned mw);
-	int (*get_clock)(void *dev, int type, unsigned *ret_mhz);
-	int (*set_clocks)(void *dev, unsigned mem_mhz, unsigned gpu_mhz);
-	void *dev[RECORD_LIMITED_MAX];
+/* NVML, and its handles of the guarded GPUs. */
+struct driver {
+	struct nvml nvml;
+	nvml_device dev[RECORD_LIMITED_MAX];
 };
 
-static const char *cause_of(int code)
+static const char *cause_of(int rc)
 {
-	switch (code) {
+	switch (rc) {
 	case NVML_ARGUMENT:
 		return "the driver does not take this value; nvidia-smi -q -d POWER,SUPPORTED_CLOCKS lists those it takes";
 	case NVML_NOT_SUPPORTED:
@@ -44,36 +37,31 @@ static const char *cause_of(int code)
 
 static int open_library(struct nvml *v, const struct guard_state *s, struct err *err)
 {
-	const char *name = s->library ? s->library : "libnvidia-ml.so.1";
-	void *lib = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+	const char *name = s->library ? s->library : NVML_LIBRARY;
+	int rc = nvml_load(v, name);
 
-	if (!lib)
+	if (rc == -ENOENT)
 		return err_set(err, -ENOENT, "%.200s: %s; limits need NVIDIA's driver", name, dlerror());
-	*(void **)&v->init = dlsym(lib, "nvmlInit_v2");
-	*(void **)&v->by_uuid = dlsym(lib, "nvmlDeviceGetHandleByUUID");
-	*(void **)&v->get_limit = dlsym(lib, "nvmlDeviceGetPowerManagementLimit");
-	*(void **)&v->set_limit = dlsym(lib, "nvmlDeviceSetPowerManagementLimit");
-	*(void **)&v->get_clock = dlsym(lib, "nvmlDeviceGetApplicationsClock");
-	*(void **)&v->set_clocks = dlsym(lib, "nvmlDeviceSetApplicationsClocks");
-	if (!v->init || !v->by_uuid)
+	if (rc || !v->by_uuid)
 		return err_set(err, -ENOSYS, "%.200s: it is no NVML; limits need NVIDIA's driver", name);
 	return v->init() == NVML_OK ? 0 :
 				      err_set(err, -ENODEV, "%.200s: it cannot be used; is the driver loaded?", name);
 }
 
-static struct guard_set look(const struct nvml *v, void *dev)
+static struct guard_set look(const struct nvml *v, nvml_device dev)
 {
 	struct guard_set now = { 0 };
 
-	if (!v->get_limit || v->get_limit(dev, &now.power_mw) != NVML_OK)
+	if (!v->power_managed || v->power_managed(dev, &now.power_mw) != NVML_OK)
 		now.power_mw = 0;
-	if (!v->get_clock || v->get_clock(dev, NVML_MEM, &now.mem_mhz) != NVML_OK ||
-	    v->get_clock(dev, NVML_SM, &now.gpu_mhz) != NVML_OK)
+	if (!v->app_clock || v->app_clock(dev, NVML_CLOCK_MEM, &now.mem_mhz) != NVML_OK ||
+	    v->app_clock(dev, NVML_CLOCK_SM, &now.gpu_mhz) != NVML_OK)
 		now.mem_mhz = now.gpu_mhz = 0;
 	return now;
 }
 
-/* Somebody may have set it again since, or the driver was loaded anew. What cannot be read counts as still set. */
+/* Decides which limits are still those of the recording. Another user may have set others since, or the driver was
+ * loaded anew. A limit that cannot be read counts as the recording's. */
 static void judge(struct guard_gpu *g)
 {
 	for (unsigned i = 0; i < 2; i++) {
@@ -86,19 +74,20 @@ static void judge(struct guard_gpu *g)
 	}
 }
 
-/* One that is away does not keep the others limited. */
-static int find_gpus(struct nvml *v, struct guard_state *s, enum guard_how how, struct err *err)
+/* Finds the GPUs and reads their limits. Except at the beginning, a GPU that is away is noted and no error, so that
+ * the others are put back. */
+static int find_gpus(struct driver *v, struct guard_state *s, enum guard_how how, struct err *err)
 {
 	for (unsigned i = 0; i < s->n; i++) {
 		struct guard_gpu *g = &s->gpu[i];
 
-		g->away = v->by_uuid(g->uuid, &v->dev[i]) != NVML_OK;
+		g->away = v->nvml.by_uuid(g->uuid, &v->dev[i]) != NVML_OK;
 		if (g->away && how == GUARD_BEGINS)
 			return err_set(err, -ENODEV, "GPU %.80s: not found by the driver; look at nvidia-smi -L",
 				       g->uuid);
 		g->now = (struct guard_set){ 0 };
 		if (!g->away)
-			g->now = look(v, v->dev[i]);
+			g->now = look(&v->nvml, v->dev[i]);
 		if (how == GUARD_RECOVERS)
 			judge(g);
 		if (how != GUARD_BEGINS)
@@ -110,57 +99,60 @@ static int find_gpus(struct nvml *v, struct guard_state *s, enum guard_how how, 
 	return 0;
 }
 
-/* What was there before has to be known: otherwise it could not be put back. Noted as changed before it is: the
- * driver may have done it and failed to say so. */
-static int apply_one(struct nvml *v, void *dev, struct guard_gpu *g, const struct record_setting *s, struct err *err)
+/* Sets the limits of one GPU. A limit whose value before is not known is refused, because it could not be put back.
+ * The limit is noted as changed first: the driver may change it and still return an error. */
+static int apply_one(struct nvml *v, nvml_device dev, struct guard_gpu *g, const struct record_setting *s,
+		     struct err *err)
 {
-	int code = NVML_OK;
+	int rc = NVML_OK;
 
 	if (s->power_mw) {
-		if (!v->set_limit || !g->power_mw)
+		if (!v->set_power_managed || !g->power_mw)
 			return err_set(err, -ENOTSUP,
 				       "GPU %.80s: --power-limit: this driver or GPU cannot do that; leave it out",
 				       g->uuid);
 		g->power_changed = true;
-		code = v->set_limit(dev, s->power_mw);
+		rc = v->set_power_managed(dev, s->power_mw);
 	}
-	if (code == NVML_OK && s->mem_mhz) {
-		if (!v->set_clocks || !g->mem_mhz)
+	if (rc == NVML_OK && s->mem_mhz) {
+		if (!v->set_app_clocks || !g->mem_mhz)
 			return err_set(err, -ENOTSUP,
 				       "GPU %.80s: --app-clocks: this driver or GPU cannot do that; leave it out",
 				       g->uuid);
 		g->clocks_changed = true;
-		code = v->set_clocks(dev, s->mem_mhz, s->gpu_mhz);
+		rc = v->set_app_clocks(dev, s->mem_mhz, s->gpu_mhz);
 	}
-	return code == NVML_OK ? 0 : err_set(err, -EIO, "GPU %.80s: %s: %s", g->uuid, s->name, cause_of(code));
+	return rc == NVML_OK ? 0 : err_set(err, -EIO, "GPU %.80s: %s: %s", g->uuid, s->name, cause_of(rc));
 }
 
-/* On the disk before it is done: whatever comes, somebody can put it back. */
-static int apply(struct nvml *v, struct guard_state *st, const struct record_setting *s, const struct record_note *note,
-		 struct err *err)
+/* Sets the limits of all GPUs. The note is on the disk before the first change, so that it can be put back whoever is
+ * killed. */
+static int apply(struct driver *v, struct guard_state *st, const struct record_setting *s,
+		 const struct record_note *note, struct err *err)
 {
-	int code;
+	int rc;
 
 	for (unsigned i = 0; i < st->n; i++) {
 		st->gpu[i].set[0] = st->gpu[i].set[1];
 		st->gpu[i].set[1] = (struct guard_set){ s->power_mw, s->mem_mhz, s->gpu_mhz };
 	}
-	code = record_note_write(note, st, err);
-	for (unsigned i = 0; i < st->n && !code; i++)
-		code = apply_one(v, v->dev[i], &st->gpu[i], s, err);
-	return code;
+	rc = record_note_write(note, st, err);
+	for (unsigned i = 0; i < st->n && !rc; i++)
+		rc = apply_one(&v->nvml, v->dev[i], &st->gpu[i], s, err);
+	return rc;
 }
 
-static bool put_back_one(struct nvml *v, void *dev, struct guard_gpu *g)
+static bool put_back_one(struct nvml *v, nvml_device dev, struct guard_gpu *g)
 {
-	if (g->power_changed && !g->away && v->set_limit && v->set_limit(dev, g->power_mw) == NVML_OK)
+	if (g->power_changed && !g->away && v->set_power_managed && v->set_power_managed(dev, g->power_mw) == NVML_OK)
 		g->power_changed = false;
-	if (g->clocks_changed && !g->away && v->set_clocks && v->set_clocks(dev, g->mem_mhz, g->gpu_mhz) == NVML_OK)
+	if (g->clocks_changed && !g->away && v->set_app_clocks &&
+	    v->set_app_clocks(dev, g->mem_mhz, g->gpu_mhz) == NVML_OK)
 		g->clocks_changed = false;
 	return !g->power_changed && !g->clocks_changed;
 }
 
-static int put_back(struct nvml *v, struct guard_state *s)
+static int put_back(struct driver *v, struct guard_state *s)
 {
 	int left = GUARD_FAILED;
 
@@ -169,14 +161,14 @@ static int put_back(struct nvml *v, struct guard_state *s)
 			usleep(TRY_US);
 		left = GUARD_ALL_BACK;
 		for (unsigned i = 0; i < s->n; i++)
-			if (!put_back_one(v, v->dev[i], &s->gpu[i]) && left != GUARD_FAILED)
+			if (!put_back_one(&v->nvml, v->dev[i], &s->gpu[i]) && left != GUARD_FAILED)
 				left = s->gpu[i].away ? GUARD_AWAY : GUARD_FAILED;
 	}
 	return left;
 }
 
-/* In a session of its own and deaf to signals: Ctrl-C is for the others. No other descriptor stays open, for
- * somebody may wait for its end. */
+/* Gives the guard a session of its own and blocks all signals, so that Ctrl-C does not end it. Closes all other
+ * descriptors: another process may wait for the end of a pipe. */
 static void settle_down(int *fd, int *note_fd)
 {
 	int from[2] = { *fd, *note_fd }, low, high;
@@ -185,7 +177,7 @@ static void settle_down(int *fd, int *note_fd)
 	setsid();
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	/* apart from 0, 1 and 2, which libraries write to */
+	/* 0, 1 and 2 stay unused, because libraries may write to them */
 	low = *fd = fcntl(from[0], F_DUPFD_CLOEXEC, 3);
 	high = *note_fd = fcntl(from[1], F_DUPFD_CLOEXEC, low + 1);
 	if (low < 0 || high < 0)
@@ -201,7 +193,7 @@ static bool answer(int fd, const struct guard_answer *a)
 	return write(fd, a, sizeof(*a)) == (ssize_t)sizeof(*a);
 }
 
-static _Noreturn void leave(struct nvml *v, struct guard_state *state, const struct record_note *note)
+static _Noreturn void leave(struct driver *v, struct guard_state *state, const struct record_note *note)
 {
 	int left = put_back(v, state);
 
@@ -214,21 +206,21 @@ void record_guard(int fd, struct guard_state *state, struct record_note *note, e
 {
 	struct guard_answer a = { 0 };
 	struct record_setting s;
-	struct nvml v = { 0 };
-	int code;
+	struct driver v = { 0 };
+	int rc;
 
 	settle_down(&fd, &note->fd);
-	code = open_library(&v, state, &a.err);
-	if (!code)
-		code = find_gpus(&v, state, how, &a.err);
-	/* which GPUs: others shall not set theirs from now on */
-	if (!code && how == GUARD_BEGINS)
-		code = record_note_write(note, state, &a.err);
+	rc = open_library(&v.nvml, state, &a.err);
+	if (!rc)
+		rc = find_gpus(&v, state, how, &a.err);
+	/* The note names the GPUs: from now on other recordings refuse to set their limits. */
+	if (!rc && how == GUARD_BEGINS)
+		rc = record_note_write(note, state, &a.err);
 	a.state = *state;
-	if (code && how == GUARD_BEGINS)
+	if (rc && how == GUARD_BEGINS)
 		record_note_remove(note);
-	if (!answer(fd, &a) || code) {
-		if (code)
+	if (!answer(fd, &a) || rc) {
+		if (rc)
 			_exit(1);
 		leave(&v, state, note);
 	}

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record_limits.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,29 +6,31 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "record_note.h"
+#include "base/parse.h"
+#include "limits.h"
+#include "note.h"
 
 struct record_limits {
 	struct guard_state state;
 	struct record_note note;
 	pid_t pid;
-	int fd; /* SOCK_SEQPACKET; its end is the guard's sign */
+	int fd; /* SOCK_SEQPACKET; the guard puts the limits back when it ends */
 };
 
 static int start_guard(struct record_limits *l, enum guard_how how, struct err *err)
 {
-	int fds[2], code;
+	int fds[2], rc;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0)
 		return err_set(err, -errno, "guard of limits: %s; raise the limit of open files", strerror(errno));
 	l->pid = fork();
 	if (l->pid == 0)
 		record_guard(fds[1], &l->state, &l->note, how);
-	code = l->pid < 0 ? err_set(err, -errno, "guard of limits: %s; raise the limit of processes", strerror(errno)) :
-			    0;
+	rc = l->pid < 0 ? err_set(err, -errno, "guard of limits: %s; raise the limit of processes", strerror(errno)) :
+			  0;
 	close(fds[1]);
 	l->fd = fds[0];
-	return code;
+	return rc;
 }
 
 static int hear(struct record_limits *l, struct err *err)
@@ -50,7 +51,7 @@ static int hear(struct record_limits *l, struct err *err)
 	return a.err.code;
 }
 
-/* Its exit status; 1 when it was killed. */
+/* Ends the guard. Returns its exit status; 1 when it was killed. */
 static int end_guard(struct record_limits *l)
 {
 	int status = 0;
@@ -83,45 +84,60 @@ static struct record_limits *new_limits(const char *library)
 	return l;
 }
 
+/* Makes the note with the GPUs, while the root is locked: another recording looks only afterwards. */
+static int claim(struct record_limits *l, const char *root, struct err *err)
+{
+	const char *used;
+	int fd, rc = record_note_lock_root(root, &fd, err);
+
+	if (rc)
+		return rc;
+	used = record_note_in_use(root, &l->state);
+	rc = record_limits_left(root) ? err_set(err, -EBUSY,
+						"limits: those of a recording that was killed are still set; "
+						"joulectl record --root %.200s --recover puts them back",
+						root) :
+	     used                     ? err_set(err, -EBUSY,
+						"limits: another recording below %.200s sets those of GPU %.80s now; wait for its end",
+						root, used) :
+					record_note_make(root, &l->note, err);
+	if (!rc)
+		rc = record_note_write(&l->note, &l->state, err);
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
 int record_limits_open(const struct record_limits_wish *w, struct record_limits **ret, struct err *err)
 {
 	struct record_limits *l = NULL;
-	const char *used;
-	int code;
+	int rc;
 
-	if (record_limits_left(w->root))
-		return err_set(err, -EBUSY,
-			       "limits: a recording that was killed has left its own set; "
-			       "joulectl record --root %.200s --recover puts them back",
-			       w->root);
 	if (w->n > RECORD_LIMITED_MAX || !(l = new_limits(w->library)))
 		return err_set(err, -ENOMEM, "guard of limits: no memory, or more than %d GPUs; name fewer",
 			       RECORD_LIMITED_MAX);
 	l->state.n = w->n;
 	for (unsigned i = 0; i < w->n; i++)
 		snprintf(l->state.gpu[i].uuid, sizeof(l->state.gpu[i].uuid), "%s", w->uuids[i]);
-	used = record_note_in_use(w->root, &l->state);
-	code = used ? err_set(err, -EBUSY,
-			      "limits: another recording below %.200s sets those of GPU %.80s now; wait for its end",
-			      w->root, used) :
-		      record_note_make(w->root, &l->note, err);
-	if (!code)
-		code = start_guard(l, GUARD_BEGINS, err);
-	if (!code)
-		code = hear(l, err);
-	if (code) {
-		/* nothing was set yet */
+	rc = claim(l, w->root, err);
+	if (!rc)
+		rc = start_guard(l, GUARD_BEGINS, err);
+	if (!rc)
+		rc = hear(l, err);
+	if (rc) {
+		/* no limit was set yet */
 		end_guard(l);
 		if (l->note.fd >= 0)
 			record_note_remove(&l->note);
 		free_limits(l);
-		return code;
+		return rc;
 	}
 	*ret = l;
 	return 0;
 }
 
-/* The guard may be killed between the change and its answer: what is asked for counts as changed from here on. */
+/* A limit counts as changed before the guard is asked, because the guard may be killed between the change and its
+ * answer. */
 int record_limits_set(struct record_limits *l, const struct record_setting *s, struct err *err)
 {
 	for (unsigned i = 0; i < l->state.n; i++) {
@@ -165,20 +181,41 @@ int record_limits_close(struct record_limits *l, struct err *err)
 	return failed ? -EIO : 0;
 }
 
+/* Has the recording set a limit? One that was killed before has nothing to put back. */
+static bool anything_set(const struct guard_state *s)
+{
+	for (unsigned i = 0; i < s->n; i++)
+		for (unsigned k = 0; k < 2; k++)
+			if (s->gpu[i].set[k].power_mw || s->gpu[i].set[k].mem_mhz)
+				return true;
+	return false;
+}
+
 bool record_limits_left(const char *root)
 {
 	char after[NAME_MAX + 1] = "";
-	struct record_note note;
-	int code = record_note_next(root, after, &note, NULL);
+	bool left = false;
 
-	record_note_close(&note);
-	return code == 0;
+	while (!left) {
+		struct guard_state state;
+		struct record_note note;
+		int rc = record_note_next(root, after, &note, NULL);
+
+		if (rc == -ENOENT)
+			break;
+		if (!rc && record_note_read(&note, &state, NULL) == 0 && !anything_set(&state))
+			record_note_remove(&note);
+		else
+			left = !rc;
+		record_note_close(&note);
+	}
+	return left;
 }
 
 static void tell(const struct record_limits_recovery *how, bool failed, const struct guard_gpu *g)
 {
 	const struct guard_set *s = &g->set[1];
-	uint32_t from_mw = g->now.power_mw ? g->now.power_mw : s->power_mw; /* it may not have told */
+	uint32_t from_mw = g->now.power_mw ? g->now.power_mw : s->power_mw; /* the driver may have refused to tell */
 	char text[400];
 
 	if (g->away && (g->power_changed || g->clocks_changed)) {
@@ -221,29 +258,29 @@ static void tell(const struct record_limits_recovery *how, bool failed, const st
 	}
 }
 
-/* 0, 1: something could not be put back, or negative errno: nothing was tried. */
+/* Puts back the limits of one note. 0; 1: some could not be put back; or negative errno: none was tried. */
 static int recover_one(struct record_limits *l, const struct record_limits_recovery *how, struct err *err)
 {
 	const char *library = l->state.library;
 	struct guard_state before;
-	int code = record_note_read(&l->note, &l->state, err);
+	int rc = record_note_read(&l->note, &l->state, err);
 
 	l->state.library = library;
-	if (!code && !l->state.n) {
+	if (!rc && !anything_set(&l->state)) {
 		record_note_remove(&l->note);
 		return 0;
 	}
-	if (!code)
-		code = start_guard(l, GUARD_RECOVERS, err);
-	if (!code)
-		code = hear(l, err);
+	if (!rc)
+		rc = start_guard(l, GUARD_RECOVERS, err);
+	if (!rc)
+		rc = hear(l, err);
 	before = l->state;
-	if (code)
-		return code;
-	code = end_guard(l);
+	if (rc)
+		return rc;
+	rc = end_guard(l);
 	for (unsigned i = 0; i < before.n; i++)
-		tell(how, code == GUARD_FAILED, &before.gpu[i]);
-	return code != GUARD_ALL_BACK;
+		tell(how, rc == GUARD_FAILED, &before.gpu[i]);
+	return rc != GUARD_ALL_BACK;
 }
 
 unsigned record_limits_recover(const char *root, const char *library, const struct record_limits_recovery *how,
@@ -255,20 +292,101 @@ unsigned record_limits_recover(const char *root, const char *library, const stru
 
 	for (*ret_failed = 0; (l = new_limits(library)); n++) {
 		struct err err = { 0 };
-		int code = record_note_next(root, after, &l->note, &err);
+		int rc = record_note_next(root, after, &l->note, &err);
 
-		if (code == -ENOENT) {
+		if (rc == -ENOENT) {
 			free_limits(l);
 			break;
 		}
-		if (!code)
-			code = recover_one(l, how, &err);
-		*ret_failed += code != 0;
-		if (code < 0) {
+		if (!rc)
+			rc = recover_one(l, how, &err);
+		*ret_failed += rc != 0;
+		if (rc < 0) {
 			snprintf(text, sizeof(text), "%s: %s", l->note.path, err.text);
 			how->said(how->arg, true, text);
 		}
 		free_limits(l);
 	}
 	return n;
+}
+
+/* Limits as people write them: "150W", "877MHz,1065MHz". */
+
+#define WATTS_MAX 10000
+#define MHZ_MAX 100000
+
+/* Reads a number with an optional unit behind it. */
+static int number_with(const char *text, const char *unit, uint64_t max, uint32_t *ret)
+{
+	size_t n = strlen(text), u = strlen(unit);
+	char digits[16];
+	uint64_t v;
+
+	if (n > u && strcmp(text + n - u, unit) == 0)
+		n -= u;
+	if (n >= sizeof(digits))
+		return -EINVAL;
+	memcpy(digits, text, n);
+	digits[n] = '\0';
+	if (strspn(digits, "0123456789") != n || parse_u64(digits, &v) != 0 || !v || v > max)
+		return -EINVAL;
+	*ret = (uint32_t)v;
+	return 0;
+}
+
+int record_setting_power(const char *text, struct record_setting *s, struct err *err)
+{
+	uint32_t watts;
+
+	if (number_with(text, "W", WATTS_MAX, &watts) != 0)
+		return err_set(err, -EINVAL, "--power-limit %.40s: no number of watts; write one such as 150", text);
+	s->power_mw = watts * 1000;
+	snprintf(s->name, sizeof(s->name), "%uW", watts);
+	return 0;
+}
+
+int record_setting_clocks(const char *text, struct record_setting *s, struct err *err)
+{
+	char mem[24];
+	const char *comma = strchr(text, ',');
+	size_t n = comma ? (size_t)(comma - text) : sizeof(mem);
+
+	if (n < sizeof(mem)) {
+		memcpy(mem, text, n);
+		mem[n] = '\0';
+	}
+	if (n >= sizeof(mem) || number_with(mem, "MHz", MHZ_MAX, &s->mem_mhz) != 0 ||
+	    number_with(comma + 1, "MHz", MHZ_MAX, &s->gpu_mhz) != 0) {
+		s->mem_mhz = s->gpu_mhz = 0;
+		return err_set(err, -EINVAL, "--app-clocks %.40s: no pair of MHz; write MEMORY,GPU such as 877,1065",
+			       text);
+	}
+	snprintf(s->name, sizeof(s->name), "%uMHz,%uMHz", s->mem_mhz, s->gpu_mhz);
+	return 0;
+}
+
+int record_settings_sweep(const char *text, struct record_setting *list, unsigned *ret_n, struct err *err)
+{
+	char copy[RECORD_SETTINGS_MAX * sizeof(list->name)], *save = NULL;
+	unsigned n = 0;
+	int rc = 0;
+
+	if (snprintf(copy, sizeof(copy), "%s", text) >= (int)sizeof(copy))
+		return err_set(err, -E2BIG, "--sweep: more than %d settings; make it two sweeps", RECORD_SETTINGS_MAX);
+	for (char *word = strtok_r(copy, " ;\t\n", &save); word && !rc; word = strtok_r(NULL, " ;\t\n", &save)) {
+		if (n == RECORD_SETTINGS_MAX)
+			return err_set(err, -E2BIG, "--sweep: more than %d settings; make it two sweeps",
+				       RECORD_SETTINGS_MAX);
+		list[n] = (struct record_setting){ 0 };
+		rc = strchr(word, ',') ? record_setting_clocks(word, &list[n], err) :
+					 record_setting_power(word, &list[n], err);
+		n += !rc;
+	}
+	if (rc || !n)
+		return err_set(
+			err, -EINVAL,
+			"--sweep %.60s: write settings such as \"150W 200W 250W\" or \"877MHz,1065MHz 877MHz,1222MHz\"",
+			text);
+	*ret_n = n;
+	return 0;
 }

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record_marks.h"
+#include "marks.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "../base/clock.h"
-#include "../base/parse.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "ctl/core/janitor.h"
 
-#define READ_MAX (1 << 20) /* bytes in one go: there are other things to do, however fast somebody writes */
-#define SAID_MAX 20 /* refusals of a repetition that are told one by one */
+#define READ_MAX (1 << 20) /* bytes per call, so that a fast writer does not hold up the recorder */
+#define LINGER_US 1000000
+#define SAID_MAX 20 /* refusals of a repetition that are logged one by one */
 
 static const char *const events[] = {
 	"train_begin", "epoch_begin", "batch_begin", "batch_end", "epoch_end", "train_end"
@@ -51,20 +54,54 @@ int record_mark_parse(const char *line, struct record_mark *ret, struct err *err
 	return 0;
 }
 
+/* Reads and discards until the last writer has left, and LINGER_US longer for a writer that is about to open the FIFO. */
+static void drain(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	char piece[4096];
+
+	for (unsigned calm = 0; calm < 2;) {
+		ssize_t n = read(fd, piece, sizeof(piece));
+
+		if (n != 0)
+			calm = 0;
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			break;
+		if (n < 0)
+			poll(&p, 1, -1);
+		if (n == 0 && ++calm < 2)
+			usleep(LINGER_US);
+	}
+}
+
+/* Runs in the janitor. Writers that have the FIFO open can go on writing. It is unlinked, so that no later writer
+ * waits in open(2). */
+static void let_go(void *arg)
+{
+	const struct record_marks *m = arg;
+	int fd = open(m->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+
+	unlink(m->path);
+	close(m->fd); /* this descriptor is open for writing too: the FIFO would never end */
+	if (fd >= 0)
+		drain(fd);
+}
+
 int record_marks_open(struct record_marks *m, const char *dir, struct err *err)
 {
 	char full[PATH_MAX];
 
-	/* the command may go elsewhere */
+	/* The path is absolute, because the command may change its directory. */
 	*m = (struct record_marks){ .fd = -1 };
 	snprintf(m->path, sizeof(m->path), "%s/mark", realpath(dir, full) ? full : dir);
 	if (mkfifo(m->path, 0600) != 0)
 		return err_set(err, -errno, "%.300s: no FIFO can be made: %s; name a --root on another file system",
 			       m->path, strerror(errno));
-	/* for writing too: it never comes to its end when a writer leaves */
+	/* It is open for writing too, so that read(2) sees no end when a writer leaves. */
 	m->fd = open(m->path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	return m->fd < 0 ? err_set(err, -errno, "%.300s: %s; raise the limit of open files", m->path, strerror(errno)) :
-			   0;
+	if (m->fd < 0)
+		return err_set(err, -errno, "%.300s: %s; raise the limit of open files", m->path, strerror(errno));
+	return janitor_start(let_go, m, m->fd, &m->janitor, err);
 }
 
 void record_marks_begin(struct record_marks *m, int64_t now_ns)
@@ -93,7 +130,8 @@ static int judge_epoch(struct record_marks *m, struct record_mark *mark, struct 
 			       mark->event, (long long)mark->data, (long long)number);
 	mark->data = number;
 	if (mark->time_ns < m->epoch_ns)
-		mark->time_ns = m->epoch_ns; /* the clock was set back: an epoch does not end before it begins */
+		mark->time_ns =
+			m->epoch_ns; /* after the clock was set back an epoch still does not end before it begins */
 	m->epoch_ns = mark->time_ns;
 	m->epochs += begins;
 	m->in_epoch = begins;
@@ -115,26 +153,26 @@ static void end_line(struct record_marks *m, void (*take)(void *, const struct r
 {
 	struct record_mark mark;
 	struct err err = { 0 };
-	int code;
+	int rc;
 
 	m->line[m->n] = '\0';
 	if (m->too_long || strlen(m->line) != m->n)
-		code = err_set(&err, -EINVAL, "mark: a line that is no text of at most %d bytes; write EVENT and DATA",
-			       RECORD_MARK_LINE - 1);
+		rc = err_set(&err, -EINVAL, "mark: the line is no text, or longer than %d bytes; write EVENT and DATA",
+			     RECORD_MARK_LINE - 1);
 	else if (!m->n)
 		return;
 	else
-		code = record_mark_parse(m->line, &mark, &err);
-	if (!code)
-		code = record_marks_judge(m, &mark, clock_real_ns(), &err);
-	m->taken += !code;
-	m->refused += !!code;
-	if (!code)
+		rc = record_mark_parse(m->line, &mark, &err);
+	if (!rc)
+		rc = record_marks_judge(m, &mark, clock_real_ns(), &err);
+	m->taken += !rc;
+	m->refused += !!rc;
+	if (!rc)
 		take(arg, &mark);
 	else if (m->refused <= SAID_MAX)
 		said(arg, err.text);
 	else if (m->refused == SAID_MAX + 1)
-		said(arg, "mark: more are refused, and counted only; mend what writes them");
+		said(arg, "mark: further refused marks are only counted; correct the program that writes them");
 }
 
 void record_marks_read(struct record_marks *m, void (*take)(void *arg, const struct record_mark *mark),
@@ -187,7 +225,9 @@ void record_marks_close(struct record_marks *m)
 {
 	if (m->fd < 0)
 		return;
+	unlink(m->path); /* first, so that no writer waits in open(2) for a reader that has left */
 	close(m->fd);
-	unlink(m->path);
 	m->fd = -1;
+	janitor_dismiss(m->janitor);
+	m->janitor = NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A repetition that was cut off, made fit for its readers; and what they would make of one that is published. */
+/* Mends repetitions that were cut off, and warns of what the original reader makes of a published one. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "../base/log.h"
+#include "base/log.h"
+#include "ctl/core/verb.h"
 #include "record.h"
 #include "tree.h"
 
@@ -18,7 +19,7 @@ static int write_samples(int dir_fd, const struct tree_table *t, unsigned power)
 {
 	int fd = openat(dir_fd, "../samples.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "we");
-	int code = 0;
+	int rc = 0;
 
 	if (!f)
 		return -errno;
@@ -26,35 +27,36 @@ static int write_samples(int dir_fd, const struct tree_table *t, unsigned power)
 	for (size_t i = 0; i < t->n; i++)
 		fprintf(f, "%zu,%lld,%.0f\n", i, (long long)(t->t_ns[i] / 1000), tree_cell(t, i, power));
 	if (fflush(f) != 0 || ferror(f) || fsync(fd) != 0)
-		code = -errno;
+		rc = -errno;
 	fclose(f);
-	return !code && renameat(dir_fd, "../samples.new", dir_fd, tree_table_file[TREE_SAMPLES]) != 0 ? -errno : code;
+	return !rc && renameat(dir_fd, "../samples.new", dir_fd, tree_table_file[TREE_SAMPLES]) != 0 ? -errno : rc;
 }
 
-/* Cut off before the driver's ring was asked: readers pass over a repetition without these samples, rows are as good.
- * 1 = made, 0 = not needed or not possible. */
+/* Makes total_power_samples.csv from the rows of gpu-power.csv. It is missing when the recording was cut off before
+ * the driver's ring was read, and readers leave out a repetition without it. 1 = made, 0 = not needed or not possible,
+ * or negative errno. */
 static int mend_samples(int dir_fd, struct err *err)
 {
 	struct tree_findings f = { 0 };
 	struct tree_table t;
-	int power, code;
+	int power, rc;
 
 	if (faccessat(dir_fd, tree_table_file[TREE_SAMPLES], F_OK, 0) == 0)
 		return 0;
-	code = tree_table_read(dir_fd, TREE_GPU, "", &t, &f);
-	power = code ? -1 : tree_column(&t, "power");
+	rc = tree_table_read(dir_fd, TREE_GPU, "", &t, &f);
+	power = rc ? -1 : tree_column(&t, "power");
 	for (size_t i = 0; power >= 0 && i < t.n; i++)
 		if (isnan(tree_cell(&t, i, (unsigned)power)))
 			power = -1;
 	if (power >= 0 && t.n)
-		code = write_samples(dir_fd, &t, (unsigned)power);
-	if (code)
-		err_set(err, code, "%s: %s; make room on that disk", tree_table_file[TREE_SAMPLES], strerror(-code));
+		rc = write_samples(dir_fd, &t, (unsigned)power);
+	if (rc)
+		err_set(err, rc, "%s: %s; make room on that disk", tree_table_file[TREE_SAMPLES], strerror(-rc));
 	else
-		code = power >= 0 && t.n;
+		rc = power >= 0 && t.n;
 	tree_table_free(&t);
 	tree_findings_free(&f);
-	return code;
+	return rc;
 }
 
 static json_t *load(int dir_fd)
@@ -74,12 +76,12 @@ static json_t *load(int dir_fd)
 	return json_is_object(o) ? o : NULL;
 }
 
-/* A repetition that was cut off says so: whoever reads it may want to leave it out. */
-int record_info_mend(void *arg, int dir_fd, struct err *err)
+/* Mends a repetition and marks it as recovered in system_info.json, so that a reader can leave it out. */
+static int record_info_mend(void *arg, int dir_fd, struct err *err)
 {
 	json_t *o = load(dir_fd);
 	char *text;
-	int fd = -1, code = 0, made;
+	int fd = -1, rc = 0, made;
 
 	if (!o)
 		return err_set(err, -EBADMSG,
@@ -98,27 +100,125 @@ int record_info_mend(void *arg, int dir_fd, struct err *err)
 		fd = openat(dir_fd, "../system_info.json.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || fsync(fd) != 0 ||
 	    renameat(dir_fd, "../system_info.json.new", dir_fd, "system_info.json") != 0)
-		code = err_set(err, -errno, "system_info.json: %s; make room on that disk", strerror(errno));
+		rc = err_set(err, -errno, "system_info.json: %s; make room on that disk", strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	free(text);
-	return code;
+	return rc;
 }
 
+/* Lists the missing files: "gpu-power.csv, total_power_samples.csv"; "" = no file is missing. */
+static void list_missing(const struct tree_findings *f, char *ret, size_t size)
+{
+	size_t n = 0;
+
+	*ret = '\0';
+	for (unsigned i = 0; i < f->n; i++) {
+		const char *slash = strrchr(f->list[i].file, '/');
+
+		if (f->list[i].effect == TREE_SKIPPED && n < size)
+			n += (size_t)snprintf(ret + n, size - n, "%s%s", n ? ", " : "",
+					      slash ? slash + 1 : f->list[i].file);
+	}
+}
+
+/* Where the original reader leaves the repetition out, only the missing files are named: it does not read the others. */
 void record_check(const char *path)
 {
 	const struct tree_place p = { .path = (char *)path, .shown = (char *)path };
 	struct tree_findings f = { 0 };
 	struct tree_repetition t;
+	char missing[200];
 
 	if (tree_repetition_read(&p, &t, &f, NULL) != 0)
 		return;
 	tree_check(&p, &t, &f);
 	tree_repetition_free(&t);
-	for (unsigned i = 0; i < f.n; i++)
-		if (f.list[i].effect == TREE_ABORTS)
-			log_warn(
-				"record: %s: %s [%s]: the original reader stops at it; joulectl check says more, move it away for that reader",
-				f.list[i].file, f.list[i].text, f.list[i].trap);
+	list_missing(&f, missing, sizeof(missing));
+	if (*missing)
+		log_warn(
+			"record: %s: not there: %s: the original reader leaves this repetition out; joulectl report reads it",
+			path, missing);
+	for (unsigned i = 0; i < f.n && !*missing; i++)
+		if (f.list[i].effect >= TREE_WRONG)
+			log_warn("record: %s: %s [%s]: the original reader %s; joulectl check says more",
+				 f.list[i].file, f.list[i].text, f.list[i].trap,
+				 f.list[i].effect == TREE_ABORTS ? "stops at it, move it away for that reader" :
+								   "does not see that");
 	tree_findings_free(&f);
+}
+
+/* joulectl record --recover: first the limits that a killed recording has left, then its repetitions. */
+
+struct outcome {
+	unsigned told, failures;
+};
+
+static void said(void *arg, const char *from, const char *to, const struct err *err)
+{
+	struct outcome *o = arg;
+
+	o->told++;
+	if (to) {
+		dprintf(STDERR_FILENO, "joulectl: recovered %s from %s\n", to, from);
+		if (!strstr(to, "/_baseline"))
+			record_check(to);
+		return;
+	}
+	if (err->code == -ENODATA) {
+		dprintf(STDERR_FILENO, "joulectl: %s: %s\n", from, err->text);
+		return;
+	}
+	o->failures++;
+	log_error("record: %s: %s", from, err->text);
+}
+
+static void said_limit(void *arg, bool failed, const char *text)
+{
+	if (failed)
+		log_error("record: %s", text);
+	else
+		dprintf(STDERR_FILENO, "joulectl: %s\n", text);
+}
+
+/* Asks the agent, if one runs, for the path of NVML. */
+static void ask_library(const struct record_plan *plan, struct record_devices *d)
+{
+	struct agent *a;
+
+	if (agent_open(plan->socket, &a, NULL) != 0)
+		return;
+	if (record_devices_ask(a, 0, d, NULL) != 0)
+		d->gpu_library[0] = '\0';
+	agent_close(a);
+}
+
+static void recover_limits(const struct record_plan *plan, struct outcome *out)
+{
+	const struct record_limits_recovery how = { said_limit, out };
+	struct record_devices *d = calloc(1, sizeof(*d));
+	unsigned failed;
+
+	if (d)
+		ask_library(plan, d);
+	out->told += record_limits_recover(plan->root, d && d->gpu_library[0] ? d->gpu_library : NULL, &how, &failed);
+	out->failures += failed;
+	free(d);
+}
+
+int record_recover(const struct record_plan *plan)
+{
+	struct outcome out = { 0 };
+	const struct recorder_recovery how = { .mend = record_info_mend, .said = said, .arg = &out };
+	struct err err = { 0 };
+
+	if (record_limits_left(plan->root))
+		recover_limits(plan, &out);
+	if (recorder_recover(plan->root, &how, &err) < 0) {
+		log_error("record: %s", err.text);
+		return CTL_FAILED;
+	}
+	if (!out.told)
+		dprintf(STDERR_FILENO, "joulectl: %s: nothing is left over\n", plan->root);
+	return out.failures ? CTL_FAILED : CTL_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record_note.h"
+#include "note.h"
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "../store/recorder.h"
+#include "store/recorder/recorder.h"
 
 #define PREFIX "_limits-"
 #define NOTES_MAX 1000
@@ -21,21 +21,46 @@
 
 static bool lock(struct record_note *n)
 {
+	struct stat st;
+
 	n->fd = open(n->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (n->fd >= 0 && (flock(n->fd, LOCK_EX | LOCK_NB) == 0 || errno == EOPNOTSUPP))
-		return true;
+	if (n->fd >= 0 && (flock(n->fd, LOCK_EX | LOCK_NB) == 0 || errno == EOPNOTSUPP)) {
+		if (fstat(n->fd, &st) == 0 && st.st_nlink > 0)
+			return true;
+		errno = ENOENT; /* another process has found it empty and removed it before it was locked */
+	}
 	record_note_close(n);
 	return false;
+}
+
+int record_note_lock_root(const char *root, int *ret_fd, struct err *err)
+{
+	int rc = recorder_make_dirs(root, err);
+
+	*ret_fd = -1;
+	if (rc)
+		return rc;
+	*ret_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*ret_fd < 0)
+		return err_set(err, -errno, "%.300s: %s; name another --root", root, strerror(errno));
+	do
+		rc = flock(*ret_fd, LOCK_EX) == 0 ? 0 : -errno;
+	while (rc == -EINTR);
+	if (rc != -EOPNOTSUPP && rc != -ENOLCK)
+		return rc ? err_set(err, rc, "%.300s: it cannot be locked: %s; name another --root", root,
+				    strerror(-rc)) :
+			    0;
+	close(*ret_fd);
+	*ret_fd = -1;
+	return 0;
 }
 
 int record_note_make(const char *root, struct record_note *ret, struct err *err)
 {
 	char full[PATH_MAX];
-	int code = recorder_make_dirs(root, err);
+	int rc = 0;
 
 	ret->fd = -1;
-	if (code)
-		return code;
 	if (!realpath(root, full))
 		return err_set(err, -errno, "%.300s: %s; name another --root", root, strerror(errno));
 	for (unsigned i = 0; i < NOTES_MAX; i++) {
@@ -45,9 +70,9 @@ int record_note_make(const char *root, struct record_note *ret, struct err *err)
 		if (mkdir(ret->path, 0700) == 0) {
 			if (lock(ret))
 				return 0;
-			code = errno;
+			rc = errno;
 			rmdir(ret->path);
-			errno = code;
+			errno = rc;
 		}
 		if (errno != EEXIST && errno != EWOULDBLOCK && errno != ENOENT)
 			break;
@@ -64,23 +89,23 @@ static void print(FILE *f, const struct guard_gpu *g)
 
 int record_note_write(const struct record_note *n, const struct guard_state *s, struct err *err)
 {
-	int fd = openat(n->fd, "limits.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600), code;
+	int fd = openat(n->fd, "limits.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600), rc;
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "we");
 
 	for (unsigned i = 0; f && i < s->n; i++)
 		print(f, &s->gpu[i]);
-	code = !f || fflush(f) != 0 || fsync(fd) != 0 ? -errno : 0;
+	rc = !f || fflush(f) != 0 || fsync(fd) != 0 ? -errno : 0;
 	if (f)
 		fclose(f);
 	else if (fd >= 0)
 		close(fd);
-	if (!code && renameat(n->fd, "limits.new", n->fd, "limits") != 0)
-		code = -errno;
-	if (!code)
+	if (!rc && renameat(n->fd, "limits.new", n->fd, "limits") != 0)
+		rc = -errno;
+	if (!rc)
 		fsync(n->fd);
-	return code ? err_set(err, code, "%.300s: what the limits were cannot be noted: %s; nothing is set", n->path,
-			      strerror(-code)) :
-		      0;
+	return rc ? err_set(err, rc, "%.300s: what the limits were cannot be noted: %s; nothing is set", n->path,
+			    strerror(-rc)) :
+		    0;
 }
 
 int record_note_parse(const char *text, struct guard_state *ret)
@@ -108,7 +133,7 @@ int record_note_parse(const char *text, struct guard_state *ret)
 	return *text ? -EBADMSG : 0;
 }
 
-/* Nothing in it: it was killed before anything was set. */
+/* A note without its file has nothing to put back: its recording was killed before it set a limit. */
 int record_note_read(const struct record_note *n, struct guard_state *ret, struct err *err)
 {
 	int fd = openat(n->fd, "limits", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -137,12 +162,12 @@ void record_note_remove(const struct record_note *n)
 
 void record_note_close(struct record_note *n)
 {
-	int code = errno;
+	int saved = errno;
 
 	if (n->fd >= 0)
 		close(n->fd);
 	n->fd = -1;
-	errno = code;
+	errno = saved;
 }
 
 static int only_notes(const struct dirent *e)
@@ -150,7 +175,7 @@ static int only_notes(const struct dirent *e)
 	return strncmp(e->d_name, PREFIX, sizeof(PREFIX) - 1) == 0;
 }
 
-/* Somebody else's note is nobody's order to set limits. */
+/* Refuses a note of another user, unless that is root: it must not decide about limits. */
 static int check_owner(struct record_note *n, struct err *err)
 {
 	struct stat st;
@@ -158,28 +183,28 @@ static int check_owner(struct record_note *n, struct err *err)
 	if (fstat(n->fd, &st) == 0 && (st.st_uid == 0 || st.st_uid == geteuid()))
 		return 0;
 	record_note_close(n);
-	return err_set(err, -EPERM, "it is somebody else's; let him recover it");
+	return err_set(err, -EPERM, "it belongs to another user; that user can recover it");
 }
 
 int record_note_next(const char *root, char after[NAME_MAX + 1], struct record_note *ret, struct err *err)
 {
 	struct dirent **list;
-	int n = scandir(root, &list, only_notes, versionsort), code = -ENOENT;
+	int n = scandir(root, &list, only_notes, versionsort), rc = -ENOENT;
 
 	ret->fd = -1;
 	for (int i = 0; i < n; i++) {
 		const char *name = list[i]->d_name;
 
-		if (code == -ENOENT && strverscmp(name, after) > 0 &&
+		if (rc == -ENOENT && strverscmp(name, after) > 0 &&
 		    snprintf(ret->path, sizeof(ret->path), "%s/%s", root, name) < (int)sizeof(ret->path) && lock(ret)) {
 			snprintf(after, NAME_MAX + 1, "%s", name);
-			code = check_owner(ret, err);
+			rc = check_owner(ret, err);
 		}
 		free(list[i]);
 	}
 	if (n >= 0)
 		free(list);
-	return code;
+	return rc;
 }
 
 static const char *same_gpu(const struct guard_state *a, const struct guard_state *b)
@@ -191,7 +216,7 @@ static const char *same_gpu(const struct guard_state *a, const struct guard_stat
 	return NULL;
 }
 
-/* What nobody holds, or anybody may have written, keeps nobody from anything. */
+/* A note counts only while a process holds its lock, and when root or this user wrote it. */
 static bool is_in_use(struct record_note *n)
 {
 	return n->fd >= 0 && check_owner(n, NULL) == 0 && flock(n->fd, LOCK_EX | LOCK_NB) != 0;

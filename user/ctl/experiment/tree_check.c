@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the original reader makes of a repetition whose files can be read. Each rule is one that was seen with
- * it (docs/formats/experiment.md, "Traps"). */
+/* Traps of the original reader in a repetition whose files can be read. Each rule is a behaviour that was observed
+ * (docs/formats/experiment.md, "Traps"). */
 #include <ctype.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
+#include "base/text.h"
 #include "tree.h"
 
 #define ORIGINAL_IDLE_W 632.625
 #define ORIGINAL_UNIT_MW 10
-#define TENFOLD 12.0 /* as in report_compare.c: of the GPU, beyond that it is the unit */
+#define TENFOLD 12.0 /* as in report.c: an external power beyond so many times that of the GPU has the wrong unit */
 
 struct check {
 	const struct tree_repetition *r;
@@ -31,14 +34,14 @@ static void check_presence(struct check *c)
 
 	for (unsigned i = 0; i < 2; i++)
 		if (c->r->table[needed[i]].absent)
-			tree_find(c->f, TREE_SKIPPED, "missing-file", file(c, tree_table_file[needed[i]]), 0,
+			tree_find(c->f, TREE_SKIPPED, "missing-file", tree_at(file(c, tree_table_file[needed[i]]), 0),
 				  "not there: the repetition is left out");
 	if (!c->r->has_info && !c->r->info_broken)
-		tree_find(c->f, TREE_SKIPPED, "missing-file", file(c, "system_info.json"), 0,
+		tree_find(c->f, TREE_SKIPPED, "missing-file", tree_at(file(c, "system_info.json"), 0),
 			  "not there: the repetition is left out");
 	if (!c->r->has_events)
-		tree_find(c->f, TREE_NOTE, "no-events", file(c, "timestamps.csv"), 0,
-			  "no events: all that every file has counts");
+		tree_find(c->f, TREE_NOTE, "no-events", tree_at(file(c, "timestamps.csv"), 0),
+			  "no events: the time that all files have in common counts");
 }
 
 static void check_columns(struct check *c, unsigned which, const char *name)
@@ -46,9 +49,10 @@ static void check_columns(struct check *c, unsigned which, const char *name)
 	const struct tree_table *t = &c->r->table[which];
 
 	if (t->present && tree_column(t, name) < 0)
-		tree_find(c->f, TREE_ABORTS, "no-column", file(c, tree_table_file[which]), 1, "no column %s", name);
+		tree_find(c->f, TREE_ABORTS, "no-column", tree_at(file(c, tree_table_file[which]), 1), "no column %s",
+			  name);
 	if (t->present && !t->n)
-		tree_find(c->f, TREE_ABORTS, "no-rows", file(c, tree_table_file[which]), 0, "no rows");
+		tree_find(c->f, TREE_ABORTS, "no-rows", tree_at(file(c, tree_table_file[which]), 0), "no rows");
 }
 
 static bool is_epoch(const struct tree_event *e)
@@ -66,7 +70,9 @@ static int by_epoch(const void *a, const void *b)
 	return x->line < y->line ? -1 : x->line > y->line;
 }
 
-/* What follows from them is not said again. */
+static bool tree_found(const struct tree_findings *f, const char *trap, const char *file);
+
+/* Are the epochs known to be bad? Then errors that follow from them are not reported again. */
 static bool bad_epochs(struct check *c)
 {
 	const char *name = file(c, "timestamps.csv");
@@ -74,7 +80,7 @@ static bool bad_epochs(struct check *c)
 	return tree_found(c->f, "epoch-data", name) || tree_found(c->f, "epoch-restart", name);
 }
 
-/* Numbers must be unique and counted from 0, of begins and of ends. */
+/* Checks that the numbers of epoch_begin, and those of epoch_end, are unique and count from 0. */
 static void check_numbers(struct check *c, const struct tree_event *const *e, size_t n)
 {
 	const char *name = file(c, "timestamps.csv");
@@ -83,16 +89,17 @@ static void check_numbers(struct check *c, const struct tree_event *const *e, si
 		bool first = !i || strcmp(e[i]->name, e[i - 1]->name) != 0;
 
 		if (!first && e[i]->data == e[i - 1]->data)
-			tree_find(c->f, TREE_ABORTS, "epoch-restart", name, e[i]->line,
+			tree_find(c->f, TREE_ABORTS, "epoch-restart", tree_at(name, e[i]->line),
 				  "%s %lld for the second time: numbers of epochs must not begin anew", e[i]->name,
 				  (long long)e[i]->data);
 		else if (first && e[i]->data != 0)
-			tree_find(c->f, TREE_WRONG, "epoch-base", name, e[i]->line,
-				  "the first %s is %lld: counted from 0 is expected, another part counts silently",
-				  e[i]->name, (long long)e[i]->data);
+			tree_find(
+				c->f, TREE_WRONG, "epoch-base", tree_at(name, e[i]->line),
+				"the first %s is %lld, not 0: the reader takes another part of the files, and does not say so",
+				e[i]->name, (long long)e[i]->data);
 		else if (!first && e[i]->data != e[i - 1]->data + 1 && !bad_epochs(c))
-			tree_find(c->f, TREE_WRONG, "epoch-gap", name, e[i]->line, "%s %lld follows %lld", e[i]->name,
-				  (long long)e[i]->data, (long long)e[i - 1]->data);
+			tree_find(c->f, TREE_WRONG, "epoch-gap", tree_at(name, e[i]->line), "%s %lld follows %lld",
+				  e[i]->name, (long long)e[i]->data, (long long)e[i - 1]->data);
 	}
 }
 
@@ -113,7 +120,7 @@ static void check_events(struct check *c)
 		if (e->has_data)
 			epochs[n++] = e;
 		else
-			tree_find(c->f, TREE_ABORTS, "epoch-data", file(c, "timestamps.csv"), e->line,
+			tree_find(c->f, TREE_ABORTS, "epoch-data", tree_at(file(c, "timestamps.csv"), e->line),
 				  "%s without a number", e->name);
 	}
 	if (n)
@@ -121,12 +128,12 @@ static void check_events(struct check *c)
 	if (epochs)
 		check_numbers(c, epochs, n);
 	if (r->has_events && !(begun && ended))
-		tree_find(c->f, TREE_NOTE, "experiment-events", file(c, "timestamps.csv"), 0,
+		tree_find(c->f, TREE_NOTE, "experiment-events", tree_at(file(c, "timestamps.csv"), 0),
 			  "no experiment_%s, which the format asks for", begun ? "end" : "begin");
 	free(epochs);
 }
 
-/* One series in the window: rows there, values in all of them, and none missing at the end. */
+/* Checks a series in the window: it has rows, a value in every row, and rows up to the end. */
 static void check_series(struct check *c, unsigned which, const char *column, const struct tree_window *w)
 {
 	const struct tree_table *t = &c->r->table[which];
@@ -145,22 +152,55 @@ static void check_series(struct check *c, unsigned which, const char *column, co
 		last = t->t_ns[i] > last ? t->t_ns[i] : last;
 		rows++;
 		if (isnan(tree_cell(t, i, (unsigned)k)) && !tree_found(c->f, "not-a-number", name))
-			tree_find(c->f, TREE_WRONG, "empty-cell", name, t->line[i],
+			tree_find(c->f, TREE_WRONG, "empty-cell", tree_at(name, t->line[i]),
 				  "no %s: energy becomes NaN for the whole repetition; drop the row", column);
 	}
 	if (!rows) {
-		tree_find(c->f, TREE_ABORTS, "outside-window", name, 0,
+		tree_find(c->f, TREE_ABORTS, "outside-window", tree_at(name, 0),
 			  "no row in the part that counts; are all times UTC?");
 		return;
 	}
 	pace_s = rows > 1 ? (double)(last - first) / 1e9 / (double)(rows - 1) : 0;
 	if (w->by_epochs && (double)(w->end_ns - last) / 1e9 > fmax(2, 5 * pace_s))
-		tree_find(c->f, TREE_WRONG, "stops-early", name, t->line[t->n - 1],
+		tree_find(c->f, TREE_WRONG, "stops-early", tree_at(name, t->line[t->n - 1]),
 			  "ends %.1f s before the part that counts does: silently too little energy",
 			  (double)(w->end_ns - last) / 1e9);
 }
 
-/* d and one digit, c and one digit: all that the reader sees. */
+static bool find_end(const struct tree_repetition *r, int64_t *ret_ns)
+{
+	for (size_t i = r->n_events; i-- > 0;)
+		if (strcmp(r->events[i].name, "experiment_end") == 0) {
+			*ret_ns = r->events[i].t_ns;
+			return true;
+		}
+	return false;
+}
+
+/* Checks that a series reaches the end. Without epochs the series that ends first ends the window, so the rows before
+ * a GPU was lost are taken for the whole repetition. */
+static void check_reaches_end(struct check *c, unsigned which)
+{
+	const struct tree_table *t = &c->r->table[which];
+	int64_t first = INT64_MAX, last = INT64_MIN, end_ns;
+	double pace_s, short_s;
+
+	if (!t->n || !find_end(c->r, &end_ns))
+		return;
+	for (size_t i = 0; i < t->n; i++) {
+		first = t->t_ns[i] < first ? t->t_ns[i] : first;
+		last = t->t_ns[i] > last ? t->t_ns[i] : last;
+	}
+	pace_s = t->n > 1 ? (double)(last - first) / 1e9 / (double)(t->n - 1) : 0;
+	short_s = ((double)end_ns - (double)last) / 1e9;
+	if (short_s > fmax(2, 5 * pace_s))
+		tree_find(
+			c->f, TREE_WRONG, "stops-early", tree_at(file(c, tree_table_file[which]), t->line[t->n - 1]),
+			"ends %.1f s before experiment_end; without epochs that is the end for all files: silently too little energy",
+			short_s);
+}
+
+/* Does the reader see a column of this name? It takes only d, one digit, c, one digit. */
 static bool seen(const char *s)
 {
 	return s[0] == 'd' && isdigit((unsigned char)s[1]) && s[2] == 'c' && isdigit((unsigned char)s[3]) && !s[4];
@@ -182,7 +222,7 @@ static double mean_counts(const struct tree_table *t, const bool *take, const st
 	return n ? sum / (double)n : NAN;
 }
 
-/* Whether counts are the 10 mW that the reader takes them for. */
+/* Checks the unit of counts, which the reader takes for 10 mW. */
 static void check_unit(struct check *c, const bool *take, const struct tree_window *w)
 {
 	const char *name = file(c, tree_table_file[TREE_EXTERNAL]);
@@ -197,15 +237,15 @@ static void check_unit(struct check *c, const bool *take, const struct tree_wind
 	}
 	if (c->r->external_mw == 1)
 		tree_find(
-			c->f, TREE_NOTE, "external-unit", name, 0,
+			c->f, TREE_NOTE, "external-unit", tree_at(name, 0),
 			"in mW, as the format says; the reader takes counts for 10 mW and shows ten times the power (record with the unit 10mW for it)");
 	else if (!c->r->external_mw && counts * ORIGINAL_UNIT_MW > TENFOLD * gpu_mw)
 		tree_find(
-			c->f, TREE_WRONG, "external-unit", name, 0,
+			c->f, TREE_WRONG, "external-unit", tree_at(name, 0),
 			"mean %.5g counts, GPU %.5g mW: these look like mW; the reader takes counts for 10 mW: about ten times too much",
 			counts, gpu_mw);
 	if (counts * ORIGINAL_UNIT_MW / 1000 < ORIGINAL_IDLE_W)
-		tree_find(c->f, TREE_NOTE, "external-idle", name, 0,
+		tree_find(c->f, TREE_NOTE, "external-idle", tree_at(name, 0),
 			  "the reader takes %.3f W off for another machine's idle power: external energy is negative",
 			  ORIGINAL_IDLE_W);
 }
@@ -222,7 +262,8 @@ static void check_external(struct check *c, const struct tree_window *w)
 		take[k] = seen(t->column[k]);
 		n += take[k];
 		if (!take[k])
-			tree_find(c->f, TREE_WRONG, "external-column", file(c, tree_table_file[TREE_EXTERNAL]), 1,
+			tree_find(c->f, TREE_WRONG, "external-column",
+				  tree_at(file(c, tree_table_file[TREE_EXTERNAL]), 1),
 				  "column %.40s is silently not counted: d, one digit, c, one digit is expected",
 				  t->column[k]);
 	}
@@ -245,8 +286,82 @@ void tree_check(const struct tree_place *p, const struct tree_repetition *r, str
 	if (window) {
 		check_series(&c, TREE_GPU, "power", &w);
 		check_series(&c, TREE_SAMPLES, "value", &w);
+		for (unsigned i = TREE_GPU; i <= TREE_EXTERNAL && !w.by_epochs; i++)
+			check_reaches_end(&c, i);
 	} else if (r->table[TREE_GPU].n && r->table[TREE_SAMPLES].n && !bad_epochs(&c)) {
-		tree_find(f, TREE_ABORTS, "no-window", file(&c, "timestamps.csv"), 0, "%s", err.text);
+		tree_find(f, TREE_ABORTS, "no-window", tree_at(file(&c, "timestamps.csv"), 0), "%s", err.text);
 	}
 	check_external(&c, window ? &w : NULL);
+}
+
+const char *tree_effect_name(enum tree_effect e)
+{
+	static const char *const names[] = { "note", "wrong", "skipped", "aborts" };
+
+	return names[e];
+}
+
+/* Finds a finding of the same trap and file. The findings of a file follow each other, so only the last 64 are looked
+ * at. */
+static struct tree_finding *known(const struct tree_findings *f, const char *trap, const char *file)
+{
+	for (unsigned i = f->n, looked = 0; i-- > 0 && looked < 64; looked++)
+		if (strcmp(f->list[i].trap, trap) == 0 && strcmp(f->list[i].file, file) == 0)
+			return &f->list[i];
+	return NULL;
+}
+
+static bool tree_found(const struct tree_findings *f, const char *trap, const char *file)
+{
+	return known(f, trap, file) != NULL;
+}
+
+static struct tree_finding *room(struct tree_findings *f)
+{
+	if (f->n == TREE_FINDINGS_MAX)
+		return NULL;
+	if (ARRAY_ROOM(f->list, f->cap, f->n + 1) != 0)
+		return NULL;
+	return &f->list[f->n];
+}
+
+void tree_find(struct tree_findings *f, enum tree_effect effect, const char *trap, struct tree_where where,
+	       const char *fmt, ...)
+{
+	struct tree_finding *one = known(f, trap, where.file);
+	char text[512], clean[1024];
+	va_list args;
+
+	if (one) {
+		one->more++;
+		return;
+	}
+	one = room(f);
+	if (!one) {
+		f->left_out++;
+		return;
+	}
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	*one = (struct tree_finding){ .effect = effect, .trap = trap, .line = where.line };
+	one->text = strdup(text_clean(clean, sizeof(clean), text));
+	one->file = strdup(where.file);
+	if (one->text && one->file) {
+		f->n++;
+		return;
+	}
+	free(one->text);
+	free(one->file);
+	f->left_out++;
+}
+
+void tree_findings_free(struct tree_findings *f)
+{
+	for (unsigned i = 0; i < f->n; i++) {
+		free(f->list[i].file);
+		free(f->list[i].text);
+	}
+	free(f->list);
+	*f = (struct tree_findings){ 0 };
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* joulectl check: what the original analysis code makes of an experiment tree. */
+/* joulectl check: finds the places of an experiment tree at which the original analysis code stops or goes wrong. */
 #include <errno.h>
 #include <stdio.h>
-#include "../base/buf.h"
-#include "../base/json.h"
-#include "../base/log.h"
-#include "../base/text.h"
+#include "base/buf.h"
+#include "base/format/json.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "tree.h"
-#include "verb.h"
+#include "ctl/core/verb.h"
 
 enum { OPTION_JSON, OPTION_QUIET };
 
@@ -38,7 +38,7 @@ static int read_all(const char *dir, struct tree *tree, struct tree_findings *f,
 		if (rc == -ENOMEM)
 			return err_set(err, rc, "%s", one.text);
 		if (rc) {
-			tree_find(f, TREE_ABORTS, "unreadable", tree->places[i].shown, 0, "%s", one.text);
+			tree_find(f, TREE_ABORTS, "unreadable", tree_at(tree->places[i].shown, 0), "%s", one.text);
 			rc = 0;
 			continue;
 		}
@@ -111,9 +111,11 @@ static int print_json(const struct tree *tree, const struct tree_findings *f, bo
 	json_key_u64(&j, "left_out", f->left_out);
 	json_object_end(&j);
 	buf_add_char(&b, '\n');
-	good = !b.failed && fwrite(b.data, 1, b.len, stdout) == b.len;
+	good = !b.failed;
+	if (good)
+		fwrite(b.data, 1, b.len, stdout);
 	buf_free(&b);
-	return good ? 0 : -EIO;
+	return good ? 0 : -ENOMEM;
 }
 
 static bool is_readable(const struct tree_findings *f)
@@ -145,10 +147,8 @@ static int run(const struct verb_call *call)
 		if (!rc)
 			print_summary(call->args[0], &tree, &f);
 	}
-	if (!rc && (fflush(stdout) != 0 || ferror(stdout)))
-		rc = -EIO;
 	if (rc)
-		log_error("%s", err.text[0] ? err.text : "check: standard output cannot be written; is there room?");
+		log_error("%s", err.text[0] ? err.text : "check: out of memory; name a directory below it");
 	tree_findings_free(&f);
 	tree_free(&tree);
 	return readable && !rc ? CTL_OK : CTL_FAILED;

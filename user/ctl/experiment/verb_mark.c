@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* joulectl mark: an event of the recording that this process runs in. */
+/* joulectl mark: adds an event to the recording that this process runs in. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "../base/clock.h"
-#include "../base/log.h"
-#include "record_marks.h"
-#include "verb.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "marks.h"
+#include "ctl/core/verb.h"
 
 static const struct verb_option options[] = { { NULL, 0, NULL, NULL } };
 
@@ -22,10 +22,10 @@ static const char *const about[] = {
 	NULL,
 };
 
-static int no_recording(const char *path, int code)
+static int no_recording(const char *path, int rc)
 {
 	log_error("mark: %.300s: %s; run it inside joulectl record", path,
-		  code == ENXIO ? "no recording listens" : strerror(code));
+		  rc == ENXIO ? "no recording listens" : strerror(rc));
 	return CTL_FAILED;
 }
 
@@ -58,7 +58,7 @@ static int run(const struct verb_call *call)
 			     (long long)clock_real_ns());
 	else
 		n = snprintf(line, sizeof(line), "%s - %lld\n", mark.event, (long long)clock_real_ns());
-	/* at most PIPE_BUF: whole or not at all (pipe(7)) */
+	/* a line of at most PIPE_BUF bytes is written whole or not at all (pipe(7)) */
 	n = write(fd, line, (size_t)n) == n ? CTL_OK : no_recording(path, errno);
 	close(fd);
 	return n;

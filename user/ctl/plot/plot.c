@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plot.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../base/text.h"
+#include "base/array.h"
+#include "base/text.h"
+#include "plot.h"
 
 #define REST "other"
 
@@ -23,71 +24,31 @@ void plot_free(struct plot *p)
 		free(p->series[i].cells);
 	}
 	free(p->series);
-	free(p->table);
+	hash_free(&p->by_name);
 	plot_init(p);
-}
-
-static uint32_t hash(const char *s)
-{
-	uint32_t h = 2166136261u; /* FNV-1a */
-
-	for (; *s; s++)
-		h = (h ^ (unsigned char)*s) * 16777619u;
-	return h;
-}
-
-static int grow_table(struct plot *p)
-{
-	unsigned cap = p->cap_table ? p->cap_table * 2 : 256;
-	uint32_t *table = calloc(cap, sizeof(*table));
-
-	if (!table)
-		return -ENOMEM;
-	for (unsigned i = 0; i < p->n_series; i++) {
-		uint32_t at = hash(p->series[i].name) & (cap - 1);
-
-		while (table[at])
-			at = (at + 1) & (cap - 1);
-		table[at] = i + 1;
-	}
-	free(p->table);
-	p->table = table;
-	p->cap_table = cap;
-	return 0;
-}
-
-static struct plot_series *new_series(struct plot *p, const char *name, enum plot_kind kind)
-{
-	if (p->n_series == p->cap_series) {
-		unsigned cap = p->cap_series ? p->cap_series * 2 : 64;
-		struct plot_series *list = realloc(p->series, cap * sizeof(*list));
-
-		if (!list)
-			return NULL;
-		p->series = list;
-		p->cap_series = cap;
-	}
-	p->series[p->n_series] = (struct plot_series){ .name = strdup(name), .kind = kind };
-	return p->series[p->n_series].name ? &p->series[p->n_series++] : NULL;
 }
 
 static struct plot_series *series_of(struct plot *p, const char *name, enum plot_kind kind)
 {
+	const uint64_t key = hash_text(name);
 	struct plot_series *s;
-	uint32_t at;
 
-	if (p->n_series * 2 >= p->cap_table && grow_table(p) != 0)
-		return NULL;
-	for (at = hash(name) & (p->cap_table - 1); p->table[at]; at = (at + 1) & (p->cap_table - 1)) {
-		s = &p->series[p->table[at] - 1];
+	for (struct hash_walk w = hash_walk(&p->by_name, key); hash_step(&w);) {
+		s = &p->series[w.at];
 		if (s->kind == kind && strcmp(s->name, name) == 0)
 			return s;
 	}
-	if (p->n_series >= PLOT_SERIES_MAX && kind == PLOT_ROW)
+	if (p->n_series >= PLOT_SERIES_MAX && (kind == PLOT_ROW || kind == PLOT_HIDDEN)) {
+		p->more_rest = true;
 		return series_of(p, REST, PLOT_REST);
-	s = new_series(p, name, kind);
-	if (s)
-		p->table[at] = p->n_series;
+	}
+	if (ARRAY_ROOM(p->series, p->cap_series, p->n_series + 1) || hash_reserve(&p->by_name, p->n_series + 1))
+		return NULL;
+	s = &p->series[p->n_series];
+	*s = (struct plot_series){ .name = strdup(name), .kind = kind };
+	if (!s->name)
+		return NULL;
+	hash_add(&p->by_name, key, p->n_series++);
 	return s;
 }
 
@@ -157,7 +118,7 @@ bool plot_begin_column(struct plot *p, int64_t start_ns, int64_t end_ns)
 
 	if (end_ns <= start_ns || start_ns < p->since_ns || end_ns > p->until_ns)
 		return false;
-	/* the clock was set back: what it says twice cannot be drawn twice */
+	/* the clock was set back, and a column of that time is there already */
 	if (last && end_ns <= last->end_ns)
 		return false;
 	covered_ns = (uint64_t)(end_ns - start_ns);
@@ -187,17 +148,7 @@ void plot_add(struct plot *p, const char *name, enum plot_kind kind, double uj, 
 	if (p->cgroup && (kind != PLOT_ROW || *name != '/' || !text_glob(p->cgroup, name)))
 		return;
 	s = series_of(p, name, kind);
-	if (s && column >= s->cap) {
-		unsigned cap = s->cap ? s->cap * 2 : 16;
-		struct plot_cell *cells;
-
-		while (cap <= column)
-			cap *= 2;
-		cells = realloc(s->cells, cap * sizeof(*cells));
-		s->cells = cells ? cells : s->cells;
-		s->cap = cells ? cap : s->cap;
-	}
-	if (!s || column >= s->cap) {
+	if (!s || ARRAY_ROOM(s->cells, s->cap, column + 1) != 0) {
 		p->failed = true;
 		return;
 	}
@@ -212,4 +163,167 @@ double plot_watts(const struct plot *p, const struct plot_series *s, unsigned co
 	if (column >= s->n || !p->columns[column].known)
 		return 0;
 	return s->cells[column].uj * 1000 / (double)p->columns[column].covered_ns;
+}
+
+/* Turns the data that was read into what is shown: the top series, the rest, the domains. */
+
+static void sum_up(struct plot *p, struct plot_series *s)
+{
+	s->uj = 0;
+	s->quality = 0;
+	s->all_estimated = true;
+	for (unsigned i = 0; i < s->n; i++) {
+		if (!p->columns[i].known)
+			continue;
+		s->uj += s->cells[i].uj;
+		s->quality |= s->cells[i].quality;
+		if (s->cells[i].uj > 0 && !(s->cells[i].quality & QUALITY_ESTIMATED))
+			s->all_estimated = false;
+	}
+}
+
+/* The order of stacking: kinds from the bottom up, the largest series of a kind first. */
+static int compare(const void *a, const void *b)
+{
+	const struct plot_series *x = a, *y = b;
+
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	if (x->uj < y->uj || x->uj > y->uj)
+		return x->uj > y->uj ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+static void add_cells(struct plot_series *to, const struct plot_series *from)
+{
+	for (unsigned i = 0; i < from->n; i++) {
+		to->cells[i].uj += from->cells[i].uj;
+		to->cells[i].quality |= from->cells[i].quality;
+	}
+}
+
+/* The rows behind the top ones become one row. Series without energy are left out. */
+static int fold_rest(struct plot *p)
+{
+	struct plot_series rest = { .name = strdup("other"), .kind = PLOT_REST, .n = p->n_columns, .cap = p->n_columns };
+	unsigned kept = 0, rows = 0;
+
+	rest.cells = calloc(p->n_columns, sizeof(*rest.cells));
+	if (!rest.name || !rest.cells) {
+		free(rest.name);
+		free(rest.cells);
+		return -ENOMEM;
+	}
+	for (unsigned i = 0; i < p->n_series; i++) {
+		struct plot_series *s = &p->series[i];
+		bool row = s->kind == PLOT_ROW && s->uj > 0, hidden = s->kind == PLOT_HIDDEN && s->uj > 0;
+
+		rows += row;
+		if (s->uj > 0 && s->kind != PLOT_REST && !hidden && (!row || rows <= p->top)) {
+			p->series[kept++] = *s;
+			continue;
+		}
+		p->n_rest += row || hidden;
+		if (s->uj > 0)
+			add_cells(&rest, s);
+		free(s->name);
+		free(s->cells);
+	}
+	sum_up(p, &rest);
+	p->n_series = kept;
+	if (rest.uj > 0) {
+		p->series[p->n_series++] = rest; /* there is room, because a series was folded into it */
+	} else {
+		free(rest.name);
+		free(rest.cells);
+	}
+	hash_free(&p->by_name);
+	return 0;
+}
+
+int plot_finish(struct plot *p, struct err *err)
+{
+	if (p->failed)
+		return err_set(err, -ENOMEM, "plot: out of memory; ask for less with --since, --until or --cgroup");
+	if (!p->n_columns)
+		return err_set(err, -ENODATA, "plot: nothing was measured in that time; see --since and --until");
+	for (unsigned i = 0; i < p->n_series; i++)
+		sum_up(p, &p->series[i]);
+	if (p->n_series)
+		qsort(p->series, p->n_series, sizeof(*p->series), compare);
+	if (p->n_series && fold_rest(p) != 0)
+		return err_set(err, -ENOMEM, "plot: out of memory; ask for less with --since, --until or --cgroup");
+	if (!p->n_series && p->cgroup)
+		return err_set(err, -ENODATA,
+			       "plot: no cgroup that matches %s used energy in that time; see joulectl list",
+			       p->cgroup);
+	if (!p->n_series)
+		return err_set(err, -ENODATA,
+			       "plot: no energy in that time; joulectl doctor says what this machine can measure");
+	return 0;
+}
+
+/* "package" of "package-0" and "package-0-die-1". */
+static size_t kind_len(const char *name)
+{
+	const char *dash = strchr(name, '-');
+
+	return dash && dash[1] >= '0' && dash[1] <= '9' ? (size_t)(dash - name) : strlen(name);
+}
+
+static bool listed(const char *list, const char *name)
+{
+	size_t n = kind_len(name);
+
+	for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
+		size_t len = strcspn(at, ",");
+
+		if ((len == strlen(name) || len == n) && strncmp(at, name, len) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* true = the word is neither a domain's name nor a kind of domains. */
+static bool strange(const char *word, size_t len, const char *const *names, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if ((len == strlen(names[i]) || len == kind_len(names[i])) && strncmp(word, names[i], len) == 0)
+			return false;
+	return true;
+}
+
+struct name_list {
+	const char *const *names;
+	unsigned n;
+	const bool *which; /* NULL = all of them */
+};
+
+static void join(char *dst, size_t size, const struct name_list *list, const char *between)
+{
+	size_t at = 0;
+
+	dst[0] = '\0';
+	for (unsigned i = 0; i < list->n && at < size; i++)
+		if (!list->which || list->which[i])
+			at += (size_t)snprintf(dst + at, size - at, "%s%.60s", at ? between : "", list->names[i]);
+}
+
+int plot_choose_domains(struct plot *p, const char *const *names, unsigned n, bool *ret, struct err *err)
+{
+	char all[256];
+
+	join(all, sizeof(all), &(struct name_list){ names, n, NULL }, ", ");
+	if (!n)
+		return err_set(err, -ENODATA, "plot: there is no energy domain; joulectl doctor says why");
+	for (const char *at = p->domains; at && *at; at += strcspn(at, ","), at += *at == ',')
+		if (strange(at, strcspn(at, ","), names, n))
+			return err_set(err, -EINVAL, "plot: --domain %.40s: no such domain; there is %s", at, all);
+	if (p->domains && *p->domains)
+		for (unsigned i = 0; i < n; i++)
+			ret[i] = listed(p->domains, names[i]);
+	else
+		domain_names_summed(names, n, ret);
+	join(p->unit_of, sizeof(p->unit_of), &(struct name_list){ names, n, ret }, " + ");
+	return 0;
 }

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "model/recording/recording.h"
 #include "plot.h"
 
 #define POINTS_MAX 4000000u /* more than any answer has */
@@ -21,14 +23,6 @@ static int odd(struct err *err, const char *what)
 		       what);
 }
 
-static unsigned quality_of(const char *word)
-{
-	for (unsigned bit = 0; bit < 6; bit++)
-		if (word && strcmp(word, quality_name(1u << bit)) == 0)
-			return 1u << bit;
-	return QUALITY_MEASURED;
-}
-
 static int read_point(const json_t *series, const json_t *v, size_t domains, struct point *ret)
 {
 	const json_t *end = json_array_get(v, 0), *length = json_array_get(v, 1), *values = json_array_get(v, 3);
@@ -38,7 +32,7 @@ static int read_point(const json_t *series, const json_t *v, size_t domains, str
 	    json_integer_value(end) < json_integer_value(length))
 		return -EPROTO;
 	*ret = (struct point){ json_integer_value(end), json_integer_value(length), series, values,
-			       quality_of(json_string_value(json_array_get(v, 2))) };
+			       quality_named(json_string_value(json_array_get(v, 2))) };
 	return 0;
 }
 
@@ -127,6 +121,7 @@ static void add_points(struct plot *p, const struct point *list, size_t n, const
 static int read_document(struct plot *p, const json_t *doc, struct err *err)
 {
 	const json_t *domains = json_object_get(doc, "domains"), *series = json_object_get(doc, "series");
+	const json_t *other = json_object_get(doc, "other");
 	const char *names[SCHEMA_MAX_DOMAINS] = { 0 };
 	bool shown[SCHEMA_MAX_DOMAINS] = { 0 };
 	size_t n = json_array_size(domains), n_points = 0;
@@ -143,6 +138,8 @@ static int read_document(struct plot *p, const json_t *doc, struct err *err)
 	rc = plot_choose_domains(p, names, (unsigned)n, shown, err);
 	if (rc)
 		return rc;
+	*(p->cgroup ? &p->n_unseen : &p->n_rest) = (unsigned)json_integer_value(json_object_get(other, "cgroups"));
+	p->more_rest = json_is_true(json_object_get(other, "and_more"));
 	list = collect(series, n, &n_points, err);
 	if (!list)
 		return -EPROTO;
@@ -158,5 +155,104 @@ int plot_read_history(struct plot *p, const char *json, size_t size, struct err 
 	int rc = doc ? read_document(p, doc, err) : odd(err, "the answer");
 
 	json_decref(doc);
+	return rc;
+}
+
+/* A recording (docs/formats/snapshot.md) as columns: one for each of its snapshots. */
+
+static double sum_row(const struct snapshot *s, unsigned row, const bool *shown, unsigned *ret_quality)
+{
+	double uj = 0;
+
+	for (unsigned d = 0; d < s->schema->n_domains; d++) {
+		uint64_t v = shown[d] ? *snapshot_energy(s, row, d) : 0;
+
+		uj += (double)v;
+		if (v)
+			*ret_quality |= snapshot_energy_quality(s, row, d);
+	}
+	if (uj == 0)
+		*ret_quality |= s->rows[row].quality;
+	return uj;
+}
+
+static void add_rows(struct plot *p, const struct snapshot *s, const bool *shown)
+{
+	for (unsigned i = 0; i < s->n_rows; i++) {
+		const struct snap_row *r = &s->rows[i];
+		unsigned quality = 0;
+		double uj = sum_row(s, i, shown, &quality);
+		enum plot_kind kind = r->kind == ROW_IDLE                   ? PLOT_IDLE :
+				      r->kind == ROW_OTHER                  ? PLOT_REST :
+				      r->kind == ROW_CGROUP && !r->selected ? PLOT_HIDDEN :
+									      PLOT_ROW;
+
+		if (!(uj > 0))
+			continue;
+		plot_add(p, kind == PLOT_IDLE ? "idle" : kind == PLOT_REST ? "other" : r->path, kind, uj, quality);
+		p->more_rest |= kind == PLOT_REST;
+	}
+	for (unsigned d = 0; d < s->schema->n_domains; d++) {
+		const struct snap_domain *dom = &s->domains[d];
+
+		if (shown[d] && dom->idle_uj)
+			plot_add(p, "idle", PLOT_IDLE, (double)dom->idle_uj, dom->idle_quality);
+		if (shown[d] && dom->residual_uj)
+			plot_add(p, "residual", PLOT_RESIDUAL, (double)dom->residual_uj, dom->quality);
+	}
+}
+
+static void add_snapshot(struct plot *p, const struct snapshot *s, const bool *shown)
+{
+	int64_t length = (int64_t)(s->end_ns - s->start_ns);
+	uint64_t covered = 0;
+
+	if (!plot_begin_column(p, s->end_real_ns - length, s->end_real_ns))
+		return;
+	for (unsigned d = 0; d < s->schema->n_domains; d++) {
+		const struct snap_domain *dom = &s->domains[d];
+
+		if (shown[d] && !(dom->quality & QUALITY_LOST) && dom->end_ns > dom->start_ns + covered)
+			covered = dom->end_ns - dom->start_ns;
+	}
+	if (!covered) {
+		plot_lost(p);
+		return;
+	}
+	plot_covered(p, covered); /* counters are read a little before or after the ends of the interval */
+	add_rows(p, s, shown);
+}
+
+static int choose(struct plot *p, const struct schema *c, bool *shown, struct err *err)
+{
+	const char *names[SCHEMA_MAX_DOMAINS];
+
+	for (unsigned i = 0; i < c->n_domains; i++)
+		names[i] = c->domains[i].name;
+	snprintf(p->sensor, sizeof(p->sensor), "%s", c->sensor);
+	return plot_choose_domains(p, names, c->n_domains, shown, err);
+}
+
+int plot_read_recording(struct plot *p, const char *path, struct err *err)
+{
+	bool shown[SCHEMA_MAX_DOMAINS] = { 0 };
+	struct recording *r;
+	struct snapshot *s;
+	int rc = recording_open(path, &r, err);
+
+	if (rc)
+		return rc;
+	rc = choose(p, recording_schema(r), shown, err);
+	while (!rc && !p->failed && (rc = recording_next(r, &s, err)) > 0) {
+		rc = 0;
+		if (!s->formula[0] || strcmp(s->formula, "none") == 0)
+			rc = err_set(err, -ENODATA,
+				     "%.128s: its energy is not split over cgroups; jouled --replay %.128s "
+				     "-o snapshot=file://SPLIT, then plot SPLIT",
+				     path, path);
+		else
+			add_snapshot(p, s, shown);
+	}
+	recording_close(r);
 	return rc;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "svg.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include "../base/text.h"
+#include "base/text.h"
+#include "svg.h"
 
 #define NAME_MAX_BYTES 8192 /* of one attribute or text */
 
-/* Colours are written out: renderers outside of browsers know no CSS variables. */
+/* Colours are written out, because renderers outside of browsers know no CSS variables. */
 static const char theme[] =
 	":root{background:#fff}text{font-family:system-ui,-apple-system,\"Segoe UI\",Roboto,\"DejaVu Sans\",\"Noto Sans\",sans-serif;font-size:12px}\n"
 	".title{font-size:18px;font-weight:600}.num{font-variant-numeric:tabular-nums}\n"
@@ -22,7 +22,7 @@ static const char theme[] =
 	".grid{stroke:#e6edf3;stroke-opacity:.16}.axis{stroke:#9198a1}.edge{stroke:#0d1117}.idle{fill:#3d444d}.rest{fill:#6e7681}"
 	".c0{fill:#2f8fd0}.c6{fill:#f0e442}.c7{fill:#9e86d6}.l0{stroke:#2f8fd0}.l6{stroke:#f0e442}.l7{stroke:#9e86d6}.mark{stroke:#0d1117;stroke-opacity:.4}}\n";
 
-/* The two that XML forbids, U+FFFE and U+FFFF: shown as bytes, like control characters. */
+/* XML forbids U+FFFE and U+FFFF. They are shown as bytes, like control characters. */
 static bool unwanted(const unsigned char *s, size_t n)
 {
 	return n == 3 && s[0] == 0xef && s[1] == 0xbf && s[2] >= 0xbe;
@@ -53,7 +53,7 @@ static void add_escaped(struct buf *b, const char *text)
 	}
 }
 
-/* A hundredth of a pixel is enough; without zeros at the end. */
+/* Numbers have a precision of a hundredth of a pixel, and no zeros at the end. */
 static void add_number(struct buf *b, double v)
 {
 	char text[48];
@@ -110,7 +110,7 @@ void svg_attr_num(struct svg *s, const char *name, double value)
 	buf_add_char(s->out, '"');
 }
 
-void svg_content(struct svg *s, const char *text)
+static void svg_content(struct svg *s, const char *text)
 {
 	end_tag(s);
 	add_escaped(s->out, text);
@@ -130,7 +130,7 @@ void svg_close(struct svg *s)
 	s->in_text = false;
 }
 
-void svg_begin(struct svg *s, struct buf *out, double width, double height, const char *title, const char *description)
+void svg_begin(struct svg *s, struct buf *out, struct svg_size size, const char *title, const char *description)
 {
 	char box[64];
 
@@ -138,9 +138,9 @@ void svg_begin(struct svg *s, struct buf *out, double width, double height, cons
 	buf_add_str(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
 	svg_open(s, "svg");
 	svg_attr(s, "xmlns", "http://www.w3.org/2000/svg");
-	svg_attr_num(s, "width", width);
-	svg_attr_num(s, "height", height);
-	snprintf(box, sizeof(box), "0 0 %.0f %.0f", width, height);
+	svg_attr_num(s, "width", size.width);
+	svg_attr_num(s, "height", size.height);
+	snprintf(box, sizeof(box), "0 0 %.0f %.0f", size.width, size.height);
 	svg_attr(s, "viewBox", box);
 	svg_attr(s, "role", "img");
 	svg_tooltip(s, title);
@@ -153,7 +153,7 @@ void svg_begin(struct svg *s, struct buf *out, double width, double height, cons
 	buf_add_str(out, theme);
 	s->in_text = true;
 	svg_close(s);
-	svg_rect(s, "bg", 0, 0, width, height);
+	svg_rect(s, "bg", svg_at(0, 0), size);
 }
 
 void svg_end(struct svg *s)
@@ -163,35 +163,35 @@ void svg_end(struct svg *s)
 	buf_add_char(s->out, '\n');
 }
 
-void svg_rect(struct svg *s, const char *class, double x, double y, double width, double height)
+void svg_rect(struct svg *s, const char *class, struct svg_point at, struct svg_size size)
 {
 	svg_open(s, "rect");
 	svg_attr(s, "class", class);
-	svg_attr_num(s, "x", x);
-	svg_attr_num(s, "y", y);
-	svg_attr_num(s, "width", width);
-	svg_attr_num(s, "height", height);
+	svg_attr_num(s, "x", at.x);
+	svg_attr_num(s, "y", at.y);
+	svg_attr_num(s, "width", size.width);
+	svg_attr_num(s, "height", size.height);
 	svg_close(s);
 }
 
-void svg_line(struct svg *s, const char *class, double x1, double y1, double x2, double y2)
+void svg_line(struct svg *s, const char *class, struct svg_point from, struct svg_point to)
 {
 	svg_open(s, "line");
 	svg_attr(s, "class", class);
-	svg_attr_num(s, "x1", x1);
-	svg_attr_num(s, "y1", y1);
-	svg_attr_num(s, "x2", x2);
-	svg_attr_num(s, "y2", y2);
+	svg_attr_num(s, "x1", from.x);
+	svg_attr_num(s, "y1", from.y);
+	svg_attr_num(s, "x2", to.x);
+	svg_attr_num(s, "y2", to.y);
 	svg_close(s);
 }
 
-void svg_text(struct svg *s, const char *class, const char *anchor, double x, double y, const char *text)
+void svg_text(struct svg *s, const char *class, const char *anchor, struct svg_point at, const char *text)
 {
 	svg_open(s, "text");
 	svg_attr(s, "class", class);
 	svg_attr(s, "text-anchor", anchor);
-	svg_attr_num(s, "x", x);
-	svg_attr_num(s, "y", y);
+	svg_attr_num(s, "x", at.x);
+	svg_attr_num(s, "y", at.y);
 	svg_content(s, text);
 	svg_close(s);
 }
@@ -220,7 +220,7 @@ void svg_move_to(struct svg *s, double x, double y)
 	s->path_begun = true;
 }
 
-/* Most lines of a step are level or upright: half the bytes. */
+/* Most lines of a step are level or upright. H and V take half the bytes of L. */
 void svg_line_to(struct svg *s, double x, double y)
 {
 	bool level = fabs(y - s->y) < 0.005, upright = fabs(x - s->x) < 0.005;
@@ -252,4 +252,106 @@ void svg_path_close(struct svg *s)
 void svg_path_end(struct svg *s)
 {
 	buf_add_char(s->out, '"');
+}
+
+/* The width of text is estimated without the font, for DejaVu Sans, the widest font that the theme names. */
+
+#define ELLIPSIS "\xe2\x80\xa6"
+
+/* Width of a character of n bytes, in units of the font's size. n = 0 is a byte that is not UTF-8. */
+static double width_of(const unsigned char *s, size_t n)
+{
+	if (n == 1) {
+		if (*s < 0x20 || *s == 0x7f)
+			return 4 * 0.64; /* \xNN */
+		if (strchr("ijl.,:;|!'I()[]{}/\\-ftr \"", *s))
+			return 0.46;
+		if (strchr("mwMW@%", *s))
+			return 1;
+		return *s >= 'A' && *s <= 'Z' ? 0.76 : 0.65;
+	}
+	if (!n)
+		return 4 * 0.64;
+	return n == 2 ? 0.85 : 1.05;
+}
+
+double svg_text_width(const char *text, double size)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	size_t left = strlen(text);
+	double sum = 0;
+
+	while (left) {
+		size_t n = text_utf8_len(s, left);
+
+		sum += width_of(s, n);
+		s += n ? n : 1;
+		left -= n ? n : 1;
+	}
+	return sum * size;
+}
+
+/* front() returns how many bytes at the front of the text fit into width, back() how many at its end. */
+static size_t front(const char *text, double width, double size)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	size_t left = strlen(text), at = 0;
+
+	while (left) {
+		size_t n = text_utf8_len(s + at, left), step = n ? n : 1;
+
+		width -= width_of(s + at, n) * size;
+		if (width < 0)
+			break;
+		at += step;
+		left -= step;
+	}
+	return at;
+}
+
+static size_t back(const char *text, double width, double size)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	size_t at = strlen(text), end = at;
+
+	while (at) {
+		size_t begin = at - 1, n;
+
+		while (begin && at - begin < 4 && (s[begin] & 0xc0) == 0x80)
+			begin--;
+		n = text_utf8_len(s + begin, at - begin);
+		if (n != at - begin) {
+			begin = at - 1;
+			n = 0;
+		}
+		width -= width_of(s + begin, n) * size;
+		if (width < 0)
+			break;
+		at = begin;
+	}
+	return end - at;
+}
+
+const char *svg_fit(char *dst, size_t size, const char *text, double width, double font_size)
+{
+	size_t len = strlen(text), head, tail;
+
+	if (!size)
+		return dst;
+	if (svg_text_width(text, font_size) <= width && len < size) {
+		memcpy(dst, text, len + 1);
+		return dst;
+	}
+	width -= font_size;
+	/* the end of a path says more than its beginning */
+	tail = back(text, width * 0.62, font_size);
+	head = front(text, width - svg_text_width(text + len - tail, font_size), font_size);
+	if (head + tail + sizeof(ELLIPSIS) > size) {
+		dst[0] = '\0';
+		return dst;
+	}
+	memcpy(dst, text, head);
+	memcpy(dst + head, ELLIPSIS, sizeof(ELLIPSIS) - 1);
+	memcpy(dst + head + sizeof(ELLIPSIS) - 1, text + len - tail, tail + 1);
+	return dst;
 }

@@ -3,7 +3,7 @@
  * all our pictures share. No script, no reference to anything outside. Names from outside are escaped;
  * what XML 1.0 cannot hold (control characters, bytes that are not UTF-8) becomes \xNN.
  *
- *	svg_begin(&s, &buf, 960, 400, "Title", "What it shows");
+ *	svg_begin(&s, &buf, svg_size(960, 400), "Title", "What it shows");
  *	svg_open(&s, "g"); svg_attr(&s, "class", "grid"); ... svg_close(&s);
  *	svg_end(&s);                       then look at buf.failed once
  *
@@ -13,7 +13,7 @@
 #define JD_CTL_SVG_H
 #include <stdbool.h>
 #include <stddef.h>
-#include "../base/buf.h"
+#include "base/buf.h"
 
 #define SVG_DEPTH_MAX 16
 #define SVG_COLOURS 8 /* classes c0..c7 */
@@ -24,25 +24,42 @@ struct svg {
 	unsigned depth;
 	bool in_tag; /* attributes may follow */
 	bool in_text; /* no line break before the end tag */
-	double x, y; /* of the path, to leave out what does not move */
+	double x, y; /* end of the path so far; a coordinate that stays the same is left out */
 	bool path_begun;
 };
 
-/* width, height: pixels. title and description are for screen readers and tooltips. */
-void svg_begin(struct svg *s, struct buf *out, double width, double height, const char *title, const char *description);
-void svg_end(struct svg *s); /* closes whatever is open */
+/* Pixels, from the upper left corner of the picture. */
+struct svg_point {
+	double x, y;
+};
+struct svg_size {
+	double width, height;
+};
 
-/* name: a literal, kept until its svg_close. */
+static inline struct svg_point svg_at(double x, double y)
+{
+	return (struct svg_point){ x, y };
+}
+
+static inline struct svg_size svg_size(double width, double height)
+{
+	return (struct svg_size){ width, height };
+}
+
+/* Screen readers read title and description, and browsers show title as a tooltip. */
+void svg_begin(struct svg *s, struct buf *out, struct svg_size size, const char *title, const char *description);
+void svg_end(struct svg *s); /* closes all open elements */
+
+/* name is a literal; its pointer is kept until svg_close. */
 void svg_open(struct svg *s, const char *name);
 void svg_attr(struct svg *s, const char *name, const char *value);
 void svg_attr_num(struct svg *s, const char *name, double value);
-void svg_content(struct svg *s, const char *text);
 void svg_close(struct svg *s);
 
 /* Whole elements. class and anchor ("start", "middle", "end") may be NULL. */
-void svg_rect(struct svg *s, const char *class, double x, double y, double width, double height);
-void svg_line(struct svg *s, const char *class, double x1, double y1, double x2, double y2);
-void svg_text(struct svg *s, const char *class, const char *anchor, double x, double y, const char *text);
+void svg_rect(struct svg *s, const char *class, struct svg_point at, struct svg_size size);
+void svg_line(struct svg *s, const char *class, struct svg_point from, struct svg_point to);
+void svg_text(struct svg *s, const char *class, const char *anchor, struct svg_point at, const char *text);
 void svg_tooltip(struct svg *s, const char *text); /* <title> of the element that is open */
 
 /* The d attribute of an open path: svg_path_begin, moves, svg_path_end. */

@@ -6,14 +6,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
-#include "../base/clock.h"
-#include "../base/instant.h"
-#include "../base/log.h"
-#include "../base/parse.h"
-#include "agent.h"
+#include "base/clock.h"
+#include "base/instant.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "ctl/core/agent_client.h"
 #include "plot.h"
-#include "verb.h"
+#include "ctl/core/put.h"
+#include "ctl/core/verb.h"
+
+#define BUSY_TRIES 10
+#define LOOKED_AT 200u /* cgroups that a pattern is tried on */
 
 enum { OPTION_CGROUP, OPTION_TOP, OPTION_DOMAIN, OPTION_SINCE, OPTION_UNTIL, OPTION_WIDTH, OPTION_OUT, OPTION_SOCKET };
 
@@ -23,7 +28,7 @@ static const struct verb_option options[] = {
 	[OPTION_TOP] = { "top", 0, "N",
 			 "areas of cgroups at most, 8 unless given; what the others used is one area, other" },
 	[OPTION_DOMAIN] = { "domain", 'd', "NAMES",
-			    "domains or kinds, joined by commas, added up; package,dram,gpu unless given" },
+			    "domains or kinds, joined by commas, added up even where one holds another; those that hold none of each other unless given: package,dram,gpu where there are" },
 	[OPTION_SINCE] = { "since", 0, "TIME",
 			   "-90m, 2026-01-31T12:00:00Z or Unix seconds; of the history -1h, of a recording its begin unless given" },
 	[OPTION_UNTIL] = { "until", 0, "TIME", "the same; now, or a recording's end unless given" },
@@ -43,27 +48,6 @@ static const char *const about[] = {
 	NULL,
 };
 
-static int write_file(const char *path, const struct buf *b, struct err *err)
-{
-	int fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : STDOUT_FILENO, code = 0;
-
-	if (fd < 0)
-		return err_set(err, -errno, "%s: %s; name a file that can be written", path, strerrordesc_np(errno));
-	for (size_t at = 0; at < b->len && !code;) {
-		ssize_t n = write(fd, b->data + at, b->len - at);
-
-		if (n >= 0)
-			at += (size_t)n;
-		else if (errno != EINTR)
-			code = -errno;
-	}
-	if (path && close(fd) != 0 && !code)
-		code = -errno;
-	return code ? err_set(err, code, "%s: %s; is there room?", path ? path : "standard output",
-			      strerrordesc_np(-code)) :
-		      0;
-}
-
 static void add_parameter(struct buf *b, const char *name, const char *value)
 {
 	if (!value)
@@ -72,7 +56,7 @@ static void add_parameter(struct buf *b, const char *name, const char *value)
 	agent_escape(b, value);
 }
 
-/* The request as text; step NULL: the finest there is. */
+/* Writes the request. step NULL = the finest step of the history. */
 static void make_request(const struct verb_call *call, const struct plot *p, const char *step, struct buf *b)
 {
 	const char *cgroup = call->option[OPTION_CGROUP];
@@ -86,13 +70,28 @@ static void make_request(const struct verb_call *call, const struct plot *p, con
 	add_parameter(b, "step", step);
 	if (one)
 		add_parameter(b, "cgroup", cgroup);
-	snprintf(limit, sizeof(limit), "%u", cgroup ? 200 : p->top);
+	snprintf(limit, sizeof(limit), "%u", cgroup ? LOOKED_AT : p->top);
 	if (!one)
 		add_parameter(b, "limit", limit);
 	buf_add_char(b, '\0');
 }
 
-/* What is too much for one answer is asked for in longer steps. */
+/* Asks again when the agent has no memory for the answer now, because a coarser step would give another picture. */
+static int ask(struct agent *a, const char *request, struct buf *body, struct err *err)
+{
+	int rc = -EPROTO;
+
+	for (unsigned i = 0; i < BUSY_TRIES && rc == -EPROTO; i++) {
+		if (i)
+			nanosleep(&(struct timespec){ .tv_nsec = 200 * (long)NS_PER_MS }, NULL);
+		rc = agent_get(a, request, NULL, body, err);
+		if (rc && agent_status(a) != 503)
+			break;
+	}
+	return rc;
+}
+
+/* Asks for longer steps while the answer is too large. The step depends only on the request and the history. */
 static int read_agent(const struct verb_call *call, struct plot *p, struct err *err)
 {
 	static const char *const steps[] = { NULL, "10s", "1m", "10m", "1h", "6h", "1d" };
@@ -102,11 +101,12 @@ static int read_agent(const struct verb_call *call, struct plot *p, struct err *
 
 	if (rc)
 		return rc;
-	rc = -EPROTO;
-	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]) && rc == -EPROTO; i++) {
+	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		make_request(call, p, steps[i], &request);
 		rc = request.failed ? err_set(err, -ENOMEM, "plot: out of memory; free some") :
-				      agent_get(a, (const char *)request.data, NULL, &body, err);
+				      ask(a, (const char *)request.data, &body, err);
+		if (rc != -EPROTO || agent_status(a) != 400)
+			break;
 	}
 	if (!rc)
 		rc = plot_read_history(p, (const char *)body.data, body.len, err);
@@ -130,7 +130,7 @@ static int number(const char *option, const char *text, unsigned min, unsigned m
 	return 0;
 }
 
-/* Of a recording; those of the history are the agent's to judge. */
+/* Reads --since and --until for a recording. The agent reads them for the history. */
 static int take_times(const struct verb_call *call, struct plot *p)
 {
 	const struct {
@@ -160,7 +160,7 @@ static int draw(const struct verb_call *call, struct plot *p, unsigned width, st
 		return rc;
 	plot_draw(p, width, &out);
 	rc = out.failed ? err_set(err, -ENOMEM, "plot: out of memory; ask for less") :
-			  write_file(call->option[OPTION_OUT], &out, err);
+			  put_file(call->option[OPTION_OUT], &out, err);
 	buf_free(&out);
 	return rc;
 }
@@ -185,9 +185,13 @@ static int run(const struct verb_call *call)
 	}
 	rc = call->n ? plot_read_recording(p, call->args[0], &err) : read_agent(call, p, &err);
 	if (rc && call->n && p->n_columns && rc != -ENODATA) {
-		log_warn("%s", err.text); /* an agent that was killed: what came before is good */
+		log_warn("%s", err.text); /* the agent was killed while it wrote; the data before that is good */
 		rc = 0;
 	}
+	if (!rc && p->n_unseen)
+		log_warn(
+			"plot: --cgroup %.128s: looked for among the %u cgroups that used most; %u others are left out, name a path for one of them",
+			p->cgroup, LOOKED_AT, p->n_unseen);
 	if (!rc)
 		rc = draw(call, p, width, &err);
 	if (rc)

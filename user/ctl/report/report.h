@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Energy per run and repetition of an experiment tree, by the original's rules (docs/formats/experiment.md):
- * the window of tree_window_of, no interpolation of power, trapezoids, means over rows, then over repetitions. */
+/* Energy per run and repetition of an experiment tree, by the rules of the original (docs/formats/experiment.md): the
+ * window is that of tree_window_of, energy is a sum of trapezoids without interpolation of power, and means are over
+ * rows, then over repetitions. */
 #ifndef JD_CTL_REPORT_H
 #define JD_CTL_REPORT_H
 #include <math.h>
-#include "../base/buf.h"
-#include "run_stats.h"
-#include "tree.h"
+#include "base/buf.h"
+#include "base/statistics.h"
+#include "ctl/experiment/tree.h"
 
 #define REPORT_COMPAT_UNIT 10 /* mW of a count, in the original reader */
-#define REPORT_COMPAT_IDLE_W 632.625 /* it takes off: 7/8 of 723 W */
+#define REPORT_COMPAT_IDLE_W 632.625 /* idle power that the original reader subtracts: 7/8 of 723 W */
 
 enum report_source { REPORT_HD, REPORT_SD, REPORT_EXTERNAL, REPORT_RAPL, REPORT_CGROUP, REPORT_SOURCES };
 enum report_mean {
@@ -30,7 +31,7 @@ extern const char *const report_value_name[REPORT_VALUES]; /* "energy_j" */
 struct report_options {
 	bool compat;
 	double external_idle_w;
-	unsigned external_mw; /* of a count; 0 = as system_info.json says, mW where it does not */
+	unsigned external_mw; /* mW of a count; 0 = as system_info.json says, 1 where it does not */
 	unsigned sources; /* bit per source */
 };
 
@@ -47,8 +48,9 @@ struct report_points {
 
 struct report_result { /* of a source */
 	bool known;
+	unsigned quality; /* of its power and energy; without WRAPPED */
 	size_t rows;
-	int64_t first_ns, last_ns; /* of what was kept */
+	int64_t first_ns, last_ns; /* times of the first and last row that count */
 	double value[REPORT_VALUES]; /* NAN = not known */
 };
 
@@ -58,13 +60,15 @@ struct report_repetition {
 	struct tree_window window;
 	struct report_result source[REPORT_SOURCES];
 	double mean[REPORT_MEANS]; /* of gpu-power.csv; NAN = not known */
-	double counter_j; /* of the GPU, over what sd kept; NAN = not known */
-	char domains[2][512]; /* that rapl and cgroup add up */
+	double counter_j; /* energy by the GPU's counter, over the rows of sd that count; NAN = not known */
+	char domains[2][512]; /* names of the domains that rapl and cgroup add up */
+	char samples_from[32]; /* source of hd as system_info.json says: "nvml", "rapl", "cgroup" ... */
+	unsigned external_mw; /* mW of a count of external, as it was used */
 };
 
 struct report_run {
 	unsigned first, n;
-}; /* repetitions of it */
+}; /* index of its first repetition, and their number */
 
 struct report {
 	struct report_options o;
@@ -73,41 +77,48 @@ struct report {
 	unsigned n;
 	struct report_run *runs;
 	unsigned n_runs;
-	struct tree_findings found; /* for the original reader */
-	struct tree_findings warnings; /* about our own figures */
+	struct tree_findings found; /* traps of the original reader */
+	struct tree_findings warnings; /* warnings about the figures of this report */
 };
 
-/* report.c. 0, or negative errno: nothing to report. Half-built ones are freed too. */
+/* report.c: reads the tree. 0; or negative errno: there is nothing to report. Call report_free in both cases. */
 int report_read(struct report *r, const char *dir, struct err *err);
 void report_free(struct report *r);
-/* Over the repetitions of a run that know the value; how many do. */
+/* Computes the statistics over the repetitions of a run that know the value. Returns their number. */
 unsigned report_stats(const struct report *r, const struct report_run *run, enum report_source s, enum report_value v,
-		      struct run_stats *ret);
+		      struct statistics *ret);
+/* Returns the quality over the repetitions that know the source's energy. */
+unsigned report_quality(const struct report *r, const struct report_run *run, enum report_source s);
 unsigned report_mean_stats(const struct report *r, const struct report_run *run, enum report_mean m,
-			   struct run_stats *ret);
+			   struct statistics *ret);
 
-/* report_energy.c. 0 or negative errno; an absent source is one without points. */
+/* report_energy.c: reads the power of a source. 0 or negative errno. An absent source has no points and is no error. */
 int report_points_of(const struct report_options *o, const struct tree_repetition *t, enum report_source s,
 		     struct report_points *ret);
-/* A cumulative column between two instants, straight lines between its rows; *from, *to become what is covered.
- * false: no such column, fewer than two rows, or it went back. */
+/* Returns in *ret the increase of a cumulative column between *from and *to, with straight lines between its rows.
+ * *from and *to are narrowed to the time that the rows cover. false: fewer than two rows, no time in common, or the
+ * column decreases. */
 bool report_counter(const struct tree_table *t, unsigned column, int64_t *from, int64_t *to, double *ret);
-/* Fills result and domains of a repetition; warnings about it. */
+/* Fills the sources, domains and the fields behind them of a repetition, and adds warnings. 0 or negative errno. */
 int report_measure(const struct report_options *o, const struct tree_repetition *t, struct report_repetition *ret,
 		   struct tree_findings *warnings);
 
-/* report_domains.c: which columns of rapl-power.csv, cgroup-power.csv are added up: ret by column. How many. */
+/* Describes the power of a source: "power of the machine (package-0 + dram-0), estimated". Writes it to `what` and
+ * returns that. */
+#define REPORT_WHAT_MAX 640
+const char *report_what(const struct report_repetition *t, enum report_source s, unsigned quality,
+			char what[REPORT_WHAT_MAX]);
+
+/* report.c: chooses the columns of rapl-power.csv or cgroup-power.csv that are added up. ret is by column. Returns
+ * their number. */
 unsigned report_domains(const struct tree_table *t, bool *ret, char *names, size_t size);
 
-/* report_compare.c: what should agree and does not. */
-void report_compare(const struct report_options *o, const struct report_repetition *r, struct tree_findings *warnings);
-
-/* report_text.c, report_csv.c, report_json.c */
+/* report_text.c: text for people, CSV for tables, JSON for programs. */
 void report_write_text(const struct report *r, struct buf *b);
 void report_write_csv(const struct report *r, struct buf *b);
 void report_write_json(const struct report *r, struct buf *b);
 
-/* report_plot.c, report_plot_sweep.c: 0 or negative errno. */
+/* report_plot.c, sweep.c: draw a picture as SVG. 0 or negative errno. */
 int report_plot_power(const struct report *r, enum report_source s, unsigned width, struct buf *out, struct err *err);
 int report_plot_sweep(const struct report *r, enum report_source s, unsigned width, struct buf *out, struct err *err);
 

@@ -11,7 +11,7 @@ static const unsigned table_of[REPORT_SOURCES] = {
 	[REPORT_RAPL] = TREE_RAPL,  [REPORT_CGROUP] = TREE_CGROUP,
 };
 
-/* d0c1; more digits than one the original reader does not see. */
+/* Is the column a channel, such as d0c1? The original reader (compat) takes only one digit each. */
 static bool is_channel(const char *name, bool compat)
 {
 	size_t device = *name == 'd' ? strspn(name + 1, "0123456789") : 0, channel;
@@ -39,7 +39,7 @@ static unsigned choose_columns(const struct report_options *o, const struct tree
 	return n;
 }
 
-/* The original adds up channels over empty cells, as if they were 0. */
+/* Adds up the chosen cells of a row. skip_missing: empty cells count as 0, as the original does with channels. */
 static double row_sum(const struct tree_table *t, size_t row, const bool *take, bool skip_missing)
 {
 	double sum = 0;
@@ -59,15 +59,15 @@ static int by_time(const void *a, const void *b)
 	return x->row < y->row ? -1 : x->row > y->row;
 }
 
+static unsigned count_mw(const struct report_options *o, const struct tree_repetition *t)
+{
+	return o->compat ? REPORT_COMPAT_UNIT : o->external_mw ? o->external_mw : t->external_mw ? t->external_mw : 1;
+}
+
 static double watts_of(const struct report_options *o, const struct tree_repetition *t, enum report_source s,
 		       double sum)
 {
-	unsigned mw = o->compat      ? REPORT_COMPAT_UNIT :
-		      o->external_mw ? o->external_mw :
-		      t->external_mw ? t->external_mw :
-				       1;
-
-	return s == REPORT_EXTERNAL ? sum * mw / 1000 - o->external_idle_w : sum / 1000;
+	return s == REPORT_EXTERNAL ? sum * count_mw(o, t) / 1000 - o->external_idle_w : sum / 1000;
 }
 
 int report_points_of(const struct report_options *o, const struct tree_repetition *t, enum report_source s,
@@ -96,7 +96,7 @@ int report_points_of(const struct report_options *o, const struct tree_repetitio
 	return 0;
 }
 
-/* The value at an instant between two rows. */
+/* Returns the value at an instant, interpolated between two rows. */
 static double at(const struct report_point *p, size_t n, int64_t t_ns)
 {
 	size_t low = 0, high = n - 1;
@@ -149,7 +149,7 @@ static void fill(struct report_result *r, double energy_j, double time_s, double
 	r->value[REPORT_ED2P] = energy_j * time_s * time_s;
 }
 
-/* Of the energy columns, exact whatever the pace. */
+/* Takes energy from the cumulative energy columns, which are exact at any pace of rows. */
 static bool by_counters(const struct tree_table *t, struct report_repetition *ret, enum report_source s)
 {
 	struct report_result *r = &ret->source[s];
@@ -177,7 +177,7 @@ static bool by_counters(const struct tree_table *t, struct report_repetition *re
 	return true;
 }
 
-/* 0 <= t < end, as they are. */
+/* Adds up trapezoids between the rows with start <= t < end, without interpolation at the ends. */
 static void by_trapezoids(const struct report_points *p, const struct tree_window *w, struct report_result *r)
 {
 	double energy = 0, sum = 0;
@@ -203,6 +203,32 @@ static void by_trapezoids(const struct report_points *p, const struct tree_windo
 		fill(r, energy, (double)(r->last_ns - w->start_ns) / 1e9, counted ? sum / (double)counted : NAN);
 }
 
+/* Returns the quality of the domains that are added up, and of the rows of the file. */
+static unsigned domains_quality(const struct tree_repetition *t, const struct tree_table *table, bool machine)
+{
+	unsigned quality = table->quality;
+	bool take[TREE_COLUMNS_MAX];
+	char names[512];
+
+	if (!report_domains(table, take, names, sizeof(names)))
+		return quality;
+	for (unsigned i = 0; i < table->n_columns; i++)
+		quality |= take[i] ? tree_quality_of(t, table->column[i], machine) : 0;
+	return quality;
+}
+
+static unsigned source_quality(const struct tree_repetition *t, enum report_source s)
+{
+	bool made_of_rapl = strcmp(t->samples_from, "rapl") == 0,
+	     made_of_cgroup = strcmp(t->samples_from, "cgroup") == 0;
+
+	if (s == REPORT_RAPL || (s == REPORT_HD && made_of_rapl))
+		return domains_quality(t, &t->table[TREE_RAPL], true);
+	if (s == REPORT_CGROUP || (s == REPORT_HD && made_of_cgroup))
+		return domains_quality(t, &t->table[TREE_CGROUP], false);
+	return t->table[table_of[s]].quality;
+}
+
 static int measure_source(const struct report_options *o, const struct tree_repetition *t,
 			  struct report_repetition *ret, enum report_source s, struct tree_findings *warnings)
 {
@@ -214,8 +240,9 @@ static int measure_source(const struct report_options *o, const struct tree_repe
 
 	snprintf(file, sizeof(file), "%s/%s", ret->place->shown, tree_table_file[table_of[s]]);
 	if (table->doubtful)
-		tree_find(warnings, TREE_NOTE, "quality", file, 0, "%zu of %zu rows are not measured (%s)",
-			  table->doubtful, table->n, table->quality);
+		tree_find(warnings, TREE_NOTE, "quality", tree_at(file, 0), "%zu of %zu rows are not measured (%s)",
+			  table->doubtful, table->n, quality_name(table->quality));
+	r->quality = source_quality(t, s);
 	if (!table->present || ((s == REPORT_RAPL || s == REPORT_CGROUP) && by_counters(table, ret, s)))
 		return 0;
 	rc = report_points_of(o, t, s, &p);
@@ -223,15 +250,17 @@ static int measure_source(const struct report_options *o, const struct tree_repe
 		return rc;
 	by_trapezoids(&p, &ret->window, r);
 	if (p.missing)
-		tree_find(warnings, TREE_NOTE, "rows-without-power", file, 0, "%zu rows without power; %s", p.missing,
-			  o->compat ? "the original reader has no energy then" : "they are left out");
+		tree_find(warnings, TREE_NOTE, "rows-without-power", tree_at(file, 0), "%zu rows without power; %s",
+			  p.missing, o->compat ? "the original reader has no energy then" : "they are left out");
 	if (!r->known && !p.missing)
-		tree_find(warnings, TREE_NOTE, "no-rows", file, 0, "%zu rows in the window: no energy", r->rows);
+		tree_find(warnings, TREE_NOTE, "no-rows", tree_at(file, 0), "%zu rows in the window: no energy",
+			  r->rows);
 	free(p.list);
 	return 0;
 }
 
-/* The reader takes the last sample for the end: what is missing is not noticed. */
+/* Warns of a gap at an end of the window. The rules of the original take the last row for the end, so missing rows
+ * would not be noticed. */
 static void check_end(const struct report_repetition *r, enum report_source s, struct tree_findings *warnings)
 {
 	const struct report_result *v = &r->source[s];
@@ -242,7 +271,7 @@ static void check_end(const struct report_repetition *r, enum report_source s, s
 	gap_s = fmax((double)(r->window.end_ns - v->last_ns), (double)(v->first_ns - r->window.start_ns)) / 1e9;
 	pace_s = (double)(v->last_ns - v->first_ns) / 1e9 / (double)(v->rows - 1);
 	if (gap_s > fmax(2, 5 * pace_s))
-		tree_find(warnings, TREE_WRONG, report_source_name[s], r->place->shown, 0,
+		tree_find(warnings, TREE_WRONG, report_source_name[s], tree_at(r->place->shown, 0),
 			  "%s: nothing for %.1f s at an end of the window: too little energy", report_source_name[s],
 			  gap_s);
 }
@@ -250,6 +279,8 @@ static void check_end(const struct report_repetition *r, enum report_source s, s
 int report_measure(const struct report_options *o, const struct tree_repetition *t, struct report_repetition *ret,
 		   struct tree_findings *warnings)
 {
+	snprintf(ret->samples_from, sizeof(ret->samples_from), "%s", t->samples_from);
+	ret->external_mw = count_mw(o, t);
 	for (unsigned s = 0; s < REPORT_SOURCES; s++) {
 		int rc = 0;
 
@@ -260,9 +291,10 @@ int report_measure(const struct report_options *o, const struct tree_repetition 
 		if (rc)
 			return rc;
 		check_end(ret, s, warnings);
+		if (ret->source[s].known && ret->source[s].quality)
+			tree_find(warnings, TREE_NOTE, report_source_name[s], tree_at(ret->place->shown, 0),
+				  "%s is %s, not measured", report_source_name[s],
+				  quality_name(ret->source[s].quality));
 	}
-	if (*t->quality && (ret->source[REPORT_RAPL].known || ret->source[REPORT_CGROUP].known))
-		tree_find(warnings, TREE_NOTE, "energy-quality", ret->place->shown, 0,
-			  "rapl and cgroup were not measured: %s", t->quality);
 	return 0;
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Power over time: a line per repetition on one clock that begins with the window, the events of the first
- * one, and what the window leaves out in grey. */
+/* Power over time: a line per repetition, whose time begins with the window. The events are those of the first
+ * repetition. The time outside the window is grey. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "ctl/plot/plot.h"
 #include "report.h"
-#include "report_chart.h"
+#include "report_plot.h"
 
 #define LINES_MAX SVG_COLOURS
 
@@ -22,7 +24,7 @@ struct picture {
 	double width;
 	struct trace trace[LINES_MAX];
 	unsigned n, left_out;
-	struct tree_event *events; /* of the first */
+	struct tree_event *events; /* of the first repetition */
 	size_t n_events;
 };
 
@@ -86,7 +88,7 @@ static void find_range(struct picture *p)
 	}
 }
 
-/* Lowest and highest of what falls into one pixel: the shape stays, whatever the number of rows. */
+/* Draws the lowest and the highest power of each half pixel, so that the shape stays with any number of rows. */
 static void draw_trace(struct picture *p, unsigned k)
 {
 	const struct report_points *t = &p->trace[k].p;
@@ -142,7 +144,8 @@ static void draw_mark(struct picture *p, const struct tree_event *e, double x, b
 	svg_close(&p->svg);
 }
 
-/* Labels in two rows above the area; what has no room is a line with a tooltip, batches and ends are ticks. */
+/* Draws the events. Labels stand in two rows above the area. An event whose label has no room is a line with a
+ * tooltip; batches and ends of epochs are ticks. */
 static void draw_marks(struct picture *p)
 {
 	const struct report_chart *c = &p->chart;
@@ -161,7 +164,7 @@ static void draw_marks(struct picture *p)
 		width = svg_text_width(label, CHART_TEXT);
 		for (unsigned row = 0; row < 2 && *label; row++)
 			if (x - width / 2 >= taken[row] && x + width / 2 <= c->right) {
-				svg_text(&p->svg, "dim", "middle", x, c->top - 8 - 16 * row, label);
+				svg_text(&p->svg, "dim", "middle", svg_at(x, c->top - 8 - 16 * row), label);
 				taken[row] = x + width / 2 + 8;
 				break;
 			}
@@ -188,37 +191,41 @@ static void draw_outside(struct picture *p, double from, double to)
 
 static void draw(struct picture *p, enum report_source s, struct buf *out)
 {
-	static const char *const what[REPORT_SOURCES] = { "GPU power (driver's samples)", "GPU power (queries)",
-							  "external power", "power of the machine (RAPL)",
-							  "power of the run's cgroup" };
 	struct report_chart *c = &p->chart;
 	const char *names[LINES_MAX];
-	char note[96];
+	char note[96], what[REPORT_WHAT_MAX], fit[REPORT_WHAT_MAX];
+	struct report_legend legend;
+	unsigned quality = 0;
 	double below;
 
-	for (unsigned k = 0; k < p->n; k++)
+	for (unsigned k = 0; k < p->n; k++) {
 		names[k] = p->trace[k].name;
+		quality |= p->trace[k].of->source[s].quality;
+	}
+	report_what(p->trace[0].of, s, quality, what);
 	find_range(p);
 	c->svg = &p->svg;
 	c->right = p->width - CHART_PAD;
 	c->top = 118;
 	c->bottom = c->top + (p->width < 560 ? 220 : fmin(400, 160 + p->width / 5));
 	report_chart_fit(c);
-	below = report_chart_legend(&p->svg, p->width, c->bottom + 66, names, p->n, false);
-	svg_begin(&p->svg, out, p->width, below + (p->left_out ? 20 : 0), "Power over time",
+	legend = (struct report_legend){ p->width, c->bottom + 66, names, p->n };
+	below = report_chart_legend(NULL, &legend);
+	svg_begin(&p->svg, out, svg_size(p->width, below + (p->left_out ? 20 : 0)), "Power over time",
 		  "Power of repetitions since their window began");
-	svg_text(&p->svg, "ink title", NULL, CHART_PAD, 34, "Power over time");
-	svg_text(&p->svg, "dim", NULL, CHART_PAD, 54, what[s]);
+	svg_text(&p->svg, "ink title", NULL, svg_at(CHART_PAD, 34), "Power over time");
+	svg_text(&p->svg, "dim", NULL, svg_at(CHART_PAD, 54),
+		 svg_fit(fit, sizeof(fit), what, p->width - 2 * CHART_PAD, CHART_TEXT));
 	draw_outside(p, c->x0, 0);
 	draw_outside(p, seconds(&p->trace[0], p->trace[0].of->window.end_ns), c->x1);
 	report_chart_axes(c, "seconds since the window began; grey does not count", "W", true);
 	draw_marks(p);
 	for (unsigned k = p->n; k-- > 0;)
 		draw_trace(p, k);
-	report_chart_legend(&p->svg, p->width, c->bottom + 66, names, p->n, true);
+	report_chart_legend(&p->svg, &legend);
 	snprintf(note, sizeof(note), "%u more repetitions are not drawn", p->left_out);
 	if (p->left_out)
-		svg_text(&p->svg, "dim", NULL, CHART_PAD, below, note);
+		svg_text(&p->svg, "dim", NULL, svg_at(CHART_PAD, below), note);
 	svg_end(&p->svg);
 }
 
@@ -249,4 +256,108 @@ int report_plot_power(const struct report *r, enum report_source s, unsigned wid
 		free(p->events);
 	free(p);
 	return rc;
+}
+
+double report_chart_x(const struct report_chart *c, double x)
+{
+	return c->left + (x - c->x0) / (c->x1 - c->x0) * (c->right - c->left);
+}
+
+double report_chart_y(const struct report_chart *c, double y)
+{
+	return c->bottom - (y - c->y0) / (c->y1 - c->y0) * (c->bottom - c->top);
+}
+
+const char *report_chart_class(char letter, unsigned i)
+{
+	static const char *const fills[SVG_COLOURS] = { "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7" };
+	static const char *const lines[SVG_COLOURS] = { "line l0", "line l1", "line l2", "line l3",
+							"line l4", "line l5", "line l6", "line l7" };
+
+	return letter == 'c' ? fills[i % SVG_COLOURS] : lines[i % SVG_COLOURS];
+}
+
+static double step_of(double range, unsigned ticks)
+{
+	return plot_value_axis(range, ticks).step;
+}
+
+void report_chart_fit(struct report_chart *c)
+{
+	double step = step_of(c->y1 - c->y0, 5), widest = 0;
+	char text[32];
+
+	c->y0 = floor(c->y0 / step + 1e-9) * step;
+	c->y1 = fmax(ceil(c->y1 / step - 1e-9) * step, c->y0 + step);
+	step = step_of(c->y1 - c->y0, 5);
+	for (unsigned i = 0; i <= (unsigned)((c->y1 - c->y0) / step + .5); i++) {
+		snprintf(text, sizeof(text), "%.6g", c->y0 + i * step);
+		widest = fmax(widest, svg_text_width(text, CHART_TEXT));
+	}
+	c->left = floor(CHART_PAD + widest + 8);
+	if (!(c->x1 > c->x0))
+		c->x1 = c->x0 + 1;
+}
+
+static void y_axis(struct report_chart *c)
+{
+	double step = step_of(c->y1 - c->y0, 5);
+	char text[32];
+
+	for (unsigned i = 0; i <= (unsigned)((c->y1 - c->y0) / step + .5); i++) {
+		double v = c->y0 + i * step, y = report_chart_y(c, v);
+
+		v = fabs(v) < step * 1e-6 ? 0 : v;
+		snprintf(text, sizeof(text), "%.6g", v);
+		svg_line(c->svg, i ? "grid" : "axis", svg_at(c->left, floor(y) + .5), svg_at(c->right, floor(y) + .5));
+		svg_text(c->svg, "dim num", "end", svg_at(c->left - 8, y + 4), text);
+	}
+}
+
+static void x_numbers_of(struct report_chart *c)
+{
+	double ticks = fmax(2, floor((c->right - c->left) / 90)), step = step_of(c->x1 - c->x0, (unsigned)ticks);
+	double first = ceil(c->x0 / step - 1e-9) * step;
+	char text[32];
+
+	for (unsigned i = 0; first + i * step <= c->x1 + step * 1e-6; i++) {
+		double v = first + i * step, x = report_chart_x(c, v);
+
+		v = fabs(v) < step * 1e-6 ? 0 : v;
+		snprintf(text, sizeof(text), "%.6g", v);
+		svg_line(c->svg, "axis", svg_at(floor(x) + .5, c->bottom), svg_at(floor(x) + .5, c->bottom + 5));
+		svg_text(c->svg, "dim num", "middle", svg_at(x, c->bottom + 19), text);
+	}
+}
+
+void report_chart_axes(struct report_chart *c, const char *x_label, const char *y_label, bool x_numbers)
+{
+	y_axis(c);
+	if (x_numbers)
+		x_numbers_of(c);
+	svg_text(c->svg, "dim", "start", svg_at(CHART_PAD, c->top - 12), y_label);
+	svg_text(c->svg, "dim", "middle", svg_at((c->left + c->right) / 2, c->bottom + 38), x_label);
+}
+
+double report_chart_legend(struct svg *s, const struct report_legend *l)
+{
+	double x = CHART_PAD, y = l->y;
+
+	for (unsigned i = 0; i < l->n; i++) {
+		char fitted[512];
+		double room;
+
+		svg_fit(fitted, sizeof(fitted), l->names[i], l->width - 2 * CHART_PAD - 18, CHART_TEXT);
+		room = svg_text_width(fitted, CHART_TEXT) + 36;
+		if (x > CHART_PAD && x + room - 18 > l->width - CHART_PAD) {
+			x = CHART_PAD;
+			y += 20;
+		}
+		if (s) {
+			svg_rect(s, report_chart_class('c', i), svg_at(x, y - 10), svg_size(11, 11));
+			svg_text(s, "ink", NULL, svg_at(x + 17, y), fitted);
+		}
+		x += room;
+	}
+	return y + (l->n ? 20 : 0);
 }

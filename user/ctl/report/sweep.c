@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Energy and time against the setting of a run (150W; 877MHz,1065MHz), a line per benchmark, with the
- * standard deviation over repetitions as bars. Runs with other names stand beside each other. */
+/* Energy and time over the setting of a run (150W; 877MHz,1065MHz): a line per benchmark, with the standard deviation
+ * over repetitions as bars. Runs whose names are no settings are drawn side by side. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "report.h"
-#include "report_chart.h"
+#include "report_plot.h"
 
 enum setting { SETTING_WATTS, SETTING_CLOCK, SETTING_NAME };
 
@@ -21,7 +21,7 @@ struct sweep {
 	enum setting setting;
 	struct svg svg;
 	double width;
-	struct spot *spots; /* of lines, one after the other */
+	struct spot *spots; /* of all lines, one line after the other */
 	unsigned first[SVG_COLOURS + 1];
 	char *name[SVG_COLOURS];
 	unsigned n_lines, left_out;
@@ -32,7 +32,8 @@ static const struct tree_place *place(const struct report *r, const struct repor
 	return r->list[run->first].place;
 }
 
-/* A number with its unit and nothing behind it; the second one of "877MHz,1065MHz", the first in *ret_memory. */
+/* Parses the name of a run: "150W" or "877MHz,1065MHz". *ret is the power limit in W or the GPU clock in MHz,
+ * *ret_memory the memory clock in MHz. */
 static enum setting setting_of(const char *name, double *ret, double *ret_memory)
 {
 	double a, b;
@@ -52,7 +53,7 @@ static enum setting setting_of(const char *name, double *ret, double *ret_memory
 	return SETTING_NAME;
 }
 
-static bool has_energy(const struct sweep *w, const struct report_run *run, struct run_stats *ret)
+static bool has_energy(const struct sweep *w, const struct report_run *run, struct statistics *ret)
 {
 	return report_stats(w->r, run, w->s, REPORT_ENERGY, ret) > 0;
 }
@@ -113,11 +114,12 @@ static int begin_line(struct sweep *w, const struct report_run *run)
 	return 0;
 }
 
-/* Runs of a benchmark follow each other, but those of a memory clock may not. */
+/* Collects the runs into lines. All runs are searched for each line: those of a benchmark follow each other, but those
+ * of a memory clock may not. */
 static int collect(struct sweep *w)
 {
 	const struct report *r = w->r;
-	struct run_stats stats;
+	struct statistics stats;
 	bool *done = calloc(r->n_runs + 1, sizeof(*done));
 	int rc = done ? 0 : -ENOMEM;
 
@@ -155,7 +157,7 @@ static void range(const struct sweep *w, enum report_value v, struct report_char
 
 	*c = (struct report_chart){ .svg = c->svg, .right = c->right, .top = c->top, .bottom = c->bottom };
 	for (unsigned i = 0; i < n; i++) {
-		struct run_stats stats = { 0 };
+		struct statistics stats = { 0 };
 
 		report_stats(w->r, w->spots[i].run, w->s, v, &stats);
 		c->y0 = fmin(c->y0, stats.mean - stats.stddev);
@@ -163,7 +165,7 @@ static void range(const struct sweep *w, enum report_value v, struct report_char
 		c->x0 = i ? fmin(c->x0, w->spots[i].x) : w->spots[i].x;
 		c->x1 = i ? fmax(c->x1, w->spots[i].x) : w->spots[i].x;
 	}
-	/* so that marks do not stand on the edge */
+	/* Room at the sides keeps marks off the edge. */
 	c->x0 -= fmax((c->x1 - c->x0) * .05, .5);
 	c->x1 += fmax((c->x1 - c->x0) * .05, .5);
 }
@@ -171,16 +173,16 @@ static void range(const struct sweep *w, enum report_value v, struct report_char
 static void draw_spot(struct sweep *w, const struct report_chart *c, const struct spot *spot, unsigned line,
 		      enum report_value v)
 {
-	struct run_stats s = { 0 };
+	struct statistics s = { 0 };
 	unsigned n = report_stats(w->r, spot->run, w->s, v, &s);
 	double x = report_chart_x(c, spot->x), high = report_chart_y(c, s.mean + s.stddev),
 	       low = report_chart_y(c, s.mean - s.stddev);
 	char tip[400];
 
 	if (n > 1) {
-		svg_line(&w->svg, report_chart_class('l', line), x, high, x, low);
-		svg_line(&w->svg, report_chart_class('l', line), x - 4, high, x + 4, high);
-		svg_line(&w->svg, report_chart_class('l', line), x - 4, low, x + 4, low);
+		svg_line(&w->svg, report_chart_class('l', line), svg_at(x, high), svg_at(x, low));
+		svg_line(&w->svg, report_chart_class('l', line), svg_at(x - 4, high), svg_at(x + 4, high));
+		svg_line(&w->svg, report_chart_class('l', line), svg_at(x - 4, low), svg_at(x + 4, low));
 	}
 	svg_open(&w->svg, "circle");
 	svg_attr(&w->svg, "class", report_chart_class('c', line));
@@ -193,7 +195,7 @@ static void draw_spot(struct sweep *w, const struct report_chart *c, const struc
 	svg_close(&w->svg);
 }
 
-/* Names of runs, as far as they have room. */
+/* Writes the names of runs below the axis, as far as there is room. */
 static void name_spots(struct sweep *w, const struct report_chart *c)
 {
 	double taken = 0;
@@ -207,19 +209,19 @@ static void name_spots(struct sweep *w, const struct report_chart *c)
 		half = svg_text_width(fitted, CHART_TEXT) / 2;
 		if (x - half < taken || x + half > w->width)
 			continue;
-		svg_text(&w->svg, "dim", "middle", x, c->bottom + 19, fitted);
+		svg_text(&w->svg, "dim", "middle", svg_at(x, c->bottom + 19), fitted);
 		taken = x + half + 8;
 	}
 }
 
-/* Settings that are no numbers have nothing between them. */
+/* Connects the spots of a line. It is not called for settings that are no numbers: there is no value between them. */
 static void draw_line(struct sweep *w, const struct report_chart *c, unsigned line, enum report_value v)
 {
 	svg_open(&w->svg, "path");
 	svg_attr(&w->svg, "class", report_chart_class('l', line));
 	svg_path_begin(&w->svg);
 	for (unsigned i = line ? w->first[line] : 0; i < w->first[line + 1]; i++) {
-		struct run_stats s = { 0 };
+		struct statistics s = { 0 };
 
 		report_stats(w->r, w->spots[i].run, w->s, v, &s);
 		svg_line_to(&w->svg, report_chart_x(c, w->spots[i].x), report_chart_y(c, s.mean));
@@ -245,32 +247,41 @@ static void draw_panel(struct sweep *w, struct report_chart *c, enum report_valu
 
 static void draw(struct sweep *w, struct buf *out)
 {
-	double tall = w->width < 560 ? 180 : 220, legend = 92 + 2 * tall + 158;
+	double tall = w->width < 560 ? 180 : 220;
 	struct report_chart energy = { .svg = &w->svg, .right = w->width - CHART_PAD, .top = 92, .bottom = 92 + tall };
 	struct report_chart time = { .svg = &w->svg,
 				     .right = energy.right,
 				     .top = energy.top + tall + 84,
 				     .bottom = energy.bottom + tall + 84 };
-	double below = report_chart_legend(&w->svg, w->width, legend, (const char *const *)w->name, w->n_lines, false);
-	char what[96];
+	const struct report_legend legend = { w->width, 92 + 2 * tall + 158, (const char *const *)w->name, w->n_lines };
+	double below = report_chart_legend(NULL, &legend);
+	char what[REPORT_WHAT_MAX + 64], of[REPORT_WHAT_MAX], fit[REPORT_WHAT_MAX + 64];
+	const struct report_repetition *first = NULL;
+	unsigned quality = 0;
 
+	for (unsigned i = 0; i < w->first[w->n_lines]; i++)
+		quality |= report_quality(w->r, w->spots[i].run, w->s);
+	for (unsigned i = 0; i < w->r->n && !first; i++)
+		first = w->r->list[i].usable && w->r->list[i].source[w->s].known ? &w->r->list[i] : NULL;
+	report_what(first ? first : &w->r->list[0], w->s, quality, of);
 	range(w, REPORT_ENERGY, &energy);
 	range(w, REPORT_TIME, &time);
 	report_chart_fit(&energy);
 	report_chart_fit(&time);
 	energy.left = time.left = fmax(energy.left, time.left);
-	svg_begin(&w->svg, out, w->width, below + (w->left_out ? 20 : 0), "Energy and time by setting",
+	svg_begin(&w->svg, out, svg_size(w->width, below + (w->left_out ? 20 : 0)), "Energy and time by setting",
 		  "Mean over repetitions; bars are the standard deviation");
-	svg_text(&w->svg, "ink title", NULL, CHART_PAD, 34, "Energy and time by setting");
-	snprintf(what, sizeof(what), "source %s; means and standard deviations over repetitions",
-		 report_source_name[w->s]);
-	svg_text(&w->svg, "dim", NULL, CHART_PAD, 54, what);
+	svg_text(&w->svg, "ink title", NULL, svg_at(CHART_PAD, 34), "Energy and time by setting");
+	snprintf(what, sizeof(what), "source %s: %s; means and standard deviations over repetitions",
+		 report_source_name[w->s], of);
+	svg_text(&w->svg, "dim", NULL, svg_at(CHART_PAD, 54),
+		 svg_fit(fit, sizeof(fit), what, w->width - 2 * CHART_PAD, CHART_TEXT));
 	draw_panel(w, &energy, REPORT_ENERGY, "energy, J");
 	draw_panel(w, &time, REPORT_TIME, "time, s");
-	report_chart_legend(&w->svg, w->width, legend, (const char *const *)w->name, w->n_lines, true);
+	report_chart_legend(&w->svg, &legend);
 	snprintf(what, sizeof(what), "%u more runs are not drawn; name a directory below", w->left_out);
 	if (w->left_out)
-		svg_text(&w->svg, "dim", NULL, CHART_PAD, below, what);
+		svg_text(&w->svg, "dim", NULL, svg_at(CHART_PAD, below), what);
 	svg_end(&w->svg);
 }
 

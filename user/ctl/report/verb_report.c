@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* joulectl report: energy per run and repetition of an experiment tree. */
+/* joulectl report: prints energy per run and repetition of an experiment tree. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "../base/log.h"
-#include "../base/parse.h"
-#include "../base/text.h"
-#include "choice.h"
-#include "plot.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/text.h"
+#include "ctl/core/choice.h"
+#include "ctl/plot/plot.h"
+#include "ctl/core/put.h"
 #include "report.h"
-#include "verb.h"
+#include "ctl/core/verb.h"
 
 enum {
 	OPTION_SOURCE,
@@ -103,21 +104,9 @@ static int read_options(const struct verb_call *call, struct report_options *o, 
 	return 0;
 }
 
-static int write_all(int fd, const struct buf *b, const char *subject, struct err *err)
-{
-	for (size_t at = 0; at < b->len;) {
-		ssize_t n = write(fd, b->data + at, b->len - at);
-
-		if (n < 0 && errno != EINTR)
-			return err_set(err, -errno, "%s: %s; is there room?", subject, strerrordesc_np(errno));
-		at += n > 0 ? (size_t)n : 0;
-	}
-	return 0;
-}
-
 static enum report_source first_source(const struct report *r)
 {
-	struct run_stats stats;
+	struct statistics stats;
 
 	for (unsigned s = 0; s < REPORT_SOURCES; s++)
 		for (unsigned i = 0; i < r->n_runs; i++)
@@ -131,22 +120,17 @@ static int plot(const struct verb_call *call, const struct report *r, int pictur
 	const char *path = call->option[OPTION_PLOT];
 	bool sweep = picture == 1 || (picture < 0 && r->n_runs > 1);
 	struct buf b = { 0 };
-	int fd, rc = (sweep ? report_plot_sweep : report_plot_power)(r, first_source(r), width, &b, err);
+	int rc = (sweep ? report_plot_sweep : report_plot_power)(r, first_source(r), width, &b, err);
 
 	if (!rc && b.failed)
 		rc = err_set(err, -ENOMEM, "report: out of memory; name a directory below it");
-	fd = rc ? -1 : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (!rc && fd < 0)
-		rc = err_set(err, -errno, "%s: %s; name a file that can be written", path, strerrordesc_np(errno));
 	if (!rc)
-		rc = write_all(fd, &b, path, err);
-	if (fd >= 0 && close(fd) != 0 && !rc)
-		rc = err_set(err, -errno, "%s: %s; is there room?", path, strerrordesc_np(errno));
+		rc = put_file(path, &b, err);
 	buf_free(&b);
 	return rc;
 }
 
-/* These the reader of ours takes as they are. */
+/* Is the trap one of the original reader only? joulectl report reads such a file without a problem. */
 static bool only_for_others(const char *trap)
 {
 	static const char *const traps[] = { "index-missing",   "time-zone",          "mixed-fractions",
@@ -192,7 +176,7 @@ static int report(const struct verb_call *call, struct report *r, int picture, u
 		 call->option[OPTION_CSV]  ? report_write_csv :
 					     report_write_text)(r, &b);
 		rc = b.failed ? err_set(&err, -ENOMEM, "report: out of memory; name a directory below it") :
-				write_all(STDOUT_FILENO, &b, "standard output", &err);
+				put_file(NULL, &b, &err);
 	}
 	if (!rc && call->option[OPTION_PLOT])
 		rc = plot(call, r, picture, width, &err);
@@ -213,8 +197,8 @@ static int run(const struct verb_call *call)
 	rc = call->n ? read_options(call, &r.o, &err) :
 		       err_set(&err, -EINVAL, "report: no directory; name the one that joulectl record --root wrote");
 	if (!rc)
-		rc = choice_number("report: --width", call->option[OPTION_WIDTH], PLOT_WIDTH_MIN, PLOT_WIDTH_MAX,
-				   &width, &err);
+		rc = choice_number("report: --width", call->option[OPTION_WIDTH],
+				   choice_range(PLOT_WIDTH_MIN, PLOT_WIDTH_MAX), &width, &err);
 	if (!rc && call->option[OPTION_PICTURE]) {
 		picture = choice_word("report: --picture", call->option[OPTION_PICTURE], pictures, -1, &err);
 		rc = picture < 0 ? picture : 0;

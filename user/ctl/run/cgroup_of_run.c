@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run_cgroup.h"
+#include "cgroup_of_run.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,14 +11,15 @@
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
-#include "../base/clock.h"
-#include "../base/fsroot.h"
+#include "base/clock.h"
+#include "base/fsroot.h"
 
 #define LEVELS_MAX 64
-#define ROUNDS_MAX 200 /* of moving what forks meanwhile, 5 ms apart */
+#define ROUNDS_MAX 200 /* attempts to remove a cgroup whose processes fork meanwhile, 5 ms apart */
 #define NAP_NS (5 * (long)NS_PER_MS)
 
-/* The line of the hierarchy in /proc/self/cgroup (cgroups(7)): "0::/path", "4:perf_event:/path". */
+/* Reads the cgroup of this process from the line of the hierarchy in /proc/self/cgroup (cgroups(7)): "0::/path" or
+ * "4:perf_event:/path". */
 static bool own_path(bool v2, char ret[RUN_PATH_MAX])
 {
 	char *text = malloc(65536), *save = NULL;
@@ -56,7 +57,7 @@ int run_place_find(const char *mount, struct run_place *ret, struct err *err)
 	p.v2 = fs.f_type == CGROUP2_SUPER_MAGIC;
 	snprintf(p.mount, sizeof(p.mount), "%s", mount);
 	snprintf(p.prefix, sizeof(p.prefix), "jouled-run-%d-", (int)getpid());
-	/* from within a namespace the path may lead out of what is mounted */
+	/* in a namespace the path may lead out of the mount */
 	if (!own_path(p.v2, own) || snprintf(p.home, sizeof(p.home), "%s%s", mount, own) >= (int)sizeof(p.home) ||
 	    stat(p.home, &st) != 0)
 		snprintf(p.home, sizeof(p.home), "%s", mount);
@@ -65,35 +66,35 @@ int run_place_find(const char *mount, struct run_place *ret, struct err *err)
 	return 0;
 }
 
-static int not_allowed(const struct run_place *p, int code, struct err *err)
+static int not_allowed(const struct run_place *p, int rc, struct err *err)
 {
-	if ((code == -EACCES || code == -EPERM) && geteuid() != 0)
+	if ((rc == -EACCES || rc == -EPERM) && geteuid() != 0)
 		return err_set(
-			err, code,
+			err, rc,
 			"%.250s: this cgroup is not delegated to you; use systemd-run --user --scope -p Delegate=yes "
 			"joulectl run ..., or become root",
 			p->dir);
-	return err_set(err, code, "%.250s: no cgroup can be made: %s; %s", p->dir, strerrordesc_np(-code),
-		       code == -EROFS ? "mount it read-write" : "look at its limits (cgroup.max.*)");
+	return err_set(err, rc, "%.250s: no cgroup can be made: %s; %s", p->dir, strerrordesc_np(-rc),
+		       rc == -EROFS ? "mount it read-write" : "look at its limits (cgroup.max.*)");
 }
 
 int run_cgroup_make(struct run_place *p, struct run_cgroup *ret, struct err *err)
 {
 	struct run_cgroup c = { .place = p, .fd = -1 };
-	int code = -EEXIST;
+	int rc = -EEXIST;
 
-	/* a name may be taken: by a process of the same number in another namespace */
-	for (unsigned i = 0; i < 100 && code == -EEXIST; i++) {
+	/* The name may be in use: by a process with the same number in another namespace. */
+	for (unsigned i = 0; i < 100 && rc == -EEXIST; i++) {
 		snprintf(c.dir, sizeof(c.dir), "%s/%s%u", p->dir, p->prefix, ++p->made);
-		code = mkdir(c.dir, 0755) == 0 ? 0 : -errno;
+		rc = mkdir(c.dir, 0755) == 0 ? 0 : -errno;
 	}
-	if (code)
-		return not_allowed(p, code, err);
+	if (rc)
+		return not_allowed(p, rc, err);
 	c.fd = open(c.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (c.fd < 0) {
-		code = -errno;
+		rc = -errno;
 		rmdir(c.dir);
-		return err_set(err, code, "%.250s: %s; raise the limit of open files", c.dir, strerrordesc_np(-code));
+		return err_set(err, rc, "%.250s: %s; raise the limit of open files", c.dir, strerrordesc_np(-rc));
 	}
 	*ret = c;
 	ret->path = ret->dir + (strcmp(p->mount, "/") ? strlen(p->mount) : 0);
@@ -110,16 +111,16 @@ static int write_pid(int procs, pid_t pid)
 
 int run_cgroup_enter(const struct run_cgroup *c, pid_t pid)
 {
-	int procs = openat(c->fd, "cgroup.procs", O_WRONLY | O_CLOEXEC), code;
+	int procs = openat(c->fd, "cgroup.procs", O_WRONLY | O_CLOEXEC), rc;
 
 	if (procs < 0)
 		return -errno;
-	code = write_pid(procs, pid);
+	rc = write_pid(procs, pid);
 	close(procs);
-	return code;
+	return rc;
 }
 
-/* fn(arg, dir, name) for each directory in dir. */
+/* Calls fn(arg, dir, name) for each directory in dir, until fn returns false. */
 static void each_directory(int dir, bool (*fn)(void *arg, int dir, const char *name), void *arg)
 {
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -165,8 +166,8 @@ bool run_cgroup_memory_peak(const struct run_cgroup *c, uint64_t *ret_bytes)
 }
 
 struct walk {
-	struct run_left *left; /* list, */
-	int home; /* or move: cgroup.procs, -1 = list */
+	struct run_left *left; /* NULL, or: processes are listed here */
+	int home; /* cgroup.procs to which processes are moved; -1 where they are listed */
 	unsigned depth, moved;
 };
 
@@ -237,39 +238,40 @@ static bool remove_below(void *arg, int dir, const char *name)
 	return true;
 }
 
-/* A task that has just ended may still be counted for a moment, and others fork while they are moved. */
+/* Removes a cgroup with all below. It tries again, because a task that has just ended counts for a moment, and
+ * processes fork while they are moved. */
 static int remove_tree(const struct run_place *p, const char *dir)
 {
 	char home[RUN_PATH_MAX + 16];
 	struct walk w = { .home = -1 };
 	unsigned depth = 0;
-	int code = 0;
+	int rc = 0;
 
 	snprintf(home, sizeof(home), "%s/cgroup.procs", p->home);
 	w.home = open(home, O_WRONLY | O_CLOEXEC);
 	for (unsigned i = 0; i < ROUNDS_MAX; i++) {
 		remove_below(&depth, AT_FDCWD, dir);
-		code = rmdir(dir) == 0 || errno == ENOENT ? 0 : -errno;
-		if (code != -EBUSY)
+		rc = rmdir(dir) == 0 || errno == ENOENT ? 0 : -errno;
+		if (rc != -EBUSY)
 			break;
 		walk(&w, AT_FDCWD, dir);
 		nanosleep(&(struct timespec){ .tv_nsec = i ? NAP_NS : NAP_NS / 50 }, NULL);
 	}
 	if (w.home >= 0)
 		close(w.home);
-	return code;
+	return rc;
 }
 
 int run_cgroup_remove(struct run_cgroup *c)
 {
-	int code;
+	int rc;
 
 	if (!c->place)
 		return 0;
-	code = remove_tree(c->place, c->dir);
+	rc = remove_tree(c->place, c->dir);
 	close(c->fd);
 	*c = (struct run_cgroup){ .fd = -1 };
-	return code;
+	return rc;
 }
 
 struct sweep {

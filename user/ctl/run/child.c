@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command stays in our process group: Ctrl-C, Ctrl-Z and the terminal reach both, as with time(1),
- * and a pipeline that joulectl is part of stays one job. So what the kernel sends (a terminal) is not
- * passed on, what a process sends to us alone is. */
-#include "run_child.h"
+/* The command stays in the process group of joulectl. Ctrl-C, Ctrl-Z and the terminal reach both, as with time(1), and
+ * a pipeline with joulectl stays one job. A signal of the kernel (from the terminal) is therefore not passed on; a
+ * signal that a process sent to joulectl alone is. */
+#include "child.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sched.h>
 #include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "../base/clock.h"
+#include "base/clock.h"
 
 static const int passed[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT };
 
@@ -22,7 +25,8 @@ void run_descriptors_note(struct run_descriptors *d)
 		d->was_open[fd] = fcntl(fd, F_GETFD) >= 0;
 }
 
-/* libcurl's wake-up socket and its connections are not closed by exec on their own. */
+/* Marks the descriptors that were opened since as close-on-exec: libcurl does not mark its wake-up socket and its
+ * connections. */
 void run_descriptors_guard(const struct run_descriptors *d)
 {
 	for (int fd = STDERR_FILENO + 1; fd < RUN_DESCRIPTORS; fd++)
@@ -37,7 +41,7 @@ int run_signals_take(struct run_signals *s, struct err *err)
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
-	/* what is ignored (nohup, a job in the background of a script) stays so, for the command too */
+	/* A signal that is ignored (nohup, a background job of a script) stays ignored, for the command too. */
 	for (unsigned i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
 		if (sigaction(passed[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN)
 			sigaddset(&set, passed[i]);
@@ -54,84 +58,190 @@ void run_signals_give_back(struct run_signals *s)
 	close(s->fd);
 }
 
-/* Reported by a pipe that exec closes: nothing comes when it worked. */
-static void execute(char **argv, const sigset_t *mask, int gate, int report)
-{
-	char go;
-	int code;
+/* A launcher makes the command's process. The launcher is forked and stays outside the cgroup. The process shares the
+ * launcher's memory until its exec, so that no memory is copied or freed at the cost of the command. It is a child of
+ * joulectl, not of the launcher (CLONE_PARENT). It waits at the gate until joulectl knows its use so far. */
+struct launch {
+	char *const *argv;
+	char file[4096]; /* path of argv[0]; "" = execvp(3) looks for it */
+	const sigset_t *mask;
+	int gate[2], report[2], hold[2];
+	char *stack;
+	size_t stack_size;
+	struct rusage *own; /* use up to the exec; memory shared with joulectl */
+};
 
-	sigprocmask(SIG_SETMASK, mask, NULL);
-	if (gate < 0 || read(gate, &go, 1) == 1) {
-		execvp(argv[0], argv);
-		code = errno;
-		if (write(report, &code, sizeof(code)) < 0)
-			_exit(126);
+/* Searches PATH before the command is measured, so that a long PATH is not counted as the command's. Where it finds no
+ * executable file, execvp(3) searches again and gives the error. */
+static void find_file(struct launch *l)
+{
+	const char *name = l->argv[0], *at = getenv("PATH");
+	struct stat st;
+
+	for (; at && !strchr(name, '/'); at = at[strcspn(at, ":")] ? at + strcspn(at, ":") + 1 : NULL) {
+		int len = (int)strcspn(at, ":"),
+		    n = snprintf(l->file, sizeof(l->file), "%.*s%s%s", len, at, len ? "/" : "", name);
+
+		if (n < (int)sizeof(l->file) && stat(l->file, &st) == 0 && S_ISREG(st.st_mode) &&
+		    faccessat(AT_FDCWD, l->file, X_OK, AT_EACCESS) == 0)
+			return;
 	}
-	_exit(127);
+	l->file[0] = '\0';
 }
 
-/* clone3(2): in the cgroup from its first instruction. The pid, or negative errno. */
-static pid_t clone_into(const struct run_cgroup *c)
+/* The command's process. It reports an error of exec in a pipe; a successful exec closes the pipe without a byte. */
+static int execute(void *arg)
 {
-	struct clone_args args = { .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)c->fd };
-	long pid = c->place->v2 ? syscall(SYS_clone3, &args, sizeof(args)) : -1;
+	struct launch *l = arg;
+	char go;
+	int rc;
 
-	return pid >= 0 ? (pid_t)pid : c->place->v2 ? -errno : -EOPNOTSUPP;
+	sigprocmask(SIG_SETMASK, l->mask, NULL);
+	getrusage(RUSAGE_SELF, l->own); /* the first call is dearer: its cost falls before the measurement */
+	if (read(l->gate[0], &go, 1) == 1) {
+		getrusage(RUSAGE_SELF, l->own);
+		if (l->file[0])
+			execv(l->file, l->argv);
+		execvp(l->argv[0], l->argv);
+		rc = errno;
+		if (write(l->report[1], &rc, sizeof(rc)) < 0)
+			return 126;
+	}
+	return 127;
+}
+
+/* The launcher. It writes the pid of the command's process, or a negative errno, to the pipe. It ends when that
+ * process no longer needs its memory. */
+static _Noreturn void be_launcher(struct launch *l)
+{
+	int pid;
+	char end;
+
+	close(l->gate[1]);
+	close(l->hold[1]);
+	memset(l->stack, 0, l->stack_size);
+	pid = clone(execute, l->stack + l->stack_size, CLONE_VM | CLONE_PARENT | SIGCHLD, l);
+	if (pid < 0)
+		pid = -errno;
+	if (write(l->report[1], &pid, sizeof(pid)) == (ssize_t)sizeof(pid)) {
+		close(l->report[1]);
+		while (read(l->hold[0], &end, 1) < 0 && errno == EINTR)
+			;
+	}
+	_exit(0);
+}
+
+/* Prepares a launch. The stack has room for the arguments, because execvp(3) copies them there for a script. */
+static int prepare(struct launch *l)
+{
+	size_t n = 0;
+
+	while (l->argv[n])
+		n++;
+	l->stack_size = (65536 + (n + 4) * sizeof(char *)) / 4096 * 4096;
+	l->stack = mmap(NULL, l->stack_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	l->own = mmap(NULL, sizeof(*l->own), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (l->stack == MAP_FAILED || l->own == MAP_FAILED || pipe2(l->gate, O_CLOEXEC) != 0 ||
+	    pipe2(l->report, O_CLOEXEC) != 0 || pipe2(l->hold, O_CLOEXEC) != 0)
+		return -errno;
+	find_file(l);
+	return 0;
+}
+
+static void close_one(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void clean_up(struct launch *l)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		close_one(&l->gate[i]);
+		close_one(&l->report[i]);
+		close_one(&l->hold[i]);
+	}
+	if (l->stack != MAP_FAILED)
+		munmap(l->stack, l->stack_size);
+	if (l->own != MAP_FAILED)
+		munmap(l->own, sizeof(*l->own));
+}
+
+static bool read_int(int fd, int *ret)
+{
+	ssize_t n;
+
+	do
+		n = read(fd, ret, sizeof(*ret));
+	while (n < 0 && errno == EINTR);
+	return n == (ssize_t)sizeof(*ret);
 }
 
 struct start {
-	pid_t pid;
+	pid_t launcher, pid; /* 0 = none */
 	uint64_t at_ns;
 	int not_started;
+	struct rusage own;
 };
 
-/* Older kernels, v1 and some containers: the child waits at a gate until it was moved. */
-static int start_behind_gate(char **argv, const struct run_cgroup *c, const sigset_t *mask, int report,
-			     struct start *ret)
+static int launch(struct launch *l, const struct run_cgroup *c, struct start *ret)
 {
-	int gate[2], code;
+	int pid, launcher = fork();
 
-	if (pipe2(gate, O_CLOEXEC) != 0)
+	if (launcher == 0)
+		be_launcher(l);
+	if (launcher < 0)
 		return -errno;
-	ret->pid = fork();
-	if (ret->pid == 0) {
-		close(gate[1]);
-		execute(argv, mask, gate[0], report);
-	}
-	code = ret->pid < 0 ? -errno : run_cgroup_enter(c, ret->pid);
-	ret->at_ns = clock_mono_ns();
-	if (!code && write(gate[1], "", 1) != 1)
-		code = -errno;
-	close(gate[0]);
-	close(gate[1]);
-	if (code && ret->pid > 0)
-		waitpid(ret->pid, NULL, 0);
-	return code;
+	ret->launcher = launcher;
+	close_one(&l->report[1]);
+	if (!read_int(l->report[0], &pid))
+		return -ECHILD;
+	if (pid < 0)
+		return pid;
+	ret->pid = pid;
+	return run_cgroup_enter(c, pid);
 }
 
-static int start(char **argv, const struct run_cgroup *c, const sigset_t *mask, struct start *ret)
+static int open_gate(struct launch *l, struct start *ret)
 {
-	int report[2], code = 0;
-
-	if (pipe2(report, O_CLOEXEC) != 0)
-		return -errno;
 	ret->at_ns = clock_mono_ns();
-	ret->pid = clone_into(c);
-	if (ret->pid == 0)
-		execute(argv, mask, -1, report[1]);
-	if (ret->pid == -EAGAIN || ret->pid == -ENOMEM)
-		code = ret->pid;
-	else if (ret->pid < 0)
-		code = start_behind_gate(argv, c, mask, report[1], ret);
-	close(report[1]);
-	ret->not_started = 0;
-	if (!code && read(report[0], &ret->not_started, sizeof(ret->not_started)) != sizeof(ret->not_started))
+	if (write(l->gate[1], "", 1) != 1)
+		return -errno;
+	if (!read_int(l->report[0], &ret->not_started))
 		ret->not_started = 0;
-	close(report[0]);
-	return code;
+	ret->own = *l->own;
+	return 0;
 }
 
-/* Stops as the default action would: not at all where nobody could let us go on (an orphaned group). */
+/* Starts the command. 0 or negative errno; only w->ready sets err. */
+static int start(const struct run_command *what, const struct run_watch *w, struct start *ret, struct err *err)
+{
+	struct launch l = { .argv = what->argv,
+			    .mask = &what->signals->before,
+			    .gate = { -1, -1 },
+			    .report = { -1, -1 },
+			    .hold = { -1, -1 },
+			    .stack = MAP_FAILED,
+			    .own = MAP_FAILED };
+	int rc = prepare(&l);
+
+	if (!rc)
+		rc = launch(&l, what->cgroup, ret);
+	if (!rc && w->ready)
+		rc = w->ready(w->arg, err);
+	if (!rc)
+		rc = open_gate(&l, ret);
+	clean_up(&l);
+	if (ret->launcher)
+		waitpid(ret->launcher, NULL, 0);
+	if (rc && ret->pid)
+		waitpid(ret->pid, NULL, 0);
+	return rc;
+}
+
+/* Stops joulectl as the default action of SIGTSTP does. In an orphaned process group that is no stop, because no shell
+ * could continue it. */
 static void stop_ourselves(void)
 {
 	sigset_t set;
@@ -167,22 +277,33 @@ bool run_signals_look(struct run_signals *s)
 	return s->told;
 }
 
-int run_child(char **argv, const struct run_cgroup *c, struct run_signals *s, const struct run_watch *w,
-	      struct run_end *ret, struct err *err)
+static void take_off(struct timeval *t, const struct timeval *own)
 {
+	int64_t us = (int64_t)(t->tv_sec - own->tv_sec) * 1000000 + (t->tv_usec - own->tv_usec);
+
+	us = us > 0 ? us : 0;
+	*t = (struct timeval){ .tv_sec = us / 1000000, .tv_usec = us % 1000000 };
+}
+
+int run_child(const struct run_command *what, const struct run_watch *w, struct run_end *ret, struct err *err)
+{
+	struct run_signals *s = what->signals;
 	struct pollfd fds[2] = { { .fd = s->fd, .events = POLLIN }, { .fd = w->fd, .events = POLLIN } };
-	uint64_t due_ns = clock_mono_ns() + (uint64_t)w->first_ms * NS_PER_MS;
+	uint64_t due_ns;
 	struct run_end e = { 0 };
 	struct start st = { 0 };
-	int code = start(argv, c, &s->before, &st);
+	int rc = start(what, w, &st, err);
 
-	if (code)
+	if (rc && err->code)
+		return rc;
+	if (rc)
 		return err_set(
-			err, code, "%.250s: no process can be put there: %s; %s", c->dir, strerrordesc_np(-code),
-			code == -EACCES ?
+			err, rc, "%.250s: no process can be put there: %s; %s", what->cgroup->dir, strerrordesc_np(-rc),
+			rc == -EACCES ?
 				"its ancestor that is also yours has to be delegated to you (systemd-run --user --scope)" :
 				"look at the limits of processes and memory");
 	e.not_started = st.not_started;
+	due_ns = clock_mono_ns() + (uint64_t)w->first_ms * NS_PER_MS;
 	while (wait4(st.pid, &e.status, WNOHANG, &e.usage) == 0) {
 		uint64_t now = clock_mono_ns();
 		int n = poll(fds, 2, now < due_ns ? (int)((due_ns - now + NS_PER_MS - 1) / NS_PER_MS) : 0);
@@ -192,6 +313,8 @@ int run_child(char **argv, const struct run_cgroup *c, struct run_signals *s, co
 		take_signals(s, st.pid);
 	}
 	e.wall_ns = clock_mono_ns() - st.at_ns;
+	take_off(&e.usage.ru_utime, &st.own.ru_utime);
+	take_off(&e.usage.ru_stime, &st.own.ru_stime);
 	*ret = e;
 	return 0;
 }

@@ -11,23 +11,25 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "../base/clock.h"
-#include "agent.h"
-#include "janitor.h"
+#include "base/clock.h"
+#include "ctl/core/agent_client.h"
+#include "ctl/core/janitor.h"
 
 #define CONFIG "/etc/jouled/jouled.yaml"
 #define START_NS (20 * NS_PER_S)
 #define STOP_NS (5 * NS_PER_S)
 #define LOOK_NS (5 * NS_PER_MS)
 #define ARGS_MAX 32
+#define SOCKET_NAME sizeof(((struct sockaddr_un *)0)->sun_path)
 
 struct private_agent {
-	pid_t pid; /* 0 = none, or ended */
+	pid_t pid; /* 0 = not started, or ended */
 	struct janitor *janitor;
-	char dir[64], socket[80], said[80];
+	char dir[108], socket[128], said[128];
 };
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
@@ -46,7 +48,7 @@ static void nap(void)
 	nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
 }
 
-/* How this program was started is where its twin is: build/joulectl and build/jouled, bin and sbin. */
+/* jouled is looked for where this program was started: build/joulectl and build/jouled, bin and sbin. */
 void private_agent_program(char path[PATH_MAX])
 {
 	static const char *const beside[] = { "/jouled", "/../sbin/jouled" };
@@ -65,22 +67,23 @@ static int make_directory(struct private_agent *p, struct err *err)
 {
 	const char *tmp = getenv("TMPDIR");
 
-	/* the name of a socket is short (unix(7)) */
-	if (!tmp || tmp[0] != '/' || strlen(tmp) > 40)
+	/* The path of a socket must be short (unix(7)). */
+	if (!tmp || tmp[0] != '/' || strlen(tmp) + sizeof("/jouled-XXXXXX/socket") > SOCKET_NAME)
 		tmp = "/tmp";
 	snprintf(p->dir, sizeof(p->dir), "%s/jouled-XXXXXX", tmp);
 	if (!mkdtemp(p->dir)) {
-		int code = -errno;
+		int rc = -errno;
 
 		p->dir[0] = '\0';
-		return err_set(err, code, "%s: no directory can be made: %s; set TMPDIR", tmp, strerror(-code));
+		return err_set(err, rc, "%s: no directory can be made: %s; set TMPDIR", tmp, strerror(-rc));
 	}
 	snprintf(p->socket, sizeof(p->socket), "%s/socket", p->dir);
 	snprintf(p->said, sizeof(p->said), "%s/said", p->dir);
 	return 0;
 }
 
-/* The child: nothing of the terminal reaches it, the parent's death ends it (PR_SET_PDEATHSIG, prctl(2)). */
+/* Becomes jouled, in the child. A session of its own keeps the terminal's signals away, and the death of the parent
+ * ends it (PR_SET_PDEATHSIG, prctl(2)). */
 static void become(const struct private_agent *p, pid_t parent, const char *program, char *const *argv)
 {
 	int in = open("/dev/null", O_RDWR | O_CLOEXEC), out = open(p->said, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -106,7 +109,7 @@ static void become(const struct private_agent *p, pid_t parent, const char *prog
 
 static int execute(struct private_agent *p, const struct private_agent_options *o, struct err *err)
 {
-	char program[PATH_MAX], state[80];
+	char program[PATH_MAX], state[128];
 	const char *argv[ARGS_MAX] = { "jouled", "--socket", p->socket, "--state-dir", state, "-o", "null:" };
 	unsigned n = 7;
 	pid_t parent = getpid();
@@ -127,15 +130,15 @@ static int execute(struct private_agent *p, const struct private_agent_options *
 	if (p->pid == 0)
 		become(p, parent, program, (char *const *)argv);
 	if (p->pid < 0) {
-		int code = -errno;
+		int rc = -errno;
 
 		p->pid = 0;
-		return err_set(err, code, "private agent: %s; raise the limit of processes", strerror(-code));
+		return err_set(err, rc, "private agent: %s; raise the limit of processes", strerror(-rc));
 	}
 	return 0;
 }
 
-/* Its last error, without the program's name in front. */
+/* Reports the last error of the agent, without the program's name in front. */
 static int failed(struct private_agent *p, struct err *err)
 {
 	static const char prefix[] = "jouled: error: ";
@@ -167,11 +170,11 @@ static int wait_for_answer(struct private_agent *p, struct err *err)
 	while (clock_mono_ns() < until) {
 		if (agent_open(p->socket, &a, NULL) == 0) {
 			struct buf body = { 0 };
-			int code = agent_get(a, "/v1/status", NULL, &body, err);
+			int rc = agent_get(a, "/v1/status", NULL, &body, err);
 
 			buf_free(&body);
 			agent_close(a);
-			return code && has_ended(p) ? failed(p, err) : code;
+			return rc && has_ended(p) ? failed(p, err) : rc;
 		}
 		if (has_ended(p))
 			return failed(p, err);
@@ -184,19 +187,19 @@ static int wait_for_answer(struct private_agent *p, struct err *err)
 int private_agent_start(const struct private_agent_options *o, struct private_agent **ret, struct err *err)
 {
 	struct private_agent *p = calloc(1, sizeof(*p));
-	int code = p ? make_directory(p, err) : err_set(err, -ENOMEM, "private agent: out of memory; free some");
+	int rc = p ? make_directory(p, err) : err_set(err, -ENOMEM, "private agent: out of memory; free some");
 
-	if (!code)
-		code = janitor_start(remove_directory, p->dir, &p->janitor, err);
-	if (!code)
-		code = execute(p, o, err);
-	if (!code)
-		code = wait_for_answer(p, err);
-	if (code)
+	if (!rc)
+		rc = janitor_start(remove_directory, p->dir, -1, &p->janitor, err);
+	if (!rc)
+		rc = execute(p, o, err);
+	if (!rc)
+		rc = wait_for_answer(p, err);
+	if (rc)
 		private_agent_stop(p);
 	else
 		*ret = p;
-	return code;
+	return rc;
 }
 
 const char *private_agent_socket(const struct private_agent *p)

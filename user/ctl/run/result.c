@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run_result.h"
+#include "result.h"
 
 unsigned run_quality(const struct run_facts *f, const struct run_result *r)
 {
@@ -17,12 +17,44 @@ bool run_value_known(const struct run_facts *f, const struct run_result *r, unsi
 	return column < f->n_domains + RUN_FIXED || r->value[column] || !(r->quality & QUALITY_LOST);
 }
 
-bool run_domain_adds_up(const struct run_domain *d)
+uint64_t run_total_uj(const struct run_facts *f, const struct run_result *r)
 {
-	return d->kind == DOMAIN_PACKAGE || d->kind == DOMAIN_DRAM || d->kind == DOMAIN_GPU;
+	uint64_t sum = 0;
+
+	for (unsigned d = 0; d < f->n_domains; d++)
+		sum += f->domain[d].summed ? r->value[d] : 0;
+	return sum;
 }
 
-uint64_t run_cpu_ns(const struct run_facts *f, const struct run_result *r)
+unsigned run_total_quality(const struct run_facts *f, const struct run_result *r)
 {
-	return r->measured ? run_fixed(f, r, RUN_CPU) : r->user_ns + r->system_ns;
+	unsigned quality = 0;
+
+	for (unsigned d = 0; d < f->n_domains; d++)
+		quality |= f->domain[d].summed ? r->energy_quality[d] : 0;
+	return quality;
+}
+
+const char *const run_figure_name[RUN_FIGURES] = {
+	[RUN_WALL_NS] = "wall_ns",
+	[RUN_CPU_NS] = "cpu_ns",
+	[RUN_USER_NS] = "user_ns",
+	[RUN_SYSTEM_NS] = "system_ns",
+	[RUN_MEMORY_PEAK] = "memory_peak_bytes",
+};
+
+uint64_t run_figure(const struct run_facts *f, const struct run_result *r, enum run_figure k)
+{
+	switch (k) {
+	case RUN_WALL_NS:
+		return r->wall_ns;
+	case RUN_CPU_NS:
+		return r->measured ? run_fixed(f, r, RUN_CPU) : r->user_ns + r->system_ns;
+	case RUN_USER_NS:
+		return r->user_ns;
+	case RUN_SYSTEM_NS:
+		return r->system_ns;
+	default:
+		return r->memory_peak;
+	}
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For programs: one object. Without repeats the run's own keys stand in it, with them `runs` has one object
- * each and `statistics` the means. Keys of what is not known are left out. */
+/* JSON for programs: one object. A single run has its keys in this object. With repeats `runs` has an object per run,
+ * and `statistics` has the means. A value that is not known has no key. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../base/json.h"
-#include "run_result.h"
-#include "run_stats.h"
+#include "base/format/csv.h"
+#include "base/format/json.h"
+#include "base/statistics.h"
+#include "result.h"
 
 struct writer {
 	struct json j;
@@ -36,6 +38,8 @@ static void add_energy(struct json *j, const struct run_facts *f, const struct r
 	for (unsigned d = 0; d < f->n_domains; d++)
 		json_key_str(j, f->domain[d].name, quality_name(r->energy_quality[d]));
 	json_object_end(j);
+	json_key_u64(j, "energy_total_uj", run_total_uj(f, r));
+	json_key_str(j, "energy_total_quality", quality_name(run_total_quality(f, r)));
 	json_key(j, "power_w");
 	json_object_begin(j);
 	for (unsigned d = 0; d < f->n_domains; d++) {
@@ -45,7 +49,7 @@ static void add_energy(struct json *j, const struct run_facts *f, const struct r
 	json_object_end(j);
 }
 
-/* Of the whole machine, between the readings before and after. */
+/* Adds the energy of the whole machine between the readings before and after the run. */
 static void add_machine(struct json *j, const struct run_facts *f, const struct run_result *r)
 {
 	json_key(j, "machine");
@@ -64,17 +68,6 @@ static void add_machine(struct json *j, const struct run_facts *f, const struct 
 	json_object_end(j);
 }
 
-static void add_network(struct json *j, const struct run_facts *f, const struct run_result *r)
-{
-	json_key(j, "network");
-	json_object_begin(j);
-	json_key_u64(j, "rx_bytes", run_fixed(f, r, RUN_RX_BYTES));
-	json_key_u64(j, "rx_packets", run_fixed(f, r, RUN_RX_PACKETS));
-	json_key_u64(j, "tx_bytes", run_fixed(f, r, RUN_TX_BYTES));
-	json_key_u64(j, "tx_packets", run_fixed(f, r, RUN_TX_PACKETS));
-	json_object_end(j);
-}
-
 static void add_measured(struct json *j, const struct run_facts *f, const struct run_result *r)
 {
 	if (has_energy(f))
@@ -89,7 +82,7 @@ static void add_measured(struct json *j, const struct run_facts *f, const struct
 	if (f->switches)
 		json_key_u64(j, "switches", run_fixed(f, r, RUN_SWITCHES));
 	if (f->network)
-		add_network(j, f, r);
+		json_key_fields(j, "network", &total_columns, &r->value[f->n_domains], COLUMNS_OF_NETWORK);
 	if (f->n_domains)
 		add_machine(j, f, r);
 }
@@ -117,26 +110,24 @@ static void add_run(struct json *j, const struct run_facts *f, const struct run_
 		json_key_str(j, "error", r->error);
 	if (!r->started)
 		return;
-	json_key_u64(j, "wall_ns", r->wall_ns);
-	json_key_u64(j, "cpu_ns", run_cpu_ns(f, r));
-	json_key_u64(j, "user_ns", r->user_ns);
-	json_key_u64(j, "system_ns", r->system_ns);
+	for (unsigned k = 0; k < RUN_MEMORY_PEAK; k++)
+		json_key_u64(j, run_figure_name[k], run_figure(f, r, k));
 	json_key_str(j, "quality", quality_name(run_quality(f, r)));
 	if (r->measured)
 		add_measured(j, f, r);
-	json_key_u64(j, "memory_peak_bytes", r->memory_peak);
+	json_key_u64(j, run_figure_name[RUN_MEMORY_PEAK], r->memory_peak);
 	json_key_str(j, "memory_peak_of", r->memory_of_cgroup ? "cgroup" : "largest process");
 	if (r->left.n)
 		add_left(j, &r->left);
 }
 
-/* The column of all runs that have one: 0 wall, 1 CPU time, then values of the agent, then their power. */
-enum { WALL, CPU, VALUES, POWERS = VALUES + RUN_VALUES_MAX };
+/* Columns of statistics: figures, then values of the agent, then their power. */
+enum { VALUES = RUN_FIGURES, POWERS = VALUES + RUN_VALUES_MAX };
 
 static void add_stats(struct writer *w, const char *key, unsigned column)
 {
 	const struct run_facts *f = w->r->facts;
-	struct run_stats s;
+	struct statistics s;
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < w->r->n; i++) {
@@ -145,14 +136,13 @@ static void add_stats(struct writer *w, const char *key, unsigned column)
 		if (!r->started ||
 		    (column >= POWERS ? !r->measured : column >= VALUES && !run_value_known(f, r, column - VALUES)))
 			continue;
-		w->v[n++] = column == WALL  ? (double)r->wall_ns :
-			    column == CPU   ? (double)run_cpu_ns(f, r) :
+		w->v[n++] = column < VALUES ? (double)run_figure(f, r, column) :
 			    column < POWERS ? (double)r->value[column - VALUES] :
 					      power(r, column - POWERS);
 	}
 	if (!n)
 		return;
-	s = run_stats_of(w->v, n);
+	s = statistics_of(w->v, n);
 	json_key(&w->j, key);
 	json_object_begin(&w->j);
 	json_key_u64(&w->j, "n", n);
@@ -191,8 +181,8 @@ static void add_statistics(struct writer *w)
 
 	json_key(&w->j, "statistics");
 	json_object_begin(&w->j);
-	add_stats(w, "wall_ns", WALL);
-	add_stats(w, "cpu_ns", CPU);
+	add_stats(w, run_figure_name[RUN_WALL_NS], RUN_WALL_NS);
+	add_stats(w, run_figure_name[RUN_CPU_NS], RUN_CPU_NS);
 	if (has_energy(f)) {
 		add_group(w, "energy_uj", VALUES, f->n_domains, domain_name);
 		add_group(w, "power_w", POWERS, f->n_domains, domain_name);
@@ -211,6 +201,12 @@ static void add_facts(struct json *j, const struct run_report *r)
 	json_key_str(j, "agent", r->facts->private_agent ? "private" : "running");
 	json_key_str(j, "formula", r->facts->formula);
 	json_key_str(j, "idle", r->facts->idle);
+	json_key(j, "in_total");
+	json_array_begin(j);
+	for (unsigned d = 0; d < r->facts->n_domains; d++)
+		if (r->facts->domain[d].summed)
+			json_str(j, r->facts->domain[d].name);
+	json_array_end(j);
 	json_key(j, "idle_power_w");
 	json_object_begin(j);
 	for (unsigned d = 0; d < r->facts->n_domains; d++) {
@@ -252,4 +248,61 @@ void run_write_json(const struct run_report *r, struct buf *b)
 	json_object_end(&w.j);
 	buf_add_char(b, '\n');
 	free(w.v);
+}
+
+/* CSV for tables: a head, then a line per run. The cell of a value that is not known is empty. Names of domains and
+ * counters may hold commas (pmu/event=1,umask=2/): such a name is quoted (RFC 4180). */
+
+static void add_head(struct buf *b, const char *prefix, const char *name)
+{
+	char head[sizeof("energy_uj:") + SCHEMA_NAME_MAX];
+
+	snprintf(head, sizeof(head), "%s%s", prefix, name);
+	buf_add_char(b, ',');
+	csv_add_cell(b, head);
+}
+
+static void add_cell(struct buf *b, bool known, uint64_t v)
+{
+	buf_add_char(b, ',');
+	if (known)
+		buf_add_u64(b, v);
+}
+
+static void add_heads(const struct run_facts *f, struct buf *b)
+{
+	buf_add_str(b, "run,exit_status,quality");
+	for (unsigned k = 0; k < RUN_FIGURES; k++)
+		add_head(b, "", run_figure_name[k]);
+	for (unsigned d = 0; d < f->n_domains; d++)
+		add_head(b, "energy_uj:", f->domain[d].name);
+	for (unsigned i = 0; i < f->n_counters; i++)
+		add_head(b, "", f->counter[i]);
+	for (unsigned i = RUN_SWITCHES; i < RUN_FIXED; i++)
+		add_head(b, "", total_columns.list[i].name);
+	buf_add_char(b, '\n');
+}
+
+static void csv_add_run(const struct run_facts *f, const struct run_result *r, struct buf *b)
+{
+	buf_printf(b, "%d,%s", r->exit_status, r->started ? quality_name(run_quality(f, r)) : "");
+	for (unsigned k = 0; k < RUN_FIGURES; k++)
+		add_cell(b, r->started, run_figure(f, r, k));
+	for (unsigned d = 0; d < f->n_domains; d++)
+		add_cell(b, r->measured && f->split, r->value[d]);
+	for (unsigned i = 0; i < f->n_counters; i++)
+		add_cell(b, run_counter_known(f, r, i), run_counter(f, r, i));
+	add_cell(b, r->measured && f->switches, run_fixed(f, r, RUN_SWITCHES));
+	for (unsigned i = RUN_RX_BYTES; i <= RUN_TX_PACKETS; i++)
+		add_cell(b, r->measured && f->network, run_fixed(f, r, i));
+	buf_add_char(b, '\n');
+}
+
+void run_write_csv(const struct run_report *r, struct buf *b)
+{
+	add_heads(r->facts, b);
+	for (unsigned i = 0; i < r->n; i++) {
+		buf_printf(b, "%u,", i + 1);
+		csv_add_run(r->facts, &r->runs[i], b);
+	}
 }

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run_reading.h"
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "../base/clock.h"
-#include "../base/text.h"
-#include "../model/snapshot.h"
+#include <unistd.h>
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "model/snapshot_fields.h"
+#include "run_reading.h"
 
 #define ROWS_MAX 1000000u
-#define TRIES 20 /* of a reading that is refused for the moment */
+#define TRIES 20 /* attempts at a reading that the agent refuses for the moment */
 #define TRY_NS (50 * (long)NS_PER_MS)
 
 struct run_row {
@@ -38,24 +40,6 @@ static const char *text_of(const json_t *o, const char *key)
 	return s ? s : "";
 }
 
-/* A word that is not known is no reason to trust the value. */
-static unsigned quality_of(const json_t *o, const char *key)
-{
-	for (unsigned i = 0; i < 7; i++)
-		if (strcmp(quality_name(qualities[i]), text_of(o, key)) == 0)
-			return qualities[i];
-	return QUALITY_PARTIAL;
-}
-
-static enum domain_kind kind_of(const char *word)
-{
-	enum domain_kind k = 0;
-
-	while (k < DOMAIN_EXTERNAL && strcmp(domain_kind_name(k), word) != 0)
-		k++;
-	return k;
-}
-
 static int malformed(struct err *err, const char *what)
 {
 	return err_set(err, -EBADMSG, "agent: its answer has no %s; is it of the same version as joulectl?", what);
@@ -65,21 +49,37 @@ static void read_domain(const json_t *o, unsigned i, struct run_facts *f, struct
 {
 	struct run_domain *d = &f->domain[i];
 	const json_t *intervals = json_object_get(o, "intervals");
+	struct total_domain t = { .quality = QUALITY_PARTIAL,
+				  .idle_quality = QUALITY_PARTIAL }; /* kept where the answer does not say */
 
 	text_escape(d->name, sizeof(d->name), text_of(o, "name"));
-	d->kind = kind_of(text_of(o, "kind"));
-	d->idle_power_uw = number(o, "idle_power_uw");
-	d->idle_quality = quality_of(o, "idle_quality");
-	m->energy_uj[i] = number(o, "energy_uj");
-	m->idle_uj[i] = number(o, "idle_uj");
-	m->rows_quality[i] = quality_of(o, "rows_quality");
+	d->kind = domain_kind_of(text_of(o, "kind"));
+	fields_json_read(o, &total_domain_fields, &t, TOTAL_OF_SUM | TOTAL_OF_RATE);
+	d->idle_power_uw = t.idle_power_uw;
+	d->idle_quality = t.idle_quality;
+	m->energy_uj[i] = t.energy_uj;
+	m->idle_uj[i] = t.idle_uj;
+	m->rows_quality[i] = t.quality;
 	for (unsigned q = 0; q < 7; q++)
 		m->intervals[i][q] = number(intervals, quality_name(qualities[q]));
 }
 
+static void choose_summed(struct run_facts *f)
+{
+	const char *kinds[SCHEMA_MAX_DOMAINS];
+	bool summed[SCHEMA_MAX_DOMAINS];
+
+	for (unsigned i = 0; i < f->n_domains; i++)
+		kinds[i] = domain_kind_name(f->domain[i].kind);
+	domain_names_summed(kinds, f->n_domains, summed);
+	for (unsigned i = 0; i < f->n_domains; i++)
+		f->domain[i].summed = summed[i];
+}
+
 static int read_machine(const json_t *doc, struct run_facts *f, struct run_machine *m, struct err *err)
 {
-	const json_t *domains = json_object_get(doc, "domains"), *losses = json_object_get(doc, "losses");
+	const json_t *domains = json_object_get(doc, "domains");
+	struct losses lost = { 0 };
 	size_t n = json_array_size(domains);
 
 	if (!json_is_array(domains) || n > SCHEMA_MAX_DOMAINS)
@@ -90,13 +90,15 @@ static int read_machine(const json_t *doc, struct run_facts *f, struct run_machi
 	f->n_domains = (unsigned)n;
 	for (unsigned i = 0; i < n; i++)
 		read_domain(json_array_get(domains, i), i, f, m);
+	choose_summed(f);
 	m->mono_ns = number(doc, "monotonic_ns");
 	m->real_ns = (int64_t)number(doc, "time_ns");
-	m->lost = number(losses, "folded") + number(losses, "counter_reads") + number(losses, "lifecycle_events");
+	fields_json_read(json_object_get(doc, "losses"), &losses_fields, &lost, IN_JSON);
+	m->lost = lost.folded + lost.lost_reads + lost.lost_events;
 	return 0;
 }
 
-/* Which counters there are is known from any row: all have the same. */
+/* Reads the names of counters from a row: all rows have the same ones. */
 static void read_counters(const json_t *row, struct run_facts *f)
 {
 	json_t *counters = json_object_get(row, "counters"), *value;
@@ -110,34 +112,22 @@ static void read_counters(const json_t *row, struct run_facts *f)
 
 static void read_values(const json_t *o, const struct run_facts *f, uint64_t v[RUN_VALUES_MAX])
 {
-	static const char *const fixed[RUN_FIXED] = { "cpu_ns",     "switches", "rx_bytes",
-						      "rx_packets", "tx_bytes", "tx_packets" };
 	const json_t *energy = json_object_get(o, "energy_uj"), *counters = json_object_get(o, "counters");
 
 	for (unsigned i = 0; i < f->n_domains; i++)
 		v[i] = number(energy, f->domain[i].name);
-	for (unsigned i = 0; i < RUN_FIXED; i++)
-		v[f->n_domains + i] = number(o, fixed[i]);
+	fields_json_read(o, &total_columns, v + f->n_domains, ~0u);
 	for (unsigned i = 0; i < f->n_counters; i++)
 		v[f->n_domains + RUN_FIXED + i] = number(counters, f->counter[i]);
 }
 
 static struct run_row *row_named(struct run_rows *rows, const char *name)
 {
-	struct run_row *grown;
-
 	for (unsigned i = 0; i < rows->n; i++)
 		if (strcmp(rows->row[i].name, name) == 0)
 			return &rows->row[i];
-	if (rows->n == rows->cap) {
-		unsigned cap = rows->cap ? rows->cap * 2 : 8;
-
-		grown = cap <= ROWS_MAX ? realloc(rows->row, cap * sizeof(*grown)) : NULL;
-		if (!grown)
-			return NULL;
-		rows->row = grown;
-		rows->cap = cap;
-	}
+	if (rows->n == ROWS_MAX || ARRAY_ROOM(rows->row, rows->cap, rows->n + 1))
+		return NULL;
 	rows->row[rows->n] = (struct run_row){ .name = strdup(name) };
 	return rows->row[rows->n].name ? &rows->row[rows->n++] : NULL;
 }
@@ -150,8 +140,8 @@ static int add_row(const json_t *o, const struct run_facts *f, struct run_rows *
 	if (!r)
 		return -ENOMEM;
 	read_values(o, f, v);
-	rows->quality |= quality_of(o, "worst_quality");
-	/* forgotten after its end, and made again */
+	rows->quality |= quality_named(text_of(o, "worst_quality"));
+	/* The agent forgot the cgroup after its end, and another one has its name now. */
 	if (v[f->n_domains + RUN_CPU] < r->v[f->n_domains + RUN_CPU])
 		for (unsigned i = 0; i < RUN_VALUES_MAX; i++)
 			rows->gone[i] += r->v[i];
@@ -159,26 +149,25 @@ static int add_row(const json_t *o, const struct run_facts *f, struct run_rows *
 	return 0;
 }
 
-int run_reading_parse(const char *text, size_t size, struct run_facts *f, struct run_machine *ret,
-		      struct run_rows *rows, struct err *err)
+int run_reading_parse(const char *text, size_t size, const struct run_reading *ret, struct err *err)
 {
 	struct run_machine m = { 0 };
 	json_t *doc = json_loadb(text, size, 0, NULL), *list = json_object_get(doc, "rows"), *row;
-	int code = doc ? read_machine(doc, f, &m, err) : malformed(err, "JSON");
+	int rc = doc ? read_machine(doc, ret->facts, &m, err) : malformed(err, "JSON");
 	size_t i;
 
-	if (!code && !json_array_size(list))
-		code = malformed(err, "list of rows");
-	if (!code)
-		read_counters(json_array_get(list, 0), f);
-	if (!code && rows)
+	if (!rc && !json_array_size(list))
+		rc = malformed(err, "list of rows");
+	if (!rc)
+		read_counters(json_array_get(list, 0), ret->facts);
+	if (!rc && ret->rows)
 		json_array_foreach(list, i, row)
-			if (!code && text_of(row, "name")[0] == '/' && add_row(row, f, rows))
-				code = err_set(err, -ENOMEM, "reading: out of memory; free some");
+			if (!rc && text_of(row, "name")[0] == '/' && add_row(row, ret->facts, ret->rows))
+				rc = err_set(err, -ENOMEM, "reading: out of memory; free some");
 	json_decref(doc);
-	if (!code)
-		*ret = m;
-	return code;
+	if (!rc)
+		*ret->machine = m;
+	return rc;
 }
 
 static bool source_is(const json_t *sources, const char *name, const char *state, const char **ret_reason)
@@ -200,10 +189,11 @@ int run_facts_parse_status(const char *text, size_t size, struct run_facts *f, s
 	const json_t *sources = json_object_get(doc, "sources");
 	const char *reason;
 	char name[80];
+	int rc = 0;
 
 	if (!json_is_array(sources)) {
-		json_decref(doc);
-		return malformed(err, "list of sources");
+		rc = malformed(err, "list of sources");
+		goto out;
 	}
 	f->network = source_is(sources, "network", "ok", &reason);
 	f->switches = strcmp(text_of(doc, "trigger"), "none") != 0;
@@ -213,15 +203,16 @@ int run_facts_parse_status(const char *text, size_t size, struct run_facts *f, s
 		if (source_is(sources, name, "estimated", &reason))
 			text_escape(f->domain[i].reason, sizeof(f->domain[i].reason), reason);
 	}
+out:
 	json_decref(doc);
-	return 0;
+	return rc;
 }
 
-/* An agent that has just been asked too often is asked again. */
+/* Asks for a reading, and asks again where the agent refuses because it was asked too often. */
 static int ask(struct agent *a, const char *path, struct buf *body, struct err *err)
 {
 	struct buf target = { 0 };
-	int code = -ENOMEM;
+	int rc = -ENOMEM;
 
 	buf_add_str(&target, "/v1/reading");
 	if (path) {
@@ -230,49 +221,49 @@ static int ask(struct agent *a, const char *path, struct buf *body, struct err *
 	}
 	buf_add_char(&target, '\0');
 	for (unsigned i = 0; !target.failed && i < TRIES; i++) {
-		code = agent_post(a, (const char *)target.data, body, err);
-		if (code != -EPROTO)
+		rc = agent_post(a, (const char *)target.data, body, err);
+		if (rc != -EPROTO)
 			break;
 		nanosleep(&(struct timespec){ .tv_nsec = TRY_NS }, NULL);
 	}
 	buf_free(&target);
-	return code;
+	return rc;
 }
 
-int run_reading_ask(struct agent *a, struct run_facts *f, const char *path, struct run_machine *ret,
-		    struct run_rows *rows, struct err *err)
+int run_reading_ask(struct agent *a, const char *path, const struct run_reading *ret, struct err *err)
 {
 	struct buf body = { 0 };
-	int code = ask(a, path, &body, err);
+	int rc = ask(a, path, &body, err);
 
-	if (!code)
-		code = run_reading_parse((const char *)body.data, body.len, f, ret, rows, err);
+	if (!rc)
+		rc = run_reading_parse((const char *)body.data, body.len, ret, err);
 	buf_free(&body);
-	return code;
+	return rc;
 }
 
-int run_facts_ask(struct agent *a, struct run_facts *ret, char *ret_mount, struct err *err)
+/* Asks for a reading and the status, and fills in the facts. ret_mount: RUN_PATH_MAX bytes. */
+static int run_facts_ask(struct agent *a, struct run_facts *ret, char *ret_mount, struct err *err)
 {
 	struct buf body = { 0 };
 	struct run_facts f = { 0 };
 	struct run_machine m;
 	json_t *doc = NULL;
-	int code = ask(a, "/.", &body, err); /* nobody is called so: the special rows alone */
+	int rc = ask(a, "/.", &body, err); /* no cgroup has this name: the answer has only the special rows */
 
-	if (!code)
-		code = run_reading_parse((const char *)body.data, body.len, &f, &m, NULL, err);
-	if (!code) {
+	if (!rc)
+		rc = run_reading_parse((const char *)body.data, body.len, &(struct run_reading){ &f, &m, NULL }, err);
+	if (!rc) {
 		doc = json_loadb((const char *)body.data, body.len, 0, NULL);
 		snprintf(ret_mount, RUN_PATH_MAX, "%s", text_of(doc, "mount"));
 		json_decref(doc);
-		code = agent_get(a, "/v1/status", NULL, &body, err);
+		rc = agent_get(a, "/v1/status", NULL, &body, err);
 	}
-	if (!code)
-		code = run_facts_parse_status((const char *)body.data, body.len, &f, err);
+	if (!rc)
+		rc = run_facts_parse_status((const char *)body.data, body.len, &f, err);
 	buf_free(&body);
-	if (!code)
+	if (!rc)
 		*ret = f;
-	return code;
+	return rc;
 }
 
 void run_rows_free(struct run_rows *rows)
@@ -283,22 +274,97 @@ void run_rows_free(struct run_rows *rows)
 	*rows = (struct run_rows){ 0 };
 }
 
+static void add_up(const struct run_rows *rows, uint64_t ret[RUN_VALUES_MAX])
+{
+	memcpy(ret, rows->gone, sizeof(rows->gone));
+	for (unsigned i = 0; i < rows->n; i++)
+		for (unsigned k = 0; k < RUN_VALUES_MAX; k++)
+			ret[k] += rows->row[i].v[k];
+}
+
+void run_rows_start(struct run_rows *rows)
+{
+	add_up(rows, rows->start);
+}
+
 void run_result_fill(struct run_result *r, const struct run_facts *f, const struct run_rows *rows,
 		     const struct run_machine *before, const struct run_machine *after)
 {
-	memcpy(r->value, rows->gone, sizeof(r->value));
-	for (unsigned i = 0; i < rows->n; i++)
-		for (unsigned k = 0; k < RUN_VALUES_MAX; k++)
-			r->value[k] += rows->row[i].v[k];
+	add_up(rows, r->value);
+	for (unsigned k = 0; k < RUN_VALUES_MAX; k++)
+		r->value[k] -= rows->start[k] < r->value[k] ? rows->start[k] : r->value[k];
 	r->quality = rows->quality | (after->lost > before->lost ? QUALITY_PARTIAL : 0);
 	r->window_ns = after->mono_ns - before->mono_ns;
 	for (unsigned d = 0; d < f->n_domains; d++) {
 		r->machine_uj[d] = after->energy_uj[d] - before->energy_uj[d];
 		r->idle_uj[d] = after->idle_uj[d] - before->idle_uj[d];
-		r->energy_quality[d] = after->rows_quality[d] | r->quality;
+		r->machine_quality[d] = 0;
 		for (unsigned q = 0; q < 7; q++)
 			if (after->intervals[d][q] > before->intervals[d][q])
-				r->energy_quality[d] |= qualities[q];
+				r->machine_quality[d] |= qualities[q];
+		r->energy_quality[d] = after->rows_quality[d] | r->quality | r->machine_quality[d];
 	}
 	r->measured = true;
+}
+
+#define LEARN_NS (2 * NS_PER_S) /* time that a private agent has to learn idle power */
+
+/* Does the agent still learn the idle power of a domain? */
+static bool learns(const struct run_facts *f)
+{
+	for (unsigned d = 0; d < f->n_domains && f->split; d++)
+		if (!f->domain[d].idle_power_uw && f->domain[d].summed)
+			return true;
+	return false;
+}
+
+static int use_private(struct run_agent *a, const struct run_agent_wish *w, const char *why, char *mount,
+		       struct err *err)
+{
+	const struct private_agent_options o = { .idle = w->idle };
+	uint64_t until;
+	int rc;
+
+	dprintf(STDERR_FILENO, "joulectl: %s; starting a private agent\n", why);
+	rc = private_agent_start(&o, &a->own, err);
+	if (!rc)
+		rc = agent_open(private_agent_socket(a->own), &a->agent, err);
+	if (!rc)
+		rc = run_facts_ask(a->agent, &a->facts, mount, err);
+	until = clock_mono_ns() + LEARN_NS;
+	while (!rc && learns(&a->facts) && clock_mono_ns() < until) {
+		nanosleep(&(struct timespec){ .tv_nsec = 250 * (long)NS_PER_MS }, NULL);
+		rc = run_facts_ask(a->agent, &a->facts, mount, err);
+	}
+	a->facts.private_agent = true;
+	return rc;
+}
+
+int run_agent_find(struct run_agent *ret, const struct run_agent_wish *w, char *ret_mount, struct err *err)
+{
+	const char *environment = getenv("JOULED_SOCKET");
+	bool named = w->socket || (environment && *environment);
+	char why[100];
+	int rc;
+
+	if (w->use_private)
+		return use_private(ret, w, "--private is given", ret_mount, err);
+	rc = agent_open(w->socket, &ret->agent, err);
+	if ((rc == -ENOENT || rc == -ECONNREFUSED) && !named)
+		return use_private(ret, w, "no agent is running", ret_mount, err);
+	if (!rc)
+		rc = run_facts_ask(ret->agent, &ret->facts, ret_mount, err);
+	if (rc || !w->idle || strcmp(w->idle, ret->facts.idle) == 0)
+		return rc;
+	agent_close(ret->agent);
+	ret->agent = NULL;
+	snprintf(why, sizeof(why), "the running agent has idle %s, not %s", ret->facts.idle, w->idle);
+	return use_private(ret, w, why, ret_mount, err);
+}
+
+void run_agent_close(struct run_agent *a)
+{
+	agent_close(a->agent);
+	private_agent_stop(a->own);
+	*a = (struct run_agent){ 0 };
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For people: a line per value, numbers and units below each other. What is not known has no line. */
+/* Text for people: a line per value, with numbers and units in columns. A value that is not known has no line. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../base/text.h"
-#include "run_result.h"
-#include "run_stats.h"
+#include "base/text.h"
+#include "base/statistics.h"
+#include "result.h"
 
 #define COMMAND_MAX 100
 
@@ -16,10 +16,10 @@ struct text {
 	const struct run_report *r;
 	struct buf *b;
 	double *v; /* a value per run */
-	unsigned n; /* of it */
+	unsigned n; /* number of values in v */
 };
 
-/* A number in the unit that leaves one to three digits before the point. */
+/* The unit that leaves one to three digits before the point. */
 struct scaled {
 	double factor;
 	const char *unit;
@@ -35,7 +35,7 @@ static struct scaled scale(double v, const char *const units[3])
 static const char *const joules[3] = { "J", "mJ", "uJ" }, *const seconds[3] = { "s", "ms", "us" },
 			 *const watts[3] = { "W", "mW", "uW" };
 
-/* 1234567 as 1,234,567. */
+/* Writes 1234567 as 1,234,567. */
 static void add_grouped(char *dst, size_t size, uint64_t v)
 {
 	char digits[24];
@@ -59,7 +59,7 @@ static void add_bytes(struct buf *b, double v)
 	buf_printf(b, i ? "%.1f %s" : "%.0f %s", v, units[i]);
 }
 
-/* "      12.345 J   package-0" and room for a remark. */
+/* Begins a line: "      12.345 J   package-0". A remark follows. */
 static void begin(struct text *t, const char *number, const char *unit, const char *name)
 {
 	buf_printf(t->b, "%20s %-3s %-16s", number, unit, name);
@@ -77,7 +77,7 @@ static void end(struct text *t, unsigned quality, const char *fmt, ...)
 	va_end(ap);
 	buf_printf(t->b, " %-23s", remark);
 	if (t->n > 1) {
-		struct run_stats s = run_stats_of(t->v, t->n);
+		struct statistics s = statistics_of(t->v, t->n);
 
 		if (s.mean > 0)
 			buf_printf(t->b, " +- %5.2f %%", 100 * s.ci95 / s.mean);
@@ -89,54 +89,36 @@ static void end(struct text *t, unsigned quality, const char *fmt, ...)
 	buf_add_char(t->b, '\n');
 }
 
-/* What get says of each run in t->v; its mean. i: 0, or the column of run_result.value + 1. */
+/* Fills t->v with `get` of each run, and returns the mean. Runs where column i of run_result.value is not known are
+ * left out. */
 static double each(struct text *t, double (*get)(const struct run_facts *f, const struct run_result *r, unsigned i),
 		   unsigned i)
 {
 	t->n = 0;
 	for (unsigned k = 0; k < t->r->n; k++)
-		if (t->r->runs[k].started && (!i || run_value_known(t->r->facts, &t->r->runs[k], i - 1)))
+		if (t->r->runs[k].started && run_value_known(t->r->facts, &t->r->runs[k], i))
 			t->v[t->n++] = get(t->r->facts, &t->r->runs[k], i);
-	return run_stats_of(t->v, t->n).mean;
+	return statistics_of(t->v, t->n).mean;
 }
 
 static double get_value(const struct run_facts *f, const struct run_result *r, unsigned i)
 {
-	return (double)r->value[i - 1];
+	return (double)r->value[i];
 }
 
 static double get_total(const struct run_facts *f, const struct run_result *r, unsigned i)
 {
-	double sum = 0;
-
-	for (unsigned d = 0; d < f->n_domains; d++)
-		sum += run_domain_adds_up(&f->domain[d]) ? (double)r->value[d] : 0;
-	return sum;
+	return (double)run_total_uj(f, r);
 }
 
-static double get_wall(const struct run_facts *f, const struct run_result *r, unsigned i)
+/* Fills t->v with a figure of each run, and returns the mean. */
+static double figure(struct text *t, enum run_figure k)
 {
-	return (double)r->wall_ns;
-}
-
-static double get_cpu(const struct run_facts *f, const struct run_result *r, unsigned i)
-{
-	return (double)run_cpu_ns(f, r);
-}
-
-static double get_user(const struct run_facts *f, const struct run_result *r, unsigned i)
-{
-	return (double)r->user_ns;
-}
-
-static double get_system(const struct run_facts *f, const struct run_result *r, unsigned i)
-{
-	return (double)r->system_ns;
-}
-
-static double get_peak(const struct run_facts *f, const struct run_result *r, unsigned i)
-{
-	return (double)r->memory_peak;
+	t->n = 0;
+	for (unsigned i = 0; i < t->r->n; i++)
+		if (t->r->runs[i].started)
+			t->v[t->n++] = (double)run_figure(t->r->facts, &t->r->runs[i], k);
+	return statistics_of(t->v, t->n).mean;
 }
 
 static void add_time(struct text *t, const char *name, double ns, const char *const remark)
@@ -175,20 +157,20 @@ static void add_joules(struct text *t, const char *name, double uj, double wall_
 static void add_energy(struct text *t)
 {
 	const struct run_facts *f = t->r->facts;
-	double wall_ns = each(t, get_wall, 0);
+	double wall_ns = figure(t, RUN_WALL_NS);
 	unsigned parts = 0, quality = 0;
 
 	for (unsigned d = 0; d < f->n_domains; d++) {
-		double uj = each(t, get_value, d + 1);
+		double uj = each(t, get_value, d);
 
 		add_joules(t, f->domain[d].name, uj, wall_ns, energy_quality(t, d));
-		if (run_domain_adds_up(&f->domain[d])) {
+		if (f->domain[d].summed) {
 			parts++;
 			quality |= energy_quality(t, d);
 		}
 	}
 	if (parts > 1)
-		add_joules(t, "in all", each(t, get_total, 1), wall_ns, quality);
+		add_joules(t, "in all", each(t, get_total, 0), wall_ns, quality);
 	buf_add_char(t->b, '\n');
 }
 
@@ -207,18 +189,18 @@ static double mean_of(struct text *t, const char *counter)
 
 	for (unsigned i = 0; i < f->n_counters; i++)
 		if (strcmp(f->counter[i], counter) == 0)
-			return each(t, get_value, f->n_domains + RUN_FIXED + i + 1);
+			return each(t, get_value, f->n_domains + RUN_FIXED + i);
 	return NAN;
 }
 
 static void add_counters(struct text *t)
 {
 	const struct run_facts *f = t->r->facts;
-	double cycles = mean_of(t, "CYCLES"), cpu_ns = each(t, get_cpu, 0);
+	double cycles = mean_of(t, "CYCLES"), cpu_ns = figure(t, RUN_CPU_NS);
 	char number[40], remark[60];
 
 	for (unsigned i = 0; i < f->n_counters; i++) {
-		double v = each(t, get_value, f->n_domains + RUN_FIXED + i + 1);
+		double v = each(t, get_value, f->n_domains + RUN_FIXED + i);
 
 		remark[0] = '\0';
 		if (!t->n)
@@ -232,8 +214,7 @@ static void add_counters(struct text *t)
 		end(t, count_quality(t), "%s", remark);
 	}
 	if (f->switches) {
-		add_grouped(number, sizeof(number),
-			    (uint64_t)(each(t, get_value, f->n_domains + RUN_SWITCHES + 1) + 0.5));
+		add_grouped(number, sizeof(number), (uint64_t)(each(t, get_value, f->n_domains + RUN_SWITCHES) + 0.5));
 		begin(t, number, "", "switches");
 		end(t, count_quality(t), "%s", "");
 	}
@@ -241,7 +222,7 @@ static void add_counters(struct text *t)
 
 static void add_memory(struct text *t)
 {
-	double peak = each(t, get_peak, 0);
+	double peak = figure(t, RUN_MEMORY_PEAK);
 	const char *unit = peak < 1 << 20 ? "KiB" : peak < 1 << 30 ? "MiB" : "GiB";
 	char number[32];
 
@@ -256,8 +237,8 @@ static void add_memory(struct text *t)
 static void add_network(struct text *t)
 {
 	const struct run_facts *f = t->r->facts;
-	double rx = each(t, get_value, f->n_domains + RUN_RX_BYTES + 1),
-	       tx = each(t, get_value, f->n_domains + RUN_TX_BYTES + 1);
+	double rx = each(t, get_value, f->n_domains + RUN_RX_BYTES),
+	       tx = each(t, get_value, f->n_domains + RUN_TX_BYTES);
 
 	if (!f->network || (rx <= 0 && tx <= 0))
 		return;
@@ -279,7 +260,7 @@ static void add_head(struct text *t)
 		buf_printf(t->b, "%s%s", word == t->r->command ? "" : " ", text_escape(shown, sizeof(shown), *word));
 	if (t->b->len - start > COMMAND_MAX) {
 		t->b->len = start + COMMAND_MAX;
-		while ((t->b->data[t->b->len] & 0xc0) == 0x80) /* not within a character */
+		while ((t->b->data[t->b->len] & 0xc0) == 0x80) /* no cut within a character */
 			t->b->len--;
 		buf_add_str(t->b, "...");
 	}
@@ -291,17 +272,21 @@ static void add_head(struct text *t)
 
 static void add_times(struct text *t)
 {
-	double wall = each(t, get_wall, 0), cpu = each(t, get_cpu, 0);
+	double wall = figure(t, RUN_WALL_NS), cpu = figure(t, RUN_CPU_NS);
 	char remark[60] = "";
 
 	if (wall > 0)
 		snprintf(remark, sizeof(remark), "%9.3f CPUs", cpu / wall);
 	add_time(t, "CPU time", cpu, remark);
-	add_time(t, "user", each(t, get_user, 0), "");
-	add_time(t, "system", each(t, get_system, 0), "");
-	add_time(t, "elapsed", each(t, get_wall, 0), "");
+	add_time(t, "user", figure(t, RUN_USER_NS), "");
+	add_time(t, "system", figure(t, RUN_SYSTEM_NS), "");
+	add_time(t, "elapsed", figure(t, RUN_WALL_NS), "");
 	buf_add_char(t->b, '\n');
 }
+
+static bool run_any_measured(const struct run_report *r);
+
+static void run_write_notes(const struct run_report *r, struct buf *b);
 
 void run_write_text(const struct run_report *r, struct buf *b)
 {
@@ -325,4 +310,124 @@ void run_write_text(const struct run_report *r, struct buf *b)
 	run_write_notes(r, b);
 	buf_add_char(b, '\n');
 	free(t.v);
+}
+
+/* Notes below the figures: energy that is not included, reasons for estimates and losses, and the ends of the runs. */
+
+static void add_idle(const struct run_report *r, struct buf *b)
+{
+	const struct run_facts *f = r->facts;
+	bool own = strcmp(f->idle, "own") == 0;
+	double window_ns = 0, idle_uj;
+
+	for (unsigned i = 0; i < r->n; i++)
+		window_ns += (double)r->runs[i].window_ns;
+	buf_printf(b, " Idle energy of the machine is %s (idle: %s",
+		   own                             ? "not included" :
+		   strcmp(f->idle, "by-time") == 0 ? "included by share of CPU time" :
+						     "included by share of the rest",
+		   f->idle);
+	for (unsigned d = 0; d < f->n_domains; d++) {
+		idle_uj = 0;
+		for (unsigned i = 0; i < r->n; i++)
+			idle_uj += (double)r->runs[i].idle_uj[d];
+		if (!f->domain[d].summed || !own || window_ns <= 0)
+			continue;
+		buf_printf(b, ", %s %.3f W", f->domain[d].name, idle_uj * 1e3 / window_ns);
+		if (f->domain[d].idle_quality != QUALITY_MEASURED)
+			buf_printf(b, " %s", quality_name(f->domain[d].idle_quality));
+	}
+	buf_add_str(b, ").\n");
+}
+
+/* Adds the reasons why energy is not measured, each once. */
+static void add_reasons(const struct run_report *r, struct buf *b)
+{
+	const struct run_facts *f = r->facts;
+
+	for (unsigned d = 0; d < f->n_domains; d++) {
+		bool said = !*f->domain[d].reason;
+
+		for (unsigned k = 0; k < d && !said; k++)
+			said = strcmp(f->domain[k].reason, f->domain[d].reason) == 0;
+		if (!said)
+			buf_printf(b, " Energy is not measured here: %s.\n", f->domain[d].reason);
+	}
+}
+
+static void add_losses(const struct run_report *r, struct buf *b)
+{
+	unsigned lost = 0;
+
+	for (unsigned i = 0; i < r->n; i++)
+		lost += r->runs[i].measured && r->runs[i].quality & (QUALITY_LOST | QUALITY_PARTIAL);
+	if (lost)
+		buf_printf(b, " Counts were lost in %u of %u run%s: do other programs hold the machine's counters?\n",
+			   lost, r->n, r->n == 1 ? "" : "s");
+}
+
+static void add_notes(const struct run_report *r, struct buf *b)
+{
+	const struct run_facts *f = r->facts;
+
+	add_losses(r, b);
+	if (f->n_domains && f->split) {
+		add_idle(r, b);
+		add_reasons(r, b);
+	} else if (!f->n_domains) {
+		buf_add_str(b, " No energy: this machine has no source of it; see jouled doctor.\n");
+	} else {
+		buf_printf(b, " No energy: the agent's formula '%s' gives none to cgroups; see --private.\n",
+			   f->formula);
+	}
+}
+
+static void add_left(const struct run_left *l, struct buf *b)
+{
+	char shown[64];
+
+	if (!l->n)
+		return;
+	buf_printf(b, " %u process%s of it still ran, counted up to here:", l->n, l->n == 1 ? "" : "es");
+	for (unsigned i = 0; i < l->n && i < RUN_LEFT_MAX; i++)
+		buf_printf(b, "%s %s (%d)", i ? "," : "", text_escape(shown, sizeof(shown), l->comm[i]),
+			   (int)l->pid[i]);
+	buf_add_str(b, l->n > RUN_LEFT_MAX ? ", ...\n" : "\n");
+}
+
+static void add_ends(const struct run_report *r, struct buf *b)
+{
+	unsigned failures = 0;
+
+	for (unsigned i = 0; i < r->n; i++) {
+		const struct run_result *run = &r->runs[i];
+
+		failures += run->exit_status != 0;
+		if (*run->error && (!i || strcmp(run->error, run[-1].error) != 0))
+			buf_printf(b, " No figures of the agent: %s\n", run->error);
+		add_left(&run->left, b);
+	}
+	if (failures && r->n > 1)
+		buf_printf(b, " %u of %u runs failed.\n", failures, r->n);
+	if (r->n == 1 && r->runs[0].signal)
+		buf_printf(b, " Ended by signal %d (%s).\n", r->runs[0].signal, strsignal(r->runs[0].signal));
+	else if (r->n == 1 && r->exit_status)
+		buf_printf(b, " Exit status %d.\n", r->exit_status);
+}
+
+/* Has the agent given figures of any run? */
+static bool run_any_measured(const struct run_report *r)
+{
+	for (unsigned i = 0; i < r->n; i++)
+		if (r->runs[i].measured)
+			return true;
+	return false;
+}
+
+/* Writes the notes. */
+static void run_write_notes(const struct run_report *r, struct buf *b)
+{
+	if (run_any_measured(r))
+		add_notes(r, b);
+	add_ends(r, b);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* joulectl run: a command in a cgroup of its own, and what it used. */
+/* joulectl run: runs a command in a cgroup of its own and prints its energy and use. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,16 +8,17 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "../base/clock.h"
-#include "../base/log.h"
-#include "../base/parse.h"
-#include "../model/snapshot.h"
-#include "janitor.h"
-#include "run_agent.h"
-#include "run_child.h"
-#include "verb.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "model/snapshot.h"
+#include "ctl/core/janitor.h"
+#include "ctl/core/put.h"
+#include "run_reading.h"
+#include "child.h"
+#include "ctl/core/verb.h"
 
-#define FAILED 125 /* of ours, as env(1) and timeout(1): other statuses are the command's */
+#define FAILED 125 /* status of a failed run, as of env(1) and timeout(1); other statuses are those of the command */
 #define REPEATS_MAX 100000
 #define LOOK_MS 20000
 
@@ -39,7 +40,8 @@ static const struct verb_option options[] = {
 static const char *const about[] = {
 	"Runs a command in a cgroup of its own and says what it and all its children used, to stderr: energy and power by "
 	"domain, CPU time, counters, switches, peak memory, network traffic, elapsed time. A reading of the agent before and "
-	"one after make it exact however short it was. What is behind the command's name is the command's own.",
+	"one after make it exact however short it was. All of it counts from the exec of the command: what it took to make its "
+	"process, to move it and to find its file is joulectl's. What is behind the command's name is the command's own.",
 	"Where no agent is running a private one is started, and said; so too when --idle asks for what the running one does not do.",
 	"The cgroup is made in the one of the caller, for root below the mount of the hierarchy. Without root the caller's has to be "
 	"delegated: systemd-run --user --scope -p Delegate=yes joulectl run ...",
@@ -61,12 +63,12 @@ struct session {
 	struct run_place place;
 	struct run_descriptors descriptors;
 	struct run_signals signals;
-	struct run_machine last; /* the latest reading */
 	struct run_result *results;
 	unsigned repeats, done;
-	/* of the run that is going on */
+	/* The fields below are of the current run. */
 	struct run_cgroup cgroup;
 	struct run_rows rows;
+	struct run_machine before; /* the reading at which counting begins */
 };
 
 static int options_read(struct session *s, struct err *err)
@@ -98,23 +100,24 @@ static int set_up(struct session *s, struct err *err)
 	const struct run_agent_wish wish = { .socket = s->call->option[OPTION_SOCKET],
 					     .idle = s->call->option[OPTION_IDLE],
 					     .use_private = s->call->option[OPTION_PRIVATE] };
-	int code = run_agent_find(&s->with, &wish, mount, err);
+	int rc = run_agent_find(&s->with, &wish, mount, err);
 
-	if (!code)
-		code = run_place_find(mount, &s->place, err);
-	if (!code)
-		code = janitor_start(run_place_sweep, &s->place, &s->janitor, err);
-	return code;
+	if (!rc)
+		rc = run_place_find(mount, &s->place, err);
+	if (!rc)
+		rc = janitor_start(run_place_sweep, &s->place, -1, &s->janitor, err);
+	return rc;
 }
 
-/* What ended cgroups used is kept by the agent for a while only. */
+/* Reads while the command runs, because the agent keeps the values of ended cgroups for a while only. */
 static int look_meanwhile(void *arg)
 {
 	struct session *s = arg;
 	struct run_machine now;
 
 	if (run_cgroup_has_children(&s->cgroup))
-		run_reading_ask(s->with.agent, &s->with.facts, s->cgroup.path, &now, &s->rows, NULL);
+		run_reading_ask(s->with.agent, s->cgroup.path, &(struct run_reading){ &s->with.facts, &now, &s->rows },
+				NULL);
 	return LOOK_MS;
 }
 
@@ -146,64 +149,63 @@ static void measure_end(struct session *s, struct run_result *r)
 	struct run_machine after;
 	struct err err = { 0 };
 
-	if (run_reading_ask(s->with.agent, &s->with.facts, s->cgroup.path, &after, &s->rows, &err) != 0) {
+	if (run_reading_ask(s->with.agent, s->cgroup.path, &(struct run_reading){ &s->with.facts, &after, &s->rows },
+			    &err) != 0) {
 		snprintf(r->error, sizeof(r->error), "%s", err.text);
 	} else if (!s->rows.n) {
 		snprintf(r->error, sizeof(r->error),
 			 "it does not report %s; look at its cgroups.include, exclude and max, or use --private",
 			 s->cgroup.path);
 	} else {
-		run_result_fill(r, &s->with.facts, &s->rows, &s->last, &after);
-		s->last = after;
+		run_result_fill(r, &s->with.facts, &s->rows, &s->before, &after);
 	}
 }
 
-/* 0 = it ran, or could not be found; else nothing was started. */
+/* ready of struct run_watch: the command's process waits in the cgroup. The fork and the move are not counted. */
+static int count_from_here(void *arg, struct err *err)
+{
+	struct session *s = arg;
+	int rc = run_reading_ask(s->with.agent, s->cgroup.path,
+				 &(struct run_reading){ &s->with.facts, &s->before, &s->rows }, err);
+
+	run_rows_start(&s->rows);
+	return rc;
+}
+
+/* Runs the command once. 0 = it ran, or exec failed; negative errno: no command was started. */
 static int one_run(struct session *s, struct run_result *r, struct err *err)
 {
-	const struct run_watch watch = { .tick = look_meanwhile, .arg = s, .first_ms = LOOK_MS, .fd = -1 };
+	const struct run_watch watch = {
+		.ready = count_from_here, .tick = look_meanwhile, .arg = s, .first_ms = LOOK_MS, .fd = -1
+	};
 	struct run_end end = { 0 };
-	int code = run_cgroup_make(&s->place, &s->cgroup, err);
+	int rc = run_cgroup_make(&s->place, &s->cgroup, err);
 
-	if (!code && (!s->done || !s->results[s->done - 1].measured))
-		code = run_reading_ask(s->with.agent, &s->with.facts, s->cgroup.path, &s->last, &s->rows, err);
 	run_descriptors_guard(&s->descriptors);
-	if (!code)
-		code = run_child(s->call->args, &s->cgroup, &s->signals, &watch, &end, err);
-	if (!code) {
+	if (!rc)
+		rc = run_child(&(struct run_command){ s->call->args, &s->cgroup, &s->signals }, &watch, &end, err);
+	if (!rc) {
 		take_end(s, &end, r);
 		if (r->started)
 			measure_end(s, r);
 	}
 	run_cgroup_remove(&s->cgroup);
 	run_rows_free(&s->rows);
-	return code;
+	return rc;
 }
 
 static int run_all(struct session *s, struct err *err)
 {
-	int code = run_signals_take(&s->signals, err);
+	int rc = run_signals_take(&s->signals, err);
 
-	if (code)
-		return code;
-	while (!code && s->done < s->repeats && !s->signals.told) {
-		code = one_run(s, &s->results[s->done], err);
-		if (!code && !s->results[s->done++].started)
+	if (rc)
+		return rc;
+	while (!rc && s->done < s->repeats && !s->signals.told) {
+		rc = one_run(s, &s->results[s->done], err);
+		if (!rc && !s->results[s->done++].started)
 			break;
 	}
-	return code;
-}
-
-static int write_all(int fd, const struct buf *b)
-{
-	for (size_t at = 0; at < b->len;) {
-		ssize_t put = write(fd, b->data + at, b->len - at);
-
-		if (put < 0 && errno != EINTR)
-			return -errno;
-		at += put < 0 ? 0 : (size_t)put;
-	}
-	return b->failed ? -ENOMEM : 0;
+	return rc;
 }
 
 static int report(const struct session *s, int fd)
@@ -211,7 +213,7 @@ static int report(const struct session *s, int fd)
 	struct run_report r = { .command = s->call->args, .facts = &s->with.facts, .runs = s->results, .n = s->done };
 	const struct run_result *last = &s->results[s->done - 1];
 	struct buf b = { 0 };
-	int code;
+	int rc;
 
 	for (unsigned i = 0; i < s->done && !r.exit_status; i++)
 		r.exit_status = s->results[i].exit_status;
@@ -223,12 +225,12 @@ static int report(const struct session *s, int fd)
 		run_write_csv(&r, &b);
 	else if (last->started)
 		run_write_text(&r, &b);
-	code = write_all(fd, &b);
+	rc = b.failed ? -ENOMEM : put_all(fd, b.data, b.len);
 	buf_free(&b);
-	if (!code)
+	if (!rc)
 		return r.exit_status;
 	log_error("run: %s: %s; the figures are lost",
-		  s->call->option[OPTION_OUTPUT] ? s->call->option[OPTION_OUTPUT] : "stderr", strerrordesc_np(-code));
+		  s->call->option[OPTION_OUTPUT] ? s->call->option[OPTION_OUTPUT] : "stderr", strerrordesc_np(-rc));
 	return FAILED;
 }
 
@@ -254,29 +256,29 @@ static int run(const struct verb_call *call)
 {
 	struct session s = { .call = call };
 	struct err err = { 0 };
-	int fd, status = FAILED, code = options_read(&s, &err);
+	int fd, status = FAILED, rc = options_read(&s, &err);
 
 	run_descriptors_note(&s.descriptors);
-	if (code) {
+	if (rc) {
 		log_error("run: %s", err.text);
 		return CTL_USAGE;
 	}
 	fd = open_output(call);
 	if (fd < 0)
-		code = err_set(&err, -errno, "%.200s: %s; name another file", call->option[OPTION_OUTPUT],
-			       strerror(errno));
-	if (!code)
-		code = set_up(&s, &err);
-	if (!code)
-		code = run_all(&s, &err);
-	if (code)
+		rc = err_set(&err, -errno, "%.200s: %s; name another file", call->option[OPTION_OUTPUT],
+			     strerror(errno));
+	if (!rc)
+		rc = set_up(&s, &err);
+	if (!rc)
+		rc = run_all(&s, &err);
+	if (rc)
 		log_error("run: %s", err.text);
 	if (s.done)
 		status = report(&s, fd);
 	tear_down(&s);
 	if (fd > STDERR_FILENO)
 		close(fd);
-	return code ? FAILED : status;
+	return rc ? FAILED : status;
 }
 
 const struct verb verb_run = {
@@ -287,5 +289,6 @@ const struct verb verb_run = {
 	.options = options,
 	.max_args = 1,
 	.command = true,
+	.lost_status = FAILED,
 	.run = run,
 };

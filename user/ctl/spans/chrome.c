@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trace-event format (docs/formats/spans.md): complete events, which trace viewers nest by time. A trace is a
- * "process" there, and each of our processes a "thread" of it, so that a tree is one block of lines. Calls that are
- * summed overlap each other, which complete events must not: they are asynchronous ones. */
+/* The trace-event format (docs/formats/spans.md). Trace viewers nest its complete events by time. A trace is a
+ * "process" there, and each of our processes a "thread" of it, so that a tree is one block of lines. Complete events
+ * must not overlap, but summed calls do, so summed calls are asynchronous events. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include "../base/json.h"
-#include "spans.h"
+#include "base/format/json.h"
+#include "ctl_spans.h"
 
 struct writer {
 	struct json j;
@@ -66,7 +66,8 @@ static void put_args(struct writer *w, const struct spans_shape *sh, uint32_t i)
 	json_object_end(&w->j);
 }
 
-/* A call lies within its process: parts of a trace begin anew, calls may not have. */
+/* Limits a call to the time of its process. Processes in a later part of a trace begin with that part, but their calls
+ * may have begun before. */
 static void clip(const struct spans_shape *sh, uint32_t i, uint64_t *start, uint64_t *end)
 {
 	const struct span *s = &sh->t->spans[i];
@@ -151,6 +152,25 @@ static uint64_t earliest(const struct spans_list *l)
 	return first;
 }
 
+/* Viewers show otherData as notes about the file. */
+static void put_missing(struct json *j, const struct spans_missing *m)
+{
+	char text[SPANS_SENTENCES][200];
+	unsigned n = spans_say_missing(m, text);
+
+	if (!n)
+		return;
+	json_key(j, "otherData");
+	json_object_begin(j);
+	for (unsigned i = 0; i < n; i++) {
+		char key[24];
+
+		snprintf(key, sizeof(key), "missing %u", i + 1);
+		json_key_str(j, key, text[i]);
+	}
+	json_object_end(j);
+}
+
 int spans_print_chrome(const struct spans_list *l, const char *command, struct buf *out)
 {
 	struct writer w = { .base_ns = earliest(l) };
@@ -164,6 +184,7 @@ int spans_print_chrome(const struct spans_list *l, const char *command, struct b
 	for (size_t i = l->n; i-- > 0 && !rc;)
 		rc = put_trace(&w, l->v[i], command);
 	json_array_end(&w.j);
+	put_missing(&w.j, &l->missing);
 	json_object_end(&w.j);
 	buf_add_char(out, '\n');
 	return rc;

@@ -2,21 +2,21 @@
 /* Traces as joulectl spans and joulectl flame show them: from the agent, a spool, or a file of JSON. */
 #ifndef JD_CTL_SPANS_H
 #define JD_CTL_SPANS_H
-#include "../base/buf.h"
-#include "../encode/trace_pick.h"
-#include "../base/err.h"
-#include "verb.h"
+#include "base/buf.h"
+#include "encode/trace_json.h"
+#include "base/err.h"
+#include "ctl/core/verb.h"
 
 struct spans_list {
 	struct trace **v; /* newest first */
 	size_t n, cap;
-	uint64_t left_out, forgotten; /* what the agent says of others */
-	void **docs; /* json_t that texts belong to, one per trace or NULL */
+	struct spans_missing missing;
+	void **docs; /* for each trace the json_t that holds its texts; NULL = the trace is a record */
 };
 
-/* Options that both verbs have, by row of their tables. */
+/* Options of both verbs: the first rows of their tables. */
 enum { SPANS_CGROUP, SPANS_COMMAND, SPANS_SINCE, SPANS_UNTIL, SPANS_TRACE, SPANS_LIMIT, SPANS_SOCKET, SPANS_OPTIONS };
-#define SPANS_OPTION_ROWS \
+#define SPANS_OPTION_ROWS(all) \
 	[SPANS_CGROUP] = { "cgroup", 0, "PATTERN", \
 			   "only of cgroups that match, such as /system.slice/** (* stays within a name)" }, \
 	[SPANS_COMMAND] = { "command", 'c', "PATTERN", \
@@ -25,26 +25,38 @@ enum { SPANS_CGROUP, SPANS_COMMAND, SPANS_SINCE, SPANS_UNTIL, SPANS_TRACE, SPANS
 	[SPANS_UNTIL] = { "until", 'u', "TIME", "the same; now unless given" }, \
 	[SPANS_TRACE] = { "trace", 't', "UUID", "only this one" }, \
 	[SPANS_LIMIT] = { "limit", 'n', "N", \
-			  "spans at most, 1000 unless given; traces come whole, the newest first" }, \
+			  "spans at most, " all " unless given; traces come whole, the newest first" }, \
 	[SPANS_SOCKET] = { "socket", 0, "PATH", \
 			   "of the agent; JOULED_SOCKET, or /run/jouled/jouled.sock unless given" }
 
-/* From args[0], or from the agent. 0, -EINVAL for wrong options, or negative errno; err in any case. */
-int spans_load(const struct verb_call *call, struct spans_list *ret, struct err *err);
-void spans_list_free(struct spans_list *l);
-/* spans_json.c: what /v1/spans or spans --json said, appended. */
-int spans_read_json(struct spans_list *l, const char *text, size_t size, const char *subject, struct err *err);
-/* Takes t; doc: what its texts belong to, NULL = t is a record (store/trace_record.h). 0 or -ENOMEM: then nothing was
- * taken. */
-int spans_list_add(struct spans_list *l, struct trace *t, void *doc);
+struct spans_query {
+	const struct verb_call *call; /* traces come from args[0], or from the agent without an argument */
+	uint64_t limit; /* of spans, where the call has no --limit */
+	/* Takes the traces a part at a time, newest first; each part is freed after the call. 0, or negative errno, which
+	 * ends the loading. NULL = the list gets all traces. */
+	int (*each)(void *ctx, const struct spans_list *part);
+	void *ctx;
+};
 
-/* Where each span hangs, and what is asked for. One for each trace; arrays of n_spans. */
+/* ret->missing is set with and without `each`. 0, -EINVAL for wrong options, or negative errno; err is set for every
+ * failure except one of `each`. */
+int spans_load(const struct spans_query *q, struct spans_list *ret, struct err *err);
+void spans_list_free(struct spans_list *l);
+/* Writes a sentence into text for each kind of missing data. Returns the number of sentences. */
+#define SPANS_SENTENCES 5
+unsigned spans_say_missing(const struct spans_missing *m, char text[SPANS_SENTENCES][200]);
+/* Prints these sentences on standard error, without the one about trees that go on. */
+void spans_warn_missing(const char *verb, const struct spans_missing *m);
+/* spans_load.c: appends the traces of a JSON document from /v1/spans or spans --json. */
+int spans_read_json(struct spans_list *l, const char *text, size_t size, const char *subject, struct err *err);
+
+/* The tree of one trace's spans, and the spans to show. The arrays have n_spans elements. */
 struct spans_shape {
 	const struct trace *t;
-	uint32_t *up; /* number of the parent, of the root its own */
+	uint32_t *up; /* index of the parent; the root has its own */
 	unsigned *depth;
 	bool *shown; /* matches, or is below one that does */
-	uint64_t *own_uj, *all_uj; /* energy without and with all below */
+	uint64_t *own_uj, *all_uj; /* energy without and with that of all spans below */
 	bool has_energy;
 };
 /* 0 or -ENOMEM. */
@@ -54,11 +66,17 @@ void spans_shape_free(struct spans_shape *s);
 /* Name of a span: its command, or its function. */
 const char *spans_label(const struct span *s);
 
-/* What they make of a list, appended to out: text; JSON; the trace-event format; SVG. 0 or -ENOMEM, -ENODATA. */
+/* Append a list to out: as text, as JSON, in the trace-event format. 0 or -ENOMEM. */
 int spans_print(const struct spans_list *l, const char *command, struct buf *out);
 void spans_print_json(const struct spans_list *l, struct buf *out);
 int spans_print_chrome(const struct spans_list *l, const char *command, struct buf *out);
-int spans_draw_flame(const struct spans_list *l, const char *command, unsigned width, struct buf *out);
+/* flame.c: traces are added part by part, then the picture is drawn, with sentences about missing traces. add returns 0
+ * or -ENOMEM; draw also -ENODATA. */
+struct flame;
+struct flame *spans_flame_new(const char *command); /* NULL = no memory; command is borrowed */
+int spans_flame_add(struct flame *f, const struct spans_list *part);
+int spans_flame_draw(struct flame *f, const struct spans_missing *missing, unsigned width, struct buf *out);
+void spans_flame_free(struct flame *f); /* NULL accepted */
 
 /* To a file, or standard output where path is NULL. */
 int spans_write(const char *path, const struct buf *b, struct err *err);

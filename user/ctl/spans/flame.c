@@ -1,57 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spans of one name below the same names are one frame, as wide as its energy with all above it; the lowest line is the
- * whole. Without energy, CPU time takes its place. */
+/* Flame graph. Spans of one name below the same names are one frame. Its width is its energy together with that of all
+ * frames above it; the lowest frame is the total. CPU time takes the place of energy where no energy is known. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "spans.h"
-#include "svg.h"
+#include "base/array.h"
+#include "base/hash.h"
+#include "ctl/plot/svg.h"
+#include "ctl_spans.h"
 
 #define LINE 20.0 /* height of a frame */
 #define TOP 58.0
 #define MARGIN 10.0
-#define NARROWEST 0.3 /* pixels: what is less is not drawn */
+#define NARROWEST 0.3 /* pixels; narrower frames are not drawn */
 #define LEVELS 120
 
 struct frame {
-	const char *label;
-	struct frame *up, *child, *sibling, *chain;
-	uint64_t own, all, spans, cpu_ns;
+	struct frame *up, *child, *sibling;
+	uint64_t own_uj, all, spans, cpu_ns;
 	unsigned level;
 	bool estimated, partial, function;
+	char label[];
 };
 
 struct flame {
-	struct frame *frames, **buckets;
-	size_t n, cap, n_buckets;
-	bool energy;
+	const char *command;
+	struct frame **frames;
+	uint32_t n, cap;
+	struct hash by_label; /* of frames, by their label and the frame below */
+	size_t n_traces;
+	uint64_t narrow; /* energy of the frames that are too narrow to be drawn */
+	size_t n_narrow; /* number of these frames */
+	bool energy; /* some span has energy; otherwise CPU time is drawn */
 	unsigned levels;
 	struct svg svg;
 	double width, bottom;
 };
 
-static size_t hash(const struct frame *up, const char *label)
+static struct frame *find(const struct flame *f, uint64_t key, const struct frame *up, const char *label)
 {
-	size_t h = (uintptr_t)up / sizeof(*up);
-
-	for (; *label; label++)
-		h = (h ^ (unsigned char)*label) * 0x100000001b3u;
-	return h ^ h >> 29;
+	for (struct hash_walk w = hash_walk(&f->by_label, key); hash_step(&w);)
+		if (f->frames[w.at]->up == up && strcmp(f->frames[w.at]->label, label) == 0)
+			return f->frames[w.at];
+	return NULL;
 }
 
-/* Room for all there can be was made: frames do not move. */
+/* NULL = no memory. */
 static struct frame *frame_of(struct flame *f, struct frame *up, const char *label)
 {
-	struct frame **at = &f->buckets[hash(up, label) & (f->n_buckets - 1)], *found = *at;
+	const uint64_t key = hash_word(hash_text(label), (uintptr_t)up);
+	struct frame *found = find(f, key, up, label);
 
-	while (found && (found->up != up || strcmp(found->label, label) != 0))
-		found = found->chain;
 	if (found)
 		return found;
-	found = &f->frames[f->n++];
-	*found = (struct frame){ .label = label, .up = up, .chain = *at };
-	*at = found;
+	if (ARRAY_ROOM(f->frames, f->cap, f->n + 1) == 0 && hash_reserve(&f->by_label, f->n + 1) == 0)
+		found = calloc(1, sizeof(*found) + strlen(label) + 1);
+	if (!found)
+		return NULL;
+	memcpy(found->label, label, strlen(label) + 1);
+	hash_add(&f->by_label, key, f->n);
+	f->frames[f->n++] = found;
+	found->up = up;
 	if (up) {
 		found->level = up->level + 1;
 		found->sibling = up->child;
@@ -60,42 +70,58 @@ static struct frame *frame_of(struct flame *f, struct frame *up, const char *lab
 	return found;
 }
 
-static int add_trace(struct flame *f, const struct trace *t, const char *command)
+static int add_spans(struct flame *f, const struct spans_shape *sh, struct frame *base, struct frame **of)
 {
-	struct frame **of = calloc(t->n_spans, sizeof(*of)), *base;
-	struct spans_shape sh;
+	for (uint32_t i = 0; i < sh->t->n_spans; i++) {
+		const struct span *s = &sh->t->spans[i];
+		struct frame *up = i && of[sh->up[i]] ? of[sh->up[i]] : base;
 
-	if (!of || spans_shape(&sh, t, command) != 0) {
-		free(of);
-		return -ENOMEM;
-	}
-	base = frame_of(f, &f->frames[0], t->spans[0].cgroup);
-	for (uint32_t i = 0; i < t->n_spans; i++) {
-		const struct span *s = &t->spans[i];
-		struct frame *up = i && of[sh.up[i]] ? of[sh.up[i]] : base;
-
-		if (!sh.shown[i])
+		if (!sh->shown[i])
 			continue;
 		of[i] = up->level < LEVELS ? frame_of(f, up, spans_label(s)) : up;
-		of[i]->own += f->energy ? sh.own_uj[i] : s->cpu_ns;
+		if (!of[i])
+			return -ENOMEM;
+		of[i]->own_uj += sh->own_uj[i];
 		of[i]->cpu_ns += s->cpu_ns;
 		of[i]->spans++;
 		of[i]->estimated |= s->energy_quality & QUALITY_ESTIMATED;
 		of[i]->partial |= s->energy_quality & (QUALITY_PARTIAL | QUALITY_LOST);
 		of[i]->function = s->kind == SPAN_FUNCTION;
+		f->energy |= sh->own_uj[i] > 0;
 	}
-	spans_shape_free(&sh);
-	free(of);
 	return 0;
 }
 
-/* Frames are made after those they stand on. */
+static int add_trace(struct flame *f, const struct trace *t)
+{
+	struct frame **of = calloc(t->n_spans, sizeof(*of)), *base;
+	struct spans_shape sh;
+	int rc = -ENOMEM;
+
+	if (!of || spans_shape(&sh, t, f->command) != 0) {
+		free(of);
+		return rc;
+	}
+	base = frame_of(f, f->frames[0], t->spans[0].cgroup);
+	if (base)
+		rc = add_spans(f, &sh, base, of);
+	spans_shape_free(&sh);
+	free(of);
+	return rc;
+}
+
+static uint64_t own(const struct flame *f, const struct frame *at)
+{
+	return f->energy ? at->own_uj : at->cpu_ns;
+}
+
+/* Each frame comes after the frame it stands on, so that the sums are complete when the loop runs backwards. */
 static void add_up(struct flame *f)
 {
 	for (size_t i = f->n; i-- > 0;) {
-		struct frame *at = &f->frames[i];
+		struct frame *at = f->frames[i];
 
-		at->all += at->own;
+		at->all += own(f, at);
 		if (!at->up)
 			continue;
 		at->up->all += at->all;
@@ -111,7 +137,7 @@ static int by_label(const void *a, const void *b)
 	return strcmp((*(struct frame *const *)a)->label, (*(struct frame *const *)b)->label);
 }
 
-/* Siblings in order of their names, so that two pictures can be compared. */
+/* Sorts siblings by name, so that two pictures can be compared. */
 static int sort_children(struct frame *up)
 {
 	struct frame **list;
@@ -144,25 +170,26 @@ static void amount(const struct flame *f, uint64_t v, char *dst, size_t size)
 
 static void tell(struct flame *f, const struct frame *at)
 {
-	char all[32], own[32], spans[64] = "", text[1400];
+	char all[32], itself[32], spans[64] = "", text[1400];
 
 	amount(f, at->all, all, sizeof(all));
-	amount(f, at->own, own, sizeof(own));
+	amount(f, own(f, at), itself, sizeof(itself));
 	if (at->level > 1)
-		snprintf(spans, sizeof(spans), ", own %s, %llu spans, CPU %.3f s", own, (unsigned long long)at->spans,
-			 (double)at->cpu_ns / 1e9);
+		snprintf(spans, sizeof(spans), ", own %s, %llu spans, CPU %.3f s", itself,
+			 (unsigned long long)at->spans, (double)at->cpu_ns / 1e9);
 	snprintf(text, sizeof(text), "%.1000s: %s (%.1f %%)%s%s%s", at->label, all,
-		 100 * (double)at->all / (double)f->frames[0].all, spans, at->estimated ? ", estimated" : "",
+		 100 * (double)at->all / (double)f->frames[0]->all, spans, at->estimated ? ", estimated" : "",
 		 at->partial ? ", partly lost" : "");
 	svg_tooltip(&f->svg, text);
 }
 
-/* The same name has the same colour in every picture; cgroups and the whole are grey. */
+/* A name has the same colour in every picture. Cgroups and the total are grey. */
 static const char *class_of(const struct frame *at)
 {
 	static const char *const classes[SVG_COLOURS] = { "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7" };
+	const uint64_t h = hash_fnv(0, at->label, strlen(at->label));
 
-	return at->level < 2 ? "idle" : classes[hash(NULL, at->label) % SVG_COLOURS];
+	return at->level < 2 ? "idle" : classes[(h ^ h >> 29) % SVG_COLOURS];
 }
 
 static void draw_frame(struct flame *f, const struct frame *at, double x, double width)
@@ -178,12 +205,14 @@ static void draw_frame(struct flame *f, const struct frame *at, double x, double
 	svg_attr_num(&f->svg, "y", y);
 	svg_attr_num(&f->svg, "width", width > 1.2 ? width - 0.6 : width);
 	svg_attr_num(&f->svg, "height", LINE - 1);
-	svg_attr(&f->svg, "fill-opacity", at->level < 2 ? ".55" : ".4"); /* the text on it is that of the page */
+	/* pale, because the text on it has the colour of the page's text */
+	svg_attr(&f->svg, "fill-opacity", at->level < 2 ? ".55" : ".4");
 	svg_attr(&f->svg, "rx", "2");
 	svg_close(&f->svg);
 	if (width > 24) {
 		snprintf(label, sizeof(label), "%.1000s%s", at->label, at->function ? "()" : "");
-		svg_text(&f->svg, "ink", NULL, x + 4, y + 14, svg_fit(fitted, sizeof(fitted), label, width - 8, 12));
+		svg_text(&f->svg, "ink", NULL, svg_at(x + 4, y + 14),
+			 svg_fit(fitted, sizeof(fitted), label, width - 8, 12));
 	}
 	svg_close(&f->svg);
 }
@@ -192,9 +221,9 @@ static void draw_frame(struct flame *f, const struct frame *at, double x, double
  * left above it. */
 static void draw_frames(struct flame *f)
 {
-	double scale = (f->width - 2 * MARGIN) / (double)f->frames[0].all;
+	double scale = (f->width - 2 * MARGIN) / (double)f->frames[0]->all;
 	double at_x[LEVELS + 2] = { MARGIN };
-	struct frame *at = &f->frames[0];
+	struct frame *at = f->frames[0];
 
 	while (at) {
 		double x = at_x[at->level], width = (double)at->all * scale;
@@ -213,67 +242,166 @@ static void draw_frames(struct flame *f)
 	}
 }
 
-static void draw(struct flame *f, const struct spans_list *l, struct buf *out)
+/* Counts the narrow frames whose parent is drawn. Their place looks like their parent's own energy. */
+static void count_narrow(struct flame *f)
+{
+	double scale = (f->width - 2 * MARGIN) / (double)f->frames[0]->all;
+
+	f->narrow = f->n_narrow = 0;
+	for (size_t i = 1; i < f->n; i++) {
+		const struct frame *at = f->frames[i];
+
+		if (!at->all || (double)at->all * scale >= NARROWEST || (double)at->up->all * scale < NARROWEST)
+			continue;
+		f->narrow += at->all;
+		f->n_narrow++;
+	}
+}
+
+/* Writes a line about everything that the picture does not show. Returns the number of lines. */
+static unsigned say_hidden(struct flame *f, const struct spans_missing *missing, char text[SPANS_SENTENCES + 1][200])
+{
+	unsigned n = spans_say_missing(missing, text);
+	char all[32];
+
+	count_narrow(f);
+	amount(f, f->narrow, all, sizeof(all));
+	if (f->n_narrow)
+		snprintf(text[n++], 200, "%zu frames with %s are too narrow to be drawn; raise --width", f->n_narrow,
+			 all);
+	return n;
+}
+
+static void draw(struct flame *f, const struct spans_missing *missing, struct buf *out)
 {
 	const char *title = f->energy ? "Energy of what ran" : "CPU time of what ran (no energy is known)";
-	double height = TOP + (f->levels + 1) * LINE + MARGIN;
-	char all[32], text[160];
+	char all[32], text[200], hidden[SPANS_SENTENCES + 1][200], line[256];
+	const unsigned n = say_hidden(f, missing, hidden);
+	double height = TOP + n * LINE + (f->levels + 1) * LINE + MARGIN;
 
-	amount(f, f->frames[0].all, all, sizeof(all));
-	snprintf(text, sizeof(text), "%s in %zu trace%s%s%s. Wide is much; who started it stands below.", all, l->n,
-		 l->n == 1 ? "" : "s", f->energy && f->frames[0].estimated ? ", estimated" : "",
-		 f->frames[0].partial ? ", partly lost" : "");
+	amount(f, f->frames[0]->all, all, sizeof(all));
+	snprintf(text, sizeof(text), "%s in %zu trace%s%s%s. A wide frame used much; its parent stands below it.", all,
+		 f->n_traces, f->n_traces == 1 ? "" : "s", f->energy && f->frames[0]->estimated ? ", estimated" : "",
+		 f->frames[0]->partial ? ", partly lost" : "");
 	f->bottom = height - MARGIN;
-	svg_begin(&f->svg, out, f->width, height, title, text);
-	svg_rect(&f->svg, "bg", 0, 0, f->width, height);
-	svg_text(&f->svg, "title ink", NULL, MARGIN, 26, title);
-	svg_text(&f->svg, "dim", NULL, MARGIN, 46, text);
+	svg_begin(&f->svg, out, svg_size(f->width, height), title, text);
+	svg_rect(&f->svg, "bg", svg_at(0, 0), svg_size(f->width, height));
+	svg_text(&f->svg, "title ink", NULL, svg_at(MARGIN, 26), title);
+	svg_text(&f->svg, "dim", NULL, svg_at(MARGIN, 46), text);
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(line, sizeof(line), "Not shown: %.199s", hidden[i]);
+		svg_text(&f->svg, "dim", NULL, svg_at(MARGIN, 46 + (i + 1) * LINE), line);
+	}
 	draw_frames(f);
 	svg_end(&f->svg);
 }
 
-static int make_room(struct flame *f, const struct spans_list *l)
+struct flame *spans_flame_new(const char *command)
 {
-	f->cap = 1 + l->n;
-	for (size_t i = 0; i < l->n; i++)
-		f->cap += l->v[i]->n_spans;
-	for (f->n_buckets = 64; f->n_buckets < f->cap; f->n_buckets *= 2)
-		;
-	f->frames = calloc(f->cap, sizeof(*f->frames));
-	f->buckets = calloc(f->n_buckets, sizeof(*f->buckets));
-	return f->frames && f->buckets ? 0 : -ENOMEM;
+	struct flame *f = calloc(1, sizeof(*f));
+
+	if (f)
+		f->command = command;
+	if (f && !frame_of(f, NULL, "all")) {
+		spans_flame_free(f);
+		return NULL;
+	}
+	return f;
 }
 
-/* Is there any energy in it? */
-static bool has_energy(const struct spans_list *l)
+void spans_flame_free(struct flame *f)
 {
-	uint64_t uj;
-
-	for (size_t i = 0; i < l->n; i++)
-		for (uint32_t k = 0; k < l->v[i]->n_spans; k++)
-			if (span_energy_uj(l->v[i], &l->v[i]->spans[k], &uj) && uj)
-				return true;
-	return false;
+	for (size_t i = 0; f && i < f->n; i++)
+		free(f->frames[i]);
+	if (f) {
+		free(f->frames);
+		hash_free(&f->by_label);
+	}
+	free(f);
 }
 
-int spans_draw_flame(const struct spans_list *l, const char *command, unsigned width, struct buf *out)
+int spans_flame_add(struct flame *f, const struct spans_list *part)
 {
-	struct flame f = { .width = width, .energy = has_energy(l) };
-	int rc = make_room(&f, l);
+	int rc = 0;
 
-	if (!rc)
-		frame_of(&f, NULL, "all");
-	for (size_t i = 0; i < l->n && !rc; i++)
-		rc = add_trace(&f, l->v[i], command);
-	if (!rc)
-		add_up(&f);
-	for (size_t i = 0; i < f.n && !rc; i++)
-		rc = sort_children(&f.frames[i]);
-	if (!rc && !f.frames[0].all)
+	for (size_t i = 0; i < part->n && !rc; i++)
+		rc = add_trace(f, part->v[i]);
+	f->n_traces += part->n;
+	return rc;
+}
+
+int spans_flame_draw(struct flame *f, const struct spans_missing *missing, unsigned width, struct buf *out)
+{
+	int rc = 0;
+
+	f->width = width;
+	add_up(f);
+	for (size_t i = 0; i < f->n && !rc; i++)
+		rc = sort_children(f->frames[i]);
+	if (!rc && !f->frames[0]->all)
 		rc = -ENODATA;
 	if (!rc)
-		draw(&f, l, out);
-	free(f.frames);
-	free(f.buckets);
+		draw(f, missing, out);
 	return rc;
+}
+
+const char *spans_label(const struct span *s)
+{
+	const char *name = s->kind == SPAN_FUNCTION ? s->symbol : s->comm;
+
+	return *name ? name : "?";
+}
+
+/* The span before and its ancestors are tried first, because traces come in preorder. Other orders are valid too. */
+static uint32_t find_parent(const struct spans_shape *s, uint32_t i)
+{
+	const uint64_t id = s->t->spans[i].parent;
+	uint32_t at = i - 1;
+
+	while (s->t->spans[at].id != id && at)
+		at = s->up[at];
+	if (s->t->spans[at].id == id)
+		return at;
+	for (at = i; at-- > 0;)
+		if (s->t->spans[at].id == id)
+			return at;
+	return 0;
+}
+
+int spans_shape(struct spans_shape *s, const struct trace *t, const char *command)
+{
+	const size_t n = t->n_spans;
+
+	*s = (struct spans_shape){ .t = t,
+				   .up = calloc(n, sizeof(*s->up)),
+				   .depth = calloc(n, sizeof(*s->depth)),
+				   .shown = calloc(n, sizeof(*s->shown)),
+				   .own_uj = calloc(n, sizeof(*s->own_uj)),
+				   .all_uj = calloc(n, sizeof(*s->all_uj)) };
+	if (!s->up || !s->depth || !s->shown || !s->own_uj || !s->all_uj) {
+		spans_shape_free(s);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		s->up[i] = i ? find_parent(s, i) : 0;
+		s->depth[i] = i ? s->depth[s->up[i]] + 1 : 0;
+		s->shown[i] = span_picked(&t->spans[i], command) || (i && s->shown[s->up[i]]);
+		s->has_energy |= span_energy_uj(t, &t->spans[i], &s->own_uj[i]);
+	}
+	for (uint32_t i = (uint32_t)n; i-- > 0;) {
+		s->all_uj[i] += s->own_uj[i];
+		if (i)
+			s->all_uj[s->up[i]] += s->all_uj[i];
+	}
+	return 0;
+}
+
+void spans_shape_free(struct spans_shape *s)
+{
+	free(s->up);
+	free(s->depth);
+	free(s->shown);
+	free(s->own_uj);
+	free(s->all_uj);
+	*s = (struct spans_shape){ 0 };
 }

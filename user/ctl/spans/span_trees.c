@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traces as text: a head line each, then a line a span, indented by its depth. */
+/* Traces as text: a head line for each trace, then a line for each span, indented by its depth. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include "../base/text.h"
-#include "ask.h"
-#include "spans.h"
+#include "base/text.h"
+#include "ctl/core/ask.h"
+#include "ctl_spans.h"
 
 #define INDENT_MAX 24
 
@@ -47,7 +47,7 @@ static void put_head(struct buf *out, const struct trace *t)
 		   u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
 }
 
-/* Digits that a person reads: 0.41 ms, 618 ms, 2.00 s, 3 min 12 s */
+/* Durations have about three digits: 0.41 ms, 618 ms, 2.00 s, 3 min 12 s. */
 static void put_duration(struct buf *out, uint64_t ns)
 {
 	char text[32];
@@ -73,7 +73,7 @@ static char mark(unsigned quality)
 static void put_figures(struct buf *out, const struct spans_shape *sh, uint32_t i)
 {
 	const struct span *s = &sh->t->spans[i];
-	uint64_t ns = s->kind == SPAN_FUNCTION && s->wall_ns ? s->wall_ns : s->end_ns - s->start_ns;
+	uint64_t ns = s->calls != 1 && s->wall_ns ? s->wall_ns : s->end_ns - s->start_ns;
 	char m = mark(s->energy_quality);
 
 	if (!sh->has_energy)
@@ -150,9 +150,14 @@ static int print_trace(const struct trace *t, const char *command, struct buf *o
 
 int spans_print(const struct spans_list *l, const char *command, struct buf *out)
 {
+	char text[SPANS_SENTENCES][200];
+	unsigned n;
 	int rc = 0;
 
-	for (size_t i = l->n; i-- > 0 && !rc;) /* the newest is the nearest to the prompt */
+	for (size_t i = l->n; i-- > 0 && !rc;) /* the newest trace comes last, next to the prompt */
 		rc = print_trace(l->v[i], command, out);
+	n = rc ? 0 : spans_say_missing(&l->missing, text);
+	for (unsigned i = 0; i < n; i++)
+		buf_printf(out, "not shown: %s\n", text[i]);
 	return rc;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* joulectl flame: spans by energy, as a picture. */
 #include <errno.h>
-#include "../base/log.h"
-#include "choice.h"
-#include "spans.h"
+#include "base/log.h"
+#include "ctl/core/choice.h"
+#include "ctl_spans.h"
 
 #define WIDTH_MIN 320
 #define WIDTH_MAX 8000
@@ -11,7 +11,7 @@
 enum { OPTION_WIDTH = SPANS_OPTIONS, OPTION_OUT };
 
 static const struct verb_option options[] = {
-	SPANS_OPTION_ROWS,
+	SPANS_OPTION_ROWS("all"),
 	[OPTION_WIDTH] = { "width", 'w', "PIXELS", "320 to 8000; 1200 unless given" },
 	[OPTION_OUT] = { "out", 'o', "FILE", "where to write; standard output unless given" },
 	{ NULL, 0, NULL, NULL },
@@ -26,28 +26,38 @@ static const char *const about[] = {
 	NULL,
 };
 
+static int add(void *flame, const struct spans_list *part)
+{
+	return spans_flame_add(flame, part);
+}
+
 static int run(const struct verb_call *call)
 {
+	struct flame *f = spans_flame_new(call->option[SPANS_COMMAND]);
+	const struct spans_query query = { .call = call, .limit = UINT64_MAX, .each = add, .ctx = f };
 	struct spans_list list = { 0 };
 	struct buf out = { 0 };
 	struct err err = { 0 };
 	uint64_t width = 1200;
-	int rc = choice_number("flame: --width", call->option[OPTION_WIDTH], WIDTH_MIN, WIDTH_MAX, &width, &err);
+	int rc = choice_number("flame: --width", call->option[OPTION_WIDTH], choice_range(WIDTH_MIN, WIDTH_MAX), &width,
+			       &err);
 
 	if (!rc)
-		rc = spans_load(call, &list, &err);
+		rc = f ? spans_load(&query, &list, &err) : -ENOMEM;
 	if (!rc)
-		rc = spans_draw_flame(&list, call->option[SPANS_COMMAND], (unsigned)width, &out);
+		rc = spans_flame_draw(f, &list.missing, (unsigned)width, &out);
 	if (rc == -ENODATA)
-		err_set(&err, rc,
-			"flame: nothing has ended that was asked for and used any energy; ask for more, or wait");
+		err_set(&err, rc, "flame: no matching span has ended and used energy; ask for more, or wait");
 	else if (rc == -ENOMEM)
 		err_set(&err, rc, "flame: out of memory; ask for less");
 	else if (!rc)
 		rc = spans_write(call->option[OPTION_OUT], &out, &err);
+	if (!rc || rc == -ENODATA)
+		spans_warn_missing("flame", &list.missing);
 	if (rc)
 		log_error("%s", err.text);
 	buf_free(&out);
+	spans_flame_free(f);
 	spans_list_free(&list);
 	return !rc ? CTL_OK : rc == -EINVAL ? CTL_USAGE : CTL_FAILED;
 }

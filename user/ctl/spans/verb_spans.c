@@ -2,13 +2,13 @@
 /* joulectl spans: what ran, for how long, at what energy. */
 #include <errno.h>
 #include <stdio.h>
-#include "../base/log.h"
-#include "spans.h"
+#include "base/log.h"
+#include "ctl_spans.h"
 
 enum { OPTION_JSON = SPANS_OPTIONS, OPTION_CHROME };
 
 static const struct verb_option options[] = {
-	SPANS_OPTION_ROWS,
+	SPANS_OPTION_ROWS("1000"),
 	[OPTION_JSON] = { "json", 'j', NULL, "whole traces, which FILE reads back" },
 	[OPTION_CHROME] = { "chrome", 0, "FILE", "writes trace events for trace viewers (Perfetto, chrome://tracing)" },
 	{ NULL, 0, NULL, NULL },
@@ -42,12 +42,26 @@ static int show(const struct verb_call *call, const struct spans_list *l, struct
 		err_set(err, rc, "spans: out of memory; ask for less");
 	else
 		rc = spans_write(chrome, &out, err);
+	if (!rc && (chrome || call->option[OPTION_JSON]))
+		/* the file has these sentences too, but the user may not read it */
+		spans_warn_missing("spans", &l->missing);
 	buf_free(&out);
 	return rc;
 }
 
+static void say_none(const struct spans_missing *m)
+{
+	char text[SPANS_SENTENCES][200];
+	unsigned n = spans_say_missing(m, text);
+
+	printf("no matching trace has ended\n");
+	for (unsigned i = 0; i < n; i++)
+		printf("not shown: %s\n", text[i]);
+}
+
 static int run(const struct verb_call *call)
 {
+	const struct spans_query query = { .call = call, .limit = 1000 };
 	struct spans_list list = { 0 };
 	struct err err = { 0 };
 	int rc;
@@ -56,13 +70,11 @@ static int run(const struct verb_call *call)
 		log_error("spans: --json and --chrome: one of them; leave the other out");
 		return CTL_USAGE;
 	}
-	rc = spans_load(call, &list, &err);
-	if (!rc && !list.n && !call->option[OPTION_JSON] && !call->option[OPTION_CHROME])
-		printf("no trace has ended that was asked for\n");
+	rc = spans_load(&query, &list, &err);
+	if (!rc && !list.n && !list.missing.left_out && !call->option[OPTION_JSON] && !call->option[OPTION_CHROME])
+		say_none(&list.missing);
 	else if (!rc)
 		rc = show(call, &list, &err);
-	if (!rc && list.left_out)
-		log_info("%llu older traces were left out; raise --limit", (unsigned long long)list.left_out);
 	if (rc)
 		log_error("%s", err.text);
 	spans_list_free(&list);

@@ -1,8 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Styled text, cut to a width, line by line, for a screen or a stream; and the drawing of the screen. */
 #include <curses.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include "top_screen.h"
+#include "screen.h"
+#include "top.h"
+
+void top_put_text(struct top_paint *p, enum top_style style, const char *text)
+{
+	unsigned columns = top_columns(text);
+	char *cut = NULL;
+
+	if (p->width && p->column + columns > p->width) {
+		columns = p->width - p->column;
+		cut = strndup(text, top_head(text, columns));
+		if (!cut)
+			return;
+		columns = top_columns(cut);
+	}
+	if (columns)
+		p->put(p->arg, p->row != TOP_PLAIN ? p->row : style, cut ? cut : text);
+	p->column += columns;
+	free(cut);
+}
+
+void top_put(struct top_paint *p, enum top_style style, const char *fmt, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	top_put_text(p, style, text);
+}
+
+void top_pad(struct top_paint *p, unsigned column)
+{
+	if (column > p->column)
+		top_put(p, TOP_PLAIN, "%*s", (int)(column - p->column), "");
+}
+
+void top_end(struct top_paint *p)
+{
+	if (p->row != TOP_PLAIN && p->width)
+		top_pad(p, p->width);
+	p->end_line(p->arg);
+	p->column = 0;
+	p->row = TOP_PLAIN;
+}
 
 #define BOTTOM 2 /* lines below the rows */
 
@@ -26,7 +73,7 @@ static const char *const help[] = {
 	NULL,
 };
 
-static int line; /* that is being drawn: after a full one the cursor may be on either */
+static int line; /* the line being drawn; after a full line curses may have its cursor on this line or on the next */
 static short attribute_pair[TOP_STYLES];
 
 void top_screen_colours(void)
@@ -69,7 +116,7 @@ static void end_line(void *arg)
 	move(++line, 0);
 }
 
-/* The cursor stays on its row while that is shown, and in what is drawn. */
+/* The cursor follows its row while that row is shown. The list scrolls so that the cursor is visible. */
 static void place_cursor(struct top_screen *s)
 {
 	const struct top_view *v = s->view;

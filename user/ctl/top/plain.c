@@ -1,10 +1,121 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One interval for programs: own values in microjoules, so that per domain energy_uj of the machine = the
- * rows' + idle_uj + residual_uj, to the last one. Without a split the rows have no energy at all. */
+/* top without a terminal: a table or a JSON object per interval. */
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
-#include "../base/json.h"
-#include "../encode/table.h"
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include "base/format/json.h"
+#include "base/log.h"
+#include "ctl/core/verb.h"
+#include "encode/table.h"
 #include "top.h"
+
+static void put(void *arg, enum top_style style, const char *text)
+{
+	fputs(text, arg);
+}
+
+static void end_line(void *arg)
+{
+	putc('\n', arg);
+}
+
+static unsigned terminal_width(void)
+{
+	struct winsize w;
+
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
+}
+
+static void print_table(struct top_view *v, unsigned limit)
+{
+	struct top_paint p = { .width = terminal_width(), .put = put, .end_line = end_line, .arg = stdout };
+
+	if (v->samples > 1)
+		putchar('\n');
+	top_draw_head(v, &p, 8);
+	top_draw_columns(v, &p);
+	for (unsigned i = 0; i < v->n_order && (!limit || i < limit); i++)
+		top_draw_row(v, v->order[i], &p, false);
+	if (limit && v->n_order > limit)
+		printf("%u more\n", v->n_order - limit);
+	top_draw_legend(v, &p);
+	if (v->marks & ~(unsigned)QUALITY_WRAPPED)
+		top_end(&p);
+}
+
+static void top_json(const struct snapshot *s, struct buf *out);
+
+static int show(struct top_view *v, const struct snapshot *s, const struct top_plain *how, struct buf *text)
+{
+	int rc = 0;
+
+	if (how->json) {
+		buf_reset(text);
+		top_json(s, text);
+		if (text->failed)
+			rc = -ENOMEM;
+		else
+			fwrite(text->data, 1, text->len, stdout);
+	} else {
+		rc = top_view_take(v, s);
+		if (!rc)
+			print_table(v, how->limit);
+	}
+	if (!rc && (fflush(stdout) || ferror(stdout)))
+		rc = -EPIPE;
+	return rc;
+}
+
+/* Returns 0 when all intervals that were asked for are printed; otherwise negative errno with err set. */
+static int show_all(struct top_view *v, struct top_feed *f, const struct top_plain *how, struct buf *text,
+		    struct err *err)
+{
+	bool lost = false;
+
+	for (uint64_t n = 0; !how->count || n < how->count;) {
+		struct snapshot *s;
+		int rc = top_feed_next(f, &s, err);
+
+		if (rc == 1) {
+			lost = false;
+			n++;
+			rc = show(v, s, how, text);
+			if (rc)
+				return rc == -EPIPE ? 0 :
+						      err_set(err, rc, "stdout: %s; free some", strerrordesc_np(-rc));
+			continue;
+		}
+		if (!rc || how->replay)
+			return rc;
+		if (!lost)
+			log_warn("top: %s; trying again", err->text);
+		lost = true;
+	}
+	return 0;
+}
+
+int top_plain_run(struct top_view *v, struct top_source *src, const struct top_plain *how)
+{
+	struct top_feed *f = NULL;
+	struct buf text = { 0 };
+	struct err err = { 0 };
+	int rc;
+
+	src->key_fd = -1;
+	rc = top_feed_open(src, &f, &err);
+	if (!rc)
+		rc = show_all(v, f, how, &text, &err);
+	top_feed_close(f);
+	buf_free(&text);
+	if (rc)
+		log_error("top: %s", err.text);
+	return rc ? CTL_FAILED : CTL_OK;
+}
+
+/* One interval as JSON. Energies are a row's own, in microjoules. For each domain the machine's energy_uj is exactly
+ * the sum of the rows' energy_uj, idle_uj and residual_uj. Rows have no energy when no formula splits it. */
 
 static void put_domain(struct json *j, const struct snapshot *s, unsigned d, bool split)
 {
@@ -13,6 +124,8 @@ static void put_domain(struct json *j, const struct snapshot *s, unsigned d, boo
 	json_object_begin(j);
 	json_key_str(j, "name", s->schema->domains[d].name);
 	json_key_str(j, "kind", domain_kind_name(s->schema->domains[d].kind));
+	json_key(j, "in_total");
+	json_bool(j, schema_sums(s->schema, d));
 	json_key_str(j, "interface", energy_interface_name(s->schema->domains[d].interface));
 	json_key_str(j, "quality", quality_name(v->quality));
 	json_key_u64(j, "interval_ns", v->end_ns - v->start_ns);
@@ -22,22 +135,19 @@ static void put_domain(struct json *j, const struct snapshot *s, unsigned d, boo
 	if (split) {
 		json_key_u64(j, "idle_uj", v->idle_uj);
 		json_key_u64(j, "residual_uj", v->residual_uj);
-		json_key_str(j, "idle_quality", quality_name(v->quality | v->idle_quality));
+		json_key_str(j, "idle_quality", quality_name(v->idle_quality));
 	}
 	json_object_end(j);
 }
 
 static void put_energy(struct json *j, const struct snapshot *s, unsigned row)
 {
-	unsigned quality = s->schema->n_domains ? 0 : s->rows[row].quality;
 	double watts = 0;
 
 	json_key(j, "energy_uj");
 	json_object_begin(j);
-	for (unsigned d = 0; d < s->schema->n_domains; d++) {
+	for (unsigned d = 0; d < s->schema->n_domains; d++)
 		json_key_u64(j, s->schema->domains[d].name, *snapshot_energy(s, row, d));
-		quality |= snapshot_energy_quality(s, row, d);
-	}
 	json_object_end(j);
 	json_key(j, "power_w");
 	json_object_begin(j);
@@ -47,7 +157,7 @@ static void put_energy(struct json *j, const struct snapshot *s, unsigned row)
 		json_double(j, watts);
 	}
 	json_object_end(j);
-	json_key_str(j, "energy_quality", quality_name(quality));
+	json_key_str(j, "energy_quality", quality_name(snapshot_row_energy_quality(s, row)));
 }
 
 static void put_row(struct json *j, const struct snapshot *s, unsigned row, bool split)
@@ -79,7 +189,7 @@ static void put_row(struct json *j, const struct snapshot *s, unsigned row, bool
 	json_object_end(j);
 }
 
-void top_json(const struct snapshot *s, struct buf *out)
+static void top_json(const struct snapshot *s, struct buf *out)
 {
 	bool split = s->schema->n_domains && s->formula[0] && strcmp(s->formula, "none") != 0;
 	struct json j;

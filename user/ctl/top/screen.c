@@ -1,15 +1,156 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* top on a terminal (ncursesw). The screen keeps the last interval when the agent ends, until an agent runs again. */
 #include <curses.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <wchar.h>
 #include <wctype.h>
-#include "top_screen.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "ctl/core/verb.h"
+#include "screen.h"
+#include <term.h> /* last, because it defines macros such as columns */
+
+static volatile sig_atomic_t ended;
+
+static void on_end(int sig)
+{
+	ended = 1;
+}
+
+static bool top_keys(struct top_screen *s);
+
+static bool idle(void *arg)
+{
+	struct top_screen *s = arg;
+
+	if (!stdscr)
+		return false;
+	if (ended)
+		s->quit = true;
+	if (top_keys(s) && !s->quit) {
+		if (top_view_arrange(s->view) != 0)
+			snprintf(s->message, sizeof(s->message), "out of memory; free some");
+		top_screen_draw(s);
+	}
+	return s->quit;
+}
+
+static void end_of_feed(struct top_screen *s, struct top_feed *f, int rc, const struct err *err)
+{
+	if (rc == -ENODATA)
+		snprintf(s->message, sizeof(s->message), "end of the recording; q leaves");
+	else
+		snprintf(s->message, sizeof(s->message), "%.500s",
+			 rc == -ENOMEM ? "out of memory; free some" : err->text);
+	top_screen_draw(s);
+	while (!top_feed_wait(f, NS_PER_S))
+		;
+}
+
+static int watch(struct top_screen *s, struct top_feed *f)
+{
+	top_screen_draw(s);
+	while (!s->quit) {
+		struct err err = { 0 };
+		struct snapshot *snap;
+		int rc = top_feed_next(f, &snap, &err);
+		bool lost = rc < 0 && !s->source->replay;
+
+		if (s->quit)
+			break;
+		*s->message = 0;
+		if (lost)
+			snprintf(s->message, sizeof(s->message), "LOST %.500s   trying again", err.text);
+		else if (rc == 1)
+			rc = top_view_take(s->view, snap);
+		else
+			rc = rc ? rc : -ENODATA;
+		if (rc && !lost) {
+			end_of_feed(s, f, rc, &err);
+			return rc == -ENODATA ? CTL_OK : CTL_FAILED;
+		}
+		top_screen_draw(s);
+	}
+	return CTL_OK;
+}
+
+/* true = the terminal is known and can move its cursor. top asks before it reads anything from a pipe. */
+static bool able(void)
+{
+	char cup[] = "cup";
+	int why = 0;
+	bool good = setupterm(NULL, STDOUT_FILENO, &why) == OK && tigetstr(cup) > (char *)0;
+
+	if (cur_term)
+		del_curterm(cur_term);
+	return good;
+}
+
+static SCREEN *open_screen(int key_fd)
+{
+	struct sigaction on = { .sa_handler = on_end };
+	FILE *in = key_fd == STDIN_FILENO ? stdin : fdopen(key_fd, "r");
+	SCREEN *screen = in ? newterm(NULL, stdout, in) : NULL;
+
+	if (!screen)
+		return NULL;
+	set_term(screen);
+	set_escdelay(25);
+	cbreak();
+	noecho();
+	nonl();
+	curs_set(0);
+	keypad(stdscr, TRUE);
+	nodelay(stdscr, TRUE);
+	top_screen_colours();
+	sigaction(SIGINT, &on, NULL);
+	sigaction(SIGTERM, &on, NULL);
+	sigaction(SIGHUP, &on, NULL);
+	return screen;
+}
+
+int top_screen_run(struct top_view *v, const struct top_source *src)
+{
+	struct top_source with_keys = *src;
+	struct top_screen s = { .view = v, .source = &with_keys };
+	struct top_feed *f = NULL;
+	struct err err = { 0 };
+	SCREEN *screen;
+	int status;
+
+	with_keys.key_fd = isatty(STDIN_FILENO) ? STDIN_FILENO : open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (with_keys.key_fd < 0 || !able())
+		return -ENOTTY;
+	with_keys.idle = idle;
+	with_keys.arg = &s;
+	with_keys.pace = true;
+	if (top_feed_open(&with_keys, &f, &err) != 0) {
+		log_error("top: %s", err.text);
+		return CTL_FAILED;
+	}
+	screen = open_screen(with_keys.key_fd);
+	if (!screen) {
+		top_feed_close(f);
+		return -ENOTTY;
+	}
+	status = watch(&s, f);
+	endwin();
+	delscreen(screen);
+	top_feed_close(f);
+	if (status != CTL_OK && *s.message)
+		log_error("top: %s", s.message);
+	return status;
+}
 
 #define ESCAPE 27
-#define DEAF_MAX 20 /* then the terminal is gone */
+#define DEAF_MAX 20 /* announcements of input without input; more mean that the terminal is closed */
 
 static void move_to(struct top_screen *s, long at)
 {
@@ -28,7 +169,7 @@ static void fold(struct top_screen *s, bool folded)
 	move_to(s, s->cursor);
 }
 
-/* The next domain that the machine has, after the last one all of them. */
+/* Chooses the next domain that the machine has. All domains together come after the last one. */
 static void next_domain(struct top_view *v)
 {
 	do
@@ -49,7 +190,7 @@ static bool move_key(struct top_screen *s, wint_t key)
 		return true;
 	case KEY_DOWN:
 	case 'j':
-		move_to(s, (long)s->cursor + s->pointing); /* the first time it only appears */
+		move_to(s, (long)s->cursor + s->pointing); /* the first press only shows the cursor */
 		return true;
 	case KEY_PPAGE:
 		move_to(s, (long)s->cursor - page);
@@ -62,7 +203,7 @@ static bool move_key(struct top_screen *s, wint_t key)
 		move_to(s, s->view->n_order);
 		return true;
 	case KEY_HOME:
-	case 'g': /* and let go of the row: the top stays the top */
+	case 'g': /* also lets go of the row, so that the list stays at its top */
 		s->cursor = s->first = 0;
 		s->pointing = false;
 		return true;
@@ -142,7 +283,7 @@ static void drop_last(char *text)
 {
 	size_t n = strlen(text);
 
-	while (n && (text[n - 1] & 0xc0) == 0x80) /* all of one character in UTF-8 */
+	while (n && (text[n - 1] & 0xc0) == 0x80) /* all bytes of one character in UTF-8 */
 		n--;
 	text[n ? n - 1 : 0] = 0;
 }
@@ -171,7 +312,7 @@ static void filter_key(struct top_screen *s, wint_t key, bool code)
 		s->cursor = s->first = 0;
 }
 
-/* Input that is announced and never comes is a terminal that was closed. */
+/* A closed terminal announces input that never comes. */
 static void listen(struct top_screen *s, bool heard)
 {
 	struct pollfd p = { .fd = s->source->key_fd, .events = POLLIN };
@@ -182,7 +323,8 @@ static void listen(struct top_screen *s, bool heard)
 		s->quit = true;
 }
 
-bool top_keys(struct top_screen *s)
+/* Handles every key that was typed. true = there was one. */
+static bool top_keys(struct top_screen *s)
 {
 	bool changed = false;
 	wint_t key;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of top's screen: what the keyboard changes and the drawing shows. */
+/* State of top's screen: screen.c changes it by keys, paint.c draws it. */
 #ifndef JD_CTL_TOP_SCREEN_H
 #define JD_CTL_TOP_SCREEN_H
 #include "top.h"
@@ -10,8 +10,8 @@ struct top_screen {
 	struct top_view *view;
 	const struct top_source *source;
 	enum top_mode mode;
-	unsigned cursor, first; /* of view->order: chosen, and first one drawn */
-	unsigned rows; /* lines there were for them */
+	unsigned cursor, first; /* indexes into view->order: the chosen row, and the first row drawn */
+	unsigned rows; /* lines for rows in the last drawing */
 	bool pointing; /* the cursor was moved: it stays on its row and is drawn */
 	struct top_row *pointed;
 	unsigned deaf; /* times in a row that input was announced and none came */
@@ -19,9 +19,7 @@ struct top_screen {
 	char message[600]; /* "" = none */
 };
 
-/* top_keys.c: all that was typed. true = something changed. */
-bool top_keys(struct top_screen *s);
-/* top_paint_screen.c */
+/* paint.c */
 void top_screen_colours(void);
 void top_screen_draw(struct top_screen *s);
 

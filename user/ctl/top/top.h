@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of joulectl top: feed (snapshots from an agent or a recording) -> view (rows that live on from
- * one interval to the next: totals, subtrees, histories, order) -> draw (lines of styled text) -> screen
- * (a terminal) or plain lines. */
+/* The parts of joulectl top: feed (snapshots from an agent or a recording) -> view (rows that last from one interval to
+ * the next: totals, subtrees, histories, order) -> draw (lines of styled text) -> screen (a terminal) or plain (a
+ * stream). */
 #ifndef JD_CTL_TOP_H
 #define JD_CTL_TOP_H
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include "../base/buf.h"
-#include "../base/err.h"
-#include "../model/naming.h"
-#include "../model/snapshot.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/hash.h"
+#include "model/naming.h"
+#include "model/snapshot.h"
 
 #define TOP_HISTORY 64 /* intervals kept of each row */
 #define TOP_FILTER_MAX 64
@@ -22,21 +23,21 @@ struct top_source {
 	const char *socket; /* NULL = the default one */
 	const char *replay; /* a recording instead of an agent; "-" = stdin */
 	uint64_t interval_ns; /* 0 = the agent's own */
-	bool pace; /* a recording in its own time */
-	int key_fd; /* looked at while waiting; -1 = none */
+	bool pace; /* a recording is shown at the pace at which it was made */
+	int key_fd; /* keyboard, watched while waiting; -1 = none */
 	/* Called at least ten times a second while waiting, when key_fd is set. true = give up waiting. */
 	bool (*idle)(void *arg);
 	void *arg;
 };
 int top_feed_open(const struct top_source *src, struct top_feed **ret, struct err *err);
-/* Valid until the next call. 1 = one, 0 = the end (of a recording, of waiting), -errno: lost, see err;
- * for an agent the next call tries anew. */
+/* Returns 1 with a snapshot in *ret, valid until the next call; 0 at the end of a recording or when waiting was given
+ * up; negative errno with err set for a failure. After a failure the next call connects to the agent again. */
 int top_feed_next(struct top_feed *f, struct snapshot **ret, struct err *err);
 void top_feed_close(struct top_feed *f);
-/* Waits, with looks at the keyboard. true = give up. */
+/* Waits and watches the keyboard. true = waiting was given up. */
 bool top_feed_wait(struct top_feed *f, uint64_t ns);
 
-/* top_view.c */
+/* view.c */
 struct top_values { /* of one interval */
 	uint64_t time_ns, cycles, instructions, rx_bytes, tx_bytes;
 	uint64_t uj[DOMAIN_KINDS];
@@ -53,27 +54,26 @@ struct top_totals { /* since the start or the last reset */
 enum { TOP_OWN, TOP_SUBTREE, TOP_SCOPES };
 
 struct top_row {
-	char *path; /* as it came: identity, filter, parent */
+	char *path; /* as in the snapshot; rows and parents are found by it */
 	char *name; /* safe to print */
 	const char *leaf; /* of name: its last part */
-	char *title, *label; /* what people call it: as it came, and safe to print; NULL = only by its path */
-	struct top_row *parent, *child, *sibling; /* child and sibling: shown ones, by order */
-	struct top_row *chain; /* of the hash table */
+	char *title, *label; /* its name in names, as it is and safe to print; NULL = none */
+	struct top_row *parent, *child, *sibling; /* child and sibling link the shown rows in their order */
 	enum row_kind kind;
-	uint64_t id; /* 0: no row of its own, a parent of some */
+	uint64_t id; /* 0 = in no snapshot, only a parent of other rows */
 	bool ended;
-	bool folded; /* the tree does not show what is below */
+	bool folded; /* the tree does not show the rows below */
 	bool match, wanted; /* wanted: match, or a parent of one */
-	uint64_t seen; /* tick in which it or something below was there */
+	uint64_t seen; /* last tick with this row or one below it in the snapshot */
 	uint64_t own_seen;
 	struct top_values now[TOP_SCOPES], shown[TOP_SCOPES];
 	struct top_totals total[TOP_SCOPES], shown_total[TOP_SCOPES];
 	float history[TOP_SCOPES][TOP_HISTORY]; /* watts; CPU share without energy */
 	unsigned depth; /* in the tree that is shown */
-	uint64_t last_branches; /* bit per depth: it or that ancestor is the last one there */
+	uint64_t last_branches; /* bit d: this row, or its ancestor of depth d, is the last of its siblings */
 };
 
-struct top_domain { /* machine's line: one domain, or all of a kind */
+struct top_domain { /* a line of the machine: one domain, or the sum of a kind */
 	char name[80];
 	enum domain_kind kind;
 	uint64_t uj, idle_uj, residual_uj, total_uj;
@@ -92,7 +92,7 @@ struct top_machine {
 	bool counters; /* cycles and instructions */
 	bool idle_merged;
 	uint64_t suspended_ns, missed, lost;
-	bool counted[DOMAIN_KINDS]; /* kinds that "all" adds up: they do not overlap */
+	unsigned summed; /* kinds that "all" adds up: domain_kinds_summed */
 	bool has[DOMAIN_KINDS];
 };
 
@@ -100,33 +100,32 @@ enum top_sort { TOP_BY_WATTS, TOP_BY_JOULES, TOP_BY_CPU, TOP_BY_IPC, TOP_BY_NETW
 extern const char *const top_sort_names[TOP_SORTS + 1]; /* "watts" ..., NULL */
 
 struct top_view {
-	/* what the user chose */
+	/* the user's choices */
 	enum top_sort sort;
 	bool reverse, tree, all, frozen;
 	int domain; /* enum domain_kind, -1 = all that do not overlap */
 	char filter[TOP_FILTER_MAX];
-	/* what there is */
+	/* the data */
 	struct top_machine machine, live_machine;
 	float history[DOMAIN_KINDS][TOP_HISTORY];
 	double peak[DOMAIN_KINDS]; /* watts, the end of the bars */
 	uint64_t tick; /* intervals taken */
-	uint64_t samples; /* of them in the histories */
+	uint64_t samples; /* intervals in the histories */
 	uint64_t last_end_ns;
 	char boot_id[40];
 	struct top_row **rows;
 	unsigned n_rows, cap_rows;
-	size_t path_bytes; /* of them */
-	struct top_row **hash;
-	unsigned cap_hash; /* a power of two */
-	struct top_row **order; /* what is shown, in order */
+	size_t path_bytes; /* of all rows */
+	struct hash by_path;
+	struct top_row **order; /* the shown rows, in order */
 	unsigned n_order, cap_order;
 	bool network_seen;
-	unsigned marks; /* qualities drawn: for the legend */
+	unsigned marks; /* qualities that were drawn; the legend explains them */
 };
 
-/* One interval more. 0 or -ENOMEM. */
+/* Adds an interval. 0 or -ENOMEM. */
 int top_view_take(struct top_view *v, const struct snapshot *s);
-/* The order anew, after a choice. 0 or -ENOMEM. */
+/* Picks and sorts the rows again after a choice changed. 0 or -ENOMEM. */
 int top_view_arrange(struct top_view *v);
 void top_view_reset_totals(struct top_view *v);
 void top_view_free(struct top_view *v);
@@ -140,21 +139,16 @@ static inline int top_scope(const struct top_view *v)
 	return v->tree ? TOP_SUBTREE : TOP_OWN;
 }
 
-/* top_rows.c: rows by path. NULL: no memory. */
+/* top_rows.c: the row of a path, made if there is none. NULL = no memory, or too many rows. */
 struct top_row *top_row_get(struct top_view *v, const char *path, enum row_kind kind);
-/* Is it a container, pod or machine, whose name its path does not say? Units are in the path itself. n may be NULL. */
+/* true = a container, pod or machine, whose name is not in its path. A unit's name is in the path. n may be NULL. */
 bool top_entitled(const struct names *n);
-/* Takes what it is called then. 0 or -ENOMEM. */
+/* Stores the name in r->title and r->label where top_entitled is true. 0 or -ENOMEM. */
 int top_row_entitle(struct top_view *v, struct top_row *r, const struct names *n);
-/* Frees those that were not seen in this tick. */
+/* Frees the rows that were not seen in this tick. */
 void top_rows_sweep(struct top_view *v);
 void top_rows_free(struct top_view *v);
 
-/* top_machine.c */
-void top_machine_take(struct top_view *v, const struct snapshot *s);
-/* Which of the kinds add up to a machine: the largest that do not contain one another. psys holds package
- * and dram, package holds core and uncore (Linux powercap documentation). */
-void top_count_kinds(const bool has[DOMAIN_KINDS], bool ret_counted[DOMAIN_KINDS]);
 
 /* top_text.c */
 void top_text_init(void); /* after setlocale */
@@ -164,14 +158,19 @@ char *top_clean(const char *path);
 unsigned top_columns(const char *text);
 /* Bytes at the start of text that fill at most so many columns. */
 size_t top_head(const char *text, unsigned columns);
-/* Cut in the middle to at most `columns`; 0 = whole. */
+/* Copies text, cut in the middle to at most `columns`; 0 = not cut. */
 void top_fit(char *dst, size_t size, const char *text, unsigned columns);
-/* n characters of history, scaled to max, the newest one last; samples = how many were ever taken. */
-void top_spark(char *dst, size_t size, const float *ring, uint64_t samples, unsigned n, double max);
+struct top_curve {
+	const float *ring; /* TOP_HISTORY values */
+	uint64_t samples; /* taken since the start; the newest is at (samples - 1) % TOP_HISTORY */
+	double max; /* the value of a full block */
+};
+/* n characters, one per value, the newest last. */
+void top_spark(char *dst, size_t size, const struct top_curve *c, unsigned n);
 void top_joules(char dst[16], uint64_t uj);
 void top_seconds(char dst[16], uint64_t ns);
 
-/* top_draw.c, top_draw_head.c */
+/* draw.c */
 enum top_style {
 	TOP_PLAIN,
 	TOP_BOLD,
@@ -186,33 +185,31 @@ enum top_style {
 	TOP_STYLES
 };
 struct top_paint {
-	unsigned width; /* 0 = without end */
+	unsigned width; /* 0 = unlimited */
 	void (*put)(void *arg, enum top_style style, const char *text);
 	void (*end_line)(void *arg);
 	void *arg;
 	unsigned column;
-	enum top_style row; /* TOP_CURSOR over all of a line; TOP_PLAIN */
+	enum top_style row; /* style of the whole line, such as TOP_CURSOR; TOP_PLAIN = each text has its own */
 };
 void top_put(struct top_paint *p, enum top_style style, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void top_put_text(struct top_paint *p, enum top_style style, const char *text); /* of any length */
 void top_pad(struct top_paint *p, unsigned column);
 void top_end(struct top_paint *p);
-/* Lines of the machine; how many. */
+/* Draws the machine's lines. Returns how many. */
 unsigned top_draw_head(struct top_view *v, struct top_paint *p, unsigned max_domains);
 void top_draw_columns(const struct top_view *v, struct top_paint *p);
 void top_draw_row(struct top_view *v, const struct top_row *r, struct top_paint *p, bool cursor);
 void top_draw_legend(const struct top_view *v, struct top_paint *p);
 
-/* top_screen.c: until the user leaves. Exit status; -ENOTTY: this terminal can show no screen. */
+/* screen.c: runs until the user leaves. Returns the exit status, or -ENOTTY where the terminal can show no screen. */
 int top_screen_run(struct top_view *v, const struct top_source *src);
-/* top_plain.c. Exit status. */
+/* plain.c: returns the exit status. */
 struct top_plain {
 	uint64_t count; /* tables or objects, 0 = without end */
 	unsigned limit; /* rows of a table, 0 = all */
 	bool json, replay;
 };
 int top_plain_run(struct top_view *v, struct top_source *src, const struct top_plain *how);
-/* top_json.c */
-void top_json(const struct snapshot *s, struct buf *out);
 
 #endif

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Snapshots for top. An agent's stream has the form of a recording, so that both take one path; while the
- * reader waits for bytes the keyboard is looked at, which spares a thread. */
+/* Snapshots for top. An agent's stream has the format of a recording, so that one reader serves both. The reader
+ * watches the keyboard while it waits for bytes, so that top needs no second thread. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "../base/clock.h"
-#include "../model/recording.h"
-#include "agent.h"
-#include "input.h"
+#include "base/clock.h"
+#include "model/recording/recording.h"
+#include "ctl/core/agent_client.h"
+#include "ctl/decode/input.h"
 #include "top.h"
 
 #define LOOK_MS 100
 #define RETRY_NS NS_PER_S
-#define REPLAY_WAIT_MAX_NS (60 * NS_PER_S) /* a gap in a recording is not sat through */
+#define REPLAY_WAIT_MAX_NS (60 * NS_PER_S) /* longer gaps in a recording are shortened to this */
 
 struct top_feed {
 	struct top_source src;
 	struct agent *agent;
 	struct recording *rec;
-	struct buf last; /* the interval that was over when we came, read before the stream */
-	size_t taken; /* of it */
-	bool streaming, stop;
+	struct buf last; /* the agent's last finished interval, read before the stream */
+	size_t taken; /* bytes of `last` that were read */
+	bool streaming;
+	atomic_bool stop;
 	uint64_t last_end_ns; /* of the snapshot given before; 0 = none */
-	uint64_t try_ns; /* no new try before */
+	uint64_t try_ns; /* the next connection is not tried before */
 	struct err read_err;
 };
 
@@ -60,7 +61,7 @@ static int begin_stream(struct top_feed *f)
 	return agent_begin(f->agent, path, "application/cbor", &f->read_err);
 }
 
-/* What the recording's reader reads. */
+/* Gives the recording's reader its bytes: first `last`, then the stream. */
 static ssize_t read_agent(void *arg, void *dst, size_t n)
 {
 	struct top_feed *f = arg;
@@ -97,23 +98,24 @@ static void drop(struct top_feed *f)
 	f->taken = 0;
 }
 
-/* The last interval comes at once, if there is one yet and it is as long as the others will be. */
+/* The agent's last interval is read before the stream, so that top shows something at once. It is left out when the
+ * user asks for another length of intervals. */
 static int connect_agent(struct top_feed *f, struct err *err)
 {
 	struct err none;
-	int code = agent_open(f->src.socket, &f->agent, err);
+	int rc = agent_open(f->src.socket, &f->agent, err);
 
-	if (code)
-		return code;
+	if (rc)
+		return rc;
 	agent_also_look_at(f->agent, f->src.key_fd);
 	buf_reset(&f->last);
 	if (!f->src.interval_ns)
 		agent_get(f->agent, "/v1/snapshot", "application/cbor", &f->last, &none);
 	f->read_err = (struct err){ 0 };
-	code = recording_open_from(read_agent, f, "agent", &f->rec, err);
-	if (code && f->read_err.code)
+	rc = recording_open_from(read_agent, f, "agent", &f->rec, err);
+	if (rc && f->read_err.code)
 		*err = f->read_err;
-	return code;
+	return rc;
 }
 
 static int open_replay(struct top_feed *f, struct err *err)
@@ -124,16 +126,16 @@ static int open_replay(struct top_feed *f, struct err *err)
 int top_feed_open(const struct top_source *src, struct top_feed **ret, struct err *err)
 {
 	struct top_feed *f = calloc(1, sizeof(*f));
-	int code;
+	int rc;
 
 	if (!f)
 		return err_set(err, -ENOMEM, "top: out of memory; free some");
 	f->src = *src;
 	f->last.limit = AGENT_BODY_MAX;
-	code = src->replay ? open_replay(f, err) : connect_agent(f, err);
-	if (code) {
+	rc = src->replay ? open_replay(f, err) : connect_agent(f, err);
+	if (rc) {
 		top_feed_close(f);
-		return code;
+		return rc;
 	}
 	*ret = f;
 	return 0;
@@ -142,18 +144,19 @@ int top_feed_open(const struct top_source *src, struct top_feed **ret, struct er
 static int reconnect(struct top_feed *f, struct err *err)
 {
 	uint64_t now = clock_mono_ns();
-	int code;
+	int rc;
 
 	if (now < f->try_ns && top_feed_wait(f, f->try_ns - now))
 		return -ECANCELED;
 	f->try_ns = clock_mono_ns() + RETRY_NS;
-	code = connect_agent(f, err);
-	if (code)
+	rc = connect_agent(f, err);
+	if (rc)
 		drop(f);
-	return code;
+	return rc;
 }
 
-/* A recording's own pace; of its first interval as well nobody has to wait. */
+/* Waits as long as the interval took in the recording; the first interval comes without waiting. true = waiting was
+ * given up. */
 static bool pace(struct top_feed *f, const struct snapshot *s)
 {
 	uint64_t wait = f->last_end_ns && s->end_ns > f->last_end_ns ? s->end_ns - f->last_end_ns : 0;
@@ -164,36 +167,36 @@ static bool pace(struct top_feed *f, const struct snapshot *s)
 
 static int next_of_replay(struct top_feed *f, struct snapshot **ret, struct err *err)
 {
-	int code = recording_next(f->rec, ret, err);
+	int rc = recording_next(f->rec, ret, err);
 
-	return code == 1 && pace(f, *ret) ? 0 : code;
+	return rc == 1 && pace(f, *ret) ? 0 : rc;
 }
 
 int top_feed_next(struct top_feed *f, struct snapshot **ret, struct err *err)
 {
-	int code = 0;
+	int rc = 0;
 
 	if (f->src.replay)
 		return next_of_replay(f, ret, err);
 	if (!f->agent)
-		code = reconnect(f, err);
-	/* The interval that came first may come again. */
-	while (!code && (code = recording_next(f->rec, ret, err)) == 1 && (*ret)->end_ns == f->last_end_ns)
-		code = 0;
+		rc = reconnect(f, err);
+	/* The stream may repeat the interval that was read before it. */
+	while (!rc && (rc = recording_next(f->rec, ret, err)) == 1 && (*ret)->end_ns == f->last_end_ns)
+		rc = 0;
 	if (f->stop)
 		return 0;
-	if (code == 1) {
+	if (rc == 1) {
 		f->last_end_ns = (*ret)->end_ns;
 		return 1;
 	}
 	if (f->read_err.code)
 		*err = f->read_err;
-	else if (!code)
-		code = err_set(err, -ECONNRESET, "agent: it has ended; start it again");
+	else if (!rc)
+		rc = err_set(err, -ECONNRESET, "agent: it has ended; start it again");
 	if (f->agent)
 		drop(f);
 	f->try_ns = clock_mono_ns() + RETRY_NS;
-	return code;
+	return rc;
 }
 
 void top_feed_close(struct top_feed *f)

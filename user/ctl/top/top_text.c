@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
-#include "../base/text.h"
+#include "base/text.h"
 #include "top.h"
 
 static bool unicode;
@@ -20,7 +20,7 @@ bool top_text_unicode(void)
 	return unicode;
 }
 
-/* Valid UTF-8 of len bytes (RFC 3629). */
+/* Decodes one character of valid UTF-8, of len bytes (RFC 3629). */
 static wchar_t decode(const unsigned char *s, size_t len)
 {
 	uint32_t c = len > 1 ? s[0] & (0xffu >> (len + 1)) : s[0];
@@ -30,8 +30,8 @@ static wchar_t decode(const unsigned char *s, size_t len)
 	return (wchar_t)c;
 }
 
-/* Characters without a place of their own that could hide or turn round what stands beside them: zero
- * width, bidirectional controls (UAX 9), tags. */
+/* Characters without width that can hide or reverse the text beside them: zero-width characters, bidirectional controls
+ * (UAX 9), tags. */
 static bool deceives(wchar_t c)
 {
 	return (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) ||
@@ -121,12 +121,12 @@ void top_fit(char *dst, size_t size, const char *text, unsigned columns)
 		at -= width_of((const unsigned char *)s, n);
 		s += n;
 	}
-	while (*s && !width_of((const unsigned char *)s, step(s))) /* marks of a letter that was cut */
+	while (*s && !width_of((const unsigned char *)s, step(s))) /* combining marks of a letter that was cut off */
 		s += step(s);
 	snprintf(dst + strlen(dst), size - strlen(dst), "%s", s);
 }
 
-void top_spark(char *dst, size_t size, const float *ring, uint64_t samples, unsigned n, double max)
+void top_spark(char *dst, size_t size, const struct top_curve *c, unsigned n)
 {
 	static const char *const blocks[] = { " ",      "\u2581", "\u2582", "\u2583", "\u2584",
 					      "\u2585", "\u2586", "\u2587", "\u2588" };
@@ -134,9 +134,9 @@ void top_spark(char *dst, size_t size, const float *ring, uint64_t samples, unsi
 	size_t at = 0;
 
 	for (unsigned i = n; i-- > 0 && at + 4 < size;) {
-		float f = i < samples && i < TOP_HISTORY ? ring[(samples - 1 - i) % TOP_HISTORY] : 0;
-		double level = max > 0 ? (double)f / max * 8 : 0;
-		/* Something is never drawn as nothing. */
+		float f = i < c->samples && i < TOP_HISTORY ? c->ring[(c->samples - 1 - i) % TOP_HISTORY] : 0;
+		double level = c->max > 0 ? (double)f / c->max * 8 : 0;
+		/* A value above zero is always visible. */
 		int step8 = f > 0 ? (int)(level + 0.5) : 0;
 
 		if (f > 0 && step8 < 1)

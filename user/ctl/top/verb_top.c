@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* joulectl top: who uses the energy, now. */
+/* joulectl top: the power and work of every cgroup, live. */
 #include <errno.h>
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "../base/log.h"
-#include "../base/parse.h"
-#include "../base/text.h"
-#include "choice.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/text.h"
+#include "ctl/core/choice.h"
 #include "top.h"
-#include "verb.h"
+#include "ctl/core/verb.h"
 
 enum {
 	OPTION_SORT,
@@ -54,21 +54,22 @@ static const char *const about[] = {
 	NULL,
 };
 
-/* Numbers of options. 0 or -EINVAL, said. */
+/* Reads the options that are numbers. 0, or -EINVAL with a message. */
 static int read_numbers(const struct verb_call *call, struct top_source *src, struct top_plain *how)
 {
 	struct err err = { 0 };
 	uint64_t limit = 0;
-	int code = choice_number("top: --count", call->option[OPTION_COUNT], 1, UINT64_MAX, &how->count, &err);
+	int rc = choice_number("top: --count", call->option[OPTION_COUNT], choice_range(1, UINT64_MAX), &how->count,
+			       &err);
 
-	if (!code)
-		code = choice_number("top: --limit", call->option[OPTION_LIMIT], 1, 1000000, &limit, &err);
-	if (!code)
-		code = choice_interval("top: --interval", call->option[OPTION_INTERVAL], &src->interval_ns, &err);
+	if (!rc)
+		rc = choice_number("top: --limit", call->option[OPTION_LIMIT], choice_range(1, 1000000), &limit, &err);
+	if (!rc)
+		rc = choice_interval("top: --interval", call->option[OPTION_INTERVAL], &src->interval_ns, &err);
 	how->limit = (unsigned)limit;
-	if (code)
+	if (rc)
 		log_error("%s", err.text);
-	return code;
+	return rc;
 }
 
 static int read_choices(const struct verb_call *call, struct top_view *v)

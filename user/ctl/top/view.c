@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What top knows: each interval is added to rows that stay. While the screen is frozen the totals go on
- * below it, what is shown is a copy. */
+/* top's data. Each interval is added to rows that last longer than an interval. The shown values are a copy, so that
+ * totals go on while the screen is frozen. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../encode/table.h"
+#include "encode/table.h"
 #include "top.h"
 
 struct columns {
@@ -13,7 +14,7 @@ struct columns {
 
 bool top_counts(const struct top_view *v, enum domain_kind kind)
 {
-	return v->domain < 0 ? v->machine.counted[kind] : v->domain == (int)kind;
+	return v->domain < 0 ? (v->machine.summed & DOMAIN_BIT(kind)) != 0 : v->domain == (int)kind;
 }
 
 double top_watts(const struct top_view *v, const double watts[DOMAIN_KINDS])
@@ -103,7 +104,7 @@ static int take_row(struct top_view *v, const struct snapshot *s, unsigned i, co
 	return top_row_entitle(v, r, from->names);
 }
 
-/* Up the tree: a row's own values count for all above it. */
+/* Adds each row's own values to the subtree values of the row and of its ancestors. */
 static void spread(struct top_view *v)
 {
 	for (unsigned i = 0; i < v->n_rows; i++) {
@@ -125,7 +126,8 @@ static void spread(struct top_view *v)
 	}
 }
 
-/* Watts where there is energy, else CPUs: a sparkline shows shape. */
+/* Returns watts, or the number of busy CPUs where rows have no energy. A sparkline shows a shape, so its unit does not
+ * matter. */
 static float height(const struct top_view *v, const struct top_values *t)
 {
 	uint64_t ns = v->live_machine.interval_ns;
@@ -134,7 +136,7 @@ static float height(const struct top_view *v, const struct top_values *t)
 	if (!v->live_machine.split)
 		return ns ? (float)((double)t->time_ns / (double)ns) : 0;
 	for (unsigned k = 0; k < DOMAIN_KINDS; k++)
-		sum += v->live_machine.counted[k] ? t->watts[k] : 0;
+		sum += v->live_machine.summed & DOMAIN_BIT(k) ? t->watts[k] : 0;
 	return (float)sum;
 }
 
@@ -171,6 +173,8 @@ static struct columns columns_of(const struct event_set *set)
 	return c;
 }
 
+static void top_machine_take(struct top_view *v, const struct snapshot *s);
+
 int top_view_take(struct top_view *v, const struct snapshot *s)
 {
 	struct columns c = columns_of(&s->schema->core);
@@ -205,4 +209,89 @@ void top_view_free(struct top_view *v)
 {
 	top_rows_free(v);
 	free(v->order);
+}
+
+/* The machine's part of an interval. For each domain, measured energy = rows + idle + residual. */
+
+static double watts(const struct snap_domain *d, uint64_t uj)
+{
+	return d->end_ns > d->start_ns ? (double)uj * 1000 / (double)(d->end_ns - d->start_ns) : 0;
+}
+
+static void take_domain(struct top_domain *t, const struct snap_domain *d, bool again, uint64_t total_uj)
+{
+	t->uj = d->energy_uj;
+	t->idle_uj = d->idle_uj;
+	t->residual_uj = d->residual_uj;
+	t->watts = watts(d, d->energy_uj);
+	t->idle_watts = watts(d, d->idle_uj);
+	t->residual_watts = watts(d, d->residual_uj);
+	t->quality = d->quality;
+	t->idle_quality = d->idle_quality;
+	t->total_uj = (again ? total_uj : 0) + d->energy_uj;
+}
+
+static void take_domains(struct top_machine *m, const struct snapshot *s, bool again)
+{
+	const struct schema *sc = s->schema;
+
+	m->n_domains = sc->n_domains;
+	memset(m->has, 0, sizeof(m->has));
+	for (unsigned d = 0; d < sc->n_domains; d++) {
+		struct top_domain *t = &m->domains[d];
+
+		snprintf(t->name, sizeof(t->name), "%s", sc->domains[d].name);
+		t->kind = sc->domains[d].kind;
+		m->has[t->kind] = true;
+		take_domain(t, &s->domains[d], again, t->total_uj);
+	}
+	m->summed = schema_kinds_summed(sc);
+}
+
+static void take_cpus(struct top_machine *m, const struct snapshot *s)
+{
+	uint64_t busy = 0, elapsed = 0;
+
+	m->cpus = 0;
+	for (unsigned i = 0; i < s->schema->n_cpus; i++) {
+		busy += s->cpus[i].busy_ns;
+		elapsed += s->cpus[i].elapsed_ns;
+		m->cpus += s->cpus[i].online;
+	}
+	m->busy = elapsed ? (double)busy / (double)elapsed : 0;
+}
+
+static void take_history(struct top_view *v, const struct top_machine *m)
+{
+	float sums[DOMAIN_KINDS] = { 0 };
+
+	for (unsigned d = 0; d < m->n_domains; d++)
+		sums[m->domains[d].kind] += (float)m->domains[d].watts;
+	for (unsigned k = 0; k < DOMAIN_KINDS; k++) {
+		v->history[k][v->samples % TOP_HISTORY] = sums[k];
+		if (m->has[k] && sums[k] > v->peak[k])
+			v->peak[k] = sums[k];
+	}
+}
+
+static void top_machine_take(struct top_view *v, const struct snapshot *s)
+{
+	struct top_machine *m = &v->live_machine;
+	bool again = m->n_domains == s->schema->n_domains;
+
+	memcpy(m->sensor, s->schema->sensor, sizeof(m->sensor));
+	m->time_ns = s->end_real_ns;
+	m->interval_ns = s->end_ns - s->start_ns;
+	m->split = s->schema->n_domains && s->formula[0] && strcmp(s->formula, "none") != 0;
+	m->idle_merged = s->schema->idle_merged;
+	m->suspended_ns = s->suspended_ns;
+	m->missed = s->missed;
+	m->lost = s->losses.folded + s->losses.lost_reads + s->losses.lost_events;
+	m->cgroups = 0;
+	for (unsigned i = 0; i < s->n_rows; i++)
+		m->cgroups += s->rows[i].kind == ROW_CGROUP && !s->rows[i].ended;
+	take_cpus(m, s);
+	take_domains(m, s, again);
+	if (!v->frozen)
+		take_history(v, m);
 }

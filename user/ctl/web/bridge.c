@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "web_bridge.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <event2/buffer.h>
@@ -9,111 +8,60 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "base/loop.h"
+#include "bridge.h"
 
-#define AHEAD_BYTES (1u << 20) /* of the agent's answer, while the client does not read */
-#define HEAD_S 10
-#define IDLE_S 7200 /* an agent's interval may be an hour */
+#define AHEAD_BYTES (1u << 20) /* bytes of the agent's answer that are read while the browser reads none */
+#define HEAD_MAX 8192 /* bytes of the head of the agent's answer */
+#define CLIENTS_MAX 64
 
-struct link { /* a client's connection */
+struct link { /* a request and the agent's answer to it */
 	struct web_bridge *bridge;
-	struct bufferevent *client, *agent; /* agent NULL: no request yet, or its answer is complete */
-	struct link *next, **at;
+	struct MHD_Connection *conn;
+	struct bufferevent *agent;
+	bool ended; /* the agent's connection is closed */
+	struct link *next;
 };
 
 struct web_bridge {
-	struct event_base *base;
-	struct event *acceptor, *stop[2];
-	struct sockaddr_un to;
+	struct loop *loop;
+	struct http *http;
 	struct web_guard guard;
+	struct sockaddr_un to;
 	struct link *links;
-	unsigned n_links, port;
-	int fd;
+	sigset_t signals;
+	unsigned port;
+	int fd; /* -1 once the server owns it */
 };
 
-static void link_free(struct link *l)
+static struct link **link_of(struct web_bridge *b, const struct MHD_Connection *conn)
 {
-	*l->at = l->next;
-	if (l->next)
-		l->next->at = l->at;
-	l->bridge->n_links--;
-	if (l->client)
-		bufferevent_free(l->client);
+	struct link **l = &b->links;
+
+	while (*l && (*l)->conn != conn)
+		l = &(*l)->next;
+	return l;
+}
+
+static void on_done(void *arg, struct MHD_Connection *conn)
+{
+	struct link **at = link_of(arg, conn), *l = *at;
+
+	if (!l)
+		return;
+	*at = l->next;
 	if (l->agent)
 		bufferevent_free(l->agent);
 	free(l);
 }
 
-/* Ends with what is still to be sent. */
-static void on_drained(struct bufferevent *bev, void *arg)
-{
-	struct link *l = arg;
-
-	if (!l->agent)
-		link_free(l);
-}
-
-static void on_client_gone(struct bufferevent *bev, short what, void *arg)
-{
-	link_free(arg);
-}
-
-static void finish(struct link *l)
-{
-	if (l->agent)
-		bufferevent_free(l->agent);
-	l->agent = NULL;
-	bufferevent_disable(l->client, EV_READ);
-	if (!evbuffer_get_length(bufferevent_get_output(l->client)))
-		link_free(l);
-}
-
-static void refuse(struct link *l, const char *status, const char *reason)
-{
-	struct evbuffer *out = bufferevent_get_output(l->client);
-
-	/* reasons are our own words: nothing in them to escape */
-	evbuffer_add_printf(out,
-			    "HTTP/1.1 %s\r\nContent-Type: application/json\r\nCache-Control: no-store\r\n"
-			    "Connection: close\r\nContent-Length: %zu\r\n\r\n{\"error\":\"%s\"}\n",
-			    status, strlen(reason) + 13, reason);
-	finish(l);
-}
-
-static void enter(struct link *l)
-{
-	const struct web_guard *g = &l->bridge->guard;
-
-	evbuffer_add_printf(bufferevent_get_output(l->client),
-			    "HTTP/1.1 303 See Other\r\nLocation: /\r\n"
-			    "Set-Cookie: %s=%s; Path=/; HttpOnly; SameSite=Strict\r\nReferrer-Policy: no-referrer\r\n"
-			    "Cache-Control: no-store\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
-			    g->cookie, g->session);
-	finish(l);
-}
-
-/* The client's buffer takes what the agent sends, up to a limit. */
 static void on_answer(struct bufferevent *agent, void *arg)
 {
-	struct link *l = arg;
-	struct evbuffer *out = bufferevent_get_output(l->client);
-
-	evbuffer_add_buffer(out, bufferevent_get_input(agent));
-	if (evbuffer_get_length(out) > AHEAD_BYTES)
-		bufferevent_disable(agent, EV_READ);
-}
-
-/* Below the low-water mark: the agent may go on. */
-static void on_room(struct bufferevent *client, void *arg)
-{
-	struct link *l = arg;
-
-	if (l->agent)
-		bufferevent_enable(l->agent, EV_READ);
-	else if (!evbuffer_get_length(bufferevent_get_output(client)))
-		on_drained(client, l);
+	http_again(((struct link *)arg)->conn);
 }
 
 static void on_agent_event(struct bufferevent *agent, short what, void *arg)
@@ -122,103 +70,139 @@ static void on_agent_event(struct bufferevent *agent, short what, void *arg)
 
 	if (what & BEV_EVENT_CONNECTED)
 		return;
-	on_answer(agent, l);
-	finish(l);
+	l->ended = true;
+	http_again(l->conn);
 }
 
-static void forward(struct link *l, const struct web_request *r)
+/* Returns the agent's next bytes. The read buffer of the agent's connection has a limit, so that the agent waits for
+ * the browser. */
+static ssize_t read_answer(void *arg, char *dst, size_t n)
 {
-	struct web_bridge *b = l->bridge;
+	struct link *l = arg;
+	int got = evbuffer_remove(bufferevent_get_input(l->agent), dst, n);
 
-	l->agent = bufferevent_socket_new(b->base, -1, BEV_OPT_CLOSE_ON_FREE);
-	if (!l->agent || bufferevent_socket_connect(l->agent, (struct sockaddr *)&b->to, sizeof(b->to)) != 0) {
-		refuse(l, "502 Bad Gateway", "agent: not there; is jouled running?");
-		return;
-	}
-	bufferevent_setcb(l->agent, on_answer, NULL, on_agent_event, l);
-	bufferevent_setcb(l->client, NULL, on_room, on_client_gone, l);
-	evbuffer_add_printf(bufferevent_get_output(l->agent), "%s %s HTTP/1.1\r\nHost: jouled\r\nConnection: close\r\n",
-			    r->method, r->target);
-	if (r->accept)
-		evbuffer_add_printf(bufferevent_get_output(l->agent), "Accept: %s\r\n", r->accept);
-	evbuffer_add(bufferevent_get_output(l->agent), "\r\n", 2);
-	bufferevent_enable(l->agent, EV_READ | EV_WRITE);
+	return got > 0 ? got : l->ended ? -1 : 0;
 }
 
-static void answer(struct link *l, char *head)
+static void leave_answer(void *arg)
 {
-	const struct timeval idle = { .tv_sec = IDLE_S }, *none = NULL;
-	struct web_request r;
-	enum web_verdict v;
-
-	bufferevent_setcb(l->client, NULL, on_room, on_client_gone, l);
-	bufferevent_set_timeouts(l->client, none, &idle);
-	if (web_parse(head, &r) != 0) {
-		refuse(l, "400 Bad Request", "request: not HTTP/1.1 as a browser writes it; use one");
-		return;
-	}
-	v = web_guard_judge(&l->bridge->guard, &r.ask);
-	if (v == WEB_ENTER)
-		enter(l);
-	else if (v != WEB_ADMIT)
-		refuse(l, "403 Forbidden", web_guard_reason(v));
-	else if (strcmp(r.method, "GET") != 0 && strcmp(r.method, "HEAD") != 0)
-		refuse(l, "405 Method Not Allowed", "method: this port is to look only; use the Unix socket");
-	else
-		forward(l, &r);
+	/* on_done frees the link */
 }
 
-static void on_request(struct bufferevent *client, void *arg)
+/* true = the header is about the agent's connection, not about its answer. */
+static bool of_connection(const char *line)
 {
-	struct evbuffer *in = bufferevent_get_input(client);
+	static const char *const names[] = { "Connection:", "Content-Length:", "Date:", "Transfer-Encoding:" };
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strncasecmp(line, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Parses the head of an answer, a string that ends with the head's empty line. Each line of ret_headers ends with one
+ * \n. Returns the status, 0 = not HTTP/1. */
+static unsigned parse_head(char *head, char ret_headers[HEAD_MAX])
+{
+	unsigned status = 0;
+	size_t n = 0;
+
+	if (sscanf(head, "HTTP/1.%*c %3u", &status) != 1)
+		return 0;
+	for (char *line = strstr(head, "\r\n") + 2, *end; (end = strstr(line, "\r\n")) && end != line; line = end + 2)
+		if (!of_connection(line)) {
+			memcpy(ret_headers + n, line, (size_t)(end - line));
+			n += (size_t)(end - line);
+			ret_headers[n++] = '\n';
+		}
+	ret_headers[n] = '\0';
+	return status;
+}
+
+/* Answers once the head of the agent's answer is there. */
+static void pass(struct link *l, struct http_request *r)
+{
+	static const struct http_stream_ops ops = { read_answer, leave_answer };
+	struct evbuffer *in = bufferevent_get_input(l->agent);
 	struct evbuffer_ptr end = evbuffer_search(in, "\r\n\r\n", 4, NULL);
-	char head[WEB_HEAD_MAX + 1];
-	size_t n = evbuffer_get_length(in);
+	char head[HEAD_MAX], headers[HEAD_MAX];
+	size_t n = end.pos < 0 ? 0 : (size_t)end.pos + 4;
+	unsigned status = 0;
 
-	if (end.pos < 0 && n < WEB_HEAD_MAX)
-		return;
-	if (end.pos < 0 || end.pos + 4 > WEB_HEAD_MAX) {
-		refuse(arg, "431 Request Header Fields Too Large", "request head: more than 8 KiB; send less");
+	if (!n && !l->ended && evbuffer_get_length(in) < HEAD_MAX) {
+		http_wait(r);
 		return;
 	}
-	n = (size_t)end.pos + 4;
-	evbuffer_remove(in, head, n);
-	head[n] = '\0';
-	answer(arg, head);
+	if (n && n < sizeof(head)) {
+		evbuffer_remove(in, head, n);
+		head[n] = '\0';
+		status = parse_head(head, headers);
+	}
+	if (!status)
+		http_error(r, 502, NULL, "agent: not there; is jouled running?");
+	else if (http_pass(r, status, headers, &ops, l) != 0)
+		http_error(r, 503, NULL, "web: out of memory; free some");
 }
 
-static void on_accept(evutil_socket_t listener, short what, void *arg)
+/* Browsers send only printable ASCII. Other characters must not reach the agent's request line. */
+static bool printable(const char *s)
 {
-	struct web_bridge *b = arg;
-	const struct timeval limit = { .tv_sec = HEAD_S };
-	int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	struct link *l = fd >= 0 && b->n_links < WEB_CLIENTS_MAX ? calloc(1, sizeof(*l)) : NULL;
+	for (; *s; s++)
+		if (*s < 0x20 || *s > 0x7e)
+			return false;
+	return true;
+}
+
+static struct link *forward(struct web_bridge *b, const struct http_request *r)
+{
+	struct link *l = calloc(1, sizeof(*l));
+	struct evbuffer *out;
 
 	if (l)
-		l->client = bufferevent_socket_new(b->base, fd, BEV_OPT_CLOSE_ON_FREE);
-	if (!l || !l->client) {
+		l->agent = bufferevent_socket_new(loop_base(b->loop), -1, BEV_OPT_CLOSE_ON_FREE);
+	if (!l || !l->agent) {
 		free(l);
-		if (fd >= 0)
-			close(fd);
-		return;
+		return NULL;
 	}
 	l->bridge = b;
+	l->conn = r->conn;
 	l->next = b->links;
-	if (l->next)
-		l->next->at = &l->next;
-	l->at = &b->links;
 	b->links = l;
-	b->n_links++;
-	bufferevent_setwatermark(l->client, EV_READ, 0, WEB_HEAD_MAX);
-	bufferevent_setwatermark(l->client, EV_WRITE, AHEAD_BYTES / 4, 0);
-	bufferevent_set_timeouts(l->client, &limit, NULL);
-	bufferevent_setcb(l->client, on_request, NULL, on_client_gone, l);
-	bufferevent_enable(l->client, EV_READ | EV_WRITE);
+	bufferevent_setcb(l->agent, on_answer, NULL, on_agent_event, l);
+	bufferevent_setwatermark(l->agent, EV_READ, 0, AHEAD_BYTES);
+	/* HTTP/1.0: the end of the connection is the end of the answer */
+	out = bufferevent_get_output(l->agent);
+	evbuffer_add_printf(out, "%s %s HTTP/1.0\r\nHost: jouled\r\n", r->head ? "HEAD" : "GET", r->target);
+	if (r->accept)
+		evbuffer_add_printf(out, "Accept: %s\r\n", r->accept);
+	evbuffer_add(out, "\r\n", 2);
+	if (bufferevent_socket_connect(l->agent, (struct sockaddr *)&b->to, sizeof(b->to)) != 0)
+		l->ended = true;
+	bufferevent_enable(l->agent, EV_READ | EV_WRITE);
+	return l;
 }
 
-static void on_signal(evutil_socket_t n, short what, void *arg)
+static void answer(void *arg, struct http_request *r)
 {
-	event_base_loopbreak(((struct web_bridge *)arg)->base);
+	struct web_bridge *b = arg;
+	struct link *l = *link_of(b, r->conn);
+
+	if (l) {
+		pass(l, r);
+		return;
+	}
+	if (!web_guard_admit(&b->guard, r))
+		return;
+	if (r->target[0] != '/' || !printable(r->target) || strchr(r->target, ' ') ||
+	    (r->accept && !printable(r->accept))) {
+		http_error(r, 400, NULL, "request: not HTTP/1.1 as a browser writes it; use one");
+		return;
+	}
+	l = forward(b, r);
+	if (l)
+		pass(l, r);
+	else
+		http_error(r, 503, NULL, "web: out of memory; free some");
 }
 
 static int listen_loopback(struct web_bridge *b, unsigned port)
@@ -240,19 +224,26 @@ static int listen_loopback(struct web_bridge *b, unsigned port)
 	return 0;
 }
 
-static int make_events(struct web_bridge *b)
+static int start(struct web_bridge *b)
 {
-	b->base = event_base_new();
-	if (!b->base)
-		return -ENOMEM;
-	b->acceptor = event_new(b->base, b->fd, EV_READ | EV_PERSIST, on_accept, b);
-	b->stop[0] = evsignal_new(b->base, SIGINT, on_signal, b);
-	b->stop[1] = evsignal_new(b->base, SIGTERM, on_signal, b);
-	if (!b->acceptor || !b->stop[0] || !b->stop[1] || event_add(b->acceptor, NULL) || event_add(b->stop[0], NULL) ||
-	    event_add(b->stop[1], NULL))
-		return -ENOMEM;
+	const struct http_options o = {
+		.fd = b->fd, .max_clients = CLIENTS_MAX, .answer = answer, .done = on_done, .arg = b
+	};
+	int rc = web_guard_init(&b->guard, b->port, true);
+
+	/* the loop's thread inherits the mask, so it is set before that thread starts */
+	sigemptyset(&b->signals);
+	sigaddset(&b->signals, SIGINT);
+	sigaddset(&b->signals, SIGTERM);
+	sigprocmask(SIG_BLOCK, &b->signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	return 0;
+	if (!rc)
+		rc = loop_start(&b->loop);
+	if (!rc)
+		rc = http_start(&o, b->loop, &b->http);
+	if (!rc)
+		b->fd = -1;
+	return rc;
 }
 
 int web_bridge_open(unsigned port, const char *socket, struct web_bridge **ret, struct err *err)
@@ -271,9 +262,7 @@ int web_bridge_open(unsigned port, const char *socket, struct web_bridge **ret, 
 			       strerrordesc_np(-rc));
 	}
 	memcpy(b->to.sun_path, socket, strlen(socket) + 1);
-	rc = web_guard_init(&b->guard, b->port, true);
-	if (!rc)
-		rc = make_events(b);
+	rc = start(b);
 	if (rc) {
 		web_bridge_close(b);
 		return err_set(err, rc, "web: %s; free memory", strerrordesc_np(-rc));
@@ -294,22 +283,17 @@ const struct web_guard *web_bridge_guard(const struct web_bridge *b)
 
 void web_bridge_run(struct web_bridge *b)
 {
-	event_base_dispatch(b->base);
+	int number;
+
+	sigwait(&b->signals, &number);
 }
 
 void web_bridge_close(struct web_bridge *b)
 {
-	struct event *all[] = { b ? b->acceptor : NULL, b ? b->stop[0] : NULL, b ? b->stop[1] : NULL };
-
 	if (!b)
 		return;
-	while (b->links)
-		link_free(b->links);
-	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if (all[i])
-			event_free(all[i]);
-	if (b->base)
-		event_base_free(b->base);
+	http_stop(b->http);
+	loop_stop(b->loop);
 	if (b->fd >= 0)
 		close(b->fd);
 	free(b);

@@ -2,11 +2,11 @@
 /* joulectl web: the agent's page, for a browser on this machine. */
 #include <stdio.h>
 #include <stdlib.h>
-#include "../base/log.h"
-#include "../base/parse.h"
-#include "agent.h"
-#include "verb.h"
-#include "web_bridge.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "ctl/core/agent_client.h"
+#include "ctl/core/verb.h"
+#include "bridge.h"
 
 #define DEFAULT_SOCKET "/run/jouled/jouled.sock"
 
@@ -45,7 +45,7 @@ static int run(const struct verb_call *call)
 		log_error("web: --port %.20s: no port; write a number up to 65535", call->option[OPTION_PORT]);
 		return CTL_USAGE;
 	}
-	/* said now rather than in the browser */
+	/* an agent that does not answer is reported now rather than in the browser */
 	if (agent_open(socket_path(call), &a, &err) != 0) {
 		log_error("%s", err.text);
 		return CTL_FAILED;

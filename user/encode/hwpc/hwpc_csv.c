@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CSV as hwpc-sensor writes it: a file per group, `timestamp,sensor,target,socket,cpu` and then
- * every value's name in byte order, the two times among them; nothing is quoted, lines end in \n,
- * rows of one target follow each other. There is no column for metadata, so a machine that needs
- * stand-ins has one more value, `stand_in`, which is 1 where the row holds one. */
+/* CSV as hwpc-sensor writes it. There is one file per group. Columns are `timestamp,sensor,target,socket,cpu`
+ * and then all value names in byte order, including the two times. Nothing is quoted, lines end in \n, and rows
+ * of one target follow each other. CSV has no metadata, so a machine that needs stand-ins gets one more value,
+ * `stand_in`, which is 1 in rows that hold one. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "hwpc.h"
 
-#define LINE_MAX_BYTES 1023 /* longer ones are refused by the readers' models */
+#define LINE_MAX_BYTES 1023 /* the readers' models refuse longer lines */
 #define COLUMNS (HWPC_EVENTS + 3)
 
 struct column {
@@ -22,8 +22,8 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct column *)a)->name, ((const struct column *)b)->name);
 }
 
-/* Kinds that every package can fill: an empty cell is an error to the readers and a 0 would be a
- * lie, so a domain of one package only (psys) has no column. JSON has it. */
+/* Kinds of domains that every package has. Readers treat an empty cell as an error and 0 would be false, so a
+ * domain of one package only (psys) has no column. JSON has it. */
 static unsigned common_kinds(const struct encoder *e, unsigned package, unsigned kinds)
 {
 	unsigned has = 0;
@@ -86,10 +86,12 @@ struct line {
 	const struct column *columns;
 	unsigned n;
 	const char *target;
+	const struct snap_cell *cells; /* core: of the target */
+	unsigned n_cells;
+	unsigned socket, cpu;
 };
 
-static void add_line(const struct encoder *e, const struct line *l, unsigned socket, unsigned cpu,
-		     const uint64_t v[HWPC_VALUES], struct buf *out)
+static void add_line(const struct encoder *e, const struct line *l, const uint64_t v[HWPC_VALUES], struct buf *out)
 {
 	buf_add_i64(out, e->ms);
 	buf_add_char(out, ',');
@@ -97,9 +99,9 @@ static void add_line(const struct encoder *e, const struct line *l, unsigned soc
 	buf_add_char(out, ',');
 	buf_add_str(out, l->target);
 	buf_add_char(out, ',');
-	buf_add_u64(out, socket);
+	buf_add_u64(out, l->socket);
 	buf_add_char(out, ',');
-	buf_add_u64(out, cpu);
+	buf_add_u64(out, l->cpu);
 	for (unsigned i = 0; i < l->n; i++) {
 		buf_add_char(out, ',');
 		buf_add_u64(out, v[l->columns[i].value]);
@@ -107,64 +109,70 @@ static void add_line(const struct encoder *e, const struct line *l, unsigned soc
 	buf_add_char(out, '\n');
 }
 
-static void add_all(struct encoder *e, const struct snapshot *s, const struct line *l, struct buf *out)
+static void add_all(struct encoder *e, const struct snapshot *s, struct line *l, struct buf *out)
 {
 	uint64_t v[HWPC_VALUES];
 
 	for (unsigned n = 0; n < e->n_sockets; n++) {
 		const struct hwpc_socket *socket = &e->sockets[n];
 
+		l->socket = socket->package;
+		l->cpu = socket->first_cpu;
 		if (e->form == HWPC_CSV_RAPL) {
 			hwpc_rapl_values(e, socket, v);
-			add_line(e, l, socket->package, socket->first_cpu, v, out);
+			add_line(e, l, v, out);
 			continue;
 		}
 		for (unsigned i = 0; i < e->schema->n_cpus; i++) {
 			if (!hwpc_cpu_used(&s->cpus[i]) || e->schema->cpus[i].package != socket->package)
 				continue;
 			hwpc_msr_values(e, &s->cpus[i], v);
-			add_line(e, l, socket->package, i, v, out);
+			l->cpu = i;
+			add_line(e, l, v, out);
 		}
 	}
 }
 
-static void add_socket(struct encoder *e, const struct line *l, const struct hwpc_socket *socket,
-		       const struct snap_cell *cells, unsigned n, struct buf *out)
+static void add_socket(struct encoder *e, struct line *l, const struct hwpc_socket *socket, struct buf *out)
 {
 	static const struct snap_cell idle;
 	uint64_t v[HWPC_VALUES];
 	bool any = false;
 
-	for (unsigned i = 0; i < n; i++) {
-		if (cells[i].cpu >= e->schema->n_cpus || e->schema->cpus[cells[i].cpu].package != socket->package)
+	l->socket = socket->package;
+	for (unsigned i = 0; i < l->n_cells; i++) {
+		const struct snap_cell *c = &l->cells[i];
+
+		if (c->cpu >= e->schema->n_cpus || e->schema->cpus[c->cpu].package != socket->package)
 			continue;
-		hwpc_core_values(e, &cells[i], v);
-		add_line(e, l, socket->package, cells[i].cpu, v, out);
+		hwpc_core_values(e, c, v);
+		l->cpu = c->cpu;
+		add_line(e, l, v, out);
 		any = true;
 	}
 	if (any)
 		return;
 	hwpc_core_values(e, &idle, v);
-	add_line(e, l, socket->package, socket->first_cpu, v, out);
+	l->cpu = socket->first_cpu;
+	add_line(e, l, v, out);
 }
 
-/* Every line of the target, or none of them when one would be too long. */
+/* Adds all lines of the target, or none when one would be too long. */
 static bool add_target(struct encoder *e, const struct snapshot *s, uint32_t row, struct line *l, struct buf *out)
 {
 	size_t start = out->len, line = start;
 	char name[TARGET_NAME_MAX];
-	const struct snap_cell *cells;
-	unsigned n, quality;
 	bool changed = false;
+	unsigned quality;
 
 	l->target = s->rows[row].path;
 	if (e->targets.rows[row].flags & TARGET_CHECK) {
 		changed = target_name(&s->rows[row], true, name);
 		l->target = name;
 	}
-	cells = hwpc_cells(e, s, row, &n, &quality);
+	l->cells = hwpc_cells(e, s, row, &l->n_cells, &quality);
 	for (unsigned i = 0; i < e->n_sockets; i++)
-		add_socket(e, l, &e->sockets[i], cells, n, out);
+		add_socket(e, l, &e->sockets[i], out);
 	for (size_t at = start; at < out->len; at++) {
 		if (out->data[at] != '\n')
 			continue;
@@ -181,7 +189,7 @@ static bool add_target(struct encoder *e, const struct snapshot *s, uint32_t row
 int hwpc_csv(struct encoder *e, const struct snapshot *s, struct buf *out)
 {
 	struct column c[COLUMNS];
-	struct line l = { c, columns(e, c), "all" };
+	struct line l = { .columns = c, .n = columns(e, c), .target = "all" };
 
 	if (e->form != HWPC_CSV_CORE)
 		add_all(e, s, &l, out);

@@ -2,15 +2,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../base/clock.h"
-#include "../base/json.h"
+#include "base/clock.h"
+#include "base/format/json.h"
 #include "hwpc.h"
 
 #define TIMES_LEN (sizeof(",\"time_enabled\":,\"time_running\":}") - 1)
-/* `,"65535":` twice (socket and cpu) and the braces of an object that is opened there */
+/* `,"65535":` twice (socket and cpu), and the opening braces */
 #define IDS_LEN 32
 
-/* Compact `,"NAME":` with the object's brace on the first, padded to whole blocks. */
+/* Makes a compact `,"NAME":`, with the object's brace on the first, padded to whole blocks. */
 static int make_key(struct emit_text *t, const char *name, bool first)
 {
 	struct buf b = { 0 };
@@ -36,10 +36,10 @@ int hwpc_json_create(struct encoder *e)
 {
 	e->keys_len = 0;
 	for (unsigned i = 0; i < e->core.n; i++) {
-		int err = make_key(&e->core_keys[i], e->core.names[i], i == 0);
+		int rc = make_key(&e->core_keys[i], e->core.names[i], i == 0);
 
-		if (err)
-			return err;
+		if (rc)
+			return rc;
 		e->keys_len += e->core_keys[i].len;
 	}
 	return 0;
@@ -67,23 +67,24 @@ static void key_number(struct json *j, unsigned n)
 	json_key(j, text);
 }
 
-/* What a reader must know to trust the numbers: nothing here is ever silent. Flat strings, because
- * formulas copy them into their own reports as labels. */
+/* Adds the metadata that a reader needs to judge the numbers. The values are flat strings, because formulas copy them
+ * into their own reports as labels. The keys are always the same, because the formulas' outputs make a header of the
+ * keys of the first report and end at a report with other keys. */
 static void add_metadata(const struct encoder *e, struct json *j, unsigned quality)
 {
-	bool frequency = e->aperf < 0;
-
-	quality &= ~(unsigned)QUALITY_WRAPPED; /* corrected, hence exact */
-	if (!e->iso && !quality && !frequency && !e->rapl_stand_in)
+	if (!e->iso && !e->metadata)
 		return;
 	json_key(j, "metadata");
 	json_object_begin(j);
-	if (quality)
-		json_key_str(j, "quality", quality_name(quality));
-	if (e->rapl_stand_in)
-		json_key_str(j, "stand_in_rapl", "estimate");
-	if (frequency)
-		json_key_str(j, "stand_in_msr", e->tsc >= 0 ? "APERF=MPERF=TSC" : "APERF=MPERF=elapsed ns");
+	if (e->metadata) {
+		/* a wrap is corrected, so the value is exact */
+		json_key_str(j, "quality", quality_name(quality & ~(unsigned)QUALITY_WRAPPED));
+		json_key_str(j, "stand_in_rapl", e->rapl_stand_in ? "estimate" : "none");
+		json_key_str(j, "stand_in_msr",
+			     e->aperf >= 0 ? "none" :
+			     e->tsc >= 0   ? "APERF=MPERF=TSC" :
+					     "APERF=MPERF=elapsed ns");
+	}
 	json_object_end(j);
 }
 
@@ -158,7 +159,7 @@ static void add_all(struct encoder *e, const struct snapshot *s, struct buf *out
 	buf_add_char(out, '\n');
 }
 
-/* Text after the groups of a target: the same for all of one quality. */
+/* Makes the text after the groups of a target. It is the same for all targets of one quality. */
 static void make_tail(struct encoder *e, struct buf *b, unsigned quality)
 {
 	struct json j;
@@ -225,8 +226,8 @@ static char *put_id(char *p, unsigned n, bool first)
 	return emit_literal(p, "\":");
 }
 
-/* Every socket of the machine stands in every report: a formula looks its own one up without
- * asking. Where the target did not run there, the socket's first CPU says 0 in 0 ns. */
+/* Every report has every socket of the machine, because a formula looks up its own without a check. For a
+ * socket where the target did not run, the first CPU has values of 0 in 0 ns. */
 static char *put_socket(const struct encoder *e, char *p, const struct hwpc_socket *socket,
 			const struct snap_cell *cells, unsigned n)
 {
@@ -275,13 +276,13 @@ static int add_target(struct encoder *e, const struct snapshot *s, uint32_t row,
 
 int hwpc_json(struct encoder *e, const struct snapshot *s, struct buf *out)
 {
-	int err = 0;
+	int rc = 0;
 
 	make_head(e, s);
 	make_tail(e, &e->tail, 0);
 	e->tail_quality = 0;
 	add_all(e, s, out);
-	for (unsigned i = 0; i < e->n_send && !err; i++)
-		err = add_target(e, s, e->send[i], out);
-	return err || (!e->head.failed && !e->tail.failed) ? err : -ENOMEM;
+	for (unsigned i = 0; i < e->n_send && !rc; i++)
+		rc = add_target(e, s, e->send[i], out);
+	return rc || (!e->head.failed && !e->tail.failed) ? rc : -ENOMEM;
 }

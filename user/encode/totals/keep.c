@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* version, fingerprint of the columns, flags, machine, then rows: place, state and, where it is used,
- * name, what people call it, times and values (docs/formats/history.md). */
+/* A text is: version, fingerprint of the columns, flags, machine, then rows. A row is its place and state and,
+ * if used, its name, the names people use for it, times and values (docs/formats/history.md). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../base/varint.h"
-#include "target.h"
-#include "totals_internal.h"
-#include "totals_keep.h"
+#include "base/format/varint.h"
+#include "base/hash.h"
+#include "encode/target.h"
+#include "totals.h"
+#include "keep.h"
 
 #define KEEP_VERSION 3
 #define PLACES_MAX (1u << 20)
@@ -16,15 +17,13 @@ enum { ROW_USED = 1, ROW_NAMED = 2, ROW_ENDED = 4, ROW_SHOWN = 8 };
 
 static uint64_t mix(uint64_t h, const char *s)
 {
-	for (; *s; s++)
-		h = (h ^ (unsigned char)*s) * 1099511628211ull;
-	return (h ^ '/') * 1099511628211ull;
+	return hash_fnv(hash_fnv(h, s, strlen(s)), "/", 1);
 }
 
-/* Values are told apart by their place alone. */
+/* Identifies the columns: values carry no names and are told apart by their order only. */
 static uint64_t fingerprint(const struct totals *t)
 {
-	uint64_t h = 14695981039346656037ull;
+	uint64_t h = HASH_FNV;
 
 	for (unsigned d = 0; d < t->schema->n_domains; d++)
 		h = mix(h, t->schema->domains[d].name);
@@ -207,7 +206,9 @@ static void load_values(struct totals *t, uint32_t row, struct varint_reader *in
 	struct total_row *r = &t->rows[row];
 
 	r->id = varint_take(in);
-	r->quality = (unsigned)varint_take(in);
+	r->quality = r->energy_quality = (unsigned)varint_take(in);
+	for (unsigned d = 0; d < t->schema->n_domains; d++)
+		r->energy_quality |= t->domains[d].quality;
 	r->ever = (unsigned)varint_take(in);
 	r->ended_ns = r->ended ? varint_take(in) : 0;
 	for (unsigned i = 0; i < totals_width(t); i++)

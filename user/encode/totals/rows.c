@@ -2,84 +2,29 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "target.h"
-#include "totals_internal.h"
+#include "base/array.h"
+#include "encode/target.h"
+#include "totals.h"
 
 #define NONE TOTALS_NONE
-#define MIN_BUCKETS 64
 
-struct total_key { /* where a snapshot's row is, by its key */
+struct total_key { /* the row of the totals for a snapshot's row; found by its key */
 	uint32_t generation, renamed, row, serial;
 };
 
-static uint64_t hash_of(const char *s)
-{
-	uint64_t h = 14695981039346656037ull; /* FNV-1a */
-
-	for (; *s; s++)
-		h = (h ^ (unsigned char)*s) * 1099511628211ull;
-	return h;
-}
-
 static int grow_rows(struct totals *t)
 {
-	unsigned cap = t->cap_rows ? t->cap_rows * 2 : 64;
-	size_t size = (size_t)cap * totals_width(t) * sizeof(*t->values);
-	uint64_t *values = realloc(t->values, size), *hidden = NULL;
-	struct total_row *rows;
+	const unsigned cap = array_step(t->n_rows + 1);
+	const size_t values = (size_t)cap * totals_width(t);
 
-	if (!values)
+	if (!cap || ARRAY_RESIZE(t->values, values) || (t->options.top && ARRAY_RESIZE(t->hidden, values)) ||
+	    ARRAY_RESIZE(t->rows, cap))
 		return -ENOMEM;
-	t->values = values;
-	if (t->options.top && !(hidden = realloc(t->hidden, size)))
-		return -ENOMEM;
-	if (hidden)
-		t->hidden = hidden;
-	rows = realloc(t->rows, cap * sizeof(*rows));
-	if (!rows)
-		return -ENOMEM;
-	t->rows = rows;
 	t->cap_rows = cap;
 	return 0;
 }
 
-static void link_row(struct totals *t, uint32_t row)
-{
-	uint32_t *bucket = &t->buckets[t->rows[row].hash & (t->n_buckets - 1)];
-
-	t->rows[row].next = *bucket;
-	*bucket = row;
-}
-
-static void unlink_row(struct totals *t, uint32_t row)
-{
-	uint32_t *at = &t->buckets[t->rows[row].hash & (t->n_buckets - 1)];
-
-	while (*at != row)
-		at = &t->rows[*at].next;
-	*at = t->rows[row].next;
-}
-
-static int grow_buckets(struct totals *t)
-{
-	uint32_t n = t->n_buckets ? t->n_buckets * 2 : MIN_BUCKETS, *buckets;
-
-	if (t->n_rows < t->n_buckets)
-		return 0;
-	buckets = malloc(n * sizeof(*buckets));
-	if (!buckets)
-		return -ENOMEM;
-	memset(buckets, 0xff, n * sizeof(*buckets));
-	free(t->buckets);
-	t->buckets = buckets;
-	t->n_buckets = n;
-	for (uint32_t i = TOTAL_FIRST_CGROUP; i < t->n_rows; i++)
-		if (t->rows[i].used)
-			link_row(t, i);
-	return 0;
-}
-
-/* A place with zeroed values; the name is taken. Its number or -ENOMEM. */
+/* Makes a row with zeroed values and takes name over. Its number or -ENOMEM. */
 static int64_t new_row(struct totals *t, char *name, uint64_t hash)
 {
 	size_t width = totals_width(t);
@@ -164,7 +109,7 @@ void totals_drop(struct totals *t, uint32_t row)
 	totals_retire(t, row);
 	totals_alive(t, row);
 	totals_met(t, row);
-	unlink_row(t, row);
+	hash_remove(&t->by_name, r->hash, row);
 	free((char *)r->name);
 	names_put(r->names);
 	*r = (struct total_row){ .next = t->free_row, .changed = t->adds };
@@ -173,26 +118,16 @@ void totals_drop(struct totals *t, uint32_t row)
 
 static int64_t find_name(const struct totals *t, const char *name, uint64_t hash)
 {
-	uint32_t row = t->n_buckets ? t->buckets[hash & (t->n_buckets - 1)] : NONE;
-
-	for (; row != NONE; row = t->rows[row].next)
-		if (t->rows[row].hash == hash && strcmp(t->rows[row].name, name) == 0)
-			return row;
+	for (struct hash_walk w = hash_walk(&t->by_name, hash); hash_step(&w);)
+		if (strcmp(t->rows[w.at].name, name) == 0)
+			return w.at;
 	return -ENOENT;
 }
 
 static struct total_key *key_of(struct totals *t, uint32_t key)
 {
-	if (key >= t->cap_keys) {
-		unsigned cap = key + key / 2 + 64;
-		struct total_key *keys = realloc(t->keys, cap * sizeof(*keys));
-
-		if (!keys)
-			return NULL;
-		memset(keys + t->cap_keys, 0, (cap - t->cap_keys) * sizeof(*keys));
-		t->keys = keys;
-		t->cap_keys = cap;
-	}
+	if (ARRAY_ZEROED(t->keys, t->cap_keys, (size_t)key + 1) != 0)
+		return NULL;
 	return &t->keys[key];
 }
 
@@ -201,7 +136,7 @@ static int64_t add_name(struct totals *t, const struct snap_row *r, const char *
 	char *name;
 	int64_t row;
 
-	if (grow_buckets(t) != 0 || !(name = strdup(text)))
+	if (hash_reserve(&t->by_name, (size_t)t->by_name.n + 1) || !(name = strdup(text)))
 		return -ENOMEM;
 	row = new_row(t, name, hash);
 	if (row < 0) {
@@ -213,30 +148,30 @@ static int64_t add_name(struct totals *t, const struct snap_row *r, const char *
 	t->rows[row].first_ns = t->mono_ns;
 	t->rows[row].shown = t->options.top == 0 || t->n_shown < t->options.top;
 	t->n_shown += t->rows[row].shown;
-	link_row(t, (uint32_t)row);
+	hash_add(&t->by_name, hash, (uint32_t)row);
 	return row;
 }
 
-/* The name changed, the cgroup did not: it takes its totals along. Not where the new name has a row
- * already, whose next counts these are. */
+/* Renames a row whose cgroup got another name; it keeps its totals. Not used when the new name already has a
+ * row, which then counts on. */
 static int64_t rename_row(struct totals *t, uint32_t row, const char *text, uint64_t hash)
 {
 	char *name = strdup(text);
 
 	if (!name)
 		return -ENOMEM;
-	unlink_row(t, row);
+	hash_remove(&t->by_name, t->rows[row].hash, row);
 	free((char *)t->rows[row].name);
 	t->rows[row].name = name;
 	t->rows[row].hash = hash;
 	t->rows[row].changed = t->rows[row].named = t->adds;
 	t->rows[row].recalled = false;
-	link_row(t, row);
+	hash_add(&t->by_name, hash, row);
 	return row;
 }
 
-/* A cgroup that got another name while nobody looked: after a restart it is known by its id alone. Ids rise, so one that
- * is made now is none of those: only few are looked for. */
+/* Finds a loaded row by id: a cgroup that was renamed while the agent did not run is known by its id only. Ids
+ * rise, so a new cgroup has a higher id than all of them, and the search is rare. */
 static int64_t find_id(const struct totals *t, uint64_t id)
 {
 	if (!t->n_waits || id > t->waits_max)
@@ -257,7 +192,7 @@ static int64_t resolve(struct totals *t, const struct snap_row *r, struct total_
 	if (known && k->renamed == r->renamed)
 		return k->row;
 	target_name(r, false, text);
-	hash = hash_of(text);
+	hash = hash_text(text);
 	row = find_name(t, text, hash);
 	if (row < 0 && !known) {
 		int64_t same = find_id(t, r->id);
@@ -269,21 +204,42 @@ static int64_t resolve(struct totals *t, const struct snap_row *r, struct total_
 	if (row < 0)
 		return row;
 	*k = (struct total_key){ r->generation, r->renamed, (uint32_t)row, t->rows[row].serial };
-	/* a path that somebody else has by now */
+	/* the path now belongs to another cgroup */
 	if (t->rows[row].id != r->id)
 		t->rows[row].recalled = false;
 	t->rows[row].id = r->id;
 	return row;
 }
 
-uint32_t totals_place(struct totals *t, const struct snap_row *r)
+/* Drops the row of a cgroup that is no longer selected. It is not shown as ended either. */
+static void forget_key(struct totals *t, const struct snap_row *r)
+{
+	struct total_key *k = r->key < t->cap_keys ? &t->keys[r->key] : NULL;
+
+	if (!k || !k->serial || k->generation != r->generation)
+		return;
+	if (t->rows[k->row].serial == k->serial)
+		totals_drop(t, k->row);
+	k->serial = 0;
+}
+
+void totals_select(struct totals *t, const struct selection_rules *rules)
+{
+	for (uint32_t i = TOTAL_FIRST_CGROUP; i < t->n_rows; i++)
+		if (t->rows[i].used && !selection_admits(rules, t->rows[i].name))
+			totals_drop(t, i);
+}
+
+uint32_t totals_place(struct totals *t, const struct snap_row *r, bool selected)
 {
 	struct total_key *k;
 	int64_t row;
 
 	if (r->kind != ROW_CGROUP)
 		return (uint32_t)r->kind;
-	if (!r->selected || r->path[0] != '/')
+	if (!selected)
+		forget_key(t, r);
+	if (!selected || r->path[0] != '/')
 		return TOTAL_UNSELECTED;
 	k = key_of(t, r->key);
 	row = k ? resolve(t, r, k) : -ENOMEM;
@@ -292,7 +248,7 @@ uint32_t totals_place(struct totals *t, const struct snap_row *r)
 
 int totals_empty_place(struct totals *t)
 {
-	/* with keys its names are its own */
+	/* having keys means that t owns its names (it is no copy) */
 	if (!key_of(t, 0) || (t->n_rows == t->cap_rows && grow_rows(t) != 0))
 		return -ENOMEM;
 	t->rows[t->n_rows] = (struct total_row){ 0 };
@@ -311,7 +267,7 @@ static int by_end(const void *a, const void *b, void *rows)
 	return x < y ? -1 : x > y;
 }
 
-/* Those that have ended, in the order in which they did. */
+/* Rebuilds the list of ended rows, in the order of their ends. */
 static int relink_ended(struct totals *t)
 {
 	uint32_t *order = calloc(t->n_rows, sizeof(*order)), n = 0;
@@ -337,10 +293,9 @@ int totals_relink(struct totals *t)
 	t->free_row = t->ended_first = t->ended_last = NONE;
 	t->n_shown = t->n_ended = t->n_waits = 0;
 	t->waits_max = 0;
-	while (t->n_rows >= t->n_buckets)
-		if (grow_buckets(t) != 0)
-			return -ENOMEM;
-	memset(t->buckets, 0xff, t->n_buckets * sizeof(*t->buckets));
+	if (hash_reserve(&t->by_name, t->n_rows) != 0)
+		return -ENOMEM;
+	hash_clear(&t->by_name);
 	for (uint32_t i = TOTAL_FIRST_CGROUP; i < t->n_rows; i++) {
 		struct total_row *r = &t->rows[i];
 
@@ -350,7 +305,7 @@ int totals_relink(struct totals *t)
 			t->free_row = i;
 			continue;
 		}
-		r->hash = hash_of(r->name);
+		r->hash = hash_text(r->name);
 		if (find_name(t, r->name, r->hash) >= 0)
 			return -EBADMSG;
 		r->serial = ++t->next_serial;
@@ -359,7 +314,7 @@ int totals_relink(struct totals *t)
 		t->n_waits += r->waits;
 		if (r->waits && r->id > t->waits_max)
 			t->waits_max = r->id;
-		link_row(t, i);
+		hash_add(&t->by_name, r->hash, i);
 	}
 	return relink_ended(t);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
-#include "totals_internal.h"
+#include "base/array.h"
+#include "totals.h"
 
 static void add_values(const struct totals *t, uint64_t *v, const struct snapshot *s, unsigned row)
 {
@@ -20,7 +23,7 @@ static void add_values(const struct totals *t, uint64_t *v, const struct snapsho
 		fixed[TOTAL_FIXED + i] += r->counters[i];
 }
 
-/* Does it bring anything? Most cgroups sleep. */
+/* True when the row adds something. Most cgroups are idle. */
 static bool moves(const struct snapshot *s, unsigned row)
 {
 	const struct snap_row *r = &s->rows[row];
@@ -34,21 +37,22 @@ static bool moves(const struct snapshot *s, unsigned row)
 	return any;
 }
 
-static void add_row(struct totals *t, const struct snapshot *s, unsigned row)
+static void add_row(struct totals *t, const struct snapshot *s, unsigned row, bool selected)
 {
 	const struct snap_row *from = &s->rows[row];
-	uint32_t at = totals_place(t, from);
+	uint32_t at = totals_place(t, from, selected);
 	struct total_row *r = &t->rows[at];
-	unsigned was = r->quality;
+	unsigned was = r->quality, energy_quality = snapshot_row_energy_quality(s, row);
 
 	r->quality = r->seen == t->adds ? r->quality | from->quality : from->quality;
+	r->energy_quality = r->seen == t->adds ? r->energy_quality | energy_quality : energy_quality;
 	r->ever |= from->quality;
 	add_values(t, totals_row(t, at), s, row);
 	if (at < TOTAL_FIRST_CGROUP || r->quality != was || moves(s, row))
 		r->changed = t->adds;
 	if (at < TOTAL_FIRST_CGROUP)
 		return;
-	/* one path, two lives in an interval: the living one is who it is */
+	/* two cgroups had this path within the interval: take the names of the living one */
 	if (!from->ended || (from->names && r->seen != t->adds))
 		totals_call(t, at, from->names, t->adds);
 	if (!r->shown) {
@@ -98,22 +102,20 @@ static void add_machine(struct totals *t, const struct snapshot *s)
 	t->losses.missed_switches += s->losses.missed_switches;
 }
 
-/* What a ranking goes by: package energy, processor time where there is none. */
+/* The value to rank rows by: energy, or processor time when energy is not split. */
 static uint64_t rank(const struct totals *t, uint32_t row)
 {
 	const uint64_t *v = totals_row(t, row);
+	unsigned summed = schema_kinds_summed(t->schema);
 	uint64_t sum = 0;
-	bool any = false;
 
 	for (unsigned d = 0; d < t->schema->n_domains; d++)
-		if (t->schema->domains[d].kind == DOMAIN_PACKAGE) {
-			sum += v[d];
-			any = true;
-		}
-	return any ? sum : v[totals_column(t, TOTAL_TIME)];
+		sum += summed & DOMAIN_BIT(t->schema->domains[d].kind) ? v[d] : 0;
+	return t->schema->n_domains && strcmp(t->formula, "none") != 0 ? sum : v[totals_column(t, TOTAL_TIME)];
 }
 
-/* One exchange per interval, and only for a clear difference: rows must not come and go. */
+/* Exchanges at most one shown row per interval, and only for a clear difference, so that rows do not come and
+ * go. */
 static void choose_shown(struct totals *t)
 {
 	uint32_t least = TOTALS_NONE, most = TOTALS_NONE;
@@ -144,7 +146,7 @@ static void choose_shown(struct totals *t)
 	t->n_shown++;
 }
 
-/* Too many: who has most of them loses most. Without memory for the choice, the oldest go. */
+/* Drops excess ended rows: subtrees with most of them lose most. Without memory for the choice, the oldest go. */
 static void drop_excess(struct totals *t)
 {
 	struct fair *f = &t->fair;
@@ -173,7 +175,7 @@ static void follow_ends(struct totals *t)
 		drop_excess(t);
 }
 
-void totals_add(struct totals *t, const struct snapshot *s)
+void totals_add(struct totals *t, const struct snapshot *s, const bool *selected)
 {
 	if (!t->adds++)
 		t->start_ns = s->start_ns;
@@ -182,9 +184,115 @@ void totals_add(struct totals *t, const struct snapshot *s)
 	memcpy(t->formula, s->formula, sizeof(t->formula));
 	t->idle_policy = s->idle_policy;
 	for (unsigned i = 0; i < s->n_rows; i++)
-		add_row(t, s, i);
+		add_row(t, s, i, selection_shows(selected, s, i));
 	add_machine(t, s);
 	follow_ends(t);
 	if (t->options.top)
 		choose_shown(t);
+}
+
+/* The table owns each name separately; a copy has all names in the buffer `names`. */
+void totals_free(struct totals *t)
+{
+	if (!t)
+		return;
+	for (uint32_t i = TOTAL_FIRST_CGROUP; i < t->n_rows; i++) {
+		if (t->keys && t->rows[i].used)
+			free((char *)t->rows[i].name);
+		names_put(t->rows[i].names);
+	}
+	free(t->rows);
+	free(t->values);
+	free(t->hidden);
+	free(t->retired);
+	hash_free(&t->by_name);
+	free(t->keys);
+	buf_free(&t->names);
+	fair_free(&t->fair);
+	*t = (struct totals){ 0 };
+}
+
+static int reserve(struct totals *t, unsigned rows, size_t width, bool hidden)
+{
+	const unsigned cap = array_step(rows);
+
+	if (rows <= t->cap_rows && (!hidden || t->hidden))
+		return 0;
+	if (!cap || ARRAY_RESIZE(t->rows, cap) || ARRAY_RESIZE(t->values, cap * width) ||
+	    (hidden && ARRAY_RESIZE(t->hidden, cap * width)))
+		return -ENOMEM;
+	if (!t->retired && !(t->retired = calloc(width, sizeof(uint64_t))))
+		return -ENOMEM;
+	t->cap_rows = cap;
+	return 0;
+}
+
+/* The buffer may move while it grows, so offsets are stored first. */
+static int copy_names(struct totals *dst)
+{
+	size_t at = 0;
+
+	buf_reset(&dst->names);
+	for (unsigned i = 0; i < dst->n_rows; i++)
+		buf_add(&dst->names, dst->rows[i].name, strlen(dst->rows[i].name) + 1);
+	if (dst->names.failed)
+		return -ENOMEM;
+	for (unsigned i = 0; i < dst->n_rows; i++) {
+		dst->rows[i].name = (char *)dst->names.data + at;
+		at += strlen(dst->rows[i].name) + 1;
+	}
+	return 0;
+}
+
+static void copy_rest(struct totals *dst, const struct totals *src)
+{
+	dst->adds = src->adds;
+	dst->start_ns = src->start_ns;
+	dst->mono_ns = src->mono_ns;
+	dst->real_ns = src->real_ns;
+	memcpy(dst->formula, src->formula, sizeof(dst->formula));
+	dst->idle_policy = src->idle_policy;
+	dst->n_shown = src->n_shown;
+	dst->n_ended = src->n_ended;
+	memcpy(dst->domains, src->domains, src->schema->n_domains * sizeof(src->domains[0]));
+	memcpy(dst->retired, src->retired, totals_width(src) * sizeof(uint64_t));
+	dst->busy_ns = src->busy_ns;
+	dst->idle_ns = src->idle_ns;
+	dst->irq_steal_ns = src->irq_steal_ns;
+	dst->offline_ns = src->offline_ns;
+	memcpy(dst->msr, src->msr, sizeof(dst->msr));
+	dst->losses = src->losses;
+}
+
+int totals_copy(struct totals *dst, const struct totals *src)
+{
+	size_t width;
+
+	dst->schema = src->schema;
+	dst->options = src->options;
+	width = totals_width(src);
+	for (unsigned i = 0; i < dst->n_rows; i++)
+		names_put(dst->rows[i].names);
+	dst->n_rows = 0;
+	if (reserve(dst, src->n_rows, width, src->hidden))
+		return -ENOMEM;
+	for (unsigned i = 0; i < src->n_rows; i++) {
+		if (!src->rows[i].used)
+			continue;
+		dst->rows[dst->n_rows] = src->rows[i];
+		names_get(src->rows[i].names);
+		memcpy(&dst->values[dst->n_rows * width], &src->values[i * width], width * sizeof(uint64_t));
+		if (src->hidden)
+			memcpy(&dst->hidden[dst->n_rows * width], &src->hidden[i * width], width * sizeof(uint64_t));
+		dst->n_rows++;
+	}
+	copy_rest(dst, src);
+	return copy_names(dst);
+}
+
+void totals_name_late(struct totals *t, uint64_t id, struct names *n)
+{
+	for (uint32_t i = t->ended_first; i != TOTALS_NONE; i = t->rows[i].ended_next)
+		if (t->rows[i].id == id)
+			totals_call(t, i, n, t->adds);
 }

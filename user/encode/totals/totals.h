@@ -1,54 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cumulative totals of everything, from the snapshots of one consumer: what counters of a scrape and
- * answers of the query socket are made of. Integers all the way, so nothing drifts, and at every
- * instant, per domain, exactly
+/* Cumulative totals, from the snapshots of one consumer. Scrapes of metrics and answers of the query socket are
+ * made of them. All values are integers, so nothing drifts. At every instant, per domain, this holds exactly:
  *
  *	energy = sum of the rows' + idle + residual + retired
  *
- * A cgroup is known by its name. One that ended keeps its final value for a while; then, or when more
- * than TOTALS_ENDED_MAX have ended and its subtree has more than its part of them (model/fair.h), it becomes
- * part of `retired`. With `top` only that many cgroups
- * are shown; what the others get goes into the row `other` for good, so no row ever goes back. */
+ * A cgroup is known by its name. An ended cgroup keeps its final value for keep_ns and then becomes part of
+ * `retired`. It does so earlier when more than TOTALS_ENDED_MAX have ended and its subtree has more than its
+ * share of them (model/fair.h). With `top` only that many cgroups are shown. What the others use goes into the
+ * row `other` for good, so the value of a row never goes down. */
 #ifndef JD_TOTALS_H
 #define JD_TOTALS_H
-#include "../base/buf.h"
-#include "../model/fair.h"
-#include "../model/naming.h"
-#include "../model/snapshot.h"
+#include "base/buf.h"
+#include "base/format/fields.h"
+#include "base/hash.h"
+#include "model/fair.h"
+#include "model/naming.h"
+#include "model/selection.h"
+#include "model/snapshot.h"
 
 #define TOTALS_ENDED_MAX 1024
 #define TOTALS_QUALITIES 7 /* measured, then the bits of enum quality in order */
 
-enum { TOTAL_UNSELECTED = READING_SPECIAL_ROWS, TOTAL_FIRST_CGROUP }; /* rows; those before: enum row_kind */
+enum { TOTAL_UNSELECTED = READING_SPECIAL_ROWS, TOTAL_FIRST_CGROUP }; /* rows; lower ones: enum row_kind */
 
 struct totals_options {
-	uint64_t keep_ns; /* an ended cgroup's final value */
+	uint64_t keep_ns; /* how long an ended cgroup's final value stays */
 	unsigned top; /* cgroups shown, 0 = all */
-	bool no_names; /* those that are kept are left out too */
+	bool no_names; /* leaves out names, also those that were saved */
 };
 
 struct total_row {
 	const char *name; /* valid UTF-8, unique */
 	struct names *names; /* a reference; NULL = none */
 	uint64_t id, hash;
-	uint32_t serial; /* moves when the place is used for another name */
-	uint32_t seen; /* add in which it was alive last */
-	uint32_t changed, named; /* add in which the row, its name moved last */
-	uint32_t next; /* of its bucket, or free */
+	uint32_t serial; /* changes when the place is used for another name */
+	uint32_t seen; /* the last add in which it was alive */
+	uint32_t changed, named; /* the last add in which the row, or its name, changed */
+	uint32_t next; /* next in the free list */
 	uint32_t ended_prev, ended_next;
 	uint16_t level;
 	bool used, ended, shown;
-	bool waits; /* loaded, and not met in an interval since */
-	bool recalled; /* its names are loaded ones: they stay until it is known anew */
-	unsigned quality; /* of the last interval it was in */
-	unsigned ever; /* of all intervals it was in */
+	bool waits; /* loaded, and in no interval since */
+	bool recalled; /* its names were loaded: they stay until newer ones are known */
+	unsigned quality; /* of the last interval that had it */
+	unsigned energy_quality; /* the same, of its energy; not saved */
+	unsigned ever; /* of all intervals that had it */
 	uint64_t first_ns, ended_ns; /* CLOCK_MONOTONIC */
 };
 
 struct total_domain {
-	uint64_t energy_uj, idle_uj, residual_uj; /* idle: the row's part included */
+	uint64_t energy_uj, idle_uj, residual_uj; /* idle_uj includes the part of the row `idle` */
 	uint64_t intervals[TOTALS_QUALITIES]; /* by worst quality */
-	unsigned quality; /* of the last interval's rows: the split's included */
+	unsigned quality; /* of the rows of the last interval, with that of the split */
 	uint64_t idle_power_uw; /* of the last interval */
 	unsigned idle_quality;
 };
@@ -59,29 +62,38 @@ struct totals {
 	uint32_t adds;
 	uint64_t start_ns, mono_ns;
 	int64_t real_ns;
-	char formula[16]; /* of the last interval, as the next one */
+	char formula[16]; /* of the last interval, like idle_policy */
 	enum idle_policy idle_policy;
 	unsigned n_rows, cap_rows, n_shown, n_ended;
 	struct total_row *rows;
 	uint64_t *values; /* [row * width + column] */
-	uint64_t *hidden; /* with top: the part of it that went into `other`; else NULL */
+	uint64_t *hidden; /* with top: the part of values that went into `other`; else NULL */
 	uint64_t *retired; /* [width] */
 	struct total_domain domains[SCHEMA_MAX_DOMAINS];
 	uint64_t busy_ns, idle_ns, irq_steal_ns, offline_ns;
 	uint64_t msr[SCHEMA_MAX_MSR];
 	struct losses losses;
-	/* the table's own; a copy has none of them */
-	uint32_t *buckets, n_buckets, free_row, ended_first, ended_last, next_serial;
-	unsigned n_waits; /* rows that do */
-	uint64_t waits_max; /* largest id that one of them had */
+	/* of the table only; a copy has none of these */
+	struct hash by_name;
+	uint32_t free_row, ended_first, ended_last, next_serial;
+	unsigned n_waits; /* rows with `waits` */
+	uint64_t waits_max; /* largest id of a row that had `waits` */
 	struct total_key *keys;
 	unsigned cap_keys;
 	struct fair fair;
 	struct buf names; /* of a copy */
 };
 
-/* Columns of a row: energy per domain, then these, then counters. */
+/* Columns of a row: first energy per domain, then these, then counters. */
 enum { TOTAL_TIME, TOTAL_SWITCHES, TOTAL_RX_BYTES, TOTAL_RX_PACKETS, TOTAL_TX_BYTES, TOTAL_TX_PACKETS, TOTAL_FIXED };
+
+/* The fields of totals in the answers of the query socket. The object of total_columns is a row's first column behind
+ * energy. */
+enum { COLUMNS_OF_CPU = 1, COLUMNS_OF_NETWORK = 2 };
+extern const struct fields total_columns;
+enum { TOTAL_OF_SUM = 1, TOTAL_OF_RATE = 2 };
+extern const struct fields total_domain_fields;
+extern const struct fields total_row_fields, totals_fields;
 
 static inline unsigned totals_width(const struct totals *t)
 {
@@ -103,7 +115,7 @@ static inline uint64_t *totals_row(const struct totals *t, unsigned row)
 	return &t->values[(size_t)row * totals_width(t)];
 }
 
-/* Of a row as it is shown: without what went into `other` before it was. */
+/* A value as it is shown: without the part that went into `other` before the row was shown. */
 static inline uint64_t totals_shown(const struct totals *t, unsigned row, unsigned column)
 {
 	size_t at = (size_t)row * totals_width(t) + column;
@@ -112,10 +124,37 @@ static inline uint64_t totals_shown(const struct totals *t, unsigned row, unsign
 }
 
 struct totals *totals_new(const struct schema *s, const struct totals_options *o); /* NULL = no memory */
-void totals_free(struct totals *t); /* NULL and zeroed copies (freed with free afterwards) accepted */
-/* Adds an interval. What finds no memory for a row is counted in `unselected`, so that the sum holds. */
-void totals_add(struct totals *t, const struct snapshot *s);
-/* Makes dst (zeroed, or an earlier copy) equal to src, with names of its own. 0 or -ENOMEM. */
+void totals_free(struct totals *t); /* also NULL, and zeroed copies, whose struct the caller frees */
+/* Adds an interval. selected: by row, as for selection_shows. When there is no memory for a row, its use goes into
+ * `unselected`, so the sum holds. */
+void totals_add(struct totals *t, const struct snapshot *s, const bool *selected);
+/* Drops the cgroups that the rules do not admit; their use goes into `retired`. */
+void totals_select(struct totals *t, const struct selection_rules *rules);
+/* Makes dst (zeroed, or an earlier copy) equal to src. Names are copied too. 0 or -ENOMEM. */
 int totals_copy(struct totals *dst, const struct totals *src);
+
+/* Takes the names of a cgroup that arrived after its last interval. n is borrowed. Does nothing when the row
+ * has not ended or is gone. */
+void totals_name_late(struct totals *t, uint64_t id, struct names *n);
+
+/* Inside of totals/: functions of rows.c for totals.c and keep.c. */
+
+#define TOTALS_NONE UINT32_MAX
+
+/* The row of the totals that counts a row of a snapshot. TOTAL_UNSELECTED when it is not selected, has no name, or
+ * memory is short. */
+uint32_t totals_place(struct totals *t, const struct snap_row *r, bool selected);
+/* Sets the row's names, as changed in that add. */
+void totals_call(struct totals *t, uint32_t row, struct names *n, uint32_t add);
+void totals_end(struct totals *t, uint32_t row); /* it has ended: keep_ns begins */
+void totals_alive(struct totals *t, uint32_t row);
+void totals_met(struct totals *t, uint32_t row); /* clears `waits` */
+/* Stops showing the row. The use that was shown goes into `retired`, where it does not look like present use. */
+void totals_retire(struct totals *t, uint32_t row);
+void totals_drop(struct totals *t, uint32_t row); /* retires the row and forgets it */
+/* For keep.c. totals_empty_place adds an unused place that is in no list. totals_relink rebuilds all lists from
+ * the rows. 0 or -ENOMEM; -EBADMSG: two rows have the same name. */
+int totals_empty_place(struct totals *t);
+int totals_relink(struct totals *t);
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Identifiers: dense from 0, what belongs to the machine alone first, then the metrics of cgroups.
- * A metric whose event this machine does not count is filled by the nearest one, and noted. */
+/* Identifiers are dense from 0: first metrics of the machine only, then the metrics of cgroups. A metric whose
+ * event this machine does not count gets the nearest event, and a note. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <strings.h>
-#include "../model/event_find.h"
+#include "base/array.h"
+#include "model/event_find.h"
 #include "vjoule.h"
 
 #define ROW_OFFSET(field) offsetof(struct snap_row, field)
@@ -32,7 +34,7 @@ static struct vjoule_column *add_column(struct encoder *e, const char *name, enu
 	return c;
 }
 
-/* What a name asks for, taken apart at the first '=': the formula's name and our event. */
+/* A wanted metric, split at the first '=': the formula's name and our event. */
 struct wanted {
 	char name[SCHEMA_NAME_MAX];
 	const char *event;
@@ -68,7 +70,8 @@ static int find_task_clock(const struct event_set *set)
 	return -1;
 }
 
-/* The event, another name of it, cycles: index in the set, -1 = only time is left, or asked for. */
+/* Finds the event, another name of it, or else cycles. Index in the set; -1 = only time is available, or time
+ * was asked for. */
 static int nearest(const struct event_set *set, const char *event)
 {
 	int found = find_event(set, event);
@@ -104,10 +107,10 @@ static int add_wanted(struct encoder *e, char *const *metrics, unsigned n, struc
 {
 	for (unsigned i = 0; i < n; i++) {
 		struct wanted w;
-		int code = take_apart(metrics[i], &w, err);
+		int rc = take_apart(metrics[i], &w, err);
 
-		if (code)
-			return code;
+		if (rc)
+			return rc;
 		if (vjoule_metrics(e) == VJOULE_METRICS)
 			return err_set(err, -E2BIG, "metrics: more than %d; leave some out", VJOULE_METRICS);
 		if (has_column(e, e->n_machine, w.name))
@@ -127,7 +130,7 @@ static void add_configured(struct encoder *e)
 		add_column(e, TIME, VJOULE_TIME, 0);
 }
 
-/* Will a cgroup metric have this name? It is a system metric then anyway. */
+/* True when a cgroup metric will have this name: it is a system metric then anyway. */
 static bool is_wanted(const struct encoder *e, const struct encode_options *o, const char *name)
 {
 	for (unsigned i = 0; i < o->n_metrics; i++) {
@@ -159,7 +162,7 @@ static void add_machine(struct encoder *e, const struct encode_options *o)
 
 int vjoule_columns(struct encoder *e, const struct encode_options *o, struct err *err)
 {
-	/* what the released formulas look for, by these very names */
+	/* the released formulas look for these exact names */
 	static char cycles[] = "PERF_COUNT_HW_CPU_CYCLES", misses[] = "LLC_MISSES";
 	static char *const v02[] = { cycles, misses };
 
@@ -170,5 +173,212 @@ int vjoule_columns(struct encoder *e, const struct encode_options *o, struct err
 	if (e->dialect == VJOULE_V02)
 		return add_wanted(e, v02, 2, err);
 	add_configured(e);
+	return 0;
+}
+
+/* v0.2: what can be left out of a report, and when. simple_formula keeps a directory per cgroup. It removes
+ * those that have been absent for some reports, in the order of their names, and ends when one is not empty. So
+ * a name is sent with all names above it, up to "/"; those without counts get zeros. A name stays until the
+ * report after the last one with a name below it. "/" always stays, because the formula's own files lie in it.
+ *
+ * The reader also loses long records. So the smallest consumers are folded into `/other` until the report fits;
+ * a name is folded only after all names below it. */
+
+/* The use of a row: energy as the formula split it, or time when energy is not split. */
+static uint64_t use_of(const struct snapshot *s, uint32_t row)
+{
+	unsigned summed = schema_kinds_summed(s->schema);
+	uint64_t use = 0;
+
+	if (!s->formula[0] || !strcmp(s->formula, "none"))
+		return s->rows[row].time_ns;
+	for (unsigned d = 0; d < s->schema->n_domains; d++)
+		if (summed & DOMAIN_BIT(s->schema->domains[d].kind))
+			use += *snapshot_energy(s, row, d);
+	return use;
+}
+
+/* Fingerprint of the rows and their order. While it stays the same, the places stay the same. */
+static uint64_t fingerprint(const struct encoder *e, const struct snapshot *s)
+{
+	uint64_t h = e->n_send * 4ull + e->extras[VJOULE_KERNEL].sent * 2ull + e->extras[VJOULE_OTHER].sent + 1;
+
+	for (unsigned i = 0; i < e->n_send; i++) {
+		const struct snap_row *r = &s->rows[e->send[i]];
+
+		h = hash_word(hash_word(h, r->key | (uint64_t)r->generation << 32), r->renamed);
+	}
+	return h;
+}
+
+static bool is_row(const struct vjoule_place *p)
+{
+	return p->at < VJOULE_EXTRA_AT(VJOULE_EXTRAS - 1);
+}
+
+/* The extra of this place, or VJOULE_EXTRAS. */
+static unsigned extra_of(const struct vjoule_place *p)
+{
+	return is_row(p) || p->at == VJOULE_NO_PLACE ? VJOULE_EXTRAS : VJOULE_EXTRA_AT(0) - p->at;
+}
+
+static bool has_counts(const struct encoder *e, const struct vjoule_place *p)
+{
+	unsigned extra = extra_of(p);
+
+	return is_row(p) || (extra < VJOULE_EXTRAS && e->extras[extra].sent);
+}
+
+/* Computes from the leaves up what a name and all below it use, and whether the name is sent. */
+static void climb(struct encoder *e, const struct snapshot *s)
+{
+	struct vjoule_tree *t = &e->tree;
+
+	for (unsigned i = 0; i < t->n; i++) {
+		t->v[i].use = is_row(&t->v[i]) ? use_of(s, e->send[t->v[i].at]) : 0;
+		t->v[i].sent_below = t->v[i].now_below = false;
+	}
+	for (unsigned i = t->n; i-- > 0;) {
+		struct vjoule_place *p = &t->v[i], *up = p->parent == VJOULE_NO_PLACE ? NULL : &t->v[p->parent];
+
+		p->stays = p->sent && p->sent_below;
+		p->now = !up || has_counts(e, p) || p->now_below || p->stays;
+		if (p->stays)
+			p->use = UINT64_MAX;
+		if (!up)
+			continue;
+		up->sent_below |= p->sent || p->sent_below;
+		up->now_below |= p->now;
+		if (p->use > up->use)
+			up->use = p->use;
+	}
+}
+
+/* Counts the names that are sent without counts. */
+static void keep_ghosts(struct encoder *e)
+{
+	e->n_ghosts = e->extras_kept = 0;
+	e->ghosts_size = 0;
+	for (unsigned i = 0; i < e->tree.n; i++) {
+		struct vjoule_place *p = &e->tree.v[i];
+
+		if (!p->now || has_counts(e, p))
+			continue;
+		if (extra_of(p) < VJOULE_EXTRAS)
+			e->extras_kept |= 1u << extra_of(p);
+		e->n_ghosts++;
+		e->ghosts_size += vjoule_cgroup_size(e->dialect, p->len, vjoule_metrics(e));
+	}
+}
+
+static void add_ghosts(struct encoder *e)
+{
+	e->n_cgroups += e->n_ghosts;
+	e->size += e->ghosts_size;
+	for (unsigned k = 0; k < VJOULE_EXTRAS; k++)
+		e->extras[k].sent |= e->extras_kept >> k & 1;
+}
+
+/* With equal use the longer name counts as smaller, because it may lie below the other. */
+static bool smaller(const struct vjoule_place *a, const struct vjoule_place *b)
+{
+	return a->use != b->use ? a->use < b->use : a->len > b->len;
+}
+
+static void sift_down(const struct vjoule_place *v, uint32_t *heap, unsigned n, unsigned i)
+{
+	uint32_t moved = heap[i];
+
+	for (unsigned child; (child = 2 * i + 1) < n; i = child) {
+		if (child + 1 < n && smaller(&v[heap[child + 1]], &v[heap[child]]))
+			child++;
+		if (!smaller(&v[heap[child]], &v[moved]))
+			break;
+		heap[i] = heap[child];
+	}
+	heap[i] = moved;
+}
+
+static void fold_one(struct encoder *e, const struct snapshot *s, struct vjoule_place *p)
+{
+	e->size -= vjoule_cgroup_size(e->dialect, p->len, vjoule_metrics(e));
+	e->n_cgroups--;
+	p->now = false;
+	if (!is_row(p))
+		return;
+	vjoule_add_row(e, s, e->send[p->at], e->extras[VJOULE_OTHER].values);
+	e->send[p->at] = UINT32_MAX;
+	e->stats.folded_rows++;
+}
+
+static void close_gaps(struct encoder *e)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < e->n_send; i++)
+		if (e->send[i] != UINT32_MAX)
+			e->send[kept++] = e->send[i];
+	e->n_send = kept;
+}
+
+/* Folds the smallest first. A heap with the smallest on top avoids sorting all; qsort may allocate. */
+static void fold(struct encoder *e, const struct snapshot *s, size_t room)
+{
+	struct vjoule_tree *t = &e->tree;
+	unsigned n = 0;
+
+	e->other_stays = true;
+	if (!e->extras[VJOULE_OTHER].sent) {
+		e->extras[VJOULE_OTHER].sent = true;
+		e->size += vjoule_cgroup_size(e->dialect, strlen("/other"), vjoule_metrics(e));
+		e->n_cgroups++;
+	}
+	for (uint32_t i = 1; i < t->n; i++) /* 0 is "/" */
+		if (t->v[i].now && !t->v[i].stays && extra_of(&t->v[i]) == VJOULE_EXTRAS)
+			e->ranked[n++] = i;
+	for (unsigned i = n / 2; i-- > 0;)
+		sift_down(t->v, e->ranked, n, i);
+	while (e->size > room && n) {
+		fold_one(e, s, &t->v[e->ranked[0]]);
+		e->ranked[0] = e->ranked[--n];
+		sift_down(t->v, e->ranked, n, 0);
+	}
+	close_gaps(e);
+}
+
+int vjoule_fit(struct encoder *e, const struct snapshot *s, size_t room)
+{
+	uint64_t print = fingerprint(e, s);
+	bool too_long, same = true;
+	int rc = 0;
+
+	if (print != e->print) {
+		e->settled = false;
+		e->print = 0;
+		rc = vjoule_tree_make(e, s);
+		if (!rc)
+			rc = ARRAY_ROOM(e->ranked, e->cap_ranked, e->tree.n);
+		if (rc)
+			return rc;
+		e->print = print;
+	}
+	if (e->settled && e->size + e->ghosts_size <= room) {
+		add_ghosts(e);
+		return 0;
+	}
+	climb(e, s);
+	keep_ghosts(e);
+	add_ghosts(e);
+	too_long = e->size > room;
+	if (too_long)
+		fold(e, s, room);
+	for (unsigned i = 0; i < e->tree.n; i++) {
+		struct vjoule_place *p = &e->tree.v[i];
+
+		p->now |= has_counts(e, p) && !is_row(p); /* folding may have added `/other` */
+		same &= p->sent == p->now;
+		p->sent = p->now;
+	}
+	e->settled = same && !too_long;
 	return 0;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vJoule reports (docs/formats/vjoule.md; the layout stands in vjoule_wire.h). The preamble is the
- * header record: metrics with dense identifiers. Each interval is one report record: energies in
- * joules, the machine's metrics, and those of each cgroup; increments all of them, and the sum over
- * the cgroups is never above the machine's, because that is the sum over all rows. */
+/* vJoule reports (docs/formats/vjoule.md; wire.h has the layout). The preamble is the header record: metrics
+ * with dense identifiers. Each interval is one report record: energies in joules, the machine's metrics, and
+ * the metrics of each cgroup. All values are increments. The machine's values are sums over all rows, so the
+ * cgroups never sum to more. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include "base/array.h"
 #include "vjoule.h"
 
 static const struct {
@@ -22,7 +24,10 @@ static void vjoule_destroy(struct encoder *e)
 		return;
 	targets_free(&e->targets);
 	buf_free(&e->notes);
+	for (unsigned i = 0; i < e->cap_names; i++)
+		free(e->names[i].text);
 	free(e->names);
+	hash_free(&e->by_name);
 	free(e->send);
 	free(e->ranked);
 	free(e->khz);
@@ -75,7 +80,7 @@ static uint32_t count_cpus(const struct schema *s)
 static int vjoule_create(const struct encode_options *o, const struct schema *s, struct encoder **ret, struct err *err)
 {
 	struct encoder *e = calloc(1, sizeof(*e));
-	int code;
+	int rc;
 
 	if (!e)
 		return err_set(err, -ENOMEM, "vjoule: out of memory");
@@ -83,14 +88,14 @@ static int vjoule_create(const struct encode_options *o, const struct schema *s,
 	e->dialect = o->dialect_v02 ? VJOULE_V02 : VJOULE_DOCUMENT;
 	e->cpus = count_cpus(s);
 	e->khz = calloc(e->cpus, sizeof(*e->khz));
-	code = vjoule_columns(e, o, err);
-	if (!code)
+	rc = vjoule_columns(e, o, err);
+	if (!rc)
 		note_energies(e);
-	if (!code && (!e->khz || e->notes.failed))
-		code = err_set(err, -ENOMEM, "vjoule: out of memory");
-	if (code) {
+	if (!rc && (!e->khz || e->notes.failed))
+		rc = err_set(err, -ENOMEM, "vjoule: out of memory");
+	if (rc) {
 		vjoule_destroy(e);
-		return code;
+		return rc;
 	}
 	*ret = e;
 	return 0;
@@ -112,7 +117,7 @@ static int vjoule_preamble(struct encoder *e, const struct schema *s, struct buf
 	return 0;
 }
 
-/* Packages together; psys is the whole platform, however many zones tell it. */
+/* Sums the packages. psys is the whole platform, so it counts once, however many zones report it. */
 static float energy(const struct snapshot *s, unsigned i)
 {
 	uint64_t uj = 0;
@@ -182,10 +187,10 @@ static uint8_t *put_joined(const struct encoder *e, uint8_t *p, const struct sna
 	uint64_t values[VJOULE_METRICS] = { 0 };
 
 	vjoule_add_row(e, s, row, values);
-	return put_values(e, p, s->rows[row].path, e->names[s->rows[row].key].len, values);
+	return put_values(e, p, vjoule_text(e, &s->rows[row]), e->names[s->rows[row].key].len, values);
 }
 
-/* The identifiers stay the same from row to row: only the values are exchanged. */
+/* Identifiers are the same for all rows, so only the values are replaced. */
 static uint8_t *put_rows(const struct encoder *e, uint8_t *p, const struct snapshot *s)
 {
 	struct vjoule_metric metrics[VJOULE_METRICS];
@@ -197,7 +202,7 @@ static uint8_t *put_rows(const struct encoder *e, uint8_t *p, const struct snaps
 	for (unsigned i = 0; i < e->n_send; i++) {
 		const struct snap_row *r = &s->rows[e->send[i]];
 
-		c.name = r->path;
+		c.name = vjoule_text(e, r);
 		c.len = e->names[r->key].len;
 		for (unsigned k = 0; k < c.n; k++)
 			metrics[k].value = (int64_t)vjoule_value(&columns[k], r);
@@ -215,7 +220,7 @@ static uint8_t *put_cgroups(const struct encoder *e, uint8_t *p, const struct sn
 	for (unsigned i = 0; i < e->n_send && e->joined; i++)
 		p = put_joined(e, p, s, e->send[i]);
 	for (unsigned i = 0; i < e->tree.n && e->n_ghosts; i++)
-		if (e->tree.v[i].at == VJOULE_NO_PLACE && e->tree.v[i].sent)
+		if (e->tree.v[i].at == VJOULE_NO_PLACE && e->tree.v[i].now)
 			p = put_values(e, p, vjoule_place_name(&e->tree, &e->tree.v[i]), e->tree.v[i].len, zeros);
 	if (e->extras[VJOULE_KERNEL].sent)
 		p = put_values(e, p, "/kernel", strlen("/kernel"), e->extras[VJOULE_KERNEL].values);
@@ -224,28 +229,46 @@ static uint8_t *put_cgroups(const struct encoder *e, uint8_t *p, const struct sn
 	return p;
 }
 
-static int vjoule_encode(struct encoder *e, const struct snapshot *s, struct buf *out)
+/* simple_formula takes a report without package energy as one without cgroups: it would remove all their
+ * directories, and end. On a machine without package energy it never makes any. */
+static bool is_silent(const struct encoder *e, const struct snapshot *s)
+{
+	return e->dialect == VJOULE_V02 && has_energy(e->schema, VJOULE_PKG, false) && energy(s, VJOULE_PKG) <= 0;
+}
+
+static int vjoule_plan(struct encoder *e, const struct snapshot *s);
+
+static int vjoule_encode(struct encoder *e, const struct snapshot *s, const bool *shown, struct buf *out)
 {
 	struct vjoule_metric system[VJOULE_COLUMNS];
 	struct vjoule_machine m;
 	size_t size;
 	uint8_t *p;
-	int err = vjoule_plan(e, s);
+	int rc;
 
-	if (err)
-		return err;
+	if (is_silent(e, s)) {
+		e->stats.withheld_ticks++;
+		snprintf(e->stats.reason, sizeof(e->stats.reason),
+			 "package: no energy in this interval; simple_formula ends when such reports go on");
+		return 0;
+	}
+	e->shown = shown;
+	rc = vjoule_plan(e, s);
+	if (rc)
+		return rc;
 	fill_machine(e, s, system, &m);
 	size = vjoule_machine_size(e->dialect, &m);
 	if (e->dialect == VJOULE_V02)
-		err = vjoule_fit(e, s, size < VJOULE_V02_MAX ? VJOULE_V02_MAX - size : 0);
-	if (err)
-		return err;
+		rc = vjoule_fit(e, s, size < VJOULE_V02_MAX ? VJOULE_V02_MAX - size : 0);
+	if (rc)
+		return rc;
 	p = size + e->size <= INT32_MAX ? buf_reserve(out, size + e->size) : NULL;
 	if (!p)
 		return -ENOMEM;
 	p = vjoule_put_machine(p, e->dialect, &m, size + e->size, e->n_cgroups);
 	out->len = (size_t)(put_cgroups(e, p, s) - out->data);
 	e->stats.withheld_rows += e->withheld;
+	e->stats.renamed_rows += e->renamed;
 	return 0;
 }
 
@@ -265,7 +288,6 @@ static const char *vjoule_note_at(const struct encoder *e, unsigned i)
 
 const struct encoder_ops encode_vjoule = {
 	.name = "vjoule",
-	.help = "binary reports for vJoule formulas",
 	.create = vjoule_create,
 	.preamble = vjoule_preamble,
 	.encode = vjoule_encode,
@@ -273,3 +295,266 @@ const struct encoder_ops encode_vjoule = {
 	.note = vjoule_note_at,
 	.destroy = vjoule_destroy,
 };
+
+/* One pass over the rows computes their sums, which rows are sent, and the length of the record. Only new paths
+ * are examined: two rows can share a path only when one of them has a new path. */
+
+/* The largest possible number of rows with this value does not overflow. */
+#define SUM_SAFE (INT64_MAX >> 21)
+
+/* 1 or -ENOMEM. */
+static int change_name(struct vjoule_name *n, const struct snap_row *row)
+{
+	char name[2 * VJOULE_V02_NAME_MAX];
+	size_t len = vjoule_v02_name(row->path, n->len, name);
+
+	if (len == n->len && !memcmp(name, row->path, len))
+		return 1;
+	if (len > VJOULE_V02_NAME_MAX) {
+		n->kind = NAME_REFUSED;
+		return 1;
+	}
+	n->text = malloc(len + 1);
+	if (!n->text) {
+		n->len = 0;
+		return -ENOMEM;
+	}
+	memcpy(n->text, name, len);
+	n->text[len] = '\0';
+	n->len = (uint32_t)len;
+	return 1;
+}
+
+/* 1 = the row's path is new, 0 = it is known, or -ENOMEM. */
+static int look_up(struct encoder *e, const struct snap_row *row, struct vjoule_name **ret)
+{
+	struct vjoule_name *n;
+
+	if (ARRAY_ZEROED(e->names, e->cap_names, (size_t)row->key + 1))
+		return -ENOMEM;
+	n = &e->names[row->key];
+	*ret = n;
+	if (n->len && n->generation == row->generation && n->renamed == row->renamed)
+		return 0;
+	free(n->text);
+	*n = (struct vjoule_name){ .generation = row->generation, .renamed = row->renamed };
+	n->len = (uint32_t)strnlen(row->path, VJOULE_NAME_MAX + 1);
+	n->kind = vjoule_name_ok(e->dialect, row->path, n->len) ? vjoule_name_kind(row->path, n->len) : NAME_REFUSED;
+	return e->dialect == VJOULE_V02 && n->kind == NAME_OK ? change_name(n, row) : 1;
+}
+
+static void leave_out(struct encoder *e, const struct snap_row *row, const char *why)
+{
+	e->withheld++;
+	snprintf(e->stats.reason, sizeof(e->stats.reason), "cgroup %llu: %s", (unsigned long long)row->id, why);
+}
+
+/* True when no counter of the row could be read: zeros would be false. */
+static bool all_lost(const struct encoder *e, const struct snap_row *row)
+{
+	bool core = false;
+
+	if (!(row->quality & (QUALITY_LOST | QUALITY_PARTIAL)) || !row->time_ns)
+		return false;
+	for (unsigned i = e->n_machine; i < e->n_columns; i++) {
+		if (vjoule_value(&e->columns[i], row))
+			return false;
+		core |= e->columns[i].kind == VJOULE_CORE;
+	}
+	return core;
+}
+
+static void add_values(const struct encoder *e, const struct snap_row *row, uint64_t *values)
+{
+	for (unsigned i = e->n_machine; i < e->n_columns; i++)
+		values[i - e->n_machine] = vjoule_add(values[i - e->n_machine], vjoule_value(&e->columns[i], row));
+}
+
+void vjoule_add_row(const struct encoder *e, const struct snapshot *s, uint32_t row, uint64_t *values)
+{
+	add_values(e, &s->rows[row], values);
+	for (uint32_t i = e->joined ? e->targets.rows[row].next : TARGET_NONE; i != TARGET_NONE;
+	     i = e->targets.rows[i].next)
+		add_values(e, &s->rows[i], values);
+}
+
+static void add_extra(struct encoder *e, unsigned extra, const struct snap_row *row)
+{
+	e->extras[extra].sent = true;
+	add_values(e, row, e->extras[extra].values);
+}
+
+/* Idle and interrupt time belong to no task: TASK_CLOCK excludes their rows, counters include them. */
+static inline bool counts(const struct snap_row *row, const struct vjoule_column *c)
+{
+	return c->kind == VJOULE_CORE || (row->kind != ROW_IDLE && row->kind != ROW_IRQ_STEAL);
+}
+
+static inline void add_sums(struct encoder *e, const struct snap_row *row)
+{
+	for (unsigned i = e->n_machine; i < e->n_columns; i++) {
+		uint64_t v = counts(row, &e->columns[i]) ? vjoule_value(&e->columns[i], row) : 0;
+
+		e->sums[i] += v;
+		e->high |= v;
+	}
+}
+
+static void add_special(struct encoder *e, const struct snapshot *s, uint32_t i)
+{
+	const struct snap_row *row = &s->rows[i];
+
+	e->other_seen |= row->kind == ROW_OTHER && (row->time_ns || row->n_cells);
+	if (!selection_shows(e->shown, s, i))
+		return;
+	if (row->kind == ROW_KERNEL)
+		add_extra(e, VJOULE_KERNEL, row);
+	if (row->kind == ROW_OTHER && e->other_seen)
+		add_extra(e, VJOULE_OTHER, row);
+}
+
+/* 1 = the path is new, 0, or -ENOMEM. */
+static int add_cgroup(struct encoder *e, const struct snapshot *s, uint32_t i)
+{
+	const struct snap_row *row = &s->rows[i];
+	struct vjoule_name *name;
+	int new = look_up(e, row, &name);
+
+	if (new < 0 || !selection_shows(e->shown, s, i))
+		return new;
+	if (name->plan != e->plans - 1)
+		name->settled = false; /* another row may have taken its name meanwhile */
+	name->plan = e->plans;
+	new |= e->dialect == VJOULE_V02 && name->kind == NAME_OK && !name->settled;
+	if (name->kind == NAME_REFUSED)
+		leave_out(e, row, "its path cannot be a name (docs/formats/vjoule.md)");
+	else if (name->kind != NAME_OK)
+		add_extra(e, name->kind == NAME_KERNEL ? VJOULE_KERNEL : VJOULE_OTHER, row);
+	else
+		e->send[e->n_send++] = i;
+	e->any_lost |= row->quality && all_lost(e, row);
+	return new;
+}
+
+/* Two paths must not get the same name. A row left without a name is not sent. */
+static int settle_names(struct encoder *e, const struct snapshot *s)
+{
+	unsigned kept = 0;
+	int rc = vjoule_settle_names(e, s);
+
+	for (unsigned i = 0; i < e->n_send && !rc; i++) {
+		if (e->names[s->rows[e->send[i]].key].kind == NAME_REFUSED)
+			leave_out(e, &s->rows[e->send[i]], "its name cannot be told from another's");
+		else
+			e->send[kept++] = e->send[i];
+	}
+	e->n_send = rc ? e->n_send : kept;
+	return rc;
+}
+
+static bool target_lost(const struct encoder *e, const struct snapshot *s, uint32_t row)
+{
+	bool lost = all_lost(e, &s->rows[row]);
+
+	for (uint32_t i = e->joined ? e->targets.rows[row].next : TARGET_NONE; i != TARGET_NONE && lost;
+	     i = e->targets.rows[i].next)
+		lost = all_lost(e, &s->rows[i]);
+	return lost;
+}
+
+static void drop_lost(struct encoder *e, const struct snapshot *s)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < e->n_send; i++) {
+		if (target_lost(e, s, e->send[i]))
+			leave_out(e, &s->rows[e->send[i]], "none of its counters could be read");
+		else
+			e->send[kept++] = e->send[i];
+	}
+	e->n_send = kept;
+}
+
+/* Joins rows of a cgroup that was removed and made again within the interval, because readers know cgroups by
+ * name only. Either all rows of a path are in `send` or none, so the first of them is there. */
+static int join(struct encoder *e, const struct snapshot *s)
+{
+	unsigned kept = 0;
+	int rc = targets_update(&e->targets, s, false);
+
+	if (rc)
+		return rc;
+	for (unsigned i = 0; i < e->n_send; i++)
+		if (!(e->targets.rows[e->send[i]].flags & TARGET_JOINED))
+			e->send[kept++] = e->send[i];
+	e->joined = kept < e->n_send;
+	e->n_send = kept;
+	return 0;
+}
+
+static void measure(struct encoder *e, const struct snapshot *s)
+{
+	static const size_t extra_len[VJOULE_EXTRAS] = { sizeof("/kernel") - 1, sizeof("/other") - 1 };
+	size_t each = vjoule_cgroup_size(e->dialect, 0, vjoule_metrics(e));
+
+	e->n_cgroups = e->n_send;
+	e->size = each * e->n_send;
+	e->renamed = 0;
+	for (unsigned i = 0; i < e->n_send; i++) {
+		const struct vjoule_name *n = &e->names[s->rows[e->send[i]].key];
+
+		e->size += n->len;
+		e->renamed += n->text != NULL;
+	}
+	for (unsigned i = 0; i < VJOULE_EXTRAS; i++) {
+		e->size += e->extras[i].sent ? each + extra_len[i] : 0;
+		e->n_cgroups += e->extras[i].sent;
+	}
+}
+
+/* Computes the sums again, checking each addition, because one may have overflowed. */
+static void sum_carefully(struct encoder *e, const struct snapshot *s)
+{
+	memset(e->sums, 0, sizeof(e->sums));
+	for (unsigned i = 0; i < s->n_rows; i++)
+		for (unsigned k = e->n_machine; k < e->n_columns; k++)
+			if (counts(&s->rows[i], &e->columns[k]))
+				e->sums[k] = vjoule_add(e->sums[k], vjoule_value(&e->columns[k], &s->rows[i]));
+}
+
+/* Decides which rows of the snapshot are sent, and sums all. 0 or -ENOMEM. */
+static int vjoule_plan(struct encoder *e, const struct snapshot *s)
+{
+	int news = 0, rc = ARRAY_ROOM(e->send, e->cap_send, s->n_rows);
+
+	e->n_send = e->withheld = 0;
+	e->plans++;
+	e->any_lost = false;
+	e->high = 0;
+	memset(e->sums, 0, sizeof(e->sums));
+	memset(e->extras, 0, sizeof(e->extras));
+	e->extras[VJOULE_OTHER].sent = e->other_stays;
+	for (uint32_t i = 0; i < s->n_rows && !rc; i++) {
+		int new = 0;
+
+		add_sums(e, &s->rows[i]);
+		if (s->rows[i].kind == ROW_CGROUP)
+			new = add_cgroup(e, s, i);
+		else
+			add_special(e, s, i);
+		news |= new;
+		rc = new < 0 ? new : 0;
+	}
+	if (!rc && news && e->dialect == VJOULE_V02)
+		rc = settle_names(e, s);
+	if (!rc && (news || e->joined))
+		rc = join(e, s);
+	if (rc)
+		return rc;
+	if (e->high > SUM_SAFE)
+		sum_carefully(e, s);
+	if (e->any_lost)
+		drop_lost(e, s);
+	measure(e, s);
+	return 0;
+}

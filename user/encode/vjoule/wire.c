@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "vjoule_wire.h"
+#include "wire.h"
 
-#define V02_HEADER 25 /* up to its entries */
+#define V02_HEADER 25 /* bytes before the entries */
 #define LENGTH 4
 
 static uint8_t *put_float(uint8_t *p, float v)
@@ -26,7 +26,7 @@ uint8_t *vjoule_put_header(uint8_t *p, enum vjoule_dialect d, const struct vjoul
 	p = vjoule_put_u32(p, (uint32_t)(vjoule_header_size(d, h) - LENGTH));
 	if (d == VJOULE_V02) {
 		p = vjoule_put_u32(p, h->cpus);
-		/* no simulation, hence no power limits; and no list of powers: what the original writes for
+		/* no simulation, so no power limits. No list of powers: the form in which the original writes
 		 * one cannot be read back */
 		memset(p, 0, 1 + 3 * 4 + 4);
 		p += 1 + 3 * 4 + 4;

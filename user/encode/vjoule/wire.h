@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vJoule records (docs/formats/vjoule.md), from identifiers, names and values as they are given.
- * Little endian, nothing aligned; the length does not count itself:
+/* vJoule records (docs/formats/vjoule.md), from given identifiers, names and values.
+ * All numbers are little endian and unaligned. The length does not count itself:
  *
  *	record            i32 length, payload
  *	entry             i16 id, i32 len, name
@@ -13,7 +13,7 @@
  *	         metric   i16 id, 6 zeros, i64 value
  *	cgroup            i32 len, name; i32 m, m metrics
  *
- * The writers take a pointer to enough room (the _size functions) and return the end. */
+ * The writers take a pointer to enough room (see the _size functions) and return the end of what they wrote. */
 #ifndef JD_VJOULE_WIRE_H
 #define JD_VJOULE_WIRE_H
 #include <endian.h>
@@ -41,7 +41,7 @@ struct vjoule_metric {
 	int64_t value;
 };
 
-/* A report up to its cgroups. */
+/* The part of a report before its cgroups. */
 struct vjoule_machine {
 	float energy_j[VJOULE_ENERGIES];
 	uint32_t temperature_mc; /* v0.2, with the frequencies */
@@ -58,12 +58,13 @@ struct vjoule_cgroup {
 	const struct vjoule_metric *metrics;
 };
 
-/* Bytes of a record, its length included. */
+/* Bytes of a header record, with its length field. */
 size_t vjoule_header_size(enum vjoule_dialect d, const struct vjoule_header *h);
 uint8_t *vjoule_put_header(uint8_t *p, enum vjoule_dialect d, const struct vjoule_header *h);
-/* Bytes of a record without cgroups, its length included; what each cgroup adds. */
+/* Bytes of a report record without cgroups, with its length field; vjoule_cgroup_size says what each cgroup
+ * adds. */
 size_t vjoule_machine_size(enum vjoule_dialect d, const struct vjoule_machine *m);
-/* size: of the whole record. The cgroups follow. */
+/* size: bytes of the whole record. The caller puts the cgroups after it. */
 uint8_t *vjoule_put_machine(uint8_t *p, enum vjoule_dialect d, const struct vjoule_machine *m, size_t size,
 			    uint32_t n_cgroups);
 
@@ -101,7 +102,7 @@ static inline uint8_t *vjoule_put_u64(uint8_t *p, uint64_t v)
 static inline uint8_t *vjoule_put_metrics(uint8_t *p, enum vjoule_dialect d, const struct vjoule_metric *m, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		/* the padding of v0.2 lies behind the identifier: one store writes both */
+		/* v0.2 has its padding after the identifier: one store writes both */
 		if (d == VJOULE_V02)
 			p = vjoule_put_u64(p, (uint16_t)m[i].id);
 		else

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exceptions: [id, class, message, cause, [[class, method, file, line] ...]]. Numbers count up in the
- * order of writing; children are written before their parent, so that a cause is always known. */
+/* Exceptions: [id, class, message, cause, [[class, method, file, line] ...]]. Numbers count up in the order of
+ * writing. Children are written before their parent, so a cause is always known. */
 #include <stdio.h>
 #include <string.h>
-#include "../base/cbor.h"
-#include "zico_internal.h"
+#include "base/format/cbor.h"
+#include "zico.h"
 
 #define FRAMES_MAX 64
 
@@ -50,7 +50,7 @@ static void message_of(const struct span *s, char *dst, size_t size)
 		snprintf(dst, size, "killed by the kernel: out of memory");
 }
 
-/* The function it was in: of those that never returned the one that began last. */
+/* The function it was in: the one that began last among those that did not return. */
 static uint32_t open_call(const struct zico *z, uint32_t i)
 {
 	uint32_t found = ZICO_NONE;

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records within each other:
+/* Writes the nested records of a trace:
  *
  *	T [ first, begin (top only), attributes, children ..., attributes, upward, exception, flags, last ] open array
  *
- * Collectors of zico-2 gather the attributes of all records in the list's map of the trace, the last one of a key wins: there
- * the top's own stand behind its children.
+ * Collectors of zico-2 gather the attributes of all records in one map of the trace, for the list. The last value of
+ * a key wins, so for zico-2 the top's own attributes come after its children.
  *
- * first and last are one word of 64 bits: ticks of 65536 ns in the low 40, above them the method's number and
- * the number of calls; from 2^24 calls on they are 0 there and follow in a second word. zico-2 has numbers
- * instead: ns and method; tag 4 on [ns, calls], or [ns, calls, flags] of a failed one. */
+ * first and last are one word of 64 bits each. The low 40 bits are ticks of 65536 ns. Above them first has the
+ * method's number and last the number of calls; from 2^24 calls on these bits are 0 and the number follows in a
+ * second word. zico-2 has numbers instead: ns and method; then tag 4 on [ns, calls], or [ns, calls, flags] of a
+ * failed record. */
+#include <errno.h>
 #include <string.h>
-#include "../base/cbor.h"
-#include "zico_internal.h"
+#include "base/format/cbor.h"
+#include "zico.h"
 
 #define TICK_SHIFT 16
 #define TICKS_MAX ((1ull << 40) - 1)
 #define HIGH_MAX ((1ull << 24) - 1)
-#define ZICO_2_START_NS 1000000000ull /* instants count from 1 s: 0 might be taken for none */
-#define ZICO_2_ERROR 0x1008u /* its collectors look at 8 in the tree of a trace, at 0x1000 in the list */
+#define ZICO_2_START_NS 1000000000ull /* instants count from 1 s, because 0 could be read as "none" */
+#define ZICO_2_ERROR 0x1008u /* its collectors test 8 in the tree of a trace and 0x1000 in the list */
 
 static uint64_t instant(const struct zico *z, uint64_t ns)
 {
@@ -47,6 +49,8 @@ static void put_first(struct zico *z, const struct span *s, struct buf *out)
 	cbw_bytes(out, word, sizeof(word));
 }
 
+static bool zico_failed(const struct span *s);
+
 static void put_last(struct zico *z, uint32_t i, struct buf *out)
 {
 	const struct zico_profile *p = z->profile;
@@ -64,7 +68,7 @@ static void put_last(struct zico *z, uint32_t i, struct buf *out)
 			cbw_uint(out, ZICO_2_ERROR);
 		return;
 	}
-	/* the list divides by the top's duration */
+	/* the list divides by the duration of the top */
 	if (!i && at >> TICK_SHIFT <= instant(z, s->start_ns) >> TICK_SHIFT)
 		at += 1 << TICK_SHIFT;
 	put_word(z, words, at >> TICK_SHIFT | (long_form ? 0 : calls << 40));
@@ -72,7 +76,7 @@ static void put_last(struct zico *z, uint32_t i, struct buf *out)
 	cbw_bytes(out, words, long_form ? 16 : 8);
 }
 
-/* One, at the top: a second one would overwrite the time of the record above it. */
+/* Writes one at the top only: a second one would overwrite the time of the record above it. */
 static void put_begin(struct zico *z, struct buf *out)
 {
 	const struct span *top = &z->t->spans[0];
@@ -93,7 +97,7 @@ static void put_begin(struct zico *z, struct buf *out)
 static void enter(struct zico *z, uint32_t i, struct buf *out)
 {
 	cbw_tag(out, z->big ? z->profile->record_big : z->profile->record_little);
-	buf_add_char(out, (char)0x9f);
+	cbw_open_array(out);
 	put_first(z, &z->t->spans[i], out);
 	if (!i)
 		put_begin(z, out);
@@ -109,7 +113,7 @@ static void leave(struct zico *z, uint32_t i, struct buf *out)
 	zico_upward_attrs(z, i, out);
 	zico_exception(z, i, out);
 	put_last(z, i, out);
-	buf_add_char(out, (char)0xff);
+	cbw_break(out);
 }
 
 static uint32_t kept_from(const struct zico *z, uint32_t i)
@@ -119,7 +123,7 @@ static uint32_t kept_from(const struct zico *z, uint32_t i)
 	return i;
 }
 
-/* Room to measure ticks in: a tree that has run for more than 2.3 years begins later here. */
+/* Chooses tick 0. A tree that has run for more than 2.3 years begins later here, so that its ticks fit. */
 static void choose_base(struct zico *z)
 {
 	const struct trace *t = z->t;
@@ -156,4 +160,128 @@ void zico_records(struct zico *z, struct buf *out)
 		next = kept_from(z, zico_node(z, i)->next);
 		i = zico_node(z, i)->parent;
 	}
+}
+
+/* The tree of a trace: children by index, calls, failures, and which spans have room. */
+
+bool zico_killed(const struct span *s)
+{
+	return s->kind == SPAN_PROCESS && (s->end == SPAN_SIGNALED || s->end == SPAN_OOM);
+}
+
+static bool zico_failed(const struct span *s)
+{
+	return zico_killed(s) || (s->kind == SPAN_PROCESS && s->end == SPAN_EXITED && s->exit_code);
+}
+
+static int make_rooms(struct zico *z)
+{
+	buf_reset(&z->nodes);
+	hash_clear(&z->by_id);
+	return buf_reserve(&z->nodes, z->t->n_spans * sizeof(struct zico_node)) ?
+		       hash_reserve(&z->by_id, z->t->n_spans) :
+		       -ENOMEM;
+}
+
+static void hang(struct zico *z, uint32_t i, uint32_t parent)
+{
+	struct zico_node *p = zico_node(z, parent);
+
+	if (p->last == ZICO_NONE)
+		p->first = i;
+	else
+		zico_node(z, p->last)->next = i;
+	p->last = i;
+	zico_node(z, i)->parent = parent;
+	zico_node(z, i)->depth = p->depth + 1;
+}
+
+static int add_node(struct zico *z, uint32_t i)
+{
+	const struct span *s = &z->t->spans[i];
+	uint32_t parent;
+
+	*zico_node(z, i) = (struct zico_node){
+		.parent = ZICO_NONE,
+		.first = ZICO_NONE,
+		.last = ZICO_NONE,
+		.next = ZICO_NONE,
+		.calls = s->calls ? s->calls : 1,
+		.cause = ZICO_NONE,
+		.killed = ZICO_NONE,
+	};
+	if (hash_find(&z->by_id, s->id) != HASH_NONE)
+		return -EINVAL;
+	if (i) {
+		parent = hash_find(&z->by_id, s->parent);
+		if (parent == HASH_NONE)
+			return -EINVAL;
+		hang(z, i, parent);
+	}
+	hash_add(&z->by_id, s->id, i);
+	return 0;
+}
+
+static void add_calls(struct zico *z)
+{
+	for (uint32_t i = z->t->n_spans; i-- > 1;) {
+		struct zico_node *n = zico_node(z, i), *p = zico_node(z, n->parent);
+
+		p->calls = p->calls + n->calls < p->calls ? UINT64_MAX : p->calls + n->calls;
+	}
+}
+
+/* Chooses the exceptions that have room: those nearest to the top come first. */
+static void choose_exceptions(struct zico *z)
+{
+	uint32_t max = z->profile->max_exceptions ? z->profile->max_exceptions : UINT32_MAX;
+
+	z->n_fails = z->n_unsaid = 0;
+	for (uint32_t i = 0; i < z->t->n_spans; i++) {
+		struct zico_node *n = zico_node(z, i);
+
+		n->fails = n->kept && zico_failed(&z->t->spans[i]);
+		if (n->fails && z->n_fails == max) {
+			n->fails = false;
+			z->n_unsaid++;
+		}
+		z->n_fails += n->fails;
+	}
+}
+
+void zico_tree_keep(struct zico *z, uint32_t n)
+{
+	uint32_t per_depth[ZICO_DEPTH_MAX] = { 0 }, left = n, depth;
+	uint64_t energy_uj;
+
+	for (uint32_t i = 0; i < z->t->n_spans; i++)
+		if (zico_node(z, i)->depth < ZICO_DEPTH_MAX)
+			per_depth[zico_node(z, i)->depth]++;
+	for (depth = 0; depth < ZICO_DEPTH_MAX && per_depth[depth] <= left; depth++)
+		left -= per_depth[depth];
+	z->n_kept = 0;
+	z->left_out_uj = 0;
+	for (uint32_t i = 0; i < z->t->n_spans; i++) {
+		struct zico_node *node = zico_node(z, i);
+
+		node->kept = node->depth < depth || (node->depth == depth && depth < ZICO_DEPTH_MAX && left);
+		left -= node->kept && node->depth == depth;
+		z->n_kept += node->kept;
+		if (!node->kept && span_energy_uj(z->t, &z->t->spans[i], &energy_uj))
+			z->left_out_uj += energy_uj;
+	}
+	choose_exceptions(z);
+}
+
+int zico_tree(struct zico *z)
+{
+	int rc = make_rooms(z);
+
+	for (uint32_t i = 0; i < z->t->n_spans && !rc; i++)
+		rc = add_node(z, i);
+	if (rc)
+		return rc;
+	add_calls(z);
+	zico_tree_keep(z, z->t->n_spans);
+	return 0;
 }

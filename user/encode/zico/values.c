@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes: text, never empty, the unit in the key; collectors show nothing else and find nothing else.
- * What is not known is left out. */
+/* Attributes are text and never empty, with the unit in the key. Collectors can show and find nothing else.
+ * Unknown values are left out. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include "../base/cbor.h"
-#include "zico_internal.h"
+#include "base/format/cbor.h"
+#include "base/text.h"
+#include "zico.h"
 
 #define NS_PER_UJ_MW 1000000u /* 1 uJ in 1 ns is 1000 W */
 
@@ -37,7 +38,7 @@ void zico_attr(struct zico *z, struct buf *out, const char *key, const char *val
 	z->n_pairs++;
 }
 
-void zico_attrs_end(struct zico *z, struct buf *out)
+static void zico_attrs_end(struct zico *z, struct buf *out)
 {
 	if (z->pairs.len) {
 		cbw_tag(out, z->profile->attributes);
@@ -59,7 +60,7 @@ static void attr_u64(struct zico *z, struct buf *out, const char *key, uint64_t 
 
 static void put_energy(struct zico *z, const struct span *s, struct buf *out)
 {
-	uint64_t sum = 0, ns = s->kind == SPAN_FUNCTION && s->wall_ns ? s->wall_ns : s->end_ns - s->start_ns;
+	uint64_t sum = 0, ns = s->calls != 1 && s->wall_ns ? s->wall_ns : s->end_ns - s->start_ns;
 	char key[128];
 
 	if (!span_energy_uj(z->t, s, &sum))
@@ -76,7 +77,7 @@ static void put_energy(struct zico *z, const struct span *s, struct buf *out)
 		attr_u64(z, out, "AVG_POWER_MW", (uint64_t)((unsigned __int128)sum * NS_PER_UJ_MW / ns));
 }
 
-/* A map in a map where readers are known to take one, otherwise its text. */
+/* Writes a map in a map for readers that are known to accept it, otherwise its text. */
 static void put_sources(struct zico *z, struct buf *out)
 {
 	const struct trace *t = z->t;
@@ -160,8 +161,8 @@ static void child_exit_text(const struct span *s, char *dst, size_t size)
 	snprintf(dst, size, "%s[%u]: %s", s->comm && *s->comm ? s->comm : "?", s->pid, why);
 }
 
-/* What is known once the children are written: for profiles without a word to the records above, their
- * attributes stand at the parent and at the top. */
+/* Writes the values that are known only once the children are written. Profiles that cannot address the records above
+ * get it in the attributes of the parent and the top. */
 void zico_closing_attrs(struct zico *z, uint32_t i, struct buf *out)
 {
 	const struct zico_node *n = zico_node(z, i);
@@ -195,8 +196,8 @@ static void put_upward(struct zico *z, uint32_t type, const char *key, const cha
 	cbw_str(out, zico_clean_value(z, value));
 }
 
-/* Of a killed span, in its own record: the energy of all killed so far to the top of the trace, its end to
- * the record above. */
+/* Writes for a killed span, in its own record: the energy of all killed spans so far, for the top of the trace,
+ * and its end, for the record above. */
 void zico_upward_attrs(struct zico *z, uint32_t i, struct buf *out)
 {
 	const struct span *s = &z->t->spans[i];
@@ -221,4 +222,138 @@ void zico_upward_attrs(struct zico *z, uint32_t i, struct buf *out)
 		return;
 	child_exit_text(s, text, sizeof(text));
 	put_upward(z, 0, "CHILD_EXIT", text, out);
+}
+
+/* Texts that collectors accept. They are UTF-8 without control characters, because the collectors' store marks
+ * types with those below 0x10. They are never empty. Names match the collectors' pattern "void
+ * package.class.method()". */
+
+/* U+0085, U+2028, U+2029 end a line. "." in that pattern does not match them, and the name would not be shown. */
+static bool ends_line(const char *s, size_t n)
+{
+	return (n == 2 && !memcmp(s, "\xc2\x85", 2)) ||
+	       (n == 3 && (!memcmp(s, "\xe2\x80\xa8", 3) || !memcmp(s, "\xe2\x80\xa9", 3)));
+}
+
+static void add_replacement(struct buf *b)
+{
+	buf_add(b, "\xef\xbf\xbd", 3);
+}
+
+/* Adds one character of s and returns the bytes it took. With punctuation only letters, digits and these
+ * characters stay, and '_' replaces others. Without it a blank replaces control characters. */
+static size_t add_char(struct buf *b, const char *s, size_t left, const char *punctuation)
+{
+	unsigned char c = (unsigned char)*s;
+	size_t n = text_utf8_len((const unsigned char *)s, left);
+
+	if (!n) {
+		add_replacement(b);
+		return 1;
+	}
+	if (punctuation && ends_line(s, n))
+		buf_add_char(b, '_');
+	else if (n > 1)
+		buf_add(b, s, n);
+	else if (punctuation)
+		buf_add_char(b, isalnum(c) || (c && strchr(punctuation, c)) ? (char)c : '_');
+	else
+		buf_add_char(b, c < 0x20 || c == 0x7f ? ' ' : (char)c);
+	return n;
+}
+
+static const char *finish(struct zico *z, const char *instead)
+{
+	struct buf *b = &z->text;
+
+	if (!b->len)
+		buf_add_str(b, instead);
+	buf_add_char(b, '\0');
+	z->names.failed |= b->failed;
+	return b->failed ? instead : (const char *)b->data;
+}
+
+static void add_text(struct buf *b, const char *s, const char *punctuation)
+{
+	size_t left = strnlen(s, ZICO_TEXT_MAX), n;
+
+	for (; left; s += n, left -= n)
+		n = add_char(b, s, left, punctuation);
+}
+
+const char *zico_clean_value(struct zico *z, const char *s)
+{
+	buf_reset(&z->text);
+	add_text(&z->text, s, NULL);
+	return finish(z, "?");
+}
+
+/* Adds the components of a path, each after a dot. */
+static void add_path(struct buf *b, const char *path)
+{
+	size_t left = strnlen(path, ZICO_TEXT_MAX), n;
+
+	for (; left; path += n, left -= n) {
+		if (*path != '/') {
+			n = add_char(b, path, left, "._-@:$");
+			continue;
+		}
+		n = 1;
+		if (left > 1 && path[1] != '/')
+			buf_add_char(b, '.');
+	}
+}
+
+/* "cgroup.system.slice.nginx.service"; for functions "binary.usr.sbin.nginx". */
+const char *zico_clean_class(struct zico *z, const struct span *s)
+{
+	struct buf *b = &z->text;
+	const char *path = s->kind == SPAN_FUNCTION ? s->binary : s->cgroup;
+	size_t start;
+
+	buf_reset(b);
+	buf_add_str(b, s->kind == SPAN_FUNCTION ? "binary" : "cgroup");
+	start = b->len;
+	if (path && *path && *path != '/')
+		buf_add_char(b, '.');
+	add_path(b, path ? path : "");
+	if (b->len == start)
+		buf_add_str(b, path && *path ? ".root" : ".unknown");
+	return finish(z, "cgroup.unknown");
+}
+
+const char *zico_clean_name(struct zico *z, const struct span *s)
+{
+	const char *name = s->kind == SPAN_FUNCTION ? s->symbol : s->comm;
+
+	buf_reset(&z->text);
+	add_text(&z->text, name ? name : "", "_-@:$/+");
+	return finish(z, "unknown");
+}
+
+static const char *skip_type(const char *s)
+{
+	while (*s == '[')
+		s++;
+	if (*s && strchr("BCDFIJSZ", *s))
+		return s + 1;
+	if (*s != 'L' || strchr("/;", s[1]) || !s[1])
+		return NULL;
+	for (s++; *s && *s != ';'; s++)
+		if (strchr(".[()", *s) || (*s == '/' && (s[1] == '/' || s[1] == ';')))
+			return NULL;
+	return *s ? s + 1 : NULL;
+}
+
+bool zico_signature_ok(const char *s)
+{
+	if (*s++ != '(')
+		return false;
+	while (s && *s && *s != ')')
+		s = skip_type(s);
+	if (!s || !*s)
+		return false;
+	s++;
+	s = *s == 'V' ? s + 1 : skip_type(s);
+	return s && !*s;
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Agent data, traces that fit, envelopes. */
+/* Makes agent data, traces of a bounded size, and envelopes. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../base/cbor.h"
-#include "../base/text.h"
-#include "zico_internal.h"
+#include "base/format/cbor.h"
+#include "base/text.h"
+#include "zico.h"
 
 #define SPANS_MAX (1u << 20)
-#define NAMES_MAX 65536u /* beyond it, or so many bytes, the dictionary begins anew */
-#define NAMES_BYTES ((size_t)2 << 20) /* all of it is told again in one body when a session is lost */
+#define NAMES_MAX 65536u /* with more names or NAMES_BYTES the dictionary starts again */
+#define NAMES_BYTES ((size_t)2 << 20) /* all of it is sent again in one body when a session is lost */
 #define NS_PER_MS_I 1000000
 #define CLOCK_MIN_MS 946684800000 /* 2000: earlier clocks were never set */
-#define CLOCK_MAX_MS ((int64_t)INT32_MAX * 1000) /* collectors keep seconds in 32 bits */
+#define CLOCK_MAX_MS ((int64_t)INT32_MAX * 1000) /* collectors store seconds in 32 bits */
 #define ENVELOPE_VERSION 1
 
 static size_t characters(const char *s)
@@ -99,7 +99,7 @@ void zico_free(struct zico *z)
 	free(z->agent);
 	zico_names_free(&z->names);
 	buf_free(&z->nodes);
-	buf_free(&z->index);
+	hash_free(&z->by_id);
 	buf_free(&z->pairs);
 	buf_free(&z->text);
 	free(z);
@@ -170,7 +170,7 @@ static int check_trace(const struct trace *t, struct err *err)
 	return 0;
 }
 
-/* Again with fewer spans until it fits; each time at least a tenth fewer. */
+/* Encodes again with fewer spans until the trace fits, each time with at least a tenth fewer. */
 static int put_trace(struct zico *z, struct buf *body)
 {
 	size_t start = body->len;
@@ -214,7 +214,7 @@ int zico_encode(struct zico *z, const struct trace *t, struct buf *agent, struct
 	body->len = body_start;
 	agent->len = agent_start;
 	if (rc == -ENOMEM)
-		zico_forget(z); /* what it holds may be incomplete */
+		zico_forget(z); /* the dictionary may be incomplete */
 	return err_set(err, rc,
 		       rc == -ENOMEM ? "trace: out of memory; free some" :
 		       rc == -EMSGSIZE ?
@@ -245,4 +245,91 @@ int zico_enclose(struct zico *z, const struct trace *t, const uint8_t host[16], 
 	buf_free(&agent);
 	buf_free(&body);
 	return rc;
+}
+
+/* The wire formats as a table. `document` follows the protocol document literally: the tag of the record gives the
+ * byte order, and its first word has no tag. The others are the formats that releases read. */
+
+#define COLUMNS .name_max = 128, .app_max = 64, .attribute_max = 255
+
+static const struct zico_profile profiles[] = {
+	{ .name = "document",
+	  .string = 0x0d,
+	  .method = 0x0e,
+	  .agent_attribute = 0x0f,
+	  .record_big = 0x0a,
+	  .record_little = 0x0b,
+	  .last_big = 0x0d,
+	  .last_little = 0x0d,
+	  .begin = 33,
+	  .attributes = 9,
+	  .exception = 34,
+	  .upward = 0x26,
+	  .typed_strings = true,
+	  .words = true,
+	  .nested = true,
+	  .max_exceptions = 128,
+	  .flags = 1 << ZICO_FLAGS_NONE },
+	{ .name = "zico-1.90",
+	  .string = 1,
+	  .method = 2,
+	  .agent_attribute = 3,
+	  .record_big = 8,
+	  .record_little = 8,
+	  .first_big = 0x0a,
+	  .first_little = 0x0b,
+	  .last_big = 0x0c,
+	  .last_little = 0x0d,
+	  .begin = 33,
+	  .attributes = 9,
+	  .exception = 34,
+	  .typed_strings = true,
+	  .words = true,
+	  .nested = true,
+	  .max_exceptions = 128,
+	  .flags = 1 << ZICO_FLAGS_NONE | 1 << ZICO_FLAGS_TOKEN | 1 << ZICO_FLAGS_MASK,
+	  COLUMNS },
+	{ .name = "zico-1.90.6",
+	  .string = 1,
+	  .method = 2,
+	  .agent_attribute = 3,
+	  .record_big = 8,
+	  .record_little = 8,
+	  .first_big = 0x0a,
+	  .first_little = 0x0b,
+	  .last_big = 0x0c,
+	  .last_little = 0x0d,
+	  .begin = 33,
+	  .attributes = 9,
+	  .exception = 34,
+	  .typed_strings = true,
+	  .words = true,
+	  .flags = 1 << ZICO_FLAGS_NONE | 1 << ZICO_FLAGS_MASK,
+	  COLUMNS },
+	{ .name = "zico-2",
+	  .string = 1,
+	  .method = 2,
+	  .record_big = 3,
+	  .record_little = 3,
+	  .last_big = 4,
+	  .last_little = 4,
+	  .begin = 5,
+	  .attributes = 6,
+	  .exception = 7,
+	  .upward = 6,
+	  .one_attribute = true,
+	  .flags = 1 << ZICO_FLAGS_NONE },
+};
+
+const struct zico_profile *zico_profile(const char *name)
+{
+	for (unsigned i = 0; i < sizeof(profiles) / sizeof(profiles[0]); i++)
+		if (!strcmp(profiles[i].name, name))
+			return &profiles[i];
+	return NULL;
+}
+
+const char *zico_profile_name(unsigned i)
+{
+	return i < sizeof(profiles) / sizeof(profiles[0]) ? profiles[i].name : NULL;
 }

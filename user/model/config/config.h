@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration, and the one table of keys from which YAML parsing, flags, --help, the man
- * page jouled.yaml(5) and every error message come. A later feature adds rows to the table. */
+/* The configuration in sections, each for one part of the agent. One table of keys (keys.c) describes it: the YAML
+ * file, the flags, --help, the manual page jouled.yaml(5) and every error message come from it. */
 #ifndef JD_CONFIG_H
 #define JD_CONFIG_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "schema.h"
-#include "../base/err.h"
+#include "model/schema.h"
+#include "model/selection.h"
+#include "base/err.h"
 
 enum trigger_mode { TRIGGER_AUTO, TRIGGER_TP_BTF, TRIGGER_RAW_TP, TRIGGER_PERF_EVENT, TRIGGER_NONE };
 enum rapl_mode { RAPL_AUTO, RAPL_POWERCAP, RAPL_PERF, RAPL_MSR, RAPL_NONE };
@@ -41,14 +42,16 @@ struct output_config {
 	char *time; /* hwpc, power: ms | iso; NULL = default of the sink */
 	char *file_format; /* hwpc, power: json | csv; never NULL */
 	bool leaf_only;
-	bool stand_ins; /* default true */
+	bool stand_ins, metadata; /* hwpc; default true */
 	uint64_t queue_bytes;
 	char *port_file;
-	char *guest; /* snapshot: of this machine's cgroup, its share alone; NULL = everything */
+	char *guest; /* snapshot: only the share of the virtual machine in this cgroup; NULL = everything */
 	char *dialect; /* vjoule: document | v0.2; never NULL */
 	struct str_list metrics; /* vjoule: NAME or NAME=EVENT; none = those of the dialect */
 	struct str_list cgroups; /* patterns of this output, on top of cgroups.include; none = all */
 	uint64_t max_clients; /* listening */
+	uint64_t wait_ns; /* sockets, with --replay: how long the reader is waited for */
+	bool waits; /* wait_ns was given */
 	uint64_t limit; /* table: rows, 0 = fit */
 	uint64_t keep_ns, top; /* openmetrics */
 	struct zico_config zico;
@@ -68,75 +71,178 @@ struct meter_config {
 	char *url; /* shelly, tasmota */
 	struct str_list command; /* program and its arguments */
 	struct str_list channels; /* hwmon: powerN or inN*currN, channel 0 first; none = all powerN */
-	uint64_t pace_ns; /* 0 = what suits the type */
+	uint64_t pace_ns; /* 0 = the default of the type */
 	unsigned line;
 };
 
-struct config {
-	char *sensor;
-	uint64_t interval_ns;
-	uint64_t count; /* -n; 0 = for ever */
-	struct str_list cgroups_include, cgroups_exclude;
+/* events: */
+struct events_config {
+	struct str_list core, msr;
+};
+
+/* cgroups: */
+struct cgroups_config {
+	struct str_list include, exclude; /* patterns of paths */
 	enum hierarchy_mode hierarchy;
-	enum names_mode cgroups_names;
-	char *kubelet, *kubelet_token_file, *kubelet_ca_file; /* kubelet NULL = not asked */
-	bool kubelet_insecure;
-	uint64_t max_cgroups; /* rows per CPU, default 4096 */
-	uint64_t cgroup_quota; /* rows one subtree below level 1 may take; 0 = a quarter of max */
-	enum trigger_mode trigger;
-	enum clock_mode clock;
-	struct str_list events_core, events_msr;
-	bool network;
+	enum names_mode names;
+	uint64_t max; /* rows per CPU */
+	uint64_t quota; /* rows one subtree below level 1 may take; 0 = a quarter of max */
+};
+
+/* kubelet: */
+struct kubelet_config {
+	char *url; /* NULL = it is not asked */
+	char *token_file, *ca_file;
+	bool insecure;
+};
+
+/* rapl, estimate and host */
+struct energy_config {
 	enum rapl_mode rapl;
 	uint64_t rapl_poll_ns; /* 0 = as often as wraps need */
 	bool cross_check;
 	enum estimate_mode estimate;
-	char *host; /* where this virtual machine is told its share; NULL = nowhere */
-	double estimate_idle_watts, estimate_max_watts; /* per core (documented defaults) */
-	char *formula; /* share, model, none */
+	double estimate_idle_watts, estimate_max_watts; /* per core */
+	char *host; /* in a virtual machine: the place where the host publishes its share; NULL = none */
+};
+
+/* gpu: */
+struct gpu_config {
+	char *mode; /* auto, none */
+	char *library; /* libnvidia-ml; NULL = the system's */
+	bool wake;
+	uint64_t pace_ns;
+};
+
+/* meters: */
+struct meters_config {
+	struct meter_config *v;
+	unsigned n;
+};
+
+/* spans: */
+struct spans_config {
+	bool processes;
+	bool traces; /* no key: an output takes traces, which need spans of processes */
+	struct function_config *functions;
+	unsigned n_functions;
+	double budget; /* share of one CPU */
+	uint64_t max_processes;
+	uint64_t period_ns; /* a living tree is cut this often */
+};
+
+/* The machine that is measured, and its sources. */
+struct machine_config {
+	char *sensor; /* its name */
+	bool sensor_given; /* it was configured, not taken from the host's name */
+	char *root; /* directory of a captured machine, or / */
+	char *btf; /* NULL = the kernel's own */
+	enum trigger_mode trigger;
+	enum clock_mode clock;
+	bool network;
+	struct events_config events;
+	struct cgroups_config cgroups;
+	struct kubelet_config kubelet;
+	struct energy_config energy;
+	struct gpu_config gpu;
+	struct meters_config meters;
+	struct spans_config spans;
+};
+
+/* formula, weight, idle and idle-watts: */
+struct formula_config {
+	char *name; /* share, model, none */
 	char *weight; /* cycles, time, cycles-by-frequency */
 	char *idle; /* own, by-time, by-share */
 	double idle_watts[DOMAIN_KINDS]; /* NaN = learned */
-	char *gpu; /* auto, off */
-	char *gpu_library; /* libnvidia-ml; NULL = the system's */
-	bool gpu_wake;
-	uint64_t gpu_pace_ns;
-	struct meter_config *meters;
-	unsigned n_meters;
-	struct output_config *outputs;
-	unsigned n_outputs;
-	/* program */
+};
+
+/* outputs: */
+struct outputs_config {
+	struct output_config *v;
+	unsigned n;
+};
+
+/* socket: */
+struct socket_config {
+	char *path; /* NULL = none */
+	bool asked; /* by file or flag, not by default */
+	char *group;
+	char *others; /* none, coarse */
+};
+
+/* web: */
+struct web_config {
+	char *listen; /* NULL = no page on a port */
+	char *token_file;
+	bool open;
+};
+
+/* history: */
+struct history_config {
+	char *path; /* NULL = none */
+	uint64_t keep_ns, size;
+};
+
+/* metrics: */
+struct metrics_config {
+	uint64_t keep_ns, top;
+};
+
+/* The query server and the data that it keeps. */
+struct serving_config {
+	struct socket_config socket;
+	struct web_config web;
+	struct history_config history;
+	struct metrics_config metrics;
+	uint64_t trace_bytes; /* spans.keep: of traces for /v1/spans */
+};
+
+/* seccomp and landlock */
+struct sandbox_config {
 	enum filter_mode seccomp;
 	bool landlock;
-	char *config_path; /* file read, or NULL */
-	char *root, *replay, *btf, *state_dir;
-	char *socket, *socket_group; /* socket NULL = none */
-	bool socket_asked; /* by file or flag, not by default */
-	char *socket_others; /* none, coarse */
-	bool spans_processes;
-	struct function_config *spans_functions;
-	unsigned n_spans_functions;
-	double spans_budget; /* share of one CPU */
-	uint64_t spans_max;
-	uint64_t spans_period_ns; /* a living tree is cut this often */
-	uint64_t spans_keep; /* bytes of traces for /v1/spans */
-	uint64_t metrics_keep_ns, metrics_top;
-	char *history; /* path; NULL = none */
-	uint64_t history_keep_ns, history_size;
-	char *web_listen, *web_token_file; /* web_listen NULL = no page on a port */
-	bool web_open;
+};
+
+/* Settings that only the command line has. */
+struct program_config {
+	char *file; /* the file read, or NULL */
+	char *replay; /* a recording instead of the machine; NULL = none */
 	bool check, quiet, verbose, version, help;
 };
 
-/* What the command line asked for besides a normal start. */
+struct config {
+	uint64_t interval_ns;
+	uint64_t count; /* -n; 0 = for ever */
+	char *state_dir;
+	int64_t first_real_ns; /* no key: time of the first report of a replay; 0 = now */
+	struct machine_config machine;
+	struct formula_config formula;
+	struct outputs_config outputs;
+	struct serving_config serving;
+	struct sandbox_config sandbox;
+	struct program_config program;
+};
+
+/* The action that the command line asks for. */
 enum config_action { ACTION_RUN, ACTION_CHECK, ACTION_DOCTOR, ACTION_VERSION, ACTION_HELP };
 
 /* Defaults, then the file (-c or the default path where it exists), then the flags.
- * On failure err holds one line with file and line number of the offending key, or the flag.
+ * On failure err holds one line with file and line number of the offending key, or the flag. A reload calls it again.
  * 0, or -EINVAL for bad content, or the errno of an unreadable file. */
 int config_load(int argc, char **argv, struct config **ret, enum config_action *ret_action, struct err *err);
-/* The same for SIGHUP: same argv, file read anew. */
-void config_free(struct config *c);
+void config_free(struct config *c); /* NULL accepted */
+
+/* The rules of the cgroups that are reported. They borrow from c. */
+static inline struct selection_rules config_rules(const struct cgroups_config *c)
+{
+	return (struct selection_rules){
+		.include = c->include.v,
+		.n_include = c->include.n,
+		.exclude = c->exclude.v,
+		.n_exclude = c->exclude.n,
+	};
+}
 
 void config_print_help(void); /* --help, from the table, to stdout */
 void config_print_keys_man(void); /* the table as roff for jouled.yaml(5), to stdout */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line. Own code instead of getopt: the flags come from the table of keys, the same
- * argv is read again at SIGHUP, and a misspelt flag is answered with the nearest one. */
+/* The command line. getopt is not used: the flags come from the table of keys, the same argv is
+ * read again at SIGHUP, and a misspelt flag is answered with the nearest one. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "../base/text.h"
-#include "config_keys.h"
+#include "base/text.h"
+#include "keys.h"
 
 static int unknown_flag(const char *arg, struct err *err)
 {
@@ -22,43 +22,43 @@ static int unknown_flag(const char *arg, struct err *err)
 	return err_set(err, -EINVAL, "%s: unknown option; see jouled --help", shown);
 }
 
-/* --name, --name=value, --name value. Returns how many arguments it took. */
-static int long_flag(int argc, char **argv, int i, struct flag_value *ret, struct err *err)
+/* --name, --name=value, --name value. next: the argument after it, or NULL. Returns how many arguments it took. */
+static int long_flag(const char *whole, const char *next, struct flag_value *ret, struct err *err)
 {
-	const char *arg = argv[i] + 2, *equals = strchr(arg, '=');
+	const char *arg = whole + 2, *equals = strchr(arg, '=');
 	char name[64];
 
 	snprintf(name, sizeof(name), "%.*s", (int)(equals ? (size_t)(equals - arg) : strlen(arg)), arg);
 	ret->key = key_find_flag(name, 0);
 	if (!ret->key)
-		return unknown_flag(argv[i], err);
+		return unknown_flag(whole, err);
 	ret->shown = ret->key->flag;
 	if (ret->key->type == KEY_BOOL) {
 		ret->value = "true";
 		return equals ? err_set(err, -EINVAL, "--%s: takes no value; leave %s out", ret->shown, equals) : 1;
 	}
-	ret->value = equals ? equals + 1 : i + 1 < argc ? argv[i + 1] : NULL;
+	ret->value = equals ? equals + 1 : next;
 	if (!ret->value)
 		return err_set(err, -EINVAL, "--%s: needs a value; --%s %s", ret->shown, ret->shown, ret->key->arg);
 	return equals ? 1 : 2;
 }
 
 /* -i5s, -i 5s, -q; *at walks over -qv. Returns how many arguments are done, 0 = more letters here. */
-static int short_flag(int argc, char **argv, int i, size_t *at, struct flag_value *ret, struct err *err)
+static int short_flag(const char *arg, const char *next, size_t *at, struct flag_value *ret, struct err *err)
 {
-	char letter = argv[i][*at];
-	bool last = !argv[i][*at + 1];
+	char letter = arg[*at];
+	bool last = !arg[*at + 1];
 
 	ret->key = key_find_flag(NULL, letter);
 	if (!ret->key || !letter)
-		return unknown_flag(argv[i], err);
+		return unknown_flag(arg, err);
 	ret->shown = ret->key->flag;
 	if (ret->key->type == KEY_BOOL) {
 		ret->value = "true";
 		++*at;
 		return last ? 1 : 0;
 	}
-	ret->value = !last ? argv[i] + *at + 1 : i + 1 < argc ? argv[i + 1] : NULL;
+	ret->value = last ? next : arg + *at + 1;
 	if (!ret->value)
 		return err_set(err, -EINVAL, "-%c: needs a value; -%c %s", letter, letter, ret->key->arg);
 	return last ? 2 : 1;
@@ -70,15 +70,16 @@ int flags_read(int argc, char **argv, struct flag_value *ret, bool *ret_doctor, 
 	int n = 0, took;
 
 	for (int i = 1 + doctor; i < argc; i += took) {
+		const char *next = i + 1 < argc ? argv[i + 1] : NULL;
 		size_t at = 1;
 
 		if (argv[i][0] != '-' || !argv[i][1])
 			return unknown_flag(argv[i], err);
 		if (argv[i][1] == '-') {
-			took = long_flag(argc, argv, i, &ret[n++], err);
+			took = long_flag(argv[i], next, &ret[n++], err);
 		} else {
 			do {
-				took = short_flag(argc, argv, i, &at, &ret[n++], err);
+				took = short_flag(argv[i], next, &at, &ret[n++], err);
 			} while (took == 0);
 		}
 		if (took < 0)
@@ -95,12 +96,12 @@ static int apply(struct config *c, const struct flag_value *f, bool first_output
 
 	if (f->key->type == KEY_MAPS) {
 		/* Outputs of the command line replace those of the file: flags override. */
-		for (; first_output && c->n_outputs; c->n_outputs--)
-			key_free(config_output_keys, &c->outputs[c->n_outputs - 1]);
+		for (; first_output && c->outputs.n; c->outputs.n--)
+			key_free(config_output_keys, &c->outputs.v[c->outputs.n - 1]);
 		return output_from_flag(c, f->value, err);
 	}
 	snprintf(flag, sizeof(flag), "--%s", f->shown);
-	return key_set(f->key, c, f->value, false, &o, err);
+	return key_set(f->key, c, f->value, &o, err);
 }
 
 int flags_apply(struct config *c, const struct flag_value *values, int n, struct err *err)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one table: file, flags, --help, manual pages and messages all read it. */
+/* The one table: file, flags, --help, manual pages and messages are made from it. */
 #include <string.h>
-#include "config_keys.h"
+#include "base/text.h"
+#include "keys.h"
 
 #define MS 1000000ull
 #define HOUR (3600000ull * MS)
@@ -19,8 +20,6 @@ static const char *const filter_words[] = { "on", "off", "log", NULL };
 static const char *const formula_words[] = { "share", "model", "none", NULL };
 static const char *const weight_words[] = { "cycles", "time", "cycles-by-frequency", NULL };
 static const char *const idle_words[] = { "own", "by-time", "by-share", NULL };
-static const char *const format_words[] = { "hwpc",  "power",    "vjoule", "openmetrics", "zico",
-					    "table", "snapshot", "null",   NULL };
 static const char *const time_words[] = { "ms", "iso", NULL };
 static const char *const dialect_words[] = { "document", "v0.2", NULL };
 static const char *const profile_words[] = { "auto", "document", "zico-1.90", "zico-1.90.6", "zico-2", NULL };
@@ -46,7 +45,7 @@ static const char *refuse_event(const char *s)
 	return NULL;
 }
 
-/* Not the root, and no pattern for all that is below it: a guest learns nothing of others. */
+/* Refuses the root and patterns for all below it, so that a guest learns nothing of others. */
 static const char *refuse_guest(const char *s)
 {
 	return *s == '/' && s[1] && !strchr("/*?", s[1]) && s[strlen(s) - 1] != '/' && strlen(s) < 4000 ?
@@ -75,17 +74,22 @@ static const char *refuse_metric(const char *s)
 	return refuse_event(name) || (s[len] && refuse_event(s + len + 1)) ? wanted : NULL;
 }
 
-/* A sensor name with an apostrophe ends SmartWatts at the creation of its formula; comma, quote
- * and backslash would break rows of CSV (docs/formats/hwpc.md). */
+/* Refuses names that readers cannot take. An apostrophe ends SmartWatts at the creation of its formula; comma, quote
+ * and backslash would break rows of CSV; PowerAPI cannot make a file name of a longer one (docs/formats/hwpc.md). */
 static const char *refuse_sensor(const char *s)
 {
 	size_t len = strlen(s);
 
-	if (!len || len > 255)
-		return "a name of 1 to 255 bytes";
+	if (!len || len > 200)
+		return "a name of 1 to 200 bytes";
 	for (size_t i = 0; i < len; i++)
 		if ((unsigned char)s[i] < 0x20 || s[i] == 0x7f || strchr("'\",\\", s[i]))
 			return "a name without apostrophe, quote, comma, backslash and control bytes";
+	for (size_t n; len; s += n, len -= n) {
+		n = text_utf8_len((const unsigned char *)s, len);
+		if (!n || (n == 3 && !memcmp(s, "\xef\xbf\xbd", 3)))
+			return "a name in UTF-8, without the character U+FFFD";
+	}
 	return NULL;
 }
 
@@ -96,30 +100,30 @@ static const char *refuse_attr(const char *s)
 	return is && is > s && is[1] ? NULL : "NAME=VALUE";
 }
 
-/* Collectors answer a longer one with an error. */
+/* Refuses a longer type, because collectors answer it with an error. */
 static const char *refuse_trace_type(const char *s)
 {
 	return *s && strlen(s) <= 64 ? NULL : "a text of 1 to 64 bytes";
 }
 
 static const struct key cgroups_keys[] = {
-	{ "include", KEY_LIST, AT(cgroups_include), "/**", NULL,
+	{ "include", KEY_LIST, AT(machine.cgroups.include), "/**", NULL,
 	  "Cgroups that are reported: patterns of paths below the mount, where * stays within a name and ** does not. "
-	  "Energy is split over all cgroups, reported or not.",
+	  "Energy is split over all cgroups, reported or not. The others are named in no output, answer, trace or store.",
 	  .max = 256, .refuse = refuse_pattern },
-	{ "exclude", KEY_LIST, AT(cgroups_exclude), NULL, "none",
+	{ "exclude", KEY_LIST, AT(machine.cgroups.exclude), NULL, "none",
 	  "Patterns of cgroups that are not reported although they are included.", .max = 256,
 	  .refuse = refuse_pattern },
-	{ "hierarchy", KEY_ENUM, AT(hierarchy), "auto", NULL,
+	{ "hierarchy", KEY_ENUM, AT(machine.cgroups.hierarchy), "auto", NULL,
 	  "Which hierarchy is accounted: v2, the perf_event hierarchy of v1, or the first of the two that is in use.",
 	  hierarchy_words },
-	{ "names", KEY_ENUM, AT(cgroups_names), "auto", NULL,
+	{ "names", KEY_ENUM, AT(machine.cgroups.names), "auto", NULL,
 	  "Names of pods, containers, machines and units beside the paths, from local files of their runtimes.",
 	  names_words },
-	{ "max", KEY_COUNT, AT(max_cgroups), "4096", NULL,
+	{ "max", KEY_COUNT, AT(machine.cgroups.max), "4096", NULL,
 	  "Rows per possible CPU. What does not fit is counted for the nearest ancestor that has a row.", .min = 8,
 	  .max = 262144 },
-	{ "quota", KEY_COUNT, AT(cgroup_quota), "0", "a quarter of max",
+	{ "quota", KEY_COUNT, AT(machine.cgroups.quota), "0", "a quarter of max",
 	  "Rows that one subtree of the second level may take, half of it one of the third and so on to the fifth, so that nobody "
 	  "pushes the others out.",
 	  .max = 262144 },
@@ -127,11 +131,11 @@ static const struct key cgroups_keys[] = {
 };
 
 static const struct key events_keys[] = {
-	{ "core", KEY_LIST, AT(events_core), "CYCLES, INSTRUCTIONS, LLC_MISSES", NULL,
+	{ "core", KEY_LIST, AT(machine.events.core), "CYCLES, INSTRUCTIONS, LLC_MISSES", NULL,
 	  "Counters kept per cgroup and CPU, at most 8: libpfm4 names, pmu/event/, or CYCLES, INSTRUCTIONS, LLC_MISSES, "
 	  "TASK_CLOCK. Each takes a hardware counter.",
 	  .max = SCHEMA_MAX_EVENTS, .refuse = refuse_event },
-	{ "msr", KEY_LIST, AT(events_msr), "TSC, APERF, MPERF", NULL,
+	{ "msr", KEY_LIST, AT(machine.events.msr), "TSC, APERF, MPERF", NULL,
 	  "Counters of the msr PMU kept for the whole machine, at most 8.", .max = SCHEMA_MAX_MSR,
 	  .refuse = refuse_event },
 	{ 0 }
@@ -139,7 +143,7 @@ static const struct key events_keys[] = {
 
 #define IDLE_WATTS(kind, word) \
 	{ \
-		word, KEY_WATTS, .offset = offsetof(struct config, idle_watts) + (kind) * sizeof(double), \
+		word, KEY_WATTS, .offset = offsetof(struct config, formula.idle_watts) + (kind) * sizeof(double), \
 				 .def_doc = "learned", .help = "Idle power of one " word " domain in watts.", \
 				 .max = 10000 \
 	}
@@ -155,21 +159,21 @@ static const struct key idle_watts_keys[] = { IDLE_WATTS(DOMAIN_PACKAGE, "packag
 static const char *const others_words[] = { "none", "coarse", NULL };
 
 static const struct key access_keys[] = {
-	{ "others", KEY_WORD, AT(socket_others), "none", NULL,
+	{ "others", KEY_WORD, AT(serving.socket.others), "none", NULL,
 	  "Users outside the group: none of them may connect, or they see totals of their own cgroups in steps of 1 s and "
 	  "1 mJ and nothing else.",
 	  others_words },
 	{ 0 }
 };
 
-static const struct key metrics_keys[] = { { "keep", KEY_DURATION, AT(metrics_keep_ns), "5m", NULL,
+static const struct key metrics_keys[] = { { "keep", KEY_DURATION, AT(serving.metrics.keep_ns), "5m", NULL,
 					     "How long the final value of an ended cgroup is shown.", .max = DAY },
-					   { "top", KEY_COUNT, AT(metrics_top), "0", "all",
+					   { "top", KEY_COUNT, AT(serving.metrics.top), "0", "all",
 					     "Cgroups shown in /metrics; what the others get is counted for other.",
 					     .max = 100000 },
 					   { 0 } };
 
-/* Loopback unless an address is given. */
+/* Without an address it is the loopback address. */
 static const char *refuse_listen(const char *s)
 {
 	const char *colon = strrchr(s, ':'), *port = colon ? colon + 1 : s;
@@ -181,35 +185,35 @@ static const char *refuse_listen(const char *s)
 }
 
 static const struct key web_keys[] = {
-	{ "listen", KEY_STRING, AT(web_listen), NULL, "none",
+	{ "listen", KEY_STRING, AT(serving.web.listen), NULL, "none",
 	  "ADDRESS:PORT of a page of live watts for browsers, with the reading requests of the query socket beside it; 127.0.0.1 "
 	  "unless an address is given.",
 	  .refuse = refuse_listen, .flag = "web", .arg = "ADDRESS:PORT" },
-	{ "token-file", KEY_STRING, AT(web_token_file), "/run/jouled/web.token", NULL,
+	{ "token-file", KEY_STRING, AT(serving.web.token_file), "/run/jouled/web.token", NULL,
 	  "The file that gets the secret which opens the page, http://ADDRESS:PORT/?token=SECRET, or as Authorization: Bearer; new "
 	  "at every start, to be read by those who may use the query socket.",
 	  .refuse = refuse_empty },
-	{ "open", KEY_BOOL, AT(web_open), "false", NULL,
+	{ "open", KEY_BOOL, AT(serving.web.open), "false", NULL,
 	  "Whoever reaches the port sees all, without the secret: energy at full resolution is a side channel." },
 	{ 0 }
 };
 
-static const struct key socket_keys[] = { { "path", KEY_STRING, AT(socket), NULL, CONFIG_DEFAULT_SOCKET,
+static const struct key socket_keys[] = { { "path", KEY_STRING, AT(serving.socket.path), NULL, CONFIG_DEFAULT_SOCKET,
 					    "The query socket, or none.", .refuse = refuse_empty, .flag = "socket",
 					    .arg = "PATH|none" },
-					  { "group", KEY_STRING, AT(socket_group), "jouled", NULL,
+					  { "group", KEY_STRING, AT(serving.socket.group), "jouled", NULL,
 					    "Group whose members may connect to it.", .refuse = refuse_empty },
 					  { "access", KEY_MAP, .help = "What others may do.", .sub = access_keys },
 					  { 0 } };
 
 static const struct key history_keys[] = {
-	{ "path", KEY_STRING, AT(history), NULL, "history.db in state-dir", "The file, or none.",
+	{ "path", KEY_STRING, AT(serving.history.path), NULL, "history.db in state-dir", "The file, or none.",
 	  .refuse = refuse_empty },
-	{ "keep", KEY_DURATION, AT(history_keep_ns), "7d", NULL,
+	{ "keep", KEY_DURATION, AT(serving.history.keep_ns), "7d", NULL,
 	  "How long points of a minute are kept; those of a second stay for an hour, those of an hour for a year.",
 	  .min = HOUR, .max = 366 * DAY },
-	{ "size", KEY_BYTES, AT(history_size), "256MiB", NULL, "Limit of the file; beyond it the oldest points go.",
-	  .min = 4ull << 20, .max = 1ull << 40 },
+	{ "size", KEY_BYTES, AT(serving.history.size), "256MiB", NULL,
+	  "Limit of the file; beyond it the oldest points go.", .min = 4ull << 20, .max = 1ull << 40 },
 	{ 0 }
 };
 
@@ -217,7 +221,7 @@ const struct key config_output_keys[] = {
 	{ "format", KEY_WORD, OUT(format), NULL, "required",
 	  "What is written: hwpc and power reports of PowerAPI, vjoule reports for vJoule formulas, openmetrics for "
 	  "Prometheus, traces for zico, a table to read, a snapshot recording to replay; null measures and throws away.",
-	  format_words },
+	  .word = output_format_name },
 	{ "to", KEY_STRING, OUT(to), NULL, "required",
 	  "Where it goes: stdout:, file:///PATH, tcp://HOST:PORT, tcp-listen://ADDRESS:PORT, unix:///PATH, "
 	  "unix-listen:///PATH, vsock-listen://any:PORT (snapshot, for virtual machines), http-listen://ADDRESS:PORT (openmetrics), http:// and https://HOST:PORT (zico) or null:. The other options may follow after ? as name=value, joined by &; those that are "
@@ -229,23 +233,24 @@ const struct key config_output_keys[] = {
 	  "Cgroups of this output: patterns, on top of cgroups.include and exclude.", .max = 256,
 	  .refuse = refuse_pattern },
 	{ "time", KEY_WORD, OUT(time), NULL, "ms to sockets and in CSV, iso elsewhere",
-	  "Timestamps as milliseconds since 1970 or as UTC text.", time_words, .formats = "hwpc power" },
+	  "Timestamps as milliseconds since 1970 or as UTC text.", time_words },
 	{ "file-format", KEY_WORD, OUT(file_format), "json", NULL,
-	  "JSON lines, or CSV; for hwpc one CSV file per group in the directory of the URL.", file_format_words,
-	  .formats = "hwpc power" },
+	  "JSON lines, or CSV; for hwpc one CSV file per group in the directory of the URL.", file_format_words },
 	{ "leaf-only", KEY_BOOL, OUT(leaf_only), "false", NULL,
-	  "Only cgroups without children are targets, as with hwpc-sensor.", .formats = "hwpc" },
+	  "Only cgroups without children are targets, as with hwpc-sensor." },
 	{ "stand-ins", KEY_BOOL, OUT(stand_ins), "true", NULL,
 	  "Where the machine lacks APERF and MPERF or RAPL, send stand-ins named in the metadata; false withholds "
-	  "the report.",
-	  .formats = "hwpc" },
+	  "the report." },
+	{ "metadata", KEY_BOOL, OUT(metadata), "true", NULL,
+	  "Tell quality and stand-ins in the metadata of every report, always under the same keys; false sends no metadata, as "
+	  "hwpc-sensor does." },
 	{ "dialect", KEY_WORD, OUT(dialect), "document", NULL,
-	  "Layout of vJoule's documentation, or that of its released formulas.", dialect_words, .formats = "vjoule" },
+	  "Layout of vJoule's documentation, or that of its released formulas.", dialect_words },
 	{ "metrics", KEY_LIST, OUT(metrics), NULL,
 	  "events.core; with dialect v0.2 PERF_COUNT_HW_CPU_CYCLES and LLC_MISSES",
 	  "Metrics of a cgroup as NAME=EVENT: the name that a formula looks for and one of events.core (NAME alone where they "
 	  "are the same). What this machine does not count is filled by the nearest counter, and said.",
-	  .max = 16, .refuse = refuse_metric, .formats = "vjoule" },
+	  .max = 16, .refuse = refuse_metric },
 	{ "queue", KEY_BYTES, OUT(queue_bytes), "4MiB", NULL,
 	  "Bytes that may wait for a slow reader; what does not fit is dropped and counted. A client of a listening output "
 	  "is closed then.",
@@ -253,110 +258,112 @@ const struct key config_output_keys[] = {
 	{ "guest", KEY_STRING, OUT(guest), NULL, "none",
 	  "Cgroup of one virtual machine, or a pattern of it: the output gives the totals of its subtree alone, to jouled in that "
 	  "machine. To unix-listen and vsock-listen://CID:PORT; with vsock-listen://any:PORT every guest is known by its CID.",
-	  .refuse = refuse_guest, .formats = "snapshot" },
+	  .refuse = refuse_guest },
 	{ "port-file", KEY_STRING, OUT(port_file), NULL, "none",
 	  "File that gets the port number of a tcp-listen or http-listen output.", .refuse = refuse_empty },
 	{ "max-clients", KEY_COUNT, OUT(max_clients), "512", NULL,
 	  "Clients that a listening output serves at once; more are turned away.", .min = 1, .max = 8192 },
-	{ "limit", KEY_COUNT, OUT(limit), "0", "as many as fit", "Rows of a table.", .max = 100000,
-	  .formats = "table" },
+	{ "wait", KEY_DURATION, OUT(wait_ns), "1m", NULL,
+	  "To a socket, with --replay: how long its reader is waited for before the first report, a first client where it listens, "
+	  "a connection where it connects. What no reader got is lost: one line and the exit status say so.",
+	  .max = DAY },
+	{ "limit", KEY_COUNT, OUT(limit), "0", "as many as fit", "Rows of a table.", .max = 100000 },
 	{ "keep", KEY_DURATION, OUT(keep_ns), "5m", NULL,
-	  "How long the final value of an ended cgroup is shown; for http-listen see metrics.", .max = DAY,
-	  .formats = "openmetrics" },
+	  "How long the final value of an ended cgroup is shown; for http-listen see metrics.", .max = DAY },
 	{ "top", KEY_COUNT, OUT(top), "0", "all",
 	  "Cgroups that are shown; what the others get is counted for other; for http-listen see metrics.",
-	  .max = 100000, .formats = "openmetrics" },
+	  .max = 100000 },
 	{ "profile", KEY_WORD, OUT(zico.profile), NULL, "auto to a collector, document to files and sockets",
-	  "What the ZICO collector understands, by its release; auto asks it.", profile_words, .formats = "zico" },
-	{ "endian", KEY_WORD, OUT(zico.endian), "le", NULL, "Byte order of ticks.", endian_words, .formats = "zico" },
+	  "What the ZICO collector understands, by its release; auto asks it.", profile_words },
+	{ "endian", KEY_WORD, OUT(zico.endian), "le", NULL, "Byte order of ticks.", endian_words },
 	{ "flags", KEY_WORD, OUT(zico.flags), "none", NULL,
 	  "How records of failed processes are flagged: as collectors up to 1.90.3 or from 1.90.4 on read it; both take none.",
-	  flags_words, .formats = "zico" },
-	{ "key", KEY_STRING, OUT(zico.key), "zorka", NULL, "Registration key of the collector.", .refuse = refuse_empty,
-	  .formats = "zico" },
+	  flags_words },
+	{ "key", KEY_STRING, OUT(zico.key), "zorka", NULL, "Registration key of the collector.",
+	  .refuse = refuse_empty },
 	{ "app", KEY_STRING, OUT(zico.app), NULL, "the collector's", "Application under which the host is registered.",
-	  .refuse = refuse_empty, .formats = "zico" },
+	  .refuse = refuse_empty },
 	{ "env", KEY_STRING, OUT(zico.env), NULL, "the collector's", "Environment under which the host is registered.",
-	  .refuse = refuse_empty, .formats = "zico" },
+	  .refuse = refuse_empty },
 	{ "attrs", KEY_LIST, OUT(zico.attrs), NULL, "none",
 	  "Attributes of the host as NAME=VALUE, beside its kernel, packages and energy sources.", .max = 16,
-	  .refuse = refuse_attr, .formats = "zico" },
+	  .refuse = refuse_attr },
 	{ "trace-type", KEY_STRING, OUT(zico.trace_type), "PROCESS", NULL,
-	  "Type of the traces; collectors have a line of the list for each.", .refuse = refuse_trace_type,
-	  .formats = "zico" },
+	  "Type of the traces; collectors have a line of the list for each.", .refuse = refuse_trace_type },
 	{ "ca-file", KEY_STRING, OUT(zico.ca_file), NULL, "the system's",
-	  "Authorities that may have signed the collector's certificate.", .refuse = refuse_empty, .formats = "zico" },
+	  "Authorities that may have signed the collector's certificate.", .refuse = refuse_empty },
 	{ "form", KEY_WORD, OUT(zico.form), "zdata", NULL,
-	  "Field of agent data with profile document: as it is, by zlib, or as an LZ4 frame.", form_words,
-	  .formats = "zico" },
+	  "Field of agent data with profile document: as it is, by zlib, or as an LZ4 frame.", form_words },
 	{ "spool-size", KEY_BYTES, OUT(zico.spool_bytes), "256MiB", NULL,
 	  "Bytes on disk that may wait for the collector; the oldest traces are dropped first.", .min = 65536,
-	  .max = 1ull << 40, .formats = "zico" },
+	  .max = 1ull << 40 },
 	{ "spool-age", KEY_DURATION, OUT(zico.spool_age_ns), "35d", NULL, "How long traces wait for the collector.",
-	  .min = 1000 * MS, .max = 3660 * DAY, .formats = "zico" },
+	  .min = 1000 * MS, .max = 3660 * DAY },
 	{ 0 }
 };
 
 static const struct key_maps outputs_maps = {
 	.elem_size = sizeof(struct output_config),
-	.count_offset = offsetof(struct config, n_outputs),
+	.count_offset = offsetof(struct config, outputs.n),
 	.line_offset = offsetof(struct output_config, line),
 	.finish = output_finish,
 };
 
 const struct key config_keys[] = {
-	{ "config", KEY_STRING, AT(config_path), NULL, "/etc/jouled/jouled.yaml where it exists",
+	{ "config", KEY_STRING, AT(program.file), NULL, "/etc/jouled/jouled.yaml where it exists",
 	  "The configuration file.", .refuse = refuse_empty, .flag = "config", .arg = "FILE", .letter = 'c',
 	  .flag_only = true },
-	{ "sensor", KEY_STRING, AT(sensor), NULL, "the host name", "Name of this machine in reports.",
-	  .refuse = refuse_sensor, .flag = "sensor", .arg = "NAME" },
+	{ "sensor", KEY_STRING, AT(machine.sensor), NULL, "the host name",
+	  "Name of this machine in reports; with --replay in place of the recording's.", .refuse = refuse_sensor,
+	  .flag = "sensor", .arg = "NAME" },
 	{ "interval", KEY_DURATION, AT(interval_ns), "1s", NULL, "Time between two reports, 10ms to 1h.",
 	  .min = 10 * MS, .max = HOUR, .flag = "interval", .arg = "D", .letter = 'i' },
 	{ "count", KEY_COUNT, AT(count), NULL, "for ever", "Stop after N intervals.", .min = 1, .max = 1ull << 62,
 	  .flag = "count", .arg = "N", .letter = 'n', .flag_only = true },
-	{ "outputs", KEY_MAPS, AT(outputs), NULL, "one table on stdout",
+	{ "outputs", KEY_MAPS, AT(outputs.v), NULL, "one table on stdout",
 	  "Who gets the reports. On the command line FORMAT=URL?OPTION=VALUE&..., repeatable; it replaces those of the file.",
 	  .max = 64, .sub = config_output_keys, .maps = &outputs_maps, .flag = "output", .arg = "FORMAT=URL",
 	  .letter = 'o' },
 	{ "cgroups", KEY_MAP, .help = "Which cgroups are kept and reported.", .sub = cgroups_keys },
 	{ "kubelet", KEY_MAP, .help = "The node's kubelet, asked where local files name a pod or container not.",
 	  .sub = config_kubelet_keys },
-	{ "trigger", KEY_ENUM, AT(trigger), "auto", NULL,
+	{ "trigger", KEY_ENUM, AT(machine.trigger), "auto", NULL,
 	  "What counts a switch: auto takes the first of tp_btf and raw_tp with which a switch is seen. perf_event merges "
 	  "root and idle; none runs no program and takes CPU time from cpu.stat.",
 	  trigger_words, .flag = "trigger", .arg = "auto|tp_btf|raw_tp|perf_event|none" },
-	{ "clock", KEY_ENUM, AT(clock), "scheduler", NULL,
+	{ "clock", KEY_ENUM, AT(machine.clock), "scheduler", NULL,
 	  "Stamps of the scheduler, which equal cpu.stat, or ktime where those cannot be read.", clock_words },
 	{ "events", KEY_MAP, .help = "Which counters are read.", .sub = events_keys },
-	{ "network", KEY_BOOL, AT(network), "true", NULL, "Bytes and packets per cgroup (v2 only)." },
-	{ "rapl", KEY_ENUM, AT(rapl), "auto", NULL,
+	{ "network", KEY_BOOL, AT(machine.network), "true", NULL, "Bytes and packets per cgroup (v2 only)." },
+	{ "rapl", KEY_ENUM, AT(machine.energy.rapl), "auto", NULL,
 	  "Interface of the energy counters; auto takes, per domain, the first that answers.", rapl_words,
 	  .flag = "rapl", .arg = "auto|powercap|perf|msr|none" },
-	{ "rapl-poll", KEY_DURATION, AT(rapl_poll_ns), NULL, "as often as wraps need",
+	{ "rapl-poll", KEY_DURATION, AT(machine.energy.rapl_poll_ns), NULL, "as often as wraps need",
 	  "Time between two looks at the energy counters within an interval.", .min = 1 * MS, .max = HOUR },
-	{ "host", KEY_STRING, AT(host), NULL, "none",
+	{ "host", KEY_STRING, AT(machine.energy.host), NULL, "none",
 	  "In a virtual machine: where its host tells what of the energy is this machine's, vsock://2:PORT, unix:///PATH or a "
 	  "virtio-serial port as /dev/virtio-ports/NAME. Instead of rapl.",
 	  .refuse = refuse_host, .flag = "host", .arg = "PLACE" },
-	{ "cross-check", KEY_BOOL, AT(cross_check), "false", NULL,
+	{ "cross-check", KEY_BOOL, AT(machine.energy.cross_check), "false", NULL,
 	  "Read two interfaces and warn when they differ by more than 0.5 percent." },
-	{ "estimate", KEY_ENUM, AT(estimate), "auto", NULL,
+	{ "estimate", KEY_ENUM, AT(machine.energy.estimate), "auto", NULL,
 	  "Where there is no energy counter, watts from CPU time, every value marked estimated.", estimate_words,
 	  .flag = "estimate", .arg = "auto|off" },
-	{ "estimate-idle-watts", KEY_WATTS, AT(estimate_idle_watts), "1.5", NULL,
+	{ "estimate-idle-watts", KEY_WATTS, AT(machine.energy.estimate_idle_watts), "1.5", NULL,
 	  "Estimated power of an idle core; the default is a rough figure for servers.", .max = 1000 },
-	{ "estimate-max-watts", KEY_WATTS, AT(estimate_max_watts), "8", NULL,
+	{ "estimate-max-watts", KEY_WATTS, AT(machine.energy.estimate_max_watts), "8", NULL,
 	  "Estimated power of a core under full load, idle power included; the default is a rough figure for servers.",
 	  .max = 1000 },
 	{ "gpu", KEY_MAP, .help = "GPUs as energy domains; off for none.", .sub = config_gpu_keys, .off = "mode" },
-	{ "meters", KEY_MAPS, AT(meters), NULL, "none",
+	{ "meters", KEY_MAPS, AT(machine.meters.v), NULL, "none",
 	  "Power meters outside the CPU, each a domain external-N with channels d0c0, d0c1 and so on; at most 10.",
 	  .max = 10, .sub = config_meter_keys, .maps = &config_meters_maps },
-	{ "formula", KEY_WORD, AT(formula), "share", NULL,
+	{ "formula", KEY_WORD, AT(formula.name), "share", NULL,
 	  "How energy is split: share by one weight, model by what each counter is learned to cost, none not at all.",
 	  formula_words, .flag = "formula", .arg = "share|model|none" },
-	{ "weight", KEY_WORD, AT(weight), "cycles", NULL, "What package and core energy is split by.", weight_words },
-	{ "idle", KEY_WORD, AT(idle), "own", NULL,
+	{ "weight", KEY_WORD, AT(formula.weight), "cycles", NULL, "What package and core energy is split by.",
+	  weight_words },
+	{ "idle", KEY_WORD, AT(formula.idle), "own", NULL,
 	  "Who pays for idle power: a row of its own, all cgroups by CPU time, or all by their share.", idle_words,
 	  .flag = "idle", .arg = "own|by-time|by-share" },
 	{ "idle-watts", KEY_MAP, .help = "Idle power per domain, instead of learning it.", .sub = idle_watts_keys },
@@ -370,30 +377,31 @@ const struct key config_keys[] = {
 	{ "spans", KEY_MAP, .help = "What ran: processes and calls of functions.", .sub = config_spans_keys },
 	{ "metrics", KEY_MAP, .help = "The page /metrics, of the query socket and of outputs to http-listen.",
 	  .sub = metrics_keys },
-	{ "seccomp", KEY_ENUM, AT(seccomp), "on", NULL,
+	{ "seccomp", KEY_ENUM, AT(sandbox.seccomp), "on", NULL,
 	  "Once all is open, system calls that jouled has no use for are refused and named in a warning; log names them and "
 	  "lets them through.",
 	  filter_words },
-	{ "landlock", KEY_BOOL, AT(landlock), "true", NULL,
+	{ "landlock", KEY_BOOL, AT(sandbox.landlock), "true", NULL,
 	  "Once all is open, files are written only below the directories of this configuration, where the kernel has Landlock. "
 	  "Not with spans.functions, whose programs lie in other containers." },
 	{ "state-dir", KEY_STRING, AT(state_dir), "/var/lib/jouled", NULL, "Directory of what outlives the program.",
 	  .refuse = refuse_empty, .flag = "state-dir", .arg = "DIR" },
-	{ "root", KEY_STRING, AT(root), "/", NULL, "A captured machine's /proc and /sys instead of this one's.",
+	{ "root", KEY_STRING, AT(machine.root), "/", NULL, "A captured machine's /proc and /sys instead of this one's.",
 	  .refuse = refuse_empty, .flag = "root", .arg = "DIR", .flag_only = true },
-	{ "replay", KEY_STRING, AT(replay), NULL, "none",
+	{ "replay", KEY_STRING, AT(program.replay), NULL, "none",
 	  "A recording instead of this machine; - is standard input. Needs no privileges.", .refuse = refuse_empty,
 	  .flag = "replay", .arg = "FILE", .flag_only = true },
-	{ "btf", KEY_STRING, AT(btf), NULL, "the kernel's own",
+	{ "btf", KEY_STRING, AT(machine.btf), NULL, "the kernel's own",
 	  "Type information of the running kernel from a file (trigger raw_tp).", .refuse = refuse_empty, .flag = "btf",
 	  .arg = "FILE", .flag_only = true },
-	{ "check", KEY_BOOL, AT(check), NULL, "", "Check the configuration and say what is wrong, without starting.",
-	  .flag = "check", .flag_only = true },
-	{ "version", KEY_BOOL, AT(version), NULL, "", "Print the version.", .flag = "version", .flag_only = true },
-	{ "help", KEY_BOOL, AT(help), NULL, "", "Print this.", .flag = "help", .flag_only = true },
-	{ "quiet", KEY_BOOL, AT(quiet), NULL, "", "Only errors on stderr.", .flag = "quiet", .letter = 'q',
+	{ "check", KEY_BOOL, AT(program.check), NULL, "",
+	  "Check the configuration and say what is wrong, without starting.", .flag = "check", .flag_only = true },
+	{ "version", KEY_BOOL, AT(program.version), NULL, "", "Print the version.", .flag = "version",
 	  .flag_only = true },
-	{ "verbose", KEY_BOOL, AT(verbose), NULL, "", "Say more on stderr.", .flag = "verbose", .letter = 'v',
+	{ "help", KEY_BOOL, AT(program.help), NULL, "", "Print this.", .flag = "help", .flag_only = true },
+	{ "quiet", KEY_BOOL, AT(program.quiet), NULL, "", "Only errors on stderr.", .flag = "quiet", .letter = 'q',
+	  .flag_only = true },
+	{ "verbose", KEY_BOOL, AT(program.verbose), NULL, "", "Say more on stderr.", .flag = "verbose", .letter = 'v',
 	  .flag_only = true },
 	{ 0 }
 };

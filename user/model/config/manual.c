@@ -2,7 +2,7 @@
 /* The table of keys as text for people: --help, and roff for the two manual pages. */
 #include <stdio.h>
 #include <string.h>
-#include "config_keys.h"
+#include "keys.h"
 
 #define HELP_COLUMN 30
 #define HELP_WIDTH 100
@@ -79,11 +79,11 @@ void config_print_help(void)
 	       "Measure the energy that every cgroup of this machine uses.\n\n");
 	help_flags(config_keys);
 	help_options();
-	printf("\nAll keys of the file stand in jouled.yaml(5). Exit status: 0, 1 on failure, 2 on wrong use.\n");
+	printf("\nAll keys of the file stand in jouled.yaml(5). Exit status: 0, 1 on failure, 2 on wrong use, 3 when\noutput was lost.\n");
 }
 
-/* Text in roff: a backslash, and a dot or apostrophe at the start of a line, would be commands;
- * a plain hyphen would become a typographic one. */
+/* Writes text as roff: a backslash, and a dot or apostrophe at the start of a line, would be commands; a plain hyphen
+ * would become a typographic one. */
 static void roff(const char *s)
 {
 	if (*s == '.' || *s == '\'')
@@ -115,7 +115,7 @@ static void roff_default(const struct key *k)
 
 static void man_keys(const struct key *keys, const char *path)
 {
-	char wanted[400], deeper[CONFIG_NAME_MAX];
+	char wanted[400], formats[200], deeper[CONFIG_NAME_MAX];
 
 	for (const struct key *k = keys; k->name; k++) {
 		if (k->flag_only)
@@ -132,9 +132,9 @@ static void man_keys(const struct key *keys, const char *path)
 			roff(wanted);
 			fputs(".\n", stdout);
 		}
-		if (k->formats) {
+		if (keys == config_output_keys && output_option_formats(k, formats, sizeof(formats))) {
 			fputs("Formats: ", stdout);
-			roff(k->formats);
+			roff(formats);
 			fputs(".\n", stdout);
 		}
 		roff_default(k);

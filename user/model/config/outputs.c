@@ -1,30 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One output: "FORMAT=URL?key=value&..." of the command line, and what must hold between its keys. */
+/* One output: "FORMAT=URL?key=value&..." of the command line, and the rules between its keys. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../base/text.h"
-#include "config_keys.h"
+#include "base/text.h"
+#include "keys.h"
 
 static const struct {
 	const char *start;
 	bool rest;
+	enum output_place place;
 } schemes[] = {
-	{ "stdout:", false },       { "null:", false },   { "file:///", true },        { "tcp://", true },
-	{ "tcp-listen://", true },  { "unix:///", true }, { "unix-listen:///", true }, { "vsock-listen://", true },
-	{ "http-listen://", true }, { "http://", true },  { "https://", true },
+	{ "stdout:", false, PLACE_STDOUT },
+	{ "null:", false, PLACE_NULL },
+	{ "file:///", true, PLACE_FILE },
+	{ "tcp://", true, PLACE_TCP },
+	{ "tcp-listen://", true, PLACE_TCP_LISTEN },
+	{ "unix:///", true, PLACE_UNIX },
+	{ "unix-listen:///", true, PLACE_UNIX_LISTEN },
+	{ "vsock-listen://", true, PLACE_VSOCK_LISTEN },
+	{ "http-listen://", true, PLACE_HTTP_LISTEN },
+	{ "http://", true, PLACE_COLLECTOR },
+	{ "https://", true, PLACE_COLLECTOR },
 };
 
-static bool url_known(const char *url)
+enum output_place output_place(const char *url)
 {
 	for (unsigned i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
 		size_t len = strlen(schemes[i].start);
 
 		if (strncmp(url, schemes[i].start, len) == 0)
-			return (url[len] != '\0') == schemes[i].rest;
+			return (url[len] != '\0') == schemes[i].rest ? schemes[i].place : 0;
 	}
-	return false;
+	return 0;
+}
+
+const struct output_format *output_format_find(const char *name)
+{
+	for (const struct output_format *f = output_formats; f->name; f++)
+		if (strcmp(f->name, name) == 0)
+			return f;
+	return NULL;
+}
+
+const char *output_format_name(unsigned i)
+{
+	return output_formats[i].name;
 }
 
 static unsigned row_of(const struct key *k)
@@ -47,6 +69,23 @@ static bool has_word(const char *list, const char *word)
 	return false;
 }
 
+/* Adds a name to a list with a blank between two. */
+static void add_name(char *ret, size_t size, const char *name)
+{
+	size_t at = strlen(ret);
+
+	snprintf(ret + at, size - at, "%s%s", at ? " " : "", name);
+}
+
+bool output_option_formats(const struct key *k, char *ret, size_t size)
+{
+	*ret = '\0';
+	for (const struct output_format *f = output_formats; f->name; f++)
+		if (f->options && has_word(f->options, k->name))
+			add_name(ret, size, f->name);
+	return *ret;
+}
+
 static int hex(char c)
 {
 	if (c >= '0' && c <= '9')
@@ -55,7 +94,7 @@ static int hex(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* %XX as in RFC 3986; false when broken or when it would hide a NUL. */
+/* Decodes %XX (RFC 3986) in place; false when one is broken or would hide a NUL. */
 static bool decode_percent(char *s)
 {
 	char *to = s;
@@ -91,12 +130,12 @@ static int set_option(struct output_config *out, char *option, unsigned *lines, 
 	}
 	lines[row_of(k)] = o->line ? o->line : 1;
 	if (!value && k->type == KEY_BOOL)
-		return key_set(k, out, "true", false, o, err);
+		return key_set(k, out, "true", o, err);
 	if (!value || !decode_percent(value))
 		return key_error(o, "", err, "option %s: no value, or a broken %%XX in it; write %s=VALUE", shown,
 				 shown);
 	/* one entry each time: patterns and events may hold commas */
-	return k->type == KEY_LIST ? key_list_add(k, out, value, o, err) : key_set(k, out, value, false, o, err);
+	return k->type == KEY_LIST ? key_list_add(k, out, value, o, err) : key_set(k, out, value, o, err);
 }
 
 /* Cuts the query off `to` and applies it. */
@@ -117,25 +156,50 @@ static int set_query(struct output_config *out, unsigned *lines, const struct or
 	return rc;
 }
 
-static int check_formats(const struct output_config *out, const unsigned *lines, struct origin o, struct err *err)
+static int check_options(const struct output_config *out, const unsigned *lines, struct origin o, struct err *err)
 {
+	char formats[200];
+
 	for (const struct key *k = config_output_keys; k->name; k++) {
-		if (!lines[row_of(k)] || !k->formats || has_word(k->formats, out->format))
+		if (!lines[row_of(k)] || !output_option_formats(k, formats, sizeof(formats)) ||
+		    has_word(formats, out->format))
 			continue;
 		o.line = lines[row_of(k)];
 		return key_error(&o, k->name, err, "not an option of format %s; it belongs to %s", out->format,
-				 k->formats);
+				 formats);
 	}
 	return 0;
 }
 
-static bool listens(const char *to)
+/* Checks that the format goes to that kind of place. */
+static int check_taker(const struct output_config *out, const unsigned *lines, struct origin o, struct err *err)
 {
-	return strncmp(to, "tcp-listen:", 11) == 0 || strncmp(to, "unix-listen:", 12) == 0 ||
-	       strncmp(to, "vsock-listen:", 13) == 0 || strncmp(to, "http-listen:", 12) == 0;
+	static const struct {
+		enum output_place place;
+		const char *is, *elsewhere;
+	} special[] = {
+		{ PLACE_HTTP_LISTEN, "http-listen is a page of", "to tcp-listen" },
+		{ PLACE_COLLECTOR, "a collector takes", "to files and sockets" },
+		{ PLACE_VSOCK_LISTEN, "vsock-listen is for shares of virtual machines,", "elsewhere" },
+		{ 0, "that place is for", "elsewhere" },
+	};
+	enum output_place place = output_place(out->to);
+	char names[200] = "";
+	unsigned i = 0;
+
+	if (!place || output_format_find(out->format)->places & place)
+		return 0;
+	for (const struct output_format *f = output_formats; f->name; f++)
+		if (f->places & place)
+			add_name(names, sizeof(names), f->name);
+	while (special[i].place && special[i].place != place)
+		i++;
+	o.line = lines[row("to")];
+	return key_error(&o, "to", err, "%s format %s; %s goes %s", special[i].is, names, out->format,
+			 special[i].elsewhere);
 }
 
-/* A page is made of the agent's own totals when somebody asks, as /metrics of the query socket is. */
+/* A page shows the agent's own totals, as /metrics of the query socket does. It is made for each request. */
 static int check_page(const struct output_config *out, const unsigned *lines, struct origin o, struct err *err)
 {
 	static const struct {
@@ -148,13 +212,8 @@ static int check_page(const struct output_config *out, const unsigned *lines, st
 		{ "queue", "nothing waits for a reader; leave it out" },
 	};
 
-	if (strncmp(out->to, "http-listen:", 12) != 0)
+	if (output_place(out->to) != PLACE_HTTP_LISTEN)
 		return 0;
-	if (strcmp(out->format, "openmetrics") != 0) {
-		o.line = lines[row("to")];
-		return key_error(&o, "to", err, "http-listen is a page of format openmetrics; %s goes to tcp-listen",
-				 out->format);
-	}
 	for (unsigned i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		if (!lines[row(refused[i].key)])
 			continue;
@@ -166,23 +225,19 @@ static int check_page(const struct output_config *out, const unsigned *lines, st
 	return 0;
 }
 
-/* Shares of virtual machines. */
+/* Checks the keys for shares of virtual machines. */
 static int check_guest(const struct output_config *out, const unsigned *lines, struct origin o, struct err *err)
 {
-	bool vsock = strncmp(out->to, "vsock-listen://", 15) == 0, any = vsock && strncmp(out->to + 15, "any:", 4) == 0;
+	bool vsock = output_place(out->to) == PLACE_VSOCK_LISTEN, any = vsock && strncmp(out->to + 15, "any:", 4) == 0;
 	bool number = vsock && out->to[15 + strspn(out->to + 15, "0123456789")] == ':' && out->to[15] != ':';
 
 	o.line = lines[row(out->guest ? "guest" : "to")];
-	if (vsock && strcmp(out->format, "snapshot") != 0)
-		return key_error(&o, "to", err,
-				 "vsock-listen is for shares of virtual machines, format snapshot; %s goes elsewhere",
-				 out->format);
 	if (vsock && !any && !number)
 		return key_error(
 			&o, "to", err,
 			"vsock-listen serves any guest or the one with a CID; expected vsock-listen://any:PORT or "
 			"vsock-listen://CID:PORT");
-	/* the greatest one means any (vsock(7)); ten digits are at most 9999999999 */
+	/* the greatest number means any (vsock(7)); ten digits are at most 9999999999 */
 	if (number && (strspn(out->to + 15, "0123456789") > 10 || strtoull(out->to + 15, NULL, 10) >= UINT32_MAX))
 		return key_error(&o, "to", err, "a CID is at most 4294967294");
 	if ((any || out->guest) && lines[row("cgroups")])
@@ -195,7 +250,7 @@ static int check_guest(const struct output_config *out, const unsigned *lines, s
 		return key_error(
 			&o, "guest", err,
 			"missing; it names the cgroup of the guest with that CID, or write any in place of the CID");
-	if (out->guest && !vsock && strncmp(out->to, "unix-listen:", 12) != 0)
+	if (out->guest && !vsock && output_place(out->to) != PLACE_UNIX_LISTEN)
 		return key_error(&o, "guest", err, "%s is no place for it; it belongs to unix-listen and vsock-listen",
 				 out->to);
 	return 0;
@@ -203,9 +258,11 @@ static int check_guest(const struct output_config *out, const unsigned *lines, s
 
 static int check_place(const struct output_config *out, const unsigned *lines, struct origin o, struct err *err)
 {
+	const struct output_format *f = output_format_find(out->format);
+	enum output_place place = output_place(out->to);
 	char shown[128];
 
-	if (!url_known(out->to)) {
+	if (!place) {
 		o.line = lines[row("to")];
 		text_escape(shown, sizeof(shown), out->to);
 		return key_error(
@@ -215,32 +272,29 @@ static int check_place(const struct output_config *out, const unsigned *lines, s
 			"http-listen://ADDRESS:PORT or http://HOST:PORT",
 			shown);
 	}
-	if ((strncmp(out->to, "http:", 5) == 0 || strncmp(out->to, "https:", 6) == 0) &&
-	    strcmp(out->format, "zico") != 0) {
-		o.line = lines[row("to")];
-		return key_error(&o, "to", err, "a collector takes format zico; %s goes to files and sockets",
-				 out->format);
-	}
-	if (out->zico.profile && strcmp(out->zico.profile, "auto") == 0 && strncmp(out->to, "http", 4) != 0) {
+	if (out->zico.profile && strcmp(out->zico.profile, "auto") == 0 && place != PLACE_COLLECTOR) {
 		o.line = lines[row("profile")];
 		return key_error(&o, "profile", err, "auto asks a collector, and %s is none; name the profile",
 				 out->to);
 	}
-	if (out->port_file && strncmp(out->to, "tcp-listen:", 11) != 0 && strncmp(out->to, "http-listen:", 12) != 0) {
+	if (out->port_file && !(place & (PLACE_TCP_LISTEN | PLACE_HTTP_LISTEN))) {
 		o.line = lines[row("port-file")];
 		return key_error(&o, "port-file", err,
 				 "%s has no port to write; it belongs to tcp-listen and http-listen", out->to);
 	}
-	if (lines[row("max-clients")] && !listens(out->to)) {
+	if (lines[row("max-clients")] && !(place & PLACES_LISTEN)) {
 		o.line = lines[row("max-clients")];
 		return key_error(&o, "max-clients", err,
 				 "%s has no clients; it belongs to tcp-listen, unix-listen and http-listen", out->to);
 	}
-	if (strcmp(out->format, "hwpc") == 0 && strcmp(out->file_format, "csv") == 0 &&
-	    strncmp(out->to, "file:", 5) != 0 && strcmp(out->to, "null:") != 0) {
+	if (lines[row("wait")] && !(place & PLACES_SOCKET)) {
+		o.line = lines[row("wait")];
+		return key_error(&o, "wait", err, "%s has no reader to wait for; it belongs to sockets", out->to);
+	}
+	if (f->csv_groups && strcmp(out->file_format, "csv") == 0 && !(place & (PLACE_FILE | PLACE_NULL))) {
 		o.line = lines[row("file-format")];
 		return key_error(&o, "file-format", err,
-				 "hwpc as CSV is one file per group; give a directory as file:///DIRECTORY");
+				 "%s as CSV is one file per group; give a directory as file:///DIRECTORY", f->name);
 	}
 	return 0;
 }
@@ -255,8 +309,11 @@ int output_finish(void *elem, unsigned *lines, const struct origin *o, struct er
 		return key_error(o, out->format ? "to" : "format", err, "missing; every output has a format and a to");
 	at.line = lines[row("to")];
 	rc = set_query(out, lines, &at, err);
+	out->waits = lines[row("wait")];
 	if (!rc)
-		rc = check_formats(out, lines, at, err);
+		rc = check_options(out, lines, at, err);
+	if (!rc)
+		rc = check_taker(out, lines, at, err);
 	if (!rc)
 		rc = check_page(out, lines, at, err);
 	if (!rc)
@@ -281,16 +338,16 @@ int output_from_flag(struct config *c, const char *text, struct err *err)
 		return key_error(&o, "", err,
 				 "no format and place; expected FORMAT=URL, such as hwpc=tcp://127.0.0.1:9080");
 	}
-	if (c->n_outputs >= outputs->max)
+	if (c->outputs.n >= outputs->max)
 		return key_error(&o, "", err, "more than %llu outputs; leave some out",
 				 (unsigned long long)outputs->max);
 	out = key_maps_add(outputs, c);
 	if (!out)
 		return err_set(err, -ENOMEM, "configuration: out of memory");
 	snprintf(format, sizeof(format), "%.*s", (int)len, text);
-	rc = key_set(key_find(config_output_keys, "format", false), out, format, false, &o, err);
+	rc = key_set(key_find(config_output_keys, "format", false), out, format, &o, err);
 	if (!rc)
 		rc = key_set(key_find(config_output_keys, "to", false), out, text[len] == '=' ? text + len + 1 : text,
-			     false, &o, err);
+			     &o, err);
 	return rc ? rc : output_finish(out, lines, &o, err);
 }

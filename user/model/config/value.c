@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one row of the table does with a text: default, check, store, free, and how it says no. */
+/* One row of the table and a text: default, check, store, free, and the message of a refusal. */
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../base/clock.h"
-#include "../base/parse.h"
-#include "../base/text.h"
-#include "config_keys.h"
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/text.h"
+#include "keys.h"
 
 #define FOUND_MAX 60 /* bytes of a wrong value that a message repeats */
 
@@ -34,16 +35,21 @@ int key_error(const struct origin *o, const char *name, struct err *err, const c
 	return err_set(err, -EINVAL, "%s: %s%s%s", o->flag, name, *name ? ": " : "", text);
 }
 
-static void join_words(const char *const *words, char *ret, size_t size)
+static const char *word_of(const struct key *k, unsigned i)
+{
+	return k->word ? k->word(i) : k->words[i];
+}
+
+static void join_words(const struct key *k, char *ret, size_t size)
 {
 	size_t at = 0;
 
-	for (unsigned i = 0; words[i] && at < size; i++)
+	for (unsigned i = 0; word_of(k, i) && at < size; i++)
 		at += (size_t)snprintf(ret + at, size - at, "%s%s",
-				       i == 0       ? "" :
-				       words[i + 1] ? ", " :
-						      " or ",
-				       words[i]);
+				       i == 0            ? "" :
+				       word_of(k, i + 1) ? ", " :
+							   " or ",
+				       word_of(k, i));
 }
 
 static void show_duration(uint64_t ns, char *ret, size_t size)
@@ -66,7 +72,7 @@ void key_expected(const struct key *k, char *ret, size_t size)
 		break;
 	case KEY_WORD:
 	case KEY_ENUM:
-		join_words(k->words, ret, size);
+		join_words(k, ret, size);
 		break;
 	case KEY_COUNT:
 		snprintf(ret, size, "a whole number from %llu to %llu", (unsigned long long)k->min,
@@ -123,24 +129,24 @@ static int set_text(char **to, const char *text)
 	return 0;
 }
 
-static int word_index(const char *const *words, const char *text)
+static int word_index(const struct key *k, const char *text)
 {
-	for (int i = 0; words[i]; i++)
-		if (strcmp(words[i], text) == 0)
-			return i;
+	for (unsigned i = 0; word_of(k, i); i++)
+		if (strcmp(word_of(k, i), text) == 0)
+			return (int)i;
 	return -EINVAL;
 }
 
 static int set_number(const struct key *k, void *base, const char *text)
 {
 	uint64_t v;
-	int err;
+	int rc;
 
-	err = k->type == KEY_DURATION ? parse_duration_ns(text, &v) :
-	      k->type == KEY_BYTES    ? parse_bytes(text, &v) :
-					parse_u64(text, &v);
-	if (err)
-		return err;
+	rc = k->type == KEY_DURATION ? parse_duration_ns(text, &v) :
+	     k->type == KEY_BYTES    ? parse_bytes(text, &v) :
+				       parse_u64(text, &v);
+	if (rc)
+		return rc;
 	if (v < k->min || v > k->max)
 		return -ERANGE;
 	*(uint64_t *)field(k, base) = v;
@@ -150,17 +156,17 @@ static int set_number(const struct key *k, void *base, const char *text)
 static int set_watts(const struct key *k, void *base, const char *text)
 {
 	double v;
-	int err = parse_double(text, &v);
+	int rc = parse_double(text, &v);
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	if (v < 0 || v > (double)k->max)
 		return -ERANGE;
 	*(double *)field(k, base) = v;
 	return 0;
 }
 
-/* "1%", never "1": half of the readers would take that for all of it. */
+/* Takes "1%" but not "1", which some would read as all of it. */
 static int set_percent(const struct key *k, void *base, const char *text)
 {
 	size_t len = strlen(text);
@@ -186,9 +192,9 @@ static int set_value(const struct key *k, void *base, const char *text)
 	case KEY_STRING:
 		return set_text(field(k, base), text);
 	case KEY_WORD:
-		return word_index(k->words, text) < 0 ? -EINVAL : set_text(field(k, base), text);
+		return word_index(k, text) < 0 ? -EINVAL : set_text(field(k, base), text);
 	case KEY_ENUM:
-		i = word_index(k->words, text);
+		i = word_index(k, text);
 		if (i >= 0)
 			*(int *)field(k, base) = i;
 		return i < 0 ? i : 0;
@@ -207,7 +213,7 @@ static int set_value(const struct key *k, void *base, const char *text)
 	}
 }
 
-int key_set(const struct key *k, void *base, const char *text, bool quoted, const struct origin *o, struct err *err)
+int key_set(const struct key *k, void *base, const char *text, const struct origin *o, struct err *err)
 {
 	bool typed = k->type == KEY_COUNT || k->type == KEY_BOOL || k->type == KEY_WATTS;
 	const char *wanted = k->refuse ? k->refuse(text) : NULL;
@@ -218,7 +224,7 @@ int key_set(const struct key *k, void *base, const char *text, bool quoted, cons
 		text_escape(found, sizeof(found), text);
 		return key_error(o, k->name, err, "\"%s\" is not valid; expected %s", found, wanted);
 	}
-	rc = quoted && typed ? -EINVAL : set_value(k, base, text);
+	rc = o->quoted && typed ? -EINVAL : set_value(k, base, text);
 	if (rc == -ENOMEM)
 		return err_set(err, rc, "configuration: out of memory");
 	return rc ? refuse(k, text, o, err) : 0;
@@ -229,7 +235,6 @@ int key_list_add(const struct key *k, void *base, const char *text, const struct
 	struct str_list *list = field(k, base);
 	const char *wanted = k->refuse ? k->refuse(text) : NULL;
 	char found[FOUND_MAX], *copy;
-	char **v;
 
 	if (wanted) {
 		text_escape(found, sizeof(found), text);
@@ -239,27 +244,23 @@ int key_list_add(const struct key *k, void *base, const char *text, const struct
 		return key_error(o, k->name, err, "more than %llu entries; shorten the list",
 				 (unsigned long long)k->max);
 	copy = strdup(text);
-	v = copy ? realloc(list->v, (list->n + 1) * sizeof(*v)) : NULL;
-	if (!v) {
+	if (!copy || ARRAY_RESIZE(list->v, list->n + 1) != 0) {
 		free(copy);
 		return err_set(err, -ENOMEM, "configuration: out of memory");
 	}
-	list->v = v;
-	v[list->n++] = copy;
+	list->v[list->n++] = copy;
 	return 0;
 }
 
 void *key_maps_add(const struct key *k, void *base)
 {
 	unsigned *n = (unsigned *)((char *)base + k->maps->count_offset);
-	char **elems = field(k, base), *grown;
+	char **elems = field(k, base);
 	void *elem;
 
-	grown = realloc(*elems, (*n + 1) * k->maps->elem_size);
-	if (!grown)
+	if (array_resize(elems, *n + 1, k->maps->elem_size) != 0)
 		return NULL;
-	*elems = grown;
-	elem = grown + *n * k->maps->elem_size;
+	elem = *elems + *n * k->maps->elem_size;
 	memset(elem, 0, k->maps->elem_size);
 	++*n;
 	return key_defaults(k->sub, elem) ? NULL : elem;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jouled.yaml into the configuration: libyaml's document tree walked along the table of keys. */
+/* Reads jouled.yaml into the configuration: libyaml's document tree is walked along the table of keys. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 #include <yaml.h>
-#include "../base/text.h"
-#include "config_keys.h"
+#include "base/text.h"
+#include "keys.h"
 
 struct walk {
 	yaml_document_t *doc;
@@ -39,7 +39,7 @@ static int wrong_kind(const struct walk *w, const struct key *k, const yaml_node
 	return key_error(&o, k->name, w->err, "found %s; expected %s", found_kind(node), wanted);
 }
 
-/* Text of a scalar; NULL when it holds a NUL, which "\0" can write. */
+/* The text of a scalar; NULL when it holds a NUL, which YAML can write as "\0". */
 static const char *scalar(const yaml_node_t *node)
 {
 	const char *text = (const char *)node->data.scalar.value;
@@ -64,7 +64,8 @@ static int walk_scalar(struct walk *w, const struct key *k, void *base, const ya
 		return key_error(&o, k->name, w->err, "the value holds a NUL byte; remove it");
 	if (!is_quoted(node) && (!*text || strcmp(text, "~") == 0))
 		return wrong_kind(w, k, node);
-	return key_set(k, base, text, is_quoted(node), &o, w->err);
+	o.quoted = is_quoted(node);
+	return key_set(k, base, text, &o, w->err);
 }
 
 static int walk_list(struct walk *w, const struct key *k, void *base, const yaml_node_t *node)
@@ -91,7 +92,7 @@ static int walk_list(struct walk *w, const struct key *k, void *base, const yaml
 
 static int walk_map(struct walk *w, const struct key *keys, void *base, const yaml_node_t *node, unsigned *lines);
 
-/* The dotted name grows by "name." while its's rows are walked. */
+/* Walks the rows of a map. Meanwhile the dotted name is longer by "name.". */
 static int walk_sub(struct walk *w, const struct key *k, void *base, const yaml_node_t *node, unsigned *lines)
 {
 	size_t len = strlen(w->path), add = strlen(k->name);
@@ -134,7 +135,7 @@ static int walk_maps(struct walk *w, const struct key *k, void *base, const yaml
 	return rc;
 }
 
-/* A map, or the word that turns off what it is about. */
+/* Walks a map, or takes the word off in its place. */
 static int walk_submap(struct walk *w, const struct key *k, void *base, const yaml_node_t *node)
 {
 	unsigned lines[CONFIG_MAX_KEYS] = { 0 };
@@ -147,9 +148,9 @@ static int walk_submap(struct walk *w, const struct key *k, void *base, const ya
 		const struct key *whole = key_find(k->sub, k->off, true);
 
 		if (strcmp(word, "off") == 0)
-			return key_set(whole, base, "none", false, &o, w->err);
+			return key_set(whole, base, "none", &o, w->err);
 		if (whole->type == KEY_WORD && strcmp(word, whole->def) == 0)
-			return 0; /* what it is anyway: gpu: auto */
+			return 0; /* the default, such as gpu: auto */
 	}
 	return wrong_kind(w, k, node);
 }
@@ -210,10 +211,10 @@ static int check_root(const struct config *c, const unsigned *lines, const char 
 	unsigned line = lines[max - config_keys] ? lines[max - config_keys] : lines[idle - config_keys];
 	struct origin o = { .file = file, .line = line, .path = "" };
 
-	if (c->estimate_max_watts < c->estimate_idle_watts)
+	if (c->machine.energy.estimate_max_watts < c->machine.energy.estimate_idle_watts)
 		return key_error(&o, max->name, err,
 				 "%g W is below estimate-idle-watts, %g W; full load takes at least as much",
-				 c->estimate_max_watts, c->estimate_idle_watts);
+				 c->machine.energy.estimate_max_watts, c->machine.energy.estimate_idle_watts);
 	return 0;
 }
 
@@ -288,10 +289,10 @@ static int check_utf8(const unsigned char *text, size_t len, const char *file, s
 	return 0;
 }
 
-/* At most CONFIG_MAX_FILE bytes, whatever the size of the file says. */
+/* Reads at most CONFIG_MAX_FILE bytes. The size of the file is not trusted. */
 static int read_whole(const char *path, unsigned char *text, size_t *ret_len, struct err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), code;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), rc;
 	ssize_t n = fd < 0 ? -1 : 1;
 	size_t len = 0;
 
@@ -299,12 +300,12 @@ static int read_whole(const char *path, unsigned char *text, size_t *ret_len, st
 		n = read(fd, text + len, CONFIG_MAX_FILE + 1 - len);
 		len += n > 0 ? (size_t)n : 0;
 	}
-	code = n < 0 ? -errno : 0;
+	rc = n < 0 ? -errno : 0;
 	if (fd >= 0)
 		close(fd);
-	if (code)
-		return err_set(err, code, "%s: cannot be read: %s; give a readable file with --config", path,
-			       strerror(-code));
+	if (rc)
+		return err_set(err, rc, "%s: cannot be read: %s; give a readable file with --config", path,
+			       strerror(-rc));
 	if (len > CONFIG_MAX_FILE)
 		return err_set(err, -EFBIG, "%s: larger than 1 MiB; a configuration is smaller", path);
 	*ret_len = len;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One row of a recorded snapshot: its map, its cells, its path. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
-
-#include "recording_internal.h"
+#include "recording.h"
 
 struct row_reader {
 	struct recording *r;
@@ -18,25 +18,25 @@ static int read_u64s(struct cbr *in, uint64_t *v, unsigned n, const char *what)
 {
 	struct cbr_iter list;
 	unsigned i = 0;
-	int err = cbr_array(in, &list, what);
+	int rc = cbr_array(in, &list, what);
 
-	while (!err && (err = cbr_more(in, &list)) > 0) {
+	while (!rc && (rc = cbr_more(in, &list)) > 0) {
 		if (i == n)
 			return cbr_fail(in, what, "more than %u columns", n);
-		err = cbr_uint(in, &v[i++], what);
+		rc = cbr_uint(in, &v[i++], what);
 	}
-	return err || i == n ? err : cbr_fail(in, what, "%u columns instead of %u", i, n);
+	return rc || i == n ? rc : cbr_fail(in, what, "%u columns instead of %u", i, n);
 }
 
 static int read_uncertainty(struct recording *r)
 {
 	uint64_t ppm[SCHEMA_MAX_DOMAINS] = { 0 };
-	int err = read_u64s(r->in, ppm, r->schema.n_domains, "a row's uncertainty");
+	int rc = read_u64s(r->in, ppm, r->schema.n_domains, "a row's uncertainty");
 
-	for (unsigned i = 0; !err && i < r->schema.n_domains; i++)
+	for (unsigned i = 0; !rc && i < r->schema.n_domains; i++)
 		*snapshot_uncertainty(&r->snap, r->snap.n_rows, i) = ppm[i] < SNAPSHOT_UNKNOWN ? (uint32_t)ppm[i] :
 												 SNAPSHOT_UNKNOWN;
-	return err;
+	return rc;
 }
 
 static int check_memory(struct recording *r)
@@ -53,49 +53,50 @@ static int check_memory(struct recording *r)
 	return snapshot_reserve(&r->snap, s->n_rows + 1, s->n_cells + 1);
 }
 
-/* [cpu, quality, time_ns, switches, [counters], enabled_ns, running_ns] */
+/* [cpu, quality, time_ns, switches, [counters], enabled_ns, running_ns].
+ * It is read by hand, because there is one for each row and CPU. */
 static int read_cell(struct recording *r, struct snap_cell *c)
 {
 	struct cbr *in = r->in;
 	uint64_t cpu = 0, quality = 0;
 	struct cbr_iter list;
 	unsigned i = 0;
-	int err = cbr_array(in, &list, "a cell");
+	int rc = cbr_array(in, &list, "a cell");
 
-	for (; !err && (err = cbr_more(in, &list)) > 0; i++) {
+	for (; !rc && (rc = cbr_more(in, &list)) > 0; i++) {
 		switch (i) {
 		case 0:
-			err = cbr_uint_max(in, r->schema.n_cpus - 1, &cpu, "a CPU of the schema");
+			rc = cbr_uint_max(in, r->schema.n_cpus - 1, &cpu, "a CPU of the schema");
 			break;
 		case 1:
-			err = cbr_uint_max(in, UINT16_MAX, &quality, "a quality");
+			rc = cbr_uint_max(in, UINT16_MAX, &quality, "a quality");
 			break;
 		case 2:
-			err = cbr_uint(in, &c->time_ns, "a time");
+			rc = cbr_uint(in, &c->time_ns, "a time");
 			break;
 		case 3:
-			err = cbr_uint(in, &c->switches, "a number of switches");
+			rc = cbr_uint(in, &c->switches, "a number of switches");
 			break;
 		case 4:
-			err = read_u64s(in, c->counters, r->schema.core.n, "a cell's counters");
+			rc = read_u64s(in, c->counters, r->schema.core.n, "a cell's counters");
 			break;
 		case 5:
-			err = cbr_uint(in, &c->enabled_ns, "a time enabled");
+			rc = cbr_uint(in, &c->enabled_ns, "a time enabled");
 			break;
 		case 6:
-			err = cbr_uint(in, &c->running_ns, "a time running");
+			rc = cbr_uint(in, &c->running_ns, "a time running");
 			break;
 		default:
-			err = cbr_skip(in);
+			rc = cbr_skip(in);
 		}
 	}
 	c->cpu = (uint16_t)cpu;
 	c->quality = (uint16_t)quality;
-	if (!err && i != 5 && i < 7)
-		err = cbr_fail(in, "a cell of 5 or 7 values", "%u", i);
-	if (!err && i == 5)
+	if (!rc && i != 5 && i < 7)
+		rc = cbr_fail(in, "a cell of 5 or 7 values", "%u", i);
+	if (!rc && i == 5)
 		c->enabled_ns = c->running_ns = c->time_ns;
-	return err;
+	return rc;
 }
 
 static int read_cells(struct row_reader *w)
@@ -103,29 +104,29 @@ static int read_cells(struct row_reader *w)
 	struct recording *r = w->r;
 	struct snapshot *s = &r->snap;
 	struct cbr_iter list;
-	int err = cbr_array(r->in, &list, "a list of cells");
+	int rc = cbr_array(r->in, &list, "a list of cells");
 
 	s->n_cells = w->row.first_cell;
 	w->row.n_cells = 0;
-	while (!err && (err = cbr_more(r->in, &list)) > 0) {
+	while (!rc && (rc = cbr_more(r->in, &list)) > 0) {
 		struct snap_cell *c;
 
-		err = check_memory(r);
-		if (err)
+		rc = check_memory(r);
+		if (rc)
 			break;
 		c = &s->cells[s->n_cells];
 		memset(c, 0, sizeof(*c));
 		c->row = s->n_rows;
-		err = read_cell(r, c);
-		if (!err && w->row.n_cells && c->cpu <= c[-1].cpu)
-			err = cbr_fail(r->in, "cells by rising CPU", "CPU %u after %u", c->cpu, c[-1].cpu);
+		rc = read_cell(r, c);
+		if (!rc && w->row.n_cells && c->cpu <= c[-1].cpu)
+			rc = cbr_fail(r->in, "cells by rising CPU", "CPU %u after %u", c->cpu, c[-1].cpu);
 		s->n_cells++;
 		w->row.n_cells++;
 	}
-	return err;
+	return rc;
 }
 
-/* What may not stand as a name is left out, as it would be here. */
+/* Reads the names of a row. A text that cannot be a name is left out, as names_new does. */
 static int read_names(struct row_reader *w)
 {
 	char text[NAME_FIELDS][NAMING_TEXT_MAX + 1];
@@ -133,78 +134,50 @@ static int read_names(struct row_reader *w)
 	struct recording *r = w->r;
 	struct cbr_iter map;
 	uint64_t f = 0;
-	int err = cbr_map(r->in, &map, "a row's names");
+	int rc = cbr_map(r->in, &map, "a row's names");
 
-	while (!err && (err = cbr_more(r->in, &map)) > 0) {
-		err = cbr_int_key(r->in, &f);
-		if (!err && f >= NAME_FIELDS) {
-			err = cbr_skip(r->in);
-		} else if (!err) {
-			err = cbr_str(r->in, text[f], sizeof(text[f]), NULL, "a name");
+	while (!rc && (rc = cbr_more(r->in, &map)) > 0) {
+		rc = cbr_int_key(r->in, &f);
+		if (!rc && f >= NAME_FIELDS) {
+			rc = cbr_skip(r->in);
+		} else if (!rc) {
+			rc = cbr_str(r->in, text[f], sizeof(text[f]), NULL, "a name");
 			d.field[f] = text[f];
 		}
 	}
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	names_put(w->row.names);
 	w->row.names = names_new(&d);
 	r->names_bytes += sizeof(struct names) + sizeof(text);
 	return w->row.names ? 0 : -ENOMEM;
 }
 
-static int read_field(struct row_reader *w, uint64_t field)
+static int row_read_field(struct row_reader *w, uint64_t field)
 {
 	struct cbr *in = w->r->in;
 	struct snap_row *row = &w->row;
-	uint64_t v = 0, traffic[4] = { 0 };
-	int err;
+	uint64_t traffic[4] = { 0 }, flags = 0;
+	int rc;
 
+	if (field < ROW_FIELDS && w->r->row[field])
+		return field_cbor_read(in, w->r->row[field], row);
 	switch (field) {
-	case RF_KIND:
-		err = cbr_uint_max(in, ROW_CGROUP, &v, "a kind of row");
-		row->kind = (enum row_kind)v;
-		return err;
-	case RF_KEY:
-		err = cbr_uint_max(in, RECORDING_MAX_KEY - 1, &v, "a row's key");
-		row->key = (uint32_t)v;
-		return err;
-	case RF_GENERATION:
-		err = cbr_uint_max(in, UINT32_MAX, &v, "a generation");
-		row->generation = (uint32_t)v;
-		return err;
-	case RF_ID:
-		return cbr_uint(in, &row->id, "a cgroup's id");
 	case RF_PATH_SHARED:
 		return cbr_uint(in, &w->shared, "a length of path");
 	case RF_PATH:
 		return cbr_str(in, w->suffix, sizeof(w->suffix), &w->suffix_len, "a path");
-	case RF_LEVEL:
-		err = cbr_uint_max(in, UINT16_MAX, &v, "a level");
-		row->level = (uint16_t)v;
-		return err;
 	case RF_FLAGS:
-		err = cbr_uint(in, &v, "a row's flags");
-		row->ended = v & ROW_ENDED;
-		row->selected = v & ROW_SELECTED;
-		return err;
-	case RF_QUALITY:
-		err = cbr_uint_max(in, UINT32_MAX, &v, "a quality");
-		row->quality = (unsigned)v;
-		return err;
-	case RF_TIME_NS:
-		return cbr_uint(in, &row->time_ns, "a time");
-	case RF_SWITCHES:
-		return cbr_uint(in, &row->switches, "a number of switches");
+		rc = cbr_uint(in, &flags, "a row's flags");
+		row->ended = flags & ROW_ENDED;
+		row->selected = flags & ROW_SELECTED;
+		return rc;
 	case RF_COUNTERS:
 		return read_u64s(in, row->counters, w->r->schema.core.n, "a row's counters");
-	case RF_ENABLED_NS:
-		return cbr_uint(in, &row->enabled_ns, "a time enabled");
-	case RF_RUNNING_NS:
-		return cbr_uint(in, &row->running_ns, "a time running");
 	case RF_TRAFFIC:
-		err = read_u64s(in, traffic, 4, "a row's traffic");
+		rc = read_u64s(in, traffic, 4, "a row's traffic");
 		row->traffic = (struct traffic){ traffic[0], traffic[1], traffic[2], traffic[3] };
-		return err;
+		return rc;
 	case RF_CELLS:
 		return read_cells(w);
 	case RF_ENERGY_UJ:
@@ -219,7 +192,7 @@ static int read_field(struct row_reader *w, uint64_t field)
 	}
 }
 
-/* The first bytes of the path before, then the suffix; the offset stands in `path` for now. */
+/* Adds a path: the first bytes of the path before it, then the suffix. `path` holds its offset for now. */
 static int add_path(struct row_reader *w)
 {
 	struct recording *r = w->r;
@@ -263,7 +236,7 @@ static void complete(struct row_reader *w)
 		row->running_ns = sum.running_ns;
 }
 
-/* Everybody relies on the special rows standing first, by kind, and on keys being unique. */
+/* Checks that the special rows stand first, by kind, and that keys are unique. All readers of snapshots rely on it. */
 static int check_row(struct row_reader *w)
 {
 	struct recording *r = w->r;
@@ -283,37 +256,37 @@ static int read_map(struct row_reader *w)
 	struct cbr *in = w->r->in;
 	struct cbr_iter map;
 	uint64_t field = 0;
-	int err = cbr_map(in, &map, "a row's map");
+	int rc = cbr_map(in, &map, "a row's map");
 
-	while (!err && (err = cbr_more(in, &map)) > 0) {
-		err = cbr_int_key(in, &field);
-		if (err)
+	while (!rc && (rc = cbr_more(in, &map)) > 0) {
+		rc = cbr_int_key(in, &field);
+		if (rc)
 			break;
 		if (field < ROW_FIELDS)
 			w->given |= 1u << field;
-		err = read_field(w, field);
+		rc = row_read_field(w, field);
 	}
-	return err ? err : check_row(w);
+	return rc ? rc : check_row(w);
 }
 
 int recording_read_row(struct recording *r)
 {
 	struct row_reader w = { .r = r, .row.first_cell = r->snap.n_cells };
-	int err = check_memory(r);
+	int rc = check_memory(r);
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	memset(snapshot_energy(&r->snap, r->snap.n_rows, 0), 0, r->schema.n_domains * sizeof(uint64_t));
 	memset(snapshot_uncertainty(&r->snap, r->snap.n_rows, 0), 0xff, r->schema.n_domains * sizeof(uint32_t));
-	err = read_map(&w);
-	if (!err && w.row.kind == ROW_CGROUP)
-		err = add_path(&w);
-	if (err) {
+	rc = read_map(&w);
+	if (!rc && w.row.kind == ROW_CGROUP)
+		rc = add_path(&w);
+	if (rc) {
 		names_put(w.row.names);
-		return err;
+		return rc;
 	}
 	complete(&w);
-	/* a path may be another in every document; where it stands differs in all of them */
+	/* a path may change with every document, so its offset in the file counts as the number of renames */
 	w.row.renamed = (uint32_t)cbr_offset(r->in);
 	if (w.row.kind != ROW_CGROUP)
 		w.row.path = row_kind_name(w.row.kind);

@@ -2,20 +2,14 @@
 /* Nodes and trees of traces. Nodes are reused, never given back: their number is bounded. */
 #include <stdlib.h>
 #include <string.h>
-#include "traces_internal.h"
-
-static struct node **bucket_of(const struct traces *t, uint64_t id)
-{
-	return &t->buckets[(id ^ id >> 22) & (t->n_buckets - 1)];
-}
+#include "base/array.h"
+#include "trees.h"
 
 struct node *traces_find(const struct traces *t, uint64_t id)
 {
-	struct node *n = *bucket_of(t, id);
+	uint32_t at = hash_find(&t->by_id, id);
 
-	while (n && n->span.id != id)
-		n = n->hash_next;
-	return n;
+	return at == HASH_NONE ? NULL : t->nodes[at];
 }
 
 static void link_into(struct node **list, struct node *n)
@@ -34,25 +28,35 @@ static void unlink_node(struct node *n)
 		n->next->prev = n->prev;
 }
 
+/* Makes a free node. Nodes held and free ones stand in t->nodes, the held ones first. */
+static bool make_node(struct traces *t)
+{
+	struct node *n;
+
+	if (t->n_nodes >= t->o.max_spans || ARRAY_ROOM(t->nodes, t->cap_nodes, t->n_nodes + 1) ||
+	    hash_reserve(&t->by_id, t->n_nodes + 1))
+		return false;
+	n = malloc(sizeof(*n));
+	if (n)
+		t->nodes[t->n_nodes++] = n;
+	return n != NULL;
+}
+
 struct node *traces_add(struct traces *t, uint64_t id)
 {
-	struct node *n = t->free_nodes, **bucket = bucket_of(t, id);
+	struct node *n;
 
-	if (n)
-		t->free_nodes = n->hash_next;
-	else if (t->stats.held < t->o.max_spans)
-		n = malloc(sizeof(*n));
-	if (!n) {
+	if (t->stats.held == t->n_nodes && !make_node(t)) {
 		t->stats.lost_spans++;
 		return NULL;
 	}
+	n = t->nodes[t->stats.held];
 	memset(n, 0, sizeof(*n));
+	n->at = t->stats.held++;
 	n->span.id = id;
 	n->sweep = t->sweep;
-	n->hash_next = *bucket;
-	*bucket = n;
+	hash_add(&t->by_id, id, n->at);
 	link_into(&t->loose, n);
-	t->stats.held++;
 	return n;
 }
 
@@ -69,20 +73,20 @@ void traces_loosen(struct traces *t, struct node *n)
 
 void traces_drop(struct traces *t, struct node *n)
 {
-	struct node **at = bucket_of(t, n->span.id);
+	struct node *last = t->nodes[--t->stats.held];
 
-	while (*at != n)
-		at = &(*at)->hash_next;
-	*at = n->hash_next;
+	hash_remove(&t->by_id, n->span.id, n->at);
+	if (last != n)
+		hash_move(&t->by_id, last->span.id, last->at, n->at);
 	if (n->tree) {
 		n->tree->n--;
 		n->tree->open -= !n->paid;
 	}
 	unlink_node(n);
 	free(n->text);
-	n->hash_next = t->free_nodes;
-	t->free_nodes = n;
-	t->stats.held--;
+	t->nodes[n->at] = last;
+	last->at = n->at;
+	t->nodes[t->stats.held] = n;
 }
 
 static char *put(char *to, const char *text)
@@ -178,7 +182,7 @@ static void join(struct tree *tree, struct node *n)
 	tree->open += !n->paid;
 }
 
-/* Whom n is below in its cgroup; NULL = nobody. */
+/* Returns the node that n is below in its cgroup; NULL = none. */
 static struct node *above(const struct traces *t, const struct node *n)
 {
 	struct node *up = n->span.parent ? traces_find(t, n->span.parent) : NULL;
@@ -192,8 +196,8 @@ static struct node *above(const struct traces *t, const struct node *n)
 	return up->span.kind == SPAN_PROCESS && up->span.cgroup_id == n->span.cgroup_id ? up : NULL;
 }
 
-/* The way up ends at a node with a tree, or at one that is to have one. `steps` bounds it: numbers of processes
- * come from the kernel, but nothing else rules out a circle. */
+/* Puts a loose node into its tree. The way up ends at a node with a tree, or at one that is to have one. `steps` bounds
+ * it: numbers of processes come from the kernel, but nothing else rules out a circle. */
 static void place(struct traces *t, struct node *n)
 {
 	uint32_t steps = t->stats.held;
@@ -208,7 +212,7 @@ static void place(struct traces *t, struct node *n)
 		if (tree)
 			join(tree, top);
 	}
-	if (!tree) { /* no memory; or a call of a process that nobody knows */
+	if (!tree) { /* no memory; or a call of an unknown process */
 		t->stats.lost_spans++;
 		traces_drop(t, n);
 		return;

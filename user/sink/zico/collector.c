@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <jansson.h>
+#include <lz4frame.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "zico_client_internal.h"
+#include <zlib.h>
+#include "collector.h"
 
 const struct zico_dialect *zico_dialect_find(const char *profile)
 {
@@ -43,17 +45,17 @@ static int copy_attrs(struct zico_client *c, const struct zico_client_options *o
 
 static int copy_options(struct zico_client *c, const struct zico_client_options *o)
 {
-	int err = copy(&c->url, o->url);
-	size_t len = err ? 0 : strlen(c->url);
+	int rc = copy(&c->url, o->url);
+	size_t len = rc ? 0 : strlen(c->url);
 
 	while (len && c->url[len - 1] == '/')
 		c->url[--len] = '\0';
-	err = err ? err : copy(&c->key, o->key);
-	err = err ? err : copy(&c->name, o->name);
-	err = err ? err : copy(&c->app, o->app);
-	err = err ? err : copy(&c->env, o->env);
-	err = err ? err : copy(&c->state_file, o->state_file);
-	return err ? err : copy_attrs(c, o);
+	rc = rc ? rc : copy(&c->key, o->key);
+	rc = rc ? rc : copy(&c->name, o->name);
+	rc = rc ? rc : copy(&c->app, o->app);
+	rc = rc ? rc : copy(&c->env, o->env);
+	rc = rc ? rc : copy(&c->state_file, o->state_file);
+	return rc ? rc : copy_attrs(c, o);
 }
 
 static int check_options(struct zico_client *c, const struct zico_client_options *o, struct err *err)
@@ -76,7 +78,13 @@ static int check_options(struct zico_client *c, const struct zico_client_options
 int zico_client_new(const struct zico_client_options *o, struct zico_client **ret, struct err *err)
 {
 	struct http_client_options ho = {
-		.subject = o->url, .ca_file = o->ca_file, .timeout_ns = o->timeout_ns, .stop = o->stop
+		.subject = o->url,
+		.ca_file = o->ca_file,
+		.proxies = true,
+		.timeout_ns = o->timeout_ns,
+		.stop = o->stop,
+		.not_this = "this is no collector",
+		.remedy = "name its authority with ca-file",
 	};
 	struct zico_client *c = calloc(1, sizeof(*c));
 	int rc = c ? check_options(c, o, err) : err_set(err, -ENOMEM, "%s: out of memory; free some", o->url);
@@ -124,11 +132,27 @@ static bool accepted(const struct zico_client *c)
 	return c->reply.status >= 200 && c->reply.status <= 202;
 }
 
-/* What a status other than success means for agent data and traces: 0 = on with what is needed now. */
+/* True when the collector has accepted nothing sent as this profile: it may be another release now. A trace
+ * that is refused although its agent data was accepted is itself at fault. */
+static bool may_be_another(struct zico_client *c)
+{
+	if (c->wanted || c->n_told || c->asked)
+		return false;
+	c->asked = true;
+	c->n_refused = 0;
+	return true;
+}
+
+/* Handles a status other than success for agent data and traces. 0 = go on with the next step. */
 static int mend(struct zico_client *c, struct err *err)
 {
 	long status = c->reply.status;
 
+	/* all releases have these pages, so a proxy in front of the collector does not find it */
+	if (status == 404 || status == 405)
+		return err_set(err, -EAGAIN, "%s: answered with %s%s", c->url, zico_reason(c),
+			       c->dialect->form ? "; it may be no collector of profile document, use profile: auto" :
+						  "");
 	c->session[0] = '\0';
 	if (status == 412 || (c->dialect->identity != ZICO_BY_UUID && (status == 400 || status == 401)))
 		return 0;
@@ -139,14 +163,11 @@ static int mend(struct zico_client *c, struct err *err)
 	if (status == 400 || status == 413 || status == 500) {
 		if (status != 413 && !c->n_refused++)
 			return 0;
-		return err_set(err, -EBADMSG, "%s: the trace was refused: %s", c->url, zico_reason(c));
-	}
-	if (status == 404 || status == 405) {
-		c->registered = false;
-		if (!c->wanted)
-			c->dialect = NULL; /* another collector stands there now */
-		if (!c->n_refused++)
+		if (status != 413 && may_be_another(c)) {
+			zico_ask_profile(c);
 			return 0;
+		}
+		return err_set(err, -EBADMSG, "%s: the trace was refused: %s", c->url, zico_reason(c));
 	}
 	return err_set(err, -EAGAIN, "%s: answered with %s", c->url, zico_reason(c));
 }
@@ -189,6 +210,7 @@ int zico_client_send(struct zico_client *c, const uint8_t uuid[16], const struct
 	int rc = 0;
 
 	c->n_sessions = c->n_registered = c->n_refused = c->n_told = 0;
+	c->asked = false;
 	if (c->unsaved && zico_identity_save(c) == 0)
 		c->unsaved = false;
 	while (!rc && !done) {
@@ -200,4 +222,73 @@ int zico_client_send(struct zico_client *c, const uint8_t uuid[16], const struct
 			rc = submit(c, uuid, e, &done, err);
 	}
 	return rc;
+}
+
+/* Bodies as text: base64 (RFC 4648, with padding) and forms. */
+
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/* A form needs "+", "/" and "=" percent-encoded. */
+static void put_digit(struct buf *out, char c, bool percent)
+{
+	if (percent && (c == '+' || c == '/' || c == '='))
+		buf_add_str(out, c == '+' ? "%2B" : c == '/' ? "%2F" : "%3D");
+	else
+		buf_add_char(out, c);
+}
+
+static void put_base64(struct buf *out, const uint8_t *p, size_t n, bool percent)
+{
+	for (size_t i = 0; i < n; i += 3) {
+		unsigned left = n - i < 3 ? (unsigned)(n - i) : 3;
+		uint32_t v = (uint32_t)p[i] << 16 | (left > 1 ? p[i + 1] << 8 : 0) | (left > 2 ? p[i + 2] : 0);
+
+		for (unsigned d = 0; d < 4; d++)
+			put_digit(out, d <= left ? digits[v >> (18 - 6 * d) & 63] : '=', percent);
+	}
+}
+
+int zico_body_base64(struct zico_client *c, const struct buf *bytes)
+{
+	buf_reset(&c->body);
+	put_base64(&c->body, bytes->data, bytes->len, false);
+	return c->body.failed ? -ENOMEM : 0;
+}
+
+static int pack(enum zico_form form, const struct buf *in, struct buf *out)
+{
+	size_t room = form == ZICO_FORM_ZLIB ? compressBound(in->len) : LZ4F_compressFrameBound(in->len, NULL);
+	uint8_t *to = buf_reserve(out, room);
+	uLongf n = room;
+	size_t lz4;
+
+	if (!to)
+		return -ENOMEM;
+	if (form == ZICO_FORM_ZLIB) {
+		if (compress2(to, &n, in->data, in->len, Z_DEFAULT_COMPRESSION) != Z_OK)
+			return -ENOMEM;
+		out->len += n;
+		return 0;
+	}
+	lz4 = LZ4F_compressFrame(to, room, in->data, in->len, NULL);
+	if (LZ4F_isError(lz4))
+		return -ENOMEM;
+	out->len += lz4;
+	return 0;
+}
+
+int zico_body_form(struct zico_client *c, const struct buf *bytes)
+{
+	static const char *const fields[] = { "data", "zdata", "ldata" };
+	struct buf packed = { 0 };
+	int rc = c->form == ZICO_FORM_DATA ? 0 : pack(c->form, bytes, &packed);
+
+	buf_reset(&c->body);
+	buf_printf(&c->body, "host=%s&%s=", c->id, fields[c->form]);
+	if (c->form == ZICO_FORM_DATA)
+		put_base64(&c->body, bytes->data, bytes->len, true);
+	else if (!rc)
+		put_base64(&c->body, packed.data, packed.len, true);
+	buf_free(&packed);
+	return rc ? rc : c->body.failed ? -ENOMEM : 0;
 }

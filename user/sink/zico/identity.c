@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who we are to one collector. Losing it makes a second host of the same name there, so it is written
- * before it is used: a new file takes the place of the old one whole. */
+/* The agent's identity at one collector. Losing it would make a second host of the same name there, so it is
+ * written before it is used. A new file replaces the old one atomically. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "zico_client_internal.h"
+#include "collector.h"
 
 #define FILE_MAX 8192
 
@@ -84,7 +84,7 @@ int zico_identity_save(const struct zico_client *c)
 	char next[ZICO_URL_MAX + 8];
 	json_t *j;
 	char *text;
-	int err;
+	int rc;
 
 	if (!c->state_file)
 		return 0;
@@ -95,11 +95,11 @@ int zico_identity_save(const struct zico_client *c)
 	if (!text)
 		return -ENOMEM;
 	snprintf(next, sizeof(next), "%s.new", c->state_file);
-	err = write_file(next, text);
+	rc = write_file(next, text);
 	free(text);
-	if (!err && rename(next, c->state_file) != 0)
-		err = -errno;
-	if (err)
+	if (!rc && rename(next, c->state_file) != 0)
+		rc = -errno;
+	if (rc)
 		unlink(next);
-	return err;
+	return rc;
 }

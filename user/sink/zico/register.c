@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Registration and session. What the answer to a registration looks like tells which collector it is:
- * {"uuid", "authkey"} up to 1.90.5, {"id": number, "authkey"} 1.90.6, and from 1.90.7 on there is no such page. */
+/* Registration and session. The form of the answer to a registration shows the release of the collector:
+ * {"uuid", "authkey"} up to 1.90.5, {"id": number, "authkey"} for 1.90.6. From 1.90.7 on there is no such page. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include "zico_client_internal.h"
+#include "collector.h"
 
-/* While it is not known which collector that is, an id tells from which it came. */
+/* While the collector's release is unknown, the form of the stored id shows the release that gave it. */
 static bool by_number(const struct zico_client *c)
 {
 	if (c->dialect)
@@ -18,28 +18,40 @@ static bool by_number(const struct zico_client *c)
 	return *c->id && strspn(c->id, "0123456789") == strlen(c->id);
 }
 
+/* Chooses the form of the next registration. 1.90.4 and 1.90.6 fail when a registered host registers again with
+ * its identity and attributes, and when an attribute does not fit. So the forms are tried in turn: with
+ * attributes, without, then both without an identity. */
+static void next_way(const struct zico_client *c, bool *ret_attrs, bool *ret_identity)
+{
+	*ret_attrs = c->n_failed % 2 == 0;
+	*ret_identity = *c->id && c->n_failed % 4 < 2;
+}
+
 static char *registration(const struct zico_client *c)
 {
-	json_t *attrs = json_loads(c->attrs, 0, NULL);
-	json_t *j = json_pack("{s:s,s:s,s:o}", "rkey", c->key, "name", c->name, "attrs", attrs);
+	bool with_attrs, with_identity;
+	json_t *j = json_pack("{s:s,s:s}", "rkey", c->key, "name", c->name);
 	char *text;
 
+	next_way(c, &with_attrs, &with_identity);
+	if (j && with_attrs)
+		json_object_set_new(j, "attrs", json_loads(c->attrs, 0, NULL));
 	if (j && c->app)
 		json_object_set_new(j, "app", json_string(c->app));
 	if (j && c->env)
 		json_object_set_new(j, "env", json_string(c->env));
-	if (j && *c->id && by_number(c))
+	if (j && with_identity && by_number(c))
 		json_object_set_new(j, "id", json_integer(strtoll(c->id, NULL, 10)));
-	else if (j && *c->id)
+	else if (j && with_identity)
 		json_object_set_new(j, "uuid", json_string(c->id));
-	if (j && *c->id)
+	if (j && with_identity)
 		json_object_set_new(j, "akey", json_string(c->authkey));
 	text = j ? json_dumps(j, JSON_COMPACT) : NULL;
 	json_decref(j);
 	return text;
 }
 
-/* uuid or id, as text; false: neither. */
+/* Reads a uuid or an id as text. False: j is neither. */
 static bool read_id(const json_t *j, char id[ZICO_ID_MAX], const char **ret_profile)
 {
 	const char *uuid = json_string_value(json_object_get(j, "uuid"));
@@ -76,7 +88,8 @@ static int take_registration(struct zico_client *c, struct err *err)
 		memcpy(c->authkey, authkey, strlen(authkey) + 1);
 		c->dialect = c->wanted ? c->wanted : zico_dialect_find(profile);
 		c->registered = true;
-		/* said once; delivered all the same, for that is what makes room on a full disk */
+		c->n_failed = 0;
+		/* the failure is logged once. Delivery goes on, because that makes room on a full disk */
 		rc = zico_identity_save(c);
 		c->unsaved = rc != 0;
 		if (rc)
@@ -87,8 +100,8 @@ static int take_registration(struct zico_client *c, struct err *err)
 	return rc;
 }
 
-/* 400: a closed schema that does not know our keys, or an identity of another collector; 401: the key of
- * the identity, or the registration key. Without an identity the cause is clear. */
+/* 400: the collector's closed schema does not know the keys of the registration, or the identity is of another
+ * collector. 401: the key of the identity or the registration key is wrong. Without an identity the cause is clear. */
 static int refused(struct zico_client *c, struct err *err)
 {
 	if (*c->id) {
@@ -130,12 +143,25 @@ int zico_register(struct zico_client *c, struct err *err)
 				       "%s: it has no /agent/register; use profile: auto, or mend the URL", c->url);
 		c->dialect = zico_dialect_find("zico-2");
 		c->registered = true;
+		c->n_failed = 0;
 		return 0;
+	case 500:
+		c->n_failed++;
+		return err_set(err, -EREMOTEIO,
+			       "%s: registration answered with %s; tried again in other ways, in the end every 10 min",
+			       c->url, zico_reason(c));
 	}
 	return err_set(err, -EAGAIN, "%s: registration answered with %s", c->url, zico_reason(c));
 }
 
-/* zico-2: the client makes it up, and the next agent data opens it. */
+void zico_ask_profile(struct zico_client *c)
+{
+	c->registered = false;
+	if (!c->wanted)
+		c->dialect = NULL;
+}
+
+/* zico-2: the client chooses the session, and the next agent data opens it. */
 static int own_session(struct zico_client *c, struct err *err)
 {
 	uint64_t v;
@@ -161,17 +187,15 @@ static int take_session(struct zico_client *c, struct err *err)
 	return rc;
 }
 
-/* Perhaps another release stands there now: 412 of a 1.90 is what a client of zico-2 gets there. But where each new
- * session took the agent data, it is the trace: zico-2 says 401 to one that it cannot read, too, but
+/* Another release may run there now: a zico-2 client gets 412 from a 1.90 collector. If each new session
+ * accepted the agent data, the trace is at fault: zico-2 also answers 401 to a trace that it cannot read, but
  * 412 only to a session. */
 static int forgets(struct zico_client *c, struct err *err)
 {
 	if (c->dialect->identity == ZICO_BY_SESSION && c->reply.status != 412 && c->n_told >= c->n_sessions - 1)
 		return err_set(err, -EBADMSG, "%s: the trace was refused in each new session: %s", c->url,
 			       zico_reason(c));
-	c->registered = false;
-	if (!c->wanted)
-		c->dialect = NULL;
+	zico_ask_profile(c);
 	return err_set(err, -EAGAIN, "%s: it forgets each session at once", c->url);
 }
 
@@ -190,19 +214,22 @@ int zico_session(struct zico_client *c, struct err *err)
 	json_decref(j);
 	if (rc)
 		return rc;
+	if (c->reply.status != 404)
+		c->n_missing = 0;
 	switch (c->reply.status) {
 	case 200:
 	case 201:
 		return take_session(c, err);
 	case 400:
 	case 401:
-		c->registered = false; /* it does not know us, or not by this key */
+		c->registered = false; /* it does not know the agent, or not with this key */
 		return 0;
 	case 404:
-		c->registered = false;
-		if (!c->wanted)
-			c->dialect = NULL;
-		return 0;
+		/* the first 404 may be a proxy's; the next is that of zico-2, which has no such page */
+		if (c->n_missing++) {
+			zico_ask_profile(c);
+			return 0;
+		}
 	}
 	return err_set(err, -EAGAIN, "%s: no session: %s", c->url, zico_reason(c));
 }

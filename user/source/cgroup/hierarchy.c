@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "hierarchy.h"
-#include "../base/parse.h"
+#include "base/parse.h"
 
 #define MOUNTINFO "/proc/self/mountinfo"
 #define LINE_MAX_BYTES 16384 /* two paths, four bytes per escaped byte at most; longer lines are skipped */
@@ -95,7 +95,7 @@ static enum extent extent_of(const struct mounts *m, const struct mount_line *l,
 			  file_below(m->root, l->mount, "release_agent");
 
 	if (!file_below(m->root, l->mount, "cgroup.procs"))
-		whole = strcmp(l->root, "/") == 0; /* a captured mount table without the directories */
+		whole = strcmp(l->root, "/") == 0; /* a captured mount table comes without the directories */
 	if (whole)
 		return EXTENT_WHOLE;
 	return strcmp(l->root, "/") == 0 ? EXTENT_NAMESPACE : EXTENT_SUBTREE;
@@ -140,7 +140,7 @@ static void take_line(char *line, void *ctx)
 		consider(m, &m->v1, &l, false);
 }
 
-/* Hosts with many containers have mount tables of megabytes: line by line through one buffer. */
+/* Reads line by line through one buffer, because hosts with many containers have mount tables of megabytes. */
 static int each_line(int fd, void (*fn)(char *line, void *ctx), void *ctx)
 {
 	char *buf = malloc(LINE_MAX_BYTES), *end;

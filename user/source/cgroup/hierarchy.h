@@ -3,9 +3,9 @@
  * hierarchy of the perf_event controller where that is mounted; hybrid hosts have both. */
 #ifndef JD_HIERARCHY_H
 #define JD_HIERARCHY_H
-#include "../base/err.h"
-#include "../base/fsroot.h"
-#include "../model/config.h"
+#include "base/err.h"
+#include "base/fsroot.h"
+#include "model/config/config.h"
 
 struct hierarchy {
 	bool v2; /* false: v1 perf_event */

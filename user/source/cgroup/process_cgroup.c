@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "process_cgroup.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,10 +11,9 @@
 int process_cgroup_path(const struct fsroot *root, const struct hierarchy *h, uint32_t pid, char *ret_path, size_t size)
 {
 	size_t above = strlen(h->subdir);
-	char path[64], text[8192], *line, *save = NULL;
+	char text[8192], *line, *save = NULL;
 
-	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
-	if (fsroot_read(root, path, text, sizeof(text)) < 0)
+	if (fsroot_readf(root, text, sizeof(text), "/proc/%u/cgroup", pid) < 0)
 		return -ENOENT;
 	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		const char *below = strchr(line, '/');

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The counters source: opening, one reading over all CPUs, CPUs that come and go. */
-#include "counters.h"
-#include "../base/clock.h"
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "counters_internal.h"
+#include "base/clock.h"
+#include "counters.h"
+#include "rows.h"
 
-#define SLEPT_NS 10000000 /* two clocks are not read at once */
+#define SLEPT_NS 10000000 /* tolerance: two clocks are not read at once */
 
 static bool bit(const uint8_t *bits, unsigned i)
 {
@@ -44,7 +45,7 @@ static void take_start_values(struct counters *c)
 		const struct jd_cpu_state *st = &c->states[cpu];
 
 		cs->irq_steal_ns = st->irq_steal_ns;
-		cs->flush_mono_ns = st->flush_mono_ns;
+		cs->msr_mono_ns = st->msr_mono_ns;
 		cs->lost_reads = st->lost_reads;
 		memcpy(cs->msr, st->msr, sizeof(cs->msr));
 	}
@@ -76,28 +77,33 @@ static void find_idle_counters(struct counters *c)
 			c->tsc_event = (int)i;
 }
 
+static void counters_prime(struct counters *c);
+
 static int open_all(struct counters *c, const struct counters_options *o, struct err *err)
 {
 	struct schema *s = c->schema;
-	int e = online_open(o->root, &c->online);
+	int rc = online_open(o->root, &c->online);
 
 	c->online_bits = calloc(c->n_cpus / 8 + 128, 1);
-	if (!e && !c->online_bits)
-		e = -ENOMEM;
-	if (!e)
-		e = online_read(c->online, c->online_bits, c->n_cpus);
-	if (e < 0)
-		return err_set(err, e, "counters: list of online CPUs: %s; mount /sys", strerror(-e));
+	c->gone_bits = calloc(c->n_cpus / 8 + 1, 1);
+	if (!rc && (!c->online_bits || !c->gone_bits))
+		rc = -ENOMEM;
+	if (!rc)
+		rc = online_watch(c->online, c->n_cpus);
+	if (!rc)
+		rc = online_look(c->online, c->online_bits, c->gone_bits);
+	if (rc < 0)
+		return err_set(err, rc, "counters: list of online CPUs: %s; mount /sys", strerror(-rc));
 	find_idle_counters(c);
 	s->multiplexed = counters_must_multiplex(c);
-	e = allocate(c);
-	if (e)
-		return err_set(err, e, "counters: %s; lower cgroups.max", strerror(-e));
+	rc = allocate(c);
+	if (rc)
+		return err_set(err, rc, "counters: %s; lower cgroups.max", strerror(-rc));
 	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++)
 		c->cpus[cpu].online = bit(c->online_bits, cpu);
-	e = counters_load(c, o, err);
-	if (e)
-		return e;
+	rc = counters_load(c, o, err);
+	if (rc)
+		return rc;
 	counters_prime(c);
 	take_start_values(c);
 	s->irq_separate = irq_time_seen(c);
@@ -108,7 +114,7 @@ static int open_all(struct counters *c, const struct counters_options *o, struct
 int counters_open(const struct counters_options *o, struct schema *s, struct counters **ret, struct err *err)
 {
 	struct counters *c = calloc(1, sizeof(*c));
-	int e;
+	int rc;
 
 	if (!c)
 		return err_set(err, -ENOMEM, "counters: out of memory");
@@ -118,13 +124,13 @@ int counters_open(const struct counters_options *o, struct schema *s, struct cou
 	c->seam = *o->seam;
 	c->asleep_ns = (int64_t)(clock_boot_ns() - clock_mono_ns());
 	c->n_cpus = s->n_cpus;
-	c->max_slots = (uint32_t)o->config->max_cgroups + JD_FIRST_SLOT;
+	c->max_slots = (uint32_t)o->max_cgroups + JD_FIRST_SLOT;
 	memcpy(c->core_variants, o->core_variants, sizeof(c->core_variants));
 	memcpy(c->msr_variants, o->msr_variants, sizeof(c->msr_variants));
-	e = open_all(c, o, err);
-	if (e) {
+	rc = open_all(c, o, err);
+	if (rc) {
 		counters_close(c);
-		return e;
+		return rc;
 	}
 	c->o = NULL;
 	*ret = c;
@@ -138,6 +144,7 @@ void counters_close(struct counters *c)
 	counters_unload(c);
 	online_close(c->online);
 	free(c->online_bits);
+	free(c->gone_bits);
 	free(c->cpus);
 	free(c->event_fds);
 	free(c->seen);
@@ -148,7 +155,9 @@ void counters_close(struct counters *c)
 	free(c);
 }
 
-/* Nothing runs there any more: what its last interval was is unknown, and its events are dead. */
+static void counters_read_offline(struct read_context *x, unsigned cpu);
+
+/* The CPU runs nothing any more. Its last interval is unknown, and its events are dead. */
 static void cpu_went_offline(struct read_context *x, unsigned cpu)
 {
 	struct counters *c = x->c;
@@ -161,65 +170,85 @@ static void cpu_went_offline(struct read_context *x, unsigned cpu)
 	c->cpus[cpu].offline_since_ns = x->r->mono_ns;
 }
 
-static void cpu_came_online(struct read_context *x, unsigned cpu)
+/* Opens the events of a CPU anew. They begin at 0. */
+static void open_events(struct counters *c, unsigned cpu)
+{
+	struct cpu_source *cs = &c->cpus[cpu];
+
+	cs->broken = counters_open_events(c, cpu) != 0;
+	memset(cs->msr, 0, sizeof(cs->msr));
+}
+
+/* A CPU that is back, whether or not a reading saw it away. Events opened on it before are dead, and its work since
+ * then was not counted. The interval is partial. */
+static void cpu_returned(struct read_context *x, unsigned cpu)
 {
 	struct counters *c = x->c;
 	struct cpu_source *cs = &c->cpus[cpu];
 
-	x->r->cpus[cpu].offline_ns += x->r->mono_ns - cs->offline_since_ns;
 	topology_refresh(c->root, c->schema, cpu);
-	cs->broken = counters_open_events(c, cpu) != 0;
+	open_events(c, cpu);
+	cs->retry_after = 0;
 	if (c->perf_links)
 		counters_attach_perf_cpu(c, cpu);
 	c->states[cpu].clock_offset_ns = 0; /* its clock may have been set anew */
 	c->states[cpu].calibrate = JD_CALIBRATIONS;
-	counters_flush(c, cpu, JD_FLUSH_FLIP);
-	cs->irq_steal_ns = c->states[cpu].irq_steal_ns;
-	cs->flush_mono_ns = c->states[cpu].flush_mono_ns;
-	memcpy(cs->msr, c->states[cpu].msr, sizeof(cs->msr));
-	cs->seq = 0;
+	cs->restarted = true;
+	cs->visit = true;
+}
+
+static void follow_cpu(struct read_context *x, unsigned cpu, bool online, bool gone)
+{
+	struct cpu_source *cs = &x->c->cpus[cpu];
+	struct reading_cpu *rc = &x->r->cpus[cpu];
+
+	if (online && cs->online && gone) {
+		rc->online_changes += 2;
+		cpu_returned(x, cpu);
+	} else if (online && !cs->online) {
+		rc->online_changes++;
+		cs->returned = true;
+		cs->msr_mono_ns = cs->msr_credit_ns = 0;
+		cpu_returned(x, cpu);
+	} else if (!online && cs->online) {
+		rc->online_changes++;
+		rc->offline_ns += cs->returned ? x->r->mono_ns - cs->offline_since_ns :
+						 0; /* it went away before its first flush */
+		cs->returned = false;
+		cpu_went_offline(x, cpu);
+	} else if (!online) {
+		rc->offline_ns += x->r->mono_ns - cs->offline_since_ns;
+		cs->offline_since_ns = x->r->mono_ns;
+	}
+	cs->online = rc->online = online;
 }
 
 static void follow_hotplug(struct read_context *x)
 {
 	struct counters *c = x->c;
+	bool known = online_look(c->online, c->online_bits, c->gone_bits) >= 0;
 
-	if (online_read(c->online, c->online_bits, c->n_cpus) < 0)
-		return;
-	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++) {
-		bool online = bit(c->online_bits, cpu);
-
-		if (online != c->cpus[cpu].online) {
-			c->cpus[cpu].online = online;
-			x->r->cpus[cpu].online_changes++;
-			if (online)
-				cpu_came_online(x, cpu);
-			else
-				cpu_went_offline(x, cpu);
-		} else if (!online) {
-			x->r->cpus[cpu].offline_ns += x->r->mono_ns - c->cpus[cpu].offline_since_ns;
-			c->cpus[cpu].offline_since_ns = x->r->mono_ns;
-		}
-		x->r->cpus[cpu].online = online;
-	}
+	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++)
+		follow_cpu(x, cpu, known ? bit(c->online_bits, cpu) : c->cpus[cpu].online, bit(c->gone_bits, cpu));
 }
 
-/* Reads that failed since the last reading: the CPU may have been off and on again between two
- * readings, which leaves dead events. Reopened at doubling distances. */
-static void follow_losses(struct read_context *x, unsigned cpu)
+/* Opens events anew, at doubling distances, whose reads failed since the last reading. */
+static void follow_losses(struct read_context *x, unsigned cpu, bool was_away)
 {
 	struct counters *c = x->c;
 	struct cpu_source *cs = &c->cpus[cpu];
 	const struct jd_cpu_state *st = &c->states[cpu];
-	uint64_t lost = st->lost_reads - cs->lost_reads;
+	uint64_t lost = st->lost_reads - cs->lost_reads + cs->msr_lost;
 
 	x->r->losses.lost_reads += lost;
+	x->r->losses.away_reads += was_away ? lost : 0;
 	x->r->losses.folded += st->folded - cs->folded;
 	cs->lost_reads = st->lost_reads;
+	cs->msr_lost = 0;
 	x->r->losses.missed_switches += st->missed - cs->missed;
 	cs->folded = st->folded;
 	cs->missed = st->missed;
-	if (!lost && !cs->broken) {
+	if ((!lost || was_away) && !cs->broken) {
 		cs->retry_after = 0;
 		return;
 	}
@@ -229,39 +258,44 @@ static void follow_losses(struct read_context *x, unsigned cpu)
 	if (cs->retry_after > 1024)
 		cs->retry_after = 1024;
 	cs->retry_at = x->r->number + cs->retry_after;
-	cs->broken = counters_open_events(c, cpu) != 0;
+	open_events(c, cpu);
 }
 
-/* Sleep to memory takes all CPUs but one offline and brings them back before anybody runs: their events are
- * dead, and the list of online CPUs looks as before. A flush of each finds out (follow_losses). */
-static bool has_slept(struct counters *c, const struct reading *r)
+/* After suspend, clocks stood still and counters may have. Each CPU is flushed, idle or not. */
+static void follow_sleep(struct counters *c, const struct reading *r)
 {
 	int64_t before = c->asleep_ns;
 
 	c->asleep_ns = (int64_t)(r->boot_ns - r->mono_ns);
-	return c->asleep_ns > before + SLEPT_NS;
+	for (unsigned cpu = 0; c->asleep_ns > before + SLEPT_NS && cpu < c->n_cpus; cpu++)
+		c->cpus[cpu].visit = true;
 }
+
+static void counters_retire(struct read_context *x);
 
 int counters_read(struct counters *c, struct reading *r, struct cgroup_table *t, struct lifecycle *l)
 {
 	struct read_context x = { .c = c, .r = r, .table = t, .lifecycle = l };
 	int first_err = 0;
 
-	x.slept = has_slept(c, r);
+	follow_sleep(c, r);
 	follow_hotplug(&x);
 	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++) {
-		int e = c->cpus[cpu].online ? counters_read_cpu(&x, cpu) : 0;
+		bool was_away = c->cpus[cpu].restarted;
+		int rc = c->cpus[cpu].online ? counters_read_cpu(&x, cpu) : 0;
 
 		if (c->cpus[cpu].online)
-			follow_losses(&x, cpu);
-		if (e && e != -ENXIO && !first_err) /* ENXIO: it went offline just now */
-			first_err = e;
+			follow_losses(&x, cpu, was_away);
+		if (rc && rc != -ENXIO && !first_err) /* ENXIO: it went offline just now */
+			first_err = rc;
 	}
 	if (!first_err)
 		counters_retire(&x);
 	r->schema->irq_separate |= irq_time_seen(c);
 	return first_err;
 }
+
+static int counters_flush(struct counters *c, unsigned cpu, enum jd_flush_arg what);
 
 void counters_close_cpu(struct counters *c, unsigned cpu)
 {
@@ -293,4 +327,317 @@ uint64_t counters_self_ns(const struct counters *c, uint64_t *ret_n)
 const char *counters_reason(const struct counters *c)
 {
 	return c->reason;
+}
+
+/* Slots of the kernel's table to rows of the reading, and back to the free list. */
+
+#define QUIET_READINGS 2 /* complete readings without a count before a slot is retired */
+
+static struct cgroup *find_cgroup(struct read_context *x, uint64_t id)
+{
+	struct cgroup *cg = cgroup_find(x->table, id);
+	char name[32];
+
+	if (cg)
+		return cg;
+	if (x->lifecycle)
+		return lifecycle_resolve(x->lifecycle, id);
+	snprintf(name, sizeof(name), "/?%llu", (unsigned long long)id);
+	return cgroup_add(x->table, id, name, 1, 0);
+}
+
+int64_t counters_row(struct read_context *x, uint32_t slot)
+{
+	struct counters *c = x->c;
+	struct cgroup *cg;
+	int64_t row;
+
+	switch (slot) {
+	case JD_SLOT_IDLE:
+		return ROW_IDLE;
+	case JD_SLOT_KERNEL:
+		return ROW_KERNEL;
+	case JD_SLOT_OTHER:
+		return ROW_OTHER;
+	}
+	if (c->slot_row[slot] != UINT32_MAX)
+		return c->slot_row[slot];
+	cg = find_cgroup(x, c->info[slot].key);
+	row = cg ? reading_add_row(x->r, cg) : -ENOMEM;
+	if (row < 0)
+		return row;
+	c->slot_row[slot] = (uint32_t)row;
+	if (slot >= c->top_slot)
+		c->top_slot = slot + 1;
+	return row;
+}
+
+static bool running_somewhere(const struct counters *c, uint32_t slot)
+{
+	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++)
+		if (c->states[cpu].slot == slot)
+			return true;
+	return false;
+}
+
+static void retire(struct read_context *x, uint32_t slot)
+{
+	struct counters *c = x->c;
+	__u64 args[1] = { slot };
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = args, .ctx_size_in = sizeof(args));
+
+	if (bpf_prog_test_run_opts(c->retire_fd, &opts))
+		return;
+	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++)
+		c->views[(size_t)cpu * c->max_slots + slot] = (struct slot_view){ 0 }; /* the next owner owes nothing */
+	reading_drop_row(x->r, c->slot_row[slot]);
+	c->slot_row[slot] = UINT32_MAX;
+}
+
+/* Dead tasks still switch out after their cgroup's rmdir event, so an ended cgroup keeps its slot
+ * until complete readings brought nothing more and no CPU is charging it. */
+static void counters_retire(struct read_context *x)
+{
+	struct counters *c = x->c;
+
+	if (!cgroup_table_ended(x->table))
+		return;
+	for (uint32_t slot = JD_FIRST_SLOT; slot < c->top_slot; slot++) {
+		uint32_t row = c->slot_row[slot];
+
+		if (row == UINT32_MAX || !x->r->rows[row].cgroup->ended)
+			continue;
+		if (x->r->number - c->slot_changed[slot] >= QUIET_READINGS && !running_somewhere(c, slot))
+			retire(x, slot);
+	}
+}
+
+/* Reading one CPU. A busy CPU is flushed: the kernel closes its open interval and flips the bank,
+ * so the bank left behind has no writer. An idle CPU is not woken: its active bank is copied and
+ * taken when the CPU's sequence number did not move meanwhile, and its open idle interval is
+ * closed from the clock. */
+
+#define FLUSH_TRIES 16
+#define IS_ERROR(v) ((v) >= (uint64_t)-4095)
+
+#define READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
+
+/* 0 or -errno */
+static int counters_flush(struct counters *c, unsigned cpu, enum jd_flush_arg what)
+{
+	__u64 args[1] = { what };
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = args, .ctx_size_in = sizeof(args),
+		    .flags = BPF_F_TEST_RUN_ON_CPU, .cpu = cpu);
+
+	for (int i = 0; i < FLUSH_TRIES; i++) {
+		if (bpf_prog_test_run_opts(c->flush_fd, &opts))
+			return -errno;
+		if (opts.retval == JD_FLUSHED)
+			return 0;
+	}
+	return -EBUSY;
+}
+
+/* A real switch on every CPU opens its interval with a fresh clock. On CPUs outside our affinity mask the flush
+ * alone opens it. */
+static void counters_prime(struct counters *c)
+{
+	cpu_set_t before, one;
+	bool saved = sched_getaffinity(0, sizeof(before), &before) == 0;
+
+	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++) {
+		unsigned bank = c->states[cpu].bank & 1;
+
+		if (!c->cpus[cpu].online)
+			continue;
+		CPU_ZERO(&one);
+		if (cpu < CPU_SETSIZE) {
+			CPU_SET(cpu, &one);
+			sched_setaffinity(0, sizeof(one), &one);
+		}
+		if (!counters_flush(c, cpu, JD_FLUSH_FLIP))
+			counters_forget_bank(c, cpu, bank);
+	}
+	if (saved)
+		sched_setaffinity(0, sizeof(before), &before);
+}
+
+/* Reports the open idle interval up to now, ahead of the charge that will come. */
+static void close_idle_from_clock(struct read_context *x, unsigned cpu, uint64_t now_ns)
+{
+	const struct jd_cpu_state *st = &x->c->states[cpu];
+	uint64_t clock = x->c->clock_ktime ? now_ns : now_ns - st->clock_offset_ns - st->irq_steal_ns;
+	uint64_t open_ns = clock - st->since_ns;
+	uint64_t *credit_ns = &x->c->views[(size_t)cpu * x->c->max_slots + JD_SLOT_IDLE].credit_ns;
+	struct cell_values *v;
+
+	if ((!st->clock_offset_ns && !x->c->clock_ktime) || (int64_t)open_ns <= (int64_t)*credit_ns)
+		return;
+	v = reading_cell(x->r, ROW_IDLE, (uint16_t)cpu);
+	if (!v)
+		return;
+	open_ns -= *credit_ns;
+	*credit_ns += open_ns;
+	v->time_ns += open_ns;
+	v->enabled_ns += open_ns;
+	v->running_ns += open_ns;
+	x->r->cpus[cpu].elapsed_ns += open_ns;
+}
+
+/* The time-stamp counter goes on while the CPU sleeps. It is carried forward at the last rate seen, and the next
+ * flush settles it. APERF and MPERF stand still in idle, so theirs wait for the flush. */
+static void carry_tsc(struct read_context *x, unsigned cpu, uint64_t now_ns)
+{
+	struct cpu_source *cs = &x->c->cpus[cpu];
+	struct reading_cpu *rc = &x->r->cpus[cpu];
+	uint64_t ahead_ns = now_ns - cs->msr_mono_ns, tsc;
+
+	if (!cs->msr_mono_ns || ahead_ns <= cs->msr_credit_ns)
+		return;
+	rc->msr_enabled_ns += ahead_ns - cs->msr_credit_ns;
+	rc->msr_running_ns += ahead_ns - cs->msr_credit_ns;
+	cs->msr_credit_ns = ahead_ns;
+	if (x->c->tsc_event < 0)
+		return;
+	tsc = (uint64_t)((double)ahead_ns * x->c->tsc_per_ns);
+	if (tsc > cs->tsc_credit) {
+		rc->msr[x->c->tsc_event] += tsc - cs->tsc_credit;
+		cs->tsc_credit = tsc;
+	}
+}
+
+/* True when the CPU was idle throughout and everything was taken. */
+static bool read_idle(struct read_context *x, unsigned cpu)
+{
+	const struct jd_cpu_state *st = &x->c->states[cpu];
+	struct cpu_source *cs = &x->c->cpus[cpu];
+	uint64_t seq = __atomic_load_n(&st->seq, __ATOMIC_ACQUIRE);
+	uint64_t now = clock_mono_ns();
+	unsigned bank = READ_ONCE(st->bank) & 1, n = 0;
+
+	if ((seq & 1) || x->c->visit_idle || cs->visit || READ_ONCE(st->key) != JD_KEY_IDLE)
+		return false;
+	if (seq != cs->seq)
+		n = counters_stage_bank(x->c, cpu, bank);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (READ_ONCE(st->seq) != seq)
+		return false;
+	counters_take_staged(x, cpu, n);
+	close_idle_from_clock(x, cpu, now);
+	carry_tsc(x, cpu, now);
+	cs->seq = seq;
+	x->r->cpus[cpu].read_mono_ns = now;
+	x->r->cpus[cpu].msr_stale = true;
+	return true;
+}
+
+/* The count of msr event i since the last flush; false when it is unknown for some of that time. */
+static bool take_msr_event(struct read_context *x, unsigned cpu, unsigned i, uint64_t time_ns)
+{
+	struct cpu_source *cs = &x->c->cpus[cpu];
+	uint64_t now = x->c->states[cpu].msr[i], add;
+
+	if (x->c->schema->msr.ev[i].kind != EVENT_PERF)
+		return true;
+	if (x->c->event_fds[(size_t)(JD_MAX_EVENTS + i) * x->c->n_cpus + cpu] < 0)
+		return !cs->broken; /* this CPU has no such event */
+	if (IS_ERROR(now)) {
+		cs->msr_lost++;
+		return false;
+	}
+	add = now < cs->msr[i] ? 0 : now - cs->msr[i];
+	if (cs->restarted) /* it counts from here on; the time before is not expected of it */
+		add = 0;
+	if ((int)i == x->c->tsc_event && cs->restarted) {
+		cs->tsc_credit = 0;
+	} else if ((int)i == x->c->tsc_event && time_ns) {
+		x->c->tsc_per_ns = (double)add / (double)time_ns;
+		add = counters_settle(&cs->tsc_credit, add);
+	}
+	x->r->cpus[cpu].msr[i] += add;
+	add = cs->msr[i];
+	cs->msr[i] = now;
+	return now >= add && !cs->restarted;
+}
+
+static void take_msr(struct read_context *x, unsigned cpu)
+{
+	const struct jd_cpu_state *st = &x->c->states[cpu];
+	struct cpu_source *cs = &x->c->cpus[cpu];
+	struct reading_cpu *rc = &x->r->cpus[cpu];
+	uint64_t time_ns = cs->msr_mono_ns ? st->msr_mono_ns - cs->msr_mono_ns : 0;
+	bool whole = true;
+
+	for (unsigned i = 0; i < x->c->schema->msr.n; i++)
+		whole &= take_msr_event(x, cpu, i, time_ns);
+	time_ns = counters_settle(&cs->msr_credit_ns, time_ns);
+	rc->msr_enabled_ns += time_ns;
+	rc->msr_running_ns += whole ? time_ns : 0;
+	rc->lost_ns += whole ? 0 : time_ns;
+	cs->msr_mono_ns = st->msr_mono_ns;
+	rc->msr_stale = false;
+}
+
+static void take_irq_steal(struct read_context *x, unsigned cpu)
+{
+	struct cpu_source *cs = &x->c->cpus[cpu];
+	uint64_t now = x->c->states[cpu].irq_steal_ns, add = now - cs->irq_steal_ns;
+	struct cell_values *v;
+
+	if (cs->restarted) /* the kernel's account of it may have begun anew */
+		cs->irq_steal_ns = now;
+	if (!add || (int64_t)add < 0 || cs->restarted)
+		return;
+	v = reading_cell(x->r, ROW_IRQ_STEAL, (uint16_t)cpu);
+	if (!v)
+		return;
+	v->time_ns += add;
+	v->enabled_ns += add;
+	v->running_ns += add;
+	x->r->cpus[cpu].elapsed_ns += add;
+	cs->irq_steal_ns = now;
+}
+
+/* A scheduler clock that was not ticking may jump over the time away after the CPU's first switches, and some row
+ * would get that time. */
+static void take_return(struct read_context *x, unsigned cpu, unsigned bank)
+{
+	const struct jd_cpu_state *st = &x->c->states[cpu];
+	struct cpu_source *cs = &x->c->cpus[cpu];
+	uint64_t began_ns = st->began_mono_ns > cs->offline_since_ns ? st->began_mono_ns : cs->offline_since_ns;
+
+	x->r->cpus[cpu].offline_ns += began_ns - cs->offline_since_ns;
+	counters_trim_bank(x->c, cpu, bank, st->flush_mono_ns > began_ns ? st->flush_mono_ns - began_ns : 0);
+	cs->returned = false;
+}
+
+int counters_read_cpu(struct read_context *x, unsigned cpu)
+{
+	struct counters *c = x->c;
+	struct jd_cpu_state *st = &c->states[cpu];
+	unsigned bank;
+	int rc;
+
+	if (read_idle(x, cpu))
+		return 0;
+	bank = READ_ONCE(st->bank) & 1;
+	rc = counters_flush(c, cpu, JD_FLUSH_FLIP);
+	if (rc)
+		return rc;
+	if (c->cpus[cpu].returned)
+		take_return(x, cpu, bank);
+	counters_take_bank(x, cpu, bank);
+	take_irq_steal(x, cpu);
+	take_msr(x, cpu);
+	c->cpus[cpu].restarted = c->cpus[cpu].visit = false;
+	c->cpus[cpu].seq = 0; /* the other bank is active now: look at it whatever its number */
+	x->r->cpus[cpu].read_mono_ns = st->flush_mono_ns;
+	return 0;
+}
+
+/* its last counts: the bank has no writer any more */
+static void counters_read_offline(struct read_context *x, unsigned cpu)
+{
+	counters_take_bank(x, cpu, x->c->states[cpu].bank & 1);
+	x->c->views[(size_t)cpu * x->c->max_slots + JD_SLOT_IDLE].credit_ns = 0;
 }

@@ -3,19 +3,22 @@
  * flushes every CPU that is not idle and adds what changed to the reading. */
 #ifndef JD_COUNTERS_SOURCE_H
 #define JD_COUNTERS_SOURCE_H
-#include "../base/err.h"
-#include "../base/fsroot.h"
-#include "../model/cgroup.h"
-#include "../model/config.h"
-#include "../model/reading.h"
+#include "base/err.h"
+#include "base/fsroot.h"
+#include "model/cgroup.h"
+#include "model/config/config.h"
+#include "model/reading.h"
 #include "events.h"
-#include "hierarchy.h"
-#include "lifecycle.h"
+#include "source/cgroup/hierarchy.h"
+#include "source/cgroup/lifecycle.h"
 
 struct counters;
 
 struct counters_options {
-	const struct config *config;
+	enum trigger_mode trigger;
+	enum clock_mode clock;
+	uint64_t max_cgroups; /* rows per CPU */
+	uint64_t quota; /* rows one subtree may take; 0 = a quarter of max_cgroups */
 	const struct fsroot *root;
 	const struct hierarchy *hierarchy;
 	const struct perf_seam *seam;
@@ -32,7 +35,7 @@ int counters_read(struct counters *c, struct reading *r, struct cgroup_table *t,
 void counters_close_cpu(struct counters *c, unsigned cpu);
 /* Memory the maps take, bytes (the formula in the man page). */
 uint64_t counters_map_bytes(const struct counters *c);
-/* What the switch program took in *ret_n sampled switches that changed the row, a clock read included. */
+/* Time that the switch program took in *ret_n sampled switches that changed the row, one clock read each included. */
 uint64_t counters_self_ns(const struct counters *c, uint64_t *ret_n);
 /* Why a trigger was not taken, "; "-joined; "" when the first one worked. */
 const char *counters_reason(const struct counters *c);

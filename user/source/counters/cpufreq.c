@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "../base/parse.h"
+#include "base/parse.h"
 
 #define CPU_DIR "/sys/devices/system/cpu"
 #define THERMAL_DIR "/sys/class/thermal"
 #define ZONES_MAX 4096
-/* Which of the thermal zones is the package's (drivers/thermal/intel/x86_pkg_temp_thermal.c). */
+/* Type of the package's thermal zone (drivers/thermal/intel/x86_pkg_temp_thermal.c). */
 #define PACKAGE_ZONE "x86_pkg_temp"
 
 struct cpufreq {
@@ -27,15 +27,15 @@ static void find_zone(struct cpufreq *c)
 {
 	DIR *dir = fsroot_opendir(c->root, THERMAL_DIR);
 	const struct dirent *d;
-	char path[128], type[64];
+	char type[64];
 	int number;
 
 	for (int i = 0; dir && i < ZONES_MAX && (d = readdir(dir)); i++) {
 		if (sscanf(d->d_name, "thermal_zone%6d", &number) != 1 || number < 0 ||
 		    (c->zone >= 0 && number > c->zone))
 			continue;
-		snprintf(path, sizeof(path), THERMAL_DIR "/thermal_zone%d/type", number);
-		if (fsroot_read(c->root, path, type, sizeof(type)) >= 0 && !strcmp(type, PACKAGE_ZONE))
+		if (fsroot_readf(c->root, type, sizeof(type), THERMAL_DIR "/thermal_zone%d/type", number) >= 0 &&
+		    !strcmp(type, PACKAGE_ZONE))
 			c->zone = number;
 	}
 	if (dir)
@@ -72,26 +72,34 @@ int cpufreq_open(const struct fsroot *root, struct schema *s, struct cpufreq **r
 	return 0;
 }
 
-/* 0 where there is no number, or one below 0. A descriptor that does not answer is given back: the
- * directory of a CPU that went offline comes again as another one. */
-static uint32_t read_number(const struct cpufreq *c, int *fd, const char *path)
+static ssize_t read_text(const struct cpufreq *c, int *fd, const char *path, char *text, size_t size)
 {
-	char text[32];
-	int64_t v = 0;
 	ssize_t n;
 
 	if (*fd < 0)
 		*fd = fsroot_openat(c->root, path, O_RDONLY);
-	if (*fd < 0) {
-		*fd = -1;
-		return 0;
-	}
-	n = pread(*fd, text, sizeof(text) - 1, 0);
-	if (n <= 0) {
+	n = *fd < 0 ? -1 : pread(*fd, text, size, 0);
+	if (n > 0)
+		return n;
+	if (*fd >= 0)
 		close(*fd);
-		*fd = -1;
+	*fd = -1;
+	return -1;
+}
+
+/* The number, or 0 where there is none or a negative one. A descriptor that does not answer is closed and the path
+ * is opened anew at once, because a CPU that went offline comes back with a new directory. */
+static uint32_t read_number(const struct cpufreq *c, int *fd, const char *path)
+{
+	bool kept = *fd >= 0;
+	char text[32];
+	int64_t v = 0;
+	ssize_t n = read_text(c, fd, path, text, sizeof(text) - 1);
+
+	if (n < 0 && kept)
+		n = read_text(c, fd, path, text, sizeof(text) - 1);
+	if (n < 0)
 		return 0;
-	}
 	text[n] = '\0';
 	text[strcspn(text, "\n")] = '\0';
 	return parse_i64(text, &v) == 0 && v > 0 && v <= UINT32_MAX ? (uint32_t)v : 0;

@@ -1,19 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
-/* trigger none: CPU time of each cgroup from its cpu.stat (Documentation/admin-guide/cgroup-v2.rst),
- * idle time per CPU from /proc/stat. No eBPF, no counters, no capability beyond reading files.
+/* trigger none: CPU time of each cgroup from its cpu.stat (Documentation/admin-guide/cgroup-v2.rst), idle time per
+ * CPU from /proc/stat. No eBPF, no counters, no capability beyond reading files.
  *
- * cpu.stat counts the subtree; a row wants the cgroup's own time, so the increments of its live
- * children are taken off. What a child used after its last reading before it ended stays with its
- * parent. cpu.stat does not say which CPU: each increment is spread over the packages by how busy
- * they were, on the first online CPU of each. */
+ * * cpu.stat counts the subtree. A row needs the cgroup's own time, so the increments of its live children are taken
+ * off. Time that a child used between its last reading and its end stays with its parent. cpu.stat does not say
+ * which CPU: each increment is spread over the packages by how busy they were, on the first online CPU of each. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "cpustat_internal.h"
+#include "base/array.h"
+#include "base/clock.h"
 #include "counters.h"
+#include "model/cgroup.h"
+#include "model/reading.h"
+#include "topology.h"
+
+struct stat_entry {
+	uint64_t id;
+	struct cgroup *cgroup;
+	int fd;
+	uint32_t parent, row; /* UINT32_MAX = none */
+	bool seen, fresh; /* fresh: born while we run, so its first value is all new */
+	uint64_t usage_ns;
+	int64_t delta_ns, own_ns, owed_ns;
+};
+
+struct cpu_stat {
+	bool seen, online, away;
+	uint64_t idle_ns, total_ns;
+};
+
+/* The CPU that gets a package's part of a cgroup's time. */
+struct package_stat {
+	uint16_t cpu;
+	bool online;
+	uint64_t busy_ns;
+	double busy_part;
+};
+
+struct cpustat {
+	struct schema *schema;
+	const struct fsroot *root; /* borrowed */
+	int mount_fd, stat_fd;
+	struct online_cpus *online; /* NULL = this machine does not tell */
+	uint8_t *online_bits, *gone_bits;
+	struct stat_entry *entries;
+	uint32_t n, cap;
+	struct cpu_stat *cpus; /* schema->n_cpus */
+	struct package_stat *packages; /* max_packages; the first n_packages are in use */
+	unsigned max_packages; /* of the schema as it was opened: energy domains may raise that number */
+	unsigned n_packages;
+	char *text;
+	size_t text_size;
+};
 
 static int by_tree(const void *a, const void *b)
 {
@@ -61,15 +103,8 @@ static int add_entry(struct cpustat *c, struct cgroup *cg)
 {
 	struct stat_entry *e;
 
-	if (c->n == c->cap) {
-		uint32_t cap = c->cap ? c->cap * 2 : 64;
-		struct stat_entry *v = realloc(c->entries, cap * sizeof(*v));
-
-		if (!v)
-			return -ENOMEM;
-		c->entries = v;
-		c->cap = cap;
-	}
+	if (ARRAY_ROOM(c->entries, c->cap, c->n + 1) != 0)
+		return -ENOMEM;
 	e = &c->entries[c->n];
 	*e = (struct stat_entry){ .id = cg->id, .cgroup = cg, .fd = open_stat(c, cg), .row = UINT32_MAX };
 	if (e->fd < 0)
@@ -115,7 +150,8 @@ static int follow(struct cpustat *c, struct reading *r, struct cgroup_table *t)
 			if (!cg->ended && !known(c, cg->id) && add_entry(c, cg))
 				return -ENOMEM;
 	}
-	qsort(c->entries, c->n, sizeof(*c->entries), by_tree);
+	if (c->n)
+		qsort(c->entries, c->n, sizeof(*c->entries), by_tree);
 	link_parents(c);
 	return 0;
 }
@@ -173,8 +209,8 @@ static void add_time(struct reading *r, uint32_t row, uint16_t cpu, uint64_t tim
 			v->counters[i] += time_ns;
 }
 
-/* A child's books are flushed a moment later than its parent's, so an own share can be below zero by
- * a few microseconds: it is taken off the next one. */
+/* A child's figures are flushed a moment later than its parent's, so an own share can be below zero by a few
+ * microseconds. The deficit is taken off the next share. */
 static int add_own(struct cpustat *c, struct reading *r, struct stat_entry *e)
 {
 	uint64_t left;
@@ -200,18 +236,20 @@ static int add_own(struct cpustat *c, struct reading *r, struct stat_entry *e)
 	return 0;
 }
 
+static int cpustat_read_cpus(struct cpustat *c, struct reading *r);
+
 int cpustat_read(struct cpustat *c, struct reading *r, struct cgroup_table *t, struct lifecycle *l)
 {
-	int err = follow(c, r, t);
+	int rc = follow(c, r, t);
 
-	if (!err)
-		err = cpustat_read_cpus(c, r);
-	if (err)
-		return err;
+	if (!rc)
+		rc = cpustat_read_cpus(c, r);
+	if (rc)
+		return rc;
 	take_increments(c);
-	for (uint32_t i = 0; i < c->n && !err; i++)
-		err = add_own(c, r, &c->entries[i]);
-	return err;
+	for (uint32_t i = 0; i < c->n && !rc; i++)
+		rc = add_own(c, r, &c->entries[i]);
+	return rc;
 }
 
 int cpustat_open(const struct hierarchy *h, const struct fsroot *root, struct schema *s, struct cpustat **ret,
@@ -227,12 +265,18 @@ int cpustat_open(const struct hierarchy *h, const struct fsroot *root, struct sc
 	if (!c)
 		return err_set(err, -ENOMEM, "trigger none: out of memory");
 	c->schema = s;
+	c->root = root;
 	c->mount_fd = fsroot_openat(root, h->mount, O_PATH | O_DIRECTORY);
 	c->stat_fd = fsroot_openat(root, "proc/stat", O_RDONLY);
 	c->cpus = calloc(s->n_cpus, sizeof(*c->cpus));
 	c->max_packages = s->n_packages;
 	c->packages = calloc(c->max_packages, sizeof(*c->packages));
-	if (c->mount_fd < 0 || c->stat_fd < 0 || !c->cpus || !c->packages) {
+	c->online_bits = calloc(s->n_cpus / 8 + 1, 1);
+	c->gone_bits = calloc(s->n_cpus / 8 + 1, 1);
+	if (online_open(root, &c->online) == 0 && online_watch(c->online, s->n_cpus) == 0 && c->online_bits &&
+	    c->gone_bits)
+		online_look(c->online, c->online_bits, c->gone_bits);
+	if (c->mount_fd < 0 || c->stat_fd < 0 || !c->cpus || !c->packages || !c->online_bits || !c->gone_bits) {
 		cpustat_close(c);
 		return err_set(err, -EIO, "trigger none: %s or /proc/stat cannot be opened; mount them", h->mount);
 	}
@@ -253,8 +297,147 @@ void cpustat_close(struct cpustat *c)
 		close(c->mount_fd);
 	if (c->stat_fd >= 0)
 		close(c->stat_fd);
+	online_close(c->online);
+	free(c->online_bits);
+	free(c->gone_bits);
 	free(c->cpus);
 	free(c->packages);
 	free(c->text);
 	free(c);
+}
+
+/* Idle and busy time per CPU from /proc/stat (Documentation/filesystems/proc.rst 1.7): user, nice,
+ * system, idle, iowait, irq, softirq, steal in clock ticks. Steps of a tick, so never exact. */
+
+#define FIELDS 8
+#define FIELD_IDLE 3
+#define FIELD_IOWAIT 4
+
+/* The whole file into c->text; grows until it fits, then never again. */
+static int read_text(struct cpustat *c)
+{
+	for (;;) {
+		ssize_t n = c->text_size ? pread(c->stat_fd, c->text, c->text_size - 1, 0) : 0;
+		char *bigger;
+
+		if (n < 0)
+			return -errno;
+		if (n > 0 && (size_t)n < c->text_size - 1) {
+			c->text[n] = '\0';
+			return 0;
+		}
+		bigger = realloc(c->text, c->text_size ? c->text_size * 2 : 4096);
+		if (!bigger)
+			return -ENOMEM;
+		c->text = bigger;
+		c->text_size = c->text_size ? c->text_size * 2 : 4096;
+	}
+}
+
+static void take_cpu(struct cpustat *c, struct reading *r, unsigned cpu, const uint64_t ticks_ns[FIELDS])
+{
+	struct cpu_stat *st = &c->cpus[cpu];
+	uint64_t idle = ticks_ns[FIELD_IDLE] + ticks_ns[FIELD_IOWAIT], total = 0, idle_add, total_add;
+	struct cell_values *v;
+
+	for (unsigned i = 0; i < FIELDS; i++)
+		total += ticks_ns[i];
+	st->online = true;
+	/* kernels before 6.8 count idle time from 0 again on a CPU that was away (tick_cancel_sched_timer) */
+	if ((c->gone_bits[cpu / 8] >> cpu % 8 & 1) && (idle < st->idle_ns || total < st->total_ns))
+		st->seen = false;
+	/* iowait may step back (Documentation/filesystems/proc.rst): never below what was seen */
+	idle_add = st->seen && idle > st->idle_ns ? idle - st->idle_ns : 0;
+	total_add = st->seen && total > st->total_ns ? total - st->total_ns : 0;
+	st->idle_ns = st->seen && idle < st->idle_ns ? st->idle_ns : idle;
+	st->total_ns = st->seen && total < st->total_ns ? st->total_ns : total;
+	st->seen = true;
+	r->cpus[cpu].elapsed_ns += total_add;
+	r->cpus[cpu].read_mono_ns = r->mono_ns;
+	c->packages[c->schema->cpus[cpu].package].busy_ns += total_add > idle_add ? total_add - idle_add : 0;
+	v = idle_add ? reading_cell(r, ROW_IDLE, (uint16_t)cpu) : NULL;
+	if (v) {
+		v->time_ns += idle_add;
+		v->switches++;
+		v->enabled_ns += idle_add;
+		v->running_ns += idle_add;
+	}
+}
+
+static void parse_line(struct cpustat *c, struct reading *r, char *line)
+{
+	uint64_t ticks_ns[FIELDS], tick_ns = NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
+	unsigned long cpu;
+	char *end;
+
+	if (strncmp(line, "cpu", 3) || line[3] < '0' || line[3] > '9')
+		return;
+	cpu = strtoul(line + 3, &end, 10);
+	if (cpu >= c->schema->n_cpus || c->schema->cpus[cpu].package >= c->max_packages)
+		return;
+	for (unsigned i = 0; i < FIELDS; i++)
+		ticks_ns[i] = strtoull(end, &end, 10) * tick_ns;
+	take_cpu(c, r, (unsigned)cpu, ticks_ns);
+}
+
+/* The first online CPU of each package, packages packed to the front of the array. */
+static void share_packages(struct cpustat *c)
+{
+	uint64_t all = 0;
+	unsigned n = 0;
+
+	for (unsigned p = 0; p < c->max_packages; p++) {
+		unsigned cpu = 0;
+
+		while (cpu < c->schema->n_cpus && (!c->cpus[cpu].online || c->schema->cpus[cpu].package != p))
+			cpu++;
+		if (cpu == c->schema->n_cpus)
+			continue;
+		c->packages[n].busy_ns = c->packages[p].busy_ns;
+		c->packages[n].cpu = (uint16_t)cpu;
+		all += c->packages[n++].busy_ns;
+	}
+	for (unsigned i = 0; i < n; i++)
+		c->packages[i].busy_part = all ? (double)c->packages[i].busy_ns / (double)all : 1.0 / n;
+	c->n_packages = n;
+}
+
+/* /proc/stat lists the CPUs that are online now. A CPU that went and came back looks there as if it had never been
+ * away. */
+static void follow_hotplug(struct cpustat *c, struct reading *r)
+{
+	for (unsigned cpu = 0; cpu < c->schema->n_cpus; cpu++) {
+		bool was = r->cpus[cpu].online, is = c->cpus[cpu].online, gone = c->gone_bits[cpu / 8] >> cpu % 8 & 1;
+
+		if (is && (gone || c->cpus[cpu].away))
+			topology_refresh(c->root, c->schema, cpu);
+		if (!is)
+			c->cpus[cpu].seen = false;
+		c->cpus[cpu].away = !is;
+		r->cpus[cpu].online_changes += was != is ? 1 : is && gone ? 2 : 0;
+		r->cpus[cpu].online = is;
+	}
+}
+
+/* Idle and elapsed time of every CPU since the last call, from /proc/stat; how busy each package was. */
+static int cpustat_read_cpus(struct cpustat *c, struct reading *r)
+{
+	char *save = NULL;
+	int rc;
+
+	/* before the look at /proc/stat: a CPU that goes away after it is told at the next reading */
+	if (c->online)
+		online_look(c->online, c->online_bits, c->gone_bits);
+	rc = read_text(c);
+	if (rc)
+		return rc;
+	for (unsigned p = 0; p < c->max_packages; p++)
+		c->packages[p].busy_ns = 0;
+	for (unsigned cpu = 0; cpu < c->schema->n_cpus; cpu++)
+		c->cpus[cpu].online = false;
+	for (char *line = strtok_r(c->text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+		parse_line(c, r, line);
+	follow_hotplug(c, r);
+	share_packages(c);
+	return c->n_packages ? 0 : -ENODATA;
 }

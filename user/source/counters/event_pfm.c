@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of libpfm4. It looks at the CPU it runs on, so on a captured machine (--root) it would
- * encode for the wrong one: there it only tells known names from misspelt ones, and aliases and
- * "pmu/event/" are what resolves. */
+/* Names of libpfm4. It encodes for the CPU that it runs on, which is the wrong one for a captured machine (--root).
+ * There it only tells known names from misspelt ones, and events are resolved by aliases and "pmu/event/". */
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <perfmon/pfmlib_perf_event.h>
@@ -10,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include "events_internal.h"
+#include "resolution.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int init_result;

@@ -1,14 +1,169 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* PMUs in sysfs: Documentation/ABI/testing/sysfs-bus-event_source-devices*. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/parse.h"
+#include "base/text.h"
+#include "resolution.h"
+
+#define PMU_DIR "/sys/bus/event_source/devices"
+
+static int read_cpus(const struct fsroot *root, const char *pmu, const char *file, uint8_t *bits)
+{
+	char text[4096];
+	int rc = fsroot_readf(root, text, sizeof(text), PMU_DIR "/%s/%s", pmu, file);
+
+	return rc < 0 ? rc : parse_cpulist(text, bits, 1024);
+}
+
+int pmu_load(const struct fsroot *root, const char *pmu, struct encoding *e)
+{
+	char path[256];
+	uint64_t type;
+	int rc;
+
+	if (strlen(pmu) >= sizeof(e->pmu))
+		return -ENAMETOOLONG;
+	snprintf(path, sizeof(path), PMU_DIR "/%s/type", pmu);
+	rc = fsroot_read_u64(root, path, &type);
+	if (rc < 0)
+		return rc;
+	if (type > UINT32_MAX)
+		return -ERANGE;
+	e->type = (uint32_t)type;
+	snprintf(e->pmu, sizeof(e->pmu), "%s", pmu);
+	/* `cpus`: the CPUs that have this PMU; `cpumask`: those that count for their whole package. */
+	e->cpus_known = read_cpus(root, pmu, "cpus", e->cpus) > 0;
+	if (!e->cpus_known)
+		e->cpus_known = e->whole_package = read_cpus(root, pmu, "cpumask", e->cpus) > 0;
+	return 0;
+}
+
+/* Calls fn with each PMU's name until it returns true. */
+static bool each_pmu(const struct fsroot *root, bool (*fn)(const char *name, void *ctx), void *ctx)
+{
+	DIR *d = fsroot_opendir(root, PMU_DIR);
+	const struct dirent *entry;
+	bool found = false;
+
+	if (!d)
+		return false;
+	while (!found && (entry = readdir(d)))
+		found = entry->d_name[0] != '.' && strlen(entry->d_name) < PMU_NAME_MAX && fn(entry->d_name, ctx);
+	closedir(d);
+	return found;
+}
+
+struct by_type {
+	const struct fsroot *root;
+	uint32_t type;
+	struct encoding e;
+};
+
+static bool type_matches(const char *name, void *ctx)
+{
+	struct by_type *b = ctx;
+
+	memset(&b->e, 0, sizeof(b->e));
+	return pmu_load(b->root, name, &b->e) == 0 && b->e.type == b->type;
+}
+
+int pmu_load_by_type(const struct fsroot *root, uint32_t type, struct encoding *e)
+{
+	struct by_type b = { .root = root, .type = type };
+
+	if (!each_pmu(root, type_matches, &b))
+		return -ENOENT;
+	memcpy(b.e.config, e->config, sizeof(b.e.config));
+	*e = b.e;
+	return 0;
+}
+
+struct hybrid {
+	const struct fsroot *root;
+	char (*names)[PMU_NAME_MAX];
+	unsigned n;
+};
+
+static bool take_hybrid(const char *name, void *ctx)
+{
+	struct hybrid *h = ctx;
+	struct encoding e = { 0 };
+
+	if (strncmp(name, "cpu_", 4) == 0 && pmu_load(h->root, name, &e) == 0 && e.cpus_known && !e.whole_package)
+		snprintf(h->names[h->n++], PMU_NAME_MAX, "%s", name);
+	return h->n == EVENT_MAX_ENCODINGS;
+}
+
+static int core_first(const void *a, const void *b)
+{
+	bool core_a = strcmp(a, "cpu_core") == 0, core_b = strcmp(b, "cpu_core") == 0;
+
+	return core_a != core_b ? (int)core_b - (int)core_a : strcmp(a, b);
+}
+
+unsigned pmu_hybrid(const struct fsroot *root, char ret_names[EVENT_MAX_ENCODINGS][PMU_NAME_MAX])
+{
+	struct hybrid h = { .root = root, .names = ret_names };
+
+	each_pmu(root, take_hybrid, &h);
+	qsort(ret_names, h.n, PMU_NAME_MAX, core_first);
+	return h.n;
+}
+
+static bool name_is_arm(const char *name, void *ctx)
+{
+	return strncmp(name, "armv", 4) == 0;
+}
+
+bool pmu_is_arm(const struct fsroot *root)
+{
+	return each_pmu(root, name_is_arm, NULL);
+}
+
+struct offers {
+	struct nearest *n;
+	const char *wanted;
+};
+
+static bool offer_pmu(const char *name, void *ctx)
+{
+	struct offers *o = ctx;
+
+	nearest_offer(o->n, o->wanted, name);
+	return false;
+}
+
+/* Offers the names of PMUs, and of the entries of one of a PMU's folders, as corrections. */
+static void pmu_nearest(const struct fsroot *root, const char *wanted, struct nearest *n)
+{
+	each_pmu(root, offer_pmu, &(struct offers){ .n = n, .wanted = wanted });
+}
+
+static void pmu_event_nearest(const struct fsroot *root, const char *pmu, const char *folder, const char *wanted,
+			      struct nearest *n)
+{
+	char path[256];
+	const struct dirent *entry;
+	DIR *d;
+
+	snprintf(path, sizeof(path), PMU_DIR "/%s/%s", pmu, folder);
+	d = fsroot_opendir(root, path);
+	if (!d)
+		return;
+	while ((entry = readdir(d)))
+		if (entry->d_name[0] != '.' && !strchr(entry->d_name, '.')) /* not NAME.scale, NAME.unit */
+			nearest_offer(n, wanted, entry->d_name);
+	closedir(d);
+}
+
 /* "pmu/event/" and "pmu/term=value,.../": terms by the PMU's format files ("config:0-7,32-35"),
  * events by its events files, which hold terms themselves
  * (Documentation/ABI/testing/sysfs-bus-event_source-devices-{events,format}). */
-#include <ctype.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include "events_internal.h"
-#include "../base/parse.h"
-#include "../base/text.h"
 
 #define TERMS_MAX 512
 #define TERM_NAME_MAX 64
@@ -38,7 +193,7 @@ static const struct {
 	{ "arm_*", "" },
 };
 
-/* True when a PMU of that name has the event somewhere; otherwise the ones it has are offered. */
+/* True when a PMU of that name has the event on some machine; otherwise its known events are offered as corrections. */
 static bool known_event(const char *pmu, const char *event, struct nearest *near)
 {
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
@@ -85,7 +240,7 @@ static int parse_format(const char *format, unsigned *ret_word, uint64_t *ret_ma
 	return 0;
 }
 
-/* The value's bits into those of the mask, lowest first. False when bits are left over. */
+/* Puts the value's bits into those of the mask, lowest first. False when bits are left over. */
 static bool deposit(uint64_t *config, uint64_t mask, uint64_t value)
 {
 	*config &= ~mask;
@@ -102,6 +257,12 @@ struct terms {
 	bool nested; /* inside an events file: its terms are formats only */
 };
 
+/* A small file of the PMU, folder "events" or "format". Length or -errno. */
+static int pmu_read(const struct terms *t, const char *folder, const char *file, char *text, size_t size)
+{
+	return fsroot_readf(t->root, text, size, PMU_DIR "/%s/%s/%s", t->e->pmu, folder, file);
+}
+
 static int parse_terms(struct terms *t, char *text);
 
 static int set_term(struct terms *t, const char *term, uint64_t value)
@@ -115,7 +276,7 @@ static int set_term(struct terms *t, const char *term, uint64_t value)
 		if (strcmp(term, words[word]) == 0)
 			break;
 	if (word == 3) {
-		int len = pmu_read(t->root, t->e->pmu, "format", term, format, sizeof(format));
+		int len = pmu_read(t, "format", term, format, sizeof(format));
 
 		if (len == -ENOENT) {
 			resolution_set(t->r, RESOLVE_UNKNOWN, "PMU %s has no term %s", t->e->pmu, term);
@@ -138,7 +299,7 @@ static int set_term(struct terms *t, const char *term, uint64_t value)
 static int bare_term(struct terms *t, const char *term)
 {
 	char text[TERMS_MAX];
-	int len = t->nested ? -ENOENT : pmu_read(t->root, t->e->pmu, "events", term, text, sizeof(text));
+	int len = t->nested ? -ENOENT : pmu_read(t, "events", term, text, sizeof(text));
 
 	if (len >= 0) {
 		struct terms inner = *t;
@@ -146,7 +307,7 @@ static int bare_term(struct terms *t, const char *term)
 		inner.nested = true;
 		return parse_terms(&inner, text);
 	}
-	if (pmu_read(t->root, t->e->pmu, "format", term, text, sizeof(text)) >= 0)
+	if (pmu_read(t, "format", term, text, sizeof(text)) >= 0)
 		return set_term(t, term, 1);
 	if (known_event(t->e->pmu, term, &t->r->near)) {
 		resolution_set(t->r, RESOLVE_ABSENT,
@@ -191,15 +352,15 @@ static int parse_term(struct terms *t, char *term)
 static int parse_terms(struct terms *t, char *text)
 {
 	char *term = text, *end;
-	int ret;
+	int rc;
 
 	for (;; term = end + 1) {
 		end = strchr(term, ',');
 		if (end)
 			*end = '\0';
-		ret = parse_term(t, term);
-		if (ret < 0 || !end)
-			return ret;
+		rc = parse_term(t, term);
+		if (rc < 0 || !end)
+			return rc;
 	}
 }
 
@@ -208,15 +369,15 @@ static void resolve_pmu(const struct fsroot *root, const char *pmu, const char *
 	struct encoding *e = &r->enc[r->n];
 	struct terms t = { .root = root, .e = e, .r = r };
 	char text[TERMS_MAX];
-	int ret;
+	int rc;
 
 	memset(e, 0, sizeof(*e));
-	ret = pmu_load(root, pmu, e);
-	if (ret < 0 && known_pmu(pmu)) {
+	rc = pmu_load(root, pmu, e);
+	if (rc < 0 && known_pmu(pmu)) {
 		resolution_set(r, RESOLVE_ABSENT, "no PMU %s here (driver not loaded, or other hardware)", pmu);
 		return;
 	}
-	if (ret < 0) {
+	if (rc < 0) {
 		resolution_set(r, RESOLVE_UNKNOWN, "no PMU is called %s", pmu);
 		pmu_nearest(root, pmu, &r->near);
 		return;

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From configured names to columns: each name is resolved, then tried with the perf seam. */
+#include <ctype.h>
 #include <errno.h>
+#include <linux/perf_event.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "events_internal.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "resolution.h"
 #include "topology.h"
-#include "../base/clock.h"
 
 #define FIT_SPIN_NS 50000 /* long enough that a scheduled event shows running time */
 #define MAX_NAMES 16 /* absent_events.ev */
@@ -49,7 +53,7 @@ static void read_online(struct resolver *rs)
 		rs->online[0] = 1;
 }
 
-/* What an errno of perf_event_open says of the event; false when it says nothing of it. */
+/* Sets the reason for an errno of perf_event_open; false when the errno says nothing about the event. */
 static bool explain_errno(const struct resolver *rs, int error, struct resolution *r)
 {
 	char level[32] = "unknown";
@@ -87,8 +91,8 @@ static bool explain_errno(const struct resolver *rs, int error, struct resolutio
 	}
 }
 
-/* Drops the encodings that do not open; ABSENT when none is left. Unpinned: it is asked for, not
- * counted yet, and must not push out anybody. */
+/* Drops the encodings that do not open; ABSENT when none is left. Unpinned: this is a test, and must not push out
+ * events of other programs. */
 static int probe(const struct resolver *rs, struct resolution *r)
 {
 	unsigned kept = 0;
@@ -97,9 +101,10 @@ static int probe(const struct resolver *rs, struct resolution *r)
 	for (unsigned i = 0; i < r->n; i++) {
 		const struct encoding *e = &r->enc[i];
 		int cpu = first_cpu(rs->online, e->cpus_known ? e->cpus : NULL);
-		int fd = cpu < 0 ? -ENODEV :
-				   rs->seam->open(rs->seam->ctx, e->type, e->config[0], e->config[1], e->config[2], cpu,
-						  false);
+		const struct event_variant v = {
+			.type = e->type, .config = e->config[0], .config1 = e->config[1], .config2 = e->config[2]
+		};
+		int fd = cpu < 0 ? -ENODEV : rs->seam->open(rs->seam->ctx, &v, cpu, false);
 
 		if (fd >= 0) {
 			close(fd);
@@ -178,7 +183,7 @@ static int unknown(const struct resolver *rs, const char *name, const struct res
 static int take_name(struct resolver *rs, const char *name)
 {
 	struct resolution r = { 0 };
-	int ret;
+	int rc;
 
 	if (*name == '\0' || strlen(name) >= SCHEMA_NAME_MAX)
 		return err_set(rs->err, -EINVAL, "%s: name of %zu bytes; use 1 to %d", rs->group, strlen(name),
@@ -188,10 +193,10 @@ static int take_name(struct resolver *rs, const char *name)
 		if (r.task_clock && rs->msr_group)
 			return err_set(rs->err, -EINVAL, "%s: %s is the time of a cgroup; list it under events.core",
 				       rs->group, name);
-		ret = probe(rs, &r);
-		if (ret < 0)
-			return err_set(rs->err, ret, "%s: perf_event_open of %s: %s; raise LimitNOFILE or free memory",
-				       rs->group, name, strerror(-ret));
+		rc = probe(rs, &r);
+		if (rc < 0)
+			return err_set(rs->err, rc, "%s: perf_event_open of %s: %s; raise LimitNOFILE or free memory",
+				       rs->group, name, strerror(-rc));
 	}
 	switch (r.status) {
 	case RESOLVE_UNKNOWN:
@@ -210,7 +215,7 @@ static int take_name(struct resolver *rs, const char *name)
 	return 0;
 }
 
-/* A weight must exist: the rows' own time, named for what it is. */
+/* A weight must exist: TASK_CLOCK, the rows' own time, with the reason. */
 static void stand_in(struct resolver *rs)
 {
 	const struct resolution clock = { .task_clock = true };
@@ -224,35 +229,33 @@ static void stand_in(struct resolver *rs)
 		snprintf(d->reason, sizeof(d->reason), "stand-in: no core event is configured");
 }
 
-int events_resolve(const struct fsroot *root, const struct perf_seam *seam, const struct str_list *names,
-		   bool msr_group, struct event_set *set, struct event_variants variants[SCHEMA_MAX_EVENTS],
-		   struct absent_events *absent, struct err *err)
+int events_resolve(const struct str_list *names, const struct event_group *group, struct err *err)
 {
-	struct resolver rs = { .root = root,
-			       .seam = seam,
-			       .group = msr_group ? "events.msr" : "events.core",
-			       .msr_group = msr_group,
-			       .set = set,
-			       .variants = variants,
-			       .absent = absent,
+	struct resolver rs = { .root = group->root,
+			       .seam = group->seam,
+			       .group = group->msr ? "events.msr" : "events.core",
+			       .msr_group = group->msr,
+			       .set = group->set,
+			       .variants = group->variants,
+			       .absent = group->absent,
 			       .err = err };
-	int ret;
+	int rc;
 
 	if (names->n > MAX_NAMES)
 		return err_set(err, -E2BIG, "%s: %u names; at most %d", rs.group, names->n, MAX_NAMES);
-	set->n = 0;
-	absent->n = 0;
+	rs.set->n = 0;
+	rs.absent->n = 0;
 	read_online(&rs);
 	for (unsigned i = 0; i < names->n; i++) {
 		for (unsigned j = 0; j < i; j++)
 			if (strcmp(names->v[i], names->v[j]) == 0)
 				return err_set(err, -EINVAL, "%s: %s is named twice; remove one", rs.group,
 					       names->v[i]);
-		ret = take_name(&rs, names->v[i]);
-		if (ret < 0)
-			return ret;
+		rc = take_name(&rs, names->v[i]);
+		if (rc < 0)
+			return rc;
 	}
-	if (set->n == 0 && !msr_group)
+	if (rs.set->n == 0 && !group->msr)
 		stand_in(&rs);
 	return 0;
 }
@@ -301,7 +304,7 @@ int events_fit_variants(const struct perf_seam *seam, const struct event_set *se
 		    event_on_cpu(&set->ev[i], variants ? &variants[i] : NULL, (unsigned)cpu, &v) < 0)
 			continue;
 		wanted++;
-		fd = seam->open(seam->ctx, v.type, v.config, v.config1, v.config2, cpu, true);
+		fd = seam->open(seam->ctx, &v, cpu, true);
 		if (fd >= 0)
 			fds[n++] = fd;
 		else if (!error)
@@ -320,4 +323,143 @@ int events_fit_variants(const struct perf_seam *seam, const struct event_set *se
 int events_fit(const struct perf_seam *seam, const struct event_set *set, int cpu)
 {
 	return events_fit_variants(seam, set, NULL, cpu);
+}
+
+/* Our own names come first in the search. They are the same on every machine, also where libpfm lacks the tables. */
+
+/* PERF_TYPE_HW_CACHE: cache | operation << 8 | result << 16 (perf_event_open(2)). */
+#define LLC_READ_ACCESS \
+	(PERF_COUNT_HW_CACHE_LL | PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_ACCESS << 16)
+#define LLC_READ_MISS \
+	(PERF_COUNT_HW_CACHE_LL | PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16)
+
+enum alias_kind { ALIAS_HARDWARE, ALIAS_LLC, ALIAS_MSR, ALIAS_TASK_CLOCK };
+
+/* LLC_*: the generic cache events are the last level on Intel and what leaves the L2 on AMD; Arm
+ * drivers map them to the L1 data cache (arch/arm64 armv8_pmuv3_perf_map), so there the
+ * last-level entry of the cache events is taken and absent stays absent. */
+static const struct alias {
+	const char *name;
+	enum alias_kind kind;
+	uint64_t config;
+	uint64_t arm_config; /* LLC: PERF_TYPE_HW_CACHE */
+	const char *msr; /* MSR: sysfs name */
+} aliases[] = {
+	{ "CYCLES", ALIAS_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, 0, NULL },
+	{ "CPU_CYCLES", ALIAS_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, 0, NULL },
+	{ "INSTRUCTIONS", ALIAS_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, 0, NULL },
+	{ "CACHE_REFERENCES", ALIAS_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES, 0, NULL },
+	{ "CACHE_MISSES", ALIAS_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, 0, NULL },
+	{ "LLC_REFERENCES", ALIAS_LLC, PERF_COUNT_HW_CACHE_REFERENCES, LLC_READ_ACCESS, NULL },
+	{ "LLC_MISSES", ALIAS_LLC, PERF_COUNT_HW_CACHE_MISSES, LLC_READ_MISS, NULL },
+	{ "BRANCHES", ALIAS_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, 0, NULL },
+	{ "BRANCH_INSTRUCTIONS", ALIAS_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, 0, NULL },
+	{ "BRANCH_MISSES", ALIAS_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, 0, NULL },
+	{ "BUS_CYCLES", ALIAS_HARDWARE, PERF_COUNT_HW_BUS_CYCLES, 0, NULL },
+	{ "REF_CYCLES", ALIAS_HARDWARE, PERF_COUNT_HW_REF_CPU_CYCLES, 0, NULL },
+	{ "STALLED_CYCLES_FRONTEND", ALIAS_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_FRONTEND, 0, NULL },
+	{ "STALLED_CYCLES_BACKEND", ALIAS_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_BACKEND, 0, NULL },
+	{ "TSC", ALIAS_MSR, 0, 0, "msr/tsc/" },
+	{ "APERF", ALIAS_MSR, 0, 0, "msr/aperf/" },
+	{ "MPERF", ALIAS_MSR, 0, 0, "msr/mperf/" },
+	{ "TASK_CLOCK", ALIAS_TASK_CLOCK, 0, 0, NULL },
+};
+
+static int fold(char c)
+{
+	return c == '-' ? '_' : toupper((unsigned char)c);
+}
+
+/* Equal but for case and "-" against "_". */
+static bool event_name_equal(const char *a, const char *b)
+{
+	while (*a && fold(*a) == fold(*b))
+		a++, b++;
+	return !*a && !*b;
+}
+
+void nearest_offer(struct nearest *n, const char *wanted, const char *candidate)
+{
+	unsigned distance = text_distance(wanted, candidate);
+	size_t a = strlen(wanted), b = strlen(candidate), longer = a > b ? a : b;
+
+	/* A name with less than a third in common would be a guess, not a correction. */
+	if (b >= sizeof(n->name) || distance * 3 > longer * 2 || (n->name[0] && distance >= n->distance))
+		return;
+	n->distance = distance;
+	memcpy(n->name, candidate, b + 1);
+}
+
+void alias_nearest(const char *wanted, struct nearest *n)
+{
+	for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)
+		nearest_offer(n, wanted, aliases[i].name);
+}
+
+void resolution_set(struct resolution *r, enum resolve_status status, const char *fmt, ...)
+{
+	va_list ap;
+
+	r->status = status;
+	va_start(ap, fmt);
+	vsnprintf(r->reason, sizeof(r->reason), fmt, ap);
+	va_end(ap);
+}
+
+/* On hybrid machines bits 63:32 of a generic event's config choose the PMU by its type
+ * (perf_event.h, PERF_HW_EVENT_MASK). */
+void resolve_generic(const struct fsroot *root, uint32_t type, uint64_t config, struct resolution *r)
+{
+	char names[EVENT_MAX_ENCODINGS][PMU_NAME_MAX];
+	unsigned n = pmu_hybrid(root, names);
+
+	r->status = RESOLVE_OK;
+	r->n = 0;
+	for (unsigned i = 0; i < n; i++) {
+		struct encoding *e = &r->enc[r->n];
+
+		memset(e, 0, sizeof(*e));
+		if (pmu_load(root, names[i], e) < 0)
+			continue;
+		e->config[0] = config | (uint64_t)e->type << PERF_PMU_TYPE_SHIFT;
+		e->type = type;
+		r->n++;
+	}
+	if (r->n == 0) {
+		memset(&r->enc[0], 0, sizeof(r->enc[0]));
+		r->enc[0].type = type;
+		r->enc[0].config[0] = config;
+		r->n = 1;
+	}
+}
+
+bool resolve_alias(const struct fsroot *root, const char *name, struct resolution *r)
+{
+	const struct alias *a = NULL;
+
+	for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]) && !a; i++)
+		if (event_name_equal(aliases[i].name, name))
+			a = &aliases[i];
+	if (!a)
+		return false;
+	switch (a->kind) {
+	case ALIAS_TASK_CLOCK:
+		r->status = RESOLVE_OK;
+		r->task_clock = true;
+		break;
+	case ALIAS_MSR:
+		resolve_sysfs(root, a->msr, r);
+		break;
+	case ALIAS_LLC:
+		if (pmu_is_arm(root)) {
+			resolve_generic(root, PERF_TYPE_HW_CACHE, a->arm_config, r);
+			break;
+		}
+		resolve_generic(root, PERF_TYPE_HARDWARE, a->config, r);
+		break;
+	case ALIAS_HARDWARE:
+		resolve_generic(root, PERF_TYPE_HARDWARE, a->config, r);
+		break;
+	}
+	return true;
 }

@@ -4,10 +4,10 @@
  * becomes cpu_core and cpu_atom with the CPUs of each. */
 #ifndef JD_EVENTS_H
 #define JD_EVENTS_H
-#include "../base/err.h"
-#include "../base/fsroot.h"
-#include "../model/config.h"
-#include "../model/schema.h"
+#include "base/err.h"
+#include "base/fsroot.h"
+#include "model/config/config.h"
+#include "model/schema.h"
 
 /* On a hybrid machine an event has several encodings, each for CPUs of its own: v[0..n) are all of
  * them, event_desc repeats v[0]. n = 0 where there is only the one in event_desc. See event_on_cpu(). */
@@ -21,18 +21,15 @@ struct event_variants {
 	struct event_variant v[4];
 };
 
-/* The perf seam: what perf_event_open would answer. The live one calls the kernel; a captured
- * machine has a recorded one (file perf-seam in its root), so that every case is a test. */
+/* The perf seam: the answers of perf_event_open. The live one calls the kernel; a captured machine has a recorded
+ * one (file perf-seam in its root), so that every case is a test. */
 struct perf_seam {
-	/* fd >= 0 or -errno */
-	int (*open)(void *ctx, uint32_t type, uint64_t config, uint64_t config1, uint64_t config2, int cpu,
-		    bool pinned);
+	/* A descriptor or -errno. */
+	int (*open)(void *ctx, const struct event_variant *event, int cpu, bool pinned);
 	void *ctx;
 };
 
-/* Resolves the configured names into set. Known but absent on this machine: kept out of the set and
- * named in absent[] (name and reason); unknown: -EINVAL with the nearest known name in err.
- * When no core event is left, set gets TASK_CLOCK with the reason, so that a weight exists. */
+/* Names that are known but absent on this machine. */
 struct absent_events {
 	unsigned n;
 	struct {
@@ -40,17 +37,26 @@ struct absent_events {
 		char reason[160];
 	} ev[16];
 };
-int events_resolve(const struct fsroot *root, const struct perf_seam *seam, const struct str_list *names,
-		   bool msr_group, struct event_set *set, struct event_variants variants[SCHEMA_MAX_EVENTS],
-		   struct absent_events *absent, struct err *err);
+/* One group of configured names: where they are looked up and where the result goes. All pointers are the caller's. */
+struct event_group {
+	const struct fsroot *root;
+	const struct perf_seam *seam;
+	bool msr; /* events.msr, read at a flush; otherwise events.core */
+	struct event_set *set;
+	struct event_variants *variants; /* [SCHEMA_MAX_EVENTS], beside the set's events */
+	struct absent_events *absent;
+};
+/* Resolves the configured names into the group's set. A known name that this machine lacks goes to `absent` with the
+ * reason. An unknown name is -EINVAL, and err has the nearest known name. When no core event is left, the set gets
+ * TASK_CLOCK with the reason, so that a weight exists. */
+int events_resolve(const struct str_list *names, const struct event_group *group, struct err *err);
 /* The encoding of event e on `cpu`: 0, or -ENODEV where that CPU does not have it. v may be NULL. */
 int event_on_cpu(const struct event_desc *e, const struct event_variants *v, unsigned cpu, struct event_variant *ret);
 struct perf_seam perf_seam_live(void);
 /* Reads ROOT/perf-seam (format: perf_seam.c); root must outlive it. -ENOENT when there is none,
  * -EINVAL when a line is not understood. */
 int perf_seam_recorded(const struct fsroot *root, struct perf_seam *ret);
-/* Value, enabled ns, running ns of a descriptor either seam gave. -ENODATA: a pinned event that
- * lost its counter. */
+/* Value, enabled ns and running ns of a descriptor of either seam. -ENODATA: a pinned event that lost its counter. */
 int perf_seam_read(int fd, uint64_t ret_words[3]);
 void perf_seam_free(struct perf_seam *s);
 /* 1 when all events of the set fit on the PMU of `cpu` at once as pinned events, 0 when they must

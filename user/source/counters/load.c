@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Loading the counters program: settings and sizes between open and load, maps into memory, and a
- * trigger that is believed only after a forced switch was counted. */
+/* Loading the counters program: settings and sizes between open and load, maps into memory, and the choice of a
+ * trigger. A trigger is taken only after a forced switch was counted. */
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
-#include "bpf_log.h"
 #include "counters.skel.h"
-#include "counters_internal.h"
+#include "rows.h"
+#include "source/bpf_load.h"
 
 static const char *const trigger_names[] = {
 	[TRIGGER_TP_BTF] = "tp_btf",
@@ -48,59 +47,41 @@ static void set_sizes(struct counters *c)
 
 static void set_programs(struct counters_bpf *s, enum trigger_mode trigger)
 {
-	bpf_program__set_autoload(s->progs.switch_btf, trigger == TRIGGER_TP_BTF);
-	bpf_program__set_autoload(s->progs.attach_btf, trigger == TRIGGER_TP_BTF);
-	bpf_program__set_autoload(s->progs.switch_raw, trigger == TRIGGER_RAW_TP);
-	bpf_program__set_autoload(s->progs.attach_raw, trigger != TRIGGER_TP_BTF);
+	bpf_choose_entries(s->obj, trigger == TRIGGER_TP_BTF);
+	if (trigger == TRIGGER_PERF_EVENT)
+		bpf_program__set_autoload(s->progs.switch_raw, false);
 	bpf_program__set_autoload(s->progs.switch_perf, trigger == TRIGGER_PERF_EVENT);
 }
 
 static void set_settings(struct counters *c, enum trigger_mode trigger)
 {
-	const struct config *cfg = c->o->config;
+	const struct counters_options *o = c->o;
 	struct counters_bpf *s = c->skel;
 
-	c->clock_ktime = cfg->clock == CLOCKMODE_KTIME || trigger == TRIGGER_PERF_EVENT;
+	c->clock_ktime = o->clock == CLOCKMODE_KTIME || trigger == TRIGGER_PERF_EVENT;
 	s->rodata->n_cpus = c->n_cpus;
 	s->rodata->max_slots = c->max_slots;
 	s->rodata->core_mask = perf_mask(&c->schema->core);
 	s->rodata->msr_mask = perf_mask(&c->schema->msr);
-	s->rodata->quota = (__u32)(cfg->cgroup_quota ? cfg->cgroup_quota : cfg->max_cgroups / 4);
+	s->rodata->quota = (__u32)(o->quota ? o->quota : o->max_cgroups / 4);
 	s->rodata->multiplexed = c->schema->multiplexed;
-	s->rodata->hierarchy_v1 = !c->o->hierarchy->v2;
+	s->rodata->hierarchy_v1 = !o->hierarchy->v2;
 	s->rodata->clock_ktime = c->clock_ktime;
 	s->rodata->charge_current = trigger == TRIGGER_PERF_EVENT;
-}
-
-static void *map_memory(struct bpf_map *map, bool writable, int *ret_err)
-{
-	size_t size = (size_t)bpf_map__max_entries(map) * bpf_map__value_size(map);
-	void *p = mmap(NULL, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, bpf_map__fd(map), 0);
-
-	if (p != MAP_FAILED)
-		return p;
-	*ret_err = -errno;
-	return NULL;
-}
-
-static void unmap_memory(const void *p, struct bpf_map *map)
-{
-	if (p)
-		munmap((void *)p, (size_t)bpf_map__max_entries(map) * bpf_map__value_size(map));
 }
 
 static int map_all(struct counters *c)
 {
 	struct counters_bpf *s = c->skel;
-	int err = 0;
+	int rc = 0;
 
-	c->states = map_memory(s->maps.states, true, &err);
-	c->rows = map_memory(s->maps.rows, true, &err);
-	c->touched = map_memory(s->maps.touched, false, &err);
-	c->info = map_memory(s->maps.slot_info, false, &err);
+	c->states = bpf_map_memory(s->maps.states, true, &rc);
+	c->rows = bpf_map_memory(s->maps.rows, true, &rc);
+	c->touched = bpf_map_memory(s->maps.touched, false, &rc);
+	c->info = bpf_map_memory(s->maps.slot_info, false, &rc);
 	if (c->schema->multiplexed)
-		c->mux_rows = map_memory(s->maps.mux_rows, true, &err);
-	return err;
+		c->mux_rows = bpf_map_memory(s->maps.mux_rows, true, &rc);
+	return rc;
 }
 
 static int fill_tables(struct counters *c)
@@ -126,10 +107,10 @@ static int attach(struct counters *c, enum trigger_mode trigger)
 	struct counters_bpf *s = c->skel;
 
 	if (trigger == TRIGGER_PERF_EVENT) {
-		int err = counters_attach_perf(c);
+		int rc = counters_attach_perf(c);
 
-		if (err)
-			return err;
+		if (rc)
+			return rc;
 	} else {
 		c->links[0] = bpf_program__attach(trigger == TRIGGER_TP_BTF ? s->progs.switch_btf :
 									      s->progs.switch_raw);
@@ -140,9 +121,9 @@ static int attach(struct counters *c, enum trigger_mode trigger)
 	return c->links[1] ? 0 : -errno;
 }
 
-/* Sleeping gives the CPU away and takes it back. Every state was empty before the program was attached,
- * and the first switch a CPU sees fills its state, whoever comes and goes. A virtual CPU that is itself
- * kept waiting may find its nap over before it gave the CPU away, so that several are taken. */
+/* Sleeping gives the CPU away and takes it back. Every state was empty before the program was attached, and the
+ * first switch on a CPU fills its state, whatever the tasks. On a virtual CPU that is kept waiting itself a nap may
+ * be over before the CPU was given away, so several naps are taken. */
 static bool switch_is_counted(struct counters *c)
 {
 	struct timespec nap = { .tv_nsec = 2000000 };
@@ -159,7 +140,7 @@ static bool switch_is_counted(struct counters *c)
 static int load_trigger(struct counters *c, enum trigger_mode trigger)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = c->o->btf);
-	int err;
+	int rc;
 
 	c->skel = counters_bpf__open_opts(&opts);
 	if (!c->skel)
@@ -167,90 +148,90 @@ static int load_trigger(struct counters *c, enum trigger_mode trigger)
 	set_sizes(c);
 	set_programs(c->skel, trigger);
 	set_settings(c, trigger);
-	err = counters_bpf__load(c->skel);
-	if (err)
-		return err;
-	err = map_all(c);
-	if (!err)
-		err = fill_tables(c);
-	if (err)
-		return err;
+	rc = counters_bpf__load(c->skel);
+	if (rc)
+		return rc;
+	rc = map_all(c);
+	if (!rc)
+		rc = fill_tables(c);
+	if (rc)
+		return rc;
 	c->flush_fd = bpf_program__fd(c->skel->progs.flush);
 	c->retire_fd = bpf_program__fd(c->skel->progs.retire);
 	c->events_fd = bpf_map__fd(c->skel->maps.events);
 	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++)
 		if (c->cpus[cpu].online)
 			c->cpus[cpu].broken = counters_open_events(c, cpu) != 0;
-	err = attach(c, trigger);
-	/* perf_event fires only between cgroups; whoever names it has been told (schema.idle_merged) */
-	if (err || trigger == TRIGGER_PERF_EVENT)
-		return err;
+	rc = attach(c, trigger);
+	/* perf_event fires only between cgroups; the status says so (schema.idle_merged) */
+	if (rc || trigger == TRIGGER_PERF_EVENT)
+		return rc;
 	return switch_is_counted(c) ? 0 : -ENODATA;
 }
 
-static const char *cause_of(enum trigger_mode trigger, int err)
+static const char *cause_of(enum trigger_mode trigger, int rc)
 {
-	if (err == -ENODATA)
+	if (rc == -ENODATA)
 		return "attached, but a forced switch was not counted";
-	if (trigger == TRIGGER_PERF_EVENT && err == -ENOENT)
+	if (trigger == TRIGGER_PERF_EVENT && rc == -ENOENT)
 		return "this kernel has no event of cgroup switches, 5.13 was the first";
-	if (trigger == TRIGGER_PERF_EVENT && err == -ENODEV)
+	if (trigger == TRIGGER_PERF_EVENT && rc == -ENODEV)
 		return "its event counts nothing while no controller is enabled in the root's cgroup.subtree_control";
-	if (trigger != TRIGGER_PERF_EVENT && err == -EACCES)
+	if (trigger != TRIGGER_PERF_EVENT && rc == -EACCES)
 		return "refused by the kernel's verifier or a security module";
-	return strerror(-err);
+	return strerror(-rc);
 }
 
 /* Adds one line on why a trigger was passed over. */
-static void note_failure(struct counters *c, enum trigger_mode trigger, int err)
+static void note_failure(struct counters *c, enum trigger_mode trigger, int rc)
 {
 	size_t n = strlen(c->reason);
 	const char *detail = bpf_log_last();
 
 	snprintf(c->reason + n, sizeof(c->reason) - n, "%s%s: %s%s%.160s", n ? "; " : "", trigger_names[trigger],
-		 cause_of(trigger, err), detail[0] ? ": " : "", detail);
+		 cause_of(trigger, rc), detail[0] ? ": " : "", detail);
 }
 
-static int tell_failure(struct counters *c, enum trigger_mode want, int e, struct err *err)
+static int tell_failure(struct counters *c, enum trigger_mode want, int rc, struct err *err)
 {
-	if (e == -EINVAL && bpf_locked_down(c->root))
+	if (rc == -EINVAL && bpf_locked_down(c->root))
 		return err_set(err, -EPERM, "counters: " BPF_LOCKED_DOWN ", or set trigger: none");
-	if (e == -EPERM || (e == -EACCES && want == TRIGGER_PERF_EVENT))
+	if (rc == -EPERM || (rc == -EACCES && want == TRIGGER_PERF_EVENT))
 		return err_set(
-			err, e,
+			err, rc,
 			"counters: not permitted to load eBPF programs (%s); run as root or give "
 			"CAP_BPF and CAP_PERFMON (a container also a seccomp profile that allows bpf), or set trigger: none",
 			c->reason);
 	if (want == TRIGGER_PERF_EVENT)
-		return err_set(err, e, "counters: no trigger works (%s); %s", c->reason,
-			       e == -ENODEV ?
+		return err_set(err, rc, "counters: no trigger works (%s); %s", c->reason,
+			       rc == -ENODEV ?
 				       "enable one (echo +pids >cgroup.subtree_control there) or set trigger: auto" :
 				       "set trigger: auto");
-	return err_set(err, e, "counters: no trigger works (%s); give kernel BTF with --btf FILE, or set trigger: none",
+	return err_set(err, rc,
+		       "counters: no trigger works (%s); give kernel BTF with --btf FILE, or set trigger: none",
 		       c->reason);
 }
 
 /* auto never takes perf_event: it merges root and idle and counts nothing on some hybrid hosts. */
 int counters_load(struct counters *c, const struct counters_options *o, struct err *err)
 {
-	enum trigger_mode want = o->config->trigger;
+	enum trigger_mode want = o->trigger;
 	enum trigger_mode first = want == TRIGGER_AUTO ? TRIGGER_TP_BTF : want;
 	enum trigger_mode last = want == TRIGGER_AUTO ? TRIGGER_RAW_TP : want;
-	int e = -EINVAL;
+	int rc = -EINVAL;
 
-	bpf_log_capture();
 	for (enum trigger_mode t = first; t <= last; t++) {
-		bpf_log_reset();
-		e = load_trigger(c, t);
-		if (!e) {
+		bpf_log_begin();
+		rc = load_trigger(c, t);
+		if (!rc) {
 			snprintf(c->schema->trigger, sizeof(c->schema->trigger), "%s", trigger_names[t]);
 			c->schema->idle_merged = t == TRIGGER_PERF_EVENT;
 			return 0;
 		}
-		note_failure(c, t, e);
+		note_failure(c, t, rc);
 		counters_unload(c);
 	}
-	return tell_failure(c, want, e, err);
+	return tell_failure(c, want, rc, err);
 }
 
 void counters_unload(struct counters *c)
@@ -267,11 +248,11 @@ void counters_unload(struct counters *c)
 		return;
 	for (unsigned cpu = 0; c->event_fds && cpu < c->n_cpus; cpu++)
 		counters_close_events(c, cpu);
-	unmap_memory(c->states, c->skel->maps.states);
-	unmap_memory(c->rows, c->skel->maps.rows);
-	unmap_memory(c->touched, c->skel->maps.touched);
-	unmap_memory(c->info, c->skel->maps.slot_info);
-	unmap_memory(c->mux_rows, c->skel->maps.mux_rows);
+	bpf_map_release(c->states, c->skel->maps.states);
+	bpf_map_release(c->rows, c->skel->maps.rows);
+	bpf_map_release(c->touched, c->skel->maps.touched);
+	bpf_map_release(c->info, c->skel->maps.slot_info);
+	bpf_map_release(c->mux_rows, c->skel->maps.mux_rows);
 	c->states = NULL;
 	c->rows = NULL;
 	c->touched = NULL;

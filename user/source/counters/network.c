@@ -3,7 +3,6 @@
  * the increments to the rows. Traffic of a cgroup that has no row (folded, or gone while a socket
  * lives on) is the row `other`'s, so that the rows sum to everything. All memory is taken at open. */
 #include "network.h"
-
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -13,30 +12,30 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "../base/fsroot.h"
-#include "../model/cgroup.h"
-#include "bpf_log.h"
+#include "base/fsroot.h"
+#include "base/hash.h"
+#include "model/cgroup.h"
 #include "network.skel.h"
+#include "source/bpf_load.h"
 
 #define BATCH 512u /* entries per system call; a hash bucket never holds as many */
-#define IDLE_READS 60 /* an entry without a row that says nothing for so long is dropped */
+#define IDLE_READS 60 /* readings without traffic after which an entry without a row is dropped */
 
-/* What an entry of the kernel's table held at the last reading. */
+/* An entry of the kernel's table as it was at the last reading. */
 struct seen {
 	uint64_t id;
 	struct traffic total;
 	uint32_t row; /* hint: where its row was */
 	uint16_t idle;
-	bool used;
 };
 
 struct network {
 	struct network_bpf *skel;
 	int map_fd;
 	unsigned n_cpus, max_entries;
-	struct seen *seen; /* open addressing; at most half of it used */
-	unsigned capacity; /* a power of two */
+	struct seen *seen; /* room for twice max_entries, so that pointers stay valid */
+	unsigned n_seen;
+	struct hash by_id;
 	uint64_t *keys; /* BATCH */
 	struct jd_traffic *values; /* BATCH * n_cpus */
 	struct jd_traffic *one; /* n_cpus */
@@ -45,37 +44,29 @@ struct network {
 	unsigned reads;
 };
 
-static unsigned place(const struct network *n, uint64_t id)
+/* The last one takes the place of the one that goes. */
+static void seen_remove(struct network *n, uint32_t i)
 {
-	unsigned i = (unsigned)((id * 0x9e3779b97f4a7c15ull) >> 32) & (n->capacity - 1);
+	const struct seen *last = &n->seen[--n->n_seen];
 
-	while (n->seen[i].used && n->seen[i].id != id)
-		i = (i + 1) & (n->capacity - 1);
-	return i;
-}
-
-static void seen_remove(struct network *n, unsigned i)
-{
-	unsigned mask = n->capacity - 1;
-
-	n->seen[i].used = false;
-	/* What follows in the run may have been pushed here: it finds its place again. */
-	for (unsigned j = (i + 1) & mask; n->seen[j].used; j = (j + 1) & mask) {
-		struct seen s = n->seen[j];
-
-		n->seen[j].used = false;
-		n->seen[place(n, s.id)] = s;
-	}
+	hash_remove(&n->by_id, n->seen[i].id, i);
+	if (i == n->n_seen)
+		return;
+	hash_move(&n->by_id, last->id, n->n_seen, i);
+	n->seen[i] = *last;
 }
 
 /* The kernel's table never holds more ids than fit, and both are emptied together. */
 static struct seen *seen_get(struct network *n, uint64_t id)
 {
-	struct seen *s = &n->seen[place(n, id)];
+	uint32_t i = hash_find(&n->by_id, id);
 
-	if (!s->used)
-		*s = (struct seen){ .id = id, .used = true, .row = UINT32_MAX };
-	return s;
+	if (i == HASH_NONE) {
+		i = n->n_seen++;
+		hash_add(&n->by_id, id, i);
+		n->seen[i] = (struct seen){ .id = id, .row = UINT32_MAX };
+	}
+	return &n->seen[i];
 }
 
 static struct traffic sum(const struct network *n, const struct jd_traffic *per_cpu)
@@ -114,13 +105,13 @@ static bool is_row_of(const struct reading *r, uint32_t row, uint64_t id)
 static void index_rows(struct network *n, const struct reading *r)
 {
 	for (uint32_t i = READING_SPECIAL_ROWS; i < r->n_rows; i++) {
-		struct seen *s;
+		uint32_t at;
 
 		if (!r->rows[i].used || r->rows[i].kind != ROW_CGROUP)
 			continue;
-		s = &n->seen[place(n, r->rows[i].id)];
-		if (s->used)
-			s->row = i;
+		at = hash_find(&n->by_id, r->rows[i].id);
+		if (at != HASH_NONE)
+			n->seen[at].row = i;
 	}
 	n->rows_indexed = true;
 }
@@ -151,7 +142,7 @@ static void take(struct network *n, struct reading *r, struct seen *s, const str
 
 static void take_batch(struct network *n, struct reading *r, unsigned count)
 {
-	/* All are entered before any asks for its row, or the index would miss the later ones. */
+	/* All are entered before the first row is looked up, or the index would miss the later ones. */
 	for (unsigned i = 0; i < count; i++)
 		seen_get(n, n->keys[i]);
 	n->rows_indexed = false;
@@ -162,10 +153,10 @@ static void take_batch(struct network *n, struct reading *r, unsigned count)
 /* A socket may outlive its cgroup, and then its entry would stay for ever. */
 static void drop_idle(struct network *n, const struct reading *r)
 {
-	for (unsigned i = 0; i < n->capacity; i++) {
+	for (unsigned i = n->n_seen; i-- > 0;) {
 		const struct seen *s = &n->seen[i];
 
-		if (s->used && s->idle >= IDLE_READS && s->id != JD_TRAFFIC_OTHER && !is_row_of(r, s->row, s->id))
+		if (s->idle >= IDLE_READS && s->id != JD_TRAFFIC_OTHER && !is_row_of(r, s->row, s->id))
 			network_forget(n, s->id);
 	}
 }
@@ -174,14 +165,14 @@ int network_read(struct network *n, struct reading *r)
 {
 	uint64_t at, done = 0; /* opaque to us; the kernel wants room for a key */
 	void *from = NULL;
-	int err = 0;
+	int rc = 0;
 
-	while (!err && done <= n->max_entries) {
+	while (!rc && done <= n->max_entries) {
 		__u32 count = BATCH;
 
 		if (bpf_map_lookup_batch(n->map_fd, from, &at, n->keys, n->values, &count, NULL)) {
-			err = -errno;
-			if (err != -ENOENT)
+			rc = -errno;
+			if (rc != -ENOENT)
 				break;
 		}
 		take_batch(n, r, count);
@@ -190,8 +181,8 @@ int network_read(struct network *n, struct reading *r)
 	}
 	add(&r->rows[ROW_OTHER].traffic, &n->orphan);
 	n->orphan = (struct traffic){ 0 };
-	if (err && err != -ENOENT)
-		return err;
+	if (rc && rc != -ENOENT)
+		return rc;
 	if (++n->reads % IDLE_READS == 0)
 		drop_idle(n, r);
 	return 0;
@@ -199,10 +190,10 @@ int network_read(struct network *n, struct reading *r)
 
 void network_forget(struct network *n, uint64_t cgroup_id)
 {
-	unsigned i = place(n, cgroup_id);
+	uint32_t i = hash_find(&n->by_id, cgroup_id);
 	struct traffic d;
 
-	if (!n->seen[i].used || cgroup_id == JD_TRAFFIC_OTHER)
+	if (i == HASH_NONE || cgroup_id == JD_TRAFFIC_OTHER)
 		return;
 	if (!bpf_map_lookup_elem(n->map_fd, &cgroup_id, n->one)) {
 		d = difference(sum(n, n->one), &n->seen[i].total);
@@ -220,73 +211,70 @@ static int allocate(struct network *n, unsigned max_cgroups)
 		return cpus;
 	n->n_cpus = (unsigned)cpus;
 	n->max_entries = max_cgroups + 1; /* and JD_TRAFFIC_OTHER */
-	n->capacity = 64;
-	while (n->capacity < 2 * n->max_entries)
-		n->capacity *= 2;
-	n->seen = calloc(n->capacity, sizeof(*n->seen));
+	n->seen = calloc(2 * (size_t)n->max_entries, sizeof(*n->seen));
 	n->keys = calloc(BATCH, sizeof(*n->keys));
 	n->values = calloc((size_t)BATCH * n->n_cpus, sizeof(*n->values));
 	n->one = calloc(n->n_cpus, sizeof(*n->one));
-	return n->seen && n->keys && n->values && n->one ? 0 : -ENOMEM;
+	if (!n->seen || !n->keys || !n->values || !n->one)
+		return -ENOMEM;
+	return hash_reserve(&n->by_id, 2 * (size_t)n->max_entries);
 }
 
 static int load(struct network *n, const char *btf)
 {
-	struct bpf_object_open_opts opts = { .sz = sizeof(opts), .btf_custom_path = btf };
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = btf);
 	uint64_t other = JD_TRAFFIC_OTHER;
-	int r;
+	int rc;
 
 	n->skel = network_bpf__open_opts(&opts);
 	if (!n->skel)
 		return -errno;
-	r = bpf_map__set_max_entries(n->skel->maps.traffic, n->max_entries);
-	if (!r)
-		r = network_bpf__load(n->skel);
-	if (r)
-		return r;
+	rc = bpf_map__set_max_entries(n->skel->maps.traffic, n->max_entries);
+	if (!rc)
+		rc = network_bpf__load(n->skel);
+	if (rc)
+		return rc;
 	n->map_fd = bpf_map__fd(n->skel->maps.traffic);
 	return bpf_map_update_elem(n->map_fd, &other, n->one, BPF_NOEXIST) ? -errno : 0;
 }
 
-/* Links, not attachments: they end with this process however it ends, and share the cgroup with
- * whatever else is attached there. */
+/* Links, not attachments: they end with this process however it ends, and share the cgroup with other programs that
+ * are attached there. */
 static int attach(struct network *n, const struct hierarchy *h)
 {
 	struct fsroot *root;
-	int r = fsroot_open("/", &root), fd;
+	int rc = fsroot_open("/", &root), fd;
 
-	if (r)
-		return r;
+	if (rc)
+		return rc;
 	fd = fsroot_openat(root, h->mount, O_RDONLY | O_DIRECTORY);
 	fsroot_close(root);
 	if (fd < 0)
 		return fd;
 	n->skel->links.ingress = bpf_program__attach_cgroup(n->skel->progs.ingress, fd);
-	r = n->skel->links.ingress ? 0 : -errno;
-	if (!r) {
+	rc = n->skel->links.ingress ? 0 : -errno;
+	if (!rc) {
 		n->skel->links.egress = bpf_program__attach_cgroup(n->skel->progs.egress, fd);
-		r = n->skel->links.egress ? 0 : -errno;
+		rc = n->skel->links.egress ? 0 : -errno;
 	}
 	close(fd);
-	return r;
+	return rc;
 }
 
 static int explain(struct err *err, int r)
 {
-	const char *why = bpf_log_last();
-
 	if (r == -EPERM || r == -EACCES)
 		return err_set(err, r,
 			       "network: the kernel refused to attach to the root cgroup; give CAP_NET_ADMIN "
 			       "and CAP_BPF, remove a program that is attached there alone, or set network: false");
-	return err_set(err, r, "network: %s; check jouled doctor, or set network: false", *why ? why : strerror(-r));
+	return bpf_explain(err, r, NULL, "network", "set network: false");
 }
 
 int network_open(const struct hierarchy *h, const char *btf, unsigned max_cgroups, struct network **ret,
 		 struct err *err)
 {
 	struct network *n;
-	int r;
+	int rc;
 
 	if (!h->v2)
 		return err_set(err, -EOPNOTSUPP,
@@ -295,15 +283,15 @@ int network_open(const struct hierarchy *h, const char *btf, unsigned max_cgroup
 	n = calloc(1, sizeof(*n));
 	if (!n)
 		return err_set(err, -ENOMEM, "network: out of memory; free some or lower max-cgroups");
-	bpf_log_reset();
-	r = allocate(n, max_cgroups);
-	if (!r)
-		r = load(n, btf);
-	if (!r)
-		r = attach(n, h);
-	if (r) {
+	bpf_log_begin();
+	rc = allocate(n, max_cgroups);
+	if (!rc)
+		rc = load(n, btf);
+	if (!rc)
+		rc = attach(n, h);
+	if (rc) {
 		network_close(n);
-		return explain(err, r);
+		return explain(err, rc);
 	}
 	*ret = n;
 	return 0;
@@ -315,6 +303,7 @@ void network_close(struct network *n)
 		return;
 	network_bpf__destroy(n->skel);
 	free(n->seen);
+	hash_free(&n->by_id);
 	free(n->keys);
 	free(n->values);
 	free(n->one);

@@ -2,9 +2,9 @@
 /* Bytes and packets per cgroup from cgroup_skb programs at the root cgroup (v2 only). */
 #ifndef JD_NETWORK_SOURCE_H
 #define JD_NETWORK_SOURCE_H
-#include "../base/err.h"
-#include "../model/reading.h"
-#include "hierarchy.h"
+#include "base/err.h"
+#include "model/reading.h"
+#include "source/cgroup/hierarchy.h"
 
 struct network;
 

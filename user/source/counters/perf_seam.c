@@ -25,7 +25,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "events.h"
-#include "../base/parse.h"
+#include "base/parse.h"
 
 #define SEAM_PATH "/perf-seam"
 #define SEAM_MAX_BYTES 32768
@@ -57,15 +57,14 @@ static const struct {
 	{ "ENOSPC", -ENOSPC }, { "ENOSYS", -ENOSYS },       { "EOPNOTSUPP", -EOPNOTSUPP },
 };
 
-static int live_open(void *ctx, uint32_t type, uint64_t config, uint64_t config1, uint64_t config2, int cpu,
-		     bool pinned)
+static int live_open(void *ctx, const struct event_variant *event, int cpu, bool pinned)
 {
 	struct perf_event_attr attr = {
-		.type = type,
+		.type = event->type,
 		.size = sizeof(attr),
-		.config = config,
-		.config1 = config1,
-		.config2 = config2,
+		.config = event->config,
+		.config1 = event->config1,
+		.config2 = event->config2,
 		.pinned = pinned,
 		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
 	};
@@ -89,10 +88,10 @@ static int recorded_fd(const struct seam_recorded *r, const struct seam_answer *
 {
 	uint64_t words[3] = { 0, SEAM_ENABLED_NS, a->result == SEAM_STARVED ? SEAM_ENABLED_NS / 2 : SEAM_ENABLED_NS };
 	size_t size = a->result == SEAM_STARVED && pinned ? 0 : sizeof(words);
-	int fd, ret;
+	int fd, rc;
 
-	if (a->file[0] && (ret = fsroot_read_u64(r->root, a->file, &words[0])) < 0)
-		return ret;
+	if (a->file[0] && (rc = fsroot_read_u64(r->root, a->file, &words[0])) < 0)
+		return rc;
 	fd = memfd_create("perf-seam", MFD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -103,13 +102,12 @@ static int recorded_fd(const struct seam_recorded *r, const struct seam_answer *
 	return fd;
 }
 
-static int recorded_open(void *ctx, uint32_t type, uint64_t config, uint64_t config1, uint64_t config2, int cpu,
-			 bool pinned)
+static int recorded_open(void *ctx, const struct event_variant *event, int cpu, bool pinned)
 {
 	const struct seam_recorded *r = ctx;
 
 	for (unsigned i = 0; i < r->n; i++) {
-		if (!answer_matches(&r->answers[i], type, config, cpu))
+		if (!answer_matches(&r->answers[i], event->type, event->config, cpu))
 			continue;
 		return r->answers[i].result < 0 ? r->answers[i].result : recorded_fd(r, &r->answers[i], pinned);
 	}
@@ -168,15 +166,15 @@ static int parse_seam(char *text, struct seam_recorded *r)
 
 	for (; *line; line = end) {
 		struct seam_answer a;
-		int ret;
+		int rc;
 
 		end = line + strcspn(line, "\n");
 		if (*end)
 			*end++ = '\0';
-		ret = parse_answer(line, &a);
-		if (ret < 0)
-			return ret;
-		if (ret == 0)
+		rc = parse_answer(line, &a);
+		if (rc < 0)
+			return rc;
+		if (rc == 0)
 			continue;
 		if (r->n == SEAM_MAX_ANSWERS)
 			return -E2BIG;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files events*.c share: one name becomes a resolution by aliases, sysfs or libpfm. */
-#ifndef JD_EVENTS_INTERNAL_H
-#define JD_EVENTS_INTERNAL_H
+/* How one event name is resolved: events.c by aliases, event_pmus.c by sysfs, event_pfm.c by libpfm. */
+#ifndef JD_RESOLUTION_H
+#define JD_RESOLUTION_H
 #include "events.h"
 
 #define EVENT_MAX_ENCODINGS 4 /* event_variants.v */
 #define PMU_NAME_MAX 32
 
 enum resolve_status {
-	RESOLVE_UNKNOWN, /* nobody knows the name */
+	RESOLVE_UNKNOWN, /* no source knows the name */
 	RESOLVE_OK,
 	RESOLVE_ABSENT, /* known, not here: reason */
 	RESOLVE_INVALID, /* known, but asked for in a way that cannot work: reason */
@@ -43,8 +43,6 @@ void resolution_set(struct resolution *r, enum resolve_status status, const char
 	__attribute__((format(printf, 3, 4)));
 /* Offers a candidate; kept when it is nearer to `wanted` than the one before. */
 void nearest_offer(struct nearest *n, const char *wanted, const char *candidate);
-/* Equal but for case and "-" against "_". */
-bool event_name_equal(const char *a, const char *b);
 
 /* Type and CPUs of a sysfs PMU into e (config untouched). 0 or -errno. */
 int pmu_load(const struct fsroot *root, const char *pmu, struct encoding *e);
@@ -53,12 +51,6 @@ int pmu_load_by_type(const struct fsroot *root, uint32_t type, struct encoding *
 /* The core PMUs of a hybrid machine (cpu_core, cpu_atom, ...): number, 0 on others. Sorted so that
  * cpu_core is first. */
 unsigned pmu_hybrid(const struct fsroot *root, char ret_names[EVENT_MAX_ENCODINGS][PMU_NAME_MAX]);
-/* A small file PMU/folder/file, folder "events" or "format". Length or -errno. */
-int pmu_read(const struct fsroot *root, const char *pmu, const char *folder, const char *file, char *text, size_t size);
-/* Offer the PMUs, and the entries of one of a PMU's folders. */
-void pmu_nearest(const struct fsroot *root, const char *wanted, struct nearest *n);
-void pmu_event_nearest(const struct fsroot *root, const char *pmu, const char *folder, const char *wanted,
-		       struct nearest *n);
 /* True where core events come from an Arm PMU driver. */
 bool pmu_is_arm(const struct fsroot *root);
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of the counters source. Flow of one reading: counters.c asks every CPU;
- * counters_cpu.c flushes it (or closes it from the clock when idle), counters_take.c takes what is in
- * the rows of a bank; counters_rows.c turns slots into rows of the reading and retires those that ended. */
-#ifndef JD_COUNTERS_INTERNAL_H
-#define JD_COUNTERS_INTERNAL_H
+/* State of the counters source, shared by its files. Flow of one reading: counters.c flushes every busy CPU and
+ * closes idle ones from the clock; take.c takes the rows of a bank; counters.c turns slots into rows of the reading
+ * and retires slots of cgroups that ended. load.c loads the programs, perf_events.c opens the events. */
+#ifndef JD_ROWS_H
+#define JD_ROWS_H
 #include "counters.h"
 #include "topology.h"
 #include <linux/types.h>
-#include "../../include/counters.h"
+#include "../../../include/counters.h"
 
 struct counters_bpf;
 
-/* What was in a row when it was looked at. */
+/* The contents of a row at one moment. */
 struct row_values {
 	uint64_t time_ns, switches, counters[JD_MAX_EVENTS], lost;
 };
@@ -31,10 +31,13 @@ struct slot_view {
 struct cpu_source {
 	bool online;
 	bool broken; /* its events could not all be opened */
+	bool returned; /* from a time offline that a reading saw: it began at states[].began_mono_ns */
+	bool restarted; /* its events are new: they count from the next flush */
+	bool visit; /* to be flushed at the next reading, idle or not */
 	uint64_t msr_credit_ns, tsc_credit; /* reported ahead of the counters, from the clock */
 	uint64_t seq; /* of the last complete read of the CPU while idle */
 	bool taken; /* rows of the active bank were taken while idle: `seen` says how much */
-	uint64_t irq_steal_ns, lost_reads, folded, missed, flush_mono_ns;
+	uint64_t irq_steal_ns, lost_reads, msr_lost, folded, missed, msr_mono_ns;
 	uint64_t msr[JD_MAX_MSR_EVENTS];
 	uint64_t offline_since_ns;
 	uint32_t retry_at, retry_after; /* reading number of the next reopen, doubling distance */
@@ -50,7 +53,7 @@ struct counters {
 	const struct fsroot *root; /* borrowed */
 	struct event_variants core_variants[SCHEMA_MAX_EVENTS], msr_variants[SCHEMA_MAX_EVENTS];
 	struct online_cpus *online;
-	uint8_t *online_bits;
+	uint8_t *online_bits, *gone_bits;
 	unsigned n_cpus;
 	uint32_t max_slots;
 	int flush_fd, retire_fd, events_fd;
@@ -76,13 +79,12 @@ struct counters {
 	char reason[600];
 };
 
-/* What one CPU's read needs; made once per reading. */
+/* Parameters of one CPU's read; made once per reading. */
 struct read_context {
 	struct counters *c;
 	struct reading *r;
 	struct cgroup_table *table;
 	struct lifecycle *lifecycle;
-	bool slept; /* since the last reading: CPUs may have been off, their events dead */
 };
 
 static inline size_t row_index(const struct counters *c, unsigned cpu, unsigned bank, uint32_t slot)
@@ -90,36 +92,34 @@ static inline size_t row_index(const struct counters *c, unsigned cpu, unsigned 
 	return ((size_t)cpu * JD_BANKS + bank) * c->max_slots + slot;
 }
 
-/* counters_load.c */
+/* load.c */
 int counters_load(struct counters *c, const struct counters_options *o, struct err *err);
 void counters_unload(struct counters *c);
 
-/* counters_perf.c: trigger perf_event. 0, -ENOENT (no such event), -ENODEV (it would never fire) or -errno. */
+/* perf_events.c: trigger perf_event. 0, -ENOENT (no such event), -ENODEV (it would never fire) or -errno. */
 int counters_attach_perf(struct counters *c);
 int counters_attach_perf_cpu(struct counters *c, unsigned cpu); /* a CPU that came back */
 
-/* counters_events.c: opens the events of one CPU and puts them into the kernel's map. Number of
+/* perf_events.c: opens the events of one CPU and puts them into the kernel's map. Number of
  * events that should be there and could not be opened. */
 unsigned counters_open_events(struct counters *c, unsigned cpu);
 void counters_close_events(struct counters *c, unsigned cpu);
 bool counters_must_multiplex(struct counters *c);
 
-/* counters_take.c: rows into the reading. */
+/* take.c: rows into the reading. */
 void counters_take_bank(struct read_context *x, unsigned cpu, unsigned bank); /* no writer: taken and cleared */
 unsigned counters_stage_bank(struct counters *c, unsigned cpu, unsigned bank); /* active bank: copied, their number */
 void counters_take_staged(struct read_context *x, unsigned cpu, unsigned n); /* the copies are good */
 void counters_forget_bank(struct counters *c, unsigned cpu, unsigned bank); /* cleared, belongs to no interval */
-/* What was reported ahead is not reported again; a step back becomes credit. Returns what is new. */
+/* A flushed bank cannot hold more than most_ns. The time above that is taken off its longest row. */
+void counters_trim_bank(struct counters *c, unsigned cpu, unsigned bank, uint64_t most_ns);
+/* Takes time that was reported ahead off `brought`; a step back becomes credit. Returns the rest. */
 uint64_t counters_settle(uint64_t *credit, uint64_t brought);
 
-/* counters_cpu.c */
-int counters_flush(struct counters *c, unsigned cpu, enum jd_flush_arg what); /* 0 or -errno */
-void counters_prime(struct counters *c); /* opens an interval on every online CPU */
+/* counters.c */
 int counters_read_cpu(struct read_context *x, unsigned cpu);
-void counters_read_offline(struct read_context *x, unsigned cpu); /* its last counts, no writer left */
 
-/* counters_rows.c */
+/* counters.c */
 int64_t counters_row(struct read_context *x, uint32_t slot); /* reading row or -errno */
-void counters_retire(struct read_context *x);
 
 #endif

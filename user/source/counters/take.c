@@ -6,11 +6,12 @@
  * The rows lie in another CPU's cache, so the cost is misses, not arithmetic: the list of touched
  * slots makes them independent of each other, and prefetches overlap them. */
 #include <string.h>
-#include "counters_internal.h"
+#include "rows.h"
 
 #define READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
 #define LEAST_RUNNING 16 /* an event that counted for less than one part in so many is not scaled up */
 #define LEAST_ENABLED 2 /* nor is one that was there for less than one part in so many of the time */
+#define MOST_APART 32 /* times of a row's events that differ by more than one part in so many */
 #define CLOCK_SLACK_NS 50000 /* perf's clock and the scheduler's, at both ends of a short run */
 #define AHEAD_ROWS 16
 #define AHEAD_CELLS 8
@@ -68,32 +69,57 @@ static void clear_row(struct counters *c, unsigned cpu, unsigned bank, uint32_t 
 		memset(&c->mux_rows[at], 0, sizeof(c->mux_rows[at]));
 }
 
-/* Was the event on its counter long enough to speak for all of the row's time? One whose turn did not come,
- * or that died with its CPU, would pass for a count of 0; one that had a glimpse, for anything. */
+/* True when the event was on its counter long enough to stand for all of the row's time. Without this test an event
+ * whose turn did not come, or that died with its CPU, would count as 0, and a very short turn would be scaled up to
+ * any number. */
 static bool speaks_for(uint64_t enabled, uint64_t running, uint64_t time_ns)
 {
 	return running >= enabled / LEAST_RUNNING && (running || !enabled) &&
 	       enabled + CLOCK_SLACK_NS >= time_ns / LEAST_ENABLED;
 }
 
-/* Scales each counter by enabled / running of this step and keeps the worst of them. False when one of them
- * does not speak for the step: it is taken as it is, and less than what was. */
+static bool apart(uint64_t a_ns, uint64_t b_ns)
+{
+	uint64_t more = a_ns > b_ns ? a_ns : b_ns, less = a_ns > b_ns ? b_ns : a_ns;
+
+	return more - less > CLOCK_SLACK_NS + more / MOST_APART;
+}
+
+/* True when all events of a CPU were read at one moment. They are enabled while the CPU works for the row, and are
+ * read one after the other at a switch. Where their times differ, the host took a virtual CPU away in between: a
+ * count and the times that scale it are then of different moments, and the next row's are off by as much in the
+ * other direction. Where the scheduler takes interrupts and stolen time out of a row's time, that time is not
+ * compared. */
+static bool read_at_once(const struct counters *c, uint64_t least_enabled, uint64_t most_enabled, uint64_t time_ns)
+{
+	if (apart(least_enabled, most_enabled))
+		return false;
+	return c->schema->irq_separate || (!apart(least_enabled, time_ns) && !apart(most_enabled, time_ns));
+}
+
+/* Scales each counter by enabled / running of this step and keeps the worst ratio. False when a counter does not
+ * stand for the whole step (its count is taken unscaled, and is too low), or they were not read at once. */
 static bool add_multiplexed(const struct counters *c, struct cell_values *v, const struct staged_row *now,
 			    const struct staged_row *before, unsigned cpu)
 {
-	uint64_t worst_enabled = 0, worst_running = 0, time_ns = now->now.time_ns - before->now.time_ns;
+	uint64_t worst_enabled = 0, worst_running = 0;
+	int64_t time_ns = (int64_t)(now->now.time_ns - before->now.time_ns);
+	uint64_t least_enabled = UINT64_MAX, most_enabled = 0;
 	bool whole = true;
 
+	time_ns = time_ns > 0 ? time_ns : 0;
 	for (unsigned i = 0; i < c->schema->core.n; i++) {
 		uint64_t raw = now->now.counters[i] - before->now.counters[i];
 		uint64_t enabled = now->mux.enabled_ns[i] - before->mux.enabled_ns[i];
 		uint64_t running = now->mux.running_ns[i] - before->mux.running_ns[i];
-		bool speaks = speaks_for(enabled, running, (int64_t)time_ns > 0 ? time_ns : 0);
+		bool speaks = speaks_for(enabled, running, (uint64_t)time_ns);
 
 		if (c->schema->core.ev[i].kind != EVENT_PERF || c->event_fds[(size_t)i * c->n_cpus + cpu] < 0)
 			continue; /* this CPU has no such event */
 		v->counters[i] += speaks && running ? (uint64_t)((unsigned __int128)raw * enabled / running) : raw;
 		whole &= speaks;
+		least_enabled = enabled < least_enabled ? enabled : least_enabled;
+		most_enabled = enabled > most_enabled ? enabled : most_enabled;
 		if (!worst_enabled || (enabled && (unsigned __int128)running * worst_enabled <
 							  (unsigned __int128)worst_running * enabled)) {
 			worst_enabled = enabled;
@@ -102,7 +128,7 @@ static bool add_multiplexed(const struct counters *c, struct cell_values *v, con
 	}
 	v->enabled_ns += worst_enabled;
 	v->running_ns += worst_running;
-	return whole;
+	return whole && (!most_enabled || read_at_once(c, least_enabled, most_enabled, (uint64_t)time_ns));
 }
 
 static void add_counters(const struct counters *c, struct cell_values *v, const struct staged_row *now,
@@ -133,7 +159,7 @@ static struct cell_values *cell_of(struct read_context *x, unsigned cpu, uint32_
 	return reading_touch(x->r, view->cell - 1);
 }
 
-/* Adds what a row has more than before. Returns false when there was no memory for it. */
+/* Adds the difference of a row to its earlier contents. Returns false when there was no memory for it. */
 static bool take_row(struct read_context *x, unsigned cpu, const struct staged_row *now,
 		     const struct staged_row *before)
 {
@@ -157,6 +183,7 @@ static bool take_row(struct read_context *x, unsigned cpu, const struct staged_r
 	if (c->schema->multiplexed && !add_multiplexed(c, v, now, before, cpu) && now->slot != JD_SLOT_IDLE) {
 		v->lost += switches;
 		x->r->losses.lost_reads += switches;
+		x->r->losses.away_reads += c->cpus[cpu].restarted ? switches : 0;
 	}
 	if (lost && now->slot != JD_SLOT_IDLE)
 		x->r->cpus[cpu].lost_ns += (uint64_t)((unsigned __int128)time_ns * lost / switches);
@@ -165,13 +192,21 @@ static bool take_row(struct read_context *x, unsigned cpu, const struct staged_r
 	return true;
 }
 
-static void prefetch(struct read_context *x, unsigned cpu, unsigned bank, const uint64_t *list, unsigned at, unsigned n)
+/* The slots of one bank that were touched. */
+struct touched {
+	const uint64_t *list;
+	unsigned cpu, bank, n;
+};
+
+static void prefetch(struct read_context *x, const struct touched *t, unsigned at)
 {
+	const uint64_t *list = t->list;
+	unsigned cpu = t->cpu, n = t->n;
 	struct counters *c = x->c;
 
 	__builtin_prefetch(&list[at + 2 * AHEAD_ROWS]);
 	if (at + AHEAD_ROWS < n) {
-		const char *row = (const char *)&c->rows[row_index(c, cpu, bank, (uint32_t)list[at + AHEAD_ROWS])];
+		const char *row = (const char *)&c->rows[row_index(c, cpu, t->bank, (uint32_t)list[at + AHEAD_ROWS])];
 
 		__builtin_prefetch(row, 1);
 		__builtin_prefetch(row + 64, 1);
@@ -187,7 +222,7 @@ static void prefetch(struct read_context *x, unsigned cpu, unsigned bank, const 
 	}
 }
 
-/* The common case of take_row, straight from a row nothing was taken of: no scaling, no copy. Counters
+/* The common case of take_row, straight from a row of which nothing was taken before: no scaling, no copy. Counters
  * beyond the configured ones are zero, so the loop has a fixed length. */
 static bool take_fresh(struct read_context *x, unsigned cpu, uint32_t slot, const struct jd_row *row)
 {
@@ -234,15 +269,36 @@ void counters_take_bank(struct read_context *x, unsigned cpu, unsigned bank)
 	struct counters *c = x->c;
 	unsigned n;
 	const uint64_t *list = touched_list(c, cpu, bank, &n);
+	const struct touched t = { list, cpu, bank, n };
 
 	for (unsigned i = 0; i < n; i++) {
 		uint32_t slot = (uint32_t)READ_ONCE(list[i]);
 
-		prefetch(x, cpu, bank, list, i, n);
+		prefetch(x, &t, i);
 		if (slot < c->max_slots)
 			take_flushed(x, cpu, bank, slot);
 	}
 	c->cpus[cpu].taken = false;
+}
+
+void counters_trim_bank(struct counters *c, unsigned cpu, unsigned bank, uint64_t most_ns)
+{
+	struct jd_row *longest = NULL;
+	uint64_t sum_ns = 0;
+	unsigned n;
+	const uint64_t *list = touched_list(c, cpu, bank, &n);
+
+	for (unsigned i = 0; i < n; i++) {
+		struct jd_row *row = list[i] < c->max_slots ? &c->rows[row_index(c, cpu, bank, (uint32_t)list[i])] :
+							      NULL;
+
+		if (!row || (int64_t)row->time_ns <= 0)
+			continue;
+		sum_ns += row->time_ns;
+		longest = longest && longest->time_ns >= row->time_ns ? longest : row;
+	}
+	if (longest && sum_ns > most_ns)
+		longest->time_ns -= sum_ns - most_ns < longest->time_ns ? sum_ns - most_ns : longest->time_ns;
 }
 
 unsigned counters_stage_bank(struct counters *c, unsigned cpu, unsigned bank)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "topology.h"
-#include "../base/parse.h"
+#include "base/parse.h"
 
 #define CPU_DIR "/sys/devices/system/cpu"
 #define MAX_CPUS 8192 /* CONFIG_NR_CPUS_RANGE_END of x86_64, the largest of our architectures */
@@ -13,7 +14,10 @@
 #define CPULIST_MAX 8192 /* sysfs gives at most a page; a page is at most 64 KiB, lists never that long */
 
 struct online_cpus {
+	const struct fsroot *root;
 	int fd;
+	unsigned n_watched;
+	struct pollfd *watched; /* by CPU: a file of its own, fd -1 = not open */
 };
 
 static bool bit_test(const uint8_t *bits, unsigned i)
@@ -24,22 +28,22 @@ static bool bit_test(const uint8_t *bits, unsigned i)
 static int read_cpulist(const struct fsroot *root, const char *path, uint8_t *bits, size_t n)
 {
 	char text[CPULIST_MAX];
-	int ret = fsroot_read(root, path, text, sizeof(text));
+	int rc = fsroot_read(root, path, text, sizeof(text));
 
-	if (ret < 0)
-		return ret;
+	if (rc < 0)
+		return rc;
 	return parse_cpulist(text, bits, n);
 }
 
-/* A topology id, or fallback where the file is missing (offline CPU, no topology), is -1 (the
- * architecture does not know it, cputopology.rst) or does not fit. */
+/* A topology id. The fallback where the file is missing (offline CPU, no topology), is -1 (the architecture does not
+ * know it, cputopology.rst) or does not fit. */
 static uint16_t read_id(const struct fsroot *root, unsigned cpu, const char *file, uint32_t max, uint16_t fallback)
 {
-	char path[128], text[32];
+	char text[32];
 	int64_t id;
 
-	snprintf(path, sizeof(path), CPU_DIR "/cpu%u/topology/%s", cpu, file);
-	if (fsroot_read(root, path, text, sizeof(text)) < 0 || parse_i64(text, &id) < 0)
+	if (fsroot_readf(root, text, sizeof(text), CPU_DIR "/cpu%u/topology/%s", cpu, file) < 0 ||
+	    parse_i64(text, &id) < 0)
 		return fallback;
 	return id < 0 || id > max ? fallback : (uint16_t)id;
 }
@@ -74,13 +78,13 @@ int topology_read(const struct fsroot *root, struct schema *s, struct err *err)
 	uint8_t possible[MAX_CPUS / 8], present[MAX_CPUS / 8];
 	struct cpu_desc *cpus;
 	unsigned n;
-	int ret;
+	int rc;
 
-	ret = read_cpulist(root, CPU_DIR "/possible", possible, MAX_CPUS);
-	if (ret == -ENOENT)
-		ret = read_cpulist(root, CPU_DIR "/online", possible, MAX_CPUS);
-	if (ret < 0)
-		return err_set(err, ret, "%s/possible: %s; mount sysfs at /sys", CPU_DIR, strerror(-ret));
+	rc = read_cpulist(root, CPU_DIR "/possible", possible, MAX_CPUS);
+	if (rc == -ENOENT)
+		rc = read_cpulist(root, CPU_DIR "/online", possible, MAX_CPUS);
+	if (rc < 0)
+		return err_set(err, rc, "%s/possible: %s; mount sysfs at /sys", CPU_DIR, strerror(-rc));
 	n = highest_bit(possible, MAX_CPUS);
 	if (n == 0)
 		return err_set(err, -ENODATA, "%s/possible: names no CPU; mount sysfs at /sys", CPU_DIR);
@@ -108,9 +112,12 @@ void topology_refresh(const struct fsroot *root, struct schema *s, unsigned cpu)
 		return;
 	c = s->cpus[cpu];
 	read_cpu(root, &c);
-	/* Columns are fixed by now: a package that nobody knew at the start has none. */
-	if (c.package < s->n_packages)
-		s->cpus[cpu] = c;
+	/* Columns are fixed by now: a package that was not known at the start has none. */
+	if (c.package >= s->n_packages)
+		return;
+	s->cpus[cpu].package = c.package;
+	s->cpus[cpu].die = c.die;
+	s->cpus[cpu].core = c.core;
 }
 
 int online_open(const struct fsroot *root, struct online_cpus **ret)
@@ -120,11 +127,12 @@ int online_open(const struct fsroot *root, struct online_cpus **ret)
 
 	if (fd < 0)
 		return fd;
-	o = malloc(sizeof(*o));
+	o = calloc(1, sizeof(*o));
 	if (!o) {
 		close(fd);
 		return -ENOMEM;
 	}
+	o->root = root;
 	o->fd = fd;
 	*ret = o;
 	return 0;
@@ -145,10 +153,72 @@ int online_read(struct online_cpus *o, uint8_t *bits, unsigned n)
 	return parse_cpulist(text, bits, n);
 }
 
+/* A CPU's topology directory is taken away when it goes offline and made anew before it is back (drivers/base/
+ * topology.c), so a file that was opened before is dead for good, and poll says so (kernfs_fop_poll, fs/kernfs/
+ * file.c) of all CPUs in one call. poll also reports files that were never read, hence the read. */
+static void watch(struct online_cpus *o, unsigned cpu)
+{
+	char path[96], text[32];
+	int fd;
+
+	snprintf(path, sizeof(path), CPU_DIR "/cpu%u/topology/physical_package_id", cpu);
+	fd = fsroot_openat(o->root, path, 0);
+	if (fd >= 0 && pread(fd, text, sizeof(text), 0) < 0) {
+		close(fd);
+		fd = -1;
+	}
+	o->watched[cpu].fd = fd < 0 ? -1 : fd;
+}
+
+static void unwatch(struct online_cpus *o, unsigned cpu)
+{
+	if (o->watched[cpu].fd >= 0)
+		close(o->watched[cpu].fd);
+	o->watched[cpu].fd = -1;
+}
+
+int online_watch(struct online_cpus *o, unsigned n)
+{
+	o->watched = calloc(n, sizeof(*o->watched));
+	if (!o->watched)
+		return -ENOMEM;
+	o->n_watched = n;
+	for (unsigned cpu = 0; cpu < n; cpu++)
+		o->watched[cpu].fd = -1;
+	return 0;
+}
+
+int online_look(struct online_cpus *o, uint8_t *bits, uint8_t *gone)
+{
+	unsigned n = o->n_watched;
+	int rc = poll(o->watched, n, 0);
+
+	memset(gone, 0, (n + 7) / 8);
+	for (unsigned cpu = 0; rc > 0 && cpu < n; cpu++) {
+		if (o->watched[cpu].fd < 0 || !o->watched[cpu].revents)
+			continue;
+		gone[cpu / 8] |= (uint8_t)(1 << cpu % 8);
+		unwatch(o, cpu);
+	}
+	if (rc < 0)
+		return -errno;
+	rc = online_read(o, bits, n);
+	for (unsigned cpu = 0; rc >= 0 && cpu < n; cpu++) {
+		if (!bit_test(bits, cpu))
+			unwatch(o, cpu);
+		else if (o->watched[cpu].fd < 0)
+			watch(o, cpu);
+	}
+	return rc;
+}
+
 void online_close(struct online_cpus *o)
 {
 	if (!o)
 		return;
+	for (unsigned cpu = 0; cpu < o->n_watched; cpu++)
+		unwatch(o, cpu);
+	free(o->watched);
 	close(o->fd);
 	free(o);
 }

@@ -2,9 +2,9 @@
 /* CPUs, packages, dies, cores from sysfs (Documentation/admin-guide/cputopology.rst). */
 #ifndef JD_TOPOLOGY_H
 #define JD_TOPOLOGY_H
-#include "../base/err.h"
-#include "../base/fsroot.h"
-#include "../model/schema.h"
+#include "base/err.h"
+#include "base/fsroot.h"
+#include "model/schema.h"
 
 /* Fills n_cpus, cpus (calloc'ed, owned by the schema) and n_packages. A machine without topology
  * files (or unknown package -1) is one package 0. */
@@ -12,10 +12,16 @@ int topology_read(const struct fsroot *root, struct schema *s, struct err *err);
 /* A CPU that was offline at topology_read came online: reads its ids now (an offline CPU has no
  * topology files and stands in package 0). n_packages never grows. */
 void topology_refresh(const struct fsroot *root, struct schema *s, unsigned cpu);
-/* Online CPUs as a bitmap of n bits. Number online or -errno. Kept descriptor: cheap to repeat. */
+/* Online CPUs as a bitmap of n bits. Number online or -errno. Kept descriptor: cheap to repeat. The root is borrowed. */
 struct online_cpus;
 int online_open(const struct fsroot *root, struct online_cpus **ret);
 int online_read(struct online_cpus *o, uint8_t *bits, unsigned n);
+/* For online_look: CPUs below n are watched, each that is online by a descriptor. 0 or -ENOMEM. */
+int online_watch(struct online_cpus *o, unsigned n);
+/* As online_read. `gone` has the CPUs that went offline since the last look, also those that are back, even after a
+ * moment. Files and events opened on such a CPU before are dead. Those opened after this call live, or the next look
+ * tells. The first look tells of none. Both bitmaps have as many bits as are watched. */
+int online_look(struct online_cpus *o, uint8_t *bits, uint8_t *gone);
 void online_close(struct online_cpus *o);
 /* CPU vendor and family/model from /proc/cpuinfo; "" and 0 on other machines. */
 struct cpu_model {

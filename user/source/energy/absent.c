@@ -2,7 +2,7 @@
 /* The interface that has nothing: `rapl: none`. */
 #include <errno.h>
 #include <stdlib.h>
-#include "energy_domain.h"
+#include "domain.h"
 
 static int null_open(const struct fsroot *root, const struct perf_seam *seam, const struct schema *s,
 		     struct energy_source **ret, struct err *err)

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Per domain the first of powercap, perf and msr that answers. A domain that a better interface
- * denies or cannot read, and nobody else gives, is a warning and not a domain. */
+/* Per domain, the first of powercap, perf and msr that answers is taken. A domain that a better interface denies or
+ * cannot read, and no other interface gives, is a warning and not a domain. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "rapl_internal.h"
+#include <time.h>
+#include "base/clock.h"
+#include "domain.h"
+#include "rapl.h"
 
 /* Twice the largest thermal design power sold for a socket (500 W). */
 #define PACKAGE_WATTS 1000.0
 #define CORE_PART_DIV 8 /* a physical core of its own counter */
 
-double rapl_watts_bound(const struct rapl_options *o, const struct schema *s, const struct energy_probe *p)
+/* Most power that a domain, or one of its parts, can draw, W: larger values are not believed. */
+static double rapl_watts_bound(const struct rapl_options *o, const struct schema *s, const struct energy_probe *p)
 {
 	double watts = o->max_watts > 0 ? o->max_watts : PACKAGE_WATTS;
 
@@ -33,8 +37,8 @@ static const struct energy_probe *find(const struct rapl *rp, unsigned source, c
 	return NULL;
 }
 
-/* perf opens psys on every package and cannot tell one that has none, while powercap leaves out
- * what reads 0 (rapl_check_domain): where powercap has a psys, its list is the right one. */
+/* perf opens psys on every package and cannot tell one that has none, while powercap leaves out a domain that reads
+ * 0 (rapl_check_domain): where powercap has a psys, its list is the right one. */
 static bool overruled(const struct rapl *rp, unsigned source, const struct energy_probe *p)
 {
 	const struct energy_probe *o;
@@ -147,15 +151,15 @@ static int add_check(struct rapl *rp, const struct schema *s, const char *name, 
 static int add_domain(struct rapl *rp, struct schema *s, const struct energy_probe *p, unsigned source, unsigned index)
 {
 	struct rapl_domain *d = &rp->domains[rp->n_domains];
-	int err;
+	int rc;
 
 	if (s->n_domains == SCHEMA_MAX_DOMAINS) {
 		rapl_warn(&rp->warnings, "%s: more than %d domains; not used", p->name, SCHEMA_MAX_DOMAINS);
 		return 0;
 	}
-	err = feed_from(rp, s, source, index, &d->feed);
-	if (err)
-		return err;
+	rc = feed_from(rp, s, source, index, &d->feed);
+	if (rc)
+		return rc;
 	rp->n_domains++;
 	describe(rp, p, source, &s->domains[s->n_domains++]);
 	if (p->package >= s->n_packages)
@@ -175,7 +179,7 @@ bool rapl_wanted(const struct rapl *rp, unsigned source)
 	return rp->options.mode == RAPL_AUTO || rp->ops[source]->interface == only[rp->options.mode];
 }
 
-/* Nobody gives it: worth a line, once, when it exists and is denied or broken. */
+/* Warns once of a domain that no interface gives, when it exists and is denied or broken. */
 static void say_missing(struct rapl *rp, const struct energy_probe *p, unsigned source)
 {
 	char why[512];
@@ -197,9 +201,9 @@ static int choose_from(struct rapl *rp, struct schema *s, unsigned source, unsig
 {
 	const struct energy_probe *p;
 	unsigned n = rp->ops[source]->probes(rp->src[source], &p);
-	int err = 0;
+	int rc = 0;
 
-	for (unsigned i = 0; i < n && !err; i++) {
+	for (unsigned i = 0; i < n && !rc; i++) {
 		unsigned index = i, from = source;
 
 		if (known(rp, s, first, p[i].name) || overruled(rp, source, &p[i]))
@@ -208,11 +212,11 @@ static int choose_from(struct rapl *rp, struct schema *s, unsigned source, unsig
 			from = rp->options.mode == RAPL_AUTO ? next_ok(rp, p[i].name, source + 1, &index) :
 							       rp->n_sources;
 		if (from < rp->n_sources)
-			err = add_domain(rp, s, &p[i], from, index);
+			rc = add_domain(rp, s, &p[i], from, index);
 		else
 			say_missing(rp, &p[i], source);
 	}
-	return err;
+	return rc;
 }
 
 static unsigned rank(const struct domain_desc *d)
@@ -220,7 +224,7 @@ static unsigned rank(const struct domain_desc *d)
 	return (d->package * 65536u + d->die) * DOMAIN_KINDS + d->kind;
 }
 
-/* By package, die, kind: zone numbers and event lists have an order of their own. */
+/* Sorts by package, die, kind, because zone numbers and event lists have an order of their own. */
 static void sort_domains(struct rapl *rp, struct schema *s, unsigned first)
 {
 	for (unsigned i = 1; i < rp->n_domains; i++) {
@@ -239,15 +243,62 @@ static void sort_domains(struct rapl *rp, struct schema *s, unsigned first)
 		rp->domains[i].schema_index = first + i;
 }
 
+static bool any_package(const struct rapl *rp)
+{
+	for (unsigned i = 0; i < rp->n_sources; i++)
+		for (unsigned j = 0; j < rp->src[i]->n; j++)
+			if (rp->src[i]->probes[j].kind == DOMAIN_PACKAGE && rp->src[i]->probes[j].state == ENERGY_OK)
+				return true;
+	return false;
+}
+
+/* Every part of the counter reads 0. One that cannot be read is not judged here. */
+static bool reads_zero(const struct rapl *rp, unsigned source, unsigned index)
+{
+	for (unsigned part = 0; part < rp->src[source]->probes[index].parts; part++) {
+		uint64_t units;
+
+		if (rp->ops[source]->read(rp->src[source], index, part, &units) || units)
+			return false;
+	}
+	return true;
+}
+
+/* The kernel offers perf's psys by the CPU model, without a look at its register (arch/x86/events/rapl.c, no_check); a
+ * virtual machine of such a model has a psys that never counts, and no package. A real one moves every millisecond. */
+static void refuse_dead_psys(struct rapl *rp)
+{
+	const struct timespec look = { .tv_nsec = 20 * NS_PER_MS };
+
+	if (any_package(rp))
+		return;
+	for (unsigned i = 0; i < rp->n_sources; i++) {
+		for (unsigned j = 0; j < rp->src[i]->n; j++) {
+			struct energy_probe *p = &rp->src[i]->probes[j];
+
+			if (p->kind != DOMAIN_PSYS || p->state != ENERGY_OK || !reads_zero(rp, i, j))
+				continue;
+			nanosleep(&look, NULL);
+			if (reads_zero(rp, i, j))
+				energy_probe_set(
+					p, ENERGY_BROKEN,
+					"it counts nothing and there is no package; a hypervisor that passes no "
+					"energy counters on shows such a one");
+		}
+		energy_source_settle(rp->src[i]);
+	}
+}
+
 int rapl_choose(struct rapl *rp, struct schema *s)
 {
 	unsigned first = s->n_domains;
-	int err = 0;
+	int rc = 0;
 
-	for (unsigned i = 0; i < rp->n_sources && !err; i++) {
+	refuse_dead_psys(rp);
+	for (unsigned i = 0; i < rp->n_sources && !rc; i++) {
 		if (rapl_wanted(rp, i))
-			err = choose_from(rp, s, i, first);
+			rc = choose_from(rp, s, i, first);
 	}
 	sort_domains(rp, s, first);
-	return err;
+	return rc;
 }

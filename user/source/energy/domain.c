@@ -2,8 +2,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include "../base/text.h"
-#include "energy_domain.h"
+#include "base/text.h"
+#include "domain.h"
 
 const char *energy_state_name(enum energy_state s)
 {
@@ -29,7 +29,7 @@ const char *energy_source_note(const struct energy_source *e, unsigned i)
 	return i < e->n_notes ? e->notes[i] : NULL;
 }
 
-/* Zone and event names come from outside: escaped here, once for all that shows them. */
+/* Zone and event names come from outside, so they are escaped here, for every place that shows them. */
 static void __attribute__((format(printf, 3, 0))) set_text(char *dst, size_t size, const char *fmt, va_list ap)
 {
 	char text[256];

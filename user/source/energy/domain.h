@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What powercap, perf and MSR have in common: the list of probes, the state of the interface and
- * the notes. Each source embeds struct energy_source as its first member. */
+/* The common part of powercap, perf and MSR: the list of probes, the state of the interface and the notes. Each
+ * source embeds struct energy_source as its first member. */
 #ifndef JD_ENERGY_DOMAIN_H
 #define JD_ENERGY_DOMAIN_H
 #include "energy.h"
-#include "topology.h"
+#include "source/counters/topology.h"
 
 #define ENERGY_MAX_NOTES 16
 #define ENERGY_NO_DIE (-1)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Energy where nothing counts it: every core draws its idle watts while it is online and, while it
- * runs something, up to its full-load watts. Hardware threads share their core's watts equally.
- * Integrated in uW x ns = 1e-9 uJ, exactly: what does not make a microjoule is carried. */
+/* Estimated energy, for machines without an energy counter. Every core draws its idle watts while it is online and,
+ * while it works, up to its full-load watts. Hardware threads share their core's watts equally. The integral in uW x
+ * ns = 1e-9 uJ is exact: fractions of a microjoule are carried. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../model/cgroup.h"
+#include "model/cgroup.h"
 #include "energy.h"
 
 #define FJ_PER_UJ 1000000000ull /* uW x ns */
@@ -138,7 +138,7 @@ static void add_cpu(struct estimate *e, const struct reading *r, unsigned i)
 	c->busy_ns = busy;
 }
 
-/* CPUs are read one after the other, some late on a busy machine: their times are the mean instant of those. */
+/* The mean instant of the CPUs' readings: CPUs are read one after the other, some late on a busy machine. */
 static uint64_t read_at(const struct estimate *e, const struct reading *r, int domain)
 {
 	unsigned __int128 sum = 0;

@@ -2,12 +2,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../base/clock.h"
-#include "rapl_internal.h"
+#include "base/clock.h"
+#include "rapl.h"
 
 #define BACKOFF_FIRST_NS NS_PER_S
-#define BACKOFF_MAX_NS (64 * NS_PER_S) /* where no wrap bounds it */
-#define STILL_NS (3 * NS_PER_S) /* some hypervisors renew theirs once a second */
+#define BACKOFF_MAX_NS (64 * NS_PER_S) /* longest pause where no wrap bounds it */
+#define STILL_NS (3 * NS_PER_S) /* some hypervisors update their counters once a second */
 #define SMALLEST_TURN_UJ 65536000000ull /* 2^32 x 2^-16 J, for a zone that does not tell its range */
 #define MIN_WRAP_NS (40 * NS_PER_MS) /* four polls at the fastest pace */
 
@@ -46,28 +46,28 @@ static int read_parts(struct rapl_feed *f, uint64_t now_ns, uint64_t boot_ns)
 	uint64_t raw, units = 0;
 
 	for (unsigned i = 0; i < n; i++) {
-		int err = f->ops->read(f->src, f->index, i, &raw);
+		int rc = f->ops->read(f->src, f->index, i, &raw);
 
-		if (err == -ENXIO && ++offline < n)
-			err = 0;
-		else if (!err)
+		if (rc == -ENXIO && ++offline < n)
+			rc = 0;
+		else if (!rc)
 			energy_accumulate(&f->parts[i], raw, now_ns, boot_ns);
-		if (err)
-			return err;
+		if (rc)
+			return rc;
 		units += f->parts[i].units;
 	}
 	f->units = units;
 	return 0;
 }
 
-static void fail(struct rapl_feed *f, int err, uint64_t now_ns, uint64_t pace_ns, struct rapl_warnings *w)
+static void fail(struct rapl_feed *f, int rc, uint64_t now_ns, uint64_t pace_ns, struct rapl_warnings *w)
 {
 	uint64_t most = pace_ns ? pace_ns : BACKOFF_MAX_NS;
 
 	f->errors++;
 	if (!f->failing)
 		rapl_warn(w, "%s: %s %s cannot be read (%s); tried again until it answers", f->probe->name,
-			  energy_interface_name(f->ops->interface), f->probe->subject, strerror(-err));
+			  energy_interface_name(f->ops->interface), f->probe->subject, strerror(-rc));
 	f->backoff_ns = f->failing ? f->backoff_ns * 2 : BACKOFF_FIRST_NS;
 	if (f->backoff_ns > most)
 		f->backoff_ns = most;
@@ -88,12 +88,13 @@ static void say_events(const struct rapl_feed *f, const struct rapl_feed_events 
 			  f->probe->name, energy_interface_name(f->ops->interface), f->probe->subject);
 }
 
-/* A package that is on uses power: a counter that stands is frozen (an event on a CPU that was away,
- * a register that a hypervisor made up), and its zero must not pass for a measurement; neither must
- * what it shows when it moves again. */
+/* A package or a machine that is on uses power. A counter that stands still is frozen (an event on a CPU that was
+ * away, a register that a hypervisor made up). Its zero must not pass for a measurement, nor must its step when it
+ * moves again. */
 static void watch_still(struct rapl_feed *f, uint64_t units_before, uint64_t now_ns, struct rapl_warnings *w)
 {
-	bool moved = f->units != units_before || !f->have_time || f->probe->kind != DOMAIN_PACKAGE;
+	bool watched = f->probe->kind == DOMAIN_PACKAGE || f->probe->kind == DOMAIN_PSYS;
+	bool moved = f->units != units_before || !f->have_time || !watched;
 
 	if (moved) {
 		f->restarted += f->still;
@@ -113,15 +114,15 @@ bool rapl_feed_read(struct rapl_feed *f, uint64_t now_ns, uint64_t boot_ns, uint
 {
 	struct rapl_feed_events before = rapl_feed_events(f);
 	uint64_t units = f->units;
-	int err;
+	int rc;
 
 	if (f->failing && now_ns < f->retry_ns)
 		return false;
 	if (f->failing && f->ops->reopen)
 		f->ops->reopen(f->src, f->index);
-	err = read_parts(f, now_ns, boot_ns);
-	if (err) {
-		fail(f, err, now_ns, pace_ns, w);
+	rc = read_parts(f, now_ns, boot_ns);
+	if (rc) {
+		fail(f, rc, now_ns, pace_ns, w);
 		return false;
 	}
 	if (f->failing)

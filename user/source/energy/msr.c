@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RAPL registers themselves (Intel SDM 3B 15.10; AMD PPR, MSRC001_0299; events/rapl.c for what the
- * manuals leave out). Which domains exist is asked of the registers, never looked up: EIO and a
- * counter at 0 both mean there is none (a hypervisor answers 0 for registers it does not know). */
+/* RAPL registers (Intel SDM 3B 15.10; AMD PPR, MSRC001_0299; events/rapl.c for gaps of the manuals). The registers
+ * themselves tell which domains exist: EIO and a counter at 0 both mean that there is none (a hypervisor answers 0
+ * for registers it does not know). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "energy_domain.h"
+#include "domain.h"
 #include "msr_port.h"
 
 #define MAX_CPUS 8192
@@ -75,7 +75,7 @@ static void set_unit(const struct msr *m, struct energy_probe *p, unsigned esu)
 	p->wrap_units = 1ull << 32;
 }
 
-/* NULL and the state set when this CPU has no registers that are known. */
+/* The registers of this CPU; NULL with the state set when they are not known. */
 static const struct msr_registers *registers_of(struct msr *m)
 {
 	/* Silvermont and Airmont: the manual says 2^ESU uJ, at least 0x4D counts 2^-ESU J */
@@ -111,16 +111,16 @@ static bool same_domain(const struct msr *m, const struct cpu_desc *a, const str
 /* Opens the first online CPU that sees the counter of `of`. -ENXIO when none is online. */
 static int open_port(const struct msr *m, const struct cpu_desc *of, bool per_core, struct msr_port *ret)
 {
-	int err = -ENXIO;
+	int rc = -ENXIO;
 
-	for (unsigned i = 0; i < m->schema->n_cpus && err == -ENXIO; i++) {
+	for (unsigned i = 0; i < m->schema->n_cpus && rc == -ENXIO; i++) {
 		if (is_online(m, i) && same_domain(m, of, &m->schema->cpus[i], per_core))
-			err = msr_port_open(m->root, i, ret);
+			rc = msr_port_open(m->root, i, ret);
 	}
-	return err;
+	return rc;
 }
 
-/* First CPU of every core (per_core) or of the whole domain: one part each. */
+/* Opens the first CPU of every core (per_core) or of the whole domain, one part each. Returns their number. */
 static unsigned open_parts(const struct msr *m, const struct cpu_desc *of, bool per_core, struct msr_port *parts)
 {
 	unsigned n = 0;
@@ -146,18 +146,18 @@ static unsigned open_parts(const struct msr *m, const struct cpu_desc *of, bool 
 static int try_counter(const struct msr_domain *d, unsigned parts, uint64_t *ret)
 {
 	uint64_t any = 0, value;
-	int err = -ENXIO;
+	int rc = -ENXIO;
 
 	for (unsigned i = 0; i < parts; i++) {
-		int e = msr_port_read(&d->parts[i], d->reg, &value);
+		int one = msr_port_read(&d->parts[i], d->reg, &value);
 
-		if (e == 0)
+		if (one == 0)
 			any |= value & UINT32_MAX;
-		if (err)
-			err = e;
+		if (rc)
+			rc = one;
 	}
 	*ret = any;
-	return err;
+	return rc;
 }
 
 static int add_counter(struct msr *m, const struct cpu_desc *of, unsigned which, unsigned esu)
@@ -165,7 +165,7 @@ static int add_counter(struct msr *m, const struct cpu_desc *of, unsigned which,
 	struct msr_domain *d = &m->domains[m->base.n];
 	struct energy_probe *p;
 	uint64_t value;
-	int err;
+	int rc;
 
 	p = energy_source_add(&m->base, m->registers->counter[which].kind, of->package,
 			      energy_die_of(m->schema, &m->cpu, of));
@@ -181,59 +181,59 @@ static int add_counter(struct msr *m, const struct cpu_desc *of, unsigned which,
 	snprintf(p->subject, sizeof(p->subject), "register 0x%x on CPU %d%s", d->reg, p->cpu,
 		 p->parts > 1 ? " and others" : "");
 	set_unit(m, p, esu);
-	err = try_counter(d, p->parts, &value);
-	if (err == -EIO)
+	rc = try_counter(d, p->parts, &value);
+	if (rc == -EIO)
 		energy_probe_set(p, ENERGY_ABSENT, "this CPU has no such register (EIO)");
-	else if (err == -EACCES || err == -EPERM)
+	else if (rc == -EACCES || rc == -EPERM)
 		energy_probe_set(p, ENERGY_DENIED, "the register may not be read; give CAP_SYS_RAWIO");
-	else if (err)
+	else if (rc)
 		energy_probe_set(p, ENERGY_BROKEN, "the register cannot be read (%s); see the kernel log",
-				 strerror(-err));
+				 strerror(-rc));
 	else if (!value)
 		energy_probe_set(p, ENERGY_ABSENT, "the counter reads 0: not there, or a virtual machine");
 	return 0;
 }
 
-static void say_access(struct energy_source *e, int err)
+static void say_access(struct energy_source *e, int rc)
 {
-	if (err == -ENOENT)
+	if (rc == -ENOENT)
 		energy_source_set(e, ENERGY_ABSENT, "no /dev/cpu/N/msr; load the msr module (modprobe msr)");
-	else if (err == -EACCES || err == -EPERM)
+	else if (rc == -EACCES || rc == -EPERM)
 		energy_source_set(e, ENERGY_DENIED,
 				  "/dev/cpu/N/msr may not be read; run as root or with CAP_SYS_RAWIO");
-	else if (err == -EIO)
+	else if (rc == -EIO)
 		energy_source_set(e, ENERGY_ABSENT, "this CPU has no RAPL unit register (EIO)");
 	else
-		energy_source_set(e, ENERGY_BROKEN, "/dev/cpu/N/msr: %s; see the kernel log", strerror(-err));
+		energy_source_set(e, ENERGY_BROKEN, "/dev/cpu/N/msr: %s; see the kernel log", strerror(-rc));
 }
 
 static int add_package(struct msr *m, const struct cpu_desc *of)
 {
 	struct msr_port port = { .fd = -1 };
-	int err = open_port(m, of, false, &port);
+	int rc = open_port(m, of, false, &port);
 	uint64_t unit = 0, ctls;
 
-	if (!err)
-		err = msr_port_read(&port, m->registers->unit, &unit);
-	if (!err && unit && m->registers == &intel_registers && msr_port_read(&port, PACKAGE_CTLS, &ctls) == 0 &&
+	if (!rc)
+		rc = msr_port_read(&port, m->registers->unit, &unit);
+	if (!rc && unit && m->registers == &intel_registers && msr_port_read(&port, PACKAGE_CTLS, &ctls) == 0 &&
 	    (ctls & 1))
 		energy_source_add_note(
 			&m->base,
 			"package-%u: energy filtering is on (register 0xbc): values of short intervals carry noise",
 			of->package);
 	msr_port_close(&port);
-	if (err)
-		say_access(&m->base, err);
+	if (rc)
+		say_access(&m->base, rc);
 	else if (!unit)
 		energy_source_set(&m->base, ENERGY_ABSENT, "the unit register reads 0: no RAPL (virtual machine)");
-	if (err == -ENXIO)
+	if (rc == -ENXIO)
 		energy_source_add_note(&m->base, "package-%u: all its CPUs are offline; not measured", of->package);
-	if (err || !unit)
+	if (rc || !unit)
 		return 0;
 	for (unsigned i = 0; i < m->registers->n; i++) {
-		err = add_counter(m, of, i, (unsigned)(unit >> 8 & 0x1f));
-		if (err)
-			return err;
+		rc = add_counter(m, of, i, (unsigned)(unit >> 8 & 0x1f));
+		if (rc)
+			return rc;
 	}
 	return 0;
 }
@@ -241,7 +241,7 @@ static int add_package(struct msr *m, const struct cpu_desc *of)
 static int probe(struct msr *m)
 {
 	struct online_cpus *online;
-	int err = 0;
+	int rc = 0;
 
 	m->registers = registers_of(m);
 	if (!m->registers)
@@ -252,17 +252,17 @@ static int probe(struct msr *m)
 		online_read(online, m->online, MAX_CPUS);
 		online_close(online);
 	}
-	for (unsigned i = 0; i < m->schema->n_cpus && !err; i++) {
+	for (unsigned i = 0; i < m->schema->n_cpus && !rc; i++) {
 		const struct cpu_desc *c = &m->schema->cpus[i];
 		bool seen = !c->present;
 
 		for (unsigned j = 0; j < i && !seen; j++)
 			seen = same_domain(m, c, &m->schema->cpus[j], false);
 		if (!seen)
-			err = add_package(m, c);
+			rc = add_package(m, c);
 	}
 	energy_source_settle(&m->base);
-	return err;
+	return rc;
 }
 
 static void msr_close(struct energy_source *e)
@@ -300,17 +300,17 @@ static int msr_read(struct energy_source *e, unsigned i, unsigned part, uint64_t
 {
 	const struct msr *m = (const struct msr *)e;
 	uint64_t value;
-	int err;
+	int rc;
 
 	if (i >= e->n || part >= e->probes[i].parts || e->probes[i].state != ENERGY_OK)
 		return -ENODEV;
-	err = msr_port_read(&m->domains[i].parts[part], m->domains[i].reg, &value);
-	if (!err)
+	rc = msr_port_read(&m->domains[i].parts[part], m->domains[i].reg, &value);
+	if (!rc)
 		*ret_units = value & UINT32_MAX;
-	return err;
+	return rc;
 }
 
-/* The register is the package's or core's: any CPU of it goes on where another one stopped. */
+/* The register belongs to the package or core, so another CPU of it continues the count. */
 static void msr_hotplug(struct energy_source *e, const uint8_t *online, unsigned n)
 {
 	struct msr *m = (struct msr *)e;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "../base/parse.h"
+#include "base/parse.h"
 #include "msr_port.h"
 
 #define REGISTERS_MAX 32768
@@ -38,11 +38,12 @@ static bool field_is(const char *text, uint64_t want)
 	return strcmp(text, "*") == 0 || (parse_u64(text, &v) == 0 && v == want);
 }
 
-int msr_port_match(char *line, unsigned cpu, uint32_t reg, uint64_t *ret, int *ret_err)
+/* One line of the file (changed on the way). 1 = it answers this question with *ret or *ret_err, 0 = not. */
+static int msr_port_match(char *line, unsigned cpu, uint32_t reg, uint64_t *ret, int *ret_err)
 {
 	static const struct {
 		const char *name;
-		int err;
+		int code;
 	} errors[] = {
 		{ "EIO", -EIO },
 		{ "ENXIO", -ENXIO },
@@ -62,7 +63,7 @@ int msr_port_match(char *line, unsigned cpu, uint32_t reg, uint64_t *ret, int *r
 	*ret_err = 0;
 	for (unsigned i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
 		if (strcmp(word[2], errors[i].name) == 0)
-			*ret_err = errors[i].err;
+			*ret_err = errors[i].code;
 	}
 	if (!*ret_err && parse_u64(word[2], ret))
 		*ret_err = -EIO;
@@ -73,17 +74,17 @@ static int read_recorded(const struct msr_port *p, uint32_t reg, uint64_t *ret)
 {
 	char *text = malloc(REGISTERS_MAX), *save = NULL, *line;
 	ssize_t n = text ? pread(p->fd, text, REGISTERS_MAX - 1, 0) : -1;
-	int err = -EIO;
+	int rc = -EIO;
 
 	if (n >= 0) {
 		text[n] = '\0';
 		for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-			if (msr_port_match(line, p->cpu, reg, ret, &err))
+			if (msr_port_match(line, p->cpu, reg, ret, &rc))
 				break;
 		}
 	}
 	free(text);
-	return err;
+	return rc;
 }
 
 int msr_port_read(const struct msr_port *p, uint32_t reg, uint64_t *ret)

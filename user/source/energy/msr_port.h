@@ -8,7 +8,7 @@
  * (CPU offline), EACCES or EPERM. Empty lines and what follows # are ignored. At most 32 KiB. */
 #ifndef JD_MSR_PORT_H
 #define JD_MSR_PORT_H
-#include "../base/fsroot.h"
+#include "base/fsroot.h"
 
 struct msr_port {
 	int fd; /* -1 = closed */
@@ -21,7 +21,5 @@ int msr_port_open(const struct fsroot *root, unsigned cpu, struct msr_port *ret)
 /* 0 or -errno: -EIO (no such register), -ENXIO (CPU offline). */
 int msr_port_read(const struct msr_port *p, uint32_t reg, uint64_t *ret);
 void msr_port_close(struct msr_port *p);
-/* One line of the file (changed on the way). 1 = it answers this question with *ret or *ret_err, 0 = not. */
-int msr_port_match(char *line, unsigned cpu, uint32_t reg, uint64_t *ret, int *ret_err);
 
 #endif

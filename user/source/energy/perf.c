@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "../base/parse.h"
-#include "energy_domain.h"
+#include "base/parse.h"
+#include "domain.h"
 
 #define PMU_DIR "/sys/bus/event_source/devices/"
 #define MAX_CPUS 8192
@@ -17,7 +17,7 @@
 struct perf_part {
 	int fd, cpu;
 	uint16_t package, die, core;
-	uint64_t base, last; /* counted by descriptors before this one; last value given out */
+	uint64_t base, last; /* counts of earlier descriptors; last value given out */
 };
 
 struct perf_event {
@@ -33,7 +33,7 @@ struct perf {
 	const struct perf_seam *seam;
 	const struct schema *schema;
 	struct cpu_model cpu;
-	bool mirrored; /* said that dies repeat their socket */
+	bool mirrored; /* it was noted that dies repeat their socket */
 	struct perf_event events[SCHEMA_MAX_DOMAINS];
 };
 
@@ -47,22 +47,12 @@ static const struct pmu_event {
 	{ "power", "energy-psys", DOMAIN_PSYS, false },   { "power_core", "energy-core", DOMAIN_CORE, true },
 };
 
-static int read_file(const struct fsroot *root, const struct pmu_event *ev, const char *file, char *text, size_t size)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), PMU_DIR "%s/%s", ev->pmu, file);
-	return fsroot_read(root, path, text, size);
-}
-
 /* "event=0x02": the PMU's format is config:0-7 and nothing else. */
 static int event_code(const struct fsroot *root, const struct pmu_event *ev, uint64_t *ret)
 {
-	char file[64], text[64];
-	int n;
+	char text[64];
+	int n = fsroot_readf(root, text, sizeof(text), PMU_DIR "%s/events/%s", ev->pmu, ev->event);
 
-	snprintf(file, sizeof(file), "events/%s", ev->event);
-	n = read_file(root, ev, file, text, sizeof(text));
 	if (n < 0)
 		return n;
 	return strncmp(text, "event=", 6) ? -EINVAL : parse_u64(text + 6, ret);
@@ -71,16 +61,14 @@ static int event_code(const struct fsroot *root, const struct pmu_event *ev, uin
 /* Joules per count as a power of two: 2^-32 on every kernel so far. */
 static int event_scale(const struct fsroot *root, const struct pmu_event *ev, struct energy_probe *p)
 {
-	char file[64], text[64];
+	char text[64];
 	double scale;
 	int n, exponent;
 
-	snprintf(file, sizeof(file), "events/%s.unit", ev->event);
-	n = read_file(root, ev, file, text, sizeof(text));
+	n = fsroot_readf(root, text, sizeof(text), PMU_DIR "%s/events/%s.unit", ev->pmu, ev->event);
 	if (n >= 0 && strcmp(text, "Joules"))
 		return -EINVAL;
-	snprintf(file, sizeof(file), "events/%s.scale", ev->event);
-	n = read_file(root, ev, file, text, sizeof(text));
+	n = fsroot_readf(root, text, sizeof(text), PMU_DIR "%s/events/%s.scale", ev->pmu, ev->event);
 	if (n < 0)
 		return n;
 	if (parse_double(text, &scale) || frexp(scale, &exponent) != 0.5 || exponent > 1 || exponent < -43)
@@ -92,7 +80,8 @@ static int event_scale(const struct fsroot *root, const struct pmu_event *ev, st
 
 static int open_part(const struct perf *pf, const struct perf_event *ev, struct perf_part *part, int cpu)
 {
-	int fd = pf->seam->open(pf->seam->ctx, ev->type, ev->config, 0, 0, cpu, false);
+	const struct event_variant v = { .type = ev->type, .config = ev->config };
+	int fd = pf->seam->open(pf->seam->ctx, &v, cpu, false);
 
 	if (fd < 0)
 		return fd;
@@ -101,26 +90,26 @@ static int open_part(const struct perf *pf, const struct perf_event *ev, struct 
 	return 0;
 }
 
-static void say_open_error(const struct perf *pf, struct energy_probe *p, int err)
+static void say_open_error(const struct perf *pf, struct energy_probe *p, int rc)
 {
 	char text[32];
 
-	if (err == -EACCES || err == -EPERM) {
+	if (rc == -EACCES || rc == -EPERM) {
 		if (fsroot_read(pf->root, "/proc/sys/kernel/perf_event_paranoid", text, sizeof(text)) < 0)
 			snprintf(text, sizeof(text), "?");
 		energy_probe_set(p, ENERGY_DENIED,
 				 "perf_event_open is refused (perf_event_paranoid %s); "
 				 "run as root or with CAP_PERFMON",
 				 text);
-	} else if (err == -EINVAL || err == -ENOENT || err == -EOPNOTSUPP || err == -ENODEV) {
+	} else if (rc == -EINVAL || rc == -ENOENT || rc == -EOPNOTSUPP || rc == -ENODEV) {
 		energy_probe_set(p, ENERGY_ABSENT,
 				 "the kernel names the event but this CPU has none; take another interface");
 	} else {
-		energy_probe_set(p, ENERGY_BROKEN, "perf_event_open: %s; see the kernel log", strerror(-err));
+		energy_probe_set(p, ENERGY_BROKEN, "perf_event_open: %s; see the kernel log", strerror(-rc));
 	}
 }
 
-/* CPUs of one domain: the first of the mask in that package and die, or one of every core of it. */
+/* The CPUs of one domain: the first of the mask in that package and die, or one of every core. */
 static unsigned take_cpus(const struct perf *pf, const uint8_t *mask, const struct cpu_desc *of, bool per_core,
 			  struct perf_part *parts)
 {
@@ -151,10 +140,10 @@ static unsigned take_cpus(const struct perf *pf, const uint8_t *mask, const stru
 static void open_parts(struct perf *pf, struct perf_event *ev, struct energy_probe *p)
 {
 	for (unsigned i = 0; i < p->parts && p->state == ENERGY_OK; i++) {
-		int err = open_part(pf, ev, &ev->parts[i], ev->parts[i].cpu);
+		int rc = open_part(pf, ev, &ev->parts[i], ev->parts[i].cpu);
 
-		if (err)
-			say_open_error(pf, p, err);
+		if (rc)
+			say_open_error(pf, p, rc);
 	}
 	for (unsigned i = 0; i < p->parts && p->state != ENERGY_OK; i++) {
 		if (ev->parts[i].fd >= 0)
@@ -169,7 +158,7 @@ static int add_domain(struct perf *pf, const struct pmu_event *what, uint32_t ty
 	struct perf_event *ev = &pf->events[pf->base.n];
 	struct energy_probe *p;
 	unsigned n;
-	int err;
+	int rc;
 
 	p = energy_source_add(&pf->base, what->kind, of->package, energy_die_of(pf->schema, &pf->cpu, of));
 	if (!p)
@@ -184,18 +173,18 @@ static int add_domain(struct perf *pf, const struct pmu_event *what, uint32_t ty
 	p->cpu = ev->parts[0].cpu;
 	snprintf(p->subject, sizeof(p->subject), "%s/%s/ on CPU %d%s", what->pmu, what->event, p->cpu,
 		 n > 1 ? " and others" : "");
-	err = event_code(pf->root, what, &ev->config);
-	if (!err)
-		err = event_scale(pf->root, what, p);
-	if (err)
+	rc = event_code(pf->root, what, &ev->config);
+	if (!rc)
+		rc = event_scale(pf->root, what, p);
+	if (rc)
 		energy_probe_set(p, ENERGY_BROKEN, "its code, scale or unit in sysfs is not known here (%s)",
-				 strerror(-err));
+				 strerror(-rc));
 	else
 		open_parts(pf, ev, p);
 	return 0;
 }
 
-/* Whether `of` is the first CPU of the mask in its domain: one domain each. */
+/* True when `of` is the first CPU of the mask in its domain; each such CPU makes one domain. */
 static bool first_of_domain(const struct perf *pf, const uint8_t *mask, unsigned cpu)
 {
 	const struct cpu_desc *of = &pf->schema->cpus[cpu];
@@ -213,11 +202,9 @@ static bool first_of_domain(const struct perf *pf, const uint8_t *mask, unsigned
 
 static int read_mask(const struct perf *pf, const char *pmu, uint8_t mask[MAX_CPUS / 8])
 {
-	char path[128], text[4096];
-	int n;
+	char text[4096];
+	int n = fsroot_readf(pf->root, text, sizeof(text), PMU_DIR "%s/cpumask", pmu);
 
-	snprintf(path, sizeof(path), PMU_DIR "%s/cpumask", pmu);
-	n = fsroot_read(pf->root, path, text, sizeof(text));
 	return n < 0 ? n : parse_cpulist(text, mask, MAX_CPUS);
 }
 
@@ -241,10 +228,10 @@ static int add_event(struct perf *pf, const struct pmu_event *what)
 		if (!(mask[i / 8] >> (i % 8) & 1))
 			continue;
 		if (first_of_domain(pf, mask, i)) {
-			int err = add_domain(pf, what, (uint32_t)type, mask, &pf->schema->cpus[i]);
+			int rc = add_domain(pf, what, (uint32_t)type, mask, &pf->schema->cpus[i]);
 
-			if (err)
-				return err;
+			if (rc)
+				return rc;
 		} else if (!what->per_core && !pf->mirrored) {
 			energy_source_add_note(
 				&pf->base,
@@ -306,27 +293,30 @@ static int perf_read(struct energy_source *e, unsigned i, unsigned part, uint64_
 	struct perf *pf = (struct perf *)e;
 	struct perf_part *p;
 	uint64_t words[3];
-	int err;
+	int rc;
 
 	if (i >= e->n || e->probes[i].state != ENERGY_OK || part >= e->probes[i].parts)
 		return -ENODEV;
 	p = &pf->events[i].parts[part];
-	err = p->fd < 0 ? -ENXIO : perf_seam_read(p->fd, words);
-	if (err)
-		return err;
+	rc = p->fd < 0 ? -ENXIO : perf_seam_read(p->fd, words);
+	if (rc)
+		return rc;
 	p->last = p->base + words[0];
 	*ret_units = p->last;
 	return 0;
 }
 
-/* An event whose CPU went away is frozen or dead, whatever the kernel: another CPU of its core, die
- * or package goes on, and what was counted between the last read and now is lost. */
+/* An event whose CPU went away may be dead, frozen, or moved by the kernel. It is read once more. Then another CPU
+ * of its core, die or package takes over, or the same CPU when it is back. Energy after the event died is lost. */
 static void move_part(struct perf *pf, unsigned i, struct perf_part *p, const uint8_t *online, unsigned n)
 {
 	const struct schema *s = pf->schema;
 	int die = energy_die_of(s, &pf->cpu, &s->cpus[p->cpu]);
+	uint64_t words[3];
 	int old = p->fd;
 
+	if (old >= 0 && perf_seam_read(old, words) == 0)
+		p->last = p->base + words[0];
 	p->fd = -1;
 	for (unsigned c = 0; c < n && c < s->n_cpus && p->fd < 0; c++) {
 		const struct cpu_desc *d = &s->cpus[c];

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "../base/parse.h"
-#include "energy_domain.h"
+#include "base/parse.h"
+#include "domain.h"
 
 #define CLASS_DIR "/sys/class/powercap"
 #define MAX_ZONES 256
@@ -27,12 +27,12 @@ struct powercap {
 	struct energy_source base;
 	const struct fsroot *root;
 	bool per_socket; /* dies repeat their socket */
-	bool mirrored; /* said so */
+	bool mirrored; /* it was noted */
 	int fds[SCHEMA_MAX_DOMAINS];
 	struct zones zones;
 };
 
-/* What a zone's own name file says. */
+/* The contents of a zone's name file. */
 struct zone_kind {
 	enum domain_kind kind;
 	unsigned package;
@@ -57,7 +57,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-/* The class lists all control types side by side: only `type` counts, "intel-rapl" on AMD too. */
+/* Keeps zones of control type `type` ("intel-rapl", on AMD too); the class lists all types side by side. */
 static void list_zones(DIR *d, const char *type, struct zones *z)
 {
 	size_t len = strlen(type);
@@ -120,32 +120,29 @@ static int parse_sub_name(const char *name, struct zone_kind *ret)
 
 static int read_name(const struct fsroot *root, const char *zone, char name[64])
 {
-	char path[128];
-	int n;
+	int n = fsroot_readf(root, name, 64, CLASS_DIR "/%s/name", zone);
 
-	snprintf(path, sizeof(path), CLASS_DIR "/%s/name", zone);
-	n = fsroot_read(root, path, name, 64);
 	if (n < 0)
 		name[0] = '\0'; /* a file too long leaves no string */
 	return n < 0 ? n : 0;
 }
 
-/* A zone's number says nothing but whose child it is: intel-rapl:0:2 belongs to intel-rapl:0. */
+/* A zone's number tells its parent only: intel-rapl:0:2 belongs to intel-rapl:0. */
 static int zone_kind(const struct fsroot *root, const char *zone, char name[64], struct zone_kind *ret)
 {
 	const char *colon = strrchr(zone, ':');
 	char parent[ZONE_NAME], parent_name[64];
-	int err = read_name(root, zone, name);
+	int rc = read_name(root, zone, name);
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	if (strchr(zone, ':') == colon)
 		return parse_top_name(name, ret);
 	snprintf(parent, sizeof(parent), "%.*s", (int)(colon - zone), zone);
-	err = read_name(root, parent, parent_name);
-	if (!err)
-		err = parse_top_name(parent_name, ret);
-	return err ? err : parse_sub_name(name, ret);
+	rc = read_name(root, parent, parent_name);
+	if (!rc)
+		rc = parse_top_name(parent_name, ret);
+	return rc ? rc : parse_sub_name(name, ret);
 }
 
 static void read_range(const struct fsroot *root, const char *zone, struct energy_source *e, struct energy_probe *p)
@@ -213,11 +210,11 @@ static void add_zone(struct powercap *pc, const char *zone)
 	struct energy_probe *p;
 	struct zone_kind k;
 	char name[64] = "";
-	int err = zone_kind(root, zone, name, &k);
+	int rc = zone_kind(root, zone, name, &k);
 
-	if (err) {
+	if (rc) {
 		energy_source_add_note(e, "%s: zone \"%s\" is of no kind known here%s%s; skipped", zone, name,
-				       err == -EINVAL ? "" : ": ", err == -EINVAL ? "" : strerror(-err));
+				       rc == -EINVAL ? "" : ": ", rc == -EINVAL ? "" : strerror(-rc));
 		return;
 	}
 	if (pc->per_socket && k.die != ENERGY_NO_DIE) {
@@ -305,7 +302,7 @@ static int powercap_read(struct energy_source *e, unsigned i, unsigned part, uin
 	return read_counter(pc->fds[i], ret_units);
 }
 
-/* A zone that was taken away is not the one that comes in its place, and its number may be another. */
+/* A zone that was removed is not the one that comes in its place, and the number may differ. */
 static void powercap_reopen(struct energy_source *e, unsigned i)
 {
 	struct powercap *pc = (struct powercap *)e;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of `rapl`: what rapl.c (public face), rapl_choose.c (which interface gives which domain),
- * rapl_feed.c (one counter domain read over time) and rapl_check.c (cross-check) share. */
-#ifndef JD_RAPL_INTERNAL_H
-#define JD_RAPL_INTERNAL_H
+/* State of `rapl`: rapl.c is its face and compares two interfaces, choose.c chooses the interface of each domain,
+ * feed.c reads one counter over time. */
+#ifndef JD_RAPL_H
+#define JD_RAPL_H
 #include "energy.h"
 
 #define RAPL_MAX_SOURCES 3
 #define RAPL_MAX_WARNINGS 32
-#define RAPL_WARNING_SIZE 320
+#define RAPL_WARNING_SIZE 640
 
-/* Lines for the log, oldest first; when full the newest are counted, not kept. */
+/* Lines for the log, oldest first. When the list is full, further lines are counted and not kept. */
 struct rapl_warnings {
 	unsigned first, n;
 	uint64_t lost;
@@ -55,8 +55,6 @@ struct rapl_check {
 	bool started, differs;
 	uint64_t start_ns, main_uj, other_uj, main_events, other_events;
 };
-void rapl_check_step(struct rapl_check *c, const struct rapl_feed *main, const struct rapl_feed *other, uint64_t now_ns,
-		     struct rapl_warnings *w);
 
 struct rapl_domain {
 	struct rapl_feed feed, other; /* other.ops = NULL: not cross-checked */
@@ -77,9 +75,7 @@ struct rapl {
 	struct rapl_warnings warnings;
 };
 
-/* Most power a domain (one of parts counters of it) can draw: bound of what is believed, W. */
-double rapl_watts_bound(const struct rapl_options *o, const struct schema *s, const struct energy_probe *p);
-/* Whether the configured mode lets this source give domains. */
+/* True when the configured mode lets this source give domains. */
 bool rapl_wanted(const struct rapl *rp, unsigned source);
 /* Fills rp->domains and s->domains from the opened sources. 0 or -ENOMEM. */
 int rapl_choose(struct rapl *rp, struct schema *s);

@@ -5,7 +5,8 @@
  * package sleep: two reads close together may see energy of before the first one. */
 #define UPDATE_SLACK_NS 10000000ull
 
-/* Most units that can have been counted in span; one more because counters move in whole units. */
+/* True when so many units can have been counted in the time; one more is allowed because counters move in whole
+ * units. */
 static bool plausible(const struct energy_accumulator *a, uint64_t units, uint64_t span_ns)
 {
 	return (double)units <= a->max_units_per_ns * (double)(span_ns + UPDATE_SLACK_NS) + 1;
@@ -16,9 +17,9 @@ static uint64_t since(uint64_t now, uint64_t before)
 	return now > before ? now - before : 0;
 }
 
-/* Units since the previous raw value, or 0 when that cannot have been energy. Sleep (S3) may put a
- * counter back to 0, and a night is long enough to make any wrap plausible: so a step back is
- * judged by the time awake alone. A step forward is energy used in suspend-to-idle or before. */
+/* Units since the previous raw value, or 0 when that cannot have been energy. Sleep (S3) may put a counter back to
+ * 0, and a night is long enough to make any wrap plausible. So a step back is judged by the time awake alone. A step
+ * forward is energy used in suspend-to-idle or before. */
 static uint64_t step(struct energy_accumulator *a, uint64_t raw, uint64_t awake_ns, uint64_t wall_ns)
 {
 	uint64_t units = raw - a->prev_raw;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* AMD and Intel GPUs: amdgpu tells power, i915 and xe tell energy, each through hwmon below the card's device
  * (Documentation/gpu/amdgpu/thermal.rst, Documentation/ABI/testing/sysfs-driver-intel-i915-hwmon and -xe-hwmon).
- * pcie_bw is left alone: reading it sleeps for a second in the kernel. Who uses them, nobody tells without a look
- * at every process's descriptors: gpu_drm.c. */
+ * pcie_bw is left alone: reading it sleeps for a second in the kernel. The processes that use a GPU are found only
+ * by a look at every process's descriptors (drm.c). */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "gpu_drm.h"
+#include "drm.h"
 
 #define MAX_CARDS 64
 #define CARD "/sys/class/drm/card%u/device"
@@ -181,7 +181,7 @@ static int add_card(struct gpus *g, const char *device, bool amd)
 		return -ENOMEM;
 	u->desc.fields = find_files(u, device, amd);
 	if (!(u->desc.fields & GPU_ENERGY_FIELDS)) {
-		free(u->device); /* integrated graphics: RAPL's uncore has them */
+		free(u->device); /* integrated graphics: its energy is in RAPL's uncore domain */
 		g->n--;
 		return 0;
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who uses GPUs of the drivers that tell it per open file, in /proc/PID/fdinfo (Documentation/gpu/drm-usage-stats.rst of
- * Linux): amdgpu, i915 and xe. */
+/* Use of GPUs by processes, from drivers that tell it per open file in /proc/PID/fdinfo
+ * (Documentation/gpu/drm-usage-stats.rst of Linux): amdgpu, i915 and xe. */
 #ifndef JD_GPU_DRM_H
 #define JD_GPU_DRM_H
-#include "gpu_internal.h"
+#include "gpu_ops.h"
 
 #define DRM_ENGINES 10 /* classes of engines: render, copy, video ... */
 
@@ -22,12 +22,12 @@ struct drm_use {
 	struct drm_engine engines[DRM_ENGINES];
 };
 
-/* gpu_drm_text.c, pure. False: no file of a GPU, or one that says nothing of its use. */
+/* drm.c, pure. False: no file of a GPU, or one that says nothing of its use. */
 bool drm_parse(const char *text, struct drm_use *ret);
 /* Share of time between two looks ns apart at the same client, in millionths, added up over the classes. */
 uint32_t drm_share(const struct drm_use *old, const struct drm_use *now, uint64_t ns);
 
-/* gpu_drm.c: processes that use u, as struct gpu_ops wants it. Thread gpu-slow. */
+/* drm.c: processes that use u, as struct gpu_ops wants it. Thread gpu-slow. */
 int gpu_drm_processes(struct gpu_unit *u, struct gpu_process *ret, unsigned max);
 
 #endif

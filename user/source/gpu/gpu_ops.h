@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of gpu*.c. Who does what: the thread "gpu" asks for power, energy and rows; the thread "gpu-slow" for what
- * blocks (PCIe, processes); both publish under `lock`, which the measuring thread only tries. */
-#ifndef JD_GPU_INTERNAL_H
-#define JD_GPU_INTERNAL_H
+/* GPUs and the ways to ask them. The thread "gpu" asks for power, energy and rows. The thread "gpu-slow" makes the
+ * calls that block (PCIe, processes). Both publish under `lock`, which the measuring thread only tries. */
+#ifndef JD_GPU_OPS_H
+#define JD_GPU_OPS_H
 #include <pthread.h>
-#include "gpu.h"
-#include "hierarchy.h"
-#include "pacer.h"
+#include "gpus.h"
+#include "source/cgroup/hierarchy.h"
+#include "source/pacer.h"
 
 #define GPU_MAX_PROCESSES 256
-#define GPU_MAX_SHARES 64 /* cgroups that use one GPU at a time; what is beyond is nobody's */
+#define GPU_MAX_SHARES 64 /* cgroups that use one GPU at a time; the use of further ones is not charged */
 #define GPU_MAX_SAMPLES 1024 /* the driver keeps about 120 of each ring */
 #define GPU_KEPT_ROWS 512 /* of all GPUs, for cursors */
 #define GPU_KEPT_SAMPLES 8192
 
-/* Energy of one GPU from its counter, its power, or both (gpu_energy.c). Pure. */
+/* Energy of one GPU from its counter, its power, or both (work.c). Pure. */
 struct gpu_energy {
-	bool have_counter, have_power, counting; /* counting: the counter is what `uj` is made of */
-	bool begun; /* a value was seen: what was before it is not known */
+	bool have_counter, have_power, counting; /* counting: `uj` is made of the counter */
+	bool begun; /* a value was seen: energy before it is not known */
 	uint64_t counter_mj, counter_ns; /* as last seen to move */
 	uint64_t power_mw, power_ns;
 	uint64_t uj, time_ns; /* cumulative, and of when */
@@ -31,9 +31,9 @@ void gpu_energy_start(struct gpu_energy *e, uint64_t now_ns);
 void gpu_energy_counter(struct gpu_energy *e, uint64_t mj, uint64_t now_ns);
 /* The sensor says mw at now. */
 void gpu_energy_power(struct gpu_energy *e, uint64_t mw, uint64_t now_ns);
-/* Nothing was said for a while (asleep, lost): what follows does not join what was before. */
+/* The GPU gave no values for a while (asleep, lost): the next value is not joined to the one before. */
 void gpu_energy_gap(struct gpu_energy *e);
-/* By how much the two ways differ, relative to the counter, once enough was seen; false = not yet. */
+/* The difference of the two ways relative to the counter, once enough was seen; false = not yet. */
 bool gpu_energy_compare(struct gpu_energy *e, uint64_t now_ns, double *ret_gap);
 
 #define GPU_ENERGY_FIELDS (GPU_BIT(GPU_TOTAL_ENERGY) | GPU_BIT(GPU_POWER))
@@ -71,8 +71,8 @@ struct gpu_unit {
 	enum gpu_state state;
 	uint64_t retry_ns, pause_ns, row_due_ns, samples_due_ns;
 	unsigned mute; /* looks in a row that told neither energy nor power */
-	const char *why; /* what the last call that failed meant; NULL = not known */
-	bool denied; /* it was for want of rights */
+	const char *why; /* meaning of the last call that failed; NULL = not known */
+	bool denied; /* that call failed for want of rights */
 	bool gap_told;
 	int64_t ring_us[GPU_RINGS]; /* newest stamp seen */
 	uint8_t ring_refused[GPU_RINGS];
@@ -99,20 +99,20 @@ struct pid_entry {
 
 struct gpus {
 	const struct fsroot *root;
-	struct hierarchy *hierarchy; /* NULL: nobody to charge */
+	struct hierarchy *hierarchy; /* NULL: use is not charged */
 	bool wake;
 	uint64_t pace_ns;
 	unsigned n;
 	struct gpu_unit *units;
 	struct nvml *nvml; /* NULL: none */
-	struct gpu_drm *drm; /* thread gpu-slow (gpu_drm.c); NULL: not looked for yet */
+	struct gpu_drm *drm; /* thread gpu-slow (drm.c); NULL: not looked for yet */
 	pthread_rwlock_t nvml_use; /* written while the library is initialized anew */
 	struct pacer *fast, *slow;
 	struct pid_entry pids[GPU_MAX_PROCESSES]; /* thread gpu-slow: processes seen last time */
 	unsigned n_pids;
 	pthread_mutex_t lock; /* the rest, and what units publish */
 	unsigned recording;
-	uint64_t row_ns; /* pace of full rows, 0 = nobody wants them */
+	uint64_t row_ns; /* pace of full rows, 0 = not wanted */
 	struct gpu_row *rows; /* rings; NULL until somebody recorded */
 	struct gpu_sample *samples;
 	uint64_t n_rows, n_samples; /* ever put */
@@ -120,23 +120,24 @@ struct gpus {
 	unsigned n_warnings;
 };
 
-/* gpu_nvml.c, gpu_sysfs.c: append their GPUs (g->units has room for GPU_MAX). Absence is no error. */
+/* nvidia.c, cards.c: append their GPUs (g->units has room for GPU_MAX). Absence is no error. */
 int gpu_nvml_open(struct gpus *g, const char *library, struct err *err);
 void gpu_nvml_close(struct gpus *g);
 int gpu_sysfs_open(struct gpus *g);
 /* A new unit, -1 index when there is no room. */
 struct gpu_unit *gpu_add(struct gpus *g, const struct gpu_ops *ops, const char *vendor);
 void gpu_sysfs_close_unit(struct gpu_unit *u);
-/* gpu_poll.c: the steps of both threads. */
+/* poll.c: the steps of both threads. */
 uint64_t gpu_step(void *gpus);
-/* Before there is a thread: energy is counted from here on, or until it answers its first interval would be short of some. */
+/* The first look, before there is a thread: energy is counted from here on. Without it the first interval would lack
+ * the energy before the thread's first look. */
 void gpu_first_look(struct gpu_unit *u);
 uint64_t gpu_slow_step(void *gpus);
 
-/* gpu_feed.c; lock held. */
+/* gpus.c; lock held. */
 void gpu_put_row(struct gpus *g, const struct gpu_row *row);
 void gpu_put_sample(struct gpus *g, const struct gpu_sample *s);
-/* gpu_use.c: who uses u, onto u->shares. Thread gpu-slow. */
+/* users.c: puts the cgroups that use u into u->shares. Thread gpu-slow. */
 void gpu_ask_processes(struct gpu_unit *u, uint64_t now_ns);
 /* Measuring thread, lock held: use of rows up to the newest energy. */
 void gpu_charge_use(struct gpu_unit *u, struct reading *r);

@@ -5,8 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../base/clock.h"
-#include "gpu_drm.h"
+#include "base/clock.h"
+#include "drm.h"
+#include "gpu_ops.h"
+
+#define PCI_DEVICES "/sys/bus/pci/devices"
 
 #define DEFAULT_PACE_NS (100 * NS_PER_MS)
 
@@ -15,7 +18,7 @@ void gpu_warn(struct gpus *g, const char *fmt, ...)
 	va_list ap;
 
 	if (g->n_warnings == sizeof(g->warning) / sizeof(g->warning[0]))
-		return; /* nobody reads them: the first ones say what began */
+		return; /* the list is full: the first warnings tell the cause */
 	va_start(ap, fmt);
 	vsnprintf(g->warning[g->n_warnings++], sizeof(g->warning[0]), fmt, ap);
 	va_end(ap);
@@ -37,28 +40,26 @@ struct gpu_unit *gpu_add(struct gpus *g, const struct gpu_ops *ops, const char *
 	return u;
 }
 
-/* An NVIDIA GPU on the bus: which of them sleeps (any of them is woken by NVML's first call). */
+/* True when an NVIDIA GPU is on the bus; *asleep names one that sleeps. NVML's first call wakes all of them. */
 static bool find_nvidia(const struct gpus *g, char *ret_asleep, size_t size)
 {
-	DIR *list = fsroot_opendir(g->root, "/sys/bus/pci/devices");
+	DIR *list = fsroot_opendir(g->root, PCI_DEVICES);
 	bool any = false;
 	struct dirent *e;
 
 	*ret_asleep = '\0';
 	while (list && (e = readdir(list))) {
-		char path[128], text[32];
+		char text[32];
 
-		if (strlen(e->d_name) > 32)
+		if (fsroot_readf(g->root, text, sizeof(text), PCI_DEVICES "/%s/vendor", e->d_name) < 0 ||
+		    strcmp(text, "0x10de") != 0)
 			continue;
-		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%.32s/vendor", e->d_name);
-		if (fsroot_read(g->root, path, text, sizeof(text)) < 0 || strcmp(text, "0x10de") != 0)
-			continue;
-		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%.32s/class", e->d_name);
-		if (fsroot_read(g->root, path, text, sizeof(text)) < 0 || strncmp(text, "0x03", 4) != 0)
+		if (fsroot_readf(g->root, text, sizeof(text), PCI_DEVICES "/%s/class", e->d_name) < 0 ||
+		    strncmp(text, "0x03", 4) != 0)
 			continue;
 		any = true;
-		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%.32s/power/runtime_status", e->d_name);
-		if (fsroot_read(g->root, path, text, sizeof(text)) >= 0 && strcmp(text, "suspended") == 0)
+		if (fsroot_readf(g->root, text, sizeof(text), PCI_DEVICES "/%s/power/runtime_status", e->d_name) >= 0 &&
+		    strcmp(text, "suspended") == 0)
 			snprintf(ret_asleep, size, "%.32s", e->d_name);
 	}
 	if (list)
@@ -66,7 +67,7 @@ static bool find_nvidia(const struct gpus *g, char *ret_asleep, size_t size)
 	return any;
 }
 
-/* Who named a library gets it or an error; elsewhere what is not there is not missed. */
+/* A configured library that cannot be used is an error; without one a missing library is none. */
 static int open_nvml(struct gpus *g, const struct gpu_options *o, struct err *err)
 {
 	struct err why = { 0 };
@@ -150,7 +151,7 @@ int gpus_open(const struct fsroot *root, const struct gpu_options *o, struct sch
 		gpu_first_look(&g->units[i]);
 	}
 	if (g->n || g->n_warnings)
-		*ret = g; /* who has none keeps what there is to say, and nothing else */
+		*ret = g; /* without a GPU only the warnings are kept */
 	else
 		gpus_close(g);
 	return 0;
@@ -247,4 +248,93 @@ void gpus_close(struct gpus *g)
 	free(g->samples);
 	free(g->units);
 	free(g);
+}
+
+/* Rows and samples for recorders: two rings, and a cursor per reader. */
+
+void gpu_put_row(struct gpus *g, const struct gpu_row *row)
+{
+	if (g->rows)
+		g->rows[g->n_rows++ % GPU_KEPT_ROWS] = *row;
+}
+
+void gpu_put_sample(struct gpus *g, const struct gpu_sample *s)
+{
+	if (g->samples)
+		g->samples[g->n_samples++ % GPU_KEPT_SAMPLES] = *s;
+}
+
+/* Overwritten entries are skipped and counted. */
+static bool next(uint64_t *at, uint64_t put, uint64_t kept, uint64_t *missed)
+{
+	uint64_t oldest = put > kept ? put - kept : 0;
+
+	if (*at < oldest) {
+		*missed += *at ? oldest - *at : 0;
+		*at = oldest;
+	}
+	return *at < put;
+}
+
+void gpus_record(struct gpus *g, uint64_t row_ns)
+{
+	if (!g)
+		return;
+	pthread_mutex_lock(&g->lock);
+	if (row_ns && !g->rows) {
+		g->rows = calloc(GPU_KEPT_ROWS, sizeof(*g->rows));
+		g->samples = calloc(GPU_KEPT_SAMPLES, sizeof(*g->samples));
+	}
+	if (row_ns)
+		g->recording++;
+	else if (g->recording)
+		g->recording--;
+	if (!g->recording)
+		g->row_ns = 0;
+	else if (row_ns && (!g->row_ns || row_ns < g->row_ns))
+		g->row_ns = row_ns;
+	pthread_mutex_unlock(&g->lock);
+	if (g->fast)
+		pacer_wake(g->fast);
+	if (g->slow)
+		pacer_wake(g->slow);
+}
+
+void gpus_cursor(struct gpus *g, struct gpu_cursor *ret)
+{
+	*ret = (struct gpu_cursor){ 0 };
+	if (!g)
+		return;
+	pthread_mutex_lock(&g->lock);
+	ret->rows = g->n_rows;
+	ret->samples = g->n_samples;
+	pthread_mutex_unlock(&g->lock);
+}
+
+bool gpus_next_row(struct gpus *g, struct gpu_cursor *c, struct gpu_row *ret)
+{
+	bool any;
+
+	if (!g)
+		return false;
+	pthread_mutex_lock(&g->lock);
+	any = g->rows && next(&c->rows, g->n_rows, GPU_KEPT_ROWS, &c->missed);
+	if (any)
+		*ret = g->rows[c->rows++ % GPU_KEPT_ROWS];
+	pthread_mutex_unlock(&g->lock);
+	return any;
+}
+
+bool gpus_next_sample(struct gpus *g, struct gpu_cursor *c, struct gpu_sample *ret)
+{
+	bool any;
+
+	if (!g)
+		return false;
+	pthread_mutex_lock(&g->lock);
+	any = g->samples && next(&c->samples, g->n_samples, GPU_KEPT_SAMPLES, &c->missed);
+	if (any)
+		*ret = g->samples[c->samples++ % GPU_KEPT_SAMPLES];
+	pthread_mutex_unlock(&g->lock);
+	return any;
 }

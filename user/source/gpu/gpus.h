@@ -4,11 +4,11 @@
  * waits. Each GPU is a domain gpu-N of the schema. */
 #ifndef JD_GPU_H
 #define JD_GPU_H
-#include "../base/err.h"
-#include "../base/fsroot.h"
-#include "../model/cgroup.h"
-#include "../model/gpu.h"
-#include "../model/reading.h"
+#include "base/err.h"
+#include "base/fsroot.h"
+#include "model/cgroup.h"
+#include "model/gpu.h"
+#include "model/reading.h"
 
 #define GPU_ROW_NS 150000000ull /* pace of gpu-power.csv (formats of the experiment tree) */
 
@@ -16,7 +16,7 @@ struct gpu_options {
 	const char *library; /* path of libnvidia-ml.so.1; NULL = the system's */
 	bool wake; /* also ask GPUs that sleep (runtime power management) */
 	uint64_t pace_ns; /* between two looks at power and energy; 0 = default */
-	const struct hierarchy *hierarchy; /* whose cgroups use is charged to; NULL = use goes to nobody */
+	const struct hierarchy *hierarchy; /* use is charged to its cgroups; NULL = use is not charged */
 };
 
 struct gpus;
@@ -26,17 +26,18 @@ struct gpus;
  * that sleep. No thread yet, because capabilities are given up after opening. */
 int gpus_open(const struct fsroot *root, const struct gpu_options *o, struct schema *s, struct gpus **ret,
 	      struct err *err);
-/* Does any of them (AMD, Intel) take a look at the descriptors of processes? That takes CAP_SYS_PTRACE and no Landlock. */
+/* True when any GPU (AMD, Intel) needs a look at the descriptors of processes, which takes CAP_SYS_PTRACE and no
+ * Landlock. */
 bool gpus_look_into_processes(const struct gpus *g);
 int gpus_start(struct gpus *g); /* 0 or -errno; NULL accepted */
 /* Measuring thread: newest energy into r->domains, use of rows since the last call into r. Never waits. */
 void gpus_read(struct gpus *g, struct reading *r, const struct cgroup_table *t);
-/* One line about what changed since the last call: lost, back, reset, counter and power that disagree. */
+/* One line about a change since the last call: lost, back, reset, counter and power that disagree. */
 bool gpus_next_warning(struct gpus *g, char *ret_text, size_t size);
 void gpus_close(struct gpus *g); /* NULL accepted; waits for the call in progress */
 
 unsigned gpus_count(const struct gpus *g); /* NULL: 0 */
-/* A copy of what is known of GPU i now. */
+/* A copy of the present description of GPU i. */
 void gpus_desc(struct gpus *g, unsigned i, struct gpu_desc *ret);
 
 /* For the recorder. Rows and samples are kept in rings of bounded length; each reader has its own cursor and
@@ -48,7 +49,7 @@ struct gpu_cursor {
 /* Full rows every row_ns and the driver's rings every 1.5 s, until called with 0. Counted: each caller with
  * row_ns takes it back with 0; the shortest pace holds. */
 void gpus_record(struct gpus *g, uint64_t row_ns);
-/* A cursor that sees only what comes from now on. */
+/* A cursor that sees only rows and samples from now on. */
 void gpus_cursor(struct gpus *g, struct gpu_cursor *ret);
 bool gpus_next_row(struct gpus *g, struct gpu_cursor *c, struct gpu_row *ret); /* false = none now */
 bool gpus_next_sample(struct gpus *g, struct gpu_cursor *c, struct gpu_sample *ret); /* stamps of a ring ascend */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of gpu_nvml*.c: what an NVIDIA GPU has beside what every GPU has. */
-#ifndef JD_GPU_NVML_H
-#define JD_GPU_NVML_H
-#include "gpu_internal.h"
-#include "nvml.h"
+/* Parts of nvidia.c (energy, power, rows) and nvidia_users.c (processes, samples) that both need. */
+#ifndef JD_NVIDIA_H
+#define JD_NVIDIA_H
+#include "gpu_ops.h"
+#include "model/nvml.h"
 
 /* Bytes over PCIe since the driver was loaded, of fields 197 and 198. */
 struct nvml_bytes {
@@ -23,12 +23,7 @@ static inline struct nvml_unit *nvml_unit_of(const struct gpu_unit *u)
 	return u->device;
 }
 
-/* gpu_nvml_row.c. What the unit tells is found out once, into its desc. */
-void gpu_nvml_probe(struct gpu_unit *u);
-int gpu_nvml_row(struct gpu_unit *u, uint32_t wanted, struct gpu_row *row);
-int gpu_nvml_pcie(struct gpu_unit *u, int64_t *ret_tx, int64_t *ret_rx);
-
-/* gpu_nvml_samples.c, gpu_nvml_use.c */
+/* nvidia_users.c: calls of struct gpu_ops. */
 int gpu_nvml_samples(struct gpu_unit *u, enum gpu_ring ring, struct gpu_sample *ret, unsigned max);
 int gpu_nvml_processes(struct gpu_unit *u, struct gpu_process *ret, unsigned max);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the two threads of the GPUs do. The driver is never asked with the lock held. */
+/* The steps of the two threads of the GPUs. The driver is never asked with the lock held. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../base/clock.h"
-#include "gpu_internal.h"
+#include "base/clock.h"
+#include "gpu_ops.h"
 
 #define RETRY_NS (2 * NS_PER_S)
 #define LAST_RETRY_NS (60 * NS_PER_S) /* to initialize a library anew is not cheap */
@@ -35,15 +35,15 @@ static void become(struct gpu_unit *u, enum gpu_state state, const char *what)
 
 static bool is_asleep(const struct gpu_unit *u)
 {
-	char path[200], text[32];
+	char text[32];
 
 	if (u->g->wake || !*u->sysfs)
 		return false;
-	snprintf(path, sizeof(path), "%s/power/runtime_status", u->sysfs);
-	return fsroot_read(u->g->root, path, text, sizeof(text)) >= 0 && strcmp(text, "suspended") == 0;
+	return fsroot_readf(u->g->root, text, sizeof(text), "%s/power/runtime_status", u->sysfs) >= 0 &&
+	       strcmp(text, "suspended") == 0;
 }
 
-/* May it be asked now? */
+/* True when the GPU may be asked now. */
 static bool is_there(struct gpu_unit *u, uint64_t now_ns)
 {
 	if (is_asleep(u)) {
@@ -76,7 +76,8 @@ static void lose(struct gpu_unit *u, uint64_t now_ns)
 	become(u, GPU_LOST, what);
 }
 
-/* Neither energy nor power for many looks. What comes of rights is told, and stays so until somebody gives them. */
+/* The GPU gave neither energy nor power for many looks. Missing rights are told once, and the GPU stays silent until
+ * they are given. */
 static void be_mute(struct gpu_unit *u, uint64_t now_ns)
 {
 	if (++u->mute < MUTE_LOOKS || (u->denied && u->mute > MUTE_LOOKS))
@@ -139,7 +140,7 @@ void gpu_first_look(struct gpu_unit *u)
 	measure(u);
 }
 
-/* What the driver keeps no ring of is sampled by our own rows. */
+/* Values for which the driver keeps no ring are sampled by our own rows. */
 static void put_polled(struct gpu_unit *u, const struct gpu_row *row)
 {
 	static const enum gpu_field fields[GPU_RINGS] = { GPU_POWER, GPU_UTIL_GPU, GPU_UTIL_MEM };

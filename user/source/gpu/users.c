@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Whose work a GPU does. The driver tells the share of time that each process kept it busy in the last second; that
- * share is taken to hold until it is asked again, so that every interval of a consumer has its part. A process
- * that is gone before its cgroup was read is nobody, unless it was seen before. */
+/* Use of a GPU by cgroups. The driver tells the share of time that each process kept it busy in the last second.
+ * That share holds until the driver is asked again, so that every interval of a consumer has its part. The use of a
+ * process that ended before its cgroup was read is not charged, unless the process was seen before. */
 #include <errno.h>
 #include <string.h>
-#include "../base/clock.h"
-#include "gpu_internal.h"
-#include "process_cgroup.h"
+#include "base/clock.h"
+#include "gpu_ops.h"
+#include "source/cgroup/process_cgroup.h"
 
-#define TOO_OLD_NS (5 * NS_PER_S) /* shares that were not asked anew for so long say nothing */
+#define TOO_OLD_NS (5 * NS_PER_S) /* shares older than this are not used */
 
 static struct pid_entry *find(struct gpus *g, uint32_t pid)
 {
@@ -18,7 +18,7 @@ static struct pid_entry *find(struct gpus *g, uint32_t pid)
 	return NULL;
 }
 
-/* 0 = not known. The list is a ring: who was added first goes first. */
+/* Cgroup of a process, 0 = not known. The list is a ring: the entry that was added first is replaced first. */
 static uint64_t cgroup_of(struct gpus *g, uint32_t pid, uint64_t now_ns)
 {
 	struct pid_entry *e = find(g, pid);
@@ -27,7 +27,7 @@ static uint64_t cgroup_of(struct gpus *g, uint32_t pid, uint64_t now_ns)
 	if (!g->hierarchy)
 		return 0;
 	if (process_cgroup(g->root, g->hierarchy, pid, &id) != 0)
-		return e && now_ns < e->seen_ns + TOO_OLD_NS ? e->cgroup : 0; /* later the number may be another's */
+		return e && now_ns < e->seen_ns + TOO_OLD_NS ? e->cgroup : 0; /* later the pid may be reused */
 	if (!e)
 		e = &g->pids[g->n_pids++ % GPU_MAX_PROCESSES];
 	*e = (struct pid_entry){ pid, id, now_ns };
@@ -43,7 +43,7 @@ static void add_share(struct gpu_share *list, unsigned *n, uint64_t cgroup, uint
 	while (i < *n && list[i].cgroup != cgroup)
 		i++;
 	if (i == GPU_MAX_SHARES)
-		i = 0; /* no room for another: it goes with the first, which is nobody's by then */
+		i = 0; /* no room for another cgroup: the first entry gets its use */
 	if (i == *n)
 		list[(*n)++] = (struct gpu_share){ .cgroup = cgroup, .row = UINT32_MAX };
 	list[i].ppm += ppm;
@@ -58,7 +58,7 @@ void gpu_ask_processes(struct gpu_unit *u, uint64_t now_ns)
 
 	if (n < 0)
 		return; /* the last ones hold until they are too old */
-	shares[0] = (struct gpu_share){ .row = UINT32_MAX }; /* nobody */
+	shares[0] = (struct gpu_share){ .row = UINT32_MAX }; /* first entry: use that is not charged */
 	for (int i = 0; i < n; i++)
 		add_share(shares, &n_shares, processes[i].ppm ? cgroup_of(u->g, processes[i].pid, now_ns) : 0,
 			  processes[i].ppm);
@@ -95,7 +95,7 @@ void gpu_charge_use(struct gpu_unit *u, struct reading *r)
 	for (unsigned i = 0; i < u->n_shares; i++) {
 		struct gpu_share *s = &u->shares[i];
 
-		/* without memory it is nobody's, as what is not told */
+		/* without memory it is not charged, as use that is not told */
 		if (s->ppm)
 			reading_use(r, row_of(r, s), u->desc.domain,
 				    (uint64_t)((unsigned __int128)(until - from) * s->ppm / 1000000));

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The driver's counter is exact where there is one, moves in steps of 10 to 100 ms and begins anew with the
- * driver. Power is averaged over up to a second and, on some GPUs, measured a quarter of the time. Both are
- * added up, the counter is what counts, and who differs by much is told about.
+/* The driver's counter is exact where there is one, moves in steps of 10 to 100 ms and begins anew with the driver.
+ * Power is averaged over up to a second and, on some GPUs, measured a quarter of the time. Both are added up and the
+ * counter is reported. A large difference of the two is told.
  *
- * Time of the energy is that of the step that made it: a reading between two steps has the same total and the
- * same time, and not a watt less. */
+ * * * The time of the energy is that of the counter's step. A reading between two steps has the same total and the
+ * same time, so power does not drop. */
 #include <string.h>
-#include "../base/clock.h"
-#include "gpu_internal.h"
+#include "base/clock.h"
+#include "gpu_ops.h"
 
-#define MAX_MW 10000000ull /* 10 kW: four times the largest module sold; what is more is nonsense */
-#define LONGEST_STEP_NS (3 * NS_PER_S) /* what lies further apart says nothing about between */
+#define MAX_MW 10000000ull /* 10 kW: four times the largest module sold; a larger value is wrong */
+#define LONGEST_STEP_NS (3 * NS_PER_S) /* values further apart say nothing of the time between them */
 #define STILL_NS (500 * NS_PER_MS) /* a counter that does not move for so long stands */
 #define COMPARE_NS (30 * NS_PER_S)
 #define COMPARE_MIN_UJ 100000000ull /* 100 J: below, steps of the counter weigh too much */
@@ -56,7 +56,7 @@ void gpu_energy_counter(struct gpu_energy *e, uint64_t mj, uint64_t now_ns)
 		return;
 	}
 	if (!first && mj < e->counter_mj) {
-		e->resets++; /* the driver was loaded anew: what fell into its absence is not known */
+		e->resets++; /* the driver was loaded anew: energy in its absence is not known */
 		forget_comparison(e, now_ns);
 		e->time_ns = now_ns;
 	} else if (!first && (unsigned __int128)step * NS_PER_S > (unsigned __int128)MAX_MW * (ns + 100 * NS_PER_MS)) {

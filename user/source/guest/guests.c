@@ -7,18 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "../base/clock.h"
-#include "process_cgroup.h"
+#include "base/clock.h"
+#include "source/cgroup/process_cgroup.h"
 
 #define MAX_CLAIMS 1024
 #define MAX_LINE (128u << 10) /* of a command line; libvirt's are some KiB */
-/* A guest may connect as often as it likes, and the I/O loop waits for a scan: between two of them this much, and so
- * many times what one takes. */
+/* The I/O loop waits for a scan, and a guest may connect as often as it likes. So two scans are this far apart, and
+ * so many times the duration of one. */
 #define SCAN_NS NS_PER_S
 #define SCAN_SHARE 10
 #define FIRST_CID 3 /* 0 to 2 are the hypervisor, this machine, the host (vsock(7)) */
 
-/* A process that says it runs the guest with a CID. Anybody may write anything on a command line. */
+/* A process whose command line claims the guest with a CID. Any process may have any command line. */
 struct claim {
 	uint32_t cid, pid;
 	bool machine; /* in a cgroup that only machined and libvirt make */
@@ -119,7 +119,7 @@ static bool is_named(const char *name, const char *end, const char *begin, const
 }
 
 /* machine-qemu\x2d1\x2dNAME.scope of machined; /machine/qemu-1-NAME.libvirt-qemu without systemd. Only slices or
- * partitions above: whoever was given a service, a scope or a container can make any name below it. */
+ * partitions may be above: the owner of a service, a scope or a container can make any name below it. */
 bool guests_machine_of(char *path)
 {
 	bool plain = strncmp(path, "/machine/", 9) == 0;
@@ -153,16 +153,15 @@ static bool has_children(const struct guests *g, const char *dir)
 	return any;
 }
 
-/* Is that process the only one of its cgroup, whose whole subtree the guest is told of? */
+/* True when the process is alone in its cgroup: the guest is told the energy of the cgroup's whole subtree. */
 static bool is_alone(const struct guests *g, const char *path, uint32_t pid)
 {
-	char dir[2 * sizeof(g->hierarchy.mount)], file[sizeof(dir) + 16], text[64], alone[16];
+	char dir[2 * sizeof(g->hierarchy.mount)], text[64], alone[16];
 
 	snprintf(alone, sizeof(alone), "%u", pid);
 	if (snprintf(dir, sizeof(dir), "%s%s", g->hierarchy.mount, path) >= (int)sizeof(dir) || has_children(g, dir))
 		return false;
-	snprintf(file, sizeof(file), "%s/cgroup.procs", dir);
-	return fsroot_read(g->root, file, text, sizeof(text)) > 0 && strcmp(text, alone) == 0;
+	return fsroot_readf(g->root, text, sizeof(text), "%s/cgroup.procs", dir) > 0 && strcmp(text, alone) == 0;
 }
 
 static ssize_t read_line(struct guests *g, uint32_t pid)
@@ -182,7 +181,8 @@ static ssize_t read_line(struct guests *g, uint32_t pid)
 	return len < sizeof(g->line) ? (ssize_t)len : -EFBIG;
 }
 
-/* Where a claim goes: those of machines before all others, which anybody can make any number of. NULL = nowhere. */
+/* Room for a claim, NULL = none. Claims of machines come before all others, because any process can make any number
+ * of the others. */
 static struct claim *place_for(struct guests *g, bool machine)
 {
 	if (g->n < MAX_CLAIMS)
@@ -241,7 +241,7 @@ static bool is_in(const char *path, const char *tree)
 	return strncmp(path, tree, len) == 0 && (!path[len] || path[len] == '/');
 }
 
-/* Another guest's process in this one's cgroup, or the other way round. */
+/* True when another guest's process is in this one's cgroup, or the other way round. */
 static bool is_shared(const struct guests *g, const struct claim *c)
 {
 	for (unsigned i = 0; i < g->n; i++) {
@@ -275,7 +275,7 @@ static const struct claim *judge(const struct guests *g, uint32_t cid, bool *ret
 	return *ret_two ? NULL : best;
 }
 
-int guests_find(struct guests *g, uint32_t cid, char *ret_path, size_t size, struct err *why)
+int guests_find(struct guests *g, uint32_t cid, char *ret_path, size_t size, struct err *err)
 {
 	const struct claim *c;
 	bool two;
@@ -284,27 +284,27 @@ int guests_find(struct guests *g, uint32_t cid, char *ret_path, size_t size, str
 		scan(g);
 	c = judge(g, cid, &two);
 	if (g->crowded && (two || !c || !c->machine))
-		return err_set(why, -EPERM,
+		return err_set(err, -EPERM,
 			       "CID %u: more than %d processes name a guest-cid; name its cgroup with guest=", cid,
 			       MAX_CLAIMS);
 	if (two)
 		return err_set(
-			why, -EPERM,
+			err, -EPERM,
 			"CID %u: processes of two cgroups say that it is theirs; name the right one with guest=", cid);
 	if (!c)
-		return err_set(why, -ENOENT,
+		return err_set(err, -ENOENT,
 			       "CID %u: no process here has vhost-vsock with guest-cid=%u; name its cgroup with guest=",
 			       cid, cid);
 	if (is_shared(g, c))
-		return err_set(why, -EPERM, "CID %u: cgroup %.200s is another guest's too; give each machine its own",
+		return err_set(err, -EPERM, "CID %u: cgroup %.200s is another guest's too; give each machine its own",
 			       cid, c->path);
 	if (!c->machine && (strcmp(c->path, "/") == 0 || !is_alone(g, c->path, c->pid)))
 		return err_set(
-			why, -EPERM,
+			err, -EPERM,
 			"CID %u: process %u has not cgroup %.200s to itself; run it in its own or name it with guest=",
 			cid, c->pid, c->path);
 	if (strlen(c->path) >= size)
-		return err_set(why, -ENAMETOOLONG, "CID %u: its cgroup's path is too long", cid);
+		return err_set(err, -ENAMETOOLONG, "CID %u: its cgroup's path is too long", cid);
 	memcpy(ret_path, c->path, strlen(c->path) + 1);
 	return 0;
 }

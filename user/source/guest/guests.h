@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The virtual machines of this host: which cgroup is that of the guest with a CID? From the command line of its
- * QEMU and that process's cgroup; nothing is asked of the guest. */
+/* The virtual machines of this host: the cgroup of the guest with a CID. It is found by the command line of its QEMU
+ * and that process's cgroup; the guest is not asked. */
 #ifndef JD_GUESTS_H
 #define JD_GUESTS_H
 #include <stdint.h>
-#include "../base/err.h"
-#include "hierarchy.h"
+#include "base/err.h"
+#include "source/cgroup/hierarchy.h"
 
 struct guests;
 
 int guests_open(const char *root, enum hierarchy_mode mode, struct guests **ret, struct err *err);
 /* Path of the machine's cgroup below the mount. Looks at the processes anew, a second and ten times what that takes
  * after the last time. 0; -ENOENT: no such guest here; -EPERM: its cgroup is not its own or more than one claims the
- * CID; -ENAMETOOLONG; why says more. */
-int guests_find(struct guests *g, uint32_t cid, char *ret_path, size_t size, struct err *why);
-/* CID i of those that processes here say they have, each maybe more than once; 0 behind the last. Looks anew for 0. */
+ * CID; -ENAMETOOLONG; err says more. */
+int guests_find(struct guests *g, uint32_t cid, char *ret_path, size_t size, struct err *err);
+/* CID i of those that processes here claim, some maybe more than once; 0 behind the last. i = 0 looks at the
+ * processes anew. */
 uint32_t guests_claimed(struct guests *g, unsigned i);
 void guests_close(struct guests *g);
 

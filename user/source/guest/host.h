@@ -4,9 +4,9 @@
 #ifndef JD_HOST_H
 #define JD_HOST_H
 #include <stddef.h>
-#include "../base/err.h"
-#include "../base/fsroot.h"
-#include "../model/reading.h"
+#include "base/err.h"
+#include "base/fsroot.h"
+#include "model/reading.h"
 
 struct host;
 
@@ -22,7 +22,7 @@ int host_open(const struct host_options *o, struct schema *s, struct host **ret,
 int host_start(struct host *h); /* the thread; 0 or -errno; NULL accepted */
 /* Totals as last told, each with the time of its arrival. NULL accepted. */
 void host_read(struct host *h, struct reading *r);
-/* What changed since the last call; false = nothing. NULL accepted. */
+/* A change since the last call; false = none. NULL accepted. */
 bool host_next_warning(struct host *h, char *ret_text, size_t size);
 void host_close(struct host *h); /* NULL accepted */
 

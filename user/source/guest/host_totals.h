@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef JD_HOST_INTERNAL_H
-#define JD_HOST_INTERNAL_H
+#ifndef JD_HOST_TOTALS_H
+#define JD_HOST_TOTALS_H
 #include <pthread.h>
-#include "../model/share.h"
-#include "energy.h"
+#include "model/guest_share.h"
+#include "source/energy/energy.h"
 #include "host.h"
 
 #define HOST_WARNINGS 8
@@ -14,8 +14,8 @@ struct host_lines {
 	bool skip; /* of a line that was too long: to its end */
 	char text[SHARE_LINE_MAX + 1];
 };
-/* Takes n bytes; the newest whole line among them goes to *ret, with what those before it say of their quality; *ret_any
- * says whether there was one, and if it was set already, *ret is one of those before. */
+/* Takes n bytes. The newest whole line among them goes to *ret, with the quality of the lines before it added.
+ * *ret_any becomes true when there was one; if it was true before the call, *ret is an earlier line. */
 void host_lines_add(struct host_lines *l, const char *data, size_t n, struct share *ret, bool *ret_any);
 
 struct host_domain {
@@ -32,20 +32,18 @@ struct host_totals {
 	bool any;
 	uint64_t epoch, number, boot_ns; /* of the last line, and when it came */
 	uint64_t ahead_ns; /* by how much the host's time is before ours, a day at most */
-	uint64_t granted_ns; /* all that was added to ours for that */
+	uint64_t granted_ns; /* total of the time added to ours for that */
 	unsigned n;
 	struct host_domain domains[SCHEMA_MAX_DOMAINS];
 };
 /* The first line: domains into totals and schema. -E2BIG: no room, -EEXIST: a name that the schema has. */
 int host_totals_init(struct host_totals *t, const struct share *s, const char *place, struct schema *schema);
-/* A later one. An old one again is passed over; the time of a domain that it lacks stands still; one that was not there at first is
- * not taken. False: passed over. */
+/* A later line. A repeated line is passed over: false. The time of a domain that the line lacks stands still. A
+ * domain that the first line lacked is not taken. */
 bool host_totals_add(struct host_totals *t, const struct share *s, uint64_t now_ns, uint64_t boot_ns);
 void host_totals_read(struct host_totals *t, struct reading *r);
 
-/* host_place.c: 0 or -EINVAL with err. */
+/* host.c: 0 or -EINVAL with err. */
 int host_place_check(const char *place, struct err *err);
-/* A descriptor that does not block, connected within wait_ms; or -errno. */
-int host_place_open(const struct fsroot *root, const char *place, int wait_ms);
 
 #endif

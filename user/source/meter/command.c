@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A program or a FIFO that prints lines dNcM=WATTS (meter_line.c) at its own pace. A program is started without a
+/* A program or a FIFO that prints lines dNcM=WATTS (line.c) at its own pace. A program is started without a
  * shell, in a process group of its own, and started anew when it ends. */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,12 +11,12 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "../base/clock.h"
-#include "meter_internal.h"
+#include "base/clock.h"
+#include "meter_ops.h"
 
 #define LINE_MAX_BYTES 1024
 #define READ_BYTES 16384 /* of one look */
-#define FLOOD_BYTES 4096 /* what is more is looked at from there back: the newest lines */
+#define FLOOD_BYTES 4096 /* of a longer look only the last bytes, the newest lines, are parsed */
 #define LOOK_MS 200
 #define END_MS 500 /* until a program that was asked to end is killed */
 
@@ -160,7 +160,7 @@ static const char *name_of(const struct meter *m)
 	return m->command.n ? m->command.v[0] : m->device;
 }
 
-/* 1: there was more than can be meant. */
+/* 1: there was more than a meter should print. */
 static int take_look(struct meter *m, struct stream *s, char *text, size_t n, struct err *err)
 {
 	bool flood = n > FLOOD_BYTES;
@@ -191,15 +191,15 @@ static int stream_look(struct meter *m, struct err *err)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (!n && !s->child) {
-		poll(NULL, 0,
-		     LOOK_MS / 2); /* whoever prints has gone, and may come again: until then poll does not wait */
+		poll(NULL, 0, LOOK_MS / 2); /* the writer has gone and may come again: until then poll does not wait */
 		return 0;
 	}
 	m->failures = m->failures < 5 ? 5 : m->failures; /* it ended: open it anew, not too often */
 	return err_set(err, -EPIPE, "%s: it ended; it is started again", name_of(m));
 }
 
-/* Its group has its number until it is waited for: who else is in it ends then. */
+/* The process group keeps its number until the child is waited for, so the others in the group are ended before
+ * that. */
 static void end(pid_t child)
 {
 	uint64_t until = clock_mono_ns() + END_MS * NS_PER_MS;

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-#include "../base/clock.h"
-#include "meter_internal.h"
+#include "base/clock.h"
+#include "meter_ops.h"
 
 #define DEVICE "/dev/ipmi0"
 #define NETFN_GROUP 0x2c

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../base/clock.h"
-#include "../base/parse.h"
-#include "meter_internal.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "meter_ops.h"
 
 #define CLASS "/sys/class/hwmon"
 #define MAX_CHIPS 64
@@ -94,10 +94,9 @@ static bool is_battery(const struct meter *m, const char *chip)
 
 static void add_chip(struct meter *m, struct sensors *s, const char *chip)
 {
-	char path[120], name[64];
+	char name[64];
 
-	snprintf(path, sizeof(path), CLASS "/%.16s/name", chip);
-	if (fsroot_read(m->all->root, path, name, sizeof(name)) < 0)
+	if (fsroot_readf(m->all->root, name, sizeof(name), CLASS "/%.16s/name", chip) < 0)
 		return;
 	if (m->device ? strcmp(m->device, name) != 0 && strcmp(m->device, chip) != 0 :
 			is_gpu(name) || is_battery(m, chip))

@@ -1,8 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is known of a meter now, and what is not. */
+/* Lines of a command or FIFO: words dNcM=VALUE, watts unless a unit follows (uW, mW, W, kW). */
+#include <ctype.h>
 #include <stdio.h>
-#include "../base/clock.h"
-#include "meter_internal.h"
+#include <string.h>
+#include "base/clock.h"
+#include "base/parse.h"
+#include "meter_ops.h"
+
+#define WORD_MAX 48
+
+static bool unit_of(const char *unit, double *ret)
+{
+	static const struct {
+		const char *name;
+		double watts;
+	} units[] = {
+		{ "", 1 }, { "W", 1 }, { "mW", 1e-3 }, { "uW", 1e-6 }, { "kW", 1e3 },
+	};
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (strcmp(unit, units[i].name) != 0)
+			continue;
+		*ret = units[i].watts;
+		return true;
+	}
+	return false;
+}
+
+/* d0c0=12.5mW; the digits are one each, as the readers of the tree know them. */
+static bool parse_word(char *word, struct meter_value *ret)
+{
+	char *number = word + 5, unit[WORD_MAX];
+	size_t len;
+	double value, scale;
+
+	if (word[0] != 'd' || !isdigit((unsigned char)word[1]) || word[2] != 'c' || !isdigit((unsigned char)word[3]) ||
+	    word[4] != '=')
+		return false;
+	len = strspn(number, "+-.0123456789eE");
+	snprintf(unit, sizeof(unit), "%s", number + len);
+	number[len] = '\0';
+	if (!unit_of(unit, &scale) || parse_double(number, &value) != 0 || !meter_watts(value * scale, &ret->power_uw))
+		return false;
+	ret->device = (uint8_t)(word[1] - '0');
+	ret->channel = (uint8_t)(word[3] - '0');
+	return true;
+}
+
+unsigned meter_parse_line(const char *line, struct meter_value *ret, unsigned max)
+{
+	unsigned n = 0;
+
+	while (*line && n < max) {
+		char word[WORD_MAX];
+		size_t len;
+
+		line += strspn(line, " \t\r,;");
+		len = strcspn(line, " \t\r,;");
+		if (len && len < sizeof(word)) {
+			memcpy(word, line, len);
+			word[len] = '\0';
+			n += parse_word(word, &ret[n]);
+		}
+		line += len;
+	}
+	return n;
+}
+
+/* A meter's present values, and its silence. */
 
 #define SILENT_NS (10 * NS_PER_S) /* at least, until it is told */
 
@@ -13,7 +78,7 @@ static bool is_silent(const struct meter *m, const struct meter_channel *c, uint
 	return now_ns > since + longest_ns;
 }
 
-/* Channels of which nothing is known since longest_ns: the sum of the others is not all. */
+/* Number of channels without a value for longest_ns: the sum of the others is not the whole. */
 static unsigned silent_channels(const struct meter *m, uint64_t now_ns, uint64_t longest_ns,
 				const struct meter_channel **ret_first)
 {
@@ -28,7 +93,7 @@ static unsigned silent_channels(const struct meter *m, uint64_t now_ns, uint64_t
 	return n;
 }
 
-/* Who talks by himself fails in nothing when he does not, and who has many channels when one of them does not. */
+/* A meter that sends by itself has no error when it is silent, nor has a meter of many channels when one of them is. */
 void meter_tell_silence(struct meter *m)
 {
 	uint64_t now = clock_mono_ns(), longest = m->longest_ns > SILENT_NS ? m->longest_ns : SILENT_NS, since;
@@ -42,7 +107,7 @@ void meter_tell_silence(struct meter *m)
 	all = now > since + longest;
 	silent = silent_channels(m, now, longest, &first);
 	if (!all && m->newest_ns < m->opened_ns) {
-		/* it was opened anew: what is said of it holds until it talks or had the time to */
+		/* after opening, the earlier judgement holds until the meter answers or had the time to */
 		pthread_mutex_unlock(&m->all->lock);
 		return;
 	}

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "meter_internal.h"
-
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "../base/clock.h"
+#include "base/clock.h"
+#include "meter_ops.h"
 
 #define LONGEST_NS (3 * NS_PER_S) /* between two values of one trapezoid, or three paces */
 #define FIRST_RETRY_NS (200 * NS_PER_MS) /* ten paces, between these two */
 #define RETRY_NS (2 * NS_PER_S)
 #define LAST_RETRY_NS (30 * NS_PER_S)
 #define GIVE_UP 5 /* failed looks until it is opened anew */
-#define FLOOD_NS (20 * NS_PER_MS) /* between looks at one that says more than can be meant */
+#define FLOOD_NS (20 * NS_PER_MS) /* pause before the next look at a meter that prints too much */
 
 static const struct meter_ops *const kinds[] = { &meter_hwmon,  &meter_serial,  &meter_command, &meter_fifo,
 						 &meter_shelly, &meter_tasmota, &meter_dcmi };
 
-/* The first messages are kept: they say what began. */
+/* The first messages are kept: they tell the cause. */
 void meter_warn(struct meter *m, const char *text)
 {
 	struct meters *all = m->all;
@@ -86,8 +85,8 @@ static void tell(struct meter *m, const char *text)
 	pthread_mutex_unlock(&m->all->lock);
 }
 
-/* A failure is told once, and its end. Longer and longer pauses between tries to open. */
-static uint64_t fail(struct meter *m, const struct err *why)
+/* A failure is told once, and so is its end. The pauses between tries to open grow. */
+static uint64_t fail(struct meter *m, const struct err *err)
 {
 	uint64_t pause = 10 * m->pace_ns;
 
@@ -96,7 +95,7 @@ static uint64_t fail(struct meter *m, const struct err *why)
 	m->bad++;
 	pthread_mutex_unlock(&m->all->lock);
 	if (!m->told && (!m->is_open || m->failures >= GIVE_UP))
-		tell(m, why->text);
+		tell(m, err->text);
 	m->told |= !m->is_open || m->failures >= GIVE_UP;
 	if (m->is_open && m->failures < GIVE_UP)
 		return m->pace_ns;
@@ -111,24 +110,24 @@ static uint64_t fail(struct meter *m, const struct err *why)
 static uint64_t step(void *arg)
 {
 	struct meter *m = arg;
-	struct err why = { 0 };
+	struct err err = { 0 };
 	int rc = 0;
 
 	if (!m->is_open) {
-		rc = m->ops->open(m, &why);
+		rc = m->ops->open(m, &err);
 		if (rc)
-			return fail(m, &why);
+			return fail(m, &err);
 		m->is_open = true;
 		pthread_mutex_lock(&m->all->lock);
 		m->opened_ns = clock_mono_ns();
 		pthread_mutex_unlock(&m->all->lock);
 	}
-	rc = m->ops->look(m, &why);
+	rc = m->ops->look(m, &err);
 	if (rc < 0)
-		return fail(m, &why);
+		return fail(m, &err);
 	meter_tell_silence(m);
 	m->failures = 0;
-	if (m->newest_ns >= m->opened_ns) { /* who talks by himself may have been silent since he was opened */
+	if (m->newest_ns >= m->opened_ns) { /* a meter that sends by itself may have been silent since it was opened */
 		if (m->told)
 			tell(m, "it answers again; what it measured meanwhile is not known");
 		m->told = false;
@@ -178,9 +177,10 @@ static int set_up(struct meters *all, unsigned i, const struct meter_config *c, 
 	return 0;
 }
 
-int meters_open(const struct fsroot *root, const struct meter_config *list, unsigned n, struct schema *s,
-		struct meters **ret, struct err *err)
+int meters_open(const struct fsroot *root, const struct meters_config *list, struct schema *s, struct meters **ret,
+		struct err *err)
 {
+	unsigned n = list->n;
 	struct meters *all;
 	int rc = 0;
 
@@ -198,7 +198,7 @@ int meters_open(const struct fsroot *root, const struct meter_config *list, unsi
 	if (!all->list || !all->kept)
 		rc = -ENOMEM;
 	for (unsigned i = 0; i < n && !rc; i++) {
-		rc = set_up(all, i, &list[i], s);
+		rc = set_up(all, i, &list->v[i], s);
 		all->n++;
 	}
 	if (rc) {
@@ -265,4 +265,90 @@ void meters_close(struct meters *all)
 	free(all->kept);
 	free(all->list);
 	free(all);
+}
+
+/* Channels and samples for recorders: a ring, and a cursor per reader. */
+
+unsigned meters_channels(const struct meters *all)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; all && i < all->n; i++) {
+		pthread_mutex_lock((pthread_mutex_t *)&all->lock);
+		n += all->list[i].n_channels;
+		pthread_mutex_unlock((pthread_mutex_t *)&all->lock);
+	}
+	return n;
+}
+
+void meters_desc(struct meters *all, unsigned i, struct meter_desc *ret)
+{
+	pthread_mutex_lock(&all->lock);
+	for (unsigned k = 0; k < all->n; i -= all->list[k++].n_channels) {
+		if (i >= all->list[k].n_channels)
+			continue;
+		*ret = all->list[k].channels[i].desc;
+		break;
+	}
+	pthread_mutex_unlock(&all->lock);
+}
+
+void meters_cursor(struct meters *all, struct meter_cursor *ret)
+{
+	*ret = (struct meter_cursor){ 0 };
+	if (!all)
+		return;
+	pthread_mutex_lock(&all->lock);
+	ret->next = all->n_kept;
+	pthread_mutex_unlock(&all->lock);
+}
+
+bool meters_next(struct meters *all, struct meter_cursor *c, struct meter_sample *ret)
+{
+	uint64_t oldest;
+	bool any;
+
+	if (!all)
+		return false;
+	pthread_mutex_lock(&all->lock);
+	oldest = all->n_kept > METER_KEPT ? all->n_kept - METER_KEPT : 0;
+	if (c->next < oldest) {
+		c->missed += c->next ? oldest - c->next : 0;
+		c->next = oldest;
+	}
+	any = c->next < all->n_kept;
+	if (any)
+		*ret = all->kept[c->next++ % METER_KEPT];
+	pthread_mutex_unlock(&all->lock);
+	return any;
+}
+
+#define UW_NS_PER_UJ 1000000000ull
+
+void meter_energy_add(struct meter_energy *e, int64_t power_uw, uint64_t now_ns, uint64_t longest_ns)
+{
+	uint64_t ns = now_ns - e->power_ns;
+	int64_t sum = e->power_uw + power_uw;
+	unsigned __int128 work;
+
+	if (e->have && now_ns <= e->power_ns)
+		return;
+	if (e->have && ns <= longest_ns && sum > 0) {
+		work = (unsigned __int128)(uint64_t)sum * ns / 2 + e->rest;
+		e->uj += (uint64_t)(work / UW_NS_PER_UJ);
+		e->rest = (uint64_t)(work % UW_NS_PER_UJ);
+	} else if (e->have && ns > longest_ns) {
+		e->gaps++;
+	}
+	e->have = true;
+	e->power_uw = power_uw;
+	e->power_ns = now_ns;
+}
+
+bool meter_watts(double watts, int64_t *ret_uw)
+{
+	if (!isfinite(watts) || fabs(watts) * 1e6 > (double)METER_MAX_UW)
+		return false;
+	*ret_uw = llround(watts * 1e6);
+	return true;
 }

@@ -4,18 +4,18 @@
  * waits. A meter is a domain `external-N` of the schema, its channels are columns dNcM. */
 #ifndef JD_METER_H
 #define JD_METER_H
-#include "../base/err.h"
-#include "../base/fsroot.h"
-#include "../model/config.h"
-#include "../model/meter.h"
-#include "../model/reading.h"
+#include "base/err.h"
+#include "base/fsroot.h"
+#include "model/config/config.h"
+#include "model/meter.h"
+#include "model/reading.h"
 
 struct meters;
 
-/* Adds a domain per meter of the list to s. What cannot be had at the start is tried again later. An empty list: 0,
- * and *ret is NULL. The list is copied. */
-int meters_open(const struct fsroot *root, const struct meter_config *list, unsigned n, struct schema *s,
-		struct meters **ret, struct err *err);
+/* Adds a domain per meter of the list to s. A meter that does not answer at the start is tried again later. An empty
+ * list: 0, and *ret is NULL. The list is copied. */
+int meters_open(const struct fsroot *root, const struct meters_config *list, struct schema *s, struct meters **ret,
+		struct err *err);
 int meters_start(struct meters *m); /* 0 or -errno; NULL accepted */
 void meters_read(struct meters *m, struct reading *r); /* measuring thread; never waits; NULL accepted */
 bool meters_next_warning(struct meters *m, char *ret_text, size_t size);
@@ -28,7 +28,7 @@ struct meter_cursor {
 }; /* next 0 = from the oldest kept */
 unsigned meters_channels(const struct meters *m); /* NULL: 0 */
 void meters_desc(struct meters *m, unsigned i, struct meter_desc *ret);
-void meters_cursor(struct meters *m, struct meter_cursor *ret); /* only what comes from now on */
+void meters_cursor(struct meters *m, struct meter_cursor *ret); /* only samples from now on */
 bool meters_next(struct meters *m, struct meter_cursor *c, struct meter_sample *ret); /* false = none now */
 
 #endif

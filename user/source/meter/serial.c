@@ -12,8 +12,8 @@
 #include <string.h>
 #include <termios.h>
 #include <unistd.h>
-#include "../base/clock.h"
-#include "meter_internal.h"
+#include "base/clock.h"
+#include "meter_ops.h"
 
 #define HEADER 0xa5
 #define ACK 0x06
@@ -106,7 +106,7 @@ static uint8_t interval_of(uint64_t pace_ns)
 	return n;
 }
 
-/* A meter that does not know it is used as it is, and said to. */
+/* A meter without this register is used as it is, with a warning. */
 static void set_interval(struct meter *m, int fd)
 {
 	const uint8_t command[] = { SET_ADDRESS, 0, INTERVAL_AT, WRITE, 2, interval_of(m->pace_ns), 0 };
@@ -124,7 +124,7 @@ static void set_interval(struct meter *m, int fd)
 
 static int serial_open(struct meter *m, struct err *err)
 {
-	/* O_NONBLOCK: a line without carrier would keep whoever opens it */
+	/* O_NONBLOCK: opening a line without carrier would wait */
 	int fd = fsroot_openat(m->all->root, m->device, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 	int rc = fd < 0 ? fd : set_line(fd);
 
@@ -153,7 +153,7 @@ static int serial_look(struct meter *m, struct err *err)
 	int fd = fd_of(m), rc;
 
 	meter_serial_frame(ask, sizeof(ask), frame, &n);
-	tcflush(fd, TCIFLUSH); /* what is left of an answer that came too late */
+	tcflush(fd, TCIFLUSH); /* drops the rest of an answer that came too late */
 	if (write(fd, frame, n) != (ssize_t)n)
 		return err_set(err, -EIO, "%s: it takes no command: %s", m->device, strerror(errno));
 	got = read_answer(fd, answer, sizeof(answer));

@@ -3,16 +3,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "look.h"
 
-#include "naming_internal.h"
-
-/* A component, and what is known of those above it. */
+/* A component of a path, and the facts from the components above it. */
 struct walk {
 	const char *s, *above; /* component, the one before it ("" at the top) */
 	size_t n, n_above;
-	bool slices; /* all above are slices of the system: nobody but root makes those */
+	bool slices; /* all above are slices of the system, which root alone makes */
 	bool pods; /* below kubepods */
-	bool unit_ended; /* the unit is known, what follows is inside of it */
+	bool unit_ended; /* the unit is known; the following components are inside of it */
 	unsigned level; /* 0 = first component */
 };
 
@@ -117,8 +116,8 @@ static bool container_of_pod(const char *s, size_t n, char id[NAMING_ID_LEN + 1]
 	       prefixed_id(s, n, "docker-", id);
 }
 
-/* What containerd makes of a systemd driver that it was not told of: SLICE:cri-containerd:ID, one
- * directory in its own service. */
+/* SLICE:cri-containerd:ID, one directory in containerd's own service. containerd makes it when the kubelet uses the
+ * systemd driver and containerd is not configured for it. */
 static bool colon_form(const struct walk *w, struct place *p)
 {
 	static const char middle[] = ".slice:cri-containerd:";
@@ -233,8 +232,8 @@ static uid_t user_of_slice(const char *s, size_t n)
 	return end == s + n - strlen(".slice") && uid < NAMING_NOBODY ? (uid_t)uid : NAMING_NOBODY;
 }
 
-/* The unit a component is or is in. A user's manager has units of its own, whose names anybody may
- * choose: they stand behind it. */
+/* The unit a component is or is in. A user's manager has units of its own, with any names; the manager's unit stands
+ * above them. */
 static void follow_unit(struct walk *w, struct place *p)
 {
 	bool manager = begins(p->unit, strlen(p->unit), "user@") && ends(p->unit, strlen(p->unit), ".service");
@@ -255,7 +254,7 @@ static void follow_unit(struct walk *w, struct place *p)
 	w->unit_ended = unit && (manager || !begins(w->s, w->n, "user@"));
 }
 
-/* After a component: what it means for those below. */
+/* Updates the facts for the components below. */
 static void step_down(struct walk *w, struct place *p)
 {
 	uid_t user = user_of_slice(w->s, w->n);
@@ -288,7 +287,7 @@ void naming_parse(const char *path, struct place *ret)
 			ret->above = (size_t)(s - path);
 			ret->end = (size_t)(s + w.n - path);
 		}
-		/* containers lie right below their pod; nothing else in it is taken for one */
+		/* a container lies right below its pod; deeper components are not containers */
 		if (kind != PLACE_NONE && (kind != PLACE_POD || ret->end != (size_t)(s + w.n - path)))
 			break;
 		follow_unit(&w, ret);
@@ -297,7 +296,7 @@ void naming_parse(const char *path, struct place *ret)
 	}
 	if (ret->kind == PLACE_NONE)
 		ret->pod_uid[0] = ret->id[0] = '\0';
-	/* slices above a container are of no interest, a service that runs it is */
+	/* slices above a container are left out, a service that runs it is kept */
 	if (ret->kind != PLACE_NONE && ends(ret->unit, strlen(ret->unit), ".slice"))
 		ret->unit[0] = '\0';
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading of files that others wrote. Whose word a file is decides its owner, not its place. */
+/* Reading of files that others wrote. The owner of a file decides whose statement it is, not its place. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,14 +7,13 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "naming_internal.h"
+#include "look.h"
 
 #define DOCUMENT_MAX (1u << 20) /* of root; lists of containers grow with them, 1 KiB each */
 #define DOCUMENT_USER_MAX (1u << 17) /* a tree takes up to 20 times its text */
 #define PASSWD_MAX (1u << 20)
 
-/* Whose a file is. In a captured machine those of whoever captured it stand for root's. */
+/* Owner of a file. In a captured machine the files of the user who captured it count as root's. */
 static uid_t uid_of(const struct look *l, const struct stat *st)
 {
 	uid_t uid = st->st_uid;
@@ -55,8 +54,8 @@ static int owner_of(const struct look *l, size_t n, uid_t *ret)
 	return rc;
 }
 
-/* From the top: below a directory of a user names are the user's, whoever owns what is there. What is
- * gone has been answered for by those above it. */
+/* From the top: names below a user's directory are the user's, whatever the owner of deeper directories. For
+ * directories that are gone, those above decide. */
 uid_t naming_owner(const struct look *l)
 {
 	uid_t owner = 0;
@@ -67,7 +66,7 @@ uid_t naming_owner(const struct look *l)
 	return owner;
 }
 
-/* Root's word, or that of the user in question. A captured machine cannot tell the two apart. */
+/* True for files of root or of the look's user. A captured machine cannot tell the two apart. */
 static bool owner_ok(const struct look *l, const struct stat *st)
 {
 	uid_t owner = uid_of(l, st);

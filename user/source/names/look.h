@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of naming*.c: naming_path.c takes a path apart, naming_files.c reads what strangers wrote,
- * naming_oci.c, naming_docker.c, naming_podman.c and naming_kube.c know the runtimes' files (kubelet*.c its answer),
- * naming_look.c puts it together, naming_cache.c keeps it for a moment, naming.c is the thread. */
-#ifndef JD_NAMING_INTERNAL_H
-#define JD_NAMING_INTERNAL_H
+/* One look for the names of a cgroup. cgroup_path.c takes the path apart, files.c reads files that others wrote,
+ * runtimes.c knows the runtimes' files, pods.c the log folders and the kubelet's answer. names.c is the thread, puts
+ * the names together and keeps them for a moment. */
+#ifndef JD_LOOK_H
+#define JD_LOOK_H
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-#include "../base/fsroot.h"
-#include "../model/naming.h"
+#include "base/fsroot.h"
+#include "model/naming.h"
 #include "kubelet.h"
-#include "naming.h"
+#include "names.h"
 
 #define NAMING_ID_LEN 64 /* hexadecimal digits of a container's id */
 #define NAMING_UID_MAX 36 /* of a pod: a UUID, or the 32 digits of a static pod */
@@ -28,16 +27,16 @@ enum place_kind {
 	PLACE_DOCKER,
 	PLACE_PODMAN,
 	PLACE_CONTAINERD,
-	PLACE_BARE, /* an id alone: whose it is, files say */
+	PLACE_BARE, /* an id alone: files tell its runtime */
 	PLACE_MACHINE,
 	PLACE_LXC,
 };
 
-/* What a path says by itself. The outermost match counts: what a container makes below its own cgroup is
- * inside of it, whatever it looks like. */
+/* Facts from the path alone. The outermost match counts, because cgroups that a container makes below its own are
+ * inside of it, whatever their names. */
 struct place {
 	enum place_kind kind;
-	size_t above, end; /* bytes of the path before the component that says it, and with it */
+	size_t above, end; /* bytes of the path before the matching component, and with it */
 	char pod_uid[NAMING_UID_MAX + 1];
 	char id[NAMING_ID_LEN + 1];
 	char name[NAMING_TEXT_MAX + 1]; /* machine, LXC container */
@@ -62,7 +61,7 @@ struct look {
 	const char *mount, *path;
 	struct kubelet *kubelet;
 	struct place place;
-	uid_t user; /* whose word it is: 0 = root's, files of nobody else are read */
+	uid_t user; /* files of this user and of root are read; 0 = of root alone */
 	char user_text[16];
 	bool complete;
 	json_t *documents[NAMING_DOCUMENTS_MAX]; /* where the draft's texts are, until the end */
@@ -72,16 +71,11 @@ struct look {
 	struct names_draft draft;
 };
 
-struct names *naming_look_in(const struct naming_where *w, const char *path, bool *ret_complete);
 
-/* naming_cache.c: naming_look, without reading the same files again within a moment. */
+/* names.c: naming_look, without reading the same files again within a moment. */
 struct naming_cache;
-struct naming_cache *naming_cache_new(void); /* NULL = no memory */
-void naming_cache_free(struct naming_cache *c); /* NULL accepted */
-struct names *naming_cache_look(struct naming_cache *c, const struct naming_where *w, const char *path,
-				bool *ret_complete);
 
-/* naming_files.c */
+/* files.c */
 /* First owner other than root among the directories above the match, 0 when all are root's. */
 uid_t naming_owner(const struct look *l);
 /* The JSON document in dir/below, owned by the look's user or root; below names no link and no mount.
@@ -91,15 +85,16 @@ json_t *naming_document(struct look *l, const char *dir, const char *below);
 bool naming_home(const struct look *l, char *dst, size_t size);
 const char *naming_string(const json_t *object, const char *key); /* NULL where it is none */
 
-/* naming_oci.c */
-/* Is path where a runtime says its container is? Unknown (no such key): true. */
-bool naming_spec_agrees(const struct look *l, const json_t *spec);
+/* runtimes.c */
+/* Each takes names from its runtime's files, and checks that the runtime puts the container at this path; a missing
+ * path counts as a match. True when names were found. */
 bool naming_from_containerd(struct look *l, const char *space);
 bool naming_from_crio(struct look *l);
-/* naming_kube.c: by pod uid and container id in the log folders; what is missing then, of the kubelet's last answer. */
+/* pods.c: names by pod uid and container id from the log folders, and the missing ones from the kubelet's last
+ * answer. */
 void naming_from_logs(struct look *l);
 void naming_from_kubelet(struct look *l);
-/* naming_docker.c, naming_podman.c */
+/* runtimes.c */
 bool naming_from_docker(struct look *l);
 bool naming_from_podman(struct look *l);
 

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread that looks names up. Two lists under one lock that nobody holds while reading a file: jobs
- * that wait (new ones, and those whose files were not there) and answers. The measuring thread only tries
- * the lock: what it cannot hand over now it hands over at its next call. */
-#include "naming.h"
-
+/* The thread that looks names up. Two lists under one lock that nobody holds while reading a file: jobs that wait
+ * (new ones, and those whose files were not there) and answers. The measuring thread only tries the lock; jobs that
+ * it cannot hand over now wait for its next call. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
-
-#include "../base/clock.h"
-#include "../base/thread.h"
-#include "naming_internal.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/thread.h"
+#include "names.h"
+#include "look.h"
 
 #define FRESH_MAX 4096 /* jobs that wait for their first look */
 #define REPEATS_MAX 1024 /* and for a further one */
 #define FIRST_REPEAT_NS (20 * NS_PER_MS)
-/* Often at first: rows of a cgroup that has ended are kept for two readings, and with them its chance of a name. */
+/* First pause. It is short because rows of a cgroup that has ended are kept for two readings only. */
 #define EARLY_REPEAT_NS (640 * NS_PER_MS)
 #define EARLY_NS (5 * NS_PER_S)
 #define LAST_REPEAT_NS (2 * NS_PER_S)
 #define GIVE_UP_NS (30 * NS_PER_S)
-#define LATE_MAX 1024 /* names of cgroups that are gone, until they are taken; no more final values are kept */
+#define LATE_MAX 1024 /* names of cgroups that are gone, until they are taken */
+#define RETRY_NS NS_PER_MS
 #define STACK_BYTES (512u << 10) /* the JSON reader's depth is 2048 */
 #define NICE 10
 
@@ -46,6 +47,7 @@ struct naming {
 		struct names *names;
 	} late[LATE_MAX]; /* of the measuring thread */
 	unsigned n_late;
+	uint64_t due_ns; /* of the measuring thread, too */
 	pthread_mutex_t lock; /* the rest */
 	pthread_cond_t wake;
 	struct job *fresh, **fresh_end;
@@ -73,10 +75,13 @@ static void jobs_free(struct job *j)
 	}
 }
 
+static void naming_cache_free(struct naming_cache *c);
+
+static struct naming_cache *naming_cache_new(void);
+
 int naming_open(const struct fsroot *root, const char *mount, struct naming **ret)
 {
 	struct naming *n = calloc(1, sizeof(*n));
-	pthread_condattr_t attr;
 
 	if (!n)
 		return -ENOMEM;
@@ -89,11 +94,9 @@ int naming_open(const struct fsroot *root, const char *mount, struct naming **re
 		return -ENOMEM;
 	}
 	n->fresh_end = &n->fresh;
+	n->due_ns = UINT64_MAX;
 	pthread_mutex_init(&n->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&n->wake, &attr);
-	pthread_condattr_destroy(&attr);
+	thread_cond_init(&n->wake);
 	*ret = n;
 	return 0;
 }
@@ -106,7 +109,8 @@ static void put_fresh(struct naming *n, struct job *j)
 	n->n_fresh++;
 }
 
-/* Who has been looked for longest makes room, or one user's directories would keep all others from a second look. */
+/* The job that was looked for longest makes room. Otherwise one user's directories would keep all others from a
+ * second look. */
 static struct job *take_oldest(struct naming *n)
 {
 	struct job **oldest = &n->repeats, *j;
@@ -120,7 +124,7 @@ static struct job *take_oldest(struct naming *n)
 	return j;
 }
 
-/* NULL, or whom there is no room for any more. */
+/* Returns NULL, or the job that has no room any more. */
 static struct job *put_repeat(struct naming *n, struct job *j)
 {
 	struct job **at = &n->repeats, *displaced = n->n_repeats < REPEATS_MAX ? NULL : take_oldest(n);
@@ -149,15 +153,13 @@ static struct job *take_job(struct naming *n)
 {
 	while (!n->stop) {
 		struct job *j = n->repeats;
-		struct timespec until;
 
 		if (n->fresh)
 			return take_fresh(n);
 		if (!j) {
 			pthread_cond_wait(&n->wake, &n->lock);
 		} else if (j->due_ns > clock_mono_ns()) {
-			until = (struct timespec){ (time_t)(j->due_ns / NS_PER_S), (long)(j->due_ns % NS_PER_S) };
-			pthread_cond_timedwait(&n->wake, &n->lock, &until);
+			thread_cond_wait(&n->wake, &n->lock, j->due_ns);
 		} else {
 			n->repeats = j->next;
 			n->n_repeats--;
@@ -167,7 +169,7 @@ static struct job *take_job(struct naming *n)
 	return NULL;
 }
 
-/* Is it of a pod, whose kubelet does not answer? */
+/* True when the cgroup is of a pod and the kubelet does not answer. */
 static bool kubelet_owes(const struct naming *n, const struct job *j)
 {
 	struct place place;
@@ -199,7 +201,10 @@ static struct job *job_again(const struct naming *n, const struct job *j, uint64
 	return again;
 }
 
-/* One look, without the lock. What the path alone says is an answer, too, until there is a better one. */
+static struct names *naming_cache_look(struct naming_cache *c, const struct naming_where *w, const char *path,
+				       bool *ret_complete);
+
+/* One look, without the lock. Names from the path alone are an answer, too, until there is a better one. */
 static void work(struct naming *n, struct job *j)
 {
 	struct job *again = NULL;
@@ -227,7 +232,7 @@ static void *run(void *arg)
 	struct naming *n = arg;
 	struct job *j;
 
-	setpriority(PRIO_PROCESS, 0, NICE); /* this thread alone: Linux counts them as tasks */
+	setpriority(PRIO_PROCESS, 0, NICE); /* for this thread alone: Linux sets priorities by task */
 	pthread_mutex_lock(&n->lock);
 	while ((j = take_job(n))) {
 		pthread_mutex_unlock(&n->lock);
@@ -298,7 +303,8 @@ static bool hand_over(struct naming *n, struct cgroup_table *t)
 	return any;
 }
 
-/* Its files came after its last counts, which no reading has any more: whoever still shows those may name them. */
+/* Its files came after the cgroup left the readings. Consumers that still show its last counts take the names from
+ * here. */
 static void keep_late(struct naming *n, const struct job *a)
 {
 	if (!a->complete || !a->names || n->n_late == LATE_MAX)
@@ -344,14 +350,24 @@ void naming_follow(struct naming *n, struct cgroup_table *t)
 {
 	struct job *answers;
 
-	if (!n || !n->started || pthread_mutex_trylock(&n->lock) != 0)
+	if (!n || !n->started)
 		return;
+	if (pthread_mutex_trylock(&n->lock) != 0) {
+		n->due_ns = clock_mono_ns() + RETRY_NS;
+		return;
+	}
+	n->due_ns = UINT64_MAX;
 	answers = n->answers;
 	n->answers = NULL;
 	if (hand_over(n, t))
 		pthread_cond_signal(&n->wake);
 	pthread_mutex_unlock(&n->lock);
 	take_answers(n, t, answers);
+}
+
+uint64_t naming_due(const struct naming *n)
+{
+	return n ? n->due_ns : UINT64_MAX;
 }
 
 void naming_close(struct naming *n)
@@ -376,4 +392,192 @@ void naming_close(struct naming *n)
 	kubelet_close(n->where.kubelet);
 	free((char *)n->where.mount);
 	free(n);
+}
+
+/* Files of a container are read in the order of how much they tell. A user's files are taken for the user's own
+ * containers only, never for a pod. */
+static bool pod_is_named(const struct look *l)
+{
+	return l->draft.field[NAME_POD] && l->draft.field[NAME_NAMESPACE] &&
+	       (!*l->place.id || l->draft.field[NAME_CONTAINER]);
+}
+
+static bool find_pod_container(struct look *l)
+{
+	l->draft.field[NAME_RUNTIME] = "kubernetes";
+	l->draft.field[NAME_POD_UID] = l->place.pod_uid;
+	l->draft.field[NAME_CONTAINER_ID] = l->place.id;
+	if (*l->place.id && (naming_from_containerd(l, "k8s.io") || naming_from_crio(l) || naming_from_docker(l)))
+		return true;
+	naming_from_logs(l);
+	if (!pod_is_named(l))
+		naming_from_kubelet(l);
+	return pod_is_named(l);
+}
+
+static bool find_container(struct look *l, const char *runtime, bool (*find)(struct look *l))
+{
+	l->draft.field[NAME_RUNTIME] = runtime;
+	l->draft.field[NAME_CONTAINER_ID] = l->place.id;
+	return find(l);
+}
+
+/* A user's containerd keeps its bundles in a mount namespace of its own: there is nothing to wait for. */
+static bool from_nerdctl(struct look *l)
+{
+	return l->user || naming_from_containerd(l, "default");
+}
+
+/* An id without a runtime in its path: Docker's with a cgroup parent of its own, or containerd's. */
+static bool find_bare(struct look *l)
+{
+	if (!l->user && find_container(l, "containerd", from_nerdctl))
+		return true;
+	if (find_container(l, "docker", naming_from_docker))
+		return true;
+	l->draft.field[NAME_RUNTIME] = l->draft.field[NAME_CONTAINER_ID] = NULL;
+	return false;
+}
+
+static void take_name(struct look *l, const char *runtime, enum name_field f)
+{
+	l->draft.field[NAME_RUNTIME] = runtime;
+	l->draft.field[f] = l->place.name;
+}
+
+static void find(struct look *l)
+{
+	switch (l->place.kind) {
+	case PLACE_POD:
+	case PLACE_POD_CONTAINER:
+		if (!l->user)
+			l->complete = find_pod_container(l);
+		return;
+	case PLACE_DOCKER:
+		l->complete = find_container(l, "docker", naming_from_docker);
+		return;
+	case PLACE_PODMAN:
+		l->complete = find_container(l, "podman", naming_from_podman);
+		return;
+	case PLACE_CONTAINERD:
+		l->complete = find_container(l, "containerd", from_nerdctl);
+		return;
+	case PLACE_BARE:
+		l->complete = find_bare(l);
+		return;
+	case PLACE_MACHINE:
+		take_name(l, "machine", NAME_MACHINE);
+		return;
+	case PLACE_LXC:
+		take_name(l, "lxc", NAME_CONTAINER);
+		return;
+	case PLACE_NONE:
+		l->draft.field[NAME_RUNTIME] = *l->place.unit ? "systemd" : NULL;
+	}
+}
+
+static void find_user(struct look *l)
+{
+	uid_t slice = l->place.user, owner = l->place.kind == PLACE_NONE ? 0 : naming_owner(l);
+
+	l->user = owner ? owner : slice == NAMING_NOBODY ? 0 : slice;
+	if (l->user == 0 && slice == NAMING_NOBODY)
+		return;
+	snprintf(l->user_text, sizeof(l->user_text), "%u", l->user);
+	l->draft.field[NAME_USER] = l->user_text;
+}
+
+static struct names *naming_look_in(const struct naming_where *w, const char *path, bool *ret_complete)
+{
+	struct look l = { .root = w->root, .mount = w->mount, .path = path, .kubelet = w->kubelet, .complete = true };
+	struct names *names = NULL;
+	bool any = false;
+
+	naming_parse(path, &l.place);
+	find_user(&l);
+	l.draft.field[NAME_UNIT] = l.place.unit;
+	find(&l);
+	for (unsigned i = 0; i < NAME_FIELDS; i++)
+		any |= l.draft.field[i] && name_text_ok(l.draft.field[i]);
+	if (any)
+		names = names_new(&l.draft);
+	for (unsigned i = 0; i < l.n_documents; i++)
+		json_decref(l.documents[i]);
+	*ret_complete = l.complete;
+	return names;
+}
+
+struct names *naming_look(const struct fsroot *root, const char *mount, const char *path, bool *ret_complete)
+{
+	return naming_look_in(&(struct naming_where){ .root = root, .mount = mount }, path, ret_complete);
+}
+
+/* Names found a moment ago. All cgroups that a container makes below its own have its names, so its files are not
+ * read again for thousands of them. */
+
+#define ENTRIES 256 /* a later one takes the place of an earlier */
+#define FOUND_NS NS_PER_S
+#define MISSING_NS (20 * NS_PER_MS) /* the files may come at any time */
+
+struct entry {
+	char *path; /* the path up to the component that identifies it */
+	size_t n;
+	struct names *names;
+	uint64_t until_ns;
+	bool complete;
+};
+
+struct naming_cache {
+	struct entry entries[ENTRIES];
+};
+
+/* NULL = no memory */
+static struct naming_cache *naming_cache_new(void)
+{
+	return calloc(1, sizeof(struct naming_cache));
+}
+
+/* NULL accepted */
+static void naming_cache_free(struct naming_cache *c)
+{
+	for (unsigned i = 0; c && i < ENTRIES; i++) {
+		free(c->entries[i].path);
+		names_put(c->entries[i].names);
+	}
+	free(c);
+}
+
+static struct entry *place_of(struct naming_cache *c, const char *path, size_t n)
+{
+	return &c->entries[hash_bytes(path, n) % ENTRIES];
+}
+
+static void keep(struct entry *e, const char *path, size_t n, struct names *names, bool complete)
+{
+	free(e->path);
+	e->path = strndup(path, n);
+	e->n = n;
+	names_set(&e->names, names);
+	e->complete = complete;
+	e->until_ns = clock_mono_ns() + (complete ? FOUND_NS : MISSING_NS);
+}
+
+static struct names *naming_cache_look(struct naming_cache *c, const struct naming_where *w, const char *path,
+				       bool *ret_complete)
+{
+	struct place place;
+	struct names *names;
+	struct entry *e;
+
+	naming_parse(path, &place);
+	if (place.kind == PLACE_NONE) /* no file is read for these */
+		return naming_look_in(w, path, ret_complete);
+	e = place_of(c, path, place.end);
+	if (e->path && e->n == place.end && memcmp(e->path, path, e->n) == 0 && clock_mono_ns() < e->until_ns) {
+		*ret_complete = e->complete;
+		return names_get(e->names);
+	}
+	names = naming_look_in(w, path, ret_complete);
+	keep(e, path, place.end, names, *ret_complete);
+	return names;
 }

@@ -5,9 +5,9 @@
  * written its files yet. */
 #ifndef JD_NAMING_H
 #define JD_NAMING_H
-#include "../base/err.h"
-#include "../base/fsroot.h"
-#include "../model/cgroup.h"
+#include "base/err.h"
+#include "base/fsroot.h"
+#include "model/cgroup.h"
 
 struct kubelet;
 struct naming;
@@ -15,12 +15,15 @@ struct naming;
 /* root is borrowed; mount: where the hierarchy of the table lies below it. No thread yet, because
  * capabilities are given up after opening. */
 int naming_open(const struct fsroot *root, const char *mount, struct naming **ret); /* 0 or -ENOMEM */
-/* What no local file says is asked of k, which is n's from now on. Before naming_start. */
+/* Names that no local file gives are asked of k, which n owns from now on. Before naming_start. */
 void naming_use_kubelet(struct naming *n, struct kubelet *k);
 int naming_start(struct naming *n); /* 0 or -errno; NULL accepted: nothing to start */
-/* Measuring thread: hands over what is new in t, takes what was found into it. NULL accepted. What does
- * not fit the queue stays with the table until the next call. */
+/* Measuring thread: hands over new paths of t and takes the names that were found into it. NULL accepted. Paths that
+ * do not fit the queue stay with the table until the next call. */
 void naming_follow(struct naming *n, struct cgroup_table *t);
+/* When naming_follow is wanted again, because the other thread was in its way: CLOCK_MONOTONIC, UINT64_MAX = at the next
+ * occasion. NULL accepted. */
+uint64_t naming_due(const struct naming *n);
 /* Names that came when their cgroup was no longer known: takes one, the reference is the caller's. False when there is
  * none. Measuring thread; NULL accepted. */
 bool naming_late(struct naming *n, uint64_t *ret_id, struct names **ret_names);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of kubelet*.c: kubelet_pods.c reads the answer, kubelet_http.c gets it, kubelet.c is the thread. */
-#ifndef JD_KUBELET_INTERNAL_H
-#define JD_KUBELET_INTERNAL_H
+/* The kubelet's list of pods: kubelet.c gets it on a thread of its own, pods.c reads it. */
+#ifndef JD_POD_LIST_H
+#define JD_POD_LIST_H
 #include <stdatomic.h>
 #include <stdint.h>
-#include "../base/buf.h"
+#include "base/buf.h"
 #include "kubelet.h"
 
 #define KUBELET_ID_LEN 64
@@ -50,12 +50,5 @@ struct kubelet_reader {
 int kubelet_read(struct kubelet_reader *r, const char *data, size_t n);
 /* 0: all of it was there; else -EBADMSG. Frees the reader. */
 int kubelet_read_end(struct kubelet_reader *r);
-
-/* kubelet_http.c: GET /pods into an empty table. */
-struct kubelet_http;
-struct kubelet_http *kubelet_http_new(const struct kubelet_options *o,
-				      const atomic_bool *stop); /* o borrowed; NULL = no memory */
-void kubelet_http_free(struct kubelet_http *h); /* NULL accepted */
-int kubelet_http_pods(struct kubelet_http *h, struct kubelet_table *ret, struct err *err);
 
 #endif

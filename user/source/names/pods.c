@@ -1,12 +1,94 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node's list of pods has megabytes, and its tree many times that. Here the list is cut into its items, by
- * brackets and strings alone, and only one item at a time becomes a tree. */
+/* Names from the kubelet. Its log folders, which root alone can write, name every pod and container whatever the
+ * runtime: /var/log/pods/NAMESPACE_POD_UID/ and /var/log/containers/POD_NAMESPACE_CONTAINER-ID.log. Only names of
+ * entries are read; the files are not opened. Its answer to GET /pods has init containers and restarted ones, too. */
+#include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
+#include "pod_list.h"
+#include "look.h"
 
-#include "kubelet_internal.h"
+#define ENTRIES_MAX 16384
+
+static bool copy(const char *s, size_t n, char dst[NAMING_TEXT_MAX + 1])
+{
+	if (!n || n > NAMING_TEXT_MAX)
+		return false;
+	memcpy(dst, s, n);
+	dst[n] = '\0';
+	return true;
+}
+
+/* NAMESPACE_POD_UID; neither namespace nor pod can have an underscore. */
+static bool take_pod(struct look *l, const char *name)
+{
+	const char *pod = strchr(name, '_'), *uid = pod ? strchr(pod + 1, '_') : NULL;
+
+	if (!uid || strcmp(uid + 1, l->place.pod_uid) != 0)
+		return false;
+	return copy(name, (size_t)(pod - name), l->space) && copy(pod + 1, (size_t)(uid - pod - 1), l->pod);
+}
+
+/* POD_NAMESPACE_CONTAINER-ID.log */
+static bool take_container(struct look *l, const char *name)
+{
+	const char *space = strchr(name, '_'), *container = space ? strchr(space + 1, '_') : NULL;
+	const char *id = container ? strrchr(container, '-') : NULL;
+
+	if (!id || strncmp(id + 1, l->place.id, NAMING_ID_LEN) != 0 || strcmp(id + 1 + NAMING_ID_LEN, ".log") != 0)
+		return false;
+	return copy(container + 1, (size_t)(id - container - 1), l->container);
+}
+
+static bool scan(struct look *l, const char *dir, bool (*take)(struct look *l, const char *name))
+{
+	DIR *d = fsroot_opendir(l->root, dir);
+	unsigned left = ENTRIES_MAX;
+	bool found = false;
+	struct dirent *e;
+
+	while (d && !found && left-- && (e = readdir(d)))
+		found = take(l, e->d_name);
+	if (d)
+		closedir(d);
+	return found;
+}
+
+void naming_from_logs(struct look *l)
+{
+	struct names_draft *d = &l->draft;
+
+	if (!*l->place.pod_uid)
+		return;
+	if ((!d->field[NAME_POD] || !d->field[NAME_NAMESPACE]) && scan(l, "/var/log/pods", take_pod)) {
+		d->field[NAME_NAMESPACE] = l->space;
+		d->field[NAME_POD] = l->pod;
+	}
+	if (*l->place.id && !d->field[NAME_CONTAINER] && scan(l, "/var/log/containers", take_container))
+		d->field[NAME_CONTAINER] = l->container;
+}
+
+static void fill(struct look *l, enum name_field f, const char *text)
+{
+	if (!l->draft.field[f] && *text)
+		l->draft.field[f] = text;
+}
+
+void naming_from_kubelet(struct look *l)
+{
+	if (!l->kubelet || !*l->place.pod_uid || !kubelet_find(l->kubelet, l->place.pod_uid, l->place.id, &l->answer))
+		return;
+	fill(l, NAME_NAMESPACE, l->answer.space);
+	fill(l, NAME_POD, l->answer.pod);
+	fill(l, NAME_CONTAINER, l->answer.container);
+}
+
+/* A node's list of pods has megabytes, and its tree many times that. Here the list is cut into its items, by
+ * brackets and strings alone, and only one item at a time becomes a tree. */
 
 void kubelet_table_free(struct kubelet_table *t)
 {
@@ -16,13 +98,14 @@ void kubelet_table_free(struct kubelet_table *t)
 	*t = (struct kubelet_table){ 0 };
 }
 
-/* Does it look like a static pod's hash? The API server's uids have dashes. */
+/* True for the form of a static pod's hash. The API server's uids have dashes. */
 static bool is_hash(const char *uid)
 {
 	return strlen(uid) == KUBELET_HASH_LEN && strspn(uid, "0123456789abcdef") == KUBELET_HASH_LEN;
 }
 
-/* The annotation is text of the pod's author, who may write another's uid there: it counts for what is no pod's uid. */
+/* A pod by its uid, then by the annotation of static pods. The pod's author writes the annotation and may name
+ * another pod's uid, so it counts only where no pod has that uid. */
 const struct kubelet_pod *kubelet_table_pod(const struct kubelet_table *t, const char *uid)
 {
 	for (uint32_t i = 0; *uid && i < t->n_pods; i++)
@@ -41,21 +124,6 @@ const struct kubelet_container *kubelet_table_container(const struct kubelet_tab
 		if (&t->pods[t->containers[i].pod] == pod && strcmp(t->containers[i].id, id) == 0)
 			return &t->containers[i];
 	return NULL;
-}
-
-/* Room for one more of size bytes; at most max of them. */
-static bool room(void *array, uint32_t n, uint32_t *cap, uint32_t max, size_t size)
-{
-	uint32_t wanted = *cap ? *cap * 2 : 64;
-	void *p;
-
-	if (n < *cap)
-		return true;
-	if (n >= max || !(p = realloc(*(void **)array, wanted * size)))
-		return false;
-	*(void **)array = p;
-	*cap = wanted;
-	return true;
 }
 
 static const char *text_of(const json_t *object, const char *key)
@@ -92,14 +160,15 @@ static void add_container(struct kubelet_table *t, uint32_t name, const char *id
 {
 	struct kubelet_container *c;
 
-	if (!id || !room(&t->containers, t->n_containers, &t->cap_containers, KUBELET_CONTAINERS_MAX, sizeof(*c)))
+	if (!id || t->n_containers == KUBELET_CONTAINERS_MAX ||
+	    ARRAY_ROOM(t->containers, t->cap_containers, t->n_containers + 1))
 		return;
 	c = &t->containers[t->n_containers++];
 	*c = (struct kubelet_container){ .pod = t->n_pods - 1, .name = name };
 	memcpy(c->id, id, KUBELET_ID_LEN + 1);
 }
 
-/* Of a container that was restarted the one before, too: its last counts may still come. */
+/* Takes the container before a restart, too: its last counts may still come. */
 static void take_containers(struct kubelet_table *t, const json_t *list)
 {
 	const json_t *s;
@@ -118,7 +187,7 @@ static void take_containers(struct kubelet_table *t, const json_t *list)
 }
 
 /* The cgroup of a static pod has the hash of its file, its mirror in the API a uid of its own. */
-static bool take_pod(struct kubelet_table *t, const json_t *pod)
+static bool pods_take_pod(struct kubelet_table *t, const json_t *pod)
 {
 	static const char *const lists[] = { "containerStatuses", "initContainerStatuses",
 					     "ephemeralContainerStatuses" };
@@ -126,7 +195,7 @@ static bool take_pod(struct kubelet_table *t, const json_t *pod)
 	const char *space = text_of(meta, "namespace"), *name = text_of(meta, "name"), *uid = text_of(meta, "uid");
 	struct kubelet_pod *p;
 
-	if (!space || !name || !uid || !room(&t->pods, t->n_pods, &t->cap_pods, KUBELET_PODS_MAX, sizeof(*p)))
+	if (!space || !name || !uid || t->n_pods == KUBELET_PODS_MAX || ARRAY_ROOM(t->pods, t->cap_pods, t->n_pods + 1))
 		return false;
 	p = &t->pods[t->n_pods++];
 	*p = (struct kubelet_pod){ .space = keep(t, space), .name = keep(t, name) };
@@ -141,7 +210,7 @@ static int end_item(struct kubelet_reader *r)
 {
 	json_t *pod = r->skip ? NULL : json_loadb((const char *)r->item.data, r->item.len, 0, NULL);
 
-	r->left_out += !pod || !take_pod(r->table, pod);
+	r->left_out += !pod || !pods_take_pod(r->table, pod);
 	json_decref(pod);
 	buf_reset(&r->item);
 	r->in_item = r->skip = false;

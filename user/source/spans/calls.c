@@ -2,13 +2,18 @@
 /* Calls of probed functions as spans: single ones from the ring, the others from their sums. While a budget kept a
  * probe off for a part of the time between two flips, sums are scaled up by that part. */
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../base/clock.h"
-#include "spans_functions.h"
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/thread.h"
+#include "probes.h"
 
-#define ID_SHIFT 22 /* below it: pids (spans_table.c) */
+#define ID_SHIFT 22 /* below it: pids (processes.c) */
 #define SUM_IDS (1023ull << 32) /* the last CPU that a single call's number can name */
 
 static void fill_call(const struct spans *s, const struct probed *fn, uint32_t pid, uint64_t start_boot_ns,
@@ -108,41 +113,36 @@ static unsigned read_bank(struct spans_functions *f, unsigned bank)
 	__u32 n = JD_CALL_SUMS, cursor;
 	LIBBPF_OPTS(bpf_map_batch_opts, opts);
 
-	/* -ENOENT says that this was all of it */
+	/* -ENOENT: this was the whole bank */
 	bpf_map_lookup_and_delete_batch(f->sums_fd[bank], NULL, &cursor, f->keys, f->sums, &n, &opts);
 	return n <= JD_CALL_SUMS ? n : 0;
 }
 
-static unsigned bucket_of(uint32_t pid, uint16_t func)
+static uint64_t call_key(uint32_t pid, uint16_t func)
 {
-	return (pid * 61 + func) & (SUM_BUCKETS - 1);
+	return (uint64_t)pid << 16 | func;
 }
 
-static void chain_sums(struct spans_functions *f, unsigned n)
+/* Without memory no sum finds its caller: all are below their processes then. */
+static void index_sums(struct spans_functions *f, unsigned n)
 {
-	memset(f->heads, 0, sizeof(f->heads));
-	for (unsigned i = 0; i < n; i++) {
-		uint16_t *head = &f->heads[bucket_of(f->keys[i].pid, f->keys[i].func)];
-
-		f->chain[i] = *head;
-		*head = (uint16_t)(i + 1);
-	}
+	hash_clear(&f->by_call);
+	if (hash_reserve(&f->by_call, n) != 0)
+		return;
+	for (unsigned i = 0; i < n; i++)
+		hash_add(&f->by_call, call_key(f->keys[i].pid, f->keys[i].func), i);
 }
 
 static unsigned find_caller(const struct spans_functions *f, unsigned none, const struct jd_call_key *k)
 {
-	for (unsigned at = f->heads[bucket_of(k->pid, k->parent_func)]; at; at = f->chain[at - 1]) {
-		const struct jd_call_key *c = &f->keys[at - 1];
-
-		if (f->ids[at - 1] && c->func == k->parent_func && c->pid == k->pid &&
-		    c->start_boot_ns == k->start_boot_ns)
-			return at - 1;
-	}
+	for (struct hash_walk w = hash_walk(&f->by_call, call_key(k->pid, k->parent_func)); hash_step(&w);)
+		if (f->ids[w.at] && f->keys[w.at].start_boot_ns == k->start_boot_ns)
+			return w.at;
 	return none;
 }
 
-/* A sum is below one of its caller's, which must have a place itself: that leaves out circles of functions that
- * call each other. Those that find no such caller are below their process. */
+/* A sum's parent is a sum of its caller, which must be placed before it; so functions that call each other in a
+ * circle make no loop. A sum without such a caller is below its process. */
 static void hand_over_bank(struct spans *s, unsigned n)
 {
 	struct spans_functions *f = s->functions;
@@ -150,7 +150,7 @@ static void hand_over_bank(struct spans *s, unsigned n)
 	bool more = true;
 
 	memset(ids, 0, n * sizeof(*ids));
-	chain_sums(f, n);
+	index_sums(f, n);
 	for (unsigned pass = 0; pass <= JD_CALL_DEPTH && more; pass++) {
 		more = false;
 		for (unsigned i = 0; i < n; i++) {
@@ -170,8 +170,8 @@ static void hand_over_bank(struct spans *s, unsigned n)
 	}
 }
 
-/* Part of the time for which each probe was there, for the sums of that time. Time without any look goes to the next
- * sums. */
+/* Sets for each probe the part of the time for which it was attached, which scales the sums of that time. Time
+ * without any look goes to the next sums. */
 static void note_scales(struct spans_functions *f, unsigned bank, uint64_t now_ns)
 {
 	uint64_t since_flip = now_ns - f->flip_ns;
@@ -207,4 +207,84 @@ void spans_take_sums(struct spans *s, uint64_t now_ns)
 	note_scales(f, active, now_ns);
 	__atomic_store_n(f->bank, (uint64_t)!active, __ATOMIC_RELEASE);
 	s->flips++;
+}
+
+/* One probe at one place of a file, put there and taken away. With each the kernel waits for RCU, tens of
+ * milliseconds, and the breakpoint is there until the last probe of its place has gone: a session, one probe for entry
+ * and return (6.13), comes and goes once. The two links of kind uprobe_multi (6.6) wait apart from each other, so they
+ * are changed at once, each by a thread. Perf events wait in turn under one lock, and since 6.17 (and in stable kernels
+ * of 2025) need CAP_SYS_ADMIN. */
+
+#define MOST_CHANGES (2 * PROBE_FILES)
+#define STACK_BYTES (256 * 1024)
+#define LINK_CREATE 28 /* include/uapi/linux/bpf.h: BPF_LINK_CREATE, BPF_F_UPROBE_MULTI_RETURN */
+#define UPROBE_MULTI_RETURN 1
+
+/* Beginning of union bpf_attr.link_create; the system's header may be older. */
+struct multi_attr {
+	__u32 prog_fd, target_fd, attach_type, flags;
+	__u64 path, offsets, ref_ctr_offsets, cookies;
+	__u32 cnt, multi_flags, pid, pad;
+};
+
+_Static_assert(sizeof(struct multi_attr) == 64, "layout of link_create.uprobe_multi");
+
+static int attach_link(struct probe_change *c)
+{
+	struct multi_attr attr = {
+		.prog_fd = (__u32)bpf_program__fd(c->prog),
+		.attach_type = c->kind == PROBE_SESSION ? PROBE_ATTACH_SESSION : PROBE_ATTACH_MULTI,
+		.path = (uintptr_t)c->path,
+		.offsets = (uintptr_t)&c->offset,
+		.cnt = 1,
+		.multi_flags = c->back ? UPROBE_MULTI_RETURN : 0,
+	};
+	long fd = syscall(SYS_bpf, LINK_CREATE, &attr, sizeof(attr));
+
+	if (fd < 0)
+		return -errno;
+	c->link->fd = (int)fd;
+	c->link->on = true;
+	return 0;
+}
+
+static int attach_perf(struct probe_change *c)
+{
+	c->link->perf = bpf_program__attach_uprobe(c->prog, c->back, -1, c->path, c->offset);
+	if (!c->link->perf)
+		return -errno;
+	c->link->on = true;
+	return 0;
+}
+
+static void *change(void *arg)
+{
+	struct probe_change *c = arg;
+
+	if (!c->off) {
+		c->rc = c->kind == PROBE_PERF ? attach_perf(c) : attach_link(c);
+		return NULL;
+	}
+	if (c->kind == PROBE_PERF)
+		bpf_link__destroy(c->link->perf);
+	else
+		close(c->link->fd);
+	memset(c->link, 0, sizeof(*c->link));
+	return NULL;
+}
+
+void probe_change(struct probe_change *c, unsigned n)
+{
+	pthread_t thread[MOST_CHANGES];
+	bool started[MOST_CHANGES] = { false };
+
+	for (unsigned i = 0; i < n; i++) {
+		started[i] = c[i].kind != PROBE_PERF && i + 1 < n &&
+			     thread_start(&thread[i], "jouled-probe", STACK_BYTES, change, &c[i]) == 0;
+		if (!started[i])
+			change(&c[i]);
+	}
+	for (unsigned i = 0; i < n; i++)
+		if (started[i])
+			pthread_join(thread[i], NULL);
 }

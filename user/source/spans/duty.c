@@ -4,18 +4,18 @@
  * probe, a half full one brings it back: a function that is called all the time is seen in short looks. */
 #include <sched.h>
 #include <time.h>
-#include "../base/clock.h"
+#include "base/clock.h"
 #include "spans_func.skel.h"
-#include "spans_functions.h"
+#include "probes.h"
 
-#define LOOK_NS (10 * 1000000) /* a probe that is over its budget costs so much longer at most */
+#define LOOK_NS (10 * 1000000) /* a look at a probe over its budget is so long at most */
 #define SHORT_LOOK_NS 1000000
 #define OWN_LOOK_NS NS_PER_S
 #define REPEATED_LOOK_NS 4000000
 
-/* A probe that was over its budget before is looked at for as long as its account is going to last, and for less than
- * a grace period of RCU: within one the kernel takes a breakpoint away at once, as it has just waited for the one that
- * put it there (dup_mmap_sem in kernel/events/uprobes.c, rcu_sync_enter). */
+/* A probe that was over its budget before is looked at for as long as its account is going to last, and for less
+ * than a grace period of RCU: within one the kernel removes the breakpoint at once, because it has just waited when
+ * it was put there (dup_mmap_sem in kernel/events/uprobes.c, rcu_sync_enter). */
 static uint64_t look_ns(const struct spans_functions *f, const struct probed *p)
 {
 	double per_ns = p->rate * (double)atomic_load(&f->call_cost_ns);
@@ -36,8 +36,8 @@ static uint64_t next_look_ns(const struct spans_functions *f)
 	return ns;
 }
 
-/* A short look that is not ended in time is at the cost of the probed program, so for as long as it takes this thread
- * has the lowest real-time priority, where it may: for milliseconds, most of them asleep. */
+/* A short look that does not end in time costs the probed program. So this thread has the lowest real-time priority
+ * during the look, where that is permitted: for milliseconds, most of them asleep. */
 static void hurry(bool on)
 {
 	const struct sched_param p = { .sched_priority = on ? sched_get_priority_min(SCHED_RR) : 0 };
@@ -45,8 +45,8 @@ static void hurry(bool on)
 	sched_setscheduler(0, on ? SCHED_RR : SCHED_OTHER, &p);
 }
 
-/* Where the two probes of a function come and go in turn, calls trap meanwhile that no program counts: they are charged
- * by the rate that was seen, and the wait for the next look grows. */
+/* Where the two probes of a function come and go in turn, calls trap meanwhile without being counted. They are
+ * charged by the rate that was seen, and the wait for the next look grows. */
 static void charge_change(const struct spans_functions *f, struct probed *p, uint64_t begin_ns)
 {
 	if (f->kind == PROBE_PERF)
@@ -109,7 +109,7 @@ static void look_at_started(struct spans_functions *f)
 {
 	uint32_t out = atomic_load(&f->queue_out);
 
-	/* an upgrade puts another file in the place of the one that is probed */
+	/* an upgrade replaces the probed file by another one */
 	if (clock_mono_ns() - f->own_look_ns > OWN_LOOK_NS)
 		probe_find_files(f, 0);
 	while (out != atomic_load(&f->queue_in)) {

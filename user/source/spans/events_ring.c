@@ -1,15 +1,105 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Records of the ring into the table of processes, and finished processes out of it.
- *
- * Ring order is not time order between CPUs: a child that ran at once on another CPU may tell its exec before its
- * parent's CPU told the fork, so every record may be the first of its process. */
+/* Loading of bpf/spans.bpf.c: the same programs as tp_btf or, where those are refused, raw_tp. */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/wait.h>
-#include "spans_internal.h"
+#include "source/bpf_load.h"
+#include "spans.skel.h"
+#include "processes.h"
 
-#define POLL_RECORDS 100000 /* more wait for the next poll: who makes them must not hold up the readings */
+/* Without functions, their maps shrink to one entry. */
+static void set_sizes(struct spans_bpf *skel, bool functions)
+{
+	if (functions)
+		return;
+	bpf_map__set_max_entries(skel->maps.stacks, 1);
+	bpf_map__set_max_entries(skel->maps.sums_even, 1);
+	bpf_map__set_max_entries(skel->maps.sums_odd, 1);
+}
+
+struct load_request {
+	struct spans *s;
+	const struct spans_options *o;
+};
+
+static int attempt(void *ctx, bool tp_btf)
+{
+	const struct load_request *q = ctx;
+	const struct spans_options *o = q->o;
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = o->btf);
+	struct spans_bpf *skel = spans_bpf__open_opts(&opts);
+	int rc;
+
+	if (!skel)
+		return -errno;
+	skel->rodata->hierarchy_v1 = !o->hierarchy->v2;
+	skel->rodata->functions = o->n_functions != 0;
+	set_sizes(skel, o->n_functions != 0);
+	bpf_choose_entries(skel->obj, tp_btf);
+	rc = bpf_load_attach(skel->skeleton);
+	if (rc) {
+		spans_bpf__destroy(skel);
+		return rc;
+	}
+	q->s->skel = skel;
+	return 0;
+}
+
+int spans_bpf_open(struct spans *s, const struct spans_options *o, struct err *err)
+{
+	struct load_request q = { .s = s, .o = o };
+	int rc;
+
+	bpf_log_begin();
+	rc = bpf_load_entries(attempt, &q);
+	if (rc)
+		goto out;
+	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.events), spans_record, s, NULL);
+	rc = s->ring ? 0 : -errno;
+out:
+	return rc ? bpf_explain(err, rc, s->root, "spans", "set spans.processes: false") : 0;
+}
+
+/* A program that was interrupted by itself is left out by the kernel, which counts that (since 5.12). */
+static uint64_t left_out(const struct spans *s)
+{
+	struct bpf_program *prog;
+	uint64_t n = 0;
+
+	bpf_object__for_each_program(prog, s->skel->obj)
+	{
+		struct bpf_prog_info info = { 0 };
+		__u32 size = sizeof(info);
+
+		if (bpf_program__autoload(prog) && bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &size) == 0)
+			n += info.recursion_misses;
+	}
+	return n;
+}
+
+uint64_t spans_bpf_lost(const struct spans *s)
+{
+	return left_out(s) + __atomic_load_n(&s->skel->bss->lost_births, __ATOMIC_RELAXED) +
+	       __atomic_load_n(&s->skel->bss->lost_ends, __ATOMIC_RELAXED);
+}
+
+void spans_bpf_close(struct spans *s)
+{
+	ring_buffer__free(s->ring);
+	spans_bpf__destroy(s->skel);
+	s->ring = NULL;
+	s->skel = NULL;
+}
+
+/* Records of the ring into the table of processes, and finished processes out of it.
+ *
+ * Ring order is not time order between CPUs: a child that ran at once on another CPU may tell its exec before its
+ * parent's CPU told the fork, so every record may be the first of its process. */
+
+#define POLL_RECORDS 100000 /* further records wait for the next poll, so that a storm does not hold up readings */
 #define FREE_WAIT_NS (5 * NS_PER_S)
 #define CALLS_FLIPS 2 /* both banks of sums have been emptied since its last call */
 
@@ -27,7 +117,7 @@ static void refine(struct process *p, const struct jd_span_head *h)
 	p->scanned = false;
 }
 
-/* Its end was in a record that was lost: all that is known is that it is gone. */
+/* The record of its end was lost: it is only known to be gone. */
 static void vanish(struct spans *s, struct process *p, uint64_t now_ns)
 {
 	p->end_ns = now_ns;
@@ -54,13 +144,12 @@ void spans_check_living(struct spans *s, uint64_t now_ns)
 {
 	uint64_t cpu_ns;
 
-	for (uint32_t i = 0; i < s->table.n_buckets; i++)
-		for (struct process *p = s->table.buckets[i]; p; p = p->next)
-			if (!p->ended && !process_cpu_time(p->pid, &cpu_ns))
-				vanish(s, p, now_ns);
+	for (struct process *p = NULL; (p = process_next(&s->table, p));)
+		if (!p->ended && !process_cpu_time(p->pid, &cpu_ns))
+			vanish(s, p, now_ns);
 }
 
-/* Who was there before the agent stays marked so: its start came from /proc. */
+/* A process from before the agent stays marked so: its start came from /proc. */
 static void take_identity(struct spans *s, struct process *p, const struct jd_span_birth *b)
 {
 	const struct process *parent = process_find(&s->table, b->parent_pid, b->parent_start_boot_ns);
@@ -88,7 +177,7 @@ static void take_fork(struct spans *s, const struct jd_span_birth *b)
 	take_identity(s, p, b);
 	refine(p, &b->head);
 	p->was_there = false;
-	if (!fresh) /* scanned, or its exec came first: that is younger */
+	if (!fresh) /* scanned, or its exec came first and is younger */
 		return;
 	p->cgroup_id = b->cgroup_id;
 	p->uid = b->uid;
@@ -126,7 +215,8 @@ static void take_exec(struct spans *s, const struct jd_span_birth *b)
 		spans_functions_exec(s, p->pid);
 }
 
-/* Each later record of an end knows more; the time is that of the parent being told, where that was seen. */
+/* Each later record of an end has more final figures. The time is that of the parent's notification, where that was
+ * seen. */
 static void take_end(struct spans *s, const struct jd_span_exit *x)
 {
 	struct process *p;
@@ -269,10 +359,10 @@ void spans_fill(const struct spans *s, const struct process *p, struct span *ret
 		fill_end(p, s->page_bytes, ret);
 }
 
-/* A zombie's CPU time is what its parent will be told; nothing is added any more. One that was reaped is freed when
- * an RCU grace period is over, which takes seconds on a busy machine: its record is worth waiting for. It is told by
- * whatever task that grace period's callbacks interrupt, and a kernel may keep programs from running on some: then the
- * books are as of the parent being told, less what the scheduler had not added yet. */
+/* A zombie's CPU time is final. A process that was reaped is freed after an RCU grace period, which takes seconds on
+ * a busy machine; its record is waited for. That record may not come, because the kernel may keep programs from
+ * running in the task that the grace period's callbacks interrupt. Then the figures are those of the parent's
+ * notification, without time that the scheduler had not added yet. */
 static bool is_over(struct spans *s, struct process *p, uint64_t now_ns)
 {
 	uint64_t cpu_ns;

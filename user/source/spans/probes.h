@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Probed functions, inside of the spans source. Two threads: the one that polls, and one of our own that attaches
  * and detaches, because the kernel takes tens of milliseconds for that. They share atomics and a mutex that the
- * polling one never waits for. spans_link.c makes the single change. */
-#ifndef JD_SPANS_FUNCTIONS_H
-#define JD_SPANS_FUNCTIONS_H
+ * polling one never waits for. calls.c makes the single change. */
+#ifndef JD_PROBES_H
+#define JD_PROBES_H
 #include <stdatomic.h>
-#include "spans_internal.h"
+#include "processes.h"
 
 struct bpf_link;
 
-#define COST_FUNC (JD_MAX_FUNCS - 1) /* number of the function that is ours: its calls are nobody's */
+#define COST_FUNC (JD_MAX_FUNCS - 1) /* number of our own function; its calls are not reported */
 #define PROBE_FILES 16 /* copies of a binary, in containers, that one function is probed in */
 #define PROBE_QUEUE 256 /* power of two: started programs to look at */
 #define PROBE_WARNINGS 16
 #define COST_GUESS_NS 2000 /* of a probed call, where it cannot be measured */
 #define PROBE_SINGLES_PER_S 1000 /* calls of a function told one by one */
-#define SUM_BUCKETS 1024 /* power of two */
 #define SPANS_FLIP_NS (100 * 1000000ull) /* a bank rests at least so long before it is emptied */
 
 struct bpf_program;
@@ -39,7 +38,7 @@ struct probe_link {
 struct probe_file {
 	uint64_t dev, ino, offset;
 	int64_t mtime_ns;
-	char path[64 + SPAN_PATH_MAX]; /* how it is opened: "/proc/PID/root/..." of a container */
+	uint32_t pid; /* of a process that has it below its root directory; 0 = below ours */
 	struct probe_link entry, back; /* a session has no back */
 };
 
@@ -69,7 +68,7 @@ struct probed {
 	/* thread of the probes */
 	bool attached, full_told;
 	uint64_t entries_seen, entries_at_attach, attached_since_ns;
-	uint64_t counted_ns; /* it is in attached_ns up to here */
+	uint64_t counted_ns; /* attached_ns has its time up to here */
 	double rate; /* calls per ns when it was last there */
 	double tokens_ns; /* CPU time that the probe may still cost now */
 	/* shared */
@@ -94,7 +93,7 @@ struct spans_functions {
 	uint64_t sum_ids;
 	struct jd_call_key *keys;
 	struct jd_call_sum *sums;
-	uint16_t heads[SUM_BUCKETS], chain[JD_CALL_SUMS]; /* sums by process and function, +1; 0 ends */
+	struct hash by_call; /* sums by process and function */
 	uint64_t *ids; /* spans of the sums, beside them */
 	_Atomic uint64_t call_cost_ns;
 	_Atomic uint64_t attachments;
@@ -110,25 +109,21 @@ struct spans_functions {
 	unsigned n_warnings;
 };
 
-/* spans_probe.c: attaching, by the probes' thread. */
+/* probes.c: attaching, by the probes' thread. */
 void probe_find_files(struct spans_functions *f, uint32_t pid); /* pid 0: our own view of the files */
 void probe_attach(struct spans_functions *f, struct probed *p);
 void probe_detach(struct spans_functions *f, struct probed *p);
-void probe_warn(struct spans_functions *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* CPU time that one call of a probed function costs here, with a probe of f's kind. 0, or -errno
- * where it cannot be attached. */
-int probe_measure_cost(struct spans_functions *f, struct spans_func_bpf *skel, uint64_t *ret_ns);
 
-/* spans_link.c: at most two for each of PROBE_FILES; in this order where they cannot be made at once. */
+/* calls.c: at most two for each of PROBE_FILES; in this order where they cannot be made at once. */
 void probe_change(struct probe_change *changes, unsigned n);
 
-/* spans_duty.c: the thread. */
+/* duty.c: the thread. */
 void *probe_thread(void *functions);
 
-/* spans_symbol.c: place of a function in an ELF file. symbol "0x..." is the place itself. 0, -ENOENT no such symbol,
+/* symbols.c: place of a function in an ELF file. symbol "0x..." is the place itself. 0, -ENOENT no such symbol,
  * -ENOEXEC not an ELF file that can be read, -ERANGE it does not lie in the file. */
 int symbol_offset(int fd, const char *symbol, uint64_t *ret);
-/* The same of a file in memory. */
+/* The same for a file in memory. */
 int symbol_offset_in(char *image, size_t size, const char *symbol, uint64_t *ret);
 
 #endif

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of the spans source: spans.c owns it, spans_bpf.c loads the program, spans_record.c takes
- * its records, spans_table.c keeps the processes, spans_scan.c finds those that were there before, spans_calls.c
- * takes calls, spans_func.c probes functions, spans_duty.c keeps them within their budget, spans_symbol.c finds
- * them in their files. */
-#ifndef JD_SPANS_INTERNAL_H
-#define JD_SPANS_INTERNAL_H
+/* State of the spans source. spans.c owns it; events_ring.c loads the programs and takes their records; processes.c
+ * keeps the processes, and finds those from before the agent; calls.c takes calls. Functions are in probes.h. */
+#ifndef JD_PROCESSES_H
+#define JD_PROCESSES_H
 #include <linux/types.h>
 #include <pthread.h>
-#include "../base/clock.h"
+#include "base/clock.h"
+#include "base/hash.h"
 #include "spans.h"
 #include <spans.h> /* include/, not the one beside this file */
 
@@ -31,27 +30,28 @@ struct process {
 	uint64_t id, parent_id;
 	uint64_t start_ns, end_ns;
 	uint64_t cgroup_id;
-	struct process *next; /* in its bucket, or free */
+	struct process *next_free;
 	struct process *older, *newer; /* among those that have ended */
 	struct span_text *text;
 	char comm[SPAN_COMM_MAX];
 	struct jd_span_exit end; /* valid when ended */
 	uint64_t freed_flip; /* flips of the banks of calls when it was freed */
 	bool scanned; /* start_boot_ns is as coarse as /proc */
+	bool used; /* false: on the free list */
 	bool was_there; /* before the agent */
 	bool ended, notified, freed;
-	bool zombie; /* nobody reaped it, and it will not use more */
-	bool end_late; /* of its end only the last record came through */
-	bool vanished; /* of its end nothing came through */
+	bool zombie; /* it was not reaped, and uses nothing more */
+	bool end_late; /* only the last record of its end came */
+	bool vanished; /* no record of its end came */
 	bool moved; /* ended in another cgroup */
 };
 
 struct process_table {
 	struct process *all;
+	uint32_t max, n_all; /* room; entries that were ever used */
 	struct process *free_list;
-	struct process **buckets;
+	struct hash by_pid;
 	struct process *first_ended, *last_ended;
-	uint32_t max, n, n_buckets;
 };
 
 struct spans {
@@ -85,47 +85,49 @@ static inline int64_t real_of(uint64_t mono_ns)
 	return (int64_t)((uint64_t)clock_real_ns() - (clock_mono_ns() - mono_ns));
 }
 
-/* spans_bpf.c */
+/* events_ring.c */
 int spans_bpf_open(struct spans *s, const struct spans_options *o, struct err *err);
 uint64_t spans_bpf_lost(const struct spans *s); /* records that found the ring full */
 void spans_bpf_close(struct spans *s);
 
-/* spans_table.c */
+/* processes.c */
 int process_table_init(struct process_table *t, uint32_t max);
 void process_table_free(struct process_table *t);
-/* The process that has this number now: the one that ended last is not it. start_boot_ns 0 = any. NULL = unknown. */
+/* The living process with this number, not one that has ended. start_boot_ns 0 = any. NULL = unknown. */
 struct process *process_find(const struct process_table *t, uint32_t pid, uint64_t start_boot_ns);
 /* NULL = the table is full. Everything else of the entry is zero. */
 struct process *process_add(struct process_table *t, uint32_t pid, uint64_t start_boot_ns);
 void process_remove(struct process_table *t, struct process *p);
+/* The one after p, first NULL; NULL at the end. The one at hand may be removed. */
+struct process *process_next(const struct process_table *t, const struct process *p);
 void process_mark_ended(struct process_table *t, struct process *p);
 /* Replaces what p has; without memory p keeps none. n_args bytes with NULs between the arguments. */
 void process_set_text(struct process *p, const char *exe, size_t n_exe, const char *args, size_t n_args);
 void process_share_text(struct process *p, const struct process *from);
 uint64_t process_span_id(uint32_t pid, uint64_t start_boot_ns);
 
-/* spans_record.c: one record of n bytes, for ring_buffer__new; hostile lengths are refused. */
+/* events_ring.c: one record of n bytes, for ring_buffer__new; hostile lengths are refused. */
 int spans_record(void *ctx, void *data, size_t n);
-/* Hands over what has ended for good, or for long enough. */
+/* Hands over processes whose figures are final, or that ended long enough ago. */
 void spans_settle(struct spans *s, uint64_t now_ns);
-/* Ends those of whom the kernel knows nothing any more: after a loss. */
+/* After a loss of records: ends processes that the kernel does not know any more. */
 void spans_check_living(struct spans *s, uint64_t now_ns);
 /* CPU time of a living thread group; false = there is none. */
 bool process_cpu_time(uint32_t pid, uint64_t *ret_ns);
-/* What is known of a living or dead process as a span. */
+/* A living or dead process as a span. */
 void spans_fill(const struct spans *s, const struct process *p, struct span *ret);
 
-/* spans_scan.c: processes that were there before the programs. 0 or -errno. */
+/* processes.c: processes that were there before the programs. 0 or -errno. */
 int spans_scan(struct spans *s);
 /* Executable of a living process whose path exec did not give in full; ret untouched when it is not known. */
 void spans_read_exe(const struct spans *s, uint32_t pid, char ret_path[SPAN_PATH_MAX]);
 
-/* spans_calls.c */
+/* calls.c */
 void spans_take_call(struct spans *s, const struct jd_span_call *c);
 /* Sums of the bank that rested since the last call, as spans; then the banks change places. */
 void spans_take_sums(struct spans *s, uint64_t now_ns);
 
-/* spans_func.c: NULL functions = nothing to do, for all of them. */
+/* probes.c: NULL functions = nothing to do, for all of them. */
 int spans_functions_open(struct spans *s, const struct spans_options *o, struct err *err);
 /* A program was started: it may be a container's copy of a configured one. */
 void spans_functions_exec(struct spans *s, uint32_t pid);

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "../base/clock.h"
-#include "spans_internal.h"
+#include "base/clock.h"
+#include "processes.h"
 
 #define DEFAULT_PROCESSES 16384
 
@@ -30,7 +30,7 @@ bool process_cpu_time(uint32_t pid, uint64_t *ret_ns)
 int spans_open(const struct spans_options *o, struct spans **ret, struct err *err)
 {
 	struct spans *s = calloc(1, sizeof(*s));
-	int r;
+	int rc;
 
 	if (!s)
 		return err_set(err, -ENOMEM, "spans: out of memory; free some");
@@ -40,21 +40,21 @@ int spans_open(const struct spans_options *o, struct spans **ret, struct err *er
 	s->finished = o->finished;
 	s->ctx = o->ctx;
 	s->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
-	r = process_table_init(&s->table, o->max_processes ? o->max_processes : DEFAULT_PROCESSES);
-	if (r)
-		err_set(err, r, "spans: out of memory; lower spans.max-processes");
-	if (!r)
-		r = spans_bpf_open(s, o, err);
-	if (!r) {
-		r = spans_scan(s);
-		if (r)
-			err_set(err, r, "spans: /proc: %s; mount it", strerror(-r));
+	rc = process_table_init(&s->table, o->max_processes ? o->max_processes : DEFAULT_PROCESSES);
+	if (rc)
+		err_set(err, rc, "spans: out of memory; lower spans.max-processes");
+	if (!rc)
+		rc = spans_bpf_open(s, o, err);
+	if (!rc) {
+		rc = spans_scan(s);
+		if (rc)
+			err_set(err, rc, "spans: /proc: %s; mount it", strerror(-rc));
 	}
-	if (!r && o->n_functions)
-		r = spans_functions_open(s, o, err);
-	if (r) {
+	if (!rc && o->n_functions)
+		rc = spans_functions_open(s, o, err);
+	if (rc) {
 		spans_close(s);
-		return r;
+		return rc;
 	}
 	*ret = s;
 	return 0;
@@ -68,10 +68,10 @@ int spans_fd(const struct spans *s)
 int spans_poll(struct spans *s)
 {
 	uint64_t begin = clock_thread_cpu_ns(), now, lost;
-	int r;
+	int rc;
 
 	s->taken = 0;
-	r = ring_buffer__consume(s->ring);
+	rc = ring_buffer__consume(s->ring);
 	now = clock_mono_ns();
 	lost = spans_bpf_lost(s);
 	if (lost != s->lost_seen) {
@@ -81,29 +81,28 @@ int spans_poll(struct spans *s)
 	spans_take_sums(s, now);
 	spans_settle(s, now);
 	s->stats.poll_ns += clock_thread_cpu_ns() - begin;
-	return r < 0 && r != -ECANCELED ? r : (int)s->taken;
+	return rc < 0 && rc != -ECANCELED ? rc : (int)s->taken;
 }
 
 void spans_live(struct spans *s, uint64_t now_ns, void (*each)(void *ctx, const struct span *span), void *ctx)
 {
 	struct span span;
 
-	for (uint32_t i = 0; i < s->table.n_buckets; i++)
-		for (const struct process *p = s->table.buckets[i]; p; p = p->next) {
-			if (p->ended)
-				continue;
-			spans_fill(s, p, &span);
-			span.end_ns = now_ns > p->start_ns ? now_ns : p->start_ns;
-			if (!process_cpu_time(p->pid, &span.cpu_ns))
-				span.quality |= QUALITY_STALE;
-			each(ctx, &span);
-		}
+	for (const struct process *p = NULL; (p = process_next(&s->table, p));) {
+		if (p->ended)
+			continue;
+		spans_fill(s, p, &span);
+		span.end_ns = now_ns > p->start_ns ? now_ns : p->start_ns;
+		if (!process_cpu_time(p->pid, &span.cpu_ns))
+			span.quality |= QUALITY_STALE;
+		each(ctx, &span);
+	}
 }
 
 void spans_stats(const struct spans *s, struct spans_stats *ret)
 {
 	*ret = s->stats;
-	ret->live = s->table.n;
+	ret->live = s->table.by_pid.n;
 	ret->lost_records = spans_bpf_lost(s);
 	spans_functions_stats(s, ret);
 }
@@ -121,4 +120,16 @@ void spans_close(struct spans *s)
 	spans_bpf_close(s);
 	process_table_free(&s->table);
 	free(s);
+}
+
+/* Processes between their end and being handed over. */
+
+void spans_ending(const struct spans *s, void (*each)(void *ctx, const struct span *span), void *ctx)
+{
+	struct span span;
+
+	for (const struct process *p = s->table.first_ended; p; p = p->newer) {
+		spans_fill(s, p, &span);
+		each(ctx, &span);
+	}
 }

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Spans: lives of processes from fork to exit, and calls of probed functions. Records of bpf/spans.bpf.c come
- * through a ring buffer; processes that were there before are read from /proc once. Finished spans are handed
- * over one by one, without energy.
+ * through a ring buffer; processes that were there before are read from /proc once. Finished spans are handed over
+ * one by one, without energy.
  *
- * A process is finished when the kernel has closed its books (it was reaped), or SPANS_LINGER_NS after its end
- * where nobody reaps it. Where the last record of its end did not come, which is found out after 5 s, quality is
- * estimated (CPU time as of its parent being told, some microseconds less) or, without that record too, partial.
- * Spans of functions come before that of their process. */
+ * * A process is finished when the kernel has closed its books (it was reaped), or SPANS_LINGER_NS after its end
+ * where nobody reaps it. Where the last record of its end does not come within 5 s, quality is estimated (CPU time
+ * as of the parent's notification, some microseconds less). Without that record too it is partial. Spans of
+ * functions come before that of their process. */
 #ifndef JD_SPANS_SOURCE_H
 #define JD_SPANS_SOURCE_H
 #include <stddef.h>
-#include "../base/err.h"
-#include "../base/fsroot.h"
-#include "../model/cgroup.h"
-#include "../model/span.h"
-#include "hierarchy.h"
+#include "base/err.h"
+#include "base/fsroot.h"
+#include "model/cgroup.h"
+#include "model/span.h"
+#include "source/cgroup/hierarchy.h"
 
 struct spans;
 
@@ -29,13 +29,13 @@ struct span_function {
 struct spans_options {
 	const struct fsroot *root;
 	const struct hierarchy *hierarchy;
-	const struct cgroup_table *table; /* names cgroups; NULL = none is named. Borrowed */
+	const struct cgroup_table *table; /* gives paths of cgroups; NULL = spans have none. Borrowed */
 	const char *btf; /* file for CO-RE or NULL */
 	uint32_t max_processes; /* alive at once; 0 = 16384 */
 	const struct span_function *functions; /* copied */
 	unsigned n_functions; /* at most SPANS_MAX_FUNCTIONS */
 	double budget; /* share of one CPU that each function's probe may cost; 0 = 0.01 */
-	unsigned probe_kind; /* of enum probe_kind, which the kernel is asked for first; for tests */
+	unsigned probe_kind; /* of enum probe_kind, the first kind that is tried; for tests */
 	/* Every finished span, from spans_poll. Its text is valid during the call only. */
 	void (*finished)(void *ctx, const struct span *s);
 	void *ctx;
@@ -47,7 +47,7 @@ struct spans_stats {
 	uint64_t lost_records; /* found the ring full: births, ends, single calls */
 	uint64_t lost_processes; /* found the table full */
 	uint64_t lost_calls; /* no room for their sums, nested too deep, or open when their probe went */
-	uint64_t open_books; /* finished without the kernel's last word */
+	uint64_t open_books; /* finished without the last record of their end */
 	uint64_t unseen_births; /* processes first seen at their exec or end */
 	uint64_t probed_calls; /* that trapped */
 	uint64_t call_cost_ns; /* of one call that is probed, as measured at open; 0 = no functions */
@@ -58,12 +58,12 @@ struct spans_stats {
 /* Loads, attaches, then scans; returns 0 or -errno. Functions that cannot be probed now (no such file or symbol) do
  * not fail it: spans_next_warning tells. */
 int spans_open(const struct spans_options *o, struct spans **ret, struct err *err);
-/* The thread that attaches probes to programs that start later; once capabilities were given up, so that it has no
- * more of them than others. 0 or -errno; NULL accepted. */
+/* Starts the thread that attaches probes to programs that start later. Call it after capabilities were given up, so
+ * that the thread has no more than the others. 0 or -errno; NULL accepted. */
 int spans_start(struct spans *s);
 int spans_fd(const struct spans *s); /* becomes readable when the ring fills up between polls */
-/* Takes what the kernel has to tell, hands over what is finished. Bounded: at most what the ring holds. Number of
- * records or -errno. */
+/* Takes the kernel's records and hands over finished spans. Bounded: at most what the ring holds. Number of records
+ * or -errno. */
 int spans_poll(struct spans *s);
 /* Each process that is alive, as a span with end SPAN_CUT at now_ns and the CPU time of its thread group up to now
  * (one clock_gettime a process). Times that cannot be read any more are of quality STALE. */

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where a function lies in its file, by the ELF symbol tables (System V ABI, chapter 4). The file is a stranger's:
- * libelf checks what it reads, sizes are bounded here. */
+/* Where a function lies in its file, by the ELF symbol tables (System V ABI, chapter 4). The file is untrusted:
+ * libelf checks what it reads, and sizes are bounded here. */
 #include <errno.h>
 #include <gelf.h>
 #include <libelf.h>
 #include <string.h>
 #include <sys/stat.h>
-#include "../base/parse.h"
-#include "spans_functions.h"
+#include "base/parse.h"
+#include "probes.h"
 
 #define MAX_SECTIONS 65536
 #define MAX_SYMBOLS (16u << 20)
@@ -76,7 +76,8 @@ static int address_to_offset(Elf *elf, uint64_t address, uint64_t size, uint64_t
 	return -ERANGE;
 }
 
-/* A probe is a breakpoint in the file's pages: in data it would change what every program reads there. */
+/* True when the offset is code. A probe is a breakpoint in the file's pages; in data it would change the data of
+ * every program. */
 static bool is_code(Elf *elf, uint64_t offset)
 {
 	size_t n = 0;
@@ -110,7 +111,7 @@ static int find_in(Elf *elf, uint64_t size, const char *symbol, uint64_t *ret)
 	return rc ? rc : address_to_offset(elf, address, size, ret);
 }
 
-/* Read, not mapped: a file that is cut meanwhile must not end us. */
+/* The file is read, not mapped: truncating a mapped file would kill the agent. */
 int symbol_offset(int fd, const char *symbol, uint64_t *ret)
 {
 	struct stat st;

@@ -1,71 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Points into series: who they are, who is told about, and what falls into one step. */
+/* Turns points into series: their names, the series that are shown, and the points of one step. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "history_read.h"
+#include "base/array.h"
+#include "answer.h"
 
-#define IDS_MAX (1u << 20)
+#define IDS_MAX (1u << 19)
 
-static uint64_t hash_of(const char *s)
+static int look_names(struct history_look *l)
 {
-	uint64_t h = 14695981039346656037ull; /* FNV-1a */
-
-	for (; *s; s++)
-		h = (h ^ (unsigned char)*s) * 1099511628211ull;
-	return h;
-}
-
-int look_names(struct look *l)
-{
-	memset(l->buckets, 0xff, sizeof(l->buckets));
 	return sqlite3_prepare_v2(l->h->reader, "SELECT CAST(path AS TEXT), ended FROM series WHERE id=?", -1, &l->path,
 				  NULL);
 }
 
-void look_free(struct look *l)
+static void look_free(struct history_look *l)
 {
 	for (unsigned i = 0; i < l->n_names; i++)
 		free(l->names[i].path);
 	sqlite3_finalize(l->path);
 	free(l->names);
-	free(l->ids);
+	hash_free(&l->by_path);
+	hash_free(&l->by_id);
 	free(l->touched);
 	free(l->energy_uj);
 }
 
-/* A name's number; -ENOMEM. */
-static int64_t add_name(struct look *l, const char *path, const char *row, bool ended)
+/* Returns the number of a name, which it adds if new; -ENOMEM. */
+static int64_t add_name(struct history_look *l, const char *path, const char *row, bool ended)
 {
-	uint64_t hash = hash_of(path);
-	uint32_t *bucket = &l->buckets[hash % 1024];
+	const uint64_t hash = hash_text(path);
 	char *copy;
 
-	for (uint32_t i = *bucket; i != LOOK_NONE; i = l->names[i].next)
-		if (l->names[i].hash == hash && l->names[i].row == row && strcmp(l->names[i].path, path) == 0) {
-			l->names[i].ended &= ended;
-			return i;
+	for (struct hash_walk w = hash_walk(&l->by_path, hash); hash_step(&w);)
+		if (l->names[w.at].row == row && strcmp(l->names[w.at].path, path) == 0) {
+			l->names[w.at].ended &= ended;
+			return w.at;
 		}
-	if (l->n_names == l->cap_names) {
-		unsigned cap = l->cap_names ? l->cap_names * 2 : 64;
-		struct look_name *names = realloc(l->names, cap * sizeof(*names));
-
-		if (!names)
-			return -ENOMEM;
-		l->names = names;
-		l->cap_names = cap;
-	}
+	if (ARRAY_ROOM(l->names, l->cap_names, l->n_names + 1) || hash_reserve(&l->by_path, l->n_names + 1))
+		return -ENOMEM;
 	if (!(copy = strdup(path)))
 		return -ENOMEM;
-	l->names[l->n_names] = (struct look_name){
-		.path = copy, .hash = hash, .row = row, .ended = ended, .series = LOOK_NONE, .next = *bucket
-	};
-	*bucket = l->n_names;
+	l->names[l->n_names] = (struct look_name){ .path = copy, .row = row, .ended = ended, .series = LOOK_NONE };
+	hash_add(&l->by_path, hash, l->n_names);
 	return l->n_names++;
 }
 
-/* What a series of the store is called: special rows by themselves, cgroups by their path. */
-static int64_t find_name(struct look *l, uint64_t id)
+/* Finds the name of a stored series: special rows have fixed names, cgroups their path. */
+static int64_t find_name(struct history_look *l, uint64_t id)
 {
 	static const char *const special[] = { [ROW_IDLE] = "idle",
 					       [ROW_KERNEL] = "kernel",
@@ -81,65 +64,36 @@ static int64_t find_name(struct look *l, uint64_t id)
 	if (sqlite3_step(l->path) == SQLITE_ROW) {
 		const char *path = (const char *)sqlite3_column_text(l->path, 0);
 
-		if (path && (!l->q->cgroup || strcmp(path, l->q->cgroup) == 0))
+		if (path && l->q->rules && !selection_admits(l->q->rules, path))
+			name = l->q->cgroup ? (int64_t)LOOK_NONE :
+					      add_name(l, special[ROW_OTHER], special[ROW_OTHER], false);
+		else if (path && (!l->q->cgroup || strcmp(path, l->q->cgroup) == 0))
 			name = add_name(l, path, "cgroup", sqlite3_column_int(l->path, 1));
 	} else if (!l->q->cgroup) {
-		name = add_name(l, special[ROW_OTHER], special[ROW_OTHER], false); /* swept: its sum counts on */
+		name = add_name(l, special[ROW_OTHER], special[ROW_OTHER], false); /* it was swept; its sum counts on */
 	}
 	sqlite3_reset(l->path);
 	return name;
 }
 
-static struct look_id *place(struct look_id *ids, unsigned cap, uint64_t id)
+static int64_t name_of(struct history_look *l, uint64_t id)
 {
-	unsigned at = (unsigned)(id * 0x9e3779b97f4a7c15ull >> 32) & (cap - 1);
-
-	while (ids[at].id && ids[at].id != id + 1)
-		at = (at + 1) & (cap - 1);
-	return &ids[at];
-}
-
-static int grow_ids(struct look *l)
-{
-	unsigned cap = l->cap_ids ? l->cap_ids * 2 : 256;
-	struct look_id *ids;
-
-	if (l->n_ids < l->cap_ids / 2)
-		return 0;
-	if (cap > IDS_MAX)
-		return -E2BIG;
-	ids = calloc(cap, sizeof(*ids));
-	if (!ids)
-		return -ENOMEM;
-	for (unsigned i = 0; i < l->cap_ids; i++)
-		if (l->ids[i].id)
-			*place(ids, cap, l->ids[i].id - 1) = l->ids[i];
-	free(l->ids);
-	l->ids = ids;
-	l->cap_ids = cap;
-	return 0;
-}
-
-static int64_t name_of(struct look *l, uint64_t id)
-{
-	struct look_id *at;
+	uint32_t known = hash_find(&l->by_id, id);
 	int64_t name;
-	int rc = grow_ids(l);
 
-	if (rc)
-		return rc;
-	at = place(l->ids, l->cap_ids, id);
-	if (at->id)
-		return at->name;
+	if (known != HASH_NONE)
+		return known;
+	if (l->by_id.n == IDS_MAX)
+		return -E2BIG;
+	if (hash_reserve(&l->by_id, (size_t)l->by_id.n + 1) != 0)
+		return -ENOMEM;
 	name = find_name(l, id);
-	if (name < 0)
-		return name;
-	*at = (struct look_id){ id + 1, (uint32_t)name };
-	l->n_ids++;
+	if (name >= 0)
+		hash_add(&l->by_id, id, (uint32_t)name);
 	return name;
 }
 
-/* The answer's column of a domain; -E2BIG. */
+/* Returns the answer's column of a domain, which it adds if new; -E2BIG. */
 static int column_of(struct history_answer *a, const char *name, size_t len)
 {
 	if (len >= sizeof(a->domains[0]))
@@ -154,8 +108,10 @@ static int column_of(struct history_answer *a, const char *name, size_t len)
 	return (int)a->n_domains++;
 }
 
-static int add_set(struct look *l, struct look_set *set, const char *names)
+static int add_set(struct history_look *l, struct look_set *set, const char *names)
 {
+	const char *list[SCHEMA_MAX_DOMAINS];
+
 	while (*names) {
 		size_t len = strcspn(names, ",");
 		int to = column_of(l->a, names, len);
@@ -167,10 +123,13 @@ static int add_set(struct look *l, struct look_set *set, const char *names)
 		set->to[set->n++] = (unsigned)to;
 		names += len + (names[len] == ',');
 	}
+	for (unsigned d = 0; d < set->n; d++)
+		list[d] = l->a->domains[set->to[d]];
+	domain_names_summed(list, set->n, set->summed);
 	return 0;
 }
 
-static int use_set(struct look *l, int64_t id)
+static int use_set(struct history_look *l, int64_t id)
 {
 	struct look_set *set = &l->sets[l->n_sets];
 	sqlite3_stmt *q = NULL;
@@ -196,35 +155,32 @@ static int use_set(struct look *l, int64_t id)
 	return rc;
 }
 
-/* What is ranked by: package energy, all energy where there is none. */
-static uint64_t weight(const struct look *l, const struct point_row *r)
+/* The energy by which rows are ranked. */
+static uint64_t weight(const struct history_look *l, const struct point_row *r)
 {
-	uint64_t package = 0, all = 0;
-	bool any = false;
+	uint64_t sum = 0;
 
-	for (unsigned d = 0; d < l->set->n; d++) {
-		all += r->energy_uj[d];
-		if (strncmp(l->a->domains[l->set->to[d]], "package", 7) == 0) {
-			package += r->energy_uj[d];
-			any = true;
-		}
-	}
-	return any ? package : all;
+	for (unsigned d = 0; d < l->set->n; d++)
+		sum += l->set->summed[d] ? r->energy_uj[d] : 0;
+	return sum;
 }
 
 static int sum_row(void *arg, const struct point_row *r)
 {
-	struct look *l = arg;
+	struct history_look *l = arg;
 	int64_t name = name_of(l, r->series);
 
 	if (name < 0)
 		return (int)name;
+	if (++l->rows > HISTORY_LOOK_ROWS_MAX)
+		return -E2BIG;
 	if (name != LOOK_NONE)
 		l->names[name].sum += weight(l, r);
 	return 0;
 }
 
-int look_sum(struct look *l, const struct stored *s)
+/* The first pass sums the energy of each name. */
+static int look_sum(struct history_look *l, const struct stored *s)
 {
 	int rc = use_set(l, s->domains);
 
@@ -241,7 +197,7 @@ static int by_sum(const void *a, const void *b, void *names)
 	return strcmp(x->path, y->path);
 }
 
-static int show(struct look *l, uint32_t name)
+static int show(struct history_look *l, uint32_t name)
 {
 	struct history_answer *a = l->a;
 	struct look_name *n = &l->names[name];
@@ -251,7 +207,7 @@ static int show(struct look *l, uint32_t name)
 	return a->series[a->n_series++].cgroup ? 0 : -ENOMEM;
 }
 
-int look_choose(struct look *l)
+static int look_choose(struct history_look *l)
 {
 	uint32_t *order;
 	uint64_t shown = 0;
@@ -269,44 +225,34 @@ int look_choose(struct look *l)
 	for (uint32_t i = 0; i < l->n_names; i++)
 		order[i] = i;
 	qsort_r(order, l->n_names, sizeof(*order), by_sum, l->names);
-	for (unsigned i = 0; i < l->n_names && !rc; i++)
+	for (unsigned i = 0; i < l->n_names && !rc; i++) {
 		if (strcmp(l->names[order[i]].row, "cgroup") != 0 || shown++ < l->q->limit)
 			rc = show(l, order[i]);
+		else
+			l->a->n_other++;
+	}
 	free(order);
+	for (uint32_t i = 0; i < l->n_names; i++)
+		l->a->more_other |= strcmp(l->names[i].row, "other") == 0 && l->names[i].sum;
 	l->energy_uj = calloc((size_t)l->a->n_series + 1, SCHEMA_MAX_DOMAINS * sizeof(*l->energy_uj));
 	return l->energy_uj ? rc : -ENOMEM;
 }
 
-static uint64_t *sums_of(const struct look *l, const struct look_name *n)
+static uint64_t *sums_of(const struct history_look *l, const struct look_name *n)
 {
 	return &l->energy_uj[(size_t)n->series * SCHEMA_MAX_DOMAINS];
 }
 
-static int append_point(struct look *l, const struct look_name *n)
+static int append_point(struct history_look *l, const struct look_name *n)
 {
 	struct history_answer *a = l->a;
 	struct history_series *s = &a->series[n->series];
 
 	if (++l->n_points > HISTORY_POINTS_MAX)
 		return -E2BIG;
-	if (s->n == s->cap) {
-		unsigned cap = s->cap ? s->cap * 2 : 16;
-		struct history_point *points = realloc(s->points, cap * sizeof(*points));
-
-		if (!points)
-			return -ENOMEM;
-		s->points = points;
-		s->cap = cap;
-	}
-	if (a->n_energy + a->n_domains > a->cap_energy) {
-		size_t cap = a->cap_energy ? a->cap_energy * 2 : 1024;
-		uint64_t *v = realloc(a->energy_uj, cap * sizeof(*v));
-
-		if (!v)
-			return -ENOMEM;
-		a->energy_uj = v;
-		a->cap_energy = cap;
-	}
+	if (ARRAY_ROOM(s->points, s->cap, s->n + 1) ||
+	    ARRAY_ROOM(a->energy_uj, a->cap_energy, a->n_energy + a->n_domains))
+		return -ENOMEM;
 	s->points[s->n++] = (struct history_point){ l->end_ns, l->interval_ns, n->quality, a->n_energy };
 	if (a->n_domains)
 		memcpy(&a->energy_uj[a->n_energy], sums_of(l, n), a->n_domains * sizeof(*a->energy_uj));
@@ -314,7 +260,7 @@ static int append_point(struct look *l, const struct look_name *n)
 	return 0;
 }
 
-int look_flush(struct look *l)
+static int look_flush(struct history_look *l)
 {
 	int rc = 0;
 
@@ -327,10 +273,11 @@ int look_flush(struct look *l)
 
 static int tell_row(void *arg, const struct point_row *r)
 {
-	struct look *l = arg;
+	struct history_look *l = arg;
 	int64_t name = name_of(l, r->series);
 	uint64_t *energy;
 
+	l->rows++;
 	if (name < 0 || name == LOOK_NONE)
 		return name < 0 ? (int)name : 0;
 	if (l->names[name].series == LOOK_NONE)
@@ -350,7 +297,8 @@ static int tell_row(void *arg, const struct point_row *r)
 	return 0;
 }
 
-int look_tell(struct look *l, const struct stored *s)
+/* Returns 0, a negative errno, or SQLite's code. */
+static int look_tell(struct history_look *l, const struct stored *s)
 {
 	bool own = l->step_ns <= (uint64_t)history_tiers[s->tier].length_ns;
 	int64_t bucket = own ? -s->end_ns : (s->end_ns - 1) / (int64_t)l->step_ns;
@@ -366,4 +314,322 @@ int look_tell(struct look *l, const struct stored *s)
 	l->end_ns = s->end_ns;
 	l->interval_ns += s->interval_ns;
 	return point_read(s->data, s->size, l->set->n, tell_row, l);
+}
+
+/* Answers from the store, over a read connection beside the writer. It makes two passes over the points of the
+ * time asked for: the first ranks the cgroups, the second builds the answer. Limits depend on query and data
+ * only, never on the clock, so a busy machine gives the same answer. */
+
+#define LOST_MAX 1000
+#define OPS_MAX 20000 /* thousands, between two points: a damaged table could be read for ever */
+
+static int too_many_ops(void *arg)
+{
+	struct history_look *l = arg;
+
+	return ++l->ops > OPS_MAX;
+}
+
+static int connect_file(struct history *h, struct err *err)
+{
+	uint64_t generation;
+
+	pthread_mutex_lock(&h->lock);
+	generation = h->generation;
+	pthread_mutex_unlock(&h->lock);
+	if (h->reader && h->reader_generation == generation)
+		return 0;
+	sqlite3_close(h->reader);
+	h->reader = NULL;
+	if (sqlite3_open_v2(h->path, &h->reader, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
+		sqlite3_close(h->reader);
+		h->reader = NULL;
+		return err_set(err, -EIO, "history %s: it cannot be opened; see /v1/status", h->path);
+	}
+	h->reader_generation = generation;
+	db_exec(h->reader, "PRAGMA cache_size=-1024");
+	return 0;
+}
+
+static int fail(struct history_look *l, int rc, struct err *err)
+{
+	if (rc == SQLITE_NOMEM || rc == -ENOMEM)
+		return err_set(err, -ENOMEM, "history: out of memory; ask for less");
+	if (rc == SQLITE_INTERRUPT || rc == -E2BIG)
+		return err_set(
+			err, -E2BIG,
+			"history: too much for one answer (%u points, or %u rows of the file); ask for a shorter time or a longer "
+			"step: from 1m on minutes are read, from 1h on hours",
+			HISTORY_POINTS_MAX, HISTORY_LOOK_ROWS_MAX);
+	if (rc == -EBADMSG)
+		return err_set(err, -EIO, "history %s: a point cannot be read; see /v1/status", l->h->path);
+	return err_set(err, -EIO, "history %s: %s; see /v1/status", l->h->path, sqlite3_errstr(rc));
+}
+
+/* The first slot of a tier; INT64_MAX = it has none. */
+static int64_t oldest(struct history_look *l, enum tier t)
+{
+	char sql[96];
+
+	snprintf(sql, sizeof(sql), "SELECT min(slot) FROM %s", history_tiers[t].table);
+	return db_number(l->h->reader, sql, INT64_MAX);
+}
+
+static int64_t floor_to(int64_t ns, int64_t length)
+{
+	return ns == INT64_MAX ? ns : ns / length * length;
+}
+
+/* Chooses the tier the step is made of, or without a step the finest tier that covers all of the time asked
+ * for. */
+static enum tier choose_tier(struct history_look *l)
+{
+	uint64_t step = l->q->step_ns;
+
+	if (step)
+		return step >= (uint64_t)history_tiers[TIER_HOUR].length_ns   ? TIER_HOUR :
+		       step >= (uint64_t)history_tiers[TIER_MINUTE].length_ns ? TIER_MINUTE :
+										TIER_SECOND;
+	for (int t = TIER_SECOND; t < TIER_HOUR; t++) {
+		int64_t first = oldest(l, (enum tier)t);
+
+		/* a coarser slot that merely begins before its finer slots holds no more than they do */
+		if (first <= l->q->since_ns ||
+		    oldest(l, (enum tier)(t + 1)) >= floor_to(first, history_tiers[t + 1].length_ns))
+			return (enum tier)t;
+	}
+	return TIER_HOUR;
+}
+
+static int64_t last_of(struct history_look *l, enum tier t, int64_t from, int64_t before)
+{
+	sqlite3_stmt *q = NULL;
+	int64_t slot = from - history_tiers[t].length_ns;
+
+	if (db_prepare(l->h->reader, &q,
+		       "SELECT max(slot) FROM %s WHERE slot >= %lld AND slot < %lld AND end_ns <= %lld",
+		       history_tiers[t].table, (long long)from, (long long)before,
+		       (long long)l->q->until_ns) == SQLITE_OK &&
+	    sqlite3_step(q) == SQLITE_ROW && sqlite3_column_type(q, 0) != SQLITE_NULL)
+		slot = sqlite3_column_int64(q, 0);
+	sqlite3_finalize(q);
+	return slot;
+}
+
+/* Plans the tiers from coarse to fine. A coarser tier covers what a finer one no longer has; a finer tier
+ * covers what a coarser one does not have yet. No instant is in two tiers. */
+static void plan(struct history_look *l)
+{
+	enum tier base = choose_tier(l);
+	int64_t from = 0;
+
+	for (int t = TIER_HOUR; t >= TIER_SECOND; t--) {
+		int64_t length = history_tiers[t].length_ns, before = INT64_MAX;
+
+		if (t > (int)base)
+			before = floor_to(oldest(l, (enum tier)(t - 1)), length);
+		if (t - 1 > (int)base && oldest(l, (enum tier)base) < oldest(l, (enum tier)(t - 1)))
+			before = floor_to(oldest(l, base), length);
+		if (t == TIER_SECOND)
+			before = INT64_MAX;
+		l->from[t] = from;
+		l->before[t] = before;
+		if (t > TIER_SECOND && from < before) {
+			int64_t last = last_of(l, (enum tier)t, from, before);
+
+			if (last >= from)
+				from = last + length;
+		}
+	}
+	l->step_ns = l->q->step_ns ? l->q->step_ns : (uint64_t)history_tiers[base].length_ns;
+}
+
+static int read_row(struct history_look *l, sqlite3_stmt *q, enum tier t)
+{
+	struct stored s = { .start_ns = sqlite3_column_int64(q, 0),
+			    .end_ns = sqlite3_column_int64(q, 1),
+			    .interval_ns = (uint64_t)sqlite3_column_int64(q, 2),
+			    .domains = sqlite3_column_int64(q, 3),
+			    .tier = t,
+			    .data = sqlite3_column_blob(q, 4),
+			    .size = (size_t)sqlite3_column_bytes(q, 4) };
+
+	l->ops = 0;
+	l->rows++;
+	return l->telling ? look_tell(l, &s) : look_sum(l, &s);
+}
+
+static int ask_points(struct history_look *l, enum tier t)
+{
+	int64_t from = l->from[t], first = l->q->since_ns - history_tiers[t].length_ns;
+
+	return db_prepare(l->h->reader, &l->points,
+			  "SELECT start_ns, end_ns, interval_ns, domains, data FROM %s WHERE slot >= %lld AND "
+			  "slot < %lld AND end_ns > %lld AND end_ns <= %lld ORDER BY slot",
+			  history_tiers[t].table, (long long)(from > first ? from : first), (long long)l->before[t],
+			  (long long)l->q->since_ns, (long long)l->q->until_ns);
+}
+
+/* Reads one point, or ends a tier. 0, a negative errno, or SQLite's code. */
+static int next_point(struct history_look *l)
+{
+	int rc = l->points ? SQLITE_OK : ask_points(l, (enum tier)l->tier);
+
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(l->points);
+	if (rc == SQLITE_ROW)
+		return read_row(l, l->points, (enum tier)l->tier);
+	if (rc != SQLITE_DONE)
+		return rc;
+	sqlite3_finalize(l->points);
+	l->points = NULL;
+	l->tier--;
+	return 0;
+}
+
+static int add_lost(struct history_answer *a, int64_t from_ns, int64_t until_ns, const char *reason)
+{
+	if (ARRAY_ROOM(a->lost, a->cap_lost, a->n_lost + 1) != 0)
+		return -ENOMEM;
+	a->lost[a->n_lost] = (struct history_lost){ .from_ns = from_ns, .until_ns = until_ns };
+	snprintf(a->lost[a->n_lost++].reason, sizeof(a->lost[0].reason), "%s", reason);
+	return 0;
+}
+
+static int read_lost(struct history_look *l)
+{
+	sqlite3_stmt *q = NULL;
+	int rc = db_prepare(l->h->reader, &q,
+			    "SELECT from_ns, until_ns, reason FROM gap WHERE until_ns > %lld AND from_ns < %lld "
+			    "ORDER BY from_ns LIMIT %d",
+			    (long long)l->q->since_ns, (long long)l->q->until_ns, LOST_MAX);
+
+	while (rc == SQLITE_OK && (rc = sqlite3_step(q)) == SQLITE_ROW) {
+		const char *reason = (const char *)sqlite3_column_text(q, 2);
+
+		rc = add_lost(l->a, sqlite3_column_int64(q, 0), sqlite3_column_int64(q, 1), reason ? reason : "");
+	}
+	sqlite3_finalize(q);
+	return rc == SQLITE_DONE ? 0 : rc;
+}
+
+/* SQLITE_ROW = there is more, 0 = that was all, a negative errno, or SQLite's code. */
+static int turn(struct history_look *l, uint64_t rows)
+{
+	uint64_t until = l->rows + rows;
+	int rc = 0;
+
+	while (!rc && l->rows < until) {
+		if (l->tier >= TIER_SECOND) {
+			rc = next_point(l);
+		} else if (!l->telling) {
+			rc = look_choose(l);
+			l->telling = true;
+			l->tier = TIER_HOUR;
+		} else {
+			rc = look_flush(l);
+			return rc ? rc : read_lost(l);
+		}
+	}
+	return rc ? rc : SQLITE_ROW;
+}
+
+static void set_answer(struct history_look *l, struct history_answer *ret)
+{
+	l->a->since_ns = l->q->since_ns;
+	l->a->until_ns = l->q->until_ns;
+	l->a->step_ns = l->step_ns;
+	*ret = *l->a;
+	*l->a = (struct history_answer){ 0 };
+}
+
+int history_look_begin(struct history *h, const struct history_query *q, struct history_look **ret, struct err *err)
+{
+	struct history_look *l;
+	int rc;
+
+	if (h->looking)
+		return err_set(err, -EBUSY, "history: another question is being answered; ask again");
+	rc = connect_file(h, err);
+	if (rc)
+		return rc;
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return err_set(err, -ENOMEM, "history: out of memory; ask for less");
+	h->looking = true;
+	l->h = h;
+	l->query = *q;
+	l->q = &l->query;
+	l->a = &l->answer;
+	l->tier = TIER_HOUR;
+	l->query.cgroup = q->cgroup ? strdup(q->cgroup) : NULL;
+	sqlite3_progress_handler(h->reader, 1000, too_many_ops, l);
+	l->query.rules = q->rules ? selection_rules_copy(q->rules) : NULL;
+	rc = (q->cgroup && !l->query.cgroup) || (q->rules && !l->query.rules) ?
+		     SQLITE_NOMEM :
+		     db_exec(h->reader, "BEGIN"); /* both passes see the same */
+	if (rc == SQLITE_OK)
+		rc = look_names(l);
+	if (rc) {
+		rc = fail(l, rc, err);
+		history_look_end(l);
+		return rc;
+	}
+	plan(l);
+	*ret = l;
+	return 0;
+}
+
+int history_look_go_on(struct history_look *l, uint64_t rows, struct history_answer *ret, struct err *err)
+{
+	int rc = turn(l, rows);
+
+	if (rc == SQLITE_ROW)
+		return 1;
+	if (rc)
+		return fail(l, rc, err);
+	if (l->q->cgroup && !l->a->n_series)
+		return err_set(err, -ENOENT,
+			       "cgroup: the history knows none of this path; a new one is in it after two seconds, "
+			       "GET /v1/history without it lists the largest");
+	set_answer(l, ret);
+	return 0;
+}
+
+void history_look_end(struct history_look *l)
+{
+	if (!l)
+		return;
+	sqlite3_finalize(l->points);
+	look_free(l);
+	db_exec(l->h->reader, "COMMIT");
+	sqlite3_progress_handler(l->h->reader, 0, NULL, NULL);
+	l->h->looking = false;
+	history_answer_free(&l->answer);
+	free((char *)l->query.cgroup);
+	free((struct selection_rules *)l->query.rules);
+	free(l);
+}
+
+int history_read(struct history *h, const struct history_query *q, struct history_answer *ret, struct err *err)
+{
+	struct history_look *l = NULL;
+	int rc = history_look_begin(h, q, &l, err);
+
+	if (!rc)
+		rc = history_look_go_on(l, UINT64_MAX / 2, ret, err);
+	history_look_end(l);
+	return rc;
+}
+
+void history_answer_free(struct history_answer *a)
+{
+	for (unsigned i = 0; i < a->n_series; i++) {
+		free(a->series[i].cgroup);
+		free(a->series[i].points);
+	}
+	free(a->series);
+	free(a->energy_uj);
+	free(a->lost);
+	*a = (struct history_answer){ 0 };
 }

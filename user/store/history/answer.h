@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of history_read.c and history_look.c: one look through the points. */
+/* Internal to answer.c: one query of the history, which reads the points in two passes. */
 #ifndef JD_STORE_HISTORY_READ_H
 #define JD_STORE_HISTORY_READ_H
-#include "history_internal.h"
+#include "database.h"
 
 #define LOOK_SETS 64
-#define LOOK_NONE UINT32_MAX
+#define LOOK_NONE (HASH_NONE - 1)
 
 struct stored { /* a point as it lies in the file */
 	int64_t start_ns, end_ns, domains;
@@ -15,42 +15,41 @@ struct stored { /* a point as it lies in the file */
 	enum tier tier;
 };
 
-struct look_name { /* a row of the answer, or one that becomes part of `other` */
+struct look_name { /* a name that gets a row of the answer or goes into `other` */
 	char *path;
-	uint64_t hash, sum;
+	uint64_t sum;
 	const char *row;
 	bool ended;
-	uint32_t series; /* of the answer; LOOK_NONE = other's */
-	uint32_t next; /* of its bucket of the hash */
-	uint64_t stamp; /* of the step in which it was met last */
+	uint32_t series; /* index in the answer; LOOK_NONE = in `other` */
+	uint64_t stamp; /* of the step in which it was last seen */
 	unsigned quality;
 };
 
-struct look_id {
-	uint64_t id;
-	uint32_t name;
-}; /* id + 1; name LOOK_NONE = nobody asked for it */
-
-struct look_set {
+struct look_set { /* a set of domains that points have */
 	int64_t id;
 	unsigned n, to[SCHEMA_MAX_DOMAINS];
+	bool summed[SCHEMA_MAX_DOMAINS]; /* domains that are added up to rank rows */
 };
 
-struct look {
+struct history_look {
 	struct history *h;
-	const struct history_query *q;
-	struct history_answer *a;
-	uint64_t deadline_ns, step_ns;
+	struct history_query query, *q; /* q: query, with its own copy of the cgroup */
+	struct history_answer answer, *a;
+	uint64_t step_ns;
 	int64_t from[TIERS], before[TIERS];
+	bool telling; /* the second pass */
+	int tier; /* current tier; below TIER_SECOND = done */
+	sqlite3_stmt *points; /* of that tier, NULL = not started */
+	uint64_t rows; /* rows read, in both passes */
+	unsigned ops; /* thousands of SQLite operations since the last point */
 	sqlite3_stmt *path;
 	struct look_set sets[LOOK_SETS];
 	unsigned n_sets;
-	const struct look_set *set; /* of the point being read */
-	struct look_id *ids;
-	unsigned n_ids, cap_ids;
+	const struct look_set *set; /* domains of the point being read */
+	struct hash by_id; /* the name of each id of a series; LOOK_NONE = not asked for */
 	struct look_name *names;
 	unsigned n_names, cap_names;
-	uint32_t buckets[1024];
+	struct hash by_path;
 	/* the step being added up */
 	uint64_t stamp, n_points;
 	int64_t bucket, end_ns;
@@ -59,13 +58,5 @@ struct look {
 	unsigned n_touched;
 	uint64_t *energy_uj; /* [series * SCHEMA_MAX_DOMAINS] */
 };
-
-/* All: 0, a negative errno, or SQLite's code. */
-int look_names(struct look *l);
-int look_sum(struct look *l, const struct stored *s); /* first pass */
-int look_choose(struct look *l);
-int look_tell(struct look *l, const struct stored *s); /* second */
-int look_flush(struct look *l);
-void look_free(struct look *l);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file: opening it, its tables, and what happens to one that is not ours to write. */
+/* The database file: opening it, its tables, and moving aside a file that cannot be used. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "history_internal.h"
+#include "base/array.h"
+#include "database.h"
 
 #define PAGE_BYTES 4096
 
@@ -80,7 +81,7 @@ void db_close(struct history *h)
 	h->db = NULL;
 }
 
-/* What a file says of itself. Empty ones are new. */
+/* Checks the version that the file states. Makes the tables in an empty file. */
 static int look(struct history *h, const char **ret_wrong)
 {
 	sqlite3_stmt *q = NULL;
@@ -104,7 +105,7 @@ static int look(struct history *h, const char **ret_wrong)
 	return SQLITE_OK;
 }
 
-/* quick_check reads all of the file: the part of it that is bound to be small. */
+/* Checks the small tables only, because quick_check reads the whole of each table that it checks. */
 static int check(struct history *h)
 {
 	static const char *const tables[] = { "boot", "domains", "series", "totals", "gap", NULL };
@@ -126,8 +127,8 @@ static int set_up(struct history *h)
 	char sql[128];
 	int rc = SQLITE_OK;
 
-	/* synchronous=NORMAL: a commit is in the page cache, which survives the process; the machine's own
-	 * end may take the last ones, whose boot has ended with it. */
+	/* synchronous=NORMAL: a commit is in the page cache, which survives the process. A crash of the machine
+	 * may lose the last commits. */
 	rc = db_exec(h->db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=512;"
 			    "PRAGMA journal_size_limit=4194304; PRAGMA cache_size=-512; PRAGMA temp_store=MEMORY");
 	snprintf(sql, sizeof(sql), "PRAGMA max_page_count=%llu", (unsigned long long)(h->o.size / PAGE_BYTES));
@@ -202,7 +203,7 @@ static int open_file(struct history *h, const char **ret_wrong)
 
 	if (rc == SQLITE_OK)
 		sqlite3_extended_result_codes(h->db, 1);
-	/* before any table is made: what retention frees goes back to the file system */
+	/* must precede the first table: space that retention frees goes back to the file system */
 	if (rc == SQLITE_OK)
 		rc = db_exec(h->db, "PRAGMA auto_vacuum=INCREMENTAL");
 	if (rc == SQLITE_OK)
@@ -220,7 +221,7 @@ static int open_file(struct history *h, const char **ret_wrong)
 	return rc;
 }
 
-/* Beside its write-ahead log, which belongs to it. */
+/* Renames the file with its write-ahead log, which belongs to it. */
 static int move_aside(struct history *h, const char *why, struct err *note, struct err *err)
 {
 	static const char *const parts[] = { "", "-wal", "-shm" };
@@ -286,4 +287,104 @@ int db_open(struct history *h, struct err *note, struct err *err)
 		err, errno_of(rc),
 		"history %s: %s; make its directory writable and free space there, or write history: { path: none }",
 		h->path, wrong);
+}
+
+/* A point in memory, and as the bytes of a row (docs/formats/history.md). */
+
+void point_reset(struct point *p, int64_t domains, unsigned n_domains)
+{
+	p->end_ns = p->start_ns = 0;
+	p->interval_ns = 0;
+	p->domains = domains;
+	p->n_domains = n_domains;
+	p->n = 0;
+}
+
+void point_free(struct point *p)
+{
+	free(p->rows);
+	*p = (struct point){ 0 };
+}
+
+/* Merges rows of one series first, so that a second of a hundred readings needs no more room. */
+static int make_room(struct point *p)
+{
+	point_sort(p);
+	return p->n < p->cap - p->cap / 4 ? 0 : ARRAY_ROOM(p->rows, p->cap, p->cap + 1);
+}
+
+int point_add(struct point *p, uint64_t series, unsigned quality, const uint64_t *energy_uj)
+{
+	struct point_row *r;
+
+	if (p->n == p->cap && make_room(p) != 0)
+		return -ENOMEM;
+	r = &p->rows[p->n++];
+	r->series = series;
+	r->quality = quality;
+	memcpy(r->energy_uj, energy_uj, p->n_domains * sizeof(*energy_uj));
+	return 0;
+}
+
+static int by_series(const void *a, const void *b)
+{
+	uint64_t x = ((const struct point_row *)a)->series, y = ((const struct point_row *)b)->series;
+
+	return x < y ? -1 : x > y;
+}
+
+void point_sort(struct point *p)
+{
+	unsigned n = 0;
+
+	if (p->n)
+		qsort(p->rows, p->n, sizeof(*p->rows), by_series);
+	for (unsigned i = 0; i < p->n; i++) {
+		struct point_row *to = &p->rows[n];
+
+		if (!n || to[-1].series != p->rows[i].series) {
+			p->rows[n++] = p->rows[i];
+			continue;
+		}
+		to[-1].quality |= p->rows[i].quality;
+		for (unsigned d = 0; d < p->n_domains; d++)
+			to[-1].energy_uj[d] += p->rows[i].energy_uj[d];
+	}
+	p->n = n;
+}
+
+void point_write(const struct point *p, struct buf *out)
+{
+	uint64_t last = 0;
+
+	varint_add(out, p->n);
+	for (unsigned i = 0; i < p->n; i++) {
+		const struct point_row *r = &p->rows[i];
+
+		varint_add(out, r->series - last);
+		varint_add(out, r->quality);
+		for (unsigned d = 0; d < p->n_domains; d++)
+			varint_add(out, r->energy_uj[d]);
+		last = r->series;
+	}
+}
+
+int point_read(const void *data, size_t size, unsigned n_domains, int (*take)(void *arg, const struct point_row *r),
+	       void *arg)
+{
+	struct varint_reader in = { .at = data, .end = data ? (const uint8_t *)data + size : NULL };
+	uint64_t n = varint_take(&in);
+	struct point_row r = { 0 };
+	int rc = 0;
+
+	if (in.bad || n > HISTORY_ROWS_MAX || n_domains > SCHEMA_MAX_DOMAINS)
+		return -EBADMSG;
+	for (uint64_t i = 0; i < n && !rc; i++) {
+		r.series += varint_take(&in);
+		r.quality = (unsigned)varint_take(&in);
+		for (unsigned d = 0; d < n_domains; d++)
+			r.energy_uj[d] = varint_take(&in);
+		rc = in.bad ? -EBADMSG : take(arg, &r);
+	}
+	return rc ? rc : in.at == in.end ? 0 : -EBADMSG;
 }

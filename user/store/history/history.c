@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The queue between the measuring thread and the disk thread, and that thread. */
+/* The queue between the measuring thread and the disk thread, and the disk thread. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "../base/thread.h"
-#include "history_internal.h"
+#include "base/array.h"
+#include "base/thread.h"
+#include "database.h"
 
 #define STACK_BYTES (512u << 10)
 #define RETRY_NS (500 * NS_PER_MS)
 #define END_NS (2 * NS_PER_S)
-#define ALL_NS (60 * NS_PER_S) /* between two texts with all totals */
+#define ALL_NS (60 * NS_PER_S) /* time between two texts with all totals */
 
 static void set_state(struct history *h, const char *state, const char *reason)
 {
@@ -32,7 +33,7 @@ int history_open(const struct history_options *o, struct history **ret, struct e
 	}
 	h->o = *o;
 	pthread_mutex_init(&h->lock, NULL);
-	pthread_cond_init(&h->more, NULL);
+	thread_cond_init(&h->more);
 	for (unsigned i = 0; i < HISTORY_QUEUE; i++)
 		h->spare[h->n_spare++] = HISTORY_QUEUE - 1 - i;
 	h->want_all = true;
@@ -61,7 +62,7 @@ int history_load(struct history *h, int (*take)(void *arg, const void *data, siz
 	return rc;
 }
 
-/* Measuring thread. A place, or -1: the queue is full. */
+/* Measuring thread. Returns a place in the queue, or -1: the queue is full. */
 static int take_place(struct history *h, bool *ret_all)
 {
 	int place = -1;
@@ -74,7 +75,9 @@ static int take_place(struct history *h, bool *ret_all)
 	return place;
 }
 
-/* Those that are needed in bad times only give their memory back. */
+static void tick_free(struct tick *t);
+
+/* Gives a place back. Places that are needed only in bad times free their memory. */
 static void give_place(struct history *h, struct tick *t)
 {
 	unsigned place = (unsigned)(t - h->ticks);
@@ -111,6 +114,8 @@ static uint64_t hand_over(struct history *h, unsigned place)
 	return seq;
 }
 
+static int tick_fill(struct tick *t, const struct snapshot *s);
+
 uint64_t history_put(struct history *h, const struct snapshot *s, void (*save)(void *arg, bool all, struct buf *out),
 		     void *arg)
 {
@@ -136,15 +141,7 @@ uint64_t history_put(struct history *h, const struct snapshot *s, void (*save)(v
 	return hand_over(h, (unsigned)place);
 }
 
-static void deadline(struct timespec *ts, uint64_t after_ns)
-{
-	uint64_t ns = (uint64_t)clock_real_ns() + after_ns;
-
-	ts->tv_sec = (time_t)(ns / NS_PER_S);
-	ts->tv_nsec = (long)(ns % NS_PER_S);
-}
-
-/* The oldest hand-over, NULL = there is none and none will come. */
+/* Waits for the oldest hand-over. NULL = there is none and none will come. */
 static struct tick *next_tick(struct history *h)
 {
 	struct tick *t = NULL;
@@ -171,7 +168,7 @@ static void done(struct history *h, struct tick *t)
 		h->o.kept(h->o.arg, seq);
 }
 
-/* A file that cannot be mended: another one. */
+/* Replaces a file that cannot be repaired. */
 static void reopen(struct history *h)
 {
 	struct err note = { 0 }, err = { 0 };
@@ -189,19 +186,18 @@ static void reopen(struct history *h)
 		set_state(h, "ok", note.text);
 }
 
-/* Until it may be tried again; false = the time to end is over. */
+/* Waits before the next try. False = the time for ending is over. */
 static bool rest(struct history *h, uint64_t *left_ns)
 {
-	struct timespec until;
+	const uint64_t until_ns = clock_mono_ns() + RETRY_NS;
 	bool stop;
 
 	pthread_mutex_lock(&h->lock);
-	deadline(&until, RETRY_NS);
 	if (h->stop)
 		*left_ns = *left_ns > RETRY_NS ? *left_ns - RETRY_NS : 0;
 	do {
 		stop = h->stop;
-	} while (pthread_cond_timedwait(&h->more, &h->lock, &until) == 0 && h->stop == stop);
+	} while (thread_cond_wait(&h->more, &h->lock, until_ns) && h->stop == stop);
 	pthread_mutex_unlock(&h->lock);
 	return *left_ns > 0;
 }
@@ -219,7 +215,7 @@ static void update_size(struct history *h)
 {
 	int64_t pages = db_number(h->db, "PRAGMA page_count", 0), size = db_number(h->db, "PRAGMA page_size", 0);
 
-	/* a little at a time, outside of what must be quick */
+	/* a little at a time, outside of time-critical work */
 	if (db_number(h->db, "PRAGMA freelist_count", 0) > 256)
 		db_exec(h->db, "PRAGMA incremental_vacuum(256)");
 	pthread_mutex_lock(&h->lock);
@@ -308,4 +304,118 @@ void history_figures(struct history *h, struct history_figures *ret)
 	*ret = h->figures;
 	ret->queued = h->head - h->tail;
 	pthread_mutex_unlock(&h->lock);
+}
+
+/* The hand-over of the measuring thread. Memory is reused, so steady state allocates nothing. */
+
+/* Qualities that are stored even without energy: a domain that could not be read must not look like one that
+ * used nothing. */
+#define TELLING (QUALITY_STALE | QUALITY_PARTIAL | QUALITY_LOST)
+
+static void tick_free(struct tick *t)
+{
+	free(t->rows);
+	free(t->energy_uj);
+	buf_free(&t->paths);
+	buf_free(&t->totals);
+	*t = (struct tick){ 0 };
+}
+
+static int reserve(struct tick *t, unsigned rows, unsigned n_domains)
+{
+	const uint32_t cap = array_step(rows);
+
+	if (rows <= t->cap && n_domains == t->n_domains)
+		return 0;
+	if (!cap || ARRAY_RESIZE(t->rows, cap) || ARRAY_RESIZE(t->energy_uj, (size_t)cap * (n_domains ? n_domains : 1)))
+		return -ENOMEM;
+	t->cap = cap;
+	t->n_domains = n_domains;
+	return 0;
+}
+
+/* True when a row is stored: it used energy, has ended, or ran while its energy is uncertain. *ret_quality is
+ * the quality of its energy. */
+static bool worth(const struct snapshot *s, unsigned row, unsigned *ret_quality)
+{
+	const struct snap_row *r = &s->rows[row];
+	unsigned quality = 0;
+	bool any = false;
+
+	for (unsigned d = 0; d < s->schema->n_domains; d++) {
+		if (*snapshot_energy(s, row, d)) {
+			any = true;
+			quality |= snapshot_energy_quality(s, row, d);
+		} else if (r->time_ns) {
+			quality |= s->domains[d].quality & TELLING;
+		}
+	}
+	*ret_quality = quality |= any ? 0 : r->quality;
+	return any || r->ended || (r->time_ns && quality & TELLING);
+}
+
+static void add_to(struct tick *t, unsigned at, const struct snapshot *s, unsigned row)
+{
+	for (unsigned d = 0; d < t->n_domains; d++)
+		t->energy_uj[(size_t)at * t->n_domains + d] += *snapshot_energy(s, row, d);
+}
+
+static void add_row(struct tick *t, const struct snapshot *s, unsigned row)
+{
+	const struct snap_row *r = &s->rows[row];
+	unsigned quality;
+
+	if (!worth(s, row, &quality))
+		return;
+	if (r->kind == ROW_CGROUP && (!r->selected || r->path[0] != '/')) {
+		t->rows[ROW_OTHER].quality |= quality;
+		add_to(t, ROW_OTHER, s, row);
+		return;
+	}
+	t->rows[t->n] = (struct tick_row){
+		.kind = ROW_CGROUP, .quality = quality, .id = r->id, .ended = r->ended, .path = (uint32_t)t->paths.len
+	};
+	buf_add(&t->paths, r->path, strlen(r->path) + 1);
+	memset(&t->energy_uj[(size_t)t->n * t->n_domains], 0, t->n_domains * sizeof(uint64_t));
+	add_to(t, t->n++, s, row);
+}
+
+/* Adds the rows that every tick has: 0 to 3 are the special rows, 4 and 5 idle power and residual. So a time in
+ * which nothing ran differs from a time of which nothing is known. */
+static void add_fixed(struct tick *t, const struct snapshot *s)
+{
+	unsigned idle = 0, rest = 0;
+
+	for (unsigned i = 0; i < SERIES_RESIDUAL + 1; i++)
+		t->rows[i] = (struct tick_row){ .kind = (enum row_kind)i };
+	memset(t->energy_uj, 0, (SERIES_RESIDUAL + 1) * (size_t)t->n_domains * sizeof(uint64_t));
+	for (unsigned i = 0; i < READING_SPECIAL_ROWS && i < s->n_rows; i++) {
+		worth(s, i, &t->rows[i].quality);
+		add_to(t, i, s, i);
+	}
+	for (unsigned d = 0; d < t->n_domains; d++) {
+		const struct snap_domain *from = &s->domains[d];
+
+		t->energy_uj[SERIES_IDLE_POWER * t->n_domains + d] = from->idle_uj;
+		t->energy_uj[SERIES_RESIDUAL * t->n_domains + d] = from->residual_uj;
+		idle |= from->idle_quality;
+		rest |= from->quality;
+	}
+	t->rows[SERIES_IDLE_POWER].quality = idle;
+	t->rows[SERIES_RESIDUAL].quality = rest;
+	t->n = SERIES_RESIDUAL + 1;
+}
+
+/* Copies a snapshot. Rows that used nothing are left out; rows not selected are summed in `other`. 0 or -ENOMEM. */
+static int tick_fill(struct tick *t, const struct snapshot *s)
+{
+	if (reserve(t, s->n_rows + SERIES_RESIDUAL + 1, s->schema->n_domains) != 0)
+		return -ENOMEM;
+	t->end_real_ns = s->end_real_ns;
+	t->interval_ns = s->end_ns - s->start_ns;
+	buf_reset(&t->paths);
+	add_fixed(t, s);
+	for (unsigned i = READING_SPECIAL_ROWS; i < s->n_rows; i++)
+		add_row(t, s, i);
+	return t->paths.failed ? -ENOMEM : 0;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Minutes from the seconds they are made of, hours from minutes, in the transaction that leaves them, so
- * that sums stay exact whenever the process ends. What is too old or too much goes. */
+/* Makes minutes from seconds and hours from minutes, in the transaction that completes them. So sums stay exact
+ * whenever the process ends. Points that are too old are deleted, and the oldest ones when the file is full. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "history_internal.h"
+#include "database.h"
 
 #define SECONDS_NS (3600 * (int64_t)NS_PER_S)
 #define HOURS_NS (366 * 24 * 3600 * (int64_t)NS_PER_S)
-#define PARTS 8 /* of the minutes, the oldest go when the file is full */
+#define PARTS 8 /* parts of a table; when the file is full the oldest part goes */
 
 static int take_row(void *arg, const struct point_row *r)
 {
@@ -35,7 +35,7 @@ static int add_rows(sqlite3_stmt *q, struct point *p)
 	return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-/* slot: number of the minute or hour; those of one set of domains. */
+/* Rolls the points of one set of domains. slot: number of the minute or hour. */
 static int roll_domains(struct history *h, enum tier to, int64_t slot, int64_t domains, unsigned n_domains)
 {
 	const struct tier_desc *from = &history_tiers[to - 1];
@@ -78,8 +78,8 @@ static int roll(struct history *h, enum tier to, int64_t slot)
 	return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-/* Slots that have parts and are not rolled, and the one that was written to last: the clock may have been
- * set back into one that was. */
+/* Rolls slots that have parts but are not rolled, and the slot written to last: a clock that was set back may
+ * have added to a slot that was already rolled. */
 static int catch_up(struct history *h, enum tier to, int64_t current)
 {
 	const char *from = history_tiers[to - 1].table, *into = history_tiers[to].table;
@@ -163,7 +163,7 @@ static bool is_full(struct history *h)
 	return (uint64_t)(pages * db_number(h->db, "PRAGMA page_size", 4096)) > h->o.size / 10 * 9;
 }
 
-/* The oldest minutes first, for their hours stay; then seconds, then hours. */
+/* Deletes the oldest minutes first, because their hours stay; then seconds, then hours. */
 static int make_room(struct history *h)
 {
 	static const enum tier order[] = { TIER_MINUTE, TIER_SECOND, TIER_HOUR };
@@ -188,7 +188,7 @@ static int make_room(struct history *h)
 	return rc;
 }
 
-/* Whole minutes and hours go, so that what a coarser point holds is either all there or all gone. */
+/* Deletes whole minutes and hours, so that the parts of a coarser point are either all present or all gone. */
 static int forget(struct history *h, int64_t now_ns)
 {
 	int64_t minute = history_tiers[TIER_MINUTE].length_ns, hour = history_tiers[TIER_HOUR].length_ns;

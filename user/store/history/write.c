@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One interval into the database: a transaction that can be tried again, for memory changes only once it
- * is committed. */
+/* Writes one interval to the database. The transaction can be tried again, because memory changes only after
+ * the commit. */
 #include <stdlib.h>
 #include <string.h>
-#include "history_internal.h"
+#include "base/array.h"
+#include "database.h"
 
 #define CLOCK_TRIES 1000
 
@@ -28,13 +29,13 @@ int write_point(struct history *h, enum tier t, int64_t slot, const struct point
 	return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-/* What ends with a minute is part of it. */
+/* A second that ends with a minute belongs to that minute. */
 static int64_t minute_of(int64_t end_ns)
 {
 	return (end_ns - 1) / history_tiers[TIER_MINUTE].length_ns;
 }
 
-/* A clock that was set back comes to the same instant again. */
+/* Tries the next slots when one is taken: a clock that was set back reaches the same instant again. */
 static int write_second(struct history *h, const struct point *p)
 {
 	int rc = SQLITE_CONSTRAINT;
@@ -112,7 +113,9 @@ static int copy_open(struct history *h)
 	return SQLITE_OK;
 }
 
-/* h->next = the open second and this interval. */
+static int series_of(struct history *h, const struct tick *t, const struct tick_row *r, uint64_t *ret);
+
+/* h->next becomes the open second plus this interval. */
 static int join(struct history *h, const struct tick *t)
 {
 	int rc = copy_open(h);
@@ -192,7 +195,7 @@ int write_tick(struct history *h, const struct tick *t)
 		committed(h, t);
 		return rc;
 	}
-	/* numbers of series were given that are not in the file now */
+	/* series got numbers in memory that the file does not have */
 	again = series_load(h);
 	return again == SQLITE_OK ? rc : again;
 }
@@ -213,4 +216,138 @@ int write_end(struct history *h)
 	}
 	sqlite3_finalize(q);
 	return finish(h, rc);
+}
+
+/* The number that a cgroup of this boot has in the points: an entry in memory, a row in the database. A cgroup is identified by its kernel id; its path may change. */
+
+void series_forget(struct history *h)
+{
+	for (unsigned i = 0; i < h->series.n; i++)
+		free(h->series.v[i].path);
+	free(h->series.v);
+	hash_free(&h->series.by_cgroup);
+	h->series = (struct series_map){ 0 };
+}
+
+/* NULL = there is none. */
+static struct series *find(const struct series_map *m, uint64_t cgroup)
+{
+	uint32_t at = hash_find(&m->by_cgroup, cgroup);
+
+	return at == HASH_NONE ? NULL : &m->v[at];
+}
+
+static int add(struct series_map *m, uint64_t id, uint64_t cgroup, const char *path, bool ended)
+{
+	char *copy = strdup(path);
+	struct series *s = find(m, cgroup);
+
+	if (!copy || ARRAY_ROOM(m->v, m->cap, m->n + 1) || hash_reserve(&m->by_cgroup, m->n + 1)) {
+		free(copy);
+		return SQLITE_NOMEM;
+	}
+	if (s) {
+		free(s->path);
+	} else {
+		hash_add(&m->by_cgroup, cgroup, m->n);
+		s = &m->v[m->n++];
+	}
+	*s = (struct series){ .id = id, .cgroup = cgroup, .path = copy, .ended = ended };
+	return SQLITE_OK;
+}
+
+int series_load(struct history *h)
+{
+	sqlite3_stmt *q = NULL;
+	int rc = db_prepare(h->db, &q, "SELECT id, cgroup, CAST(path AS TEXT), ended FROM series WHERE boot=%lld",
+			    (long long)h->boot);
+
+	series_forget(h);
+	while (rc == SQLITE_OK && (rc = sqlite3_step(q)) == SQLITE_ROW) {
+		const char *path = (const char *)sqlite3_column_text(q, 2);
+
+		rc = add(&h->series, (uint64_t)sqlite3_column_int64(q, 0), (uint64_t)sqlite3_column_int64(q, 1),
+			 path ? path : "", sqlite3_column_int(q, 3));
+	}
+	sqlite3_finalize(q);
+	return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static int insert(struct history *h, const struct tick *t, const struct tick_row *r, const char *path)
+{
+	sqlite3_stmt *q = NULL;
+	int64_t id = db_number(h->db, "SELECT max(id) FROM series", 0) + 1;
+	int rc = db_prepare(h->db, &q,
+			    "INSERT INTO series(id, boot, cgroup, path, used_ns, ended) VALUES(?,?,?,?,?,?)");
+
+	if (id < SERIES_FIRST_CGROUP)
+		id = SERIES_FIRST_CGROUP;
+	if (rc == SQLITE_OK) {
+		sqlite3_bind_int64(q, 1, id);
+		sqlite3_bind_int64(q, 2, h->boot);
+		sqlite3_bind_int64(q, 3, (int64_t)r->id);
+		sqlite3_bind_blob(q, 4, path, (int)strlen(path), SQLITE_STATIC);
+		sqlite3_bind_int64(q, 5, t->end_real_ns);
+		sqlite3_bind_int(q, 6, r->ended);
+		rc = sqlite3_step(q);
+	}
+	sqlite3_finalize(q);
+	return rc == SQLITE_DONE ? add(&h->series, (uint64_t)id, r->id, path, r->ended) : rc;
+}
+
+static int update(struct history *h, struct series *s, const struct tick *t, const struct tick_row *r, const char *path)
+{
+	char *copy = strdup(path);
+	sqlite3_stmt *q = NULL;
+	int rc = db_prepare(h->db, &q, "UPDATE series SET path=?, ended=?, used_ns=? WHERE id=?");
+
+	if (rc == SQLITE_OK && copy) {
+		sqlite3_bind_blob(q, 1, path, (int)strlen(path), SQLITE_STATIC);
+		sqlite3_bind_int(q, 2, r->ended);
+		sqlite3_bind_int64(q, 3, t->end_real_ns);
+		sqlite3_bind_int64(q, 4, (int64_t)s->id);
+		rc = sqlite3_step(q);
+	}
+	sqlite3_finalize(q);
+	if (rc != SQLITE_DONE || !copy) {
+		free(copy);
+		return copy ? rc : SQLITE_NOMEM;
+	}
+	free(s->path);
+	s->path = copy;
+	s->ended = r->ended;
+	return SQLITE_OK;
+}
+
+static int series_of(struct history *h, const struct tick *t, const struct tick_row *r, uint64_t *ret)
+{
+	const char *path = (const char *)t->paths.data + r->path;
+	uint32_t minute = (uint32_t)(t->end_real_ns / history_tiers[TIER_MINUTE].length_ns);
+	struct series *s = find(&h->series, r->id);
+	int rc = SQLITE_OK;
+
+	if (!s)
+		rc = insert(h, t, r, path);
+	/* once an hour even when unchanged, so that it is not swept away */
+	else if (s->ended != r->ended || s->used / 60 != minute / 60 || strcmp(s->path, path) != 0)
+		rc = update(h, s, t, r, path);
+	if (rc != SQLITE_OK)
+		return rc;
+	s = find(&h->series, r->id);
+	s->used = minute;
+	*ret = s->id;
+	return SQLITE_OK;
+}
+
+int series_sweep(struct history *h, int64_t before_ns)
+{
+	sqlite3_stmt *q = NULL;
+	int rc = db_prepare(h->db, &q, "DELETE FROM series WHERE used_ns < %lld", (long long)before_ns);
+
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(q);
+	sqlite3_finalize(q);
+	if (rc != SQLITE_DONE)
+		return rc;
+	return sqlite3_changes(h->db) ? series_load(h) : SQLITE_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Directories of the tree: names, making, and the rename that publishes. */
+/* The directories of the tree: names, creation, and the rename that publishes. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -10,13 +10,13 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "../base/parse.h"
-#include "recorder_internal.h"
+#include "base/parse.h"
+#include "files.h"
 
 #define NAME_LONGEST 200
 #define NUMBER_TRIES 1000
 
-/* A name with _ in front is passed over by readers, and one with a dot is no name that anybody looks for. */
+/* Readers skip names that begin with _ or a dot. */
 int recorder_name_check(const char *subject, const char *text, struct err *err)
 {
 	const char *wrong = NULL;
@@ -74,7 +74,8 @@ static void sync_dir(const char *path)
 	}
 }
 
-/* One above all that are there, as readers and the original writer count; other names are no repetitions. */
+/* The next repetition number: one above the largest present, as readers and the original writer count. Other
+ * names are no repetitions. */
 static unsigned next_number(const char *run_dir)
 {
 	DIR *d = opendir(run_dir);
@@ -92,15 +93,15 @@ static unsigned next_number(const char *run_dir)
 }
 
 /* rename(2) never replaces a directory that has something in it: two recorders cannot take the same number. */
-static int publish_numbered(const char *from, const char *run_dir, char *ret_to, unsigned *ret_number)
+static int publish_numbered(const char *from, const char *run_dir, struct recorder_published *ret)
 {
 	unsigned n = next_number(run_dir);
 
 	for (unsigned i = 0; i < NUMBER_TRIES; i++, n++) {
-		if (snprintf(ret_to, RECORDER_PATH_MAX, "%s/%u", run_dir, n) >= RECORDER_PATH_MAX)
+		if (snprintf(ret->path, sizeof(ret->path), "%s/%u", run_dir, n) >= (int)sizeof(ret->path))
 			return -ENAMETOOLONG;
-		if (rename(from, ret_to) == 0) {
-			*ret_number = n;
+		if (rename(from, ret->path) == 0) {
+			ret->number = n;
 			return 0;
 		}
 		if (errno != EEXIST && errno != ENOTEMPTY)
@@ -109,7 +110,8 @@ static int publish_numbered(const char *from, const char *run_dir, char *ret_to,
 	return -EBUSY;
 }
 
-/* There is one baseline of an experiment, the latest: the old one goes where the new one came from. */
+/* An experiment has one baseline, the latest. The two directories are exchanged, so the old one goes to the
+ * staging place. */
 static int publish_baseline(const char *from, const char *to)
 {
 	if (rename(from, to) == 0)
@@ -121,7 +123,7 @@ static int publish_baseline(const char *from, const char *to)
 
 bool recorder_is_baseline(const char *run)
 {
-	return run[0] == '_'; /* no run's name begins so */
+	return run[0] == '_'; /* names of other runs never begin with _ */
 }
 
 bool recorder_is_at(int dir_fd, const char *path)
@@ -132,32 +134,31 @@ bool recorder_is_at(int dir_fd, const char *path)
 	       is.st_dev == here.st_dev;
 }
 
-int recorder_rename(const char *parent, const char *around, const char *run, char *ret_to, unsigned *ret_number,
+int recorder_rename(const char *parent, const char *around, const char *run, struct recorder_published *ret,
 		    struct err *err)
 {
-	char from[RECORDER_PATH_MAX + NAME_LONGEST + 8], dir[RECORDER_PATH_MAX], to[RECORDER_PATH_MAX];
+	char from[RECORDER_PATH_MAX + NAME_LONGEST + 8], dir[RECORDER_PATH_MAX];
 	bool baseline = recorder_is_baseline(run);
-	unsigned number = 0;
-	int code = 0;
+	struct recorder_published at = { 0 };
+	int rc;
 
 	snprintf(from, sizeof(from), "%s/%s", around, run);
 	sync_dir(from);
 	if (snprintf(dir, sizeof(dir), "%s/%s", parent, run) >= (int)sizeof(dir))
 		return err_set(err, -ENAMETOOLONG, "%.300s: the path is too long; name a shorter --root", parent);
 	if (baseline) {
-		memcpy(to, dir, sizeof(to));
-		code = publish_baseline(from, to);
+		memcpy(at.path, dir, sizeof(at.path));
+		rc = publish_baseline(from, at.path);
 	} else {
-		code = recorder_make_dirs(dir, err);
-		if (!code)
-			code = publish_numbered(from, dir, to, &number);
+		rc = recorder_make_dirs(dir, err);
+		if (!rc)
+			rc = publish_numbered(from, dir, &at);
 	}
-	if (code)
-		return err_set(err, code, "%.300s: %s; it stays where it is", from, strerror(-code));
+	if (rc)
+		return err_set(err, rc, "%.300s: %s; it stays where it is", from, strerror(-rc));
 	sync_dir(baseline ? parent : dir);
 	recorder_remove_tree(around);
 	sync_dir(parent);
-	memcpy(ret_to, to, sizeof(to));
-	*ret_number = number;
+	*ret = at;
 	return 0;
 }

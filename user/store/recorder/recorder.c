@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A repetition from its staged directory to its place.
- *
- * root/experiment/benchmark/_staged-PID-N/RUN/ holds the files while they grow; RUN is renamed to
- * root/experiment/benchmark/RUN/NUMBER. Names with _ in front are skipped at the level of runs, not at that of
- * repetitions, so the staging lies beside RUN, not in it, and nothing but its name tells where it belongs. */
+/* A repetition, from its staged directory to its place. root/experiment/benchmark/_staged-PID-N/RUN/ holds the
+ * files while they grow; RUN is renamed to root/experiment/benchmark/RUN/NUMBER. Readers skip names with _ in
+ * front at the level of runs, but not at that of repetitions. So the staging directory lies beside RUN, not in
+ * it. Only its name tells where it belongs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,16 +11,17 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "recorder_internal.h"
+#include "base/clock.h"
+#include "base/thread.h"
+#include "files.h"
 
 #define STAGED_TRIES 10000
 
-void recorder_fail(struct recorder *r, int code, const char *what)
+void recorder_fail(struct recorder *r, int rc, const char *what)
 {
 	if (!r->failed.code)
-		err_set(&r->failed, code, "%.300s/%s: %s; %s", r->path, what, strerrordesc_np(-code),
-			code == -ENOSPC || code == -EDQUOT ? "make room on that disk" :
-							     "look at that disk and its mount");
+		err_set(&r->failed, rc, "%.300s/%s: %s; %s", r->path, what, strerrordesc_np(-rc),
+			rc == -ENOSPC || rc == -EDQUOT ? "make room on that disk" : "look at that disk and its mount");
 }
 
 static int parent_of(const struct recorder_place *p, char *ret)
@@ -32,8 +32,8 @@ static int parent_of(const struct recorder_place *p, char *ret)
 	return n < RECORDER_PATH_MAX - 256 ? 0 : -ENAMETOOLONG;
 }
 
-/* A process that was killed has left its own under the same number, and then the next is free. The lock tells
- * recovery that somebody is at work. */
+/* A killed process with the same number may have left its directory; the next N is free then. The lock tells
+ * recovery that the directory is in use. */
 static int make_around(struct recorder *r, const char *parent)
 {
 	for (unsigned i = 0; i < STAGED_TRIES; i++) {
@@ -47,7 +47,7 @@ static int make_around(struct recorder *r, const char *parent)
 				return 0;
 			if (r->around_fd < 0 && errno != ENOENT)
 				return -errno;
-			/* recovery was here between the two, and takes it away, or has */
+			/* recovery took the directory between mkdir and flock, and removes it */
 			if (r->around_fd >= 0)
 				close(r->around_fd);
 			r->around_fd = -1;
@@ -61,27 +61,28 @@ static int make_around(struct recorder *r, const char *parent)
 static int stage(struct recorder *r, struct err *err)
 {
 	char parent[RECORDER_PATH_MAX];
-	int code = parent_of(&r->place, parent);
+	int rc = parent_of(&r->place, parent);
 
-	if (code)
-		return err_set(err, code, "%.300s: the path is too long; name a shorter --root", r->place.root);
-	code = recorder_make_dirs(parent, err);
-	if (code)
-		return code;
-	code = make_around(r, parent);
-	if (!code && snprintf(r->path, sizeof(r->path), "%s/%s", r->around, r->place.run) >= (int)sizeof(r->path))
-		code = -ENAMETOOLONG;
-	if (!code && mkdir(r->path, 0777) != 0)
-		code = -errno;
-	if (!code)
+	if (rc)
+		return err_set(err, rc, "%.300s: the path is too long; name a shorter --root", r->place.root);
+	rc = recorder_make_dirs(parent, err);
+	if (rc)
+		return rc;
+	rc = make_around(r, parent);
+	if (!rc && snprintf(r->path, sizeof(r->path), "%s/%s", r->around, r->place.run) >= (int)sizeof(r->path))
+		rc = -ENAMETOOLONG;
+	if (!rc && mkdir(r->path, 0777) != 0)
+		rc = -errno;
+	if (!rc)
 		r->dir_fd = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (!code && r->dir_fd < 0)
-		code = -errno;
-	return code ? err_set(err, code,
-			      "%.300s: no directory can be made there: %s; name another --root, or make room", parent,
-			      strerror(-code)) :
-		      0;
+	if (!rc && r->dir_fd < 0)
+		rc = -errno;
+	return rc ? err_set(err, rc, "%.300s: no directory can be made there: %s; name another --root, or make room",
+			    parent, strerror(-rc)) :
+		    0;
 }
+
+static int recorder_sync_stop(struct recorder_syncer *s);
 
 static void release(struct recorder *r)
 {
@@ -112,30 +113,36 @@ static bool copy_place(struct recorder_place *to, const struct recorder_place *f
 	return to->root && to->experiment && to->run && (!from->benchmark || to->benchmark);
 }
 
+static int recorder_sync_start(struct recorder_syncer *s);
+
 int recorder_open(const struct recorder_place *p, struct recorder **ret, struct err *err)
 {
 	struct recorder *r = calloc(1, sizeof(*r));
-	int code = 0;
+	int rc;
 
 	if (!r)
 		return err_set(err, -ENOMEM, "record: out of memory; free some");
 	r->around_fd = r->dir_fd = -1;
 	for (unsigned t = 0; t < RECORDER_TABLES; t++)
 		r->csv[t].fd = -1;
-	if (!copy_place(&r->place, p))
-		code = err_set(err, -ENOMEM, "record: out of memory; free some");
-	if (!code)
-		code = stage(r, err);
-	if (!code && recorder_sync_start(&r->sync) != 0)
-		code = err_set(err, -EAGAIN, "record: no thread can be made; raise the limit of processes");
-	if (!code) {
-		*ret = r;
-		return 0;
+	if (!copy_place(&r->place, p)) {
+		rc = err_set(err, -ENOMEM, "record: out of memory; free some");
+		goto fail;
 	}
+	rc = stage(r, err);
+	if (rc)
+		goto fail;
+	if (recorder_sync_start(&r->sync) != 0) {
+		rc = err_set(err, -EAGAIN, "record: no thread can be made; raise the limit of processes");
+		goto fail;
+	}
+	*ret = r;
+	return 0;
+fail:
 	if (r->around_fd >= 0)
 		recorder_remove_tree(r->around);
 	release(r);
-	return code;
+	return rc;
 }
 
 const char *recorder_path(const struct recorder *r)
@@ -148,7 +155,7 @@ const char *recorder_around(const struct recorder *r)
 	return r->around;
 }
 
-/* By rename as well: there is an old one or a new one. */
+/* Replaces the file by rename: readers see the old file or the new one. */
 void recorder_put(struct recorder *r, const char *name, const char *text, size_t size)
 {
 	char whole[80];
@@ -184,41 +191,50 @@ int recorder_file(struct recorder *r, const char *name)
 
 int recorder_flush(struct recorder *r, struct err *err)
 {
-	int code;
+	int rc;
 
 	for (unsigned t = 0; t < RECORDER_TABLES; t++)
 		if (r->csv[t].out.len)
 			recorder_csv_flush(r, (enum recorder_table)t);
 	pthread_mutex_lock(&r->sync.lock);
-	code = r->sync.failed;
+	rc = r->sync.failed;
 	pthread_mutex_unlock(&r->sync.lock);
-	if (code)
-		recorder_fail(r, code, "");
+	if (rc)
+		recorder_fail(r, rc, "");
 	if (r->failed.code && err)
 		*err = r->failed;
 	return r->failed.code;
 }
 
+static void recorder_gpu_settle(struct recorder *r);
+
 int recorder_publish(struct recorder *r, unsigned *ret_number, struct err *err)
 {
-	char parent[RECORDER_PATH_MAX], to[RECORDER_PATH_MAX];
-	int code, synced;
+	char parent[RECORDER_PATH_MAX];
+	struct recorder_published at;
+	int rc, synced;
 
 	recorder_gpu_settle(r);
-	code = recorder_flush(r, err);
+	rc = recorder_flush(r, err);
 	synced = recorder_sync_stop(&r->sync);
-	if (!code && synced) {
+	recorder_trim_snapshots(r->dir_fd);
+	if (rc)
+		goto out;
+	if (synced) {
 		recorder_fail(r, synced, "");
 		*err = r->failed;
-		code = synced;
+		rc = synced;
+		goto out;
 	}
-	if (!code)
-		code = parent_of(&r->place, parent);
-	recorder_trim_snapshots(r->dir_fd);
-	if (!code)
-		code = recorder_rename(parent, r->around, r->place.run, to, ret_number, err);
+	rc = parent_of(&r->place, parent);
+	if (rc)
+		goto out;
+	rc = recorder_rename(parent, r->around, r->place.run, &at, err);
+	if (!rc)
+		*ret_number = at.number;
+out:
 	release(r);
-	return code;
+	return rc;
 }
 
 void recorder_keep(struct recorder *r)
@@ -236,4 +252,196 @@ void recorder_discard(struct recorder *r)
 		return;
 	recorder_remove_tree(r->around);
 	release(r);
+}
+
+/* A thread calls fdatasync(2) once a second. A disk may take long, and rows go on meanwhile. */
+
+/* Descriptors are only added while the thread lives, so it works on a copy. */
+static int sync_all(struct recorder_syncer *s)
+{
+	int fds[RECORDER_TABLES + RECORDER_EXTRA_MAX], rc = 0;
+	unsigned n = s->n;
+
+	memcpy(fds, s->fds, sizeof(fds));
+	pthread_mutex_unlock(&s->lock);
+	for (unsigned i = 0; i < n; i++)
+		/* EINVAL, EROFS: the file does not support synchronisation (fsync(2)) */
+		if (fdatasync(fds[i]) != 0 && errno != EINVAL && errno != EROFS && !rc)
+			rc = -errno;
+	pthread_mutex_lock(&s->lock);
+	return rc;
+}
+
+static void *sync_each_second(void *arg)
+{
+	struct recorder_syncer *s = arg;
+
+	pthread_mutex_lock(&s->lock);
+	while (!s->stop) {
+		const uint64_t until_ns = clock_mono_ns() + NS_PER_S;
+		int rc;
+
+		while (!s->stop && thread_cond_wait(&s->wake, &s->lock, until_ns))
+			;
+		rc = sync_all(s);
+		if (!s->failed)
+			s->failed = rc;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+static int recorder_sync_start(struct recorder_syncer *s)
+{
+	int rc;
+
+	pthread_mutex_init(&s->lock, NULL);
+	thread_cond_init(&s->wake);
+	rc = thread_start(&s->thread, "sync", 0, sync_each_second, s);
+	s->running = rc == 0;
+	return rc;
+}
+
+void recorder_sync_add(struct recorder_syncer *s, int fd)
+{
+	pthread_mutex_lock(&s->lock);
+	s->fds[s->n++] = fd;
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Ends the thread. 0: everything is on the disk; or negative errno. */
+static int recorder_sync_stop(struct recorder_syncer *s)
+{
+	if (!s->running)
+		return 0;
+	pthread_mutex_lock(&s->lock);
+	s->stop = true;
+	pthread_cond_signal(&s->wake);
+	pthread_mutex_unlock(&s->lock);
+	pthread_join(s->thread, NULL);
+	pthread_cond_destroy(&s->wake);
+	pthread_mutex_destroy(&s->lock);
+	s->running = false;
+	return s->failed;
+}
+
+/* gpu-power.csv and power-external.csv: their columns, and the rule for a complete row. */
+
+void recorder_gpu(struct recorder *r, const struct gpu_desc *d)
+{
+	r->gpu_fields = d->fields;
+}
+
+static void write_row(struct recorder *r, const struct gpu_row *row)
+{
+	int64_t v[GPU_FIELDS];
+	unsigned n = 0;
+
+	if ((row->present & r->gpu_fields) != r->gpu_fields) {
+		r->gpu_dropped++;
+		return;
+	}
+	for (unsigned f = 0; f < GPU_FIELDS; f++)
+		if (r->gpu_fields & GPU_BIT(f))
+			v[n++] = row->v[f];
+	recorder_row(r, RECORDER_GPU, row->real_ns, v);
+}
+
+/* Fixes the fields of the file and writes the held rows. */
+static void decide(struct recorder *r, uint32_t fields)
+{
+	const char *names[GPU_FIELDS];
+	unsigned n = 0;
+
+	r->gpu_known = true;
+	r->gpu_fields = fields;
+	for (unsigned f = 0; f < GPU_FIELDS; f++)
+		if (fields & GPU_BIT(f))
+			names[n++] = gpu_field_column((enum gpu_field)f);
+	recorder_columns(r, RECORDER_GPU, names, n);
+	for (unsigned i = 0; i < r->n_held; i++)
+		write_row(r, &r->held[i]);
+	r->n_held = 0;
+}
+
+/* Fixes the fields when no row was complete: a field that no row has gets no column. */
+static void recorder_gpu_settle(struct recorder *r)
+{
+	uint32_t seen = 0;
+
+	if (r->gpu_known || !r->n_held)
+		return;
+	for (unsigned i = 0; i < r->n_held; i++)
+		seen |= r->held[i].present;
+	decide(r, r->gpu_fields & seen);
+}
+
+/* Drops a row without power, because readers need that column. Slow values come a little later than the first
+ * rows. */
+void recorder_gpu_row(struct recorder *r, const struct gpu_row *row)
+{
+	if (!(row->present & GPU_BIT(GPU_POWER))) {
+		r->gpu_dropped++;
+	} else if (r->gpu_known) {
+		write_row(r, row);
+	} else if ((row->present & r->gpu_fields) == r->gpu_fields) {
+		decide(r, r->gpu_fields);
+		write_row(r, row);
+	} else {
+		r->held[r->n_held++] = *row;
+		if (r->n_held == GPU_HELD)
+			recorder_gpu_settle(r);
+	}
+}
+
+uint64_t recorder_gpu_dropped(const struct recorder *r)
+{
+	return r->gpu_dropped;
+}
+
+int recorder_meters(struct recorder *r, const struct meter_desc *d, unsigned n, int64_t unit_uw)
+{
+	char text[METER_MAX_DEVICES * METER_MAX_CHANNELS][8];
+	const char *names[METER_MAX_DEVICES * METER_MAX_CHANNELS];
+
+	if (n > METER_MAX_DEVICES * METER_MAX_CHANNELS)
+		return -ENOSPC;
+	for (unsigned i = 0; i < n; i++) {
+		r->channel[i].device = d[i].device;
+		r->channel[i].channel = d[i].channel;
+		snprintf(text[i], sizeof(text[i]), "d%uc%u", d[i].device % 10u, d[i].channel % 10u);
+		names[i] = text[i];
+	}
+	r->n_channels = n;
+	r->unit_uw = unit_uw;
+	recorder_columns(r, RECORDER_EXTERNAL, names, n);
+	return 0;
+}
+
+static int64_t in_unit(int64_t uw, int64_t unit_uw)
+{
+	return (uw + (uw < 0 ? -unit_uw : unit_uw) / 2) / unit_uw;
+}
+
+/* A new value of a channel replaces its value until all channels have one: rows go at the pace of the slowest. */
+void recorder_meter_sample(struct recorder *r, const struct meter_sample *s)
+{
+	int64_t v[METER_MAX_DEVICES * METER_MAX_CHANNELS];
+	bool whole = r->n_channels > 0;
+
+	for (unsigned i = 0; i < r->n_channels; i++) {
+		if (r->channel[i].device == s->device && r->channel[i].channel == s->channel) {
+			r->channel[i].fresh = true;
+			r->channel[i].uw = s->power_uw;
+			r->meter_ns = s->real_ns > r->meter_ns ? s->real_ns : r->meter_ns;
+		}
+		whole &= r->channel[i].fresh;
+		v[i] = in_unit(r->channel[i].uw, r->unit_uw);
+	}
+	if (!whole)
+		return;
+	recorder_row(r, RECORDER_EXTERNAL, r->meter_ns, v);
+	for (unsigned i = 0; i < r->n_channels; i++)
+		r->channel[i].fresh = false;
+	r->meter_ns = 0;
 }

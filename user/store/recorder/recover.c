@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Repetitions that were cut off: half a line goes, the end is noted, the rest is published as it is. */
+/* Recovers repetitions that were cut off: it removes half lines, notes the end, and publishes the rest
+ * unchanged. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -8,94 +9,111 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
-#include "../model/recording.h"
-#include "recorder_internal.h"
+#include "base/clock.h"
+#include "base/format/csv.h"
+#include "model/recording/recording.h"
+#include "files.h"
 
 #define STAGED "_staged-"
-#define LINE_LONGEST 65536
+/* A file may be behind the others by so much, because a driver's ring is read only now and then. */
+#define LAG_NS (5 * (int64_t)NS_PER_S)
 
-/* Latest timestamp of all files, last event, and the epoch that has not ended. */
+/* The latest time of each file, the last event, and the epoch that has not ended ("" = none). */
 struct last {
-	char time[32], event[32], epoch[24];
+	int64_t ns[RECORDER_TABLES];
+	char event[32], epoch[24];
 };
 
-struct line {
-	char *text;
-	size_t cap;
-	ssize_t len;
-	unsigned commas;
-};
-
-/* Bytes of zero are what a disk leaves of a block that never came. */
-static bool next_line(FILE *f, struct line *l)
+static void note_event(struct last *last, const struct csv_row *row)
 {
-	l->len = getline(&l->text, &l->cap, f);
-	l->commas = 0;
-	if (l->len <= 0 || l->len > LINE_LONGEST || l->text[l->len - 1] != '\n' ||
-	    memchr(l->text, '\0', (size_t)l->len))
-		return false;
-	for (ssize_t i = 0; i < l->len; i++)
-		l->commas += l->text[i] == ',';
-	return true;
-}
+	const char *data = row->n > 2 ? row->cell[2] : "";
 
-static void note_event(struct last *last, const char *event)
-{
-	size_t n = strcspn(event, ",\n");
-	const char *data = event[n] == ',' ? event + n + 1 : "";
-
-	snprintf(last->event, sizeof(last->event), "%.*s", (int)n, event);
+	snprintf(last->event, sizeof(last->event), "%s", row->cell[1]);
 	if (strcmp(last->event, "epoch_begin") == 0)
-		snprintf(last->epoch, sizeof(last->epoch), "%.*s", (int)strcspn(data, ",\n"), data);
+		snprintf(last->epoch, sizeof(last->epoch), "%s", data);
 	else if (strcmp(last->event, "epoch_end") == 0)
 		last->epoch[0] = '\0';
 }
 
-static void note_last(struct last *last, enum recorder_table t, const char *line)
+/* The time of a row; 0 = it has none. */
+static int64_t row_ns(const char *text)
 {
-	const char *time = t == RECORDER_EVENTS ? line : strchr(line, ',') + 1;
-	size_t n = strcspn(time, ",\n");
+	struct tm tm = { 0 };
+	int us, n = 0;
 
-	if (t >= RECORDER_POWER_SAMPLES && t <= RECORDER_MEM_SAMPLES)
-		return;
-	if (n < sizeof(last->time) && strncmp(time, last->time, n) > 0)
-		snprintf(last->time, sizeof(last->time), "%.*s", (int)n, time);
-	if (t == RECORDER_EVENTS && time[n] == ',')
-		note_event(last, time + n + 1);
+	if (sscanf(text, "%4d-%2d-%2d %2d:%2d:%2d.%6d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min,
+		   &tm.tm_sec, &us, &n) != 7 ||
+	    n != 26 || tm.tm_year < 1970 || tm.tm_year > 2200)
+		return 0;
+	tm.tm_year -= 1900;
+	tm.tm_mon--;
+	return (int64_t)timegm(&tm) * (int64_t)NS_PER_S + us * (int64_t)1000;
 }
 
-/* Keeps the head and all whole lines, whose rows are counted. */
+static int64_t sample_ns(const char *text)
+{
+	long long us = strtoll(text, NULL, 10);
+
+	return us > 0 && us < INT64_MAX / 1000 ? us * 1000 : 0;
+}
+
+static void note_last(struct last *last, enum recorder_table t, const struct csv_row *row)
+{
+	const char *time = row->cell[t != RECORDER_EVENTS];
+	bool samples = t >= RECORDER_POWER_SAMPLES && t <= RECORDER_MEM_SAMPLES;
+	int64_t ns = samples ? sample_ns(time) : row_ns(time);
+
+	if (ns > last->ns[t])
+		last->ns[t] = ns;
+	if (t == RECORDER_EVENTS)
+		note_event(last, row);
+}
+
+/* Reads whole rows up to the first that is damaged: cut off, of another width, empty, or with bytes of zero (blocks
+ * that never reached the disk). Returns the offset of their end. *ret_rows is their number without the head. */
+static off_t read_whole(struct csv_reader *c, enum recorder_table t, struct last *last, unsigned *ret_rows)
+{
+	unsigned rows = 0, width = 0;
+	struct csv_row row;
+	off_t keep = 0;
+
+	for (; csv_next(c, &row) > 0 && row.whole && row.n > 1 && row.line == rows + 1; rows++) {
+		if (rows && row.n != width)
+			break;
+		width = row.n;
+		keep = (off_t)row.end;
+		if (rows)
+			note_last(last, t, &row);
+	}
+	*ret_rows = rows ? rows - 1 : 0;
+	return keep;
+}
+
+/* Cuts the file after its last whole row and counts the rows. */
 static int trim_csv(int dir_fd, enum recorder_table t, struct last *last, unsigned *ret_rows)
 {
-	int fd = openat(dir_fd, recorder_table_file(t), O_RDWR | O_CLOEXEC | O_NOFOLLOW), code = 0;
-	struct line l = { 0 };
-	off_t keep = 0;
-	unsigned commas = 0, rows = 0;
-	FILE *f;
+	int fd = openat(dir_fd, recorder_table_file(t), O_RDWR | O_CLOEXEC | O_NOFOLLOW), copy, rc;
+	struct csv_reader *c;
+	off_t keep;
 
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
-	f = fdopen(fd, "r+e");
-	if (!f) {
-		close(fd);
-		return -ENOMEM;
-	}
-	for (; next_line(f, &l) && (!rows || l.commas == commas) && l.commas; rows++) {
-		commas = l.commas;
-		keep += l.len;
-		if (rows)
-			note_last(last, t, l.text);
-	}
-	free(l.text);
-	*ret_rows = rows > 1 ? rows - 1 : 0;
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	rc = copy < 0 ? -errno : csv_open(copy, &c);
+	if (rc)
+		goto out;
+	keep = read_whole(c, t, last, ret_rows);
+	csv_close(c);
 	if (*ret_rows && (ftruncate(fd, keep) != 0 || fsync(fd) != 0))
-		code = -errno;
-	fclose(f);
-	return code;
+		rc = -errno;
+out:
+	close(fd);
+	return rc;
 }
 
-/* Documents are whole or not there. */
+/* Cuts the file after its last whole document. */
 void recorder_trim_snapshots(int dir_fd)
 {
 	int fd = openat(dir_fd, "snapshot.cbor", O_RDWR | O_CLOEXEC | O_NOFOLLOW), copy;
@@ -117,23 +135,42 @@ void recorder_trim_snapshots(int dir_fd)
 	close(fd);
 }
 
-/* Readers stop at an epoch without its end. */
+/* The end of the repetition: the earliest end of the files that count, because an epoch must not be longer than
+ * they are. A file that stopped long before (its GPU was lost) does not count, and no event is later than the
+ * end. */
+static int64_t end_of(const struct last *last)
+{
+	static const enum recorder_table count[] = { RECORDER_GPU, RECORDER_POWER_SAMPLES, RECORDER_EXTERNAL };
+	int64_t newest = 0, end;
+
+	for (unsigned t = 0; t < RECORDER_TABLES; t++)
+		if ((t < RECORDER_POWER_SAMPLES || t > RECORDER_MEM_SAMPLES) && last->ns[t] > newest)
+			newest = last->ns[t];
+	end = newest;
+	for (unsigned i = 0; i < sizeof(count) / sizeof(count[0]); i++)
+		if (last->ns[count[i]] > newest - LAG_NS && last->ns[count[i]] < end)
+			end = last->ns[count[i]];
+	return end > last->ns[RECORDER_EVENTS] ? end : last->ns[RECORDER_EVENTS];
+}
+
+/* Adds the missing end events: readers stop at an epoch without an end. */
 static int note_end(int dir_fd, const struct last *last)
 {
-	char line[160];
-	int fd, n = 0, code = 0;
+	char line[2 * RECORDER_TIME + 100], time[RECORDER_TIME];
+	int fd, n = 0, rc = 0;
 
 	if (strcmp(last->event, "experiment_end") == 0)
 		return 0;
+	recorder_time(time, end_of(last));
 	fd = openat(dir_fd, recorder_table_file(RECORDER_EVENTS), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
 	if (last->epoch[0])
-		n = snprintf(line, sizeof(line), "%s,epoch_end,%s\n", last->time, last->epoch);
-	n += snprintf(line + n, sizeof(line) - (size_t)n, "%s,experiment_end,0\n", last->time);
+		n = snprintf(line, sizeof(line), "%s,epoch_end,%s\n", time, last->epoch);
+	n += snprintf(line + n, sizeof(line) - (size_t)n, "%s,experiment_end,0\n", time);
 	if (fd < 0 || write(fd, line, (size_t)n) != n || fsync(fd) != 0)
-		code = -errno;
+		rc = -errno;
 	if (fd >= 0)
 		close(fd);
-	return code;
+	return rc;
 }
 
 static int mend(int dir_fd, bool baseline, const struct recorder_recovery *how, struct err *err)
@@ -141,50 +178,50 @@ static int mend(int dir_fd, bool baseline, const struct recorder_recovery *how, 
 	unsigned rows[RECORDER_TABLES] = { 0 };
 	struct last last = { 0 };
 	bool any = false;
-	int code = 0;
+	int rc = 0;
 
-	for (unsigned t = 0; t < RECORDER_TABLES && !code; t++) {
-		code = trim_csv(dir_fd, (enum recorder_table)t, &last, &rows[t]);
+	for (unsigned t = 0; t < RECORDER_TABLES && !rc; t++) {
+		rc = trim_csv(dir_fd, (enum recorder_table)t, &last, &rows[t]);
 		any |= rows[t] > 0;
 	}
-	if (!code && !any)
+	if (!rc && !any)
 		return -ENODATA;
-	if (!code && !baseline && !last.event[0])
+	if (!rc && !baseline && !last.event[0])
 		return err_set(
 			err, -EBADMSG,
 			"timestamps.csv has no event, but other files have rows; write the lines timestamp,event,data and "
 			"TIME,experiment_begin,0 into it and try again");
-	for (unsigned t = 0; t < RECORDER_TABLES && !code; t++)
+	for (unsigned t = 0; t < RECORDER_TABLES && !rc; t++)
 		if (!rows[t] && unlinkat(dir_fd, recorder_table_file((enum recorder_table)t), 0) != 0 &&
 		    errno != ENOENT)
-			code = -errno;
+			rc = -errno;
 	recorder_trim_snapshots(dir_fd);
-	if (!code && !baseline)
-		code = note_end(dir_fd, &last);
-	if (code)
-		return err_set(err, code, "%s; look at that disk", strerror(-code));
+	if (!rc && !baseline)
+		rc = note_end(dir_fd, &last);
+	if (rc)
+		return err_set(err, rc, "%s; look at that disk", strerror(-rc));
 	return baseline || !how->mend ? 0 : how->mend(how->arg, dir_fd, err);
 }
 
-/* The one directory inside. */
+/* Finds the one directory inside. */
 static int find_run(const char *around, char ret[256])
 {
 	DIR *d = opendir(around);
-	int code = -ENODATA;
+	int rc = -ENODATA;
 	struct dirent *e;
 	struct stat st;
 
-	while (d && code && (e = readdir(d)))
+	while (d && rc && (e = readdir(d)))
 		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
 		    strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
 		    snprintf(ret, 256, "%s", e->d_name) < 256)
-			code = 0;
+			rc = 0;
 	if (d)
 		closedir(d);
-	return code;
+	return rc;
 }
 
-/* Cut off before its experiment began: what we made goes, and with it the directory unless something else is in it. */
+/* Removes a directory that was cut off before its experiment began, unless it holds something that is not ours. */
 static int remove_empty(const char *around, const char *run, struct err *err)
 {
 	static const char *const inside[] = { "system_info.json", "snapshot.cbor" }, *const beside[] = {
@@ -210,51 +247,51 @@ static int remove_empty(const char *around, const char *run, struct err *err)
 	return err_set(err, -ENODATA, "nothing was recorded yet; removed");
 }
 
-static int publish(const char *parent, const char *around, char *ret_to, const struct recorder_recovery *how,
-		   struct err *err)
+static int publish(const char *parent, const char *around, const struct recorder_recovery *how,
+		   struct recorder_published *ret, struct err *err)
 {
 	char run[256] = "", path[RECORDER_PATH_MAX + 256];
-	unsigned number;
-	int fd, code = find_run(around, run);
+	int fd, rc = find_run(around, run);
 
-	if (code)
+	if (rc)
 		return remove_empty(around, run, err);
 	snprintf(path, sizeof(path), "%s/%s", around, run);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return err_set(err, -errno, "%s; look at its permissions", strerror(errno));
-	code = mend(fd, recorder_is_baseline(run), how, err);
+	rc = mend(fd, recorder_is_baseline(run), how, err);
 	close(fd);
-	if (code == -ENODATA)
+	if (rc == -ENODATA)
 		return remove_empty(around, run, err);
-	return code ? code : recorder_rename(parent, around, run, ret_to, &number, err);
+	return rc ? rc : recorder_rename(parent, around, run, ret, err);
 }
 
-/* 1 = published, 0 = not, or somebody is at work on it. */
+/* Publishes one staged directory. 1 = published, 0 = not, or in use. */
 static int recover_one(const char *parent, const char *name, const struct recorder_recovery *how)
 {
-	char around[RECORDER_PATH_MAX], to[RECORDER_PATH_MAX];
+	char around[RECORDER_PATH_MAX];
+	struct recorder_published at;
 	struct err err = { 0 };
-	int fd, code;
+	int fd, rc;
 
 	if (snprintf(around, sizeof(around), "%s/%s", parent, name) >= (int)sizeof(around))
 		return 0;
 	fd = open(around, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
-	/* its recorder may have published it just now */
+	/* its recorder may have just published it */
 	if ((flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) || !recorder_is_at(fd, around)) {
 		close(fd);
 		return 0;
 	}
-	code = publish(parent, around, to, how, &err);
+	rc = publish(parent, around, how, &at, &err);
 	close(fd);
 	if (how->said)
-		how->said(how->arg, around, code ? NULL : to, &err);
-	return !code;
+		how->said(how->arg, around, rc ? NULL : at.path, &err);
+	return !rc;
 }
 
-/* Staged directories lie beside benchmarks (baselines) and beside runs. */
+/* Publishes the staged directories below dir. They lie beside benchmarks (baselines) and beside runs. */
 static int recover_below(const char *dir, unsigned depth, const struct recorder_recovery *how)
 {
 	char below[RECORDER_PATH_MAX];

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows as the readers of the format take them: comma, LF, an unnamed index counted from 0 in every file but
- * timestamps.csv, UTC with six digits always, whole numbers, never an empty cell. */
+/* Writes rows as readers of the format need them: comma, LF, an unnamed index from 0 in every file but
+ * timestamps.csv, UTC always with six digits, whole numbers, no empty cells. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "../base/clock.h"
-#include "recorder_internal.h"
+#include "base/clock.h"
+#include "base/format/csv.h"
+#include "files.h"
 
 #define FLUSH_BYTES 65536
 
@@ -33,15 +35,23 @@ static bool is_samples(enum recorder_table t)
 	return t >= RECORDER_POWER_SAMPLES && t <= RECORDER_MEM_SAMPLES;
 }
 
-static void add_time(struct buf *b, int64_t real_ns)
+void recorder_time(char ret[RECORDER_TIME], int64_t real_ns)
 {
 	int64_t ns = real_ns % (int64_t)NS_PER_S;
 	time_t s = (time_t)(real_ns / (int64_t)NS_PER_S) - (ns < 0);
 	struct tm tm;
 
 	gmtime_r(&s, &tm);
-	buf_printf(b, "%04d-%02d-%02d %02d:%02d:%02d.%06d", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour,
-		   tm.tm_min, tm.tm_sec, (int)((ns + (ns < 0 ? (int64_t)NS_PER_S : 0)) / 1000));
+	snprintf(ret, RECORDER_TIME, "%04d-%02d-%02d %02d:%02d:%02d.%06d", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,
+		 tm.tm_hour, tm.tm_min, tm.tm_sec, (int)((ns + (ns < 0 ? (int64_t)NS_PER_S : 0)) / 1000));
+}
+
+static void add_time(struct buf *b, int64_t real_ns)
+{
+	char text[RECORDER_TIME];
+
+	recorder_time(text, real_ns);
+	buf_add_str(b, text);
 }
 
 void recorder_columns(struct recorder *r, enum recorder_table t, const char *const *names, unsigned n)
@@ -55,13 +65,15 @@ void recorder_columns(struct recorder *r, enum recorder_table t, const char *con
 		buf_add_str(&c->head, "timestamp,event,data");
 	else
 		buf_add_str(&c->head, ",timestamp");
-	for (unsigned i = 0; i < n; i++)
-		buf_printf(&c->head, ",%s", names[i]);
+	for (unsigned i = 0; i < n; i++) {
+		buf_add_char(&c->head, ',');
+		csv_add_cell(&c->head, names[i]);
+	}
 	buf_add_char(&c->head, '\n');
 	c->n = n;
 }
 
-/* The file is made with its first row: readers stumble over one without any. */
+/* Makes the file with its first row, because readers fail on a file without rows. */
 static bool begin(struct recorder *r, enum recorder_table t)
 {
 	static const char *const value[] = { "value" };
@@ -142,7 +154,7 @@ uint64_t recorder_rows(const struct recorder *r, enum recorder_table t)
 	return r->csv[t].rows;
 }
 
-/* A short write leaves half a line, which recovery cuts off. */
+/* A short write leaves half a line, which recovery removes. */
 int recorder_csv_flush(struct recorder *r, enum recorder_table t)
 {
 	struct recorder_csv *c = &r->csv[t];

@@ -6,10 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "spool_internal.h"
-#include "spool_read.h"
-
-static const char file_head[SPOOL_FILE_HEAD] = "jouled spool 1\n";
+#include "segment.h"
 
 struct looking {
 	int (*each)(void *ctx, int64_t real_ns, const void *data, size_t len);
@@ -28,7 +25,7 @@ static int read_segment(struct looking *l, int fd)
 	if (fstat(fd, &st) != 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode) || spool_read_all(fd, head, sizeof(head), 0) != 0 ||
-	    memcmp(head, file_head, sizeof(head)) != 0)
+	    memcmp(head, spool_file_head, sizeof(head)) != 0)
 		return -ENODATA;
 	while (!rc && spool_find(fd, &at, (uint64_t)st.st_size, &h, &skipped) == 0) {
 		uint8_t *to;
@@ -40,7 +37,7 @@ static int read_segment(struct looking *l, int fd)
 		if (spool_read_all(fd, to, h.len, at + SPOOL_HEAD) != 0)
 			break;
 		if (spool_crc(&h, to) != h.crc) {
-			at++; /* no record after all */
+			at++; /* not a record */
 			continue;
 		}
 		rc = l->each(l->ctx, h.real_ns, to, h.len);

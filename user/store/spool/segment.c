@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segment files: names, whole reads and writes, and the way through records that may be damaged. */
+/* Segment files: names, complete reads and writes, and the search for records in damaged files. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,9 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
-#include "spool_internal.h"
+#include "segment.h"
 
 #define WINDOW 65536u
+
+const char spool_file_head[SPOOL_FILE_HEAD] = "jouled spool 1\n";
 
 int spool_file_number(const char *name, uint64_t *ret)
 {
@@ -89,7 +91,7 @@ static bool plausible(const struct spool_head *h, uint64_t at, uint64_t size)
 	return h->magic == SPOOL_MAGIC && !h->zero && h->len <= SPOOL_RECORD_MAX && at + SPOOL_HEAD + h->len <= size;
 }
 
-/* The next place where a record may begin. */
+/* Finds the next offset at which a record may begin. */
 static int search(int fd, uint64_t *at, uint64_t size)
 {
 	static const uint32_t magic = SPOOL_MAGIC;
@@ -98,10 +100,10 @@ static int search(int fd, uint64_t *at, uint64_t size)
 	while (*at + sizeof(magic) <= size) {
 		size_t n = size - *at < WINDOW ? (size_t)(size - *at) : WINDOW;
 		const char *hit;
-		int err = spool_read_all(fd, window, n, *at);
+		int rc = spool_read_all(fd, window, n, *at);
 
-		if (err)
-			return err;
+		if (rc)
+			return rc;
 		hit = memmem(window, n, &magic, sizeof(magic));
 		if (hit) {
 			*at += (uint64_t)(hit - window);
@@ -116,90 +118,91 @@ int spool_find(int fd, uint64_t *at, uint64_t size, struct spool_head *ret, uint
 {
 	const uint64_t start = *at;
 	uint64_t pos = start;
-	int err = 0;
+	int rc = 0;
 
-	while (!err && pos + SPOOL_HEAD <= size) {
-		err = spool_read_all(fd, ret, SPOOL_HEAD, pos);
-		if (err || plausible(ret, pos, size))
+	while (!rc && pos + SPOOL_HEAD <= size) {
+		rc = spool_read_all(fd, ret, SPOOL_HEAD, pos);
+		if (rc || plausible(ret, pos, size))
 			break;
 		pos++;
-		err = search(fd, &pos, size);
+		rc = search(fd, &pos, size);
 	}
-	if (!err && pos + SPOOL_HEAD > size)
-		err = -ENOENT;
-	if (err == -ENODATA)
-		err = -ENOENT;
-	if (err)
+	if (!rc && pos + SPOOL_HEAD > size)
+		rc = -ENOENT;
+	if (rc == -ENODATA)
+		rc = -ENOENT;
+	if (rc)
 		pos = size > start ? size : start;
 	*ret_skipped += pos - start;
 	*at = pos;
-	return err;
+	return rc;
 }
 
-/* Does its checksum hold? 0, -EBADMSG, or negative errno. */
+/* Checks the checksum. 0, -EBADMSG, or negative errno. */
 static int check_record(int fd, const struct spool_head *h, uint64_t at, struct buf *room)
 {
 	uint8_t *to;
-	int err;
+	int rc;
 
 	buf_reset(room);
 	to = buf_reserve(room, h->len + 1);
 	if (!to)
 		return -ENOMEM;
-	err = spool_read_all(fd, to, h->len, at + SPOOL_HEAD);
-	return err ? err : spool_crc(h, to) == h->crc ? 0 : -EBADMSG;
+	rc = spool_read_all(fd, to, h->len, at + SPOOL_HEAD);
+	return rc ? rc : spool_crc(h, to) == h->crc ? 0 : -EBADMSG;
 }
 
-/* In the last file a length that was changed must not end it in the midst of a record that is whole. */
+/* Counts the records of a segment. In the last file checksums are checked too: a damaged length must not cut
+ * the file in the middle of a whole record. */
 static int scan(struct spool *s, struct spool_segment *g, uint64_t at, bool last)
 {
 	struct spool_head h;
 	struct buf room = { 0 };
 	uint64_t skipped = 0, end = at;
-	int fd = spool_file_open(s, g->number, last ? O_RDWR : O_RDONLY), err, whole;
+	int fd = spool_file_open(s, g->number, last ? O_RDWR : O_RDONLY), rc, whole;
 
 	if (fd < 0)
 		return fd;
 	for (;;) {
-		err = spool_find(fd, &at, g->size, &h, &skipped);
-		whole = !err && last ? check_record(fd, &h, at, &room) : 0;
+		rc = spool_find(fd, &at, g->size, &h, &skipped);
+		whole = !rc && last ? check_record(fd, &h, at, &room) : 0;
 		if (whole == -EBADMSG) {
 			at++;
 			continue;
 		}
-		g->unreadable |= err == -EIO || whole == -EIO;
-		if (!err && whole != -EIO)
-			err = whole;
-		if (err)
+		g->unreadable |= rc == -EIO || whole == -EIO;
+		if (!rc && whole != -EIO)
+			rc = whole;
+		if (rc)
 			break;
 		at += SPOOL_HEAD + h.len;
 		end = at;
 		spool_counted(g, h.real_ns);
 	}
-	/* A record that was being written: nothing may follow half of one. */
-	if (err == -ENOENT && last && !g->unreadable && end < g->size && ftruncate(fd, (off_t)end) == 0) {
+	/* Cut off a record that was being written: nothing may follow half a record. */
+	if (rc == -ENOENT && last && !g->unreadable && end < g->size && ftruncate(fd, (off_t)end) == 0) {
 		s->stats.damaged_bytes += g->size - end;
 		g->size = end;
 	}
 	close(fd);
 	buf_free(&room);
-	return err == -ENOENT || err == -EIO ? 0 : err;
+	return rc == -ENOENT || rc == -EIO ? 0 : rc;
 }
 
 int spool_look_at(struct spool *s, struct spool_segment *g, uint64_t at, bool last)
 {
 	struct stat st;
-	int fd = spool_file_open(s, g->number, O_RDONLY), err;
+	int fd = spool_file_open(s, g->number, O_RDONLY), rc;
 
 	if (fd < 0)
 		return fd;
-	err = fstat(fd, &st) ? -errno : 0;
+	rc = fstat(fd, &st) ? -errno : 0;
 	close(fd);
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	g->size = (uint64_t)st.st_size;
-	err = g->size > at ? scan(s, g, at, last) : 0;
+	rc = g->size > at ? scan(s, g, at, last) : 0;
 	s->stats.bytes += g->size;
 	s->stats.waiting += g->waiting;
-	return err;
+	return rc;
 }

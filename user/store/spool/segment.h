@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of spool*.c. A segment NNNNNNNNNNNNNNNN.spool is a head of 16 bytes and records:
+/* Shared by the files of this folder. A segment NNNNNNNNNNNNNNNN.spool is a head of 16 bytes and records:
  *
- *	magic 4 | length 4 | checksum 4 | 0 4 | time ns 8 | length bytes
+ * magic 4 | length 4 | checksum 4 | 0 4 | time ns 8 | length bytes
  *
- * little endian; the checksum is CRC-32 (zlib) of length, time and bytes. The file `cursor` has two slots
- * written in turn, so that one of them is always whole. */
-#ifndef JD_SPOOL_INTERNAL_H
-#define JD_SPOOL_INTERNAL_H
+ * All numbers are little endian. The checksum is CRC-32 (zlib) of length, time and bytes. The file `cursor` has two
+ * slots that are written in turn, so one of them is always whole. */
+#ifndef JD_SPOOL_SEGMENT_H
+#define JD_SPOOL_SEGMENT_H
 #include <pthread.h>
 #include "spool.h"
 
@@ -14,6 +14,8 @@
 #define SPOOL_HEAD 24u
 #define SPOOL_FILE_HEAD 16u
 #define SPOOL_NAME_MAX 32
+
+extern const char spool_file_head[SPOOL_FILE_HEAD];
 
 struct spool_head {
 	uint32_t magic, len, crc, zero;
@@ -24,9 +26,9 @@ _Static_assert(sizeof(struct spool_head) == SPOOL_HEAD, "as it stands in the fil
 struct spool_segment {
 	uint64_t number;
 	uint64_t size;
-	uint64_t waiting; /* records behind the cursor */
-	int64_t oldest_ns, newest_ns; /* of them */
-	bool unreadable; /* in part: lost when its turn comes, and nothing more goes there */
+	uint64_t waiting; /* records after the cursor */
+	int64_t oldest_ns, newest_ns; /* of the waiting records */
+	bool unreadable; /* unreadable in part: lost when its turn comes, and not appended to */
 };
 
 static inline void spool_counted(struct spool_segment *g, int64_t real_ns)
@@ -39,7 +41,7 @@ static inline void spool_counted(struct spool_segment *g, int64_t real_ns)
 struct spool {
 	pthread_mutex_t lock;
 	int dir, lock_fd, cursor_fd;
-	int write_fd, read_fd; /* of the last segment; of the first one; -1 = closed */
+	int write_fd, read_fd; /* write_fd: the last segment; read_fd: the first; -1 = closed */
 	uint64_t max_bytes, max_age_ns, segment_bytes;
 	struct spool_segment *segments; /* in order of number */
 	unsigned n_segments, cap_segments;
@@ -48,21 +50,18 @@ struct spool {
 	struct spool_stats stats;
 };
 
-/* spool_file.c: the file of one segment. fd or negative errno. */
+/* segment.c: the file of one segment. fd or negative errno. */
 int spool_file_open(const struct spool *s, uint64_t number, int flags);
 void spool_file_remove(const struct spool *s, uint64_t number);
 int spool_file_number(const char *name, uint64_t *ret); /* 0, or -EINVAL: another file */
 int spool_write_all(int fd, const void *p, size_t n, uint64_t at);
 int spool_read_all(int fd, void *p, size_t n, uint64_t at); /* -ENODATA: the file ends before */
 uint32_t spool_crc(const struct spool_head *h, const void *data);
-/* The head of the next record at or after *at, whose bytes fit into size; what was read over is counted in
- * *ret_skipped. -ENOENT: none. Its checksum is not looked at. */
+/* Finds the next record at or after *at whose bytes fit into size. Counts skipped bytes in *ret_skipped.
+ * -ENOENT: none. Does not check the checksum. */
 int spool_find(int fd, uint64_t *at, uint64_t size, struct spool_head *ret, uint64_t *ret_skipped);
-/* Its size, and the records behind `at` that are whole; cuts off a torn end when it is the last file. */
+/* Sets the size of a segment and counts its whole records after `at`. Cuts off a torn end when it is the last
+ * file. */
 int spool_look_at(struct spool *s, struct spool_segment *g, uint64_t at, bool last);
-
-/* spool_cursor.c */
-int spool_cursor_open(struct spool *s, uint64_t *ret_segment, uint64_t *ret_at); /* 0, 0 = none */
-void spool_cursor_save(struct spool *s);
 
 #endif

@@ -2,18 +2,18 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "spool_internal.h"
+#include <zlib.h>
+#include "segment.h"
 
 #define MAX_BYTES ((uint64_t)256 << 20)
 #define MIN_BYTES ((uint64_t)64 << 10)
 #define SEGMENT_BYTES ((uint64_t)4 << 20)
-
-static const char file_head[SPOOL_FILE_HEAD] = "jouled spool 1\n";
 
 static void close_fd(int *fd)
 {
@@ -46,7 +46,9 @@ static struct spool_segment *add_segment(struct spool *s, uint64_t number)
 	return &s->segments[s->n_segments++];
 }
 
-/* The first one, with all that waits in it. */
+static void spool_cursor_save(struct spool *s);
+
+/* Drops the first segment with all its waiting records. */
 static uint64_t drop_segment(struct spool *s)
 {
 	uint64_t waiting = s->segments[0].waiting;
@@ -70,42 +72,44 @@ static int list_segments(struct spool *s)
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *e;
 	uint64_t number;
-	int err = 0;
+	int rc = 0;
 
 	if (!d) {
-		err = -errno;
+		rc = -errno;
 		close_fd(&fd);
-		return err;
+		return rc;
 	}
-	while (!err && (e = readdir(d)))
+	while (!rc && (e = readdir(d)))
 		if (spool_file_number(e->d_name, &number) == 0 && !add_segment(s, number))
-			err = -ENOMEM;
+			rc = -ENOMEM;
 	closedir(d);
 	if (s->n_segments)
 		qsort(s->segments, s->n_segments, sizeof(*s->segments), by_number);
-	return err;
+	return rc;
 }
 
-/* What another run left: segments before the cursor are done with. */
+static int spool_cursor_open(struct spool *s, uint64_t *ret_segment, uint64_t *ret_at);
+
+/* Takes over the segments of another run. Segments before the cursor are removed. */
 static int take_over(struct spool *s)
 {
 	uint64_t segment = 0, at = 0;
-	int err = spool_cursor_open(s, &segment, &at);
+	int rc = spool_cursor_open(s, &segment, &at);
 
-	if (!err)
-		err = list_segments(s);
-	while (!err && s->n_segments && s->segments[0].number < segment)
+	if (!rc)
+		rc = list_segments(s);
+	while (!rc && s->n_segments && s->segments[0].number < segment)
 		drop_segment(s);
 	s->read_at = s->n_segments && s->segments[0].number == segment && at > SPOOL_FILE_HEAD ? at : SPOOL_FILE_HEAD;
-	for (unsigned i = 0; i < s->n_segments && !err; i++)
-		err = spool_look_at(s, &s->segments[i], i ? SPOOL_FILE_HEAD : s->read_at, i + 1 == s->n_segments);
+	for (unsigned i = 0; i < s->n_segments && !rc; i++)
+		rc = spool_look_at(s, &s->segments[i], i ? SPOOL_FILE_HEAD : s->read_at, i + 1 == s->n_segments);
 	s->next_number = s->n_segments ? s->segments[s->n_segments - 1].number + 1 : segment + 1;
-	/* a file that came back shorter: what is appended now was not taken yet */
-	if (!err && s->n_segments && s->read_at > SPOOL_FILE_HEAD && s->read_at > s->segments[0].size) {
+	/* the file is shorter than the cursor says: records appended from now on have not been taken */
+	if (!rc && s->n_segments && s->read_at > SPOOL_FILE_HEAD && s->read_at > s->segments[0].size) {
 		s->read_at = s->segments[0].size > SPOOL_FILE_HEAD ? s->segments[0].size : SPOOL_FILE_HEAD;
 		spool_cursor_save(s);
 	}
-	return err;
+	return rc;
 }
 
 static int open_dir(struct spool *s, const char *dir)
@@ -167,16 +171,16 @@ void spool_close(struct spool *s)
 static int begin_segment(struct spool *s)
 {
 	struct spool_segment *g;
-	int fd = spool_file_open(s, s->next_number, O_RDWR | O_CREAT | O_TRUNC), err;
+	int fd = spool_file_open(s, s->next_number, O_RDWR | O_CREAT | O_TRUNC), rc;
 
 	if (fd < 0)
 		return fd;
-	err = spool_write_all(fd, file_head, sizeof(file_head), 0);
-	g = err ? NULL : add_segment(s, s->next_number);
+	rc = spool_write_all(fd, spool_file_head, sizeof(spool_file_head), 0);
+	g = rc ? NULL : add_segment(s, s->next_number);
 	if (!g) {
 		close(fd);
 		spool_file_remove(s, s->next_number);
-		return err ? err : -ENOMEM;
+		return rc ? rc : -ENOMEM;
 	}
 	close_fd(&s->write_fd);
 	s->write_fd = fd;
@@ -196,14 +200,14 @@ static bool too_old(const struct spool *s, int64_t real_ns, int64_t now_ns)
 	return s->max_age_ns && now_ns > real_ns && (uint64_t)now_ns - (uint64_t)real_ns > s->max_age_ns;
 }
 
-/* Also while nobody takes anything: what is too old need not be on the disk. */
+/* Removes segments that are too old, even while no thread takes records. */
 static void drop_old(struct spool *s, int64_t now_ns)
 {
 	while (s->n_segments && s->segments[0].waiting && too_old(s, s->segments[0].newest_ns, now_ns))
 		s->stats.dropped_old += drop_segment(s);
 }
 
-/* Full; or of such a time that what is too old would stay for the sake of the rest. */
+/* True when a segment is full, or covers so much time that its old records would stay because of newer ones. */
 static bool ends(const struct spool *s, const struct spool_segment *g, size_t need, int64_t real_ns)
 {
 	if (g->unreadable || g->size < SPOOL_FILE_HEAD ||
@@ -224,22 +228,22 @@ static int open_last(struct spool *s, size_t need, int64_t real_ns)
 	return s->write_fd < 0 ? s->write_fd : 0;
 }
 
-/* Whole or not at all. */
+/* Writes the whole record or nothing. */
 static int write_record(struct spool *s, const struct spool_head *h, const void *data)
 {
 	struct spool_segment *g;
-	int err = open_last(s, SPOOL_HEAD + h->len, h->real_ns);
+	int rc = open_last(s, SPOOL_HEAD + h->len, h->real_ns);
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	g = last_segment(s);
-	err = spool_write_all(s->write_fd, h, SPOOL_HEAD, g->size);
-	if (!err)
-		err = spool_write_all(s->write_fd, data, h->len, g->size + SPOOL_HEAD);
-	if (err) {
+	rc = spool_write_all(s->write_fd, h, SPOOL_HEAD, g->size);
+	if (!rc)
+		rc = spool_write_all(s->write_fd, data, h->len, g->size + SPOOL_HEAD);
+	if (rc) {
 		if (ftruncate(s->write_fd, (off_t)g->size) != 0)
 			close_fd(&s->write_fd);
-		return err;
+		return rc;
 	}
 	g->size += SPOOL_HEAD + h->len;
 	spool_counted(g, h->real_ns);
@@ -259,40 +263,40 @@ static void make_room(struct spool *s, size_t need)
 int spool_append(struct spool *s, int64_t real_ns, const void *data, size_t len)
 {
 	struct spool_head h = { .magic = SPOOL_MAGIC, .len = (uint32_t)len, .real_ns = real_ns };
-	int err = len > SPOOL_RECORD_MAX || len + SPOOL_HEAD + SPOOL_FILE_HEAD > s->max_bytes / 2 ? -EMSGSIZE : 0;
+	int rc = len > SPOOL_RECORD_MAX || len + SPOOL_HEAD + SPOOL_FILE_HEAD > s->max_bytes / 2 ? -EMSGSIZE : 0;
 
-	if (!err)
+	if (!rc)
 		h.crc = spool_crc(&h, data);
 	pthread_mutex_lock(&s->lock);
 	drop_old(s, real_ns);
-	if (!err) {
+	if (!rc) {
 		make_room(s, SPOOL_HEAD + len);
-		err = write_record(s, &h, data);
+		rc = write_record(s, &h, data);
 	}
-	s->stats.error = err ? err : s->stats.error;
-	/* the disk is full: the newest is worth more than the oldest. A file without a record gives no room */
-	while ((err == -ENOSPC || err == -EDQUOT) &&
+	s->stats.error = rc ? rc : s->stats.error;
+	/* the disk is full: drop old records for the new one. A file without a record gives no room */
+	while ((rc == -ENOSPC || rc == -EDQUOT) &&
 	       (s->n_segments > 1 || (s->n_segments && s->segments[0].size > SPOOL_FILE_HEAD))) {
 		s->stats.dropped_full += drop_segment(s);
-		err = write_record(s, &h, data);
+		rc = write_record(s, &h, data);
 	}
-	s->stats.dropped_full += err != 0;
+	s->stats.dropped_full += rc != 0;
 	pthread_mutex_unlock(&s->lock);
-	return err;
+	return rc;
 }
 
-/* One record of the first segment; -ENOENT at its end, -EAGAIN when it was read over. */
+/* Reads one record of the first segment. -ENOENT: the segment ends; -EAGAIN: the record was skipped. */
 static int read_record(struct spool *s, int64_t now_ns, struct buf *out, struct spool_mark *ret)
 {
 	struct spool_segment *g = &s->segments[0];
 	struct spool_head h;
 	uint64_t at = s->read_at;
 	uint8_t *to;
-	int err = spool_find(s->read_fd, &at, g->size, &h, &s->stats.damaged_bytes);
+	int rc = spool_find(s->read_fd, &at, g->size, &h, &s->stats.damaged_bytes);
 
 	s->read_at = at;
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	if (too_old(s, h.real_ns, now_ns)) {
 		s->read_at += SPOOL_HEAD + h.len;
 		s->stats.dropped_old++;
@@ -303,11 +307,11 @@ static int read_record(struct spool *s, int64_t now_ns, struct buf *out, struct 
 	to = buf_reserve(out, h.len);
 	if (!to)
 		return -ENOMEM;
-	err = spool_read_all(s->read_fd, to, h.len, at + SPOOL_HEAD);
-	if (err)
-		return err;
+	rc = spool_read_all(s->read_fd, to, h.len, at + SPOOL_HEAD);
+	if (rc)
+		return rc;
 	if (spool_crc(&h, to) != h.crc) {
-		s->read_at++; /* look for the next one behind its magic */
+		s->read_at++; /* look for the next record after this magic */
 		s->stats.damaged_bytes++;
 		return -EAGAIN;
 	}
@@ -316,56 +320,56 @@ static int read_record(struct spool *s, int64_t now_ns, struct buf *out, struct 
 	return 0;
 }
 
-/* The first segment is read to its end. */
+/* Called when the first segment is read to its end. */
 static void leave_segment(struct spool *s)
 {
-	s->stats.waiting -= s->segments[0].waiting; /* those that were damaged */
+	s->stats.waiting -= s->segments[0].waiting; /* records that were damaged */
 	s->segments[0].waiting = 0;
 	if (s->n_segments > 1)
 		drop_segment(s);
 }
 
-/* Somebody took its file away or cut it, or the disk does not give it back: those behind it shall not wait for that. */
+/* Drops the first segment when its file is gone, cut or unreadable, so that later segments do not wait for it. */
 static void lose_segment(struct spool *s)
 {
 	s->stats.damaged_bytes += s->segments[0].size > s->read_at ? s->segments[0].size - s->read_at : 0;
 	drop_segment(s);
 }
 
-/* Of the first segment; -EAGAIN: it is another one now, or the place. */
+/* Reads the next record of the first segment. -EAGAIN: the first segment or the offset has changed; try again. */
 static int next_record(struct spool *s, int64_t now_ns, struct buf *out, struct spool_mark *ret)
 {
-	int err;
+	int rc;
 
 	if (s->read_fd < 0)
 		s->read_fd = spool_file_open(s, s->segments[0].number, O_RDONLY);
-	err = s->read_fd < 0 ? s->read_fd : read_record(s, now_ns, out, ret);
-	if (err == -EIO || err == -ENODATA || (err == -ENOENT && s->read_fd < 0)) {
+	rc = s->read_fd < 0 ? s->read_fd : read_record(s, now_ns, out, ret);
+	if (rc == -EIO || rc == -ENODATA || (rc == -ENOENT && s->read_fd < 0)) {
 		lose_segment(s);
 		return -EAGAIN;
 	}
-	if (err != -ENOENT)
-		return err;
+	if (rc != -ENOENT)
+		return rc;
 	leave_segment(s);
-	return s->read_fd < 0 ? -EAGAIN : -ENOENT; /* it was dropped: the next one */
+	return s->read_fd < 0 ? -EAGAIN : -ENOENT; /* the segment was dropped: read the next one */
 }
 
 int spool_next(struct spool *s, int64_t now_ns, struct buf *out, struct spool_mark *ret)
 {
-	int err = -EAGAIN;
+	int rc = -EAGAIN;
 
 	pthread_mutex_lock(&s->lock);
 	drop_old(s, now_ns);
-	while (err == -EAGAIN && s->n_segments)
-		err = next_record(s, now_ns, out, ret);
+	while (rc == -EAGAIN && s->n_segments)
+		rc = next_record(s, now_ns, out, ret);
 	pthread_mutex_unlock(&s->lock);
-	return err == -EAGAIN ? -ENOENT : err;
+	return rc == -EAGAIN ? -ENOENT : rc;
 }
 
 void spool_done(struct spool *s, const struct spool_mark *m)
 {
 	pthread_mutex_lock(&s->lock);
-	/* its segment may have been dropped for room meanwhile */
+	/* its segment may have been dropped meanwhile to make room */
 	if (s->n_segments && s->segments[0].number == m->segment && m->end > s->read_at) {
 		s->read_at = m->end;
 		s->segments[0].waiting -= s->segments[0].waiting > 0;
@@ -377,15 +381,18 @@ void spool_done(struct spool *s, const struct spool_mark *m)
 
 void spool_sync(struct spool *s)
 {
-	int fd;
+	int fd, rc;
 
 	pthread_mutex_lock(&s->lock);
 	fd = s->write_fd < 0 ? -1 : fcntl(s->write_fd, F_DUPFD_CLOEXEC, 0);
 	pthread_mutex_unlock(&s->lock);
 	if (fd < 0)
 		return;
-	fdatasync(fd);
+	rc = fdatasync(fd) ? -errno : 0;
 	close(fd);
+	pthread_mutex_lock(&s->lock);
+	s->stats.sync_error = rc;
+	pthread_mutex_unlock(&s->lock);
 }
 
 void spool_get_stats(struct spool *s, struct spool_stats *ret)
@@ -393,4 +400,46 @@ void spool_get_stats(struct spool *s, struct spool_stats *ret)
 	pthread_mutex_lock(&s->lock);
 	*ret = s->stats;
 	pthread_mutex_unlock(&s->lock);
+}
+
+/* The cursor: how far records were taken. If it is lost, some records are sent again. */
+
+struct slot {
+	uint64_t turn, segment, at;
+	uint32_t crc, zero;
+};
+
+static uint32_t slot_crc(const struct slot *s)
+{
+	return (uint32_t)crc32(crc32(0, NULL, 0), (const Bytef *)s, offsetof(struct slot, crc));
+}
+
+/* Opens the cursor. *ret_segment and *ret_at are 0 when there is none. */
+static int spool_cursor_open(struct spool *s, uint64_t *ret_segment, uint64_t *ret_at)
+{
+	struct slot slot;
+
+	s->cursor_fd = openat(s->dir, "cursor", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (s->cursor_fd < 0)
+		return -errno;
+	*ret_segment = *ret_at = 0;
+	for (unsigned i = 0; i < 2; i++) {
+		if (spool_read_all(s->cursor_fd, &slot, sizeof(slot), i * sizeof(slot)) != 0 ||
+		    slot.crc != slot_crc(&slot) || slot.turn < s->cursor_turn)
+			continue;
+		s->cursor_turn = slot.turn;
+		*ret_segment = slot.segment;
+		*ret_at = slot.at;
+	}
+	return 0;
+}
+
+static void spool_cursor_save(struct spool *s)
+{
+	struct slot slot = { .turn = ++s->cursor_turn, .at = s->read_at };
+
+	slot.segment = s->n_segments ? s->segments[0].number : s->next_number;
+	slot.crc = slot_crc(&slot);
+	/* a full disk must not matter: the first two saves allocate both slots */
+	(void)spool_write_all(s->cursor_fd, &slot, sizeof(slot), slot.turn % 2 * sizeof(slot));
 }

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Breaks the code on purpose, one place at a time, and asks whether a test sees it.
+
+mutants.py [--list] [NAME...]: the mutants of tests/mutants/mutants.txt (default: all) in a copy of this
+checkout. A mutant is killed when a guard fails; it survives when all its guards pass. A survivor that the
+table does not argue is a failure, and so is an argued one that is killed, and a text that is not found.
+The last line is "N passed, N failed, N skipped".
+
+The table: blocks of "key: value" lines with an empty line between them.
+  mutant: its name            file: what is changed
+  - old text                  + new text   (the old text stands exactly once in the file; where it has spaces and new lines does not matter)
+  guards: test programs below build/, or shell tests below tests/
+  lives: why no test can see it (only where it is so)
+"""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TABLE = ROOT / "tests/mutants/mutants.txt"
+LIMIT_S = int(os.environ.get("MUTANT_TIMEOUT", "600"))
+
+
+def read_table():
+    mutants = []
+    for block in TABLE.read_text().split("\n\n"):
+        m = {"old": [], "new": [], "guards": []}
+        for line in block.splitlines():
+            if line.startswith("#") or not line.strip():
+                continue
+            if line.startswith("- "):
+                m["old"].append(line[2:])
+            elif line.startswith("+"):
+                m["new"].append(line[2:])
+            else:
+                key, _, value = line.partition(": ")
+                if key not in ("mutant", "file", "guards", "lives"):
+                    sys.exit(f"{TABLE.name}: no such key: {line}")
+                m[key] = value.split() if key == "guards" else value
+        if "mutant" in m:
+            mutants.append(m)
+    return mutants
+
+
+def change(path, m):
+    """Returns the old text, or None where the place is not found once."""
+    text = path.read_text()
+    tokens = re.findall(r"\w+|\S", " ".join(m["old"]))
+    found = list(re.finditer(r"\s*".join(map(re.escape, tokens)), text)) if tokens else []
+    if len(found) != 1:
+        return None
+    at = found[0]
+    path.write_text(text[:at.start()] + "\n".join(m["new"]).lstrip() + text[at.end():])
+    return text
+
+
+def limited(command, tree, log):
+    """Exit status; 124 after the limit. Everything that the command started ends with it."""
+    p = subprocess.Popen(command, cwd=tree, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                         start_new_session=True)
+    try:
+        return p.wait(timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(p.pid, signal.SIGKILL)
+        p.wait()
+        return 124
+
+
+def guard(tree, name, log):
+    """0 = it passes, else it fails; None = it does not build."""
+    if name.endswith((".sh", ".py")):
+        targets = ["build/jouled", "build/joulectl"]
+        run = ["sh" if name.endswith(".sh") else "python3", f"tests/{name}"]
+    else:
+        targets = [f"build/{name}"]
+        run = [f"build/{name}"]
+    if limited(["make", "-s", f"-j{os.cpu_count()}", "WERROR=", *targets], tree, log):
+        return None
+    if name.startswith("kernel"):
+        run = ["sh", "tests/guard.sh", f"tests/{name}.c", *run]
+    return limited(run, tree, log)
+
+
+def try_one(tree, m, log):
+    """'killed by GUARD', 'lives', or what is wrong."""
+    path = tree / m["file"]
+    before = change(path, m) if path.exists() else None
+    if before is None:
+        return "the old text does not stand exactly once in the file"
+    try:
+        for name in m["guards"]:
+            rc = guard(tree, name, log)
+            if rc is None:
+                return "does not build"
+            if rc:
+                return f"killed by {name}"
+        return "lives"
+    finally:
+        path.write_text(before)
+
+
+def judge(m, outcome):
+    if outcome.startswith("killed"):
+        return "lives" not in m
+    return outcome == "lives" and "lives" in m
+
+
+def main():
+    mutants = read_table()
+    names = [a for a in sys.argv[1:] if not a.startswith("-")]
+    unknown = set(names) - {m["mutant"] for m in mutants}
+    if unknown:
+        sys.exit(f"mutants: not in the table: {' '.join(sorted(unknown))}")
+    mutants = [m for m in mutants if not names or m["mutant"] in names]
+    if "--list" in sys.argv:
+        for m in mutants:
+            print(m["mutant"], m["file"], *m["guards"])
+        return 0
+    passed = failed = 0
+    tree = pathlib.Path(tempfile.mkdtemp(prefix="jouled-mutants-"))
+    try:
+        subprocess.run(f"git ls-files -z -co --exclude-standard | xargs -0 cp -a --parents -t {tree}", shell=True, cwd=ROOT, check=True)
+        if (ROOT / "build").exists():
+            shutil.copytree(ROOT / "build", tree / "build", symlinks=True)
+        with open(ROOT / "build" / "mutants.log", "wb") as log:
+            for m in mutants:
+                log.write(f"== {m['mutant']}\n".encode())
+                log.flush()
+                outcome = try_one(tree, m, log)
+                good = judge(m, outcome)
+                passed, failed = passed + good, failed + (not good)
+                print("ok  " if good else "FAIL", f"{m['mutant']}: {outcome}",
+                      f"({m['lives']})" if outcome == "lives" and good else "", flush=True)
+    finally:
+        shutil.rmtree(tree)
+    print(f"{passed} passed, {failed} failed, 0 skipped")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The routes of the query socket, asked over a real socket: statuses, what a path hides, and who waits for whom. */
+#include "encode_fixture.h"
+#include <poll.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include "base/clock.h"
+#include "base/loop.h"
+#include "base/unix_listen.h"
+#include "serve/serve.h"
+
+static struct fixture f;
+static struct loop *loop;
+static struct serve *serve;
+static struct totals *totals;
+static struct unix_file file;
+static char dir[] = "/tmp/jouled-routes-XXXXXX";
+static _Atomic unsigned woken;
+
+static void wake(void *arg)
+{
+	atomic_fetch_add(&woken, 1);
+}
+
+static int begin(void **state)
+{
+	static const struct totals_options to = { .keep_ns = NS_PER_S };
+	static const struct serve_source source = { "energy package-0", "ok", "powercap" };
+	struct serve_options *o = calloc(1, sizeof(*o));
+	struct err err = { 0 };
+	char path[64];
+
+	fixture_init(&f, 2, 1);
+	fixture_domain(&f, DOMAIN_PACKAGE, 0, "package-0");
+	fixture_row(&f, "/a.slice", 11);
+	fixture_row(&f, "/hidden.slice", 12);
+	fixture_ready(&f);
+	totals = totals_new(&f.schema, &to);
+	assert_non_null(totals);
+	assert_non_null(o);
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/s", dir);
+	assert_int_equal(loop_start(&loop), 0);
+	o->fd = unix_listen_file(path, 0600, (gid_t)-1, &file);
+	o->web_fd = -1;
+	o->group = (gid_t)-1;
+	o->schema = &f.schema;
+	o->sources = &source;
+	o->n_sources = 1;
+	o->interval_ns = NS_PER_S;
+	o->trace_bytes = 1 << 16;
+	o->wake = wake;
+	snprintf(o->no_history, sizeof(o->no_history), "none here");
+	assert_true(o->fd >= 0);
+	assert_int_equal(serve_start(o, loop, &serve, &err), 0);
+	free(o);
+	return 0;
+}
+
+static int end(void **state)
+{
+	serve_stop(serve);
+	loop_stop(loop);
+	unix_listen_remove(&file);
+	rmdir(dir);
+	totals_free(totals);
+	free(totals);
+	fixture_free(&f);
+	return 0;
+}
+
+static int send_request(const char *head)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char text[512];
+
+	memcpy(to.sun_path, file.path, sizeof(to.sun_path));
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	snprintf(text, sizeof(text), "%s\r\nHost: x\r\nConnection: close\r\n\r\n", head);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	return fd;
+}
+
+/* The whole answer, until the next call; returns its status. */
+static int read_answer(int fd, const char **ret)
+{
+	static char text[1 << 16];
+	size_t len = 0;
+	ssize_t n;
+
+	while ((n = read(fd, text + len, sizeof(text) - 1 - len)) > 0)
+		len += (size_t)n;
+	close(fd);
+	text[len] = '\0';
+	*ret = text;
+	return len > 12 ? atoi(text + 9) : 0;
+}
+
+static int ask(const char *head, const char **ret)
+{
+	return read_answer(send_request(head), ret);
+}
+
+static void publish(void)
+{
+	f.snap.end_ns = clock_mono_ns();
+	f.snap.start_ns = f.snap.end_ns - NS_PER_S;
+	serve_publish(serve, 0, &f.snap);
+	totals_add(totals, &f.snap, NULL);
+	serve_publish_totals(serve, totals, serve_wants_reading(serve), 0);
+}
+
+static void test_refusals(void **state)
+{
+	static const struct {
+		int status;
+		const char *head, *says;
+	} refused[] = {
+		{ 404, "GET /v1/nothing HTTP/1.1", "/v1/status" },
+		{ 404, "GET /v1/statusx HTTP/1.1", "/v1/status" },
+		{ 404, "GET /v1/status/x HTTP/1.1", "/v1/status" },
+		{ 404, "GET /v1/spans HTTP/1.1", "processes: true" },
+		{ 405, "POST /v1/status HTTP/1.1", "Allow: GET, HEAD" },
+		{ 405, "GET /v1/reading HTTP/1.1", "Allow: POST" },
+		{ 405, "HEAD /v1/reading HTTP/1.1", "Allow: POST" },
+		{ 400, "GET /v1/status?x=1 HTTP/1.1", "no parameters" },
+		{ 400, "GET /v1/cgroups?limit=x HTTP/1.1", "limit" },
+		{ 406, "GET /v1/snapshot HTTP/1.1\r\nAccept: image/png", "application/cbor" },
+		{ 503, "GET /v1/snapshot HTTP/1.1", "Retry-After: 1" },
+		{ 503, "GET /v1/cgroups HTTP/1.1", "Retry-After: 1" },
+	};
+
+	for (unsigned i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		const char *text;
+
+		assert_int_equal(ask(refused[i].head, &text), refused[i].status);
+		assert_non_null(strstr(text, refused[i].says));
+	}
+}
+
+/* The selection decides what is shown, and what was published before it is not shown any more. */
+static void test_answers(void **state)
+{
+	char *all[] = { "/**" }, *hidden[] = { "/hidden.slice" };
+	const struct selection_rules rules = { .include = all, .n_include = 1, .exclude = hidden, .n_exclude = 1 },
+				     everything = { .include = all, .n_include = 1 };
+	const char *text;
+
+	assert_true(serve_select(serve, &rules));
+	assert_false(serve_select(serve, &rules));
+	f.snap.rows[READING_SPECIAL_ROWS + 1].selected = false;
+	publish();
+	assert_int_equal(ask("GET /v1/snapshot HTTP/1.1", &text), 200);
+	assert_non_null(strstr(text, "Content-Type: application/json"));
+	assert_non_null(strstr(text, "/a.slice"));
+	assert_null(strstr(text, "hidden"));
+	assert_int_equal(ask("GET /v1/cgroups/a.slice HTTP/1.1", &text), 200);
+	assert_non_null(strstr(text, "\"/a.slice\""));
+	assert_int_equal(ask("GET /v1/snapshot HTTP/1.1\r\nAccept: text/plain", &text), 200);
+	assert_non_null(strstr(text, "text/plain"));
+	assert_true(serve_select(serve, &everything));
+	assert_int_equal(ask("GET /v1/snapshot HTTP/1.1", &text), 503);
+}
+
+/* A reading is answered by the totals that follow the request, not by those before it. */
+static void test_reading(void **state)
+{
+	struct pollfd early = { .events = POLLIN };
+	const char *text;
+	unsigned before;
+	int fd;
+
+	publish();
+	before = atomic_load(&woken);
+	assert_false(serve_wants_reading(serve));
+	fd = send_request("POST /v1/reading HTTP/1.1\r\nContent-Length: 0");
+	early.fd = fd;
+	while (atomic_load(&woken) == before && poll(&early, 1, 1) == 0)
+		;
+	assert_int_not_equal(atomic_load(&woken), before); /* the first request after the start is not refused */
+	publish();
+	assert_int_equal(read_answer(fd, &text), 200);
+	assert_non_null(strstr(text, "\"/a.slice\""));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_reading),
+	};
+
+	signal(SIGPIPE, SIG_IGN);
+	return cmocka_run_group_tests(tests, begin, end);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "put.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/log.h"
+
+static bool lost;
+
+int put_all(int fd, const void *p, size_t n)
+{
+	const char *at = p;
+
+	while (n) {
+		ssize_t put = write(fd, at, n);
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put < 0) {
+			lost |= errno != EPIPE;
+			return -errno;
+		}
+		at += put;
+		n -= (size_t)put;
+	}
+	return 0;
+}
+
+int put_file(const char *path, const struct buf *b, struct err *err)
+{
+	int fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : STDOUT_FILENO, rc;
+
+	if (fd < 0)
+		return err_set(err, -errno, "%s: %s; name a file that can be written", path, strerrordesc_np(errno));
+	rc = put_all(fd, b->data, b->len);
+	if (path && close(fd) != 0 && !rc) {
+		rc = -errno;
+		lost = true;
+	}
+	return rc ? err_set(err, rc, "%s: %s: it is not complete; free space there, or write elsewhere",
+			    path ? path : "stdout", strerrordesc_np(-rc)) :
+		    0;
+}
+
+int put_end(int status, int if_lost)
+{
+	bool failed;
+
+	errno = 0;
+	failed = fflush(stdout) != 0 || ferror(stdout);
+	if (failed && errno == EPIPE)
+		return status;
+	if (failed && !lost)
+		log_error("stdout: %s: what was printed is not complete; free space there, or write elsewhere",
+			  errno ? strerrordesc_np(errno) : "a write failed");
+	return failed || lost ? if_lost : status;
+}
