@@ -17,6 +17,7 @@ LD_LIBRARY_PATH=$(realpath "$B/gpu")
 export LD_LIBRARY_PATH
 cat >"$work/meter" <<'END'
 #!/bin/sh
+sleep 0.7 # a recording that begins with the agent waits for the first value
 while :; do
 	echo d0c0=120.5 d0c1=30
 	sleep 0.1
@@ -113,6 +114,20 @@ expect rapl 0
 whole rapl "$root/e/b/rapl/0"
 check rapl-said by holds "$root/e/b/rapl/0" 'info["power_samples_from"] == "rapl" and "total_power_samples.csv" in files and
 	info["external_unit"] == "10mW" and {r["d0c0"] for r in table("power-external.csv")} == {"12050"}'
+
+# A meter that never says a value: it is named, and the rest is recorded.
+mute=$work/mute
+sed 's|^meters: .*|meters: [ { type: command, command: [ sleep, "1000" ] } ]|' "$work/config.yaml" >"$work/mute.yaml"
+recorded_by=$agent
+start mute-agent -c "$work/mute.yaml" --socket "$mute" -o null:
+wait_until 300 test -S "$mute" || fail mute-agent "no socket: $(said mute-agent)"
+record mute --socket "$mute" --experiment e --benchmark b --run mute --gpu none -- true
+expect mute 0
+check mute-said grep -q '1 power meter of the agent sent no value in 2 s, and is not in power-external.csv' "$work/mute.err"
+check mute-rest by holds "$root/e/b/mute/0" '"power-external.csv" not in files and info["external_unit"] is None'
+kill "$agent"
+ended 300 "$agent" || fail mute-agent-end "does not end"
+agent=$recorded_by
 
 # Two GPUs, the machine busy: a directory each, energy of the curve, rows at their pace.
 make_cgroup load

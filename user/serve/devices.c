@@ -111,6 +111,7 @@ static void answer_list(struct serve *s, struct http_request *r)
 		add_channel(&j, &channel);
 	}
 	json_array_end(&j);
+	json_key_u64(&j, "silent_meters", d ? d->silent_meters(d->arg) : 0);
 	if (d)
 		d->now(d->arg, &at);
 	if (d && d->gpu_library)

@@ -22,6 +22,7 @@ struct serve_devices {
 	void (*gpu)(void *arg, unsigned i, struct gpu_desc *ret);
 	unsigned (*channels)(void *arg);
 	void (*channel)(void *arg, unsigned i, struct meter_desc *ret);
+	unsigned (*silent_meters)(void *arg); /* without a value so far */
 	void (*record)(void *arg, uint64_t row_ns); /* make a row every row_ns from now on; 0 = stop */
 	void (*now)(void *arg, struct serve_devices_at *ret);
 	bool (*next_row)(void *arg, struct serve_devices_at *at, struct gpu_row *ret);

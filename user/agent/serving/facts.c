@@ -210,6 +210,13 @@ static void channel(void *arg, unsigned i, struct meter_desc *ret)
 	meters_desc(m->meters, i, ret);
 }
 
+static unsigned silent_meters(void *arg)
+{
+	const struct machine *m = arg;
+
+	return meters_silent(m->meters);
+}
+
 static void record(void *arg, uint64_t row_ns)
 {
 	const struct machine *m = arg;
@@ -267,6 +274,7 @@ static bool next_meter(void *arg, struct serve_devices_at *at, struct meter_samp
 struct serve_devices facts_devices(const struct machine *m, const char *gpu_library)
 {
 	return (struct serve_devices){
-		(void *)m, gpus, gpu, channels, channel, record, now, next_row, next_sample, next_meter, gpu_library,
+		(void *)m, gpus, gpu,      channels,    channel,    silent_meters,
+		record,    now,  next_row, next_sample, next_meter, gpu_library,
 	};
 }

@@ -81,6 +81,7 @@ int record_devices_parse(const char *text, size_t size, struct record_devices *r
 		read_gpu(json_array_get(gpus, i), &ret->gpu[i]);
 	for (size_t i = 0; i < m; i++)
 		read_channel(json_array_get(channels, i), &ret->channel[i]);
+	ret->silent_meters = (unsigned)number_of(doc, "silent_meters", METER_MAX_DEVICES);
 	read_library(doc, ret);
 	ret->rows = (uint64_t)number_of(doc, "rows", INT64_MAX);
 	ret->samples = (uint64_t)number_of(doc, "samples", INT64_MAX);

@@ -10,6 +10,7 @@
 
 struct record_devices {
 	unsigned n_gpus, n_channels;
+	unsigned silent_meters; /* of the agent, without a value so far: their channels are not known */
 	struct gpu_desc gpu[GPU_MAX];
 	struct meter_desc channel[RECORD_CHANNELS_MAX];
 	uint64_t rows, samples, meters; /* numbers of the next row and samples to ask for */

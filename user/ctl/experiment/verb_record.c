@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/log.h"
@@ -18,6 +19,8 @@
 #define BASELINE_MAX_NS (24 * 3600 * NS_PER_S)
 #define GPU_EVERY_NS (150 * NS_PER_MS) /* the pace of the original */
 #define READING_EVERY_NS (250 * NS_PER_MS)
+#define METERS_WAIT_NS (2 * NS_PER_S)
+#define METERS_LOOK_NS (50 * NS_PER_MS)
 
 enum {
 	RECORD_ROOT,
@@ -233,6 +236,26 @@ struct session {
 	unsigned published;
 };
 
+/* The channels of a meter are known from its first value: an agent that began just now has not heard of all yet. */
+static int devices(struct session *s, struct err *err)
+{
+	const uint64_t give_up_ns = clock_mono_ns() + METERS_WAIT_NS;
+	struct record_devices *d = &s->outs.devices;
+	int rc = record_devices_ask(s->kit.with.agent, 0, d, err);
+
+	while (!rc && d->silent_meters && clock_mono_ns() < give_up_ns) {
+		nanosleep(&(struct timespec){ .tv_nsec = METERS_LOOK_NS }, NULL);
+		rc = record_devices_ask(s->kit.with.agent, 0, d, err);
+	}
+	if (!rc && d->silent_meters)
+		log_warn(
+			"record: %u power meter%s of the agent sent no value in %u s, and %s not in power-external.csv; see the "
+			"agent's messages",
+			d->silent_meters, d->silent_meters == 1 ? "" : "s", (unsigned)(METERS_WAIT_NS / NS_PER_S),
+			d->silent_meters == 1 ? "is" : "are");
+	return rc;
+}
+
 static int set_up(struct session *s, struct err *err)
 {
 	const struct record_plan *plan = s->plan;
@@ -246,7 +269,7 @@ static int set_up(struct session *s, struct err *err)
 	if (!rc)
 		rc = janitor_start(run_place_sweep, &kit->place, -1, &s->janitor, err);
 	if (!rc)
-		rc = record_devices_ask(kit->with.agent, 0, &s->outs.devices, err);
+		rc = devices(s, err);
 	if (!rc)
 		rc = record_outs_choose(&s->outs, plan, err);
 	if (!rc)

@@ -281,6 +281,18 @@ unsigned meters_channels(const struct meters *all)
 	return n;
 }
 
+unsigned meters_silent(struct meters *all)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; all && i < all->n; i++) {
+		pthread_mutex_lock(&all->lock);
+		n += all->list[i].n_channels == 0;
+		pthread_mutex_unlock(&all->lock);
+	}
+	return n;
+}
+
 void meters_desc(struct meters *all, unsigned i, struct meter_desc *ret)
 {
 	pthread_mutex_lock(&all->lock);
