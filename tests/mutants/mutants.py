@@ -128,6 +128,7 @@ def main():
         subprocess.run(f"git ls-files -z -co --exclude-standard | xargs -0 cp -a --parents -t {tree}", shell=True, cwd=ROOT, check=True)
         if (ROOT / "build").exists():
             shutil.copytree(ROOT / "build", tree / "build", symlinks=True)
+        (ROOT / "build").mkdir(exist_ok=True)
         with open(ROOT / "build" / "mutants.log", "wb") as log:
             for m in mutants:
                 log.write(f"== {m['mutant']}\n".encode())

@@ -18,8 +18,7 @@
 #include <unistd.h>
 #include <zlib.h>
 #include <cmocka.h>
-#include "base/clock.h"
-#include "source/meter/meters.h"
+#include "meter_fixture.h"
 
 #define OK_HEAD "HTTP/1.1 200 OK\r\nConnection: close\r\n"
 #define GOOD "{\"meters\":[{\"power\":99,\"is_valid\":false},{\"power\":7,\"is_valid\":true}]}"
@@ -34,58 +33,6 @@ static struct {
 	char text[70000];
 	size_t n;
 } far;
-
-struct fixture {
-	struct fsroot *root;
-	struct schema schema;
-	struct meters *m;
-	struct reading r;
-	struct meter_cursor c;
-};
-
-static void start(struct fixture *f, struct meter_config *list, unsigned n)
-{
-	struct err err = { 0 };
-
-	memset(f, 0, sizeof(*f));
-	f->schema.n_cpus = 1;
-	f->schema.cpus = calloc(1, sizeof(*f->schema.cpus));
-	assert_int_equal(fsroot_open("/", &f->root), 0);
-	assert_int_equal(reading_init(&f->r, &f->schema), 0);
-	assert_int_equal(meters_open(f->root, &(struct meters_config){ list, n }, &f->schema, &f->m, &err), 0);
-	meters_cursor(f->m, &f->c);
-	assert_int_equal(meters_start(f->m), 0);
-}
-
-static void finish(struct fixture *f)
-{
-	meters_close(f->m);
-	reading_free(&f->r);
-	fsroot_close(f->root);
-	free(f->schema.cpus);
-}
-
-static bool next(struct fixture *f, struct meter_sample *ret)
-{
-	uint64_t until = clock_mono_ns() + 60 * NS_PER_S;
-
-	for (; clock_mono_ns() < until; usleep(2000))
-		if (meters_next(f->m, &f->c, ret))
-			return true;
-	return false;
-}
-
-static bool warned(struct fixture *f, const char *part)
-{
-	uint64_t until = clock_mono_ns() + 60 * NS_PER_S;
-	char text[256];
-
-	for (; clock_mono_ns() < until; usleep(10000))
-		while (meters_next_warning(f->m, text, sizeof(text)))
-			if (strstr(text, part))
-				return true;
-	return false;
-}
 
 /* Both, in any order. */
 static bool warned_both(struct fixture *f, const char *one, const char *other)
@@ -211,7 +158,7 @@ static void hostile(void **state)
 	start(&f, &c, 1);
 	for (size_t i = 0; i <= n; i++) {
 		for (unsigned k = 0; k < 3; k++) {
-			assert_true(next(&f, &s));
+			assert_true(next(&f, &s, 60));
 			assert_int_equal(s.channel, 1); /* the first one's measurement failed */
 			assert_int_equal(s.power_uw, 7000000);
 		}
@@ -219,11 +166,11 @@ static void hostile(void **state)
 			say_bomb();
 		else
 			say_text(answers[i][0], answers[i][1]);
-		assert_true(warned(&f, "meter 0 (shelly): "));
+		assert_true(warned(&f, "meter 0 (shelly): ", 60));
 		while (meters_next(f.m, &f.c, &s))
 			assert_int_equal(s.power_uw, 7000000);
 		say_text(OK_HEAD, GOOD);
-		assert_true(warned(&f, "answers again"));
+		assert_true(warned(&f, "answers again", 60));
 	}
 	assert_int_equal(atomic_load(&far.trapped), 0);
 	finish(&f);
@@ -242,7 +189,7 @@ static void flood(void **state)
 	uint64_t begun, n = 0;
 
 	start(&f, &c, 1);
-	assert_true(next(&f, &s));
+	assert_true(next(&f, &s, 60));
 	for (begun = clock_mono_ns(); clock_mono_ns() < begun + NS_PER_S; usleep(10000))
 		while (meters_next(f.m, &f.c, &s)) {
 			assert_int_equal(s.power_uw, 5000000);
@@ -271,7 +218,7 @@ static void orphans(void **state)
 	snprintf(script, sizeof(script), "(trap '' TERM; exec sleep 300) >/dev/null & echo $! >%s; echo d0c0=1; wait",
 		 path);
 	start(&f, &c, 1);
-	assert_true(next(&f, &s));
+	assert_true(next(&f, &s, 60));
 	file = fopen(path, "re");
 	assert_non_null(file);
 	assert_int_equal(fscanf(file, "%d", &pid), 1);

@@ -250,6 +250,10 @@ int zico_enclose(struct zico *z, const struct trace *t, const uint8_t host[16], 
 /* The wire formats as a table. `document` follows the protocol document literally: the tag of the record gives the
  * byte order, and its first word has no tag. The others are the formats that releases read. */
 
+#define LAYOUT_1_90 \
+	.string = 1, .method = 2, .agent_attribute = 3, .record_big = 8, .record_little = 8, .first_big = 0x0a, \
+	.first_little = 0x0b, .last_big = 0x0c, .last_little = 0x0d, .begin = 33, .attributes = 9, .exception = 34, \
+	.typed_strings = true, .words = true
 #define COLUMNS .name_max = 128, .app_max = 64, .attribute_max = 255
 
 static const struct zico_profile profiles[] = {
@@ -271,41 +275,12 @@ static const struct zico_profile profiles[] = {
 	  .max_exceptions = 128,
 	  .flags = 1 << ZICO_FLAGS_NONE },
 	{ .name = "zico-1.90",
-	  .string = 1,
-	  .method = 2,
-	  .agent_attribute = 3,
-	  .record_big = 8,
-	  .record_little = 8,
-	  .first_big = 0x0a,
-	  .first_little = 0x0b,
-	  .last_big = 0x0c,
-	  .last_little = 0x0d,
-	  .begin = 33,
-	  .attributes = 9,
-	  .exception = 34,
-	  .typed_strings = true,
-	  .words = true,
+	  LAYOUT_1_90,
 	  .nested = true,
 	  .max_exceptions = 128,
 	  .flags = 1 << ZICO_FLAGS_NONE | 1 << ZICO_FLAGS_TOKEN | 1 << ZICO_FLAGS_MASK,
 	  COLUMNS },
-	{ .name = "zico-1.90.6",
-	  .string = 1,
-	  .method = 2,
-	  .agent_attribute = 3,
-	  .record_big = 8,
-	  .record_little = 8,
-	  .first_big = 0x0a,
-	  .first_little = 0x0b,
-	  .last_big = 0x0c,
-	  .last_little = 0x0d,
-	  .begin = 33,
-	  .attributes = 9,
-	  .exception = 34,
-	  .typed_strings = true,
-	  .words = true,
-	  .flags = 1 << ZICO_FLAGS_NONE | 1 << ZICO_FLAGS_MASK,
-	  COLUMNS },
+	{ .name = "zico-1.90.6", LAYOUT_1_90, .flags = 1 << ZICO_FLAGS_NONE | 1 << ZICO_FLAGS_MASK, COLUMNS },
 	{ .name = "zico-2",
 	  .string = 1,
 	  .method = 2,
