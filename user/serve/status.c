@@ -6,12 +6,63 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "base/format/fields.h"
 #include "model/snapshot_fields.h"
 #include "routes.h"
 #include "status.h"
 #include "store/history/history.h"
 
 static const char *const json_types[] = { "application/json", NULL };
+
+static const struct field source_rows[] = {
+	FIELD(serve_source, name),
+	FIELD(serve_source, state),
+	FIELD(serve_source, reason),
+};
+static const struct fields source_fields = FIELDS(source_rows);
+
+static const struct field output_rows[] = {
+	FIELD(serve_output, format),
+	FIELD(serve_output, to),
+	FIELD(serve_output, up),
+	FIELD(serve_output, state),
+	FIELD_AS("queued_documents", serve_output, queued),
+	FIELD_AS("spooled_documents", serve_output, spooled),
+	FIELD(serve_output, clients),
+	FIELD(serve_output, documents),
+	FIELD(serve_output, bytes),
+	FIELD(serve_output, dropped_documents),
+	FIELD(serve_output, dropped_bytes),
+	FIELD(serve_output, reconnects),
+	FIELD(serve_output, withheld_rows),
+	FIELD(serve_output, folded_rows),
+};
+static const struct fields output_fields = FIELDS(output_rows);
+
+/* Held spans are not handed over yet. */
+static const struct field traces_rows[] = {
+	FIELD_AS("handed_over", traces_stats, traces),
+	FIELD_AS("parts", traces_stats, cut),
+	FIELD(traces_stats, spans),
+	FIELD_AS("held_spans", traces_stats, held),
+	FIELD_AS("open_trees", traces_stats, trees),
+	FIELD(traces_stats, lost_spans),
+};
+static const struct fields traces_fields = FIELDS(traces_rows);
+
+/* Totals continue from resumed_unix_ns on. After a kill at most the last second is missing. */
+static const struct field history_rows[] = {
+	FIELD(history_figures, state),
+	FIELD(history_figures, reason),
+	FIELD(history_figures, path),
+	FIELD(history_figures, bytes),
+	FIELD_AS("intervals", history_figures, written),
+	FIELD(history_figures, lost_intervals),
+	FIELD_AS("queued_intervals", history_figures, queued),
+	FIELD_AS("resumed_unix_ns", history_figures, resumed_ns),
+	FIELD_AS("killed_before", history_figures, killed),
+};
+static const struct fields history_fields = FIELDS(history_rows);
 
 uint64_t serve_own_cpu_ns(void)
 {
@@ -43,9 +94,7 @@ static void add_sources(const struct serve *s, struct json *j)
 	json_array_begin(j);
 	for (unsigned i = 0; i < s->n_sources; i++) {
 		json_object_begin(j);
-		json_key_str(j, "name", s->sources[i].name);
-		json_key_str(j, "state", s->sources[i].state);
-		json_key_str(j, "reason", s->sources[i].reason);
+		fields_json(j, &source_fields, &s->sources[i], 0);
 		json_object_end(j);
 	}
 	json_array_end(j);
@@ -54,21 +103,7 @@ static void add_sources(const struct serve *s, struct json *j)
 static void add_output(const struct serve_output *o, struct json *j)
 {
 	json_object_begin(j);
-	json_key_str(j, "format", o->format);
-	json_key_str(j, "to", o->to);
-	json_key(j, "up");
-	json_bool(j, o->up);
-	json_key_str(j, "state", o->state);
-	json_key_u64(j, "queued_documents", o->queued);
-	json_key_u64(j, "spooled_documents", o->spooled);
-	json_key_u64(j, "clients", o->clients);
-	json_key_u64(j, "documents", o->documents);
-	json_key_u64(j, "bytes", o->bytes);
-	json_key_u64(j, "dropped_documents", o->dropped_documents);
-	json_key_u64(j, "dropped_bytes", o->dropped_bytes);
-	json_key_u64(j, "reconnects", o->reconnects);
-	json_key_u64(j, "withheld_rows", o->withheld_rows);
-	json_key_u64(j, "folded_rows", o->folded_rows);
+	fields_json(j, &output_fields, o, 0);
 	json_key(j, "notes");
 	json_array_begin(j);
 	for (unsigned i = 0; i < o->n_notes; i++)
@@ -128,7 +163,7 @@ static void add_self(struct serve *s, const struct totals *t, struct json *j)
 	json_object_end(j);
 }
 
-/* Adds the progress of handing over traces. Held spans are not handed over yet. */
+/* Adds the progress of handing over traces. */
 static void add_traces(struct serve *s, struct json *j)
 {
 	struct traces_stats f;
@@ -138,15 +173,7 @@ static void add_traces(struct serve *s, struct json *j)
 	pthread_mutex_lock(&s->lock);
 	f = s->facts.traces;
 	pthread_mutex_unlock(&s->lock);
-	json_key(j, "traces");
-	json_object_begin(j);
-	json_key_u64(j, "handed_over", f.traces);
-	json_key_u64(j, "parts", f.cut);
-	json_key_u64(j, "spans", f.spans);
-	json_key_u64(j, "held_spans", f.held);
-	json_key_u64(j, "open_trees", f.trees);
-	json_key_u64(j, "lost_spans", f.lost_spans);
-	json_object_end(j);
+	json_key_fields(j, "traces", &traces_fields, &f, 0);
 }
 
 static void add_socket(struct serve *s, struct json *j)
@@ -187,28 +214,16 @@ static void add_history(struct serve *s, struct json *j)
 {
 	struct history_figures f;
 
-	json_key(j, "history");
-	json_object_begin(j);
 	if (!s->o.history) {
+		json_key(j, "history");
+		json_object_begin(j);
 		json_key_str(j, "state", "off");
 		json_key_str(j, "reason", s->o.no_history);
 		json_object_end(j);
 		return;
 	}
 	history_figures(s->o.history, &f);
-	json_key_str(j, "state", f.state);
-	json_key_str(j, "reason", f.reason);
-	json_key_str(j, "path", f.path);
-	json_key_u64(j, "bytes", f.bytes);
-	json_key_u64(j, "intervals", f.written);
-	json_key_u64(j, "lost_intervals", f.lost_intervals);
-	json_key_u64(j, "queued_intervals", f.queued);
-	/* totals continue from there; after a kill at most the last second is missing */
-	json_key(j, "resumed_unix_ns");
-	json_i64(j, f.resumed_ns);
-	json_key(j, "killed_before");
-	json_bool(j, f.killed);
-	json_object_end(j);
+	json_key_fields(j, "history", &history_fields, &f, 0);
 }
 
 void serve_get_status(struct serve *s, struct http_request *r, const char *rest)
