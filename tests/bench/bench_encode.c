@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 #include "encode/encode.h"
-#include "encode/openmetrics.h"
+#include "encode/metrics/openmetrics.h"
 #include "formula/formula.h"
 #include "serve/routes.h"
 
@@ -183,7 +183,7 @@ static void measure_answers(unsigned rounds)
 {
 	static const char *const names[] = { "answer json", "answer cbor", "answer metrics" };
 	static uint64_t ns[MAX_ROUNDS];
-	struct totals_options to = { .keep_ns = OPENMETRICS_KEEP_NS };
+	struct totals_options to = { .keep_ns = SERIES_KEEP_NS };
 	struct totals *t = totals_new(&schema, &to);
 	struct encode_options o = { 0 };
 	struct buf out = { 0 }, scratch = { 0 };

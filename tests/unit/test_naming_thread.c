@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "encode/openmetrics.h"
+#include "encode/metrics/openmetrics.h"
 #include "encode/totals/totals.h"
 #include "encode/totals/totals.h"
 #include "model/cgroup.h"

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "encode/openmetrics.h"
+#include "encode/metrics/openmetrics.h"
 #include "encode/totals/totals.h"
 
 #define ROWS 40

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "encode/openmetrics.h"
+#include "encode/metrics/openmetrics.h"
 #include "routes.h"
 
 #define METRICS_OUTPUTS 64
@@ -20,10 +20,10 @@ struct serve_page {
 /* Writes the page. Names of outputs are copied, so that the lock is not held while the page is made. */
 static int write_metrics(struct serve *s, const struct totals *t, bool version_1)
 {
-	struct openmetrics_output outputs[METRICS_OUTPUTS];
-	struct openmetrics_self self = { .cpu_ns = serve_own_cpu_ns(),
-					 .resident_bytes = serve_own_resident(s),
-					 .outputs = outputs };
+	struct series_output outputs[METRICS_OUTPUTS];
+	struct series_self self = { .cpu_ns = serve_own_cpu_ns(),
+				    .resident_bytes = serve_own_resident(s),
+				    .outputs = outputs };
 	char names[METRICS_OUTPUTS][sizeof(s->outputs->to)];
 
 	pthread_mutex_lock(&s->lock);
@@ -32,8 +32,8 @@ static int write_metrics(struct serve *s, const struct totals *t, bool version_1
 
 		serve_page_figures(s, o);
 		memcpy(names[self.n_outputs], o->to, sizeof(names[0]));
-		outputs[self.n_outputs] = (struct openmetrics_output){ names[self.n_outputs], o->documents,
-								       o->dropped_documents };
+		outputs[self.n_outputs] = (struct series_output){ names[self.n_outputs], o->documents,
+								  o->dropped_documents };
 	}
 	pthread_mutex_unlock(&s->lock);
 	return openmetrics_write(t, &self, version_1, &s->scratch, &s->out);

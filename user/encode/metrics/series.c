@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "encode/emit.h"
+#include "series.h"
+
+/* The labels of a row. Their place is an offset, for the buffer may move while it grows. */
+struct label_place {
+	uint32_t at, len;
+};
+
+struct label {
+	const char *key, *value;
+};
+
+const char *series_suffix(enum series_type type)
+{
+	static const char *const suffixes[] = { "_total", "", "_info" };
+
+	return suffixes[type];
+}
+
+char *series_number(char *p, uint64_t v, unsigned digits)
+{
+	uint64_t unit = digits == 6 ? 1000000 : digits == 9 ? 1000000000 : 1, fraction = v % unit;
+
+	p = emit_u64(p, v / unit);
+	if (!fraction)
+		return p;
+	*p++ = '.';
+	for (unsigned i = digits; i--; fraction /= 10)
+		p[i] = (char)('0' + fraction % 10);
+	p += digits;
+	while (p[-1] == '0')
+		p--;
+	return p;
+}
+
+static void begin(struct series_writer *w, const struct series_family *f)
+{
+	w->family = f;
+	if (w->ops->begin)
+		w->ops->begin(w, f);
+}
+
+/* Makes the text of up to n labels in the room of the caller. A label that does not fit is left out whole. */
+static struct series_labels make(const struct series_writer *w, char room[SERIES_LABEL_MAX], const struct label *l,
+				 unsigned n)
+{
+	struct buf b = { .data = (uint8_t *)room, .cap = SERIES_LABEL_MAX, .limit = SERIES_LABEL_MAX };
+
+	for (unsigned i = 0; i < n; i++) {
+		size_t was = b.len;
+
+		w->ops->label(&b, l[i].key, l[i].value);
+		if (b.failed) {
+			b.failed = false;
+			b.len = was;
+		}
+	}
+	return (struct series_labels){ room, b.len };
+}
+
+/* A sample of the machine, with one label or none (key NULL). */
+static void sample(struct series_writer *w, const char *key, const char *value, uint64_t v, unsigned digits)
+{
+	const struct series_labels none = { "", 0 };
+	const struct label l = { key, value };
+	char room[SERIES_LABEL_MAX];
+
+	w->ops->sample(w, none, key ? make(w, room, &l, 1) : none, v, digits);
+}
+
+/* True for the first domain of its kind (any_package), or of its kind, package and die: two GPUs are one series. */
+static bool first_of(const struct schema *s, unsigned d, bool any_package)
+{
+	for (unsigned i = 0; i < d; i++)
+		if (s->domains[i].kind == s->domains[d].kind &&
+		    (any_package ||
+		     (s->domains[i].package == s->domains[d].package && s->domains[i].die == s->domains[d].die)))
+			return false;
+	return true;
+}
+
+struct domain_labels {
+	struct label l[4];
+	unsigned n;
+	char package[12], die[12];
+};
+
+static void domain_labels(struct domain_labels *to, const struct domain_desc *d)
+{
+	to->n = 0;
+	to->l[to->n++] = (struct label){ "domain", domain_kind_name(d->kind) };
+	snprintf(to->package, sizeof(to->package), "%u", d->package);
+	snprintf(to->die, sizeof(to->die), "%u", d->die);
+	if (d->kind != DOMAIN_PSYS)
+		to->l[to->n++] = (struct label){ d->kind == DOMAIN_GPU      ? "gpu" :
+						 d->kind == DOMAIN_EXTERNAL ? "meter" :
+									      "package",
+						 to->package };
+	if (d->has_die)
+		to->l[to->n++] = (struct label){ "die", to->die };
+}
+
+/* Writes a family with a sample per domain. field: offset of the figure in struct total_domain. */
+static void domain_family(struct series_writer *w, const struct series_family *f, size_t field)
+{
+	const struct schema *s = w->totals->schema;
+	const struct series_labels none = { "", 0 };
+	char room[SERIES_LABEL_MAX];
+	struct domain_labels l;
+
+	begin(w, f);
+	for (unsigned d = 0; d < s->n_domains; d++) {
+		uint64_t sum = 0;
+
+		if (!first_of(s, d, false))
+			continue;
+		for (unsigned i = d; i < s->n_domains; i++)
+			if (s->domains[i].kind == s->domains[d].kind &&
+			    s->domains[i].package == s->domains[d].package && s->domains[i].die == s->domains[d].die)
+				sum += *(const uint64_t *)((const char *)&w->totals->domains[i] + field);
+		domain_labels(&l, &s->domains[d]);
+		w->ops->sample(w, none, make(w, room, l.l, l.n), sum, 6);
+	}
+}
+
+static void write_machine_energy(struct series_writer *w)
+{
+	static const struct series_family energy = { "jouled_energy_joules", "joules",
+						     "Energy measured, or estimated, per domain.", SERIES_COUNTER };
+	static const struct series_family idle = { "jouled_idle_energy_joules", "joules",
+						   "The part of it that the idle machine draws.", SERIES_COUNTER };
+	static const struct series_family residual = { "jouled_residual_energy_joules", "joules",
+						       "The part of it that nobody can be charged with.",
+						       SERIES_COUNTER };
+
+	domain_family(w, &energy, offsetof(struct total_domain, energy_uj));
+	domain_family(w, &idle, offsetof(struct total_domain, idle_uj));
+	domain_family(w, &residual, offsetof(struct total_domain, residual_uj));
+}
+
+/* Writes the number of intervals by the quality of their energy, so that missing energy is visible. */
+static void write_qualities(struct series_writer *w)
+{
+	static const struct series_family f = { "jouled_energy_intervals", "",
+						"Intervals by the quality of their energy; lost ones brought none.",
+						SERIES_COUNTER };
+	const struct schema *s = w->totals->schema;
+	const struct series_labels none = { "", 0 };
+	char room[SERIES_LABEL_MAX];
+	struct domain_labels l;
+
+	begin(w, &f);
+	for (unsigned d = 0; d < s->n_domains; d++) {
+		if (!first_of(s, d, false))
+			continue;
+		domain_labels(&l, &s->domains[d]);
+		for (unsigned q = 0; q < TOTALS_QUALITIES; q++) {
+			l.l[l.n] = (struct label){ "quality", quality_name(q ? 1u << (q - 1) : 0) };
+			w->ops->sample(w, none, make(w, room, l.l, l.n + 1), w->totals->domains[d].intervals[q], 0);
+		}
+	}
+}
+
+/* Writes which kinds to add up: other domains contain the rest, and a sum over all would count energy twice. */
+static void write_summed(struct series_writer *w)
+{
+	static const struct series_family f = {
+		"jouled_domain_summed", "",
+		"1 for the kinds of domains that are added up to the machine, 0 for those that the others hold.",
+		SERIES_GAUGE
+	};
+	const struct schema *s = w->totals->schema;
+
+	begin(w, &f);
+	for (unsigned d = 0; d < s->n_domains; d++)
+		if (first_of(s, d, true))
+			sample(w, "domain", domain_kind_name(s->domains[d].kind), schema_sums(s, d), 0);
+}
+
+static uint64_t kind_sum(const struct totals *t, const uint64_t *v, unsigned d)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = d; i < t->schema->n_domains; i++)
+		if (t->schema->domains[i].kind == t->schema->domains[d].kind)
+			sum += v[i];
+	return sum;
+}
+
+static void write_retired(struct series_writer *w)
+{
+	static const struct series_family f = { "jouled_retired_energy_joules", "joules",
+						"Energy of ended cgroups whose own series is not shown any more.",
+						SERIES_COUNTER };
+	const struct schema *s = w->totals->schema;
+
+	begin(w, &f);
+	for (unsigned d = 0; d < s->n_domains; d++)
+		if (first_of(s, d, true))
+			sample(w, "domain", domain_kind_name(s->domains[d].kind),
+			       kind_sum(w->totals, w->totals->retired, d), 6);
+}
+
+static void write_counts(struct series_writer *w)
+{
+	static const struct series_family cpu = { "jouled_cpu_seconds", "seconds", "Time of all CPUs.",
+						  SERIES_COUNTER };
+	static const struct series_family losses = { "jouled_losses", "", "What could not be counted where it belongs.",
+						     SERIES_COUNTER };
+	static const struct series_family intervals = { "jouled_intervals", "",
+							"Intervals that these totals are made of.", SERIES_COUNTER };
+	static const struct series_family msr = { "jouled_msr_events", "", "Events of the msr PMU, all CPUs.",
+						  SERIES_COUNTER };
+	const struct totals *t = w->totals;
+
+	begin(w, &cpu);
+	sample(w, "mode", "busy", t->busy_ns, 9);
+	sample(w, "mode", "idle", t->idle_ns, 9);
+	sample(w, "mode", "irq_steal", t->irq_steal_ns, 9);
+	sample(w, "mode", "offline", t->offline_ns, 9);
+	begin(w, &msr);
+	for (unsigned i = 0; i < t->schema->msr.n; i++)
+		sample(w, "event", t->schema->msr.ev[i].name, t->msr[i], 0);
+	begin(w, &losses);
+	sample(w, "reason", "folded", t->losses.folded, 0);
+	sample(w, "reason", "counter_reads", t->losses.lost_reads, 0);
+	sample(w, "reason", "lifecycle_events", t->losses.lost_events, 0);
+	sample(w, "reason", "switches_mended", t->losses.missed_switches, 0);
+	begin(w, &intervals);
+	sample(w, NULL, NULL, t->adds, 0);
+}
+
+static void write_self(struct series_writer *w, const struct series_self *self)
+{
+	static const struct series_family cpu = { "jouled_self_cpu_seconds", "seconds",
+						  "Processor time of the agent itself.", SERIES_COUNTER };
+	static const struct series_family memory = { "jouled_self_resident_bytes", "bytes",
+						     "Memory of the agent itself.", SERIES_GAUGE };
+	static const struct series_family sent = { "jouled_output_documents", "", "Documents that an output delivered.",
+						   SERIES_COUNTER };
+	static const struct series_family dropped = { "jouled_output_dropped_documents", "",
+						      "Documents that it dropped.", SERIES_COUNTER };
+	const struct series_labels none = { "", 0 };
+	char room[SERIES_LABEL_MAX], number[12];
+
+	begin(w, &cpu);
+	sample(w, NULL, NULL, self->cpu_ns, 9);
+	begin(w, &memory);
+	sample(w, NULL, NULL, self->resident_bytes, 0);
+	for (int k = 0; k < 2; k++) {
+		begin(w, k ? &dropped : &sent);
+		for (unsigned i = 0; i < self->n_outputs; i++) {
+			const struct series_output *o = &self->outputs[i];
+			const struct label l[] = { { "number", number }, { "output", o->name } };
+
+			snprintf(number, sizeof(number), "%u", i);
+			w->ops->sample(w, none, make(w, room, l, 2), k ? o->dropped : o->documents, 0);
+		}
+	}
+}
+
+static void write_build(struct series_writer *w)
+{
+	static const struct series_family f = { "jouled_build", "", "The agent.", SERIES_INFO };
+	const struct series_labels none = { "", 0 };
+	const struct label l[] = { { "version", JOULED_VERSION }, { "sensor", w->totals->schema->sensor } };
+	char room[SERIES_LABEL_MAX];
+
+	begin(w, &f);
+	w->ops->sample(w, none, make(w, room, l, 2), 1, 0);
+}
+
+static bool shown(const struct totals *t, unsigned row)
+{
+	return t->rows[row].shown && row != ROW_IDLE;
+}
+
+static void add_names(const struct series_writer *w, struct buf *b, const struct names *n)
+{
+	static const enum name_field shown_names[] = {
+		NAME_NAMESPACE, NAME_POD, NAME_CONTAINER, NAME_MACHINE, NAME_UNIT, NAME_USER,
+	};
+
+	for (unsigned i = 0; n && i < sizeof(shown_names) / sizeof(shown_names[0]); i++) {
+		const char *text = names_text(n, shown_names[i]);
+
+		if (*text)
+			w->ops->label(b, name_field_key(shown_names[i]), text);
+	}
+}
+
+/* Makes the labels of every row, cgroup and names, once; all families use them. */
+static int make_rows(struct series_writer *w)
+{
+	const struct totals *t = w->totals;
+	size_t heads = t->n_rows * sizeof(struct label_place);
+
+	buf_reset(w->labels);
+	if (!buf_reserve(w->labels, heads))
+		return -ENOMEM;
+	w->labels->len = heads;
+	for (unsigned i = 0; i < t->n_rows; i++) {
+		struct label_place l = { .at = (uint32_t)w->labels->len };
+
+		if (shown(t, i)) {
+			w->ops->label(w->labels, "cgroup", t->rows[i].name);
+			add_names(w, w->labels, t->rows[i].names);
+		}
+		l.len = (uint32_t)(w->labels->len - l.at);
+		if (!w->labels->failed)
+			memcpy(w->labels->data + i * sizeof(l), &l, sizeof(l));
+	}
+	return w->labels->failed ? -ENOMEM : 0;
+}
+
+static struct series_labels row_labels(const struct series_writer *w, unsigned row)
+{
+	struct label_place l;
+
+	memcpy(&l, w->labels->data + row * sizeof(l), sizeof(l));
+	return (struct series_labels){ (const char *)w->labels->data + l.at, l.len };
+}
+
+/* Writes a sample for every row that is shown. */
+static void row_samples(struct series_writer *w, unsigned column, struct series_labels more, unsigned digits)
+{
+	const struct totals *t = w->totals;
+
+	for (unsigned i = 0; i < t->n_rows; i++)
+		if (shown(t, i))
+			w->ops->sample(w, row_labels(w, i), more, totals_shown(t, i, column), digits);
+}
+
+/* Writes per row the sum over all domains of the kind of domain d. */
+static void kind_samples(struct series_writer *w, unsigned d, struct series_labels more)
+{
+	const struct totals *t = w->totals;
+
+	for (unsigned i = 0; i < t->n_rows; i++) {
+		uint64_t sum = 0;
+
+		if (!shown(t, i))
+			continue;
+		for (unsigned k = d; k < t->schema->n_domains; k++)
+			if (t->schema->domains[k].kind == t->schema->domains[d].kind)
+				sum += totals_shown(t, i, k);
+		w->ops->sample(w, row_labels(w, i), more, sum, 6);
+	}
+}
+
+static void write_cgroup_energy(struct series_writer *w)
+{
+	static const struct series_family f = {
+		"jouled_cgroup_energy_joules", "joules",
+		"Energy of a cgroup's own processes; kernel, irq+steal, other and unselected are what is left of the split.",
+		SERIES_COUNTER
+	};
+	const struct schema *s = w->totals->schema;
+	char room[SERIES_LABEL_MAX];
+
+	begin(w, &f);
+	for (unsigned d = 0; d < s->n_domains; d++) {
+		const struct label l = { "domain", domain_kind_name(s->domains[d].kind) };
+
+		if (first_of(s, d, true))
+			kind_samples(w, d, make(w, room, &l, 1));
+	}
+}
+
+static void write_cgroup_use(struct series_writer *w)
+{
+	static const struct series_family cpu = { "jouled_cgroup_cpu_seconds", "seconds",
+						  "Processor time of a cgroup's own processes.", SERIES_COUNTER };
+	static const struct series_family switches = { "jouled_cgroup_switches", "",
+						       "Times a CPU was switched to the cgroup.", SERIES_COUNTER };
+	static const struct series_family events = { "jouled_cgroup_events", "", "Perf events counted for the cgroup.",
+						     SERIES_COUNTER };
+	const struct series_labels none = { "", 0 };
+	const struct totals *t = w->totals;
+	char room[SERIES_LABEL_MAX];
+
+	begin(w, &cpu);
+	row_samples(w, totals_column(t, TOTAL_TIME), none, 9);
+	begin(w, &switches);
+	row_samples(w, totals_column(t, TOTAL_SWITCHES), none, 0);
+	begin(w, &events);
+	for (unsigned i = 0; i < t->schema->core.n; i++) {
+		const struct label l = { "event", t->schema->core.ev[i].name };
+
+		row_samples(w, totals_counter(t, i), make(w, room, &l, 1), 0);
+	}
+}
+
+static void write_cgroup_network(struct series_writer *w)
+{
+	static const struct {
+		struct series_family f;
+		unsigned column;
+	} all[] = {
+		{ { "jouled_cgroup_network_receive_bytes", "bytes", "Bytes that the cgroup's sockets received.",
+		    SERIES_COUNTER },
+		  TOTAL_RX_BYTES },
+		{ { "jouled_cgroup_network_receive_packets", "packets", "Packets that they received.", SERIES_COUNTER },
+		  TOTAL_RX_PACKETS },
+		{ { "jouled_cgroup_network_transmit_bytes", "bytes", "Bytes that the cgroup's sockets sent.",
+		    SERIES_COUNTER },
+		  TOTAL_TX_BYTES },
+		{ { "jouled_cgroup_network_transmit_packets", "packets", "Packets that they sent.", SERIES_COUNTER },
+		  TOTAL_TX_PACKETS },
+	};
+	const struct series_labels none = { "", 0 };
+
+	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		begin(w, &all[i].f);
+		row_samples(w, totals_column(w->totals, all[i].column), none, 0);
+	}
+}
+
+int series_write(struct series_writer *w, const struct totals *t, const struct series_self *self)
+{
+	int rc;
+
+	w->totals = t;
+	rc = make_rows(w);
+	if (rc)
+		return rc;
+	write_build(w);
+	write_machine_energy(w);
+	write_qualities(w);
+	write_summed(w);
+	write_retired(w);
+	write_counts(w);
+	write_cgroup_energy(w);
+	write_cgroup_use(w);
+	write_cgroup_network(w);
+	if (self)
+		write_self(w, self);
+	return w->out->failed ? -ENOMEM : 0;
+}
+
+int series_encoder_new(const char *format, const struct encode_options *o, const struct schema *s,
+		       struct series_encoder **ret, struct err *err)
+{
+	struct totals_options to = { .keep_ns = o->keep_ns ? o->keep_ns : SERIES_KEEP_NS, .top = o->top };
+	struct series_encoder *e = calloc(1, sizeof(*e));
+
+	if (e)
+		e->totals = totals_new(s, &to);
+	if (!e || !e->totals) {
+		series_encoder_free(e);
+		return err_set(err, -ENOMEM, "format %s: out of memory; free some", format);
+	}
+	*ret = e;
+	return 0;
+}
+
+void series_encoder_free(struct series_encoder *e)
+{
+	if (!e)
+		return;
+	totals_free(e->totals);
+	free(e->totals);
+	buf_free(&e->labels);
+	free(e);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The series that totals are shown as: their names, labels and values. All formats of metrics have the same ones
+ * (docs/formats/metrics.md), each in its own bytes. */
+#ifndef JD_ENCODE_SERIES_H
+#define JD_ENCODE_SERIES_H
+#include "encode/encode.h"
+#include "encode/totals/totals.h"
+
+#define SERIES_KEEP_NS (300 * 1000000000ull) /* default of `keep` */
+#define SERIES_LABEL_MAX 512 /* bytes of the further labels of a sample, as text */
+
+enum series_type { SERIES_COUNTER, SERIES_GAUGE, SERIES_INFO };
+
+struct series_family {
+	const char *name; /* without the suffix of its type */
+	const char *unit; /* "" = none */
+	const char *help;
+	enum series_type type;
+};
+
+/* Labels as the writer's label() made them, one behind the other. */
+struct series_labels {
+	const char *text;
+	size_t len;
+};
+
+/* Figures of the agent itself. */
+struct series_output {
+	const char *name;
+	uint64_t documents, dropped;
+};
+
+struct series_self {
+	uint64_t cpu_ns, resident_bytes;
+	const struct series_output *outputs;
+	unsigned n_outputs;
+};
+
+struct series_writer;
+
+struct series_ops {
+	/* A family begins. May be NULL. */
+	void (*begin)(struct series_writer *w, const struct series_family *f);
+	/* Appends one label to b, in the writer's own syntax. */
+	void (*label)(struct buf *b, const char *key, const char *value);
+	/* Writes a sample of the family w->family. Its labels are those of the row (none for the machine) and more. The value
+	 * is v / 10^digits; digits is 0, 6 (microjoules as joules) or 9 (nanoseconds as seconds). */
+	void (*sample)(struct series_writer *w, struct series_labels row, struct series_labels more, uint64_t v,
+		       unsigned digits);
+};
+
+/* The first member of a format's own struct. */
+struct series_writer {
+	const struct series_ops *ops;
+	struct buf *out;
+	struct buf *labels; /* scratch for the labels of the rows; reused, so that steady state allocates nothing */
+	const struct totals *totals; /* series_write sets it and family */
+	const struct series_family *family;
+};
+
+/* Writes every series of t. self may be NULL. 0 or -ENOMEM. */
+int series_write(struct series_writer *w, const struct totals *t, const struct series_self *self);
+/* What the names of the samples of that type end with. */
+const char *series_suffix(enum series_type type);
+/* Appends v / 10^digits in decimal, without zeros at the end; at most 22 bytes. Returns the end. */
+char *series_number(char *p, uint64_t v, unsigned digits);
+
+/* The common part of encoders of metrics: each has totals of its own. */
+struct series_encoder {
+	struct encoder_stats stats;
+	struct totals *totals;
+	struct buf labels;
+};
+
+/* 0 or -ENOMEM with err. */
+int series_encoder_new(const char *format, const struct encode_options *o, const struct schema *s,
+		       struct series_encoder **ret, struct err *err);
+void series_encoder_free(struct series_encoder *e); /* NULL accepted */
+
+#endif
