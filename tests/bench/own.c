@@ -81,11 +81,11 @@ static void die(const struct err *err)
 static void make_events(struct own *o, unsigned n_events)
 {
 	char *name = bench_cycles() ? (char *)"CYCLES" : (char *)"msr/tsc/";
-	struct str_list list = { &name, 1 }, none = { NULL, 0 };
+	struct str_list list = { .v = &name, .n = 1 }, none = { 0 };
 	struct event_set *set = &o->schema.core;
 	struct absent_events absent = { 0 };
-	const struct event_group core = { o->root, &o->seam, false, set, o->core, &absent };
-	const struct event_group msr = { o->root, &o->seam, true, &o->schema.msr, o->msr, &absent };
+	const struct event_group core = { o->root, &o->seam, false, set, o->core, &absent, NULL };
+	const struct event_group msr = { o->root, &o->seam, true, &o->schema.msr, o->msr, &absent, NULL };
 	struct err err = { 0 };
 
 	o->seam = perf_seam_live();

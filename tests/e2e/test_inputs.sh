@@ -8,7 +8,7 @@ refused() {
 	name=$1 want=$2 pattern=$3
 	shift 3
 	run "$name" "$@"
-	count=$(grep -vc '^jouled: warning: ' "$work/$name.err")
+	count=$(grep -vcE '^jouled: (warning|note): ' "$work/$name.err")
 	if [ $status -ne "$want" ]; then
 		fail "$name" "exit status $status, expected $want: $(said "$name")"
 	elif [ "$count" -ne 1 ]; then
@@ -47,8 +47,8 @@ yaml broken 'sensor: "a\ninterval: 1s\n'
 refused broken-yaml 2 'broken.yaml:[0-9]+' --check -c "$work/broken.yaml"
 yaml apostrophe "sensor: \"it's\"\n"
 refused sensor-apostrophe 2 'apostrophe.yaml:1: .*sensor' --check -c "$work/apostrophe.yaml"
-yaml event 'events: { core: [INSTRUCTIONZ] }\n'
-refused unknown-event 2 'INSTRUCTIONZ' --check -c "$work/event.yaml"
+yaml event 'events:\n  core:\n    - CYCLES\n    - INSTRUCTIONZ\n'
+refused unknown-event 2 '/event.yaml:4: events.core: unknown event INSTRUCTIONZ' --check -c "$work/event.yaml"
 yaml many 'events: { core: [A, B, C, D, E, F, G, H, I] }\n'
 refused too-many-events 2 'many.yaml:1: ' --check -c "$work/many.yaml"
 yaml enum 'trigger: sometimes\n'
@@ -59,6 +59,9 @@ refused binary-file 2 'binary.yaml' --check -c "$work/binary.yaml"
 refused no-such-format 2 'hwcp' -n 1 -o hwcp=stdout:
 refused bad-url 2 'tpc' -n 1 -o hwpc=tpc://127.0.0.1:1
 refused bad-port 2 '99999' -n 1 -o hwpc=tcp://127.0.0.1:99999
+refused bad-web-port 2 '99999.*at most 65535' --check --web 99999
+yaml web 'sensor: a\nweb: { listen: "[::1]:65536" }\n'
+refused bad-web-port-of-file 2 'web.yaml:2: web.listen' --check -c "$work/web.yaml"
 refused bad-output-option 2 'tim' -n 1 -o 'hwpc=stdout:?tim=ms'
 refused option-of-another-format 2 'leaf-only' -n 1 -o 'power=stdout:?leaf-only=true'
 refused bad-interval 2 '5ms' -i 5ms -n 1

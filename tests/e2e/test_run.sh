@@ -32,7 +32,7 @@ else
 fi
 kill "$spinner"
 
-for flag in --help --version; do
+for flag in --help --version -h -V; do
 	"$JOULED" $flag >"$work/flag.out" 2>"$work/flag.err"
 	status=$?
 	if [ $status -eq 0 ] && [ -s "$work/flag.out" ] && [ ! -s "$work/flag.err" ]; then
@@ -41,6 +41,21 @@ for flag in --help --version; do
 		fail "run$flag" "exit status $status"
 	fi
 done
+# One line says what is measured and what is not; the reasons show with -v, and none with -q.
+run summary -n 1 -i 100ms -o null:
+run summary-v -v -n 1 -i 100ms -o null:
+run summary-q -q -n 1 -i 100ms -o null:
+absent=$(sed -n 's/.*; not measured: \([^;]*\);.*/\1/p' "$work/summary.err" | tr ',' '\n' | grep -vc '^ *energy$\|^$')
+if [ "$(grep -c '^jouled: note: measured here: CPU time' "$work/summary.err")" = 1 ] && ! grep -q 'left out\|stand-in' "$work/summary.err" &&
+	[ "$(grep -c '^jouled: info: event .* is left out: ' "$work/summary-v.err")" = "$absent" ] && [ ! -s "$work/summary-q.err" ]; then
+	ok run-says-what-it-measures
+else
+	fail run-says-what-it-measures "$absent absent: $(said summary)"
+fi
+run summary-root --root tests/sysroot/kabylake-laptop -n 1 -i 100ms -o null:
+grep -q 'note: measured here: energy of package-0, core-0, .* (powercap); not measured: CPU time, ' "$work/summary-root.err" && ok run-says-what-a-capture-has ||
+	fail run-says-what-a-capture-has "$(said summary-root)"
+
 missing=
 for word in --config --interval --count --output --socket --state-dir --rapl --formula --idle --trigger --estimate --root \
 	--replay --btf --check --version; do

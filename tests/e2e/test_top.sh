@@ -49,6 +49,12 @@ expect unknown_format 2 'one of json, cbor' stream --format xml
 expect bad_interval 2 '10ms to 1h' top --interval 1ms
 expect bad_count 2 'not a number' stream --count 0
 
+ctl help help
+[ $status -eq 0 ] && grep -q '^Usage: joulectl VERB' "$work/help.out" && [ ! -s "$work/help.err" ] && ok help_word || fail help_word "exit $status: $(said help)"
+ctl help_of help top
+[ $status -eq 0 ] && grep -q '^Usage: joulectl top' "$work/help_of.out" && ok help_of_verb || fail help_of_verb "exit $status: $(said help_of)"
+expect help_of_nothing 2 'did you mean top' help tip
+
 for verb in $("$JOULECTL" --completion ""); do
 	case $verb in --*) continue ;; esac
 	ctl "help_$verb" "$verb" --help

@@ -79,6 +79,8 @@ base=http://127.0.0.1:$port/
 mode=$(stat -c %a "$work/run/token")
 { [ "$mode" = 600 ] || [ "$mode" = 640 ]; } && [ ${#token} -eq 32 ] && ok web-token-file || fail web-token-file "mode $mode, $token"
 expect web-agent-nobody 403 "$base"
+has web-agent-nobody-told "SECRET is what $work/run/token on this machine holds" "$work/body"
+has web-agent-url "note: web: http://127.0.0.1:$port/?token=\$(cat $work/run/token)" "$work/agent.err"
 expect web-agent-nobody-data 403 "${base}v1/snapshot"
 expect web-agent-wrong-token 403 "$base?token=0123456789abcdef0123456789abcdef"
 expect web-agent-enter 303 -c "$work/jar" "$base?token=$token"

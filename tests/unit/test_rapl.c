@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include "source/energy/rapl.h"
 #include "rapl_machine.h"
 
 static void modes(void **state)
@@ -218,6 +219,24 @@ static void nothing_to_check_against(void **state)
 	free_laptop(&m);
 }
 
+/* The next warning begins so, and ends with the whole reason of the last interface. */
+static void expect_end(struct machine *m, const char *start)
+{
+	const struct energy_source_ops *ops[4];
+	struct energy_source *src[4];
+	unsigned n = rapl_interfaces(m->rp, ops, src, 4);
+	const char *reason;
+	char text[RAPL_WARNING_SIZE];
+	size_t len;
+
+	ops[n - 1]->state(src[n - 1], &reason);
+	assert_true(rapl_next_warning(m->rp, text, sizeof(text)));
+	len = strlen(text);
+	if (strncmp(text, start, strlen(start)) != 0 || len < strlen(reason) ||
+	    strcmp(text + len - strlen(reason), reason) != 0)
+		fail_msg("\"%s\" does not begin with \"%s\" and end with \"%s\"", text, start, reason);
+}
+
 /* A virtual machine whose kernel shows perf's psys by the CPU model: the register behind it reads 0 (msr), or the event never
  * counts (perf). With a package beside it, psys is believed. */
 static void test_psys_that_counts_nothing(void **state)
@@ -248,6 +267,8 @@ static void test_psys_that_counts_nothing(void **state)
 		assert_int_equal(rapl_interfaces(m.rp, ops, src, 4), 3);
 		assert_int_equal(ops[1]->state(src[1], &reason), with_package ? ENERGY_OK : ENERGY_BROKEN);
 		assert_true(with_package || strstr(reason, "counts nothing"));
+		if (!with_package) /* the reasons of all three interfaces, to the end of the last */
+			expect_end(&m, "psys: not measured: powercap absent: ");
 		machine_free(&m);
 		perf_seam_free(&m.seam);
 	}

@@ -129,6 +129,7 @@ static int agent_open(struct agent *a, struct config *c, struct err *err)
 	if (rc)
 		return rc;
 	serving_tell(a->serving, a->plan);
+	machine_say_summary(a->machine);
 	machine_say(a->machine); /* before any other thread can log */
 	const struct pipeline_options o = { a->machine, a->plan, a->serving, a->tracing, a->done_fd };
 

@@ -70,12 +70,12 @@ int main(int argc, char **argv)
 	umask(umask(0) | 027); /* energy at full resolution is a side channel: files are not readable by others */
 	fill_standard_descriptors();
 	raise_file_limit();
-	log_init("jouled", LOG_LVL_WARN);
+	log_init("jouled", LOG_LVL_NOTE);
 	if (config_load(argc, argv, &c, &action, &err) != 0) {
 		log_error("%s", err.text);
 		return EXIT_USAGE;
 	}
-	log_init("jouled", c->program.quiet ? LOG_LVL_ERROR : c->program.verbose ? LOG_LVL_DEBUG : LOG_LVL_WARN);
+	log_init("jouled", c->program.quiet ? LOG_LVL_ERROR : c->program.verbose ? LOG_LVL_DEBUG : LOG_LVL_NOTE);
 	if (action == ACTION_RUN)
 		return run(argc, argv, c);
 	if (action == ACTION_CHECK && (status = status_of(check_config(c, &err), &err)) == EXIT_OK && !c->program.quiet)

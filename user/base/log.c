@@ -10,7 +10,7 @@
 #include "text.h"
 
 static const char *log_program = "jouled";
-static enum log_level log_max = LOG_LVL_WARN;
+static enum log_level log_max = LOG_LVL_NOTE;
 static bool log_journal;
 
 /* systemd.exec(5), JOURNAL_STREAM: "device:inode" of the stream it set up; another stderr
@@ -36,8 +36,8 @@ void log_init(const char *program, enum log_level max)
 
 void log_msg(enum log_level level, const char *fmt, ...)
 {
-	static const char *const words[] = { "error", "warning", "info", "debug" };
-	static const int priority[] = { 3, 4, 6, 7 }; /* syslog(3) */
+	static const char *const words[] = { "error", "warning", "note", "info", "debug" };
+	static const int priority[] = { 3, 4, 5, 6, 7 }; /* syslog(3) */
 	char text[1024], clean[1024], line[1200];
 	va_list ap;
 	int n;

@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum log_level { LOG_LVL_ERROR, LOG_LVL_WARN, LOG_LVL_INFO, LOG_LVL_DEBUG };
+/* A note is what everybody should read once although nothing is wrong. It shows unless -q is given, an info with -v. */
+enum log_level { LOG_LVL_ERROR, LOG_LVL_WARN, LOG_LVL_NOTE, LOG_LVL_INFO, LOG_LVL_DEBUG };
 
 void log_init(const char *program, enum log_level max);
 void log_msg(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -17,6 +18,7 @@ bool log_worth(uint64_t now, uint64_t *said);
 
 #define log_error(...) log_msg(LOG_LVL_ERROR, __VA_ARGS__)
 #define log_warn(...) log_msg(LOG_LVL_WARN, __VA_ARGS__)
+#define log_note(...) log_msg(LOG_LVL_NOTE, __VA_ARGS__)
 #define log_info(...) log_msg(LOG_LVL_INFO, __VA_ARGS__)
 #define log_debug(...) log_msg(LOG_LVL_DEBUG, __VA_ARGS__)
 

@@ -13,7 +13,7 @@ static void print_help(void)
 	printf("Usage: joulectl VERB [OPTION]... [ARGUMENT]...\n\nVerbs:\n");
 	for (const struct verb *const *v = verbs; *v; v++)
 		printf("  %-10s %s\n", (*v)->name, (*v)->help);
-	printf("\njoulectl VERB --help says more about one; joulectl --version is the version.\n");
+	printf("\njoulectl VERB --help, or joulectl help VERB, says more about one; joulectl --version is the version.\n");
 }
 
 static int unknown_verb(const char *name)
@@ -53,8 +53,14 @@ static int run_verb(int argc, char **argv)
 		printf("joulectl %s\n", JOULED_VERSION);
 		return CTL_OK;
 	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
-		print_help();
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		v = argc > 2 ? verb_find(argv[2]) : NULL;
+		if (argc > 2 && !v)
+			return unknown_verb(argv[2]);
+		if (v)
+			verb_print_help(v);
+		else
+			print_help();
 		return CTL_OK;
 	}
 	if (!strcmp(argv[1], "--completion")) {
@@ -79,7 +85,7 @@ int main(int argc, char **argv)
 {
 	const struct verb *v;
 
-	log_init("joulectl", LOG_LVL_WARN);
+	log_init("joulectl", LOG_LVL_NOTE);
 	v = argc > 1 ? verb_find(argv[1]) : NULL;
 	return put_end(run_verb(argc, argv), v && v->lost_status ? v->lost_status : CTL_LOST);
 }

@@ -68,7 +68,11 @@ static void client_retry(struct client *c, const char *why)
 		pthread_mutex_unlock(&c->s.lock);
 	}
 	sink_failed(&c->s, why);
-	sink_state(&c->s, false, "%.90s: %.40s, next try in %u.%u s", c->where, why, ms / 1000, ms % 1000 / 100);
+	if (c->draining) /* the last try */
+		sink_state(&c->s, false, "%.90s: %.60s", c->where, why);
+	else
+		sink_state(&c->s, false, "%.90s: %.40s, next try in %u.%u s", c->where, why, ms / 1000,
+			   ms % 1000 / 100);
 }
 
 static void client_up(struct client *c, int fd)

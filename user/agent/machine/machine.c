@@ -37,13 +37,15 @@ static int open_seam(struct machine *m, struct err *err)
 	return rc ? err_set(err, rc, "%s/perf-seam: %s; correct or remove it", fsroot_dir(m->root), strerror(-rc)) : 0;
 }
 
-static int resolve_events(struct machine *m, const struct events_config *c, struct err *err)
+static int resolve_events(struct machine *m, const struct machine_config *c, struct err *err)
 {
-	const struct event_group core = { m->root, &m->seam, false, &m->schema.core, m->core_variants, &m->absent_core };
-	const struct event_group msr = { m->root, &m->seam, true, &m->schema.msr, m->msr_variants, &m->absent_msr };
-	int rc = events_resolve(&c->core, &core, err);
+	const struct event_group core = { m->root,          &m->seam,        false,  &m->schema.core,
+					  m->core_variants, &m->absent_core, c->file };
+	const struct event_group msr = { m->root,         &m->seam,       true,   &m->schema.msr,
+					 m->msr_variants, &m->absent_msr, c->file };
+	int rc = events_resolve(&c->events.core, &core, err);
 
-	return rc ? rc : events_resolve(&c->msr, &msr, err);
+	return rc ? rc : events_resolve(&c->events.msr, &msr, err);
 }
 
 int machine_enter(const char *root, struct machine **ret, struct err *err)
@@ -76,7 +78,7 @@ int machine_look(struct machine *m, const struct machine_config *c, struct err *
 	if (fsroot_read(m->root, "/proc/sys/kernel/random/boot_id", m->schema.boot_id, sizeof(m->schema.boot_id)) < 0)
 		m->schema.boot_id[0] = '\0';
 	rc = topology_read(m->root, &m->schema, err);
-	return rc ? rc : resolve_events(m, &c->events, err);
+	return rc ? rc : resolve_events(m, c, err);
 }
 
 void machine_select(struct machine *m, const struct cgroups_config *c)
@@ -299,7 +301,7 @@ void machine_sweep(struct machine *m)
 
 void machine_note(struct machine *m, const char *fmt, ...)
 {
-	char text[600];
+	char text[800];
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -335,7 +337,7 @@ static void say_losses(struct machine *m)
 
 void machine_say(struct machine *m)
 {
-	char text[640];
+	char text[800];
 
 	for (size_t at = 0; at < m->notes.len; at += strlen((char *)m->notes.data + at) + 1)
 		log_warn("%s", (char *)m->notes.data + at);

@@ -36,7 +36,8 @@ struct machine {
 	struct counters *counters; /* either these counters ... */
 	struct cpustat *cpustat; /* ... or, with trigger none, this */
 	struct rapl *rapl;
-	struct estimate *estimate;
+	struct estimate *estimate; /* NULL: not needed, or off */
+	double estimate_idle_watts, estimate_max_watts; /* of a core, where there is an estimate */
 	struct host *host; /* in a virtual machine; NULL = not asked for */
 	struct network *network;
 	struct naming *naming; /* NULL: cgroups.names off */
@@ -78,6 +79,8 @@ uint64_t machine_due(const struct machine *m);
 void machine_attend(struct machine *m, uint64_t now_ns);
 /* Call after the consumers took their snapshots. Forgets cgroups that have ended. */
 void machine_sweep(struct machine *m);
+/* Logs in one line what is measured here and what is not; the reasons, a line each, show with -v (summary.c). */
+void machine_say_summary(const struct machine *m);
 /* Logs warnings since the last call: those of opening, and those of the sources. */
 void machine_say(struct machine *m);
 /* Spans (spans_source.c): opens them if the configuration asks for processes or functions. Notes the kinds of spans

@@ -20,23 +20,6 @@ static void task_moved(void *ctx, unsigned cpu)
 		counters_close_cpu(m->counters, cpu);
 }
 
-static void note_absent(struct machine *m, const struct absent_events *absent)
-{
-	for (unsigned i = 0; i < absent->n; i++)
-		machine_note(m, "event %s is left out: %s", absent->ev[i].name, absent->ev[i].reason);
-}
-
-static void note_events(struct machine *m)
-{
-	const struct event_set *core = &m->schema.core;
-
-	note_absent(m, &m->absent_core);
-	note_absent(m, &m->absent_msr);
-	for (unsigned i = 0; i < core->n; i++)
-		if (core->ev[i].kind == EVENT_TASK_CLOCK && *core->ev[i].reason)
-			machine_note(m, "event %s: %s", core->ev[i].name, core->ev[i].reason);
-}
-
 static int open_lifecycle(struct machine *m, const char *btf, bool bpf, struct err *err)
 {
 	const struct lifecycle_options o = { .hierarchy = &m->hierarchy,
@@ -174,17 +157,13 @@ static int open_energy(struct machine *m, const struct energy_config *c, struct 
 		return 0;
 	if (c->rapl == RAPL_AUTO)
 		note_interfaces(m);
-	if (c->estimate == ESTIMATE_OFF) {
-		machine_note(m, "energy: no counter on this machine, and estimate is off; counters only");
+	if (c->estimate == ESTIMATE_OFF)
 		return 0;
-	}
 	rc = estimate_open(&m->schema, c->estimate_idle_watts, c->estimate_max_watts, &m->estimate);
 	if (rc)
 		return err_set(err, rc, "estimate: %s; free memory or set estimate: off", strerror(-rc));
-	machine_note(
-		m,
-		"energy: no counter on this machine; estimated from CPU time, %g W idle to %g W per core (estimate-*-watts)",
-		c->estimate_idle_watts, c->estimate_max_watts);
+	m->estimate_idle_watts = c->estimate_idle_watts;
+	m->estimate_max_watts = c->estimate_max_watts;
 	return 0;
 }
 
@@ -235,7 +214,6 @@ int machine_open(struct machine *m, const struct machine_config *c, struct err *
 	m->online_changes = calloc(m->schema.n_cpus + 1, sizeof(*m->online_changes));
 	if (!m->table || !m->online || !m->online_changes)
 		return err_set(err, -ENOMEM, "jouled: out of memory");
-	note_events(m);
 	machine_select(m, &c->cgroups);
 	rc = open_hierarchy(m, c->cgroups.hierarchy, err);
 	if (!rc)

@@ -257,7 +257,7 @@ static void say_sink(struct zico_output *z)
 		log_info("output %s: %s", z->to, st.state);
 	if (st.dropped_documents != z->told.dropped_documents)
 		log_warn("output %s: %llu traces dropped so far: %s", z->to, (unsigned long long)st.dropped_documents,
-			 *st.state ? st.state : "the reader is too slow");
+			 *st.why ? st.why : "the reader is too slow");
 	z->told = st;
 }
 

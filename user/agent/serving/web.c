@@ -33,10 +33,15 @@ static int write_token(int fd, const struct serving_web *w, gid_t group)
 static int make_token_file(const struct serving_web *w, gid_t group)
 {
 	char temp[sizeof(w->token_file) + 8];
+	const char *slash;
 	int fd, rc;
 
 	if (strlen(w->token_file) + 1 == sizeof(w->token_file))
 		return -ENAMETOOLONG;
+	slash = strrchr(w->token_file, '/');
+	snprintf(temp, sizeof(temp), "%.*s", slash ? (int)(slash - w->token_file) : 0, w->token_file);
+	if (*temp)
+		mkdir(temp, 0755); /* one level, as with the socket; a failure shows when the file is made */
 	snprintf(temp, sizeof(temp), "%s.XXXXXX", w->token_file);
 	fd = mkostemp(temp, O_CLOEXEC);
 	if (fd < 0)
@@ -85,14 +90,20 @@ int serving_web_open(struct serving_web *w, const struct web_config *c, gid_t gr
 		return err_set(err, rc, "web: no random numbers; is /dev/urandom there?");
 	if (c->open) {
 		w->token_file[0] = '\0';
-		log_warn("web: open: whoever reaches http://%s/ sees all", w->where);
+		log_warn(
+			"web: open: whoever reaches http://%s/ sees all; leave web.open out where others are on this network",
+			w->where);
 		return 0;
 	}
 	rc = make_token_file(w, group);
 	if (rc)
 		return err_set(err, rc, "web.token-file %s: %s; create its directory, or name another file",
 			       w->token_file, strerrordesc_np(-rc));
-	log_info("web: http://%s/?token=SECRET, which is in %s", w->where, w->token_file);
+	w->guard.token_file = w->token_file;
+	if (isatty(STDERR_FILENO))
+		log_note("web: http://%s/?token=%s", w->where, w->guard.token);
+	else
+		log_note("web: http://%s/?token=$(cat %s)", w->where, w->token_file);
 	return 0;
 }
 

@@ -107,8 +107,19 @@ static const char *reason(enum web_verdict v)
 	case WEB_SPENT:
 		return "token: it was used already; start joulectl web again for a new one";
 	default:
-		return "token: there is none, or a wrong one; open the page by the URL with ?token=";
+		return "token: there is none, or a wrong one; open the page by the URL that joulectl web printed";
 	}
+}
+
+static void refuse(const struct web_guard *g, struct http_request *r, enum web_verdict v)
+{
+	if (v == WEB_UNKNOWN && g->token_file)
+		http_error(r, 403, NULL,
+			   "token: there is none, or a wrong one; open this address with /?token=SECRET, where SECRET "
+			   "is what %s on this machine holds",
+			   g->token_file);
+	else
+		http_error(r, 403, NULL, "%s", reason(v));
 }
 
 static const char *token_of(const struct http_request *r)
@@ -142,7 +153,7 @@ bool web_guard_admit(struct web_guard *g, struct http_request *r)
 	if (v == WEB_ENTER)
 		enter(g, r);
 	else if (v != WEB_ADMIT)
-		http_error(r, 403, NULL, "%s", reason(v));
+		refuse(g, r, v);
 	else if (strcmp(r->method, "GET") != 0)
 		http_error(r, 405, "Allow: GET, HEAD", "method: this port is to look only; use the Unix socket");
 	return !r->answered;

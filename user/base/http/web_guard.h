@@ -16,6 +16,7 @@ struct web_guard {
 	bool once; /* the token opens one session, then it is spent */
 	bool spent;
 	bool open; /* no secret is needed */
+	const char *token_file; /* that holds the token, told in a refusal; NULL = there is none. Borrowed. */
 };
 
 struct web_ask { /* of a request; NULL = it has none */

@@ -21,6 +21,7 @@ enum filter_mode { FILTER_ON, FILTER_OFF, FILTER_LOG };
 struct str_list {
 	char **v;
 	unsigned n;
+	unsigned *line; /* of each entry in the file, 0 = not from there; NULL = of none */
 };
 
 /* format zico; NULL = the default of the place, or not given */
@@ -133,6 +134,7 @@ struct spans_config {
 
 /* The machine that is measured, and its sources. */
 struct machine_config {
+	const char *file; /* of the configuration, for messages; borrowed, NULL = none */
 	char *sensor; /* its name */
 	bool sensor_given; /* it was configured, not taken from the host's name */
 	char *root; /* directory of a captured machine, or / */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one table: file, flags, --help, manual pages and messages are made from it. */
 #include <string.h>
+#include "base/parse.h"
 #include "base/text.h"
 #include "keys.h"
 
@@ -177,10 +178,10 @@ static const struct key metrics_keys[] = { { "keep", KEY_DURATION, AT(serving.me
 static const char *refuse_listen(const char *s)
 {
 	const char *colon = strrchr(s, ':'), *port = colon ? colon + 1 : s;
-	size_t len = strlen(port);
+	uint64_t n;
 
-	if (!len || len > 5 || port[strspn(port, "0123456789")])
-		return "ADDRESS:PORT or PORT, such as 127.0.0.1:8480, [::1]:8480 or 8480";
+	if (!*port || port[strspn(port, "0123456789")] || parse_u64(port, &n) != 0 || n > 65535)
+		return "ADDRESS:PORT or PORT, such as 127.0.0.1:8480, [::1]:8480 or 8480, a port of at most 65535";
 	return NULL;
 }
 
@@ -396,9 +397,10 @@ const struct key config_keys[] = {
 	  .arg = "FILE", .flag_only = true },
 	{ "check", KEY_BOOL, AT(program.check), NULL, "",
 	  "Check the configuration and say what is wrong, without starting.", .flag = "check", .flag_only = true },
-	{ "version", KEY_BOOL, AT(program.version), NULL, "", "Print the version.", .flag = "version",
+	{ "version", KEY_BOOL, AT(program.version), NULL, "", "Print the version.", .flag = "version", .letter = 'V',
 	  .flag_only = true },
-	{ "help", KEY_BOOL, AT(program.help), NULL, "", "Print this.", .flag = "help", .flag_only = true },
+	{ "help", KEY_BOOL, AT(program.help), NULL, "", "Print this.", .flag = "help", .letter = 'h',
+	  .flag_only = true },
 	{ "quiet", KEY_BOOL, AT(program.quiet), NULL, "", "Only errors on stderr.", .flag = "quiet", .letter = 'q',
 	  .flag_only = true },
 	{ "verbose", KEY_BOOL, AT(program.verbose), NULL, "", "Say more on stderr.", .flag = "verbose", .letter = 'v',

@@ -244,10 +244,11 @@ int key_list_add(const struct key *k, void *base, const char *text, const struct
 		return key_error(o, k->name, err, "more than %llu entries; shorten the list",
 				 (unsigned long long)k->max);
 	copy = strdup(text);
-	if (!copy || ARRAY_RESIZE(list->v, list->n + 1) != 0) {
+	if (!copy || ARRAY_RESIZE(list->v, list->n + 1) != 0 || ARRAY_RESIZE(list->line, list->n + 1) != 0) {
 		free(copy);
 		return err_set(err, -ENOMEM, "configuration: out of memory");
 	}
+	list->line[list->n] = o->file ? o->line : 0;
 	list->v[list->n++] = copy;
 	return 0;
 }
@@ -306,8 +307,8 @@ static void free_list(struct str_list *list)
 	for (unsigned i = 0; i < list->n; i++)
 		free(list->v[i]);
 	free(list->v);
-	list->v = NULL;
-	list->n = 0;
+	free(list->line);
+	*list = (struct str_list){ 0 };
 }
 
 static void free_maps(const struct key *k, void *base)

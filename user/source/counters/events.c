@@ -229,6 +229,14 @@ static void stand_in(struct resolver *rs)
 		snprintf(d->reason, sizeof(d->reason), "stand-in: no core event is configured");
 }
 
+/* Puts the place in the configuration before a message about a name. */
+static int at_line(const char *file, unsigned line, struct err *err)
+{
+	const struct err why = *err;
+
+	return err_set(err, why.code, "%s:%u: %s", file, line, why.text);
+}
+
 int events_resolve(const struct str_list *names, const struct event_group *group, struct err *err)
 {
 	struct resolver rs = { .root = group->root,
@@ -247,13 +255,16 @@ int events_resolve(const struct str_list *names, const struct event_group *group
 	rs.absent->n = 0;
 	read_online(&rs);
 	for (unsigned i = 0; i < names->n; i++) {
-		for (unsigned j = 0; j < i; j++)
+		rc = 0;
+		for (unsigned j = 0; j < i && !rc; j++)
 			if (strcmp(names->v[i], names->v[j]) == 0)
-				return err_set(err, -EINVAL, "%s: %s is named twice; remove one", rs.group,
-					       names->v[i]);
-		rc = take_name(&rs, names->v[i]);
+				rc = err_set(err, -EINVAL, "%s: %s is named twice; remove one", rs.group, names->v[i]);
+		if (!rc)
+			rc = take_name(&rs, names->v[i]);
 		if (rc < 0)
-			return rc;
+			return err && group->file && names->line && names->line[i] ?
+				       at_line(group->file, names->line[i], err) :
+				       rc;
 	}
 	if (rs.set->n == 0 && !group->msr)
 		stand_in(&rs);

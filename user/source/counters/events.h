@@ -45,6 +45,7 @@ struct event_group {
 	struct event_set *set;
 	struct event_variants *variants; /* [SCHEMA_MAX_EVENTS], beside the set's events */
 	struct absent_events *absent;
+	const char *file; /* that the names come from; NULL = from none */
 };
 /* Resolves the configured names into the group's set. A known name that this machine lacks goes to `absent` with the
  * reason. An unknown name is -EINVAL, and err has the nearest known name. When no core event is left, the set gets

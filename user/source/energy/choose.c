@@ -182,7 +182,7 @@ bool rapl_wanted(const struct rapl *rp, unsigned source)
 /* Warns once of a domain that no interface gives, when it exists and is denied or broken. */
 static void say_missing(struct rapl *rp, const struct energy_probe *p, unsigned source)
 {
-	char why[512];
+	char why[RAPL_WARNING_SIZE - 80];
 	unsigned unused;
 
 	if (p->state != ENERGY_DENIED && p->state != ENERGY_BROKEN)
@@ -194,7 +194,7 @@ static void say_missing(struct rapl *rp, const struct energy_probe *p, unsigned 
 			return;
 	}
 	explain(rp, p->name, rp->n_sources, why, sizeof(why));
-	rapl_warn(&rp->warnings, "%s: not measured: %.250s", p->name, why);
+	rapl_warn(&rp->warnings, "%s: not measured: %s", p->name, why);
 }
 
 static int choose_from(struct rapl *rp, struct schema *s, unsigned source, unsigned first)

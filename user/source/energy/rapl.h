@@ -7,7 +7,7 @@
 
 #define RAPL_MAX_SOURCES 3
 #define RAPL_MAX_WARNINGS 32
-#define RAPL_WARNING_SIZE 640
+#define RAPL_WARNING_SIZE 800 /* three interfaces, a reason of 200 bytes each */
 
 /* Lines for the log, oldest first. When the list is full, further lines are counted and not kept. */
 struct rapl_warnings {
