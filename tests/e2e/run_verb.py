@@ -6,6 +6,9 @@ run_verb.py cpu FILE             CPU time as the kernel's wait4 gave it: within 
 run_verb.py alike FILE OTHER     no more than ten times the CPU time and energy of the other, or 1 ms of it
 run_verb.py energy FILE WATTS    package energy = CPU time x watts above idle per core, within 15 %
 run_verb.py statistics FILE N    mean, standard deviation and interval of N runs, anew
+run_verb.py comparison FILE SIDES ROUNDS  each command ran once in each round; ratios and statistics, anew
+run_verb.py same_order FILE OTHER    the commands ran in the same order, which is not the same in each round
+run_verb.py progress PROGRAM...      on a terminal it says which run it is and what time is left
 run_verb.py has FILE EXPRESSION  an expression about d, the object
 run_verb.py terminal PROGRAM...  Ctrl-Z stops it as a job, then it goes on, Ctrl-C ends its command
 run_verb.py burn SECONDS         uses that much CPU time
@@ -84,6 +87,58 @@ def repeated(name, n):
             judge(got, [r[key][column] for r in d["runs"]], t)
 
 
+def order_of(d):
+    places = {r["order"]: side["side"] for side in d["sides"] for r in side["runs"]}
+    assert sorted(places) == list(range(1, len(places) + 1)), places
+    return "".join(places[i] for i in sorted(places))
+
+
+def comparison(name, sides, rounds):
+    d, sides, rounds = load(name), int(sides), int(rounds)
+    letters = "ABCDEFGH"[:sides]
+    order = order_of(d)
+    assert len(order) == sides * rounds and d["rounds"] == rounds, order
+    for i in range(rounds):
+        assert sorted(order[i * sides:(i + 1) * sides]) == list(letters), order
+    assert [c["side"] for c in d["comparisons"]] == list(letters[1:]), d["comparisons"]
+    values = {s["side"]: {k: [r[k] for r in s["runs"]] for k in ("energy_total_uj", "cpu_ns", "wall_ns")} for s in d["sides"]}
+    for c in d["comparisons"]:
+        for key, got in c["ratios"].items():
+            if key not in values["A"]:
+                continue
+            ratio = statistics.fmean(values[c["side"]][key]) / statistics.fmean(values["A"][key])
+            assert math.isclose(got["ratio"], ratio, rel_tol=1e-9) and got["low"] <= ratio <= got["high"], (got, ratio)
+        assert c["of"] == "energy_total_uj" and c["ratio"] == c["ratios"]["energy_total_uj"]["ratio"], c
+    for side in d["sides"]:
+        got, cpu_ns = side["statistics"]["cpu_ns"], values[side["side"]]["cpu_ns"]
+        assert math.isclose(got["median"], statistics.median(cpu_ns)) and got["min"] == min(cpu_ns), got
+        assert got["max"] == max(cpu_ns) and got["low"] <= got["mean"] <= got["high"], got
+
+
+def same_order(name, other):
+    d, e = load(name), load(other)
+    assert order_of(d) == order_of(e), (order_of(d), order_of(e))
+    assert len({order_of(d)[i:i + 2] for i in range(0, len(order_of(d)), 2)}) == 2, order_of(d)
+
+
+def progress(argv):
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execvp(argv[0], argv)
+    seen = b""
+    while True:
+        try:
+            piece = os.read(fd, 4096)
+        except OSError:
+            break
+        if not piece:
+            break
+        seen += piece
+    os.waitpid(pid, 0)
+    assert b"run 1 of 3" in seen and b"run 3 of 3, about 0 s left" in seen, seen[:600]
+    assert b"\r\x1b[K\r\n A: true;" in seen, seen[-600:]
+
+
 def has(name, expression):
     d = load(name)
     assert eval(expression, {"d": d}), d    # pylint: disable=eval-used
@@ -136,7 +191,8 @@ def burn(seconds):
 
 if __name__ == "__main__":
     verb, rest = sys.argv[1], sys.argv[2:]
-    if verb == "terminal":
-        terminal(rest)
+    if verb in ("terminal", "progress"):
+        {"terminal": terminal, "progress": progress}[verb](rest)
     else:
-        {"cpu": cpu, "alike": alike, "energy": energy, "statistics": repeated, "has": has, "burn": burn}[verb](*rest)
+        {"cpu": cpu, "alike": alike, "energy": energy, "statistics": repeated, "has": has, "burn": burn,
+         "comparison": comparison, "same_order": same_order}[verb](*rest)

@@ -82,7 +82,8 @@ static int run(struct world *w, char **argv, struct run_end *end, struct err *er
 	const struct run_watch watch = { .ready = ready, .tick = tick, .arg = w, .first_ms = 1000, .fd = -1 };
 
 	*end = (struct run_end){ 0 };
-	return run_child(&(struct run_command){ argv, &w->cgroup, &w->signals }, &watch, end, err);
+	return run_child(&(struct run_command){ .argv = argv, .cgroup = &w->cgroup, .signals = &w->signals }, &watch,
+			 end, err);
 }
 
 /* When the measurement begins the command's process is in the cgroup and has not begun. */

@@ -40,6 +40,22 @@ static int unknown(const struct verb *v, const char *arg, struct err *err)
 	return err_set(err, -EINVAL, "%s: %s: unknown option; see joulectl %s --help", v->name, shown, v->name);
 }
 
+/* Keeps the value of an option. 0, or -EINVAL with err. */
+static int keep(const struct verb *v, int row, const char *value, struct verb_call *ret, struct err *err)
+{
+	const struct verb_option *o = &v->options[row];
+	size_t len = strlen(o->arg);
+
+	ret->option[row] = value;
+	if (len < 3 || strcmp(o->arg + len - 3, "...") != 0)
+		return 0;
+	if (ret->n_several == VERB_SEVERAL_MAX)
+		return err_set(err, -EINVAL, "%s: --%s: given more than %d times; leave some out", v->name, o->name,
+			       VERB_SEVERAL_MAX);
+	ret->several[ret->n_several++] = value;
+	return 0;
+}
+
 /* Reads --name, --name=value or --name value. Returns the number of arguments that it took, or -EINVAL with err. */
 static int long_option(const struct verb *v, int left, char **argv, struct verb_call *ret, struct err *err)
 {
@@ -55,9 +71,10 @@ static int long_option(const struct verb *v, int left, char **argv, struct verb_
 					equals) :
 				1;
 	}
-	ret->option[row] = equals ? equals + 1 : left > 1 ? argv[1] : NULL;
-	if (!ret->option[row])
+	if (!equals && left < 2)
 		return err_set(err, -EINVAL, "%s: --%s: needs a value; --%s %s", v->name, o->name, o->name, o->arg);
+	if (keep(v, row, equals ? equals + 1 : argv[1], ret, err))
+		return -EINVAL;
 	return equals ? 1 : 2;
 }
 
@@ -75,10 +92,11 @@ static int short_options(const struct verb *v, int left, char **argv, struct ver
 			ret->option[row] = "";
 			continue;
 		}
-		ret->option[row] = at[1] ? at + 1 : left > 1 ? argv[1] : NULL;
-		if (!ret->option[row])
+		if (!at[1] && left < 2)
 			return err_set(err, -EINVAL, "%s: %s: needs a value; %s %s", v->name, shown, shown,
 				       v->options[row].arg);
+		if (keep(v, row, at[1] ? at + 1 : argv[1], ret, err))
+			return -EINVAL;
 		return at[1] ? 1 : 2;
 	}
 	return 1;
@@ -91,6 +109,7 @@ static bool is_help(const char *arg)
 
 int verb_parse(const struct verb *v, int argc, char **argv, struct verb_call *ret, struct err *err)
 {
+	bool on = false; /* options go on behind the command */
 	int took;
 
 	*ret = (struct verb_call){ .args = argv };
@@ -104,7 +123,9 @@ int verb_parse(const struct verb *v, int argc, char **argv, struct verb_call *re
 			argv[ret->n++] = argv[i];
 			continue;
 		}
-		if (v->command && (argv[i][0] != '-' || !argv[i][1] || strcmp(argv[i], "--") == 0)) {
+		if (v->command && !on && argv[i][0] != '-')
+			on = v->goes_on && v->goes_on(argc - i, argv + i);
+		if (v->command && !on && (argv[i][0] != '-' || !argv[i][1] || strcmp(argv[i], "--") == 0)) {
 			i += strcmp(argv[i], "--") == 0;
 			ret->args = argv + i;
 			ret->n = argc - i;

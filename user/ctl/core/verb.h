@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include "base/err.h"
 
-#define VERB_OPTIONS_MAX 16
+#define VERB_OPTIONS_MAX 40
+#define VERB_SEVERAL_MAX 16
 
 /* Exit statuses. CTL_LOST: some output could not be written. */
 enum { CTL_OK = 0, CTL_FAILED = 1, CTL_USAGE = 2, CTL_LOST = 3 };
@@ -14,13 +15,15 @@ enum { CTL_OK = 0, CTL_FAILED = 1, CTL_USAGE = 2, CTL_LOST = 3 };
 struct verb_option {
 	const char *name; /* "format" = --format; NULL ends the table */
 	char letter; /* 'f' = -f, 0 = none */
-	const char *arg; /* "FORMAT", NULL = takes no value */
+	const char *arg; /* "FORMAT", NULL = takes no value; "COMMAND...": it may be given several times */
 	const char *help; /* one line */
 };
 
 struct verb_call {
 	const char *option
 		[VERB_OPTIONS_MAX]; /* by row of the table; "" = a flag is given, NULL = not given; of several the last */
+	const char *several[VERB_SEVERAL_MAX]; /* values of the option that may be given several times, in order */
+	unsigned n_several;
 	bool help; /* --help is given; the arguments behind it were not read */
 	int n;
 	char **args; /* arguments that are no options */
@@ -36,6 +39,9 @@ struct verb {
 	bool passes_on; /* all arguments are passed to another program, options too */
 	int lost_status; /* exit status instead of CTL_LOST; 0 = CTL_LOST */
 	bool command; /* the arguments are a command: options end at its name */
+	/* With command: are there options behind argv[0] too, because it is a whole command in itself? NULL = never. Not
+	 * asked behind "--". */
+	bool (*goes_on)(int argc, char **argv);
 	/* Logs its own errors (log.h) and returns the exit status. */
 	int (*run)(const struct verb_call *call);
 };

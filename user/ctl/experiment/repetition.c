@@ -242,7 +242,7 @@ int record_repetition(const struct record_job *job, struct record_kit *kit, stru
 {
 	struct state s = { .job = job, .kit = kit, .outs = outs, .result = ret, .marks.fd = -1 };
 	struct run_watch watch = { .ready = begin, .tick = tick, .arg = &s };
-	const struct run_command what = { job->plan->command, &s.cgroup, &kit->signals };
+	const struct run_command what = { .argv = job->plan->command, .cgroup = &s.cgroup, .signals = &kit->signals };
 	int rc;
 
 	*ret = (struct record_result){ .epoch_closed = -1 };

@@ -65,6 +65,7 @@ struct launch {
 	char *const *argv;
 	char file[4096]; /* path of argv[0]; "" = execvp(3) looks for it */
 	const sigset_t *mask;
+	int input; /* 0 = ours */
 	int gate[2], report[2], hold[2];
 	char *stack;
 	size_t stack_size;
@@ -99,6 +100,8 @@ static int execute(void *arg)
 	sigprocmask(SIG_SETMASK, l->mask, NULL);
 	getrusage(RUSAGE_SELF, l->own); /* the first call is dearer: its cost falls before the measurement */
 	if (read(l->gate[0], &go, 1) == 1) {
+		if (l->input && dup2(l->input, STDIN_FILENO) < 0)
+			return 127;
 		getrusage(RUSAGE_SELF, l->own);
 		if (l->file[0])
 			execv(l->file, l->argv);
@@ -219,6 +222,7 @@ static int start(const struct run_command *what, const struct run_watch *w, stru
 {
 	struct launch l = { .argv = what->argv,
 			    .mask = &what->signals->before,
+			    .input = what->input,
 			    .gate = { -1, -1 },
 			    .report = { -1, -1 },
 			    .hold = { -1, -1 },
@@ -317,6 +321,42 @@ int run_child(const struct run_command *what, const struct run_watch *w, struct 
 	take_off(&e.usage.ru_stime, &st.own.ru_stime);
 	*ret = e;
 	return 0;
+}
+
+static _Noreturn void become_shell(const char *text, const char *side, const struct run_signals *s)
+{
+	int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	sigprocmask(SIG_SETMASK, &s->before, NULL);
+	if (in < 0 || dup2(in, STDIN_FILENO) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+		_exit(126);
+	if (side)
+		setenv("JOULED_SIDE", side, 1);
+	execl("/bin/sh", "sh", "-c", text, (char *)NULL);
+	_exit(127);
+}
+
+int run_shell(const char *name, const char *text, const char *side, struct run_signals *s, struct err *err)
+{
+	struct pollfd look = { .fd = s->fd, .events = POLLIN };
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0)
+		become_shell(text, side, s);
+	if (pid < 0)
+		return err_set(err, -errno, "%s: %s; raise the limit of processes", name, strerror(errno));
+	while (waitpid(pid, &status, WNOHANG) == 0) {
+		poll(&look, 1, 1000);
+		take_signals(s, pid);
+	}
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	if (WIFSIGNALED(status))
+		return err_set(err, -ECHILD, "%s: %.200s: ended by signal %d; mend it or leave it out", name, text,
+			       WTERMSIG(status));
+	return err_set(err, -ECHILD, "%s: %.200s: exit status %d; mend it or leave it out", name, text,
+		       WEXITSTATUS(status));
 }
 
 int run_exit_status(const struct run_end *e)

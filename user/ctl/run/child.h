@@ -51,11 +51,17 @@ struct run_command {
 	char **argv;
 	const struct run_cgroup *cgroup; /* the command is started in it */
 	struct run_signals *signals; /* run_signals_take was called; passed on to the command */
+	int input; /* descriptor that becomes its standard input; 0 = ours */
 };
 
 /* Runs a command to its end, in the process group and with the terminal of the caller. 0; or negative errno with err:
  * it could not be put into the cgroup, or w->ready failed. */
 int run_child(const struct run_command *what, const struct run_watch *w, struct run_end *ret, struct err *err);
+
+/* Runs text with /bin/sh, unmeasured: standard input is empty, standard output goes to stderr. A signal is passed on.
+ * side: the value of JOULED_SIDE in its environment, NULL = none. 0; -ECHILD or the errno of fork(2) with err, which
+ * begins with name. */
+int run_shell(const char *name, const char *text, const char *side, struct run_signals *s, struct err *err);
 
 /* Returns the status as a shell does: the exit status, 128 + signal, 127 not found, 126 not executable. */
 int run_exit_status(const struct run_end *e);

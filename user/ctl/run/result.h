@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/buf.h"
+#include "ctl/compare/paired.h"
 #include "cgroup_of_run.h"
 #include "encode/totals/totals.h"
 #include "model/schema.h"
@@ -59,10 +60,22 @@ struct run_result {
 
 struct run_report {
 	char *const *command;
+	const char *text; /* its words in a line, as typed */
+	bool shell; /* the command is one string, and ran through /bin/sh */
 	const struct run_facts *facts;
 	const struct run_result *runs;
 	unsigned n;
 	int exit_status; /* of the first run that failed, 0 = none did */
+};
+
+/* Reports of commands that ran by turns. */
+struct run_comparison {
+	struct run_report side[SERIES_SIDES_MAX];
+	unsigned n_sides;
+	const unsigned *order; /* order[round * n_sides + i]: the side that ran as the i-th of the round */
+	unsigned warmup;
+	const char *input; /* standard input of every run, in words */
+	const struct series *series; /* their figures */
 };
 
 static inline uint64_t run_fixed(const struct run_facts *f, const struct run_result *r, unsigned fixed)
@@ -94,9 +107,17 @@ unsigned run_total_quality(const struct run_facts *f, const struct run_result *r
 /* Returns the worst quality in a result. */
 unsigned run_quality(const struct run_facts *f, const struct run_result *r);
 
+/* Returns the place of a side's run i in the sequence of all runs, from 1. */
+unsigned run_comparison_place(const struct run_comparison *c, unsigned side, unsigned i);
+/* Takes the figures of the first n_rounds of each side. ret is freed with series_free. 0 or -ENOMEM. */
+int run_series_fill(const struct run_comparison *c, unsigned n_rounds, uint64_t seed, struct series *ret);
 
 void run_write_text(const struct run_report *r, struct buf *b);
+/* Writes what is to be said about the figures of a command; machine: about the machine too. */
+void run_write_notes(const struct run_report *r, bool machine, struct buf *b);
 void run_write_json(const struct run_report *r, struct buf *b);
 void run_write_csv(const struct run_report *r, struct buf *b);
+void run_write_comparison_json(const struct run_comparison *c, struct buf *b);
+void run_write_comparison_csv(const struct run_comparison *c, struct buf *b);
 
 #endif

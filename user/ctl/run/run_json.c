@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/format/csv.h"
 #include "base/format/json.h"
 #include "base/statistics.h"
 #include "result.h"
@@ -14,6 +13,7 @@ struct writer {
 	struct json j;
 	const struct run_report *r;
 	double *v;
+	uint64_t seed;
 };
 
 static bool has_energy(const struct run_facts *f)
@@ -24,6 +24,12 @@ static bool has_energy(const struct run_facts *f)
 static double power(const struct run_result *r, unsigned d)
 {
 	return r->wall_ns ? (double)r->value[d] * 1e3 / (double)r->wall_ns : NAN;
+}
+
+static void add_double(struct json *j, const char *key, double v)
+{
+	json_key(j, key);
+	json_double(j, v);
 }
 
 static void add_energy(struct json *j, const struct run_facts *f, const struct run_result *r)
@@ -124,10 +130,34 @@ static void add_run(struct json *j, const struct run_facts *f, const struct run_
 /* Columns of statistics: figures, then values of the agent, then their power. */
 enum { VALUES = RUN_FIGURES, POWERS = VALUES + RUN_VALUES_MAX };
 
+/* Adds an object about the n values of w->v. */
+static void add_summary(struct writer *w, unsigned n)
+{
+	struct summary s = summary_of(w->v, n, w->seed);
+	const struct {
+		const char *key;
+		double v;
+	} list[] = {
+		{ "mean", s.mean },
+		{ "stddev", n > 1 ? s.stddev : NAN },
+		{ "ci95", n > 1 ? statistics_of(w->v, n).ci95 : NAN },
+		{ "median", s.median },
+		{ "min", s.min },
+		{ "max", s.max },
+		{ "low", s.interval.low },
+		{ "high", s.interval.high },
+	};
+
+	json_object_begin(&w->j);
+	json_key_u64(&w->j, "n", n);
+	for (unsigned i = 0; i < sizeof(list) / sizeof(list[0]); i++)
+		add_double(&w->j, list[i].key, n > 1 || i < 6 ? list[i].v : NAN);
+	json_object_end(&w->j);
+}
+
 static void add_stats(struct writer *w, const char *key, unsigned column)
 {
 	const struct run_facts *f = w->r->facts;
-	struct statistics s;
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < w->r->n; i++) {
@@ -142,17 +172,8 @@ static void add_stats(struct writer *w, const char *key, unsigned column)
 	}
 	if (!n)
 		return;
-	s = statistics_of(w->v, n);
 	json_key(&w->j, key);
-	json_object_begin(&w->j);
-	json_key_u64(&w->j, "n", n);
-	json_key(&w->j, "mean");
-	json_double(&w->j, s.mean);
-	json_key(&w->j, "stddev");
-	json_double(&w->j, n > 1 ? s.stddev : NAN);
-	json_key(&w->j, "ci95");
-	json_double(&w->j, n > 1 ? s.ci95 : NAN);
-	json_object_end(&w->j);
+	add_summary(w, n);
 }
 
 static void add_group(struct writer *w, const char *key, unsigned first, unsigned n,
@@ -191,35 +212,67 @@ static void add_statistics(struct writer *w)
 	json_object_end(&w->j);
 }
 
-static void add_facts(struct json *j, const struct run_report *r)
+static void add_command(struct json *j, const struct run_report *r)
 {
 	json_key(j, "command");
 	json_array_begin(j);
 	for (char *const *word = r->command; *word; word++)
 		json_str(j, *word);
 	json_array_end(j);
-	json_key_str(j, "agent", r->facts->private_agent ? "private" : "running");
-	json_key_str(j, "formula", r->facts->formula);
-	json_key_str(j, "idle", r->facts->idle);
+	if (r->shell) {
+		json_key(j, "shell");
+		json_bool(j, true);
+	}
+}
+
+static void add_facts(struct json *j, const struct run_facts *f)
+{
+	json_key_str(j, "agent", f->private_agent ? "private" : "running");
+	json_key_str(j, "formula", f->formula);
+	json_key_str(j, "idle", f->idle);
 	json_key(j, "in_total");
 	json_array_begin(j);
-	for (unsigned d = 0; d < r->facts->n_domains; d++)
-		if (r->facts->domain[d].summed)
-			json_str(j, r->facts->domain[d].name);
+	for (unsigned d = 0; d < f->n_domains; d++)
+		if (f->domain[d].summed)
+			json_str(j, f->domain[d].name);
 	json_array_end(j);
 	json_key(j, "idle_power_w");
 	json_object_begin(j);
-	for (unsigned d = 0; d < r->facts->n_domains; d++) {
-		json_key(j, r->facts->domain[d].name);
-		json_double(j, (double)r->facts->domain[d].idle_power_uw / 1e6);
-	}
+	for (unsigned d = 0; d < f->n_domains; d++)
+		add_double(j, f->domain[d].name, (double)f->domain[d].idle_power_uw / 1e6);
 	json_object_end(j);
+}
+
+static unsigned worst_quality(const struct run_report *r)
+{
+	unsigned quality = 0;
+
+	for (unsigned i = 0; i < r->n; i++)
+		quality |= run_quality(r->facts, &r->runs[i]);
+	return quality;
+}
+
+/* Adds all runs of a command. order: the sequence of runs, of which this side's number is `side`; NULL = in a row. */
+static void add_runs(struct writer *w, const struct run_comparison *c, unsigned side)
+{
+	json_key_u64(&w->j, "exit_status", (uint64_t)w->r->exit_status);
+	json_key_str(&w->j, "quality", quality_name(worst_quality(w->r)));
+	json_key(&w->j, "runs");
+	json_array_begin(&w->j);
+	for (unsigned i = 0; i < w->r->n; i++) {
+		json_object_begin(&w->j);
+		if (c)
+			json_key_u64(&w->j, "order", run_comparison_place(c, side, i));
+		add_run(&w->j, w->r->facts, &w->r->runs[i]);
+		json_object_end(&w->j);
+	}
+	json_array_end(&w->j);
+	add_statistics(w);
 }
 
 void run_write_json(const struct run_report *r, struct buf *b)
 {
 	struct writer w = { .r = r, .v = calloc(r->n, sizeof(double)) };
-	unsigned quality = 0;
 
 	if (!w.v) {
 		b->failed = true;
@@ -227,82 +280,106 @@ void run_write_json(const struct run_report *r, struct buf *b)
 	}
 	json_init(&w.j, b);
 	json_object_begin(&w.j);
-	add_facts(&w.j, r);
-	if (r->n == 1) {
+	add_command(&w.j, r);
+	add_facts(&w.j, r->facts);
+	if (r->n == 1)
 		add_run(&w.j, r->facts, &r->runs[0]);
-	} else {
-		for (unsigned i = 0; i < r->n; i++)
-			quality |= run_quality(r->facts, &r->runs[i]);
-		json_key_u64(&w.j, "exit_status", (uint64_t)r->exit_status);
-		json_key_str(&w.j, "quality", quality_name(quality));
-		json_key(&w.j, "runs");
-		json_array_begin(&w.j);
-		for (unsigned i = 0; i < r->n; i++) {
-			json_object_begin(&w.j);
-			add_run(&w.j, r->facts, &r->runs[i]);
-			json_object_end(&w.j);
-		}
-		json_array_end(&w.j);
-		add_statistics(&w);
-	}
+	else
+		add_runs(&w, NULL, 0);
 	json_object_end(&w.j);
 	buf_add_char(b, '\n');
 	free(w.v);
 }
 
-/* CSV for tables: a head, then a line per run. The cell of a value that is not known is empty. Names of domains and
- * counters may hold commas (pmu/event=1,umask=2/): such a name is quoted (RFC 4180). */
-
-static void add_head(struct buf *b, const char *prefix, const char *name)
+static void add_ratio(struct json *j, const struct series *s, unsigned side, unsigned metric)
 {
-	char head[sizeof("energy_uj:") + SCHEMA_NAME_MAX];
+	struct series_ratio r = series_ratio(s, side, metric);
 
-	snprintf(head, sizeof(head), "%s%s", prefix, name);
-	buf_add_char(b, ',');
-	csv_add_cell(b, head);
+	if (!r.n)
+		return;
+	json_key(j, s->metric[metric].name);
+	json_object_begin(j);
+	json_key_u64(j, "n", r.n);
+	add_double(j, "ratio", r.ratio);
+	add_double(j, "low", r.interval.low);
+	add_double(j, "high", r.interval.high);
+	json_key_str(j, "quality", quality_name(s->metric[metric].quality));
+	json_object_end(j);
 }
 
-static void add_cell(struct buf *b, bool known, uint64_t v)
+static void add_comparisons(struct json *j, const struct series *s)
 {
-	buf_add_char(b, ',');
-	if (known)
-		buf_add_u64(b, v);
-}
+	unsigned judged = series_judged(s);
+	char name[2] = "";
 
-static void add_heads(const struct run_facts *f, struct buf *b)
-{
-	buf_add_str(b, "run,exit_status,quality");
-	for (unsigned k = 0; k < RUN_FIGURES; k++)
-		add_head(b, "", run_figure_name[k]);
-	for (unsigned d = 0; d < f->n_domains; d++)
-		add_head(b, "energy_uj:", f->domain[d].name);
-	for (unsigned i = 0; i < f->n_counters; i++)
-		add_head(b, "", f->counter[i]);
-	for (unsigned i = RUN_SWITCHES; i < RUN_FIXED; i++)
-		add_head(b, "", total_columns.list[i].name);
-	buf_add_char(b, '\n');
-}
+	json_key(j, "comparisons");
+	json_array_begin(j);
+	for (unsigned k = 1; k < s->n_sides; k++) {
+		struct series_ratio r = series_ratio(s, k, judged);
 
-static void csv_add_run(const struct run_facts *f, const struct run_result *r, struct buf *b)
-{
-	buf_printf(b, "%d,%s", r->exit_status, r->started ? quality_name(run_quality(f, r)) : "");
-	for (unsigned k = 0; k < RUN_FIGURES; k++)
-		add_cell(b, r->started, run_figure(f, r, k));
-	for (unsigned d = 0; d < f->n_domains; d++)
-		add_cell(b, r->measured && f->split, r->value[d]);
-	for (unsigned i = 0; i < f->n_counters; i++)
-		add_cell(b, run_counter_known(f, r, i), run_counter(f, r, i));
-	add_cell(b, r->measured && f->switches, run_fixed(f, r, RUN_SWITCHES));
-	for (unsigned i = RUN_RX_BYTES; i <= RUN_TX_PACKETS; i++)
-		add_cell(b, r->measured && f->network, run_fixed(f, r, i));
-	buf_add_char(b, '\n');
-}
-
-void run_write_csv(const struct run_report *r, struct buf *b)
-{
-	add_heads(r->facts, b);
-	for (unsigned i = 0; i < r->n; i++) {
-		buf_printf(b, "%u,", i + 1);
-		csv_add_run(r->facts, &r->runs[i], b);
+		json_object_begin(j);
+		name[0] = series_letter(k);
+		json_key_str(j, "side", name);
+		json_key_str(j, "to", "A");
+		json_key_str(j, "of", s->metric[judged].name);
+		add_double(j, "ratio", r.n ? r.ratio : NAN);
+		add_double(j, "low", r.n ? r.interval.low : NAN);
+		add_double(j, "high", r.n ? r.interval.high : NAN);
+		json_key_str(j, "quality", quality_name(s->metric[judged].quality));
+		json_key(j, "ratios");
+		json_object_begin(j);
+		for (unsigned m = 0; m < s->n_metrics; m++)
+			add_ratio(j, s, k, m);
+		json_object_end(j);
+		json_object_end(j);
 	}
+	json_array_end(j);
+}
+
+static void add_side(struct writer *w, const struct run_comparison *c, unsigned side)
+{
+	const char name[2] = { series_letter(side), '\0' };
+
+	w->r = &c->side[side];
+	json_object_begin(&w->j);
+	json_key_str(&w->j, "side", name);
+	add_command(&w->j, w->r);
+	add_runs(w, c, side);
+	json_object_end(&w->j);
+}
+
+/* After an interruption one command has run more often than another. */
+static unsigned most_runs(const struct run_comparison *c)
+{
+	unsigned n = 0;
+
+	for (unsigned k = 0; k < c->n_sides; k++)
+		n = c->side[k].n > n ? c->side[k].n : n;
+	return n;
+}
+
+void run_write_comparison_json(const struct run_comparison *c, struct buf *b)
+{
+	struct writer w = { .v = calloc(most_runs(c) + 1, sizeof(double)), .seed = c->series->seed };
+
+	if (!w.v) {
+		b->failed = true;
+		return;
+	}
+	json_init(&w.j, b);
+	json_object_begin(&w.j);
+	add_facts(&w.j, c->side[0].facts);
+	json_key_u64(&w.j, "seed", c->series->seed);
+	json_key_u64(&w.j, "rounds", c->series->n_rounds);
+	json_key_u64(&w.j, "warmup", c->warmup);
+	json_key_str(&w.j, "input", c->input);
+	json_key(&w.j, "sides");
+	json_array_begin(&w.j);
+	for (unsigned k = 0; k < c->n_sides; k++)
+		add_side(&w, c, k);
+	json_array_end(&w.j);
+	add_comparisons(&w.j, c->series);
+	json_object_end(&w.j);
+	buf_add_char(b, '\n');
+	free(w.v);
 }

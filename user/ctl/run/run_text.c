@@ -286,8 +286,6 @@ static void add_times(struct text *t)
 
 static bool run_any_measured(const struct run_report *r);
 
-static void run_write_notes(const struct run_report *r, struct buf *b);
-
 void run_write_text(const struct run_report *r, struct buf *b)
 {
 	struct text t = { .r = r, .b = b, .v = calloc(r->n, sizeof(double)) };
@@ -307,7 +305,7 @@ void run_write_text(const struct run_report *r, struct buf *b)
 	if (measured)
 		add_network(&t);
 	buf_add_char(b, '\n');
-	run_write_notes(r, b);
+	run_write_notes(r, true, b);
 	buf_add_char(b, '\n');
 	free(t.v);
 }
@@ -424,10 +422,9 @@ static bool run_any_measured(const struct run_report *r)
 	return false;
 }
 
-/* Writes the notes. */
-static void run_write_notes(const struct run_report *r, struct buf *b)
+void run_write_notes(const struct run_report *r, bool machine, struct buf *b)
 {
-	if (run_any_measured(r))
+	if (machine && run_any_measured(r))
 		add_notes(r, b);
 	add_ends(r, b);
 }

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CSV for tables: a head, then a line per run. The cell of a value that is not known is empty. Names of domains and
+ * counters may hold commas (pmu/event=1,umask=2/): such a name is quoted (RFC 4180). */
+#include <stdio.h>
+#include "base/format/csv.h"
+#include "result.h"
+
+static void add_head(struct buf *b, const char *prefix, const char *name)
+{
+	char head[sizeof("energy_uj:") + SCHEMA_NAME_MAX];
+
+	snprintf(head, sizeof(head), "%s%s", prefix, name);
+	buf_add_char(b, ',');
+	csv_add_cell(b, head);
+}
+
+static void add_cell(struct buf *b, bool known, uint64_t v)
+{
+	buf_add_char(b, ',');
+	if (known)
+		buf_add_u64(b, v);
+}
+
+static void add_heads(const struct run_facts *f, struct buf *b)
+{
+	buf_add_str(b, "exit_status,quality");
+	for (unsigned k = 0; k < RUN_FIGURES; k++)
+		add_head(b, "", run_figure_name[k]);
+	for (unsigned d = 0; d < f->n_domains; d++)
+		add_head(b, "energy_uj:", f->domain[d].name);
+	for (unsigned i = 0; i < f->n_counters; i++)
+		add_head(b, "", f->counter[i]);
+	for (unsigned i = RUN_SWITCHES; i < RUN_FIXED; i++)
+		add_head(b, "", total_columns.list[i].name);
+	buf_add_char(b, '\n');
+}
+
+static void csv_add_run(const struct run_facts *f, const struct run_result *r, struct buf *b)
+{
+	buf_printf(b, "%d,%s", r->exit_status, r->started ? quality_name(run_quality(f, r)) : "");
+	for (unsigned k = 0; k < RUN_FIGURES; k++)
+		add_cell(b, r->started, run_figure(f, r, k));
+	for (unsigned d = 0; d < f->n_domains; d++)
+		add_cell(b, r->measured && f->split, r->value[d]);
+	for (unsigned i = 0; i < f->n_counters; i++)
+		add_cell(b, run_counter_known(f, r, i), run_counter(f, r, i));
+	add_cell(b, r->measured && f->switches, run_fixed(f, r, RUN_SWITCHES));
+	for (unsigned i = RUN_RX_BYTES; i <= RUN_TX_PACKETS; i++)
+		add_cell(b, r->measured && f->network, run_fixed(f, r, i));
+	buf_add_char(b, '\n');
+}
+
+void run_write_csv(const struct run_report *r, struct buf *b)
+{
+	buf_add_str(b, "run,");
+	add_heads(r->facts, b);
+	for (unsigned i = 0; i < r->n; i++) {
+		buf_printf(b, "%u,", i + 1);
+		csv_add_run(r->facts, &r->runs[i], b);
+	}
+}
+
+void run_write_comparison_csv(const struct run_comparison *c, struct buf *b)
+{
+	buf_add_str(b, "side,order,run,");
+	add_heads(c->side[0].facts, b);
+	for (unsigned k = 0; k < c->n_sides; k++)
+		for (unsigned i = 0; i < c->side[k].n; i++) {
+			buf_printf(b, "%c,%u,%u,", series_letter(k), run_comparison_place(c, k, i), i + 1);
+			csv_add_run(c->side[k].facts, &c->side[k].runs[i], b);
+		}
+}
