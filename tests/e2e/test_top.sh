@@ -117,10 +117,34 @@ ctl list_below list --socket "$sock" "$shown"
 if [ "$(sed -n 2p "$work/list_below.out" | awk '{ print $NF }')" = "/$shown" ]; then ok list_below; else
 	fail list_below "$(cat "$work/list_below.out" "$work/list_below.err")"
 fi
+# A cgroup that has ended at 0 W is summed in one line with others of its kind, and so are idle ones with --active.
+gone=$(cgroup2)/jouled-e2e-$$-gone
+mkdir "$gone" && sh -c 'echo $$ >"$1/cgroup.procs"; exec true' spin "$gone"
+wait_until 50 rmdir "$gone"
+counted_gone() {
+	"$JOULECTL" list --socket "$sock" | grep -q 'ended; --all names them)$'
+}
+wait_until 100 counted_gone && ! "$JOULECTL" list --socket "$sock" | grep -q "/${gone##*/}" && ok list_hides_ended ||
+	fail list_hides_ended "$("$JOULECTL" list --socket "$sock" | head -n 8)"
+"$JOULECTL" list --all --socket "$sock" | grep -q "/${gone##*/} (ended)" && ok list_all || fail list_all "no ${gone##*/}"
+"$JOULECTL" list --active --socket "$sock" >"$work/active"
+grep -q "$shown" "$work/active" && grep -q 'used nothing now; --all names them)$' "$work/active" && ok list_active || fail list_active "$(head -n 8 "$work/active")"
+"$JOULECTL" list --all --csv --socket "$sock" >"$work/list.csv"
+if python3 -c 'import csv, sys
+rows = list(csv.DictReader(open(sys.argv[1])))
+one = {r["cgroup"]: r for r in rows}
+joules = [k for k in rows[0] if k.endswith("_uj")]
+assert joules and len(joules) == len([k for k in rows[0] if k.endswith("_w")]), rows[0]
+assert int(one[sys.argv[2]][joules[0]]) > 0 and float(one[sys.argv[2]][joules[0][:-2] + "w"]) > 0, one[sys.argv[2]]
+assert one[sys.argv[3]]["ended"] == "1" and "kernel" in one' "$work/list.csv" "/$shown" "/${gone##*/}" 2>"$work/csv.err"; then ok list_csv; else
+	fail list_csv "$(tail -n 1 "$work/csv.err"); $(head -n 2 "$work/list.csv")"
+fi
+expect list_two_forms 2 'one of them' list --json --csv
 expect list_unknown 1 'none of this name' list --socket "$sock" /no/such/cgroup
 ctl status status --socket "$sock"
 if [ $status -eq 0 ] && grep -q '^jouled .* on .*: up' "$work/status.out" && grep -q 'trigger ' "$work/status.out" &&
 	grep -q "^History     ok; $work/state/history.db" "$work/status.out" &&
+	! grep -q '^Losses.*mended' "$work/status.out" &&
 	grep -q '^Itself .* in the kernel [0-9]* ns per switch' "$work/status.out"; then ok status; else
 	fail status "$(cat "$work/status.out" "$work/status.err")"
 fi

@@ -87,6 +87,8 @@ expect web-agent-enter 303 -c "$work/jar" "$base?token=$token"
 has web-agent-cookie 'Set-Cookie: .*HttpOnly; SameSite=Strict' "$work/head"
 expect web-agent-page 200 -b "$work/jar" "$base"
 has web-agent-policy "Content-Security-Policy: default-src 'none'; script-src 'nonce-" "$work/head"
+expect web-agent-health 200 "${base}healthz"
+expect web-agent-ready 200 "${base}readyz"
 expect web-agent-bearer 200 -H "Authorization: Bearer $token" "${base}v1/status"
 grep -qi access-control "$work/head" && fail web-agent-no-cors "$(grep -i access "$work/head")" || ok web-agent-no-cors
 expect web-agent-metrics 200 -H "Authorization: Bearer $token" "${base}metrics"

@@ -65,23 +65,20 @@ static void test_text(void **state)
 
 	assert_int_equal(l.n, 1);
 	assert_int_equal(l.missing.left_out, 4);
-	assert_int_equal(spans_print(&l, NULL, &out), 0);
+	assert_int_equal(spans_print(&l, NULL, 0, &out), 0);
 	buf_add_char(&out, '\0');
 	text = (const char *)out.data;
 	assert_null(strchr(text, '\x1b'));
 	assert_non_null(strstr(line(text, "/a/b"), "part 1, goes on  8cc050a1-fc20-4366-8bcb-ba6856b29c57"));
 	/* subtree 1 + 2 + 0.5 + 4 + 8 J; own 1 J in 2 s */
-	assert_string_equal(
-		line(text, "make -j2"),
-		"   15.500000      1.000000       0.500        2.00 s      0.00 ms       10 make -j2  [goes on]");
-	assert_string_equal(
-		line(text, " sh"),
-		"    2.500000~     2.000000~      2.000~       1.00 s      0.00 ms       11   sh  [exit 3]");
-	assert_string_equal(
-		line(text, "work()"),
-		"    0.500000?     0.500000?      1.000?       500 ms      0.00 ms       11     work() x 7");
+	assert_string_equal(line(text, "make -j2"),
+			    "     15.5       1.00      0.500        2.00 s      0.00 ms       10 make -j2  [goes on]");
+	assert_string_equal(line(text, " sh"),
+			    "     2.50~      2.00~      2.00~       1.00 s      0.00 ms       11   sh  [exit 3]");
+	assert_string_equal(line(text, "work()"),
+			    "    0.500?     0.500?      1.00?       500 ms      0.00 ms       11     work() x 7");
 	assert_non_null(strstr(line(text, "\\x1b[31m<b>&"), "[SIGKILL]"));
-	assert_non_null(strstr(line(text, "killed"), "8.000000    2000.000"));
+	assert_non_null(strstr(line(text, "killed"), "8.00       2000"));
 	assert_string_equal(line(text, "--limit"),
 			    "not shown: 4 older traces with 70 spans and 5420 J are left out; raise --limit");
 	assert_non_null(strstr(line(text, "no room"), "not shown: 3 spans, 0 processes"));
@@ -92,18 +89,37 @@ static void test_text(void **state)
 	spans_list_free(&l);
 }
 
+/* On a terminal a command line is cut, and what became of the process stays. */
+static void test_narrow(void **state)
+{
+	struct spans_list l = load(tree);
+	struct buf out = { 0 };
+
+	assert_int_equal(spans_print(&l, NULL, 83, &out), 0);
+	buf_add_char(&out, '\0');
+	assert_int_equal(strlen(line((char *)out.data, " make")), 83);
+	assert_non_null(strstr(line((char *)out.data, " make"), " 10 make -j2  [goes on]"));
+	buf_reset(&out);
+	assert_int_equal(spans_print(&l, NULL, 40, &out), 0);
+	buf_add_char(&out, '\0');
+	assert_non_null(strstr((char *)out.data, " 10 make -j2  [goes on]\n"));
+	assert_non_null(strstr(line((char *)out.data, "SIGKILL"), ">  [SIGKILL]"));
+	buf_free(&out);
+	spans_list_free(&l);
+}
+
 static void test_command(void **state)
 {
 	struct spans_list l = load(tree);
 	struct buf out = { 0 };
 
-	assert_int_equal(spans_print(&l, "s?", &out), 0);
+	assert_int_equal(spans_print(&l, "s?", 0, &out), 0);
 	buf_add_char(&out, '\0');
 	assert_null(strstr((char *)out.data, "make"));
 	assert_non_null(strstr((char *)out.data, " 11 sh"));
 	assert_non_null(strstr((char *)out.data, " 11   work()"));
 	buf_reset(&out);
-	assert_int_equal(spans_print(&l, "work", &out), 0);
+	assert_int_equal(spans_print(&l, "work", 0, &out), 0);
 	buf_add_char(&out, '\0');
 	assert_null(strstr((char *)out.data, " 11 sh"));
 	assert_non_null(strstr((char *)out.data, " 11 work()"));

@@ -103,13 +103,29 @@ static int ask(const char *head, const char **ret)
 	return read_answer(send_request(head), ret);
 }
 
-static void publish(void)
+static void publish_at(uint64_t end_ns)
 {
-	f.snap.end_ns = clock_mono_ns();
+	f.snap.end_ns = end_ns;
 	f.snap.start_ns = f.snap.end_ns - NS_PER_S;
 	serve_publish(serve, 0, &f.snap);
 	totals_add(totals, &f.snap, NULL);
 	serve_publish_totals(serve, totals, serve_wants_reading(serve), 0);
+}
+
+static void publish(void)
+{
+	publish_at(clock_mono_ns());
+}
+
+/* Before the first interval the agent is healthy and not ready. */
+static void test_health(void **state)
+{
+	const char *text;
+
+	assert_int_equal(ask("GET /healthz HTTP/1.1", &text), 200);
+	assert_int_equal(ask("GET /readyz HTTP/1.1", &text), 503);
+	assert_non_null(strstr(text, "Retry-After: 1"));
+	assert_int_equal(ask("POST /healthz HTTP/1.1\r\nContent-Length: 0", &text), 405);
 }
 
 static void test_refusals(void **state)
@@ -185,12 +201,25 @@ static void test_reading(void **state)
 	assert_non_null(strstr(text, "\"/a.slice\""));
 }
 
+/* Ready once there are totals; not healthy when the last are old. */
+static void test_health_late(void **state)
+{
+	const char *text;
+
+	publish();
+	assert_int_equal(ask("GET /healthz HTTP/1.1", &text), 200);
+	assert_non_null(strstr(text, "\r\n\r\nok\n"));
+	assert_int_equal(ask("GET /readyz HTTP/1.1", &text), 200);
+	publish_at(clock_mono_ns() - 40 * NS_PER_S);
+	assert_int_equal(ask("GET /healthz HTTP/1.1", &text), 503);
+	assert_non_null(strstr(text, "health: no reading for "));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_answers),
-		cmocka_unit_test(test_reading),
+		cmocka_unit_test(test_health),  cmocka_unit_test(test_refusals),    cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_reading), cmocka_unit_test(test_health_late),
 	};
 
 	signal(SIGPIPE, SIG_IGN);

@@ -6,21 +6,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include "base/format/csv.h"
 #include "base/log.h"
 #include "encode/table.h"
 #include "model/naming.h"
 #include "ctl/core/agent_client.h"
 #include "ctl/core/ask.h"
 #include "ctl/core/choice.h"
+#include "ctl/core/put.h"
 #include "ctl/top/top.h"
 #include "ctl/core/verb.h"
 
-enum { OPTION_SORT, OPTION_LIMIT, OPTION_DEPTH, OPTION_JSON, OPTION_SOCKET };
+enum { OPTION_SORT, OPTION_LIMIT, OPTION_DEPTH, OPTION_ACTIVE, OPTION_ALL, OPTION_CSV, OPTION_JSON, OPTION_SOCKET };
 
 static const struct verb_option options[] = {
 	[OPTION_SORT] = { "sort", 's', "COLUMN", "power (default), energy, cpu or name" },
 	[OPTION_LIMIT] = { "limit", 'l', "N", "at most N cgroups; the rest is summed" },
 	[OPTION_DEPTH] = { "depth", 'd', "N", "at most N levels below the path; the rest is summed" },
+	[OPTION_ACTIVE] = { "active", 'a', NULL, "only cgroups that used CPU time or energy in the last interval" },
+	[OPTION_ALL] = { "all", 'A', NULL, "also cgroups that have ended and used nothing in the last interval" },
+	[OPTION_CSV] = { "csv", 0, NULL, "a line per cgroup, with every domain, in watts and microjoules" },
 	[OPTION_JSON] = { "json", 'j', NULL, "as the agent tells it" },
 	[OPTION_SOCKET] = { "socket", 0, "PATH", "of the agent; JOULED_SOCKET, or /run/jouled/jouled.sock" },
 	{ NULL, 0, NULL, NULL },
@@ -30,6 +36,7 @@ static const char *const about[] = {
 	"Prints what each cgroup used: watts and CPU of the last interval, joules and CPU time since the agent first saw "
 	"it. PATH takes those at and below it. Values are a cgroup's own, without what is below it. Pods, containers and "
 	"machines have their names before the path.",
+	"Cgroups that have ended and used nothing in the last interval have one line together, unless --all is given.",
 	"The last lines are what no cgroup has: kernel threads, interrupts, idle, residual, cgroups that are gone. Energy "
 	"is that of the domains that the last line names, which hold none of each other; --json has every domain.",
 	NULL,
@@ -37,7 +44,10 @@ static const char *const about[] = {
 
 static const char *const sorts[] = { "power", "energy", "cpu", "name", NULL };
 
+enum shown { SHOWN_USUAL, SHOWN_ACTIVE, SHOWN_ALL };
+
 struct ledger {
+	enum shown shown;
 	const json_t *domains; /* array of the answer */
 	unsigned summed; /* kinds of domains that are added up */
 	bool split; /* the formula gives energy to cgroups */
@@ -132,6 +142,46 @@ static char *title_of(const json_t *names)
 	return clean;
 }
 
+/* True when the row used CPU time or energy in the last interval. */
+static bool is_active(const struct ledger *l, const json_t *e)
+{
+	const json_t *last = json_object_get(e, "last");
+
+	return ask_number(last, "cpu_ns") > 0 || sum(l, json_object_get(last, "energy_uj")) > 0;
+}
+
+static bool is_hidden(const struct ledger *l, const json_t *e)
+{
+	return l->shown != SHOWN_ALL && !is_active(l, e) && (l->shown == SHOWN_ACTIVE || ask_is(e, "ended"));
+}
+
+/* Prints the sum of the rows that put_rows leaves out, so that all lines together remain the machine. */
+static void put_hidden(const struct ledger *l, const json_t *list)
+{
+	double uj = 0, cpu_ns = 0;
+	char time[16];
+	size_t i, n = 0;
+	const json_t *e;
+
+	json_array_foreach(list, i, e) {
+		const json_t *total = json_object_get(e, "total");
+
+		if (!is_hidden(l, e))
+			continue;
+		uj += sum(l, json_object_get(total, "energy_uj"));
+		cpu_ns += (double)ask_number(total, "cpu_ns");
+		n++;
+	}
+	if (!n)
+		return;
+	put_line(l, 0, uj, l->mark, NULL);
+	top_seconds(time, (uint64_t)cpu_ns);
+	printf("%8.1f%11s  (%zu that %s; --all names them)\n", 0.0, time, n,
+	       l->shown == SHOWN_ACTIVE ? "used nothing now" :
+	       n == 1                   ? "has ended" :
+					  "have ended");
+}
+
 static void put_rows(const struct ledger *l, const json_t *list, const char *key)
 {
 	const json_t *e;
@@ -142,7 +192,7 @@ static void put_rows(const struct ledger *l, const json_t *list, const char *key
 		bool special = strcmp(key, "name") == 0;
 		char *name, *title;
 
-		if (special && !ask_number(json_object_get(e, "total"), "cpu_ns"))
+		if (special ? !ask_number(json_object_get(e, "total"), "cpu_ns") : is_hidden(l, e))
 			continue;
 		name = top_clean(path ? path : "?");
 		title = title_of(json_object_get(e, "names"));
@@ -189,15 +239,90 @@ static void name_machine(const struct ledger *l, char *dst, size_t size)
 		snprintf(dst + at, size - at, ")");
 }
 
-static void print_list(const json_t *doc)
+static void csv_values(struct buf *b, const json_t *by_domain)
+{
+	const char *key;
+	json_t *v;
+
+	json_object_foreach((json_t *)by_domain, key, v) {
+		if (json_is_integer(v))
+			buf_printf(b, ",%lld", (long long)json_integer_value(v));
+		else if (json_is_real(v))
+			buf_printf(b, ",%.6f", json_real_value(v));
+		else
+			buf_add_char(b, ',');
+	}
+}
+
+static void csv_heads(struct buf *b, const json_t *domains, const char *unit)
+{
+	const json_t *d;
+	size_t i;
+
+	json_array_foreach(domains, i, d) {
+		char head[128];
+
+		snprintf(head, sizeof(head), "%.100s_%s", ask_text(d, "name"), unit);
+		buf_add_char(b, ',');
+		csv_add_cell(b, head);
+	}
+}
+
+static void csv_row(struct buf *b, const json_t *e, const char *key)
+{
+	const char *path = json_string_value(json_object_get(e, key));
+	const json_t *last = json_object_get(e, "last"), *total = json_object_get(e, "total");
+	char *name = top_clean(path ? path : key), *title = title_of(json_object_get(e, "names"));
+
+	csv_add_cell(b, name ? name : "?");
+	buf_add_char(b, ',');
+	csv_add_cell(b, title ? title : "");
+	buf_printf(b, ",%d,%s,%lld,%lld", ask_is(e, "ended"),
+		   json_object_get(e, "energy_quality") ? ask_text(e, "energy_quality") : "",
+		   ask_number(last, "cpu_ns"), ask_number(total, "cpu_ns"));
+	csv_values(b, json_object_get(last, "power_w"));
+	csv_values(b, json_object_get(total, "energy_uj"));
+	buf_add_char(b, '\n');
+	free(name);
+	free(title);
+}
+
+/* Writes the rows that the table would show, and `other` and the special rows: no sums besides those. */
+static int print_csv(const json_t *doc, enum shown shown)
+{
+	const json_t *special = json_object_get(doc, "special"), *list = json_object_get(doc, "cgroups"), *e;
+	struct ledger l = { .shown = shown };
+	struct buf b = { 0 };
+	size_t i;
+	int rc;
+
+	open_ledger(&l, doc);
+	buf_add_str(&b, "cgroup,title,ended,quality,last_cpu_ns,cpu_ns");
+	csv_heads(&b, l.domains, "w");
+	csv_heads(&b, l.domains, "uj");
+	buf_add_char(&b, '\n');
+	json_array_foreach(list, i, e)
+		if (!is_hidden(&l, e))
+			csv_row(&b, e, "path");
+	json_array_foreach(special, i, e)
+		csv_row(&b, e, "name");
+	if (ask_number(json_object_get(doc, "other"), "cgroups"))
+		csv_row(&b, json_object_get(doc, "other"), "(more)");
+	rc = b.failed ? -ENOMEM : put_all(STDOUT_FILENO, b.data, b.len);
+	buf_free(&b);
+	return rc;
+}
+
+static void print_list(const json_t *doc, enum shown shown)
 {
 	const json_t *other = json_object_get(doc, "other");
-	struct ledger l = { 0 };
+	struct ledger l = { .shown = shown };
 	char more[64], machine[256];
 
 	open_ledger(&l, doc);
 	printf("%8s %9s %8s%11s  %s\n", "WATTS", "JOULES", "CPU%", "CPU TIME", "CGROUP");
 	put_rows(&l, json_object_get(doc, "cgroups"), "path");
+	put_hidden(&l, json_object_get(doc, "cgroups"));
 	snprintf(more, sizeof(more), "(%lld more)", ask_number(other, "cgroups"));
 	if (ask_number(other, "cgroups"))
 		put_use(&l, other, NULL, more);
@@ -217,6 +342,10 @@ static int make_path(const struct verb_call *call, struct buf *path, struct err 
 	int sort = choice_word("list: --sort", call->option[OPTION_SORT], sorts, 0, err);
 	uint64_t limit = 0, depth = UINT64_MAX;
 
+	if (call->option[OPTION_ACTIVE] && call->option[OPTION_ALL])
+		return err_set(err, -EINVAL, "list: --active and --all: one of them; leave the other out");
+	if (call->option[OPTION_JSON] && call->option[OPTION_CSV])
+		return err_set(err, -EINVAL, "list: --json and --csv: one of them; leave the other out");
 	if (sort < 0 ||
 	    choice_number("list: --limit", call->option[OPTION_LIMIT], choice_range(1, 1000000), &limit, err) ||
 	    choice_number("list: --depth", call->option[OPTION_DEPTH], choice_range(0, 4096), &depth, err))
@@ -237,6 +366,9 @@ static int make_path(const struct verb_call *call, struct buf *path, struct err 
 
 static int answer(const struct verb_call *call, const char *path, struct err *err)
 {
+	enum shown shown = call->option[OPTION_ACTIVE] ? SHOWN_ACTIVE :
+			   call->option[OPTION_ALL]    ? SHOWN_ALL :
+							 SHOWN_USUAL;
 	struct buf body = { 0 };
 	json_t *doc = NULL;
 	int rc = ask_agent(call->option[OPTION_SOCKET], path, &body, err);
@@ -247,8 +379,10 @@ static int answer(const struct verb_call *call, const char *path, struct err *er
 		doc = ask_parse(&body, err);
 		rc = doc ? 0 : err->code;
 	}
-	if (doc)
-		print_list(doc);
+	if (doc && call->option[OPTION_CSV])
+		rc = print_csv(doc, shown) ? err_set(err, -ENOMEM, "out of memory; take fewer with --limit") : 0;
+	else if (doc)
+		print_list(doc, shown);
 	json_decref(doc);
 	buf_free(&body);
 	return rc;

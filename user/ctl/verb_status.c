@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* joulectl status: the state of the agent. */
 #include <stdio.h>
+#include <string.h>
 #include "base/log.h"
 #include "base/text.h"
 #include "ctl/core/ask.h"
@@ -27,7 +28,7 @@ static void print_head(const json_t *doc)
 
 	printf("jouled %s on %s: up %s, an interval every %s\n", ask_text(doc, "version"), ask_text(doc, "sensor"),
 	       ask_duration(up, ask_number(doc, "uptime_ns")), ask_duration(every, ask_number(doc, "interval_ns")));
-	printf("%lld CPUs, %lld cgroups and %lld ended ones\n", ask_number(doc, "cpus"), ask_number(doc, "cgroups"),
+	printf("%lld CPUs, cgroups: %lld alive, %lld ended\n", ask_number(doc, "cpus"), ask_number(doc, "cgroups"),
 	       ask_number(doc, "cgroups_ended"));
 }
 
@@ -54,6 +55,16 @@ static void print_notes(const json_t *list)
 	}
 }
 
+/* "vjoule to tcp-listen://127.0.0.1:0: listening ...". The colon of stdout: and null: is not written twice. */
+static void print_place(const json_t *e)
+{
+	const char *to = ask_text(e, "to");
+	size_t len = strlen(to);
+
+	printf("  %-10s %s to %.*s: %s", ask_is(e, "up") ? "up" : "DOWN", ask_text(e, "format"),
+	       (int)(len && to[len - 1] == ':' ? len - 1 : len), to, ask_text(e, "state"));
+}
+
 static void print_outputs(const json_t *list)
 {
 	const json_t *e;
@@ -63,8 +74,7 @@ static void print_outputs(const json_t *list)
 		return;
 	printf("\nOutputs\n");
 	json_array_foreach(list, i, e) {
-		printf("  %-10s %s to %s: %s", ask_is(e, "up") ? "up" : "DOWN", ask_text(e, "format"),
-		       ask_text(e, "to"), ask_text(e, "state"));
+		print_place(e);
 		printf("; %lld documents, %lld bytes, %lld queued", ask_number(e, "documents"), ask_number(e, "bytes"),
 		       ask_number(e, "queued_documents"));
 		if (ask_number(e, "spooled_documents"))
@@ -129,6 +139,8 @@ static void print_rest(const json_t *doc)
 	json_object_foreach((json_t *)losses, key, n) {
 		char safe[64];
 
+		if (strcmp(key, "switches_mended") == 0)
+			continue; /* not lost */
 		snprintf(safe, sizeof(safe), "%s", key);
 		for (char *c = safe; *c; c++)
 			*c = *c == '_' ? ' ' : *c;
@@ -138,6 +150,10 @@ static void print_rest(const json_t *doc)
 		}
 	}
 	printf("%s\n", *between ? "" : "none");
+	if (ask_number(losses, "switches_mended"))
+		printf("Mended      %lld switches that the kernel did not report: their CPU time is exact, what events counted in "
+		       "them is with the later task\n",
+		       ask_number(losses, "switches_mended"));
 }
 
 static int run(const struct verb_call *call)

@@ -77,8 +77,10 @@ static void page_route(void *arg, struct http_request *r)
 	struct serve_page *p = arg;
 	bool metrics = strcmp(r->path, "/metrics") == 0;
 
+	if (serve_health(p->s, r))
+		return;
 	if (!metrics && strcmp(r->path, "/") != 0) {
-		http_error(r, 404, NULL, "path: there is nothing; try /metrics");
+		http_error(r, 404, NULL, "path: there is nothing; try /metrics, /healthz or /readyz");
 	} else if (strcmp(r->method, "GET") != 0) {
 		http_error(r, 405, "Allow: GET, HEAD", "method: this port is to look only; use GET");
 	} else if (!metrics) {

@@ -57,6 +57,8 @@ void serve_route(void *arg, struct http_request *r)
 	struct serve *s = arg;
 	const char *rest;
 
+	if (serve_health(s, r))
+		return;
 	if (!r->peer->local && !web_guard_admit(&s->o.web, r))
 		return;
 	for (unsigned i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
@@ -66,7 +68,7 @@ void serve_route(void *arg, struct http_request *r)
 		}
 	http_error(r, 404, NULL,
 		   "path: there is nothing; try /v1/status, /v1/reading, /v1/snapshot, /v1/cgroups, /v1/hwpc, "
-		   "/v1/power, /v1/stream, /v1/history, /v1/spans, /v1/devices or /metrics");
+		   "/v1/power, /v1/stream, /v1/history, /v1/spans, /v1/devices, /metrics, /healthz or /readyz");
 }
 
 bool serve_query(struct http_request *r, const char *allowed, struct query *q)

@@ -121,6 +121,9 @@ void serve_devices_end(struct serve *s);
 void serve_get_metrics(struct serve *s, struct http_request *r, const char *rest);
 void serve_get_page(struct serve *s, struct http_request *r, const char *rest);
 
+/* health.c: answers /healthz and /readyz, on every port. False: it is another path. */
+bool serve_health(struct serve *s, struct http_request *r);
+
 /* metrics.c: copies the figures of a /metrics port to its output o. With the lock held. */
 void serve_page_figures(const struct serve *s, struct serve_output *o);
 

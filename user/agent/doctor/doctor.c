@@ -174,7 +174,8 @@ static void tell_programs(struct machine *m, const struct machine_config *c)
 	if (rc)
 		doctor_line("lifecycle", state_of(rc), "%s", err.text);
 	else
-		doctor_line("lifecycle", "ok", "%u cgroups", cgroup_table_count(m->table));
+		doctor_line("lifecycle", "ok", "%u cgroup%s", cgroup_table_count(m->table),
+			    cgroup_table_count(m->table) == 1 ? "" : "s");
 	tell_trigger(m, c);
 	if (!c->network) {
 		doctor_line("network", "absent", "network: false");

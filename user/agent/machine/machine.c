@@ -317,8 +317,9 @@ static void say_losses(struct machine *m)
 	const struct losses *now = &m->reading.losses;
 
 	if (cgroup_table_count(m->table) >= m->max_cgroups && log_worth(now->folded, &m->said.folded))
-		log_warn("cgroups: no room: %llu times counts went to an ancestor so far; raise cgroups.max, %llu now",
-			 (unsigned long long)now->folded, (unsigned long long)m->max_cgroups);
+		log_warn(
+			"cgroups: %llu times counts went to an ancestor so far, for want of a row or because a subtree has used up its share; raise cgroups.max, %llu now, or cgroups.quota",
+			(unsigned long long)now->folded, (unsigned long long)m->max_cgroups);
 	if (log_worth(now->lost_reads - now->away_reads, &m->said.lost_reads))
 		log_warn(
 			"counters: %llu reads failed so far or found their event without a turn on the PMU, their values are marked; "

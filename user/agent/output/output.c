@@ -516,12 +516,16 @@ void output_state(struct output *o, char *dst, size_t size)
 
 static void say_state(const struct output *o, struct output_part *p, const struct sink_stats *st)
 {
+	const char *to = o->config.to;
+	size_t len = strlen(to);
+	int shown = (int)(len && to[len - 1] == ':' ? len - 1 : len); /* stdout: and null: */
+
 	if (st->up && p->said_away)
-		log_warn("output %s: %s", o->config.to, st->state);
+		log_warn("output %.*s: %s", shown, to, st->state);
 	else if (st->up && !p->said.up)
-		log_info("output %s: %s", o->config.to, st->state);
+		log_info("output %.*s: %s", shown, to, st->state);
 	else if (!st->up && *st->state && !p->said_away)
-		log_warn("output %s: %s", o->config.to, st->state);
+		log_warn("output %.*s: %s", shown, to, st->state);
 	p->said_away = !st->up && *st->state;
 }
 

@@ -66,8 +66,9 @@ void spans_shape_free(struct spans_shape *s);
 /* Name of a span: its command, or its function. */
 const char *spans_label(const struct span *s);
 
-/* Append a list to out: as text, as JSON, in the trace-event format. 0 or -ENOMEM. */
-int spans_print(const struct spans_list *l, const char *command, struct buf *out);
+/* Append a list to out: as text, as JSON, in the trace-event format. 0 or -ENOMEM. width: columns of the terminal, to which
+ * command lines are cut; 0 = whole. */
+int spans_print(const struct spans_list *l, const char *command, unsigned width, struct buf *out);
 void spans_print_json(const struct spans_list *l, struct buf *out);
 int spans_print_chrome(const struct spans_list *l, const char *command, struct buf *out);
 /* flame.c: traces are added part by part, then the picture is drawn, with sentences about missing traces. add returns 0

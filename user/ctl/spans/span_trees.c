@@ -10,6 +10,7 @@
 #include "ctl_spans.h"
 
 #define INDENT_MAX 24
+#define COMMAND_MIN 8 /* columns that a command line keeps on the narrowest terminal */
 
 static void put_time(struct buf *out, int64_t unix_ns)
 {
@@ -70,17 +71,32 @@ static char mark(unsigned quality)
 	return quality & (QUALITY_ESTIMATED | QUALITY_MULTIPLEXED) ? '~' : ' ';
 }
 
+/* Joules and watts have three significant digits, down to a microjoule: 0.000123, 0.0123, 1.23, 12.3, 1234. */
+static void put_significant(struct buf *out, int width, double v)
+{
+	int decimals = 2;
+
+	for (double x = v; x >= 9.995 && decimals > 0; x /= 10)
+		decimals--;
+	for (double x = v; x > 0 && x < 0.9995 && decimals < 6; x *= 10)
+		decimals++;
+	buf_printf(out, "%*.*f", width, v > 0 ? decimals : 0, v);
+}
+
 static void put_figures(struct buf *out, const struct spans_shape *sh, uint32_t i)
 {
 	const struct span *s = &sh->t->spans[i];
 	uint64_t ns = s->calls != 1 && s->wall_ns ? s->wall_ns : s->end_ns - s->start_ns;
+	const double v[] = { (double)sh->all_uj[i] / 1e6, (double)sh->own_uj[i] / 1e6,
+			     ns ? (double)sh->own_uj[i] * 1e3 / (double)ns : 0 };
 	char m = mark(s->energy_quality);
 
 	if (!sh->has_energy)
-		buf_printf(out, "%12s  %12s  %10s ", "-", "-", "-");
-	else
-		buf_printf(out, "%12.6f%c %12.6f%c %10.3f%c", (double)sh->all_uj[i] / 1e6, m,
-			   (double)sh->own_uj[i] / 1e6, m, ns ? (double)sh->own_uj[i] * 1e3 / (double)ns : 0, m);
+		buf_printf(out, "%9s  %9s  %9s ", "-", "-", "-");
+	for (unsigned k = 0; sh->has_energy && k < 3; k++) {
+		put_significant(out, 9, v[k]);
+		buf_printf(out, "%c%s", m, k < 2 ? " " : "");
+	}
 	put_duration(out, ns);
 	put_duration(out, s->cpu_ns);
 	buf_printf(out, "%c", mark(s->quality));
@@ -104,8 +120,34 @@ static void put_end(struct buf *out, const struct span *s)
 		buf_printf(out, "  [exit %d]", s->exit_code);
 }
 
-static void put_what(struct buf *out, const struct span *s, unsigned depth)
+struct lines {
+	unsigned width; /* of the terminal; 0 = any */
+	size_t begin; /* of this line in the text */
+};
+
+/* Adds text, cut to so many characters. */
+static void put_cut(struct buf *out, const char *text, size_t most)
 {
+	size_t n = 0, at = 0, keep = 0;
+
+	while (text[at]) {
+		size_t len = text_utf8_len((const unsigned char *)text + at, strlen(text + at));
+
+		if (++n == most)
+			keep = at;
+		if (n > most) {
+			buf_printf(out, "%.*s>", (int)keep, text);
+			return;
+		}
+		at += len ? len : 1;
+	}
+	buf_add_str(out, text);
+}
+
+static void put_what(struct buf *out, const struct span *s, unsigned depth, const struct lines *l)
+{
+	struct buf end = { 0 };
+	size_t used, most = SIZE_MAX;
 	char safe[2048];
 	unsigned indent = depth < INDENT_MAX ? depth : INDENT_MAX;
 
@@ -115,7 +157,12 @@ static void put_what(struct buf *out, const struct span *s, unsigned depth)
 		if (s->calls != 1)
 			buf_printf(out, " x %llu", (unsigned long long)s->calls);
 	} else {
-		buf_add_str(out, text_escape(safe, sizeof(safe), *s->cmdline ? s->cmdline : spans_label(s)));
+		put_end(&end, s);
+		used = out->len - l->begin + end.len;
+		if (l->width)
+			most = l->width > used + COMMAND_MIN ? l->width - used : COMMAND_MIN;
+		put_cut(out, text_escape(safe, sizeof(safe), *s->cmdline ? s->cmdline : spans_label(s)), most);
+		buf_free(&end);
 	}
 	put_end(out, s);
 	buf_add_char(out, '\n');
@@ -128,34 +175,36 @@ static unsigned first_depth(const struct spans_shape *sh, uint32_t i)
 	return sh->depth[i];
 }
 
-static int print_trace(const struct trace *t, const char *command, struct buf *out)
+static int print_trace(const struct trace *t, const char *command, unsigned width, struct buf *out)
 {
 	struct spans_shape sh;
 
 	if (spans_shape(&sh, t, command) != 0)
 		return -ENOMEM;
 	put_head(out, t);
-	buf_printf(out, "%12s  %12s  %10s  %12s %12s  %7s %s\n", "subtree J", "own J", "own W", "duration", "CPU time",
+	buf_printf(out, "%9s  %9s  %9s  %12s %12s  %7s %s\n", "subtree J", "own J", "own W", "duration", "CPU time",
 		   "PID", "command");
 	for (uint32_t i = 0; i < t->n_spans; i++) {
+		struct lines l = { width, out->len };
+
 		if (!sh.shown[i])
 			continue;
 		put_figures(out, &sh, i);
-		put_what(out, &t->spans[i], sh.depth[i] - first_depth(&sh, i));
+		put_what(out, &t->spans[i], sh.depth[i] - first_depth(&sh, i), &l);
 	}
 	buf_add_char(out, '\n');
 	spans_shape_free(&sh);
 	return 0;
 }
 
-int spans_print(const struct spans_list *l, const char *command, struct buf *out)
+int spans_print(const struct spans_list *l, const char *command, unsigned width, struct buf *out)
 {
 	char text[SPANS_SENTENCES][200];
 	unsigned n;
 	int rc = 0;
 
 	for (size_t i = l->n; i-- > 0 && !rc;) /* the newest trace comes last, next to the prompt */
-		rc = print_trace(l->v[i], command, out);
+		rc = print_trace(l->v[i], command, width, out);
 	n = rc ? 0 : spans_say_missing(&l->missing, text);
 	for (unsigned i = 0; i < n; i++)
 		buf_printf(out, "not shown: %s\n", text[i]);

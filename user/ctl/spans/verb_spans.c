@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* joulectl spans: what ran, for how long, at what energy. */
+#include <sys/ioctl.h>
+#include <unistd.h>
 #include <errno.h>
 #include <stdio.h>
 #include "base/log.h"
@@ -26,6 +28,14 @@ static const char *const about[] = {
 	NULL,
 };
 
+/* 0 where standard output is no terminal. */
+static unsigned terminal_width(void)
+{
+	struct winsize w;
+
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
+}
+
 static int show(const struct verb_call *call, const struct spans_list *l, struct err *err)
 {
 	const char *command = call->option[SPANS_COMMAND], *chrome = call->option[OPTION_CHROME];
@@ -37,7 +47,7 @@ static int show(const struct verb_call *call, const struct spans_list *l, struct
 	else if (call->option[OPTION_JSON])
 		spans_print_json(l, &out);
 	else
-		rc = spans_print(l, command, &out);
+		rc = spans_print(l, command, terminal_width(), &out);
 	if (rc)
 		err_set(err, rc, "spans: out of memory; ask for less");
 	else

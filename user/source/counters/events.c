@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "base/parse.h"
 #include "base/text.h"
 #include "resolution.h"
 #include "topology.h"
@@ -57,15 +58,19 @@ static void read_online(struct resolver *rs)
 static bool explain_errno(const struct resolver *rs, int error, struct resolution *r)
 {
 	char level[32] = "unknown";
+	int64_t paranoid;
 
 	switch (-error) {
 	case EACCES:
 	case EPERM:
 		fsroot_read(rs->root, "/proc/sys/kernel/perf_event_paranoid", level, sizeof(level));
-		resolution_set(r, RESOLVE_ABSENT,
-			       "denied; give CAP_PERFMON and set kernel.perf_event_paranoid to 2 or lower "
-			       "(it is %.8s), or run as root",
-			       level);
+		if (parse_i64(level, &paranoid) == 0 && paranoid <= 2)
+			resolution_set(r, RESOLVE_ABSENT, "denied; give CAP_PERFMON or run as root");
+		else
+			resolution_set(r, RESOLVE_ABSENT,
+				       "denied; give CAP_PERFMON and set kernel.perf_event_paranoid to 2 or lower "
+				       "(it is %.8s), or run as root",
+				       level);
 		return true;
 	case ENOENT:
 	case ENXIO:

@@ -57,7 +57,7 @@ static int domain_of_package(struct estimate *e, struct schema *s, unsigned pack
 		.kind = DOMAIN_PACKAGE, .package = (uint16_t)package, .interface = ENERGY_ESTIMATE, .idle_known = true
 	};
 	snprintf(d->name, sizeof(d->name), "package-%u", package);
-	snprintf(d->reason, sizeof(d->reason), "no energy counter: estimated from busy time per core");
+	snprintf(d->reason, sizeof(d->reason), "no energy counter here; from busy time per core");
 	e->domains[e->n_domains].schema_index = s->n_domains++;
 	return (int)e->n_domains++;
 }
