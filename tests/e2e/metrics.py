@@ -4,6 +4,7 @@
 
 metrics.py same SOCKET PORT          every figure of one interval is the same on the query socket and on the TCP port
 metrics.py back URL SECONDS WHEN     raw samples of Prometheus: none goes back, and series go on behind the instant WHEN
+metrics.py groups PORT MAX GROUP     a page of `by: depth 1`: GROUP is there, its parts sum to the machine, it has at most MAX series
 metrics.py crowd PORT MAX            MAX connections are served, one more is told 503
 """
 import http.client
@@ -85,6 +86,29 @@ def back(url, seconds, when):
     return 0
 
 
+def micro(value):
+    whole, _, part = value.partition(".")
+    return int(whole) * 1000000 + int(part.ljust(6, "0"))
+
+
+def groups(port, most, group):
+    """The sums are made of integers: not one microjoule may be missing."""
+    lines = [line for line in page(http.client.HTTPConnection("127.0.0.1", port, timeout=120), "text/plain")[1] if line[0] != "#"]
+    assert len(lines) <= most, len(lines)
+    whole, parts, names = {}, {}, set()
+    for line in lines:
+        found = re.match(r'jouled_(cgroup_|idle_|residual_|retired_|)energy_joules_total\{(.*)\} (.*)', line)
+        if found:
+            domain = re.search(r'domain="([a-z]+)"', found[2])[1]
+            side = parts if found[1] else whole
+            side[domain] = side.get(domain, 0) + micro(found[3])
+        name = re.match(r'jouled_cgroup_cpu_seconds_total\{cgroup="(.*?)"', line)
+        names |= {name[1]} if name else set()
+    assert whole == parts, (whole, parts)
+    assert group in names and all(n.count("/") <= 1 for n in names), names
+    return 0
+
+
 def stay(port):
     """A connection that is kept; there may be no place until an earlier one is seen to be closed."""
     for _ in range(1000):
@@ -112,7 +136,7 @@ def crowd(port, most):
 
 def main(argv):
     verbs = {"same": lambda a: same(a[0], int(a[1])), "back": lambda a: back(a[0], int(a[1]), float(a[2])),
-             "crowd": lambda a: crowd(int(a[0]), int(a[1]))}
+             "groups": lambda a: groups(int(a[0]), int(a[1]), a[2]), "crowd": lambda a: crowd(int(a[0]), int(a[1]))}
     return verbs[argv[1]](argv[2:])
 
 

@@ -76,11 +76,26 @@ done
 
 # The server's options are the page's own no more, and said so; a recording has no server.
 wrong=
-for option in keep=1m top=5 interval=5s cgroups=/a queue=1MiB; do
+for option in keep=1m top=5 by=pod max-series=999 interval=5s cgroups=/a queue=1MiB; do
 	run check --check -o "openmetrics=http-listen://127.0.0.1:0?$option"
 	[ "$status" -eq 2 ] && grep -q ": ${option%%=*}: http-listen" "$work/check.err" || wrong="$wrong $option"
 done
 [ -z "$wrong" ] && ok http-listen-options || fail http-listen-options "$wrong: $(said check)"
+# refuses NAME WORDS CONFIGURATION [ARGUMENT...]: --check says so in one line
+refuses() {
+	printf '%s\n' "$3" >"$work/refused.yaml"
+	name=$1 words=$2
+	shift 3
+	run check --check -c "$work/refused.yaml" "$@"
+	[ "$status" -eq 2 ] && [ "$(wc -l <"$work/check.err")" -eq 1 ] && grep -q "$words" "$work/check.err" && ok "$name" ||
+		fail "$name" "exit status $status: $(said check)"
+}
+refuses groups-unknown 'metrics.by: "pods" is not valid; expected namespace, pod' 'metrics: { by: pods }'
+refuses groups-nameless 'names: auto or by: slice' '{ cgroups: { names: off }, metrics: { by: pod } }'
+refuses groups-nameless-output 'names: auto or by: slice' 'cgroups: { names: off }' -o 'openmetrics=stdout:?by=unit'
+refuses series-too-few 'metrics.max-series: 20 series do not hold' 'metrics: { max-series: 20 }'
+refuses series-too-few-output 'max-series: 9 series do not hold' 'interval: 1s' -o 'openmetrics=stdout:?max-series=9'
+refuses groups-elsewhere 'not an option of format hwpc' 'interval: 1s' -o 'hwpc=stdout:?by=pod'
 
 if sh deploy/deps.sh prometheus >"$work/deps" 2>&1 && command -v promtool >/dev/null 2>&1; then
 	has_page "$port"
@@ -159,7 +174,7 @@ ended 80 "$agent"
 
 # Two pages, no socket, no history: they answer, each for as many as it may, and totals begin with the agent.
 second=$(free_port)
-printf 'interval: 200ms\nhistory: off\nsocket: { path: none }\nstate-dir: "%s"\noutputs:\n' "$work/state" >"$work/base.yaml"
+printf 'interval: 200ms\nhistory: off\nsocket: { path: none }\nstate-dir: "%s"\nmetrics: { by: depth 1, max-series: 400 }\noutputs:\n' "$work/state" >"$work/base.yaml"
 first_line="  - { format: openmetrics, to: \"http-listen://127.0.0.1:$port\" }"
 second_line="  - { format: openmetrics, to: \"http-listen://127.0.0.1:$second\", max-clients: 2 }"
 { cat "$work/base.yaml"; echo "$first_line"; echo "$second_line"; } >"$work/pages.yaml"
@@ -169,6 +184,7 @@ agents="$agents $agent"
 wait_until 150 has_page "$port"
 wait_until 150 has_page "$second"
 [ "$(sed -n 's/^jouled_intervals_total //p' "$work/page")" -lt 100 ] && ok page-without-history || fail page-without-history "$(head -c 200 "$work/page")"
+check page-groups wait_until 100 python3 $here/metrics.py groups "$port" 400 "/$(echo "$path" | cut -d/ -f2)"
 check page-clients python3 $here/metrics.py crowd "$second" 2
 later() {
 	has_page "$port" && [ "$(sed -n 's/^jouled_intervals_total //p' "$work/page")" -gt "$1" ]

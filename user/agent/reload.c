@@ -85,6 +85,8 @@ const char *reload_refused(const struct config *a, const struct config *b)
 		{ "spans.keep", a->serving.trace_bytes == b->serving.trace_bytes },
 		{ "metrics.keep", a->serving.metrics.keep_ns == b->serving.metrics.keep_ns },
 		{ "metrics.top", a->serving.metrics.top == b->serving.metrics.top },
+		{ "metrics.by", same_text(a->serving.metrics.by, b->serving.metrics.by) },
+		{ "metrics.max-series", a->serving.metrics.max_series == b->serving.metrics.max_series },
 	};
 
 	for (unsigned i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)

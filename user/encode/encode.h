@@ -6,6 +6,7 @@
 #define JD_ENCODE_H
 #include "base/buf.h"
 #include "base/err.h"
+#include "model/grouping.h"
 #include "model/snapshot.h"
 
 struct encoder; /* one per output: its options and counters */
@@ -32,7 +33,9 @@ struct encode_options {
 	unsigned n_metrics;
 	unsigned limit; /* table: rows shown, 0 = as many as fit height */
 	uint64_t keep_ns; /* openmetrics: how long an ended cgroup's final value stays, 0 = the default */
-	unsigned top; /* openmetrics: cgroups shown, 0 = all */
+	unsigned top; /* openmetrics: cgroups or groups shown, 0 = all */
+	struct grouping by; /* openmetrics: the groups that are its rows */
+	uint64_t max_series; /* openmetrics: bound on the series of a page, 0 = none */
 	bool colour; /* table */
 	bool clear; /* table: move the cursor home and clear the screen before each table */
 	unsigned width; /* table: columns, 0 = 80 */

@@ -7,8 +7,6 @@
 #include "encode/metrics/openmetrics.h"
 #include "routes.h"
 
-#define METRICS_OUTPUTS 64
-
 struct serve_page {
 	struct serve *s;
 	uint64_t number;
@@ -20,14 +18,14 @@ struct serve_page {
 /* Writes the page. Names of outputs are copied, so that the lock is not held while the page is made. */
 static int write_metrics(struct serve *s, const struct totals *t, bool version_1)
 {
-	struct series_output outputs[METRICS_OUTPUTS];
+	struct series_output outputs[SERIES_OUTPUTS];
 	struct series_self self = { .cpu_ns = serve_own_cpu_ns(),
 				    .resident_bytes = serve_own_resident(s),
 				    .outputs = outputs };
-	char names[METRICS_OUTPUTS][sizeof(s->outputs->to)];
+	char names[SERIES_OUTPUTS][sizeof(s->outputs->to)];
 
 	pthread_mutex_lock(&s->lock);
-	for (; self.n_outputs < s->n_outputs && self.n_outputs < METRICS_OUTPUTS; self.n_outputs++) {
+	for (; self.n_outputs < s->n_outputs && self.n_outputs < SERIES_OUTPUTS; self.n_outputs++) {
 		struct serve_output *o = &s->outputs[self.n_outputs];
 
 		serve_page_figures(s, o);
@@ -36,7 +34,7 @@ static int write_metrics(struct serve *s, const struct totals *t, bool version_1
 								  o->dropped_documents };
 	}
 	pthread_mutex_unlock(&s->lock);
-	return openmetrics_write(t, &self, version_1, &s->scratch, &s->out);
+	return openmetrics_write(t->view ? t->view : t, &self, version_1, &s->scratch, &s->out);
 }
 
 /* True = answered with the page, which is in s->out. */

@@ -73,6 +73,8 @@ static int open_encoder(struct output_part *p, const struct output_config *oc, c
 		.no_metadata = !oc->metadata,
 		.keep_ns = oc->keep_ns,
 		.top = (unsigned)oc->top,
+		.by = config_grouping(oc->by),
+		.max_series = oc->max_series,
 		.limit = (unsigned)oc->limit,
 		.guest = oc->guest,
 		.epoch = (uint64_t)clock_real_ns(),
@@ -671,7 +673,7 @@ bool output_same(const struct output_config *a, const struct output_config *b)
 	       same_text(a->file_format, b->file_format) && same_text(a->port_file, b->port_file) &&
 	       same_text(a->guest, b->guest) && a->leaf_only == b->leaf_only && a->stand_ins == b->stand_ins &&
 	       a->metadata == b->metadata && a->queue_bytes == b->queue_bytes && a->limit == b->limit &&
-	       a->keep_ns == b->keep_ns && a->top == b->top && a->max_clients == b->max_clients &&
-	       same_text(a->dialect, b->dialect) && same_list(&a->metrics, &b->metrics) &&
-	       same_zico(&a->zico, &b->zico);
+	       a->keep_ns == b->keep_ns && a->top == b->top && a->max_series == b->max_series &&
+	       same_text(a->by, b->by) && a->max_clients == b->max_clients && same_text(a->dialect, b->dialect) &&
+	       same_list(&a->metrics, &b->metrics) && same_zico(&a->zico, &b->zico);
 }

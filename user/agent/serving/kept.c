@@ -13,23 +13,32 @@ static int take_totals(void *arg, const void *data, size_t size)
 	return totals_load(arg, data, size);
 }
 
+static int begin(struct kept *k, const struct schema *s, const struct kept_totals *o)
+{
+	totals_free(k->totals);
+	free(k->totals);
+	k->totals = totals_new(s, &o->own);
+	if (!k->totals)
+		return -ENOMEM;
+	return o->view.by.kind ? totals_view(k->totals, &o->view) : 0;
+}
+
 /* Restores the totals of an earlier agent on this boot. When the text cannot be used, the totals start again. */
-static int resume(struct kept *k, const struct schema *s, const struct totals_options *o)
+static int resume(struct kept *k, const struct schema *s, const struct kept_totals *o)
 {
 	int rc = history_load(k->history, take_totals, k->totals);
 
 	if (!rc)
 		rc = k->totals->adds ? totals_loaded(k->totals) : 0;
+	if (!rc && k->totals->view && k->totals->adds && !k->totals->view->adds)
+		log_info("history: it has no totals of these groups (metrics.by): they begin anew");
 	if (!rc)
 		return 0;
 	if (rc == -ESTALE)
 		log_warn("history: events, energy domains or this program have changed: totals begin anew");
 	else
 		log_warn("history: the totals of before cannot be used (%s): they begin anew", strerrordesc_np(-rc));
-	totals_free(k->totals);
-	free(k->totals);
-	k->totals = totals_new(s, o);
-	return k->totals ? 0 : -ENOMEM;
+	return begin(k, s, o);
 }
 
 /* Makes one level only, as for the socket: a misspelt path should not become a tree. */
@@ -46,7 +55,7 @@ static void make_directory(const char *path)
 	}
 }
 
-int kept_open(struct kept *k, const struct schema *s, const struct history_config *c, const struct totals_options *to)
+int kept_open(struct kept *k, const struct schema *s, const struct history_config *c, const struct kept_totals *to)
 {
 	struct history_options o = {
 		.path = c->path, .keep_ns = c->keep_ns, .size = c->size, .schema = s, .kept = k->stored, .arg = k->arg
@@ -54,9 +63,9 @@ int kept_open(struct kept *k, const struct schema *s, const struct history_confi
 	struct err note = { 0 }, err = { 0 };
 	int rc;
 
-	k->totals = totals_new(s, to);
-	if (!k->totals)
-		return -ENOMEM;
+	rc = begin(k, s, to);
+	if (rc)
+		return rc;
 	if (!c->path) {
 		snprintf(k->no_history, sizeof(k->no_history), "this agent keeps none; write history: { path: FILE }");
 		return 0;

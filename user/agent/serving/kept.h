@@ -17,8 +17,13 @@ struct kept {
 	char state[16]; /* main thread: the state last logged */
 };
 
+struct kept_totals {
+	struct totals_options own;
+	struct totals_options view; /* of the page, when it shows groups (view.by) */
+};
+
 /* Without a usable history the agent logs that and goes on. 0 or -ENOMEM. */
-int kept_open(struct kept *k, const struct schema *s, const struct history_config *c, const struct totals_options *to);
+int kept_open(struct kept *k, const struct schema *s, const struct history_config *c, const struct kept_totals *o);
 int kept_start(struct kept *k, struct err *err); /* starts its thread */
 void kept_say(struct kept *k); /* main thread: logs the state of the disk when it changes */
 /* Measuring thread, after totals_add: hands the totals and s over. Returns the number for serve_publish_totals. */

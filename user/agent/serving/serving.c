@@ -8,6 +8,7 @@
 #include "agent/plan/plan.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "encode/metrics/series.h"
 #include "encode/totals/keep.h"
 #include "serve/serve.h"
 #include "serve/status.h"
@@ -127,20 +128,39 @@ static void stored(void *arg, uint64_t seq)
 	serve_totals_kept(sv->serve, seq);
 }
 
+/* The totals of the query socket, and of the page, which are the same unless it shows groups. */
+static int totals_of(const struct config *c, const struct schema *s, struct kept_totals *ret, struct err *err)
+{
+	const struct metrics_config *mc = &c->serving.metrics;
+	struct err why = { 0 };
+	struct totals_options to = { .keep_ns = mc->keep_ns,
+				     .top = (unsigned)mc->top,
+				     .by = config_grouping(mc->by),
+				     .no_names = c->machine.cgroups.names == NAMES_OFF };
+	int rc = totals_fit(&to, s, mc->max_series, SERIES_SELF, &why);
+
+	if (rc)
+		return err_set(err, rc, "metrics.%s", why.text);
+	*ret = (struct kept_totals){ .own = to, .view = to };
+	if (to.by.kind)
+		ret->own = (struct totals_options){ .keep_ns = to.keep_ns, .no_names = to.no_names };
+	return 0;
+}
+
 /* Restores the totals and starts the server. */
 static int start_server(struct serving *sv, const struct machine *m, const struct plan *p, struct loop *loop,
 			struct err *err)
 {
 	const struct config *c = p->config;
-	const struct totals_options to = { .keep_ns = c->serving.metrics.keep_ns,
-					   .top = (unsigned)c->serving.metrics.top,
-					   .no_names = c->machine.cgroups.names == NAMES_OFF };
 	struct serve_options *o = calloc(1, sizeof(*o));
 	struct serve_source *sources = facts_sources(m, o ? &o->n_sources : NULL);
-	int rc = -ENOMEM;
+	struct kept_totals totals;
+	int rc = totals_of(c, &m->schema, &totals, err);
 
-	if (!o || !sources || kept_open(&sv->kept, &m->schema, &c->serving.history, &to) != 0) {
-		err_set(err, rc, "socket: out of memory; free some");
+	if (rc)
+		goto out;
+	if (!o || !sources || kept_open(&sv->kept, &m->schema, &c->serving.history, &totals) != 0) {
+		rc = err_set(err, -ENOMEM, "socket: out of memory; free some");
 		goto out;
 	}
 	sv->gpu_library = c->machine.gpu.library ? strdup(c->machine.gpu.library) : NULL;

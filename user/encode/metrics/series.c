@@ -73,17 +73,6 @@ static void sample(struct series_writer *w, const char *key, const char *value, 
 	w->ops->sample(w, none, key ? make(w, room, &l, 1) : none, v, digits);
 }
 
-/* True for the first domain of its kind (any_package), or of its kind, package and die: two GPUs are one series. */
-static bool first_of(const struct schema *s, unsigned d, bool any_package)
-{
-	for (unsigned i = 0; i < d; i++)
-		if (s->domains[i].kind == s->domains[d].kind &&
-		    (any_package ||
-		     (s->domains[i].package == s->domains[d].package && s->domains[i].die == s->domains[d].die)))
-			return false;
-	return true;
-}
-
 struct domain_labels {
 	struct label l[4];
 	unsigned n;
@@ -117,7 +106,7 @@ static void domain_family(struct series_writer *w, const struct series_family *f
 	for (unsigned d = 0; d < s->n_domains; d++) {
 		uint64_t sum = 0;
 
-		if (!first_of(s, d, false))
+		if (!totals_first_domain(s, d, false))
 			continue;
 		for (unsigned i = d; i < s->n_domains; i++)
 			if (s->domains[i].kind == s->domains[d].kind &&
@@ -156,7 +145,7 @@ static void write_qualities(struct series_writer *w)
 
 	begin(w, &f);
 	for (unsigned d = 0; d < s->n_domains; d++) {
-		if (!first_of(s, d, false))
+		if (!totals_first_domain(s, d, false))
 			continue;
 		domain_labels(&l, &s->domains[d]);
 		for (unsigned q = 0; q < TOTALS_QUALITIES; q++) {
@@ -178,7 +167,7 @@ static void write_summed(struct series_writer *w)
 
 	begin(w, &f);
 	for (unsigned d = 0; d < s->n_domains; d++)
-		if (first_of(s, d, true))
+		if (totals_first_domain(s, d, true))
 			sample(w, "domain", domain_kind_name(s->domains[d].kind), schema_sums(s, d), 0);
 }
 
@@ -201,7 +190,7 @@ static void write_retired(struct series_writer *w)
 
 	begin(w, &f);
 	for (unsigned d = 0; d < s->n_domains; d++)
-		if (first_of(s, d, true))
+		if (totals_first_domain(s, d, true))
 			sample(w, "domain", domain_kind_name(s->domains[d].kind),
 			       kind_sum(w->totals, w->totals->retired, d), 6);
 }
@@ -294,7 +283,7 @@ static void add_names(const struct series_writer *w, struct buf *b, const struct
 	}
 }
 
-/* Makes the labels of every row, cgroup and names, once; all families use them. */
+/* Makes the labels of every row, cgroup and names, or those of its group, once; all families use them. */
 static int make_rows(struct series_writer *w)
 {
 	const struct totals *t = w->totals;
@@ -308,7 +297,8 @@ static int make_rows(struct series_writer *w)
 		struct label_place l = { .at = (uint32_t)w->labels->len };
 
 		if (shown(t, i)) {
-			w->ops->label(w->labels, "cgroup", t->rows[i].name);
+			if (!total_row_named(&t->rows[i]))
+				w->ops->label(w->labels, "cgroup", t->rows[i].name);
 			add_names(w, w->labels, t->rows[i].names);
 		}
 		l.len = (uint32_t)(w->labels->len - l.at);
@@ -367,7 +357,7 @@ static void write_cgroup_energy(struct series_writer *w)
 	for (unsigned d = 0; d < s->n_domains; d++) {
 		const struct label l = { "domain", domain_kind_name(s->domains[d].kind) };
 
-		if (first_of(s, d, true))
+		if (totals_first_domain(s, d, true))
 			kind_samples(w, d, make(w, room, &l, 1));
 	}
 }
@@ -446,9 +436,12 @@ int series_write(struct series_writer *w, const struct totals *t, const struct s
 int series_encoder_new(const char *format, const struct encode_options *o, const struct schema *s,
 		       struct series_encoder **ret, struct err *err)
 {
-	struct totals_options to = { .keep_ns = o->keep_ns ? o->keep_ns : SERIES_KEEP_NS, .top = o->top };
-	struct series_encoder *e = calloc(1, sizeof(*e));
+	struct totals_options to = { .keep_ns = o->keep_ns ? o->keep_ns : SERIES_KEEP_NS, .top = o->top, .by = o->by };
+	int rc = totals_fit(&to, s, o->max_series, 0, err);
+	struct series_encoder *e = rc ? NULL : calloc(1, sizeof(*e));
 
+	if (rc)
+		return rc;
 	if (e)
 		e->totals = totals_new(s, &to);
 	if (!e || !e->totals) {

@@ -24,6 +24,9 @@ struct series_labels {
 	size_t len;
 };
 
+#define SERIES_OUTPUTS 64 /* outputs whose figures are told */
+#define SERIES_SELF (2 + 2 * SERIES_OUTPUTS) /* series of struct series_self at most */
+
 /* Figures of the agent itself. */
 struct series_output {
 	const char *name;
@@ -72,7 +75,7 @@ struct series_encoder {
 	struct buf labels;
 };
 
-/* 0 or -ENOMEM with err. */
+/* 0, -ENOMEM, or -EINVAL when max_series does not hold the machine; with err. */
 int series_encoder_new(const char *format, const struct encode_options *o, const struct schema *s,
 		       struct series_encoder **ret, struct err *err);
 void series_encoder_free(struct series_encoder *e); /* NULL accepted */

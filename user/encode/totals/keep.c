@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A text is: version, fingerprint of the columns, flags, machine, then rows. A row is its place and state and,
- * if used, its name, the names people use for it, times and values (docs/formats/history.md). */
+ * if used, its name, the names people use for it, times and values (docs/formats/history.md). With a view, the text is:
+ * KEEP_VIEWED, length of the totals' own text (u32 as it lies in memory), that text, the text of the view. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "keep.h"
 
 #define KEEP_VERSION 3
+#define KEEP_VIEWED 64 /* in place of the version */
 #define PLACES_MAX (1u << 20)
 
 enum { ROW_USED = 1, ROW_NAMED = 2, ROW_ENDED = 4, ROW_SHOWN = 8 };
@@ -23,6 +25,7 @@ static uint64_t mix(uint64_t h, const char *s)
 /* Identifies the columns: values carry no names and are told apart by their order only. */
 static uint64_t fingerprint(const struct totals *t)
 {
+	const uint32_t by[2] = { t->options.by.kind, t->options.by.depth };
 	uint64_t h = HASH_FNV;
 
 	for (unsigned d = 0; d < t->schema->n_domains; d++)
@@ -33,7 +36,8 @@ static uint64_t fingerprint(const struct totals *t)
 	h = mix(h, "");
 	for (unsigned i = 0; i < t->schema->msr.n; i++)
 		h = mix(h, t->schema->msr.ev[i].name);
-	return mix(h, t->options.top ? "top" : "all");
+	h = mix(h, t->options.top ? "top" : "all");
+	return t->options.by.kind ? hash_fnv(h, &by, sizeof(by)) : h;
 }
 
 static void save_machine(const struct totals *t, struct buf *out)
@@ -111,7 +115,7 @@ static void save_row(const struct totals *t, uint32_t row, uint32_t since, struc
 		varint_add(out, t->hidden[(size_t)row * totals_width(t) + i]);
 }
 
-void totals_save(const struct totals *t, uint32_t since, struct buf *out)
+static void save_text(const struct totals *t, uint32_t since, struct buf *out)
 {
 	varint_add(out, KEEP_VERSION);
 	varint_add(out, fingerprint(t));
@@ -121,6 +125,26 @@ void totals_save(const struct totals *t, uint32_t since, struct buf *out)
 	for (uint32_t i = 0; i < t->n_rows; i++)
 		if (since ? t->rows[i].changed > since : t->rows[i].used)
 			save_row(t, i, since, out);
+}
+
+/* The view counts its own intervals: it may have begun anew where the totals went on. */
+void totals_save(const struct totals *t, uint32_t since, struct buf *out)
+{
+	uint32_t len = 0;
+	size_t at;
+
+	if (!t->view) {
+		save_text(t, since, out);
+		return;
+	}
+	varint_add(out, KEEP_VIEWED);
+	at = out->len;
+	buf_add(out, &len, sizeof(len));
+	save_text(t, since, out);
+	len = (uint32_t)(out->len - at - sizeof(len));
+	if (!out->failed)
+		memcpy(out->data + at, &len, sizeof(len));
+	save_text(t->view, since ? since - (t->adds - t->view->adds) : 0, out);
 }
 
 static void load_machine(struct totals *t, struct varint_reader *in)
@@ -248,7 +272,7 @@ static int load_row(struct totals *t, struct varint_reader *in)
 	return in->bad ? -EBADMSG : 0;
 }
 
-int totals_load(struct totals *t, const void *data, size_t size)
+static int load_text(struct totals *t, const void *data, size_t size)
 {
 	struct varint_reader in = { .at = data, .end = data ? (const uint8_t *)data + size : NULL };
 	uint64_t version = varint_take(&in), print = varint_take(&in), since = varint_take(&in),
@@ -268,13 +292,74 @@ int totals_load(struct totals *t, const void *data, size_t size)
 	return rc ? rc : in.bad ? -EBADMSG : 0;
 }
 
+/* A view whose text is missing, of another grouping or broken begins anew. */
+static int load_view(struct totals *t, const void *data, size_t size)
+{
+	const struct totals_options o = t->view->options;
+	int rc = load_text(t->view, data, size);
+
+	if (rc == -EBADMSG || (rc == -ESTALE && t->view->adds))
+		return totals_view(t, &o);
+	return rc == -ENOMEM ? rc : 0;
+}
+
+int totals_load(struct totals *t, const void *data, size_t size)
+{
+	struct varint_reader in = { .at = data, .end = data ? (const uint8_t *)data + size : NULL };
+	const uint8_t *own;
+	uint32_t len = 0;
+	int rc;
+
+	if (!size || varint_take(&in) != KEEP_VIEWED) {
+		rc = load_text(t, data, size);
+		return rc || !t->view ? rc : load_view(t, NULL, 0);
+	}
+	own = varint_bytes(&in, sizeof(len));
+	if (own)
+		memcpy(&len, own, sizeof(len));
+	own = own ? varint_bytes(&in, len) : NULL;
+	if (!own)
+		return -EBADMSG;
+	rc = load_text(t, own, len);
+	return rc || !t->view ? rc : load_view(t, in.at, (size_t)(in.end - in.at));
+}
+
 int totals_loaded(struct totals *t)
 {
-	return totals_relink(t);
+	int rc = totals_relink(t);
+
+	if (rc || !t->view || !t->view->adds)
+		return rc;
+	rc = totals_loaded(t->view);
+	if (rc == -EBADMSG) {
+		const struct totals_options o = t->view->options;
+
+		rc = totals_view(t, &o);
+	}
+	return rc;
+}
+
+/* Keeps the groups of cgroups that live. */
+static void groups_still(struct totals *t, const struct cgroup_table *table)
+{
+	const struct cgroup *c;
+
+	for (unsigned at = 0; t->n_waits && (c = cgroup_next(table, &at));) {
+		int64_t row = c->ended || !c->selected ? -ENOENT : totals_group(t, c->path, c->names);
+
+		if (row >= 0)
+			t->rows[row].seen = t->adds + 1;
+	}
 }
 
 void totals_still(struct totals *t, const struct cgroup_table *table)
 {
+	if (t->view)
+		totals_still(t->view, table);
+	if (t->options.by.kind) {
+		groups_still(t, table);
+		return;
+	}
 	for (uint32_t i = TOTAL_FIRST_CGROUP; t->n_waits && i < t->n_rows; i++) {
 		struct total_row *r = &t->rows[i];
 		const struct cgroup *c = r->waits ? cgroup_find(table, r->id) : NULL;

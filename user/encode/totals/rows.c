@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
@@ -10,6 +11,7 @@
 
 struct total_key { /* the row of the totals for a snapshot's row; found by its key */
 	uint32_t generation, renamed, row, serial;
+	struct names *names; /* groups: a reference to those that told the group */
 };
 
 static int grow_rows(struct totals *t)
@@ -203,11 +205,85 @@ static int64_t resolve(struct totals *t, const struct snap_row *r, struct total_
 	}
 	if (row < 0)
 		return row;
-	*k = (struct total_key){ r->generation, r->renamed, (uint32_t)row, t->rows[row].serial };
+	*k = (struct total_key){ r->generation, r->renamed, (uint32_t)row, t->rows[row].serial, NULL };
 	/* the path now belongs to another cgroup */
 	if (t->rows[row].id != r->id)
 		t->rows[row].recalled = false;
 	t->rows[row].id = r->id;
+	return row;
+}
+
+/* The text by which the group of a cgroup is found. d: the names that tell it, of which n is the owner. */
+static void group_text(const struct totals *t, const char *path, const struct names *n, struct names_draft *d,
+		       char dst[TARGET_NAME_MAX])
+{
+	const struct grouping *g = &t->options.by;
+	char part[CGROUP_PATH_MAX];
+	struct snap_row r = { .path = part };
+	size_t len;
+
+	if (grouping_by_names(g)) {
+		if (grouping_names(g, n, d))
+			grouping_key(d, dst);
+		else
+			snprintf(dst, TARGET_NAME_MAX, "%s", GROUPING_UNNAMED);
+		return;
+	}
+	*d = (struct names_draft){ 0 };
+	len = grouping_path(g, path);
+	len = len < sizeof(part) ? len : sizeof(part) - 1;
+	memcpy(part, path, len);
+	part[len] = '\0';
+	r.id = hash_text(part); /* in place of a cgroup's: it tells two names apart that need U+FFFD */
+	target_name(&r, false, dst);
+}
+
+int64_t totals_group(const struct totals *t, const char *path, const struct names *n)
+{
+	char text[TARGET_NAME_MAX];
+	struct names_draft d;
+
+	group_text(t, path, n, &d, text);
+	return find_name(t, text, hash_text(text));
+}
+
+static int64_t add_group(struct totals *t, const char *text, uint64_t hash, const struct names_draft *d)
+{
+	const struct snap_row none = { 0 };
+	bool named = text[0] == GROUPING_MARK;
+	struct names *n = named ? names_new(d) : NULL;
+	int64_t row = named && !n ? -ENOMEM : add_name(t, &none, text, hash);
+
+	if (row < 0)
+		names_put(n);
+	else
+		t->rows[row].names = n;
+	return row;
+}
+
+/* As resolve, for groups: a cgroup that moves or gets names is counted in another group from then on. */
+static int64_t resolve_group(struct totals *t, const struct snap_row *r, struct total_key *k)
+{
+	bool known = k->serial && k->generation == r->generation && t->rows[k->row].serial == k->serial;
+	char text[TARGET_NAME_MAX];
+	struct names_draft d;
+	uint64_t hash;
+	int64_t row;
+
+	if (known && k->renamed == r->renamed && k->names == r->names)
+		return k->row;
+	group_text(t, r->path, r->names, &d, text);
+	hash = hash_text(text);
+	row = find_name(t, text, hash);
+	if (row < 0)
+		row = add_group(t, text, hash, &d);
+	if (row < 0)
+		return row;
+	names_set(&k->names, r->names);
+	k->generation = r->generation;
+	k->renamed = r->renamed;
+	k->row = (uint32_t)row;
+	k->serial = t->rows[row].serial;
 	return row;
 }
 
@@ -218,16 +294,19 @@ static void forget_key(struct totals *t, const struct snap_row *r)
 
 	if (!k || !k->serial || k->generation != r->generation)
 		return;
-	if (t->rows[k->row].serial == k->serial)
+	if (t->rows[k->row].serial == k->serial && !t->options.by.kind)
 		totals_drop(t, k->row);
 	k->serial = 0;
 }
 
 void totals_select(struct totals *t, const struct selection_rules *rules)
 {
-	for (uint32_t i = TOTAL_FIRST_CGROUP; i < t->n_rows; i++)
+	for (uint32_t i = TOTAL_FIRST_CGROUP; i < t->n_rows && !t->options.by.kind; i++)
 		if (t->rows[i].used && !selection_admits(rules, t->rows[i].name))
 			totals_drop(t, i);
+	t->reselected = t->options.by.kind && t->added; /* names of cgroups are not known yet right after a load */
+	if (t->view)
+		totals_select(t->view, rules);
 }
 
 uint32_t totals_place(struct totals *t, const struct snap_row *r, bool selected)
@@ -242,8 +321,15 @@ uint32_t totals_place(struct totals *t, const struct snap_row *r, bool selected)
 	if (!selected || r->path[0] != '/')
 		return TOTAL_UNSELECTED;
 	k = key_of(t, r->key);
-	row = k ? resolve(t, r, k) : -ENOMEM;
+	row = !k ? -ENOMEM : t->options.by.kind ? resolve_group(t, r, k) : resolve(t, r, k);
 	return row < 0 ? TOTAL_UNSELECTED : (uint32_t)row;
+}
+
+void totals_free_keys(struct totals *t)
+{
+	for (uint32_t i = 0; i < t->cap_keys; i++)
+		names_put(t->keys[i].names);
+	free(t->keys);
 }
 
 int totals_empty_place(struct totals *t)
@@ -316,6 +402,7 @@ int totals_relink(struct totals *t)
 			t->waits_max = r->id;
 		hash_add(&t->by_name, r->hash, i);
 	}
+	totals_trim(t);
 	return relink_ended(t);
 }
 

@@ -52,18 +52,19 @@ static void add_row(struct totals *t, const struct snapshot *s, unsigned row, bo
 		r->changed = t->adds;
 	if (at < TOTAL_FIRST_CGROUP)
 		return;
-	/* two cgroups had this path within the interval: take the names of the living one */
-	if (!from->ended || (from->names && r->seen != t->adds))
+	/* two cgroups had this path within the interval: take the names of the living one; a group keeps its own */
+	if (!t->options.by.kind && (!from->ended || (from->names && r->seen != t->adds)))
 		totals_call(t, at, from->names, t->adds);
 	if (!r->shown) {
 		add_values(t, totals_row(t, ROW_OTHER), s, row);
 		add_values(t, &t->hidden[(size_t)at * totals_width(t)], s, row);
 	}
 	totals_met(t, at);
-	if (!from->ended) {
+	if (!from->ended)
 		r->seen = t->adds;
+	/* a group that lives by cgroups shorter than an interval ends anew each time */
+	if (!from->ended || t->options.by.kind)
 		totals_alive(t, at);
-	}
 }
 
 static unsigned worst(unsigned quality)
@@ -114,6 +115,27 @@ static uint64_t rank(const struct totals *t, uint32_t row)
 	return t->schema->n_domains && strcmp(t->formula, "none") != 0 ? sum : v[totals_column(t, TOTAL_TIME)];
 }
 
+/* Stops showing a row that lives on: what was shown so far is retired, and what comes goes into `other`. */
+static void hide(struct totals *t, uint32_t row)
+{
+	size_t at = (size_t)row * totals_width(t);
+
+	totals_retire(t, row);
+	memcpy(&t->hidden[at], &t->values[at], totals_width(t) * sizeof(uint64_t));
+}
+
+void totals_trim(struct totals *t)
+{
+	while (t->options.top && t->n_shown > t->options.top) {
+		uint32_t least = TOTALS_NONE;
+
+		for (uint32_t i = TOTAL_FIRST_CGROUP; i < t->n_rows; i++)
+			if (t->rows[i].shown && (least == TOTALS_NONE || rank(t, i) < rank(t, least)))
+				least = i;
+		hide(t, least);
+	}
+}
+
 /* Exchanges at most one shown row per interval, and only for a clear difference, so that rows do not come and
  * go. */
 static void choose_shown(struct totals *t)
@@ -135,12 +157,8 @@ static void choose_shown(struct totals *t)
 	}
 	if (most == TOTALS_NONE || (t->n_shown >= t->options.top && high / 5 <= low / 4))
 		return;
-	if (t->n_shown >= t->options.top) {
-		size_t at = (size_t)least * totals_width(t);
-
-		totals_retire(t, least);
-		memcpy(&t->hidden[at], &t->values[at], totals_width(t) * sizeof(uint64_t));
-	}
+	if (t->n_shown >= t->options.top)
+		hide(t, least);
 	t->rows[most].shown = true;
 	t->rows[most].changed = t->adds;
 	t->n_shown++;
@@ -169,6 +187,10 @@ static void follow_ends(struct totals *t)
 	for (uint32_t i = TOTAL_FIRST_CGROUP; i < t->n_rows; i++)
 		if (t->rows[i].used && !t->rows[i].ended && t->rows[i].seen != t->adds)
 			totals_end(t, i);
+	while (t->reselected && t->n_ended)
+		totals_drop(t, t->ended_first);
+	t->reselected = false;
+	t->added = true;
 	while (t->n_ended && t->mono_ns - t->rows[t->ended_first].ended_ns >= t->options.keep_ns)
 		totals_drop(t, t->ended_first);
 	if (t->n_ended > TOTALS_ENDED_MAX)
@@ -189,6 +211,8 @@ void totals_add(struct totals *t, const struct snapshot *s, const bool *selected
 	follow_ends(t);
 	if (t->options.top)
 		choose_shown(t);
+	if (t->view)
+		totals_add(t->view, s, selected);
 }
 
 /* The table owns each name separately; a copy has all names in the buffer `names`. */
@@ -201,12 +225,14 @@ void totals_free(struct totals *t)
 			free((char *)t->rows[i].name);
 		names_put(t->rows[i].names);
 	}
+	totals_free(t->view);
+	free(t->view);
 	free(t->rows);
 	free(t->values);
 	free(t->hidden);
 	free(t->retired);
 	hash_free(&t->by_name);
-	free(t->keys);
+	totals_free_keys(t);
 	buf_free(&t->names);
 	fair_free(&t->fair);
 	*t = (struct totals){ 0 };
@@ -287,7 +313,11 @@ int totals_copy(struct totals *dst, const struct totals *src)
 		dst->n_rows++;
 	}
 	copy_rest(dst, src);
-	return copy_names(dst);
+	if (copy_names(dst) != 0)
+		return -ENOMEM;
+	if (src->view && !dst->view && !(dst->view = calloc(1, sizeof(*dst->view))))
+		return -ENOMEM;
+	return src->view ? totals_copy(dst->view, src->view) : 0;
 }
 
 void totals_name_late(struct totals *t, uint64_t id, struct names *n)

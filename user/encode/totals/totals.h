@@ -7,13 +7,18 @@
  * A cgroup is known by its name. An ended cgroup keeps its final value for keep_ns and then becomes part of
  * `retired`. It does so earlier when more than TOTALS_ENDED_MAX have ended and its subtree has more than its
  * share of them (model/fair.h). With `top` only that many cgroups are shown. What the others use goes into the
- * row `other` for good, so the value of a row never goes down. */
+ * row `other` for good, so the value of a row never goes down.
+ *
+ * With `by` the rows are groups of cgroups (model/grouping.h), and all this holds for groups: a cgroup's use goes into
+ * its group of that moment, and stays there when the cgroup ends. A group ends with its last cgroup. */
 #ifndef JD_TOTALS_H
 #define JD_TOTALS_H
 #include "base/buf.h"
+#include "base/err.h"
 #include "base/format/fields.h"
 #include "base/hash.h"
 #include "model/fair.h"
+#include "model/grouping.h"
 #include "model/naming.h"
 #include "model/selection.h"
 #include "model/snapshot.h"
@@ -25,12 +30,13 @@ enum { TOTAL_UNSELECTED = READING_SPECIAL_ROWS, TOTAL_FIRST_CGROUP }; /* rows; l
 
 struct totals_options {
 	uint64_t keep_ns; /* how long an ended cgroup's final value stays */
-	unsigned top; /* cgroups shown, 0 = all */
+	unsigned top; /* cgroups or groups shown, 0 = all */
+	struct grouping by; /* none: a row is a cgroup */
 	bool no_names; /* leaves out names, also those that were saved */
 };
 
 struct total_row {
-	const char *name; /* valid UTF-8, unique */
+	const char *name; /* valid UTF-8, unique; see total_row_named */
 	struct names *names; /* a reference; NULL = none */
 	uint64_t id, hash;
 	uint32_t serial; /* changes when the place is used for another name */
@@ -80,8 +86,11 @@ struct totals {
 	uint64_t waits_max; /* largest id of a row that had `waits` */
 	struct total_key *keys;
 	unsigned cap_keys;
+	bool added; /* an interval, since it was made or loaded */
+	bool reselected; /* groups: those that the next interval does not have go at once */
 	struct fair fair;
 	struct buf names; /* of a copy */
+	struct totals *view; /* of a copy too: the same intervals with other options; NULL = none */
 };
 
 /* Columns of a row: first energy per domain, then these, then counters. */
@@ -123,12 +132,27 @@ static inline uint64_t totals_shown(const struct totals *t, unsigned row, unsign
 	return t->values[at] - (t->hidden ? t->hidden[at] : 0);
 }
 
+/* True when a row is a group that its names tell, and its name is only a key. */
+static inline bool total_row_named(const struct total_row *r)
+{
+	return r->name[0] == GROUPING_MARK;
+}
+
 struct totals *totals_new(const struct schema *s, const struct totals_options *o); /* NULL = no memory */
+/* Adds a view: further totals, to which everything that is done to t is done too. They are t->view, and go with t.
+ * Call it before anything is added. 0 or -ENOMEM. */
+int totals_view(struct totals *t, const struct totals_options *o);
+/* Lowers o->top so far that a page of metrics has at most max_series series; 0 = no bound. more: series on the page
+ * that are not of the totals. 0, or -EINVAL with the smallest bound that holds the machine. */
+int totals_fit(struct totals_options *o, const struct schema *s, uint64_t max_series, unsigned more, struct err *err);
+/* True for the first domain of its kind (any_package), or of its kind, package and die: two GPUs are one series. */
+bool totals_first_domain(const struct schema *s, unsigned d, bool any_package);
 void totals_free(struct totals *t); /* also NULL, and zeroed copies, whose struct the caller frees */
 /* Adds an interval. selected: by row, as for selection_shows. When there is no memory for a row, its use goes into
  * `unselected`, so the sum holds. */
 void totals_add(struct totals *t, const struct snapshot *s, const bool *selected);
-/* Drops the cgroups that the rules do not admit; their use goes into `retired`. */
+/* Drops the cgroups that the rules do not admit; their use goes into `retired`. Groups without a cgroup in the next
+ * interval go with that interval. */
 void totals_select(struct totals *t, const struct selection_rules *rules);
 /* Makes dst (zeroed, or an earlier copy) equal to src. Names are copied too. 0 or -ENOMEM. */
 int totals_copy(struct totals *dst, const struct totals *src);
@@ -152,6 +176,10 @@ void totals_met(struct totals *t, uint32_t row); /* clears `waits` */
 /* Stops showing the row. The use that was shown goes into `retired`, where it does not look like present use. */
 void totals_retire(struct totals *t, uint32_t row);
 void totals_drop(struct totals *t, uint32_t row); /* retires the row and forgets it */
+void totals_trim(struct totals *t); /* hides the least of the rows that are shown beyond `top` */
+/* The row of the group of a cgroup, or -ENOENT. */
+int64_t totals_group(const struct totals *t, const char *path, const struct names *n);
+void totals_free_keys(struct totals *t);
 /* For keep.c. totals_empty_place adds an unused place that is in no list. totals_relink rebuilds all lists from
  * the rows. 0 or -ENOMEM; -EBADMSG: two rows have the same name. */
 int totals_empty_place(struct totals *t);

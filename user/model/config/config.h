@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "model/grouping.h"
 #include "model/schema.h"
 #include "model/selection.h"
 #include "base/err.h"
@@ -54,7 +55,8 @@ struct output_config {
 	uint64_t wait_ns; /* sockets, with --replay: how long the reader is waited for */
 	bool waits; /* wait_ns was given */
 	uint64_t limit; /* table: rows, 0 = fit */
-	uint64_t keep_ns, top; /* openmetrics */
+	uint64_t keep_ns, top, max_series; /* openmetrics */
+	char *by; /* openmetrics: a grouping; NULL = none */
 	struct zico_config zico;
 	unsigned line; /* in the YAML, 0 = from a flag */
 };
@@ -188,7 +190,8 @@ struct history_config {
 
 /* metrics: */
 struct metrics_config {
-	uint64_t keep_ns, top;
+	uint64_t keep_ns, top, max_series;
+	char *by; /* a grouping; NULL = none */
 };
 
 /* The query server and the data that it keeps. */
@@ -244,6 +247,16 @@ static inline struct selection_rules config_rules(const struct cgroups_config *c
 		.exclude = c->exclude.v,
 		.n_exclude = c->exclude.n,
 	};
+}
+
+/* The grouping that a checked text of the configuration means; NULL = none. */
+static inline struct grouping config_grouping(const char *by)
+{
+	struct grouping g = { .kind = GROUP_NONE };
+
+	if (by)
+		grouping_parse(by, &g);
+	return g;
 }
 
 void config_print_help(void); /* --help, from the table, to stdout */

@@ -167,12 +167,29 @@ static const struct key access_keys[] = {
 	{ 0 }
 };
 
-static const struct key metrics_keys[] = { { "keep", KEY_DURATION, AT(serving.metrics.keep_ns), "5m", NULL,
-					     "How long the final value of an ended cgroup is shown.", .max = DAY },
-					   { "top", KEY_COUNT, AT(serving.metrics.top), "0", "all",
-					     "Cgroups shown in /metrics; what the others get is counted for other.",
-					     .max = 100000 },
-					   { 0 } };
+#define BY_HELP \
+	"Groups in place of cgroups: namespace, pod, container, unit, slice, or depth N for the first N names of the path. A " \
+	"cgroup's energy stays with its group when it ends; what has no such name is the group unnamed. top counts groups then."
+#define MAX_SERIES_HELP \
+	"Series that the page has at most, those of the machine and of ended cgroups too: top is lowered to what fits. The " \
+	"machine's own and one row have to."
+
+static const char *refuse_by(const char *s)
+{
+	struct grouping g;
+
+	return grouping_parse(s, &g) ? NULL : GROUPING_WANTED;
+}
+
+static const struct key metrics_keys[] = {
+	{ "keep", KEY_DURATION, AT(serving.metrics.keep_ns), "5m", NULL,
+	  "How long the final value of an ended cgroup is shown.", .max = DAY },
+	{ "top", KEY_COUNT, AT(serving.metrics.top), "0", "all",
+	  "Cgroups shown in /metrics; what the others get is counted for other.", .max = 100000 },
+	{ "by", KEY_STRING, AT(serving.metrics.by), NULL, "each cgroup for itself", BY_HELP, .refuse = refuse_by },
+	{ "max-series", KEY_COUNT, AT(serving.metrics.max_series), "0", "no bound", MAX_SERIES_HELP, .max = 10000000 },
+	{ 0 }
+};
 
 /* Without an address it is the loopback address. */
 static const char *refuse_listen(const char *s)
@@ -274,6 +291,8 @@ const struct key config_output_keys[] = {
 	{ "top", KEY_COUNT, OUT(top), "0", "all",
 	  "Cgroups that are shown; what the others get is counted for other; for http-listen see metrics.",
 	  .max = 100000 },
+	{ "by", KEY_STRING, OUT(by), NULL, "each cgroup for itself", BY_HELP, .refuse = refuse_by },
+	{ "max-series", KEY_COUNT, OUT(max_series), "0", "no bound", MAX_SERIES_HELP, .max = 10000000 },
 	{ "profile", KEY_WORD, OUT(zico.profile), NULL, "auto to a collector, document to files and sockets",
 	  "What the ZICO collector understands, by its release; auto asks it.", profile_words },
 	{ "endian", KEY_WORD, OUT(zico.endian), "le", NULL, "Byte order of ticks.", endian_words },

@@ -207,6 +207,8 @@ static int check_page(const struct output_config *out, const unsigned *lines, st
 	} refused[] = {
 		{ "keep", "write metrics: { keep: 5m } in the configuration" },
 		{ "top", "write metrics: { top: 50 } in the configuration" },
+		{ "by", "write metrics: { by: namespace } in the configuration" },
+		{ "max-series", "write metrics: { max-series: 5000 } in the configuration" },
 		{ "cgroups", "write cgroups: { include: [...] } in the configuration" },
 		{ "interval", "it is made when somebody asks; leave it out" },
 		{ "queue", "nothing waits for a reader; leave it out" },
