@@ -47,6 +47,7 @@ static int send_trace(uint8_t n, struct err *err)
 
 static void open_client(const char *profile, const char *key, const char *form)
 {
+	const struct http_client_options http = { .timeout_ns = 5000000000ull };
 	struct zico_client_options o = {
 		.url = url,
 		.profile = profile,
@@ -56,7 +57,7 @@ static void open_client(const char *profile, const char *key, const char *form)
 		.env = "prod",
 		.state_file = state_file,
 		.form = form,
-		.timeout_ns = 5000000000ull,
+		.http = &http,
 	};
 	struct err err = { 0 };
 

@@ -78,8 +78,11 @@ int main(int argc, char **argv)
 	log_init("jouled", c->program.quiet ? LOG_LVL_ERROR : c->program.verbose ? LOG_LVL_DEBUG : LOG_LVL_NOTE);
 	if (action == ACTION_RUN)
 		return run(argc, argv, c);
-	if (action == ACTION_CHECK && (status = status_of(check_config(c, &err), &err)) == EXIT_OK && !c->program.quiet)
+	if (action == ACTION_CHECK && (status = status_of(check_config(c, &err), &err)) == EXIT_OK &&
+	    !c->program.quiet) {
 		printf("%s: valid\n", c->program.file ? c->program.file : "configuration");
+		config_print_pushed(c);
+	}
 	if (action == ACTION_DOCTOR)
 		status = status_of(doctor_run(c, &err), &err);
 	else if (action == ACTION_HELP)

@@ -6,7 +6,11 @@
 
 /* Declared here alone: all others ask the table. */
 extern const struct encoder_ops encode_hwpc, encode_power, encode_table, encode_snapshot, encode_vjoule,
-	encode_openmetrics;
+	encode_openmetrics, encode_influx;
+extern const struct push_format push_influx;
+
+/* Options of every format that goes over HTTP to a server. */
+#define HTTP_OPTIONS "ca-file cert-file key-file token-file user password-file timeout spool-size spool-age "
 
 static const char *const hwpc_groups[] = { "rapl", "msr", "core", NULL };
 
@@ -27,9 +31,14 @@ const struct output_format output_formats[] = {
 	  .encoder = &encode_openmetrics,
 	  .places = PLACES_BYTES | PLACE_HTTP_LISTEN,
 	  .options = "keep top by max-series" },
+	{ .name = "influx",
+	  .encoder = &encode_influx,
+	  .push = &push_influx,
+	  .places = PLACES_BYTES | PLACE_COLLECTOR,
+	  .options = HTTP_OPTIONS "keep top by max-series" },
 	{ .name = "zico",
 	  .places = PLACES_BYTES | PLACE_COLLECTOR,
-	  .options = "profile endian flags key app env attrs trace-type ca-file form spool-size spool-age",
+	  .options = HTTP_OPTIONS "profile endian flags key app env attrs trace-type form",
 	  .traces = true },
 	{ .name = "table", .encoder = &encode_table, .places = PLACES_BYTES, .options = "limit" },
 	{ .name = "snapshot",

@@ -36,6 +36,12 @@ static const struct output_format *format_of(const struct output_config *oc)
 	return output_format_find(oc->format);
 }
 
+/* True when its documents go to a server over HTTP. */
+static bool is_pushed(const struct output_config *oc)
+{
+	return format_of(oc)->push && output_place(oc->to) == PLACE_COLLECTOR;
+}
+
 /* The groups of which each has an encoder and a sink; NULL = one has all. */
 static const char *const *groups_of(const struct output_config *oc)
 {
@@ -169,6 +175,9 @@ static int open_parts(struct output *o, const struct output_context *c, struct e
 		rc = open_encoder(&o->parts[i], &o->config, groups ? groups[i] : NULL, c->schema, err);
 	if (!rc && output_in_directory(&o->config))
 		rc = make_directory(o, c->first_real_ns, err);
+	if (!rc && is_pushed(&o->config))
+		return o->place ? push_output_prepare(&o->config, c, &o->push, err) :
+				  push_output_open(&o->config, c, &o->push, err);
 	for (unsigned i = 0; i < o->n_parts && !rc && !o->place; i++)
 		rc = open_sink(o, i, c->loop, err);
 	return rc;
@@ -236,7 +245,7 @@ struct output_ops {
 
 static int check_reports(const struct output_config *oc, const struct output_context *c, struct err *err)
 {
-	return sink_check_url(oc->to, err);
+	return is_pushed(oc) ? push_output_check(oc, err) : sink_check_url(oc->to, err);
 }
 
 static int open_reports(struct output *o, const struct output_context *c, struct err *err)
@@ -319,7 +328,7 @@ int output_open_at(const struct output_config *oc, const struct output_context *
 	struct output *o;
 	int rc;
 
-	if (!format_of(oc)->traces &&
+	if (output_place(oc->to) != PLACE_COLLECTOR &&
 	    (oc->queue_bytes != place->config.queue_bytes || oc->max_clients != place->config.max_clients))
 		return err_set(err, -EBUSY,
 			       "output %s: queue and max-clients cannot change while it listens; restart jouled",
@@ -343,7 +352,7 @@ void output_move_in(struct output *o)
 {
 	struct output_part *to = &o->parts[0], *from = &o->place->parts[0];
 
-	if (o->zico)
+	if (o->zico || o->push)
 		return; /* happens when the other output is closed */
 	if (sink_restart(from->sink, to->text.data, to->text.len) != 0)
 		log_error("output %s: out of memory: its readers get reports without their header", o->config.to);
@@ -440,6 +449,8 @@ static void send_part(struct output *o, struct output_part *p, const struct snap
 	if (rc || p->text.failed) {
 		p->unmade++;
 		log_warn("output %s: a report could not be made: %s", o->config.to, strerror(rc ? -rc : ENOMEM));
+	} else if (p->text.len && o->push) {
+		push_output_submit(o->push, p->text.data, p->text.len); /* it counts what it drops */
 	} else if (p->text.len) {
 		sink_submit(p->sink, p->text.data, p->text.len);
 	}
@@ -471,7 +482,7 @@ void output_trace(struct output *o, const struct trace *t)
 uint32_t output_waiting(struct output *o, bool away)
 {
 	struct sink_stats st;
-	uint32_t most = o->zico ? zico_output_waiting(o->zico, away) : 0;
+	uint32_t most = o->zico ? zico_output_waiting(o->zico, away) : o->push ? push_output_waiting(o->push) : 0;
 
 	for (unsigned i = 0; i < o->n_parts; i++) {
 		if (!o->parts[i].sink)
@@ -537,8 +548,10 @@ void output_say(struct output *o)
 
 	if (o->zico)
 		zico_output_say(o->zico);
+	if (o->push)
+		push_output_say(o->push);
 	output_guests_say(o->guests);
-	for (unsigned i = 0; i < o->n_parts; i++) {
+	for (unsigned i = 0; i < o->n_parts && o->parts[i].sink; i++) {
 		struct output_part *p = &o->parts[i];
 
 		sink_get_stats(p->sink, &st);
@@ -590,14 +603,16 @@ static uint64_t close_part(const struct output *o, struct output_part *p)
 	return lost;
 }
 
-static uint64_t close_zico(const struct output *o)
+static uint64_t close_delivery(const struct output *o)
 {
 	struct sink_stats st = { 0 };
 
-	zico_output_close(o->zico, &st);
-	return say_lost(
-		o, &st, 0,
-		"see what it said above, and raise spool-size or spool-age where traces were dropped for these");
+	if (o->zico)
+		zico_output_close(o->zico, &st);
+	else
+		push_output_close(o->push, &st);
+	return say_lost(o, &st, o->push ? o->parts[0].unmade : 0,
+			"see what it said above, and raise spool-size or spool-age where they were dropped for these");
 }
 
 uint64_t output_close(struct output *o)
@@ -611,10 +626,13 @@ uint64_t output_close(struct output *o)
 		o->place->heir = NULL;
 	selection_free(&o->selection);
 	page_close(o->page);
-	if (o->zico)
-		lost += close_zico(o);
-	if (o->zico && o->heir) {
-		zico_output_begin(o->heir->zico, &o->heir->config);
+	if (o->zico || o->push)
+		lost += close_delivery(o);
+	if ((o->zico || o->push) && o->heir) {
+		if (o->zico)
+			zico_output_begin(o->heir->zico, &o->heir->config);
+		else
+			push_output_begin(o->heir->push, &o->heir->config);
 		o->heir->place = NULL;
 	}
 	for (unsigned i = 0; i < o->n_parts; i++)
@@ -651,15 +669,22 @@ static bool same_zico(const struct zico_config *a, const struct zico_config *b)
 {
 	return same_text(a->profile, b->profile) && same_text(a->endian, b->endian) && same_text(a->flags, b->flags) &&
 	       same_text(a->key, b->key) && same_text(a->app, b->app) && same_text(a->env, b->env) &&
-	       same_text(a->trace_type, b->trace_type) && same_text(a->ca_file, b->ca_file) &&
-	       same_text(a->form, b->form) && same_list(&a->attrs, &b->attrs) && a->spool_bytes == b->spool_bytes &&
-	       a->spool_age_ns == b->spool_age_ns;
+	       same_text(a->trace_type, b->trace_type) && same_text(a->form, b->form) &&
+	       same_list(&a->attrs, &b->attrs);
+}
+
+static bool same_push(const struct push_config *a, const struct push_config *b)
+{
+	return same_text(a->ca_file, b->ca_file) && same_text(a->cert_file, b->cert_file) &&
+	       same_text(a->key_file, b->key_file) && same_text(a->token_file, b->token_file) &&
+	       same_text(a->user, b->user) && same_text(a->password_file, b->password_file) &&
+	       a->timeout_ns == b->timeout_ns && a->spool_bytes == b->spool_bytes && a->spool_age_ns == b->spool_age_ns;
 }
 
 bool output_same_place(const struct output_config *a, const struct output_config *b)
 {
-	/* a collector has one session and one spool, for all that is sent to it */
-	if (format_of(a)->traces || format_of(b)->traces)
+	/* a server has one spool, and a collector one session, for all that is sent to it */
+	if (output_place(a->to) == PLACE_COLLECTOR || format_of(a)->traces || format_of(b)->traces)
 		return same_text(a->format, b->format) && output_place(a->to) == PLACE_COLLECTOR &&
 		       same_text(a->to, b->to);
 	/* port 0 is a new port each time, but its readers know where to look */
@@ -675,5 +700,5 @@ bool output_same(const struct output_config *a, const struct output_config *b)
 	       a->metadata == b->metadata && a->queue_bytes == b->queue_bytes && a->limit == b->limit &&
 	       a->keep_ns == b->keep_ns && a->top == b->top && a->max_series == b->max_series &&
 	       same_text(a->by, b->by) && a->max_clients == b->max_clients && same_text(a->dialect, b->dialect) &&
-	       same_list(&a->metrics, &b->metrics) && same_zico(&a->zico, &b->zico);
+	       same_list(&a->metrics, &b->metrics) && same_zico(&a->zico, &b->zico) && same_push(&a->push, &b->push);
 }

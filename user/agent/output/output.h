@@ -14,6 +14,7 @@
 #include "guest_output.h"
 #include "metrics_port.h"
 #include "output_context.h"
+#include "push_output.h"
 #include "zico_output.h"
 
 #define OUTPUT_PARTS CSV_SET_FILES
@@ -37,6 +38,7 @@ struct output {
 	int csv_set; /* hwpc as CSV: number of the set of files */
 	struct output_part parts[OUTPUT_PARTS];
 	struct zico_output *zico; /* format zico: takes traces and has no parts */
+	struct push_output *push; /* to a server over HTTP: its one part has no sink */
 	struct page *page; /* to http-listen: answers requests and has no parts */
 	struct output_guests *guests; /* to vsock-listen: one sink, and an encoder per machine */
 	bool replays; /* a recording is replayed: documents that no reader gets are lost */

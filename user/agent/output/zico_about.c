@@ -139,7 +139,7 @@ void zico_about(struct zico_about *a, const char *formula, const struct schema *
 
 void zico_host(const char *state_dir, uint8_t ret_uuid[16])
 {
-	char path[ZICO_PATH_MAX];
+	char path[DELIVERY_PATH_MAX];
 	uint8_t made[16] = { 0 };
 	int fd;
 

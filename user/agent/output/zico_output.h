@@ -5,8 +5,6 @@
  * output; one other thread feeds it. */
 #ifndef JD_ZICO_OUTPUT_H
 #define JD_ZICO_OUTPUT_H
-#include <pthread.h>
-#include <stdatomic.h>
 #include "base/err.h"
 #include "encode/zico/zico.h"
 #include "model/config/config.h"
@@ -15,9 +13,10 @@
 #include "model/span.h"
 #include "sink/sink.h"
 #include "sink/zico/collector.h"
-#include "store/spool/spool.h"
 #include "store/trace_record.h"
+#include "delivery.h"
 #include "output_context.h"
+#include "push_output.h"
 
 struct zico_output;
 
@@ -52,14 +51,6 @@ void zico_output_close(struct zico_output *z, struct sink_stats *ret);
 /* Inside of zico_*.c. */
 
 #define ZICO_AGENT_ATTRS 8
-#define ZICO_PATH_MAX 1024
-
-struct zico_waiting {
-	struct zico_waiting *next;
-	int64_t real_ns;
-	size_t len;
-	uint8_t data[];
-};
 
 /* The attributes by which the agent describes itself to collectors. */
 struct zico_about {
@@ -68,22 +59,11 @@ struct zico_about {
 	unsigned n;
 };
 
-struct zico_figures {
-	uint64_t delivered, delivered_bytes;
-	uint64_t dropped_queue; /* no room in memory: the disk is too slow */
-	uint64_t refused; /* by the collector */
-	uint64_t withheld; /* in the spool, of cgroups no longer selected */
-	uint64_t unfit; /* breaks the rules of traces, or unreadable in the spool */
-	uint64_t failures; /* failed tries in a row */
-	char state[512];
-};
-
 struct zico_output {
-	char to[128];
+	struct delivery d; /* to a collector; files and sockets use its figures alone */
 	struct zico_options options; /* profile: for files and sockets */
 	struct zico_about about;
 	char *type;
-	size_t queue_bytes;
 	/* files, sockets */
 	struct sink *sink;
 	struct sink_stats told;
@@ -92,20 +72,9 @@ struct zico_output {
 	struct buf text;
 	/* collectors */
 	const char *state_dir; /* borrowed until the spool is open; NULL = the working directory */
-	struct spool *spool;
 	struct zico_client *client;
-	pthread_t writer, sender;
-	bool writing, sending; /* the threads run */
-	atomic_bool stop;
-	pthread_mutex_t lock; /* protects the members below */
-	pthread_cond_t queued, arrived; /* queued: for the writer; arrived: for the sender */
-	struct zico_waiting *first, **last;
-	size_t held;
-	uint64_t spooled; /* appended since the start; the sender watches it */
-	struct selection_rules rules;
-	struct zico_figures figures;
-	struct zico_figures said; /* main thread */
-	struct spool_stats said_spool;
+	struct zico_sending *sending; /* of the sender's thread */
+	struct selection_rules rules; /* under the lock of d */
 };
 
 /* True when traces of this cgroup are to be sent. */
@@ -122,6 +91,9 @@ int zico_about_fits(const struct output_config *oc, const struct zico_profile *p
 void zico_host(const char *state_dir, uint8_t ret_uuid[16]);
 
 /* zico_sender.c */
-void *zico_sender(void *arg);
+struct zico_sending *zico_sending_new(struct zico_output *z); /* NULL = no memory */
+void zico_sending_free(struct zico_sending *s); /* NULL accepted */
+/* As deliver of struct delivery; arg is a struct zico_sending. */
+bool zico_deliver(void *arg, const struct buf *record, const struct spool_mark *mark);
 
 #endif

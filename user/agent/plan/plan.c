@@ -161,6 +161,7 @@ void plan_take(struct plan *p, struct plan *old)
 		o->zico = o->twin->zico;
 		if (o->zico)
 			zico_output_select(o->zico, &o->config, &p->config->machine.cgroups);
+		o->push = o->twin->push;
 		o->page = o->twin->page;
 		o->guests = o->twin->guests;
 	}

@@ -162,6 +162,14 @@ unsigned facts_outputs(const struct plan *p, struct serve_output *list, unsigned
 			list[n] = output_facts(o, &st);
 			list[n++].spooled = spooled;
 		}
+		if (o->push && n < room) {
+			uint64_t spooled;
+
+			push_output_stats(o->push, &st, &spooled);
+			list[n] = output_facts(o, &st);
+			tell_encoder(&list[n], &o->parts[0]);
+			list[n++].spooled = spooled;
+		}
 		if (o->page && n < room) {
 			uint64_t number;
 

@@ -10,12 +10,15 @@
 #define TIMEOUT_NS (60 * NS_PER_S)
 #define CONNECT_NS (10 * NS_PER_S)
 #define ANSWER_MAX 65536
+#define RETRY_AFTER_MAX_S 3600 /* a server that asks for more is asked again after this */
 #define LOOK_MS 100 /* time between two looks at *stop */
 
 struct http_client {
 	struct http_client_options o;
 	char subject[200];
-	char *unix_path, *ca_file;
+	char *unix_path, *ca_file, *cert_file, *key_file, *token_file, *user, *password_file;
+	uint64_t stamp; /* of the files of certificates that the open connection was made with */
+	uint64_t secret_stamp; /* of the files of secrets of the last request */
 	CURL *easy;
 	CURLM *multi; /* keeps connections open between requests */
 	struct curl_slist *headers;
@@ -24,6 +27,7 @@ struct http_client {
 	bool came; /* a piece of a body, in this turn */
 	int taken; /* negative errno of a piece that was not taken */
 	char error[CURL_ERROR_SIZE];
+	char login[HTTP_SECRET_MAX * 2]; /* header; wiped when the request was made */
 };
 
 static void init_library(void)
@@ -50,6 +54,31 @@ int http_client_check_url(const char *url, struct err *err)
 	return rc;
 }
 
+/* Copies the texts of the options that stay. False: no memory. */
+static bool keep_texts(struct http_client *c, const struct http_client_options *o)
+{
+	struct {
+		char **to;
+		const char *from;
+	} all[] = {
+		{ &c->unix_path, o->unix_path },
+		{ &c->ca_file, o->ca_file },
+		{ &c->cert_file, o->cert_file },
+		{ &c->key_file, o->key_file },
+		{ &c->token_file, o->secrets.token_file },
+		{ &c->user, o->secrets.user },
+		{ &c->password_file, o->secrets.password_file },
+	};
+
+	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (all[i].from && !(*all[i].to = strdup(all[i].from)))
+			return false;
+	c->o.secrets.token_file = c->token_file;
+	c->o.secrets.user = c->user;
+	c->o.secrets.password_file = c->password_file;
+	return true;
+}
+
 int http_client_new(const struct http_client_options *o, struct http_client **ret, struct err *err)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -62,12 +91,10 @@ int http_client_new(const struct http_client_options *o, struct http_client **re
 		c->o.connect_ns = o->connect_ns ? o->connect_ns : CONNECT_NS;
 		c->o.answer_max = o->answer_max ? o->answer_max : ANSWER_MAX;
 		strncpy(c->subject, o->subject, sizeof(c->subject) - 1);
-		c->unix_path = o->unix_path ? strdup(o->unix_path) : NULL;
-		c->ca_file = o->ca_file ? strdup(o->ca_file) : NULL;
 		c->easy = curl_easy_init();
 		c->multi = curl_multi_init();
 	}
-	if (!c || !c->easy || !c->multi || (o->ca_file && !c->ca_file) || (o->unix_path && !c->unix_path)) {
+	if (!c || !c->easy || !c->multi || !keep_texts(c, o)) {
 		http_client_free(c);
 		return err_set(err, -ENOMEM, "%s: out of memory; free some", o->subject);
 	}
@@ -82,6 +109,8 @@ void http_client_stop(struct http_client *c)
 	c->running = false;
 	if (c->headers)
 		curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, NULL);
+	for (struct curl_slist *l = c->headers; l; l = l->next)
+		explicit_bzero(l->data, strlen(l->data)); /* credentials stay in no memory that is free */
 	curl_slist_free_all(c->headers);
 	c->headers = NULL;
 }
@@ -95,6 +124,11 @@ void http_client_free(struct http_client *c)
 	curl_multi_cleanup(c->multi);
 	free(c->unix_path);
 	free(c->ca_file);
+	free(c->cert_file);
+	free(c->key_file);
+	free(c->token_file);
+	free(c->user);
+	free(c->password_file);
 	free(c);
 }
 
@@ -137,6 +171,10 @@ static CURLcode set_common(struct http_client *c)
 	code = c->unix_path ? curl_easy_setopt(h, CURLOPT_UNIX_SOCKET_PATH, c->unix_path) : CURLE_OK;
 	if (!code && (c->ca_file || o->only_ca_file))
 		code = curl_easy_setopt(h, CURLOPT_CAINFO, c->ca_file);
+	if (!code && c->cert_file)
+		code = curl_easy_setopt(h, CURLOPT_SSLCERT, c->cert_file);
+	if (!code && c->cert_file)
+		code = curl_easy_setopt(h, CURLOPT_SSLKEY, c->key_file ? c->key_file : c->cert_file);
 	if (!code)
 		code = curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, c->unix_path ? "http" : "http,https");
 	if (!code)
@@ -167,6 +205,9 @@ static CURLcode set_headers(struct http_client *c, const struct http_ask *ask)
 	}
 	for (unsigned i = 0; !code && ask->headers && ask->headers[i]; i++)
 		code = add_header(c, ask->headers[i]);
+	if (!code && *c->login)
+		code = add_header(c, c->login);
+	explicit_bzero(c->login, sizeof(c->login));
 	return code ? code : curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, c->headers);
 }
 
@@ -208,6 +249,9 @@ static int explain(struct http_client *c, CURLcode code, struct err *err)
 	case CURLE_SSL_CACERT_BADFILE:
 		return err_set(err, -EKEYREJECTED, "%s: its certificate is refused: %s; %s", c->subject, why,
 			       c->o.remedy ? c->o.remedy : "check it");
+	case CURLE_SSL_CERTPROBLEM:
+		return err_set(err, -EACCES, "%s: %s: %s; give a PEM file with the certificate, and its key",
+			       c->subject, c->cert_file ? c->cert_file : "certificate", why);
 	case CURLE_WRITE_ERROR:
 		return err_set(err, c->taken ? c->taken : -EIO, "%s: its answer is longer than %zu bytes; %s",
 			       c->subject, c->o.answer_max, c->o.not_this ? c->o.not_this : "ask for less");
@@ -225,11 +269,53 @@ static int explain(struct http_client *c, CURLcode code, struct err *err)
 	}
 }
 
+static uint64_t certificates(const struct http_client *c)
+{
+	const char *const files[] = { c->ca_file, c->cert_file, c->key_file };
+
+	return http_files_stamp(files, sizeof(files) / sizeof(files[0]));
+}
+
+static uint64_t secrets(const struct http_client *c)
+{
+	const char *const files[] = { c->token_file, c->password_file };
+
+	return http_files_stamp(files, sizeof(files) / sizeof(files[0]));
+}
+
+bool http_client_changed(const struct http_client *c)
+{
+	return certificates(c) != c->stamp || secrets(c) != c->secret_stamp;
+}
+
+/* Closes the idle connection when its certificates are not those of the files any more. */
+static int renew(struct http_client *c)
+{
+	uint64_t stamp = certificates(c);
+	CURLM *multi = stamp == c->stamp ? NULL : curl_multi_init();
+
+	if (stamp == c->stamp)
+		return 0;
+	if (!multi)
+		return -ENOMEM;
+	curl_multi_cleanup(c->multi);
+	c->multi = multi;
+	c->stamp = stamp;
+	return 0;
+}
+
 int http_client_begin(struct http_client *c, const struct http_ask *ask, struct err *err)
 {
 	CURLcode code;
+	int rc;
 
 	http_client_stop(c);
+	if (renew(c) != 0)
+		return err_set(err, -ENOMEM, "%s: out of memory; free some", c->subject);
+	c->secret_stamp = secrets(c);
+	rc = http_secret_header(&c->o.secrets, c->login, err);
+	if (rc)
+		return rc;
 	curl_easy_reset(c->easy);
 	c->error[0] = '\0';
 	c->taken = 0;
@@ -276,6 +362,14 @@ long http_client_status(const struct http_client *c)
 	return status;
 }
 
+static uint64_t retry_after(const struct http_client *c)
+{
+	curl_off_t s = 0;
+
+	curl_easy_getinfo(c->easy, CURLINFO_RETRY_AFTER, &s);
+	return s > 0 ? (uint64_t)(s < RETRY_AFTER_MAX_S ? s : RETRY_AFTER_MAX_S) * NS_PER_S : 0;
+}
+
 int http_client_ask(struct http_client *c, const struct http_ask *ask, struct http_answer *ret, struct err *err)
 {
 	int rc;
@@ -289,6 +383,7 @@ int http_client_ask(struct http_client *c, const struct http_ask *ask, struct ht
 			     http_client_turn(c, -1, LOOK_MS, err);
 	http_client_stop(c);
 	ret->status = http_client_status(c);
+	ret->retry_after_ns = retry_after(c);
 	buf_add_char(&ret->body, '\0');
 	if (ret->body.failed)
 		return rc ? rc : err_set(err, -ENOMEM, "%s: out of memory; free some", c->subject);

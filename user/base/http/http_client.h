@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP client of both programs (libcurl): one request at a time over TCP, TLS or a Unix socket, on a thread
- * that may block. Redirects are not followed. Headers, where credentials are, never appear in a message. */
+ * that may block. Redirects are not followed. Headers, where credentials are, never appear in a message. A connection
+ * stays open for the next request until one of the files of certificates changes. */
 #ifndef JD_HTTP_CLIENT_H
 #define JD_HTTP_CLIENT_H
 #include <stdatomic.h>
@@ -9,6 +10,7 @@
 #include <stdint.h>
 #include "base/buf.h"
 #include "base/err.h"
+#include "secret.h"
 
 struct http_client;
 
@@ -16,6 +18,8 @@ struct http_client_options {
 	const char *subject; /* subject of messages: the URL as configured; copied */
 	const char *unix_path; /* socket to connect to, copied; NULL = TCP to the host of the URL */
 	const char *ca_file; /* trusted certificates, copied; NULL = those of the system only */
+	const char *cert_file, *key_file; /* of this client, copied; NULL = none, or the key is in cert_file */
+	struct http_secret_files secrets; /* copied */
 	bool only_ca_file; /* the system's certificates are not trusted */
 	bool insecure; /* any certificate and host name is accepted */
 	bool proxies; /* http_proxy, https_proxy and no_proxy are obeyed */
@@ -43,6 +47,7 @@ struct http_ask {
 
 struct http_answer {
 	long status;
+	uint64_t retry_after_ns; /* as the server asked by Retry-After; 0 = it did not */
 	struct buf body; /* ends with a NUL that is not counted; owned by the caller, reused */
 };
 
@@ -52,7 +57,7 @@ void http_client_free(struct http_client *c); /* NULL accepted */
 int http_client_check_url(const char *url, struct err *err);
 /* Sends a request and waits for the answer. 0: an answer came, with any status. -ECONNREFUSED: no server answers; the
  * errno of connect() for a Unix socket; -ECONNRESET (and the like): the server or the connection failed; -EKEYREJECTED:
- * the certificate is refused; -EMSGSIZE: the answer is too long; -ETIMEDOUT; -ECANCELED; or the value that take
+ * the certificate is refused; -EACCES: a file of credentials cannot be used; -EMSGSIZE: the answer is too long; -ETIMEDOUT; -ECANCELED; or the value that take
  * returned. */
 int http_client_ask(struct http_client *c, const struct http_ask *ask, struct http_answer *ret, struct err *err);
 
@@ -63,6 +68,8 @@ int http_client_begin(struct http_client *c, const struct http_ask *ask, struct 
 int http_client_turn(struct http_client *c, int fd, int wait_ms, struct err *err);
 void http_client_stop(struct http_client *c); /* gives up the request that was begun */
 bool http_client_running(const struct http_client *c); /* a request was begun and has not ended */
+/* True when a file of certificates or secrets has changed since the last request. */
+bool http_client_changed(const struct http_client *c);
 long http_client_status(const struct http_client *c); /* of the last answer, 0 = there was none */
 
 #endif

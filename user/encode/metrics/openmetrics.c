@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* openmetrics as an output: each interval it writes the whole page in OpenMetrics 1.0, whose end is marked. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include "encode/emit.h"
 #include "openmetrics.h"
@@ -21,15 +22,25 @@ struct encoder {
 	struct series_encoder e;
 };
 
+static void openmetrics_destroy(struct encoder *e)
+{
+	if (e)
+		series_encoder_fini(&e->e);
+	free(e);
+}
+
 static int openmetrics_create(const struct encode_options *o, const struct schema *s, struct encoder **ret,
 			      struct err *err)
 {
-	return series_encoder_new("openmetrics", o, s, (struct series_encoder **)ret, err);
-}
+	struct encoder *e = calloc(1, sizeof(*e));
+	int rc = e ? series_encoder_init(&e->e, o, s, err) :
+		     err_set(err, -ENOMEM, "format openmetrics: out of memory; free some");
 
-static void openmetrics_destroy(struct encoder *e)
-{
-	series_encoder_free(&e->e);
+	if (rc)
+		openmetrics_destroy(e);
+	else
+		*ret = e;
+	return rc;
 }
 
 static int openmetrics_encode(struct encoder *e, const struct snapshot *s, const bool *shown, struct buf *out)

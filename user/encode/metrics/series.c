@@ -433,31 +433,21 @@ int series_write(struct series_writer *w, const struct totals *t, const struct s
 	return w->out->failed ? -ENOMEM : 0;
 }
 
-int series_encoder_new(const char *format, const struct encode_options *o, const struct schema *s,
-		       struct series_encoder **ret, struct err *err)
+int series_encoder_init(struct series_encoder *e, const struct encode_options *o, const struct schema *s,
+			struct err *err)
 {
 	struct totals_options to = { .keep_ns = o->keep_ns ? o->keep_ns : SERIES_KEEP_NS, .top = o->top, .by = o->by };
 	int rc = totals_fit(&to, s, o->max_series, 0, err);
-	struct series_encoder *e = rc ? NULL : calloc(1, sizeof(*e));
 
 	if (rc)
 		return rc;
-	if (e)
-		e->totals = totals_new(s, &to);
-	if (!e || !e->totals) {
-		series_encoder_free(e);
-		return err_set(err, -ENOMEM, "format %s: out of memory; free some", format);
-	}
-	*ret = e;
-	return 0;
+	e->totals = totals_new(s, &to);
+	return e->totals ? 0 : err_set(err, -ENOMEM, "output: out of memory; free some");
 }
 
-void series_encoder_free(struct series_encoder *e)
+void series_encoder_fini(struct series_encoder *e)
 {
-	if (!e)
-		return;
 	totals_free(e->totals);
 	free(e->totals);
 	buf_free(&e->labels);
-	free(e);
 }

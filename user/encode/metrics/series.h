@@ -75,9 +75,9 @@ struct series_encoder {
 	struct buf labels;
 };
 
-/* 0, -ENOMEM, or -EINVAL when max_series does not hold the machine; with err. */
-int series_encoder_new(const char *format, const struct encode_options *o, const struct schema *s,
-		       struct series_encoder **ret, struct err *err);
-void series_encoder_free(struct series_encoder *e); /* NULL accepted */
+/* e is zeroed. 0, -ENOMEM, or -EINVAL when max_series does not hold the machine; with err. */
+int series_encoder_init(struct series_encoder *e, const struct encode_options *o, const struct schema *s,
+			struct err *err);
+void series_encoder_fini(struct series_encoder *e); /* also after a failed or no init, when it is zeroed */
 
 #endif

@@ -25,21 +25,28 @@ struct str_list {
 	unsigned *line; /* of each entry in the file, 0 = not from there; NULL = of none */
 };
 
+/* Outputs to a server (http, https); NULL = not given. */
+struct push_config {
+	char *ca_file, *cert_file, *key_file; /* certificates, PEM */
+	char *token_file, *user, *password_file;
+	uint64_t timeout_ns, spool_bytes, spool_age_ns;
+};
+
 /* format zico; NULL = the default of the place, or not given */
 struct zico_config {
 	char *profile; /* auto, document, zico-1.90, zico-1.90.6, zico-2 */
 	char *endian; /* le, be */
 	char *flags; /* none, 1.90.3, 1.90.4 */
-	char *key, *app, *env, *trace_type, *ca_file;
+	char *key, *app, *env, *trace_type;
 	char *form; /* data, zdata, ldata */
 	struct str_list attrs; /* NAME=VALUE */
-	uint64_t spool_bytes, spool_age_ns;
 };
 
 /* One output: a format, a place, and its options (each allowed in YAML and in the URL's query). */
 struct output_config {
 	char *format; /* hwpc power vjoule table snapshot ...; null = nothing is encoded */
-	char *to; /* URL without the query part */
+	char *to; /* URL without the query part; to a server that documents are pushed to, with what is the server's of it */
+	uint64_t own_options; /* the rows of config_output_keys that the query part gave, a bit for each */
 	uint64_t interval_ns; /* 0 = the global one */
 	char *time; /* hwpc, power: ms | iso; NULL = default of the sink */
 	char *file_format; /* hwpc, power: json | csv; never NULL */
@@ -57,6 +64,7 @@ struct output_config {
 	uint64_t limit; /* table: rows, 0 = fit */
 	uint64_t keep_ns, top, max_series; /* openmetrics */
 	char *by; /* openmetrics: a grouping; NULL = none */
+	struct push_config push;
 	struct zico_config zico;
 	unsigned line; /* in the YAML, 0 = from a flag */
 };
@@ -259,6 +267,8 @@ static inline struct grouping config_grouping(const char *by)
 	return g;
 }
 
+/* Prints, for each output that is pushed, what of its URL goes to the server and what jouled takes (--check). */
+void config_print_pushed(const struct config *c);
 void config_print_help(void); /* --help, from the table, to stdout */
 void config_print_keys_man(void); /* the table as roff for jouled.yaml(5), to stdout */
 void config_print_flags_man(void); /* the flags as roff for jouled(8), to stdout */

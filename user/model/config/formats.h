@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 struct encoder_ops;
+struct push_format;
 
 enum output_place { /* by the scheme of the URL */
 		    PLACE_STDOUT = 1,
@@ -30,6 +31,7 @@ struct output_format {
 	const char *name;
 	const struct encoder_ops *encoder; /* of snapshots; NULL: it takes traces, or nothing */
 	const struct encoder_ops *guest; /* the encoder in place of it for one virtual machine; NULL = none */
+	const struct push_format *push; /* how its documents are pushed to a server (http, https); NULL = they are not */
 	unsigned places; /* bits of enum output_place */
 	const char *options; /* options that only some formats know, a blank between them; NULL = none */
 	const char *const *csv_groups; /* as CSV it is one file per group; ends with NULL. NULL = one file */

@@ -94,6 +94,12 @@ static const char *refuse_sensor(const char *s)
 	return NULL;
 }
 
+/* A colon would end the name in what is sent (RFC 7617). */
+static const char *refuse_user(const char *s)
+{
+	return *s && strlen(s) <= 200 && !s[strcspn(s, ":\n\r")] ? NULL : "a name of 1 to 200 bytes without a colon";
+}
+
 static const char *refuse_attr(const char *s)
 {
 	const char *is = strchr(s, '=');
@@ -238,11 +244,11 @@ static const struct key history_keys[] = {
 const struct key config_output_keys[] = {
 	{ "format", KEY_WORD, OUT(format), NULL, "required",
 	  "What is written: hwpc and power reports of PowerAPI, vjoule reports for vJoule formulas, openmetrics for "
-	  "Prometheus, traces for zico, a table to read, a snapshot recording to replay; null measures and throws away.",
+	  "Prometheus, the same series in influx line protocol, traces for zico, a table to read, a snapshot recording to replay; null measures and throws away.",
 	  .word = output_format_name },
 	{ "to", KEY_STRING, OUT(to), NULL, "required",
 	  "Where it goes: stdout:, file:///PATH, tcp://HOST:PORT, tcp-listen://ADDRESS:PORT, unix:///PATH, "
-	  "unix-listen:///PATH, vsock-listen://any:PORT (snapshot, for virtual machines), http-listen://ADDRESS:PORT (openmetrics), http:// and https://HOST:PORT (zico) or null:. The other options may follow after ? as name=value, joined by &; those that are "
+	  "unix-listen:///PATH, vsock-listen://any:PORT (snapshot, for virtual machines), http-listen://ADDRESS:PORT (openmetrics), http:// and https://HOST:PORT (zico, influx with a path) or null:. The other options may follow after ? as name=value, joined by &; those that are "
 	  "lists once for each entry.",
 	  .refuse = refuse_empty },
 	{ "interval", KEY_DURATION, OUT(interval_ns), NULL, "the global one", "An interval of its own.", .min = 10 * MS,
@@ -310,15 +316,30 @@ const struct key config_output_keys[] = {
 	  .refuse = refuse_attr },
 	{ "trace-type", KEY_STRING, OUT(zico.trace_type), "PROCESS", NULL,
 	  "Type of the traces; collectors have a line of the list for each.", .refuse = refuse_trace_type },
-	{ "ca-file", KEY_STRING, OUT(zico.ca_file), NULL, "the system's",
-	  "Authorities that may have signed the collector's certificate.", .refuse = refuse_empty },
 	{ "form", KEY_WORD, OUT(zico.form), "zdata", NULL,
 	  "Field of agent data with profile document: as it is, by zlib, or as an LZ4 frame.", form_words },
-	{ "spool-size", KEY_BYTES, OUT(zico.spool_bytes), "256MiB", NULL,
-	  "Bytes on disk that may wait for the collector; the oldest traces are dropped first.", .min = 65536,
+	{ "ca-file", KEY_STRING, OUT(push.ca_file), NULL, "the system's",
+	  "Authorities that may have signed the server's certificate, PEM.", .refuse = refuse_empty },
+	{ "cert-file", KEY_STRING, OUT(push.cert_file), NULL, "none",
+	  "Certificate that the server is shown, PEM. It is read again when it changes, as all files of a connection are.",
+	  .refuse = refuse_empty },
+	{ "key-file", KEY_STRING, OUT(push.key_file), NULL, "cert-file", "The key of cert-file, PEM.",
+	  .refuse = refuse_empty },
+	{ "token-file", KEY_STRING, OUT(push.token_file), NULL, "none",
+	  "File with the token that the server is sent, as Authorization: Bearer, or Token for /api/v2/ of InfluxDB. It is read for "
+	  "each request.",
+	  .refuse = refuse_empty },
+	{ "user", KEY_STRING, OUT(push.user), NULL, "none", "User that the server is sent, with password-file.",
+	  .refuse = refuse_user },
+	{ "password-file", KEY_STRING, OUT(push.password_file), NULL, "none",
+	  "File with the password of user. It is read for each request.", .refuse = refuse_empty },
+	{ "timeout", KEY_DURATION, OUT(push.timeout_ns), "60s", NULL, "How long one request may take.", .min = 100 * MS,
+	  .max = HOUR },
+	{ "spool-size", KEY_BYTES, OUT(push.spool_bytes), "256MiB", NULL,
+	  "Bytes on disk that may wait for the server; the oldest are dropped first.", .min = 65536,
 	  .max = 1ull << 40 },
-	{ "spool-age", KEY_DURATION, OUT(zico.spool_age_ns), "35d", NULL, "How long traces wait for the collector.",
-	  .min = 1000 * MS, .max = 3660 * DAY },
+	{ "spool-age", KEY_DURATION, OUT(push.spool_age_ns), "35d", NULL,
+	  "How long documents wait on disk for the server.", .min = 1000 * MS, .max = 3660 * DAY },
 	{ 0 }
 };
 

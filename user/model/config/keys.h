@@ -5,7 +5,7 @@
 #include "config.h"
 #include "formats.h"
 
-#define CONFIG_MAX_KEYS 48 /* rows of one map */
+#define CONFIG_MAX_KEYS 56 /* rows of one map; at most 64, as a bit stands for each option of an output */
 #define CONFIG_MAX_FILE ((size_t)1 << 20)
 #define CONFIG_DEFAULT_SOCKET "/run/jouled/jouled.sock"
 #define CONFIG_NAME_MAX 96 /* dotted name of a key */

@@ -138,10 +138,40 @@ static int set_option(struct output_config *out, char *option, unsigned *lines, 
 	return k->type == KEY_LIST ? key_list_add(k, out, value, o, err) : key_set(k, out, value, o, err);
 }
 
-/* Cuts the query off `to` and applies it. */
+/* True when documents are pushed to a server, whose own parameters stand in the URL too. */
+static bool is_pushed(const struct output_config *out)
+{
+	const struct output_format *f = output_format_find(out->format);
+
+	return f && f->push && output_place(out->to) == PLACE_COLLECTOR;
+}
+
+/* True when the option is one of this format, or of all. */
+static bool is_own(const struct output_config *out, const char *option)
+{
+	char name[64], formats[200];
+	const struct key *k;
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(option, "="), option);
+	k = key_find(config_output_keys, name, false);
+	return k && row_of(k) != row("format") && row_of(k) != row("to") &&
+	       (!output_option_formats(k, formats, sizeof(formats)) || has_word(formats, out->format));
+}
+
+/* Puts a parameter of the server's back behind the URL. room: bytes of out->to. */
+static void give_back(struct output_config *out, size_t room, const char *parameter)
+{
+	size_t at = strlen(out->to);
+
+	snprintf(out->to + at, room - at, "%s%s", strchr(out->to, '?') ? "&" : "?", parameter);
+}
+
+/* Cuts the query off `to` and applies it. What is the server's own stays, in its order. */
 static int set_query(struct output_config *out, unsigned *lines, const struct origin *o, struct err *err)
 {
 	char *query = strchr(out->to, '?'), *copy, *next;
+	const size_t room = strlen(out->to) + 1;
+	bool pushed = is_pushed(out);
 	int rc = 0;
 
 	if (!query)
@@ -150,10 +180,64 @@ static int set_query(struct output_config *out, unsigned *lines, const struct or
 	if (!copy)
 		return err_set(err, -ENOMEM, "configuration: out of memory");
 	*query = '\0';
-	for (char *option = strtok_r(copy, "&", &next); option && !rc; option = strtok_r(NULL, "&", &next))
+	for (char *option = strtok_r(copy, "&", &next); option && !rc; option = strtok_r(NULL, "&", &next)) {
+		if (pushed && !is_own(out, option)) {
+			give_back(out, room, option);
+			continue;
+		}
 		rc = set_option(out, option, lines, o, err);
+		if (!rc)
+			out->own_options |= UINT64_C(1) << row_of(key_find(config_output_keys, option, false));
+	}
 	free(copy);
 	return rc;
+}
+
+/* True for a URL of a server that has a user, a password or a token in it: all who see the command line, the log or the
+ * status would see them. */
+static bool has_credentials(const char *url)
+{
+	static const char *const names[] = { "p", "u", "password", "username", "token", "access_token", "api_key" };
+	const char *at = strstr(url, "://"), *query;
+
+	if (!at || (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0))
+		return false;
+	if (memchr(at + 3, '@', strcspn(at + 3, "/?#")))
+		return true;
+	query = strchr(url, '?');
+	for (const char *p = query; p; p = strchr(p + 1, '&'))
+		for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+			size_t n = strlen(names[i]);
+
+			if (strncasecmp(p + 1, names[i], n) == 0 && p[1 + n] == '=')
+				return true;
+		}
+	return false;
+}
+
+/* Checks what says who jouled is to a server, and who the server is. */
+static int check_login(const struct output_config *out, const unsigned *lines, struct origin o, struct err *err)
+{
+	static const char *const only[] = { "ca-file",       "cert-file", "key-file",   "token-file", "user",
+					    "password-file", "timeout",   "spool-size", "spool-age" };
+	const struct push_config *p = &out->push;
+
+	for (unsigned i = 0; i < sizeof(only) / sizeof(only[0]); i++) {
+		if (!lines[row(only[i])] || output_place(out->to) == PLACE_COLLECTOR)
+			continue;
+		o.line = lines[row(only[i])];
+		return key_error(&o, only[i], err, "%s is no server over HTTP; it belongs to http:// and https://",
+				 out->to);
+	}
+	if (p->key_file && !p->cert_file)
+		return key_error(&o, "key-file", err, "a key without its certificate; add cert-file");
+	if (p->token_file && p->user)
+		return key_error(&o, "token-file", err,
+				 "a token and a user; a server takes one of them, leave one out");
+	if (!p->user != !p->password_file)
+		return key_error(&o, p->user ? "user" : "password-file", err,
+				 "without the other; give user and password-file");
+	return 0;
 }
 
 static int check_options(const struct output_config *out, const unsigned *lines, struct origin o, struct err *err)
@@ -179,7 +263,7 @@ static int check_taker(const struct output_config *out, const unsigned *lines, s
 		const char *is, *elsewhere;
 	} special[] = {
 		{ PLACE_HTTP_LISTEN, "http-listen is a page of", "to tcp-listen" },
-		{ PLACE_COLLECTOR, "a collector takes", "to files and sockets" },
+		{ PLACE_COLLECTOR, "a server over HTTP takes", "to files and sockets" },
 		{ PLACE_VSOCK_LISTEN, "vsock-listen is for shares of virtual machines,", "elsewhere" },
 		{ 0, "that place is for", "elsewhere" },
 	};
@@ -310,6 +394,11 @@ int output_finish(void *elem, unsigned *lines, const struct origin *o, struct er
 	if (!out->format || !out->to)
 		return key_error(o, out->format ? "to" : "format", err, "missing; every output has a format and a to");
 	at.line = lines[row("to")];
+	if (has_credentials(out->to))
+		return key_error(
+			&at, "to", err,
+			"the URL holds a user, a password or a token, which others would see; give token-file, or "
+			"user and password-file");
 	rc = set_query(out, lines, &at, err);
 	out->waits = lines[row("wait")];
 	if (!rc)
@@ -320,7 +409,25 @@ int output_finish(void *elem, unsigned *lines, const struct origin *o, struct er
 		rc = check_page(out, lines, at, err);
 	if (!rc)
 		rc = check_place(out, lines, at, err);
+	if (!rc)
+		rc = check_login(out, lines, at, err);
 	return rc ? rc : check_guest(out, lines, at, err);
+}
+
+void config_print_pushed(const struct config *c)
+{
+	for (unsigned i = 0; i < c->outputs.n; i++) {
+		const struct output_config *out = &c->outputs.v[i];
+		char names[400] = "";
+
+		if (!is_pushed(out))
+			continue;
+		for (const struct key *k = config_output_keys; k->name; k++)
+			if (out->own_options >> row_of(k) & 1)
+				add_name(names, sizeof(names), k->name);
+		printf("output %s: the server gets %s; jouled takes of its URL: %s\n", out->format, out->to,
+		       *names ? names : "nothing");
+	}
 }
 
 int output_from_flag(struct config *c, const char *text, struct err *err)
@@ -334,6 +441,8 @@ int output_from_flag(struct config *c, const char *text, struct err *err)
 	int rc;
 
 	snprintf(flag, sizeof(flag), "-o %s", text_escape(shown, sizeof(shown), text));
+	if (text[len] == '=' && has_credentials(text + len + 1))
+		snprintf(flag, sizeof(flag), "-o %.*s=...", len < sizeof(format) ? (int)len : 0, text);
 	if (strncmp(text, "null:", 5) == 0) {
 		len = 4;
 	} else if (text[len] != '=' || len >= sizeof(format)) {

@@ -77,20 +77,17 @@ static int check_options(struct zico_client *c, const struct zico_client_options
 
 int zico_client_new(const struct zico_client_options *o, struct zico_client **ret, struct err *err)
 {
-	struct http_client_options ho = {
-		.subject = o->url,
-		.ca_file = o->ca_file,
-		.proxies = true,
-		.timeout_ns = o->timeout_ns,
-		.stop = o->stop,
-		.not_this = "this is no collector",
-		.remedy = "name its authority with ca-file",
-	};
+	struct http_client_options ho = o->http ? *o->http : (struct http_client_options){ 0 };
 	struct zico_client *c = calloc(1, sizeof(*c));
 	int rc = c ? check_options(c, o, err) : err_set(err, -ENOMEM, "%s: out of memory; free some", o->url);
 
 	if (!rc && copy_options(c, o) != 0)
 		rc = err_set(err, -ENOMEM, "%s: out of memory; free some", o->url);
+	ho.subject = o->url;
+	ho.proxies = true;
+	ho.stop = o->stop;
+	ho.not_this = "this is no collector";
+	ho.remedy = "name its authority with ca-file";
 	if (!rc)
 		rc = http_client_new(&ho, &c->http, err);
 	if (rc) {

@@ -26,9 +26,8 @@ struct zico_client_options {
 	const struct zico_client_attr *attrs;
 	unsigned n_attrs;
 	const char *state_file; /* NULL: a new host at each start */
-	const char *ca_file;
+	const struct http_client_options *http; /* certificates and secrets; the rest is filled here. NULL = none */
 	const char *form; /* document: field of the agent data: data, zdata or ldata; NULL = zdata */
-	uint64_t timeout_ns; /* of one request, 0 = 60 s */
 	const atomic_bool *stop; /* ends requests early; may be NULL */
 };
 

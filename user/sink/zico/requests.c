@@ -41,7 +41,9 @@ static int post(struct zico_client *c, const struct request *q, struct err *err)
 
 	snprintf(url, sizeof(url), "%s%s", c->url, q->path);
 	rc = http_client_ask(c->http, &ask, &c->reply, err);
-	return !rc || rc == -ECANCELED ? rc : rc == -EINVAL || rc == -EKEYREJECTED ? -EACCES : -EAGAIN;
+	if (!rc || rc == -ECANCELED || rc == -EACCES)
+		return rc;
+	return rc == -EINVAL || rc == -EKEYREJECTED ? -EACCES : -EAGAIN;
 }
 
 int zico_post_json(struct zico_client *c, const char *path, char *json, struct err *err)

@@ -1,0 +1,439 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""push.py DIRECTORY CGROUP: pushed documents at receivers of this file and at real ones. Prints "ok NAME" or "FAIL NAME:
+REASON" as lib.sh does."""
+import base64
+import glob
+import gzip
+import http.server
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+import traceback
+import urllib.parse
+import urllib.request
+from decimal import Decimal
+
+JOULED = os.environ.get("JOULED", "build/jouled")
+WORK, CGROUP = sys.argv[1], sys.argv[2]
+SLOWER = int(os.environ.get("SLOWER", "8"))
+UJ = Decimal(1000000)
+# Whatever else runs here does not make the documents long.
+FEW = "cgroups=" + urllib.parse.quote(CGROUP)
+
+
+# Decoders, by the documents of the formats and not by the encoders.
+
+def read_influx_line(line):
+    """Line protocol of InfluxDB 1.x: name, labels, value, time in ns."""
+    parts = re.split(r"(?<!\\) ", line)
+    if len(parts) != 3:
+        raise ValueError(f"not three parts: {line}")
+    head, fields, stamp = parts
+    tags = re.split(r"(?<!\\),", head)
+    labels = {}
+    for tag in tags[1:]:
+        key, value = re.split(r"(?<!\\)=", tag)
+        if not value or key in labels:
+            raise ValueError(f"tag {tag}: {line}")
+        labels[key] = re.sub(r"\\([, =])", r"\1", value)
+    field, value = fields.split("=")
+    if not re.fullmatch(r"\d+i|\d+(\.\d+)?", value):
+        raise ValueError(f"value {value}: {line}")
+    return f"{tags[0]}_{field}", labels, Decimal(value.rstrip("i")), int(stamp)
+
+
+def read_influx(body):
+    text = body.decode()
+    if not text.endswith("\n"):
+        raise ValueError("the last line is cut")
+    return [read_influx_line(line) for line in text.splitlines()]
+
+
+def read_page(text):
+    """Samples of one page of OpenMetrics text."""
+    samples = []
+    for line in text.splitlines():
+        if line.startswith("#"):
+            continue
+        m = re.fullmatch(r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\]|\\.)*",?)*)\})? (\S+)', line)
+        labels = {k: re.sub(r"\\(.)", lambda e: "\n" if e[1] == "n" else e[1], v)
+                  for k, v in re.findall(r'([a-z_]+)="((?:[^"\\]|\\.)*)"', m[2] or "")}
+        samples.append((m[1], labels, Decimal(m[3])))
+    return samples
+
+
+def key(name, labels, without=()):
+    return name, tuple(sorted((k, v) for k, v in labels.items() if k not in without))
+
+
+def open_books(samples):
+    """{domain: what is missing, in uJ} of the samples (name, labels, value) of one time; empty when all is closed."""
+    sums = {}
+    for name, labels, value in samples:
+        m = re.fullmatch(r"jouled_(cgroup_|idle_|residual_|retired_|)energy_joules_total", name)
+        if m:
+            whole = sums.setdefault(labels["domain"], [0, 0, 0])
+            whole[bool(m[1])] += int((value * UJ).to_integral_value())
+            whole[2] += 1
+    if not sums or any(s[2] < 4 for s in sums.values()):
+        raise ValueError(f"no books: {sums}")
+    return {d: s[0] - s[1] for d, s in sums.items() if s[0] != s[1]}
+
+
+# What goes on.
+
+def wait_until(what, seconds, done):
+    until = time.monotonic() + seconds * SLOWER
+    while not done():
+        if time.monotonic() > until:
+            raise TimeoutError(what)
+        time.sleep(0.05)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Agent:
+    def __init__(self, name, *args):
+        self.err_path = f"{WORK}/{name}.err"
+        self.err = open(self.err_path, "ab")
+        self.process = subprocess.Popen([JOULED, "--state-dir", f"{WORK}/{name}.state", "-v", *args], stdout=subprocess.DEVNULL,
+                                        stderr=self.err)
+
+    def said(self):
+        with open(self.err_path, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def end(self):
+        self.process.send_signal(signal.SIGTERM)
+        status = self.process.wait(60 * SLOWER)
+        if status:
+            raise ValueError(f"exit status {status}: {self.said()[-300:]}")
+
+
+class Receiver:
+    """An HTTP server. answer(path, headers, body): status, headers and body of the answer; None = closes the connection."""
+
+    def __init__(self, answer, port=0, context=None):
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            wbufsize = -1  # an answer is one packet
+
+            def setup(self):
+                super().setup()
+                with outer.lock:
+                    outer.connections += 1
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                with outer.lock:
+                    said = answer(self.path, self.headers, body)
+                if said is None:
+                    self.close_connection = True
+                    self.connection.shutdown(socket.SHUT_WR)
+                    return
+                self.send_response(said[0])
+                for k, v in said[1].items():
+                    self.send_header(k, v)
+                self.send_header("Content-Length", str(len(said[2])))
+                self.end_headers()
+                self.wfile.write(said[2])
+                self.wfile.flush()
+
+            def log_message(self, *args):
+                pass
+
+        class Server(http.server.ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, request, client_address):
+                pass
+
+        self.lock = threading.Lock()
+        self.connections = 0
+        self.server = Server(("127.0.0.1", port), Handler)
+        self.port = self.server.server_port
+        if context:
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def records(state):
+    """Whole records in the spools of a state directory."""
+    return sum(open(f, "rb").read().count(b"jod1") for f in glob.glob(f"{state}/*.spool/*.spool"))
+
+
+# The formats: name, path, decoder of a body as it is sent.
+
+class Influx:
+    name, path = "influx", "/write?db=jouled"
+
+    @staticmethod
+    def read(headers, body):
+        if headers["Content-Encoding"] != "gzip":
+            raise ValueError("not gzip")
+        return read_influx(gzip.decompress(body))
+
+
+FORMATS = [Influx]
+
+
+def test_same(_):
+    """Every format has the series of the page, label by label and to the last digit."""
+    files = {"page": f"{WORK}/page", "influx": f"{WORK}/lines"}
+    subprocess.run([JOULED, "--socket", "none", "--state-dir", f"{WORK}/same", "-i", "200ms", "-n", "3",
+                    "-o", f"openmetrics=file://{files['page']}?{FEW}", "-o", f"influx=file://{files['influx']}?{FEW}"], check=True,
+                   stderr=subprocess.DEVNULL, timeout=60 * SLOWER)
+    pages = open(files["page"]).read().split("# EOF\n")[:3]
+    docs = {}
+    for name, labels, value, stamp in read_influx(open(files["influx"], "rb").read()):
+        if labels["job"] != "jouled" or not labels["instance"]:
+            raise ValueError(f"job and instance: {labels}")
+        docs.setdefault(stamp, {})[key(name, labels, ("job", "instance"))] = value
+    if len(docs) != 3 or list(docs) != sorted(docs):
+        raise ValueError(f"{len(docs)} documents: {list(docs)}")
+    for page, doc in zip(pages, docs.values()):
+        samples = read_page(page)
+        want = {key(n, l): v for n, l, v in samples}
+        if want != doc:
+            raise ValueError(str(sorted(want.items() ^ doc.items())[:3]))
+        if open_books(samples):
+            raise ValueError(f"books: {open_books(samples)}")
+    if not any(CGROUP == dict(k[1]).get("cgroup") for k in want):
+        raise ValueError(f"{CGROUP} is not among them")
+
+
+class Troubled:
+    """A server in trouble, which then refuses one series of each document."""
+
+    def __init__(self, fmt, port):
+        self.fmt, self.port = fmt, port
+        self.arrived, self.times, self.refused, self.without = [], [], 0, set()
+        self.troubles = [(503, {"Retry-After": "1"}, b"later"), (429, {}, b"too many"), None, (500, {}, b"")]
+        self.receiver = Receiver(self.answer, port)
+
+    def answer(self, path, headers, body):
+        self.times.append(time.monotonic())
+        samples = self.fmt.read(headers, body)
+        if path != self.fmt.path:
+            return 404, {}, b"another path"
+        if self.troubles:
+            return self.troubles.pop(0)
+        stamp = samples[0][3]
+        bad = any(n == "jouled_losses_total" and l["reason"] == "folded" for n, l, _, _ in samples)
+        if bad and (stamp in self.without or len(self.without) < 4):
+            self.without.add(stamp)
+            self.refused += 1
+            return 400, {}, b'{"error":"I do not\nlike folded"}'
+        self.arrived.append(samples)
+        return 204, {}, b""
+
+    def runs(self):
+        """The numbers of the intervals that arrived, for each of the two agents."""
+        with self.receiver.lock:
+            numbers = [int(v) for d in self.arrived for n, _, v, _ in d if n == "jouled_intervals_total"]
+        again = next((i for i in range(1, len(numbers)) if numbers[i] < numbers[i - 1]), len(numbers))
+        return numbers[:again], numbers[again:]
+
+    def check(self, said):
+        stamps = [s for d in self.arrived for _, _, _, s in d]
+        docs = {}
+        for n, l, v, s in (sample for d in self.arrived for sample in d):
+            docs.setdefault(s, []).append((n, l, v))
+        if stamps != sorted(stamps):
+            raise ValueError("not in the order of time")
+        for stamp, samples in docs.items():
+            if open_books(samples):
+                raise ValueError(f"books: {open_books(samples)}")
+            if sum(n == "jouled_losses_total" for n, _, _ in samples) != 4 - (stamp in self.without):
+                raise ValueError("the rest of a refused document")
+        if self.times[1] - self.times[0] < 1:
+            raise ValueError(f"Retry-After: {self.times[1] - self.times[0]:.2f} s")
+        if len(self.without) != 4 or self.refused > 12 * 4:
+            raise ValueError(f"{self.refused} refusals of {len(docs)} documents")
+        for words in ("reason=folded", "I do not like folded", "delivers"):
+            if words not in said:
+                raise ValueError(f"{words} is not said: {said[-600:]}")
+        # one ends with the half-closed answer; else a connection stays open
+        if self.receiver.connections > 4:
+            raise ValueError(f"{self.receiver.connections} connections")
+
+
+def test_troubles(fmt):
+    """The server is away while the agent is killed; then it is in trouble. Every interval arrives, in order."""
+    name, port = f"troubles-{fmt.name}", free_port()
+    state = f"{WORK}/{name}.state"
+    url = f"http://127.0.0.1:{port}{fmt.path}{'&' if '?' in fmt.path else '?'}keep=2m&interval=150ms&{FEW}"
+    args = ("--socket", "none", "-i", "100ms", "-o", f"{fmt.name}={url}")
+    agent = Agent(name, *args)
+    wait_until("documents on disk", 20, lambda: records(state) >= 5)
+    agent.kill()
+    first = records(state)
+    agent = Agent(name, *args)
+    wait_until("more documents on disk", 20, lambda: records(state) >= first + 5)
+    server = Troubled(fmt, port)
+    wait_until("documents of the second agent", 30, lambda: len(server.runs()[1]) >= 12)
+    agent.end()
+    server.receiver.close()
+    one, two = server.runs()
+    if one != list(range(1, first + 1)) or two != list(range(1, len(two) + 1)):
+        raise ValueError(f"intervals {one} of {first}, {two}")
+    server.check(agent.said())
+
+
+def make_certificate(name):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                    "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{WORK}/{name}.key",
+                    "-out", f"{WORK}/{name}.pem"], check=True, stderr=subprocess.DEVNULL)
+
+
+def test_login(fmt):
+    """Certificates of both sides; a token and a password that are wrong until their files change; no secret is told."""
+    for name in ("server", "client", "other"):
+        make_certificate(name)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(f"{WORK}/server.pem", f"{WORK}/server.key")
+    context.load_verify_locations(f"{WORK}/client.pem")
+    context.verify_mode = ssl.CERT_REQUIRED
+    taken, denied = {}, {}
+    good = {"/api/v2/write": "Token second-secret", "/write": "Basic " + base64.b64encode(b"me:word 2").decode()}
+
+    def answer(path, headers, body):
+        path = path.split("?")[0]
+        if headers["Authorization"] != good.get(path):
+            denied[path] = denied.get(path, 0) + 1
+            return 401 if path == "/write" else 403, {}, b"who are you"
+        taken.setdefault(path, []).extend(fmt.read(headers, body))
+        return 204, {}, b""
+
+    receiver = Receiver(answer, context=context)
+    with open(f"{WORK}/token", "w") as f:
+        f.write("first-secret\n")
+    with open(f"{WORK}/password", "w") as f:
+        f.write("word 1\n")
+    url, both = f"https://127.0.0.1:{receiver.port}", f"cert-file={WORK}/client.pem&key-file={WORK}/client.key"
+    agent = Agent("login", "--socket", f"{WORK}/login.sock", "-i", "200ms",
+                  "-o", f"{fmt.name}={url}/api/v2/write?bucket=b&ca-file={WORK}/server.pem&{both}&token-file={WORK}/token&{FEW}",
+                  "-o", f"{fmt.name}={url}/write?db=x&ca-file={WORK}/server.pem&{both}&user=me&password-file={WORK}/password&{FEW}",
+                  "-o", f"{fmt.name}={url}/wrong?ca-file={WORK}/other.pem&{both}&{FEW}")
+    wait_until("401 and 403", 20, lambda: len(denied) == 2 and agent.said().count("does not accept who asks") == 2)
+    wait_until("the wrong authority", 20, lambda: "/wrong: its certificate is refused" in agent.said())
+    for name, secret in (("token", "second-secret"), ("password", "word 2\n")):
+        with open(f"{WORK}/{name}.new", "w") as f:
+            f.write(secret)
+        os.rename(f"{WORK}/{name}.new", f"{WORK}/{name}")
+    wait_until("both are accepted", 20, lambda: len(taken) == 2)
+    status = subprocess.run(["curl", "-s", "--unix-socket", f"{WORK}/login.sock", "http://x/v1/status"], check=True,
+                            capture_output=True).stdout.decode()
+    if "/api/v2/write?bucket=b" not in status or CGROUP not in str(taken):
+        raise ValueError("the output is not in the status")
+    with open(f"/proc/{agent.process.pid}/cmdline") as f:
+        told = status + agent.said() + f.read()
+    agent.end()
+    receiver.close()
+    for secret in ("first-secret", "second-secret", "word 1", "word 2", base64.b64encode(b"me:word 2").decode()):
+        if secret in told:
+            raise ValueError(f"{secret} is told")
+    if agent.said().count("does not accept who asks") != 2:
+        raise ValueError(f"named more than once: {agent.said()}")
+
+
+def package(name, program):
+    subprocess.run(["sh", "deploy/deps.sh", name], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return shutil.which(program)
+
+
+def test_influxdb(_):
+    """InfluxDB of the distribution: what it was sent is closed there, at every time."""
+    if not package("influxdb", "influxd"):
+        print("SKIP push-influxdb: influxdb cannot be installed here")
+        return
+    port, rpc = free_port(), free_port()
+    base = f"{WORK}/influxdb"
+    with open(f"{WORK}/influxdb.conf", "w") as f:
+        f.write(f'bind-address = "127.0.0.1:{rpc}"\nreporting-disabled = true\n[meta]\ndir = "{base}/meta"\n'
+                f'[data]\ndir = "{base}/data"\nwal-dir = "{base}/wal"\n[monitor]\nstore-enabled = false\n'
+                f'[http]\nbind-address = "127.0.0.1:{port}"\n')
+    server = subprocess.Popen(["influxd", "-config", f"{WORK}/influxdb.conf"], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL)
+    try:
+        def ask(q):
+            data = urllib.parse.urlencode({"q": q, "db": "jouled", "epoch": "ns"}).encode()
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/query", data, timeout=60) as r:
+                return json.load(r)
+
+        def up():
+            try:
+                return ask("CREATE DATABASE jouled")
+            except OSError:
+                return False
+
+        wait_until("influxd", 20, up)
+        subprocess.run([JOULED, "--socket", "none", "--state-dir", f"{WORK}/influx.state", "-i", "200ms", "-n", "6", "-o",
+                        f"influx=http://127.0.0.1:{port}/write?db=jouled&{FEW}"], check=True, stderr=subprocess.DEVNULL,
+                       timeout=60 * SLOWER)
+        times = {}
+        answer = ask('SELECT /energy_joules_total/ FROM jouled GROUP BY *')
+        for series in answer["results"][0]["series"]:
+            for row in series["values"]:
+                for column, value in zip(series["columns"][1:], row[1:]):
+                    if value is not None:
+                        labels = {k: v for k, v in series["tags"].items() if v}
+                        times.setdefault(row[0], []).append((f"jouled_{column}", labels, Decimal(repr(value))))
+        if len(times) != 6:
+            raise ValueError(f"{len(times)} times of 6")
+        for samples in times.values():
+            if open_books(samples):
+                raise ValueError(f"books: {open_books(samples)}")
+    finally:
+        server.kill()
+        server.wait()
+
+
+def main():
+    failed = []
+
+    def attempt(name, test, fmt):
+        try:
+            test(fmt)
+            print(f"ok push-{name}", flush=True)
+        except Exception as e:  # any reason is the test's answer
+            failed.append(name)
+            traceback.print_exc()
+            print(f"FAIL push-{name}: {str(e)[:600]}", flush=True)
+
+    # They mostly wait.
+    threads = [threading.Thread(target=attempt, args=a) for a in
+               [("same", test_same, None), ("login", test_login, Influx), ("influxdb", test_influxdb, None)]
+               + [(f"troubles-{f.name}", test_troubles, f) for f in FORMATS]]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

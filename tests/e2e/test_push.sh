@@ -1,0 +1,24 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Formats that are pushed to a server: their options, and with push.py the series against those of the metrics page, a
+# server that is away, troubled, refusing or strange, certificates and secrets, and stores out of Debian's packages. The
+# books are closed where the documents arrive.
+. tests/e2e/lib.sh
+need_root
+bad=
+for wrong in "http://h:8086" "http://h:8086/" "http://h:8086?db=x" "http://u:hidden@h/write" "http://h/write?p=hidden" \
+	"http://h/write?db=x&token=hidden" "http://h/write?precision=s" "http://h/write?user=x" "http://h/write?key-file=/x" \
+	"http://h/write?password-file=/x" "http://h/write?user=a:b&password-file=/x" "http://h/write?spool-size=1" \
+	"http://h/write?token-file=/x&user=u&password-file=/y" "file://$work/x?token-file=/y" "http-listen://127.0.0.1:0"; do
+	run bad --check -o "influx=$wrong"
+	{ [ $status -eq 2 ] && [ "$(wc -l <"$work/bad.err")" -eq 1 ] && ! grep -q hidden "$work/bad.err"; } || bad="$bad $wrong:$status"
+done
+run bad --check -o "influx=https://[::1]:8086/write?db=x&keep=1m&rp=a%20b&top=5&precision=ns&interval=10s&consistency=all"
+grep -q 'the server gets https://\[::1\]:8086/write?db=x&rp=a%20b&precision=ns&consistency=all; jouled takes of its URL: interval keep top$' \
+	"$work/bad.out" || bad="$bad whose: $(cat "$work/bad.out") $(said bad)"
+[ -z "$bad" ] && ok push-options || fail push-options "$bad"
+
+make_cgroup push
+spin "$cgroup"
+JOULED=$JOULED python3 $here/push.py "$work" "${cgroup#"$(cgroup2)"}" || failures=1
+finish

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <zlib.h>
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "delivery.h"
+
+#define FIRST_PAUSE_NS (125 * NS_PER_MS)
+#define LAST_PAUSE_NS (60 * NS_PER_S)
+#define QUEUE_BYTES ((size_t)4 << 20)
+
+struct delivery_waiting {
+	struct delivery_waiting *next;
+	int64_t real_ns;
+	size_t len;
+	uint8_t data[];
+};
+
+void delivery_init(struct delivery *d)
+{
+	pthread_mutex_init(&d->lock, NULL);
+	pthread_cond_init(&d->queued, NULL);
+	thread_cond_init(&d->arrived);
+	d->last = &d->first;
+	d->queue_bytes = d->queue_bytes ? d->queue_bytes : QUEUE_BYTES;
+}
+
+void delivery_path(char ret[DELIVERY_PATH_MAX], const char *state_dir, const char *format, const char *to,
+		   const char *name, const char *suffix)
+{
+	uLong crc = crc32(0, (const Bytef *)to, (uInt)strlen(to));
+
+	crc = crc32(crc, (const Bytef *)name, (uInt)strlen(name));
+	snprintf(ret, DELIVERY_PATH_MAX, "%s/%s-%08lx.%s", state_dir ? state_dir : ".", format, crc, suffix);
+}
+
+/* The writer: from the queue to the spool. */
+
+static struct delivery_waiting *take(struct delivery *d)
+{
+	struct delivery_waiting *w;
+
+	pthread_mutex_lock(&d->lock);
+	while (!d->first && !atomic_load(&d->stop))
+		pthread_cond_wait(&d->queued, &d->lock);
+	w = d->first;
+	pthread_mutex_unlock(&d->lock);
+	return w;
+}
+
+/* Removes a document that is on disk now; until then it counts as waiting. True when it was the last one. */
+static bool taken(struct delivery *d, struct delivery_waiting *w)
+{
+	bool last;
+
+	pthread_mutex_lock(&d->lock);
+	d->first = w->next;
+	last = !d->first;
+	if (last)
+		d->last = &d->first;
+	d->held -= sizeof(*w) + w->len;
+	d->spooled++;
+	pthread_cond_signal(&d->arrived);
+	pthread_mutex_unlock(&d->lock);
+	free(w);
+	return last;
+}
+
+/* Ends when it is told to and everything is on disk. */
+static void *writer(void *arg)
+{
+	struct delivery *d = arg;
+	struct delivery_waiting *w;
+
+	while ((w = take(d))) {
+		spool_append(d->spool, w->real_ns, w->data, w->len); /* the spool counts failures */
+		if (taken(d, w))
+			spool_sync(d->spool);
+	}
+	return NULL;
+}
+
+static int enqueue(struct delivery *d, struct delivery_waiting *w)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&d->lock);
+	if (d->held + sizeof(*w) + w->len > d->queue_bytes && d->first) {
+		d->figures.dropped_queue++;
+		rc = -ENOBUFS;
+	} else {
+		*d->last = w;
+		d->last = &w->next;
+		d->held += sizeof(*w) + w->len;
+		pthread_cond_signal(&d->queued);
+	}
+	pthread_mutex_unlock(&d->lock);
+	return rc;
+}
+
+int delivery_submit(struct delivery *d, const void *data, size_t len)
+{
+	struct delivery_waiting *w = malloc(sizeof(*w) + len);
+	int rc;
+
+	if (!w) {
+		delivery_count(d, &d->figures.unfit, 1);
+		return -ENOMEM;
+	}
+	*w = (struct delivery_waiting){ .real_ns = clock_real_ns(), .len = len };
+	memcpy(w->data, data, len);
+	rc = enqueue(d, w);
+	if (rc)
+		free(w);
+	return rc;
+}
+
+/* The sender: from the spool to the server. */
+
+void delivery_set_state(struct delivery *d, bool failed, const char *text)
+{
+	size_t n = strlen(d->to);
+
+	/* messages show the place anyway */
+	if (strncmp(text, d->to, n) == 0 && strncmp(text + n, ": ", 2) == 0)
+		text += n + 2;
+	pthread_mutex_lock(&d->lock);
+	d->figures.failures = failed ? d->figures.failures + 1 : 0;
+	snprintf(d->figures.state, sizeof(d->figures.state), "%s", text);
+	pthread_mutex_unlock(&d->lock);
+}
+
+void delivery_count(struct delivery *d, uint64_t *figure, uint64_t n)
+{
+	pthread_mutex_lock(&d->lock);
+	*figure += n;
+	pthread_mutex_unlock(&d->lock);
+}
+
+/* Returns 0.5 to 1.5 times ns, so that agents that lost their server together return at different times. */
+static uint64_t with_jitter(uint64_t ns)
+{
+	uint32_t r = UINT32_MAX / 2;
+
+	if (getrandom(&r, sizeof(r), GRND_NONBLOCK) < 0)
+		r = UINT32_MAX / 2;
+	return ns / 2 + (uint64_t)((double)ns * ((double)r / UINT32_MAX));
+}
+
+/* Waits until the time is over or the program ends. ns 0: until the spool gets a record. */
+static void pause_for(struct delivery *d, uint64_t ns, uint64_t seen)
+{
+	const uint64_t until_ns = clock_mono_ns() + (ns ? ns : 3600 * NS_PER_S);
+
+	pthread_mutex_lock(&d->lock);
+	while (!atomic_load(&d->stop) && (ns || d->spooled == seen))
+		if (!thread_cond_wait(&d->arrived, &d->lock, until_ns))
+			break;
+	pthread_mutex_unlock(&d->lock);
+}
+
+void delivery_pause(struct delivery *d, uint64_t ns)
+{
+	if (ns)
+		pause_for(d, ns, 0);
+}
+
+uint64_t delivery_next_pause(struct delivery *d, uint64_t at_least_ns, uint64_t at_most_ns)
+{
+	d->pause_ns = d->pause_ns ? d->pause_ns * 2 : FIRST_PAUSE_NS;
+	if (d->pause_ns < at_least_ns)
+		d->pause_ns = at_least_ns;
+	if (d->pause_ns > at_most_ns)
+		d->pause_ns = at_most_ns;
+	return with_jitter(d->pause_ns);
+}
+
+uint64_t delivery_period_ns(struct delivery *d)
+{
+	uint64_t n;
+
+	pthread_mutex_lock(&d->lock);
+	n = d->spooled;
+	pthread_mutex_unlock(&d->lock);
+	return (clock_mono_ns() - d->began_ns) / (n ? n : 1);
+}
+
+void delivery_back_off(struct delivery *d, uint64_t at_least_ns, uint64_t at_most_ns)
+{
+	delivery_pause(d, delivery_next_pause(d, at_least_ns, at_most_ns));
+}
+
+static void *sender(void *arg)
+{
+	struct delivery *d = arg;
+	struct buf record = { 0 };
+	struct spool_mark mark;
+	uint64_t seen;
+
+	while (!atomic_load(&d->stop)) {
+		pthread_mutex_lock(&d->lock);
+		seen = d->spooled;
+		pthread_mutex_unlock(&d->lock);
+		buf_reset(&record);
+		switch (spool_next(d->spool, clock_real_ns(), &record, &mark)) {
+		case 0:
+			if (d->deliver(d->arg, &record, &mark))
+				spool_done(d->spool, &mark);
+			break;
+		case -ENOENT:
+			pause_for(d, 0, seen);
+			break;
+		default:
+			delivery_back_off(d, NS_PER_S, LAST_PAUSE_NS);
+		}
+	}
+	buf_free(&record);
+	return NULL;
+}
+
+int delivery_begin(struct delivery *d, const struct spool_options *o, const char *thread, struct err *err)
+{
+	int rc = spool_open(o, &d->spool, err);
+
+	if (rc)
+		return rc;
+	d->began_ns = clock_mono_ns();
+	rc = thread_start(&d->writer, "jouled-spool", 0, writer, d);
+	d->writing = !rc;
+	if (!rc)
+		rc = thread_start(&d->sender, thread, 0, sender, d);
+	d->sending = d->writing && !rc;
+	return rc ? err_set(err, rc, "output %s: no thread: %s; raise the limit of tasks", d->to, strerror(-rc)) : 0;
+}
+
+void delivery_end(struct delivery *d)
+{
+	pthread_mutex_lock(&d->lock);
+	atomic_store(&d->stop, true);
+	pthread_cond_broadcast(&d->queued);
+	pthread_cond_broadcast(&d->arrived);
+	pthread_mutex_unlock(&d->lock);
+	if (d->writing)
+		pthread_join(d->writer, NULL);
+	if (d->sending)
+		pthread_join(d->sender, NULL);
+	d->writing = d->sending = false;
+}
+
+void delivery_free(struct delivery *d)
+{
+	struct delivery_waiting *w;
+
+	while ((w = d->first)) {
+		d->first = w->next;
+		free(w);
+	}
+	spool_close(d->spool);
+	d->spool = NULL;
+	pthread_cond_destroy(&d->arrived);
+	pthread_cond_destroy(&d->queued);
+	pthread_mutex_destroy(&d->lock);
+}
+
+/* Figures. */
+
+uint32_t delivery_waiting(struct delivery *d)
+{
+	uint32_t n = 0;
+
+	pthread_mutex_lock(&d->lock);
+	for (const struct delivery_waiting *w = d->first; w; w = w->next)
+		n++;
+	pthread_mutex_unlock(&d->lock);
+	return n;
+}
+
+void delivery_stats(struct delivery *d, struct sink_stats *ret, uint64_t *ret_spooled)
+{
+	struct spool_stats sp = { 0 };
+	struct delivery_figures f;
+
+	if (d->spool)
+		spool_get_stats(d->spool, &sp);
+	pthread_mutex_lock(&d->lock);
+	f = d->figures;
+	pthread_mutex_unlock(&d->lock);
+	*ret = (struct sink_stats){
+		.up = f.delivered && !f.failures,
+		.documents = f.delivered,
+		.bytes = f.delivered_bytes,
+		.dropped_documents = f.dropped_queue + f.refused + f.unfit + sp.dropped_full + sp.dropped_old,
+		.queued = delivery_waiting(d),
+	};
+	snprintf(ret->state, sizeof(ret->state), "%.159s", *f.state ? f.state : "nothing was sent yet");
+	snprintf(ret->why, sizeof(ret->why), f.refused ? "refused by %s" : "%s",
+		 f.refused       ? d->server :
+		 sp.dropped_full ? "no room in the spool" :
+		 sp.dropped_old  ? "older than spool-age" :
+		 f.dropped_queue ? "the disk of the spool is too slow" :
+		 f.unfit         ? "they could not be encoded" :
+				   "");
+	*ret_spooled = sp.waiting;
+}
+
+static const char *spool_remedy(int rc)
+{
+	if (!rc || rc == -EMSGSIZE)
+		return "raise spool-size";
+	return rc == -ENOSPC || rc == -EDQUOT ? "make room on its disk" : "look for that disk in the kernel's log";
+}
+
+static void say_spool(struct delivery *d)
+{
+	struct spool_stats st;
+
+	spool_get_stats(d->spool, &st);
+	if (st.dropped_full != d->said_spool.dropped_full)
+		log_warn("output %s: %llu %s dropped so far: %s; %s", d->to, (unsigned long long)st.dropped_full,
+			 d->what, st.error ? strerrordesc_np(-st.error) : "the spool is full", spool_remedy(st.error));
+	if (st.sync_error && !d->said_spool.sync_error)
+		log_warn("output %s: the disk of the spool did not take it: %s; a power failure now would lose %s; %s",
+			 d->to, strerrordesc_np(-st.sync_error), d->what, spool_remedy(st.sync_error));
+	if (st.dropped_old != d->said_spool.dropped_old)
+		log_warn("output %s: %llu %s dropped so far: older than spool-age", d->to,
+			 (unsigned long long)st.dropped_old, d->what);
+	if (st.damaged_bytes != d->said_spool.damaged_bytes)
+		log_warn("output %s: %llu bytes of the spool are damaged and were read over", d->to,
+			 (unsigned long long)st.damaged_bytes);
+	d->said_spool = st;
+}
+
+void delivery_say(struct delivery *d)
+{
+	struct delivery_figures f;
+
+	pthread_mutex_lock(&d->lock);
+	f = d->figures;
+	pthread_mutex_unlock(&d->lock);
+	if (d->spool)
+		say_spool(d);
+	if (strcmp(f.state, d->said.state) != 0 && *f.state)
+		log_msg(f.failures ? LOG_LVL_WARN : LOG_LVL_INFO, "output %s: %s", d->to, f.state);
+	if (f.refused != d->said.refused)
+		log_warn("output %s: %llu %s refused by %s so far and dropped", d->to, (unsigned long long)f.refused,
+			 d->what, d->server);
+	if (f.refused_items != d->said.refused_items)
+		log_warn("output %s: %llu series refused by %s so far and dropped, the rest arrived; the last: %s",
+			 d->to, (unsigned long long)f.refused_items, d->server, f.refused_item);
+	if (f.withheld != d->said.withheld)
+		log_warn("output %s: %llu %s that waited on disk are not sent: their cgroups are not selected any more",
+			 d->to, (unsigned long long)f.withheld, d->what);
+	if (f.unfit != d->said.unfit)
+		log_warn("output %s: %llu %s could not be encoded so far: %s", d->to, (unsigned long long)f.unfit,
+			 d->what, f.state);
+	if (f.dropped_queue != d->said.dropped_queue)
+		log_warn("output %s: %llu %s dropped so far: the disk of the spool is too slow", d->to,
+			 (unsigned long long)f.dropped_queue, d->what);
+	d->said = f;
+}

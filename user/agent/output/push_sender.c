@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include "base/clock.h"
+#include "base/text.h"
+#include "push_sender.h"
+
+#define LAST_PAUSE_NS (60 * NS_PER_S)
+#define DENIED_PAUSE_NS (10 * NS_PER_S) /* a person has to repair something */
+#define LOOK_NS NS_PER_S /* time between two looks whether it was repaired */
+#define TRIES 10 /* for a document of which no part is taken */
+#define BAD_ITEMS 64 /* dropped one by one; then whole parts are */
+#define CPU_SHARE 50 /* while documents wait, sending takes at most this part of a CPU: 2 % */
+#define WORDS_MAX 160 /* of what the server says */
+
+enum verdict {
+	TAKEN,
+	BAD_DATA, /* this part of the document is refused */
+	DENIED, /* a person has to repair something */
+	LATER,
+	ENDS, /* the program ends */
+};
+
+static uint64_t thread_cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+static int pack_gzip(struct push_sender *s, const void *data, size_t n)
+{
+	z_stream *z = &s->deflate;
+	size_t room;
+
+	if (!s->deflates && deflateInit2(z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+		return -ENOMEM;
+	s->deflates = true;
+	deflateReset(z);
+	room = deflateBound(z, n);
+	buf_reset(&s->body);
+	z->next_out = buf_reserve(&s->body, room);
+	if (!z->next_out)
+		return -ENOMEM;
+	z->next_in = (Bytef *)(uintptr_t)data;
+	z->avail_in = (uInt)n;
+	z->avail_out = (uInt)room;
+	if (deflate(z, Z_FINISH) != Z_STREAM_END)
+		return -ENOMEM;
+	s->body.len = room - z->avail_out;
+	return 0;
+}
+
+/* The server's own words, on one line and cut. */
+static const char *words(const struct http_answer *a, char dst[WORDS_MAX * 4])
+{
+	char line[WORDS_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < a->body.len && n + 1 < sizeof(line); i++)
+		if (a->body.data[i] >= ' ' || (n && line[n - 1] != ' '))
+			line[n++] = a->body.data[i] < ' ' ? ' ' : (char)a->body.data[i];
+	while (n && line[n - 1] == ' ')
+		n--;
+	line[n] = '\0';
+	return text_escape(dst, WORDS_MAX * 4, line);
+}
+
+static enum verdict judge_status(const struct push_sender *s, struct err *err)
+{
+	const long status = s->answer.status;
+	char said[WORDS_MAX * 4];
+
+	words(&s->answer, said);
+	if (status >= 200 && status < 300)
+		return TAKEN;
+	if (status == 400 || status == 413 || status == 422) {
+		err_set(err, -EBADMSG, "answered with %ld: %s", status, said);
+		return BAD_DATA;
+	}
+	if (status == 401 || status == 403)
+		err_set(err, -EACCES,
+			"answered with %ld: it does not accept who asks; mend token-file, or user and password-file: %s",
+			status, said);
+	else if (status == 404 || status == 405)
+		err_set(err, -EACCES, "answered with %ld: it takes nothing there; mend path and query of the URL: %s",
+			status, said);
+	else if (status >= 300 && status < 400)
+		err_set(err, -EACCES,
+			"answered with %ld, a redirect, which is not followed; name the URL that it leads to", status);
+	else
+		err_set(err, -EAGAIN, "answered with %ld: %s", status, said);
+	return err->code == -EACCES ? DENIED : LATER;
+}
+
+static enum verdict send_part(struct push_sender *s, const void *data, size_t n, struct err *err)
+{
+	const char *headers[8] = { "Content-Encoding: gzip" };
+	const struct http_ask ask = { .url = s->url, .headers = headers, .post = true, .type = s->format->type };
+	struct http_ask full = ask;
+	unsigned h = 1;
+	int rc = pack_gzip(s, data, n);
+
+	for (unsigned i = 0; s->format->headers && s->format->headers[i] && h < 7; i++)
+		headers[h++] = s->format->headers[i];
+	full.body = s->body.data;
+	full.len = s->body.len;
+	s->answer.retry_after_ns = 0;
+	rc = rc ? err_set(err, rc, "out of memory; free some") : http_client_ask(s->http, &full, &s->answer, err);
+	if (rc == -ECANCELED)
+		return ENDS;
+	if (rc)
+		return rc == -EINVAL || rc == -EKEYREJECTED || rc == -EACCES ? DENIED : LATER;
+	return judge_status(s, err);
+}
+
+/* The middle of a range of items, at the end of one. It is `end` when there is only one. */
+static size_t middle(const struct push_sender *s, const struct buf *record, size_t at, size_t end)
+{
+	size_t half = at + (end - at) / 2, p = at, n;
+
+	while (p < end && (n = s->format->item(record->data + p, end - p))) {
+		p += n;
+		if (p >= half)
+			break;
+	}
+	return p;
+}
+
+static void name_bad(struct push_sender *s, const struct buf *record, size_t n_bytes, unsigned n_items,
+		     const struct err *err)
+{
+	struct delivery *d = s->d;
+	char name[200];
+
+	s->format->name(record->data + s->at, n_bytes, name, sizeof(name));
+	pthread_mutex_lock(&d->lock);
+	d->figures.refused_items += n_items;
+	snprintf(d->figures.refused_item, sizeof(d->figures.refused_item), "%s: %.200s", name, err->text);
+	pthread_mutex_unlock(&d->lock);
+}
+
+static unsigned count_items(const struct push_sender *s, const struct buf *record, size_t at, size_t end)
+{
+	unsigned count = 0;
+
+	for (size_t n; at < end && (n = s->format->item(record->data + at, end - at)); at += n)
+		count++;
+	return count;
+}
+
+/* The part up to `end` was refused. True: go on with another part. False: the whole document is refused. */
+static bool halve(struct push_sender *s, const struct buf *record, size_t end, const struct err *err)
+{
+	unsigned n = count_items(s, record, s->at, end);
+
+	if (n > 1 && s->n_bad < BAD_ITEMS) {
+		s->bad_end = end;
+		return true;
+	}
+	/* when nothing passes, the server is at fault and not each item */
+	if (!s->took && s->n_bad >= BAD_ITEMS / 8)
+		return false;
+	name_bad(s, record, end - s->at, n, err);
+	s->n_bad += n ? n : 1;
+	s->at = end;
+	s->bad_end = 0;
+	return true;
+}
+
+/* Pauses before the next try. Always false, for push_deliver. What a person has to repair may be repaired earlier: a file
+ * of credentials that changes ends the pause. */
+static bool back_off(struct push_sender *s, enum verdict v, const struct err *err)
+{
+	uint64_t pause_ns, until_ns, now_ns;
+
+	if (v == ENDS)
+		return false;
+	delivery_set_state(s->d, true, err->text);
+	pause_ns = delivery_next_pause(s->d, v == DENIED ? DENIED_PAUSE_NS : 0, LAST_PAUSE_NS);
+	/* agents that were told the same time still return at different ones */
+	if (pause_ns < s->answer.retry_after_ns)
+		pause_ns += s->answer.retry_after_ns;
+	until_ns = clock_mono_ns() + pause_ns;
+	while ((now_ns = clock_mono_ns()) < until_ns && !atomic_load(&s->d->stop)) {
+		bool looks = v == DENIED && until_ns - now_ns > LOOK_NS;
+
+		delivery_pause(s->d, looks ? LOOK_NS : until_ns - now_ns);
+		if (looks && http_client_changed(s->http))
+			break;
+	}
+	return false;
+}
+
+/* Gives the whole document up after some tries. True: it is dropped. */
+static bool refuse(struct push_sender *s, const struct err *err)
+{
+	if (++s->refused < TRIES) {
+		s->at = s->bad_end = 0;
+		s->n_bad = 0;
+		return back_off(s, LATER, err);
+	}
+	delivery_set_state(s->d, true, err->text);
+	delivery_count(s->d, &s->d->figures.refused, 1);
+	return true;
+}
+
+static void delivered(struct push_sender *s, const struct buf *record, uint64_t cpu_ns)
+{
+	struct delivery *d = s->d;
+	struct spool_stats st;
+	uint64_t pause_ns;
+
+	delivery_set_state(d, false, "delivers");
+	delivery_count(d, &d->figures.delivered, 1);
+	delivery_count(d, &d->figures.delivered_bytes, record->len);
+	d->pause_ns = 0;
+	spool_get_stats(d->spool, &st);
+	pause_ns = (thread_cpu_ns() - cpu_ns) * CPU_SHARE;
+	if (pause_ns > delivery_period_ns(d) / 4)
+		pause_ns = delivery_period_ns(d) / 4; /* what waits must become less */
+	if (st.waiting > 1)
+		delivery_pause(d, pause_ns);
+}
+
+bool push_deliver(void *arg, const struct buf *record, const struct spool_mark *mark)
+{
+	struct push_sender *s = arg;
+	const uint64_t cpu_ns = thread_cpu_ns();
+	struct err err = { 0 };
+
+	if (mark->segment != s->mark.segment || mark->end != s->mark.end) {
+		s->at = s->bad_end = 0;
+		s->n_bad = s->refused = 0;
+		s->took = false;
+		s->mark = *mark;
+	}
+	while (s->at < record->len) {
+		size_t end = s->bad_end ? middle(s, record, s->at, s->bad_end) : record->len;
+		enum verdict v = send_part(s, record->data + s->at, end - s->at, &err);
+
+		if (v == BAD_DATA && halve(s, record, end, &err))
+			continue;
+		if (v == BAD_DATA)
+			return refuse(s, &err);
+		if (v != TAKEN)
+			return back_off(s, v, &err);
+		s->took = true;
+		s->at = end;
+		if (s->at >= s->bad_end)
+			s->bad_end = 0;
+	}
+	delivered(s, record, cpu_ns);
+	return true;
+}
+
+void push_sender_free(struct push_sender *s)
+{
+	http_client_free(s->http);
+	buf_free(&s->answer.body);
+	buf_free(&s->body);
+	if (s->deflates)
+		deflateEnd(&s->deflate);
+}

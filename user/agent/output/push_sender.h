@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sends one document to a server, and judges the answer. A document that is refused is halved until the bad item is
+ * alone, which is named and dropped; the rest arrives. */
+#ifndef JD_PUSH_SENDER_H
+#define JD_PUSH_SENDER_H
+#include <zlib.h>
+#include "base/http/http_client.h"
+#include "delivery.h"
+#include "encode/push.h"
+
+struct push_sender {
+	struct delivery *d;
+	const struct push_format *format;
+	const char *url;
+	struct http_client *http;
+	struct http_answer answer;
+	struct buf body;
+	z_stream deflate; /* reused, so that steady state allocates nothing */
+	bool deflates;
+	/* Of the record that is sent. */
+	struct spool_mark mark;
+	size_t at; /* everything before was taken or dropped */
+	size_t bad_end; /* a bad item stands between `at` and this; 0 = none is known */
+	unsigned n_bad; /* items dropped */
+	bool took; /* the server has taken a part of it */
+	unsigned refused; /* how often it was refused as a whole */
+};
+
+/* As deliver of struct delivery; arg is a struct push_sender. */
+bool push_deliver(void *arg, const struct buf *record, const struct spool_mark *mark);
+void push_sender_free(struct push_sender *s); /* its members */
+
+#endif
