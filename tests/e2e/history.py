@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the history and the totals say, looked at from outside. history.py CHECK ARGUMENT..."""
+import csv
 import json
 import re
 import sqlite3
@@ -51,6 +52,19 @@ def lost(path, reason):
     assert any(reason in x["reason"] and x["until_unix_ns"] > x["from_unix_ns"] for x in d["lost"]), d["lost"]
 
 
+def sums(path, text):
+    """Energy by a name in CSV: shares, costs and grams follow from the energy, and the table's total is the sum."""
+    with open(path, encoding="utf-8") as f:
+        rows = list(csv.DictReader(f))
+    assert len(rows) >= 5 and rows == sorted(rows, key=lambda r: (-int(r["energy_uj"]), r["slice"])), rows
+    for r in rows:
+        kwh = int(r["energy_uj"]) / 3.6e12
+        assert abs(float(r["cost"]) - kwh * 0.32) < 1e-8 and abs(float(r["co2_g"]) - kwh * 350) < 1e-5, r
+    with open(text, encoding="utf-8") as f:
+        last = f.read().splitlines()[-1].split()
+    assert last[-2:] == ["=", "total"] and float(last[0].rstrip("~?")) >= sum(int(r["energy_uj"]) for r in rows) / 1e6 - 0.01, last
+
+
 def varint(n):
     out = bytearray()
     while n > 0x7f:
@@ -89,4 +103,4 @@ def step(path, seconds, points):
 
 
 if __name__ == "__main__":
-    {"monotonic": monotonic, "ledger": ledger, "lost": lost, "fill": fill, "step": step}[sys.argv[1]](*sys.argv[2:])
+    {"monotonic": monotonic, "ledger": ledger, "sums": sums, "lost": lost, "fill": fill, "step": step}[sys.argv[1]](*sys.argv[2:])

@@ -71,6 +71,19 @@ expect unknown-cgroup 404 '/v1/history?cgroup=/nobody'
 check ctl-history grep -q 'machine J' "$work/table"
 "$JOULECTL" history --socket "$sock" --since -1m "$path" >"$work/lines" 2>&1
 check ctl-history-cgroup grep -qE '^20[0-9-]* [0-9:]* +[0-9.]+ +[0-9.]+' "$work/lines"
+# sums: the parts are the whole, in every form
+"$JOULECTL" history --socket "$sock" --since -1m --by slice --csv --price 0.32 --carbon 350 >"$work/by.csv" 2>&1
+"$JOULECTL" history --socket "$sock" --since -1m --by slice --price 0.32 --carbon 350 >"$work/by" 2>&1
+"$JOULECTL" history --socket "$sock" --since -1m --csv >"$work/steps.csv" 2>&1
+check ctl-history-sums python3 $here/history.py sums "$work/by.csv" "$work/by"
+check ctl-history-total grep -qE '^total +[0-9.]+' "$work/table"
+check ctl-history-csv grep -qE '^20[0-9-]*T[0-9:]*Z,[0-9]+,' "$work/steps.csv"
+"$JOULECTL" history --socket "$sock" --by hour >"$work/hours" 2>&1
+check ctl-history-hours grep -qE ' 20[0-9-]* [0-9]{2}:00 [+-][0-9]{4}$' "$work/hours"
+"$JOULECTL" history --socket "$sock" --by decade >"$work/decade" 2>&1
+check ctl-history-by-wrong test $? = 2
+"$JOULECTL" history --socket "$sock" --carbon "$work/nowhere" >"$work/nowhere.err" 2>&1
+check ctl-history-carbon-wrong grep -q 'carbon .*nowhere: No such file' "$work/nowhere.err"
 check state-ok test "$(figure state)" = ok
 
 # Counters never go back, whenever it is killed: what was shown is on disk.

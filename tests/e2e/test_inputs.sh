@@ -49,6 +49,10 @@ yaml apostrophe "sensor: \"it's\"\n"
 refused sensor-apostrophe 2 'apostrophe.yaml:1: .*sensor' --check -c "$work/apostrophe.yaml"
 yaml event 'events:\n  core:\n    - CYCLES\n    - INSTRUCTIONZ\n'
 refused unknown-event 2 '/event.yaml:4: events.core: unknown event INSTRUCTIONZ' --check -c "$work/event.yaml"
+yaml price 'sensor: a\nprice: -1\n'
+refused bad-price 2 'price.yaml:2: price: .*at least 0' --check -c "$work/price.yaml"
+yaml carbon 'carbon: much\n'
+refused bad-carbon 2 'carbon.yaml:1: carbon: .*grams' --check -c "$work/carbon.yaml"
 yaml many 'events: { core: [A, B, C, D, E, F, G, H, I] }\n'
 refused too-many-events 2 'many.yaml:1: ' --check -c "$work/many.yaml"
 yaml enum 'trigger: sometimes\n'

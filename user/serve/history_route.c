@@ -35,26 +35,37 @@ static void add_point(struct json *j, const struct history_answer *a, const stru
 	json_array_end(j);
 }
 
+/* The row of the totals that has the path of a cgroup; NULL = none, or the series is of no cgroup. */
+static const struct total_row *row_of(const struct history_series *e, const struct totals *t)
+{
+	if (strcmp(e->row, "cgroup") != 0)
+		return NULL;
+	for (unsigned i = TOTAL_FIRST_CGROUP; t && i < t->n_rows; i++)
+		if (strcmp(t->rows[i].name, e->cgroup) == 0)
+			return &t->rows[i];
+	return NULL;
+}
+
 /* True when the cgroup has ended. The store records an end only with the last energy; the totals know which
  * cgroups live. */
-static bool has_ended(const struct history_series *e, const struct totals *t)
+static bool has_ended(const struct history_series *e, const struct totals *t, const struct total_row *row)
 {
 	if (strcmp(e->row, "cgroup") != 0)
 		return false;
-	for (unsigned i = TOTAL_FIRST_CGROUP; t && i < t->n_rows; i++)
-		if (strcmp(t->rows[i].name, e->cgroup) == 0)
-			return t->rows[i].ended;
-	return t || e->ended;
+	return row ? row->ended : t || e->ended;
 }
 
 static void add_series(struct json *j, const struct history_answer *a, const struct history_series *e,
 		       const struct totals *t)
 {
+	const struct total_row *row = row_of(e, t);
+
 	json_object_begin(j);
 	json_key_str(j, "cgroup", e->cgroup);
 	json_key_str(j, "row", e->row);
+	names_json(j, row ? row->names : NULL);
 	json_key(j, "ended");
-	json_bool(j, has_ended(e, t));
+	json_bool(j, has_ended(e, t, row));
 	json_key(j, "points");
 	json_array_begin(j);
 	for (unsigned i = 0; i < e->n; i++)
@@ -77,7 +88,8 @@ static void add_lost(struct json *j, const struct history_answer *a)
 	json_array_end(j);
 }
 
-static void write_answer(struct json *j, const struct history_answer *a, const struct totals *t)
+static void write_answer(struct json *j, const struct serve_options *o, const struct history_answer *a,
+			 const struct totals *t)
 {
 	const char *names[SCHEMA_MAX_DOMAINS];
 	bool summed[SCHEMA_MAX_DOMAINS];
@@ -86,6 +98,10 @@ static void write_answer(struct json *j, const struct history_answer *a, const s
 	key_i64(j, "since_unix_ns", a->since_ns);
 	key_i64(j, "until_unix_ns", a->until_ns);
 	json_key_u64(j, "step_ns", a->step_ns);
+	if (o->price)
+		json_key_str(j, "price", o->price);
+	if (o->carbon)
+		json_key_str(j, "carbon", o->carbon);
 	json_key(j, "domains");
 	json_array_begin(j);
 	for (unsigned d = 0; d < a->n_domains; d++)
@@ -123,7 +139,7 @@ static void reply(struct serve *s, struct http_request *r, struct history_answer
 
 	buf_reset(&s->out);
 	json_init(&j, &s->out);
-	write_answer(&j, a, serve_totals(s));
+	write_answer(&j, &s->o, a, serve_totals(s));
 	buf_add_char(&s->out, '\n');
 	history_answer_free(a);
 	http_reply(r, 200, "application/json", NULL, &s->out);

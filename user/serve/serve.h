@@ -60,6 +60,7 @@ struct serve_options {
 	struct history *history; /* NULL = none; must outlive the server */
 	bool spans; /* the agent makes spans */
 	size_t trace_bytes; /* limit of the traces that are kept, bytes */
+	const char *price, *carbon; /* as configured, NULL = not; must outlive the server */
 	char no_history[240]; /* why there is no history */
 	const struct serve_devices *devices; /* NULL = no GPU, no meter; must outlive the server */
 	/* Makes the measuring thread ask for the wanted intervals and readings. Called on the loop's thread. */

@@ -27,7 +27,7 @@ struct serving {
 	bool pages_only; /* no socket: only totals are asked for */
 	int wake_fd;
 	struct serve_devices devices;
-	char *gpu_library;
+	char *gpu_library, *price, *carbon;
 	struct kept kept;
 	/* measuring thread */
 	const struct plan *plan;
@@ -110,6 +110,8 @@ static void fill_options(struct serve_options *o, struct serving *sv, const stru
 	if (m->have_hierarchy && fsroot_is_live(m->root))
 		snprintf(o->mount, sizeof(o->mount), "%s", m->hierarchy.mount);
 	o->history = sv->kept.history;
+	o->price = sv->price;
+	o->carbon = sv->carbon;
 	memcpy(o->no_history, sv->kept.no_history, sizeof(o->no_history));
 	o->spans = m->spans;
 	o->trace_bytes = p->config->serving.trace_bytes;
@@ -164,6 +166,8 @@ static int start_server(struct serving *sv, const struct machine *m, const struc
 		goto out;
 	}
 	sv->gpu_library = c->machine.gpu.library ? strdup(c->machine.gpu.library) : NULL;
+	sv->price = c->serving.price ? strdup(c->serving.price) : NULL;
+	sv->carbon = c->serving.carbon ? strdup(c->serving.carbon) : NULL;
 	sv->devices = facts_devices(m, sv->gpu_library);
 	fill_options(o, sv, m, p);
 	o->sources = sources;
@@ -229,6 +233,8 @@ uint64_t serving_stop(struct serving *sv)
 	if (sv->wake_fd >= 0)
 		close(sv->wake_fd);
 	free(sv->gpu_library);
+	free(sv->price);
+	free(sv->carbon);
 	free(sv);
 	return lost;
 }

@@ -208,6 +208,7 @@ struct serving_config {
 	struct web_config web;
 	struct history_config history;
 	struct metrics_config metrics;
+	char *price, *carbon; /* of a kWh: a number; a number of grams or a path; NULL = none */
 	uint64_t trace_bytes; /* spans.keep: of traces for /v1/spans */
 };
 

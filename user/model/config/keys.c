@@ -208,6 +208,22 @@ static const char *refuse_listen(const char *s)
 	return NULL;
 }
 
+static const char *refuse_price(const char *s)
+{
+	double v;
+
+	return parse_double(s, &v) == 0 && v >= 0 ? NULL : "a number of at least 0, such as 0.32";
+}
+
+static const char *refuse_carbon(const char *s)
+{
+	double v;
+
+	return *s == '/' || (parse_double(s, &v) == 0 && v >= 0) ?
+		       NULL :
+		       "grams of CO2 per kWh, such as 350, or the absolute path of a file with lines TIME,GRAMS";
+}
+
 static const struct key web_keys[] = {
 	{ "listen", KEY_STRING, AT(serving.web.listen), NULL, "none",
 	  "ADDRESS:PORT of a page of live watts for browsers, with the reading requests of the query socket beside it; 127.0.0.1 "
@@ -415,6 +431,12 @@ const struct key config_keys[] = {
 	  .help = "What the query socket answers about the past, and what its totals go on from after a restart; "
 		  "off for none.",
 	  .sub = history_keys, .off = "path" },
+	{ "price", KEY_STRING, AT(serving.price), NULL, "none",
+	  "Price of a kWh, for the costs that joulectl history shows.", .refuse = refuse_price },
+	{ "carbon", KEY_STRING, AT(serving.carbon), NULL, "none",
+	  "Grams of CO2 per kWh for the same, or a file with lines TIME,GRAMS in order of time (TIME in RFC 3339 or Unix seconds), each "
+	  "good until the next one's time. joulectl reads the file at each call.",
+	  .refuse = refuse_carbon },
 	{ "spans", KEY_MAP, .help = "What ran: processes and calls of functions.", .sub = config_spans_keys },
 	{ "metrics", KEY_MAP, .help = "The page /metrics, of the query socket and of outputs to http-listen.",
 	  .sub = metrics_keys },
