@@ -9,6 +9,7 @@ run_verb.py statistics FILE N    mean, standard deviation and interval of N runs
 run_verb.py comparison FILE SIDES ROUNDS  each command ran once in each round; ratios and statistics, anew
 run_verb.py same_order FILE OTHER    the commands ran in the same order, which is not the same in each round
 run_verb.py progress PROGRAM...      on a terminal it says which run it is and what time is left
+run_verb.py files DIR COMMAND    junit.xml, badge.svg and hyperfine.json of a gate that said worse
 run_verb.py has FILE EXPRESSION  an expression about d, the object
 run_verb.py terminal PROGRAM...  Ctrl-Z stops it as a job, then it goes on, Ctrl-C ends its command
 run_verb.py burn SECONDS         uses that much CPU time
@@ -22,6 +23,7 @@ import signal
 import statistics
 import sys
 import time
+import xml.etree.ElementTree
 
 
 def load(name):
@@ -121,6 +123,20 @@ def same_order(name, other):
     assert len({order_of(d)[i:i + 2] for i in range(0, len(order_of(d)), 2)}) == 2, order_of(d)
 
 
+def files(directory, command):
+    suite = xml.etree.ElementTree.parse(directory + "/junit.xml").getroot()[0]
+    assert suite.get("failures") == "1" and suite[0].get("name") == command, suite[0].attrib
+    assert suite[0][0].tag == "failure" and suite[0][0].get("message").startswith("worse: "), suite[0][0].attrib
+    badge = xml.etree.ElementTree.parse(directory + "/badge.svg").getroot()
+    words = [t.text for t in badge.iter("{http://www.w3.org/2000/svg}text")]
+    assert words[0] == "energy" and words[1].startswith("worse +"), words
+    results = load(directory + "/hyperfine.json")["results"]
+    assert results[1]["command"] == command and len(results) == 2, results
+    for r in results:
+        assert math.isclose(r["mean"], statistics.fmean(r["times"])) and len(r["energy_joules"]) == len(r["times"]), r
+        assert math.isclose(r["median"], statistics.median(r["times"])) and r["user"] + r["system"] > 0, r
+
+
 def progress(argv):
     pid, fd = pty.fork()
     if pid == 0:
@@ -195,4 +211,4 @@ if __name__ == "__main__":
         {"terminal": terminal, "progress": progress}[verb](rest)
     else:
         {"cpu": cpu, "alike": alike, "energy": energy, "statistics": repeated, "has": has, "burn": burn,
-         "comparison": comparison, "same_order": same_order}[verb](*rest)
+         "comparison": comparison, "files": files, "same_order": same_order}[verb](*rest)

@@ -61,9 +61,9 @@ struct series_ratio series_ratio(const struct series *s, unsigned side, unsigned
 
 unsigned series_judged(const struct series *s)
 {
-	static const char *const names[] = { "energy_total_uj", "cpu_ns" };
+	const char *const names[] = { s->judge ? s->judge : "energy_total_uj", "energy_total_uj", "cpu_ns" };
 
-	for (unsigned k = 0; k < 2; k++)
+	for (unsigned k = 0; k < 3; k++)
 		for (unsigned i = 0; i < s->n_metrics; i++)
 			if (strcmp(s->metric[i].name, names[k]) == 0)
 				return i;

@@ -38,6 +38,7 @@ struct series_side {
 struct series {
 	unsigned n_sides, n_metrics, n_rounds;
 	uint64_t seed;
+	const char *judge; /* name of the metric that a verdict is about; NULL = energy, else CPU time */
 	struct series_side side[SERIES_SIDES_MAX];
 	struct series_metric metric[SERIES_METRICS_MAX];
 	double *v; /* n_sides x n_metrics x n_rounds; NaN = not known */
@@ -56,7 +57,7 @@ double *series_values(const struct series *s, unsigned side, unsigned metric); /
 struct summary series_summary(const struct series *s, unsigned side, unsigned metric);
 /* Compares a side with the first. */
 struct series_ratio series_ratio(const struct series *s, unsigned side, unsigned metric);
-/* Returns the metric that a verdict is about: the energy where there is some, else the CPU time. */
+/* Returns the metric that a verdict is about: s->judge, or the energy where there is some, else the CPU time. */
 unsigned series_judged(const struct series *s);
 /* Half the interval of the mean divided by the mean, of the judged metric and the side where it is widest. Infinite
  * with fewer than two rounds. By Student's t. */

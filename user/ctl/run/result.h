@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/buf.h"
+#include "ctl/compare/gate.h"
 #include "ctl/compare/paired.h"
 #include "cgroup_of_run.h"
 #include "encode/totals/totals.h"
@@ -76,6 +77,7 @@ struct run_comparison {
 	unsigned warmup;
 	const char *input; /* standard input of every run, in words */
 	const struct series *series; /* their figures */
+	const struct gate *gate; /* the verdict; NULL = nobody asked */
 };
 
 static inline uint64_t run_fixed(const struct run_facts *f, const struct run_result *r, unsigned fixed)

@@ -379,6 +379,10 @@ void run_write_comparison_json(const struct run_comparison *c, struct buf *b)
 		add_side(&w, c, k);
 	json_array_end(&w.j);
 	add_comparisons(&w.j, c->series);
+	if (c->gate) {
+		json_key(&w.j, "verdict");
+		gate_add_json(c->gate, &w.j);
+	}
 	json_object_end(&w.j);
 	buf_add_char(b, '\n');
 	free(w.v);

@@ -14,6 +14,8 @@
 
 #define WARMUP_MAX 1000
 #define ROUNDS_OF_COMPARISON 10
+#define ROUNDS_OF_GATE 40 /* at most; the gate ends the runs when it can tell */
+#define FAIL 0.02
 
 const struct verb_option run_options[RUN_OPTIONS + 1] = {
 	[RUN_OPTION_REPEAT] = { "repeat", 'r', "N",
@@ -31,6 +33,16 @@ const struct verb_option run_options[RUN_OPTIONS + 1] = {
 			       "standard input of every run; - is that of joulectl, read once; of several runs /dev/null "
 			       "unless given" },
 	[RUN_OPTION_SEED] = { "seed", 0, "N", "of the random order and the intervals; another each time unless given" },
+	[RUN_OPTION_FIGURE] = { "figure", 0, "NAME",
+				"what the answer is about: energy (default), time, cpu, or the name of a counter" },
+	[RUN_OPTION_SAVE] = { "save", 0, "FILE", "write the runs of the command there, for --against" },
+	[RUN_OPTION_AGAINST] = { "against", 0, "FILE", "judge the command against runs that --save wrote" },
+	[RUN_OPTION_BASE_CMD] = { "base-cmd", 0, "COMMAND",
+				  "judge the command against this one, which runs by turns with it" },
+	[RUN_OPTION_FAIL] = { "fail", 0, "PERCENT", "the change that the verdict is about; 2% unless given" },
+	[RUN_OPTION_JUNIT] = { "junit", 0, "FILE", "write the verdict there as JUnit XML" },
+	[RUN_OPTION_BADGE] = { "badge", 0, "FILE", "write the verdict there as a small picture, SVG" },
+	[RUN_OPTION_HYPERFINE] = { "hyperfine", 0, "FILE", "write the figures there as hyperfine --export-json does" },
 	[RUN_OPTION_JSON] = { "json", 'j', NULL, "one JSON object" },
 	[RUN_OPTION_CSV] = { "csv", 0, NULL, "a table with a line per run" },
 	[RUN_OPTION_MARKDOWN] = { "markdown", 0, NULL, "a Markdown table with a line per command" },
@@ -110,6 +122,12 @@ static int read_sides(const struct verb_call *call, struct run_plan *p, struct e
 	if (call->n_several >= SERIES_SIDES_MAX)
 		return err_set(err, -EINVAL, "--vs: more than %d commands to compare with; leave some out",
 			       SERIES_SIDES_MAX - 1);
+	if (call->option[RUN_OPTION_BASE_CMD]) {
+		p->base_runs = true;
+		rc = read_string(&p->side[p->n_sides++], call->option[RUN_OPTION_BASE_CMD], err);
+		if (rc)
+			return rc;
+	}
 	rc = call->n > 1 ? read_side(&p->side[p->n_sides++], call->args, err) :
 			   read_string(&p->side[p->n_sides++], call->args[0], err);
 	for (unsigned i = 0; !rc && i < call->n_several; i++)
@@ -140,8 +158,12 @@ static int read_rounds(const struct verb_call *call, struct run_plan *p, struct 
 {
 	const char *repeat = call->option[RUN_OPTION_REPEAT];
 	bool until = call->option[RUN_OPTION_UNTIL];
-	uint64_t max = p->n_sides > 1 ? RUN_ROUNDS_MAX : RUN_REPEATS_MAX;
-	uint64_t n = until ? RUN_ROUNDS_MAX : p->n_sides > 1 ? ROUNDS_OF_COMPARISON : 1, warmup = 0;
+	uint64_t max = p->n_sides > 1 || p->gate ? RUN_ROUNDS_MAX : RUN_REPEATS_MAX;
+	uint64_t n = until          ? RUN_ROUNDS_MAX :
+		     p->gate        ? ROUNDS_OF_GATE :
+		     p->n_sides > 1 ? ROUNDS_OF_COMPARISON :
+				      1,
+		 warmup = 0;
 	int rc = choice_number("--repeat", repeat, choice_range(1, max), &n, err);
 
 	if (!rc)
@@ -152,6 +174,36 @@ static int read_rounds(const struct verb_call *call, struct run_plan *p, struct 
 	p->rounds = (unsigned)n;
 	p->warmup = (unsigned)warmup;
 	return rc;
+}
+
+static int read_gate(const struct verb_call *call, struct run_plan *p, struct err *err)
+{
+	static const struct {
+		const char *word, *metric;
+	} figures[] = { { "energy", "energy_total_uj" }, { "time", "wall_ns" }, { "cpu", "cpu_ns" } };
+	const char *const needs[] = { call->option[RUN_OPTION_FAIL], call->option[RUN_OPTION_JUNIT],
+				      call->option[RUN_OPTION_BADGE] };
+
+	p->figure = call->option[RUN_OPTION_FIGURE];
+	for (unsigned i = 0; p->figure && i < 3; i++)
+		if (strcmp(p->figure, figures[i].word) == 0)
+			p->figure = figures[i].metric;
+	p->against = call->option[RUN_OPTION_AGAINST];
+	p->save = call->option[RUN_OPTION_SAVE];
+	p->gate = p->against || call->option[RUN_OPTION_BASE_CMD];
+	for (unsigned i = 0; i < 3 && !p->gate; i++)
+		if (needs[i])
+			return err_set(
+				err, -EINVAL,
+				"--fail, --junit and --badge: nothing to judge against; give --base-cmd or --against");
+	if (p->gate && call->n_several)
+		return err_set(err, -EINVAL, "--vs: the gate judges one command; leave --vs out, or the gate");
+	if (p->save && call->n_several)
+		return err_set(err, -EINVAL, "--save: it saves the runs of one command; leave --vs out");
+	if (p->gate && call->option[RUN_OPTION_UNTIL])
+		return err_set(err, -EINVAL, "--until: the gate ends the runs when it can tell; leave --until out");
+	p->fail = FAIL;
+	return read_percent("--fail", call->option[RUN_OPTION_FAIL], &p->fail, err);
 }
 
 static int read_forms(const struct verb_call *call, struct err *err)
@@ -174,6 +226,8 @@ int run_plan_read(const struct verb_call *call, struct run_plan *ret, struct err
 	ret->cleanup = call->option[RUN_OPTION_CLEANUP];
 	ret->setup = call->option[RUN_OPTION_SETUP];
 	ret->input = call->option[RUN_OPTION_INPUT];
+	if (!rc)
+		rc = read_gate(call, ret, err);
 	if (!rc)
 		rc = read_sides(call, ret, err);
 	if (!rc)

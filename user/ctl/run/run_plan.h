@@ -27,6 +27,11 @@ struct run_plan {
 	const char *prepare, *cleanup, *setup; /* NULL = none */
 	const char *input; /* path; "-" = standard input, read once; NULL = not given */
 	uint64_t seed;
+	const char *figure; /* name of the metric that the answer is about; NULL = the energy */
+	/* The gate. With a base command it is side 0, and the judged command side 1. */
+	bool gate, base_runs;
+	double fail; /* the change that matters, as a part */
+	const char *against, *save; /* files; NULL = none */
 };
 
 enum {
@@ -39,6 +44,14 @@ enum {
 	RUN_OPTION_CLEANUP,
 	RUN_OPTION_INPUT,
 	RUN_OPTION_SEED,
+	RUN_OPTION_FIGURE,
+	RUN_OPTION_SAVE,
+	RUN_OPTION_AGAINST,
+	RUN_OPTION_BASE_CMD,
+	RUN_OPTION_FAIL,
+	RUN_OPTION_JUNIT,
+	RUN_OPTION_BADGE,
+	RUN_OPTION_HYPERFINE,
 	RUN_OPTION_JSON,
 	RUN_OPTION_CSV,
 	RUN_OPTION_MARKDOWN,

@@ -105,8 +105,8 @@ static void show(const struct run_rounds *r, unsigned side, unsigned place)
 		snprintf(time, sizeof(time), left >= 90 ? ", about %.0f min left" : ", about %.0f s left",
 			 left >= 90 ? left / 60 : left);
 	dprintf(STDERR_FILENO, "\r\033[K%s%c: run %u of %s%u%s\r", r->plan.n_sides > 1 ? "" : "command ",
-		r->plan.n_sides > 1 ? series_letter(side) : ' ', r->n_rounds, r->plan.until > 0 ? "at most " : "",
-		r->plan.rounds, time);
+		r->plan.n_sides > 1 ? series_letter(side) : ' ', r->n_rounds,
+		r->plan.until > 0 || r->enough ? "at most " : "", r->plan.rounds, time);
 }
 
 static void show_nothing(const struct run_rounds *r)
@@ -233,6 +233,11 @@ int run_rounds_run(struct run_rounds *r, struct err *err)
 		rc = run_round(r, err);
 		if (rc > 0 && narrow_enough(r))
 			rc = 0;
+		if (rc > 0 && r->enough) {
+			int enough = r->enough(r->arg, r, err);
+
+			rc = enough < 0 ? enough : !enough;
+		}
 	}
 	show_nothing(r);
 	rc = rc > 0 ? 0 : rc;
@@ -276,5 +281,8 @@ int run_rounds_compare(const struct run_rounds *r, struct run_comparison *ret, s
 			report->exit_status = r->results[k][i].exit_status;
 		whole = r->done[k] < whole ? r->done[k] : whole;
 	}
-	return run_series_fill(ret, whole, r->plan.seed, ret_series);
+	if (run_series_fill(ret, whole, r->plan.seed, ret_series))
+		return -ENOMEM;
+	ret_series->judge = r->plan.figure;
+	return 0;
 }

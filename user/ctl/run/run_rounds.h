@@ -14,6 +14,9 @@ struct run_rounds {
 	unsigned *order; /* as in struct run_comparison */
 	unsigned n_rounds; /* that were begun */
 	unsigned cap; /* rounds that results and order have room for */
+	/* NULL, or called after each round: 1 = the runs are enough, 0 = go on, negative errno with err = give up. */
+	int (*enough)(void *arg, const struct run_rounds *r, struct err *err);
+	void *arg;
 	char input[128]; /* standard input of every run, in words */
 	/* private */
 	int input_fd; /* kept input that was read once; -1 = none */

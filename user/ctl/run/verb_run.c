@@ -2,11 +2,13 @@
 /* joulectl run: runs a command in a cgroup of its own and prints its energy and use. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/log.h"
 #include "ctl/core/put.h"
 #include "ctl/core/verb.h"
+#include "run_gate.h"
 #include "run_rounds.h"
 
 #define FAILED 125 /* status of a failed run, as of env(1) and timeout(1); other statuses are those of the command */
@@ -29,7 +31,11 @@ static const char *const about[] = {
 	"them. The answer is a ratio of means with its 95 % interval, by bootstrap over the rounds: B uses 1.42 x (1.38 to 1.46) the "
 	"energy of A. Where there is no energy, it is about CPU time. The seed of the order and of the bootstrap is told; --seed repeats "
 	"both. On a terminal a line shows the run and the time left.",
-	"Exit status: that of the command (of the first run that failed), 128 + N when signal N ended it, 127 when it was not found, "
+	"The gate: --base-cmd OLD runs by turns with the command, at most -r 40 rounds, until a change of --fail 2% is told from none, with "
+	"at most 1 % false alarms whenever it stops. --against FILE takes the runs that --save wrote instead, if machine, frequency, "
+	"formula, domains, events, figure and quality are the same. The verdict is better, same, worse, cannot tell, or refused. Exit status "
+	"of the gate: 0 better or same, 1 worse, 2 cannot tell, 3 refused, 125 not measured.",
+	"Exit status otherwise: that of the command (of the first run that failed), 128 + N when signal N ended it, 127 when it was not found, "
 	"126 when it could not be executed, 125 when joulectl could not measure it and did not start it, 2 for a wrong option.",
 	"In JSON a single run is an object with exit_status, wall_ns, cpu_ns, energy_uj, power_w, counters, quality and more; with "
 	"--repeat there is a list of these, runs, and statistics; with --vs a list of commands, sides, and one of comparisons. A key "
@@ -57,6 +63,15 @@ static void write_one(const struct verb_call *call, const struct run_comparison 
 	}
 }
 
+static void add_verdict(const struct run_comparison *c, const char *before, const char *after, struct buf *b)
+{
+	if (!c->gate)
+		return;
+	buf_add_str(b, before);
+	gate_write_sentence(c->gate, b);
+	buf_add_str(b, after);
+}
+
 static void write_many(const struct verb_call *call, const struct run_comparison *c, struct buf *b)
 {
 	const struct series *s = c->series;
@@ -66,11 +81,13 @@ static void write_many(const struct verb_call *call, const struct run_comparison
 	} else if (call->option[RUN_OPTION_CSV]) {
 		run_write_comparison_csv(c, b);
 	} else if (call->option[RUN_OPTION_MARKDOWN]) {
+		add_verdict(c, "**", "**\n\n", b);
 		series_write_markdown(s, b);
 	} else if (s->n_rounds) {
 		series_write_text(s, b);
-		buf_printf(b, " %u rounds in random order (seed %llu). Input of every run: %s.\n", s->n_rounds,
-			   (unsigned long long)s->seed, c->input);
+		add_verdict(c, " ", "\n", b);
+		buf_printf(b, " %u round%s in random order (seed %llu). Input of every run: %s.\n", s->n_rounds,
+			   s->n_rounds == 1 ? "" : "s", (unsigned long long)s->seed, c->input);
 		for (unsigned k = 0; k < c->n_sides; k++)
 			run_write_notes(&c->side[k], k == 0, b);
 		buf_add_char(b, '\n');
@@ -97,16 +114,50 @@ static int exit_status(const struct run_comparison *c)
 	return status;
 }
 
-static int report(const struct verb_call *call, const struct run_rounds *r, int fd)
+/* Writes the further files that were asked for. 0, or negative errno with err. */
+static int write_files(const struct verb_call *call, const struct run_comparison *c, struct err *err)
+{
+	const char *const path[] = { call->option[RUN_OPTION_JUNIT], call->option[RUN_OPTION_BADGE],
+				     call->option[RUN_OPTION_HYPERFINE] };
+	int rc = 0;
+
+	for (unsigned i = 0; i < 3 && !rc; i++) {
+		struct buf b = { 0 };
+
+		if (!path[i])
+			continue;
+		if (i == 2)
+			gate_write_hyperfine(c->series, &b);
+		else
+			(i ? gate_write_badge : gate_write_junit)(c->gate, &b);
+		rc = put_file(path[i], &b, err);
+		buf_free(&b);
+	}
+	if (!rc && call->option[RUN_OPTION_SAVE])
+		rc = run_gate_save(call->option[RUN_OPTION_SAVE], c, err);
+	return rc;
+}
+
+static int report(const struct verb_call *call, const struct run_rounds *r, struct run_gate *gate, int fd)
 {
 	const char *output = call->option[RUN_OPTION_OUTPUT];
 	struct run_comparison c;
 	struct series s;
 	struct buf b = { 0 };
-	int rc = run_rounds_compare(r, &c, &s);
+	struct err err = { 0 };
+	int rc = run_rounds_compare(r, &c, &s), status;
 
 	tell_failures(&c);
-	if (!rc && c.n_sides > 1)
+	if (!rc && r->plan.gate) {
+		run_gate_judge(gate, &r->plan, &c);
+		c.gate = &gate->gate;
+	}
+	status = c.gate ? gate_status(c.gate) : exit_status(&c);
+	if (!rc && write_files(call, &c, &err)) {
+		log_error("run: %s", err.text);
+		status = FAILED;
+	}
+	if (!rc && (c.n_sides > 1 || c.gate))
 		write_many(call, &c, &b);
 	else if (!rc)
 		write_one(call, &c, &b);
@@ -115,7 +166,7 @@ static int report(const struct verb_call *call, const struct run_rounds *r, int 
 	buf_free(&b);
 	series_free(&s);
 	if (!rc)
-		return exit_status(&c);
+		return status;
 	log_error("run: %s: %s; the figures are lost", output ? output : "stderr", strerrordesc_np(-rc));
 	return FAILED;
 }
@@ -131,8 +182,26 @@ static int open_output(const struct verb_call *call)
 	return open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 }
 
+/* 0, or -EINVAL with err: there is no figure of the name that --figure gave. */
+static int look_for_figure(const struct run_rounds *r, struct err *err)
+{
+	struct run_comparison c;
+	struct series s;
+	char all[300] = "";
+	int rc = run_rounds_compare(r, &c, &s) || !r->plan.figure ? 0 : -EINVAL;
+
+	for (unsigned m = 0; m < s.n_metrics && rc; m++) {
+		size_t at = strlen(all);
+
+		snprintf(all + at, sizeof(all) - at, "%s%s", at ? ", " : "", s.metric[m].name);
+		rc = strcmp(s.metric[m].name, r->plan.figure) == 0 ? 0 : rc;
+	}
+	series_free(&s);
+	return rc ? err_set(err, rc, "--figure %.100s: not measured here; one of %s", r->plan.figure, all) : 0;
+}
+
 /* Measures and reports. */
-static int run_planned(const struct verb_call *call, struct run_rounds *r)
+static int run_planned(const struct verb_call *call, struct run_rounds *r, struct run_gate *gate)
 {
 	const struct run_agent_wish wish = { .socket = call->option[RUN_OPTION_SOCKET],
 					     .idle = call->option[RUN_OPTION_IDLE],
@@ -140,17 +209,26 @@ static int run_planned(const struct verb_call *call, struct run_rounds *r)
 	struct err err = { 0 };
 	int fd = open_output(call), rc = 0, status = FAILED;
 
+	if (r->plan.gate) {
+		r->enough = run_gate_enough;
+		r->arg = gate;
+	}
+
 	if (fd < 0)
 		rc = err_set(&err, -errno, "%.200s: %s; name another file", call->option[RUN_OPTION_OUTPUT],
 			     strerror(errno));
 	if (!rc)
+		rc = run_gate_open(gate, &r->plan, &err);
+	if (!rc)
 		rc = run_measure_open(&r->measure, &wish, &err);
+	if (!rc)
+		rc = look_for_figure(r, &err);
 	if (!rc)
 		rc = run_rounds_run(r, &err);
 	if (rc)
 		log_error("run: %s", err.text);
 	if (r->n_rounds && r->done[r->order[0]])
-		status = report(call, r, fd);
+		status = report(call, r, gate, fd);
 	run_measure_close(&r->measure);
 	if (fd > STDERR_FILENO)
 		close(fd);
@@ -160,6 +238,7 @@ static int run_planned(const struct verb_call *call, struct run_rounds *r)
 static int run(const struct verb_call *call)
 {
 	struct run_rounds r = { .input_fd = -1 };
+	struct run_gate gate = { 0 };
 	struct err err = { 0 };
 	int status = CTL_USAGE;
 
@@ -167,8 +246,9 @@ static int run(const struct verb_call *call)
 	if (run_plan_read(call, &r.plan, &err) != 0)
 		log_error("run: %s", err.text);
 	else
-		status = run_planned(call, &r);
+		status = run_planned(call, &r, &gate);
 	run_rounds_free(&r);
+	run_gate_free(&gate);
 	run_plan_free(&r.plan);
 	return status;
 }
