@@ -4,7 +4,8 @@
 manifests.py rights FILE [RESOURCE]: what a rendered overlay asks of the node and, of the API, to get RESOURCE; against what
 docs/kubernetes.md promises.
 manifests.py config FILE: the configuration in its ConfigMap.
-manifests.py metrics PAGE FILE...: metric and label names of dashboards and rules against a page of /metrics."""
+manifests.py metrics PAGE FILE...: metric and label names of dashboards and rules against a page of /metrics.
+manifests.py parse FILE...: the expressions of dashboards as rules, with values for the variables, for promtool to read."""
 import copy
 import json
 import os
@@ -155,6 +156,24 @@ def expressions(path):
         yield from (rule["expr"] for rule in group["rules"])
 
 
+def recorded(paths):
+    """the names that recording rules make"""
+    rules = (r for p in paths if not p.endswith(".json") for g in documents(p)[0]["groups"] for r in g["rules"])
+    return {r["record"] for r in rules if "record" in r}
+
+
+def print_parse(paths):
+    values = {"$__rate_interval": "5m", "$__range": "1h", "$instance": ".*", "$namespace": ".*", "$price": "0.30", "$carbon": "400"}
+    rules = []
+    for path in paths:
+        for expr in expressions(path):
+            for name, value in values.items():
+                expr = expr.replace(name, value)
+            if not expr.startswith("label_values("):     # Grafana's own function
+                rules.append({"record": "dashboard:expression", "labels": {"number": str(len(rules))}, "expr": expr})
+    print(json.dumps({"groups": [{"name": "dashboards", "rules": rules}]}))
+
+
 def page_names(path):
     """metric -> its labels; a family without a sample on this machine has none"""
     families, labels = set(), {}
@@ -172,13 +191,17 @@ def page_names(path):
 def check_metrics(page, paths):
     families, labels = page_names(page)
     named = {"namespace", "pod", "container", "machine", "unit", "user"}
-    failed = False
+    failed, made = False, recorded(paths)
     for path in paths:
         bad, count = [], 0
         for expr in expressions(path):
             text = re.sub(r'"[^"]*"', '""', expr)
+            rules = set(re.findall(r"\b\w+:jouled_\w+:\w+\b", text))
+            bad += [f"no rule records {r}" for r in rules - made]
+            for rule in rules:
+                text = text.replace(rule, "")
             metrics = set(re.findall(r"\b(jouled_\w+|up|ALERTS)\b", text)) - NOT_OURS
-            count += len(metrics)
+            count += len(metrics) + len(rules)
             bad += [f"no metric {m}" for m in metrics - families]
             known = WORDS | named.union(*(labels.get(m, set()) for m in metrics))
             used = set(re.findall(r"(\w+)\s*(?:=~|!=|!~|=)\s*\"", text))
@@ -197,6 +220,8 @@ def main():
         return check_rights(*args)
     if what == "config":
         return print_config(args[0])
+    if what == "parse":
+        return print_parse(args)
     return check_metrics(args[0], args[1:])
 
 

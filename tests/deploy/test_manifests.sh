@@ -50,12 +50,23 @@ until curl -sf --max-time 5 --unix-socket "$work/sock" http://jouled/metrics >"$
 	[ $tries -lt 100 ] || break
 	sleep 0.1
 done
-python3 tests/deploy/manifests.py metrics "$work/page" deploy/grafana/jouled.json deploy/prometheus/jouled.rules.yaml || status=1
-
-sed "s#RULES#$PWD/deploy/prometheus/jouled.rules.yaml#" tests/deploy/alerts.yaml >"$work/alerts.yaml"
-if promtool check rules deploy/prometheus/jouled.rules.yaml >"$work/log" 2>&1 && promtool test rules "$work/alerts.yaml" >>"$work/log" 2>&1; then
-	ok 'alert rules on a healthy and on a sick machine'
+python3 tests/deploy/manifests.py metrics "$work/page" deploy/grafana/*.json deploy/prometheus/*.rules.yaml || status=1
+python3 tests/deploy/manifests.py parse deploy/grafana/*.json >"$work/dashboards.yaml"
+if promtool check rules "$work/dashboards.yaml" >"$work/log" 2>&1; then
+	ok 'Prometheus reads every expression of the dashboards'
 else
-	fail "alert rules: $(tail -n 8 "$work/log")"
+	fail "expressions of the dashboards: $(tail -n 3 "$work/log")"
 fi
+
+# rules NAME FILE TEST: promtool's opinion of the rules, and what they say of the machines of the test
+rules() {
+	sed "s#RULES#$PWD/$2#" "$3" >"$work/rules.yaml"
+	if promtool check rules "$2" >"$work/log" 2>&1 && promtool test rules "$work/rules.yaml" >>"$work/log" 2>&1; then
+		ok "$1"
+	else
+		fail "$1: $(tail -n 8 "$work/log")"
+	fi
+}
+rules 'alert rules on a healthy and on a sick machine' deploy/prometheus/jouled.rules.yaml tests/deploy/alerts.yaml
+rules 'rules of a fleet: sums, and alerts on nodes' deploy/prometheus/fleet.rules.yaml tests/deploy/fleet_alerts.yaml
 exit $status

@@ -18,8 +18,11 @@ static void read_totals(const uint8_t *data, size_t size)
 	static struct schema schema = { .n_domains = 2, .core = { .n = 1 } };
 	struct totals_options o = { .keep_ns = 1, .top = size & 1 };
 	struct totals *t = totals_new(&schema, &o);
+	struct totals_options by = { .keep_ns = 1, .top = 2, .by = { .kind = GROUP_POD } };
 	struct totals copy = { 0 };
 
+	if (t && size & 2)
+		totals_view(t, &by);
 	if (t && totals_load(t, data, size) == 0 && totals_loaded(t) == 0)
 		totals_copy(&copy, t);
 	totals_free(&copy);

@@ -615,6 +615,30 @@ static void test_reselected(void **state)
 	end_world(t);
 }
 
+/* A group of cgroups that are shorter than an interval ends anew with each of them, not with the first. */
+static void test_short_jobs(void **state)
+{
+	const struct totals_options o = { .keep_ns = 5 * STEP_NS, .by = { .kind = GROUP_DEPTH, .depth = 1 } };
+	struct totals *t;
+
+	begin_world(3);
+	t = totals_new(&schema, &o);
+	for (unsigned i = 0; i < 30; i++) {
+		interval();
+		if (i % 3 == 0) {
+			struct snap_row *r = add_row("/jobs/one", 10, 100);
+
+			r->generation = i;
+			r->ended = true;
+		}
+		close_books();
+		totals_add(t, &snap, NULL);
+		assert_true(find(t, "/jobs") >= 0);
+		assert_int_equal(totals_row(t, (unsigned)find(t, "/jobs"))[0], 100 * (1 + i / 3));
+	}
+	end_world(t);
+}
+
 /* Labels: names alone for groups of names, escaped; the path for groups of paths. Names that look like others' do not
  * become one group. */
 static void test_labels(void **state)
@@ -656,54 +680,15 @@ static void test_labels(void **state)
 	end_world(t);
 }
 
-static void test_words(void **state)
-{
-	static const char *const wrong[] = { "",        "pods",     "depth",   "depth 0",   "depth 33",
-					     "depth x", "depth  2", "slice 2", "namespace " };
-	static const struct {
-		struct grouping g;
-		const char *path, *group;
-	} paths[] = {
-		{ { GROUP_DEPTH, 1 }, "/", "/" },
-		{ { GROUP_DEPTH, 1 }, "/a/b/c", "/a" },
-		{ { GROUP_DEPTH, 3 }, "/a/b/c", "/a/b/c" },
-		{ { GROUP_DEPTH, 9 }, "/a/b/c", "/a/b/c" },
-		{ { GROUP_SLICE, 0 }, "/", "/" },
-		{ { GROUP_SLICE, 0 }, "/init.scope", "/" },
-		{ { GROUP_SLICE, 0 }, "/.slice/x", "/" },
-		{ { GROUP_SLICE, 0 }, "/a.slice", "/a.slice" },
-		{ { GROUP_SLICE, 0 }, "/a.slice/a-b.slice/c.service", "/a.slice/a-b.slice" },
-		/* a container's own slices are not the machine's */
-		{ { GROUP_SLICE, 0 }, "/a.slice/b.scope/c.slice/d", "/a.slice" },
-		{ { GROUP_SLICE, 0 }, "/docker/b/c.slice", "/" },
-	};
-	struct grouping g;
-
-	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
-		assert_false(grouping_parse(wrong[i], &g));
-	assert_true(grouping_parse("namespace", &g) && g.kind == GROUP_NAMESPACE && grouping_by_names(&g));
-	assert_true(grouping_parse("slice", &g) && g.kind == GROUP_SLICE && !grouping_by_names(&g));
-	assert_true(grouping_parse("depth 2", &g) && g.kind == GROUP_DEPTH && g.depth == 2);
-	for (unsigned i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-		size_t len = grouping_path(&paths[i].g, paths[i].path);
-
-		assert_int_equal(len, strlen(paths[i].group));
-		assert_memory_equal(paths[i].path, paths[i].group, len);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_words),
-		cmocka_unit_test(test_closes),
-		cmocka_unit_test(test_groups_are_right),
-		cmocka_unit_test(test_storm),
-		cmocka_unit_test(test_bound_is_exact),
-		cmocka_unit_test(test_view),
-		cmocka_unit_test(test_restart_with_less),
-		cmocka_unit_test(test_reselected),
-		cmocka_unit_test(test_labels),
+
+		cmocka_unit_test(test_closes),     cmocka_unit_test(test_groups_are_right),
+		cmocka_unit_test(test_storm),      cmocka_unit_test(test_bound_is_exact),
+		cmocka_unit_test(test_view),       cmocka_unit_test(test_restart_with_less),
+		cmocka_unit_test(test_reselected), cmocka_unit_test(test_labels),
+		cmocka_unit_test(test_short_jobs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The words for groups, and the part of a path that is a group's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "model/grouping.h"
+
+static void test_words(void **state)
+{
+	static const char *const wrong[] = { "",        "pods",     "depth",   "depth 0",   "depth 33",
+					     "depth x", "depth  2", "slice 2", "namespace " };
+	static const struct {
+		struct grouping g;
+		const char *path, *group;
+	} paths[] = {
+		{ { GROUP_DEPTH, 1 }, "/", "/" },
+		{ { GROUP_DEPTH, 1 }, "/a/b/c", "/a" },
+		{ { GROUP_DEPTH, 3 }, "/a/b/c", "/a/b/c" },
+		{ { GROUP_DEPTH, 9 }, "/a/b/c", "/a/b/c" },
+		{ { GROUP_SLICE, 0 }, "/", "/" },
+		{ { GROUP_SLICE, 0 }, "/init.scope", "/" },
+		{ { GROUP_SLICE, 0 }, "/.slice/x", "/" },
+		{ { GROUP_SLICE, 0 }, "/a.slice", "/a.slice" },
+		{ { GROUP_SLICE, 0 }, "/a.slice/a-b.slice/c.service", "/a.slice/a-b.slice" },
+		/* a container's own slices are not the machine's */
+		{ { GROUP_SLICE, 0 }, "/a.slice/b.scope/c.slice/d", "/a.slice" },
+		{ { GROUP_SLICE, 0 }, "/docker/b/c.slice", "/" },
+	};
+	struct grouping g;
+
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_false(grouping_parse(wrong[i], &g));
+	assert_true(grouping_parse("namespace", &g) && g.kind == GROUP_NAMESPACE && grouping_by_names(&g));
+	assert_true(grouping_parse("slice", &g) && g.kind == GROUP_SLICE && !grouping_by_names(&g));
+	assert_true(grouping_parse("depth 2", &g) && g.kind == GROUP_DEPTH && g.depth == 2);
+	for (unsigned i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		size_t len = grouping_path(&paths[i].g, paths[i].path);
+
+		assert_int_equal(len, strlen(paths[i].group));
+		assert_memory_equal(paths[i].path, paths[i].group, len);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_words) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
