@@ -6,8 +6,8 @@
 
 /* Declared here alone: all others ask the table. */
 extern const struct encoder_ops encode_hwpc, encode_power, encode_table, encode_snapshot, encode_vjoule,
-	encode_openmetrics, encode_influx;
-extern const struct push_format push_influx;
+	encode_openmetrics, encode_influx, encode_remote_write;
+extern const struct push_format push_influx, push_remote_write;
 
 /* Options of every format that goes over HTTP to a server. */
 #define HTTP_OPTIONS "ca-file cert-file key-file token-file user password-file timeout spool-size spool-age "
@@ -35,6 +35,11 @@ const struct output_format output_formats[] = {
 	  .encoder = &encode_influx,
 	  .push = &push_influx,
 	  .places = PLACES_BYTES | PLACE_COLLECTOR,
+	  .options = HTTP_OPTIONS "keep top by max-series" },
+	{ .name = "remote-write",
+	  .encoder = &encode_remote_write,
+	  .push = &push_remote_write,
+	  .places = PLACE_COLLECTOR | PLACE_NULL,
 	  .options = HTTP_OPTIONS "keep top by max-series" },
 	{ .name = "zico",
 	  .places = PLACES_BYTES | PLACE_COLLECTOR,

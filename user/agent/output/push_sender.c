@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <snappy-c.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -10,7 +11,7 @@
 #define LAST_PAUSE_NS (60 * NS_PER_S)
 #define DENIED_PAUSE_NS (10 * NS_PER_S) /* a person has to repair something */
 #define LOOK_NS NS_PER_S /* time between two looks whether it was repaired */
-#define TRIES 10 /* for a document of which no part is taken */
+#define TRIES 5 /* for a document of which no part is taken */
 #define BAD_ITEMS 64 /* dropped one by one; then whole parts are */
 #define CPU_SHARE 50 /* while documents wait, sending takes at most this part of a CPU: 2 % */
 #define WORDS_MAX 160 /* of what the server says */
@@ -51,6 +52,19 @@ static int pack_gzip(struct push_sender *s, const void *data, size_t n)
 	if (deflate(z, Z_FINISH) != Z_STREAM_END)
 		return -ENOMEM;
 	s->body.len = room - z->avail_out;
+	return 0;
+}
+
+static int pack_snappy(struct push_sender *s, const void *data, size_t n)
+{
+	size_t room = snappy_max_compressed_length(n);
+	uint8_t *to;
+
+	buf_reset(&s->body);
+	to = buf_reserve(&s->body, room);
+	if (!to || snappy_compress(data, n, (char *)to, &room) != SNAPPY_OK)
+		return -ENOMEM;
+	s->body.len = room;
 	return 0;
 }
 
@@ -98,11 +112,12 @@ static enum verdict judge_status(const struct push_sender *s, struct err *err)
 
 static enum verdict send_part(struct push_sender *s, const void *data, size_t n, struct err *err)
 {
-	const char *headers[8] = { "Content-Encoding: gzip" };
+	const bool snappy = s->format->packing == PUSH_SNAPPY;
+	const char *headers[8] = { snappy ? "Content-Encoding: snappy" : "Content-Encoding: gzip" };
 	const struct http_ask ask = { .url = s->url, .headers = headers, .post = true, .type = s->format->type };
 	struct http_ask full = ask;
 	unsigned h = 1;
-	int rc = pack_gzip(s, data, n);
+	int rc = snappy ? pack_snappy(s, data, n) : pack_gzip(s, data, n);
 
 	for (unsigned i = 0; s->format->headers && s->format->headers[i] && h < 7; i++)
 		headers[h++] = s->format->headers[i];
@@ -195,16 +210,19 @@ static bool back_off(struct push_sender *s, enum verdict v, const struct err *er
 	return false;
 }
 
-/* Gives the whole document up after some tries. True: it is dropped. */
+/* Gives the whole document up after some tries. True: it is dropped. The next ones are tried once until one passes: a
+ * store that takes nothing so old refuses all that waited. */
 static bool refuse(struct push_sender *s, const struct err *err)
 {
-	if (++s->refused < TRIES) {
+	if (!s->gave_up && ++s->refused < TRIES) {
 		s->at = s->bad_end = 0;
 		s->n_bad = 0;
 		return back_off(s, LATER, err);
 	}
 	delivery_set_state(s->d, true, err->text);
 	delivery_count(s->d, &s->d->figures.refused, 1);
+	s->gave_up = true;
+	s->d->pause_ns = 0;
 	return true;
 }
 
@@ -214,6 +232,7 @@ static void delivered(struct push_sender *s, const struct buf *record, uint64_t 
 	struct spool_stats st;
 	uint64_t pause_ns;
 
+	s->gave_up = !s->took;
 	delivery_set_state(d, false, "delivers");
 	delivery_count(d, &d->figures.delivered, 1);
 	delivery_count(d, &d->figures.delivered_bytes, record->len);

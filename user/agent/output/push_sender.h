@@ -24,6 +24,7 @@ struct push_sender {
 	unsigned n_bad; /* items dropped */
 	bool took; /* the server has taken a part of it */
 	unsigned refused; /* how often it was refused as a whole */
+	bool gave_up; /* the document before was dropped as a whole */
 };
 
 /* As deliver of struct delivery; arg is a struct push_sender. */
