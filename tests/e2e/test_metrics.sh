@@ -174,7 +174,7 @@ ended 80 "$agent"
 
 # Two pages, no socket, no history: they answer, each for as many as it may, and totals begin with the agent.
 second=$(free_port)
-printf 'interval: 200ms\nhistory: off\nsocket: { path: none }\nstate-dir: "%s"\nmetrics: { by: depth 1, max-series: 400 }\noutputs:\n' "$work/state" >"$work/base.yaml"
+printf 'interval: 200ms\nhistory: off\nsocket: { path: none }\nstate-dir: "%s"\nmetrics: { by: depth 1, max-series: 1500 }\noutputs:\n' "$work/state" >"$work/base.yaml"
 first_line="  - { format: openmetrics, to: \"http-listen://127.0.0.1:$port\" }"
 second_line="  - { format: openmetrics, to: \"http-listen://127.0.0.1:$second\", max-clients: 2 }"
 { cat "$work/base.yaml"; echo "$first_line"; echo "$second_line"; } >"$work/pages.yaml"
@@ -184,7 +184,7 @@ agents="$agents $agent"
 wait_until 150 has_page "$port"
 wait_until 150 has_page "$second"
 [ "$(sed -n 's/^jouled_intervals_total //p' "$work/page")" -lt 100 ] && ok page-without-history || fail page-without-history "$(head -c 200 "$work/page")"
-check page-groups wait_until 100 python3 $here/metrics.py groups "$port" 400 "/$(echo "$path" | cut -d/ -f2)"
+check page-groups wait_until 100 python3 $here/metrics.py groups "$port" 1500 "/$(echo "$path" | cut -d/ -f2)"
 check page-clients python3 $here/metrics.py crowd "$second" 2
 later() {
 	has_page "$port" && [ "$(sed -n 's/^jouled_intervals_total //p' "$work/page")" -gt "$1" ]

@@ -31,7 +31,7 @@ static int resume(struct kept *k, const struct schema *s, const struct kept_tota
 	if (!rc)
 		rc = k->totals->adds ? totals_loaded(k->totals) : 0;
 	if (!rc && k->totals->view && k->totals->adds && !k->totals->view->adds)
-		log_info("history: it has no totals of these groups (metrics.by): they begin anew");
+		log_warn("history: it has no totals of these groups (metrics.by): their counters begin anew");
 	if (!rc)
 		return 0;
 	if (rc == -ESTALE)
