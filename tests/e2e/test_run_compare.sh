@@ -73,6 +73,20 @@ check csv awk -F, 'NR == 1 { n = NF; if ($1 $2 $3 != "sideorderrun") exit 1 } NF
 "$JOULECTL" run --socket "$sock" --markdown -o - -r 2 'true | true' --vs 'true;' >"$work/markdown" 2>"$work/markdown.err"
 check markdown grep -q '^| A | `true \\| true` | 2 |' "$work/markdown"
 
+"$JOULECTL" run --socket "$sock" --plot "$work/plot.svg" -r 4 'true;' --vs true >"$work/plot.out" 2>"$work/plot.err"
+check plot python3 -c "import sys, xml.etree.ElementTree as e; n = len(list(e.parse(sys.argv[1]).iter('{http://www.w3.org/2000/svg}path'))); assert n == 10, n" "$work/plot.svg"
+
+# Counters of a private agent.
+timeout 300 "$JOULECTL" run -e TASK_CLOCK --json -o "$work/events.json" true >"$work/events.out" 2>"$work/events.err"
+measured=events
+has events 'list(d["counters"]) == ["TASK_CLOCK"] and d["agent"] == "private"'
+check events-said grep -q -e '--events is given; starting a private agent' "$work/events.err"
+timeout 300 "$JOULECTL" run -e 'NO_SUCH"EVENT' true >"$work/unknown.out" 2>"$work/unknown.err"
+status=$?
+measured=unknown
+expect_status events-unknown 125
+check events-unknown-said grep -q 'private agent: .*NO_SUCH"EVENT" is not valid; expected an event name' "$work/unknown.err"
+
 # Input: the same bytes for every run, or none.
 # shellcheck disable=SC2016 # of the command's shell
 printf 'a line' | "$JOULECTL" run --socket "$sock" -r 2 --input - --json -o "$work/input.json" 'wc -c' >"$work/input.out" 2>"$work/input.err"

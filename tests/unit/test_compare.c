@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "ctl/compare/paired.h"
+#include "ctl/run/private_agent.h"
 #include "ctl/run/run_plan.h"
 #include "model/schema.h"
 
@@ -213,6 +214,48 @@ static void test_tables(void **state)
 	buf_free(&out);
 }
 
+static unsigned times(const char *text, const char *word)
+{
+	unsigned n = 0;
+
+	for (const char *at = strstr(text, word); at; at = strstr(at + 1, word))
+		n++;
+	return n;
+}
+
+/* A point per known value and one per command in the legend. */
+static void test_plot(void **state)
+{
+	struct series s;
+	struct buf out = { 0 };
+	double some[8];
+
+	memcpy(some, b, sizeof(b));
+	some[3] = NAN;
+	two_sides(&s, a, some, 8);
+	series_write_plot(&s, &out);
+	assert_int_equal(times(text_of(&out), "<path"), 8 + 7 + 2);
+	assert_int_equal(times((char *)out.data, "class=\"c1\""), 7 + 1);
+	assert_non_null(strstr((char *)out.data, "old | x `y`, mean 10.07 uJ<"));
+	assert_null(strchr((char *)out.data, '\x1b'));
+	assert_null(strstr((char *)out.data, "nan"));
+	buf_reset(&out);
+	s.judge = "wall_ns"; /* nothing is known of it */
+	series_write_plot(&s, &out);
+	assert_int_equal(times(text_of(&out), "<path"), 2);
+	assert_null(strstr((char *)out.data, "nan"));
+	series_free(&s);
+	buf_free(&out);
+}
+
+static void test_events(void **state)
+{
+	assert_int_equal(private_agent_event("CYCLES,x"), 6);
+	assert_int_equal(private_agent_event("cpu/event=1,umask=2/,x"), 20);
+	assert_int_equal(private_agent_event(",x"), 0);
+	assert_int_equal(private_agent_event("a/b,c"), 5);
+}
+
 static void test_scale(void **state)
 {
 	struct series_scale s = series_scale_of(1234567, SERIES_MICROJOULES);
@@ -309,6 +352,7 @@ int main(void)
 		cmocka_unit_test(test_pairs),         cmocka_unit_test(test_width),
 		cmocka_unit_test(test_tables),        cmocka_unit_test(test_scale),
 		cmocka_unit_test(test_command_lines), cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_plot),          cmocka_unit_test(test_events),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

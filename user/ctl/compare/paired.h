@@ -80,6 +80,8 @@ void series_write_text(const struct series *s, struct buf *b);
 /* The table alone, of one command's runs. */
 void series_write_spread(const struct series *s, struct buf *b);
 void series_write_markdown(const struct series *s, struct buf *b);
+/* A picture (SVG): the judged figure of each run over the rounds, a colour and a shape per command, lines at the means. */
+void series_write_plot(const struct series *s, struct buf *b);
 /* Writes the sentence about a side, escaped, without a line break. */
 void series_sentence(const struct series *s, unsigned side, struct buf *b);
 

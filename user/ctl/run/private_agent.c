@@ -16,8 +16,11 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "base/format/json.h"
 #include "ctl/core/agent_client.h"
 #include "ctl/core/janitor.h"
+#include "ctl/core/put.h"
+#include "model/schema.h"
 
 #define CONFIG "/etc/jouled/jouled.yaml"
 #define START_NS (20 * NS_PER_S)
@@ -29,7 +32,7 @@
 struct private_agent {
 	pid_t pid; /* 0 = not started, or ended */
 	struct janitor *janitor;
-	char dir[108], socket[128], said[128];
+	char dir[108], socket[128], said[128], config[128];
 };
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
@@ -107,6 +110,49 @@ static void become(const struct private_agent *p, pid_t parent, const char *prog
 	_exit(127);
 }
 
+size_t private_agent_event(const char *events)
+{
+	bool inside = false;
+	size_t len = 0;
+
+	for (; events[len] && (inside || events[len] != ','); len++)
+		inside ^= events[len] == '/';
+	return len;
+}
+
+/* Adds a list of events as a line of YAML. Text in JSON's quotes is YAML too. */
+static void add_events(struct buf *b, const char *events)
+{
+	struct json j;
+	size_t len;
+
+	buf_add_str(b, "events: { msr: [], core: ");
+	json_init(&j, b);
+	json_array_begin(&j);
+	for (; *events; events += len + (events[len] == ',')) {
+		char name[SCHEMA_NAME_MAX];
+
+		len = private_agent_event(events);
+		snprintf(name, sizeof(name), "%.*s", (int)len, events);
+		json_str(&j, name);
+	}
+	json_array_end(&j);
+	buf_add_str(b, " }\n");
+}
+
+/* Writes the configuration of an agent with these events into its directory. */
+static int configure(struct private_agent *p, const char *events, struct err *err)
+{
+	struct buf b = { 0 };
+	int rc;
+
+	snprintf(p->config, sizeof(p->config), "%s/config.yaml", p->dir);
+	add_events(&b, events);
+	rc = put_file(p->config, &b, err);
+	buf_free(&b);
+	return rc;
+}
+
 static int execute(struct private_agent *p, const struct private_agent_options *o, struct err *err)
 {
 	char program[PATH_MAX], state[128];
@@ -116,7 +162,10 @@ static int execute(struct private_agent *p, const struct private_agent_options *
 
 	private_agent_program(program);
 	snprintf(state, sizeof(state), "%s/state", p->dir);
-	if (access(CONFIG, F_OK) == 0 && access(CONFIG, R_OK) != 0) {
+	if (o->events) {
+		argv[n++] = "-c";
+		argv[n++] = p->config;
+	} else if (access(CONFIG, F_OK) == 0 && access(CONFIG, R_OK) != 0) {
 		argv[n++] = "-c";
 		argv[n++] = "/dev/null";
 	}
@@ -191,6 +240,8 @@ int private_agent_start(const struct private_agent_options *o, struct private_ag
 
 	if (!rc)
 		rc = janitor_start(remove_directory, p->dir, -1, &p->janitor, err);
+	if (!rc && o->events)
+		rc = configure(p, o->events, err);
 	if (!rc)
 		rc = execute(p, o, err);
 	if (!rc)

@@ -43,12 +43,15 @@ const struct verb_option run_options[RUN_OPTIONS + 1] = {
 	[RUN_OPTION_JUNIT] = { "junit", 0, "FILE", "write the verdict there as JUnit XML" },
 	[RUN_OPTION_BADGE] = { "badge", 0, "FILE", "write the verdict there as a small picture, SVG" },
 	[RUN_OPTION_HYPERFINE] = { "hyperfine", 0, "FILE", "write the figures there as hyperfine --export-json does" },
+	[RUN_OPTION_PLOT] = { "plot", 0, "FILE", "write a picture of all runs there, SVG" },
 	[RUN_OPTION_JSON] = { "json", 'j', NULL, "one JSON object" },
 	[RUN_OPTION_CSV] = { "csv", 0, NULL, "a table with a line per run" },
 	[RUN_OPTION_MARKDOWN] = { "markdown", 0, NULL, "a Markdown table with a line per command" },
 	[RUN_OPTION_OUTPUT] = { "output", 'o', "FILE", "write the figures there instead of to stderr; - is stdout" },
 	[RUN_OPTION_IDLE] = { "idle", 0, "POLICY",
 			      "idle energy: own (not included), by-time or by-share; as the agent does unless given" },
+	[RUN_OPTION_EVENTS] = { "events", 'e', "EVENTS",
+				"counters, with commas between; starts a private agent that reads no configuration" },
 	[RUN_OPTION_PRIVATE] = { "private", 'p', NULL, "start a private agent although one is running" },
 	[RUN_OPTION_SOCKET] = { "socket", 0, "PATH",
 				"of the agent; JOULED_SOCKET or /run/jouled/jouled.sock unless given" },
@@ -215,6 +218,10 @@ static int read_forms(const struct verb_call *call, struct err *err)
 	if (forms > 1)
 		return err_set(err, -EINVAL,
 			       "--json, --csv and --markdown: only one of them can be written; leave the others out");
+	if (call->option[RUN_OPTION_EVENTS] && (!*call->option[RUN_OPTION_EVENTS] || call->option[RUN_OPTION_SOCKET]))
+		return err_set(err, -EINVAL,
+			       "--events: it names counters of a private agent, such as -e CYCLES,INSTRUCTIONS; leave "
+			       "--socket out");
 	return choice_word("--idle", call->option[RUN_OPTION_IDLE], words, 0, err) < 0 ? -EINVAL : 0;
 }
 

@@ -318,10 +318,30 @@ static bool learns(const struct run_facts *f)
 	return false;
 }
 
+/* Says which of the events that were asked for this machine does not count. */
+static void tell_absent(const struct run_facts *f, const char *events)
+{
+	size_t len;
+
+	for (; *events; events += len + (events[len] == ',')) {
+		char name[SCHEMA_NAME_MAX], shown[SCHEMA_NAME_MAX];
+		unsigned i = 0;
+
+		len = private_agent_event(events);
+		snprintf(name, sizeof(name), "%.*s", (int)len, events);
+		text_escape(shown, sizeof(shown), name);
+		while (i < f->n_counters && strcmp(f->counter[i], shown) != 0)
+			i++;
+		if (i == f->n_counters)
+			dprintf(STDERR_FILENO, "joulectl: event %s is not counted on this machine; see jouled doctor\n",
+				shown);
+	}
+}
+
 static int use_private(struct run_agent *a, const struct run_agent_wish *w, const char *why, char *mount,
 		       struct err *err)
 {
-	const struct private_agent_options o = { .idle = w->idle };
+	const struct private_agent_options o = { .idle = w->idle, .events = w->events };
 	uint64_t until;
 	int rc;
 
@@ -337,6 +357,8 @@ static int use_private(struct run_agent *a, const struct run_agent_wish *w, cons
 		rc = run_facts_ask(a->agent, &a->facts, mount, err);
 	}
 	a->facts.private_agent = true;
+	if (!rc && w->events)
+		tell_absent(&a->facts, w->events);
 	return rc;
 }
 
@@ -347,6 +369,8 @@ int run_agent_find(struct run_agent *ret, const struct run_agent_wish *w, char *
 	char why[100];
 	int rc;
 
+	if (w->events)
+		return use_private(ret, w, "--events is given", ret_mount, err);
 	if (w->use_private)
 		return use_private(ret, w, "--private is given", ret_mount, err);
 	rc = agent_open(w->socket, &ret->agent, err);

@@ -48,6 +48,7 @@ void run_rows_free(struct run_rows *rows);
 struct run_agent_wish {
 	const char *socket; /* NULL: as agent_open finds it */
 	const char *idle; /* policy of idle energy; NULL = that of the agent */
+	const char *events; /* counters of a private agent, which is then started; NULL = as configured */
 	bool use_private; /* start a private agent although one is running */
 };
 

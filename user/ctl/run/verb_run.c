@@ -118,15 +118,17 @@ static int exit_status(const struct run_comparison *c)
 static int write_files(const struct verb_call *call, const struct run_comparison *c, struct err *err)
 {
 	const char *const path[] = { call->option[RUN_OPTION_JUNIT], call->option[RUN_OPTION_BADGE],
-				     call->option[RUN_OPTION_HYPERFINE] };
+				     call->option[RUN_OPTION_HYPERFINE], call->option[RUN_OPTION_PLOT] };
 	int rc = 0;
 
-	for (unsigned i = 0; i < 3 && !rc; i++) {
+	for (unsigned i = 0; i < 4 && !rc; i++) {
 		struct buf b = { 0 };
 
 		if (!path[i])
 			continue;
-		if (i == 2)
+		if (i == 3)
+			series_write_plot(c->series, &b);
+		else if (i == 2)
 			gate_write_hyperfine(c->series, &b);
 		else
 			(i ? gate_write_badge : gate_write_junit)(c->gate, &b);
@@ -205,6 +207,7 @@ static int run_planned(const struct verb_call *call, struct run_rounds *r, struc
 {
 	const struct run_agent_wish wish = { .socket = call->option[RUN_OPTION_SOCKET],
 					     .idle = call->option[RUN_OPTION_IDLE],
+					     .events = call->option[RUN_OPTION_EVENTS],
 					     .use_private = call->option[RUN_OPTION_PRIVATE] };
 	struct err err = { 0 };
 	int fd = open_output(call), rc = 0, status = FAILED;
