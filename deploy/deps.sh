@@ -27,7 +27,7 @@ fi
 
 install() {
 	# shellcheck disable=SC2086 # the list is meant to split
-	$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $missing >"$log" 2>&1
+	$as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -qq -y --no-install-recommends $missing >"$log" 2>&1
 }
 
 log=$(mktemp) || exit 1

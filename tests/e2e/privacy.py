@@ -5,6 +5,7 @@ cgroup2. In one cgroup below it run processes with a word in their names and com
 word: the first word may be in no byte of any output, answer or file, the second must be there, or nothing was looked at."""
 import base64
 import http.client
+import http.server
 import json
 import os
 import re
@@ -25,10 +26,12 @@ HIDDEN, SHOWN = b"H1DDEN", b"SH0WN"
 EXCLUDE = '"/**/*H1DDEN*", "/**/*H1DDEN*/**"'
 ONLY = '"/**/*SH0WN*", "/**/*SH0WN*/**"'
 # Formats that name cgroups; null writes nothing.
-FORMATS = {"hwpc", "power", "vjoule", "openmetrics", "zico", "table", "snapshot", "null"}
+FORMATS = {"hwpc", "power", "vjoule", "openmetrics", "zico", "table", "snapshot", "null", "influx", "remote-write"}
 # With their targets. A page of the browser has no cgroups in it: it asks for /v1/stream.
 ROUTES = {
     "/": [("/", "")],
+    "/healthz": [("/healthz", "")],
+    "/readyz": [("/readyz", "")],
     "/v1/status": [("/v1/status", "")],
     "/v1/reading": [("/v1/reading", "")],
     "/v1/snapshot": [("/v1/snapshot", t) for t in ("application/json", "application/cbor", "text/plain", "application/x-vjoule")],
@@ -41,7 +44,7 @@ ROUTES = {
     "/v1/devices": [("/v1/devices", "")],
     "/metrics": [("/metrics", "text/plain"), ("/metrics", "application/openmetrics-text")],
 }
-NAMELESS = {"/", "/v1/status", "/v1/devices"}
+NAMELESS = {"/", "/healthz", "/readyz", "/v1/status", "/v1/devices"}
 PROFILES = ("document", "zico-1.90", "zico-1.90.6", "zico-2")
 
 
@@ -213,7 +216,7 @@ def read(path):
 def known_formats():
     """A format that this test does not know is one that nobody has looked at."""
     p = subprocess.run([JOULED, "--check", "-o", "nosuch=null:"], capture_output=True, text=True, check=False)
-    words = set(re.findall(r"[a-z0-9]+", p.stderr.split("expected", 1)[1])) - {"or"} if "expected" in p.stderr else set()
+    words = set(re.findall(r"[a-z0-9-]+", p.stderr.split("expected", 1)[1])) - {"or"} if "expected" in p.stderr else set()
     if words != FORMATS:
         raise Failed(f"formats {sorted(words)}; this test knows {sorted(FORMATS)}: {p.stderr}")
 
@@ -225,14 +228,33 @@ def known_routes(agent):
         raise Failed(f"routes {sorted(words)}; this test knows {sorted(ROUTES)}")
 
 
+def kept_pushes(path):
+    """A receiver of pushes that adds every body to a file; its URL. Snappy leaves a name whole where it stands first."""
+    class Receiver(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            with open(path, "ab") as f:
+                f.write(body)
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *args):
+            pass
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_port}/api/v1/write"
+
+
 def places(folder, option):
     """An output of each format to a file, in every way it can be written: {name: (line of YAML, file)}."""
     made = {}
-    for name, more in ([("hwpc", ""), ("power", ""), ("vjoule", ""), ("openmetrics", ""), ("table", ""), ("snapshot", ""),
+    for name, more in ([("hwpc", ""), ("power", ""), ("vjoule", ""), ("openmetrics", ""), ("table", ""), ("snapshot", ""), ("influx", ""),
                         ("power-csv", ", file-format: csv"), ("vjoule-v0.2", ', dialect: "v0.2"')] +
                        [(f"zico-{p}", f", profile: {p}") for p in PROFILES]):
         path = os.path.join(folder, f"out.{name}")
         made[name] = (f'format: {name.split("-")[0]}, to: "file://{path}"{more}{option}', path)
+    pushed = os.path.join(folder, "out.remote-write")
+    made["remote-write"] = (f'format: remote-write, to: "{kept_pushes(pushed)}"{option}', pushed)
     csv = os.path.join(folder, "out.csv")
     made["hwpc-csv"] = (f'format: hwpc, to: "file://{csv}", file-format: csv{option}', csv)
     return made
