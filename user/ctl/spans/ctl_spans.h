@@ -76,6 +76,13 @@ int spans_print_chrome(const struct spans_list *l, const char *command, struct b
 struct flame;
 struct flame *spans_flame_new(const char *command); /* NULL = no memory; command is borrowed */
 int spans_flame_add(struct flame *f, const struct spans_list *part);
+/* A stack of joulectl profile instead of a trace: labels from the lowest frame on. 0 or -ENOMEM. */
+struct flame_stack {
+	const char *const *label;
+	unsigned n, quality;
+	uint64_t own_uj, cpu_ns, samples; /* of the highest frame */
+};
+int spans_flame_add_stack(struct flame *f, const struct flame_stack *s);
 int spans_flame_draw(struct flame *f, const struct spans_missing *missing, unsigned width, struct buf *out);
 void spans_flame_free(struct flame *f); /* NULL accepted */
 

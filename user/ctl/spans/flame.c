@@ -33,6 +33,7 @@ struct flame {
 	uint64_t narrow; /* energy of the frames that are too narrow to be drawn */
 	size_t n_narrow; /* number of these frames */
 	bool energy; /* some span has energy; otherwise CPU time is drawn */
+	bool profile; /* of stacks, not of spans */
 	unsigned levels;
 	struct svg svg;
 	double width, bottom;
@@ -110,6 +111,25 @@ static int add_trace(struct flame *f, const struct trace *t)
 	return rc;
 }
 
+int spans_flame_add_stack(struct flame *f, const struct flame_stack *s)
+{
+	struct frame *at = f->frames[0];
+
+	f->profile = true;
+	for (unsigned i = 0; i < s->n && at && at->level < LEVELS; i++)
+		at = frame_of(f, at, s->label[i]);
+	if (!at)
+		return -ENOMEM;
+	at->own_uj += s->own_uj;
+	at->cpu_ns += s->cpu_ns;
+	at->spans += s->samples;
+	at->estimated |= s->quality & QUALITY_ESTIMATED;
+	at->partial |= s->quality & (QUALITY_PARTIAL | QUALITY_LOST);
+	f->energy |= s->own_uj > 0;
+	f->n_traces++;
+	return 0;
+}
+
 static uint64_t own(const struct flame *f, const struct frame *at)
 {
 	return f->energy ? at->own_uj : at->cpu_ns;
@@ -175,8 +195,8 @@ static void tell(struct flame *f, const struct frame *at)
 	amount(f, at->all, all, sizeof(all));
 	amount(f, own(f, at), itself, sizeof(itself));
 	if (at->level > 1)
-		snprintf(spans, sizeof(spans), ", own %s, %llu spans, CPU %.3f s", itself,
-			 (unsigned long long)at->spans, (double)at->cpu_ns / 1e9);
+		snprintf(spans, sizeof(spans), ", own %s, %llu %s, CPU %.3f s", itself, (unsigned long long)at->spans,
+			 f->profile ? "samples" : "spans", (double)at->cpu_ns / 1e9);
 	snprintf(text, sizeof(text), "%.1000s: %s (%.1f %%)%s%s%s", at->label, all,
 		 100 * (double)at->all / (double)f->frames[0]->all, spans, at->estimated ? ", estimated" : "",
 		 at->partial ? ", partly lost" : "");
@@ -274,14 +294,17 @@ static unsigned say_hidden(struct flame *f, const struct spans_missing *missing,
 
 static void draw(struct flame *f, const struct spans_missing *missing, struct buf *out)
 {
-	const char *title = f->energy ? "Energy of what ran" : "CPU time of what ran (no energy is known)";
+	const char *title = f->profile ? f->energy ? "Energy by code" : "CPU time by code (no energy is known)" :
+			    f->energy  ? "Energy of what ran" :
+					 "CPU time of what ran (no energy is known)";
 	char all[32], text[200], hidden[SPANS_SENTENCES + 1][200], line[256];
 	const unsigned n = say_hidden(f, missing, hidden);
 	double height = TOP + n * LINE + (f->levels + 1) * LINE + MARGIN;
 
 	amount(f, f->frames[0]->all, all, sizeof(all));
-	snprintf(text, sizeof(text), "%s in %zu trace%s%s%s. A wide frame used much; its parent stands below it.", all,
-		 f->n_traces, f->n_traces == 1 ? "" : "s", f->energy && f->frames[0]->estimated ? ", estimated" : "",
+	snprintf(text, sizeof(text), "%s in %zu %s%s%s%s. A wide frame used much; its parent stands below it.", all,
+		 f->n_traces, f->profile ? "stack" : "trace", f->n_traces == 1 ? "" : "s",
+		 f->energy && f->frames[0]->estimated ? ", estimated" : "",
 		 f->frames[0]->partial ? ", partly lost" : "");
 	f->bottom = height - MARGIN;
 	svg_begin(&f->svg, out, svg_size(f->width, height), title, text);

@@ -1,0 +1,72 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# joulectl profile: the functions of a program in the order of their CPU time, sums that close, bad questions.
+. tests/e2e/lib.sh
+need_root
+JOULECTL=${JOULECTL:-$B/joulectl}
+unset JOULED_SOCKET
+export TMPDIR="$work"
+load=$work/load
+
+gcc -O0 -g0 -fno-omit-frame-pointer \
+	tests/e2e/profile_load.c -o "$load" || exit 2
+strip -o "$work/bare" "$load"
+
+profile() {
+	timeout 120 "$JOULECTL" profile "$@" 2>"$work/err"
+}
+
+# The functions in the order of their own energy.
+profile --private -F 500 -o "$work/x.folded" -- "$load" 1500
+status=$?
+if [ $status -eq 7 ]; then
+	ok profile_status
+else
+	fail profile_status "$status, $(tail -n 1 "$work/err")"
+fi
+if out=$(python3 tests/e2e/profile.py folded "$work/x.folded" 2>&1); then
+	ok profile_folded
+else
+	fail profile_folded "$(printf '%s' "$out" | tail -n 1)"
+fi
+
+profile --private -F 500 -o "$work/x.svg" -- "$work/bare" 300
+if [ $? -eq 7 ] && python3 tests/e2e/profile.py svg "$work/x.svg" >"$work/out" 2>&1; then
+	ok profile_svg
+else
+	fail profile_svg "$(cat "$work/err" "$work/out" | tail -n 1)"
+fi
+
+# The whole machine, beside a program that runs in its own cgroup, and that cgroup alone.
+"$load" 60000 &
+busy=$!
+agents="$agents $busy"
+profile --private -d 2s -F 1000 -o "$work/pid.txt" --pid $busy
+if [ $? -eq 0 ] && python3 tests/e2e/profile.py table "$work/pid.txt" >"$work/out" 2>&1; then
+	ok profile_pid
+else
+	fail profile_pid "$(cat "$work/err" "$work/out" | tail -n 1)"
+fi
+kill $busy
+wait $busy 2>/dev/null
+
+refuse() {
+	name=$1 words=$2
+	shift 2
+	profile "$@" >"$work/out"
+	status=$?
+	if [ $status -ne 0 ] && grep -q "$words" "$work/err"; then
+		ok "$name"
+	else
+		fail "$name" "status $status, $(tail -n 1 "$work/err")"
+	fi
+}
+refuse profile_bad_form 'what form is it' -o x.jpeg
+refuse profile_bad_path 'a path begins with /' --cgroup a
+refuse profile_bad_time 'not from 100ms' -d 2h
+refuse profile_bad_rate 'frequency' -F 5000
+refuse profile_two_questions 'its own cgroup and time' -d 1s -- true
+refuse profile_no_domain 'there is none' --private --domain nothing -d 1s
+refuse profile_nothing_ran 'nothing that was asked for ran' --private --cgroup /no/such/cgroup -d 100ms
+refuse profile_no_command 'No such file' --private -- "$work/none"
+finish

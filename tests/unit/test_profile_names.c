@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Names of frames: this program's own symbols by a reader without rights, perf maps, files that are no program. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "profile/frame_names.h"
+#include "profile/symbol_query.h"
+
+__attribute__((noinline)) int profile_names_probe(int a);
+__attribute__((noinline)) int profile_names_probe(int a)
+{
+	return a * 3 + (int)getpid();
+}
+
+static void name_of(struct code *code, uint64_t address, const char *expected)
+{
+	const uint32_t process = code_process(code, getpid());
+	struct stacks stacks = { 0 };
+	struct frame_names names = { 0 };
+	const struct stack s = { .process = process, .n = 1 };
+	uint64_t frame = 0;
+
+	assert_true(process > 0);
+	assert_true(code_frame(code, process, address, &frame));
+	stacks_add(&stacks, &s, &frame);
+	assert_int_equal(frame_names_fill(&names, code, &stacks), 0);
+	assert_int_equal(names.failed, 0);
+	assert_string_equal(frame_name(&names, frame)->text, expected);
+	frame_names_free(&names);
+	stacks_free(&stacks);
+}
+
+static void test_own_symbols(void **state)
+{
+	struct code code = { 0 };
+
+	assert_int_equal(code_open(&code), 0);
+	name_of(&code, (uintptr_t)profile_names_probe, "profile_names_probe");
+	name_of(&code, (uintptr_t)profile_names_probe + 3, "profile_names_probe");
+	assert_true(frame_name(&(struct frame_names){ 0 }, 1) == NULL);
+	code_close(&code);
+}
+
+static void test_data_is_no_code(void **state)
+{
+	struct code code = { 0 };
+	uint64_t frame;
+
+	assert_int_equal(code_open(&code), 0);
+	assert_false(code_frame(&code, code_process(&code, getpid()), (uintptr_t)&code, &frame));
+	assert_false(code_frame(&code, code_process(&code, getpid()), 0, &frame));
+	code_close(&code);
+}
+
+/* A process keeps its mappings through a fork, loses them at exec, and its number is another process after its end. */
+static void test_life(void **state)
+{
+	const struct code_mapped m = { .start = 0x1000, .length = 0x1000, .offset = 0x400, .path = "//anon" };
+	struct code code = { 0 };
+	uint32_t parent, child;
+	uint64_t frame = 0;
+
+	assert_int_equal(code_open(&code), 0);
+	code_renamed(&code, 1 << 29, "first", true);
+	code_mapped(&code, 1 << 29, &m);
+	parent = code_process(&code, 1 << 29);
+	code_forked(&code, 1 << 29, (1 << 29) + 1);
+	child = code_process(&code, (1 << 29) + 1);
+	assert_int_not_equal(parent, child);
+	assert_string_equal(code.processes[child].comm, "first");
+	assert_true(code_frame(&code, child, 0x1800, &frame));
+	assert_false(code_frame(&code, child, 0x2000, &frame));
+	code_renamed(&code, (1 << 29) + 1, "second", true);
+	child = code_process(&code, (1 << 29) + 1);
+	assert_string_equal(code.processes[child].comm, "second");
+	assert_false(code_frame(&code, child, 0x1800, &frame));
+	assert_true(code_frame(&code, parent, 0x1800, &frame));
+	code_exited(&code, 1 << 29);
+	assert_int_not_equal(code_process(&code, 1 << 29), parent);
+	code_close(&code);
+}
+
+static void expect(const char *text, uint64_t address, const char *name)
+{
+	struct symbol_query q = { .offset = address };
+
+	perf_map_read(text, strlen(text), &q, 1);
+	if (name)
+		assert_string_equal(q.name, name);
+	else
+		assert_null(q.name);
+	free(q.name);
+}
+
+static void test_perf_map(void **state)
+{
+	static const char text[] = "1000 20 py::outer:file.py\n0x2000 0x10 two words\nbad\n3000 zz no\n4000 10\n"
+				   "1008 4 inner\n5000 8 last";
+
+	expect(text, 0x1000, "py::outer:file.py");
+	expect(text, 0x100a, "inner");
+	expect(text, 0x1020, NULL);
+	expect(text, 0x2005, "two words");
+	expect(text, 0x3000, NULL);
+	expect(text, 0x4000, NULL);
+	expect(text, 0x5007, "last");
+	expect("ffffffffffffffff ffffffffffffffff x\n", UINT64_MAX, "x");
+	expect("11112222333344445 10 x\n", 0x5, NULL);
+}
+
+static void test_no_program(void **state)
+{
+	char path[] = "/tmp/profile-names-XXXXXX";
+	struct symbol_query q = { .offset = 4 };
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "\177ELF no", 8), 8);
+	assert_int_equal(elf_symbols_read(fd, &q, 1), -ENOEXEC);
+	assert_null(q.name);
+	close(fd);
+	unlink(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_own_symbols), cmocka_unit_test(test_data_is_no_code), cmocka_unit_test(test_life),
+		cmocka_unit_test(test_perf_map),    cmocka_unit_test(test_no_program),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

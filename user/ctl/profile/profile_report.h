@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A profile in its forms: a table of functions, folded stacks, a flame graph. */
+#ifndef JD_PROFILE_REPORT_H
+#define JD_PROFILE_REPORT_H
+#include "base/buf.h"
+#include "profile_session.h"
+
+#define PROFILE_ALL_DOMAINS (-1)
+
+struct profile_report {
+	const struct profile_session *s;
+	int domain; /* PROFILE_ALL_DOMAINS = those that are added up */
+};
+
+/* Energy of a row in intervals without a sample. */
+uint64_t profile_none_uj(const struct profile_report *r, const struct share_row *row);
+
+/* 0 or -ENOMEM; flame also -ENODATA: nothing used energy. */
+int profile_table(const struct profile_report *r, unsigned top, struct buf *out);
+int profile_folded(const struct profile_report *r, struct buf *out);
+int profile_flame(const struct profile_report *r, struct buf *out);
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* joulectl profile: energy by code. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/clock.h"
+#include "ctl/core/choice.h"
+#include "ctl/core/put.h"
+#include "ctl/core/verb.h"
+#include "profile_report.h"
+
+#define TOP 30
+#define RATE_MAX 1000
+#define DURATION_MAX_NS (3600 * NS_PER_S)
+
+enum {
+	OPTION_CGROUP,
+	OPTION_PID,
+	OPTION_DURATION,
+	OPTION_FREQUENCY,
+	OPTION_DOMAIN,
+	OPTION_OUTPUT,
+	OPTION_PRIVATE,
+	OPTION_SOCKET,
+};
+
+static const struct verb_option options[] = {
+	[OPTION_CGROUP] = { "cgroup", 0, "/PATH", "only this cgroup and those below it" },
+	[OPTION_PID] = { "pid", 'p', "PID", "only this process" },
+	[OPTION_DURATION] = { "duration", 'd', "TIME", "how long: 100ms to 1h; 10s unless given; not with a command" },
+	[OPTION_FREQUENCY] = { "frequency", 'F', "HZ", "samples a second and CPU, 1 to 1000; 99 unless given" },
+	[OPTION_DOMAIN] = { "domain", 0, "NAME", "energy of this domain alone, as package-0" },
+	[OPTION_OUTPUT] = { "output", 'o', "FILE", "FILE.folded or FILE.svg; a table on standard output unless given" },
+	[OPTION_PRIVATE] = { "private", 0, NULL, "start a private agent even where one is running" },
+	[OPTION_SOCKET] = { "socket", 0, "PATH", "socket of the agent" },
+	{ NULL, 0, NULL, NULL },
+};
+
+static const char *const about[] = {
+	"Says which functions spend the energy. The kernel samples the stacks of every CPU by its clock, and each second the energy "
+	"that the agent's ledger gives a cgroup is split over the samples of that cgroup, in whole microjoules: its stacks and "
+	"[no sample] add up to its row, in every domain. Without --cgroup, --pid or a command it is the whole machine.",
+	"A command runs in a cgroup of its own, as with joulectl run. Where no agent is running a private one is started, and said.",
+	"Stacks of user space are found by frame pointers. A stack that does not reach the program's start is marked [truncated]: "
+	"build with -fno-omit-frame-pointer. Names come from symbol tables, from /tmp/perf-PID.map of the process, and for the "
+	"kernel from /proc/kallsyms ([k]). Files of processes are read by a process without rights.",
+	"A .folded file has a stack a line, from its cgroup on, and microjoules. A .svg file is a flame graph. For commands and "
+	"configured functions by each call, see joulectl flame.",
+	"It needs root, or CAP_PERFMON and CAP_SYS_PTRACE. Exit status: that of the command; 125 when it could not be profiled.",
+	NULL,
+};
+
+#define FAILED 125
+
+struct question {
+	struct profile_session session;
+	struct profile_report report;
+	uint64_t duration_ns;
+	int (*write)(const struct profile_report *r, struct buf *out);
+};
+
+static int write_table(const struct profile_report *r, struct buf *out)
+{
+	return profile_table(r, TOP, out);
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+	const size_t n = strlen(s), m = strlen(end);
+
+	return n > m && strcmp(s + n - m, end) == 0;
+}
+
+static int read_output(const char *name, struct question *q, struct err *err)
+{
+	q->write = write_table;
+	if (!name || strcmp(name, "-") == 0)
+		return 0;
+	if (ends_with(name, ".folded"))
+		q->write = profile_folded;
+	else if (ends_with(name, ".svg"))
+		q->write = profile_flame;
+	else if (!ends_with(name, ".txt"))
+		return err_set(err, -EINVAL,
+			       "profile: --output %.200s: what form is it? end it with .folded, .svg or .txt", name);
+	return 0;
+}
+
+static int read_question(const struct verb_call *call, struct question *q, struct err *err)
+{
+	uint64_t rate = 99, pid = 0;
+	int rc = choice_number("profile: --frequency", call->option[OPTION_FREQUENCY], choice_range(1, RATE_MAX), &rate,
+			       err);
+
+	if (!rc)
+		rc = choice_number("profile: --pid", call->option[OPTION_PID], choice_range(1, 1 << 22), &pid, err);
+	q->duration_ns = 10 * NS_PER_S;
+	if (!rc && call->option[OPTION_DURATION] &&
+	    (parse_duration_ns(call->option[OPTION_DURATION], &q->duration_ns) || q->duration_ns < 100 * NS_PER_MS ||
+	     q->duration_ns > DURATION_MAX_NS))
+		rc = err_set(err, -EINVAL, "profile: --duration %.100s: not from 100ms to 1h; -d 30s",
+			     call->option[OPTION_DURATION]);
+	q->session.rate_hz = (unsigned)rate;
+	q->session.pid = (int)pid;
+	q->session.cgroup = call->option[OPTION_CGROUP];
+	if (!rc && q->session.cgroup && q->session.cgroup[0] != '/')
+		rc = err_set(err, -EINVAL, "profile: --cgroup %.200s: a path begins with /; joulectl list shows them",
+			     q->session.cgroup);
+	if (!rc && call->n && (q->session.cgroup || pid || call->option[OPTION_DURATION]))
+		rc = err_set(
+			err, -EINVAL,
+			"profile: a command has its own cgroup and time; leave out --cgroup, --pid and --duration");
+	return rc ? rc : read_output(call->option[OPTION_OUTPUT], q, err);
+}
+
+/* Finds the domain by its name. */
+static int read_domain(const char *name, struct question *q, struct err *err)
+{
+	const struct run_facts *f = &q->session.with.facts;
+
+	q->report = (struct profile_report){ &q->session, PROFILE_ALL_DOMAINS };
+	for (unsigned d = 0; name && d < f->n_domains; d++)
+		if (strcmp(f->domain[d].name, name) == 0)
+			q->report.domain = (int)d;
+	if (name && q->report.domain == PROFILE_ALL_DOMAINS)
+		return err_set(err, -EINVAL, "profile: --domain %.100s: there is none; joulectl status lists them",
+			       name);
+	return 0;
+}
+
+/* Is there anything to show? A question that nothing answers is an error, not an empty table. */
+static int check(const struct question *q, struct err *err)
+{
+	const struct profile_session *s = &q->session;
+
+	if (!s->with.facts.n_domains)
+		return err_set(err, -ENODATA, "profile: the agent has no energy; see joulectl doctor");
+	for (uint32_t i = 0; i < s->stacks.n; i++)
+		if (profile_wants_stack(s, i))
+			return 0;
+	for (uint32_t i = 0; i < s->shares.n_rows && !s->pid; i++)
+		if (profile_wants_row(s, &s->shares.rows[i]) && profile_none_uj(&q->report, &s->shares.rows[i]))
+			return 0;
+	return err_set(err, -ENODATA, "profile: nothing that was asked for ran; look at joulectl list, or take longer");
+}
+
+static int report(const struct verb_call *call, const struct question *q, struct err *err)
+{
+	const char *name = call->option[OPTION_OUTPUT];
+	struct buf out = { 0 };
+	int rc = check(q, err);
+
+	if (!rc && (rc = q->write(&q->report, &out)) != 0)
+		err_set(err, rc,
+			rc == -ENODATA ? "profile: what ran used no energy yet; take longer" :
+					 "profile: out of memory; profile a cgroup, or for a shorter time");
+	if (!rc)
+		rc = put_file(name && strcmp(name, "-") != 0 ? name : NULL, &out, err);
+	buf_free(&out);
+	return rc;
+}
+
+static int run(const struct verb_call *call)
+{
+	static struct question q;
+	const struct run_agent_wish wish = { .socket = call->option[OPTION_SOCKET],
+					     .use_private = call->option[OPTION_PRIVATE] };
+	struct run_descriptors descriptors;
+	struct run_signals signals = { 0 };
+	struct run_end end = { 0 };
+	struct err err = { 0 };
+	int rc;
+
+	run_descriptors_note(&descriptors);
+	if (read_question(call, &q, &err) != 0) {
+		log_error("%s", err.text);
+		return CTL_USAGE;
+	}
+	rc = profile_open(&q.session, &wish, &err);
+	if (!rc)
+		rc = read_domain(call->option[OPTION_DOMAIN], &q, &err);
+	if (!rc)
+		rc = run_signals_take(&signals, &err);
+	run_descriptors_guard(&descriptors);
+	if (!rc)
+		rc = call->n ? profile_command(&q.session, call->args, &signals, &end, &err) :
+			       profile_for(&q.session, q.duration_ns, &signals, &err);
+	if (!rc)
+		rc = report(call, &q, &err);
+	if (rc)
+		log_error("%s", err.text);
+	profile_close(&q.session);
+	return rc ? FAILED : call->n ? run_exit_status(&end) : CTL_OK;
+}
+
+const struct verb verb_profile = {
+	.name = "profile",
+	.synopsis = "[--] [COMMAND [ARGUMENT]...]",
+	.help = "Says which functions spend the energy",
+	.about = about,
+	.options = options,
+	.max_args = 1,
+	.command = true,
+	.lost_status = FAILED,
+	.run = run,
+};

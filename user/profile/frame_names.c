@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "frame_names.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/text.h"
+#include "symbol_query.h"
+
+#define NOBODY 65534
+#define READER_SECONDS 20 /* of CPU */
+#ifdef __SANITIZE_ADDRESS__
+#define READER_BYTES RLIM_INFINITY /* the sanitizer has terabytes of addresses */
+#else
+#define READER_BYTES ((rlim_t)2 << 30)
+#endif
+#define PERF_MAP_MAX (64u << 20)
+#define SHOWN_MAX (4 * SYMBOL_NAME_MAX + 1)
+
+/* An answer of the reader; `len` bytes of the name follow. */
+struct answer {
+	uint32_t at, len;
+};
+
+/* Gives up every right: user, system calls, time, memory. False: it could not. */
+static bool confine(void)
+{
+	static const int calls[] = { SCMP_SYS(read),         SCMP_SYS(pread64),        SCMP_SYS(lseek),
+				     SCMP_SYS(write),        SCMP_SYS(fstat),          SCMP_SYS(newfstatat),
+				     SCMP_SYS(mmap),         SCMP_SYS(mremap),         SCMP_SYS(munmap),
+				     SCMP_SYS(brk),          SCMP_SYS(madvise),        SCMP_SYS(exit_group),
+				     SCMP_SYS(rt_sigreturn), SCMP_SYS(futex),          SCMP_SYS(close),
+				     SCMP_SYS(fcntl),        SCMP_SYS(rt_sigprocmask), SCMP_SYS(sysinfo),
+				     SCMP_SYS(sigaltstack) };
+	const struct rlimit cpu = { READER_SECONDS, READER_SECONDS }, bytes = { READER_BYTES, READER_BYTES };
+	const struct rlimit none = { 0, 0 };
+	scmp_filter_ctx filter;
+	bool fine = true;
+
+	if (geteuid() == 0 &&
+	    (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY)))
+		return false;
+	if (setrlimit(RLIMIT_CPU, &cpu) || setrlimit(RLIMIT_AS, &bytes) || setrlimit(RLIMIT_CORE, &none) ||
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
+		return false;
+	filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	if (!filter)
+		return false;
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		fine &= seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0) == 0;
+	fine = fine && seccomp_load(filter) == 0;
+	seccomp_release(filter);
+	return fine;
+}
+
+static void write_all(int fd, const void *p, size_t n)
+{
+	while (n) {
+		const ssize_t done = write(fd, p, n);
+
+		if (done <= 0)
+			_exit(1);
+		p = (const char *)p + done;
+		n -= (size_t)done;
+	}
+}
+
+static void read_perf_map(int fd, struct symbol_query *q, uint32_t n)
+{
+	struct buf b = { .limit = PERF_MAP_MAX };
+	ssize_t got = 1;
+
+	while (got > 0 && buf_reserve(&b, 65536)) {
+		got = pread(fd, b.data + b.len, 65536, (off_t)b.len);
+		b.len += got > 0 ? (size_t)got : 0;
+	}
+	perf_map_read((const char *)b.data, b.len, q, n);
+	buf_free(&b);
+}
+
+/* The reader: fds 3 (the file) and 4 (answers) are all it has. */
+static _Noreturn void read_file(const int fds[2], bool perf_map, struct symbol_query *q, uint32_t n)
+{
+	if (dup2(fds[0], 10) != 10 || dup2(fds[1], 11) != 11 || dup2(10, 3) != 3 || dup2(11, 4) != 4 ||
+	    close_range(5, ~0u, 0) || !confine())
+		_exit(1);
+	if (perf_map)
+		read_perf_map(3, q, n);
+	else
+		elf_symbols_read(3, q, n);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct answer a = { q[i].at, q[i].name ? (uint32_t)strlen(q[i].name) : 0 };
+
+		if (!a.len)
+			continue;
+		write_all(4, &a, sizeof(a));
+		write_all(4, q[i].name, a.len);
+	}
+	_exit(0);
+}
+
+static void set_name(struct frame_name *f, const char *name)
+{
+	static const char *const starts[] = { "_start",
+					      "__libc_start_main",
+					      "__libc_start_call_main",
+					      "__libc_start_main_impl",
+					      "main",
+					      "clone",
+					      "__clone",
+					      "clone3",
+					      "__clone3",
+					      "start_thread",
+					      "thread_start",
+					      "runtime.goexit",
+					      "runtime.goexit.abi0",
+					      "runtime.mstart",
+					      "runtime.rt0_go.abi0" };
+	char plain[SYMBOL_NAME_MAX + 1], shown[SHOWN_MAX];
+
+	if (f->known)
+		return;
+	snprintf(plain, sizeof(plain), "%s%s", name, frame_file(f->frame) == CODE_KERNEL ? " [k]" : "");
+	text_escape(shown, sizeof(shown), plain);
+	for (char *at = shown; *at; at++) /* it parts the frames of folded stacks */
+		*at = *at == ';' ? ':' : *at;
+	free(f->text);
+	f->text = strdup(shown);
+	f->known = f->text;
+	plain[strcspn(plain, "@")] = '\0';
+	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
+		f->start |= frame_file(f->frame) != CODE_KERNEL && strcmp(plain, starts[i]) == 0;
+}
+
+/* Reads answers to the end. False: they end within one, or name a frame that was not asked for. */
+static bool take_answers(int fd, struct frame_name *v, uint32_t n)
+{
+	FILE *in = fdopen(fd, "r");
+	struct answer a;
+	char name[SYMBOL_NAME_MAX + 1];
+
+	if (!in) {
+		close(fd);
+		return false;
+	}
+	while (fread(&a, sizeof(a), 1, in) == 1) {
+		if (a.at >= n || !a.len || a.len > SYMBOL_NAME_MAX || fread(name, a.len, 1, in) != 1) {
+			fclose(in);
+			return false;
+		}
+		name[a.len] = '\0';
+		set_name(&v[a.at], name);
+	}
+	fclose(in);
+	return true;
+}
+
+/* Names v[0..n), all of one file. False: the reader did not end well. */
+static bool ask_reader(const struct code_file *file, struct frame_name *v, uint32_t n)
+{
+	struct symbol_query *q = calloc(n, sizeof(*q));
+	int ends[2], status = -1;
+	bool fine = false;
+	pid_t child;
+
+	if (!q || pipe(ends) != 0) {
+		free(q);
+		return false;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		q[i] = (struct symbol_query){ .offset = frame_offset(v[i].frame), .at = i };
+	child = fork();
+	if (child == 0)
+		read_file((const int[]){ file->fd, ends[1] }, file->kind == CODE_PERF_MAP, q, n);
+	close(ends[1]);
+	if (child > 0)
+		fine = take_answers(ends[0], v, n);
+	else
+		close(ends[0]);
+	if (child > 0)
+		fine &= waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	free(q);
+	return fine;
+}
+
+/* /proc/kallsyms has no sizes: a function reaches to the next symbol. */
+static void name_kernel(const struct fsroot *root, struct frame_name *v, uint32_t n)
+{
+	const int fd = fsroot_openat(root, "/proc/kallsyms", O_RDONLY);
+	FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
+	struct closest {
+		uint64_t at;
+		char name[128];
+	} *best = f ? calloc(n, sizeof(*best)) : NULL;
+	char line[512], name[128], type;
+	unsigned long long at;
+
+	while (best && fgets(line, sizeof(line), f)) {
+		const bool fits = sscanf(line, "%llx %c %127s", &at, &type, name) == 3 && at && strchr("tTwW", type);
+		uint32_t from = 0, to = n;
+
+		at &= 0xffffffffffffull;
+		while (fits && from < to) {
+			const uint32_t mid = from + (to - from) / 2;
+
+			if (frame_offset(v[mid].frame) < at)
+				from = mid + 1;
+			else
+				to = mid;
+		}
+		for (uint32_t i = from; fits && i < n && best[i].at < at; i++) {
+			best[i].at = at;
+			memcpy(best[i].name, name, sizeof(name));
+		}
+	}
+	for (uint32_t i = 0; best && i < n; i++)
+		if (best[i].at)
+			set_name(&v[i], best[i].name);
+	free(best);
+	if (f)
+		fclose(f);
+}
+
+static int by_frame(const void *a, const void *b)
+{
+	const uint64_t x = ((const struct frame_name *)a)->frame, y = ((const struct frame_name *)b)->frame;
+
+	return (x > y) - (x < y);
+}
+
+static int collect(struct frame_names *f, const struct stacks *stacks)
+{
+	uint32_t unique = 0;
+
+	if (ARRAY_ZEROED(f->v, f->cap, stacks->n_frames))
+		return -ENOMEM;
+	for (uint32_t i = 0; i < stacks->n_frames; i++)
+		f->v[i] = (struct frame_name){ .frame = stacks->frames[i] };
+	if (stacks->n_frames)
+		qsort(f->v, stacks->n_frames, sizeof(*f->v), by_frame);
+	for (uint32_t i = 0; i < stacks->n_frames; i++)
+		if (!unique || f->v[i].frame != f->v[unique - 1].frame)
+			f->v[unique++] = f->v[i];
+	f->n = unique;
+	return 0;
+}
+
+/* What stands for a frame that no symbol covers. */
+static char *placeholder(const struct code *code, uint64_t frame)
+{
+	const struct code_file *file = &code->files[frame_file(frame)];
+	const char *base = file->path ? strrchr(file->path, '/') : NULL;
+	char text[512], shown[SHOWN_MAX];
+
+	if (file->kind == CODE_KERNEL)
+		snprintf(text, sizeof(text), "[kernel]");
+	else if (file->kind == CODE_UNKNOWN)
+		snprintf(text, sizeof(text), "[unknown]");
+	else if (file->kind == CODE_PERF_MAP)
+		snprintf(text, sizeof(text), "[compiled at run time]");
+	else
+		snprintf(text, sizeof(text), "[%.200s+0x%llx]", base ? base + 1 : "?",
+			 (unsigned long long)frame_offset(frame));
+	text_escape(shown, sizeof(shown), text);
+	for (char *at = shown; *at; at++)
+		*at = *at == ';' ? ':' : *at;
+	return strdup(shown);
+}
+
+int frame_names_fill(struct frame_names *f, const struct code *code, const struct stacks *stacks)
+{
+	int rc = collect(f, stacks);
+	uint32_t end;
+
+	for (uint32_t i = 0; !rc && i < f->n; i = end) {
+		const struct code_file *file = &code->files[frame_file(f->v[i].frame)];
+
+		for (end = i; end < f->n && frame_file(f->v[end].frame) == frame_file(f->v[i].frame); end++)
+			;
+		if (file->kind == CODE_KERNEL)
+			name_kernel(code->root, f->v + i, end - i);
+		else if (file->fd >= 0 && !ask_reader(file, f->v + i, end - i))
+			f->failed++;
+	}
+	for (uint32_t i = 0; !rc && i < f->n; i++) {
+		if (!f->v[i].text)
+			f->v[i].text = placeholder(code, f->v[i].frame);
+		if (!f->v[i].text)
+			rc = -ENOMEM;
+	}
+	return rc;
+}
+
+const struct frame_name *frame_name(const struct frame_names *f, uint64_t frame)
+{
+	const struct frame_name key = { .frame = frame };
+
+	return f->n ? bsearch(&key, f->v, f->n, sizeof(*f->v), by_frame) : NULL;
+}
+
+void frame_names_free(struct frame_names *f)
+{
+	for (uint32_t i = 0; i < f->n; i++)
+		free(f->v[i].text);
+	free(f->v);
+	*f = (struct frame_names){ 0 };
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of frames. A file of code is read by a process of its own without rights, since whoever runs it wrote it. The
+ * kernel's names come from /proc/kallsyms. */
+#ifndef JD_FRAME_NAMES_H
+#define JD_FRAME_NAMES_H
+#include "code.h"
+#include "stacks.h"
+
+struct frame_name {
+	uint64_t frame;
+	char *text; /* escaped; "function", or "[file+0x1234]" where no symbol covers it */
+	bool known; /* it is a function */
+	bool start; /* it is where a program or a thread begins */
+};
+
+struct frame_names {
+	struct frame_name *v; /* by frame */
+	uint32_t n, cap;
+	uint32_t failed; /* files whose reader ended before its work */
+};
+
+/* Names the frames of all stacks. 0 or -ENOMEM. Call frame_names_free in any case. */
+int frame_names_fill(struct frame_names *f, const struct code *code, const struct stacks *stacks);
+const struct frame_name *frame_name(const struct frame_names *f, uint64_t frame);
+void frame_names_free(struct frame_names *f);
+
+#endif

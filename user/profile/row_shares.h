@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Energy of stacks: what a row of the ledger got in an interval is split over its samples of that interval, in whole
+ * microjoules. Per row and domain: sum of its stacks + none_uj = sum_uj, always. */
+#ifndef JD_ROW_SHARES_H
+#define JD_ROW_SHARES_H
+#include "base/hash.h"
+#include "stacks.h"
+
+#define ROW_SHARES_MAX 65536
+
+enum share_kind { SHARE_CGROUP, SHARE_KERNEL, SHARE_OTHER }; /* OTHER: idle, irq+steal: they have no stacks */
+
+struct share_row {
+	uint64_t id; /* of the cgroup */
+	enum share_kind kind;
+	char *name; /* from outside */
+	unsigned quality;
+	uint64_t *sum_uj, *none_uj; /* by domain; none: of intervals without a sample */
+	uint64_t *step_uj, *last_uj; /* what came in the interval that goes on; the total so far */
+};
+
+struct row_shares {
+	unsigned n_domains;
+	struct share_row *rows;
+	uint32_t n_rows, rows_cap;
+	struct hash by_name;
+	uint64_t *uj; /* [stack * n_domains + domain] */
+	int64_t *carry;
+	uint32_t *row_of; /* by stack; HASH_NONE = its cgroup has no row */
+	uint32_t stacks_cap;
+	uint64_t without_row; /* samples of cgroups without a row */
+};
+
+/* The row of a name, made where it is new. NULL = no memory, or too many. */
+struct share_row *row_shares_row(struct row_shares *r, const char *name, uint64_t id);
+/* Takes a new total of a row. count: what is more than the total before belongs to the interval that goes on; a smaller
+ * total is that of a new cgroup of the same name. Without count it is where counting begins. */
+void row_shares_total(struct share_row *row, unsigned domain, uint64_t total_uj, bool count);
+/* Ends an interval: splits what came and forgets which samples were fresh. 0 or -ENOMEM, and then nothing is done. */
+int row_shares_split(struct row_shares *r, struct stacks *stacks);
+static inline uint64_t row_shares_uj(const struct row_shares *r, uint32_t stack, unsigned domain)
+{
+	return stack < r->stacks_cap ? r->uj[(size_t)stack * r->n_domains + domain] : 0;
+}
+void row_shares_free(struct row_shares *r);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stacks.h"
+#include <stdlib.h>
+#include <string.h>
+#include "base/array.h"
+
+static uint64_t key_of(const struct stack *s, const uint64_t *frames)
+{
+	const uint64_t head[3] = { s->cgroup, s->process, (uint64_t)s->n << 2 | s->kernel_thread << 1 | s->broken };
+
+	return hash_word(hash_bytes(head, sizeof(head)), hash_bytes(frames, s->n * sizeof(*frames)));
+}
+
+static bool same(const struct stacks *t, const struct stack *a, const struct stack *b, const uint64_t *frames)
+{
+	return a->cgroup == b->cgroup && a->process == b->process && a->n == b->n &&
+	       a->kernel_thread == b->kernel_thread && a->broken == b->broken &&
+	       (!a->n || memcmp(t->frames + a->first, frames, a->n * sizeof(*frames)) == 0);
+}
+
+static struct stack *enter(struct stacks *t, const struct stack *s, const uint64_t *frames, uint64_t key)
+{
+	struct stack *at;
+
+	if (t->n >= STACKS_MAX || t->n_frames + s->n > STACKS_FRAMES_MAX || ARRAY_ROOM(t->v, t->cap, t->n + 1) ||
+	    ARRAY_ROOM(t->frames, t->frames_cap, t->n_frames + s->n) || hash_reserve(&t->by_stack, t->n + 1))
+		return NULL;
+	hash_add(&t->by_stack, key, t->n);
+	at = &t->v[t->n++];
+	*at = *s;
+	at->first = t->n_frames;
+	at->samples = at->fresh = 0;
+	if (s->n)
+		memcpy(t->frames + t->n_frames, frames, s->n * sizeof(*frames));
+	t->n_frames += s->n;
+	return at;
+}
+
+void stacks_add(struct stacks *t, const struct stack *s, const uint64_t *frames)
+{
+	const uint64_t key = key_of(s, frames);
+	struct stack *at = NULL;
+
+	for (struct hash_walk w = hash_walk(&t->by_stack, key); !at && hash_step(&w);)
+		if (same(t, &t->v[w.at], s, frames))
+			at = &t->v[w.at];
+	if (!at)
+		at = enter(t, s, frames, key);
+	if (!at) {
+		t->dropped++;
+		return;
+	}
+	at->samples++;
+	at->fresh++;
+	t->samples++;
+}
+
+void stacks_free(struct stacks *t)
+{
+	free(t->v);
+	free(t->frames);
+	hash_free(&t->by_stack);
+	*t = (struct stacks){ 0 };
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stacks that were sampled: equal ones are one entry. The table is bounded; what has no room is counted. */
+#ifndef JD_PROFILE_STACKS_H
+#define JD_PROFILE_STACKS_H
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/hash.h"
+
+#define STACK_FRAMES_MAX 256
+#define STACKS_MAX 65536
+#define STACKS_FRAMES_MAX (2u << 20) /* of all stacks together */
+
+struct stack {
+	uint64_t cgroup; /* kernel id */
+	uint32_t process; /* of struct code */
+	uint32_t first; /* frames[first] is where it ran; callers follow */
+	uint16_t n;
+	bool kernel_thread; /* it has no user space */
+	bool broken; /* a caller is no code: the frames end before the program's start */
+	uint64_t samples;
+	uint64_t fresh; /* of them, those of the interval that goes on */
+};
+
+struct stacks {
+	struct stack *v;
+	uint32_t n, cap;
+	uint64_t *frames;
+	uint32_t n_frames, frames_cap;
+	struct hash by_stack;
+	uint64_t samples; /* that have a stack here */
+	uint64_t dropped; /* samples without room */
+};
+
+/* Counts a sample of a stack. s: cgroup, process, n, kernel_thread and broken are given. */
+void stacks_add(struct stacks *t, const struct stack *s, const uint64_t *frames);
+void stacks_free(struct stacks *t); /* zeroed accepted */
+
+#endif
