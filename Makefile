@@ -11,6 +11,8 @@ PREFIX ?= /usr/local
 SYSCONFDIR ?= /etc
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 DESTDIR ?=
+# where zsh looks: for what packages bring, and for what was installed by hand
+ZSHDIR ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 B ?= build
 ARGS ?=
 
@@ -27,7 +29,7 @@ VMLINUX_aarch64 := arm64
 BUILD_DEPS := gcc libc6-dev make clang llvm bpftool pkg-config libbpf-dev libelf-dev zlib1g-dev \
 	libpfm4-dev libevent-dev libcbor-dev libyaml-dev libcap-ng-dev libjansson-dev libmicrohttpd-dev libsqlite3-dev \
 	libcurl4-openssl-dev libncurses-dev liblz4-dev libseccomp-dev libsnappy-dev
-TEST_DEPS := libcmocka-dev libclang-rt-dev python3 python3-jsonschema python3-pyte python3-pandas universal-ctags clang-format cppcheck shellcheck strace curl openssl man-db chromium-headless-shell fonts-dejavu-core
+TEST_DEPS := libcmocka-dev libclang-rt-dev python3 python3-jsonschema python3-pyte python3-pandas universal-ctags clang-format cppcheck shellcheck strace curl openssl man-db chromium-headless-shell fonts-dejavu-core zsh fish
 
 LIBS := libbpf libelf zlib libevent_core libevent_pthreads libcbor yaml-0.1 libcap-ng jansson libmicrohttpd sqlite3 libcurl ncursesw liblz4 libseccomp snappy
 CPPFLAGS += -D_GNU_SOURCE -DJOULED_VERSION='"$(VERSION)"' -Iinclude -Iuser -I$(B)/skel
@@ -131,7 +133,14 @@ install: all
 	$(Q)install -m 644 $(filter %.1,$(MAN)) $(DESTDIR)$(PREFIX)/share/man/man1/
 	$(Q)install -m 644 $(filter %.5,$(MAN)) $(DESTDIR)$(PREFIX)/share/man/man5/
 	$(Q)install -m 644 $(filter %.8,$(MAN)) $(DESTDIR)$(PREFIX)/share/man/man8/
-	$(Q)install -D -m 644 deploy/bash-completion/joulectl $(DESTDIR)$(PREFIX)/share/bash-completion/completions/joulectl
+	$(Q)install -D -m 644 deploy/completions/jouled.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/joulectl
+	$(Q)ln -sf joulectl $(DESTDIR)$(PREFIX)/share/bash-completion/completions/jouled
+	$(Q)install -D -m 644 deploy/completions/jouled.zsh $(DESTDIR)$(ZSHDIR)/_jouled
+	$(Q)install -D -m 644 deploy/completions/jouled.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/joulectl.fish
+	$(Q)ln -sf joulectl.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/jouled.fish
+	$(Q)install -d $(DESTDIR)$(PREFIX)/share/doc/jouled/docs/formats
+	$(Q)install -m 644 docs/*.md $(DESTDIR)$(PREFIX)/share/doc/jouled/docs/
+	$(Q)install -m 644 docs/formats/* $(DESTDIR)$(PREFIX)/share/doc/jouled/docs/formats/
 	$(Q)install -D -m 644 deploy/jouled.yaml $(DESTDIR)$(PREFIX)/share/doc/jouled/examples/jouled.yaml
 	$(Q)[ -e $(DESTDIR)$(SYSCONFDIR)/jouled/jouled.yaml ] || install -D -m 644 deploy/jouled.yaml $(DESTDIR)$(SYSCONFDIR)/jouled/jouled.yaml
 	$(Q)install -d $(DESTDIR)$(UNITDIR)

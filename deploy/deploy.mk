@@ -25,7 +25,8 @@ image:
 # Configuration and state stay, and the user that owns them.
 uninstall:
 	$(Q)rm -f $(DESTDIR)$(PREFIX)/sbin/jouled $(DESTDIR)$(PREFIX)/bin/joulectl $(foreach m,$(MAN),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $m))/$(notdir $m)) \
-		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/joulectl $(DESTDIR)$(UNITDIR)/jouled.service $(DESTDIR)$(UNITDIR)/jouled.socket \
+		$(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completions/joulectl bash-completion/completions/jouled \
+		fish/vendor_completions.d/joulectl.fish fish/vendor_completions.d/jouled.fish) $(DESTDIR)$(ZSHDIR)/_jouled $(DESTDIR)$(UNITDIR)/jouled.service $(DESTDIR)$(UNITDIR)/jouled.socket \
 		$(DESTDIR)$(PREFIX)/lib/sysusers.d/jouled.conf $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/jouled.conf
 	$(Q)rm -rf $(DESTDIR)$(PREFIX)/share/doc/jouled
 

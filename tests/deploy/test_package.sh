@@ -29,9 +29,14 @@ dpkg-deb -c "$deb" | awk '{ print $6 }' | sed 's#^\./#/#' >"$work/files"
 dpkg-deb -e "$deb" "$work/control"
 missing=
 for file in /etc/jouled/jouled.yaml /usr/bin/joulectl /usr/sbin/jouled /usr/lib/sysusers.d/jouled.conf /usr/lib/tmpfiles.d/jouled.conf \
-	/usr/share/bash-completion/completions/joulectl /usr/share/man/man1/joulectl.1.gz /usr/share/man/man5/jouled.yaml.5.gz \
+	/usr/share/bash-completion/completions/joulectl /usr/share/bash-completion/completions/jouled /usr/share/zsh/vendor-completions/_jouled \
+	/usr/share/fish/vendor_completions.d/joulectl.fish /usr/share/fish/vendor_completions.d/jouled.fish /usr/share/man/man1/joulectl.1.gz /usr/share/man/man5/jouled.yaml.5.gz \
 	/usr/share/man/man8/jouled.8.gz; do
 	grep -qx "$file" "$work/files" || missing="$missing $file"
+done
+# what manuals and messages point to is below /usr/share/doc/jouled
+for page in $(grep -aohE 'docs/[a-z/_-]+\.md' "$B"/man/* "$B/jouled" "$B/joulectl" | sort -u); do
+	grep -qx "/usr/share/doc/jouled/$page" "$work/files" || missing="$missing $page"
 done
 for unit in jouled.service jouled.socket; do
 	grep -q "/lib/systemd/system/$unit\$" "$work/files" || missing="$missing $unit"
@@ -49,7 +54,7 @@ for prefix in /usr/local /opt/jouled; do
 	fi
 	unit=$to/lib/systemd/system/jouled.service
 	if "$to/sbin/jouled" --version >/dev/null && "$to/bin/joulectl" --version >/dev/null && [ -f "$to/share/man/man8/jouled.8" ] &&
-		[ -f "$to/lib/sysusers.d/jouled.conf" ] && grep -qx "ExecStart=$prefix/sbin/jouled" "$unit" && ! grep -q '@[A-Z]*@' "$unit"; then
+		[ -f "$to/lib/sysusers.d/jouled.conf" ] && [ -f "$to/share/doc/jouled/docs/formats/hwpc.md" ] && grep -qx "ExecStart=$prefix/sbin/jouled" "$unit" && ! grep -q '@[A-Z]*@' "$unit"; then
 		ok "install$prefix"
 	else
 		fail "install$prefix" "incomplete: $(cd "$to" && find . -type f | tr '\n' ' ')"

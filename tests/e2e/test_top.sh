@@ -68,8 +68,8 @@ done
 
 # complete WORD...: what bash offers for the last word.
 complete_words() {
-	bash -c 'PATH=$1:$PATH; . deploy/bash-completion/joulectl; shift; COMP_WORDS=(joulectl "$@"); COMP_CWORD=$#
-_joulectl; printf "%s " "${COMPREPLY[@]}"' complete "$(dirname "$JOULECTL")" "$@" 2>/dev/null
+	bash -c 'PATH=$1:$PATH; . deploy/completions/jouled.bash; shift; COMP_WORDS=(joulectl "$@"); COMP_CWORD=$#
+_jouled; printf "%s " "${COMPREPLY[@]}"' complete "$(dirname "$JOULECTL")" "$@" 2>/dev/null
 }
 offers() {
 	got=$(complete_words "$@")
@@ -81,6 +81,31 @@ want="watts" offers top --sort w
 want="json" offers stream --format = j
 want="cbor" offers stream -f c
 want="deploy/deps.sh" offers top --replay deploy/deps
+# jouled, and the same words in other shells
+complete_jouled() {
+	bash -c 'PATH=$1:$PATH; . deploy/completions/jouled.bash; shift; COMP_WORDS=(jouled "$@"); COMP_CWORD=$#
+_jouled; printf "%s " "${COMPREPLY[@]}"' complete "$(dirname "$JOULECTL")" "$@" 2>/dev/null
+}
+same() {
+	[ "$2" = "$3" ] && ok "$1" || fail "$1" "$2 is not $3"
+}
+same complete_jouled "$(complete_jouled --rapl p)" "powercap perf "
+same complete_jouled_first "$(complete_jouled "doc")" "doctor "
+in_zsh() {
+	# shellcheck disable=SC2016
+	PATH=$(dirname "$JOULECTL"):$PATH zsh -fc 'compdef() { :; }; compadd() { shift 2; print -r -- ${(P)1}; }
+compset() { :; }; _files() { print FILES; }; . deploy/completions/jouled.zsh; words=("$@"); CURRENT=$#; _jouled' zsh "$@" 2>&1
+}
+in_fish() {
+	PATH=$(dirname "$JOULECTL"):$PATH fish --no-config -c "source deploy/completions/jouled.fish; complete -C '$1'" 2>&1 | tr '\n' ' '
+}
+same complete_zsh "$(in_zsh joulectl st)" "status stream"
+same complete_zsh_value "$(in_zsh joulectl stream --format=j)" "--format=json"
+same complete_zsh_jouled "$(in_zsh jouled --rapl p)" "powercap perf"
+same complete_zsh_file "$(in_zsh jouled --config '')" FILES
+same complete_fish "$(in_fish 'joulectl st')" "status stream "
+same complete_fish_value "$(in_fish 'joulectl stream --format=j')" "--format=json "
+same complete_fish_jouled "$(in_fish 'jouled --rapl p')" "perf powercap "
 ok completion
 
 if [ "$python" = none ]; then

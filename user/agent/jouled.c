@@ -71,6 +71,10 @@ int main(int argc, char **argv)
 	fill_standard_descriptors();
 	raise_file_limit();
 	log_init("jouled", LOG_LVL_NOTE);
+	if (argc > 1 && strcmp(argv[1], "--completion") == 0) {
+		config_complete(argc - 2, argv + 2);
+		return fflush(stdout) == 0 ? EXIT_OK : EXIT_LOST;
+	}
 	if (config_load(argc, argv, &c, &action, &err) != 0) {
 		log_error("%s", err.text);
 		return EXIT_USAGE;

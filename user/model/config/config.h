@@ -270,6 +270,8 @@ static inline struct grouping config_grouping(const char *by)
 
 /* Prints, for each output that is pushed, what of its URL goes to the server and what jouled takes (--check). */
 void config_print_pushed(const struct config *c);
+/* Prints, a line each, the words that may stand at the end of a command line of n words; @file = a path. */
+void config_complete(int n, char **words);
 void config_print_help(void); /* --help, from the table, to stdout */
 void config_print_keys_man(void); /* the table as roff for jouled.yaml(5), to stdout */
 void config_print_flags_man(void); /* the flags as roff for jouled(8), to stdout */

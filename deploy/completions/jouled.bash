@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# bash completion of joulectl, which itself says what may come next.
-_joulectl() {
+# bash completion of joulectl and jouled, which say themselves what may come next.
+_jouled() {
 	local line words=()
 	COMPREPLY=()
 	# "--option=value" comes as three words
@@ -21,4 +21,4 @@ _joulectl() {
 	done < <("${COMP_WORDS[0]}" --completion "${so_far[@]}" 2>/dev/null)
 	COMPREPLY=("${words[@]}")
 }
-complete -F _joulectl joulectl
+complete -F _jouled joulectl jouled
