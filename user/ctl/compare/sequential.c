@@ -25,8 +25,8 @@ const char *verdict_name(enum verdict v)
 	return names[v];
 }
 
-/* A change is told from none when the interval leaves 0 out and the mean is nearer to the change than to none. None is
- * told when the interval leaves the change out. */
+/* None is told when the interval leaves the change out. Else, a change is told when the interval leaves 0 out: it then
+ * holds the change too, so that its middle, the mean, is nearer to the change than to none. */
 static void judge(struct judgement *j, double mean, double half)
 {
 	double change = log1p(j->fail);
@@ -35,9 +35,9 @@ static void judge(struct judgement *j, double mean, double half)
 	j->interval = (struct interval){ exp(mean - half), exp(mean + half) };
 	if (mean - half > -change && mean + half < change)
 		j->verdict = VERDICT_SAME;
-	else if (mean - half > 0 && mean >= change / 2)
+	else if (mean - half > 0)
 		j->verdict = VERDICT_WORSE;
-	else if (mean + half < 0 && mean <= -change / 2)
+	else if (mean + half < 0)
 		j->verdict = VERDICT_BETTER;
 }
 

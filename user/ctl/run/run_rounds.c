@@ -97,6 +97,7 @@ static void show(const struct run_rounds *r, unsigned side, unsigned place)
 {
 	unsigned all = r->plan.rounds * r->plan.n_sides, done = (r->n_rounds - 1) * r->plan.n_sides + place;
 	double so_far = (double)(clock_mono_ns() - r->began_ns) / 1e9, left = done ? so_far / done * (all - done) : 0;
+	const char name[4] = { series_letter(side), ':', ' ', '\0' };
 	char time[40] = "";
 
 	if (!r->shows)
@@ -104,8 +105,7 @@ static void show(const struct run_rounds *r, unsigned side, unsigned place)
 	if (done)
 		snprintf(time, sizeof(time), left >= 90 ? ", about %.0f min left" : ", about %.0f s left",
 			 left >= 90 ? left / 60 : left);
-	dprintf(STDERR_FILENO, "\r\033[K%s%c: run %u of %s%u%s\r", r->plan.n_sides > 1 ? "" : "command ",
-		r->plan.n_sides > 1 ? series_letter(side) : ' ', r->n_rounds,
+	dprintf(STDERR_FILENO, "\r\033[K%srun %u of %s%u%s\r", r->plan.n_sides > 1 ? name : "", r->n_rounds,
 		r->plan.until > 0 || r->enough ? "at most " : "", r->plan.rounds, time);
 }
 
