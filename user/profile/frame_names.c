@@ -269,8 +269,7 @@ static char *placeholder(const struct code *code, uint64_t frame)
 	else if (file->kind == CODE_PERF_MAP)
 		snprintf(text, sizeof(text), "[compiled at run time]");
 	else
-		snprintf(text, sizeof(text), "[%.200s+0x%llx]", base ? base + 1 : "?",
-			 (unsigned long long)frame_offset(frame));
+		snprintf(text, sizeof(text), "[%.200s]", base ? base + 1 : "?");
 	text_escape(shown, sizeof(shown), text);
 	for (char *at = shown; *at; at++)
 		*at = *at == ';' ? ':' : *at;

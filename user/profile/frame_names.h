@@ -8,7 +8,7 @@
 
 struct frame_name {
 	uint64_t frame;
-	char *text; /* escaped; "function", or "[file+0x1234]" where no symbol covers it */
+	char *text; /* escaped; "function", or "[file]" where no symbol covers it */
 	bool known; /* it is a function */
 	bool start; /* it is where a program or a thread begins */
 };
