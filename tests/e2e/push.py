@@ -196,10 +196,10 @@ class Agent:
         self.process.kill()
         self.process.wait()
 
-    def end(self):
+    def end(self, want=0):
         self.process.send_signal(signal.SIGTERM)
         status = self.process.wait(60 * SLOWER)
-        if status:
+        if status != want:
             raise ValueError(f"exit status {status}: {self.said()[-300:]}")
 
 
@@ -404,6 +404,40 @@ def test_troubles(fmt):
     server.check()
 
 
+def test_bound(fmt):
+    """What the bound of the spool dropped is counted, in documents and in the joules that were measured in their times."""
+    port, arrived = free_port(), []
+    agent = Agent("bound", "--socket", f"{WORK}/bound.sock", "-i", "100ms", "-o",
+                  f"{fmt.name}=http://127.0.0.1:{port}{fmt.path}&spool-size=65536&{FEW}")
+
+    def dropped():
+        said = subprocess.run(["curl", "-s", "--unix-socket", f"{WORK}/bound.sock", "http://x/v1/status"],
+                              capture_output=True).stdout
+        outputs = json.loads(said)["outputs"] if said else []
+        return (outputs[0]["dropped_documents"], outputs[0]["dropped_energy_uj"]) if outputs else (0, 0)
+
+    def answer(path, headers, body):
+        arrived.append(fmt.read(headers, body))
+        return 204, {}, b""
+
+    wait_until("documents to be dropped", 20, lambda: dropped()[0] >= 3)
+    receiver = Receiver(answer, port)
+    wait_until("documents that arrive", 30, lambda: len(arrived) >= 5)
+    wait_until("what it says", 20, lambda: "J were measured in the times of the documents dropped" in agent.said())
+    first = arrived[0]
+    number = next(int(v) for name, _, v, _ in first if name == "jouled_intervals_total")
+    # one may be dropped to make room while it is on its way
+    wait_until(f"{number - 1} dropped documents", 20, lambda: dropped()[0] in (number - 1, number))
+    n, energy_uj = dropped()
+    agent.end(3)  # documents were lost
+    receiver.close()
+    summed = {l["domain"] for name, l, v, _ in first if name == "jouled_domain_summed" and v == 1}
+    until_uj = sum(v * UJ for name, l, v, _ in first if name == "jouled_energy_joules_total" and l["domain"] in summed)
+    # rounded to millijoules each
+    if not 0 < energy_uj <= until_uj + 500 * n:
+        raise ValueError(f"{n} documents with {energy_uj} uJ; {until_uj} uJ until interval {number}")
+
+
 def make_certificate(name):
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
                     "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{WORK}/{name}.key",
@@ -568,7 +602,7 @@ def main():
 
     # They mostly wait.
     threads = [threading.Thread(target=attempt, args=a) for a in
-               [("same", test_same, None), ("login", test_login, Influx), ("influxdb", test_influxdb, None),
+               [("same", test_same, None), ("login", test_login, Influx), ("bound", test_bound, Influx), ("influxdb", test_influxdb, None),
                 ("prometheus", test_prometheus, None)]
                + [(f"troubles-{f.name}", test_troubles, f) for f in FORMATS]]
     for t in threads:

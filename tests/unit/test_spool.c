@@ -351,6 +351,42 @@ static void test_trace_record(void **state)
 	buf_free(&again);
 }
 
+/* Takes one record and returns its weight; 0: none. */
+static uint32_t take_weight(struct spool *s)
+{
+	struct spool_mark m = { 0 };
+	struct buf b = { 0 };
+
+	if (spool_next(s, 2 * S, &b, &m) == 0)
+		spool_done(s, &m);
+	buf_free(&b);
+	return m.weight;
+}
+
+/* Every weight is taken or dropped, once, also over a restart with records that were taken and records that wait. */
+static void test_weights(void **state)
+{
+	static const char record[10000] = "x";
+	struct spool *s = open_spool(1 << 20, 0);
+	uint64_t sum = 0, taken = 0, dropped;
+	uint32_t w;
+
+	for (unsigned i = 1; i <= 200; i++, sum += i - 1)
+		assert_int_equal(spool_append_weighed(s, S, i, record, sizeof(record)), 0);
+	for (unsigned i = 0; i < 10; i++)
+		taken += take_weight(s);
+	dropped = stats(s).dropped_weight;
+	assert_true(taken > 0 && dropped > 0);
+	spool_close(s);
+	s = open_spool(1 << 20, 0);
+	for (unsigned i = 201; i <= 300; i++, sum += i - 1)
+		assert_int_equal(spool_append_weighed(s, S, i, record, sizeof(record)), 0);
+	while ((w = take_weight(s)))
+		taken += w;
+	assert_int_equal(taken + dropped + stats(s).dropped_weight, sum);
+	spool_close(s);
+}
+
 int main(void)
 {
 #define IN_DIR(f) cmocka_unit_test_setup_teardown(f, make_dir, drop_dir)
@@ -362,6 +398,7 @@ int main(void)
 		IN_DIR(test_torn_end),
 		IN_DIR(test_changed_bytes),
 		IN_DIR(test_killed),
+		IN_DIR(test_weights),
 		IN_DIR(test_full_disk),
 		IN_DIR(test_disk_full_of_others),
 		cmocka_unit_test(test_trace_record),

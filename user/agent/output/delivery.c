@@ -18,6 +18,7 @@ struct delivery_waiting {
 	struct delivery_waiting *next;
 	int64_t real_ns;
 	size_t len;
+	uint32_t energy_mj;
 	uint8_t data[];
 };
 
@@ -78,7 +79,8 @@ static void *writer(void *arg)
 	struct delivery_waiting *w;
 
 	while ((w = take(d))) {
-		spool_append(d->spool, w->real_ns, w->data, w->len); /* the spool counts failures */
+		spool_append_weighed(d->spool, w->real_ns, w->energy_mj, w->data,
+				     w->len); /* the spool counts failures */
 		if (taken(d, w))
 			spool_sync(d->spool);
 	}
@@ -92,6 +94,7 @@ static int enqueue(struct delivery *d, struct delivery_waiting *w)
 	pthread_mutex_lock(&d->lock);
 	if (d->held + sizeof(*w) + w->len > d->queue_bytes && d->first) {
 		d->figures.dropped_queue++;
+		d->figures.dropped_mj += w->energy_mj;
 		rc = -ENOBUFS;
 	} else {
 		*d->last = w;
@@ -103,16 +106,19 @@ static int enqueue(struct delivery *d, struct delivery_waiting *w)
 	return rc;
 }
 
-int delivery_submit(struct delivery *d, const void *data, size_t len)
+int delivery_submit(struct delivery *d, const void *data, size_t len, uint64_t energy_uj)
 {
 	struct delivery_waiting *w = malloc(sizeof(*w) + len);
+	uint64_t mj = (energy_uj + 500) / 1000;
 	int rc;
 
 	if (!w) {
 		delivery_count(d, &d->figures.unfit, 1);
 		return -ENOMEM;
 	}
-	*w = (struct delivery_waiting){ .real_ns = clock_real_ns(), .len = len };
+	*w = (struct delivery_waiting){ .real_ns = clock_real_ns(),
+					.len = len,
+					.energy_mj = mj < UINT32_MAX ? (uint32_t)mj : UINT32_MAX };
 	memcpy(w->data, data, len);
 	rc = enqueue(d, w);
 	if (rc)
@@ -295,6 +301,7 @@ void delivery_stats(struct delivery *d, struct sink_stats *ret, uint64_t *ret_sp
 		.documents = f.delivered,
 		.bytes = f.delivered_bytes,
 		.dropped_documents = f.dropped_queue + f.refused + f.unfit + sp.dropped_full + sp.dropped_old,
+		.dropped_energy_uj = (f.dropped_mj + sp.dropped_weight) * 1000,
 		.queued = delivery_waiting(d),
 	};
 	snprintf(ret->state, sizeof(ret->state), "%.159s", *f.state ? f.state : "nothing was sent yet");
@@ -335,6 +342,19 @@ static void say_spool(struct delivery *d)
 	d->said_spool = st;
 }
 
+/* Counters are cumulative: a dropped document costs the course of energy, and no energy. */
+static void say_energy(struct delivery *d, uint64_t here_mj)
+{
+	uint64_t mj = here_mj + d->said_spool.dropped_weight;
+
+	if (mj != d->said_mj)
+		log_warn(
+			"output %s: %llu.%03llu J were measured in the times of the documents dropped so far; later ones "
+			"hold their sum",
+			d->to, (unsigned long long)(mj / 1000), (unsigned long long)(mj % 1000));
+	d->said_mj = mj;
+}
+
 void delivery_say(struct delivery *d)
 {
 	struct delivery_figures f;
@@ -358,6 +378,7 @@ void delivery_say(struct delivery *d)
 	if (f.unfit != d->said.unfit)
 		log_warn("output %s: %llu %s could not be encoded so far: %s", d->to, (unsigned long long)f.unfit,
 			 d->what, f.state);
+	say_energy(d, f.dropped_mj);
 	if (f.dropped_queue != d->said.dropped_queue)
 		log_warn("output %s: %llu %s dropped so far: the disk of the spool is too slow", d->to,
 			 (unsigned long long)f.dropped_queue, d->what);

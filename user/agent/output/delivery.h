@@ -16,6 +16,7 @@
 struct delivery_figures {
 	uint64_t delivered, delivered_bytes;
 	uint64_t dropped_queue; /* no room in memory: the disk is too slow */
+	uint64_t dropped_mj; /* energy of the documents dropped here; the spool counts its own */
 	uint64_t refused; /* by the server */
 	uint64_t withheld; /* in the spool, of cgroups no longer selected */
 	uint64_t unfit; /* could not be encoded, or unreadable in the spool */
@@ -50,6 +51,7 @@ struct delivery {
 	struct delivery_figures figures;
 	struct delivery_figures said; /* main thread */
 	struct spool_stats said_spool;
+	uint64_t said_mj;
 };
 
 /* Fills the members that stay: to, what, server, queue_bytes (0 = 4 MiB), deliver and arg are the caller's to set
@@ -61,8 +63,8 @@ int delivery_begin(struct delivery *d, const struct spool_options *o, const char
  * name. state_dir NULL = the working directory. */
 void delivery_path(char ret[DELIVERY_PATH_MAX], const char *state_dir, const char *format, const char *to,
 		   const char *name, const char *suffix);
-/* Queues a copy. 0, -ENOBUFS: dropped and counted; -ENOMEM, counted as unfit. */
-int delivery_submit(struct delivery *d, const void *data, size_t len);
+/* Queues a copy. energy_uj: what was measured in its interval, which is said when it is dropped; 0 = unknown. 0, -ENOBUFS: dropped and counted; -ENOMEM, counted as unfit. */
+int delivery_submit(struct delivery *d, const void *data, size_t len, uint64_t energy_uj);
 /* Ends the threads. All that waited is then on disk, or stays in memory and is lost. */
 void delivery_end(struct delivery *d);
 /* After delivery_end. */

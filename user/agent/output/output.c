@@ -440,6 +440,16 @@ bool output_wants_gauges(const struct output *o)
 	return dialect && o->config.dialect && strcmp(o->config.dialect, dialect) == 0;
 }
 
+/* The energy of the machine in a snapshot: of the domains that are added up. */
+static uint64_t energy_of(const struct snapshot *s)
+{
+	uint64_t sum_uj = 0;
+
+	for (unsigned d = 0; d < s->schema->n_domains; d++)
+		sum_uj += schema_sums(s->schema, d) ? s->domains[d].energy_uj : 0;
+	return sum_uj;
+}
+
 static void send_part(struct output *o, struct output_part *p, const struct snapshot *s, const bool *shown)
 {
 	int rc;
@@ -450,7 +460,7 @@ static void send_part(struct output *o, struct output_part *p, const struct snap
 		p->unmade++;
 		log_warn("output %s: a report could not be made: %s", o->config.to, strerror(rc ? -rc : ENOMEM));
 	} else if (p->text.len && o->push) {
-		push_output_submit(o->push, p->text.data, p->text.len); /* it counts what it drops */
+		push_output_submit(o->push, p->text.data, p->text.len, energy_of(s)); /* it counts what it drops */
 	} else if (p->text.len) {
 		sink_submit(p->sink, p->text.data, p->text.len);
 	}

@@ -119,9 +119,9 @@ void push_output_begin(struct push_output *p, const struct output_config *oc)
 		log_error("output %s: nothing is sent: %s", p->d.to, err.text);
 }
 
-void push_output_submit(struct push_output *p, const void *data, size_t len)
+void push_output_submit(struct push_output *p, const void *data, size_t len, uint64_t energy_uj)
 {
-	delivery_submit(&p->d, data, len);
+	delivery_submit(&p->d, data, len, energy_uj);
 }
 
 uint32_t push_output_waiting(struct push_output *p)

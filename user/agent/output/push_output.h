@@ -24,8 +24,8 @@ int push_output_open(const struct output_config *oc, const struct output_context
 int push_output_prepare(const struct output_config *oc, const struct output_context *c, struct push_output **ret,
 			struct err *err);
 void push_output_begin(struct push_output *p, const struct output_config *oc);
-/* Queues a copy of a document; never blocks. What is dropped is counted. */
-void push_output_submit(struct push_output *p, const void *data, size_t len);
+/* Queues a copy of a document, in whose interval energy_uj was measured; never blocks. What is dropped is counted. */
+void push_output_submit(struct push_output *p, const void *data, size_t len, uint64_t energy_uj);
 /* Documents that would be lost at the end of the program, and those on disk while the server takes them. */
 uint32_t push_output_waiting(struct push_output *p);
 /* *ret_spooled: documents that wait on disk. */

@@ -221,6 +221,7 @@ static bool refuse(struct push_sender *s, const struct err *err)
 	}
 	delivery_set_state(s->d, true, err->text);
 	delivery_count(s->d, &s->d->figures.refused, 1);
+	delivery_count(s->d, &s->d->figures.dropped_mj, s->mark.weight);
 	s->gave_up = true;
 	s->d->pause_ns = 0;
 	return true;

@@ -83,12 +83,14 @@ uint32_t spool_crc(const struct spool_head *h, const void *data)
 	uLong crc = crc32(0, (const Bytef *)&h->len, sizeof(h->len));
 
 	crc = crc32(crc, (const Bytef *)&h->real_ns, sizeof(h->real_ns));
+	if (h->weight) /* older spools have none, and checksums without it */
+		crc = crc32(crc, (const Bytef *)&h->weight, sizeof(h->weight));
 	return (uint32_t)crc32(crc, data, h->len);
 }
 
 static bool plausible(const struct spool_head *h, uint64_t at, uint64_t size)
 {
-	return h->magic == SPOOL_MAGIC && !h->zero && h->len <= SPOOL_RECORD_MAX && at + SPOOL_HEAD + h->len <= size;
+	return h->magic == SPOOL_MAGIC && h->len <= SPOOL_RECORD_MAX && at + SPOOL_HEAD + h->len <= size;
 }
 
 /* Finds the next offset at which a record may begin. */
@@ -177,7 +179,7 @@ static int scan(struct spool *s, struct spool_segment *g, uint64_t at, bool last
 			break;
 		at += SPOOL_HEAD + h.len;
 		end = at;
-		spool_counted(g, h.real_ns);
+		spool_counted(g, h.real_ns, h.weight);
 	}
 	/* Cut off a record that was being written: nothing may follow half a record. */
 	if (rc == -ENOENT && last && !g->unreadable && end < g->size && ftruncate(fd, (off_t)end) == 0) {

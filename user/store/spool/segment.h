@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files of this folder. A segment NNNNNNNNNNNNNNNN.spool is a head of 16 bytes and records:
  *
- * magic 4 | length 4 | checksum 4 | 0 4 | time ns 8 | length bytes
+ * magic 4 | length 4 | checksum 4 | weight 4 | time ns 8 | length bytes
  *
- * All numbers are little endian. The checksum is CRC-32 (zlib) of length, time and bytes. The file `cursor` has two
+ * All numbers are little endian. The checksum is CRC-32 (zlib) of length, time, weight unless it is 0, and bytes. The file `cursor` has two
  * slots that are written in turn, so one of them is always whole. */
 #ifndef JD_SPOOL_SEGMENT_H
 #define JD_SPOOL_SEGMENT_H
@@ -18,7 +18,7 @@
 extern const char spool_file_head[SPOOL_FILE_HEAD];
 
 struct spool_head {
-	uint32_t magic, len, crc, zero;
+	uint32_t magic, len, crc, weight;
 	int64_t real_ns;
 };
 _Static_assert(sizeof(struct spool_head) == SPOOL_HEAD, "as it stands in the file");
@@ -27,13 +27,15 @@ struct spool_segment {
 	uint64_t number;
 	uint64_t size;
 	uint64_t waiting; /* records after the cursor */
+	uint64_t weight; /* of these */
 	int64_t oldest_ns, newest_ns; /* of the waiting records */
 	bool unreadable; /* unreadable in part: lost when its turn comes, and not appended to */
 };
 
-static inline void spool_counted(struct spool_segment *g, int64_t real_ns)
+static inline void spool_counted(struct spool_segment *g, int64_t real_ns, uint32_t weight)
 {
 	g->waiting++;
+	g->weight += weight;
 	g->oldest_ns = real_ns < g->oldest_ns ? real_ns : g->oldest_ns;
 	g->newest_ns = real_ns > g->newest_ns ? real_ns : g->newest_ns;
 }

@@ -59,6 +59,7 @@ static uint64_t drop_segment(struct spool *s)
 	spool_file_remove(s, s->segments[0].number);
 	s->stats.bytes -= s->segments[0].size;
 	s->stats.waiting -= waiting;
+	s->stats.dropped_weight += s->segments[0].weight;
 	s->n_segments--;
 	memmove(s->segments, s->segments + 1, s->n_segments * sizeof(*s->segments));
 	s->read_at = SPOOL_FILE_HEAD;
@@ -246,7 +247,7 @@ static int write_record(struct spool *s, const struct spool_head *h, const void 
 		return rc;
 	}
 	g->size += SPOOL_HEAD + h->len;
-	spool_counted(g, h->real_ns);
+	spool_counted(g, h->real_ns, h->weight);
 	s->stats.bytes += SPOOL_HEAD + h->len;
 	s->stats.waiting++;
 	return 0;
@@ -262,7 +263,12 @@ static void make_room(struct spool *s, size_t need)
 
 int spool_append(struct spool *s, int64_t real_ns, const void *data, size_t len)
 {
-	struct spool_head h = { .magic = SPOOL_MAGIC, .len = (uint32_t)len, .real_ns = real_ns };
+	return spool_append_weighed(s, real_ns, 0, data, len);
+}
+
+int spool_append_weighed(struct spool *s, int64_t real_ns, uint32_t weight, const void *data, size_t len)
+{
+	struct spool_head h = { .magic = SPOOL_MAGIC, .len = (uint32_t)len, .weight = weight, .real_ns = real_ns };
 	int rc = len > SPOOL_RECORD_MAX || len + SPOOL_HEAD + SPOOL_FILE_HEAD > s->max_bytes / 2 ? -EMSGSIZE : 0;
 
 	if (!rc)
@@ -281,8 +287,15 @@ int spool_append(struct spool *s, int64_t real_ns, const void *data, size_t len)
 		rc = write_record(s, &h, data);
 	}
 	s->stats.dropped_full += rc != 0;
+	s->stats.dropped_weight += rc ? weight : 0;
 	pthread_mutex_unlock(&s->lock);
 	return rc;
+}
+
+/* The record is no longer among those that wait. A changed file may say more than there was. */
+static void take_weight(struct spool_segment *g, uint32_t weight)
+{
+	g->weight -= weight < g->weight ? weight : g->weight;
 }
 
 /* Reads one record of the first segment. -ENOENT: the segment ends; -EAGAIN: the record was skipped. */
@@ -300,6 +313,8 @@ static int read_record(struct spool *s, int64_t now_ns, struct buf *out, struct 
 	if (too_old(s, h.real_ns, now_ns)) {
 		s->read_at += SPOOL_HEAD + h.len;
 		s->stats.dropped_old++;
+		s->stats.dropped_weight += h.weight;
+		take_weight(g, h.weight);
 		g->waiting -= g->waiting > 0;
 		s->stats.waiting -= s->stats.waiting > 0;
 		return -EAGAIN;
@@ -316,7 +331,7 @@ static int read_record(struct spool *s, int64_t now_ns, struct buf *out, struct 
 		return -EAGAIN;
 	}
 	out->len += h.len;
-	*ret = (struct spool_mark){ g->number, at + SPOOL_HEAD + h.len };
+	*ret = (struct spool_mark){ g->number, at + SPOOL_HEAD + h.len, h.weight };
 	return 0;
 }
 
@@ -373,6 +388,7 @@ void spool_done(struct spool *s, const struct spool_mark *m)
 	if (s->n_segments && s->segments[0].number == m->segment && m->end > s->read_at) {
 		s->read_at = m->end;
 		s->segments[0].waiting -= s->segments[0].waiting > 0;
+		take_weight(&s->segments[0], m->weight);
 		s->stats.waiting -= s->stats.waiting > 0;
 		spool_cursor_save(s);
 	}

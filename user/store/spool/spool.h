@@ -26,6 +26,7 @@ struct spool_stats {
 	uint64_t bytes; /* of all files */
 	uint64_t dropped_full; /* records dropped: no room in max_bytes, or on the disk */
 	uint64_t dropped_old; /* records dropped: older than max_age_ns */
+	uint64_t dropped_weight; /* sum of the weights of all records that were dropped, for any reason */
 	uint64_t damaged_bytes; /* skipped bytes: torn by a crash, changed on disk, or taken away */
 	int error; /* why the last dropped_full happened: negative errno of its write; 0 = max_bytes */
 	int sync_error; /* negative errno of the last spool_sync: a power failure would lose records */
@@ -35,6 +36,7 @@ struct spool;
 /* Position of a record, for spool_done. */
 struct spool_mark {
 	uint64_t segment, end;
+	uint32_t weight;
 };
 
 /* 0 or negative errno with err. -EBUSY: another process uses the spool. */
@@ -43,6 +45,8 @@ void spool_close(struct spool *s); /* NULL accepted; records that wait stay */
 /* Appends a record. 0, or negative errno: then the record was dropped and counted (-EMSGSIZE: larger than the
  * spool takes). */
 int spool_append(struct spool *s, int64_t real_ns, const void *data, size_t len);
+/* The same for a record with a weight: what is lost with it, in a unit of the caller's. Records without one have 0. */
+int spool_append_weighed(struct spool *s, int64_t real_ns, uint32_t weight, const void *data, size_t len);
 /* Appends the oldest waiting record to out. The record stays until spool_done. -ENOENT: none waits. now_ns is
  * CLOCK_REALTIME, as real_ns of spool_append; the record's age is their difference. */
 int spool_next(struct spool *s, int64_t now_ns, struct buf *out, struct spool_mark *ret);
