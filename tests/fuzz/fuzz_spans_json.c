@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	is_json(&b);
 	if (spans_print_chrome(&l, "*a*", &b) == 0)
 		is_json(&b);
-	if (spans_print(&l, NULL, &b) == 0)
+	if (spans_print(&l, NULL, 80, &b) == 0)
 		is_text(&b);
 	f = spans_flame_new(NULL);
 	if (f && spans_flame_add(f, &l) == 0 && spans_flame_draw(f, &l.missing, 320, &b) == 0) {
