@@ -9,14 +9,14 @@
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
-/* Bits are set in the result where a byte is not plain text, or occurs in the names of readers' own files. */
+/* Bits are set in the result where a byte is not plain text, is below '-' (quote and comma among others, all rare in
+ * paths), or occurs in the names of readers' own files. */
 static inline uint64_t odd_bytes(uint64_t w)
 {
 	const uint64_t ones = 0x0101010101010101ull;
-	uint64_t quote = w ^ (ones * '"'), comma = w ^ (ones * ','), big_p = w ^ (ones * 'P'); /* PowerReport.csv */
+	uint64_t big_p = w ^ (ones * 'P'); /* PowerReport.csv */
 
-	return w | (w - ones * 0x20) | ((quote - ones) & ~quote) | ((comma - ones) & ~comma) |
-	       ((big_p - ones) & ~big_p) | (w + ones);
+	return w | (w - ones * '-') | ((big_p - ones) & ~big_p) | (w + ones);
 }
 
 /* Computes in one pass over a path its hash, and whether it needs a check. The hash is made as hash_bytes() makes
@@ -174,7 +174,14 @@ bool target_name(const struct snap_row *row, bool csv, char dst[TARGET_NAME_MAX]
 {
 	const char *s = row->path;
 	size_t len = strnlen(s, CGROUP_PATH_MAX), at = 0;
+	bool check;
 
+	scan(s, len, &check);
+	if (!check && *s == '/' && len <= TARGET_COMPONENT_MAX) {
+		/* the usual path stays as it is, whatever its components */
+		memcpy(dst, s, len + 1);
+		return false;
+	}
 	for (size_t from = 0, n; from < len; from += n + 1) {
 		const char *end = memchr(s + from + 1, '/', len - from - 1);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* openmetrics as an output: each interval it writes the whole page in OpenMetrics 1.0, whose end is marked. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "encode/emit.h"
@@ -11,6 +12,8 @@
 struct metrics_writer {
 	struct series_writer w;
 	bool version_1;
+	char name[80]; /* of the family's samples */
+	size_t name_len;
 };
 
 const char *const openmetrics_types[2] = {
@@ -66,9 +69,12 @@ const struct encoder_ops encode_openmetrics = {
 static void metrics_begin(struct series_writer *w, const struct series_family *f)
 {
 	static const char *const types[] = { "counter", "gauge", "info" };
-	const bool version_1 = ((struct metrics_writer *)w)->version_1;
+	struct metrics_writer *m = (struct metrics_writer *)w;
+	const bool version_1 = m->version_1;
 	const char *suffix = version_1 ? "" : series_suffix(f->type);
 
+	snprintf(m->name, sizeof(m->name), "%s%s", f->name, series_suffix(f->type));
+	m->name_len = strlen(m->name);
 	if (!version_1)
 		buf_printf(w->out, "# HELP %s%s %s\n", f->name, suffix, f->help);
 	buf_printf(w->out, "# TYPE %s%s %s\n", f->name, suffix,
@@ -102,14 +108,12 @@ static void metrics_label(struct buf *b, const char *key, const char *value)
 static void metrics_sample(struct series_writer *w, struct series_labels row, struct series_labels more, uint64_t v,
 			   unsigned digits)
 {
-	const char *suffix = series_suffix(w->family->type);
-	size_t name = strlen(w->family->name);
-	char *p = (char *)buf_reserve(w->out, name + row.len + more.len + LINE_ROOM);
+	const struct metrics_writer *m = (const struct metrics_writer *)w;
+	char *p = (char *)buf_reserve(w->out, m->name_len + row.len + more.len + LINE_ROOM);
 
 	if (!p)
 		return;
-	p = emit_mem(p, w->family->name, name);
-	p = emit_mem(p, suffix, strlen(suffix));
+	p = emit_mem(p, m->name, m->name_len);
 	if (row.len + more.len) {
 		*p++ = '{';
 		p = emit_mem(p, row.text, row.len);

@@ -24,9 +24,17 @@ const char *series_suffix(enum series_type type)
 
 char *series_number(char *p, uint64_t v, unsigned digits)
 {
-	uint64_t unit = digits == 6 ? 1000000 : digits == 9 ? 1000000000 : 1, fraction = v % unit;
+	uint64_t whole = v, fraction = 0;
 
-	p = emit_u64(p, v / unit);
+	/* division by a constant is a multiplication */
+	if (digits == 6) {
+		whole = v / 1000000;
+		fraction = v % 1000000;
+	} else if (digits == 9) {
+		whole = v / 1000000000;
+		fraction = v % 1000000000;
+	}
+	p = emit_u64(p, whole);
 	if (!fraction)
 		return p;
 	*p++ = '.';
