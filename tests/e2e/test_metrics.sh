@@ -172,7 +172,10 @@ check same-after-the-kill python3 $here/metrics.py same "$sock" "$port"
 kill "$agent"
 ended 80 "$agent"
 
-# Two pages, no socket, no history: they answer, each for as many as it may, and totals begin with the agent.
+# Two pages, no socket, no history: they answer, each for as many as it may, and totals begin with the agent. They show
+# groups: what runs below the cgroup is counted for it.
+mkdir "$cgroup/below" && made_cgroups="$cgroup/below $made_cgroups"
+spin "$cgroup/below"
 second=$(free_port)
 printf 'interval: 200ms\nhistory: off\nsocket: { path: none }\nstate-dir: "%s"\nmetrics: { by: depth 1, max-series: 1500 }\noutputs:\n' "$work/state" >"$work/base.yaml"
 first_line="  - { format: openmetrics, to: \"http-listen://127.0.0.1:$port\" }"
@@ -184,7 +187,7 @@ agents="$agents $agent"
 wait_until 150 has_page "$port"
 wait_until 150 has_page "$second"
 [ "$(sed -n 's/^jouled_intervals_total //p' "$work/page")" -lt 100 ] && ok page-without-history || fail page-without-history "$(head -c 200 "$work/page")"
-check page-groups wait_until 100 python3 $here/metrics.py groups "$port" 1500 "/$(echo "$path" | cut -d/ -f2)"
+check page-groups wait_until 100 python3 $here/metrics.py groups "$port" 1500 "$path"
 check page-clients python3 $here/metrics.py crowd "$second" 2
 later() {
 	has_page "$port" && [ "$(sed -n 's/^jouled_intervals_total //p' "$work/page")" -gt "$1" ]
