@@ -387,6 +387,32 @@ static void test_weights(void **state)
 	spool_close(s);
 }
 
+/* A record that is on its way while its segment goes for want of room is delivered or dropped, not both. */
+static void test_dropped_on_its_way(void **state)
+{
+	for (int delivered = 0; delivered < 2; delivered++) {
+		struct spool *s = open_spool(1 << 20, 0);
+		struct buf b = { 0 };
+		struct spool_mark m;
+		uint64_t there = 0;
+		unsigned n = 0;
+
+		while (n < 10)
+			assert_int_equal(add(s, n++, 10000), 0);
+		assert_int_equal(spool_next(s, 2 * S, &b, &m), 0);
+		while (!stats(s).dropped_full)
+			assert_int_equal(add(s, n++, 10000), 0);
+		if (delivered)
+			spool_done(s, &m);
+		while (next(s, true) >= 0)
+			there++;
+		assert_int_equal(there + stats(s).dropped_full + (unsigned)delivered, n);
+		assert_int_equal(stats(s).waiting, 0);
+		buf_free(&b);
+		spool_close(s);
+	}
+}
+
 int main(void)
 {
 #define IN_DIR(f) cmocka_unit_test_setup_teardown(f, make_dir, drop_dir)
@@ -399,6 +425,7 @@ int main(void)
 		IN_DIR(test_changed_bytes),
 		IN_DIR(test_killed),
 		IN_DIR(test_weights),
+		IN_DIR(test_dropped_on_its_way),
 		IN_DIR(test_full_disk),
 		IN_DIR(test_disk_full_of_others),
 		cmocka_unit_test(test_trace_record),

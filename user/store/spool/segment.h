@@ -49,6 +49,8 @@ struct spool {
 	unsigned n_segments, cap_segments;
 	uint64_t read_at; /* offset in the first segment */
 	uint64_t next_number, cursor_turn;
+	struct spool_mark taken; /* the record of the last spool_next, while is_taken */
+	bool is_taken, taken_dropped; /* until spool_done; its segment was dropped meanwhile */
 	struct spool_stats stats;
 };
 

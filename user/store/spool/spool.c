@@ -48,10 +48,23 @@ static struct spool_segment *add_segment(struct spool *s, uint64_t number)
 
 static void spool_cursor_save(struct spool *s);
 
-/* Drops the first segment with all its waiting records. */
+/* The record is no longer among those that wait. A changed file may say more than there was. */
+static void take_weight(struct spool_segment *g, uint32_t weight)
+{
+	g->weight -= weight < g->weight ? weight : g->weight;
+}
+
+/* Drops the first segment and returns how many waiting records are lost with it. The record that was taken is on its way:
+ * spool_done or the next spool_next says whether it is lost. */
 static uint64_t drop_segment(struct spool *s)
 {
-	uint64_t waiting = s->segments[0].waiting;
+	uint64_t waiting = s->segments[0].waiting, lost = waiting;
+
+	if (s->is_taken && s->taken.segment == s->segments[0].number && waiting) {
+		s->taken_dropped = true;
+		take_weight(&s->segments[0], s->taken.weight);
+		lost--;
+	}
 
 	close_fd(&s->read_fd);
 	if (s->n_segments == 1)
@@ -64,7 +77,7 @@ static uint64_t drop_segment(struct spool *s)
 	memmove(s->segments, s->segments + 1, s->n_segments * sizeof(*s->segments));
 	s->read_at = SPOOL_FILE_HEAD;
 	spool_cursor_save(s);
-	return waiting;
+	return lost;
 }
 
 static int list_segments(struct spool *s)
@@ -292,12 +305,6 @@ int spool_append_weighed(struct spool *s, int64_t real_ns, uint32_t weight, cons
 	return rc;
 }
 
-/* The record is no longer among those that wait. A changed file may say more than there was. */
-static void take_weight(struct spool_segment *g, uint32_t weight)
-{
-	g->weight -= weight < g->weight ? weight : g->weight;
-}
-
 /* Reads one record of the first segment. -ENOENT: the segment ends; -EAGAIN: the record was skipped. */
 static int read_record(struct spool *s, int64_t now_ns, struct buf *out, struct spool_mark *ret)
 {
@@ -374,9 +381,18 @@ int spool_next(struct spool *s, int64_t now_ns, struct buf *out, struct spool_ma
 	int rc = -EAGAIN;
 
 	pthread_mutex_lock(&s->lock);
+	if (s->taken_dropped) { /* it is asked for again, but it is gone */
+		s->stats.dropped_full++;
+		s->stats.dropped_weight += s->taken.weight;
+	}
+	s->is_taken = s->taken_dropped = false;
 	drop_old(s, now_ns);
 	while (rc == -EAGAIN && s->n_segments)
 		rc = next_record(s, now_ns, out, ret);
+	if (!rc) {
+		s->is_taken = true;
+		s->taken = *ret;
+	}
 	pthread_mutex_unlock(&s->lock);
 	return rc == -EAGAIN ? -ENOENT : rc;
 }
@@ -384,6 +400,7 @@ int spool_next(struct spool *s, int64_t now_ns, struct buf *out, struct spool_ma
 void spool_done(struct spool *s, const struct spool_mark *m)
 {
 	pthread_mutex_lock(&s->lock);
+	s->is_taken = s->taken_dropped = false;
 	/* its segment may have been dropped meanwhile to make room */
 	if (s->n_segments && s->segments[0].number == m->segment && m->end > s->read_at) {
 		s->read_at = m->end;
