@@ -8,11 +8,15 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "source/energy/energy.h"
+#include "source/energy/sensors.h"
 #include "source/counters/topology.h"
 
 #define PMU "/sys/bus/event_source/devices/power"
 #define ZONES "/sys/class/powercap/intel-rapl:"
+#define OTHER "/sys/class/powercap/arm-scmi:"
+#define CHIP "/sys/class/hwmon/hwmon"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -39,6 +43,20 @@ static const char *const files[] = {
 	"/sys/devices/system/cpu/online",
 	"/sys/devices/system/cpu/possible",
 	"/denied",
+	CHIP "0/name",
+	CHIP "0/energy1_label",
+	CHIP "0/energy1_input",
+	CHIP "0/energy2_label",
+	CHIP "0/energy2_input",
+	CHIP "1/device/name",
+	CHIP "1/device/power1_oem_info",
+	CHIP "1/device/power1_average",
+	CHIP "1/device/power1_average_interval",
+	OTHER "0/name",
+	OTHER "0/energy_uj",
+	OTHER "0/max_energy_range_uj",
+	OTHER "0:0/name",
+	OTHER "0:0/power_uw",
 };
 
 static char dir[] = "/dev/shm/jouled-fuzz-energy-XXXXXX";
@@ -116,6 +134,34 @@ static void check(const struct schema *s, const struct reading *r)
 	}
 }
 
+/* What RAPL lacks: no counter moves, and a second passes with the power that its file tells. */
+static void beside_rapl(const struct fsroot *root, struct schema *s, struct reading *r)
+{
+	const uint64_t start = clock_mono_ns() + NS_PER_S;
+	unsigned first = s->n_domains;
+	enum energy_state state;
+	struct sensors *all;
+	char text[400];
+
+	if (sensors_open(root, s, &all, NULL))
+		return;
+	for (uint64_t t = start; t <= start + 2 * NS_PER_S; t += NS_PER_S)
+		sensors_step(all, t, t);
+	r->mono_ns = start + 2 * NS_PER_S;
+	sensors_read(all, r);
+	for (unsigned i = first; i < s->n_domains; i++)
+		if (!s->domains[i].name[0] || !s->domains[i].reason[0] || s->domains[i].package >= s->n_packages ||
+		    r->domains[i].uj_den != 1 || r->domains[i].units > 4 * 20000ull * 1000000)
+			abort();
+	for (unsigned i = 0; sensors_finding(all, i, &state); i++)
+		for (const char *c = sensors_finding(all, i, &state); *c; c++)
+			if ((unsigned char)*c < ' ' || *c == 0x7f)
+				abort();
+	while (sensors_next_warning(all, text, sizeof(text)))
+		;
+	sensors_close(all);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct schema s = { 0 };
@@ -144,6 +190,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		while (rapl_next_warning(rp, text, sizeof(text)))
 			;
 		rapl_close(rp);
+		beside_rapl(root, &s, &r);
 	}
 	perf_seam_free(&seam);
 	fsroot_close(root);

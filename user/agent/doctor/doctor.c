@@ -206,6 +206,17 @@ static void tell_interface(const struct energy_source_ops *ops, const struct ene
 		doctor_line("  note", "", "%s", note);
 }
 
+static void tell_sensors(const struct machine *m)
+{
+	enum energy_state state;
+	const char *text;
+
+	for (unsigned i = 0; m->sensors && (text = sensors_finding(m->sensors, i, &state)); i++)
+		doctor_line("sensor", energy_state_name(state), "%s", text);
+	if (m->sensors && !sensors_finding(m->sensors, 0, &state))
+		doctor_line("sensor", "absent", "no energy or power of the CPUs in hwmon or other powercap zones");
+}
+
 static void tell_energy(struct machine *m, const struct energy_config *c)
 {
 	const struct rapl_options o = { .root = m->root,
@@ -228,10 +239,12 @@ static void tell_energy(struct machine *m, const struct energy_config *c)
 		tell_interface(ops[i], src[i]);
 	if (c->host)
 		doctor_tell_host(m, c->host);
+	if (machine_find_sensors(m, c, &err) == 0)
+		tell_sensors(m);
 	for (unsigned i = 0; i < m->schema.n_domains; i++)
 		doctor_line("domain", "ok", "%s from %s: %s", m->schema.domains[i].name,
 			    energy_interface_name(m->schema.domains[i].interface), m->schema.domains[i].reason);
-	if (m->schema.n_domains)
+	if (!machine_needs_estimate(m))
 		doctor_line("estimate", "ok", "not needed");
 	else if (c->estimate == ESTIMATE_OFF)
 		doctor_line("estimate", "absent", "estimate: off, so there is no energy on this machine");

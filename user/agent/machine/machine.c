@@ -150,6 +150,8 @@ int machine_start_devices(struct machine *m)
 	int rc = gpus_start(m->gpus);
 
 	if (!rc)
+		rc = sensors_start(m->sensors);
+	if (!rc)
 		rc = meters_start(m->meters);
 	return rc ? rc : host_start(m->host);
 }
@@ -158,6 +160,7 @@ static void read_devices(struct machine *m)
 {
 	gpus_read(m->gpus, &m->reading, m->table);
 	meters_read(m->meters, &m->reading);
+	sensors_read(m->sensors, &m->reading);
 	host_read(m->host, &m->reading);
 }
 
@@ -166,7 +169,7 @@ static void say_devices(struct machine *m)
 	char text[400];
 
 	while (gpus_next_warning(m->gpus, text, sizeof(text)) || meters_next_warning(m->meters, text, sizeof(text)) ||
-	       host_next_warning(m->host, text, sizeof(text)))
+	       sensors_next_warning(m->sensors, text, sizeof(text)) || host_next_warning(m->host, text, sizeof(text)))
 		log_warn("%s", text);
 }
 
@@ -174,6 +177,7 @@ static void close_devices(struct machine *m)
 {
 	gpus_close(m->gpus);
 	meters_close(m->meters);
+	sensors_close(m->sensors);
 	host_close(m->host);
 }
 

@@ -12,6 +12,7 @@
 #include "source/counters/counters.h"
 #include "source/counters/cpufreq.h"
 #include "source/energy/energy.h"
+#include "source/energy/sensors.h"
 #include "source/counters/events.h"
 #include "source/gpu/gpus.h"
 #include "source/cgroup/hierarchy.h"
@@ -36,6 +37,8 @@ struct machine {
 	struct counters *counters; /* either these counters ... */
 	struct cpustat *cpustat; /* ... or, with trigger none, this */
 	struct rapl *rapl;
+	unsigned rapl_domains; /* of the schema, or the host's */
+	struct sensors *sensors; /* hwmon and other powercap; NULL: not looked for */
 	struct estimate *estimate; /* NULL: not needed, or off */
 	double estimate_idle_watts, estimate_max_watts; /* of a core, where there is an estimate */
 	struct host *host; /* in a virtual machine; NULL = not asked for */
@@ -88,6 +91,10 @@ void machine_say(struct machine *m);
 void machine_open_spans(struct machine *m, const struct spans_config *c, const char *btf);
 void machine_poll_spans(struct machine *m);
 void machine_say_spans(struct machine *m);
+/* After RAPL was opened: finds what RAPL lacks, with rapl: auto. 0 or -ENOMEM. */
+int machine_find_sensors(struct machine *m, const struct energy_config *c, struct err *err);
+/* True when nothing measures the CPUs' energy. */
+bool machine_needs_estimate(const struct machine *m);
 /* GPUs and meters (machine.c). Their threads start with the measuring thread. */
 int machine_open_devices(struct machine *m, const struct machine_config *c, struct err *err);
 int machine_start_devices(struct machine *m); /* 0 or -errno */

@@ -139,6 +139,17 @@ static void note_interfaces(struct machine *m)
 	}
 }
 
+int machine_find_sensors(struct machine *m, const struct energy_config *c, struct err *err)
+{
+	m->rapl_domains = m->schema.n_domains;
+	return c->host || c->rapl != RAPL_AUTO ? 0 : sensors_open(m->root, &m->schema, &m->sensors, err);
+}
+
+bool machine_needs_estimate(const struct machine *m)
+{
+	return !m->rapl_domains && !sensors_cover_cpus(&m->schema);
+}
+
 static int open_energy(struct machine *m, const struct energy_config *c, struct err *err)
 {
 	const struct rapl_options o = { .root = m->root,
@@ -153,7 +164,9 @@ static int open_energy(struct machine *m, const struct energy_config *c, struct 
 		rc = host_open(&host, &m->schema, &m->host, err);
 	if (rc)
 		return rc;
-	if (m->schema.n_domains)
+	if (machine_find_sensors(m, c, err) != 0)
+		return -ENOMEM;
+	if (!machine_needs_estimate(m))
 		return 0;
 	if (c->rapl == RAPL_AUTO)
 		note_interfaces(m);

@@ -71,7 +71,7 @@ void energy_probe_set(struct energy_probe *p, enum energy_state state, const cha
 }
 
 /* psys of package 0 has no number, as in powercap (intel_rapl_common.c, rapl_init_domains). */
-static void name_domain(char *name, size_t size, enum domain_kind kind, unsigned package, int die)
+void energy_domain_name(char *name, size_t size, enum domain_kind kind, unsigned package, int die)
 {
 	if (kind == DOMAIN_PSYS && package == 0)
 		snprintf(name, size, "psys");
@@ -86,7 +86,7 @@ struct energy_probe *energy_source_add(struct energy_source *e, enum domain_kind
 	struct energy_probe *p = &e->probes[e->n];
 	char name[sizeof(p->name)];
 
-	name_domain(name, sizeof(name), kind, package, die);
+	energy_domain_name(name, sizeof(name), kind, package, die);
 	for (unsigned i = 0; i < e->n; i++) {
 		if (strcmp(e->probes[i].name, name) == 0) {
 			energy_source_add_note(e, "%s: found twice; the second one is not used", name);

@@ -24,6 +24,8 @@ unsigned energy_source_probes(const struct energy_source *e, const struct energy
 enum energy_state energy_source_state(const struct energy_source *e, const char **ret_reason);
 const char *energy_source_note(const struct energy_source *e, unsigned i);
 
+/* "package-0", "package-0-die-1", "psys": unique name of a domain. */
+void energy_domain_name(char *name, size_t size, enum domain_kind kind, unsigned package, int die);
 /* Appends a probe (state OK, one part, any CPU, 1 uJ, named). NULL and a note when the list is
  * full or has that domain already. die = ENERGY_NO_DIE when the package has one counter. */
 struct energy_probe *energy_source_add(struct energy_source *e, enum domain_kind kind, unsigned package, int die);
