@@ -90,6 +90,17 @@ static int open_place(const struct fsroot *root, const struct sensor *s, const c
 	return fsroot_openat(root, path, O_RDONLY);
 }
 
+/* The longest time between two reads in which nothing is lost: power is not bridged for longer, and a counter wraps once
+ * at most. */
+static uint64_t sure_ns(const struct sensor_feed *f, const struct sensor *s)
+{
+	double turn_ns = (double)s->wrap_units / (watts_bound(s) * 1e-3);
+
+	if (s->way != SENSOR_COUNTER)
+		return f->longest_ns;
+	return !s->wrap_units || turn_ns > (double)INT64_MAX ? UINT64_MAX : (uint64_t)turn_ns;
+}
+
 int sensor_feed_add(struct sensor_feed *f, const struct fsroot *root, const struct sensor *s, char *why, size_t size)
 {
 	struct sensor_part *more = realloc(f->parts, (f->n + 1) * sizeof(*more)), *p;
@@ -118,6 +129,7 @@ int sensor_feed_add(struct sensor_feed *f, const struct fsroot *root, const stru
 	if (f->n > MANY_PARTS && f->pace_ns < SLOW_PACE_NS)
 		f->pace_ns = SLOW_PACE_NS;
 	f->longest_ns = 3 * f->pace_ns > LONGEST_NS ? 3 * f->pace_ns : LONGEST_NS;
+	f->sure_ns = sure_ns(f, s);
 	return 0;
 }
 
@@ -237,7 +249,7 @@ static void say_events(struct sensor_feed *f, const struct rapl_feed_events *bef
 	if (now.resets != before->resets)
 		warn(f, "went back (sleep, another driver or another unit); energy in between is not known");
 	if (now.dropped != before->dropped)
-		warn(f, "jumped, or was silent for too long; energy in between is partial");
+		warn(f, "jumped, or was read too late; energy in between is partial");
 }
 
 void sensor_feed_read(struct sensor_feed *f, const struct fsroot *root, uint64_t now_ns, uint64_t boot_ns)
@@ -259,7 +271,7 @@ void sensor_feed_read(struct sensor_feed *f, const struct fsroot *root, uint64_t
 	}
 	if (f->failures)
 		f->restarts++;
-	else if (f->time_ns && now_ns - f->time_ns > f->longest_ns && f->parts[0].sensor->way != SENSOR_COUNTER)
+	else if (f->time_ns && now_ns - f->time_ns > f->sure_ns)
 		f->gaps++;
 	if (f->failures)
 		warn(f, "answers again; what it measured meanwhile is not known");

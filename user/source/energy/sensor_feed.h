@@ -19,6 +19,7 @@ struct sensor_feed {
 	unsigned n;
 	struct sensor_part *parts;
 	uint64_t pace_ns, longest_ns; /* a longer pause between two values of power is not bridged */
+	uint64_t sure_ns; /* after a longer pause energy may be missing */
 	uint64_t due_ns, time_ns; /* of the next read; of the last good one, 0 = none */
 	uint64_t units, moved_ns;
 	uint64_t gaps, errors, restarts; /* cumulative */
