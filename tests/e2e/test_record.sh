@@ -243,6 +243,14 @@ staged_rows() {
 	find "$root/power-limit/cut" -path '*/_staged-*' -name "$1.csv" -exec cat {} + 2>/dev/null | wc -l
 }
 
+# rows_inside TABLE: those of the experiment. Rows from before it may be written after the command has begun.
+rows_inside() {
+	events=$(find "$root/power-limit/cut" -path '*/_staged-*' -name timestamps.csv 2>/dev/null | head -n 1)
+	begin=$(sed -n 's/,experiment_begin,.*//p' "$events" 2>/dev/null)
+	[ -n "$begin" ] || begin=never
+	awk -F , -v begin="$begin" '$2 > begin' "${events%/*}/$1.csv" 2>/dev/null | grep -vc timestamp
+}
+
 # Cut off: joulectl alone, at last with all of its process group.
 for signal in TERM INT KILL GROUP; do
 	rm -f "$work/ready"
@@ -253,11 +261,8 @@ for signal in TERM INT KILL GROUP; do
 	recorder=$!
 	wait_until 200 test -s "$work/ready"
 	agents="$agents $(cat "$work/ready")"
-	# of the experiment, beside those from before it
-	rapl=$(staged_rows rapl-power) of_cgroup=$(staged_rows cgroup-power) gpu=$(staged_rows gpu-power)
 	has_rows() {
-		[ "$(staged_rows rapl-power)" -ge $((rapl + 6)) ] && [ "$(staged_rows cgroup-power)" -ge $((of_cgroup + 6)) ] &&
-			[ "$(staged_rows gpu-power)" -ge $((gpu + 6)) ]
+		[ "$(rows_inside rapl-power)" -ge 6 ] && [ "$(rows_inside cgroup-power)" -ge 6 ] && [ "$(rows_inside gpu-power)" -ge 6 ]
 	}
 	check cut-$signal-begun wait_until 100 has_rows
 	check cut-$signal-limited limit_is 150000
