@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Names on the metrics page: a pod whose log folder comes after its cgroup, what a container makes of itself, a
-# cgroup given to a user, a container whose files go as soon as they were read, between two readings, and real containers of
+# cgroup given to a user, steps of a batch job, a container whose files go as soon as they were read, between two readings, and real containers of
 # podman that lived for a second and for a moment.
 . tests/e2e/lib.sh
 need_root
@@ -87,6 +87,29 @@ make_below "/$name-user.slice/kubepods.slice"
 make_below "/$name-user.slice/kubepods.slice/kubepods-pod$(printf %s "$uid" | tr - _).slice"
 spin "$cgroup"
 check names-delegated names "/$name-user.slice/kubepods.slice/kubepods-pod$(printf %s "$uid" | tr - _).slice" user=12345
+
+# a job of Slurm; its steps are one group
+job=$$
+make_below "/$name.slice"
+for part in slurmstepd.scope job_$job step_batch user task_0; do
+	below=${below:-/$name.slice}/$part
+	make_below "$below"
+done
+spin "$cgroup"
+check names-job names "$below" job_id=$job job_step=batch unit=slurmstepd.scope
+below=/$name.slice/slurmstepd.scope/job_$job/step_0
+make_below "$below"
+spin "$cgroup"
+echo 'metrics: { by: job }' >"$work/job.yaml"
+agent job -c "$work/job.yaml"
+job_row() {
+	page job && grep -c "^jouled_cgroup_cpu_seconds_total{job_id=\"$job\"} " "$work/page" >"$work/rows"
+}
+if wait_until 150 job_row && [ "$(cat "$work/rows")" = 1 ] && ! grep -q "step_" "$work/page"; then
+	ok names-by-job
+else
+	fail names-by-job "$(grep cpu_seconds "$work/page" | tail -n 3)"
+fi
 
 # texts that shells, JSON, HTML and terminals would obey
 strange="a\"b\\\\'\$(id)<b>&;"

@@ -37,6 +37,7 @@ static void test_words(void **state)
 	assert_true(grouping_parse("namespace", &g) && g.kind == GROUP_NAMESPACE && grouping_by_names(&g));
 	assert_true(grouping_parse("slice", &g) && g.kind == GROUP_SLICE && !grouping_by_names(&g));
 	assert_true(grouping_parse("depth 2", &g) && g.kind == GROUP_DEPTH && g.depth == 2);
+	assert_true(grouping_parse("job", &g) && g.kind == GROUP_JOB && grouping_by_names(&g));
 	for (unsigned i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
 		size_t len = grouping_path(&paths[i].g, paths[i].path);
 
@@ -45,9 +46,36 @@ static void test_words(void **state)
 	}
 }
 
+/* The steps of a job are one group; another user's job of that number, from another cluster, is not in it. */
+static void test_jobs(void **state)
+{
+	static const struct names_draft drafts[] = {
+		{ .field = { [NAME_RUNTIME] = "slurm", [NAME_JOB] = "4711", [NAME_STEP] = "0", [NAME_USER] = "1000" } },
+		{ .field = { [NAME_RUNTIME] = "slurm", [NAME_JOB] = "4711", [NAME_STEP] = "batch", [NAME_USER] = "1000" } },
+		{ .field = { [NAME_RUNTIME] = "slurm", [NAME_JOB] = "4712", [NAME_STEP] = "0", [NAME_USER] = "1000" } },
+		{ .field = { [NAME_RUNTIME] = "slurm", [NAME_JOB] = "4711", [NAME_STEP] = "0", [NAME_USER] = "1001" } },
+		{ .field = { [NAME_UNIT] = "a.service", [NAME_USER] = "1000" } },
+	};
+	const struct grouping by = { .kind = GROUP_JOB };
+	char keys[5][GROUPING_KEY_MAX];
+
+	for (unsigned i = 0; i < 5; i++) {
+		struct names *n = names_new(&drafts[i]);
+		struct names_draft d;
+
+		assert_int_equal(grouping_names(&by, n, &d), i < 4);
+		assert_null(d.field[NAME_STEP]);
+		grouping_key(&d, keys[i]);
+		names_put(n);
+	}
+	assert_string_equal(keys[0], keys[1]);
+	assert_string_not_equal(keys[0], keys[2]);
+	assert_string_not_equal(keys[0], keys[3]);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_words) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_words), cmocka_unit_test(test_jobs) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

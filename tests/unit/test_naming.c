@@ -87,6 +87,12 @@ static const struct expected layouts[] = {
 	{ "logs", USER "/app.slice/app-x.service", "systemd|||||user@1000.service/app-x.service|1000", true },
 	{ "logs", "/machine.slice/machine-qemu\\x2d1\\x2ddb.scope", "machine||||db||", true },
 	{ "logs", "/lxc/box", "lxc|||box|||", true },
+	{ "logs", "/machine.slice/machine-db.scope/payload/init.scope", "nspawn|||db|db||", true },
+	{ "logs", "/nomad.slice/share.slice/" POD ".web.scope", "nomad|||web|||", true },
+	{ "logs", "/system.slice/slurmstepd.scope/job_4711/step_batch/user/task_0",
+	  "slurm|||||slurmstepd.scope||4711|batch", true },
+	{ "logs", "/slurm/uid_1000/job_42/step_0", "slurm||||||1000|42|0", true },
+	{ "logs", "/slurm/uid_1000/job_42", "slurm||||||1000|42|", true },
 	{ "logs", "/", "", true },
 	{ "logs", "/x/y", "", true },
 };
@@ -110,6 +116,8 @@ static const char *join(const struct names *n)
 
 	for (unsigned i = 0; i < 7; i++)
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", i ? "|" : "", names_text(n, fields[i]));
+	if (*names_text(n, NAME_JOB))
+		snprintf(text + at, sizeof(text) - at, "|%s|%s", names_text(n, NAME_JOB), names_text(n, NAME_STEP));
 	return n ? text : "";
 }
 

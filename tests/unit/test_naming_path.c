@@ -18,6 +18,7 @@
 #define POD_ "0d5f1c1e_8f2b_4b7a_9f61_2f1f0a5c7d11"
 #define STATIC_POD "9d1f0e3c5b7a48629d1f0e3c5b7a4862"
 #define KUBE "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" POD_ ".slice"
+#define SLURM "/system.slice/slurmstepd.scope"
 #define USER "/user.slice/user-1000.slice/user@1000.service"
 
 struct expected {
@@ -91,18 +92,66 @@ static const struct expected table[] = {
 	  "", "/machine.slice/machine-qemu\\x2d1\\x2dubuntu\\x2d24.scope", NOBODY },
 	{ "/machine.slice/machine-lxc\\x2d77\\x2dbox.scope", PLACE_MACHINE, "", "", "box", "",
 	  "/machine.slice/machine-lxc\\x2d77\\x2dbox.scope", NOBODY },
-	{ "/machine.slice/machine-debian.scope/payload", PLACE_MACHINE, "", "", "debian", "",
+	{ "/machine.slice/machine-debian.scope", PLACE_MACHINE, "", "", "debian", "",
 	  "/machine.slice/machine-debian.scope", NOBODY },
-	{ "/machine.slice/systemd-nspawn@build\\x2d1.service", PLACE_MACHINE, "", "", "build-1", "",
+	/* systemd-nspawn */
+	{ "/machine.slice/machine-debian.scope/payload", PLACE_NSPAWN, "", "", "debian", "",
+	  "/machine.slice/machine-debian.scope/payload", NOBODY },
+	{ "/machine.slice/machine-debian.scope/payload/system.slice/ssh.service", PLACE_NSPAWN, "", "", "debian", "",
+	  "/machine.slice/machine-debian.scope/payload", NOBODY },
+	{ "/machine.slice/machine-debian.scope/supervisor", PLACE_NSPAWN, "", "", "debian", "",
+	  "/machine.slice/machine-debian.scope/supervisor", NOBODY },
+	{ "/machine.slice/machine-lxc\\x2d77\\x2dbox.scope/payload", PLACE_MACHINE, "", "", "box", "",
+	  "/machine.slice/machine-lxc\\x2d77\\x2dbox.scope", NOBODY },
+	{ "/machine.slice/systemd-nspawn@build\\x2d1.service", PLACE_NSPAWN, "", "", "build-1", "",
 	  "/machine.slice/systemd-nspawn@build\\x2d1.service", NOBODY },
 	{ "/machine/qemu-2-old.libvirt-qemu/emulator", PLACE_MACHINE, "", "", "old", "",
 	  "/machine/qemu-2-old.libvirt-qemu", NOBODY },
 	/* LXC */
 	{ "/lxc.payload.alpine/init.scope", PLACE_LXC, "", "", "alpine", "", "/lxc.payload.alpine", NOBODY },
 	{ "/lxc/alpine", PLACE_LXC, "", "", "alpine", "", "/lxc/alpine", NOBODY },
-	{ "/lxc.monitor.alpine", PLACE_NONE, "", "", "", "", "", NOBODY },
+	{ "/lxc.monitor.alpine", PLACE_LXC, "", "", "alpine", "", "/lxc.monitor.alpine", NOBODY },
+	{ "/lxc.monitor/alpine", PLACE_LXC, "", "", "alpine", "", "/lxc.monitor/alpine", NOBODY },
+	{ "/lxc.payload.shop_web/system.slice/cron.service", PLACE_LXC, "", "", "shop_web", "", "/lxc.payload.shop_web",
+	  NOBODY },
+	{ "/lxc.payload.", PLACE_NONE, "", "", "", "", "", NOBODY },
+	{ "/lxc.payloads", PLACE_NONE, "", "", "", "", "", NOBODY },
 	{ USER "/app.slice/lxc-1.scope/lxc.payload.mine", PLACE_LXC, "", "", "mine", "user@1000.service/lxc-1.scope",
 	  USER "/app.slice/lxc-1.scope/lxc.payload.mine", 1000 },
+	/* Nomad */
+	{ "/nomad.slice/share.slice/" POD ".web.scope", PLACE_NOMAD, "", POD, "web", "",
+	  "/nomad.slice/share.slice/" POD ".web.scope", NOBODY },
+	{ "/nomad.slice/reserve.slice/" POD ".a.b.scope/x", PLACE_NOMAD, "", POD, "a.b", "",
+	  "/nomad.slice/reserve.slice/" POD ".a.b.scope", NOBODY },
+	{ "/nomad.slice/" POD ".web.scope", PLACE_NOMAD, "", POD, "web", "", "/nomad.slice/" POD ".web.scope", NOBODY },
+	{ "/nomad/" POD ".web", PLACE_NOMAD, "", POD, "web", "", "/nomad/" POD ".web", NOBODY },
+	{ "/nomad/share/" POD ".web", PLACE_NOMAD, "", POD, "web", "", "/nomad/share/" POD ".web", NOBODY },
+	{ "/nomad/" POD ".", PLACE_NONE, "", "", "", "", "", NOBODY },
+	{ "/nomad.slice/share.slice/" POD "..scope", PLACE_NONE, "", "", "", POD "..scope", "", NOBODY },
+	{ "/nomad.slice/share.slice/0d5f1c1e.web.scope", PLACE_NONE, "", "", "", "0d5f1c1e.web.scope", "", NOBODY },
+	{ "/x/nomad/" POD ".web", PLACE_NONE, "", "", "", "", "", NOBODY },
+	/* Slurm, cgroup/v2 */
+	{ SLURM, PLACE_NONE, "", "", "", "slurmstepd.scope", "", NOBODY },
+	{ SLURM "/system", PLACE_NONE, "", "", "", "slurmstepd.scope", "", NOBODY },
+	/* Slurm, cgroup/v1 */
+	{ "/slurm/uid_1000", PLACE_NONE, "", "", "", "", "", 1000 },
+	/* what looks like a job */
+	{ SLURM "/job_", PLACE_NONE, "", "", "", "slurmstepd.scope", "", NOBODY },
+	{ SLURM "/job_4294967296", PLACE_NONE, "", "", "", "slurmstepd.scope", "", NOBODY },
+	{ SLURM "/job_00000000001", PLACE_NONE, "", "", "", "slurmstepd.scope", "", NOBODY },
+	{ SLURM "/job_01", PLACE_NONE, "", "", "", "slurmstepd.scope", "", NOBODY },
+	{ SLURM "/job_1x", PLACE_NONE, "", "", "", "slurmstepd.scope", "", NOBODY },
+	{ SLURM "/job_-1", PLACE_NONE, "", "", "", "slurmstepd.scope", "", NOBODY },
+	{ SLURM "/x/job_1", PLACE_NONE, "", "", "", "slurmstepd.scope", "", NOBODY },
+	{ "/slurmstepd.scope/job_1", PLACE_NONE, "", "", "", "slurmstepd.scope", "", NOBODY },
+	{ "/system.slice/x.service/slurmstepd.scope/job_1", PLACE_NONE, "", "", "", "x.service", "", NOBODY },
+	{ USER "/app.slice/slurmstepd.scope/job_1/step_0", PLACE_NONE, "", "", "", "user@1000.service/slurmstepd.scope",
+	  "", 1000 },
+	{ "/x/slurm/uid_1/job_1", PLACE_NONE, "", "", "", "", "", NOBODY },
+	{ "/slurm/job_1", PLACE_NONE, "", "", "", "", "", NOBODY },
+	{ "/slurm/uid_4294967295/job_1", PLACE_NONE, "", "", "", "", "", NOBODY },
+	{ "/slurm/uid_99999999999/job_1", PLACE_NONE, "", "", "", "", "", NOBODY },
+	{ "/docker/" ID "/system.slice/slurmstepd.scope/job_1", PLACE_DOCKER, "", ID, "", "", "/docker/" ID, NOBODY },
 	/* systemd */
 	{ "/", PLACE_NONE, "", "", "", "", "", NOBODY },
 	{ "/init.scope", PLACE_NONE, "", "", "", "init.scope", "", NOBODY },
@@ -138,6 +187,44 @@ static const struct expected table[] = {
 	{ "/user.slice/user-99999999999.slice", PLACE_NONE, "", "", "", "user-99999999999.slice", "", NOBODY },
 };
 
+static const struct {
+	const char *path, *job, *step, *unit, *end;
+	uid_t user;
+} jobs[] = {
+	{ SLURM "/job_4711", "4711", "", "slurmstepd.scope", SLURM "/job_4711", NOBODY },
+	{ SLURM "/job_4711/step_0/user/task_0", "4711", "0", "slurmstepd.scope", SLURM "/job_4711/step_0", NOBODY },
+	{ SLURM "/job_4711/step_0/slurm", "4711", "0", "slurmstepd.scope", SLURM "/job_4711/step_0", NOBODY },
+	{ SLURM "/job_4711/step_batch/user/task_special", "4711", "batch", "slurmstepd.scope",
+	  SLURM "/job_4711/step_batch", NOBODY },
+	{ SLURM "/job_4711/step_0+1/user", "4711", "0+1", "slurmstepd.scope", SLURM "/job_4711/step_0+1", NOBODY },
+	{ "/system.slice/node7_slurmstepd.scope/job_12/step_extern/user/task_special", "12", "extern",
+	  "node7_slurmstepd.scope", "/system.slice/node7_slurmstepd.scope/job_12/step_extern", NOBODY },
+	{ "/slurm/uid_1000/job_42", "42", "", "", "/slurm/uid_1000/job_42", 1000 },
+	{ "/slurm/uid_0/job_4294967295/step_interactive/task_3", "4294967295", "interactive", "",
+	  "/slurm/uid_0/job_4294967295/step_interactive", 0 },
+	{ "/slurm_node7/uid_7/job_1/step_batch", "1", "batch", "", "/slurm_node7/uid_7/job_1/step_batch", 7 },
+	{ SLURM "/job_4711/step_", "4711", "", "slurmstepd.scope", SLURM "/job_4711", NOBODY },
+	{ SLURM "/job_4711/step_A;b/user", "4711", "", "slurmstepd.scope", SLURM "/job_4711/step_A;b", NOBODY },
+	{ SLURM "/job_4711/step_000000000000000000000000000000000", "4711", "", "slurmstepd.scope",
+	  SLURM "/job_4711/step_000000000000000000000000000000000", NOBODY },
+	{ SLURM "/job_4711/docker/" ID, "4711", "", "slurmstepd.scope", SLURM "/job_4711", NOBODY },
+};
+
+static void test_jobs(void **state)
+{
+	for (unsigned i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
+		struct place p;
+
+		naming_parse(jobs[i].path, &p);
+		if (p.kind != PLACE_JOB || strcmp(p.job, jobs[i].job) || strcmp(p.step, jobs[i].step) ||
+		    strcmp(p.unit, jobs[i].unit) || p.user != jobs[i].user || *p.id || *p.pod_uid || *p.name)
+			fail_msg("%s: kind %d job %s step %s unit %s user %u", jobs[i].path, p.kind, p.job, p.step,
+				 p.unit, p.user);
+		assert_int_equal(p.end, strlen(jobs[i].end));
+		assert_memory_equal(jobs[i].path, jobs[i].end, p.end);
+	}
+}
+
 static void test_paths(void **state)
 {
 	for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -146,9 +233,9 @@ static void test_paths(void **state)
 
 		naming_parse(e->path, &p);
 		if (p.kind != e->kind || strcmp(p.pod_uid, e->pod_uid) || strcmp(p.id, e->id) ||
-		    strcmp(p.name, e->name) || strcmp(p.unit, e->unit) || p.user != e->user)
-			fail_msg("%s: kind %d pod %s id %s name %s unit %s user %u", e->path, p.kind, p.pod_uid, p.id,
-				 p.name, p.unit, p.user);
+		    strcmp(p.name, e->name) || strcmp(p.unit, e->unit) || p.user != e->user || *p.job || *p.step)
+			fail_msg("%s: kind %d pod %s id %s name %s unit %s user %u job %s step %s", e->path, p.kind,
+				 p.pod_uid, p.id, p.name, p.unit, p.user, p.job, p.step);
 		assert_int_equal(p.end, strlen(e->end));
 		assert_memory_equal(e->path, e->end, p.end);
 		assert_true(p.kind == PLACE_NONE || (p.above < p.end && e->path[p.above - 1] == '/'));
@@ -189,6 +276,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_paths),
+		cmocka_unit_test(test_jobs),
 		cmocka_unit_test(test_long),
 		cmocka_unit_test(test_unescape),
 	};

@@ -14,6 +14,7 @@ static const struct {
 	[GROUP_POD] = { "pod", BIT(NAME_NAMESPACE) | BIT(NAME_POD) },
 	[GROUP_CONTAINER] = { "container",
 			      BIT(NAME_NAMESPACE) | BIT(NAME_POD) | BIT(NAME_CONTAINER) | BIT(NAME_MACHINE) },
+	[GROUP_JOB] = { "job", BIT(NAME_JOB) | BIT(NAME_USER) },
 	[GROUP_UNIT] = { "unit", BIT(NAME_UNIT) | BIT(NAME_USER) },
 	[GROUP_SLICE] = { "slice", 0 },
 	[GROUP_DEPTH] = { "depth ", 0 },

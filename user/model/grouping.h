@@ -9,7 +9,7 @@
 
 #define GROUPING_DEPTH_MAX 32
 #define GROUPING_KEY_MAX 1100 /* bytes of the key of names: four texts of NAMING_TEXT_MAX with what divides them */
-#define GROUPING_WANTED "namespace, pod, container, unit, slice or depth N, where N is 1 to 32" /* for messages */
+#define GROUPING_WANTED "namespace, pod, container, job, unit, slice or depth N, where N is 1 to 32" /* for messages */
 #define GROUPING_MARK '=' /* first byte of a key of names; a path begins with a slash */
 #define GROUPING_UNNAMED "unnamed" /* the group of cgroups without such names */
 
@@ -18,6 +18,7 @@ enum grouping_kind {
 	GROUP_NAMESPACE,
 	GROUP_POD,
 	GROUP_CONTAINER, /* or machine */
+	GROUP_JOB,
 	GROUP_UNIT,
 	GROUP_SLICE,
 	GROUP_DEPTH,

@@ -8,7 +8,8 @@
 #include "base/text.h"
 
 static const char *const keys[NAME_FIELDS] = {
-	"runtime", "namespace", "pod", "pod_uid", "container", "container_id", "machine", "unit", "user",
+	"runtime", "namespace", "pod",  "pod_uid", "container", "container_id",
+	"machine", "unit",      "user", "job_id",  "job_step",
 };
 
 const char *name_field_key(enum name_field f)
@@ -87,11 +88,14 @@ void names_set(struct names **slot, struct names *n)
 int names_title(const struct names *n, char *dst, size_t size)
 {
 	const char *pod = names_text(n, NAME_POD), *container = names_text(n, NAME_CONTAINER);
+	const char *job = names_text(n, NAME_JOB), *step = names_text(n, NAME_STEP);
 	const char *space = names_text(n, NAME_NAMESPACE), *one;
 
 	if (*space && *pod)
 		return snprintf(dst, size, "%s/%s%s%s", space, pod, *container ? "/" : "", container);
 	one = *container ? container : names_text(n, NAME_MACHINE);
+	if (!*one && *job)
+		return snprintf(dst, size, "job %s%s%s", job, *step ? "." : "", step);
 	return snprintf(dst, size, "%s", *one ? one : names_text(n, NAME_UNIT));
 }
 

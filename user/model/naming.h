@@ -13,7 +13,7 @@
 #define NAMING_TEXT_MAX 253 /* a Kubernetes name's limit, the longest of all (DNS subdomain) */
 
 enum name_field {
-	NAME_RUNTIME, /* kubernetes docker podman containerd machine lxc systemd */
+	NAME_RUNTIME, /* kubernetes docker podman containerd nomad lxc nspawn machine slurm systemd */
 	NAME_NAMESPACE,
 	NAME_POD,
 	NAME_POD_UID,
@@ -21,7 +21,9 @@ enum name_field {
 	NAME_CONTAINER_ID,
 	NAME_MACHINE, /* virtual machine or registered machine */
 	NAME_UNIT, /* as systemctl spells it; USER-MANAGER/UNIT for those of a user */
-	NAME_USER, /* number of the user who gave the names; none = root */
+	NAME_USER, /* number of the user who gave the names, or whose job it is; none = root */
+	NAME_JOB, /* number of a batch job */
+	NAME_STEP, /* of that job: a number, batch, extern, interactive */
 	NAME_FIELDS
 };
 
@@ -50,7 +52,7 @@ static inline const char *names_text(const struct names *n, enum name_field f)
 }
 /* Sets *slot to n with a reference of its own, and gives back the one that the slot held. */
 void names_set(struct names **slot, struct names *n);
-/* The title for people: NAMESPACE/POD/CONTAINER, else the container, machine or unit. Length as snprintf; 0 and ""
+/* The title for people: NAMESPACE/POD/CONTAINER, else the container, machine, JOB.STEP or unit. Length as snprintf; 0 and ""
  * where there is none. */
 int names_title(const struct names *n, char *dst, size_t size);
 /* Writes "names":{"pod":..., ...} with the names that there are; no member for NULL. */

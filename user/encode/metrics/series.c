@@ -280,7 +280,7 @@ static bool shown(const struct totals *t, unsigned row)
 static void add_names(const struct series_writer *w, struct buf *b, const struct names *n)
 {
 	static const enum name_field shown_names[] = {
-		NAME_NAMESPACE, NAME_POD, NAME_CONTAINER, NAME_MACHINE, NAME_UNIT, NAME_USER,
+		NAME_NAMESPACE, NAME_POD, NAME_CONTAINER, NAME_MACHINE, NAME_UNIT, NAME_USER, NAME_JOB, NAME_STEP,
 	};
 
 	for (unsigned i = 0; n && i < sizeof(shown_names) / sizeof(shown_names[0]); i++) {

@@ -174,7 +174,7 @@ static const struct key access_keys[] = {
 };
 
 #define BY_HELP \
-	"Groups in place of cgroups: namespace, pod, container, unit, slice, or depth N for the first N names of the path. A " \
+	"Groups in place of cgroups: namespace, pod, container, job, unit, slice, or depth N for the first N names of the path. A " \
 	"cgroup's energy stays with its group when it ends; what has no such name is the group unnamed. top counts groups then."
 #define MAX_SERIES_HELP \
 	"Series that the page has at most, those of the machine and of ended cgroups too: top is lowered to what fits. The " \

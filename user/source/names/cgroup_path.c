@@ -11,6 +11,8 @@ struct walk {
 	size_t n, n_above;
 	bool slices; /* all above are slices of the system, which root alone makes */
 	bool pods; /* below kubepods */
+	bool nomad; /* below Nomad's cgroup */
+	bool slurm_users, slurm_jobs; /* right below Slurm's cgroup of users, or of jobs */
 	bool unit_ended; /* the unit is known; the following components are inside of it */
 	unsigned level; /* 0 = first component */
 };
@@ -165,10 +167,24 @@ static const char *machine_name(const char *s)
 	return digits && at[digits] == '-' && at[digits + 1] ? at + digits + 1 : s;
 }
 
-static bool match_machine(const struct walk *w, struct place *p)
+/* Takes the next component into this one where it is `word` or, with a word that ends in '_', begins with it and has
+ * more. */
+static bool join_next(struct walk *w, const char *word)
+{
+	const char *s = w->s + w->n + (w->s[w->n] == '/');
+	size_t n = strcspn(s, "/");
+
+	if (w->s[w->n] != '/' || !(word[strlen(word) - 1] == '_' ? begins(s, n, word) : is(s, n, word)))
+		return false;
+	w->n += 1 + n;
+	return true;
+}
+
+static enum place_kind match_machine(struct walk *w, struct place *p)
 {
 	static const char *const old[] = { ".libvirt-qemu", ".libvirt-lxc" };
 	char text[NAMING_TEXT_MAX + 1];
+	enum place_kind kind = PLACE_MACHINE;
 	size_t skip = 0, cut = 0;
 
 	if (w->slices && begins(w->s, w->n, "machine-") && ends(w->s, w->n, ".scope")) {
@@ -177,28 +193,95 @@ static bool match_machine(const struct walk *w, struct place *p)
 	} else if (w->slices && begins(w->s, w->n, "systemd-nspawn@") && ends(w->s, w->n, ".service")) {
 		skip = strlen("systemd-nspawn@");
 		cut = strlen(".service");
+		kind = PLACE_NSPAWN;
 	} else if (w->level == 1 && is(w->above, w->n_above, "machine")) {
 		for (unsigned i = 0; i < 2; i++)
 			cut = ends(w->s, w->n, old[i]) ? strlen(old[i]) : cut;
 	}
 	if (!cut || w->n <= skip + cut || !naming_unescape(w->s + skip, w->n - skip - cut, text, sizeof(text)))
-		return false;
+		return PLACE_NONE;
 	snprintf(p->name, sizeof(p->name), "%s", machine_name(text));
+	/* nspawn alone divides its scope so; a libvirt name has a number */
+	if (skip && strcmp(p->name, text) == 0 && (join_next(w, "payload") || join_next(w, "supervisor")))
+		kind = PLACE_NSPAWN;
+	return kind;
+}
+
+static bool copy_name(struct place *p, const char *s, size_t n)
+{
+	if (!n || n > NAMING_TEXT_MAX)
+		return false;
+	memcpy(p->name, s, n);
+	p->name[n] = '\0';
 	return true;
 }
 
 static bool match_lxc(const struct walk *w, struct place *p)
 {
-	size_t skip = 0;
+	static const char *const parts[] = { "lxc.payload", "lxc.monitor" };
 
-	if (begins(w->s, w->n, "lxc.payload.") && (w->slices || p->user != NAMING_NOBODY))
-		skip = strlen("lxc.payload.");
-	else if (w->level != 1 || (!is(w->above, w->n_above, "lxc") && !is(w->above, w->n_above, "lxc.payload")))
+	for (unsigned i = 0; i < 2; i++) {
+		size_t n = strlen(parts[i]);
+
+		if (begins(w->s, w->n, parts[i]) && w->s[n] == '.' && (w->slices || p->user != NAMING_NOBODY))
+			return copy_name(p, w->s + n + 1, w->n - n - 1);
+		if (w->level == 1 && is(w->above, w->n_above, parts[i]))
+			return copy_name(p, w->s, w->n);
+	}
+	return w->level == 1 && is(w->above, w->n_above, "lxc") && copy_name(p, w->s, w->n);
+}
+
+/* ALLOCATION.TASK[.scope], where the first is a UUID, below nomad.slice or nomad and there below share or reserve. */
+static bool match_nomad(const struct walk *w, struct place *p)
+{
+	static const char *const above[] = {
+		"nomad.slice", "share.slice", "reserve.slice", "nomad", "share", "reserve"
+	};
+	const size_t skip = NAMING_UID_MAX + 1, cut = ends(w->s, w->n, ".scope") ? strlen(".scope") : 0;
+	bool below = false;
+
+	for (unsigned i = 0; i < sizeof(above) / sizeof(above[0]); i++)
+		below |= is(w->above, w->n_above, above[i]);
+	if (!w->nomad || !below || w->n <= skip + cut || w->s[NAMING_UID_MAX] != '.' ||
+	    !copy_pod_uid(w->s, NAMING_UID_MAX, p->id) || !copy_name(p, w->s + skip, w->n - skip - cut)) {
+		p->id[0] = '\0';
 		return false;
-	if (w->n - skip > NAMING_TEXT_MAX)
+	}
+	return true;
+}
+
+/* Copies the number behind `word`; 32 bits, without zeros in front. */
+static bool copy_number(const char *s, size_t n, const char *word, char dst[NAMING_JOB_MAX + 1])
+{
+	size_t m = strlen(word), digits = 0;
+
+	if (!begins(s, n, word) || n - m > NAMING_JOB_MAX || (s[m] == '0' && n - m > 1))
 		return false;
-	memcpy(p->name, w->s + skip, w->n - skip);
-	p->name[w->n - skip] = '\0';
+	while (digits < n - m && s[m + digits] >= '0' && s[m + digits] <= '9')
+		digits++;
+	if (digits < n - m)
+		return false;
+	memcpy(dst, s + m, digits);
+	dst[digits] = '\0';
+	return strtoull(dst, NULL, 10) <= UINT32_MAX;
+}
+
+/* job_NUMBER and the step in it. */
+static bool match_job(struct walk *w, struct place *p)
+{
+	const size_t skip = w->n + 1 + strlen("step_");
+
+	if (!w->slurm_jobs || !copy_number(w->s, w->n, "job_", p->job))
+		return false;
+	if (join_next(w, "step_")) {
+		const char *step = w->s + skip;
+		size_t n = w->n - skip;
+
+		if (n <= NAMING_STEP_MAX && strspn(step, "0123456789+abcdefghijklmnopqrstuvwxyz") >= n) {
+			memcpy(p->step, step, n);
+			p->step[n] = '\0';
+		}
+	}
 	return true;
 }
 
@@ -208,10 +291,14 @@ static enum place_kind match(struct walk *w, struct place *p)
 
 	if (kind != PLACE_NONE || w->pods)
 		return kind;
+	if (match_job(w, p))
+		return PLACE_JOB;
 	kind = match_container(w, p);
+	if (kind == PLACE_NONE)
+		kind = match_machine(w, p);
 	if (kind != PLACE_NONE)
 		return kind;
-	return match_machine(w, p) ? PLACE_MACHINE : match_lxc(w, p) ? PLACE_LXC : PLACE_NONE;
+	return match_nomad(w, p) ? PLACE_NOMAD : match_lxc(w, p) ? PLACE_LXC : PLACE_NONE;
 }
 
 static bool is_unit(const char *s, size_t n)
@@ -254,6 +341,21 @@ static void follow_unit(struct walk *w, struct place *p)
 	w->unit_ended = unit && (manager || !begins(w->s, w->n, "user@"));
 }
 
+/* Slurm's own cgroups: slurmstepd.scope or NODE_slurmstepd.scope of v2; of v1 slurm or slurm_NODE, and uid_UID in it. */
+static void follow_slurm(struct walk *w, struct place *p)
+{
+	char uid[NAMING_JOB_MAX + 1];
+	bool users = w->slurm_users;
+
+	w->slurm_users = !w->level && (is(w->s, w->n, "slurm") || begins(w->s, w->n, "slurm_"));
+	w->slurm_jobs = w->slices && w->level &&
+			(is(w->s, w->n, "slurmstepd.scope") || ends(w->s, w->n, "_slurmstepd.scope"));
+	if (!users || !copy_number(w->s, w->n, "uid_", uid) || strtoul(uid, NULL, 10) >= NAMING_NOBODY)
+		return;
+	p->user = (uid_t)strtoul(uid, NULL, 10);
+	w->slurm_jobs = true;
+}
+
 /* Updates the facts for the components below. */
 static void step_down(struct walk *w, struct place *p)
 {
@@ -261,6 +363,8 @@ static void step_down(struct walk *w, struct place *p)
 
 	if (w->slices && user != NAMING_NOBODY)
 		p->user = user;
+	follow_slurm(w, p);
+	w->nomad |= !w->level && (is(w->s, w->n, "nomad.slice") || is(w->s, w->n, "nomad"));
 	w->slices = w->slices && (ends(w->s, w->n, ".slice") || is(w->s, w->n, "kubelet"));
 	w->above = w->s;
 	w->n_above = w->n;
@@ -296,6 +400,8 @@ void naming_parse(const char *path, struct place *ret)
 	}
 	if (ret->kind == PLACE_NONE)
 		ret->pod_uid[0] = ret->id[0] = '\0';
+	if (ret->kind != PLACE_JOB)
+		ret->job[0] = '\0';
 	/* slices above a container are left out, a service that runs it is kept */
 	if (ret->kind != PLACE_NONE && ends(ret->unit, strlen(ret->unit), ".slice"))
 		ret->unit[0] = '\0';

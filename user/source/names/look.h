@@ -17,6 +17,8 @@
 #define NAMING_ID_LEN 64 /* hexadecimal digits of a container's id */
 #define NAMING_UID_MAX 36 /* of a pod: a UUID, or the 32 digits of a static pod */
 #define NAMING_UNIT_MAX 512
+#define NAMING_JOB_MAX 10 /* digits of a job's number, 32 bits */
+#define NAMING_STEP_MAX 32 /* a number, batch, extern, interactive; 0+1 of a heterogeneous job */
 #define NAMING_DOCUMENTS_MAX 12 /* of one look-up */
 #define NAMING_NOBODY ((uid_t)-1)
 
@@ -29,7 +31,10 @@ enum place_kind {
 	PLACE_CONTAINERD,
 	PLACE_BARE, /* an id alone: files tell its runtime */
 	PLACE_MACHINE,
+	PLACE_NSPAWN,
 	PLACE_LXC,
+	PLACE_NOMAD,
+	PLACE_JOB, /* of Slurm, or a step of one */
 };
 
 /* Facts from the path alone. The outermost match counts, because cgroups that a container makes below its own are
@@ -39,9 +44,10 @@ struct place {
 	size_t above, end; /* bytes of the path before the matching component, and with it */
 	char pod_uid[NAMING_UID_MAX + 1];
 	char id[NAMING_ID_LEN + 1];
-	char name[NAMING_TEXT_MAX + 1]; /* machine, LXC container */
+	char name[NAMING_TEXT_MAX + 1]; /* machine, container of LXC, nspawn or Nomad */
 	char unit[NAMING_UNIT_MAX];
-	uid_t user; /* of user-UID.slice above it; NAMING_NOBODY = none */
+	char job[NAMING_JOB_MAX + 1], step[NAMING_STEP_MAX + 1]; /* "" = none */
+	uid_t user; /* of user-UID.slice or uid_UID above it; NAMING_NOBODY = none */
 };
 
 void naming_parse(const char *path, struct place *ret);

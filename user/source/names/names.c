@@ -471,6 +471,19 @@ static void find(struct look *l)
 	case PLACE_LXC:
 		take_name(l, "lxc", NAME_CONTAINER);
 		return;
+	case PLACE_NSPAWN:
+		take_name(l, "nspawn", NAME_CONTAINER);
+		l->draft.field[NAME_MACHINE] = l->place.name;
+		return;
+	case PLACE_NOMAD:
+		take_name(l, "nomad", NAME_CONTAINER);
+		l->draft.field[NAME_CONTAINER_ID] = l->place.id;
+		return;
+	case PLACE_JOB:
+		l->draft.field[NAME_RUNTIME] = "slurm";
+		l->draft.field[NAME_JOB] = l->place.job;
+		l->draft.field[NAME_STEP] = l->place.step;
+		return;
 	case PLACE_NONE:
 		l->draft.field[NAME_RUNTIME] = *l->place.unit ? "systemd" : NULL;
 	}
