@@ -59,9 +59,9 @@ for width in 360 960 1600; do
 done
 plot top --top 1 "$work/rec.cbor"
 check plot-top-energy energy "$work/top.svg" "$work/rec.json"
-[ "$(grep -c 'class="c[0-9] edge"' "$work/top.svg")" -eq 1 ] && ok plot-top || fail plot-top "not one area of a cgroup"
+[ "$(grep -c 'class="c[0-9] area"' "$work/top.svg")" -eq 1 ] && ok plot-top || fail plot-top "not one area of a cgroup"
 plot one --cgroup '/jouled-e2e-*-two' "$work/rec.cbor"
-[ "$(grep -c ' edge"' "$work/one.svg")" -eq 1 ] && ok plot-cgroup || fail plot-cgroup "$(said one)"
+[ "$(grep -c ' area"' "$work/one.svg")" -eq 1 ] && ok plot-cgroup || fail plot-cgroup "$(said one)"
 "$JOULECTL" plot - <"$work/rec.cbor" >"$work/stdin.svg"
 cmp -s "$work/stdin.svg" "$work/rec-960.svg" && ok plot-stdin || fail plot-stdin "another picture than from the file"
 

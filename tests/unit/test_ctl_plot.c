@@ -131,7 +131,7 @@ static void test_top_and_rest(void **state)
 	drop(p);
 }
 
-static bool pictured(const struct plot *p, const char *text)
+static bool pictured(struct plot *p, const char *text)
 {
 	struct buf b = { 0 };
 	bool found;
@@ -369,15 +369,136 @@ static void test_picture(void **state)
 	drop(p);
 }
 
+/* Most corners of one path whose class contains `class`. */
+static unsigned corners(const char *svg, const char *class)
+{
+	unsigned most = 0;
+
+	for (const char *path = svg; (path = strstr(path, "<path")) != NULL; path++) {
+		const char *end = strchr(path, '>'), *found = strstr(path, class);
+		unsigned n = 0;
+
+		for (const char *c = strstr(path, " d="); found && found < end && c < end; c++)
+			n += *c == 'M' || *c == 'H' || *c == 'V' || *c == 'L';
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+/* A day of seconds on 360 pixels: no more steps than pixels, the energy is the same, and what a single second had
+ * is still there. */
+static void test_more_steps_than_pixels(void **state)
+{
+	struct plot *p = new_plot();
+	struct buf b = { 0 };
+	struct err err = { 0 };
+	double low = 1e9, high = 0, uj = 0;
+	char *t;
+
+	for (int64_t i = 0; i < 86400; i++) {
+		assert_true(plot_begin_column(p, T0 + i * (int64_t)NS_PER_S, T0 + (i + 1) * (int64_t)NS_PER_S));
+		plot_add(p, "/steady", PLOT_ROW, 2e6, 0);
+		plot_add(p, "/busy", PLOT_ROW, i == 40000 ? 30e6 : i == 70000 ? 1e6 : 4e6, 0);
+	}
+	assert_int_equal(plot_finish(p, &err), 0);
+	plot_draw(p, 360, &b);
+	buf_add_char(&b, '\0');
+	assert_false(b.failed);
+	t = (char *)b.data;
+	assert_true(p->n_columns > 100 && p->n_columns <= 360);
+	for (unsigned i = 0; i < p->n_columns; i++) {
+		const struct plot_column *c = &p->columns[i];
+		double mean = 0;
+
+		for (unsigned k = 0; k < p->n_series; k++) {
+			uj += p->series[k].cells[i].uj;
+			mean += plot_watts(p, &p->series[k], i);
+		}
+		assert_true(c->low_w <= mean * (1 + 1e-9) && c->high_w >= mean * (1 - 1e-9));
+		low = fmin(low, c->low_w);
+		high = fmax(high, c->high_w);
+	}
+	assert_true(fabs(low - 3) < 1e-9 && fabs(high - 32) < 1e-9);
+	assert_true(fabs(uj - (86400 * 6e6 + 26e6 - 3e6)) < 1);
+	assert_true(corners(t, "area") > 3 && corners(t, "area") <= 4 * p->n_columns);
+	assert_true(corners(t, "\"range\"") > 3 && corners(t, "\"range\"") <= 4 * p->n_columns);
+	assert_non_null(strstr(t, "<title>/busy: 346 kJ, 1.00 to 30.0 W</title>"));
+	assert_non_null(strstr(t, "lowest to highest"));
+	buf_free(&b);
+	drop(p);
+}
+
+/* Lost readings between good ones do not keep the columns from becoming fewer. */
+static void test_lost_between(void **state)
+{
+	struct plot *p = new_plot();
+	struct err err = { 0 };
+
+	for (int64_t i = 0; i < 5000; i++) {
+		assert_true(plot_begin_column(p, T0 + i * 1000, T0 + i * 1000 + 1000));
+		plot_add(p, "/a", PLOT_ROW, 3, 0);
+		if (i % 2)
+			plot_lost(p);
+	}
+	assert_true(p->n_columns <= PLOT_COLUMNS_MAX);
+	assert_int_equal(plot_finish(p, &err), 0);
+	plot_reduce(p, 300);
+	assert_true(p->n_columns <= 300);
+	assert_true(fabs(p->series[0].uj - 2500 * 3) < 1e-6);
+	for (unsigned i = 0; i < p->n_columns; i++)
+		assert_true(p->columns[i].known && fabs(plot_watts(p, &p->series[0], i) - 3) < 1e-9);
+	drop(p);
+}
+
+/* The axis ends near the maximum, and the key of the hatch has not the colour of a row. */
+static void test_axis_end_and_key(void **state)
+{
+	struct plot *p = new_plot();
+	struct buf b = { 0 };
+	struct err err = { 0 };
+	double top, bottom, y;
+	char *t, *path;
+
+	assert_true(plot_begin_column(p, T0, T0 + (int64_t)NS_PER_S));
+	plot_add(p, "/a", PLOT_ROW, 15.1e6, QUALITY_ESTIMATED);
+	assert_int_equal(plot_finish(p, &err), 0);
+	plot_draw(p, 960, &b);
+	buf_add_char(&b, '\0');
+	t = (char *)b.data;
+	assert_null(strstr(t, "class=\"rest\""));
+	assert_null(strstr(t, "\"range\""));
+	assert_non_null(strstr(t, "class=\"key\""));
+	assert_null(strstr(t, ">20</text>"));
+	assert_non_null(strstr(t, ">15</text>"));
+	path = strstr(t, " d=\"M");
+	assert_non_null(path);
+	assert_int_equal(sscanf(path, " d=\"M%*f %lf", &top), 1);
+	assert_non_null(strstr(t, "<line class=\"axis\""));
+	assert_int_equal(sscanf(strstr(strstr(t, "<line class=\"axis\" x1"), "y1"), "y1=\"%lf", &bottom), 1);
+	y = 352; /* the height of a picture of 960 pixels: 160 + 960 / 5 */
+	assert_true((bottom - top) / y > 0.95 && (bottom - top) / y <= 1);
+	buf_free(&b);
+	drop(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_history),      cmocka_unit_test(test_domains),
-		cmocka_unit_test(test_top_and_rest), cmocka_unit_test(test_rest_counted),
-		cmocka_unit_test(test_pattern),      cmocka_unit_test(test_many_columns),
-		cmocka_unit_test(test_only_gaps),    cmocka_unit_test(test_clock_back),
-		cmocka_unit_test(test_odd_history),  cmocka_unit_test(test_axes),
-		cmocka_unit_test(test_numbers),      cmocka_unit_test(test_picture),
+		cmocka_unit_test(test_history),
+		cmocka_unit_test(test_domains),
+		cmocka_unit_test(test_top_and_rest),
+		cmocka_unit_test(test_rest_counted),
+		cmocka_unit_test(test_pattern),
+		cmocka_unit_test(test_many_columns),
+		cmocka_unit_test(test_only_gaps),
+		cmocka_unit_test(test_clock_back),
+		cmocka_unit_test(test_odd_history),
+		cmocka_unit_test(test_axes),
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_picture),
+		cmocka_unit_test(test_more_steps_than_pixels),
+		cmocka_unit_test(test_lost_between),
+		cmocka_unit_test(test_axis_end_and_key),
 	};
 
 	return cmocka_run_group_tests_name("plot", tests, NULL, NULL);

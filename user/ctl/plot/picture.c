@@ -102,10 +102,15 @@ static bool draw_runs(struct plot_drawing *d, const struct plot_series *s, unsig
 
 static void tooltip(struct plot_drawing *d, const struct plot_series *s)
 {
-	char joules[32], *text;
+	char joules[32], low[32], high[32], range[128] = "", *text;
 
 	plot_joules(joules, sizeof(joules), s->uj);
-	if (asprintf(&text, "%s: %s%s%s", s->name, joules, s->quality ? ", " : "",
+	if (s->low_w <= s->high_w) {
+		plot_number(low, sizeof(low), s->low_w / d->divisor);
+		plot_number(high, sizeof(high), s->high_w / d->divisor);
+		snprintf(range, sizeof(range), ", %s to %s %s", low, high, d->unit);
+	}
+	if (asprintf(&text, "%s: %s%s%s%s", s->name, joules, range, s->quality ? ", " : "",
 		     s->quality ? quality_name(s->quality) : "") < 0)
 		return;
 	svg_tooltip(&d->svg, text);
@@ -123,7 +128,7 @@ static void draw_series(struct plot_drawing *d, unsigned k)
 		d->base[i] = d->upper[i];
 		d->upper[i] += plot_watts(d->p, s, i);
 	}
-	snprintf(both, sizeof(both), "%s edge", class);
+	snprintf(both, sizeof(both), "%s area", class);
 	svg_open(&d->svg, "path");
 	svg_attr(&d->svg, "class", both);
 	if (faded)
@@ -140,6 +145,31 @@ static void draw_series(struct plot_drawing *d, unsigned k)
 	svg_attr(&d->svg, "pointer-events", "none");
 	svg_path_begin(&d->svg);
 	d->estimated |= draw_runs(d, s, QUALITY_ESTIMATED);
+	svg_path_end(&d->svg);
+	svg_close(&d->svg);
+}
+
+/* From the lowest to the highest reading of each column, over the areas, which are means. */
+static void draw_range(struct plot_drawing *d)
+{
+	const struct plot *p = d->p;
+
+	svg_open(&d->svg, "path");
+	svg_attr(&d->svg, "class", "range");
+	svg_attr(&d->svg, "pointer-events", "none");
+	svg_path_begin(&d->svg);
+	for (unsigned i = 0; i < p->n_columns; i++) {
+		d->base[i] = p->columns[i].low_w;
+		d->upper[i] = p->columns[i].high_w;
+	}
+	for (unsigned i = 0, end; i < p->n_columns; i = end) {
+		end = i + 1;
+		if (!p->columns[i].known)
+			continue;
+		while (end < p->n_columns && p->columns[end].known && !plot_gap_before(p, end))
+			end++;
+		draw_run(d, i, end);
+	}
 	svg_path_end(&d->svg);
 	svg_close(&d->svg);
 }
@@ -228,7 +258,7 @@ static double highest(const struct plot *p)
 
 		for (unsigned k = 0; k < p->n_series; k++)
 			sum += plot_watts(p, &p->series[k], i);
-		most = fmax(most, sum);
+		most = fmax(most, fmax(sum, p->columns[i].high_w));
 	}
 	return most;
 }
@@ -238,8 +268,10 @@ static void look_ahead(struct plot_drawing *d)
 {
 	for (unsigned k = 0; k < d->p->n_series; k++)
 		d->estimated |= !!(d->p->series[k].quality & QUALITY_ESTIMATED);
-	for (unsigned i = 0; i < d->p->n_columns; i++)
+	for (unsigned i = 0; i < d->p->n_columns; i++) {
 		d->gaps |= !d->p->columns[i].known || (i && plot_gap_before(d->p, i));
+		d->merged |= d->p->columns[i].readings > 1;
+	}
 }
 
 static double plot_heading(struct plot_drawing *d, bool draw);
@@ -254,7 +286,10 @@ static void lay_out(struct plot_drawing *d, struct plot_axis *values)
 
 	d->unit = plot_unit(most, &d->divisor);
 	*values = plot_value_axis(most, d->width < 560 ? 4 : 5);
-	d->watts = values->step * (values->n - 1);
+	/* The axis ends a little above the maximum, not at the next round number, which may be far. */
+	d->watts = most > 0 ? most * 1.03 : values->step * (values->n - 1);
+	while (values->n > 2 && values->step * (values->n - 1) > d->watts)
+		values->n--;
 	for (unsigned i = 0; i < values->n; i++) {
 		snprintf(text, sizeof(text), "%.6g", values->step * i / d->divisor);
 		labels = fmax(labels, svg_text_width(text, PLOT_TEXT));
@@ -275,6 +310,8 @@ static void draw_all(struct plot_drawing *d, const struct plot_axis *values)
 	draw_gaps(d);
 	for (unsigned k = 0; k < d->p->n_series; k++)
 		draw_series(d, k);
+	if (d->merged)
+		draw_range(d);
 	draw_value_axis(d, values);
 	draw_time_axis(d);
 	plot_legend(d, d->bottom + 44, true);
@@ -283,7 +320,7 @@ static void draw_all(struct plot_drawing *d, const struct plot_axis *values)
 
 static void plot_dates(const struct plot *p, char *from, char *to, size_t size);
 
-void plot_draw(const struct plot *p, unsigned width, struct buf *out)
+void plot_draw(struct plot *p, unsigned width, struct buf *out)
 {
 	struct plot_drawing *d = calloc(1, sizeof(*d));
 	struct plot_axis values;
@@ -295,8 +332,9 @@ void plot_draw(const struct plot *p, unsigned width, struct buf *out)
 	}
 	d->p = p;
 	d->width = width;
-	look_ahead(d);
 	lay_out(d, &values);
+	plot_reduce(d->p, (unsigned)(d->right - d->left));
+	look_ahead(d);
 	plot_dates(p, from, to, sizeof(to));
 	if (asprintf(&text, "Stacked areas of the power of each cgroup (%s) on %s from %s to %s; an area is energy.",
 		     p->unit_of, p->sensor, from, to) < 0)
@@ -474,7 +512,7 @@ static double plot_heading(struct plot_drawing *d, bool draw)
 struct swatch {
 	const char *class;
 	double opacity;
-	bool hatched;
+	bool hatched, bare; /* bare: a frame with the hatch alone, which is no row's colour */
 };
 
 /* The small square beside a line of text, whose baseline begins at `at`. */
@@ -490,7 +528,13 @@ static void draw_swatch(struct plot_drawing *d, const struct swatch *w, struct s
 	svg_attr_num(&d->svg, "height", 14);
 	svg_attr(&d->svg, "rx", "2");
 	svg_close(&d->svg);
-	if (!w->hatched)
+	for (unsigned i = 0; w->bare && w->hatched && i < 3; i++) {
+		double away = 7.0 * i + 7, over = fmax(away - 14, 0);
+
+		svg_line(&d->svg, "key", svg_at(at.x + over, at.y - 11 + away - over),
+			 svg_at(at.x + away - over, at.y - 11 + over));
+	}
+	if (!w->hatched || w->bare)
 		return;
 	svg_open(&d->svg, "rect");
 	svg_attr(&d->svg, "fill", "url(#estimated)");
@@ -552,7 +596,8 @@ static double note(struct plot_drawing *d, const struct swatch *w, double y, boo
 /* Draws the legend below y, or only measures it when draw is false. Returns the y of its lower end. */
 static double plot_legend(struct plot_drawing *d, double y, bool draw)
 {
-	static const struct swatch hatched = { "rest", 1, true }, grey = { "ink", .12, false };
+	static const struct swatch hatched = { "key", 1, true, true }, empty = { "key", 1, false, true },
+				   range = { "range", 1, false, false };
 	unsigned n = d->p->n_series,
 		 columns = (unsigned)((d->width - 2 * d->pad + COLUMN_GAP) / (COLUMN_WIDTH + COLUMN_GAP)), rows;
 	double width;
@@ -565,7 +610,9 @@ static double plot_legend(struct plot_drawing *d, double y, bool draw)
 	y += rows * ROW_HEIGHT + 18;
 	if (d->estimated)
 		y = note(d, &hatched, y, draw, "hatched: estimated, not measured");
+	if (d->merged)
+		y = note(d, &range, y, draw, "lowest to highest reading; areas are means");
 	if (d->gaps)
-		y = note(d, &grey, y, draw, "nothing was measured here");
+		y = note(d, &empty, y, draw, "nothing was measured here");
 	return y - ROW_HEIGHT + 6;
 }

@@ -8,7 +8,7 @@
 #define PLOT_TEXT 12.0 /* size of the smallest text */
 
 struct plot_drawing {
-	const struct plot *p;
+	struct plot *p;
 	struct svg svg;
 	double width, pad;
 	double left, top, right, bottom; /* edges of the area, in pixels */
@@ -16,7 +16,7 @@ struct plot_drawing {
 	double divisor;
 	const char *unit;
 	double base[PLOT_COLUMNS_MAX], upper[PLOT_COLUMNS_MAX]; /* of the series that is being drawn */
-	bool estimated, gaps; /* something is hatched; a gap is shown */
+	bool estimated, gaps, merged; /* something is hatched; a gap is shown; a step has several readings */
 };
 
 #endif

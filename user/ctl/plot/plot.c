@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static struct plot_series *series_of(struct plot *p, const char *name, enum plot
 	if (ARRAY_ROOM(p->series, p->cap_series, p->n_series + 1) || hash_reserve(&p->by_name, p->n_series + 1))
 		return NULL;
 	s = &p->series[p->n_series];
-	*s = (struct plot_series){ .name = strdup(name), .kind = kind };
+	*s = (struct plot_series){ .name = strdup(name), .kind = kind, .low_w = p->any_noted ? 0 : HUGE_VAL };
 	if (!s->name)
 		return NULL;
 	hash_add(&p->by_name, key, p->n_series++);
@@ -61,13 +62,20 @@ bool plot_gap_before(const struct plot *p, unsigned i)
 	return b->start_ns - a->end_ns > shorter / 2;
 }
 
-static void merge_cells(struct plot_series *s, unsigned to, unsigned from, bool same)
+/* What becomes of a column and its left neighbour. */
+enum merge {
+	MERGE_MOVE, /* the column takes the place of what is there */
+	MERGE_ADD, /* the two are added */
+	MERGE_KEEP, /* what is there stays: the column's energy is lost */
+};
+
+static void merge_cells(struct plot_series *s, unsigned to, unsigned from, enum merge how)
 {
 	struct plot_cell c = from < s->n ? s->cells[from] : (struct plot_cell){ 0 };
 
-	if (to >= s->n)
+	if (to >= s->n || how == MERGE_KEEP)
 		return;
-	if (same) {
+	if (how == MERGE_ADD) {
 		s->cells[to].uj += c.uj;
 		s->cells[to].quality |= c.quality;
 	} else {
@@ -75,40 +83,96 @@ static void merge_cells(struct plot_series *s, unsigned to, unsigned from, bool 
 	}
 }
 
-/* Two neighbours become one where nothing is missing between them, or less than `bridge`. Energy is kept. */
-static void merge_neighbours(struct plot *p, int64_t bridge)
+/* Puts column `from` into column `to`, to its left: merged with it, or in its place. */
+static void put_column(struct plot *p, unsigned to, unsigned from, bool merged)
 {
-	unsigned to = 0, merged = 1;
+	struct plot_column *a = &p->columns[to], *b = &p->columns[from];
+	enum merge how = !merged || (!a->known && b->known) ? MERGE_MOVE :
+			 a->known && !b->known              ? MERGE_KEEP :
+							      MERGE_ADD;
+	int64_t start_ns = merged ? a->start_ns : b->start_ns, end_ns = b->end_ns;
 
-	for (unsigned i = 1; i < p->n_columns; i++) {
-		struct plot_column *a = &p->columns[to], *b = &p->columns[i];
-		bool near = !plot_gap_before(p, i) || b->start_ns - p->columns[i - 1].end_ns < bridge;
-		bool same = near && a->known == b->known && merged < 2;
-
-		merged = same ? merged + 1 : 1;
-		to += !same;
-		if (same) {
-			a->end_ns = b->end_ns;
-			a->covered_ns += b->covered_ns;
-		} else {
-			p->columns[to] = *b;
-		}
-		for (unsigned k = 0; k < p->n_series; k++)
-			merge_cells(&p->series[k], to, i, same);
+	if (how == MERGE_MOVE) {
+		*a = *b;
+	} else if (how == MERGE_ADD) {
+		a->covered_ns += b->covered_ns;
+		a->readings += b->readings;
+		a->low_w = a->low_w < b->low_w ? a->low_w : b->low_w;
+		a->high_w = a->high_w > b->high_w ? a->high_w : b->high_w;
 	}
-	p->n_columns = to + 1;
+	a->start_ns = start_ns;
+	a->end_ns = end_ns;
 	for (unsigned k = 0; k < p->n_series; k++)
-		if (p->series[k].n > p->n_columns)
-			p->series[k].n = p->n_columns;
+		merge_cells(&p->series[k], to, from, how);
 }
 
+static void cut_columns(struct plot *p, unsigned n)
+{
+	p->n_columns = n;
+	for (unsigned k = 0; k < p->n_series; k++)
+		if (p->series[k].n > n)
+			p->series[k].n = n;
+}
+
+/* The extremes are those of single readings, so they are noted before any are merged. */
+static void note_extremes(struct plot *p)
+{
+	for (unsigned i = 0; i < p->n_columns; i++) {
+		struct plot_column *c = &p->columns[i];
+
+		for (unsigned k = 0; c->known && !c->noted && k < p->n_series; k++) {
+			struct plot_series *s = &p->series[k];
+			double w = plot_watts(p, s, i);
+
+			s->low_w = w < s->low_w ? w : s->low_w;
+			s->high_w = w > s->high_w ? w : s->high_w;
+			c->high_w += w;
+			c->low_w = c->high_w;
+		}
+		c->noted = true;
+	}
+	p->any_noted = true;
+}
+
+/* Columns whose middle lies in the same slot of time become one. Energy is kept. */
+static void merge_slots(struct plot *p, double slot_ns)
+{
+	int64_t start_ns = p->columns[0].start_ns, last = -1;
+	unsigned to = 0;
+
+	for (unsigned i = 0; i < p->n_columns; i++) {
+		const struct plot_column *c = &p->columns[i];
+		double middle_ns = ((double)(c->start_ns - start_ns) + (double)(c->end_ns - start_ns)) / 2;
+		int64_t slot = (int64_t)(middle_ns / slot_ns);
+		bool same = slot == last;
+
+		to += i && !same;
+		if (same || to != i)
+			put_column(p, to, i, same);
+		last = slot;
+	}
+	cut_columns(p, to + 1);
+}
+
+static double span_ns(const struct plot *p)
+{
+	return (double)(p->columns[p->n_columns - 1].end_ns - p->columns[0].start_ns);
+}
+
+void plot_reduce(struct plot *p, unsigned n)
+{
+	merge_slots(p, span_ns(p) / n);
+}
+
+/* The slots of a later fold are twice, four times ... as long, so all columns stay about equally long. */
 static void fold(struct plot *p)
 {
-	int64_t span = p->columns[p->n_columns - 1].end_ns - p->columns[0].start_ns;
+	double slot_ns = 1;
 
-	merge_neighbours(p, 0);
-	for (int64_t bridge = span / 512 + 1; p->n_columns > PLOT_COLUMNS_MAX * 3 / 4; bridge *= 2)
-		merge_neighbours(p, bridge);
+	while (slot_ns * (PLOT_COLUMNS_MAX / 2) < span_ns(p))
+		slot_ns *= 2;
+	note_extremes(p);
+	merge_slots(p, slot_ns);
 }
 
 bool plot_begin_column(struct plot *p, int64_t start_ns, int64_t end_ns)
@@ -126,7 +190,9 @@ bool plot_begin_column(struct plot *p, int64_t start_ns, int64_t end_ns)
 		start_ns = last->end_ns;
 	if (p->n_columns == PLOT_COLUMNS_MAX)
 		fold(p);
-	p->columns[p->n_columns++] = (struct plot_column){ start_ns, end_ns, covered_ns, true };
+	p->columns[p->n_columns++] = (struct plot_column){
+		.start_ns = start_ns, .end_ns = end_ns, .covered_ns = covered_ns, .known = true, .readings = 1
+	};
 	return true;
 }
 
@@ -205,7 +271,9 @@ static void add_cells(struct plot_series *to, const struct plot_series *from)
 /* The rows behind the top ones become one row. Series without energy are left out. */
 static int fold_rest(struct plot *p)
 {
-	struct plot_series rest = { .name = strdup("other"), .kind = PLOT_REST, .n = p->n_columns, .cap = p->n_columns };
+	struct plot_series rest = {
+		.name = strdup("other"), .kind = PLOT_REST, .low_w = HUGE_VAL, .n = p->n_columns, .cap = p->n_columns
+	};
 	unsigned kept = 0, rows = 0;
 
 	rest.cells = calloc(p->n_columns, sizeof(*rest.cells));
@@ -247,6 +315,7 @@ int plot_finish(struct plot *p, struct err *err)
 		return err_set(err, -ENOMEM, "plot: out of memory; ask for less with --since, --until or --cgroup");
 	if (!p->n_columns)
 		return err_set(err, -ENODATA, "plot: nothing was measured in that time; see --since and --until");
+	note_extremes(p);
 	for (unsigned i = 0; i < p->n_series; i++)
 		sum_up(p, &p->series[i]);
 	if (p->n_series)

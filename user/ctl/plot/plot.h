@@ -28,6 +28,7 @@ struct plot_series {
 	enum plot_kind kind;
 	struct plot_cell *cells; /* by column; columns from n on are zero */
 	unsigned n, cap;
+	double low_w, high_w; /* of the readings; low_w > high_w: not known, as for a sum of several rows */
 	double uj; /* uj, quality and all_estimated are sums over the columns, set by plot_finish */
 	unsigned quality;
 	bool all_estimated; /* not one cell was measured */
@@ -37,6 +38,9 @@ struct plot_column {
 	int64_t start_ns, end_ns; /* Unix time */
 	uint64_t covered_ns; /* measured part of the time; the power is the energy divided by this */
 	bool known; /* false: its energy is lost, shown as a gap */
+	bool noted; /* low_w and high_w are set */
+	unsigned readings; /* known ones that were merged into this column */
+	double low_w, high_w; /* all series together, in the lowest and in the highest of those readings */
 };
 
 struct plot {
@@ -53,6 +57,7 @@ struct plot {
 	struct plot_series *series;
 	unsigned n_series, cap_series;
 	struct hash by_name; /* only while data is read */
+	bool any_noted;
 	unsigned n_rest; /* cgroups in the rest: those of the answer, and those that plot_finish adds */
 	bool more_rest; /* the rest has more cgroups; their number is unknown */
 	unsigned n_unseen; /* cgroups that may match but were not in the answer */
@@ -71,6 +76,9 @@ void plot_covered(struct plot *p, uint64_t ns); /* its energy was measured over 
 /* Ranks the series, folds all but the top ones into the rest and puts them in the order of stacking. 0, -ENODATA when
  * there is nothing to show, or -ENOMEM. */
 int plot_finish(struct plot *p, struct err *err);
+/* Merges columns until at most n are left: each is the mean of its readings, and keeps the lowest and the highest. n > 0,
+ * after plot_finish. */
+void plot_reduce(struct plot *p, unsigned n);
 double plot_watts(const struct plot *p, const struct plot_series *s, unsigned column);
 /* true = there is a gap in time between this column and the one before it. */
 bool plot_gap_before(const struct plot *p, unsigned column);
@@ -96,6 +104,6 @@ void plot_joules(char *dst, size_t size, double uj);
 /* The picture as SVG. */
 #define PLOT_WIDTH_MIN 320
 #define PLOT_WIDTH_MAX 8000
-void plot_draw(const struct plot *p, unsigned width, struct buf *out);
+void plot_draw(struct plot *p, unsigned width, struct buf *out); /* reduces p to the columns that the width can show */
 
 #endif

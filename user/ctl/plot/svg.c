@@ -12,14 +12,14 @@ static const char theme[] =
 	":root{background:#fff}text{font-family:system-ui,-apple-system,\"Segoe UI\",Roboto,\"DejaVu Sans\",\"Noto Sans\",sans-serif;font-size:12px}\n"
 	".title{font-size:18px;font-weight:600}.num{font-variant-numeric:tabular-nums}\n"
 	".bg{fill:#fff}.ink{fill:#1b1f24}.dim{fill:#59636e}.grid{stroke:#1b1f24;stroke-opacity:.13}.axis{stroke:#59636e}\n"
-	".edge{stroke:#fff;stroke-width:.6;stroke-linejoin:round}.idle{fill:#c9d1d9}.rest{fill:#8b949e}\n"
+	".area{stroke:none}.range{fill:#1b1f24;fill-opacity:.28}.key{fill:none;stroke:#59636e}.idle{fill:#c9d1d9}.rest{fill:#8b949e}\n"
 	".c0{fill:#0072b2}.c1{fill:#e69f00}.c2{fill:#009e73}.c3{fill:#d55e00}.c4{fill:#56b4e9}.c5{fill:#cc79a7}"
 	".c6{fill:#b3a60a}.c7{fill:#6a51a3}\n"
 	".line{fill:none;stroke-width:1.6;stroke-linejoin:round}.l0{stroke:#0072b2}.l1{stroke:#e69f00}.l2{stroke:#009e73}.l3{stroke:#d55e00}"
 	".l4{stroke:#56b4e9}.l5{stroke:#cc79a7}.l6{stroke:#b3a60a}.l7{stroke:#6a51a3}\n"
 	".mark{stroke:#1b1f24;stroke-opacity:.22;stroke-width:1}\n"
 	"@media (prefers-color-scheme:dark){:root{background:#0d1117}.bg{fill:#0d1117}.ink{fill:#e6edf3}.dim{fill:#9198a1}"
-	".grid{stroke:#e6edf3;stroke-opacity:.16}.axis{stroke:#9198a1}.edge{stroke:#0d1117}.idle{fill:#3d444d}.rest{fill:#6e7681}"
+	".grid{stroke:#e6edf3;stroke-opacity:.16}.axis{stroke:#9198a1}.range{fill:#e6edf3;fill-opacity:.34}.key{stroke:#9198a1}.idle{fill:#3d444d}.rest{fill:#6e7681}"
 	".c0{fill:#2f8fd0}.c6{fill:#f0e442}.c7{fill:#9e86d6}.l0{stroke:#2f8fd0}.l6{stroke:#f0e442}.l7{stroke:#9e86d6}.mark{stroke:#0d1117;stroke-opacity:.4}}\n";
 
 /* XML forbids U+FFFE and U+FFFF. They are shown as bytes, like control characters. */

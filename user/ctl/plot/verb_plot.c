@@ -41,7 +41,8 @@ static const struct verb_option options[] = {
 static const char *const about[] = {
 	"Draws the power of each cgroup over time as stacked areas: from the history of the running agent, or from a "
 	"recording (-o snapshot=file://FILE of jouled; - is standard input). An area is energy: each interval is a step as "
-	"high as its mean power.",
+	"high as its mean power. Where there are more intervals than pixels, a step is the mean of several, and a band shows the "
+	"lowest and the highest of them; the tooltip of an area names the extremes of its row.",
 	"The SVG opens in any browser, follows its dark or light setting, and has no script and nothing from elsewhere in it. "
 	"Where nothing was measured it is grey, not zero; what was estimated is hatched. Values are a cgroup's own, "
 	"without its children.",
