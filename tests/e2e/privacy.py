@@ -4,6 +4,7 @@
 cgroup2. In one cgroup below it run processes with a word in their names and command lines, in another such with another
 word: the first word may be in no byte of any output, answer or file, the second must be there, or nothing was looked at."""
 import base64
+import gzip
 import http.client
 import http.server
 import json
@@ -26,7 +27,7 @@ HIDDEN, SHOWN = b"H1DDEN", b"SH0WN"
 EXCLUDE = '"/**/*H1DDEN*", "/**/*H1DDEN*/**"'
 ONLY = '"/**/*SH0WN*", "/**/*SH0WN*/**"'
 # Formats that name cgroups; null writes nothing.
-FORMATS = {"hwpc", "power", "vjoule", "openmetrics", "zico", "table", "snapshot", "null", "influx", "remote-write"}
+FORMATS = {"hwpc", "power", "vjoule", "openmetrics", "zico", "table", "snapshot", "null", "influx", "remote-write", "otlp"}
 # With their targets. A page of the browser has no cgroups in it: it asks for /v1/stream.
 ROUTES = {
     "/": [("/", "")],
@@ -229,12 +230,13 @@ def known_routes(agent):
 
 
 def kept_pushes(path):
-    """A receiver of pushes that adds every body to a file; its URL. Snappy leaves a name whole where it stands first."""
+    """A receiver of pushes that adds every body to a file; its URL. Gzip is undone; snappy leaves a name whole where it stands
+    first."""
     class Receiver(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
             body = self.rfile.read(int(self.headers["Content-Length"]))
             with open(path, "ab") as f:
-                f.write(body)
+                f.write(gzip.decompress(body) if self.headers["Content-Encoding"] == "gzip" else body)
             self.send_response(204)
             self.end_headers()
 
@@ -253,8 +255,9 @@ def places(folder, option):
                        [(f"zico-{p}", f", profile: {p}") for p in PROFILES]):
         path = os.path.join(folder, f"out.{name}")
         made[name] = (f'format: {name.split("-")[0]}, to: "file://{path}"{more}{option}', path)
-    pushed = os.path.join(folder, "out.remote-write")
-    made["remote-write"] = (f'format: remote-write, to: "{kept_pushes(pushed)}"{option}', pushed)
+    for name in ("remote-write", "otlp"):
+        pushed = os.path.join(folder, f"out.{name}")
+        made[name] = (f'format: {name}, to: "{kept_pushes(pushed)}"{option}', pushed)
     csv = os.path.join(folder, "out.csv")
     made["hwpc-csv"] = (f'format: hwpc, to: "file://{csv}", file-format: csv{option}', csv)
     return made

@@ -23,10 +23,13 @@ import urllib.parse
 import urllib.request
 from decimal import Decimal
 
+import otlp
+
 JOULED = os.environ.get("JOULED", "build/jouled")
 WORK, CGROUP = sys.argv[1], sys.argv[2]
 SLOWER = int(os.environ.get("SLOWER", "8"))
 UJ = Decimal(1000000)
+OTLP = otlp.compiled(WORK)
 # Whatever else runs here does not make the documents long.
 FEW = "cgroups=" + urllib.parse.quote(CGROUP)
 
@@ -285,7 +288,21 @@ class RemoteWrite:
         return read_remote(unsnap(body))
 
 
-FORMATS = [Influx, RemoteWrite]
+class Otlp:
+    name, path = "otlp", "/v1/metrics"
+
+    @staticmethod
+    def read_starts(headers, body):
+        if (headers["Content-Encoding"], headers["Content-Type"]) != ("gzip", "application/x-protobuf"):
+            raise ValueError(f"headers {headers}")
+        return otlp.read(OTLP, gzip.decompress(body))
+
+    @staticmethod
+    def read(headers, body):
+        return [s[:4] for s in Otlp.read_starts(headers, body)]
+
+
+FORMATS = [Influx, RemoteWrite, Otlp]
 
 
 def same(pages, samples):
@@ -307,16 +324,20 @@ def same(pages, samples):
 
 def test_same(_):
     """Every format has the series of the page."""
-    page, lines, arrived = f"{WORK}/page", f"{WORK}/lines", []
+    page, lines, arrived, points = f"{WORK}/page", f"{WORK}/lines", [], []
 
     def answer(path, headers, body):
+        if path == Otlp.path:
+            points.extend(Otlp.read_starts(headers, body))
+            return 200, {}, b""
         arrived.extend(RemoteWrite.read(headers, body))
         return 204, {}, b""
 
     receiver = Receiver(answer)
     subprocess.run([JOULED, "--socket", "none", "--state-dir", f"{WORK}/same", "-i", "200ms", "-n", "3",
                     "-o", f"openmetrics=file://{page}?{FEW}", "-o", f"influx=file://{lines}?{FEW}", "-o",
-                    f"remote-write=http://127.0.0.1:{receiver.port}/api/v1/write?{FEW}"], check=True,
+                    f"remote-write=http://127.0.0.1:{receiver.port}/api/v1/write?{FEW}",
+                    "-o", f"otlp=http://127.0.0.1:{receiver.port}?{FEW}"], check=True,
                    stderr=subprocess.DEVNULL, timeout=60 * SLOWER)
     receiver.close()
     pages = [read_page(p) for p in open(page).read().split("# EOF\n")[:3]]
@@ -325,6 +346,53 @@ def test_same(_):
             raise ValueError(f"books: {open_books(samples)}")
     same(pages, read_influx(open(lines, "rb").read()))
     same(pages, arrived)
+    same(pages, [s[:4] for s in points])
+    starts = {}
+    for name, labels, _, _, start in points:
+        starts.setdefault(key(name, labels), set()).add(start)
+    if any(len(s) != 1 for s in starts.values()):
+        raise ValueError(f"a start that moves: {[k for k, s in starts.items() if len(s) != 1][:3]}")
+
+
+def test_partial(_):
+    """A receiver of OTLP that takes documents without two of their points, then answers strangely, then is not there."""
+    answers, port, words = {"next": None}, free_port(), "no \x1b[1m folded"
+    partial = OTLP.ExportMetricsServiceResponse()
+    partial.partial_success.rejected_data_points = 2
+    partial.partial_success.error_message = words
+    count = {"partial": 0, "strange": 0, "gone": 0}
+
+    def answer(path, headers, body):
+        Otlp.read(headers, body)
+        what = answers["next"]
+        if what in count:
+            count[what] += 1
+        return {"partial": (200, {}, partial.SerializeToString()), "strange": (200, {}, b"<html>hello</html>"),
+                "gone": (404, {}, b"not here")}.get(what, (200, {}, b""))
+
+    def dropped():
+        said = subprocess.run(["curl", "-s", "--unix-socket", f"{WORK}/partial.sock", "http://x/v1/status"],
+                              capture_output=True, check=True).stdout
+        return json.loads(said)["outputs"][0]["dropped_series"]
+
+    receiver = Receiver(answer, port)
+    agent = Agent("partial", "--socket", f"{WORK}/partial.sock", "-i", "100ms", "-o", f"otlp=http://127.0.0.1:{port}?{FEW}")
+    for what in ("partial", "strange", "gone"):
+        answers["next"] = what
+        wait_until(f"answers: {what}", 20, lambda what=what: count[what] >= (1 if what == "gone" else 4))
+        if what == "partial":
+            answers["next"] = None
+            wait_until("what was rejected", 20, lambda: dropped() == 2 * count["partial"])
+    wait_until("the remedy", 20, lambda: "/api/v1/otlp/v1/metrics of Prometheus" in agent.said())
+    agent.process.send_signal(signal.SIGTERM)
+    agent.process.wait(60 * SLOWER)
+    receiver.close()
+    said = agent.said()
+    for line in (r"/v1/metrics: series rejected by a server that takes the rest, and dropped: .*\[1m folded", "a form that such a server does"):
+        if len(re.findall(line, said)) != 1:
+            raise ValueError(f"not once: {line}: {said[-600:]}")
+    if "\x1b" in said:
+        raise ValueError("words of the server are not escaped")
 
 
 class Troubled:
@@ -604,7 +672,7 @@ def main():
 
     # They mostly wait.
     threads = [threading.Thread(target=attempt, args=a) for a in
-               [("same", test_same, None), ("login", test_login, Influx), ("bound", test_bound, Influx), ("influxdb", test_influxdb, None),
+               [("same", test_same, None), ("partial", test_partial, None), ("login", test_login, Influx), ("bound", test_bound, Influx), ("influxdb", test_influxdb, None),
                 ("prometheus", test_prometheus, None)]
                + [(f"troubles-{f.name}", test_troubles, f) for f in FORMATS]]
     for t in threads:

@@ -16,9 +16,17 @@ done
 run bad --check -o "influx=https://[::1]:8086/write?db=x&keep=1m&rp=a%20b&top=5&precision=ns&interval=10s&consistency=all"
 grep -q 'the server gets https://\[::1\]:8086/write?db=x&rp=a%20b&precision=ns&consistency=all; jouled takes of its URL: interval keep top$' \
 	"$work/bad.out" || bad="$bad whose: $(cat "$work/bad.out") $(said bad)"
+run bad --check -o "otlp=https://[::1]:4318?keep=1m&x=1" -o "otlp=http://h/api/v1/otlp/v1/metrics"
+grep -q '^output otlp: the server gets https://\[::1\]:4318/v1/metrics?x=1; jouled takes of its URL: keep$' "$work/bad.out" &&
+	grep -q '^output otlp: the server gets http://h/api/v1/otlp/v1/metrics; jouled takes' "$work/bad.out" ||
+	bad="$bad path: $(cat "$work/bad.out") $(said bad)"
 [ -z "$bad" ] && ok push-options || fail push-options "$bad"
 
 make_cgroup push
 spin "$cgroup"
-JOULED=$JOULED python3 $here/push.py "$work" "${cgroup#"$(cgroup2)"}" || failures=1
+# Debian's python3-protobuf is for Debian's Python, whichever comes first in PATH.
+for python in python3 /usr/bin/python3; do
+	$python -c 'import google.protobuf' 2>/dev/null && break
+done
+JOULED=$JOULED $python $here/push.py "$work" "${cgroup#"$(cgroup2)"}" || failures=1
 finish

@@ -6,8 +6,8 @@
 
 /* Declared here alone: all others ask the table. */
 extern const struct encoder_ops encode_hwpc, encode_power, encode_table, encode_snapshot, encode_vjoule,
-	encode_openmetrics, encode_influx, encode_remote_write;
-extern const struct push_format push_influx, push_remote_write;
+	encode_openmetrics, encode_influx, encode_remote_write, encode_otlp;
+extern const struct push_format push_influx, push_remote_write, push_otlp;
 
 /* Options of every format that goes over HTTP to a server. */
 #define HTTP_OPTIONS "ca-file cert-file key-file token-file user password-file timeout spool-size spool-age "
@@ -39,6 +39,12 @@ const struct output_format output_formats[] = {
 	{ .name = "remote-write",
 	  .encoder = &encode_remote_write,
 	  .push = &push_remote_write,
+	  .places = PLACE_COLLECTOR | PLACE_NULL,
+	  .options = HTTP_OPTIONS "keep top by max-series" },
+	{ .name = "otlp",
+	  .encoder = &encode_otlp,
+	  .push = &push_otlp,
+	  .path = "/v1/metrics",
 	  .places = PLACE_COLLECTOR | PLACE_NULL,
 	  .options = HTTP_OPTIONS "keep top by max-series" },
 	{ .name = "zico",

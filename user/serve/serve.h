@@ -31,6 +31,7 @@ struct serve_output {
 	uint64_t documents, bytes, dropped_documents, dropped_bytes, reconnects;
 	uint32_t queued, clients;
 	uint64_t spooled; /* documents waiting on disk */
+	uint64_t dropped_series; /* that a server refused of documents that it took; formats that are pushed */
 	uint64_t dropped_energy_uj; /* measured in the intervals of dropped documents; formats that are pushed */
 	uint64_t page; /* serve_page_number: take the figures of that page; 0 = take those above */
 	uint64_t withheld_rows, folded_rows;

@@ -28,6 +28,7 @@ static const struct field output_rows[] = {
 	FIELD(serve_output, state),
 	FIELD_AS("queued_documents", serve_output, queued),
 	FIELD_AS("spooled_documents", serve_output, spooled),
+	FIELD(serve_output, dropped_series),
 	FIELD(serve_output, dropped_energy_uj),
 	FIELD(serve_output, clients),
 	FIELD(serve_output, documents),

@@ -17,6 +17,7 @@ struct loop; /* base/loop.h: the I/O thread's event loop */
 struct sink_stats {
 	uint64_t documents, bytes; /* delivered to the kernel */
 	uint64_t dropped_documents, dropped_bytes;
+	uint64_t dropped_series; /* refused by a server that took the rest of their documents */
 	uint64_t dropped_energy_uj; /* measured in the intervals of documents that a server did not get */
 	uint64_t left_documents; /* of these: the reader left on its own (pipes, clients of a listener) */
 	uint64_t early_documents; /* listening: came before the first client, so no client got them */

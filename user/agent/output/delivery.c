@@ -301,6 +301,7 @@ void delivery_stats(struct delivery *d, struct sink_stats *ret, uint64_t *ret_sp
 		.documents = f.delivered,
 		.bytes = f.delivered_bytes,
 		.dropped_documents = f.dropped_queue + f.refused + f.unfit + sp.dropped_full + sp.dropped_old,
+		.dropped_series = f.refused_items + f.rejected,
 		.dropped_energy_uj = (f.dropped_mj + sp.dropped_weight) * 1000,
 		.queued = delivery_waiting(d),
 	};
@@ -372,6 +373,8 @@ void delivery_say(struct delivery *d)
 	if (f.refused_items != d->said.refused_items)
 		log_warn("output %s: %llu series refused by %s so far and dropped, the rest arrived; the last: %s",
 			 d->to, (unsigned long long)f.refused_items, d->server, f.refused_item);
+	if (strcmp(f.answer, d->said.answer) != 0)
+		log_warn("output %s: %s", d->to, f.answer);
 	if (f.withheld != d->said.withheld)
 		log_warn("output %s: %llu %s that waited on disk are not sent: their cgroups are not selected any more",
 			 d->to, (unsigned long long)f.withheld, d->what);

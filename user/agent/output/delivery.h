@@ -22,6 +22,8 @@ struct delivery_figures {
 	uint64_t unfit; /* could not be encoded, or unreadable in the spool */
 	uint64_t refused_items; /* parts of documents that were taken without them */
 	char refused_item[420]; /* the last one, and why */
+	uint64_t rejected; /* items that the server did not take of documents that it took */
+	char answer[320]; /* what it said last of a document that it took; "" = nothing */
 	uint64_t failures; /* failed tries in a row */
 	char state[512];
 };

@@ -100,8 +100,8 @@ static enum verdict judge_status(const struct push_sender *s, struct err *err)
 			"answered with %ld: it does not accept who asks; mend token-file, or user and password-file: %s",
 			status, said);
 	else if (status == 404 || status == 405)
-		err_set(err, -EACCES, "answered with %ld: it takes nothing there; mend path and query of the URL: %s",
-			status, said);
+		err_set(err, -EACCES, "answered with %ld: it takes nothing there; %s: %s", status,
+			s->format->remedy ? s->format->remedy : "mend path and query of the URL", said);
 	else if (status >= 300 && status < 400)
 		err_set(err, -EACCES,
 			"answered with %ld, a redirect, which is not followed; name the URL that it leads to", status);
@@ -110,15 +110,61 @@ static enum verdict judge_status(const struct push_sender *s, struct err *err)
 	return err->code == -EACCES ? DENIED : LATER;
 }
 
-static enum verdict send_part(struct push_sender *s, const void *data, size_t n, struct err *err)
+/* A server may take a document and say that it did not take all of it. It is never asked again. */
+static void judge_answer(struct push_sender *s)
+{
+	struct delivery *d = s->d;
+	struct push_answer a = { 0 };
+	int rc;
+
+	if (!s->format->answer)
+		return;
+	rc = s->format->answer(s->answer.body.data, s->answer.body.len, &a);
+	pthread_mutex_lock(&d->lock);
+	if (rc)
+		snprintf(d->figures.answer, sizeof(d->figures.answer),
+			 "answers \"taken\" in a form that such a server does not use; look whether it is one");
+	if (a.rejected) {
+		d->figures.rejected += a.rejected;
+		snprintf(d->figures.answer, sizeof(d->figures.answer),
+			 "series rejected by a server that takes the rest, and dropped: %s",
+			 *a.why ? a.why : "it does not say why; look at its log");
+	}
+	pthread_mutex_unlock(&d->lock);
+}
+
+/* The bytes that are sent for a run of items, before they are packed. */
+static int wrap(struct push_sender *s, const struct buf *record, size_t end, struct push_part *part)
+{
+	int rc;
+
+	*part = (struct push_part){ record->data, record->data + s->at, s->head, end - s->at };
+	if (!s->format->wrap)
+		return 0;
+	buf_reset(&s->wrapped);
+	rc = s->format->wrap(part, &s->wrapped);
+	part->items = s->wrapped.data;
+	part->n_items = s->wrapped.len;
+	return rc;
+}
+
+static enum verdict send_part(struct push_sender *s, const struct buf *record, size_t end, struct err *err)
 {
 	const bool snappy = s->format->packing == PUSH_SNAPPY;
 	const char *headers[8] = { snappy ? "Content-Encoding: snappy" : "Content-Encoding: gzip" };
 	const struct http_ask ask = { .url = s->url, .headers = headers, .post = true, .type = s->format->type };
 	struct http_ask full = ask;
 	unsigned h = 1;
-	int rc = snappy ? pack_snappy(s, data, n) : pack_gzip(s, data, n);
+	struct push_part part;
+	enum verdict v;
+	int rc = wrap(s, record, end, &part);
 
+	if (rc == -EBADMSG) {
+		err_set(err, rc, "does not read in the spool; look for its disk in the kernel's log");
+		return BAD_DATA;
+	}
+	if (!rc)
+		rc = snappy ? pack_snappy(s, part.items, part.n_items) : pack_gzip(s, part.items, part.n_items);
 	for (unsigned i = 0; s->format->headers && s->format->headers[i] && h < 7; i++)
 		headers[h++] = s->format->headers[i];
 	full.body = s->body.data;
@@ -129,7 +175,10 @@ static enum verdict send_part(struct push_sender *s, const void *data, size_t n,
 		return ENDS;
 	if (rc)
 		return rc == -EINVAL || rc == -EKEYREJECTED || rc == -EACCES ? DENIED : LATER;
-	return judge_status(s, err);
+	v = judge_status(s, err);
+	if (v == TAKEN)
+		judge_answer(s);
+	return v;
 }
 
 /* The middle of a range of items, at the end of one. It is `end` when there is only one. */
@@ -179,7 +228,7 @@ static bool halve(struct push_sender *s, const struct buf *record, size_t end, c
 	/* when nothing passes, the server is at fault and not each item */
 	if (!s->took && s->n_bad >= BAD_ITEMS / 8)
 		return false;
-	name_bad(s, record, end - s->at, n, err);
+	name_bad(s, record, end - s->at, n ? n : 1, err);
 	s->n_bad += n ? n : 1;
 	s->at = end;
 	s->bad_end = 0;
@@ -215,7 +264,8 @@ static bool back_off(struct push_sender *s, enum verdict v, const struct err *er
 static bool refuse(struct push_sender *s, const struct err *err)
 {
 	if (!s->gave_up && ++s->refused < TRIES) {
-		s->at = s->bad_end = 0;
+		s->at = s->head;
+		s->bad_end = 0;
 		s->n_bad = 0;
 		return back_off(s, LATER, err);
 	}
@@ -253,14 +303,15 @@ bool push_deliver(void *arg, const struct buf *record, const struct spool_mark *
 	struct err err = { 0 };
 
 	if (mark->segment != s->mark.segment || mark->end != s->mark.end) {
-		s->at = s->bad_end = 0;
+		s->at = s->head = s->format->head ? s->format->head(record->data, record->len) : 0;
+		s->bad_end = 0;
 		s->n_bad = s->refused = 0;
 		s->took = false;
 		s->mark = *mark;
 	}
 	while (s->at < record->len) {
 		size_t end = s->bad_end ? middle(s, record, s->at, s->bad_end) : record->len;
-		enum verdict v = send_part(s, record->data + s->at, end - s->at, &err);
+		enum verdict v = send_part(s, record, end, &err);
 
 		if (v == BAD_DATA && halve(s, record, end, &err))
 			continue;
@@ -281,6 +332,7 @@ void push_sender_free(struct push_sender *s)
 {
 	http_client_free(s->http);
 	buf_free(&s->answer.body);
+	buf_free(&s->wrapped);
 	buf_free(&s->body);
 	if (s->deflates)
 		deflateEnd(&s->deflate);

@@ -14,11 +14,12 @@ struct push_sender {
 	const char *url;
 	struct http_client *http;
 	struct http_answer answer;
-	struct buf body;
+	struct buf wrapped, body;
 	z_stream deflate; /* reused, so that steady state allocates nothing */
 	bool deflates;
 	/* Of the record that is sent. */
 	struct spool_mark mark;
+	size_t head; /* bytes before its items */
 	size_t at; /* everything before was taken or dropped */
 	size_t bad_end; /* a bad item stands between `at` and this; 0 = none is known */
 	unsigned n_bad; /* items dropped */

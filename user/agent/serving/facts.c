@@ -138,6 +138,7 @@ static struct serve_output output_facts(const struct output *o, const struct sin
 		.bytes = st->bytes,
 		.dropped_bytes = st->dropped_bytes,
 		.dropped_documents = st->dropped_documents,
+		.dropped_series = st->dropped_series,
 		.dropped_energy_uj = st->dropped_energy_uj,
 		.reconnects = st->reconnects,
 		.queued = st->queued,

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "encode/emit.h"
 #include "encode/push.h"
+#include "protobuf.h"
 #include "series.h"
 
 #define SERIES 0x0a /* WriteRequest.timeseries = 1 */
@@ -19,8 +20,7 @@
 #define SAMPLE_VALUE 0x09 /* Sample.value = 1, a double */
 #define SAMPLE_TIME 0x10 /* Sample.timestamp = 2, in ms */
 #define LABELS_MAX 32
-#define VARINT_MAX 10
-#define SAMPLE_MAX (2 + 1 + 8 + 1 + VARINT_MAX)
+#define SAMPLE_MAX (2 + 1 + 8 + 1 + PROTOBUF_VARINT_MAX)
 #define NS_PER_MS 1000000
 
 struct encoder {
@@ -40,62 +40,21 @@ struct piece {
 	size_t len, n_key;
 };
 
-static char *put_varint(char *p, uint64_t v)
-{
-	for (; v >= 0x80; v >>= 7)
-		*p++ = (char)(v | 0x80);
-	*p++ = (char)v;
-	return p;
-}
-
-static size_t varint_size(uint64_t v)
-{
-	size_t n = 1;
-
-	for (; v >= 0x80; v >>= 7)
-		n++;
-	return n;
-}
-
-/* Reads a varint of at most n bytes. The number of its bytes; 0 = it is none. */
-static size_t get_varint(const char *p, size_t n, size_t *ret)
-{
-	*ret = 0;
-	for (size_t i = 0; i < n && i < 9; i++) {
-		*ret |= (size_t)((unsigned char)p[i] & 0x7f) << (7 * i);
-		if (!((unsigned char)p[i] & 0x80))
-			return i + 1;
-	}
-	return 0;
-}
-
-/* The length of a field with a length, and where its content begins. 0 = there is none with that tag. */
-static size_t field(const char *p, size_t n, char tag, const char **ret, size_t *ret_len)
-{
-	size_t len = 0, width = n && *p == tag ? get_varint(p + 1, n - 1, &len) : 0;
-
-	if (!width || len > n - 1 - width)
-		return 0;
-	*ret = p + 1 + width;
-	*ret_len = len;
-	return 1 + width + len;
-}
-
 /* A label without a value is as good as none, so it is left out. */
 static void remote_label(struct buf *b, const char *key, const char *value)
 {
-	size_t k = strlen(key), v = strlen(value), len = 1 + varint_size(k) + k + 1 + varint_size(v) + v;
-	char *p = v ? (char *)buf_reserve(b, 1 + varint_size(len) + len) : NULL;
+	size_t k = strlen(key), v = strlen(value), len = 1 + protobuf_size(k) + k + 1 + protobuf_size(v) + v;
+	char *p = v ? (char *)buf_reserve(b, 1 + protobuf_size(len) + len) : NULL;
 
 	if (!p)
 		return;
 	*p++ = LABELS;
-	p = put_varint(p, len);
+	p = protobuf_put(p, len);
 	*p++ = NAME;
-	p = put_varint(p, k);
+	p = protobuf_put(p, k);
 	p = emit_mem(p, key, k);
 	*p++ = VALUE;
-	p = put_varint(p, v);
+	p = protobuf_put(p, v);
 	p = emit_mem(p, value, v);
 	b->len = (size_t)((uint8_t *)p - b->data);
 }
@@ -123,11 +82,12 @@ static unsigned sort_in(struct piece *list, unsigned n, const char *text, size_t
 	size_t size, inner;
 	const char *label;
 
-	for (; n < LABELS_MAX && (size = field(text, len, LABELS, &label, &inner)); text += size, len -= size) {
+	for (; n < LABELS_MAX && (size = protobuf_field(text, len, LABELS, &label, &inner));
+	     text += size, len -= size) {
 		struct piece new = { .text = text, .len = size };
 		unsigned at = n++;
 
-		if (!field(label, inner, NAME, &new.key, &new.n_key))
+		if (!protobuf_field(label, inner, NAME, &new.key, &new.n_key))
 			return n - 1;
 		for (; at && before(&new, &list[at - 1]); at--)
 			list[at] = list[at - 1];
@@ -144,7 +104,7 @@ static void remote_sample(struct series_writer *sw, struct series_labels row, st
 	const struct encoder *e = ((struct remote_writer *)sw)->e;
 	const double value = (double)v / units[digits];
 	const uint64_t time_ms = (uint64_t)(sw->totals->real_ns / NS_PER_MS);
-	const size_t n_sample = 1 + 8 + 1 + varint_size(time_ms);
+	const size_t n_sample = 1 + 8 + 1 + protobuf_size(time_ms);
 	struct piece list[LABELS_MAX];
 	unsigned n = sort_in(list, 0, (const char *)e->name.data, e->name.len);
 	size_t len = 2 + n_sample;
@@ -155,11 +115,11 @@ static void remote_sample(struct series_writer *sw, struct series_labels row, st
 	n = sort_in(list, n, (const char *)e->machine.data, e->machine.len);
 	for (unsigned i = 0; i < n; i++)
 		len += list[i].len;
-	p = (char *)buf_reserve(sw->out, 1 + VARINT_MAX + len);
+	p = (char *)buf_reserve(sw->out, 1 + PROTOBUF_VARINT_MAX + len);
 	if (!p)
 		return;
 	*p++ = SERIES;
-	p = put_varint(p, len);
+	p = protobuf_put(p, len);
 	for (unsigned i = 0; i < n; i++)
 		p = emit_mem(p, list[i].text, list[i].len);
 	*p++ = SAMPLES;
@@ -167,7 +127,7 @@ static void remote_sample(struct series_writer *sw, struct series_labels row, st
 	*p++ = SAMPLE_VALUE;
 	p = emit_mem(p, &value, sizeof(value)); /* little endian, as all machines that are built for */
 	*p++ = SAMPLE_TIME;
-	p = put_varint(p, time_ms);
+	p = protobuf_put(p, time_ms);
 	sw->out->len = (size_t)((uint8_t *)p - sw->out->data);
 }
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a double stands in memory as on the wire");
@@ -229,7 +189,7 @@ static size_t remote_item(const void *p, size_t n)
 	const char *content;
 	size_t len;
 
-	return field(p, n, SERIES, &content, &len);
+	return protobuf_field(p, n, SERIES, &content, &len);
 }
 
 /* As Prometheus writes a series: name{label="value", ...}, of what fits. */
@@ -241,12 +201,12 @@ static void remote_name(const void *item, size_t n, char *dst, size_t size)
 	size_t at = 0;
 	bool labels = false;
 
-	field(item, n, SERIES, &series, &len);
-	for (; (step = field(series, len, LABELS, &label, &n_label)) && at < sizeof(text);
+	protobuf_field(item, n, SERIES, &series, &len);
+	for (; (step = protobuf_field(series, len, LABELS, &label, &n_label)) && at < sizeof(text);
 	     series += step, len -= step) {
-		size_t k = field(label, n_label, NAME, &key, &n_key);
+		size_t k = protobuf_field(label, n_label, NAME, &key, &n_key);
 
-		if (!k || !field(label + k, n_label - k, VALUE, &value, &n_value))
+		if (!k || !protobuf_field(label + k, n_label - k, VALUE, &value, &n_value))
 			break;
 		if (n_key == 8 && memcmp(key, "__name__", 8) == 0)
 			at += (size_t)snprintf(text + at, sizeof(text) - at, "%.*s", (int)n_value, value);

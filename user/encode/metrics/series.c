@@ -49,6 +49,7 @@ char *series_number(char *p, uint64_t v, unsigned digits)
 static void begin(struct series_writer *w, const struct series_family *f)
 {
 	w->family = f;
+	w->row = SERIES_MACHINE;
 	if (w->ops->begin)
 		w->ops->begin(w, f);
 }
@@ -329,9 +330,12 @@ static void row_samples(struct series_writer *w, unsigned column, struct series_
 {
 	const struct totals *t = w->totals;
 
-	for (unsigned i = 0; i < t->n_rows; i++)
-		if (shown(t, i))
-			w->ops->sample(w, row_labels(w, i), more, totals_shown(t, i, column), digits);
+	for (unsigned i = 0; i < t->n_rows; i++) {
+		if (!shown(t, i))
+			continue;
+		w->row = i;
+		w->ops->sample(w, row_labels(w, i), more, totals_shown(t, i, column), digits);
+	}
 }
 
 /* Writes per row the sum over all domains of the kind of domain d. */
@@ -347,6 +351,7 @@ static void kind_samples(struct series_writer *w, unsigned d, struct series_labe
 		for (unsigned k = d; k < t->schema->n_domains; k++)
 			if (t->schema->domains[k].kind == t->schema->domains[d].kind)
 				sum += totals_shown(t, i, k);
+		w->row = i;
 		w->ops->sample(w, row_labels(w, i), more, sum, 6);
 	}
 }

@@ -6,6 +6,7 @@
 #include "encode/encode.h"
 #include "encode/totals/totals.h"
 
+#define SERIES_MACHINE UINT32_MAX /* in place of a row */
 #define SERIES_KEEP_NS (300 * 1000000000ull) /* default of `keep` */
 #define SERIES_LABEL_MAX 512 /* bytes of the further labels of a sample, as text */
 
@@ -59,6 +60,7 @@ struct series_writer {
 	struct buf *labels; /* scratch for the labels of the rows; reused, so that steady state allocates nothing */
 	const struct totals *totals; /* series_write sets it and family */
 	const struct series_family *family;
+	uint32_t row; /* of totals, whose sample is written; SERIES_MACHINE = none */
 };
 
 /* Writes every series of t. self may be NULL. 0 or -ENOMEM. */

@@ -32,6 +32,7 @@ struct output_format {
 	const struct encoder_ops *encoder; /* of snapshots; NULL: it takes traces, or nothing */
 	const struct encoder_ops *guest; /* the encoder in place of it for one virtual machine; NULL = none */
 	const struct push_format *push; /* how its documents are pushed to a server (http, https); NULL = they are not */
+	const char *path; /* of a URL that it is pushed to, when it has none; NULL = the server's root */
 	unsigned places; /* bits of enum output_place */
 	const char *options; /* options that only some formats know, a blank between them; NULL = none */
 	const char *const *csv_groups; /* as CSV it is one file per group; ends with NULL. NULL = one file */

@@ -193,6 +193,27 @@ static int set_query(struct output_config *out, unsigned *lines, const struct or
 	return rc;
 }
 
+/* A URL that ends with its host gets the path of the format. */
+static int add_path(struct output_config *out)
+{
+	const struct output_format *f = output_format_find(out->format);
+	char *host, *to;
+	size_t n;
+
+	if (!is_pushed(out) || !f->path)
+		return 0;
+	host = strstr(out->to, "://") + 3;
+	n = strcspn(host, "/?#");
+	if (host[n] == '#' || (host[n] == '/' && host[n + 1] && host[n + 1] != '?'))
+		return 0;
+	if (asprintf(&to, "%.*s%s%s", (int)(host - out->to + (ptrdiff_t)n), out->to, f->path,
+		     host + n + (host[n] == '/')) < 0)
+		return -ENOMEM;
+	free(out->to);
+	out->to = to;
+	return 0;
+}
+
 /* True for a URL of a server that has a user, a password or a token in it: all who see the command line, the log or the
  * status would see them. */
 static bool has_credentials(const char *url)
@@ -400,6 +421,8 @@ int output_finish(void *elem, unsigned *lines, const struct origin *o, struct er
 			"the URL holds a user, a password or a token, which others would see; give token-file, or "
 			"user and password-file");
 	rc = set_query(out, lines, &at, err);
+	if (!rc && add_path(out))
+		rc = err_set(err, -ENOMEM, "configuration: out of memory");
 	out->waits = lines[row("wait")];
 	if (!rc)
 		rc = check_options(out, lines, at, err);

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* otlp: OpenTelemetry's protocol over HTTP (docs/formats/otlp.md). A document in the spool is a head, which holds the
+ * resource and the scope, and then a Metric with one data point for each series, so that each is an item. What is sent is
+ * one ExportMetricsServiceRequest, in which the points of a metric stand together. Field numbers and types are those of
+ * opentelemetry-proto 1.x: metrics.proto, resource.proto, common.proto and metrics_service.proto. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/format/varint.h"
+#include "base/text.h"
+#include "encode/emit.h"
+#include "encode/push.h"
+#include "protobuf.h"
+#include "series.h"
+
+#define RESOURCE_METRICS 0x0a /* ExportMetricsServiceRequest.resource_metrics = 1 */
+#define RESOURCE 0x0a /* ResourceMetrics.resource = 1 */
+#define SCOPE_METRICS 0x12 /* ResourceMetrics.scope_metrics = 2 */
+#define SCOPE 0x0a /* ScopeMetrics.scope = 1 */
+#define METRICS 0x12 /* ScopeMetrics.metrics = 2 */
+#define RESOURCE_ATTRIBUTES 0x0a /* Resource.attributes = 1 */
+#define NAME 0x0a /* Metric.name, InstrumentationScope.name = 1 */
+#define VERSION 0x12 /* InstrumentationScope.version = 2 */
+#define UNIT 0x1a /* Metric.unit = 3 */
+#define GAUGE 0x2a /* Metric.gauge = 5 */
+#define SUM 0x3a /* Metric.sum = 7 */
+#define POINTS 0x0a /* Gauge.data_points, Sum.data_points = 1 */
+#define ATTRIBUTES 0x3a /* NumberDataPoint.attributes = 7 */
+#define START_TIME 0x11 /* NumberDataPoint.start_time_unix_nano = 2, fixed64 */
+#define TIME 0x19 /* NumberDataPoint.time_unix_nano = 3, fixed64 */
+#define AS_DOUBLE 0x21 /* NumberDataPoint.as_double = 4 */
+#define AS_INT 0x31 /* NumberDataPoint.as_int = 6, sfixed64 */
+#define KEY 0x0a /* KeyValue.key = 1 */
+#define VALUE 0x12 /* KeyValue.value = 2 */
+#define STRING 0x0a /* AnyValue.string_value = 1 */
+#define CUMULATIVE "\x10\x02\x18\x01" /* Sum.aggregation_temporality = 2: CUMULATIVE; Sum.is_monotonic = 3: true */
+#define NUMBERS (3 * 9) /* bytes of both times and the value, with their tags */
+
+/* When the counting of a row began, as a time of the day. It stays for as long as the row is shown, whatever the clock
+ * does, for a receiver takes another start for a reset. */
+struct start {
+	uint64_t unix_ns; /* 0 = the row is not shown */
+	uint32_t serial; /* of the row */
+};
+
+struct encoder {
+	struct series_encoder e;
+	struct buf head;
+	struct buf metric; /* name and unit of the family that is being written */
+	struct start *starts; /* by row of the totals */
+	unsigned cap_starts;
+	uint64_t start_unix_ns; /* of the machine */
+};
+
+struct otlp_writer {
+	struct series_writer w;
+	struct encoder *e;
+};
+
+static void attribute(struct buf *b, char tag, const char *key, const char *value)
+{
+	size_t k = strlen(key), v = strlen(value), any = protobuf_whole(v);
+	size_t len = protobuf_whole(k) + protobuf_whole(any);
+	char *p = v ? (char *)buf_reserve(b, protobuf_whole(len)) : NULL;
+
+	if (!p)
+		return;
+	p = protobuf_head(p, tag, len);
+	p = protobuf_head(p, KEY, k);
+	p = emit_mem(p, key, k);
+	p = protobuf_head(p, VALUE, any);
+	p = protobuf_head(p, STRING, v);
+	p = emit_mem(p, value, v);
+	b->len = (size_t)((uint8_t *)p - b->data);
+}
+
+static void otlp_label(struct buf *b, const char *key, const char *value)
+{
+	attribute(b, ATTRIBUTES, key, value);
+}
+
+static void add_field(struct buf *b, char tag, const void *data, size_t len)
+{
+	char *p = (char *)buf_reserve(b, protobuf_whole(len));
+
+	if (!p)
+		return;
+	p = protobuf_head(p, tag, len);
+	p = emit_mem(p, data, len);
+	b->len = (size_t)((uint8_t *)p - b->data);
+}
+
+/* Names and units are such that Prometheus' rules for them (dots become underscores, the unit and _total are added) make
+ * the name of the metrics page. */
+static void otlp_begin(struct series_writer *sw, const struct series_family *f)
+{
+	static const char *const units[][2] = { { "joules", "J" }, { "seconds", "s" }, { "bytes", "By" } };
+	struct encoder *e = ((struct otlp_writer *)sw)->e;
+	const char *unit = "";
+	char name[96];
+	int n = snprintf(name, sizeof(name), "%s%s", f->name, f->type == SERIES_COUNTER ? "" : series_suffix(f->type));
+
+	for (unsigned i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (strcmp(f->unit, units[i][0]) == 0) {
+			unit = units[i][1];
+			n -= (int)strlen(f->unit) + 1;
+		}
+	for (int i = 0; i < n; i++)
+		if (name[i] == '_')
+			name[i] = '.';
+	buf_reset(&e->metric);
+	add_field(&e->metric, NAME, name, (size_t)n);
+	if (*unit)
+		add_field(&e->metric, UNIT, unit, strlen(unit));
+}
+
+static char *put_fixed(char *p, char tag, const void *eight_bytes)
+{
+	*p++ = tag;
+	return emit_mem(p, eight_bytes, 8); /* little endian, as all machines that are built for */
+}
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a number stands in memory as on the wire");
+
+static void otlp_sample(struct series_writer *sw, struct series_labels row, struct series_labels more, uint64_t v,
+			unsigned digits)
+{
+	static const double units[] = { [0] = 1, [6] = 1e6, [9] = 1e9 };
+	const struct encoder *e = ((struct otlp_writer *)sw)->e;
+	const bool sum = sw->family->type == SERIES_COUNTER;
+	const uint64_t start_ns = sw->row == SERIES_MACHINE ? e->start_unix_ns : e->starts[sw->row].unix_ns;
+	const uint64_t time_ns = (uint64_t)sw->totals->real_ns;
+	const double value = (double)v / units[digits];
+	const size_t point = row.len + more.len + NUMBERS;
+	const size_t data = protobuf_whole(point) + (sum ? sizeof(CUMULATIVE) - 1 : 0);
+	const size_t metric = e->metric.len + protobuf_whole(data);
+	char *p = (char *)buf_reserve(sw->out, protobuf_whole(metric));
+
+	if (!p)
+		return;
+	p = protobuf_head(p, METRICS, metric);
+	p = emit_mem(p, e->metric.data, e->metric.len);
+	p = protobuf_head(p, sum ? SUM : GAUGE, data);
+	p = protobuf_head(p, POINTS, point);
+	p = emit_mem(p, row.text, row.len);
+	p = emit_mem(p, more.text, more.len);
+	p = put_fixed(p, START_TIME, &start_ns);
+	p = put_fixed(p, TIME, &time_ns);
+	p = digits ? put_fixed(p, AS_DOUBLE, &value) : put_fixed(p, AS_INT, &v);
+	if (sum)
+		p = emit_literal(p, CUMULATIVE);
+	sw->out->len = (size_t)((uint8_t *)p - sw->out->data);
+}
+
+static void otlp_destroy(struct encoder *e)
+{
+	if (!e)
+		return;
+	buf_free(&e->head);
+	buf_free(&e->metric);
+	free(e->starts);
+	series_encoder_fini(&e->e);
+	free(e);
+}
+
+/* The resource says which machine and agent this is. Prometheus makes job and instance of service.name and
+ * service.instance.id; VictoriaMetrics makes a label of each attribute, so both stand here under these names, too. */
+static void make_head(struct buf *head, const char *sensor)
+{
+	struct buf b = { 0 };
+
+	attribute(&b, RESOURCE_ATTRIBUTES, "host.name", sensor);
+	attribute(&b, RESOURCE_ATTRIBUTES, "service.name", "jouled");
+	attribute(&b, RESOURCE_ATTRIBUTES, "service.instance.id", sensor);
+	attribute(&b, RESOURCE_ATTRIBUTES, "service.version", JOULED_VERSION);
+	attribute(&b, RESOURCE_ATTRIBUTES, "job", "jouled");
+	attribute(&b, RESOURCE_ATTRIBUTES, "instance", sensor);
+	add_field(head, RESOURCE, b.data, b.len);
+	head->failed = head->failed || b.failed;
+	b.len = 0;
+	add_field(&b, NAME, "jouled", 6);
+	add_field(&b, VERSION, JOULED_VERSION, strlen(JOULED_VERSION));
+	add_field(head, SCOPE, b.data, b.len);
+	head->failed = head->failed || b.failed;
+	buf_free(&b);
+}
+
+static int otlp_create(const struct encode_options *o, const struct schema *s, struct encoder **ret, struct err *err)
+{
+	struct encoder *e = calloc(1, sizeof(*e));
+	int rc;
+
+	if (e)
+		make_head(&e->head, s->sensor);
+	rc = !e || e->head.failed ? err_set(err, -ENOMEM, "format otlp: out of memory; free some") :
+				    series_encoder_init(&e->e, o, s, err);
+	if (rc)
+		otlp_destroy(e);
+	else
+		*ret = e;
+	return rc;
+}
+
+/* A row counts from the start of the interval in which it is first shown. A clock that was set back would put that after
+ * the present: it begins anew. */
+static int set_starts(struct encoder *e, const struct snapshot *s)
+{
+	const struct totals *t = e->e.totals;
+	const uint64_t now_ns = (uint64_t)s->end_real_ns, begin_ns = now_ns - (s->end_ns - s->start_ns);
+
+	if (t->n_rows > e->cap_starts) {
+		unsigned cap = t->n_rows + t->n_rows / 2;
+		struct start *new = realloc(e->starts, cap * sizeof(*new));
+
+		if (!new)
+			return -ENOMEM;
+		memset(new + e->cap_starts, 0, (cap - e->cap_starts) * sizeof(*new));
+		e->starts = new;
+		e->cap_starts = cap;
+	}
+	if (!e->start_unix_ns || e->start_unix_ns > now_ns)
+		e->start_unix_ns = begin_ns;
+	for (unsigned i = 0; i < t->n_rows; i++) {
+		struct start *start = &e->starts[i];
+
+		if (!t->rows[i].shown)
+			start->unix_ns = 0;
+		else if (!start->unix_ns || start->serial != t->rows[i].serial || start->unix_ns > now_ns)
+			*start = (struct start){ begin_ns, t->rows[i].serial };
+	}
+	return 0;
+}
+
+static int otlp_encode(struct encoder *e, const struct snapshot *s, const bool *shown, struct buf *out)
+{
+	static const struct series_ops ops = { otlp_begin, otlp_label, otlp_sample };
+	struct otlp_writer w = { { .ops = &ops, .out = out, .labels = &e->e.labels }, e };
+	int rc;
+
+	totals_add(e->e.totals, s, shown);
+	rc = set_starts(e, s);
+	if (rc)
+		return rc;
+	buf_add(out, e->head.data, e->head.len);
+	return series_write(&w.w, e->e.totals, NULL);
+}
+
+static const struct encoder_stats *otlp_stats(const struct encoder *e)
+{
+	return &e->e.stats;
+}
+
+const struct encoder_ops encode_otlp = {
+	.name = "otlp",
+	.create = otlp_create,
+	.encode = otlp_encode,
+	.stats = otlp_stats,
+	.destroy = otlp_destroy,
+};
+
+/* The side of the sender. */
+
+static size_t otlp_head(const void *document, size_t n)
+{
+	const char *p = document, *content;
+	size_t len, resource = protobuf_field(p, n, RESOURCE, &content, &len);
+	size_t scope = resource ? protobuf_field(p + resource, n - resource, SCOPE, &content, &len) : 0;
+
+	return scope ? resource + scope : 0;
+}
+
+/* An item, taken apart. */
+struct item {
+	const char *metric, *point, *end; /* name and unit; the point with its tag; what follows the points */
+	size_t n_metric, n_point, n_end, size;
+	char kind; /* SUM or GAUGE */
+};
+
+static bool take_item(const char *p, size_t n, struct item *ret)
+{
+	const char *content, *data, *inner;
+	size_t len, n_data, n_inner, used, step;
+
+	ret->size = protobuf_field(p, n, METRICS, &content, &len);
+	if (!ret->size)
+		return false;
+	ret->metric = content;
+	used = protobuf_field(content, len, NAME, &inner, &n_inner);
+	used += protobuf_field(content + used, len - used, UNIT, &inner, &n_inner);
+	ret->n_metric = used;
+	if (used >= len)
+		return false;
+	ret->kind = content[used];
+	step = protobuf_field(content + used, len - used, ret->kind, &data, &n_data);
+	if (used + step != len || (ret->kind != SUM && ret->kind != GAUGE))
+		return false;
+	ret->point = data;
+	ret->n_point = protobuf_field(data, n_data, POINTS, &inner, &n_inner);
+	ret->end = data + ret->n_point;
+	ret->n_end = n_data - ret->n_point;
+	return ret->n_point != 0;
+}
+
+static size_t otlp_item(const void *p, size_t n)
+{
+	struct item i;
+
+	return take_item(p, n, &i) ? i.size : 0;
+}
+
+/* Items from p on that are of one metric: the bytes of their points, and how far they reach. 0 = a broken item. */
+static size_t take_metric(const char *p, size_t n, struct item *first, size_t *ret_points)
+{
+	size_t at = 0;
+	struct item i;
+
+	*ret_points = 0;
+	if (!take_item(p, n, first))
+		return 0;
+	while (at < n) {
+		if (!take_item(p + at, n - at, &i))
+			return 0;
+		if (i.kind != first->kind || i.n_metric != first->n_metric ||
+		    memcmp(i.metric, first->metric, i.n_metric) != 0)
+			break;
+		*ret_points += i.n_point;
+		at += i.size;
+	}
+	return at;
+}
+
+/* Appends one Metric for all items that are of it. How far they reach. */
+static size_t add_metric(const char *p, size_t n, struct buf *out)
+{
+	struct item first, i;
+	size_t points, end = take_metric(p, n, &first, &points);
+	size_t data = points + first.n_end, metric;
+	char *to;
+
+	if (!end)
+		return 0;
+	metric = first.n_metric + protobuf_whole(data);
+	to = (char *)buf_reserve(out, protobuf_whole(metric));
+	if (!to)
+		return end;
+	to = protobuf_head(to, METRICS, metric);
+	to = emit_mem(to, first.metric, first.n_metric);
+	to = protobuf_head(to, first.kind, data);
+	for (size_t at = 0; at < end && take_item(p + at, end - at, &i); at += i.size)
+		to = emit_mem(to, i.point, i.n_point);
+	to = emit_mem(to, first.end, first.n_end);
+	out->len = (size_t)((uint8_t *)to - out->data);
+	return end;
+}
+
+/* The metrics are written first, for their length stands before them; then they are moved behind what holds them. */
+static int otlp_wrap(const struct push_part *part, struct buf *out)
+{
+	const size_t from = out->len;
+	const char *head = part->head, *content;
+	size_t resource = protobuf_field(head, part->n_head, RESOURCE, &content, &(size_t){ 0 });
+	size_t scope = part->n_head - resource, scoped, whole, room, n_metrics;
+	char *p;
+
+	if (!resource || !part->n_items)
+		return -EBADMSG;
+	for (size_t at = 0, n; at < part->n_items; at += n) {
+		n = add_metric((const char *)part->items + at, part->n_items - at, out);
+		if (!n)
+			return -EBADMSG;
+	}
+	n_metrics = out->len - from;
+	scoped = scope + n_metrics;
+	whole = resource + protobuf_whole(scoped);
+	room = protobuf_whole(whole) - n_metrics;
+	p = (char *)buf_reserve(out, room);
+	if (!p || out->failed)
+		return -ENOMEM;
+	memmove(out->data + from + room, out->data + from, n_metrics);
+	p = protobuf_head((char *)out->data + from, RESOURCE_METRICS, whole);
+	p = emit_mem(p, head, resource);
+	p = protobuf_head(p, SCOPE_METRICS, scoped);
+	emit_mem(p, head + resource, scope);
+	out->len += room;
+	return 0;
+}
+
+/* As Prometheus writes a series: name{label="value", ...}, of what fits. */
+static void otlp_name(const void *item, size_t n, char *dst, size_t size)
+{
+	const char *name = "", *point = "", *label, *key, *any, *value;
+	size_t n_name = 0, len = 0, n_label, n_key, n_any, n_value, step, at = 0;
+	char text[256] = "";
+	bool labels = false;
+	struct item i;
+
+	if (take_item(item, n, &i)) {
+		protobuf_field(i.metric, i.n_metric, NAME, &name, &n_name);
+		protobuf_field(i.point, i.n_point, POINTS, &point, &len);
+	}
+	at = (size_t)snprintf(text, sizeof(text), "%.*s", (int)n_name, name);
+	for (; (step = protobuf_field(point, len, ATTRIBUTES, &label, &n_label)) && at < sizeof(text);
+	     point += step, len -= step) {
+		size_t k = protobuf_field(label, n_label, KEY, &key, &n_key);
+
+		if (!k || !protobuf_field(label + k, n_label - k, VALUE, &any, &n_any) ||
+		    !protobuf_field(any, n_any, STRING, &value, &n_value))
+			break;
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%.*s=\"%.*s\"", labels ? ", " : "{", (int)n_key,
+				       key, (int)n_value, value);
+		labels = true;
+	}
+	if (labels && at + 1 < sizeof(text))
+		snprintf(text + at, sizeof(text) - at, "}");
+	text_escape(dst, size, text);
+}
+
+/* Takes a field: its number, its number as value, or its bytes. False = no such message. */
+static bool take_field(struct varint_reader *r, uint64_t *ret_tag, uint64_t *ret_value, const uint8_t **ret_bytes)
+{
+	*ret_tag = varint_take(r);
+	*ret_bytes = NULL;
+	*ret_value = 0;
+	switch (*ret_tag & 7) {
+	case 0:
+		*ret_value = varint_take(r);
+		break;
+	case 1:
+		varint_bytes(r, 8);
+		break;
+	case 2:
+		*ret_value = varint_take(r);
+		*ret_bytes = varint_bytes(r, *ret_value);
+		break;
+	case 5:
+		varint_bytes(r, 4);
+		break;
+	default:
+		return false;
+	}
+	return !r->bad && *ret_tag >> 3;
+}
+
+/* ExportMetricsPartialSuccess: rejected_data_points = 1, error_message = 2. */
+static int take_partial(const uint8_t *data, size_t n, struct push_answer *ret)
+{
+	struct varint_reader r = { .at = data, .end = data + n };
+	const uint8_t *bytes;
+	uint64_t tag, value;
+	char text[100];
+
+	while (r.at < r.end) {
+		if (!take_field(&r, &tag, &value, &bytes))
+			return -EBADMSG;
+		if (tag == (1 << 3 | 0))
+			ret->rejected = value <= INT64_MAX ? value : 0;
+		if (tag != (2 << 3 | 2))
+			continue;
+		snprintf(text, sizeof(text), "%.*s", (int)(value < sizeof(text) ? value : sizeof(text) - 1),
+			 (const char *)bytes);
+		text_escape(ret->why, sizeof(ret->why), text);
+	}
+	return 0;
+}
+
+/* ExportMetricsServiceResponse: partial_success = 1. An empty one: everything was taken. */
+static int otlp_answer(const void *body, size_t n, struct push_answer *ret)
+{
+	struct varint_reader r = { .at = body, .end = (const uint8_t *)body + n };
+	const uint8_t *bytes;
+	uint64_t tag, value;
+	int rc = 0;
+
+	while (n && r.at < r.end && !rc) {
+		if (!take_field(&r, &tag, &value, &bytes))
+			return -EBADMSG;
+		if (tag == (1 << 3 | 2))
+			rc = take_partial(bytes, value, ret);
+	}
+	return rc;
+}
+
+const struct push_format push_otlp = {
+	.type = "application/x-protobuf",
+	.packing = PUSH_GZIP,
+	.head = otlp_head,
+	.wrap = otlp_wrap,
+	.item = otlp_item,
+	.name = otlp_name,
+	.answer = otlp_answer,
+	.remedy = "name the path: /v1/metrics of a collector, /api/v1/otlp/v1/metrics of Prometheus, "
+		  "/opentelemetry/v1/metrics of VictoriaMetrics",
+};
