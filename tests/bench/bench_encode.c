@@ -4,17 +4,24 @@
  * one object for each) beside copying the same bytes, the two interleaved: median and quartiles.
  * Arguments: rounds (default 41). One line per encoder, tab-separated, for `make bench`. */
 #include <math.h>
+#include <snappy-c.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <zlib.h>
 #include "encode/encode.h"
 #include "encode/metrics/openmetrics.h"
+#include "encode/push.h"
 #include "formula/formula.h"
 #include "serve/routes.h"
 
 /* The encoders that are measured; the program finds them in the table (encode/encode.c). */
-extern const struct encoder_ops encode_hwpc, encode_power, encode_table, encode_snapshot, encode_vjoule;
+extern const struct encoder_ops encode_hwpc, encode_power, encode_table, encode_snapshot, encode_vjoule, encode_influx,
+	encode_remote_write, encode_otlp;
+extern const struct push_format push_influx, push_remote_write, push_otlp;
+/* Of alloc_count.so; NULL without it. */
+extern unsigned long long alloc_count_calls(void) __attribute__((weak));
 
 #define CGROUPS 1000
 #define CPUS 2
@@ -167,6 +174,84 @@ static void measure(const struct encoder_ops *ops, unsigned rounds, unsigned uni
 	ops->destroy(e);
 }
 
+/* The bytes of a document as they are sent. */
+static size_t packed(const struct push_format *f, const struct buf *document)
+{
+	size_t head = f->head ? f->head(document->data, document->len) : 0, room, n;
+	struct push_part part = { document->data, document->data + head, head, document->len - head };
+	struct buf body = { 0 };
+	z_stream z = { 0 };
+	char *to;
+
+	if (f->wrap ? f->wrap(&part, &body) : (buf_add(&body, document->data, document->len), body.failed))
+		exit(1);
+	room = snappy_max_compressed_length(body.len) + compressBound(body.len) + 64;
+	to = malloc(room);
+	n = room;
+	if (!to || (f->packing == PUSH_SNAPPY && snappy_compress((char *)body.data, body.len, to, &n)))
+		exit(1);
+	if (f->packing == PUSH_GZIP) {
+		z.next_in = body.data;
+		z.avail_in = (uInt)body.len;
+		z.next_out = (Bytef *)to;
+		z.avail_out = (uInt)room;
+		if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) ||
+		    deflate(&z, Z_FINISH) != Z_STREAM_END)
+			exit(1);
+		n = z.total_out;
+		deflateEnd(&z);
+	}
+	free(to);
+	buf_free(&body);
+	return n;
+}
+
+/* A format that is pushed. Values change from document to document; the last one is packed. */
+static void measure_pushed(const struct encoder_ops *ops, const struct push_format *f, unsigned rounds)
+{
+	static uint64_t ns[MAX_ROUNDS];
+	struct encode_options o = { .sensor = "bench" };
+	unsigned long long calls = 0;
+	struct encoder *e = NULL;
+	struct buf out = { 0 };
+	unsigned series = 0;
+	size_t at, n;
+
+	if (ops->create(&o, &schema, &e, NULL))
+		exit(1);
+	for (unsigned i = 0; i < rounds + 2; i++) {
+		uint64_t t0;
+
+		for (unsigned k = READING_SPECIAL_ROWS; k < ROWS; k++) {
+			snap.rows[k].time_ns = (uint64_t)rand() % 4000000;
+			for (unsigned c = 0; c < COUNTERS; c++)
+				snap.rows[k].counters[c] = (uint64_t)rand() % 4000000;
+			*snapshot_energy(&snap, k, 0) = (uint64_t)rand() % 60000;
+		}
+		snap.end_real_ns += 1000000000;
+		buf_reset(&out);
+		if (i == 2 && alloc_count_calls)
+			calls = alloc_count_calls();
+		t0 = now_ns();
+		if (ops->encode(e, &snap, NULL, &out))
+			exit(1);
+		if (i >= 2)
+			ns[i - 2] = now_ns() - t0;
+	}
+	if (alloc_count_calls)
+		calls = alloc_count_calls() - calls;
+	for (at = f->head ? f->head(out.data, out.len) : 0; at < out.len && (n = f->item(out.data + at, out.len - at));
+	     at += n)
+		series++;
+	qsort(ns, rounds, sizeof(*ns), by_value);
+	printf("%s\t%zu bytes\tmedian %.1f us\tper series %.1f ns (%.1f-%.1f)\t%.1f bytes a sample as sent\t%s%.2f heap allocations\n",
+	       ops->name, out.len, (double)ns[rounds / 2] / 1e3, (double)ns[rounds / 2] / series,
+	       (double)ns[rounds / 4] / series, (double)ns[rounds * 3 / 4] / series, (double)packed(f, &out) / series,
+	       alloc_count_calls ? "" : "not counted: ", (double)calls / rounds);
+	buf_free(&out);
+	ops->destroy(e);
+}
+
 /* The work of the query socket's thread for one answer: JSON, CBOR or the metrics page. */
 static void write_answer(unsigned what, struct totals *t, struct encoder *cbor, struct buf *scratch, struct buf *out)
 {
@@ -255,6 +340,9 @@ int main(int argc, char **argv)
 	measure(&encode_table, rounds, CGROUPS, "cgroup");
 	measure(&encode_vjoule, rounds, CGROUPS, "cgroup");
 	measure(&encode_snapshot, rounds, CGROUPS, "cgroup");
+	measure_pushed(&encode_influx, &push_influx, rounds);
+	measure_pushed(&encode_remote_write, &push_remote_write, rounds);
+	measure_pushed(&encode_otlp, &push_otlp, rounds);
 	measure_answers(rounds);
 	measure_formula(&formula_share, rounds);
 	measure_formula(&formula_model, rounds);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # encode.sh PROGRAM: what encoders and formulas cost, as a table and as lines of the goals.
-"$1" >"${B:-build}/bench.encode" || exit 1
+env LD_PRELOAD="$PWD/${B:-build}/bench/alloc_count.so" "$1" >"${B:-build}/bench.encode" || exit 1
 printf '\n### Encoders and formulas (one domain), 1000 cgroups with 92-byte paths, 2 CPUs, 6 counters\n\n| encoder | bytes | a report | each | a copy | |\n|---|---|---|---|---|---|\n'
 awk -F '\t' '{ printf "| %s | %s | %s | %s | %s | %s |\n", $1, $2, $3, $4, $5, $6 }' "${B:-build}/bench.encode"
 awk -F '\t' -v out="${BENCH_RESULTS:-/dev/stdout}" '
@@ -10,6 +10,13 @@ function goal(text, most) {
 	ns = substr($4, RSTART, RLENGTH) + 0
 	printf "10\t%s\t%s: %s\t%s\n", text, $1, $4, ns <= most ? "pass" : "MISS" >>out
 }
+function pushed(bytes_most) {
+	goal($1 " at most 100 ns a series", 100)
+	printf "10\t%s at most %s bytes a sample as sent\t%s\t%s\n", $1, bytes_most, $5, $5 + 0 <= bytes_most ? "pass" : "MISS" >>out
+	printf "10\t%s no heap allocation\t%s\t%s\n", $1, $6, $6 == "0.00 heap allocations" ? "pass" : "MISS" >>out
+}
+$1 == "remote-write" { pushed(25) }
+$1 == "otlp" { pushed(15) }
 # of 1000 cgroups: a nanosecond each is a microsecond
 $1 == "answer json" { goal("socket, 1000 cgroups as JSON at most 0.3 ms", 300) }
 $1 == "answer cbor" { goal("socket, 1000 cgroups as CBOR at most 0.1 ms", 100) }
