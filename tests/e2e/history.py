@@ -52,6 +52,38 @@ def lost(path, reason):
     assert any(reason in x["reason"] and x["until_unix_ns"] > x["from_unix_ns"] for x in d["lost"]), d["lost"]
 
 
+def job(table, history, number):
+    """Each step of the job has the energy that its cgroups have, in every domain; the sum is that of the ledger's rows."""
+    with open(history, encoding="utf-8") as f:
+        d = json.load(f)
+    want = {}
+    for s in d["series"]:
+        m = re.search(rf"/slurmstepd\.scope/job_{number}(?:/step_([^/]*))?(?:/|$)", s["cgroup"])
+        if s["row"] != "cgroup" or not m:
+            continue
+        step = want.setdefault(f"{number}.{m[1]}" if m[1] else number, [0] * len(d["domains"]))
+        for _, _, _, energy in s["points"]:
+            step[:] = [a + b for a, b in zip(step, energy)]
+    with open(table, encoding="utf-8") as f:
+        found = {r["step"]: r for r in csv.DictReader(f)}
+    assert {f"{number}.0", f"{number}.batch"} <= set(found) and set(found) == set(want), (set(found), set(want))
+    for step, energy in want.items():
+        is_now = [int(found[step][f"{name}_uj"]) for name in d["domains"]]
+        total = sum(uj for uj, counts in zip(energy, d["in_total"]) if counts)
+        assert is_now == energy and int(found[step]["energy_uj"]) == total, (step, found[step], energy)
+        assert found[step]["ended"] == "yes", found[step]
+    assert sum(int(found[f"{number}.{step}"]["energy_uj"]) > 0 for step in ("0", "batch")) == 2, found
+
+
+def by_job(table, sums_by, number):
+    """The job's line among the sums is the sum of its steps."""
+    with open(table, encoding="utf-8") as f:
+        steps = sum(int(r["energy_uj"]) for r in csv.DictReader(f))
+    with open(sums_by, encoding="utf-8") as f:
+        lines = {r["job"]: int(r["energy_uj"]) for r in csv.DictReader(f)}
+    assert lines.get(number) == steps and "(no job)" in lines, (steps, lines)
+
+
 def sums(path, text):
     """Energy by a name in CSV: shares, costs and grams follow from the energy, and the table's total is the sum."""
     with open(path, encoding="utf-8") as f:
@@ -103,4 +135,5 @@ def step(path, seconds, points):
 
 
 if __name__ == "__main__":
-    {"monotonic": monotonic, "ledger": ledger, "sums": sums, "lost": lost, "fill": fill, "step": step}[sys.argv[1]](*sys.argv[2:])
+    {"monotonic": monotonic, "ledger": ledger, "job": job, "by_job": by_job, "sums": sums,
+     "lost": lost, "fill": fill, "step": step}[sys.argv[1]](*sys.argv[2:])

@@ -50,6 +50,16 @@ kept() {
 	[ "$(figure intervals)" -ge "$1" ]
 }
 
+# a batch job of two steps and its agent's own cgroups, which ends while the first agent runs
+job=$$
+steps=$(cgroup2)/jouled-e2e-$$.slice/slurmstepd.scope/job_$job
+for part in "${steps%/*/*}" "${steps%/*}" "$steps" "$steps/step_0" "$steps/step_0/user" "$steps/step_0/user/task_0" "$steps/step_batch"; do
+	mkdir "$part" && made_cgroups="$part $made_cgroups"
+done
+spin "$steps/step_0/user/task_0"
+workers=$spinner
+spin "$steps/step_batch"
+workers="$workers $spinner"
 make_cgroup one
 spin "$cgroup"
 path=${cgroup#"$(cgroup2)"}
@@ -84,6 +94,30 @@ check ctl-history-hours grep -qE ' 20[0-9-]* [0-9]{2}:00 [+-][0-9]{4}$' "$work/h
 check ctl-history-by-wrong test $? = 2
 "$JOULECTL" history --socket "$sock" --carbon "$work/nowhere" >"$work/nowhere.err" 2>&1
 check ctl-history-carbon-wrong grep -q 'carbon .*nowhere: No such file' "$work/nowhere.err"
+# shellcheck disable=SC2086 # a list
+kill -9 $workers
+# shellcheck disable=SC2086
+wait $workers 2>/dev/null
+gone() {
+	find "$steps" -depth -type d -exec rmdir {} + 2>/dev/null
+	[ ! -d "$steps" ]
+}
+check job-gone wait_until 100 gone
+list_job() {
+	"$JOULECTL" list --socket "$sock" --job "$job" "$@"
+}
+job_ended() {
+	list_job >"$work/job" 2>&1 && [ "$(grep -c '(ended)$' "$work/job")" = 3 ]
+}
+check ctl-list-job wait_until 100 job_ended
+list_job --csv >"$work/job.csv"
+ask job "/v1/history?since=-24h&step=10m&limit=1000"
+check ctl-list-job-sum python3 $here/history.py job "$work/job.csv" "$work/job" "$job"
+"$JOULECTL" history --socket "$sock" --since -24h --by job --csv >"$work/by-job.csv"
+check ctl-history-by-job python3 $here/history.py by_job "$work/job.csv" "$work/by-job.csv" "$job"
+expect job-unknown 404 "/v1/history?job=1&since=-1m"
+expect job-wrong 400 "/v1/history?job=01"
+expect job-and-cgroup 400 "/v1/history?job=1&cgroup=/x"
 check state-ok test "$(figure state)" = ok
 
 # Counters never go back, whenever it is killed: what was shown is on disk.
@@ -101,6 +135,8 @@ done
 [ -z "$went_back" ] && ok "killed-$KILLS" || fail killed "$went_back"
 ask lost "/v1/history?since=-10m"
 check killed-is-said python3 $here/history.py lost "$work/lost" 'jouled was killed'
+list_job --csv >"$work/job-after.csv"
+check ctl-list-job-kept cmp "$work/job.csv" "$work/job-after.csv"
 check killed-before test "$(figure killed_before)" = True
 stop
 before=$(sqlite3 "$work/state/history.db" 'PRAGMA integrity_check' 2>/dev/null || echo ok)

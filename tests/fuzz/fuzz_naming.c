@@ -80,10 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	naming_parse(path, &place);
 	if (place.end > strlen(path) || place.above > place.end)
 		abort();
-	/* a job's number is digits of 32 bits; there is no step without a job */
-	if (strspn(place.job, "0123456789") != strlen(place.job) || strtoull(place.job, NULL, 10) > UINT32_MAX ||
-	    (*place.job != 0) != (place.kind == PLACE_JOB) || (*place.step && !*place.job) ||
-	    strpbrk(place.step, "/ \"\\"))
+	if (place.kind == PLACE_JOB && (!job_id_ok(place.job.id) || strpbrk(place.job.step, "/ \"\\")))
 		abort();
 	for (unsigned i = 0; text && i < N_FILES; i++)
 		put(paths[i], text + 1, (size_t)(data + size - text - 1));

@@ -24,7 +24,7 @@ static const char answer[] =
 	"{\"cgroup\":\"/a.slice/x.service/main\",\"row\":\"cgroup\",\"points\":" POINTS(
 		"[1000,900]",
 		"[2000,0]") "},"
-			    "{\"cgroup\":\"/a.slice/x.service/side\",\"row\":\"cgroup\",\"points\":" POINTS(
+			    "{\"cgroup\":\"/system.slice/slurmstepd.scope/job_4711/step_0/user\",\"row\":\"cgroup\",\"points\":" POINTS(
 				    "[10,0]",
 				    "[20,0]") "},"
 					      "{\"cgroup\":\"/k/pod1/c1\",\"row\":\"cgroup\",\"names\":{\"namespace\":\"shop\",\"pod\":\"front\",\"container\":\"web\"},"
@@ -68,11 +68,15 @@ static void test_names(void **state)
 	cost_init(&c);
 	make(SUMS_UNIT, &c, &s);
 	assert_string_equal(s.v[0].name, "x.service"); /* most first */
-	assert_true(s.v[0].uj == 3030 && s.v[0].quality == QUALITY_ESTIMATED);
+	assert_true(s.v[0].uj == 3000 && s.v[0].quality == QUALITY_ESTIMATED);
+	assert_true(line(&s, "slurmstepd.scope")->uj == 30);
 	assert_true(line(&s, "(no unit)")->uj == 300 && line(&s, "(other cgroups)")->uj == 10);
 	sums_free(&s);
 	make(SUMS_SLICE, &c, &s);
-	assert_true(line(&s, "a.slice")->uj == 3030 && line(&s, "(no slice)")->uj == 300);
+	assert_true(line(&s, "a.slice")->uj == 3000 && line(&s, "(no slice)")->uj == 300);
+	sums_free(&s);
+	make(SUMS_JOB, &c, &s);
+	assert_true(line(&s, "4711")->uj == 30 && line(&s, "(no job)")->uj == 3300);
 	sums_free(&s);
 	make(SUMS_NAMESPACE, &c, &s);
 	assert_true(line(&s, "shop")->uj == 300 && line(&s, "(no namespace)")->uj == 3030);

@@ -134,7 +134,7 @@ static const struct expected table[] = {
 	{ SLURM, PLACE_NONE, "", "", "", "slurmstepd.scope", "", NOBODY },
 	{ SLURM "/system", PLACE_NONE, "", "", "", "slurmstepd.scope", "", NOBODY },
 	/* Slurm, cgroup/v1 */
-	{ "/slurm/uid_1000", PLACE_NONE, "", "", "", "", "", 1000 },
+	{ "/slurm/uid_1000", PLACE_NONE, "", "", "", "", "", NOBODY },
 	/* what looks like a job */
 	{ SLURM "/job_", PLACE_NONE, "", "", "", "slurmstepd.scope", "", NOBODY },
 	{ SLURM "/job_4294967296", PLACE_NONE, "", "", "", "slurmstepd.scope", "", NOBODY },
@@ -148,6 +148,8 @@ static const struct expected table[] = {
 	{ USER "/app.slice/slurmstepd.scope/job_1/step_0", PLACE_NONE, "", "", "", "user@1000.service/slurmstepd.scope",
 	  "", 1000 },
 	{ "/x/slurm/uid_1/job_1", PLACE_NONE, "", "", "", "", "", NOBODY },
+	{ "/slurm.slice/uid_1/job_1", PLACE_NONE, "", "", "", "slurm.slice", "", NOBODY },
+	{ "/system.slice/xslurmstepd.scope/job_1", PLACE_NONE, "", "", "", "xslurmstepd.scope", "", NOBODY },
 	{ "/slurm/job_1", PLACE_NONE, "", "", "", "", "", NOBODY },
 	{ "/slurm/uid_4294967295/job_1", PLACE_NONE, "", "", "", "", "", NOBODY },
 	{ "/slurm/uid_99999999999/job_1", PLACE_NONE, "", "", "", "", "", NOBODY },
@@ -216,10 +218,10 @@ static void test_jobs(void **state)
 		struct place p;
 
 		naming_parse(jobs[i].path, &p);
-		if (p.kind != PLACE_JOB || strcmp(p.job, jobs[i].job) || strcmp(p.step, jobs[i].step) ||
+		if (p.kind != PLACE_JOB || strcmp(p.job.id, jobs[i].job) || strcmp(p.job.step, jobs[i].step) ||
 		    strcmp(p.unit, jobs[i].unit) || p.user != jobs[i].user || *p.id || *p.pod_uid || *p.name)
-			fail_msg("%s: kind %d job %s step %s unit %s user %u", jobs[i].path, p.kind, p.job, p.step,
-				 p.unit, p.user);
+			fail_msg("%s: kind %d job %s step %s unit %s user %u", jobs[i].path, p.kind, p.job.id,
+				 p.job.step, p.unit, p.user);
 		assert_int_equal(p.end, strlen(jobs[i].end));
 		assert_memory_equal(jobs[i].path, jobs[i].end, p.end);
 	}
@@ -233,9 +235,9 @@ static void test_paths(void **state)
 
 		naming_parse(e->path, &p);
 		if (p.kind != e->kind || strcmp(p.pod_uid, e->pod_uid) || strcmp(p.id, e->id) ||
-		    strcmp(p.name, e->name) || strcmp(p.unit, e->unit) || p.user != e->user || *p.job || *p.step)
+		    strcmp(p.name, e->name) || strcmp(p.unit, e->unit) || p.user != e->user)
 			fail_msg("%s: kind %d pod %s id %s name %s unit %s user %u job %s step %s", e->path, p.kind,
-				 p.pod_uid, p.id, p.name, p.unit, p.user, p.job, p.step);
+				 p.pod_uid, p.id, p.name, p.unit, p.user, p.job.id, p.job.step);
 		assert_int_equal(p.end, strlen(e->end));
 		assert_memory_equal(e->path, e->end, p.end);
 		assert_true(p.kind == PLACE_NONE || (p.above < p.end && e->path[p.above - 1] == '/'));

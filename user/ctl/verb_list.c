@@ -10,6 +10,7 @@
 #include "base/format/csv.h"
 #include "base/log.h"
 #include "encode/table.h"
+#include "model/job_path.h"
 #include "model/naming.h"
 #include "ctl/core/agent_client.h"
 #include "ctl/core/ask.h"
@@ -17,8 +18,19 @@
 #include "ctl/core/put.h"
 #include "ctl/top/top.h"
 #include "ctl/core/verb.h"
+#include "list_job.h"
 
-enum { OPTION_SORT, OPTION_LIMIT, OPTION_DEPTH, OPTION_ACTIVE, OPTION_ALL, OPTION_CSV, OPTION_JSON, OPTION_SOCKET };
+enum {
+	OPTION_SORT,
+	OPTION_LIMIT,
+	OPTION_DEPTH,
+	OPTION_ACTIVE,
+	OPTION_ALL,
+	OPTION_JOB,
+	OPTION_CSV,
+	OPTION_JSON,
+	OPTION_SOCKET
+};
 
 static const struct verb_option options[] = {
 	[OPTION_SORT] = { "sort", 's', "COLUMN", "power (default), energy, cpu or name" },
@@ -26,6 +38,8 @@ static const struct verb_option options[] = {
 	[OPTION_DEPTH] = { "depth", 'd', "N", "at most N levels below the path; the rest is summed" },
 	[OPTION_ACTIVE] = { "active", 'a', NULL, "only cgroups that used CPU time or energy in the last interval" },
 	[OPTION_ALL] = { "all", 'A', NULL, "also cgroups that have ended and used nothing in the last interval" },
+	[OPTION_JOB] = { "job", 0, "ID",
+			 "the steps of a batch job on this machine, of the last day, also when it has ended" },
 	[OPTION_CSV] = { "csv", 0, NULL, "a line per cgroup, with every domain, in watts and microjoules" },
 	[OPTION_JSON] = { "json", 'j', NULL, "as the agent tells it" },
 	[OPTION_SOCKET] = { "socket", 0, "PATH", "of the agent; JOULED_SOCKET, or /run/jouled/jouled.sock" },
@@ -37,6 +51,8 @@ static const char *const about[] = {
 	"it. PATH takes those at and below it. Values are a cgroup's own, without what is below it. Pods, containers and "
 	"machines have their names before the path.",
 	"Cgroups that have ended and used nothing in the last interval have one line together, unless --all is given.",
+	"--job takes the energy of the steps of a Slurm job from the agent's history: what its cgroups used in the last 24 h, "
+	"before and after a restart of the agent, too.",
 	"The last lines are what no cgroup has: kernel threads, interrupts, idle, residual, cgroups that are gone. Energy "
 	"is that of the domains that the last line names, which hold none of each other; --json has every domain.",
 	NULL,
@@ -388,6 +404,38 @@ static int answer(const struct verb_call *call, const char *path, struct err *er
 	return rc;
 }
 
+/* The options that --job does not go with are about cgroups of this moment. */
+static int check_job(const struct verb_call *call, struct err *err)
+{
+	static const int others[] = { OPTION_SORT, OPTION_LIMIT, OPTION_DEPTH, OPTION_ACTIVE, OPTION_ALL };
+	bool wrong = call->n > 0 || (call->option[OPTION_CSV] && call->option[OPTION_JSON]);
+
+	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		wrong = wrong || call->option[others[i]];
+	if (wrong)
+		return err_set(err, -EINVAL,
+			       "list: --job: goes with --json or --csv alone; leave PATH and the others out");
+	if (!job_id_ok(call->option[OPTION_JOB]))
+		return err_set(err, -EINVAL, "list: --job: no number of a job; write one such as 4711");
+	return 0;
+}
+
+static int run_job(const struct verb_call *call)
+{
+	enum list_form form = call->option[OPTION_JSON] ? LIST_JSON : call->option[OPTION_CSV] ? LIST_CSV : LIST_TEXT;
+	struct err err = { 0 };
+	int rc = check_job(call, &err);
+
+	if (rc) {
+		log_error("%s", err.text);
+		return CTL_USAGE;
+	}
+	rc = list_job(call->option[OPTION_SOCKET], call->option[OPTION_JOB], form, &err);
+	if (rc)
+		log_error("list: %s", err.text);
+	return rc ? CTL_FAILED : CTL_OK;
+}
+
 static int run(const struct verb_call *call)
 {
 	struct buf path = { .limit = 8192 };
@@ -396,6 +444,8 @@ static int run(const struct verb_call *call)
 
 	setlocale(LC_CTYPE, "");
 	top_text_init();
+	if (call->option[OPTION_JOB])
+		return run_job(call);
 	rc = make_path(call, &path, &err);
 	if (rc) {
 		log_error("%s", err.text);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/clock.h"
+#include "model/job_path.h"
 #include "store/history/history.h"
 #include "routes.h"
 
@@ -46,10 +47,28 @@ static const struct total_row *row_of(const struct history_series *e, const stru
 	return NULL;
 }
 
+/* True when no cgroup of the step lives. */
+static bool step_has_ended(const struct history_series *e, const struct totals *t)
+{
+	char name[JOB_NAME_MAX];
+	struct job_path job;
+
+	for (unsigned i = TOTAL_FIRST_CGROUP; t && i < t->n_rows; i++) {
+		if (!t->rows[i].used || t->rows[i].ended || !job_path_parse(t->rows[i].name, &job))
+			continue;
+		job_path_name(&job, name);
+		if (strcmp(e->cgroup, name) == 0)
+			return false;
+	}
+	return t || e->ended;
+}
+
 /* True when the cgroup has ended. The store records an end only with the last energy; the totals know which
  * cgroups live. */
 static bool has_ended(const struct history_series *e, const struct totals *t, const struct total_row *row)
 {
+	if (strcmp(e->row, "job") == 0)
+		return step_has_ended(e, t);
 	if (strcmp(e->row, "cgroup") != 0)
 		return false;
 	return row ? row->ended : t || e->ended;
@@ -260,9 +279,10 @@ void serve_get_history(struct serve *s, struct http_request *r, const char *rest
 		return;
 	}
 	take_asker(s, r->conn);
-	if (!serve_query(r, "cgroup since until step limit", &q) || serve_negotiate(r, json_types) < 0)
+	if (!serve_query(r, "cgroup job since until step limit", &q) || serve_negotiate(r, json_types) < 0)
 		return;
 	hq.cgroup = q.cgroup;
+	hq.job = q.job;
 	hq.until_ns = q.until_ns == INT64_MIN ? q.now_ns : q.until_ns;
 	hq.since_ns = q.since_ns == INT64_MIN ? hq.until_ns - DEFAULT_NS : q.since_ns;
 	hq.step_ns = q.step_ns;
@@ -271,6 +291,8 @@ void serve_get_history(struct serve *s, struct http_request *r, const char *rest
 		http_error(r, 404, NULL, "history: %s", s->o.no_history);
 	else if (hq.since_ns >= hq.until_ns)
 		http_error(r, 400, NULL, "since: not before until; choose an earlier time");
+	else if (hq.job && hq.cgroup)
+		http_error(r, 400, NULL, "job: not with cgroup; leave one out");
 	else if (hq.limit > MOST_LIMIT)
 		http_error(r, 400, NULL, "limit: more than %d; ask for fewer cgroups", MOST_LIMIT);
 	else if (s->look)

@@ -9,6 +9,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "encode/trace_json.h"
+#include "model/job_path.h"
 
 #define SHORTEST_NS (10 * NS_PER_MS)
 #define LONGEST_NS (3600 * NS_PER_S)
@@ -87,6 +88,12 @@ static int set_trace(struct query *q, const char *value, struct err *err)
 				      err_set(err, -EINVAL, "trace: no uuid; take one of those that /v1/spans tells");
 }
 
+static int set_job(struct query *q, const char *value, struct err *err)
+{
+	q->job = value;
+	return job_id_ok(value) ? 0 : err_set(err, -EINVAL, "job: no number of a job; write one such as job=4711");
+}
+
 static int set(struct query *q, const char *name, const char *value, struct err *err)
 {
 	if (strcmp(name, "sort") == 0)
@@ -111,6 +118,8 @@ static int set(struct query *q, const char *name, const char *value, struct err 
 			       0 :
 			       err_set(err, -EINVAL, "cgroup: no path; write one such as cgroup=/system.slice");
 	}
+	if (strcmp(name, "job") == 0)
+		return set_job(q, value, err);
 	if (strcmp(name, "command") == 0) {
 		q->command = value;
 		return 0;

@@ -14,7 +14,7 @@ struct query {
 	uint64_t before; /* number of a trace; UINT64_MAX = all */
 	uint64_t interval_ns; /* 0 = the agent's own */
 	char format[16]; /* "" = not given */
-	const char *cgroup; /* borrowed; NULL = not said */
+	const char *cgroup, *job; /* borrowed; NULL = not said */
 	int64_t now_ns; /* since and until are relative to this; CLOCK_REALTIME */
 	int64_t since_ns, until_ns; /* INT64_MIN = not given */
 	uint64_t step_ns; /* 0 = not given */

@@ -6,9 +6,10 @@
 #include <time.h>
 #include "base/array.h"
 #include "base/clock.h"
+#include "model/job_path.h"
 #include "sums.h"
 
-const char *const sums_words[] = { "unit", "namespace", "pod", "container", "slice", "day", "hour", NULL };
+const char *const sums_words[] = { "unit", "namespace", "pod", "container", "slice", "job", "day", "hour", NULL };
 
 #define SUMS_NAME_MAX 600
 
@@ -77,16 +78,20 @@ static void name_from_path(const char *path, bool slice, char *dst, size_t size)
 /* Writes the name of the line that a series belongs to. */
 static void group_of(const json_t *series, enum sums_by by, char *dst, size_t size)
 {
-	static const char *const none[] = { "(no unit)", "(no namespace)", "(no pod)", "(no container)", "(no slice)" };
+	static const char *const none[] = { "(no unit)",      "(no namespace)", "(no pod)",
+					    "(no container)", "(no slice)",     "(no job)" };
 	const json_t *names = json_object_get(series, "names");
 	const char *row = text_of(series, "row");
+	struct job_path job;
 
 	*dst = '\0';
 	if (strcmp(row, "cgroup") != 0) {
 		snprintf(dst, size, "(%s)", strcmp(row, "other") == 0 ? "other cgroups" : row);
 		return;
 	}
-	if (by == SUMS_UNIT || by == SUMS_SLICE) {
+	if (by == SUMS_JOB) {
+		snprintf(dst, size, "%s", job_path_parse(text_of(series, "cgroup"), &job) ? job.id : "");
+	} else if (by == SUMS_UNIT || by == SUMS_SLICE) {
 		snprintf(dst, size, "%s", by == SUMS_UNIT ? text_of(names, "unit") : "");
 		if (!*dst)
 			name_from_path(text_of(series, "cgroup"), by == SUMS_SLICE, dst, size);

@@ -37,7 +37,7 @@ static const struct verb_option options[] = {
 			   "-1h (default; -24h by hour, -30d by day), 2026-01-31T12:00:00Z or Unix seconds" },
 	[OPTION_UNTIL] = { "until", 'u', "TIME", "the same; default now" },
 	[OPTION_STEP] = { "step", 't', "DURATION", "length of a line's time; default so that there are at most 30" },
-	[OPTION_BY] = { "by", 'b', "WORD", "sums: unit, namespace, pod, container, slice, day or hour" },
+	[OPTION_BY] = { "by", 'b', "WORD", "sums: unit, namespace, pod, container, slice, job, day or hour" },
 	[OPTION_PRICE] = { "price", 0, "N", "of a kWh, for a column of costs; default the configuration's price" },
 	[OPTION_CARBON] = { "carbon", 0, "N|FILE",
 			    "grams of CO2 per kWh, or a file with lines TIME,GRAMS; default the configuration's carbon" },
@@ -52,8 +52,8 @@ static const char *const about[] = {
 	"most and of the whole machine, domains that hold none of each other added up. Seconds are kept for an hour, minutes for history.keep, hours for a year. Where "
 	"nothing is known it says why.",
 	"The last line is the total. With --by it adds up by a name that cgroups share, or by day or hour, over all energy of the "
-	"machine: names are those that the agent still knows; for a cgroup that has gone for longer the unit and the slice are taken "
-	"from its path. From 1 kWh on figures are in kWh. A price or a carbon intensity, here or in jouled's configuration, "
+	"machine: names are those that the agent still knows; for a cgroup that has gone for longer the unit, the slice and the job are "
+	"taken from its path. From 1 kWh on figures are in kWh. A price or a carbon intensity, here or in jouled's configuration, "
 	"adds a column. The file of intensities is read at each call; a value holds until the next line's time.",
 	"Marks: ~ estimated or scaled, ? partly lost.",
 	NULL,

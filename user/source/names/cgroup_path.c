@@ -12,7 +12,6 @@ struct walk {
 	bool slices; /* all above are slices of the system, which root alone makes */
 	bool pods; /* below kubepods */
 	bool nomad; /* below Nomad's cgroup */
-	bool slurm_users, slurm_jobs; /* right below Slurm's cgroup of users, or of jobs */
 	bool unit_ended; /* the unit is known; the following components are inside of it */
 	unsigned level; /* 0 = first component */
 };
@@ -167,14 +166,13 @@ static const char *machine_name(const char *s)
 	return digits && at[digits] == '-' && at[digits + 1] ? at + digits + 1 : s;
 }
 
-/* Takes the next component into this one where it is `word` or, with a word that ends in '_', begins with it and has
- * more. */
+/* Takes the next component into this one where it is `word`. */
 static bool join_next(struct walk *w, const char *word)
 {
 	const char *s = w->s + w->n + (w->s[w->n] == '/');
 	size_t n = strcspn(s, "/");
 
-	if (w->s[w->n] != '/' || !(word[strlen(word) - 1] == '_' ? begins(s, n, word) : is(s, n, word)))
+	if (w->s[w->n] != '/' || !is(s, n, word))
 		return false;
 	w->n += 1 + n;
 	return true;
@@ -250,49 +248,12 @@ static bool match_nomad(const struct walk *w, struct place *p)
 	return true;
 }
 
-/* Copies the number behind `word`; 32 bits, without zeros in front. */
-static bool copy_number(const char *s, size_t n, const char *word, char dst[NAMING_JOB_MAX + 1])
-{
-	size_t m = strlen(word), digits = 0;
-
-	if (!begins(s, n, word) || n - m > NAMING_JOB_MAX || (s[m] == '0' && n - m > 1))
-		return false;
-	while (digits < n - m && s[m + digits] >= '0' && s[m + digits] <= '9')
-		digits++;
-	if (digits < n - m)
-		return false;
-	memcpy(dst, s + m, digits);
-	dst[digits] = '\0';
-	return strtoull(dst, NULL, 10) <= UINT32_MAX;
-}
-
-/* job_NUMBER and the step in it. */
-static bool match_job(struct walk *w, struct place *p)
-{
-	const size_t skip = w->n + 1 + strlen("step_");
-
-	if (!w->slurm_jobs || !copy_number(w->s, w->n, "job_", p->job))
-		return false;
-	if (join_next(w, "step_")) {
-		const char *step = w->s + skip;
-		size_t n = w->n - skip;
-
-		if (n <= NAMING_STEP_MAX && strspn(step, "0123456789+abcdefghijklmnopqrstuvwxyz") >= n) {
-			memcpy(p->step, step, n);
-			p->step[n] = '\0';
-		}
-	}
-	return true;
-}
-
 static enum place_kind match(struct walk *w, struct place *p)
 {
 	enum place_kind kind = match_pod(w, p);
 
 	if (kind != PLACE_NONE || w->pods)
 		return kind;
-	if (match_job(w, p))
-		return PLACE_JOB;
 	kind = match_container(w, p);
 	if (kind == PLACE_NONE)
 		kind = match_machine(w, p);
@@ -341,21 +302,6 @@ static void follow_unit(struct walk *w, struct place *p)
 	w->unit_ended = unit && (manager || !begins(w->s, w->n, "user@"));
 }
 
-/* Slurm's own cgroups: slurmstepd.scope or NODE_slurmstepd.scope of v2; of v1 slurm or slurm_NODE, and uid_UID in it. */
-static void follow_slurm(struct walk *w, struct place *p)
-{
-	char uid[NAMING_JOB_MAX + 1];
-	bool users = w->slurm_users;
-
-	w->slurm_users = !w->level && (is(w->s, w->n, "slurm") || begins(w->s, w->n, "slurm_"));
-	w->slurm_jobs = w->slices && w->level &&
-			(is(w->s, w->n, "slurmstepd.scope") || ends(w->s, w->n, "_slurmstepd.scope"));
-	if (!users || !copy_number(w->s, w->n, "uid_", uid) || strtoul(uid, NULL, 10) >= NAMING_NOBODY)
-		return;
-	p->user = (uid_t)strtoul(uid, NULL, 10);
-	w->slurm_jobs = true;
-}
-
 /* Updates the facts for the components below. */
 static void step_down(struct walk *w, struct place *p)
 {
@@ -363,7 +309,6 @@ static void step_down(struct walk *w, struct place *p)
 
 	if (w->slices && user != NAMING_NOBODY)
 		p->user = user;
-	follow_slurm(w, p);
 	w->nomad |= !w->level && (is(w->s, w->n, "nomad.slice") || is(w->s, w->n, "nomad"));
 	w->slices = w->slices && (ends(w->s, w->n, ".slice") || is(w->s, w->n, "kubelet"));
 	w->above = w->s;
@@ -377,15 +322,21 @@ void naming_parse(const char *path, struct place *ret)
 	const char *s = path;
 
 	*ret = (struct place){ .user = NAMING_NOBODY };
+	if (job_path_parse(path, &ret->job)) {
+		ret->kind = PLACE_JOB;
+		ret->above = ret->job.above;
+		ret->end = ret->job.end;
+		ret->user = ret->job.user;
+	}
 	while (*s) {
 		enum place_kind kind;
 
 		s += strspn(s, "/");
 		w.s = s;
 		w.n = strcspn(s, "/");
-		if (!w.n)
+		if (!w.n || (ret->kind == PLACE_JOB && s == path + ret->above)) /* the unit of a job is the daemon's */
 			break;
-		kind = match(&w, ret);
+		kind = ret->kind == PLACE_JOB ? PLACE_NONE : match(&w, ret);
 		if (kind != PLACE_NONE && (kind != PLACE_POD || ret->kind != PLACE_POD)) {
 			ret->kind = kind;
 			ret->above = (size_t)(s - path);
@@ -400,8 +351,6 @@ void naming_parse(const char *path, struct place *ret)
 	}
 	if (ret->kind == PLACE_NONE)
 		ret->pod_uid[0] = ret->id[0] = '\0';
-	if (ret->kind != PLACE_JOB)
-		ret->job[0] = '\0';
 	/* slices above a container are left out, a service that runs it is kept */
 	if (ret->kind != PLACE_NONE && ends(ret->unit, strlen(ret->unit), ".slice"))
 		ret->unit[0] = '\0';

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "base/fsroot.h"
+#include "model/job_path.h"
 #include "model/naming.h"
 #include "kubelet.h"
 #include "names.h"
@@ -17,8 +18,6 @@
 #define NAMING_ID_LEN 64 /* hexadecimal digits of a container's id */
 #define NAMING_UID_MAX 36 /* of a pod: a UUID, or the 32 digits of a static pod */
 #define NAMING_UNIT_MAX 512
-#define NAMING_JOB_MAX 10 /* digits of a job's number, 32 bits */
-#define NAMING_STEP_MAX 32 /* a number, batch, extern, interactive; 0+1 of a heterogeneous job */
 #define NAMING_DOCUMENTS_MAX 12 /* of one look-up */
 #define NAMING_NOBODY ((uid_t)-1)
 
@@ -46,7 +45,7 @@ struct place {
 	char id[NAMING_ID_LEN + 1];
 	char name[NAMING_TEXT_MAX + 1]; /* machine, container of LXC, nspawn or Nomad */
 	char unit[NAMING_UNIT_MAX];
-	char job[NAMING_JOB_MAX + 1], step[NAMING_STEP_MAX + 1]; /* "" = none */
+	struct job_path job; /* PLACE_JOB only */
 	uid_t user; /* of user-UID.slice or uid_UID above it; NAMING_NOBODY = none */
 };
 

@@ -481,8 +481,8 @@ static void find(struct look *l)
 		return;
 	case PLACE_JOB:
 		l->draft.field[NAME_RUNTIME] = "slurm";
-		l->draft.field[NAME_JOB] = l->place.job;
-		l->draft.field[NAME_STEP] = l->place.step;
+		l->draft.field[NAME_JOB] = l->place.job.id;
+		l->draft.field[NAME_STEP] = l->place.job.step;
 		return;
 	case PLACE_NONE:
 		l->draft.field[NAME_RUNTIME] = *l->place.unit ? "systemd" : NULL;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "model/job_path.h"
 #include "answer.h"
 
 #define IDS_MAX (1u << 19)
@@ -47,6 +48,23 @@ static int64_t add_name(struct history_look *l, const char *path, const char *ro
 	return l->n_names++;
 }
 
+/* Finds the name of the step that a cgroup is of. */
+static int64_t find_step(struct history_look *l, const char *path, bool ended)
+{
+	char name[JOB_NAME_MAX];
+	struct job_path job;
+
+	if (!job_path_parse(path, &job) || strcmp(job.id, l->q->job) != 0)
+		return LOOK_NONE;
+	job_path_name(&job, name);
+	return add_name(l, name, "job", ended);
+}
+
+static bool is_asked(const struct history_look *l, const char *path)
+{
+	return !l->q->cgroup || strcmp(path, l->q->cgroup) == 0;
+}
+
 /* Finds the name of a stored series: special rows have fixed names, cgroups their path. */
 static int64_t find_name(struct history_look *l, uint64_t id)
 {
@@ -56,20 +74,23 @@ static int64_t find_name(struct history_look *l, uint64_t id)
 					       [ROW_OTHER] = "other",
 					       [SERIES_IDLE_POWER] = "idle-power",
 					       [SERIES_RESIDUAL] = "residual" };
+	const bool all = !l->q->cgroup && !l->q->job;
 	int64_t name = LOOK_NONE;
 
 	if (id <= SERIES_RESIDUAL)
-		return l->q->cgroup ? (int64_t)LOOK_NONE : add_name(l, special[id], special[id], false);
+		return all ? add_name(l, special[id], special[id], false) : (int64_t)LOOK_NONE;
 	sqlite3_bind_int64(l->path, 1, (int64_t)id);
 	if (sqlite3_step(l->path) == SQLITE_ROW) {
 		const char *path = (const char *)sqlite3_column_text(l->path, 0);
+		bool ended = sqlite3_column_int(l->path, 1);
 
 		if (path && l->q->rules && !selection_admits(l->q->rules, path))
-			name = l->q->cgroup ? (int64_t)LOOK_NONE :
-					      add_name(l, special[ROW_OTHER], special[ROW_OTHER], false);
-		else if (path && (!l->q->cgroup || strcmp(path, l->q->cgroup) == 0))
-			name = add_name(l, path, "cgroup", sqlite3_column_int(l->path, 1));
-	} else if (!l->q->cgroup) {
+			name = all ? add_name(l, special[ROW_OTHER], special[ROW_OTHER], false) : (int64_t)LOOK_NONE;
+		else if (path && l->q->job)
+			name = find_step(l, path, ended);
+		else if (path && is_asked(l, path))
+			name = add_name(l, path, "cgroup", ended);
+	} else if (all) {
 		name = add_name(l, special[ROW_OTHER], special[ROW_OTHER], false); /* it was swept; its sum counts on */
 	}
 	sqlite3_reset(l->path);
@@ -213,7 +234,7 @@ static int look_choose(struct history_look *l)
 	uint64_t shown = 0;
 	int rc = 0;
 
-	if (!l->q->cgroup && l->n_names && name_of(l, ROW_OTHER) < 0)
+	if (!l->q->cgroup && !l->q->job && l->n_names && name_of(l, ROW_OTHER) < 0)
 		return -ENOMEM;
 	order = calloc(l->n_names + 1, sizeof(*order));
 	l->touched = calloc(l->n_names + 1, sizeof(*l->touched));
@@ -226,7 +247,7 @@ static int look_choose(struct history_look *l)
 		order[i] = i;
 	qsort_r(order, l->n_names, sizeof(*order), by_sum, l->names);
 	for (unsigned i = 0; i < l->n_names && !rc; i++) {
-		if (strcmp(l->names[order[i]].row, "cgroup") != 0 || shown++ < l->q->limit)
+		if (l->q->cgroup || strcmp(l->names[order[i]].row, "cgroup") != 0 || shown++ < l->q->limit)
 			rc = show(l, order[i]);
 		else
 			l->a->n_other++;
@@ -563,9 +584,10 @@ int history_look_begin(struct history *h, const struct history_query *q, struct 
 	l->a = &l->answer;
 	l->tier = TIER_HOUR;
 	l->query.cgroup = q->cgroup ? strdup(q->cgroup) : NULL;
+	l->query.job = q->job ? strdup(q->job) : NULL;
 	sqlite3_progress_handler(h->reader, 1000, too_many_ops, l);
 	l->query.rules = q->rules ? selection_rules_copy(q->rules) : NULL;
-	rc = (q->cgroup && !l->query.cgroup) || (q->rules && !l->query.rules) ?
+	rc = (q->cgroup && !l->query.cgroup) || (q->job && !l->query.job) || (q->rules && !l->query.rules) ?
 		     SQLITE_NOMEM :
 		     db_exec(h->reader, "BEGIN"); /* both passes see the same */
 	if (rc == SQLITE_OK)
@@ -588,6 +610,11 @@ int history_look_go_on(struct history_look *l, uint64_t rows, struct history_ans
 		return 1;
 	if (rc)
 		return fail(l, rc, err);
+	if (l->q->job && !l->a->n_series)
+		return err_set(
+			err, -ENOENT,
+			"job: the history has none of this number in that time on this machine; a new one is in it "
+			"after two seconds, GET /v1/history?since=-30d looks further back");
 	if (l->q->cgroup && !l->a->n_series)
 		return err_set(err, -ENOENT,
 			       "cgroup: the history knows none of this path; a new one is in it after two seconds, "
@@ -607,6 +634,7 @@ void history_look_end(struct history_look *l)
 	l->h->looking = false;
 	history_answer_free(&l->answer);
 	free((char *)l->query.cgroup);
+	free((char *)l->query.job);
 	free((struct selection_rules *)l->query.rules);
 	free(l);
 }

@@ -56,6 +56,7 @@ void history_figures(struct history *h, struct history_figures *ret); /* any thr
 
 struct history_query {
 	const char *cgroup; /* NULL = all */
+	const char *job; /* the steps of that batch job, each added up over its cgroups; NULL = all; not with cgroup */
 	int64_t since_ns, until_ns; /* CLOCK_REALTIME */
 	uint64_t step_ns; /* 0 = the finest available */
 	uint64_t limit; /* cgroups shown; the rest is `other` */
@@ -70,8 +71,8 @@ struct history_point {
 };
 
 struct history_series {
-	char *cgroup; /* or the name of a special row */
-	const char *row;
+	char *cgroup; /* or the name of a special row, or of a step: JOB.STEP */
+	const char *row; /* "cgroup", "job", or that of a special row */
 	bool ended;
 	unsigned n, cap;
 	struct history_point *points;
