@@ -112,6 +112,93 @@ def sorts(page):
     assert values == sorted(values, reverse=True), values
 
 
+def joules(page):
+    """Of each row and of all together: what came since the page was opened, and no less later."""
+    sums = """(() => ({ number: page.doc.number, rows: page.list.map(r => [key_of(r), r.used.reduce((a, v) => a + v, 0)]),
+        shown: [...document.querySelectorAll('#rows tr')].map(r => r.cells[2].textContent) }))()"""
+    first = page.run(sums)
+    assert first["shown"] and all(t.endswith("J") for t in first["shown"]), first["shown"][:5]
+    page.wait(f"page.doc.number > {first['number']}")
+    then = dict(page.run(sums)["rows"])
+    assert all(then.get(name, uj) >= uj for name, uj in first["rows"]) and sum(then.values()) > sum(uj for _, uj in first["rows"]), then
+    grown = page.run("""(() => { const r = page.list[0], before = r.used[0], d = page.doc; add_up(d);
+        return [page.list[0].used[0] - before, r.by[0] * d.domains[0].interval_ns / 1000]; })()""")
+    assert near(*grown) or abs(grown[0] - grown[1]) < 1, grown
+
+
+def tree(page, cgroup):
+    """A parent has the sum of what is below it; special rows stay; nothing is there twice."""
+    page.run("document.getElementById('idle').click(); 0")
+    got = page.run("""(() => { page.frozen = true; const flat_rows = page.list.filter(r => !r.special).map(r => [r.name, sum(r.by)]);
+        document.getElementById('tree').click();
+        const rows = [...document.querySelectorAll('#rows tr')].map(r => [r.dataset.name, +r.dataset.watts, r.cells[0].textContent, r.classList.contains('special')]);
+        return { flat_rows, rows, pressed: document.getElementById('tree').getAttribute('aria-pressed') }; })()""")
+    assert got["pressed"] == "true"
+    cgroups = [r for r in got["rows"] if not r[3]]
+    names = [r[0] for r in cgroups]
+    assert len(names) == len(set(names)) and any(cgroup in n for n in names), names
+    for name, w, text, _ in cgroups:
+        below = sum(v for n, v in got["flat_rows"] if n == name or n.startswith(name.rstrip("/") + "/") and name != "/")
+        assert abs(w - below) < 1e-6 * max(1, below), (name, w, below)
+        assert name.endswith(text), (name, text)
+    for i, name in enumerate(names):
+        parent = name.rsplit("/", 1)[0]
+        assert not parent or parent in names[:i], (name, names[:i])
+    page.run("document.getElementById('tree').click(); document.getElementById('idle').click(); page.frozen = false; 0")
+
+
+def isolates(page):
+    """A click on an entry of the legend leaves its area alone; a second click brings all back."""
+    page.run("page.frozen = true; draw(); 0")
+    many = page.run("page.frame.layers.map(l => l.filter(v => v > 0).length).reduce((a, v) => Math.max(a, v), 0)")
+    assert many > 1, many
+    name = page.run("(() => { const b = [...document.querySelectorAll('#legend button')].pop(); b.focus(); b.click(); return b.dataset.name; })()")
+    only = page.run("[...new Set(page.frame.layers.flatMap(l => l.map((v, k) => v > 0 ? names()[k] : null)).filter(n => n !== null))]")
+    assert only == [name], (only, name)
+    assert page.run("document.querySelectorAll('#legend button[aria-pressed=true]').length") == 1
+    assert page.run("document.querySelectorAll('#legend button').length") > 1
+    page.run("document.querySelector('#legend button[aria-pressed=true]').click(); 0")
+    assert page.run("page.frame.layers.map(l => l.filter(v => v > 0).length).reduce((a, v) => Math.max(a, v), 0)") == many
+    page.run("page.frozen = false; 0")
+
+
+def totals(page):
+    """The tooltip's first line is the total of that step, the sum of what is below it."""
+    lines = page.run("""(() => { page.pointer = page.frame.f.right - 2; tip(); return [...document.querySelectorAll('#tip div')].map(d => d.textContent); })()""")
+    assert len(lines) > 2 and lines[1].startswith("total") and lines[1].endswith(" W"), lines
+    layers, total = page.run("(() => { const d = page.frame, i = d.shown.length - 1; return [d.layers[i].reduce((a, v) => a + v, 0), sum(d.shown[i].total)]; })()")
+    assert abs(layers - total) < 1e-4 * max(total, 1), (layers, total)
+    page.run("page.pointer = null; tip(); 0")
+
+
+def mended(page):
+    """Explained where it stands, and no loss."""
+    got = page.run("""(() => { page.frozen = true; const kept = page.doc.losses; page.doc.losses = { ...kept, switches_mended: 123 }; show();
+        const r = [document.getElementById('note').textContent, document.getElementById('facts').textContent]; page.doc.losses = kept; page.frozen = false; return r; })()""")
+    assert "123 switches" in got[0] and "CPU time is exact" in got[0] and "mended" not in got[1] and "123" not in got[1], got
+
+
+def detail(page, hostile):
+    """Opened by a button, so by the keyboard too; closed by Escape, and the focus is where it was."""
+    search(page, hostile)
+    page.run("document.querySelector('#rows button').focus(); document.activeElement.click(); 0")
+    assert page.run("document.querySelector('#detail h2').textContent") == hostile
+    assert page.run("document.activeElement === document.querySelector('#detail h2') && !document.getElementById('detail').hidden")
+    text = page.run("document.querySelector('#detail dl').textContent")
+    assert "power" in text and "quality" in text and page.run("page.domains.every(d => document.querySelector('#detail dl').textContent.includes(d.name))"), text
+    page.run("document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true })); 0")
+    assert page.run("document.getElementById('detail').hidden && document.activeElement === document.querySelector('#rows button')")
+    search(page, "")
+
+
+def leaves(page):
+    """A path of 200 characters keeps its last component, within the width."""
+    got = page.run("""(() => { const box = document.createElement('div'); box.style.width = '200px'; document.querySelector('main').append(box);
+        const n = set_name(document.createElement('span'), '/kubepods.slice/' + 'x'.repeat(170) + '/leaf.scope'); box.append(n);
+        const b = n.querySelector('b'), r = { text: n.textContent, tail: b.textContent, whole: b.scrollWidth <= b.clientWidth, width: n.offsetWidth }; box.remove(); return r; })()""")
+    assert got["tail"] == "/leaf.scope" and got["whole"] and got["width"] <= 200 and len(got["text"]) == 197, got
+
+
 def inert(page, hostile):
     texts = [r[2] for r in page.run(SHOWN)["rows"] if r[0] == hostile]
     assert texts == [hostile], texts
@@ -244,6 +331,13 @@ def main(url, path, cgroup, hostile, folder, *agent):
         bad += case("web-page-recalls", recalls, page, opened)
         bad += case("web-page-search", filters, page, cgroup)
         bad += case("web-page-sort", sorts, page)
+        bad += case("web-page-joules", joules, page)
+        bad += case("web-page-tree", tree, page, cgroup)
+        bad += case("web-page-isolates", isolates, page)
+        bad += case("web-page-totals", totals, page)
+        bad += case("web-page-mended", mended, page)
+        bad += case("web-page-detail", detail, page, hostile)
+        bad += case("web-page-leaves", leaves, page)
         bad += case("web-page-hostile-name", inert, page, hostile)
         bad += case("web-page-layout", layout, page, folder)
         bad += case("web-page-nothing-from-elsewhere", elsewhere, page, base)

@@ -315,7 +315,10 @@ int plot_finish(struct plot *p, struct err *err)
 		return err_set(err, -ENOMEM, "plot: out of memory; ask for less with --since, --until or --cgroup");
 	if (!p->n_columns)
 		return err_set(err, -ENODATA, "plot: nothing was measured in that time; see --since and --until");
-	note_extremes(p);
+	if (p->any_noted)
+		fold(p); /* what came after the last fold is in as long steps as the rest */
+	else
+		note_extremes(p);
 	for (unsigned i = 0; i < p->n_series; i++)
 		sum_up(p, &p->series[i]);
 	if (p->n_series)
