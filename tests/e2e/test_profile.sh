@@ -8,7 +8,7 @@ unset JOULED_SOCKET
 export TMPDIR="$work"
 load=$work/load
 
-gcc -O0 -g0 -fno-omit-frame-pointer \
+gcc -O0 -g0 -fno-omit-frame-pointer -Wl,--build-id \
 	tests/e2e/profile_load.c -o "$load" || exit 2
 strip -o "$work/bare" "$load"
 
@@ -35,6 +35,16 @@ if [ $? -eq 7 ] && python3 tests/e2e/profile.py svg "$work/x.svg" >"$work/out" 2
 	ok profile_svg
 else
 	fail profile_svg "$(cat "$work/err" "$work/out" | tail -n 1)"
+fi
+
+# pprof, by the library of those who made the format.
+mkdir "$work/pb2"
+protoc --proto_path=tests/e2e --python_out="$work/pb2" profile.proto || exit 2
+profile --private -F 500 -o "$work/x.pb.gz" -- "$load" 1500
+if [ $? -eq 7 ] && python3 tests/e2e/profile_pprof.py "$work/pb2" "$work/x.pb.gz" "$load" >"$work/out" 2>&1; then
+	ok profile_pprof
+else
+	fail profile_pprof "$(cat "$work/err" "$work/out" | tail -n 1)"
 fi
 
 # The whole machine, beside a program that runs in its own cgroup, and that cgroup alone.

@@ -15,7 +15,6 @@
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/text.h"
-#include "symbol_query.h"
 
 #define NOBODY 65534
 #define READER_SECONDS 20 /* of CPU */
@@ -26,6 +25,8 @@
 #endif
 #define PERF_MAP_MAX (64u << 20)
 #define SHOWN_MAX (4 * SYMBOL_NAME_MAX + 1)
+
+#define BUILD_ID UINT32_MAX /* an answer's number: it is the file's build id */
 
 /* An answer of the reader; `len` bytes of the name follow. */
 struct answer {
@@ -88,24 +89,34 @@ static void read_perf_map(int fd, struct symbol_query *q, uint32_t n)
 	buf_free(&b);
 }
 
+static void write_answer(uint32_t at, const char *text)
+{
+	const struct answer a = { at, (uint32_t)strlen(text) };
+
+	if (!a.len)
+		return;
+	write_all(4, &a, sizeof(a));
+	write_all(4, text, a.len);
+}
+
 /* The reader: fds 3 (the file) and 4 (answers) are all it has. */
 static _Noreturn void read_file(const int fds[2], bool perf_map, struct symbol_query *q, uint32_t n)
 {
+	char build_id[BUILD_ID_TEXT] = "";
+
 	if (dup2(fds[0], 10) != 10 || dup2(fds[1], 11) != 11 || dup2(10, 3) != 3 || dup2(11, 4) != 4 ||
 	    close_range(5, ~0u, 0) || !confine())
 		_exit(1);
-	if (perf_map)
+	if (perf_map) {
 		read_perf_map(3, q, n);
-	else
+	} else {
+		elf_build_id_read(3, build_id);
 		elf_symbols_read(3, q, n);
-	for (uint32_t i = 0; i < n; i++) {
-		const struct answer a = { q[i].at, q[i].name ? (uint32_t)strlen(q[i].name) : 0 };
-
-		if (!a.len)
-			continue;
-		write_all(4, &a, sizeof(a));
-		write_all(4, q[i].name, a.len);
 	}
+	write_answer(BUILD_ID, build_id);
+	for (uint32_t i = 0; i < n; i++)
+		if (q[i].name)
+			write_answer(q[i].at, q[i].name);
 	_exit(0);
 }
 
@@ -142,31 +153,45 @@ static void set_name(struct frame_name *f, const char *name)
 		f->start |= frame_file(f->frame) != CODE_KERNEL && strcmp(plain, starts[i]) == 0;
 }
 
+static bool take_build_id(const char *text, char ret[BUILD_ID_TEXT])
+{
+	const size_t n = strspn(text, "0123456789abcdef");
+
+	if (text[n] || n >= BUILD_ID_TEXT)
+		return false;
+	memcpy(ret, text, n + 1);
+	return true;
+}
+
 /* Reads answers to the end. False: they end within one, or name a frame that was not asked for. */
-static bool take_answers(int fd, struct frame_name *v, uint32_t n)
+static bool take_answers(int fd, struct frame_name *v, uint32_t n, char build_id[BUILD_ID_TEXT])
 {
 	FILE *in = fdopen(fd, "r");
 	struct answer a;
 	char name[SYMBOL_NAME_MAX + 1];
+	bool fine = true;
 
 	if (!in) {
 		close(fd);
 		return false;
 	}
 	while (fread(&a, sizeof(a), 1, in) == 1) {
-		if (a.at >= n || !a.len || a.len > SYMBOL_NAME_MAX || fread(name, a.len, 1, in) != 1) {
-			fclose(in);
-			return false;
-		}
+		fine = (a.at < n || a.at == BUILD_ID) && a.len && a.len <= SYMBOL_NAME_MAX &&
+		       fread(name, a.len, 1, in) == 1;
+		if (!fine)
+			break;
 		name[a.len] = '\0';
-		set_name(&v[a.at], name);
+		if (a.at < n)
+			set_name(&v[a.at], name);
+		else if (!(fine = take_build_id(name, build_id)))
+			break;
 	}
 	fclose(in);
-	return true;
+	return fine;
 }
 
 /* Names v[0..n), all of one file. False: the reader did not end well. */
-static bool ask_reader(const struct code_file *file, struct frame_name *v, uint32_t n)
+static bool ask_reader(const struct code_file *file, struct frame_name *v, uint32_t n, char build_id[BUILD_ID_TEXT])
 {
 	struct symbol_query *q = calloc(n, sizeof(*q));
 	int ends[2], status = -1;
@@ -184,7 +209,7 @@ static bool ask_reader(const struct code_file *file, struct frame_name *v, uint3
 		read_file((const int[]){ file->fd, ends[1] }, file->kind == CODE_PERF_MAP, q, n);
 	close(ends[1]);
 	if (child > 0)
-		fine = take_answers(ends[0], v, n);
+		fine = take_answers(ends[0], v, n, build_id);
 	else
 		close(ends[0]);
 	if (child > 0)
@@ -281,14 +306,19 @@ int frame_names_fill(struct frame_names *f, const struct code *code, const struc
 	int rc = collect(f, stacks);
 	uint32_t end;
 
-	for (uint32_t i = 0; !rc && i < f->n; i = end) {
-		const struct code_file *file = &code->files[frame_file(f->v[i].frame)];
+	f->build_id = calloc(code->n_files, sizeof(*f->build_id));
+	if (!f->build_id)
+		rc = -ENOMEM;
 
-		for (end = i; end < f->n && frame_file(f->v[end].frame) == frame_file(f->v[i].frame); end++)
+	for (uint32_t i = 0; !rc && i < f->n; i = end) {
+		const uint32_t at = frame_file(f->v[i].frame);
+		const struct code_file *file = &code->files[at];
+
+		for (end = i; end < f->n && frame_file(f->v[end].frame) == at; end++)
 			;
 		if (file->kind == CODE_KERNEL)
 			name_kernel(code->root, f->v + i, end - i);
-		else if (file->fd >= 0 && !ask_reader(file, f->v + i, end - i))
+		else if (file->fd >= 0 && !ask_reader(file, f->v + i, end - i, f->build_id[at]))
 			f->failed++;
 	}
 	for (uint32_t i = 0; !rc && i < f->n; i++) {
@@ -312,5 +342,6 @@ void frame_names_free(struct frame_names *f)
 	for (uint32_t i = 0; i < f->n; i++)
 		free(f->v[i].text);
 	free(f->v);
+	free(f->build_id);
 	*f = (struct frame_names){ 0 };
 }

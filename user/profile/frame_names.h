@@ -5,6 +5,7 @@
 #define JD_FRAME_NAMES_H
 #include "code.h"
 #include "stacks.h"
+#include "symbol_query.h"
 
 struct frame_name {
 	uint64_t frame;
@@ -17,6 +18,7 @@ struct frame_names {
 	struct frame_name *v; /* by frame */
 	uint32_t n, cap;
 	uint32_t failed; /* files whose reader ended before its work */
+	char (*build_id)[BUILD_ID_TEXT]; /* by file of the code; "" = it has none, or was not asked for */
 };
 
 /* Names the frames of all stacks. 0 or -ENOMEM. Call frame_names_free in any case. */

@@ -326,7 +326,7 @@ void sampler_drain(struct sampler *s, struct code *code, struct stacks *stacks)
 
 uint64_t sampler_lost(const struct sampler *s)
 {
-	return s->lost;
+	return s ? s->lost : 0;
 }
 
 void sampler_close(struct sampler *s)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #define SYMBOL_NAME_MAX 400 /* bytes, without the NUL; a longer name is cut */
+#define BUILD_ID_TEXT 129 /* up to 64 bytes in hexadecimal, and the NUL */
 
 struct symbol_query {
 	uint64_t offset; /* in the file; in a perf map the address */
@@ -25,6 +26,10 @@ void symbol_sort(struct symbol_query *q, uint32_t n); /* by address */
  * -errno of the file. */
 int elf_symbols_read(int fd, struct symbol_query *q, uint32_t n);
 int elf_symbols_in(char *image, size_t size, struct symbol_query *q, uint32_t n);
+
+/* The build id in hexadecimal; "" = the file has none. */
+void elf_build_id_read(int fd, char ret[BUILD_ID_TEXT]);
+void elf_build_id_in(char *image, size_t size, char ret[BUILD_ID_TEXT]);
 
 /* text: lines "START SIZE NAME" in hexadecimal (tools/perf/Documentation/jit-interface.txt). Other lines are skipped. */
 void perf_map_read(const char *text, size_t size, struct symbol_query *q, uint32_t n);

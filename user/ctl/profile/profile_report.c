@@ -11,22 +11,19 @@
 
 #define FLAME_WIDTH 1200
 #define LABELS_MAX (STACK_FRAMES_MAX + 3)
-#define TRUNCATED "[truncated]"
-#define NO_SAMPLE "[no sample]"
 
-static bool counts(const struct profile_report *r, unsigned domain)
+bool profile_counts(const struct profile_report *r, unsigned domain)
 {
 	return r->domain == PROFILE_ALL_DOMAINS ? r->s->with.facts.domain[domain].summed :
 						  (unsigned)r->domain == domain;
 }
 
-/* Energy of a stack. */
-static uint64_t stack_uj(const struct profile_report *r, uint32_t stack)
+uint64_t profile_stack_uj(const struct profile_report *r, uint32_t stack)
 {
 	uint64_t sum = 0;
 
 	for (unsigned d = 0; d < r->s->shares.n_domains; d++)
-		sum += counts(r, d) ? row_shares_uj(&r->s->shares, stack, d) : 0;
+		sum += profile_counts(r, d) ? row_shares_uj(&r->s->shares, stack, d) : 0;
 	return sum;
 }
 
@@ -35,37 +32,46 @@ uint64_t profile_none_uj(const struct profile_report *r, const struct share_row 
 	uint64_t sum = 0;
 
 	for (unsigned d = 0; d < r->s->shares.n_domains; d++)
-		sum += counts(r, d) ? row->none_uj[d] : 0;
+		sum += profile_counts(r, d) ? row->none_uj[d] : 0;
 	return sum;
 }
 
-static const struct share_row *row_of(const struct profile_report *r, uint32_t stack)
+const struct share_row *profile_row(const struct profile_report *r, uint32_t stack)
 {
 	return &r->s->shares.rows[r->s->shares.row_of[stack]];
 }
 
-/* Labels of a stack from its cgroup on to where it ran. Returns their number; *ret_first: the first that is code.
- * Callers beyond the program's start are no callers: the stack ends there. A stack that does not show the start is
- * marked, and no root is invented for it. Kernel threads have no such start. */
+/* Callers beyond the program's start are no callers: the stack ends there. Kernel threads have no such start. */
+unsigned profile_reach(const struct profile_report *r, uint32_t stack, bool *ret_whole)
+{
+	const struct stack *s = &r->s->stacks.v[stack];
+	const uint64_t *frames = r->s->stacks.frames + s->first;
+	unsigned n = s->n;
+
+	*ret_whole = s->kernel_thread;
+	for (unsigned i = s->n; i-- > 0 && !*ret_whole;) {
+		*ret_whole = frame_name(&r->s->names, frames[i])->start;
+		n = *ret_whole ? i + 1 : n;
+	}
+	return n;
+}
+
+/* Labels of a stack from its cgroup on to where it ran. Returns their number; *ret_first: the first that is code. A
+ * stack that does not show the program's start is marked, and no root is invented for it. */
 static unsigned stack_labels(const struct profile_report *r, uint32_t stack, const char *ret[LABELS_MAX],
 			     unsigned *ret_first)
 {
 	const struct stack *s = &r->s->stacks.v[stack];
-	const uint64_t *frames = r->s->stacks.frames + s->first;
-	unsigned n = s->n, used = 0;
-	bool whole = s->kernel_thread;
+	bool whole;
+	unsigned n = profile_reach(r, stack, &whole), used = 0;
 
-	for (unsigned i = s->n; i-- > 0 && !whole;) {
-		whole = frame_name(&r->s->names, frames[i])->start;
-		n = whole ? i + 1 : n;
-	}
-	ret[used++] = row_of(r, stack)->name;
+	ret[used++] = profile_row(r, stack)->name;
 	ret[used++] = r->s->code.processes[s->process].comm;
 	if (!whole)
-		ret[used++] = TRUNCATED;
+		ret[used++] = PROFILE_TRUNCATED;
 	*ret_first = used;
 	while (n-- > 0)
-		ret[used++] = frame_name(&r->s->names, frames[n])->text;
+		ret[used++] = frame_name(&r->s->names, r->s->stacks.frames[s->first + n])->text;
 	return used;
 }
 
@@ -99,7 +105,7 @@ static struct function *function(struct functions *f, const char *name)
 static int add_stack(const struct profile_report *r, struct functions *f, uint32_t stack)
 {
 	const char *labels[LABELS_MAX];
-	const uint64_t uj = stack_uj(r, stack);
+	const uint64_t uj = profile_stack_uj(r, stack);
 	unsigned first, n = stack_labels(r, stack, labels, &first);
 
 	for (unsigned i = first; i < n; i++) {
@@ -110,7 +116,7 @@ static int add_stack(const struct profile_report *r, struct functions *f, uint32
 		if (at->seen != stack + 1)
 			at->all_uj += uj;
 		at->seen = stack + 1;
-		at->quality |= row_of(r, stack)->quality;
+		at->quality |= profile_row(r, stack)->quality;
 		if (i + 1 < n)
 			continue;
 		at->own_uj += uj;
@@ -144,10 +150,10 @@ static void add_up(const struct profile_report *r, struct sums *t)
 		if (!profile_wants_stack(r->s, i))
 			continue;
 		stack_labels(r, i, labels, &first);
-		t->stacks_uj += stack_uj(r, i);
+		t->stacks_uj += profile_stack_uj(r, i);
 		t->samples += r->s->stacks.v[i].samples;
 		t->truncated += first > 2 ? r->s->stacks.v[i].samples : 0;
-		t->quality |= row_of(r, i)->quality;
+		t->quality |= profile_row(r, i)->quality;
 	}
 	for (uint32_t i = 0; i < r->s->shares.n_rows && !r->s->pid; i++)
 		if (profile_wants_row(r->s, &r->s->shares.rows[i]))
@@ -188,7 +194,7 @@ static void put_notes(const struct profile_report *r, const struct sums *t, stru
 			out,
 			"\n%.1f %% of the samples have a stack that does not reach the program's start (%s): build with "
 			"-fno-omit-frame-pointer.\n",
-			100 * (double)t->truncated / (double)t->samples, TRUNCATED);
+			100 * (double)t->truncated / (double)t->samples, PROFILE_TRUNCATED);
 	if (lost)
 		buf_printf(out, "%llu samples were lost: the machine had no time to take them; lower -F.\n",
 			   (unsigned long long)lost);
@@ -226,7 +232,7 @@ int profile_table(const struct profile_report *r, unsigned top, struct buf *out)
 	if (!r->s->pid)
 		buf_printf(out, "%12.6f %12s %9s %5.1f %% %9s  %-11s %s\n", (double)t.none_uj / 1e6, "", "",
 			   t.stacks_uj + t.none_uj ? 100 * (double)t.none_uj / (double)(t.stacks_uj + t.none_uj) : 0,
-			   "", "", NO_SAMPLE);
+			   "", "", PROFILE_NO_SAMPLE);
 	put_notes(r, &t, out);
 	free(f.v);
 	hash_free(&f.by_name);
@@ -291,7 +297,7 @@ static int fold_stack(const struct profile_report *r, struct folded *f, uint32_t
 		else
 			buf_add_str(&f->text, labels[k]);
 	}
-	return fold(f, at, stack_uj(r, stack));
+	return fold(f, at, profile_stack_uj(r, stack));
 }
 
 int profile_folded(const struct profile_report *r, struct buf *out)
@@ -309,7 +315,7 @@ int profile_folded(const struct profile_report *r, struct buf *out)
 		if (!profile_none_uj(r, row) || !profile_wants_row(r->s, row))
 			continue;
 		put_label(&f.text, row->name);
-		buf_add_str(&f.text, ";" NO_SAMPLE);
+		buf_add_str(&f.text, ";" PROFILE_NO_SAMPLE);
 		rc = fold(&f, at, profile_none_uj(r, row));
 	}
 	for (uint32_t i = 0; i < f.n; i++)
@@ -326,7 +332,7 @@ static int draw_rest(const struct profile_report *r, struct flame *f)
 
 	for (uint32_t i = 0; i < r->s->shares.n_rows && !rc && !r->s->pid; i++) {
 		const struct share_row *row = &r->s->shares.rows[i];
-		const char *const label[2] = { row->name, NO_SAMPLE };
+		const char *const label[2] = { row->name, PROFILE_NO_SAMPLE };
 
 		if (profile_wants_row(r->s, row) && profile_none_uj(r, row))
 			rc = spans_flame_add_stack(f, &(struct flame_stack){ .label = label,
@@ -352,8 +358,8 @@ int profile_flame(const struct profile_report *r, struct buf *out)
 			continue;
 		rc = spans_flame_add_stack(f, &(struct flame_stack){ .n = stack_labels(r, i, labels, &first),
 								     .label = labels,
-								     .quality = row_of(r, i)->quality,
-								     .own_uj = stack_uj(r, i),
+								     .quality = profile_row(r, i)->quality,
+								     .own_uj = profile_stack_uj(r, i),
 								     .samples = samples,
 								     .cpu_ns = samples * (NS_PER_S / r->s->rate_hz) });
 	}

@@ -33,7 +33,8 @@ static const struct verb_option options[] = {
 	[OPTION_DURATION] = { "duration", 'd', "TIME", "how long: 100ms to 1h; 10s unless given; not with a command" },
 	[OPTION_FREQUENCY] = { "frequency", 'F', "HZ", "samples a second and CPU, 1 to 1000; 99 unless given" },
 	[OPTION_DOMAIN] = { "domain", 0, "NAME", "energy of this domain alone, as package-0" },
-	[OPTION_OUTPUT] = { "output", 'o', "FILE", "FILE.folded or FILE.svg; a table on standard output unless given" },
+	[OPTION_OUTPUT] = { "output", 'o', "FILE",
+			    "FILE.folded, FILE.svg or FILE.pb.gz; a table on standard output unless given" },
 	[OPTION_PRIVATE] = { "private", 0, NULL, "start a private agent even where one is running" },
 	[OPTION_SOCKET] = { "socket", 0, "PATH", "socket of the agent" },
 	{ NULL, 0, NULL, NULL },
@@ -47,7 +48,8 @@ static const char *const about[] = {
 	"Stacks of user space are found by frame pointers. A stack that does not reach the program's start is marked [truncated]: "
 	"build with -fno-omit-frame-pointer. Names come from symbol tables, from /tmp/perf-PID.map of the process, and for the "
 	"kernel from /proc/kallsyms ([k]). Files of processes are read by a process without rights.",
-	"A .folded file has a stack a line, from its cgroup on, and microjoules. A .svg file is a flame graph. For commands and "
+	"A .folded file has a stack a line, from its cgroup on, and microjoules. A .svg file is a flame graph. A .pb.gz file "
+	"is for pprof: samples, CPU time and microjoules of each domain. For commands and "
 	"configured functions by each call, see joulectl flame.",
 	"It needs root, or CAP_PERFMON and CAP_SYS_PTRACE. Exit status: that of the command; 125 when it could not be profiled.",
 	NULL,
@@ -83,9 +85,12 @@ static int read_output(const char *name, struct question *q, struct err *err)
 		q->write = profile_folded;
 	else if (ends_with(name, ".svg"))
 		q->write = profile_flame;
+	else if (ends_with(name, ".pb.gz"))
+		q->write = profile_pprof;
 	else if (!ends_with(name, ".txt"))
 		return err_set(err, -EINVAL,
-			       "profile: --output %.200s: what form is it? end it with .folded, .svg or .txt", name);
+			       "profile: --output %.200s: what form is it? end it with .folded, .svg, .pb.gz or .txt",
+			       name);
 	return 0;
 }
 

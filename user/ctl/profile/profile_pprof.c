@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A profile as pprof reads it: the protobuf message Profile of github.com/google/pprof, proto/profile.proto, in gzip.
+ * Its few fields are written by hand: field numbers and types are those of that file. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/utsname.h>
+#include <zlib.h>
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/format/varint.h"
+#include "base/text.h"
+#include "profile_report.h"
+
+/* Fields of Profile. */
+enum {
+	SAMPLE_TYPE = 1,
+	SAMPLE,
+	MAPPING,
+	LOCATION,
+	FUNCTION,
+	STRING_TABLE,
+	TIME_NANOS = 9,
+	DURATION_NANOS,
+	PERIOD_TYPE,
+	PERIOD,
+	COMMENT,
+	DEFAULT_SAMPLE_TYPE,
+};
+
+/* Numbers of locations: these two, then frame_names.v. */
+enum { AT_TRUNCATED = 1, AT_NO_SAMPLE, AT_FRAMES };
+
+#define KERNEL_BITS 0xffff000000000000ull /* of its addresses; frames keep the others */
+#define SHOWN_MAX (4 * PROFILE_NAME_MAX + 1)
+
+struct pprof {
+	const struct profile_report *r;
+	struct buf *out;
+	struct buf part, list; /* a message within it, a list within that */
+	struct buf text; /* strings, each with its NUL */
+	struct entry {
+		size_t at;
+		bool function; /* a function of that name was written */
+	} * strings; /* a function's number is that of its name */
+	uint32_t n, cap;
+	struct hash by_text;
+	bool *used; /* by frame */
+	struct mapping {
+		uint64_t start, limit, offset; /* limit 0 = nothing of it was sampled */
+	} * mappings; /* by file */
+	bool failed;
+};
+
+static void put_number(struct buf *b, unsigned field, uint64_t v)
+{
+	if (!v)
+		return; /* what is left out is 0 */
+	varint_add(b, field << 3);
+	varint_add(b, v);
+}
+
+static void put_bytes(struct buf *b, unsigned field, const void *p, size_t n)
+{
+	varint_add(b, field << 3 | 2);
+	varint_add(b, n);
+	buf_add(b, p, n);
+}
+
+/* Ends the message in p->part. */
+static void put_part(struct pprof *p, unsigned field)
+{
+	p->failed |= p->part.failed || p->list.failed;
+	put_bytes(p->out, field, p->part.data, p->part.len);
+	buf_reset(&p->part);
+}
+
+/* Ends the list of numbers, or the message, in p->list. */
+static void put_list(struct pprof *p, unsigned field)
+{
+	p->failed |= p->list.failed;
+	put_bytes(&p->part, field, p->list.data, p->list.len);
+	buf_reset(&p->list);
+}
+
+/* The number of a string. */
+static uint32_t string(struct pprof *p, const char *s)
+{
+	const uint64_t key = hash_text(s);
+	const size_t at = p->text.len;
+
+	for (struct hash_walk w = hash_walk(&p->by_text, key); hash_step(&w);)
+		if (strcmp((const char *)p->text.data + p->strings[w.at].at, s) == 0)
+			return w.at;
+	buf_add(&p->text, s, strlen(s) + 1);
+	if (p->text.failed || ARRAY_ROOM(p->strings, p->cap, p->n + 1) || hash_reserve(&p->by_text, p->n + 1)) {
+		p->failed = true;
+		return 0;
+	}
+	hash_add(&p->by_text, key, p->n);
+	p->strings[p->n] = (struct entry){ .at = at };
+	put_bytes(p->out, STRING_TABLE, s, strlen(s));
+	return p->n++;
+}
+
+/* The number of a string from outside. */
+static uint32_t foreign(struct pprof *p, const char *s)
+{
+	char shown[SHOWN_MAX];
+
+	return string(p, text_escape(shown, sizeof(shown), s));
+}
+
+/* A ValueType. */
+static void put_type(struct pprof *p, unsigned field, const char *name, const char *unit)
+{
+	put_number(&p->part, 1, foreign(p, name));
+	put_number(&p->part, 2, string(p, unit));
+	put_part(p, field);
+}
+
+static void put_types(struct pprof *p)
+{
+	const struct run_facts *f = &p->r->s->with.facts;
+
+	put_type(p, SAMPLE_TYPE, "samples", "count");
+	put_type(p, SAMPLE_TYPE, "cpu", "nanoseconds");
+	put_type(p, SAMPLE_TYPE, "energy", "microjoules");
+	for (unsigned d = 0; d < f->n_domains; d++)
+		if (p->r->domain == PROFILE_ALL_DOMAINS || profile_counts(p->r, d))
+			put_type(p, SAMPLE_TYPE, f->domain[d].name, "microjoules");
+	put_type(p, PERIOD_TYPE, "cpu", "nanoseconds");
+	put_number(p->out, PERIOD, NS_PER_S / p->r->s->rate_hz);
+	put_number(p->out, DEFAULT_SAMPLE_TYPE, string(p, "energy"));
+}
+
+static void put_label(struct pprof *p, const char *key, const char *text, uint64_t number)
+{
+	put_number(&p->list, 1, string(p, key));
+	put_number(&p->list, text ? 2 : 3, text ? foreign(p, text) : number);
+	put_list(p, 3);
+}
+
+static void put_row_labels(struct pprof *p, const struct share_row *row)
+{
+	put_label(p, "cgroup", row->name, 0);
+	put_label(p, "quality", quality_name(row->quality), 0);
+}
+
+static bool shows(const struct pprof *p, unsigned domain)
+{
+	return p->r->domain == PROFILE_ALL_DOMAINS || profile_counts(p->r, domain);
+}
+
+static void put_stack(struct pprof *p, uint32_t at)
+{
+	const struct profile_session *s = p->r->s;
+	const struct stack *stack = &s->stacks.v[at];
+	const struct code_process *process = &s->code.processes[stack->process];
+	bool whole;
+	const unsigned n = profile_reach(p->r, at, &whole);
+
+	for (unsigned i = 0; i < n; i++) {
+		const size_t frame = (size_t)(frame_name(&s->names, s->stacks.frames[stack->first + i]) - s->names.v);
+
+		p->used[frame] = true;
+		varint_add(&p->list, frame + AT_FRAMES);
+	}
+	if (!whole)
+		varint_add(&p->list, AT_TRUNCATED);
+	put_list(p, 1);
+	varint_add(&p->list, stack->samples);
+	varint_add(&p->list, stack->samples * (NS_PER_S / s->rate_hz));
+	varint_add(&p->list, profile_stack_uj(p->r, at));
+	for (unsigned d = 0; d < s->shares.n_domains; d++)
+		if (shows(p, d))
+			varint_add(&p->list, row_shares_uj(&s->shares, at, d));
+	put_list(p, 2);
+	put_row_labels(p, profile_row(p->r, at));
+	put_label(p, "process", process->comm, 0);
+	if (process->pid > 0)
+		put_label(p, "pid", NULL, (uint64_t)process->pid);
+	put_part(p, SAMPLE);
+}
+
+/* What a row got in intervals without a sample. */
+static void put_rest(struct pprof *p, const struct share_row *row)
+{
+	bool any = false;
+
+	for (unsigned d = 0; d < p->r->s->shares.n_domains; d++)
+		any |= shows(p, d) && row->none_uj[d];
+	if (!any)
+		return;
+	varint_add(&p->list, AT_NO_SAMPLE);
+	put_list(p, 1);
+	varint_add(&p->list, 0);
+	varint_add(&p->list, 0);
+	varint_add(&p->list, profile_none_uj(p->r, row));
+	for (unsigned d = 0; d < p->r->s->shares.n_domains; d++)
+		if (shows(p, d))
+			varint_add(&p->list, row->none_uj[d]);
+	put_list(p, 2);
+	put_row_labels(p, row);
+	put_part(p, SAMPLE);
+}
+
+/* A file's mapping is that of the first process that has it, at the lowest offset: addresses of all processes are
+ * turned into its. */
+static void place_files(struct pprof *p)
+{
+	const struct code *c = &p->r->s->code;
+	const struct frame_names *names = &p->r->s->names;
+
+	for (uint32_t i = 0; i < c->n_files; i++)
+		p->mappings[i] = (struct mapping){ .offset = c->files[i].kind == CODE_ELF ? UINT64_MAX : 0 };
+	p->mappings[CODE_KERNEL].start = KERNEL_BITS;
+	for (uint32_t i = 1; i < c->n_processes; i++)
+		for (uint32_t k = 0; k < c->processes[i].n; k++) {
+			const struct code_map *m = &c->processes[i].maps[k];
+			struct mapping *to = &p->mappings[m->file];
+
+			if (m->file && c->files[m->file].kind == CODE_ELF && m->offset < to->offset)
+				*to = (struct mapping){ m->start, 0, m->offset };
+		}
+	for (uint32_t i = 0; i < names->n; i++) { /* a mapping that is gone: offsets of the file stand for addresses */
+		struct mapping *m = &p->mappings[frame_file(names->v[i].frame)];
+
+		if (frame_offset(names->v[i].frame) < m->offset)
+			*m = (struct mapping){ 0 };
+	}
+}
+
+/* A name that is code: a Function of its own, the first time. Returns its number. */
+static uint32_t function(struct pprof *p, const char *name)
+{
+	const uint32_t at = string(p, name);
+
+	if (p->failed || p->strings[at].function)
+		return at;
+	p->strings[at].function = true;
+	put_number(&p->part, 1, at);
+	put_number(&p->part, 2, at);
+	put_number(&p->part, 3, at);
+	put_part(p, FUNCTION);
+	return at;
+}
+
+static void put_location(struct pprof *p, uint32_t id, const char *name, uint64_t frame)
+{
+	const uint32_t file = frame_file(frame), named = function(p, name);
+	struct mapping *m = id < AT_FRAMES || file == CODE_UNKNOWN ? NULL : &p->mappings[file];
+	const uint64_t address = m ? frame_offset(frame) - m->offset + m->start : 0;
+
+	if (m && address >= m->limit)
+		m->limit = address + 1;
+	put_number(&p->part, 1, id);
+	put_number(&p->part, 2, m ? file + 1 : 0);
+	put_number(&p->part, 3, address);
+	put_number(&p->list, 1, named);
+	put_list(p, 4);
+	put_part(p, LOCATION);
+}
+
+static void put_mapping(struct pprof *p, uint32_t file)
+{
+	const struct code_file *f = &p->r->s->code.files[file];
+	const struct mapping *m = &p->mappings[file];
+
+	if (!m->limit)
+		return;
+	put_number(&p->part, 1, file + 1);
+	put_number(&p->part, 2, m->start);
+	put_number(&p->part, 3, m->limit);
+	put_number(&p->part, 4, m->offset);
+	put_number(&p->part, 5, f->kind == CODE_KERNEL ? string(p, "[kernel.kallsyms]") : foreign(p, f->path));
+	put_number(&p->part, 6, string(p, p->r->s->names.build_id[file]));
+	put_number(&p->part, 7, 1); /* it has functions */
+	put_part(p, MAPPING);
+}
+
+/* The first mapping is taken for the program, so the kernel is the last. */
+static void put_code(struct pprof *p)
+{
+	const struct profile_session *s = p->r->s;
+
+	put_location(p, AT_TRUNCATED, PROFILE_TRUNCATED, 0);
+	put_location(p, AT_NO_SAMPLE, PROFILE_NO_SAMPLE, 0);
+	for (uint32_t i = 0; i < s->names.n; i++)
+		if (p->used[i])
+			put_location(p, i + AT_FRAMES, s->names.v[i].text, s->names.v[i].frame);
+	for (uint32_t i = CODE_UNKNOWN + 1; i < s->code.n_files; i++)
+		put_mapping(p, i);
+	put_mapping(p, CODE_KERNEL);
+}
+
+static void put_comment(struct pprof *p, struct buf *text)
+{
+	buf_add_char(text, '\0');
+	if (text->failed)
+		p->failed = true;
+	else
+		put_number(p->out, COMMENT, foreign(p, (const char *)text->data));
+	buf_reset(text);
+}
+
+static void put_comments(struct pprof *p)
+{
+	const struct profile_session *s = p->r->s;
+	const struct run_facts *f = &s->with.facts;
+	struct utsname u = { 0 };
+	struct buf text = { 0 };
+
+	uname(&u);
+	buf_printf(&text, "machine %s: %s %s %s; joulectl " JOULED_VERSION, u.nodename, u.sysname, u.release,
+		   u.machine);
+	put_comment(p, &text);
+	buf_printf(&text, "formula %s; idle %s; energy is the sum of:", f->formula, f->idle);
+	for (unsigned d = 0; d < f->n_domains; d++)
+		if (profile_counts(p->r, d))
+			buf_printf(&text, " %s", f->domain[d].name);
+	put_comment(p, &text);
+	buf_printf(&text, "samples lost %llu, without room %llu, of cgroups without a row %llu",
+		   (unsigned long long)sampler_lost(s->sampler), (unsigned long long)s->stacks.dropped,
+		   (unsigned long long)s->shares.without_row);
+	put_comment(p, &text);
+	buf_free(&text);
+}
+
+static void put_all_parts(struct pprof *p)
+{
+	const struct profile_session *s = p->r->s;
+	const uint64_t ended_ns = clock_mono_ns() - s->ended_ns;
+
+	string(p, ""); /* number 0 */
+	put_types(p);
+	put_comments(p);
+	put_number(p->out, DURATION_NANOS, s->ended_ns - s->began_ns);
+	put_number(p->out, TIME_NANOS, (uint64_t)clock_real_ns() - ended_ns - (s->ended_ns - s->began_ns));
+	place_files(p);
+	for (uint32_t i = 0; i < s->stacks.n; i++)
+		if (profile_wants_stack(s, i))
+			put_stack(p, i);
+	for (uint32_t i = 0; i < s->shares.n_rows && !s->pid; i++)
+		if (profile_wants_row(s, &s->shares.rows[i]))
+			put_rest(p, &s->shares.rows[i]);
+	put_code(p);
+}
+
+static int compress_into(struct buf *out, const struct buf *from)
+{
+	z_stream z = { .next_in = from->data, .avail_in = (uInt)from->len };
+	size_t room;
+	int rc;
+
+	if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+		return -ENOMEM;
+	room = deflateBound(&z, from->len);
+	z.next_out = buf_reserve(out, room);
+	z.avail_out = (uInt)room;
+	rc = z.next_out && deflate(&z, Z_FINISH) == Z_STREAM_END ? 0 : -ENOMEM;
+	out->len += rc ? 0 : z.total_out;
+	deflateEnd(&z);
+	return rc;
+}
+
+int profile_pprof(const struct profile_report *r, struct buf *out)
+{
+	struct buf plain = { 0 };
+	struct pprof p = { .r = r,
+			   .out = &plain,
+			   .used = calloc(r->s->names.n + 1, sizeof(*p.used)),
+			   .mappings = calloc(r->s->code.n_files, sizeof(*p.mappings)) };
+	int rc = p.used && p.mappings ? 0 : -ENOMEM;
+
+	if (!rc)
+		put_all_parts(&p);
+	if (!rc)
+		rc = p.failed || plain.failed ? -ENOMEM : compress_into(out, &plain);
+	buf_free(&plain);
+	buf_free(&p.part);
+	buf_free(&p.list);
+	buf_free(&p.text);
+	free(p.strings);
+	free(p.used);
+	free(p.mappings);
+	hash_free(&p.by_text);
+	return rc;
+}
