@@ -18,15 +18,14 @@
 #define ROUNDS_MAX 200 /* attempts to remove a cgroup whose processes fork meanwhile, 5 ms apart */
 #define NAP_NS (5 * (long)NS_PER_MS)
 
-/* Reads the cgroup of this process from the line of the hierarchy in /proc/self/cgroup (cgroups(7)): "0::/path" or
- * "4:perf_event:/path". */
-static bool own_path(bool v2, char ret[RUN_PATH_MAX])
+/* The line of the hierarchy is "0::/path" or "4:perf_event:/path". */
+bool run_cgroup_of_process(const char *file, bool v2, char ret[RUN_PATH_MAX])
 {
 	char *text = malloc(65536), *save = NULL;
 	struct fsroot *root = NULL;
 	bool found = false;
 
-	if (text && fsroot_open("/", &root) == 0 && fsroot_read(root, "/proc/self/cgroup", text, 65536) > 0)
+	if (text && fsroot_open("/", &root) == 0 && fsroot_read(root, file, text, 65536) > 0)
 		for (char *line = strtok_r(text, "\n", &save); line && !found; line = strtok_r(NULL, "\n", &save)) {
 			char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
 
@@ -58,8 +57,8 @@ int run_place_find(const char *mount, struct run_place *ret, struct err *err)
 	snprintf(p.mount, sizeof(p.mount), "%s", mount);
 	snprintf(p.prefix, sizeof(p.prefix), "jouled-run-%d-", (int)getpid());
 	/* in a namespace the path may lead out of the mount */
-	if (!own_path(p.v2, own) || snprintf(p.home, sizeof(p.home), "%s%s", mount, own) >= (int)sizeof(p.home) ||
-	    stat(p.home, &st) != 0)
+	if (!run_cgroup_of_process("/proc/self/cgroup", p.v2, own) ||
+	    snprintf(p.home, sizeof(p.home), "%s%s", mount, own) >= (int)sizeof(p.home) || stat(p.home, &st) != 0)
 		snprintf(p.home, sizeof(p.home), "%s", mount);
 	memcpy(p.dir, geteuid() == 0 ? p.mount : p.home, sizeof(p.dir));
 	*ret = p;

@@ -36,6 +36,8 @@ struct run_left {
 /* Finds the place for cgroups. mount: the mount point that the agent says. 0, or negative errno with the remedy in
  * err. */
 int run_place_find(const char *mount, struct run_place *ret, struct err *err);
+/* Reads the cgroup of a process, below the mount, from file: /proc/PID/cgroup (cgroups(7)). "" is the root. */
+bool run_cgroup_of_process(const char *file, bool v2, char ret[RUN_PATH_MAX]);
 int run_cgroup_make(struct run_place *p, struct run_cgroup *ret, struct err *err);
 /* Moves a process into the cgroup. 0 or negative errno. */
 int run_cgroup_enter(const struct run_cgroup *c, pid_t pid);

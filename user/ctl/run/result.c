@@ -43,6 +43,12 @@ const char *const run_figure_name[RUN_FIGURES] = {
 	[RUN_MEMORY_PEAK] = "memory_peak_bytes",
 };
 
+const char *const run_attached_by_name[] = {
+	[RUN_BY_ROWS] = "rows",
+	[RUN_BY_ROW] = "row",
+	[RUN_BY_CPU_SHARE] = "cpu-share",
+};
+
 uint64_t run_figure(const struct run_facts *f, const struct run_result *r, enum run_figure k)
 {
 	switch (k) {

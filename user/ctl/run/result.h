@@ -59,8 +59,27 @@ struct run_result {
 	struct run_left left;
 };
 
+/* What the figures of something that already ran are. */
+enum run_attached_by {
+	RUN_BY_ROWS, /* the rows of a cgroup and of those below it */
+	RUN_BY_ROW, /* the row of the process's cgroup, in which it is alone */
+	RUN_BY_CPU_SHARE, /* the process's part of the CPU time of that row */
+};
+extern const char *const run_attached_by_name[]; /* as in JSON and CSV */
+
+/* Something that already ran, and was measured for a time. */
+struct run_attached {
+	pid_t pid; /* 0 = a cgroup */
+	char comm[16]; /* of the process */
+	char cgroup[RUN_PATH_MAX]; /* "/" is the root */
+	enum run_attached_by by;
+	double share; /* the part of the row */
+	const char *until; /* "duration", "signal", "end", or "move" to another cgroup */
+};
+
 struct run_report {
-	char *const *command;
+	char *const *command; /* NULL = what already ran */
+	const struct run_attached *attached; /* NULL = a command */
 	const char *text; /* its words in a line, as typed */
 	bool shell; /* the command is one string, and ran through /bin/sh */
 	const struct run_facts *facts;
@@ -103,6 +122,12 @@ static inline bool run_counter_known(const struct run_facts *f, const struct run
 enum run_figure { RUN_WALL_NS, RUN_CPU_NS, RUN_USER_NS, RUN_SYSTEM_NS, RUN_MEMORY_PEAK, RUN_FIGURES };
 extern const char *const run_figure_name[RUN_FIGURES];
 uint64_t run_figure(const struct run_facts *f, const struct run_result *r, enum run_figure k);
+/* What already ran has no user and system time and no peak of memory: the kernel has those since its start. */
+static inline bool run_figure_known(const struct run_report *r, enum run_figure k)
+{
+	return !r->attached || k == RUN_WALL_NS || k == RUN_CPU_NS;
+}
+
 /* Return the energy of the domains that are added up, and its quality. */
 uint64_t run_total_uj(const struct run_facts *f, const struct run_result *r);
 unsigned run_total_quality(const struct run_facts *f, const struct run_result *r);

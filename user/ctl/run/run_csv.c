@@ -35,11 +35,15 @@ static void add_heads(const struct run_facts *f, struct buf *b)
 	buf_add_char(b, '\n');
 }
 
-static void csv_add_run(const struct run_facts *f, const struct run_result *r, struct buf *b)
+static void csv_add_run(const struct run_report *report, const struct run_result *r, struct buf *b)
 {
-	buf_printf(b, "%d,%s", r->exit_status, r->started ? quality_name(run_quality(f, r)) : "");
+	const struct run_facts *f = report->facts;
+
+	if (!report->attached)
+		buf_printf(b, "%d", r->exit_status);
+	buf_printf(b, ",%s", r->started ? quality_name(run_quality(f, r)) : "");
 	for (unsigned k = 0; k < RUN_FIGURES; k++)
-		add_cell(b, r->started, run_figure(f, r, k));
+		add_cell(b, r->started && run_figure_known(report, k), run_figure(f, r, k));
 	for (unsigned d = 0; d < f->n_domains; d++)
 		add_cell(b, r->measured && f->split, r->value[d]);
 	for (unsigned i = 0; i < f->n_counters; i++)
@@ -50,13 +54,32 @@ static void csv_add_run(const struct run_facts *f, const struct run_result *r, s
 	buf_add_char(b, '\n');
 }
 
+/* The columns before the figures say what was measured, and by what. */
+static void add_attached(const struct run_report *r, struct buf *b)
+{
+	const struct run_attached *a = r->attached;
+
+	buf_add_str(b, "pid,cgroup,by,share,until,");
+	add_heads(r->facts, b);
+	if (a->pid)
+		buf_printf(b, "%d", (int)a->pid);
+	buf_add_char(b, ',');
+	csv_add_cell(b, a->cgroup);
+	buf_printf(b, ",%s,%.6f,%s,", run_attached_by_name[a->by], a->share, a->until);
+	csv_add_run(r, &r->runs[0], b);
+}
+
 void run_write_csv(const struct run_report *r, struct buf *b)
 {
+	if (r->attached) {
+		add_attached(r, b);
+		return;
+	}
 	buf_add_str(b, "run,");
 	add_heads(r->facts, b);
 	for (unsigned i = 0; i < r->n; i++) {
 		buf_printf(b, "%u,", i + 1);
-		csv_add_run(r->facts, &r->runs[i], b);
+		csv_add_run(r, &r->runs[i], b);
 	}
 }
 
@@ -67,6 +90,6 @@ void run_write_comparison_csv(const struct run_comparison *c, struct buf *b)
 	for (unsigned k = 0; k < c->n_sides; k++)
 		for (unsigned i = 0; i < c->side[k].n; i++) {
 			buf_printf(b, "%c,%u,%u,", series_letter(k), run_comparison_place(c, k, i), i + 1);
-			csv_add_run(c->side[k].facts, &c->side[k].runs[i], b);
+			csv_add_run(&c->side[k], &c->side[k].runs[i], b);
 		}
 }

@@ -107,7 +107,20 @@ static void add_left(struct json *j, const struct run_left *l)
 	json_array_end(j);
 }
 
-static void add_run(struct json *j, const struct run_facts *f, const struct run_result *r)
+/* Adds the figures that something which already ran has too. */
+static void add_figures(struct json *j, const struct run_report *report, const struct run_result *r)
+{
+	const struct run_facts *f = report->facts;
+
+	for (unsigned k = 0; k < RUN_MEMORY_PEAK; k++)
+		if (run_figure_known(report, k))
+			json_key_u64(j, run_figure_name[k], run_figure(f, r, k));
+	json_key_str(j, "quality", quality_name(run_quality(f, r)));
+	if (r->measured)
+		add_measured(j, f, r);
+}
+
+static void add_run(struct json *j, const struct run_report *report, const struct run_result *r)
 {
 	json_key_u64(j, "exit_status", (uint64_t)r->exit_status);
 	if (r->signal)
@@ -116,11 +129,7 @@ static void add_run(struct json *j, const struct run_facts *f, const struct run_
 		json_key_str(j, "error", r->error);
 	if (!r->started)
 		return;
-	for (unsigned k = 0; k < RUN_MEMORY_PEAK; k++)
-		json_key_u64(j, run_figure_name[k], run_figure(f, r, k));
-	json_key_str(j, "quality", quality_name(run_quality(f, r)));
-	if (r->measured)
-		add_measured(j, f, r);
+	add_figures(j, report, r);
 	json_key_u64(j, run_figure_name[RUN_MEMORY_PEAK], r->memory_peak);
 	json_key_str(j, "memory_peak_of", r->memory_of_cgroup ? "cgroup" : "largest process");
 	if (r->left.n)
@@ -225,6 +234,18 @@ static void add_command(struct json *j, const struct run_report *r)
 	}
 }
 
+static void add_attached(struct json *j, const struct run_attached *a)
+{
+	if (a->pid) {
+		json_key_u64(j, "pid", (uint64_t)a->pid);
+		json_key_str(j, "process", a->comm);
+	}
+	json_key_str(j, "cgroup", a->cgroup);
+	json_key_str(j, "by", run_attached_by_name[a->by]);
+	add_double(j, "share", a->share);
+	json_key_str(j, "until", a->until);
+}
+
 static void add_facts(struct json *j, const struct run_facts *f)
 {
 	json_key_str(j, "agent", f->private_agent ? "private" : "running");
@@ -263,7 +284,7 @@ static void add_runs(struct writer *w, const struct run_comparison *c, unsigned 
 		json_object_begin(&w->j);
 		if (c)
 			json_key_u64(&w->j, "order", run_comparison_place(c, side, i));
-		add_run(&w->j, w->r->facts, &w->r->runs[i]);
+		add_run(&w->j, w->r, &w->r->runs[i]);
 		json_object_end(&w->j);
 	}
 	json_array_end(&w->j);
@@ -280,10 +301,15 @@ void run_write_json(const struct run_report *r, struct buf *b)
 	}
 	json_init(&w.j, b);
 	json_object_begin(&w.j);
-	add_command(&w.j, r);
+	if (r->attached)
+		add_attached(&w.j, r->attached);
+	else
+		add_command(&w.j, r);
 	add_facts(&w.j, r->facts);
-	if (r->n == 1)
-		add_run(&w.j, r->facts, &r->runs[0]);
+	if (r->attached)
+		add_figures(&w.j, r, &r->runs[0]);
+	else if (r->n == 1)
+		add_run(&w.j, r, &r->runs[0]);
 	else
 		add_runs(&w, NULL, 0);
 	json_object_end(&w.j);

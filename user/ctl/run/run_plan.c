@@ -55,6 +55,10 @@ const struct verb_option run_options[RUN_OPTIONS + 1] = {
 	[RUN_OPTION_PRIVATE] = { "private", 'p', NULL, "start a private agent although one is running" },
 	[RUN_OPTION_SOCKET] = { "socket", 0, "PATH",
 				"of the agent; JOULED_SOCKET or /run/jouled/jouled.sock unless given" },
+	[RUN_OPTION_PID] = { "pid", 0, "PID", "measure this process, which already runs, instead of a command" },
+	[RUN_OPTION_CGROUP] = { "cgroup", 0, "/PATH", "measure this cgroup and those below it instead of a command" },
+	[RUN_OPTION_DURATION] = { "duration", 'd', "TIME",
+				  "how long to measure --pid or --cgroup; until Ctrl-C or its end unless given" },
 	{ NULL, 0, NULL, NULL },
 };
 
@@ -209,7 +213,7 @@ static int read_gate(const struct verb_call *call, struct run_plan *p, struct er
 	return read_percent("--fail", call->option[RUN_OPTION_FAIL], &p->fail, err);
 }
 
-static int read_forms(const struct verb_call *call, struct err *err)
+int run_plan_read_forms(const struct verb_call *call, struct err *err)
 {
 	static const char *const words[] = { "own", "by-time", "by-share", NULL };
 	unsigned forms = !!call->option[RUN_OPTION_JSON] + !!call->option[RUN_OPTION_CSV] +
@@ -227,7 +231,7 @@ static int read_forms(const struct verb_call *call, struct err *err)
 
 int run_plan_read(const struct verb_call *call, struct run_plan *ret, struct err *err)
 {
-	int rc = read_forms(call, err);
+	int rc = run_plan_read_forms(call, err);
 
 	ret->prepare = call->option[RUN_OPTION_PREPARE];
 	ret->cleanup = call->option[RUN_OPTION_CLEANUP];

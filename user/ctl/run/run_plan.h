@@ -61,6 +61,9 @@ enum {
 	RUN_OPTION_EVENTS,
 	RUN_OPTION_PRIVATE,
 	RUN_OPTION_SOCKET,
+	RUN_OPTION_PID,
+	RUN_OPTION_CGROUP,
+	RUN_OPTION_DURATION,
 	RUN_OPTIONS,
 };
 extern const struct verb_option run_options[RUN_OPTIONS + 1];
@@ -68,6 +71,8 @@ extern const struct verb_option run_options[RUN_OPTIONS + 1];
 /* Reads the command line, and says on stderr which commands go through the shell. 0, or -EINVAL or -ENOMEM with err.
  * Call run_plan_free in any case. */
 int run_plan_read(const struct verb_call *call, struct run_plan *ret, struct err *err);
+/* Checks the form of the output, --events and --idle. 0, or -EINVAL with err. */
+int run_plan_read_forms(const struct verb_call *call, struct err *err);
 void run_plan_free(struct run_plan *p);
 /* goes_on of struct verb. */
 bool run_plan_goes_on(int argc, char **argv);

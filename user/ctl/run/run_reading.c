@@ -134,9 +134,12 @@ static struct run_row *row_named(struct run_rows *rows, const char *name)
 
 static int add_row(const json_t *o, const struct run_facts *f, struct run_rows *rows)
 {
-	struct run_row *r = row_named(rows, text_of(o, "name"));
 	uint64_t v[RUN_VALUES_MAX] = { 0 };
+	struct run_row *r;
 
+	if (rows->only && strcmp(rows->only, text_of(o, "name")) != 0)
+		return 0;
+	r = row_named(rows, text_of(o, "name"));
 	if (!r)
 		return -ENOMEM;
 	read_values(o, f, v);

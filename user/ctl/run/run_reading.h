@@ -23,6 +23,7 @@ struct run_rows {
 	uint64_t gone[RUN_VALUES_MAX]; /* sum of cgroups whose name was used again */
 	uint64_t start[RUN_VALUES_MAX]; /* the sum at which counting begins */
 	unsigned quality;
+	const char *only; /* the one row that is kept; NULL = all */
 };
 
 /* A reading fills these. They belong to the caller. */

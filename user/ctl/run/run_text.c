@@ -249,11 +249,27 @@ static void add_network(struct text *t)
 	buf_add_str(t->b, " sent\n");
 }
 
+static void add_attached_head(const struct run_attached *a, struct buf *b)
+{
+	char shown[4 * COMMAND_MAX];
+
+	if (a->pid)
+		buf_printf(b, "\n Energy of process %d (%s):\n\n", (int)a->pid,
+			   text_escape(shown, sizeof(shown), a->comm));
+	else
+		buf_printf(b, "\n Energy of cgroup %s and those below it:\n\n",
+			   text_escape(shown, sizeof(shown), a->cgroup));
+}
+
 static void add_head(struct text *t)
 {
 	char shown[4 * COMMAND_MAX];
 	size_t start;
 
+	if (t->r->attached) {
+		add_attached_head(t->r->attached, t->b);
+		return;
+	}
 	buf_add_str(t->b, "\n Energy of '");
 	start = t->b->len;
 	for (char *const *word = t->r->command; *word && t->b->len - start <= COMMAND_MAX; word++)
@@ -278,8 +294,10 @@ static void add_times(struct text *t)
 	if (wall > 0)
 		snprintf(remark, sizeof(remark), "%9.3f CPUs", cpu / wall);
 	add_time(t, "CPU time", cpu, remark);
-	add_time(t, "user", figure(t, RUN_USER_NS), "");
-	add_time(t, "system", figure(t, RUN_SYSTEM_NS), "");
+	if (run_figure_known(t->r, RUN_USER_NS)) {
+		add_time(t, "user", figure(t, RUN_USER_NS), "");
+		add_time(t, "system", figure(t, RUN_SYSTEM_NS), "");
+	}
 	add_time(t, "elapsed", figure(t, RUN_WALL_NS), "");
 	buf_add_char(t->b, '\n');
 }
@@ -301,7 +319,8 @@ void run_write_text(const struct run_report *r, struct buf *b)
 	add_times(&t);
 	if (measured)
 		add_counters(&t);
-	add_memory(&t);
+	if (run_figure_known(r, RUN_MEMORY_PEAK))
+		add_memory(&t);
 	if (measured)
 		add_network(&t);
 	buf_add_char(b, '\n');
@@ -422,8 +441,31 @@ static bool run_any_measured(const struct run_report *r)
 	return false;
 }
 
+static void add_attached_notes(const struct run_attached *a, struct buf *b)
+{
+	char shown[400];
+
+	text_escape(shown, sizeof(shown), a->cgroup);
+	if (a->by == RUN_BY_ROWS)
+		buf_add_str(b, " Figures: the rows of the cgroup and of those below it, of ended ones too.\n");
+	else if (a->by == RUN_BY_ROW)
+		buf_printf(b, " Figures: the row of cgroup %s, in which the process was alone.\n", shown);
+	else
+		buf_printf(
+			b,
+			" Figures: %.1f %% of the row of cgroup %s, the process's part of the CPU time there: estimated.\n"
+			" Switches and network of one process are not known.\n",
+			100 * a->share, shown);
+	if (strcmp(a->until, "end") == 0)
+		buf_printf(b, " Measured until the %s ended.\n", a->pid ? "process" : "cgroup");
+	else if (strcmp(a->until, "move") == 0)
+		buf_add_str(b, " The process moved to another cgroup; measured until then. Measure it again there.\n");
+}
+
 void run_write_notes(const struct run_report *r, bool machine, struct buf *b)
 {
+	if (r->attached)
+		add_attached_notes(r->attached, b);
 	if (machine && run_any_measured(r))
 		add_notes(r, b);
 	add_ends(r, b);

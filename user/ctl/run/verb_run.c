@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "ctl/core/put.h"
 #include "ctl/core/verb.h"
+#include "run_attached.h"
 #include "run_gate.h"
 #include "run_rounds.h"
 
@@ -35,6 +36,9 @@ static const char *const about[] = {
 	"at most 1 % false alarms whenever it stops. --against FILE takes the runs that --save wrote instead, if machine, frequency, "
 	"formula, domains, events, figure and quality are the same. The verdict is better, same, worse, cannot tell, or refused. Exit status "
 	"of the gate: 0 better or same, 1 worse, 2 cannot tell, 3 refused, 125 not measured.",
+	"--cgroup /PATH and --pid PID measure what already runs, for -d 30s, or until Ctrl-C or its end. A cgroup is the sum of its row and "
+	"of those below it, ended ones too. A process has the row of its cgroup if it is alone there; else the part of the row that is "
+	"its part of the CPU time, marked estimated. The output says which (by: rows, row, cpu-share). Its children are not counted.",
 	"Exit status otherwise: that of the command (of the first run that failed), 128 + N when signal N ended it, 127 when it was not found, "
 	"126 when it could not be executed, 125 when joulectl could not measure it and did not start it, 2 for a wrong option.",
 	"In JSON a single run is an object with exit_status, wall_ns, cpu_ns, energy_uj, power_w, counters, quality and more; with "
@@ -202,13 +206,18 @@ static int look_for_figure(const struct run_rounds *r, struct err *err)
 	return rc ? err_set(err, rc, "--figure %.100s: not measured here; one of %s", r->plan.figure, all) : 0;
 }
 
+static struct run_agent_wish wish_of(const struct verb_call *call)
+{
+	return (struct run_agent_wish){ .socket = call->option[RUN_OPTION_SOCKET],
+					.idle = call->option[RUN_OPTION_IDLE],
+					.events = call->option[RUN_OPTION_EVENTS],
+					.use_private = call->option[RUN_OPTION_PRIVATE] };
+}
+
 /* Measures and reports. */
 static int run_planned(const struct verb_call *call, struct run_rounds *r, struct run_gate *gate)
 {
-	const struct run_agent_wish wish = { .socket = call->option[RUN_OPTION_SOCKET],
-					     .idle = call->option[RUN_OPTION_IDLE],
-					     .events = call->option[RUN_OPTION_EVENTS],
-					     .use_private = call->option[RUN_OPTION_PRIVATE] };
+	const struct run_agent_wish wish = wish_of(call);
 	struct err err = { 0 };
 	int fd = open_output(call), rc = 0, status = FAILED;
 
@@ -238,6 +247,52 @@ static int run_planned(const struct verb_call *call, struct run_rounds *r, struc
 	return rc ? FAILED : status;
 }
 
+static int report_attached(const struct verb_call *call, const struct run_attached_end *end, int fd)
+{
+	const struct run_report r = {
+		.attached = &end->what, .text = "", .facts = &end->facts, .runs = &end->result, .n = 1
+	};
+	struct buf b = { 0 };
+	int rc;
+
+	if (call->option[RUN_OPTION_JSON])
+		run_write_json(&r, &b);
+	else if (call->option[RUN_OPTION_CSV])
+		run_write_csv(&r, &b);
+	else
+		run_write_text(&r, &b);
+	rc = b.failed ? -ENOMEM : put_all(fd, b.data, b.len);
+	buf_free(&b);
+	if (rc)
+		log_error("run: output: %s; the figures are lost", strerrordesc_np(-rc));
+	return rc ? FAILED : CTL_OK;
+}
+
+/* Measures what already runs. */
+static int run_attached(const struct verb_call *call)
+{
+	const struct run_agent_wish wish = wish_of(call);
+	struct run_attached_plan plan = { 0 };
+	struct run_attached_end end = { 0 };
+	struct err err = { 0 };
+	int status = FAILED, fd;
+
+	if (run_attached_read(call, &plan, &err) != 0) {
+		log_error("run: %s", err.text);
+		return CTL_USAGE;
+	}
+	fd = open_output(call);
+	if (fd < 0)
+		log_error("run: %.200s: %s; name another file", call->option[RUN_OPTION_OUTPUT], strerror(errno));
+	else if (run_attached_measure(&plan, &wish, &end, &err) != 0)
+		log_error("run: %s", err.text);
+	else
+		status = report_attached(call, &end, fd);
+	if (fd > STDERR_FILENO)
+		close(fd);
+	return status;
+}
+
 static int run(const struct verb_call *call)
 {
 	struct run_rounds r = { .input_fd = -1 };
@@ -245,6 +300,8 @@ static int run(const struct verb_call *call)
 	struct err err = { 0 };
 	int status = CTL_USAGE;
 
+	if (run_attached_asked(call))
+		return run_attached(call);
 	run_descriptors_note(&r.measure.descriptors);
 	if (run_plan_read(call, &r.plan, &err) != 0)
 		log_error("run: %s", err.text);
@@ -258,7 +315,7 @@ static int run(const struct verb_call *call)
 
 const struct verb verb_run = {
 	.name = "run",
-	.synopsis = "[--] COMMAND [ARGUMENT]...",
+	.synopsis = "[--] COMMAND [ARGUMENT]... | --pid PID | --cgroup /PATH",
 	.help = "Runs commands, says how much energy they used, and compares them",
 	.about = about,
 	.options = run_options,
