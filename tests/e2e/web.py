@@ -191,6 +191,34 @@ def detail(page, hostile):
     search(page, "")
 
 
+def moment(page, base):
+    """A click is a link to a moment: its address shows the same, from the history, in another tab and for another window."""
+    page.run("""(() => { const c = document.getElementById('chart'), b = c.getBoundingClientRect();
+        c.dispatchEvent(new MouseEvent('click', { clientX: b.left + page.frame.f.left + (page.frame.f.right - page.frame.f.left) * 0.7, clientY: b.top + 50, bubbles: true })); })()""")
+    at, link = page.run("[page.at, location.href]")
+    assert at and link.startswith(base + "#at=2") and "&last=300" in link, link
+    assert page.run("document.getElementById('moment').value.length") == 19
+    page.wait("page.long && !page.long.busy && page.long.past.length > 2 && page.frame.shown.length > 2")
+    again = chromium.Page(page.browser)
+    again.go(link)
+    again.wait("typeof page === 'object' && page.long && !page.long.busy && page.frame && page.frame.shown.length > 2")
+    assert again.run("[page.at, document.getElementById('window').value]") == [at, "300"]
+    assert again.run("page.frame.f.start <= page.at && page.at <= page.frame.f.end")
+    assert not again.errors(), again.errors()
+    again.send("Page.navigate", url="about:blank")
+    for seconds, step in ((3600, "5s"), (21600, "1m"), (86400, "2m")):
+        page.run(f"(() => {{ const w = document.getElementById('window'); w.value = {seconds}; w.dispatchEvent(new Event('input')); }})()")
+        page.wait(f"page.long && page.long.key.startsWith('{seconds}000 ') && !page.long.busy")
+        assert page.run("page.long.text") == "", page.run("page.long.text")
+        assert any(f"step={step}" in u for u in page.requests()), page.requests()[-3:]
+        assert page.run("page.long.past.length > 0 && page.long.past.length <= 1000")
+        assert page.run("page.frame.f.end - page.frame.f.start") == seconds * 1000
+    page.run("(() => { const m = document.getElementById('moment'); m.value = ''; m.dispatchEvent(new Event('change')); })()")
+    page.wait("page.at === null && page.long.key.endsWith(' null') && !page.long.busy && page.long.past.length > 0")
+    page.run("(() => { const w = document.getElementById('window'); w.value = 300; w.dispatchEvent(new Event('input')); })()")
+    assert page.run("shown_past() === page.past && location.href") == base
+
+
 def leaves(page):
     """A path of 200 characters keeps its last component, within the width."""
     got = page.run("""(() => { const box = document.createElement('div'); box.style.width = '200px'; document.querySelector('main').append(box);
@@ -337,6 +365,7 @@ def main(url, path, cgroup, hostile, folder, *agent):
         bad += case("web-page-totals", totals, page)
         bad += case("web-page-mended", mended, page)
         bad += case("web-page-detail", detail, page, hostile)
+        bad += case("web-page-moment", moment, page, base)
         bad += case("web-page-leaves", leaves, page)
         bad += case("web-page-hostile-name", inert, page, hostile)
         bad += case("web-page-layout", layout, page, folder)
