@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decodes OTLP with what protoc makes of the published messages (tests/golden/otlp_metrics.proto)."""
+"""Decodes OTLP with what protoc makes of the published messages (tests/golden/otlp_*.proto)."""
 import re
 import subprocess
 import sys
@@ -7,10 +7,10 @@ from decimal import Decimal
 
 
 def compiled(folder):
-    """The module that protoc makes of the published messages."""
-    subprocess.run(["protoc", "-I", "tests/golden", f"--python_out={folder}", "otlp_metrics.proto"], check=True)
+    """The modules that protoc makes of the published messages."""
+    subprocess.run(["protoc", "-I", "tests/golden", f"--python_out={folder}", "otlp_metrics.proto", "otlp_traces.proto"], check=True)
     sys.path.insert(0, folder)
-    return __import__("otlp_metrics_pb2")
+    return __import__("otlp_metrics_pb2"), __import__("otlp_traces_pb2")
 
 
 def prometheus_name(metric, monotonic):

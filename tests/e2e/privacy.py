@@ -27,7 +27,7 @@ HIDDEN, SHOWN = b"H1DDEN", b"SH0WN"
 EXCLUDE = '"/**/*H1DDEN*", "/**/*H1DDEN*/**"'
 ONLY = '"/**/*SH0WN*", "/**/*SH0WN*/**"'
 # Formats that name cgroups; null writes nothing.
-FORMATS = {"hwpc", "power", "vjoule", "openmetrics", "zico", "table", "snapshot", "null", "influx", "remote-write", "otlp"}
+FORMATS = {"hwpc", "power", "vjoule", "openmetrics", "zico", "table", "snapshot", "null", "influx", "remote-write", "otlp", "otlp-traces"}
 # With their targets. A page of the browser has no cgroups in it: it asks for /v1/stream.
 ROUTES = {
     "/": [("/", "")],
@@ -255,7 +255,7 @@ def places(folder, option):
                        [(f"zico-{p}", f", profile: {p}") for p in PROFILES]):
         path = os.path.join(folder, f"out.{name}")
         made[name] = (f'format: {name.split("-")[0]}, to: "file://{path}"{more}{option}', path)
-    for name in ("remote-write", "otlp"):
+    for name in ("remote-write", "otlp", "otlp-traces"):
         pushed = os.path.join(folder, f"out.{name}")
         made[name] = (f'format: {name}, to: "{kept_pushes(pushed)}"{option}', pushed)
     csv = os.path.join(folder, "out.csv")

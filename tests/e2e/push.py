@@ -29,7 +29,7 @@ JOULED = os.environ.get("JOULED", "build/jouled")
 WORK, CGROUP = sys.argv[1], sys.argv[2]
 SLOWER = int(os.environ.get("SLOWER", "8"))
 UJ = Decimal(1000000)
-OTLP = otlp.compiled(WORK)
+OTLP = otlp.compiled(WORK)[0]
 # Whatever else runs here does not make the documents long.
 FEW = "cgroups=" + urllib.parse.quote(CGROUP)
 

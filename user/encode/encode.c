@@ -7,7 +7,7 @@
 /* Declared here alone: all others ask the table. */
 extern const struct encoder_ops encode_hwpc, encode_power, encode_table, encode_snapshot, encode_vjoule,
 	encode_openmetrics, encode_influx, encode_remote_write, encode_otlp;
-extern const struct push_format push_influx, push_remote_write, push_otlp;
+extern const struct push_format push_influx, push_remote_write, push_otlp, push_otlp_traces;
 
 /* Options of every format that goes over HTTP to a server. */
 #define HTTP_OPTIONS "ca-file cert-file key-file token-file user password-file timeout spool-size spool-age "
@@ -47,6 +47,12 @@ const struct output_format output_formats[] = {
 	  .path = "/v1/metrics",
 	  .places = PLACE_COLLECTOR | PLACE_NULL,
 	  .options = HTTP_OPTIONS "keep top by max-series" },
+	{ .name = "otlp-traces",
+	  .push = &push_otlp_traces,
+	  .path = "/v1/traces",
+	  .places = PLACE_COLLECTOR,
+	  .options = HTTP_OPTIONS,
+	  .traces = true },
 	{ .name = "zico",
 	  .places = PLACES_BYTES | PLACE_COLLECTOR,
 	  .options = HTTP_OPTIONS "profile endian flags key app env attrs trace-type form",

@@ -371,8 +371,8 @@ void delivery_say(struct delivery *d)
 		log_warn("output %s: %llu %s refused by %s so far and dropped", d->to, (unsigned long long)f.refused,
 			 d->what, d->server);
 	if (f.refused_items != d->said.refused_items)
-		log_warn("output %s: %llu series refused by %s so far and dropped, the rest arrived; the last: %s",
-			 d->to, (unsigned long long)f.refused_items, d->server, f.refused_item);
+		log_warn("output %s: %llu %s refused by %s so far and dropped, the rest arrived; the last: %s", d->to,
+			 (unsigned long long)f.refused_items, d->items, d->server, f.refused_item);
 	if (strcmp(f.answer, d->said.answer) != 0)
 		log_warn("output %s: %s", d->to, f.answer);
 	if (f.withheld != d->said.withheld)

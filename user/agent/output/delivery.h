@@ -33,6 +33,7 @@ struct delivery_waiting;
 struct delivery {
 	char to[128]; /* the place, for messages */
 	const char *what; /* literal, plural: what is delivered */
+	const char *items; /* literal, plural: what a document has many of, where a server may refuse one */
 	const char *server; /* literal: who takes it: "the collector" */
 	size_t queue_bytes;
 	/* Tries to deliver one record. True: it needs no further try. False: it has paused (delivery_back_off), and gets

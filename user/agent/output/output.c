@@ -293,7 +293,7 @@ static const struct output_ops *ops_of(const struct output_config *oc)
 
 	if (output_place(oc->to) == PLACE_HTTP_LISTEN)
 		return &page;
-	return format_of(oc)->traces ? &traces : &reports;
+	return format_of(oc)->traces && !format_of(oc)->push ? &traces : &reports;
 }
 
 static int open_at(struct output *o, const struct output_context *c, struct err *err)
@@ -485,6 +485,8 @@ void output_send(struct output *o, const struct snapshot *s)
 
 void output_trace(struct output *o, const struct trace *t)
 {
+	if (o->push && format_of(&o->config)->traces)
+		push_output_trace(o->push, t, &o->config.cgroups); /* it counts, too */
 	if (o->zico)
 		zico_output_submit(o->zico, t); /* it counts and reports the traces that it drops */
 }

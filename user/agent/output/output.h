@@ -37,7 +37,7 @@ struct output {
 	unsigned n_parts;
 	int csv_set; /* hwpc as CSV: number of the set of files */
 	struct output_part parts[OUTPUT_PARTS];
-	struct zico_output *zico; /* format zico: takes traces and has no parts */
+	struct zico_output *zico; /* format zico: takes traces and has no parts; others push traces */
 	struct push_output *push; /* to a server over HTTP: its one part has no sink */
 	struct page *page; /* to http-listen: answers requests and has no parts */
 	struct output_guests *guests; /* to vsock-listen: one sink, and an encoder per machine */

@@ -5,7 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "base/log.h"
+#include "encode/otlp_traces.h"
 #include "model/config/formats.h"
+#include "model/selection.h"
 #include "push_output.h"
 #include "push_sender.h"
 
@@ -14,6 +16,7 @@ struct push_output {
 	struct push_sender sender;
 	char *url;
 	char format[32], sensor[256];
+	struct buf trace, scratch; /* measuring thread */
 	const char *state_dir; /* borrowed until the spool is open; NULL = the working directory */
 };
 
@@ -62,7 +65,8 @@ int push_output_prepare(const struct output_config *oc, const struct output_cont
 	snprintf(p->d.to, sizeof(p->d.to), "%s", oc->to);
 	snprintf(p->format, sizeof(p->format), "%s", oc->format);
 	snprintf(p->sensor, sizeof(p->sensor), "%s", c->schema->sensor);
-	p->d.what = "documents";
+	p->d.what = output_format_find(oc->format)->traces ? "traces" : "documents";
+	p->d.items = output_format_find(oc->format)->traces ? "spans" : "series";
 	p->d.server = "the server";
 	p->d.queue_bytes = oc->queue_bytes;
 	p->d.deliver = push_deliver;
@@ -124,6 +128,21 @@ void push_output_submit(struct push_output *p, const void *data, size_t len, uin
 	delivery_submit(&p->d, data, len, energy_uj);
 }
 
+void push_output_trace(struct push_output *p, const struct trace *t, const struct str_list *cgroups)
+{
+	const struct selection_rules rules = { .of_output = cgroups->v, .n_of_output = cgroups->n };
+	uint64_t energy_uj = 0;
+
+	if (!t->n_spans || !selection_admits(&rules, t->spans[0].cgroup))
+		return;
+	buf_reset(&p->trace);
+	trace_energy_uj(t, &energy_uj);
+	if (otlp_trace(t, &p->scratch, &p->trace) == 0)
+		push_output_submit(p, p->trace.data, p->trace.len, energy_uj);
+	else
+		delivery_count(&p->d, &p->d.figures.unfit, 1);
+}
+
 uint32_t push_output_waiting(struct push_output *p)
 {
 	struct sink_stats st;
@@ -158,6 +177,8 @@ void push_output_close(struct push_output *p, struct sink_stats *ret)
 		delivery_stats(&p->d, ret, &spooled);
 	push_sender_free(&p->sender);
 	delivery_free(&p->d);
+	buf_free(&p->trace);
+	buf_free(&p->scratch);
 	free(p->url);
 	free(p);
 }

@@ -6,6 +6,7 @@
 #define JD_PUSH_OUTPUT_H
 #include "base/http/http_client.h"
 #include "encode/push.h"
+#include "model/span.h"
 #include "model/config/config.h"
 #include "output_context.h"
 #include "sink/sink.h"
@@ -27,6 +28,8 @@ void push_output_begin(struct push_output *p, const struct output_config *oc);
 /* Queues a copy of a document, in whose interval energy_uj was measured; never blocks. What is dropped is counted. */
 void push_output_submit(struct push_output *p, const void *data, size_t len, uint64_t energy_uj);
 /* Documents that would be lost at the end of the program, and those on disk while the server takes them. */
+/* Queues a trace whose cgroup is one of these patterns; none = all. Cgroups that are left out for all outputs have none. */
+void push_output_trace(struct push_output *p, const struct trace *t, const struct str_list *cgroups);
 uint32_t push_output_waiting(struct push_output *p);
 /* *ret_spooled: documents that wait on disk. */
 void push_output_stats(struct push_output *p, struct sink_stats *ret, uint64_t *ret_spooled);

@@ -127,7 +127,7 @@ static void judge_answer(struct push_sender *s)
 	if (a.rejected) {
 		d->figures.rejected += a.rejected;
 		snprintf(d->figures.answer, sizeof(d->figures.answer),
-			 "series rejected by a server that takes the rest, and dropped: %s",
+			 "%s rejected by a server that takes the rest, and dropped: %s", d->items,
 			 *a.why ? a.why : "it does not say why; look at its log");
 	}
 	pthread_mutex_unlock(&d->lock);

@@ -7,21 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/format/varint.h"
 #include "base/text.h"
 #include "encode/emit.h"
-#include "encode/push.h"
-#include "protobuf.h"
+#include "encode/otlp_request.h"
+#include "encode/protobuf.h"
 #include "series.h"
 
-#define RESOURCE_METRICS 0x0a /* ExportMetricsServiceRequest.resource_metrics = 1 */
-#define RESOURCE 0x0a /* ResourceMetrics.resource = 1 */
-#define SCOPE_METRICS 0x12 /* ResourceMetrics.scope_metrics = 2 */
-#define SCOPE 0x0a /* ScopeMetrics.scope = 1 */
-#define METRICS 0x12 /* ScopeMetrics.metrics = 2 */
-#define RESOURCE_ATTRIBUTES 0x0a /* Resource.attributes = 1 */
-#define NAME 0x0a /* Metric.name, InstrumentationScope.name = 1 */
-#define VERSION 0x12 /* InstrumentationScope.version = 2 */
+#define NAME 0x0a /* Metric.name = 1 */
 #define UNIT 0x1a /* Metric.unit = 3 */
 #define GAUGE 0x2a /* Metric.gauge = 5 */
 #define SUM 0x3a /* Metric.sum = 7 */
@@ -31,9 +23,6 @@
 #define TIME 0x19 /* NumberDataPoint.time_unix_nano = 3, fixed64 */
 #define AS_DOUBLE 0x21 /* NumberDataPoint.as_double = 4 */
 #define AS_INT 0x31 /* NumberDataPoint.as_int = 6, sfixed64 */
-#define KEY 0x0a /* KeyValue.key = 1 */
-#define VALUE 0x12 /* KeyValue.value = 2 */
-#define STRING 0x0a /* AnyValue.string_value = 1 */
 #define CUMULATIVE "\x10\x02\x18\x01" /* Sum.aggregation_temporality = 2: CUMULATIVE; Sum.is_monotonic = 3: true */
 #define NUMBERS (3 * 9) /* bytes of both times and the value, with their tags */
 
@@ -58,37 +47,9 @@ struct otlp_writer {
 	struct encoder *e;
 };
 
-static void attribute(struct buf *b, char tag, const char *key, const char *value)
-{
-	size_t k = strlen(key), v = strlen(value), any = protobuf_whole(v);
-	size_t len = protobuf_whole(k) + protobuf_whole(any);
-	char *p = v ? (char *)buf_reserve(b, protobuf_whole(len)) : NULL;
-
-	if (!p)
-		return;
-	p = protobuf_head(p, tag, len);
-	p = protobuf_head(p, KEY, k);
-	p = emit_mem(p, key, k);
-	p = protobuf_head(p, VALUE, any);
-	p = protobuf_head(p, STRING, v);
-	p = emit_mem(p, value, v);
-	b->len = (size_t)((uint8_t *)p - b->data);
-}
-
 static void otlp_label(struct buf *b, const char *key, const char *value)
 {
-	attribute(b, ATTRIBUTES, key, value);
-}
-
-static void add_field(struct buf *b, char tag, const void *data, size_t len)
-{
-	char *p = (char *)buf_reserve(b, protobuf_whole(len));
-
-	if (!p)
-		return;
-	p = protobuf_head(p, tag, len);
-	p = emit_mem(p, data, len);
-	b->len = (size_t)((uint8_t *)p - b->data);
+	otlp_text(b, ATTRIBUTES, key, value);
 }
 
 /* Names and units are such that Prometheus' rules for them (dots become underscores, the unit and _total are added) make
@@ -110,9 +71,9 @@ static void otlp_begin(struct series_writer *sw, const struct series_family *f)
 		if (name[i] == '_')
 			name[i] = '.';
 	buf_reset(&e->metric);
-	add_field(&e->metric, NAME, name, (size_t)n);
+	otlp_field(&e->metric, NAME, name, (size_t)n);
 	if (*unit)
-		add_field(&e->metric, UNIT, unit, strlen(unit));
+		otlp_field(&e->metric, UNIT, unit, strlen(unit));
 }
 
 static char *put_fixed(char *p, char tag, const void *eight_bytes)
@@ -138,7 +99,7 @@ static void otlp_sample(struct series_writer *sw, struct series_labels row, stru
 
 	if (!p)
 		return;
-	p = protobuf_head(p, METRICS, metric);
+	p = protobuf_head(p, OTLP_ITEM, metric);
 	p = emit_mem(p, e->metric.data, e->metric.len);
 	p = protobuf_head(p, sum ? SUM : GAUGE, data);
 	p = protobuf_head(p, POINTS, point);
@@ -163,35 +124,13 @@ static void otlp_destroy(struct encoder *e)
 	free(e);
 }
 
-/* The resource says which machine and agent this is. Prometheus makes job and instance of service.name and
- * service.instance.id; VictoriaMetrics makes a label of each attribute, so both stand here under these names, too. */
-static void make_head(struct buf *head, const char *sensor)
-{
-	struct buf b = { 0 };
-
-	attribute(&b, RESOURCE_ATTRIBUTES, "host.name", sensor);
-	attribute(&b, RESOURCE_ATTRIBUTES, "service.name", "jouled");
-	attribute(&b, RESOURCE_ATTRIBUTES, "service.instance.id", sensor);
-	attribute(&b, RESOURCE_ATTRIBUTES, "service.version", JOULED_VERSION);
-	attribute(&b, RESOURCE_ATTRIBUTES, "job", "jouled");
-	attribute(&b, RESOURCE_ATTRIBUTES, "instance", sensor);
-	add_field(head, RESOURCE, b.data, b.len);
-	head->failed = head->failed || b.failed;
-	b.len = 0;
-	add_field(&b, NAME, "jouled", 6);
-	add_field(&b, VERSION, JOULED_VERSION, strlen(JOULED_VERSION));
-	add_field(head, SCOPE, b.data, b.len);
-	head->failed = head->failed || b.failed;
-	buf_free(&b);
-}
-
 static int otlp_create(const struct encode_options *o, const struct schema *s, struct encoder **ret, struct err *err)
 {
 	struct encoder *e = calloc(1, sizeof(*e));
 	int rc;
 
 	if (e)
-		make_head(&e->head, s->sensor);
+		otlp_make_head(&e->head, s->sensor, NULL, 0);
 	rc = !e || e->head.failed ? err_set(err, -ENOMEM, "format otlp: out of memory; free some") :
 				    series_encoder_init(&e->e, o, s, err);
 	if (rc)
@@ -260,15 +199,6 @@ const struct encoder_ops encode_otlp = {
 
 /* The side of the sender. */
 
-static size_t otlp_head(const void *document, size_t n)
-{
-	const char *p = document, *content;
-	size_t len, resource = protobuf_field(p, n, RESOURCE, &content, &len);
-	size_t scope = resource ? protobuf_field(p + resource, n - resource, SCOPE, &content, &len) : 0;
-
-	return scope ? resource + scope : 0;
-}
-
 /* An item, taken apart. */
 struct item {
 	const char *metric, *point, *end; /* name and unit; the point with its tag; what follows the points */
@@ -281,7 +211,7 @@ static bool take_item(const char *p, size_t n, struct item *ret)
 	const char *content, *data, *inner;
 	size_t len, n_data, n_inner, used, step;
 
-	ret->size = protobuf_field(p, n, METRICS, &content, &len);
+	ret->size = protobuf_field(p, n, OTLP_ITEM, &content, &len);
 	if (!ret->size)
 		return false;
 	ret->metric = content;
@@ -343,7 +273,7 @@ static size_t add_metric(const char *p, size_t n, struct buf *out)
 	to = (char *)buf_reserve(out, protobuf_whole(metric));
 	if (!to)
 		return end;
-	to = protobuf_head(to, METRICS, metric);
+	to = protobuf_head(to, OTLP_ITEM, metric);
 	to = emit_mem(to, first.metric, first.n_metric);
 	to = protobuf_head(to, first.kind, data);
 	for (size_t at = 0; at < end && take_item(p + at, end - at, &i); at += i.size)
@@ -353,36 +283,16 @@ static size_t add_metric(const char *p, size_t n, struct buf *out)
 	return end;
 }
 
-/* The metrics are written first, for their length stands before them; then they are moved behind what holds them. */
 static int otlp_wrap(const struct push_part *part, struct buf *out)
 {
 	const size_t from = out->len;
-	const char *head = part->head, *content;
-	size_t resource = protobuf_field(head, part->n_head, RESOURCE, &content, &(size_t){ 0 });
-	size_t scope = part->n_head - resource, scoped, whole, room, n_metrics;
-	char *p;
 
-	if (!resource || !part->n_items)
-		return -EBADMSG;
 	for (size_t at = 0, n; at < part->n_items; at += n) {
 		n = add_metric((const char *)part->items + at, part->n_items - at, out);
 		if (!n)
 			return -EBADMSG;
 	}
-	n_metrics = out->len - from;
-	scoped = scope + n_metrics;
-	whole = resource + protobuf_whole(scoped);
-	room = protobuf_whole(whole) - n_metrics;
-	p = (char *)buf_reserve(out, room);
-	if (!p || out->failed)
-		return -ENOMEM;
-	memmove(out->data + from + room, out->data + from, n_metrics);
-	p = protobuf_head((char *)out->data + from, RESOURCE_METRICS, whole);
-	p = emit_mem(p, head, resource);
-	p = protobuf_head(p, SCOPE_METRICS, scoped);
-	emit_mem(p, head + resource, scope);
-	out->len += room;
-	return 0;
+	return otlp_enclose(part, out, from);
 }
 
 /* As Prometheus writes a series: name{label="value", ...}, of what fits. */
@@ -401,10 +311,10 @@ static void otlp_name(const void *item, size_t n, char *dst, size_t size)
 	at = (size_t)snprintf(text, sizeof(text), "%.*s", (int)n_name, name);
 	for (; (step = protobuf_field(point, len, ATTRIBUTES, &label, &n_label)) && at < sizeof(text);
 	     point += step, len -= step) {
-		size_t k = protobuf_field(label, n_label, KEY, &key, &n_key);
+		size_t k = protobuf_field(label, n_label, OTLP_KEY, &key, &n_key);
 
-		if (!k || !protobuf_field(label + k, n_label - k, VALUE, &any, &n_any) ||
-		    !protobuf_field(any, n_any, STRING, &value, &n_value))
+		if (!k || !protobuf_field(label + k, n_label - k, OTLP_VALUE, &any, &n_any) ||
+		    !protobuf_field(any, n_any, OTLP_STRING, &value, &n_value))
 			break;
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%.*s=\"%.*s\"", labels ? ", " : "{", (int)n_key,
 				       key, (int)n_value, value);
@@ -413,71 +323,6 @@ static void otlp_name(const void *item, size_t n, char *dst, size_t size)
 	if (labels && at + 1 < sizeof(text))
 		snprintf(text + at, sizeof(text) - at, "}");
 	text_escape(dst, size, text);
-}
-
-/* Takes a field: its number, its number as value, or its bytes. False = no such message. */
-static bool take_field(struct varint_reader *r, uint64_t *ret_tag, uint64_t *ret_value, const uint8_t **ret_bytes)
-{
-	*ret_tag = varint_take(r);
-	*ret_bytes = NULL;
-	*ret_value = 0;
-	switch (*ret_tag & 7) {
-	case 0:
-		*ret_value = varint_take(r);
-		break;
-	case 1:
-		varint_bytes(r, 8);
-		break;
-	case 2:
-		*ret_value = varint_take(r);
-		*ret_bytes = varint_bytes(r, *ret_value);
-		break;
-	case 5:
-		varint_bytes(r, 4);
-		break;
-	default:
-		return false;
-	}
-	return !r->bad && *ret_tag >> 3;
-}
-
-/* ExportMetricsPartialSuccess: rejected_data_points = 1, error_message = 2. */
-static int take_partial(const uint8_t *data, size_t n, struct push_answer *ret)
-{
-	struct varint_reader r = { .at = data, .end = data + n };
-	const uint8_t *bytes;
-	uint64_t tag, value;
-	char text[100];
-
-	while (r.at < r.end) {
-		if (!take_field(&r, &tag, &value, &bytes))
-			return -EBADMSG;
-		if (tag == (1 << 3 | 0))
-			ret->rejected = value <= INT64_MAX ? value : 0;
-		if (tag != (2 << 3 | 2))
-			continue;
-		snprintf(text, sizeof(text), "%.*s", (int)(value < sizeof(text) ? value : sizeof(text) - 1),
-			 (const char *)bytes);
-		text_escape(ret->why, sizeof(ret->why), text);
-	}
-	return 0;
-}
-
-/* ExportMetricsServiceResponse: partial_success = 1. An empty one: everything was taken. */
-static int otlp_answer(const void *body, size_t n, struct push_answer *ret)
-{
-	struct varint_reader r = { .at = body, .end = (const uint8_t *)body + n };
-	const uint8_t *bytes;
-	uint64_t tag, value;
-	int rc = 0;
-
-	while (n && r.at < r.end && !rc) {
-		if (!take_field(&r, &tag, &value, &bytes))
-			return -EBADMSG;
-		if (tag == (1 << 3 | 2))
-			rc = take_partial(bytes, value, ret);
-	}
-	return rc;
 }
 
 const struct push_format push_otlp = {

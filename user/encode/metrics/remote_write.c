@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "encode/emit.h"
 #include "encode/push.h"
-#include "protobuf.h"
+#include "encode/protobuf.h"
 #include "series.h"
 
 #define SERIES 0x0a /* WriteRequest.timeseries = 1 */
