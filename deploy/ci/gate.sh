@@ -32,6 +32,8 @@ pass | fail) ;;
 	;;
 esac
 mkdir -p "$out" || exit 125
+# The verdict of a run before says nothing of this one. Its samples may be the BASELINE.
+rm -f "$out/verdict.md" "$out/junit.xml" "$out/badge.svg" || exit 125
 
 set -- --fail "${FAIL:-2%}" --repeat "${ROUNDS:-40}" --markdown --output "$out/verdict.md" --junit "$out/junit.xml" --badge "$out/badge.svg" \
 	--save "$out/samples.json"
@@ -42,12 +44,17 @@ set -- --fail "${FAIL:-2%}" --repeat "${ROUNDS:-40}" --markdown --output "$out/v
 "$joulectl" run "$@" -- "$COMMAND"
 status=$?
 
-case $status in
-0) verdict=passed ;;
-1) verdict=worse ;;
-2) verdict="cannot tell" ;;
-3) verdict=refused ;;
-*) verdict="not measured" ;;
+# A verdict is one where the status and the file say the same: status 2 is that of a wrong option too.
+said=
+[ ! -f "$out/verdict.md" ] || said=$(sed -n '1s/^\*\*\([a-z ]*\): .*/\1/p' "$out/verdict.md")
+case $status:$said in
+0:better | 0:same) verdict=passed ;;
+1:worse | "2:cannot tell" | 3:refused) verdict=$said ;;
+*)
+	verdict="not measured"
+	echo "gate: joulectl run ended with status $status without a verdict; its own words are above" >&2
+	status=125
+	;;
 esac
 echo "gate: $verdict"
 [ ! -f "$out/verdict.md" ] || cat "$out/verdict.md"

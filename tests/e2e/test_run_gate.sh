@@ -68,6 +68,13 @@ has other-machine-named 'd["verdict"]["reason"].startswith("machine differs: sav
 judge failing 3 "$light; exit 4" --base-cmd "$light"
 has failing-named '"ended with status 4" in d["verdict"]["reason"]'
 
+# The exit status of each run: the third fails.
+"$JOULECTL" run --private -r 4 --hyperfine "$work/codes.json" -o "$work/codes.out" "echo >>$work/tries; test \$(wc -l <$work/tries) -ne 3" \
+	2>"$work/codes.err"
+check exit-codes python3 -c 'import json, sys
+r = json.load(open(sys.argv[1]))["results"][0]
+assert r["exit_codes"] == [0, 0, 1, 0] and len(r["times"]) == 4, r' "$work/codes.json"
+
 echo '{"format":"x"}' >"$work/broken.json"
 for wrong in "125 --against $work/broken.json" "125 --against $work/none.json" '2 --fail 3%' '2 --fail x --base-cmd true' '2 --base-cmd true --vs true' \
 	'2 --junit x' '2 --base-cmd true --until 2%' '125 --figure nope'; do
@@ -97,6 +104,11 @@ done
 COMMAND=$light OUT=$work/ci sh deploy/ci/gate.sh >"$work/ci.out" 2>"$work/ci.err"
 status=$?
 check ci-no-base test $status -eq 125
+# A wrong option has the status of cannot tell, but it is no verdict, whatever a run before has left.
+COMMAND=$light BASE_COMMAND=$light FAIL=wrong OUT=$work/ci sh deploy/ci/gate.sh >"$work/ci.out" 2>"$work/ci.err"
+status=$?
+check ci-wrong-option test $status -eq 125
+check ci-wrong-option-said grep -qx 'gate: not measured' "$work/ci.out"
 for variable in COMMAND BASE_COMMAND BASELINE FAIL ROUNDS FIGURE PREPARE CANNOT_TELL OUT; do
 	for template in deploy/ci/github/action.yml deploy/ci/gitlab/energy-gate.yml; do
 		check "ci-$variable-${template%/*}" grep -q "^ *$variable: " $template

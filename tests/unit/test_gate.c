@@ -324,6 +324,7 @@ static void test_hyperfine(void **state)
 	series_values(&s, 0, 0)[0] = 1e9;
 	series_values(&s, 0, 0)[1] = 3e9;
 	series_values(&s, 0, 1)[0] = 5e6;
+	series_exit_status(&s, 0)[1] = 4;
 	gate_write_hyperfine(&s, &b);
 	doc = json_loadb((char *)b.data, b.len, 0, NULL);
 	result = json_array_get(json_object_get(doc, "results"), 0);
@@ -331,6 +332,9 @@ static void test_hyperfine(void **state)
 	near(json_number_value(json_object_get(result, "stddev")), sqrt(2));
 	near(json_number_value(json_array_get(json_object_get(result, "times"), 1)), 3);
 	assert_int_equal(json_array_size(json_object_get(result, "energy_joules")), 1);
+	assert_int_equal(json_array_size(json_object_get(result, "exit_codes")), 2);
+	assert_int_equal(json_integer_value(json_array_get(json_object_get(result, "exit_codes"), 0)), 0);
+	assert_int_equal(json_integer_value(json_array_get(json_object_get(result, "exit_codes"), 1)), 4);
 	json_decref(doc);
 	buf_free(&b);
 	series_free(&s);

@@ -186,6 +186,18 @@ static void add_times(const struct series *s, unsigned side, unsigned metric, st
 	json_array_end(j);
 }
 
+/* Of the runs that have a time, in their order. */
+static void add_exit_codes(const struct series *s, unsigned side, unsigned wall, struct json *j)
+{
+	const double *v = series_values(s, side, wall);
+
+	json_array_begin(j);
+	for (unsigned i = 0; i < s->n_rounds; i++)
+		if (!isnan(v[i]))
+			json_u64(j, (uint64_t)series_exit_status(s, side)[i]);
+	json_array_end(j);
+}
+
 static void add_mean(const struct series *s, unsigned side, const char *name, const char *key, struct json *j)
 {
 	unsigned m = metric_named(s, name);
@@ -220,6 +232,8 @@ void gate_write_hyperfine(const struct series *s, struct buf *b)
 		add_number(&j, "max", of.max / 1e9);
 		json_key(&j, "times");
 		add_times(s, k, wall, &j);
+		json_key(&j, "exit_codes");
+		add_exit_codes(s, k, wall, &j);
 		if (energy < s->n_metrics) {
 			json_key(&j, "energy_joules");
 			add_times(s, k, energy, &j);

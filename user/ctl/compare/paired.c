@@ -11,22 +11,30 @@ int series_make_room(struct series *s, unsigned n_rounds)
 	size_t n = (size_t)s->n_sides * s->n_metrics * n_rounds;
 
 	free(s->v);
+	free(s->exit_status);
 	s->n_rounds = n_rounds;
 	s->v = malloc((n + 1) * sizeof(*s->v));
+	s->exit_status = calloc((size_t)s->n_sides * n_rounds + 1, sizeof(*s->exit_status));
 	for (size_t i = 0; s->v && i < n; i++)
 		s->v[i] = NAN;
-	return s->v ? 0 : -ENOMEM;
+	return s->v && s->exit_status ? 0 : -ENOMEM;
 }
 
 void series_free(struct series *s)
 {
 	free(s->v);
+	free(s->exit_status);
 	*s = (struct series){ 0 };
 }
 
 double *series_values(const struct series *s, unsigned side, unsigned metric)
 {
 	return s->v + ((size_t)side * s->n_metrics + metric) * s->n_rounds;
+}
+
+int *series_exit_status(const struct series *s, unsigned side)
+{
+	return s->exit_status + (size_t)side * s->n_rounds;
 }
 
 struct summary series_summary(const struct series *s, unsigned side, unsigned metric)

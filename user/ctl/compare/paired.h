@@ -42,6 +42,7 @@ struct series {
 	struct series_side side[SERIES_SIDES_MAX];
 	struct series_metric metric[SERIES_METRICS_MAX];
 	double *v; /* n_sides x n_metrics x n_rounds; NaN = not known */
+	int *exit_status; /* n_sides x n_rounds: of the first `runs` of a side */
 };
 
 struct series_ratio {
@@ -54,6 +55,7 @@ struct series_ratio {
 int series_make_room(struct series *s, unsigned n_rounds);
 void series_free(struct series *s); /* zeroed accepted */
 double *series_values(const struct series *s, unsigned side, unsigned metric); /* n_rounds values */
+int *series_exit_status(const struct series *s, unsigned side); /* n_rounds values */
 struct summary series_summary(const struct series *s, unsigned side, unsigned metric);
 /* Compares a side with the first. */
 struct series_ratio series_ratio(const struct series *s, unsigned side, unsigned metric);

@@ -113,6 +113,7 @@ int run_series_fill(const struct run_comparison *c, unsigned n_rounds, uint64_t 
 			const struct run_result *r = &c->side[k].runs[i];
 
 			ret->side[k].runs++;
+			series_exit_status(ret, k)[i] = r->exit_status;
 			ret->side[k].failed += r->exit_status != 0;
 			for (unsigned m = 0; m < ret->n_metrics; m++) {
 				series_values(ret, k, m)[i] = figure(f, r, columns[m]);
