@@ -206,6 +206,10 @@ static void test_flame(void **state)
 	text = (const char *)out.data;
 	assert_non_null(strstr(text, "<title>all: 15.5 J (100.0 %), estimated, partly lost</title>"));
 	assert_non_null(strstr(text, "<title>sh: 2.5 J (16.1 %), own 2 J, 1 spans"));
+	/* the whole name, with the total where there is room */
+	assert_non_null(strstr(text, ">all  15.5 J</text>"));
+	assert_non_null(strstr(text, ">sh  2.50 J</text>"));
+	assert_null(strstr(text, "\xe2\x80\xa6"));
 	assert_null(strstr(text, "<b>"));
 	assert_null(strstr(text, "<script"));
 	assert_non_null(strstr(text, "Not shown: 4 older traces with 70 spans and 5420 J are left out; raise --limit"));

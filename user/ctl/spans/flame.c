@@ -7,12 +7,14 @@
 #include <string.h>
 #include "base/array.h"
 #include "base/hash.h"
+#include "ctl/plot/plot.h"
 #include "ctl/plot/svg.h"
 #include "ctl_spans.h"
 
 #define LINE 20.0 /* height of a frame */
 #define TOP 58.0
 #define MARGIN 10.0
+#define TEXT 12.0
 #define NARROWEST 0.3 /* pixels; narrower frames are not drawn */
 #define LEVELS 120
 
@@ -212,10 +214,29 @@ static const char *class_of(const struct frame *at)
 	return at->level < 2 ? "idle" : classes[(h ^ h >> 29) % SVG_COLOURS];
 }
 
+/* The name and the total of a frame, or the name alone, or nothing: half a name says the wrong thing. The tooltip has
+ * both always. */
+static const char *text_in(const struct flame *f, const struct frame *at, double width, char *dst, size_t size)
+{
+	char total[32];
+	int n = snprintf(dst, size, "%.1000s%s", at->label, at->function ? "()" : "");
+
+	if (f->energy)
+		plot_joules(total, sizeof(total), (double)at->all);
+	else
+		snprintf(total, sizeof(total), "%.3g s", (double)at->all / 1e9);
+	if (n < 0 || svg_text_width(dst, TEXT) > width)
+		return NULL;
+	if (svg_text_width(dst, TEXT) + svg_text_width(total, TEXT) + TEXT <= width)
+		snprintf(dst + n, size - (size_t)n, "  %s", total);
+	return dst;
+}
+
 static void draw_frame(struct flame *f, const struct frame *at, double x, double width)
 {
 	double y = f->bottom - (at->level + 1) * LINE;
-	char label[1100], fitted[1100];
+	char buffer[1100];
+	const char *text = text_in(f, at, width - 8, buffer, sizeof(buffer));
 
 	svg_open(&f->svg, "g");
 	tell(f, at);
@@ -229,11 +250,8 @@ static void draw_frame(struct flame *f, const struct frame *at, double x, double
 	svg_attr(&f->svg, "fill-opacity", at->level < 2 ? ".55" : ".4");
 	svg_attr(&f->svg, "rx", "2");
 	svg_close(&f->svg);
-	if (width > 24) {
-		snprintf(label, sizeof(label), "%.1000s%s", at->label, at->function ? "()" : "");
-		svg_text(&f->svg, "ink", NULL, svg_at(x + 4, y + 14),
-			 svg_fit(fitted, sizeof(fitted), label, width - 8, 12));
-	}
+	if (text)
+		svg_text(&f->svg, "ink", NULL, svg_at(x + 4, y + 14), text);
 	svg_close(&f->svg);
 }
 
