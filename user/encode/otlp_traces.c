@@ -67,7 +67,7 @@ static void add_process(struct buf *b, const struct span *s)
 static void add_function(struct buf *b, const struct span *s)
 {
 	otlp_text(b, ATTRIBUTES, "code.function.name", s->symbol ? s->symbol : "");
-	otlp_text(b, ATTRIBUTES, "code.file.path", s->binary ? s->binary : "");
+	otlp_text(b, ATTRIBUTES, "jouled.binary", s->binary ? s->binary : "");
 	otlp_number(b, ATTRIBUTES, "thread.id", s->tid);
 	otlp_number(b, ATTRIBUTES, "jouled.calls", s->calls);
 	otlp_number(b, ATTRIBUTES, "jouled.wall_ns", s->wall_ns);
