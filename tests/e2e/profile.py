@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Judges what joulectl profile wrote about profile_load.c. profile.py folded|svg|table FILE"""
+"""Judges what joulectl profile wrote about profile_load.c. profile.py folded|svg|table|speedscope FILE"""
+import json
 import sys
 import xml.etree.ElementTree as tree
 
@@ -51,4 +52,27 @@ def table(text):
     assert values == sorted(values, reverse=True) and values[-1] > 0, values
 
 
-{"folded": folded, "svg": svg, "table": table}[sys.argv[1]](open(sys.argv[2], encoding="utf-8").read())
+def speedscope(text):
+    """The rules of speedscope's file-format-spec.ts for a sampled profile."""
+    doc = json.loads(text)
+    assert doc["$schema"] == "https://www.speedscope.app/file-format-schema.json"
+    frames = [f["name"] for f in doc["shared"]["frames"]]
+    assert frames and len(set(frames)) == len(frames) and all(isinstance(f, str) and f for f in frames), frames
+    assert len(doc["profiles"]) > 1 and doc["profiles"][doc["activeProfileIndex"]]["name"] == "energy, microjoules"
+    for p in doc["profiles"]:
+        assert (p["type"], p["unit"]) == ("sampled", "none") and p["name"].endswith(", microjoules"), p["name"]
+        assert len(p["samples"]) == len(p["weights"]) and all(w > 0 for w in p["weights"])
+        assert p["startValue"] == 0 and p["endValue"] == sum(p["weights"])
+        assert all(0 <= i < len(frames) for s in p["samples"] for i in s)
+    energy = doc["profiles"][0]
+    own = dict.fromkeys(ORDER, 0)
+    for sample, weight in zip(energy["samples"], energy["weights"]):
+        stack = [frames[i] for i in sample]
+        assert stack[0].startswith("/") and (stack[1] == "[no sample]") == (len(stack) == 2), stack
+        for name in ORDER:
+            own[name] += weight if name in stack else 0
+    assert own["work_large"] > own["work_middle"] > own["work_small"] > 0, own
+    assert sum(own.values()) > energy["endValue"] / 2, own
+
+
+{"folded": folded, "svg": svg, "table": table, "speedscope": speedscope}[sys.argv[1]](open(sys.argv[2], encoding="utf-8").read())

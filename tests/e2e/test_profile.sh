@@ -47,6 +47,13 @@ else
 	fail profile_pprof "$(cat "$work/err" "$work/out" | tail -n 1)"
 fi
 
+profile --private -F 500 -o "$work/x.speedscope.json" -- "$load" 700
+if [ $? -eq 7 ] && python3 tests/e2e/profile.py speedscope "$work/x.speedscope.json" >"$work/out" 2>&1; then
+	ok profile_speedscope
+else
+	fail profile_speedscope "$(cat "$work/err" "$work/out" | tail -n 1)"
+fi
+
 # The whole machine, beside a program that runs in its own cgroup, and that cgroup alone.
 "$load" 60000 &
 busy=$!

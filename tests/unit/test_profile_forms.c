@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The forms of a profile say the same sums, to the microjoule: pprof by domain, folded stacks, and the rows. */
+/* The forms of a profile say the same sums, to the microjoule: pprof and speedscope by domain, folded stacks, and the rows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <jansson.h>
 #include <zlib.h>
 #include <cmocka.h>
 #include "base/format/varint.h"
@@ -134,6 +135,27 @@ static uint64_t folded_sum(const struct profile_report *r)
 	return sum;
 }
 
+/* sum[energy, domain...] of the profiles of a speedscope file. Returns their number. */
+static unsigned speedscope_sums(const struct profile_report *r, uint64_t *sum)
+{
+	struct buf out = { 0 };
+	const json_t *profiles, *p, *w;
+	size_t n, i;
+	json_t *doc;
+
+	assert_int_equal(profile_speedscope(r, &out), 0);
+	doc = json_loadb((const char *)out.data, out.len, JSON_REJECT_DUPLICATES, NULL);
+	profiles = json_object_get(doc, "profiles");
+	assert_true(json_is_array(profiles));
+	json_array_foreach(profiles, n, p)
+		json_array_foreach(json_object_get(p, "weights"), i, w)
+			sum[n] += (uint64_t)json_integer_value(w);
+	n = json_array_size(profiles);
+	json_decref(doc);
+	buf_free(&out);
+	return (unsigned)n;
+}
+
 static uint64_t row_sum(unsigned d)
 {
 	uint64_t sum = 0;
@@ -146,18 +168,21 @@ static uint64_t row_sum(unsigned d)
 static void test_sums(void **state)
 {
 	const struct profile_report all = { &session, PROFILE_ALL_DOMAINS };
-	uint64_t sum[16] = { 0 };
+	uint64_t sum[16] = { 0 }, drawn[16] = { 0 };
 
 	assert_int_equal(pprof_sums(&all, sum), 3 + DOMAINS);
 	assert_int_equal(sum[0], 4 * SAMPLES);
 	assert_int_equal(sum[1], 4 * SAMPLES * 10000000ull);
 	assert_int_equal(sum[2], row_sum(0) + row_sum(2));
 	assert_int_equal(sum[2], folded_sum(&all));
+	assert_int_equal(speedscope_sums(&all, drawn), 1 + DOMAINS);
+	assert_int_equal(drawn[0], sum[2]);
 	for (unsigned d = 0; d < DOMAINS; d++) {
 		const struct profile_report one = { &session, (int)d };
 		uint64_t of[16] = { 0 };
 
 		assert_int_equal(sum[3 + d], row_sum(d));
+		assert_int_equal(drawn[1 + d], row_sum(d));
 		assert_int_equal(pprof_sums(&one, of), 4);
 		assert_int_equal(of[2], row_sum(d));
 		assert_int_equal(of[3], folded_sum(&one));

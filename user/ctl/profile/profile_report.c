@@ -10,7 +10,6 @@
 #include "ctl/spans/ctl_spans.h"
 
 #define FLAME_WIDTH 1200
-#define LABELS_MAX (STACK_FRAMES_MAX + 3)
 
 bool profile_counts(const struct profile_report *r, unsigned domain)
 {
@@ -56,10 +55,9 @@ unsigned profile_reach(const struct profile_report *r, uint32_t stack, bool *ret
 	return n;
 }
 
-/* Labels of a stack from its cgroup on to where it ran. Returns their number; *ret_first: the first that is code. A
- * stack that does not show the program's start is marked, and no root is invented for it. */
-static unsigned stack_labels(const struct profile_report *r, uint32_t stack, const char *ret[LABELS_MAX],
-			     unsigned *ret_first)
+/* A stack that does not show the program's start is marked, and no root is invented for it. */
+unsigned profile_labels(const struct profile_report *r, uint32_t stack, const char *ret[PROFILE_LABELS_MAX],
+			unsigned *ret_first)
 {
 	const struct stack *s = &r->s->stacks.v[stack];
 	bool whole;
@@ -104,9 +102,9 @@ static struct function *function(struct functions *f, const char *name)
 
 static int add_stack(const struct profile_report *r, struct functions *f, uint32_t stack)
 {
-	const char *labels[LABELS_MAX];
+	const char *labels[PROFILE_LABELS_MAX];
 	const uint64_t uj = profile_stack_uj(r, stack);
-	unsigned first, n = stack_labels(r, stack, labels, &first);
+	unsigned first, n = profile_labels(r, stack, labels, &first);
 
 	for (unsigned i = first; i < n; i++) {
 		struct function *at = function(f, labels[i]);
@@ -143,13 +141,13 @@ struct sums {
 
 static void add_up(const struct profile_report *r, struct sums *t)
 {
-	const char *labels[LABELS_MAX];
+	const char *labels[PROFILE_LABELS_MAX];
 	unsigned first;
 
 	for (uint32_t i = 0; i < r->s->stacks.n; i++) {
 		if (!profile_wants_stack(r->s, i))
 			continue;
-		stack_labels(r, i, labels, &first);
+		profile_labels(r, i, labels, &first);
 		t->stacks_uj += profile_stack_uj(r, i);
 		t->samples += r->s->stacks.v[i].samples;
 		t->truncated += first > 2 ? r->s->stacks.v[i].samples : 0;
@@ -285,11 +283,11 @@ static int fold(struct folded *f, size_t at, uint64_t uj)
 
 static int fold_stack(const struct profile_report *r, struct folded *f, uint32_t stack)
 {
-	const char *labels[LABELS_MAX];
+	const char *labels[PROFILE_LABELS_MAX];
 	const size_t at = f->text.len;
 	unsigned first;
 
-	for (unsigned k = 0, n = stack_labels(r, stack, labels, &first); k < n; k++) {
+	for (unsigned k = 0, n = profile_labels(r, stack, labels, &first); k < n; k++) {
 		if (k)
 			buf_add_char(&f->text, ';');
 		if (k < 2)
@@ -345,7 +343,7 @@ static int draw_rest(const struct profile_report *r, struct flame *f)
 
 int profile_flame(const struct profile_report *r, struct buf *out)
 {
-	const char *labels[LABELS_MAX];
+	const char *labels[PROFILE_LABELS_MAX];
 	const struct spans_missing missing = { 0 };
 	struct flame *f = spans_flame_new(NULL);
 	unsigned first;
@@ -356,7 +354,7 @@ int profile_flame(const struct profile_report *r, struct buf *out)
 
 		if (!profile_wants_stack(r->s, i))
 			continue;
-		rc = spans_flame_add_stack(f, &(struct flame_stack){ .n = stack_labels(r, i, labels, &first),
+		rc = spans_flame_add_stack(f, &(struct flame_stack){ .n = profile_labels(r, i, labels, &first),
 								     .label = labels,
 								     .quality = profile_row(r, i)->quality,
 								     .own_uj = profile_stack_uj(r, i),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A profile in its forms: a table of functions, folded stacks, a flame graph, pprof. */
+/* A profile in its forms: a table of functions, folded stacks, a flame graph, pprof, speedscope. */
 #ifndef JD_PROFILE_REPORT_H
 #define JD_PROFILE_REPORT_H
 #include "base/buf.h"
@@ -22,6 +22,11 @@ const struct share_row *profile_row(const struct profile_report *r, uint32_t sta
 uint64_t profile_stack_uj(const struct profile_report *r, uint32_t stack);
 /* Number of the stack's frames up to the program's start. *ret_whole: they show it. */
 unsigned profile_reach(const struct profile_report *r, uint32_t stack, bool *ret_whole);
+/* Labels of a stack from its cgroup on to where it ran; those of the first two are not escaped. Returns their number;
+ * *ret_first: the first that is code. */
+#define PROFILE_LABELS_MAX (STACK_FRAMES_MAX + 3)
+unsigned profile_labels(const struct profile_report *r, uint32_t stack, const char *ret[PROFILE_LABELS_MAX],
+			unsigned *ret_first);
 
 #define PROFILE_TRUNCATED "[truncated]"
 #define PROFILE_NO_SAMPLE "[no sample]"
@@ -31,5 +36,6 @@ int profile_table(const struct profile_report *r, unsigned top, struct buf *out)
 int profile_folded(const struct profile_report *r, struct buf *out);
 int profile_flame(const struct profile_report *r, struct buf *out);
 int profile_pprof(const struct profile_report *r, struct buf *out);
+int profile_speedscope(const struct profile_report *r, struct buf *out);
 
 #endif

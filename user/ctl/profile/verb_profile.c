@@ -34,7 +34,7 @@ static const struct verb_option options[] = {
 	[OPTION_FREQUENCY] = { "frequency", 'F', "HZ", "samples a second and CPU, 1 to 1000; 99 unless given" },
 	[OPTION_DOMAIN] = { "domain", 0, "NAME", "energy of this domain alone, as package-0" },
 	[OPTION_OUTPUT] = { "output", 'o', "FILE",
-			    "FILE.folded, FILE.svg or FILE.pb.gz; a table on standard output unless given" },
+			    "FILE.svg, .folded, .pb.gz or .speedscope.json; a table on standard output unless given" },
 	[OPTION_PRIVATE] = { "private", 0, NULL, "start a private agent even where one is running" },
 	[OPTION_SOCKET] = { "socket", 0, "PATH", "socket of the agent" },
 	{ NULL, 0, NULL, NULL },
@@ -49,7 +49,8 @@ static const char *const about[] = {
 	"build with -fno-omit-frame-pointer. Names come from symbol tables, from /tmp/perf-PID.map of the process, and for the "
 	"kernel from /proc/kallsyms ([k]). Files of processes are read by a process without rights.",
 	"A .folded file has a stack a line, from its cgroup on, and microjoules. A .svg file is a flame graph. A .pb.gz file "
-	"is for pprof: samples, CPU time and microjoules of each domain. For commands and "
+	"is for pprof: samples, CPU time and microjoules of each domain; a .speedscope.json file has a profile of "
+	"each domain. For commands and "
 	"configured functions by each call, see joulectl flame.",
 	"It needs root, or CAP_PERFMON and CAP_SYS_PTRACE. Exit status: that of the command; 125 when it could not be profiled.",
 	NULL,
@@ -87,10 +88,13 @@ static int read_output(const char *name, struct question *q, struct err *err)
 		q->write = profile_flame;
 	else if (ends_with(name, ".pb.gz"))
 		q->write = profile_pprof;
+	else if (ends_with(name, ".speedscope.json"))
+		q->write = profile_speedscope;
 	else if (!ends_with(name, ".txt"))
-		return err_set(err, -EINVAL,
-			       "profile: --output %.200s: what form is it? end it with .folded, .svg, .pb.gz or .txt",
-			       name);
+		return err_set(
+			err, -EINVAL,
+			"profile: --output %.200s: what form is it? end it with .folded, .svg, .pb.gz, .speedscope.json or .txt",
+			name);
 	return 0;
 }
 
