@@ -48,6 +48,12 @@ refused() {
 	fi
 }
 
+# spin_in CGROUP: as spin; it is there when this returns.
+spin_in() {
+	spin "$1"
+	wait_until 100 grep -qx "$spinner" "$1/cgroup.procs"
+}
+
 # It has found its subject, and takes signals.
 watches() {
 	grep -q sigmask "/proc/$1/fdinfo"/* 2>/dev/null
@@ -60,7 +66,7 @@ wait_until 300 test -S "$sock" || fail agent-socket "$(said agent)"
 make_cgroup watched
 top=$cgroup
 make_cgroup watched/below
-spin "$cgroup"
+spin_in "$cgroup"
 inside=$spinner
 path=/${top##*/}
 
@@ -88,11 +94,20 @@ fi
 
 # Alone in its cgroup a process has the whole row, with a neighbour its part of it.
 make_cgroup alone
-spin "$cgroup"
+spin_in "$cgroup"
 one=$spinner
 measure row --pid "$one" -d 400ms
 has pid-alone-has-the-row 'd["by"] == "row" and d["share"] == 1 and d["pid"] == '"$one"' and d["cpu_ns"] > 0 and "switches" in d'
-spin "$cgroup"
+alone=$cgroup
+make_cgroup alone/below
+spin_in "$cgroup"
+measure parent --pid "$one" -d 400ms
+has pid-without-the-cgroups-below 'd["by"] == "row"'
+kill "$spinner"
+wait "$spinner" 2>/dev/null
+wait_until 100 rmdir "$cgroup"
+cgroup=$alone
+spin_in "$cgroup"
 two=$spinner
 measure share --pid "$one" -d 1s
 has pid-with-neighbour-has-a-share 'd["by"] == "cpu-share" and 0.05 < d["share"] < 0.95 and d["cpu_ns"] > 0 and d["quality"] in ("estimated", "partial", "lost") and all(q != "measured" for q in d["energy_quality"].values()) and "network" not in d and "switches" not in d'
