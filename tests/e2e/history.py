@@ -58,7 +58,7 @@ def job(table, history, number):
         d = json.load(f)
     want = {}
     for s in d["series"]:
-        m = re.search(rf"/slurmstepd\.scope/job_{number}(?:/step_([^/]*))?(?:/|$)", s["cgroup"])
+        m = re.search(rf"[/_]slurmstepd\.scope/job_{number}(?:/step_([^/]*))?(?:/|$)", s["cgroup"])
         if s["row"] != "cgroup" or not m:
             continue
         step = want.setdefault(f"{number}.{m[1]}" if m[1] else number, [0] * len(d["domains"]))
