@@ -79,18 +79,15 @@ wait_until 100 rmdir "$top/below"
 measure quiet --cgroup "$path" -d 100ms
 has cgroup-difference-only 'd["cpu_ns"] < 2e7'
 make_cgroup watched/short
-(
-	sh -c 'echo $$ >"$1/cgroup.procs"; exec python3 "$2" burn 0.3' - "$cgroup" "$here/run_verb.py"
-	wait_until 100 rmdir "$cgroup"
-) &
-burner=$!
-measure ended --cgroup "$path/" -d 3s
-wait $burner
-if [ -d "$cgroup" ]; then
-	fail cgroup-ended-counted "it did not end in time"
-else
-	has cgroup-ended-counted 'd["cpu_ns"] >= 2.5e8'
-fi
+"$JOULECTL" run --socket "$sock" --json -o "$work/ended.json" --cgroup "$path/" 2>"$work/ended.err" &
+ctl=$!
+wait_until 100 watches $ctl
+sh -c 'echo $$ >"$1/cgroup.procs"; exec python3 "$2" burn 0.3' - "$cgroup" "$here/run_verb.py"
+wait_until 100 rmdir "$cgroup"
+kill -TERM $ctl
+wait $ctl
+status=$? measured=ended
+has cgroup-ended-counted 'd["cpu_ns"] >= 2.5e8'
 
 # Alone in its cgroup a process has the whole row, with a neighbour its part of it.
 make_cgroup alone
