@@ -87,15 +87,17 @@ static void assert_row(struct top_view *v, const struct top_row *r, unsigned wid
 	assert_true(!width || top_columns(line) <= width);
 }
 
-/* A container goes by its name, with the path behind it where there is room; a unit by its path. */
+/* A container or a job goes by its name, with the path behind it where there is room; a unit by its path. */
 static void test_names(void **state)
 {
 	static const char path[] = "/kubepods.slice/cri-containerd-0123456789abcdef.scope";
 	struct names *pod = names_new(&(struct names_draft){
 		.field = { [NAME_NAMESPACE] = "shop", [NAME_POD] = "front-7", [NAME_CONTAINER] = "w\u200beb" } });
 	struct names *unit = names_new(&(struct names_draft){ .field = { [NAME_UNIT] = "ssh.service" } });
+	struct names *job = names_new(&(struct names_draft){ .field = { [NAME_JOB] = "4711", [NAME_STEP] = "0" } });
 	struct top_view v = { .domain = -1, .all = true };
 	struct top_row *r = top_row_get(&v, path, ROW_CGROUP),
+		       *step = top_row_get(&v, "/slurm/job_4711/step_0", ROW_CGROUP),
 		       *other = top_row_get(&v, "/system.slice/ssh.service", ROW_CGROUP);
 
 	assert_int_equal(top_row_entitle(&v, r, NULL), 0);
@@ -103,11 +105,13 @@ static void test_names(void **state)
 	assert_int_equal(top_row_entitle(&v, r, pod), 0);
 	assert_int_equal(top_row_entitle(&v, r, pod), 0);
 	assert_int_equal(top_row_entitle(&v, other, unit), 0);
+	assert_int_equal(top_row_entitle(&v, step, job), 0);
+	assert_row(&v, step, 0, "job 4711.0  /slurm/job_4711/step_0");
 	assert_row(&v, r, 0, "shop/front-7/w?eb  /kubepods.slice/cri-containerd-0123456789abcdef.scope");
 	assert_row(&v, r, 200, "shop/front-7/w?eb  /kubepods.slice/");
 	assert_row(&v, r, 60, "shop/front-7/w?eb");
 	assert_row(&v, other, 0, "  /system.slice/ssh.service");
-	r->id = other->id = 1;
+	r->id = other->id = step->id = 1;
 	strcpy(v.filter, "FRONT-7");
 	assert_int_equal(top_view_arrange(&v), 0);
 	assert_int_equal(v.n_order, 1);
@@ -115,6 +119,7 @@ static void test_names(void **state)
 	top_view_free(&v);
 	names_put(pod);
 	names_put(unit);
+	names_put(job);
 }
 
 int main(void)

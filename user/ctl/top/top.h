@@ -141,7 +141,7 @@ static inline int top_scope(const struct top_view *v)
 
 /* top_rows.c: the row of a path, made if there is none. NULL = no memory, or too many rows. */
 struct top_row *top_row_get(struct top_view *v, const char *path, enum row_kind kind);
-/* true = a container, pod or machine, whose name is not in its path. A unit's name is in the path. n may be NULL. */
+/* true = a container, pod, machine or job, whose name is not in its path or not in one piece. A unit's name is in the path. n may be NULL. */
 bool top_entitled(const struct names *n);
 /* Stores the name in r->title and r->label where top_entitled is true. 0 or -ENOMEM. */
 int top_row_entitle(struct top_view *v, struct top_row *r, const struct names *n);

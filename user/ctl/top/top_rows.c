@@ -89,7 +89,8 @@ struct top_row *top_row_get(struct top_view *v, const char *path, enum row_kind 
 
 bool top_entitled(const struct names *n)
 {
-	return *names_text(n, NAME_POD) || *names_text(n, NAME_CONTAINER) || *names_text(n, NAME_MACHINE);
+	return *names_text(n, NAME_POD) || *names_text(n, NAME_CONTAINER) || *names_text(n, NAME_MACHINE) ||
+	       *names_text(n, NAME_JOB);
 }
 
 int top_row_entitle(struct top_view *v, struct top_row *r, const struct names *n)
