@@ -145,6 +145,11 @@ def tree(page, cgroup):
         parent = name.rsplit("/", 1)[0]
         assert not parent or parent in names[:i], (name, names[:i])
     page.run("document.getElementById('tree').click(); document.getElementById('idle').click(); page.frozen = false; 0")
+    # three levels, which this machine may not have
+    made = page.run("""(() => { const row = (name, v) => ({ name, names: {}, special: false, quality: 'measured', cpu: v, rx: v, tx: v, watts: v, joules: v });
+        return flat(tree_of([row('/a/b/c', 1), row('/a/b', 2), row('/a/d', 4), row('/e', 8)]), () => true, (a, b) => a.name < b.name ? -1 : 1)
+            .map(n => [n.name, n.leaf, n.depth, n.watts, n.joules]); })()""")
+    assert made == [["/a", "/a", 0, 7, 7], ["/a/b", "/b", 1, 3, 3], ["/a/b/c", "/c", 2, 1, 1], ["/a/d", "/d", 1, 4, 4], ["/e", "/e", 0, 8, 8]], made
 
 
 def isolates(page):
@@ -164,11 +169,13 @@ def isolates(page):
 
 def totals(page):
     """The tooltip's first line is the total of that step, the sum of what is below it."""
+    page.run("page.frozen = true; 0")
     lines = page.run("""(() => { page.pointer = page.frame.f.right - 2; tip(); return [...document.querySelectorAll('#tip div')].map(d => d.textContent); })()""")
     assert len(lines) > 2 and lines[1].startswith("total") and lines[1].endswith(" W"), lines
     layers, total = page.run("(() => { const d = page.frame, i = d.shown.length - 1; return [d.layers[i].reduce((a, v) => a + v, 0), sum(d.shown[i].total)]; })()")
     assert abs(layers - total) < 1e-4 * max(total, 1), (layers, total)
-    page.run("page.pointer = null; tip(); 0")
+    assert lines[1] == "total" + page.run(f"number({total!r})") + " W", (lines[1], total)
+    page.run("page.pointer = null; tip(); page.frozen = false; 0")
 
 
 def mended(page):
