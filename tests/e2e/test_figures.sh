@@ -7,12 +7,18 @@ need_root
 JOULECTL=${JOULECTL:-$B/joulectl}
 sock=$work/jouled.sock
 
-# feed DIR ZONE;NAME;WATTS...: zones whose counters move on until $work/feed-stop is there; WATTS none: it has no counter.
+# feed DIR ZONE;NAME;WATTS...: zones whose counters move on until $work/feed-stop is there. A machine without work draws a third
+# of WATTS, one with all CPUs busy all of them, so that a command has energy above idle. WATTS none: the zone has no counter.
 feed() {
 	python3 - "$work/feed-stop" "$@" <<'END' &
 import os, sys, time
 stop, top, zones = sys.argv[1], sys.argv[2], [z.rsplit(";", 2) for z in sys.argv[3:]]
-start, files = time.monotonic(), []
+def busy_s():                      # seconds that all CPUs together were busy
+    user, nice, system, idle, iowait, *rest = map(int, open("/proc/stat").readline().split()[1:9])
+    return (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK") / os.cpu_count()
+def full_s():                      # seconds of full power
+    return (time.monotonic() + 2 * busy_s()) / 3
+start, files = full_s(), []
 for zone, name, watts in zones:
     os.makedirs(f"{top}/{zone}", exist_ok=True)
     for file, text in (("name", name), ("max_energy_range_uj", "262143328850"), ("energy_uj", "1000000")):
@@ -25,7 +31,7 @@ for zone, name, watts in zones:
 open(top + ".ready", "w").close()
 while not os.path.exists(stop):
     for fd, watts in files:        # one write of a length that only grows: no reader sees half of it
-        os.pwrite(fd, b"%d\n" % (1000000 + (time.monotonic() - start) * watts * 1e6), 0)
+        os.pwrite(fd, b"%d\n" % (1000000 + (full_s() - start) * watts * 1e6), 0)
     time.sleep(0.02)
 END
 	feeder=$!
