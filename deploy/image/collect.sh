@@ -55,6 +55,9 @@ for name in l/linux s/screen s/screen-256color t/tmux-256color v/vt100 x/xterm x
 		[ ! -e "$from/$name" ] || install -D -m 644 "$from/$name" "$root/lib/terminfo/$name"
 	done
 done
+# names in UTF-8 (LANG=C.UTF-8); the table is the same for all architectures that there are images for
+locale=/usr/lib/locale/C.utf8/LC_CTYPE
+[ ! -e $locale ] || install -D -m 644 $locale "$root$locale"
 echo 'hosts: files dns' >"$root/etc/nsswitch.conf"
 echo 'root:x:0:0:root:/:/usr/sbin/jouled' >"$root/etc/passwd"
 # mount the host's /etc/group over it and its members may use the socket

@@ -66,6 +66,17 @@ if wait_until 50 asked; then
 else
 	fail image-socket "$(head -n 3 "$work/metrics" | tr '\n' '|')"
 fi
+# the image has a UTF-8 locale: a name that is not ASCII is shown
+make_cgroup café
+spin "$cgroup"
+shows_name() {
+	podman exec "$name" joulectl list --all >"$work/list" 2>&1 && grep -qF "${cgroup##*/}" "$work/list"
+}
+if wait_until 50 shows_name; then
+	ok image-utf8
+else
+	fail image-utf8 "$(grep -a caf "$work/list" | head -n 1) in: $(tr "\n" "|" <"$work/list")"
+fi
 podman exec "$name" joulectl status --socket /nowhere >/dev/null 2>&1 &&
 	fail image-health-fails "joulectl status succeeds without an agent" || ok image-health-fails
 t0=$(date +%s)

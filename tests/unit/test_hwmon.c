@@ -276,6 +276,19 @@ static void acpi(void **state)
 	finish(&m);
 }
 
+/* Older drivers have their files beside the class, in the device. */
+static void in_the_device(void **state)
+{
+	struct meter_config c = { .device = (char *)"hwmon5" };
+	struct machine m = { .t = temp_root_new() };
+
+	temp_root_put(&m.t, CHIP "5/device/name", "power_meter\n");
+	temp_root_put(&m.t, CHIP "5/device/power1_average", "212000000\n");
+	open_meter(&m, &c);
+	expect(&m, 0, 212000000);
+	finish(&m);
+}
+
 static void no_chip(void **state)
 {
 	struct meter_config c = { .device = (char *)"nosuch" };
@@ -289,10 +302,11 @@ static void no_chip(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(amd),    cmocka_unit_test(intel),
-		cmocka_unit_test(asleep), cmocka_unit_test(asleep_at_the_start),
-		cmocka_unit_test(pairs),  cmocka_unit_test(every_chip),
-		cmocka_unit_test(acpi),   cmocka_unit_test(no_chip),
+		cmocka_unit_test(amd),     cmocka_unit_test(intel),
+		cmocka_unit_test(asleep),  cmocka_unit_test(asleep_at_the_start),
+		cmocka_unit_test(pairs),   cmocka_unit_test(every_chip),
+		cmocka_unit_test(acpi),    cmocka_unit_test(in_the_device),
+		cmocka_unit_test(no_chip),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

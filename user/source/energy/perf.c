@@ -261,7 +261,7 @@ static int perf_open(const struct fsroot *root, const struct perf_seam *seam, co
 		     struct energy_source **ret, struct err *err)
 {
 	struct perf *pf = calloc(1, sizeof(*pf));
-	int code = pf ? 0 : -ENOMEM;
+	int rc = pf ? 0 : -ENOMEM;
 
 	if (!pf)
 		return err_set(err, -ENOMEM, "perf energy: out of memory; free some");
@@ -277,11 +277,11 @@ static int perf_open(const struct fsroot *root, const struct perf_seam *seam, co
 	else
 		energy_source_set(&pf->base, ENERGY_ABSENT,
 				  "the power PMU has no energy events (virtual machine); nothing to do");
-	for (unsigned i = 0; i < sizeof(pmu_events) / sizeof(pmu_events[0]) && seam && seam->open && !code; i++)
-		code = add_event(pf, &pmu_events[i]);
-	if (code) {
+	for (unsigned i = 0; i < sizeof(pmu_events) / sizeof(pmu_events[0]) && seam && seam->open && !rc; i++)
+		rc = add_event(pf, &pmu_events[i]);
+	if (rc) {
 		perf_close(&pf->base);
-		return err_set(err, code, "perf energy: out of memory; free some");
+		return err_set(err, rc, "perf energy: out of memory; free some");
 	}
 	energy_source_settle(&pf->base);
 	*ret = &pf->base;

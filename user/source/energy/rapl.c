@@ -95,20 +95,20 @@ int rapl_open(const struct rapl_options *o, struct schema *s, struct rapl **ret,
 	static const struct energy_source_ops *const all[] = { &energy_powercap, &energy_perf, &energy_msr };
 	struct rapl *rp = calloc(1, sizeof(*rp));
 	unsigned before = s->n_domains;
-	int code = 0;
+	int rc = 0;
 
 	if (!rp)
 		return err_set(err, -ENOMEM, "rapl: out of memory; free some");
 	rp->options = *o;
 	if (o->mode == RAPL_NONE)
-		code = open_source(rp, &energy_null, s, err);
-	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]) && o->mode != RAPL_NONE && !code; i++)
-		code = open_source(rp, all[i], s, err);
-	if (code)
+		rc = open_source(rp, &energy_null, s, err);
+	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]) && o->mode != RAPL_NONE && !rc; i++)
+		rc = open_source(rp, all[i], s, err);
+	if (rc)
 		goto fail;
-	code = rapl_choose(rp, s);
-	if (code) {
-		err_set(err, code, "rapl: out of memory; free some");
+	rc = rapl_choose(rp, s);
+	if (rc) {
+		err_set(err, rc, "rapl: out of memory; free some");
 		goto fail;
 	}
 	if (o->mode != RAPL_AUTO && o->mode != RAPL_NONE)
@@ -119,7 +119,7 @@ int rapl_open(const struct rapl_options *o, struct schema *s, struct rapl **ret,
 fail:
 	s->n_domains = before;
 	rapl_close(rp);
-	return code;
+	return rc;
 }
 
 /* A configured pace that cannot be kept is told the first time and at each doubling. */

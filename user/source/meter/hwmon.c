@@ -13,6 +13,7 @@
 
 #define CLASS "/sys/class/hwmon"
 #define MAX_CHIPS 64
+#define CHIP_MAX 24 /* bytes of hwmonN/device, with the end */
 
 struct sensor {
 	char path[120], times[120];
@@ -92,13 +93,27 @@ static bool is_battery(const struct meter *m, const char *chip)
 	return fsroot_read_u64(m->all->root, path, &v) == 0 && v == 1;
 }
 
-static void add_chip(struct meter *m, struct sensors *s, const char *chip)
+/* Drivers that register without attributes (power_meter of older kernels) have them in the device's own directory. */
+static bool chip_directory(const struct meter *m, unsigned number, char chip[CHIP_MAX], char *name, size_t size)
 {
-	char name[64];
+	static const char *const below[] = { "", "/device" };
 
-	if (fsroot_readf(m->all->root, name, sizeof(name), CLASS "/%.16s/name", chip) < 0)
+	for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
+		snprintf(chip, CHIP_MAX, "hwmon%u%s", number, below[i]);
+		if (fsroot_readf(m->all->root, name, size, CLASS "/%s/name", chip) >= 0)
+			return true;
+	}
+	return false;
+}
+
+static void add_chip(struct meter *m, struct sensors *s, unsigned number)
+{
+	char name[64], chip[CHIP_MAX], number_text[CHIP_MAX];
+
+	if (!chip_directory(m, number, chip, name, sizeof(name)))
 		return;
-	if (m->device ? strcmp(m->device, name) != 0 && strcmp(m->device, chip) != 0 :
+	snprintf(number_text, sizeof(number_text), "hwmon%u", number);
+	if (m->device ? strcmp(m->device, name) != 0 && strcmp(m->device, number_text) != 0 :
 			is_gpu(name) || is_battery(m, chip))
 		return;
 	for (unsigned i = 0; i < m->channels_wanted.n; i++) {
@@ -121,12 +136,8 @@ static int hwmon_open(struct meter *m, struct err *err)
 
 	if (!s)
 		return err_set(err, -ENOMEM, "hwmon: out of memory");
-	for (unsigned i = 0; i < MAX_CHIPS; i++) {
-		char chip[16];
-
-		snprintf(chip, sizeof(chip), "hwmon%u", i);
-		add_chip(m, s, chip);
-	}
+	for (unsigned i = 0; i < MAX_CHIPS; i++)
+		add_chip(m, s, i);
 	if (!s->n || (m->channels_wanted.n && s->n < m->channels_wanted.n)) {
 		free(s);
 		return err_set(err, -ENODEV,
