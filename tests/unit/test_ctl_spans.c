@@ -255,6 +255,26 @@ static void test_flame_parts(void **state)
 	buf_free(&out);
 }
 
+/* A remedy for narrow frames is one that the verb has: joulectl profile has no --width. */
+static void test_flame_narrow_stack(void **state)
+{
+	const char *const wide[] = { "/a", "wide" }, *const narrow[] = { "/a", "narrow" };
+	const struct spans_missing nothing = { 0 };
+	struct flame *f = spans_flame_new(NULL);
+	struct buf out = { 0 };
+
+	assert_non_null(f);
+	assert_int_equal(spans_flame_add_stack(f, &(struct flame_stack){ .label = wide, .n = 2, .own_uj = 100000000 }),
+			 0);
+	assert_int_equal(spans_flame_add_stack(f, &(struct flame_stack){ .label = narrow, .n = 2, .own_uj = 7 }), 0);
+	assert_int_equal(spans_flame_draw(f, &nothing, 800, &out), 0);
+	buf_add_char(&out, '\0');
+	assert_non_null(strstr((char *)out.data, "1 frames with 7e-06 J are too narrow to be drawn; -o x.folded has"));
+	assert_null(strstr((char *)out.data, "--width"));
+	buf_free(&out);
+	spans_flame_free(f);
+}
+
 static void test_refused(void **state)
 {
 	static const char *const wrong[] = {
@@ -287,8 +307,13 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text),    cmocka_unit_test(test_command), cmocka_unit_test(test_json),
-		cmocka_unit_test(test_chrome),  cmocka_unit_test(test_flame),   cmocka_unit_test(test_flame_parts),
+		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_command),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_chrome),
+		cmocka_unit_test(test_flame),
+		cmocka_unit_test(test_flame_parts),
+		cmocka_unit_test(test_flame_narrow_stack),
 		cmocka_unit_test(test_refused),
 	};
 

@@ -305,8 +305,8 @@ static unsigned say_hidden(struct flame *f, const struct spans_missing *missing,
 	count_narrow(f);
 	amount(f, f->narrow, all, sizeof(all));
 	if (f->n_narrow)
-		snprintf(text[n++], 200, "%zu frames with %s are too narrow to be drawn; raise --width", f->n_narrow,
-			 all);
+		snprintf(text[n++], 200, "%zu frames with %s are too narrow to be drawn; %s", f->n_narrow, all,
+			 f->profile ? "-o x.folded has them" : "raise --width");
 	return n;
 }
 
