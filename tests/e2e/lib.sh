@@ -53,6 +53,16 @@ finish() {
 	exit
 }
 
+# python_with MODULE: sets $python to a Python that has the module. Modules of Debian's packages are for Debian's Python, which
+# need not be the first in PATH.
+python_with() {
+	for python in python3 /usr/bin/python3; do
+		$python -c "import $1" 2>/dev/null && return
+	done
+	fail "$(basename "$0" .sh)-python" "no Python here has the module $1; install the packages of make test-deps"
+	finish
+}
+
 # wait_until TENTHS COMMAND...: tries every 100 ms until the command succeeds; SLOWER (8) times as long as a quiet machine may
 # need, as this is only a bound against hanging.
 wait_until() {

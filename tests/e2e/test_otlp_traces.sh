@@ -14,9 +14,6 @@ done
 [ -z "$bad" ] && ok otlp-traces-options || fail otlp-traces-options "$bad"
 
 make_cgroup traces
-# Debian's python3-protobuf is for Debian's Python, whichever comes first in PATH.
-for python in python3 /usr/bin/python3; do
-	$python -c 'import google.protobuf' 2>/dev/null && break
-done
+python_with google.protobuf
 JOULED=$JOULED $python $here/otlp_traces.py "$work" "$cgroup" "${cgroup#"$(cgroup2)"}" || failures=1
 finish

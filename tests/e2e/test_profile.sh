@@ -40,8 +40,9 @@ fi
 # pprof, by the library of those who made the format.
 mkdir "$work/pb2"
 protoc --proto_path=tests/e2e --python_out="$work/pb2" profile.proto || exit 2
+python_with google.protobuf
 profile --private -F 500 -o "$work/x.pb.gz" -- "$load" 1500
-if [ $? -eq 7 ] && python3 tests/e2e/profile_pprof.py "$work/pb2" "$work/x.pb.gz" "$load" >"$work/out" 2>&1; then
+if [ $? -eq 7 ] && $python tests/e2e/profile_pprof.py "$work/pb2" "$work/x.pb.gz" "$load" >"$work/out" 2>&1; then
 	ok profile_pprof
 else
 	fail profile_pprof "$(cat "$work/err" "$work/out" | tail -n 1)"

@@ -24,9 +24,6 @@ grep -q '^output otlp: the server gets https://\[::1\]:4318/v1/metrics?x=1; joul
 
 make_cgroup push
 spin "$cgroup"
-# Debian's python3-protobuf is for Debian's Python, whichever comes first in PATH.
-for python in python3 /usr/bin/python3; do
-	$python -c 'import google.protobuf' 2>/dev/null && break
-done
+python_with google.protobuf
 JOULED=$JOULED $python $here/push.py "$work" "${cgroup#"$(cgroup2)"}" || failures=1
 finish

@@ -43,10 +43,7 @@ check() {
 	fi
 }
 
-python=python3
-for candidate in python3 /usr/bin/python3; do
-	"$candidate" -c 'import pandas' 2>/dev/null && python=$candidate && break
-done
+python_with pandas
 
 by() {
 	"$python" $here/record.py "$@"

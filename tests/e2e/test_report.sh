@@ -4,10 +4,7 @@
 # against a list of traps, pictures against their energies.
 . tests/e2e/lib.sh
 JOULECTL=${JOULECTL:-$B/joulectl}
-python=
-for candidate in python3 /usr/bin/python3; do
-	"$candidate" -c 'import pandas' 2>/dev/null && python=$candidate && break
-done
+python_with pandas
 
 for kind in good odd traps; do
 	python3 $here/report_trees.py $kind "$work/$kind" >"$work/$kind.list" || fail "report-trees-$kind" "no tree"
@@ -21,9 +18,7 @@ agrees() {
 	shift 3
 	# shellcheck disable=SC2086 # words
 	"$JOULECTL" report --json $options "$work/$tree" >"$work/report.json" 2>"$work/report.err"
-	if [ -z "$python" ]; then
-		skip report-pandas "no python3-pandas"
-	elif "$python" $here/report_expect.py "$work/$tree" "$work/report.json" "$@" >"$work/expect" 2>&1; then
+	if "$python" $here/report_expect.py "$work/$tree" "$work/report.json" "$@" >"$work/expect" 2>&1; then
 		ok "$name"
 	else
 		fail "$name" "$(tail -n 3 "$work/expect" | tr '\n' '|' | head -c 400)"

@@ -31,10 +31,7 @@ expect() {
 	fi
 }
 
-# The emulator is a package of Debian's own Python.
-for python in python3 /usr/bin/python3 none; do
-	$python -c 'import pyte' 2>/dev/null && break
-done
+python_with pyte
 export PYTHONPATH=$here
 
 expect no_agent 1 'no agent there; .*Start it' top --socket "$work/nobody"
@@ -108,14 +105,10 @@ same complete_fish_value "$(in_fish 'joulectl stream --format=j')" "--format=jso
 same complete_fish_jouled "$(in_fish 'jouled --rapl p')" "perf powercap "
 ok completion
 
-if [ "$python" = none ]; then
-	skip top_screens "python3-pyte is needed"
-else
-	$python $here/top_screens.py "$JOULECTL" "$work" >"$work/screens" 2>&1
-	cat "$work/screens"
-	failures=$((failures + $(grep -c '^FAIL' "$work/screens")))
-	grep -q '^ok' "$work/screens" || fail top_screens "it did not run"
-fi
+$python $here/top_screens.py "$JOULECTL" "$work" >"$work/screens" 2>&1
+cat "$work/screens"
+failures=$((failures + $(grep -c '^FAIL' "$work/screens")))
+grep -q '^ok' "$work/screens" || fail top_screens "it did not run"
 
 need_root
 begin() {
@@ -239,14 +232,10 @@ before=$(grep -c JOULES "$work/plain.out")
 if wait_until 100 tables $((before + 2)); then ok plain; else fail plain "does not go on: $(said plain)"; fi
 kill $plain
 
-if [ "$python" != none ]; then
-	start_again="'$JOULED' --socket '$sock' --state-dir '$work/state' -o null: -i 200ms >'$work/again.out' 2>&1 & echo \$! >'$work/pid'"
-	if reason=$($python $here/top_live.py "$JOULECTL" "$sock" "$work/pid" "$start_again" 2>&1); then ok agent_killed; else
-		fail agent_killed "$reason"
-	fi
-	agent=$(cat "$work/pid")
-	agents="$agents $agent"
-fi
+start_again="'$JOULED' --socket '$sock' --state-dir '$work/state' -o null: -i 200ms >'$work/again.out' 2>&1 & echo \$! >'$work/pid'"
+if reason=$($python $here/top_live.py "$JOULECTL" "$sock" "$work/pid" "$start_again" 2>&1); then ok agent_killed; else fail agent_killed "$reason"; fi
+agent=$(cat "$work/pid")
+agents="$agents $agent"
 
 # Without energy there are no joules, in no form.
 kill -9 "$agent"

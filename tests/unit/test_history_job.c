@@ -26,6 +26,7 @@ static const struct {
 struct jobs {
 	struct world w;
 	uint64_t sum[2][N];
+	bool over; /* the job's cgroups have ended */
 };
 
 static void begin_jobs(struct jobs *j)
@@ -43,25 +44,32 @@ static void begin_jobs(struct jobs *j)
 	w->now_ns = START_NS;
 }
 
-static void put(struct jobs *j, bool ended)
+static void put_interval(struct jobs *j, uint64_t interval_ns, bool ended)
 {
 	struct snapshot *s = &j->w.f.snap;
 
 	s->start_ns = s->end_ns;
-	s->end_ns += 7 * NS_PER_S;
-	s->end_real_ns = j->w.now_ns += 7 * (int64_t)NS_PER_S;
+	s->end_ns += interval_ns;
+	s->end_real_ns = j->w.now_ns += (int64_t)interval_ns;
 	for (unsigned i = 0; i < N; i++) {
 		s->rows[READING_SPECIAL_ROWS + i].ended = ended && i < OF_JOB;
 		for (unsigned d = 0; d < 2; d++) {
-			uint64_t uj = rand() % 3 ? (uint64_t)rand() * 1000 : 0;
+			bool used = rand() % 3 && !(j->over && i < OF_JOB);
+			uint64_t uj = used ? (uint64_t)rand() * 1000 : 0;
 
 			*snapshot_energy(s, READING_SPECIAL_ROWS + i, d) = uj;
 			j->sum[d][i] += uj;
 		}
 	}
 	assert_true(history_put(j->w.h, s, NULL, NULL) > 0);
+	j->over |= ended;
 	j->w.handed++;
 	wait_written(&j->w);
+}
+
+static void put(struct jobs *j, bool ended)
+{
+	put_interval(j, 7 * NS_PER_S, ended);
 }
 
 static void check(struct jobs *j, uint64_t step_ns, bool ended)
@@ -123,6 +131,38 @@ static void test_job(void **state)
 	remove_files();
 }
 
+static bool any_ended(struct jobs *j)
+{
+	struct history_query q = { .job = "4711", .until_ns = j->w.now_ns, .limit = 1 };
+	struct history_answer a = { 0 };
+	struct err err = { 0 };
+	bool any = false;
+
+	assert_int_equal(history_read(j->w.h, &q, &a, &err), 0);
+	for (unsigned i = 0; i < a.n_series; i++)
+		any |= a.series[i].ended;
+	history_answer_free(&a);
+	return any;
+}
+
+/* A job that ends within a second is told as ended when that second is stored, with all its energy. */
+static void test_ended_with_its_energy(void **state)
+{
+	struct jobs j;
+
+	begin_jobs(&j);
+	srand(13);
+	open_store(&j.w, 0);
+	for (unsigned i = 0; i < 20; i++)
+		put(&j, false);
+	put_interval(&j, NS_PER_S / 10 * 6, true);
+	assert_false(any_ended(&j));
+	put_interval(&j, NS_PER_S / 10 * 4, false);
+	check_times(&j, true);
+	end(&j.w);
+	remove_files();
+}
+
 /* Who may not see a cgroup does not see its part of the job either; an unknown job is an error, not a zero. */
 static void test_hidden(void **state)
 {
@@ -175,6 +215,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_job),
+		cmocka_unit_test(test_ended_with_its_energy),
 		cmocka_unit_test(test_hidden),
 		cmocka_unit_test(test_one_cgroup_without_limit),
 	};

@@ -10,10 +10,14 @@
 
 #define IDS_MAX (1u << 19)
 
+/* A cgroup has ended once its last second is stored, so that what is told as ended never changes. */
 static int look_names(struct history_look *l)
 {
-	return sqlite3_prepare_v2(l->h->reader, "SELECT CAST(path AS TEXT), ended FROM series WHERE id=?", -1, &l->path,
-				  NULL);
+	return sqlite3_prepare_v2(l->h->reader,
+				  "SELECT CAST(path AS TEXT), ended > 0 AND"
+				  " ended <= COALESCE((SELECT max(slot) + 1 FROM points_1s), ended)"
+				  " FROM series WHERE id=?",
+				  -1, &l->path, NULL);
 }
 
 static void look_free(struct history_look *l)

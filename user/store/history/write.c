@@ -267,7 +267,7 @@ int series_load(struct history *h)
 		const char *path = (const char *)sqlite3_column_text(q, 2);
 
 		rc = add(&h->series, (uint64_t)sqlite3_column_int64(q, 0), (uint64_t)sqlite3_column_int64(q, 1),
-			 path ? path : "", sqlite3_column_int(q, 3));
+			 path ? path : "", sqlite3_column_int64(q, 3) != 0);
 	}
 	sqlite3_finalize(q);
 	return rc == SQLITE_DONE ? SQLITE_OK : rc;
@@ -288,7 +288,7 @@ static int insert(struct history *h, const struct tick *t, const struct tick_row
 		sqlite3_bind_int64(q, 3, (int64_t)r->id);
 		sqlite3_bind_blob(q, 4, path, (int)strlen(path), SQLITE_STATIC);
 		sqlite3_bind_int64(q, 5, t->end_real_ns);
-		sqlite3_bind_int(q, 6, r->ended);
+		sqlite3_bind_int64(q, 6, r->ended ? t->end_real_ns : 0);
 		rc = sqlite3_step(q);
 	}
 	sqlite3_finalize(q);
@@ -303,7 +303,7 @@ static int update(struct history *h, struct series *s, const struct tick *t, con
 
 	if (rc == SQLITE_OK && copy) {
 		sqlite3_bind_blob(q, 1, path, (int)strlen(path), SQLITE_STATIC);
-		sqlite3_bind_int(q, 2, r->ended);
+		sqlite3_bind_int64(q, 2, r->ended ? t->end_real_ns : 0);
 		sqlite3_bind_int64(q, 3, t->end_real_ns);
 		sqlite3_bind_int64(q, 4, (int64_t)s->id);
 		rc = sqlite3_step(q);
