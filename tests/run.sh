@@ -109,13 +109,10 @@ section_lint() {
 }
 
 section_unit() {
-	for t in "$B"/unit/test_*; do
-		[ -x "$t" ] && run "unit/${t##*/}" "$t"
+	for t in "$B"/unit/test_* "$B"/tsan-unit/test_*; do
+		[ -x "$t" ] && beside one "${t#"$B"/}"
 	done
-	# its shadow of the memory lies at fixed addresses; a report is exit status 66
-	for t in "$B"/tsan-unit/test_*; do
-		[ -x "$t" ] && run "tsan-unit/${t##*/}" setarch -R "$t"
-	done
+	settle
 }
 
 # one NAME: a test by its name, for those that are guarded. kernel-san and e2e-san: with the sanitizers in.
@@ -128,6 +125,7 @@ one() {
 	golden/*.py) guarded "$1" "tests/$1" python3 "tests/$1" ;;
 	golden/* | deploy/*) guarded "$1" "tests/$1.sh" sh "tests/$1.sh" ;;
 	unit/*) run "$1" "$B/$1" ;;
+	# its shadow of the memory lies at fixed addresses; a report is exit status 66
 	tsan-unit/*) run "$1" setarch -R "$B/$1" ;;
 	*) echo "run.sh: no test $1" >&2 && return 2 ;;
 	esac
@@ -157,8 +155,9 @@ section_e2e() {
 
 section_fuzz() {
 	for t in "$B"/fuzz/fuzz_*; do
-		[ -x "$t" ] && run "fuzz/${t##*/}" sh tests/fuzz/fuzz.sh "$t" "${FUZZ_SECONDS:-4}"
+		[ -x "$t" ] && beside run "fuzz/${t##*/}" sh tests/fuzz/fuzz.sh "$t" "${FUZZ_SECONDS:-4}"
 	done
+	settle
 }
 
 section_cross() {
