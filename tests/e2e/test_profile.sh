@@ -10,7 +10,12 @@ load=$work/load
 
 gcc -O0 -g0 -fno-omit-frame-pointer -Wl,--build-id \
 	tests/e2e/profile_load.c -o "$load" || exit 2
-strip -o "$work/bare" "$load"
+# neither names nor rules nor frame pointers
+gcc -O1 -g0 -fomit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables -s -o "$work/bare" tests/e2e/profile_load.c || exit 2
+
+mkdir "$work/pb2"
+protoc --proto_path=tests/e2e --python_out="$work/pb2" profile.proto || exit 2
+python_with google.protobuf
 
 profile() {
 	timeout 120 "$JOULECTL" profile "$@" 2>"$work/err"
@@ -37,10 +42,26 @@ else
 	fail profile_svg "$(cat "$work/err" "$work/out" | tail -n 1)"
 fi
 
+# Programs of Debian, which keep no frame pointers: python3, the compiler and openssl's library.
+{
+	for i in $(seq 500); do
+		echo "int f$i(int a, int b) { for (int i = 0; i < a; i++) b += b / (a + i + $i) * i; return b; }"
+	done
+} >"$work/many.c"
+cat >"$work/whole.sh" <<-'SH'
+	/usr/bin/python3 -c 'for i in range(60): sum(j * j for j in range(50000))' &
+	gcc -O2 -c -o /dev/null "$1" &
+	openssl speed -seconds 1 -bytes 1024 sha256 >/dev/null 2>&1 &
+	wait
+SH
+profile --private -F 199 -o "$work/whole.pb.gz" -- sh "$work/whole.sh" "$work/many.c"
+if [ $? -eq 0 ] && $python tests/e2e/profile_whole.py "$work/pb2" "$work/whole.pb.gz" python3 cc1 openssl >"$work/out" 2>&1; then
+	ok profile_whole
+else
+	fail profile_whole "$(cat "$work/err" "$work/out" | tail -n 1)"
+fi
+
 # pprof, by the library of those who made the format.
-mkdir "$work/pb2"
-protoc --proto_path=tests/e2e --python_out="$work/pb2" profile.proto || exit 2
-python_with google.protobuf
 profile --private -F 500 -o "$work/x.pb.gz" -- "$load" 1500
 if [ $? -eq 7 ] && $python tests/e2e/profile_pprof.py "$work/pb2" "$work/x.pb.gz" "$load" >"$work/out" 2>&1; then
 	ok profile_pprof

@@ -5,12 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/array.h"
 
 #define MAPS_MAX 16384 /* of a process */
 #define PATH_BYTES_MAX 4096
+#define VDSO_BYTES_MAX (1u << 20)
 
 static uint32_t add_file(struct code *c, const struct code_file *f)
 {
@@ -74,6 +77,46 @@ static uint32_t file_of(struct code *c, int pid, const struct code_mapped *m)
 	return at;
 }
 
+/* Bytes of this process's own vDSO, 0 = it has none. */
+static uint64_t own_vdso_bytes(const struct code *c)
+{
+	unsigned long long start, end, bytes = 0;
+	char *line = NULL;
+	size_t cap = 0;
+	const int fd = fsroot_openat(c->root, "/proc/self/maps", O_RDONLY);
+	FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
+
+	while (f && !bytes && getline(&line, &cap, f) > 0)
+		if (strstr(line, " [vdso]\n") && sscanf(line, "%llx-%llx", &start, &end) == 2)
+			bytes = end - start;
+	free(line);
+	if (f)
+		fclose(f);
+	return bytes;
+}
+
+/* The code that the kernel maps into every process is that of this one: the same image, whoever looks. */
+static uint32_t vdso_of(struct code *c, uint64_t length)
+{
+	const void *image = (const void *)getauxval(AT_SYSINFO_EHDR);
+	struct code_file f = { .kind = CODE_ELF, .key = hash_word(hash_seed(), UINT64_MAX) };
+	const uint32_t known = hash_find(&c->by_file, f.key);
+	uint32_t at;
+
+	if (known != HASH_NONE)
+		return known;
+	if (!image || length > VDSO_BYTES_MAX || length != own_vdso_bytes(c))
+		return 0;
+	f.path = strdup("[vdso]");
+	f.fd = f.path ? memfd_create("vdso", MFD_CLOEXEC) : -1;
+	if (f.fd >= 0 && write(f.fd, image, length) == (ssize_t)length && (at = add_file(c, &f)) != CODE_UNKNOWN)
+		return at;
+	free(f.path);
+	if (f.fd >= 0)
+		close(f.fd);
+	return 0;
+}
+
 static void add_map(struct code_process *p, const struct code_map *m)
 {
 	for (uint32_t i = p->n; i-- > 0;)
@@ -94,6 +137,8 @@ void code_mapped(struct code *c, int pid, const struct code_mapped *m)
 		return; /* its maps are read when it is sampled */
 	if (m->path[0] == '/' && m->inode)
 		map.file = file_of(c, pid, m);
+	else if (strcmp(m->path, "[vdso]") == 0)
+		map.file = vdso_of(c, m->length);
 	add_map(&c->processes[at], &map);
 }
 

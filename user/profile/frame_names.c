@@ -2,27 +2,15 @@
 #include "frame_names.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/text.h"
+#include "code_reader.h"
 
-#define NOBODY 65534
-#define READER_SECONDS 20 /* of CPU */
-#ifdef __SANITIZE_ADDRESS__
-#define READER_BYTES RLIM_INFINITY /* the sanitizer has terabytes of addresses */
-#else
-#define READER_BYTES ((rlim_t)2 << 30)
-#endif
 #define PERF_MAP_MAX (64u << 20)
 #define SHOWN_MAX (4 * SYMBOL_NAME_MAX + 1)
 
@@ -32,49 +20,6 @@
 struct answer {
 	uint32_t at, len;
 };
-
-/* Gives up every right: user, system calls, time, memory. False: it could not. */
-static bool confine(void)
-{
-	static const int calls[] = { SCMP_SYS(read),         SCMP_SYS(pread64),        SCMP_SYS(lseek),
-				     SCMP_SYS(write),        SCMP_SYS(fstat),          SCMP_SYS(newfstatat),
-				     SCMP_SYS(mmap),         SCMP_SYS(mremap),         SCMP_SYS(munmap),
-				     SCMP_SYS(brk),          SCMP_SYS(madvise),        SCMP_SYS(exit_group),
-				     SCMP_SYS(rt_sigreturn), SCMP_SYS(futex),          SCMP_SYS(close),
-				     SCMP_SYS(fcntl),        SCMP_SYS(rt_sigprocmask), SCMP_SYS(sysinfo),
-				     SCMP_SYS(sigaltstack) };
-	const struct rlimit cpu = { READER_SECONDS, READER_SECONDS }, bytes = { READER_BYTES, READER_BYTES };
-	const struct rlimit none = { 0, 0 };
-	scmp_filter_ctx filter;
-	bool fine = true;
-
-	if (geteuid() == 0 &&
-	    (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY)))
-		return false;
-	if (setrlimit(RLIMIT_CPU, &cpu) || setrlimit(RLIMIT_AS, &bytes) || setrlimit(RLIMIT_CORE, &none) ||
-	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
-		return false;
-	filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-	if (!filter)
-		return false;
-	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
-		fine &= seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0) == 0;
-	fine = fine && seccomp_load(filter) == 0;
-	seccomp_release(filter);
-	return fine;
-}
-
-static void write_all(int fd, const void *p, size_t n)
-{
-	while (n) {
-		const ssize_t done = write(fd, p, n);
-
-		if (done <= 0)
-			_exit(1);
-		p = (const char *)p + done;
-		n -= (size_t)done;
-	}
-}
 
 static void read_perf_map(int fd, struct symbol_query *q, uint32_t n)
 {
@@ -95,29 +40,31 @@ static void write_answer(uint32_t at, const char *text)
 
 	if (!a.len)
 		return;
-	write_all(4, &a, sizeof(a));
-	write_all(4, text, a.len);
+	reader_tell(&a, sizeof(a));
+	reader_tell(text, a.len);
 }
 
-/* The reader: fds 3 (the file) and 4 (answers) are all it has. */
-static _Noreturn void read_file(const int fds[2], bool perf_map, struct symbol_query *q, uint32_t n)
+struct question {
+	bool perf_map;
+	struct symbol_query *q;
+	uint32_t n;
+};
+
+static void read_file(void *arg)
 {
+	const struct question *ask = arg;
 	char build_id[BUILD_ID_TEXT] = "";
 
-	if (dup2(fds[0], 10) != 10 || dup2(fds[1], 11) != 11 || dup2(10, 3) != 3 || dup2(11, 4) != 4 ||
-	    close_range(5, ~0u, 0) || !confine())
-		_exit(1);
-	if (perf_map) {
-		read_perf_map(3, q, n);
+	if (ask->perf_map) {
+		read_perf_map(READER_FILE, ask->q, ask->n);
 	} else {
-		elf_build_id_read(3, build_id);
-		elf_symbols_read(3, q, n);
+		elf_build_id_read(READER_FILE, build_id);
+		elf_symbols_read(READER_FILE, ask->q, ask->n);
 	}
 	write_answer(BUILD_ID, build_id);
-	for (uint32_t i = 0; i < n; i++)
-		if (q[i].name)
-			write_answer(q[i].at, q[i].name);
-	_exit(0);
+	for (uint32_t i = 0; i < ask->n; i++)
+		if (ask->q[i].name)
+			write_answer(ask->q[i].at, ask->q[i].name);
 }
 
 static void set_name(struct frame_name *f, const char *name)
@@ -193,28 +140,17 @@ static bool take_answers(int fd, struct frame_name *v, uint32_t n, char build_id
 /* Names v[0..n), all of one file. False: the reader did not end well. */
 static bool ask_reader(const struct code_file *file, struct frame_name *v, uint32_t n, char build_id[BUILD_ID_TEXT])
 {
-	struct symbol_query *q = calloc(n, sizeof(*q));
-	int ends[2], status = -1;
+	struct question ask = { file->kind == CODE_PERF_MAP, calloc(n, sizeof(*ask.q)), n };
+	struct reader reader;
 	bool fine = false;
-	pid_t child;
 
-	if (!q || pipe(ends) != 0) {
-		free(q);
-		return false;
+	for (uint32_t i = 0; ask.q && i < n; i++)
+		ask.q[i] = (struct symbol_query){ .offset = frame_offset(v[i].frame), .at = i };
+	if (ask.q && reader_start(&reader, file->fd, read_file, &ask) == 0) {
+		fine = take_answers(reader.answers, v, n, build_id);
+		fine &= reader_end(&reader);
 	}
-	for (uint32_t i = 0; i < n; i++)
-		q[i] = (struct symbol_query){ .offset = frame_offset(v[i].frame), .at = i };
-	child = fork();
-	if (child == 0)
-		read_file((const int[]){ file->fd, ends[1] }, file->kind == CODE_PERF_MAP, q, n);
-	close(ends[1]);
-	if (child > 0)
-		fine = take_answers(ends[0], v, n, build_id);
-	else
-		close(ends[0]);
-	if (child > 0)
-		fine &= waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-	free(q);
+	free(ask.q);
 	return fine;
 }
 

@@ -13,14 +13,20 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "unwind.h"
 
 #define CPUS_MAX 4096
-#define RING_BYTES (128u << 10)
+#define RINGS_BYTES (64u << 20) /* of all CPUs together */
+#define RING_LEAST (128u << 10)
+#define RING_MOST (4u << 20)
+#define STACK_LEAST (3u << 10) /* bytes of the stack that are copied with a sample */
+#define STACK_MOST (48u << 10) /* a record has at most 64 KiB */
+#define TAKEN_LATE 10 /* a ring has room for the samples of one part in so many of a second, and as many again */
 #define RECORDS_MAX (256u << 20) /* bytes taken at once */
 
 struct ring {
 	int fd;
-	uint8_t *memory; /* a page of control, then RING_BYTES */
+	uint8_t *memory; /* a page of control, then ring_bytes */
 };
 
 struct record {
@@ -31,16 +37,22 @@ struct record {
 struct sampler {
 	struct ring *rings;
 	uint32_t n_rings, rings_cap;
-	size_t page;
+	size_t page, ring_bytes;
+	uint32_t stack_bytes;
+	struct unwind unwind;
 	struct buf bytes;
 	struct record *records;
 	uint32_t n_records, records_cap;
 	uint64_t lost;
+	uint64_t taken[UINT16_MAX / 8 + 1]; /* the record that is taken now */
 };
 
-#define WANTED (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_CGROUP)
+#define WANTED \
+	(PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_CGROUP | \
+	 (UNWIND_HERE ? PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER : 0))
 
-/* What follows the header of each record, by WANTED. Other records end with struct tail. */
+/* What follows the header of each record, by WANTED. Behind the addresses come the registers and the stack, where they
+ * are unwound here, and the cgroup. Other records end with struct tail. */
 struct sample {
 	struct perf_event_header header;
 	uint32_t pid, tid;
@@ -83,6 +95,9 @@ static int open_cpu(struct sampler *s, int cpu, unsigned rate_hz)
 					.disabled = 1,
 					.exclude_idle = 1,
 					.exclude_hv = 1,
+					.exclude_callchain_user = UNWIND_HERE,
+					.sample_regs_user = UNWIND_REGISTERS,
+					.sample_stack_user = UNWIND_HERE ? s->stack_bytes : 0,
 					.mmap = 1,
 					.mmap2 = 1,
 					.comm = 1,
@@ -98,7 +113,7 @@ static int open_cpu(struct sampler *s, int cpu, unsigned rate_hz)
 	r.fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	if (r.fd < 0)
 		return -errno;
-	r.memory = mmap(NULL, s->page + RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, r.fd, 0);
+	r.memory = mmap(NULL, s->page + s->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r.fd, 0);
 	if (r.memory == MAP_FAILED) {
 		const int rc = -errno;
 
@@ -107,6 +122,27 @@ static int open_cpu(struct sampler *s, int cpu, unsigned rate_hz)
 	}
 	s->rings[s->n_rings++] = r;
 	return 0;
+}
+
+/* Rings as large as all CPUs may have together. */
+static void size_rings(struct sampler *s, const uint8_t *online)
+{
+	unsigned cpus = 0;
+
+	for (unsigned i = 0; i < CPUS_MAX / 8; i++)
+		cpus += (unsigned)__builtin_popcount(online[i]);
+	s->ring_bytes = RING_MOST;
+	while (s->ring_bytes > RING_LEAST && s->ring_bytes * cpus > RINGS_BYTES)
+		s->ring_bytes /= 2;
+}
+
+/* As much of a stack as the rate leaves room for in a ring. */
+static void size_stacks(struct sampler *s, unsigned rate_hz)
+{
+	s->stack_bytes = STACK_MOST;
+	while (s->stack_bytes > STACK_LEAST &&
+	       (uint64_t)s->stack_bytes * (rate_hz / TAKEN_LATE + 1) > s->ring_bytes / 2)
+		s->stack_bytes /= 2;
 }
 
 static int explain(int rc, struct err *err)
@@ -124,6 +160,38 @@ static int explain(int rc, struct err *err)
 	return err_set(err, rc, "profile: sampling cannot begin: %s; free descriptors or memory", strerror(-rc));
 }
 
+static void close_rings(struct sampler *s)
+{
+	for (uint32_t i = 0; i < s->n_rings; i++) {
+		munmap(s->rings[i].memory, s->page + s->ring_bytes);
+		close(s->rings[i].fd);
+	}
+	s->n_rings = 0;
+}
+
+/* Who may not lock much memory gets smaller rings: mmap(2) says EPERM then. */
+static int open_all(struct sampler *s, const uint8_t *online, unsigned rate_hz)
+{
+	int rc;
+
+	do {
+		rc = 0;
+		size_stacks(s, rate_hz);
+		for (int cpu = 0; !rc && cpu < CPUS_MAX; cpu++) {
+			if (!(online[cpu / 8] & 1 << cpu % 8))
+				continue;
+			rc = open_cpu(s, cpu, rate_hz);
+			if (rc == -ENODEV) /* it went offline */
+				rc = 0;
+		}
+		if (rc) {
+			close_rings(s);
+			s->ring_bytes /= 2;
+		}
+	} while (rc == -EPERM && s->ring_bytes >= RING_LEAST);
+	return rc;
+}
+
 int sampler_open(unsigned rate_hz, struct sampler **ret, struct err *err)
 {
 	static uint8_t online[CPUS_MAX / 8];
@@ -139,13 +207,8 @@ int sampler_open(unsigned rate_hz, struct sampler **ret, struct err *err)
 	if (!rc) {
 		s->page = (size_t)sysconf(_SC_PAGESIZE);
 		s->bytes.limit = RECORDS_MAX;
-	}
-	for (int cpu = 0; !rc && cpu < CPUS_MAX; cpu++) {
-		if (!(online[cpu / 8] & 1 << cpu % 8))
-			continue;
-		rc = open_cpu(s, cpu, rate_hz);
-		if (rc == -ENODEV) /* it went offline */
-			rc = 0;
+		size_rings(s, online);
+		rc = open_all(s, online, rate_hz);
 	}
 	if (rc) {
 		sampler_close(s);
@@ -181,9 +244,9 @@ static uint64_t time_of(const struct perf_event_header *h)
 	return t.time_ns;
 }
 
-static void copy_wrapped(uint8_t *dst, const uint8_t *ring, uint64_t at, size_t n)
+static void copy_wrapped(const struct sampler *s, uint8_t *dst, const uint8_t *ring, uint64_t at, size_t n)
 {
-	const size_t from = at % RING_BYTES, first = n < RING_BYTES - from ? n : RING_BYTES - from;
+	const size_t from = at % s->ring_bytes, first = n < s->ring_bytes - from ? n : s->ring_bytes - from;
 
 	memcpy(dst, ring + from, first);
 	memcpy(dst + first, ring, n - first);
@@ -199,14 +262,14 @@ static void copy_ring(struct sampler *s, const struct ring *r)
 		struct perf_event_header h;
 		uint8_t *to;
 
-		copy_wrapped((uint8_t *)&h, r->memory + s->page, tail, sizeof(h));
+		copy_wrapped(s, (uint8_t *)&h, r->memory + s->page, tail, sizeof(h));
 		if (h.size < sizeof(h) || h.size > head - tail || h.size % 8)
 			break; /* no record ends like this */
 		to = buf_reserve(&s->bytes, h.size);
 		if (!to || ARRAY_ROOM(s->records, s->records_cap, s->n_records + 1)) {
 			s->lost++;
 		} else {
-			copy_wrapped(to, r->memory + s->page, tail, h.size);
+			copy_wrapped(s, to, r->memory + s->page, tail, h.size);
 			s->records[s->n_records++] = (struct record){ time_of((const void *)to), (uint32_t)s->bytes.len,
 								      h.size };
 			s->bytes.len += h.size;
@@ -225,38 +288,114 @@ static int by_time(const void *a, const void *b)
 	return (x->at > y->at) - (x->at < y->at);
 }
 
+/* A sample while it is read: what follows its addresses, and its stack as far as it is known. */
+struct reading {
+	const struct sample *r;
+	const uint64_t *at, *end; /* words that are not yet read */
+	struct stack stack;
+	uint64_t frames[STACK_FRAMES_MAX];
+};
+
 /* The addresses of a sample are where it ran, then return addresses: the call is before these. Each part begins with a
  * marker of its space. */
-static void take_sample(const struct sample *r, struct code *code, struct stacks *stacks)
+static void take_addresses(struct reading *g, struct code *code)
 {
-	const size_t room = (r->header.size - sizeof(*r)) / sizeof(uint64_t);
-	struct stack s = { .kernel_thread = true };
-	uint64_t frames[STACK_FRAMES_MAX], space = PERF_CONTEXT_KERNEL;
+	struct stack *s = &g->stack;
+	uint64_t space = PERF_CONTEXT_KERNEL;
 	bool called = false;
 
-	if (r->header.size < sizeof(*r) || !room || r->n_addresses > room - 1 || !r->pid)
-		return;
-	s.cgroup = r->address[r->n_addresses];
-	s.process = code_process(code, (int)r->pid);
-	for (uint64_t i = 0; i < r->n_addresses && !s.broken; i++) {
-		uint64_t address = r->address[i];
+	for (uint64_t i = 0; i < g->r->n_addresses && !s->broken; i++) {
+		uint64_t address = g->r->address[i];
 
 		if (address >= (uint64_t)PERF_CONTEXT_MAX) {
 			space = address;
-			s.kernel_thread &= space != PERF_CONTEXT_USER;
+			s->kernel_thread &= space != PERF_CONTEXT_USER;
 			called = space == PERF_CONTEXT_USER ? false : called;
 			continue;
 		}
 		if (space == PERF_CONTEXT_USER) {
-			s.broken = s.n == STACK_FRAMES_MAX ||
-				   !code_frame(code, s.process, address - called, &frames[s.n]);
-			s.n += !s.broken;
-		} else if (s.n < STACK_FRAMES_MAX / 2) {
-			frames[s.n++] = frame_of(CODE_KERNEL, address - called);
+			s->broken = s->n == STACK_FRAMES_MAX ||
+				    !code_frame(code, s->process, address - called, &g->frames[s->n]);
+			s->n += !s->broken;
+		} else if (s->n < STACK_FRAMES_MAX / 2) {
+			g->frames[s->n++] = frame_of(CODE_KERNEL, address - called);
 		}
 		called = true;
 	}
-	stacks_add(stacks, &s, frames);
+}
+
+/* Walks from the sampled function to the program's start. */
+static void walk(struct reading *g, struct unwind *u, struct code *code, const struct unwind_memory *m,
+		 struct unwind_state *state)
+{
+	struct stack *s = &g->stack;
+	enum unwind_step step = UNWIND_ON;
+
+	while (step == UNWIND_ON) {
+		uint64_t frame;
+
+		if (s->n == STACK_FRAMES_MAX || !code_frame(code, s->process, state->ip - state->called, &frame))
+			break;
+		g->frames[s->n++] = frame;
+		step = unwind_step(unwind_row_at(u, code, frame), m, state);
+	}
+	s->whole = step == UNWIND_END;
+	s->broken = !s->whole;
+}
+
+/* The registers and the copied stack of user space (perf_event_open(2), PERF_SAMPLE_REGS_USER and STACK_USER). False:
+ * the record is shorter than it says. */
+static bool take_registers(struct reading *g, struct unwind *u, struct code *code)
+{
+	struct unwind_memory m = { 0 };
+	struct unwind_state state = { 0 };
+	uint64_t abi, room;
+
+	if (g->end - g->at < 2)
+		return false;
+	abi = *g->at++;
+	if (abi != PERF_SAMPLE_REGS_ABI_NONE) {
+		if (g->end - g->at < 4)
+			return false;
+		state = (struct unwind_state){ .bp = g->at[0], .sp = g->at[1], .ip = g->at[2] };
+		g->at += 3;
+	}
+	room = *g->at++;
+	if (room % sizeof(*g->at) || room / sizeof(*g->at) + !!room > (uint64_t)(g->end - g->at))
+		return false;
+	m.bytes = (const uint8_t *)g->at;
+	m.at = state.sp;
+	g->at += room / sizeof(*g->at);
+	m.n = room ? *g->at++ : 0;
+	if (m.n > room)
+		return false;
+	if (abi == PERF_SAMPLE_REGS_ABI_NONE)
+		return true; /* a kernel thread */
+	g->stack.kernel_thread = false;
+	if (abi == PERF_SAMPLE_REGS_ABI_64)
+		walk(g, u, code, &m, &state);
+	else
+		g->stack.broken = true;
+	return true;
+}
+
+static void take_sample(struct sampler *s, const struct sample *r, struct code *code, struct stacks *stacks)
+{
+	const size_t room = (r->header.size - sizeof(*r)) / sizeof(uint64_t);
+	struct reading g = { .r = r, .stack = { .kernel_thread = true } };
+
+	if (r->header.size < sizeof(*r) || !room || r->n_addresses > room - 1 || !r->pid)
+		return;
+	g.at = r->address + r->n_addresses;
+	g.end = r->address + room;
+	g.stack.process = code_process(code, (int)r->pid);
+	take_addresses(&g, code);
+	if (UNWIND_HERE && !take_registers(&g, &s->unwind, code))
+		return;
+	if (g.at == g.end)
+		return;
+	g.stack.cgroup = *g.at;
+	stacks_add(stacks, &g.stack, g.frames);
 }
 
 /* Text that is in a record from `text` on, if a NUL ends it before the tail. */
@@ -287,7 +426,7 @@ static void take(struct sampler *s, const struct perf_event_header *h, struct co
 
 	switch (h->type) {
 	case PERF_RECORD_SAMPLE:
-		take_sample((const void *)h, code, stacks);
+		take_sample(s, (const void *)h, code, stacks);
 		break;
 	case PERF_RECORD_MMAP2:
 		take_mmap((const void *)h, code);
@@ -312,16 +451,37 @@ static void take(struct sampler *s, const struct perf_event_header *h, struct co
 	}
 }
 
+/* Copies what the rings have, behind the records that are there, in the order of time. */
+static void copy_rings(void *arg)
+{
+	struct sampler *s = arg;
+	const uint32_t before = s->n_records;
+
+	for (uint32_t i = 0; i < s->n_rings; i++)
+		copy_ring(s, &s->rings[i]);
+	if (s->n_records > before)
+		qsort(s->records + before, s->n_records - before, sizeof(*s->records), by_time);
+}
+
 void sampler_drain(struct sampler *s, struct code *code, struct stacks *stacks)
 {
 	buf_reset(&s->bytes);
 	s->n_records = 0;
-	for (uint32_t i = 0; i < s->n_rings; i++)
-		copy_ring(s, &s->rings[i]);
-	if (s->n_records)
-		qsort(s->records, s->n_records, sizeof(*s->records), by_time);
-	for (uint32_t i = 0; i < s->n_records; i++)
-		take(s, (const void *)(s->bytes.data + s->records[i].at), code, stacks);
+	s->unwind.meanwhile = copy_rings;
+	s->unwind.arg = s;
+	copy_rings(s);
+	for (uint32_t i = 0; i < s->n_records; i++) {
+		const struct record *r = &s->records[i];
+
+		/* a copy, because records are added and move while a file is read */
+		memcpy(s->taken, s->bytes.data + r->at, r->size);
+		take(s, (const void *)s->taken, code, stacks);
+	}
+}
+
+uint64_t sampler_unread(const struct sampler *s)
+{
+	return s ? s->unwind.failed : 0;
 }
 
 uint64_t sampler_lost(const struct sampler *s)
@@ -333,12 +493,10 @@ void sampler_close(struct sampler *s)
 {
 	if (!s)
 		return;
-	for (uint32_t i = 0; i < s->n_rings; i++) {
-		munmap(s->rings[i].memory, s->page + RING_BYTES);
-		close(s->rings[i].fd);
-	}
+	close_rings(s);
 	free(s->rings);
 	free(s->records);
+	unwind_free(&s->unwind);
 	buf_free(&s->bytes);
 	free(s);
 }

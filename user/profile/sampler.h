@@ -16,6 +16,7 @@ void sampler_stop(struct sampler *s);
 /* Takes what was sampled since the last call, in the order of time. */
 void sampler_drain(struct sampler *s, struct code *code, struct stacks *stacks);
 uint64_t sampler_lost(const struct sampler *s); /* samples and events that the kernel had no room for; NULL accepted */
+uint64_t sampler_unread(const struct sampler *s); /* files whose unwind rules could not all be read; NULL accepted */
 void sampler_close(struct sampler *s); /* NULL accepted */
 
 #endif

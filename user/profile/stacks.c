@@ -6,7 +6,8 @@
 
 static uint64_t key_of(const struct stack *s, const uint64_t *frames)
 {
-	const uint64_t head[3] = { s->cgroup, s->process, (uint64_t)s->n << 2 | s->kernel_thread << 1 | s->broken };
+	const uint64_t head[3] = { s->cgroup, s->process,
+				   (uint64_t)s->n << 3 | s->whole << 2 | s->kernel_thread << 1 | s->broken };
 
 	return hash_word(hash_bytes(head, sizeof(head)), hash_bytes(frames, s->n * sizeof(*frames)));
 }
@@ -14,7 +15,7 @@ static uint64_t key_of(const struct stack *s, const uint64_t *frames)
 static bool same(const struct stacks *t, const struct stack *a, const struct stack *b, const uint64_t *frames)
 {
 	return a->cgroup == b->cgroup && a->process == b->process && a->n == b->n &&
-	       a->kernel_thread == b->kernel_thread && a->broken == b->broken &&
+	       a->kernel_thread == b->kernel_thread && a->broken == b->broken && a->whole == b->whole &&
 	       (!a->n || memcmp(t->frames + a->first, frames, a->n * sizeof(*frames)) == 0);
 }
 

@@ -16,7 +16,8 @@ struct stack {
 	uint32_t first; /* frames[first] is where it ran; callers follow */
 	uint16_t n;
 	bool kernel_thread; /* it has no user space */
-	bool broken; /* a caller is no code: the frames end before the program's start */
+	bool broken; /* the next caller is not known: the frames end before the program's start */
+	bool whole; /* the last frame is where the program or the thread began */
 	uint64_t samples;
 	uint64_t fresh; /* of them, those of the interval that goes on */
 };
@@ -31,7 +32,7 @@ struct stacks {
 	uint64_t dropped; /* samples without room */
 };
 
-/* Counts a sample of a stack. s: cgroup, process, n, kernel_thread and broken are given. */
+/* Counts a sample of a stack. s: cgroup, process, n, kernel_thread, broken and whole are given. */
 void stacks_add(struct stacks *t, const struct stack *s, const uint64_t *frames);
 void stacks_free(struct stacks *t); /* zeroed accepted */
 

@@ -52,6 +52,7 @@ unsigned profile_reach(const struct profile_report *r, uint32_t stack, bool *ret
 		*ret_whole = frame_name(&r->s->names, frames[i])->start;
 		n = *ret_whole ? i + 1 : n;
 	}
+	*ret_whole |= s->whole;
 	return n;
 }
 
@@ -190,9 +191,15 @@ static void put_notes(const struct profile_report *r, const struct sums *t, stru
 	if (t->truncated)
 		buf_printf(
 			out,
-			"\n%.1f %% of the samples have a stack that does not reach the program's start (%s): build with "
-			"-fno-omit-frame-pointer.\n",
+			"\n%.1f %% of the samples have a stack that does not reach the program's start (%s): it is deeper than "
+			"what is copied of it (a lower -F copies more), or code on the way has neither .eh_frame nor frame "
+			"pointers.\n",
 			100 * (double)t->truncated / (double)t->samples, PROFILE_TRUNCATED);
+	if (sampler_unread(s->sampler))
+		buf_printf(
+			out,
+			"%llu files have more unwind rules than there is room for, or their reader failed: stacks end there.\n",
+			(unsigned long long)sampler_unread(s->sampler));
 	if (lost)
 		buf_printf(out, "%llu samples were lost: the machine had no time to take them; lower -F.\n",
 			   (unsigned long long)lost);

@@ -45,8 +45,8 @@ static const char *const about[] = {
 	"that the agent's ledger gives a cgroup is split over the samples of that cgroup, in whole microjoules: its stacks and "
 	"[no sample] add up to its row, in every domain. Without --cgroup, --pid or a command it is the whole machine.",
 	"A command runs in a cgroup of its own, as with joulectl run. Where no agent is running a private one is started, and said.",
-	"Stacks of user space are found by frame pointers. A stack that does not reach the program's start is marked [truncated]: "
-	"build with -fno-omit-frame-pointer. Names come from symbol tables, from /tmp/perf-PID.map of the process, and for the "
+	"Stacks of user space are found by the rules that compilers leave in programs (.eh_frame), elsewhere by frame pointers. A "
+	"stack that does not reach the program's start is marked [truncated]. Names come from symbol tables, from /tmp/perf-PID.map of the process, and for the "
 	"kernel from /proc/kallsyms ([k]). Files of processes are read by a process without rights.",
 	"A .folded file has a stack a line, from its cgroup on, and microjoules. A .svg file is a flame graph. A .pb.gz file "
 	"is for pprof: samples, CPU time and microjoules of each domain; a .speedscope.json file has a profile of "
