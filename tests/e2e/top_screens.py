@@ -65,15 +65,15 @@ def leave(t, status=0):
 def case_first_screen():
     t = top(usual())
     text = t.wait("rows", lambda s: "end of the recording" in s).split("\n")
-    same(text[0], "jouled node-7   10.00 W    2 CPUs 50.0 % busy   4 cgroups      1.000 s  22:30:01", "title")
+    same(text[0], "jouled node-7   10.00 W    2 CPUs 50.0 % busy   4 cgroups  1.000 s  22:30:01 UTC", "title")
     # 21 cells up to the peak, 10 W: rows 7.5, idle 2, residual 0.5; a cell is what holds its middle
     bar = "█" * 16 + "▒" * 4 + "░"
     same(text[1].replace(bar, "BAR"), "package-0     10.00 W  BAR  idle   2.000 W  residual 0.500 W", "domain")
-    same(text[2].rstrip(), "   WATTS   JOULES   CPU%    IPC  RX/s  TX/s POWER         CGROUP", "heading")
-    same(text[3], "   4.000    4.000   50.0   2.00     0     0            █  /system…ice/db.service", "db")
-    same(text[4], "   2.000    2.000   25.0   1.50  1.5k  5.0M            █  /system…ce/web.service", "web")
-    same(text[5], "   1.000    1.000   10.0   0.25     0     0            █  /kubepods/pod1/box", "box")
-    same(text[6], "   0.500    0.500    5.0   0.50     0     0            █  kernel", "kernel")
+    same(text[2].rstrip(), "  ▼WATTS   JOULES   CPU%    IPC  RX/s  TX/s to 4.000 W    CGROUP", "heading")
+    same(text[3], "   4.000    4.000   50.0   2.00     0     0            █  /system.sl…/db.service", "db")
+    same(text[4], "   2.000    2.000   25.0   1.50  1.5k  5.0M            ▄  /system.s…/web.service", "web")
+    same(text[5], "   1.000    1.000   10.0   0.25     0     0            ▂  /kubepods/pod1/box", "box")
+    same(text[6], "   0.500    0.500    5.0   0.50     0     0            ▁  kernel", "kernel")
     same(text[7:21], [""] * 14, "idle ones are hidden")
     same(text[22].strip(), "4 lines", "status")
     leave(t)
@@ -92,9 +92,9 @@ def case_large_screen():
         assert re.match(rf"{name} +{watts} W .*{joules} J .*███$", text[line]), text[line]
     same(text[5].split(), ["4.000", "12.00", "100.0", "1.00", "-", "-", "███", WEB], "row")
     t.type("d")
-    t.wait("package alone", lambda s: "packa W" in s and "   3.000" in s.split("\n")[5])
+    t.wait("package alone", lambda s: "▼package " in s and "   3.000" in s.split("\n")[5])
     t.type("dd")
-    t.wait("psys alone", lambda s: "psys W" in s and "   5.000" in s.split("\n")[5])
+    t.wait("psys alone", lambda s: "▼psys W" in s and "   5.000" in s.split("\n")[5])
     t.type("d")
     t.wait("all", lambda s: "WATTS" in s)
     leave(t)
@@ -114,6 +114,8 @@ def case_tree():
     t.wait("a folded branch", lambda s: "system.slice [+]" in s and "db.service" not in s)
     t.type("+")
     t.wait("an unfolded branch", lambda s: "db.service" in s and "[+]" not in s)
+    t.type("j ")
+    t.wait("a leaf does not fold", lambda s: "db.service: nothing is below it" in s and "[+]" not in s)
     t.type("t")
     t.wait("the list", lambda s: "SUBTREE" not in s and "/kubepods/pod1/box" in s)
     leave(t)
@@ -147,6 +149,10 @@ def case_sort():
                       ("N", [WEB, DB, POD, "kernel"]), ("C", [DB, WEB, POD, "kernel"])):
         t.type(key)
         t.wait(f"order by {key}", lambda s, w=want: names(s) == w)
+    t.type("C")
+    t.wait("the same column again", lambda s: names(s) == ["kernel", POD, WEB, DB] and "▲CPU%" in s)
+    t.type("o")
+    t.wait("a scale for each", lambda s: "own scale" in s and all("█" in line for line in s.split("\n")[3:7]))
     t.type("i")
     t.wait("idle ones", lambda s: "/idle.slice" in s)
     leave(t)
@@ -158,7 +164,7 @@ def case_resize():
     for columns, lines in ((200, 60), (60, 10), (20, 5), (3, 2), (1, 1), (80, 24)):
         t.resize(columns, lines)
         t.pump(0.3)
-    t.wait("the first screen again", lambda s: "/system…ice/db.service" in s and "end of" in s)
+    t.wait("the first screen again", lambda s: "/system.sl…/db.service" in s and "end of" in s)
     t.resize(200, 60)
     t.wait("names in full", lambda s: DB in s)
     leave(t)
@@ -231,7 +237,7 @@ def case_no_energy():
     t = top(path, 80, 24)
     text = t.wait("rows", lambda s: "end of" in s).split("\n")
     same(text[1], "no energy source: counters only; joulectl doctor says why", "said")
-    same(text[2].split()[:4], ["WATTS", "JOULES", "CPU%", "TIME"], "heading")
+    same(text[2].split()[:4], ["WATTS", "JOULES", "▼CPU%", "TIME"], "heading")
     same(text[3].split()[:4], ["-", "-", "50.0", "1.50"], "no zeros that pose as joules")
     leave(t)
     doc = json.loads(subprocess.run([JOULECTL, "top", "--once", "--json", "--replay", path], capture_output=True,
@@ -244,7 +250,7 @@ def case_not_split():
     path = record("none", m, [m.snapshot([(CGROUP, WEB, {"uj": [5], "cpu": S})], formula=None)])
     t = top(path, 80, 24)
     text = t.wait("rows", lambda s: "end of" in s)
-    assert "not split" in text and names(text) == ["/system…ce/web.service"], text
+    assert "not split" in text and names(text) == ["/system.s…/web.service"], text
     same(text.split("\n")[4].split()[:2], ["-", "-"], "row")
     leave(t)
 
@@ -255,6 +261,13 @@ def case_marks():
     t = top(path, 80, 24)
     text = t.wait("rows", lambda s: "end of" in s)
     assert "~ estimated" in text and "   4.000~" in text and "10.00" not in text, text
+    t.type("h")
+    text = t.wait("help", lambda s: "any key goes back" in s)
+    marks = [line for line in text.split("\n") if "Marks:" in line]
+    same(marks, ["  Marks: ~ estimated"], "the marks of this screen")
+    assert "█ rows" in text, text
+    t.type("x")
+    t.wait("the list", lambda s: "WATTS" in s)
     leave(t)
     m = Machine()
     path = record("lost", m, [m.snapshot(rows(), [2_000_000], [0], quality=32)])

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "ctl/top/top.h"
+#include "encode/table.h"
 
 static void test_clean(void **state)
 {
@@ -47,6 +48,34 @@ static void test_fit(void **state)
 	top_fit(text, sizeof(text), names[0], 0);
 	assert_string_equal(text, names[0]);
 	assert_int_equal(top_columns("漢字e\u0301"), 5);
+}
+
+static void test_fit_path(void **state)
+{
+	static const char path[] = "/kubepods.slice/pod12/cri-containerd-0123456789abcdef.scope";
+	static const struct {
+		unsigned columns;
+		const char *want;
+	} cases[] = {
+		{ 60, path },
+		{ 50, "/kubepods.s…/cri-containerd-0123456789abcdef.scope" },
+		{ 40, "/…/cri-containerd-0123456789abcdef.scope" },
+		{ 39, "…/cri-containerd-0123456789abcdef.scope" },
+		{ 38, "cri-containerd-0123456789abcdef.scope" },
+		{ 20, "cri-co…9abcdef.scope" },
+	};
+	char text[256];
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		top_fit_path(text, sizeof(text), path, cases[i].columns);
+		assert_string_equal(text, cases[i].want);
+	}
+	for (unsigned columns = 1; columns < 70; columns++) {
+		top_fit_path(text, sizeof(text), path, columns);
+		assert_true(top_columns(text) <= columns);
+	}
+	top_fit_path(text, sizeof(text), "/", 1);
+	assert_string_equal(text, "/");
 }
 
 static void test_numbers(void **state)
@@ -122,13 +151,111 @@ static void test_names(void **state)
 	names_put(job);
 }
 
+static char *whole(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	char *text = calloc(1, 1 << 20);
+
+	assert_non_null(f);
+	assert_non_null(text);
+	assert_true(fread(text, 1, (1 << 20) - 1, f) > 0);
+	fclose(f);
+	return text;
+}
+
+/* One table of marks: docs/query.md and the page have its rows and no others. */
+static void test_marks(void **state)
+{
+	char *docs = whole("docs/query.md"), *page = whole("user/serve/page.html"), line[64],
+	     want[256] = "const MARKS = {";
+	unsigned seen = 0;
+
+	for (unsigned i = 0; i < TABLE_MARKS; i++) {
+		const char *word = quality_name(table_marks[i].quality);
+
+		assert_int_equal(table_mark(table_marks[i].quality), table_marks[i].mark);
+		snprintf(line, sizeof(line), "| `%c` | `%s` |", table_marks[i].mark, word);
+		if (!strstr(docs, line))
+			fail_msg("docs/query.md has no %s", line);
+		snprintf(want + strlen(want), sizeof(want) - strlen(want), "%s %s: \"%c\"", i ? "," : "", word,
+			 table_marks[i].mark);
+	}
+	strcat(want, " };");
+	if (!strstr(page, want))
+		fail_msg("page.html has no %s", want);
+	for (const char *at = strstr(docs, "| mark | word |"); at && strncmp(at, "\n\n", 2) != 0; at++)
+		seen += strncmp(at, "\n| `", 4) == 0;
+	assert_int_equal(seen, TABLE_MARKS);
+	assert_int_equal(table_mark(QUALITY_LOST | QUALITY_ESTIMATED), '!');
+	assert_int_equal(table_mark(QUALITY_MULTIPLEXED | QUALITY_WRAPPED | QUALITY_PARTIAL), '?');
+	assert_int_equal(table_mark(QUALITY_WRAPPED), ' ');
+	free(docs);
+	free(page);
+}
+
+static void assert_heading(struct top_view *v, bool live, const char *want)
+{
+	char line[512] = "";
+	struct top_paint p = { .width = 80, .put = put_line, .end_line = no_end, .arg = line, .live = live };
+
+	top_draw_columns(v, &p);
+	if (!strstr(line, want))
+		fail_msg("no '%s' in '%s'", want, line);
+	assert_int_equal(top_columns(line), 80);
+}
+
+static void test_headings(void **state)
+{
+	struct top_view v = { .domain = -1, .machine = { .split = true } };
+
+	assert_heading(&v, true, "  ▼WATTS   JOULES   CPU%   TIME");
+	assert_heading(&v, false, "   WATTS   JOULES");
+	v.reverse = true;
+	assert_heading(&v, true, "  ▲WATTS");
+	v.domain = DOMAIN_DRAM;
+	assert_heading(&v, true, " ▲dram W   JOULES");
+	v.domain = DOMAIN_EXTERNAL;
+	assert_heading(&v, true, "▲external  JOULES");
+	v.sort = TOP_BY_NAME;
+	v.domain = DOMAIN_PACKAGE;
+	assert_heading(&v, true, "package W  JOULES");
+	assert_heading(&v, true, "  ▼CGROUP");
+	v.reverse = false;
+	assert_heading(&v, true, "  ▲CGROUP");
+	v.machine.split = false;
+	v.sort = TOP_BY_JOULES;
+	assert_heading(&v, true, "  JOULES  ▼CPU%");
+}
+
+/* Names keep their room below many ancestors, and histories of a screen have one scale. */
+static void test_depth_and_scale(void **state)
+{
+	struct top_view v = { .domain = -1, .all = true, .tree = true, .samples = 1, .machine = { .split = true } };
+	struct top_row *deep = top_row_get(&v, "/a/b/c/d/e/f/g/h/i/j/k/l/name-of-the-leaf", ROW_CGROUP);
+
+	deep->history[TOP_SUBTREE][0] = 1;
+	for (struct top_row *up = deep->parent; up; up = up->parent)
+		up->history[TOP_SUBTREE][0] = 4;
+	assert_int_equal(top_view_arrange(&v), 0);
+	assert_int_equal(deep->depth, 13);
+	assert_null(deep->child);
+	assert_ptr_equal(deep->parent->child, deep);
+	assert_row(&v, deep, 60, "…        └─name-of-the-leaf");
+	assert_row(&v, deep, 44, "…└─na…-leaf");
+	assert_heading(&v, true, " to 4.000 W ");
+	assert_row(&v, deep, 80, " ▂  …");
+	v.own_scale = true;
+	assert_heading(&v, true, " own scale ");
+	assert_row(&v, deep, 80, " █  …");
+	top_view_free(&v);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_clean),
-		cmocka_unit_test(test_fit),
-		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_clean),   cmocka_unit_test(test_fit),      cmocka_unit_test(test_fit_path),
+		cmocka_unit_test(test_marks),   cmocka_unit_test(test_headings), cmocka_unit_test(test_depth_and_scale),
+		cmocka_unit_test(test_numbers), cmocka_unit_test(test_names),
 	};
 
 	setlocale(LC_CTYPE, "C.UTF-8");

@@ -66,13 +66,9 @@ static int table_create(const struct encode_options *o, const struct schema *s, 
 	return 0;
 }
 
-static const struct {
-	unsigned quality;
-	const char *text;
-} legend[] = {
-	{ QUALITY_ESTIMATED, "~ estimated" }, { QUALITY_MULTIPLEXED, "% multiplexed" },
-	{ QUALITY_PARTIAL, "? partial" },     { QUALITY_STALE, "= stale" },
-	{ QUALITY_LOST, "! lost" },
+const struct table_mark_word table_marks[TABLE_MARKS] = {
+	{ QUALITY_ESTIMATED, '~' }, { QUALITY_MULTIPLEXED, '%' }, { QUALITY_PARTIAL, '?' },
+	{ QUALITY_STALE, '=' },     { QUALITY_LOST, '!' },
 };
 
 static void table_end_line(const struct encoder *e, size_t start, struct buf *out);
@@ -82,10 +78,10 @@ static void add_legend(const struct encoder *e, struct buf *out)
 	const char *between = "";
 	size_t start = out->len;
 
-	for (unsigned i = 0; i < sizeof(legend) / sizeof(legend[0]); i++) {
-		if (!(e->marks & legend[i].quality))
+	for (unsigned i = 0; i < TABLE_MARKS; i++) {
+		if (!(e->marks & table_marks[i].quality))
 			continue;
-		buf_printf(out, "%s%s", between, legend[i].text);
+		buf_printf(out, "%s%c %s", between, table_marks[i].mark, quality_name(table_marks[i].quality));
 		between = "   ";
 	}
 	if (*between)
@@ -486,16 +482,11 @@ static void table_add_machine(struct encoder *e, const char *name, unsigned firs
 
 char table_mark(unsigned quality)
 {
-	if (quality & QUALITY_LOST)
-		return '!';
-	if (quality & QUALITY_STALE)
-		return '=';
-	if (quality & QUALITY_PARTIAL)
-		return '?';
-	if (quality & QUALITY_ESTIMATED)
-		return '~';
-	if (quality & QUALITY_MULTIPLEXED)
-		return '%';
+	const char *worst = quality_name(quality);
+
+	for (unsigned i = 0; i < TABLE_MARKS; i++)
+		if (quality & table_marks[i].quality && quality_name(table_marks[i].quality) == worst)
+			return table_marks[i].mark;
 	return ' ';
 }
 

@@ -39,7 +39,15 @@ struct encoder {
 /* Index of the event whose name contains a or b and does not contain `not`, in any letter case; -1 = none. */
 int table_find_words(const struct event_set *set, const char *a, const char *b, const char * not );
 
-char table_mark(unsigned quality); /* ' ' = measured */
+/* The marks behind numbers that are not simply measured, in the order of a legend. It is the only table of them: the
+ * page's and that of docs/query.md are checked against it. */
+#define TABLE_MARKS 5
+struct table_mark_word {
+	unsigned quality;
+	char mark;
+};
+extern const struct table_mark_word table_marks[TABLE_MARKS]; /* their words are quality_name()'s */
+char table_mark(unsigned quality); /* of the worst one; ' ' = measured */
 void table_watts(char dst[16], double watts); /* at least four digits: 0.012 12.34 1234 */
 void table_rate(char dst[16], double bytes_per_s); /* 0 999 1.2k 34k 5.6M */
 /* Mean power in watts of `uj` over the interval of the domain. */

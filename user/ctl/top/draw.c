@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Draws top: the machine's lines, the headings of the columns, the rows and the legend of marks. */
+/* Draws the headings of top's columns and its rows. */
 #include <string.h>
-#include <time.h>
-#include "base/clock.h"
 #include "encode/table.h"
 #include "top.h"
 
@@ -29,20 +27,68 @@ static unsigned spark_columns(const struct top_paint *p)
 	return n < SPARK_MIN ? SPARK_MIN : n > SPARK_MAX ? SPARK_MAX : n;
 }
 
+/* A heading of so many columns, negative = to the left. The one that sorts has an arrow: down where the largest is on top. */
 static void put_heading(const struct top_view *v, struct top_paint *p, int sort, int columns, const char *text)
 {
-	bool chosen = sort == (int)v->sort && p->width;
+	bool chosen = sort == (int)top_sorts_by(v) && p->width, up = v->reverse != (sort == TOP_BY_NAME);
+	const char *arrow = top_text_unicode() ? up ? "▲" : "▼" : up ? "^" : "v";
+	int used = (int)strlen(text) + (chosen && p->live), room = columns < 0 ? -columns : columns;
 
-	top_put(p, chosen ? TOP_CURSOR : TOP_HEAD, "%*s", columns, text);
+	if (columns > used)
+		top_put(p, TOP_HEAD, "%*s", columns - used, "");
+	top_put(p, chosen ? TOP_CURSOR : TOP_HEAD, "%s%s", chosen && p->live ? arrow : "", text);
+	if (columns < 0 && room > used)
+		top_put(p, TOP_HEAD, "%*s", room - used, "");
 }
 
-void top_draw_columns(const struct top_view *v, struct top_paint *p)
+/* The greatest value that a shared scale has to hold, of all rows in their last n intervals. */
+static void find_scale(struct top_view *v, unsigned n)
 {
-	char label[32];
+	uint64_t kept = v->samples < TOP_HISTORY ? v->samples : TOP_HISTORY;
 
-	snprintf(label, sizeof(label), "%.5s W", v->domain < 0 ? "" : domain_kind_name((enum domain_kind)v->domain));
-	put_heading(v, p, TOP_BY_WATTS, 8, v->domain < 0 ? "WATTS" : label);
-	put_heading(v, p, -1, 1, "");
+	v->scale = 0;
+	for (unsigned i = 0; i < v->n_order; i++)
+		for (unsigned k = 0; k < n && k < kept; k++) {
+			float f = v->order[i]->history[top_scope(v)][(v->samples - 1 - k) % TOP_HISTORY];
+
+			v->scale = (double)f > v->scale ? (double)f : v->scale;
+		}
+}
+
+/* Without energy the scale is in busy CPUs. */
+static void put_spark_heading(struct top_view *v, struct top_paint *p, unsigned n)
+{
+	const char *what = n >= 16 ? v->machine.split ? "POWER " : "CPU " : "";
+	char number[16], text[48];
+
+	find_scale(v, n);
+	table_watts(number, v->machine.split ? v->scale : v->scale * 100);
+	if (v->own_scale)
+		snprintf(text, sizeof(text), " %sown scale", what);
+	else
+		snprintf(text, sizeof(text), " %sto %s %s", what, number, v->machine.split ? "W" : "%");
+	put_heading(v, p, -1, -(int)n - 1, text);
+}
+
+/* "dram W" where that fits, else the word alone: it also fills the column of the mark. */
+static void put_watts_heading(const struct top_view *v, struct top_paint *p)
+{
+	const char *kind = v->domain < 0 ? "WATTS" : domain_kind_name((enum domain_kind)v->domain);
+	bool arrow = p->live && top_sorts_by(v) == TOP_BY_WATTS;
+	char text[32];
+
+	snprintf(text, sizeof(text), "%s%s", kind, v->domain < 0 || strlen(kind) + arrow > 7 ? "" : " W");
+	if (strlen(text) + arrow > 8) {
+		put_heading(v, p, TOP_BY_WATTS, 9, text);
+	} else {
+		put_heading(v, p, TOP_BY_WATTS, 8, text);
+		put_heading(v, p, -1, 1, "");
+	}
+}
+
+void top_draw_columns(struct top_view *v, struct top_paint *p)
+{
+	put_watts_heading(v, p);
 	put_heading(v, p, TOP_BY_JOULES, 8, "JOULES");
 	put_heading(v, p, TOP_BY_CPU, 7, "CPU%");
 	put_heading(v, p, -1, 1, "");
@@ -52,7 +98,7 @@ void top_draw_columns(const struct top_view *v, struct top_paint *p)
 		put_heading(v, p, TOP_BY_NETWORK, 6, "TX/s");
 	}
 	if (wide(p) && spark_columns(p))
-		put_heading(v, p, -1, -(int)spark_columns(p) - 1, v->machine.split ? " POWER" : " CPU");
+		put_spark_heading(v, p, spark_columns(p));
 	put_heading(v, p, -1, 2, "");
 	put_heading(v, p, TOP_BY_NAME, 0, v->tree ? "CGROUP+SUBTREE" : "CGROUP");
 	if (p->width) {
@@ -129,17 +175,21 @@ static void put_spark(const struct top_view *v, const struct top_row *r, struct 
 
 	if (!wide(p) || !n)
 		return;
-	for (unsigned i = 0; i < TOP_HISTORY; i++)
+	curve.max = v->own_scale ? 0 : v->scale;
+	for (unsigned i = 0; v->own_scale && i < TOP_HISTORY; i++)
 		curve.max = (double)curve.ring[i] > curve.max ? (double)curve.ring[i] : curve.max;
 	top_spark(text, sizeof(text), &curve, n);
 	top_put(p, TOP_GOOD, " %s", text);
 }
 
-static void put_branches(const struct top_row *r, struct top_paint *p)
+/* The last `levels` branches before a name; dots stand for those that are left out. */
+static void put_branches(const struct top_row *r, struct top_paint *p, unsigned levels)
 {
 	bool nice = top_text_unicode();
 
-	for (unsigned d = 1; d <= r->depth; d++) {
+	if (levels < r->depth)
+		top_put(p, TOP_DIM, "%s", nice ? "…" : "~");
+	for (unsigned d = r->depth - levels + 1; d <= r->depth; d++) {
 		bool last = d < 64 && r->last_branches >> d & 1;
 
 		if (d < r->depth)
@@ -147,6 +197,17 @@ static void put_branches(const struct top_row *r, struct top_paint *p)
 		else
 			top_put(p, TOP_DIM, "%s", last ? nice ? "└─" : "`-" : nice ? "├─" : "|-");
 	}
+}
+
+/* How many branches fit into `room` beside the name: the name keeps two thirds, and what it needs up to there. */
+static unsigned branches_that_fit(const struct top_row *r, unsigned room)
+{
+	unsigned name = top_columns(r->label ? r->label : r->leaf), kept = room - room / 3;
+	unsigned left = room - (name < kept ? name : kept);
+
+	if (2 * r->depth <= left)
+		return r->depth;
+	return left > 1 ? (left - 1) / 2 : 0;
 }
 
 /* A container's or pod's name comes first. Its path follows as far as there is room. */
@@ -158,20 +219,20 @@ static void put_name(const struct top_view *v, const struct top_row *r, struct t
 	unsigned used;
 
 	if (p->width)
-		top_fit(text, sizeof(text), first, room);
+		top_fit_path(text, sizeof(text), first, room);
 	top_put_text(p, style, p->width ? text : first);
 	used = p->width ? top_columns(text) + 2 : 0;
 	if (!r->label || (p->width && used + PATH_MIN > room))
 		return;
 	if (p->width)
-		top_fit(text, sizeof(text), path, room - used);
+		top_fit_path(text, sizeof(text), path, room - used);
 	top_put(p, TOP_DIM, "  ");
 	top_put_text(p, TOP_DIM, p->width ? text : path);
 }
 
 void top_draw_row(struct top_view *v, const struct top_row *r, struct top_paint *p, bool cursor)
 {
-	const char *behind = r->ended ? " (ended)" : r->folded && v->tree ? " [+]" : "";
+	const char *behind = r->ended ? " (ended)" : r->folded && r->child && v->tree ? " [+]" : "";
 	bool dim = r->kind != ROW_CGROUP || !r->match || r->ended;
 	unsigned left;
 
@@ -180,216 +241,14 @@ void top_draw_row(struct top_view *v, const struct top_row *r, struct top_paint 
 	put_work(v, r, p);
 	put_spark(v, r, p);
 	top_put(p, TOP_PLAIN, "  ");
-	if (v->tree)
-		put_branches(r, p);
 	left = p->width > p->column + strlen(behind) ? p->width - p->column - (unsigned)strlen(behind) : 0;
+	if (v->tree) {
+		unsigned before = p->column;
+
+		put_branches(r, p, p->width ? branches_that_fit(r, left) : r->depth);
+		left -= left > p->column - before ? p->column - before : left;
+	}
 	put_name(v, r, p, left < 2 ? 2 : left, dim ? TOP_DIM : TOP_PLAIN);
 	top_put(p, TOP_DIM, "%s", behind);
 	top_end(p);
-}
-
-void top_draw_legend(const struct top_view *v, struct top_paint *p)
-{
-	static const struct {
-		unsigned quality;
-		const char *text;
-	} legend[] = {
-		{ QUALITY_ESTIMATED, "~ estimated" }, { QUALITY_MULTIPLEXED, "% multiplexed" },
-		{ QUALITY_PARTIAL, "? partial" },     { QUALITY_STALE, "= stale" },
-		{ QUALITY_LOST, "! lost" },
-	};
-	const char *between = "";
-
-	for (unsigned i = 0; i < sizeof(legend) / sizeof(legend[0]); i++) {
-		if (!(v->marks & legend[i].quality))
-			continue;
-		top_put(p, TOP_DIM, "%s%s", between, legend[i].text);
-		between = "   ";
-	}
-}
-
-/* The machine's lines: its power, then for each domain the power of rows, of idle CPUs and the residual, which belongs
- * to no row. */
-
-#define CLOCK_COLUMNS 22 /* length of the interval, time of day */
-#define NAME_COLUMNS 11
-#define BAR_MIN 10
-#define BAR_MAX 40
-#define TEXT_COLUMNS 36 /* idle and residual, words and watts */
-#define SPARK_COLUMNS 30
-
-static char head_mark(struct top_view *v, unsigned quality)
-{
-	v->marks |= quality;
-	return table_mark(quality);
-}
-
-static void put_title(struct top_view *v, struct top_paint *p)
-{
-	const struct top_machine *m = &v->machine;
-	time_t seconds = (time_t)(m->time_ns / 1000000000);
-	char clock[16] = "", sensor[64], text[16];
-	unsigned quality = 0;
-	struct tm tm;
-	double watts = 0;
-
-	if (localtime_r(&seconds, &tm))
-		strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
-	for (unsigned d = 0; d < m->n_domains; d++) {
-		if (!(m->summed & DOMAIN_BIT(m->domains[d].kind)))
-			continue;
-		watts += m->domains[d].watts;
-		quality |= m->domains[d].quality;
-	}
-	top_fit(sensor, sizeof(sensor), m->sensor, 15);
-	top_put(p, TOP_BOLD, "jouled");
-	top_put(p, TOP_PLAIN, " %s   ", sensor);
-	table_watts(text, watts);
-	if (m->n_domains)
-		top_put(p, TOP_BOLD, "%s W%c", text, head_mark(v, quality));
-	top_put(p, TOP_PLAIN, "   %u CPU%s %.1f %% busy   %u cgroup%s", m->cpus, m->cpus == 1 ? "" : "s", 100 * m->busy,
-		m->cgroups, m->cgroups == 1 ? "" : "s");
-	if (p->width > p->column + CLOCK_COLUMNS)
-		top_pad(p, p->width - CLOCK_COLUMNS);
-	top_put(p, TOP_DIM, "%10.3f s  ", (double)m->interval_ns / 1e9);
-	top_put(p, TOP_PLAIN, "%s", clock);
-	top_end(p);
-}
-
-/* Every cell of the bar stands for the same power. */
-static void put_bar(const struct top_domain *d, double peak, unsigned columns, struct top_paint *p)
-{
-	static const char *const unicode[] = { "█", "▒", "░", "·" }, *const ascii[] = { "#", "-", "?", "." };
-	const char *const *glyph = top_text_unicode() ? unicode : ascii;
-	double ends[3] = { d->watts - d->idle_watts - d->residual_watts, d->watts - d->residual_watts, d->watts };
-	static const enum top_style styles[] = { TOP_GOOD, TOP_DIM, TOP_ALERT, TOP_DIM };
-
-	for (unsigned i = 0; i < columns; i++) {
-		double at = ((double)i + 0.5) / columns * peak;
-		unsigned part = 0;
-
-		while (part < 3 && (peak <= 0 || at >= ends[part]))
-			part++;
-		top_put(p, styles[part], "%s", glyph[part]);
-	}
-}
-
-static void put_domain(struct top_view *v, const struct top_domain *d, double peak, struct top_paint *p)
-{
-	char text[16], idle[16], residual[16], joules[16], spark[SPARK_COLUMNS * 4 + 1], name[64];
-	unsigned left = p->width > NAME_COLUMNS + 12 + TEXT_COLUMNS ? p->width - NAME_COLUMNS - 12 - TEXT_COLUMNS : 0;
-	const struct top_curve curve = { v->history[d->kind], v->samples, v->peak[d->kind] };
-	bool lost = d->quality & QUALITY_LOST;
-
-	table_watts(text, d->watts);
-	table_watts(idle, d->idle_watts);
-	table_watts(residual, d->residual_watts);
-	top_joules(joules, d->total_uj);
-	top_fit(name, sizeof(name), d->name, NAME_COLUMNS);
-	top_put(p, TOP_PLAIN, "%s", name);
-	top_pad(p, NAME_COLUMNS);
-	top_put(p, TOP_BOLD, "%8s W%c ", lost ? "-" : text, head_mark(v, d->quality));
-	if (left >= BAR_MIN)
-		put_bar(d, peak, left < BAR_MAX ? left : BAR_MAX, p);
-	if (v->machine.split)
-		top_put(p, TOP_PLAIN, "  idle %7s W%c", idle, head_mark(v, d->idle_quality));
-	if (v->machine.split)
-		top_put(p, d->residual_uj ? TOP_ALERT : TOP_DIM, " residual %5s W", residual);
-	if (!p->width || left > BAR_MAX + 12)
-		top_put(p, TOP_PLAIN, "  %8s J", joules);
-	if (left > BAR_MAX + 12 + SPARK_COLUMNS) {
-		top_spark(spark, sizeof(spark), &curve, SPARK_COLUMNS);
-		top_put(p, TOP_GOOD, "  %s", spark);
-	}
-	top_end(p);
-}
-
-static void add_domain(struct top_domain *to, const struct top_domain *d)
-{
-	to->uj += d->uj;
-	to->idle_uj += d->idle_uj;
-	to->residual_uj += d->residual_uj;
-	to->total_uj += d->total_uj;
-	to->watts += d->watts;
-	to->idle_watts += d->idle_watts;
-	to->residual_watts += d->residual_watts;
-	to->quality |= d->quality;
-	to->idle_quality |= d->idle_quality;
-}
-
-/* A machine with many domains gets one line per kind. Returns the number of lines. */
-static unsigned put_kinds(struct top_view *v, struct top_paint *p)
-{
-	unsigned lines = 0;
-
-	for (unsigned k = 0; k < DOMAIN_KINDS; k++) {
-		struct top_domain sum = { .kind = k };
-		unsigned n = 0;
-
-		for (unsigned d = 0; d < v->machine.n_domains; d++)
-			if (v->machine.domains[d].kind == k) {
-				add_domain(&sum, &v->machine.domains[d]);
-				n++;
-			}
-		if (!n)
-			continue;
-		snprintf(sum.name, sizeof(sum.name), "%s x %u", domain_kind_name(k), n);
-		put_domain(v, &sum, v->peak[k], p);
-		lines++;
-	}
-	return lines;
-}
-
-/* A line of warnings about this interval, if there are any. Returns the number of lines. */
-static unsigned put_notes(const struct top_view *v, struct top_paint *p)
-{
-	const struct top_machine *m = &v->machine;
-	const char *between = "note: ";
-
-	if (m->n_domains && !m->split) {
-		top_put(p, TOP_ALERT, "%senergy is of the machine only, not split (formula none)", between);
-		between = ", ";
-	}
-	if (m->suspended_ns >= NS_PER_MS) {
-		top_put(p, TOP_ALERT, "%s%.1f s suspended", between, (double)m->suspended_ns / 1e9);
-		between = ", ";
-	}
-	if (m->missed || m->lost) {
-		top_put(p, TOP_ALERT, "%s%llu deadlines missed, %llu counts lost or folded", between,
-			(unsigned long long)m->missed, (unsigned long long)m->lost);
-		between = ", ";
-	}
-	if (m->idle_merged) {
-		top_put(p, TOP_ALERT, "%sidle time is in the root's row", between);
-		between = ", ";
-	}
-	if (*between == 'n')
-		return 0;
-	top_end(p);
-	return 1;
-}
-
-unsigned top_draw_head(struct top_view *v, struct top_paint *p, unsigned max_domains)
-{
-	const struct top_machine *m = &v->machine;
-	unsigned lines = 1;
-
-	v->marks = 0;
-	put_title(v, p);
-	if (!m->n_domains) {
-		top_put(p, TOP_ALERT, "no energy source: counters only; joulectl doctor says why");
-		top_end(p);
-		lines++;
-	} else if (m->n_domains > max_domains) {
-		lines += put_kinds(v, p);
-	} else {
-		unsigned of_kind[DOMAIN_KINDS] = { 0 };
-
-		for (unsigned d = 0; d < m->n_domains; d++)
-			of_kind[m->domains[d].kind]++;
-		for (unsigned d = 0; d < m->n_domains; d++)
-			put_domain(v, &m->domains[d], v->peak[m->domains[d].kind] / of_kind[m->domains[d].kind], p);
-		lines += m->n_domains;
-	}
-	return lines + put_notes(v, p);
 }

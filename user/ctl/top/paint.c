@@ -54,22 +54,21 @@ void top_end(struct top_paint *p)
 #define BOTTOM 2 /* lines below the rows */
 
 static const char *const help[] = {
-	"  / F4      filter by name as you type; Enter keeps it, Esc clears it",
-	"  t F5      tree: every line with all that is below it",
-	"  + - Space unfold and fold a branch of the tree",
-	"  s F6 < >  next column to sort by; W J C I N A: watts, joules, CPU,",
-	"            IPC or time, network, name",
-	"  r         the other way round",
-	"  i         show idle cgroups too",
-	"  d         next energy domain; all = package + dram + gpu",
-	"  f         freeze the screen; totals go on below it",
-	"  z         joules and times from zero again",
-	"  arrows    j k g G PgUp PgDn Home End; Home lets go of the row",
-	"  q F10     leave",
+	"/  F4       filter by name as you type; Enter keeps it, Esc clears it",
+	"t  F5       tree: every line with all that is below it",
+	"+ - Space   unfold and fold a branch of the tree",
+	"s F6 < >    next column to sort by; W J C I N A: watts, joules, CPU,",
+	"            IPC or time, network, name; once more: the other way round",
+	"r           the other way round; the arrow points down from the largest",
+	"o           histories share a scale, or have one each",
+	"i           show idle cgroups too",
+	"d           next energy domain; all = package + dram + gpu",
+	"f           freeze the screen; totals go on below it",
+	"z           joules and times from zero again",
+	"arrows      j k g G PgUp PgDn Home End; Home lets go of the row",
+	"q F10       leave",
 	"",
-	"  JOULES since this screen began; 100 CPU% is one CPU.",
-	"  Bars: % rows  - idle  ? nobody's (residual)  . up to the peak",
-	"  Marks: ~ estimated  % multiplexed  ? partial  = stale  ! lost",
+	"JOULES since this screen began; 100 CPU% is one CPU.",
 	NULL,
 };
 
@@ -143,13 +142,12 @@ static void draw_status(struct top_screen *s, struct top_paint *p)
 		top_put(p, TOP_ALERT, "FROZEN   ");
 	if (*v->filter && s->mode != TOP_FILTERING)
 		top_put(p, TOP_BOLD, "filter: %s   ", v->filter);
-	top_put(p, TOP_DIM, "%u line%s%s%s   ", v->n_order, v->n_order == 1 ? "" : "s", v->all ? ", idle too" : "",
-		v->reverse ? ", reversed" : "");
+	top_put(p, TOP_DIM, "%u line%s%s   ", v->n_order, v->n_order == 1 ? "" : "s", v->all ? ", idle too" : "");
 	if (s->pointing && s->pointed) {
 		char name[512];
 
-		top_fit(name, sizeof(name), s->pointed->name,
-			p->width > p->column + 14 ? p->width - p->column - 14 : 10);
+		top_fit_path(name, sizeof(name), s->pointed->name,
+			     p->width > p->column + 14 ? p->width - p->column - 14 : 10);
 		top_put(p, TOP_PLAIN, "%s   ", name);
 	}
 	top_draw_legend(v, p);
@@ -170,6 +168,8 @@ static void draw_keys(struct top_screen *s, struct top_paint *p)
 		top_put_text(p, TOP_PLAIN, s->view->filter);
 		top_put(p, TOP_CURSOR, " ");
 		top_put(p, TOP_DIM, "   Enter keeps, Esc clears");
+	} else if (*s->note) {
+		top_put_text(p, TOP_BOLD, s->note);
 	} else if (*s->message) {
 		top_put_text(p, TOP_ALERT, s->message);
 	} else {
@@ -217,19 +217,34 @@ static void go_to(int y)
 	move(y, 0);
 }
 
+/* The marks of the help are those that the list behind it shows. */
+static void draw_help(const struct top_screen *s, struct top_paint *p)
+{
+	top_put(p, TOP_BOLD, "joulectl top: keys");
+	top_end(p);
+	for (unsigned i = 0; help[i] && (int)i + 4 < LINES; i++) {
+		top_put(p, TOP_PLAIN, "  %s", help[i]);
+		top_end(p);
+	}
+	top_put(p, TOP_PLAIN, "  Bars:  ");
+	top_draw_bar_key(p);
+	top_end(p);
+	top_put(p, TOP_PLAIN, "  Marks: ");
+	if (s->view->marks & ~(unsigned)QUALITY_WRAPPED)
+		top_draw_legend(s->view, p);
+	else
+		top_put(p, TOP_DIM, "none on this screen: all is measured");
+	top_end(p);
+	clrtobot();
+}
+
 void top_screen_draw(struct top_screen *s)
 {
-	struct top_paint p = { .width = (unsigned)COLS, .put = put, .end_line = end_line };
+	struct top_paint p = { .width = (unsigned)COLS, .put = put, .end_line = end_line, .live = true };
 
 	go_to(0);
 	if (s->mode == TOP_HELP) {
-		top_put(&p, TOP_BOLD, "joulectl top: keys");
-		top_end(&p);
-		for (unsigned i = 0; help[i] && (int)i + 2 < LINES; i++) {
-			top_put(&p, TOP_PLAIN, "%s", help[i]);
-			top_end(&p);
-		}
-		clrtobot();
+		draw_help(s, &p);
 	} else {
 		draw_list(s, &p);
 		attr_set(A_NORMAL, 0, NULL);

@@ -163,10 +163,17 @@ static void move_to(struct top_screen *s, long at)
 
 static void fold(struct top_screen *s, bool folded)
 {
-	if (!s->view->tree || s->cursor >= s->view->n_order)
+	struct top_row *r = s->cursor < s->view->n_order ? s->view->order[s->cursor] : NULL;
+
+	if (!s->view->tree || !r) {
+		snprintf(s->note, sizeof(s->note), "only the tree folds; t shows it");
 		return;
-	s->view->order[s->cursor]->folded = folded;
+	}
 	move_to(s, s->cursor);
+	if (r->child)
+		r->folded = folded;
+	else
+		snprintf(s->note, sizeof(s->note), "%.100s: nothing is below it", r->leaf);
 }
 
 /* Chooses the next domain that the machine has. All domains together come after the last one. */
@@ -217,7 +224,9 @@ static bool sort_key(struct top_view *v, wint_t key)
 	static const char keys[TOP_SORTS + 1] = "WJCINA";
 	const char *at = key < 128 && key ? strchr(keys, (int)key) : NULL;
 
-	if (at)
+	if (at && v->sort == (enum top_sort)(at - keys))
+		v->reverse = !v->reverse;
+	else if (at)
 		v->sort = (enum top_sort)(at - keys);
 	else if (key == 's' || key == '>' || key == KEY_F(6) || key == KEY_RIGHT)
 		v->sort = (v->sort + 1) % TOP_SORTS;
@@ -247,6 +256,9 @@ static bool view_key(struct top_screen *s, wint_t key)
 		return true;
 	case 'd':
 		next_domain(v);
+		return true;
+	case 'o':
+		v->own_scale = !v->own_scale;
 		return true;
 	case 'z':
 		top_view_reset_totals(v);
@@ -332,6 +344,7 @@ static bool top_keys(struct top_screen *s)
 
 	while ((kind = get_wch(&key)) != ERR) {
 		changed = true;
+		*s->note = 0;
 		if (kind == KEY_CODE_YES && key == KEY_RESIZE)
 			clearok(stdscr, TRUE);
 		else if (kind == OK && key == 12) /* Ctrl-L */

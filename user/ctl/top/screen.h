@@ -17,6 +17,7 @@ struct top_screen {
 	unsigned deaf; /* times in a row that input was announced and none came */
 	bool drawn, quit;
 	char message[600]; /* "" = none */
+	char note[200]; /* about the last key; "" = none */
 };
 
 /* paint.c */

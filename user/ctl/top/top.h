@@ -58,7 +58,7 @@ struct top_row {
 	char *name; /* safe to print */
 	const char *leaf; /* of name: its last part */
 	char *title, *label; /* its name in names, as it is and safe to print; NULL = none */
-	struct top_row *parent, *child, *sibling; /* child and sibling link the shown rows in their order */
+	struct top_row *parent, *child, *sibling; /* child and sibling link the shown rows of a tree in their order */
 	enum row_kind kind;
 	uint64_t id; /* 0 = in no snapshot, only a parent of other rows */
 	bool ended;
@@ -103,6 +103,7 @@ struct top_view {
 	/* the user's choices */
 	enum top_sort sort;
 	bool reverse, tree, all, frozen;
+	bool own_scale; /* each history fills its height */
 	int domain; /* enum domain_kind, -1 = all that do not overlap */
 	char filter[TOP_FILTER_MAX];
 	/* the data */
@@ -120,6 +121,7 @@ struct top_view {
 	struct top_row **order; /* the shown rows, in order */
 	unsigned n_order, cap_order;
 	bool network_seen;
+	double scale; /* of the histories, in their unit: the top of a full block */
 	unsigned marks; /* qualities that were drawn; the legend explains them */
 };
 
@@ -127,6 +129,8 @@ struct top_view {
 int top_view_take(struct top_view *v, const struct snapshot *s);
 /* Picks and sorts the rows again after a choice changed. 0 or -ENOMEM. */
 int top_view_arrange(struct top_view *v);
+/* The column that sorts: CPU time where there is no energy to sort by. */
+enum top_sort top_sorts_by(const struct top_view *v);
 void top_view_reset_totals(struct top_view *v);
 void top_view_free(struct top_view *v);
 /* Sums over the chosen domains. */
@@ -160,6 +164,8 @@ unsigned top_columns(const char *text);
 size_t top_head(const char *text, unsigned columns);
 /* Copies text, cut in the middle to at most `columns`; 0 = not cut. */
 void top_fit(char *dst, size_t size, const char *text, unsigned columns);
+/* The same for a path or a name of several parts: the last part stays whole while it fits, then it loses its middle. */
+void top_fit_path(char *dst, size_t size, const char *path, unsigned columns);
 struct top_curve {
 	const float *ring; /* TOP_HISTORY values */
 	uint64_t samples; /* taken since the start; the newest is at (samples - 1) % TOP_HISTORY */
@@ -170,7 +176,7 @@ void top_spark(char *dst, size_t size, const struct top_curve *c, unsigned n);
 void top_joules(char dst[16], uint64_t uj);
 void top_seconds(char dst[16], uint64_t ns);
 
-/* draw.c */
+/* draw.c, draw_head.c */
 enum top_style {
 	TOP_PLAIN,
 	TOP_BOLD,
@@ -189,6 +195,7 @@ struct top_paint {
 	void (*put)(void *arg, enum top_style style, const char *text);
 	void (*end_line)(void *arg);
 	void *arg;
+	bool live; /* a screen: headings show the order */
 	unsigned column;
 	enum top_style row; /* style of the whole line, such as TOP_CURSOR; TOP_PLAIN = each text has its own */
 };
@@ -198,9 +205,12 @@ void top_pad(struct top_paint *p, unsigned column);
 void top_end(struct top_paint *p);
 /* Draws the machine's lines. Returns how many. */
 unsigned top_draw_head(struct top_view *v, struct top_paint *p, unsigned max_domains);
-void top_draw_columns(const struct top_view *v, struct top_paint *p);
+/* Also finds the scale that the histories of the rows share. */
+void top_draw_columns(struct top_view *v, struct top_paint *p);
 void top_draw_row(struct top_view *v, const struct top_row *r, struct top_paint *p, bool cursor);
+/* The marks that were drawn since the last head, with their words. */
 void top_draw_legend(const struct top_view *v, struct top_paint *p);
+void top_draw_bar_key(struct top_paint *p);
 
 /* screen.c: runs until the user leaves. Returns the exit status, or -ENOTTY where the terminal can show no screen. */
 int top_screen_run(struct top_view *v, const struct top_source *src);

@@ -273,6 +273,11 @@ static void unfold(struct top_view *v)
 	v->n_order = n;
 }
 
+enum top_sort top_sorts_by(const struct top_view *v)
+{
+	return !v->machine.split && v->sort <= TOP_BY_JOULES ? TOP_BY_CPU : v->sort;
+}
+
 int top_view_arrange(struct top_view *v)
 {
 	int rc = ARRAY_ROOM(v->order, v->cap_order, v->n_rows);
@@ -284,10 +289,7 @@ int top_view_arrange(struct top_view *v)
 	for (unsigned i = 0; i < v->n_rows; i++)
 		if (v->rows[i]->wanted)
 			v->order[v->n_order++] = v->rows[i];
-	now = (struct sorting){ .v = v, .by = v->sort, .scope = top_scope(v) };
-	/* Without energy there are no watts to sort by. */
-	if (!v->machine.split && v->sort <= TOP_BY_JOULES)
-		now.by = TOP_BY_CPU;
+	now = (struct sorting){ .v = v, .by = top_sorts_by(v), .scope = top_scope(v) };
 	if (v->n_order)
 		qsort(v->order, v->n_order, sizeof(*v->order), compare);
 	if (v->tree)

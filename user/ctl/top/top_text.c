@@ -126,6 +126,20 @@ void top_fit(char *dst, size_t size, const char *text, unsigned columns)
 	snprintf(dst + strlen(dst), size - strlen(dst), "%s", s);
 }
 
+void top_fit_path(char *dst, size_t size, const char *path, unsigned columns)
+{
+	const char *leaf = strrchr(path, '/');
+	unsigned tail = leaf ? top_columns(leaf) : 0;
+
+	if (!columns || !leaf || !leaf[1] || top_columns(path) <= columns)
+		top_fit(dst, size, path, columns);
+	else if (tail + 1 > columns)
+		top_fit(dst, size, leaf + 1, columns);
+	else
+		snprintf(dst, size, "%.*s%s%s", (int)top_head(path, columns - 1 - tail), path, unicode ? "\u2026" : "~",
+			 leaf);
+}
+
 void top_spark(char *dst, size_t size, const struct top_curve *c, unsigned n)
 {
 	static const char *const blocks[] = { " ",      "\u2581", "\u2582", "\u2583", "\u2584",
