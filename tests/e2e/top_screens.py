@@ -121,6 +121,28 @@ def case_tree():
     leave(t)
 
 
+def case_pane():
+    t = top(usual("pane", 3), 80, 24)
+    t.wait("rows", lambda s: "end of" in s)
+    t.type("\r")
+    text = t.wait("the pane", lambda s: "HISTORY" in s).split("\n")
+    same(text[0], "db.service", "title")
+    same(text[1], "  12.00 W  24.00 J  50.0 CPU%  CPU time 1.50  own", "sums")
+    same(text[4].strip(), DB, "the whole name")
+    same(text[6].split(), ["package-0", "12.00", "12.000000", "48.0", "measured", "not", "known"], "domain")
+    same([line.split() for line in text[8:13]],
+         [["CYCLES", "1000", "1000/s"], ["INSTRUCTIONS", "2000", "2.0k/s"], ["switches", "1", "1/s"],
+          ["bytes", "received", "0", "0/s"], ["bytes", "sent", "0", "0/s"]], "counters")
+    same(text[13], "HISTORY of 3 intervals: mean 8.000, greatest 12.00 W", "history")
+    bars = [line[10:].strip() for line in text[14:23]]
+    assert bars[-1] == "███" and bars[0].endswith("█") and len(bars[0]) == 1, bars
+    t.type("j")
+    t.wait("the next row", lambda s: s.startswith("web.service") and WEB in s)
+    t.type("\x1b")
+    t.wait("the list with its cursor there", lambda s: "JOULES" in s and WEB in s.split("\n")[22])
+    leave(t)
+
+
 def case_filter():
     t = top(usual(), 120, 24)
     t.wait("rows", lambda s: "end of" in s)

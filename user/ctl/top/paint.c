@@ -65,6 +65,7 @@ static const char *const help[] = {
 	"d           next energy domain; all = package + dram + gpu",
 	"f           freeze the screen; totals go on below it",
 	"z           joules and times from zero again",
+	"Enter       all about the row: domains, counters, names, history",
 	"arrows      j k g G PgUp PgDn Home End; Home lets go of the row",
 	"q F10       leave",
 	"",
@@ -159,11 +160,17 @@ static void draw_keys(struct top_screen *s, struct top_paint *p)
 	static const struct {
 		const char *key, *what;
 	} keys[] = {
-		{ "?", "help" }, { "/", "filter" }, { "t", "tree" },   { "s", "sort" },
-		{ "i", "idle" }, { "d", "domain" }, { "f", "freeze" }, { "q", "quit" },
+		{ "?", "help" },   { "/", "filter" }, { "t", "tree" },    { "s", "sort" }, { "i", "idle" },
+		{ "d", "domain" }, { "f", "freeze" }, { "Enter", "row" }, { "q", "quit" },
 	};
 
-	if (s->mode == TOP_FILTERING) {
+	if (s->mode == TOP_PANE && !*s->note && !*s->message) {
+		top_put(p, TOP_BOLD, "Esc");
+		top_put(p, TOP_DIM, " back   ");
+		top_put(p, TOP_BOLD, "j k");
+		top_put(p, TOP_DIM, " next row   ");
+		top_draw_legend(s->view, p);
+	} else if (s->mode == TOP_FILTERING) {
 		top_put(p, TOP_BOLD, "filter: ");
 		top_put_text(p, TOP_PLAIN, s->view->filter);
 		top_put(p, TOP_CURSOR, " ");
@@ -211,6 +218,21 @@ static void draw_list(struct top_screen *s, struct top_paint *p)
 	draw_rows(s, p);
 }
 
+static void draw_pane(struct top_screen *s, struct top_paint *p)
+{
+	const struct top_row *r = top_row_find(s->view, s->pane);
+
+	place_cursor(s);
+	if (r) {
+		top_draw_pane(s->view, r, p, LINES > 1 ? (unsigned)LINES - 1 : 1);
+	} else {
+		top_put(p, TOP_ALERT, "this row is gone; Esc goes back");
+		top_end(p);
+	}
+	attr_set(A_NORMAL, 0, NULL);
+	clrtobot();
+}
+
 static void go_to(int y)
 {
 	line = y;
@@ -245,6 +267,8 @@ void top_screen_draw(struct top_screen *s)
 	go_to(0);
 	if (s->mode == TOP_HELP) {
 		draw_help(s, &p);
+	} else if (s->mode == TOP_PANE) {
+		draw_pane(s, &p);
 	} else {
 		draw_list(s, &p);
 		attr_set(A_NORMAL, 0, NULL);

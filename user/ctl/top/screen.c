@@ -277,6 +277,36 @@ static bool view_key(struct top_screen *s, wint_t key)
 	}
 }
 
+static bool is_enter(wint_t key)
+{
+	return key == '\n' || key == '\r' || key == KEY_ENTER;
+}
+
+/* Opens the pane of the row that the cursor is on. */
+static void open_pane(struct top_screen *s)
+{
+	if (s->cursor >= s->view->n_order)
+		return;
+	move_to(s, s->cursor);
+	s->mode = TOP_PANE;
+	snprintf(s->pane, sizeof(s->pane), "%s", s->pointed->path);
+}
+
+static void pane_key(struct top_screen *s, wint_t key)
+{
+	if (key == 'q' || key == KEY_F(10)) {
+		s->quit = true;
+	} else if (key == ESCAPE || is_enter(key) || key == KEY_BACKSPACE || key == KEY_LEFT) {
+		s->mode = TOP_LIST;
+	} else if (key == '?' || key == 'h' || key == KEY_F(1)) {
+		s->mode = TOP_HELP;
+	} else if (key == 'f' || key == 't' || key == 'd' || key == 'z') {
+		view_key(s, key);
+	} else if (move_key(s, key)) {
+		open_pane(s); /* of the row that the cursor is on now */
+	}
+}
+
 static void list_key(struct top_screen *s, wint_t key)
 {
 	if (key == 'q' || key == KEY_F(10))
@@ -287,6 +317,8 @@ static void list_key(struct top_screen *s, wint_t key)
 		s->mode = TOP_FILTERING;
 	else if (key == ESCAPE)
 		*s->view->filter = 0;
+	else if (is_enter(key))
+		open_pane(s);
 	else
 		view_key(s, key);
 }
@@ -308,7 +340,7 @@ static void filter_key(struct top_screen *s, wint_t key, bool code)
 
 	if (key == ESCAPE)
 		*filter = 0;
-	if (key == ESCAPE || key == '\n' || key == '\r' || key == KEY_ENTER) {
+	if (key == ESCAPE || is_enter(key)) {
 		s->mode = TOP_LIST;
 	} else if (key == KEY_BACKSPACE || key == 127 || key == 8) {
 		drop_last(filter);
@@ -353,6 +385,8 @@ static bool top_keys(struct top_screen *s)
 			s->mode = TOP_LIST;
 		else if (s->mode == TOP_FILTERING)
 			filter_key(s, key, kind == KEY_CODE_YES);
+		else if (s->mode == TOP_PANE)
+			pane_key(s, key);
 		else
 			list_key(s, key);
 	}

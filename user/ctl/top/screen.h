@@ -2,9 +2,10 @@
 /* State of top's screen: screen.c changes it by keys, paint.c draws it. */
 #ifndef JD_CTL_TOP_SCREEN_H
 #define JD_CTL_TOP_SCREEN_H
+#include <limits.h>
 #include "top.h"
 
-enum top_mode { TOP_LIST, TOP_FILTERING, TOP_HELP };
+enum top_mode { TOP_LIST, TOP_FILTERING, TOP_HELP, TOP_PANE };
 
 struct top_screen {
 	struct top_view *view;
@@ -14,6 +15,7 @@ struct top_screen {
 	unsigned rows; /* lines for rows in the last drawing */
 	bool pointing; /* the cursor was moved: it stays on its row and is drawn */
 	struct top_row *pointed;
+	char pane[PATH_MAX + 1]; /* path of the row of the pane */
 	unsigned deaf; /* times in a row that input was announced and none came */
 	bool drawn, quit;
 	char message[600]; /* "" = none */

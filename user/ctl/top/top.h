@@ -69,8 +69,20 @@ struct top_row {
 	struct top_values now[TOP_SCOPES], shown[TOP_SCOPES];
 	struct top_totals total[TOP_SCOPES], shown_total[TOP_SCOPES];
 	float history[TOP_SCOPES][TOP_HISTORY]; /* watts; CPU share without energy */
+	/* its own values of the shown interval, as the snapshot has them */
+	struct names *names;
+	uint64_t cells_tick; /* the tick of these */
+	unsigned cells; /* index of its first element in view->cells: one per domain */
+	uint64_t counters[SCHEMA_MAX_EVENTS], switches;
 	unsigned depth; /* in the tree that is shown */
 	uint64_t last_branches; /* bit d: this row, or its ancestor of depth d, is the last of its siblings */
+};
+
+struct top_cell { /* a row's energy in one domain, in one interval */
+	uint64_t uj;
+	double watts;
+	unsigned quality;
+	uint32_t uncertainty_ppm; /* SNAPSHOT_UNKNOWN */
 };
 
 struct top_domain { /* a line of the machine: one domain, or the sum of a kind */
@@ -90,6 +102,8 @@ struct top_machine {
 	struct top_domain domains[SCHEMA_MAX_DOMAINS];
 	bool split; /* the rows have energy */
 	bool counters; /* cycles and instructions */
+	unsigned n_events;
+	char events[SCHEMA_MAX_EVENTS][64];
 	bool idle_merged;
 	uint64_t suspended_ns, missed, lost;
 	unsigned summed; /* kinds that "all" adds up: domain_kinds_summed */
@@ -118,6 +132,9 @@ struct top_view {
 	unsigned n_rows, cap_rows;
 	size_t path_bytes; /* of all rows */
 	struct hash by_path;
+	struct top_cell *cells;
+	unsigned n_cells, cap_cells;
+	uint64_t cells_tick; /* the tick that is in cells */
 	struct top_row **order; /* the shown rows, in order */
 	unsigned n_order, cap_order;
 	bool network_seen;
@@ -143,7 +160,9 @@ static inline int top_scope(const struct top_view *v)
 	return v->tree ? TOP_SUBTREE : TOP_OWN;
 }
 
-/* top_rows.c: the row of a path, made if there is none. NULL = no memory, or too many rows. */
+/* top_rows.c: the row of a path. NULL = none. */
+struct top_row *top_row_find(const struct top_view *v, const char *path);
+/* The row of a path, made if there is none. NULL = no memory, or too many rows. */
 struct top_row *top_row_get(struct top_view *v, const char *path, enum row_kind kind);
 /* true = a container, pod, machine or job, whose name is not in its path or not in one piece. A unit's name is in the path. n may be NULL. */
 bool top_entitled(const struct names *n);
@@ -171,6 +190,8 @@ struct top_curve {
 	uint64_t samples; /* taken since the start; the newest is at (samples - 1) % TOP_HISTORY */
 	double max; /* the value of a full block */
 };
+/* The same on several lines, of which `line` is drawn, 0 = the lowest. */
+void top_chart(char dst[TOP_HISTORY * 4 + 1], const struct top_curve *c, unsigned lines, unsigned line);
 /* n characters, one per value, the newest last. */
 void top_spark(char *dst, size_t size, const struct top_curve *c, unsigned n);
 void top_joules(char dst[16], uint64_t uj);
@@ -211,6 +232,9 @@ void top_draw_row(struct top_view *v, const struct top_row *r, struct top_paint 
 /* The marks that were drawn since the last head, with their words. */
 void top_draw_legend(const struct top_view *v, struct top_paint *p);
 void top_draw_bar_key(struct top_paint *p);
+
+/* row_pane.c: all that is known of one row, in at most `lines` lines. */
+void top_draw_pane(struct top_view *v, const struct top_row *r, struct top_paint *p, unsigned lines);
 
 /* screen.c: runs until the user leaves. Returns the exit status, or -ENOTTY where the terminal can show no screen. */
 int top_screen_run(struct top_view *v, const struct top_source *src);

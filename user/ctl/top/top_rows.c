@@ -26,8 +26,14 @@ static struct top_row *find(const struct top_view *v, const char *path, size_t n
 	return NULL;
 }
 
+struct top_row *top_row_find(const struct top_view *v, const char *path)
+{
+	return find(v, path, strlen(path));
+}
+
 static void free_row(struct top_row *r)
 {
+	names_put(r->names);
 	free(r->path);
 	free(r->name);
 	free(r->title);

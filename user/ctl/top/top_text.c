@@ -140,24 +140,46 @@ void top_fit_path(char *dst, size_t size, const char *path, unsigned columns)
 			 leaf);
 }
 
-void top_spark(char *dst, size_t size, const struct top_curve *c, unsigned n)
+/* Eighths of a cell, from what is below it on. A value above zero is always visible on the lowest line. */
+static const char *block(double eighths, bool lowest)
 {
 	static const char *const blocks[] = { " ",      "\u2581", "\u2582", "\u2583", "\u2584",
 					      "\u2585", "\u2586", "\u2587", "\u2588" };
 	static const char *const ascii[] = { " ", ".", ".", ":", ":", "+", "+", "#", "#" };
+	int step8 = eighths > 8 ? 8 : eighths > 0 ? (int)(eighths + 0.5) : 0;
+
+	if (lowest && eighths > 0 && step8 < 1)
+		step8 = 1;
+	return (unicode ? blocks : ascii)[step8];
+}
+
+static double value_at(const struct top_curve *c, unsigned back)
+{
+	return back < c->samples && back < TOP_HISTORY ? (double)c->ring[(c->samples - 1 - back) % TOP_HISTORY] : 0;
+}
+
+void top_spark(char *dst, size_t size, const struct top_curve *c, unsigned n)
+{
 	size_t at = 0;
 
 	for (unsigned i = n; i-- > 0 && at + 4 < size;) {
-		float f = i < c->samples && i < TOP_HISTORY ? c->ring[(c->samples - 1 - i) % TOP_HISTORY] : 0;
-		double level = c->max > 0 ? (double)f / c->max * 8 : 0;
-		/* A value above zero is always visible. */
-		int step8 = f > 0 ? (int)(level + 0.5) : 0;
+		double f = value_at(c, i);
+		double eighths = f > 0 ? c->max > 0 ? f / c->max * 8 : 0.1 : 0;
 
-		if (f > 0 && step8 < 1)
-			step8 = 1;
-		at += (size_t)snprintf(dst + at, size - at, "%s", (unicode ? blocks : ascii)[step8 > 8 ? 8 : step8]);
+		at += (size_t)snprintf(dst + at, size - at, "%s", block(eighths, true));
 	}
 	dst[at] = 0;
+}
+
+void top_chart(char dst[TOP_HISTORY * 4 + 1], const struct top_curve *c, unsigned lines, unsigned line)
+{
+	size_t at = 0;
+
+	for (unsigned i = TOP_HISTORY; i-- > 0;) {
+		double f = c->max > 0 ? value_at(c, i) / c->max * 8 * lines - 8 * line : 0;
+
+		at += (size_t)snprintf(dst + at, TOP_HISTORY * 4 + 1 - at, "%s", block(f, line == 0));
+	}
 }
 
 void top_joules(char dst[16], uint64_t uj)

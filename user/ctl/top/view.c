@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "encode/table.h"
 #include "top.h"
 
@@ -78,6 +79,36 @@ static void add_total(struct top_totals *t, const struct top_values *v)
 		t->uj[k] += v->uj[k];
 }
 
+/* Keeps what the snapshot says of a row, beside the sums by kind of domain. Rows of one path are added up. */
+static void take_cells(struct top_view *v, struct top_row *r, const struct snapshot *s, unsigned row)
+{
+	unsigned n = s->schema->n_domains;
+	bool again = r->cells_tick == v->tick;
+
+	if (!again) {
+		memset(r->counters, 0, sizeof(r->counters));
+		r->switches = 0;
+		r->cells = v->n_cells;
+		memset(v->cells + r->cells, 0, n * sizeof(*v->cells));
+		v->n_cells += n;
+	}
+	r->cells_tick = v->tick;
+	r->switches += s->rows[row].switches;
+	for (unsigned e = 0; e < s->schema->core.n; e++)
+		r->counters[e] += s->rows[row].counters[e];
+	for (unsigned d = 0; v->live_machine.split && d < n; d++) {
+		struct top_cell *c = &v->cells[r->cells + d];
+		uint64_t uj = *snapshot_energy(s, row, d);
+		uint32_t ppm = *snapshot_uncertainty(s, row, d);
+
+		c->uncertainty_ppm = !again || ppm > c->uncertainty_ppm ? ppm : c->uncertainty_ppm;
+		c->uj += uj;
+		c->watts += table_domain_watts(&s->domains[d], uj);
+		c->quality |= snapshot_energy_quality(s, row, d);
+	}
+	names_set(&r->names, s->rows[row].names);
+}
+
 static int take_row(struct top_view *v, const struct snapshot *s, unsigned i, const struct columns *c)
 {
 	const struct snap_row *from = &s->rows[i];
@@ -101,6 +132,8 @@ static int take_row(struct top_view *v, const struct snapshot *s, unsigned i, co
 	v->network_seen |= t->rx_bytes || t->tx_bytes;
 	if (v->live_machine.split)
 		add_energy(t, s, i);
+	if (!v->frozen)
+		take_cells(v, r, s, i);
 	return top_row_entitle(v, r, from->names);
 }
 
@@ -175,6 +208,15 @@ static struct columns columns_of(const struct event_set *set)
 
 static void top_machine_take(struct top_view *v, const struct snapshot *s);
 
+static int begin_cells(struct top_view *v, const struct snapshot *s)
+{
+	if (v->frozen)
+		return 0;
+	v->n_cells = 0;
+	v->cells_tick = v->tick;
+	return ARRAY_ROOM(v->cells, v->cap_cells, (size_t)s->n_rows * s->schema->n_domains + 1);
+}
+
 int top_view_take(struct top_view *v, const struct snapshot *s)
 {
 	struct columns c = columns_of(&s->schema->core);
@@ -182,6 +224,8 @@ int top_view_take(struct top_view *v, const struct snapshot *s)
 	v->tick++;
 	top_machine_take(v, s);
 	v->live_machine.counters = c.cycles >= 0 && c.instructions >= 0;
+	if (begin_cells(v, s) != 0)
+		return -ENOMEM;
 	for (unsigned i = 0; i < s->n_rows; i++)
 		if (take_row(v, s, i, &c) != 0)
 			return -ENOMEM;
@@ -209,6 +253,7 @@ void top_view_free(struct top_view *v)
 {
 	top_rows_free(v);
 	free(v->order);
+	free(v->cells);
 }
 
 /* The machine's part of an interval. For each domain, measured energy = rows + idle + residual. */
@@ -290,6 +335,9 @@ static void top_machine_take(struct top_view *v, const struct snapshot *s)
 	m->cgroups = 0;
 	for (unsigned i = 0; i < s->n_rows; i++)
 		m->cgroups += s->rows[i].kind == ROW_CGROUP && !s->rows[i].ended;
+	m->n_events = s->schema->core.n;
+	for (unsigned e = 0; e < m->n_events; e++)
+		snprintf(m->events[e], sizeof(m->events[e]), "%s", s->schema->core.ev[e].name);
 	take_cpus(m, s);
 	take_domains(m, s, again);
 	if (!v->frozen)
