@@ -131,7 +131,7 @@ def case_pane():
     same(text[4].strip(), DB, "the whole name")
     same(text[6].split(), ["package-0", "12.00", "12.000000", "48.0", "measured", "not", "known"], "domain")
     same([line.split() for line in text[8:13]],
-         [["CYCLES", "1000", "1000/s"], ["INSTRUCTIONS", "2000", "2.0k/s"], ["switches", "1", "1/s"],
+         [["CYCLES", "1000", "1.0k/s"], ["INSTRUCTIONS", "2000", "2.0k/s"], ["switches", "1", "1/s"],
           ["bytes", "received", "0", "0/s"], ["bytes", "sent", "0", "0/s"]], "counters")
     same(text[13], "HISTORY of 3 intervals: mean 8.000, greatest 12.00 W", "history")
     bars = [line[10:].strip() for line in text[14:23]]
