@@ -40,7 +40,7 @@ whole lost-nothing-long -n 200 -i 10ms -q -o "snapshot=file://$work/long.cbor"
 for to in file:///dev/full tcp://127.0.0.1:1 "unix://$work/nobody.sock"; do
 	lost "lost-$(echo "$to" | cut -d: -f1)" '3 of 3 documents lost: .*; ' -n 3 -i 50ms -q -o "power=$to"
 done
-lost lost-one-of-two 'output file:///dev/full: 2 of 2 documents lost: No space left on device; ' -n 2 -i 50ms -q \
+lost lost-one-of-two 'output file:///dev/full: 2 of 2 documents lost: No space left on device; make room there, or write elsewhere' -n 2 -i 50ms -q \
 	-o "power=file://$work/two.json" -o power=file:///dev/full
 "$JOULED" --socket none --state-dir "$work/state" -n 2 -i 50ms -q -o power=stdout: >/dev/full 2>"$work/full.err"
 status=$?

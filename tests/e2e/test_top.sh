@@ -158,7 +158,7 @@ assert one[sys.argv[3]]["ended"] == "1" and "kernel" in one' "$work/list.csv" "/
 	fail list_csv "$(tail -n 1 "$work/csv.err"); $(head -n 2 "$work/list.csv")"
 fi
 expect list_two_forms 2 'one of them' list --json --csv
-expect list_unknown 1 'none of this name' list --socket "$sock" /no/such/cgroup
+expect list_unknown 1 'none of this path' list --socket "$sock" /no/such/cgroup
 ctl status status --socket "$sock"
 if [ $status -eq 0 ] && grep -q '^jouled .* on .*: up' "$work/status.out" && grep -q 'trigger ' "$work/status.out" &&
 	grep -q "^History     ok; $work/state/history.db" "$work/status.out" &&

@@ -7,9 +7,11 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -162,6 +164,45 @@ static void test_glob_all(void **state)
 	}
 }
 
+/* Every way a write fails has a remedy of its own; a full disk says it as everywhere. */
+static void test_err_write(void **state)
+{
+	static const int known[] = {
+		-ENOSPC, -EFBIG, -EROFS, -EACCES, -ENOENT, -EISDIR, -EPIPE, -EMFILE, -ENOMEM, -EIO
+	};
+	int fd = open("/dev/full", O_WRONLY | O_CLOEXEC), rc;
+	struct err err;
+
+	(void)state;
+	assert_true(fd >= 0);
+	rc = write(fd, "x", 1) == 1 ? 0 : -errno;
+	close(fd);
+	assert_int_equal(err_write(&err, rc, "/a\n", "the figures are lost"), -ENOSPC);
+	assert_int_equal(err.code, -ENOSPC);
+	assert_string_equal(err.text,
+			    "/a\\x0a: No space left on device: the figures are lost; make room there, or write "
+			    "elsewhere");
+	assert_int_equal(err_write(&err, -EDQUOT, "/a", NULL), -EDQUOT);
+	assert_string_equal(err.text, "/a: Disk quota exceeded; make room there, or write elsewhere");
+	err_write(&err, 0, "stdout", NULL);
+	assert_string_equal(err.text, "stdout: a write failed; make room there, or write elsewhere");
+	assert_int_equal(err_write(NULL, -EIO, "/a", NULL), -EIO);
+	for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		for (unsigned k = 0; k < i; k++)
+			assert_string_not_equal(err_write_remedy(known[i]), err_write_remedy(known[k]));
+}
+
+static void test_subject(void **state)
+{
+	char line[64];
+
+	(void)state;
+	snprintf(line, sizeof(line), "output %.*s: up", TEXT_SUBJECT("stdout:"));
+	assert_string_equal(line, "output stdout: up");
+	snprintf(line, sizeof(line), "%.*s|%.*s", TEXT_SUBJECT("file:///x"), TEXT_SUBJECT(""));
+	assert_string_equal(line, "file:///x|");
+}
+
 static void test_distance(void **state)
 {
 	(void)state;
@@ -189,9 +230,9 @@ static void test_iso(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_utf8), cmocka_unit_test(test_escape),   cmocka_unit_test(test_err),
-		cmocka_unit_test(test_glob), cmocka_unit_test(test_glob_all), cmocka_unit_test(test_distance),
-		cmocka_unit_test(test_iso),
+		cmocka_unit_test(test_utf8), cmocka_unit_test(test_escape),    cmocka_unit_test(test_err),
+		cmocka_unit_test(test_glob), cmocka_unit_test(test_glob_all),  cmocka_unit_test(test_distance),
+		cmocka_unit_test(test_iso),  cmocka_unit_test(test_err_write), cmocka_unit_test(test_subject),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

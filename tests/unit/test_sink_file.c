@@ -279,6 +279,9 @@ static void test_device_full(void **state)
 	assert_true(WAIT_FOR(stats_of(s).dropped_documents == 20, 2000));
 	assert_int_equal(stats_of(s).documents, 0);
 	assert_int_equal(stats_of(s).dropped_bytes, 2000);
+	assert_int_equal(stats_of(s).error, -ENOSPC);
+	assert_string_equal(stats_of(s).state,
+			    "/dev/full: No space left on device; make room there, or write elsewhere");
 	sink_close(s, 0);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The client against collectors of this file: each release's answers as docs/formats/zico.md has them, and
  * what is done when they forget, refuse, restart, or are no collectors at all. */
+#include <signal.h>
+#include <sys/resource.h>
 #include "zico_collector.h"
 #include "sink/zico/collector.h"
 
@@ -172,9 +174,32 @@ static void test_unsaved(void **state)
 	open_client("auto", "zorka", NULL);
 	state_file[strlen(state_file) - 1] = 'n';
 	assert_int_equal(send_trace(1, &err), -EAGAIN);
-	assert_non_null(strstr(err.text, "make room"));
+	assert_non_null(strstr(err.text, "No such file or directory"));
+	assert_non_null(strstr(err.text, "create the directory first"));
 	delivers(1);
 	assert_int_equal(col.agents, 1);
+}
+
+/* A disk that takes only the beginning of the file: the cause is told, and no half of an identity is left. */
+static void test_unsaved_half(void **state)
+{
+	struct rlimit was, small = { .rlim_cur = 20, .rlim_max = RLIM_INFINITY };
+	char next[sizeof(state_file) + 8];
+	struct err err = { 0 };
+
+	open_client("auto", "zorka", NULL);
+	getrlimit(RLIMIT_FSIZE, &was);
+	small.rlim_max = was.rlim_max;
+	signal(SIGXFSZ, SIG_IGN);
+	setrlimit(RLIMIT_FSIZE, &small);
+	assert_int_equal(send_trace(1, &err), -EAGAIN);
+	setrlimit(RLIMIT_FSIZE, &was);
+	signal(SIGXFSZ, SIG_DFL);
+	assert_non_null(strstr(err.text, "File too large: the identity at the collector is not kept; raise the limit"));
+	snprintf(next, sizeof(next), "%s.new", state_file);
+	assert_int_equal(access(next, F_OK), -1);
+	assert_int_equal(access(state_file, F_OK), -1);
+	delivers(1);
 }
 
 /* Somebody on the way does not find it: no reason for another session, for what was told, or to register. */
@@ -435,6 +460,7 @@ int main(void)
 		T(test_2),
 		T(test_2_refused),
 		T(test_unsaved),
+		T(test_unsaved_half),
 		T(test_document),
 		T(test_404),
 		T(test_again),

@@ -94,9 +94,10 @@ int main(int argc, char **argv)
 	else if (action == ACTION_VERSION)
 		printf("jouled %s\n", JOULED_VERSION);
 	config_free(c);
+	errno = 0;
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
-	log_error("stdout: %s: what was printed is not complete; free space there, or write elsewhere",
-		  errno ? strerror(errno) : "it failed");
+	err_write(&err, -errno, "stdout", "what was printed is not complete");
+	log_error("%s", err.text);
 	return EXIT_LOST;
 }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/loop.h"
+#include "base/text.h"
 #include "model/recording/recording.h"
 #include "agent/doctor/check.h"
 #include "app.h"
@@ -35,8 +36,8 @@ static void say_waiting(struct output *o)
 	char state[160];
 
 	output_state(o, state, sizeof(state));
-	log_warn("output %s: waits up to %g s for its reader: %s", o->config.to, (double)o->config.wait_ns / 1e9,
-		 state);
+	log_warn("output %.*s: waits up to %g s for its reader: %s", TEXT_SUBJECT(o->config.to),
+		 (double)o->config.wait_ns / 1e9, state);
 }
 
 /* Waits for the readers: a recording is read in a moment, and its reports do not come again. False: asked to

@@ -13,4 +13,11 @@ struct err {
  * `return err_set(err, -EINVAL, "...")`. Control and non-UTF-8 bytes in the result are escaped. */
 int err_set(struct err *err, int rc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
+/* What helps after a write or an open for writing that failed with rc: "make room there, or write elsewhere". rc is a
+ * negative errno, or 0 where it is not known. */
+const char *err_write_remedy(int rc);
+/* The one line for such a failure, "subject: cause: what; remedy". what says which data are lost; NULL = nothing to add.
+ * Returns rc. err may be NULL. */
+int err_write(struct err *err, int rc, const char *subject, const char *what);
+
 #endif

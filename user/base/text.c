@@ -175,3 +175,10 @@ size_t text_plain_run(const unsigned char *s, size_t n)
 		i++;
 	return i;
 }
+
+int text_subject_len(const char *s)
+{
+	const size_t len = strlen(s);
+
+	return (int)(len && s[len - 1] == ':' ? len - 1 : len);
+}

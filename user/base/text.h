@@ -12,6 +12,10 @@ const char *text_escape(char *dst, size_t size, const char *s);
 const char *text_clean(char *dst, size_t size, const char *s);
 /* Bytes at the start of s that stand for themselves in a JSON string: ASCII without controls, quote and backslash. */
 size_t text_plain_run(const unsigned char *s, size_t n);
+/* How much of the subject s stands before ": cause" in a message, for the format "%.*s: ": all but the colon at the end
+ * of stdout: and null:. */
+int text_subject_len(const char *s);
+#define TEXT_SUBJECT(s) text_subject_len(s), (s)
 /* Length of a valid UTF-8 sequence at s (n bytes left), 0 when it is not one (RFC 3629). */
 size_t text_utf8_len(const unsigned char *s, size_t n);
 /* Edits (insert, drop, change a byte; ASCII case ignored) that make a from b: the nearest known

@@ -59,10 +59,9 @@ static void print_notes(const json_t *list)
 static void print_place(const json_t *e)
 {
 	const char *to = ask_text(e, "to");
-	size_t len = strlen(to);
 
-	printf("  %-10s %s to %.*s: %s", ask_is(e, "up") ? "up" : "DOWN", ask_text(e, "format"),
-	       (int)(len && to[len - 1] == ':' ? len - 1 : len), to, ask_text(e, "state"));
+	printf("  %-10s %s to %.*s: %s", ask_is(e, "up") ? "up" : "DOWN", ask_text(e, "format"), text_subject_len(to),
+	       to, ask_text(e, "state"));
 }
 
 static void print_outputs(const json_t *list)

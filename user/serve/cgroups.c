@@ -385,7 +385,8 @@ static void answer_full(struct serve *s, struct http_request *r, const char *res
 	if (!index_last(&l) || !choose(&l) || !listing_begin(&l)) {
 		http_error(r, 503, NULL, "cgroups: out of memory; ask for less");
 	} else if (*rest && !l.n_below) {
-		http_error(r, 404, NULL, "cgroup: none of this name was seen; GET /v1/cgroups lists them");
+		http_error(r, 404, NULL,
+			   "cgroup: none of this path was seen; take a path from the list of all cgroups");
 	} else {
 		write_answer(&l, &j);
 		buf_add_char(&s->out, '\n');

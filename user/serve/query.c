@@ -42,7 +42,7 @@ static int set_sort(struct query *q, const char *value, struct err *err)
 static int set_count(uint64_t *to, const char *name, const char *value, struct err *err)
 {
 	if (parse_u64(value, to) != 0)
-		return err_set(err, -EINVAL, "%s: no number; write a whole number such as %s=20", name, name);
+		return err_set(err, -EINVAL, "%s: \"%.40s\" is no whole number; write one such as 20", name, value);
 	return 0;
 }
 
@@ -51,7 +51,8 @@ static int set_interval(struct query *q, const char *value, struct err *err)
 	uint64_t ns;
 
 	if (parse_duration_ns(value, &ns) != 0 || ns < SHORTEST_NS || ns > LONGEST_NS)
-		return err_set(err, -EINVAL, "interval: no duration from 10ms to 1h; write one such as interval=500ms");
+		return err_set(err, -EINVAL,
+			       "interval: \"%.40s\" is no duration from 10ms to 1h; write one such as 500ms", value);
 	q->interval_ns = ns;
 	return 0;
 }
@@ -59,7 +60,8 @@ static int set_interval(struct query *q, const char *value, struct err *err)
 static int set_below(struct query *q, const char *value, struct err *err)
 {
 	if (value[0] != '/')
-		return err_set(err, -EINVAL, "below: no path of a cgroup; write one such as below=/system.slice");
+		return err_set(err, -EINVAL, "below: \"%.40s\" is no path of a cgroup; write one such as /system.slice",
+			       value);
 	q->below = value;
 	return 0;
 }
@@ -69,7 +71,8 @@ static int set_step(struct query *q, const char *value, struct err *err)
 	uint64_t ns;
 
 	if (parse_duration_ns(value, &ns) != 0 || ns < NS_PER_S || ns > STEP_MAX_NS)
-		return err_set(err, -EINVAL, "step: no duration from 1s to 366d; write one such as step=1m");
+		return err_set(err, -EINVAL, "step: \"%.40s\" is no duration from 1s to 366d; write one such as 1m",
+			       value);
 	q->step_ns = ns;
 	return 0;
 }
@@ -77,21 +80,27 @@ static int set_step(struct query *q, const char *value, struct err *err)
 static int set_time(int64_t *to, const char *name, const char *value, const struct query *q, struct err *err)
 {
 	if (instant_parse(value, q->now_ns, to) != 0)
-		return err_set(err, -EINVAL, "%s: no time; write Unix seconds, 2026-01-31T12:00:00Z or -1h", name);
+		return err_set(err, -EINVAL,
+			       "%s: \"%.40s\" is no time; write Unix seconds, 2026-01-31T12:00:00Z or -1h", name,
+			       value);
 	return 0;
 }
 
 static int set_trace(struct query *q, const char *value, struct err *err)
 {
 	q->trace = value;
-	return trace_uuid_ok(value) ? 0 :
-				      err_set(err, -EINVAL, "trace: no uuid; take one of those that /v1/spans tells");
+	return trace_uuid_ok(value) ?
+		       0 :
+		       err_set(err, -EINVAL, "trace: \"%.40s\" is no uuid of a trace; take one from a list of traces",
+			       value);
 }
 
 static int set_job(struct query *q, const char *value, struct err *err)
 {
 	q->job = value;
-	return job_id_ok(value) ? 0 : err_set(err, -EINVAL, "job: no number of a job; write one such as job=4711");
+	return job_id_ok(value) ?
+		       0 :
+		       err_set(err, -EINVAL, "job: \"%.40s\" is no number of a job; write one such as 4711", value);
 }
 
 static int set(struct query *q, const char *name, const char *value, struct err *err)
@@ -116,7 +125,8 @@ static int set(struct query *q, const char *name, const char *value, struct err 
 		q->cgroup = value;
 		return value[0] == '/' ?
 			       0 :
-			       err_set(err, -EINVAL, "cgroup: no path; write one such as cgroup=/system.slice");
+			       err_set(err, -EINVAL, "cgroup: \"%.40s\" is no path; write one such as /system.slice",
+				       value);
 	}
 	if (strcmp(name, "job") == 0)
 		return set_job(q, value, err);

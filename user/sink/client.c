@@ -67,7 +67,7 @@ static void client_retry(struct client *c, const char *why)
 		c->gave_up = true;
 		pthread_mutex_unlock(&c->s.lock);
 	}
-	sink_failed(&c->s, why);
+	sink_failed(&c->s, 0, why);
 	if (c->draining) /* the last try */
 		sink_state(&c->s, false, "%.90s: %.60s", c->where, why);
 	else

@@ -172,19 +172,24 @@ static void disk_say(struct disk *d, int rc)
 		sink_state(&d->s, true, "writing %.120s", name);
 		return;
 	}
-	sink_failed(&d->s, rc == -ECANCELED ? "its reader is too slow" : strerrordesc_np(-rc));
-	sink_state(&d->s, false, "%.80s: %s; documents are dropped until it takes them", name, strerrordesc_np(-rc));
+	if (rc == -ECANCELED) {
+		sink_failed(&d->s, 0, "its reader is too slow");
+		sink_state(&d->s, false, "%.80s: its reader is too slow; let it read faster", name);
+		return;
+	}
+	sink_failed(&d->s, rc, strerrordesc_np(-rc));
+	sink_state(&d->s, false, "%.60s: %s; %s", name, strerrordesc_np(-rc), err_write_remedy(rc));
 }
 
 /* Some file systems report only at close() that they could not store data. */
 static void disk_shut(struct disk *d)
 {
-	int rc = close(d->fd) == 0 || errno == EINTR || errno == EBADF ? 0 : errno;
+	int rc = close(d->fd) == 0 || errno == EINTR || errno == EBADF ? 0 : -errno;
 
 	d->fd = -1;
 	if (!rc)
 		return;
-	sink_failed(&d->s, strerrordesc_np(rc));
+	sink_failed(&d->s, rc, strerrordesc_np(-rc));
 	pthread_mutex_lock(&d->s.lock);
 	d->s.stats.dropped_documents++; /* at least one */
 	pthread_mutex_unlock(&d->s.lock);

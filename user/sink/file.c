@@ -28,27 +28,9 @@ int disk_open_file(const char *path, bool truncate)
 
 static const char *remedy(int rc)
 {
-	switch (rc) {
-	case -ENOENT:
-	case -ENOTDIR:
-		return "create the directory first";
-	case -EISDIR:
-		return "name a file in it";
-	case -EACCES:
-	case -EPERM:
-		return "give the agent's user write permission there";
-	case -EROFS:
-		return "choose a place that can be written";
-	case -ENXIO:
+	if (rc == -ENXIO)
 		return "start the FIFO's reader first";
-	case -ENOTSUP:
-		return "name a file, not a block device";
-	case -ENOSPC:
-	case -EDQUOT:
-		return "make room";
-	default:
-		return "choose another place";
-	}
+	return rc == -ENOTSUP ? "name a file, not a block device" : err_write_remedy(rc);
 }
 
 static int file_open(const struct sink_url *u, const struct sink_options *o, struct loop *loop, struct sink **ret,
@@ -67,8 +49,6 @@ static int file_open(const struct sink_url *u, const struct sink_options *o, str
 	return 0;
 }
 
-const struct sink_ops sink_file = { .scheme = "file",
-				    .open = file_open,
-				    .wake = disk_wake,
-				    .close = disk_close,
-				    .remedy = "free space there, or write elsewhere" };
+const struct sink_ops sink_file = {
+	.scheme = "file", .open = file_open, .wake = disk_wake, .close = disk_close, .remedy = "write elsewhere"
+};

@@ -63,7 +63,7 @@ void sink_count(struct sink *s, const struct doc *d, enum sink_end_of end);
 /* Ends a document of a single-peer sink: frees its room, counts it, drops the reference. */
 void sink_done(struct sink *s, struct doc *d, enum sink_end_of end);
 /* Records a failure that makes documents wait or be lost, as stats.why. */
-void sink_failed(struct sink *s, const char *why);
+void sink_failed(struct sink *s, int error, const char *why);
 /* Sets stats.up and the state line. */
 void sink_state(struct sink *s, bool up, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Waits on `changed`. Call with the lock held. False when the deadline has passed. */

@@ -21,7 +21,7 @@ static int null_open(const struct sink_url *u, const struct sink_options *o, str
 			null_close(s, 0);
 		return err_set(err, -ENOMEM, "output \"%s\": out of memory; free some", u->text);
 	}
-	sink_state(s, true, "what comes is thrown away");
+	sink_state(s, true, "every document is thrown away");
 	*ret = s;
 	return 0;
 }

@@ -220,7 +220,7 @@ static void guest_offer(struct guest *g, struct doc *d)
 	}
 	server_count(v, 0, d, SINK_DROPPED);
 	v->slow++;
-	sink_failed(&v->s, "a client was too slow");
+	sink_failed(&v->s, 0, "a client was too slow");
 	guest_leave(g, SINK_DROPPED);
 	server_say(v, NULL);
 }
@@ -275,7 +275,7 @@ static void server_end(void *arg)
 	struct event *all[] = { v->acceptor, v->submitted, v->pause };
 
 	if (v->guests && v->s.stats.queued)
-		sink_failed(&v->s, "a client was too slow");
+		sink_failed(&v->s, 0, "a client was too slow");
 	while (v->guests)
 		guest_leave(v->guests, SINK_DROPPED);
 	for (unsigned i = 0; i < 3; i++)

@@ -85,8 +85,10 @@ void sink_fini(struct sink *s)
 /* With the lock held. */
 static int sink_refuse(struct sink *s, size_t len)
 {
-	if (s->stats.up)
+	if (s->stats.up) {
 		snprintf(s->stats.why, sizeof(s->stats.why), "its reader is too slow");
+		s->stats.error = 0;
+	}
 	s->stats.dropped_documents++;
 	s->stats.dropped_bytes += len;
 	pthread_mutex_unlock(&s->lock);
@@ -233,9 +235,10 @@ void sink_done(struct sink *s, struct doc *d, enum sink_end_of end)
 	doc_unref(d);
 }
 
-void sink_failed(struct sink *s, const char *why)
+void sink_failed(struct sink *s, int error, const char *why)
 {
 	pthread_mutex_lock(&s->lock);
+	s->stats.error = error;
 	snprintf(s->stats.why, sizeof(s->stats.why), "%s", why);
 	pthread_mutex_unlock(&s->lock);
 }

@@ -27,6 +27,7 @@ struct sink_stats {
 	bool up;
 	char state[160]; /* "connected to 127.0.0.1:9080", "refused, next try in 4 s" */
 	char why[64]; /* the last failure: "No space left on device"; "" = none so far */
+	int error; /* its negative errno; 0 = it has none */
 };
 
 struct sink_options {
@@ -62,7 +63,8 @@ int sink_set_preamble(struct sink *s, const void *data, size_t len);
  * does not explain. */
 int sink_restart(struct sink *s, const void *preamble, size_t len);
 void sink_get_stats(struct sink *s, struct sink_stats *ret); /* any thread */
-/* The remedy against loss of documents, for the user: "free space there or write elsewhere". */
+/* The remedy against loss of documents, for the user: "start its reader first". A failure with an errno has a
+ * better one (err_write_remedy). */
 const char *sink_remedy(const struct sink *s);
 /* Waits up to timeout_ns for the queue to drain, then closes. NULL accepted. Must not run on the loop's thread. */
 void sink_close(struct sink *s, uint64_t timeout_ns);

@@ -27,8 +27,6 @@ static int stdout_open(const struct sink_url *u, const struct sink_options *o, s
 	return 0;
 }
 
-const struct sink_ops sink_stdout = { .scheme = "stdout",
-				      .open = stdout_open,
-				      .wake = disk_wake,
-				      .close = disk_close,
-				      .remedy = "free space there, or write elsewhere" };
+const struct sink_ops sink_stdout = {
+	.scheme = "stdout", .open = stdout_open, .wake = disk_wake, .close = disk_close, .remedy = "write elsewhere"
+};

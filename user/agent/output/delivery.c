@@ -7,6 +7,7 @@
 #include <zlib.h>
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/thread.h"
 #include "delivery.h"
 
@@ -241,7 +242,9 @@ int delivery_begin(struct delivery *d, const struct spool_options *o, const char
 	if (!rc)
 		rc = thread_start(&d->sender, thread, 0, sender, d);
 	d->sending = d->writing && !rc;
-	return rc ? err_set(err, rc, "output %s: no thread: %s; raise the limit of tasks", d->to, strerror(-rc)) : 0;
+	return rc ? err_set(err, rc, "output %.*s: no thread: %s; raise the limit of tasks", TEXT_SUBJECT(d->to),
+			    strerror(-rc)) :
+		    0;
 }
 
 void delivery_end(struct delivery *d)
@@ -320,7 +323,7 @@ static const char *spool_remedy(int rc)
 {
 	if (!rc || rc == -EMSGSIZE)
 		return "raise spool-size";
-	return rc == -ENOSPC || rc == -EDQUOT ? "make room on its disk" : "look for that disk in the kernel's log";
+	return err_write_remedy(rc);
 }
 
 static void say_spool(struct delivery *d)
@@ -329,16 +332,18 @@ static void say_spool(struct delivery *d)
 
 	spool_get_stats(d->spool, &st);
 	if (st.dropped_full != d->said_spool.dropped_full)
-		log_warn("output %s: %llu %s dropped so far: %s; %s", d->to, (unsigned long long)st.dropped_full,
-			 d->what, st.error ? strerrordesc_np(-st.error) : "the spool is full", spool_remedy(st.error));
+		log_warn("output %.*s: %llu %s dropped so far: %s; %s", TEXT_SUBJECT(d->to),
+			 (unsigned long long)st.dropped_full, d->what,
+			 st.error ? strerrordesc_np(-st.error) : "the spool is full", spool_remedy(st.error));
 	if (st.sync_error && !d->said_spool.sync_error)
-		log_warn("output %s: the disk of the spool did not take it: %s; a power failure now would lose %s; %s",
-			 d->to, strerrordesc_np(-st.sync_error), d->what, spool_remedy(st.sync_error));
+		log_warn(
+			"output %.*s: the disk of the spool did not take it: %s; a power failure now would lose %s; %s",
+			TEXT_SUBJECT(d->to), strerrordesc_np(-st.sync_error), d->what, spool_remedy(st.sync_error));
 	if (st.dropped_old != d->said_spool.dropped_old)
-		log_warn("output %s: %llu %s dropped so far: older than spool-age", d->to,
+		log_warn("output %.*s: %llu %s dropped so far: older than spool-age", TEXT_SUBJECT(d->to),
 			 (unsigned long long)st.dropped_old, d->what);
 	if (st.damaged_bytes != d->said_spool.damaged_bytes)
-		log_warn("output %s: %llu bytes of the spool are damaged and were read over", d->to,
+		log_warn("output %.*s: %llu bytes of the spool are damaged and were read over", TEXT_SUBJECT(d->to),
 			 (unsigned long long)st.damaged_bytes);
 	d->said_spool = st;
 }
@@ -350,9 +355,9 @@ static void say_energy(struct delivery *d, uint64_t here_mj)
 
 	if (mj != d->said_mj)
 		log_warn(
-			"output %s: %llu.%03llu J were measured in the times of the documents dropped so far; later ones "
+			"output %.*s: %llu.%03llu J were measured in the times of the documents dropped so far; later ones "
 			"hold their sum",
-			d->to, (unsigned long long)(mj / 1000), (unsigned long long)(mj % 1000));
+			TEXT_SUBJECT(d->to), (unsigned long long)(mj / 1000), (unsigned long long)(mj % 1000));
 	d->said_mj = mj;
 }
 
@@ -366,24 +371,25 @@ void delivery_say(struct delivery *d)
 	if (d->spool)
 		say_spool(d);
 	if (strcmp(f.state, d->said.state) != 0 && *f.state)
-		log_msg(f.failures ? LOG_LVL_WARN : LOG_LVL_INFO, "output %s: %s", d->to, f.state);
+		log_msg(f.failures ? LOG_LVL_WARN : LOG_LVL_INFO, "output %.*s: %s", TEXT_SUBJECT(d->to), f.state);
 	if (f.refused != d->said.refused)
-		log_warn("output %s: %llu %s refused by %s so far and dropped", d->to, (unsigned long long)f.refused,
-			 d->what, d->server);
+		log_warn("output %.*s: %llu %s refused by %s so far and dropped", TEXT_SUBJECT(d->to),
+			 (unsigned long long)f.refused, d->what, d->server);
 	if (f.refused_items != d->said.refused_items)
-		log_warn("output %s: %llu %s refused by %s so far and dropped, the rest arrived; the last: %s", d->to,
-			 (unsigned long long)f.refused_items, d->items, d->server, f.refused_item);
+		log_warn("output %.*s: %llu %s refused by %s so far and dropped, the rest arrived; the last: %s",
+			 TEXT_SUBJECT(d->to), (unsigned long long)f.refused_items, d->items, d->server, f.refused_item);
 	if (strcmp(f.answer, d->said.answer) != 0)
-		log_warn("output %s: %s", d->to, f.answer);
+		log_warn("output %.*s: %s", TEXT_SUBJECT(d->to), f.answer);
 	if (f.withheld != d->said.withheld)
-		log_warn("output %s: %llu %s that waited on disk are not sent: their cgroups are not selected any more",
-			 d->to, (unsigned long long)f.withheld, d->what);
+		log_warn(
+			"output %.*s: %llu %s that waited on disk are not sent: their cgroups are not selected any more",
+			TEXT_SUBJECT(d->to), (unsigned long long)f.withheld, d->what);
 	if (f.unfit != d->said.unfit)
-		log_warn("output %s: %llu %s could not be encoded so far: %s", d->to, (unsigned long long)f.unfit,
-			 d->what, f.state);
+		log_warn("output %.*s: %llu %s could not be encoded so far: %s", TEXT_SUBJECT(d->to),
+			 (unsigned long long)f.unfit, d->what, f.state);
 	say_energy(d, f.dropped_mj);
 	if (f.dropped_queue != d->said.dropped_queue)
-		log_warn("output %s: %llu %s dropped so far: the disk of the spool is too slow", d->to,
+		log_warn("output %.*s: %llu %s dropped so far: the disk of the spool is too slow", TEXT_SUBJECT(d->to),
 			 (unsigned long long)f.dropped_queue, d->what);
 	d->said = f;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "csv_files.h"
 #include "model/event_find.h"
 #include "output.h"
@@ -104,7 +105,7 @@ static int open_encoder(struct output_part *p, const struct output_config *oc, c
 		return rc;
 	rc = p->ops->preamble(p->encoder, s, &p->text);
 	if (rc || p->text.failed)
-		return err_set(err, rc ? rc : -ENOMEM, "output %s: %s; free memory", oc->to,
+		return err_set(err, rc ? rc : -ENOMEM, "output %.*s: %s; free memory", TEXT_SUBJECT(oc->to),
 			       strerror(rc ? -rc : ENOMEM));
 	return 0;
 }
@@ -132,7 +133,7 @@ static int open_sink(struct output *o, unsigned i, struct loop *loop, struct err
 	if (rc || !p->text.len)
 		return rc;
 	rc = sink_set_preamble(p->sink, p->text.data, p->text.len); /* the text holds only the preamble yet */
-	return rc ? err_set(err, rc, "output %s: out of memory; free memory", oc->to) : 0;
+	return rc ? err_set(err, rc, "output %.*s: out of memory; free memory", TEXT_SUBJECT(oc->to)) : 0;
 }
 
 /* Makes the directory of the CSV files, and in it that of this set if the files there cannot be continued. It
@@ -161,7 +162,7 @@ static int make_directory(struct output *o, int64_t first_real_ns, struct err *e
 	csv_set_suffix(suffix, o->csv_set);
 	snprintf(path, sizeof(path), "%s%s", u.path, suffix);
 	mkdir(path, 0755);
-	log_warn("output %s: %s; the files of this run are in %s", o->config.to, set.why, path);
+	log_warn("output %.*s: %s; the files of this run are in %s", TEXT_SUBJECT(o->config.to), set.why, path);
 	return 0;
 }
 
@@ -203,8 +204,8 @@ static int check_metrics(const struct output_config *oc, const struct output_con
 		if (is ? is_counted(is + 1, events) :
 			 is_counted(name, events) || event_is_cycles(name) || event_is_misses(name))
 			continue;
-		return err_set(err, -EINVAL, "output %s: metrics: %s is not counted; add it to events.core", oc->to,
-			       is ? is + 1 : name);
+		return err_set(err, -EINVAL, "output %.*s: metrics: %s is not counted; add it to events.core",
+			       TEXT_SUBJECT(oc->to), is ? is + 1 : name);
 	}
 	return 0;
 }
@@ -215,12 +216,12 @@ static int check_replay(const struct output_config *oc, bool replays, struct err
 	if (!replays && oc->waits)
 		return err_set(
 			err, -EINVAL,
-			"output %s: wait: an agent measures whether or not somebody reads; it belongs to --replay",
-			oc->to);
+			"output %.*s: wait: an agent measures whether or not somebody reads; it belongs to --replay",
+			TEXT_SUBJECT(oc->to));
 	if (replays && format_of(oc)->traces)
 		return err_set(err, -EINVAL,
-			       "output %s: a recording has no traces; replay it to another format than %s", oc->to,
-			       oc->format);
+			       "output %.*s: a recording has no traces; replay it to another format than %s",
+			       TEXT_SUBJECT(oc->to), oc->format);
 	return 0;
 }
 
@@ -232,7 +233,7 @@ static void say_notes(const struct output *o)
 		const char *note;
 
 		for (unsigned n = 0; p->ops && p->ops->note && (note = p->ops->note(p->encoder, n)); n++)
-			log_warn("output %s: %s", o->config.to, note);
+			log_warn("output %.*s: %s", TEXT_SUBJECT(o->config.to), note);
 	}
 }
 
@@ -312,7 +313,7 @@ int output_open(const struct output_config *oc, const struct output_context *c, 
 	int rc;
 
 	if (!o)
-		return err_set(err, -ENOMEM, "output %s: out of memory", oc->to);
+		return err_set(err, -ENOMEM, "output %.*s: out of memory", TEXT_SUBJECT(oc->to));
 	o->config = *oc;
 	rc = open_at(o, c, err);
 	if (rc)
@@ -331,11 +332,11 @@ int output_open_at(const struct output_config *oc, const struct output_context *
 	if (output_place(oc->to) != PLACE_COLLECTOR &&
 	    (oc->queue_bytes != place->config.queue_bytes || oc->max_clients != place->config.max_clients))
 		return err_set(err, -EBUSY,
-			       "output %s: queue and max-clients cannot change while it listens; restart jouled",
-			       oc->to);
+			       "output %.*s: queue and max-clients cannot change while it listens; restart jouled",
+			       TEXT_SUBJECT(oc->to));
 	o = calloc(1, sizeof(*o));
 	if (!o)
-		return err_set(err, -ENOMEM, "output %s: out of memory", oc->to);
+		return err_set(err, -ENOMEM, "output %.*s: out of memory", TEXT_SUBJECT(oc->to));
 	o->config = *oc;
 	o->place = place;
 	place->heir = o;
@@ -355,7 +356,8 @@ void output_move_in(struct output *o)
 	if (o->zico || o->push)
 		return; /* happens when the other output is closed */
 	if (sink_restart(from->sink, to->text.data, to->text.len) != 0)
-		log_error("output %s: out of memory: its readers get reports without their header", o->config.to);
+		log_error("output %.*s: out of memory: its readers get reports without their header",
+			  TEXT_SUBJECT(o->config.to));
 	to->sink = from->sink;
 	to->said = from->said;
 	to->unmade = from->unmade;
@@ -374,7 +376,7 @@ static int check_encoder(const struct output_config *oc, const struct machine_co
 	int rc;
 
 	if (!s)
-		return err_set(err, -ENOMEM, "output %s: out of memory", oc->to);
+		return err_set(err, -ENOMEM, "output %.*s: out of memory", TEXT_SUBJECT(oc->to));
 	snprintf(s->sensor, sizeof(s->sensor), "%s", m->sensor);
 	for (unsigned k = 0; k < 2; k++) {
 		struct event_set *set = k ? &s->core : &s->msr;
@@ -420,16 +422,16 @@ static void say_encoder(const struct output *o, struct output_part *p)
 	atomic_store_explicit(&p->withheld_rows, st->withheld_rows, memory_order_relaxed);
 	atomic_store_explicit(&p->folded_rows, st->folded_rows, memory_order_relaxed);
 	if (worth_telling(&p->told.withheld_ticks, st->withheld_ticks))
-		log_warn("output %s: %llu reports withheld: %s", o->config.to, (unsigned long long)st->withheld_ticks,
-			 st->reason);
+		log_warn("output %.*s: %llu reports withheld: %s", TEXT_SUBJECT(o->config.to),
+			 (unsigned long long)st->withheld_ticks, st->reason);
 	else if (worth_telling(&p->told.withheld_rows, st->withheld_rows))
-		log_warn("output %s: %llu rows withheld: %s", o->config.to, (unsigned long long)st->withheld_rows,
-			 st->reason);
+		log_warn("output %.*s: %llu rows withheld: %s", TEXT_SUBJECT(o->config.to),
+			 (unsigned long long)st->withheld_rows, st->reason);
 	if (worth_telling(&p->told.renamed_rows, st->renamed_rows))
-		log_warn("output %s: %llu rows renamed: the format or its readers cannot take their cgroups' names",
-			 o->config.to, (unsigned long long)st->renamed_rows);
+		log_warn("output %.*s: %llu rows renamed: the format or its readers cannot take their cgroups' names",
+			 TEXT_SUBJECT(o->config.to), (unsigned long long)st->renamed_rows);
 	if (worth_telling(&p->told.folded_rows, st->folded_rows))
-		log_warn("output %s: %llu rows folded: the format has no room for more", o->config.to,
+		log_warn("output %.*s: %llu rows folded: the format has no room for more", TEXT_SUBJECT(o->config.to),
 			 (unsigned long long)st->folded_rows);
 }
 
@@ -458,7 +460,8 @@ static void send_part(struct output *o, struct output_part *p, const struct snap
 	rc = p->ops->encode(p->encoder, s, shown, &p->text);
 	if (rc || p->text.failed) {
 		p->unmade++;
-		log_warn("output %s: a report could not be made: %s", o->config.to, strerror(rc ? -rc : ENOMEM));
+		log_warn("output %.*s: a report could not be made: %s", TEXT_SUBJECT(o->config.to),
+			 strerror(rc ? -rc : ENOMEM));
 	} else if (p->text.len && o->push) {
 		push_output_submit(o->push, p->text.data, p->text.len, energy_of(s)); /* it counts what it drops */
 	} else if (p->text.len) {
@@ -473,7 +476,7 @@ void output_send(struct output *o, const struct snapshot *s)
 	const bool *shown = globs->n ? selection_of(&o->selection, s, globs->v, globs->n) : NULL;
 
 	if (globs->n && !shown) {
-		log_warn("output %s: a report could not be made: %s", o->config.to, strerror(ENOMEM));
+		log_warn("output %.*s: a report could not be made: %s", TEXT_SUBJECT(o->config.to), strerror(ENOMEM));
 		o->parts[0].unmade++;
 		return;
 	}
@@ -542,15 +545,13 @@ void output_state(struct output *o, char *dst, size_t size)
 static void say_state(const struct output *o, struct output_part *p, const struct sink_stats *st)
 {
 	const char *to = o->config.to;
-	size_t len = strlen(to);
-	int shown = (int)(len && to[len - 1] == ':' ? len - 1 : len); /* stdout: and null: */
 
 	if (st->up && p->said_away)
-		log_warn("output %.*s: %s", shown, to, st->state);
+		log_warn("output %.*s: %s", TEXT_SUBJECT(to), st->state);
 	else if (st->up && !p->said.up)
-		log_info("output %.*s: %s", shown, to, st->state);
+		log_info("output %.*s: %s", TEXT_SUBJECT(to), st->state);
 	else if (!st->up && *st->state && !p->said_away)
-		log_warn("output %.*s: %s", shown, to, st->state);
+		log_warn("output %.*s: %s", TEXT_SUBJECT(to), st->state);
 	p->said_away = !st->up && *st->state;
 }
 
@@ -570,7 +571,7 @@ void output_say(struct output *o)
 		say_state(o, p, &st);
 		/* documents of a client that left on its own are not lost */
 		if (st.dropped_documents - st.left_documents != p->said.dropped_documents - p->said.left_documents)
-			log_warn("output %s: %llu documents dropped so far: %s", o->config.to,
+			log_warn("output %.*s: %llu documents dropped so far: %s", TEXT_SUBJECT(o->config.to),
 				 (unsigned long long)(st.dropped_documents - st.left_documents),
 				 *st.why ? st.why : "the reader is too slow");
 		p->said = st;
@@ -586,14 +587,15 @@ static uint64_t say_lost(const struct output *o, const struct sink_stats *st, ui
 	uint64_t all = lost + st->documents + st->left_documents;
 
 	if (lost)
-		log_error("output %s: %llu of %llu documents lost: %s; %s", o->config.to, (unsigned long long)lost,
-			  (unsigned long long)all,
+		log_error("output %.*s: %llu of %llu documents lost: %s; %s", TEXT_SUBJECT(o->config.to),
+			  (unsigned long long)lost, (unsigned long long)all,
 			  unmade == lost ? "out of memory" :
 			  early          ? "no client came" :
 			  *st->why       ? st->why :
 					   "the reader is too slow",
 			  unmade == lost ? "free some" :
 			  early          ? "start it first, or wait longer with wait=" :
+			  st->error      ? err_write_remedy(st->error) :
 					   remedy);
 	return lost;
 }
@@ -652,8 +654,8 @@ uint64_t output_close(struct output *o)
 	if (unmet && !lost) {
 		/* there were no documents, or none were made without a client */
 		log_error(
-			"output %s: no reader has come, and nothing was sent; start it first, or wait longer with wait=",
-			o->config.to);
+			"output %.*s: no reader has come, and nothing was sent; start it first, or wait longer with wait=",
+			TEXT_SUBJECT(o->config.to));
 		lost++;
 	}
 	output_guests_close(o->guests);

@@ -60,12 +60,12 @@ static int fits(const struct output_config *oc, const char *what, const char *te
 
 	if (text && !is_utf8(text))
 		return err_set(err, -EINVAL,
-			       "output %s: %s \"%s\" is no UTF-8; a registration is JSON, write it in UTF-8", oc->to,
-			       what, text_escape(shown, sizeof(shown), text));
+			       "output %.*s: %s \"%s\" is no UTF-8; a registration is JSON, write it in UTF-8",
+			       TEXT_SUBJECT(oc->to), what, text_escape(shown, sizeof(shown), text));
 	if (text && max && strlen(text) > max)
 		return err_set(err, -EINVAL,
-			       "output %s: %s \"%s...\" has %zu bytes, of which collectors store %u; shorten it",
-			       oc->to, what, text_escape(shown, 40, text), strlen(text), max);
+			       "output %.*s: %s \"%s...\" has %zu bytes, of which collectors store %u; shorten it",
+			       TEXT_SUBJECT(oc->to), what, text_escape(shown, 40, text), strlen(text), max);
 	return 0;
 }
 

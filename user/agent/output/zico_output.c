@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/http/http_client.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "zico_output.h"
 
 #define CLOSE_NS (20 * NS_PER_MS)
@@ -115,7 +116,7 @@ int zico_output_open(const struct output_config *oc, const struct output_context
 	int rc = check_options(oc, c->schema->sensor, err);
 
 	if (!rc && !(z = make(oc, c)))
-		rc = err_set(err, -ENOMEM, "output %s: out of memory; free some", oc->to);
+		rc = err_set(err, -ENOMEM, "output %.*s: out of memory; free some", TEXT_SUBJECT(oc->to));
 	if (!rc)
 		rc = to_collector(oc->to) ? zico_deliver_open(z, oc, err) : open_sink(z, oc, c->loop, err);
 	if (rc)
@@ -134,7 +135,7 @@ int zico_output_prepare(const struct output_config *oc, const struct output_cont
 	int rc = check_options(oc, c->schema->sensor, err);
 
 	if (!rc && !(z = make(oc, c)))
-		rc = err_set(err, -ENOMEM, "output %s: out of memory; free some", oc->to);
+		rc = err_set(err, -ENOMEM, "output %.*s: out of memory; free some", TEXT_SUBJECT(oc->to));
 	if (!rc)
 		rc = zico_deliver_check(z, oc, err);
 	if (rc) {
@@ -150,7 +151,7 @@ void zico_output_begin(struct zico_output *z, const struct output_config *oc)
 	struct err err = { 0 };
 
 	if (zico_deliver_open(z, oc, &err) != 0)
-		log_error("output %s: nothing is sent: %s", z->d.to, err.text);
+		log_error("output %.*s: nothing is sent: %s", TEXT_SUBJECT(z->d.to), err.text);
 }
 
 static int submit_document(struct zico_output *z, const struct trace *t)
@@ -222,10 +223,10 @@ static void say_sink(struct zico_output *z)
 
 	sink_get_stats(z->sink, &st);
 	if (st.up != z->told.up && *st.state)
-		log_info("output %s: %s", z->d.to, st.state);
+		log_info("output %.*s: %s", TEXT_SUBJECT(z->d.to), st.state);
 	if (st.dropped_documents != z->told.dropped_documents)
-		log_warn("output %s: %llu traces dropped so far: %s", z->d.to, (unsigned long long)st.dropped_documents,
-			 *st.why ? st.why : "the reader is too slow");
+		log_warn("output %.*s: %llu traces dropped so far: %s", TEXT_SUBJECT(z->d.to),
+			 (unsigned long long)st.dropped_documents, *st.why ? st.why : "the reader is too slow");
 	z->told = st;
 }
 
@@ -308,7 +309,7 @@ static int open_client(struct zico_output *z, const struct output_config *oc, co
 	int n = attrs_of(oc, z, attrs, copies), rc;
 
 	o.n_attrs = n > 0 ? (unsigned)n : 0;
-	rc = n < 0 ? err_set(err, n, "output %s: out of memory; free some", oc->to) :
+	rc = n < 0 ? err_set(err, n, "output %.*s: out of memory; free some", TEXT_SUBJECT(oc->to)) :
 		     zico_client_new(&o, &z->client, err);
 	for (unsigned i = 0; i < ATTRS_MAX; i++)
 		free(copies[i]);
@@ -341,7 +342,7 @@ static int zico_deliver_open(struct zico_output *z, const struct output_config *
 	z->sending = zico_sending_new(z);
 	z->d.arg = z->sending;
 	rc = z->sending ? open_client(z, oc, name, identity, err) :
-			  err_set(err, -ENOMEM, "output %s: out of memory; free some", oc->to);
+			  err_set(err, -ENOMEM, "output %.*s: out of memory; free some", TEXT_SUBJECT(oc->to));
 	return rc ? rc : delivery_begin(&z->d, &so, "jouled-zico", err);
 }
 

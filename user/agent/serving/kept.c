@@ -97,7 +97,7 @@ void kept_say(struct kept *k)
 	if (strcmp(f.state, k->state) == 0)
 		return;
 	if (strcmp(f.state, "ok") != 0)
-		log_warn("history %s: %s; points are lost until it is mended", f.path, f.reason);
+		log_warn("history %s: points are lost: %s", f.path, f.reason);
 	else if (k->state[0])
 		log_warn("history %s: works again%s%s", f.path, f.reason[0] ? ": " : "", f.reason);
 	snprintf(k->state, sizeof(k->state), "%s", f.state);
@@ -114,10 +114,9 @@ uint64_t kept_stop(struct kept *k)
 	history_figures(k->history, &f);
 	lost = f.lost_intervals + f.queued;
 	if (lost)
-		log_error(
-			"history %s: %llu of %llu intervals lost: %s; free space there or write elsewhere (history: { path: FILE })",
-			f.path, (unsigned long long)lost, (unsigned long long)(f.written + lost),
-			*f.reason ? f.reason : "the disk was too slow");
+		log_error("history %s: %llu of %llu intervals lost: %s", f.path, (unsigned long long)lost,
+			  (unsigned long long)(f.written + lost),
+			  *f.reason ? f.reason : "the disk was too slow; write elsewhere (history: { path: FILE })");
 	return lost;
 }
 

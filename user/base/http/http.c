@@ -251,7 +251,7 @@ static void *on_uri(void *arg, const char *uri, struct MHD_Connection *conn)
 	p->wrong = wrong_escape(uri);
 	p->status = MHD_HTTP_BAD_REQUEST;
 	if (len > HTTP_TARGET_MAX) {
-		p->wrong = "longer than 4096 bytes; ask for less";
+		p->wrong = "longer than 4096 bytes; shorten its path or pattern";
 		p->status = MHD_HTTP_URI_TOO_LONG;
 	}
 	return p;

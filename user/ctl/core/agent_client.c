@@ -33,9 +33,9 @@ static const char *remedy(int rc)
 {
 	switch (rc) {
 	case -ENOENT:
-		return "is jouled running? Start it (systemctl start jouled), or name its socket with --socket";
+		return "is jouled running? Start it (systemctl start jouled, or as root: jouled), or name its socket with --socket";
 	case -ECONNREFUSED:
-		return "the agent that made it has ended; start it again (systemctl start jouled)";
+		return "the agent that made it has ended; start it again (systemctl start jouled, or as root: jouled)";
 	case -EACCES:
 	case -EPERM:
 		return "become root, or join the socket's group (usually jouled) and log in again";

@@ -33,27 +33,27 @@ int put_file(const char *path, const struct buf *b, struct err *err)
 	int fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : STDOUT_FILENO, rc;
 
 	if (fd < 0)
-		return err_set(err, -errno, "%s: %s; name a file that can be written", path, strerrordesc_np(errno));
+		return err_write(err, -errno, path, NULL);
 	rc = put_all(fd, b->data, b->len);
 	if (path && close(fd) != 0 && !rc) {
 		rc = -errno;
 		lost = true;
 	}
-	return rc ? err_set(err, rc, "%s: %s: it is not complete; free space there, or write elsewhere",
-			    path ? path : "stdout", strerrordesc_np(-rc)) :
-		    0;
+	return rc ? err_write(err, rc, path ? path : "stdout", "it is not complete") : 0;
 }
 
 int put_end(int status, int if_lost)
 {
+	struct err err;
 	bool failed;
 
 	errno = 0;
 	failed = fflush(stdout) != 0 || ferror(stdout);
 	if (failed && errno == EPIPE)
 		return status;
-	if (failed && !lost)
-		log_error("stdout: %s: what was printed is not complete; free space there, or write elsewhere",
-			  errno ? strerrordesc_np(errno) : "a write failed");
+	if (failed && !lost) {
+		err_write(&err, -errno, "stdout", "what was printed is not complete");
+		log_error("%s", err.text);
+	}
 	return failed || lost ? if_lost : status;
 }

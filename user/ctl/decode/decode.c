@@ -24,7 +24,7 @@ int decode_write_failed(struct decoding *d, int rc)
 {
 	struct err err = { 0 };
 
-	err_set(&err, rc, "output: %s; make room, or mend its reader", strerrordesc_np(-rc));
+	err_write(&err, rc, "output", NULL);
 	return input_fail_as(d->in, &err);
 }
 

@@ -98,7 +98,7 @@ static ssize_t read_some(struct input *in, void *dst, size_t n)
 	ssize_t got;
 
 	if (rc)
-		return err_set(&in->failed, rc, "output: %s; make room, or mend the reader", strerrordesc_np(-rc));
+		return err_write(&in->failed, rc, "output", NULL);
 	do {
 		got = read(in->fd, dst, n);
 	} while (got < 0 && errno == EINTR);

@@ -26,8 +26,9 @@ static int write_samples(int dir_fd, const struct tree_table *t, unsigned power)
 	fputs(",timestamp,value\n", f);
 	for (size_t i = 0; i < t->n; i++)
 		fprintf(f, "%zu,%lld,%.0f\n", i, (long long)(t->t_ns[i] / 1000), tree_cell(t, i, power));
-	if (fflush(f) != 0 || ferror(f) || fsync(fd) != 0)
-		rc = -errno;
+	errno = 0; /* a write that failed earlier may have left none */
+	if (ferror(f) || fflush(f) != 0 || fsync(fd) != 0)
+		rc = errno ? -errno : -EIO;
 	fclose(f);
 	return !rc && renameat(dir_fd, "../samples.new", dir_fd, tree_table_file[TREE_SAMPLES]) != 0 ? -errno : rc;
 }
@@ -51,7 +52,7 @@ static int mend_samples(int dir_fd, struct err *err)
 	if (power >= 0 && t.n)
 		rc = write_samples(dir_fd, &t, (unsigned)power);
 	if (rc)
-		err_set(err, rc, "%s: %s; make room on that disk", tree_table_file[TREE_SAMPLES], strerror(-rc));
+		err_write(err, rc, tree_table_file[TREE_SAMPLES], NULL);
 	else
 		rc = power >= 0 && t.n;
 	tree_table_free(&t);
@@ -76,12 +77,32 @@ static json_t *load(int dir_fd)
 	return json_is_object(o) ? o : NULL;
 }
 
+static int replace_info(int dir_fd, const char *text)
+{
+	int fd = openat(dir_fd, "../system_info.json.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), rc = 0;
+	const size_t len = strlen(text);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = write(fd, text, len);
+	if (n < 0 || (size_t)n < len)
+		rc = n < 0 ? -errno : -ENOSPC;
+	if (!rc && fsync(fd) != 0)
+		rc = -errno;
+	if (close(fd) != 0 && !rc)
+		rc = -errno;
+	if (!rc && renameat(dir_fd, "../system_info.json.new", dir_fd, "system_info.json") != 0)
+		rc = -errno;
+	return rc;
+}
+
 /* Mends a repetition and marks it as recovered in system_info.json, so that a reader can leave it out. */
 static int record_info_mend(void *arg, int dir_fd, struct err *err)
 {
 	json_t *o = load(dir_fd);
 	char *text;
-	int fd = -1, rc = 0, made;
+	int rc, made;
 
 	if (!o)
 		return err_set(err, -EBADMSG,
@@ -96,15 +117,9 @@ static int record_info_mend(void *arg, int dir_fd, struct err *err)
 	json_object_set_new(o, "recovered", json_true());
 	text = json_dumps(o, JSON_ENSURE_ASCII | JSON_INDENT(2));
 	json_decref(o);
-	if (text)
-		fd = openat(dir_fd, "../system_info.json.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || fsync(fd) != 0 ||
-	    renameat(dir_fd, "../system_info.json.new", dir_fd, "system_info.json") != 0)
-		rc = err_set(err, -errno, "system_info.json: %s; make room on that disk", strerror(errno));
-	if (fd >= 0)
-		close(fd);
+	rc = text ? replace_info(dir_fd, text) : -ENOMEM;
 	free(text);
-	return rc;
+	return rc ? err_write(err, rc, "system_info.json", NULL) : 0;
 }
 
 /* Lists the missing files: "gpu-power.csv, total_power_samples.csv"; "" = no file is missing. */

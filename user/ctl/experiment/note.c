@@ -77,8 +77,7 @@ int record_note_make(const char *root, struct record_note *ret, struct err *err)
 		if (errno != EEXIST && errno != EWOULDBLOCK && errno != ENOENT)
 			break;
 	}
-	return err_set(err, -errno, "%.300s: limits cannot be noted there: %s; name another --root, or make room", root,
-		       strerror(errno));
+	return err_write(err, -errno, root, "limits cannot be noted there");
 }
 
 static void print(FILE *f, const struct guard_gpu *g)
@@ -103,9 +102,7 @@ int record_note_write(const struct record_note *n, const struct guard_state *s, 
 		rc = -errno;
 	if (!rc)
 		fsync(n->fd);
-	return rc ? err_set(err, rc, "%.300s: what the limits were cannot be noted: %s; nothing is set", n->path,
-			    strerror(-rc)) :
-		    0;
+	return rc ? err_write(err, rc, n->path, "what the limits were cannot be noted, so none is set") : 0;
 }
 
 int record_note_parse(const char *text, struct guard_state *ret)

@@ -173,7 +173,8 @@ static int report(const struct verb_call *call, const struct run_rounds *r, stru
 	series_free(&s);
 	if (!rc)
 		return status;
-	log_error("run: %s: %s; the figures are lost", output ? output : "stderr", strerrordesc_np(-rc));
+	err_write(&err, rc, output ? output : "stderr", "the figures are lost");
+	log_error("run: %s", err.text);
 	return FAILED;
 }
 
@@ -227,8 +228,7 @@ static int run_planned(const struct verb_call *call, struct run_rounds *r, struc
 	}
 
 	if (fd < 0)
-		rc = err_set(&err, -errno, "%.200s: %s; name another file", call->option[RUN_OPTION_OUTPUT],
-			     strerror(errno));
+		rc = err_write(&err, -errno, call->option[RUN_OPTION_OUTPUT], NULL);
 	if (!rc)
 		rc = run_gate_open(gate, &r->plan, &err);
 	if (!rc)
@@ -253,6 +253,7 @@ static int report_attached(const struct verb_call *call, const struct run_attach
 		.attached = &end->what, .text = "", .facts = &end->facts, .runs = &end->result, .n = 1
 	};
 	struct buf b = { 0 };
+	struct err err = { 0 };
 	int rc;
 
 	if (call->option[RUN_OPTION_JSON])
@@ -263,8 +264,10 @@ static int report_attached(const struct verb_call *call, const struct run_attach
 		run_write_text(&r, &b);
 	rc = b.failed ? -ENOMEM : put_all(fd, b.data, b.len);
 	buf_free(&b);
-	if (rc)
-		log_error("run: output: %s; the figures are lost", strerrordesc_np(-rc));
+	if (rc) {
+		err_write(&err, rc, "output", "the figures are lost");
+		log_error("run: %s", err.text);
+	}
 	return rc ? FAILED : CTL_OK;
 }
 
@@ -283,7 +286,9 @@ static int run_attached(const struct verb_call *call)
 	}
 	fd = open_output(call);
 	if (fd < 0)
-		log_error("run: %.200s: %s; name another file", call->option[RUN_OPTION_OUTPUT], strerror(errno));
+		err_write(&err, -errno, call->option[RUN_OPTION_OUTPUT], NULL);
+	if (fd < 0)
+		log_error("run: %s", err.text);
 	else if (run_attached_measure(&plan, &wish, &end, &err) != 0)
 		log_error("run: %s", err.text);
 	else

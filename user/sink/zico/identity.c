@@ -70,12 +70,16 @@ static int write_file(const char *path, const char *text)
 		return -errno;
 	if (fchmod(fd, 0600) != 0)
 		err = -errno;
-	n = err ? 0 : write(fd, text, len);
-	if (!err && (n < 0 || (size_t)n != len))
-		err = n < 0 ? -errno : -ENOSPC;
+	/* what a disk that fills up did not take is refused by the next write, with its cause */
+	for (size_t done = 0; !err && done < len; done += (size_t)n) {
+		n = write(fd, text + done, len - done);
+		if (n <= 0)
+			err = n ? -errno : -ENOSPC;
+	}
 	if (!err && fsync(fd) != 0)
 		err = -errno;
-	close(fd);
+	if (close(fd) != 0 && !err)
+		err = -errno;
 	return err;
 }
 

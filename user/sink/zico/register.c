@@ -92,9 +92,10 @@ static int take_registration(struct zico_client *c, struct err *err)
 		/* the failure is logged once. Delivery goes on, because that makes room on a full disk */
 		rc = zico_identity_save(c);
 		c->unsaved = rc != 0;
-		if (rc)
-			rc = err_set(err, -EAGAIN, "%s: %s; make room for the identity at the collector", c->state_file,
-				     strerror(-rc));
+		if (rc) {
+			err_write(err, rc, c->state_file, "the identity at the collector is not kept");
+			rc = -EAGAIN;
+		}
 	}
 	json_decref(j);
 	return rc;

@@ -282,7 +282,7 @@ int network_open(const struct hierarchy *h, const char *btf, unsigned max_cgroup
 			       "use hierarchy: v2 or set network: false");
 	n = calloc(1, sizeof(*n));
 	if (!n)
-		return err_set(err, -ENOMEM, "network: out of memory; free some or lower max-cgroups");
+		return err_set(err, -ENOMEM, "network: out of memory; free some, or lower cgroups.max");
 	bpf_log_begin();
 	rc = allocate(n, max_cgroups);
 	if (!rc)

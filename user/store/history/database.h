@@ -123,6 +123,7 @@ void db_close(struct history *h);
 int db_exec(sqlite3 *db, const char *sql); /* SQLite's result code */
 int64_t db_number(sqlite3 *db, const char *sql, int64_t otherwise); /* first column of the first row */
 int db_prepare(sqlite3 *db, sqlite3_stmt **ret, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int db_errno(int code); /* the negative errno that says the same as a failure of SQLite */
 bool db_is_broken(int code); /* true when only moving the file aside helps */
 
 /* write.c. Return SQLite's result code, or SQLITE_NOMEM. */

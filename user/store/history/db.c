@@ -244,7 +244,7 @@ static int move_aside(struct history *h, const char *why, struct err *note, stru
 	return 0;
 }
 
-static int errno_of(int code)
+int db_errno(int code)
 {
 	switch (code & 0xff) {
 	case SQLITE_FULL:
@@ -283,10 +283,8 @@ int db_open(struct history *h, struct err *note, struct err *err)
 		if (moved)
 			return moved;
 	}
-	return err_set(
-		err, errno_of(rc),
-		"history %s: %s; make its directory writable and free space there, or write history: { path: none }",
-		h->path, wrong);
+	return err_set(err, db_errno(rc), "history %s: %s; %s (history: { path: FILE }), or set { path: none }",
+		       h->path, wrong, err_write_remedy(db_errno(rc)));
 }
 
 /* A point in memory, and as the bytes of a row (docs/formats/history.md). */

@@ -206,8 +206,8 @@ static void tell_failure(struct history *h, int rc)
 {
 	char text[160];
 
-	snprintf(text, sizeof(text), "%s%s", sqlite3_errstr(rc),
-		 (rc & 0xff) == SQLITE_FULL ? "; free space there, or raise history.size" : "");
+	snprintf(text, sizeof(text), "%s; %s%s", sqlite3_errstr(rc), err_write_remedy(db_errno(rc)),
+		 (rc & 0xff) == SQLITE_FULL ? ", or raise history.size" : "");
 	set_state(h, "failing", text);
 }
 

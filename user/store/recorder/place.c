@@ -45,8 +45,7 @@ int recorder_make_dirs(const char *path, struct err *err)
 			continue;
 		*p = '\0';
 		if (mkdir(part, 0777) != 0 && errno != EEXIST && !(errno == EROFS && access(part, F_OK) == 0))
-			return err_set(err, -errno, "%.300s: %s; name another --root, or make room there", part,
-				       strerror(errno));
+			return err_write(err, -errno, part, "no directory can be made there");
 		if (!was)
 			return 0;
 		*p = was;

@@ -19,9 +19,11 @@
 
 void recorder_fail(struct recorder *r, int rc, const char *what)
 {
+	char file[sizeof(r->path) + 64];
+
+	snprintf(file, sizeof(file), "%s/%s", r->path, what);
 	if (!r->failed.code)
-		err_set(&r->failed, rc, "%.300s/%s: %s; %s", r->path, what, strerrordesc_np(-rc),
-			rc == -ENOSPC || rc == -EDQUOT ? "make room on that disk" : "look at that disk and its mount");
+		err_write(&r->failed, rc, file, NULL);
 }
 
 static int parent_of(const struct recorder_place *p, char *ret)
@@ -77,9 +79,7 @@ static int stage(struct recorder *r, struct err *err)
 		r->dir_fd = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (!rc && r->dir_fd < 0)
 		rc = -errno;
-	return rc ? err_set(err, rc, "%.300s: no directory can be made there: %s; name another --root, or make room",
-			    parent, strerror(-rc)) :
-		    0;
+	return rc ? err_write(err, rc, parent, "no directory can be made there") : 0;
 }
 
 static int recorder_sync_stop(struct recorder_syncer *s);

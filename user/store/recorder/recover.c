@@ -199,7 +199,7 @@ static int mend(int dir_fd, bool baseline, const struct recorder_recovery *how, 
 	if (!rc && !baseline)
 		rc = note_end(dir_fd, &last);
 	if (rc)
-		return err_set(err, rc, "%s; look at that disk", strerror(-rc));
+		return err_set(err, rc, "%s; %s", strerrordesc_np(-rc), err_write_remedy(rc));
 	return baseline || !how->mend ? 0 : how->mend(how->arg, dir_fd, err);
 }
 
