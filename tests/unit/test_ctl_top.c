@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "ctl/top/top.h"
+#include "ctl/top/top_procs.h"
 #include "encode/table.h"
 
 static void test_clean(void **state)
@@ -149,6 +149,24 @@ static void test_names(void **state)
 	names_put(pod);
 	names_put(unit);
 	names_put(job);
+}
+
+/* /proc/PID/stat of a program that chose its name to confuse. */
+static void test_stat(void **state)
+{
+	static const char tail[] = " R 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 7 18 12345 20 21";
+	static const char *const bad[] = { "", "1", "1 (x", "1 (x)", "1 (x) R", "1 )x( R 1 2 3", "1 (x) R 1 2 3 a" };
+	struct top_process p = { 0 };
+	char text[256];
+
+	snprintf(text, sizeof(text), "77 (a) R 1 (b))%s", tail);
+	assert_true(top_read_stat(text, &p));
+	assert_int_equal(p.threads, 7);
+	assert_int_equal(p.start_ticks, 12345);
+	assert_int_equal(p.state, 'R');
+	assert_string_equal(p.command, "[a) R 1 (b)]");
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(top_read_stat(bad[i], &p));
 }
 
 static char *whole(const char *path)

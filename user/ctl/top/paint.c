@@ -66,6 +66,7 @@ static const char *const help[] = {
 	"f           freeze the screen; totals go on below it",
 	"z           joules and times from zero again",
 	"Enter       all about the row: domains, counters, names, history",
+	"p           its processes: watts, CPU, threads, command",
 	"arrows      j k g G PgUp PgDn Home End; Home lets go of the row",
 	"q F10       leave",
 	"",
@@ -160,11 +161,17 @@ static void draw_keys(struct top_screen *s, struct top_paint *p)
 	static const struct {
 		const char *key, *what;
 	} keys[] = {
-		{ "?", "help" },   { "/", "filter" }, { "t", "tree" },    { "s", "sort" }, { "i", "idle" },
-		{ "d", "domain" }, { "f", "freeze" }, { "Enter", "row" }, { "q", "quit" },
+		{ "?", "help" },   { "/", "filter" },  { "t", "tree" },      { "s", "sort" },
+		{ "f", "freeze" }, { "Enter", "row" }, { "p", "processes" }, { "q", "quit" },
 	};
 
-	if (s->mode == TOP_PANE && !*s->note && !*s->message) {
+	if (s->mode == TOP_PROCESSES && !*s->message) {
+		top_put(p, TOP_BOLD, "Esc");
+		top_put(p, TOP_DIM, " back   ");
+		top_put(p, TOP_BOLD, "j k");
+		top_put(p, TOP_DIM, " scroll   ");
+		top_draw_legend(s->view, p);
+	} else if (s->mode == TOP_PANE && !*s->note && !*s->message) {
 		top_put(p, TOP_BOLD, "Esc");
 		top_put(p, TOP_DIM, " back   ");
 		top_put(p, TOP_BOLD, "j k");
@@ -182,7 +189,7 @@ static void draw_keys(struct top_screen *s, struct top_paint *p)
 	} else {
 		for (unsigned i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 			top_put(p, TOP_BOLD, "%s", keys[i].key);
-			top_put(p, TOP_DIM, " %s   ", keys[i].what);
+			top_put(p, TOP_DIM, " %s  ", keys[i].what);
 		}
 	}
 	end_line(NULL);
@@ -233,6 +240,34 @@ static void draw_pane(struct top_screen *s, struct top_paint *p)
 	clrtobot();
 }
 
+static void draw_processes(struct top_screen *s, struct top_paint *p)
+{
+	struct top_row *r = top_row_find(s->view, s->pane);
+	struct top_procs_page page = { .first = s->procs_first,
+				       .lines = LINES > 6 ? (unsigned)LINES - 6 : 1,
+				       .pid = s->pid };
+	char *name = top_clean(s->pane), text[2048];
+
+	place_cursor(s);
+	top_fit_path(text, sizeof(text), name ? name : "", p->width > 14 ? p->width - 14 : 1);
+	free(name);
+	top_put(p, TOP_BOLD, "processes of %s", text);
+	top_end(p);
+	if (r) {
+		top_draw_columns(s->view, p);
+		s->view->marks = 0;
+		top_draw_row(s->view, r, p, false);
+	}
+	if (s->procs)
+		top_procs_draw(s->procs, s->view, &page, p);
+	if (*s->procs_why) {
+		top_put_text(p, TOP_ALERT, s->procs_why);
+		top_end(p);
+	}
+	attr_set(A_NORMAL, 0, NULL);
+	clrtobot();
+}
+
 static void go_to(int y)
 {
 	line = y;
@@ -269,6 +304,8 @@ void top_screen_draw(struct top_screen *s)
 		draw_help(s, &p);
 	} else if (s->mode == TOP_PANE) {
 		draw_pane(s, &p);
+	} else if (s->mode == TOP_PROCESSES) {
+		draw_processes(s, &p);
 	} else {
 		draw_list(s, &p);
 		attr_set(A_NORMAL, 0, NULL);

@@ -25,6 +25,8 @@ static void on_end(int sig)
 }
 
 static bool top_keys(struct top_screen *s);
+static void take_processes(struct top_screen *s);
+static void show_processes(struct top_screen *s, const char *cgroup);
 
 static bool idle(void *arg)
 {
@@ -76,6 +78,8 @@ static int watch(struct top_screen *s, struct top_feed *f)
 			end_of_feed(s, f, rc, &err);
 			return rc == -ENODATA ? CTL_OK : CTL_FAILED;
 		}
+		if (s->mode == TOP_PROCESSES && !rc)
+			take_processes(s);
 		top_screen_draw(s);
 	}
 	return CTL_OK;
@@ -140,10 +144,15 @@ int top_screen_run(struct top_view *v, const struct top_source *src)
 		top_feed_close(f);
 		return -ENOTTY;
 	}
+	if (src->pid) {
+		s.pid = src->pid;
+		show_processes(&s, src->pid_cgroup);
+	}
 	status = watch(&s, f);
 	endwin();
 	delscreen(screen);
 	top_feed_close(f);
+	top_procs_close(s.procs);
 	if (status != CTL_OK && *s.message)
 		log_error("top: %s", s.message);
 	return status;
@@ -292,6 +301,66 @@ static void open_pane(struct top_screen *s)
 	snprintf(s->pane, sizeof(s->pane), "%s", s->pointed->path);
 }
 
+/* Reads the processes again, against the row's figures now. */
+static void take_processes(struct top_screen *s)
+{
+	struct top_view *v = s->view;
+	const struct top_row *r = top_row_find(v, s->pane);
+	struct top_procs_row row = { .has_power = r && v->machine.split };
+	struct err err = { 0 };
+
+	if (!s->procs)
+		return;
+	if (r && v->machine.interval_ns) {
+		row.watts = top_watts(v, r->shown[TOP_OWN].watts);
+		row.cpu = (double)r->shown[TOP_OWN].time_ns / (double)v->machine.interval_ns;
+		row.quality = top_energy_quality(v, &r->shown[TOP_OWN]);
+	}
+	*s->procs_why = 0;
+	if (top_procs_take(s->procs, &row, &err) != 0)
+		snprintf(s->procs_why, sizeof(s->procs_why), "%.500s", err.text);
+}
+
+static void show_processes(struct top_screen *s, const char *cgroup)
+{
+	struct err err = { 0 };
+
+	if (cgroup != s->pane)
+		snprintf(s->pane, sizeof(s->pane), "%s", cgroup);
+	s->mode = TOP_PROCESSES;
+	s->procs_first = 0;
+	*s->procs_why = 0;
+	top_procs_close(s->procs);
+	s->procs = NULL;
+	if (s->source->replay)
+		snprintf(s->procs_why, sizeof(s->procs_why),
+			 "a recording has no processes; of a running agent, joulectl top shows them");
+	else if (*s->pane != '/')
+		snprintf(s->procs_why, sizeof(s->procs_why), "%.100s: no cgroup, so it has no list of processes",
+			 s->pane);
+	else if (top_procs_open(s->source->socket, s->pane, &s->procs, &err) != 0)
+		snprintf(s->procs_why, sizeof(s->procs_why), "%.500s", err.text);
+	take_processes(s);
+}
+
+static void processes_key(struct top_screen *s, wint_t key)
+{
+	unsigned n = s->procs ? top_procs_count(s->procs) : 0;
+
+	if (key == 'q' || key == KEY_F(10))
+		s->quit = true;
+	else if (key == ESCAPE || key == 'p' || key == KEY_BACKSPACE || key == KEY_LEFT)
+		s->mode = TOP_LIST;
+	else if (is_enter(key))
+		s->mode = TOP_PANE;
+	else if ((key == KEY_DOWN || key == 'j') && s->procs_first + 1 < n)
+		s->procs_first++;
+	else if ((key == KEY_UP || key == 'k') && s->procs_first)
+		s->procs_first--;
+	else if (key == KEY_HOME || key == 'g')
+		s->procs_first = 0;
+}
+
 static void pane_key(struct top_screen *s, wint_t key)
 {
 	if (key == 'q' || key == KEY_F(10)) {
@@ -300,6 +369,8 @@ static void pane_key(struct top_screen *s, wint_t key)
 		s->mode = TOP_LIST;
 	} else if (key == '?' || key == 'h' || key == KEY_F(1)) {
 		s->mode = TOP_HELP;
+	} else if (key == 'p') {
+		show_processes(s, s->pane);
 	} else if (key == 'f' || key == 't' || key == 'd' || key == 'z') {
 		view_key(s, key);
 	} else if (move_key(s, key)) {
@@ -319,6 +390,8 @@ static void list_key(struct top_screen *s, wint_t key)
 		*s->view->filter = 0;
 	else if (is_enter(key))
 		open_pane(s);
+	else if (key == 'p' && s->cursor < s->view->n_order)
+		show_processes(s, s->view->order[s->cursor]->path);
 	else
 		view_key(s, key);
 }
@@ -387,6 +460,8 @@ static bool top_keys(struct top_screen *s)
 			filter_key(s, key, kind == KEY_CODE_YES);
 		else if (s->mode == TOP_PANE)
 			pane_key(s, key);
+		else if (s->mode == TOP_PROCESSES)
+			processes_key(s, key);
 		else
 			list_key(s, key);
 	}

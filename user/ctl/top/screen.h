@@ -4,8 +4,9 @@
 #define JD_CTL_TOP_SCREEN_H
 #include <limits.h>
 #include "top.h"
+#include "top_procs.h"
 
-enum top_mode { TOP_LIST, TOP_FILTERING, TOP_HELP, TOP_PANE };
+enum top_mode { TOP_LIST, TOP_FILTERING, TOP_HELP, TOP_PANE, TOP_PROCESSES };
 
 struct top_screen {
 	struct top_view *view;
@@ -15,7 +16,10 @@ struct top_screen {
 	unsigned rows; /* lines for rows in the last drawing */
 	bool pointing; /* the cursor was moved: it stays on its row and is drawn */
 	struct top_row *pointed;
-	char pane[PATH_MAX + 1]; /* path of the row of the pane */
+	char pane[PATH_MAX + 1]; /* path of the row of the pane, or of that with the processes */
+	struct top_procs *procs; /* NULL = could not be read; why is in procs_why */
+	unsigned procs_first, pid;
+	char procs_why[600];
 	unsigned deaf; /* times in a row that input was announced and none came */
 	bool drawn, quit;
 	char message[600]; /* "" = none */

@@ -23,6 +23,8 @@ struct top_source {
 	const char *socket; /* NULL = the default one */
 	const char *replay; /* a recording instead of an agent; "-" = stdin */
 	uint64_t interval_ns; /* 0 = the agent's own */
+	unsigned pid; /* the screen begins with the processes of its cgroup; 0 = with the list */
+	const char *pid_cgroup;
 	bool pace; /* a recording is shown at the pace at which it was made */
 	int key_fd; /* keyboard, watched while waiting; -1 = none */
 	/* Called at least ten times a second while waiting, when key_fd is set. true = give up waiting. */

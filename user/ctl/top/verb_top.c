@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* joulectl top: the power and work of every cgroup, live. */
 #include <errno.h>
+#include <limits.h>
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "ctl/core/choice.h"
-#include "top.h"
+#include "top_procs.h"
 #include "ctl/core/verb.h"
 
 enum {
@@ -23,6 +24,7 @@ enum {
 	OPTION_LIMIT,
 	OPTION_INTERVAL,
 	OPTION_REPLAY,
+	OPTION_PID,
 	OPTION_SOCKET
 };
 
@@ -37,6 +39,7 @@ static const struct verb_option options[] = {
 	[OPTION_LIMIT] = { "limit", 'l', "N", "at most N rows in a table" },
 	[OPTION_INTERVAL] = { "interval", 'i', "TIME", "10ms to 1h; the agent's own unless given" },
 	[OPTION_REPLAY] = { "replay", 'r', "FILE", "a recording (-o snapshot=...) instead of an agent; - is stdin" },
+	[OPTION_PID] = { "pid", 'p', "PID", "begin with the processes of this one's cgroup" },
 	[OPTION_SOCKET] = { "socket", 0, "PATH", "of the agent; JOULED_SOCKET, or /run/jouled/jouled.sock" },
 	{ NULL, 0, NULL, NULL },
 };
@@ -90,6 +93,27 @@ static int read_choices(const struct verb_call *call, struct top_view *v)
 	return 0;
 }
 
+/* Finds the cgroup of --pid. 0, CTL_USAGE or CTL_FAILED with a message. */
+static int read_pid(const struct verb_call *call, struct top_source *src, char path[PATH_MAX])
+{
+	struct err err = { 0 };
+	uint64_t pid = 0;
+	int status = CTL_OK;
+
+	if (!call->option[OPTION_PID])
+		return CTL_OK;
+	if (choice_number("top: --pid", call->option[OPTION_PID], choice_range(1, 1 << 22), &pid, &err) ||
+	    (src->replay && err_set(&err, -EINVAL, "top: --pid: a recording has no processes; leave --replay out")))
+		status = CTL_USAGE;
+	else if (top_pid_cgroup(src->socket, (long)pid, path, PATH_MAX, &err) != 0)
+		status = CTL_FAILED;
+	if (status != CTL_OK)
+		log_error("%s%s", status == CTL_FAILED ? "top: " : "", err.text);
+	src->pid = (unsigned)pid;
+	src->pid_cgroup = path;
+	return status;
+}
+
 static bool wants_screen(const struct verb_call *call)
 {
 	return !call->option[OPTION_ONCE] && !call->option[OPTION_COUNT] && !call->option[OPTION_JSON] &&
@@ -104,7 +128,7 @@ static int run(const struct verb_call *call)
 	struct top_plain how = { .json = call->option[OPTION_JSON], .replay = src.replay };
 	struct top_view *v = calloc(1, sizeof(*v));
 	const char *term = getenv("TERM");
-	char shown[64];
+	char shown[64], pid_path[PATH_MAX] = "/";
 	int status = -ENOTTY;
 
 	setlocale(LC_CTYPE, "");
@@ -115,6 +139,17 @@ static int run(const struct verb_call *call)
 	}
 	if (call->option[OPTION_ONCE])
 		how.count = 1;
+	if (call->option[OPTION_PID] && !wants_screen(call)) {
+		log_error("top: --pid: it needs a screen; joulectl run --pid measures a process without one");
+		free(v);
+		return CTL_USAGE;
+	}
+	status = read_pid(call, &src, pid_path);
+	if (status != CTL_OK) {
+		free(v);
+		return status;
+	}
+	status = -ENOTTY;
 	if (wants_screen(call)) {
 		status = top_screen_run(v, &src);
 		if (status == -ENOTTY)
