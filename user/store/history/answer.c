@@ -10,14 +10,17 @@
 
 #define IDS_MAX (1u << 19)
 
-/* A cgroup has ended once its last second is stored, so that what is told as ended never changes. */
+/* A cgroup has ended when its last second is among those that are told, so what is told as ended never changes. Where
+ * seconds are no longer kept: when it had ended by the end of the time asked for. */
 static int look_names(struct history_look *l)
 {
-	return sqlite3_prepare_v2(l->h->reader,
-				  "SELECT CAST(path AS TEXT), ended > 0 AND"
-				  " ended <= COALESCE((SELECT max(slot) + 1 FROM points_1s), ended)"
-				  " FROM series WHERE id=?",
-				  -1, &l->path, NULL);
+	int rc = sqlite3_prepare_v2(l->h->reader,
+				    "SELECT CAST(path AS TEXT), ended > 0 AND"
+				    " ended <= COALESCE((SELECT max(slot) + 1 FROM points_1s WHERE slot < ?2), ?2)"
+				    " FROM series WHERE id=?1",
+				    -1, &l->path, NULL);
+
+	return rc == SQLITE_OK ? sqlite3_bind_int64(l->path, 2, l->q->until_ns) : rc;
 }
 
 static void look_free(struct history_look *l)
