@@ -240,12 +240,24 @@ staged_rows() {
 	find "$root/power-limit/cut" -path '*/_staged-*' -name "$1.csv" -exec cat {} + 2>/dev/null | wc -l
 }
 
-# rows_inside TABLE: those of the experiment. Rows from before it may be written after the command has begun.
-rows_inside() {
+look_at_begin() {
 	events=$(find "$root/power-limit/cut" -path '*/_staged-*' -name timestamps.csv 2>/dev/null | head -n 1)
 	begin=$(sed -n 's/,experiment_begin,.*//p' "$events" 2>/dev/null)
 	[ -n "$begin" ] || begin=never
+}
+
+# rows_inside TABLE: those of the experiment. Rows from before it may be written after the command has begun.
+rows_inside() {
+	look_at_begin
 	awk -F , -v begin="$begin" '$2 > begin' "${events%/*}/$1.csv" 2>/dev/null | grep -vc timestamp
+}
+
+# The driver's samples come in larger parts, and a repetition that is recovered ends where they do.
+samples_inside() {
+	look_at_begin
+	[ "$begin" != never ] || return 1
+	last=$(tail -n 2 "${events%/*}/total_power_samples.csv" 2>/dev/null | head -n 1 | cut -d , -f 2)
+	[ "${last:-x}" != timestamp ] && [ "${last:-0}" -gt $(($(date -u -d "$begin" +%s) * 1000000 + 2000000)) ] 2>/dev/null
 }
 
 # Cut off: joulectl alone, at last with all of its process group.
@@ -259,7 +271,8 @@ for signal in TERM INT KILL GROUP; do
 	wait_until 200 test -s "$work/ready"
 	agents="$agents $(cat "$work/ready")"
 	has_rows() {
-		[ "$(rows_inside rapl-power)" -ge 6 ] && [ "$(rows_inside cgroup-power)" -ge 6 ] && [ "$(rows_inside gpu-power)" -ge 6 ]
+		[ "$(rows_inside rapl-power)" -ge 6 ] && [ "$(rows_inside cgroup-power)" -ge 6 ] && [ "$(rows_inside gpu-power)" -ge 6 ] &&
+			samples_inside
 	}
 	check cut-$signal-begun wait_until 100 has_rows
 	check cut-$signal-limited limit_is 150000
