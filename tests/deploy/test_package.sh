@@ -45,6 +45,16 @@ done
 grep -qx /etc/jouled/jouled.yaml "$work/control/conffiles" || missing="$missing conffile"
 [ -z "$missing" ] && ok deb-files || fail deb-files "missing:$missing"
 
+# where no systemd runs, the package says how the agent is started; where one runs, it starts it and is silent
+sed '/^# Automatically added/,$d' "$work/control/postinst" >"$work/postinst"
+sed "s#/run/systemd/system#$work#" "$work/postinst" >"$work/postinst.systemd"
+sed "s#/run/systemd/system#$work/none#" "$work/postinst" >"$work/postinst.none"
+if sh "$work/postinst.none" configure | grep -q 'start the agent as root: jouled' && [ -z "$(sh "$work/postinst.systemd" configure)" ]; then
+	ok deb-without-systemd
+else
+	fail deb-without-systemd "$(sh "$work/postinst.none" configure)"
+fi
+
 # the same files for those without dpkg, wherever they want them
 for prefix in /usr/local /opt/jouled; do
 	to=$work/install$prefix

@@ -80,7 +80,7 @@ expect unknown-cgroup 404 '/v1/history?cgroup=/nobody'
 "$JOULECTL" history --socket "$sock" --since -1m >"$work/table" 2>&1
 check ctl-history grep -q 'machine J' "$work/table"
 "$JOULECTL" history --socket "$sock" --since -1m "$path" >"$work/lines" 2>&1
-check ctl-history-cgroup grep -qE '^20[0-9-]* [0-9:]* +[0-9.]+ +[0-9.]+' "$work/lines"
+check ctl-history-cgroup grep -qE '^20[0-9-]* [0-9:]* [A-Z0-9+-]+ +[0-9.]+ +[0-9.]+' "$work/lines"
 # sums: the parts are the whole, in every form
 "$JOULECTL" history --socket "$sock" --since -1m --by slice --csv --price 0.32 --carbon 350 >"$work/by.csv" 2>&1
 "$JOULECTL" history --socket "$sock" --since -1m --by slice --price 0.32 --carbon 350 >"$work/by" 2>&1

@@ -50,6 +50,17 @@ for word in --help --version doctor; do
 	status=$?
 	[ $status -eq $LOST ] && [ "$(errors full)" -eq 1 ] && ok "lost-jouled-$word" || fail "lost-jouled-$word" "exit status $status: $(said full)"
 done
+# limits of the process: told as what they are, not as a lack of memory, and no signal ends the agent
+prlimit --fsize=1000 "$JOULED" --socket none --state-dir "$work/state" -n 2 -i 50ms -q -o "snapshot=file://$work/limit.cbor" 2>"$work/fsize.err"
+status=$?
+[ $status -eq $LOST ] && grep -q 'limit.cbor: 2 of 2 documents lost: File too large; raise the limit of the size of files' "$work/fsize.err" &&
+	ok lost-file-limit || fail lost-file-limit "exit status $status: $(said fsize)"
+for n in 64 24; do
+	prlimit --nofile=$n:$n --memlock=0 "$JOULED" --socket "$work/limit.sock" --state-dir "$work/state" -n 2 -i 50ms -o null: 2>"$work/nofile.err"
+	status=$?
+	[ $status -eq 1 ] && [ "$(errors nofile)" -eq 1 ] && grep -q 'error: .*Too many open files; raise the limit of open files' "$work/nofile.err" &&
+		! grep -q 'allocate memory' "$work/nofile.err" && ok "descriptors-$n" || fail "descriptors-$n" "exit status $status: $(said nofile)"
+done
 # a reader that leaves has what it wanted
 {
 	"$JOULED" --socket none --state-dir "$work/state" -i 50ms -q -o power=stdout: 2>"$work/head.err"

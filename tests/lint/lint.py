@@ -151,6 +151,9 @@ class Lint:
                 self.say(name, line_of(code, m.start()), "clock", f"{m[1]}() may wait by the wall clock; thread_cond_wait() does not")
         for m in re.finditer(r"\bvolatile\s+bool\b", code if name.startswith("user/") else ""):
             self.say(name, line_of(code, m.start()), "volatile", "orders nothing between threads; atomic_bool does")
+        for m in re.finditer(r'"(?:\\.|[^"\\\n])*"', without_comments(text) if name.startswith("user/") else ""):
+            if re.search(r"\bno memory\b|(?<!kernel)(?<!killed): out of memory(?!; )", m[0]):
+                self.say(name, line_of(text, m.start()), "memory", 'one wording: "SUBJECT: out of memory; REMEDY"')
         for m in re.finditer(r"^[ \t]*#[ \t]*if[ \t]+0\b", code, re.M):
             self.say(name, line_of(code, m.start()), "dead", "code under #if 0")
 

@@ -65,6 +65,10 @@ fresh; file user/sink/a.c $A 'int f(void);\nint f(void)\n{\n\treturn pthread_con
 expect clock 'user/sink/a.c:5: clock: pthread_cond_timedwait() may wait by the wall clock'
 fresh; file user/sink/a.c $A 'volatile bool stop;\n'
 expect volatile 'user/sink/a.c:2: volatile: '
+for p in 'x: no memory' 'x: out of memory'; do
+	fresh; file user/sink/a.c $A "static const char t[] = \"$p\";\n"
+	expect "memory-$(printf %s "$p" | tr -d ': ')" 'user/sink/a.c:2: memory: one wording'
+done
 fresh; mkdir "$work/t/user/extra"; file user/extra/a.c $A ''
 expect include-unknown-folder 'user/extra/a.c:1: include: folder extra is not in'
 fresh; printf 'int a;\n' >"$work/t/user/base/a.c"

@@ -10,7 +10,9 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -227,12 +229,31 @@ static void test_iso(void **state)
 	assert_string_equal(text, "2262-04-11T23:47:16.854");
 }
 
+/* People read their own time with the zone that held then, not that of now. */
+static void test_local(void **state)
+{
+	char text[CLOCK_LOCAL_BYTES];
+
+	(void)state;
+	setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+	tzset();
+	clock_local(1673603482630000000ll, text);
+	assert_string_equal(text, "2023-01-13 10:51:22 CET");
+	clock_local(1689241882000000000ll, text);
+	assert_string_equal(text, "2023-07-13 11:51:22 CEST");
+	clock_local(-1, text);
+	assert_string_equal(text, "1970-01-01 00:59:59 CET");
+	unsetenv("TZ");
+	tzset();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_utf8), cmocka_unit_test(test_escape),    cmocka_unit_test(test_err),
-		cmocka_unit_test(test_glob), cmocka_unit_test(test_glob_all),  cmocka_unit_test(test_distance),
-		cmocka_unit_test(test_iso),  cmocka_unit_test(test_err_write), cmocka_unit_test(test_subject),
+		cmocka_unit_test(test_utf8),  cmocka_unit_test(test_escape),    cmocka_unit_test(test_err),
+		cmocka_unit_test(test_glob),  cmocka_unit_test(test_glob_all),  cmocka_unit_test(test_distance),
+		cmocka_unit_test(test_iso),   cmocka_unit_test(test_err_write), cmocka_unit_test(test_subject),
+		cmocka_unit_test(test_local),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,6 +49,7 @@ static int open_signals(struct agent *a, struct err *err)
 	/* before the first thread: all threads inherit the mask, so only the descriptor gets signals */
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* the write tells of the limit, and to which output it belongs */
 	a->signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
 	a->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (a->signal_fd < 0 || a->done_fd < 0)

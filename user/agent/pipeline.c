@@ -255,7 +255,7 @@ int pipeline_start(const struct pipeline_options *o, struct pipeline **ret, stru
 	int rc = -ENOMEM;
 
 	if (!pl)
-		return err_set(err, rc, "measuring: out of memory");
+		return err_set(err, rc, "measuring: out of memory; free some");
 	*pl = (struct pipeline){
 		.m = m,
 		.plan = o->plan,

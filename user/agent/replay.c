@@ -191,7 +191,8 @@ static int replay_into(struct recording *rec, struct config *c, struct loop *loo
 	sigemptyset(&r.signals);
 	sigaddset(&r.signals, SIGINT);
 	sigaddset(&r.signals, SIGTERM);
-	rc = tap_use(&r.tap, &r.plan->formula) ? err_set(err, -ENOMEM, "replay: out of memory") : replay_all(&r, err);
+	rc = tap_use(&r.tap, &r.plan->formula) ? err_set(err, -ENOMEM, "replay: out of memory; free some") :
+						 replay_all(&r, err);
 	wait_for_end(r.plan, &r.signals);
 	for (struct output *out = r.plan->outputs; out; out = out->next)
 		output_say(out);
@@ -220,6 +221,7 @@ int replay_run(struct config *c)
 	sigaddset(&signals, SIGTERM);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* the write tells of the limit, and to which output it belongs */
 	rc = recording_open(c->program.replay, &rec, &err);
 	if (!rc) {
 		rc = loop_start(&loop);

@@ -76,3 +76,13 @@ void clock_iso_ms(int64_t real_ns, char ret_text[24])
 		 tm.tm_hour, tm.tm_min, tm.tm_sec, (int)ms);
 	snprintf(ret_text, 24, "%.23s", text);
 }
+
+void clock_local(int64_t real_ns, char ret_text[CLOCK_LOCAL_BYTES])
+{
+	const int64_t ns = (int64_t)NS_PER_S;
+	time_t t = (time_t)(real_ns / ns - (real_ns % ns < 0));
+	struct tm tm;
+
+	if (!localtime_r(&t, &tm) || !strftime(ret_text, CLOCK_LOCAL_BYTES, "%Y-%m-%d %H:%M:%S %Z", &tm))
+		ret_text[0] = '\0';
+}

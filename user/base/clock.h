@@ -20,4 +20,8 @@ bool clock_jumped(int fd); /* true when it has jumped since the last call; false
 /* "YYYY-MM-DDThh:mm:ss.sss" UTC, 23 bytes and a NUL (documents/powerapi-reports.md). */
 void clock_iso_ms(int64_t real_ns, char ret_text[24]);
 
+/* "YYYY-MM-DD hh:mm:ss ZONE" in the zone of the user, for people: the zone is that of this instant (CET or CEST). */
+#define CLOCK_LOCAL_BYTES 48
+void clock_local(int64_t real_ns, char ret_text[CLOCK_LOCAL_BYTES]);
+
 #endif

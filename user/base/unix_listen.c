@@ -132,6 +132,9 @@ const char *unix_listen_remedy(int rc)
 		return "give the agent's user write permission on the directory";
 	case -ENAMETOOLONG:
 		return "choose a path shorter than 108 bytes";
+	case -EMFILE:
+	case -ENFILE:
+		return "raise the limit of open files";
 	default:
 		return "choose another place";
 	}

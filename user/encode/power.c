@@ -26,7 +26,7 @@ static int power_create(const struct encode_options *o, const struct schema *s, 
 				       s->domains[i].name);
 	e = calloc(1, sizeof(*e));
 	if (!e)
-		return err_set(err, -ENOMEM, "power: out of memory");
+		return err_set(err, -ENOMEM, "power: out of memory; free some");
 	e->schema = s;
 	e->iso = o->iso_time;
 	e->csv = o->csv;

@@ -53,7 +53,7 @@ static int table_create(const struct encode_options *o, const struct schema *s, 
 	struct encoder *e = calloc(1, sizeof(*e));
 
 	if (!e)
-		return err_set(err, -ENOMEM, "table: out of memory");
+		return err_set(err, -ENOMEM, "table: out of memory; free some");
 	e->limit = o->limit;
 	e->width = o->width ? o->width : DEFAULT_WIDTH;
 	e->height = o->height ? o->height : DEFAULT_HEIGHT;

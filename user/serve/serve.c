@@ -266,7 +266,9 @@ int serve_start(const struct serve_options *o, struct loop *loop, struct serve *
 	s->waiting = evtimer_new(loop_base(loop), on_waiting, s);
 	s->turning = evtimer_new(loop_base(loop), serve_history_turn, s);
 	s->sources = calloc(o->n_sources ? o->n_sources : 1, sizeof(*s->sources));
-	if (s->sources && s->waiting && s->turning && fsroot_open("/", &s->root) == 0) {
+	if (s->sources && s->waiting && s->turning)
+		rc = fsroot_open("/", &s->root);
+	if (!rc) {
 		memcpy(s->sources, o->sources, o->n_sources * sizeof(*s->sources));
 		s->n_sources = o->n_sources;
 		rc = o->fd >= 0 ? http_start(&ho, loop, &s->http) : 0;
@@ -279,8 +281,8 @@ int serve_start(const struct serve_options *o, struct loop *loop, struct serve *
 	if (rc) {
 		http_forget(s->http);
 		free_parts(s);
-		return err_set(err, rc, "query socket: %s; free memory or raise the limit of open files",
-			       strerror(-rc));
+		return err_set(err, rc, "query socket: %s; %s", strerror(-rc),
+			       rc == -EMFILE || rc == -ENFILE ? "raise the limit of open files" : "free some memory");
 	}
 	*ret = s;
 	return 0;

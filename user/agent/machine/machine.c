@@ -54,7 +54,7 @@ int machine_enter(const char *root, struct machine **ret, struct err *err)
 	int rc;
 
 	if (!m)
-		return err_set(err, -ENOMEM, "jouled: out of memory");
+		return err_set(err, -ENOMEM, "jouled: out of memory; free some");
 	m->rapl_due_ns = UINT64_MAX;
 	m->jump_fd = -1;
 	rc = fsroot_open(root, &m->root);

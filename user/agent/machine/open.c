@@ -226,7 +226,7 @@ int machine_open(struct machine *m, const struct machine_config *c, struct err *
 	m->online = calloc(1, m->schema.n_cpus / 8 + 1);
 	m->online_changes = calloc(m->schema.n_cpus + 1, sizeof(*m->online_changes));
 	if (!m->table || !m->online || !m->online_changes)
-		return err_set(err, -ENOMEM, "jouled: out of memory");
+		return err_set(err, -ENOMEM, "jouled: out of memory; free some");
 	machine_select(m, &c->cgroups);
 	rc = open_hierarchy(m, c->cgroups.hierarchy, err);
 	if (!rc)
@@ -240,7 +240,7 @@ int machine_open(struct machine *m, const struct machine_config *c, struct err *
 	open_network(m, c);
 	machine_open_spans(m, &c->spans, c->btf);
 	if (open_names(m, c) != 0)
-		return err_set(err, -ENOMEM, "jouled: out of memory");
+		return err_set(err, -ENOMEM, "jouled: out of memory; free some");
 	rc = cpufreq_open(m->root, &m->schema, &m->cpufreq);
 	if (!rc)
 		rc = reading_init(&m->reading, &m->schema);

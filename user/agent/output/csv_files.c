@@ -91,7 +91,7 @@ int csv_set_find(struct csv_set *set, struct err *err)
 		if (!rc)
 			return number;
 		if (rc != -EEXIST)
-			return err_set(err, rc, "%s: out of memory", set->dir);
+			return err_set(err, rc, "%s: out of memory; free some", set->dir);
 	}
 	return err_set(err, -EEXIST, "%s: %d sets of files are there, and %s in the last; choose another directory",
 		       set->dir, SETS_MAX, set->why);

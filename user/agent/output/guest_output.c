@@ -42,7 +42,7 @@ int output_guests_open(const struct output_config *oc, const struct machine_conf
 
 	if (!g || !(g->to = strdup(oc->to))) {
 		free(g);
-		return err_set(err, -ENOMEM, "output %s: out of memory", oc->to);
+		return err_set(err, -ENOMEM, "output %s: out of memory; free some", oc->to);
 	}
 	pthread_mutex_init(&g->lock, NULL);
 	if (!oc->guest) {
@@ -51,7 +51,7 @@ int output_guests_open(const struct output_config *oc, const struct machine_conf
 		g->cid = (uint32_t)strtoul(oc->to + strlen("vsock-listen://"), NULL, 10);
 		g->shares[0].channel = g->channels = g->n = 1;
 		g->shares[0].path = strdup(oc->guest);
-		rc = g->shares[0].path ? 0 : err_set(err, -ENOMEM, "output %s: out of memory", oc->to);
+		rc = g->shares[0].path ? 0 : err_set(err, -ENOMEM, "output %s: out of memory; free some", oc->to);
 	}
 	if (rc)
 		output_guests_close(g);

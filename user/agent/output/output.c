@@ -133,7 +133,7 @@ static int open_sink(struct output *o, unsigned i, struct loop *loop, struct err
 	if (rc || !p->text.len)
 		return rc;
 	rc = sink_set_preamble(p->sink, p->text.data, p->text.len); /* the text holds only the preamble yet */
-	return rc ? err_set(err, rc, "output %.*s: out of memory; free memory", TEXT_SUBJECT(oc->to)) : 0;
+	return rc ? err_set(err, rc, "output %.*s: out of memory; free some", TEXT_SUBJECT(oc->to)) : 0;
 }
 
 /* Makes the directory of the CSV files, and in it that of this set if the files there cannot be continued. It
@@ -313,7 +313,7 @@ int output_open(const struct output_config *oc, const struct output_context *c, 
 	int rc;
 
 	if (!o)
-		return err_set(err, -ENOMEM, "output %.*s: out of memory", TEXT_SUBJECT(oc->to));
+		return err_set(err, -ENOMEM, "output %.*s: out of memory; free some", TEXT_SUBJECT(oc->to));
 	o->config = *oc;
 	rc = open_at(o, c, err);
 	if (rc)
@@ -336,7 +336,7 @@ int output_open_at(const struct output_config *oc, const struct output_context *
 			       TEXT_SUBJECT(oc->to));
 	o = calloc(1, sizeof(*o));
 	if (!o)
-		return err_set(err, -ENOMEM, "output %.*s: out of memory", TEXT_SUBJECT(oc->to));
+		return err_set(err, -ENOMEM, "output %.*s: out of memory; free some", TEXT_SUBJECT(oc->to));
 	o->config = *oc;
 	o->place = place;
 	place->heir = o;
@@ -356,7 +356,7 @@ void output_move_in(struct output *o)
 	if (o->zico || o->push)
 		return; /* happens when the other output is closed */
 	if (sink_restart(from->sink, to->text.data, to->text.len) != 0)
-		log_error("output %.*s: out of memory: its readers get reports without their header",
+		log_error("output %.*s: its readers get reports without their header: out of memory; free some",
 			  TEXT_SUBJECT(o->config.to));
 	to->sink = from->sink;
 	to->said = from->said;
@@ -376,7 +376,7 @@ static int check_encoder(const struct output_config *oc, const struct machine_co
 	int rc;
 
 	if (!s)
-		return err_set(err, -ENOMEM, "output %.*s: out of memory", TEXT_SUBJECT(oc->to));
+		return err_set(err, -ENOMEM, "output %.*s: out of memory; free some", TEXT_SUBJECT(oc->to));
 	snprintf(s->sensor, sizeof(s->sensor), "%s", m->sensor);
 	for (unsigned k = 0; k < 2; k++) {
 		struct event_set *set = k ? &s->core : &s->msr;
@@ -571,7 +571,7 @@ void output_say(struct output *o)
 		say_state(o, p, &st);
 		/* documents of a client that left on its own are not lost */
 		if (st.dropped_documents - st.left_documents != p->said.dropped_documents - p->said.left_documents)
-			log_warn("output %.*s: %llu documents dropped so far: %s", TEXT_SUBJECT(o->config.to),
+			log_warn("output %.*s: documents dropped so far: %llu: %s", TEXT_SUBJECT(o->config.to),
 				 (unsigned long long)(st.dropped_documents - st.left_documents),
 				 *st.why ? st.why : "the reader is too slow");
 		p->said = st;

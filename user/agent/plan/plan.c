@@ -105,13 +105,13 @@ static int add_outputs(struct plan *p, const struct plan_options *o, struct err 
 		else if (!same)
 			rc = output_open(oc, &context, last, err);
 		else if (!(*last = make_twin(same, oc, c->interval_ns)))
-			rc = err_set(err, -ENOMEM, "configuration: out of memory");
+			rc = err_set(err, -ENOMEM, "configuration: out of memory; free some");
 		if (rc)
 			return rc;
 		last = &(*last)->next;
 		*last = NULL;
 	}
-	return make_groups(p, n) ? err_set(err, -ENOMEM, "configuration: out of memory") : 0;
+	return make_groups(p, n) ? err_set(err, -ENOMEM, "configuration: out of memory; free some") : 0;
 }
 
 int plan_new(const struct plan_options *o, struct plan **ret, struct err *err)
@@ -120,7 +120,7 @@ int plan_new(const struct plan_options *o, struct plan **ret, struct err *err)
 	int rc;
 
 	if (!p)
-		return err_set(err, -ENOMEM, "configuration: out of memory");
+		return err_set(err, -ENOMEM, "configuration: out of memory; free some");
 	p->config = o->config;
 	choose_formula(p);
 	rc = add_outputs(p, o, err);

@@ -114,7 +114,7 @@ int writes_list(const struct config *c, struct writes *ret, struct err *err)
 		rc = add_output(&w, &c->outputs.v[i]);
 	if (rc) {
 		writes_free(&w);
-		return err_set(err, rc, "landlock: out of memory");
+		return err_set(err, rc, "landlock: out of memory; free some");
 	}
 	*ret = w;
 	return 0;

@@ -529,12 +529,15 @@ static int make(struct http *h)
 	struct event_base *base = loop_base(h->loop);
 	const union MHD_DaemonInfo *info;
 
+	errno = 0;
 	h->daemon = MHD_start_daemon(
 		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, h,
 		MHD_OPTION_CONNECTION_LIMIT, h->o.max_clients, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
 		MHD_OPTION_CONNECTION_TIMEOUT, 60u, MHD_OPTION_URI_LOG_CALLBACK, on_uri, h, MHD_OPTION_NOTIFY_COMPLETED,
 		on_completed, h, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_END);
-	info = h->daemon ? MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+	if (!h->daemon)
+		return errno == EMFILE || errno == ENFILE ? -errno : -ENOMEM;
+	info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
 	if (!info)
 		return -ENOMEM;
 	h->acceptor = event_new(base, h->o.fd, EV_READ | EV_PERSIST, on_accept, h);
@@ -562,7 +565,7 @@ int http_start(const struct http_options *o, struct loop *loop, struct http **re
 		loop_call(loop, end, h);
 		free(h);
 		*ret = NULL;
-		return -ENOMEM;
+		return rc ? rc : -ENOMEM;
 	}
 	return 0;
 }

@@ -41,11 +41,14 @@ static void wait_and_clean(int fd, int keep_fd, void (*clean)(void *arg), void *
 int janitor_start(void (*clean)(void *arg), void *arg, int keep_fd, struct janitor **ret, struct err *err)
 {
 	struct janitor *j = calloc(1, sizeof(*j));
-	int fds[2];
+	int fds[2], rc;
 
-	if (!j || pipe2(fds, O_CLOEXEC) != 0) {
+	if (!j)
+		return err_set(err, -ENOMEM, "janitor: out of memory; free some");
+	if (pipe2(fds, O_CLOEXEC) != 0) {
+		rc = -errno;
 		free(j);
-		return err_set(err, -EMFILE, "janitor: no memory or no descriptor; raise the limits");
+		return err_set(err, rc, "janitor: %s; raise the limit of open files", strerror(-rc));
 	}
 	j->fd = fds[1];
 	j->pid = fork();
@@ -53,7 +56,7 @@ int janitor_start(void (*clean)(void *arg), void *arg, int keep_fd, struct janit
 		wait_and_clean(fds[0], keep_fd, clean, arg);
 	close(fds[0]);
 	if (j->pid < 0) {
-		int rc = -errno;
+		rc = -errno;
 
 		close(j->fd);
 		free(j);

@@ -200,7 +200,7 @@ int input_append(struct input *in, struct buf *b, size_t n, const char *expected
 		k = in->len - in->pos < n ? in->len - in->pos : n;
 		buf_add(b, in->data + in->pos, k);
 		if (b->failed)
-			return err_set(&in->failed, -ENOMEM, "%s: byte %llu: no memory for %s; free some", in->subject,
+			return err_set(&in->failed, -ENOMEM, "%s: byte %llu: %s: out of memory; free some", in->subject,
 				       (unsigned long long)input_offset(in), expected);
 		in->pos += k;
 		n -= k;

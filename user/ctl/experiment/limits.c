@@ -113,9 +113,10 @@ int record_limits_open(const struct record_limits_wish *w, struct record_limits 
 	struct record_limits *l = NULL;
 	int rc;
 
-	if (w->n > RECORD_LIMITED_MAX || !(l = new_limits(w->library)))
-		return err_set(err, -ENOMEM, "guard of limits: no memory, or more than %d GPUs; name fewer",
-			       RECORD_LIMITED_MAX);
+	if (w->n > RECORD_LIMITED_MAX)
+		return err_set(err, -E2BIG, "guard of limits: more than %d GPUs; name fewer", RECORD_LIMITED_MAX);
+	if (!(l = new_limits(w->library)))
+		return err_set(err, -ENOMEM, "guard of limits: out of memory; free some");
 	l->state.n = w->n;
 	for (unsigned i = 0; i < w->n; i++)
 		snprintf(l->state.gpu[i].uuid, sizeof(l->state.gpu[i].uuid), "%s", w->uuids[i]);

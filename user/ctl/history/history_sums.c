@@ -21,16 +21,17 @@ char history_mark(unsigned quality)
 	return quality & (QUALITY_ESTIMATED | QUALITY_MULTIPLEXED) ? '~' : ' ';
 }
 
-void history_time(char dst[32], long long unix_ns, bool utc)
+void history_time(char dst[CLOCK_LOCAL_BYTES], long long unix_ns, bool utc)
 {
 	time_t t = (time_t)(unix_ns / 1000000000);
 	struct tm tm = { 0 };
 
-	if (utc)
-		gmtime_r(&t, &tm);
-	else
-		localtime_r(&t, &tm);
-	strftime(dst, 32, utc ? "%Y-%m-%dT%H:%M:%SZ" : "%Y-%m-%d %H:%M:%S", &tm);
+	if (!utc) {
+		clock_local(unix_ns, dst);
+		return;
+	}
+	gmtime_r(&t, &tm);
+	strftime(dst, CLOCK_LOCAL_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm);
 }
 
 void history_cost_heads(const struct history_text *t)
@@ -76,7 +77,7 @@ static void put_line(const struct history_text *t, const struct sums *s, const s
 {
 	const struct history_unit *u = history_unit(s->all.uj);
 	bool known = l->unknown_uj < l->uj || l->uj <= 0;
-	char utc[32];
+	char utc[CLOCK_LOCAL_BYTES];
 	double seconds = (double)(l->ns ? l->ns : s->all.ns) / 1e9;
 	double watts = seconds > 0 ? l->uj / 1e6 / seconds : 0;
 

@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "base/format/csv.h"
 #include "base/text.h"
 #include "ctl/core/ask.h"
 #include "history_text.h"
 
 #define NAME_WIDTH 16
+#define TIME_WIDTH 25 /* a local time with its zone: CEST, or +0530 where it has no name */
 
 struct column {
 	const json_t *points;
@@ -79,10 +79,10 @@ static long long end_of(const json_t *point)
 
 static void put_time(const struct table *t, long long unix_ns)
 {
-	char text[32];
+	char text[CLOCK_LOCAL_BYTES];
 
 	history_time(text, unix_ns, t->t->csv);
-	printf("%s", text);
+	printf("%-*s", t->t->csv ? 0 : TIME_WIDTH, text);
 }
 
 static void put_cell(const struct table *t, double uj, unsigned quality)
@@ -144,16 +144,10 @@ static double machine_at(const struct table *t, size_t *at, long long end_ns)
 
 static void put_head(const struct table *t, const char *second)
 {
-	char zone[16], first[32];
-	time_t now = time(NULL);
-	struct tm tm = { 0 };
-
-	strftime(zone, sizeof(zone), "%Z", localtime_r(&now, &tm));
-	snprintf(first, sizeof(first), "until (%.10s)", zone);
 	if (t->t->csv)
 		printf("until,%s", second);
 	else
-		printf("%-19s %*s", first, *second == 's' ? 10 : NAME_WIDTH, second);
+		printf("%-*s %*s", TIME_WIDTH, "until", *second == 's' ? 10 : NAME_WIDTH, second);
 	for (unsigned c = 0; c < t->n; c++) {
 		struct buf cell = { 0 };
 		char safe[600];
@@ -176,7 +170,7 @@ static void put_total(const struct table *t, bool all)
 {
 	if (t->t->csv)
 		return;
-	printf("%-19s", "total");
+	printf("%-*s", TIME_WIDTH, "total");
 	if (all)
 		put_cell(t, t->uj, t->quality);
 	else

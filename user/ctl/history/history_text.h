@@ -4,6 +4,7 @@
 #define JD_CTL_HISTORY_TEXT_H
 #include <jansson.h>
 #include <stdbool.h>
+#include "base/clock.h"
 #include "cost.h"
 #include "sums.h"
 
@@ -23,8 +24,8 @@ struct history_unit {
 /* J, or kWh from a total of 1 kWh on. */
 const struct history_unit *history_unit(double total_uj);
 char history_mark(unsigned quality);
-/* UTC with Z for programs, local time otherwise: 20 bytes and a NUL. */
-void history_time(char dst[32], long long unix_ns, bool utc);
+/* UTC with Z for programs, otherwise local time with its zone. */
+void history_time(char dst[CLOCK_LOCAL_BYTES], long long unix_ns, bool utc);
 /* The columns of costs: their heads, or the values of so much energy. g: NAN = not known; some: a part of it is not. */
 void history_cost_heads(const struct history_text *t);
 void history_costs(const struct history_text *t, double uj, double g, bool some);

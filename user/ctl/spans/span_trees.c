@@ -4,24 +4,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+#include "base/clock.h"
 #include "base/text.h"
 #include "ctl/core/ask.h"
 #include "ctl_spans.h"
 
 #define INDENT_MAX 24
 #define COMMAND_MIN 8 /* columns that a command line keeps on the narrowest terminal */
-
-static void put_time(struct buf *out, int64_t unix_ns)
-{
-	time_t t = (time_t)(unix_ns / 1000000000);
-	char text[32] = "";
-	struct tm tm;
-
-	if (localtime_r(&t, &tm))
-		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
-	buf_add_str(out, text);
-}
 
 static void put_name(struct buf *out, const char *key, const char *value)
 {
@@ -33,11 +22,11 @@ static void put_name(struct buf *out, const char *key, const char *value)
 
 static void put_head(struct buf *out, const struct trace *t)
 {
-	char safe[1024];
+	char safe[1024], time[CLOCK_LOCAL_BYTES];
 	const uint8_t *u = t->uuid;
 
-	buf_printf(out, "%s  ", text_escape(safe, sizeof(safe), t->spans[0].cgroup));
-	put_time(out, t->spans[0].start_real_ns);
+	clock_local(t->spans[0].start_real_ns, time);
+	buf_printf(out, "%s  %s", text_escape(safe, sizeof(safe), t->spans[0].cgroup), time);
 	put_name(out, "namespace", t->pod_namespace);
 	put_name(out, "pod", t->pod);
 	put_name(out, "container", t->container);

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/format/json.h"
 #include "base/log.h"
 #include "ctl/core/agent_client.h"
@@ -274,19 +274,9 @@ int spans_load(const struct spans_query *q, struct spans_list *ret, struct err *
 	return !rc && q->each ? q->each(q->ctx, ret) : rc;
 }
 
-static void say_time(int64_t unix_ns, char text[32])
-{
-	time_t t = (time_t)(unix_ns / 1000000000);
-	struct tm tm;
-
-	text[0] = '\0';
-	if (localtime_r(&t, &tm))
-		strftime(text, 32, "%Y-%m-%d %H:%M:%S", &tm);
-}
-
 unsigned spans_say_missing(const struct spans_missing *m, char text[SPANS_SENTENCES][200])
 {
-	char until[32];
+	char until[CLOCK_LOCAL_BYTES];
 	unsigned n = 0;
 
 	if (m->left_out)
@@ -294,7 +284,7 @@ unsigned spans_say_missing(const struct spans_missing *m, char text[SPANS_SENTEN
 			 (unsigned long long)m->left_out, m->left_out == 1 ? "" : "s",
 			 (unsigned long long)m->left_out_spans, (double)m->left_out_uj / 1e6,
 			 m->left_out == 1 ? "is" : "are");
-	say_time(m->forgotten_until_ns, until);
+	clock_local(m->forgotten_until_ns, until);
 	if (m->forgotten)
 		snprintf(text[n++], 200,
 			 "%llu trace%s with %.6g J, of before %s, %s no longer in the agent's memory; raise spans.keep",

@@ -134,7 +134,7 @@ static int hwpc_create(const struct encode_options *o, const struct schema *s, s
 	int rc;
 
 	if (!e)
-		return err_set(err, -ENOMEM, "hwpc: out of memory");
+		return err_set(err, -ENOMEM, "hwpc: out of memory; free some");
 	e->schema = s;
 	e->iso = o->iso_time;
 	e->leaf_only = o->leaf_only;
@@ -150,7 +150,7 @@ static int hwpc_create(const struct encode_options *o, const struct schema *s, s
 	if (!rc)
 		rc = check_events(e, err);
 	if (!rc && reserve(e))
-		rc = err_set(err, -ENOMEM, "hwpc: out of memory");
+		rc = err_set(err, -ENOMEM, "hwpc: out of memory; free some");
 	if (rc) {
 		hwpc_destroy(e);
 		return rc;

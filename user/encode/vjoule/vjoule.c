@@ -83,7 +83,7 @@ static int vjoule_create(const struct encode_options *o, const struct schema *s,
 	int rc;
 
 	if (!e)
-		return err_set(err, -ENOMEM, "vjoule: out of memory");
+		return err_set(err, -ENOMEM, "vjoule: out of memory; free some");
 	e->schema = s;
 	e->dialect = o->dialect_v02 ? VJOULE_V02 : VJOULE_DOCUMENT;
 	e->cpus = count_cpus(s);
@@ -92,7 +92,7 @@ static int vjoule_create(const struct encode_options *o, const struct schema *s,
 	if (!rc)
 		note_energies(e);
 	if (!rc && (!e->khz || e->notes.failed))
-		rc = err_set(err, -ENOMEM, "vjoule: out of memory");
+		rc = err_set(err, -ENOMEM, "vjoule: out of memory; free some");
 	if (rc) {
 		vjoule_destroy(e);
 		return rc;

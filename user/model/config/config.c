@@ -11,7 +11,7 @@
 
 static int no_memory(struct err *err)
 {
-	return err_set(err, -ENOMEM, "configuration: out of memory");
+	return err_set(err, -ENOMEM, "configuration: out of memory; free some");
 }
 
 /* Reads the file of -c, or the default one where it exists. Flags are applied afterwards. */
@@ -127,7 +127,7 @@ int config_load(int argc, char **argv, struct config **ret, enum config_action *
 		room += strlen(argv[i]);
 	flags = calloc(room, sizeof(*flags));
 	if (!c || !flags || key_defaults(config_keys, c)) {
-		err_set(err, rc, "configuration: out of memory");
+		err_set(err, rc, "configuration: out of memory; free some");
 		goto out;
 	}
 	rc = n = flags_read(argc, argv, flags, &doctor, err);

@@ -178,7 +178,7 @@ static int set_query(struct output_config *out, unsigned *lines, const struct or
 		return 0;
 	copy = strdup(query + 1);
 	if (!copy)
-		return err_set(err, -ENOMEM, "configuration: out of memory");
+		return err_set(err, -ENOMEM, "configuration: out of memory; free some");
 	*query = '\0';
 	for (char *option = strtok_r(copy, "&", &next); option && !rc; option = strtok_r(NULL, "&", &next)) {
 		if (pushed && !is_own(out, option)) {
@@ -422,7 +422,7 @@ int output_finish(void *elem, unsigned *lines, const struct origin *o, struct er
 			"user and password-file");
 	rc = set_query(out, lines, &at, err);
 	if (!rc && add_path(out))
-		rc = err_set(err, -ENOMEM, "configuration: out of memory");
+		rc = err_set(err, -ENOMEM, "configuration: out of memory; free some");
 	out->waits = lines[row("wait")];
 	if (!rc)
 		rc = check_options(out, lines, at, err);
@@ -477,7 +477,7 @@ int output_from_flag(struct config *c, const char *text, struct err *err)
 				 (unsigned long long)outputs->max);
 	out = key_maps_add(outputs, c);
 	if (!out)
-		return err_set(err, -ENOMEM, "configuration: out of memory");
+		return err_set(err, -ENOMEM, "configuration: out of memory; free some");
 	snprintf(format, sizeof(format), "%.*s", (int)len, text);
 	rc = key_set(key_find(config_output_keys, "format", false), out, format, &o, err);
 	if (!rc)

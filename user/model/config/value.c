@@ -226,7 +226,7 @@ int key_set(const struct key *k, void *base, const char *text, const struct orig
 	}
 	rc = o->quoted && typed ? -EINVAL : set_value(k, base, text);
 	if (rc == -ENOMEM)
-		return err_set(err, rc, "configuration: out of memory");
+		return err_set(err, rc, "configuration: out of memory; free some");
 	return rc ? refuse(k, text, o, err) : 0;
 }
 
@@ -246,7 +246,7 @@ int key_list_add(const struct key *k, void *base, const char *text, const struct
 	copy = strdup(text);
 	if (!copy || ARRAY_RESIZE(list->v, list->n + 1) != 0 || ARRAY_RESIZE(list->line, list->n + 1) != 0) {
 		free(copy);
-		return err_set(err, -ENOMEM, "configuration: out of memory");
+		return err_set(err, -ENOMEM, "configuration: out of memory; free some");
 	}
 	list->line[list->n] = o->file ? o->line : 0;
 	list->v[list->n++] = copy;

@@ -124,7 +124,7 @@ static int walk_maps(struct walk *w, const struct key *k, void *base, const yaml
 			return wrong_kind(w, k, item);
 		elem = key_maps_add(k, base);
 		if (!elem)
-			return err_set(w->err, -ENOMEM, "configuration: out of memory");
+			return err_set(w->err, -ENOMEM, "configuration: out of memory; free some");
 		*(unsigned *)(elem + k->maps->line_offset) = o.line;
 		rc = walk_sub(w, k, elem, item, lines);
 		snprintf(path, sizeof(path), "%s%s.", w->path, k->name);
@@ -223,7 +223,7 @@ static int syntax_error(const yaml_parser_t *p, const char *file, struct err *er
 	unsigned long line = (p->problem_mark.line ? p->problem_mark.line : p->context_mark.line) + 1;
 
 	if (p->error == YAML_MEMORY_ERROR)
-		return err_set(err, -ENOMEM, "%s: out of memory", file);
+		return err_set(err, -ENOMEM, "%s: out of memory; free some", file);
 	return err_set(err, -EINVAL, "%s:%lu: not YAML: %s%s%s; correct the syntax", file, line,
 		       p->context ? p->context : "", p->context ? ", " : "", p->problem ? p->problem : "broken");
 }
@@ -251,7 +251,7 @@ static int parse_text(struct config *c, const unsigned char *text, size_t len, c
 	int rc;
 
 	if (!yaml_parser_initialize(&parser))
-		return err_set(err, -ENOMEM, "%s: out of memory", file);
+		return err_set(err, -ENOMEM, "%s: out of memory; free some", file);
 	yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&parser, text, len);
 	if (!yaml_parser_load(&parser, &doc)) {
@@ -319,7 +319,7 @@ int config_yaml(struct config *c, const char *path, struct err *err)
 	int rc;
 
 	if (!text)
-		return err_set(err, -ENOMEM, "%s: out of memory", path);
+		return err_set(err, -ENOMEM, "%s: out of memory; free some", path);
 	rc = read_whole(path, text, &len, err);
 	if (!rc)
 		rc = check_utf8(text, len, path, err);

@@ -247,7 +247,7 @@ int hierarchy_detect(const struct fsroot *root, enum hierarchy_mode mode, struct
 	int rc;
 
 	if (!m)
-		return err_set(err, -ENOMEM, "cgroup hierarchy: no memory; free some");
+		return err_set(err, -ENOMEM, "cgroup hierarchy: out of memory; free some");
 	m->root = root;
 	rc = each_line_of(root, MOUNTINFO, take_line, m);
 	if (rc < 0) {

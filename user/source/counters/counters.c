@@ -117,7 +117,7 @@ int counters_open(const struct counters_options *o, struct schema *s, struct cou
 	int rc;
 
 	if (!c)
-		return err_set(err, -ENOMEM, "counters: out of memory");
+		return err_set(err, -ENOMEM, "counters: out of memory; free some");
 	c->o = o;
 	c->schema = s;
 	c->root = o->root;

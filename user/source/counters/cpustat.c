@@ -263,7 +263,7 @@ int cpustat_open(const struct hierarchy *h, const struct fsroot *root, struct sc
 			       "and set cgroups.hierarchy: v2, or choose another trigger");
 	c = calloc(1, sizeof(*c));
 	if (!c)
-		return err_set(err, -ENOMEM, "trigger none: out of memory");
+		return err_set(err, -ENOMEM, "trigger none: out of memory; free some");
 	c->schema = s;
 	c->root = root;
 	c->mount_fd = fsroot_openat(root, h->mount, O_PATH | O_DIRECTORY);

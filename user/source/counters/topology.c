@@ -92,7 +92,7 @@ int topology_read(const struct fsroot *root, struct schema *s, struct err *err)
 		memcpy(present, possible, sizeof(present));
 	cpus = calloc(n, sizeof(*cpus));
 	if (!cpus)
-		return err_set(err, -ENOMEM, "topology: no memory for %u CPUs; free some", n);
+		return err_set(err, -ENOMEM, "topology: %u CPUs: out of memory; free some", n);
 	for (unsigned i = 0; i < n; i++) {
 		cpus[i].cpu = (uint16_t)i;
 		cpus[i].present = bit_test(possible, i) && bit_test(present, i);

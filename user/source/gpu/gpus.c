@@ -125,7 +125,7 @@ int gpus_open(const struct fsroot *root, const struct gpu_options *o, struct sch
 
 	*ret = NULL;
 	if (!g)
-		return err_set(err, rc, "gpu: out of memory");
+		return err_set(err, rc, "gpu: out of memory; free some");
 	g->root = root;
 	g->wake = o->wake;
 	g->pace_ns = o->pace_ns ? o->pace_ns : DEFAULT_PACE_NS;
@@ -135,11 +135,11 @@ int gpus_open(const struct fsroot *root, const struct gpu_options *o, struct sch
 	if (g->units && o->hierarchy && (g->hierarchy = malloc(sizeof(*g->hierarchy))))
 		*g->hierarchy = *o->hierarchy;
 	if (!g->units || (o->hierarchy && !g->hierarchy))
-		err_set(err, rc, "gpu: out of memory");
+		err_set(err, rc, "gpu: out of memory; free some");
 	else
 		rc = open_nvml(g, o, err);
 	if (!rc && (rc = gpu_sysfs_open(g)))
-		err_set(err, rc, "gpu: out of memory");
+		err_set(err, rc, "gpu: out of memory; free some");
 	if (rc) {
 		gpus_close(g);
 		return rc;

@@ -198,7 +198,7 @@ int gpu_nvml_open(struct gpus *g, const char *library, struct err *err)
 	g->nvml = malloc(sizeof(n));
 	if (!g->nvml) {
 		nvml_unload(&n);
-		return err_set(err, -ENOMEM, "gpu: out of memory");
+		return err_set(err, -ENOMEM, "gpu: out of memory; free some");
 	}
 	*g->nvml = n;
 	code = n.init();
@@ -211,7 +211,7 @@ int gpu_nvml_open(struct gpus *g, const char *library, struct err *err)
 	}
 	for (uint32_t i = 0; !rc && i < count && i < GPU_MAX; i++)
 		rc = add_unit(g, i);
-	return rc ? err_set(err, rc, "gpu: out of memory") : 0;
+	return rc ? err_set(err, rc, "gpu: out of memory; free some") : 0;
 }
 
 void gpu_nvml_close(struct gpus *g)

@@ -41,7 +41,7 @@ int guests_open(const char *root, enum hierarchy_mode mode, struct guests **ret,
 	int rc;
 
 	if (!g)
-		return err_set(err, -ENOMEM, "guests: out of memory");
+		return err_set(err, -ENOMEM, "guests: out of memory; free some");
 	rc = fsroot_open(root, &g->root);
 	if (rc)
 		err_set(err, rc, "guests: %s: %s", root, strerror(-rc));

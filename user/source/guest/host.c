@@ -116,8 +116,10 @@ static int begin(struct host *h, const char *place, uint64_t wait_ns, struct sch
 	int rc;
 
 	h->place = strdup(place);
-	if (!h->place || h->wake_fd < 0)
-		return err_set(err, -ENOMEM, "host: out of memory or files");
+	if (!h->place)
+		return err_set(err, -ENOMEM, "host: out of memory; free some");
+	if (h->wake_fd < 0)
+		return err_set(err, -EMFILE, "host: no descriptor left; raise the limit of open files");
 	rc = host_place_check(place, err);
 	if (rc)
 		return rc;
@@ -141,7 +143,7 @@ int host_open(const struct host_options *o, struct schema *s, struct host **ret,
 	int rc;
 
 	if (!h)
-		return err_set(err, -ENOMEM, "host: out of memory");
+		return err_set(err, -ENOMEM, "host: out of memory; free some");
 	pthread_mutex_init(&h->lock, NULL);
 	h->fd = -1;
 	h->root = o->root;

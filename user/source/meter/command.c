@@ -50,6 +50,7 @@ static int spawn(struct meter *m, int out_fd, pid_t *ret)
 	sigemptyset(&none);
 	sigemptyset(&ignored);
 	sigaddset(&ignored, SIGPIPE);
+	sigaddset(&ignored, SIGXFSZ);
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_adddup2(&files, out_fd, STDOUT_FILENO);
@@ -69,9 +70,12 @@ static int command_open(struct meter *m, struct err *err)
 	struct stream *s = calloc(1, sizeof(*s));
 	int fds[2], rc;
 
-	if (!s || pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0) {
+	if (!s)
+		return err_set(err, -ENOMEM, "%s: out of memory; free some", m->command.v[0]);
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0) {
+		rc = -errno;
 		free(s);
-		return err_set(err, -ENOMEM, "%s: no memory or descriptors left", m->command.v[0]);
+		return err_set(err, rc, "%s: %s; raise the limit of open files", m->command.v[0], strerrordesc_np(-rc));
 	}
 	fcntl(fds[1], F_SETFL, 0);
 	rc = spawn(m, fds[1], &s->child);

@@ -135,7 +135,7 @@ static int hwmon_open(struct meter *m, struct err *err)
 	struct sensors *s = calloc(1, sizeof(*s));
 
 	if (!s)
-		return err_set(err, -ENOMEM, "hwmon: out of memory");
+		return err_set(err, -ENOMEM, "hwmon: out of memory; free some");
 	for (unsigned i = 0; i < MAX_CHIPS; i++)
 		add_chip(m, s, i);
 	if (!s->n || (m->channels_wanted.n && s->n < m->channels_wanted.n)) {

@@ -189,7 +189,7 @@ int meters_open(const struct fsroot *root, const struct meters_config *list, str
 		return 0;
 	all = calloc(1, sizeof(*all));
 	if (!all)
-		return err_set(err, -ENOMEM, "meters: out of memory");
+		return err_set(err, -ENOMEM, "meters: out of memory; free some");
 	all->root = root;
 	all->opened_ns = clock_mono_ns();
 	pthread_mutex_init(&all->lock, NULL);

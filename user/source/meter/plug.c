@@ -32,7 +32,7 @@ static int open_plug(struct meter *m, const char *const *paths, int (*parse)(con
 	int rc;
 
 	if (!p)
-		return err_set(err, -ENOMEM, "%s: out of memory", m->url);
+		return err_set(err, -ENOMEM, "%s: out of memory; free some", m->url);
 	rc = http_client_new(&o, &p->http, err);
 	if (rc) {
 		free(p);

@@ -267,7 +267,7 @@ int db_errno(int code)
 int db_open(struct history *h, struct err *note, struct err *err)
 {
 	const char *wrong = NULL;
-	int rc = SQLITE_OK, moved;
+	int rc = SQLITE_OK, moved, failed = 0;
 
 	for (int tries = 0; tries < 2; tries++) {
 		wrong = NULL;
@@ -276,6 +276,12 @@ int db_open(struct history *h, struct err *note, struct err *err)
 			return 0;
 		if (!wrong)
 			wrong = sqlite3_errstr(rc);
+		/* its file could not be opened: the system knows why */
+		failed = ((rc & 0xff) == SQLITE_CANTOPEN || (rc & 0xff) == SQLITE_IOERR) && h->db ?
+				 -sqlite3_system_errno(h->db) :
+				 0;
+		if (failed)
+			wrong = strerrordesc_np(-failed);
 		db_close(h);
 		if (rc != SQLITE_OK && !db_is_broken(rc))
 			break;
@@ -283,8 +289,10 @@ int db_open(struct history *h, struct err *note, struct err *err)
 		if (moved)
 			return moved;
 	}
-	return err_set(err, db_errno(rc), "history %s: %s; %s (history: { path: FILE }), or set { path: none }",
-		       h->path, wrong, err_write_remedy(db_errno(rc)));
+	failed = failed ? failed : db_errno(rc);
+	return err_set(err, failed,
+		       "history %s: %s; %s; history: { path: FILE } names another place, { path: none } none", h->path,
+		       wrong, err_write_remedy(failed));
 }
 
 /* A point in memory, and as the bytes of a row (docs/formats/history.md). */
