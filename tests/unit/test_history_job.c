@@ -141,6 +141,8 @@ static bool any_ended(struct jobs *j, int64_t until_ns)
 	assert_int_equal(history_read(j->w.h, &q, &a, &err), 0);
 	for (unsigned i = 0; i < a.n_series; i++)
 		any |= a.series[i].ended;
+	for (unsigned i = 0; i < a.n_series; i++)
+		assert_true(a.series[i].ending);
 	history_answer_free(&a);
 	return any;
 }

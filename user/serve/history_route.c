@@ -63,10 +63,12 @@ static bool step_has_ended(const struct history_series *e, const struct totals *
 	return t || e->ended;
 }
 
-/* True when the cgroup has ended. The store records an end only with the last energy; the totals know which
- * cgroups live. */
+/* True when the cgroup has ended and its last energy is told. The store knows of an end only with the last energy; the
+ * totals know which cgroups live. */
 static bool has_ended(const struct history_series *e, const struct totals *t, const struct total_row *row)
 {
+	if (e->ending)
+		return false;
 	if (strcmp(e->row, "job") == 0)
 		return step_has_ended(e, t);
 	if (strcmp(e->row, "cgroup") != 0)

@@ -14,11 +14,11 @@
  * seconds are no longer kept: when it had ended by the end of the time asked for. */
 static int look_names(struct history_look *l)
 {
-	int rc = sqlite3_prepare_v2(l->h->reader,
-				    "SELECT CAST(path AS TEXT), ended > 0 AND"
-				    " ended <= COALESCE((SELECT max(slot) + 1 FROM points_1s WHERE slot < ?2), ?2)"
-				    " FROM series WHERE id=?1",
-				    -1, &l->path, NULL);
+	int rc = sqlite3_prepare_v2(
+		l->h->reader,
+		"SELECT CAST(path AS TEXT), ended > 0,"
+		" ended > COALESCE((SELECT max(slot) + 1 FROM points_1s WHERE slot < ?2), ?2) FROM series WHERE id=?1",
+		-1, &l->path, NULL);
 
 	return rc == SQLITE_OK ? sqlite3_bind_int64(l->path, 2, l->q->until_ns) : rc;
 }
@@ -36,27 +36,28 @@ static void look_free(struct history_look *l)
 }
 
 /* Returns the number of a name, which it adds if new; -ENOMEM. */
-static int64_t add_name(struct history_look *l, const char *path, const char *row, bool ended)
+static int64_t add_name(struct history_look *l, const char *path, const char *row, struct look_end end)
 {
 	const uint64_t hash = hash_text(path);
 	char *copy;
 
 	for (struct hash_walk w = hash_walk(&l->by_path, hash); hash_step(&w);)
 		if (l->names[w.at].row == row && strcmp(l->names[w.at].path, path) == 0) {
-			l->names[w.at].ended &= ended;
+			l->names[w.at].end.ended &= end.ended;
+			l->names[w.at].end.ending |= end.ending;
 			return w.at;
 		}
 	if (ARRAY_ROOM(l->names, l->cap_names, l->n_names + 1) || hash_reserve(&l->by_path, l->n_names + 1))
 		return -ENOMEM;
 	if (!(copy = strdup(path)))
 		return -ENOMEM;
-	l->names[l->n_names] = (struct look_name){ .path = copy, .row = row, .ended = ended, .series = LOOK_NONE };
+	l->names[l->n_names] = (struct look_name){ .path = copy, .row = row, .end = end, .series = LOOK_NONE };
 	hash_add(&l->by_path, hash, l->n_names);
 	return l->n_names++;
 }
 
 /* Finds the name of the step that a cgroup is of. */
-static int64_t find_step(struct history_look *l, const char *path, bool ended)
+static int64_t find_step(struct history_look *l, const char *path, struct look_end end)
 {
 	char name[JOB_NAME_MAX];
 	struct job_path job;
@@ -64,7 +65,7 @@ static int64_t find_step(struct history_look *l, const char *path, bool ended)
 	if (!job_path_parse(path, &job) || strcmp(job.id, l->q->job) != 0)
 		return LOOK_NONE;
 	job_path_name(&job, name);
-	return add_name(l, name, "job", ended);
+	return add_name(l, name, "job", end);
 }
 
 static bool is_asked(const struct history_look *l, const char *path)
@@ -82,23 +83,25 @@ static int64_t find_name(struct history_look *l, uint64_t id)
 					       [SERIES_IDLE_POWER] = "idle-power",
 					       [SERIES_RESIDUAL] = "residual" };
 	const bool all = !l->q->cgroup && !l->q->job;
+	const struct look_end lives = { false, false };
 	int64_t name = LOOK_NONE;
 
 	if (id <= SERIES_RESIDUAL)
-		return all ? add_name(l, special[id], special[id], false) : (int64_t)LOOK_NONE;
+		return all ? add_name(l, special[id], special[id], lives) : (int64_t)LOOK_NONE;
 	sqlite3_bind_int64(l->path, 1, (int64_t)id);
 	if (sqlite3_step(l->path) == SQLITE_ROW) {
 		const char *path = (const char *)sqlite3_column_text(l->path, 0);
-		bool ended = sqlite3_column_int(l->path, 1);
+		const bool ending = sqlite3_column_int(l->path, 2);
+		const struct look_end end = { sqlite3_column_int(l->path, 1) && !ending, ending };
 
 		if (path && l->q->rules && !selection_admits(l->q->rules, path))
-			name = all ? add_name(l, special[ROW_OTHER], special[ROW_OTHER], false) : (int64_t)LOOK_NONE;
+			name = all ? add_name(l, special[ROW_OTHER], special[ROW_OTHER], lives) : (int64_t)LOOK_NONE;
 		else if (path && l->q->job)
-			name = find_step(l, path, ended);
+			name = find_step(l, path, end);
 		else if (path && is_asked(l, path))
-			name = add_name(l, path, "cgroup", ended);
+			name = add_name(l, path, "cgroup", end);
 	} else if (all) {
-		name = add_name(l, special[ROW_OTHER], special[ROW_OTHER], false); /* it was swept; its sum counts on */
+		name = add_name(l, special[ROW_OTHER], special[ROW_OTHER], lives); /* it was swept; its sum counts on */
 	}
 	sqlite3_reset(l->path);
 	return name;
@@ -231,7 +234,9 @@ static int show(struct history_look *l, uint32_t name)
 	struct look_name *n = &l->names[name];
 
 	n->series = a->n_series;
-	a->series[a->n_series] = (struct history_series){ .cgroup = strdup(n->path), .row = n->row, .ended = n->ended };
+	a->series[a->n_series] = (struct history_series){
+		.cgroup = strdup(n->path), .row = n->row, .ended = n->end.ended, .ending = n->end.ending
+	};
 	return a->series[a->n_series++].cgroup ? 0 : -ENOMEM;
 }
 

@@ -15,11 +15,15 @@ struct stored { /* a point as it lies in the file */
 	enum tier tier;
 };
 
+struct look_end {
+	bool ended, ending; /* as of struct history_series */
+};
+
 struct look_name { /* a name that gets a row of the answer or goes into `other` */
 	char *path;
 	uint64_t sum;
 	const char *row;
-	bool ended;
+	struct look_end end;
 	uint32_t series; /* index in the answer; LOOK_NONE = in `other` */
 	uint64_t stamp; /* of the step in which it was last seen */
 	unsigned quality;

@@ -73,7 +73,8 @@ struct history_point {
 struct history_series {
 	char *cgroup; /* or the name of a special row, or of a step: JOB.STEP */
 	const char *row; /* "cgroup", "job", or that of a special row */
-	bool ended;
+	bool ended; /* and its last energy is in the points */
+	bool ending; /* it has ended, and its last energy is not in the points: it came later than the time asked for, or comes */
 	unsigned n, cap;
 	struct history_point *points;
 };
