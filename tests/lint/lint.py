@@ -38,6 +38,11 @@ def line_of(text, offset):
     return text.count("\n", 0, offset) + 1
 
 
+# Where a key of JSON is written: by the writers, as a whole text, or as a field of IN_JSON under a name of its own.
+KEY = re.compile(r'(?:json_key\w*\s*\([^,()"]*,|json_object_set(?:_new)?\s*\([^,"]*,|FIELD_AS\s*\(|FIELD_LENGTH_OF\s*\()'
+                 r'\s*"(\w+)"|\\"(\w+)\\":')
+
+
 class Lint:
     def __init__(self, root):
         self.root = root
@@ -157,6 +162,39 @@ class Lint:
         for m in re.finditer(r"^[ \t]*#[ \t]*if[ \t]+0\b", code, re.M):
             self.say(name, line_of(code, m.start()), "dead", "code under #if 0")
 
+    def read_glossary(self):
+        """The words of docs/query.md, "Words": retired word, or "_suffix" of one, -> the word that holds."""
+        retired = {}
+        text = self.read("docs/query.md") if "docs/query.md" in self.files else ""
+        section = re.search(r"^## Words$(.*?)(?=^## |\Z)", text, re.M | re.S)
+        for line in section[1].splitlines() if section else ():
+            cells = line.split("|")
+            if len(cells) == 5 and cells[1].strip().startswith("`"):
+                retired.update({w: cells[1].strip() for w in re.findall(r"`([^`]+)`", cells[3])})
+        if not retired:
+            self.say("docs/query.md", 1, "glossary", 'no table under "## Words"')
+        return retired, section
+
+    def check_glossary(self):
+        """One word for one thing: in every JSON, and in the documents but those of formats."""
+        retired, section = self.read_glossary()
+        suffixes = tuple(w for w in retired if w.startswith("_"))
+        for name in self.files:
+            if name.startswith("user/") and name.endswith((".c", ".h")):
+                text = without_comments(self.read(name))
+                found = [(m.start(), m[1] or m[2]) for m in KEY.finditer(text)]
+            elif re.match(r"(docs/[^/]+|README)\.md$", name):
+                text = self.read(name)
+                if name == "docs/query.md" and section:
+                    text = text[:section.start()] + blank(section[0]) + text[section.end():]
+                found = [(m.start(), m[1]) for m in re.finditer(r"`(\w+)`", text) if m[1] in retired]
+            else:
+                continue
+            for at, word in found:
+                held = retired.get(word) or next((retired[s] for s in suffixes if word.endswith(s)), None)
+                if held:
+                    self.say(name, line_of(text, at), "glossary", f"{word}: the word is {held} (docs/query.md, Words)")
+
     def check_words(self, name, text):
         for m in re.finditer(r"\b(" + "|".join(UNFINISHED) + r")\b", text):
             self.say(name, line_of(text, m.start()), "unfinished", m[1])
@@ -243,6 +281,7 @@ class Lint:
                 self.check_python(name, text)
         self.check_functions([f for f in self.files if f.endswith((".c", ".h"))])
         self.check_names()
+        self.check_glossary()
         found = self.excuse()
         for name, line, rule, message in sorted(found):
             print(f"{name}:{line}: {rule}: {message}")

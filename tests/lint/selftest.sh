@@ -13,6 +13,8 @@ fresh() {
 	mkdir -p "$work/t/tests/lint" "$work/t/user/base" "$work/t/user/model" "$work/t/user/sink" "$work/t/bpf" "$work/t/include"
 	cp "$here/includes.table" "$work/t/tests/lint/"
 	: >"$work/t/tests/lint/exceptions.txt"
+	mkdir -p "$work/t/docs"
+	printf '# Q\n\n## Words\n\n| word | means | not |\n| --- | --- | --- |\n| `split` | x | `share`, `_uw` |\n\n## Next\n' >"$work/t/docs/query.md"
 	printf '/* SPDX-License-Identifier: Apache-2.0 */\nint base_verb(void);\n' >"$work/t/user/base/base.h"
 	printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include "../base/base.h"\nint model_verb(void);\n' >"$work/t/user/model/model.h"
 	printf '// SPDX-License-Identifier: GPL-2.0-only\nint prog;\n' >"$work/t/bpf/x.bpf.c"
@@ -65,6 +67,14 @@ fresh; file user/sink/a.c $A 'int f(void);\nint f(void)\n{\n\treturn pthread_con
 expect clock 'user/sink/a.c:5: clock: pthread_cond_timedwait() may wait by the wall clock'
 fresh; file user/sink/a.c $A 'volatile bool stop;\n'
 expect volatile 'user/sink/a.c:2: volatile: '
+fresh; file user/sink/a.c $A 'static void f(void)\n{\n\tjson_key_str(j, "share", x);\n}\n'
+expect glossary-json 'user/sink/a.c:4: glossary: share: the word is `split`'
+fresh; file user/sink/a.c $A 'static const char t[] = "{\\"power_uw\\":1}";\n'
+expect glossary-unit 'user/sink/a.c:2: glossary: power_uw: the word is `split`'
+fresh; printf 'The `share` of it.\n' >"$work/t/docs/a.md"
+expect glossary-document 'docs/a.md:1: glossary: share: the word is `split`'
+fresh; sed -i 's/## Words/## Other/' "$work/t/docs/query.md"
+expect glossary-table 'docs/query.md:1: glossary: no table'
 for p in 'x: no memory' 'x: out of memory'; do
 	fresh; file user/sink/a.c $A "static const char t[] = \"$p\";\n"
 	expect "memory-$(printf %s "$p" | tr -d ': ')" 'user/sink/a.c:2: memory: one wording'
