@@ -66,6 +66,8 @@ wait_until 100 test -S "$sock" || fail agent "no socket: $(said agent)"
 measure sleep -- sleep 1
 expect_status sleep 0
 has sleep-figures 'd["agent"] == "running" and 1e9 <= d["wall_ns"] and 0 < d["cpu_ns"] < 1e8 and d["memory_peak_bytes"] > 1e5'
+"$JOULECTL" run --socket "$sock" -- true >"$work/text.out" 2>"$work/text.err"
+check text-estimated grep -qx ' Energy is estimated here, not measured: no energy counter here; from busy time per core\.' "$work/text.err"
 measure exit -- sh -c 'exit 3'
 expect_status exit 3
 has exit-figures 'd["exit_status"] == 3 and 0 < d["cpu_ns"] < 1e8 and "signal" not in d and d["command"] == ["sh", "-c", "exit 3"]'

@@ -123,7 +123,7 @@ static void say_losses(struct tracing *t)
 
 	if (!log_worth(lost, &t->lost_said))
 		return;
-	log_warn("spans: %llu found no room in traces so far; their energy stays with their cgroups",
+	log_warn("spans: those that found no room in traces so far: %llu; their energy stays with their cgroups",
 		 (unsigned long long)lost);
 }
 

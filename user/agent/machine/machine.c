@@ -322,21 +322,21 @@ static void say_losses(struct machine *m)
 
 	if (cgroup_table_count(m->table) >= m->max_cgroups && log_worth(now->folded, &m->said.folded))
 		log_warn(
-			"cgroups: %llu times counts went to an ancestor so far, for want of a row or because a subtree has used up its share; raise cgroups.max, %llu now, or cgroups.quota",
+			"cgroups: counts that went to an ancestor so far, for want of a row or because a subtree has used up its share: %llu; raise cgroups.max, %llu now, or cgroups.quota",
 			(unsigned long long)now->folded, (unsigned long long)m->max_cgroups);
 	if (log_worth(now->lost_reads - now->away_reads, &m->said.lost_reads))
 		log_warn(
-			"counters: %llu reads failed so far or found their event without a turn on the PMU, their values are marked; "
+			"counters: reads that failed so far or found their event without a turn on the PMU: %llu, their values are marked; "
 			"configure fewer events or end what else holds the PMU (perf, another agent)",
 			(unsigned long long)(now->lost_reads - now->away_reads));
 	if (log_worth(now->away_reads, &m->said.away_reads))
 		log_warn(
-			"counters: %llu reads failed so far on CPUs that went offline and came back, their values are marked; "
+			"counters: reads that failed so far on CPUs that went offline and came back: %llu, their values are marked; "
 			"nothing to do, the events there are open again",
 			(unsigned long long)now->away_reads);
 	if (log_worth(now->lost_events, &m->said.lost_events))
 		log_warn(
-			"lifecycle: %llu events did not fit the ring so far, repaired by a walk; give the agent more CPU time",
+			"lifecycle: events that did not fit the ring so far, repaired by a walk: %llu; give the agent more CPU time",
 			(unsigned long long)now->lost_events);
 }
 

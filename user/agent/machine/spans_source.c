@@ -73,13 +73,13 @@ void machine_say_spans(struct machine *m)
 	while (spans_next_warning(m->spans, text, sizeof(text)))
 		log_warn("%s", text);
 	if (log_worth(st.lost_records, &m->spans_said.lost_records))
-		log_warn("spans: %llu records did not come through so far; give the agent more CPU time",
+		log_warn("spans: records that did not come through so far: %llu; give the agent more CPU time",
 			 (unsigned long long)st.lost_records);
 	if (log_worth(st.lost_processes, &m->spans_said.lost_processes))
-		log_warn("spans: %llu processes found no room so far; raise spans.max-processes",
+		log_warn("spans: processes that found no room so far: %llu; raise spans.max-processes",
 			 (unsigned long long)st.lost_processes);
 	if (log_worth(st.lost_calls, &m->spans_said.lost_calls))
 		log_warn(
-			"spans: %llu calls found no room or lasted longer than their probe so far; probe fewer functions",
+			"spans: calls that found no room or lasted longer than their probe so far: %llu; probe fewer functions",
 			(unsigned long long)st.lost_calls);
 }

@@ -190,7 +190,7 @@ void output_guests_say(struct output_guests *g)
 		log_warn("output %s: %llu reports withheld: %s", g->to, (unsigned long long)st.withheld_ticks,
 			 st.reason);
 	if (worth_telling(&g->said, n))
-		log_warn("output %s: %llu connections turned away so far: %s", g->to, (unsigned long long)n, why.text);
+		log_warn("output %s: connections turned away so far: %llu: %s", g->to, (unsigned long long)n, why.text);
 }
 
 void output_guests_close(struct output_guests *g)

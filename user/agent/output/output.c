@@ -425,14 +425,15 @@ static void say_encoder(const struct output *o, struct output_part *p)
 		log_warn("output %.*s: %llu reports withheld: %s", TEXT_SUBJECT(o->config.to),
 			 (unsigned long long)st->withheld_ticks, st->reason);
 	else if (worth_telling(&p->told.withheld_rows, st->withheld_rows))
-		log_warn("output %.*s: %llu rows withheld: %s", TEXT_SUBJECT(o->config.to),
+		log_warn("output %.*s: rows withheld so far: %llu: %s", TEXT_SUBJECT(o->config.to),
 			 (unsigned long long)st->withheld_rows, st->reason);
 	if (worth_telling(&p->told.renamed_rows, st->renamed_rows))
-		log_warn("output %.*s: %llu rows renamed: the format or its readers cannot take their cgroups' names",
-			 TEXT_SUBJECT(o->config.to), (unsigned long long)st->renamed_rows);
+		log_warn(
+			"output %.*s: rows renamed so far: %llu: the format or its readers cannot take their cgroups' names",
+			TEXT_SUBJECT(o->config.to), (unsigned long long)st->renamed_rows);
 	if (worth_telling(&p->told.folded_rows, st->folded_rows))
-		log_warn("output %.*s: %llu rows folded: the format has no room for more", TEXT_SUBJECT(o->config.to),
-			 (unsigned long long)st->folded_rows);
+		log_warn("output %.*s: rows folded so far: %llu: the format has no room for more",
+			 TEXT_SUBJECT(o->config.to), (unsigned long long)st->folded_rows);
 }
 
 bool output_wants_gauges(const struct output *o)

@@ -357,7 +357,7 @@ static void add_idle(const struct run_report *r, struct buf *b)
 	buf_add_str(b, ").\n");
 }
 
-/* Adds the reasons why energy is not measured, each once. */
+/* Adds the reasons why energy is estimated, each once, without the name of the source that all of them begin with. */
 static void add_reasons(const struct run_report *r, struct buf *b)
 {
 	const struct run_facts *f = r->facts;
@@ -368,7 +368,8 @@ static void add_reasons(const struct run_report *r, struct buf *b)
 		for (unsigned k = 0; k < d && !said; k++)
 			said = strcmp(f->domain[k].reason, f->domain[d].reason) == 0;
 		if (!said)
-			buf_printf(b, " Energy is not measured here: %s.\n", f->domain[d].reason);
+			buf_printf(b, " Energy is estimated here, not measured: %s.\n",
+				   f->domain[d].reason + (strncmp(f->domain[d].reason, "estimate: ", 10) ? 0 : 10));
 	}
 }
 
