@@ -73,7 +73,7 @@ offers() {
 	[ "$got" = "$want " ] || fail "complete_$*" "$got"
 }
 want="status stream" offers st
-want="--sort --socket" offers top --s
+want="--sort --since --socket" offers top --s
 want="watts" offers top --sort w
 want="json" offers stream --format = j
 want="cbor" offers stream -f c
@@ -236,6 +236,26 @@ start_again="'$JOULED' --socket '$sock' --state-dir '$work/state' -o null: -i 20
 if reason=$($python $here/top_live.py "$JOULECTL" "$sock" "$work/pid" "$start_again" 2>&1); then ok agent_killed; else fail agent_killed "$reason"; fi
 agent=$(cat "$work/pid")
 agents="$agents $agent"
+
+# What was measured before, from the history: energies alone, in the order of time.
+ctl since top --since -10m --json --socket "$sock"
+if reason=$(python3 - "$work/since.out" "/$shown" <<'PY' 2>&1
+import json, sys
+docs = [json.loads(line) for line in open(sys.argv[1])]
+times = [d["time_ns"] for d in docs]
+assert len(docs) > 3 and times == sorted(set(times)), times
+for doc in docs:
+    for d in doc["domains"]:
+        rows = sum(r["energy_uj"][d["name"]] for r in doc["rows"])
+        assert rows + d["idle_uj"] + d["residual_uj"] == d["energy_uj"], (d, rows)
+assert any(r["name"] == sys.argv[2] and sum(r["energy_uj"].values()) > 0 for r in docs[-1]["rows"] + docs[-2]["rows"])
+PY
+); then ok since; else fail since "$status: $reason $(said since)"; fi
+ctl since_table top --since -10m --socket "$sock"
+grep -q "^ .* -  .*/$shown\$" "$work/since_table.out" && ok since_table || fail since_table "$(tail -n 8 "$work/since_table.out")"
+expect since_wrong 1 'since' top --since yesterdayish --socket "$sock"
+expect since_and_replay 2 'leave one out' top --since -1h --replay x
+expect until_alone 2 'give --since' top --until -1h
 
 # Without energy there are no joules, in no form.
 kill -9 "$agent"

@@ -75,7 +75,7 @@ def case_first_screen():
     same(text[5], "   1.000    1.000   10.0   0.25     0     0            ▂  /kubepods/pod1/box", "box")
     same(text[6], "   0.500    0.500    5.0   0.50     0     0            ▁  kernel", "kernel")
     same(text[7:21], [""] * 14, "idle ones are hidden")
-    same(text[22].strip(), "4 lines", "status")
+    same(text[22].strip(), "playing 1x   4 lines", "status")
     leave(t)
 
 
@@ -140,6 +140,44 @@ def case_pane():
     t.wait("the next row", lambda s: s.startswith("web.service") and WEB in s)
     t.type("\x1b")
     t.wait("the list with its cursor there", lambda s: "JOULES" in s and WEB in s.split("\n")[22])
+    leave(t)
+
+
+def at(text):
+    return text.split("\n")[0].split()[-2]
+
+
+def case_replay():
+    """Interval n is at 22:30:00 + n s and has n x 4 J of db.service."""
+    def joules(n):
+        return f"{4.0 * n * (n + 1) / 2:.4g}"
+
+    t = top(usual("replayed", 200), 100, 24)
+    t.type("P")
+    t.wait("paused", lambda s: "PAUSED 1x" in s)
+    t.type(".")
+    t.wait("a step", lambda s: "PAUSED" in s and "db.service" in s)
+    t.type("}")
+    text = t.wait("60 on", lambda s: "22:31:0" in s)
+    n = int(at(text)[-2:]) + 60
+    for key, d in ((".", 1), (".", 1), (",", -1), ("{", -60), ("}", 60), ("{{{", None)):
+        t.type(key)
+        n = n + d if d else 1
+        want = f"22:{30 + n // 60}:{n % 60:02}"
+        text = t.wait(f"interval {n}", lambda s: at(s) == want)
+        same(float(text.split("\n")[3].split()[1]), float(joules(n)), f"joules up to interval {n}")
+    t.type("]]]]]]]]]]")
+    t.wait("faster", lambda s: "PAUSED 1024x" in s)
+    t.type("P")
+    t.wait("the end, though 200 s long", lambda s: "end of the recording" in s)
+    t.type(",")
+    t.wait("back from the end", lambda s: "PAUSED" in s and at(s) == "22:33:19" and "end of" not in s)
+    leave(t)
+    path = usual("piped", 2)
+    t = Terminal(["sh", "-c", f"exec '{JOULECTL}' top --replay - <'{path}'"], 80, 24)
+    t.wait("the end", lambda s: "end of" in s)
+    t.type(",")
+    t.wait("a pipe has no way back", lambda s: "cannot go back" in s)
     leave(t)
 
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include "ctl/top/top_history.h"
 #include "ctl/top/top_procs.h"
 #include "encode/table.h"
 
@@ -167,6 +168,61 @@ static void test_stat(void **state)
 	assert_string_equal(p.command, "[a) R 1 (b)]");
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_false(top_read_stat(bad[i], &p));
+}
+
+static const char answer[] =
+	"{\"domains\":[\"package-0\",\"dram-0\"],\"series\":["
+	"{\"cgroup\":\"/a\",\"row\":\"cgroup\",\"ended\":true,\"names\":{\"pod\":\"web-1\"},"
+	"\"points\":[[2000000000,1000000000,\"estimated\",[3000000,1]],[3000000000,1000000000,\"measured\",[4000000,0]]]},"
+	"{\"cgroup\":\"kernel\",\"row\":\"kernel\",\"points\":[[3000000000,1000000000,\"measured\",[500000,0]]]},"
+	"{\"cgroup\":\"idle-power\",\"row\":\"idle-power\",\"points\":[[3000000000,1000000000,\"measured\",[1000000,2]]]},"
+	"{\"cgroup\":\"residual\",\"row\":\"residual\",\"points\":[[3000000000,1000000000,\"partial\",[100,0]]]}]}";
+
+/* The history becomes intervals, in the order of time. */
+static void test_history(void **state)
+{
+	static const char *const bad[] = {
+		"",
+		"[]",
+		"{}",
+		"{\"domains\":[\"x\"],\"series\":[]}",
+		"{\"domains\":[],\"series\":[]}",
+		"{\"domains\":[\"psys\"],\"series\":[{\"cgroup\":\"/a\",\"row\":\"cgroup\",\"points\":[[2,1,\"measured\",[-1]]]}]}",
+		"{\"domains\":[\"psys\"],\"series\":[{\"cgroup\":\"/a\",\"row\":\"cgroup\",\"points\":[[1,2,\"measured\",[1]]]}]}",
+	};
+	struct top_view v = { .domain = -1 };
+	struct top_history *h = NULL;
+	struct snapshot *s;
+	struct err err = { 0 };
+
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_true(top_history_parse(bad[i], strlen(bad[i]), &h, &err) < 0);
+		assert_true(err.text[0]);
+	}
+	assert_int_equal(top_history_parse(answer, sizeof(answer) - 1, &h, &err), 0);
+	for (unsigned round = 0; round < 2; round++) {
+		assert_int_equal(top_history_next(h, &s), 1);
+		assert_int_equal(s->end_real_ns, 2000000000);
+		assert_int_equal(s->n_rows, 1);
+		assert_int_equal(top_view_take(&v, s), 0);
+		assert_true(v.machine.past && v.machine.split);
+		assert_string_equal(v.order[0]->title, "web-1");
+		assert_int_equal(v.order[0]->shown[TOP_OWN].energy_quality[DOMAIN_PACKAGE], QUALITY_ESTIMATED);
+		assert_row(&v, v.order[0], 80, "   3.000~   3.000      -      -");
+		assert_int_equal(top_history_next(h, &s), 1);
+		assert_int_equal(s->domains[0].energy_uj, 5500100);
+		assert_int_equal(s->domains[0].idle_uj, 1000000);
+		assert_int_equal(s->domains[0].quality, QUALITY_PARTIAL);
+		assert_int_equal(top_view_take(&v, s), 0);
+		assert_int_equal(v.n_order, 2);
+		assert_int_equal(v.order[0]->shown_total[TOP_OWN].uj[DOMAIN_PACKAGE], 7000000);
+		assert_int_equal(top_history_next(h, &s), 0);
+		top_history_rewind(h);
+		top_view_forget(&v);
+		assert_int_equal(v.samples, 0);
+	}
+	top_history_close(h);
+	top_view_free(&v);
 }
 
 static char *whole(const char *path)

@@ -150,11 +150,14 @@ static void put_work(struct top_view *v, const struct top_row *r, struct top_pai
 	double s = v->machine.interval_ns ? (double)v->machine.interval_ns / 1e9 : 1;
 	char text[16] = "-";
 
-	top_put(p, t->time_ns ? TOP_PLAIN : TOP_DIM, "%7.1f", (double)t->time_ns / 1e7 / s);
+	if (v->machine.past)
+		top_put(p, TOP_DIM, "%7s", "-");
+	else
+		top_put(p, t->time_ns ? TOP_PLAIN : TOP_DIM, "%7.1f", (double)t->time_ns / 1e7 / s);
 	top_put(p, TOP_DIM, "%c", mark(v, t->quality));
-	if (!v->machine.counters)
+	if (!v->machine.counters && !v->machine.past)
 		top_seconds(text, r->shown_total[top_scope(v)].time_ns);
-	else if (t->cycles)
+	else if (v->machine.counters && t->cycles)
 		snprintf(text, sizeof(text), "%.2f", (double)t->instructions / (double)t->cycles);
 	top_put(p, TOP_PLAIN, "%6s", text);
 	if (!wide(p))

@@ -73,7 +73,8 @@ static void put_title(struct top_view *v, struct top_paint *p)
 	table_watts(text, watts);
 	if (m->n_domains)
 		top_put(p, TOP_BOLD, "%s W%c", text, head_mark(v, quality));
-	top_put(p, TOP_PLAIN, "   %u CPU%s %.1f %% busy", m->cpus, m->cpus == 1 ? "" : "s", 100 * m->busy);
+	if (!m->past)
+		top_put(p, TOP_PLAIN, "   %u CPU%s %.1f %% busy", m->cpus, m->cpus == 1 ? "" : "s", 100 * m->busy);
 	snprintf(cgroups, sizeof(cgroups), "   %u cgroup%s", m->cgroups, m->cgroups == 1 ? "" : "s");
 	if (!p->width || p->column + strlen(cgroups) + CLOCK_COLUMNS <= p->width)
 		top_put(p, TOP_PLAIN, "%s", cgroups);

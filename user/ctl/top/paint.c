@@ -64,6 +64,8 @@ static const char *const help[] = {
 	"i           show idle cgroups too",
 	"d           next energy domain; all = package + dram + gpu",
 	"f           freeze the screen; totals go on below it",
+	"P . , [ ]   --replay, --since: pause, step on and back, slower, faster;",
+	"            { } go 60 intervals back and on",
 	"z           joules and times from zero again",
 	"Enter       all about the row: domains, counters, names, history",
 	"p           its processes: watts, CPU, threads, command",
@@ -142,6 +144,11 @@ static void draw_status(struct top_screen *s, struct top_paint *p)
 
 	if (v->frozen)
 		top_put(p, TOP_ALERT, "FROZEN   ");
+	if (top_screen_plays(s)) {
+		top_put(p, TOP_BOLD, "%s ", s->play.paused ? "PAUSED" : "playing");
+		top_put(p, TOP_PLAIN, s->play.speed < 0 ? "1/%ux   " : "%ux   ",
+			1u << (s->play.speed < 0 ? -s->play.speed : s->play.speed));
+	}
 	if (*v->filter && s->mode != TOP_FILTERING)
 		top_put(p, TOP_BOLD, "filter: %s   ", v->filter);
 	top_put(p, TOP_DIM, "%u line%s%s   ", v->n_order, v->n_order == 1 ? "" : "s", v->all ? ", idle too" : "");

@@ -102,6 +102,11 @@ static unsigned put_counters(const struct top_view *v, const struct top_row *r, 
 	double seconds = v->machine.interval_ns ? (double)v->machine.interval_ns / 1e9 : 1;
 	const struct top_values *own = &r->shown[TOP_OWN];
 
+	if (v->machine.past) {
+		top_put(p, TOP_DIM, "The history has no counters and no CPU time.");
+		top_end(p);
+		return 1;
+	}
 	top_put(p, TOP_HEAD, "COUNTERS of the interval, quality: %s", quality_name(own->quality));
 	top_end(p);
 	for (unsigned e = 0; e < v->machine.n_events; e++)
@@ -127,7 +132,10 @@ static void put_sums(struct top_view *v, const struct top_row *r, struct top_pai
 			top_put(p, TOP_BOLD, "  %s W%c", watts, table_mark(quality));
 			top_put(p, TOP_PLAIN, " %s J", joules);
 		}
-		top_seconds(seconds, r->shown_total[scope].time_ns);
+		if (v->machine.past)
+			snprintf(seconds, sizeof(seconds), "-");
+		else
+			top_seconds(seconds, r->shown_total[scope].time_ns);
 		top_put(p, TOP_PLAIN, "  %.1f CPU%%  CPU time %s  ",
 			v->machine.interval_ns ?
 				100 * (double)r->shown[scope].time_ns / (double)v->machine.interval_ns :

@@ -17,6 +17,8 @@
 #include "screen.h"
 #include <term.h> /* last, because it defines macros such as columns */
 
+#define HISTORY_SPEED 7 /* a minute of the history in half a second */
+
 static volatile sig_atomic_t ended;
 
 static void on_end(int sig)
@@ -44,16 +46,69 @@ static bool idle(void *arg)
 	return s->quit;
 }
 
+/* Shows the last interval until the user leaves or goes back. */
 static void end_of_feed(struct top_screen *s, struct top_feed *f, int rc, const struct err *err)
 {
 	if (rc == -ENODATA)
-		snprintf(s->message, sizeof(s->message), "end of the recording; q leaves");
+		snprintf(s->message, sizeof(s->message), "end of the %s; q leaves",
+			 s->source->since ? "history" : "recording");
 	else
 		snprintf(s->message, sizeof(s->message), "%.500s",
 			 rc == -ENOMEM ? "out of memory; free some" : err->text);
+	s->play.seeking = s->play.now = false;
 	top_screen_draw(s);
-	while (!top_feed_wait(f, NS_PER_S))
-		;
+	while (!top_feed_wait(f, NS_PER_S / 10) && !s->back)
+		s->play.seeking = s->play.now = false;
+}
+
+/* Goes back to the first interval, where that is asked for. Failure is said, and nothing is lost. */
+static void go_back(struct top_screen *s, struct top_feed *f)
+{
+	struct err err = { 0 };
+
+	if (!s->back)
+		return;
+	s->back = s->failed = false;
+	if (top_feed_rewind(f, &err) != 0) {
+		snprintf(s->note, sizeof(s->note), "%.150s", err.text);
+		s->play.seeking = false;
+		return;
+	}
+	s->pointed = NULL;
+	top_view_forget(s->view);
+}
+
+/* true = the interval that was just taken is one to be shown. */
+static bool arrived(struct top_screen *s)
+{
+	if (!s->play.seeking)
+		return true;
+	if (s->back || s->view->samples < s->until_n || s->view->machine.time_ns < s->until_ns)
+		return false;
+	s->play.seeking = false;
+	return true;
+}
+
+/* Takes what the feed gave. false = this is the end. */
+static bool take(struct top_screen *s, struct top_feed *f, struct snapshot *snap, int rc, struct err *err)
+{
+	bool lost = rc < 0 && !top_screen_plays(s);
+
+	*s->message = 0;
+	if (lost)
+		snprintf(s->message, sizeof(s->message), "LOST %.500s   trying again", err->text);
+	else if (rc == 1)
+		rc = s->back ? 0 : top_view_take(s->view, snap);
+	else
+		rc = rc ? rc : -ENODATA;
+	if (rc && !lost) {
+		end_of_feed(s, f, rc, err);
+		s->failed = rc != -ENODATA;
+		return s->back && !s->quit;
+	}
+	if (s->mode == TOP_PROCESSES && !rc)
+		take_processes(s);
+	return true;
 }
 
 static int watch(struct top_screen *s, struct top_feed *f)
@@ -61,28 +116,16 @@ static int watch(struct top_screen *s, struct top_feed *f)
 	top_screen_draw(s);
 	while (!s->quit) {
 		struct err err = { 0 };
-		struct snapshot *snap;
+		struct snapshot *snap = NULL;
 		int rc = top_feed_next(f, &snap, &err);
-		bool lost = rc < 0 && !s->source->replay;
 
-		if (s->quit)
+		if (s->quit || !take(s, f, snap, rc, &err))
 			break;
-		*s->message = 0;
-		if (lost)
-			snprintf(s->message, sizeof(s->message), "LOST %.500s   trying again", err.text);
-		else if (rc == 1)
-			rc = top_view_take(s->view, snap);
-		else
-			rc = rc ? rc : -ENODATA;
-		if (rc && !lost) {
-			end_of_feed(s, f, rc, &err);
-			return rc == -ENODATA ? CTL_OK : CTL_FAILED;
-		}
-		if (s->mode == TOP_PROCESSES && !rc)
-			take_processes(s);
-		top_screen_draw(s);
+		go_back(s, f);
+		if (arrived(s))
+			top_screen_draw(s);
 	}
-	return CTL_OK;
+	return s->failed ? CTL_FAILED : CTL_OK;
 }
 
 /* true = the terminal is known and can move its cursor. top asks before it reads anything from a pipe. */
@@ -135,6 +178,8 @@ int top_screen_run(struct top_view *v, const struct top_source *src)
 	with_keys.idle = idle;
 	with_keys.arg = &s;
 	with_keys.pace = true;
+	with_keys.play = &s.play;
+	s.play.speed = src->since ? HISTORY_SPEED : 0;
 	if (top_feed_open(&with_keys, &f, &err) != 0) {
 		log_error("top: %s", err.text);
 		return CTL_FAILED;
@@ -248,6 +293,46 @@ static bool sort_key(struct top_view *v, wint_t key)
 	return true;
 }
 
+#define SEEK_STEPS 60
+
+/* From the interval that is shown on: n intervals on, or back. */
+static void seek(struct top_screen *s, long n)
+{
+	uint64_t at = s->play.seeking ? s->until_n : s->view->samples;
+
+	if (s->view->frozen)
+		snprintf(s->note, sizeof(s->note), "the screen is frozen; f lets it go on");
+	if (s->view->frozen || !at)
+		return;
+	s->until_ns = 0;
+	s->until_n = n < 0 && at <= (uint64_t)-n ? 1 : at + (uint64_t)n;
+	s->back |= n < 0;
+	s->play.seeking = true;
+	s->play.paused |= n == 1 || n == -1;
+}
+
+static bool play_key(struct top_screen *s, wint_t key)
+{
+	struct top_play *play = &s->play;
+
+	if (!(key < 128 && key && strchr("P.,[]{}", (int)key)))
+		return false;
+	if (!top_screen_plays(s))
+		snprintf(s->note, sizeof(s->note),
+			 "what is measured now cannot be paused; --replay and --since can, f freezes");
+	else if (key == 'P')
+		play->paused = !play->paused;
+	else if (key == '.' || key == ',')
+		seek(s, key == '.' ? 1 : -1);
+	else if (key == '{' || key == '}')
+		seek(s, key == '}' ? SEEK_STEPS : -SEEK_STEPS);
+	else if (key == ']' && play->speed < TOP_SPEED_MAX)
+		play->speed++;
+	else if (key == '[' && play->speed > TOP_SPEED_MIN)
+		play->speed--;
+	return true;
+}
+
 static bool view_key(struct top_screen *s, wint_t key)
 {
 	struct top_view *v = s->view;
@@ -282,7 +367,7 @@ static bool view_key(struct top_screen *s, wint_t key)
 			fold(s, !v->order[s->cursor]->folded);
 		return true;
 	default:
-		return sort_key(v, key) || move_key(s, key);
+		return play_key(s, key) || sort_key(v, key) || move_key(s, key);
 	}
 }
 
@@ -332,9 +417,9 @@ static void show_processes(struct top_screen *s, const char *cgroup)
 	*s->procs_why = 0;
 	top_procs_close(s->procs);
 	s->procs = NULL;
-	if (s->source->replay)
+	if (top_screen_plays(s))
 		snprintf(s->procs_why, sizeof(s->procs_why),
-			 "a recording has no processes; of a running agent, joulectl top shows them");
+			 "what is over has no processes; of a running agent, joulectl top shows them");
 	else if (*s->pane != '/')
 		snprintf(s->procs_why, sizeof(s->procs_why), "%.100s: no cgroup, so it has no list of processes",
 			 s->pane);
@@ -373,6 +458,8 @@ static void pane_key(struct top_screen *s, wint_t key)
 		show_processes(s, s->pane);
 	} else if (key == 'f' || key == 't' || key == 'd' || key == 'z') {
 		view_key(s, key);
+	} else if (play_key(s, key)) {
+		;
 	} else if (move_key(s, key)) {
 		open_pane(s); /* of the row that the cursor is on now */
 	}

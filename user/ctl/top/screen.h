@@ -20,8 +20,12 @@ struct top_screen {
 	struct top_procs *procs; /* NULL = could not be read; why is in procs_why */
 	unsigned procs_first, pid;
 	char procs_why[600];
+	struct top_play play;
+	uint64_t until_n; /* seeking: the first interval to be shown, by its number */
+	int64_t until_ns; /* ... and by its time */
+	bool back; /* seeking begins at the first interval */
 	unsigned deaf; /* times in a row that input was announced and none came */
-	bool drawn, quit;
+	bool drawn, quit, failed;
 	char message[600]; /* "" = none */
 	char note[200]; /* about the last key; "" = none */
 };
@@ -29,5 +33,10 @@ struct top_screen {
 /* paint.c */
 void top_screen_colours(void);
 void top_screen_draw(struct top_screen *s);
+static inline bool
+top_screen_plays(const struct top_screen *s) /* a recording or the history, not what is measured now */
+{
+	return s->source->replay || s->source->since;
+}
 
 #endif

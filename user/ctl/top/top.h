@@ -19,7 +19,18 @@
 
 /* top_feed.c */
 struct top_feed;
+struct top_play { /* how a recording or the history is shown; the keys change it while the feed waits */
+	bool paused;
+	int speed; /* a power of 2: 0 = as it was, 1 = twice as fast, -1 = half as fast */
+	bool now; /* the next interval is shown without waiting; the feed clears it */
+	bool seeking; /* the same, until the caller clears it */
+};
+#define TOP_SPEED_MIN (-4)
+#define TOP_SPEED_MAX 14
+
 struct top_source {
+	const char *since, *until; /* the agent's history instead; NULL = not */
+	struct top_play *play; /* NULL = without pauses, at the speed of the recording */
 	const char *socket; /* NULL = the default one */
 	const char *replay; /* a recording instead of an agent; "-" = stdin */
 	uint64_t interval_ns; /* 0 = the agent's own */
@@ -36,6 +47,8 @@ int top_feed_open(const struct top_source *src, struct top_feed **ret, struct er
  * up; negative errno with err set for a failure. After a failure the next call connects to the agent again. */
 int top_feed_next(struct top_feed *f, struct snapshot **ret, struct err *err);
 void top_feed_close(struct top_feed *f);
+/* Begins again with the first interval of a recording or of the history. 0, or negative errno with err. */
+int top_feed_rewind(struct top_feed *f, struct err *err);
 /* Waits and watches the keyboard. true = waiting was given up. */
 bool top_feed_wait(struct top_feed *f, uint64_t ns);
 
@@ -107,6 +120,7 @@ struct top_machine {
 	unsigned n_events;
 	char events[SCHEMA_MAX_EVENTS][64];
 	bool idle_merged;
+	bool past; /* from the history: energy alone is known of rows */
 	uint64_t suspended_ns, missed, lost;
 	unsigned summed; /* kinds that "all" adds up: domain_kinds_summed */
 	bool has[DOMAIN_KINDS];
@@ -151,6 +165,8 @@ int top_view_arrange(struct top_view *v);
 /* The column that sorts: CPU time where there is no energy to sort by. */
 enum top_sort top_sorts_by(const struct top_view *v);
 void top_view_reset_totals(struct top_view *v);
+/* Forgets all intervals, but not the user's choices. */
+void top_view_forget(struct top_view *v);
 void top_view_free(struct top_view *v);
 /* Sums over the chosen domains. */
 double top_watts(const struct top_view *v, const double watts[DOMAIN_KINDS]);

@@ -10,6 +10,7 @@
 #include "model/recording/recording.h"
 #include "ctl/core/agent_client.h"
 #include "ctl/decode/input.h"
+#include "top_history.h"
 #include "top.h"
 
 #define LOOK_MS 100
@@ -20,6 +21,7 @@ struct top_feed {
 	struct top_source src;
 	struct agent *agent;
 	struct recording *rec;
+	struct top_history *past;
 	struct buf last; /* the agent's last finished interval, read before the stream */
 	size_t taken; /* bytes of `last` that were read */
 	bool streaming;
@@ -118,8 +120,26 @@ static int connect_agent(struct top_feed *f, struct err *err)
 	return rc;
 }
 
-static int open_replay(struct top_feed *f, struct err *err)
+static int open_source(struct top_feed *f, struct err *err)
 {
+	if (f->src.replay)
+		return recording_open(f->src.replay, &f->rec, err);
+	if (f->src.since)
+		return top_history_open(f->src.socket, f->src.since, f->src.until, &f->past, err);
+	return connect_agent(f, err);
+}
+
+int top_feed_rewind(struct top_feed *f, struct err *err)
+{
+	f->last_end_ns = 0;
+	if (f->past) {
+		top_history_rewind(f->past);
+		return 0;
+	}
+	if (!f->src.replay || strcmp(f->src.replay, "-") == 0)
+		return err_set(err, -ESPIPE, "standard input cannot go back; give the recording as a file");
+	recording_close(f->rec);
+	f->rec = NULL;
 	return recording_open(f->src.replay, &f->rec, err);
 }
 
@@ -132,7 +152,7 @@ int top_feed_open(const struct top_source *src, struct top_feed **ret, struct er
 		return err_set(err, -ENOMEM, "top: out of memory; free some");
 	f->src = *src;
 	f->last.limit = AGENT_BODY_MAX;
-	rc = src->replay ? open_replay(f, err) : connect_agent(f, err);
+	rc = open_source(f, err);
 	if (rc) {
 		top_feed_close(f);
 		return rc;
@@ -155,19 +175,35 @@ static int reconnect(struct top_feed *f, struct err *err)
 	return rc;
 }
 
-/* Waits as long as the interval took in the recording; the first interval comes without waiting. true = waiting was
- * given up. */
+/* Waits as long as the interval took in the recording, at the chosen speed; the first interval comes without waiting.
+ * true = waiting was given up. */
 static bool pace(struct top_feed *f, const struct snapshot *s)
 {
+	struct top_play plain = { 0 }, *play = f->src.play ? f->src.play : &plain;
 	uint64_t wait = f->last_end_ns && s->end_ns > f->last_end_ns ? s->end_ns - f->last_end_ns : 0;
+	uint64_t begun = clock_mono_ns(), waited = 0;
 
 	f->last_end_ns = s->end_ns;
-	return f->src.pace && top_feed_wait(f, wait < REPLAY_WAIT_MAX_NS ? wait : REPLAY_WAIT_MAX_NS);
+	while (f->src.pace && wait && !play->now && !play->seeking) {
+		uint64_t most = play->speed < 0 ? wait << -play->speed : wait >> play->speed, now;
+
+		most = most < REPLAY_WAIT_MAX_NS ? most : REPLAY_WAIT_MAX_NS;
+		if (!play->paused && waited >= most)
+			break;
+		if (top_feed_wait(f, play->paused || most - waited > LOOK_MS * NS_PER_MS ? LOOK_MS * NS_PER_MS :
+											   most - waited))
+			return true;
+		now = clock_mono_ns();
+		waited += play->paused ? 0 : now - begun;
+		begun = now;
+	}
+	play->now = false;
+	return play->seeking && look(f);
 }
 
 static int next_of_replay(struct top_feed *f, struct snapshot **ret, struct err *err)
 {
-	int rc = recording_next(f->rec, ret, err);
+	int rc = f->past ? top_history_next(f->past, ret) : recording_next(f->rec, ret, err);
 
 	return rc == 1 && pace(f, *ret) ? 0 : rc;
 }
@@ -176,7 +212,7 @@ int top_feed_next(struct top_feed *f, struct snapshot **ret, struct err *err)
 {
 	int rc = 0;
 
-	if (f->src.replay)
+	if (f->src.replay || f->src.since)
 		return next_of_replay(f, ret, err);
 	if (!f->agent)
 		rc = reconnect(f, err);
@@ -204,6 +240,7 @@ void top_feed_close(struct top_feed *f)
 	if (!f)
 		return;
 	drop(f);
+	top_history_close(f->past);
 	buf_free(&f->last);
 	free(f);
 }

@@ -227,7 +227,7 @@ static bool active(const struct top_view *v, const struct top_row *r)
  * processes of their own only in the tree. */
 static bool belongs(const struct top_view *v, const struct top_row *r)
 {
-	if (r->kind == ROW_IDLE || (r->kind != ROW_CGROUP && !r->shown[TOP_OWN].time_ns && !v->all))
+	if (r->kind == ROW_IDLE || (r->kind != ROW_CGROUP && !r->shown[TOP_OWN].time_ns && !v->all && !v->machine.past))
 		return false;
 	if (!v->tree && r->kind == ROW_CGROUP && !r->id)
 		return false;

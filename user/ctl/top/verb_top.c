@@ -25,6 +25,8 @@ enum {
 	OPTION_INTERVAL,
 	OPTION_REPLAY,
 	OPTION_PID,
+	OPTION_SINCE,
+	OPTION_UNTIL,
 	OPTION_SOCKET
 };
 
@@ -40,6 +42,9 @@ static const struct verb_option options[] = {
 	[OPTION_INTERVAL] = { "interval", 'i', "TIME", "10ms to 1h; the agent's own unless given" },
 	[OPTION_REPLAY] = { "replay", 'r', "FILE", "a recording (-o snapshot=...) instead of an agent; - is stdin" },
 	[OPTION_PID] = { "pid", 'p', "PID", "begin with the processes of this one's cgroup" },
+	[OPTION_SINCE] = { "since", 0, "TIME",
+			   "the agent's history from there on: -2h, 2026-01-31T12:00:00Z or Unix seconds" },
+	[OPTION_UNTIL] = { "until", 0, "TIME", "the same; now unless given" },
 	[OPTION_SOCKET] = { "socket", 0, "PATH", "of the agent; JOULED_SOCKET, or /run/jouled/jouled.sock" },
 	{ NULL, 0, NULL, NULL },
 };
@@ -70,6 +75,10 @@ static int read_numbers(const struct verb_call *call, struct top_source *src, st
 	if (!rc)
 		rc = choice_interval("top: --interval", call->option[OPTION_INTERVAL], &src->interval_ns, &err);
 	how->limit = (unsigned)limit;
+	if (!rc && src->since && (src->replay || src->interval_ns || call->option[OPTION_PID]))
+		rc = err_set(&err, -EINVAL, "top: --since: not with --replay, --interval or --pid; leave one out");
+	if (!rc && src->until && !src->since)
+		rc = err_set(&err, -EINVAL, "top: --until: where it begins is missing; give --since, too");
 	if (rc)
 		log_error("%s", err.text);
 	return rc;
@@ -124,8 +133,10 @@ static int run(const struct verb_call *call)
 {
 	struct top_source src = { .socket = call->option[OPTION_SOCKET],
 				  .replay = call->option[OPTION_REPLAY],
+				  .since = call->option[OPTION_SINCE],
+				  .until = call->option[OPTION_UNTIL],
 				  .key_fd = -1 };
-	struct top_plain how = { .json = call->option[OPTION_JSON], .replay = src.replay };
+	struct top_plain how = { .json = call->option[OPTION_JSON], .replay = src.replay || src.since };
 	struct top_view *v = calloc(1, sizeof(*v));
 	const char *term = getenv("TERM");
 	char shown[64], pid_path[PATH_MAX] = "/";

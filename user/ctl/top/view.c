@@ -7,6 +7,7 @@
 #include <string.h>
 #include "base/array.h"
 #include "encode/table.h"
+#include "top_history.h"
 #include "top.h"
 
 struct columns {
@@ -249,6 +250,20 @@ void top_view_reset_totals(struct top_view *v)
 		v->live_machine.domains[d].total_uj = v->machine.domains[d].total_uj = 0;
 }
 
+void top_view_forget(struct top_view *v)
+{
+	top_rows_free(v);
+	v->rows = NULL;
+	v->n_rows = v->cap_rows = v->n_order = v->n_cells = 0;
+	v->path_bytes = 0;
+	v->samples = 0;
+	v->tick = v->cells_tick = 0;
+	v->by_path = (struct hash){ 0 };
+	v->machine = v->live_machine = (struct top_machine){ 0 };
+	memset(v->peak, 0, sizeof(v->peak));
+	v->network_seen = false;
+}
+
 void top_view_free(struct top_view *v)
 {
 	top_rows_free(v);
@@ -328,6 +343,7 @@ static void top_machine_take(struct top_view *v, const struct snapshot *s)
 	m->time_ns = s->end_real_ns;
 	m->interval_ns = s->end_ns - s->start_ns;
 	m->split = s->schema->n_domains && s->formula[0] && strcmp(s->formula, "none") != 0;
+	m->past = strcmp(s->schema->trigger, TOP_HISTORY_TRIGGER) == 0;
 	m->idle_merged = s->schema->idle_merged;
 	m->suspended_ns = s->suspended_ns;
 	m->missed = s->missed;
