@@ -119,7 +119,8 @@ static int agent_open(struct agent *a, struct config *c, struct err *err)
 	if (!rc)
 		rc = drop_privileges(a->machine, c, err);
 	if (!rc && (rc = loop_start(&a->loop)))
-		err_set(err, rc, "I/O thread: %s; raise the limits of memory, files or tasks", strerror(-rc));
+		err_set(err, rc, "I/O thread: %s; raise the limit of %s", strerror(-rc),
+			rc == -EMFILE || rc == -ENFILE ? "open files" : "memory or tasks");
 	if (!rc)
 		rc = new_plan(a, c, &a->plan, err);
 	if (rc) {

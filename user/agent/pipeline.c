@@ -284,7 +284,8 @@ int pipeline_start(const struct pipeline_options *o, struct pipeline **ret, stru
 		if (pl->wake_fd >= 0)
 			close(pl->wake_fd);
 		free(pl);
-		return err_set(err, rc, "measuring: %s; raise the limits of memory, files or tasks", strerror(-rc));
+		return err_set(err, rc, "measuring: %s; raise the limit of %s", strerror(-rc),
+			       rc == -EMFILE || rc == -ENFILE ? "open files" : "memory or tasks");
 	}
 	*ret = pl;
 	return 0;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <event2/thread.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -103,6 +104,25 @@ static void use_threads(void)
 	evthread_use_pthreads();
 }
 
+/* libevent ends the process when it has no descriptor for itself, so there must be some: of epoll, a wake-up and a pair for
+ * signals. 0 or -errno. */
+static int find_room(int fd)
+{
+	int copies[6], rc = 0;
+	unsigned n = 0;
+
+	while (!rc && n < sizeof(copies) / sizeof(copies[0])) {
+		copies[n] = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		if (copies[n] < 0)
+			rc = -errno;
+		else
+			n++;
+	}
+	while (n > 0)
+		close(copies[--n]);
+	return rc;
+}
+
 int loop_start(struct loop **ret)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -119,8 +139,10 @@ int loop_start(struct loop **ret)
 	l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (l->wake_fd < 0)
 		rc = -errno;
-	else
+	else if ((rc = find_room(l->wake_fd)) == 0) {
+		rc = -ENOMEM;
 		l->base = event_base_new();
+	}
 	if (l->base)
 		l->wake = event_new(l->base, l->wake_fd, EV_READ | EV_PERSIST, on_wake, l);
 	if (l->wake && event_add(l->wake, NULL) == 0)
