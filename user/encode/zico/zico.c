@@ -41,7 +41,9 @@ static int check_options(const struct zico_options *o, const char *type, struct 
 		size_t n = text_utf8_len((const unsigned char *)s, strlen(s));
 
 		if (!n || (unsigned char)*s < 0x20)
-			return err_set(err, -EINVAL, "zico: a trace type is UTF-8 text without control characters");
+			return err_set(
+				err, -EINVAL,
+				"zico: a trace type is UTF-8 text without control characters; write another one");
 		s += n;
 	}
 	return 0;

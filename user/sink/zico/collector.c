@@ -63,9 +63,10 @@ static int check_options(struct zico_client *c, const struct zico_client_options
 	const char *form = o->form ? o->form : "zdata";
 
 	if (strncmp(o->url, "http://", 7) != 0 && strncmp(o->url, "https://", 8) != 0)
-		return err_set(err, -EINVAL, "%s: expected http://HOST:PORT or https://HOST:PORT", o->url);
+		return err_set(err, -EINVAL,
+			       "%s: no address of a collector; write http://HOST:PORT or https://HOST:PORT", o->url);
 	if (strlen(o->url) >= ZICO_URL_MAX || (o->state_file && strlen(o->state_file) >= ZICO_URL_MAX))
-		return err_set(err, -EINVAL, "%.64s...: longer than 1023 bytes", o->url);
+		return err_set(err, -EINVAL, "%.64s...: longer than 1023 bytes; shorten it", o->url);
 	c->wanted = strcmp(o->profile, "auto") == 0 ? NULL : zico_dialect_find(o->profile);
 	if (!c->wanted && strcmp(o->profile, "auto") != 0)
 		return err_set(err, -EINVAL,

@@ -122,7 +122,8 @@ int zico_register(struct zico_client *c, struct err *err)
 	int rc;
 
 	if (c->n_registered++ == 3)
-		return err_set(err, -EAGAIN, "%s: registered three times and still not known", c->url);
+		return err_set(err, -EAGAIN,
+			       "%s: registered three times and still not known; look at the collector's log", c->url);
 	if (c->wanted && c->wanted->identity == ZICO_BY_SESSION) {
 		c->dialect = c->wanted;
 		c->registered = true;
@@ -168,7 +169,7 @@ static int own_session(struct zico_client *c, struct err *err)
 	uint64_t v;
 
 	if (getrandom(&v, sizeof(v), 0) != sizeof(v))
-		return err_set(err, -EAGAIN, "%s: no random numbers", c->url);
+		return err_set(err, -EAGAIN, "%s: the kernel gave no random numbers; start jouled later", c->url);
 	snprintf(c->session, sizeof(c->session), "%016" PRIx64, v);
 	c->reset = true;
 	return 0;
@@ -197,7 +198,7 @@ static int forgets(struct zico_client *c, struct err *err)
 		return err_set(err, -EBADMSG, "%s: the trace was refused in each new session: %s", c->url,
 			       zico_reason(c));
 	zico_ask_profile(c);
-	return err_set(err, -EAGAIN, "%s: it forgets each session at once", c->url);
+	return err_set(err, -EAGAIN, "%s: it forgets each session at once; look at the collector's log", c->url);
 }
 
 int zico_session(struct zico_client *c, struct err *err)

@@ -304,7 +304,8 @@ int guests_find(struct guests *g, uint32_t cid, char *ret_path, size_t size, str
 			"CID %u: process %u has not cgroup %.200s to itself; run it in its own or name it with guest=",
 			cid, c->pid, c->path);
 	if (strlen(c->path) >= size)
-		return err_set(err, -ENAMETOOLONG, "CID %u: its cgroup's path is too long", cid);
+		return err_set(err, -ENAMETOOLONG, "CID %u: its cgroup's path is too long; move it to a shorter one",
+			       cid);
 	memcpy(ret_path, c->path, strlen(c->path) + 1);
 	return 0;
 }

@@ -175,7 +175,8 @@ static int take_look(struct meter *m, struct stream *s, char *text, size_t n, st
 		n = FLOOD_BYTES;
 	}
 	if (!take(m, s, text, n) && memchr(text, '\n', n) && !m->n_channels)
-		return err_set(err, -EBADMSG, "%s: its lines are none of the form d0c0=WATTS", name_of(m));
+		return err_set(err, -EBADMSG, "%s: its lines are none of the form d0c0=WATTS; make it print such lines",
+			       name_of(m));
 	return flood;
 }
 

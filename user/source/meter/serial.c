@@ -166,7 +166,7 @@ static int serial_look(struct meter *m, struct err *err)
 	rc = meter_put(m, 0, 0, power_at(answer + 2));
 	if (!rc)
 		rc = meter_put(m, 0, 1, power_at(answer + 6));
-	return rc ? err_set(err, rc, "%s: a power beyond 1 MW", m->device) : 0;
+	return rc ? err_set(err, rc, "%s: a power beyond 1 MW; check the line's unit and the device", m->device) : 0;
 }
 
 static void serial_close(struct meter *m)

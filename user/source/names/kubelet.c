@@ -293,7 +293,9 @@ static int read_token(struct kubelet *k, struct err *err)
 				n = 0;
 	}
 	if (n <= 0 || n >= TOKEN_MAX)
-		return err_set(err, -EBADMSG, "kubelet: token %s: not one line of text", k->o.token_file);
+		return err_set(err, -EBADMSG,
+			       "kubelet: token %s: not one line of text; write the token alone into that file",
+			       k->o.token_file);
 	memcpy(k->header, token_prefix, sizeof(token_prefix) - 1);
 	return 0;
 }
@@ -321,7 +323,7 @@ static int get(struct kubelet *k, struct err *err)
 			       "kubelet: %s: status %ld; the service account needs get on nodes/pods, before "
 			       "Kubernetes 1.33 on nodes/proxy",
 			       k->o.url, answer.status);
-	return err_set(err, -EPROTO, "kubelet: %s: status %ld", k->o.url, answer.status);
+	return err_set(err, -EPROTO, "kubelet: %s: status %ld; look at its log", k->o.url, answer.status);
 }
 
 static int get_pods(struct kubelet *k, struct kubelet_table *ret, struct err *err)
