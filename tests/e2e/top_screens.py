@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """joulectl top on a terminal of 80x24 and 200x60, its screens compared with what recordings of known content
 must show. top_screens.py JOULECTL DIRECTORY [CASE...]; prints ok or FAIL for each."""
+import csv
 import json
 import os
 import re
@@ -140,6 +141,22 @@ def case_pane():
     t.wait("the next row", lambda s: s.startswith("web.service") and WEB in s)
     t.type("\x1b")
     t.wait("the list with its cursor there", lambda s: "JOULES" in s and WEB in s.split("\n")[22])
+    leave(t)
+
+
+def case_export():
+    path = os.path.abspath(usual())
+    t = Terminal(["sh", "-c", f"cd '{WORK}' && exec '{os.path.abspath(JOULECTL)}' top --replay '{path}'"], 100, 24)
+    t.wait("rows", lambda s: "end of" in s)
+    for key, end in (("e", "csv"), ("E", "json")):
+        t.type(key)
+        text = t.wait("its name", lambda s: f".{end}" in s.split("\n")[23])
+        name = os.path.join(WORK, text.split("\n")[23].split()[-1])
+        with open(name, newline="") as f:
+            got = list(csv.DictReader(f)) if end == "csv" else json.load(f)["rows"]
+        os.unlink(name)
+        same([(r["cgroup"], int(r["energy_uj"]), int(r["cpu_ns"])) for r in got],
+             [(DB, 4_000_000, S // 2), (WEB, 2_000_000, S // 4), (POD, 1_000_000, S // 10), ("kernel", 500_000, S // 20)], end)
     leave(t)
 
 

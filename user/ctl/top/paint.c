@@ -66,6 +66,7 @@ static const char *const help[] = {
 	"f           freeze the screen; totals go on below it",
 	"P . , [ ]   --replay, --since: pause, step on and back, slower, faster;",
 	"            { } go 60 intervals back and on",
+	"e E         the lines as CSV, as JSON, into a file",
 	"z           joules and times from zero again",
 	"Enter       all about the row: domains, counters, names, history",
 	"p           its processes: watts, CPU, threads, command",

@@ -465,6 +465,18 @@ static void pane_key(struct top_screen *s, wint_t key)
 	}
 }
 
+static void export(struct top_screen *s, bool json)
+{
+	char file[80];
+	int rc = top_export(s->view, json, file, sizeof(file));
+
+	if (rc)
+		snprintf(s->note, sizeof(s->note), "%s: %s; start top where you may write", file, strerrordesc_np(-rc));
+	else
+		snprintf(s->note, sizeof(s->note), "%u line%s written to %s", s->view->n_order,
+			 s->view->n_order == 1 ? "" : "s", file);
+}
+
 static void list_key(struct top_screen *s, wint_t key)
 {
 	if (key == 'q' || key == KEY_F(10))
@@ -477,6 +489,8 @@ static void list_key(struct top_screen *s, wint_t key)
 		*s->view->filter = 0;
 	else if (is_enter(key))
 		open_pane(s);
+	else if (key == 'e' || key == 'E')
+		export(s, key == 'E');
 	else if (key == 'p' && s->cursor < s->view->n_order)
 		show_processes(s, s->view->order[s->cursor]->path);
 	else

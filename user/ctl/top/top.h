@@ -254,6 +254,10 @@ void top_draw_bar_key(struct top_paint *p);
 /* row_pane.c: all that is known of one row, in at most `lines` lines. */
 void top_draw_pane(struct top_view *v, const struct top_row *r, struct top_paint *p, unsigned lines);
 
+/* top_export.c: writes the shown rows into a new file of the working directory. 0 or negative errno; the file's name is in
+ * ret_file in both cases. */
+int top_export(const struct top_view *v, bool json, char *ret_file, size_t size);
+
 /* screen.c: runs until the user leaves. Returns the exit status, or -ENOTTY where the terminal can show no screen. */
 int top_screen_run(struct top_view *v, const struct top_source *src);
 /* plain.c: returns the exit status. */
