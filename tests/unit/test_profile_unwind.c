@@ -155,6 +155,32 @@ static void test_cut(void **state)
 	code_close(&code);
 }
 
+/* A file with more rules than there is room for: the rules that were read reach over their own functions only. */
+static void test_no_room(void **state)
+{
+	const uintptr_t here = (uintptr_t)walk;
+	uint64_t frame = 0;
+
+	begin();
+	assert_true(code_frame(&code, code_process(&code, getpid()), here, &frame));
+	for (uint32_t room = 1; room < 40; room++) {
+		struct unwind_table *t = &rules.table[frame_file(frame)];
+
+		rules.failed = 0;
+		rules.rows = UNWIND_ROWS_MAX - room;
+		unwind_row_at(&rules, &code, frame);
+		assert_int_equal(rules.failed, 1);
+		assert_true(t->n <= room);
+		assert_int_equal(rules.rows, UNWIND_ROWS_MAX - room + t->n);
+		if (t->n)
+			assert_int_equal(t->rows[t->n - 1].cfa_rule, UNWIND_CFA_UNKNOWN);
+		assert_true(t->n || room < 20);
+		unwind_free(&rules);
+	}
+	rules.failed = 0;
+	code_close(&code);
+}
+
 static void expect(struct unwind_row row, struct unwind_state from, enum unwind_step step, struct unwind_state to)
 {
 	const uint64_t words[] = { 0x100, 0x101, 0x102, 0x103, 0x1038, 0x105, 0x106, 0x107 };
@@ -251,8 +277,9 @@ static void test_lies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own_stack), cmocka_unit_test(test_signal),        cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_rules),     cmocka_unit_test(test_frame_pointer), cmocka_unit_test(test_lies),
+		cmocka_unit_test(test_own_stack), cmocka_unit_test(test_signal), cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_no_room),   cmocka_unit_test(test_rules),  cmocka_unit_test(test_frame_pointer),
+		cmocka_unit_test(test_lies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

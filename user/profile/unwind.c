@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "code_reader.h"
 
-#define ROWS_MAX (3u << 20) /* of all files: 48 MiB */
 #define WAIT_NS (20 * NS_PER_MS)
 
 static bool load(const struct unwind_memory *m, uint64_t at, uint64_t *ret)
@@ -137,13 +136,22 @@ static bool take_rows(struct unwind *u, struct unwind_table *t, int fd)
 			return got == 0 && have == 0;
 		have += (size_t)got;
 		for (size_t i = 0; i < have / sizeof(part[0]); i++) {
-			if (u->rows >= ROWS_MAX || ARRAY_ROOM(t->rows, t->cap, t->n + 1))
+			if (u->rows >= UNWIND_ROWS_MAX || ARRAY_ROOM(t->rows, t->cap, t->n + 1))
 				return false;
 			t->rows[t->n++] = part[i];
 			u->rows++;
 		}
 		memmove(part, (uint8_t *)part + have / sizeof(part[0]) * sizeof(part[0]), have % sizeof(part[0]));
 		have %= sizeof(part[0]);
+	}
+}
+
+/* Drops the function in which a reader ended: without its end its last rule would reach over all that follows. */
+static void drop_unended(struct unwind *u, struct unwind_table *t)
+{
+	while (t->n && t->rows[t->n - 1].cfa_rule != UNWIND_CFA_UNKNOWN) {
+		t->n--;
+		u->rows--;
 	}
 }
 
@@ -198,6 +206,7 @@ static void look(struct unwind *u, const struct code_file *file, struct unwind_t
 	close(reader.answers);
 	whole &= reader_end(&reader);
 	u->failed += !whole;
+	drop_unended(u, t);
 	arrange(u, t);
 }
 

@@ -64,6 +64,8 @@ enum unwind_step {
 /* One step to the caller. row NULL: no rule is known, the frame pointer is followed. */
 enum unwind_step unwind_step(const struct unwind_row *row, const struct unwind_memory *m, struct unwind_state *s);
 
+#define UNWIND_ROWS_MAX (3u << 20) /* of all files: 48 MiB */
+
 /* Rows of the files of a code. */
 struct unwind_table {
 	struct unwind_row *rows;
