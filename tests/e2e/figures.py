@@ -151,7 +151,7 @@ def history(m):
     cgroups = sum(s["row"] == "cgroup" for s in every["series"]) + every["other"]["cgroups"]
     assert one["other"]["cgroups"] == cgroups - 1 > 0, (cgroups, every["other"], one["other"])
     text = m.ctl("history", "--since", "-5m", "--until", str(until), "--step", "1s")
-    figures = [number(l.split()[2]) for l in text.splitlines() if re.match(r"\d+-\d+-\d+ [0-9:]+ +[0-9.]+[~? ]", l)]
+    figures = [number(l.split()[3]) for l in text.splitlines() if re.match(r"\d+-\d+-\d+ [0-9:]+ [A-Z0-9+-]+ +[0-9.]+[~? ]", l)]
     wanted = [by_time[t] for t in sorted(by_time)]
     assert "machine J" in text and len(figures) >= len(wanted) >= 5, text
     assert all(abs(f - w) < 0.002 for f, w in zip(figures[-len(wanted):], wanted[-len(figures):])), (figures, wanted)
