@@ -75,7 +75,7 @@ judge() {
 	# one write, as another test may print beside it
 	if [ "$bad" -ne 0 ]; then
 		printf '%s\n' "FAIL $name ($1 ok, $bad failed, $ms ms): $why
-$(grep -nE '^FAIL |\[  FAILED  \]|ERROR: |runtime error|: error: |^[^ ]+:[0-9]+: ' "$log" | head -n 20 | sed 's/^/    /')
+$(grep -nE '^FAIL |\[  (FAILED|ERROR ) |ERROR: |runtime error|: error: |^[^ ]+:[0-9]+: ' "$log" | head -n 20 | sed 's/^/    /')
     ... $log"
 	else
 		echo "ok   $name ($1, $ms ms)"

@@ -235,12 +235,15 @@ static void test_kernel_threads_have_their_own_row(void **state)
 	rig_close(&g);
 }
 
-/* Per CPU: rows + idle + irq/steal = elapsed exactly, and CLOCK_MONOTONIC within 0.1 %. A flush falls
- * somewhere between the begin and the end of its reading, which lie apart where the host is busy. */
-static void check_clock(struct rig *g, const struct snapshot *s, uint64_t first_end_ns)
+/* Per CPU: rows + idle + irq/steal = elapsed exactly. Returns by how many ns elapsed is beyond 0.1 % of CLOCK_MONOTONIC
+ * at most: a flush falls somewhere between the begin and the end of its reading, which lie apart where the host is
+ * busy. */
+static uint64_t check_clock(struct rig *g, const struct snapshot *s, uint64_t first_end_ns)
 {
 	uint64_t least = s->end_ns - first_end_ns, wall = g->read_end_ns - s->start_ns;
+	uint64_t most = wall + wall / 1000, beyond = 0;
 
+	least -= least / 1000;
 	for (unsigned cpu = 0; cpu < g->schema.n_cpus; cpu++) {
 		uint64_t sum = 0, elapsed = s->cpus[cpu].elapsed_ns;
 
@@ -252,10 +255,16 @@ static void check_clock(struct rig *g, const struct snapshot *s, uint64_t first_
 		printf("  cpu %u: rows %.6f s, clock %.6f to %.6f s\n", cpu, (double)sum / 1e9, (double)least / 1e9,
 		       (double)wall / 1e9);
 		assert_int_equal(sum, elapsed);
-		assert_true(elapsed < wall + wall / 1000 && least < elapsed + least / 1000);
+		if (elapsed > most && elapsed - most > beyond)
+			beyond = elapsed - most;
+		if (elapsed < least && least - elapsed > beyond)
+			beyond = least - elapsed;
 	}
+	return beyond;
 }
 
+/* A host that takes a CPU away between the scheduler's look at its clock and ours moves the end of one interval. A
+ * wrong clock shows in every one. */
 static void test_time_adds_up(void **state)
 {
 	struct test_cgroup cg;
@@ -264,14 +273,21 @@ static void test_time_adds_up(void **state)
 	pid_t pid;
 
 	for (unsigned events = 0; events < 2; events++) { /* 0: idle CPUs closed from the clock */
+		uint64_t beyond = 1;
+
 		rig_open(&g, events, 4096, TRIGGER_AUTO);
 		cgroup_make(&g, NULL, "clock", &cg);
 		rig_start(&g);
-		first_end_ns = g.read_end_ns;
-		pid = start_in(&cg, work_duty, 1900);
-		usleep(2000000);
-		check_clock(&g, rig_snapshot(&g), first_end_ns);
-		wait_for(pid);
+		for (unsigned i = 0; i < 5 && beyond; i++) {
+			first_end_ns = g.read_end_ns;
+			pid = start_in(&cg, work_duty, 1900);
+			usleep(2000000);
+			beyond = check_clock(&g, rig_snapshot(&g), first_end_ns);
+			wait_for(pid);
+		}
+		if (beyond)
+			fail_msg("elapsed time is %.6f s beyond the clock's 0.1 %% in five intervals",
+				 (double)beyond / 1e9);
 		cgroup_remove(&cg);
 		rig_close(&g);
 	}
