@@ -76,6 +76,20 @@ check markdown grep -q '^| A | `true \\| true` | 2 |' "$work/markdown"
 "$JOULECTL" run --socket "$sock" --plot "$work/plot.svg" -r 4 'true;' --vs true >"$work/plot.out" 2>"$work/plot.err"
 check plot python3 -c "import sys, xml.etree.ElementTree as e; n = len(list(e.parse(sys.argv[1]).iter('{http://www.w3.org/2000/svg}path'))); assert n == 10, n" "$work/plot.svg"
 
+# One run of six works twenty times as much while a neighbour spins: it is named, and the neighbour. Two runs in fewer are not judged.
+make_cgroup neighbour
+spin "$cgroup"
+echo 'echo >>"$1/many"; n=20000; [ $(wc -l <"$1/many") != 3 ] || n=400000; while [ $n -gt 0 ]; do n=$((n-1)); done' >"$work/uneven.sh"
+measure outlier -r 6 sh "$work/uneven.sh" "$work"
+has outlier-json '[o for o in d["outliers"] if o["run"] == 3 and o["of"] == "energy_total_uj" and o["value"] > 3 * o["median"] and
+	any(b["name"].endswith("/jouled-e2e-'$$'-neighbour") and b["energy_uj"] > 0 and b["cpu_ns"] > 0 for b in o["beside"])]'
+rm "$work/many"
+"$JOULECTL" run --socket "$sock" -r 6 sh "$work/uneven.sh" "$work" 2>"$work/outlier.text"
+check outlier-text grep -q "^ Run 3 lies apart: energy [0-9.]* m*J, median [0-9.]* m*J\. Beside it ran .*-neighbour ([0-9.]* m*s of CPU, [0-9.]* m*J)" "$work/outlier.text"
+kill "$spinner"
+measure few -r 4 true
+has outlier-needs-five 'd["outliers"] == []'
+
 # Counters of a private agent.
 timeout 300 "$JOULECTL" run -e TASK_CLOCK --json -o "$work/events.json" true >"$work/events.out" 2>"$work/events.err"
 measured=events

@@ -48,9 +48,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct err err = { 0 };
 
 	run_facts_parse_status(text, size, &f, &err);
-	if (run_reading_parse(text, first, &(struct run_reading){ &f, &a, &rows }, &err) != 0 && !strchr(err.text, ';'))
+	if (run_reading_parse(text, first, &(struct run_reading){ .facts = &f, .machine = &a, .rows = &rows }, &err) !=
+		    0 &&
+	    !strchr(err.text, ';'))
 		abort();
-	if (cut && run_reading_parse(cut + 1, size - first - 1, &(struct run_reading){ &f, &b, &rows }, &err) == 0) {
+	if (cut && run_reading_parse(cut + 1, size - first - 1,
+				     &(struct run_reading){ .facts = &f, .machine = &b, .rows = &rows }, &err) == 0) {
 		run_result_fill(&r, &f, &rows, &a, &b);
 		write_all(&f, &r);
 	}

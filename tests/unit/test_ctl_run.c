@@ -10,9 +10,12 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/statistics.h"
 #include "ctl/run/child.h"
+#include "ctl/run/run_beside.h"
+#include "ctl/run/run_outliers.h"
 #include "ctl/run/run_reading.h"
 #include "ctl/run/result.h"
 #include "ctl/verbs.h"
@@ -46,6 +49,89 @@ static void test_stats(void **state)
 	assert_true(s.mean == 2 && s.stddev == 0 && s.ci95 == 0);
 }
 
+/* By hand: median 10, distances 0 0 0 1 1 1 2 90, their median 1, so 3.5 / 0.6745 = 5.1891 on each side. */
+static void test_bounds(void **state)
+{
+	static const double v[] = { 10, 11, 9, 10, 100, 8, 10, 11 }, same[] = { 7, 7, 7, 7, 7, 7, 19 };
+	double room[8];
+	struct statistics_bounds b = statistics_bounds_of(v, 8, room);
+
+	assert_true(b.median == 10 && fabs(b.high - 15.1891) < 1e-3 && fabs(b.low - 4.8109) < 1e-3);
+	b = statistics_bounds_of(v, 4, room); /* too few */
+	assert_true(b.median == 10 && isinf(b.low) && isinf(b.high));
+	b = statistics_bounds_of(same, 7, room); /* by the mean distance, 12 / 7 */
+	assert_true(b.median == 7 && fabs(b.high - 7 - 3.5 * 1.253314 * 12 / 7) < 1e-6);
+	b = statistics_bounds_of(same, 6, room); /* all the same: none lies apart */
+	assert_true(b.low == 7 && b.high == 7);
+}
+
+/* Differences of two readings, most energy first; what is new or began anew counts whole. */
+static void test_beside(void **state)
+{
+	struct run_beside before = { 0 }, after = { 0 };
+	struct run_other other[RUN_OTHERS_MAX];
+	char deep[300];
+
+	memset(deep, 'd', sizeof(deep) - 1);
+	memcpy(deep + sizeof(deep) - 6, "/leaf", 6);
+	assert_int_equal(run_beside_add(&before, "/s", 100, 1000), 0);
+	assert_int_equal(run_beside_add(&before, "/idle", 50, 10), 0);
+	assert_int_equal(run_beside_add(&before, "/again", 500, 900), 0);
+	assert_int_equal(run_beside_add(&before, "/a", 1, 1), 0);
+	assert_int_equal(run_beside_add(&after, "/a", 3, 2), 0);
+	assert_int_equal(run_beside_add(&after, "/idle", 50, 10), 0);
+	assert_int_equal(run_beside_add(&after, deep, 40, 5), 0);
+	assert_int_equal(run_beside_add(&after, "/again", 20, 30), 0);
+	assert_int_equal(run_beside_add(&after, "/s", 130, 1007), 0);
+	assert_int_equal(run_beside_most(&before, &after, other), 3);
+	assert_int_equal(other[0].energy_uj, 40);
+	assert_int_equal(strlen(other[0].name), sizeof(other[0].name) - 1);
+	assert_string_equal(other[0].name + strlen(other[0].name) - 6, "d/leaf");
+	assert_string_equal(other[1].name, "/s");
+	assert_int_equal(other[1].energy_uj, 30);
+	assert_int_equal(other[1].cpu_ns, 7);
+	assert_string_equal(other[2].name, "/again");
+	assert_int_equal(other[2].cpu_ns, 30);
+	run_beside_free(&before);
+	assert_int_equal(run_beside_most(&before, &before, other), 0);
+	run_beside_free(&after);
+}
+
+/* A run is named once: for its energy, or for its time if only that lies apart. */
+static void test_outliers(void **state)
+{
+	struct run_facts f = { .n_domains = 1, .domain[0].summed = true, .split = true };
+	struct run_result runs[8];
+	const struct run_report r = { .facts = &f, .runs = runs, .n = 8 };
+	struct run_outlier *list;
+
+	memset(runs, 0, sizeof(runs));
+	for (unsigned i = 0; i < 8; i++) {
+		runs[i].started = runs[i].measured = true;
+		runs[i].value[0] = 1000 + i;
+		runs[i].value[1 + RUN_CPU] = runs[i].user_ns = 2000 + i;
+		runs[i].wall_ns = 3000 + i;
+	}
+	assert_int_equal(run_outliers_find(&r, &list), 0);
+	free(list);
+	runs[2].value[0] = runs[2].wall_ns = 9000;
+	runs[5].wall_ns = 10;
+	runs[6].measured = false; /* no energy is known of it, its time is as usual */
+	runs[6].value[0] = 0;
+	assert_int_equal(run_outliers_find(&r, &list), 2);
+	assert_int_equal(list[0].run, 2);
+	assert_int_equal(list[0].of, OUTLIER_ENERGY);
+	assert_true(list[0].value == 9000 && list[0].median == 1004);
+	assert_int_equal(list[1].run, 5);
+	assert_int_equal(list[1].of, OUTLIER_WALL);
+	free(list);
+	f.split = false;
+	runs[4].value[1 + RUN_CPU] = 77000;
+	assert_int_equal(run_outliers_find(&r, &list), 3);
+	assert_int_equal(list[1].of, OUTLIER_CPU);
+	free(list);
+}
+
 #define ROW(name, cpu, energy, cycles, quality) \
 	"{\"name\":\"" name "\",\"worst_quality\":\"" quality "\",\"energy_uj\":{\"package-0\":" #energy \
 	",\"dram-0\":7},\"cpu_ns\":" #cpu ",\"switches\":3,\"counters\":{\"CYCLES\":" #cycles \
@@ -62,7 +148,8 @@ static void test_stats(void **state)
 
 static int parse(const char *text, struct run_facts *f, struct run_machine *m, struct run_rows *rows)
 {
-	return run_reading_parse(text, strlen(text), &(struct run_reading){ f, m, rows }, NULL);
+	return run_reading_parse(text, strlen(text), &(struct run_reading){ .facts = f, .machine = m, .rows = rows },
+				 NULL);
 }
 
 /* A child cgroup that the agent forgot, and one of the same name after it: both count. */
@@ -97,6 +184,34 @@ static void test_rows_of_the_gone(void **state)
 	assert_int_equal(r.energy_quality[1], QUALITY_ESTIMATED); /* its split is */
 	assert_int_equal(r.quality, QUALITY_MEASURED);
 	run_rows_free(&rows);
+}
+
+/* Rows that are not the command's go beside, without the idle one. */
+static void test_rows_of_others(void **state)
+{
+	struct run_facts f = { 0 };
+	struct run_machine m;
+	struct run_rows rows = { 0 };
+	struct run_beside beside = { 0 }, none = { 0 };
+	struct run_other other[RUN_OTHERS_MAX];
+	const char *text = READING(1000, 100, 0, 0,
+				   "," ROW("kernel", 4, 1, 5, "measured") "," ROW("/r", 10, 2, 5, "measured") "," ROW(
+					   "/r/a", 20, 3, 5, "measured") "," ROW("/rest", 30, 4, 5, "measured"));
+
+	assert_int_equal(
+		run_reading_parse(text, strlen(text),
+				  &(struct run_reading){
+					  .facts = &f, .machine = &m, .rows = &rows, .beside = &beside, .below = "/r" },
+				  NULL),
+		0);
+	assert_int_equal(rows.n, 2);
+	assert_int_equal(beside.n, 2);
+	assert_int_equal(run_beside_most(&none, &beside, other), 2);
+	assert_string_equal(other[0].name, "/rest");
+	assert_int_equal(other[0].energy_uj, 4 + 7); /* dram is added up with the package */
+	assert_string_equal(other[1].name, "kernel");
+	run_rows_free(&rows);
+	run_beside_free(&beside);
 }
 
 /* The fork and the move into the cgroup were joulectl's: energy, counters and CPU time alike begin where the exec does. */
@@ -283,7 +398,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_student_t),
 		cmocka_unit_test(test_stats),
+		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_beside),
+		cmocka_unit_test(test_outliers),
 		cmocka_unit_test(test_rows_of_the_gone),
+		cmocka_unit_test(test_rows_of_others),
 		cmocka_unit_test(test_what_was_before_is_not_counted),
 		cmocka_unit_test(test_losses_are_said),
 		cmocka_unit_test(test_not_an_answer),

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 #include "statistics.h"
 
 /* Up to 10 from the published table, then Fisher's expansion around the normal quantile z (Abramowitz and
@@ -32,4 +34,36 @@ struct statistics statistics_of(const double *v, unsigned n)
 		s.ci95 = student_t(n - 1) * s.stddev / sqrt(n);
 	}
 	return s;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median_of(double *v, unsigned n)
+{
+	qsort(v, n, sizeof(*v), by_size);
+	return (v[(n - 1) / 2] + v[n / 2]) / 2;
+}
+
+struct statistics_bounds statistics_bounds_of(const double *v, unsigned n, double *scratch)
+{
+	struct statistics_bounds b = { .low = -INFINITY, .high = INFINITY };
+	double sigma;
+
+	memcpy(scratch, v, n * sizeof(*v));
+	b.median = median_of(scratch, n);
+	if (n < STATISTICS_OUTLIERS_LEAST)
+		return b;
+	for (unsigned i = 0; i < n; i++)
+		scratch[i] = fabs(v[i] - b.median);
+	sigma = median_of(scratch, n) / 0.6745;
+	if (sigma <= 0)
+		sigma = statistics_of(scratch, n).mean * 1.253314;
+	b.low = b.median - 3.5 * sigma;
+	b.high = b.median + 3.5 * sigma;
+	return b;
 }

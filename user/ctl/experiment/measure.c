@@ -174,9 +174,11 @@ static void write_first(struct record_measure *m, struct record_outs *outs, cons
 int record_measure_take(struct record_measure *m, struct record_outs *outs, struct err *err)
 {
 	struct record_figures *figures = &m->figures;
-	struct run_machine now;
+	struct run_machine now = { 0 };
 	struct run_result r = { 0 };
-	int rc = run_reading_ask(m->agent, m->path, &(struct run_reading){ &figures->facts, &now, &m->rows }, err);
+	int rc = run_reading_ask(m->agent, m->path,
+				 &(struct run_reading){ .facts = &figures->facts, .machine = &now, .rows = &m->rows },
+				 err);
 
 	if (rc) {
 		m->figures.failed++;

@@ -43,6 +43,14 @@ struct run_facts {
 	bool private_agent;
 };
 
+#define RUN_OTHERS_MAX 3
+
+/* A row that is not the command's, between the two readings of a run. */
+struct run_other {
+	char name[100]; /* escaped */
+	uint64_t energy_uj, cpu_ns; /* energy: of the domains that are added up */
+};
+
 struct run_result {
 	int exit_status, signal; /* signal: the one that killed it, 0 = none */
 	char error[512]; /* the reason why there are no figures of the agent, or no run; "" = there are */
@@ -57,6 +65,9 @@ struct run_result {
 	uint64_t memory_peak;
 	bool memory_of_cgroup; /* else memory_peak is that of its largest process */
 	struct run_left left;
+	bool others_known; /* the readings had all rows of the machine */
+	unsigned n_others;
+	struct run_other other[RUN_OTHERS_MAX]; /* that used most */
 };
 
 /* What the figures of something that already ran are. */
@@ -82,6 +93,7 @@ struct run_report {
 	const struct run_attached *attached; /* NULL = a command */
 	const char *text; /* its words in a line, as typed */
 	bool shell; /* the command is one string, and ran through /bin/sh */
+	char side; /* its letter among those that are compared; 0 = it is alone */
 	const struct run_facts *facts;
 	const struct run_result *runs;
 	unsigned n;

@@ -205,8 +205,8 @@ static void read_clock(struct session *s)
 
 static int take_reading(struct session *s, struct run_machine *m, struct err *err)
 {
-	return run_reading_ask(s->with.agent, s->what->cgroup, &(struct run_reading){ &s->with.facts, m, &s->rows },
-			       err);
+	return run_reading_ask(s->with.agent, s->what->cgroup,
+			       &(struct run_reading){ .facts = &s->with.facts, .machine = m, .rows = &s->rows }, err);
 }
 
 /* Returns why the measurement ends now; NULL = it goes on. */

@@ -8,6 +8,7 @@
 #include "base/format/json.h"
 #include "base/statistics.h"
 #include "result.h"
+#include "run_outliers.h"
 
 struct writer {
 	struct json j;
@@ -264,6 +265,48 @@ static void add_facts(struct json *j, const struct run_facts *f)
 	json_object_end(j);
 }
 
+static void add_outlier(struct json *j, const struct run_report *report, const struct run_outlier *o)
+{
+	static const char *const key[] = {
+		[OUTLIER_ENERGY] = "energy_total_uj", [OUTLIER_CPU] = "cpu_ns", [OUTLIER_WALL] = "wall_ns"
+	};
+	const struct run_result *r = &report->runs[o->run];
+
+	json_object_begin(j);
+	json_key_u64(j, "run", o->run + 1);
+	json_key_str(j, "of", key[o->of]);
+	add_double(j, "value", o->value);
+	add_double(j, "median", o->median);
+	if (r->others_known) {
+		json_key(j, "beside");
+		json_array_begin(j);
+		for (unsigned i = 0; i < r->n_others; i++) {
+			json_object_begin(j);
+			json_key_str(j, "name", r->other[i].name);
+			if (has_energy(report->facts))
+				json_key_u64(j, "energy_uj", r->other[i].energy_uj);
+			json_key_u64(j, "cpu_ns", r->other[i].cpu_ns);
+			json_object_end(j);
+		}
+		json_array_end(j);
+	}
+	json_object_end(j);
+}
+
+static void add_outliers(struct writer *w)
+{
+	struct run_outlier *list;
+	int n = run_outliers_find(w->r, &list);
+
+	w->j.out->failed |= n < 0;
+	json_key(&w->j, "outliers");
+	json_array_begin(&w->j);
+	for (int i = 0; i < n; i++)
+		add_outlier(&w->j, w->r, &list[i]);
+	json_array_end(&w->j);
+	free(list);
+}
+
 static unsigned worst_quality(const struct run_report *r)
 {
 	unsigned quality = 0;
@@ -289,6 +332,7 @@ static void add_runs(struct writer *w, const struct run_comparison *c, unsigned 
 	}
 	json_array_end(&w->j);
 	add_statistics(w);
+	add_outliers(w);
 }
 
 void run_write_json(const struct run_report *r, struct buf *b)

@@ -35,7 +35,8 @@ static int look_meanwhile(void *arg)
 	struct run_machine now;
 
 	if (run_cgroup_has_children(&m->cgroup))
-		run_reading_ask(m->with.agent, m->cgroup.path, &(struct run_reading){ &m->with.facts, &now, &m->rows },
+		run_reading_ask(m->with.agent, m->cgroup.path,
+				&(struct run_reading){ .facts = &m->with.facts, .machine = &now, .rows = &m->rows },
 				NULL);
 	return LOOK_MS;
 }
@@ -63,13 +64,32 @@ static void take_end(struct run_measure *m, const struct run_end *e, char **argv
 	run_cgroup_list_left(&m->cgroup, &r->left);
 }
 
+/* Reads the rows of the command, and with tells_others all others too. */
+static int read_now(struct run_measure *m, struct run_machine *ret, struct run_beside *beside, struct err *err)
+{
+	const struct run_reading reading = { .facts = &m->with.facts,
+					     .machine = ret,
+					     .rows = &m->rows,
+					     .beside = m->tells_others ? beside : NULL,
+					     .below = m->cgroup.path };
+
+	return run_reading_ask(m->with.agent, m->tells_others ? NULL : m->cgroup.path, &reading, err);
+}
+
+static void tell_others(struct run_measure *m, const struct run_beside *after, struct run_result *r)
+{
+	r->others_known = m->tells_others;
+	if (r->others_known)
+		r->n_others = run_beside_most(&m->beside, after, r->other);
+}
+
 static void measure_end(struct run_measure *m, struct run_result *r)
 {
+	struct run_beside beside = { 0 };
 	struct run_machine after;
 	struct err err = { 0 };
 
-	if (run_reading_ask(m->with.agent, m->cgroup.path, &(struct run_reading){ &m->with.facts, &after, &m->rows },
-			    &err) != 0) {
+	if (read_now(m, &after, &beside, &err) != 0) {
 		snprintf(r->error, sizeof(r->error), "%s", err.text);
 	} else if (!m->rows.n) {
 		snprintf(r->error, sizeof(r->error),
@@ -77,15 +97,16 @@ static void measure_end(struct run_measure *m, struct run_result *r)
 			 m->cgroup.path);
 	} else {
 		run_result_fill(r, &m->with.facts, &m->rows, &m->before, &after);
+		tell_others(m, &beside, r);
 	}
+	run_beside_free(&beside);
 }
 
 /* ready of struct run_watch: the command's process waits in the cgroup. The fork and the move are not counted. */
 static int count_from_here(void *arg, struct err *err)
 {
 	struct run_measure *m = arg;
-	int rc = run_reading_ask(m->with.agent, m->cgroup.path,
-				 &(struct run_reading){ &m->with.facts, &m->before, &m->rows }, err);
+	int rc = read_now(m, &m->before, &m->beside, err);
 
 	run_rows_start(&m->rows);
 	return rc;
@@ -110,5 +131,6 @@ int run_measure_once(struct run_measure *m, char **argv, int input, struct run_r
 	}
 	run_cgroup_remove(&m->cgroup);
 	run_rows_free(&m->rows);
+	run_beside_free(&m->beside);
 	return rc;
 }

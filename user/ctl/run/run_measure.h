@@ -3,6 +3,7 @@
 #ifndef JD_CTL_RUN_MEASURE_H
 #define JD_CTL_RUN_MEASURE_H
 #include "child.h"
+#include "run_beside.h"
 #include "run_reading.h"
 
 struct janitor;
@@ -13,10 +14,12 @@ struct run_measure {
 	struct run_place place;
 	struct run_descriptors descriptors; /* noted by the caller at the start of the program */
 	struct run_signals signals;
+	bool tells_others; /* asks what else ran; set by the caller */
 	/* The fields below are of the current run. */
 	struct run_cgroup cgroup;
 	struct run_rows rows;
 	struct run_machine before; /* the reading at which counting begins */
+	struct run_beside beside; /* its other rows */
 };
 
 /* Finds the agent and the place for cgroups, and takes the signals. Call run_measure_close in any case. */

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "model/snapshot_fields.h"
+#include "run_beside.h"
 #include "run_reading.h"
 
 #define ROWS_MAX 1000000u
@@ -152,6 +153,35 @@ static int add_row(const json_t *o, const struct run_facts *f, struct run_rows *
 	return 0;
 }
 
+static bool is_below(const char *name, const char *top)
+{
+	size_t n = strlen(top);
+
+	return strncmp(name, top, n) == 0 && (name[n] == '\0' || name[n] == '/');
+}
+
+static int add_beside(const json_t *o, const struct run_facts *f, struct run_beside *b)
+{
+	uint64_t v[RUN_VALUES_MAX] = { 0 }, uj = 0;
+
+	if (strcmp(text_of(o, "name"), row_kind_name(ROW_IDLE)) == 0)
+		return 0;
+	read_values(o, f, v);
+	for (unsigned d = 0; d < f->n_domains; d++)
+		uj += f->domain[d].summed ? v[d] : 0;
+	return run_beside_add(b, text_of(o, "name"), uj, v[f->n_domains + RUN_CPU]);
+}
+
+/* Puts a row where it belongs. 0 or -ENOMEM. */
+static int take_row(const json_t *o, const struct run_reading *ret)
+{
+	const char *name = text_of(o, "name");
+
+	if (ret->beside && !is_below(name, ret->below))
+		return add_beside(o, ret->facts, ret->beside);
+	return ret->rows && name[0] == '/' ? add_row(o, ret->facts, ret->rows) : 0;
+}
+
 int run_reading_parse(const char *text, size_t size, const struct run_reading *ret, struct err *err)
 {
 	struct run_machine m = { 0 };
@@ -163,9 +193,9 @@ int run_reading_parse(const char *text, size_t size, const struct run_reading *r
 		rc = malformed(err, "list of rows");
 	if (!rc)
 		read_counters(json_array_get(list, 0), ret->facts);
-	if (!rc && ret->rows)
+	if (!rc)
 		json_array_foreach(list, i, row)
-			if (!rc && text_of(row, "name")[0] == '/' && add_row(row, ret->facts, ret->rows))
+			if (!rc && take_row(row, ret))
 				rc = err_set(err, -ENOMEM, "reading: out of memory; free some");
 	json_decref(doc);
 	if (!rc)
@@ -254,7 +284,8 @@ static int run_facts_ask(struct agent *a, struct run_facts *ret, char *ret_mount
 	int rc = ask(a, "/.", &body, err); /* no cgroup has this name: the answer has only the special rows */
 
 	if (!rc)
-		rc = run_reading_parse((const char *)body.data, body.len, &(struct run_reading){ &f, &m, NULL }, err);
+		rc = run_reading_parse((const char *)body.data, body.len,
+				       &(struct run_reading){ .facts = &f, .machine = &m }, err);
 	if (!rc) {
 		doc = json_loadb((const char *)body.data, body.len, 0, NULL);
 		snprintf(ret_mount, RUN_PATH_MAX, "%s", text_of(doc, "mount"));

@@ -26,11 +26,16 @@ struct run_rows {
 	const char *only; /* the one row that is kept; NULL = all */
 };
 
+struct run_beside;
+
 /* A reading fills these. They belong to the caller. */
 struct run_reading {
 	struct run_facts *facts;
 	struct run_machine *machine; /* untouched after an error */
 	struct run_rows *rows; /* NULL = rows are not kept */
+	/* NULL, or where the rows go that are neither `below` nor under it. Special rows are among them, idle is not. */
+	struct run_beside *beside;
+	const char *below;
 };
 
 /* Reads now, with the rows of the cgroup at path and of those below it; NULL = of every cgroup. */

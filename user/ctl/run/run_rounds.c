@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/statistics.h"
 #include "base/text.h"
 
 #define INPUT_MAX ((size_t)256 << 20)
@@ -221,6 +222,7 @@ int run_rounds_run(struct run_rounds *r, struct err *err)
 
 	r->shows = isatty(STDERR_FILENO) && (r->plan.n_sides > 1 || r->plan.rounds > 1);
 	r->random.state = r->plan.seed;
+	r->measure.tells_others = r->plan.rounds >= STATISTICS_OUTLIERS_LEAST;
 	if (rc)
 		return rc;
 	if (r->plan.setup)
@@ -274,6 +276,7 @@ int run_rounds_compare(const struct run_rounds *r, struct run_comparison *ret, s
 		*report = (struct run_report){ .command = side->words,
 					       .text = side->text,
 					       .shell = side->argv != side->words,
+					       .side = (char)(r->plan.n_sides > 1 ? series_letter(k) : 0),
 					       .facts = &r->measure.with.facts,
 					       .runs = r->results[k],
 					       .n = r->done[k] };

@@ -9,8 +9,10 @@
 #include "base/text.h"
 #include "base/statistics.h"
 #include "result.h"
+#include "run_outliers.h"
 
 #define COMMAND_MAX 100
+#define OUTLIERS_SHOWN 5
 
 struct text {
 	const struct run_report *r;
@@ -433,6 +435,67 @@ static void add_ends(const struct run_report *r, struct buf *b)
 		buf_printf(b, " Exit status %d.\n", r->exit_status);
 }
 
+/* "1.234 J" */
+static void add_amount(struct buf *b, double v, const char *const units[3])
+{
+	struct scaled s = scale(v, units);
+
+	buf_printf(b, "%.3f %s", v * s.factor, s.unit);
+}
+
+static void add_others(const struct run_facts *f, const struct run_result *r, struct buf *b)
+{
+	if (!r->others_known)
+		return;
+	buf_add_str(b, r->n_others ? " Beside it ran" : " Nothing else ran.");
+	for (unsigned i = 0; i < r->n_others; i++) {
+		buf_printf(b, "%s %s (", i ? "," : "", r->other[i].name);
+		add_amount(b, (double)r->other[i].cpu_ns / 1e9, seconds);
+		buf_add_str(b, " of CPU");
+		if (f->split && f->n_domains) {
+			buf_add_str(b, ", ");
+			add_amount(b, (double)r->other[i].energy_uj / 1e6, joules);
+		}
+		buf_add_char(b, ')');
+	}
+	if (r->n_others)
+		buf_add_char(b, '.');
+}
+
+static void add_outlier(const struct run_report *r, const struct run_outlier *o, struct buf *b)
+{
+	static const char *const name[] = {
+		[OUTLIER_ENERGY] = "energy", [OUTLIER_CPU] = "CPU time", [OUTLIER_WALL] = "elapsed time"
+	};
+	const char *const *units = o->of == OUTLIER_ENERGY ? joules : seconds;
+	double factor = o->of == OUTLIER_ENERGY ? 1e-6 : 1e-9;
+
+	buf_printf(b, " Run %u", o->run + 1);
+	if (r->side)
+		buf_printf(b, " of %c", r->side);
+	buf_printf(b, " lies apart: %s ", name[o->of]);
+	add_amount(b, o->value * factor, units);
+	buf_add_str(b, ", median ");
+	add_amount(b, o->median * factor, units);
+	buf_add_char(b, '.');
+	add_others(r->facts, &r->runs[o->run], b);
+	buf_add_char(b, '\n');
+}
+
+static void add_outliers(const struct run_report *r, struct buf *b)
+{
+	struct run_outlier *list;
+	int n = run_outliers_find(r, &list);
+
+	b->failed |= n < 0;
+	for (int i = 0; i < n && i < OUTLIERS_SHOWN; i++)
+		add_outlier(r, &list[i], b);
+	if (n > OUTLIERS_SHOWN)
+		buf_printf(b, " %d more run%s apart; --json names all.\n", n - OUTLIERS_SHOWN,
+			   n == OUTLIERS_SHOWN + 1 ? " lies" : "s lie");
+	free(list);
+}
+
 /* Has the agent given figures of any run? */
 static bool run_any_measured(const struct run_report *r)
 {
@@ -469,5 +532,6 @@ void run_write_notes(const struct run_report *r, bool machine, struct buf *b)
 		add_attached_notes(r->attached, b);
 	if (machine && run_any_measured(r))
 		add_notes(r, b);
+	add_outliers(r, b);
 	add_ends(r, b);
 }
