@@ -68,6 +68,8 @@ cat >"$work/web.yaml" <<END
 outputs: [{ format: null, to: "null:" }]
 socket: { path: $sock }
 web: { listen: "0", token-file: $work/run/token }
+price: "0.32"
+carbon: "350"
 END
 "$JOULED" -c "$work/web.yaml" --state-dir "$work/state" -i 1s -v >"$work/agent.out" 2>"$work/agent.err" &
 agent=$!

@@ -126,6 +126,17 @@ def joules(page):
     assert near(*grown) or abs(grown[0] - grown[1]) < 1, grown
 
 
+def costs(page):
+    """Per day, of the machine and of each row, at the configured price and intensity."""
+    shown = page.run("""(() => ({ facts: $('facts').textContent, heads: [$('price').hidden, $('carbon').hidden],
+        rows: [...document.querySelectorAll('#rows tr')].map(r => [r.cells.length, r.cells[7].hidden, r.cells[7].textContent, r.cells[8].textContent, a_day(+r.dataset.watts)]),
+        day: a_day(1000), none: (() => { const was = page.cost; page.cost = {}; const d = a_day(1); page.cost = was; return d; })() }))()""")
+    assert shown["day"] == {"price": "7.68", "carbon": "8400 g"}, shown["day"]      # 24 kWh at 0.32 and 350 g
+    assert shown["none"] == {"price": None, "carbon": None} and shown["heads"] == [False, False], shown
+    assert "cost per day" in shown["facts"] and "CO₂ per day" in shown["facts"], shown["facts"]
+    assert shown["rows"] and all(n == 9 and not hidden and [a, b] == [d["price"], d["carbon"]] for n, hidden, a, b, d in shown["rows"]), shown["rows"][:3]
+
+
 def tree(page, cgroup):
     """A parent has the sum of what is below it; special rows stay; nothing is there twice."""
     page.run("document.getElementById('idle').click(); 0")
@@ -367,6 +378,7 @@ def main(url, path, cgroup, hostile, folder, *agent):
         bad += case("web-page-search", filters, page, cgroup)
         bad += case("web-page-sort", sorts, page)
         bad += case("web-page-joules", joules, page)
+        bad += case("web-page-costs", costs, page)
         bad += case("web-page-tree", tree, page, cgroup)
         bad += case("web-page-isolates", isolates, page)
         bad += case("web-page-totals", totals, page)

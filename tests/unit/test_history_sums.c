@@ -176,12 +176,51 @@ static void test_cost(void **state)
 	cost_free(&c);
 }
 
+/* The file of a running agent: read again when it is another; while it is bad, what was read before holds. */
+static void test_cost_watch(void **state)
+{
+	char path[] = "/tmp/jouled-carbon-XXXXXX";
+	struct cost_watch w;
+
+	close(mkstemp(path));
+	cost_watch_start(&w, "0.5", "400");
+	assert_false(cost_watch_look(&w));
+	assert_true(w.cost.price == 0.5 && cost_intensity(&w.cost, 0) == 400);
+	assert_false(cost_watch_look(&w));
+	cost_watch_stop(&w);
+	put_file(path, "# names come behind a remark\ntime,grams\n10,100\n20,300\n");
+	cost_watch_start(&w, NULL, path);
+	assert_false(cost_watch_look(&w));
+	assert_true(isnan(cost_intensity(&w.cost, 9999999999)));
+	assert_true(cost_intensity(&w.cost, 10000000000) == 100 && cost_intensity(&w.cost, 20000000001) == 300);
+	put_file(path, "10,100\n20,300\n30,7\n");
+	assert_false(cost_watch_look(&w));
+	assert_true(cost_intensity(&w.cost, 30000000000) == 7 && !*w.error);
+	put_file(path, "10,100\nno line\n");
+	assert_true(cost_watch_look(&w)); /* told once */
+	assert_non_null(strstr(w.error, ":2: no line TIME,GRAMS"));
+	assert_false(cost_watch_look(&w));
+	assert_true(cost_intensity(&w.cost, 30000000000) == 7);
+	unlink(path);
+	assert_true(cost_watch_look(&w)); /* another error */
+	assert_true(cost_intensity(&w.cost, 30000000000) == 7);
+	put_file(path, "10,1\n");
+	assert_false(cost_watch_look(&w));
+	assert_true(cost_intensity(&w.cost, 30000000000) == 1 && !*w.error);
+	unlink(path);
+	cost_watch_stop(&w);
+	cost_watch_start(&w, NULL, NULL);
+	assert_false(cost_watch_look(&w) || cost_has_price(&w.cost) || cost_has_carbon(&w.cost));
+	cost_watch_stop(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_times),
 		cmocka_unit_test(test_cost),
+		cmocka_unit_test(test_cost_watch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

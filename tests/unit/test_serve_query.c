@@ -158,20 +158,20 @@ static void test_time(void **state)
 /* One burst, however large, is an interval like any other; few samples wait. */
 static void test_cost(void **state)
 {
-	struct cost c = { 0 };
+	struct switch_cost c = { 0 };
 	uint64_t ns = 0, n = 0;
 
-	assert_int_equal(cost_follow(&c, 0, 0), 0);
-	assert_int_equal(cost_follow(&c, 900, 3), 300);
+	assert_int_equal(switch_cost_follow(&c, 0, 0), 0);
+	assert_int_equal(switch_cost_follow(&c, 900, 3), 300);
 	for (unsigned i = 0; i < 10; i++)
-		assert_int_equal(cost_follow(&c, ns += 2000, n += 10), 200);
+		assert_int_equal(switch_cost_follow(&c, ns += 2000, n += 10), 200);
 	for (unsigned i = 0; i < 4; i++)
-		assert_int_equal(cost_follow(&c, ns += 65000 * 1000, n += 1000), 200);
+		assert_int_equal(switch_cost_follow(&c, ns += 65000 * 1000, n += 1000), 200);
 	/* a machine that changes for good is followed */
 	for (unsigned i = 0; i < COST_INTERVALS / 2 + 1; i++)
-		cost_follow(&c, ns += 4000, n += 10);
-	assert_int_equal(cost_follow(&c, ns, n), 400);
-	assert_int_equal(cost_follow(&c, ns + 7 * 9000, n + 7), 400);
+		switch_cost_follow(&c, ns += 4000, n += 10);
+	assert_int_equal(switch_cost_follow(&c, ns, n), 400);
+	assert_int_equal(switch_cost_follow(&c, ns + 7 * 9000, n + 7), 400);
 	assert_int_equal(c.samples, n);
 }
 

@@ -21,7 +21,8 @@ static int write_metrics(struct serve *s, const struct totals *t, bool version_1
 	struct series_output outputs[SERIES_OUTPUTS];
 	struct series_self self = { .cpu_ns = serve_own_cpu_ns(),
 				    .resident_bytes = serve_own_resident(s),
-				    .outputs = outputs };
+				    .outputs = outputs,
+				    .cost = serve_cost_now(s) };
 	char names[SERIES_OUTPUTS][sizeof(s->outputs->to)];
 
 	pthread_mutex_lock(&s->lock);

@@ -11,6 +11,8 @@
 #include "base/format/json.h"
 #include "base/loop.h"
 #include "encode/encode.h"
+#include "encode/metrics/series.h"
+#include "model/cost.h"
 #include "model/selection.h"
 #include "board.h"
 #include "copy.h"
@@ -77,6 +79,7 @@ struct serve {
 	struct event *turning;
 	struct event *recording; /* timer that ends full rows of GPUs */
 	uint64_t recording_ns; /* interval of these rows; 0 = no recorder asks */
+	struct cost_watch cost; /* on the loop only */
 	double tokens; /* readings that may be requested now */
 	uint64_t tokens_ns; /* 0 before the first request, which finds the bucket full */
 	struct encoder *encoders[SERVE_FORMATS];
@@ -140,6 +143,8 @@ void serve_losses_json(struct json *j, const struct losses *l); /* with its key 
  * that interval; NULL = without. */
 void serve_use_json(struct json *j, const struct schema *s, const uint64_t *v, const struct snapshot *last);
 /* status.c: figures of this process */
+/* Looks whether the file of intensities changed, and warns once if it cannot be read. */
+struct series_cost serve_cost_now(struct serve *s);
 uint64_t serve_own_cpu_ns(void);
 uint64_t serve_own_resident(const struct serve *s);
 /* stream.c */

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "base/log.h"
 #include "routes.h"
 
 bool serve_select(struct serve *s, const struct selection_rules *rules)
@@ -223,6 +224,7 @@ static void free_parts(struct serve *s)
 	if (s->turning)
 		event_free(s->turning);
 	fsroot_close(s->root);
+	cost_watch_stop(&s->cost);
 	free(s->sources);
 	free(s->outputs);
 	buf_free(&s->out);
@@ -246,6 +248,13 @@ static void make_boards(struct serve *s)
 	s->feeds[0].interval_ns = s->o.interval_ns;
 }
 
+struct series_cost serve_cost_now(struct serve *s)
+{
+	if (cost_watch_look(&s->cost))
+		log_warn("%s", s->cost.error);
+	return (struct series_cost){ s->cost.cost.price, cost_intensity(&s->cost.cost, clock_real_ns()) };
+}
+
 int serve_start(const struct serve_options *o, struct loop *loop, struct serve **ret, struct err *err)
 {
 	struct http_options ho = {
@@ -261,6 +270,8 @@ int serve_start(const struct serve_options *o, struct loop *loop, struct serve *
 	s->start_ns = clock_mono_ns();
 	pthread_mutex_init(&s->lock, NULL);
 	make_boards(s);
+	cost_watch_start(&s->cost, o->price, o->carbon);
+	serve_cost_now(s);
 	trace_ring_init(&s->traces, o->trace_bytes);
 	ho.arg = s;
 	s->waiting = evtimer_new(loop_base(loop), on_waiting, s);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/status: the state of the agent itself. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -228,6 +229,32 @@ static void add_history(struct serve *s, struct json *j)
 	json_key_fields(j, "history", &history_fields, &f, 0);
 }
 
+static void key_known(struct json *j, const char *key, double v)
+{
+	if (isnan(v))
+		return;
+	json_key(j, key);
+	json_double(j, v);
+}
+
+/* What a kWh costs, and how much CO2 it is now. */
+static void add_cost(struct serve *s, struct json *j)
+{
+	struct series_cost c = serve_cost_now(s);
+
+	if (!s->o.price && !s->o.carbon)
+		return;
+	json_key(j, "cost");
+	json_object_begin(j);
+	key_known(j, "price_per_kwh", c.price);
+	key_known(j, "carbon_g_per_kwh", c.carbon_g);
+	if (s->cost.cost.n)
+		json_key_str(j, "carbon_file", s->o.carbon);
+	if (*s->cost.error)
+		json_key_str(j, "error", s->cost.error);
+	json_object_end(j);
+}
+
 void serve_get_status(struct serve *s, struct http_request *r, const char *rest)
 {
 	const struct totals *t = serve_totals(s);
@@ -248,6 +275,7 @@ void serve_get_status(struct serve *s, struct http_request *r, const char *rest)
 	add_traces(s, &j);
 	add_socket(s, &j);
 	add_history(s, &j);
+	add_cost(s, &j);
 	add_self(s, t, &j);
 	json_object_end(&j);
 	buf_add_char(&s->out, '\n');
@@ -261,7 +289,7 @@ static int by_size(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-uint64_t cost_follow(struct cost *c, uint64_t ns, uint64_t samples)
+uint64_t switch_cost_follow(struct switch_cost *c, uint64_t ns, uint64_t samples)
 {
 	uint32_t sorted[COST_INTERVALS];
 

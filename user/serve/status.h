@@ -8,7 +8,7 @@
 #define COST_INTERVALS 31
 #define COST_SAMPLES 8 /* fewer samples wait for the next interval */
 
-struct cost {
+struct switch_cost {
 	uint64_t ns, samples; /* sums at the end of the last interval */
 	uint32_t mean[COST_INTERVALS];
 	unsigned n, next;
@@ -16,6 +16,6 @@ struct cost {
 
 /* ns and samples: the present sums, which only grow. Returns the cost of one switch in ns, 0 while there is no
  * sample. */
-uint64_t cost_follow(struct cost *c, uint64_t ns, uint64_t samples);
+uint64_t switch_cost_follow(struct switch_cost *c, uint64_t ns, uint64_t samples);
 
 #endif

@@ -91,7 +91,7 @@ struct serve_source *facts_sources(const struct machine *m, unsigned *ret_n)
 	return f.v;
 }
 
-void facts_figures(const struct machine *m, struct cost *switch_cost, struct serve_facts *ret)
+void facts_figures(const struct machine *m, struct switch_cost *switch_cost, struct serve_facts *ret)
 {
 	struct serve_facts f = { .map_bytes = m->counters ? counters_map_bytes(m->counters) : 0 };
 	struct rapl_looks looks = { 0 };
@@ -104,7 +104,7 @@ void facts_figures(const struct machine *m, struct cost *switch_cost, struct ser
 	if (m->counters) {
 		uint64_t ns = counters_self_ns(m->counters, &f.switch_samples);
 
-		f.switch_ns = cost_follow(switch_cost, ns, f.switch_samples);
+		f.switch_ns = switch_cost_follow(switch_cost, ns, f.switch_samples);
 	}
 	if (m->spans) {
 		spans_stats(m->spans, &spans);

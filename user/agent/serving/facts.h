@@ -10,7 +10,7 @@
 /* The sources, each by name, with its state and the reason. An array that the caller frees; NULL = no memory. */
 struct serve_source *facts_sources(const struct machine *m, unsigned *ret_n);
 /* Measuring thread: the figures of the machine, without those of traces. */
-void facts_figures(const struct machine *m, struct cost *switch_cost, struct serve_facts *ret);
+void facts_figures(const struct machine *m, struct switch_cost *switch_cost, struct serve_facts *ret);
 /* Main thread: the state of the outputs of p, at most `room`. Returns their number. */
 unsigned facts_outputs(const struct plan *p, struct serve_output *list, unsigned room);
 /* GPUs and meters of m, for recorders. m and gpu_library are borrowed. */

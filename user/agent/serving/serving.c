@@ -35,7 +35,7 @@ struct serving {
 	struct tap sums; /* feeds the totals, at the agent's interval and on request */
 	bool traced; /* traces are made, with energy from the snapshots of the totals */
 	bool reading; /* a request waits for a reading */
-	struct cost switch_cost;
+	struct switch_cost switch_cost;
 };
 
 static bool has_pages(const struct outputs_config *c)

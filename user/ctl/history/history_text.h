@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include "base/clock.h"
-#include "cost.h"
+#include "model/cost.h"
 #include "sums.h"
 
 #define HISTORY_COLUMNS 6 /* of the table of steps: the machine, and cgroups */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "model/schema.h"
-#include "cost.h"
+#include "model/cost.h"
 
 enum sums_by { SUMS_UNIT, SUMS_NAMESPACE, SUMS_POD, SUMS_CONTAINER, SUMS_SLICE, SUMS_JOB, SUMS_DAY, SUMS_HOUR };
 extern const char *const sums_words[]; /* names of these, NULL at the end */

@@ -7,7 +7,8 @@
 #include "report.h"
 
 const char *const report_source_name[REPORT_SOURCES] = { "hd", "sd", "external", "rapl", "cgroup" };
-const char *const report_value_name[REPORT_VALUES] = { "energy_j", "time_s", "power_w", "edp_js", "ed2p_js2" };
+const char *const report_value_name[REPORT_VALUES] = { "energy_j", "time_s", "power_w", "edp_js",
+						       "ed2p_js2", "cost",   "co2_g" };
 const char *const report_mean_name[REPORT_MEANS] = {
 	"util_gpu_percent", "util_mem_percent", "clock_gpu_mhz", "clock_mem_mhz", "power_limit_mw", "temperature_c",
 };
@@ -121,6 +122,12 @@ void report_free(struct report *r)
 	free(r->runs);
 	tree_findings_free(&r->found);
 	tree_findings_free(&r->warnings);
+	cost_free(&r->o.cost);
+}
+
+bool report_shows(const struct report *r, enum report_value v)
+{
+	return v < REPORT_COST || (v == REPORT_COST ? cost_has_price(&r->o.cost) : cost_has_carbon(&r->o.cost));
 }
 
 /* Computes the statistics of one field over the repetitions of a run. The field is the double at `offset` in

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/statistics.h"
 #include "ctl/experiment/tree.h"
+#include "model/cost.h"
 
 #define REPORT_COMPAT_UNIT 10 /* mW of a count, in the original reader */
 #define REPORT_COMPAT_IDLE_W 632.625 /* idle power that the original reader subtracts: 7/8 of 723 W */
@@ -22,7 +23,16 @@ enum report_mean {
 	REPORT_TEMPERATURE,
 	REPORT_MEANS
 };
-enum report_value { REPORT_ENERGY, REPORT_TIME, REPORT_POWER, REPORT_EDP, REPORT_ED2P, REPORT_VALUES };
+enum report_value {
+	REPORT_ENERGY,
+	REPORT_TIME,
+	REPORT_POWER,
+	REPORT_EDP,
+	REPORT_ED2P,
+	REPORT_COST,
+	REPORT_CO2,
+	REPORT_VALUES
+};
 
 extern const char *const report_source_name[REPORT_SOURCES];
 extern const char *const report_mean_name[REPORT_MEANS]; /* with its unit: "util_gpu_percent" */
@@ -33,6 +43,7 @@ struct report_options {
 	double external_idle_w;
 	unsigned external_mw; /* mW of a count; 0 = as system_info.json says, 1 where it does not */
 	unsigned sources; /* bit per source */
+	struct cost cost; /* the caller's, report_free frees it */
 };
 
 /* Power over time of one source, sorted by time. */
@@ -87,6 +98,8 @@ void report_free(struct report *r);
 /* Computes the statistics over the repetitions of a run that know the value. Returns their number. */
 unsigned report_stats(const struct report *r, const struct report_run *run, enum report_source s, enum report_value v,
 		      struct statistics *ret);
+/* Costs and CO2 are values where they were asked for. */
+bool report_shows(const struct report *r, enum report_value v);
 /* Returns the quality over the repetitions that know the source's energy. */
 unsigned report_quality(const struct report *r, const struct report_run *run, enum report_source s);
 unsigned report_mean_stats(const struct report *r, const struct report_run *run, enum report_mean m,

@@ -276,6 +276,14 @@ static void check_end(const struct report_repetition *r, enum report_source s, s
 			  gap_s);
 }
 
+static void add_costs(const struct cost *c, struct report_result *r)
+{
+	double uj = r->value[REPORT_ENERGY] * 1e6;
+
+	r->value[REPORT_COST] = cost_money(c, uj);
+	r->value[REPORT_CO2] = cost_grams(c, uj, r->first_ns, r->last_ns);
+}
+
 int report_measure(const struct report_options *o, const struct tree_repetition *t, struct report_repetition *ret,
 		   struct tree_findings *warnings)
 {
@@ -290,6 +298,7 @@ int report_measure(const struct report_options *o, const struct tree_repetition 
 			rc = measure_source(o, t, ret, s, warnings);
 		if (rc)
 			return rc;
+		add_costs(&o->cost, &ret->source[s]);
 		check_end(ret, s, warnings);
 		if (ret->source[s].known && ret->source[s].quality)
 			tree_find(warnings, TREE_NOTE, report_source_name[s], tree_at(ret->place->shown, 0),

@@ -22,15 +22,30 @@ static void cell(struct buf *b, int width, double v)
 		buf_printf(b, " %*.6g", width, v);
 }
 
-static void head(struct buf *b, const char *first)
+static void head(const struct report *r, const char *first, struct buf *b)
 {
-	buf_printf(b, "  %-18s %12s %7s %10s %10s %12s %12s\n", first, "energy J", "+-", "time s", "power W", "EDP Js",
+	buf_printf(b, "  %-18s %12s %7s %10s %10s %12s %12s", first, "energy J", "+-", "time s", "power W", "EDP Js",
 		   "ED2P Js2");
+	if (report_shows(r, REPORT_COST))
+		buf_printf(b, " %12s", "cost");
+	if (report_shows(r, REPORT_CO2))
+		buf_printf(b, " %12s", "CO2 g");
+	buf_add_char(b, '\n');
+}
+
+/* Writes the values behind the energy. */
+static void cells(const struct report *r, const double v[REPORT_VALUES], struct buf *b)
+{
+	for (unsigned k = REPORT_TIME; k < REPORT_VALUES; k++)
+		if (report_shows(r, k))
+			cell(b, k <= REPORT_POWER ? 10 : 12, v[k]);
+	buf_add_char(b, '\n');
 }
 
 static void source_line(const struct report *r, const struct report_run *run, enum report_source s, struct buf *b)
 {
 	struct statistics v[REPORT_VALUES];
+	double mean[REPORT_VALUES];
 	unsigned n = report_stats(r, run, s, REPORT_ENERGY, &v[REPORT_ENERGY]);
 	char mark = table_mark(report_quality(r, run, s));
 
@@ -45,14 +60,12 @@ static void source_line(const struct report *r, const struct report_run *run, en
 		buf_printf(b, "%c%6.2f%%", mark, 100 * v[REPORT_ENERGY].stddev / v[REPORT_ENERGY].mean);
 	else
 		buf_printf(b, "%c%7s", mark, "");
-	cell(b, 10, v[REPORT_TIME].mean);
-	cell(b, 10, v[REPORT_POWER].mean);
-	cell(b, 12, v[REPORT_EDP].mean);
-	cell(b, 12, v[REPORT_ED2P].mean);
-	buf_add_char(b, '\n');
+	for (unsigned k = 0; k < REPORT_VALUES; k++)
+		mean[k] = v[k].mean;
+	cells(r, mean, b);
 }
 
-static void repetition_lines(const struct report_repetition *t, struct buf *b)
+static void repetition_lines(const struct report *r, const struct report_repetition *t, struct buf *b)
 {
 	char name[64], left[96];
 
@@ -66,11 +79,7 @@ static void repetition_lines(const struct report_repetition *t, struct buf *b)
 		buf_printf(b, "  %-18s", left);
 		cell(b, 12, v[REPORT_ENERGY]);
 		buf_printf(b, "%c%7s", table_mark(t->source[s].quality), "");
-		cell(b, 10, v[REPORT_TIME]);
-		cell(b, 10, v[REPORT_POWER]);
-		cell(b, 12, v[REPORT_EDP]);
-		cell(b, 12, v[REPORT_ED2P]);
-		buf_add_char(b, '\n');
+		cells(r, v, b);
 	}
 	if (!t->usable)
 		buf_printf(b, "    %.12s: left out, see the warnings\n", name);
@@ -137,11 +146,11 @@ static void write_run(const struct report *r, const struct report_run *run, stru
 		   safe(n, sizeof(n), first->place->name[TREE_RUN]), run->n, run->n == 1 ? "" : "s");
 	if (first->usable)
 		window_line(first, b);
-	head(b, run->n > 1 ? "mean of" : "source");
+	head(r, run->n > 1 ? "mean of" : "source", b);
 	for (unsigned s = 0; s < REPORT_SOURCES; s++)
 		source_line(r, run, s, b);
 	for (unsigned i = 0; run->n > 1 && i < run->n; i++)
-		repetition_lines(&r->list[run->first + i], b);
+		repetition_lines(r, &r->list[run->first + i], b);
 	means_line(r, run, b);
 	source_lines(r, run, first, b);
 }
@@ -184,11 +193,12 @@ static void begin(const struct tree_place *p, const char *repetition, enum repor
 	buf_add_str(b, report_source_name[s]);
 }
 
-static void repetition(const struct report_repetition *t, enum report_source s, struct buf *b)
+static void repetition(const struct report *r, const struct report_repetition *t, enum report_source s, struct buf *b)
 {
 	begin(t->place, t->place->name[TREE_REPETITION], s, b);
 	for (unsigned v = 0; v < REPORT_VALUES; v++)
-		number(b, t->source[s].value[v]);
+		if (report_shows(r, v))
+			number(b, t->source[s].value[v]);
 	for (unsigned m = 0; m < REPORT_MEANS; m++)
 		number(b, t->mean[m]);
 	number(b, s == REPORT_SD ? t->counter_j : NAN);
@@ -202,7 +212,8 @@ static void whole_run(const struct report *r, const struct report_run *run, enum
 
 	begin(r->list[run->first].place, spread ? "stddev" : "mean", s, b);
 	for (unsigned v = 0; v < REPORT_VALUES; v++)
-		number(b, !report_stats(r, run, s, v, &stats) ? NAN : spread ? stats.stddev : stats.mean);
+		if (report_shows(r, v))
+			number(b, !report_stats(r, run, s, v, &stats) ? NAN : spread ? stats.stddev : stats.mean);
 	for (unsigned m = 0; m < REPORT_MEANS; m++)
 		number(b, !report_mean_stats(r, run, m, &stats) ? NAN : spread ? stats.stddev : stats.mean);
 	buf_printf(b, ",,%s\n", quality_name(report_quality(r, run, s)));
@@ -214,7 +225,8 @@ void report_write_csv(const struct report *r, struct buf *b)
 
 	buf_add_str(b, "experiment,benchmark,run,repetition,source");
 	for (unsigned v = 0; v < REPORT_VALUES; v++)
-		buf_printf(b, ",%s", report_value_name[v]);
+		if (report_shows(r, v))
+			buf_printf(b, ",%s", report_value_name[v]);
 	for (unsigned m = 0; m < REPORT_MEANS; m++)
 		buf_printf(b, ",%s", report_mean_name[m]);
 	buf_add_str(b, ",gpu_counter_j,quality\n");
@@ -226,7 +238,7 @@ void report_write_csv(const struct report *r, struct buf *b)
 				continue;
 			for (unsigned k = 0; k < run->n; k++)
 				if (r->list[run->first + k].source[s].rows || r->list[run->first + k].source[s].known)
-					repetition(&r->list[run->first + k], s, b);
+					repetition(r, &r->list[run->first + k], s, b);
 			whole_run(r, run, s, false, b);
 			if (run->n > 1)
 				whole_run(r, run, s, true, b);
@@ -250,17 +262,18 @@ static void write_stats(struct json *j, const char *key, const struct statistics
 	json_object_end(j);
 }
 
-static void write_result(struct json *j, const struct report_result *r)
+static void write_result(struct json *j, const struct report *report, const struct report_result *r)
 {
 	json_object_begin(j);
 	for (unsigned v = 0; v < REPORT_VALUES; v++)
-		key_double(j, report_value_name[v], r->value[v]);
+		if (report_shows(report, v))
+			key_double(j, report_value_name[v], r->value[v]);
 	json_key_u64(j, "rows", r->rows);
 	json_key_str(j, "quality", quality_name(r->quality));
 	json_object_end(j);
 }
 
-static void write_repetition(struct json *j, const struct report_repetition *t)
+static void write_repetition(struct json *j, const struct report *r, const struct report_repetition *t)
 {
 	json_object_begin(j);
 	json_key_str(j, "repetition", t->place->name[TREE_REPETITION]);
@@ -277,7 +290,7 @@ static void write_repetition(struct json *j, const struct report_repetition *t)
 		for (unsigned s = 0; s < REPORT_SOURCES; s++)
 			if (t->source[s].rows || t->source[s].known) {
 				json_key(j, report_source_name[s]);
-				write_result(j, &t->source[s]);
+				write_result(j, r, &t->source[s]);
 			}
 		json_object_end(j);
 		for (unsigned m = 0; m < REPORT_MEANS; m++)
@@ -329,7 +342,7 @@ static void json_write_run(struct json *j, const struct report *r, const struct 
 	json_key(j, "repetitions");
 	json_array_begin(j);
 	for (unsigned i = 0; i < run->n; i++)
-		write_repetition(j, &r->list[run->first + i]);
+		write_repetition(j, r, &r->list[run->first + i]);
 	json_array_end(j);
 	json_object_end(j);
 }

@@ -24,7 +24,9 @@ enum {
 	OPTION_COMPAT,
 	OPTION_PLOT,
 	OPTION_PICTURE,
-	OPTION_WIDTH
+	OPTION_WIDTH,
+	OPTION_PRICE,
+	OPTION_CARBON
 };
 
 static const struct verb_option options[] = {
@@ -40,6 +42,9 @@ static const struct verb_option options[] = {
 	[OPTION_PICTURE] = { "picture", 0, "WHAT",
 			     "power (over time) or sweep (energy and time by setting, the default for several runs)" },
 	[OPTION_WIDTH] = { "width", 'w', "PIXELS", "of the picture, 320 to 8000; 960 unless given" },
+	[OPTION_PRICE] = { "price", 0, "N", "of a kWh, for a column of costs" },
+	[OPTION_CARBON] = { "carbon", 0, "N|FILE",
+			    "grams of CO2 per kWh, or a file with lines TIME,GRAMS, for a column of CO2" },
 	{ NULL, 0, NULL, NULL },
 };
 
@@ -102,6 +107,17 @@ static int read_options(const struct verb_call *call, struct report_options *o, 
 		return rc;
 	o->external_mw = !unit ? 0 : rc ? 10 : 1;
 	return 0;
+}
+
+static int read_cost(const struct verb_call *call, struct cost *ret, struct err *err)
+{
+	const char *price = call->option[OPTION_PRICE], *carbon = call->option[OPTION_CARBON];
+	struct err why = { 0 };
+	int rc = price ? cost_set_price(ret, price, &why) : 0;
+
+	if (!rc && carbon)
+		rc = cost_set_carbon(ret, carbon, &why);
+	return rc ? err_set(err, rc, "report: %s", why.text) : 0;
 }
 
 static enum report_source first_source(const struct report *r)
@@ -194,8 +210,11 @@ static int run(const struct verb_call *call)
 	uint64_t width = 960;
 	int rc, picture = -1;
 
+	cost_init(&r.o.cost);
 	rc = call->n ? read_options(call, &r.o, &err) :
 		       err_set(&err, -EINVAL, "report: no directory; name the one that joulectl record --root wrote");
+	if (!rc)
+		rc = read_cost(call, &r.o.cost, &err);
 	if (!rc)
 		rc = choice_number("report: --width", call->option[OPTION_WIDTH],
 				   choice_range(PLOT_WIDTH_MIN, PLOT_WIDTH_MAX), &width, &err);
@@ -205,6 +224,7 @@ static int run(const struct verb_call *call)
 	}
 	if (rc) {
 		log_error("%s", err.text);
+		report_free(&r);
 		return CTL_USAGE;
 	}
 	rc = report(call, &r, picture, (unsigned)width);

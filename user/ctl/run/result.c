@@ -35,6 +35,24 @@ unsigned run_total_quality(const struct run_facts *f, const struct run_result *r
 	return quality;
 }
 
+static bool has_energy(const struct run_report *report, const struct run_result *r)
+{
+	return report->cost && r->measured && report->facts->split && report->facts->n_domains;
+}
+
+double run_money(const struct run_report *report, const struct run_result *r)
+{
+	return has_energy(report, r) ? cost_money(report->cost, (double)run_total_uj(report->facts, r)) : NAN;
+}
+
+double run_grams(const struct run_report *report, const struct run_result *r)
+{
+	if (!has_energy(report, r))
+		return NAN;
+	return cost_grams(report->cost, (double)run_total_uj(report->facts, r), r->real_ns - (int64_t)r->window_ns,
+			  r->real_ns);
+}
+
 const char *const run_figure_name[RUN_FIGURES] = {
 	[RUN_WALL_NS] = "wall_ns",
 	[RUN_CPU_NS] = "cpu_ns",

@@ -10,6 +10,7 @@
 #include "ctl/compare/paired.h"
 #include "cgroup_of_run.h"
 #include "encode/totals/totals.h"
+#include "model/cost.h"
 #include "model/schema.h"
 
 /* Values of rows, as in totals: energy per domain, these, then counters. */
@@ -41,6 +42,9 @@ struct run_facts {
 	bool split; /* the formula gives energy to cgroups */
 	bool switches, network; /* they are counted on this machine */
 	bool private_agent;
+	/* What a kWh costs by the agent's configuration, now. */
+	bool has_price, has_carbon;
+	double price, carbon_g;
 };
 
 #define RUN_OTHERS_MAX 3
@@ -57,6 +61,7 @@ struct run_result {
 	bool started, measured;
 	uint64_t wall_ns, user_ns, system_ns; /* user, system: of the command and the children that it waited for */
 	uint64_t window_ns; /* between the two readings */
+	int64_t real_ns; /* Unix time of the second one */
 	uint64_t value[RUN_VALUES_MAX];
 	unsigned quality; /* of the counts */
 	unsigned energy_quality[SCHEMA_MAX_DOMAINS];
@@ -95,6 +100,7 @@ struct run_report {
 	bool shell; /* the command is one string, and ran through /bin/sh */
 	char side; /* its letter among those that are compared; 0 = it is alone */
 	const struct run_facts *facts;
+	const struct cost *cost; /* NULL = not asked for */
 	const struct run_result *runs;
 	unsigned n;
 	int exit_status; /* of the first run that failed, 0 = none did */
@@ -143,6 +149,9 @@ static inline bool run_figure_known(const struct run_report *r, enum run_figure 
 /* Return the energy of the domains that are added up, and its quality. */
 uint64_t run_total_uj(const struct run_facts *f, const struct run_result *r);
 unsigned run_total_quality(const struct run_facts *f, const struct run_result *r);
+/* What that energy costs, and its CO2 in grams; NAN = not asked for, or not known. */
+double run_money(const struct run_report *report, const struct run_result *r);
+double run_grams(const struct run_report *report, const struct run_result *r);
 /* Returns the worst quality in a result. */
 unsigned run_quality(const struct run_facts *f, const struct run_result *r);
 

@@ -52,7 +52,7 @@ static int check_options(const struct verb_call *call, struct err *err)
 		[RUN_OPTION_JSON] = true,     [RUN_OPTION_CSV] = true,    [RUN_OPTION_OUTPUT] = true,
 		[RUN_OPTION_IDLE] = true,     [RUN_OPTION_EVENTS] = true, [RUN_OPTION_PRIVATE] = true,
 		[RUN_OPTION_SOCKET] = true,   [RUN_OPTION_PID] = true,    [RUN_OPTION_CGROUP] = true,
-		[RUN_OPTION_DURATION] = true,
+		[RUN_OPTION_DURATION] = true, [RUN_OPTION_PRICE] = true,  [RUN_OPTION_CARBON] = true,
 	};
 
 	if (!call->option[RUN_OPTION_PID] && !call->option[RUN_OPTION_CGROUP])

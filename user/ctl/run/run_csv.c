@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CSV for tables: a head, then a line per run. The cell of a value that is not known is empty. Names of domains and
  * counters may hold commas (pmu/event=1,umask=2/): such a name is quoted (RFC 4180). */
+#include <math.h>
 #include <stdio.h>
 #include "base/format/csv.h"
 #include "result.h"
@@ -21,8 +22,17 @@ static void add_cell(struct buf *b, bool known, uint64_t v)
 		buf_add_u64(b, v);
 }
 
-static void add_heads(const struct run_facts *f, struct buf *b)
+static void add_number(struct buf *b, double v)
 {
+	buf_add_char(b, ',');
+	if (!isnan(v))
+		buf_printf(b, "%.9f", v);
+}
+
+static void add_heads(const struct run_report *r, struct buf *b)
+{
+	const struct run_facts *f = r->facts;
+
 	buf_add_str(b, "exit_status,quality");
 	for (unsigned k = 0; k < RUN_FIGURES; k++)
 		add_head(b, "", run_figure_name[k]);
@@ -32,6 +42,10 @@ static void add_heads(const struct run_facts *f, struct buf *b)
 		add_head(b, "", f->counter[i]);
 	for (unsigned i = RUN_SWITCHES; i < RUN_FIXED; i++)
 		add_head(b, "", total_columns.list[i].name);
+	if (r->cost && cost_has_price(r->cost))
+		add_head(b, "", "cost");
+	if (r->cost && cost_has_carbon(r->cost))
+		add_head(b, "", "co2_g");
 	buf_add_char(b, '\n');
 }
 
@@ -51,6 +65,10 @@ static void csv_add_run(const struct run_report *report, const struct run_result
 	add_cell(b, r->measured && f->switches, run_fixed(f, r, RUN_SWITCHES));
 	for (unsigned i = RUN_RX_BYTES; i <= RUN_TX_PACKETS; i++)
 		add_cell(b, r->measured && f->network, run_fixed(f, r, i));
+	if (report->cost && cost_has_price(report->cost))
+		add_number(b, run_money(report, r));
+	if (report->cost && cost_has_carbon(report->cost))
+		add_number(b, run_grams(report, r));
 	buf_add_char(b, '\n');
 }
 
@@ -60,7 +78,7 @@ static void add_attached(const struct run_report *r, struct buf *b)
 	const struct run_attached *a = r->attached;
 
 	buf_add_str(b, "pid,cgroup,by,share,until,");
-	add_heads(r->facts, b);
+	add_heads(r, b);
 	if (a->pid)
 		buf_printf(b, "%d", (int)a->pid);
 	buf_add_char(b, ',');
@@ -76,7 +94,7 @@ void run_write_csv(const struct run_report *r, struct buf *b)
 		return;
 	}
 	buf_add_str(b, "run,");
-	add_heads(r->facts, b);
+	add_heads(r, b);
 	for (unsigned i = 0; i < r->n; i++) {
 		buf_printf(b, "%u,", i + 1);
 		csv_add_run(r, &r->runs[i], b);
@@ -86,7 +104,7 @@ void run_write_csv(const struct run_report *r, struct buf *b)
 void run_write_comparison_csv(const struct run_comparison *c, struct buf *b)
 {
 	buf_add_str(b, "side,order,run,");
-	add_heads(c->side[0].facts, b);
+	add_heads(&c->side[0], b);
 	for (unsigned k = 0; k < c->n_sides; k++)
 		for (unsigned i = 0; i < c->side[k].n; i++) {
 			buf_printf(b, "%c,%u,%u,", series_letter(k), run_comparison_place(c, k, i), i + 1);

@@ -33,6 +33,12 @@ static void add_double(struct json *j, const char *key, double v)
 	json_double(j, v);
 }
 
+static void add_known(struct json *j, const char *key, double v)
+{
+	if (!isnan(v))
+		add_double(j, key, v);
+}
+
 static void add_energy(struct json *j, const struct run_facts *f, const struct run_result *r)
 {
 	json_key(j, "energy_uj");
@@ -119,6 +125,8 @@ static void add_figures(struct json *j, const struct run_report *report, const s
 	json_key_str(j, "quality", quality_name(run_quality(f, r)));
 	if (r->measured)
 		add_measured(j, f, r);
+	add_known(j, "cost", run_money(report, r));
+	add_known(j, "co2_g", run_grams(report, r));
 }
 
 static void add_run(struct json *j, const struct run_report *report, const struct run_result *r)

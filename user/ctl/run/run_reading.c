@@ -216,6 +216,17 @@ static bool source_is(const json_t *sources, const char *name, const char *state
 	return false;
 }
 
+static void read_cost(const json_t *cost, struct run_facts *f)
+{
+	const json_t *price = json_object_get(cost, "price_per_kwh"),
+		     *carbon = json_object_get(cost, "carbon_g_per_kwh");
+
+	f->has_price = json_is_number(price);
+	f->has_carbon = json_is_number(carbon);
+	f->price = json_number_value(price);
+	f->carbon_g = json_number_value(carbon);
+}
+
 int run_facts_parse_status(const char *text, size_t size, struct run_facts *f, struct err *err)
 {
 	json_t *doc = json_loadb(text, size, 0, NULL);
@@ -228,6 +239,7 @@ int run_facts_parse_status(const char *text, size_t size, struct run_facts *f, s
 		rc = malformed(err, "list of sources");
 		goto out;
 	}
+	read_cost(json_object_get(doc, "cost"), f);
 	f->network = source_is(sources, "network", "ok", &reason);
 	f->switches = strcmp(text_of(doc, "trigger"), "none") != 0;
 	for (unsigned i = 0; i < f->n_domains; i++) {
@@ -329,6 +341,7 @@ void run_result_fill(struct run_result *r, const struct run_facts *f, const stru
 		r->value[k] -= rows->start[k] < r->value[k] ? rows->start[k] : r->value[k];
 	r->quality = rows->quality | (after->lost > before->lost ? QUALITY_PARTIAL : 0);
 	r->window_ns = after->mono_ns - before->mono_ns;
+	r->real_ns = after->real_ns;
 	for (unsigned d = 0; d < f->n_domains; d++) {
 		r->machine_uj[d] = after->energy_uj[d] - before->energy_uj[d];
 		r->idle_uj[d] = after->idle_uj[d] - before->idle_uj[d];

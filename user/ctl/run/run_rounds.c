@@ -278,6 +278,7 @@ int run_rounds_compare(const struct run_rounds *r, struct run_comparison *ret, s
 					       .shell = side->argv != side->words,
 					       .side = (char)(r->plan.n_sides > 1 ? series_letter(k) : 0),
 					       .facts = &r->measure.with.facts,
+					       .cost = r->cost,
 					       .runs = r->results[k],
 					       .n = r->done[k] };
 		for (unsigned i = 0; i < r->done[k] && !report->exit_status; i++)

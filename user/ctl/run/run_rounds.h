@@ -9,6 +9,7 @@
 struct run_rounds {
 	struct run_measure measure;
 	struct run_plan plan;
+	const struct cost *cost; /* for the reports */
 	struct run_result *results[SERIES_SIDES_MAX]; /* by round */
 	unsigned done[SERIES_SIDES_MAX]; /* number of runs of a side */
 	unsigned *order; /* as in struct run_comparison */

@@ -156,6 +156,31 @@ static void add_joules(struct text *t, const char *name, double uj, double wall_
 		end(t, quality, "%s", "");
 }
 
+/* Adds what the energy costs, with as many digits as a small part of a cent needs. */
+static void add_costs(struct text *t, unsigned quality)
+{
+	static const struct {
+		double (*get)(const struct run_report *report, const struct run_result *r);
+		const char *unit, *name;
+	} list[] = { { run_money, "", "cost" }, { run_grams, "g", "CO2" } };
+	char number[40];
+
+	for (unsigned k = 0; k < 2; k++) {
+		t->n = 0;
+		for (unsigned i = 0; i < t->r->n; i++) {
+			double v = list[k].get(t->r, &t->r->runs[i]);
+
+			if (!isnan(v))
+				t->v[t->n++] = v;
+		}
+		if (!t->n)
+			continue;
+		snprintf(number, sizeof(number), k ? "%.6f" : "%.9f", statistics_of(t->v, t->n).mean);
+		begin(t, number, list[k].unit, list[k].name);
+		end(t, quality, "%s", "");
+	}
+}
+
 static void add_energy(struct text *t)
 {
 	const struct run_facts *f = t->r->facts;
@@ -173,6 +198,7 @@ static void add_energy(struct text *t)
 	}
 	if (parts > 1)
 		add_joules(t, "in all", each(t, get_total, 0), wall_ns, quality);
+	add_costs(t, quality);
 	buf_add_char(t->b, '\n');
 }
 

@@ -215,8 +215,26 @@ static struct run_agent_wish wish_of(const struct verb_call *call)
 					.use_private = call->option[RUN_OPTION_PRIVATE] };
 }
 
+/* Reads what the command line says of costs. 0, or -EINVAL or another errno with err. */
+static int read_cost(const struct verb_call *call, struct cost *ret, struct err *err)
+{
+	const char *price = call->option[RUN_OPTION_PRICE], *carbon = call->option[RUN_OPTION_CARBON];
+	int rc = price ? cost_set_price(ret, price, err) : 0;
+
+	return rc || !carbon ? rc : cost_set_carbon(ret, carbon, err);
+}
+
+/* Takes from the agent what the command line does not say. */
+static void complete_cost(struct cost *c, const struct run_facts *f)
+{
+	if (!cost_has_price(c) && f->has_price)
+		c->price = f->price;
+	if (!cost_has_carbon(c) && f->has_carbon)
+		c->g_per_kwh = f->carbon_g;
+}
+
 /* Measures and reports. */
-static int run_planned(const struct verb_call *call, struct run_rounds *r, struct run_gate *gate)
+static int run_planned(const struct verb_call *call, struct run_rounds *r, struct run_gate *gate, struct cost *cost)
 {
 	const struct run_agent_wish wish = wish_of(call);
 	struct err err = { 0 };
@@ -233,6 +251,7 @@ static int run_planned(const struct verb_call *call, struct run_rounds *r, struc
 		rc = run_gate_open(gate, &r->plan, &err);
 	if (!rc)
 		rc = run_measure_open(&r->measure, &wish, &err);
+	complete_cost(cost, &r->measure.with.facts);
 	if (!rc)
 		rc = look_for_figure(r, &err);
 	if (!rc)
@@ -247,10 +266,11 @@ static int run_planned(const struct verb_call *call, struct run_rounds *r, struc
 	return rc ? FAILED : status;
 }
 
-static int report_attached(const struct verb_call *call, const struct run_attached_end *end, int fd)
+static int report_attached(const struct verb_call *call, const struct run_attached_end *end, const struct cost *cost,
+			   int fd)
 {
 	const struct run_report r = {
-		.attached = &end->what, .text = "", .facts = &end->facts, .runs = &end->result, .n = 1
+		.attached = &end->what, .text = "", .facts = &end->facts, .cost = cost, .runs = &end->result, .n = 1
 	};
 	struct buf b = { 0 };
 	struct err err = { 0 };
@@ -272,7 +292,7 @@ static int report_attached(const struct verb_call *call, const struct run_attach
 }
 
 /* Measures what already runs. */
-static int run_attached(const struct verb_call *call)
+static int run_attached(const struct verb_call *call, struct cost *cost)
 {
 	const struct run_agent_wish wish = wish_of(call);
 	struct run_attached_plan plan = { 0 };
@@ -291,30 +311,45 @@ static int run_attached(const struct verb_call *call)
 		log_error("run: %s", err.text);
 	else if (run_attached_measure(&plan, &wish, &end, &err) != 0)
 		log_error("run: %s", err.text);
-	else
-		status = report_attached(call, &end, fd);
+	else {
+		complete_cost(cost, &end.facts);
+		status = report_attached(call, &end, cost, fd);
+	}
 	if (fd > STDERR_FILENO)
 		close(fd);
 	return status;
 }
 
-static int run(const struct verb_call *call)
+static int run_commands(const struct verb_call *call, struct cost *cost)
 {
-	struct run_rounds r = { .input_fd = -1 };
+	struct run_rounds r = { .cost = cost, .input_fd = -1 };
 	struct run_gate gate = { 0 };
 	struct err err = { 0 };
 	int status = CTL_USAGE;
 
-	if (run_attached_asked(call))
-		return run_attached(call);
 	run_descriptors_note(&r.measure.descriptors);
 	if (run_plan_read(call, &r.plan, &err) != 0)
 		log_error("run: %s", err.text);
 	else
-		status = run_planned(call, &r, &gate);
+		status = run_planned(call, &r, &gate, cost);
 	run_rounds_free(&r);
 	run_gate_free(&gate);
 	run_plan_free(&r.plan);
+	return status;
+}
+
+static int run(const struct verb_call *call)
+{
+	struct cost cost;
+	struct err err = { 0 };
+	int status = CTL_USAGE;
+
+	cost_init(&cost);
+	if (read_cost(call, &cost, &err) != 0)
+		log_error("run: %s", err.text);
+	else
+		status = (run_attached_asked(call) ? run_attached : run_commands)(call, &cost);
+	cost_free(&cost);
 	return status;
 }
 

@@ -6,6 +6,8 @@
 #include "encode/emit.h"
 #include "series.h"
 
+#define COST_SHOWN_MAX 1e12 /* more is no price */
+
 /* The labels of a row. Their place is an offset, for the buffer may move while it grows. */
 struct label_place {
 	uint32_t at, len;
@@ -262,6 +264,25 @@ static void write_self(struct series_writer *w, const struct series_self *self)
 	}
 }
 
+/* The price and the intensity that hold now: a query multiplies them with energy. */
+static void write_cost(struct series_writer *w, const struct series_cost *c)
+{
+	static const struct series_family price = { "jouled_energy_price_per_kwh", "",
+						    "Price of a kWh, in the currency of the configuration.",
+						    SERIES_GAUGE };
+	static const struct series_family carbon = { "jouled_carbon_grams_per_kwh", "",
+						     "Carbon intensity of a kWh now, in grams of CO2.", SERIES_GAUGE };
+
+	if (c->price < COST_SHOWN_MAX) { /* not where it is NaN */
+		begin(w, &price);
+		sample(w, NULL, NULL, (uint64_t)(c->price * 1e6 + 0.5), 6);
+	}
+	if (c->carbon_g < COST_SHOWN_MAX) {
+		begin(w, &carbon);
+		sample(w, NULL, NULL, (uint64_t)(c->carbon_g * 1e6 + 0.5), 6);
+	}
+}
+
 static void write_build(struct series_writer *w)
 {
 	static const struct series_family f = { "jouled_build", "", "The agent.", SERIES_INFO };
@@ -443,6 +464,8 @@ int series_write(struct series_writer *w, const struct totals *t, const struct s
 	write_cgroup_network(w);
 	if (self)
 		write_self(w, self);
+	if (self)
+		write_cost(w, &self->cost);
 	return w->out->failed ? -ENOMEM : 0;
 }
 

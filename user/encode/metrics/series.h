@@ -26,7 +26,7 @@ struct series_labels {
 };
 
 #define SERIES_OUTPUTS 64 /* outputs whose figures are told */
-#define SERIES_SELF (2 + 2 * SERIES_OUTPUTS) /* series of struct series_self at most */
+#define SERIES_SELF (4 + 2 * SERIES_OUTPUTS) /* series of struct series_self at most */
 
 /* Figures of the agent itself. */
 struct series_output {
@@ -34,10 +34,16 @@ struct series_output {
 	uint64_t documents, dropped;
 };
 
+/* What a kWh costs now; NAN = not known. */
+struct series_cost {
+	double price, carbon_g;
+};
+
 struct series_self {
 	uint64_t cpu_ns, resident_bytes;
 	const struct series_output *outputs;
 	unsigned n_outputs;
+	struct series_cost cost;
 };
 
 struct series_writer;

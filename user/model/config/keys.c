@@ -432,10 +432,10 @@ const struct key config_keys[] = {
 		  "off for none.",
 	  .sub = history_keys, .off = "path" },
 	{ "price", KEY_STRING, AT(serving.price), NULL, "none",
-	  "Price of a kWh, for the costs that joulectl history shows.", .refuse = refuse_price },
+	  "Price of a kWh, for costs in joulectl history and run, metrics and the page.", .refuse = refuse_price },
 	{ "carbon", KEY_STRING, AT(serving.carbon), NULL, "none",
 	  "Grams of CO2 per kWh for the same, or a file with lines TIME,GRAMS in order of time (TIME in RFC 3339 or Unix seconds), each "
-	  "good until the next one's time. joulectl reads the file at each call.",
+	  "good until the next one's time. It is read again when it changes; while it cannot be read, what was read before holds.",
 	  .refuse = refuse_carbon },
 	{ "spans", KEY_MAP, .help = "What ran: processes and calls of functions.", .sub = config_spans_keys },
 	{ "metrics", KEY_MAP, .help = "The page /metrics, of the query socket and of outputs to http-listen.",
