@@ -36,5 +36,9 @@ bench: deps test-deps
 	$(Q)$(MAKE) --no-print-directory $(JOBS) bench-programs
 	$(Q)ROUNDS=$(ROUNDS) PERF=$(PERF) EVENT=$(EVENT) sh tests/bench/run.sh $(B)
 
-.PHONY: bench-programs
+# Real trials of the gate: TRIALS, CHANGE in percent, FIGURE
+bench-gate: $(PROGRAMS)
+	$(Q)sh tests/bench/gate.sh $(B)
+
+.PHONY: bench-programs bench-gate
 -include $(BENCH_OBJ:.o=.d) $(B)/bench/limit.bpf.d $(B)/bench/bench_encode.d $(B)/bench/alloc_count.d
