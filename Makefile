@@ -87,8 +87,9 @@ $(B)/tsan/%.o: %.c | $(SKEL)
 	@mkdir -p $(@D)
 	$(call say,CC-TSAN,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(TSAN) -w -MMD -MP -c $< -o $@
 
-# The page of the browser is in the object; the compiler does not tell.
+# Files for the browser are in the object; the compiler does not tell.
 $(foreach d,obj san tsan fuzzlib,$(B)/$(d)/user/serve/page.o): user/serve/page.html
+$(foreach d,obj san tsan fuzzlib,$(B)/$(d)/user/ctl/spans/flame.o): user/ctl/spans/flame.js
 
 $(B)/libjouled.a: $(LIB_OBJ)
 	$(call say,AR,$@)rm -f $@ && $(CROSS_COMPILE)ar rcs $@ $^

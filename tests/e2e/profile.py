@@ -43,7 +43,6 @@ def svg(text):
     assert any(t.startswith("[bare]: ") for t in titles), "no frame of the stripped program"
     assert any("[truncated]" in t for t in titles), "stacks without names are not marked"
     assert not any("work_" in t for t in titles), "names that the file does not have"
-    assert "<script" not in text and "http://" not in text.replace("http://www.w3.org/2000/svg", ""), "not alone"
 
 
 def table(text):

@@ -27,7 +27,7 @@ assert text[0] == "" and len(set(text)) == len(text), "strings"
 types = [(text[t.type], text[t.unit]) for t in p.sample_type]
 assert types[:3] == [("samples", "count"), ("cpu", "nanoseconds"), ("energy", "microjoules")], types
 assert len(types) > 3 and all(unit == "microjoules" for _, unit in types[3:]), types
-assert text[p.default_sample_type] == "energy" and p.period == 10**9 // 500, p.period
+assert text[p.default_sample_type] == "energy" and p.period == 10**9 // 487, p.period
 assert abs(time.time_ns() - p.time_nanos - p.duration_nanos) < 60e9 and p.duration_nanos > 0, p.time_nanos
 comments = [text[c] for c in p.comment]
 assert any(c.startswith("machine ") for c in comments) and any(c.startswith("formula ") for c in comments), comments

@@ -21,8 +21,9 @@ profile() {
 	timeout 120 "$JOULECTL" profile "$@" 2>"$work/err"
 }
 
-# The functions in the order of their own energy.
-profile --private -F 500 -o "$work/x.folded" -- "$load" 1500
+# The functions in the order of their own energy. Rates that keep step with the kernel's tick would meet a busy CPU's turns
+# always at the same place.
+profile --private -F 487 -o "$work/x.folded" -- "$load" 1500
 status=$?
 if [ $status -eq 7 ]; then
 	ok profile_status
@@ -35,12 +36,22 @@ else
 	fail profile_folded "$(printf '%s' "$out" | tail -n 1)"
 fi
 
-profile --private -F 500 -o "$work/x.svg" -- "$work/bare" 300
+profile --private -F 487 -o "$work/x.svg" -- "$work/bare" 300
 if [ $? -eq 7 ] && python3 tests/e2e/profile.py svg "$work/x.svg" >"$work/out" 2>&1; then
 	ok profile_svg
 else
 	fail profile_svg "$(cat "$work/err" "$work/out" | tail -n 1)"
 fi
+
+# clicks NAME PICTURE: in a browser.
+clicks() {
+	python3 tests/e2e/flame.py "$2" "$1" >"$work/clicks" 2>&1
+	cat "$work/clicks"
+	failures=$((failures + $(grep -c '^FAIL' "$work/clicks")))
+	grep -q '^ok\|^SKIP' "$work/clicks" || fail "$1" "$(tail -n 1 "$work/clicks")"
+}
+profile --private -F 487 -o "$work/y.svg" -- "$load" 700
+clicks profile-picture "$work/y.svg"
 
 # Programs of Debian, which keep no frame pointers: python3, the compiler and openssl's library.
 {
@@ -62,14 +73,14 @@ else
 fi
 
 # pprof, by the library of those who made the format.
-profile --private -F 500 -o "$work/x.pb.gz" -- "$load" 1500
+profile --private -F 487 -o "$work/x.pb.gz" -- "$load" 1500
 if [ $? -eq 7 ] && $python tests/e2e/profile_pprof.py "$work/pb2" "$work/x.pb.gz" "$load" >"$work/out" 2>&1; then
 	ok profile_pprof
 else
 	fail profile_pprof "$(cat "$work/err" "$work/out" | tail -n 1)"
 fi
 
-profile --private -F 500 -o "$work/x.speedscope.json" -- "$load" 700
+profile --private -F 487 -o "$work/x.speedscope.json" -- "$load" 700
 if [ $? -eq 7 ] && python3 tests/e2e/profile.py speedscope "$work/x.speedscope.json" >"$work/out" 2>&1; then
 	ok profile_speedscope
 else
@@ -80,7 +91,7 @@ fi
 "$load" 60000 &
 busy=$!
 agents="$agents $busy"
-profile --private -d 2s -F 1000 -o "$work/pid.txt" --pid $busy
+profile --private -d 2s -F 997 -o "$work/pid.txt" --pid $busy
 if [ $? -eq 0 ] && python3 tests/e2e/profile.py table "$work/pid.txt" >"$work/out" 2>&1; then
 	ok profile_pid
 else
@@ -103,7 +114,7 @@ refuse() {
 refuse profile_bad_form 'what form is it' -o x.jpeg
 refuse profile_bad_path 'a path begins with /' --cgroup a
 refuse profile_bad_time 'not from 100ms' -d 2h
-refuse profile_bad_rate 'frequency' -F 5000
+refuse profile_bad_rate 'frequency' -F 4870
 refuse profile_two_questions 'its own cgroup and time' -d 1s -- true
 refuse profile_no_domain 'there is none' --private --domain nothing -d 1s
 refuse profile_nothing_ran 'nothing that was asked for ran' --private --cgroup /no/such/cgroup -d 100ms

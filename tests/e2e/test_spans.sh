@@ -106,6 +106,14 @@ check ctl-json python3 $here/spans.py tree "$work/spans.json" "$work/totals-trac
 check chrome python3 $here/spans.py chrome "$work/chrome.json" "$work/spans.json"
 "$JOULECTL" flame "$work/spans.json" -o "$work/flame.svg"
 check flame python3 $here/spans.py flame "$work/flame.svg" "$work/spans.json"
+# a name that ends scripts and elements is text
+sed 's/"cc1"/"]]><script>x()"/g' "$work/spans.json" >"$work/hostile.json"
+"$JOULECTL" flame "$work/hostile.json" -o "$work/hostile.svg"
+check flame-hostile grep -q 'data-n="\]\]&gt;&lt;script&gt;x()"' "$work/hostile.svg"
+python3 $here/flame.py "$work/hostile.svg" flame-hostile >"$work/clicks" 2>&1
+cat "$work/clicks"
+failures=$((failures + $(grep -c '^FAIL' "$work/clicks")))
+grep -q '^ok\|^SKIP' "$work/clicks" || fail flame-hostile-clicks "$(tail -n 1 "$work/clicks")"
 "$JOULECTL" spans "$work/spans.json" >"$work/again" 2>&1
 check file-as-agent cmp "$work/tree" "$work/again"
 

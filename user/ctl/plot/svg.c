@@ -156,6 +156,17 @@ void svg_begin(struct svg *s, struct buf *out, struct svg_size size, const char 
 	svg_rect(s, "bg", svg_at(0, 0), size);
 }
 
+void svg_script(struct svg *s, const char *script)
+{
+	svg_open(s, "script");
+	end_tag(s);
+	buf_add_str(s->out, "<![CDATA[\n");
+	buf_add_str(s->out, script);
+	buf_add_str(s->out, "]]>");
+	s->in_text = true;
+	svg_close(s);
+}
+
 void svg_end(struct svg *s)
 {
 	while (s->depth)

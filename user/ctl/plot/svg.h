@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A small SVG writer over a buf: elements, attributes, text, paths, and one theme, dark and light, that
- * all our pictures share. No script, no reference to anything outside. Names from outside are escaped;
+ * all our pictures share. No reference to anything outside. Names from outside are escaped;
  * what XML 1.0 cannot hold (control characters, bytes that are not UTF-8) becomes \xNN.
  *
  *	svg_begin(&s, &buf, svg_size(960, 400), "Title", "What it shows");
@@ -53,6 +53,8 @@ void svg_end(struct svg *s); /* closes all open elements */
 
 /* name is a literal; its pointer is kept until svg_close. */
 void svg_open(struct svg *s, const char *name);
+/* Our own script as it is; it holds no "]]>". */
+void svg_script(struct svg *s, const char *script);
 void svg_attr(struct svg *s, const char *name, const char *value);
 void svg_attr_num(struct svg *s, const char *name, double value);
 void svg_close(struct svg *s);

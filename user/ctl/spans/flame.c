@@ -15,8 +15,16 @@
 #define TOP 58.0
 #define MARGIN 10.0
 #define TEXT 12.0
-#define NARROWEST 0.3 /* pixels; narrower frames are not drawn */
+#define NARROWEST 0.05 /* pixels; narrower frames are not drawn. Zooming shows what is narrow */
 #define LEVELS 120
+
+/* The script of the picture, one file (flame.js). It is ours alone: names from outside are attributes and text. */
+__asm__(".pushsection .rodata\n"
+	".global jd_flame_script\n"
+	"jd_flame_script: .incbin \"user/ctl/spans/flame.js\"\n"
+	".byte 0\n"
+	".popsection\n");
+extern const char jd_flame_script[];
 
 struct frame {
 	struct frame *up, *child, *sibling;
@@ -214,31 +222,54 @@ static const char *class_of(const struct frame *at)
 	return at->level < 2 ? "idle" : classes[(h ^ h >> 29) % SVG_COLOURS];
 }
 
+/* What a frame may have as text, for the script too. */
+struct frame_text {
+	char name[1100], total[32];
+};
+
+static void text_of(const struct flame *f, const struct frame *at, struct frame_text *ret)
+{
+	snprintf(ret->name, sizeof(ret->name), "%.1000s%s", at->label, at->function ? "()" : "");
+	if (f->energy)
+		plot_joules(ret->total, sizeof(ret->total), (double)at->all);
+	else
+		snprintf(ret->total, sizeof(ret->total), "%.3g s", (double)at->all / 1e9);
+}
+
 /* The name and the total of a frame, or the name alone, or nothing: half a name says the wrong thing. The tooltip has
  * both always. */
-static const char *text_in(const struct flame *f, const struct frame *at, double width, char *dst, size_t size)
+static const char *text_in(const struct frame_text *t, double width, char *dst, size_t size)
 {
-	char total[32];
-	int n = snprintf(dst, size, "%.1000s%s", at->label, at->function ? "()" : "");
-
-	if (f->energy)
-		plot_joules(total, sizeof(total), (double)at->all);
-	else
-		snprintf(total, sizeof(total), "%.3g s", (double)at->all / 1e9);
-	if (n < 0 || svg_text_width(dst, TEXT) > width)
+	if (svg_text_width(t->name, TEXT) > width)
 		return NULL;
-	if (svg_text_width(dst, TEXT) + svg_text_width(total, TEXT) + TEXT <= width)
-		snprintf(dst + n, size - (size_t)n, "  %s", total);
+	if (svg_text_width(t->name, TEXT) + svg_text_width(t->total, TEXT) + TEXT > width)
+		return t->name;
+	snprintf(dst, size, "%s  %s", t->name, t->total);
 	return dst;
+}
+
+static void attr_exact(struct svg *s, const char *name, double v)
+{
+	char text[40];
+
+	snprintf(text, sizeof(text), "%.5f", v);
+	svg_attr(s, name, text);
 }
 
 static void draw_frame(struct flame *f, const struct frame *at, double x, double width)
 {
 	double y = f->bottom - (at->level + 1) * LINE;
-	char buffer[1100];
-	const char *text = text_in(f, at, width - 8, buffer, sizeof(buffer));
+	struct frame_text t;
+	char buffer[1200];
+	const char *text;
 
+	text_of(f, at, &t);
+	text = text_in(&t, width - 8, buffer, sizeof(buffer));
 	svg_open(&f->svg, "g");
+	svg_attr(&f->svg, "data-n", t.name);
+	svg_attr(&f->svg, "data-v", t.total);
+	attr_exact(&f->svg, "data-x", x);
+	attr_exact(&f->svg, "data-w", width);
 	tell(f, at);
 	svg_open(&f->svg, "rect");
 	svg_attr(&f->svg, "class", class_of(at));
@@ -334,6 +365,7 @@ static void draw(struct flame *f, const struct spans_missing *missing, struct bu
 		svg_text(&f->svg, "dim", NULL, svg_at(MARGIN, 46 + (i + 1) * LINE), line);
 	}
 	draw_frames(f);
+	svg_script(&f->svg, jd_flame_script);
 	svg_end(&f->svg);
 }
 
