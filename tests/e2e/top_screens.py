@@ -235,6 +235,52 @@ def case_sort():
     leave(t)
 
 
+def mouse(t, button, text, word, line=None):
+    """Presses the button on the word: 0 left, 64 and 65 the wheel."""
+    lines = text.split("\n")
+    y = line if line is not None else next(i for i, s in enumerate(lines) if word in s)
+    x = lines[y].index(word)
+    sgr = b"\x1b[?1006" in t.raw
+    for pressed in (True, False) if button < 64 else (True,):
+        t.type(f"\x1b[<{button};{x + 1};{y + 1}{'M' if pressed else 'm'}" if sgr else
+               "\x1b[M" + "".join(chr(32 + v) for v in (button if pressed else 3, x + 1, y + 1)))
+
+
+def case_mouse():
+    t = top(usual("mouse", 3), 120, 24, env={"TERM": "xterm"})
+    text = t.wait("rows", lambda s: "end of" in s)
+    assert b"1000h" in t.raw, "the mouse is not asked for"
+    mouse(t, 0, text, "CPU%", 2)
+    text = t.wait("the heading sorts", lambda s: names(s) == [DB, WEB, POD, "kernel"] and "▼CPU%" in s)
+    mouse(t, 0, text, "CPU%", 2)
+    text = t.wait("the other way round", lambda s: names(s) == ["kernel", POD, WEB, DB] and "▲CPU%" in s)
+    mouse(t, 0, text, "CGROUP", 2)
+    text = t.wait("by name, still the other way round", lambda s: names(s) == ["kernel", WEB, DB, POD])
+    mouse(t, 0, text, "CGROUP", 2)
+    text = t.wait("from the first", lambda s: names(s) == [POD, DB, WEB, "kernel"])
+    mouse(t, 0, text, WEB)
+    text = t.wait("the row is chosen", lambda s: WEB in s.split("\n")[22])
+    mouse(t, 64, text, WEB)
+    text = t.wait("the wheel moves up", lambda s: DB in s.split("\n")[22])
+    mouse(t, 65, text, WEB)
+    text = t.wait("and down", lambda s: WEB in s.split("\n")[22])
+    mouse(t, 0, text, WEB)
+    text = t.wait("the second click opens the row", lambda s: "HISTORY" in s and s.startswith("web.service"))
+    mouse(t, 65, text, "HISTORY")
+    text = t.wait("the wheel shows the next row", lambda s: s.startswith("kernel"))
+    mouse(t, 0, text, "HISTORY")
+    text = t.wait("a click goes back", lambda s: "JOULES" in s and s.startswith("jouled") and "end of" in s)
+    t.type("\x1b[<0;999;999M\x1b[<0;0;0M")
+    mouse(t, 0, text, "jouled")      # nothing is there
+    t.type("m")
+    t.wait("off", lambda s: "the terminal's" in s)
+    assert b"1000l" in t.raw, "the terminal was not told"
+    t.type("mt")
+    t.wait("on, and the tree", lambda s: "SUBTREE" in s)
+    leave(t)
+    assert t.raw.rfind(b"1000l") > t.raw.rfind(b"1000h"), "the terminal still tells of the mouse"
+
+
 def case_resize():
     t = top(usual(), 80, 24)
     t.wait("rows", lambda s: "end of" in s)

@@ -28,17 +28,20 @@ static unsigned spark_columns(const struct top_paint *p)
 }
 
 /* A heading of so many columns, negative = to the left. The one that sorts has an arrow: down where the largest is on top. */
-static void put_heading(const struct top_view *v, struct top_paint *p, int sort, int columns, const char *text)
+static void put_heading(struct top_view *v, struct top_paint *p, int sort, int columns, const char *text)
 {
 	bool chosen = sort == (int)top_sorts_by(v) && p->width, up = v->reverse != (sort == TOP_BY_NAME);
 	const char *arrow = top_text_unicode() ? up ? "▲" : "▼" : up ? "^" : "v";
 	int used = (int)strlen(text) + (chosen && p->live), room = columns < 0 ? -columns : columns;
+	unsigned from = p->column;
 
 	if (columns > used)
 		top_put(p, TOP_HEAD, "%*s", columns - used, "");
 	top_put(p, chosen ? TOP_CURSOR : TOP_HEAD, "%s%s", chosen && p->live ? arrow : "", text);
 	if (columns < 0 && room > used)
 		top_put(p, TOP_HEAD, "%*s", room - used, "");
+	if (sort >= 0 && v->n_headings < TOP_HEADINGS)
+		v->headings[v->n_headings++] = (struct top_heading){ (enum top_sort)sort, from, p->column };
 }
 
 /* The greatest value that a shared scale has to hold, of all rows in their last n intervals. */
@@ -71,7 +74,7 @@ static void put_spark_heading(struct top_view *v, struct top_paint *p, unsigned 
 }
 
 /* "dram W" where that fits, else the word alone: it also fills the column of the mark. */
-static void put_watts_heading(const struct top_view *v, struct top_paint *p)
+static void put_watts_heading(struct top_view *v, struct top_paint *p)
 {
 	const char *kind = v->domain < 0 ? "WATTS" : domain_kind_name((enum domain_kind)v->domain);
 	bool arrow = p->live && top_sorts_by(v) == TOP_BY_WATTS;
@@ -88,6 +91,7 @@ static void put_watts_heading(const struct top_view *v, struct top_paint *p)
 
 void top_draw_columns(struct top_view *v, struct top_paint *p)
 {
+	v->n_headings = 0;
 	put_watts_heading(v, p);
 	put_heading(v, p, TOP_BY_JOULES, 8, "JOULES");
 	put_heading(v, p, TOP_BY_CPU, 7, "CPU%");

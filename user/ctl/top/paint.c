@@ -71,6 +71,8 @@ static const char *const help[] = {
 	"Enter       all about the row: domains, counters, names, history",
 	"p           its processes: watts, CPU, threads, command",
 	"arrows      j k g G PgUp PgDn Home End; Home lets go of the row",
+	"mouse       a click chooses the row, once more opens it; a click on a",
+	"            heading sorts; the wheel moves; m: mouse off, on",
 	"q F10       leave",
 	"",
 	"JOULES since this screen began; 100 CPU% is one CPU.",
@@ -228,6 +230,7 @@ static void draw_list(struct top_screen *s, struct top_paint *p)
 		return;
 	}
 	head = top_draw_head(v, p, height / 5) + 1;
+	s->head = head;
 	s->rows = height > head + BOTTOM ? height - head - BOTTOM : 1;
 	top_draw_columns(v, p);
 	draw_rows(s, p);

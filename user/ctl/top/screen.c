@@ -27,6 +27,7 @@ static void on_end(int sig)
 }
 
 static bool top_keys(struct top_screen *s);
+static void use_mouse(struct top_screen *s, bool on);
 static void take_processes(struct top_screen *s);
 static void show_processes(struct top_screen *s, const char *cgroup);
 
@@ -189,6 +190,7 @@ int top_screen_run(struct top_view *v, const struct top_source *src)
 		top_feed_close(f);
 		return -ENOTTY;
 	}
+	use_mouse(&s, true);
 	if (src->pid) {
 		s.pid = src->pid;
 		show_processes(&s, src->pid_cgroup);
@@ -273,15 +275,20 @@ static bool move_key(struct top_screen *s, wint_t key)
 	}
 }
 
+static void sort_by(struct top_view *v, enum top_sort sort)
+{
+	if (v->sort == sort)
+		v->reverse = !v->reverse;
+	v->sort = sort;
+}
+
 static bool sort_key(struct top_view *v, wint_t key)
 {
 	static const char keys[TOP_SORTS + 1] = "WJCINA";
 	const char *at = key < 128 && key ? strchr(keys, (int)key) : NULL;
 
-	if (at && v->sort == (enum top_sort)(at - keys))
-		v->reverse = !v->reverse;
-	else if (at)
-		v->sort = (enum top_sort)(at - keys);
+	if (at)
+		sort_by(v, (enum top_sort)(at - keys));
 	else if (key == 's' || key == '>' || key == KEY_F(6) || key == KEY_RIGHT)
 		v->sort = (v->sort + 1) % TOP_SORTS;
 	else if (key == '<' || key == KEY_LEFT)
@@ -477,6 +484,8 @@ static void export(struct top_screen *s, bool json)
 			 s->view->n_order == 1 ? "" : "s", file);
 }
 
+static void mouse_key(struct top_screen *s);
+
 static void list_key(struct top_screen *s, wint_t key)
 {
 	if (key == 'q' || key == KEY_F(10))
@@ -491,6 +500,8 @@ static void list_key(struct top_screen *s, wint_t key)
 		open_pane(s);
 	else if (key == 'e' || key == 'E')
 		export(s, key == 'E');
+	else if (key == 'm')
+		mouse_key(s);
 	else if (key == 'p' && s->cursor < s->view->n_order)
 		show_processes(s, s->view->order[s->cursor]->path);
 	else
@@ -541,6 +552,71 @@ static void listen(struct top_screen *s, bool heard)
 		s->quit = true;
 }
 
+static void use_mouse(struct top_screen *s, bool on)
+{
+	const mmask_t wanted = BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED;
+
+	mouseinterval(0); /* a press counts at once */
+	s->mouse = mousemask(on ? wanted : 0, NULL) != 0;
+}
+
+static void mouse_key(struct top_screen *s)
+{
+	if (s->mouse) {
+		use_mouse(s, false);
+		snprintf(s->note, sizeof(s->note), "the mouse is the terminal's; m takes it back");
+		return;
+	}
+	use_mouse(s, true);
+	snprintf(s->note, sizeof(s->note),
+		 s->mouse ? "the mouse chooses rows and headings; m gives it to the terminal" :
+			    "this terminal tells of no mouse");
+}
+
+static void click(struct top_screen *s, unsigned x, unsigned y)
+{
+	struct top_view *v = s->view;
+	unsigned at = s->first + y - s->head;
+
+	for (unsigned i = 0; y + 1 == s->head && i < v->n_headings; i++)
+		if (x >= v->headings[i].from && x < v->headings[i].until) {
+			sort_by(v, v->headings[i].sort);
+			return;
+		}
+	if (y < s->head || y >= s->head + s->rows || at >= v->n_order)
+		return;
+	if (s->pointing && s->cursor == at)
+		open_pane(s);
+	else
+		move_to(s, at);
+}
+
+/* In the pane and the list of processes a click goes back. */
+static void mouse(struct top_screen *s)
+{
+	MEVENT e;
+	wint_t key = 0;
+
+	if (getmouse(&e) != OK)
+		return;
+	if (e.bstate & BUTTON4_PRESSED)
+		key = KEY_UP;
+	else if (e.bstate & BUTTON5_PRESSED)
+		key = KEY_DOWN;
+	else if (!(e.bstate & BUTTON1_PRESSED))
+		return;
+	if (s->mode == TOP_PROCESSES)
+		processes_key(s, key ? key : ESCAPE);
+	else if (s->mode == TOP_PANE)
+		pane_key(s, key ? key : ESCAPE);
+	else if (s->mode == TOP_HELP)
+		s->mode = TOP_LIST;
+	else if (key)
+		move_key(s, key);
+	else if (e.x >= 0 && e.y >= 0)
+		click(s, (unsigned)e.x, (unsigned)e.y);
+}
+
 /* Handles every key that was typed. true = there was one. */
 static bool top_keys(struct top_screen *s)
 {
@@ -555,6 +631,8 @@ static bool top_keys(struct top_screen *s)
 			clearok(stdscr, TRUE);
 		else if (kind == OK && key == 12) /* Ctrl-L */
 			clearok(stdscr, TRUE);
+		else if (kind == KEY_CODE_YES && key == KEY_MOUSE)
+			mouse(s);
 		else if (s->mode == TOP_HELP)
 			s->mode = TOP_LIST;
 		else if (s->mode == TOP_FILTERING)

@@ -14,6 +14,8 @@ struct top_screen {
 	enum top_mode mode;
 	unsigned cursor, first; /* indexes into view->order: the chosen row, and the first row drawn */
 	unsigned rows; /* lines for rows in the last drawing */
+	unsigned head; /* lines above them; the last one has the headings */
+	bool mouse; /* the terminal tells of clicks, and does not select text by them */
 	bool pointing; /* the cursor was moved: it stays on its row and is drawn */
 	struct top_row *pointed;
 	char pane[PATH_MAX + 1]; /* path of the row of the pane, or of that with the processes */

@@ -129,6 +129,13 @@ struct top_machine {
 enum top_sort { TOP_BY_WATTS, TOP_BY_JOULES, TOP_BY_CPU, TOP_BY_IPC, TOP_BY_NETWORK, TOP_BY_NAME, TOP_SORTS };
 extern const char *const top_sort_names[TOP_SORTS + 1]; /* "watts" ..., NULL */
 
+#define TOP_HEADINGS 8
+
+struct top_heading { /* columns of the screen that sort by it: from, and those before until */
+	enum top_sort sort;
+	unsigned from, until;
+};
+
 struct top_view {
 	/* the user's choices */
 	enum top_sort sort;
@@ -156,6 +163,8 @@ struct top_view {
 	bool network_seen;
 	double scale; /* of the histories, in their unit: the top of a full block */
 	unsigned marks; /* qualities that were drawn; the legend explains them */
+	struct top_heading headings[TOP_HEADINGS]; /* as they were drawn last */
+	unsigned n_headings;
 };
 
 /* Adds an interval. 0 or -ENOMEM. */
