@@ -18,6 +18,10 @@ def rows(text):
 def main():
     t = Terminal([JOULECTL, "top", "--socket", SOCKET, "--interval", "200ms"], 100, 30)
     t.wait("rows", lambda s: "jouled " in s and "WATTS" in s and len(rows(s)) > 2)
+    t.type("c")
+    t.wait("a line of the CPUs", lambda s: "\nCPUs  " in s and ("GHz" in s or "frequency not told" in s) and "WATTS" in s)
+    t.type("c")
+    t.wait("without it", lambda s: "\nCPUs  " not in s and "WATTS" in s)
     first = t.text().split("\n")[0]
     t.wait("the next interval", lambda s: s.split("\n")[0] != first)
     with open(PIDFILE) as f:

@@ -270,7 +270,8 @@ def case_mouse():
     text = t.wait("the wheel shows the next row", lambda s: s.startswith("kernel"))
     mouse(t, 0, text, "HISTORY")
     text = t.wait("a click goes back", lambda s: "JOULES" in s and s.startswith("jouled") and "end of" in s)
-    t.type("\x1b[<0;999;999M\x1b[<0;0;0M")
+    t.type("\x1b[<0;999;999M\x1b[<0;0;0Mc")
+    text = t.wait("no CPUs in a recording", lambda s: "are not recorded" in s)
     mouse(t, 0, text, "jouled")      # nothing is there
     t.type("m")
     t.wait("off", lambda s: "the terminal's" in s)

@@ -67,6 +67,7 @@ static const char *const help[] = {
 	"P . , [ ]   --replay, --since: pause, step on and back, slower, faster;",
 	"            { } go 60 intervals back and on",
 	"e E         the lines as CSV, as JSON, into a file",
+	"c           a line of the CPUs: frequency, temperature, C-states",
 	"z           joules and times from zero again",
 	"Enter       all about the row: domains, counters, names, history",
 	"p           its processes: watts, CPU, threads, command",
@@ -230,6 +231,10 @@ static void draw_list(struct top_screen *s, struct top_paint *p)
 		return;
 	}
 	head = top_draw_head(v, p, height / 5) + 1;
+	if (s->machine) {
+		top_cpus_draw(&s->cpus, p);
+		head++;
+	}
 	s->head = head;
 	s->rows = height > head + BOTTOM ? height - head - BOTTOM : 1;
 	top_draw_columns(v, p);

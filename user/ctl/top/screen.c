@@ -109,6 +109,8 @@ static bool take(struct top_screen *s, struct top_feed *f, struct snapshot *snap
 	}
 	if (s->mode == TOP_PROCESSES && !rc)
 		take_processes(s);
+	if (s->machine && !rc)
+		top_cpus_take(&s->cpus, s->machine, clock_mono_ns());
 	return true;
 }
 
@@ -200,6 +202,7 @@ int top_screen_run(struct top_view *v, const struct top_source *src)
 	delscreen(screen);
 	top_feed_close(f);
 	top_procs_close(s.procs);
+	fsroot_close(s.machine);
 	if (status != CTL_OK && *s.message)
 		log_error("top: %s", s.message);
 	return status;
@@ -486,6 +489,23 @@ static void export(struct top_screen *s, bool json)
 
 static void mouse_key(struct top_screen *s);
 
+/* The CPUs are those of this machine now, so only a running agent's screen has them. */
+static void cpus_key(struct top_screen *s)
+{
+	if (top_screen_plays(s)) {
+		snprintf(s->note, sizeof(s->note), "frequency, temperature and C-states are not recorded");
+	} else if (s->machine) {
+		fsroot_close(s->machine);
+		s->machine = NULL;
+		s->cpus = (struct top_cpus){ 0 };
+	} else if (fsroot_open("/", &s->machine) == 0) {
+		top_cpus_take(&s->cpus, s->machine, clock_mono_ns());
+	} else {
+		s->machine = NULL;
+		snprintf(s->note, sizeof(s->note), "/sys cannot be read here");
+	}
+}
+
 static void list_key(struct top_screen *s, wint_t key)
 {
 	if (key == 'q' || key == KEY_F(10))
@@ -502,6 +522,8 @@ static void list_key(struct top_screen *s, wint_t key)
 		export(s, key == 'E');
 	else if (key == 'm')
 		mouse_key(s);
+	else if (key == 'c')
+		cpus_key(s);
 	else if (key == 'p' && s->cursor < s->view->n_order)
 		show_processes(s, s->view->order[s->cursor]->path);
 	else

@@ -4,6 +4,7 @@
 #define JD_CTL_TOP_SCREEN_H
 #include <limits.h>
 #include "top.h"
+#include "top_cpus.h"
 #include "top_procs.h"
 
 enum top_mode { TOP_LIST, TOP_FILTERING, TOP_HELP, TOP_PANE, TOP_PROCESSES };
@@ -22,6 +23,8 @@ struct top_screen {
 	struct top_procs *procs; /* NULL = could not be read; why is in procs_why */
 	unsigned procs_first, pid;
 	char procs_why[600];
+	struct fsroot *machine; /* NULL = the line of the CPUs is not shown */
+	struct top_cpus cpus;
 	struct top_play play;
 	uint64_t until_n; /* seeking: the first interval to be shown, by its number */
 	int64_t until_ns; /* ... and by its time */
