@@ -36,14 +36,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(text, data + 1, size - 1);
 	text[size - 1] = '\0';
-	if (data[0] % 5 == 0)
+	if (data[0] % 6 == 0)
 		lines(text);
-	else if (data[0] % 5 == 1)
+	else if (data[0] % 6 == 1)
 		check(uw, meter_shelly_parse(text, size - 1, uw, METER_MAX_CHANNELS));
-	else if (data[0] % 5 == 2)
+	else if (data[0] % 6 == 2)
 		check(uw, meter_tasmota_parse(text, size - 1, uw, METER_MAX_CHANNELS));
-	else if (data[0] % 5 == 3)
+	else if (data[0] % 6 == 3)
 		check(uw, meter_dcmi_decode(data + 1, size - 1, uw) == 0);
+	else if (data[0] % 6 == 4)
+		check(uw, meter_redfish_parse(text, size - 1, uw) == 0);
 	else
 		meter_serial_check(data + 1, size - 1, 8);
 	free(text);

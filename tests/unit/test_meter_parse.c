@@ -180,6 +180,46 @@ static void hostile_plugs(void **state)
 	assert_int_equal(shelly(deep, uw), -EBADMSG);
 }
 
+static int redfish(const char *text, int64_t *uw)
+{
+	return meter_redfish_parse(text, strlen(text), uw);
+}
+
+/* Shapes of the schemas EnvironmentMetrics 1.3 and Power 1.7. */
+static void redfishes(void **state)
+{
+	static const char *const bad[] = { "",
+					   "[]",
+					   "{",
+					   "{}",
+					   "{\"PowerWatts\":400}",
+					   "{\"PowerWatts\":{}}",
+					   "{\"PowerWatts\":{\"Reading\":\"400\"}}",
+					   "{\"PowerWatts\":{\"Reading\":-1}}",
+					   "{\"PowerWatts\":{\"Reading\":1e99}}",
+					   "{\"PowerControl\":[]}",
+					   "{\"PowerControl\":{\"PowerConsumedWatts\":5}}",
+					   "{\"PowerControl\":[{},{\"PowerConsumedWatts\":5}]}" };
+	int64_t uw = -1;
+
+	assert_int_equal(
+		redfish("{\"@odata.type\":\"#EnvironmentMetrics.v1_3_0.EnvironmentMetrics\",\"PowerWatts\":"
+			"{\"DataSourceUri\":\"/redfish/v1/x\",\"Reading\":374.5},\"EnergykWh\":{\"Reading\":2}}",
+			&uw),
+		0);
+	assert_int_equal(uw, 374500000);
+	assert_int_equal(redfish("{\"PowerControl\":[{\"MemberId\":\"0\",\"PowerConsumedWatts\":344,"
+				 "\"PowerCapacityWatts\":800},{\"PowerConsumedWatts\":1}]}",
+				 &uw),
+			 0);
+	assert_int_equal(uw, 344000000);
+	assert_int_equal(redfish("{\"PowerWatts\":{\"Reading\":null}}", &uw), -ENODATA);
+	assert_int_equal(redfish("{\"PowerControl\":[{\"PowerConsumedWatts\":null}]}", &uw), -ENODATA);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(redfish(bad[i], &uw), -EBADMSG);
+	assert_int_equal(uw, 344000000);
+}
+
 /* 100 W for 10 s, then a hole of a minute, then 50 W for 2 s. */
 static void energy(void **state)
 {
@@ -203,9 +243,9 @@ static void energy(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines),         cmocka_unit_test(no_lines), cmocka_unit_test(frames),
-		cmocka_unit_test(dcmi),          cmocka_unit_test(plugs),    cmocka_unit_test(holes),
-		cmocka_unit_test(hostile_plugs), cmocka_unit_test(energy),
+		cmocka_unit_test(lines),         cmocka_unit_test(no_lines),  cmocka_unit_test(frames),
+		cmocka_unit_test(dcmi),          cmocka_unit_test(plugs),     cmocka_unit_test(holes),
+		cmocka_unit_test(hostile_plugs), cmocka_unit_test(redfishes), cmocka_unit_test(energy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,8 +26,9 @@ static bool same_meters(const struct config *a, const struct config *b)
 		const struct meter_config *x = &a->machine.meters.v[i], *y = &b->machine.meters.v[i];
 
 		if (strcmp(x->type, y->type) != 0 || !same_text(x->device, y->device) || !same_text(x->url, y->url) ||
-		    !same_list(&x->command, &y->command) || !same_list(&x->channels, &y->channels) ||
-		    x->pace_ns != y->pace_ns)
+		    !same_text(x->user, y->user) || !same_text(x->password_file, y->password_file) ||
+		    !same_text(x->ca_file, y->ca_file) || !same_list(&x->command, &y->command) ||
+		    !same_list(&x->channels, &y->channels) || x->pace_ns != y->pace_ns)
 			return false;
 	}
 	return true;

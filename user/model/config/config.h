@@ -77,9 +77,10 @@ struct function_config {
 
 /* A power meter; NULL = not given */
 struct meter_config {
-	char *type; /* hwmon, serial, command, fifo, shelly, tasmota, dcmi */
+	char *type; /* hwmon, serial, command, fifo, shelly, tasmota, dcmi, redfish */
 	char *device; /* serial, dcmi: device; fifo: path; hwmon: name of the chip or its hwmonN */
-	char *url; /* shelly, tasmota */
+	char *url; /* shelly, tasmota, redfish */
+	char *user, *password_file, *ca_file; /* redfish */
 	struct str_list command; /* program and its arguments */
 	struct str_list channels; /* hwmon: powerN or inN*currN, channel 0 first; none = all powerN */
 	uint64_t pace_ns; /* 0 = the default of the type */

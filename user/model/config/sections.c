@@ -9,7 +9,8 @@
 #define MT(field) .offset = offsetof(struct meter_config, field)
 
 static const char *const mode_words[] = { "auto", "none", NULL };
-static const char *const type_words[] = { "hwmon", "serial", "command", "fifo", "shelly", "tasmota", "dcmi", NULL };
+static const char *const type_words[] = { "hwmon",   "serial", "command", "fifo", "shelly",
+					  "tasmota", "dcmi",   "redfish", NULL };
 
 static const char *refuse_path(const char *s)
 {
@@ -26,6 +27,14 @@ static const char *refuse_url(const char *s)
 	if ((strncmp(s, "http://", 7) == 0 || strncmp(s, "https://", 8) == 0) && strlen(s) < 512 && s[7])
 		return NULL;
 	return "http://HOST or https://HOST, shorter than 512 bytes";
+}
+
+static const char *refuse_user_name(const char *s)
+{
+	for (const char *p = s; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f || *p == ':')
+			return "a name without a colon and control bytes";
+	return *s && strlen(s) < 128 ? NULL : "a name shorter than 128 bytes";
 }
 
 static const char *refuse_empty(const char *s)
@@ -57,6 +66,20 @@ const struct key config_gpu_keys[] = {
 	{ 0 }
 };
 
+/* A password goes nowhere in the clear, and to nobody who shows no certificate. */
+static int redfish_finish(const struct meter_config *m, const struct origin *o, struct err *err)
+{
+	if (!m->url)
+		return key_error(o, "url", err,
+				 "is missing; where does the controller answer, such as https://192.0.2.8");
+	if (strncmp(m->url, "https://", 8) != 0 || m->url[8 + strcspn(m->url + 8, "@?#")])
+		return key_error(o, "url", err, "is no https://HOST[:PORT]; Redfish is asked over TLS alone");
+	if (!m->user != !m->password_file)
+		return key_error(o, m->user ? "user" : "password-file", err,
+				 "without the other; give user and password-file");
+	return 0;
+}
+
 static int meter_finish(void *elem, unsigned *lines, const struct origin *o, struct err *err)
 {
 	const struct meter_config *m = elem;
@@ -64,7 +87,15 @@ static int meter_finish(void *elem, unsigned *lines, const struct origin *o, str
 
 	if (!t)
 		return key_error(o, "type", err,
-				 "is missing; one of hwmon, serial, command, fifo, shelly, tasmota, dcmi");
+				 "is missing; one of hwmon, serial, command, fifo, shelly, tasmota, dcmi, redfish");
+	if (strcmp(t, "redfish") == 0)
+		return redfish_finish(m, o, err);
+	if (m->user || m->password_file || m->ca_file)
+		return key_error(o,
+				 m->user          ? "user" :
+				 m->password_file ? "password-file" :
+						    "ca-file",
+				 err, "is of type redfish alone; leave it out");
 	if ((strcmp(t, "shelly") == 0 || strcmp(t, "tasmota") == 0) && !m->url)
 		return key_error(o, "url", err, "is missing; where does the plug answer, such as http://192.0.2.7");
 	if (strcmp(t, "command") == 0 && !m->command.n)
@@ -77,11 +108,19 @@ static int meter_finish(void *elem, unsigned *lines, const struct origin *o, str
 const struct key config_meter_keys[] = {
 	{ "type", KEY_WORD, MT(type), NULL, "required",
 	  "hwmon (sensors of the kernel, ACPI power meters too), serial (MCP39F511N), command or fifo (lines d0c0=WATTS), "
-	  "shelly and tasmota (plugs, over HTTP), dcmi (the board's own management controller).",
+	  "shelly and tasmota (plugs, over HTTP), dcmi (the board's own management controller), redfish (the same over HTTPS).",
 	  type_words },
 	{ "device", KEY_STRING, MT(device), NULL, "hwmon: every chip with power; dcmi: /dev/ipmi0",
 	  "Where it is: a serial line, a FIFO, the name of an hwmon chip or its hwmonN.", .refuse = refuse_device },
-	{ "url", KEY_STRING, MT(url), NULL, "none", "Address of a plug, without the path.", .refuse = refuse_url },
+	{ "url", KEY_STRING, MT(url), NULL, "none",
+	  "Address of a plug or, with https, of a Redfish service, without the path.", .refuse = refuse_url },
+	{ "user", KEY_STRING, MT(user), NULL, "none", "redfish: user that it is asked as, with password-file.",
+	  .refuse = refuse_user_name },
+	{ "password-file", KEY_STRING, MT(password_file), NULL, "none",
+	  "redfish: file with the password of user. It is read for each request.", .refuse = refuse_path },
+	{ "ca-file", KEY_STRING, MT(ca_file), NULL, "the system's",
+	  "redfish: authority that signed its certificate, or that certificate itself, PEM; no others are believed.",
+	  .refuse = refuse_path },
 	{ "command", KEY_LIST, MT(command), NULL, "none",
 	  "Program and arguments, run without a shell; it prints lines for as long as it runs.", .max = 32,
 	  .refuse = refuse_empty },

@@ -28,7 +28,7 @@ struct meter_ops {
 	void (*close)(struct meter *m);
 };
 extern const struct meter_ops meter_hwmon, meter_serial, meter_command, meter_fifo, meter_shelly, meter_tasmota,
-	meter_dcmi;
+	meter_dcmi, meter_redfish;
 
 /* Integral of one channel (meters.c). Pure. */
 struct meter_energy {
@@ -50,7 +50,7 @@ struct meter {
 	struct meters *all;
 	unsigned number; /* in the configuration: its first device */
 	const struct meter_ops *ops;
-	char *device, *url;
+	char *device, *url, *user, *password_file, *ca_file;
 	struct str_list command, channels_wanted;
 	uint64_t pace_ns, longest_ns;
 	void *state; /* of the ops, between open and close */
@@ -109,5 +109,9 @@ int meter_dcmi_decode(const uint8_t *data, size_t n, int64_t *ret_uw);
 #define METER_NO_VALUE INT64_MIN
 int meter_shelly_parse(const char *text, size_t n, int64_t *ret_uw, unsigned max);
 int meter_tasmota_parse(const char *text, size_t n, int64_t *ret_uw, unsigned max);
+/* redfish.c: the power in a document EnvironmentMetrics or Power. -ENODATA: it has the value, which is null at the moment;
+ * -EBADMSG: it has none, or one that is no power. */
+#define METER_REDFISH_PATH 256
+int meter_redfish_parse(const char *text, size_t n, int64_t *ret_uw);
 
 #endif

@@ -15,7 +15,7 @@
 #define FLOOD_NS (20 * NS_PER_MS) /* pause before the next look at a meter that prints too much */
 
 static const struct meter_ops *const kinds[] = { &meter_hwmon,  &meter_serial,  &meter_command, &meter_fifo,
-						 &meter_shelly, &meter_tasmota, &meter_dcmi };
+						 &meter_shelly, &meter_tasmota, &meter_dcmi,    &meter_redfish };
 
 /* The first messages are kept: they tell the cause. */
 void meter_warn(struct meter *m, const char *text)
@@ -136,6 +136,12 @@ static uint64_t step(void *arg)
 	return rc > 0 ? FLOOD_NS : m->ops->streams ? 0 : m->pace_ns;
 }
 
+static bool copy_text(const char *from, char **ret)
+{
+	*ret = from ? strdup(from) : NULL;
+	return !from || *ret;
+}
+
 static int copy_list(const struct str_list *from, struct str_list *ret)
 {
 	ret->v = calloc(from->n + 1, sizeof(*ret->v));
@@ -158,10 +164,9 @@ static int set_up(struct meters *all, unsigned i, const struct meter_config *c, 
 			m->ops = kinds[k];
 	if (!m->ops || s->n_domains == SCHEMA_MAX_DOMAINS)
 		return -EINVAL;
-	m->device = c->device ? strdup(c->device) : NULL;
-	m->url = c->url ? strdup(c->url) : NULL;
-	if ((c->device && !m->device) || (c->url && !m->url) || copy_list(&c->command, &m->command) ||
-	    copy_list(&c->channels, &m->channels_wanted))
+	if (!copy_text(c->device, &m->device) || !copy_text(c->url, &m->url) || !copy_text(c->user, &m->user) ||
+	    !copy_text(c->password_file, &m->password_file) || !copy_text(c->ca_file, &m->ca_file) ||
+	    copy_list(&c->command, &m->command) || copy_list(&c->channels, &m->channels_wanted))
 		return -ENOMEM;
 	m->pace_ns = c->pace_ns ? c->pace_ns : m->ops->pace_ns;
 	m->longest_ns = 3 * m->pace_ns > LONGEST_NS ? 3 * m->pace_ns : LONGEST_NS;
@@ -258,6 +263,9 @@ void meters_close(struct meters *all)
 			m->ops->close(m);
 		free(m->device);
 		free(m->url);
+		free(m->user);
+		free(m->password_file);
+		free(m->ca_file);
 		free_list(&m->command);
 		free_list(&m->channels_wanted);
 	}

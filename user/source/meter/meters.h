@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Power meters: hwmon, serial, a command or FIFO, plugs over HTTP, IPMI DCMI (docs/meters.md). Each has a thread
+/* Power meters: hwmon, serial, a command or FIFO, plugs over HTTP, IPMI DCMI, Redfish (docs/meters.md). Each has a thread
  * and a pace of its own; the measuring thread takes the newest finished values with their own time and never
  * waits. A meter is a domain `external-N` of the schema, its channels are columns dNcM. */
 #ifndef JD_METER_H

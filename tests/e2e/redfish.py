@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""redfish.py CERTIFICATE KEY PORT-FILE MODE-FILE ASKED-FILE: a management controller over TLS, with the resources of the published
+schemas ServiceRoot, ChassisCollection, Chassis, EnvironmentMetrics and Power. The mode, or a path before that of Redfish, says what is wrong with it. Each request is a
+line of ASKED-FILE; requests that overlap are written as such."""
+import base64
+import http.server
+import json
+import ssl
+import sys
+import threading
+import time
+
+certificate, key, port_file, mode_file, asked_file = sys.argv[1:]
+V1 = "/redfish/v1"
+LOGIN = "Basic " + base64.b64encode(b"power:of the board").decode()
+busy = threading.Lock()
+
+
+def link(path):
+    return {"@odata.id": V1 + path}
+
+
+def chassis(name, around=None, **more):
+    links = {"ContainedBy": link("/Chassis/" + around)} if around else {}
+    return {"@odata.id": V1 + "/Chassis/" + name, "@odata.type": "#Chassis.v1_23_0.Chassis", "Id": name, "Name": name, "ChassisType":
+            "RackMount", "Links": links, **more}
+
+
+def metrics(watts):
+    return {"@odata.type": "#EnvironmentMetrics.v1_3_0.EnvironmentMetrics", "Id": "m", "Name": "m",
+            "PowerWatts": {"Reading": watts}, "EnergykWh": {"Reading": 374}}
+
+
+def control(watts):
+    return {"@odata.type": "#Power.v1_7_1.Power", "Id": "Power", "Name": "Power",
+            "PowerControl": [{"MemberId": "0", "Name": "System", "PowerConsumedWatts": watts, "PowerCapacityWatts": 800}]}
+
+
+def tree(mode):
+    watts = None if mode == "null" else 120.5
+    members = [link("/Chassis/" + n) for n in ("fans", "sled", "box", "older")]
+    if mode == "hostile":
+        members = [{"@odata.id": p} for p in ("http://192.0.2.1/x", "/redfish/v1/../../etc", "/redfish/v1/a?b", "/redfish/" + "x" * 999, 7)]
+        members += [7, None, []]
+    t = {
+        "/": {"@odata.type": "#ServiceRoot.v1_15_0.ServiceRoot", "RedfishVersion": "1.17.0", "Chassis": link("/Chassis")},
+        "/Chassis": {"@odata.type": "#ChassisCollection.ChassisCollection", "Members@odata.count": 4, "Members": members},
+        "/Chassis/fans": chassis("fans"),
+        "/Chassis/sled": chassis("sled", around="box", EnvironmentMetrics=link("/Chassis/sled/EnvironmentMetrics")),
+        "/Chassis/sled/EnvironmentMetrics": metrics(55),
+        "/Chassis/box": chassis("box", EnvironmentMetrics=link("/Chassis/box/EnvironmentMetrics"), Power=link("/Chassis/box/Power")),
+        "/Chassis/box/EnvironmentMetrics": metrics(watts),
+        "/Chassis/box/Power": control(999),
+        "/Chassis/older": chassis("older", Power=link("/Chassis/older/Power"), EnvironmentMetrics=link("/Chassis/older/Env")),
+        "/Chassis/older/Power": control(None if mode == "null" else 30),
+    }
+    t["/Chassis/older/Env"] = {"@odata.type": "#EnvironmentMetrics.v1_3_0.EnvironmentMetrics", "FanSpeedsPercent": []}
+    if mode == "none":
+        del t["/Chassis/box"], t["/Chassis/sled"], t["/Chassis/older"]
+    return t
+
+
+class Controller(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, status, body):
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        alone = busy.acquire(blocking=False)
+        with open(mode_file, encoding="utf-8") as f:
+            mode = f.read().strip()
+        if not self.path.startswith("/redfish/"):  # a path before it says what is wrong this time
+            mode, self.path = self.path[1:].split("/", 1)
+            self.path = "/" + self.path
+        with open(asked_file, "a", encoding="utf-8") as f:
+            f.write(("" if alone else "OVERLAPS ") + self.path + "\n")
+        try:
+            path = self.path[len(V1):] or "/"
+            if self.headers.get("Authorization") != LOGIN:
+                self.answer(401, b'{"error":{"code":"Base.1.8.AccessDenied"}}')
+            elif mode == "slow":
+                if alone:  # who asks has given up long before the end
+                    busy.release()
+                    alone = False
+                time.sleep(3)
+                self.answer(200, b"{}")
+            elif mode == "deep":
+                self.answer(200, b'{"Chassis":' + b"[" * 100000)
+            elif mode == "long":
+                self.answer(200, b" " * 400000)
+            elif path in tree(mode):
+                self.answer(200, json.dumps(tree(mode)[path]).encode())
+            else:
+                self.answer(404, b"{}")
+        except OSError:
+            self.close_connection = True
+        finally:
+            if alone:
+                busy.release()
+
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Controller)
+server.daemon_threads = True
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(certificate, key)
+server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+with open(port_file, "w", encoding="utf-8") as f:
+    f.write(str(server.server_address[1]))
+server.serve_forever()

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Management controllers by Redfish (DMTF DSP0266), over HTTPS. What is asked for is found by its schema and not by its
+ * maker: ServiceRoot -> ChassisCollection -> Chassis -> EnvironmentMetrics.PowerWatts (2020.4 and later), or
+ * Power.PowerControl[0].PowerConsumedWatts before it. One request at a time, each of a second at most. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/clock.h"
+#include "base/http/http_client.h"
+#include "meter_ops.h"
+
+#define TIMEOUT_NS NS_PER_S
+#define ANSWER_MAX (256u * 1024)
+#define LOOKED_AT 64 /* members of the collection */
+
+struct chassis {
+	char id[METER_REDFISH_PATH]; /* its own path */
+	char within[METER_REDFISH_PATH]; /* of the chassis around it; "" = none */
+	char power[METER_REDFISH_PATH]; /* of the document with its power */
+};
+
+struct redfish {
+	struct http_client *http;
+	struct http_answer answer;
+	unsigned n; /* 0 = not found yet */
+	struct chassis found[METER_MAX_CHANNELS];
+};
+
+/* A path from an answer becomes part of a URL: no other host, no query, no step upwards. */
+static bool take_path(const json_t *o, char ret[METER_REDFISH_PATH])
+{
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-_.~:%(),='@+$!";
+	const char *path = json_string_value(json_object_get(o, "@odata.id"));
+	size_t n = path ? strlen(path) : 0;
+
+	if (!n || n >= METER_REDFISH_PATH || strncmp(path, "/redfish/", 9) != 0 || path[strspn(path, allowed)] ||
+	    strstr(path, ".."))
+		return false;
+	memcpy(ret, path, n + 1);
+	return true;
+}
+
+static int ask(struct meter *m, const char *path, json_t **ret, struct err *err)
+{
+	struct redfish *r = m->state;
+	char url[512 + METER_REDFISH_PATH];
+	size_t len = strlen(m->url);
+	int rc;
+
+	while (len && m->url[len - 1] == '/')
+		len--;
+	snprintf(url, sizeof(url), "%.*s%s", (int)len, m->url, path);
+	rc = http_client_ask(r->http, &(struct http_ask){ .url = url }, &r->answer, err);
+	if (rc)
+		return rc;
+	if (r->answer.status == 401 || r->answer.status == 403)
+		return err_set(err, -EACCES,
+			       "%s: answered with %ld for %s: it does not accept who asks; mend user and password-file",
+			       m->url, r->answer.status, path);
+	if (r->answer.status != 200)
+		return err_set(err, -EBADMSG, "%s: answered with %ld for %s; is it a Redfish service", m->url,
+			       r->answer.status, path);
+	*ret = json_loadb((const char *)r->answer.body.data, r->answer.body.len, 0, NULL);
+	if (json_is_object(*ret))
+		return 0;
+	json_decref(*ret);
+	*ret = NULL;
+	return err_set(err, -EBADMSG, "%s: no JSON object at %s; is it a Redfish service", m->url, path);
+}
+
+/* The power document of a chassis: a link that is there may lead to a document without the value. 0, or 1: none. */
+static int find_power(struct meter *m, const json_t *chassis, struct chassis *c, struct err *err)
+{
+	static const char *const links[] = { "EnvironmentMetrics", "Power" };
+	int64_t uw;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct redfish *r = m->state;
+		json_t *doc;
+		int rc;
+
+		if (!take_path(json_object_get(chassis, links[i]), c->power))
+			continue;
+		rc = ask(m, c->power, &doc, err);
+		if (rc && rc != -EBADMSG)
+			return rc;
+		if (rc)
+			continue;
+		json_decref(doc);
+		rc = meter_redfish_parse((const char *)r->answer.body.data, r->answer.body.len, &uw);
+		if (rc == 0 || rc == -ENODATA)
+			return 0;
+	}
+	return 1;
+}
+
+static int look_at(struct meter *m, const char *path, struct chassis *ret, struct err *err)
+{
+	json_t *chassis = NULL;
+	int rc = ask(m, path, &chassis, err);
+
+	if (rc)
+		return rc == -EBADMSG ? 1 : rc;
+	*ret = (struct chassis){ 0 };
+	snprintf(ret->id, sizeof(ret->id), "%s", path);
+	take_path(json_object_get(json_object_get(chassis, "Links"), "ContainedBy"), ret->within);
+	rc = find_power(m, chassis, ret, err);
+	json_decref(chassis);
+	return rc;
+}
+
+/* A chassis within another that tells its power is part of that one's. Those that stay keep their order. */
+static void drop_contained(struct redfish *r)
+{
+	bool inner[METER_MAX_CHANNELS] = { false };
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < r->n; i++)
+		for (unsigned k = 0; k < r->n; k++)
+			inner[i] |= k != i && strcmp(r->found[i].within, r->found[k].id) == 0;
+	for (unsigned i = 0; i < r->n; i++)
+		if (!inner[i])
+			r->found[n++] = r->found[i];
+	r->n = n;
+}
+
+static int look_at_members(struct meter *m, const json_t *members, struct err *err)
+{
+	struct redfish *r = m->state;
+	const json_t *member;
+	size_t i;
+
+	json_array_foreach(members, i, member) {
+		char path[METER_REDFISH_PATH];
+		int rc;
+
+		if (i == LOOKED_AT || r->n == METER_MAX_CHANNELS)
+			break;
+		if (!take_path(member, path))
+			continue;
+		rc = look_at(m, path, &r->found[r->n], err);
+		if (rc < 0) {
+			r->n = 0;
+			return rc;
+		}
+		r->n += rc == 0;
+	}
+	drop_contained(r);
+	return 0;
+}
+
+static int discover(struct meter *m, struct err *err)
+{
+	struct redfish *r = m->state;
+	json_t *root = NULL, *all = NULL;
+	char path[METER_REDFISH_PATH];
+	int rc = ask(m, "/redfish/v1/", &root, err);
+
+	if (!rc && !take_path(json_object_get(root, "Chassis"), path))
+		rc = err_set(err, -EBADMSG, "%s: its service root names no Chassis; is it a Redfish service", m->url);
+	if (!rc)
+		rc = ask(m, path, &all, err);
+	if (!rc)
+		rc = look_at_members(m, json_object_get(all, "Members"), err);
+	if (!rc && !r->n)
+		rc = err_set(
+			err, -EBADMSG,
+			"%s: no chassis tells EnvironmentMetrics.PowerWatts or PowerControl[0].PowerConsumedWatts; "
+			"use another meter",
+			m->url);
+	json_decref(root);
+	json_decref(all);
+	return rc;
+}
+
+static void redfish_close(struct meter *m)
+{
+	struct redfish *r = m->state;
+
+	http_client_free(r->http);
+	buf_free(&r->answer.body);
+	free(r);
+	m->state = NULL;
+}
+
+/* A value that is missing is a gap of its channel; the look failed when no channel has one. */
+static int redfish_look(struct meter *m, struct err *err)
+{
+	struct redfish *r = m->state;
+	unsigned known = 0;
+
+	for (unsigned i = 0; i < r->n; i++) {
+		json_t *doc = NULL;
+		int64_t uw;
+		int rc = ask(m, r->found[i].power, &doc, err);
+
+		json_decref(doc);
+		if (rc)
+			return rc;
+		if (meter_redfish_parse((const char *)r->answer.body.data, r->answer.body.len, &uw)) {
+			err_set(err, -ENODATA, "%s: no power at %s at the moment", m->url, r->found[i].power);
+			continue;
+		}
+		meter_put(m, 0, i, uw);
+		known++;
+	}
+	return known ? 0 : -ENODATA;
+}
+
+static int redfish_open(struct meter *m, struct err *err)
+{
+	const struct http_client_options o = {
+		.subject = m->url,
+		.ca_file = m->ca_file,
+		.only_ca_file = m->ca_file != NULL,
+		.secrets = { .user = m->user, .password_file = m->password_file },
+		.timeout_ns = TIMEOUT_NS,
+		.stop = &m->all->stop,
+		.answer_max = ANSWER_MAX,
+		.not_this = "this is no management controller",
+		.remedy = "name its authority, or the certificate itself, with ca-file",
+	};
+	struct redfish *r = calloc(1, sizeof(*r));
+	int rc;
+
+	if (!r)
+		return err_set(err, -ENOMEM, "%s: out of memory; free some", m->url);
+	m->state = r;
+	rc = http_client_new(&o, &r->http, err);
+	if (!rc)
+		rc = discover(m, err);
+	if (!rc)
+		rc = redfish_look(m, err); /* a board without a value says so at once */
+	if (rc)
+		redfish_close(m);
+	return rc;
+}
+
+const struct meter_ops meter_redfish = { "redfish", NS_PER_S, false, redfish_open, redfish_look, redfish_close };
+
+static int watts_of(const json_t *v, int64_t *ret_uw)
+{
+	if (json_is_null(v))
+		return -ENODATA;
+	return json_is_number(v) && json_number_value(v) >= 0 && meter_watts(json_number_value(v), ret_uw) ? 0 :
+													     -EBADMSG;
+}
+
+int meter_redfish_parse(const char *text, size_t n, int64_t *ret_uw)
+{
+	json_t *root = json_loadb(text, n, 0, NULL);
+	const json_t *reading = json_object_get(json_object_get(root, "PowerWatts"), "Reading");
+	int rc;
+
+	if (!reading)
+		reading = json_object_get(json_array_get(json_object_get(root, "PowerControl"), 0),
+					  "PowerConsumedWatts");
+	rc = watts_of(reading, ret_uw);
+	json_decref(root);
+	return rc;
+}
