@@ -122,12 +122,13 @@ void report_free(struct report *r)
 	free(r->runs);
 	tree_findings_free(&r->found);
 	tree_findings_free(&r->warnings);
-	cost_free(&r->o.cost);
 }
 
 bool report_shows(const struct report *r, enum report_value v)
 {
-	return v < REPORT_COST || (v == REPORT_COST ? cost_has_price(&r->o.cost) : cost_has_carbon(&r->o.cost));
+	const struct cost *c = r->o.cost;
+
+	return v < REPORT_COST || (c && (v == REPORT_COST ? cost_has_price(c) : cost_has_carbon(c)));
 }
 
 /* Computes the statistics of one field over the repetitions of a run. The field is the double at `offset` in

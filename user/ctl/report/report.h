@@ -43,7 +43,7 @@ struct report_options {
 	double external_idle_w;
 	unsigned external_mw; /* mW of a count; 0 = as system_info.json says, 1 where it does not */
 	unsigned sources; /* bit per source */
-	struct cost cost; /* the caller's, report_free frees it */
+	const struct cost *cost; /* NULL = not asked for */
 };
 
 /* Power over time of one source, sorted by time. */

@@ -298,7 +298,8 @@ int report_measure(const struct report_options *o, const struct tree_repetition 
 			rc = measure_source(o, t, ret, s, warnings);
 		if (rc)
 			return rc;
-		add_costs(&o->cost, &ret->source[s]);
+		if (o->cost)
+			add_costs(o->cost, &ret->source[s]);
 		check_end(ret, s, warnings);
 		if (ret->source[s].known && ret->source[s].quality)
 			tree_find(warnings, TREE_NOTE, report_source_name[s], tree_at(ret->place->shown, 0),

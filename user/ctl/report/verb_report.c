@@ -206,15 +206,17 @@ static int run(const struct verb_call *call)
 {
 	static const char *const pictures[] = { "power", "sweep", NULL };
 	struct report r = { 0 };
+	struct cost cost;
 	struct err err = { 0 };
 	uint64_t width = 960;
 	int rc, picture = -1;
 
-	cost_init(&r.o.cost);
+	cost_init(&cost);
+	r.o.cost = &cost;
 	rc = call->n ? read_options(call, &r.o, &err) :
 		       err_set(&err, -EINVAL, "report: no directory; name the one that joulectl record --root wrote");
 	if (!rc)
-		rc = read_cost(call, &r.o.cost, &err);
+		rc = read_cost(call, &cost, &err);
 	if (!rc)
 		rc = choice_number("report: --width", call->option[OPTION_WIDTH],
 				   choice_range(PLOT_WIDTH_MIN, PLOT_WIDTH_MAX), &width, &err);
@@ -224,11 +226,12 @@ static int run(const struct verb_call *call)
 	}
 	if (rc) {
 		log_error("%s", err.text);
-		report_free(&r);
-		return CTL_USAGE;
+		rc = CTL_USAGE;
+	} else {
+		rc = report(call, &r, picture, (unsigned)width);
 	}
-	rc = report(call, &r, picture, (unsigned)width);
 	report_free(&r);
+	cost_free(&cost);
 	return rc;
 }
 
