@@ -39,25 +39,26 @@ def control(watts):
 
 def tree(mode):
     watts = None if mode == "null" else 120.5
-    members = [link("/Chassis/" + n) for n in ("fans", "sled", "box", "older")]
+    members = [link("/Chassis/" + n) for n in ("fans", "sled", "box", "box", "twin", "older")]     # box is named twice
     if mode == "hostile":
-        members = [{"@odata.id": p} for p in ("http://192.0.2.1/x", "/redfish/v1/../../etc", "/redfish/v1/a?b", "/redfish/" + "x" * 999, 7)]
+        members = [{"@odata.id": p} for p in ("http://192.0.2.1/x", "/redfish/v1/../../etc", "/redfish/v1/%2e%2e/%2E%2E/etc", "/redfish/v1/a?b", "/redfish/" + "x" * 999, 7)]
         members += [7, None, []]
     t = {
         "/": {"@odata.type": "#ServiceRoot.v1_15_0.ServiceRoot", "RedfishVersion": "1.17.0", "Chassis": link("/Chassis")},
         "/Chassis": {"@odata.type": "#ChassisCollection.ChassisCollection", "Members@odata.count": 4, "Members": members},
         "/Chassis/fans": chassis("fans"),
-        "/Chassis/sled": chassis("sled", around="box", EnvironmentMetrics=link("/Chassis/sled/EnvironmentMetrics")),
+        "/Chassis/sled": chassis("sled", around="box/", EnvironmentMetrics=link("/Chassis/sled/EnvironmentMetrics")),
         "/Chassis/sled/EnvironmentMetrics": metrics(55),
         "/Chassis/box": chassis("box", EnvironmentMetrics=link("/Chassis/box/EnvironmentMetrics"), Power=link("/Chassis/box/Power")),
         "/Chassis/box/EnvironmentMetrics": metrics(watts),
-        "/Chassis/box/Power": control(999),
+        "/Chassis/box/Power": control(None if mode == "null" else 999),
+        "/Chassis/twin": chassis("twin", EnvironmentMetrics=link("/Chassis/box/EnvironmentMetrics")),      # the same document
         "/Chassis/older": chassis("older", Power=link("/Chassis/older/Power"), EnvironmentMetrics=link("/Chassis/older/Env")),
         "/Chassis/older/Power": control(None if mode == "null" else 30),
     }
     t["/Chassis/older/Env"] = {"@odata.type": "#EnvironmentMetrics.v1_3_0.EnvironmentMetrics", "FanSpeedsPercent": []}
     if mode == "none":
-        del t["/Chassis/box"], t["/Chassis/sled"], t["/Chassis/older"]
+        del t["/Chassis/box"], t["/Chassis/sled"], t["/Chassis/older"], t["/Chassis/twin"]
     return t
 
 

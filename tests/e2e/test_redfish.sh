@@ -130,6 +130,7 @@ if wait_until 200 devices '"channel":1' && wait_until 200 asked box/EnvironmentM
 else
 	fail redfish-channels "$(head -c 400 "$work/devices") $(tail -n 2 "$work/agent.err")"
 fi
+grep -q '"channel":2' "$work/devices" && fail redfish-once "a power counts twice: $(head -c 400 "$work/devices")" || ok redfish-once
 grep -q OVERLAPS "$work/board.asked" && fail redfish-one-at-a-time "requests overlap" || ok redfish-one-at-a-time
 grep -q 'box/Power' "$work/board.asked" && fail redfish-newer-first "the older document was asked for too" || ok redfish-newer-first
 [ "$(grep -c sled/Env "$work/board.asked")" -eq 1 ] && ok redfish-contained || fail redfish-contained "the inner chassis is read: $(sort "$work/board.asked" | uniq -c | tr '\n' '|')"

@@ -330,7 +330,7 @@ def case_keys_and_end():
     t.type("kk")
     t.wait("up", lambda s: WEB in s.split("\n")[22])
     t.type("\x1b[B\x1b[A\x1b[5~\x1b[6~\x1b[[A")
-    t.wait("keys with names", lambda s: "any key" in s)
+    t.wait("keys with names, to the last line", lambda s: "any key" in s and "one CPU" in s)
     t.type("x\x03")
     same(t.ended(), 0, "exit status after ^C")
     after = termios.tcgetattr(t.fd)[3]

@@ -215,6 +215,7 @@ static void redfishes(void **state)
 	assert_int_equal(uw, 344000000);
 	assert_int_equal(redfish("{\"PowerWatts\":{\"Reading\":null}}", &uw), -ENODATA);
 	assert_int_equal(redfish("{\"PowerControl\":[{\"PowerConsumedWatts\":null}]}", &uw), -ENODATA);
+	assert_int_equal(redfish("{\"PowerWatts\":{\"Reading\":0}}", &uw), -ENODATA); /* not measured */
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(redfish(bad[i], &uw), -EBADMSG);
 	assert_int_equal(uw, 344000000);

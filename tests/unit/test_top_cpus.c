@@ -95,7 +95,13 @@ static void test_line(void **state)
 	put_states(0, "21000\n", "1300000\n");
 	put_states(1, "0\n", "1400000\n");
 	top_cpus_take(&c, root, 3000000000);
-	assert_non_null(strstr(line_of(&c), "   C0 24.0 %   POLL 1.0 %   C6 75.0 %|"));
+	assert_non_null(strstr(line_of(&c), "   C0 24.0 %   C6 75.0 %   POLL 1.0 %|"));
+	/* the kernel told 3.9 s of C6 late: never more than all of the time */
+	put_states(0, "21000\n", "3300000\n");
+	put_states(1, "0\n", "3300000\n");
+	top_cpus_take(&c, root, 3500000000);
+	assert_non_null(strstr(line_of(&c), "   C0 0.0 %"));
+	assert_non_null(strstr(line_of(&c), "   C6 99.3 %   POLL 0.7 %|"));
 	/* CPU 1 went offline and came back with other times: no parts rather than wrong ones */
 	put_states(1, "0\n", "5\n");
 	put_states(0, "0\n", "5\n");

@@ -109,7 +109,7 @@ static bool take(struct top_screen *s, struct top_feed *f, struct snapshot *snap
 	}
 	if (s->mode == TOP_PROCESSES && !rc)
 		take_processes(s);
-	if (s->machine && !rc)
+	if (s->machine && !rc && !s->view->frozen)
 		top_cpus_take(&s->cpus, s->machine, clock_mono_ns());
 	return true;
 }
@@ -492,17 +492,19 @@ static void mouse_key(struct top_screen *s);
 /* The CPUs are those of this machine now, so only a running agent's screen has them. */
 static void cpus_key(struct top_screen *s)
 {
+	int rc;
+
 	if (top_screen_plays(s)) {
 		snprintf(s->note, sizeof(s->note), "frequency, temperature and C-states are not recorded");
 	} else if (s->machine) {
 		fsroot_close(s->machine);
 		s->machine = NULL;
 		s->cpus = (struct top_cpus){ 0 };
-	} else if (fsroot_open("/", &s->machine) == 0) {
+	} else if ((rc = fsroot_open("/", &s->machine)) == 0) {
 		top_cpus_take(&s->cpus, s->machine, clock_mono_ns());
 	} else {
 		s->machine = NULL;
-		snprintf(s->note, sizeof(s->note), "/sys cannot be read here");
+		snprintf(s->note, sizeof(s->note), "/sys: %s; start top where it can be read", strerrordesc_np(-rc));
 	}
 }
 

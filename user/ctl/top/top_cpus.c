@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/clock.h"
 #include "base/parse.h"
 #include "base/text.h"
 
@@ -124,37 +125,58 @@ static void take_hwmon(struct top_cpus *c, const struct fsroot *root)
 		closedir(dir);
 }
 
-/* A CPU that came or went in between makes the sums another machine's: no parts are told then. */
-static void find_parts(struct top_cpus *c, const struct top_cpus *before)
-{
-	double all_us = (double)(c->taken_ns - before->taken_ns) / 1e3 * c->with_states;
+/* The kernel adds a CPU's time in a state up when it leaves the state: a short window would miss it, and the next one
+ * have too much. */
+#define WINDOW_NS (5 * NS_PER_S)
 
-	c->has_parts = before->taken_ns && before->with_states == c->with_states && before->n_states == c->n_states &&
-		       all_us > 0;
+static bool same_machine(const struct top_residency *a, const struct top_residency *b)
+{
+	bool same = a->taken_ns && a->cpus == b->cpus && a->n_states == b->n_states;
+
+	for (unsigned i = 0; same && i < b->n_states; i++)
+		same = a->time_us[i] <= b->time_us[i];
+	return same;
+}
+
+static void find_parts(struct top_cpus *c, const struct top_residency *from, const struct top_residency *now)
+{
+	double all_us = (double)(now->taken_ns - from->taken_ns) / 1e3 * now->cpus;
+
+	c->has_parts = all_us > 0;
 	c->active = 1;
 	for (unsigned i = 0; c->has_parts && i < c->n_states; i++) {
-		uint64_t now = c->states[i].time_us, was = before->states[i].time_us;
+		double part = (double)(now->time_us[i] - from->time_us[i]) / all_us;
 
-		if (now < was) {
-			c->has_parts = false;
-			return;
-		}
-		c->states[i].part = (double)(now - was) / all_us;
+		c->states[i].part = part < c->active ? part : c->active;
 		c->active -= c->states[i].part;
 	}
-	/* the kernel adds a CPU's time up at its end of the state, so an interval may get some of the one before */
-	if (c->active < 0)
-		c->active = 0;
+}
+
+/* A CPU that came or went makes the sums another machine's: the windows begin anew. */
+static void take_residency(struct top_cpus *c, uint64_t now_ns)
+{
+	struct top_residency now = { .taken_ns = now_ns, .cpus = c->with_states, .n_states = c->n_states };
+
+	for (unsigned i = 0; i < c->n_states; i++)
+		now.time_us[i] = c->states[i].time_us;
+	if (!same_machine(&c->newer, &now)) {
+		c->older = (struct top_residency){ 0 };
+		c->newer = now;
+		return;
+	}
+	find_parts(c, c->older.taken_ns ? &c->older : &c->newer, &now);
+	if (now_ns - c->newer.taken_ns >= WINDOW_NS) {
+		c->older = c->newer;
+		c->newer = now;
+	}
 }
 
 void top_cpus_take(struct top_cpus *c, const struct fsroot *root, uint64_t now_ns)
 {
-	struct top_cpus before = *c;
-
-	*c = (struct top_cpus){ .taken_ns = now_ns };
+	*c = (struct top_cpus){ .older = c->older, .newer = c->newer };
 	take_cpus(c, root);
 	take_hwmon(c, root);
-	find_parts(c, &before);
+	take_residency(c, now_ns);
 }
 
 void top_cpus_draw(const struct top_cpus *c, struct top_paint *p)
@@ -175,9 +197,10 @@ void top_cpus_draw(const struct top_cpus *c, struct top_paint *p)
 		top_put(p, TOP_DIM, "   C-states not told");
 	else if (!c->has_parts)
 		top_put(p, TOP_DIM, "   C-states at the next interval");
-	for (unsigned i = 0; c->has_parts && i <= c->n_states; i++)
-		top_put(p, TOP_PLAIN, "   %s %.1f %%",
-			i ? text_escape(name, sizeof(name), c->states[i - 1].name) : "C0",
-			100 * (i ? c->states[i - 1].part : c->active));
+	if (c->has_parts)
+		top_put(p, TOP_PLAIN, "   C0 %.1f %%", 100 * c->active);
+	for (unsigned i = c->n_states; c->has_parts && i-- > 0;) /* the deepest first, where the line is cut */
+		top_put(p, TOP_PLAIN, "   %s %.1f %%", text_escape(name, sizeof(name), c->states[i].name),
+			100 * c->states[i].part);
 	top_end(p);
 }

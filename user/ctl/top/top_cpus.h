@@ -11,7 +11,14 @@
 struct top_state {
 	char name[16]; /* of the kernel, to be made safe */
 	uint64_t time_us; /* of all CPUs, so far */
-	double part; /* of their time, between two takings */
+	double part; /* of their time, in the last 5 to 10 s */
+};
+
+/* The time of all CPUs in each state at one moment. */
+struct top_residency {
+	uint64_t taken_ns; /* by the monotonic clock; 0 = never */
+	unsigned cpus, n_states;
+	uint64_t time_us[TOP_STATES_MAX];
 };
 
 struct top_cpus {
@@ -22,12 +29,12 @@ struct top_cpus {
 	unsigned with_states; /* CPUs that tell their C-states; 0 = none */
 	unsigned n_states;
 	struct top_state states[TOP_STATES_MAX];
-	double active; /* part of their time in no C-state */
-	uint64_t taken_ns; /* when, by the monotonic clock; 0 = never */
+	double active; /* what is left of their time */
 	bool has_parts; /* there were two takings */
+	struct top_residency older, newer; /* the parts are since the older one */
 };
 
-/* Reads all anew; parts of time are since the taking before. now_ns: the monotonic clock. */
+/* Reads all anew. now_ns: the monotonic clock. */
 void top_cpus_take(struct top_cpus *c, const struct fsroot *root, uint64_t now_ns);
 void top_cpus_draw(const struct top_cpus *c, struct top_paint *p);
 

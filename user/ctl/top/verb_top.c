@@ -52,7 +52,7 @@ static const struct verb_option options[] = {
 static const char *const about[] = {
 	"Shows what each cgroup uses: watts and joules, CPU time, instructions per cycle (or CPU time so far, where there "
 	"are no counters), network and history, with the machine's domains, their idle and residual energy above. "
-	"Press ? for the keys: t is the tree, / filters as you type, f freezes, q leaves.",
+	"Press ? for the keys: t is the tree, / filters as you type, c shows the CPUs, m gives the mouse to the terminal, f freezes, q leaves.",
 	"Without a terminal it prints a table per interval. Values are a cgroup's own; in the tree they are those of its "
 	"subtree, and the heading says so. A mark behind a number says that it is not simply measured: ~ estimated, "
 	"% multiplexed, ? partial, = stale, ! lost.",

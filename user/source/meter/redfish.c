@@ -28,10 +28,10 @@ struct redfish {
 	struct chassis found[METER_MAX_CHANNELS];
 };
 
-/* A path from an answer becomes part of a URL: no other host, no query, no step upwards. */
+/* A path from an answer becomes part of a URL: no other host, no query, no step upwards, written with % or not. */
 static bool take_path(const json_t *o, char ret[METER_REDFISH_PATH])
 {
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-_.~:%(),='@+$!";
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-_.~:(),='@+$!";
 	const char *path = json_string_value(json_object_get(o, "@odata.id"));
 	size_t n = path ? strlen(path) : 0;
 
@@ -70,30 +70,37 @@ static int ask(struct meter *m, const char *path, json_t **ret, struct err *err)
 	return err_set(err, -EBADMSG, "%s: no JSON object at %s; is it a Redfish service", m->url, path);
 }
 
-/* The power document of a chassis: a link that is there may lead to a document without the value. 0, or 1: none. */
+/* The power document of a chassis: a link that is there may lead to a document without the value; one with a value now
+ * comes first. 0, or 1: none. */
 static int find_power(struct meter *m, const json_t *chassis, struct chassis *c, struct err *err)
 {
 	static const char *const links[] = { "EnvironmentMetrics", "Power" };
+	int found = 1;
 	int64_t uw;
 
 	for (unsigned i = 0; i < 2; i++) {
+		char path[METER_REDFISH_PATH];
 		struct redfish *r = m->state;
 		json_t *doc;
 		int rc;
 
-		if (!take_path(json_object_get(chassis, links[i]), c->power))
+		if (!take_path(json_object_get(chassis, links[i]), path))
 			continue;
-		rc = ask(m, c->power, &doc, err);
+		rc = ask(m, path, &doc, err);
 		if (rc && rc != -EBADMSG)
 			return rc;
 		if (rc)
 			continue;
 		json_decref(doc);
 		rc = meter_redfish_parse((const char *)r->answer.body.data, r->answer.body.len, &uw);
-		if (rc == 0 || rc == -ENODATA)
-			return 0;
+		if (rc == 0 || (rc == -ENODATA && found)) {
+			memcpy(c->power, path, sizeof(path));
+			found = 0;
+		}
+		if (rc == 0)
+			break;
 	}
-	return 1;
+	return found;
 }
 
 static int look_at(struct meter *m, const char *path, struct chassis *ret, struct err *err)
@@ -111,6 +118,27 @@ static int look_at(struct meter *m, const char *path, struct chassis *ret, struc
 	return rc;
 }
 
+/* Paths are the same with and without a slash at the end. */
+static bool same_path(const char *a, const char *b)
+{
+	size_t n = strlen(a), k = strlen(b);
+
+	while (n && a[n - 1] == '/')
+		n--;
+	while (k && b[k - 1] == '/')
+		k--;
+	return n && n == k && memcmp(a, b, n) == 0;
+}
+
+/* A chassis that the collection names twice, or a document that two of them share, counts once. */
+static bool is_new(const struct redfish *r, const struct chassis *c)
+{
+	for (unsigned i = 0; i < r->n; i++)
+		if (same_path(r->found[i].id, c->id) || same_path(r->found[i].power, c->power))
+			return false;
+	return true;
+}
+
 /* A chassis within another that tells its power is part of that one's. Those that stay keep their order. */
 static void drop_contained(struct redfish *r)
 {
@@ -119,7 +147,7 @@ static void drop_contained(struct redfish *r)
 
 	for (unsigned i = 0; i < r->n; i++)
 		for (unsigned k = 0; k < r->n; k++)
-			inner[i] |= k != i && strcmp(r->found[i].within, r->found[k].id) == 0;
+			inner[i] |= k != i && same_path(r->found[i].within, r->found[k].id);
 	for (unsigned i = 0; i < r->n; i++)
 		if (!inner[i])
 			r->found[n++] = r->found[i];
@@ -145,7 +173,7 @@ static int look_at_members(struct meter *m, const json_t *members, struct err *e
 			r->n = 0;
 			return rc;
 		}
-		r->n += rc == 0;
+		r->n += rc == 0 && is_new(r, &r->found[r->n]);
 	}
 	drop_contained(r);
 	return 0;
@@ -240,9 +268,10 @@ static int redfish_open(struct meter *m, struct err *err)
 
 const struct meter_ops meter_redfish = { "redfish", NS_PER_S, false, redfish_open, redfish_look, redfish_close };
 
+/* A controller that runs draws power: 0 is what firmware says that does not measure it. */
 static int watts_of(const json_t *v, int64_t *ret_uw)
 {
-	if (json_is_null(v))
+	if (json_is_null(v) || (json_is_number(v) && json_number_value(v) == 0))
 		return -ENODATA;
 	return json_is_number(v) && json_number_value(v) >= 0 && meter_watts(json_number_value(v), ret_uw) ? 0 :
 													     -EBADMSG;
