@@ -72,9 +72,55 @@ static void test_items(void **state)
 	fixture_free(&f);
 }
 
+/* The name of the cgroup of a series as its sender says it; "" = of the machine. */
+static void cgroup_of(const uint8_t *item, size_t len, char dst[300])
+{
+	char name[300];
+	const char *from, *to;
+
+	push_remote_write.name(item, len, name, sizeof(name));
+	from = strstr(name, "cgroup=\"");
+	to = from ? strchr(from + 8, '"') : NULL;
+	snprintf(dst, 300, "%.*s", to ? (int)(to - from - 8) : 0, to ? from + 8 : "");
+}
+
+/* Series of a row stand behind each other, so that snappy packs the labels that they share. */
+static void test_rows(void **state)
+{
+	char cgroup[300], seen[8][300] = { "" };
+	unsigned n_seen = 0, of_last = 0;
+	struct fixture f;
+	size_t len;
+
+	fixture_init(&f, 1, 1);
+	fixture_domain(&f, DOMAIN_PACKAGE, 0, "package-0");
+	fixture_ready(&f);
+	fixture_row(&f, "/b", 10);
+	fixture_row(&f, "/a", 10);
+	fixture_create(&f, &encode_remote_write, &(struct encode_options){ .sensor = f.schema.sensor });
+	fixture_encode(&f);
+	f.out.len--; /* the NUL behind it */
+	for (size_t at = 0; at < f.out.len; at += len) {
+		len = push_remote_write.item(f.out.data + at, f.out.len - at);
+		assert_true(len);
+		cgroup_of(f.out.data + at, len, cgroup);
+		if (strcmp(cgroup, seen[n_seen]) != 0) {
+			for (unsigned i = 0; i <= n_seen; i++)
+				assert_string_not_equal(cgroup, seen[i]);
+			assert_true(++n_seen < 8);
+			memcpy(seen[n_seen], cgroup, sizeof(cgroup));
+			of_last = 0;
+		}
+		of_last++;
+	}
+	assert_true(n_seen >= 2 && of_last >= 5);
+	fixture_free(&f);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_bytes), cmocka_unit_test(test_items) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_bytes), cmocka_unit_test(test_items),
+					    cmocka_unit_test(test_rows) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
