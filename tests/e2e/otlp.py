@@ -21,6 +21,8 @@ def prometheus_name(metric, monotonic):
 
 def read(messages, body):
     """ExportMetricsServiceRequest: name, labels, value, time and start in ns, as Prometheus would have them."""
+    if not body:
+        return []  # the doctor's
     request, samples, names = messages.ExportMetricsServiceRequest.FromString(body), [], []
     size = request.ByteSize()
     request.DiscardUnknownFields()

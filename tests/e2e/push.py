@@ -57,7 +57,7 @@ def read_influx_line(line):
 
 def read_influx(body):
     text = body.decode()
-    if not text.endswith("\n"):
+    if text and not text.endswith("\n"):
         raise ValueError("the last line is cut")
     return [read_influx_line(line) for line in text.splitlines()]
 
@@ -565,6 +565,57 @@ def test_login(fmt):
         raise ValueError(f"named more than once: {agent.said()}")
 
 
+def test_doctor(_):
+    """The doctor asks each place to take an empty document, stores nothing, and says what is wrong with the others."""
+    make_certificate("tried")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(f"{WORK}/tried.pem", f"{WORK}/tried.key")
+    samples, asked = [], []
+
+    def answer(path, headers, body):
+        asked.append(path)
+        fmt = {f.path: f for f in FORMATS}.get(path)
+        if path == "/denied":
+            return 401, {}, b"who are you"
+        if path == "/troubled":
+            return 503, {}, b"later"
+        if not fmt:
+            return 404, {}, b"nothing here"
+        samples.extend(fmt.read(headers, body))
+        return 204, {}, b""
+
+    receiver, secure, closed = Receiver(answer), Receiver(answer, context=context), free_port()
+    listener = socket.create_server(("127.0.0.1", 0))
+    plain, tls = f"http://127.0.0.1:{receiver.port}", f"https://127.0.0.1:{secure.port}"
+    wanted = [(f"{f.name}={plain}{f.path}", "ok", "takes documents$") for f in FORMATS] + [
+        (f"otlp={tls}?ca-file={WORK}/tried.pem", "ok", "takes documents$"),
+        (f"influx={plain}/denied", "denied", "does not accept who asks; mend token-file"),
+        (f"otlp={plain}/v2", "broken", "404: it takes nothing there; name the path: /v1/metrics"),
+        (f"influx={plain}/troubled", "broken", "answered with 503: later"),
+        (f"otlp={tls}", "denied", "certificate is refused.*name its authority with ca-file"),
+        (f"influx=https://127.0.0.1:{receiver.port}/write", "broken", "write http:// if no TLS is spoken there"),
+        (f"remote-write=http://127.0.0.1:{closed}/api/v1/write", "absent", "start what reads there"),
+        (f"zico=http://127.0.0.1:{closed}", "absent", "start what reads there"),
+        (f"zico={plain}", "ok", "a registration is not tried"),
+        (f"power=tcp://127.0.0.1:{listener.getsockname()[1]}", "ok", "connected to"),
+        (f"power=unix://{WORK}/nobody", "absent", "No such file or directory; start what reads there")]
+    args = [a for w in wanted for a in ("-o", w[0])]
+    said = subprocess.run([JOULED, "doctor", "--state-dir", f"{WORK}/doctor.state", *args], check=True, capture_output=True,
+                          timeout=60 * SLOWER).stdout.decode()
+    lines = [l for l in said.splitlines() if l.startswith("output ")]
+    receiver.close()
+    secure.close()
+    listener.close()
+    if len(lines) != len(wanted):
+        raise ValueError(f"{len(lines)} lines of {len(wanted)}: {lines}")
+    for line, (option, state, pattern) in zip(lines, wanted):
+        name, url = option.split("?ca-file")[0].split("=", 1)
+        if not re.match(rf"output {name} +{state} +{re.escape(url)}", line) or not re.search(pattern, line):
+            raise ValueError(f"{option}: {line}")
+    if samples or len(asked) != 7 or os.path.exists(f"{WORK}/doctor.state"):
+        raise ValueError(f"stored {samples[:2]}, asked {asked}")
+
+
 def package(name, program):
     subprocess.run(["sh", "deploy/deps.sh", name], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return shutil.which(program)
@@ -672,7 +723,8 @@ def main():
 
     # They mostly wait.
     threads = [threading.Thread(target=attempt, args=a) for a in
-               [("same", test_same, None), ("partial", test_partial, None), ("login", test_login, Influx), ("bound", test_bound, Influx), ("influxdb", test_influxdb, None),
+               [("same", test_same, None), ("partial", test_partial, None), ("login", test_login, Influx), ("bound", test_bound, Influx),
+                ("doctor", test_doctor, None), ("influxdb", test_influxdb, None),
                 ("prometheus", test_prometheus, None)]
                + [(f"troubles-{f.name}", test_troubles, f) for f in FORMATS]]
     for t in threads:

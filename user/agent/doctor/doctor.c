@@ -302,8 +302,10 @@ static void tell_all(struct machine *m, const struct config *c)
 	tell_programs(m, &c->machine);
 	tell_energy(m, &c->machine.energy);
 	doctor_tell_devices(m, c);
-	if (live)
+	if (live) {
 		tell_kubelet(m, &c->machine);
+		doctor_tell_outputs(m, c);
+	}
 }
 
 int doctor_run(const struct config *c, struct err *err)

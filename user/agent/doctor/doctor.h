@@ -17,6 +17,8 @@ void doctor_line(const char *what, const char *state, const char *fmt, ...) __at
 void doctor_tell_rights(const struct machine *m, const struct config *c);
 /* Reports GPUs and meters after reading them (doctor_devices.c). */
 void doctor_tell_devices(struct machine *m, const struct config *c);
+/* Tries the connections of outputs (doctor_outputs.c). */
+void doctor_tell_outputs(const struct machine *m, const struct config *c);
 
 /* Reports the share that the host of this virtual machine tells, if `host` is configured. Its domains are in the
  * schema then. */

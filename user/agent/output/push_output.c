@@ -123,6 +123,20 @@ void push_output_begin(struct push_output *p, const struct output_config *oc)
 		log_error("output %s: nothing is sent: %s", p->d.to, err.text);
 }
 
+int push_output_try(const struct output_config *oc, const struct output_context *c, struct err *err)
+{
+	struct output_context here = *c;
+	struct push_output *p = NULL;
+	int rc;
+
+	here.state_dir = NULL; /* no directory is made */
+	rc = push_output_prepare(oc, &here, &p, err);
+	if (!rc)
+		rc = push_sender_try(&p->sender, err);
+	push_output_close(p, NULL);
+	return rc;
+}
+
 void push_output_submit(struct push_output *p, const void *data, size_t len, uint64_t energy_uj)
 {
 	delivery_submit(&p->d, data, len, energy_uj);

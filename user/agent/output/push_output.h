@@ -25,11 +25,13 @@ int push_output_open(const struct output_config *oc, const struct output_context
 int push_output_prepare(const struct output_config *oc, const struct output_context *c, struct push_output **ret,
 			struct err *err);
 void push_output_begin(struct push_output *p, const struct output_config *oc);
+/* Asks the server to take a document without series, and opens nothing else. As push_sender_try. */
+int push_output_try(const struct output_config *oc, const struct output_context *c, struct err *err);
 /* Queues a copy of a document, in whose interval energy_uj was measured; never blocks. What is dropped is counted. */
 void push_output_submit(struct push_output *p, const void *data, size_t len, uint64_t energy_uj);
-/* Documents that would be lost at the end of the program, and those on disk while the server takes them. */
 /* Queues a trace whose cgroup is one of these patterns; none = all. Cgroups that are left out for all outputs have none. */
 void push_output_trace(struct push_output *p, const struct trace *t, const struct str_list *cgroups);
+/* Documents that would be lost at the end of the program, and those on disk while the server takes them. */
 uint32_t push_output_waiting(struct push_output *p);
 /* *ret_spooled: documents that wait on disk. */
 void push_output_stats(struct push_output *p, struct sink_stats *ret, uint64_t *ret_spooled);

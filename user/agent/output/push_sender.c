@@ -139,7 +139,7 @@ static int wrap(struct push_sender *s, const struct buf *record, size_t end, str
 	int rc;
 
 	*part = (struct push_part){ record->data, record->data + s->at, s->head, end - s->at };
-	if (!s->format->wrap)
+	if (!s->format->wrap || !part->n_items)
 		return 0;
 	buf_reset(&s->wrapped);
 	rc = s->format->wrap(part, &s->wrapped);
@@ -326,6 +326,18 @@ bool push_deliver(void *arg, const struct buf *record, const struct spool_mark *
 	}
 	delivered(s, record, cpu_ns);
 	return true;
+}
+
+int push_sender_try(struct push_sender *s, struct err *err)
+{
+	const struct buf nothing = { .data = (uint8_t *)"" };
+
+	err->code = 0;
+	if (send_part(s, &nothing, 0, err) == TAKEN)
+		return 0;
+	if (s->answer.status == 404 || s->answer.status == 405)
+		return -ENOTSUP; /* nobody is refused there, the place is wrong */
+	return err->code ? err->code : -EAGAIN;
 }
 
 void push_sender_free(struct push_sender *s)

@@ -30,6 +30,9 @@ struct push_sender {
 
 /* As deliver of struct delivery; arg is a struct push_sender. */
 bool push_deliver(void *arg, const struct buf *record, const struct spool_mark *mark);
+/* Sends a document without items, which servers take and store nothing of. 0; -EBADMSG: the server takes no such document,
+ * -ENOTSUP: nothing takes any at the path; -EACCES: it does not accept who asks; -ECONNREFUSED and the like. err: why, with the server's own words. */
+int push_sender_try(struct push_sender *s, struct err *err);
 void push_sender_free(struct push_sender *s); /* its members */
 
 #endif
