@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import ssl
@@ -16,8 +15,6 @@ import threading
 import time
 import traceback
 import urllib.parse
-import urllib.request
-from decimal import Decimal
 
 from pushed import (FORMATS, JOULED, OTLP, SLOWER, UJ, WORK, Agent, Influx, Otlp, Receiver, RemoteWrite, free_port, key,
                     open_books, read_influx, read_page, records, wait_until)
@@ -338,99 +335,6 @@ def test_doctor(_):
         raise ValueError(f"stored {samples[:2]}, asked {asked}")
 
 
-def package(name, program):
-    subprocess.run(["sh", "deploy/deps.sh", name], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return shutil.which(program)
-
-
-def test_influxdb(_):
-    """InfluxDB of the distribution: what it was sent is closed there, at every time."""
-    if not package("influxdb", "influxd"):
-        print("SKIP push-influxdb: influxdb cannot be installed here")
-        return
-    port, rpc = free_port(), free_port()
-    base = f"{WORK}/influxdb"
-    with open(f"{WORK}/influxdb.conf", "w") as f:
-        f.write(f'bind-address = "127.0.0.1:{rpc}"\nreporting-disabled = true\n[meta]\ndir = "{base}/meta"\n'
-                f'[data]\ndir = "{base}/data"\nwal-dir = "{base}/wal"\n[monitor]\nstore-enabled = false\n'
-                f'[http]\nbind-address = "127.0.0.1:{port}"\n')
-    server = subprocess.Popen(["influxd", "-config", f"{WORK}/influxdb.conf"], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL)
-    try:
-        def ask(q):
-            data = urllib.parse.urlencode({"q": q, "db": "jouled", "epoch": "ns"}).encode()
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/query", data, timeout=60) as r:
-                return json.load(r)
-
-        def up():
-            try:
-                return ask("CREATE DATABASE jouled")
-            except OSError:
-                return False
-
-        wait_until("influxd", 20, up)
-        subprocess.run([JOULED, "--socket", "none", "--state-dir", f"{WORK}/influx.state", "-i", "200ms", "-n", "6", "-o",
-                        f"influx=http://127.0.0.1:{port}/write?db=jouled&{FEW}"], check=True, stderr=subprocess.DEVNULL,
-                       timeout=60 * SLOWER)
-        times = {}
-        answer = ask('SELECT /energy_joules_total/ FROM jouled GROUP BY *')
-        for series in answer["results"][0]["series"]:
-            for row in series["values"]:
-                for column, value in zip(series["columns"][1:], row[1:]):
-                    if value is not None:
-                        labels = {k: v for k, v in series["tags"].items() if v}
-                        times.setdefault(row[0], []).append((f"jouled_{column}", labels, Decimal(repr(value))))
-        if len(times) != 6:
-            raise ValueError(f"{len(times)} times of 6")
-        for samples in times.values():
-            if open_books(samples):
-                raise ValueError(f"books: {open_books(samples)}")
-    finally:
-        server.kill()
-        server.wait()
-
-
-def test_prometheus(_):
-    """Prometheus of the distribution: what it was sent is closed there, at every time."""
-    if not package("prometheus", "prometheus"):
-        print("SKIP push-prometheus: prometheus cannot be installed here")
-        return
-    port = free_port()
-    open(f"{WORK}/prometheus.yml", "w").close()
-    server = subprocess.Popen(["prometheus", "--config.file", f"{WORK}/prometheus.yml", "--storage.tsdb.path",
-                               f"{WORK}/tsdb", "--web.enable-remote-write-receiver", "--web.listen-address",
-                               f"127.0.0.1:{port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        def ask(path):
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as r:
-                return r.read()
-
-        def up():
-            try:
-                return ask("/-/ready")
-            except OSError:
-                return False
-
-        wait_until("prometheus", 20, up)
-        subprocess.run([JOULED, "--socket", "none", "--state-dir", f"{WORK}/prometheus.state", "-i", "200ms", "-n", "6", "-o",
-                        f"remote-write=http://127.0.0.1:{port}/api/v1/write?{FEW}"], check=True, stderr=subprocess.DEVNULL,
-                       timeout=60 * SLOWER)
-        query = urllib.parse.urlencode({"query": '{__name__=~"jouled_.*energy_joules_total",job="jouled"}[10m]'})
-        times = {}
-        for series in json.loads(ask(f"/api/v1/query?{query}"))["data"]["result"]:
-            labels = series["metric"]
-            for when, value in series["values"]:
-                times.setdefault(when, []).append((labels["__name__"], labels, Decimal(value)))
-        if len(times) != 6:
-            raise ValueError(f"{len(times)} times of 6")
-        for samples in times.values():
-            if open_books(samples):
-                raise ValueError(f"books: {open_books(samples)}")
-    finally:
-        server.kill()
-        server.wait()
-
-
 def main():
     failed = []
 
@@ -446,8 +350,7 @@ def main():
     # They mostly wait.
     threads = [threading.Thread(target=attempt, args=a) for a in
                [("same", test_same, None), ("partial", test_partial, None), ("login", test_login, Influx), ("bound", test_bound, Influx),
-                ("doctor", test_doctor, None), ("influxdb", test_influxdb, None),
-                ("prometheus", test_prometheus, None)]
+                ("doctor", test_doctor, None)]
                + [(f"troubles-{f.name}", test_troubles, f) for f in FORMATS]]
     for t in threads:
         t.start()

@@ -195,9 +195,10 @@ class Agent:
 
 
 class Receiver:
-    """An HTTP server. answer(path, headers, body): status, headers and body of the answer; None = closes the connection."""
+    """An HTTP server. answer(path, headers, body): status, headers and body of the answer; None = closes the connection.
+    read(file, n): reads a body in a way of its own."""
 
-    def __init__(self, answer, port=0, context=None):
+    def __init__(self, answer, port=0, context=None, read=None):
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -210,7 +211,8 @@ class Receiver:
                     outer.connections += 1
 
             def do_POST(self):
-                body = self.rfile.read(int(self.headers["Content-Length"]))
+                n = int(self.headers["Content-Length"])
+                body = read(self.rfile, n) if read else self.rfile.read(n)
                 with outer.lock:
                     said = answer(self.path, self.headers, body)
                 if said is None:

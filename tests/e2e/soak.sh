@@ -15,6 +15,7 @@ SCRAPE_SECONDS=120 sh tests/e2e/test_metrics.sh || failures=1
 DEADLINES=check VJOULE_SECONDS=60 sh tests/e2e/test_vjoule_load.sh || failures=1
 SPANS_STORM=20000 sh tests/guard.sh tests/kernel/test_spans_storm.c "$B/kernel/test_spans_storm" || failures=1
 python3 tests/mutants/mutants.py || failures=1
+FLEET_AWAY_S=600 sh tests/e2e/test_fleet.sh || failures=1
 AWAY=600 KILL_SECONDS=600 sh tests/e2e/test_zico.sh || failures=1
 
 start soak -i 1s -o "hwpc=file://$work/soak.json" -o "power=file:///dev/null" -o null:

@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Formats that are pushed to a server: their options, and with push.py the series against those of the metrics page, a
-# server that is away, troubled, refusing or strange, certificates and secrets, and stores out of Debian's packages. The
-# books are closed where the documents arrive.
+# server that is away, troubled, refusing or strange, certificates and secrets. test_fleet.sh has real stores.
 . tests/e2e/lib.sh
 need_root
 bad=

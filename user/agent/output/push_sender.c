@@ -244,10 +244,11 @@ static bool back_off(struct push_sender *s, enum verdict v, const struct err *er
 	if (v == ENDS)
 		return false;
 	delivery_set_state(s->d, true, err->text);
+	if (s->answer.retry_after_ns)
+		s->d->pause_ns = 0; /* the server is there, and says itself when it wants to be asked */
 	pause_ns = delivery_next_pause(s->d, v == DENIED ? DENIED_PAUSE_NS : 0, LAST_PAUSE_NS);
 	/* agents that were told the same time still return at different ones */
-	if (pause_ns < s->answer.retry_after_ns)
-		pause_ns += s->answer.retry_after_ns;
+	pause_ns += s->answer.retry_after_ns;
 	until_ns = clock_mono_ns() + pause_ns;
 	while ((now_ns = clock_mono_ns()) < until_ns && !atomic_load(&s->d->stop)) {
 		bool looks = v == DENIED && until_ns - now_ns > LOOK_NS;

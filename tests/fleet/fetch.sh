@@ -1,0 +1,40 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# fetch.sh STORE: a store of another release of the distribution, its package unpacked and not installed, in $B/fleet/STORE.
+# Prints the path of its program; the last line printed is the reason when it fails.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+B=${B:-build}
+. tests/apt.sh
+case $1 in
+prometheus-sid) suite=sid package=prometheus program=usr/bin/prometheus ;;
+victoria-metrics-trixie) suite=trixie package=victoria-metrics program=usr/bin/victoria-metrics ;;
+*)
+	echo "no such store: $1"
+	exit 2
+	;;
+esac
+mkdir -p "$B/fleet" || exit 1
+cache=$(cd "$B/fleet" && pwd)
+dir=$cache/.$1.$$
+exec 8>"$cache/.$1.lock"
+flock 8
+if [ ! -x "$cache/$1/$program" ]; then
+	trap 'rm -rf "$dir"' EXIT
+	trap 'exit 1' INT TERM
+	apt_suite_sources "$(dpkg --print-architecture)" $suite | apt_begin "$dir" "$(dpkg --print-architecture)" || {
+		echo "no archive of $suite"
+		exit 1
+	}
+	export APT_CONFIG="$dir/apt.conf"
+	mkdir "$dir/debs"
+	{ apt-get update && (cd "$dir/debs" && apt-get download "$package"); } >"$dir/log" 2>&1 || {
+		tail -n 3 "$dir/log"
+		echo "$package of $suite cannot be downloaded"
+		exit 1
+	}
+	dpkg -x "$dir"/debs/*.deb "$dir/root" || exit 1
+	rm -rf "${cache:?}/$1"
+	mv "$dir/root" "$cache/$1"
+fi
+echo "$cache/$1/$program"

@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""fleet.py DIRECTORY CGROUP AWAY-S [STORE...]: the books at the centre. Real stores get documents through a gate that is away
+for AWAY-S seconds, in which the agent is killed five times and its disk is full once, and which then answers as servers in
+trouble do. Afterwards, at every time that a store holds, the books close to the microjoule, and are those that the agent
+wrote for itself at that time. Prints "ok NAME", "FAIL NAME: REASON" or "SKIP NAME: REASON" as lib.sh does."""
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+import traceback
+import urllib.error
+import urllib.parse
+import urllib.request
+
+sys.path.insert(1, "tests/e2e")
+from pushed import SLOWER, UJ, WORK, Agent, Receiver, free_port, open_books, read_page, records, wait_until  # noqa: E402
+from stores import STORES  # noqa: E402
+
+CGROUP, AWAY_S = sys.argv[2], float(sys.argv[3])
+KILLS = 5
+INTERVAL_S = 0.2 if AWAY_S < 60 else 1
+FEW = f"interval={int(INTERVAL_S * 1000)}ms&cgroups=" + urllib.parse.quote(CGROUP)
+DISK_BYTES = 4 << 20
+
+
+class Gate:
+    """Stands before a store. troubles: what it does with the next requests in place of passing them on."""
+
+    def __init__(self, store, port):
+        self.store, self.troubles = store, []
+        self.passed, self.refused = 0, 0
+        self.receiver = Receiver(self.answer, port, read=self.read)
+
+    def read(self, rfile, n):
+        if self.troubles[:1] != ["slow"]:
+            return rfile.read(n)
+        self.troubles.pop(0)
+        body = b""
+        while len(body) < n:
+            body += rfile.read(max(1, min(n // 5, n - len(body))))
+            time.sleep(0.3)
+        return body
+
+    def answer(self, path, headers, body):
+        self.store.fmt.read(headers, body)
+        trouble = self.troubles.pop(0) if self.troubles and self.troubles[0] != "slow" else None
+        if trouble == "half-closed":
+            return None
+        if trouble == 429:
+            return 429, {"Retry-After": "1"}, b"too many"
+        if trouble == 400:
+            self.refused += 1
+            return 400, {}, b"not this one"
+        kept = {k: headers[k] for k in ("Content-Type", "Content-Encoding", "X-Prometheus-Remote-Write-Version") if headers[k]}
+        request = urllib.request.Request(f"http://127.0.0.1:{self.store.port}{path}", body, kept)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as r:
+                self.passed += 1
+                return r.status, {}, r.read()
+        except urllib.error.HTTPError as e:
+            return e.code, {}, e.read()
+
+
+class Node:
+    """An agent that is started again and again; each run writes a page of its own beside what it pushes."""
+
+    def __init__(self, name, url):
+        self.name, self.url, self.runs = name, url, 0
+        self.state, self.socket, self.agent = f"{WORK}/{name}.state", f"{WORK}/{name}.sock", None
+
+    def start(self):
+        self.runs += 1
+        self.agent = Agent(self.name, "--socket", self.socket, "-i", f"{int(INTERVAL_S * 1000)}ms", "-o", f"{self.url}&{FEW}",
+                           "-o", f"openmetrics=file://{WORK}/{self.name}.page.{self.runs}?{FEW}")
+
+    def status(self):
+        said = subprocess.run(["curl", "-s", "--unix-socket", self.socket, "http://x/v1/status"], capture_output=True,
+                              check=False).stdout
+        outputs = json.loads(said)["outputs"] if said else []
+        return outputs[0] if outputs else {"dropped_documents": 0}
+
+    def pages(self):
+        """[{series: value in uJ}] of each run. A page that the kill cut off is left out."""
+        runs = []
+        for run in range(1, self.runs + 1):
+            with open(f"{WORK}/{self.name}.page.{run}", encoding="utf-8") as f:
+                runs.append([books_of(read_page(p)) for p in f.read().split("# EOF\n")[:-1]])
+        return runs
+
+
+# What stores add to the labels of a series: whose it is.
+WHOSE = {"job", "instance", "db", "host_name", "service_instance_id", "service_name", "service_version"}
+
+
+def books_of(samples):
+    """The figures of a time as a value that can be compared: energy in uJ, numbers as they are."""
+    books = set()
+    for name, labels, value in samples:
+        if re.fullmatch(r"jouled_(.*energy_joules|intervals)_total", name):
+            value = int((value * UJ).to_integral_value()) if "joules" in name else int(value)
+            books.add((name, tuple(sorted((k, v) for k, v in labels.items() if k not in WHOSE)), value))
+    return frozenset(books)
+
+
+def number(books):
+    return next(v for name, _, v in books if name == "jouled_intervals_total")
+
+
+def fill_disk(node):
+    """No room for documents, until one was dropped and the agent has said why. How many were dropped."""
+    with open(f"{node.state}/filler", "wb", buffering=0) as f:
+        try:
+            while True:
+                f.write(b"x" * 4096)
+        except OSError:
+            pass
+    wait_until("a document that is dropped", 30, lambda: node.status()["dropped_documents"] >= 2)
+    wait_until("the reason", 30, lambda: "No space left on device" in node.agent.said())
+    os.unlink(f"{node.state}/filler")
+    before = records(node.state)
+    wait_until("documents on disk again", 30, lambda: records(node.state) >= before + 3)
+
+
+def outage(node):
+    """The store is away: the agent is killed and started again, and its disk is full."""
+    began = time.monotonic()
+    for _ in range(KILLS):
+        before = records(node.state)
+        wait_until("documents on disk", 30, lambda before=before: records(node.state) >= before + 3)
+        time.sleep(max(0, AWAY_S / (KILLS + 1) - 1))
+        node.agent.kill()
+        node.start()
+    fill_disk(node)
+    wait_until("the end of the outage", AWAY_S + 1, lambda: time.monotonic() - began >= AWAY_S)
+
+
+def check(node, store, n_dropped):
+    """Every time that the store holds: its books close, and they are those of the agent's own page of that time."""
+    runs, times = node.pages(), store.samples()
+    own = {page: (run, n) for run, pages in enumerate(runs) for n, page in enumerate(pages)}
+    found = [[] for _ in runs]
+    run = 0
+    for when in sorted(times):
+        if open_books(times[when]):
+            raise ValueError(f"books at {when}: {open_books(times[when])}")
+        books = books_of(times[when])
+        if books in own:
+            run = own[books][0]
+        elif run + 1 == len(runs) or number(books) <= len(runs[run]):
+            # only the last document of a killed agent may be without a page
+            raise ValueError(f"at {when} the store has what the agent does not: {sorted(books)[:3]}")
+        found[run].append(number(books))
+    missing = 0
+    for run, numbers in enumerate(found):
+        if numbers != list(dict.fromkeys(sorted(numbers))):
+            raise ValueError(f"run {run}: not in order, or twice: {numbers}")
+        missing += len(set(range(1, len(runs[run]) + 1)) - set(numbers))
+    # a killed agent may have written a page and not yet the document
+    if not n_dropped <= missing <= n_dropped + KILLS or len(found[-1]) < 3:
+        raise ValueError(f"{missing} of {sum(map(len, runs))} are missing, {n_dropped} were dropped: {found}")
+    if own.get(books_of(times[max(times)]), (0, 0))[0] + 1 != len(runs):
+        raise ValueError("the last totals are not those of the agent that ran last")
+    return len(times), len(books_of(times[max(times)]))
+
+
+def one(name, program):
+    store = STORES[name](name)
+    port = free_port()
+    gate = None
+    node = Node(name, f"{store.fmt.name}=http://127.0.0.1:{port}{store.path}{'&' if '?' in store.path else '?'}keep=2m")
+    os.mkdir(node.state)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", node.state], check=True)
+    began = time.monotonic()
+
+    def phase(what):
+        print(f"# {name}: {what} after {time.monotonic() - began:.1f} s", flush=True)
+    try:
+        store.start(program)
+        phase("up")
+        gate = Gate(store, port)
+        node.start()
+        wait_until("documents in the store", 30, lambda: gate.passed >= 3)
+        gate.receiver.close()
+        gate.troubles = ["half-closed"] * 9  # what is connected still
+        phase("delivered")
+        outage(node)
+        phase("outage over")
+        gate.troubles = []
+        passed, gate = gate.passed, Gate(store, port)
+        gate.troubles = [429, 400, "half-closed", "slow"]
+        gate.passed = passed
+        wait_until("all that waited", AWAY_S + 60, lambda: not gate.troubles and node.status()["spooled_documents"] <= 1)
+        phase("drained")
+        more = gate.passed + 3
+        wait_until("new documents", 30, lambda: gate.passed >= more)
+        n_dropped = node.status()["dropped_documents"]
+        node.agent.end(3)
+        if gate.refused != 1:
+            raise ValueError(f"refused {gate.refused} times")
+        n, series = check(node, store, n_dropped)
+        print(f"# {name}: {n} times of {node.runs} runs, {series} series of energy, {n_dropped} documents dropped and counted")
+    finally:
+        if node.agent and node.agent.process.poll() is None:
+            node.agent.kill()
+        if gate:
+            gate.receiver.close()
+        store.end()
+        subprocess.run(["umount", "-l", node.state], check=False)
+
+
+def attempt(name, failed):
+    program, why = STORES[name].program()
+    if not program:
+        print(f"SKIP fleet-{name}: {why}", flush=True)
+        return
+    try:
+        one(name, program)
+        print(f"ok fleet-{name}", flush=True)
+    except Exception as e:  # any reason is the test's answer
+        failed.append(name)
+        traceback.print_exc()
+        print(f"FAIL fleet-{name}: {str(e)[:600]}", flush=True)
+
+
+def main():
+    failed = []
+    threads = [threading.Thread(target=attempt, args=(name, failed)) for name in sys.argv[4:] or STORES]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
