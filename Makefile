@@ -28,11 +28,11 @@ VMLINUX_aarch64 := arm64
 # Debian packages: what building needs, and what only the tests need.
 BUILD_DEPS := gcc libc6-dev make clang llvm bpftool pkg-config libbpf-dev libelf-dev libdw-dev zlib1g-dev \
 	libpfm4-dev libevent-dev libcbor-dev libyaml-dev libcap-ng-dev libjansson-dev libmicrohttpd-dev libsqlite3-dev \
-	libcurl4-openssl-dev libncurses-dev liblz4-dev libseccomp-dev libsnappy-dev
+	libcurl4-openssl-dev libncurses-dev liblz4-dev libseccomp-dev libsnappy-dev librdkafka-dev
 TEST_DEPS := libcmocka-dev libclang-rt-dev python3 python3-jsonschema python3-pyte python3-pandas universal-ctags clang-format cppcheck shellcheck strace curl openssl man-db chromium-headless-shell fonts-dejavu-core zsh fish protobuf-compiler python3-protobuf slurmctld slurmd slurm-client munge lxc systemd-container busybox-static
 
 LIBS := libbpf libelf libdw zlib libevent_core libevent_pthreads libcbor yaml-0.1 libcap-ng jansson libmicrohttpd sqlite3 libcurl ncursesw liblz4 libseccomp snappy
-CPPFLAGS += -D_GNU_SOURCE -DJOULED_VERSION='"$(VERSION)"' -Iinclude -Iuser -I$(B)/skel
+CPPFLAGS += -D_GNU_SOURCE -DJOULED_VERSION='"$(VERSION)"' -DJOULED_LIBDIR='"$(PREFIX)/lib/jouled"' -Iinclude -Iuser -I$(B)/skel
 CFLAGS ?= -O2 -g
 # Empty where somebody else's compiler has warnings of its own.
 WERROR ?= -Werror
@@ -49,15 +49,19 @@ SAN := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-f
 # Threads: no other sanitizer can be in the same program.
 TSAN := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 
+# Outputs to Kafka, where librdkafka is: a library that the agent loads when it has one.
+KAFKA_SRC := user/sink/kafka/kafka_plugin.c
+KAFKA_SO := $(if $(shell $(PKG_CONFIG) --exists rdkafka && echo yes),$(B)/kafka.so)
+
 BPF_SRC := $(wildcard bpf/*.bpf.c)
 SKEL := $(BPF_SRC:bpf/%.bpf.c=$(B)/skel/%.skel.h)
 # Everything but the two main files is in the library, for the tests; a program takes from it only what it calls.
-LIB_SRC := $(filter-out user/agent/jouled.c user/ctl/joulectl.c,$(sort $(shell find user -name '*.c')))
+LIB_SRC := $(filter-out user/agent/jouled.c user/ctl/joulectl.c $(KAFKA_SRC),$(sort $(shell find user -name '*.c')))
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/obj/%.o)
 SAN_LIB_OBJ := $(LIB_SRC:%.c=$(B)/san/%.o)
 TSAN_LIB_OBJ := $(LIB_SRC:%.c=$(B)/tsan/%.o)
 
-PROGRAMS := $(B)/jouled $(B)/joulectl
+PROGRAMS := $(B)/jouled $(B)/joulectl $(KAFKA_SO)
 MAN := $(B)/man/jouled.8 $(B)/man/jouled.yaml.5 $(B)/man/joulectl.1
 
 .PHONY: all deps test-deps run test unit-test bench soak fuzz lint install clean vmlinux man pictures
@@ -115,6 +119,10 @@ $(B)/joulectl: $(B)/obj/user/ctl/joulectl.o $(B)/libjouled.a
 $(B)/joulectl-san: $(B)/san/user/ctl/joulectl.o $(B)/libjouled-san.a
 	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
+$(B)/kafka.so: $(KAFKA_SRC) user/sink/kafka/kafka_plugin.h
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -shared $(LDFLAGS) -o $@ $< $(shell $(PKG_CONFIG) --cflags --libs rdkafka)
+
 # The tables that parse configuration and command lines also write their manual.
 $(B)/mankeys: docs/man/keys.c $(B)/libjouled.a
 	$(call say,LD,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
@@ -131,6 +139,7 @@ install: all
 	$(Q)install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man8
 	$(Q)install -m 755 $(B)/jouled $(DESTDIR)$(PREFIX)/sbin/
 	$(Q)install -m 755 $(B)/joulectl $(DESTDIR)$(PREFIX)/bin/
+	$(Q)$(if $(KAFKA_SO),install -D -m 644 $(KAFKA_SO) $(DESTDIR)$(PREFIX)/lib/jouled/kafka.so)
 	$(Q)install -m 644 $(filter %.1,$(MAN)) $(DESTDIR)$(PREFIX)/share/man/man1/
 	$(Q)install -m 644 $(filter %.5,$(MAN)) $(DESTDIR)$(PREFIX)/share/man/man5/
 	$(Q)install -m 644 $(filter %.8,$(MAN)) $(DESTDIR)$(PREFIX)/share/man/man8/

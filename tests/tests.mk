@@ -68,6 +68,12 @@ $(FAKE_NVML): $(wildcard tests/gpu/fake_*.c) $(wildcard tests/gpu/*.h) user/mode
 	@mkdir -p $(@D)
 	$(call say,TEST,$@)$(TEST_CC) -fPIC -shared -o $@ $(filter %.c,$^) -lm
 
+# Brokers of Kafka and who reads of them, for tests/fleet.
+KAFKA_MOCK := $(if $(KAFKA_SO),$(B)/fleet/kafka_mock)
+$(B)/fleet/kafka_mock: tests/fleet/kafka_mock.c
+	@mkdir -p $(@D)
+	$(call say,TEST,$@)$(TEST_CC) -o $@ $< $(shell $(PKG_CONFIG) --cflags --libs rdkafka)
+
 # A machine without a PMU, for NO_PMU=1 (tests/pmu/none.c).
 NO_PMU_LIB := $(B)/pmu/none.so
 $(NO_PMU_LIB): tests/pmu/none.c
@@ -75,7 +81,7 @@ $(NO_PMU_LIB): tests/pmu/none.c
 	$(call say,TEST,$@)$(TEST_CC) -fPIC -shared -o $@ $<
 
 TEST_BIN := $(UNIT_BIN) $(TSAN_UNIT_BIN) $(KERNEL_BIN) $(FUZZ_BIN)
-TEST_PROGRAMS := $(TEST_BIN) $(FAKE_NVML) $(NO_PMU_LIB) $(ZICO_FEED) $(B)/jouled-san $(B)/jouled-tsan $(B)/joulectl-san
+TEST_PROGRAMS := $(TEST_BIN) $(FAKE_NVML) $(NO_PMU_LIB) $(ZICO_FEED) $(KAFKA_MOCK) $(B)/jouled-san $(B)/jouled-tsan $(B)/joulectl-san
 JOBS = -j$(shell nproc)
 RUN_TESTS = B=$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) STRICT_SKIPS=$(STRICT_SKIPS) SUM=$(SUM) sh tests/run.sh
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# collect.sh DESTINATION BUILD-FOLDER [SYSROOT]: the image's whole file system: both programs stripped, the libraries
+# collect.sh DESTINATION BUILD-FOLDER [SYSROOT]: the image's whole file system: both programs and the library for Kafka stripped, the libraries
 # that they load, and the few files that those read. With SYSROOT, that of another architecture (tests/cross/arm64.sh).
 set -eu
 cd "$(dirname "$0")/../.."
@@ -39,7 +39,13 @@ mkdir -p "$root/usr/bin" "$root/usr/sbin" "$root/etc/ssl/certs" "$root/etc/joule
 mkdir -m 1777 "$root/tmp"
 $strip -o "$root/usr/sbin/jouled" "$b/jouled"
 $strip -o "$root/usr/bin/joulectl" "$b/joulectl"
-list=$(libraries "$b/jouled" "$b/joulectl")
+kafka=
+if [ -e "$b/kafka.so" ]; then
+	kafka=$b/kafka.so
+	mkdir -p "$root/usr/local/lib/jouled"
+	$strip -o "$root/usr/local/lib/jouled/kafka.so" "$kafka"
+fi
+list=$(libraries "$b/jouled" "$b/joulectl" ${kafka:+"$kafka"})
 for lib in $list; do
 	mkdir -p "$root${lib%/*}"
 	cp -L "$sysroot$lib" "$root$lib"

@@ -12,6 +12,7 @@ if ! make -s B="$B" deb >"$work/deb.log" 2>&1; then
 	finish
 fi
 deb=$(ls "$B"/deb/jouled_[0-9]*.deb)
+kafka=$(ls "$B"/deb/jouled-kafka_[0-9]*.deb)
 ok deb-build
 # what a build host without this tree's Makefile would install
 wanted=$(sed -n '/^BUILD_DEPS/,/[^\\]$/p' Makefile | grep -oE '[a-z0-9.+-]+-dev\b' | grep -vx libc6-dev)
@@ -42,6 +43,10 @@ for unit in jouled.service jouled.socket; do
 	grep -q "/lib/systemd/system/$unit\$" "$work/files" || missing="$missing $unit"
 	grep -q "$unit" "$work/control/postinst" || missing="$missing $unit-in-postinst"
 done
+dpkg-deb -c "$kafka" | grep -q ' \./usr/lib/jouled/kafka.so$' || missing="$missing kafka.so"
+grep -q kafka.so "$work/files" && missing="$missing jouled-without-kafka.so"
+dpkg-deb -f "$kafka" Depends | grep -q librdkafka1 && dpkg-deb -f "$deb" Recommends | grep -q jouled-kafka &&
+	! dpkg-deb -f "$deb" Depends | grep -q rdkafka || missing="$missing depends"
 grep -qx /etc/jouled/jouled.yaml "$work/control/conffiles" || missing="$missing conffile"
 [ -z "$missing" ] && ok deb-files || fail deb-files "missing:$missing"
 

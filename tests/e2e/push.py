@@ -335,6 +335,55 @@ def test_doctor(_):
         raise ValueError(f"stored {samples[:2]}, asked {asked}")
 
 
+def kafka_messages(path):
+    with open(path, "rb") as f:
+        data, found = f.read(), []
+    while data:
+        head, data = data.split(b"\n", 1)
+        n = int(head.rsplit(b" ", 1)[1])
+        found.append(data[:n])
+        data = data[n:]
+    return found
+
+
+def test_kafka(_):
+    """Messages of Kafka are the documents of a file of the same run: a line each, or a report each behind the header. One that
+    brokers do not take is named."""
+    mock = f"{os.path.dirname(JOULED)}/fleet/kafka_mock"
+    peers, brokers = [], {}
+    try:
+        for topic in ("power", "hwpc", "vjoule", "large"):
+            peers.append(subprocess.Popen([mock, topic, f"{WORK}/kafka.{topic}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                          stderr=subprocess.DEVNULL, text=True))
+            brokers[topic] = peers[-1].stdout.readline().strip()
+        args = []
+        for topic in ("power", "hwpc", "vjoule"):
+            args += ["-o", f"{topic}=file://{WORK}/kafka.{topic}.file?{FEW}", "-o", f"{topic}=kafka://{brokers[topic]}/{topic}?{FEW}"]
+        agent = Agent("kafka", "--socket", f"{WORK}/kafka.sock", "-i", "200ms", *args, "-o",
+                      f"otlp=kafka://{brokers['large']}/large?config.message.max.bytes=1000&{FEW}")
+        wait_until("messages", 30, lambda: all(len(kafka_messages(f"{WORK}/kafka.{t}")) >= 9 for t in ("power", "hwpc", "vjoule")))
+        wait_until("what it says of large ones", 30, lambda: "refused by the brokers" in agent.said())
+        agent.end()
+        for topic in ("power", "hwpc", "vjoule"):
+            with open(f"{WORK}/kafka.{topic}.file", "rb") as f:
+                own = f.read()
+            came = kafka_messages(f"{WORK}/kafka.{topic}")
+            if topic == "vjoule":
+                head = came[0][:4 + int.from_bytes(came[0][:4], "little")]
+                same_bytes = own.startswith(head + b"".join(m[len(head):] for m in came))
+            else:
+                same_bytes = own.startswith(b"".join(m + b"\n" for m in came))
+            if not same_bytes:
+                raise ValueError(f"{topic}: {came[:2]} of {own[:300]}")
+        if kafka_messages(f"{WORK}/kafka.large") or not re.search(
+                r"messages refused by the brokers.*one of \d{4,} bytes: .*too large", agent.said()):
+            raise ValueError(f"large ones: {agent.said()[-500:]}")
+    finally:
+        for p in peers:
+            p.kill()
+            p.wait()
+
+
 def main():
     failed = []
 
@@ -350,7 +399,7 @@ def main():
     # They mostly wait.
     threads = [threading.Thread(target=attempt, args=a) for a in
                [("same", test_same, None), ("partial", test_partial, None), ("login", test_login, Influx), ("bound", test_bound, Influx),
-                ("doctor", test_doctor, None)]
+                ("doctor", test_doctor, None), ("kafka", test_kafka, None)]
                + [(f"troubles-{f.name}", test_troubles, f) for f in FORMATS]]
     for t in threads:
         t.start()

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The books at the centre, in short: stores out of Debian's packages that are away, while agents are killed and a disk is full.
-# FLEET_AWAY_S=600 is the long form (make soak).
+# Kafka is the mock cluster of librdkafka. FLEET_AWAY_S=600 is the long form (make soak).
 . tests/e2e/lib.sh
 need_root
 make_cgroup fleet

@@ -12,6 +12,15 @@ for wrong in "http://h:8086" "http://h:8086/" "http://h:8086?db=x" "http://u:hid
 	run bad --check -o "influx=$wrong"
 	{ [ $status -eq 2 ] && [ "$(wc -l <"$work/bad.err")" -eq 1 ] && ! grep -q hidden "$work/bad.err"; } || bad="$bad $wrong:$status"
 done
+for wrong in "hwpc=kafka://h" "hwpc=kafka://h/" "hwpc=kafka:///t" "hwpc=kafka://h/a b" "table=kafka://h/t" "zico=kafka://h/t" \
+	"hwpc=kafka://h/t?config.sasl.password=hidden" "hwpc=kafka://h/t?config.ssl.key.pem=hidden" "hwpc=kafka://h/t?config.bootstrap.servers=x" \
+	"hwpc=kafka://h/t?config.nonsense=1" "hwpc=kafka://h/t?config.acks=nonsense" "hwpc=kafka://h/t?config.acks" "hwpc=kafka://h/t?config.=1" \
+	"hwpc=kafka://h/t?file-format=csv" "hwpc=kafka://h/t?token-file=/x" "hwpc=tcp://h:1?config.acks=1" "power=tcp://h:1?spool-size=1MiB"; do
+	run bad --check -o "$wrong"
+	{ [ $status -eq 2 ] && [ "$(wc -l <"$work/bad.err")" -eq 1 ] && ! grep -q hidden "$work/bad.err"; } || bad="$bad $wrong:$status"
+done
+run bad --check -o "hwpc=kafka://h,[::1]:9,i:10/t?config.security.protocol=SASL_SSL&config.sasl.password=file:/run/x&spool-age=1d"
+[ $status -eq 0 ] || bad="$bad kafka: $(said bad)"
 run bad --check -o "influx=https://[::1]:8086/write?db=x&keep=1m&rp=a%20b&top=5&precision=ns&interval=10s&consistency=all"
 grep -q 'the server gets https://\[::1\]:8086/write?db=x&rp=a%20b&precision=ns&consistency=all; jouled takes of its URL: interval keep top$' \
 	"$work/bad.out" || bad="$bad whose: $(cat "$work/bad.out") $(said bad)"

@@ -17,23 +17,112 @@ import urllib.parse
 import urllib.request
 
 sys.path.insert(1, "tests/e2e")
-from pushed import SLOWER, UJ, WORK, Agent, Receiver, free_port, open_books, read_page, records, wait_until  # noqa: E402
+import otlp  # noqa: E402
+from pushed import OTLP, UJ, WORK, Agent, Otlp, Receiver, free_port, open_books, read_page, records, wait_until  # noqa: E402
 from stores import STORES  # noqa: E402
 
 CGROUP, AWAY_S = sys.argv[2], float(sys.argv[3])
 KILLS = 5
 INTERVAL_S = 0.2 if AWAY_S < 60 else 1
 FEW = f"interval={int(INTERVAL_S * 1000)}ms&cgroups=" + urllib.parse.quote(CGROUP)
-DISK_BYTES = 4 << 20
+DISK_BYTES = (4 if AWAY_S < 60 else 64) << 20
+
+
+class Brokers:
+    """The mock cluster of librdkafka, in the place of gate and store. What its consumer reads is what the store holds."""
+    fmt = Otlp
+
+    def __init__(self, name):
+        self.path, self.refused, self.process = f"{WORK}/{name}.messages", 0, None
+
+    def start(self, program):
+        self.process = subprocess.Popen([program, "jouled", self.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, text=True)
+        return f"otlp=kafka://{self.process.stdout.readline().strip()}/jouled?config.message.timeout.ms=2000"
+
+    def do(self, command):
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        while self.process.stdout.readline() != f"did {command}\n":
+            pass
+
+    @property
+    def passed(self):
+        return len(self.messages())
+
+    def away(self):
+        self.do("down")
+
+    def back(self):
+        self.do("errors")
+        self.do("up")
+
+    def settled(self):
+        return True
+
+    def messages(self):
+        """Bodies of the messages, in the order in which they were read. Each has the sensor as its key."""
+        with open(self.path, "rb") as f:
+            data, found = f.read(), []
+        while b"\n" in data:
+            head, rest = data.split(b"\n", 1)
+            sensor, n = head.decode().rsplit(" ", 1)
+            if sensor != os.uname().nodename:
+                raise ValueError(f"key {sensor}")
+            if len(rest) < int(n):
+                break
+            found.append(rest[:int(n)])
+            data = rest[int(n):]
+        return found
+
+    def samples(self):
+        times, last = {}, 0
+        for body in self.messages():
+            one = [s[:4] for s in otlp.read(OTLP, body)]
+            if one[0][3] < last or (one[0][3] in times and times[one[0][3]] != [s[:3] for s in one]):
+                raise ValueError(f"not in the order of time: {one[0][3]} after {last}")
+            last = one[0][3]
+            times[last] = [s[:3] for s in one]
+        return times
+
+    def end(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
 
 
 class Gate:
     """Stands before a store. troubles: what it does with the next requests in place of passing them on."""
 
-    def __init__(self, store, port):
-        self.store, self.troubles = store, []
-        self.passed, self.refused = 0, 0
-        self.receiver = Receiver(self.answer, port, read=self.read)
+    def __init__(self, name):
+        self.store, self.port, self.troubles = STORES[name](name), free_port(), []
+        self.fmt, self.passed, self.refused, self.receiver = self.store.fmt, 0, 0, None
+
+    def start(self, program):
+        self.store.start(program)
+        self.receiver = Receiver(self.answer, self.port, read=self.read)
+        path = self.store.path
+        return f"{self.fmt.name}=http://127.0.0.1:{self.port}{path}{'&' if '?' in path else '?'}keep=2m"
+
+    def away(self):
+        self.receiver.close()
+        self.receiver = None
+        self.troubles = ["half-closed"] * 9  # what is connected still
+
+    def back(self):
+        self.troubles = [429, 400, "half-closed", "slow"]
+        self.receiver = Receiver(self.answer, self.port, read=self.read)
+
+    def settled(self):
+        return not self.troubles and self.refused == 1
+
+    def samples(self):
+        return self.store.samples()
+
+    def end(self):
+        if self.receiver:
+            self.receiver.close()
+        self.store.end()
 
     def read(self, rfile, n):
         if self.troubles[:1] != ["slow"]:
@@ -46,7 +135,7 @@ class Gate:
         return body
 
     def answer(self, path, headers, body):
-        self.store.fmt.read(headers, body)
+        self.fmt.read(headers, body)
         trouble = self.troubles.pop(0) if self.troubles and self.troubles[0] != "slow" else None
         if trouble == "half-closed":
             return None
@@ -68,8 +157,8 @@ class Gate:
 class Node:
     """An agent that is started again and again; each run writes a page of its own beside what it pushes."""
 
-    def __init__(self, name, url):
-        self.name, self.url, self.runs = name, url, 0
+    def __init__(self, name):
+        self.name, self.url, self.runs = name, None, 0
         self.state, self.socket, self.agent = f"{WORK}/{name}.state", f"{WORK}/{name}.sock", None
 
     def start(self):
@@ -138,9 +227,9 @@ def outage(node):
     wait_until("the end of the outage", AWAY_S + 1, lambda: time.monotonic() - began >= AWAY_S)
 
 
-def check(node, store, n_dropped):
+def check(node, centre, n_dropped):
     """Every time that the store holds: its books close, and they are those of the agent's own page of that time."""
-    runs, times = node.pages(), store.samples()
+    runs, times = node.pages(), centre.samples()
     own = {page: (run, n) for run, pages in enumerate(runs) for n, page in enumerate(pages)}
     found = [[] for _ in runs]
     run = 0
@@ -168,52 +257,35 @@ def check(node, store, n_dropped):
 
 
 def one(name, program):
-    store = STORES[name](name)
-    port = free_port()
-    gate = None
-    node = Node(name, f"{store.fmt.name}=http://127.0.0.1:{port}{store.path}{'&' if '?' in store.path else '?'}keep=2m")
+    centre = Brokers(name) if name == "kafka" else Gate(name)
+    node, began = Node(name), time.monotonic()
     os.mkdir(node.state)
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", node.state], check=True)
-    began = time.monotonic()
-
-    def phase(what):
-        print(f"# {name}: {what} after {time.monotonic() - began:.1f} s", flush=True)
     try:
-        store.start(program)
-        phase("up")
-        gate = Gate(store, port)
+        node.url = centre.start(program)
         node.start()
-        wait_until("documents in the store", 30, lambda: gate.passed >= 3)
-        gate.receiver.close()
-        gate.troubles = ["half-closed"] * 9  # what is connected still
-        phase("delivered")
+        wait_until("documents at the centre", 30, lambda: centre.passed >= 3)
+        centre.away()
         outage(node)
-        phase("outage over")
-        gate.troubles = []
-        passed, gate = gate.passed, Gate(store, port)
-        gate.troubles = [429, 400, "half-closed", "slow"]
-        gate.passed = passed
-        wait_until("all that waited", AWAY_S + 60, lambda: not gate.troubles and node.status()["spooled_documents"] <= 1)
-        phase("drained")
-        more = gate.passed + 3
-        wait_until("new documents", 30, lambda: gate.passed >= more)
+        away_s = time.monotonic() - began
+        centre.back()
+        wait_until("all that waited", AWAY_S + 60, lambda: centre.settled() and node.status()["spooled_documents"] <= 1)
+        more = centre.passed + 3
+        wait_until("new documents", 30, lambda: centre.passed >= more)
         n_dropped = node.status()["dropped_documents"]
         node.agent.end(3)
-        if gate.refused != 1:
-            raise ValueError(f"refused {gate.refused} times")
-        n, series = check(node, store, n_dropped)
-        print(f"# {name}: {n} times of {node.runs} runs, {series} series of energy, {n_dropped} documents dropped and counted")
+        n, series = check(node, centre, n_dropped)
+        print(f"# {name}: away {away_s:.0f} s, {n} times of {node.runs} runs, {series} series of energy, {n_dropped} documents "
+              f"dropped and counted, {time.monotonic() - began:.0f} s in all")
     finally:
         if node.agent and node.agent.process.poll() is None:
             node.agent.kill()
-        if gate:
-            gate.receiver.close()
-        store.end()
+        centre.end()
         subprocess.run(["umount", "-l", node.state], check=False)
 
 
 def attempt(name, failed):
-    program, why = STORES[name].program()
+    program, why = (f"{os.environ.get('B', 'build')}/fleet/kafka_mock", "") if name == "kafka" else STORES[name].program()
     if not program:
         print(f"SKIP fleet-{name}: {why}", flush=True)
         return
@@ -228,7 +300,7 @@ def attempt(name, failed):
 
 def main():
     failed = []
-    threads = [threading.Thread(target=attempt, args=(name, failed)) for name in sys.argv[4:] or STORES]
+    threads = [threading.Thread(target=attempt, args=(name, failed)) for name in sys.argv[4:] or [*STORES, "kafka"]]
     for t in threads:
         t.start()
     for t in threads:

@@ -11,6 +11,7 @@
 #include "agent/doctor/check.h"
 #include "agent/doctor/doctor.h"
 #include "base/log.h"
+#include "sink/kafka/kafka_load.h"
 #include "app.h"
 
 /* Returns the exit status of a check or an examination, and logs its error. */
@@ -58,6 +59,18 @@ static void raise_file_limit(void)
 	setrlimit(RLIMIT_NOFILE, &lim); /* a later lack of descriptors is reported where it occurs */
 }
 
+static void print_version(void)
+{
+	const struct kafka_plugin *kafka;
+	struct err err = { 0 };
+
+	printf("jouled %s\n", JOULED_VERSION);
+	if (kafka_load(&kafka, &err) == 0)
+		printf("kafka: %s\n", kafka->library());
+	else
+		printf("kafka: absent; install the package jouled-kafka\n");
+}
+
 int main(int argc, char **argv)
 {
 	enum config_action action = ACTION_RUN;
@@ -92,7 +105,7 @@ int main(int argc, char **argv)
 	else if (action == ACTION_HELP)
 		config_print_help();
 	else if (action == ACTION_VERSION)
-		printf("jouled %s\n", JOULED_VERSION);
+		print_version();
 	config_free(c);
 	errno = 0;
 	if (fflush(stdout) == 0 && !ferror(stdout))

@@ -10,21 +10,29 @@ extern const struct encoder_ops encode_hwpc, encode_power, encode_table, encode_
 extern const struct push_format push_influx, push_remote_write, push_otlp, push_otlp_traces;
 
 /* Options of every format that goes over HTTP to a server. */
-#define HTTP_OPTIONS "ca-file cert-file key-file token-file user password-file timeout spool-size spool-age "
+#define HTTP_OPTIONS "ca-file cert-file key-file token-file user password-file timeout spool-size spool-age config "
+
+/* Options of every format that goes to Kafka. */
+#define KAFKA_OPTIONS "config spool-size spool-age "
 
 static const char *const hwpc_groups[] = { "rapl", "msr", "core", NULL };
 
 const struct output_format output_formats[] = {
 	{ .name = "hwpc",
 	  .encoder = &encode_hwpc,
-	  .places = PLACES_BYTES,
-	  .options = "time file-format leaf-only stand-ins metadata",
+	  .places = PLACES_BYTES | PLACE_KAFKA,
+	  .options = KAFKA_OPTIONS "time file-format leaf-only stand-ins metadata",
+	  .lines = true,
 	  .csv_groups = hwpc_groups },
-	{ .name = "power", .encoder = &encode_power, .places = PLACES_BYTES, .options = "time file-format" },
+	{ .name = "power",
+	  .encoder = &encode_power,
+	  .places = PLACES_BYTES | PLACE_KAFKA,
+	  .options = KAFKA_OPTIONS "time file-format",
+	  .lines = true },
 	{ .name = "vjoule",
 	  .encoder = &encode_vjoule,
-	  .places = PLACES_BYTES,
-	  .options = "dialect metrics",
+	  .places = PLACES_BYTES | PLACE_KAFKA,
+	  .options = KAFKA_OPTIONS "dialect metrics",
 	  .gauges = "v0.2",
 	  .header = true },
 	{ .name = "openmetrics",
@@ -34,7 +42,7 @@ const struct output_format output_formats[] = {
 	{ .name = "influx",
 	  .encoder = &encode_influx,
 	  .push = &push_influx,
-	  .places = PLACES_BYTES | PLACE_COLLECTOR,
+	  .places = PLACES_BYTES | PLACE_COLLECTOR | PLACE_KAFKA,
 	  .options = HTTP_OPTIONS "keep top by max-series" },
 	{ .name = "remote-write",
 	  .encoder = &encode_remote_write,
@@ -45,12 +53,12 @@ const struct output_format output_formats[] = {
 	  .encoder = &encode_otlp,
 	  .push = &push_otlp,
 	  .path = "/v1/metrics",
-	  .places = PLACE_COLLECTOR | PLACE_NULL,
+	  .places = PLACE_COLLECTOR | PLACE_NULL | PLACE_KAFKA,
 	  .options = HTTP_OPTIONS "keep top by max-series" },
 	{ .name = "otlp-traces",
 	  .push = &push_otlp_traces,
 	  .path = "/v1/traces",
-	  .places = PLACE_COLLECTOR,
+	  .places = PLACE_COLLECTOR | PLACE_KAFKA,
 	  .options = HTTP_OPTIONS,
 	  .traces = true },
 	{ .name = "zico",
@@ -61,8 +69,8 @@ const struct output_format output_formats[] = {
 	{ .name = "snapshot",
 	  .encoder = &encode_snapshot,
 	  .guest = &encode_share,
-	  .places = PLACES_BYTES | PLACE_VSOCK_LISTEN,
-	  .options = "guest",
+	  .places = PLACES_BYTES | PLACE_VSOCK_LISTEN | PLACE_KAFKA,
+	  .options = KAFKA_OPTIONS "guest",
 	  .header = true },
 	{ .name = "null", .places = PLACES_BYTES },
 	{ 0 },

@@ -37,10 +37,12 @@ static const struct output_format *format_of(const struct output_config *oc)
 	return output_format_find(oc->format);
 }
 
-/* True when its documents go to a server over HTTP. */
+/* True when its documents wait in a spool for a server or for brokers. */
 static bool is_pushed(const struct output_config *oc)
 {
-	return format_of(oc)->push && output_place(oc->to) == PLACE_COLLECTOR;
+	const enum output_place place = output_place(oc->to);
+
+	return place == PLACE_KAFKA || (format_of(oc)->push && place == PLACE_COLLECTOR);
 }
 
 /* The groups of which each has an encoder and a sink; NULL = one has all. */
@@ -176,9 +178,12 @@ static int open_parts(struct output *o, const struct output_context *c, struct e
 		rc = open_encoder(&o->parts[i], &o->config, groups ? groups[i] : NULL, c->schema, err);
 	if (!rc && output_in_directory(&o->config))
 		rc = make_directory(o, c->first_real_ns, err);
-	if (!rc && is_pushed(&o->config))
-		return o->place ? push_output_prepare(&o->config, c, &o->push, err) :
-				  push_output_open(&o->config, c, &o->push, err);
+	if (!rc && is_pushed(&o->config)) {
+		rc = o->place ? push_output_prepare(&o->config, c, &o->push, err) :
+				push_output_open(&o->config, c, &o->push, err);
+		/* the text holds only the preamble yet */
+		return rc ? rc : push_output_preamble(o->push, &o->parts[0].text, err);
+	}
 	for (unsigned i = 0; i < o->n_parts && !rc && !o->place; i++)
 		rc = open_sink(o, i, c->loop, err);
 	return rc;
@@ -329,7 +334,7 @@ int output_open_at(const struct output_config *oc, const struct output_context *
 	struct output *o;
 	int rc;
 
-	if (output_place(oc->to) != PLACE_COLLECTOR &&
+	if (!(output_place(oc->to) & (PLACE_COLLECTOR | PLACE_KAFKA)) &&
 	    (oc->queue_bytes != place->config.queue_bytes || oc->max_clients != place->config.max_clients))
 		return err_set(err, -EBUSY,
 			       "output %.*s: queue and max-clients cannot change while it listens; restart jouled",
@@ -662,58 +667,4 @@ uint64_t output_close(struct output *o)
 	output_guests_close(o->guests);
 	free(o);
 	return lost;
-}
-
-/* The comparisons that decide whether an output survives a reload. */
-
-static bool same_text(const char *a, const char *b)
-{
-	return a == b || (a && b && strcmp(a, b) == 0);
-}
-
-static bool same_list(const struct str_list *a, const struct str_list *b)
-{
-	bool same = a->n == b->n;
-
-	for (unsigned i = 0; i < a->n && same; i++)
-		same = strcmp(a->v[i], b->v[i]) == 0;
-	return same;
-}
-
-static bool same_zico(const struct zico_config *a, const struct zico_config *b)
-{
-	return same_text(a->profile, b->profile) && same_text(a->endian, b->endian) && same_text(a->flags, b->flags) &&
-	       same_text(a->key, b->key) && same_text(a->app, b->app) && same_text(a->env, b->env) &&
-	       same_text(a->trace_type, b->trace_type) && same_text(a->form, b->form) &&
-	       same_list(&a->attrs, &b->attrs);
-}
-
-static bool same_push(const struct push_config *a, const struct push_config *b)
-{
-	return same_text(a->ca_file, b->ca_file) && same_text(a->cert_file, b->cert_file) &&
-	       same_text(a->key_file, b->key_file) && same_text(a->token_file, b->token_file) &&
-	       same_text(a->user, b->user) && same_text(a->password_file, b->password_file) &&
-	       a->timeout_ns == b->timeout_ns && a->spool_bytes == b->spool_bytes && a->spool_age_ns == b->spool_age_ns;
-}
-
-bool output_same_place(const struct output_config *a, const struct output_config *b)
-{
-	/* a server has one spool, and a collector one session, for all that is sent to it */
-	if (output_place(a->to) == PLACE_COLLECTOR || format_of(a)->traces || format_of(b)->traces)
-		return same_text(a->format, b->format) && output_place(a->to) == PLACE_COLLECTOR &&
-		       same_text(a->to, b->to);
-	/* port 0 is a new port each time, but its readers know where to look */
-	return (output_place(a->to) & (PLACE_TCP_LISTEN | PLACE_UNIX_LISTEN | PLACE_HTTP_LISTEN)) &&
-	       same_text(a->to, b->to) && same_text(a->port_file, b->port_file);
-}
-
-bool output_same(const struct output_config *a, const struct output_config *b)
-{
-	return same_text(a->format, b->format) && same_text(a->to, b->to) && same_text(a->time, b->time) &&
-	       same_text(a->file_format, b->file_format) && same_text(a->port_file, b->port_file) &&
-	       same_text(a->guest, b->guest) && a->leaf_only == b->leaf_only && a->stand_ins == b->stand_ins &&
-	       a->metadata == b->metadata && a->queue_bytes == b->queue_bytes && a->limit == b->limit &&
-	       a->keep_ns == b->keep_ns && a->top == b->top && a->max_series == b->max_series &&
-	       same_text(a->by, b->by) && a->max_clients == b->max_clients && same_text(a->dialect, b->dialect) &&
-	       same_list(&a->metrics, &b->metrics) && same_zico(&a->zico, &b->zico) && same_push(&a->push, &b->push);
 }

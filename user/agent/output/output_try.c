@@ -93,6 +93,8 @@ bool output_try(const struct output_config *oc, const struct output_context *c, 
 	snprintf(ret->what, sizeof(ret->what), "output %s", oc->format);
 	if (place == PLACE_COLLECTOR)
 		*ret_rc = f->push ? push_output_try(oc, c, &err) : try_zico(oc, text, sizeof(text), &err);
+	else if (place == PLACE_KAFKA)
+		*ret_rc = push_output_try(oc, c, &err);
 	else if (place & (PLACE_TCP | PLACE_UNIX))
 		*ret_rc = try_connection(oc, text, sizeof(text), &err);
 	else

@@ -8,12 +8,15 @@
 #include "encode/otlp_traces.h"
 #include "model/config/formats.h"
 #include "model/selection.h"
+#include "kafka_sender.h"
 #include "push_output.h"
 #include "push_sender.h"
 
 struct push_output {
 	struct delivery d;
-	struct push_sender sender;
+	struct push_sender sender; /* over HTTP */
+	struct kafka_sender *kafka; /* NULL = over HTTP */
+	struct buf preamble; /* of each document */
 	char *url;
 	char format[32], sensor[256];
 	struct buf trace, scratch; /* measuring thread */
@@ -34,8 +37,11 @@ struct http_client_options push_http_options(const struct push_config *c)
 int push_output_check(const struct output_config *oc, struct err *err)
 {
 	const struct push_format *f = output_format_find(oc->format)->push;
-	int rc = http_client_check_url(oc->to, err);
+	int rc;
 
+	if (output_place(oc->to) == PLACE_KAFKA)
+		return kafka_sender_check(oc, err);
+	rc = http_client_check_url(oc->to, err);
 	return rc || !f->check ? rc : f->check(oc->to, err);
 }
 
@@ -55,6 +61,7 @@ static int open_client(struct push_output *p, const struct output_config *oc, st
 int push_output_prepare(const struct output_config *oc, const struct output_context *c, struct push_output **ret,
 			struct err *err)
 {
+	const bool over_kafka = output_place(oc->to) == PLACE_KAFKA;
 	struct push_output *p = calloc(1, sizeof(*p));
 	int rc;
 
@@ -66,8 +73,8 @@ int push_output_prepare(const struct output_config *oc, const struct output_cont
 	snprintf(p->format, sizeof(p->format), "%s", oc->format);
 	snprintf(p->sensor, sizeof(p->sensor), "%s", c->schema->sensor);
 	p->d.what = output_format_find(oc->format)->traces ? "traces" : "documents";
-	p->d.items = output_format_find(oc->format)->traces ? "spans" : "series";
-	p->d.server = "the server";
+	p->d.items = over_kafka ? "messages" : output_format_find(oc->format)->traces ? "spans" : "series";
+	p->d.server = over_kafka ? "the brokers" : "the server";
 	p->d.queue_bytes = oc->queue_bytes;
 	p->d.deliver = push_deliver;
 	p->d.arg = &p->sender;
@@ -79,8 +86,13 @@ int push_output_prepare(const struct output_config *oc, const struct output_cont
 	if (c->state_dir)
 		mkdir(c->state_dir, 0755); /* failures show when files in it are opened */
 	rc = push_output_check(oc, err);
-	if (!rc)
+	if (!rc && over_kafka) {
+		rc = kafka_sender_new(oc, c->schema->sensor, &p->d, &p->kafka, err);
+		p->d.deliver = kafka_deliver;
+		p->d.arg = p->kafka;
+	} else if (!rc) {
 		rc = open_client(p, oc, err);
+	}
 	if (rc)
 		push_output_close(p, NULL);
 	else
@@ -132,14 +144,33 @@ int push_output_try(const struct output_config *oc, const struct output_context 
 	here.state_dir = NULL; /* no directory is made */
 	rc = push_output_prepare(oc, &here, &p, err);
 	if (!rc)
-		rc = push_sender_try(&p->sender, err);
+		rc = p->kafka ? kafka_sender_try(p->kafka, err) : push_sender_try(&p->sender, err);
 	push_output_close(p, NULL);
 	return rc;
 }
 
 void push_output_submit(struct push_output *p, const void *data, size_t len, uint64_t energy_uj)
 {
-	delivery_submit(&p->d, data, len, energy_uj);
+	const size_t n = p->preamble.len;
+
+	if (!n) {
+		delivery_submit(&p->d, data, len, energy_uj);
+		return;
+	}
+	/* the room behind the preamble is used again */
+	buf_add(&p->preamble, data, len);
+	if (p->preamble.failed)
+		delivery_count(&p->d, &p->d.figures.unfit, 1);
+	else
+		delivery_submit(&p->d, p->preamble.data, p->preamble.len, energy_uj);
+	p->preamble.len = n;
+	p->preamble.failed = false;
+}
+
+int push_output_preamble(struct push_output *p, const struct buf *preamble, struct err *err)
+{
+	buf_add(&p->preamble, preamble->data, preamble->len);
+	return p->preamble.failed ? err_set(err, -ENOMEM, "output %s: out of memory; free some", p->d.to) : 0;
 }
 
 void push_output_trace(struct push_output *p, const struct trace *t, const struct str_list *cgroups)
@@ -190,6 +221,8 @@ void push_output_close(struct push_output *p, struct sink_stats *ret)
 	if (ret)
 		delivery_stats(&p->d, ret, &spooled);
 	push_sender_free(&p->sender);
+	kafka_sender_free(p->kafka);
+	buf_free(&p->preamble);
 	delivery_free(&p->d);
 	buf_free(&p->trace);
 	buf_free(&p->scratch);

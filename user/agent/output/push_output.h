@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Documents of a format that is pushed (encode/push.h), on their way to a server over HTTP. They are encoded when they are
+/* Documents on their way to a server over HTTP (encode/push.h) or to the brokers of Kafka. They are encoded when they are
  * measured, wait in a spool on disk, and are sent in order. The main thread opens, closes and inspects; the measuring
  * thread submits. */
 #ifndef JD_PUSH_OUTPUT_H
@@ -27,6 +27,8 @@ int push_output_prepare(const struct output_config *oc, const struct output_cont
 void push_output_begin(struct push_output *p, const struct output_config *oc);
 /* Asks the server to take a document without series, and opens nothing else. As push_sender_try. */
 int push_output_try(const struct output_config *oc, const struct output_context *c, struct err *err);
+/* Sets what stands before each document; copied. 0 or -ENOMEM with err. */
+int push_output_preamble(struct push_output *p, const struct buf *preamble, struct err *err);
 /* Queues a copy of a document, in whose interval energy_uj was measured; never blocks. What is dropped is counted. */
 void push_output_submit(struct push_output *p, const void *data, size_t len, uint64_t energy_uj);
 /* Queues a trace whose cgroup is one of these patterns; none = all. Cgroups that are left out for all outputs have none. */

@@ -9,8 +9,7 @@
 
 #define REMEDY "give it one line that is the secret, readable by jouled"
 
-/* Reads one line. A line feed at the end is not part of it. */
-static int read_secret(const char *path, char dst[HTTP_SECRET_MAX], struct err *err)
+int http_secret_read(const char *path, char dst[HTTP_SECRET_MAX], struct err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	ssize_t n = fd < 0 ? -1 : read(fd, dst, HTTP_SECRET_MAX);
@@ -55,12 +54,12 @@ int http_secret_header(const struct http_secret_files *f, char dst[HTTP_SECRET_M
 
 	*dst = '\0';
 	if (f->token_file) {
-		rc = read_secret(f->token_file, secret, err);
+		rc = http_secret_read(f->token_file, secret, err);
 		if (!rc)
 			snprintf(dst, HTTP_SECRET_MAX * 2, "Authorization: %s %s",
 				 f->token_scheme ? f->token_scheme : "Bearer", secret);
 	} else if (f->user && f->password_file) {
-		rc = read_secret(f->password_file, secret, err);
+		rc = http_secret_read(f->password_file, secret, err);
 		n = rc ? 0 : snprintf(both, sizeof(both), "%.200s:%s", f->user, secret);
 		memcpy(dst, head, sizeof(head));
 		base64(dst + sizeof(head) - 1, (const unsigned char *)both, (size_t)n);

@@ -18,6 +18,8 @@ struct http_secret_files {
 /* Writes the header "Authorization: ..." into dst; "" when there is neither token nor user. 0, or -EACCES with err: a file
  * cannot be read, or what is in it can be no secret (empty, more than 8 KiB, a control byte). */
 int http_secret_header(const struct http_secret_files *f, char dst[HTTP_SECRET_MAX * 2], struct err *err);
+/* Reads a file whose one line is a secret; a line feed at its end is no part of it. 0, or -EACCES as above. */
+int http_secret_read(const char *path, char dst[HTTP_SECRET_MAX], struct err *err);
 /* A number that changes when one of the files is replaced or written. NULL paths are skipped. */
 uint64_t http_files_stamp(const char *const *paths, unsigned n);
 

@@ -29,6 +29,7 @@ struct str_list {
 struct push_config {
 	char *ca_file, *cert_file, *key_file; /* certificates, PEM */
 	char *token_file, *user, *password_file;
+	struct str_list config; /* of librdkafka, NAME=VALUE */
 	uint64_t timeout_ns, spool_bytes, spool_age_ns;
 };
 

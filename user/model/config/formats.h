@@ -20,6 +20,7 @@ enum output_place { /* by the scheme of the URL */
 		    PLACE_VSOCK_LISTEN = 128, /* guests of virtual machines */
 		    PLACE_HTTP_LISTEN = 256, /* a page of the query server */
 		    PLACE_COLLECTOR = 512, /* http and https */
+		    PLACE_KAFKA = 1024,
 };
 #define PLACES_SOCKET (PLACE_TCP | PLACE_TCP_LISTEN | PLACE_UNIX | PLACE_UNIX_LISTEN | PLACE_VSOCK_LISTEN)
 #define PLACES_LISTEN (PLACE_TCP_LISTEN | PLACE_UNIX_LISTEN | PLACE_VSOCK_LISTEN | PLACE_HTTP_LISTEN)
@@ -38,6 +39,7 @@ struct output_format {
 	const char *const *csv_groups; /* as CSV it is one file per group; ends with NULL. NULL = one file */
 	const char *gauges; /* the dialect that sends frequencies and temperature; NULL = none */
 	bool traces; /* it takes traces in place of snapshots: spans of processes are needed */
+	bool lines; /* each line of its text is a document */
 	bool header; /* its documents follow a header, so another run cannot continue a file */
 };
 

@@ -113,6 +113,25 @@ static const char *refuse_trace_type(const char *s)
 	return *s && strlen(s) <= 64 ? NULL : "a text of 1 to 64 bytes";
 }
 
+/* A setting of librdkafka. What is secret comes from a file: all who see the command line or the status would see it. */
+static const char *refuse_kafka(const char *s)
+{
+	static const char *const secret[] = { "password", "secret", ".pem", "sasl.oauthbearer.config" };
+	const size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789._");
+
+	if (!n || s[n] != '=' || !s[n + 1])
+		return "NAME=VALUE, where NAME is a setting of librdkafka";
+	if (strncmp(s, "bootstrap.servers=", 18) == 0 || strncmp(s, "metadata.broker.list=", 21) == 0)
+		return "the brokers in the URL";
+	for (unsigned i = 0; i < sizeof(secret) / sizeof(secret[0]); i++) {
+		const char *at = strstr(s, secret[i]);
+
+		if (at && at < s + n && strncmp(s + n, "=file:/", 7) != 0)
+			return "file:/PATH of a file that holds the secret";
+	}
+	return NULL;
+}
+
 static const struct key cgroups_keys[] = {
 	{ "include", KEY_LIST, AT(machine.cgroups.include), "/**", NULL,
 	  "Cgroups that are reported: patterns of paths below the mount, where * stays within a name and ** does not. "
@@ -351,6 +370,10 @@ const struct key config_output_keys[] = {
 	  "File with the password of user. It is read for each request.", .refuse = refuse_empty },
 	{ "timeout", KEY_DURATION, OUT(push.timeout_ns), "60s", NULL, "How long one request may take.", .min = 100 * MS,
 	  .max = HOUR },
+	{ "config", KEY_LIST, OUT(push.config), NULL, "none",
+	  "To kafka://: settings of librdkafka as NAME=VALUE, in the URL as config.NAME=VALUE. A value file:/PATH is read from that "
+	  "file, which secrets must be.",
+	  .max = 64, .refuse = refuse_kafka, .hidden = true },
 	{ "spool-size", KEY_BYTES, OUT(push.spool_bytes), "256MiB", NULL,
 	  "Bytes on disk that may wait for the server; the oldest are dropped first.", .min = 65536,
 	  .max = 1ull << 40 },

@@ -52,6 +52,7 @@ struct key {
 	const char *flag; /* without the dashes */
 	const char *arg; /* its argument in --help */
 	char letter;
+	bool hidden; /* NAME=VALUE, of which messages show NAME only */
 	bool flag_only; /* not a key of the file */
 };
 

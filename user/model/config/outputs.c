@@ -23,6 +23,7 @@ static const struct {
 	{ "http-listen://", true, PLACE_HTTP_LISTEN },
 	{ "http://", true, PLACE_COLLECTOR },
 	{ "https://", true, PLACE_COLLECTOR },
+	{ "kafka://", true, PLACE_KAFKA },
 };
 
 enum output_place output_place(const char *url)
@@ -113,11 +114,20 @@ static bool decode_percent(char *s)
 	return true;
 }
 
+/* Settings of librdkafka in a URL: config.NAME=VALUE is an entry of config. */
+#define KAFKA_PREFIX "config."
+
 static int set_option(struct output_config *out, char *option, unsigned *lines, const struct origin *o, struct err *err)
 {
 	char *value = strchr(option, '='), shown[64];
 	const struct key *k;
 	const char *near;
+
+	if (strncmp(option, KAFKA_PREFIX, strlen(KAFKA_PREFIX)) == 0 && value && decode_percent(value)) {
+		k = key_find(config_output_keys, "config", false);
+		lines[row_of(k)] = o->line ? o->line : 1;
+		return key_list_add(k, out, option + strlen(KAFKA_PREFIX), o, err);
+	}
 
 	if (value)
 		*value++ = '\0';
@@ -186,7 +196,7 @@ static int set_query(struct output_config *out, unsigned *lines, const struct or
 			continue;
 		}
 		rc = set_option(out, option, lines, o, err);
-		if (!rc)
+		if (!rc && pushed)
 			out->own_options |= UINT64_C(1) << row_of(key_find(config_output_keys, option, false));
 	}
 	free(copy);
@@ -219,13 +229,12 @@ static int add_path(struct output_config *out)
 static bool has_credentials(const char *url)
 {
 	static const char *const names[] = { "p", "u", "password", "username", "token", "access_token", "api_key" };
-	const char *at = strstr(url, "://"), *query;
+	const char *at = strstr(url, "://"), *query = strchr(url, '?');
 
 	if (!at || (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0))
 		return false;
 	if (memchr(at + 3, '@', strcspn(at + 3, "/?#")))
 		return true;
-	query = strchr(url, '?');
 	for (const char *p = query; p; p = strchr(p + 1, '&'))
 		for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 			size_t n = strlen(names[i]);
@@ -236,6 +245,12 @@ static bool has_credentials(const char *url)
 	return false;
 }
 
+/* True when a message must not repeat the URL: settings of librdkafka may be refused because they are secrets. */
+static bool may_hide(const char *url)
+{
+	return has_credentials(url) || (output_place(url) == PLACE_KAFKA && strstr(url, KAFKA_PREFIX));
+}
+
 /* Checks what says who jouled is to a server, and who the server is. */
 static int check_login(const struct output_config *out, const unsigned *lines, struct origin o, struct err *err)
 {
@@ -244,11 +259,18 @@ static int check_login(const struct output_config *out, const unsigned *lines, s
 	const struct push_config *p = &out->push;
 
 	for (unsigned i = 0; i < sizeof(only) / sizeof(only[0]); i++) {
-		if (!lines[row(only[i])] || output_place(out->to) == PLACE_COLLECTOR)
+		const bool spooled = strncmp(only[i], "spool-", 6) == 0;
+
+		if (!lines[row(only[i])] || output_place(out->to) == PLACE_COLLECTOR ||
+		    (spooled && output_place(out->to) == PLACE_KAFKA))
 			continue;
 		o.line = lines[row(only[i])];
 		return key_error(&o, only[i], err, "%s is no server over HTTP; it belongs to http:// and https://",
 				 out->to);
+	}
+	if (lines[row("config")] && output_place(out->to) != PLACE_KAFKA) {
+		o.line = lines[row("config")];
+		return key_error(&o, "config", err, "%s is no topic of Kafka; it belongs to kafka://", out->to);
 	}
 	if (p->key_file && !p->cert_file)
 		return key_error(&o, "key-file", err, "a key without its certificate; add cert-file");
@@ -285,6 +307,7 @@ static int check_taker(const struct output_config *out, const unsigned *lines, s
 	} special[] = {
 		{ PLACE_HTTP_LISTEN, "http-listen is a page of", "to tcp-listen" },
 		{ PLACE_COLLECTOR, "a server over HTTP takes", "to files and sockets" },
+		{ PLACE_KAFKA, "Kafka is for", "elsewhere" },
 		{ PLACE_VSOCK_LISTEN, "vsock-listen is for shares of virtual machines,", "elsewhere" },
 		{ 0, "that place is for", "elsewhere" },
 	};
@@ -376,7 +399,7 @@ static int check_place(const struct output_config *out, const unsigned *lines, s
 			&o, "to", err,
 			"\"%s\" is no place for an output; expected stdout:, null:, file:///PATH, "
 			"tcp://HOST:PORT, tcp-listen://ADDRESS:PORT, unix:///PATH, unix-listen:///PATH, vsock-listen://any:PORT, "
-			"http-listen://ADDRESS:PORT or http://HOST:PORT",
+			"http-listen://ADDRESS:PORT, http://HOST:PORT or kafka://BROKER/TOPIC",
 			shown);
 	}
 	if (out->zico.profile && strcmp(out->zico.profile, "auto") == 0 && place != PLACE_COLLECTOR) {
@@ -464,7 +487,7 @@ int output_from_flag(struct config *c, const char *text, struct err *err)
 	int rc;
 
 	snprintf(flag, sizeof(flag), "-o %s", text_escape(shown, sizeof(shown), text));
-	if (text[len] == '=' && has_credentials(text + len + 1))
+	if (text[len] == '=' && may_hide(text + len + 1))
 		snprintf(flag, sizeof(flag), "-o %.*s=...", len < sizeof(format) ? (int)len : 0, text);
 	if (strncmp(text, "null:", 5) == 0) {
 		len = 4;

@@ -238,6 +238,8 @@ int key_list_add(const struct key *k, void *base, const char *text, const struct
 
 	if (wanted) {
 		text_escape(found, sizeof(found), text);
+		if (k->hidden)
+			found[strcspn(found, "=")] = '\0';
 		return key_error(o, k->name, err, "\"%s\" is not valid; expected %s", found, wanted);
 	}
 	if (list->n >= k->max)
