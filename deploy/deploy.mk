@@ -28,7 +28,7 @@ uninstall:
 		$(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completions/joulectl bash-completion/completions/jouled \
 		fish/vendor_completions.d/joulectl.fish fish/vendor_completions.d/jouled.fish) $(DESTDIR)$(ZSHDIR)/_jouled $(DESTDIR)$(UNITDIR)/jouled.service $(DESTDIR)$(UNITDIR)/jouled.socket \
 		$(DESTDIR)$(PREFIX)/lib/sysusers.d/jouled.conf $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/jouled.conf
-	$(Q)rm -rf $(DESTDIR)$(PREFIX)/share/doc/jouled
+	$(Q)rm -rf $(DESTDIR)$(PREFIX)/share/doc/jouled $(DESTDIR)$(PREFIX)/lib/jouled
 
 test-deploy: deps test-deps
 	$(Q)$(MAKE) --no-print-directory $(JOBS) all
