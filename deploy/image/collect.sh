@@ -16,7 +16,7 @@ libraries() {
 		for program in "$@"; do
 			qemu-aarch64 -L "$sysroot" "$sysroot/lib/ld-linux-aarch64.so.1" --list "$program"
 		done
-	fi | sed "s#$sysroot/#/#g" | grep -oE '/[^ :]+\.so[^ :]*' | sort -u
+	fi | grep '^[[:space:]]' | sed "s#$sysroot/#/#g" | grep -oE '/[^ :]+\.so[^ :]*' | sort -u
 }
 
 # The licence texts of the packages that the libraries are from.
