@@ -26,11 +26,18 @@ FEW = "cgroups=" + urllib.parse.quote(CGROUP)
 
 def same(pages, samples):
     """Each document has the series of the page of its interval, label by label and to the last digit."""
-    docs = {}
+    docs, own = {}, set()
     for name, labels, value, stamp in samples:
         if labels["job"] != "jouled" or not labels["instance"]:
             raise ValueError(f"job and instance: {labels}")
+        if name.startswith("jouled_self_"):
+            if value <= 0:
+                raise ValueError(f"{name} {value}")
+            own.add((stamp, name))
+            continue
         docs.setdefault(stamp, {})[key(name, labels, ("job", "instance"))] = value
+    if len(own) != 2 * len(docs):
+        raise ValueError(f"what the agent costs: {own}")
     if len(docs) != 3 or list(docs) != sorted(docs):
         raise ValueError(f"{len(docs)} documents: {list(docs)}")
     for page, doc in zip(pages, docs.values()):

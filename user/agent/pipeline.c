@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "base/thread.h"
 #include "pipeline.h"
 
@@ -76,6 +77,10 @@ static void run_group(struct pipeline *pl, struct group *g, uint64_t now_ns)
 	s->missed = missed;
 	if (g->gauges)
 		cpufreq_read(pl->m->cpufreq, s);
+	if (g->self) {
+		s->self_cpu_ns = own_cpu_ns();
+		s->self_resident_bytes = own_resident_bytes(pl->m->root);
+	}
 	tap_split(&g->tap, s);
 	for (unsigned i = 0; i < g->n; i++)
 		output_send(g->outputs[i], s);

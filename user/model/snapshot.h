@@ -94,6 +94,7 @@ struct snapshot {
 	char formula[16]; /* "share", "none", "model"; "" before the formula */
 	enum idle_policy idle_policy;
 	struct losses losses; /* in this interval */
+	uint64_t self_cpu_ns, self_resident_bytes; /* of the agent at the end; 0 = they were not read */
 	const uint32_t *khz; /* schema->n_cpus frequencies now, 0 = not known; NULL = they were not read */
 	uint32_t package_mc; /* package temperature, millidegrees Celsius; 0 = not known */
 	/* capacities, for the owner */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/own.h"
 #include "encode/metrics/openmetrics.h"
 #include "routes.h"
 
@@ -19,8 +20,8 @@ struct serve_page {
 static int write_metrics(struct serve *s, const struct totals *t, bool version_1)
 {
 	struct series_output outputs[SERIES_OUTPUTS];
-	struct series_self self = { .cpu_ns = serve_own_cpu_ns(),
-				    .resident_bytes = serve_own_resident(s),
+	struct series_self self = { .cpu_ns = own_cpu_ns(),
+				    .resident_bytes = own_resident_bytes(s->root),
 				    .outputs = outputs,
 				    .cost = serve_cost_now(s) };
 	char names[SERIES_OUTPUTS][sizeof(s->outputs->to)];

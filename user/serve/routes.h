@@ -145,8 +145,6 @@ void serve_use_json(struct json *j, const struct schema *s, const uint64_t *v, c
 /* status.c: figures of this process */
 /* Looks whether the file of intensities changed, and warns once if it cannot be read. */
 struct series_cost serve_cost_now(struct serve *s);
-uint64_t serve_own_cpu_ns(void);
-uint64_t serve_own_resident(const struct serve *s);
 /* stream.c */
 void serve_feed_ready(void *arg); /* posted to the loop: a feed with streams has something new */
 void serve_streams_end(struct serve *s);

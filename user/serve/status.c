@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include "base/own.h"
 #include "base/clock.h"
 #include "base/format/fields.h"
 #include "model/snapshot_fields.h"
@@ -67,25 +68,6 @@ static const struct field history_rows[] = {
 };
 static const struct fields history_fields = FIELDS(history_rows);
 
-uint64_t serve_own_cpu_ns(void)
-{
-	struct rusage u;
-
-	getrusage(RUSAGE_SELF, &u);
-	return ((uint64_t)u.ru_utime.tv_sec + (uint64_t)u.ru_stime.tv_sec) * NS_PER_S +
-	       ((uint64_t)u.ru_utime.tv_usec + (uint64_t)u.ru_stime.tv_usec) * 1000;
-}
-
-uint64_t serve_own_resident(const struct serve *s)
-{
-	unsigned long long pages = 0;
-	char text[128];
-
-	if (fsroot_read(s->root, "/proc/self/statm", text, sizeof(text)) < 0 || sscanf(text, "%*u %llu", &pages) != 1)
-		return 0;
-	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 void serve_losses_json(struct json *j, const struct losses *l)
 {
 	json_key_fields(j, "losses", &losses_fields, l, IN_JSON);
@@ -143,7 +125,7 @@ static uint64_t own_energy_uj(const struct totals *t, uint64_t cpu_ns)
 
 static void add_self(struct serve *s, const struct totals *t, struct json *j)
 {
-	uint64_t cpu_ns = serve_own_cpu_ns();
+	uint64_t cpu_ns = own_cpu_ns();
 	struct serve_facts f;
 
 	pthread_mutex_lock(&s->lock);
@@ -158,7 +140,7 @@ static void add_self(struct serve *s, const struct totals *t, struct json *j)
 	json_key_u64(j, "rapl_polls", f.rapl_looks);
 	json_key_u64(j, "rapl_polls_late", f.rapl_late);
 	json_key_u64(j, "cpu_ns", cpu_ns);
-	json_key_u64(j, "resident_bytes", serve_own_resident(s));
+	json_key_u64(j, "resident_bytes", own_resident_bytes(s->root));
 	if (t && t->busy_ns) {
 		json_key_u64(j, "energy_uj", own_energy_uj(t, cpu_ns));
 		json_key_str(j, "energy_quality", "estimated");

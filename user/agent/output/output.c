@@ -448,6 +448,11 @@ bool output_wants_gauges(const struct output *o)
 	return dialect && o->config.dialect && strcmp(o->config.dialect, dialect) == 0;
 }
 
+bool output_wants_self(const struct output *o)
+{
+	return format_of(&o->config)->push && format_of(&o->config)->encoder;
+}
+
 /* The energy of the machine in a snapshot: of the domains that are added up. */
 static uint64_t energy_of(const struct snapshot *s)
 {

@@ -71,6 +71,8 @@ bool output_same_place(const struct output_config *a, const struct output_config
 bool output_in_directory(const struct output_config *oc);
 /* True when its format sends frequencies and temperature. */
 bool output_wants_gauges(const struct output *o);
+/* True when its format tells what the agent costs. */
+bool output_wants_self(const struct output *o);
 /* Encodes and queues; never blocks. Each kind of encoding failure is logged once. */
 void output_send(struct output *o, const struct snapshot *s);
 /* Sends one finished trace, if the output takes traces. Never blocks. */

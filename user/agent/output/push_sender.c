@@ -3,7 +3,6 @@
 #include <snappy-c.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include "base/clock.h"
 #include "base/text.h"
 #include "push_sender.h"
@@ -23,14 +22,6 @@ enum verdict {
 	LATER,
 	ENDS, /* the program ends */
 };
-
-static uint64_t thread_cpu_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 static int pack_gzip(struct push_sender *s, const void *data, size_t n)
 {
@@ -290,7 +281,7 @@ static void delivered(struct push_sender *s, const struct buf *record, uint64_t 
 	delivery_count(d, &d->figures.delivered_bytes, record->len);
 	d->pause_ns = 0;
 	spool_get_stats(d->spool, &st);
-	pause_ns = (thread_cpu_ns() - cpu_ns) * CPU_SHARE;
+	pause_ns = (clock_thread_cpu_ns() - cpu_ns) * CPU_SHARE;
 	if (pause_ns > delivery_period_ns(d) / 4)
 		pause_ns = delivery_period_ns(d) / 4; /* what waits must become less */
 	if (st.waiting > 1)
@@ -300,7 +291,7 @@ static void delivered(struct push_sender *s, const struct buf *record, uint64_t 
 bool push_deliver(void *arg, const struct buf *record, const struct spool_mark *mark)
 {
 	struct push_sender *s = arg;
-	const uint64_t cpu_ns = thread_cpu_ns();
+	const uint64_t cpu_ns = clock_thread_cpu_ns();
 	struct err err = { 0 };
 
 	if (mark->segment != s->mark.segment || mark->end != s->mark.end) {

@@ -50,6 +50,7 @@ static int make_groups(struct plan *p, unsigned n_outputs)
 			return -ENOMEM;
 		g->outputs[g->n++] = o;
 		g->gauges |= output_wants_gauges(o);
+		g->self |= output_wants_self(o);
 	}
 	return 0;
 }

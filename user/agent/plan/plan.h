@@ -11,6 +11,7 @@
 struct group {
 	struct tap tap;
 	uint64_t done; /* number of finished intervals */
+	bool self; /* an output tells what the agent costs */
 	bool gauges; /* an output wants frequencies and temperature */
 	unsigned n;
 	struct output **outputs; /* borrowed from the plan */

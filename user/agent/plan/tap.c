@@ -38,6 +38,7 @@ struct snapshot *tap_take(struct tap *t, const struct reading *r)
 	s->nominal_ns = t->interval_ns;
 	s->missed = 0;
 	s->khz = NULL;
+	s->self_cpu_ns = s->self_resident_bytes = 0;
 	s->package_mc = 0;
 	return s;
 }

@@ -181,7 +181,7 @@ static int otlp_encode(struct encoder *e, const struct snapshot *s, const bool *
 	if (rc)
 		return rc;
 	buf_add(out, e->head.data, e->head.len);
-	return series_write(&w.w, e->e.totals, NULL);
+	return series_write_pushed(&w.w, e->e.totals, s);
 }
 
 static const struct encoder_stats *otlp_stats(const struct encoder *e)

@@ -219,7 +219,7 @@ static int remote_encode(struct encoder *e, const struct snapshot *s, const bool
 	buf_reset(&e->series);
 	buf_reset(&e->made);
 	totals_add(e->e.totals, s, shown);
-	rc = series_write(&w.w, e->e.totals, NULL);
+	rc = series_write_pushed(&w.w, e->e.totals, s);
 	if (rc || e->series.failed || e->made.failed)
 		return rc ? rc : -ENOMEM;
 	return add_by_row(e, e->e.totals->n_rows, out);

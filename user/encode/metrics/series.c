@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -469,11 +470,20 @@ int series_write(struct series_writer *w, const struct totals *t, const struct s
 	return w->out->failed ? -ENOMEM : 0;
 }
 
+int series_write_pushed(struct series_writer *w, const struct totals *t, const struct snapshot *s)
+{
+	const struct series_self self = { .cpu_ns = s->self_cpu_ns,
+					  .resident_bytes = s->self_resident_bytes,
+					  .cost = { (double)NAN, (double)NAN } };
+
+	return series_write(w, t, s->self_cpu_ns ? &self : NULL);
+}
+
 int series_encoder_init(struct series_encoder *e, const struct encode_options *o, const struct schema *s,
 			struct err *err)
 {
 	struct totals_options to = { .keep_ns = o->keep_ns ? o->keep_ns : SERIES_KEEP_NS, .top = o->top, .by = o->by };
-	int rc = totals_fit(&to, s, o->max_series, 0, err);
+	int rc = totals_fit(&to, s, o->max_series, SERIES_OWN, err);
 
 	if (rc)
 		return rc;

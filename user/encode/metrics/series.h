@@ -69,8 +69,12 @@ struct series_writer {
 	uint32_t row; /* of totals, whose sample is written; SERIES_MACHINE = none */
 };
 
+#define SERIES_OWN 2 /* series of struct series_self without outputs */
+
 /* Writes every series of t. self may be NULL. 0 or -ENOMEM. */
 int series_write(struct series_writer *w, const struct totals *t, const struct series_self *self);
+/* The same, with what the agent costs where the snapshot has it. */
+int series_write_pushed(struct series_writer *w, const struct totals *t, const struct snapshot *s);
 /* What the names of the samples of that type end with. */
 const char *series_suffix(enum series_type type);
 /* Appends v / 10^digits in decimal, without zeros at the end; at most 22 bytes. Returns the end. */
