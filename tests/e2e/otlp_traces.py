@@ -128,9 +128,40 @@ def test():
         raise ValueError(f"resource {resource}")
 
 
-try:
-    test()
-    print("ok otlp-traces-spans")
-except Exception as e:  # any reason is the test's answer
-    print(f"FAIL otlp-traces-spans: {type(e).__name__} {str(e)[:900]}")
-    sys.exit(1)
+def test_links():
+    """A tree that outlives its part: the root of each further part leads to itself in the part before."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with open(f"{WORK}/links.yaml", "w", encoding="utf-8") as f:
+        f.write("spans: { processes: true, trace-period: 10s }\n")
+    Receiver.traces.clear()
+    with open(f"{WORK}/otlp.err", "ab") as err:
+        agent = subprocess.Popen([JOULED, "-c", f"{WORK}/links.yaml", "--socket", "none", "--state-dir", f"{WORK}/links.state",
+                                  "-i", "500ms", "-o", f"otlp-traces=http://127.0.0.1:{server.server_port}"
+                                  f"?cgroups={urllib.parse.quote(CGROUP)}"], stderr=err, stdout=subprocess.DEVNULL)
+    script = "while [ ! -e $0 ]; do sleep 0.2; done"
+    with subprocess.Popen(["/bin/sh", "-c", script, f"{WORK}/done"],
+                          preexec_fn=lambda: open(f"{FOLDER}/cgroup.procs", "w", encoding="ascii").write(str(os.getpid()))) as tree:
+        roots = lambda: [r for r in (t.scope_spans[0].spans[0] for t in Receiver.traces[:])
+                         if attributes(r.attributes)["process.pid"] == tree.pid]
+        wait_until("two parts", lambda: len(roots()) >= 2)
+        open(f"{WORK}/done", "wb").close()
+    agent.send_signal(signal.SIGTERM)
+    agent.wait(LIMIT_S)
+    parts = roots()
+    if parts[0].links or any(len(p.links) != 1 for p in parts[1:]):
+        raise ValueError(f"links {[p.links for p in parts]}")
+    for before, part in zip(parts, parts[1:]):
+        if (part.links[0].trace_id, part.links[0].span_id) != (before.trace_id, before.span_id) or part.trace_id == before.trace_id:
+            raise ValueError(f"{part.links[0]} is not {before.trace_id} {before.span_id}")
+
+
+failed = False
+for name, what in (("spans", test), ("links", test_links)):
+    try:
+        what()
+        print(f"ok otlp-traces-{name}")
+    except Exception as e:  # any reason is the test's answer
+        print(f"FAIL otlp-traces-{name}: {type(e).__name__} {str(e)[:900]}")
+        failed = True
+sys.exit(failed)

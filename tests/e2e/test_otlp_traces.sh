@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Traces by OTLP: what a server gets, read by what protoc makes of the published messages, against GET /v1/spans; options.
+# Traces by OTLP: what a server gets, read by what protoc makes of the published messages, against GET /v1/spans; links of parts; options.
 . tests/e2e/lib.sh
 need_root
 bad=

@@ -18,6 +18,8 @@
 #define START 0x39 /* Span.start_time_unix_nano = 7, fixed64 */
 #define END 0x41 /* Span.end_time_unix_nano = 8, fixed64 */
 #define ATTRIBUTES 0x4a /* Span.attributes = 9 */
+#define LINKS 0x6a /* Span.links = 13 */
+#define LINK_ATTRIBUTES 0x22 /* Span.Link.attributes = 4; trace_id and span_id as in Span */
 #define STATUS_ERROR "\x7a\x02\x18\x02" /* Span.status = 15: Status.code = 3: ERROR */
 
 static void add_fixed(struct buf *b, char tag, uint64_t v)
@@ -73,6 +75,19 @@ static void add_function(struct buf *b, const struct span *s)
 	otlp_number(b, ATTRIBUTES, "jouled.wall_ns", s->wall_ns);
 }
 
+/* From the root of a part of a long-lived tree to itself in the part before. */
+static void add_link(struct buf *b, const struct trace *t, const struct span *root)
+{
+	uint8_t before[16], room[128];
+	struct buf link = { .data = room, .cap = sizeof(room), .limit = sizeof(room) };
+
+	trace_part_uuid(t, t->part - 1, before);
+	otlp_field(&link, TRACE_ID, before, sizeof(before));
+	add_id(&link, SPAN_ID, root->id);
+	otlp_text(&link, LINK_ATTRIBUTES, "jouled.link", "the part before");
+	otlp_field(b, LINKS, link.data, link.len);
+}
+
 static void make_span(struct buf *b, const struct trace *t, const struct span *s)
 {
 	const char *name = s->kind == SPAN_FUNCTION ? s->symbol : s->comm;
@@ -99,6 +114,8 @@ static void make_span(struct buf *b, const struct trace *t, const struct span *s
 		add_function(b, s);
 	else
 		add_process(b, s);
+	if (t->part && s == t->spans)
+		add_link(b, t, s);
 	if ((s->end == SPAN_EXITED && s->exit_code) || s->end == SPAN_SIGNALED || s->end == SPAN_OOM)
 		buf_add(b, STATUS_ERROR, sizeof(STATUS_ERROR) - 1);
 }

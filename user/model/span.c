@@ -93,6 +93,15 @@ static uint32_t parent_of(const struct trace *t, uint32_t i)
 	return 0;
 }
 
+void trace_part_uuid(const struct trace *t, uint32_t part, uint8_t ret_uuid[16])
+{
+	const uint32_t differs = t->part ^ part;
+
+	memmove(ret_uuid, t->uuid, 16);
+	for (unsigned i = 0; i < 4; i++)
+		ret_uuid[12 + i] ^= (uint8_t)(differs >> (24 - 8 * i));
+}
+
 unsigned trace_depth(const struct trace *t, uint32_t i)
 {
 	unsigned depth = 0;

@@ -74,7 +74,7 @@ extern const struct fields span_fields;
 /* One tree, ready to be sent. spans[0] is the root; a parent stands before its children, siblings by
  * start. All strings belong to the trace's owner. */
 struct trace {
-	uint8_t uuid[16]; /* random; the same on every try to send it */
+	uint8_t uuid[16]; /* random, of the tree and its part; the same on every try to send it */
 	const char *sensor, *boot_id;
 	unsigned n_domains;
 	const char *const *domains; /* names, schema order */
@@ -103,6 +103,8 @@ struct span_use {
 bool span_energy_uj(const struct trace *t, const struct span *s, uint64_t *ret);
 /* The same sum over all spans of t. false = there is no domain. */
 bool trace_energy_uj(const struct trace *t, uint64_t *ret);
+/* The uuid of another part of the same tree. */
+void trace_part_uuid(const struct trace *t, uint32_t part, uint8_t ret_uuid[16]);
 /* Depth of nesting of spans[i], root 0. O(depth). */
 unsigned trace_depth(const struct trace *t, uint32_t i);
 /* Checks the rules above: root first, parents before children, ends not before starts, text bounded. Returns NULL, or

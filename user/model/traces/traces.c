@@ -482,7 +482,22 @@ static void copy_span(struct traces *t, const struct node *n, const char *path, 
 	}
 }
 
-static void copy_head(struct traces *t, const struct tree *tree, struct piece *p, char **to)
+static void make_uuid(const struct traces *t, struct tree *tree)
+{
+	static const uint8_t none[16];
+
+	if (memcmp(tree->uuid, none, sizeof(none)) != 0)
+		return;
+	/* without random bytes (a kernel that is just up) time and pid are unique enough on this machine */
+	if (getrandom(tree->uuid, sizeof(tree->uuid), GRND_NONBLOCK) != (ssize_t)sizeof(tree->uuid)) {
+		memcpy(tree->uuid, &t->now_ns, sizeof(t->now_ns));
+		memcpy(tree->uuid + 8, &tree->root->span.id, sizeof(uint64_t));
+	}
+	tree->uuid[6] = (uint8_t)((tree->uuid[6] & 0x0f) | 0x40); /* RFC 4122, 4.4 */
+	tree->uuid[8] = (uint8_t)((tree->uuid[8] & 0x3f) | 0x80);
+}
+
+static void copy_head(struct traces *t, struct tree *tree, struct piece *p, char **to)
 {
 	const struct schema *s = t->o.schema;
 	struct trace *tr = &p->t;
@@ -500,14 +515,10 @@ static void copy_head(struct traces *t, const struct tree *tree, struct piece *p
 	tr->pod_namespace = copy_text(to, names_text(tree->names, NAME_NAMESPACE));
 	tr->container = copy_text(to, names_text(tree->names, NAME_CONTAINER));
 	tr->unit = copy_text(to, names_text(tree->names, NAME_UNIT));
+	make_uuid(t, tree);
+	memcpy(tr->uuid, tree->uuid, sizeof(tr->uuid));
+	trace_part_uuid(tr, tree->part, tr->uuid);
 	tr->part = tree->part;
-	/* without random bytes (a kernel that is just up) time and pid are unique enough on this machine */
-	if (getrandom(tr->uuid, sizeof(tr->uuid), GRND_NONBLOCK) != (ssize_t)sizeof(tr->uuid)) {
-		memcpy(tr->uuid, &t->now_ns, sizeof(t->now_ns));
-		memcpy(tr->uuid + 8, &tree->root->span.id, sizeof(uint64_t));
-	}
-	tr->uuid[6] = (uint8_t)((tr->uuid[6] & 0x0f) | 0x40); /* RFC 4122, 4.4 */
-	tr->uuid[8] = (uint8_t)((tr->uuid[8] & 0x3f) | 0x80);
 }
 
 static size_t text_bytes(const struct traces *t, const struct tree *tree, const char *path, uint32_t n)

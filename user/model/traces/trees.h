@@ -35,6 +35,7 @@ struct tree {
 	struct node *nodes, *root;
 	uint32_t n, open; /* nodes; those of them that are not paid yet */
 	uint32_t part;
+	uint8_t uuid[16]; /* of its first part; zero = none was made */
 	uint64_t begun_ns, cgroup_id;
 	bool due;
 	struct names *names;
