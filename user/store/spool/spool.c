@@ -13,7 +13,7 @@
 
 #define MAX_BYTES ((uint64_t)256 << 20)
 #define MIN_BYTES ((uint64_t)64 << 10)
-#define SEGMENT_BYTES ((uint64_t)4 << 20)
+#define SEGMENT_BYTES ((uint64_t)1 << 20)
 
 static void close_fd(int *fd)
 {
@@ -152,7 +152,7 @@ int spool_open(const struct spool_options *o, struct spool **ret, struct err *er
 	if (s->max_bytes < MIN_BYTES)
 		s->max_bytes = MIN_BYTES;
 	s->max_age_ns = o->max_age_ns;
-	s->segment_bytes = s->max_bytes / 16 < SEGMENT_BYTES ? s->max_bytes / 16 : SEGMENT_BYTES;
+	s->segment_bytes = s->max_bytes / 64 < SEGMENT_BYTES ? s->max_bytes / 64 : SEGMENT_BYTES;
 	rc = open_dir(s, o->dir);
 	if (!rc)
 		rc = take_over(s);
@@ -293,9 +293,8 @@ int spool_append_weighed(struct spool *s, int64_t real_ns, uint32_t weight, cons
 		rc = write_record(s, &h, data);
 	}
 	s->stats.error = rc ? rc : s->stats.error;
-	/* the disk is full: drop old records for the new one. A file without a record gives no room */
-	while ((rc == -ENOSPC || rc == -EDQUOT) &&
-	       (s->n_segments > 1 || (s->n_segments && s->segments[0].size > SPOOL_FILE_HEAD))) {
+	/* The disk is full: drop the oldest segment for the new record. All that waits is not given up for one. */
+	while ((rc == -ENOSPC || rc == -EDQUOT) && s->n_segments > 1) {
 		s->stats.dropped_full += drop_segment(s);
 		rc = write_record(s, &h, data);
 	}
