@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# make run | test | bench | soak | mutants | fuzz | lint | install | deb | image | clean. V=1 shows every command.
+# make run | run-fleet | test | bench | soak | mutants | fuzz | lint | install | deb | image | clean. V=1 shows every command.
 VERSION := 0.1.0
 ARCH ?= $(shell uname -m)
 CROSS_COMPILE ?=
@@ -64,7 +64,7 @@ TSAN_LIB_OBJ := $(LIB_SRC:%.c=$(B)/tsan/%.o)
 PROGRAMS := $(B)/jouled $(B)/joulectl $(KAFKA_SO)
 MAN := $(B)/man/jouled.8 $(B)/man/jouled.yaml.5 $(B)/man/joulectl.1
 
-.PHONY: all deps test-deps run test unit-test bench soak fuzz lint install clean vmlinux man pictures
+.PHONY: all deps test-deps run run-fleet test unit-test bench soak fuzz lint install clean vmlinux man pictures
 .DELETE_ON_ERROR:
 .SECONDARY:
 all: $(PROGRAMS) man
@@ -169,6 +169,11 @@ test-deps:
 run: deps
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) $(B)/jouled
 	$(Q)$(B)/jouled $(ARGS)
+
+# Three nodes and a store on this machine.
+run-fleet: deps
+	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) $(B)/jouled
+	$(Q)B=$(B) sh tests/fleet/run.sh
 
 include tests/tests.mk
 include tests/bench/bench.mk

@@ -8,4 +8,15 @@ make_cgroup fleet
 spin "$cgroup"
 python_with google.protobuf
 JOULED=$JOULED $python tests/fleet/fleet.py "$work" "${cgroup#"$(cgroup2)"}" "${FLEET_AWAY_S:-6}" ${FLEET_STORES:-} || failures=1
+
+# make run-fleet, as long as it takes to answer
+FLEET_SECONDS=0 PORT=$((20000 + $$ % 9999)) timeout 300 sh tests/fleet/run.sh >"$work/run.out" 2>"$work/run.err"
+status=$?
+if grep -q 'cannot be downloaded' "$work/run.err"; then
+	skip fleet-run "victoria-metrics of trixie cannot be downloaded"
+elif [ $status -eq 0 ] && [ "$(grep -c '^domain:[a-z]* instance:node-[123] 0$' "$work/run.out")" -ge 3 ]; then
+	ok fleet-run
+else
+	fail fleet-run "status $status: $(tail -n 5 "$work/run.out" "$work/run.err" | tr '\n' '|')"
+fi
 finish

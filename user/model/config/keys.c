@@ -283,7 +283,7 @@ const struct key config_output_keys[] = {
 	  .word = output_format_name },
 	{ "to", KEY_STRING, OUT(to), NULL, "required",
 	  "Where it goes: stdout:, file:///PATH, tcp://HOST:PORT, tcp-listen://ADDRESS:PORT, unix:///PATH, "
-	  "unix-listen:///PATH, vsock-listen://any:PORT (snapshot, for virtual machines), http-listen://ADDRESS:PORT (openmetrics), http:// and https://HOST:PORT (zico, otlp, otlp-traces, and with a path influx and remote-write) or null:. The other options may follow after ? as name=value, joined by &; those that are "
+	  "unix-listen:///PATH, vsock-listen://any:PORT (snapshot, for virtual machines), http-listen://ADDRESS:PORT (openmetrics), http:// and https://HOST:PORT (zico, otlp, otlp-traces, and with a path influx and remote-write), kafka://BROKER/TOPIC (hwpc, power, vjoule, snapshot, influx, otlp, otlp-traces) or null:. The other options may follow after ? as name=value, joined by &; those that are "
 	  "lists once for each entry.",
 	  .refuse = refuse_empty },
 	{ "interval", KEY_DURATION, OUT(interval_ns), NULL, "the global one", "An interval of its own.", .min = 10 * MS,
