@@ -2,7 +2,7 @@
 # make bench: tests/bench/*.c is one program, build/bench/bench; tests/bench/run.sh runs all of it and
 # writes build/bench.md. ROUNDS (21), PERF=/path/to/perf and EVENT=cycles may be
 # given.
-BENCH_SRC := $(sort $(filter-out tests/bench/alloc_count.c tests/bench/bench_encode.c tests/bench/limit.bpf.c,$(wildcard tests/bench/*.c)))
+BENCH_SRC := $(sort $(filter-out tests/bench/alloc_count.c tests/bench/bench_encode.c tests/bench/bench_fleet.c tests/bench/limit.bpf.c,$(wildcard tests/bench/*.c)))
 BENCH_OBJ := $(BENCH_SRC:%.c=$(B)/obj/%.o)
 ROUNDS ?= 21
 PERF ?=
@@ -22,7 +22,7 @@ $(BENCH_OBJ): $(B)/obj/tests/bench/%.o: tests/bench/%.c $(B)/bench/limit.skel.h 
 $(B)/bench/bench: $(BENCH_OBJ) $(B)/libjouled.a
 	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-$(B)/bench/bench_encode: tests/bench/bench_encode.c $(B)/libjouled.a
+$(B)/bench/bench_encode $(B)/bench/bench_fleet: $(B)/bench/%: tests/bench/%.c $(B)/libjouled.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(CPPFLAGS) -Iuser $(ALL_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(B)/libjouled.a $(LDLIBS)
 
@@ -40,5 +40,10 @@ bench: deps test-deps
 bench-gate: $(PROGRAMS)
 	$(Q)sh tests/bench/gate.sh $(B)
 
-.PHONY: bench-programs bench-gate
--include $(BENCH_OBJ:.o=.d) $(B)/bench/limit.bpf.d $(B)/bench/bench_encode.d $(B)/bench/alloc_count.d
+# 1000 nodes into one store: NODES, SECONDS
+bench-fleet: deps test-deps
+	$(Q)$(MAKE) --no-print-directory $(JOBS) $(B)/bench/bench_fleet
+	$(Q)B=$(B) python3 tests/fleet/bench.py $(NODES) $(SECONDS)
+
+.PHONY: bench-programs bench-gate bench-fleet
+-include $(BENCH_OBJ:.o=.d) $(B)/bench/limit.bpf.d $(B)/bench/bench_encode.d $(B)/bench/bench_fleet.d $(B)/bench/alloc_count.d

@@ -84,11 +84,12 @@ class NewPrometheus(Prometheus):
 class Victoria(Store):
     path = "/api/v1/write"
     ready = "/health"
+    memory = ["-memory.allowedBytes", "200MB"]
     program = staticmethod(lambda: fetched("victoria-metrics-trixie"))
 
     def arguments(self):
         return ["-storageDataPath", f"{self.dir}/data", "-httpListenAddr", f"127.0.0.1:{self.port}", "-retentionPeriod", "1y",
-                "-opentelemetry.usePrometheusNaming", "-memory.allowedBytes", "200MB"]
+                "-opentelemetry.usePrometheusNaming", *self.memory]
 
     def samples(self):
         self.ask("/internal/force_flush")
