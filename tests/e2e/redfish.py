@@ -43,6 +43,10 @@ def tree(mode):
     if mode == "hostile":
         members = [{"@odata.id": p} for p in ("http://192.0.2.1/x", "/redfish/v1/../../etc", "/redfish/v1/%2e%2e/%2E%2E/etc", "/redfish/v1/a?b", "/redfish/" + "x" * 999, 7)]
         members += [7, None, []]
+    if mode in ("many", "pages"):       # more than a meter asks for
+        members = [link(f"/Chassis/{mode}{i}") for i in range(14 if mode == "many" else 70)]
+    if mode == "pages":
+        members.insert(0, link("/Chassis/box"))
     t = {
         "/": {"@odata.type": "#ServiceRoot.v1_15_0.ServiceRoot", "RedfishVersion": "1.17.0", "Chassis": link("/Chassis")},
         "/Chassis": {"@odata.type": "#ChassisCollection.ChassisCollection", "Members@odata.count": 4, "Members": members},
@@ -57,6 +61,14 @@ def tree(mode):
         "/Chassis/older/Power": control(None if mode == "null" else 30),
     }
     t["/Chassis/older/Env"] = {"@odata.type": "#EnvironmentMetrics.v1_3_0.EnvironmentMetrics", "FanSpeedsPercent": []}
+    if mode == "many":
+        for i in range(14):
+            t[f"/Chassis/many{i}"] = chassis(f"many{i}", Power=link(f"/Chassis/many{i}/Power"))
+            t[f"/Chassis/many{i}/Power"] = control(10 + i)
+    if mode == "pages":
+        t["/Chassis"]["Members@odata.nextLink"] = V1 + "/Chassis?$skip=71"
+        for i in range(70):
+            t[f"/Chassis/pages{i}"] = chassis(f"pages{i}")
     if mode == "none":
         del t["/Chassis/box"], t["/Chassis/sled"], t["/Chassis/older"], t["/Chassis/twin"]
     return t

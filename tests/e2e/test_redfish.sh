@@ -144,5 +144,32 @@ wait_until 300 grep -q 'meter 0 (redfish).*timed out' "$work/agent.err" && ok re
 echo good >"$work/mode"
 wait_until 400 grep -q 'meter 0 (redfish): it answers again' "$work/agent.err" && ok redfish-comes-back || fail redfish-comes-back "$(tail -n 2 "$work/agent.err")"
 kill "$agent"
+
+# More than a meter asks for is told once per meter, also when it is opened anew.
+echo many >"$work/mode"
+printf 'socket: { path: %s/left.sock }\nmeters:\n' "$work" >"$work/left.yaml"
+for at in "" /pages; do
+	printf '  - { type: redfish, %s%s", %s, %s, %s, pace: 100ms }\n' "${url%\"}" "$at" "$who" "$secret" "$ca" >>"$work/left.yaml"
+done
+printf 'outputs: [ { format: "null", to: "null:" } ]\n' >>"$work/left.yaml"
+"$JOULED" -c "$work/left.yaml" -i 500ms --state-dir "$work/state-left" >"$work/left.out" 2>"$work/left.err" &
+agent=$!
+agents="$agents $agent"
+left_out() {
+	if wait_until 300 grep -q "$2" "$work/left.err"; then
+		ok "redfish-left-out-$1"
+	else
+		fail "redfish-left-out-$1" "no \"$2\": $(tail -n 2 "$work/left.err")"
+	fi
+}
+left_out powers 'meter 0 (redfish): 4 members of its Chassis are left out.*64 members of the first page and 10 powers'
+left_out pages 'meter 1 (redfish): 7 members and further pages of its Chassis are left out'
+echo deep >"$work/mode"
+left_out failing 'meter 0 (redfish).*no JSON object'
+echo many >"$work/mode"
+left_out again 'meter 0 (redfish): it answers again'
+told=$(grep -c 'are left out' "$work/left.err")
+[ "$told" -eq 2 ] && ok redfish-left-out-once || fail redfish-left-out-once "two meters told $told times"
+kill "$agent"
 grep -rq 'of the board' "$work"/*.out "$work"/*.err && fail redfish-secret "the password is printed" || ok redfish-secret
 finish

@@ -56,6 +56,7 @@ struct meter {
 	void *state; /* of the ops, between open and close */
 	bool is_open, told, silent;
 	int answered; /* a plug: meters in its first answer; 0 = none yet. Others would mix up which is which */
+	bool told_left_out; /* redfish: what it does not ask for */
 	unsigned failures; /* in a row */
 	unsigned pauses; /* since it answered last, each twice as long */
 	struct pacer *pacer;

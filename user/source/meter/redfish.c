@@ -154,11 +154,31 @@ static void drop_contained(struct redfish *r)
 	r->n = n;
 }
 
-static int look_at_members(struct meter *m, const json_t *members, struct err *err)
+/* Once per meter, although it may be opened again and again. */
+static void tell_left_out(struct meter *m, size_t members, bool more_pages)
+{
+	char text[180], count[48] = "";
+
+	if (m->told_left_out || (!members && !more_pages))
+		return;
+	m->told_left_out = true;
+	if (members)
+		snprintf(count, sizeof(count), "%zu member%s%s", members, members == 1 ? "" : "s",
+			 more_pages ? " and " : "");
+	snprintf(text, sizeof(text),
+		 "%s%s of its Chassis are left out: it asks for %d members of the first page and %d powers, by paths "
+		 "below /redfish/; use another meter for the rest",
+		 count, more_pages ? "further pages" : "", LOOKED_AT, METER_MAX_CHANNELS);
+	pthread_mutex_lock(&m->all->lock);
+	meter_warn(m, text);
+	pthread_mutex_unlock(&m->all->lock);
+}
+
+static int look_at_members(struct meter *m, const json_t *members, bool more_pages, struct err *err)
 {
 	struct redfish *r = m->state;
 	const json_t *member;
-	size_t i;
+	size_t i, looked_at = 0;
 
 	json_array_foreach(members, i, member) {
 		char path[METER_REDFISH_PATH];
@@ -168,6 +188,7 @@ static int look_at_members(struct meter *m, const json_t *members, struct err *e
 			break;
 		if (!take_path(member, path))
 			continue;
+		looked_at++;
 		rc = look_at(m, path, &r->found[r->n], err);
 		if (rc < 0) {
 			r->n = 0;
@@ -175,6 +196,7 @@ static int look_at_members(struct meter *m, const json_t *members, struct err *e
 		}
 		r->n += rc == 0 && is_new(r, &r->found[r->n]);
 	}
+	tell_left_out(m, json_array_size(members) - looked_at, more_pages);
 	drop_contained(r);
 	return 0;
 }
@@ -191,7 +213,8 @@ static int discover(struct meter *m, struct err *err)
 	if (!rc)
 		rc = ask(m, path, &all, err);
 	if (!rc)
-		rc = look_at_members(m, json_object_get(all, "Members"), err);
+		rc = look_at_members(m, json_object_get(all, "Members"),
+				     json_is_string(json_object_get(all, "Members@odata.nextLink")), err);
 	if (!rc && !r->n)
 		rc = err_set(
 			err, -EBADMSG,
