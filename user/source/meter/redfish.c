@@ -157,7 +157,7 @@ static void drop_contained(struct redfish *r)
 /* Once per meter, although it may be opened again and again. */
 static void tell_left_out(struct meter *m, size_t members, bool more_pages)
 {
-	char text[180], count[48] = "";
+	char text[280], count[48] = "";
 
 	if (m->told_left_out || (!members && !more_pages))
 		return;
