@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The whole agent from outside: CPU, allocations and system calls per report as the difference of two
 runs of different length, memory over a minute, what is left behind. agent.py BUILD [SECONDS]"""
+import http.server
 import os
 import re
 import resource
@@ -9,6 +10,7 @@ import select
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 B = sys.argv[1] if len(sys.argv) > 1 else "build"
@@ -195,6 +197,51 @@ def long_runs():
     goal("agent", "500 cgroups, 1 Hz, one hwpc file: at most 0.3 % of a core", f"{share * 100:.3f} % over {SECONDS} s", share <= 0.003)
 
 
+class Receiver(http.server.BaseHTTPRequestHandler):
+    """Takes everything. documents: the sizes of what came."""
+    protocol_version = "HTTP/1.1"
+    documents = []
+
+    def do_POST(self):
+        self.documents.append(len(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def pushed():
+    """What an output to a server costs above none: both agents at the same time, 500 cgroups that run, 1 Hz."""
+    print("\n### An output to a server, 500 cgroups, 1 Hz: % of a core above an agent without an output\n")
+    print("| output | above null | KiB a document |\n|---|---|---|")
+    for name in ("otlp", "remote-write", "influx"):
+        Receiver.documents.clear()
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server, Load(500, 500):
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            outputs = ("null:", f"{name}=http://127.0.0.1:{server.server_port}/write?db=b")
+            folders = [tempfile.mkdtemp(dir=WORK) for _ in outputs]
+            agents = [subprocess.Popen([JOULED, "-q", "-c", config(), "--state-dir", d, "-i", "1s", "-o", o])
+                      for d, o in zip(folders, outputs)]
+            while len(Receiver.documents) < 3 and not any(p.poll() for p in agents):
+                time.sleep(0.1)
+            t0, c0 = time.monotonic(), [cpu_ns(p.pid) for p in agents]
+            time.sleep(SECONDS)
+            c1, took = [cpu_ns(p.pid) for p in agents], time.monotonic() - t0
+            for p in agents:
+                p.terminate()
+                if p.wait():
+                    sys.exit(f"bench: {name}: exit status {p.returncode} after SIGTERM")
+            server.shutdown()
+        shares = [(b - a) / 1e9 / took for a, b in zip(c0, c1)]
+        above = shares[1] - shares[0]
+        size = sorted(Receiver.documents)[len(Receiver.documents) // 2] / 1024
+        print(f"| {name} | {above * 100:.3f} ({shares[1] * 100:.3f} against {shares[0] * 100:.3f}) | {size:.1f} |")
+        if name == "otlp":
+            goal("fleet", "OTLP at 1 Hz, 500 cgroups: at most 0.1 % of a core above no output", f"{above * 100:.3f} %", above <= 0.001)
+
+
 def objects():
     """Ids of every program, map and link in the kernel."""
     found = {}
@@ -239,6 +286,7 @@ def main():
         allocations()
         syscalls()
         long_runs()
+        pushed()
     finally:
         subprocess.run(["rm", "-rf", WORK], check=False)
 

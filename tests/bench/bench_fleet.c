@@ -2,12 +2,10 @@
 /* bench_fleet FORMAT URL NODES CGROUPS INTERVAL-S SECONDS: as many nodes as are asked for, each with its own encoder of jouled's,
  * names of its own, five cgroups of 100 a minute that end for new ones, and one node in 100 that starts again each minute.
  * The nodes are spread over the interval and send to one server. Prints figures as NAME VALUE. tests/fleet/bench.py runs it. */
-#include <snappy-c.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <zlib.h>
 #include "base/clock.h"
 #include "base/http/http_client.h"
 #include "encode/encode.h"
@@ -147,15 +145,14 @@ static void measure(struct node *n)
 	}
 }
 
-static void pack(const struct buf *document, struct buf *wrapped, struct buf *body)
+static void pack_document(const struct buf *document, struct buf *wrapped, struct buf *body)
 {
 	const struct push_format *f = format->push;
 	const size_t head = f->head ? f->head(document->data, document->len) : 0;
 	const struct push_part part = { document->data, document->data + head, head, document->len - head };
-	static z_stream z;
-	static bool begun;
+	static struct packer packer;
 	const void *from = part.items;
-	size_t n = part.n_items, room;
+	size_t n = part.n_items;
 
 	buf_reset(wrapped);
 	buf_reset(body);
@@ -165,26 +162,8 @@ static void pack(const struct buf *document, struct buf *wrapped, struct buf *bo
 		from = wrapped->data;
 		n = wrapped->len;
 	}
-	room = snappy_max_compressed_length(n) + compressBound(n) + 64;
-	if (!buf_reserve(body, room))
+	if (pack(&packer, f->packing, from, n, body))
 		die("out of memory");
-	if (f->packing == PUSH_SNAPPY) {
-		if (snappy_compress(from, n, (char *)body->data, &room) != SNAPPY_OK)
-			die("snappy");
-		body->len = room;
-		return;
-	}
-	if (!begun && deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-		die("deflate");
-	begun = true;
-	deflateReset(&z);
-	z.next_in = (Bytef *)(uintptr_t)from;
-	z.avail_in = (uInt)n;
-	z.next_out = body->data;
-	z.avail_out = (uInt)room;
-	if (deflate(&z, Z_FINISH) != Z_STREAM_END)
-		die("deflate");
-	body->len = room - z.avail_out;
 }
 
 static void count_samples(const struct buf *document)
@@ -200,8 +179,7 @@ static void send_document(struct http_client *c, const char *url, struct node *n
 {
 	static struct buf document, wrapped, body;
 	static struct http_answer answer;
-	const char *headers[4] = { format->push->packing == PUSH_SNAPPY ? "Content-Encoding: snappy" :
-									  "Content-Encoding: gzip" };
+	const char *headers[4] = { packing_header(format->push->packing) };
 	struct http_ask ask = { .url = url, .headers = headers, .post = true, .type = format->push->type };
 	struct err err = { 0 };
 	uint64_t t0 = clock_mono_ns(), t1;
@@ -212,7 +190,7 @@ static void send_document(struct http_client *c, const char *url, struct node *n
 	if (format->encoder->encode(n->encoder, &snap, NULL, &document))
 		die("a document cannot be made");
 	t1 = clock_mono_ns();
-	pack(&document, &wrapped, &body);
+	pack_document(&document, &wrapped, &body);
 	figures.encode_ns += t1 - t0;
 	figures.pack_ns += clock_mono_ns() - t1;
 	count_samples(&document);

@@ -85,11 +85,26 @@ def line(name, nodes, load):
           f"{load.query_ms[len(load.query_ms) // 2]:.0f}, {load.query_ms[-1]:.0f} |", flush=True)
 
 
+def goal(text, measured, passed):
+    print(f"{'pass' if passed else 'MISS'}: {text}: {measured}", flush=True)
+
+
+def goals(loads):
+    for name, load in loads.items():
+        f = load.figures
+        most = 15 if name.endswith("otlp") else 25
+        sent = f["bytes"] / f["samples"]
+        goal(f"{name}: no document is dropped", f["refused"] + f["failed"], not f["refused"] + f["failed"])
+        goal(f"{name}: at most {most} bytes a sample as sent", f"{sent:.1f}", sent <= most)
+
+
 def main():
+    loads = {}
     print("| store | nodes | series a node | samples/s | dropped | late, s: most, at the end | bytes a sample sent, of | encoding, packing, ns a sample "
           "| CPUs of the store | its memory, MiB | bytes a sample on disk | ten queries, ms: median, most |\n|" + " --- |" * 12, flush=True)
     for name in ("victoria-metrics", "victoria-metrics-otlp"):
-        line(name, NODES, Load(name, NODES, SECONDS))
+        loads[name] = Load(name, NODES, SECONDS)
+        line(name, NODES, loads[name])
     nodes = NODES
     while nodes >= 25:
         load = Load("prometheus-sid", nodes, SECONDS)
@@ -97,6 +112,7 @@ def main():
         if load.figures["late_last_ms"] < INTERVAL_S * 1000 and not load.figures["refused"] + load.figures["failed"]:
             break
         nodes //= 2
+    goals(loads)
     os.rmdir(WORK) if not os.listdir(WORK) else subprocess.run(["rm", "-rf", WORK], check=False)
 
 

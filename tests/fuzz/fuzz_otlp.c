@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The answer of a server of OTLP, and a document that comes back from the disk: what is read lies within them. A document
- * that can be wrapped consists of whole items. */
+/* The answer of a server of OTLP, and a document and a body that come back from the disk: what is read lies within them. A
+ * document that can be wrapped consists of whole items, and its body can be unwrapped. */
 #include <stdlib.h>
 #include <string.h>
 #include "encode/push.h"
@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void document(const struct push_format *f, const uint8_t *data, size_t size)
 {
 	struct push_part part = { .head = data, .n_head = f->head(data, size) };
-	struct buf body = { 0 };
+	struct buf body = { 0 }, again = { 0 };
 	size_t at, n;
 	char name[200];
 
@@ -22,6 +22,11 @@ static void document(const struct push_format *f, const uint8_t *data, size_t si
 		f->name(data + at, n, name, sizeof(name));
 	if (part.n_head && (f->wrap(&part, &body) == 0) != (at == size && part.n_items))
 		abort();
+	if (body.len && at == size && f->unwrap(body.data, body.len, &again))
+		abort();
+	buf_reset(&again);
+	f->unwrap(data, size, &again);
+	buf_free(&again);
 	buf_free(&body);
 }
 

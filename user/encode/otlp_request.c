@@ -136,6 +136,27 @@ int otlp_enclose(const struct push_part *part, struct buf *out, size_t from)
 	return 0;
 }
 
+int otlp_disclose(const char *body, size_t n, struct buf *out, const char **ret_items, size_t *ret_n)
+{
+	const char *whole, *scoped, *content;
+	size_t n_whole, n_scoped, len, resource, scope;
+
+	if (!n || protobuf_field(body, n, RESOURCES, &whole, &n_whole) != n)
+		return -EBADMSG;
+	resource = protobuf_field(whole, n_whole, RESOURCE, &content, &len);
+	if (!resource || resource == n_whole ||
+	    protobuf_field(whole + resource, n_whole - resource, SCOPES, &scoped, &n_scoped) != n_whole - resource)
+		return -EBADMSG;
+	scope = protobuf_field(scoped, n_scoped, SCOPE, &content, &len);
+	if (!scope)
+		return -EBADMSG;
+	buf_add(out, whole, resource);
+	buf_add(out, scoped, scope);
+	*ret_items = scoped + scope;
+	*ret_n = n_scoped - scope;
+	return out->failed ? -ENOMEM : 0;
+}
+
 /* Takes a field: its number, its number as value, or its bytes. False = no such message. */
 static bool take_field(struct varint_reader *r, uint64_t *ret_tag, uint64_t *ret_value, const uint8_t **ret_bytes)
 {

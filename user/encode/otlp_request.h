@@ -27,6 +27,9 @@ void otlp_make_head(struct buf *b, const char *sensor, const struct otlp_name *m
 /* Takes what stands in out from `from` on, which are items, into a request with that head. 0, -EBADMSG: it is none;
  * -ENOMEM. */
 int otlp_enclose(const struct push_part *part, struct buf *out, size_t from);
+/* Takes a request apart that otlp_enclose made: appends its head to out, and finds the items in it. 0, -EBADMSG: it is
+ * none; -ENOMEM. */
+int otlp_disclose(const char *body, size_t n, struct buf *out, const char **ret_items, size_t *ret_n);
 /* As those of struct push_format. */
 size_t otlp_head(const void *document, size_t n);
 int otlp_answer(const void *body, size_t n, struct push_answer *ret);

@@ -160,6 +160,18 @@ static int spans_wrap(const struct push_part *part, struct buf *out)
 	return otlp_enclose(part, out, from);
 }
 
+static int spans_unwrap(const void *body, size_t n, struct buf *out)
+{
+	const char *items;
+	size_t n_items;
+	int rc = otlp_disclose(body, n, out, &items, &n_items);
+
+	if (rc)
+		return rc;
+	buf_add(out, items, n_items);
+	return out->failed ? -ENOMEM : 0;
+}
+
 /* The name of the span, and its process. */
 static void spans_name(const void *item, size_t n, char *dst, size_t size)
 {
@@ -184,9 +196,10 @@ static void spans_name(const void *item, size_t n, char *dst, size_t size)
 
 const struct push_format push_otlp_traces = {
 	.type = "application/x-protobuf",
-	.packing = PUSH_GZIP,
+	.packing = PACK_GZIP,
 	.head = otlp_head,
 	.wrap = spans_wrap,
+	.unwrap = spans_unwrap,
 	.item = spans_item,
 	.name = spans_name,
 	.answer = otlp_answer,

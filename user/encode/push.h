@@ -7,8 +7,7 @@
 #include <stdint.h>
 #include "base/buf.h"
 #include "base/err.h"
-
-enum push_packing { PUSH_GZIP, PUSH_SNAPPY };
+#include "pack.h"
 
 struct push_part {
 	const void *head, *items;
@@ -24,11 +23,13 @@ struct push_answer {
 struct push_format {
 	const char *type; /* media type of the body */
 	const char *const *headers; /* further ones, "Name: value", ends with NULL; NULL = none */
-	enum push_packing packing; /* of the body */
+	enum packing packing; /* of the body */
 	/* The length of what stands in a document before its items. NULL = nothing does. */
 	size_t (*head)(const void *document, size_t n);
 	/* Appends the body that is sent for a run of items. 0, -EBADMSG: they are none; -ENOMEM. NULL = the run itself. */
 	int (*wrap)(const struct push_part *part, struct buf *out);
+	/* Appends the document of a whole body that wrap made. 0, -EBADMSG: it is none; -ENOMEM. NULL = wrap is NULL. */
+	int (*unwrap)(const void *body, size_t n, struct buf *out);
 	/* The length of the item at p, of n bytes. 0 = that is no item. */
 	size_t (*item)(const void *p, size_t n);
 	/* Writes into dst what the item is, for people. */

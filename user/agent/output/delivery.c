@@ -73,18 +73,34 @@ static bool taken(struct delivery *d, struct delivery_waiting *w)
 	return last;
 }
 
-/* Ends when it is told to and everything is on disk. */
+/* Whether documents wait behind the one that is being delivered. */
+static bool behind(struct delivery *d)
+{
+	struct spool_stats st;
+
+	spool_get_stats(d->spool, &st);
+	return st.waiting > 1;
+}
+
+/* Ends when it is told to and everything is in the spool. A document that is delivered at once is not worth a sync: what
+ * a power failure can take is that one. */
 static void *writer(void *arg)
 {
 	struct delivery *d = arg;
 	struct delivery_waiting *w;
+	struct buf kept = { 0 };
 
 	while ((w = take(d))) {
-		spool_append_weighed(d->spool, w->real_ns, w->energy_mj, w->data,
-				     w->len); /* the spool counts failures */
-		if (taken(d, w))
+		buf_reset(&kept);
+		/* the spool counts failures */
+		if (d->keep && d->keep(d->arg, w->data, w->len, &kept) == 0)
+			spool_append_weighed(d->spool, w->real_ns, w->energy_mj, kept.data, kept.len);
+		else
+			spool_append_weighed(d->spool, w->real_ns, w->energy_mj, w->data, w->len);
+		if (taken(d, w) && behind(d))
 			spool_sync(d->spool);
 	}
+	buf_free(&kept);
 	return NULL;
 }
 
@@ -218,6 +234,8 @@ static void *sender(void *arg)
 		case 0:
 			if (d->deliver(d->arg, &record, &mark))
 				spool_done(d->spool, &mark);
+			else
+				spool_sync(d->spool);
 			break;
 		case -ENOENT:
 			pause_for(d, 0, seen);
@@ -258,6 +276,8 @@ void delivery_end(struct delivery *d)
 		pthread_join(d->writer, NULL);
 	if (d->sending)
 		pthread_join(d->sender, NULL);
+	if (d->writing)
+		spool_sync(d->spool);
 	d->writing = d->sending = false;
 }
 

@@ -40,6 +40,9 @@ struct delivery {
 	 * the record again. On the sender's thread. */
 	bool (*deliver)(void *arg, const struct buf *record, const struct spool_mark *mark);
 	void *arg;
+	/* Appends what is kept of a document, on the writer's thread. 0, or a negative errno: the document is kept as it
+	 * is. NULL = it always is. */
+	int (*keep)(void *arg, const void *document, size_t n, struct buf *out);
 	struct spool *spool;
 	pthread_t writer, sender;
 	bool writing, sending; /* the threads run */

@@ -77,6 +77,7 @@ int push_output_prepare(const struct output_config *oc, const struct output_cont
 	p->d.server = over_kafka ? "the brokers" : "the server";
 	p->d.queue_bytes = oc->queue_bytes;
 	p->d.deliver = push_deliver;
+	p->d.keep = push_keep;
 	p->d.arg = &p->sender;
 	delivery_init(&p->d);
 	p->sender.d = &p->d;
@@ -89,6 +90,7 @@ int push_output_prepare(const struct output_config *oc, const struct output_cont
 	if (!rc && over_kafka) {
 		rc = kafka_sender_new(oc, c->schema->sensor, &p->d, &p->kafka, err);
 		p->d.deliver = kafka_deliver;
+		p->d.keep = NULL; /* librdkafka packs */
 		p->d.arg = p->kafka;
 	} else if (!rc) {
 		rc = open_client(p, oc, err);

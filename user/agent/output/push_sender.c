@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <snappy-c.h>
 #include <stdio.h>
 #include <string.h>
 #include "base/clock.h"
@@ -22,42 +21,6 @@ enum verdict {
 	LATER,
 	ENDS, /* the program ends */
 };
-
-static int pack_gzip(struct push_sender *s, const void *data, size_t n)
-{
-	z_stream *z = &s->deflate;
-	size_t room;
-
-	if (!s->deflates && deflateInit2(z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-		return -ENOMEM;
-	s->deflates = true;
-	deflateReset(z);
-	room = deflateBound(z, n);
-	buf_reset(&s->body);
-	z->next_out = buf_reserve(&s->body, room);
-	if (!z->next_out)
-		return -ENOMEM;
-	z->next_in = (Bytef *)(uintptr_t)data;
-	z->avail_in = (uInt)n;
-	z->avail_out = (uInt)room;
-	if (deflate(z, Z_FINISH) != Z_STREAM_END)
-		return -ENOMEM;
-	s->body.len = room - z->avail_out;
-	return 0;
-}
-
-static int pack_snappy(struct push_sender *s, const void *data, size_t n)
-{
-	size_t room = snappy_max_compressed_length(n);
-	uint8_t *to;
-
-	buf_reset(&s->body);
-	to = buf_reserve(&s->body, room);
-	if (!to || snappy_compress(data, n, (char *)to, &room) != SNAPPY_OK)
-		return -ENOMEM;
-	s->body.len = room;
-	return 0;
-}
 
 /* The server's own words, on one line and cut. */
 static const char *words(const struct http_answer *a, char dst[WORDS_MAX * 4])
@@ -124,52 +87,47 @@ static void judge_answer(struct push_sender *s)
 	pthread_mutex_unlock(&d->lock);
 }
 
-/* The bytes that are sent for a run of items, before they are packed. */
-static int wrap(struct push_sender *s, const struct buf *record, size_t end, struct push_part *part)
+static enum verdict send_body(struct push_sender *s, const void *body, size_t n, struct err *err)
 {
+	const char *headers[8] = { packing_header(s->format->packing) };
+	const struct http_ask ask = {
+		.url = s->url, .headers = headers, .post = true, .type = s->format->type, .body = body, .len = n
+	};
+	enum verdict v;
 	int rc;
 
-	*part = (struct push_part){ record->data, record->data + s->at, s->head, end - s->at };
-	if (!s->format->wrap || !part->n_items)
-		return 0;
-	buf_reset(&s->wrapped);
-	rc = s->format->wrap(part, &s->wrapped);
-	part->items = s->wrapped.data;
-	part->n_items = s->wrapped.len;
-	return rc;
-}
-
-static enum verdict send_part(struct push_sender *s, const struct buf *record, size_t end, struct err *err)
-{
-	const bool snappy = s->format->packing == PUSH_SNAPPY;
-	const char *headers[8] = { snappy ? "Content-Encoding: snappy" : "Content-Encoding: gzip" };
-	const struct http_ask ask = { .url = s->url, .headers = headers, .post = true, .type = s->format->type };
-	struct http_ask full = ask;
-	unsigned h = 1;
-	struct push_part part;
-	enum verdict v;
-	int rc = wrap(s, record, end, &part);
-
-	if (rc == -EBADMSG) {
-		err_set(err, rc, "does not read in the spool; look for its disk in the kernel's log");
-		return BAD_DATA;
-	}
-	if (!rc)
-		rc = snappy ? pack_snappy(s, part.items, part.n_items) : pack_gzip(s, part.items, part.n_items);
-	for (unsigned i = 0; s->format->headers && s->format->headers[i] && h < 7; i++)
-		headers[h++] = s->format->headers[i];
-	full.body = s->body.data;
-	full.len = s->body.len;
+	for (unsigned i = 0; s->format->headers && s->format->headers[i] && i < 6; i++)
+		headers[i + 1] = s->format->headers[i];
 	s->answer.retry_after_ns = 0;
-	rc = rc ? err_set(err, rc, "out of memory; free some") : http_client_ask(s->http, &full, &s->answer, err);
+	rc = http_client_ask(s->http, &ask, &s->answer, err);
 	if (rc == -ECANCELED)
 		return ENDS;
 	if (rc)
 		return rc == -EINVAL || rc == -EKEYREJECTED || rc == -EACCES ? DENIED : LATER;
 	v = judge_status(s, err);
-	if (v == TAKEN)
+	if (v == TAKEN) {
 		judge_answer(s);
+		delivery_count(s->d, &s->d->figures.delivered_bytes, n);
+	}
 	return v;
+}
+
+static enum verdict cannot_send(int rc, struct err *err)
+{
+	if (rc == -EBADMSG) {
+		err_set(err, rc, "does not read in the spool; look for its disk in the kernel's log");
+		return BAD_DATA;
+	}
+	err_set(err, rc, "out of memory; free some");
+	return LATER;
+}
+
+static enum verdict send_part(struct push_sender *s, const struct buf *document, size_t end, struct err *err)
+{
+	const struct push_part part = { document->data, document->data + s->at, s->head, end - s->at };
+	int rc = push_body_make(&s->body, s->format, &part);
+
+	return rc ? cannot_send(rc, err) : send_body(s, s->body.packed.data, s->body.packed.len, err);
 }
 
 /* The middle of a range of items, at the end of one. It is `end` when there is only one. */
@@ -269,7 +227,7 @@ static bool refuse(struct push_sender *s, const struct err *err)
 	return true;
 }
 
-static void delivered(struct push_sender *s, const struct buf *record, uint64_t cpu_ns)
+static void delivered(struct push_sender *s, uint64_t cpu_ns)
 {
 	struct delivery *d = s->d;
 	struct spool_stats st;
@@ -278,7 +236,6 @@ static void delivered(struct push_sender *s, const struct buf *record, uint64_t 
 	s->gave_up = !s->took;
 	delivery_set_state(d, false, "delivers");
 	delivery_count(d, &d->figures.delivered, 1);
-	delivery_count(d, &d->figures.delivered_bytes, record->len);
 	d->pause_ns = 0;
 	spool_get_stats(d->spool, &st);
 	pause_ns = (clock_thread_cpu_ns() - cpu_ns) * CPU_SHARE;
@@ -288,35 +245,90 @@ static void delivered(struct push_sender *s, const struct buf *record, uint64_t 
 		delivery_pause(d, pause_ns);
 }
 
-bool push_deliver(void *arg, const struct buf *record, const struct spool_mark *mark)
+int push_keep(void *arg, const void *document, size_t n, struct buf *out)
 {
 	struct push_sender *s = arg;
-	const uint64_t cpu_ns = clock_thread_cpu_ns();
-	struct err err = { 0 };
 
-	if (mark->segment != s->mark.segment || mark->end != s->mark.end) {
-		s->at = s->head = s->format->head ? s->format->head(record->data, record->len) : 0;
-		s->bad_end = 0;
-		s->n_bad = s->refused = 0;
-		s->took = false;
-		s->mark = *mark;
+	return push_record_make(&s->kept, s->format, document, n, out);
+}
+
+static void begin_record(struct push_sender *s, const struct buf *record, const struct spool_mark *mark)
+{
+	size_t n;
+
+	s->whole = push_record_body(record, &n);
+	s->opened = false;
+	s->at = s->head = s->whole || !s->format->head ? 0 : s->format->head(record->data, record->len);
+	s->bad_end = 0;
+	s->n_bad = s->refused = 0;
+	s->took = false;
+	s->mark = *mark;
+}
+
+/* Takes the document of a refused body apart. False: it does not read, or all of it is refused. */
+static bool open_record(struct push_sender *s, const struct buf *record, struct err *err)
+{
+	int rc;
+
+	buf_reset(&s->document);
+	rc = push_record_open(s->format, record, &s->scratch, &s->document);
+	if (rc) {
+		cannot_send(rc, err);
+		return false;
 	}
-	while (s->at < record->len) {
-		size_t end = s->bad_end ? middle(s, record, s->at, s->bad_end) : record->len;
-		enum verdict v = send_part(s, record, end, &err);
+	s->whole = false;
+	s->opened = true;
+	s->at = s->head = s->format->head ? s->format->head(s->document.data, s->document.len) : 0;
+	return halve(s, &s->document, s->document.len, err);
+}
 
-		if (v == BAD_DATA && halve(s, record, end, &err))
+static enum verdict send_record(struct push_sender *s, const struct buf *record, struct err *err)
+{
+	size_t n;
+	const void *body = push_record_body(record, &n);
+	enum verdict v = send_body(s, body, n, err);
+
+	s->took = v == TAKEN;
+	return v;
+}
+
+/* Sends the rest of a document in parts, until one is not taken or all is done. */
+static enum verdict send_parts(struct push_sender *s, const struct buf *document, struct err *err)
+{
+	while (s->at < document->len) {
+		size_t end = s->bad_end ? middle(s, document, s->at, s->bad_end) : document->len;
+		enum verdict v = send_part(s, document, end, err);
+
+		if (v == BAD_DATA && halve(s, document, end, err))
 			continue;
-		if (v == BAD_DATA)
-			return refuse(s, &err);
 		if (v != TAKEN)
-			return back_off(s, v, &err);
+			return v;
 		s->took = true;
 		s->at = end;
 		if (s->at >= s->bad_end)
 			s->bad_end = 0;
 	}
-	delivered(s, record, cpu_ns);
+	return TAKEN;
+}
+
+bool push_deliver(void *arg, const struct buf *record, const struct spool_mark *mark)
+{
+	struct push_sender *s = arg;
+	const uint64_t cpu_ns = clock_thread_cpu_ns();
+	struct err err = { 0 };
+	enum verdict v = BAD_DATA;
+
+	if (mark->segment != s->mark.segment || mark->end != s->mark.end)
+		begin_record(s, record, mark);
+	if (s->whole)
+		v = send_record(s, record, &err);
+	if (v == BAD_DATA && (!s->whole || open_record(s, record, &err)))
+		v = send_parts(s, s->opened ? &s->document : record, &err);
+	if (v == BAD_DATA)
+		return refuse(s, &err);
+	if (v != TAKEN)
+		return back_off(s, v, &err);
+	delivered(s, cpu_ns);
 	return true;
 }
 
@@ -336,8 +348,8 @@ void push_sender_free(struct push_sender *s)
 {
 	http_client_free(s->http);
 	buf_free(&s->answer.body);
-	buf_free(&s->wrapped);
-	buf_free(&s->body);
-	if (s->deflates)
-		deflateEnd(&s->deflate);
+	push_body_free(&s->body);
+	push_body_free(&s->kept);
+	buf_free(&s->document);
+	buf_free(&s->scratch);
 }

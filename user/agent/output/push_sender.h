@@ -3,10 +3,9 @@
  * alone, which is named and dropped; the rest arrives. */
 #ifndef JD_PUSH_SENDER_H
 #define JD_PUSH_SENDER_H
-#include <zlib.h>
 #include "base/http/http_client.h"
 #include "delivery.h"
-#include "encode/push.h"
+#include "push_record.h"
 
 struct push_sender {
 	struct delivery *d;
@@ -14,11 +13,13 @@ struct push_sender {
 	const char *url;
 	struct http_client *http;
 	struct http_answer answer;
-	struct buf wrapped, body;
-	z_stream deflate; /* reused, so that steady state allocates nothing */
-	bool deflates;
+	struct push_body body;
+	struct push_body kept; /* of the writer's thread */
+	struct buf document, scratch; /* of a record that was refused */
 	/* Of the record that is sent. */
 	struct spool_mark mark;
+	bool whole; /* its body was not refused */
+	bool opened; /* it stands in document */
 	size_t head; /* bytes before its items */
 	size_t at; /* everything before was taken or dropped */
 	size_t bad_end; /* a bad item stands between `at` and this; 0 = none is known */
@@ -30,6 +31,8 @@ struct push_sender {
 
 /* As deliver of struct delivery; arg is a struct push_sender. */
 bool push_deliver(void *arg, const struct buf *record, const struct spool_mark *mark);
+/* As keep of struct delivery. */
+int push_keep(void *arg, const void *document, size_t n, struct buf *out);
 /* Sends a document without items, which servers take and store nothing of. 0; -EBADMSG: the server takes no such document,
  * -ENOTSUP: nothing takes any at the path; -EACCES: it does not accept who asks; -ECONNREFUSED and the like. err: why, with the server's own words. */
 int push_sender_try(struct push_sender *s, struct err *err);

@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/utsname.h>
-#include <zlib.h>
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/format/varint.h"
 #include "base/text.h"
+#include "encode/pack.h"
 #include "profile_report.h"
 
 /* Fields of Profile. */
@@ -346,25 +346,9 @@ static void put_all_parts(struct pprof *p)
 	put_code(p);
 }
 
-static int compress_into(struct buf *out, const struct buf *from)
-{
-	z_stream z = { .next_in = from->data, .avail_in = (uInt)from->len };
-	size_t room;
-	int rc;
-
-	if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-		return -ENOMEM;
-	room = deflateBound(&z, from->len);
-	z.next_out = buf_reserve(out, room);
-	z.avail_out = (uInt)room;
-	rc = z.next_out && deflate(&z, Z_FINISH) == Z_STREAM_END ? 0 : -ENOMEM;
-	out->len += rc ? 0 : z.total_out;
-	deflateEnd(&z);
-	return rc;
-}
-
 int profile_pprof(const struct profile_report *r, struct buf *out)
 {
+	struct packer packer = { 0 };
 	struct buf plain = { 0 };
 	struct pprof p = { .r = r,
 			   .out = &plain,
@@ -375,7 +359,8 @@ int profile_pprof(const struct profile_report *r, struct buf *out)
 	if (!rc)
 		put_all_parts(&p);
 	if (!rc)
-		rc = p.failed || plain.failed ? -ENOMEM : compress_into(out, &plain);
+		rc = p.failed || plain.failed ? -ENOMEM : pack(&packer, PACK_GZIP, plain.data, plain.len, out);
+	packer_fini(&packer);
 	buf_free(&plain);
 	buf_free(&p.part);
 	buf_free(&p.list);

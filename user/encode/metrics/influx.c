@@ -169,7 +169,7 @@ static int influx_check(const char *url, struct err *err)
 
 const struct push_format push_influx = {
 	.type = "text/plain; charset=utf-8",
-	.packing = PUSH_GZIP,
+	.packing = PACK_GZIP,
 	.item = influx_item,
 	.name = influx_name,
 	.token_scheme = influx_scheme,

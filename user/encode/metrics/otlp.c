@@ -103,8 +103,9 @@ static void otlp_sample(struct series_writer *sw, struct series_labels row, stru
 	p = emit_mem(p, e->metric.data, e->metric.len);
 	p = protobuf_head(p, sum ? SUM : GAUGE, data);
 	p = protobuf_head(p, POINTS, point);
-	p = emit_mem(p, row.text, row.len);
+	/* those of the row next to its start: deflate finds both at once in the metric before */
 	p = emit_mem(p, more.text, more.len);
+	p = emit_mem(p, row.text, row.len);
 	p = put_fixed(p, START_TIME, &start_ns);
 	p = put_fixed(p, TIME, &time_ns);
 	p = digits ? put_fixed(p, AS_DOUBLE, &value) : put_fixed(p, AS_INT, &v);
@@ -295,6 +296,49 @@ static int otlp_wrap(const struct push_part *part, struct buf *out)
 	return otlp_enclose(part, out, from);
 }
 
+/* Appends an item for each point of a metric. 0, -EBADMSG, -ENOMEM. */
+static int part_metric(const struct item *m, struct buf *out)
+{
+	const char *points = m->point, *content;
+	size_t len;
+
+	while (points < m->end) {
+		const size_t point = protobuf_field(points, (size_t)(m->end - points), POINTS, &content, &len);
+		const size_t data = point + m->n_end, metric = m->n_metric + protobuf_whole(data);
+		char *to = point ? (char *)buf_reserve(out, protobuf_whole(metric)) : NULL;
+
+		if (!to)
+			return point ? -ENOMEM : -EBADMSG;
+		to = protobuf_head(to, OTLP_ITEM, metric);
+		to = emit_mem(to, m->metric, m->n_metric);
+		to = protobuf_head(to, m->kind, data);
+		to = emit_mem(to, points, point);
+		to = emit_mem(to, m->end, m->n_end);
+		out->len = (size_t)((uint8_t *)to - out->data);
+		points += point;
+	}
+	return 0;
+}
+
+static int otlp_unwrap(const void *body, size_t n, struct buf *out)
+{
+	const char *items, *content;
+	size_t n_items, len, step;
+	int rc = otlp_disclose(body, n, out, &items, &n_items);
+	struct item m;
+
+	for (size_t at = 0; !rc && at < n_items; at += m.size) {
+		if (!take_item(items + at, n_items - at, &m))
+			return -EBADMSG;
+		while ((step = protobuf_field(m.end, m.n_end, POINTS, &content, &len))) {
+			m.end += step;
+			m.n_end -= step;
+		}
+		rc = part_metric(&m, out);
+	}
+	return rc;
+}
+
 /* As Prometheus writes a series: name{label="value", ...}, of what fits. */
 static void otlp_name(const void *item, size_t n, char *dst, size_t size)
 {
@@ -327,9 +371,10 @@ static void otlp_name(const void *item, size_t n, char *dst, size_t size)
 
 const struct push_format push_otlp = {
 	.type = "application/x-protobuf",
-	.packing = PUSH_GZIP,
+	.packing = PACK_GZIP,
 	.head = otlp_head,
 	.wrap = otlp_wrap,
+	.unwrap = otlp_unwrap,
 	.item = otlp_item,
 	.name = otlp_name,
 	.answer = otlp_answer,
