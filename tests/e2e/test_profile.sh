@@ -43,6 +43,21 @@ else
 	fail profile_svg "$(cat "$work/err" "$work/out" | tail -n 1)"
 fi
 
+# Before and after: the sums of the two columns are those of the files, and a picture has colours of change.
+profile --private -F 487 -o "$work/z.folded" -- "$load" 700
+profile --diff "$work/x.folded" "$work/z.folded" -o "$work/d.folded" &&
+	profile --diff "$work/x.folded" "$work/z.folded" --per 15,7 -o "$work/d.svg" &&
+	profile --diff "$work/x.folded" "$work/z.folded" >"$work/d.txt"
+sums() {
+	awk -v from="$2" '{ sum += $(NF - from) } END { printf "%.0f\n", sum }' "$1"
+}
+if [ "$(sums "$work/d.folded" 1) $(sums "$work/d.folded" 0)" = "$(sums "$work/x.folded" 0) $(sums "$work/z.folded" 0)" ] &&
+	grep -q 'class="\(more\|less\)"' "$work/d.svg" && grep -q '%.*  work_large$' "$work/d.txt"; then
+	ok profile-diff
+else
+	fail profile-diff "$(tail -n 1 "$work/err"): $(sums "$work/d.folded" 1) of $(sums "$work/x.folded" 0)"
+fi
+
 # clicks NAME PICTURE: in a browser.
 clicks() {
 	python3 tests/e2e/flame.py "$2" "$1" >"$work/clicks" 2>&1

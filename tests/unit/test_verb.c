@@ -12,10 +12,8 @@
 #include "ctl/verbs.h"
 
 static const struct verb_option options[] = {
-	{ "format", 'f', "FORMAT", "a format" },
-	{ "json", 'j', NULL, "json" },
-	{ "quiet", 'q', NULL, "quiet" },
-	{ NULL, 0, NULL, NULL },
+	{ "format", 'f', "FORMAT", "a format" }, { "json", 'j', NULL, "json" }, { "quiet", 'q', NULL, "quiet" },
+	{ "diff", 0, "A B", "two words" },       { NULL, 0, NULL, NULL },
 };
 static const struct verb verb = { .name = "try", .synopsis = "[FILE]", .options = options, .max_args = 1 };
 
@@ -34,6 +32,24 @@ static const char *parse(const char *line, struct verb_call *ret)
 
 	assert_int_equal(code, err.code);
 	return err.text;
+}
+
+static void test_two_values(void **state)
+{
+	static const char *const lines[] = { "--diff one two FILE", "--diff=one two -q FILE", "FILE --diff one two" };
+	struct verb_call c;
+
+	for (unsigned i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		assert_string_equal(parse(lines[i], &c), "");
+		assert_string_equal(c.option[3], "one");
+		assert_string_equal(c.several[0], "one");
+		assert_string_equal(c.several[1], "two");
+		assert_int_equal(c.n, 1);
+		assert_string_equal(c.args[0], "FILE");
+	}
+	assert_string_equal(parse("--diff one", &c), "try: --diff: needs two values; --diff A B");
+	assert_string_equal(parse("--diff=one", &c), "try: --diff: needs two values; --diff A B");
+	assert_string_equal(parse("--diff", &c), "try: --diff: needs a value; --diff A B");
 }
 
 static void test_forms(void **state)
@@ -101,6 +117,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_forms),
+		cmocka_unit_test(test_two_values),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_table),
 	};

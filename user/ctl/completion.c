@@ -44,7 +44,8 @@ static void put_argument(const struct verb_option *o, const char *start)
 	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (strcmp(o->arg, words[i]) == 0)
 			put_values(o->help, start);
-	if (strcmp(o->arg, "FILE") == 0 || strcmp(o->arg, "PATH") == 0 || strcmp(o->arg, "DIR") == 0)
+	if (strcmp(o->arg, "FILE") == 0 || strcmp(o->arg, "PATH") == 0 || strcmp(o->arg, "DIR") == 0 ||
+	    strcmp(o->arg, "A B") == 0)
 		puts("@file");
 }
 

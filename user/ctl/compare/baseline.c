@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "baseline.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include "base/format/json.h"
 #include "base/text.h"
+#include "ctl/core/named_file.h"
 
 #define FORMAT "jouled run baseline 1"
 
@@ -103,25 +101,10 @@ int baseline_parse(const char *name, const char *text, size_t size, struct basel
 
 int baseline_read(const char *path, struct baseline *ret, struct err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = fd < 0 ? -errno : 0;
-	struct buf b = { .limit = BASELINE_BYTES_MAX };
-	struct stat st;
-	ssize_t n = 1;
+	struct buf b = { 0 };
+	int rc = named_file_read(path, BASELINE_BYTES_MAX, "name a file that joulectl run --save wrote", &b, err);
 
-	if (!rc && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)))
-		rc = -EINVAL;
-	while (!rc && n > 0) {
-		uint8_t *at = buf_reserve(&b, 65536);
-
-		n = at ? read(fd, at, 65536) : -1;
-		rc = at ? n < 0 ? -errno : 0 : -EFBIG;
-		b.len += n > 0 ? (size_t)n : 0;
-	}
-	if (fd >= 0)
-		close(fd);
-	if (rc)
-		rc = err_set(err, rc, "%.200s: %s; name a file that joulectl run --save wrote", path, strerror(-rc));
-	else
+	if (!rc)
 		rc = baseline_parse(path, (const char *)b.data, b.len, ret, err);
 	buf_free(&b);
 	return rc;

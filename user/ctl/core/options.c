@@ -40,6 +40,11 @@ static int unknown(const struct verb *v, const char *arg, struct err *err)
 	return err_set(err, -EINVAL, "%s: %s: unknown option; see joulectl %s --help", v->name, shown, v->name);
 }
 
+static bool takes_two(const struct verb_option *o)
+{
+	return o->arg && strchr(o->arg, ' ');
+}
+
 /* Keeps the value of an option. 0, or -EINVAL with err. */
 static int keep(const struct verb *v, int row, const char *value, struct verb_call *ret, struct err *err)
 {
@@ -47,6 +52,10 @@ static int keep(const struct verb *v, int row, const char *value, struct verb_ca
 	size_t len = strlen(o->arg);
 
 	ret->option[row] = value;
+	if (takes_two(o)) {
+		ret->several[0] = value;
+		return 0;
+	}
 	if (len < 3 || strcmp(o->arg + len - 3, "...") != 0)
 		return 0;
 	if (ret->n_several == VERB_SEVERAL_MAX)
@@ -62,6 +71,7 @@ static int long_option(const struct verb *v, int left, char **argv, struct verb_
 	const char *name = argv[0] + 2, *equals = strchr(name, '=');
 	int row = row_of(v, name, equals ? (size_t)(equals - name) : strlen(name), 0);
 	const struct verb_option *o = &v->options[row < 0 ? 0 : row];
+	int took;
 
 	if (row < 0)
 		return unknown(v, argv[0], err);
@@ -75,7 +85,13 @@ static int long_option(const struct verb *v, int left, char **argv, struct verb_
 		return err_set(err, -EINVAL, "%s: --%s: needs a value; --%s %s", v->name, o->name, o->name, o->arg);
 	if (keep(v, row, equals ? equals + 1 : argv[1], ret, err))
 		return -EINVAL;
-	return equals ? 1 : 2;
+	took = equals ? 1 : 2;
+	if (!takes_two(o))
+		return took;
+	if (left <= took)
+		return err_set(err, -EINVAL, "%s: --%s: needs two values; --%s %s", v->name, o->name, o->name, o->arg);
+	ret->several[1] = argv[took];
+	return took + 1;
 }
 
 /* Reads -j, -fF, -f F or several flags together. Returns the number of arguments that it took, or -EINVAL with err. */

@@ -15,7 +15,8 @@ enum { CTL_OK = 0, CTL_FAILED = 1, CTL_USAGE = 2, CTL_LOST = 3 };
 struct verb_option {
 	const char *name; /* "format" = --format; NULL ends the table */
 	char letter; /* 'f' = -f, 0 = none */
-	const char *arg; /* "FORMAT", NULL = takes no value; "COMMAND...": it may be given several times */
+	const char *arg; /* "FORMAT", NULL = takes no value; "COMMAND...": it may be given several times;
+			  * "A B": it takes two words, which are call.several[0] and [1] */
 	const char *help; /* one line */
 };
 

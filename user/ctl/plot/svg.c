@@ -12,7 +12,7 @@ static const char theme[] =
 	":root{background:#fff}text{font-family:system-ui,-apple-system,\"Segoe UI\",Roboto,\"DejaVu Sans\",\"Noto Sans\",sans-serif;font-size:12px}\n"
 	".title{font-size:18px;font-weight:600}.num{font-variant-numeric:tabular-nums}\n"
 	".bg{fill:#fff}.ink{fill:#1b1f24}.dim{fill:#59636e}.grid{stroke:#1b1f24;stroke-opacity:.13}.axis{stroke:#59636e}\n"
-	".area{stroke:none}.range{fill:#1b1f24;fill-opacity:.28}.key{fill:none;stroke:#59636e}.idle{fill:#c9d1d9}.rest{fill:#8b949e}\n"
+	".area{stroke:none}.range{fill:#1b1f24;fill-opacity:.28}.key{fill:none;stroke:#59636e}.idle{fill:#c9d1d9}.rest{fill:#8b949e}.more{fill:#cf222e}.less{fill:#0969da}\n"
 	".c0{fill:#0072b2}.c1{fill:#e69f00}.c2{fill:#009e73}.c3{fill:#d55e00}.c4{fill:#56b4e9}.c5{fill:#cc79a7}"
 	".c6{fill:#b3a60a}.c7{fill:#6a51a3}\n"
 	".line{fill:none;stroke-width:1.6;stroke-linejoin:round}.l0{stroke:#0072b2}.l1{stroke:#e69f00}.l2{stroke:#009e73}.l3{stroke:#d55e00}"

@@ -8,7 +8,7 @@
  *	svg_end(&s);                       then look at buf.failed once
  *
  * Classes of the theme: bg, ink (text), dim (lesser text), grid and axis (lines), c0..c7 (fills that the
- * colour-blind tell apart; Okabe and Ito), line with l0..l7 (strokes of the same), idle and rest (greys), area (a fill without outline),
+ * colour-blind tell apart; Okabe and Ito), line with l0..l7 (strokes of the same), idle and rest (greys), more and less (red, blue), area (a fill without outline),
  * range (laid over areas), key (a frame), title, num. */
 #ifndef JD_CTL_SVG_H
 #define JD_CTL_SVG_H

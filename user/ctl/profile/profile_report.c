@@ -7,7 +7,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "ctl/spans/ctl_spans.h"
+#include "profile_functions.h"
 
 #define FLAME_WIDTH 1200
 
@@ -74,59 +74,23 @@ unsigned profile_labels(const struct profile_report *r, uint32_t stack, const ch
 	return used;
 }
 
-struct function {
-	const char *name;
-	uint64_t own_uj, all_uj, own_samples;
-	unsigned quality;
-	uint32_t seen; /* the last stack that was added, + 1: a recursive call counts once */
-};
-
-struct functions {
-	struct function *v;
-	uint32_t n, cap;
-	struct hash by_name;
-};
-
-static struct function *function(struct functions *f, const char *name)
-{
-	const uint64_t key = hash_text(name);
-
-	for (struct hash_walk w = hash_walk(&f->by_name, key); hash_step(&w);)
-		if (strcmp(f->v[w.at].name, name) == 0)
-			return &f->v[w.at];
-	if (ARRAY_ROOM(f->v, f->cap, f->n + 1) || hash_reserve(&f->by_name, f->n + 1))
-		return NULL;
-	hash_add(&f->by_name, key, f->n);
-	f->v[f->n] = (struct function){ .name = name };
-	return &f->v[f->n++];
-}
-
-static int add_stack(const struct profile_report *r, struct functions *f, uint32_t stack)
+static int add_stack(const struct profile_report *r, struct profile_functions *f, uint32_t stack)
 {
 	const char *labels[PROFILE_LABELS_MAX];
-	const uint64_t uj = profile_stack_uj(r, stack);
 	unsigned first, n = profile_labels(r, stack, labels, &first);
 
-	for (unsigned i = first; i < n; i++) {
-		struct function *at = function(f, labels[i]);
-
-		if (!at)
-			return -ENOMEM;
-		if (at->seen != stack + 1)
-			at->all_uj += uj;
-		at->seen = stack + 1;
-		at->quality |= profile_row(r, stack)->quality;
-		if (i + 1 < n)
-			continue;
-		at->own_uj += uj;
-		at->own_samples += r->s->stacks.v[stack].samples;
-	}
-	return 0;
+	return profile_functions_add(f,
+				     &(struct flame_stack){ .label = labels,
+							    .n = n,
+							    .quality = profile_row(r, stack)->quality,
+							    .own_uj = profile_stack_uj(r, stack),
+							    .samples = r->s->stacks.v[stack].samples },
+				     first);
 }
 
 static int by_own(const void *a, const void *b)
 {
-	const struct function *x = a, *y = b;
+	const struct profile_function *x = a, *y = b;
 
 	if (x->own_uj != y->own_uj)
 		return x->own_uj < y->own_uj ? 1 : -1;
@@ -171,7 +135,7 @@ static void put_heads(const struct profile_report *r, const struct sums *t, doub
 		   "function");
 }
 
-static void put_row(const struct profile_report *r, const struct function *f, uint64_t all, double seconds,
+static void put_row(const struct profile_report *r, const struct profile_function *f, uint64_t all, double seconds,
 		    struct buf *out)
 {
 	char shown[160];
@@ -221,7 +185,7 @@ static void put_notes(const struct profile_report *r, const struct sums *t, stru
 int profile_table(const struct profile_report *r, unsigned top, struct buf *out)
 {
 	const double seconds = (double)(r->s->ended_ns - r->s->began_ns) / 1e9;
-	struct functions f = { 0 };
+	struct profile_functions f = { 0 };
 	struct sums t = { 0 };
 	int rc = 0;
 
@@ -239,8 +203,7 @@ int profile_table(const struct profile_report *r, unsigned top, struct buf *out)
 			   t.stacks_uj + t.none_uj ? 100 * (double)t.none_uj / (double)(t.stacks_uj + t.none_uj) : 0,
 			   "", "", PROFILE_NO_SAMPLE);
 	put_notes(r, &t, out);
-	free(f.v);
-	hash_free(&f.by_name);
+	profile_functions_free(&f);
 	return rc ? rc : out->failed ? -ENOMEM : 0;
 }
 

@@ -10,6 +10,7 @@
 #include "ctl/core/choice.h"
 #include "ctl/core/put.h"
 #include "ctl/core/verb.h"
+#include "profile_diff.h"
 #include "profile_report.h"
 
 #define TOP 30
@@ -23,6 +24,8 @@ enum {
 	OPTION_FREQUENCY,
 	OPTION_DOMAIN,
 	OPTION_OUTPUT,
+	OPTION_DIFF,
+	OPTION_PER,
 	OPTION_PRIVATE,
 	OPTION_SOCKET,
 };
@@ -35,6 +38,9 @@ static const struct verb_option options[] = {
 	[OPTION_DOMAIN] = { "domain", 0, "NAME", "energy of this domain alone, as package-0" },
 	[OPTION_OUTPUT] = { "output", 'o', "FILE",
 			    "FILE.svg, .folded, .pb.gz or .speedscope.json; a table on standard output unless given" },
+	[OPTION_DIFF] = { "diff", 0, "A B", "compare two .folded files, A before and B after, instead of profiling" },
+	[OPTION_PER] = { "per", 0, "N[,M]",
+			 "with --diff: energy for a unit of work, of which A did N and B did M (N unless given)" },
 	[OPTION_PRIVATE] = { "private", 0, NULL, "start a private agent even where one is running" },
 	[OPTION_SOCKET] = { "socket", 0, "PATH", "socket of the agent" },
 	{ NULL, 0, NULL, NULL },
@@ -52,6 +58,9 @@ static const char *const about[] = {
 	"is for pprof: samples, CPU time and microjoules of each domain; a .speedscope.json file has a profile of "
 	"each domain. For commands and "
 	"configured functions by each call, see joulectl flame.",
+	"--diff A B compares two .folded files: a table of the functions that changed most, with -o x.svg a flame graph of B in "
+	"which red used more than in A and blue less, with -o x.folded the stacks with both energies. Cgroups are left out, because each run has its own. --per 1000,1200 "
+	"says that A did 1000 units of work and B 1200, and compares the energy of one. It needs no rights and no agent.",
 	"It needs root, or CAP_PERFMON and CAP_SYS_PTRACE. Exit status: that of the command; 125 when it could not be profiled.",
 	NULL,
 };
@@ -118,6 +127,8 @@ static int read_question(const struct verb_call *call, struct question *q, struc
 	if (!rc && q->session.cgroup && q->session.cgroup[0] != '/')
 		rc = err_set(err, -EINVAL, "profile: --cgroup %.200s: a path begins with /; joulectl list shows them",
 			     q->session.cgroup);
+	if (!rc && call->option[OPTION_PER])
+		rc = err_set(err, -EINVAL, "profile: --per: it compares two files; give --diff A B with it");
 	if (!rc && call->n && (q->session.cgroup || pid || call->option[OPTION_DURATION]))
 		rc = err_set(
 			err, -EINVAL,
@@ -172,6 +183,69 @@ static int report(const struct verb_call *call, const struct question *q, struct
 	return rc;
 }
 
+static int read_work(const char *text, double ret[2], struct err *err)
+{
+	char one[64];
+	const char *comma = text ? strchr(text, ',') : NULL;
+	int rc = 0;
+
+	if (!text)
+		return 0;
+	snprintf(one, sizeof(one), "%.*s", comma ? (int)(comma - text) : 63, text);
+	rc = parse_double(one, &ret[0]) || !(ret[0] > 0);
+	ret[1] = ret[0];
+	if (!rc && comma)
+		rc = parse_double(comma + 1, &ret[1]) || !(ret[1] > 0);
+	return rc ? err_set(err, -EINVAL, "profile: --per %.100s: not a number above 0, or two; --per 1000,1200",
+			    text) :
+		    0;
+}
+
+static int read_diff(const struct verb_call *call, struct profile_diff *d, struct err *err)
+{
+	static const unsigned not_with[] = { OPTION_CGROUP, OPTION_PID,     OPTION_DURATION, OPTION_FREQUENCY,
+					     OPTION_DOMAIN, OPTION_PRIVATE, OPTION_SOCKET };
+	const char *name = call->option[OPTION_OUTPUT];
+
+	*d = (struct profile_diff){ .path = { call->several[0], call->several[1] }, .top = TOP };
+	for (unsigned i = 0; i < sizeof(not_with) / sizeof(not_with[0]); i++)
+		if (call->option[not_with[i]])
+			return err_set(err, -EINVAL, "profile: --%s: --diff compares files as they are; leave one out",
+				       options[not_with[i]].name);
+	if (call->n)
+		return err_set(err, -EINVAL, "profile: --diff takes two files and no command; leave out %.100s",
+			       call->args[0]);
+	if (name && ends_with(name, ".folded"))
+		d->form = PROFILE_DIFF_FOLDED;
+	else if (name && ends_with(name, ".svg"))
+		d->form = PROFILE_DIFF_FLAME;
+	else if (name && strcmp(name, "-") != 0 && !ends_with(name, ".txt"))
+		return err_set(err, -EINVAL,
+			       "profile: --output %.200s: what form is it? end it with .svg, .folded or .txt", name);
+	return read_work(call->option[OPTION_PER], d->work, err);
+}
+
+static int diff(const struct verb_call *call)
+{
+	const char *name = call->option[OPTION_OUTPUT];
+	struct profile_diff d;
+	struct buf out = { 0 };
+	struct err err = { 0 };
+	int rc = read_diff(call, &d, &err);
+
+	if (rc) {
+		log_error("%s", err.text);
+		return CTL_USAGE;
+	}
+	rc = profile_diff(&d, &out, &err);
+	if (!rc)
+		rc = put_file(name && strcmp(name, "-") != 0 ? name : NULL, &out, &err);
+	if (rc)
+		log_error("%s", err.text);
+	buf_free(&out);
+	return rc ? FAILED : CTL_OK;
+}
+
 static int run(const struct verb_call *call)
 {
 	static struct question q;
@@ -183,6 +257,8 @@ static int run(const struct verb_call *call)
 	struct err err = { 0 };
 	int rc;
 
+	if (call->option[OPTION_DIFF])
+		return diff(call);
 	run_descriptors_note(&descriptors);
 	if (read_question(call, &q, &err) != 0) {
 		log_error("%s", err.text);

@@ -81,6 +81,8 @@ struct flame_stack {
 	const char *const *label;
 	unsigned n, quality;
 	uint64_t own_uj, cpu_ns, samples; /* of the highest frame */
+	bool before; /* of the profile to compare with: it gives colours and no width */
+	uint64_t before_uj; /* its energy there */
 };
 int spans_flame_add_stack(struct flame *f, const struct flame_stack *s);
 int spans_flame_draw(struct flame *f, const struct spans_missing *missing, unsigned width, struct buf *out);

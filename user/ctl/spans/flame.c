@@ -2,6 +2,7 @@
 /* Flame graph. Spans of one name below the same names are one frame. Its width is its energy together with that of all
  * frames above it; the lowest frame is the total. CPU time takes the place of energy where no energy is known. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,7 @@ extern const char jd_flame_script[];
 struct frame {
 	struct frame *up, *child, *sibling;
 	uint64_t own_uj, all, spans, cpu_ns;
+	uint64_t before; /* with all frames above it, in the profile to compare with */
 	unsigned level;
 	bool estimated, partial, function;
 	char label[];
@@ -42,8 +44,10 @@ struct flame {
 	size_t n_traces;
 	uint64_t narrow; /* energy of the frames that are too narrow to be drawn */
 	size_t n_narrow; /* number of these frames */
+	uint64_t gone; /* before, of code that does not run now */
 	bool energy; /* some span has energy; otherwise CPU time is drawn */
 	bool profile; /* of stacks, not of spans */
+	bool compares; /* with a profile before */
 	unsigned levels;
 	struct svg svg;
 	double width, bottom;
@@ -131,12 +135,14 @@ int spans_flame_add_stack(struct flame *f, const struct flame_stack *s)
 	if (!at)
 		return -ENOMEM;
 	at->own_uj += s->own_uj;
+	at->before += s->before_uj;
 	at->cpu_ns += s->cpu_ns;
 	at->spans += s->samples;
 	at->estimated |= s->quality & QUALITY_ESTIMATED;
 	at->partial |= s->quality & (QUALITY_PARTIAL | QUALITY_LOST);
 	f->energy |= s->own_uj > 0;
-	f->n_traces++;
+	f->compares |= s->before;
+	f->n_traces += !s->before;
 	return 0;
 }
 
@@ -155,6 +161,7 @@ static void add_up(struct flame *f)
 		if (!at->up)
 			continue;
 		at->up->all += at->all;
+		at->up->before += at->before;
 		at->up->estimated |= at->estimated;
 		at->up->partial |= at->partial;
 		if (at->all && at->level > f->levels)
@@ -198,13 +205,27 @@ static void amount(const struct flame *f, uint64_t v, char *dst, size_t size)
 	snprintf(dst, size, f->energy ? "%.6g J" : "%.6g s", (double)v / (f->energy ? 1e6 : 1e9));
 }
 
+/* What a frame used in the profile before. */
+static void tell_change(const struct flame *f, const struct frame *at, char *dst, size_t size)
+{
+	char before[32];
+
+	amount(f, at->before, before, sizeof(before));
+	if (at->before)
+		snprintf(dst, size, ", before %s (%+.1f %%)", before, 100 * ((double)at->all / (double)at->before - 1));
+	else
+		snprintf(dst, size, ", new");
+}
+
 static void tell(struct flame *f, const struct frame *at)
 {
 	char all[32], itself[32], spans[64] = "", text[1400];
 
 	amount(f, at->all, all, sizeof(all));
 	amount(f, own(f, at), itself, sizeof(itself));
-	if (at->level > 1)
+	if (f->compares)
+		tell_change(f, at, spans, sizeof(spans));
+	else if (at->level > 1)
 		snprintf(spans, sizeof(spans), ", own %s, %llu %s, CPU %.3f s", itself, (unsigned long long)at->spans,
 			 f->profile ? "samples" : "spans", (double)at->cpu_ns / 1e9);
 	snprintf(text, sizeof(text), "%.1000s: %s (%.1f %%)%s%s%s", at->label, all,
@@ -213,13 +234,27 @@ static void tell(struct flame *f, const struct frame *at)
 	svg_tooltip(&f->svg, text);
 }
 
-/* A name has the same colour in every picture. Cgroups and the total are grey. */
-static const char *class_of(const struct frame *at)
+/* A name has the same colour in every picture. Cgroups and the total are grey. A comparison is red and blue. */
+static const char *class_of(const struct flame *f, const struct frame *at)
 {
 	static const char *const classes[SVG_COLOURS] = { "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7" };
 	const uint64_t h = hash_fnv(0, at->label, strlen(at->label));
 
+	if (f->compares)
+		return at->all > at->before ? "more" : at->all < at->before ? "less" : "idle";
 	return at->level < 2 ? "idle" : classes[(h ^ h >> 29) % SVG_COLOURS];
+}
+
+/* Pale, because the text on it has the colour of the page's text. In a comparison the paler, the less has changed. */
+static const char *opacity_of(const struct flame *f, const struct frame *at)
+{
+	static const char *const steps[] = { ".08", ".16", ".24", ".32", ".4", ".48", ".56", ".64" };
+	const double more = at->all > at->before ? (double)at->all : (double)at->before;
+	const double changed = fabs((double)at->all - (double)at->before) / (more > 0 ? more : 1);
+
+	if (f->compares && at->all != at->before)
+		return steps[changed < 0.999 ? (unsigned)(changed * 8) : 7];
+	return at->level < 2 ? ".55" : ".4";
 }
 
 /* What a frame may have as text, for the script too. */
@@ -272,13 +307,12 @@ static void draw_frame(struct flame *f, const struct frame *at, double x, double
 	attr_exact(&f->svg, "data-w", width);
 	tell(f, at);
 	svg_open(&f->svg, "rect");
-	svg_attr(&f->svg, "class", class_of(at));
+	svg_attr(&f->svg, "class", class_of(f, at));
 	svg_attr_num(&f->svg, "x", x);
 	svg_attr_num(&f->svg, "y", y);
 	svg_attr_num(&f->svg, "width", width > 1.2 ? width - 0.6 : width);
 	svg_attr_num(&f->svg, "height", LINE - 1);
-	/* pale, because the text on it has the colour of the page's text */
-	svg_attr(&f->svg, "fill-opacity", at->level < 2 ? ".55" : ".4");
+	svg_attr(&f->svg, "fill-opacity", opacity_of(f, at));
 	svg_attr(&f->svg, "rx", "2");
 	svg_close(&f->svg);
 	if (text)
@@ -328,7 +362,7 @@ static void count_narrow(struct flame *f)
 }
 
 /* Writes a line about everything that the picture does not show. Returns the number of lines. */
-static unsigned say_hidden(struct flame *f, const struct spans_missing *missing, char text[SPANS_SENTENCES + 1][200])
+static unsigned say_hidden(struct flame *f, const struct spans_missing *missing, char text[SPANS_SENTENCES + 2][200])
 {
 	unsigned n = spans_say_missing(missing, text);
 	char all[32];
@@ -338,15 +372,34 @@ static unsigned say_hidden(struct flame *f, const struct spans_missing *missing,
 	if (f->n_narrow)
 		snprintf(text[n++], 200, "%zu frames with %s are too narrow to be drawn; %s", f->n_narrow, all,
 			 f->profile ? "-o x.folded has them" : "raise --width");
+	if (f->gone) {
+		amount(f, f->gone, all, sizeof(all));
+		snprintf(text[n++], 200, "%s were used before by code that does not run now; the table has it", all);
+	}
 	return n;
+}
+
+/* Energy before of frames that have none now, the lowest of each stack. */
+static void count_gone(struct flame *f)
+{
+	for (size_t i = 1; i < f->n; i++)
+		if (!f->frames[i]->all && f->frames[i]->up->all)
+			f->gone += f->frames[i]->before;
+}
+
+static const char *title_of(const struct flame *f)
+{
+	if (f->compares)
+		return "Energy by code, compared";
+	if (f->profile)
+		return f->energy ? "Energy by code" : "CPU time by code (no energy is known)";
+	return f->energy ? "Energy of what ran" : "CPU time of what ran (no energy is known)";
 }
 
 static void draw(struct flame *f, const struct spans_missing *missing, struct buf *out)
 {
-	const char *title = f->profile ? f->energy ? "Energy by code" : "CPU time by code (no energy is known)" :
-			    f->energy  ? "Energy of what ran" :
-					 "CPU time of what ran (no energy is known)";
-	char all[32], text[200], hidden[SPANS_SENTENCES + 1][200], line[256];
+	const char *title = title_of(f);
+	char all[32], before[32], text[200], hidden[SPANS_SENTENCES + 2][200], line[256];
 	const unsigned n = say_hidden(f, missing, hidden);
 	double height = TOP + n * LINE + (f->levels + 1) * LINE + MARGIN;
 
@@ -355,6 +408,11 @@ static void draw(struct flame *f, const struct spans_missing *missing, struct bu
 		 f->n_traces, f->profile ? "stack" : "trace", f->n_traces == 1 ? "" : "s",
 		 f->energy && f->frames[0]->estimated ? ", estimated" : "",
 		 f->frames[0]->partial ? ", partly lost" : "");
+	amount(f, f->frames[0]->before, before, sizeof(before));
+	if (f->compares)
+		snprintf(text, sizeof(text),
+			 "%s, before %s (%+.1f %%). Red used more than before, blue less; widths are those of now.",
+			 all, before, 100 * ((double)f->frames[0]->all / (double)f->frames[0]->before - 1));
 	f->bottom = height - MARGIN;
 	svg_begin(&f->svg, out, svg_size(f->width, height), title, text);
 	svg_rect(&f->svg, "bg", svg_at(0, 0), svg_size(f->width, height));
@@ -413,8 +471,10 @@ int spans_flame_draw(struct flame *f, const struct spans_missing *missing, unsig
 		rc = sort_children(f->frames[i]);
 	if (!rc && !f->frames[0]->all)
 		rc = -ENODATA;
-	if (!rc)
+	if (!rc) {
+		count_gone(f);
 		draw(f, missing, out);
+	}
 	return rc;
 }
 
