@@ -39,19 +39,22 @@ def control(watts):
 
 def tree(mode):
     watts = None if mode == "null" else 120.5
-    members = [link("/Chassis/" + n) for n in ("fans", "sled", "box", "box", "twin", "older")]     # box is named twice
+    members = [link("/Chassis/" + n) for n in ("fans", "sled", "tray", "box", "box", "twin", "older")]     # box is named twice
     if mode == "hostile":
         members = [{"@odata.id": p} for p in ("http://192.0.2.1/x", "/redfish/v1/../../etc", "/redfish/v1/%2e%2e/%2E%2E/etc", "/redfish/v1/a?b", "/redfish/" + "x" * 999, 7)]
         members += [7, None, []]
     if mode in ("many", "pages"):       # more than a meter asks for
         members = [link(f"/Chassis/{mode}{i}") for i in range(14 if mode == "many" else 70)]
+    if mode == "crowd":
+        members = [link(f"/Chassis/crowd{i}") for i in range(12)] + [link("/Chassis/rack"), link("/Chassis/room")]
     if mode == "pages":
         members.insert(0, link("/Chassis/box"))
     t = {
         "/": {"@odata.type": "#ServiceRoot.v1_15_0.ServiceRoot", "RedfishVersion": "1.17.0", "Chassis": link("/Chassis")},
         "/Chassis": {"@odata.type": "#ChassisCollection.ChassisCollection", "Members@odata.count": 4, "Members": members},
         "/Chassis/fans": chassis("fans"),
-        "/Chassis/sled": chassis("sled", around="box/", EnvironmentMetrics=link("/Chassis/sled/EnvironmentMetrics")),
+        "/Chassis/tray": chassis("tray", around="box/"),
+        "/Chassis/sled": chassis("sled", around="tray", EnvironmentMetrics=link("/Chassis/sled/EnvironmentMetrics")),
         "/Chassis/sled/EnvironmentMetrics": metrics(55),
         "/Chassis/box": chassis("box", EnvironmentMetrics=link("/Chassis/box/EnvironmentMetrics"), Power=link("/Chassis/box/Power")),
         "/Chassis/box/EnvironmentMetrics": metrics(watts),
@@ -65,6 +68,13 @@ def tree(mode):
         for i in range(14):
             t[f"/Chassis/many{i}"] = chassis(f"many{i}", Power=link(f"/Chassis/many{i}/Power"))
             t[f"/Chassis/many{i}/Power"] = control(10 + i)
+    if mode == "crowd":     # twelve within one that comes last, and two that are within one another
+        for i in range(12):
+            t[f"/Chassis/crowd{i}"] = chassis(f"crowd{i}", around="rack", Power=link(f"/Chassis/crowd{i}/Power"))
+            t[f"/Chassis/crowd{i}/Power"] = control(10 + i)
+        t["/Chassis/rack"] = chassis("rack", around="room", Power=link("/Chassis/rack/Power"))
+        t["/Chassis/rack/Power"] = control(500)
+        t["/Chassis/room"] = chassis("room", around="rack")
     if mode == "pages":
         t["/Chassis"]["Members@odata.nextLink"] = V1 + "/Chassis?$skip=71"
         for i in range(70):

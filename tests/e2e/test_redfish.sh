@@ -81,7 +81,7 @@ refused half-a-login 'without the other' "$url" "$who"
 refused user-in-url 'no https://HOST' 'url: "https://a:b@127.0.0.1"'
 
 doctors=
-for mode in null none hostile deep long slow; do
+for mode in null none hostile crowd deep long slow; do
 	ask $mode $mode "$who" "$secret" "$ca"
 done
 ask found good "$who" "$secret" "$ca"
@@ -97,6 +97,8 @@ done
 told found '^meter 0 +ok +redfish https://127.0.0.1:[0-9]+/good: [12] channel'
 told null '^meter 0 +absent' 'no power at /redfish/v1/Chassis/older/Power at the moment'
 told none '^meter 0 +absent' 'no chassis tells EnvironmentMetrics.PowerWatts'
+told crowd '^meter 0 +ok +redfish https://127.0.0.1:[0-9]+/crowd: 1 channel'
+grep -q 'left out' "$work/crowd.out" && fail redfish-crowd-left "$(grep 'left out' "$work/crowd.out")" || ok redfish-crowd-left
 told hostile '^meter 0 +absent' 'no chassis tells'
 told deep '^meter 0 +absent' 'no JSON object at /redfish/v1/'
 told long '^meter 0 +absent' 'longer than 262144 bytes'
@@ -108,8 +110,17 @@ told self-signed '^meter 0 +absent' 'certificate is refused'
 told host-name '^meter 0 +absent' 'certificate is refused'
 [ -e "$work/named.asked" ] && fail redfish-no-secret-leaves "a request was sent to a server with another name" || ok redfish-no-secret-leaves
 
-strange=$(grep -vE '^(OVERLAPS )?/redfish/v1(/[A-Za-z]*)*$' "$work/board.asked")
+strange=$(grep -vE '^(OVERLAPS )?/redfish/v1(/[A-Za-z0-9]*)*$' "$work/board.asked")
 [ -z "$strange" ] && ok redfish-paths-within || fail redfish-paths-within "asked for $(echo "$strange" | head -n 3 | cut -c 1-60 | tr '\n' '|')"
+
+# Who is not accepted is asked once, and not again while the rest of this file runs: controllers lock out who guesses.
+controller shut board
+configured shut "url: \"https://127.0.0.1:$port\"" "$who" "password-file: $work/wrong" "$ca" 'pace: 100ms'
+sed -i "s/own.sock/shut.sock/" "$work/shut.yaml"
+printf 'outputs: [ { format: "null", to: "null:" } ]\n' >>"$work/shut.yaml"
+"$JOULED" -c "$work/shut.yaml" -i 500ms --state-dir "$work/state-shut" >"$work/shut.out" 2>"$work/shut.err" &
+shut=$!
+agents="$agents $shut"
 
 # The agent: two channels, 120.5 W of the box with its sled and 30 W of the older one, one request at a time.
 echo good >"$work/mode"
@@ -171,5 +182,8 @@ left_out again 'meter 0 (redfish): it answers again'
 told=$(grep -c 'are left out' "$work/left.err")
 [ "$told" -eq 2 ] && ok redfish-left-out-once || fail redfish-left-out-once "two meters told $told times"
 kill "$agent"
+grep -q 'asked again in 5 minutes' "$work/shut.err" && [ "$(wc -l <"$work/shut.asked")" -eq 1 ] && ok redfish-asked-rarely ||
+	fail redfish-asked-rarely "$(wc -l <"$work/shut.asked") requests: $(tail -n 1 "$work/shut.err")"
+kill "$shut"
 grep -rq 'of the board' "$work"/*.out "$work"/*.err && fail redfish-secret "the password is printed" || ok redfish-secret
 finish

@@ -16,7 +16,7 @@
 
 static void tell_gpus(struct machine *m)
 {
-	char what[80], text[300];
+	char what[80], text[480];
 
 	for (unsigned i = 0; i < gpus_count(m->gpus); i++) {
 		struct gpu_desc d;
@@ -52,7 +52,7 @@ static void tell_meters(struct machine *m, const struct meters_config *c)
 {
 	uint64_t until = clock_mono_ns() + METER_WAIT_NS;
 	unsigned first = m->schema.n_domains - c->n;
-	char what[80], text[300];
+	char what[80], text[480];
 	bool all = false;
 
 	if (meters_start(m->meters))

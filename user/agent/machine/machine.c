@@ -166,7 +166,7 @@ static void read_devices(struct machine *m)
 
 static void say_devices(struct machine *m)
 {
-	char text[400];
+	char text[480];
 
 	while (gpus_next_warning(m->gpus, text, sizeof(text)) || meters_next_warning(m->meters, text, sizeof(text)) ||
 	       sensors_next_warning(m->sensors, text, sizeof(text)) || host_next_warning(m->host, text, sizeof(text)))

@@ -56,6 +56,7 @@ struct meter {
 	void *state; /* of the ops, between open and close */
 	bool is_open, told, silent;
 	int answered; /* a plug: meters in its first answer; 0 = none yet. Others would mix up which is which */
+	bool denied; /* it does not accept who asks: it is asked rarely */
 	bool told_left_out; /* redfish: what it does not ask for */
 	unsigned failures; /* in a row */
 	unsigned pauses; /* since it answered last, each twice as long */
@@ -78,7 +79,7 @@ struct meters {
 	pthread_mutex_t lock; /* the rest, and what meters publish */
 	struct meter_sample *kept; /* ring */
 	uint64_t n_kept;
-	char warning[8][220];
+	char warning[8][480];
 	unsigned n_warnings;
 };
 

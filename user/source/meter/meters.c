@@ -11,6 +11,7 @@
 #define FIRST_RETRY_NS (200 * NS_PER_MS) /* ten paces, between these two */
 #define RETRY_NS (2 * NS_PER_S)
 #define LAST_RETRY_NS (30 * NS_PER_S)
+#define DENIED_RETRY_NS (300 * NS_PER_S)
 #define GIVE_UP 5 /* failed looks until it is opened anew */
 #define FLOOD_NS (20 * NS_PER_MS) /* pause before the next look at a meter that prints too much */
 
@@ -23,7 +24,7 @@ void meter_warn(struct meter *m, const char *text)
 	struct meters *all = m->all;
 
 	if (all->n_warnings < sizeof(all->warning) / sizeof(all->warning[0]))
-		snprintf(all->warning[all->n_warnings++], sizeof(all->warning[0]), "meter %u (%s): %.180s", m->number,
+		snprintf(all->warning[all->n_warnings++], sizeof(all->warning[0]), "meter %u (%s): %.440s", m->number,
 			 m->ops->type, text);
 }
 
@@ -94,14 +95,16 @@ static uint64_t fail(struct meter *m, const struct err *err)
 	pthread_mutex_lock(&m->all->lock);
 	m->bad++;
 	pthread_mutex_unlock(&m->all->lock);
-	if (!m->told && (!m->is_open || m->failures >= GIVE_UP))
-		tell(m, err->text);
-	m->told |= !m->is_open || m->failures >= GIVE_UP;
-	if (m->is_open && m->failures < GIVE_UP)
+	if (m->is_open && m->failures < GIVE_UP && !m->denied)
 		return m->pace_ns;
+	if (!m->told)
+		tell(m, err->text);
+	m->told = true;
 	if (m->is_open)
 		m->ops->close(m);
 	m->is_open = false;
+	if (m->denied)
+		return DENIED_RETRY_NS;
 	pause = (pause < FIRST_RETRY_NS ? FIRST_RETRY_NS : pause > RETRY_NS ? RETRY_NS : pause) << m->pauses;
 	m->pauses += m->pauses < 4;
 	return pause < LAST_RETRY_NS ? pause : LAST_RETRY_NS;

@@ -17,8 +17,8 @@
 
 struct chassis {
 	char id[METER_REDFISH_PATH]; /* its own path */
-	char within[METER_REDFISH_PATH]; /* of the chassis around it; "" = none */
-	char power[METER_REDFISH_PATH]; /* of the document with its power */
+	char within[METER_REDFISH_PATH]; /* the path of the chassis around it; "" = none */
+	char power[METER_REDFISH_PATH]; /* of the document with its power; "" = none */
 };
 
 struct redfish {
@@ -55,10 +55,13 @@ static int ask(struct meter *m, const char *path, json_t **ret, struct err *err)
 	rc = http_client_ask(r->http, &(struct http_ask){ .url = url }, &r->answer, err);
 	if (rc)
 		return rc;
-	if (r->answer.status == 401 || r->answer.status == 403)
-		return err_set(err, -EACCES,
-			       "%s: answered with %ld for %s: it does not accept who asks; mend user and password-file",
-			       m->url, r->answer.status, path);
+	m->denied = r->answer.status == 401 || r->answer.status == 403;
+	if (m->denied)
+		return err_set(
+			err, -EACCES,
+			"%s: answered with %ld for %s: it does not accept who asks; mend user and password-file; "
+			"it is asked again in 5 minutes, for controllers lock out who guesses",
+			m->url, r->answer.status, path);
 	if (r->answer.status != 200)
 		return err_set(err, -EBADMSG, "%s: answered with %ld for %s; is it a Redfish service", m->url,
 			       r->answer.status, path);
@@ -71,11 +74,10 @@ static int ask(struct meter *m, const char *path, json_t **ret, struct err *err)
 }
 
 /* The power document of a chassis: a link that is there may lead to a document without the value; one with a value now
- * comes first. 0, or 1: none. */
+ * comes first. 0, or -errno: the controller does not answer. */
 static int find_power(struct meter *m, const json_t *chassis, struct chassis *c, struct err *err)
 {
 	static const char *const links[] = { "EnvironmentMetrics", "Power" };
-	int found = 1;
 	int64_t uw;
 
 	for (unsigned i = 0; i < 2; i++) {
@@ -93,16 +95,15 @@ static int find_power(struct meter *m, const json_t *chassis, struct chassis *c,
 			continue;
 		json_decref(doc);
 		rc = meter_redfish_parse((const char *)r->answer.body.data, r->answer.body.len, &uw);
-		if (rc == 0 || (rc == -ENODATA && found)) {
+		if (rc == 0 || (rc == -ENODATA && !*c->power))
 			memcpy(c->power, path, sizeof(path));
-			found = 0;
-		}
 		if (rc == 0)
 			break;
 	}
-	return found;
+	return 0;
 }
 
+/* 0; 1: there is no such chassis; or -errno. */
 static int look_at(struct meter *m, const char *path, struct chassis *ret, struct err *err)
 {
 	json_t *chassis = NULL;
@@ -130,28 +131,56 @@ static bool same_path(const char *a, const char *b)
 	return n && n == k && memcmp(a, b, n) == 0;
 }
 
-/* A chassis that the collection names twice, or a document that two of them share, counts once. */
-static bool is_new(const struct redfish *r, const struct chassis *c)
+/* Those that the collection names. */
+struct members {
+	unsigned n;
+	struct chassis v[LOOKED_AT];
+};
+
+static const struct chassis *find(const struct members *all, const char *id)
 {
-	for (unsigned i = 0; i < r->n; i++)
-		if (same_path(r->found[i].id, c->id) || same_path(r->found[i].power, c->power))
-			return false;
-	return true;
+	for (unsigned i = 0; i < all->n; i++)
+		if (same_path(all->v[i].id, id))
+			return &all->v[i];
+	return NULL;
 }
 
-/* A chassis within another that tells its power is part of that one's. Those that stay keep their order. */
-static void drop_contained(struct redfish *r)
+/* A chassis anywhere within another that tells its power is part of that one's. The links of a controller may go round. */
+static bool is_contained(const struct members *all, const struct chassis *c)
 {
-	bool inner[METER_MAX_CHANNELS] = { false };
-	unsigned n = 0;
+	const struct chassis *around = c;
 
-	for (unsigned i = 0; i < r->n; i++)
-		for (unsigned k = 0; k < r->n; k++)
-			inner[i] |= k != i && same_path(r->found[i].within, r->found[k].id);
-	for (unsigned i = 0; i < r->n; i++)
-		if (!inner[i])
-			r->found[n++] = r->found[i];
-	r->n = n;
+	for (unsigned steps = 0; steps < all->n && (around = find(all, around->within)) && around != c; steps++)
+		if (*around->power)
+			return true;
+	return false;
+}
+
+/* A document that two of them share counts once. */
+static bool is_shared(const struct members *all, const struct chassis *c)
+{
+	for (const struct chassis *before = all->v; before < c; before++)
+		if (same_path(before->power, c->power))
+			return true;
+	return false;
+}
+
+/* Takes the powers that count, in the order of the collection. Returns how many found no room. */
+static unsigned take_powers(struct redfish *r, const struct members *all)
+{
+	unsigned left_out = 0;
+
+	for (unsigned i = 0; i < all->n; i++) {
+		const struct chassis *c = &all->v[i];
+
+		if (!*c->power || is_contained(all, c) || is_shared(all, c))
+			continue;
+		if (r->n < METER_MAX_CHANNELS)
+			r->found[r->n++] = *c;
+		else
+			left_out++;
+	}
+	return left_out;
 }
 
 /* Once per meter, although it may be opened again and again. */
@@ -174,31 +203,43 @@ static void tell_left_out(struct meter *m, size_t members, bool more_pages)
 	pthread_mutex_unlock(&m->all->lock);
 }
 
-static int look_at_members(struct meter *m, const json_t *members, bool more_pages, struct err *err)
+static int look_at_members(struct meter *m, const json_t *list, struct members *all, struct err *err)
 {
-	struct redfish *r = m->state;
 	const json_t *member;
 	size_t i, looked_at = 0;
 
-	json_array_foreach(members, i, member) {
+	json_array_foreach(list, i, member) {
+		struct chassis *c = &all->v[all->n];
 		char path[METER_REDFISH_PATH];
 		int rc;
 
-		if (i == LOOKED_AT || r->n == METER_MAX_CHANNELS)
+		if (i == LOOKED_AT)
 			break;
 		if (!take_path(member, path))
 			continue;
 		looked_at++;
-		rc = look_at(m, path, &r->found[r->n], err);
-		if (rc < 0) {
-			r->n = 0;
+		if (find(all, path))
+			continue; /* named twice */
+		rc = look_at(m, path, c, err);
+		if (rc < 0)
 			return rc;
-		}
-		r->n += rc == 0 && is_new(r, &r->found[r->n]);
+		all->n += rc == 0;
 	}
-	tell_left_out(m, json_array_size(members) - looked_at, more_pages);
-	drop_contained(r);
-	return 0;
+	return (int)looked_at;
+}
+
+static int take_members(struct meter *m, const json_t *collection, struct err *err)
+{
+	const json_t *list = json_object_get(collection, "Members");
+	const bool more_pages = json_is_string(json_object_get(collection, "Members@odata.nextLink"));
+	struct members *all = calloc(1, sizeof(*all));
+	int looked_at = all ? look_at_members(m, list, all, err) :
+			      err_set(err, -ENOMEM, "%s: out of memory; free some", m->url);
+
+	if (looked_at >= 0)
+		tell_left_out(m, json_array_size(list) - (size_t)looked_at + take_powers(m->state, all), more_pages);
+	free(all);
+	return looked_at < 0 ? looked_at : 0;
 }
 
 static int discover(struct meter *m, struct err *err)
@@ -213,8 +254,7 @@ static int discover(struct meter *m, struct err *err)
 	if (!rc)
 		rc = ask(m, path, &all, err);
 	if (!rc)
-		rc = look_at_members(m, json_object_get(all, "Members"),
-				     json_is_string(json_object_get(all, "Members@odata.nextLink")), err);
+		rc = take_members(m, all, err);
 	if (!rc && !r->n)
 		rc = err_set(
 			err, -EBADMSG,
@@ -242,14 +282,17 @@ static int redfish_look(struct meter *m, struct err *err)
 	struct redfish *r = m->state;
 	unsigned known = 0;
 
+	err->code = 0;
 	for (unsigned i = 0; i < r->n; i++) {
 		json_t *doc = NULL;
 		int64_t uw;
 		int rc = ask(m, r->found[i].power, &doc, err);
 
 		json_decref(doc);
+		if (rc == -EBADMSG)
+			continue; /* the others may answer */
 		if (rc)
-			return rc;
+			return known ? 0 : rc;
 		if (meter_redfish_parse((const char *)r->answer.body.data, r->answer.body.len, &uw)) {
 			err_set(err, -ENODATA, "%s: no power at %s at the moment", m->url, r->found[i].power);
 			continue;
@@ -257,7 +300,7 @@ static int redfish_look(struct meter *m, struct err *err)
 		meter_put(m, 0, i, uw);
 		known++;
 	}
-	return known ? 0 : -ENODATA;
+	return known ? 0 : err->code;
 }
 
 static int redfish_open(struct meter *m, struct err *err)
