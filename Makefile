@@ -28,7 +28,7 @@ VMLINUX_aarch64 := arm64
 # Debian packages: what building needs, and what only the tests need.
 BUILD_DEPS := gcc libc6-dev make clang llvm bpftool pkg-config libbpf-dev libelf-dev libdw-dev zlib1g-dev \
 	libpfm4-dev libevent-dev libcbor-dev libyaml-dev libcap-ng-dev libjansson-dev libmicrohttpd-dev libsqlite3-dev \
-	libcurl4-openssl-dev libncurses-dev liblz4-dev libseccomp-dev libsnappy-dev libdeflate-dev librdkafka-dev
+	libcurl4-openssl-dev libncurses-dev liblz4-dev libseccomp-dev libsnappy-dev libdeflate-dev libiberty-dev librdkafka-dev
 TEST_DEPS := libcmocka-dev libclang-rt-dev python3 python3-jsonschema python3-pyte python3-pandas universal-ctags clang-format cppcheck shellcheck strace curl openssl man-db chromium-headless-shell fonts-dejavu-core zsh fish protobuf-compiler python3-protobuf slurmctld slurmd slurm-client munge lxc systemd-container busybox-static
 
 LIBS := libbpf libelf libdw zlib libevent_core libevent_pthreads libcbor yaml-0.1 libcap-ng jansson libmicrohttpd sqlite3 libcurl ncursesw liblz4 libseccomp snappy libdeflate
@@ -40,7 +40,7 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointe
 	-Wvla -Wformat=2 -Wno-unused-parameter $(WERROR)
 ALL_CFLAGS = -std=gnu11 $(CFLAGS) -fno-strict-aliasing -pthread $(WARN) $(shell $(PKG_CONFIG) --cflags $(LIBS))
 # Each program needs what it uses: jouled no JSON reader, joulectl no BPF.
-LDLIBS = -Wl,--as-needed $(shell $(PKG_CONFIG) --libs $(LIBS)) -lpfm -lm -pthread
+LDLIBS = -Wl,--as-needed $(shell $(PKG_CONFIG) --libs $(LIBS)) -lpfm -liberty -lm -pthread
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH_$(ARCH)) -Iinclude -Ivmlinux/$(VMLINUX_$(ARCH)) \
 	$(if $(filter x86_64,$(ARCH)),-I/usr/include/x86_64-linux-gnu,-I/usr/include/aarch64-linux-gnu) \
 	-Wall -Wextra -Wno-unused-parameter -Wno-missing-declarations -Werror

@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (build_id[strspn(build_id, "0123456789abcdef")] || strlen(build_id) % 2)
 		abort();
 	for (unsigned i = 0; i < 3; i++) {
-		if ((q[i].name && (!q[i].size || strlen(q[i].name) > SYMBOL_NAME_MAX)) ||
+		if ((q[i].name && (!q[i].size || strlen(q[i].name) > SYMBOL_RAW_MAX)) ||
 		    (i && q[i].address < q[i - 1].address && q[i].name))
 			abort();
 		free(q[i].name);

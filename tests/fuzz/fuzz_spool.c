@@ -78,12 +78,22 @@ static void read_segment(const char *dir, const uint8_t *data, size_t size)
 	buf_free(&b);
 }
 
+static char dir[] = "/tmp/jouled-fuzz-spool-XXXXXX";
+
+static void remove_dir(void)
+{
+	char path[80];
+
+	snprintf(path, sizeof(path), "%s/cursor", dir);
+	unlink(path);
+	rmdir(dir);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static char dir[] = "/tmp/jouled-fuzz-spool-XXXXXX";
 	static int made;
 
-	if (!made && !mkdtemp(dir))
+	if (!made && (!mkdtemp(dir) || atexit(remove_dir)))
 		abort();
 	made = 1;
 	if (size && data[0] == 't')

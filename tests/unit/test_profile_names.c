@@ -49,6 +49,42 @@ static void test_own_symbols(void **state)
 	code_close(&code);
 }
 
+__attribute__((noinline)) int of_cpp(int a) __asm__("_ZNK4wood4tree4growEiRKSt6vectorIiSaIiEE.isra.0");
+int of_cpp(int a)
+{
+	return a * 5 + (int)getpid();
+}
+
+__attribute__((noinline)) int of_rust(int a) __asm__("_RNvNtCsgStHSCytQ6I_4wood4tree4grow");
+int of_rust(int a)
+{
+	return a * 7 + (int)getpid();
+}
+
+__attribute__((noinline)) int of_old_rust(int a) __asm__("_ZN4wood4tree4grow17h0123456789abcdefE");
+int of_old_rust(int a)
+{
+	return a * 9 + (int)getpid();
+}
+
+__attribute__((noinline)) int of_nobody(int a) __asm__("_ZN4wood_no_end");
+int of_nobody(int a)
+{
+	return a * 11 + (int)getpid();
+}
+
+static void test_demangled(void **state)
+{
+	struct code code = { 0 };
+
+	assert_int_equal(code_open(&code), 0);
+	name_of(&code, (uintptr_t)of_cpp, "wood::tree::grow");
+	name_of(&code, (uintptr_t)of_rust, "wood::tree::grow");
+	name_of(&code, (uintptr_t)of_old_rust, "wood::tree::grow");
+	name_of(&code, (uintptr_t)of_nobody, "_ZN4wood_no_end");
+	code_close(&code);
+}
+
 static void test_data_is_no_code(void **state)
 {
 	struct code code = { 0 };
@@ -133,8 +169,9 @@ static void test_no_program(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own_symbols), cmocka_unit_test(test_data_is_no_code), cmocka_unit_test(test_life),
-		cmocka_unit_test(test_perf_map),    cmocka_unit_test(test_no_program),
+		cmocka_unit_test(test_own_symbols),     cmocka_unit_test(test_demangled),
+		cmocka_unit_test(test_data_is_no_code), cmocka_unit_test(test_life),
+		cmocka_unit_test(test_perf_map),        cmocka_unit_test(test_no_program),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include "frame_names.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <libiberty/demangle.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,12 +37,23 @@ static void read_perf_map(int fd, struct symbol_query *q, uint32_t n)
 
 static void write_answer(uint32_t at, const char *text)
 {
-	const struct answer a = { at, (uint32_t)strlen(text) };
+	const size_t n = strlen(text);
+	const struct answer a = { at, n < SYMBOL_NAME_MAX ? (uint32_t)n : SYMBOL_NAME_MAX };
 
 	if (!a.len)
 		return;
 	reader_tell(&a, sizeof(a));
 	reader_tell(text, a.len);
+}
+
+/* The name as a person wrote it, of a symbol of C++ or Rust; other names stay. libiberty's demangler has had its faults, and
+ * runs where it can do no harm. */
+static void write_name(uint32_t at, const char *symbol)
+{
+	char *plain = cplus_demangle(symbol, DMGL_AUTO);
+
+	write_answer(at, plain ? plain : symbol);
+	free(plain);
 }
 
 struct question {
@@ -64,7 +76,7 @@ static void read_file(void *arg)
 	write_answer(BUILD_ID, build_id);
 	for (uint32_t i = 0; i < ask->n; i++)
 		if (ask->q[i].name)
-			write_answer(ask->q[i].at, ask->q[i].name);
+			write_name(ask->q[i].at, ask->q[i].name);
 }
 
 static void set_name(struct frame_name *f, const char *name)

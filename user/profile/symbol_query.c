@@ -41,7 +41,7 @@ void symbol_offer(struct symbol_query *q, uint32_t n, const uint64_t range[2], c
 
 		if (q[i].size && q[i].size <= range[1])
 			continue;
-		copy = strndup(name, len < SYMBOL_NAME_MAX ? len : SYMBOL_NAME_MAX);
+		copy = strndup(name, len < SYMBOL_RAW_MAX ? len : SYMBOL_RAW_MAX);
 		if (!copy)
 			continue;
 		free(q[i].name);

@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SYMBOL_NAME_MAX 400 /* bytes, without the NUL; a longer name is cut */
+#define SYMBOL_NAME_MAX 400 /* bytes that are shown, without the NUL; a longer name is cut */
+#define SYMBOL_RAW_MAX 8192 /* the same, of the name as the file has it */
 #define BUILD_ID_TEXT 129 /* up to 64 bytes in hexadecimal, and the NUL */
 
 struct symbol_query {

@@ -360,8 +360,9 @@ static void say_spool(struct delivery *d)
 			"output %.*s: the disk of the spool did not take it: %s; a power failure now would lose %s; %s",
 			TEXT_SUBJECT(d->to), strerrordesc_np(-st.sync_error), d->what, spool_remedy(st.sync_error));
 	if (st.dropped_old != d->said_spool.dropped_old)
-		log_warn("output %.*s: %llu %s dropped so far: older than spool-age", TEXT_SUBJECT(d->to),
-			 (unsigned long long)st.dropped_old, d->what);
+		log_warn(
+			"output %.*s: %llu %s dropped so far: older than spool-age; raise it, or mend the way to the server",
+			TEXT_SUBJECT(d->to), (unsigned long long)st.dropped_old, d->what);
 	if (st.damaged_bytes != d->said_spool.damaged_bytes)
 		log_warn("output %.*s: %llu bytes of the spool are damaged and were read over", TEXT_SUBJECT(d->to),
 			 (unsigned long long)st.damaged_bytes);
@@ -409,7 +410,8 @@ void delivery_say(struct delivery *d)
 			 (unsigned long long)f.unfit, d->what, f.state);
 	say_energy(d, f.dropped_mj);
 	if (f.dropped_queue != d->said.dropped_queue)
-		log_warn("output %.*s: %llu %s dropped so far: the disk of the spool is too slow", TEXT_SUBJECT(d->to),
-			 (unsigned long long)f.dropped_queue, d->what);
+		log_warn(
+			"output %.*s: %llu %s dropped so far: the disk of the spool is too slow; take another with --state-dir",
+			TEXT_SUBJECT(d->to), (unsigned long long)f.dropped_queue, d->what);
 	d->said = f;
 }

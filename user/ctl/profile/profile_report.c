@@ -162,24 +162,24 @@ static void put_notes(const struct profile_report *r, const struct sums *t, stru
 	if (sampler_unread(s->sampler))
 		buf_printf(
 			out,
-			"%llu files have more unwind rules than there is room for, or their reader failed: stacks end there.\n",
+			"Files with more unwind rules than there is room for, or whose reader failed (stacks end there): %llu.\n",
 			(unsigned long long)sampler_unread(s->sampler));
 	if (lost)
-		buf_printf(out, "%llu samples were lost: the machine had no time to take them; lower -F.\n",
+		buf_printf(out, "Samples lost because the machine had no time to take them: %llu; lower -F.\n",
 			   (unsigned long long)lost);
 	if (s->stacks.dropped)
 		buf_printf(out,
-			   "%llu samples found no room for their stack; profile a cgroup, or for a shorter time.\n",
+			   "Samples without room for their stack: %llu; profile a cgroup, or for a shorter time.\n",
 			   (unsigned long long)s->stacks.dropped);
 	if (!s->cgroup && s->shares.without_row)
 		buf_printf(out,
-			   "%llu samples are of cgroups that have no row in the agent; look at its cgroups.include.\n",
+			   "Samples of cgroups that have no row in the agent: %llu; look at its cgroups.include.\n",
 			   (unsigned long long)s->shares.without_row);
 	if (s->code.refused)
-		buf_printf(out, "Code of %llu files or processes could not be kept; profile a cgroup.\n",
+		buf_printf(out, "Files or processes whose code could not be kept: %llu; profile a cgroup.\n",
 			   (unsigned long long)s->code.refused);
 	if (s->names.failed)
-		buf_printf(out, "Symbols of %u files could not be read to the end.\n", s->names.failed);
+		buf_printf(out, "Files whose symbols could not be read to the end: %u.\n", s->names.failed);
 }
 
 int profile_table(const struct profile_report *r, unsigned top, struct buf *out)
