@@ -134,6 +134,11 @@ static void measure(struct node *n)
 		r->generation = g ? g->generation : 0;
 		r->time_ns = some(interval_s * NS_PER_S / 50);
 		r->switches = some(5000);
+		/* pods are asked for their health, and answer requests */
+		r->traffic.rx_packets = g ? some(2000) : 0;
+		r->traffic.tx_packets = r->traffic.rx_packets * 3 / 4;
+		r->traffic.rx_bytes = r->traffic.rx_packets * (60 + some(600));
+		r->traffic.tx_bytes = r->traffic.tx_packets * (60 + some(1200));
 		for (unsigned e = 0; e < COUNTERS; e++)
 			r->counters[e] = r->time_ns / (e * e * 7 + 1) * 3;
 		for (unsigned d = 0; d < n->schema.n_domains; d++) {

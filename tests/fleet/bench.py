@@ -109,6 +109,7 @@ def main():
     while nodes >= 25:
         load = Load("prometheus-sid", nodes, SECONDS)
         line("prometheus-sid", nodes, load)
+        loads["prometheus-sid"] = load
         if load.figures["late_last_ms"] < INTERVAL_S * 1000 and not load.figures["refused"] + load.figures["failed"]:
             break
         nodes //= 2

@@ -16,6 +16,7 @@ static const char *lines(struct fixture *f, const char *sensor)
 	f->snap.domains[0].energy_uj = 3000001;
 	fixture_row(f, "/a b,c=d", 10)->switches = 7;
 	fixture_row(f, "/x\\x2dy\\,z\\", 11)->time_ns = 1500000000;
+	fixture_row(f, "/sent", 12)->traffic.tx_packets = 2;
 	*snapshot_energy(&f->snap, 4, 0) = 2500001;
 	*snapshot_energy(&f->snap, 5, 0) = 500000;
 	fixture_create(f, &encode_influx, &(struct encode_options){ .sensor = f->schema.sensor });
@@ -46,6 +47,15 @@ static void test_lines(void **state)
 	/* a backslash that two servers read in two ways, and one at the end; systemd's own stays */
 	assert_true(has_line(text, "jouled,cgroup=/x\\x2dy\xef\xbf\xbd\\,z\xef\xbf\xbd,instance=node\\ 7,job=jouled "
 				   "cgroup_cpu_seconds_total=1.5 1673603482630000000"));
+	/* network of what has sent or received something, and of nothing else */
+	assert_true(has_line(
+		text, "jouled,cgroup=/sent,instance=node\\ 7,job=jouled cgroup_network_transmit_packets_total=2i "
+		      "1673603482630000000"));
+	assert_true(has_line(text,
+			     "jouled,cgroup=/sent,instance=node\\ 7,job=jouled cgroup_network_receive_bytes_total=0i "
+			     "1673603482630000000"));
+	assert_null(strstr(text, "d\\=d,instance=node\\ 7,job=jouled cgroup_network"));
+	assert_null(strstr(strstr(text, "cgroup_network") + 1, "cgroup_network_receive_bytes"));
 	fixture_free(&f);
 }
 

@@ -108,7 +108,7 @@ static int influx_encode(struct encoder *e, const struct snapshot *s, const bool
 	struct influx_writer w = { { .ops = &ops, .out = out, .labels = &e->e.labels }, &e->machine };
 
 	totals_add(e->e.totals, s, shown);
-	return series_write_pushed(&w.w, e->e.totals, s);
+	return series_write_pushed(&w.w, &e->e, ROW_ORDER_DEFLATE, s);
 }
 
 static const struct encoder_stats *influx_stats(const struct encoder *e)

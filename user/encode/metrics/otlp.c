@@ -182,7 +182,7 @@ static int otlp_encode(struct encoder *e, const struct snapshot *s, const bool *
 	if (rc)
 		return rc;
 	buf_add(out, e->head.data, e->head.len);
-	return series_write_pushed(&w.w, e->e.totals, s);
+	return series_write_pushed(&w.w, &e->e, ROW_ORDER_DEFLATE, s);
 }
 
 static const struct encoder_stats *otlp_stats(const struct encoder *e)
@@ -239,22 +239,36 @@ static size_t otlp_item(const void *p, size_t n)
 	return take_item(p, n, &i) ? i.size : 0;
 }
 
-/* Items from p on that are of one metric: the bytes of their points, and how far they reach. 0 = a broken item. */
-static size_t take_metric(const char *p, size_t n, struct item *first, size_t *ret_points)
-{
-	size_t at = 0;
-	struct item i;
+#define TOGETHER 64 /* points of one metric at most; more of them are a metric again */
 
-	*ret_points = 0;
-	if (!take_item(p, n, first))
-		return 0;
-	while (at < n) {
+/* Items from p on that are of one metric: their points, and how far they reach. 0 = a broken item. */
+struct metric {
+	struct item first;
+	struct {
+		const char *p;
+		size_t n;
+	} point[TOGETHER];
+	unsigned n;
+	size_t points; /* bytes of them all */
+};
+
+static size_t take_metric(const char *p, size_t n, struct metric *m)
+{
+	struct item i;
+	size_t at = 0;
+
+	m->points = 0;
+	for (m->n = 0; at < n && m->n < TOGETHER; m->n++) {
 		if (!take_item(p + at, n - at, &i))
 			return 0;
-		if (i.kind != first->kind || i.n_metric != first->n_metric ||
-		    memcmp(i.metric, first->metric, i.n_metric) != 0)
+		if (!m->n)
+			m->first = i;
+		else if (i.kind != m->first.kind || i.n_metric != m->first.n_metric ||
+			 memcmp(i.metric, m->first.metric, i.n_metric) != 0)
 			break;
-		*ret_points += i.n_point;
+		m->point[m->n].p = i.point;
+		m->point[m->n].n = i.n_point;
+		m->points += i.n_point;
 		at += i.size;
 	}
 	return at;
@@ -263,23 +277,19 @@ static size_t take_metric(const char *p, size_t n, struct item *first, size_t *r
 /* Appends one Metric for all items that are of it. How far they reach. */
 static size_t add_metric(const char *p, size_t n, struct buf *out)
 {
-	struct item first, i;
-	size_t points, end = take_metric(p, n, &first, &points);
-	size_t data = points + first.n_end, metric;
-	char *to;
+	struct metric m;
+	const size_t end = take_metric(p, n, &m), data = end ? m.points + m.first.n_end : 0;
+	const size_t metric = end ? m.first.n_metric + protobuf_whole(data) : 0;
+	char *to = end ? (char *)buf_reserve(out, protobuf_whole(metric)) : NULL;
 
-	if (!end)
-		return 0;
-	metric = first.n_metric + protobuf_whole(data);
-	to = (char *)buf_reserve(out, protobuf_whole(metric));
 	if (!to)
 		return end;
 	to = protobuf_head(to, OTLP_ITEM, metric);
-	to = emit_mem(to, first.metric, first.n_metric);
-	to = protobuf_head(to, first.kind, data);
-	for (size_t at = 0; at < end && take_item(p + at, end - at, &i); at += i.size)
-		to = emit_mem(to, i.point, i.n_point);
-	to = emit_mem(to, first.end, first.n_end);
+	to = emit_mem(to, m.first.metric, m.first.n_metric);
+	to = protobuf_head(to, m.first.kind, data);
+	for (unsigned i = 0; i < m.n; i++)
+		to = emit_mem(to, m.point[i].p, m.point[i].n);
+	to = emit_mem(to, m.first.end, m.first.n_end);
 	out->len = (size_t)((uint8_t *)to - out->data);
 	return end;
 }

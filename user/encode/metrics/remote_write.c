@@ -30,14 +30,6 @@ struct encoder {
 	struct series_encoder e;
 	struct buf machine; /* labels of the machine */
 	struct buf name; /* label of the family that is being written */
-	struct buf series; /* of all families, in their order */
-	struct buf made; /* struct made_series of each of them */
-	struct buf places; /* size_t per row, the machine first: where its next series goes */
-};
-
-struct made_series {
-	uint32_t place; /* 0 = of the machine; else its row + 1 */
-	uint32_t len;
 };
 
 struct remote_writer {
@@ -119,7 +111,6 @@ static void remote_sample(struct series_writer *sw, struct series_labels row, st
 	struct piece list[LABELS_MAX];
 	unsigned n = sort_in(list, 0, (const char *)e->name.data, e->name.len);
 	size_t len = 2 + n_sample;
-	struct made_series made;
 	char *p;
 
 	n = sort_in(list, n, row.text, row.len);
@@ -140,10 +131,7 @@ static void remote_sample(struct series_writer *sw, struct series_labels row, st
 	p = emit_mem(p, &value, sizeof(value)); /* little endian, as all machines that are built for */
 	*p++ = SAMPLE_TIME;
 	p = protobuf_put(p, time_ms);
-	made = (struct made_series){ sw->row == SERIES_MACHINE ? 0 : sw->row + 1,
-				     (uint32_t)((uint8_t *)p - sw->out->data - sw->out->len) };
-	sw->out->len += made.len;
-	buf_add(&e->made, &made, sizeof(made));
+	sw->out->len = (size_t)((uint8_t *)p - sw->out->data);
 }
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a double stands in memory as on the wire");
 
@@ -153,9 +141,6 @@ static void remote_destroy(struct encoder *e)
 		return;
 	buf_free(&e->machine);
 	buf_free(&e->name);
-	buf_free(&e->series);
-	buf_free(&e->made);
-	buf_free(&e->places);
 	series_encoder_fini(&e->e);
 	free(e);
 }
@@ -178,51 +163,13 @@ static int remote_create(const struct encode_options *o, const struct schema *s,
 	return rc;
 }
 
-/* Appends the series in the order of their rows: those of the machine, then all of a row behind each other. */
-static int add_by_row(struct encoder *e, uint32_t n_rows, struct buf *out)
-{
-	const struct made_series *made = (const struct made_series *)(const void *)e->made.data;
-	const size_t n = e->made.len / sizeof(*made), room = (n_rows + 1) * sizeof(size_t);
-	const uint8_t *from = e->series.data;
-	size_t *places, at = 0;
-	uint8_t *to;
-
-	buf_reset(&e->places);
-	places = (size_t *)buf_reserve(&e->places, room);
-	to = (uint8_t *)buf_reserve(out, e->series.len);
-	if (!places || !to)
-		return -ENOMEM;
-	memset(places, 0, room);
-	for (size_t i = 0; i < n; i++)
-		places[made[i].place] += made[i].len;
-	for (uint32_t r = 0; r <= n_rows; r++) {
-		size_t len = places[r];
-
-		places[r] = at;
-		at += len;
-	}
-	for (size_t i = 0; i < n; i++) {
-		memcpy(to + places[made[i].place], from, made[i].len);
-		places[made[i].place] += made[i].len;
-		from += made[i].len;
-	}
-	out->len += at;
-	return 0;
-}
-
 static int remote_encode(struct encoder *e, const struct snapshot *s, const bool *shown, struct buf *out)
 {
 	static const struct series_ops ops = { remote_begin, remote_label, remote_sample };
-	struct remote_writer w = { { .ops = &ops, .out = &e->series, .labels = &e->e.labels }, e };
-	int rc;
+	struct remote_writer w = { { .ops = &ops, .out = out, .labels = &e->e.labels }, e };
 
-	buf_reset(&e->series);
-	buf_reset(&e->made);
 	totals_add(e->e.totals, s, shown);
-	rc = series_write_pushed(&w.w, e->e.totals, s);
-	if (rc || e->series.failed || e->made.failed)
-		return rc ? rc : -ENOMEM;
-	return add_by_row(e, e->e.totals->n_rows, out);
+	return series_write_pushed(&w.w, &e->e, ROW_ORDER_SNAPPY, s);
 }
 
 static const struct encoder_stats *remote_stats(const struct encoder *e)

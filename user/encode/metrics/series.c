@@ -347,16 +347,24 @@ static struct series_labels row_labels(const struct series_writer *w, unsigned r
 	return (struct series_labels){ (const char *)w->labels->data + l.at, l.len };
 }
 
+static void row_sample(struct series_writer *w, unsigned row, struct series_labels more, uint64_t v, unsigned digits)
+{
+	const size_t at = w->out->len;
+
+	w->row = row;
+	w->ops->sample(w, row_labels(w, row), more, v, digits);
+	if (w->order)
+		row_order_row(w->order, row, at);
+}
+
 /* Writes a sample for every row that is shown. */
 static void row_samples(struct series_writer *w, unsigned column, struct series_labels more, unsigned digits)
 {
 	const struct totals *t = w->totals;
 
 	for (unsigned i = 0; i < t->n_rows; i++) {
-		if (!shown(t, i))
-			continue;
-		w->row = i;
-		w->ops->sample(w, row_labels(w, i), more, totals_shown(t, i, column), digits);
+		if (shown(t, i))
+			row_sample(w, i, more, totals_shown(t, i, column), digits);
 	}
 }
 
@@ -373,8 +381,7 @@ static void kind_samples(struct series_writer *w, unsigned d, struct series_labe
 		for (unsigned k = d; k < t->schema->n_domains; k++)
 			if (t->schema->domains[k].kind == t->schema->domains[d].kind)
 				sum += totals_shown(t, i, k);
-		w->row = i;
-		w->ops->sample(w, row_labels(w, i), more, sum, 6);
+		row_sample(w, i, more, sum, 6);
 	}
 }
 
@@ -421,6 +428,15 @@ static void write_cgroup_use(struct series_writer *w)
 	}
 }
 
+/* Most cgroups have no socket, and four series that stay 0 are half of theirs. */
+static bool has_network(const struct totals *t, unsigned row)
+{
+	return totals_shown(t, row, totals_column(t, TOTAL_RX_PACKETS)) ||
+	       totals_shown(t, row, totals_column(t, TOTAL_TX_PACKETS)) ||
+	       totals_shown(t, row, totals_column(t, TOTAL_RX_BYTES)) ||
+	       totals_shown(t, row, totals_column(t, TOTAL_TX_BYTES));
+}
+
 static void write_cgroup_network(struct series_writer *w)
 {
 	static const struct {
@@ -439,10 +455,13 @@ static void write_cgroup_network(struct series_writer *w)
 		  TOTAL_TX_PACKETS },
 	};
 	const struct series_labels none = { "", 0 };
+	const struct totals *t = w->totals;
 
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		begin(w, &all[i].f);
-		row_samples(w, totals_column(w->totals, all[i].column), none, 0);
+		for (unsigned row = 0; row < t->n_rows; row++)
+			if (shown(t, row) && has_network(t, row))
+				row_sample(w, row, none, totals_shown(t, row, totals_column(t, all[i].column)), 0);
 	}
 }
 
@@ -470,13 +489,20 @@ int series_write(struct series_writer *w, const struct totals *t, const struct s
 	return w->out->failed ? -ENOMEM : 0;
 }
 
-int series_write_pushed(struct series_writer *w, const struct totals *t, const struct snapshot *s)
+int series_write_pushed(struct series_writer *w, struct series_encoder *e, uint32_t rows, const struct snapshot *s)
 {
 	const struct series_self self = { .cpu_ns = s->self_cpu_ns,
 					  .resident_bytes = s->self_resident_bytes,
 					  .cost = { (double)NAN, (double)NAN } };
 
-	return series_write(w, t, s->self_cpu_ns ? &self : NULL);
+	struct buf *out = w->out;
+	int rc;
+
+	row_order_begin(&e->order, rows);
+	w->order = &e->order;
+	w->out = &e->order.samples;
+	rc = series_write(w, e->totals, s->self_cpu_ns ? &self : NULL);
+	return rc ? rc : row_order_write(&e->order, e->totals->n_rows, out);
 }
 
 int series_encoder_init(struct series_encoder *e, const struct encode_options *o, const struct schema *s,
@@ -496,4 +522,5 @@ void series_encoder_fini(struct series_encoder *e)
 	totals_free(e->totals);
 	free(e->totals);
 	buf_free(&e->labels);
+	row_order_free(&e->order);
 }

@@ -5,6 +5,7 @@
 #define JD_ENCODE_SERIES_H
 #include "encode/encode.h"
 #include "encode/totals/totals.h"
+#include "row_order.h"
 
 #define SERIES_MACHINE UINT32_MAX /* in place of a row */
 #define SERIES_KEEP_NS (300 * 1000000000ull) /* default of `keep` */
@@ -67,14 +68,17 @@ struct series_writer {
 	const struct totals *totals; /* series_write sets it and family */
 	const struct series_family *family;
 	uint32_t row; /* of totals, whose sample is written; SERIES_MACHINE = none */
+	struct row_order *order; /* NULL = samples stay family by family */
 };
 
 #define SERIES_OWN 2 /* series of struct series_self without outputs */
 
 /* Writes every series of t. self may be NULL. 0 or -ENOMEM. */
 int series_write(struct series_writer *w, const struct totals *t, const struct series_self *self);
-/* The same, with what the agent costs where the snapshot has it. */
-int series_write_pushed(struct series_writer *w, const struct totals *t, const struct snapshot *s);
+struct series_encoder;
+/* The same for a document that is pushed: e's totals in groups of so many rows, with what the agent costs where the
+ * snapshot has it. */
+int series_write_pushed(struct series_writer *w, struct series_encoder *e, uint32_t rows, const struct snapshot *s);
 /* What the names of the samples of that type end with. */
 const char *series_suffix(enum series_type type);
 /* Appends v / 10^digits in decimal, without zeros at the end; at most 22 bytes. Returns the end. */
@@ -85,6 +89,7 @@ struct series_encoder {
 	struct encoder_stats stats;
 	struct totals *totals;
 	struct buf labels;
+	struct row_order order;
 };
 
 /* e is zeroed. 0, -ENOMEM, or -EINVAL when max_series does not hold the machine; with err. */
