@@ -103,6 +103,37 @@ static void test_spans(void **state)
 	buf_free(&b);
 }
 
+/* A run of lines of which one is refused, each in turn: a part of several is always made smaller, whatever their lengths. */
+static void test_middle(void **state)
+{
+	static const unsigned lengths[][3] = { { 1, 300, 2 }, { 300, 1, 2 }, { 1, 1, 300 }, { 2, 300, 300 } };
+	const struct push_format *f = &push_influx;
+
+	for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		struct buf b = { 0 };
+		size_t ends[3], end, at = 0;
+
+		for (unsigned k = 0; k < 3; k++) {
+			buf_printf(&b, "%*d\n", lengths[i][k], 1);
+			ends[k] = b.len;
+		}
+		for (end = b.len; end > ends[0]; end = push_middle(f, &b, 0, end))
+			assert_true(push_middle(f, &b, 0, end) < end);
+		assert_int_equal(end, ends[0]);
+		while (at < b.len) {
+			end = push_middle(f, &b, at, b.len);
+			assert_true(end > at && (end < b.len || at == ends[1]));
+			at = end;
+		}
+		assert_int_equal(push_middle(f, &b, ends[1], b.len), b.len);
+		b.len--;
+		b.data[b.len] = 'x'; /* the last is no item */
+		b.len++;
+		assert_int_equal(push_middle(f, &b, ends[1], b.len), b.len);
+		buf_free(&b);
+	}
+}
+
 /* A document without items is kept as it is, and so is one that is none. */
 static void test_nothing(void **state)
 {
@@ -136,7 +167,8 @@ static void test_claims(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_metrics), cmocka_unit_test(test_spans),
-					    cmocka_unit_test(test_nothing), cmocka_unit_test(test_claims) };
+					    cmocka_unit_test(test_middle), cmocka_unit_test(test_nothing),
+					    cmocka_unit_test(test_claims) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,6 +29,16 @@ void push_body_free(struct push_body *b)
 	buf_free(&b->packed);
 }
 
+size_t push_middle(const struct push_format *f, const struct buf *document, size_t at, size_t end)
+{
+	const size_t half = at + (end - at) / 2;
+	size_t p = at, n;
+
+	while (p < half && (n = f->item(document->data + p, end - p)) && (p == at || p + n < end))
+		p += n;
+	return p == at ? end : p;
+}
+
 int push_record_make(struct push_body *b, const struct push_format *f, const void *document, size_t n, struct buf *out)
 {
 	const size_t head = f->head ? f->head(document, n) : 0;

@@ -15,6 +15,10 @@ struct push_body {
 int push_body_make(struct push_body *b, const struct push_format *f, const struct push_part *part);
 void push_body_free(struct push_body *b); /* its members */
 
+/* The end of the first half of the items between `at` and `end`: always less than all of them, so that a refused part
+ * becomes smaller until one item is left, whose end it is then. */
+size_t push_middle(const struct push_format *f, const struct buf *document, size_t at, size_t end);
+
 /* Appends the record of a document. 0; -ENODATA: the document has no items; -EBADMSG, -ENOMEM. */
 int push_record_make(struct push_body *b, const struct push_format *f, const void *document, size_t n, struct buf *out);
 /* The body in a record, within it. NULL: it holds a document that was kept as it was. */

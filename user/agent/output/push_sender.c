@@ -130,19 +130,6 @@ static enum verdict send_part(struct push_sender *s, const struct buf *document,
 	return rc ? cannot_send(rc, err) : send_body(s, s->body.packed.data, s->body.packed.len, err);
 }
 
-/* The middle of a range of items, at the end of one. It is `end` when there is only one. */
-static size_t middle(const struct push_sender *s, const struct buf *record, size_t at, size_t end)
-{
-	size_t half = at + (end - at) / 2, p = at, n;
-
-	while (p < end && (n = s->format->item(record->data + p, end - p))) {
-		p += n;
-		if (p >= half)
-			break;
-	}
-	return p;
-}
-
 static void name_bad(struct push_sender *s, const struct buf *record, size_t n_bytes, unsigned n_items,
 		     const struct err *err)
 {
@@ -296,7 +283,7 @@ static enum verdict send_record(struct push_sender *s, const struct buf *record,
 static enum verdict send_parts(struct push_sender *s, const struct buf *document, struct err *err)
 {
 	while (s->at < document->len) {
-		size_t end = s->bad_end ? middle(s, document, s->at, s->bad_end) : document->len;
+		size_t end = s->bad_end ? push_middle(s->format, document, s->at, s->bad_end) : document->len;
 		enum verdict v = send_part(s, document, end, err);
 
 		if (v == BAD_DATA && halve(s, document, end, err))
