@@ -32,7 +32,7 @@ int switch_perf(void *ctx)
 	if (!st)
 		return 0;
 	if (st->key != JD_KEY_NONE)
-		st->slot = slot_of(st, curr, row_key(curr, false), false);
+		st->row = row_of(st, curr, row_key(curr, false), false);
 	charge(st, bpf_ktime_get_ns());
 	return 0;
 }

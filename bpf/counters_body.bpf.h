@@ -96,23 +96,8 @@ static __noinline void add_multiplexed(struct jd_cpu_state *st, struct jd_row *r
 	note_losses(st, row, failed, lost);
 }
 
-static __always_inline u32 row_index(const struct jd_cpu_state *st)
+static __always_inline void add_time(struct jd_row *row, u64 time_ns)
 {
-	return (bpf_get_smp_processor_id() * JD_BANKS + (st->bank & 1)) * max_slots + st->slot;
-}
-
-/* Adds time to a row. Puts the row on the bank's list at its first touch since the flip. */
-static __always_inline void add_time(struct jd_cpu_state *st, struct jd_row *row, u64 time_ns)
-{
-	if (row->epoch != st->epoch) {
-		u32 at = row_index(st) - st->slot + st->n_touched[st->bank & 1];
-		u64 *entry = bpf_map_lookup_elem(&touched, &at);
-
-		if (entry)
-			*entry = st->slot;
-		st->n_touched[st->bank & 1]++;
-		row->epoch = st->epoch;
-	}
 	row->time_ns += time_ns;
 	row->switches++;
 }
@@ -120,15 +105,15 @@ static __always_inline void add_time(struct jd_cpu_state *st, struct jd_row *row
 /* Ends the open interval at `now` and charges it to the row stored at switch-in. */
 static __always_inline void charge(struct jd_cpu_state *st, u64 now)
 {
-	u32 at = row_index(st);
-	struct jd_row *row = st->slot < max_slots ? bpf_map_lookup_elem(&rows, &at) : NULL;
+	u32 at = row_index(st, st->row);
+	struct jd_row *row = st->row < bank_rows ? bpf_map_lookup_elem(&rows, &at) : NULL;
 	struct counter_sample sample;
 
 	if (!multiplexed)
 		read_counters(&sample);
 	*(volatile u64 *)&st->seq += 1;
 	if (row)
-		add_time(st, row, now - st->since_ns); /* negative when a flush ran ahead: takes the excess back */
+		add_time(row, now - st->since_ns); /* negative when a flush ran ahead: takes the excess back */
 	else
 		st->began_mono_ns = bpf_ktime_get_ns();
 	if (multiplexed)
@@ -188,23 +173,34 @@ static __always_inline u64 departure(const struct jd_cpu_state *st, u64 left, st
 	return (s64)(now - at) < 0 ? now : at;
 }
 
+/* What the next charge goes to. Outside of the scheduler a flush may interrupt this, and the row found is then one of
+ * the bank that was active before. */
+static __always_inline void set_row(struct jd_cpu_state *st, struct task_struct *curr, u64 key)
+{
+	u32 epoch = *(volatile u32 *)&st->epoch;
+
+	st->key = key;
+	st->row = row_of(st, curr, key, false);
+	if (*(volatile u32 *)&st->epoch != epoch)
+		st->row = row_of(st, curr, key, false);
+}
+
 /* Another task runs here than the last switch reported: the kernel did not report every switch (seen on
  * a 6.18 for threads of one process). The time until the departure goes to the stored row; the rest and
  * the counters go to the row of the task that runs. */
 static __noinline void resync(struct jd_cpu_state *st, u64 left, struct task_struct *curr, u64 now)
 {
 	u64 at = departure(st, left, curr, now);
-	u32 index = row_index(st);
-	struct jd_row *row = st->slot < max_slots ? bpf_map_lookup_elem(&rows, &index) : NULL;
+	u32 index = row_index(st, st->row);
+	struct jd_row *row = st->row < bank_rows ? bpf_map_lookup_elem(&rows, &index) : NULL;
 
 	st->missed++;
 	*(volatile u64 *)&st->seq += 1;
 	if (row)
-		add_time(st, row, at - st->since_ns);
+		add_time(row, at - st->since_ns);
 	st->since_ns = at;
-	st->key = row_key(curr, false);
-	st->slot = slot_of(st, curr, st->key, false);
 	*(volatile u64 *)&st->seq += 1;
+	set_row(st, curr, row_key(curr, false));
 }
 
 /* The begin of this switch if it is one of those that time themselves; 0 otherwise. */
@@ -249,11 +245,11 @@ static __always_inline int on_switch(struct task_struct *prev, struct task_struc
 		if (key == st->key)
 			return 0;
 	}
-	u32 slot = slot_of(st, next, key, direct);
+	u32 row = row_of(st, next, key, direct);
 
 	charge(st, now);
 	st->key = key;
-	st->slot = slot;
+	st->row = row;
 	if (st->calibrate)
 		calibrate(st, next);
 	end_self(st, began);
@@ -292,13 +288,11 @@ static __always_inline void close_open(struct jd_cpu_state *st, struct task_stru
 		resync(st, st->task, curr, now);
 	st->task = (u64)curr;
 	u64 key = row_key(curr, false);
-	u32 slot = slot_of(st, curr, key, false);
 
 	if (charge_current && st->key != JD_KEY_NONE)
-		st->slot = slot;
+		set_row(st, curr, key);
 	charge(st, now);
-	st->key = key;
-	st->slot = slot;
+	set_row(st, curr, key);
 	st->calibrate = clock_ktime ? 0 : JD_CALIBRATIONS;
 }
 
@@ -309,11 +303,26 @@ static __always_inline void close_moved(struct jd_cpu_state *st, struct task_str
 	if (BPF_CORE_READ(curr, pid) == 0)
 		return;
 	if (charge_current) { /* the cgroup that it left is not known any more */
-		st->slot = JD_SLOT_OTHER;
+		st->row = JD_SLOT_OTHER;
 		charge(st, bpf_ktime_get_ns());
 		return;
 	}
 	close_open(st, curr, clock_ktime ? bpf_ktime_get_ns() : BPF_CORE_READ(curr, se.exec_start));
+}
+
+static __always_inline void flip_bank(struct jd_cpu_state *st)
+{
+	u32 at = row_index(st, st->row), slot = st->row;
+	u64 *owner = slot >= JD_FIRST_SLOT && slot < bank_rows ? bpf_map_lookup_elem(&row_slots, &at) : NULL;
+
+	st->bank ^= 1;
+	st->epoch = st->epoch == 0xffffffffu ? 1 : st->epoch + 1;
+	st->n_rows[st->bank & 1] = JD_FIRST_SLOT;
+	clear_row(st, JD_SLOT_IDLE);
+	clear_row(st, JD_SLOT_KERNEL);
+	clear_row(st, JD_SLOT_OTHER);
+	if (owner)
+		st->row = row_of_slot(st, (u32)*owner);
 }
 
 static __always_inline void flip(struct jd_cpu_state *st)
@@ -325,9 +334,7 @@ static __always_inline void flip(struct jd_cpu_state *st)
 	for (u32 i = 0; i < JD_MAX_MSR_EVENTS; i++)
 		if (msr_mask & (1u << i))
 			st->msr[i] = bpf_perf_event_read(&events, (JD_MAX_EVENTS + i) * n_cpus + cpu);
-	st->bank ^= 1;
-	st->epoch = st->epoch == 0xffffffffu ? 1 : st->epoch + 1;
-	st->n_touched[st->bank & 1] = 0;
+	flip_bank(st);
 }
 
 #endif

@@ -6,6 +6,8 @@
 
 const volatile __u32 n_cpus = 1; /* possible CPUs */
 const volatile __u32 max_slots = 8;
+const volatile __u32 bank_rows = 8; /* rows of one bank of a CPU */
+const volatile __u32 wake_row = 0; /* user space is woken when this row of a bank is given out; 0 = never */
 const volatile __u32 core_mask = 0; /* bit i: core event i is a perf event */
 const volatile __u32 msr_mask = 0;
 const volatile __u32 quota = 0; /* rows one subtree may take; 0 = no limit */
@@ -31,25 +33,26 @@ struct {
 	__uint(max_entries, 1);
 } states SEC(".maps");
 
-/* Row of (cpu, bank, slot) at index (cpu * JD_BANKS + bank) * max_slots + slot. Cpu-major, because
- * neighbouring rows of different CPUs cost two to four times as much when both CPUs are busy. */
+/* Row i of (cpu, bank) at index (cpu * JD_BANKS + bank) * bank_rows + i. Cpu-major, because neighbouring rows of
+ * different CPUs cost two to four times as much when both CPUs are busy. User space sets the size of an element: a
+ * struct jd_row up to its last configured counter. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__type(key, u32);
-	__type(value, struct jd_row);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct jd_row));
 	__uint(max_entries, 1);
 } rows SEC(".maps");
 
-/* Slots touched since the flip: for (cpu, bank) n_touched of them from (cpu * JD_BANKS + bank) * max_slots on. Eight
- * bytes each, because the kernel rounds an array map's elements up to that. */
+/* Slot of each row, from row JD_FIRST_SLOT on; same index as rows. Eight bytes each, because the kernel rounds an array
+ * map's elements up to that. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, u32);
 	__type(value, u64);
 	__uint(max_entries, 1);
-} touched SEC(".maps");
+} row_slots SEC(".maps");
 
 /* Same index as rows; a single entry when events are not multiplexed. */
 struct {
@@ -59,6 +62,20 @@ struct {
 	__type(value, struct jd_mux_row);
 	__uint(max_entries, 1);
 } mux_rows SEC(".maps");
+
+/* Numbers of CPUs whose active bank will soon have no room. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} full SEC(".maps");
+
+/* Row of (cpu, slot) at index cpu * max_slots + slot. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32);
+	__type(value, struct jd_place);
+	__uint(max_entries, 1);
+} places SEC(".maps");
 
 /* Cgroup id -> slot. */
 struct {

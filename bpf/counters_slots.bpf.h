@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Finds the row that a task is charged to, and gives slots to cgroups. */
+/* Finds the row that a task is charged to: gives slots to cgroups, and to slots the rows of a CPU. */
 #ifndef JOULED_COUNTERS_SLOTS_BPF_H
 #define JOULED_COUNTERS_SLOTS_BPF_H
 #include "counters_maps.bpf.h"
@@ -152,23 +152,88 @@ static __noinline u32 new_slot(struct jd_cpu_state *st, struct cgroup *cgrp, u64
 	return slot == JD_SLOT_OTHER ? fold(st, cgrp, full) : slot;
 }
 
-static __always_inline u32 slot_of(struct jd_cpu_state *st, struct task_struct *task, u64 key, bool direct)
+static __always_inline u32 row_index(const struct jd_cpu_state *st, u32 row)
+{
+	return (bpf_get_smp_processor_id() * JD_BANKS + (st->bank & 1)) * bank_rows + row;
+}
+
+static __always_inline void clear_row(const struct jd_cpu_state *st, u32 number)
+{
+	u32 at = row_index(st, number);
+	struct jd_row *row = bpf_map_lookup_elem(&rows, &at);
+	struct jd_mux_row *mux = multiplexed ? bpf_map_lookup_elem(&mux_rows, &at) : NULL;
+
+	if (!row)
+		return;
+	row->time_ns = 0;
+	row->switches = 0;
+	row->lost = 0;
+#pragma unroll
+	for (u32 i = 0; i < JD_MAX_EVENTS; i++)
+		if (core_mask & (1u << i))
+			row->counters[i] = 0;
+	if (mux)
+		__builtin_memset(mux, 0, sizeof(*mux));
+}
+
+/* The bank's next row. A bank without room has the row of other. */
+static __always_inline u32 new_row(struct jd_cpu_state *st, struct jd_place *place, u32 slot)
+{
+	u32 bank = st->bank & 1, row = st->n_rows[bank], at = row_index(st, row);
+	u64 *owner = row < bank_rows ? bpf_map_lookup_elem(&row_slots, &at) : NULL;
+
+	if (!owner) {
+		st->folded++;
+		return JD_SLOT_OTHER;
+	}
+	clear_row(st, row);
+	*owner = slot;
+	place->row = row;
+	place->epoch = st->epoch;
+	st->n_rows[bank] = row + 1;
+	if (wake_row && row == wake_row) {
+		u32 cpu = bpf_get_smp_processor_id();
+
+		bpf_ringbuf_output(&full, &cpu, sizeof(cpu), BPF_RB_FORCE_WAKEUP);
+	}
+	return row;
+}
+
+/* The row of a slot in the active bank. A flush does not interrupt it: it is busy, as in a charge. */
+static __noinline u32 row_of_slot(struct jd_cpu_state *st, u32 slot)
+{
+	u32 at = bpf_get_smp_processor_id() * max_slots + slot, row;
+	struct jd_place *place = bpf_map_lookup_elem(&places, &at);
+
+	if (slot < JD_FIRST_SLOT)
+		return slot;
+	if (!place)
+		return JD_SLOT_OTHER;
+	*(volatile u64 *)&st->seq += 1;
+	row = place->epoch == st->epoch ? place->row : new_row(st, place, slot);
+	*(volatile u64 *)&st->seq += 1;
+	return row;
+}
+
+static __always_inline u32 row_of(struct jd_cpu_state *st, struct task_struct *task, u64 key, bool direct)
 {
 	if (key == JD_KEY_IDLE)
 		return JD_SLOT_IDLE;
 	if (key == JD_KEY_KERNEL)
 		return JD_SLOT_KERNEL;
 	struct jd_cache_entry *e = &st->cache[(key ^ (key >> 10)) & (JD_CACHE_ENTRIES - 1)];
+	u32 epoch = *(volatile u32 *)&st->epoch;
 
-	if (e->key == key && e->epoch == st->epoch)
-		return e->slot;
+	if (e->key == key && e->epoch == epoch)
+		return e->row;
 	u32 *found = bpf_map_lookup_elem(&slots, &key);
 	u32 slot = found ? *found : new_slot(st, task_cgroup(task, direct), key);
+	u32 row = row_of_slot(st, slot);
 
 	e->key = key;
-	e->slot = slot;
-	e->epoch = st->epoch;
-	return slot;
+	e->row = row;
+	e->epoch = epoch;
+	return row;
 }
 
 /* User space calls this when two readings after the end of the slot's cgroup had no count of the slot. 1 = freed. */

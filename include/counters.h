@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /* Layout of the mmaped maps that bpf/counters.bpf.c writes and user/source/counters/counters.c reads:
- * the per-CPU states, the rows (one array, cpu-major) and the lists of touched rows.
+ * the per-CPU states, the rows (one array, cpu-major) and the slots that the rows belong to.
  *
- * Time and counters are charged to rows. Every possible CPU has two banks of max_slots
- * rows; only that CPU's switch program writes them, always to the active bank. A flush
- * closes the open interval and flips the bank, so user space reads rows that have no
- * writer, takes their contents and leaves zeros. A list per bank names the rows touched
- * since the flip. */
+ * A cgroup has a slot, and at its first charge on a CPU after a flush its slot gets the next row of that CPU: the rows
+ * follow what ran there, not how many cgroups there are. Every possible CPU has two banks of rows; only that CPU's
+ * programs write them, always in the active bank. A flush closes the open interval and flips the bank, so user space
+ * reads rows that have no writer. Nobody clears them: a row is cleared when it is given out. */
 #ifndef JOULED_COUNTERS_H
 #define JOULED_COUNTERS_H
 
@@ -17,7 +16,8 @@
 #define JD_MAX_DEPTH 32 /* ancestors examined when a row is taken or refused */
 #define JD_QUOTA_LEVEL 2 /* first level whose subtrees have a quota: below the slices */
 #define JD_QUOTA_LEVELS 4
-#define JD_NO_SLOT 0xffffffffu
+#define JD_NO_ROW 0xffffffffu
+#define JD_ROWS_ALIGN 16 /* a bank has a multiple of so many rows: CPUs share no pair of cache lines */
 
 /* Keys of the special rows; every other key is a cgroup id (never 0, never this large). */
 #define JD_KEY_IDLE 0ull
@@ -25,19 +25,23 @@
 #define JD_KEY_OTHER (~1ull)
 #define JD_KEY_NONE (~2ull) /* no row is being charged: before the first switch, CPU offline */
 
-/* Slots of the special rows; cgroups get slots from JD_FIRST_SLOT on. */
+/* Slots of the special rows; cgroups get slots from JD_FIRST_SLOT on. The special slots have the first rows of every
+ * bank, each the row of its own number. */
 enum jd_slot { JD_SLOT_IDLE = 0, JD_SLOT_KERNEL = 1, JD_SLOT_OTHER = 2, JD_FIRST_SLOT = 3 };
 
-/* One row: 128 bytes, so that rows of different CPUs never share a cache line or a pair of adjacent lines. */
+/* One row. An element of the map ends after the last counter that is configured: 64 bytes with six of them. */
 struct jd_row {
 	__u64 time_ns; /* task clock; may step back a little after a flush */
-	__u64 switches; /* intervals charged to this row */
+	__u32 switches; /* intervals charged to this row */
+	__u32 lost; /* of them, those with a failed counter read */
 	__u64 counters[JD_MAX_EVENTS]; /* raw when multiplexed */
-	__u64 lost; /* intervals with a failed counter read */
-	__u64 reserved[3];
-	__u32 epoch; /* flush epoch of the last touch; 0 = never */
-	__u32 reserved2;
-} __attribute__((aligned(128)));
+};
+
+/* Row of a (CPU, slot) in the CPU's active bank. */
+struct jd_place {
+	__u32 row;
+	__u32 epoch; /* valid while equal to the CPU's */
+};
 
 /* Accompanies a row only while events are multiplexed: how long each event was on the PMU. */
 struct jd_mux_row {
@@ -47,7 +51,7 @@ struct jd_mux_row {
 
 struct jd_cache_entry {
 	__u64 key;
-	__u32 slot;
+	__u32 row;
 	__u32 epoch; /* valid while equal to the CPU's: a flip empties the cache */
 };
 
@@ -55,7 +59,7 @@ struct jd_cache_entry {
  * "task clock" is the scheduler's rq_clock_task: it stands still in irq and stolen time where the
  * kernel accounts those. */
 struct jd_cpu_state {
-	__u64 seq; /* +1 when a charge begins and +1 when it has ended: odd = in progress */
+	__u64 seq; /* +1 when a charge begins and +1 when it has ended, the same for a new row: odd = in progress */
 	__u64 key; /* row being charged now, JD_KEY_NONE = none */
 	__u64 since_ns; /* begin of its open interval, task clock */
 	__u64 task; /* running task_struct as of the last switch; 0 = not known */
@@ -74,10 +78,10 @@ struct jd_cpu_state {
 	__u64 folded; /* lookups that ended at an ancestor or at other: no free row */
 	__u64 self_ns; /* time that self_samples charged switches took in the program */
 	__u64 self_samples;
-	__u32 slot; /* of key, JD_NO_SLOT = charge nothing */
+	__u32 row; /* of key, in the active bank; JD_NO_ROW = charge nothing */
 	__u32 bank; /* active bank */
 	__u32 epoch; /* of the active bank; +1 per flip, never 0 */
-	__u32 n_touched[JD_BANKS]; /* length of each bank's list */
+	__u32 n_rows[JD_BANKS]; /* rows of each bank that were given out */
 	__u32 calibrate; /* switches that still measure clock_offset_ns */
 	struct jd_cache_entry cache[JD_CACHE_ENTRIES];
 } __attribute__((aligned(128)));
@@ -97,7 +101,7 @@ struct jd_slot_info {
 enum jd_flush_arg { JD_FLUSH_CLOSE = 0, JD_FLUSH_FLIP = 1 };
 enum jd_flush_result { JD_FLUSHED = 0, JD_FLUSH_BUSY = 1 /* interrupted a charge: try again */ };
 
-_Static_assert(sizeof(struct jd_row) == 128, "row layout");
+_Static_assert(__builtin_offsetof(struct jd_row, counters) == 16 && sizeof(struct jd_row) == 80, "row layout");
 _Static_assert(sizeof(struct jd_mux_row) == 128, "mux row layout");
 _Static_assert(sizeof(struct jd_cpu_state) % 128 == 0, "state alignment");
 _Static_assert(sizeof(struct jd_slot_info) == 40, "slot info layout");

@@ -96,6 +96,7 @@ int bench_ring(int argc, char **argv);
 int bench_running(int argc, char **argv);
 int bench_storm(int argc, char **argv);
 int bench_readout(int argc, char **argv);
+int bench_large(int argc, char **argv);
 int bench_energy(int argc, char **argv);
 int bench_spans(int argc, char **argv);
 int bench_traces(int argc, char **argv);

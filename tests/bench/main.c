@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/heap.h"
 #include "bench.h"
 
 static const struct verb {
@@ -18,6 +19,7 @@ static const struct verb {
 	{ "storm", "storm [ROUNDS]: mkdir and rmdir with the lifecycle program off and on; resolving ids",
 	  bench_storm },
 	{ "readout", "readout [ROUNDS]: what a reading costs with 10 to 10 000 cgroups", bench_readout },
+	{ "large", "large: what the rows of a reading cost with up to 512 CPUs", bench_large },
 	{ "sums", "sums [MS]: rows against the machine's own count", bench_sums },
 	{ "energy", "energy: what a read of an energy counter costs per interface", bench_energy },
 	{ "spans", "spans [ROUNDS]: what a process and a probed call cost", bench_spans },
@@ -50,6 +52,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "bench: two CPUs are needed: one for the ring, one for the harness\n");
 		return 1;
 	}
+	heap_in_large_pages(); /* as the agent does */
 	CPU_ZERO(&set);
 	CPU_SET(HARNESS_CPU, &set);
 	sched_setaffinity(0, sizeof(set), &set);

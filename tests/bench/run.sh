@@ -31,6 +31,7 @@ failed=
 part "$B/bench/bench" ring "$ROUNDS"
 part "$B/bench/bench" running "$ROUNDS"
 part "$B/bench/bench" readout "$ROUNDS"
+part "$B/bench/bench" large
 part "$B/bench/bench" storm "$ROUNDS"
 part "$B/bench/bench" sums 2000
 part "$B/bench/bench" energy

@@ -33,6 +33,7 @@ struct rig {
 	struct hierarchy hierarchy;
 	struct perf_seam seam;
 	struct event_variants variants[SCHEMA_MAX_EVENTS];
+	uint32_t bank_rows; /* 0: as many as the machine has */
 	unsigned events, msr; /* times the TSC is counted per row, and per CPU */
 	struct cgroup_table *table;
 	struct counters *counters;
@@ -84,6 +85,7 @@ static int rig_try(struct rig *g, uint64_t max_cgroups, enum trigger_mode trigge
 	rig_events(&g->schema.msr, g->msr);
 	struct counters_options o = { .trigger = trigger,
 				      .max_cgroups = max_cgroups,
+				      .bank_rows = g->bank_rows,
 				      .root = g->root,
 				      .hierarchy = &g->hierarchy,
 				      .seam = &g->seam,

@@ -127,7 +127,7 @@ def main():
     try:
         subprocess.run(f"git ls-files -z -co --exclude-standard | xargs -0 cp -a --parents -t {tree}", shell=True, cwd=ROOT, check=True)
         if (ROOT / "build").exists():
-            shutil.copytree(ROOT / "build", tree / "build", symlinks=True)
+            shutil.copytree(ROOT / "build", tree / "build", symlinks=True, ignore=shutil.ignore_patterns("test-logs"))
         (ROOT / "build").mkdir(exist_ok=True)
         with open(ROOT / "build" / "mutants.log", "wb") as log:
             for m in mutants:

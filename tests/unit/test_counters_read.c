@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <bpf/bpf.h>
@@ -15,6 +16,7 @@
 #include "source/counters/rows.h"
 
 #define SLOTS 8
+#define ROWS JD_ROWS_ALIGN
 #define S NS_PER_S
 
 struct world {
@@ -25,12 +27,13 @@ struct world {
 	struct read_context x;
 	struct cpu_desc desc;
 	struct jd_cpu_state state;
-	struct jd_row rows[JD_BANKS * SLOTS];
-	struct jd_mux_row mux_rows[JD_BANKS * SLOTS];
-	uint64_t touched[JD_BANKS * SLOTS];
+	struct jd_row rows[JD_BANKS * ROWS];
+	struct jd_mux_row mux_rows[JD_BANKS * ROWS];
+	uint64_t row_slots[JD_BANKS * ROWS];
+	struct jd_place places[SLOTS];
 	struct jd_slot_info info[SLOTS];
-	struct staged_row seen[SLOTS], staged[SLOTS];
-	struct slot_view views[SLOTS];
+	struct staged_row seen[ROWS], staged[ROWS];
+	uint32_t slot_cells[SLOTS];
 	struct cpu_source cpu;
 	uint32_t slot_row[SLOTS], slot_changed[SLOTS];
 	int fds[JD_MAX_EVENTS + JD_MAX_MSR_EVENTS];
@@ -48,7 +51,9 @@ int bpf_prog_test_run_opts(int fd, struct bpf_test_run_opts *opts)
 	st->msr[0] = next_msr;
 	st->bank ^= 1;
 	st->epoch++;
-	st->n_touched[st->bank] = 0;
+	st->n_rows[st->bank] = JD_FIRST_SLOT;
+	memset(&flushed->rows[st->bank * ROWS], 0, JD_FIRST_SLOT * sizeof(flushed->rows[0]));
+	memset(&flushed->mux_rows[st->bank * ROWS], 0, JD_FIRST_SLOT * sizeof(flushed->mux_rows[0]));
 	opts->retval = JD_FLUSHED;
 	return 0;
 }
@@ -67,14 +72,16 @@ static struct world *world_new(bool multiplexed)
 	w->c = (struct counters){ .schema = &w->schema,
 				  .n_cpus = 1,
 				  .max_slots = SLOTS,
+				  .bank_rows = ROWS,
+				  .row_bytes = sizeof(w->rows[0]),
 				  .states = &w->state,
-				  .rows = w->rows,
+				  .rows = (uint8_t *)w->rows,
 				  .mux_rows = multiplexed ? w->mux_rows : NULL,
-				  .touched = w->touched,
+				  .row_slots = w->row_slots,
 				  .info = w->info,
 				  .seen = w->seen,
 				  .staged = w->staged,
-				  .views = w->views,
+				  .slot_cells = w->slot_cells,
 				  .cpus = &w->cpu,
 				  .slot_row = w->slot_row,
 				  .slot_changed = w->slot_changed,
@@ -85,6 +92,7 @@ static struct world *world_new(bool multiplexed)
 	w->cpu.online = true;
 	w->state.key = 4711;
 	w->state.epoch = 1;
+	w->state.n_rows[0] = w->state.n_rows[1] = JD_FIRST_SLOT;
 	assert_int_equal(reading_init(&w->r, &w->schema), 0);
 	w->table = cgroup_table_new();
 	w->x = (struct read_context){ .c = &w->c, .r = &w->r, .table = w->table };
@@ -99,19 +107,33 @@ static void world_free(struct world *w)
 	free(w);
 }
 
+/* The row of a slot in the active bank, as the kernel gives it out. */
+static uint32_t row_of(struct world *w, uint32_t slot)
+{
+	struct jd_place *place = &w->places[slot];
+	uint32_t bank = w->state.bank, at;
+
+	if (slot < JD_FIRST_SLOT)
+		return bank * ROWS + slot;
+	if (place->epoch != w->state.epoch) {
+		*place = (struct jd_place){ .row = w->state.n_rows[bank]++, .epoch = w->state.epoch };
+		at = bank * ROWS + place->row;
+		w->rows[at] = (struct jd_row){ 0 };
+		w->mux_rows[at] = (struct jd_mux_row){ 0 };
+		w->row_slots[at] = slot;
+	}
+	return bank * ROWS + place->row;
+}
+
 /* A charge, as the kernel books it. */
 static struct jd_row *charge(struct world *w, uint32_t slot, int64_t ns)
 {
-	uint32_t bank = w->state.bank, at = bank * SLOTS + slot;
+	struct jd_row *row = &w->rows[row_of(w, slot)];
 
-	if (w->rows[at].epoch != w->state.epoch) {
-		w->touched[bank * SLOTS + w->state.n_touched[bank]++] = slot;
-		w->rows[at].epoch = w->state.epoch;
-	}
-	w->rows[at].time_ns += (uint64_t)ns;
-	w->rows[at].switches++;
+	row->time_ns += (uint64_t)ns;
+	row->switches++;
 	w->state.seq += 2;
-	return &w->rows[at];
+	return row;
 }
 
 static void read_cpu(struct world *w)
@@ -260,9 +282,27 @@ static void test_return(void **state)
 	world_free(w);
 }
 
+/* A CPU that went offline goes on in the same bank when it returns. */
+static void test_bank_of_an_offline_cpu(void **state)
+{
+	struct world *w = world_new(false);
+
+	charge(w, JD_SLOT_KERNEL, 70);
+	charge(w, JD_FIRST_SLOT, 1000)->counters[0] = 5;
+	counters_take_bank(&w->x, 0, w->state.bank);
+	counters_void_bank(&w->c, 0, w->state.bank);
+	charge(w, JD_SLOT_KERNEL, 30);
+	charge(w, JD_FIRST_SLOT, 200)->counters[0] += 1;
+	read_cpu(w);
+	assert_int_equal(time_of(w, ROW_KERNEL), 100);
+	assert_int_equal(time_of(w, READING_SPECIAL_ROWS), 1200);
+	assert_int_equal(reading_cell(&w->r, READING_SPECIAL_ROWS, 0)->counters[0], 6);
+	world_free(w);
+}
+
 static void put_mux(struct world *w, unsigned event, uint64_t count, uint64_t enabled, uint64_t running)
 {
-	uint32_t at = w->state.bank * SLOTS + JD_FIRST_SLOT;
+	uint32_t at = row_of(w, JD_FIRST_SLOT);
 
 	w->rows[at].counters[event] += count;
 	w->mux_rows[at].enabled_ns[event] += enabled;
@@ -328,6 +368,34 @@ static void test_multiplexed(void **state)
 	world_free(w);
 }
 
+/* What the maps take on machines of each size, in MiB; docs/operation.md has this table. */
+static void test_map_sizes(void **state)
+{
+	static const struct {
+		unsigned cpus, cgroups, events, mib;
+	} all[] = {
+		{ 2, 4096, 6, 4 },    { 64, 4096, 6, 38 },    { 128, 4096, 6, 41 },   { 256, 4096, 6, 51 },
+		{ 512, 4096, 6, 99 }, { 512, 10000, 6, 125 }, { 512, 16384, 6, 153 }, { 256, 65536, 8, 209 },
+	};
+
+	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		struct counters_options o = { .max_cgroups = all[i].cgroups };
+		struct schema s = { .core.n = all[i].events };
+		struct counters c = {
+			.o = &o, .schema = &s, .n_cpus = all[i].cpus, .max_slots = all[i].cgroups + JD_FIRST_SLOT
+		};
+		unsigned mib;
+
+		counters_set_sizes(&c);
+		mib = (unsigned)((counters_map_bytes(&c) + (1 << 20) - 1) >> 20);
+		printf("  %u CPUs, cgroups.max %u, %u events: %u MiB, %u rows a bank\n", all[i].cpus, all[i].cgroups,
+		       all[i].events, mib, c.bank_rows);
+		assert_int_equal(c.bank_rows % JD_ROWS_ALIGN, 0);
+		assert_true(c.bank_rows >= 1024);
+		assert_int_equal(mib, all[i].mib);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -336,7 +404,9 @@ int main(void)
 		cmocka_unit_test(test_tsc_of_a_sleeping_cpu),
 		cmocka_unit_test(test_msr_that_fails),
 		cmocka_unit_test(test_return),
+		cmocka_unit_test(test_bank_of_an_offline_cpu),
 		cmocka_unit_test(test_multiplexed),
+		cmocka_unit_test(test_map_sizes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -161,15 +161,16 @@ static void run_due(struct pipeline *pl)
 /* Sleeps until an event, an order or until_ns; UINT64_MAX = no time limit. */
 static void wait_for_order(struct pipeline *pl, int fd, uint64_t until_ns)
 {
-	struct pollfd fds[5] = { { .fd = pl->wake_fd, .events = POLLIN },
+	struct pollfd fds[6] = { { .fd = pl->wake_fd, .events = POLLIN },
 				 { .fd = fd, .events = POLLIN },
 				 { .fd = serving_fd(pl->serving), .events = POLLIN },
 				 { .fd = pl->m->jump_fd, .events = POLLIN },
-				 { .fd = pl->m->spans ? spans_fd(pl->m->spans) : -1, .events = POLLIN } };
+				 { .fd = pl->m->spans ? spans_fd(pl->m->spans) : -1, .events = POLLIN },
+				 { .fd = pl->m->counters ? counters_fd(pl->m->counters) : -1, .events = POLLIN } };
 	uint64_t now = clock_mono_ns(), left_ns = until_ns > now ? until_ns - now : 0, count;
 	struct timespec left = { .tv_sec = (time_t)(left_ns / NS_PER_S), .tv_nsec = (long)(left_ns % NS_PER_S) };
 
-	ppoll(fds, 5, until_ns == UINT64_MAX ? NULL : &left, NULL);
+	ppoll(fds, sizeof(fds) / sizeof(fds[0]), until_ns == UINT64_MAX ? NULL : &left, NULL);
 	if (fds[0].revents && read(pl->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		log_error("measuring: wake-up: %s", strerror(errno));
 }

@@ -42,15 +42,17 @@ struct cell_values {
 	uint64_t lost; /* failed counter reads */
 };
 
-/* One (row, CPU) pair that was ever touched. */
+/* One (row, CPU) pair that was ever touched: two cache lines. */
 struct cell {
 	uint32_t row;
 	uint16_t cpu;
 	bool used;
 	uint32_t changed; /* number of the reading that changed it last */
 	uint32_t next_in_row;
+	uint64_t ahead_ns; /* of v.time_ns: what its source reported ahead, to be taken off what comes */
 	struct cell_values v; /* cumulative */
 };
+_Static_assert(sizeof(struct cell) == 128, "cell layout");
 
 struct reading_cpu {
 	bool online;

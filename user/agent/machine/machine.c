@@ -280,6 +280,8 @@ void machine_attend(struct machine *m, uint64_t now_ns)
 		follow_churn(m);
 	else if (now_ns >= naming_due(m->naming))
 		naming_follow(m->naming, m->table);
+	if (m->counters)
+		counters_make_room(m->counters, &m->reading, m->table, m->lifecycle);
 	if (clock_jumped(m->jump_fd))
 		machine_read(m); /* opens events again at once of CPUs that were off during sleep */
 	machine_poll_spans(m);

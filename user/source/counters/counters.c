@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The counters source: opening, one reading over all CPUs, CPUs that come and go. */
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <sched.h>
@@ -11,6 +12,7 @@
 #include "counters.h"
 #include "rows.h"
 
+#define READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
 #define SLEPT_NS 10000000 /* tolerance: two clocks are not read at once */
 
 static bool bit(const uint8_t *bits, unsigned i)
@@ -20,18 +22,18 @@ static bool bit(const uint8_t *bits, unsigned i)
 
 static int allocate(struct counters *c)
 {
-	size_t slots = (size_t)c->n_cpus * c->max_slots;
+	size_t slots = (size_t)c->n_cpus * c->max_slots, rows = (size_t)c->n_cpus * c->bank_rows;
 	size_t events = (size_t)(JD_MAX_EVENTS + JD_MAX_MSR_EVENTS) * c->n_cpus;
 
 	/* calloc: pages of slots that are never touched are never resident */
 	c->cpus = calloc(c->n_cpus, sizeof(*c->cpus));
 	c->event_fds = malloc(events * sizeof(int));
-	c->seen = calloc(slots, sizeof(*c->seen));
-	c->views = calloc(slots, sizeof(*c->views));
-	c->staged = calloc(c->max_slots, sizeof(*c->staged));
+	c->seen = calloc(rows, sizeof(*c->seen));
+	c->slot_cells = calloc(slots, sizeof(*c->slot_cells));
+	c->staged = calloc(c->bank_rows, sizeof(*c->staged));
 	c->slot_row = malloc(c->max_slots * sizeof(uint32_t));
 	c->slot_changed = calloc(c->max_slots, sizeof(uint32_t));
-	if (!c->cpus || !c->event_fds || !c->seen || !c->views || !c->staged || !c->slot_row || !c->slot_changed)
+	if (!c->cpus || !c->event_fds || !c->seen || !c->slot_cells || !c->staged || !c->slot_row || !c->slot_changed)
 		return -ENOMEM;
 	memset(c->event_fds, 0xff, events * sizeof(int));
 	memset(c->slot_row, 0xff, c->max_slots * sizeof(uint32_t));
@@ -96,6 +98,7 @@ static int open_all(struct counters *c, const struct counters_options *o, struct
 		return err_set(err, rc, "counters: list of online CPUs: %s; mount /sys", strerror(-rc));
 	find_idle_counters(c);
 	s->multiplexed = counters_must_multiplex(c);
+	counters_set_sizes(c);
 	rc = allocate(c);
 	if (rc)
 		return err_set(err, rc, "counters: %s; lower cgroups.max", strerror(-rc));
@@ -148,7 +151,7 @@ void counters_close(struct counters *c)
 	free(c->cpus);
 	free(c->event_fds);
 	free(c->seen);
-	free(c->views);
+	free(c->slot_cells);
 	free(c->staged);
 	free(c->slot_row);
 	free(c->slot_changed);
@@ -163,7 +166,7 @@ static void cpu_went_offline(struct read_context *x, unsigned cpu)
 	struct counters *c = x->c;
 
 	c->states[cpu].key = JD_KEY_NONE;
-	c->states[cpu].slot = JD_NO_SLOT;
+	c->states[cpu].row = JD_NO_ROW;
 	c->states[cpu].task = 0;
 	counters_read_offline(x, cpu);
 	counters_close_events(c, cpu);
@@ -295,6 +298,29 @@ int counters_read(struct counters *c, struct reading *r, struct cgroup_table *t,
 	return first_err;
 }
 
+int counters_fd(const struct counters *c)
+{
+	return c->full ? ring_buffer__epoll_fd(c->full) : -1;
+}
+
+/* A CPU that came back is left to the reading, which says what was lost. */
+void counters_make_room(struct counters *c, struct reading *r, struct cgroup_table *t, struct lifecycle *l)
+{
+	struct read_context x = { .c = c, .r = r, .table = t, .lifecycle = l };
+
+	if (!c->full || ring_buffer__consume(c->full) <= 0)
+		return;
+	r->number++; /* what changes is new to the next reading */
+	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++) {
+		const struct cpu_source *cs = &c->cpus[cpu];
+		const struct jd_cpu_state *st = &c->states[cpu];
+
+		if (READ_ONCE(st->n_rows[st->bank & 1]) > c->wake_row && cs->online && !cs->visit && !cs->returned)
+			counters_read_cpu(&x, cpu);
+	}
+	r->number--;
+}
+
 static int counters_flush(struct counters *c, unsigned cpu, enum jd_flush_arg what);
 
 void counters_close_cpu(struct counters *c, unsigned cpu)
@@ -303,12 +329,16 @@ void counters_close_cpu(struct counters *c, unsigned cpu)
 		counters_flush(c, cpu, JD_FLUSH_CLOSE);
 }
 
+/* By fdinfo of the maps: an entry of a hash, and what a slot has in `slots`, `subtrees`, `slot_info` and `free_slots`. */
+#define HASH_ENTRY_BYTES 96
+#define SLOT_BYTES ((1 + JD_QUOTA_LEVELS) * HASH_ENTRY_BYTES + sizeof(struct jd_slot_info) + sizeof(uint32_t))
+
 uint64_t counters_map_bytes(const struct counters *c)
 {
-	uint64_t rows = (uint64_t)c->n_cpus * JD_BANKS * c->max_slots;
+	uint64_t rows = (uint64_t)c->n_cpus * JD_BANKS * c->bank_rows;
 
-	return rows * (sizeof(struct jd_row) + sizeof(uint64_t)) + c->n_cpus * sizeof(struct jd_cpu_state) +
-	       (uint64_t)c->max_slots * sizeof(struct jd_slot_info) +
+	return rows * (c->row_bytes + sizeof(uint64_t)) + c->n_cpus * sizeof(struct jd_cpu_state) +
+	       (uint64_t)c->n_cpus * c->max_slots * sizeof(struct jd_place) + (uint64_t)c->max_slots * SLOT_BYTES +
 	       (c->schema->multiplexed ? rows * sizeof(struct jd_mux_row) : 0);
 }
 
@@ -374,9 +404,13 @@ int64_t counters_row(struct read_context *x, uint32_t slot)
 
 static bool running_somewhere(const struct counters *c, uint32_t slot)
 {
-	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++)
-		if (c->states[cpu].slot == slot)
+	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++) {
+		const struct jd_cpu_state *st = &c->states[cpu];
+		uint32_t row = READ_ONCE(st->row);
+
+		if (row < c->bank_rows && slot_at(c, cpu, st->bank & 1, row) == slot)
 			return true;
+	}
 	return false;
 }
 
@@ -389,7 +423,7 @@ static void retire(struct read_context *x, uint32_t slot)
 	if (bpf_prog_test_run_opts(c->retire_fd, &opts))
 		return;
 	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++)
-		c->views[(size_t)cpu * c->max_slots + slot] = (struct slot_view){ 0 }; /* the next owner owes nothing */
+		c->slot_cells[(size_t)cpu * c->max_slots + slot] = 0; /* the next owner has cells of its own */
 	reading_drop_row(x->r, c->slot_row[slot]);
 	c->slot_row[slot] = UINT32_MAX;
 }
@@ -420,8 +454,6 @@ static void counters_retire(struct read_context *x)
 #define FLUSH_TRIES 16
 #define IS_ERROR(v) ((v) >= (uint64_t)-4095)
 
-#define READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
-
 /* 0 or -errno */
 static int counters_flush(struct counters *c, unsigned cpu, enum jd_flush_arg what)
 {
@@ -438,7 +470,7 @@ static int counters_flush(struct counters *c, unsigned cpu, enum jd_flush_arg wh
 	return -EBUSY;
 }
 
-/* A real switch on every CPU opens its interval with a fresh clock. On CPUs outside our affinity mask the flush
+/* A real switch on every CPU opens its interval with a fresh clock; what was counted before belongs to none. On CPUs outside our affinity mask the flush
  * alone opens it. */
 static void counters_prime(struct counters *c)
 {
@@ -446,8 +478,6 @@ static void counters_prime(struct counters *c)
 	bool saved = sched_getaffinity(0, sizeof(before), &before) == 0;
 
 	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++) {
-		unsigned bank = c->states[cpu].bank & 1;
-
 		if (!c->cpus[cpu].online)
 			continue;
 		CPU_ZERO(&one);
@@ -455,8 +485,7 @@ static void counters_prime(struct counters *c)
 			CPU_SET(cpu, &one);
 			sched_setaffinity(0, sizeof(one), &one);
 		}
-		if (!counters_flush(c, cpu, JD_FLUSH_FLIP))
-			counters_forget_bank(c, cpu, bank);
+		counters_flush(c, cpu, JD_FLUSH_FLIP);
 	}
 	if (saved)
 		sched_setaffinity(0, sizeof(before), &before);
@@ -468,16 +497,14 @@ static void close_idle_from_clock(struct read_context *x, unsigned cpu, uint64_t
 	const struct jd_cpu_state *st = &x->c->states[cpu];
 	uint64_t clock = x->c->clock_ktime ? now_ns : now_ns - st->clock_offset_ns - st->irq_steal_ns;
 	uint64_t open_ns = clock - st->since_ns;
-	uint64_t *credit_ns = &x->c->views[(size_t)cpu * x->c->max_slots + JD_SLOT_IDLE].credit_ns;
+	struct cell *cell = counters_cell(x, cpu, JD_SLOT_IDLE);
 	struct cell_values *v;
 
-	if ((!st->clock_offset_ns && !x->c->clock_ktime) || (int64_t)open_ns <= (int64_t)*credit_ns)
+	if ((!st->clock_offset_ns && !x->c->clock_ktime) || !cell || (int64_t)open_ns <= (int64_t)cell->ahead_ns)
 		return;
-	v = reading_cell(x->r, ROW_IDLE, (uint16_t)cpu);
-	if (!v)
-		return;
-	open_ns -= *credit_ns;
-	*credit_ns += open_ns;
+	v = reading_touch(x->r, (uint32_t)(cell - x->r->cells));
+	open_ns -= cell->ahead_ns;
+	cell->ahead_ns += open_ns;
 	v->time_ns += open_ns;
 	v->enabled_ns += open_ns;
 	v->running_ns += open_ns;
@@ -635,9 +662,15 @@ int counters_read_cpu(struct read_context *x, unsigned cpu)
 	return 0;
 }
 
-/* its last counts: the bank has no writer any more */
+/* Its last counts: the bank has no writer any more. */
 static void counters_read_offline(struct read_context *x, unsigned cpu)
 {
-	counters_take_bank(x, cpu, x->c->states[cpu].bank & 1);
-	x->c->views[(size_t)cpu * x->c->max_slots + JD_SLOT_IDLE].credit_ns = 0;
+	unsigned bank = x->c->states[cpu].bank & 1;
+	struct cell *idle;
+
+	counters_take_bank(x, cpu, bank);
+	counters_void_bank(x->c, cpu, bank);
+	idle = counters_cell(x, cpu, JD_SLOT_IDLE);
+	if (idle)
+		idle->ahead_ns = 0;
 }

@@ -17,7 +17,8 @@ struct counters;
 struct counters_options {
 	enum trigger_mode trigger;
 	enum clock_mode clock;
-	uint64_t max_cgroups; /* rows per CPU */
+	uint64_t max_cgroups; /* that have rows at the same time */
+	uint32_t bank_rows; /* rows of a CPU between two flushes; 0 = by the number of CPUs */
 	uint64_t quota; /* rows one subtree may take; 0 = a quarter of max_cgroups */
 	const struct fsroot *root;
 	const struct hierarchy *hierarchy;
@@ -31,6 +32,10 @@ struct counters_options {
 int counters_open(const struct counters_options *o, struct schema *s, struct counters **ret, struct err *err);
 /* One reading: flush or idle-close every online CPU, rows of new cgroups resolved through l. */
 int counters_read(struct counters *c, struct reading *r, struct cgroup_table *t, struct lifecycle *l);
+/* Becomes readable when a CPU's rows run out before the next reading: call counters_make_room. -1 where they cannot. */
+int counters_fd(const struct counters *c);
+/* Takes the rows of CPUs that have used most of theirs; they count as of the next reading. */
+void counters_make_room(struct counters *c, struct reading *r, struct cgroup_table *t, struct lifecycle *l);
 /* Closes the open interval of a CPU without a reading (a running task was moved). */
 void counters_close_cpu(struct counters *c, unsigned cpu);
 /* Memory the maps take, bytes (the formula in the man page). */

@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <sched.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,16 +30,39 @@ static unsigned perf_mask(const struct event_set *set)
 	return mask;
 }
 
-static void set_sizes(struct counters *c)
+/* Banks for every slot take too much on machines with many CPUs, and no CPU runs every cgroup between two flushes. */
+#define BANKS_BYTES (32ull << 20)
+#define BANK_ROWS_LEAST 1024u
+
+void counters_set_sizes(struct counters *c)
+{
+	uint64_t fit;
+
+	c->row_bytes = offsetof(struct jd_row, counters) + c->schema->core.n * sizeof(uint64_t);
+	fit = BANKS_BYTES / ((uint64_t)c->n_cpus * JD_BANKS * (c->row_bytes + sizeof(uint64_t)));
+	if (fit < BANK_ROWS_LEAST)
+		fit = BANK_ROWS_LEAST;
+	if (c->o->bank_rows)
+		fit = c->o->bank_rows;
+	if (fit > c->max_slots)
+		fit = c->max_slots;
+	c->bank_rows = (uint32_t)(fit + JD_ROWS_ALIGN - 1) / JD_ROWS_ALIGN * JD_ROWS_ALIGN;
+	c->wake_row = c->bank_rows < c->max_slots ? c->bank_rows / 2 : 0;
+}
+
+static void size_maps(struct counters *c)
 {
 	struct counters_bpf *s = c->skel;
-	__u32 rows = c->n_cpus * JD_BANKS * c->max_slots;
+	__u32 rows = c->n_cpus * JD_BANKS * c->bank_rows;
 
 	bpf_map__set_max_entries(s->maps.events, (JD_MAX_EVENTS + JD_MAX_MSR_EVENTS) * c->n_cpus);
 	bpf_map__set_max_entries(s->maps.states, c->n_cpus);
+	bpf_map__set_value_size(s->maps.rows, (__u32)c->row_bytes);
 	bpf_map__set_max_entries(s->maps.rows, rows);
-	bpf_map__set_max_entries(s->maps.touched, rows);
+	bpf_map__set_max_entries(s->maps.row_slots, rows);
 	bpf_map__set_max_entries(s->maps.mux_rows, c->schema->multiplexed ? rows : 1);
+	bpf_map__set_max_entries(s->maps.full, (__u32)sysconf(_SC_PAGESIZE));
+	bpf_map__set_max_entries(s->maps.places, c->n_cpus * c->max_slots);
 	bpf_map__set_max_entries(s->maps.slots, c->max_slots);
 	bpf_map__set_max_entries(s->maps.free_slots, c->max_slots);
 	bpf_map__set_max_entries(s->maps.slot_info, c->max_slots);
@@ -61,6 +85,8 @@ static void set_settings(struct counters *c, enum trigger_mode trigger)
 	c->clock_ktime = o->clock == CLOCKMODE_KTIME || trigger == TRIGGER_PERF_EVENT;
 	s->rodata->n_cpus = c->n_cpus;
 	s->rodata->max_slots = c->max_slots;
+	s->rodata->bank_rows = c->bank_rows;
+	s->rodata->wake_row = c->wake_row;
 	s->rodata->core_mask = perf_mask(&c->schema->core);
 	s->rodata->msr_mask = perf_mask(&c->schema->msr);
 	s->rodata->quota = (__u32)(o->quota ? o->quota : o->max_cgroups / 4);
@@ -77,11 +103,17 @@ static int map_all(struct counters *c)
 
 	c->states = bpf_map_memory(s->maps.states, true, &rc);
 	c->rows = bpf_map_memory(s->maps.rows, true, &rc);
-	c->touched = bpf_map_memory(s->maps.touched, false, &rc);
+	c->row_slots = bpf_map_memory(s->maps.row_slots, false, &rc);
 	c->info = bpf_map_memory(s->maps.slot_info, false, &rc);
 	if (c->schema->multiplexed)
 		c->mux_rows = bpf_map_memory(s->maps.mux_rows, true, &rc);
 	return rc;
+}
+
+/* Which CPUs they are shows in their states. */
+static int hear_of_full(void *arg, void *record, size_t n)
+{
+	return 0;
 }
 
 static int fill_tables(struct counters *c)
@@ -92,7 +124,8 @@ static int fill_tables(struct counters *c)
 		struct jd_cpu_state *st = &c->states[cpu];
 
 		st->key = JD_KEY_NONE;
-		st->slot = JD_NO_SLOT;
+		st->row = JD_NO_ROW;
+		st->n_rows[0] = st->n_rows[1] = JD_FIRST_SLOT;
 		st->epoch = 1;
 		st->calibrate = JD_CALIBRATIONS;
 	}
@@ -145,7 +178,7 @@ static int load_trigger(struct counters *c, enum trigger_mode trigger)
 	c->skel = counters_bpf__open_opts(&opts);
 	if (!c->skel)
 		return -errno;
-	set_sizes(c);
+	size_maps(c);
 	set_programs(c->skel, trigger);
 	set_settings(c, trigger);
 	rc = counters_bpf__load(c->skel);
@@ -154,6 +187,10 @@ static int load_trigger(struct counters *c, enum trigger_mode trigger)
 	rc = map_all(c);
 	if (!rc)
 		rc = fill_tables(c);
+	if (!rc && c->wake_row) {
+		c->full = ring_buffer__new(bpf_map__fd(c->skel->maps.full), hear_of_full, NULL, NULL);
+		rc = c->full ? 0 : -errno;
+	}
 	if (rc)
 		return rc;
 	c->flush_fd = bpf_program__fd(c->skel->progs.flush);
@@ -244,18 +281,20 @@ void counters_unload(struct counters *c)
 		bpf_link__destroy(c->perf_links[cpu]);
 	free(c->perf_links);
 	c->perf_links = NULL;
+	ring_buffer__free(c->full);
+	c->full = NULL;
 	if (!c->skel)
 		return;
 	for (unsigned cpu = 0; c->event_fds && cpu < c->n_cpus; cpu++)
 		counters_close_events(c, cpu);
 	bpf_map_release(c->states, c->skel->maps.states);
 	bpf_map_release(c->rows, c->skel->maps.rows);
-	bpf_map_release(c->touched, c->skel->maps.touched);
+	bpf_map_release(c->row_slots, c->skel->maps.row_slots);
 	bpf_map_release(c->info, c->skel->maps.slot_info);
 	bpf_map_release(c->mux_rows, c->skel->maps.mux_rows);
 	c->states = NULL;
 	c->rows = NULL;
-	c->touched = NULL;
+	c->row_slots = NULL;
 	c->info = NULL;
 	c->mux_rows = NULL;
 	counters_bpf__destroy(c->skel);

@@ -10,22 +10,17 @@
 #include "../../../include/counters.h"
 
 struct counters_bpf;
+struct ring_buffer;
 
 /* The contents of a row at one moment. */
 struct row_values {
-	uint64_t time_ns, switches, counters[JD_MAX_EVENTS], lost;
+	uint64_t time_ns, switches, lost, counters[JD_MAX_EVENTS];
 };
 
 struct staged_row {
-	uint32_t slot;
+	uint32_t row, slot;
 	struct row_values now;
 	struct jd_mux_row mux;
-};
-
-/* Of a (CPU, slot). */
-struct slot_view {
-	uint64_t credit_ns; /* time reported ahead of its charge */
-	uint32_t cell; /* number of its cell in the reading + 1, 0 = none yet */
 };
 
 struct cpu_source {
@@ -47,6 +42,7 @@ struct counters {
 	const struct counters_options *o; /* valid during open only */
 	struct counters_bpf *skel;
 	struct bpf_link *links[2];
+	struct ring_buffer *full; /* CPUs whose rows run out; NULL where there are as many as slots */
 	struct bpf_link **perf_links; /* trigger perf_event: one per CPU */
 	struct perf_seam seam;
 	struct schema *schema;
@@ -55,17 +51,19 @@ struct counters {
 	struct online_cpus *online;
 	uint8_t *online_bits, *gone_bits;
 	unsigned n_cpus;
-	uint32_t max_slots;
+	uint32_t max_slots, bank_rows;
+	uint32_t wake_row; /* of a bank: much of it is used; 0 where a bank has rows for every slot */
+	size_t row_bytes; /* distance of two rows */
 	int flush_fd, retire_fd, events_fd;
 	int *event_fds; /* [(JD_MAX_EVENTS core, then msr) * n_cpus + cpu], -1 = closed */
 	struct jd_cpu_state *states; /* mapped */
-	struct jd_row *rows; /* mapped; those of a flushed bank are ours to clear */
+	uint8_t *rows; /* mapped; struct jd_row up to the last configured counter */
 	struct jd_mux_row *mux_rows; /* mapped while multiplexed */
-	const uint64_t *touched; /* mapped */
+	const uint64_t *row_slots; /* mapped */
 	const struct jd_slot_info *info; /* mapped */
-	struct staged_row *seen; /* [cpu * max_slots + slot]: taken from the active bank while idle */
+	struct staged_row *seen; /* [cpu * bank_rows + row]: taken from the active bank while idle */
 	struct staged_row *staged;
-	struct slot_view *views; /* [cpu * max_slots + slot] */
+	uint32_t *slot_cells; /* [cpu * max_slots + slot]: number of its cell in the reading + 1, 0 = none yet */
 	struct cpu_source *cpus;
 	uint32_t *slot_row; /* reading row of a slot, UINT32_MAX = none yet */
 	uint32_t *slot_changed; /* number of the last reading that brought something */
@@ -87,10 +85,27 @@ struct read_context {
 	struct lifecycle *lifecycle;
 };
 
-static inline size_t row_index(const struct counters *c, unsigned cpu, unsigned bank, uint32_t slot)
+static inline size_t row_index(const struct counters *c, unsigned cpu, unsigned bank, uint32_t row)
 {
-	return ((size_t)cpu * JD_BANKS + bank) * c->max_slots + slot;
+	return ((size_t)cpu * JD_BANKS + bank) * c->bank_rows + row;
 }
+
+/* A row of the kernel's; of its counters only the configured ones are there. */
+static inline struct jd_row *row_at(const struct counters *c, size_t index)
+{
+	return (struct jd_row *)(c->rows + index * c->row_bytes);
+}
+
+/* Slot of a row that was given out. */
+static inline uint32_t slot_at(const struct counters *c, unsigned cpu, unsigned bank, uint32_t row)
+{
+	return row < JD_FIRST_SLOT ?
+		       row :
+		       (uint32_t) * (const volatile uint64_t *)&c->row_slots[row_index(c, cpu, bank, row)];
+}
+
+/* Sets bank_rows, wake_row and row_bytes for a machine and its events. */
+void counters_set_sizes(struct counters *c);
 
 /* load.c */
 int counters_load(struct counters *c, const struct counters_options *o, struct err *err);
@@ -107,10 +122,14 @@ void counters_close_events(struct counters *c, unsigned cpu);
 bool counters_must_multiplex(struct counters *c);
 
 /* take.c: rows into the reading. */
-void counters_take_bank(struct read_context *x, unsigned cpu, unsigned bank); /* no writer: taken and cleared */
+/* The cell of a slot on a CPU; NULL without memory. A later call may move it. */
+struct cell *counters_cell(struct read_context *x, unsigned cpu, uint32_t slot);
+void counters_take_bank(struct read_context *x, unsigned cpu, unsigned bank); /* no writer; taken once */
 unsigned counters_stage_bank(struct counters *c, unsigned cpu, unsigned bank); /* active bank: copied, their number */
 void counters_take_staged(struct read_context *x, unsigned cpu, unsigned n); /* the copies are good */
-void counters_forget_bank(struct counters *c, unsigned cpu, unsigned bank); /* cleared, belongs to no interval */
+/* For the active bank of a CPU that is offline: what it holds was taken, and a row is given out anew when the CPU
+ * returns. */
+void counters_void_bank(struct counters *c, unsigned cpu, unsigned bank);
 /* A flushed bank cannot hold more than most_ns. The time above that is taken off its longest row. */
 void counters_trim_bank(struct counters *c, unsigned cpu, unsigned bank, uint64_t most_ns);
 /* Takes time that was reported ahead off `brought`; a step back becomes credit. Returns the rest. */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From the kernel's rows to the cells of the reading. A flushed bank has no writer: its rows are taken
- * and cleared. The active bank of an idle CPU is copied and only taken when nothing moved meanwhile;
- * it stays as it is, and `seen` remembers what was taken until that bank is flushed.
+/* From the kernel's rows to the cells of the reading. A flushed bank has no writer: its rows are taken once. The active
+ * bank of an idle CPU is copied and only taken when nothing moved meanwhile; it stays as it is, and `seen` remembers
+ * what was taken until that bank is flushed.
  *
- * The rows lie in another CPU's cache, so the cost is misses, not arithmetic: the list of touched
- * slots makes them independent of each other, and prefetches overlap them. */
+ * The rows lie in another CPU's cache, so the cost is misses, not arithmetic: they lie one after the other, and
+ * prefetches overlap what belongs to them here. */
 #include <string.h>
 #include "rows.h"
 
@@ -31,24 +31,23 @@ uint64_t counters_settle(uint64_t *credit, uint64_t brought)
 	return brought - settled;
 }
 
-static struct slot_view *view_of(struct counters *c, unsigned cpu, uint32_t slot)
+static uint32_t *cell_number(struct counters *c, unsigned cpu, uint32_t slot)
 {
-	return &c->views[(size_t)cpu * c->max_slots + slot];
+	return &c->slot_cells[(size_t)cpu * c->max_slots + slot];
 }
 
-/* Slots of a bank that were touched since its last flip. */
-static const uint64_t *touched_list(const struct counters *c, unsigned cpu, unsigned bank, unsigned *ret_n)
+/* Rows of a bank that were given out since its last flip. */
+static unsigned given_out(const struct counters *c, unsigned cpu, unsigned bank)
 {
-	unsigned n = READ_ONCE(c->states[cpu].n_touched[bank]);
+	unsigned n = READ_ONCE(c->states[cpu].n_rows[bank]);
 
-	*ret_n = n < c->max_slots ? n : c->max_slots;
-	return &c->touched[row_index(c, cpu, bank, 0)];
+	return n < c->bank_rows ? n : c->bank_rows;
 }
 
 static void load_row(const struct counters *c, unsigned cpu, unsigned bank, struct staged_row *ret)
 {
-	size_t at = row_index(c, cpu, bank, ret->slot);
-	const struct jd_row *row = &c->rows[at];
+	size_t at = row_index(c, cpu, bank, ret->row);
+	const struct jd_row *row = row_at(c, at);
 
 	ret->now.time_ns = READ_ONCE(row->time_ns);
 	ret->now.switches = READ_ONCE(row->switches);
@@ -57,16 +56,6 @@ static void load_row(const struct counters *c, unsigned cpu, unsigned bank, stru
 		ret->now.counters[i] = READ_ONCE(row->counters[i]);
 	if (c->mux_rows)
 		ret->mux = c->mux_rows[at];
-}
-
-/* The epoch stays: it is older than the bank's next one. */
-static void clear_row(struct counters *c, unsigned cpu, unsigned bank, uint32_t slot)
-{
-	size_t at = row_index(c, cpu, bank, slot);
-
-	memset(&c->rows[at], 0, offsetof(struct jd_row, epoch));
-	if (c->mux_rows)
-		memset(&c->mux_rows[at], 0, sizeof(c->mux_rows[at]));
 }
 
 /* True when the event was on its counter long enough to stand for all of the row's time. Without this test an event
@@ -145,18 +134,19 @@ static void add_counters(const struct counters *c, struct cell_values *v, const 
 	v->running_ns += time_ns;
 }
 
-/* Values of the slot's cell; NULL without memory. */
-static struct cell_values *cell_of(struct read_context *x, unsigned cpu, uint32_t slot, struct slot_view *view)
+struct cell *counters_cell(struct read_context *x, unsigned cpu, uint32_t slot)
 {
-	if (!view->cell) {
+	uint32_t *number = cell_number(x->c, cpu, slot);
+
+	if (!*number) {
 		int64_t row = counters_row(x, slot);
 		int64_t cell = row < 0 ? row : reading_cell_number(x->r, (uint32_t)row, (uint16_t)cpu);
 
 		if (cell < 0)
 			return NULL;
-		view->cell = (uint32_t)cell + 1;
+		*number = (uint32_t)cell + 1;
 	}
-	return reading_touch(x->r, view->cell - 1);
+	return &x->r->cells[*number - 1];
 }
 
 /* Adds the difference of a row to its earlier contents. Returns false when there was no memory for it. */
@@ -167,15 +157,16 @@ static bool take_row(struct read_context *x, unsigned cpu, const struct staged_r
 	uint64_t time_ns = now->now.time_ns - before->now.time_ns;
 	uint64_t switches = now->now.switches - before->now.switches;
 	uint64_t lost = c->cpus[cpu].broken ? switches : now->now.lost - before->now.lost;
-	struct slot_view *view = view_of(c, cpu, now->slot);
 	struct cell_values *v;
+	struct cell *cell;
 
 	if (!switches)
 		return true;
-	v = cell_of(x, cpu, now->slot, view);
-	if (!v)
+	cell = counters_cell(x, cpu, now->slot);
+	if (!cell)
 		return false;
-	time_ns = counters_settle(&view->credit_ns, time_ns);
+	v = reading_touch(x->r, (uint32_t)(cell - x->r->cells));
+	time_ns = counters_settle(&cell->ahead_ns, time_ns);
 	v->time_ns += time_ns;
 	v->switches += switches;
 	v->lost += lost;
@@ -192,28 +183,22 @@ static bool take_row(struct read_context *x, unsigned cpu, const struct staged_r
 	return true;
 }
 
-/* The slots of one bank that were touched. */
-struct touched {
-	const uint64_t *list;
-	unsigned cpu, bank, n;
+/* The rows of one bank. */
+struct bank_run {
+	const uint8_t *rows;
+	const uint64_t *slots;
+	unsigned cpu, n;
 };
 
-static void prefetch(struct read_context *x, const struct touched *t, unsigned at)
+static void prefetch(struct read_context *x, const struct bank_run *b, unsigned at)
 {
-	const uint64_t *list = t->list;
-	unsigned cpu = t->cpu, n = t->n;
 	struct counters *c = x->c;
 
-	__builtin_prefetch(&list[at + 2 * AHEAD_ROWS]);
-	if (at + AHEAD_ROWS < n) {
-		const char *row = (const char *)&c->rows[row_index(c, cpu, t->bank, (uint32_t)list[at + AHEAD_ROWS])];
-
-		__builtin_prefetch(row, 1);
-		__builtin_prefetch(row + 64, 1);
-		__builtin_prefetch(view_of(c, cpu, (uint32_t)list[at + AHEAD_ROWS]), 1);
-	}
-	if (at + AHEAD_CELLS < n) {
-		uint32_t cell = view_of(c, cpu, (uint32_t)list[at + AHEAD_CELLS])->cell;
+	__builtin_prefetch(b->rows + (at + AHEAD_ROWS) * c->row_bytes);
+	if (at + AHEAD_ROWS < b->n)
+		__builtin_prefetch(cell_number(c, b->cpu, (uint32_t)b->slots[at + AHEAD_ROWS]));
+	if (at + AHEAD_CELLS < b->n) {
+		uint32_t cell = *cell_number(c, b->cpu, (uint32_t)b->slots[at + AHEAD_CELLS]);
 
 		if (cell) {
 			__builtin_prefetch(&x->r->cells[cell - 1], 1);
@@ -222,44 +207,47 @@ static void prefetch(struct read_context *x, const struct touched *t, unsigned a
 	}
 }
 
-/* The common case of take_row, straight from a row of which nothing was taken before: no scaling, no copy. Counters
- * beyond the configured ones are zero, so the loop has a fixed length. */
+/* The common case of take_row, straight from a row of which nothing was taken before: no scaling, no copy. */
 static bool take_fresh(struct read_context *x, unsigned cpu, uint32_t slot, const struct jd_row *row)
 {
 	struct counters *c = x->c;
-	struct slot_view *view = view_of(c, cpu, slot);
-	struct cell_values *v = row->switches ? cell_of(x, cpu, slot, view) : NULL;
+	struct cell *cell = row->switches ? counters_cell(x, cpu, slot) : NULL;
+	struct cell_values *v;
 	uint64_t time_ns;
 
-	if (!v)
+	if (!cell)
 		return false;
-	time_ns = counters_settle(&view->credit_ns, row->time_ns);
+	v = reading_touch(x->r, (uint32_t)(cell - x->r->cells));
+	time_ns = counters_settle(&cell->ahead_ns, row->time_ns);
 	v->time_ns += time_ns;
 	v->switches += row->switches;
 	v->enabled_ns += time_ns;
 	v->running_ns += time_ns;
-	for (unsigned i = 0; i < JD_MAX_EVENTS; i++)
+	for (unsigned i = 0; i < c->schema->core.n; i++)
 		v->counters[i] += row->counters[i];
 	x->r->cpus[cpu].elapsed_ns += time_ns;
 	c->slot_changed[slot] = x->r->number;
 	return true;
 }
 
-static void take_flushed(struct read_context *x, unsigned cpu, unsigned bank, uint32_t slot)
+static void take_flushed(struct read_context *x, unsigned cpu, unsigned bank, uint32_t number)
 {
 	struct counters *c = x->c;
-	const struct jd_row *row = &c->rows[row_index(c, cpu, bank, slot)];
-	struct staged_row now, *seen = &c->seen[(size_t)cpu * c->max_slots + slot];
+	const struct jd_row *row = row_at(c, row_index(c, cpu, bank, number));
+	uint32_t slot = slot_at(c, cpu, bank, number);
+	struct staged_row now, *seen = &c->seen[(size_t)cpu * c->bank_rows + number];
 	bool plain = !c->cpus[cpu].taken && !c->cpus[cpu].broken && !c->clock_events && !c->mux_rows && !row->lost;
 
+	if (slot >= c->max_slots)
+		return;
 	if (plain) {
 		take_fresh(x, cpu, slot, row);
 	} else {
+		now.row = number;
 		now.slot = slot; /* the rest by load_row, as far as it is read */
 		load_row(c, cpu, bank, &now);
 		take_row(x, cpu, &now, c->cpus[cpu].taken ? seen : &nothing);
 	}
-	clear_row(c, cpu, bank, slot);
 	if (c->cpus[cpu].taken)
 		*seen = nothing;
 }
@@ -267,32 +255,39 @@ static void take_flushed(struct read_context *x, unsigned cpu, unsigned bank, ui
 void counters_take_bank(struct read_context *x, unsigned cpu, unsigned bank)
 {
 	struct counters *c = x->c;
-	unsigned n;
-	const uint64_t *list = touched_list(c, cpu, bank, &n);
-	const struct touched t = { list, cpu, bank, n };
+	const size_t first = row_index(c, cpu, bank, 0);
+	const struct bank_run b = { c->rows + first * c->row_bytes, c->row_slots + first, cpu,
+				    given_out(c, cpu, bank) };
 
-	for (unsigned i = 0; i < n; i++) {
-		uint32_t slot = (uint32_t)READ_ONCE(list[i]);
-
-		prefetch(x, &t, i);
-		if (slot < c->max_slots)
-			take_flushed(x, cpu, bank, slot);
+	for (unsigned i = 0; i < b.n; i++) {
+		prefetch(x, &b, i);
+		take_flushed(x, cpu, bank, i);
 	}
 	c->cpus[cpu].taken = false;
+}
+
+void counters_void_bank(struct counters *c, unsigned cpu, unsigned bank)
+{
+	struct jd_cpu_state *st = &c->states[cpu];
+	const size_t at = row_index(c, cpu, bank, 0);
+
+	memset(row_at(c, at), 0, JD_FIRST_SLOT * c->row_bytes);
+	if (c->mux_rows)
+		memset(&c->mux_rows[at], 0, JD_FIRST_SLOT * sizeof(*c->mux_rows));
+	st->n_rows[bank] = JD_FIRST_SLOT;
+	st->epoch = st->epoch == UINT32_MAX ? 1 : st->epoch + 1;
 }
 
 void counters_trim_bank(struct counters *c, unsigned cpu, unsigned bank, uint64_t most_ns)
 {
 	struct jd_row *longest = NULL;
 	uint64_t sum_ns = 0;
-	unsigned n;
-	const uint64_t *list = touched_list(c, cpu, bank, &n);
+	unsigned n = given_out(c, cpu, bank);
 
 	for (unsigned i = 0; i < n; i++) {
-		struct jd_row *row = list[i] < c->max_slots ? &c->rows[row_index(c, cpu, bank, (uint32_t)list[i])] :
-							      NULL;
+		struct jd_row *row = row_at(c, row_index(c, cpu, bank, i));
 
-		if (!row || (int64_t)row->time_ns <= 0)
+		if ((int64_t)row->time_ns <= 0)
 			continue;
 		sum_ns += row->time_ns;
 		longest = longest && longest->time_ns >= row->time_ns ? longest : row;
@@ -303,13 +298,13 @@ void counters_trim_bank(struct counters *c, unsigned cpu, unsigned bank, uint64_
 
 unsigned counters_stage_bank(struct counters *c, unsigned cpu, unsigned bank)
 {
-	unsigned n, used = 0;
-	const uint64_t *list = touched_list(c, cpu, bank, &n);
+	unsigned n = given_out(c, cpu, bank), used = 0;
 
 	for (unsigned i = 0; i < n; i++) {
 		struct staged_row *s = &c->staged[used];
 
-		s->slot = (uint32_t)READ_ONCE(list[i]);
+		s->row = i;
+		s->slot = slot_at(c, cpu, bank, i);
 		if (s->slot >= c->max_slots)
 			continue;
 		load_row(c, cpu, bank, s);
@@ -324,20 +319,10 @@ void counters_take_staged(struct read_context *x, unsigned cpu, unsigned n)
 
 	for (unsigned i = 0; i < n; i++) {
 		const struct staged_row *s = &c->staged[i];
-		struct staged_row *seen = &c->seen[(size_t)cpu * c->max_slots + s->slot];
+		struct staged_row *seen = &c->seen[(size_t)cpu * c->bank_rows + s->row];
 
 		if (take_row(x, cpu, s, seen))
 			*seen = *s;
 	}
 	c->cpus[cpu].taken |= n > 0;
-}
-
-void counters_forget_bank(struct counters *c, unsigned cpu, unsigned bank)
-{
-	unsigned n;
-	const uint64_t *list = touched_list(c, cpu, bank, &n);
-
-	for (unsigned i = 0; i < n; i++)
-		if (list[i] < c->max_slots)
-			clear_row(c, cpu, bank, (uint32_t)list[i]);
 }

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <malloc.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include "heap.h"
+
+#define LARGE_PAGE ((uintptr_t)2 << 20)
+#define MOST ((size_t)64 << 20) /* of the heap; what is above has small pages */
+#define OWN_MAPPING (8 << 20) /* a block of so many bytes is mapped by itself, and resident as far as it is used */
+#define SMALL_PAGE ((uintptr_t)4096)
+
+void heap_block_in_large_pages(void *block, size_t n)
+{
+	uintptr_t from = ((uintptr_t)block + LARGE_PAGE - 1) & ~(LARGE_PAGE - 1);
+	uintptr_t to = ((uintptr_t)block + n) & ~(LARGE_PAGE - 1);
+
+	if (to > from)
+		madvise((void *)from, to - from, MADV_HUGEPAGE);
+}
+
+void heap_in_large_pages(void)
+{
+	static void *before; /* fills the heap up to the first large page: never used, so never resident */
+	uintptr_t top, first;
+	void *block;
+
+	mallopt(M_MMAP_THRESHOLD, OWN_MAPPING);
+	mallopt(M_TRIM_THRESHOLD, 2 * MOST);
+	mallopt(M_MMAP_MAX, 0); /* these are to be of the heap */
+	block = malloc(SMALL_PAGE);
+	top = (uintptr_t)block; /* where the free end of the heap begins */
+	free(block);
+	first = (top + 2 * SMALL_PAGE + LARGE_PAGE - 1) & ~(LARGE_PAGE - 1);
+	before = malloc(first - SMALL_PAGE - top);
+	block = malloc(MOST); /* begins in the page before the first large one, so that it leaves that one whole */
+	mallopt(M_MMAP_MAX, 65536); /* glibc's default */
+	if (before && block)
+		heap_block_in_large_pages((void *)first, MOST - SMALL_PAGE);
+	free(block); /* the heap stays as large as it is */
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A heap in large pages. A reading touches a little of many pages after many other programs ran, so that half of its
+ * time and more goes into finding them: with a page of 2 MiB in place of 512 small ones it takes 0.4 of the time
+ * (make bench, read-out of 1000 cgroups). */
+#ifndef JD_HEAP_H
+#define JD_HEAP_H
+#include <stddef.h>
+
+/* Asks for large pages for the heap of this process, once, before other threads. Where the kernel gives none, nothing
+ * changes. What is never touched takes address space alone. */
+void heap_in_large_pages(void);
+
+/* The same for a block of n bytes that is used densely and is too large for the heap. */
+void heap_block_in_large_pages(void *block, size_t n);
+
+#endif
