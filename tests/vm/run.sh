@@ -40,15 +40,16 @@ not_fetched() {
 	give_up "$1"
 }
 
-# Never KVM: on a nested host /dev/kvm can be opened and the guest hangs.
+# Never KVM: on a nested host /dev/kvm can be opened and the guest hangs. $threads: multi, or single where all CPUs of the guest
+# share one thread of the host.
 machine() {
 	cpus=$(head_of "$name" cpus)
 	common="-m $(head_of "$name" memory | grep . || echo 512) -display none -nodefaults -no-reboot"
 	common="$common -monitor none -kernel $cache/$kernel/vmlinuz -initrd $initramfs $(head_of "$name" qemu | sed "s#@log@#$log#g")"
 	if [ "$arch" = amd64 ]; then
-		echo "qemu-system-x86_64 -M pc -accel tcg,thread=multi -smp ${cpus:-2} $common -serial file:$log.console -serial file:$log.keep"
+		echo "qemu-system-x86_64 -M pc -accel tcg,thread=$threads -smp ${cpus:-2} $common -serial file:$log.console -serial file:$log.keep"
 	else
-		accel='-accel tcg,thread=multi'
+		accel="-accel tcg,thread=$threads"
 		case $common in *-icount*) accel='-accel tcg,thread=single' ;; esac
 		echo "qemu-system-aarch64 -M virt -cpu cortex-a57 $accel -smp ${cpus:-2} $common -serial file:$log.console"
 	fi
@@ -182,11 +183,12 @@ was_starved() {
 }
 
 # An emulated CPU that stops answering while code is patched under it (text_poke, arch/x86/kernel/alternative.c)
-# is QEMU's: the guest locks up and ends.
+# is QEMU's: the guest locks up and ends. One thread for all CPUs has nothing to race with.
 once=$(head_of "$name" once)
+threads=multi
 if ! attempt && { [ $rc -ne 0 ] || { [ -z "$once" ] && was_starved; }; }; then
 	results | sed -n 's/^FAIL /note failed: /p'
-	[ $rc -eq 0 ] || last_words | sed 's/^/note/'
+	[ $rc -eq 0 ] || { last_words | sed 's/^/note/' && threads=single; }
 	echo "note vm/$kernel/$name: failed (kept waiting for $starved_ms of $took_ms ms, ended early: $rc); once more, and that counts"
 	attempt
 fi
