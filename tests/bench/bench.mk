@@ -33,6 +33,7 @@ $(B)/bench/alloc_count.so: tests/bench/alloc_count.c
 bench-programs: $(B)/bench/bench $(B)/bench/alloc_count.so $(PROGRAMS) $(if $(wildcard tests/bench/bench_encode.c),$(B)/bench/bench_encode)
 
 bench: deps test-deps
+	$(Q)sh deploy/deps.sh rt-tests
 	$(Q)$(MAKE) --no-print-directory $(JOBS) bench-programs
 	$(Q)ROUNDS=$(ROUNDS) PERF=$(PERF) EVENT=$(EVENT) sh tests/bench/run.sh $(B)
 
@@ -45,5 +46,15 @@ bench-fleet: deps test-deps
 	$(Q)$(MAKE) --no-print-directory $(JOBS) $(B)/bench/bench_fleet
 	$(Q)B=$(B) python3 tests/fleet/bench.py $(NODES) $(SECONDS)
 
-.PHONY: bench-programs bench-gate bench-fleet
--include $(BENCH_OBJ:.o=.d) $(B)/bench/limit.bpf.d $(B)/bench/bench_encode.d $(B)/bench/bench_fleet.d $(B)/bench/alloc_count.d
+$(B)/rivals/modules.so: tests/rivals/modules.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -Wno-missing-prototypes -fPIC -shared -MMD -MP -o $@ $<
+
+# Beside what a user could run instead: ROUNDS, EVENT
+bench-rivals: deps test-deps
+	$(Q)sh deploy/deps.sh rt-tests nginx-light wrk prometheus-node-exporter linux-perf
+	$(Q)$(MAKE) --no-print-directory $(JOBS) bench-programs $(B)/rivals/modules.so
+	$(Q)EVENT='$(filter-out tsc,$(EVENT))' python3 tests/rivals/run.py $(B) $(filter-out 21,$(ROUNDS))
+
+.PHONY: bench-programs bench-gate bench-fleet bench-rivals
+-include $(BENCH_OBJ:.o=.d) $(B)/bench/limit.bpf.d $(B)/bench/bench_encode.d $(B)/bench/bench_fleet.d $(B)/bench/alloc_count.d $(B)/rivals/modules.d

@@ -26,6 +26,7 @@ static const struct verb {
 	{ "traces", "traces [ROUNDS]: what a span costs on its way to a collector", bench_traces },
 	{ "load", "load N MS CPUS: N cgroups that run on CPUS CPUs every MS ms (0: never), until stdin ends",
 	  bench_load },
+	{ "hold", "hold: an empty program at each switch, until stdin ends", bench_hold },
 };
 
 static void on_signal(int sig)

@@ -11,7 +11,7 @@ die() {
 	echo "run-fleet: $*" >&2
 	exit 1
 }
-store=$(B=$B sh tests/fleet/fetch.sh victoria-metrics-trixie) || die "$store"
+store=$(B=$B sh tests/fetch.sh victoria-metrics-trixie) || die "$store"
 dir=$(mktemp -d) || exit 2
 pids=
 end() {

@@ -15,7 +15,7 @@ WANTED = "jouled_(.*energy_joules|intervals)_total"
 
 def fetched(name):
     """A store of another release, unpacked: its program. None, and the reason is printed, where it cannot be had."""
-    done = subprocess.run(["sh", "tests/fleet/fetch.sh", name], capture_output=True, check=False)
+    done = subprocess.run(["sh", "tests/fetch.sh", name], capture_output=True, check=False)
     said = done.stdout.decode().strip().splitlines() or [done.stderr.decode()]
     return (said[-1], None) if done.returncode == 0 else (None, said[-1])
 

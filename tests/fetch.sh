@@ -1,21 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# fetch.sh STORE: a store of another release of the distribution, its package unpacked and not installed, in $B/fleet/STORE.
-# Prints the path of its program; the last line printed is the reason when it fails.
+# fetch.sh NAME: a program of another release of the distribution, its package unpacked and not installed, in $B/fetched/NAME.
+# Prints the path of the program; the last line printed is the reason when it fails.
 set -u
-cd "$(dirname "$0")/../.." || exit 2
+cd "$(dirname "$0")/.." || exit 2
 B=${B:-build}
 . tests/apt.sh
 case $1 in
 prometheus-sid) suite=sid package=prometheus program=usr/bin/prometheus ;;
+scaphandre-trixie) suite=trixie package=scaphandre program=usr/bin/scaphandre ;;
 victoria-metrics-trixie) suite=trixie package=victoria-metrics program=usr/bin/victoria-metrics ;;
 *)
-	echo "no such store: $1"
+	echo "no such program: $1"
 	exit 2
 	;;
 esac
-mkdir -p "$B/fleet" || exit 1
-cache=$(cd "$B/fleet" && pwd)
+mkdir -p "$B/fetched" || exit 1
+cache=$(cd "$B/fetched" && pwd)
 dir=$cache/.$1.$$
 exec 8>"$cache/.$1.lock"
 flock 8
