@@ -42,6 +42,7 @@ struct serve_output {
 /* Figures that only the measuring thread knows. */
 struct serve_facts {
 	uint64_t map_bytes, rapl_looks, rapl_late;
+	uint64_t reading_gap_ns; /* from the energy to the last CPU's counters of a reading, smoothed */
 	uint64_t switch_ns, switch_samples; /* cost of one switch, lately; samples since the start */
 	uint64_t lost_records, lost_processes, lost_calls, lost_spans; /* spans: no room in ring, tables or traces */
 	uint64_t lost_ends; /* processes for which the record that the kernel freed them is missing */

@@ -224,7 +224,8 @@ static bool take_fresh(struct read_context *x, unsigned cpu, uint32_t slot, cons
 	v->enabled_ns += time_ns;
 	v->running_ns += time_ns;
 	for (unsigned i = 0; i < c->schema->core.n; i++)
-		v->counters[i] += row->counters[i];
+		v->counters[i] += c->clock_events && c->schema->core.ev[i].kind == EVENT_TASK_CLOCK ? time_ns :
+												      row->counters[i];
 	x->r->cpus[cpu].elapsed_ns += time_ns;
 	c->slot_changed[slot] = x->r->number;
 	return true;
@@ -236,7 +237,7 @@ static void take_flushed(struct read_context *x, unsigned cpu, unsigned bank, ui
 	const struct jd_row *row = row_at(c, row_index(c, cpu, bank, number));
 	uint32_t slot = slot_at(c, cpu, bank, number);
 	struct staged_row now, *seen = &c->seen[(size_t)cpu * c->bank_rows + number];
-	bool plain = !c->cpus[cpu].taken && !c->cpus[cpu].broken && !c->clock_events && !c->mux_rows && !row->lost;
+	bool plain = !c->cpus[cpu].taken && !c->cpus[cpu].broken && !c->mux_rows && !row->lost;
 
 	if (slot >= c->max_slots)
 		return;
