@@ -14,6 +14,7 @@ KILLS=200 sh tests/e2e/test_history.sh || failures=1
 SCRAPE_SECONDS=120 sh tests/e2e/test_metrics.sh || failures=1
 DEADLINES=check VJOULE_SECONDS=60 sh tests/e2e/test_vjoule_load.sh || failures=1
 SPANS_STORM=20000 sh tests/guard.sh tests/kernel/test_spans_storm.c "$B/kernel/test_spans_storm" || failures=1
+LIVING=10000 BIRTHS=600000 MIDDLE=60 MOST_CPU=10 sh tests/e2e/test_births.sh || failures=1
 python3 tests/mutants/mutants.py || failures=1
 FLEET_AWAY_S=600 sh tests/e2e/test_fleet.sh || failures=1
 AWAY=600 KILL_SECONDS=600 sh tests/e2e/test_zico.sh || failures=1

@@ -46,7 +46,7 @@ parts() {
 
 newest_of_series() {
 	[ "$series" = '*' ] && series='[0-9]+[.][0-9]+'
-	apt-cache pkgnames linux-image- | grep -E "^linux-image-${series}[.][0-9]([0-9.-]|[+]deb[0-9]+)*-$arch\$" | sort -V | tail -n 1
+	apt-cache pkgnames linux-image- | grep -E "^linux-image-${series}[.][0-9]([0-9.-]|[+]deb[0-9]+)*-$flavour$arch\$" | sort -V | tail -n 1
 }
 
 download() {
@@ -86,7 +86,8 @@ set -f
 set -- $(grep "^$name " tests/vm/kernels.table)
 set +f
 [ $# -ge 6 ] || { echo "no kernel $name in tests/vm/kernels.table" && exit 2; }
-arch=$2 series=$(printf '%s' "$3" | sed 's/[.]/[.]/g') with=$4
+arch=$2 series=$(printf '%s' "$3" | sed 's/[.]/[.]/g') with=$4 flavour=
+case $name in *-rt) flavour=rt- ;; esac
 shift 5
 suites=$*
 mkdir -p "$dir/debs" "$dir/root" "$dir/apt" || exit 1

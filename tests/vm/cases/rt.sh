@@ -1,0 +1,15 @@
+# shellcheck shell=sh disable=SC1091,SC2154
+# SPDX-License-Identifier: Apache-2.0
+# A kernel with PREEMPT_RT: most of its locks sleep, and the programs of a switch may take none of those.
+# kernels: 6.1-rt
+# seconds: 240
+# tests: kernel/test_counters kernel/test_counters_rows kernel/test_lifecycle
+. /guest/lib.sh
+expect "the guest is a real-time kernel" [ "$(cat /sys/kernel/realtime)" = 1 ]
+for program in /tests/test_*; do
+	kernel_test "$(basename "$program")"
+	keep "$work/$(basename "$program").log"
+done
+cpu_is_right "CPU time, read a hundred times a second" -i 10ms
+expect "the kernel says nothing of sleeping where it may not" sh -c '! dmesg | grep -iE "BUG:|WARNING:|scheduling while atomic"'
+finish
