@@ -182,7 +182,11 @@ systemctl restart jouled.service
 echo '# mine' >>/etc/jouled/jouled.yaml
 expect systemd-upgrade env DEBIAN_FRONTEND=noninteractive dpkg -i /guest/jouled.deb
 expect systemd-upgraded wait_until 100 active
-expect systemd-socket-again curl -sf --max-time 20 --unix-socket /run/jouled/jouled.sock http://localhost/v1/status
+socket_answers() {
+	curl -sf --max-time 20 --unix-socket /run/jouled/jouled.sock http://localhost/v1/status
+}
+wait_until 50 socket_answers >"$work/answer" && ok systemd-socket-again ||
+	fail systemd-socket-again "$(ls -l /run/jouled 2>&1; journalctl -u jouled.socket -u jouled.service -o cat -n 8 | cut -c1-150 | tr '\n' '|')"
 grep -q '^# mine' /etc/jouled/jouled.yaml && ok systemd-conffile || fail systemd-conffile "the package replaced an edited configuration"
 
 expect systemd-remove dpkg -r jouled
