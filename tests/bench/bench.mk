@@ -50,11 +50,12 @@ $(B)/rivals/modules.so: tests/rivals/modules.c
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -Wno-missing-prototypes -fPIC -shared -MMD -MP -o $@ $<
 
-# Beside what a user could run instead: ROUNDS, EVENT
+# Beside what a user could run instead: RIVAL_ROUNDS, EVENT
+RIVAL_ROUNDS ?= 9
 bench-rivals: deps test-deps
 	$(Q)sh deploy/deps.sh rt-tests nginx-light wrk prometheus-node-exporter linux-perf
 	$(Q)$(MAKE) --no-print-directory $(JOBS) bench-programs $(B)/rivals/modules.so
-	$(Q)EVENT='$(filter-out tsc,$(EVENT))' python3 tests/rivals/run.py $(B) $(filter-out 21,$(ROUNDS))
+	$(Q)EVENT='$(filter-out tsc,$(EVENT))' python3 tests/rivals/run.py $(B) $(RIVAL_ROUNDS)
 
 .PHONY: bench-programs bench-gate bench-fleet bench-rivals
 -include $(BENCH_OBJ:.o=.d) $(B)/bench/limit.bpf.d $(B)/bench/bench_encode.d $(B)/bench/bench_fleet.d $(B)/bench/alloc_count.d $(B)/rivals/modules.d

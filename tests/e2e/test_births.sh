@@ -50,12 +50,12 @@ if ! wait_until 100 pages 1; then
 fi
 : >"$page"
 began=$(cpu_ticks)
-"$work/births" "$top" "$LIVING" "$BIRTHS" "$RATE" >"$work/took" 2>"$work/births.said" || fail births "$(cat "$work/births.said")" &
+"$work/births" "$top" "$LIVING" "$BIRTHS" "$RATE" >"$work/took" 2>"$work/births.said" &
 load=$!
 agents="$agents $load"
 wait_until 600 pages "${MIDDLE:-3}"   # memory is flat from here on
 middle=$(rss)
-wait $load
+wait $load || fail births "$(cat "$work/births.said")"
 ended_with=$(rss) used=$(($(cpu_ticks) - began))
 : >"$page"
 wait_until 100 pages 3

@@ -165,7 +165,7 @@ class Limit(Agent):
 
 
 class Scaphandre(Exporter):
-    """Its form for guests reads energy from files that a host writes; here they stand still. Per process."""
+    """Per process. Where there is no RAPL it runs in its form for guests, with files in place of what a host would write."""
     name = "scaphandre"
 
     def missing(self):
@@ -173,7 +173,12 @@ class Scaphandre(Exporter):
         self.program = (done.stdout.splitlines() or ["not found"])[-1]
         return None if done.returncode == 0 else self.program
 
+    def is_guest(self):
+        return not os.path.isdir("/sys/class/powercap/intel-rapl:0")
+
     def environment(self):
+        if not self.is_guest():
+            return {}
         zones = os.path.join(self.work, "zones")
         for zone, name in (("intel-rapl:0", "package-0"), ("intel-rapl:0:0", "core")):
             os.makedirs(f"{zones}/{zone}", exist_ok=True)
@@ -184,7 +189,7 @@ class Scaphandre(Exporter):
         return {"SCAPHANDRE_POWERCAP_PATH": zones, **shim}
 
     def arguments(self):
-        return [self.program, "--no-header", "--vm", "prometheus", "-a", "127.0.0.1", "-p", str(self.port)]
+        return [self.program, "--no-header", *(["--vm"] if self.is_guest() else []), "prometheus", "-a", "127.0.0.1", "-p", str(self.port)]
 
 
 class NodeExporter(Exporter):

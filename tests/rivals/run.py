@@ -65,21 +65,11 @@ class Load:
 
 # Applications: work done per second.
 
-class Hackbench:
-    name, command = "hackbench", "hackbench -g 2 -l 2000"
+class Timed:
+    """A command whose last word is the seconds that it took."""
 
-    def __init__(self):
-        self.group = Group("hackbench")
-
-    def rate(self):
-        return 1 / float(self.group.run(self.command.split()).split()[-1])
-
-
-class Pipe:
-    name, command = "perf bench sched pipe", "taskset -c 0 perf bench -f simple sched pipe -l 250000"
-
-    def __init__(self):
-        self.group = Group("pipe")
+    def __init__(self, name, command):
+        self.name, self.command, self.group = name, command, Group(name.replace(" ", "-"))
 
     def rate(self):
         return 1 / float(self.group.run(self.command.split()).split()[-1])
@@ -226,7 +216,8 @@ def main():
     apps = []
     try:
         with Load():
-            apps = [kind() for kind in (Hackbench, Pipe, Web, Build)]
+            apps = [Timed("hackbench", "hackbench -g 2 -l 2000"),
+                    Timed("perf bench sched pipe", "taskset -c 0 perf bench -f simple sched pipe -l 250000"), Web(), Build()]
             for app in apps:
                 app.rate()
             lost, use = costs(here, apps)

@@ -494,7 +494,6 @@ int series_write_pushed(struct series_writer *w, struct series_encoder *e, uint3
 	const struct series_self self = { .cpu_ns = s->self_cpu_ns,
 					  .resident_bytes = s->self_resident_bytes,
 					  .cost = { (double)NAN, (double)NAN } };
-
 	struct buf *out = w->out;
 	int rc;
 

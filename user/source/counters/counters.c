@@ -12,7 +12,6 @@
 #include "counters.h"
 #include "rows.h"
 
-#define READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
 #define SLEPT_NS 10000000 /* tolerance: two clocks are not read at once */
 
 static bool bit(const uint8_t *bits, unsigned i)
@@ -470,8 +469,8 @@ static int counters_flush(struct counters *c, unsigned cpu, enum jd_flush_arg wh
 	return -EBUSY;
 }
 
-/* A real switch on every CPU opens its interval with a fresh clock; what was counted before belongs to none. On CPUs outside our affinity mask the flush
- * alone opens it. */
+/* A real switch on every CPU opens its interval with a fresh clock. What was counted before belongs to no interval. On
+ * CPUs outside our affinity mask the flush alone opens it. */
 static void counters_prime(struct counters *c)
 {
 	cpu_set_t before, one;

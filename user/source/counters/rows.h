@@ -9,6 +9,9 @@
 #include <linux/types.h>
 #include "../../../include/counters.h"
 
+/* A load that the compiler neither repeats nor leaves out: another CPU writes there. */
+#define READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
+
 struct counters_bpf;
 struct ring_buffer;
 
@@ -99,9 +102,7 @@ static inline struct jd_row *row_at(const struct counters *c, size_t index)
 /* Slot of a row that was given out. */
 static inline uint32_t slot_at(const struct counters *c, unsigned cpu, unsigned bank, uint32_t row)
 {
-	return row < JD_FIRST_SLOT ?
-		       row :
-		       (uint32_t) * (const volatile uint64_t *)&c->row_slots[row_index(c, cpu, bank, row)];
+	return row < JD_FIRST_SLOT ? row : (uint32_t)READ_ONCE(c->row_slots[row_index(c, cpu, bank, row)]);
 }
 
 /* Sets bank_rows, wake_row and row_bytes for a machine and its events. */

@@ -8,7 +8,6 @@
 #include <string.h>
 #include "rows.h"
 
-#define READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
 #define LEAST_RUNNING 16 /* an event that counted for less than one part in so many is not scaled up */
 #define LEAST_ENABLED 2 /* nor is one that was there for less than one part in so many of the time */
 #define MOST_APART 32 /* times of a row's events that differ by more than one part in so many */
