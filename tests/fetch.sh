@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # fetch.sh NAME: a program of another release of the distribution, its package unpacked and not installed, in $B/fetched/NAME.
-# Prints the path of the program; the last line printed is the reason when it fails.
+# Prints the path of the program or folder; the last line printed is the reason when it fails.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 B=${B:-build}
 . tests/apt.sh
 case $1 in
 prometheus-sid) suite=sid package=prometheus program=usr/bin/prometheus ;;
+opentelemetry-proto-trixie) suite=trixie package=python3-opentelemetry-proto program=usr/lib/python3/dist-packages/opentelemetry ;;
 scaphandre-trixie) suite=trixie package=scaphandre program=usr/bin/scaphandre ;;
 victoria-metrics-trixie) suite=trixie package=victoria-metrics program=usr/bin/victoria-metrics ;;
 *)
@@ -20,7 +21,7 @@ cache=$(cd "$B/fetched" && pwd)
 dir=$cache/.$1.$$
 exec 8>"$cache/.$1.lock"
 flock 8
-if [ ! -x "$cache/$1/$program" ]; then
+if [ ! -e "$cache/$1/$program" ]; then
 	trap 'rm -rf "$dir"' EXIT
 	trap 'exit 1' INT TERM
 	apt_suite_sources "$(dpkg --print-architecture)" $suite | apt_begin "$dir" "$(dpkg --print-architecture)" || {
