@@ -1,12 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# fetch.sh NAME: a program of another release of the distribution, its package unpacked and not installed, in $B/fetched/NAME.
+# fetch.sh NAME: a program of another release of the distribution, or of this one that would begin a service or is large, its
+# packages unpacked and not installed, in $B/fetched/NAME.
 # Prints the path of the program or folder; the last line printed is the reason when it fails.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 B=${B:-build}
 . tests/apt.sh
+release=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+only=.
 case $1 in
+go-pprof)
+	suite=$release package=golang-1.19-go program=usr/lib/go-1.19/bin/go
+	only="./$program ./usr/lib/go-1.19/pkg/tool/linux_amd64/pprof" # of 330 MB
+	;;
+profiled) suite=$release package="nginx redis-server redis-tools libjemalloc2 liblzf1 ripgrep fzf musl-dev musl-tools" program=usr ;;
 prometheus-sid) suite=sid package=prometheus program=usr/bin/prometheus ;;
 opentelemetry-proto-trixie) suite=trixie package=python3-opentelemetry-proto program=usr/lib/python3/dist-packages/opentelemetry ;;
 scaphandre-trixie) suite=trixie package=scaphandre program=usr/bin/scaphandre ;;
@@ -30,12 +38,17 @@ if [ ! -e "$cache/$1/$program" ]; then
 	}
 	export APT_CONFIG="$dir/apt.conf"
 	mkdir "$dir/debs"
-	{ apt-get update && (cd "$dir/debs" && apt-get download "$package"); } >"$dir/log" 2>&1 || {
+	# shellcheck disable=SC2086 # several packages
+	{ apt-get update && (cd "$dir/debs" && apt-get download $package); } >"$dir/log" 2>&1 || {
 		tail -n 3 "$dir/log"
 		echo "$package of $suite cannot be downloaded"
 		exit 1
 	}
-	dpkg -x "$dir"/debs/*.deb "$dir/root" || exit 1
+	mkdir "$dir/root"
+	for deb in "$dir"/debs/*.deb; do
+		# shellcheck disable=SC2086 # several paths
+		dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$dir/root" $only || exit 1
+	done
 	rm -rf "${cache:?}/$1"
 	mv "$dir/root" "$cache/$1"
 fi
