@@ -17,25 +17,25 @@
 #define DOMAINS 3
 #define SAMPLES 40
 
-static struct profile_session session;
+static struct profile session;
 
 /* A run of 4 intervals in 3 rows: one of them has no samples in half of them, and one has none at all. */
 static int open_session(void **state)
 {
 	static const char *const row[] = { "/a", "/b;c\x01", "/never" }, *const domain[] = { "package-0", "core-0",
 											     "dram-0" };
-	struct profile_session *s = &session;
+	struct profile *s = &session;
 	uint64_t total = 0, frame[2];
 	uint32_t process;
 
-	*s = (struct profile_session){ .rate_hz = 100, .began_ns = 5, .ended_ns = 4000000005ull };
+	*s = (struct profile){ .rate_hz = 100, .began_ns = 5, .ended_ns = 4000000005ull };
 	assert_int_equal(code_open(&s->code), 0);
 	process = code_process(&s->code, getpid());
 	assert_true(process > 0);
-	s->shares.n_domains = s->with.facts.n_domains = DOMAINS;
+	s->shares.n_domains = s->n_domains = DOMAINS;
 	for (unsigned d = 0; d < DOMAINS; d++) {
-		snprintf(s->with.facts.domain[d].name, sizeof(s->with.facts.domain[d].name), "%s", domain[d]);
-		s->with.facts.domain[d].summed = d != 1;
+		snprintf(s->domain[d].name, sizeof(s->domain[d].name), "%s", domain[d]);
+		s->domain[d].summed = d != 1;
 	}
 	for (unsigned step = 0; step < 4; step++) {
 		for (unsigned k = 0; k < SAMPLES; k++) {
@@ -58,7 +58,7 @@ static int open_session(void **state)
 
 static int close_session(void **state)
 {
-	profile_close(&session);
+	profile_free(&session);
 	return 0;
 }
 
@@ -104,7 +104,7 @@ static unsigned pprof_sums(const struct profile_report *r, uint64_t *sum)
 	struct varint_reader in;
 	unsigned n = 0;
 
-	assert_int_equal(profile_pprof(r, &zipped), 0);
+	assert_int_equal(profile_pprof(r, "test", &zipped), 0);
 	unzip(&zipped, &plain);
 	in = (struct varint_reader){ plain.data, plain.data + plain.len, false };
 	while (in.at < in.end && !in.bad) {

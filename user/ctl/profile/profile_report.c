@@ -4,75 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/array.h"
 #include "base/clock.h"
-#include "base/text.h"
 #include "profile_functions.h"
 
 #define FLAME_WIDTH 1200
-
-bool profile_counts(const struct profile_report *r, unsigned domain)
-{
-	return r->domain == PROFILE_ALL_DOMAINS ? r->s->with.facts.domain[domain].summed :
-						  (unsigned)r->domain == domain;
-}
-
-uint64_t profile_stack_uj(const struct profile_report *r, uint32_t stack)
-{
-	uint64_t sum = 0;
-
-	for (unsigned d = 0; d < r->s->shares.n_domains; d++)
-		sum += profile_counts(r, d) ? row_shares_uj(&r->s->shares, stack, d) : 0;
-	return sum;
-}
-
-uint64_t profile_none_uj(const struct profile_report *r, const struct share_row *row)
-{
-	uint64_t sum = 0;
-
-	for (unsigned d = 0; d < r->s->shares.n_domains; d++)
-		sum += profile_counts(r, d) ? row->none_uj[d] : 0;
-	return sum;
-}
-
-const struct share_row *profile_row(const struct profile_report *r, uint32_t stack)
-{
-	return &r->s->shares.rows[r->s->shares.row_of[stack]];
-}
-
-/* Callers beyond the program's start are no callers: the stack ends there. Kernel threads have no such start. */
-unsigned profile_reach(const struct profile_report *r, uint32_t stack, bool *ret_whole)
-{
-	const struct stack *s = &r->s->stacks.v[stack];
-	const uint64_t *frames = r->s->stacks.frames + s->first;
-	unsigned n = s->n;
-
-	*ret_whole = s->kernel_thread;
-	for (unsigned i = s->n; i-- > 0 && !*ret_whole;) {
-		*ret_whole = frame_name(&r->s->names, frames[i])->start;
-		n = *ret_whole ? i + 1 : n;
-	}
-	*ret_whole |= s->whole;
-	return n;
-}
-
-/* A stack that does not show the program's start is marked, and no root is invented for it. */
-unsigned profile_labels(const struct profile_report *r, uint32_t stack, const char *ret[PROFILE_LABELS_MAX],
-			unsigned *ret_first)
-{
-	const struct stack *s = &r->s->stacks.v[stack];
-	bool whole;
-	unsigned n = profile_reach(r, stack, &whole), used = 0;
-
-	ret[used++] = profile_row(r, stack)->name;
-	ret[used++] = r->s->code.processes[s->process].comm;
-	if (!whole)
-		ret[used++] = PROFILE_TRUNCATED;
-	*ret_first = used;
-	while (n-- > 0)
-		ret[used++] = frame_name(&r->s->names, r->s->stacks.frames[s->first + n])->text;
-	return used;
-}
 
 static int add_stack(const struct profile_report *r, struct profile_functions *f, uint32_t stack)
 {
@@ -149,7 +84,7 @@ static void put_row(const struct profile_report *r, const struct profile_functio
 
 static void put_notes(const struct profile_report *r, const struct sums *t, struct buf *out)
 {
-	const struct profile_session *s = r->s;
+	const struct profile *s = r->s;
 	const uint64_t lost = sampler_lost(s->sampler);
 
 	if (t->truncated)
@@ -204,93 +139,6 @@ int profile_table(const struct profile_report *r, unsigned top, struct buf *out)
 			   "", "", PROFILE_NO_SAMPLE);
 	put_notes(r, &t, out);
 	profile_functions_free(&f);
-	return rc ? rc : out->failed ? -ENOMEM : 0;
-}
-
-/* A label of a folded stack: ';' parts labels, and the last space parts the value. */
-static void put_label(struct buf *out, const char *label)
-{
-	char shown[4 * 256 + 1], cut[257];
-
-	snprintf(cut, sizeof(cut), "%.256s", label);
-	text_escape(shown, sizeof(shown), cut);
-	for (char *at = shown; *at; at++)
-		*at = *at == ';' ? ':' : *at;
-	buf_add_str(out, shown);
-}
-
-struct folded {
-	struct buf text; /* lines, each ended by a NUL */
-	struct line {
-		size_t at;
-		uint64_t uj;
-	} * v;
-	uint32_t n, cap;
-	struct hash by_text;
-};
-
-/* Adds energy to the line that f->text ends with since `at`: equal lines are one. */
-static int fold(struct folded *f, size_t at, uint64_t uj)
-{
-	const char *line;
-	uint64_t key;
-
-	buf_add_char(&f->text, '\0');
-	if (f->text.failed || ARRAY_ROOM(f->v, f->cap, f->n + 1) || hash_reserve(&f->by_text, f->n + 1))
-		return -ENOMEM;
-	line = (const char *)f->text.data + at;
-	key = hash_text(line);
-	for (struct hash_walk w = hash_walk(&f->by_text, key); hash_step(&w);)
-		if (strcmp((const char *)f->text.data + f->v[w.at].at, line) == 0) {
-			f->v[w.at].uj += uj;
-			f->text.len = at;
-			return 0;
-		}
-	hash_add(&f->by_text, key, f->n);
-	f->v[f->n++] = (struct line){ at, uj };
-	return 0;
-}
-
-static int fold_stack(const struct profile_report *r, struct folded *f, uint32_t stack)
-{
-	const char *labels[PROFILE_LABELS_MAX];
-	const size_t at = f->text.len;
-	unsigned first;
-
-	for (unsigned k = 0, n = profile_labels(r, stack, labels, &first); k < n; k++) {
-		if (k)
-			buf_add_char(&f->text, ';');
-		if (k < 2)
-			put_label(&f->text, labels[k]);
-		else
-			buf_add_str(&f->text, labels[k]);
-	}
-	return fold(f, at, profile_stack_uj(r, stack));
-}
-
-int profile_folded(const struct profile_report *r, struct buf *out)
-{
-	struct folded f = { 0 };
-	int rc = 0;
-
-	for (uint32_t i = 0; i < r->s->stacks.n && !rc; i++)
-		if (profile_wants_stack(r->s, i))
-			rc = fold_stack(r, &f, i);
-	for (uint32_t i = 0; i < r->s->shares.n_rows && !r->s->pid && !rc; i++) {
-		const struct share_row *row = &r->s->shares.rows[i];
-		const size_t at = f.text.len;
-
-		if (!profile_none_uj(r, row) || !profile_wants_row(r->s, row))
-			continue;
-		put_label(&f.text, row->name);
-		buf_add_str(&f.text, ";" PROFILE_NO_SAMPLE);
-		rc = fold(&f, at, profile_none_uj(r, row));
-	}
-	for (uint32_t i = 0; i < f.n; i++)
-		buf_printf(out, "%s %llu\n", (const char *)f.text.data + f.v[i].at, (unsigned long long)f.v[i].uj);
-	buf_free(&f.text);
-	free(f.v);
-	hash_free(&f.by_text);
 	return rc ? rc : out->failed ? -ENOMEM : 0;
 }
 

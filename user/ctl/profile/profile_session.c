@@ -36,12 +36,12 @@ static int take_row(struct profile_session *s, const json_t *o)
 
 	if (!*name || strlen(name) >= PROFILE_NAME_MAX)
 		return 0;
-	row = row_shares_row(&s->shares, name, number(o, "id"));
+	row = row_shares_row(&s->p.shares, name, number(o, "id"));
 	if (!row)
 		return -ENOMEM;
 	row->quality |= quality_named(text_of(o, "energy_quality"));
-	for (unsigned d = 0; d < s->shares.n_domains; d++)
-		row_shares_total(row, d, number(energy, s->with.facts.domain[d].name), s->begun);
+	for (unsigned d = 0; d < s->p.shares.n_domains; d++)
+		row_shares_total(row, d, number(energy, s->p.domain[d].name), s->begun);
 	return 0;
 }
 
@@ -59,9 +59,9 @@ static int take_reading(struct profile_session *s, const struct buf *body, struc
 		if (!rc && (rc = take_row(s, row)) != 0)
 			err_set(err, rc, "profile: no room for the rows of all cgroups; give --cgroup");
 	if (!rc && !s->begun)
-		s->began_ns = number(doc, "monotonic_ns");
+		s->p.began_ns = number(doc, "monotonic_ns");
 	if (!rc)
-		s->ended_ns = number(doc, "monotonic_ns");
+		s->p.ended_ns = number(doc, "monotonic_ns");
 	json_decref(doc);
 	return rc;
 }
@@ -73,9 +73,9 @@ static int ask_reading(struct profile_session *s, struct err *err)
 	int rc = -ENOMEM;
 
 	buf_add_str(&target, "/v1/reading");
-	if (s->cgroup) {
+	if (s->p.cgroup) {
 		buf_add_str(&target, "?below=");
-		agent_escape(&target, s->cgroup);
+		agent_escape(&target, s->p.cgroup);
 	}
 	buf_add_char(&target, '\0');
 	for (unsigned i = 0; !target.failed && i < TRIES; i++) {
@@ -96,18 +96,32 @@ static int end_interval(struct profile_session *s, struct err *err)
 {
 	int rc = ask_reading(s, err);
 
-	sampler_drain(s->sampler, &s->code, &s->stacks);
-	if (!rc && row_shares_split(&s->shares, &s->stacks) != 0)
+	sampler_drain(s->p.sampler, &s->p.code, &s->p.stacks);
+	if (!rc && row_shares_split(&s->p.shares, &s->p.stacks) != 0)
 		rc = err_set(err, -ENOMEM, "profile: out of memory; profile a cgroup, or for a shorter time");
 	s->due_ns = clock_mono_ns() + INTERVAL_NS;
 	return rc;
 }
 
+static void take_facts(struct profile_session *s)
+{
+	const struct run_facts *f = &s->with.facts;
+	struct profile *p = &s->p;
+
+	p->n_domains = p->shares.n_domains = f->n_domains;
+	for (unsigned d = 0; d < f->n_domains; d++) {
+		memcpy(p->domain[d].name, f->domain[d].name, sizeof(p->domain[d].name));
+		p->domain[d].summed = f->domain[d].summed;
+	}
+	memcpy(p->formula, f->formula, sizeof(p->formula));
+	memcpy(p->idle, f->idle, sizeof(p->idle));
+}
+
 int profile_open(struct profile_session *s, const struct run_agent_wish *wish, struct err *err)
 {
-	int rc = sampler_open(s->rate_hz, &s->sampler, err);
+	int rc = sampler_open(s->p.rate_hz, &s->p.sampler, err);
 
-	if (!rc && code_open(&s->code) != 0)
+	if (!rc && code_open(&s->p.code) != 0)
 		rc = err_set(err, -ENOMEM, "profile: out of memory; free some");
 	if (!rc)
 		rc = run_agent_find(&s->with, wish, s->mount, err);
@@ -115,7 +129,7 @@ int profile_open(struct profile_session *s, const struct run_agent_wish *wish, s
 		rc = err_set(
 			err, -ENODATA,
 			"profile: the agent gives no energy to cgroups (formula none); use --private, or set its formula");
-	s->shares.n_domains = s->with.facts.n_domains;
+	take_facts(s);
 	return rc;
 }
 
@@ -126,7 +140,7 @@ static int begin(void *arg, struct err *err)
 
 	s->begun = true;
 	s->due_ns = clock_mono_ns() + INTERVAL_NS;
-	return rc ? rc : sampler_start(s->sampler, err);
+	return rc ? rc : sampler_start(s->p.sampler, err);
 }
 
 static int tick(void *arg)
@@ -138,7 +152,7 @@ static int tick(void *arg)
 	if (clock_mono_ns() >= s->due_ns)
 		end_interval(s, &s->failed);
 	else
-		sampler_drain(s->sampler, &s->code, &s->stacks);
+		sampler_drain(s->p.sampler, &s->p.code, &s->p.stacks);
 	return DRAIN_MS;
 }
 
@@ -146,12 +160,12 @@ static int finish(struct profile_session *s, struct err *err)
 {
 	int rc = s->failed.code;
 
-	sampler_stop(s->sampler);
+	sampler_stop(s->p.sampler);
 	if (rc)
 		*err = s->failed;
 	else
 		rc = end_interval(s, err);
-	if (!rc && frame_names_fill(&s->names, &s->code, &s->stacks) != 0)
+	if (!rc && frame_names_fill(&s->p.names, &s->p.code, &s->p.stacks) != 0)
 		rc = err_set(err, -ENOMEM, "profile: out of memory; profile a cgroup, or for a shorter time");
 	return rc;
 }
@@ -184,7 +198,7 @@ int profile_command(struct profile_session *s, char **argv, struct run_signals *
 	if (!rc)
 		rc = run_cgroup_make(&place, &cgroup, err);
 	if (!rc) {
-		s->cgroup = cgroup.path;
+		s->p.cgroup = cgroup.path;
 		rc = run_child(&what, &watch, ret, err);
 		if (!rc && ret->not_started)
 			rc = err_set(err, -ret->not_started, "profile: %.200s: %s; give a command that can be executed",
@@ -199,29 +213,6 @@ int profile_command(struct profile_session *s, char **argv, struct run_signals *
 
 void profile_close(struct profile_session *s)
 {
-	sampler_close(s->sampler);
 	run_agent_close(&s->with);
-	frame_names_free(&s->names);
-	row_shares_free(&s->shares);
-	stacks_free(&s->stacks);
-	code_close(&s->code);
-}
-
-bool profile_wants_row(const struct profile_session *s, const struct share_row *row)
-{
-	const size_t len = s->cgroup ? strlen(s->cgroup) : 0;
-
-	if (!s->cgroup)
-		return true;
-	if (row->kind != SHARE_CGROUP)
-		return false;
-	return len == 1 || (strncmp(row->name, s->cgroup, len) == 0 && (!row->name[len] || row->name[len] == '/'));
-}
-
-bool profile_wants_stack(const struct profile_session *s, uint32_t stack)
-{
-	const uint32_t row = stack < s->shares.stacks_cap ? s->shares.row_of[stack] : HASH_NONE;
-
-	return row != HASH_NONE && profile_wants_row(s, &s->shares.rows[row]) &&
-	       (!s->pid || s->code.processes[s->stacks.v[stack].process].pid == s->pid);
+	profile_free(&s->p);
 }

@@ -55,7 +55,7 @@ static void put_sample(struct speedscope *p, const char *const *label, unsigned 
 
 static void put_samples(struct speedscope *p)
 {
-	const struct profile_session *s = p->of.s;
+	const struct profile *s = p->of.s;
 	const char *labels[PROFILE_LABELS_MAX];
 	unsigned first;
 
@@ -82,7 +82,7 @@ static void put_profile(struct speedscope *p, int domain)
 	p->sum_uj = 0;
 	buf_reset(&p->weights);
 	snprintf(name, sizeof(name), "%s, microjoules",
-		 domain == PROFILE_ALL_DOMAINS ? "energy" : p->of.s->with.facts.domain[domain].name);
+		 domain == PROFILE_ALL_DOMAINS ? "energy" : p->of.s->domain[domain].name);
 	json_object_begin(&p->j);
 	json_key_str(&p->j, "type", "sampled");
 	json_key_str(&p->j, "name", name);

@@ -12,6 +12,7 @@
 #include "ctl/core/verb.h"
 #include "profile_diff.h"
 #include "profile_report.h"
+#include "profile_session.h"
 
 #define TOP 30
 #define RATE_MAX 1000
@@ -79,6 +80,11 @@ static int write_table(const struct profile_report *r, struct buf *out)
 	return profile_table(r, TOP, out);
 }
 
+static int write_pprof(const struct profile_report *r, struct buf *out)
+{
+	return profile_pprof(r, "joulectl " JOULED_VERSION, out);
+}
+
 static bool ends_with(const char *s, const char *end)
 {
 	const size_t n = strlen(s), m = strlen(end);
@@ -96,7 +102,7 @@ static int read_output(const char *name, struct question *q, struct err *err)
 	else if (ends_with(name, ".svg"))
 		q->write = profile_flame;
 	else if (ends_with(name, ".pb.gz"))
-		q->write = profile_pprof;
+		q->write = write_pprof;
 	else if (ends_with(name, ".speedscope.json"))
 		q->write = profile_speedscope;
 	else if (!ends_with(name, ".txt"))
@@ -121,15 +127,15 @@ static int read_question(const struct verb_call *call, struct question *q, struc
 	     q->duration_ns > DURATION_MAX_NS))
 		rc = err_set(err, -EINVAL, "profile: --duration %.100s: not from 100ms to 1h; -d 30s",
 			     call->option[OPTION_DURATION]);
-	q->session.rate_hz = (unsigned)rate;
-	q->session.pid = (int)pid;
-	q->session.cgroup = call->option[OPTION_CGROUP];
-	if (!rc && q->session.cgroup && q->session.cgroup[0] != '/')
+	q->session.p.rate_hz = (unsigned)rate;
+	q->session.p.pid = (int)pid;
+	q->session.p.cgroup = call->option[OPTION_CGROUP];
+	if (!rc && q->session.p.cgroup && q->session.p.cgroup[0] != '/')
 		rc = err_set(err, -EINVAL, "profile: --cgroup %.200s: a path begins with /; joulectl list shows them",
-			     q->session.cgroup);
+			     q->session.p.cgroup);
 	if (!rc && call->option[OPTION_PER])
 		rc = err_set(err, -EINVAL, "profile: --per: it compares two files; give --diff A B with it");
-	if (!rc && call->n && (q->session.cgroup || pid || call->option[OPTION_DURATION]))
+	if (!rc && call->n && (q->session.p.cgroup || pid || call->option[OPTION_DURATION]))
 		rc = err_set(
 			err, -EINVAL,
 			"profile: a command has its own cgroup and time; leave out --cgroup, --pid and --duration");
@@ -139,9 +145,9 @@ static int read_question(const struct verb_call *call, struct question *q, struc
 /* Finds the domain by its name. */
 static int read_domain(const char *name, struct question *q, struct err *err)
 {
-	const struct run_facts *f = &q->session.with.facts;
+	const struct profile *f = &q->session.p;
 
-	q->report = (struct profile_report){ &q->session, PROFILE_ALL_DOMAINS };
+	q->report = (struct profile_report){ f, PROFILE_ALL_DOMAINS };
 	for (unsigned d = 0; name && d < f->n_domains; d++)
 		if (strcmp(f->domain[d].name, name) == 0)
 			q->report.domain = (int)d;
@@ -154,9 +160,9 @@ static int read_domain(const char *name, struct question *q, struct err *err)
 /* Is there anything to show? A question that nothing answers is an error, not an empty table. */
 static int check(const struct question *q, struct err *err)
 {
-	const struct profile_session *s = &q->session;
+	const struct profile *s = &q->session.p;
 
-	if (!s->with.facts.n_domains)
+	if (!s->n_domains)
 		return err_set(err, -ENODATA, "profile: the agent has no energy; see joulectl doctor");
 	for (uint32_t i = 0; i < s->stacks.n; i++)
 		if (profile_wants_stack(s, i))

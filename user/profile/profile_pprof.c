@@ -9,7 +9,7 @@
 #include "base/format/varint.h"
 #include "base/text.h"
 #include "encode/pack.h"
-#include "profile_report.h"
+#include "profile_data.h"
 
 /* Fields of Profile. */
 enum {
@@ -120,7 +120,7 @@ static void put_type(struct pprof *p, unsigned field, const char *name, const ch
 
 static void put_types(struct pprof *p)
 {
-	const struct run_facts *f = &p->r->s->with.facts;
+	const struct profile *f = p->r->s;
 
 	put_type(p, SAMPLE_TYPE, "samples", "count");
 	put_type(p, SAMPLE_TYPE, "cpu", "nanoseconds");
@@ -153,7 +153,7 @@ static bool shows(const struct pprof *p, unsigned domain)
 
 static void put_stack(struct pprof *p, uint32_t at)
 {
-	const struct profile_session *s = p->r->s;
+	const struct profile *s = p->r->s;
 	const struct stack *stack = &s->stacks.v[at];
 	const struct code_process *process = &s->code.processes[stack->process];
 	bool whole;
@@ -281,7 +281,7 @@ static void put_mapping(struct pprof *p, uint32_t file)
 /* The first mapping is taken for the program, so the kernel is the last. */
 static void put_code(struct pprof *p)
 {
-	const struct profile_session *s = p->r->s;
+	const struct profile *s = p->r->s;
 
 	put_location(p, AT_TRUNCATED, PROFILE_TRUNCATED, 0);
 	put_location(p, AT_NO_SAMPLE, PROFILE_NO_SAMPLE, 0);
@@ -303,21 +303,19 @@ static void put_comment(struct pprof *p, struct buf *text)
 	buf_reset(text);
 }
 
-static void put_comments(struct pprof *p)
+static void put_comments(struct pprof *p, const char *by)
 {
-	const struct profile_session *s = p->r->s;
-	const struct run_facts *f = &s->with.facts;
+	const struct profile *s = p->r->s;
 	struct utsname u = { 0 };
 	struct buf text = { 0 };
 
 	uname(&u);
-	buf_printf(&text, "machine %s: %s %s %s; joulectl " JOULED_VERSION, u.nodename, u.sysname, u.release,
-		   u.machine);
+	buf_printf(&text, "machine %s: %s %s %s; %s", u.nodename, u.sysname, u.release, u.machine, by);
 	put_comment(p, &text);
-	buf_printf(&text, "formula %s; idle %s; energy is the sum of:", f->formula, f->idle);
-	for (unsigned d = 0; d < f->n_domains; d++)
+	buf_printf(&text, "formula %s; idle %s; energy is the sum of:", s->formula, s->idle);
+	for (unsigned d = 0; d < s->n_domains; d++)
 		if (profile_counts(p->r, d))
-			buf_printf(&text, " %s", f->domain[d].name);
+			buf_printf(&text, " %s", s->domain[d].name);
 	put_comment(p, &text);
 	buf_printf(&text, "samples lost %llu, without room %llu, of cgroups without a row %llu",
 		   (unsigned long long)sampler_lost(s->sampler), (unsigned long long)s->stacks.dropped,
@@ -326,14 +324,14 @@ static void put_comments(struct pprof *p)
 	buf_free(&text);
 }
 
-static void put_all_parts(struct pprof *p)
+static void put_all_parts(struct pprof *p, const char *by)
 {
-	const struct profile_session *s = p->r->s;
+	const struct profile *s = p->r->s;
 	const uint64_t ended_ns = clock_mono_ns() - s->ended_ns;
 
 	string(p, ""); /* number 0 */
 	put_types(p);
-	put_comments(p);
+	put_comments(p, by);
 	put_number(p->out, DURATION_NANOS, s->ended_ns - s->began_ns);
 	put_number(p->out, TIME_NANOS, (uint64_t)clock_real_ns() - ended_ns - (s->ended_ns - s->began_ns));
 	place_files(p);
@@ -346,7 +344,7 @@ static void put_all_parts(struct pprof *p)
 	put_code(p);
 }
 
-int profile_pprof(const struct profile_report *r, struct buf *out)
+int profile_pprof(const struct profile_report *r, const char *by, struct buf *out)
 {
 	struct packer packer = { 0 };
 	struct buf plain = { 0 };
@@ -357,7 +355,7 @@ int profile_pprof(const struct profile_report *r, struct buf *out)
 	int rc = p.used && p.mappings ? 0 : -ENOMEM;
 
 	if (!rc)
-		put_all_parts(&p);
+		put_all_parts(&p, by);
 	if (!rc)
 		rc = p.failed || plain.failed ? -ENOMEM : pack(&packer, PACK_GZIP, plain.data, plain.len, out);
 	packer_fini(&packer);
