@@ -46,11 +46,11 @@ machine() {
 	cpus=$(head_of "$name" cpus)
 	common="-m $(head_of "$name" memory | grep . || echo 512) -display none -nodefaults -no-reboot"
 	common="$common -monitor none -kernel $cache/$kernel/vmlinuz -initrd $initramfs $(head_of "$name" qemu | sed "s#@log@#$log#g")"
+	accel="-accel tcg,thread=$threads"
+	case $common in *-icount*) accel='-accel tcg,thread=single' ;; esac
 	if [ "$arch" = amd64 ]; then
-		echo "qemu-system-x86_64 -M pc -accel tcg,thread=$threads -smp ${cpus:-2} $common -serial file:$log.console -serial file:$log.keep"
+		echo "qemu-system-x86_64 -M pc $accel -smp ${cpus:-2} $common -serial file:$log.console -serial file:$log.keep"
 	else
-		accel="-accel tcg,thread=$threads"
-		case $common in *-icount*) accel='-accel tcg,thread=single' ;; esac
 		echo "qemu-system-aarch64 -M virt -cpu cortex-a57 $accel -smp ${cpus:-2} $common -serial file:$log.console"
 	fi
 }

@@ -73,6 +73,8 @@ struct sim_cpu {
 	u64 total[SIM_COUNTS], rest[SIM_COUNTS];
 	u64 pj[SIM_ENERGIES];
 	unsigned int n_events; /* counters in use */
+	struct sim_slot *slots; /* sampling events */
+	struct sim_name *name, *names;
 };
 
 struct sim_cpu *sim_cpu_of(int cpu);
@@ -82,10 +84,15 @@ u64 sim_count_here(enum sim_count which);
 u64 sim_count_before(enum sim_count which, u64 ago_ns);
 /* Counters of this CPU stand while perf takes events off and puts others on. */
 void sim_hold_here(bool on);
+bool sim_held_here(void); /* and nobody knows until when */
+/* How long from now until this CPU's counter has grown by `count`, as things are; U64_MAX = it stands. */
+u64 sim_here_ns(enum sim_count which, u64 count);
 
 void sim_work_parse(const char *comm, struct sim_work *ret);
 /* Fills s->count and the frequency for dt nanoseconds of w around the middle of [from, from + dt]. */
 void sim_work_do(const struct sim_work *w, struct sim_cpu *c, u64 from, u64 dt, struct sim_stretch *s);
+/* How long w takes to count so much, from `from` on; U64_MAX = forever. */
+u64 sim_work_ns(const struct sim_work *w, int cpu, u64 from, enum sim_count which, u64 count);
 /* How far a stretch that begins at `from` may go without the frequency moving much. */
 u64 sim_work_end(u64 from);
 
@@ -94,6 +101,25 @@ int sim_rows_alloc(struct sim_cpu *c);
 void sim_rows_free(struct sim_cpu *c);
 int sim_rows_publish(void);
 void sim_rows_hide(void);
+
+struct perf_event;
+/* simpmu_sample.c, on the CPU of the event or of c. */
+int sim_sample_find(void); /* before anything samples: 0 or -errno */
+int sim_sample_alloc(struct sim_cpu *c);
+void sim_sample_free(struct sim_cpu *c);
+int sim_sample_add(struct perf_event *event);
+void sim_sample_del(struct perf_event *event);
+void sim_sample_start(struct perf_event *event, u64 count);
+void sim_sample_stop(struct perf_event *event, u64 count);
+void sim_sample_arm_here(struct sim_cpu *c); /* after counts stood, or the mix changed */
+
+/* simpmu_names.c; take and charge with the lock held. */
+int sim_names_alloc(struct sim_cpu *c);
+void sim_names_free(struct sim_cpu *c);
+void sim_names_take(struct sim_cpu *c, const char *comm);
+void sim_names_charge(struct sim_cpu *c, const struct sim_stretch *s, const u64 pj[SIM_ENERGIES]);
+int sim_names_publish(void);
+void sim_names_hide(void);
 
 int sim_event_register(void);
 void sim_event_unregister(void);

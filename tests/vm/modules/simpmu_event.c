@@ -10,6 +10,8 @@ static bool pmu = true;
 module_param(pmu, bool, 0444);
 static uint counters = 4;
 module_param(counters, uint, 0644);
+static bool sampling;
+module_param(sampling, bool, 0444);
 
 static const s8 generic[PERF_COUNT_HW_MAX] = {
 	[PERF_COUNT_HW_CPU_CYCLES] = SIM_CYCLES,
@@ -72,7 +74,7 @@ static int event_init(struct perf_event *event)
 
 	if (count < 0)
 		return count;
-	if (is_sampling_event(event))
+	if (is_sampling_event(event) && !sampling)
 		return -EOPNOTSUPP;
 	event->hw.config = count;
 	return 0;
@@ -106,12 +108,16 @@ static void event_start(struct perf_event *event, int flags)
 {
 	event->hw.state = 0;
 	local64_set(&event->hw.prev_count, sim_count_before(event->hw.config, behind(event)));
+	if (is_sampling_event(event))
+		sim_sample_start(event, local64_read(&event->hw.prev_count));
 }
 
 static void event_stop(struct perf_event *event, int flags)
 {
 	event_take(event, sim_count_before(event->hw.config, behind(event)));
 	event->hw.state = PERF_HES_STOPPED | PERF_HES_UPTODATE;
+	if (is_sampling_event(event))
+		sim_sample_stop(event, local64_read(&event->hw.prev_count));
 }
 
 static int event_add(struct perf_event *event, int flags)
@@ -119,6 +125,8 @@ static int event_add(struct perf_event *event, int flags)
 	struct sim_cpu *c = sim_cpu_of(smp_processor_id());
 
 	if (c->n_events >= READ_ONCE(counters))
+		return -EAGAIN;
+	if (is_sampling_event(event) && sim_sample_add(event))
 		return -EAGAIN;
 	c->n_events++;
 	event->hw.state = PERF_HES_STOPPED | PERF_HES_UPTODATE;
@@ -130,6 +138,8 @@ static int event_add(struct perf_event *event, int flags)
 static void event_del(struct perf_event *event, int flags)
 {
 	event_stop(event, PERF_EF_UPDATE);
+	if (is_sampling_event(event))
+		sim_sample_del(event);
 	sim_cpu_of(smp_processor_id())->n_events--;
 }
 
@@ -183,6 +193,13 @@ static struct pmu sim_pmu = {
 
 int sim_event_register(void)
 {
+	if (sampling) {
+		int err = sim_sample_find();
+
+		if (err)
+			return err;
+		sim_pmu.capabilities &= ~PERF_PMU_CAP_NO_INTERRUPT;
+	}
 	return pmu ? perf_pmu_register(&sim_pmu, "cpu", PERF_TYPE_RAW) : 0;
 }
 

@@ -50,6 +50,7 @@ static void charge_stretch(struct sim_cpu *c, struct sim_stretch *s)
 		c->pj[i] += pj[i];
 		c->row->pj[i] += pj[i];
 	}
+	sim_names_charge(c, s, pj);
 }
 
 /* With the lock held. */
@@ -157,7 +158,32 @@ void sim_hold_here(bool on)
 		settle(c, ktime_get_mono_fast_ns());
 	c->hold_ns = on ? U64_MAX : 0;
 	raw_spin_unlock(&c->lock);
+	if (!on)
+		sim_sample_arm_here(c);
 	local_irq_restore(flags);
+}
+
+bool sim_held_here(void)
+{
+	return READ_ONCE(this_cpu_ptr(&sim_cpus)->hold_ns) == U64_MAX;
+}
+
+u64 sim_here_ns(enum sim_count which, u64 count)
+{
+	struct sim_cpu *c;
+	unsigned long flags;
+	u64 now, ns;
+
+	local_irq_save(flags);
+	c = this_cpu_ptr(&sim_cpus);
+	raw_spin_lock(&c->lock);
+	now = ktime_get_mono_fast_ns();
+	ns = sim_work_ns(&c->work, c->cpu, now, which, count);
+	if (ns != U64_MAX && c->hold_ns > now)
+		ns += c->hold_ns - now;
+	raw_spin_unlock(&c->lock);
+	local_irq_restore(flags);
+	return ns;
 }
 
 static void take_work(struct sim_cpu *c, struct task_struct *p, const char *comm)
@@ -167,6 +193,7 @@ static void take_work(struct sim_cpu *c, struct task_struct *p, const char *comm
 	if (!is_idle_task(p))
 		sim_work_parse(comm, &work);
 	c->work = work;
+	sim_names_take(c, comm);
 }
 
 static void on_switch(void *data, bool preempt, struct task_struct *prev, struct task_struct *next)
@@ -195,12 +222,14 @@ static void on_release(struct irq_work *work)
 	raw_spin_lock(&c->lock);
 	c->hold_ns = 0;
 	raw_spin_unlock(&c->lock);
+	sim_sample_arm_here(c);
 }
 
 static void on_rename(void *data, struct task_struct *p, const char *comm)
 {
 	struct sim_cpu *c;
 	unsigned long flags;
+	bool changed = false;
 
 	local_irq_save(flags);
 	c = this_cpu_ptr(&sim_cpus);
@@ -208,8 +237,11 @@ static void on_rename(void *data, struct task_struct *p, const char *comm)
 	if (c->task == p && c->row) {
 		settle(c, ktime_get_mono_fast_ns());
 		take_work(c, p, comm);
+		changed = true;
 	}
 	raw_spin_unlock(&c->lock);
+	if (changed)
+		sim_sample_arm_here(c);
 	local_irq_restore(flags);
 }
 
@@ -300,7 +332,12 @@ static void free_cpus(void)
 {
 	int cpu;
 
-	for_each_possible_cpu(cpu) sim_rows_free(sim_cpu_of(cpu));
+	for_each_possible_cpu(cpu)
+	{
+		sim_rows_free(sim_cpu_of(cpu));
+		sim_names_free(sim_cpu_of(cpu));
+		sim_sample_free(sim_cpu_of(cpu));
+	}
 }
 
 static int __init simpmu_init(void)
@@ -314,7 +351,7 @@ static int __init simpmu_init(void)
 		raw_spin_lock_init(&c->lock);
 		init_irq_work(&c->release, on_release);
 		c->cpu = cpu;
-		if (sim_rows_alloc(c))
+		if (sim_rows_alloc(c) || sim_names_alloc(c) || sim_sample_alloc(c))
 			err = -ENOMEM;
 	}
 	if (!err)
@@ -325,9 +362,14 @@ static int __init simpmu_init(void)
 	err = sim_rows_publish();
 	if (err)
 		goto out_follow;
+	err = sim_names_publish();
+	if (err)
+		goto out_rows;
 	err = sim_event_register();
 	if (!err)
 		return 0;
+	sim_names_hide();
+out_rows:
 	sim_rows_hide();
 out_follow:
 	unfollow();
@@ -339,6 +381,7 @@ out_free:
 static void __exit simpmu_exit(void)
 {
 	sim_event_unregister();
+	sim_names_hide();
 	sim_rows_hide();
 	unfollow();
 	free_cpus();

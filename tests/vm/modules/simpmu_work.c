@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What a task's name means, and what it does in a given time. */
 #include <linux/kernel.h>
+#include <linux/math64.h>
 #include <linux/moduleparam.h>
 #include <linux/string.h>
 #include "simpmu.h"
@@ -118,4 +119,38 @@ void sim_work_do(const struct sim_work *w, struct sim_cpu *c, u64 from, u64 dt, 
 	n[SIM_BRANCHES] = carry(c, SIM_BRANCHES, n[SIM_INSTRUCTIONS], INSTRUCTIONS_PER_BRANCH);
 	n[SIM_BRANCH_MISSES] = carry(c, SIM_BRANCH_MISSES, n[SIM_BRANCHES], BRANCHES_PER_MISS);
 	n[SIM_HIDDEN] = carry(c, SIM_HIDDEN, n[SIM_INSTRUCTIONS] * w->hidden, 1000);
+}
+
+/* Counts per millisecond. */
+static u64 per_ms(const struct sim_work *w, int cpu, u64 at, enum sim_count which)
+{
+	u64 khz_now = (u64)READ_ONCE(khz) * frequency_permille(cpu, at) / 1000, instructions = khz_now * w->ipc_tenths / 10;
+
+	switch (which) {
+	case SIM_TIME:
+		return 1000000;
+	case SIM_CYCLES:
+		return khz_now;
+	case SIM_REF_CYCLES:
+		return READ_ONCE(khz);
+	case SIM_INSTRUCTIONS:
+		return instructions;
+	case SIM_MISSES:
+		return instructions * w->misses / 1000;
+	case SIM_REFERENCES:
+		return instructions * w->misses / 1000 * REFERENCES_PER_MISS;
+	case SIM_BRANCHES:
+		return instructions / INSTRUCTIONS_PER_BRANCH;
+	case SIM_BRANCH_MISSES:
+		return instructions / INSTRUCTIONS_PER_BRANCH / BRANCHES_PER_MISS;
+	default:
+		return 0;
+	}
+}
+
+u64 sim_work_ns(const struct sim_work *w, int cpu, u64 from, enum sim_count which, u64 count)
+{
+	u64 rate = w->busy ? per_ms(w, cpu, from, which) : 0;
+
+	return rate ? mul_u64_u64_div_u64(count, 1000000, rate) : U64_MAX;
 }
