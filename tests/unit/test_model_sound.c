@@ -280,6 +280,33 @@ static void test_deterministic(void **state)
 	end(f);
 }
 
+/* What was learned is told: no prices under share or too early; then the world's own prices, and by how much
+ * both formulas miss a point that they have not seen. */
+static void test_learned(void **state)
+{
+	const struct mw_config c = { .seed = 15, .cgroups = 5, .load = 0.4 };
+	struct formula_options o = learn_options();
+	struct formula *share = formula_share.create(&o), *f = begin(&c, &formula_model);
+	const struct snap_learned *l = &w.s.domains[MW_DRAM].learned;
+
+	steps(f, 2);
+	assert_false(l->ready);
+	assert_int_equal(l->points, 0);
+	steps(f, 60);
+	assert_true(l->ready);
+	assert_true(l->points > 40);
+	assert_true(fabs(l->per_count[MW_MISSES] * 1e9 / w.dram_miss_nj - 1) < 0.02);
+	l = &w.s.domains[MW_PACKAGE].learned;
+	assert_true(fabs(l->per_count[MW_INSTRUCTIONS] * 1e9 / w.instruction_nj - 1) < 0.05);
+	assert_true(l->held_out < 0.01);
+	assert_true(l->held_out_share > 3 * l->held_out);
+	assert_int_equal(formula_share.apply(share, &w.s), 0);
+	assert_false(l->ready);
+	assert_int_equal(l->points, 0);
+	formula_share.destroy(share);
+	end(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -289,6 +316,7 @@ int main(void)
 		cmocka_unit_test(test_dead_counter),    cmocka_unit_test(test_learns_anew),
 		cmocka_unit_test(test_configured_idle), cmocka_unit_test(test_short_intervals),
 		cmocka_unit_test(test_held_up),         cmocka_unit_test(test_deterministic),
+		cmocka_unit_test(test_learned),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

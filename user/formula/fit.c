@@ -164,6 +164,31 @@ static void check_error(struct model_fit *f, const struct model_point *p)
 		begin_anew(f);
 }
 
+static double running(double mean, double value, unsigned n)
+{
+	return mean + (value - mean) / (n < MODEL_HELD ? n : MODEL_HELD);
+}
+
+/* What the model and formula share make of a point that neither has seen. Share's idle power is the prior's. */
+static void hold_out(struct model_fit *f, const struct model_point *p, const struct model_prior *prior)
+{
+	struct model_held *h = &f->held;
+	double idle = fmin(prior->idle_watts, p->watts), rate = p->rate[prior->share_column];
+
+	if (h->share_column != prior->share_column)
+		*h = (struct model_held){ .share_column = prior->share_column };
+	if (p->skew > 2 * SKEW)
+		return;
+	if (f->ready && h->share_rate > 0 && (p->columns & f->s.columns) == f->s.columns) {
+		h->points++;
+		h->model = running(h->model, fabs(miss_of(&f->s, p)), h->points);
+		h->share = running(h->share, fabs(p->watts - idle - h->share_watts / h->share_rate * rate), h->points);
+		h->dynamic = running(h->dynamic, p->watts - idle, h->points);
+	}
+	h->share_watts = h->share_watts * (1 - 1.0 / MODEL_WINDOW) + (p->watts - idle) * p->seconds;
+	h->share_rate = h->share_rate * (1 - 1.0 / MODEL_WINDOW) + rate * p->seconds;
+}
+
 static void close_point(struct model_fit *f, const struct model_prior *prior)
 {
 	struct model_point *p = &f->open;
@@ -172,6 +197,7 @@ static void close_point(struct model_fit *f, const struct model_prior *prior)
 		f->lowest = *p;
 		f->lowest_ns = f->last_ns;
 	}
+	hold_out(f, p, prior);
 	check_error(f, p);
 	push(f, p);
 	f->points++;

@@ -224,6 +224,21 @@ static void set_idle(const struct model_fit *m, struct snap_domain *dom)
 	dom->idle_quality = dom->quality | (dom->idle_uncertainty <= GUESS ? 0 : QUALITY_ESTIMATED);
 }
 
+static void tell_learned(const struct model_fit *m, struct snap_domain *dom)
+{
+	const struct model_held *h = &m->held;
+	struct snap_learned *l = &dom->learned;
+	bool known = h->points && h->dynamic > 0;
+
+	*l = (struct snap_learned){ .ready = m->ready,
+				    .points = known ? h->points : 0,
+				    .held_out = known ? h->model / h->dynamic : 0,
+				    .held_out_share = known ? h->share / h->dynamic : 0,
+				    .per_second = m->ready ? m->s.coef.c[COL_BUSY] : 0 };
+	for (unsigned i = 0; i < SCHEMA_MAX_EVENTS && m->ready; i++)
+		l->per_count[i] = m->s.coef.c[COL_EVENT + i];
+}
+
 static void split_by_model(struct formula *f, struct snapshot *s, unsigned d, double predicted)
 {
 	const struct model_coef *c = &f->fit[d].s.coef;
@@ -251,6 +266,7 @@ static void model_domain(struct formula *f, struct snapshot *s, unsigned d)
 		learn(f, s, d, !idle_learned);
 	if (m->ready && idle_learned)
 		set_idle(m, dom);
+	tell_learned(m, dom);
 	predicted = m->ready ? model_dynamic(&m->s.coef, f->did[s->n_rows]) : 0;
 	if (predicted > JOULES_MIN && predicted < JOULES_MAX) {
 		split_by_model(f, s, d, predicted);

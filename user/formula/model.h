@@ -55,6 +55,17 @@ struct model_solution {
 	bool has_other[OTHERS];
 };
 
+/* Errors of points predicted before they were learned from: a running mean over about MODEL_HELD points. */
+#define MODEL_HELD 32
+struct model_held {
+	unsigned points;
+	double model, share; /* W of miss, of the model and of formula share */
+	double dynamic; /* W above idle */
+	/* The one price of formula share: of what it split, and of what it split by. */
+	unsigned share_column;
+	double share_watts, share_rate;
+};
+
 /* Zeroed = nothing learned. */
 struct model_fit {
 	struct model_point window[MODEL_WINDOW], open, lowest;
@@ -66,6 +77,7 @@ struct model_fit {
 	unsigned relearned; /* the times that it was learned anew because the error had grown */
 	double usual; /* W^2: mean square error of points before they are learned from */
 	unsigned strikes; /* points missed by much more, less the points that were met */
+	struct model_held held;
 	double per_busy[SCHEMA_MAX_EVENTS]; /* counts per CPU-second: tells a dead counter */
 	struct model_solution s;
 };

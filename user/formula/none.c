@@ -21,6 +21,7 @@ void formula_all_residual(struct snapshot *s)
 		d->share_quality = 0;
 		d->scale = 1;
 		d->uncertainty = d->idle_uncertainty = NAN;
+		d->learned = (struct snap_learned){ .ready = false };
 	}
 }
 

@@ -49,6 +49,19 @@ struct snap_cpu {
 	uint64_t msr_enabled_ns, msr_running_ns;
 };
 
+/* What formula model has learned of a domain, as it stands after this interval. Zeroed under another formula. */
+struct snap_learned {
+	bool ready; /* prices are learned; without it the split is that of formula share */
+	unsigned points; /* behind the held-out errors; 0 = there are none */
+	/* Mean error of a point's power, predicted before the point was learned from, over the mean power above idle:
+	 * of the model, and of formula share with the price that its one column had until then. */
+	double held_out, held_out_share;
+	/* Prices at the clock and the load of this interval: J per second of a row's time, J per count of each event of
+	 * the schema's core set (0: the event is not used). What a row does at other clocks or beside other load may
+	 * cost more or less than these. */
+	double per_second, per_count[SCHEMA_MAX_EVENTS];
+};
+
 struct snap_domain {
 	uint64_t start_ns, end_ns; /* times of the two reads behind it */
 	unsigned quality;
@@ -66,6 +79,7 @@ struct snap_domain {
 	 * NaN = unknown */
 	double uncertainty; /* of the rows' energy, mean by energy */
 	double idle_uncertainty; /* of the idle power */
+	struct snap_learned learned;
 };
 
 enum idle_policy { IDLE_OWN, IDLE_BY_TIME, IDLE_BY_SHARE };
