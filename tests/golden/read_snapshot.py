@@ -72,7 +72,7 @@ def row(fields, before, n_events, n_domains):
             "path": path.hex(), "level": fields.get(6, 0), "ended": bool(fields.get(7, 0) & 1),
             "selected": bool(fields.get(7, 0) & 2), "quality": fields.get(8, 0), "time_ns": total(9, "time_ns"),
             "switches": total(10, "switches"), "counters": fields.get(11, sums), "enabled_ns": total(12, "enabled_ns"),
-            "running_ns": total(13, "running_ns"), "traffic": fields.get(14, [0] * 4), "cells": cells,
+            "running_ns": total(13, "running_ns"), "traffic": fields.get(14, [0] * 4), "block": fields.get(19, [0] * 6), "cells": cells,
             "energy_uj": fields.get(16, [0] * n_domains),
             "uncertainty_ppm": fields.get(17, [2**32 - 1] * n_domains)}, path
 

@@ -64,7 +64,7 @@ SNAPSHOT = {
                  "idle_uncertainty": 0.5}],
     "rows": [{0: 0}, {0: 1, 1: 1}, {0: 2, 1: 2}, {0: 3, 1: 3},
              {0: 4, 1: 4, 3: 77, 5: b"/a.slice/x\xff", 6: 2, 7: 2, 15: [[0, 0, 2, 1, [5]], [1, 2, 3, 1, [6], 4, 2]], 16: [60], 17: [125000]},
-             {0: 4, 1: 5, 4: 9, 5: b"y", 6: 2, 7: 3, 9: 8, 14: [1, 2, 3, 4]}],
+             {0: 4, 1: 5, 4: 9, 5: b"y", 6: 2, 7: 3, 9: 8, 14: [1, 2, 3, 4], 19: [1, 2, 3, 4, 5, 6]}],
 }
 
 
@@ -117,6 +117,7 @@ class Schema(unittest.TestCase):
         self.refuse("rows", lambda h, s: s["rows"][4].update({1: 1 << 20}))
         self.refuse("rows", lambda h, s: s["rows"][4].update({5: 1}))
         self.refuse("rows", lambda h, s: s["rows"][5].update({14: [1, 2, 3]}))
+        self.refuse("rows", lambda h, s: s["rows"][5].update({19: [1, 2, 3, 4, 5]}))
         self.refuse("rows", lambda h, s: s["rows"][4][15][0].pop())
 
     def test_no_header(self):
@@ -140,6 +141,7 @@ class Reading(unittest.TestCase):
         self.assertEqual((rows[4]["time_ns"], rows[4]["switches"], rows[4]["counters"]), (5, 2, [11]))
         self.assertEqual((rows[4]["enabled_ns"], rows[4]["running_ns"], rows[4]["energy_uj"]), (6, 4, [60]))
         self.assertEqual((rows[5]["time_ns"], rows[5]["ended"], rows[5]["traffic"]), (8, True, [1, 2, 3, 4]))
+        self.assertEqual([r["block"] for r in rows[4:]], [[0] * 6, [1, 2, 3, 4, 5, 6]])
         self.assertEqual(rows[0]["energy_uj"], [0])
 
     def test_cut(self):

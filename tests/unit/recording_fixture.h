@@ -201,7 +201,8 @@ static inline void draw_row(struct world *w, unsigned i)
 			row->counters[k] = draw_value(w);
 	}
 	if (draw(w) % 2)
-		row->traffic = (struct traffic){ draw_value(w), draw_value(w), draw_value(w), draw_value(w) };
+		for (unsigned k = 0; k < TRAFFIC_VALUES; k++)
+			traffic_values(&row->traffic)[k] = draw_value(w);
 	s->n_rows++;
 	for (unsigned d = 0; d < s->schema->n_domains; d++)
 		*snapshot_energy(s, i, d) = draw(w) % 3 ? draw_value(w) : 0;

@@ -106,10 +106,10 @@ static inline void print_row(struct buf *b, const struct snapshot *s, unsigned i
 {
 	static const uint64_t zeros[SCHEMA_MAX_DOMAINS];
 	const struct snap_row *r = &s->rows[i];
-	const uint64_t traffic[] = { r->traffic.rx_bytes, r->traffic.rx_packets, r->traffic.tx_bytes,
-				     r->traffic.tx_packets };
 
-	buf_add_str(b, "{\"cells\": [");
+	buf_add_str(b, "{");
+	print_list(b, "block", traffic_const(&r->traffic) + TRAFFIC_NETWORK, TRAFFIC_BLOCK);
+	buf_add_str(b, ", \"cells\": [");
 	for (unsigned c = 0; c < r->n_cells; c++) {
 		buf_add_str(b, c ? ", " : "");
 		print_cell(b, &s->cells[r->first_cell + c], s->schema->core.n);
@@ -133,7 +133,7 @@ static inline void print_row(struct buf *b, const struct snapshot *s, unsigned i
 	buf_printf(b, "\"selected\": %s, ", WORD(r->selected));
 	U(b, "switches", r->switches);
 	U(b, "time_ns", r->time_ns);
-	print_list(b, "traffic", traffic, 4);
+	print_list(b, "traffic", traffic_const(&r->traffic), TRAFFIC_NETWORK);
 	buf_add_str(b, ", \"uncertainty_ppm\": [");
 	for (unsigned d = 0; d < s->schema->n_domains; d++)
 		buf_printf(b, "%s%u", d ? ", " : "", energy ? *snapshot_uncertainty(s, i, d) : UINT32_MAX);

@@ -135,7 +135,7 @@ static void test_outliers(void **state)
 #define ROW(name, cpu, energy, cycles, quality) \
 	"{\"name\":\"" name "\",\"worst_quality\":\"" quality "\",\"energy_uj\":{\"package-0\":" #energy \
 	",\"dram-0\":7},\"cpu_ns\":" #cpu ",\"switches\":3,\"counters\":{\"CYCLES\":" #cycles \
-	"},\"rx_bytes\":1,\"rx_packets\":2,\"tx_bytes\":3,\"tx_packets\":4}"
+	"},\"rx_bytes\":1,\"rx_packets\":2,\"tx_bytes\":3,\"tx_packets\":4,\"write_bytes\":5}"
 #define READING(mono, energy, estimated, lost, rows) \
 	"{\"monotonic_ns\":" #mono \
 	",\"formula\":\"share\",\"idle\":\"own\",\"losses\":{\"folded\":0,\"counter_reads\":" #lost "}," \
@@ -178,6 +178,8 @@ static void test_rows_of_the_gone(void **state)
 	assert_int_equal(r.value[0], 3 + 20 + 4 + 2);
 	assert_int_equal(run_counter(&f, &r, 0), 6 + 50 + 2 + 1);
 	assert_int_equal(run_fixed(&f, &r, RUN_TX_PACKETS), 4 * 4);
+	assert_int_equal(run_fixed(&f, &r, RUN_WRITE_BYTES), 4 * 5);
+	assert_int_equal(run_fixed(&f, &r, RUN_READ_BYTES), 0);
 	assert_int_equal(r.machine_uj[0], 200);
 	assert_int_equal(r.window_ns, 2000);
 	assert_int_equal(r.energy_quality[0], QUALITY_ESTIMATED); /* one interval between the readings was */
@@ -272,9 +274,9 @@ static void test_not_an_answer(void **state)
 
 static void fill(struct run_facts *f, struct run_result r[2])
 {
-	static const uint64_t values[2][9] = {
-		{ 1500000, 70, 500000000, 4, 0, 0, 0, 0, 900 },
-		{ 2500000, 70, 700000000, 4, 0, 0, 0, 0, 1100 },
+	static const uint64_t values[2][2 + RUN_FIXED + 1] = {
+		{ 1500000, 70, 500000000, 4, [2 + RUN_FIXED] = 900 },
+		{ 2500000, 70, 700000000, 4, [2 + RUN_FIXED] = 1100 },
 	};
 
 	*f = (struct run_facts){ .n_domains = 2,
@@ -317,6 +319,7 @@ static void test_json(void **state)
 	assert_true(fabs(json_number_value(json_object_get(energy, "ci95")) - 12.7062 * 500000) < 50);
 	/* no network here: no zeros about it */
 	assert_null(json_object_get(json_array_get(json_object_get(doc, "runs"), 0), "network"));
+	assert_null(json_object_get(json_array_get(json_object_get(doc, "runs"), 0), "block"));
 	json_decref(doc);
 	buf_free(&b);
 }
@@ -335,9 +338,10 @@ static void test_csv(void **state)
 	assert_string_equal(
 		(char *)b.data,
 		"run,exit_status,quality,wall_ns,cpu_ns,user_ns,system_ns,memory_peak_bytes,energy_uj:package-0,energy_uj:psys,"
-		"\"cpu/event=1,umask=2/\",switches,rx_bytes,rx_packets,tx_bytes,tx_packets\n"
-		"1,0,measured,1000000000,500000000,1,0,0,1500000,70,900,4,,,,\n"
-		"2,0,lost,1000000000,1,1,0,0,,,,,,,,\n");
+		"\"cpu/event=1,umask=2/\",switches,rx_bytes,rx_packets,tx_bytes,tx_packets,"
+		"read_bytes,read_requests,write_bytes,write_requests,discard_bytes,discard_requests\n"
+		"1,0,measured,1000000000,500000000,1,0,0,1500000,70,900,4,,,,,,,,,,\n"
+		"2,0,lost,1000000000,1,1,0,0,,,,,,,,,,,,,,\n");
 	buf_free(&b);
 }
 

@@ -142,6 +142,7 @@ static void make_rows(struct fixture *f, const bool *selected, unsigned n)
 		fixture_cell(f, r, 2, 1)->quality = i ? 0 : QUALITY_PARTIAL;
 		r->counters[0] = 10 * (i + 1);
 		r->traffic.rx_bytes = i + 1;
+		r->traffic.discard_requests = 10 * (i + 1);
 		r->quality = i ? 0 : QUALITY_PARTIAL;
 		*snapshot_energy(&f->snap, READING_SPECIAL_ROWS + i, 0) = 1000 * (i + 1);
 		*snapshot_uncertainty(&f->snap, READING_SPECIAL_ROWS + i, 0) = 5;
@@ -189,6 +190,7 @@ static void test_fold(void **state)
 		assert_int_equal(v->rows[ROW_OTHER].time_ns, 7 + 101 + 301);
 		assert_int_equal(v->rows[ROW_OTHER].counters[0], 10 + 30);
 		assert_int_equal(v->rows[ROW_OTHER].traffic.rx_bytes, 1 + 3);
+		assert_int_equal(v->rows[ROW_OTHER].traffic.discard_requests, 10 + 30);
 		assert_int_equal(v->rows[ROW_OTHER].quality, QUALITY_PARTIAL);
 		assert_int_equal(v->rows[ROW_OTHER].n_cells, 3);
 		for (unsigned i = 0; i < v->n_rows; i++)

@@ -366,12 +366,62 @@ static void test_wrong(void **state)
 	end(&w);
 }
 
+/* Two rows, one of them hidden, twice. */
+static void two_rows(struct world *w)
+{
+	w->f.snap.n_rows = READING_SPECIAL_ROWS;
+	for (unsigned i = 0; i < 2; i++) {
+		struct snap_row *r = fixture_row(&w->f, i ? "/small" : "/big", 77 + i);
+
+		r->traffic.rx_bytes = 1 + i;
+		r->traffic.tx_packets = 3 + i;
+		r->counters[0] = 9 + i;
+		*snapshot_energy(&w->f.snap, READING_SPECIAL_ROWS + i, 0) = i ? 5 : 500;
+	}
+	totals_add(w->live, &w->f.snap, NULL);
+}
+
+/* The text that version 3 wrote of two_rows twice, before there were columns of block devices. They begin at 0, and
+ * nothing else is lost. */
+static void test_version_3(void **state)
+{
+	static const char text[] =
+		"\x03\xed\xe7\x92\x93\xee\xb1\xc8\x89\x22\x00\x02\x80\xe4\x97\xd0\x12\x80\xf8\x82\xad\x16\x80\x9b"
+		"\x92\xa8\x81\xb0\xf5\x9c\x17\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00"
+		"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x09"
+		"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x09\x00"
+		"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x09\x00\x00"
+		"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x03\x09\x00\x00\x00"
+		"\x0a\x00\x00\x00\x04\x00\x00\x08\x14\x00\x00\x00\x00\x00\x00\x00\x00\x00\x04\x09\x00\x00\x00\x00"
+		"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x05\x0b\x04\x2f\x62\x69\x67"
+		"\x00\x80\xf8\x82\xad\x16\x00\x4d\x00\x00\xe8\x07\x00\x00\x00\x02\x00\x00\x06\x12\x00\x00\x00\x00"
+		"\x00\x00\x00\x00\x00\x06\x03\x06\x2f\x73\x6d\x61\x6c\x6c\x00\x80\xf8\x82\xad\x16\x00\x4e\x00\x00"
+		"\x0a\x00\x00\x00\x04\x00\x00\x08\x14\x0a\x00\x00\x00\x04\x00\x00\x08\x14";
+	struct buf all = { .data = (uint8_t *)(uintptr_t)text, .len = sizeof(text) - 1 };
+	struct totals *old;
+	struct world w;
+	unsigned at;
+
+	begin(&w, 1);
+	two_rows(&w);
+	two_rows(&w);
+	old = load(&w, &all, 0, 1, 1);
+	check_same(w.live, old);
+	assert_non_null(find(old, "/big", &at));
+	assert_int_equal(totals_row(old, at)[totals_column(old, TOTAL_TX_PACKETS)], 6);
+	assert_int_equal(totals_row(old, at)[totals_column(old, TOTAL_READ_BYTES)], 0);
+	assert_int_equal(totals_row(old, at)[totals_counter(old, 0)], 18);
+	free_totals(old);
+	end(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_texts),          cmocka_unit_test(test_top),
 		cmocka_unit_test(test_renamed_unseen), cmocka_unit_test(test_idle_since),
 		cmocka_unit_test(test_named_late),     cmocka_unit_test(test_wrong),
+		cmocka_unit_test(test_version_3),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

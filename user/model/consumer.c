@@ -155,9 +155,9 @@ static bool take_traffic(struct seen_row *seen, const struct reading_row *rr, st
 {
 	struct traffic old = seen->generation == rr->generation ? seen->traffic : (struct traffic){ 0 };
 
-	*ret = (struct traffic){ rr->traffic.rx_bytes - old.rx_bytes, rr->traffic.rx_packets - old.rx_packets,
-				 rr->traffic.tx_bytes - old.tx_bytes, rr->traffic.tx_packets - old.tx_packets };
-	return ret->rx_bytes | ret->rx_packets | ret->tx_bytes | ret->tx_packets;
+	*ret = rr->traffic;
+	traffic_take_off(ret, &old);
+	return traffic_any(ret, 0, TRAFFIC_VALUES);
 }
 
 /* Takes d off the copy of `other` on that CPU, so that the next difference of `other` includes it. */
@@ -185,7 +185,7 @@ static void owe_other(struct consumer *c, struct reading *r, const struct snap_c
 static void absorb(struct reading_viewer *viewer, struct reading *r, uint32_t row)
 {
 	struct consumer *c = (struct consumer *)viewer; /* its first member */
-	struct traffic t, *other;
+	struct traffic t;
 
 	if (c->broken || !follow_capacity(c, r))
 		return;
@@ -195,13 +195,8 @@ static void absorb(struct reading_viewer *viewer, struct reading *r, uint32_t ro
 		if (difference(c, r, i, &d))
 			owe_other(c, r, &d);
 	}
-	if (!take_traffic(&c->rows[row], &r->rows[row], &t))
-		return;
-	other = &c->rows[ROW_OTHER].traffic;
-	other->rx_bytes -= t.rx_bytes;
-	other->rx_packets -= t.rx_packets;
-	other->tx_bytes -= t.tx_bytes;
-	other->tx_packets -= t.tx_packets;
+	if (take_traffic(&c->rows[row], &r->rows[row], &t))
+		traffic_take_off(&c->rows[ROW_OTHER].traffic, &t);
 }
 
 /* True when the row got names after its last snapshot: the files that name a short-lived cgroup may come after its

@@ -17,9 +17,50 @@ const char *row_kind_name(enum row_kind k); /* "idle", "kernel", "irq+steal", "o
 #define READING_SPECIAL_ROWS 4 /* rows[0..3] are the special ones, by kind */
 #define READING_MAX_DROPPED 8192 /* dropped rows kept for slow consumers */
 
+/* What a row moved over the network, then to and from block devices. All are uint64_t and cumulative or a difference
+ * alike, so that sums go over traffic_values() and a new one needs a name and nothing else. */
 struct traffic {
 	uint64_t rx_bytes, rx_packets, tx_bytes, tx_packets;
+	uint64_t read_bytes, read_requests, write_bytes, write_requests, discard_bytes, discard_requests;
 };
+#define TRAFFIC_NETWORK 4 /* values of the network, which stand first */
+#define TRAFFIC_BLOCK 6 /* values of block devices, behind them */
+#define TRAFFIC_VALUES (TRAFFIC_NETWORK + TRAFFIC_BLOCK)
+_Static_assert(sizeof(struct traffic) == TRAFFIC_VALUES * sizeof(uint64_t), "traffic holds nothing else");
+
+/* The values in the order of the struct. */
+static inline uint64_t *traffic_values(struct traffic *t)
+{
+	return (uint64_t *)t;
+}
+
+static inline const uint64_t *traffic_const(const struct traffic *t)
+{
+	return (const uint64_t *)t;
+}
+
+static inline void traffic_add(struct traffic *to, const struct traffic *t)
+{
+	for (unsigned i = 0; i < TRAFFIC_VALUES; i++)
+		traffic_values(to)[i] += traffic_const(t)[i];
+}
+
+/* Wraps below zero: a later difference then includes what was taken off. */
+static inline void traffic_take_off(struct traffic *from, const struct traffic *t)
+{
+	for (unsigned i = 0; i < TRAFFIC_VALUES; i++)
+		traffic_values(from)[i] -= traffic_const(t)[i];
+}
+
+/* True when one of n values is not 0. first: 0, or TRAFFIC_NETWORK for those of block devices. */
+static inline bool traffic_any(const struct traffic *t, unsigned first, unsigned n)
+{
+	uint64_t any = 0;
+
+	for (unsigned i = first; i < first + n; i++)
+		any |= traffic_const(t)[i];
+	return any;
+}
 
 struct reading_row {
 	enum row_kind kind;

@@ -201,10 +201,7 @@ static void add_row(struct snap_row *to, const struct snap_row *row)
 		to->counters[i] += row->counters[i];
 	to->enabled_ns += row->enabled_ns;
 	to->running_ns += row->running_ns;
-	to->traffic.rx_bytes += row->traffic.rx_bytes;
-	to->traffic.rx_packets += row->traffic.rx_packets;
-	to->traffic.tx_bytes += row->traffic.tx_bytes;
-	to->traffic.tx_packets += row->traffic.tx_packets;
+	traffic_add(&to->traffic, &row->traffic);
 }
 
 static void fold_row(struct selection_fold *f, const struct snapshot *s, unsigned i)

@@ -51,6 +51,7 @@ enum row_field {
 	RF_ENERGY_UJ,
 	RF_UNCERTAINTY_PPM,
 	RF_NAMES,
+	RF_BLOCK,
 	ROW_FIELDS
 };
 #define RECORDING_MAX_KEY (1u << 20) /* formulas keep an array by key */

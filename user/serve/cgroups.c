@@ -176,14 +176,7 @@ static void add_last(const struct listing *l, unsigned row, uint64_t *v)
 
 	for (unsigned d = 0; d < n; d++)
 		v[d] += *snapshot_energy(l->last, row, d);
-	v[n + TOTAL_TIME] += r->time_ns;
-	v[n + TOTAL_SWITCHES] += r->switches;
-	v[n + TOTAL_RX_BYTES] += r->traffic.rx_bytes;
-	v[n + TOTAL_RX_PACKETS] += r->traffic.rx_packets;
-	v[n + TOTAL_TX_BYTES] += r->traffic.tx_bytes;
-	v[n + TOTAL_TX_PACKETS] += r->traffic.tx_packets;
-	for (unsigned i = 0; i < l->totals->schema->core.n; i++)
-		v[n + TOTAL_FIXED + i] += r->counters[i];
+	totals_add_counts(v + n, r, l->totals->schema->core.n);
 }
 
 /* Sums the rows that are not listed, after the choice. */
@@ -229,6 +222,7 @@ static void listing_free(struct listing *l)
 void serve_use_json(struct json *j, const struct schema *c, const uint64_t *v, const struct snapshot *last)
 {
 	const uint64_t *fixed = v + c->n_domains;
+	uint64_t block = 0;
 
 	json_key(j, "energy_uj");
 	json_object_begin(j);
@@ -254,7 +248,9 @@ void serve_use_json(struct json *j, const struct schema *c, const uint64_t *v, c
 	for (unsigned i = 0; i < c->core.n; i++)
 		json_key_u64(j, c->core.ev[i].name, fixed[TOTAL_FIXED + i]);
 	json_object_end(j);
-	fields_json(j, &total_columns, fixed, COLUMNS_OF_NETWORK);
+	for (unsigned i = TOTAL_BLOCK; i < TOTAL_FIXED; i++)
+		block |= fixed[i];
+	fields_json(j, &total_columns, fixed, COLUMNS_OF_NETWORK | (block ? COLUMNS_OF_BLOCK : 0));
 }
 
 static void add_both(const struct listing *l, const uint64_t *total, const uint64_t *last, struct json *j)

@@ -7,7 +7,7 @@
 #include "model/snapshot_fields.h"
 #include "routes.h"
 
-#define ROW_ROOM 640 /* bytes of one row without its name and columns */
+#define ROW_ROOM 900 /* bytes of one row without its name and columns */
 
 static void add_domain(struct json *j, const struct domain_desc *desc, bool in_total, const struct snap_domain *d)
 {
@@ -90,6 +90,22 @@ static unsigned energy_quality(const struct snapshot *s, unsigned row, unsigned 
 						     s->rows[row].quality | domains;
 }
 
+static char *add_block(char *p, const struct traffic *t)
+{
+	p = emit_literal(p, ",\"read_bytes\":");
+	p = emit_u64(p, t->read_bytes);
+	p = emit_literal(p, ",\"read_requests\":");
+	p = emit_u64(p, t->read_requests);
+	p = emit_literal(p, ",\"write_bytes\":");
+	p = emit_u64(p, t->write_bytes);
+	p = emit_literal(p, ",\"write_requests\":");
+	p = emit_u64(p, t->write_requests);
+	p = emit_literal(p, ",\"discard_bytes\":");
+	p = emit_u64(p, t->discard_bytes);
+	p = emit_literal(p, ",\"discard_requests\":");
+	return emit_u64(p, t->discard_requests);
+}
+
 static char *add_fields(char *p, const struct snap_row *r, unsigned of_energy)
 {
 	const char *quality = quality_name(r->quality), *energy = quality_name(of_energy),
@@ -118,7 +134,8 @@ static char *add_fields(char *p, const struct snap_row *r, unsigned of_energy)
 	p = emit_literal(p, ",\"tx_bytes\":");
 	p = emit_u64(p, r->traffic.tx_bytes);
 	p = emit_literal(p, ",\"tx_packets\":");
-	return emit_u64(p, r->traffic.tx_packets);
+	p = emit_u64(p, r->traffic.tx_packets);
+	return traffic_any(&r->traffic, TRAFFIC_NETWORK, TRAFFIC_BLOCK) ? add_block(p, &r->traffic) : p;
 }
 
 static void add_row(struct json *j, const struct snapshot *s, const struct column_keys *k, unsigned row)

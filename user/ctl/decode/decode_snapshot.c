@@ -136,13 +136,12 @@ static void put_cells(struct out *o, const struct snapshot *s, const struct snap
 static void put_row(struct out *o, const struct snapshot *s, unsigned row)
 {
 	const struct snap_row *r = &s->rows[row];
-	const uint64_t traffic[] = { r->traffic.rx_bytes, r->traffic.rx_packets, r->traffic.tx_bytes,
-				     r->traffic.tx_packets };
 
 	out_map(o, NULL);
 	out_fields(o, &snap_row_fields, r, IN_DECODED);
 	put_u64s(o, "counters", r->counters, s->schema->core.n);
-	put_u64s(o, "traffic", traffic, 4);
+	put_u64s(o, "traffic", traffic_const(&r->traffic), TRAFFIC_NETWORK);
+	put_u64s(o, "block", traffic_const(&r->traffic) + TRAFFIC_NETWORK, TRAFFIC_BLOCK);
 	put_u64s(o, "energy_uj", snapshot_energy(s, row, 0), s->schema->n_domains);
 	if (s->formula[0])
 		out_words(o, "energy_quality", &quality_words, snapshot_row_energy_quality(s, row));

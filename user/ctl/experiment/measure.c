@@ -13,8 +13,16 @@
 
 #define COLUMNS (2 * SCHEMA_MAX_DOMAINS + RUN_VALUES_MAX)
 
-static const char *const fixed_names[RUN_FIXED] = { "cpu-ns",     "switches", "rx-bytes",
-						    "rx-packets", "tx-bytes", "tx-packets" };
+static const char *const fixed_names[RUN_FIXED] = {
+	"cpu-ns",     "switches",      "rx-bytes",    "rx-packets",     "tx-bytes",      "tx-packets",
+	"read-bytes", "read-requests", "write-bytes", "write-requests", "discard-bytes", "discard-requests"
+};
+
+/* True when the machine counts a column of RUN_RX_BYTES and behind it. */
+static bool is_counted(const struct run_facts *f, unsigned column)
+{
+	return column < RUN_BLOCK ? f->network : f->block;
+}
 
 void record_measure_begin(struct record_measure *m, struct agent *a, const struct run_facts *f, const char *path,
 			  enum record_samples from)
@@ -61,7 +69,7 @@ static void name_energy(const struct record_measure *m, struct record_out *out, 
 		recorder_columns(out->rec, t, names, n);
 }
 
-/* Names the columns of counters.csv: cpu-ns, events, then switches and network traffic where they are counted. */
+/* Names the columns of counters.csv: cpu-ns, events, then switches, network traffic and block work where they are counted. */
 static void name_counters(const struct record_measure *m, struct recorder *r)
 {
 	const char *names[RUN_VALUES_MAX] = { fixed_names[RUN_CPU] };
@@ -71,8 +79,9 @@ static void name_counters(const struct record_measure *m, struct recorder *r)
 		names[n++] = m->figures.facts.counter[c];
 	if (m->figures.facts.switches)
 		names[n++] = fixed_names[RUN_SWITCHES];
-	for (unsigned i = RUN_RX_BYTES; m->figures.facts.network && i < RUN_FIXED; i++)
-		names[n++] = fixed_names[i];
+	for (unsigned i = RUN_RX_BYTES; i < RUN_FIXED; i++)
+		if (is_counted(&m->figures.facts, i))
+			names[n++] = fixed_names[i];
 	recorder_columns(r, RECORDER_COUNTERS, names, n);
 }
 
@@ -125,8 +134,9 @@ static void write_counters(const struct record_measure *m, struct record_out *ou
 		v[n++] = (int64_t)run_counter(&m->figures.facts, r, c);
 	if (m->figures.facts.switches)
 		v[n++] = (int64_t)run_fixed(&m->figures.facts, r, RUN_SWITCHES);
-	for (unsigned i = RUN_RX_BYTES; m->figures.facts.network && i < RUN_FIXED; i++)
-		v[n++] = (int64_t)run_fixed(&m->figures.facts, r, i);
+	for (unsigned i = RUN_RX_BYTES; i < RUN_FIXED; i++)
+		if (is_counted(&m->figures.facts, i))
+			v[n++] = (int64_t)run_fixed(&m->figures.facts, r, i);
 	recorder_row(out->rec, RECORDER_COUNTERS, m->last.real_ns, v);
 }
 

@@ -20,6 +20,9 @@ enum {
 	RUN_RX_BYTES = TOTAL_RX_BYTES,
 	RUN_TX_BYTES = TOTAL_TX_BYTES,
 	RUN_TX_PACKETS = TOTAL_TX_PACKETS,
+	RUN_BLOCK = TOTAL_BLOCK,
+	RUN_READ_BYTES = TOTAL_READ_BYTES,
+	RUN_WRITE_BYTES = TOTAL_WRITE_BYTES,
 	RUN_FIXED = TOTAL_FIXED
 };
 #define RUN_VALUES_MAX (SCHEMA_MAX_DOMAINS + RUN_FIXED + SCHEMA_MAX_EVENTS)
@@ -40,7 +43,7 @@ struct run_facts {
 	char counter[SCHEMA_MAX_EVENTS][SCHEMA_NAME_MAX];
 	char formula[16], idle[16];
 	bool split; /* the formula gives energy to cgroups */
-	bool switches, network; /* they are counted on this machine */
+	bool switches, network, block; /* they are counted on this machine */
 	bool private_agent;
 	/* What a kWh costs by the agent's configuration, now. */
 	bool has_price, has_carbon;

@@ -271,7 +271,7 @@ static void take_share(struct session *s, struct run_result *r)
 	a->share = row_ns ? (double)own_ns / (double)row_ns : 0;
 	for (unsigned k = 0; k < RUN_VALUES_MAX; k++)
 		r->value[k] = row_ns ? (uint64_t)((unsigned __int128)r->value[k] * own_ns / row_ns) : 0;
-	f->switches = f->network = false;
+	f->switches = f->network = f->block = false;
 	r->quality |= QUALITY_ESTIMATED | (s->cpu_cut ? QUALITY_PARTIAL : 0);
 	for (unsigned d = 0; d < f->n_domains; d++)
 		r->energy_quality[d] |= r->quality;

@@ -65,6 +65,8 @@ static void csv_add_run(const struct run_report *report, const struct run_result
 	add_cell(b, r->measured && f->switches, run_fixed(f, r, RUN_SWITCHES));
 	for (unsigned i = RUN_RX_BYTES; i <= RUN_TX_PACKETS; i++)
 		add_cell(b, r->measured && f->network, run_fixed(f, r, i));
+	for (unsigned i = RUN_BLOCK; i < RUN_FIXED; i++)
+		add_cell(b, r->measured && f->block, run_fixed(f, r, i));
 	if (report->cost && cost_has_price(report->cost))
 		add_number(b, run_money(report, r));
 	if (report->cost && cost_has_carbon(report->cost))

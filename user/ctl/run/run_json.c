@@ -96,6 +96,8 @@ static void add_measured(struct json *j, const struct run_facts *f, const struct
 		json_key_u64(j, "switches", run_fixed(f, r, RUN_SWITCHES));
 	if (f->network)
 		json_key_fields(j, "network", &total_columns, &r->value[f->n_domains], COLUMNS_OF_NETWORK);
+	if (f->block)
+		json_key_fields(j, "block", &total_columns, &r->value[f->n_domains], COLUMNS_OF_BLOCK);
 	if (f->n_domains)
 		add_machine(j, f, r);
 }

@@ -262,19 +262,28 @@ static void add_memory(struct text *t)
 	end(t, QUALITY_MEASURED, "%s", t->r->runs[0].memory_of_cgroup ? "" : "of its largest process");
 }
 
-static void add_network(struct text *t)
+/* A line of the bytes in two columns, unless both are 0. */
+static void add_moved(struct text *t, const char *what, unsigned in, const char *in_word, unsigned out,
+		      const char *out_word)
 {
-	const struct run_facts *f = t->r->facts;
-	double rx = each(t, get_value, f->n_domains + RUN_RX_BYTES),
-	       tx = each(t, get_value, f->n_domains + RUN_TX_BYTES);
+	unsigned n = t->r->facts->n_domains;
+	double came = each(t, get_value, n + in), went = each(t, get_value, n + out);
 
-	if (!f->network || (rx <= 0 && tx <= 0))
+	if (came <= 0 && went <= 0)
 		return;
-	buf_printf(t->b, "%20s %-3s %-16s ", "", "", "network");
-	add_bytes(t->b, rx);
-	buf_add_str(t->b, " received, ");
-	add_bytes(t->b, tx);
-	buf_add_str(t->b, " sent\n");
+	buf_printf(t->b, "%20s %-3s %-16s ", "", "", what);
+	add_bytes(t->b, came);
+	buf_printf(t->b, " %s, ", in_word);
+	add_bytes(t->b, went);
+	buf_printf(t->b, " %s\n", out_word);
+}
+
+static void add_traffic(struct text *t)
+{
+	if (t->r->facts->network)
+		add_moved(t, "network", RUN_RX_BYTES, "received", RUN_TX_BYTES, "sent");
+	if (t->r->facts->block)
+		add_moved(t, "block devices", RUN_READ_BYTES, "read", RUN_WRITE_BYTES, "written");
 }
 
 static void add_attached_head(const struct run_attached *a, struct buf *b)
@@ -350,7 +359,7 @@ void run_write_text(const struct run_report *r, struct buf *b)
 	if (run_figure_known(r, RUN_MEMORY_PEAK))
 		add_memory(&t);
 	if (measured)
-		add_network(&t);
+		add_traffic(&t);
 	buf_add_char(b, '\n');
 	run_write_notes(r, true, b);
 	buf_add_char(b, '\n');
@@ -544,7 +553,7 @@ static void add_attached_notes(const struct run_attached *a, struct buf *b)
 		buf_printf(
 			b,
 			" Figures: %.1f %% of the row of cgroup %s, the process's part of the CPU time there: estimated.\n"
-			" Switches and network of one process are not known.\n",
+			" Switches, network and block work of one process are not known.\n",
 			100 * a->share, shown);
 	if (strcmp(a->until, "end") == 0)
 		buf_printf(b, " Measured until the %s ended.\n", a->pid ? "process" : "cgroup");

@@ -16,7 +16,7 @@
 
 static const char *const about[] = {
 	"Runs a command in a cgroup of its own and says what it and all its children used, to stderr: energy and power by "
-	"domain, CPU time, counters, switches, peak memory, network traffic, elapsed time. A reading of the agent before and "
+	"domain, CPU time, counters, switches, peak memory, network traffic, bytes of block devices, elapsed time. A reading of the agent before and "
 	"one after make it exact however short it was. All of it counts from the exec of the command: what it took to make its "
 	"process, to move it and to find its file is joulectl's. What is behind the command's name is the command's own.",
 	"Where no agent is running a private one is started, and said; so too when --idle asks for what the running one does not do.",

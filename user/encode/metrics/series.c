@@ -428,16 +428,19 @@ static void write_cgroup_use(struct series_writer *w)
 	}
 }
 
-/* Most cgroups have no socket, and four series that stay 0 are half of theirs. */
-static bool has_network(const struct totals *t, unsigned row)
+/* Most cgroups have neither socket nor disk, and ten series that stay 0 are most of theirs. */
+static bool has_moved(const struct totals *t, unsigned row, unsigned column)
 {
-	return totals_shown(t, row, totals_column(t, TOTAL_RX_PACKETS)) ||
-	       totals_shown(t, row, totals_column(t, TOTAL_TX_PACKETS)) ||
-	       totals_shown(t, row, totals_column(t, TOTAL_RX_BYTES)) ||
-	       totals_shown(t, row, totals_column(t, TOTAL_TX_BYTES));
+	unsigned first = column < TOTAL_BLOCK ? TOTAL_TRAFFIC : TOTAL_BLOCK,
+		 end = column < TOTAL_BLOCK ? TOTAL_BLOCK : TOTAL_FIXED;
+	uint64_t any = 0;
+
+	for (unsigned i = first; i < end; i++)
+		any |= totals_shown(t, row, totals_column(t, i));
+	return any;
 }
 
-static void write_cgroup_network(struct series_writer *w)
+static void write_cgroup_traffic(struct series_writer *w)
 {
 	static const struct {
 		struct series_family f;
@@ -453,6 +456,22 @@ static void write_cgroup_network(struct series_writer *w)
 		  TOTAL_TX_BYTES },
 		{ { "jouled_cgroup_network_transmit_packets", "packets", "Packets that they sent.", SERIES_COUNTER },
 		  TOTAL_TX_PACKETS },
+		{ { "jouled_cgroup_block_read_bytes", "bytes", "Bytes that block devices read for the cgroup.",
+		    SERIES_COUNTER },
+		  TOTAL_READ_BYTES },
+		{ { "jouled_cgroup_block_read_requests", "requests", "Requests that read them.", SERIES_COUNTER },
+		  TOTAL_READ_REQUESTS },
+		{ { "jouled_cgroup_block_write_bytes", "bytes",
+		    "Bytes that block devices wrote for the cgroup, writeback included.", SERIES_COUNTER },
+		  TOTAL_WRITE_BYTES },
+		{ { "jouled_cgroup_block_write_requests", "requests", "Requests that wrote them.", SERIES_COUNTER },
+		  TOTAL_WRITE_REQUESTS },
+		{ { "jouled_cgroup_block_discard_bytes", "bytes", "Bytes that block devices discarded for the cgroup.",
+		    SERIES_COUNTER },
+		  TOTAL_DISCARD_BYTES },
+		{ { "jouled_cgroup_block_discard_requests", "requests", "Requests that discarded them.",
+		    SERIES_COUNTER },
+		  TOTAL_DISCARD_REQUESTS },
 	};
 	const struct series_labels none = { "", 0 };
 	const struct totals *t = w->totals;
@@ -460,7 +479,7 @@ static void write_cgroup_network(struct series_writer *w)
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		begin(w, &all[i].f);
 		for (unsigned row = 0; row < t->n_rows; row++)
-			if (shown(t, row) && has_network(t, row))
+			if (shown(t, row) && has_moved(t, row, all[i].column))
 				row_sample(w, row, none, totals_shown(t, row, totals_column(t, all[i].column)), 0);
 	}
 }
@@ -481,7 +500,7 @@ int series_write(struct series_writer *w, const struct totals *t, const struct s
 	write_counts(w);
 	write_cgroup_energy(w);
 	write_cgroup_use(w);
-	write_cgroup_network(w);
+	write_cgroup_traffic(w);
 	if (self)
 		write_self(w, self);
 	if (self)

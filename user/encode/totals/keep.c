@@ -11,7 +11,8 @@
 #include "totals.h"
 #include "keep.h"
 
-#define KEEP_VERSION 3
+#define KEEP_VERSION 4
+#define KEEP_NO_BLOCK 3 /* the version before it: without the columns of block devices */
 #define KEEP_VIEWED 64 /* in place of the version */
 #define PLACES_MAX (1u << 20)
 
@@ -147,7 +148,18 @@ void totals_save(const struct totals *t, uint32_t since, struct buf *out)
 	save_text(t->view, since ? since - (t->adds - t->view->adds) : 0, out);
 }
 
-static void load_machine(struct totals *t, struct varint_reader *in)
+/* Takes the columns of a row. An older text has none of block devices: they begin at 0. */
+static void load_columns(const struct totals *t, uint64_t *v, struct varint_reader *in, uint64_t version)
+{
+	for (unsigned i = 0; i < totals_width(t); i++) {
+		bool missing = version == KEEP_NO_BLOCK && i >= totals_column(t, TOTAL_BLOCK) &&
+			       i < totals_column(t, TOTAL_FIXED);
+
+		v[i] = missing ? 0 : varint_take(in);
+	}
+}
+
+static void load_machine(struct totals *t, struct varint_reader *in, uint64_t version)
 {
 	t->start_ns = varint_take(in);
 	t->mono_ns = varint_take(in);
@@ -172,8 +184,7 @@ static void load_machine(struct totals *t, struct varint_reader *in)
 	t->losses.lost_reads = varint_take(in);
 	t->losses.lost_events = varint_take(in);
 	t->losses.missed_switches = varint_take(in);
-	for (unsigned i = 0; i < totals_width(t); i++)
-		t->retired[i] = varint_take(in);
+	load_columns(t, t->retired, in, version);
 }
 
 static int load_names(struct totals *t, struct total_row *r, struct varint_reader *in)
@@ -225,7 +236,7 @@ static int load_name(struct totals *t, uint32_t row, struct varint_reader *in)
 	return load_names(t, r, in);
 }
 
-static void load_values(struct totals *t, uint32_t row, struct varint_reader *in)
+static void load_values(struct totals *t, uint32_t row, struct varint_reader *in, uint64_t version)
 {
 	struct total_row *r = &t->rows[row];
 
@@ -235,13 +246,12 @@ static void load_values(struct totals *t, uint32_t row, struct varint_reader *in
 		r->energy_quality |= t->domains[d].quality;
 	r->ever = (unsigned)varint_take(in);
 	r->ended_ns = r->ended ? varint_take(in) : 0;
-	for (unsigned i = 0; i < totals_width(t); i++)
-		totals_row(t, row)[i] = varint_take(in);
-	for (unsigned i = 0; t->hidden && i < totals_width(t); i++)
-		t->hidden[(size_t)row * totals_width(t) + i] = varint_take(in);
+	load_columns(t, totals_row(t, row), in, version);
+	if (t->hidden)
+		load_columns(t, &t->hidden[(size_t)row * totals_width(t)], in, version);
 }
 
-static int load_row(struct totals *t, struct varint_reader *in)
+static int load_row(struct totals *t, struct varint_reader *in, uint64_t version)
 {
 	uint64_t row = varint_take(in), flags = varint_take(in);
 	struct total_row *r;
@@ -268,7 +278,7 @@ static int load_row(struct totals *t, struct varint_reader *in)
 	r->used = true;
 	r->ended = flags & ROW_ENDED && row >= TOTAL_FIRST_CGROUP;
 	r->shown = flags & ROW_SHOWN || row < TOTAL_FIRST_CGROUP;
-	load_values(t, (uint32_t)row, in);
+	load_values(t, (uint32_t)row, in, version);
 	return in->bad ? -EBADMSG : 0;
 }
 
@@ -279,16 +289,16 @@ static int load_text(struct totals *t, const void *data, size_t size)
 		 adds = varint_take(&in);
 	int rc = 0;
 
-	if (version != KEEP_VERSION || print != fingerprint(t))
+	if ((version != KEEP_VERSION && version != KEEP_NO_BLOCK) || print != fingerprint(t))
 		return in.bad && in.at == in.end && !size ? -EBADMSG : -ESTALE;
 	if (in.bad || adds > UINT32_MAX || !adds)
 		return -EBADMSG;
 	if (since && since > t->adds)
 		return -ENODATA;
 	t->adds = (uint32_t)adds;
-	load_machine(t, &in);
+	load_machine(t, &in, version);
 	while (!in.bad && in.at < in.end && !rc)
-		rc = load_row(t, &in);
+		rc = load_row(t, &in, version);
 	return rc ? rc : in.bad ? -EBADMSG : 0;
 }
 

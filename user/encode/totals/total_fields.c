@@ -15,6 +15,12 @@ static const struct field columns[] = {
 	COLUMN("rx_packets", TOTAL_RX_PACKETS, COLUMNS_OF_NETWORK),
 	COLUMN("tx_bytes", TOTAL_TX_BYTES, COLUMNS_OF_NETWORK),
 	COLUMN("tx_packets", TOTAL_TX_PACKETS, COLUMNS_OF_NETWORK),
+	COLUMN("read_bytes", TOTAL_READ_BYTES, COLUMNS_OF_BLOCK),
+	COLUMN("read_requests", TOTAL_READ_REQUESTS, COLUMNS_OF_BLOCK),
+	COLUMN("write_bytes", TOTAL_WRITE_BYTES, COLUMNS_OF_BLOCK),
+	COLUMN("write_requests", TOTAL_WRITE_REQUESTS, COLUMNS_OF_BLOCK),
+	COLUMN("discard_bytes", TOTAL_DISCARD_BYTES, COLUMNS_OF_BLOCK),
+	COLUMN("discard_requests", TOTAL_DISCARD_REQUESTS, COLUMNS_OF_BLOCK),
 };
 _Static_assert(sizeof(columns) / sizeof(columns[0]) == TOTAL_FIXED, "all columns have a name");
 const struct fields total_columns = FIELDS(columns);

@@ -5,30 +5,30 @@
 #include "base/array.h"
 #include "totals.h"
 
+void totals_add_counts(uint64_t *fixed, const struct snap_row *r, unsigned n_events)
+{
+	fixed[TOTAL_TIME] += r->time_ns;
+	fixed[TOTAL_SWITCHES] += r->switches;
+	for (unsigned i = 0; i < TRAFFIC_VALUES; i++)
+		fixed[TOTAL_TRAFFIC + i] += traffic_const(&r->traffic)[i];
+	for (unsigned i = 0; i < n_events; i++)
+		fixed[TOTAL_FIXED + i] += r->counters[i];
+}
+
 static void add_values(const struct totals *t, uint64_t *v, const struct snapshot *s, unsigned row)
 {
-	const struct snap_row *r = &s->rows[row];
 	unsigned n = t->schema->n_domains;
-	uint64_t *fixed = v + n;
 
 	for (unsigned d = 0; d < n; d++)
 		v[d] += *snapshot_energy(s, row, d);
-	fixed[TOTAL_TIME] += r->time_ns;
-	fixed[TOTAL_SWITCHES] += r->switches;
-	fixed[TOTAL_RX_BYTES] += r->traffic.rx_bytes;
-	fixed[TOTAL_RX_PACKETS] += r->traffic.rx_packets;
-	fixed[TOTAL_TX_BYTES] += r->traffic.tx_bytes;
-	fixed[TOTAL_TX_PACKETS] += r->traffic.tx_packets;
-	for (unsigned i = 0; i < t->schema->core.n; i++)
-		fixed[TOTAL_FIXED + i] += r->counters[i];
+	totals_add_counts(v + n, &s->rows[row], t->schema->core.n);
 }
 
 /* True when the row adds something. Most cgroups are idle. */
 static bool moves(const struct snapshot *s, unsigned row)
 {
 	const struct snap_row *r = &s->rows[row];
-	uint64_t any = r->time_ns | r->switches | r->traffic.rx_packets | r->traffic.tx_packets | r->traffic.rx_bytes |
-		       r->traffic.tx_bytes;
+	uint64_t any = r->time_ns | r->switches | traffic_any(&r->traffic, 0, TRAFFIC_VALUES);
 
 	for (unsigned d = 0; d < s->schema->n_domains; d++)
 		any |= *snapshot_energy(s, row, d);

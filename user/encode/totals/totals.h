@@ -94,11 +94,29 @@ struct totals {
 };
 
 /* Columns of a row: first energy per domain, then these, then counters. */
-enum { TOTAL_TIME, TOTAL_SWITCHES, TOTAL_RX_BYTES, TOTAL_RX_PACKETS, TOTAL_TX_BYTES, TOTAL_TX_PACKETS, TOTAL_FIXED };
+enum {
+	TOTAL_TIME,
+	TOTAL_SWITCHES,
+	TOTAL_TRAFFIC, /* from here on the values of struct traffic */
+	TOTAL_RX_BYTES = TOTAL_TRAFFIC,
+	TOTAL_RX_PACKETS,
+	TOTAL_TX_BYTES,
+	TOTAL_TX_PACKETS,
+	TOTAL_BLOCK, /* of block devices */
+	TOTAL_READ_BYTES = TOTAL_BLOCK,
+	TOTAL_READ_REQUESTS,
+	TOTAL_WRITE_BYTES,
+	TOTAL_WRITE_REQUESTS,
+	TOTAL_DISCARD_BYTES,
+	TOTAL_DISCARD_REQUESTS,
+	TOTAL_FIXED
+};
+_Static_assert(TOTAL_FIXED == TOTAL_TRAFFIC + TRAFFIC_VALUES && TOTAL_BLOCK == TOTAL_TRAFFIC + TRAFFIC_NETWORK,
+	       "columns follow struct traffic");
 
 /* The fields of totals in the answers of the query socket. The object of total_columns is a row's first column behind
  * energy. */
-enum { COLUMNS_OF_CPU = 1, COLUMNS_OF_NETWORK = 2 };
+enum { COLUMNS_OF_CPU = 1, COLUMNS_OF_NETWORK = 2, COLUMNS_OF_BLOCK = 4 };
 extern const struct fields total_columns;
 enum { TOTAL_OF_SUM = 1, TOTAL_OF_RATE = 2 };
 extern const struct fields total_domain_fields;
@@ -137,6 +155,9 @@ static inline bool total_row_named(const struct total_row *r)
 {
 	return r->name[0] == GROUPING_MARK;
 }
+
+/* Adds the counts of a row of a snapshot to its columns, which begin behind those of energy. */
+void totals_add_counts(uint64_t *fixed, const struct snap_row *r, unsigned n_events);
 
 struct totals *totals_new(const struct schema *s, const struct totals_options *o); /* NULL = no memory */
 /* Adds a view: further totals, to which everything that is done to t is done too. They are t->view, and go with t.

@@ -157,7 +157,7 @@ static int row_read_field(struct row_reader *w, uint64_t field)
 {
 	struct cbr *in = w->r->in;
 	struct snap_row *row = &w->row;
-	uint64_t traffic[4] = { 0 }, flags = 0;
+	uint64_t flags = 0;
 	int rc;
 
 	if (field < ROW_FIELDS && w->r->row[field])
@@ -175,9 +175,10 @@ static int row_read_field(struct row_reader *w, uint64_t field)
 	case RF_COUNTERS:
 		return read_u64s(in, row->counters, w->r->schema.core.n, "a row's counters");
 	case RF_TRAFFIC:
-		rc = read_u64s(in, traffic, 4, "a row's traffic");
-		row->traffic = (struct traffic){ traffic[0], traffic[1], traffic[2], traffic[3] };
-		return rc;
+		return read_u64s(in, traffic_values(&row->traffic), TRAFFIC_NETWORK, "a row's traffic");
+	case RF_BLOCK:
+		return read_u64s(in, traffic_values(&row->traffic) + TRAFFIC_NETWORK, TRAFFIC_BLOCK,
+				 "a row's block work");
 	case RF_CELLS:
 		return read_cells(w);
 	case RF_ENERGY_UJ:

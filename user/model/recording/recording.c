@@ -180,7 +180,7 @@ void recording_encode_header(const struct schema *s, struct buf *out)
 /* Bytes of a cell: array, four numbers, counters, two times. */
 #define CELL_BYTES (1 + (4 + SCHEMA_MAX_EVENTS + 2) * CBW_HEAD + 1)
 /* Bytes of a row without path and cells: heads and keys count as full numbers. */
-#define ROW_BYTES ((2 * ROW_FIELDS + SCHEMA_MAX_EVENTS + 4 + 2 * SCHEMA_MAX_DOMAINS + 4) * CBW_HEAD)
+#define ROW_BYTES ((2 * ROW_FIELDS + SCHEMA_MAX_EVENTS + TRAFFIC_VALUES + 2 * SCHEMA_MAX_DOMAINS + 5) * CBW_HEAD)
 
 struct row_out {
 	uint8_t *p;
@@ -319,12 +319,14 @@ static void put_totals(struct row_out *o, const struct snap_row *r, const struct
 
 static void put_traffic(struct row_out *o, const struct traffic *t)
 {
-	const uint64_t v[] = { t->rx_bytes, t->rx_packets, t->tx_bytes, t->tx_packets };
-
-	if (!(v[0] | v[1] | v[2] | v[3]))
-		return;
-	put_key(o, RF_TRAFFIC);
-	put_list(o, v, 4);
+	if (traffic_any(t, 0, TRAFFIC_NETWORK)) {
+		put_key(o, RF_TRAFFIC);
+		put_list(o, traffic_const(t), TRAFFIC_NETWORK);
+	}
+	if (traffic_any(t, TRAFFIC_NETWORK, TRAFFIC_BLOCK)) {
+		put_key(o, RF_BLOCK);
+		put_list(o, traffic_const(t) + TRAFFIC_NETWORK, TRAFFIC_BLOCK);
+	}
 }
 
 static void put_energy(struct row_out *o, const uint64_t *uj, unsigned n)
