@@ -8,8 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/prefetch.h"
 #include "cgroup.h"
 #include "consumer_state.h"
+
+#define AHEAD_CGROUPS 12
+#define AHEAD_FIRST 8 /* rows: their first cells */
+#define AHEAD_SECOND 4 /* and the cells after those */
 
 /* Grows the copies to the capacity of the reading; new entries are zeroed. False = no memory. */
 static bool follow_capacity(struct consumer *c, const struct reading *r)
@@ -238,6 +243,34 @@ static bool add_row(struct consumer *c, const struct reading *r, uint32_t i)
 	return true;
 }
 
+static PREFETCHING void prefetch_cell(const struct consumer *c, const struct reading *r, uint32_t i)
+{
+	const char *cell = (const char *)&r->cells[i], *seen = (const char *)&c->cells[i];
+
+	__builtin_prefetch(cell);
+	__builtin_prefetch(cell + 64);
+	__builtin_prefetch(seen, 1);
+	__builtin_prefetch(seen + 64, 1);
+}
+
+/* What belongs to a row lies apart, and other programs ran since it was used last: the time goes into waiting for memory.
+ * So it is asked for some rows before it is needed. */
+static PREFETCHING void prefetch_row(const struct consumer *c, const struct reading *r, uint32_t i)
+{
+	if (i + AHEAD_CGROUPS < r->n_rows && r->rows[i + AHEAD_CGROUPS].cgroup) {
+		__builtin_prefetch(&r->rows[i + AHEAD_CGROUPS].cgroup->path);
+		__builtin_prefetch(&r->rows[i + AHEAD_CGROUPS].cgroup->names);
+	}
+	if (i + AHEAD_FIRST < r->n_rows && r->rows[i + AHEAD_FIRST].first_cell != UINT32_MAX)
+		prefetch_cell(c, r, r->rows[i + AHEAD_FIRST].first_cell);
+	if (i + AHEAD_SECOND < r->n_rows && r->rows[i + AHEAD_SECOND].first_cell != UINT32_MAX) {
+		uint32_t next = r->cells[r->rows[i + AHEAD_SECOND].first_cell].next_in_row;
+
+		if (next != UINT32_MAX)
+			prefetch_cell(c, r, next);
+	}
+}
+
 static void consumer_add_machine(struct consumer *c, const struct reading *r);
 
 struct snapshot *consumer_snapshot(struct consumer *c, const struct reading *r)
@@ -252,6 +285,7 @@ struct snapshot *consumer_snapshot(struct consumer *c, const struct reading *r)
 	s->formula[0] = '\0';
 	s->nominal_ns = s->missed = 0;
 	for (uint32_t i = 0; i < r->n_rows; i++) {
+		prefetch_row(c, r, i);
 		if (r->rows[i].used && !add_row(c, r, i)) {
 			consumer_mark(c, r);
 			return NULL;

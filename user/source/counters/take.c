@@ -6,6 +6,7 @@
  * The rows lie in another CPU's cache, so the cost is misses, not arithmetic: they lie one after the other, and
  * prefetches overlap what belongs to them here. */
 #include <string.h>
+#include "base/prefetch.h"
 #include "rows.h"
 
 #define LEAST_RUNNING 16 /* an event that counted for less than one part in so many is not scaled up */
@@ -189,7 +190,7 @@ struct bank_run {
 	unsigned cpu, n;
 };
 
-static void prefetch(struct read_context *x, const struct bank_run *b, unsigned at)
+static PREFETCHING void prefetch(struct read_context *x, const struct bank_run *b, unsigned at)
 {
 	struct counters *c = x->c;
 
