@@ -33,7 +33,9 @@ int switch_perf(void *ctx)
 		return 0;
 	if (st->key != JD_KEY_NONE)
 		st->row = row_of(st, curr, row_key(curr, false), false);
-	charge(st, bpf_ktime_get_ns());
+	u64 now = bpf_ktime_get_ns();
+
+	charge(st, now, now);
 	return 0;
 }
 

@@ -2,18 +2,11 @@
 /* Charging: the common body of all entries of counters.bpf.c. */
 #ifndef JOULED_COUNTERS_BODY_BPF_H
 #define JOULED_COUNTERS_BODY_BPF_H
-#include "counters_slots.bpf.h"
+#include "counters_columns.bpf.h"
 
 /* Helpers return errors as values in [-4095, -1]; no counter gets that high. */
 #define IS_ERROR(v) ((v) >= (u64)-4095)
 #define ENOENT 2
-
-static __always_inline struct jd_cpu_state *this_cpu_state(void)
-{
-	u32 cpu = bpf_get_smp_processor_id();
-
-	return bpf_map_lookup_elem(&states, &cpu);
-}
 
 struct counter_sample {
 	u64 value[JD_MAX_EVENTS];
@@ -102,8 +95,8 @@ static __always_inline void add_time(struct jd_row *row, u64 time_ns)
 	row->switches++;
 }
 
-/* Ends the open interval at `now` and charges it to the row stored at switch-in. */
-static __always_inline void charge(struct jd_cpu_state *st, u64 now)
+/* Ends the open interval at `now`, on the machine's clock `wall`, and charges it to the row stored at switch-in. */
+static __always_inline void charge(struct jd_cpu_state *st, u64 now, u64 wall)
 {
 	u32 at = row_index(st, st->row);
 	struct jd_row *row = st->row < bank_rows ? bpf_map_lookup_elem(&rows, &at) : NULL;
@@ -120,16 +113,9 @@ static __always_inline void charge(struct jd_cpu_state *st, u64 now)
 		add_multiplexed(st, row, bpf_map_lookup_elem(&mux_rows, &at));
 	else
 		add_counters(st, row, &sample);
+	add_columns(st, row, wall);
 	st->since_ns = now;
 	*(volatile u64 *)&st->seq += 1;
-}
-
-/* rq of the CPU that runs `task`; NULL on kernels without group scheduling. */
-static __always_inline struct rq *task_rq(struct task_struct *task)
-{
-	if (!bpf_core_field_exists(task->se.cfs_rq))
-		return NULL;
-	return BPF_CORE_READ(task, se.cfs_rq, rq);
 }
 
 #define CLOCK_STEP_NS 100000000 /* a larger step means that the clock was set, not that the CPU was late */
@@ -173,13 +159,13 @@ static __always_inline u64 departure(const struct jd_cpu_state *st, u64 left, st
 	return (s64)(now - at) < 0 ? now : at;
 }
 
-/* What the next charge goes to. Outside of the scheduler a flush may interrupt this, and the row found is then one of
- * the bank that was active before. */
-static __always_inline void set_row(struct jd_cpu_state *st, struct task_struct *curr, u64 key)
+/* What the next charge goes to, from `wall` on. Outside of the scheduler a flush may interrupt this, and the row found
+ * is then one of the bank that was active before. */
+static __always_inline void set_row(struct jd_cpu_state *st, struct task_struct *curr, u64 key, u64 wall)
 {
 	u32 epoch = *(volatile u32 *)&st->epoch;
 
-	st->key = key;
+	set_key(st, key, wall);
 	st->row = row_of(st, curr, key, false);
 	if (*(volatile u32 *)&st->epoch != epoch)
 		st->row = row_of(st, curr, key, false);
@@ -198,9 +184,10 @@ static __noinline void resync(struct jd_cpu_state *st, u64 left, struct task_str
 	*(volatile u64 *)&st->seq += 1;
 	if (row)
 		add_time(row, at - st->since_ns);
+	add_columns(st, row, at + st->irq_steal_ns);
 	st->since_ns = at;
 	*(volatile u64 *)&st->seq += 1;
-	set_row(st, curr, row_key(curr, false));
+	set_row(st, curr, row_key(curr, false), at + st->irq_steal_ns);
 }
 
 /* The begin of this switch if it is one of those that time themselves; 0 otherwise. */
@@ -247,8 +234,10 @@ static __always_inline int on_switch(struct task_struct *prev, struct task_struc
 	}
 	u32 row = row_of(st, next, key, direct);
 
-	charge(st, now);
-	st->key = key;
+	u64 wall = wall_clock(prev, now, direct);
+
+	charge(st, now, wall);
+	set_key(st, key, wall);
 	st->row = row;
 	if (st->calibrate)
 		calibrate(st, next);
@@ -289,10 +278,12 @@ static __always_inline void close_open(struct jd_cpu_state *st, struct task_stru
 	st->task = (u64)curr;
 	u64 key = row_key(curr, false);
 
+	u64 wall = now + st->irq_steal_ns;
+
 	if (charge_current && st->key != JD_KEY_NONE)
-		set_row(st, curr, key);
-	charge(st, now);
-	set_row(st, curr, key);
+		set_row(st, curr, key, wall);
+	charge(st, now, wall);
+	set_row(st, curr, key, wall);
 	st->calibrate = clock_ktime ? 0 : JD_CALIBRATIONS;
 }
 
@@ -303,8 +294,10 @@ static __always_inline void close_moved(struct jd_cpu_state *st, struct task_str
 	if (BPF_CORE_READ(curr, pid) == 0)
 		return;
 	if (charge_current) { /* the cgroup that it left is not known any more */
+		u64 now = bpf_ktime_get_ns();
+
 		st->row = JD_SLOT_OTHER;
-		charge(st, bpf_ktime_get_ns());
+		charge(st, now, now);
 		return;
 	}
 	close_open(st, curr, clock_ktime ? bpf_ktime_get_ns() : BPF_CORE_READ(curr, se.exec_start));

@@ -10,6 +10,9 @@ const volatile __u32 bank_rows = 8; /* rows of one bank of a CPU */
 const volatile __u32 wake_row = 0; /* user space is woken when this row of a bank is given out; 0 = never */
 const volatile __u32 core_mask = 0; /* bit i: core event i is a perf event */
 const volatile __u32 msr_mask = 0;
+/* Columns that the switch program counts itself: where they stand among the counters of a row. */
+const volatile __u32 sibling_column = JD_NO_COLUMN; /* time beside a busy sibling */
+const volatile __u32 wakeup_column = JD_NO_COLUMN; /* exits from idle */
 const volatile __u32 quota = 0; /* rows one subtree may take; 0 = no limit */
 const volatile bool multiplexed = false;
 const volatile bool hierarchy_v1 = false;

@@ -17,6 +17,9 @@
 #define JD_QUOTA_LEVEL 2 /* first level whose subtrees have a quota: below the slices */
 #define JD_QUOTA_LEVELS 4
 #define JD_NO_ROW 0xffffffffu
+#define JD_MAX_SIBLINGS 3 /* other hardware threads of a core: four of them are the most that Linux runs on */
+#define JD_NO_CPU 0xffffffffu
+#define JD_NO_COLUMN JD_MAX_EVENTS /* a column that the rows do not have */
 #define JD_ROWS_ALIGN 16 /* a bank has a multiple of so many rows: CPUs share no pair of cache lines */
 
 /* Keys of the special rows; every other key is a cgroup id (never 0, never this large). */
@@ -67,6 +70,9 @@ struct jd_cpu_state {
 	__u64 last_enabled[JD_MAX_EVENTS]; /* multiplexed only */
 	__u64 last_running[JD_MAX_EVENTS];
 	__u64 msr[JD_MAX_MSR_EVENTS]; /* absolute values at the last flush, or an error */
+	/* Time for which this CPU was not idle, on rq->clock: twice the sum while idle; while busy, one more than twice
+	 * the sum less the clock when it became busy. One word, because siblings read it at any moment. */
+	__u64 busy_clock;
 	__u64 irq_steal_ns; /* rq->clock - rq->clock_task at the last flush */
 	__u64 clock_offset_ns; /* CLOCK_MONOTONIC - rq->clock, at the first switches after a flush; 0 = not known */
 	__u64 calibrated_ns; /* CLOCK_MONOTONIC when clock_offset_ns was last measured */
@@ -82,6 +88,10 @@ struct jd_cpu_state {
 	__u32 bank; /* active bank */
 	__u32 epoch; /* of the active bank; +1 per flip, never 0 */
 	__u32 n_rows[JD_BANKS]; /* rows of each bank that were given out */
+	__u32 woke; /* the CPU was idle before the row that is charged now, which is not counted yet */
+	__u32 siblings[JD_MAX_SIBLINGS]; /* other threads of its core, JD_NO_CPU = none; user space writes them */
+	__u32 siblings_changed; /* user space sets it: siblings_busy_ns begins anew */
+	__u64 siblings_busy_ns; /* sum of their busy clocks at since_ns */
 	__u32 calibrate; /* switches that still measure clock_offset_ns */
 	struct jd_cache_entry cache[JD_CACHE_ENTRIES];
 } __attribute__((aligned(128)));

@@ -73,6 +73,8 @@ struct program;
 enum limit_kind { LIMIT_EMPTY, LIMIT_COMPARE, LIMIT_READS };
 struct program *limit_attach(enum limit_kind kind, unsigned n_events); /* limit.c */
 struct program *counters_attach(unsigned n_events, uint64_t max_cgroups); /* own.c */
+/* Also SIBLING_BUSY, as if CPUs 0 and 1 were threads of one core, and IDLE_EXITS. */
+struct program *counters_attach_columns(unsigned n_events, uint64_t max_cgroups);
 struct program *rival_attach(bool bpf, unsigned n_events); /* rival.c; NULL: why in rival_reason */
 extern unsigned rival_pair; /* whose groups it counts: 2 * n and the next */
 const char *rival_reason(bool bpf);

@@ -84,8 +84,8 @@ static void make_events(struct own *o, unsigned n_events)
 	struct str_list list = { .v = &name, .n = 1 }, none = { 0 };
 	struct event_set *set = &o->schema.core;
 	struct absent_events absent = { 0 };
-	const struct event_group core = { o->root, &o->seam, false, set, o->core, &absent, NULL };
-	const struct event_group msr = { o->root, &o->seam, true, &o->schema.msr, o->msr, &absent, NULL };
+	const struct event_group core = { o->root, &o->seam, false, set, o->core, &absent, NULL, TRIGGER_AUTO };
+	const struct event_group msr = { o->root, &o->seam, true, &o->schema.msr, o->msr, &absent, NULL, TRIGGER_AUTO };
 	struct err err = { 0 };
 
 	o->seam = perf_seam_live();
@@ -100,7 +100,15 @@ static void make_events(struct own *o, unsigned n_events)
 	}
 }
 
-struct own *own_open(unsigned n_events, uint64_t max_cgroups)
+static const uint16_t one_core[2] = { 1, 0 };
+
+static void add_columns(struct event_set *set)
+{
+	set->ev[set->n++] = (struct event_desc){ .name = "SIBLING_BUSY", .kind = EVENT_SIBLING_BUSY };
+	set->ev[set->n++] = (struct event_desc){ .name = "IDLE_EXITS", .kind = EVENT_IDLE_EXITS };
+}
+
+static struct own *open_own(unsigned n_events, uint64_t max_cgroups, bool columns)
 {
 	struct own *o = calloc(1, sizeof(*o));
 	struct err err = { 0 };
@@ -116,19 +124,29 @@ struct own *own_open(unsigned n_events, uint64_t max_cgroups)
 	if (hierarchy_detect(o->root, HIERARCHY_AUTO, o->hierarchy, &err) || topology_read(o->root, &o->schema, &err))
 		die(&err);
 	make_events(o, n_events);
+	if (columns)
+		add_columns(&o->schema.core);
+	if (columns && o->schema.n_cpus != 2)
+		bench_die("two CPUs as siblings", EINVAL);
 	options = (struct counters_options){ .max_cgroups = max_cgroups,
 					     .quota = max_cgroups,
 					     .root = o->root,
 					     .hierarchy = o->hierarchy,
 					     .seam = &o->seam,
 					     .core_variants = o->core,
-					     .msr_variants = o->msr };
+					     .msr_variants = o->msr,
+					     .siblings = columns ? one_core : NULL };
 	t0 = bench_now_ns();
 	if (counters_open(&options, &o->schema, &o->counters, &err))
 		die(&err);
 	o->open_ns = bench_now_ns() - t0;
 	find_programs(o, before);
 	return o;
+}
+
+struct own *own_open(unsigned n_events, uint64_t max_cgroups)
+{
+	return open_own(n_events, max_cgroups, false);
 }
 
 void own_prepare_reading(struct own *o, bool bpf_lifecycle)
@@ -156,4 +174,9 @@ void own_read(struct own *o)
 struct program *counters_attach(unsigned n_events, uint64_t max_cgroups)
 {
 	return &own_open(n_events, max_cgroups)->p;
+}
+
+struct program *counters_attach_columns(unsigned n_events, uint64_t max_cgroups)
+{
+	return &open_own(n_events, max_cgroups, true)->p;
 }

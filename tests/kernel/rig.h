@@ -34,6 +34,8 @@ struct rig {
 	struct perf_seam seam;
 	struct event_variants variants[SCHEMA_MAX_EVENTS];
 	uint32_t bank_rows; /* 0: as many as the machine has */
+	const uint16_t *siblings; /* by CPU; NULL: as the machine says */
+	bool columns; /* also those of the switch program: SIBLING_BUSY, IDLE_EXITS */
 	unsigned events, msr; /* times the TSC is counted per row, and per CPU */
 	struct cgroup_table *table;
 	struct counters *counters;
@@ -72,6 +74,12 @@ static void rig_events(struct event_set *set, unsigned n)
 	}
 }
 
+static void rig_columns(struct event_set *set)
+{
+	set->ev[set->n++] = (struct event_desc){ .name = "SIBLING_BUSY", .kind = EVENT_SIBLING_BUSY };
+	set->ev[set->n++] = (struct event_desc){ .name = "IDLE_EXITS", .kind = EVENT_IDLE_EXITS };
+}
+
 /* The seam, events and msr are the caller's, set before; 0 or what the counters said in *err. */
 static int rig_try(struct rig *g, uint64_t max_cgroups, enum trigger_mode trigger, struct err *err)
 {
@@ -83,9 +91,12 @@ static int rig_try(struct rig *g, uint64_t max_cgroups, enum trigger_mode trigge
 	remove_leftovers(g->hierarchy.mount);
 	rig_events(&g->schema.core, g->events);
 	rig_events(&g->schema.msr, g->msr);
+	if (g->columns)
+		rig_columns(&g->schema.core);
 	struct counters_options o = { .trigger = trigger,
 				      .max_cgroups = max_cgroups,
 				      .bank_rows = g->bank_rows,
+				      .siblings = g->siblings,
 				      .root = g->root,
 				      .hierarchy = &g->hierarchy,
 				      .seam = &g->seam,

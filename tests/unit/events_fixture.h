@@ -22,7 +22,7 @@ static inline void resolve_list(const struct fsroot *root, const struct perf_sea
 				unsigned n)
 {
 	const struct str_list list = { .v = names, .n = n };
-	const struct event_group group = { root, seam, msr, &out.set, out.variants, &out.absent, NULL };
+	const struct event_group group = { root, seam, msr, &out.set, out.variants, &out.absent, NULL, TRIGGER_AUTO };
 
 	memset(&out, 0, sizeof(out));
 	out.rc = events_resolve(&list, &group, &out.err);

@@ -46,7 +46,8 @@ static inline void draw_event(struct world *w, struct event_set *set, const char
 	struct event_desc *e = &set->ev[set->n];
 
 	snprintf(e->name, sizeof(e->name), "%s_%u", stem, set->n++);
-	e->kind = (enum event_kind)(draw(w) % 3);
+	e->kind = (enum event_kind)(draw(w) % (EVENT_IDLE_EXITS + 1));
+	e->added = draw(w) % 2;
 	e->type = (uint32_t)draw_value(w);
 	e->config = draw_value(w);
 	e->config1 = draw_value(w);
@@ -84,7 +85,11 @@ static inline void world_init(struct world *w, uint64_t seed)
 						.package = (uint16_t)(draw(w) % s->n_packages),
 						.die = (uint16_t)(draw(w) % 3),
 						.core = (uint16_t)draw(w),
-						.present = draw(w) % 4 };
+						.present = draw(w) % 4,
+						.core_type = draw(w) % 2 ? 0 : (uint8_t)(draw(w) % SCHEMA_CORE_TYPES) };
+	for (unsigned i = 0; i < s->n_cpus; i++)
+		if (s->cpus[i].core_type >= s->n_core_types)
+			s->n_core_types = s->cpus[i].core_type + 1u;
 	s->n_domains = (unsigned)draw(w) % 9;
 	for (unsigned i = 0; i < s->n_domains; i++) {
 		struct domain_desc *d = &s->domains[i];

@@ -42,6 +42,8 @@ static inline void print_events(struct buf *b, const char *key, const struct eve
 		size_t n = sizeof(e->cpus);
 
 		buf_add_str(b, i ? ", {" : "{");
+		if (e->added)
+			buf_add_str(b, "\"added\": true, ");
 		U(b, "config", e->config);
 		U(b, "config1", e->config1);
 		U(b, "config2", e->config2);
@@ -63,9 +65,13 @@ static inline void print_header(const struct schema *s, struct buf *b)
 	buf_printf(b, "{\"boot_id\": \"%s\", \"clock\": \"%s\", ", s->boot_id, s->clock);
 	print_events(b, "core", &s->core);
 	buf_add_str(b, "\"cpus\": [");
-	for (unsigned i = 0; i < s->n_cpus; i++)
-		buf_printf(b, "%s[%s, %u, %u, %u]", i ? ", " : "", WORD(s->cpus[i].present), s->cpus[i].package,
+	for (unsigned i = 0; i < s->n_cpus; i++) {
+		buf_printf(b, "%s[%s, %u, %u, %u", i ? ", " : "", WORD(s->cpus[i].present), s->cpus[i].package,
 			   s->cpus[i].die, s->cpus[i].core);
+		if (s->cpus[i].core_type)
+			buf_printf(b, ", %u", s->cpus[i].core_type);
+		buf_add_str(b, "]");
+	}
 	buf_add_str(b, "], \"domains\": [");
 	for (unsigned i = 0; i < s->n_domains; i++) {
 		const struct domain_desc *d = &s->domains[i];

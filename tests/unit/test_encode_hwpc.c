@@ -307,6 +307,30 @@ static void test_stand_ins_csv(void **state)
 	fixture_free(&f);
 }
 
+/* What was added for the formula is in no report; alone, it leaves the time. */
+static void test_added_events(void **state)
+{
+	struct fixture f;
+
+	fixture_init(&f, 2, 1);
+	fixture_event(&f.schema.core, "SIBLING_BUSY", EVENT_SIBLING_BUSY);
+	fixture_event(&f.schema.core, "CYCLES", EVENT_PERF);
+	f.schema.core.ev[0].added = true;
+	fixture_domain(&f, DOMAIN_PACKAGE, 0, "package-0");
+	fixture_ready(&f);
+	struct snap_row *r = fixture_row(&f, "/a", 1);
+	struct snap_cell *c = fixture_cell(&f, r, 0, 5);
+
+	c->counters[0] = r->counters[0] = 41;
+	c->counters[1] = r->counters[1] = 43;
+	fixture_create(&f, &encode_hwpc, &(struct encode_options){ .stand_ins = true });
+	const char *text = sent(&f);
+
+	assert_non_null(strstr(text, "\"CYCLES\":43,"));
+	assert_null(strstr(text, "SIBLING_BUSY"));
+	fixture_free(&f);
+}
+
 static void test_two_sockets(void **state)
 {
 	static const char idle[] = "\"target\":\"/idle\",\"groups\":{\"core\":{"
@@ -413,6 +437,7 @@ int main(void)
 		cmocka_unit_test(test_without_metadata),  cmocka_unit_test(test_time_running),
 		cmocka_unit_test(test_stand_ins_csv),     cmocka_unit_test(test_two_sockets),
 		cmocka_unit_test(test_virtual_machine),   cmocka_unit_test(test_independent_readers),
+		cmocka_unit_test(test_added_events),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,6 +34,27 @@ static void test_identifiers(void **state)
 	fixture_free(&f);
 }
 
+/* What was added for the formula is no metric, unless it is asked for. */
+static void test_added_events(void **state)
+{
+	static char exits[] = "IDLE_EXITS";
+	char *metrics[] = { exits };
+	struct fixture f;
+
+	fixture_init(&f, 2, 1);
+	fixture_event(&f.schema.core, "SIBLING_BUSY", EVENT_SIBLING_BUSY);
+	fixture_event(&f.schema.core, "CYCLES", EVENT_PERF);
+	fixture_event(&f.schema.core, "IDLE_EXITS", EVENT_IDLE_EXITS);
+	f.schema.core.ev[0].added = f.schema.core.ev[2].added = true;
+	fixture_ready(&f);
+	fixture_create(&f, &encode_vjoule, &document);
+	assert_string_equal(header_names(&f, false), "CYCLES");
+	f.ops->destroy(f.encoder);
+	fixture_create(&f, &encode_vjoule, &(struct encode_options){ .metrics = metrics, .n_metrics = 1 });
+	assert_string_equal(header_names(&f, false), "IDLE_EXITS");
+	fixture_free(&f);
+}
+
 /* Without energy and without events of the machine, the time is sent. */
 static void test_bare_machine(void **state)
 {
@@ -275,15 +296,11 @@ static void test_huge_values(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_identifiers),
-		cmocka_unit_test(test_bare_machine),
-		cmocka_unit_test(test_metrics_option),
-		cmocka_unit_test(test_shared_name),
-		cmocka_unit_test(test_time_is_no_stand_in),
-		cmocka_unit_test(test_energies),
-		cmocka_unit_test(test_sums_of_all_rows),
-		cmocka_unit_test(test_special_names),
-		cmocka_unit_test(test_gauges),
+		cmocka_unit_test(test_identifiers),   cmocka_unit_test(test_added_events),
+		cmocka_unit_test(test_bare_machine),  cmocka_unit_test(test_metrics_option),
+		cmocka_unit_test(test_shared_name),   cmocka_unit_test(test_time_is_no_stand_in),
+		cmocka_unit_test(test_energies),      cmocka_unit_test(test_sums_of_all_rows),
+		cmocka_unit_test(test_special_names), cmocka_unit_test(test_gauges),
 		cmocka_unit_test(test_huge_values),
 	};
 

@@ -259,6 +259,98 @@ static void test_limits(void **state)
 	temp_root_free(&t);
 }
 
+/* --- events of the switch program */
+
+static void put_siblings(const struct temp_root *t)
+{
+	temp_root_put(t, "/sys/devices/system/cpu/online", "0-1\n");
+	temp_root_put(t, "/sys/devices/system/cpu/cpu0/topology/thread_siblings_list", "0-1\n");
+}
+
+static struct event_group group_of(const struct temp_root *t, enum trigger_mode trigger)
+{
+	return (struct event_group){ .root = t->root,
+				     .seam = &yes,
+				     .set = &out.set,
+				     .variants = out.variants,
+				     .absent = &out.absent,
+				     .trigger = trigger };
+}
+
+static void test_switch_events(void **state)
+{
+	static const char *const names[] = { "SIBLING_BUSY", "idle-exits" };
+	static char *both[] = { "SIBLING_BUSY", "idle-exits" };
+	const struct str_list list = { .v = both, .n = 2 };
+	struct temp_root t = temp_root_new();
+	struct event_group none = group_of(&t, TRIGGER_NONE);
+
+	(void)state;
+	resolve(t.root, &yes, false, names[0]);
+	assert_absent(names[0], "no core of this machine runs two threads");
+	put_siblings(&t);
+	for (int i = 0; i < 2; i++) {
+		resolve(t.root, &yes, false, names[i]);
+		assert_int_equal(out.rc, 0);
+		assert_int_equal(out.set.ev[0].kind, i ? EVENT_IDLE_EXITS : EVENT_SIBLING_BUSY);
+		assert_string_equal(out.set.ev[0].name, names[i]);
+		assert_false(out.set.ev[0].added);
+		resolve(t.root, &yes, true, names[i]);
+		assert_error("list it under events.core");
+	}
+	assert_int_equal(events_resolve(&list, &none, &out.err), 0);
+	assert_int_equal(out.absent.n, 2);
+	assert_non_null(strstr(out.absent.ev[1].reason, "trigger none does not see"));
+	assert_int_equal(out.set.ev[0].kind, EVENT_TASK_CLOCK);
+	temp_root_free(&t);
+}
+
+/* Those that the agent adds are marked, are there once, and go again without a switch program. */
+static void test_added_events(void **state)
+{
+	char *names[] = { "CYCLES", "IDLE_EXITS", "INSTRUCTIONS" };
+	struct temp_root t = temp_root_new();
+	struct event_group group = group_of(&t, TRIGGER_AUTO), none = group_of(&t, TRIGGER_NONE);
+
+	(void)state;
+	resolve_list(t.root, &yes, false, names, 3);
+	events_add("SIBLING_BUSY", &group);
+	assert_int_equal(out.set.n, 3); /* no SMT: nothing to say about what nobody asked for */
+	assert_int_equal(out.absent.n, 0);
+	put_siblings(&t);
+	events_add("SIBLING_BUSY", &none);
+	assert_int_equal(out.set.n, 3);
+	events_add("SIBLING_BUSY", &group);
+	events_add("IDLE_EXITS", &group);
+	assert_int_equal(out.set.n, 4);
+	assert_true(out.set.ev[3].added && out.set.ev[3].kind == EVENT_SIBLING_BUSY);
+	assert_false(out.set.ev[1].added);
+	events_lose_switches(&group);
+	assert_int_equal(out.set.n, 2);
+	assert_string_equal(out.set.ev[1].name, "INSTRUCTIONS");
+	assert_absent("IDLE_EXITS", "no switch program runs");
+	resolve(t.root, &yes, false, "SIBLING_BUSY");
+	events_lose_switches(&group);
+	assert_int_equal(out.set.ev[0].kind, EVENT_TASK_CLOCK);
+	assert_non_null(strstr(out.set.ev[0].reason, "SIBLING_BUSY"));
+	temp_root_free(&t);
+}
+
+static void test_added_events_find_no_room(void **state)
+{
+	char *eight[] = { "cycles",   "instructions",  "cache_misses", "cache-references",
+			  "branches", "branch-misses", "bus-cycles",   "ref-cycles" };
+	struct temp_root t = temp_root_new();
+	struct event_group group = group_of(&t, TRIGGER_AUTO);
+
+	(void)state;
+	resolve_list(t.root, &yes, false, eight, 8);
+	events_add("IDLE_EXITS", &group);
+	assert_int_equal(out.set.n, 8);
+	assert_string_equal(out.set.ev[7].name, "ref-cycles");
+	temp_root_free(&t);
+}
+
 /* --- one encoding per CPU, and whether all fit */
 
 static void test_event_on_cpu(void **state)
@@ -341,6 +433,9 @@ int main(void)
 		cmocka_unit_test(test_errnos),
 		cmocka_unit_test(test_stand_in),
 		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_switch_events),
+		cmocka_unit_test(test_added_events),
+		cmocka_unit_test(test_added_events_find_no_room),
 		cmocka_unit_test(test_event_on_cpu),
 		cmocka_unit_test(test_fit),
 		cmocka_unit_test(test_live),

@@ -7,6 +7,7 @@ static void same_event(const struct event_desc *a, const struct event_desc *b)
 {
 	assert_string_equal(a->name, b->name);
 	assert_int_equal(a->kind, b->kind);
+	assert_int_equal(a->added, b->added);
 	assert_int_equal(a->type, b->type);
 	assert_true(a->config == b->config && a->config1 == b->config1 && a->config2 == b->config2);
 	assert_string_equal(a->pmu, b->pmu);
@@ -25,6 +26,7 @@ static void same_schema(const struct schema *a, const struct schema *b)
 	assert_int_equal(a->irq_separate, b->irq_separate);
 	assert_int_equal(a->idle_merged, b->idle_merged);
 	assert_int_equal(a->n_packages, b->n_packages);
+	assert_int_equal(a->n_core_types, b->n_core_types);
 	assert_int_equal(a->core.n, b->core.n);
 	assert_int_equal(a->msr.n, b->msr.n);
 	for (unsigned i = 0; i < a->core.n; i++)
@@ -36,7 +38,7 @@ static void same_schema(const struct schema *a, const struct schema *b)
 		const struct cpu_desc *x = &a->cpus[i], *y = &b->cpus[i];
 
 		assert_true(x->cpu == y->cpu && x->package == y->package && x->die == y->die && x->core == y->core &&
-			    x->present == y->present);
+			    x->present == y->present && x->core_type == y->core_type);
 	}
 	assert_int_equal(a->n_domains, b->n_domains);
 	for (unsigned i = 0; i < a->n_domains; i++) {

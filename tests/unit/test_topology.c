@@ -188,6 +188,85 @@ static void test_cpu_model(void **state)
 	temp_root_free(&t);
 }
 
+/* Intel's hybrid machines by their PMUs, others by capacity; equal cores are of one type. */
+static void test_core_types(void **state)
+{
+	static const unsigned by_pmu[] = { 0, 0, 1, 1 }, by_capacity[] = { 2, 0, 0, 1 };
+	struct temp_root t = temp_root_new();
+	struct schema s = { 0 };
+	struct err err = { 0 };
+
+	(void)state;
+	temp_root_put(&t, CPU "/possible", "0-3\n");
+	assert_int_equal(topology_read(t.root, &s, &err), 0);
+	assert_int_equal(s.n_core_types, 1);
+	free(s.cpus);
+	temp_root_put(&t, CPU "/cpu0/cpu_capacity", "160\n");
+	temp_root_put(&t, CPU "/cpu1/cpu_capacity", "1024\n");
+	temp_root_put(&t, CPU "/cpu2/cpu_capacity", "1024\n");
+	temp_root_put(&t, CPU "/cpu3/cpu_capacity", "498\n");
+	assert_int_equal(topology_read(t.root, &s, &err), 0);
+	assert_int_equal(s.n_core_types, 3);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(s.cpus[i].core_type, by_capacity[i]);
+	free(s.cpus);
+	temp_root_put(&t, "/sys/bus/event_source/devices/cpu_atom/type", "10\n");
+	temp_root_put(&t, "/sys/bus/event_source/devices/cpu_atom/cpus", "2-3\n");
+	temp_root_put(&t, "/sys/bus/event_source/devices/cpu_core/type", "4\n");
+	temp_root_put(&t, "/sys/bus/event_source/devices/cpu_core/cpus", "0-1\n");
+	assert_int_equal(topology_read(t.root, &s, &err), 0);
+	assert_int_equal(s.n_core_types, 2);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(s.cpus[i].core_type, by_pmu[i]);
+	free(s.cpus);
+	temp_root_free(&t);
+}
+
+static void test_more_types_than_are_told_apart(void **state)
+{
+	struct temp_root t = temp_root_new();
+	struct schema s = { 0 };
+	struct err err = { 0 };
+
+	(void)state;
+	temp_root_put(&t, CPU "/possible", "0-5\n");
+	for (unsigned cpu = 0; cpu < 6; cpu++) {
+		char path[96], text[16];
+
+		snprintf(path, sizeof(path), CPU "/cpu%u/cpu_capacity", cpu);
+		snprintf(text, sizeof(text), "%u\n", 100 * (cpu + 1));
+		temp_root_put(&t, path, text);
+	}
+	assert_int_equal(topology_read(t.root, &s, &err), 0);
+	assert_int_equal(s.n_core_types, SCHEMA_CORE_TYPES);
+	for (unsigned cpu = 0; cpu < 6; cpu++)
+		assert_int_equal(s.cpus[cpu].core_type, cpu > 2 ? 5 - cpu : 3);
+	free(s.cpus);
+	temp_root_free(&t);
+}
+
+static void test_siblings(void **state)
+{
+	struct temp_root t = temp_root_new();
+	uint32_t got[3] = { 0 };
+
+	(void)state;
+	assert_false(topology_smt(t.root));
+	temp_root_put(&t, CPU "/online", "0-2\n");
+	temp_root_put(&t, CPU "/cpu0/topology/thread_siblings_list", "0\n");
+	assert_false(topology_smt(t.root));
+	assert_int_equal(topology_siblings(t.root, 0, got, 3), 0);
+	temp_root_put(&t, CPU "/cpu2/topology/thread_siblings_list", "2,66-67,130\n");
+	assert_true(topology_smt(t.root));
+	assert_int_equal(topology_siblings(t.root, 2, got, 3), 3);
+	assert_true(got[0] == 66 && got[1] == 67 && got[2] == 130);
+	assert_int_equal(topology_siblings(t.root, 2, got, 2), 2);
+	assert_int_equal(topology_siblings(t.root, 1, got, 3), 0);
+	temp_root_put(&t, CPU "/cpu2/topology/thread_siblings_list", "2,99999\n");
+	assert_int_equal(topology_siblings(t.root, 2, got, 3), 0);
+	temp_root_free(&t);
+}
+
 /* Against glibc, which asks the kernel another way. */
 static void test_this_machine(void **state)
 {
@@ -218,6 +297,9 @@ int main(void)
 		cmocka_unit_test(test_refresh),
 		cmocka_unit_test(test_online_follows_the_file),
 		cmocka_unit_test(test_cpu_model),
+		cmocka_unit_test(test_core_types),
+		cmocka_unit_test(test_more_types_than_are_told_apart),
+		cmocka_unit_test(test_siblings),
 		cmocka_unit_test(test_this_machine),
 	};
 

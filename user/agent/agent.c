@@ -109,7 +109,7 @@ static int agent_open(struct agent *a, struct config *c, struct err *err)
 	if (!rc)
 		rc = machine_enter(c->machine.root, &a->machine, err);
 	if (!rc)
-		rc = machine_look(a->machine, &c->machine, err);
+		rc = machine_look(a->machine, c, err);
 	if (!rc)
 		rc = machine_open(a->machine, &c->machine, err);
 	if (!rc)

@@ -26,6 +26,11 @@ const char *quality_name(unsigned quality)
 
 const struct field_words quality_words = { quality_name, 6, true };
 
+const char *event_source_word(enum event_kind kind)
+{
+	return kind == EVENT_TASK_CLOCK ? "CPU time" : event_of_switches(kind) ? "the switch program" : "perf";
+}
+
 unsigned quality_named(const char *word)
 {
 	if (word && strcmp(word, quality_name(QUALITY_MEASURED)) == 0)

@@ -10,6 +10,7 @@
 #define SCHEMA_MAX_MSR 8
 #define SCHEMA_MAX_DOMAINS 64
 #define SCHEMA_NAME_MAX 96
+#define SCHEMA_CORE_TYPES 4 /* kinds of cores that are told apart */
 
 /* Quality of a value: a set, empty = measured. quality_name() gives the worst one's word. */
 enum quality {
@@ -29,11 +30,21 @@ enum event_kind {
 	EVENT_PERF, /* a perf event per CPU */
 	EVENT_TASK_CLOCK, /* the row's own time: no perf event needed */
 	EVENT_ABSENT, /* known, but not on this machine: it has no column and is reported by name */
+	EVENT_SIBLING_BUSY, /* ns of the row's own time during which the other threads of its core were busy: their sum */
+	EVENT_IDLE_EXITS, /* times that an idle CPU woke up for the row */
 };
+/* Counted by the switch program itself, without a perf event. */
+static inline bool event_of_switches(enum event_kind kind)
+{
+	return kind == EVENT_SIBLING_BUSY || kind == EVENT_IDLE_EXITS;
+}
+/* What counts an event, for people: "perf", "CPU time", "the switch program". */
+const char *event_source_word(enum event_kind kind);
 
 struct event_desc {
 	char name[SCHEMA_NAME_MAX]; /* exactly as configured */
 	enum event_kind kind;
+	bool added; /* for the formula, not configured: reports of named events leave it out */
 	uint32_t type; /* perf_event_attr, kind PERF: first PMU */
 	uint64_t config, config1, config2;
 	char pmu[32]; /* sysfs PMU name, "" for generic types */
@@ -51,6 +62,7 @@ struct cpu_desc {
 	uint16_t cpu; /* kernel's number; schema.cpus is indexed by it */
 	_Atomic uint16_t package, die, core; /* the measuring thread writes, as CPUs come; others read */
 	bool present;
+	uint8_t core_type; /* 0 = the fastest cores, or all of them; at most SCHEMA_CORE_TYPES - 1 */
 };
 
 unsigned
@@ -115,6 +127,7 @@ struct schema {
 	struct cpu_desc *cpus;
 	unsigned n_online; /* of them online at the start; 0 = not known (a recording) */
 	unsigned n_packages; /* highest package id + 1 */
+	unsigned n_core_types; /* highest core_type + 1; 0 = not known, like 1 */
 	unsigned n_domains;
 	struct domain_desc domains[SCHEMA_MAX_DOMAINS];
 	bool multiplexed; /* counters are scaled */

@@ -3,9 +3,9 @@
 
 static const char *event_kind_word(unsigned v)
 {
-	static const char *const names[] = { "perf", "task-clock", "absent" };
+	static const char *const names[] = { "perf", "task-clock", "absent", "sibling-busy", "idle-exits" };
 
-	return names[v <= EVENT_ABSENT ? v : EVENT_ABSENT];
+	return names[v <= EVENT_IDLE_EXITS ? v : EVENT_ABSENT];
 }
 
 static const char *domain_kind_word(unsigned v)
@@ -28,7 +28,7 @@ static const char *row_kind_word(unsigned v)
 	return row_kind_name((enum row_kind)v);
 }
 
-static const struct field_words event_kinds = { event_kind_word, EVENT_ABSENT + 1, false };
+static const struct field_words event_kinds = { event_kind_word, EVENT_IDLE_EXITS + 1, false };
 static const struct field_words domain_kinds = { domain_kind_word, DOMAIN_KINDS, false };
 static const struct field_words interfaces = { interface_word, ENERGY_HOST + 1, false };
 const struct field_words idle_policies = { policy_word, IDLE_BY_SHARE + 1, false };
@@ -53,6 +53,7 @@ const struct fields schema_fields = FIELDS(schema_rows);
 static const struct field event_rows[] = {
 	FIELD(event_desc, name, .in = RECORDED, .what = "an event's name"),
 	FIELD(event_desc, kind, .in = RECORDED, .words = &event_kinds, .what = "an event's kind"),
+	FIELD(event_desc, added, .in = RECORDED, .how = FIELD_SOME, .what = "true or false"),
 	FIELD(event_desc, pmu, .in = IN_PERF),
 	FIELD(event_desc, type, .in = IN_RECORDING | IN_PERF, .what = "an event's type"),
 	FIELD(event_desc, config, .in = IN_RECORDING | IN_PERF, .what = "an event's config"),

@@ -38,6 +38,8 @@ static void add_cpus(struct json *j, const struct snapshot *s)
 		json_object_begin(j);
 		json_key_u64(j, "cpu", s->schema->cpus[i].cpu);
 		json_key_u64(j, "package", s->schema->cpus[i].package);
+		if (s->schema->n_core_types > 1)
+			json_key_u64(j, "core_type", s->schema->cpus[i].core_type);
 		fields_json(j, &snap_cpu_fields, &s->cpus[i], IN_JSON);
 		json_key(j, "msr");
 		json_object_begin(j);

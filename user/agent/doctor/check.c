@@ -93,7 +93,7 @@ int check_config(const struct config *c, struct err *err)
 		return -EINVAL; /* --root is not the directory of a machine */
 	rc = check_btf(m, c->machine.btf, err);
 	if (!rc)
-		rc = machine_look(m, &c->machine, err);
+		rc = machine_look(m, c, err);
 	machine_close(m);
 	return rc == -E2BIG ? -EINVAL : rc;
 }

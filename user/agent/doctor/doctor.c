@@ -114,11 +114,8 @@ static void tell_events(const char *group, const struct event_set *set, const st
 		const struct event_desc *e = &set->ev[i];
 
 		snprintf(what, sizeof(what), "%s %s", group, e->name);
-		doctor_line(what, "ok", "%s%s%s",
-			    e->kind == EVENT_TASK_CLOCK ? "CPU time" :
-			    *e->pmu                     ? e->pmu :
-							  "perf",
-			    *e->reason ? ": " : "", e->reason);
+		doctor_line(what, "ok", "%s%s%s", *e->pmu ? e->pmu : event_source_word(e->kind), *e->reason ? ": " : "",
+			    e->reason);
 	}
 	for (unsigned i = 0; i < absent->n; i++) {
 		snprintf(what, sizeof(what), "%s %s", group, absent->ev[i].name);
@@ -284,7 +281,7 @@ static void tell_all(struct machine *m, const struct config *c)
 {
 	struct err err = { 0 };
 	bool live = fsroot_is_live(m->root);
-	int rc = machine_look(m, &c->machine, &err);
+	int rc = machine_look(m, c, &err);
 
 	if (live)
 		doctor_tell_rights(m, c);

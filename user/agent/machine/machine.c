@@ -37,14 +37,31 @@ static int open_seam(struct machine *m, struct err *err)
 	return rc ? err_set(err, rc, "%s/perf-seam: %s; correct or remove it", fsroot_dir(m->root), strerror(-rc)) : 0;
 }
 
-static int resolve_events(struct machine *m, const struct machine_config *c, struct err *err)
+struct event_group machine_core_events(struct machine *m, const struct machine_config *c)
 {
-	const struct event_group core = { m->root,          &m->seam,        false,  &m->schema.core,
-					  m->core_variants, &m->absent_core, c->file };
-	const struct event_group msr = { m->root,         &m->seam,       true,   &m->schema.msr,
-					 m->msr_variants, &m->absent_msr, c->file };
+	return (struct event_group){ m->root,          &m->seam,        false,   &m->schema.core,
+				     m->core_variants, &m->absent_core, c->file, c->trigger };
+}
+
+/* The formula that learns gets what it can use beside the default events. It costs no hardware counter. */
+static void add_events(const struct config *c, const struct event_group *core)
+{
+	if (!config_default_events(c) || !strcmp(c->formula.name, "share") || !strcmp(c->formula.name, "none"))
+		return;
+	events_add("SIBLING_BUSY", core);
+	events_add("IDLE_EXITS", core);
+}
+
+static int resolve_events(struct machine *m, const struct config *config, struct err *err)
+{
+	const struct machine_config *c = &config->machine;
+	const struct event_group core = machine_core_events(m, c);
+	const struct event_group msr = { m->root,         &m->seam,       true,    &m->schema.msr,
+					 m->msr_variants, &m->absent_msr, c->file, c->trigger };
 	int rc = events_resolve(&c->events.core, &core, err);
 
+	if (!rc)
+		add_events(config, &core);
 	return rc ? rc : events_resolve(&c->events.msr, &msr, err);
 }
 
@@ -70,11 +87,11 @@ int machine_enter(const char *root, struct machine **ret, struct err *err)
 	return 0;
 }
 
-int machine_look(struct machine *m, const struct machine_config *c, struct err *err)
+int machine_look(struct machine *m, const struct config *c, struct err *err)
 {
 	int rc;
 
-	snprintf(m->schema.sensor, sizeof(m->schema.sensor), "%s", c->sensor);
+	snprintf(m->schema.sensor, sizeof(m->schema.sensor), "%s", c->machine.sensor);
 	if (fsroot_read(m->root, "/proc/sys/kernel/random/boot_id", m->schema.boot_id, sizeof(m->schema.boot_id)) < 0)
 		m->schema.boot_id[0] = '\0';
 	rc = topology_read(m->root, &m->schema, err);

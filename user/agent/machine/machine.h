@@ -68,7 +68,7 @@ struct machine {
 /* Opens the root and the perf seam only, which is enough for machine_look. */
 int machine_enter(const char *root, struct machine **ret, struct err *err);
 /* Reads topology and events. -EINVAL and -E2BIG are faults of the configuration. */
-int machine_look(struct machine *m, const struct machine_config *c, struct err *err);
+int machine_look(struct machine *m, const struct config *c, struct err *err);
 /* Opens the rest. Borrows the lists of c that select cgroups, until machine_select. */
 int machine_open(struct machine *m, const struct machine_config *c, struct err *err);
 void machine_select(struct machine *m, const struct cgroups_config *c);
@@ -98,6 +98,8 @@ bool machine_needs_estimate(const struct machine *m);
 /* GPUs and meters (machine.c). Their threads start with the measuring thread. */
 int machine_open_devices(struct machine *m, const struct machine_config *c, struct err *err);
 int machine_start_devices(struct machine *m); /* 0 or -errno */
+/* Group and set of the core events. It borrows from both arguments. */
+struct event_group machine_core_events(struct machine *m, const struct machine_config *c);
 /* Options of the switch program, the same for the agent and the doctor. They borrow from both arguments. */
 struct counters_options machine_counters_options(const struct machine *m, const struct machine_config *c);
 void machine_note(struct machine *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -89,6 +89,9 @@ static int open_rows(struct machine *m, const struct machine_config *c, struct e
 	machine_note(m, "%s", why.text);
 	machine_note(m,
 		     "trigger: no switch program; CPU time comes from cpu.stat, without counters (see jouled doctor)");
+	const struct event_group core = machine_core_events(m, c);
+
+	events_lose_switches(&core);
 	/* the table keeps the cgroups of the failed attempt; the next walk finds them there */
 	return open_cpustat(m, err);
 }

@@ -18,7 +18,7 @@ static void add(struct list *l, const char *name)
 static void add_events(struct list *l, const struct event_set *set)
 {
 	for (unsigned i = 0; i < set->n; i++)
-		if (set->ev[i].kind == EVENT_PERF)
+		if (set->ev[i].kind == EVENT_PERF || event_of_switches(set->ev[i].kind))
 			add(l, set->ev[i].name);
 }
 

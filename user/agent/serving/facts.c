@@ -52,8 +52,8 @@ static void add_events(struct facts *f, const char *group, const struct event_se
 
 	for (unsigned i = 0; i < set->n; i++) {
 		snprintf(name, sizeof(name), "%s %.60s", group, set->ev[i].name);
-		add(f, name, "ok", "%s%s%s", set->ev[i].kind == EVENT_TASK_CLOCK ? "CPU time" : "perf",
-		    *set->ev[i].reason ? ": " : "", set->ev[i].reason);
+		add(f, name, "ok", "%s%s%s", event_source_word(set->ev[i].kind), *set->ev[i].reason ? ": " : "",
+		    set->ev[i].reason);
 	}
 	for (unsigned i = 0; i < absent->n; i++) {
 		snprintf(name, sizeof(name), "%s %.60s", group, absent->ev[i].name);

@@ -65,6 +65,8 @@ static int put_header(struct snapshots *w, uint64_t offset)
 		out_u64(o, "package", s->cpus[i].package);
 		out_u64(o, "die", s->cpus[i].die);
 		out_u64(o, "core", s->cpus[i].core);
+		if (s->n_core_types > 1)
+			out_u64(o, "core_type", s->cpus[i].core_type);
 		out_map_end(o);
 	}
 	out_list_end(o);

@@ -82,8 +82,10 @@ static void take_events(struct encoder *e)
 		add_event(&e->msr, "MPERF", HWPC_SOURCE_CLOCK);
 	}
 	for (unsigned i = 0; i < core->n; i++)
-		add_event(&e->core, core->ev[i].name, core->ev[i].kind == EVENT_TASK_CLOCK ? HWPC_SOURCE_TIME : (int)i);
-	if (!core->n)
+		if (!core->ev[i].added)
+			add_event(&e->core, core->ev[i].name,
+				  core->ev[i].kind == EVENT_TASK_CLOCK ? HWPC_SOURCE_TIME : (int)i);
+	if (!e->core.n)
 		add_event(&e->core, "TASK_CLOCK", HWPC_SOURCE_TIME);
 }
 

@@ -124,9 +124,13 @@ static void add_configured(struct encoder *e)
 {
 	const struct event_set *core = &e->schema->core;
 
+	unsigned before = e->n_columns;
+
 	for (unsigned i = 0; i < core->n; i++)
-		add_column(e, core->ev[i].name, core->ev[i].kind == EVENT_TASK_CLOCK ? VJOULE_TIME : VJOULE_CORE, i);
-	if (!core->n)
+		if (!core->ev[i].added)
+			add_column(e, core->ev[i].name,
+				   core->ev[i].kind == EVENT_TASK_CLOCK ? VJOULE_TIME : VJOULE_CORE, i);
+	if (e->n_columns == before)
 		add_column(e, TIME, VJOULE_TIME, 0);
 }
 
@@ -140,7 +144,7 @@ static bool is_wanted(const struct encoder *e, const struct encode_options *o, c
 			return true;
 	}
 	for (unsigned i = 0; !o->n_metrics && i < e->schema->core.n; i++)
-		if (!strcmp(name, e->schema->core.ev[i].name))
+		if (!e->schema->core.ev[i].added && !strcmp(name, e->schema->core.ev[i].name))
 			return true;
 	return false;
 }

@@ -270,6 +270,14 @@ static inline struct grouping config_grouping(const char *by)
 	return g;
 }
 
+/* True when events.core is not configured: no flag sets it, and names from a file know their line. */
+static inline bool config_default_events(const struct config *c)
+{
+	const struct str_list *core = &c->machine.events.core;
+
+	return core->n && !core->line[0];
+}
+
 /* Prints, for each output that is pushed, what of its URL goes to the server and what jouled takes (--check). */
 void config_print_pushed(const struct config *c);
 /* Prints, a line each, the words that may stand at the end of a command line of n words; @file = a path. */

@@ -83,20 +83,22 @@ static int read_domain_descs(struct cbr *in, struct schema *s)
 	return rc;
 }
 
-/* [present, package, die, core] */
+/* [present, package, die, core, core type if it is not 0] */
 static int read_place(struct cbr *in, struct cpu_desc *c)
 {
-	uint64_t v[3] = { 0 };
+	uint64_t v[3] = { 0 }, type = 0;
 	struct cbr_iter list;
 	int rc = cbr_array(in, &list, "a CPU's place"), got = 0;
 
 	for (int i = 0; !rc && (got = cbr_more(in, &list)) > 0; i++)
 		rc = i == 0 ? cbr_bool(in, &c->present, "whether a CPU is present") :
 		     i < 4  ? cbr_uint_max(in, UINT16_MAX, &v[i - 1], "a package, die or core") :
+		     i == 4 ? cbr_uint_max(in, SCHEMA_CORE_TYPES - 1, &type, "a type of core") :
 			      cbr_skip(in);
 	c->package = (uint16_t)v[0];
 	c->die = (uint16_t)v[1];
 	c->core = (uint16_t)v[2];
+	c->core_type = (uint8_t)type;
 	return rc ? rc : got;
 }
 
@@ -113,7 +115,10 @@ static int read_places(struct cbr *in, struct schema *s)
 		if (ARRAY_ROOM(s->cpus, cap, s->n_cpus + 1) != 0)
 			return -ENOMEM;
 		s->cpus[s->n_cpus] = (struct cpu_desc){ .cpu = (uint16_t)s->n_cpus };
-		rc = read_place(in, &s->cpus[s->n_cpus++]);
+		rc = read_place(in, &s->cpus[s->n_cpus]);
+		if (s->cpus[s->n_cpus].core_type >= s->n_core_types)
+			s->n_core_types = s->cpus[s->n_cpus].core_type + 1u;
+		s->n_cpus++;
 	}
 	return rc;
 }

@@ -141,11 +141,13 @@ static void put_topology(struct buf *b, const struct schema *s)
 	cbw_str(b, "cpus");
 	cbw_array(b, s->n_cpus);
 	for (unsigned i = 0; i < s->n_cpus; i++) {
-		cbw_array(b, 4);
+		cbw_array(b, s->cpus[i].core_type ? 5 : 4);
 		cbw_bool(b, s->cpus[i].present);
 		cbw_uint(b, s->cpus[i].package);
 		cbw_uint(b, s->cpus[i].die);
 		cbw_uint(b, s->cpus[i].core);
+		if (s->cpus[i].core_type)
+			cbw_uint(b, s->cpus[i].core_type);
 	}
 	cbw_str(b, "domains");
 	cbw_array(b, s->n_domains);

@@ -123,6 +123,7 @@ int counters_open(const struct counters_options *o, struct schema *s, struct cou
 	c->o = o;
 	c->schema = s;
 	c->root = o->root;
+	c->siblings = o->siblings;
 	c->seam = *o->seam;
 	c->asleep_ns = (int64_t)(clock_boot_ns() - clock_mono_ns());
 	c->n_cpus = s->n_cpus;
@@ -181,6 +182,24 @@ static void open_events(struct counters *c, unsigned cpu)
 	memset(cs->msr, 0, sizeof(cs->msr));
 }
 
+void counters_set_siblings(struct counters *c, unsigned cpu)
+{
+	struct jd_cpu_state *st = &c->states[cpu];
+	uint32_t now[JD_MAX_SIBLINGS];
+	unsigned n = 0;
+
+	if (c->siblings && c->siblings[cpu] != cpu)
+		now[n++] = c->siblings[cpu];
+	else if (!c->siblings)
+		n = topology_siblings(c->root, cpu, now, JD_MAX_SIBLINGS);
+	while (n < JD_MAX_SIBLINGS)
+		now[n++] = JD_NO_CPU;
+	if (!memcmp(st->siblings, now, sizeof(now)))
+		return;
+	memcpy(st->siblings, now, sizeof(now));
+	st->siblings_changed = 1;
+}
+
 /* A CPU that is back, whether or not a reading saw it away. Events opened on it before are dead, and its work since
  * then was not counted. The interval is partial. */
 static void cpu_returned(struct read_context *x, unsigned cpu)
@@ -190,6 +209,8 @@ static void cpu_returned(struct read_context *x, unsigned cpu)
 
 	topology_refresh(c->root, c->schema, cpu);
 	open_events(c, cpu);
+	for (unsigned i = 0; i < c->n_cpus; i++)
+		counters_set_siblings(c, i);
 	cs->retry_after = 0;
 	if (c->perf_links)
 		counters_attach_perf_cpu(c, cpu);

@@ -25,6 +25,8 @@ struct counters_options {
 	const struct perf_seam *seam;
 	const struct event_variants *core_variants, *msr_variants;
 	const char *btf;
+	const uint16_t
+		*siblings; /* tests: by CPU, the other thread of its core or the CPU itself; NULL = as sysfs says */
 };
 
 /* schema->core, msr and cpus are filled already; sets schema->multiplexed, trigger, clock. Auto

@@ -21,6 +21,7 @@ struct resolver {
 	const struct fsroot *root;
 	const struct perf_seam *seam;
 	const char *group; /* "events.core" or "events.msr" */
+	enum trigger_mode trigger;
 	bool msr_group;
 	uint8_t online[1024 / 8];
 	struct event_set *set;
@@ -119,7 +120,7 @@ static int probe(const struct resolver *rs, struct resolution *r)
 		}
 	}
 	r->n = kept;
-	if (kept > 0 || r->task_clock)
+	if (kept > 0 || r->kind != EVENT_PERF)
 		return 0;
 	return explain_errno(rs, first_error, r) ? 0 : first_error;
 }
@@ -130,6 +131,11 @@ static void resolve_name(const struct resolver *rs, const char *name, struct res
 		resolve_libpfm(rs->root, name, r);
 	if (r->status != RESOLVE_OK || rs->msr_group)
 		return;
+	if (event_of_switches(r->kind) && (rs->trigger == TRIGGER_NONE || rs->trigger == TRIGGER_PERF_EVENT))
+		resolution_set(r, RESOLVE_ABSENT, "trigger %s does not see a CPU become idle; set trigger: auto",
+			       rs->trigger == TRIGGER_NONE ? "none" : "perf_event");
+	else if (r->kind == EVENT_SIBLING_BUSY && !topology_smt(rs->root))
+		resolution_set(r, RESOLVE_ABSENT, "no core of this machine runs two threads (SMT)");
 	for (unsigned i = 0; i < r->n; i++)
 		if (r->enc[i].whole_package)
 			resolution_set(r, RESOLVE_ABSENT,
@@ -154,8 +160,8 @@ static void add_event(struct resolver *rs, const char *name, const struct resolu
 	memset(d, 0, sizeof(*d));
 	memset(v, 0, sizeof(*v));
 	snprintf(d->name, sizeof(d->name), "%s", name);
-	d->kind = r->task_clock ? EVENT_TASK_CLOCK : EVENT_PERF;
-	if (r->task_clock)
+	d->kind = r->kind;
+	if (d->kind != EVENT_PERF)
 		return;
 	d->type = e->type;
 	d->config = e->config[0];
@@ -195,8 +201,8 @@ static int take_name(struct resolver *rs, const char *name)
 			       SCHEMA_NAME_MAX - 1);
 	resolve_name(rs, name, &r);
 	if (r.status == RESOLVE_OK) {
-		if (r.task_clock && rs->msr_group)
-			return err_set(rs->err, -EINVAL, "%s: %s is the time of a cgroup; list it under events.core",
+		if (r.kind != EVENT_PERF && rs->msr_group)
+			return err_set(rs->err, -EINVAL, "%s: %s is counted for a cgroup; list it under events.core",
 				       rs->group, name);
 		rc = probe(rs, &r);
 		if (rc < 0)
@@ -223,7 +229,7 @@ static int take_name(struct resolver *rs, const char *name)
 /* A weight must exist: TASK_CLOCK, the rows' own time, with the reason. */
 static void stand_in(struct resolver *rs)
 {
-	const struct resolution clock = { .task_clock = true };
+	const struct resolution clock = { .kind = EVENT_TASK_CLOCK };
 	struct event_desc *d = &rs->set->ev[0];
 
 	add_event(rs, "TASK_CLOCK", &clock);
@@ -232,6 +238,19 @@ static void stand_in(struct resolver *rs)
 			 rs->absent->ev[0].name, rs->absent->ev[0].reason);
 	else
 		snprintf(d->reason, sizeof(d->reason), "stand-in: no core event is configured");
+}
+
+static struct resolver resolver_of(const struct event_group *group, struct err *err)
+{
+	return (struct resolver){ .root = group->root,
+				  .seam = group->seam,
+				  .group = group->msr ? "events.msr" : "events.core",
+				  .trigger = group->trigger,
+				  .msr_group = group->msr,
+				  .set = group->set,
+				  .variants = group->variants,
+				  .absent = group->absent,
+				  .err = err };
 }
 
 /* Puts the place in the configuration before a message about a name. */
@@ -244,14 +263,7 @@ static int at_line(const char *file, unsigned line, struct err *err)
 
 int events_resolve(const struct str_list *names, const struct event_group *group, struct err *err)
 {
-	struct resolver rs = { .root = group->root,
-			       .seam = group->seam,
-			       .group = group->msr ? "events.msr" : "events.core",
-			       .msr_group = group->msr,
-			       .set = group->set,
-			       .variants = group->variants,
-			       .absent = group->absent,
-			       .err = err };
+	struct resolver rs = resolver_of(group, err);
 	int rc;
 
 	if (names->n > MAX_NAMES)
@@ -274,6 +286,42 @@ int events_resolve(const struct str_list *names, const struct event_group *group
 	if (rs.set->n == 0 && !group->msr)
 		stand_in(&rs);
 	return 0;
+}
+
+void events_add(const char *name, const struct event_group *group)
+{
+	const struct resolver rs = resolver_of(group, NULL);
+	struct resolver to = rs;
+	struct resolution r = { 0 };
+
+	for (unsigned i = 0; i < rs.set->n; i++)
+		if (!strcmp(rs.set->ev[i].name, name))
+			return;
+	resolve_name(&rs, name, &r);
+	if (r.status != RESOLVE_OK || !event_of_switches(r.kind) || rs.set->n == SCHEMA_MAX_EVENTS)
+		return;
+	add_event(&to, name, &r);
+	rs.set->ev[rs.set->n - 1].added = true;
+}
+
+void events_lose_switches(const struct event_group *group)
+{
+	struct resolver rs = resolver_of(group, NULL);
+	unsigned n = rs.set->n;
+
+	rs.set->n = 0;
+	for (unsigned i = 0; i < n; i++) {
+		const struct event_desc *e = &rs.set->ev[i];
+
+		if (!event_of_switches(e->kind)) {
+			rs.variants[rs.set->n] = rs.variants[i];
+			rs.set->ev[rs.set->n++] = *e;
+		} else if (!e->added && rs.absent->n < MAX_NAMES) {
+			add_absent(&rs, e->name, "no switch program runs, and nothing else counts it");
+		}
+	}
+	if (rs.set->n == 0)
+		stand_in(&rs);
 }
 
 int event_on_cpu(const struct event_desc *e, const struct event_variants *v, unsigned cpu, struct event_variant *ret)
@@ -349,7 +397,7 @@ int events_fit(const struct perf_seam *seam, const struct event_set *set, int cp
 #define LLC_READ_MISS \
 	(PERF_COUNT_HW_CACHE_LL | PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16)
 
-enum alias_kind { ALIAS_HARDWARE, ALIAS_LLC, ALIAS_MSR, ALIAS_TASK_CLOCK };
+enum alias_kind { ALIAS_HARDWARE, ALIAS_LLC, ALIAS_MSR, ALIAS_KIND };
 
 /* LLC_*: the generic cache events are the last level on Intel and what leaves the L2 on AMD; Arm
  * drivers map them to the L1 data cache (arch/arm64 armv8_pmuv3_perf_map), so there the
@@ -357,7 +405,7 @@ enum alias_kind { ALIAS_HARDWARE, ALIAS_LLC, ALIAS_MSR, ALIAS_TASK_CLOCK };
 static const struct alias {
 	const char *name;
 	enum alias_kind kind;
-	uint64_t config;
+	uint64_t config; /* KIND: enum event_kind */
 	uint64_t arm_config; /* LLC: PERF_TYPE_HW_CACHE */
 	const char *msr; /* MSR: sysfs name */
 } aliases[] = {
@@ -378,7 +426,9 @@ static const struct alias {
 	{ "TSC", ALIAS_MSR, 0, 0, "msr/tsc/" },
 	{ "APERF", ALIAS_MSR, 0, 0, "msr/aperf/" },
 	{ "MPERF", ALIAS_MSR, 0, 0, "msr/mperf/" },
-	{ "TASK_CLOCK", ALIAS_TASK_CLOCK, 0, 0, NULL },
+	{ "TASK_CLOCK", ALIAS_KIND, EVENT_TASK_CLOCK, 0, NULL },
+	{ "SIBLING_BUSY", ALIAS_KIND, EVENT_SIBLING_BUSY, 0, NULL },
+	{ "IDLE_EXITS", ALIAS_KIND, EVENT_IDLE_EXITS, 0, NULL },
 };
 
 static int fold(char c)
@@ -459,9 +509,9 @@ bool resolve_alias(const struct fsroot *root, const char *name, struct resolutio
 	if (!a)
 		return false;
 	switch (a->kind) {
-	case ALIAS_TASK_CLOCK:
+	case ALIAS_KIND:
 		r->status = RESOLVE_OK;
-		r->task_clock = true;
+		r->kind = (enum event_kind)a->config;
 		break;
 	case ALIAS_MSR:
 		resolve_sysfs(root, a->msr, r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Event names to perf_event_attr: libpfm4 names, "pmu/event/" with sysfs terms, and our aliases
- * (LLC_MISSES, TSC, APERF, MPERF, TASK_CLOCK, CYCLES, INSTRUCTIONS ...). Hybrid PMUs: one event
+ * (LLC_MISSES, TSC, APERF, MPERF, TASK_CLOCK, SIBLING_BUSY, CYCLES, INSTRUCTIONS ...). Hybrid PMUs: one event
  * becomes cpu_core and cpu_atom with the CPUs of each. */
 #ifndef JD_EVENTS_H
 #define JD_EVENTS_H
@@ -46,11 +46,17 @@ struct event_group {
 	struct event_variants *variants; /* [SCHEMA_MAX_EVENTS], beside the set's events */
 	struct absent_events *absent;
 	const char *file; /* that the names come from; NULL = from none */
+	enum trigger_mode trigger; /* NONE and PERF_EVENT lack the events that the switch program counts */
 };
 /* Resolves the configured names into the group's set. A known name that this machine lacks goes to `absent` with the
  * reason. An unknown name is -EINVAL, and err has the nearest known name. When no core event is left, the set gets
  * TASK_CLOCK with the reason, so that a weight exists. */
 int events_resolve(const struct str_list *names, const struct event_group *group, struct err *err);
+/* Adds an event of the switch program (SIBLING_BUSY, IDLE_EXITS) that was not configured, marked `added`. Nothing
+ * happens where this machine lacks it, it is there already, or the set is full. */
+void events_add(const char *name, const struct event_group *group);
+/* No switch program could be loaded: takes its events out of the set. Those configured go to `absent`. */
+void events_lose_switches(const struct event_group *group);
 /* The encoding of event e on `cpu`: 0, or -ENODEV where that CPU does not have it. v may be NULL. */
 int event_on_cpu(const struct event_desc *e, const struct event_variants *v, unsigned cpu, struct event_variant *ret);
 struct perf_seam perf_seam_live(void);

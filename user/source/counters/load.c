@@ -77,6 +77,15 @@ static void set_programs(struct counters_bpf *s, enum trigger_mode trigger)
 	bpf_program__set_autoload(s->progs.switch_perf, trigger == TRIGGER_PERF_EVENT);
 }
 
+/* Where an event of the switch program stands among the counters. */
+static unsigned column_of(const struct event_set *set, enum event_kind kind)
+{
+	for (unsigned i = 0; i < set->n; i++)
+		if (set->ev[i].kind == kind)
+			return i;
+	return JD_NO_COLUMN;
+}
+
 static void set_settings(struct counters *c, enum trigger_mode trigger)
 {
 	const struct counters_options *o = c->o;
@@ -89,6 +98,8 @@ static void set_settings(struct counters *c, enum trigger_mode trigger)
 	s->rodata->wake_row = c->wake_row;
 	s->rodata->core_mask = perf_mask(&c->schema->core);
 	s->rodata->msr_mask = perf_mask(&c->schema->msr);
+	s->rodata->sibling_column = column_of(&c->schema->core, EVENT_SIBLING_BUSY);
+	s->rodata->wakeup_column = column_of(&c->schema->core, EVENT_IDLE_EXITS);
 	s->rodata->quota = (__u32)(o->quota ? o->quota : o->max_cgroups / 4);
 	s->rodata->multiplexed = c->schema->multiplexed;
 	s->rodata->hierarchy_v1 = !o->hierarchy->v2;
@@ -128,6 +139,7 @@ static int fill_tables(struct counters *c)
 		st->n_rows[0] = st->n_rows[1] = JD_FIRST_SLOT;
 		st->epoch = 1;
 		st->calibrate = JD_CALIBRATIONS;
+		counters_set_siblings(c, cpu);
 	}
 	for (__u32 slot = JD_FIRST_SLOT; slot < c->max_slots; slot++)
 		if (bpf_map_update_elem(fd, NULL, &slot, BPF_ANY))

@@ -31,7 +31,7 @@ struct nearest {
 
 struct resolution {
 	enum resolve_status status;
-	bool task_clock;
+	enum event_kind kind; /* PERF: as in enc; others have no encoding */
 	unsigned n;
 	struct encoding enc[EVENT_MAX_ENCODINGS];
 	char reason[160];

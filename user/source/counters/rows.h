@@ -50,6 +50,7 @@ struct counters {
 	struct perf_seam seam;
 	struct schema *schema;
 	const struct fsroot *root; /* borrowed */
+	const uint16_t *siblings; /* by CPU, for tests; NULL: as the machine says; borrowed */
 	struct event_variants core_variants[SCHEMA_MAX_EVENTS], msr_variants[SCHEMA_MAX_EVENTS];
 	struct online_cpus *online;
 	uint8_t *online_bits, *gone_bits;
@@ -111,6 +112,9 @@ void counters_set_sizes(struct counters *c);
 /* load.c */
 int counters_load(struct counters *c, const struct counters_options *o, struct err *err);
 void counters_unload(struct counters *c);
+
+/* topology.c to the CPU's state: the siblings whose busy clocks its switch program reads. */
+void counters_set_siblings(struct counters *c, unsigned cpu);
 
 /* perf_events.c: trigger perf_event. 0, -ENOENT (no such event), -ENODEV (it would never fire) or -errno. */
 int counters_attach_perf(struct counters *c);

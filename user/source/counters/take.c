@@ -126,7 +126,7 @@ static void add_counters(const struct counters *c, struct cell_values *v, const 
 	for (unsigned i = 0; i < c->schema->core.n; i++)
 		if (c->schema->core.ev[i].kind == EVENT_TASK_CLOCK)
 			v->counters[i] += time_ns;
-		else if (!c->schema->multiplexed)
+		else if (!c->schema->multiplexed || event_of_switches(c->schema->core.ev[i].kind))
 			v->counters[i] += now->now.counters[i] - before->now.counters[i];
 	if (c->schema->multiplexed)
 		return;

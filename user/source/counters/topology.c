@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "topology.h"
 #include "base/parse.h"
+#include "resolution.h"
 
 #define CPU_DIR "/sys/devices/system/cpu"
 #define MAX_CPUS 8192 /* CONFIG_NR_CPUS_RANGE_END of x86_64, the largest of our architectures */
@@ -35,25 +36,24 @@ static int read_cpulist(const struct fsroot *root, const char *path, uint8_t *bi
 	return parse_cpulist(text, bits, n);
 }
 
-/* A topology id. The fallback where the file is missing (offline CPU, no topology), is -1 (the architecture does not
+/* A number of a CPU. The fallback where the file is missing (offline CPU, no topology), is -1 (the architecture does not
  * know it, cputopology.rst) or does not fit. */
-static uint16_t read_id(const struct fsroot *root, unsigned cpu, const char *file, uint32_t max, uint16_t fallback)
+static uint16_t read_number(const struct fsroot *root, unsigned cpu, const char *file, uint32_t max, uint16_t fallback)
 {
 	char text[32];
 	int64_t id;
 
-	if (fsroot_readf(root, text, sizeof(text), CPU_DIR "/cpu%u/topology/%s", cpu, file) < 0 ||
-	    parse_i64(text, &id) < 0)
+	if (fsroot_readf(root, text, sizeof(text), CPU_DIR "/cpu%u/%s", cpu, file) < 0 || parse_i64(text, &id) < 0)
 		return fallback;
 	return id < 0 || id > max ? fallback : (uint16_t)id;
 }
 
 static void read_cpu(const struct fsroot *root, struct cpu_desc *c)
 {
-	c->package = read_id(root, c->cpu, "physical_package_id", MAX_PACKAGE_ID, 0);
-	c->die = read_id(root, c->cpu, "die_id", UINT16_MAX, 0);
+	c->package = read_number(root, c->cpu, "topology/physical_package_id", MAX_PACKAGE_ID, 0);
+	c->die = read_number(root, c->cpu, "topology/die_id", UINT16_MAX, 0);
 	/* Without a core id every CPU counts as a core of its own. */
-	c->core = read_id(root, c->cpu, "core_id", UINT16_MAX, c->cpu);
+	c->core = read_number(root, c->cpu, "topology/core_id", UINT16_MAX, c->cpu);
 }
 
 static unsigned count_packages(const struct cpu_desc *cpus, unsigned n)
@@ -71,6 +71,90 @@ static unsigned highest_bit(const uint8_t *bits, unsigned n)
 	while (n > 0 && !bit_test(bits, n - 1))
 		n--;
 	return n;
+}
+
+/* Intel's hybrid machines have a PMU for each type of core, and its CPUs are known (cpu_core, cpu_atom: pmu_hybrid
+ * sorts cpu_core first). */
+static bool types_by_pmus(const struct fsroot *root, struct cpu_desc *cpus, unsigned n)
+{
+	char names[EVENT_MAX_ENCODINGS][PMU_NAME_MAX];
+	unsigned n_types = pmu_hybrid(root, names);
+
+	for (unsigned t = 1; t < n_types; t++) {
+		struct encoding e = { 0 };
+
+		if (pmu_load(root, names[t], &e) < 0)
+			continue;
+		for (unsigned i = 0; i < n && i < sizeof(e.cpus) * 8; i++)
+			if (bit_test(e.cpus, i))
+				cpus[i].core_type = (uint8_t)t;
+	}
+	return n_types > 0;
+}
+
+/* Elsewhere by the scheduler's capacity, 1024 for the fastest cores
+ * (Documentation/ABI/testing/sysfs-devices-system-cpu): the number of higher capacities is the type. */
+static void types_by_capacity(const struct fsroot *root, struct cpu_desc *cpus, unsigned n)
+{
+	uint16_t *capacity = calloc(n, sizeof(*capacity)), seen[SCHEMA_CORE_TYPES] = { 0 };
+	unsigned n_seen = 0;
+
+	for (unsigned i = 0; capacity && i < n; i++)
+		capacity[i] = read_number(root, i, "cpu_capacity", UINT16_MAX, 0);
+	for (unsigned below = UINT16_MAX + 1; capacity && n_seen < SCHEMA_CORE_TYPES;) {
+		unsigned next = 0;
+
+		for (unsigned i = 0; i < n; i++)
+			if (capacity[i] < below && capacity[i] > next)
+				next = capacity[i];
+		if (!next)
+			break;
+		seen[n_seen++] = (uint16_t)next;
+		below = next;
+	}
+	for (unsigned i = 0; i < n && n_seen; i++)
+		while (cpus[i].core_type + 1u < n_seen && capacity[i] && capacity[i] < seen[cpus[i].core_type])
+			cpus[i].core_type++;
+	free(capacity);
+}
+
+static unsigned read_core_types(const struct fsroot *root, struct cpu_desc *cpus, unsigned n)
+{
+	unsigned max = 0;
+
+	if (!types_by_pmus(root, cpus, n))
+		types_by_capacity(root, cpus, n);
+	for (unsigned i = 0; i < n; i++)
+		max = cpus[i].core_type > max ? cpus[i].core_type : max;
+	return max + 1;
+}
+
+unsigned topology_siblings(const struct fsroot *root, unsigned cpu, uint32_t *ret, unsigned most)
+{
+	uint8_t bits[MAX_CPUS / 8];
+	char path[96];
+	unsigned n = 0;
+
+	snprintf(path, sizeof(path), CPU_DIR "/cpu%u/topology/thread_siblings_list", cpu);
+	if (read_cpulist(root, path, bits, MAX_CPUS) < 0)
+		return 0;
+	for (unsigned i = 0; i < MAX_CPUS && n < most; i++)
+		if (bit_test(bits, i) && i != cpu)
+			ret[n++] = i;
+	return n;
+}
+
+bool topology_smt(const struct fsroot *root)
+{
+	uint8_t online[MAX_CPUS / 8];
+	uint32_t sibling;
+
+	if (read_cpulist(root, CPU_DIR "/online", online, MAX_CPUS) < 0)
+		return false;
+	for (unsigned i = 0; i < MAX_CPUS; i++)
+		if (bit_test(online, i) && topology_siblings(root, i, &sibling, 1))
+			return true;
+	return false;
 }
 
 int topology_read(const struct fsroot *root, struct schema *s, struct err *err)
@@ -101,6 +185,7 @@ int topology_read(const struct fsroot *root, struct schema *s, struct err *err)
 	s->n_cpus = n;
 	s->cpus = cpus;
 	s->n_packages = count_packages(cpus, n);
+	s->n_core_types = read_core_types(root, cpus, n);
 	return 0;
 }
 

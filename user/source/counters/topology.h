@@ -6,12 +6,16 @@
 #include "base/fsroot.h"
 #include "model/schema.h"
 
-/* Fills n_cpus, cpus (calloc'ed, owned by the schema) and n_packages. A machine without topology
+/* Fills n_cpus, cpus (calloc'ed, owned by the schema), n_packages and n_core_types. A machine without topology
  * files (or unknown package -1) is one package 0. */
 int topology_read(const struct fsroot *root, struct schema *s, struct err *err);
 /* A CPU that was offline at topology_read came online: reads its ids now (an offline CPU has no
  * topology files and stands in package 0). n_packages never grows. */
 void topology_refresh(const struct fsroot *root, struct schema *s, unsigned cpu);
+/* Other CPUs of the same core (SMT siblings) into ret, at most `most`: their number. None for an offline CPU. */
+unsigned topology_siblings(const struct fsroot *root, unsigned cpu, uint32_t *ret, unsigned most);
+/* True where an online CPU has a sibling. */
+bool topology_smt(const struct fsroot *root);
 /* Online CPUs as a bitmap of n bits. Number online or -errno. Kept descriptor: cheap to repeat. The root is borrowed. */
 struct online_cpus;
 int online_open(const struct fsroot *root, struct online_cpus **ret);

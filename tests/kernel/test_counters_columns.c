@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Columns that the switch program counts itself, on CPUs 0 and 1 as siblings, whatever they are. Compared are counts
+ * that are equal at any load: a CPU with a task that never sleeps is never idle. */
+#include "kernel/rig.h"
+#include <sys/mman.h>
+
+enum { SIBLING, WAKEUPS };
+static const uint16_t pair[] = { 1, 0 }, alone[] = { 0, 1 };
+
+/* Work that goes on until the test has read. */
+static volatile bool *stop;
+
+static void spin_until_stopped(int cpu)
+{
+	pin(cpu);
+	while (!*stop)
+		;
+}
+
+static void spin_on_0(unsigned unused)
+{
+	spin_until_stopped(0);
+}
+
+static void spin_on_1(unsigned unused)
+{
+	spin_until_stopped(1);
+}
+
+static void half_on_1(unsigned unused)
+{
+	pin(1);
+	while (!*stop) {
+		spin_cpu_ns(3 * NS_PER_MS);
+		usleep(3000);
+	}
+}
+
+static void open_pair(struct rig *g, const uint16_t *siblings, enum trigger_mode trigger)
+{
+	struct err err = { 0 };
+
+	memset(g, 0, sizeof(*g));
+	g->seam = perf_seam_live();
+	g->columns = true;
+	g->siblings = siblings;
+	if (rig_try(g, 4096, trigger, &err))
+		fail_msg("%s", err.text);
+	stop = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(stop != MAP_FAILED);
+	*stop = false;
+}
+
+static void close_pair(struct rig *g)
+{
+	munmap((void *)stop, 4096);
+	rig_close(g);
+}
+
+/* What rows that are not idle had on a CPU. */
+struct cpu_sum {
+	uint64_t time_ns, column[2], idle_switches;
+};
+
+static struct cpu_sum sum_of(const struct snapshot *s, unsigned cpu)
+{
+	struct cpu_sum sum = { 0 };
+
+	for (unsigned i = 0; i < s->n_rows; i++)
+		for (unsigned k = 0; k < s->rows[i].n_cells; k++) {
+			const struct snap_cell *c = &s->cells[s->rows[i].first_cell + k];
+
+			if (c->cpu != cpu)
+				continue;
+			if (i == ROW_IDLE) {
+				sum.idle_switches += c->switches;
+				assert_int_equal(c->counters[SIBLING], 0);
+				continue;
+			}
+			sum.time_ns += c->time_ns;
+			for (unsigned e = 0; e < 2; e++)
+				sum.column[e] += c->counters[e];
+		}
+	return sum;
+}
+
+/* The two CPUs are read one after the other, at the start and at the end. */
+static uint64_t apart_ns(const struct rig *g)
+{
+	uint64_t a = g->reading.cpus[0].read_mono_ns, b = g->reading.cpus[1].read_mono_ns;
+
+	return a > b ? a - b : b - a;
+}
+
+static void assert_near(const char *what, uint64_t got, uint64_t want, uint64_t slack)
+{
+	printf("  %s: %llu, expected %llu (slack %llu)\n", what, (unsigned long long)got, (unsigned long long)want,
+	       (unsigned long long)slack);
+	if (got + slack < want || got > want + slack)
+		fail_msg("%s: %llu, expected %llu within %llu", what, (unsigned long long)got, (unsigned long long)want,
+			 (unsigned long long)slack);
+}
+
+#define ALL_NS 100000 /* a switch and a flush do not stamp at one moment */
+
+/* Spins on CPU 0, and does `other` on CPU 1, if any, while the columns are taken. Three readings lie in between. */
+static const struct snapshot *run(struct rig *g, struct test_cgroup cg[2], void (*other)(unsigned), uint64_t *ret_slack)
+{
+	const struct snapshot *s;
+	pid_t pids[2] = { 0 };
+
+	cgroup_make(g, NULL, "first", &cg[0]);
+	cgroup_make(g, NULL, "second", &cg[1]);
+	pids[0] = start_in(&cg[0], spin_on_0, 0);
+	pids[1] = other ? start_in(&cg[1], other, 0) : 0;
+	usleep(50000); /* they are on their CPUs */
+	rig_start(g);
+	*ret_slack = ALL_NS + apart_ns(g);
+	for (int i = 0; i < 3; i++) {
+		usleep(100000);
+		rig_read(g);
+	}
+	s = rig_snapshot(g);
+	*ret_slack += apart_ns(g);
+	*stop = true;
+	for (int i = 0; i < 2; i++)
+		if (pids[i])
+			wait_for(pids[i]);
+	assert_non_null(row_of(s, cg[0].id));
+	return s;
+}
+
+static void end(struct rig *g, struct test_cgroup cg[2])
+{
+	cgroup_remove(&cg[0]);
+	cgroup_remove(&cg[1]);
+	close_pair(g);
+}
+
+/* Neither CPU is ever idle: each row's time beside a busy sibling is its whole time, and nobody wakes a CPU up. */
+static void check_both_busy(enum trigger_mode trigger)
+{
+	struct test_cgroup cg[2];
+	struct rig g;
+	uint64_t slack;
+
+	open_pair(&g, pair, trigger);
+	const struct snapshot *s = run(&g, cg, spin_on_1, &slack);
+
+	for (unsigned i = 0; i < 2; i++) {
+		const struct snap_row *row = row_of(s, cg[i].id);
+		struct cpu_sum sum = sum_of(s, i);
+
+		assert_non_null(row);
+		assert_true(row->time_ns > 0);
+		assert_near("both busy: a row", row->counters[SIBLING], row->time_ns, ALL_NS);
+		assert_near("both busy: a CPU", sum.column[SIBLING], sum.time_ns, ALL_NS);
+		assert_int_equal(sum.column[WAKEUPS], 0);
+	}
+	end(&g, cg);
+}
+
+static void test_both_busy(void **state)
+{
+	check_both_busy(TRIGGER_TP_BTF);
+	check_both_busy(TRIGGER_RAW_TP);
+}
+
+/* CPU 0 is never idle. So the time beside a busy sibling there is the time that CPU 1 was busy, and on CPU 1 all of it. */
+static void check_beside(void (*other)(unsigned), const char *what)
+{
+	struct test_cgroup cg[2];
+	struct rig g;
+	uint64_t slack;
+
+	open_pair(&g, pair, TRIGGER_AUTO);
+	const struct snapshot *s = run(&g, cg, other, &slack);
+	struct cpu_sum sums[2] = { sum_of(s, 0), sum_of(s, 1) };
+
+	assert_near(what, sums[0].column[SIBLING], sums[1].time_ns, slack);
+	assert_near("the other CPU", sums[1].column[SIBLING], sums[1].time_ns, ALL_NS);
+	assert_true(row_of(s, cg[0].id)->counters[SIBLING] <= sums[1].time_ns + slack);
+	assert_int_equal(sums[0].column[WAKEUPS], 0);
+	/* an idle interval ends with a wake-up, or with one of four readings */
+	assert_true(sums[1].column[WAKEUPS] <= sums[1].idle_switches + 1);
+	assert_true(sums[1].column[WAKEUPS] + 4 >= sums[1].idle_switches);
+	if (other)
+		assert_true(row_of(s, cg[1].id)->counters[WAKEUPS] <= row_of(s, cg[1].id)->switches);
+	end(&g, cg);
+}
+
+static void test_beside_half(void **state)
+{
+	check_beside(half_on_1, "beside half");
+}
+
+static void test_beside_nothing(void **state)
+{
+	check_beside(NULL, "beside others");
+}
+
+/* Without a sibling there is no such time, however busy the other CPU is. */
+static void test_no_sibling(void **state)
+{
+	struct test_cgroup cg[2];
+	struct rig g;
+	uint64_t slack;
+
+	open_pair(&g, alone, TRIGGER_AUTO);
+	const struct snapshot *s = run(&g, cg, spin_on_1, &slack);
+
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(sum_of(s, i).column[SIBLING], 0);
+	end(&g, cg);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_both_busy),
+		cmocka_unit_test(test_beside_half),
+		cmocka_unit_test(test_beside_nothing),
+		cmocka_unit_test(test_no_sibling),
+	};
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+		puts("SKIP columns: the only CPU has no sibling");
+		return 0;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
