@@ -124,6 +124,63 @@ static void test_life(void **state)
 	code_close(&code);
 }
 
+/* After a loss of events the maps are those that /proc tells, and a process of another name is another one. */
+static void test_loss(void **state)
+{
+	const struct code_mapped m = { .start = 0x1000, .length = 0x1000, .path = "//anon" };
+	struct code code = { 0 };
+	uint32_t at, ended;
+	uint64_t frame = 0;
+
+	assert_int_equal(code_open(&code), 0);
+	at = code_process(&code, getpid());
+	code_mapped(&code, getpid(), &m);
+	code_renamed(&code, 1 << 29, "gone", true);
+	code_mapped(&code, 1 << 29, &m);
+	ended = code_process(&code, 1 << 29);
+	assert_int_equal(code_process(&code, getpid()), at);
+	assert_true(code_frame(&code, at, 0x1800, &frame));
+	code_lost(&code);
+	assert_int_equal(code_process(&code, getpid()), at);
+	assert_false(code_frame(&code, at, 0x1800, &frame));
+	assert_true(code_frame(&code, at, (uintptr_t)profile_names_probe, &frame));
+	assert_int_equal(code_process(&code, 1 << 29), ended);
+	assert_true(code_frame(&code, ended, 0x1800, &frame));
+	code_renamed(&code, getpid(), "other", false);
+	code_lost(&code);
+	assert_int_not_equal(code_process(&code, getpid()), at);
+	assert_true(code_frame(&code, code_process(&code, getpid()), (uintptr_t)profile_names_probe, &frame));
+	code_close(&code);
+}
+
+/* A name that only the table of Go's functions has. */
+__asm__(".pushsection .text\n"
+	".Lgo_text: .skip 64, 0x90\n"
+	".globl go_behind\n"
+	"go_behind: ret\n"
+	".popsection\n"
+	".pushsection .gopclntab, \"a\"\n"
+	".Lgo: .long 0xfffffffb\n"
+	".byte 0, 0, 1, 8\n"
+	".quad 2\n"
+	".quad 0x1111, 0\n" /* nonsense: it ends before it begins */
+	".quad 0x1000, .Lgo_function - .Lgo, 0x7fffffffffffffff\n"
+	".Lgo_function: .quad 0x1000\n"
+	".long .Lgo_name - .Lgo, 0, 0, 0\n"
+	".Lgo_name: .asciz \"main.(*T).work\"\n"
+	".popsection\n");
+extern char go_behind[];
+
+static void test_go(void **state)
+{
+	struct code code = { 0 };
+
+	assert_int_equal(code_open(&code), 0);
+	name_of(&code, (uintptr_t)go_behind - 30, "main.(*T).work");
+	name_of(&code, (uintptr_t)profile_names_probe, "profile_names_probe");
+	code_close(&code);
+}
+
 static void expect(const char *text, uint64_t address, const char *name)
 {
 	struct symbol_query q = { .offset = address };
@@ -169,9 +226,14 @@ static void test_no_program(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own_symbols),     cmocka_unit_test(test_demangled),
-		cmocka_unit_test(test_data_is_no_code), cmocka_unit_test(test_life),
-		cmocka_unit_test(test_perf_map),        cmocka_unit_test(test_no_program),
+		cmocka_unit_test(test_own_symbols),
+		cmocka_unit_test(test_demangled),
+		cmocka_unit_test(test_data_is_no_code),
+		cmocka_unit_test(test_life),
+		cmocka_unit_test(test_perf_map),
+		cmocka_unit_test(test_no_program),
+		cmocka_unit_test(test_loss),
+		cmocka_unit_test(test_go),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -208,7 +208,7 @@ static uint32_t add_process(struct code *c, int pid)
 		at = c->n_processes++;
 	}
 	c->spare = c->spare == at ? 0 : c->spare;
-	c->processes[at] = (struct code_process){ .pid = pid, .comm = "?" };
+	c->processes[at] = (struct code_process){ .pid = pid, .comm = "?", .looked = c->losses };
 	hash_add(&c->by_pid, (uint64_t)pid, at);
 	return at;
 }
@@ -226,6 +226,7 @@ void code_forked(struct code *c, int parent, int pid)
 	if (!at)
 		return;
 	p = &c->processes[at];
+	p->looked = c->processes[from].looked;
 	memcpy(p->comm, c->processes[from].comm, sizeof(p->comm));
 	for (uint32_t i = 0; i < c->processes[from].n; i++)
 		add_map(p, &c->processes[from].maps[i]);
@@ -245,17 +246,49 @@ void code_exited(struct code *c, int pid)
 	forget(c, pid);
 }
 
+void code_lost(struct code *c)
+{
+	c->losses++;
+}
+
+/* The name of a process now. False: it has ended. */
+static bool read_comm(const struct code *c, int pid, char ret[16])
+{
+	char comm[64];
+
+	if (fsroot_readf(c->root, comm, sizeof(comm), "/proc/%d/comm", pid) <= 0)
+		return false;
+	snprintf(ret, 16, "%.15s", comm);
+	return true;
+}
+
+/* After a loss a process may be another program, or have other maps. What is known of one that has ended is kept. */
+static uint32_t look_again(struct code *c, uint32_t at)
+{
+	struct code_process *p = &c->processes[at];
+	char comm[16];
+
+	if (p->looked == c->losses || !read_comm(c, p->pid, comm))
+		return at;
+	if (strcmp(comm, p->comm) != 0)
+		return HASH_NONE;
+	p->looked = c->losses;
+	p->n = 0;
+	look(c, at);
+	return at;
+}
+
 uint32_t code_process(struct code *c, int pid)
 {
 	uint32_t at = hash_find(&c->by_pid, (uint64_t)pid);
-	char comm[64];
 
+	if (at != HASH_NONE)
+		at = look_again(c, at);
 	if (at == HASH_NONE) {
 		at = add_process(c, pid);
 		if (!at)
 			return 0;
-		if (fsroot_readf(c->root, comm, sizeof(comm), "/proc/%d/comm", pid) > 0)
-			snprintf(c->processes[at].comm, sizeof(c->processes[at].comm), "%.15s", comm);
+		read_comm(c, pid, c->processes[at].comm);
 		look(c, at); /* what it maps from now on is told by events */
 	}
 	c->processes[at].sampled = true;

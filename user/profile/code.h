@@ -34,6 +34,7 @@ struct code_process {
 	uint32_t n, cap;
 	uint32_t perf_map; /* file of it, 0 = none is known */
 	bool sampled, ended;
+	uint32_t looked; /* its maps hold what events told since this loss of the code */
 };
 
 struct code {
@@ -46,6 +47,7 @@ struct code {
 	struct hash by_pid;
 	uint32_t spare; /* a process that nothing refers to, 0 = none */
 	uint64_t refused; /* files and processes beyond the limits */
+	uint32_t losses;
 };
 
 /* Offsets have 48 bits; the kernel's addresses are kept by their lower ones. */
@@ -71,6 +73,8 @@ void code_close(struct code *c); /* zeroed accepted */
 void code_forked(struct code *c, int parent, int pid);
 void code_renamed(struct code *c, int pid, const char *comm, bool exec);
 void code_exited(struct code *c, int pid);
+/* Events were lost: what every process maps is read anew when it is sampled next. */
+void code_lost(struct code *c);
 /* path has no NUL within its n bytes. */
 struct code_mapped {
 	uint64_t start, length, offset, device, inode;

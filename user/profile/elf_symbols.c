@@ -6,6 +6,7 @@
 #include <libelf.h>
 #include <stdbool.h>
 #include <string.h>
+#include "go_table.h"
 #include "symbol_query.h"
 
 #define SECTIONS_MAX 65536
@@ -29,6 +30,18 @@ static void name_from(Elf *elf, Elf_Scn *scn, const GElf_Shdr *sh, struct symbol
 		if (name)
 			symbol_offer(q, n, (const uint64_t[]){ sym.st_value, sym.st_size }, name, strlen(name));
 	}
+}
+
+static void name_from_go(Elf *elf, struct symbol_query *q, uint32_t n)
+{
+	struct go_table t;
+	struct go_function f;
+
+	if (!go_table_find(elf, &t))
+		return;
+	for (uint64_t i = 0; i < t.n; i++)
+		if (go_table_function(&t, i, &f))
+			symbol_offer(q, n, (const uint64_t[]){ f.start, f.end - f.start }, f.name, strlen(f.name));
 }
 
 /* Turns offsets of the file into addresses of its image; ~0 = no segment has it. */
@@ -62,6 +75,8 @@ static int find_in(Elf *elf, struct symbol_query *q, uint32_t n)
 	while (!rc && (scn = elf_nextscn(elf, scn)) && seen++ < SECTIONS_MAX)
 		if (gelf_getshdr(scn, &sh) && (sh.sh_type == SHT_SYMTAB || sh.sh_type == SHT_DYNSYM))
 			name_from(elf, scn, &sh, q, n);
+	if (!rc)
+		name_from_go(elf, q, n);
 	return rc;
 }
 

@@ -18,9 +18,9 @@
 #define CPUS_MAX 4096
 #define RINGS_BYTES (64u << 20) /* of all CPUs together */
 #define RING_LEAST (128u << 10)
-#define RING_MOST (4u << 20)
+#define RING_MOST (8u << 20)
 #define STACK_LEAST (3u << 10) /* bytes of the stack that are copied with a sample */
-#define STACK_MOST (48u << 10) /* a record has at most 64 KiB */
+#define STACK_MOST (56u << 10) /* a record has at most 64 KiB */
 #define TAKEN_LATE 10 /* a ring has room for the samples of one part in so many of a second, and as many again */
 #define RECORDS_MAX (256u << 20) /* bytes taken at once */
 
@@ -136,13 +136,12 @@ static void size_rings(struct sampler *s, const uint8_t *online)
 		s->ring_bytes /= 2;
 }
 
-/* As much of a stack as the rate leaves room for in a ring. */
+/* As much of a stack as the rate leaves room for in a ring, in whole words. */
 static void size_stacks(struct sampler *s, unsigned rate_hz)
 {
-	s->stack_bytes = STACK_MOST;
-	while (s->stack_bytes > STACK_LEAST &&
-	       (uint64_t)s->stack_bytes * (rate_hz / TAKEN_LATE + 1) > s->ring_bytes / 2)
-		s->stack_bytes /= 2;
+	const size_t room = s->ring_bytes / 2 / (rate_hz / TAKEN_LATE + 1) & ~(size_t)7;
+
+	s->stack_bytes = room > STACK_MOST ? STACK_MOST : room < STACK_LEAST ? STACK_LEAST : (uint32_t)room;
 }
 
 static int explain(int rc, struct err *err)
@@ -445,6 +444,7 @@ static void take(struct sampler *s, const struct perf_event_header *h, struct co
 		break;
 	case PERF_RECORD_LOST:
 		s->lost += h->size >= sizeof(struct lost_record) ? ((const struct lost_record *)h)->lost : 1;
+		code_lost(code);
 		break;
 	default:
 		break;

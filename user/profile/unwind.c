@@ -112,8 +112,14 @@ static void read_rows(void *arg)
 	reader_tell(t.rows, t.n * sizeof(t.rows[0]));
 }
 
+/* Rows of a file as its reader tells them. */
+struct told {
+	struct unwind_row *v;
+	uint32_t n, cap;
+};
+
 /* Reads rows to the end of the pipe. Meanwhile the samples go on. */
-static bool take_rows(struct unwind *u, struct unwind_table *t, int fd)
+static bool take_rows(const struct unwind *u, struct told *t, int fd)
 {
 	struct unwind_row part[256];
 	uint64_t due_ns = clock_mono_ns() + WAIT_NS;
@@ -136,10 +142,9 @@ static bool take_rows(struct unwind *u, struct unwind_table *t, int fd)
 			return got == 0 && have == 0;
 		have += (size_t)got;
 		for (size_t i = 0; i < have / sizeof(part[0]); i++) {
-			if (u->rows >= UNWIND_ROWS_MAX || ARRAY_ROOM(t->rows, t->cap, t->n + 1))
+			if (u->rows + t->n >= UNWIND_ROWS_MAX || ARRAY_ROOM(t->v, t->cap, t->n + 1))
 				return false;
-			t->rows[t->n++] = part[i];
-			u->rows++;
+			t->v[t->n++] = part[i];
 		}
 		memmove(part, (uint8_t *)part + have / sizeof(part[0]) * sizeof(part[0]), have % sizeof(part[0]));
 		have %= sizeof(part[0]);
@@ -147,12 +152,10 @@ static bool take_rows(struct unwind *u, struct unwind_table *t, int fd)
 }
 
 /* Drops the function in which a reader ended: without its end its last rule would reach over all that follows. */
-static void drop_unended(struct unwind *u, struct unwind_table *t)
+static void drop_unended(struct told *t)
 {
-	while (t->n && t->rows[t->n - 1].cfa_rule != UNWIND_CFA_UNKNOWN) {
+	while (t->n && t->v[t->n - 1].cfa_rule != UNWIND_CFA_UNKNOWN)
 		t->n--;
-		u->rows--;
-	}
 }
 
 /* The end of a function comes before the begin of the next one at the same place. */
@@ -165,34 +168,56 @@ static int by_start(const void *a, const void *b)
 	return (x->cfa_rule != UNWIND_CFA_UNKNOWN) - (y->cfa_rule != UNWIND_CFA_UNKNOWN);
 }
 
-static bool same_rule(const struct unwind_row *a, const struct unwind_row *b)
+/* The number of a row's rule. UNWIND_RULES_MAX: there is no room for another one. */
+static uint16_t rule_of(struct unwind *u, struct unwind_row row)
 {
-	return a->cfa == b->cfa && a->ra == b->ra && a->bp == b->bp && a->cfa_rule == b->cfa_rule &&
-	       a->ra_place == b->ra_place && a->bp_place == b->bp_place && a->signal == b->signal;
+	uint64_t key;
+
+	row.start = 0;
+	key = hash_bytes(&row, sizeof(row));
+	for (struct hash_walk w = hash_walk(&u->by_rule, key); hash_step(&w);)
+		if (memcmp(&u->rules[w.at], &row, sizeof(row)) == 0)
+			return (uint16_t)w.at;
+	if (u->n_rules == UNWIND_RULES_MAX || ARRAY_ROOM(u->rules, u->rules_cap, u->n_rules + 1) ||
+	    hash_reserve(&u->by_rule, u->n_rules + 1))
+		return UNWIND_RULES_MAX;
+	hash_add(&u->by_rule, key, u->n_rules);
+	u->rules[u->n_rules] = row;
+	return (uint16_t)u->n_rules++;
 }
 
-/* Sorts the rows, and keeps those where the rule changes. */
-static void arrange(struct unwind *u, struct unwind_table *t)
+/* Sorts what was told, and keeps where the rule changes. False: no room; the table has none of it then. */
+static bool arrange(struct unwind *u, struct told *from, struct unwind_table *t)
 {
-	uint32_t kept = 0;
+	t->starts = calloc(from->n + 1, sizeof(*t->starts));
+	t->rules = calloc(from->n + 1, sizeof(*t->rules));
+	if (!t->starts || !t->rules)
+		return false;
+	if (from->n)
+		qsort(from->v, from->n, sizeof(*from->v), by_start);
+	for (uint32_t i = 0; i < from->n; i++) {
+		uint16_t rule;
 
-	if (t->n)
-		qsort(t->rows, t->n, sizeof(*t->rows), by_start);
-	for (uint32_t i = 0; i < t->n; i++) {
-		if (i + 1 < t->n && t->rows[i + 1].start == t->rows[i].start)
+		if (i + 1 < from->n && from->v[i + 1].start == from->v[i].start)
 			continue; /* it reaches over nothing */
-		if (!kept || !same_rule(&t->rows[i], &t->rows[kept - 1]))
-			t->rows[kept++] = t->rows[i];
+		rule = rule_of(u, from->v[i]);
+		if (rule == UNWIND_RULES_MAX) {
+			t->n = 0;
+			return false;
+		}
+		if (t->n && rule == t->rules[t->n - 1])
+			continue;
+		t->starts[t->n] = from->v[i].start;
+		t->rules[t->n++] = rule;
 	}
-	u->rows -= t->n - kept;
-	t->n = kept;
-	if (kept && !ARRAY_RESIZE(t->rows, kept))
-		t->cap = kept;
+	u->rows += t->n;
+	return !ARRAY_RESIZE(t->starts, t->n + 1) && !ARRAY_RESIZE(t->rules, t->n + 1);
 }
 
 static void look(struct unwind *u, const struct code_file *file, struct unwind_table *t)
 {
 	struct reader reader;
+	struct told told = { 0 };
 	bool whole;
 
 	t->looked = true;
@@ -202,12 +227,13 @@ static void look(struct unwind *u, const struct code_file *file, struct unwind_t
 		u->failed++;
 		return;
 	}
-	whole = take_rows(u, t, reader.answers);
+	whole = take_rows(u, &told, reader.answers);
 	close(reader.answers);
 	whole &= reader_end(&reader);
+	drop_unended(&told);
+	whole &= arrange(u, &told, t);
 	u->failed += !whole;
-	drop_unended(u, t);
-	arrange(u, t);
+	free(told.v);
 }
 
 const struct unwind_row *unwind_row_at(struct unwind *u, const struct code *code, uint64_t frame)
@@ -222,18 +248,24 @@ const struct unwind_row *unwind_row_at(struct unwind *u, const struct code *code
 	while (from < to) {
 		const uint32_t mid = from + (to - from) / 2;
 
-		if (t->rows[mid].start <= frame_offset(frame))
+		if (t->starts[mid] <= frame_offset(frame))
 			from = mid + 1;
 		else
 			to = mid;
 	}
-	return from && t->rows[from - 1].cfa_rule != UNWIND_CFA_UNKNOWN ? &t->rows[from - 1] : NULL;
+	return from && u->rules[t->rules[from - 1]].cfa_rule != UNWIND_CFA_UNKNOWN ? &u->rules[t->rules[from - 1]] :
+										     NULL;
 }
 
 void unwind_free(struct unwind *u)
 {
-	for (unsigned i = 0; i < CODE_FILES_MAX; i++)
-		free(u->table[i].rows);
+	for (unsigned i = 0; i < CODE_FILES_MAX; i++) {
+		free(u->table[i].starts);
+		free(u->table[i].rules);
+	}
 	memset(u->table, 0, sizeof(u->table));
-	u->rows = 0;
+	free(u->rules);
+	hash_free(&u->by_rule);
+	u->rules = NULL;
+	u->rows = u->n_rules = u->rules_cap = 0;
 }

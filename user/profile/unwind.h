@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The callers of a sampled function, where programs keep no frame pointers: from the registers and a copy of the stack,
  * by the rules that compilers leave in a file's .eh_frame (DWARF 5, section 6.4; System V ABI for x86-64, section 3.7).
- * The rules of a file are read once, by a process without rights (code_reader.h), into rows of 16 bytes. Only x86-64 is
+ * The rules of a file are read once, by a process without rights (code_reader.h), into rows of 6 bytes. Only x86-64 is
  * unwound like this; Debian's arm64 programs keep frame pointers. */
 #ifndef JD_PROFILE_UNWIND_H
 #define JD_PROFILE_UNWIND_H
@@ -64,17 +64,22 @@ enum unwind_step {
 /* One step to the caller. row NULL: no rule is known, the frame pointer is followed. */
 enum unwind_step unwind_step(const struct unwind_row *row, const struct unwind_memory *m, struct unwind_state *s);
 
-#define UNWIND_ROWS_MAX (3u << 20) /* of all files: 48 MiB */
+#define UNWIND_ROWS_MAX (8u << 20) /* of all files: 48 MiB */
+#define UNWIND_RULES_MAX UINT16_MAX /* different ones: compilers use some hundreds */
 
-/* Rows of the files of a code. */
+/* Rows of the files of a code: where each begins, and the number of its rule. */
 struct unwind_table {
-	struct unwind_row *rows;
-	uint32_t n, cap;
+	uint32_t *starts;
+	uint16_t *rules;
+	uint32_t n;
 	bool looked;
 };
 struct unwind {
 	struct unwind_table table[CODE_FILES_MAX]; /* by the number of the file */
 	uint32_t rows; /* of all files */
+	struct unwind_row *rules; /* each once, without a start */
+	uint32_t n_rules, rules_cap;
+	struct hash by_rule;
 	uint32_t failed; /* files that were not read to the end, or have more rules than there is room for */
 	void (*meanwhile)(void *arg); /* called while a file is read: some take seconds */
 	void *arg;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rules of .eh_frame as rows: libdw reads and executes them, and what a rule says is put into one of the forms of
- * unwind.h. The file is untrusted: whoever calls is a process without rights, with little time and memory (code_reader.h). */
+ * unwind.h. Go's compiler writes no .eh_frame; its own table tells the depth of the stack. The file is untrusted: whoever calls is a process without rights, with little time and memory (code_reader.h). */
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <errno.h>
 #include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
+#include "go_table.h"
 #include "unwind.h"
 
 /* Registers as DWARF numbers them on x86-64 (System V ABI, figure 3.36). */
@@ -256,20 +257,16 @@ static bool find_section(struct rows *r)
 	return false;
 }
 
-static int read_rows(struct rows *r)
+static int put_eh_frame(struct rows *r)
 {
 	Dwarf_Off at = 0, next;
 	Dwarf_CFI_Entry entry;
-	GElf_Ehdr eh;
 	int rc = 0;
 
-	if (!gelf_getehdr(r->elf, &eh) || eh.e_machine != EM_X86_64 || eh.e_ident[EI_CLASS] != ELFCLASS64 ||
-	    !find_segments(r) || !find_section(r))
-		return -ENOEXEC;
 	r->ident = (const unsigned char *)elf_getident(r->elf, NULL);
 	r->cfi = dwarf_getcfi_elf(r->elf);
 	if (!r->cfi || !r->ident)
-		return -ENOEXEC;
+		return 0;
 	/* 0: an entry; 1: the end; -1: an entry that cannot be read, or its file */
 	while (!rc && dwarf_next_cfi(r->ident, r->data, true, at, &next, &entry) == 0 && next > at) {
 		if (entry.CIE_id != DW_CIE_ID_64)
@@ -278,6 +275,73 @@ static int read_rows(struct rows *r)
 	}
 	dwarf_cfi_end(r->cfi);
 	return rc;
+}
+
+static bool is_one_of(const char *name, const char *const *list)
+{
+	while (*list && strcmp(name, *list) != 0)
+		list++;
+	return *list;
+}
+
+/* Where Go's stacks begin: of a goroutine, of a thread, and where a function goes over to its thread's own stack, so that
+ * its caller is on another one (runtime/asm_amd64.s). Go's own profiles end there, too. */
+static const char *const go_starts[] = { "runtime.goexit",      "runtime.mstart",
+					 "runtime.rt0_go",      "runtime.mcall",
+					 "runtime.systemstack", "runtime.morestack",
+					 "runtime.asmcgocall",  NULL };
+/* They call the kernel's code on their thread's own stack, and keep their frame in rbp (runtime/sys_linux_amd64.s). */
+static const char *const go_by_pointer[] = { "runtime.nanotime1", "runtime.walltime", "time.now", NULL };
+
+static int put_go_function(const struct rows *r, const struct go_table *t, const struct go_function *f)
+{
+	struct unwind_row end = { .cfa_rule = UNWIND_CFA_UNKNOWN };
+	const bool start = is_one_of(f->name, go_starts), by_pointer = is_one_of(f->name, go_by_pointer);
+	struct go_depths d = go_depths(f);
+	int rc = 0;
+
+	while (!rc && go_depths_next(t, &d) && d.from < f->end) {
+		struct unwind_row row = { .cfa_rule = UNWIND_CFA_SP, .ra_place = UNWIND_AT_CFA, .ra = -8 };
+
+		if (start)
+			row.cfa_rule = UNWIND_CFA_NONE;
+		else if (d.depth < 0 || d.depth > INT32_MAX - 16)
+			row.cfa_rule = UNWIND_CFA_OTHER;
+		else if (by_pointer && d.depth)
+			row.cfa_rule = UNWIND_CFA_BP;
+		row.cfa = row.cfa_rule == UNWIND_CFA_SP ? d.depth + 8 : row.cfa_rule == UNWIND_CFA_BP ? 16 : 0;
+		row.bp_place = d.depth ? UNWIND_AT_CFA : UNWIND_SAME;
+		row.bp = d.depth ? -16 : 0;
+		rc = put_at(r, &row, d.from);
+	}
+	return rc ? rc : put_at(r, &end, f->end);
+}
+
+static int put_go(const struct rows *r)
+{
+	struct go_table t;
+	struct go_function f;
+	int rc = 0;
+
+	if (!go_table_find(r->elf, &t))
+		return 0;
+	for (uint64_t i = 0; i < t.n && !rc; i++)
+		if (go_table_function(&t, i, &f))
+			rc = put_go_function(r, &t, &f);
+	return rc;
+}
+
+static int read_rows(struct rows *r)
+{
+	GElf_Ehdr eh;
+	int rc = 0;
+
+	if (!gelf_getehdr(r->elf, &eh) || eh.e_machine != EM_X86_64 || eh.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    !find_segments(r))
+		return -ENOEXEC;
+	if (find_section(r))
+		rc = put_eh_frame(r);
+	return rc ? rc : put_go(r);
 }
 
 int unwind_rows_read(int fd, int (*put)(void *arg, const struct unwind_row *row), void *arg)
