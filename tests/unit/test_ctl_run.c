@@ -355,7 +355,7 @@ static void test_text(void **state)
 
 	fill(&f, r);
 	r[0].quality = QUALITY_LOST;
-	r[0].value[8] = 0;
+	r[0].value[2 + RUN_FIXED] = 0;
 	run_write_text(&report, &b);
 	buf_add_char(&b, '\0');
 	text = (char *)b.data;

@@ -77,7 +77,7 @@ static bool starts_programs(const struct meters_config *c)
 static int drop_privileges(struct machine *m, const struct config *c, struct err *err)
 {
 	const struct rights r = {
-		.runs_bpf = m->counters || m->lifecycle || m->network || m->spans,
+		.runs_bpf = m->counters || m->lifecycle || m->network || m->block || m->spans,
 		.opens_events = m->counters || m->spans || uses_interface(&m->schema, ENERGY_PERF),
 		.events_by_admin = privileges_paranoid(m->root),
 		.reads_msr = uses_interface(&m->schema, ENERGY_MSR),

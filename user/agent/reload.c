@@ -56,6 +56,7 @@ const char *reload_refused(const struct config *a, const struct config *b)
 		{ "trigger", a->machine.trigger == b->machine.trigger },
 		{ "clock", a->machine.clock == b->machine.clock },
 		{ "network", a->machine.network == b->machine.network },
+		{ "block", a->machine.block == b->machine.block },
 		{ "rapl", a->machine.energy.rapl == b->machine.energy.rapl },
 		{ "rapl-poll", a->machine.energy.rapl_poll_ns == b->machine.energy.rapl_poll_ns },
 		{ "host", same_text(a->machine.energy.host, b->machine.energy.host) },

@@ -224,6 +224,10 @@ struct task_struct {
 	struct css_set *cgroups;
 };
 
+struct pt_regs {
+	long unsigned int di;
+};
+
 struct mm_struct {
 	struct {
 		long unsigned int arg_start;
@@ -285,6 +289,12 @@ struct cgroup {
 	struct cgroup_root *root;
 };
 
+struct blkcg_gq;
+
+struct bio {
+	struct blkcg_gq *bi_blkg;
+};
+
 struct kernfs_node {
 	u64 id;
 };
@@ -296,6 +306,8 @@ struct linux_binprm {
 struct cgroup_root {
 	int hierarchy_id;
 };
+
+typedef __u32 blk_opf_t;
 
 enum cgroup_subsys_id {
 	cpuset_cgrp_id = 0,
@@ -322,6 +334,22 @@ struct cfs_rq {
 struct rq {
 	u64 clock;
 	u64 clock_task;
+};
+
+struct request {
+	blk_opf_t cmd_flags;
+	unsigned int __data_len;
+	struct bio *bio;
+};
+
+struct blkcg;
+
+struct blkcg_gq {
+	struct blkcg *blkcg;
+};
+
+struct blkcg {
+	struct cgroup_subsys_state css;
 };
 
 

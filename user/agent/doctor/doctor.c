@@ -158,6 +158,22 @@ static void tell_trigger(struct machine *m, const struct machine_config *c)
 		    counters_reason(m->counters), (unsigned long long)(counters_map_bytes(m->counters) / 1024));
 }
 
+static void tell_block(struct machine *m, const struct machine_config *c)
+{
+	struct err err = { 0 };
+	char text[400];
+	int rc;
+
+	if (!c->block) {
+		doctor_line("block", "absent", "block: false");
+		return;
+	}
+	rc = block_open(m->root, &m->hierarchy, c->btf, (unsigned)c->cgroups.max, &m->block, &err);
+	if (!rc)
+		block_describe(m->block, text, sizeof(text));
+	doctor_line("block", rc ? state_of(rc) : block_state(m->block), "%s", rc ? err.text : text);
+}
+
 static void tell_programs(struct machine *m, const struct machine_config *c)
 {
 	struct lifecycle_options o = { .hierarchy = &m->hierarchy, .bpf = true, .btf = c->btf };
@@ -182,6 +198,7 @@ static void tell_programs(struct machine *m, const struct machine_config *c)
 		rc = network_open(&m->hierarchy, c->btf, (unsigned)c->cgroups.max, &m->network, &err);
 		doctor_line("network", state_of(rc), "%s", rc ? err.text : "bytes and packets per cgroup");
 	}
+	tell_block(m, c);
 }
 
 static void tell_interface(const struct energy_source_ops *ops, const struct energy_source *e)

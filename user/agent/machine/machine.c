@@ -219,6 +219,8 @@ static int read_once(struct machine *m)
 	read_devices(m);
 	if (m->network)
 		network_read(m->network, r);
+	if (m->block)
+		block_read(m->block, r);
 	if (m->estimate)
 		estimate_read(m->estimate, r);
 	if (m->lifecycle)
@@ -314,10 +316,14 @@ void machine_sweep(struct machine *m)
 	unsigned pos = 0;
 
 	reading_reap(&m->reading);
-	if (m->network)
-		while ((cg = cgroup_next(m->table, &pos)))
-			if (cg->ended && !cg->in_use)
-				network_forget(m->network, cg->id);
+	while ((m->network || m->block) && (cg = cgroup_next(m->table, &pos))) {
+		if (!cg->ended || cg->in_use)
+			continue;
+		if (m->network)
+			network_forget(m->network, cg->id);
+		if (m->block)
+			block_forget(m->block, cg->id);
+	}
 	cgroup_table_sweep(m->table,
 			   m->spans && m->previous_ns > NAMED_NS ? m->previous_ns - NAMED_NS : m->previous_ns);
 }
@@ -400,6 +406,7 @@ void machine_close(struct machine *m)
 	naming_close(m->naming);
 	spans_close(m->spans);
 	network_close(m->network);
+	block_close(m->block);
 	cpufreq_close(m->cpufreq);
 	counters_close(m->counters);
 	cpustat_close(m->cpustat);

@@ -21,6 +21,7 @@
 #include "source/meter/meters.h"
 #include "source/names/kubelet.h"
 #include "source/names/names.h"
+#include "source/counters/block.h"
 #include "source/counters/network.h"
 #include "source/spans/spans.h"
 
@@ -43,6 +44,7 @@ struct machine {
 	double estimate_idle_watts, estimate_max_watts; /* of a core, where there is an estimate */
 	struct host *host; /* in a virtual machine; NULL = not asked for */
 	struct network *network;
+	struct block *block;
 	struct naming *naming; /* NULL: cgroups.names off */
 	struct spans *spans; /* NULL: spans are not asked for */
 	void (*span_finished)(void *ctx, const struct span *s); /* takes finished spans; NULL = they are dropped */

@@ -197,6 +197,15 @@ static void open_network(struct machine *m, const struct machine_config *c)
 		machine_note(m, "%s", err.text);
 }
 
+static void open_block(struct machine *m, const struct machine_config *c)
+{
+	struct err err = { 0 };
+
+	if (c->block && m->counters &&
+	    block_open(m->root, &m->hierarchy, c->btf, (unsigned)c->cgroups.max, &m->block, &err) != 0)
+		machine_note(m, "%s", err.text);
+}
+
 static int open_names(struct machine *m, const struct machine_config *c)
 {
 	const struct kubelet_options o = { m->root, c->kubelet.url, c->kubelet.token_file, c->kubelet.ca_file,
@@ -241,6 +250,7 @@ int machine_open(struct machine *m, const struct machine_config *c, struct err *
 	if (rc)
 		return rc;
 	open_network(m, c);
+	open_block(m, c);
 	machine_open_spans(m, &c->spans, c->btf);
 	if (open_names(m, c) != 0)
 		return err_set(err, -ENOMEM, "jouled: out of memory; free some");

@@ -56,6 +56,8 @@ static void summarise(const struct machine *m, struct buf *ret)
 	add_events(&l, &m->schema.msr);
 	if (m->network)
 		add(&l, "network bytes");
+	if (m->block)
+		add(&l, "block device bytes");
 	add_energy(&l, m);
 	if (m->estimate)
 		buf_printf(ret,

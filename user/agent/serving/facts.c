@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include "facts.h"
 
-#define FACTS_MAX (SCHEMA_MAX_DOMAINS + 4 * SCHEMA_MAX_EVENTS + 8)
+#define FACTS_MAX (SCHEMA_MAX_DOMAINS + 4 * SCHEMA_MAX_EVENTS + 9)
 
 struct facts {
 	struct serve_source *v;
@@ -61,6 +61,19 @@ static void add_events(struct facts *f, const char *group, const struct event_se
 	}
 }
 
+static void add_block(struct facts *f, const struct block *b)
+{
+	char text[400] = "not counted; see jouled doctor";
+	uint64_t lost = b ? block_lost(b) : 0;
+
+	if (b)
+		block_describe(b, text, sizeof(text));
+	if (lost)
+		add(f, "block", "partial", "%llu requests lost; %s", (unsigned long long)lost, text);
+	else
+		add(f, "block", b ? block_state(b) : "absent", "%s", text);
+}
+
 struct serve_source *facts_sources(const struct machine *m, unsigned *ret_n)
 {
 	struct facts f = { .v = calloc(FACTS_MAX, sizeof(*f.v)) };
@@ -81,6 +94,7 @@ struct serve_source *facts_sources(const struct machine *m, unsigned *ret_n)
 							      "cgroups are looked for at each reading");
 	add(&f, "network", m->network ? "ok" : "absent",
 	    m->network ? "bytes and packets per cgroup" : "not counted; see jouled doctor");
+	add_block(&f, m->block);
 	add(&f, "spans", m->spans ? "ok" : "absent",
 	    m->spans ? "processes and functions, with energy" :
 		       "nobody asked (spans: in the configuration), or the log says why");

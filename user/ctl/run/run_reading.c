@@ -241,7 +241,8 @@ int run_facts_parse_status(const char *text, size_t size, struct run_facts *f, s
 	}
 	read_cost(json_object_get(doc, "cost"), f);
 	f->network = source_is(sources, "network", "ok", &reason);
-	f->block = source_is(sources, "block", "ok", &reason) || source_is(sources, "block", "estimated", &reason);
+	f->block = source_is(sources, "block", "ok", &reason) || source_is(sources, "block", "estimated", &reason) ||
+		   source_is(sources, "block", "partial", &reason);
 	f->switches = strcmp(text_of(doc, "trigger"), "none") != 0;
 	for (unsigned i = 0; i < f->n_domains; i++) {
 		snprintf(name, sizeof(name), "energy %s", f->domain[i].name);

@@ -153,7 +153,7 @@ struct machine_config {
 	char *btf; /* NULL = the kernel's own */
 	enum trigger_mode trigger;
 	enum clock_mode clock;
-	bool network;
+	bool network, block;
 	struct events_config events;
 	struct cgroups_config cgroups;
 	struct kubelet_config kubelet;

@@ -417,6 +417,7 @@ const struct key config_keys[] = {
 	  "Stamps of the scheduler, which equal cpu.stat, or ktime where those cannot be read.", clock_words },
 	{ "events", KEY_MAP, .help = "Which counters are read.", .sub = events_keys },
 	{ "network", KEY_BOOL, AT(machine.network), "true", NULL, "Bytes and packets per cgroup (v2 only)." },
+	{ "block", KEY_BOOL, AT(machine.block), "true", NULL, "Bytes and requests of block devices per cgroup." },
 	{ "rapl", KEY_ENUM, AT(machine.energy.rapl), "auto", NULL,
 	  "Interface of the energy counters; auto takes, per domain, the first that answers.", rapl_words,
 	  .flag = "rapl", .arg = "auto|powercap|perf|msr|none" },

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Work of block devices per cgroup on the running kernel, on a loop device over memory of our own, so that its
+ * statistics and the sizes that were asked for say what is right. */
+#include "kernel/tree.h"
+
+#include <linux/loop.h>
+#include <linux/types.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+
+#include <block.h> /* include/ */
+
+#include "model/reading.h"
+#include "source/counters/block.h"
+
+#define DEVICE_BYTES (16u << 20)
+#define PIECE 65536u
+
+struct device {
+	char path[32], name[16];
+	int fd;
+};
+
+struct books {
+	struct tree x;
+	struct block *b;
+	struct schema schema;
+	struct reading r;
+	struct device d;
+};
+
+/* A loop device over memory. False where this kernel has none. */
+static bool device_open(struct device *d)
+{
+	int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC), memory = memfd_create("jouled-test", MFD_CLOEXEC), n;
+
+	assert_true(memory >= 0);
+	assert_int_equal(ftruncate(memory, DEVICE_BYTES), 0);
+	for (unsigned tries = 0; control >= 0 && tries < 20; tries++) {
+		n = ioctl(control, LOOP_CTL_GET_FREE);
+		snprintf(d->name, sizeof(d->name), "loop%d", n);
+		snprintf(d->path, sizeof(d->path), "/dev/%s", d->name);
+		d->fd = n < 0 ? -1 : open(d->path, O_RDWR | O_CLOEXEC);
+		if (d->fd >= 0 && ioctl(d->fd, LOOP_SET_FD, memory) == 0) {
+			/* it goes with its last descriptor, even when this process is killed */
+			struct loop_info64 info = { .lo_flags = LO_FLAGS_AUTOCLEAR };
+
+			assert_int_equal(ioctl(d->fd, LOOP_SET_STATUS64, &info), 0);
+			close(memory);
+			close(control);
+			return true;
+		}
+		if (d->fd >= 0)
+			close(d->fd);
+	}
+	close(memory);
+	if (control >= 0)
+		close(control);
+	return false;
+}
+
+/* Values of the device's own statistics (Documentation/block/stat.rst), in the order of struct traffic: bytes and
+ * requests read, written, discarded. */
+static void device_statistics(const struct device *d, uint64_t v[TRAFFIC_BLOCK])
+{
+	unsigned long long s[15] = { 0 };
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/block/%s/stat", d->name);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	for (unsigned i = 0; i < 15 && fscanf(f, "%llu", &s[i]) == 1; i++)
+		;
+	fclose(f);
+	v[0] = s[2] * 512;
+	v[1] = s[0];
+	v[2] = s[6] * 512;
+	v[3] = s[4];
+	v[4] = s[13] * 512;
+	v[5] = s[11];
+}
+
+static void books_open(struct books *w, unsigned max_cgroups)
+{
+	struct err err = { 0 };
+	struct fsroot *root;
+
+	memset(w, 0, sizeof(*w));
+	assert_true(device_open(&w->d));
+	tree_open(&w->x, true);
+	w->schema.n_cpus = 1;
+	w->schema.cpus = calloc(1, sizeof(*w->schema.cpus));
+	assert_int_equal(reading_init(&w->r, &w->schema), 0);
+	assert_int_equal(fsroot_open("/", &root), 0);
+	if (block_open(root, &w->x.h, NULL, max_cgroups, &w->b, &err))
+		fail_msg("%s", err.text);
+	fsroot_close(root);
+}
+
+static void books_close(struct books *w)
+{
+	block_close(w->b);
+	reading_free(&w->r);
+	free(w->schema.cpus);
+	tree_close(&w->x);
+	close(w->d.fd);
+}
+
+static uint32_t add_row(struct books *w, const char *name)
+{
+	uint64_t id = tree_mkdir(&w->x, name);
+	int64_t row;
+
+	tree_poll(&w->x);
+	row = reading_add_row(&w->r, cgroup_find(w->x.table, id));
+	assert_true(row >= READING_SPECIAL_ROWS);
+	return (uint32_t)row;
+}
+
+/* Runs in a child of the cgroup: so many pieces, past the cache. */
+static int move_pieces(const char *path, bool out, unsigned n, unsigned size)
+{
+	int fd = open(path, (out ? O_WRONLY : O_RDONLY) | O_DIRECT | O_CLOEXEC);
+	void *room;
+
+	if (fd < 0 || posix_memalign(&room, 4096, size))
+		return 1;
+	memset(room, 1, size);
+	for (unsigned i = 0; i < n; i++) {
+		ssize_t done = out ? pwrite(fd, room, size, (off_t)i * size) : pread(fd, room, size, (off_t)i * size);
+
+		if (done != (ssize_t)size)
+			return 1;
+	}
+	return 0;
+}
+
+static void in_cgroup(struct books *w, const char *name, bool out, unsigned n, unsigned size)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		char path[128];
+		int fd, rc;
+
+		snprintf(path, sizeof(path), "%s/cgroup.procs", name);
+		fd = openat(w->x.top_fd, path, O_WRONLY | O_CLOEXEC);
+		rc = fd < 0 || write(fd, "0", 1) != 1;
+		_exit(rc ? 1 : move_pieces(w->d.path, out, n, size));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static void assert_moved(const struct books *w, uint32_t row, uint64_t read_bytes, uint64_t read_requests,
+			 uint64_t write_bytes, uint64_t write_requests)
+{
+	const struct traffic *t = &w->r.rows[row].traffic;
+
+	assert_int_equal(t->read_bytes, read_bytes);
+	assert_int_equal(t->read_requests, read_requests);
+	assert_int_equal(t->write_bytes, write_bytes);
+	assert_int_equal(t->write_requests, write_requests);
+	assert_int_equal(t->rx_bytes | t->tx_bytes | t->rx_packets | t->tx_packets, 0);
+}
+
+/* Each cgroup has what it asked for, and all of them what the device says it did. */
+static void test_direct(void **state)
+{
+	uint64_t before[TRAFFIC_BLOCK], after[TRAFFIC_BLOCK];
+	struct books w;
+	uint32_t a, b;
+
+	books_open(&w, 64);
+	a = add_row(&w, "a");
+	b = add_row(&w, "b");
+	device_statistics(&w.d, before);
+	in_cgroup(&w, "a", true, 40, PIECE);
+	in_cgroup(&w, "b", false, 7, 4096);
+	in_cgroup(&w, "b", true, 3, 512 * 3);
+	assert_int_equal(block_read(w.b, &w.r), 0);
+	assert_moved(&w, a, 0, 0, 40 * PIECE, 40);
+	assert_moved(&w, b, 7 * 4096, 7, 3 * 512 * 3, 3);
+	assert_int_equal(block_read(w.b, &w.r), 0);
+	assert_moved(&w, a, 0, 0, 40 * PIECE, 40);
+	device_statistics(&w.d, after);
+	for (unsigned i = 0; i < TRAFFIC_BLOCK; i++)
+		assert_int_equal(after[i] - before[i], traffic_const(&w.r.rows[a].traffic)[TRAFFIC_NETWORK + i] +
+							       traffic_const(&w.r.rows[b].traffic)[TRAFFIC_NETWORK + i]);
+	assert_int_equal(block_lost(w.b), 0);
+	books_close(&w);
+}
+
+/* The device's address of a request is used again by another cgroup: nothing of the one before sticks to it. */
+static void test_turns(void **state)
+{
+	struct books w;
+	uint32_t a, b;
+
+	books_open(&w, 64);
+	a = add_row(&w, "a");
+	b = add_row(&w, "b");
+	for (unsigned i = 0; i < 10; i++) {
+		in_cgroup(&w, i % 2 ? "b" : "a", true, 1 + i, 4096);
+		in_cgroup(&w, i % 2 ? "a" : "b", false, 1 + i, 4096);
+	}
+	assert_int_equal(block_read(w.b, &w.r), 0);
+	assert_moved(&w, a, (2 + 4 + 6 + 8 + 10) * 4096, 30, (1 + 3 + 5 + 7 + 9) * 4096, 25);
+	assert_moved(&w, b, (1 + 3 + 5 + 7 + 9) * 4096, 25, (2 + 4 + 6 + 8 + 10) * 4096, 30);
+	books_close(&w);
+}
+
+/* A cgroup that is gone leaves its work in its row, or in `other` when the row is gone too. Nothing is lost. */
+static void test_ended(void **state)
+{
+	struct books w;
+	uint64_t id, other;
+	uint32_t a;
+
+	books_open(&w, 64);
+	a = add_row(&w, "a");
+	id = w.r.rows[a].id;
+	assert_int_equal(block_read(w.b, &w.r), 0);
+	other = w.r.rows[ROW_OTHER].traffic.write_bytes;
+	in_cgroup(&w, "a", true, 5, 4096);
+	tree_rmdir(&w.x, "a");
+	tree_poll(&w.x);
+	assert_int_equal(block_read(w.b, &w.r), 0);
+	assert_moved(&w, a, 0, 0, 5 * 4096, 5);
+	tree_mkdir(&w.x, "b");
+	in_cgroup(&w, "b", true, 6, 4096); /* no row */
+	block_forget(w.b, id);
+	assert_int_equal(block_read(w.b, &w.r), 0);
+	assert_moved(&w, a, 0, 0, 5 * 4096, 5);
+	assert_true(w.r.rows[ROW_OTHER].traffic.write_bytes - other >= 6 * 4096);
+	books_close(&w);
+}
+
+/* More cgroups than fit: what found no entry is with `other`, and said to be folded. */
+static void test_full_table(void **state)
+{
+	uint64_t own = 0, other;
+	uint32_t rows[12];
+	char name[16];
+	struct books w;
+
+	books_open(&w, 4);
+	for (unsigned i = 0; i < 12; i++) {
+		snprintf(name, sizeof(name), "from%u", i);
+		rows[i] = add_row(&w, name);
+		in_cgroup(&w, name, true, 3, 4096);
+	}
+	assert_int_equal(block_read(w.b, &w.r), 0);
+	for (unsigned i = 0; i < 12; i++) {
+		uint64_t bytes = w.r.rows[rows[i]].traffic.write_bytes;
+
+		assert_true(bytes == 0 || bytes == 3 * 4096);
+		own += bytes != 0;
+	}
+	other = w.r.rows[ROW_OTHER].traffic.write_bytes;
+	assert_true(own <= 4);
+	assert_true(other >= (12 - own) * 3 * 4096);
+	assert_true(w.r.losses.folded >= (12 - own) * 3);
+	books_close(&w);
+}
+
+static void test_refusal(void **state)
+{
+	struct err err = { 0 };
+	struct fsroot *root;
+	struct block *b;
+	struct tree x;
+	int status;
+	pid_t pid;
+
+	tree_open(&x, false);
+	assert_int_equal(fsroot_open("/", &root), 0);
+	pid = fork();
+	if (!pid) {
+		int r = setgid(65534) || setuid(65534) ? 0 : block_open(root, &x.h, NULL, 64, &b, &err);
+
+		printf("  %s\n", err.text);
+		fflush(stdout);
+		_exit(r != -EPERM || !strstr(err.text, "CAP_BPF"));
+	}
+	waitpid(pid, &status, 0);
+	assert_int_equal(status, 0);
+	fsroot_close(root);
+	tree_close(&x);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_direct),	   cmocka_unit_test(test_turns),   cmocka_unit_test(test_ended),
+		cmocka_unit_test(test_full_table), cmocka_unit_test(test_refusal),
+	};
+	struct device d;
+
+	if (!device_open(&d)) {
+		printf("SKIP kernel/test_block: no loop devices; load the module loop\n");
+		return 0;
+	}
+	close(d.fd);
+	alarm(240);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "block.h"
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/types.h>
+#include <block.h> /* include/, not the one beside this file */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "block.skel.h"
+#include "source/bpf_load.h"
+#include "traffic_table.h"
+
+_Static_assert(sizeof(struct jd_block) == TRAFFIC_BLOCK * sizeof(uint64_t), "the kernel's value is as ours");
+_Static_assert(JD_BLOCK_OTHER == TRAFFIC_TABLE_OTHER, "one key for all others");
+
+#define WITHOUT_REQUESTS_MAX 100 /* bytes of names */
+
+/* How the task that begins a request is seen. BEGIN_FUNCTIONS: before Linux 6.5 there is no tracepoint, and the function
+ * has another name since 5.16 (block/blk-mq.c). */
+static const char *const begin_functions[] = { "__blk_account_io_start", "blk_account_io_start" };
+#define BEGIN_FUNCTIONS (sizeof(begin_functions) / sizeof(begin_functions[0]))
+enum begin { BEGIN_TRACEPOINT, BEGIN_FUNCTION, BEGIN_UNSEEN = BEGIN_FUNCTION + BEGIN_FUNCTIONS };
+
+/* The hierarchy of the io controller, which is called blkio on v1. */
+enum io { IO_V2, IO_V1, IO_NONE };
+
+struct block {
+	struct block_bpf *skel;
+	struct traffic_table *table;
+	const struct fsroot *root;
+	const char *btf;
+	uint32_t hierarchy_id;
+	uint64_t root_id;
+	unsigned max_cgroups;
+	unsigned begin; /* enum begin, then which function */
+	bool tp_btf;
+	enum io io;
+	bool same; /* the io controller's hierarchy is the accounted one */
+};
+
+static void unload(struct block *b)
+{
+	traffic_table_close(b->table);
+	block_bpf__destroy(b->skel);
+	b->table = NULL;
+	b->skel = NULL;
+}
+
+static int choose(struct block *b, bool tp_btf)
+{
+	const struct bpf_object *o = b->skel->obj;
+	struct bpf_program *func = b->skel->progs.begin_func;
+
+	bpf_choose_entries((struct bpf_object *)o, tp_btf);
+	if (b->begin != BEGIN_TRACEPOINT) {
+		bpf_program__set_autoload(b->skel->progs.begin_btf, false);
+		bpf_program__set_autoload(b->skel->progs.begin_raw, false);
+	}
+	if (b->begin == BEGIN_TRACEPOINT || b->begin == BEGIN_UNSEEN)
+		return 0;
+	bpf_program__set_autoload(func, true);
+	return bpf_program__set_attach_target(func, 0, begin_functions[b->begin - BEGIN_FUNCTION]);
+}
+
+static int attempt(void *ctx, bool tp_btf)
+{
+	struct block *b = ctx;
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = b->btf);
+	int rc;
+
+	b->skel = block_bpf__open_opts(&opts);
+	if (!b->skel)
+		return -errno;
+	b->tp_btf = tp_btf;
+	b->skel->rodata->hierarchy_id = (int32_t)b->hierarchy_id;
+	b->skel->rodata->root_id = b->root_id;
+	rc = choose(b, tp_btf);
+	if (!rc)
+		rc = traffic_table_open(b->skel->maps.work, b->max_cgroups, TRAFFIC_NETWORK, TRAFFIC_BLOCK, &b->table);
+	if (!rc)
+		rc = block_bpf__load(b->skel);
+	if (!rc)
+		rc = traffic_table_loaded(b->table);
+	if (!rc)
+		rc = block_bpf__attach(b->skel);
+	if (rc)
+		unload(b);
+	return rc;
+}
+
+/* The line "blkio ID CGROUPS ENABLED" of /proc/cgroups. */
+static enum io find_io(const struct fsroot *root, uint32_t *ret_id)
+{
+	char text[4096], *line;
+	unsigned id, cgroups, enabled;
+
+	if (fsroot_read(root, "/proc/cgroups", text, sizeof(text)) <= 0)
+		return IO_NONE;
+	line = strstr(text, "\nblkio");
+	if (!line || sscanf(line, "\nblkio %u %u %u", &id, &cgroups, &enabled) != 3 || !enabled)
+		return IO_NONE;
+	*ret_id = id;
+	return id ? IO_V1 : IO_V2;
+}
+
+static uint64_t find_root(const struct fsroot *root, const char *mount)
+{
+	int fd = fsroot_openat(root, mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct stat st = { 0 };
+
+	if (fd < 0)
+		return JD_BLOCK_OTHER;
+	if (fstat(fd, &st) != 0)
+		st.st_ino = JD_BLOCK_OTHER;
+	close(fd);
+	return st.st_ino;
+}
+
+int block_open(const struct fsroot *root, const struct hierarchy *h, const char *btf, unsigned max_cgroups,
+	       struct block **ret, struct err *err)
+{
+	struct block *b = calloc(1, sizeof(*b));
+	uint32_t io_id = 0;
+	int rc = -EINVAL;
+
+	if (!b)
+		return err_set(err, -ENOMEM, "block: out of memory; free some, or lower cgroups.max");
+	b->root = root;
+	b->btf = btf;
+	b->max_cgroups = max_cgroups;
+	b->hierarchy_id = h->id;
+	b->root_id = find_root(root, h->mount);
+	b->io = find_io(root, &io_id);
+	b->same = b->io != IO_NONE && io_id == h->id;
+	bpf_log_begin();
+	for (b->begin = BEGIN_TRACEPOINT; rc && b->begin <= BEGIN_UNSEEN; b->begin += rc != 0) {
+		rc = bpf_load_entries(attempt, b);
+		if (rc == -EPERM || rc == -EACCES || rc == -ENOMEM)
+			break;
+	}
+	if (rc) {
+		free(b);
+		return bpf_explain(err, rc, root, "block", "set block: false");
+	}
+	*ret = b;
+	return 0;
+}
+
+int block_read(struct block *b, struct reading *r)
+{
+	return traffic_table_read(b->table, r);
+}
+
+void block_forget(struct block *b, uint64_t cgroup_id)
+{
+	traffic_table_forget(b->table, cgroup_id);
+}
+
+void block_close(struct block *b)
+{
+	if (!b)
+		return;
+	unload(b);
+	free(b);
+}
+
+uint64_t block_lost(const struct block *b)
+{
+	const struct bpf_program *prog = b->tp_btf ? b->skel->progs.complete_btf : b->skel->progs.complete_raw;
+	struct bpf_prog_info info = { 0 };
+	__u32 len = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &len) == 0 ? info.recursion_misses : 0;
+}
+
+const char *block_state(const struct block *b)
+{
+	return b->same ? "ok" : "estimated";
+}
+
+/* Names of devices without a queue of requests, which have no directory mq. */
+static void find_unseen(const struct fsroot *root, char *dst, size_t size)
+{
+	int fd = fsroot_openat(root, "/sys/block", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+	size_t len = 0;
+
+	*dst = '\0';
+	while (dir && (e = readdir(dir))) {
+		char path[sizeof("/slaves") + sizeof(e->d_name)];
+
+		if (e->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/mq", e->d_name);
+		if (faccessat(dirfd(dir), path, F_OK, 0) == 0)
+			continue;
+		if (len + strlen(e->d_name) + 8 > size) {
+			snprintf(dst + len, size - len, ", ...");
+			break;
+		}
+		len += (size_t)snprintf(dst + len, size - len, "%s%s", len ? ", " : "", e->d_name);
+	}
+	if (dir)
+		closedir(dir);
+	else if (fd >= 0)
+		close(fd);
+}
+
+void block_describe(const struct block *b, char *dst, size_t size)
+{
+	const char *who = b->same	       ? "by the io controller" :
+			  b->io == IO_V1 ? "by the task that began it, writeback to the root: the io controller is on cgroup v1" :
+					   "by the task that began it, writeback to the root: no io controller";
+	const char *further = b->begin == BEGIN_UNSEEN ? "; this kernel does not show who begins a request" :
+			      b->same && b->io == IO_V2 ? ", below it by the task that began it" :
+							  "";
+	char unseen[WITHOUT_REQUESTS_MAX];
+
+	find_unseen(b->root, unseen, sizeof(unseen));
+	snprintf(dst, size, "bytes and requests per cgroup, %s%s%s%s", who, further,
+		 *unseen ? "; no requests, so only what is below them counts: " : "", unseen);
+}
