@@ -62,6 +62,28 @@ static void test_many_readings(void **state)
 	rig_close(&g);
 }
 
+/* The same with threads that help to flush, as on large machines. */
+static void test_helpers(void **state)
+{
+	struct test_cgroup cg;
+	struct rig g;
+	pid_t pid;
+
+	rig_open(&g, 2, 4096, TRIGGER_AUTO);
+	assert_int_equal(counters_helpers_start(g.counters, 2, 0), 0);
+	cgroup_make(&g, NULL, "helped", &cg);
+	rig_start(&g);
+	pid = start_in(&cg, work_duty, 400);
+	for (int i = 0; i < 90; i++) {
+		usleep(5000);
+		rig_read(&g);
+	}
+	wait_for(pid);
+	assert_time("90 readings with helpers", row_of(rig_snapshot(&g), cg.id)->time_ns, cgroup_cpu_ns(&cg));
+	cgroup_remove(&cg);
+	rig_close(&g);
+}
+
 /* A spinner is moved while it runs: its CPU is closed at the move, as the agent does when the
  * lifecycle program reports it. */
 static void test_moved_while_running(void **state)
@@ -357,15 +379,11 @@ static void test_counters_add_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_workloads_tp_btf),
-		cmocka_unit_test(test_workloads_raw_tp),
-		cmocka_unit_test(test_many_readings),
-		cmocka_unit_test(test_moved_while_running),
-		cmocka_unit_test(test_joins_itself),
-		cmocka_unit_test(test_missed_switch),
-		cmocka_unit_test(test_kernel_threads_have_their_own_row),
-		cmocka_unit_test(test_time_adds_up),
-		cmocka_unit_test(test_counters_add_up),
+		cmocka_unit_test(test_workloads_tp_btf),    cmocka_unit_test(test_workloads_raw_tp),
+		cmocka_unit_test(test_many_readings),       cmocka_unit_test(test_helpers),
+		cmocka_unit_test(test_moved_while_running), cmocka_unit_test(test_joins_itself),
+		cmocka_unit_test(test_missed_switch),       cmocka_unit_test(test_kernel_threads_have_their_own_row),
+		cmocka_unit_test(test_time_adds_up),        cmocka_unit_test(test_counters_add_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

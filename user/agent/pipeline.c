@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,24 +219,13 @@ static bool take_orders(struct pipeline *pl)
 	return !stop;
 }
 
-/* Asks for real-time priority. Among busy processes a reading would otherwise begin tens of milliseconds late.
- * Readings are short, waiting for a deadline uses no CPU, and the kernel always keeps 5 % for others
- * (sched(7)). Without the right to do this nothing changes. */
-static void hurry(void)
-{
-	const struct sched_param p = { .sched_priority = sched_get_priority_min(SCHED_RR) };
-
-	if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &p) != 0)
-		log_debug("measuring: no real-time priority: %s", strerror(errno));
-}
-
 static void *measure(void *arg)
 {
 	struct pipeline *pl = arg;
 	const uint64_t one = 1;
 	bool said = false;
 
-	hurry();
+	thread_hurry("measuring");
 	while (take_orders(pl)) {
 		atomic_fetch_add(&pl->turns, 1);
 		if (!reached_count(pl)) {

@@ -2,11 +2,14 @@
 #include "thread.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include "clock.h"
+#include "log.h"
 
 struct first_step {
 	char name[16];
@@ -61,6 +64,14 @@ int thread_start(pthread_t *ret, const char *name, size_t stack_bytes, void *(*r
 	}
 	*ret = thread;
 	return 0;
+}
+
+void thread_hurry(const char *what)
+{
+	const struct sched_param p = { .sched_priority = sched_get_priority_min(SCHED_RR) };
+
+	if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &p) != 0)
+		log_debug("%s: no real-time priority: %s", what, strerror(errno));
 }
 
 void thread_cond_init(pthread_cond_t *cond)

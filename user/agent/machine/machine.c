@@ -146,7 +146,7 @@ static void set_rapl_due(struct machine *m, uint64_t now_ns)
 }
 
 /* Devices beside the CPUs that report energy: GPUs and power meters. Their threads start after capabilities are
- * given up. */
+ * given up, and so do those of the counters. */
 
 int machine_open_devices(struct machine *m, const struct machine_config *c, struct err *err)
 {
@@ -170,6 +170,8 @@ int machine_start_devices(struct machine *m)
 		rc = sensors_start(m->sensors);
 	if (!rc)
 		rc = meters_start(m->meters);
+	if (!rc)
+		rc = counters_start(m->counters);
 	return rc ? rc : host_start(m->host);
 }
 

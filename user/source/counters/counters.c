@@ -30,9 +30,11 @@ static int allocate(struct counters *c)
 	c->seen = calloc(rows, sizeof(*c->seen));
 	c->slot_cells = calloc(slots, sizeof(*c->slot_cells));
 	c->staged = calloc(c->bank_rows, sizeof(*c->staged));
+	c->to_flush = malloc(c->n_cpus * sizeof(*c->to_flush));
 	c->slot_row = malloc(c->max_slots * sizeof(uint32_t));
 	c->slot_changed = calloc(c->max_slots, sizeof(uint32_t));
-	if (!c->cpus || !c->event_fds || !c->seen || !c->slot_cells || !c->staged || !c->slot_row || !c->slot_changed)
+	if (!c->cpus || !c->event_fds || !c->seen || !c->slot_cells || !c->staged || !c->to_flush || !c->slot_row ||
+	    !c->slot_changed)
 		return -ENOMEM;
 	memset(c->event_fds, 0xff, events * sizeof(int));
 	memset(c->slot_row, 0xff, c->max_slots * sizeof(uint32_t));
@@ -144,6 +146,7 @@ void counters_close(struct counters *c)
 {
 	if (!c)
 		return;
+	counters_helpers_stop(c);
 	counters_unload(c);
 	online_close(c->online);
 	free(c->online_bits);
@@ -153,6 +156,7 @@ void counters_close(struct counters *c)
 	free(c->seen);
 	free(c->slot_cells);
 	free(c->staged);
+	free(c->to_flush);
 	free(c->slot_row);
 	free(c->slot_changed);
 	free(c);
@@ -295,6 +299,25 @@ static void follow_sleep(struct counters *c, const struct reading *r)
 }
 
 static void counters_retire(struct read_context *x);
+static bool looks_idle(const struct counters *c, unsigned cpu);
+static bool read_idle(struct read_context *x, unsigned cpu);
+static int take_flushed(struct read_context *x, unsigned cpu);
+
+/* Flushes the busy CPUs, then closes the idle ones. What the banks hold is taken later: that takes longer than all
+ * flushes, and the CPUs are to be of one instant. */
+static void stop_clocks(struct read_context *x)
+{
+	struct counters *c = x->c;
+	unsigned n = 0;
+
+	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++)
+		if (c->cpus[cpu].online && !looks_idle(c, cpu))
+			c->to_flush[n++] = cpu;
+	counters_flush_all(c, n);
+	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++)
+		if (c->cpus[cpu].online && !c->cpus[cpu].flushed && !read_idle(x, cpu))
+			counters_flip(c, cpu); /* it woke up */
+}
 
 int counters_read(struct counters *c, struct reading *r, struct cgroup_table *t, struct lifecycle *l)
 {
@@ -303,9 +326,10 @@ int counters_read(struct counters *c, struct reading *r, struct cgroup_table *t,
 
 	follow_sleep(c, r);
 	follow_hotplug(&x);
+	stop_clocks(&x);
 	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++) {
 		bool was_away = c->cpus[cpu].restarted;
-		int rc = c->cpus[cpu].online ? counters_read_cpu(&x, cpu) : 0;
+		int rc = c->cpus[cpu].flushed ? take_flushed(&x, cpu) : 0;
 
 		if (c->cpus[cpu].online)
 			follow_losses(&x, cpu, was_away);
@@ -340,8 +364,6 @@ void counters_make_room(struct counters *c, struct reading *r, struct cgroup_tab
 	}
 	r->number--;
 }
-
-static int counters_flush(struct counters *c, unsigned cpu, enum jd_flush_arg what);
 
 void counters_close_cpu(struct counters *c, unsigned cpu)
 {
@@ -466,29 +488,12 @@ static void counters_retire(struct read_context *x)
 	}
 }
 
-/* Reading one CPU. A busy CPU is flushed: the kernel closes its open interval and flips the bank,
+/* Reading one CPU. A busy CPU is flushed (flush.c): the kernel closes its open interval and flips the bank,
  * so the bank left behind has no writer. An idle CPU is not woken: its active bank is copied and
  * taken when the CPU's sequence number did not move meanwhile, and its open idle interval is
  * closed from the clock. */
 
-#define FLUSH_TRIES 16
 #define IS_ERROR(v) ((v) >= (uint64_t)-4095)
-
-/* 0 or -errno */
-static int counters_flush(struct counters *c, unsigned cpu, enum jd_flush_arg what)
-{
-	__u64 args[1] = { what };
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = args, .ctx_size_in = sizeof(args),
-		    .flags = BPF_F_TEST_RUN_ON_CPU, .cpu = cpu);
-
-	for (int i = 0; i < FLUSH_TRIES; i++) {
-		if (bpf_prog_test_run_opts(c->flush_fd, &opts))
-			return -errno;
-		if (opts.retval == JD_FLUSHED)
-			return 0;
-	}
-	return -EBUSY;
-}
 
 /* A real switch on every CPU opens its interval with a fresh clock. What was counted before belongs to no interval. On
  * CPUs outside our affinity mask the flush alone opens it. */
@@ -553,6 +558,13 @@ static void carry_tsc(struct read_context *x, unsigned cpu, uint64_t now_ns)
 	}
 }
 
+static bool looks_idle(const struct counters *c, unsigned cpu)
+{
+	const struct jd_cpu_state *st = &c->states[cpu];
+
+	return !c->visit_idle && !c->cpus[cpu].visit && READ_ONCE(st->key) == JD_KEY_IDLE;
+}
+
 /* True when the CPU was idle throughout and everything was taken. */
 static bool read_idle(struct read_context *x, unsigned cpu)
 {
@@ -562,7 +574,7 @@ static bool read_idle(struct read_context *x, unsigned cpu)
 	uint64_t now = clock_mono_ns();
 	unsigned bank = READ_ONCE(st->bank) & 1, n = 0;
 
-	if ((seq & 1) || x->c->visit_idle || cs->visit || READ_ONCE(st->key) != JD_KEY_IDLE)
+	if ((seq & 1) || !looks_idle(x->c, cpu))
 		return false;
 	if (seq != cs->seq)
 		n = counters_stage_bank(x->c, cpu, bank);
@@ -658,28 +670,32 @@ static void take_return(struct read_context *x, unsigned cpu, unsigned bank)
 	cs->returned = false;
 }
 
-int counters_read_cpu(struct read_context *x, unsigned cpu)
+/* 0, or why it was not flushed. */
+static int take_flushed(struct read_context *x, unsigned cpu)
 {
 	struct counters *c = x->c;
-	struct jd_cpu_state *st = &c->states[cpu];
-	unsigned bank;
-	int rc;
+	struct cpu_source *cs = &c->cpus[cpu];
 
-	if (read_idle(x, cpu))
-		return 0;
-	bank = READ_ONCE(st->bank) & 1;
-	rc = counters_flush(c, cpu, JD_FLUSH_FLIP);
-	if (rc)
-		return rc;
-	if (c->cpus[cpu].returned)
-		take_return(x, cpu, bank);
-	counters_take_bank(x, cpu, bank);
+	cs->flushed = false;
+	if (cs->flush_rc)
+		return cs->flush_rc;
+	if (cs->returned)
+		take_return(x, cpu, cs->left_bank);
+	counters_take_bank(x, cpu, cs->left_bank);
 	take_irq_steal(x, cpu);
 	take_msr(x, cpu);
-	c->cpus[cpu].restarted = c->cpus[cpu].visit = false;
-	c->cpus[cpu].seq = 0; /* the other bank is active now: look at it whatever its number */
-	x->r->cpus[cpu].read_mono_ns = st->flush_mono_ns;
+	cs->restarted = cs->visit = false;
+	cs->seq = 0; /* the other bank is active now: look at it whatever its number */
+	x->r->cpus[cpu].read_mono_ns = c->states[cpu].flush_mono_ns;
 	return 0;
+}
+
+int counters_read_cpu(struct read_context *x, unsigned cpu)
+{
+	if (read_idle(x, cpu))
+		return 0;
+	counters_flip(x->c, cpu);
+	return take_flushed(x, cpu);
 }
 
 /* Its last counts: the bank has no writer any more. */

@@ -32,6 +32,9 @@ struct counters_options {
 /* schema->core, msr and cpus are filled already; sets schema->multiplexed, trigger, clock. Auto
  * takes the first trigger with which a forced switch is counted. */
 int counters_open(const struct counters_options *o, struct schema *s, struct counters **ret, struct err *err);
+/* On large machines: starts threads that flush beside the one that reads. Call it from where threads may begin. 0 or
+ * -errno; without them a reading takes longer. */
+int counters_start(struct counters *c);
 /* One reading: flush or idle-close every online CPU, rows of new cgroups resolved through l. */
 int counters_read(struct counters *c, struct reading *r, struct cgroup_table *t, struct lifecycle *l);
 /* Becomes readable when a CPU's rows run out before the next reading: call counters_make_room. -1 where they cannot. */

@@ -31,6 +31,9 @@ struct cpu_source {
 	bool broken; /* its events could not all be opened */
 	bool returned; /* from a time offline that a reading saw: it began at states[].began_mono_ns */
 	bool restarted; /* its events are new: they count from the next flush */
+	bool flushed; /* by the reading in progress, which is yet to take `left_bank`, unless ... */
+	int flush_rc; /* ... it failed */
+	unsigned left_bank;
 	bool visit; /* to be flushed at the next reading, idle or not */
 	uint64_t msr_credit_ns, tsc_credit; /* reported ahead of the counters, from the clock */
 	uint64_t seq; /* of the last complete read of the CPU while idle */
@@ -67,6 +70,8 @@ struct counters {
 	const struct jd_slot_info *info; /* mapped */
 	struct staged_row *seen; /* [cpu * bank_rows + row]: taken from the active bank while idle */
 	struct staged_row *staged;
+	unsigned *to_flush; /* CPUs, of the reading in progress */
+	struct flush_crew *crew; /* flush.c; NULL where one thread is enough */
 	uint32_t *slot_cells; /* [cpu * max_slots + slot]: number of its cell in the reading + 1, 0 = none yet */
 	struct cpu_source *cpus;
 	uint32_t *slot_row; /* reading row of a slot, UINT32_MAX = none yet */
@@ -125,6 +130,14 @@ int counters_attach_perf_cpu(struct counters *c, unsigned cpu); /* a CPU that ca
 unsigned counters_open_events(struct counters *c, unsigned cpu);
 void counters_close_events(struct counters *c, unsigned cpu);
 bool counters_must_multiplex(struct counters *c);
+
+/* flush.c */
+int counters_flush(struct counters *c, unsigned cpu, enum jd_flush_arg what); /* 0 or -errno */
+void counters_flip(struct counters *c, unsigned cpu); /* flushes a CPU and notes in cpus[] how that went */
+void counters_flush_all(struct counters *c, unsigned n); /* the same for the first n CPUs of to_flush */
+/* Starts n threads that help to flush, when that takes longer than `worth_ns`. 0 or -errno with fewer of them. */
+int counters_helpers_start(struct counters *c, unsigned n, uint64_t worth_ns);
+void counters_helpers_stop(struct counters *c);
 
 /* take.c: rows into the reading. */
 /* The cell of a slot on a CPU; NULL without memory. A later call may move it. */
