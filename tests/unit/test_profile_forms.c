@@ -43,7 +43,7 @@ static int open_session(void **state)
 
 			assert_true(code_frame(&s->code, process, (uintptr_t)open_session + k % 5, &frame[0]));
 			assert_true(code_frame(&s->code, process, (uintptr_t)profile_folded, &frame[1]));
-			stacks_add(&s->stacks, &st, frame);
+			stacks_add(&s->stacks, &st, frame, &(struct stack_sample){ STACK_TIME, 10000000 });
 		}
 		total += 1000003 * (step + 1);
 		for (unsigned i = 0; i < 3; i++)

@@ -30,7 +30,7 @@ static void name_of(struct code *code, uint64_t address, const char *expected)
 
 	assert_true(process > 0);
 	assert_true(code_frame(code, process, address, &frame));
-	stacks_add(&stacks, &s, &frame);
+	stacks_add(&stacks, &s, &frame, &(struct stack_sample){ STACK_TIME, 1 });
 	assert_int_equal(frame_names_fill(&names, code, &stacks), 0);
 	assert_int_equal(names.failed, 0);
 	assert_string_equal(frame_name(&names, frame)->text, expected);

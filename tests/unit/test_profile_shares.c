@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Energy of stacks: whatever rows, samples and intervals come, the stacks of a row and what had no sample add up to the
- * row, in every domain. */
+/* Energy of stacks: whatever rows, samples, prices and intervals come, the stacks of a row and what had no sample add up to
+ * the row, in every domain. */
+#include <float.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,11 +24,45 @@ static uint64_t random64(void)
 	return seed;
 }
 
-static void sample(struct stacks *t, uint64_t cgroup, uint64_t frame, bool kernel_thread)
+static void sample_of(struct stacks *t, uint64_t cgroup, uint64_t frame, bool kernel_thread,
+		      const struct stack_sample *what)
 {
 	const struct stack s = { .cgroup = cgroup, .process = 1, .n = 1, .kernel_thread = kernel_thread };
 
-	stacks_add(t, &s, &frame);
+	stacks_add(t, &s, &frame, what);
+}
+
+static void sample(struct stacks *t, uint64_t cgroup, uint64_t frame, bool kernel_thread)
+{
+	sample_of(t, cgroup, frame, kernel_thread, &(struct stack_sample){ STACK_TIME, 10000000 });
+}
+
+/* Periods and prices of every size, some 0. */
+static struct stack_sample random_sample(void)
+{
+	const uint64_t period = random64();
+
+	return (struct stack_sample){ (unsigned)(random64() % STACK_COLUMNS), random64() % 4 ? period >> random64() % 64 : 0 };
+}
+
+static double random_price(void)
+{
+	static const double odd[] = { 0, NAN, INFINITY, -1, DBL_MAX, DBL_MIN };
+
+	return random64() % 3 ? ldexp((double)(random64() & 0xffff), -(int)(random64() % 80)) : odd[random64() % 6];
+}
+
+/* Prices for some domains; the others keep those they had. */
+static void set_prices(struct row_shares *r)
+{
+	double joules[STACK_COLUMNS];
+
+	for (unsigned d = 0; d < DOMAINS; d++) {
+		for (unsigned c = 0; c < STACK_COLUMNS; c++)
+			joules[c] = random_price();
+		if (random64() % 2)
+			assert_int_equal(row_shares_price(r, d, joules), 0);
+	}
 }
 
 static void assert_closes(const struct row_shares *r, const struct stacks *t, uint64_t total[][DOMAINS])
@@ -53,8 +89,13 @@ static void test_closes(void **state)
 		struct stacks t = { 0 };
 
 		for (unsigned step = 0; step < 20; step++) {
-			for (unsigned k = random64() % 60; k > 0; k--)
-				sample(&t, 1 + random64() % CGROUPS, random64() % 12, random64() % 4 == 0);
+			for (unsigned k = random64() % 60; k > 0; k--) {
+				const struct stack_sample what = random_sample();
+
+				sample_of(&t, 1 + random64() % CGROUPS, random64() % 12, random64() % 4 == 0, &what);
+			}
+			if (world % 2)
+				set_prices(&r);
 			for (unsigned i = 0; i < CGROUPS; i++)
 				for (unsigned d = 0; d < DOMAINS; d++) {
 					const uint64_t more = random64() % 3 ?
@@ -98,6 +139,41 @@ static void test_follows_samples(void **state)
 	stacks_free(&t);
 }
 
+/* A stack's part is what its samples stand for times the price of that; without any price it is time. */
+static void test_follows_prices(void **state)
+{
+	const double joules[STACK_COLUMNS] = { [STACK_TIME] = 2e-9, [STACK_EVENT + 1] = 1e-8 }, none[STACK_COLUMNS] = { 0 };
+	const struct stack_sample time = { STACK_TIME, 10000000 }, dear = { STACK_EVENT + 1, 4000000 },
+				  free_of_charge = { STACK_EVENT, 777777777 };
+	struct row_shares r = { .n_domains = 2 };
+	struct stacks t = { 0 };
+	struct share_row *row = row_shares_row(&r, "/a", 2);
+
+	assert_int_equal(row_shares_price(&r, 0, joules), 0);
+	assert_int_equal(row_shares_price(&r, 1, none), 0);
+	sample_of(&t, 2, 1, false, &time); /* 0.02 J */
+	sample_of(&t, 2, 1, false, &free_of_charge);
+	sample_of(&t, 2, 2, false, &dear); /* 0.04 J */
+	sample_of(&t, 2, 3, false, &time); /* 0.06 J */
+	sample_of(&t, 2, 3, false, &dear);
+	row_shares_total(row, 0, 1200, true);
+	row_shares_total(row, 1, 1000, true);
+	assert_int_equal(row_shares_split(&r, &t), 0);
+	assert_int_equal(row_shares_uj(&r, 0, 0), 200);
+	assert_int_equal(row_shares_uj(&r, 1, 0), 400);
+	assert_int_equal(row_shares_uj(&r, 2, 0), 600);
+	assert_int_equal(row_shares_uj(&r, 0, 1), 500);
+	assert_int_equal(row_shares_uj(&r, 1, 1), 0);
+	assert_int_equal(row_shares_uj(&r, 2, 1), 500);
+	assert_int_equal(t.v[0].time_ns + t.v[2].time_ns, 20000000);
+	sample_of(&t, 2, 2, false, &free_of_charge); /* nothing that has a price was sampled */
+	row_shares_total(row, 0, 1203, true);
+	assert_int_equal(row_shares_split(&r, &t), 0);
+	assert_int_equal(r.rows[0].none_uj[0], 3);
+	row_shares_free(&r);
+	stacks_free(&t);
+}
+
 /* Kernel threads of the root are the kernel's; those of another cgroup are its own. */
 static void test_kernel_row(void **state)
 {
@@ -126,6 +202,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_closes),
 		cmocka_unit_test(test_follows_samples),
+		cmocka_unit_test(test_follows_prices),
 		cmocka_unit_test(test_kernel_row),
 	};
 

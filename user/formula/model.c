@@ -249,6 +249,8 @@ static void split_by_model(struct formula *f, struct snapshot *s, unsigned d, do
 	weights_blend(&f->blend, s, d, &b, WEIGHT_SUM / predicted);
 	dom->share_quality = f->blend.quality;
 	charge_domain(&f->charge, s, d, &f->blend, &f->options);
+	dom->price.per_second = b.per_second;
+	memcpy(dom->price.per_count, b.per_count, sizeof(b.per_count));
 	dom->scale = ((double)dom->energy_uj - (double)f->charge.idle_uj) / 1e6 / predicted;
 	set_uncertainty(f, s, d);
 }
@@ -274,6 +276,7 @@ static void model_domain(struct formula *f, struct snapshot *s, unsigned d)
 	}
 	dom->share_quality = f->share.quality | QUALITY_ESTIMATED;
 	charge_domain(&f->charge, s, d, &f->share, &f->options);
+	dom->price = weights_price(&f->share, s, dom->energy_uj - f->charge.idle_uj);
 }
 
 static int model_apply(struct formula *f, struct snapshot *s)

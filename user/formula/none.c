@@ -22,6 +22,7 @@ void formula_all_residual(struct snapshot *s)
 		d->scale = 1;
 		d->uncertainty = d->idle_uncertainty = NAN;
 		d->learned = (struct snap_learned){ .ready = false };
+		d->price = (struct snap_price){ 0 };
 	}
 }
 

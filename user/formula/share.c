@@ -46,6 +46,7 @@ static int share_apply(struct formula *f, struct snapshot *s)
 		s->domains[d].share_quality = f->weights.quality;
 		charge_find_idle(&f->charge, s, d, &f->weights, &f->options);
 		charge_domain(&f->charge, s, d, &f->weights, &f->options);
+		s->domains[d].price = weights_price(&f->weights, s, s->domains[d].energy_uj - f->charge.idle_uj);
 	}
 	return 0;
 }

@@ -21,7 +21,7 @@
 #define RATIO_ONE 65536u
 #define RATIO_MAX (16 * RATIO_ONE)
 
-enum { BY_TIME = -1, BY_BLEND = -2 };
+enum { BY_TIME = WEIGHTS_TIME, BY_BLEND = WEIGHTS_OTHER };
 
 typedef unsigned __int128 u128;
 
@@ -307,6 +307,7 @@ static bool try_event(struct weights *w, const struct snapshot *s, int event, bo
 	if (event != BY_TIME && !k.whole.weight && !k.partial.weight)
 		return false;
 	w->weight[s->n_rows] = k.lossy ? missing_weight(w, s, &k) : 0;
+	w->column = event;
 	return true;
 }
 
@@ -359,9 +360,24 @@ void weights_blend(struct weights *w, const struct snapshot *s, unsigned domain,
 	choose_cpus(w, s, &s->schema->domains[domain]);
 	w->quality = s->schema->domains[domain].kind == DOMAIN_DRAM ? QUALITY_ESTIMATED : 0;
 	w->valid = false;
+	w->column = WEIGHTS_OTHER;
 	count_rows(w, s, &k);
 	if (k.lossy)
 		w->weight[s->n_rows] = missing_weight(w, s, &k);
+}
+
+struct snap_price weights_price(const struct weights *w, const struct snapshot *s, uint64_t rows_uj)
+{
+	struct snap_price p = { 0 };
+	double sum = 0;
+
+	for (unsigned i = 0; i < s->n_rows; i++)
+		sum += (double)w->weight[i];
+	if (sum > 0 && w->column == WEIGHTS_TIME)
+		p.per_second = (double)rows_uj / 1e6 / (sum / 1e9);
+	else if (sum > 0 && w->column >= 0)
+		p.per_count[w->column] = (double)rows_uj / 1e6 / sum;
+	return p;
 }
 
 /* Weights of a GPU: each row's time at full use, as the driver tells it. The sum is the GPU's busy time, by which
@@ -392,6 +408,7 @@ static void weights_use(struct weights *w, const struct snapshot *s, unsigned do
 	w->n_cpus = 1;
 	w->whole = true;
 	w->quality = QUALITY_ESTIMATED;
+	w->column = WEIGHTS_OTHER;
 	w->misses = w->valid = false;
 	w->of = s->schema->domains[domain];
 }

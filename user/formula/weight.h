@@ -4,12 +4,15 @@
 #define JD_WEIGHT_H
 #include "formula.h"
 
+enum { WEIGHTS_TIME = -1, WEIGHTS_OTHER = -2 };
+
 struct weights {
 	uint64_t *weight; /* [rows + 1]; the last one is the weight of lost counts */
 	uint64_t *time_ns; /* [rows + 1] on the domain's CPUs, idle row 0; the last one is 0 */
 	uint64_t busy_ns, elapsed_ns; /* of the domain's CPUs */
 	unsigned n_cpus; /* number of the domain's CPUs, online or not */
 	bool whole; /* those CPUs were measured through the interval */
+	int column; /* index of the event that the weights count; WEIGHTS_TIME; WEIGHTS_OTHER: several, or a device's use */
 	unsigned quality; /* ESTIMATED: another weight than was asked for, or dram */
 	/* owner's */
 	unsigned cap, cap_cpus;
@@ -32,6 +35,8 @@ void weights_of(struct weights *w, const struct snapshot *s, unsigned domain, en
 /* Fills w for a domain with weights of 1 / `per_joule` J by the blend. */
 void weights_blend(struct weights *w, const struct snapshot *s, unsigned domain, const struct blend *b,
 		   double per_joule);
+/* The price of the one column of weights_of, for so much energy of the rows. */
+struct snap_price weights_price(const struct weights *w, const struct snapshot *s, uint64_t rows_uj);
 /* True when every online CPU of the domain has the event. On hybrid machines some CPUs lack it. */
 bool weights_have(const struct weights *w, const struct snapshot *s, unsigned event);
 void weights_free(struct weights *w);

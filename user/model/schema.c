@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <string.h>
 #include "base/format/fields.h"
 #include "schema.h"
@@ -110,4 +111,27 @@ const char *energy_interface_name(enum energy_interface i)
 	};
 
 	return (unsigned)i < sizeof(names) / sizeof(names[0]) ? names[i] : "unknown";
+}
+
+static bool has_cpu(const uint8_t *bits, unsigned cpu)
+{
+	return cpu < 1024 && bits[cpu / 8] >> cpu % 8 & 1;
+}
+
+int event_on_cpu(const struct event_desc *e, const struct event_variants *v, unsigned cpu, struct event_variant *ret)
+{
+	if (!e->cpus_only_known || has_cpu(e->cpus, cpu)) {
+		*ret = (struct event_variant){
+			.type = e->type, .config = e->config, .config1 = e->config1, .config2 = e->config2
+		};
+		memcpy(ret->cpus, e->cpus, sizeof(ret->cpus));
+		return 0;
+	}
+	for (unsigned i = 0; v && i < v->n; i++) {
+		if (has_cpu(v->v[i].cpus, cpu)) {
+			*ret = v->v[i];
+			return 0;
+		}
+	}
+	return -ENODEV;
 }

@@ -53,6 +53,20 @@ struct event_desc {
 	char reason[160]; /* ABSENT or TASK_CLOCK stand-in: why, in words */
 };
 
+/* On a hybrid machine an event has several encodings, each for CPUs of its own: v[0..n) are all of
+ * them, event_desc repeats v[0]. n = 0 where there is only the one in event_desc. See event_on_cpu(). */
+struct event_variant {
+	uint32_t type;
+	uint64_t config, config1, config2;
+	uint8_t cpus[1024 / 8];
+};
+struct event_variants {
+	unsigned n;
+	struct event_variant v[4];
+};
+/* The encoding of event e on `cpu`: 0, or -ENODEV where that CPU does not have it. v may be NULL. */
+int event_on_cpu(const struct event_desc *e, const struct event_variants *v, unsigned cpu, struct event_variant *ret);
+
 struct event_set {
 	unsigned n;
 	struct event_desc ev[SCHEMA_MAX_EVENTS];
@@ -122,6 +136,7 @@ struct schema {
 	char sensor[256]; /* sensor name */
 	char boot_id[40];
 	struct event_set core; /* counters kept per row; kind ABSENT ones are not in it */
+	const struct event_variants *core_variants; /* [core.n] of a live machine; NULL = not known */
 	struct event_set msr; /* machine-wide counters read at a flush */
 	unsigned n_cpus; /* possible CPUs; cpus[0..n_cpus) */
 	struct cpu_desc *cpus;

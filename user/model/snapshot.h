@@ -62,6 +62,13 @@ struct snap_learned {
 	double per_second, per_count[SCHEMA_MAX_EVENTS];
 };
 
+/* The prices by which the rows were told apart in this interval: under `model` what it has learned, under `share` that of
+ * its one column. 0: it had no part in it. All 0 = nothing was split. */
+struct snap_price {
+	double per_second; /* J of a second of a row's time on a CPU */
+	double per_count[SCHEMA_MAX_EVENTS]; /* J, by the schema's core set */
+};
+
 struct snap_domain {
 	uint64_t start_ns, end_ns; /* times of the two reads behind it */
 	unsigned quality;
@@ -80,6 +87,7 @@ struct snap_domain {
 	double uncertainty; /* of the rows' energy, mean by energy */
 	double idle_uncertainty; /* of the idle power */
 	struct snap_learned learned;
+	struct snap_price price;
 };
 
 enum idle_policy { IDLE_OWN, IDLE_BY_TIME, IDLE_BY_SHARE };

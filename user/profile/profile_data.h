@@ -7,6 +7,7 @@
 #include "code.h"
 #include "frame_names.h"
 #include "model/schema.h"
+#include "priced.h"
 #include "row_shares.h"
 #include "sampler.h"
 #include "stacks.h"
@@ -30,6 +31,7 @@ struct profile {
 	struct code code;
 	struct stacks stacks;
 	struct row_shares shares;
+	struct priced priced;
 	struct frame_names names;
 	struct sampler *sampler;
 	uint64_t began_ns, ended_ns; /* the readings */

@@ -169,7 +169,7 @@ static void put_stack(struct pprof *p, uint32_t at)
 		varint_add(&p->list, AT_TRUNCATED);
 	put_list(p, 1);
 	varint_add(&p->list, stack->samples);
-	varint_add(&p->list, stack->samples * (NS_PER_S / s->rate_hz));
+	varint_add(&p->list, stack->time_ns);
 	varint_add(&p->list, profile_stack_uj(p->r, at));
 	for (unsigned d = 0; d < s->shares.n_domains; d++)
 		if (shows(p, d))
@@ -321,6 +321,11 @@ static void put_comments(struct pprof *p, const char *by)
 		   (unsigned long long)sampler_lost(s->sampler), (unsigned long long)s->stacks.dropped,
 		   (unsigned long long)s->shares.without_row);
 	put_comment(p, &text);
+	for (unsigned d = 0; d < s->n_domains; d++) {
+		buf_printf(&text, "%s within a cgroup follows ", s->domain[d].name);
+		priced_tell(&s->priced, s->sampler, d, &text);
+		put_comment(p, &text);
+	}
 	buf_free(&text);
 }
 

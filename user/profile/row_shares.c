@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "row_shares.h"
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
@@ -69,9 +70,12 @@ static uint32_t find_row(const struct row_shares *r, const struct hash *by_id, c
 	return at;
 }
 
+#define WEIGHT_MOST 0x1p40 /* that of the heaviest stack of a row: what weighs less than 2^-40 of it gets nothing */
+
 struct work {
 	struct hash by_id;
 	uint32_t *head, *next, *member; /* stacks by row */
+	double *joules;
 	uint64_t *weight, *part;
 	int64_t *carry;
 };
@@ -82,6 +86,7 @@ static void work_free(struct work *w)
 	free(w->head);
 	free(w->next);
 	free(w->member);
+	free(w->joules);
 	free(w->weight);
 	free(w->part);
 	free(w->carry);
@@ -92,10 +97,11 @@ static int work_begin(struct work *w, const struct row_shares *r, uint32_t n)
 	*w = (struct work){ .head = malloc((r->n_rows + 1) * sizeof(uint32_t)),
 			    .next = malloc((n + 1) * sizeof(uint32_t)),
 			    .member = malloc((n + 1) * sizeof(uint32_t)),
+			    .joules = malloc((n + 1) * sizeof(double)),
 			    .weight = malloc((n + 1) * sizeof(uint64_t)),
 			    .part = malloc((n + 1) * sizeof(uint64_t)),
 			    .carry = malloc((n + 1) * sizeof(int64_t)) };
-	if (w->head && w->next && w->member && w->weight && w->part && w->carry &&
+	if (w->head && w->next && w->member && w->joules && w->weight && w->part && w->carry &&
 	    hash_reserve(&w->by_id, r->n_rows + 1) == 0)
 		return 0;
 	work_free(w);
@@ -115,11 +121,11 @@ static void sort_by_row(struct row_shares *r, struct stacks *stacks, struct work
 	for (uint32_t i = 0; i < stacks->n; i++) {
 		const uint32_t at = find_row(r, &w->by_id, &stacks->v[i], kernel);
 
-		if (!stacks->v[i].fresh)
+		if (!stacks->v[i].fresh_samples)
 			continue;
 		r->row_of[i] = at;
 		if (at == HASH_NONE) {
-			r->without_row += stacks->v[i].fresh;
+			r->without_row += stacks->v[i].fresh_samples;
 			continue;
 		}
 		w->next[i] = w->head[at];
@@ -127,20 +133,49 @@ static void sort_by_row(struct row_shares *r, struct stacks *stacks, struct work
 	}
 }
 
+int row_shares_price(struct row_shares *r, unsigned domain, const double joules[STACK_COLUMNS])
+{
+	if (!r->price)
+		r->price = calloc(r->n_domains + 1, sizeof(*r->price));
+	if (!r->price)
+		return -ENOMEM;
+	for (unsigned c = 0; c < STACK_COLUMNS; c++)
+		r->price[domain][c] = isfinite(joules[c]) && joules[c] > 0 ? joules[c] : 0;
+	return 0;
+}
+
+/* The weights of n members in a domain. */
+static void weigh(const struct row_shares *r, const struct stacks *stacks, struct work *w, unsigned n, unsigned domain)
+{
+	static const double by_time[STACK_COLUMNS] = { [STACK_TIME] = 1 };
+	const double *price = by_time;
+	double most = 0;
+
+	for (unsigned c = 0; c < STACK_COLUMNS && r->price; c++)
+		price = r->price[domain][c] > 0 ? r->price[domain] : price;
+	for (unsigned k = 0; k < n; k++) {
+		w->joules[k] = 0;
+		for (unsigned c = 0; c < STACK_COLUMNS; c++)
+			w->joules[k] += price[c] * (double)stacks->v[w->member[k]].fresh[c];
+		most = fmax(most, w->joules[k]);
+	}
+	for (unsigned k = 0; k < n; k++) /* a sum that is no number weighs nothing */
+		w->weight[k] = isfinite(most) && most > 0 ? (uint64_t)(w->joules[k] / most * WEIGHT_MOST) : 0;
+}
+
 static void split_row(struct row_shares *r, const struct stacks *stacks, struct work *w, uint32_t at)
 {
 	struct share_row *row = &r->rows[at];
 	unsigned n = 0;
 
-	for (uint32_t i = w->head[at]; i != HASH_NONE; i = w->next[i]) {
-		w->member[n] = i;
-		w->weight[n++] = stacks->v[i].fresh;
-	}
+	for (uint32_t i = w->head[at]; i != HASH_NONE; i = w->next[i])
+		w->member[n++] = i;
 	for (unsigned d = 0; d < r->n_domains; d++) {
 		const uint64_t amount = row->step_uj[d];
 
 		row->sum_uj[d] += amount;
 		row->step_uj[d] = 0;
+		weigh(r, stacks, w, n, d);
 		for (unsigned k = 0; k < n; k++)
 			w->carry[k] = r->carry[(size_t)w->member[k] * r->n_domains + d];
 		if (!split(amount, w->weight, w->carry, w->part, n)) {
@@ -166,8 +201,10 @@ int row_shares_split(struct row_shares *r, struct stacks *stacks)
 	sort_by_row(r, stacks, &w);
 	for (uint32_t i = 0; i < r->n_rows; i++)
 		split_row(r, stacks, &w, i);
-	for (uint32_t i = 0; i < stacks->n; i++)
-		stacks->v[i].fresh = 0;
+	for (uint32_t i = 0; i < stacks->n; i++) {
+		stacks->v[i].fresh_samples = 0;
+		memset(stacks->v[i].fresh, 0, sizeof(stacks->v[i].fresh));
+	}
 	work_free(&w);
 	return 0;
 }
@@ -182,6 +219,7 @@ void row_shares_free(struct row_shares *r)
 	free(r->uj);
 	free(r->carry);
 	free(r->row_of);
+	free(r->price);
 	hash_free(&r->by_name);
 	*r = (struct row_shares){ 0 };
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Energy of stacks: what a row of the ledger got in an interval is split over its samples of that interval, in whole
- * microjoules. Per row and domain: sum of its stacks + none_uj = sum_uj, always. */
+ * microjoules. A sample weighs what it stands for (its period) times the price of that in the domain. Per row and domain:
+ * sum of its stacks + none_uj = sum_uj, always. */
 #ifndef JD_ROW_SHARES_H
 #define JD_ROW_SHARES_H
 #include "base/hash.h"
@@ -29,6 +30,7 @@ struct row_shares {
 	uint32_t *row_of; /* by stack; HASH_NONE = its cgroup has no row */
 	uint32_t stacks_cap;
 	uint64_t without_row; /* samples of cgroups without a row */
+	double (*price)[STACK_COLUMNS]; /* [domain]; NULL = time has the only price, everywhere */
 };
 
 /* The row of a name, made where it is new. NULL = no memory, or too many. */
@@ -36,6 +38,9 @@ struct share_row *row_shares_row(struct row_shares *r, const char *name, uint64_
 /* Takes a new total of a row. count: what is more than the total before belongs to the interval that goes on; a smaller
  * total is that of a new cgroup of the same name. Without count it is where counting begins. */
 void row_shares_total(struct share_row *row, unsigned domain, uint64_t total_uj, bool count);
+/* Sets the prices of a domain from this interval on: joules for a nanosecond, and for a count of each event; 0 for what is
+ * not sampled. Without any price that is above 0, energy follows time. 0 or -ENOMEM. */
+int row_shares_price(struct row_shares *r, unsigned domain, const double joules[STACK_COLUMNS]);
 /* Ends an interval: splits what came and forgets which samples were fresh. 0 or -ENOMEM, and then nothing is done. */
 int row_shares_split(struct row_shares *r, struct stacks *stacks);
 static inline uint64_t row_shares_uj(const struct row_shares *r, uint32_t stack, unsigned domain)

@@ -24,9 +24,24 @@
 #define TAKEN_LATE 10 /* a ring has room for the samples of one part in so many of a second, and as many again */
 #define RECORDS_MAX (256u << 20) /* bytes taken at once */
 
+#define PERIOD_LEAST 1000 /* counts: no storm where an event was rare before */
+#define PERIOD_CHANGE 4 /* a period is changed when it is off by more than one part in so many */
+#define PRECISE_MOST 3
+#define COLUMNS_USUAL 3 /* that have a price at once: rings have room for so many */
+
 struct ring {
-	int fd;
+	int fd; /* cpu-clock */
+	int event[SCHEMA_MAX_EVENTS]; /* -1 = not on this CPU; they write into the ring too */
+	uint64_t id[STACK_COLUMNS]; /* the kernel's, by which a sample tells its column; 0 = none */
+	int cpu;
 	uint8_t *memory; /* a page of control, then ring_bytes */
+};
+
+/* A counter that may be sampled. */
+struct sampled {
+	uint64_t period; /* 0 = it is off */
+	unsigned opened; /* on so many CPUs */
+	int error; /* the first that the kernel gave */
 };
 
 struct record {
@@ -39,6 +54,8 @@ struct sampler {
 	uint32_t n_rings, rings_cap;
 	size_t page, ring_bytes;
 	uint32_t stack_bytes;
+	unsigned rate_hz;
+	struct sampled event[SCHEMA_MAX_EVENTS];
 	struct unwind unwind;
 	struct buf bytes;
 	struct record *records;
@@ -48,19 +65,20 @@ struct sampler {
 };
 
 #define WANTED \
-	(PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_CGROUP | \
+	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_CGROUP | \
 	 (UNWIND_HERE ? PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER : 0))
 
 /* What follows the header of each record, by WANTED. Behind the addresses come the registers and the stack, where they
  * are unwound here, and the cgroup. Other records end with struct tail. */
 struct sample {
 	struct perf_event_header header;
+	uint64_t id;
 	uint32_t pid, tid;
-	uint64_t time_ns, n_addresses, address[];
+	uint64_t time_ns, period, n_addresses, address[];
 };
 struct tail {
 	uint32_t pid, tid;
-	uint64_t time_ns;
+	uint64_t time_ns, id;
 };
 struct comm_record {
 	struct perf_event_header header;
@@ -85,39 +103,116 @@ struct lost_record {
 	uint64_t id, lost;
 };
 
-static int open_cpu(struct sampler *s, int cpu, unsigned rate_hz)
+static struct perf_event_attr attr_of(const struct sampler *s)
 {
-	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
-					.size = sizeof(attr),
-					.config = PERF_COUNT_SW_CPU_CLOCK,
-					.sample_period = NS_PER_S / rate_hz,
-					.sample_type = WANTED,
-					.disabled = 1,
-					.exclude_idle = 1,
-					.exclude_hv = 1,
-					.exclude_callchain_user = UNWIND_HERE,
-					.sample_regs_user = UNWIND_REGISTERS,
-					.sample_stack_user = UNWIND_HERE ? s->stack_bytes : 0,
-					.mmap = 1,
-					.mmap2 = 1,
-					.comm = 1,
-					.comm_exec = 1,
-					.task = 1,
-					.sample_id_all = 1,
-					.use_clockid = 1,
-					.clockid = CLOCK_MONOTONIC };
-	struct ring r;
+	return (struct perf_event_attr){ .size = sizeof(struct perf_event_attr),
+					 .sample_type = WANTED,
+					 .disabled = 1,
+					 .exclude_callchain_user = UNWIND_HERE,
+					 .sample_regs_user = UNWIND_REGISTERS,
+					 .sample_stack_user = UNWIND_HERE ? s->stack_bytes : 0,
+					 .sample_id_all = 1,
+					 .use_clockid = 1,
+					 .clockid = CLOCK_MONOTONIC };
+}
+
+static int open_fd(struct perf_event_attr *attr, int cpu)
+{
+	const int fd = (int)syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Opens an event as precise as the PMU takes it: without that, the address is some instructions late. */
+static int open_precisely(struct perf_event_attr *attr, int cpu)
+{
+	int fd = -EINVAL;
+
+	for (unsigned precise = PRECISE_MOST + 1; fd < 0 && precise-- > 0;) {
+		attr->precise_ip = precise & 3;
+		fd = open_fd(attr, cpu);
+	}
+	return fd;
+}
+
+/* Opens a counter on a CPU, writing into that CPU's ring. */
+static int open_event(const struct sampler *s, struct ring *r, unsigned event, const struct event_variant *v)
+{
+	struct perf_event_attr attr = attr_of(s);
+	int fd;
+
+	attr.type = v->type;
+	attr.config = v->config;
+	attr.config1 = v->config1;
+	attr.config2 = v->config2;
+	attr.sample_period = UINT32_MAX; /* until one is set */
+	fd = open_precisely(&attr, r->cpu);
+	if (fd >= 0 && (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, r->fd) != 0 ||
+			ioctl(fd, PERF_EVENT_IOC_ID, &r->id[STACK_EVENT + event]) != 0)) {
+		const int rc = -errno;
+
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+void sampler_events(struct sampler *s, const struct event_set *events, const struct event_variants *variants)
+{
+	for (unsigned i = 0; i < events->n; i++) {
+		struct sampled *e = &s->event[i];
+
+		e->error = -ENOENT;
+		for (uint32_t k = 0; k < s->n_rings && events->ev[i].kind == EVENT_PERF; k++) {
+			struct ring *r = &s->rings[k];
+			struct event_variant v;
+			int fd = event_on_cpu(&events->ev[i], variants ? &variants[i] : NULL, (unsigned)r->cpu, &v);
+
+			fd = fd ? fd : open_event(s, r, i, &v);
+			e->opened += fd >= 0;
+			r->event[i] = fd < 0 ? -1 : fd;
+			if (fd < 0 && fd != -ENODEV)
+				e->error = fd;
+		}
+	}
+}
+
+static void close_ring(const struct sampler *s, const struct ring *r)
+{
+	for (unsigned i = 0; i < SCHEMA_MAX_EVENTS; i++)
+		if (r->event[i] >= 0)
+			close(r->event[i]);
+	if (r->memory != MAP_FAILED)
+		munmap(r->memory, s->page + s->ring_bytes);
+	close(r->fd);
+}
+
+static int open_cpu(struct sampler *s, int cpu)
+{
+	struct perf_event_attr attr = attr_of(s);
+	struct ring r = { .cpu = cpu };
 
 	if (ARRAY_ROOM(s->rings, s->rings_cap, s->n_rings + 1))
 		return -ENOMEM;
-	r.fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	attr.type = PERF_TYPE_SOFTWARE;
+	attr.config = PERF_COUNT_SW_CPU_CLOCK;
+	attr.sample_period = NS_PER_S / s->rate_hz;
+	attr.exclude_idle = 1;
+	attr.exclude_hv = 1;
+	attr.mmap = 1;
+	attr.mmap2 = 1;
+	attr.comm = 1;
+	attr.comm_exec = 1;
+	attr.task = 1;
+	r.fd = open_fd(&attr, cpu);
 	if (r.fd < 0)
-		return -errno;
+		return r.fd;
+	memset(r.event, 0xff, sizeof(r.event));
 	r.memory = mmap(NULL, s->page + s->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r.fd, 0);
-	if (r.memory == MAP_FAILED) {
+	if (r.memory == MAP_FAILED || ioctl(r.fd, PERF_EVENT_IOC_ID, &r.id[STACK_TIME]) != 0) {
 		const int rc = -errno;
 
-		close(r.fd);
+		close_ring(s, &r);
 		return rc;
 	}
 	s->rings[s->n_rings++] = r;
@@ -137,8 +232,9 @@ static void size_rings(struct sampler *s, const uint8_t *online)
 }
 
 /* As much of a stack as the rate leaves room for in a ring, in whole words. */
-static void size_stacks(struct sampler *s, unsigned rate_hz)
+static void size_stacks(struct sampler *s)
 {
+	const unsigned rate_hz = s->rate_hz * COLUMNS_USUAL;
 	const size_t room = s->ring_bytes / 2 / (rate_hz / TAKEN_LATE + 1) & ~(size_t)7;
 
 	s->stack_bytes = room > STACK_MOST ? STACK_MOST : room < STACK_LEAST ? STACK_LEAST : (uint32_t)room;
@@ -161,25 +257,24 @@ static int explain(int rc, struct err *err)
 
 static void close_rings(struct sampler *s)
 {
-	for (uint32_t i = 0; i < s->n_rings; i++) {
-		munmap(s->rings[i].memory, s->page + s->ring_bytes);
-		close(s->rings[i].fd);
-	}
+	for (uint32_t i = 0; i < s->n_rings; i++)
+		close_ring(s, &s->rings[i]);
 	s->n_rings = 0;
+	memset(s->event, 0, sizeof(s->event));
 }
 
 /* Who may not lock much memory gets smaller rings: mmap(2) says EPERM then. */
-static int open_all(struct sampler *s, const uint8_t *online, unsigned rate_hz)
+static int open_all(struct sampler *s, const uint8_t *online)
 {
 	int rc;
 
 	do {
 		rc = 0;
-		size_stacks(s, rate_hz);
+		size_stacks(s);
 		for (int cpu = 0; !rc && cpu < CPUS_MAX; cpu++) {
 			if (!(online[cpu / 8] & 1 << cpu % 8))
 				continue;
-			rc = open_cpu(s, cpu, rate_hz);
+			rc = open_cpu(s, cpu);
 			if (rc == -ENODEV) /* it went offline */
 				rc = 0;
 		}
@@ -206,8 +301,9 @@ int sampler_open(unsigned rate_hz, struct sampler **ret, struct err *err)
 	if (!rc) {
 		s->page = (size_t)sysconf(_SC_PAGESIZE);
 		s->bytes.limit = RECORDS_MAX;
+		s->rate_hz = rate_hz;
 		size_rings(s, online);
-		rc = open_all(s, online, rate_hz);
+		rc = open_all(s, online);
 	}
 	if (rc) {
 		sampler_close(s);
@@ -227,8 +323,62 @@ int sampler_start(struct sampler *s, struct err *err)
 
 void sampler_stop(struct sampler *s)
 {
+	for (unsigned i = 0; i < SCHEMA_MAX_EVENTS; i++)
+		sampler_period(s, i, 0);
 	for (uint32_t i = 0; i < s->n_rings; i++)
 		ioctl(s->rings[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+static void set_period(const struct sampler *s, unsigned event, uint64_t period)
+{
+	for (uint32_t i = 0; i < s->n_rings; i++) {
+		const int fd = s->rings[i].event[event];
+
+		if (fd < 0)
+			continue;
+		if (period)
+			ioctl(fd, PERF_EVENT_IOC_PERIOD, &period);
+		ioctl(fd, period ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+	}
+}
+
+void sampler_period(struct sampler *s, unsigned event, uint64_t period)
+{
+	struct sampled *e = &s->event[event];
+	uint64_t off;
+
+	if (period && period < PERIOD_LEAST)
+		period = PERIOD_LEAST;
+	off = period > e->period ? period - e->period : e->period - period;
+	if (!e->opened || period == e->period || (period && off <= e->period / PERIOD_CHANGE))
+		return;
+	set_period(s, event, period);
+	e->period = period;
+}
+
+uint64_t sampler_period_of(const struct sampler *s, unsigned event)
+{
+	return s->event[event].period;
+}
+
+uint64_t sampler_period_for(const struct sampler *s, uint64_t counts, uint64_t cpu_ns)
+{
+	const double seconds = (double)cpu_ns / (double)NS_PER_S;
+
+	return counts && cpu_ns ? 1 + (uint64_t)((double)counts / seconds / s->rate_hz) : 0;
+}
+
+const char *sampler_lacks(const struct sampler *s, unsigned event)
+{
+	const struct sampled *e = &s->event[event];
+
+	if (e->opened)
+		return NULL;
+	if (e->error == -EOPNOTSUPP || e->error == -EINVAL)
+		return "the PMU cannot interrupt";
+	if (e->error == -ENOENT || e->error == -ENODEV)
+		return "there is no such counter here";
+	return strerrordesc_np(-e->error);
 }
 
 static uint64_t time_of(const struct perf_event_header *h)
@@ -292,6 +442,7 @@ struct reading {
 	const struct sample *r;
 	const uint64_t *at, *end; /* words that are not yet read */
 	struct stack stack;
+	struct stack_sample what;
 	uint64_t frames[STACK_FRAMES_MAX];
 };
 
@@ -378,13 +529,27 @@ static bool take_registers(struct reading *g, struct unwind *u, struct code *cod
 	return true;
 }
 
+/* The column of an id. False: nobody has it. */
+static bool find_column(const struct sampler *s, uint64_t id, unsigned *ret)
+{
+	for (uint32_t i = 0; i < s->n_rings; i++)
+		for (unsigned c = 0; c < STACK_COLUMNS; c++)
+			if (s->rings[i].id[c] == id) {
+				*ret = c;
+				return true;
+			}
+	return false;
+}
+
 static void take_sample(struct sampler *s, const struct sample *r, struct code *code, struct stacks *stacks)
 {
 	const size_t room = (r->header.size - sizeof(*r)) / sizeof(uint64_t);
 	struct reading g = { .r = r, .stack = { .kernel_thread = true } };
 
-	if (r->header.size < sizeof(*r) || !room || r->n_addresses > room - 1 || !r->pid)
+	if (r->header.size < sizeof(*r) || !room || r->n_addresses > room - 1 || !r->pid ||
+	    !find_column(s, r->id, &g.what.column))
 		return;
+	g.what.period = r->period;
 	g.at = r->address + r->n_addresses;
 	g.end = r->address + room;
 	g.stack.process = code_process(code, (int)r->pid);
@@ -394,7 +559,7 @@ static void take_sample(struct sampler *s, const struct sample *r, struct code *
 	if (g.at == g.end)
 		return;
 	g.stack.cgroup = *g.at;
-	stacks_add(stacks, &g.stack, g.frames);
+	stacks_add(stacks, &g.stack, g.frames, &g.what);
 }
 
 /* Text that is in a record from `text` on, if a NUL ends it before the tail. */

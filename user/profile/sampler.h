@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples what runs on every CPU, by the kernel's own sampling (perf_event_open(2)): cpu-clock, with the stack of kernel
- * and user space, and the cgroup of the task. No program is loaded into the kernel. */
+/* Samples what runs on every CPU, by the kernel's own sampling (perf_event_open(2)), with the stack of kernel and user
+ * space, and the cgroup of the task: time by cpu-clock, and each counter of the schema by its own overflow. A sample of a
+ * counter stands for its period's counts, wherever these happened: that is unbiased, for it asks nothing about what ran
+ * between two samples. No program is loaded into the kernel. */
 #ifndef JD_PROFILE_SAMPLER_H
 #define JD_PROFILE_SAMPLER_H
 #include "base/err.h"
@@ -9,10 +11,21 @@
 
 struct sampler;
 
-/* Opens an event on each CPU that is online; sampling does not begin. 0, or negative errno with err. */
+/* Opens cpu-clock on each CPU that is online; sampling does not begin. 0, or negative errno with err. */
 int sampler_open(unsigned rate_hz, struct sampler **ret, struct err *err);
+/* Opens the counters that may have prices beside it, at most once. variants: [events->n], or NULL where no event has several
+ * encodings. They are off until they have a period. What the PMU cannot sample is left out: see sampler_lacks. */
+void sampler_events(struct sampler *s, const struct event_set *events, const struct event_variants *variants);
 int sampler_start(struct sampler *s, struct err *err);
 void sampler_stop(struct sampler *s);
+/* Samples an event of the schema once in so many counts from now on; 0 = not. Small changes are not made: each loses the
+ * counts of the period that was going on. */
+void sampler_period(struct sampler *s, unsigned event, uint64_t period);
+uint64_t sampler_period_of(const struct sampler *s, unsigned event); /* 0 = it is not sampled now */
+/* The period for the rate that was asked for, by the counts that CPUs had in so much CPU time. 0 = nothing is counted. */
+uint64_t sampler_period_for(const struct sampler *s, uint64_t counts, uint64_t cpu_ns);
+/* Why an event of the schema is not sampled; NULL = it can be. */
+const char *sampler_lacks(const struct sampler *s, unsigned event);
 /* Takes what was sampled since the last call, in the order of time. */
 void sampler_drain(struct sampler *s, struct code *code, struct stacks *stacks);
 uint64_t sampler_lost(const struct sampler *s); /* samples and events that the kernel had no room for; NULL accepted */

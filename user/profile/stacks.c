@@ -30,14 +30,16 @@ static struct stack *enter(struct stacks *t, const struct stack *s, const uint64
 	at = &t->v[t->n++];
 	*at = *s;
 	at->first = t->n_frames;
-	at->samples = at->fresh = 0;
+	at->samples = at->time_ns = 0;
+	at->fresh_samples = 0;
+	memset(at->fresh, 0, sizeof(at->fresh));
 	if (s->n)
 		memcpy(t->frames + t->n_frames, frames, s->n * sizeof(*frames));
 	t->n_frames += s->n;
 	return at;
 }
 
-void stacks_add(struct stacks *t, const struct stack *s, const uint64_t *frames)
+void stacks_add(struct stacks *t, const struct stack *s, const uint64_t *frames, const struct stack_sample *what)
 {
 	const uint64_t key = key_of(s, frames);
 	struct stack *at = NULL;
@@ -52,7 +54,9 @@ void stacks_add(struct stacks *t, const struct stack *s, const uint64_t *frames)
 		return;
 	}
 	at->samples++;
-	at->fresh++;
+	at->fresh_samples++;
+	at->time_ns += what->column == STACK_TIME ? what->period : 0;
+	at->fresh[what->column] += what->period;
 	t->samples++;
 }
 

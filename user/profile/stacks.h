@@ -5,10 +5,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/hash.h"
+#include "model/schema.h"
 
 #define STACK_FRAMES_MAX 256
 #define STACKS_MAX 65536
 #define STACKS_FRAMES_MAX (2u << 20) /* of all stacks together */
+
+/* What a sample stands for: time, or counts of an event of the schema by its index. */
+enum { STACK_TIME, STACK_EVENT, STACK_COLUMNS = STACK_EVENT + SCHEMA_MAX_EVENTS };
 
 struct stack {
 	uint64_t cgroup; /* kernel id */
@@ -18,8 +22,10 @@ struct stack {
 	bool kernel_thread; /* it has no user space */
 	bool broken; /* the next caller is not known: the frames end before the program's start */
 	bool whole; /* the last frame is where the program or the thread began */
-	uint64_t samples;
-	uint64_t fresh; /* of them, those of the interval that goes on */
+	uint64_t samples; /* of all columns */
+	uint32_t fresh_samples; /* of them, those of the interval that goes on */
+	uint64_t time_ns; /* that the samples of time stand for */
+	uint64_t fresh[STACK_COLUMNS]; /* nanoseconds and counts that these stand for */
 };
 
 struct stacks {
@@ -32,8 +38,13 @@ struct stacks {
 	uint64_t dropped; /* samples without room */
 };
 
+struct stack_sample {
+	unsigned column;
+	uint64_t period; /* nanoseconds or counts */
+};
+
 /* Counts a sample of a stack. s: cgroup, process, n, kernel_thread, broken and whole are given. */
-void stacks_add(struct stacks *t, const struct stack *s, const uint64_t *frames);
+void stacks_add(struct stacks *t, const struct stack *s, const uint64_t *frames, const struct stack_sample *what);
 void stacks_free(struct stacks *t); /* zeroed accepted */
 
 #endif

@@ -89,6 +89,7 @@ static void answer(struct serve *s, struct http_request *r, const char *below)
 	json_key_str(&j, "mount", s->o.mount);
 	serve_losses_json(&j, &t->losses);
 	add_domains(&j, t);
+	serve_prices_json(&j, t);
 	json_key(&j, "rows");
 	json_array_begin(&j);
 	for (unsigned i = 0; i < t->n_rows; i++)

@@ -139,6 +139,7 @@ int serve_document(struct serve *s, enum serve_format f, const struct snapshot *
 /* snapshot_json.c */
 void serve_snapshot_json(const struct snapshot *s, struct buf *out);
 void serve_losses_json(struct json *j, const struct losses *l); /* with its key */
+void serve_prices_json(struct json *j, const struct totals *t); /* prices.c: with its key */
 /* cgroups.c: energy by domain and the counts of a row, from the columns of totals. last: with the power of these, of
  * that interval; NULL = without. */
 void serve_use_json(struct json *j, const struct schema *s, const uint64_t *v, const struct snapshot *last);

@@ -62,6 +62,7 @@ static int resolve_events(struct machine *m, const struct config *config, struct
 
 	if (!rc)
 		add_events(config, &core);
+	m->schema.core_variants = m->core_variants;
 	return rc ? rc : events_resolve(&c->events.msr, &msr, err);
 }
 

@@ -40,7 +40,7 @@ int profile_functions_add(struct profile_functions *f, const struct flame_stack 
 		if (i + 1 < s->n)
 			continue;
 		at->own_uj += s->own_uj;
-		at->own_samples += s->samples;
+		at->own_cpu_ns += s->cpu_ns;
 	}
 	return 0;
 }

@@ -8,7 +8,7 @@
 
 struct profile_function {
 	const char *name; /* borrowed */
-	uint64_t own_uj, all_uj, own_samples;
+	uint64_t own_uj, all_uj, own_cpu_ns;
 	unsigned quality;
 	uint32_t seen; /* the last stack that was added: a recursive call counts once */
 };

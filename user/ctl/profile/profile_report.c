@@ -19,7 +19,7 @@ static int add_stack(const struct profile_report *r, struct profile_functions *f
 							    .n = n,
 							    .quality = profile_row(r, stack)->quality,
 							    .own_uj = profile_stack_uj(r, stack),
-							    .samples = r->s->stacks.v[stack].samples },
+							    .cpu_ns = r->s->stacks.v[stack].time_ns },
 				     first);
 }
 
@@ -78,8 +78,33 @@ static void put_row(const struct profile_report *r, const struct profile_functio
 	snprintf(shown, sizeof(shown), "%.150s", f->name);
 	buf_printf(out, "%12.6f %12.6f %9.3f %5.1f %% %9.3f  %-11s %s\n", (double)f->own_uj / 1e6,
 		   (double)f->all_uj / 1e6, seconds > 0 ? (double)f->own_uj / 1e6 / seconds : 0,
-		   all ? 100 * (double)f->own_uj / (double)all : 0, (double)f->own_samples / r->s->rate_hz,
+		   all ? 100 * (double)f->own_uj / (double)all : 0, (double)f->own_cpu_ns / (double)NS_PER_S,
 		   quality_name(f->quality), shown);
+}
+
+/* What the energy of each domain followed: domains of which the same is true are told together. */
+static void put_followed(const struct profile_report *r, struct buf *out)
+{
+	const struct profile *p = r->s;
+
+	buf_add_char(out, '\n');
+	for (unsigned d = 0; d < p->n_domains; d++) {
+		unsigned first = 0;
+
+		while (first < d && (!profile_counts(r, first) || p->priced.used[first] != p->priced.used[d] ||
+				     p->priced.missing[first] != p->priced.missing[d]))
+			first++;
+		if (!profile_counts(r, d) || first < d)
+			continue;
+		buf_add_str(out, p->domain[d].name);
+		for (unsigned k = d + 1; k < p->n_domains; k++)
+			if (profile_counts(r, k) && p->priced.used[k] == p->priced.used[d] &&
+			    p->priced.missing[k] == p->priced.missing[d])
+				buf_printf(out, ", %s", p->domain[k].name);
+		buf_add_str(out, " within a cgroup follows ");
+		priced_tell(&p->priced, p->sampler, d, out);
+		buf_add_str(out, ".\n");
+	}
 }
 
 static void put_notes(const struct profile_report *r, const struct sums *t, struct buf *out)
@@ -137,6 +162,7 @@ int profile_table(const struct profile_report *r, unsigned top, struct buf *out)
 		buf_printf(out, "%12.6f %12s %9s %5.1f %% %9s  %-11s %s\n", (double)t.none_uj / 1e6, "", "",
 			   t.stacks_uj + t.none_uj ? 100 * (double)t.none_uj / (double)(t.stacks_uj + t.none_uj) : 0,
 			   "", "", PROFILE_NO_SAMPLE);
+	put_followed(r, out);
 	put_notes(r, &t, out);
 	profile_functions_free(&f);
 	return rc ? rc : out->failed ? -ENOMEM : 0;
@@ -177,7 +203,7 @@ int profile_flame(const struct profile_report *r, struct buf *out)
 								     .quality = profile_row(r, i)->quality,
 								     .own_uj = profile_stack_uj(r, i),
 								     .samples = samples,
-								     .cpu_ns = samples * (NS_PER_S / r->s->rate_hz) });
+								     .cpu_ns = r->s->stacks.v[i].time_ns });
 	}
 	if (!rc)
 		rc = draw_rest(r, f);

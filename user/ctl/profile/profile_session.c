@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <jansson.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "base/parse.h"
 #include "ctl/core/janitor.h"
 
 #define DRAIN_MS 50
@@ -28,14 +30,23 @@ static const char *text_of(const json_t *o, const char *key)
 	return s ? s : "";
 }
 
-static int take_row(struct profile_session *s, const json_t *o)
+/* What all rows counted so far, by the columns of the events. */
+struct counted {
+	uint64_t event[SCHEMA_MAX_EVENTS], cpu_ns;
+};
+
+static int take_row(struct profile_session *s, const json_t *o, struct counted *all)
 {
-	const json_t *energy = json_object_get(o, "energy_uj");
+	const json_t *counters = json_object_get(o, "counters"), *energy = json_object_get(o, "energy_uj");
 	const char *name = text_of(o, "name");
 	struct share_row *row;
 
 	if (!*name || strlen(name) >= PROFILE_NAME_MAX)
 		return 0;
+	for (unsigned i = 0; i < s->p.priced.events.n; i++)
+		all->event[i] += number(counters, s->p.priced.events.ev[i].name);
+	if (name[0] == '/')
+		all->cpu_ns += number(o, "cpu_ns");
 	row = row_shares_row(&s->p.shares, name, number(o, "id"));
 	if (!row)
 		return -ENOMEM;
@@ -45,25 +56,90 @@ static int take_row(struct profile_session *s, const json_t *o)
 	return 0;
 }
 
+static double price_of(const json_t *price, const char *domain)
+{
+	const json_t *joules = json_object_get(price, "joules_per_second");
+
+	return json_number_value(json_object_get(joules ? joules : json_object_get(price, "joules_per_count"), domain));
+}
+
+/* The prices of a reading; an agent that tells none lets energy follow time. The first is that of time, then come those
+ * of the events as priced_open got them. */
+static int take_prices(struct profile_session *s, const json_t *prices, const struct counted *all)
+{
+	static struct snap_price price[SCHEMA_MAX_DOMAINS];
+
+	for (unsigned d = 0; d < s->p.n_domains; d++) {
+		price[d].per_second = price_of(json_array_get(prices, 0), s->p.domain[d].name);
+		for (unsigned i = 0; i < s->p.priced.events.n; i++)
+			price[d].per_count[i] = price_of(json_array_get(prices, i + 1), s->p.domain[d].name);
+	}
+	return priced_take(&s->p.priced, s->p.sampler, &s->p.shares, price, all->event, all->cpu_ns);
+}
+
 static int take_reading(struct profile_session *s, const struct buf *body, struct err *err)
 {
 	json_t *doc = json_loadb((const char *)body->data, body->len, 0, NULL);
 	const json_t *rows = json_object_get(doc, "rows"), *row;
 	int rc = json_is_array(rows) ? 0 : -EBADMSG;
+	struct counted all = { 0 };
 	size_t i;
 
 	if (rc)
 		err_set(err, rc,
 			"profile: the agent's answer has no list of rows; is it of the same version as joulectl?");
 	json_array_foreach(rows, i, row)
-		if (!rc && (rc = take_row(s, row)) != 0)
+		if (!rc && (rc = take_row(s, row, &all)) != 0)
 			err_set(err, rc, "profile: no room for the rows of all cgroups; give --cgroup");
+	if (!rc && (rc = take_prices(s, json_object_get(doc, "prices"), &all)) != 0)
+		err_set(err, rc, "profile: out of memory; profile a cgroup, or for a shorter time");
 	if (!rc && !s->begun)
 		s->p.began_ns = number(doc, "monotonic_ns");
 	if (!rc)
 		s->p.ended_ns = number(doc, "monotonic_ns");
 	json_decref(doc);
 	return rc;
+}
+
+static void take_encoding(const json_t *o, struct event_variant *ret)
+{
+	*ret = (struct event_variant){ .type = (uint32_t)number(o, "type"),
+				       .config = (uint64_t)json_integer_value(json_object_get(o, "config")),
+				       .config1 = (uint64_t)json_integer_value(json_object_get(o, "config1")),
+				       .config2 = (uint64_t)json_integer_value(json_object_get(o, "config2")) };
+	parse_cpulist(text_of(o, "cpus"), ret->cpus, 8 * sizeof(ret->cpus));
+}
+
+/* An event as the agent counts it: with one encoding, or with several on a hybrid machine. */
+static void take_event(const json_t *price, struct event_desc *e, struct event_variants *v)
+{
+	const json_t *perf = json_object_get(price, "perf");
+
+	snprintf(e->name, sizeof(e->name), "%s", text_of(price, "event"));
+	e->kind = json_array_size(perf) ? EVENT_PERF : EVENT_ABSENT;
+	for (size_t i = 0; i < json_array_size(perf) && v->n < sizeof(v->v) / sizeof(v->v[0]); i++)
+		take_encoding(json_array_get(perf, i), &v->v[v->n++]);
+	e->type = v->v[0].type;
+	e->config = v->v[0].config;
+	e->config1 = v->v[0].config1;
+	e->config2 = v->v[0].config2;
+	e->cpus_only_known = json_object_get(json_array_get(perf, 0), "cpus") != NULL;
+	memcpy(e->cpus, v->v[0].cpus, sizeof(e->cpus));
+}
+
+/* Opens the counters that may have prices, from the agent's first answer. */
+static void take_events(struct profile_session *s, const struct buf *body)
+{
+	static struct event_variants variants[SCHEMA_MAX_EVENTS];
+	json_t *doc = json_loadb((const char *)body->data, body->len, 0, NULL);
+	const json_t *prices = json_object_get(doc, "prices");
+	struct event_set events = { 0 };
+
+	memset(variants, 0, sizeof(variants));
+	for (; events.n + 1 < json_array_size(prices) && events.n < SCHEMA_MAX_EVENTS; events.n++)
+		take_event(json_array_get(prices, events.n + 1), &events.ev[events.n], &variants[events.n]);
+	priced_open(&s->p.priced, s->p.sampler, &events, variants);
+	json_decref(doc);
 }
 
 /* Asks for a reading, and asks again where the agent refuses because it was asked too often. */
@@ -73,7 +149,7 @@ static int ask_reading(struct profile_session *s, struct err *err)
 	int rc = -ENOMEM;
 
 	buf_add_str(&target, "/v1/reading");
-	if (s->p.cgroup) {
+	if (s->p.cgroup && s->begun) { /* the first is of all rows: the rates of counters follow from what they counted */
 		buf_add_str(&target, "?below=");
 		agent_escape(&target, s->p.cgroup);
 	}
@@ -84,6 +160,8 @@ static int ask_reading(struct profile_session *s, struct err *err)
 			break;
 		nanosleep(&(struct timespec){ .tv_nsec = TRY_NS }, NULL);
 	}
+	if (!rc && !s->begun)
+		take_events(s, &body);
 	if (!rc)
 		rc = take_reading(s, &body, err);
 	buf_free(&target);
@@ -198,7 +276,8 @@ int profile_command(struct profile_session *s, char **argv, struct run_signals *
 	if (!rc)
 		rc = run_cgroup_make(&place, &cgroup, err);
 	if (!rc) {
-		s->p.cgroup = cgroup.path;
+		snprintf(s->path, sizeof(s->path), "%s", cgroup.path); /* its own goes with the cgroup */
+		s->p.cgroup = s->path;
 		rc = run_child(&what, &watch, ret, err);
 		if (!rc && ret->not_started)
 			rc = err_set(err, -ret->not_started, "profile: %.200s: %s; give a command that can be executed",

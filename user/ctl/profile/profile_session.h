@@ -9,7 +9,7 @@
 struct profile_session {
 	struct profile p;
 	struct run_agent with;
-	char mount[RUN_PATH_MAX];
+	char mount[RUN_PATH_MAX], path[RUN_PATH_MAX]; /* path: the command's cgroup */
 	/* private */
 	uint64_t due_ns;
 	bool begun;

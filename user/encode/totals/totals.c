@@ -76,6 +76,15 @@ static unsigned worst(unsigned quality)
 	return i;
 }
 
+static bool is_price(const struct snap_price *p)
+{
+	bool is = p->per_second > 0;
+
+	for (unsigned i = 0; i < SCHEMA_MAX_EVENTS; i++)
+		is |= p->per_count[i] > 0;
+	return is;
+}
+
 static void add_machine(struct totals *t, const struct snapshot *s)
 {
 	for (unsigned d = 0; d < t->schema->n_domains; d++) {
@@ -88,6 +97,8 @@ static void add_machine(struct totals *t, const struct snapshot *s)
 		to->quality = s->domains[d].quality | s->domains[d].share_quality;
 		to->idle_power_uw = s->domains[d].idle_power_uw;
 		to->idle_quality = s->domains[d].idle_quality;
+		if (is_price(&s->domains[d].price))
+			to->price = s->domains[d].price;
 	}
 	for (unsigned i = 0; i < t->schema->n_cpus; i++) {
 		t->busy_ns += s->cpus[i].busy_ns;

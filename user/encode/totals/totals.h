@@ -60,6 +60,7 @@ struct total_domain {
 	unsigned quality; /* of the rows of the last interval, with that of the split */
 	uint64_t idle_power_uw; /* of the last interval */
 	unsigned idle_quality;
+	struct snap_price price; /* of the last interval that split anything; not saved */
 };
 
 struct totals {

@@ -324,24 +324,6 @@ void events_lose_switches(const struct event_group *group)
 		stand_in(&rs);
 }
 
-int event_on_cpu(const struct event_desc *e, const struct event_variants *v, unsigned cpu, struct event_variant *ret)
-{
-	if (!e->cpus_only_known || (cpu < 1024 && bit_test(e->cpus, cpu))) {
-		*ret = (struct event_variant){
-			.type = e->type, .config = e->config, .config1 = e->config1, .config2 = e->config2
-		};
-		memcpy(ret->cpus, e->cpus, sizeof(ret->cpus));
-		return 0;
-	}
-	for (unsigned i = 0; v && i < v->n; i++) {
-		if (cpu < 1024 && bit_test(v->v[i].cpus, cpu)) {
-			*ret = v->v[i];
-			return 0;
-		}
-	}
-	return -ENODEV;
-}
-
 /* Opened pinned, an event that finds no counter goes into error state and reads 0 bytes. */
 static bool counts(int fd)
 {

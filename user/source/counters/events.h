@@ -9,18 +9,6 @@
 #include "model/config/config.h"
 #include "model/schema.h"
 
-/* On a hybrid machine an event has several encodings, each for CPUs of its own: v[0..n) are all of
- * them, event_desc repeats v[0]. n = 0 where there is only the one in event_desc. See event_on_cpu(). */
-struct event_variant {
-	uint32_t type;
-	uint64_t config, config1, config2;
-	uint8_t cpus[1024 / 8];
-};
-struct event_variants {
-	unsigned n;
-	struct event_variant v[4];
-};
-
 /* The perf seam: the answers of perf_event_open. The live one calls the kernel; a captured machine has a recorded
  * one (file perf-seam in its root), so that every case is a test. */
 struct perf_seam {
@@ -57,8 +45,6 @@ int events_resolve(const struct str_list *names, const struct event_group *group
 void events_add(const char *name, const struct event_group *group);
 /* No switch program could be loaded: takes its events out of the set. Those configured go to `absent`. */
 void events_lose_switches(const struct event_group *group);
-/* The encoding of event e on `cpu`: 0, or -ENODEV where that CPU does not have it. v may be NULL. */
-int event_on_cpu(const struct event_desc *e, const struct event_variants *v, unsigned cpu, struct event_variant *ret);
 struct perf_seam perf_seam_live(void);
 /* Reads ROOT/perf-seam (format: perf_seam.c); root must outlive it. -ENOENT when there is none,
  * -EINVAL when a line is not understood. */

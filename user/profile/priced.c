@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "priced.h"
+#include <string.h>
+#include "base/clock.h"
+
+void priced_open(struct priced *p, struct sampler *s, const struct event_set *events,
+		 const struct event_variants *variants)
+{
+	p->events = *events;
+	sampler_events(s, events, variants);
+}
+
+static const char *name_of(const struct priced *p, unsigned column)
+{
+	return column == STACK_TIME ? "time" : p->events.ev[column - STACK_EVENT].name;
+}
+
+/* The columns of a set, as words. Returns the last of them. */
+static unsigned put_columns(const struct priced *p, unsigned columns, struct buf *out)
+{
+	unsigned last = 0;
+
+	for (unsigned c = 0, left = (unsigned)__builtin_popcount(columns); c < STACK_COLUMNS; c++) {
+		if (!(columns >> c & 1))
+			continue;
+		last = c;
+		buf_printf(out, "%s%s", name_of(p, c), left > 2 ? ", " : left == 2 ? " and " : "");
+		left--;
+	}
+	return last;
+}
+
+void priced_tell(const struct priced *p, const struct sampler *s, unsigned domain, struct buf *out)
+{
+	unsigned last;
+
+	put_columns(p, p->used[domain] ? p->used[domain] : 1u << STACK_TIME, out);
+	if (!p->missing[domain])
+		return;
+	buf_add_str(out, ", not ");
+	last = put_columns(p, p->missing[domain], out);
+	buf_printf(out, " (%s)", s ? sampler_lacks(s, last - STACK_EVENT) : "");
+}
+
+/* Sets what a domain's samples weigh. A price of what cannot be sampled counts for nothing, and that is kept. Neither does
+ * that of what was not sampled yet: its counts of this interval have no stacks. */
+static int take_domain(struct priced *p, const struct sampler *s, struct row_shares *r, unsigned d,
+		       const struct snap_price *price)
+{
+	double joules[STACK_COLUMNS] = { [STACK_TIME] = price->per_second / (double)NS_PER_S };
+
+	p->used[d] |= price->per_second > 0 ? 1u << STACK_TIME : 0;
+	for (unsigned i = 0; i < p->events.n; i++) {
+		const bool lacks = sampler_lacks(s, i) != NULL;
+
+		if (price->per_count[i] > 0)
+			*(lacks ? &p->missing[d] : &p->used[d]) |= (uint16_t)(1u << (STACK_EVENT + i));
+		joules[STACK_EVENT + i] = sampler_period_of(s, i) ? price->per_count[i] : 0;
+	}
+	return row_shares_price(r, d, joules);
+}
+
+int priced_take(struct priced *p, struct sampler *s, struct row_shares *r, const struct snap_price *price,
+		const uint64_t counted[SCHEMA_MAX_EVENTS], uint64_t cpu_ns)
+{
+	const uint64_t ns = cpu_ns > p->cpu_ns ? cpu_ns - p->cpu_ns : 0;
+	bool wanted[SCHEMA_MAX_EVENTS] = { 0 };
+	int rc = 0;
+
+	for (unsigned d = 0; d < r->n_domains && !rc; d++) {
+		rc = take_domain(p, s, r, d, &price[d]);
+		for (unsigned i = 0; i < p->events.n; i++)
+			wanted[i] |= price[d].per_count[i] > 0;
+	}
+	for (unsigned i = 0; i < p->events.n; i++) {
+		const uint64_t more = counted[i] > p->counted[i] ? counted[i] - p->counted[i] : 0;
+		const uint64_t period = sampler_period_for(s, more, ns);
+
+		if (!wanted[i] || period)
+			sampler_period(s, i, wanted[i] ? period : 0);
+		p->counted[i] = counted[i];
+	}
+	p->cpu_ns = cpu_ns;
+	return rc;
+}
