@@ -42,7 +42,8 @@ static struct stack_sample random_sample(void)
 {
 	const uint64_t period = random64();
 
-	return (struct stack_sample){ (unsigned)(random64() % STACK_COLUMNS), random64() % 4 ? period >> random64() % 64 : 0 };
+	return (struct stack_sample){ (unsigned)(random64() % STACK_COLUMNS),
+				      random64() % 4 ? period >> random64() % 64 : 0 };
 }
 
 static double random_price(void)
@@ -142,7 +143,8 @@ static void test_follows_samples(void **state)
 /* A stack's part is what its samples stand for times the price of that; without any price it is time. */
 static void test_follows_prices(void **state)
 {
-	const double joules[STACK_COLUMNS] = { [STACK_TIME] = 2e-9, [STACK_EVENT + 1] = 1e-8 }, none[STACK_COLUMNS] = { 0 };
+	const double joules[STACK_COLUMNS] = { [STACK_TIME] = 2e-9, [STACK_EVENT + 1] = 1e-8 },
+		     none[STACK_COLUMNS] = { 0 };
 	const struct stack_sample time = { STACK_TIME, 10000000 }, dear = { STACK_EVENT + 1, 4000000 },
 				  free_of_charge = { STACK_EVENT, 777777777 };
 	struct row_shares r = { .n_domains = 2 };

@@ -65,8 +65,8 @@ struct sampler {
 };
 
 #define WANTED \
-	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_CGROUP | \
-	 (UNWIND_HERE ? PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER : 0))
+	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN | \
+	 PERF_SAMPLE_CGROUP | (UNWIND_HERE ? PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER : 0))
 
 /* What follows the header of each record, by WANTED. Behind the addresses come the registers and the stack, where they
  * are unwound here, and the cgroup. Other records end with struct tail. */

@@ -37,7 +37,9 @@ static void put_encodings(struct json *j, const struct schema *s, unsigned event
 {
 	const struct event_desc *e = &s->core.ev[event];
 	const struct event_variants *more = s->core_variants ? &s->core_variants[event] : NULL;
-	struct event_variant only = { .type = e->type, .config = e->config, .config1 = e->config1, .config2 = e->config2 };
+	struct event_variant only = {
+		.type = e->type, .config = e->config, .config1 = e->config1, .config2 = e->config2
+	};
 
 	memcpy(only.cpus, e->cpus, sizeof(only.cpus));
 	json_key(j, "perf");

@@ -124,7 +124,8 @@ void sim_work_do(const struct sim_work *w, struct sim_cpu *c, u64 from, u64 dt, 
 /* Counts per millisecond. */
 static u64 per_ms(const struct sim_work *w, int cpu, u64 at, enum sim_count which)
 {
-	u64 khz_now = (u64)READ_ONCE(khz) * frequency_permille(cpu, at) / 1000, instructions = khz_now * w->ipc_tenths / 10;
+	u64 khz_now = (u64)READ_ONCE(khz) * frequency_permille(cpu, at) / 1000,
+	    instructions = khz_now * w->ipc_tenths / 10;
 
 	switch (which) {
 	case SIM_TIME:

@@ -149,7 +149,8 @@ static int ask_reading(struct profile_session *s, struct err *err)
 	int rc = -ENOMEM;
 
 	buf_add_str(&target, "/v1/reading");
-	if (s->p.cgroup && s->begun) { /* the first is of all rows: the rates of counters follow from what they counted */
+	if (s->p.cgroup &&
+	    s->begun) { /* the first is of all rows: the rates of counters follow from what they counted */
 		buf_add_str(&target, "?below=");
 		agent_escape(&target, s->p.cgroup);
 	}
