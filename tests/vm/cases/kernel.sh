@@ -3,7 +3,7 @@
 # The kernel tests of this tree on other kernels.
 # kernels: 6.1 5.10 newest
 # seconds: 240
-# tests: kernel/test_counters kernel/test_counters_churn kernel/test_counters_hotplug kernel/test_counters_rows kernel/test_lifecycle kernel/test_lifecycle_moves kernel/test_lifecycle_places kernel/test_network
+# tests: kernel/test_counters kernel/test_counters_churn kernel/test_counters_columns kernel/test_counters_hotplug kernel/test_counters_rows kernel/test_lifecycle kernel/test_lifecycle_moves kernel/test_lifecycle_places kernel/test_network
 . /guest/lib.sh
 for program in /tests/test_*; do
 	kernel_test "$(basename "$program")"

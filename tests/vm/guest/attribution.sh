@@ -4,13 +4,15 @@
 # counters, recorded with formula model, and again with share from that recording; judged on the host
 # (tests/vm/attribution.py), which needs the truth of every interval.
 PLAIN="busy_mw=1500 cycle_pj=300 instruction_pj=400 hidden_pj=0 reference_pj=2000 miss_pj=20000 square_permille=0
-saturate_permille=0 noise_permille=0 core_idle_mw=1000 uncore_idle_mw=500 package_idle_mw=4000 dram_idle_mw=800"
+saturate_permille=0 noise_permille=0 core_idle_mw=1000 uncore_idle_mw=500 package_idle_mw=4000 dram_idle_mw=800
+smt_permille=2000 small_permille=1000 step_mv=0 exit_nj=0 sleep_mw=0 sleep_exit_nj=0 first_waker_pays=1 queue_permille=0
+leak_permille=0"
 INTERVAL_MS=${INTERVAL_MS:-1000}
 
 set_all() {
 	for setting in "$@"; do
 		case $setting in
-		swing_*) echo "${setting#*=}" >"/sys/module/simpmu/parameters/${setting%%=*}" ;;
+		swing_* | small=* | bandwidth=*) echo "${setting#*=}" >"/sys/module/simpmu/parameters/${setting%%=*}" ;;
 		hidden_per_1000=*) hidden=${setting#*=} ;;
 		load=*) load=${setting#*=} ;;
 		*) sim "${setting%%=*}" "${setting#*=}" ;;
@@ -25,7 +27,7 @@ attribute() {
 	hidden=0
 	load=1100
 	# shellcheck disable=SC2086 # words
-	set_all $PLAIN swing_permille=0 "$@"
+	set_all $PLAIN swing_permille=0 small=0 bandwidth=0 "$@"
 	echo reset >/proc/simpmu
 	mkdir -p "/sys/fs/cgroup/$scenario"
 	start "$scenario" -i "${INTERVAL_MS}ms" -n $((before + shots)) --formula model -o "snapshot=file://$work/$scenario.model"

@@ -17,6 +17,8 @@ enum sim_count {
 	SIM_BRANCH_MISSES,
 	SIM_REF_CYCLES,
 	SIM_HIDDEN,
+	SIM_SIBLING, /* nanoseconds beside a busy thread of the same core */
+	SIM_EXITS, /* exits of the CPU from idle */
 	SIM_COUNTS
 };
 enum sim_energy { SIM_CORE, SIM_UNCORE, SIM_DRAM, SIM_ENERGIES };
@@ -27,6 +29,10 @@ struct sim_stretch {
 	u32 frequency_permille; /* of the nominal */
 	u32 energy_class;
 	u32 others, cpus; /* other CPUs that were busy; CPUs online */
+	u32 siblings; /* other threads of the core that were busy */
+	u32 load_permille; /* of the memory: 0 = idle, 1000 = it cannot do more */
+	bool small; /* on a small core */
+	bool package_woke; /* an exit from idle that also woke the package up */
 };
 
 /* Energy of each stretch in picojoules, with the lock of its CPU held: it must not settle. */
@@ -36,6 +42,8 @@ void simpmu_set_charge(sim_charge_fn fn);
 void simpmu_set_neighbours(bool on);
 /* Charges every CPU's open stretch up to one instant, and returns it (CLOCK_MONOTONIC). */
 u64 simpmu_settle(void);
+/* How long all CPUs of a physical package were idle until `now`, and how often that ended. */
+void simpmu_package_sleep(int package, u64 now, u64 *ret_asleep_ns, u64 *ret_exits);
 /* Dynamic energy of a CPU up to the last settling. */
 void simpmu_cpu_energy(int cpu, u64 ret_pj[SIM_ENERGIES]);
 
@@ -72,6 +80,7 @@ struct sim_cpu {
 	unsigned int n_rows;
 	u64 total[SIM_COUNTS], rest[SIM_COUNTS];
 	u64 pj[SIM_ENERGIES];
+	bool awake; /* as its package counts it */
 	unsigned int n_events; /* counters in use */
 	struct sim_slot *slots; /* sampling events */
 	struct sim_name *name, *names;
@@ -93,6 +102,8 @@ void sim_work_parse(const char *comm, struct sim_work *ret);
 void sim_work_do(const struct sim_work *w, struct sim_cpu *c, u64 from, u64 dt, struct sim_stretch *s);
 /* How long w takes to count so much, from `from` on; U64_MAX = forever. */
 u64 sim_work_ns(const struct sim_work *w, int cpu, u64 from, enum sim_count which, u64 count);
+/* True when what others do changes what a CPU counts: the memory's bandwidth is bounded. */
+bool sim_work_shared(void);
 /* How far a stretch that begins at `from` may go without the frequency moving much. */
 u64 sim_work_end(u64 from);
 
@@ -120,6 +131,13 @@ void sim_names_take(struct sim_cpu *c, const char *comm);
 void sim_names_charge(struct sim_cpu *c, const struct sim_stretch *s, const u64 pj[SIM_ENERGIES]);
 int sim_names_publish(void);
 void sim_names_hide(void);
+
+/* simpmu_machine.c: small cores, and packages that sleep. A CPU becomes busy or idle at `now`: true when it woke its
+ * package up. */
+bool sim_is_small(int cpu);
+bool sim_sleep_set(struct sim_cpu *c, bool awake, u64 now);
+void sim_machine_begin(u64 now);
+void sim_machine_end(void);
 
 int sim_event_register(void);
 void sim_event_unregister(void);

@@ -85,11 +85,11 @@ static void show_row(struct seq_file *m, int cpu, const struct sim_row *row)
 	unsigned int i;
 
 	seq_printf(m, "%llu %s %d %d", row->id, kinds[row->kind], cpu, topology_physical_package_id(cpu));
-	for (i = 0; i < SIM_COUNTS; i++)
+	for (i = 0; i <= SIM_HIDDEN; i++)
 		seq_printf(m, " %llu", row->count[i]);
 	for (i = 0; i < SIM_ENERGIES; i++)
 		seq_printf(m, " %llu", row->pj[i] / 1000);
-	seq_printf(m, " %s\n", row->path);
+	seq_printf(m, " %llu %llu %s\n", row->count[SIM_SIBLING], row->count[SIM_EXITS], row->path);
 }
 
 static void show_cpu(struct seq_file *m, struct sim_cpu *c)
@@ -116,7 +116,7 @@ static int show(struct seq_file *m, void *unused)
 	seq_printf(m, "mono %llu boot %llu\n", mono, mono + ktime_get_boottime_ns() - ktime_get_ns());
 	seq_puts(
 		m,
-		"id kind cpu package time_ns cycles instructions references misses branches branch_misses ref_cycles hidden core_nj uncore_nj dram_nj path\n");
+		"id kind cpu package time_ns cycles instructions references misses branches branch_misses ref_cycles hidden core_nj uncore_nj dram_nj sibling_ns idle_exits path\n");
 	for_each_possible_cpu(cpu) show_cpu(m, sim_cpu_of(cpu));
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include <linux/percpu.h>
 #include <linux/sched/clock.h>
 #include <linux/timekeeping.h>
+#include <linux/topology.h>
 #include <linux/tracepoint.h>
 #include "simpmu.h"
 
@@ -32,6 +33,15 @@ static u32 others_busy(const struct sim_cpu *c)
 	return n;
 }
 
+static u32 siblings_busy(const struct sim_cpu *c)
+{
+	u32 n = 0;
+	int cpu;
+
+	for_each_cpu(cpu, topology_sibling_cpumask(c->cpu)) n += cpu != c->cpu && READ_ONCE(sim_cpu_of(cpu)->work.busy);
+	return n;
+}
+
 static void charge_stretch(struct sim_cpu *c, struct sim_stretch *s)
 {
 	u64 pj[SIM_ENERGIES] = { 0 };
@@ -40,6 +50,10 @@ static void charge_stretch(struct sim_cpu *c, struct sim_stretch *s)
 
 	s->others = others_busy(c);
 	s->cpus = num_online_cpus();
+	s->siblings = siblings_busy(c);
+	s->small = sim_is_small(c->cpu);
+	if (c->work.busy)
+		s->count[SIM_SIBLING] = s->count[SIM_TIME] * s->siblings;
 	if (fn && c->work.busy)
 		fn(s, pj);
 	for (i = 0; i < SIM_COUNTS; i++) {
@@ -58,7 +72,7 @@ static void settle(struct sim_cpu *c, u64 now)
 {
 	while (c->row && c->last_ns < now) {
 		u64 end = min(now, c->work.busy ? sim_work_end(c->last_ns) : now);
-		struct sim_stretch s;
+		struct sim_stretch s = { 0 };
 
 		sim_work_do(&c->work, c, c->last_ns, end - c->last_ns, &s);
 		charge_stretch(c, &s);
@@ -74,6 +88,19 @@ static void settle_locked(struct sim_cpu *c, u64 now)
 	if (now >= c->hold_ns)
 		settle(c, now);
 	raw_spin_unlock_irqrestore(&c->lock, flags);
+}
+
+/* Up to now, as long as this CPU does what it does, those whose counts or energy depend on it. */
+static void settle_dependent(const struct sim_cpu *c, bool all)
+{
+	u64 now = ktime_get_mono_fast_ns();
+	int cpu;
+
+	if (all) {
+		simpmu_settle();
+		return;
+	}
+	for_each_cpu(cpu, topology_sibling_cpumask(c->cpu)) if (cpu != c->cpu) settle_locked(sim_cpu_of(cpu), now);
 }
 
 u64 simpmu_settle(void)
@@ -196,21 +223,35 @@ static void take_work(struct sim_cpu *c, struct task_struct *p, const char *comm
 	sim_names_take(c, comm);
 }
 
+/* The CPU was idle until now. What waking up costs is charged at once: the task may be gone before it has run for long. */
+static void charge_exit(struct sim_cpu *c, bool package_woke)
+{
+	struct sim_stretch s = { .frequency_permille = 1000, .package_woke = package_woke };
+
+	s.count[SIM_EXITS] = 1;
+	charge_stretch(c, &s);
+}
+
 static void on_switch(void *data, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
 	struct sim_cpu *c = this_cpu_ptr(&sim_cpus);
+	bool change = is_idle_task(prev) != is_idle_task(next), woke = false;
 	u64 now;
 
-	if (READ_ONCE(neighbours) && is_idle_task(prev) != is_idle_task(next))
-		simpmu_settle();
+	if (change || sim_work_shared())
+		settle_dependent(c, READ_ONCE(neighbours) || sim_work_shared());
 	raw_spin_lock(&c->lock);
 	now = ktime_get_mono_fast_ns();
 	settle(c, now);
 	c->last_ns = max(c->last_ns, now);
 	c->task = next;
 	c->hold_ns = U64_MAX;
+	if (change)
+		woke = sim_sleep_set(c, !is_idle_task(next), now);
 	take_work(c, next, next->comm);
 	c->row = sim_row_of(c, next);
+	if (change && c->work.busy)
+		charge_exit(c, woke);
 	raw_spin_unlock(&c->lock);
 	irq_work_queue(&c->release); /* an interrupt to this CPU: it comes when the switch is over */
 }
@@ -231,6 +272,8 @@ static void on_rename(void *data, struct task_struct *p, const char *comm)
 	unsigned long flags;
 	bool changed = false;
 
+	if (sim_work_shared())
+		simpmu_settle();
 	local_irq_save(flags);
 	c = this_cpu_ptr(&sim_cpus);
 	raw_spin_lock(&c->lock);
@@ -277,6 +320,7 @@ static void begin_here(void *unused)
 		c->last_ns = ktime_get_mono_fast_ns();
 		take_work(c, current, current->comm);
 		c->row = sim_row_of(c, current);
+		sim_sleep_set(c, !is_idle_task(current), c->last_ns);
 	}
 	raw_spin_unlock(&c->lock);
 }
@@ -344,6 +388,7 @@ static int __init simpmu_init(void)
 {
 	int cpu, err = 0;
 
+	sim_machine_begin(ktime_get_mono_fast_ns());
 	for_each_possible_cpu(cpu)
 	{
 		struct sim_cpu *c = sim_cpu_of(cpu);
@@ -374,6 +419,7 @@ out_rows:
 out_follow:
 	unfollow();
 out_free:
+	sim_machine_end();
 	free_cpus();
 	return err;
 }
@@ -383,6 +429,7 @@ static void __exit simpmu_exit(void)
 	sim_event_unregister();
 	sim_names_hide();
 	sim_rows_hide();
+	sim_machine_end();
 	unfollow();
 	free_cpus();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What a task's name means, and what it does in a given time. */
+#include <linux/cpumask.h>
 #include <linux/kernel.h>
 #include <linux/math64.h>
 #include <linux/moduleparam.h>
@@ -11,7 +12,7 @@
 #define INSTRUCTIONS_PER_BRANCH 5
 #define BRANCHES_PER_MISS 50
 
-static uint khz = 2000000, swing_permille, swing_period_ms = 3000;
+static uint khz = 2000000, swing_permille, swing_period_ms = 3000, bandwidth;
 
 /* Settles the work done so far with the old value, before the new one holds. */
 static int set_settled(const char *val, const struct kernel_param *kp)
@@ -21,7 +22,7 @@ static int set_settled(const char *val, const struct kernel_param *kp)
 
 	if (err)
 		return err;
-	if (kp->arg == &swing_permille ? v > 900 : v == 0 || v > 10000000)
+	if (kp->arg == &swing_permille ? v > 900 : v > 10000000 || (v == 0 && kp->arg != &bandwidth))
 		return -EINVAL;
 	simpmu_settle();
 	WRITE_ONCE(*(uint *)kp->arg, v);
@@ -32,6 +33,7 @@ static const struct kernel_param_ops settled_ops = { .set = set_settled, .get = 
 module_param_cb(khz, &settled_ops, &khz, 0644);
 module_param_cb(swing_permille, &settled_ops, &swing_permille, 0644);
 module_param_cb(swing_period_ms, &settled_ops, &swing_period_ms, 0644);
+module_param_cb(bandwidth, &settled_ops, &bandwidth, 0644);
 
 static const char *number(const char *s, u32 most, u32 *ret)
 {
@@ -92,6 +94,36 @@ u64 sim_work_end(u64 from)
 	return READ_ONCE(swing_permille) ? (from / STRETCH_NS + 1) * STRETCH_NS : U64_MAX;
 }
 
+bool sim_work_shared(void)
+{
+	return READ_ONCE(bandwidth) != 0;
+}
+
+/* Misses per millisecond that the tasks of all CPUs would have with a memory that never makes them wait, at the nominal
+ * frequency. */
+static u64 demand(void)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_online_cpu(cpu)
+	{
+		const struct sim_work *w = &sim_cpu_of(cpu)->work;
+
+		if (READ_ONCE(w->busy))
+			sum += (u64)READ_ONCE(khz) * READ_ONCE(w->ipc_tenths) * READ_ONCE(w->misses) / 10000;
+	}
+	return sum;
+}
+
+/* With a demand D and a bandwidth B all get B / (B + D) of what they want: the longer the queue, the longer each waits. */
+static u32 load_permille(void)
+{
+	u64 wanted = sim_work_shared() ? demand() : 0;
+
+	return wanted ? (u32)(wanted * 1000 / (wanted + (u64)READ_ONCE(bandwidth) * 1000)) : 0;
+}
+
 /* The remainder that makes no whole count is kept for the next time. */
 static u64 carry(struct sim_cpu *c, enum sim_count which, u64 amount, u64 per)
 {
@@ -113,7 +145,9 @@ void sim_work_do(const struct sim_work *w, struct sim_cpu *c, u64 from, u64 dt, 
 		return;
 	n[SIM_CYCLES] = carry(c, SIM_CYCLES, dt * (nominal * s->frequency_permille / 1000), 1000000);
 	n[SIM_REF_CYCLES] = carry(c, SIM_REF_CYCLES, dt * nominal, 1000000);
-	n[SIM_INSTRUCTIONS] = carry(c, SIM_INSTRUCTIONS, n[SIM_CYCLES] * w->ipc_tenths, 10);
+	s->load_permille = load_permille();
+	n[SIM_INSTRUCTIONS] = carry(c, SIM_INSTRUCTIONS, n[SIM_CYCLES] * w->ipc_tenths * (1000 - s->load_permille),
+				    10000);
 	n[SIM_MISSES] = carry(c, SIM_MISSES, n[SIM_INSTRUCTIONS] * w->misses, 1000);
 	n[SIM_REFERENCES] = n[SIM_MISSES] * REFERENCES_PER_MISS;
 	n[SIM_BRANCHES] = carry(c, SIM_BRANCHES, n[SIM_INSTRUCTIONS], INSTRUCTIONS_PER_BRANCH);

@@ -12,6 +12,7 @@ enum rapl_kind { RAPL_CORE, RAPL_PACKAGE, RAPL_DRAM, RAPL_UNCORE, RAPL_PSYS, RAP
 enum rapl_door { DOOR_POWERCAP, DOOR_PERF, DOOR_MSR, RAPL_DOORS };
 
 #define RAPL_UNITS 8
+#define RAPL_STEPS 8 /* of voltage */
 #define PJ_PER_UJ 1000000ull
 #define PJ_PER_J 1000000000000ull
 
@@ -32,21 +33,30 @@ struct rapl_unit {
 	int package, die;
 	cpumask_t cpus, draws; /* that see its counters; whose energy it is */
 	struct rapl_domain domain[RAPL_KINDS];
+	u64 asleep_ns, exits; /* of its package, as charged */
+	u64 warm_uw; /* power of the time before, smoothed: what the temperature follows */
 };
 
 struct rapl_settings {
 	uint busy_mw, cycle_pj, instruction_pj, hidden_pj, reference_pj, miss_pj;
 	uint class_permille[8];
 	int square_permille, saturate_permille;
+	uint smt_permille, small_permille; /* of what one thread, or a large core, would draw */
+	uint step_permille[RAPL_STEPS], step_mv[RAPL_STEPS], n_steps;
+	uint exit_nj, sleep_mw, sleep_exit_nj;
+	uint queue_permille, leak_permille, leak_ms;
 	uint idle_mw[RAPL_KINDS];
 	uint noise_permille, quantum_us, esu, range_uj;
-	bool stop, freeze, err, resume_reset, msr, mirror;
+	bool stop, freeze, err, resume_reset, msr, mirror, first_waker_pays;
 };
 extern struct rapl_settings settings;
 extern struct rapl_unit rapl_units[RAPL_UNITS];
 extern int rapl_n_units;
 extern bool rapl_multi_die;
 
+/* simrapl_charge.c: the energy of a stretch, picojoules. */
+struct sim_stretch;
+void model_charge(const struct sim_stretch *s, u64 *ret_pj);
 /* simrapl_model.c */
 int model_init(uint packages, uint dies, uint domains, u64 start_uj);
 /* Everything up to now; returns that instant. */

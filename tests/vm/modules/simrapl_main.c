@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Parameters, and the energy of a stretch. */
+/* Parameters. */
 #include <linux/module.h>
 #include <linux/suspend.h>
 #include "simpmu.h"
@@ -12,6 +12,10 @@ struct rapl_settings settings = {
 	.miss_pj = 20000,
 	.class_permille = { 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000 },
 	.idle_mw = { [RAPL_CORE] = 1000, [RAPL_UNCORE] = 500, [RAPL_PACKAGE] = 4000, [RAPL_DRAM] = 800, [RAPL_PSYS] = 3000 },
+	.smt_permille = 2000,
+	.small_permille = 1000,
+	.first_waker_pays = true,
+	.leak_ms = 5000,
 	.quantum_us = 1000,
 	.esu = 14,
 	.msr = true,
@@ -68,6 +72,15 @@ NUMBER(reference_pj);
 NUMBER(miss_pj);
 SIGNED(square_permille);
 SIGNED(saturate_permille);
+NUMBER(smt_permille);
+NUMBER(small_permille);
+NUMBER(exit_nj);
+NUMBER(sleep_mw);
+NUMBER(sleep_exit_nj);
+FLAG(first_waker_pays);
+NUMBER(queue_permille);
+NUMBER(leak_permille);
+NUMBER(leak_ms);
 IDLE(core_idle_mw, RAPL_CORE);
 IDLE(uncore_idle_mw, RAPL_UNCORE);
 IDLE(package_idle_mw, RAPL_PACKAGE);
@@ -83,6 +96,8 @@ FLAG(msr);
 module_param_named(esu, settings.esu, uint, 0444);
 module_param_named(range_uj, settings.range_uj, uint, 0444);
 module_param_named(mirror, settings.mirror, bool, 0444);
+module_param_array_named(step_permille, settings.step_permille, uint, NULL, 0644);
+module_param_array_named(step_mv, settings.step_mv, uint, &settings.n_steps, 0644);
 module_param_array_named(class_permille, settings.class_permille, uint, NULL, 0644);
 module_param(powercap, bool, 0444);
 module_param(perf, bool, 0444);
@@ -118,32 +133,6 @@ static int set_inject(const char *val, const struct kernel_param *kp)
 
 static const struct kernel_param_ops inject_ops = { .set = set_inject };
 module_param_cb(inject, &inject_ops, NULL, 0200);
-
-static u64 scaled(u64 pj, s64 permille)
-{
-	return permille <= 0 ? 0 : pj * (u64)permille / 1000;
-}
-
-static void charge(const struct sim_stretch *s, u64 ret_pj[SIM_ENERGIES])
-{
-	const u64 *n = s->count;
-	s64 f2 = (s64)s->frequency_permille * s->frequency_permille / 1000, shared;
-	int i;
-
-	if (settings.stop)
-		return;
-	ret_pj[SIM_CORE] = n[SIM_TIME] * settings.busy_mw + n[SIM_CYCLES] * settings.cycle_pj +
-			   n[SIM_INSTRUCTIONS] * settings.instruction_pj + n[SIM_HIDDEN] * settings.hidden_pj;
-	ret_pj[SIM_UNCORE] = n[SIM_REFERENCES] * settings.reference_pj;
-	ret_pj[SIM_DRAM] = n[SIM_MISSES] * settings.miss_pj;
-	ret_pj[SIM_CORE] = scaled(ret_pj[SIM_CORE], settings.class_permille[s->energy_class % 8]);
-	ret_pj[SIM_CORE] = scaled(ret_pj[SIM_CORE], 1000 + settings.square_permille * (f2 - 1000) / 1000);
-	if (s->cpus < 2 || !s->others)
-		return;
-	shared = 1000 + (s64)settings.saturate_permille * s->others / (s64)(s->cpus - 1);
-	for (i = 0; i < SIM_ENERGIES; i++)
-		ret_pj[i] = scaled(ret_pj[i], shared);
-}
 
 static int on_sleep(struct notifier_block *nb, unsigned long what, void *unused)
 {
@@ -183,7 +172,7 @@ static int __init simrapl_init(void)
 	if (err)
 		return err;
 	model_seed(seed);
-	simpmu_set_charge(charge);
+	simpmu_set_charge(model_charge);
 	ready = true;
 	err = proc_publish();
 	if (err)

@@ -106,15 +106,46 @@ static void add_core_idle(const struct rapl_unit *u, u64 idle_pj)
 	}
 }
 
-/* Adds to psys what the unit drew; mW x ns = pJ. */
-static void advance_unit(struct rapl_unit *u, u64 dt, u64 *psys_static, u64 *psys_dynamic)
+/* What the package did not draw while all its CPUs slept, and what waking up cost if nobody pays for it. */
+static u64 less_by_sleep(struct rapl_unit *u, u64 now, u64 dt, u64 static_pj)
 {
-	u64 dyn[SIM_ENERGIES] = { 0 }, idle[RAPL_KINDS];
+	u64 asleep, exits, less;
+
+	simpmu_package_sleep(u->package, now, &asleep, &exits);
+	asleep = min(asleep - u->asleep_ns, dt);
+	u->asleep_ns += asleep;
+	less = min(asleep * settings.sleep_mw, static_pj);
+	exits -= u->exits;
+	u->exits += exits;
+	return static_pj - less + (settings.first_waker_pays ? 0 : exits * settings.sleep_exit_nj * 1000);
+}
+
+/* The temperature follows the dynamic power with a time constant, and leakage is a part of it. */
+static u64 leak(struct rapl_unit *u, u64 dt, u64 dynamic_pj)
+{
+	u64 tau = (u64)settings.leak_ms * 1000000, now_uw = dt ? mul_u64_u64_div_u64(dynamic_pj, 1000, dt) : 0;
+
+	if (!settings.leak_permille || !dt)
+		return 0;
+	if (now_uw > u->warm_uw)
+		u->warm_uw += mul_u64_u64_div_u64(now_uw - u->warm_uw, dt, tau + dt);
+	else
+		u->warm_uw -= mul_u64_u64_div_u64(u->warm_uw - now_uw, dt, tau + dt);
+	return mul_u64_u64_div_u64(u->warm_uw * settings.leak_permille, dt, PJ_PER_UJ);
+}
+
+/* Adds to psys what the unit drew; mW x ns = pJ. */
+static void advance_unit(struct rapl_unit *u, u64 now, u64 dt, u64 *psys_static, u64 *psys_dynamic)
+{
+	u64 dyn[SIM_ENERGIES] = { 0 }, idle[RAPL_KINDS], awake_pj;
 	int cpu, i;
 
 	for_each_cpu(cpu, &u->draws) add_cpu(cpu, dyn);
 	for (i = 0; i < RAPL_KINDS; i++)
 		idle[i] = settings.stop ? 0 : dt * settings.idle_mw[i];
+	awake_pj = less_by_sleep(u, now, dt, idle[RAPL_PACKAGE]);
+	if (!settings.stop)
+		idle[RAPL_PACKAGE] = awake_pj + leak(u, dt, dyn[SIM_CORE] + dyn[SIM_UNCORE]);
 	add_core_idle(u, idle[RAPL_CORE]);
 	draw(&u->domain[RAPL_CORE], idle[RAPL_CORE], dyn[SIM_CORE]);
 	draw(&u->domain[RAPL_UNCORE], idle[RAPL_UNCORE], dyn[SIM_UNCORE]);
@@ -166,7 +197,7 @@ static u64 advance(void)
 		if (of)
 			mirror_unit(u, of);
 		else
-			advance_unit(u, dt, &psys_static, &psys_dynamic);
+			advance_unit(u, now, dt, &psys_static, &psys_dynamic);
 	}
 	draw(&rapl_units[0].domain[RAPL_PSYS], psys_static, psys_dynamic);
 	last_ns = max(last_ns, now);
@@ -354,5 +385,7 @@ int model_init(uint packages, uint dies, uint domains, u64 start_uj)
 	for (i = 0; i < rapl_n_units; i++)
 		init_domains(&rapl_units[i], domains);
 	last_ns = simpmu_settle();
+	for (i = 0; i < rapl_n_units; i++)
+		simpmu_package_sleep(rapl_units[i].package, last_ns, &rapl_units[i].asleep_ns, &rapl_units[i].exits);
 	return 0;
 }
