@@ -65,6 +65,7 @@ const char *reload_refused(const struct config *a, const struct config *b)
 		{ "estimate-idle-watts",
 		  a->machine.energy.estimate_idle_watts == b->machine.energy.estimate_idle_watts },
 		{ "estimate-max-watts", a->machine.energy.estimate_max_watts == b->machine.energy.estimate_max_watts },
+		{ "calibrate", a->machine.energy.calibrate == b->machine.energy.calibrate },
 		{ "socket.path", same_text(a->serving.socket.path, b->serving.socket.path) },
 		{ "socket.group", strcmp(a->serving.socket.group, b->serving.socket.group) == 0 },
 		{ "socket.access.others", strcmp(a->serving.socket.others, b->serving.socket.others) == 0 },

@@ -110,6 +110,12 @@ static void print_traces(const json_t *t)
 	putchar('\n');
 }
 
+static void print_wall(const json_t *w)
+{
+	if (w)
+		printf("Wall        %s: %s\n", ask_text(w, "state"), ask_text(w, "reason"));
+}
+
 static void print_self(const json_t *self)
 {
 	printf("Itself      %.3f s of CPU, %.1f MiB", (double)ask_number(self, "cpu_ns") / 1e9,
@@ -133,6 +139,7 @@ static void print_rest(const json_t *doc)
 	       ask_number(socket, "clients_max"), ask_number(socket, "requests"),
 	       ask_number(socket, "refused_clients"));
 	print_traces(json_object_get(doc, "traces"));
+	print_wall(json_object_get(doc, "wall"));
 	print_history(json_object_get(doc, "history"));
 	print_self(json_object_get(doc, "self"));
 	printf("Losses      ");

@@ -113,6 +113,13 @@ static uint64_t split_rows(struct charge *c, struct snapshot *s, unsigned d, con
 	return c->part[n];
 }
 
+uint64_t charge_split(struct charge *c, struct snapshot *s, unsigned d, uint64_t uj, const uint64_t *weight)
+{
+	const struct amount a = { uj, weight, CARRY_DYNAMIC };
+
+	return split_rows(c, s, d, &a);
+}
+
 static struct idle_point point_of(const struct snapshot *s, unsigned d, const struct weights *w,
 				  const struct formula_options *o)
 {

@@ -32,6 +32,9 @@ bool charge_find_idle(struct charge *c, struct snapshot *s, unsigned d, const st
 /* Charges the interval: idle power, then the rows. */
 void charge_domain(struct charge *c, struct snapshot *s, unsigned d, struct weights *w,
 		   const struct formula_options *o);
+/* Splits an amount of the domain over the rows by weight [rows + 1] and adds it to their energy. Returns what no row got: that of
+ * the last weight, or all of it when no row weighs anything. */
+uint64_t charge_split(struct charge *c, struct snapshot *s, unsigned d, uint64_t uj, const uint64_t *weight);
 void charge_free(struct charge *c);
 
 #endif

@@ -10,6 +10,7 @@
 #include "model/event_find.h"
 #include "charge.h"
 #include "model.h"
+#include "wall.h"
 
 #define WEIGHT_SUM 0x1p52 /* about the sum of a domain's weights */
 #define MIN_POINT_NS 1000000 /* a shorter point says nothing: energy counters move once in a millisecond */
@@ -290,7 +291,8 @@ static int model_apply(struct formula *f, struct snapshot *s)
 	if (rc)
 		return rc;
 	for (unsigned d = 0; d < s->schema->n_domains; d++)
-		model_domain(f, s, d);
+		if (!wall_charge(&f->charge, s, d, &f->share))
+			model_domain(f, s, d);
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "charge.h"
+#include "wall.h"
 
 struct formula {
 	struct formula_options options;
@@ -42,6 +43,8 @@ static int share_apply(struct formula *f, struct snapshot *s)
 	if (rc)
 		return rc;
 	for (unsigned d = 0; d < s->schema->n_domains; d++) {
+		if (wall_charge(&f->charge, s, d, &f->weights))
+			continue;
 		weights_of(&f->weights, s, d, f->options.weight);
 		s->domains[d].share_quality = f->weights.quality;
 		charge_find_idle(&f->charge, s, d, &f->weights, &f->options);

@@ -373,6 +373,7 @@ static void add_domain(const struct consumer *c, const struct reading *r, unsign
 	*d = (struct snap_domain){ .start_ns = old->time_ns,
 				   .end_ns = now->time_ns,
 				   .energy_q32 = reading_domain_q32(now) - old->q32,
+				   .uncertainty_ppm = now->uncertainty_ppm,
 				   .scale = 1,
 				   .uncertainty = NAN,
 				   .idle_uncertainty = NAN };
@@ -403,7 +404,7 @@ static void add_row_time(struct snapshot *s, const struct snap_row *row, size_t 
 static const struct snap_row *merged_root(const struct snapshot *s)
 {
 	for (unsigned i = READING_SPECIAL_ROWS; s->schema->idle_merged && i < s->n_rows; i++)
-		if (s->rows[i].level == 0)
+		if (s->rows[i].kind == ROW_CGROUP && s->rows[i].level == 0)
 			return &s->rows[i];
 	return NULL;
 }

@@ -19,7 +19,8 @@ const char *row_kind_name(enum row_kind k)
 {
 	static const char *const names[] = {
 		[ROW_IDLE] = "idle",   [ROW_KERNEL] = "kernel", [ROW_IRQ_STEAL] = "irq+steal",
-		[ROW_OTHER] = "other", [ROW_CGROUP] = "cgroup",
+		[ROW_OTHER] = "other", [ROW_CGROUP] = "cgroup", [ROW_SUPPLY] = "supply",
+		[ROW_FANS] = "fans",   [ROW_DISK] = "disk",     [ROW_NETWORK] = "network",
 	};
 
 	return (unsigned)k < sizeof(names) / sizeof(names[0]) ? names[k] : "unknown";
@@ -276,16 +277,12 @@ static int64_t revive(struct reading *r, const struct cgroup *cg)
 	return -1;
 }
 
-int64_t reading_add_row(struct reading *r, struct cgroup *cg)
+/* Takes an unused entry for a new row. */
+static int64_t take_row(struct reading *r, enum row_kind kind, struct cgroup *cg)
 {
 	struct reading_row *rr;
 	uint32_t row, generation;
-	int64_t back;
 
-	back = cg->in_use ? revive(r, cg) : -1;
-	if (back >= 0)
-		return back;
-	reading_reap(r);
 	if (r->free_row == NONE && r->n_rows == r->cap_rows && grow_rows(r))
 		return -ENOMEM;
 	row = r->free_row != NONE ? r->free_row : r->n_rows++;
@@ -293,15 +290,34 @@ int64_t reading_add_row(struct reading *r, struct cgroup *cg)
 	if (row == r->free_row)
 		r->free_row = rr->next_dropped;
 	generation = rr->generation + 1;
-	*rr = (struct reading_row){ .kind = ROW_CGROUP,
+	*rr = (struct reading_row){ .kind = kind,
 				    .used = true,
 				    .generation = generation,
-				    .id = cg->id,
+				    .id = cg ? cg->id : 0,
 				    .cgroup = cg,
 				    .first_cell = NONE,
 				    .changed = r->number };
-	cg->in_use = true;
 	return row;
+}
+
+int64_t reading_add_row(struct reading *r, struct cgroup *cg)
+{
+	int64_t row = cg->in_use ? revive(r, cg) : -1;
+
+	if (row >= 0)
+		return row;
+	reading_reap(r);
+	row = take_row(r, ROW_CGROUP, cg);
+	cg->in_use |= row >= 0;
+	return row;
+}
+
+int64_t reading_add_cause(struct reading *r, enum row_kind cause)
+{
+	for (uint32_t i = READING_SPECIAL_ROWS; i < r->n_rows; i++)
+		if (r->rows[i].used && r->rows[i].kind == cause)
+			return i;
+	return take_row(r, cause, NULL);
 }
 
 /* Links cell i of (row, cpu) after the cell of the nearest lower CPU. */

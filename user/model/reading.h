@@ -12,8 +12,22 @@
 struct cgroup;
 struct names;
 
-enum row_kind { ROW_IDLE, ROW_KERNEL, ROW_IRQ_STEAL, ROW_OTHER, ROW_CGROUP };
-const char *row_kind_name(enum row_kind k); /* "idle", "kernel", "irq+steal", "other", "cgroup" */
+/* The causes of power outside of the CPUs come after ROW_CGROUP: only a machine with a calibrated wall has them, each once, and
+ * they have energy of the wall alone. */
+enum row_kind {
+	ROW_IDLE,
+	ROW_KERNEL,
+	ROW_IRQ_STEAL,
+	ROW_OTHER,
+	ROW_CGROUP,
+	ROW_SUPPLY,
+	ROW_FANS,
+	ROW_DISK,
+	ROW_NETWORK,
+	ROW_KINDS
+};
+#define ROW_FIRST_CAUSE ROW_SUPPLY
+const char *row_kind_name(enum row_kind k); /* "idle", "kernel", "irq+steal", "other", "cgroup", "supply" ... */
 #define READING_SPECIAL_ROWS 4 /* rows[0..3] are the special ones, by kind */
 #define READING_MAX_DROPPED 8192 /* dropped rows kept for slow consumers */
 
@@ -116,11 +130,13 @@ struct reading_domain {
 	bool estimated;
 	bool stale; /* the last read failed: units are older than the reading */
 	uint64_t dropped; /* intervals whose delta was refused as absurd: cumulative */
+	uint32_t uncertainty_ppm; /* the source's own: half width of the range that holds the truth 9 times in 10; 0 = none */
 };
 uint64_t reading_domain_uj(const struct reading_domain *d);
 uint64_t reading_domain_q32(const struct reading_domain *d); /* in 2^-32 J, floor; mod 2^64 */
 
-/* The use of a device by a row: cumulative time at full use of the GPU behind a domain. A device has no CPU. */
+/* The use of a device by a row: cumulative time at full use of the GPU behind a domain. A device has no CPU. Of a wall: the
+ * microjoules of a cause, and of ROW_IDLE what nothing explains. */
 #define USE_NOBODY UINT32_MAX /* the device was used, but the row is no longer known */
 struct use {
 	uint32_t row; /* or USE_NOBODY */
@@ -172,6 +188,8 @@ void reading_free(struct reading *r);
 /* Adds a row for a cgroup and sets cgroup->in_use. Returns the index or -ENOMEM. A dropped row of the same cgroup that
  * is still kept comes back instead, and counts on. */
 int64_t reading_add_row(struct reading *r, struct cgroup *cg);
+/* The row of a cause, made at the first call. Its index or -ENOMEM. */
+int64_t reading_add_cause(struct reading *r, enum row_kind cause);
 /* Gives up a row that its source no longer needs. The row and its cells are freed, and cgroup->in_use is cleared, once
  * every consumer took a reading numbered like the current one or later: a consumer of 10 s must not lose counts that a
  * consumer of 10 ms has long reported. Beyond READING_MAX_DROPPED some rows of the subtrees that have most of them are

@@ -47,7 +47,7 @@ const char *domain_kind_name(enum domain_kind kind)
 	static const char *const names[DOMAIN_KINDS] = {
 		[DOMAIN_PACKAGE] = "package",   [DOMAIN_CORE] = "core", [DOMAIN_UNCORE] = "uncore",
 		[DOMAIN_DRAM] = "dram",         [DOMAIN_PSYS] = "psys", [DOMAIN_GPU] = "gpu",
-		[DOMAIN_EXTERNAL] = "external",
+		[DOMAIN_EXTERNAL] = "external", [DOMAIN_WALL] = "wall",
 	};
 
 	return (unsigned)kind < DOMAIN_KINDS ? names[kind] : "unknown";
@@ -90,6 +90,14 @@ unsigned schema_kinds_summed(const struct schema *s)
 	return domain_kinds_summed(kinds);
 }
 
+bool schema_has_wall(const struct schema *s)
+{
+	for (unsigned d = 0; d < s->n_domains; d++)
+		if (s->domains[d].kind == DOMAIN_WALL)
+			return true;
+	return false;
+}
+
 void domain_names_summed(const char *const *names, unsigned n, bool *ret)
 {
 	unsigned kinds = 0, summed;
@@ -107,7 +115,7 @@ const char *energy_interface_name(enum energy_interface i)
 		[ENERGY_NONE] = "none", [ENERGY_POWERCAP] = "powercap", [ENERGY_PERF] = "perf",
 		[ENERGY_MSR] = "msr",   [ENERGY_ESTIMATE] = "estimate", [ENERGY_REPLAY] = "replay",
 		[ENERGY_NVML] = "nvml", [ENERGY_HWMON] = "hwmon",       [ENERGY_METER] = "meter",
-		[ENERGY_HOST] = "host",
+		[ENERGY_HOST] = "host", [ENERGY_CALIBRATION] = "calibration",
 	};
 
 	return (unsigned)i < sizeof(names) / sizeof(names[0]) ? names[i] : "unknown";

@@ -90,6 +90,7 @@ enum domain_kind {
 	DOMAIN_PSYS,
 	DOMAIN_GPU,
 	DOMAIN_EXTERNAL,
+	DOMAIN_WALL, /* what the machine draws at the wall, as it was calibrated */
 	DOMAIN_KINDS
 };
 const char *domain_kind_name(enum domain_kind kind); /* "package", "core", ... */
@@ -99,7 +100,7 @@ domain_kind_of(const char *name); /* of "package-0-die-1", "psys", "gpu"; DOMAIN
 /* The one rule for every sum over domains. Returns those of `kinds` (DOMAIN_BIT each) that are added up to the machine,
  * so that nothing counts twice: package (core and uncore are parts of it), dram and gpu beside it. Without a package:
  * psys alone, which holds them all; then core and uncore, with dram and gpu; then external meters; then any kind there
- * is. Only meters are added to meters: each stands for the machine, or for one of its plugs. */
+ * is, but never the wall, which holds what the others say. Only meters are added to meters: each stands for the machine, or for one of its plugs. */
 unsigned domain_kinds_summed(unsigned kinds);
 /* The same for n names: sets ret[i] for those that are added up. Unknown names count only where there are no others,
  * and then only the first. */
@@ -115,7 +116,9 @@ enum energy_interface {
 	ENERGY_NVML,
 	ENERGY_HWMON,
 	ENERGY_METER,
-	ENERGY_HOST /* a virtual machine's share, as its host tells it */
+	ENERGY_HOST, /* a virtual machine's share, as its host tells it */
+	ENERGY_CALIBRATION, /* worked out from other domains, as a meter once taught */
+	ENERGY_INTERFACES
 };
 const char *energy_interface_name(enum energy_interface i); /* "powercap" ... */
 
@@ -154,6 +157,7 @@ struct schema {
 };
 
 unsigned schema_kinds_summed(const struct schema *s); /* domain_kinds_summed of its domains */
+bool schema_has_wall(const struct schema *s);
 
 static inline bool schema_sums(const struct schema *s, unsigned domain)
 {

@@ -35,7 +35,7 @@ struct snap_row {
 	uint32_t first_cell, n_cells; /* its cells: snapshot.cells[first .. first + n), by cpu */
 };
 
-struct snap_use { /* time at full use of the device behind a domain, in the interval */
+struct snap_use { /* time at full use of the device behind a domain, in the interval; of a wall: microjoules of a cause */
 	uint32_t row; /* in rows, or USE_NOBODY */
 	uint16_t domain;
 	uint64_t ns;
@@ -74,6 +74,7 @@ struct snap_domain {
 	unsigned quality;
 	uint64_t energy_uj; /* measured (or estimated) in this interval */
 	uint64_t energy_q32; /* the same in 2^-32 J, without drift */
+	uint32_t uncertainty_ppm; /* of energy_uj, by its source; 0 = none stated, SNAPSHOT_UNKNOWN = it does not know */
 	/* by the formula: energy_uj = sum of rows + idle_uj + residual_uj, exactly */
 	uint64_t idle_uj, residual_uj;
 	uint64_t idle_power_uw; /* idle power it used */

@@ -30,9 +30,9 @@ static const char *row_kind_word(unsigned v)
 
 static const struct field_words event_kinds = { event_kind_word, EVENT_IDLE_EXITS + 1, false };
 static const struct field_words domain_kinds = { domain_kind_word, DOMAIN_KINDS, false };
-static const struct field_words interfaces = { interface_word, ENERGY_HOST + 1, false };
+static const struct field_words interfaces = { interface_word, ENERGY_INTERFACES, false };
 const struct field_words idle_policies = { policy_word, IDLE_BY_SHARE + 1, false };
-static const struct field_words row_kinds = { row_kind_word, ROW_CGROUP + 1, false };
+static const struct field_words row_kinds = { row_kind_word, ROW_KINDS, false };
 
 #define RECORDED (IN_RECORDING | IN_DECODED)
 #define SPLIT (IN_SPLIT | IN_DECODED)
@@ -121,6 +121,7 @@ static const struct field snap_domain_rows[] = {
 	FIELD_LENGTH_OF("interval_ns", snap_domain, start_ns, end_ns, .in = IN_JSON),
 	FIELD(snap_domain, energy_uj, .in = RECORDED | IN_JSON),
 	FIELD(snap_domain, energy_q32, .in = RECORDED),
+	FIELD(snap_domain, uncertainty_ppm, .in = RECORDED, .how = FIELD_SOME, .what = "an uncertainty"),
 	FIELD(snap_domain, idle_uj, .in = SPLIT | IN_JSON),
 	FIELD(snap_domain, residual_uj, .in = SPLIT | IN_JSON),
 	FIELD(snap_domain, idle_power_uw, .in = SPLIT | IN_JSON_END),

@@ -56,7 +56,7 @@ static bool index_last(struct listing *l)
 	if (!l->refs || !l->used)
 		return false;
 	for (unsigned i = READING_SPECIAL_ROWS; i < s->n_rows; i++)
-		if (s->rows[i].selected)
+		if (s->rows[i].kind == ROW_CGROUP && s->rows[i].selected)
 			l->refs[l->n_refs++] = (struct last_ref){ s->rows[i].id, i };
 	qsort(l->refs, l->n_refs, sizeof(*l->refs), by_id);
 	return true;
@@ -197,14 +197,14 @@ static bool listing_begin(struct listing *l)
 			l->used[l->list[i].last] = true;
 	}
 	for (unsigned i = TOTAL_UNSELECTED; i < l->totals->n_rows; i++) {
-		if (listed[i])
+		if (listed[i] || (i > TOTAL_UNSELECTED && i < TOTAL_FIRST_CGROUP))
 			continue;
 		l->n_rest += i >= TOTAL_FIRST_CGROUP;
 		for (unsigned k = 0; k < width; k++)
 			l->rest_total[k] += totals_row(l->totals, i)[k];
 	}
 	for (unsigned i = READING_SPECIAL_ROWS; i < l->last->n_rows; i++)
-		if (!l->used[i])
+		if (!l->used[i] && l->last->rows[i].kind == ROW_CGROUP)
 			add_last(l, i, l->rest_last);
 	free(listed);
 	return true;

@@ -10,6 +10,7 @@
 #include "encode/totals/totals.h"
 #include "model/snapshot.h"
 #include "model/traces/traces.h"
+#include "model/wall.h"
 #include "devices.h"
 
 #define SERVE_FEEDS 8 /* intervals served at once; feed 0 is the agent's own */
@@ -47,6 +48,7 @@ struct serve_facts {
 	uint64_t lost_records, lost_processes, lost_calls, lost_spans; /* spans: no room in ring, tables or traces */
 	uint64_t lost_ends; /* processes for which the record that the kernel freed them is missing */
 	struct traces_stats traces;
+	struct wall_figures wall; /* state NULL = there is no calibration */
 };
 
 struct serve_options {

@@ -149,6 +149,53 @@ static void add_self(struct serve *s, const struct totals *t, struct json *j)
 	json_object_end(j);
 }
 
+static void key_known(struct json *j, const char *key, double v)
+{
+	if (isnan(v))
+		return;
+	json_key(j, key);
+	json_double(j, v);
+}
+
+static const struct field wall_rows[] = {
+	FIELD(wall_figures, state),
+	FIELD(wall_figures, reason),
+	FIELD(wall_figures, points),
+	FIELD(wall_figures, error),
+	FIELD(wall_figures, half_width),
+	FIELD(wall_figures, base_w),
+	FIELD(wall_figures, gain),
+	FIELD(wall_figures, bend),
+};
+static const struct fields wall_fields = FIELDS(wall_rows);
+
+/* Adds what the calibration of the wall has learned. */
+static void add_wall(struct serve *s, struct json *j)
+{
+	struct wall_figures f;
+
+	pthread_mutex_lock(&s->lock);
+	f = s->facts.wall;
+	pthread_mutex_unlock(&s->lock);
+	if (!f.state)
+		return;
+	json_key(j, "wall");
+	json_object_begin(j);
+	fields_json(j, &wall_fields, &f, 0);
+	json_key(j, "prices");
+	json_array_begin(j);
+	for (unsigned i = 0; i < f.n_prices; i++) {
+		json_object_begin(j);
+		json_key_str(j, "input", f.prices[i].name);
+		key_known(j, "watts_per_unit", f.prices[i].watts);
+		key_known(j, "low", f.prices[i].low);
+		key_known(j, "high", f.prices[i].high);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_object_end(j);
+}
+
 /* Adds the progress of handing over traces. */
 static void add_traces(struct serve *s, struct json *j)
 {
@@ -212,14 +259,6 @@ static void add_history(struct serve *s, struct json *j)
 	json_key_fields(j, "history", &history_fields, &f, 0);
 }
 
-static void key_known(struct json *j, const char *key, double v)
-{
-	if (isnan(v))
-		return;
-	json_key(j, key);
-	json_double(j, v);
-}
-
 /* What a kWh costs, and how much CO2 it is now. */
 static void add_cost(struct serve *s, struct json *j)
 {
@@ -256,6 +295,7 @@ void serve_get_status(struct serve *s, struct http_request *r, const char *rest)
 	add_sources(s, &j);
 	add_outputs(s, &j);
 	add_traces(s, &j);
+	add_wall(s, &j);
 	add_socket(s, &j);
 	add_history(s, &j);
 	add_cost(s, &j);

@@ -262,10 +262,14 @@ static void tell_energy(struct machine *m, const struct energy_config *c)
 		doctor_line("estimate", "ok", "not needed");
 	else if (c->estimate == ESTIMATE_OFF)
 		doctor_line("estimate", "absent", "estimate: off, so there is no energy on this machine");
-	else
+	else {
 		doctor_line("estimate", "ok",
 			    "stands for the missing counters: %g W idle to %g W per core, all values estimated",
 			    c->estimate_idle_watts, c->estimate_max_watts);
+		/* a calibration of the wall names what it stands on */
+		if (estimate_open(&m->schema, c->estimate_idle_watts, c->estimate_max_watts, &m->estimate) != 0)
+			doctor_line("estimate", "broken", "out of memory; free some");
+	}
 }
 
 /* Sends one request to the kubelet, as the naming source does, if the configuration names one. */

@@ -48,10 +48,26 @@ static unsigned values_of(struct machine *m, unsigned domain)
 	return n;
 }
 
+static void tell_wall(struct machine *m)
+{
+	struct wall_figures f;
+	char text[480];
+
+	if (!m->wall)
+		return;
+	while (wall_next_warning(m->wall, text, sizeof(text)))
+		doctor_line("wall", "broken", "%s", text);
+	wall_figures(m->wall, &f);
+	doctor_line("wall", f.state, "%s", f.reason);
+	for (unsigned i = 0; i < f.n_prices; i++)
+		doctor_line("  price", "ok", "%s: %.4g W for each unit (docs/wall.md), seen %.4g to %.4g", f.prices[i].name,
+			    f.prices[i].watts, f.prices[i].low, f.prices[i].high);
+}
+
 static void tell_meters(struct machine *m, const struct meters_config *c)
 {
 	uint64_t until = clock_mono_ns() + METER_WAIT_NS;
-	unsigned first = m->schema.n_domains - c->n;
+	unsigned first = m->schema.n_domains - c->n - (m->wall != NULL);
 	char what[80], text[480];
 	bool all = false;
 
@@ -136,6 +152,7 @@ void doctor_tell_devices(struct machine *m, const struct config *c)
 		tell_gpus(m);
 	if (c->machine.meters.n)
 		tell_meters(m, &c->machine.meters);
+	tell_wall(m);
 	for (unsigned i = 0; i < c->outputs.n; i++) {
 		if (strncmp(c->outputs.v[i].to, "vsock-listen://any:", 19) == 0) {
 			tell_guests(&c->machine);

@@ -149,6 +149,15 @@ static void set_rapl_due(struct machine *m, uint64_t now_ns)
 /* Devices beside the CPUs that report energy: GPUs and power meters. Their threads start after capabilities are
  * given up, and so do those of the counters. */
 
+/* What a captured machine has seen is not this one's to keep. */
+static int open_wall(struct machine *m, const struct machine_config *c, struct err *err)
+{
+	char file[4096];
+	int n = snprintf(file, sizeof(file), "%s/wall.csv", c->state_dir ? c->state_dir : ".");
+
+	return wall_open(m->root, fsroot_is_live(m->root) && n < (int)sizeof(file) ? file : NULL, &m->schema, &m->wall, err);
+}
+
 int machine_open_devices(struct machine *m, const struct machine_config *c, struct err *err)
 {
 	const struct gpu_options o = { .library = c->gpu.library,
@@ -160,7 +169,11 @@ int machine_open_devices(struct machine *m, const struct machine_config *c, stru
 
 	if (strcmp(c->gpu.mode, "none") != 0)
 		rc = gpus_open(m->root, &o, &m->schema, &m->gpus, err);
-	return rc ? rc : meters_open(m->root, &c->meters, &m->schema, &m->meters, err);
+	if (!rc)
+		rc = meters_open(m->root, &c->meters, &m->schema, &m->meters, err);
+	if (!rc && c->energy.calibrate == CALIBRATE_WALL)
+		rc = open_wall(m, c, err);
+	return rc;
 }
 
 int machine_start_devices(struct machine *m)
@@ -173,6 +186,8 @@ int machine_start_devices(struct machine *m)
 		rc = meters_start(m->meters);
 	if (!rc)
 		rc = counters_start(m->counters);
+	if (!rc)
+		rc = wall_start(m->wall);
 	return rc ? rc : host_start(m->host);
 }
 
@@ -189,13 +204,15 @@ static void say_devices(struct machine *m)
 	char text[480];
 
 	while (gpus_next_warning(m->gpus, text, sizeof(text)) || meters_next_warning(m->meters, text, sizeof(text)) ||
-	       sensors_next_warning(m->sensors, text, sizeof(text)) || host_next_warning(m->host, text, sizeof(text)))
+	       sensors_next_warning(m->sensors, text, sizeof(text)) || host_next_warning(m->host, text, sizeof(text)) ||
+	       wall_next_warning(m->wall, text, sizeof(text)))
 		log_warn("%s", text);
 }
 
 static void close_devices(struct machine *m)
 {
 	gpus_close(m->gpus);
+	wall_close(m->wall);
 	meters_close(m->meters);
 	sensors_close(m->sensors);
 	host_close(m->host);
@@ -226,6 +243,7 @@ static int read_once(struct machine *m)
 		block_read(m->block, r);
 	if (m->estimate)
 		estimate_read(m->estimate, r);
+	wall_read(m->wall, r);
 	if (m->lifecycle)
 		r->losses.lost_events = lifecycle_lost(m->lifecycle);
 	return rc;

@@ -24,6 +24,7 @@
 #include "source/counters/block.h"
 #include "source/counters/network.h"
 #include "source/spans/spans.h"
+#include "source/wall/wall.h"
 
 struct machine {
 	struct fsroot *root;
@@ -52,6 +53,7 @@ struct machine {
 	struct spans_stats spans_said; /* losses of spans already reported */
 	struct gpus *gpus; /* NULL: none, or not asked for */
 	struct meters *meters; /* NULL: none */
+	struct wall *wall; /* NULL: not asked for */
 	struct cpufreq *cpufreq; /* read for snapshots of outputs that ask for it */
 	struct reading reading;
 	uint8_t *online; /* bitmap last given to the energy sources */
@@ -97,7 +99,7 @@ void machine_say_spans(struct machine *m);
 int machine_find_sensors(struct machine *m, const struct energy_config *c, struct err *err);
 /* True when nothing measures the CPUs' energy. */
 bool machine_needs_estimate(const struct machine *m);
-/* GPUs and meters (machine.c). Their threads start with the measuring thread. */
+/* GPUs, meters and the wall (machine.c). Their threads start with the measuring thread. */
 int machine_open_devices(struct machine *m, const struct machine_config *c, struct err *err);
 int machine_start_devices(struct machine *m); /* 0 or -errno */
 /* Group and set of the core events. It borrows from both arguments. */

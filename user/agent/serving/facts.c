@@ -128,6 +128,8 @@ void facts_figures(const struct machine *m, struct switch_cost *switch_cost, str
 		f.lost_ends = spans.open_books;
 		f.lost_calls = spans.lost_calls;
 	}
+	if (m->wall)
+		wall_figures(m->wall, &f.wall);
 	*ret = f;
 }
 

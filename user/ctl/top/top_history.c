@@ -79,8 +79,8 @@ static int read_series(const json_t *v, struct series *ret)
 		ret->part = PART_IDLE_POWER;
 	else if (strcmp(row, "residual") == 0)
 		ret->part = PART_RESIDUAL;
-	for (enum row_kind k = ROW_IDLE; k < ROW_CGROUP; k++)
-		if (strcmp(row, row_kind_name(k)) == 0)
+	for (enum row_kind k = ROW_IDLE; k < ROW_KINDS; k++)
+		if (k != ROW_CGROUP && strcmp(row, row_kind_name(k)) == 0)
 			ret->kind = k;
 	for (enum name_field f = 0; f < NAME_FIELDS; f++)
 		draft.field[f] = json_string_value(json_object_get(names, name_field_key(f)));

@@ -223,11 +223,11 @@ static bool active(const struct top_view *v, const struct top_row *r)
 	return false;
 }
 
-/* The idle row is never shown. Other special rows without CPU time are shown only with all rows, and parents without
+/* The idle row is never shown. Other special rows without CPU time are shown only with all rows, causes where they have energy, and parents without
  * processes of their own only in the tree. */
 static bool belongs(const struct top_view *v, const struct top_row *r)
 {
-	if (r->kind == ROW_IDLE || (r->kind != ROW_CGROUP && !r->shown[TOP_OWN].time_ns && !v->all && !v->machine.past))
+	if (r->kind == ROW_IDLE || (r->kind < ROW_CGROUP && !r->shown[TOP_OWN].time_ns && !v->all && !v->machine.past))
 		return false;
 	if (!v->tree && r->kind == ROW_CGROUP && !r->id)
 		return false;

@@ -97,7 +97,7 @@ static void domain_labels(struct domain_labels *to, const struct domain_desc *d)
 	to->l[to->n++] = (struct label){ "domain", domain_kind_name(d->kind) };
 	snprintf(to->package, sizeof(to->package), "%u", d->package);
 	snprintf(to->die, sizeof(to->die), "%u", d->die);
-	if (d->kind != DOMAIN_PSYS)
+	if (d->kind != DOMAIN_PSYS && d->kind != DOMAIN_WALL)
 		to->l[to->n++] = (struct label){ d->kind == DOMAIN_GPU      ? "gpu" :
 						 d->kind == DOMAIN_EXTERNAL ? "meter" :
 									      "package",

@@ -47,7 +47,8 @@ int totals_fit(struct totals_options *o, const struct schema *s, uint64_t max_se
 	if (!max_series)
 		return 0;
 	count_series(s, &machine, &row);
-	least = machine + more + (TOTAL_FIRST_CGROUP - 1) * row; /* `idle` is no row of a page */
+	/* `idle` is no row of a page, and causes are none without a wall */
+	least = machine + more + ((schema_has_wall(s) ? TOTAL_FIRST_CGROUP : TOTAL_UNSELECTED + 1u) - 1) * row;
 	if (max_series < least + row)
 		return err_set(
 			err, -EINVAL,

@@ -12,7 +12,7 @@
 #include "keep.h"
 
 #define KEEP_VERSION 4
-#define KEEP_NO_BLOCK 3 /* the version before it: without the columns of block devices */
+#define KEEP_NO_BLOCK 3 /* the version before it: without the columns of block devices, and without the rows of causes */
 #define KEEP_VIEWED 64 /* in place of the version */
 #define PLACES_MAX (1u << 20)
 
@@ -257,6 +257,8 @@ static int load_row(struct totals *t, struct varint_reader *in, uint64_t version
 	struct total_row *r;
 	int rc = 0;
 
+	if (version == KEEP_NO_BLOCK && row > TOTAL_UNSELECTED)
+		row += TOTAL_FIRST_CGROUP - TOTAL_UNSELECTED - 1;
 	if (in->bad || row >= PLACES_MAX || (row < TOTAL_FIRST_CGROUP && !(flags & ROW_USED)))
 		return -EBADMSG;
 	while (t->n_rows <= row)
@@ -277,7 +279,7 @@ static int load_row(struct totals *t, struct varint_reader *in, uint64_t version
 		return rc;
 	r->used = true;
 	r->ended = flags & ROW_ENDED && row >= TOTAL_FIRST_CGROUP;
-	r->shown = flags & ROW_SHOWN || row < TOTAL_FIRST_CGROUP;
+	r->shown = flags & ROW_SHOWN || row <= TOTAL_UNSELECTED;
 	load_values(t, (uint32_t)row, in, version);
 	return in->bad ? -EBADMSG : 0;
 }

@@ -408,15 +408,14 @@ int totals_relink(struct totals *t)
 
 static int add_fixed(struct totals *t)
 {
-	static const char *const names[TOTAL_FIRST_CGROUP] = { "idle", "kernel", "irq+steal", "other", "unselected" };
 
 	for (unsigned i = 0; i < TOTAL_FIRST_CGROUP; i++) {
 		int64_t row = new_row(t, NULL, 0);
 
 		if (row < 0)
 			return (int)row;
-		t->rows[row].name = names[i];
-		t->rows[row].shown = true;
+		t->rows[row].name = i == TOTAL_UNSELECTED ? "unselected" : row_kind_name((enum row_kind)i);
+		t->rows[row].shown = i <= TOTAL_UNSELECTED || schema_has_wall(t->schema);
 	}
 	return 0;
 }

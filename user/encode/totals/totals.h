@@ -26,7 +26,8 @@
 #define TOTALS_ENDED_MAX 1024
 #define TOTALS_QUALITIES 7 /* measured, then the bits of enum quality in order */
 
-enum { TOTAL_UNSELECTED = READING_SPECIAL_ROWS, TOTAL_FIRST_CGROUP }; /* rows; lower ones: enum row_kind */
+/* Rows: those of enum row_kind, with what is not selected in place of ROW_CGROUP, then cgroups or groups. */
+enum { TOTAL_UNSELECTED = ROW_CGROUP, TOTAL_FIRST_CGROUP = ROW_KINDS };
 
 struct totals_options {
 	uint64_t keep_ns; /* how long an ended cgroup's final value stays */

@@ -83,6 +83,7 @@ static int load(struct config *c, const struct flag_value *flags, int n, struct 
 	if (!rc)
 		rc = default_history(c, err);
 	c->machine.file = c->program.file;
+	c->machine.state_dir = c->state_dir;
 	c->machine.spans.traces = takes_traces(&c->outputs);
 	c->serving.socket.asked = c->serving.socket.path != NULL;
 	if (!rc && !c->serving.socket.path && !(c->serving.socket.path = strdup(CONFIG_DEFAULT_SOCKET)))

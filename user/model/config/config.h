@@ -17,6 +17,7 @@ enum hierarchy_mode { HIERARCHY_AUTO, HIERARCHY_V2, HIERARCHY_V1 };
 enum clock_mode { CLOCKMODE_SCHEDULER, CLOCKMODE_KTIME };
 enum names_mode { NAMES_AUTO, NAMES_OFF };
 enum estimate_mode { ESTIMATE_AUTO, ESTIMATE_OFF };
+enum calibrate_mode { CALIBRATE_OFF, CALIBRATE_WALL };
 enum filter_mode { FILTER_ON, FILTER_OFF, FILTER_LOG };
 
 struct str_list {
@@ -116,6 +117,7 @@ struct energy_config {
 	bool cross_check;
 	enum estimate_mode estimate;
 	double estimate_idle_watts, estimate_max_watts; /* per core */
+	enum calibrate_mode calibrate;
 	char *host; /* in a virtual machine: the place where the host publishes its share; NULL = none */
 };
 
@@ -147,6 +149,7 @@ struct spans_config {
 /* The machine that is measured, and its sources. */
 struct machine_config {
 	const char *file; /* of the configuration, for messages; borrowed, NULL = none */
+	const char *state_dir; /* borrowed */
 	char *sensor; /* its name */
 	bool sensor_given; /* it was configured, not taken from the host's name */
 	char *root; /* directory of a captured machine, or / */

@@ -17,6 +17,7 @@ static const char *const hierarchy_words[] = { "auto", "v2", "v1", NULL };
 static const char *const names_words[] = { "auto", "off", NULL };
 static const char *const rapl_words[] = { "auto", "powercap", "perf", "msr", "none", NULL };
 static const char *const estimate_words[] = { "auto", "off", NULL };
+static const char *const calibrate_words[] = { "off", "wall", NULL };
 static const char *const filter_words[] = { "on", "off", "log", NULL };
 static const char *const formula_words[] = { "share", "model", "none", NULL };
 static const char *const weight_words[] = { "cycles", "time", "cycles-by-frequency", NULL };
@@ -437,6 +438,10 @@ const struct key config_keys[] = {
 	{ "estimate-max-watts", KEY_WATTS, AT(machine.energy.estimate_max_watts), "8", NULL,
 	  "Estimated power of a core under full load, idle power included; the default is a rough figure for servers.",
 	  .max = 1000 },
+	{ "calibrate", KEY_ENUM, AT(machine.energy.calibrate), "off", NULL,
+	  "wall: a domain wall-0 of what the machine draws at the wall, learned beside the power meters and kept in wall.csv in "
+	  "state-dir, so that it is estimated without them too; what the supply loses and fans, disks and network draw are rows.",
+	  calibrate_words },
 	{ "gpu", KEY_MAP, .help = "GPUs as energy domains; off for none.", .sub = config_gpu_keys, .off = "mode" },
 	{ "meters", KEY_MAPS, AT(machine.meters.v), NULL, "none",
 	  "Power meters outside the CPU, each a domain external-N with channels d0c0, d0c1 and so on; at most 10.",

@@ -490,7 +490,8 @@ static int recording_read_snapshot(struct recording *r)
 		return cbr_fail(r->in, "a snapshot that ends after it begins", "%llu ns less",
 				(unsigned long long)(s->start_ns - s->end_ns));
 	for (unsigned i = READING_SPECIAL_ROWS; i < s->n_rows; i++)
-		s->rows[i].path = (const char *)r->paths.data + (uintptr_t)s->rows[i].path;
+		if (s->rows[i].kind == ROW_CGROUP)
+			s->rows[i].path = (const char *)r->paths.data + (uintptr_t)s->rows[i].path;
 	return recording_check_uses(r);
 }
 

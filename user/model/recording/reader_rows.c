@@ -243,8 +243,8 @@ static int check_row(struct row_reader *w)
 	struct recording *r = w->r;
 	unsigned n = r->snap.n_rows, key = w->row.key;
 
-	if (w->row.kind != (n < READING_SPECIAL_ROWS ? (enum row_kind)n : ROW_CGROUP))
-		return cbr_fail(r->in, "the four special rows first, in order, then cgroups",
+	if (n < READING_SPECIAL_ROWS ? w->row.kind != (enum row_kind)n : w->row.kind < ROW_CGROUP)
+		return cbr_fail(r->in, "the four special rows first, in order, then cgroups and causes",
 				"a row \"%s\" at place %u", row_kind_name(w->row.kind), n);
 	if (r->key_seen[key / 8] & 1u << key % 8)
 		return cbr_fail(r->in, "a row with a key of its own", "key %u again", key);

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+#include "base/file_replace.h"
 #include "collector.h"
 
 #define FILE_MAX 8192
@@ -60,32 +60,8 @@ void zico_identity_load(struct zico_client *c)
 	json_decref(j);
 }
 
-static int write_file(const char *path, const char *text)
-{
-	size_t len = strlen(text);
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600), err = 0;
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	if (fchmod(fd, 0600) != 0)
-		err = -errno;
-	/* what a disk that fills up did not take is refused by the next write, with its cause */
-	for (size_t done = 0; !err && done < len; done += (size_t)n) {
-		n = write(fd, text + done, len - done);
-		if (n <= 0)
-			err = n ? -errno : -ENOSPC;
-	}
-	if (!err && fsync(fd) != 0)
-		err = -errno;
-	if (close(fd) != 0 && !err)
-		err = -errno;
-	return err;
-}
-
 int zico_identity_save(const struct zico_client *c)
 {
-	char next[ZICO_URL_MAX + 8];
 	json_t *j;
 	char *text;
 	int rc;
@@ -98,12 +74,7 @@ int zico_identity_save(const struct zico_client *c)
 	json_decref(j);
 	if (!text)
 		return -ENOMEM;
-	snprintf(next, sizeof(next), "%s.new", c->state_file);
-	rc = write_file(next, text);
+	rc = file_replace(c->state_file, text, strlen(text));
 	free(text);
-	if (!rc && rename(next, c->state_file) != 0)
-		rc = -errno;
-	if (rc)
-		unlink(next);
 	return rc;
 }

@@ -81,12 +81,16 @@ static int64_t find_name(struct history_look *l, uint64_t id)
 					       [ROW_IRQ_STEAL] = "irq+steal",
 					       [ROW_OTHER] = "other",
 					       [SERIES_IDLE_POWER] = "idle-power",
-					       [SERIES_RESIDUAL] = "residual" };
+					       [SERIES_RESIDUAL] = "residual",
+					       [SERIES_CAUSES] = "supply",
+					       [SERIES_CAUSES + 1] = "fans",
+					       [SERIES_CAUSES + 2] = "disk",
+					       [SERIES_CAUSES + 3] = "network" };
 	const bool all = !l->q->cgroup && !l->q->job;
 	const struct look_end lives = { false, false };
 	int64_t name = LOOK_NONE;
 
-	if (id <= SERIES_RESIDUAL)
+	if (id < SERIES_FIXED)
 		return all ? add_name(l, special[id], special[id], lives) : (int64_t)LOOK_NONE;
 	sqlite3_bind_int64(l->path, 1, (int64_t)id);
 	if (sqlite3_step(l->path) == SQLITE_ROW) {

@@ -17,7 +17,13 @@
 #define HISTORY_ROWS_MAX (1u << 20) /* rows of a point that is read back */
 
 /* Series below 16 are the same on every boot. Series of cgroups begin at 16. */
-enum { SERIES_IDLE_POWER = READING_SPECIAL_ROWS, SERIES_RESIDUAL, SERIES_FIRST_CGROUP = 16 };
+enum {
+	SERIES_IDLE_POWER = READING_SPECIAL_ROWS,
+	SERIES_RESIDUAL,
+	SERIES_CAUSES, /* in the order of enum row_kind; only where there is a wall */
+	SERIES_FIXED = SERIES_CAUSES + ROW_KINDS - ROW_FIRST_CAUSE,
+	SERIES_FIRST_CGROUP = 16
+};
 
 enum tier { TIER_SECOND, TIER_MINUTE, TIER_HOUR, TIERS };
 struct tier_desc {
@@ -66,8 +72,9 @@ struct tick {
 	int64_t gap_ns; /* hand-overs before this one were refused since then; 0 = none were */
 	bool all; /* the totals' text holds everything */
 	unsigned n, cap, n_domains;
+	unsigned n_fixed; /* rows that every tick has: SERIES_FIXED, without a wall SERIES_CAUSES */
 	struct tick_row *rows;
-	uint64_t *energy_uj; /* [row * n_domains]; two last rows: idle power, residual */
+	uint64_t *energy_uj; /* [row * n_domains] */
 	struct buf paths, totals;
 };
 

@@ -367,7 +367,16 @@ static void add_row(struct tick *t, const struct snapshot *s, unsigned row)
 
 	if (!worth(s, row, &quality))
 		return;
-	if (r->kind == ROW_CGROUP && (!r->selected || r->path[0] != '/')) {
+	if (r->kind >= ROW_FIRST_CAUSE) {
+		const unsigned at = SERIES_CAUSES + (unsigned)(r->kind - ROW_FIRST_CAUSE);
+
+		if (at < t->n_fixed) {
+			t->rows[at].quality |= quality;
+			add_to(t, at, s, row);
+		}
+		return;
+	}
+	if (!r->selected || r->path[0] != '/') {
 		t->rows[ROW_OTHER].quality |= quality;
 		add_to(t, ROW_OTHER, s, row);
 		return;
@@ -380,15 +389,16 @@ static void add_row(struct tick *t, const struct snapshot *s, unsigned row)
 	add_to(t, t->n++, s, row);
 }
 
-/* Adds the rows that every tick has: 0 to 3 are the special rows, 4 and 5 idle power and residual. So a time in
- * which nothing ran differs from a time of which nothing is known. */
+/* Adds the rows that every tick has: 0 to 3 are the special rows, 4 and 5 idle power and residual, then the causes where there
+ * is a wall. So a time in which nothing ran differs from a time of which nothing is known. */
 static void add_fixed(struct tick *t, const struct snapshot *s)
 {
 	unsigned idle = 0, rest = 0;
 
-	for (unsigned i = 0; i < SERIES_RESIDUAL + 1; i++)
-		t->rows[i] = (struct tick_row){ .kind = (enum row_kind)i };
-	memset(t->energy_uj, 0, (SERIES_RESIDUAL + 1) * (size_t)t->n_domains * sizeof(uint64_t));
+	t->n_fixed = schema_has_wall(s->schema) ? SERIES_FIXED : SERIES_CAUSES;
+	for (unsigned i = 0; i < t->n_fixed; i++)
+		t->rows[i] = (struct tick_row){ .kind = ROW_OTHER };
+	memset(t->energy_uj, 0, t->n_fixed * (size_t)t->n_domains * sizeof(uint64_t));
 	for (unsigned i = 0; i < READING_SPECIAL_ROWS && i < s->n_rows; i++) {
 		worth(s, i, &t->rows[i].quality);
 		add_to(t, i, s, i);
@@ -403,13 +413,13 @@ static void add_fixed(struct tick *t, const struct snapshot *s)
 	}
 	t->rows[SERIES_IDLE_POWER].quality = idle;
 	t->rows[SERIES_RESIDUAL].quality = rest;
-	t->n = SERIES_RESIDUAL + 1;
+	t->n = t->n_fixed;
 }
 
 /* Copies a snapshot. Rows that used nothing are left out; rows not selected are summed in `other`. 0 or -ENOMEM. */
 static int tick_fill(struct tick *t, const struct snapshot *s)
 {
-	if (reserve(t, s->n_rows + SERIES_RESIDUAL + 1, s->schema->n_domains) != 0)
+	if (reserve(t, s->n_rows + SERIES_FIXED, s->schema->n_domains) != 0)
 		return -ENOMEM;
 	t->end_real_ns = s->end_real_ns;
 	t->interval_ns = s->end_ns - s->start_ns;

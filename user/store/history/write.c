@@ -127,7 +127,7 @@ static int join(struct history *h, const struct tick *t)
 	for (unsigned i = 0; i < t->n && rc == SQLITE_OK; i++) {
 		uint64_t series = i;
 
-		if (i > SERIES_RESIDUAL)
+		if (i >= t->n_fixed)
 			rc = series_of(h, t, &t->rows[i], &series);
 		if (rc == SQLITE_OK &&
 		    point_add(&h->next, series, t->rows[i].quality, &t->energy_uj[(size_t)i * t->n_domains]) != 0)

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The wall as a source: it learns beside a meter from a machine of files and readings made here, tells the power without the
+ * meter afterwards, and its ledger closes under both formulas. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "base/clock.h"
+#include "formula/formula.h"
+#include "model/cgroup.h"
+#include "source/wall/wall.h"
+#include "wall_plant.h"
+
+static const struct plant_kind kind = { "server", 35, 40, 160, 12, 8, 0.05, 0.00025, 0.008, 0.05,
+					0.004,    0.003, 24, 20, true, 0.003 };
+
+static struct cpu_desc cpus[1] = { { .present = true } };
+
+struct world {
+	char dir[64];
+	struct fsroot *root;
+	struct schema schema;
+	struct reading r;
+	struct cgroup_table *table;
+	struct wall *w;
+	struct plant plant;
+	uint64_t sectors, requests, bytes, packets, total_uj;
+	double joules[3]; /* package, dram, meter */
+	int64_t rows[2];
+	bool meter;
+};
+
+static void put(struct world *d, const char *path, const char *text)
+{
+	char name[256];
+	FILE *f;
+
+	snprintf(name, sizeof(name), "%s/%s", d->dir, path);
+	for (char *slash = strchr(name + strlen(d->dir) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(name, 0755);
+		*slash = '/';
+	}
+	f = fopen(name, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* A disk, one made of it, one in memory; an interface with a device and one without; two fans. */
+static void put_work(struct world *d)
+{
+	char text[1024];
+	double rpm = cbrt(d->plant.x[WALL_FANS] / 2) * 1000;
+
+	snprintf(text, sizeof(text),
+		 " 8 0 sda %llu 0 %llu 0 0 0 0 0 0 0 0\n 8 1 sda1 7 0 99999999 0 7 0 99999999 0 0 0 0\n"
+		 " 253 0 dm-0 7 0 %llu 0 7 0 99999999 0 0 0 0\n 7 0 loop0 7 0 %llu 0 7 0 99999999 0 0 0 0\n",
+		 (unsigned long long)d->requests, (unsigned long long)d->sectors, (unsigned long long)d->sectors,
+		 (unsigned long long)d->sectors);
+	put(d, "proc/diskstats", text);
+	snprintf(text, sizeof(text),
+		 "Inter-| Receive\n face |bytes\n    lo: %llu 5 0 0 0 0 0 0 %llu 5 0 0 0 0 0 0\n  eth0: %llu %llu 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
+		 (unsigned long long)d->bytes * 3, (unsigned long long)d->bytes * 3, (unsigned long long)d->bytes,
+		 (unsigned long long)d->packets);
+	put(d, "proc/net/dev", text);
+	snprintf(text, sizeof(text), "%.0f\n", rpm);
+	put(d, "sys/class/hwmon/hwmon0/fan1_input", text);
+	put(d, "sys/class/hwmon/hwmon3/fan2_input", text);
+}
+
+static void put_machine(struct world *d)
+{
+	put(d, "sys/block/sda/size", "1\n");
+	put(d, "sys/block/dm-0/slaves/sda", "");
+	put(d, "sys/block/loop0/size", "1\n");
+	put(d, "sys/class/net/eth0/device/x", "");
+	put(d, "sys/class/net/lo/address", "");
+	put_work(d);
+}
+
+static void add_domain(struct schema *s, const char *name, enum domain_kind k, enum energy_interface i)
+{
+	struct domain_desc *d = &s->domains[s->n_domains++];
+
+	d->kind = k;
+	d->interface = i;
+	snprintf(d->name, sizeof(d->name), "%s", name);
+}
+
+/* Opens the machine; what was kept in its folder is there again. */
+static void begin(struct world *d, bool meter, uint64_t seed)
+{
+	char file[128];
+	struct err err;
+	int rc;
+
+	d->meter = meter;
+	d->plant = plant_new(&kind, seed);
+	memset(&d->schema, 0, sizeof(d->schema));
+	d->schema.n_cpus = 1;
+	d->schema.cpus = cpus;
+	d->schema.n_packages = 1;
+	add_domain(&d->schema, "package-0", DOMAIN_PACKAGE, ENERGY_POWERCAP);
+	add_domain(&d->schema, "dram-0", DOMAIN_DRAM, ENERGY_POWERCAP);
+	if (meter)
+		add_domain(&d->schema, "external-0", DOMAIN_EXTERNAL, ENERGY_METER);
+	assert_int_equal(fsroot_open(d->dir, &d->root), 0);
+	snprintf(file, sizeof(file), "%s/wall.csv", d->dir);
+	rc = wall_open(d->root, file, &d->schema, &d->w, &err);
+	assert_int_equal(rc, 0);
+	assert_int_equal(reading_init(&d->r, &d->schema), 0);
+	d->table = cgroup_table_new();
+	d->rows[0] = reading_add_row(&d->r, cgroup_add(d->table, 10, "/a", 1, 0));
+	d->rows[1] = reading_add_row(&d->r, cgroup_add(d->table, 11, "/b", 1, 0));
+	d->r.mono_ns = 1000 * NS_PER_S;
+	for (unsigned i = 0; i < 3; i++)
+		d->joules[i] = 0;
+	for (unsigned i = 0; i < d->schema.n_domains; i++)
+		d->r.domains[i] = (struct reading_domain){ .uj_num = 1, .uj_den = 1, .time_ns = d->r.mono_ns };
+}
+
+static void end(struct world *d)
+{
+	wall_close(d->w);
+	reading_free(&d->r);
+	cgroup_table_free(d->table);
+	fsroot_close(d->root);
+}
+
+/* A second of the machine, its thread and a reading. */
+static void second(struct world *d)
+{
+	struct cell_values *a, *b;
+
+	plant_tick(&d->plant);
+	d->sectors += (uint64_t)((d->plant.x[WALL_READ] + d->plant.x[WALL_WRITE]) * 1e6 / 512);
+	d->requests += (uint64_t)(d->plant.x[WALL_REQUESTS] * 1000);
+	d->bytes += (uint64_t)(d->plant.x[WALL_BYTES] * 1e6);
+	d->packets += (uint64_t)(d->plant.x[WALL_PACKETS] * 1000);
+	put_work(d);
+	d->r.number++;
+	d->r.mono_ns += NS_PER_S;
+	wall_step(d->w, d->r.mono_ns);
+	d->joules[0] += d->plant.x[WALL_CPU];
+	d->joules[1] += d->plant.x[WALL_DRAM];
+	d->joules[2] += d->plant.truth_total;
+	for (unsigned i = 0; i < (d->meter ? 3u : 2u); i++) {
+		d->r.domains[i].units = (uint64_t)(d->joules[i] * 1e6);
+		d->r.domains[i].time_ns = d->r.mono_ns;
+	}
+	a = reading_cell(&d->r, (uint32_t)d->rows[0], 0);
+	a->time_ns += 700 * NS_PER_MS;
+	b = reading_cell(&d->r, (uint32_t)d->rows[1], 0);
+	b->time_ns += 200 * NS_PER_MS;
+	d->r.cpus[0].elapsed_ns += NS_PER_S;
+	d->r.cpus[0].online = true;
+	wall_read(d->w, &d->r);
+}
+
+static void check_ledger(const struct snapshot *s, const char *formula, enum idle_policy idle)
+{
+	const struct formula_options o = { .idle = idle, .weight = WEIGHT_TIME, .idle_watts = { 40, NAN, NAN, 3, NAN, NAN, NAN, NAN } };
+	struct formula *f = formula_find(formula)->create(&o);
+	unsigned wall = s->schema->n_domains - 1;
+	const struct snap_domain *d = &s->domains[wall];
+	uint64_t sum = 0, a = 0, b = 0, causes = 0;
+
+	assert_int_equal(formula_find(formula)->apply(f, (struct snapshot *)s), 0);
+	for (unsigned i = 0; i < s->n_rows; i++) {
+		uint64_t uj = *snapshot_energy(s, i, wall);
+
+		sum += uj;
+		causes += s->rows[i].kind >= ROW_FIRST_CAUSE ? uj : 0;
+		if (s->rows[i].kind == ROW_CGROUP)
+			*(strcmp(s->rows[i].path, "/a") == 0 ? &a : &b) = uj;
+		if (s->rows[i].kind >= ROW_FIRST_CAUSE)
+			for (unsigned k = 0; k < wall; k++)
+				assert_int_equal(*snapshot_energy(s, i, k), 0);
+	}
+	assert_int_equal(d->energy_uj, sum + d->idle_uj + d->residual_uj);
+	assert_true(d->energy_uj > 0 && causes > 0 && causes < d->energy_uj);
+	assert_int_equal(d->quality & QUALITY_ESTIMATED, QUALITY_ESTIMATED);
+	assert_true(idle == IDLE_OWN ? d->idle_uj > 0 : d->idle_uj == 0);
+	/* both rows by what they have inside: 7 to 2 by time */
+	assert_true(llabs((int64_t)(a * 2) - (int64_t)(b * 7)) < 200);
+	formula_find(formula)->destroy(f);
+}
+
+/* Mean error of the told energy beside the truth over so many seconds. */
+static double judge(struct world *d, unsigned seconds, bool formulas)
+{
+	struct consumer *c = consumer_new(&d->r);
+	const unsigned wall = d->schema.n_domains - 1;
+	double missed = 0, true_j = 0, told_j = 0;
+
+	for (unsigned i = 0; i < seconds; i++) {
+		const struct snapshot *s;
+
+		second(d);
+		s = consumer_snapshot(c, &d->r);
+		assert_non_null(s);
+		missed += fabs((double)s->domains[wall].energy_uj / 1e6 - d->plant.truth_total);
+		told_j += (double)s->domains[wall].energy_uj / 1e6;
+		true_j += d->plant.truth_total;
+		assert_true(s->domains[wall].uncertainty_ppm > 0);
+		if (formulas) {
+			check_ledger(s, "share", IDLE_OWN);
+			check_ledger(s, "share", IDLE_BY_SHARE);
+			check_ledger(s, "model", IDLE_OWN);
+		}
+	}
+	consumer_free(c);
+	printf("mean error of a second %.2f %%, of the whole %.3f %%\n", 100 * missed / true_j, 100 * fabs(told_j / true_j - 1));
+	return missed / true_j;
+}
+
+static void test_learns_keeps_tells(void **state)
+{
+	struct world d = { .dir = "/tmp/jouled-wall-XXXXXX" };
+	struct wall_figures f;
+	char cmd[128], text[240];
+
+	assert_non_null(mkdtemp(d.dir));
+	put_machine(&d);
+	begin(&d, true, 1);
+	assert_true(schema_has_wall(&d.schema));
+	for (unsigned i = 0; i < 20; i++)
+		second(&d);
+	wall_figures(d.w, &f);
+	assert_string_equal(f.state, "learning");
+	assert_true(d.r.domains[3].stale && d.r.domains[3].units == 0);
+	for (unsigned i = 0; i < 1500; i++)
+		second(&d);
+	wall_figures(d.w, &f);
+	assert_string_equal(f.state, "ok");
+	assert_true(f.points > 200);
+	assert_int_equal(f.n_prices, 7);
+	assert_true(judge(&d, 200, true) < 0.03);
+	assert_false(wall_next_warning(d.w, text, sizeof(text)));
+	end(&d);
+	/* other loads, and no meter */
+	begin(&d, false, 77);
+	wall_figures(d.w, &f);
+	assert_string_equal(f.state, "ok");
+	assert_true(judge(&d, 300, true) < 0.03);
+	end(&d);
+	snprintf(cmd, sizeof(cmd), "rm -rf %s", d.dir);
+	assert_int_equal(system(cmd), 0);
+}
+
+/* Without a calibration there is no number, and it is said why; a broken file is named and costs nothing else. */
+static void test_nothing_known(void **state)
+{
+	struct world d = { .dir = "/tmp/jouled-wall-XXXXXX" };
+	struct wall_figures f;
+	char cmd[128], text[240];
+
+	assert_non_null(mkdtemp(d.dir));
+	put_machine(&d);
+	put(&d, "wall.csv", "no calibration\n");
+	begin(&d, false, 1);
+	assert_true(wall_next_warning(d.w, text, sizeof(text)));
+	assert_non_null(strstr(text, "wall.csv"));
+	wall_figures(d.w, &f);
+	assert_string_equal(f.state, "absent");
+	assert_non_null(strstr(f.reason, "meters:"));
+	for (unsigned i = 0; i < 10; i++)
+		second(&d);
+	assert_true(d.r.domains[2].stale && d.r.domains[2].units == 0);
+	end(&d);
+	snprintf(cmd, sizeof(cmd), "rm -rf %s", d.dir);
+	assert_int_equal(system(cmd), 0);
+}
+
+/* A load that the calibration never saw: the value is told, its uncertainty is not, and one line says so. */
+static void test_outside(void **state)
+{
+	struct world d = { .dir = "/tmp/jouled-wall-XXXXXX" };
+	char cmd[128], text[240];
+
+	assert_non_null(mkdtemp(d.dir));
+	put_machine(&d);
+	begin(&d, true, 1);
+	d.plant.busy = 0.4;
+	for (unsigned i = 0; i < 1000; i++)
+		second(&d);
+	end(&d);
+	begin(&d, false, 2);
+	d.plant.busy = 1;
+	d.plant.load = 1;
+	d.plant.left = 100;
+	for (unsigned i = 0; i < 10; i++)
+		second(&d);
+	assert_int_equal(d.r.domains[2].uncertainty_ppm, SNAPSHOT_UNKNOWN);
+	assert_true(d.r.domains[2].units > 0 && !d.r.domains[2].stale);
+	assert_true(wall_next_warning(d.w, text, sizeof(text)));
+	assert_non_null(strstr(text, "outside"));
+	assert_false(wall_next_warning(d.w, text, sizeof(text)));
+	end(&d);
+	snprintf(cmd, sizeof(cmd), "rm -rf %s", d.dir);
+	assert_int_equal(system(cmd), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_learns_keeps_tells),
+		cmocka_unit_test(test_nothing_known),
+		cmocka_unit_test(test_outside),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <math.h>
+#include <string.h>
+#include "wall.h"
+
+/* Weights of the rows in what the domains inside used. The row `idle` stands for their idle power, the last one for their
+ * residual. */
+static void weigh(const struct snapshot *s, uint64_t *weight)
+{
+	const unsigned summed = schema_kinds_summed(s->schema);
+
+	memset(weight, 0, (s->n_rows + 1) * sizeof(*weight));
+	for (unsigned d = 0; d < s->schema->n_domains; d++) {
+		if (!(summed & DOMAIN_BIT(s->schema->domains[d].kind)))
+			continue;
+		for (unsigned i = 0; i < s->n_rows; i++)
+			weight[i] += *snapshot_energy(s, i, d);
+		weight[ROW_IDLE] += s->domains[d].idle_uj;
+		weight[s->n_rows] += s->domains[d].residual_uj;
+	}
+}
+
+/* Gives the causes what is theirs. Returns the rest of the energy; *ret_idle is what nothing explains. */
+static uint64_t take_causes(struct snapshot *s, unsigned d, uint64_t *ret_idle)
+{
+	uint64_t left = s->domains[d].energy_uj;
+
+	*ret_idle = 0;
+	for (unsigned i = 0; i < s->n_uses; i++) {
+		const struct snap_use *u = &s->uses[i];
+		/* a recording of a stranger may say more than there is */
+		uint64_t uj = u->ns < left ? u->ns : left;
+
+		if (u->domain != d || u->row >= s->n_rows)
+			continue;
+		left -= uj;
+		if (u->row == ROW_IDLE)
+			*ret_idle += uj;
+		else
+			*snapshot_energy(s, u->row, d) += uj;
+	}
+	return left;
+}
+
+static void state_uncertainty(struct snapshot *s, unsigned d)
+{
+	struct snap_domain *dom = &s->domains[d];
+	const uint32_t ppm = dom->uncertainty_ppm ? dom->uncertainty_ppm : SNAPSHOT_UNKNOWN;
+
+	dom->uncertainty = dom->idle_uncertainty = ppm == SNAPSHOT_UNKNOWN ? NAN : ppm / 1e6;
+	for (unsigned i = 0; i < s->n_rows; i++)
+		*snapshot_uncertainty(s, i, d) = *snapshot_energy(s, i, d) ? ppm : SNAPSHOT_UNKNOWN;
+}
+
+bool wall_charge(struct charge *c, struct snapshot *s, unsigned d, struct weights *w)
+{
+	struct snap_domain *dom = &s->domains[d];
+	uint64_t idle, left, ns = dom->end_ns > dom->start_ns ? dom->end_ns - dom->start_ns : 0;
+
+	if (s->schema->domains[d].kind != DOMAIN_WALL)
+		return false;
+	left = take_causes(s, d, &idle);
+	if (s->idle_policy != IDLE_OWN) {
+		left += idle;
+		idle = 0;
+	}
+	weigh(s, w->weight);
+	w->valid = false;
+	dom->residual_uj = charge_split(c, s, d, left, w->weight);
+	dom->idle_uj = idle + *snapshot_energy(s, ROW_IDLE, d);
+	*snapshot_energy(s, ROW_IDLE, d) = 0;
+	dom->idle_power_uw = ns ? (uint64_t)((double)dom->idle_uj * 1e9 / (double)ns) : 0;
+	dom->idle_quality = dom->share_quality = dom->quality | QUALITY_ESTIMATED;
+	state_uncertainty(s, d);
+	return true;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of the power at the wall, for people (docs/wall.md). */
+#ifndef JD_MODEL_WALL_H
+#define JD_MODEL_WALL_H
+#include <stdint.h>
+
+#define WALL_PRICES 12
+
+struct wall_price { /* of something that is measured inside */
+	const char *name; /* "dram", "disk-read" ..., static */
+	double watts; /* per unit of the input (docs/wall.md); 0 = it has none */
+	double low, high; /* of what was seen */
+};
+
+struct wall_figures {
+	const char *state; /* "ok", "learning", "absent"; static */
+	char reason[240];
+	uint64_t points; /* seen together with a meter */
+	double error, half_width; /* of points that were held out, relative: the mean, and what 9 of 10 stay within */
+	double base_w, gain, bend; /* of the supply */
+	unsigned n_prices;
+	struct wall_price prices[WALL_PRICES];
+};
+
+#endif
