@@ -7,7 +7,7 @@ import json
 import struct
 import sys
 
-KINDS = ["idle", "kernel", "irq+steal", "other", "cgroup"]
+KINDS = ["idle", "kernel", "irq+steal", "other", "cgroup", "supply", "fans", "disk", "network"]
 CELL = ["cpu", "quality", "time_ns", "switches", "counters", "enabled_ns", "running_ns"]
 CPU = ["cpu", "flags", "quality", "elapsed_ns", "idle_ns", "irq_steal_ns", "offline_ns", "busy_ns", "msr", "msr_enabled_ns",
        "msr_running_ns"]

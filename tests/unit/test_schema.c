@@ -15,6 +15,7 @@
 #define PSYS DOMAIN_BIT(DOMAIN_PSYS)
 #define GPU DOMAIN_BIT(DOMAIN_GPU)
 #define EXTERNAL DOMAIN_BIT(DOMAIN_EXTERNAL)
+#define WALL DOMAIN_BIT(DOMAIN_WALL)
 
 /* The kinds that a kind includes: package its parts, psys and a meter everything (Linux powercap, RAPL's manuals). */
 static unsigned held_by(enum domain_kind k)
@@ -22,6 +23,7 @@ static unsigned held_by(enum domain_kind k)
 	return k == DOMAIN_PACKAGE  ? CORE | UNCORE :
 	       k == DOMAIN_PSYS     ? PACKAGE | CORE | UNCORE | DRAM | GPU :
 	       k == DOMAIN_EXTERNAL ? PACKAGE | CORE | UNCORE | DRAM | PSYS | GPU :
+	       k == DOMAIN_WALL     ? PACKAGE | CORE | UNCORE | DRAM | PSYS | GPU | EXTERNAL :
 				      0;
 }
 
@@ -54,6 +56,9 @@ static void test_machines(void **state)
 	assert_int_equal(domain_kinds_summed(CORE | UNCORE | DRAM), CORE | UNCORE | DRAM);
 	assert_int_equal(domain_kinds_summed(EXTERNAL | GPU), EXTERNAL);
 	assert_int_equal(domain_kinds_summed(GPU | DRAM), GPU | DRAM);
+	assert_int_equal(domain_kinds_summed(PACKAGE | EXTERNAL | WALL), PACKAGE);
+	assert_int_equal(domain_kinds_summed(EXTERNAL | WALL), EXTERNAL);
+	assert_int_equal(domain_kinds_summed(WALL), WALL);
 }
 
 static void assert_names(const char *const *names, unsigned n, const char *want)

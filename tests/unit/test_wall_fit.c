@@ -18,7 +18,8 @@ static const struct plant_kind kinds[] = {
 	{ "server, fans not told", 35, 40, 160, 12, 8, 0.05, 0.00025, 0.008, 0.05, 0.004, 0.003, 24, 20, false, 0.003 },
 	{ "desktop", 12, 8, 90, 4, 4, 0.08, 0.0005, 0.006, 0.04, 0.002, 0.001, 4, 30, true, 0.005 },
 	{ "fanless", 5, 3, 25, 2, 1.5, 0.1, 0.001, 0.004, 0.03, 0.002, 0.001, 0, 0, false, 0.01 },
-	{ "two sockets, coarse meter", 70, 90, 420, 40, 15, 0.04, 0.00008, 0.02, 0.08, 0.006, 0.004, 60, 15, true, 0.01 },
+	{ "two sockets, coarse meter", 70, 90, 420, 40, 15, 0.04, 0.00008, 0.02, 0.08, 0.006, 0.004, 60, 15, true,
+	  0.01 },
 };
 
 struct errors {
@@ -54,7 +55,8 @@ static void judge(const struct wall_model *m, struct plant *p, struct errors *e)
 			e->cause[c] += told_part[c];
 			e->cause_true[c] += part[c];
 		}
-		assert_float_equal(told.total, told.base + told.inside + told.supply + told.fans + told.disk + told.network, 1e-9);
+		assert_float_equal(told.total,
+				   told.base + told.inside + told.supply + told.fans + told.disk + told.network, 1e-9);
 	}
 }
 

@@ -116,8 +116,9 @@ static void test_rare_loads_stay(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_other_machine),  cmocka_unit_test(test_broken),
-		cmocka_unit_test(test_bad_numbers), cmocka_unit_test(test_rare_loads_stay),
+		cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_other_machine),
+		cmocka_unit_test(test_broken),          cmocka_unit_test(test_bad_numbers),
+		cmocka_unit_test(test_rare_loads_stay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

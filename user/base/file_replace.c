@@ -42,3 +42,21 @@ int file_replace(const char *path, const void *data, size_t n)
 		unlink(next);
 	return rc;
 }
+
+ssize_t file_load(const char *path, void *ret, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t n, done = 0;
+
+	if (fd < 0)
+		return -errno;
+	while ((size_t)done < size && (n = read(fd, (char *)ret + done, size - (size_t)done)) != 0) {
+		if (n < 0) {
+			done = -errno;
+			break;
+		}
+		done += n;
+	}
+	close(fd);
+	return done;
+}

@@ -10,7 +10,7 @@
 #include "model/event_find.h"
 #include "charge.h"
 #include "model.h"
-#include "wall.h"
+#include "wall_charge.h"
 
 #define WEIGHT_SUM 0x1p52 /* about the sum of a domain's weights */
 #define MIN_POINT_NS 1000000 /* a shorter point says nothing: energy counters move once in a millisecond */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "charge.h"
-#include "wall.h"
+#include "wall_charge.h"
 
 struct formula {
 	struct formula_options options;

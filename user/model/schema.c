@@ -78,7 +78,9 @@ unsigned domain_kinds_summed(unsigned kinds)
 		return DOMAIN_BIT(DOMAIN_PSYS);
 	if (kinds & parts)
 		return kinds & (parts | beside);
-	return kinds & DOMAIN_BIT(DOMAIN_EXTERNAL) ? DOMAIN_BIT(DOMAIN_EXTERNAL) : kinds & beside;
+	if (kinds & DOMAIN_BIT(DOMAIN_EXTERNAL))
+		return DOMAIN_BIT(DOMAIN_EXTERNAL);
+	return kinds & beside ? kinds & beside : kinds & DOMAIN_BIT(DOMAIN_WALL);
 }
 
 unsigned schema_kinds_summed(const struct schema *s)
@@ -112,10 +114,17 @@ void domain_names_summed(const char *const *names, unsigned n, bool *ret)
 const char *energy_interface_name(enum energy_interface i)
 {
 	static const char *const names[] = {
-		[ENERGY_NONE] = "none", [ENERGY_POWERCAP] = "powercap", [ENERGY_PERF] = "perf",
-		[ENERGY_MSR] = "msr",   [ENERGY_ESTIMATE] = "estimate", [ENERGY_REPLAY] = "replay",
-		[ENERGY_NVML] = "nvml", [ENERGY_HWMON] = "hwmon",       [ENERGY_METER] = "meter",
-		[ENERGY_HOST] = "host", [ENERGY_CALIBRATION] = "calibration",
+		[ENERGY_NONE] = "none",
+		[ENERGY_POWERCAP] = "powercap",
+		[ENERGY_PERF] = "perf",
+		[ENERGY_MSR] = "msr",
+		[ENERGY_ESTIMATE] = "estimate",
+		[ENERGY_REPLAY] = "replay",
+		[ENERGY_NVML] = "nvml",
+		[ENERGY_HWMON] = "hwmon",
+		[ENERGY_METER] = "meter",
+		[ENERGY_HOST] = "host",
+		[ENERGY_CALIBRATION] = "calibration",
 	};
 
 	return (unsigned)i < sizeof(names) / sizeof(names[0]) ? names[i] : "unknown";

@@ -100,7 +100,7 @@ domain_kind_of(const char *name); /* of "package-0-die-1", "psys", "gpu"; DOMAIN
 /* The one rule for every sum over domains. Returns those of `kinds` (DOMAIN_BIT each) that are added up to the machine,
  * so that nothing counts twice: package (core and uncore are parts of it), dram and gpu beside it. Without a package:
  * psys alone, which holds them all; then core and uncore, with dram and gpu; then external meters; then any kind there
- * is, but never the wall, which holds what the others say. Only meters are added to meters: each stands for the machine, or for one of its plugs. */
+ * is. The wall counts where there is nothing else, for it holds what the others say. Only meters are added to meters: each stands for the machine, or for one of its plugs. */
 unsigned domain_kinds_summed(unsigned kinds);
 /* The same for n names: sets ret[i] for those that are added up. Unknown names count only where there are no others,
  * and then only the first. */

@@ -10,7 +10,7 @@
 #include "encode/totals/totals.h"
 #include "model/snapshot.h"
 #include "model/traces/traces.h"
-#include "model/wall.h"
+#include "model/wall_figures.h"
 #include "devices.h"
 
 #define SERVE_FEEDS 8 /* intervals served at once; feed 0 is the agent's own */

@@ -158,14 +158,9 @@ static void key_known(struct json *j, const char *key, double v)
 }
 
 static const struct field wall_rows[] = {
-	FIELD(wall_figures, state),
-	FIELD(wall_figures, reason),
-	FIELD(wall_figures, points),
-	FIELD(wall_figures, error),
-	FIELD(wall_figures, half_width),
-	FIELD(wall_figures, base_w),
-	FIELD(wall_figures, gain),
-	FIELD(wall_figures, bend),
+	FIELD(wall_figures, state), FIELD(wall_figures, reason),     FIELD(wall_figures, points),
+	FIELD(wall_figures, error), FIELD(wall_figures, half_width), FIELD(wall_figures, base_w),
+	FIELD(wall_figures, gain),  FIELD(wall_figures, bend),
 };
 static const struct fields wall_fields = FIELDS(wall_rows);
 

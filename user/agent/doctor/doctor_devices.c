@@ -60,8 +60,8 @@ static void tell_wall(struct machine *m)
 	wall_figures(m->wall, &f);
 	doctor_line("wall", f.state, "%s", f.reason);
 	for (unsigned i = 0; i < f.n_prices; i++)
-		doctor_line("  price", "ok", "%s: %.4g W for each unit (docs/wall.md), seen %.4g to %.4g", f.prices[i].name,
-			    f.prices[i].watts, f.prices[i].low, f.prices[i].high);
+		doctor_line("  price", "ok", "%s: %.4g W for each unit (docs/wall.md), seen %.4g to %.4g",
+			    f.prices[i].name, f.prices[i].watts, f.prices[i].low, f.prices[i].high);
 }
 
 static void tell_meters(struct machine *m, const struct meters_config *c)

@@ -12,7 +12,8 @@
 #include "keep.h"
 
 #define KEEP_VERSION 4
-#define KEEP_NO_BLOCK 3 /* the version before it: without the columns of block devices, and without the rows of causes */
+#define KEEP_NO_BLOCK \
+	3 /* the version before it: without the columns of block devices, and without the rows of causes */
 #define KEEP_VIEWED 64 /* in place of the version */
 #define PLACES_MAX (1u << 20)
 

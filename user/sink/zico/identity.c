@@ -3,12 +3,10 @@
  * written before it is used. A new file replaces the old one atomically. */
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "base/file_replace.h"
 #include "collector.h"
 
@@ -27,13 +25,8 @@ bool zico_id_ok(const char *s)
 static json_t *read_file(const char *path)
 {
 	char text[FILE_MAX];
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	ssize_t n;
+	ssize_t n = file_load(path, text, sizeof(text));
 
-	if (fd < 0)
-		return NULL;
-	n = read(fd, text, sizeof(text));
-	close(fd);
 	return n > 0 ? json_loadb(text, (size_t)n, JSON_REJECT_DUPLICATES, NULL) : NULL;
 }
 

@@ -3,14 +3,12 @@
  * collects points. The thread of this source reads devices, learns from points and keeps them. Both hand over under a lock that
  * the measuring thread only tries. */
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "base/clock.h"
 #include "base/file_replace.h"
 #include "source/pacer.h"
@@ -119,15 +117,8 @@ static void load(struct wall *w)
 {
 	char *text = malloc(FILE_MAX);
 	struct err err = { 0 };
-	ssize_t n = -1;
-	int fd = -1;
+	ssize_t n = text && *w->file ? file_load(w->file, text, FILE_MAX) : -ENOENT;
 
-	if (text && *w->file)
-		fd = open(w->file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd >= 0) {
-		n = read(fd, text, FILE_MAX);
-		close(fd);
-	}
 	if (n == FILE_MAX)
 		warn(w, "wall: %.100s: it is larger than %u bytes; remove it, it is made anew", w->file, FILE_MAX);
 	else if (n >= 0 && wall_points_read(text, (size_t)n, w->inside, &w->points, &err) != 0)
@@ -162,7 +153,8 @@ int wall_open(const struct fsroot *root, const char *file, struct schema *s, str
 	w->domain = (uint16_t)s->n_domains++;
 	*d = (struct domain_desc){ .kind = DOMAIN_WALL, .interface = ENERGY_CALIBRATION };
 	snprintf(d->name, sizeof(d->name), "wall-0");
-	snprintf(d->reason, sizeof(d->reason), "%s", w->has_meter ? "learned beside the meters" : "learned from meters before");
+	snprintf(d->reason, sizeof(d->reason), "%s",
+		 w->has_meter ? "learned beside the meters" : "learned from meters before");
 	*ret = w;
 	return 0;
 }
@@ -181,7 +173,8 @@ static void keep(struct wall *w, uint64_t now_ns)
 	w->changed = rc != 0;
 	if (rc) {
 		pthread_mutex_lock(&w->lock);
-		warn(w, "wall: %.100s: %s; what was learned is lost when jouled ends; make room or name another --state-dir",
+		warn(w,
+		     "wall: %.100s: %s; what was learned is lost when jouled ends; make room or name another --state-dir",
 		     w->file, strerror(-rc));
 		pthread_mutex_unlock(&w->lock);
 	}
@@ -298,16 +291,16 @@ static void use_lags(struct wall *w, double seconds)
 
 static bool make_rows(struct wall *w, struct reading *r)
 {
-	static const enum row_kind kinds[PARTS] = { [PART_SUPPLY] = ROW_SUPPLY,
-						    [PART_FANS] = ROW_FANS,
-						    [PART_DISK] = ROW_DISK,
-						    [PART_NETWORK] = ROW_NETWORK };
+	static const enum row_kind kinds[PARTS] = {
+		[PART_SUPPLY] = ROW_SUPPLY, [PART_FANS] = ROW_FANS, [PART_DISK] = ROW_DISK, [PART_NETWORK] = ROW_NETWORK
+	};
 
 	w->rows[PART_BASE] = ROW_IDLE;
 	for (unsigned i = PART_SUPPLY; i < PARTS; i++)
 		if (w->rows[i] < 0)
 			w->rows[i] = reading_add_cause(r, kinds[i]);
-	return w->rows[PART_NETWORK] >= 0 && w->rows[PART_DISK] >= 0 && w->rows[PART_FANS] >= 0 && w->rows[PART_SUPPLY] >= 0;
+	return w->rows[PART_NETWORK] >= 0 && w->rows[PART_DISK] >= 0 && w->rows[PART_FANS] >= 0 &&
+	       w->rows[PART_SUPPLY] >= 0;
 }
 
 static void add_energy(struct wall *w, struct reading *r, const struct wall_power *p, double seconds)
@@ -330,7 +323,8 @@ static void tell_outside(struct wall *w, const struct wall_power *p, uint64_t no
 	unsigned i = 0;
 
 	/* beside a meter it is learned */
-	if (!p->outside || w->has_meter || (w->told_ns && now_ns - w->told_ns < TELL_NS) || pthread_mutex_trylock(&w->lock) != 0)
+	if (!p->outside || w->has_meter || (w->told_ns && now_ns - w->told_ns < TELL_NS) ||
+	    pthread_mutex_trylock(&w->lock) != 0)
 		return;
 	while (!(p->outside >> i & 1))
 		i++;
@@ -392,16 +386,19 @@ static void say_state(const struct wall *w, struct wall_figures *f)
 
 	f->state = m->points ? "ok" : w->has_meter ? "learning" : "absent";
 	if (m->points)
-		snprintf(f->reason, sizeof(f->reason), "%u points beside a meter; held-out points are off by %.2g %% in the mean, "
-			 "9 of 10 by at most %.2g %%", w->points.n, 100 * m->error, 100 * m->half_width);
+		snprintf(f->reason, sizeof(f->reason),
+			 "%u points beside a meter; held-out points are off by %.2g %% in the mean, "
+			 "9 of 10 by at most %.2g %%",
+			 w->points.n, 100 * m->error, 100 * m->half_width);
 	else if (w->has_meter && w->points.n >= WALL_READY)
-		snprintf(f->reason, sizeof(f->reason), "%u points, but the CPUs' power never changed: let the machine work and rest",
-			 w->points.n);
+		snprintf(f->reason, sizeof(f->reason),
+			 "%u points, but the CPUs' power never changed: let the machine work and rest", w->points.n);
 	else if (w->has_meter)
-		snprintf(f->reason, sizeof(f->reason), "%u of %u points; let the machine work and rest meanwhile", w->points.n,
-			 WALL_READY);
+		snprintf(f->reason, sizeof(f->reason), "%u of %d points; let the machine work and rest meanwhile",
+			 w->points.n, WALL_READY);
 	else
-		snprintf(f->reason, sizeof(f->reason), "%.100s has no calibration; name a power meter (meters:) for some minutes",
+		snprintf(f->reason, sizeof(f->reason),
+			 "%.100s has no calibration; name a power meter (meters:) for some minutes",
 			 *w->file ? w->file : "this agent keeps no state, so there");
 }
 
@@ -419,8 +416,8 @@ void wall_figures(struct wall *w, struct wall_figures *ret)
 				      .bend = m->bend };
 	for (unsigned i = 0; m->points && i < WALL_INPUTS; i++)
 		if (m->used >> i & 1)
-			ret->prices[ret->n_prices++] = (struct wall_price){ wall_input_name((enum wall_input)i), m->price[i],
-									    m->low[i], m->high[i] };
+			ret->prices[ret->n_prices++] = (struct wall_price){ wall_input_name((enum wall_input)i),
+									    m->price[i], m->low[i], m->high[i] };
 	say_state(w, ret);
 	pthread_mutex_unlock(&w->lock);
 }

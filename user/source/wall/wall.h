@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/fsroot.h"
 #include "model/reading.h"
-#include "model/wall.h"
+#include "model/wall_figures.h"
 
 struct wall;
 

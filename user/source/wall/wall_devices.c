@@ -43,16 +43,6 @@ void wall_devices_free(struct wall_devices *d)
 	free(d);
 }
 
-void wall_devices_count(const struct wall_devices *d, unsigned *ret_disks, unsigned *ret_interfaces, unsigned *ret_fans)
-{
-	*ret_disks = *ret_interfaces = 0;
-	for (unsigned i = 0; i < d->n_disks; i++)
-		*ret_disks += d->disks[i].there;
-	for (unsigned i = 0; i < d->n_interfaces; i++)
-		*ret_interfaces += d->interfaces[i].there;
-	*ret_fans = d->n_fans;
-}
-
 static bool has_entries(const struct fsroot *root, const char *path)
 {
 	DIR *dir = fsroot_opendir(root, path);
@@ -95,8 +85,8 @@ static struct device *device_of(struct device *all, unsigned n, const char *name
 	return NULL;
 }
 
-static void find_in(struct wall_devices *d, const char *path, bool (*is)(const struct fsroot *, const char *), struct device *all,
-		    unsigned *n)
+static void find_in(struct wall_devices *d, const char *path, bool (*is)(const struct fsroot *, const char *),
+		    struct device *all, unsigned *n)
 {
 	DIR *dir = fsroot_opendir(d->root, path);
 	struct dirent *e;
@@ -168,13 +158,13 @@ static void read_disks(struct wall_devices *d)
 	for (char *line = strtok_r(d->text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		struct device *dev;
 
-		if (sscanf(line, "%*u %*u %31s %llu %llu %llu %llu %llu %llu %llu", name, &v[0], &v[1], &v[2], &v[3], &v[4], &v[5],
-			   &v[6]) != 8)
+		if (sscanf(line, "%*u %*u %31s %llu %llu %llu %llu %llu %llu %llu", name, &v[0], &v[1], &v[2], &v[3],
+			   &v[4], &v[5], &v[6]) != 8)
 			continue;
 		dev = device_of(d->disks, d->n_disks, name);
 		if (dev && dev->there)
-			add(dev, (const uint64_t[DISK_COUNTS]){ v[2] * SECTOR, v[6] * SECTOR, v[0] + v[4] }, d->disk_sum,
-			    DISK_COUNTS);
+			add(dev, (const uint64_t[DISK_COUNTS]){ v[2] * SECTOR, v[6] * SECTOR, v[0] + v[4] },
+			    d->disk_sum, DISK_COUNTS);
 	}
 }
 

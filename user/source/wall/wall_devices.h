@@ -26,7 +26,6 @@ struct wall_devices *wall_devices_new(const struct fsroot *root);
 void wall_devices_find(struct wall_devices *d);
 /* Reads all of them; sums stay what they were where a device has gone, and do not step back when one begins anew. */
 void wall_devices_read(struct wall_devices *d, uint64_t now_ns, struct wall_work *ret);
-void wall_devices_count(const struct wall_devices *d, unsigned *ret_disks, unsigned *ret_interfaces, unsigned *ret_fans);
 void wall_devices_free(struct wall_devices *d); /* NULL accepted */
 
 #endif

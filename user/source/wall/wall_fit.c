@@ -20,10 +20,18 @@ const double wall_lag_s[WALL_LAGS] = { 8, 25, 80 };
 const char *wall_input_name(enum wall_input i)
 {
 	static const char *const names[WALL_INPUTS] = {
-		[WALL_CPU] = "cpu", [WALL_DRAM] = "dram", [WALL_GPU] = "gpu",
-		[WALL_READ] = "disk-read", [WALL_WRITE] = "disk-write", [WALL_REQUESTS] = "disk-requests",
-		[WALL_BYTES] = "network-bytes", [WALL_PACKETS] = "network-packets", [WALL_FANS] = "fans",
-		[WALL_LAG] = "lag-8s", [WALL_LAG + 1] = "lag-25s", [WALL_LAG + 2] = "lag-80s",
+		[WALL_CPU] = "cpu",
+		[WALL_DRAM] = "dram",
+		[WALL_GPU] = "gpu",
+		[WALL_READ] = "disk-read",
+		[WALL_WRITE] = "disk-write",
+		[WALL_REQUESTS] = "disk-requests",
+		[WALL_BYTES] = "network-bytes",
+		[WALL_PACKETS] = "network-packets",
+		[WALL_FANS] = "fans",
+		[WALL_LAG] = "lag-8s",
+		[WALL_LAG + 1] = "lag-25s",
+		[WALL_LAG + 2] = "lag-80s",
 	};
 
 	return (unsigned)i < WALL_INPUTS ? names[i] : "unknown";
@@ -162,8 +170,8 @@ static double told(const struct wall_model *m, const double *x)
 	return m->foot + m->gain * s + m->bend * s * s;
 }
 
-static unsigned columns_of(const struct job *j, const struct wall_model *m, const struct wall_point *p, unsigned *ret_at,
-			   double *ret_value)
+static unsigned columns_of(const struct job *j, const struct wall_model *m, const struct wall_point *p,
+			   unsigned *ret_at, double *ret_value)
 {
 	double s = inside(m, p->x);
 	unsigned n = 0;
@@ -282,8 +290,10 @@ static double deviation(const struct job *j, const struct wall_model *m)
 	for (unsigned i = 0; i < j->n; i++)
 		if (!is_held_out(j, i))
 			miss[n++] = fabs(j->points[i].watts - told(m, j->points[i].x));
+	if (!n)
+		return 0;
 	qsort(miss, n, sizeof(*miss), by_size);
-	return n ? 1.4826 * miss[n / 2] + 1e-6 : 0;
+	return 1.4826 * miss[n / 2] + 1e-6; /* cppcheck-suppress uninitvar ; n of them are set */
 }
 
 /* The bend depends on what is inside, which depends on the prices: a few rounds settle both. */

@@ -18,7 +18,8 @@ enum wall_input {
 	WALL_CPU, /* watts of the packages, or of cores and uncore where there are none */
 	WALL_DRAM, /* watts */
 	WALL_GPU, /* watts */
-	WALL_READ, WALL_WRITE, /* disks: MB/s */
+	WALL_READ,
+	WALL_WRITE, /* disks: MB/s */
 	WALL_REQUESTS, /* disks: 1000 requests a second */
 	WALL_BYTES, /* network interfaces: MB/s, both ways */
 	WALL_PACKETS, /* 1000 packets a second, both ways */

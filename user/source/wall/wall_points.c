@@ -114,15 +114,18 @@ int wall_points_read(const char *text, size_t size, const char *inside, struct w
 	if (!next_line(&text, end, line) || strncmp(line, FORMAT " ", strlen(FORMAT " ")) != 0 ||
 	    !next_line(&text, end, columns)) {
 		buf_free(&head);
-		return err_set(err, -EBADMSG, "line 1: no calibration of this version; remove the file, it is made anew");
+		return err_set(err, -EBADMSG,
+			       "line 1: no calibration of this version; remove the file, it is made anew");
 	}
 	same = strlen(columns) == head.len - strlen(FORMAT " \n\n") &&
 	       memcmp(head.data + strlen(FORMAT " \n"), columns, strlen(columns)) == 0;
 	buf_free(&head);
 	if (!same)
-		return err_set(err, -EBADMSG, "line 2: other columns than this version has; remove the file, it is made anew");
+		return err_set(err, -EBADMSG,
+			       "line 2: other columns than this version has; remove the file, it is made anew");
 	if (strcmp(line + strlen(FORMAT " "), inside) != 0)
-		return err_set(err, -ESTALE, "it was made with %.100s, and there is %.100s now", line + strlen(FORMAT " "), inside);
+		return err_set(err, -ESTALE, "it was made with %.100s, and there is %.100s now",
+			       line + strlen(FORMAT " "), inside);
 	while (text < end) {
 		number++;
 		if (!next_line(&text, end, line) || !read_point(line, &p)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <math.h>
 #include <string.h>
-#include "wall.h"
+#include "wall_charge.h"
 
 /* Weights of the rows in what the domains inside used. The row `idle` stands for their idle power, the last one for their
  * residual. */
@@ -11,7 +11,7 @@ static void weigh(const struct snapshot *s, uint64_t *weight)
 
 	memset(weight, 0, (s->n_rows + 1) * sizeof(*weight));
 	for (unsigned d = 0; d < s->schema->n_domains; d++) {
-		if (!(summed & DOMAIN_BIT(s->schema->domains[d].kind)))
+		if (!(summed & DOMAIN_BIT(s->schema->domains[d].kind)) || s->schema->domains[d].kind == DOMAIN_WALL)
 			continue;
 		for (unsigned i = 0; i < s->n_rows; i++)
 			weight[i] += *snapshot_energy(s, i, d);
