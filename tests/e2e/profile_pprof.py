@@ -36,7 +36,7 @@ summed = next(c for c in comments if "sum of:" in c).split("sum of:")[1].split()
 functions = {f.id: text[f.name] for f in p.function}
 mappings = {m.id: m for m in p.mapping}
 locations = {x.id: x for x in p.location}
-assert len(functions) == len(p.function) == len(set(functions.values())) and 0 not in functions, "functions"
+assert len(functions) == len(p.function) == len({(f.name, f.filename) for f in p.function}) and 0 not in functions, "functions"
 assert len(mappings) == len(p.mapping) and len(locations) == len(p.location), "numbers are not unique"
 names = {i: functions[x.line[0].function_id] for i, x in locations.items()}
 for x in p.location:

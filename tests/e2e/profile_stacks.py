@@ -76,26 +76,26 @@ def perfs(path, go):
             name = names[bisect.bisect_right(starts, address) - 1]
         elif name == "[unknown]" or name.endswith("@plt"):
             name = f"[{file.rsplit('/', 1)[-1]}]"
-        own[pid][name] += 1
+        own[pid][re.sub(r"@[@\w.]+$", "", name)] += 1
     return own
 
 
 def judge_one(process, whole, cut, roots, mine, theirs):
-    """Why the process is not as it should be, and how far it is from perf's shares."""
+    """Why the process is not as it should be, and the function that is farthest from perf's share."""
     if whole + cut < LEAST or sum(theirs.values()) < LEAST:
-        return f"{whole + cut} samples, perf has {sum(theirs.values())}", 0
+        return f"{whole + cut} samples, perf has {sum(theirs.values())}", (0, "")
     if whole < 0.95 * (whole + cut):
-        return f"{cut} of {whole + cut} samples are cut", 0
+        return f"{cut} of {whole + cut} samples are cut", (0, "")
     strange = {r: v for r, v in roots.items() if r not in ROOTS}
     if strange:
-        return f"it begins at {strange}", 0
-    a, b, worst, why = sum(mine.values()), sum(theirs.values()), 0, None
+        return f"it begins at {strange}", (0, "")
+    a, b, worst, why = sum(mine.values()), sum(theirs.values()), (0, ""), None
     for name, count in theirs.most_common(TOP):
         x, y = mine[name] / a, count / b
         chance = SIGMAS * math.sqrt(max(x * (1 - x), y * (1 - y)) * (1 / a + 1 / b))
         if abs(x - y) > POINTS + chance:
             why = f"{name} has {100 * x:.1f} % of {a}, perf says {100 * y:.1f} % of {b}"
-        worst = max(worst, abs(x - y))
+        worst = max(worst, (abs(x - y), f"{name}: {100 * x:.1f}, perf {100 * y:.1f}"))
     return why, worst
 
 
@@ -106,7 +106,7 @@ def main(path, script, go, processes):
     for process in processes:
         theirs = sum((judge[pid] for pid in pids[process]), Counter())
         why, worst = judge_one(process, whole[process], cut[process], roots[process], own[process], theirs)
-        print(f"{process}: {whole[process]} of {whole[process] + cut[process]} samples whole; perf's top {TOP} at most {100 * worst:.1f} points apart")
+        print(f"{process}: {whole[process]} of {whole[process] + cut[process]} samples whole; most apart of perf's top {TOP}: {worst[1]}")
         if why:
             bad.append(f"{process}: {why}")
     if bad:

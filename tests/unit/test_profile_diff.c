@@ -184,7 +184,7 @@ static void refused(const char *text, size_t n, const char *why)
 static void test_refused(void **state)
 {
 	const struct profile_diff none = { { path[0], "/nonexistent" }, { 0 }, PROFILE_DIFF_TABLE, 3 };
-	char deep[4096] = "/a;p 1\n";
+	char deep[9004] = "/a;p 1\n";
 	struct buf out = { 0 };
 	struct err err = { 0 };
 
@@ -201,9 +201,9 @@ static void test_refused(void **state)
 	refused("/a;p;\xff 1\n", 9, "line 1: a byte that is no text");
 	refused("/a;p;\0 1\n", 9, "line 1: a byte that is no text");
 	refused("/a;p;f 18446744073709551615\n/a;p;f 1\n", 37, "more energy than 64 bits hold");
-	memset(deep, ';', 2000);
-	memcpy(deep + 2000, " 1\n", 3);
-	refused(deep, 2003, "line 1: more than 1024 frames");
+	memset(deep, ';', 9000);
+	memcpy(deep + 9000, " 1\n", 3);
+	refused(deep, 9003, "line 1: more than 8192 frames");
 	write_both();
 	assert_int_equal(profile_diff(&none, &out, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "/nonexistent: No such file"));

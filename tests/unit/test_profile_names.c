@@ -214,10 +214,15 @@ static void test_no_program(void **state)
 	char path[] = "/tmp/profile-names-XXXXXX";
 	struct symbol_query q = { .offset = 4 };
 	int fd = mkstemp(path);
+	Elf *elf;
 
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, "\177ELF no", 8), 8);
-	assert_int_equal(elf_symbols_read(fd, &q, 1), -ENOEXEC);
+	assert_true(elf_version(EV_CURRENT) != EV_NONE);
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	assert_int_equal(elf_symbols_of(elf, NULL, &q, 1), -ENOEXEC);
+	elf_lines_of(elf, &q, 1, NULL, NULL);
+	elf_end(elf);
 	assert_null(q.name);
 	close(fd);
 	unlink(path);

@@ -56,10 +56,11 @@ static uint32_t file_of(struct code *c, int pid, const struct code_mapped *m)
 	const uint64_t key = hash_word(hash_word(hash_seed(), m->device), m->inode);
 	const uint32_t known = hash_find(&c->by_file, key);
 	struct code_file f = { .kind = CODE_ELF, .key = key };
-	uint32_t at;
+	uint32_t at = hash_find(&c->by_pid, (uint64_t)pid);
 
 	if (known != HASH_NONE)
 		return known;
+	f.process = at == HASH_NONE ? 0 : at;
 	if (c->n_files >= CODE_FILES_MAX) {
 		c->refused++;
 		return CODE_UNKNOWN;
@@ -266,6 +267,7 @@ static bool read_comm(const struct code *c, int pid, char ret[16])
 static uint32_t look_again(struct code *c, uint32_t at)
 {
 	struct code_process *p = &c->processes[at];
+	const struct code_process before = *p;
 	char comm[16];
 
 	if (p->looked == c->losses || !read_comm(c, p->pid, comm))
@@ -273,8 +275,15 @@ static uint32_t look_again(struct code *c, uint32_t at)
 	if (strcmp(comm, p->comm) != 0)
 		return HASH_NONE;
 	p->looked = c->losses;
-	p->n = 0;
+	p->maps = NULL;
+	p->n = p->cap = 0;
 	look(c, at);
+	if (p->n) {
+		free(before.maps);
+	} else { /* it has ended, and its parent has not noticed yet */
+		free(p->maps);
+		*p = before;
+	}
 	return at;
 }
 

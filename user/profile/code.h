@@ -18,7 +18,7 @@ struct code_file {
 	int fd; /* -1 = it could not be opened */
 	uint64_t key;
 	int pid; /* of a perf map, as its own namespace numbers it */
-	uint32_t process; /* of a perf map */
+	uint32_t process; /* of a perf map; of another file, one that has mapped it; 0 = none */
 	char *path; /* as the process sees it; from outside */
 };
 

@@ -60,25 +60,34 @@ void reader_tell(const void *p, size_t n)
 	}
 }
 
-static _Noreturn void be_reader(int file, int answers, void (*work)(void *arg), void *arg)
+static _Noreturn void be_reader(int file, int answers, int debug, void (*work)(void *arg), void *arg)
 {
-	if (dup2(file, 10) != 10 || dup2(answers, 11) != 11 || dup2(10, READER_FILE) != READER_FILE ||
-	    dup2(11, READER_ANSWERS) != READER_ANSWERS || close_range(READER_ANSWERS + 1, ~0u, 0) || !confine())
+	if (dup2(file, 10) != 10 || dup2(answers, 11) != 11 || (debug >= 0 && dup2(debug, 12) != 12) ||
+	    dup2(10, READER_FILE) != READER_FILE || dup2(11, READER_ANSWERS) != READER_ANSWERS ||
+	    (debug >= 0 && dup2(12, READER_DEBUG) != READER_DEBUG) ||
+	    close_range(debug >= 0 ? READER_DEBUG + 1 : READER_ANSWERS + 1, ~0u, 0) || !confine())
 		_exit(1);
 	work(arg);
 	_exit(0);
 }
 
-int reader_start(struct reader *r, int file, void (*work)(void *arg), void *arg)
+int reader_start(struct reader *r, int file, int debug, void (*work)(void *arg), void *arg)
 {
-	int ends[2];
+	int ends[2], own[3], n = 0;
 
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return -errno;
-	r->child = fork();
-	if (r->child == 0)
-		be_reader(file, ends[1], work, arg);
+	/* numbers that dup2 does not meet on its way */
+	own[n++] = fcntl(file, F_DUPFD_CLOEXEC, 20);
+	own[n++] = fcntl(ends[1], F_DUPFD_CLOEXEC, 20);
+	own[n++] = debug >= 0 ? fcntl(debug, F_DUPFD_CLOEXEC, 20) : -1;
 	close(ends[1]);
+	r->child = own[0] >= 0 && own[1] >= 0 && (debug < 0 || own[2] >= 0) ? fork() : -1;
+	if (r->child == 0)
+		be_reader(own[0], own[1], own[2], work, arg);
+	while (n-- > 0)
+		if (own[n] >= 0)
+			close(own[n]);
 	if (r->child < 0) {
 		close(ends[0]);
 		return -EAGAIN;

@@ -31,7 +31,7 @@ static bool take_note(Elf_Data *data, char ret[BUILD_ID_TEXT])
 	return false;
 }
 
-static void find_in(Elf *elf, char ret[BUILD_ID_TEXT])
+void elf_build_id_of(Elf *elf, char ret[BUILD_ID_TEXT])
 {
 	size_t segments = 0;
 	bool found = false;
@@ -49,20 +49,4 @@ static void find_in(Elf *elf, char ret[BUILD_ID_TEXT])
 					    ph.p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR);
 		found = data && take_note(data, ret);
 	}
-}
-
-void elf_build_id_read(int fd, char ret[BUILD_ID_TEXT])
-{
-	Elf *elf = elf_version(EV_CURRENT) == EV_NONE ? NULL : elf_begin(fd, ELF_C_READ, NULL);
-
-	find_in(elf, ret);
-	elf_end(elf);
-}
-
-void elf_build_id_in(char *image, size_t size, char ret[BUILD_ID_TEXT])
-{
-	Elf *elf = elf_version(EV_CURRENT) == EV_NONE ? NULL : elf_memory(image, size);
-
-	find_in(elf, ret);
-	elf_end(elf);
 }

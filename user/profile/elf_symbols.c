@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of functions by the symbol tables of an ELF file (System V ABI, chapter 4). The file is untrusted: libelf
- * checks what it reads, numbers are bounded here, and whoever calls is a process without rights (profile_names.c). */
+ * checks what it reads, numbers are bounded here, and whoever calls is a process without rights (code_reader.h). */
 #include <errno.h>
 #include <gelf.h>
 #include <libelf.h>
+#include <lzma.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include "go_table.h"
 #include "symbol_query.h"
@@ -12,8 +14,11 @@
 #define SECTIONS_MAX 65536
 #define SYMBOLS_MAX (4u << 20)
 #define SEGMENTS_MAX 1024
+#define UNPACKED_MAX (64u << 20) /* of .gnu_debugdata */
+#define UNPACKING_MAX (128u << 20) /* memory for it */
 
-static void name_from(Elf *elf, Elf_Scn *scn, const GElf_Shdr *sh, struct symbol_query *q, uint32_t n)
+/* Functions of one binding. */
+static void name_from(Elf *elf, Elf_Scn *scn, const GElf_Shdr *sh, unsigned bind, struct symbol_query *q, uint32_t n)
 {
 	Elf_Data *data = elf_getdata(scn, NULL);
 	const size_t count = sh->sh_entsize ? sh->sh_size / sh->sh_entsize : 0;
@@ -24,11 +29,11 @@ static void name_from(Elf *elf, Elf_Scn *scn, const GElf_Shdr *sh, struct symbol
 		const char *name;
 
 		if ((type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) || sym.st_shndx == SHN_UNDEF ||
-		    !sym.st_size)
+		    !sym.st_size || GELF_ST_BIND(sym.st_info) != bind)
 			continue;
 		name = elf_strptr(elf, sh->sh_link, sym.st_name);
-		if (name)
-			symbol_offer(q, n, (const uint64_t[]){ sym.st_value, sym.st_size }, name, strlen(name));
+		if (name) /* without its version */
+			symbol_offer(q, n, (const uint64_t[]){ sym.st_value, sym.st_size }, name, strcspn(name, "@"));
 	}
 }
 
@@ -65,43 +70,67 @@ static int to_addresses(Elf *elf, struct symbol_query *q, uint32_t n)
 	return 0;
 }
 
-static int find_in(Elf *elf, struct symbol_query *q, uint32_t n)
+/* Of names for the same function the first counts: that which other files know. */
+static void name_from_tables(Elf *elf, struct symbol_query *q, uint32_t n)
 {
+	static const unsigned binds[] = { STB_GLOBAL, STB_WEAK, STB_LOCAL };
 	Elf_Scn *scn = NULL;
 	unsigned seen = 0;
 	GElf_Shdr sh;
-	int rc = elf && elf_kind(elf) == ELF_K_ELF ? to_addresses(elf, q, n) : -ENOEXEC;
 
-	while (!rc && (scn = elf_nextscn(elf, scn)) && seen++ < SECTIONS_MAX)
+	while ((scn = elf_nextscn(elf, scn)) && seen++ < SECTIONS_MAX)
 		if (gelf_getshdr(scn, &sh) && (sh.sh_type == SHT_SYMTAB || sh.sh_type == SHT_DYNSYM))
-			name_from(elf, scn, &sh, q, n);
-	if (!rc)
-		name_from_go(elf, q, n);
-	return rc;
+			for (unsigned i = 0; i < sizeof(binds) / sizeof(binds[0]); i++)
+				name_from(elf, scn, &sh, binds[i], q, n);
 }
 
-int elf_symbols_read(int fd, struct symbol_query *q, uint32_t n)
+/* A section that has an ELF file in xz, with the symbols that were stripped. */
+static const Elf_Data *packed_symbols(Elf *elf)
 {
-	Elf *elf;
-	int rc;
+	Elf_Scn *scn = NULL;
+	size_t names;
+	unsigned seen = 0;
+	GElf_Shdr sh;
 
-	if (elf_version(EV_CURRENT) == EV_NONE)
-		return -ENOEXEC;
-	elf = elf_begin(fd, ELF_C_READ, NULL);
-	rc = find_in(elf, q, n);
-	elf_end(elf);
-	return rc;
+	if (elf_getshdrstrndx(elf, &names))
+		return NULL;
+	while ((scn = elf_nextscn(elf, scn)) && seen++ < SECTIONS_MAX) {
+		const char *name = gelf_getshdr(scn, &sh) ? elf_strptr(elf, names, sh.sh_name) : NULL;
+
+		if (name && sh.sh_type == SHT_PROGBITS && strcmp(name, ".gnu_debugdata") == 0)
+			return elf_rawdata(scn, NULL);
+	}
+	return NULL;
 }
 
-int elf_symbols_in(char *image, size_t size, struct symbol_query *q, uint32_t n)
+static void name_from_packed(Elf *elf, struct symbol_query *q, uint32_t n)
 {
-	Elf *elf;
-	int rc;
+	const Elf_Data *data = packed_symbols(elf);
+	uint64_t memory = UNPACKING_MAX;
+	size_t from = 0, to = 0;
+	uint8_t *image = data && data->d_buf ? malloc(UNPACKED_MAX) : NULL;
+	Elf *inner;
 
-	if (elf_version(EV_CURRENT) == EV_NONE)
-		return -ENOEXEC;
-	elf = elf_memory(image, size);
-	rc = find_in(elf, q, n);
-	elf_end(elf);
-	return rc;
+	if (image && lzma_stream_buffer_decode(&memory, 0, NULL, data->d_buf, &from, data->d_size, image, &to,
+					       UNPACKED_MAX) == LZMA_OK) {
+		inner = elf_memory((char *)image, to);
+		if (inner && elf_kind(inner) == ELF_K_ELF)
+			name_from_tables(inner, q, n);
+		elf_end(inner);
+	}
+	free(image);
+}
+
+int elf_symbols_of(Elf *elf, Elf *debug, struct symbol_query *q, uint32_t n)
+{
+	const int rc = elf && elf_kind(elf) == ELF_K_ELF ? to_addresses(elf, q, n) : -ENOEXEC;
+
+	if (rc)
+		return rc;
+	if (debug && elf_kind(debug) == ELF_K_ELF)
+		name_from_tables(debug, q, n);
+	name_from_tables(elf, q, n);
+	name_from_packed(elf, q, n);
+	name_from_go(elf, q, n);
+	return 0;
 }

@@ -2,81 +2,28 @@
 #include "frame_names.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <libiberty/demangle.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/array.h"
-#include "base/buf.h"
 #include "base/text.h"
 #include "code_reader.h"
+#include "name_reader.h"
 
-#define PERF_MAP_MAX (64u << 20)
 #define SHOWN_MAX (4 * SYMBOL_NAME_MAX + 1)
+#define SHOWN_FILE_MAX (4 * SOURCE_FILE_MAX + 1)
 
-#define BUILD_ID UINT32_MAX /* an answer's number: it is the file's build id */
-
-/* An answer of the reader; `len` bytes of the name follow. */
-struct answer {
-	uint32_t at, len;
-};
-
-static void read_perf_map(int fd, struct symbol_query *q, uint32_t n)
+/* Escaped, and without what parts the frames of folded stacks. */
+static char *shown_name(const char *name)
 {
-	struct buf b = { .limit = PERF_MAP_MAX };
-	ssize_t got = 1;
+	char shown[SHOWN_MAX];
 
-	while (got > 0 && buf_reserve(&b, 65536)) {
-		got = pread(fd, b.data + b.len, 65536, (off_t)b.len);
-		b.len += got > 0 ? (size_t)got : 0;
-	}
-	perf_map_read((const char *)b.data, b.len, q, n);
-	buf_free(&b);
-}
-
-static void write_answer(uint32_t at, const char *text)
-{
-	const size_t n = strlen(text);
-	const struct answer a = { at, n < SYMBOL_NAME_MAX ? (uint32_t)n : SYMBOL_NAME_MAX };
-
-	if (!a.len)
-		return;
-	reader_tell(&a, sizeof(a));
-	reader_tell(text, a.len);
-}
-
-/* The name as a person wrote it, of a symbol of C++ or Rust; other names stay. libiberty's demangler has had its faults, and
- * runs where it can do no harm. */
-static void write_name(uint32_t at, const char *symbol)
-{
-	char *plain = cplus_demangle(symbol, DMGL_AUTO);
-
-	write_answer(at, plain ? plain : symbol);
-	free(plain);
-}
-
-struct question {
-	bool perf_map;
-	struct symbol_query *q;
-	uint32_t n;
-};
-
-static void read_file(void *arg)
-{
-	const struct question *ask = arg;
-	char build_id[BUILD_ID_TEXT] = "";
-
-	if (ask->perf_map) {
-		read_perf_map(READER_FILE, ask->q, ask->n);
-	} else {
-		elf_build_id_read(READER_FILE, build_id);
-		elf_symbols_read(READER_FILE, ask->q, ask->n);
-	}
-	write_answer(BUILD_ID, build_id);
-	for (uint32_t i = 0; i < ask->n; i++)
-		if (ask->q[i].name)
-			write_name(ask->q[i].at, ask->q[i].name);
+	text_escape(shown, sizeof(shown), name);
+	for (char *at = shown; *at; at++)
+		*at = *at == ';' ? ':' : *at;
+	return strdup(shown);
 }
 
 static void set_name(struct frame_name *f, const char *name)
@@ -96,16 +43,13 @@ static void set_name(struct frame_name *f, const char *name)
 					      "runtime.goexit.abi0",
 					      "runtime.mstart",
 					      "runtime.rt0_go.abi0" };
-	char plain[SYMBOL_NAME_MAX + 1], shown[SHOWN_MAX];
+	char plain[SYMBOL_NAME_MAX + 1];
 
 	if (f->known)
 		return;
 	snprintf(plain, sizeof(plain), "%s%s", name, frame_file(f->frame) == CODE_KERNEL ? " [k]" : "");
-	text_escape(shown, sizeof(shown), plain);
-	for (char *at = shown; *at; at++) /* it parts the frames of folded stacks */
-		*at = *at == ';' ? ':' : *at;
 	free(f->text);
-	f->text = strdup(shown);
+	f->text = shown_name(plain);
 	f->known = f->text;
 	plain[strcspn(plain, "@")] = '\0';
 	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
@@ -122,48 +66,152 @@ static bool take_build_id(const char *text, char ret[BUILD_ID_TEXT])
 	return true;
 }
 
+static void set_file(char **to, const char *file)
+{
+	char shown[SHOWN_FILE_MAX];
+
+	free(*to);
+	*to = *file ? strdup(text_escape(shown, sizeof(shown), file)) : NULL;
+}
+
+static void add_inlined(struct frame_name *f, const struct name_answer *a, const char *name, const char *file)
+{
+	struct frame_source *s;
+
+	if (f->n_inlined >= SOURCE_INLINES_MAX || ARRAY_RESIZE(f->inlined, f->n_inlined + 1))
+		return;
+	s = &f->inlined[f->n_inlined];
+	*s = (struct frame_source){ .text = shown_name(*name ? name : "[inlined]"), .line = a->line };
+	if (!s->text)
+		return;
+	f->n_inlined++;
+	set_file(&s->file, file);
+}
+
+/* False: no reader tells this. */
+static bool take_answer(const struct name_answer *a, const char *name, const char *file, struct frame_name *v,
+			char build_id[BUILD_ID_TEXT])
+{
+	struct frame_name *f = &v[a->at];
+
+	switch (a->kind) {
+	case NAME_BUILD_ID:
+		return take_build_id(name, build_id);
+	case NAME_FUNCTION:
+		set_name(f, name);
+		return true;
+	case NAME_INLINED:
+		add_inlined(f, a, name, file);
+		return true;
+	case NAME_LINE:
+		if (*name)
+			set_name(f, name);
+		set_file(&f->file, file);
+		f->line = a->line;
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* Reads answers to the end. False: they end within one, or name a frame that was not asked for. */
 static bool take_answers(int fd, struct frame_name *v, uint32_t n, char build_id[BUILD_ID_TEXT])
 {
 	FILE *in = fdopen(fd, "r");
-	struct answer a;
-	char name[SYMBOL_NAME_MAX + 1];
+	struct name_answer a;
+	char name[SYMBOL_NAME_MAX + 1], file[SOURCE_FILE_MAX + 1];
 	bool fine = true;
 
 	if (!in) {
 		close(fd);
 		return false;
 	}
-	while (fread(&a, sizeof(a), 1, in) == 1) {
-		fine = (a.at < n || a.at == BUILD_ID) && a.len && a.len <= SYMBOL_NAME_MAX &&
-		       fread(name, a.len, 1, in) == 1;
+	while (fine && fread(&a, sizeof(a), 1, in) == 1) {
+		fine = a.at < n && a.name <= SYMBOL_NAME_MAX && a.file <= SOURCE_FILE_MAX &&
+		       fread(name, 1, a.name, in) == a.name && fread(file, 1, a.file, in) == a.file;
 		if (!fine)
 			break;
-		name[a.len] = '\0';
-		if (a.at < n)
-			set_name(&v[a.at], name);
-		else if (!(fine = take_build_id(name, build_id)))
-			break;
+		name[a.name] = file[a.file] = '\0';
+		fine = take_answer(&a, name, file, v, build_id);
 	}
 	fclose(in);
 	return fine;
 }
 
-/* Names v[0..n), all of one file. False: the reader did not end well. */
-static bool ask_reader(const struct code_file *file, struct frame_name *v, uint32_t n, char build_id[BUILD_ID_TEXT])
+/* Names v[0..n), all of one file. debug: a file with its symbols, of that build id, or -1. False: the reader did not end
+ * well. */
+static bool ask_reader(const struct code_file *file, int debug, struct frame_name *v, uint32_t n,
+		       char build_id[BUILD_ID_TEXT])
 {
-	struct question ask = { file->kind == CODE_PERF_MAP, calloc(n, sizeof(*ask.q)), n };
+	struct name_question ask = { file->kind == CODE_PERF_MAP, debug >= 0 ? build_id : NULL,
+				     calloc(n, sizeof(*ask.q)), n };
 	struct reader reader;
 	bool fine = false;
 
 	for (uint32_t i = 0; ask.q && i < n; i++)
 		ask.q[i] = (struct symbol_query){ .offset = frame_offset(v[i].frame), .at = i };
-	if (ask.q && reader_start(&reader, file->fd, read_file, &ask) == 0) {
+	if (ask.q && reader_start(&reader, file->fd, debug, name_reader, &ask) == 0) {
 		fine = take_answers(reader.answers, v, n, build_id);
 		fine &= reader_end(&reader);
 	}
 	free(ask.q);
 	return fine;
+}
+
+/* The file DIR/.build-id/xx/yy.debug in the root of a process, or -1. */
+static int open_debug_in(const struct code *code, const char *root, const char *dirs, const char *build_id)
+{
+	char path[PATH_MAX];
+	int fd = -1;
+
+	for (const char *at = dirs; at && *at && fd < 0; at = strchr(at, ':'), at += at ? 1 : 0) {
+		const int n = snprintf(path, sizeof(path), "%.*s/.build-id/%.2s/%s.debug", (int)strcspn(at, ":"), at,
+				       build_id, build_id + 2);
+		const int found = n < (int)sizeof(path) ? fsroot_find_inside(code->root, root, path) : -1;
+
+		if (found < 0)
+			continue;
+		fd = fsroot_open_plain(found);
+		close(found);
+	}
+	return fd;
+}
+
+/* A file with the symbols of another one, of this machine, or of the container that it was seen in. -1 = there is none. */
+static int open_debug(const struct frame_names *f, const struct code *code, const struct code_file *file,
+		      const char *build_id)
+{
+	const char *dirs = f->wish && f->wish->debug_dirs ? f->wish->debug_dirs : FRAME_DEBUG_DIR;
+	char root[32];
+	int fd;
+
+	if (strlen(build_id) < 4)
+		return -1;
+	fd = open_debug_in(code, "/", dirs, build_id);
+	if (fd < 0 && file->process) {
+		snprintf(root, sizeof(root), "/proc/%d/root", code->processes[file->process].pid);
+		fd = open_debug_in(code, root, dirs, build_id);
+	}
+	return fd;
+}
+
+/* Names v[0..n), all of the file of that number. */
+static void name_file(struct frame_names *f, const struct code *code, uint32_t number, struct frame_name *v, uint32_t n)
+{
+	const struct code_file *file = &code->files[number];
+	bool fine = ask_reader(file, -1, v, n, f->build_id[number]), lines = false;
+	int debug;
+
+	for (uint32_t i = 0; i < n; i++)
+		lines |= v[i].line;
+	debug = lines ? -1 : open_debug(f, code, file, f->build_id[number]);
+	if (debug >= 0) {
+		for (uint32_t i = 0; i < n; i++)
+			v[i].known = false; /* a symbol that was stripped may be closer */
+		fine &= ask_reader(file, debug, v, n, f->build_id[number]);
+		close(debug);
+	}
+	f->failed += !fine;
 }
 
 /* /proc/kallsyms has no sizes: a function reaches to the next symbol. */
@@ -213,15 +261,17 @@ static int by_frame(const void *a, const void *b)
 
 static int collect(struct frame_names *f, const struct stacks *stacks)
 {
-	uint32_t unique = 0;
+	uint32_t n = 0, unique = 0;
 
 	if (ARRAY_ZEROED(f->v, f->cap, stacks->n_frames))
 		return -ENOMEM;
-	for (uint32_t i = 0; i < stacks->n_frames; i++)
-		f->v[i] = (struct frame_name){ .frame = stacks->frames[i] };
-	if (stacks->n_frames)
-		qsort(f->v, stacks->n_frames, sizeof(*f->v), by_frame);
-	for (uint32_t i = 0; i < stacks->n_frames; i++)
+	for (uint32_t i = 0; i < stacks->n; i++)
+		for (uint32_t k = 0;
+		     k < stacks->v[i].n && (!f->wish || !f->wish->wants || f->wish->wants(f->wish->arg, i)); k++)
+			f->v[n++] = (struct frame_name){ .frame = stacks->frames[stacks->v[i].first + k] };
+	if (n)
+		qsort(f->v, n, sizeof(*f->v), by_frame);
+	for (uint32_t i = 0; i < n; i++)
 		if (!unique || f->v[i].frame != f->v[unique - 1].frame)
 			f->v[unique++] = f->v[i];
 	f->n = unique;
@@ -233,7 +283,7 @@ static char *placeholder(const struct code *code, uint64_t frame)
 {
 	const struct code_file *file = &code->files[frame_file(frame)];
 	const char *base = file->path ? strrchr(file->path, '/') : NULL;
-	char text[512], shown[SHOWN_MAX];
+	char text[512];
 
 	if (file->kind == CODE_KERNEL)
 		snprintf(text, sizeof(text), "[kernel]");
@@ -243,10 +293,7 @@ static char *placeholder(const struct code *code, uint64_t frame)
 		snprintf(text, sizeof(text), "[compiled at run time]");
 	else
 		snprintf(text, sizeof(text), "[%.200s]", base ? base + 1 : "?");
-	text_escape(shown, sizeof(shown), text);
-	for (char *at = shown; *at; at++)
-		*at = *at == ';' ? ':' : *at;
-	return strdup(shown);
+	return shown_name(text);
 }
 
 int frame_names_fill(struct frame_names *f, const struct code *code, const struct stacks *stacks)
@@ -266,8 +313,8 @@ int frame_names_fill(struct frame_names *f, const struct code *code, const struc
 			;
 		if (file->kind == CODE_KERNEL)
 			name_kernel(code->root, f->v + i, end - i);
-		else if (file->fd >= 0 && !ask_reader(file, f->v + i, end - i, f->build_id[at]))
-			f->failed++;
+		else if (file->fd >= 0)
+			name_file(f, code, at, f->v + i, end - i);
 	}
 	for (uint32_t i = 0; !rc && i < f->n; i++) {
 		if (!f->v[i].text)
@@ -285,10 +332,21 @@ const struct frame_name *frame_name(const struct frame_names *f, uint64_t frame)
 	return f->n ? bsearch(&key, f->v, f->n, sizeof(*f->v), by_frame) : NULL;
 }
 
+static void forget(struct frame_name *n)
+{
+	for (uint32_t i = 0; i < n->n_inlined; i++) {
+		free(n->inlined[i].text);
+		free(n->inlined[i].file);
+	}
+	free(n->inlined);
+	free(n->text);
+	free(n->file);
+}
+
 void frame_names_free(struct frame_names *f)
 {
 	for (uint32_t i = 0; i < f->n; i++)
-		free(f->v[i].text);
+		forget(&f->v[i]);
 	free(f->v);
 	free(f->build_id);
 	*f = (struct frame_names){ 0 };

@@ -1,28 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of frames. A file of code is read by a process of its own without rights, since whoever runs it wrote it. The
- * kernel's names come from /proc/kallsyms. */
+/* Names of frames. A file of code is read by a process of its own without rights, since whoever runs it wrote it. Where
+ * another file has its symbols (DIR/.build-id/xx/yy.debug), that one is read beside it. The kernel's names come from
+ * /proc/kallsyms. */
 #ifndef JD_FRAME_NAMES_H
 #define JD_FRAME_NAMES_H
 #include "code.h"
 #include "stacks.h"
 #include "symbol_query.h"
 
+struct frame_source {
+	char *text; /* the function; escaped */
+	char *file; /* escaped; NULL = unknown */
+	uint32_t line; /* 0 = unknown */
+};
+
 struct frame_name {
 	uint64_t frame;
 	char *text; /* escaped; "function", or "[file]" where no symbol covers it */
+	char *file; /* of the source; escaped; NULL = unknown */
+	uint32_t line; /* of the source; 0 = unknown */
+	uint32_t n_inlined;
+	struct frame_source *inlined; /* functions that were compiled into this one here, the innermost first */
 	bool known; /* it is a function */
 	bool start; /* it is where a program or a thread begins */
+};
+
+#define FRAME_DEBUG_DIR "/usr/lib/debug"
+
+/* What is asked for beside the names that a file has itself. */
+struct frame_wish {
+	const char *debug_dirs; /* parted by ':' */
+	/* The frames of which stacks. NULL = of all. */
+	bool (*wants)(const void *arg, uint32_t stack);
+	const void *arg;
 };
 
 struct frame_names {
 	struct frame_name *v; /* by frame */
 	uint32_t n, cap;
 	uint32_t failed; /* files whose reader ended before its work */
+	const struct frame_wish *wish; /* NULL = files in FRAME_DEBUG_DIR */
 	char (*build_id)[BUILD_ID_TEXT]; /* by file of the code; "" = it has none, or was not asked for */
 };
 
 /* Names the frames of all stacks. 0 or -ENOMEM. Call frame_names_free in any case. */
 int frame_names_fill(struct frame_names *f, const struct code *code, const struct stacks *stacks);
+/* NULL = no wanted stack has it. */
 const struct frame_name *frame_name(const struct frame_names *f, uint64_t frame);
 void frame_names_free(struct frame_names *f);
 

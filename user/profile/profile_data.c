@@ -87,7 +87,12 @@ unsigned profile_labels(const struct profile_report *r, uint32_t stack, const ch
 	if (!whole)
 		ret[used++] = PROFILE_TRUNCATED;
 	*ret_first = used;
-	while (n-- > 0)
-		ret[used++] = frame_name(&r->s->names, r->s->stacks.frames[s->first + n])->text;
+	while (n-- > 0) {
+		const struct frame_name *f = frame_name(&r->s->names, r->s->stacks.frames[s->first + n]);
+
+		ret[used++] = f->text;
+		for (uint32_t i = f->n_inlined; i-- > 0;)
+			ret[used++] = f->inlined[i].text;
+	}
 	return used;
 }

@@ -62,7 +62,7 @@ uint64_t profile_stack_uj(const struct profile_report *r, uint32_t stack);
 unsigned profile_reach(const struct profile_report *r, uint32_t stack, bool *ret_whole);
 /* Labels of a stack from its cgroup on to where it ran; those of the first two are not escaped. Returns their number;
  * *ret_first: the first that is code. */
-#define PROFILE_LABELS_MAX (STACK_FRAMES_MAX + 3)
+#define PROFILE_LABELS_MAX (STACK_FRAMES_MAX * (1 + SOURCE_INLINES_MAX) + 3)
 unsigned profile_labels(const struct profile_report *r, uint32_t stack, const char *ret[PROFILE_LABELS_MAX],
 			unsigned *ret_first);
 

@@ -38,15 +38,18 @@ struct pprof {
 	struct buf *out;
 	struct buf part, list; /* a message within it, a list within that */
 	struct buf text; /* strings, each with its NUL */
-	struct entry {
-		size_t at;
-		bool function; /* a function of that name was written */
-	} * strings; /* a function's number is that of its name */
+	size_t *strings; /* where in text */
 	uint32_t n, cap;
 	struct hash by_text;
+	struct function {
+		uint32_t name, file; /* strings */
+	} * functions; /* their numbers begin at 1 */
+	uint32_t n_functions, functions_cap;
+	struct hash by_function;
 	bool *used; /* by frame */
 	struct mapping {
 		uint64_t start, limit, offset; /* limit 0 = nothing of it was sampled */
+		bool lines, inlined; /* of its locations */
 	} * mappings; /* by file */
 	bool failed;
 };
@@ -89,7 +92,7 @@ static uint32_t string(struct pprof *p, const char *s)
 	const size_t at = p->text.len;
 
 	for (struct hash_walk w = hash_walk(&p->by_text, key); hash_step(&w);)
-		if (strcmp((const char *)p->text.data + p->strings[w.at].at, s) == 0)
+		if (strcmp((const char *)p->text.data + p->strings[w.at], s) == 0)
 			return w.at;
 	buf_add(&p->text, s, strlen(s) + 1);
 	if (p->text.failed || ARRAY_ROOM(p->strings, p->cap, p->n + 1) || hash_reserve(&p->by_text, p->n + 1)) {
@@ -97,7 +100,7 @@ static uint32_t string(struct pprof *p, const char *s)
 		return 0;
 	}
 	hash_add(&p->by_text, key, p->n);
-	p->strings[p->n] = (struct entry){ .at = at };
+	p->strings[p->n] = at;
 	put_bytes(p->out, STRING_TABLE, s, strlen(s));
 	return p->n++;
 }
@@ -220,7 +223,7 @@ static void place_files(struct pprof *p)
 			struct mapping *to = &p->mappings[m->file];
 
 			if (m->file && c->files[m->file].kind == CODE_ELF && m->offset < to->offset)
-				*to = (struct mapping){ m->start, 0, m->offset };
+				*to = (struct mapping){ .start = m->start, .offset = m->offset };
 		}
 	for (uint32_t i = 0; i < names->n; i++) { /* a mapping that is gone: offsets of the file stand for addresses */
 		struct mapping *m = &p->mappings[frame_file(names->v[i].frame)];
@@ -230,34 +233,59 @@ static void place_files(struct pprof *p)
 	}
 }
 
-/* A name that is code: a Function of its own, the first time. Returns its number. */
-static uint32_t function(struct pprof *p, const char *name)
+/* Code by its name and file: a Function of its own, the first time. file: of the source, NULL = unknown. Returns its number. */
+static uint32_t function(struct pprof *p, const char *name, const char *file)
 {
-	const uint32_t at = string(p, name);
+	const struct function f = { string(p, name), file ? string(p, file) : 0 };
+	const uint64_t key = hash_word(hash_word(hash_seed(), f.name), f.file);
 
-	if (p->failed || p->strings[at].function)
-		return at;
-	p->strings[at].function = true;
-	put_number(&p->part, 1, at);
-	put_number(&p->part, 2, at);
-	put_number(&p->part, 3, at);
+	for (struct hash_walk w = hash_walk(&p->by_function, key); hash_step(&w);)
+		if (p->functions[w.at].name == f.name && p->functions[w.at].file == f.file)
+			return w.at + 1;
+	if (ARRAY_ROOM(p->functions, p->functions_cap, p->n_functions + 1) ||
+	    hash_reserve(&p->by_function, p->n_functions + 1)) {
+		p->failed = true;
+		return 0;
+	}
+	hash_add(&p->by_function, key, p->n_functions);
+	p->functions[p->n_functions++] = f;
+	put_number(&p->part, 1, p->n_functions);
+	put_number(&p->part, 2, f.name);
+	put_number(&p->part, 3, f.name);
+	put_number(&p->part, 4, f.file);
 	put_part(p, FUNCTION);
-	return at;
+	return p->n_functions;
 }
 
-static void put_location(struct pprof *p, uint32_t id, const char *name, uint64_t frame)
+static void put_line(struct pprof *p, uint32_t named, uint32_t line)
 {
-	const uint32_t file = frame_file(frame), named = function(p, name);
-	struct mapping *m = id < AT_FRAMES || file == CODE_UNKNOWN ? NULL : &p->mappings[file];
-	const uint64_t address = m ? frame_offset(frame) - m->offset + m->start : 0;
+	put_number(&p->list, 1, named);
+	put_number(&p->list, 2, line);
+	put_list(p, 4);
+}
 
+static void put_location(struct pprof *p, uint32_t id, const struct frame_name *f)
+{
+	const uint32_t file = frame_file(f->frame);
+	struct mapping *m = id < AT_FRAMES || file == CODE_UNKNOWN ? NULL : &p->mappings[file];
+	const uint64_t address = m ? frame_offset(f->frame) - m->offset + m->start : 0;
+
+	/* functions stand before the message that is begun here */
+	for (uint32_t i = 0; i < f->n_inlined; i++)
+		function(p, f->inlined[i].text, f->inlined[i].file);
+	function(p, f->text, f->file);
 	if (m && address >= m->limit)
 		m->limit = address + 1;
+	if (m) {
+		m->lines |= f->line;
+		m->inlined |= f->n_inlined;
+	}
 	put_number(&p->part, 1, id);
 	put_number(&p->part, 2, m ? file + 1 : 0);
 	put_number(&p->part, 3, address);
-	put_number(&p->list, 1, named);
-	put_list(p, 4);
+	for (uint32_t i = 0; i < f->n_inlined; i++)
+		put_line(p, function(p, f->inlined[i].text, f->inlined[i].file), f->inlined[i].line);
+	put_line(p, function(p, f->text, f->file), f->line);
 	put_part(p, LOCATION);
 }
 
@@ -274,7 +302,10 @@ static void put_mapping(struct pprof *p, uint32_t file)
 	put_number(&p->part, 4, m->offset);
 	put_number(&p->part, 5, f->kind == CODE_KERNEL ? string(p, "[kernel.kallsyms]") : foreign(p, f->path));
 	put_number(&p->part, 6, string(p, p->r->s->names.build_id[file]));
-	put_number(&p->part, 7, 1); /* it has functions */
+	put_number(&p->part, 7, 1); /* what its locations have: functions, files, lines, functions compiled in */
+	put_number(&p->part, 8, m->lines);
+	put_number(&p->part, 9, m->lines);
+	put_number(&p->part, 10, m->inlined);
 	put_part(p, MAPPING);
 }
 
@@ -283,11 +314,11 @@ static void put_code(struct pprof *p)
 {
 	const struct profile *s = p->r->s;
 
-	put_location(p, AT_TRUNCATED, PROFILE_TRUNCATED, 0);
-	put_location(p, AT_NO_SAMPLE, PROFILE_NO_SAMPLE, 0);
+	put_location(p, AT_TRUNCATED, &(struct frame_name){ .text = (char[]){ PROFILE_TRUNCATED } });
+	put_location(p, AT_NO_SAMPLE, &(struct frame_name){ .text = (char[]){ PROFILE_NO_SAMPLE } });
 	for (uint32_t i = 0; i < s->names.n; i++)
 		if (p->used[i])
-			put_location(p, i + AT_FRAMES, s->names.v[i].text, s->names.v[i].frame);
+			put_location(p, i + AT_FRAMES, &s->names.v[i]);
 	for (uint32_t i = CODE_UNKNOWN + 1; i < s->code.n_files; i++)
 		put_mapping(p, i);
 	put_mapping(p, CODE_KERNEL);
@@ -369,6 +400,8 @@ int profile_pprof(const struct profile_report *r, const char *by, struct buf *ou
 	buf_free(&p.list);
 	buf_free(&p.text);
 	free(p.strings);
+	free(p.functions);
+	hash_free(&p.by_function);
 	free(p.used);
 	free(p.mappings);
 	hash_free(&p.by_text);

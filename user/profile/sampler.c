@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,8 @@ struct sampler {
 	size_t page, ring_bytes;
 	uint32_t stack_bytes;
 	unsigned rate_hz;
+	int cgroup; /* only what runs in it; -1 = everything */
+	uint8_t online[CPUS_MAX / 8];
 	struct sampled event[SCHEMA_MAX_EVENTS];
 	struct unwind unwind;
 	struct buf bytes;
@@ -116,21 +119,22 @@ static struct perf_event_attr attr_of(const struct sampler *s)
 					 .clockid = CLOCK_MONOTONIC };
 }
 
-static int open_fd(struct perf_event_attr *attr, int cpu)
+static int open_fd(const struct sampler *s, struct perf_event_attr *attr, int cpu)
 {
-	const int fd = (int)syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	const unsigned long flags = PERF_FLAG_FD_CLOEXEC | (s->cgroup >= 0 ? PERF_FLAG_PID_CGROUP : 0);
+	const int fd = (int)syscall(SYS_perf_event_open, attr, s->cgroup, cpu, -1, flags);
 
 	return fd < 0 ? -errno : fd;
 }
 
 /* Opens an event as precise as the PMU takes it: without that, the address is some instructions late. */
-static int open_precisely(struct perf_event_attr *attr, int cpu)
+static int open_precisely(const struct sampler *s, struct perf_event_attr *attr, int cpu)
 {
 	int fd = -EINVAL;
 
 	for (unsigned precise = PRECISE_MOST + 1; fd < 0 && precise-- > 0;) {
 		attr->precise_ip = precise & 3;
-		fd = open_fd(attr, cpu);
+		fd = open_fd(s, attr, cpu);
 	}
 	return fd;
 }
@@ -146,7 +150,7 @@ static int open_event(const struct sampler *s, struct ring *r, unsigned event, c
 	attr.config1 = v->config1;
 	attr.config2 = v->config2;
 	attr.sample_period = UINT32_MAX; /* until one is set */
-	fd = open_precisely(&attr, r->cpu);
+	fd = open_precisely(s, &attr, r->cpu);
 	if (fd >= 0 && (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, r->fd) != 0 ||
 			ioctl(fd, PERF_EVENT_IOC_ID, &r->id[STACK_EVENT + event]) != 0)) {
 		const int rc = -errno;
@@ -204,7 +208,7 @@ static int open_cpu(struct sampler *s, int cpu)
 	attr.comm = 1;
 	attr.comm_exec = 1;
 	attr.task = 1;
-	r.fd = open_fd(&attr, cpu);
+	r.fd = open_fd(s, &attr, cpu);
 	if (r.fd < 0)
 		return r.fd;
 	memset(r.event, 0xff, sizeof(r.event));
@@ -220,12 +224,12 @@ static int open_cpu(struct sampler *s, int cpu)
 }
 
 /* Rings as large as all CPUs may have together. */
-static void size_rings(struct sampler *s, const uint8_t *online)
+static void size_rings(struct sampler *s)
 {
 	unsigned cpus = 0;
 
 	for (unsigned i = 0; i < CPUS_MAX / 8; i++)
-		cpus += (unsigned)__builtin_popcount(online[i]);
+		cpus += (unsigned)__builtin_popcount(s->online[i]);
 	s->ring_bytes = RING_MOST;
 	while (s->ring_bytes > RING_LEAST && s->ring_bytes * cpus > RINGS_BYTES)
 		s->ring_bytes /= 2;
@@ -264,7 +268,7 @@ static void close_rings(struct sampler *s)
 }
 
 /* Who may not lock much memory gets smaller rings: mmap(2) says EPERM then. */
-static int open_all(struct sampler *s, const uint8_t *online)
+static int open_all(struct sampler *s)
 {
 	int rc;
 
@@ -272,7 +276,7 @@ static int open_all(struct sampler *s, const uint8_t *online)
 		rc = 0;
 		size_stacks(s);
 		for (int cpu = 0; !rc && cpu < CPUS_MAX; cpu++) {
-			if (!(online[cpu / 8] & 1 << cpu % 8))
+			if (!(s->online[cpu / 8] & 1 << cpu % 8))
 				continue;
 			rc = open_cpu(s, cpu);
 			if (rc == -ENODEV) /* it went offline */
@@ -288,22 +292,23 @@ static int open_all(struct sampler *s, const uint8_t *online)
 
 int sampler_open(unsigned rate_hz, struct sampler **ret, struct err *err)
 {
-	static uint8_t online[CPUS_MAX / 8];
 	struct sampler *s = calloc(1, sizeof(*s));
 	struct fsroot *root = NULL;
 	char list[4096];
 	int rc = s ? fsroot_open("/", &root) : -ENOMEM;
 
+	if (s)
+		s->cgroup = -1;
 	if (!rc && (fsroot_read(root, "/sys/devices/system/cpu/online", list, sizeof(list)) <= 0 ||
-		    parse_cpulist(list, online, CPUS_MAX) <= 0))
+		    parse_cpulist(list, s->online, CPUS_MAX) <= 0))
 		rc = -ENODEV;
 	fsroot_close(root);
 	if (!rc) {
 		s->page = (size_t)sysconf(_SC_PAGESIZE);
 		s->bytes.limit = RECORDS_MAX;
 		s->rate_hz = rate_hz;
-		size_rings(s, online);
-		rc = open_all(s, online);
+		size_rings(s);
+		rc = open_all(s);
 	}
 	if (rc) {
 		sampler_close(s);
@@ -311,6 +316,25 @@ int sampler_open(unsigned rate_hz, struct sampler **ret, struct err *err)
 	}
 	*ret = s;
 	return 0;
+}
+
+int sampler_narrow(struct sampler *s, int cgroup, struct err *err)
+{
+	int rc;
+
+	close_rings(s);
+	size_rings(s);
+	s->cgroup = cgroup;
+	rc = open_all(s);
+	s->cgroup = -1;
+	if (rc == -EINVAL || rc == -EBADF) { /* no directory of the hierarchy that perf events are in */
+		size_rings(s);
+		rc = open_all(s);
+	} else if (!rc) {
+		s->cgroup = fcntl(cgroup, F_DUPFD_CLOEXEC, 0); /* for counters */
+		rc = s->cgroup < 0 ? -errno : 0;
+	}
+	return rc ? explain(rc, err) : 0;
 }
 
 int sampler_start(struct sampler *s, struct err *err)
@@ -659,6 +683,8 @@ void sampler_close(struct sampler *s)
 	if (!s)
 		return;
 	close_rings(s);
+	if (s->cgroup >= 0)
+		close(s->cgroup);
 	free(s->rings);
 	free(s->records);
 	unwind_free(&s->unwind);

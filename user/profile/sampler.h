@@ -13,6 +13,10 @@ struct sampler;
 
 /* Opens cpu-clock on each CPU that is online; sampling does not begin. 0, or negative errno with err. */
 int sampler_open(unsigned rate_hz, struct sampler **ret, struct err *err);
+/* Samples only what runs in a cgroup or below it, given as a descriptor of its directory, before sampler_events. Where the
+ * kernel has perf events in a hierarchy of their own (cgroup v1) the whole machine is sampled on. 0, or negative errno
+ * with err. */
+int sampler_narrow(struct sampler *s, int cgroup, struct err *err);
 /* Opens the counters that may have prices beside it, at most once. variants: [events->n], or NULL where no event has several
  * encodings. They are off until they have a period. What the PMU cannot sample is left out: see sampler_lacks. */
 void sampler_events(struct sampler *s, const struct event_set *events, const struct event_variants *variants);

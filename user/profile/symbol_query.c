@@ -16,8 +16,7 @@ void symbol_sort(struct symbol_query *q, uint32_t n)
 	qsort(q, n, sizeof(*q), by_address);
 }
 
-/* The first query at or behind an address. */
-static uint32_t first_from(const struct symbol_query *q, uint32_t n, uint64_t address)
+uint32_t symbol_first(const struct symbol_query *q, uint32_t n, uint64_t address)
 {
 	uint32_t from = 0, to = n;
 
@@ -36,7 +35,7 @@ void symbol_offer(struct symbol_query *q, uint32_t n, const uint64_t range[2], c
 {
 	if (!range[1] || !len)
 		return;
-	for (uint32_t i = first_from(q, n, range[0]); i < n && q[i].address - range[0] < range[1]; i++) {
+	for (uint32_t i = symbol_first(q, n, range[0]); i < n && q[i].address - range[0] < range[1]; i++) {
 		char *copy;
 
 		if (q[i].size && q[i].size <= range[1])

@@ -3,6 +3,8 @@
  * hostile input. A reader walks over its functions once, and each function names the addresses inside it. */
 #ifndef JD_SYMBOL_QUERY_H
 #define JD_SYMBOL_QUERY_H
+#include <libelf.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +17,7 @@ struct symbol_query {
 	uint64_t address; /* of the ELF image; a reader's */
 	uint64_t size; /* of the function that named it; 0 = nothing did */
 	uint32_t at; /* the caller's number */
+	bool has_source; /* a reader's */
 	char *name; /* NULL = unknown; free() */
 };
 
@@ -22,15 +25,31 @@ struct symbol_query {
  * has len bytes and no NUL. */
 void symbol_offer(struct symbol_query *q, uint32_t n, const uint64_t range[2], const char *name, size_t len);
 void symbol_sort(struct symbol_query *q, uint32_t n); /* by address */
+/* The first query at or behind an address. */
+uint32_t symbol_first(const struct symbol_query *q, uint32_t n, uint64_t address);
 
-/* q[].offset are given; names are added. What has no name stays without one. fd is read, not mapped. 0, -ENOEXEC, or
- * -errno of the file. */
-int elf_symbols_read(int fd, struct symbol_query *q, uint32_t n);
-int elf_symbols_in(char *image, size_t size, struct symbol_query *q, uint32_t n);
+/* q[].offset are given; addresses and names are added. What has no name stays without one. The file is read, not mapped.
+ * Names come from its symbol tables, those of its .gnu_debugdata, and the table of Go. debug: a file with the symbols of this
+ * one, or NULL; its names are taken before others. 0 or -ENOEXEC. */
+int elf_symbols_of(Elf *elf, Elf *debug, struct symbol_query *q, uint32_t n);
+
+#define SOURCE_INLINES_MAX \
+	24 /* functions that were compiled into each other; what is around more of them is not told */
+#define SOURCE_FILE_MAX 1000 /* bytes of a path that are shown */
+
+/* A place in the source. */
+struct source {
+	const char *function; /* NULL = unknown; as the linker knows it */
+	const char *file; /* NULL = unknown */
+	uint32_t line; /* 0 = unknown */
+	bool inlined; /* the function was compiled into the next one that is told */
+};
+typedef void source_teller(void *arg, const struct symbol_query *q, const struct source *s);
+/* For each of q with an address, tells the function there and those that it was compiled into, the innermost first. */
+void elf_lines_of(Elf *elf, struct symbol_query *q, uint32_t n, source_teller *tell, void *arg);
 
 /* The build id in hexadecimal; "" = the file has none. */
-void elf_build_id_read(int fd, char ret[BUILD_ID_TEXT]);
-void elf_build_id_in(char *image, size_t size, char ret[BUILD_ID_TEXT]);
+void elf_build_id_of(Elf *elf, char ret[BUILD_ID_TEXT]);
 
 /* text: lines "START SIZE NAME" in hexadecimal (tools/perf/Documentation/jit-interface.txt). Other lines are skipped. */
 void perf_map_read(const char *text, size_t size, struct symbol_query *q, uint32_t n);

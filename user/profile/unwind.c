@@ -223,7 +223,7 @@ static void look(struct unwind *u, const struct code_file *file, struct unwind_t
 	t->looked = true;
 	if (file->kind != CODE_ELF || file->fd < 0)
 		return;
-	if (reader_start(&reader, file->fd, read_rows, NULL) != 0) {
+	if (reader_start(&reader, file->fd, -1, read_rows, NULL) != 0) {
 		u->failed++;
 		return;
 	}

@@ -31,7 +31,7 @@ static const char *part(char *line, size_t len, struct line *ret)
 	for (char *at = line, *end; at; at = end ? end + 1 : NULL) {
 		end = strchr(at, ';');
 		if (ret->n == FOLDED_LABELS_MAX)
-			return "more than 1024 frames";
+			return "more than 8192 frames";
 		ret->label[ret->n++] = at;
 		if (end)
 			*end = '\0';

@@ -8,7 +8,7 @@
 #include "base/err.h"
 
 #define FOLDED_BYTES_MAX ((size_t)256 << 20)
-#define FOLDED_LABELS_MAX 1024
+#define FOLDED_LABELS_MAX 8192
 
 /* Calls each for every line; labels lie in text, which is changed. A return value other than 0 ends the reading. subject:
  * the file, for messages. 0, -EINVAL with err, or what each returned. */

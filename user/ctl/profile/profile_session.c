@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile_session.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <poll.h>
 #include <stdio.h>
@@ -212,10 +213,30 @@ int profile_open(struct profile_session *s, const struct run_agent_wish *wish, s
 	return rc;
 }
 
+/* A cgroup is sampled alone: what else runs would cost time and room. One that is not there yet may come. */
+static int narrow(struct profile_session *s, struct err *err)
+{
+	char dir[2 * RUN_PATH_MAX];
+	int fd, rc;
+
+	if (!s->p.cgroup)
+		return 0;
+	snprintf(dir, sizeof(dir), "%s%s", s->mount, s->p.cgroup);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	rc = sampler_narrow(s->p.sampler, fd, err);
+	close(fd);
+	return rc;
+}
+
 static int begin(void *arg, struct err *err)
 {
 	struct profile_session *s = arg;
-	int rc = ask_reading(s, err);
+	int rc = narrow(s, err);
+
+	if (!rc)
+		rc = ask_reading(s, err);
 
 	s->begun = true;
 	s->due_ns = clock_mono_ns() + INTERVAL_NS;
@@ -235,10 +256,18 @@ static int tick(void *arg)
 	return DRAIN_MS;
 }
 
+static bool wants(const void *arg, uint32_t stack)
+{
+	return profile_wants_stack(arg, stack);
+}
+
 static int finish(struct profile_session *s, struct err *err)
 {
 	int rc = s->failed.code;
 
+	s->names.wants = wants;
+	s->names.arg = &s->p;
+	s->p.names.wish = &s->names;
 	sampler_stop(s->p.sampler);
 	if (rc)
 		*err = s->failed;

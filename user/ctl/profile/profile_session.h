@@ -8,6 +8,7 @@
 
 struct profile_session {
 	struct profile p;
+	struct frame_wish names; /* debug_dirs is of the question */
 	struct run_agent with;
 	char mount[RUN_PATH_MAX], path[RUN_PATH_MAX]; /* path: the command's cgroup */
 	/* private */

@@ -25,6 +25,7 @@ enum {
 	OPTION_FREQUENCY,
 	OPTION_DOMAIN,
 	OPTION_OUTPUT,
+	OPTION_DEBUG_DIR,
 	OPTION_DIFF,
 	OPTION_PER,
 	OPTION_PRIVATE,
@@ -39,6 +40,8 @@ static const struct verb_option options[] = {
 	[OPTION_DOMAIN] = { "domain", 0, "NAME", "energy of this domain alone, as package-0" },
 	[OPTION_OUTPUT] = { "output", 'o', "FILE",
 			    "FILE.svg, .folded, .pb.gz or .speedscope.json; a table on standard output unless given" },
+	[OPTION_DEBUG_DIR] = { "debug-dir", 0, "DIR[:DIR]",
+			       "where DIR/.build-id/xx/yy.debug has a program's symbols; /usr/lib/debug unless given" },
 	[OPTION_DIFF] = { "diff", 0, "A B", "compare two .folded files, A before and B after, instead of profiling" },
 	[OPTION_PER] = { "per", 0, "N[,M]",
 			 "with --diff: energy for a unit of work, of which A did N and B did M (N unless given)" },
@@ -133,6 +136,10 @@ static int read_question(const struct verb_call *call, struct question *q, struc
 	if (!rc && q->session.p.cgroup && q->session.p.cgroup[0] != '/')
 		rc = err_set(err, -EINVAL, "profile: --cgroup %.200s: a path begins with /; joulectl list shows them",
 			     q->session.p.cgroup);
+	q->session.names.debug_dirs = call->option[OPTION_DEBUG_DIR];
+	if (!rc && q->session.names.debug_dirs && q->session.names.debug_dirs[0] != '/')
+		rc = err_set(err, -EINVAL, "profile: --debug-dir %.200s: a path begins with /",
+			     q->session.names.debug_dirs);
 	if (!rc && call->option[OPTION_PER])
 		rc = err_set(err, -EINVAL, "profile: --per: it compares two files; give --diff A B with it");
 	if (!rc && call->n && (q->session.p.cgroup || pid || call->option[OPTION_DURATION]))

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The half of frame_names.c that reads a file, in a process without rights (code_reader.h), and the answers that it sends. */
+#ifndef JD_NAME_READER_H
+#define JD_NAME_READER_H
+#include "symbol_query.h"
+
+struct name_question {
+	bool perf_map;
+	const char *build_id; /* that READER_DEBUG must have; NULL = there is no such file */
+	struct symbol_query *q;
+	uint32_t n;
+};
+
+enum name_kind {
+	NAME_BUILD_ID, /* of the file; `at` means nothing */
+	NAME_FUNCTION, /* of the symbol */
+	NAME_INLINED, /* a function that was compiled in, the innermost first, and the place in it */
+	NAME_LINE, /* the place in the function of the symbol, and its name if no symbol has told it */
+};
+
+/* Name and file follow, without a NUL; one of both may be empty. */
+struct name_answer {
+	uint32_t at, kind, line, name, file;
+};
+
+/* The work of the reader. arg: a struct name_question. */
+void name_reader(void *arg);
+
+#endif
