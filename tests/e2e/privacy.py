@@ -35,6 +35,7 @@ ROUTES = {
     "/readyz": [("/readyz", "")],
     "/v1/status": [("/v1/status", "")],
     "/v1/reading": [("/v1/reading", "")],
+    "/v1/audit": [("/v1/audit", "")],
     "/v1/snapshot": [("/v1/snapshot", t) for t in ("application/json", "application/cbor", "text/plain", "application/x-vjoule")],
     "/v1/cgroups": [("/v1/cgroups", ""), ("/v1/cgroups?sort=name&limit=1000", "")],
     "/v1/hwpc": [("/v1/hwpc", "")],
@@ -45,7 +46,7 @@ ROUTES = {
     "/v1/devices": [("/v1/devices", "")],
     "/metrics": [("/metrics", "text/plain"), ("/metrics", "application/openmetrics-text")],
 }
-NAMELESS = {"/", "/healthz", "/readyz", "/v1/status", "/v1/devices"}
+NAMELESS = {"/", "/healthz", "/readyz", "/v1/status", "/v1/audit", "/v1/devices"}
 PROFILES = ("document", "zico-1.90", "zico-1.90.6", "zico-2")
 
 
@@ -152,7 +153,7 @@ class Agent:
     def get(self, target, accept="", body=None):
         c = Unix(self.socket)
         try:
-            c.request("POST" if target.startswith("/v1/reading") else "GET", target, body, {"Accept": accept} if accept else {})
+            c.request("POST" if target.startswith(("/v1/reading", "/v1/audit")) else "GET", target, body, {"Accept": accept} if accept else {})
             r = c.getresponse()
             if not target.startswith("/v1/stream"):
                 return r.status, r.read()

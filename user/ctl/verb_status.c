@@ -2,6 +2,7 @@
 /* joulectl status: the state of the agent. */
 #include <stdio.h>
 #include <string.h>
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "ctl/core/ask.h"
@@ -116,6 +117,26 @@ static void print_wall(const json_t *w)
 		printf("Wall        %s: %s\n", ask_text(w, "state"), ask_text(w, "reason"));
 }
 
+/* When the last audit was, and what it says: docs/audit.md. */
+static void print_audit(const json_t *a)
+{
+	const json_t *within = json_object_get(a, "within");
+	char when[24], better[200] = "";
+
+	if (!a) {
+		printf("Audit       none yet; joulectl audit tells how right the split is here\n");
+		return;
+	}
+	clock_iso_ms(ask_number(a, "time_ns"), when);
+	if (json_string_length(json_object_get(a, "better")))
+		snprintf(better, sizeof(better), "; better here: formula %s", ask_text(a, "better"));
+	if (json_is_number(within))
+		printf("Audit       %.19s: the split is right within %.1f %% (formula %s, by %s, at 95 %%)%s\n", when,
+		       json_number_value(within) * 100, ask_text(a, "formula"), ask_text(a, "method"), better);
+	else
+		printf("Audit       %.19s: nothing could be told; audit longer\n", when);
+}
+
 static void print_self(const json_t *self)
 {
 	printf("Itself      %.3f s of CPU, %.1f MiB", (double)ask_number(self, "cpu_ns") / 1e9,
@@ -141,6 +162,7 @@ static void print_rest(const json_t *doc)
 	print_traces(json_object_get(doc, "traces"));
 	print_wall(json_object_get(doc, "wall"));
 	print_history(json_object_get(doc, "history"));
+	print_audit(json_object_get(doc, "audit"));
 	print_self(json_object_get(doc, "self"));
 	printf("Losses      ");
 	json_object_foreach((json_t *)losses, key, n) {

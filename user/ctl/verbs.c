@@ -6,14 +6,14 @@
 #include <string.h>
 #include "verbs.h"
 
-extern const struct verb verb_check, verb_decode, verb_doctor, verb_flame, verb_history, verb_list, verb_mark,
-	verb_plot, verb_profile, verb_record, verb_report, verb_run, verb_spans, verb_status, verb_stream, verb_top,
-	verb_web;
+extern const struct verb verb_audit, verb_check, verb_decode, verb_doctor, verb_flame, verb_history, verb_list,
+	verb_mark, verb_plot, verb_profile, verb_record, verb_report, verb_run, verb_spans, verb_status, verb_stream,
+	verb_top, verb_web;
 
 const struct verb *const verbs[] = {
-	&verb_top,    &verb_run,    &verb_record, &verb_mark,   &verb_list,    &verb_history,
-	&verb_status, &verb_stream, &verb_spans,  &verb_flame,  &verb_profile, &verb_plot,
-	&verb_web,    &verb_report, &verb_check,  &verb_doctor, &verb_decode,  NULL,
+	&verb_top,    &verb_run,   &verb_record, &verb_mark,    &verb_list, &verb_history, &verb_status,
+	&verb_stream, &verb_spans, &verb_flame,  &verb_profile, &verb_plot, &verb_web,     &verb_report,
+	&verb_check,  &verb_audit, &verb_doctor, &verb_decode,  NULL,
 };
 
 const struct verb *verb_find(const char *name)

@@ -23,7 +23,8 @@ static int write_metrics(struct serve *s, const struct totals *t, bool version_1
 	struct series_self self = { .cpu_ns = own_cpu_ns(),
 				    .resident_bytes = own_resident_bytes(s->root),
 				    .outputs = outputs,
-				    .cost = serve_cost_now(s) };
+				    .cost = serve_cost_now(s),
+				    .audit = s->audit };
 	char names[SERIES_OUTPUTS][sizeof(s->outputs->to)];
 
 	pthread_mutex_lock(&s->lock);

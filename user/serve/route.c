@@ -14,6 +14,7 @@ static const struct route {
 	{ "/", "GET", false, false, serve_get_page },
 	{ "/v1/status", "GET", false, false, serve_get_status },
 	{ "/v1/reading", "POST", false, false, serve_post_reading },
+	{ "/v1/audit", "POST", false, false, serve_post_audit },
 	{ "/v1/snapshot", "GET", false, false, serve_get_snapshot },
 	{ "/v1/cgroups", "GET", true, true, serve_get_cgroups },
 	{ "/v1/hwpc", "GET", false, false, serve_get_reports },
@@ -66,9 +67,10 @@ void serve_route(void *arg, struct http_request *r)
 			dispatch(s, &routes[i], r, rest);
 			return;
 		}
-	http_error(r, 404, NULL,
-		   "path: there is nothing; try /v1/status, /v1/reading, /v1/snapshot, /v1/cgroups, /v1/hwpc, "
-		   "/v1/power, /v1/stream, /v1/history, /v1/spans, /v1/devices, /metrics, /healthz or /readyz");
+	http_error(
+		r, 404, NULL,
+		"path: there is nothing; try /v1/status, /v1/reading, /v1/audit, /v1/snapshot, /v1/cgroups, /v1/hwpc, "
+		"/v1/power, /v1/stream, /v1/history, /v1/spans, /v1/devices, /metrics, /healthz or /readyz");
 }
 
 bool serve_query(struct http_request *r, const char *allowed, struct query *q)

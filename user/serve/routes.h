@@ -12,6 +12,7 @@
 #include "base/loop.h"
 #include "encode/encode.h"
 #include "encode/metrics/series.h"
+#include "model/audit.h"
 #include "model/cost.h"
 #include "model/selection.h"
 #include "board.h"
@@ -77,6 +78,7 @@ struct serve {
 	struct MHD_Connection *looking; /* the request of that query */
 	struct waiter *askers; /* the next queries, in order */
 	struct event *turning;
+	struct audit *audit; /* the last one, on the loop only; NULL = none */
 	struct event *recording; /* timer that ends full rows of GPUs */
 	uint64_t recording_ns; /* interval of these rows; 0 = no recorder asks */
 	struct cost_watch cost; /* on the loop only */
@@ -107,6 +109,8 @@ int serve_negotiate(struct http_request *r, const char *const *types);
 /* The routes. rest: the part of the URL after the route's own path. */
 void serve_get_status(struct serve *s, struct http_request *r, const char *rest);
 void serve_post_reading(struct serve *s, struct http_request *r, const char *rest);
+void serve_audit_json(const struct serve *s, struct json *j); /* the last audit with its key, without names of cgroups */
+void serve_post_audit(struct serve *s, struct http_request *r, const char *rest);
 void serve_reading_done(struct serve *s, const struct MHD_Connection *conn); /* the request of conn has ended */
 void serve_get_snapshot(struct serve *s, struct http_request *r, const char *rest);
 void serve_get_cgroups(struct serve *s, struct http_request *r, const char *rest);

@@ -225,6 +225,7 @@ static void free_parts(struct serve *s)
 		event_free(s->turning);
 	fsroot_close(s->root);
 	cost_watch_stop(&s->cost);
+	free(s->audit);
 	free(s->sources);
 	free(s->outputs);
 	buf_free(&s->out);
@@ -279,6 +280,10 @@ int serve_start(const struct serve_options *o, struct loop *loop, struct serve *
 	s->sources = calloc(o->n_sources ? o->n_sources : 1, sizeof(*s->sources));
 	if (s->sources && s->waiting && s->turning)
 		rc = fsroot_open("/", &s->root);
+	if (!rc && o->audit && !(s->audit = malloc(sizeof(*s->audit))))
+		rc = -ENOMEM;
+	if (!rc && o->audit)
+		*s->audit = *o->audit;
 	if (!rc) {
 		memcpy(s->sources, o->sources, o->n_sources * sizeof(*s->sources));
 		s->n_sources = o->n_sources;

@@ -17,6 +17,7 @@
 
 #define SERVE_NOTES 4 /* notes per output */
 
+struct audit;
 struct history;
 struct loop;
 struct serve;
@@ -67,6 +68,10 @@ struct serve_options {
 	size_t trace_bytes; /* limit of the traces that are kept, bytes */
 	const char *price, *carbon; /* as configured, NULL = not; must outlive the server */
 	char no_history[240]; /* why there is no history */
+	const struct audit *audit; /* the last one; copied; NULL = none */
+	/* An audit was given to the agent. Called on the loop's thread with arg. Returns why it is not kept on the disk;
+	 * NULL = it is. */
+	const char *(*audited)(void *arg, const struct audit *a);
 	const struct serve_devices *devices; /* NULL = no GPU, no meter; must outlive the server */
 	/* Makes the measuring thread ask for the wanted intervals and readings. Called on the loop's thread. */
 	void (*wake)(void *arg);

@@ -293,6 +293,7 @@ void serve_get_status(struct serve *s, struct http_request *r, const char *rest)
 	add_wall(s, &j);
 	add_socket(s, &j);
 	add_history(s, &j);
+	serve_audit_json(s, &j);
 	add_cost(s, &j);
 	add_self(s, t, &j);
 	json_object_end(&j);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 #include "tap.h"
+#include "audited.h"
 
 int tap_begin(struct tap *t, const struct reading *r, uint64_t interval_ns)
 {
@@ -47,6 +48,7 @@ void tap_split(struct tap *t, struct snapshot *s)
 {
 	if (!t->formula || t->by.ops->apply(t->formula, s) != 0)
 		formula_all_residual(s);
+	audited_mark(s);
 }
 
 uint64_t tap_next(struct tap *t, uint64_t now_ns)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include "agent/plan/audited.h"
 #include "agent/plan/plan.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -29,6 +30,7 @@ struct serving {
 	struct serve_devices devices;
 	char *gpu_library, *price, *carbon;
 	struct kept kept;
+	struct audit audit; /* the last one, at the start */
 	/* measuring thread */
 	const struct plan *plan;
 	struct tap taps[SERVE_FEEDS]; /* intervals that clients want */
@@ -100,6 +102,25 @@ static uint64_t feed_interval(const struct serving *sv, const struct plan *p)
 	return sv->pages_only ? 0 : p->config->interval_ns;
 }
 
+/* The loop's thread. */
+static const char *audited(void *arg, const struct audit *a)
+{
+	struct serving *sv = arg;
+
+	audited_tell(a);
+	if (!sv->kept.history)
+		return sv->kept.no_history;
+	return history_put_audit(sv->kept.history, a) ? "out of memory" : NULL;
+}
+
+static bool find_last_audit(struct serving *sv)
+{
+	bool found = sv->kept.history && history_last_audit(sv->kept.history, &sv->audit);
+
+	audited_tell(found ? &sv->audit : NULL);
+	return found;
+}
+
 static void fill_options(struct serve_options *o, struct serving *sv, const struct machine *m, const struct plan *p)
 {
 	o->fd = sv->socket.fd;
@@ -118,6 +139,9 @@ static void fill_options(struct serve_options *o, struct serving *sv, const stru
 	o->devices = m->gpus || m->meters ? &sv->devices : NULL;
 	o->schema = &m->schema;
 	o->interval_ns = feed_interval(sv, p);
+	if (find_last_audit(sv))
+		o->audit = &sv->audit;
+	o->audited = audited;
 	o->wake = wake;
 	o->arg = sv;
 }

@@ -214,7 +214,7 @@ struct pending { /* a request between its first byte and its end */
 	struct http_request r; /* its target is `uri` */
 	const char *wrong; /* the error in its target; NULL = none */
 	unsigned status; /* HTTP status of that error */
-	size_t body;
+	char *body; /* HTTP_BODY_MAX bytes, from the first one that came */
 	bool begun;
 	char uri[];
 };
@@ -268,6 +268,8 @@ static void on_completed(void *arg, struct MHD_Connection *conn, void **state, e
 {
 	struct client *c = client_of(conn);
 
+	if (*state)
+		free(((struct pending *)*state)->body);
 	free(*state);
 	*state = NULL;
 	if (!c || !c->at)
@@ -389,7 +391,7 @@ static void check(struct http_request *r, const struct pending *p)
 		http_error(r, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE, NULL,
 			   "request head: more than %d bytes; send less", HTTP_HEAD_MAX);
 	else if (length && (strlen(length) > 10 || strtoull(length, NULL, 10) > HTTP_BODY_MAX))
-		http_error(r, MHD_HTTP_CONTENT_TOO_LARGE, NULL, "request body: more than %d bytes; send none",
+		http_error(r, MHD_HTTP_CONTENT_TOO_LARGE, NULL, "request body: more than %d bytes; send less",
 			   HTTP_BODY_MAX);
 	else if (r->n_args > HTTP_ARGS_MAX)
 		http_error(r, MHD_HTTP_BAD_REQUEST, NULL, "query: more than %d parameters; leave some out",
@@ -409,6 +411,21 @@ static void answer_begin(struct pending *p, struct client *c, struct MHD_Connect
 	check(&p->r, p);
 }
 
+/* False: it is longer than a body may be, or there is no memory. */
+static bool keep_body(struct pending *p, const char *data, size_t size)
+{
+	if (size > HTTP_BODY_MAX - p->r.body_len)
+		return false;
+	if (!p->body)
+		p->body = malloc(HTTP_BODY_MAX);
+	if (!p->body)
+		return false;
+	memcpy(p->body + p->r.body_len, data, size);
+	p->r.body = p->body;
+	p->r.body_len += size;
+	return true;
+}
+
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *conn, const char *url, const char *method,
 				  const char *version, const char *data, size_t *size, void **state)
 {
@@ -423,9 +440,10 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *conn, const 
 		return MHD_YES;
 	}
 	if (*size) {
-		p->body += *size;
+		bool kept = keep_body(p, data, *size);
+
 		*size = 0;
-		return p->body > HTTP_BODY_MAX ? MHD_NO : MHD_YES;
+		return kept ? MHD_YES : MHD_NO;
 	}
 	if (p->r.answered)
 		return MHD_YES;

@@ -3,7 +3,7 @@
  * of a Unix socket, and bounds what clients may send, how long they may take and how many there are. Its owner
  * answers. All callbacks run on the loop's thread.
  *
- * Limits: request head 16 KiB, path and query 4 KiB, body 4 KiB, 10 s for the first request head, 60 s
+ * Limits: request head 16 KiB, path and query 4 KiB, body 16 KiB, 10 s for the first request head, 60 s
  * between two. Not supported: TLS, trailers, upgrades. */
 #ifndef JD_HTTP_H
 #define JD_HTTP_H
@@ -13,7 +13,7 @@
 #include <sys/types.h>
 #include "base/buf.h"
 
-#define HTTP_BODY_MAX 4096
+#define HTTP_BODY_MAX 16384
 #define HTTP_TARGET_MAX 4096
 #define HTTP_HEAD_MAX 16384
 #define HTTP_GROUPS_MAX 256
@@ -39,6 +39,8 @@ struct http_request {
 	const char *path; /* percent-decoded */
 	const char *target; /* path and query as they were sent */
 	const char *accept; /* NULL = anything */
+	const char *body; /* of a POST; not ended by a NUL; NULL = none */
+	size_t body_len;
 	bool head;
 	bool answered;
 	unsigned n_args; /* of the query, percent-decoded; a value may be NULL */

@@ -193,12 +193,12 @@ long agent_status(const struct agent *a)
 	return a->status;
 }
 
-static int begin_fetch(struct agent *a, const char *path, const char *accept, bool post, struct err *err)
+static int begin_fetch(struct agent *a, const char *path, const char *accept, struct http_ask ask, struct err *err)
 {
 	a->answer = (struct buf){ .limit = AGENT_BODY_MAX };
 	a->body = &a->answer;
 	a->status = 0;
-	return begin(a, path, accept, (struct http_ask){ .post = post }, err);
+	return begin(a, path, accept, ask, err);
 }
 
 static int fetch(struct agent *a, struct buf *ret_body, struct err *err)
@@ -222,14 +222,22 @@ static int fetch(struct agent *a, struct buf *ret_body, struct err *err)
 
 int agent_get(struct agent *a, const char *path, const char *accept, struct buf *ret_body, struct err *err)
 {
-	int rc = begin_fetch(a, path, accept, false, err);
+	int rc = begin_fetch(a, path, accept, (struct http_ask){ 0 }, err);
 
 	return rc ? rc : fetch(a, ret_body, err);
 }
 
 int agent_post(struct agent *a, const char *path, struct buf *ret_body, struct err *err)
 {
-	int rc = begin_fetch(a, path, NULL, true, err);
+	int rc = begin_fetch(a, path, NULL, (struct http_ask){ .post = true }, err);
+
+	return rc ? rc : fetch(a, ret_body, err);
+}
+
+int agent_post_json(struct agent *a, const char *path, const struct buf *json, struct buf *ret_body, struct err *err)
+{
+	const struct http_ask ask = { .post = true, .type = "application/json", .body = json->data, .len = json->len };
+	int rc = begin_fetch(a, path, NULL, ask, err);
 
 	return rc ? rc : fetch(a, ret_body, err);
 }

@@ -20,6 +20,8 @@ int agent_open(const char *socket, struct agent **ret, struct err *err);
  * connection. */
 int agent_get(struct agent *a, const char *path, const char *accept, struct buf *ret_body, struct err *err);
 int agent_post(struct agent *a, const char *path, struct buf *ret_body, struct err *err);
+/* The same with a body of JSON. */
+int agent_post_json(struct agent *a, const char *path, const struct buf *json, struct buf *ret_body, struct err *err);
 /* Begins a GET whose answer has no end. It ends with agent_close or with the next request. */
 int agent_begin(struct agent *a, const char *path, const char *accept, struct err *err);
 /* Gives each piece of that answer to `take` as it comes. Ends when `take` returns non-zero (returns that), when the

@@ -93,6 +93,7 @@ static int read_machine(const json_t *doc, struct run_facts *f, struct run_machi
 		read_domain(json_array_get(domains, i), i, f, m);
 	choose_summed(f);
 	m->mono_ns = number(doc, "monotonic_ns");
+	m->busy_ns = number(doc, "busy_ns");
 	m->real_ns = (int64_t)number(doc, "time_ns");
 	fields_json_read(json_object_get(doc, "losses"), &losses_fields, &lost, IN_JSON);
 	m->lost = lost.folded + lost.lost_reads + lost.lost_events;
@@ -177,8 +178,8 @@ static int take_row(const json_t *o, const struct run_reading *ret)
 {
 	const char *name = text_of(o, "name");
 
-	if (ret->beside && !is_below(name, ret->below))
-		return add_beside(o, ret->facts, ret->beside);
+	if (ret->below && !is_below(name, ret->below))
+		return ret->beside ? add_beside(o, ret->facts, ret->beside) : 0;
 	return ret->rows && name[0] == '/' ? add_row(o, ret->facts, ret->rows) : 0;
 }
 
@@ -255,8 +256,7 @@ out:
 	return rc;
 }
 
-/* Asks for a reading, and asks again where the agent refuses because it was asked too often. */
-static int ask(struct agent *a, const char *path, struct buf *body, struct err *err)
+int run_reading_fetch(struct agent *a, const char *path, struct buf *body, struct err *err)
 {
 	struct buf target = { 0 };
 	int rc = -ENOMEM;
@@ -280,7 +280,7 @@ static int ask(struct agent *a, const char *path, struct buf *body, struct err *
 int run_reading_ask(struct agent *a, const char *path, const struct run_reading *ret, struct err *err)
 {
 	struct buf body = { 0 };
-	int rc = ask(a, path, &body, err);
+	int rc = run_reading_fetch(a, path, &body, err);
 
 	if (!rc)
 		rc = run_reading_parse((const char *)body.data, body.len, ret, err);
@@ -295,7 +295,8 @@ static int run_facts_ask(struct agent *a, struct run_facts *ret, char *ret_mount
 	struct run_facts f = { 0 };
 	struct run_machine m;
 	json_t *doc = NULL;
-	int rc = ask(a, "/.", &body, err); /* no cgroup has this name: the answer has only the special rows */
+	int rc = run_reading_fetch(a, "/.", &body,
+				   err); /* no cgroup has this name: the answer has only the special rows */
 
 	if (!rc)
 		rc = run_reading_parse((const char *)body.data, body.len,

@@ -13,6 +13,7 @@ struct run_machine {
 	uint64_t energy_uj[SCHEMA_MAX_DOMAINS], idle_uj[SCHEMA_MAX_DOMAINS];
 	uint64_t intervals[SCHEMA_MAX_DOMAINS][7]; /* by quality, QUALITY_MEASURED first, then bit by bit */
 	unsigned rows_quality[SCHEMA_MAX_DOMAINS];
+	uint64_t busy_ns; /* CPU time of everything */
 	uint64_t lost; /* number of counts that were folded into other rows or lost */
 };
 
@@ -35,11 +36,13 @@ struct run_reading {
 	struct run_rows *rows; /* NULL = rows are not kept */
 	/* NULL, or where the rows go that are neither `below` nor under it. Special rows are among them, idle is not. */
 	struct run_beside *beside;
-	const char *below;
+	const char *below; /* NULL = all rows go to `rows` */
 };
 
 /* Reads now, with the rows of the cgroup at path and of those below it; NULL = of every cgroup. */
 int run_reading_ask(struct agent *a, const char *path, const struct run_reading *ret, struct err *err);
+/* The answer alone, to be read later. Asks again where the agent refuses because it was asked too often. */
+int run_reading_fetch(struct agent *a, const char *path, struct buf *ret_body, struct err *err);
 /* Reads the agent's answer. 0, -EBADMSG or -ENOMEM. */
 int run_reading_parse(const char *text, size_t size, const struct run_reading *ret, struct err *err);
 int run_facts_parse_status(const char *text, size_t size, struct run_facts *f, struct err *err);

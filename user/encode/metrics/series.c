@@ -8,6 +8,7 @@
 #include "series.h"
 
 #define COST_SHOWN_MAX 1e12 /* more is no price */
+#define AUDIT_SHOWN_MAX 1e6 /* more is no error, nor is NaN */
 
 /* The labels of a row. Their place is an offset, for the buffer may move while it grows. */
 struct label_place {
@@ -284,6 +285,33 @@ static void write_cost(struct series_writer *w, const struct series_cost *c)
 	}
 }
 
+/* What the last audit says of each domain, and when it was. */
+static void write_audit(struct series_writer *w, const struct audit *a)
+{
+	static const struct series_family error = {
+		"jouled_audit_error_ratio", "ratio",
+		"Within this part of it the charge of a cgroup is right, by the last audit (95 %).", SERIES_GAUGE
+	};
+	static const struct series_family time = { "jouled_audit_time_seconds", "seconds",
+						   "When the last audit ended, Unix time.", SERIES_GAUGE };
+	const struct series_labels none = { "", 0 };
+	const struct schema *s = w->totals->schema;
+	char room[SERIES_LABEL_MAX];
+	struct domain_labels l;
+
+	begin(w, &error);
+	for (unsigned d = 0; d < s->n_domains; d++) {
+		double e = audit_error(a, s->domains[d].name);
+
+		if (!totals_first_domain(s, d, false) || !(e < AUDIT_SHOWN_MAX))
+			continue;
+		domain_labels(&l, &s->domains[d]);
+		w->ops->sample(w, none, make(w, room, l.l, l.n), (uint64_t)(e * 1e6 + 0.5), 6);
+	}
+	begin(w, &time);
+	sample(w, NULL, NULL, (uint64_t)(a->time_ns > 0 ? a->time_ns : 0), 9);
+}
+
 static void write_build(struct series_writer *w)
 {
 	static const struct series_family f = { "jouled_build", "", "The agent.", SERIES_INFO };
@@ -505,6 +533,8 @@ int series_write(struct series_writer *w, const struct totals *t, const struct s
 		write_self(w, self);
 	if (self)
 		write_cost(w, &self->cost);
+	if (self && self->audit)
+		write_audit(w, self->audit);
 	return w->out->failed ? -ENOMEM : 0;
 }
 

@@ -5,6 +5,7 @@
 #define JD_ENCODE_SERIES_H
 #include "encode/encode.h"
 #include "encode/totals/totals.h"
+#include "model/audit.h"
 #include "row_order.h"
 
 #define SERIES_MACHINE UINT32_MAX /* in place of a row */
@@ -27,7 +28,7 @@ struct series_labels {
 };
 
 #define SERIES_OUTPUTS 64 /* outputs whose figures are told */
-#define SERIES_SELF (4 + 2 * SERIES_OUTPUTS) /* series of struct series_self at most */
+#define SERIES_SELF (5 + SCHEMA_MAX_DOMAINS + 2 * SERIES_OUTPUTS) /* series of struct series_self at most */
 
 /* Figures of the agent itself. */
 struct series_output {
@@ -45,6 +46,7 @@ struct series_self {
 	const struct series_output *outputs;
 	unsigned n_outputs;
 	struct series_cost cost;
+	const struct audit *audit; /* the last one; NULL = none */
 };
 
 struct series_writer;

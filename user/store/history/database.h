@@ -121,6 +121,9 @@ struct history {
 	unsigned spare[HISTORY_QUEUE], n_spare, queue[HISTORY_QUEUE];
 	uint64_t head, tail, generation; /* generation: of the file */
 	bool stop, want_all;
+	struct buf audit; /* to be written, as JSON; len 0 = none */
+	int64_t audit_ns;
+	uint64_t audits, audit_written; /* numbers: of the one in audit, and of that written in the open transaction */
 	struct history_figures figures;
 };
 
@@ -141,6 +144,8 @@ int series_sweep(struct history *h, int64_t before_ns);
 /* write.c */
 /* Writes in a transaction of its own. Nothing has changed unless the result is SQLITE_OK. */
 int write_tick(struct history *h, const struct tick *t);
+int audit_write(struct history *h); /* the audit that waits, in the transaction that is open; audits.c */
+void audit_committed(struct history *h);
 int write_end(struct history *h); /* writes the unfinished second at a normal end */
 int write_point(struct history *h, enum tier t, int64_t slot, const struct point *p);
 

@@ -129,6 +129,12 @@ static int set_up(struct history *h)
 
 	/* synchronous=NORMAL: a commit is in the page cache, which survives the process. A crash of the machine
 	 * may lose the last commits. */
+	/* younger than the other tables, and older programs do not look at it: the version stays */
+	rc = db_exec(
+		h->db,
+		"CREATE TABLE IF NOT EXISTS audit(id INTEGER PRIMARY KEY, time_ns INTEGER NOT NULL, data TEXT NOT NULL)");
+	if (rc != SQLITE_OK)
+		return rc;
 	rc = db_exec(h->db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=512;"
 			    "PRAGMA journal_size_limit=4194304; PRAGMA cache_size=-512; PRAGMA temp_store=MEMORY");
 	snprintf(sql, sizeof(sql), "PRAGMA max_page_count=%llu", (unsigned long long)(h->o.size / PAGE_BYTES));

@@ -292,6 +292,7 @@ void history_close(struct history *h)
 	point_free(&h->open);
 	point_free(&h->next);
 	buf_free(&h->text);
+	buf_free(&h->audit);
 	pthread_cond_destroy(&h->more);
 	pthread_mutex_destroy(&h->lock);
 	free(h->path);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include "base/buf.h"
 #include "base/err.h"
+#include "model/audit.h"
 #include "model/selection.h"
 #include "model/snapshot.h"
 
@@ -45,6 +46,11 @@ void history_close(struct history *h); /* stops it first; NULL accepted */
  * taken. No totals are lost then: the next hand-over has them. */
 uint64_t history_put(struct history *h, const struct snapshot *s, void (*save)(void *arg, bool all, struct buf *out),
 		     void *arg);
+
+/* Any thread: keeps the result of an audit; it is on the disk with the next interval. 0 or -ENOMEM. */
+int history_put_audit(struct history *h, const struct audit *a);
+/* The last one that was kept, on whatever boot. Call before history_start. False = there is none. */
+bool history_last_audit(struct history *h, struct audit *ret);
 
 struct history_figures {
 	char path[256], state[16], reason[512]; /* state: "ok", "failing" */

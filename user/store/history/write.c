@@ -153,6 +153,8 @@ static int write_parts(struct history *h, const struct tick *t)
 		rc = write_totals(h, t);
 	if (rc == SQLITE_OK)
 		rc = write_gaps(h, t);
+	if (rc == SQLITE_OK)
+		rc = audit_write(h);
 	if (rc == SQLITE_OK && is_whole(&h->next) && h->minute && h->minute != minute)
 		rc = roll_leave(h, minute);
 	return rc;
@@ -162,6 +164,7 @@ static void committed(struct history *h, const struct tick *t)
 {
 	struct point swap = h->open;
 
+	audit_committed(h);
 	h->open = h->next;
 	h->next = swap;
 	h->first = false;
@@ -208,6 +211,8 @@ int write_end(struct history *h)
 	if (rc != SQLITE_OK)
 		return rc;
 	rc = h->open.interval_ns ? write_second(h, &h->open) : SQLITE_OK;
+	if (rc == SQLITE_OK)
+		rc = audit_write(h);
 	if (rc == SQLITE_OK)
 		rc = db_prepare(h->db, &q, "UPDATE boot SET open=0 WHERE id=%lld", (long long)h->boot);
 	if (rc == SQLITE_OK) {

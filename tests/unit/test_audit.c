@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The audit's statistics against a plant of known truth: a domain's power with noise, drift and steps of its counter, and
+ * charges that are wrong by a known part. 10 minutes of blocks as joulectl audit measures them; the interval has the truth
+ * in it in 9 of 10 trials at least, and is at most 2 points wide. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "ctl/audit/trial.h"
+#include "ctl/audit/consent.h"
+#include "model/audit.h"
+
+#define TRIALS 24
+#define ROUNDS 340 /* 10 minutes of four blocks of 0.44 s */
+#define BLOCK_S 0.36
+#define FREEZES 11 /* 10 minutes of 50 ms at 0.1 % */
+#define FREEZE_S 0.05
+#define OTHERS_W 4 /* a CPU of others */
+#define TICK_S 0.001 /* RAPL moves so often */
+
+struct plant {
+	const char *name;
+	double load_w[AUDIT_LOADS]; /* alone */
+	double both_w; /* of both together */
+	double bias[AUDIT_LOADS]; /* of what is charged, by the average draw */
+	double noise_w; /* of everything else: standard deviation from block to block */
+	double wander_w; /* the same, of a walk that goes on from block to block */
+	double own_noise; /* of the load itself, relative: it is drawn and charged alike */
+	double drift_w; /* from the begin to the end */
+	double others_more; /* CPUs that others use more while a load runs; each costs OTHERS_W */
+};
+
+static double uniform(struct random *r)
+{
+	return (double)(random_next(r) >> 11) / 9007199254740992.0;
+}
+
+static double normal(struct random *r)
+{
+	double sum = -6;
+
+	for (unsigned i = 0; i < 12; i++)
+		sum += uniform(r);
+	return sum;
+}
+
+/* What the counter shows of a block: its two ends are up to a tick old. */
+static double told(struct random *r, double watts, double seconds)
+{
+	return watts + watts * TICK_S * (uniform(r) - uniform(r)) / seconds;
+}
+
+struct weather {
+	struct random r;
+	double walk, drift;
+};
+
+static double rest_w(struct weather *w, const struct plant *p, double at)
+{
+	w->walk = 0.9 * w->walk + p->wander_w * normal(&w->r);
+	return 10 + p->drift_w * at + w->walk + p->noise_w * normal(&w->r);
+}
+
+static void measure(struct weather *w, const struct plant *p, unsigned state, double at, struct audit_block *ret)
+{
+	double own[AUDIT_LOADS], alone = 0, all = rest_w(w, p, at), shared;
+
+	memset(ret, 0, sizeof(*ret));
+	for (unsigned i = 0; i < AUDIT_LOADS; i++) {
+		own[i] = state >> i & 1 ? p->load_w[i] * (1 + p->own_noise * normal(&w->r)) : 0;
+		alone += own[i];
+	}
+	/* what two cost less than each alone is nobody's: half each */
+	shared = state == AUDIT_STATES - 1 ? p->load_w[0] + p->load_w[1] - p->both_w : 0;
+	ret->others = 0.5 + 0.1 * normal(&w->r) + (state ? p->others_more : 0);
+	all += OTHERS_W * ret->others;
+	ret->drawn[0] = told(&w->r, all + alone - shared, BLOCK_S);
+	for (unsigned i = 0; i < AUDIT_LOADS; i++)
+		ret->charged[i][0] = state >> i & 1 ? (own[i] - shared / 2) * (1 + p->bias[i]) : 0;
+}
+
+static void run_plant(const struct plant *p, uint64_t seed, struct audit_rounds *ret)
+{
+	struct weather w = { .r = { seed * 7919 + 1 } };
+
+	for (unsigned k = 0; k < ROUNDS; k++) {
+		unsigned order[AUDIT_STATES] = { 0, 1, 2, 3 };
+		struct audit_block blocks[AUDIT_STATES];
+
+		random_shuffle(&w.r, order, AUDIT_STATES);
+		for (unsigned i = 0; i < AUDIT_STATES; i++)
+			measure(&w, p, order[i], (double)k / ROUNDS, &blocks[order[i]]);
+		assert_int_equal(audit_rounds_add(ret, blocks), 0);
+	}
+}
+
+struct score {
+	unsigned n, held;
+	double widest;
+};
+
+static void add_score(struct score *s, const struct audit_answer *a, double truth)
+{
+	assert_true(a->known);
+	s->n++;
+	s->held += a->interval.low <= truth && truth <= a->interval.high;
+	s->widest = fmax(s->widest, a->interval.high - a->interval.low);
+}
+
+static void good(const char *name, const struct score *s)
+{
+	printf("  %-28s %u of %u hold the truth, at most %.2f points wide\n", name, s->held, s->n, 100 * s->widest);
+	assert_true(s->held * 10 >= s->n * 9);
+	assert_true(s->widest <= 0.02);
+}
+
+static const struct plant plants[] = {
+	{ "quiet", { 3, 4 }, 7, { 0, 0 }, 0.05, 0, 0, 0 },
+	{ "noise and walk", { 3, 4 }, 7, { 0, 0 }, 0.15, 0.05, 0.01, 0 },
+	{ "drift", { 3, 4 }, 7, { 0.05, -0.04 }, 0.1, 0.02, 0, 5 },
+	{ "wrong charges", { 3, 4 }, 7, { 0.12, -0.09 }, 0.1, 0.02, 0.01, 0 },
+	{ "saturation", { 3, 4 }, 6, { 0.03, -0.03 }, 0.1, 0.02, 0.01, 1 },
+	{ "together they cost more", { 3, 4 }, 8, { 0, 0 }, 0.1, 0.02, 0.01, 0 },
+	{ "others do more beside them", { 3, 4 }, 7, { 0, 0.05 }, 0.1, 0.02, 0.01, 0, 0.2 },
+};
+
+static void intervals_hold_the_truth(void **state)
+{
+	for (unsigned i = 0; i < sizeof(plants) / sizeof(plants[0]); i++) {
+		const struct plant *p = &plants[i];
+		struct score s = { 0 };
+
+		for (unsigned t = 0; t < TRIALS; t++) {
+			struct audit_rounds r = { 0 };
+
+			run_plant(p, t + 100 * i, &r);
+			audit_hold_equal(&r, 1);
+			for (unsigned load = 0; load < AUDIT_LOADS; load++) {
+				struct audit_answer a = audit_ask(&r, load, 0, AUDIT_AVERAGE, t);
+
+				add_score(&s, &a, p->bias[load]);
+			}
+			audit_rounds_free(&r);
+		}
+		good(p->name, &s);
+	}
+}
+
+/* Under saturation a charge that is right on average is wrong by the marginal draw, and both are told. */
+static void marginal_and_average_are_told_apart(void **state)
+{
+	const struct plant p = { "saturation", { 4, 4 }, 6, { 0, 0 }, 0.1, 0.02, 0.01, 0 };
+	struct audit_rounds r = { 0 };
+	struct audit_answer average, marginal, alone, saturation;
+
+	run_plant(&p, 5, &r);
+	audit_hold_equal(&r, 1);
+	average = audit_ask(&r, 0, 0, AUDIT_AVERAGE, 1);
+	marginal = audit_ask(&r, 0, 0, AUDIT_MARGINAL, 1);
+	alone = audit_ask(&r, 0, 0, AUDIT_ALONE, 1);
+	saturation = audit_ask(&r, 0, 0, AUDIT_SATURATION, 1);
+	audit_rounds_free(&r);
+	assert_true(fabs(average.bias) < 0.01);
+	assert_true(fabs(alone.bias) < 0.01);
+	assert_true(fabs(marginal.bias - 0.5) < 0.02); /* 3 W charged, 2 W more drawn */
+	assert_true(fabs(saturation.bias + 0.5) < 0.02 && saturation.interval.high < 0);
+}
+
+/* A freeze against the time before and after it. */
+static void freeze(struct weather *w, const struct plant *p, double at, double *charged, double *drawn)
+{
+	double watts[3], own[3];
+
+	for (unsigned i = 0; i < 3; i++) {
+		own[i] = i == 1 ? 0 : p->load_w[0] * (1 + p->own_noise * normal(&w->r));
+		watts[i] = told(&w->r, rest_w(w, p, at) + own[i], i == 1 ? FREEZE_S : 3 * FREEZE_S);
+	}
+	*drawn = (watts[0] + watts[2]) / 2 - watts[1];
+	*charged = (1 + p->bias[0]) * (own[0] + own[2]) / 2;
+}
+
+static void freezes_hold_the_truth(void **state)
+{
+	static const struct plant all[] = {
+		{ "freezes of most of it", { 40 }, 0, { 0.06 }, 0.05, 0.02, 0.005, 0 },
+		{ "freezes, drift", { 40 }, 0, { -0.03 }, 0.05, 0, 0, 10 },
+	};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct score s = { 0 };
+
+		for (unsigned t = 0; t < 5 * TRIALS; t++) {
+			struct weather w = { .r = { t * 31 + i } };
+			double charged[FREEZES], drawn[FREEZES];
+			struct audit_answer a;
+
+			for (unsigned k = 0; k < FREEZES; k++)
+				freeze(&w, &all[i], (double)k / FREEZES, &charged[k], &drawn[k]);
+			a = audit_judge(charged, drawn, FREEZES, t);
+			add_score(&s, &a, all[i].bias[0]);
+		}
+		good(all[i].name, &s);
+	}
+}
+
+static void too_little_is_told_as_unknown(void **state)
+{
+	struct weather w = { .r = { 3 } };
+	double charged[20], drawn[20];
+
+	for (unsigned k = 0; k < 20; k++) {
+		charged[k] = 1;
+		drawn[k] = 0.1 + normal(&w.r);
+	}
+	assert_false(audit_judge(charged, drawn, 20, 1).known);
+	for (unsigned k = 0; k < 20; k++)
+		drawn[k] = 1 + 0.01 * normal(&w.r);
+	assert_true(audit_judge(charged, drawn, 20, 1).known);
+	assert_false(audit_judge(charged, drawn, AUDIT_ROUNDS_LEAST - 1, 1).known);
+	assert_false(audit_judge(charged, drawn, 0, 1).known);
+}
+
+static void instants_are_random_and_within_the_slot(void **state)
+{
+	const uint64_t freeze = 50000000, around = 150000000, slot = audit_slot_ns(freeze, 0.001);
+	struct random r = { 1 };
+	unsigned early = 0;
+
+	assert_int_equal(slot, 50000000000ull);
+	for (unsigned i = 0; i < 1000; i++) {
+		uint64_t at = audit_instant(&r, slot, freeze, around);
+
+		assert_true(at >= around && at + freeze + around <= slot);
+		early += at < slot / 2;
+	}
+	assert_in_range(early, 430, 570);
+	assert_int_equal(audit_instant(&r, freeze, freeze, around), around); /* no room: as early as can be */
+}
+
+static void forbidden_paths_are_refused(void **state)
+{
+	static const char *const refused[] = {
+		"/",
+		"/system.slice",
+		"/init.scope",
+		"/user.slice",
+		"/user.slice/user-1000.slice",
+		"/user.slice/user-1000.slice/user@1000.service",
+		"/machine.slice",
+		"/kubepods.slice",
+		"/kubepods",
+		"/system.slice/containerd.service",
+		"/system.slice/docker.service",
+		"/docker",
+		"/system.slice/crio.service",
+		"/system.slice/kubelet.service",
+		"/system.slice/ssh.service",
+		"/system.slice/systemd-journald.service",
+		"/a/../b",
+		"/a/./b",
+		"/a//b",
+		"/a/..",
+		"a",
+		"",
+		/* of the caller */
+		"/user.slice/user-1.slice/session-4.scope",
+		"/user.slice/user-1.slice/session-4.scope/x",
+	};
+	static const char *const allowed[] = {
+		"/batch",
+		"/system.slice/nginx.service",
+		"/system.slice/docker-0123.scope",
+		"/docker/0123",
+		"/kubepods.slice/kubepods-pod1.slice/cri-containerd-12.scope",
+		"/user.slice/user-1.slice/session-40.scope",
+		"/user.slice/user-1.slice/session-4.scopes",
+		"/machine.slice/libpod-12.scope",
+		"/a/..b",
+		"/a/.b",
+	};
+	const char *own = "/user.slice/user-1.slice/session-4.scope";
+
+	for (unsigned i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+		if (!audit_refuses_path(refused[i], own))
+			fail_msg("%s is allowed", refused[i]);
+	for (unsigned i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
+		if (audit_refuses_path(allowed[i], own))
+			fail_msg("%s is refused: %s", allowed[i], audit_refuses_path(allowed[i], own));
+	assert_non_null(audit_refuses_path("/a", "/a/b"));
+	assert_null(audit_refuses_path("/a", "/ab"));
+	assert_true(audit_refuses_program("containerd-shim"));
+	assert_true(audit_refuses_program("systemd"));
+	assert_false(audit_refuses_program("nginx"));
+}
+
+/* The record: what is written is read back; what is no audit is refused. */
+static void a_record_is_read_back(void **state)
+{
+	struct audit a, b;
+	struct audit_line l = { .cgroup = "/x\x1b[1m",
+				.domain = "package-0",
+				.draw = "average",
+				.judged = true,
+				.pairs = 340,
+				.charged_w = 3,
+				.drawn_w = 2.9,
+				.bias = 0.03,
+				.low = -0.01,
+				.high = 0.05 };
+	struct buf text = { 0 };
+	struct json j;
+	struct err err = { 0 };
+
+	audit_init(&a);
+	a.seed = 7;
+	snprintf(a.formula, sizeof(a.formula), "share");
+	assert_true(audit_add(&a, &l));
+	l.judged = false, l.high = 0.5;
+	assert_true(audit_add(&a, &l));
+	l.judged = true, l.bias = l.low = l.high = NAN;
+	assert_true(audit_add(&a, &l));
+	audit_sum_up(&a);
+	assert_true(fabs(a.within - 0.05) < 1e-12);
+	json_init(&j, &text);
+	audit_json(&j, &a);
+	assert_int_equal(audit_parse((const char *)text.data, text.len, &b, &err), 0);
+	assert_int_equal(b.n, 3);
+	assert_int_equal(b.seed, 7);
+	assert_true(fabs(audit_error(&b, "package-0") - 0.05) < 1e-12);
+	assert_true(isnan(audit_error(&b, "dram-0")));
+	assert_true(isnan(b.line[2].bias));
+	assert_null(strchr(b.line[0].cgroup, '\x1b'));
+	assert_int_equal(audit_parse("{}", 2, &b, &err), -EBADMSG);
+	assert_int_equal(audit_parse((const char *)text.data, text.len - 1, &b, &err), -EBADMSG);
+	assert_int_equal(audit_parse("{\"version\":2,\"lines\":[{\"domain\":\"d\"}]}", 39, &b, &err), -EBADMSG);
+	assert_non_null(strstr(err.text, "joulectl audit"));
+	buf_free(&text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(intervals_hold_the_truth),
+		cmocka_unit_test(marginal_and_average_are_told_apart),
+		cmocka_unit_test(freezes_hold_the_truth),
+		cmocka_unit_test(too_little_is_told_as_unknown),
+		cmocka_unit_test(instants_are_random_and_within_the_slot),
+		cmocka_unit_test(forbidden_paths_are_refused),
+		cmocka_unit_test(a_record_is_read_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,113 @@
+# shellcheck shell=sh disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by the audit cases, after lib.sh and energy.sh.
+CG=/sys/fs/cgroup
+
+begin_audit() {
+	simulate stop=0 busy_mw=1500 cycle_pj=0 instruction_pj=1000 hidden_pj=300
+	echo 'idle-watts: { package: 5.5, core: 1, uncore: 0.5, dram: 0.8 }' >"$work/audit.yaml"
+	begin agent -c "$work/audit.yaml" -i 200ms --idle own --socket "$work/sock" --state-dir "$work/state"
+	wait_until 200 test -S "$work/sock" || fail agent "no socket: $(said agent)"
+	mkdir $CG/target $CG/own $CG/runtime $CG/empty
+}
+
+# line FILE CGROUP DRAW FIELD: of the package's line in a JSON result.
+line() {
+	tr '{' '\n' <"$1" | awk -v c="\"cgroup\":\"$2\"" -v w="\"draw\":\"$3\"" -v f="\"$4\":" '
+	index($0, c) && index($0, w) && index($0, "\"domain\":\"package-0\"") {
+		at = index($0, f); if (!at) exit 1
+		v = substr($0, at + length(f)); sub(/[,}].*/, "", v); print v; seen = 1 }
+	END { exit !seen }'
+}
+
+# holds NAME FILE CGROUP DRAW TRUTH WIDEST: the truth is within three times the interval, which one trial in a thousand misses
+# by chance, and the interval is not wider than so many percent.
+holds() {
+	low=$(line "$2" "$3" "$4" low) && high=$(line "$2" "$3" "$4" high) || {
+		fail "$1" "no line of $3: $(cut -c 1-900 "$2")"
+		return
+	}
+	echo "note $1: truth $5, interval $low to $high, $(line "$2" "$3" "$4" pairs) pairs"
+	if awk -v l="$low" -v h="$high" -v t="$5" -v w="$6" 'BEGIN { exit !(l - (h - l) <= t && t <= h + h - l && 100 * (h - l) <= w) }'; then
+		ok "$1"
+	else
+		fail "$1" "truth $5 not in $low to $high, or wider than $6 %: $(cut -c 1-900 "$2")"
+	fi
+}
+
+# by_loads NAME TIME: both loads are alike to simpmu, which share splits right.
+by_loads() {
+	/tests/joulectl audit --socket "$work/sock" -d "$2" --json >"$work/$1.json" 2>"$work/$1.err" ||
+		fail "$1: audit" "$(tail -n 1 "$work/$1.err")"
+	for load in compute memory; do
+		holds "$1: $load" "$work/$1.json" $load average 0 "${WIDEST:-1000}"
+	done
+	find $CG -maxdepth 1 -name 'jouled-audit-*' >"$work/left"
+	if [ -s "$work/left" ]; then fail "$1: nothing is left" "$(cat "$work/left")"; else ok "$1: nothing is left"; fi
+}
+
+# refused NAME PATH WORDS
+refused() {
+	if [ "$1" = program ]; then
+		/tests/simload -d $CG/runtime -c 1000 -b 1 containerd 1000000 &
+		held=$!
+		wait_until 50 grep -q containerd /proc/$held/comm
+	fi
+	(
+		[ "$1" != own-session ] || echo 0 >$CG/own/cgroup.procs
+		/tests/joulectl audit --socket "$work/sock" --cgroup "$2" -d 36s --duty 1% --freeze 30ms
+	) >"$work/refused" 2>&1 && fail "refused: $1" "it was not"
+	contains "refused: $1" "$work/refused" "$3"
+	[ "$1" != program ] || kill $held
+}
+
+# by_freezing NAME TIME: a cgroup with energy that no counter shows, beside another without.
+by_freezing() {
+	/tests/simload -p 0 -d $CG/target ipc10m1h900-a 1000000 &
+	loads=$!
+	mkdir $CG/beside
+	/tests/simload -p 1 -d $CG/beside ipc10m1-b 1000000 &
+	loads="$loads $!"
+	sleep 2
+	charged=$(reported "$work/agent.json" /target package-0)
+	true_nj=$(($(task_truth core_nj /target) + $(task_truth uncore_nj /target)))
+	/tests/joulectl audit --socket "$work/sock" --cgroup /target -d "$2" --duty "${DUTY:-5%}" --freeze "${FREEZE:-40ms}" --json \
+		>"$work/$1.json" 2>"$work/$1.err" || fail "$1: audit" "$(tail -n 1 "$work/$1.err")"
+	charged=$(($(reported "$work/agent.json" /target package-0) - charged))
+	true_nj=$(($(task_truth core_nj /target) + $(task_truth uncore_nj /target) - true_nj))
+	holds "$1: frozen" "$work/$1.json" /target marginal \
+		"$(awk -v c="$charged" -v t="$true_nj" 'BEGIN { print c * 1000 / t - 1 }')" "${WIDEST:-1000}"
+	frozen_ns=$(tr ',' '\n' <"$work/$1.json" | sed -n 's/"frozen_ns"://p')
+	duration_ns=$(tr ',' '\n' <"$work/$1.json" | sed -n 's/.*"duration_ns"://p')
+	expect "$1: frozen at most 5 % of the time and one freeze" \
+		test "$frozen_ns" -le $((duration_ns / 20 + 190000000))
+}
+
+killed_while_frozen() {
+	/tests/joulectl audit --socket "$work/sock" --cgroup /target -d 300s --duty 5% --freeze 100ms >"$work/killed" 2>&1 &
+	audit=$!
+	for _ in $(seq 20000); do
+		if grep -q "frozen 1" $CG/target/cgroup.events; then
+			kill -9 $audit
+			seen=1
+			break
+		fi
+		[ -d /proc/$audit ] || break
+	done
+	[ -n "${seen:-}" ] || fail "killed: seen frozen" "$(cat "$work/killed")"
+	wait $audit 2>/dev/null
+	expect "killed while frozen: it is thawed" wait_until 50 grep -q "frozen 0" $CG/target/cgroup.events
+	used=$(used_us $CG/target)
+	expect "killed while frozen: it works on" wait_until 50 works_on "$used"
+	expect "killed while frozen: no process is left" wait_until 50 no_joulectl
+	# shellcheck disable=SC2086 # words
+	kill $loads
+}
+
+works_on() {
+	[ "$(used_us $CG/target)" -gt "$1" ]
+}
+
+no_joulectl() {
+	! grep -lq '^joulectl$' /proc/[0-9]*/comm 2>/dev/null
+}
