@@ -120,12 +120,12 @@ static void good(const char *name, const struct score *s)
 }
 
 static const struct plant plants[] = {
-	{ "quiet", { 3, 4 }, 7, { 0, 0 }, 0.05, 0, 0, 0 },
-	{ "noise and walk", { 3, 4 }, 7, { 0, 0 }, 0.15, 0.05, 0.01, 0 },
-	{ "drift", { 3, 4 }, 7, { 0.05, -0.04 }, 0.1, 0.02, 0, 5 },
-	{ "wrong charges", { 3, 4 }, 7, { 0.12, -0.09 }, 0.1, 0.02, 0.01, 0 },
-	{ "saturation", { 3, 4 }, 6, { 0.03, -0.03 }, 0.1, 0.02, 0.01, 1 },
-	{ "together they cost more", { 3, 4 }, 8, { 0, 0 }, 0.1, 0.02, 0.01, 0 },
+	{ "quiet", { 3, 4 }, 7, { 0, 0 }, 0.05, 0, 0, 0, 0 },
+	{ "noise and walk", { 3, 4 }, 7, { 0, 0 }, 0.15, 0.05, 0.01, 0, 0 },
+	{ "drift", { 3, 4 }, 7, { 0.05, -0.04 }, 0.1, 0.02, 0, 5, 0 },
+	{ "wrong charges", { 3, 4 }, 7, { 0.12, -0.09 }, 0.1, 0.02, 0.01, 0, 0 },
+	{ "saturation", { 3, 4 }, 6, { 0.03, -0.03 }, 0.1, 0.02, 0.01, 1, 0 },
+	{ "together they cost more", { 3, 4 }, 8, { 0, 0 }, 0.1, 0.02, 0.01, 0, 0 },
 	{ "others do more beside them", { 3, 4 }, 7, { 0, 0.05 }, 0.1, 0.02, 0.01, 0, 0.2 },
 };
 
@@ -154,7 +154,7 @@ static void intervals_hold_the_truth(void **state)
 /* Under saturation a charge that is right on average is wrong by the marginal draw, and both are told. */
 static void marginal_and_average_are_told_apart(void **state)
 {
-	const struct plant p = { "saturation", { 4, 4 }, 6, { 0, 0 }, 0.1, 0.02, 0.01, 0 };
+	const struct plant p = { "saturation", { 4, 4 }, 6, { 0, 0 }, 0.1, 0.02, 0.01, 0, 0 };
 	struct audit_rounds r = { 0 };
 	struct audit_answer average, marginal, alone, saturation;
 
@@ -187,8 +187,8 @@ static void freeze(struct weather *w, const struct plant *p, double at, double *
 static void freezes_hold_the_truth(void **state)
 {
 	static const struct plant all[] = {
-		{ "freezes of most of it", { 40 }, 0, { 0.06 }, 0.05, 0.02, 0.005, 0 },
-		{ "freezes, drift", { 40 }, 0, { -0.03 }, 0.05, 0, 0, 10 },
+		{ "freezes of most of it", { 40 }, 0, { 0.06 }, 0.05, 0.02, 0.005, 0, 0 },
+		{ "freezes, drift", { 40 }, 0, { -0.03 }, 0.05, 0, 0, 10, 0 },
 	};
 
 	for (unsigned i = 0; i < 2; i++) {

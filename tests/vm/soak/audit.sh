@@ -1,0 +1,43 @@
+# shellcheck shell=sh disable=SC1091,SC2154,SC2034
+# SPDX-License-Identifier: Apache-2.0
+# joulectl audit for 10 minutes, 20 times in each scenario, against the truth of simrapl; 14 hours:
+# JOULED_VM_CASES=tests/vm/soak sh tests/vm/run.sh 6.1 audit
+# At least 18 of 20 intervals hold the truth, each at most 2 points wide. Both loads are alike to simpmu, so share splits them right by
+# the average, under saturation too.
+# kernels: 6.1
+# seconds: 55000
+# once: yes
+# memory: 1024
+# modules: simpmu simrapl
+# tests: joulectl vm/simload
+. /guest/lib.sh
+. /guest/energy.sh
+. /guest/audit.sh
+begin_audit
+# shellcheck disable=SC2086 # words
+for scenario in linear "noise noise_permille=10" "saturation saturate_permille=250" "square square_permille=300"; do
+	set -- $scenario
+	name=$1
+	shift
+	for setting in "$@"; do
+		sim "${setting%%=*}" "${setting#*=}"
+	done
+	held=0
+	for trial in $(seq "${TRIALS:-20}"); do
+		/tests/joulectl audit --socket "$work/sock" -d "${TIME:-10m}" --seed "$trial" --json >"$work/$name.json" 2>"$work/$name.err" ||
+			fail "$name $trial" "$(tail -n 1 "$work/$name.err")"
+		for load in compute memory; do
+			low=$(line "$work/$name.json" $load average low)
+			high=$(line "$work/$name.json" $load average high)
+			echo "note $name $trial $load: $low to $high"
+			awk -v l="$low" -v h="$high" 'BEGIN { exit !(l <= 0 && 0 <= h) }' && held=$((held + 1))
+			awk -v l="$low" -v h="$high" 'BEGIN { exit !(h - l <= 0.02) }' ||
+				fail "$name $trial: $load is narrow" "$low to $high"
+		done
+	done
+	expect "$name: $held intervals hold the truth" test $held -ge $((2 * ${TRIALS:-20} * 9 / 10))
+	for setting in "$@"; do
+		sim "${setting%%=*}" 0
+	done
+done
+finish
