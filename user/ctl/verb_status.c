@@ -163,6 +163,8 @@ static void print_rest(const json_t *doc)
 	print_wall(json_object_get(doc, "wall"));
 	print_history(json_object_get(doc, "history"));
 	print_audit(json_object_get(doc, "audit"));
+	if (json_object_get(doc, "formula_reason"))
+		printf("Formula     auto: %s: %s\n", ask_text(doc, "formula"), ask_text(doc, "formula_reason"));
 	print_self(json_object_get(doc, "self"));
 	printf("Losses      ");
 	json_object_foreach((json_t *)losses, key, n) {

@@ -4,7 +4,7 @@
 
 const struct formula_ops *formula_find(const char *name)
 {
-	static const struct formula_ops *const all[] = { &formula_share, &formula_model, &formula_none };
+	static const struct formula_ops *const all[] = { &formula_share, &formula_model, &formula_none, &formula_auto };
 
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if (!strcmp(all[i]->name, name))

@@ -22,9 +22,15 @@ struct formula_ops {
 	/* Completes s. 0 or -ENOMEM; on failure all energy is residual and the ledger still closes. */
 	int (*apply)(struct formula *f, struct snapshot *s);
 	void (*destroy)(struct formula *f); /* NULL accepted */
+	/* NULL, or tells what the last audit found better: "share", "model", or "" = it told nothing; and its words. */
+	void (*advise)(struct formula *f, const char *better, const char *why);
+	/* NULL, or why the formula whose name is in the snapshot was chosen; at most FORMULA_WHY_MAX bytes. */
+	const char *(*reason)(const struct formula *f);
 };
 
-extern const struct formula_ops formula_share, formula_model, formula_none;
+#define FORMULA_WHY_MAX 256
+
+extern const struct formula_ops formula_share, formula_model, formula_none, formula_auto;
 const struct formula_ops *formula_find(const char *name); /* NULL when unknown */
 /* Rows and idle 0, all energy residual: for formula none, and for a formula without memory. */
 void formula_all_residual(struct snapshot *s);

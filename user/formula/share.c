@@ -54,4 +54,4 @@ static int share_apply(struct formula *f, struct snapshot *s)
 	return 0;
 }
 
-const struct formula_ops formula_share = { "share", share_create, share_apply, share_destroy };
+const struct formula_ops formula_share = { "share", share_create, share_apply, share_destroy, NULL, NULL };

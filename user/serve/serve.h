@@ -50,6 +50,7 @@ struct serve_facts {
 	uint64_t lost_ends; /* processes for which the record that the kernel freed them is missing */
 	struct traces_stats traces;
 	struct wall_figures wall; /* state NULL = there is no calibration */
+	char formula[16], formula_why[256]; /* that splits now, and why it was chosen; "" = no choice was left */
 };
 
 struct serve_options {

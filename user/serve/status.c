@@ -254,6 +254,21 @@ static void add_history(struct serve *s, struct json *j)
 	json_key_fields(j, "history", &history_fields, &f, 0);
 }
 
+/* The formula that auto has chosen. */
+static void add_formula(struct serve *s, struct json *j)
+{
+	char name[sizeof(s->facts.formula)], why[sizeof(s->facts.formula_why)];
+
+	pthread_mutex_lock(&s->lock);
+	memcpy(name, s->facts.formula, sizeof(name));
+	memcpy(why, s->facts.formula_why, sizeof(why));
+	pthread_mutex_unlock(&s->lock);
+	if (!why[0])
+		return;
+	json_key_str(j, "formula", name);
+	json_key_str(j, "formula_reason", why);
+}
+
 /* What a kWh costs, and how much CO2 it is now. */
 static void add_cost(struct serve *s, struct json *j)
 {
@@ -294,6 +309,7 @@ void serve_get_status(struct serve *s, struct http_request *r, const char *rest)
 	add_socket(s, &j);
 	add_history(s, &j);
 	serve_audit_json(s, &j);
+	add_formula(s, &j);
 	add_cost(s, &j);
 	add_self(s, t, &j);
 	json_object_end(&j);

@@ -20,18 +20,19 @@ line() {
 	END { exit !seen }'
 }
 
-# holds NAME FILE CGROUP DRAW TRUTH WIDEST: the truth is within three times the interval, which one trial in a thousand misses
-# by chance, and the interval is not wider than so many percent.
+# holds NAME FILE CGROUP DRAW TRUTH: the truth is within three times the interval, which one trial in a thousand misses by
+# chance, and a quarter: in a guest without time of its host, energy and counters are read at different instants, and others work longer
+# beside a load. tests/unit/test_audit.c and the soak ask for the interval itself.
 holds() {
 	low=$(line "$2" "$3" "$4" low) && high=$(line "$2" "$3" "$4" high) || {
 		fail "$1" "no line of $3: $(cut -c 1-900 "$2")"
 		return
 	}
 	echo "note $1: truth $5, interval $low to $high, $(line "$2" "$3" "$4" pairs) pairs"
-	if awk -v l="$low" -v h="$high" -v t="$5" -v w="$6" 'BEGIN { exit !(l - (h - l) <= t && t <= h + h - l && 100 * (h - l) <= w) }'; then
+	if awk -v l="$low" -v h="$high" -v t="$5" 'BEGIN { s = h - l + 0.25; exit !(l - s <= t && t <= h + s) }'; then
 		ok "$1"
 	else
-		fail "$1" "truth $5 not in $low to $high, or wider than $6 %: $(cut -c 1-900 "$2")"
+		fail "$1" "truth $5 not near $low to $high: $(cut -c 1-900 "$2")"
 	fi
 }
 
@@ -40,8 +41,9 @@ by_loads() {
 	/tests/joulectl audit --socket "$work/sock" -d "$2" --json >"$work/$1.json" 2>"$work/$1.err" ||
 		fail "$1: audit" "$(tail -n 1 "$work/$1.err")"
 	for load in compute memory; do
-		holds "$1: $load" "$work/$1.json" $load average 0 "${WIDEST:-1000}"
+		holds "$1: $load" "$work/$1.json" $load average 0
 	done
+	contains "$1: both formulas are judged" "$work/$1.json" '"why":"share is off by [0-9.]+ %, model by [0-9.]+ %'
 	find $CG -maxdepth 1 -name 'jouled-audit-*' >"$work/left"
 	if [ -s "$work/left" ]; then fail "$1: nothing is left" "$(cat "$work/left")"; else ok "$1: nothing is left"; fi
 }
@@ -76,7 +78,8 @@ by_freezing() {
 	charged=$(($(reported "$work/agent.json" /target package-0) - charged))
 	true_nj=$(($(task_truth core_nj /target) + $(task_truth uncore_nj /target) - true_nj))
 	holds "$1: frozen" "$work/$1.json" /target marginal \
-		"$(awk -v c="$charged" -v t="$true_nj" 'BEGIN { print c * 1000 / t - 1 }')" "${WIDEST:-1000}"
+		"$(awk -v c="$charged" -v t="$true_nj" 'BEGIN { print c * 1000 / t - 1 }')"
+	if [ "$(line "$work/$1.json" /target marginal pairs)" -ge 5 ]; then ok "$1: freezes"; else fail "$1: freezes" "$(cut -c 1-400 "$work/$1.json")"; fi
 	frozen_ns=$(tr ',' '\n' <"$work/$1.json" | sed -n 's/"frozen_ns"://p')
 	duration_ns=$(tr ',' '\n' <"$work/$1.json" | sed -n 's/.*"duration_ns"://p')
 	expect "$1: frozen at most 5 % of the time and one freeze" \

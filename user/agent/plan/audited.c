@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include "formula/formula.h"
 
 #define PPM_MAX 1e9
 
@@ -43,5 +42,12 @@ void audited_mark(struct snapshot *s)
 		if (error >= 0 && isnan(s->domains[d].uncertainty) && !(s->domains[d].quality & QUALITY_ESTIMATED))
 			mark_domain(s, d, error);
 	}
+	pthread_mutex_unlock(&lock);
+}
+
+void audited_advise(const struct formula_ops *ops, struct formula *f)
+{
+	pthread_mutex_lock(&lock);
+	ops->advise(f, known ? last.better : "", known ? last.why : "");
 	pthread_mutex_unlock(&lock);
 }

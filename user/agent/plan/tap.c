@@ -46,6 +46,8 @@ struct snapshot *tap_take(struct tap *t, const struct reading *r)
 
 void tap_split(struct tap *t, struct snapshot *s)
 {
+	if (t->formula && t->by.ops->advise)
+		audited_advise(t->by.ops, t->formula);
 	if (!t->formula || t->by.ops->apply(t->formula, s) != 0)
 		formula_all_residual(s);
 	audited_mark(s);

@@ -38,6 +38,7 @@ struct serving {
 	bool traced; /* traces are made, with energy from the snapshots of the totals */
 	bool reading; /* a request waits for a reading */
 	struct switch_cost switch_cost;
+	char formula[16], formula_why[FORMULA_WHY_MAX]; /* that auto has chosen */
 };
 
 static bool has_pages(const struct outputs_config *c)
@@ -425,6 +426,22 @@ bool serving_run(struct serving *sv, struct machine *m, struct snapshot **ret_su
 	return true;
 }
 
+/* Keeps which formula auto has chosen, and logs it when it changes. */
+static void tell_formula(struct serving *sv, const struct snapshot *s)
+{
+	const struct tap *t = &sv->sums;
+	bool changed = strcmp(sv->formula, s->formula) != 0;
+
+	if (!t->formula || !t->by.ops->reason) {
+		sv->formula_why[0] = '\0';
+		return;
+	}
+	snprintf(sv->formula, sizeof(sv->formula), "%s", s->formula);
+	snprintf(sv->formula_why, sizeof(sv->formula_why), "%s", t->by.ops->reason(t->formula));
+	if (changed)
+		log_note("formula auto: %s: %s", sv->formula, sv->formula_why);
+}
+
 void serving_show(struct serving *sv, const struct machine *m, const struct snapshot *sums, struct traces_stats traces)
 {
 	uint64_t seq = sums ? kept_put(&sv->kept, sums) : 0;
@@ -433,6 +450,10 @@ void serving_show(struct serving *sv, const struct machine *m, const struct snap
 	facts_figures(m, &sv->switch_cost, &f);
 	f.traces = traces;
 	f.lost_spans = traces.lost_spans;
+	if (sums)
+		tell_formula(sv, sums);
+	memcpy(f.formula, sv->formula, sizeof(f.formula));
+	memcpy(f.formula_why, sv->formula_why, sizeof(f.formula_why));
 	serve_tell_facts(sv->serve, &f);
 	serve_publish_totals(sv->serve, sv->kept.totals, sv->reading, seq);
 	sv->reading = false;

@@ -71,6 +71,8 @@ static void add_verdict(struct buf *b, const struct audit *a)
 			   percent(a->within), a->formula);
 	if (a->better[0])
 		buf_printf(b, "Better here: formula %s: %s.\n", a->better, a->why);
+	else if (a->why[0])
+		buf_printf(b, "Neither formula is better here as far as can be told: %s.\n", a->why);
 }
 
 void audit_write_text(const struct audit *a, struct buf *b)

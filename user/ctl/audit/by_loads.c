@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/clock.h"
 #include "loads.h"
+#include "tape.h"
 
 #define SETTLE_NS (40 * NS_PER_MS) /* after a switch: clocks and caches follow */
 #define BLOCK_NS (360 * NS_PER_MS)
@@ -18,6 +20,9 @@ struct experiment {
 	struct audit_session *s;
 	struct audit_loads *loads;
 	struct audit_rounds rounds;
+	struct audit_tape *tape;
+	unsigned cap_times;
+	struct audit_times (*times)[AUDIT_STATES]; /* of the rounds */
 	const char *paths[AUDIT_LOADS];
 };
 
@@ -57,7 +62,8 @@ static void block_between(const struct experiment *e, const struct audit_reading
 	}
 }
 
-static int run_block(struct experiment *e, unsigned state, struct audit_block *ret, struct err *err)
+static int run_block(struct experiment *e, unsigned state, struct audit_block *ret, struct audit_times *ret_times,
+		     struct err *err)
 {
 	struct audit_reading before, after;
 	int rc;
@@ -71,6 +77,8 @@ static int run_block(struct experiment *e, unsigned state, struct audit_block *r
 	}
 	if (!rc)
 		block_between(e, &before, &after, ret);
+	if (!rc)
+		*ret_times = (struct audit_times){ before.machine.mono_ns, after.machine.mono_ns };
 	return rc;
 }
 
@@ -78,14 +86,19 @@ static int run_round(struct experiment *e, struct err *err)
 {
 	unsigned order[AUDIT_STATES] = { 0, 1, 2, 3 };
 	struct audit_block blocks[AUDIT_STATES];
+	struct audit_times times[AUDIT_STATES];
 	int rc = 0;
 
 	random_shuffle(&e->s->random, order, AUDIT_STATES);
 	for (unsigned i = 0; i < AUDIT_STATES && !rc && !audit_interrupted; i++)
-		rc = run_block(e, order[i], &blocks[order[i]], err);
+		rc = run_block(e, order[i], &blocks[order[i]], &times[order[i]], err);
 	if (rc || audit_interrupted)
 		return rc;
-	return audit_rounds_add(&e->rounds, blocks) ? err_set(err, -ENOMEM, "audit: out of memory; free some") : 0;
+	rc = ARRAY_ROOM(e->times, e->cap_times, e->rounds.n + 1);
+	if (!rc)
+		memcpy(e->times[e->rounds.n], times, sizeof(times));
+	return rc || audit_rounds_add(&e->rounds, blocks) ? err_set(err, -ENOMEM, "audit: out of memory; free some") :
+							    0;
 }
 
 /* Runs both loads until the agent charges them: it may not report cgroups of that name. */
@@ -147,6 +160,7 @@ static void add_saturation(struct audit *ret, const struct experiment *e)
 
 static void report(struct experiment *e, struct audit *ret)
 {
+	audit_tape_judge(e->tape, e->s, &e->rounds, (const struct audit_times(*)[AUDIT_STATES])e->times, e->paths, ret);
 	audit_hold_equal(&e->rounds, e->s->with.facts.n_domains);
 	snprintf(ret->method, sizeof(ret->method), "loads");
 	for (enum audit_question q = AUDIT_AVERAGE + 1; q-- > AUDIT_ALONE;)
@@ -166,14 +180,22 @@ int audit_by_loads(struct audit_session *s, struct audit *ret, struct err *err)
 		e.paths[i] = audit_loads_path(e.loads, i);
 	if (!rc)
 		rc = wait_for_rows(&e, err);
+	if (!rc)
+		rc = audit_tape_start(s, &e.tape, err);
 	while (!rc && audit_goes_on(s, ROUND_NS)) {
 		rc = run_round(&e, err);
 		audit_progress(s, "rounds", e.rounds.n);
 	}
 	audit_progress_end(s);
-	audit_loads_stop(e.loads);
+	if (e.loads)
+		audit_loads_set(e.loads, 0);
+	if (e.tape)
+		audit_tape_end(e.tape);
 	if (!rc)
 		report(&e, ret);
+	audit_loads_stop(e.loads);
+	audit_tape_free(e.tape);
+	free(e.times);
 	audit_rounds_free(&e.rounds);
 	return rc;
 }

@@ -19,7 +19,7 @@ static const char *const rapl_words[] = { "auto", "powercap", "perf", "msr", "no
 static const char *const estimate_words[] = { "auto", "off", NULL };
 static const char *const calibrate_words[] = { "off", "wall", NULL };
 static const char *const filter_words[] = { "on", "off", "log", NULL };
-static const char *const formula_words[] = { "share", "model", "none", NULL };
+static const char *const formula_words[] = { "share", "model", "auto", "none", NULL };
 static const char *const weight_words[] = { "cycles", "time", "cycles-by-frequency", NULL };
 static const char *const idle_words[] = { "own", "by-time", "by-share", NULL };
 static const char *const time_words[] = { "ms", "iso", NULL };
@@ -447,8 +447,9 @@ const struct key config_keys[] = {
 	  "Power meters outside the CPU, each a domain external-N with channels d0c0, d0c1 and so on; at most 10.",
 	  .max = 10, .sub = config_meter_keys, .maps = &config_meters_maps },
 	{ "formula", KEY_WORD, AT(formula.name), "share", NULL,
-	  "How energy is split: share by one weight, model by what each counter is learned to cost, none not at all.",
-	  formula_words, .flag = "formula", .arg = "share|model|none" },
+	  "How energy is split: share by one weight, model by what each counter is learned to cost, auto by the one of them that the last "
+	  "audit found better here, or the errors of power that it has not learned from; none not at all.",
+	  formula_words, .flag = "formula", .arg = "share|model|auto|none" },
 	{ "weight", KEY_WORD, AT(formula.weight), "cycles", NULL, "What package and core energy is split by.",
 	  weight_words },
 	{ "idle", KEY_WORD, AT(formula.idle), "own", NULL,
