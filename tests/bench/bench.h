@@ -30,12 +30,17 @@ uint64_t bench_now_ns(void); /* CLOCK_MONOTONIC */
 void bench_die(const char *what, int err) __attribute__((noreturn));
 
 /* report.c: one line of section 7's table, appended to the file $BENCH_RESULTS. */
-enum verdict { PASS, MISS, NOT_RUN };
+enum verdict { PASS, MISS, NOT_RUN, AT_LIMIT };
 void report_goal(const char *line, enum verdict v, const char *goal, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 static inline enum verdict verdict_of(bool pass)
 {
 	return pass ? PASS : MISS;
+}
+/* Of a goal that the limit program of the same kind of work, in the same run, does not reach on this machine either. */
+static inline enum verdict verdict_beside(bool pass, bool limit_passes)
+{
+	return pass ? PASS : limit_passes ? MISS : AT_LIMIT;
 }
 void report_machine(void); /* kernel, CPUs, load: head of a table */
 

@@ -20,7 +20,9 @@
 #define READS 2000
 #define NUMERIC_ATTRIBUTE "/sys/kernel/uevent_seqnum"
 #define MAX_READ_NS 1000
-#define POLLS 5000
+#define POLLS 1000
+#define LOOK_ROUNDS 5
+#define MAX_LOOK_RATIO 1.25
 #define POLL_NS 1000000
 #define MAX_POLL_SHARE 0.0025
 
@@ -148,22 +150,47 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* Parts of a CPU: what a thread takes that wakes up a thousand times a second to look at every domain, and
- * what of it are the looks. */
-static double poll_share(struct rapl *rp, double *ret_looks)
+enum look { LOOK_NOT, LOOK_PLAIN, LOOK_RAPL, N_LOOKS };
+
+/* Parts of a CPU: what a thread takes that wakes up a thousand times a second for so many looks. LOOK_NOT does nothing
+ * then, and LOOK_PLAIN reads the bytes of each domain alone: the limit programs. */
+static double look_share(enum look look, struct rapl *rp, const int *fds)
 {
-	uint64_t start = bench_now_ns(), used = cpu_ns(), at = start, before, looks = 0;
+	uint64_t start = bench_now_ns(), used = cpu_ns(), at = start;
+	char text[32];
 
 	for (unsigned i = 0; i < POLLS; i++) {
 		at += POLL_NS;
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME,
 				&(struct timespec){ (time_t)(at / 1000000000), (long)(at % 1000000000) }, NULL);
-		before = cpu_ns();
-		rapl_poll(rp, bench_now_ns(), bench_now_ns());
-		looks += cpu_ns() - before;
+		if (look == LOOK_RAPL)
+			rapl_poll(rp, bench_now_ns(), bench_now_ns());
+		for (unsigned k = 0; look == LOOK_PLAIN && k < N_ZONES; k++)
+			if (pread(fds[k], text, sizeof(text), 0) <= 0)
+				bench_die("energy_uj", errno);
 	}
-	*ret_looks = (double)looks / (double)(bench_now_ns() - start);
 	return (double)(cpu_ns() - used) / (double)(bench_now_ns() - start);
+}
+
+static void look_in_turn(struct rapl *rp, double *ret_share)
+{
+	struct samples s[N_LOOKS] = { 0 };
+	int fds[N_ZONES];
+	char path[256];
+
+	for (unsigned i = 0; i < N_ZONES; i++) {
+		snprintf(path, sizeof(path), "%s/sys/class/powercap/%s/energy_uj", top, zones[i].dir);
+		fds[i] = open(path, O_RDONLY | O_CLOEXEC);
+		if (fds[i] < 0)
+			bench_die(path, errno);
+	}
+	for (unsigned i = 0; i < LOOK_ROUNDS; i++)
+		for (unsigned look = 0; look < N_LOOKS; look++)
+			samples_add(&s[look], look_share((enum look)look, rp, fds));
+	for (unsigned look = 0; look < N_LOOKS; look++)
+		ret_share[look] = samples_median(&s[look]);
+	for (unsigned i = 0; i < N_ZONES; i++)
+		close(fds[i]);
 }
 
 static void measure_poll(void)
@@ -175,7 +202,7 @@ static void measure_poll(void)
 	struct schema schema = { 0 };
 	struct rapl *rp = NULL;
 	struct err err = { 0 };
-	double looks, all;
+	double share[N_LOOKS];
 
 	make_tree("0\n");
 	if (fsroot_open(top, &root) == 0)
@@ -183,11 +210,19 @@ static void measure_poll(void)
 	if (!root || topology_read(root, &schema, &err) || rapl_open(&options, &schema, &rp, &err)) {
 		report_goal("14", NOT_RUN, goal, "not run: %s", err.text);
 	} else {
-		all = poll_share(rp, &looks);
-		printf("\n%u domains looked at 1000 times a second: %.3f %% of a CPU, %.3f %% of it the looks, the rest for waking up.\n",
-		       schema.n_domains, all * 100, looks * 100);
-		report_goal("14", verdict_of(schema.n_domains == N_ZONES && all <= MAX_POLL_SHARE), goal,
-			    "%u domains: %.2f %%, %.2f %% of it the looks", schema.n_domains, all * 100, looks * 100);
+		look_in_turn(rp, share);
+		printf("\n%u domains looked at 1000 times a second: %.3f %% of a CPU; waking up alone %.3f %%, waking up and one pread each %.3f %%.\n",
+		       schema.n_domains, share[LOOK_RAPL] * 100, share[LOOK_NOT] * 100, share[LOOK_PLAIN] * 100);
+		report_goal("14",
+			    verdict_beside(schema.n_domains == N_ZONES && share[LOOK_RAPL] <= MAX_POLL_SHARE,
+					   share[LOOK_PLAIN] <= MAX_POLL_SHARE),
+			    goal, "%u domains: %.2f %%; waking up alone %.2f %%, waking up and one pread each %.2f %%",
+			    schema.n_domains, share[LOOK_RAPL] * 100, share[LOOK_NOT] * 100, share[LOOK_PLAIN] * 100);
+		report_goal("14",
+			    verdict_of(share[LOOK_RAPL] - share[LOOK_NOT] <=
+				       MAX_LOOK_RATIO * (share[LOOK_PLAIN] - share[LOOK_NOT])),
+			    "RAPL at 1 kHz: the looks at most 1.25 x one pread a domain", "%.2f x",
+			    (share[LOOK_RAPL] - share[LOOK_NOT]) / (share[LOOK_PLAIN] - share[LOOK_NOT]));
 	}
 	rapl_close(rp);
 	free(schema.cpus);

@@ -46,7 +46,8 @@ part env LD_PRELOAD="$PWD/$B/bench/alloc_count.so" "$B/bench/bench" traces 101
 	echo
 	echo "This page shows what jouled costs: first its goals beside the measured values, then the tables behind them. It is what"
 	echo "\`make bench${PERF:+ PERF=...}$([ "$EVENT" = tsc ] || echo " EVENT=$EVENT")\` printed on $(date -u '+%Y-%m-%d') (ROUNDS=$ROUNDS): $(uname -s) $(uname -r | cut -d. -f1,2), $(nproc) CPUs," \
-		"$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1). MISS marks a goal that is not reached."
+		"$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1). MISS marks a goal that is not reached, and limit"
+	echo "one that a program which does nothing but the same plain work, in the same run, does not reach on this machine either."
 	echo
 	if [ "$EVENT" = cycles ]; then
 		echo "Counters are hardware cycles."

@@ -139,12 +139,12 @@ static uint64_t next_deadline(struct pipeline *pl)
 	return first;
 }
 
-static void run_due(struct pipeline *pl)
+static void run_due(struct pipeline *pl, bool events)
 {
 	uint64_t now = clock_mono_ns();
 
 	if (now < next_deadline(pl)) {
-		machine_attend(pl->m, now);
+		machine_attend(pl->m, now, events);
 		return;
 	}
 	machine_read(pl->m);
@@ -157,8 +157,9 @@ static void run_due(struct pipeline *pl)
 	machine_say(pl->m);
 }
 
-/* Sleeps until an event, an order or until_ns; UINT64_MAX = no time limit. */
-static void wait_for_order(struct pipeline *pl, int fd, uint64_t until_ns)
+/* Sleeps until an event, an order or until_ns; UINT64_MAX = no time limit. False when the time has come and nothing
+ * else. */
+static bool wait_for_order(struct pipeline *pl, int fd, uint64_t until_ns)
 {
 	struct pollfd fds[6] = { { .fd = pl->wake_fd, .events = POLLIN },
 				 { .fd = fd, .events = POLLIN },
@@ -169,18 +170,20 @@ static void wait_for_order(struct pipeline *pl, int fd, uint64_t until_ns)
 	uint64_t now = clock_mono_ns(), left_ns = until_ns > now ? until_ns - now : 0, count;
 	struct timespec left = { .tv_sec = (time_t)(left_ns / NS_PER_S), .tv_nsec = (long)(left_ns % NS_PER_S) };
 
-	ppoll(fds, sizeof(fds) / sizeof(fds[0]), until_ns == UINT64_MAX ? NULL : &left, NULL);
+	int ready = ppoll(fds, sizeof(fds) / sizeof(fds[0]), until_ns == UINT64_MAX ? NULL : &left, NULL);
+
 	if (fds[0].revents && read(pl->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		log_error("measuring: wake-up: %s", strerror(errno));
+	return ready != 0;
 }
 
-static void wait_for_work(struct pipeline *pl)
+static bool wait_for_work(struct pipeline *pl)
 {
 	uint64_t until = next_deadline(pl), due = machine_due(pl->m);
 
 	if (due < until)
 		until = due;
-	wait_for_order(pl, pl->m->lifecycle ? lifecycle_fd(pl->m->lifecycle) : -1, until);
+	return wait_for_order(pl, pl->m->lifecycle ? lifecycle_fd(pl->m->lifecycle) : -1, until);
 }
 
 static void rest_gauges(struct machine *m, const struct plan *p)
@@ -229,8 +232,7 @@ static void *measure(void *arg)
 	while (take_orders(pl)) {
 		atomic_fetch_add(&pl->turns, 1);
 		if (!reached_count(pl)) {
-			wait_for_work(pl);
-			run_due(pl);
+			run_due(pl, wait_for_work(pl));
 			continue;
 		}
 		/* -n is reached: wait for orders only */

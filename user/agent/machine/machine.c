@@ -306,16 +306,21 @@ static void follow_churn(struct machine *m)
 	machine_sweep(m);
 }
 
-uint64_t machine_due(const struct machine *m)
+static uint64_t cgroups_due(const struct machine *m)
 {
-	uint64_t due = m->rapl_due_ns, names = naming_due(m->naming),
-		 births = m->lifecycle ? lifecycle_due(m->lifecycle) : UINT64_MAX;
+	uint64_t names = naming_due(m->naming), births = m->lifecycle ? lifecycle_due(m->lifecycle) : UINT64_MAX;
 
-	due = names < due ? names : due;
-	return births < due ? births : due;
+	return births < names ? births : names;
 }
 
-void machine_attend(struct machine *m, uint64_t now_ns)
+uint64_t machine_due(const struct machine *m)
+{
+	uint64_t due = cgroups_due(m);
+
+	return m->rapl_due_ns < due ? m->rapl_due_ns : due;
+}
+
+static void attend_events(struct machine *m, uint64_t now_ns)
 {
 	if (m->lifecycle && lifecycle_fd(m->lifecycle) >= 0)
 		follow_churn(m);
@@ -326,6 +331,13 @@ void machine_attend(struct machine *m, uint64_t now_ns)
 	if (clock_jumped(m->jump_fd))
 		machine_read(m); /* opens events again at once of CPUs that were off during sleep */
 	machine_poll_spans(m);
+}
+
+/* A look at the energy counters may come a thousand times a second, and does nothing else then. */
+void machine_attend(struct machine *m, uint64_t now_ns, bool events)
+{
+	if (events || now_ns >= cgroups_due(m))
+		attend_events(m, now_ns);
 	if (now_ns >= m->rapl_due_ns) {
 		rapl_poll(m->rapl, now_ns, clock_boot_ns());
 		set_rapl_due(m, now_ns);

@@ -82,8 +82,8 @@ int machine_read(struct machine *m);
 /* The latest time for machine_attend, CLOCK_MONOTONIC; UINT64_MAX = only when an event comes. */
 uint64_t machine_due(const struct machine *m);
 /* Call between readings. Handles the kernel's records about cgroups, and reads energy counters before they
- * wrap. */
-void machine_attend(struct machine *m, uint64_t now_ns);
+ * wrap. events: one of the machine's descriptors is ready, and not only has the time come. */
+void machine_attend(struct machine *m, uint64_t now_ns, bool events);
 /* Call after the consumers took their snapshots. Forgets cgroups that have ended. */
 void machine_sweep(struct machine *m);
 /* Logs in one line what is measured here and what is not; the reasons, a line each, show with -v (summary.c). */

@@ -183,22 +183,24 @@ static bool take_row(struct read_context *x, unsigned cpu, const struct staged_r
 	return true;
 }
 
-/* The rows of one bank. */
+/* A bank without a writer. What is the same for all of its rows lies here, so that the loop keeps it in registers. */
 struct bank_run {
 	const uint8_t *rows;
 	const uint64_t *slots;
-	unsigned cpu, n;
+	uint32_t *cell_numbers; /* by slot */
+	size_t row_bytes;
+	unsigned cpu, bank, n, n_events;
+	bool clock_events;
+	uint64_t elapsed_ns; /* of the rows taken */
 };
 
-static PREFETCHING void prefetch(struct read_context *x, const struct bank_run *b, unsigned at)
+static PREFETCHING void prefetch(const struct read_context *x, const struct bank_run *b, unsigned at)
 {
-	struct counters *c = x->c;
-
-	__builtin_prefetch(b->rows + (at + AHEAD_ROWS) * c->row_bytes);
+	__builtin_prefetch(b->rows + (at + AHEAD_ROWS) * b->row_bytes);
 	if (at + AHEAD_ROWS < b->n)
-		__builtin_prefetch(cell_number(c, b->cpu, (uint32_t)b->slots[at + AHEAD_ROWS]));
+		__builtin_prefetch(&b->cell_numbers[(uint32_t)b->slots[at + AHEAD_ROWS]]);
 	if (at + AHEAD_CELLS < b->n) {
-		uint32_t cell = *cell_number(c, b->cpu, (uint32_t)b->slots[at + AHEAD_CELLS]);
+		uint32_t cell = b->cell_numbers[(uint32_t)b->slots[at + AHEAD_CELLS]];
 
 		if (cell) {
 			__builtin_prefetch(&x->r->cells[cell - 1], 1);
@@ -207,49 +209,50 @@ static PREFETCHING void prefetch(struct read_context *x, const struct bank_run *
 	}
 }
 
+/* Task clock counts nothing in a row: its event is the row's time. */
+static void set_clock_events(const struct counters *c, struct cell_values *v, const uint64_t *row, uint64_t time_ns)
+{
+	for (unsigned i = 0; i < c->schema->core.n; i++)
+		if (c->schema->core.ev[i].kind == EVENT_TASK_CLOCK)
+			v->counters[i] += time_ns - row[i];
+}
+
 /* The common case of take_row, straight from a row of which nothing was taken before: no scaling, no copy. */
-static bool take_fresh(struct read_context *x, unsigned cpu, uint32_t slot, const struct jd_row *row)
+static void take_fresh(struct read_context *x, struct bank_run *b, uint32_t slot, const struct jd_row *row)
 {
 	struct counters *c = x->c;
-	struct cell *cell = row->switches ? counters_cell(x, cpu, slot) : NULL;
+	struct cell *cell = counters_cell(x, b->cpu, slot);
+	uint64_t time_ns = row->time_ns;
 	struct cell_values *v;
-	uint64_t time_ns;
 
 	if (!cell)
-		return false;
+		return;
 	v = reading_touch(x->r, (uint32_t)(cell - x->r->cells));
-	time_ns = counters_settle(&cell->ahead_ns, row->time_ns);
+	if (cell->ahead_ns || (int64_t)time_ns < 0)
+		time_ns = counters_settle(&cell->ahead_ns, time_ns);
 	v->time_ns += time_ns;
 	v->switches += row->switches;
 	v->enabled_ns += time_ns;
 	v->running_ns += time_ns;
-	for (unsigned i = 0; i < c->schema->core.n; i++)
-		v->counters[i] += c->clock_events && c->schema->core.ev[i].kind == EVENT_TASK_CLOCK ? time_ns :
-												      row->counters[i];
-	x->r->cpus[cpu].elapsed_ns += time_ns;
+	for (unsigned i = 0; i < b->n_events; i++)
+		v->counters[i] += row->counters[i];
+	if (b->clock_events)
+		set_clock_events(c, v, (const uint64_t *)row->counters, time_ns);
+	b->elapsed_ns += time_ns;
 	c->slot_changed[slot] = x->r->number;
-	return true;
 }
 
-static void take_flushed(struct read_context *x, unsigned cpu, unsigned bank, uint32_t number)
+/* The general case: some of the row was taken while the CPU was idle, or its counts are not what they should be. */
+static void take_flushed(struct read_context *x, const struct bank_run *b, uint32_t number, uint32_t slot)
 {
 	struct counters *c = x->c;
-	const struct jd_row *row = row_at(c, row_index(c, cpu, bank, number));
-	uint32_t slot = slot_at(c, cpu, bank, number);
-	struct staged_row now, *seen = &c->seen[(size_t)cpu * c->bank_rows + number];
-	bool plain = !c->cpus[cpu].taken && !c->cpus[cpu].broken && !c->mux_rows && !row->lost;
+	struct staged_row now, *seen = &c->seen[(size_t)b->cpu * c->bank_rows + number];
 
-	if (slot >= c->max_slots)
-		return;
-	if (plain) {
-		take_fresh(x, cpu, slot, row);
-	} else {
-		now.row = number;
-		now.slot = slot; /* the rest by load_row, as far as it is read */
-		load_row(c, cpu, bank, &now);
-		take_row(x, cpu, &now, c->cpus[cpu].taken ? seen : &nothing);
-	}
-	if (c->cpus[cpu].taken)
+	now.row = number;
+	now.slot = slot; /* the rest by load_row, as far as it is read */
+	load_row(c, b->cpu, b->bank, &now);
+	take_row(x, b->cpu, &now, c->cpus[b->cpu].taken ? seen : &nothing);
+	if (c->cpus[b->cpu].taken)
 		*seen = nothing;
 }
 
@@ -257,13 +260,31 @@ void counters_take_bank(struct read_context *x, unsigned cpu, unsigned bank)
 {
 	struct counters *c = x->c;
 	const size_t first = row_index(c, cpu, bank, 0);
-	const struct bank_run b = { c->rows + first * c->row_bytes, c->row_slots + first, cpu,
-				    given_out(c, cpu, bank) };
+	const bool fresh = !c->cpus[cpu].taken && !c->cpus[cpu].broken && !c->mux_rows;
+	struct bank_run b = { c->rows + first * c->row_bytes,
+			      c->row_slots + first,
+			      cell_number(c, cpu, 0),
+			      c->row_bytes,
+			      cpu,
+			      bank,
+			      given_out(c, cpu, bank),
+			      c->schema->core.n,
+			      c->clock_events,
+			      0 };
 
 	for (unsigned i = 0; i < b.n; i++) {
+		const struct jd_row *row = (const struct jd_row *)(b.rows + i * b.row_bytes);
+		uint32_t slot = i < JD_FIRST_SLOT ? i : (uint32_t)b.slots[i];
+
 		prefetch(x, &b, i);
-		take_flushed(x, cpu, bank, i);
+		if (slot >= c->max_slots)
+			continue;
+		if (!fresh || row->lost)
+			take_flushed(x, &b, i, slot);
+		else if (row->switches)
+			take_fresh(x, &b, slot, row);
 	}
+	x->r->cpus[cpu].elapsed_ns += b.elapsed_ns;
 	c->cpus[cpu].taken = false;
 }
 
