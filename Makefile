@@ -184,10 +184,11 @@ include tests/cluster/cluster.mk
 vmlinux:
 	$(Q)BPFTOOL=$(BPFTOOL) CLANG=$(CLANG) sh vmlinux/trim.sh
 
-# The pictures of docs/: the rooms from the table that lint checks, power over time from a recorded run.
+# The pictures of docs/: the rooms from the table that lint checks, power over time from a recorded run, two profiles compared.
 pictures: $(B)/joulectl
 	$(Q)python3 docs/pictures/house.py tests/lint/includes.table user > docs/pictures/house.svg
 	$(Q)$(B)/joulectl plot docs/pictures/run.jd -o docs/pictures/run.svg
+	$(Q)$(B)/joulectl profile --diff docs/pictures/profile-before.folded docs/pictures/profile-after.folded -o docs/pictures/profile.svg
 
 clean:
 	$(Q)rm -rf $(B)
