@@ -3,8 +3,8 @@
  *
  * The cgroup is the one that the request's first bio belongs to (bio->bi_blkg), which for writeback is the cgroup that
  * dirtied the pages, whoever writes them. That is the nearest cgroup for which the io controller is on. Where the task
- * that begins the request is further down, or where the io controller is on a hierarchy of cgroup v1, its own cgroup
- * is kept beside the request until it completes; kernel threads begin work for others and are not asked.
+ * that asks for the request is further down, or where the io controller is on a hierarchy of cgroup v1, its own cgroup
+ * is kept beside the first bio until the request completes; kernel threads work for others and are not asked.
  *
  * Bytes are those of the requests, so they are those of io.stat and of /sys/block/NAME/stat. Requests are the device's:
  * io.stat counts bios, of which a request holds several. Devices without requests (device mapper, md, zram) are not
@@ -26,8 +26,8 @@ struct {
 	__type(value, struct jd_block);
 } work SEC(".maps");
 
-/* By request, the cgroup to charge in place of its bio's; 0 = none. An address is used again and again, so entries are
- * cleared and not deleted. LRU, because requests go with their device. */
+/* By a request's first bio, the cgroup to charge in place of the bio's; 0 = none. An address is used again and again, so
+ * entries are cleared and not deleted. LRU, because one that was merged away or went with its device is not cleared. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, JD_BLOCK_OWNERS);
@@ -35,13 +35,12 @@ struct {
 	__type(value, u64);
 } owners SEC(".maps");
 
-/* tp_btf may follow the typed pointer of a request; direct is a constant in every caller, so one branch remains. */
+/* tp_btf may follow the typed pointers of a tracepoint; direct is a constant in every caller, so one branch remains. */
 #define READ(direct, p, field) ((direct) ? (p)->field : BPF_CORE_READ(p, field))
 
-/* The cgroup of a request's first bio, in the hierarchy of the io controller; NULL = none. */
-static __always_inline struct cgroup *cgroup_of_bio(struct request *rq, bool direct)
+/* The cgroup that a bio belongs to, in the hierarchy of the io controller; NULL = none. */
+static __always_inline struct cgroup *cgroup_of(struct bio *bio, bool direct)
 {
-	struct bio *bio = READ(direct, rq, bio);
 	struct blkcg_gq *group;
 	struct blkcg *blkcg;
 
@@ -64,10 +63,31 @@ static __always_inline u64 id_of(struct cgroup *cgrp, bool direct)
 	return direct ? cgrp->kn->id : BPF_CORE_READ(cgrp, kn, id);
 }
 
-/* The cgroup of the running task where it says more than the request's bio; else 0. */
-static __always_inline u64 better_owner(struct request *rq, bool direct)
+/* Before Linux 6.1 a cgroup holds the ids of its ancestors by level. Tracing programs have no helper for them before 5.14. */
+struct cgroup___ids {
+	u64 ancestor_ids[1];
+} __attribute__((preserve_access_index));
+
+/* Id of the running task's cgroup, or of the one above it, at that level of v2. */
+static __always_inline u64 ancestor_id(struct task_struct *task, int level)
 {
-	struct cgroup *cgrp = cgroup_of_bio(rq, direct);
+	struct cgroup___ids *mine;
+	u64 id = 0;
+
+	if (!bpf_core_field_exists(struct cgroup___ids, ancestor_ids))
+		return bpf_get_current_ancestor_cgroup_id(level);
+	mine = (void *)BPF_CORE_READ(task, cgroups, dfl_cgrp);
+	if (level < 0 || level > BPF_CORE_READ((struct cgroup *)mine, level))
+		return 0;
+	bpf_probe_read_kernel(&id, sizeof(id),
+			      (void *)mine + bpf_core_field_offset(struct cgroup___ids, ancestor_ids) + (u64)level * 8);
+	return id;
+}
+
+/* The cgroup of the running task where it says more than the bio; else 0. */
+static __always_inline u64 better_owner(struct bio *bio, bool direct)
+{
+	struct cgroup *cgrp = cgroup_of(bio, direct);
 	struct task_struct *task = (void *)bpf_get_current_task();
 	bool accounted = cgrp && is_accounted(cgrp, direct);
 	u64 mine, of_bio;
@@ -77,7 +97,7 @@ static __always_inline u64 better_owner(struct request *rq, bool direct)
 	if (accounted) {
 		mine = bpf_get_current_cgroup_id();
 		of_bio = id_of(cgrp, direct);
-		if (mine == of_bio || bpf_get_current_ancestor_cgroup_id(READ(direct, cgrp, level)) != of_bio)
+		if (mine == of_bio || ancestor_id(task, READ(direct, cgrp, level)) != of_bio)
 			return 0;
 		return BPF_CORE_READ(task, flags) & PF_KTHREAD ? 0 : mine;
 	}
@@ -86,10 +106,10 @@ static __always_inline u64 better_owner(struct request *rq, bool direct)
 	return hierarchy_id ? BPF_CORE_READ(task_cgroup_v1(task), kn, id) : bpf_get_current_cgroup_id();
 }
 
-/* The submitter runs, whatever thread will issue the request. */
-static __always_inline int on_begin(struct request *rq, bool direct)
+/* A bio gets a request: the task that submitted it runs, whatever thread will issue the request. */
+static __always_inline int on_begin(struct bio *bio, bool direct)
 {
-	u64 key = (u64)rq, owner = better_owner(rq, direct), *kept = bpf_map_lookup_elem(&owners, &key);
+	u64 key = (u64)bio, owner = better_owner(bio, direct), *kept = bpf_map_lookup_elem(&owners, &key);
 
 	if (kept)
 		*kept = owner;
@@ -99,9 +119,9 @@ static __always_inline int on_begin(struct request *rq, bool direct)
 }
 
 /* Where the kept cgroup was pushed out, the bio's is charged. */
-static __always_inline u64 cgroup_to_charge(struct request *rq, bool last, bool direct)
+static __always_inline u64 cgroup_to_charge(struct bio *bio, bool last, bool direct)
 {
-	u64 key = (u64)rq, owner, *kept = bpf_map_lookup_elem(&owners, &key);
+	u64 key = (u64)bio, owner, *kept = bpf_map_lookup_elem(&owners, &key);
 	struct cgroup *cgrp;
 
 	if (kept && *kept) {
@@ -110,7 +130,7 @@ static __always_inline u64 cgroup_to_charge(struct request *rq, bool last, bool 
 			*kept = 0;
 		return owner;
 	}
-	cgrp = cgroup_of_bio(rq, direct);
+	cgrp = cgroup_of(bio, direct);
 	return cgrp && is_accounted(cgrp, direct) ? id_of(cgrp, direct) : root_id;
 }
 
@@ -138,7 +158,7 @@ static __always_inline int on_complete(struct request *rq, unsigned int bytes, b
 
 	if (!bytes || op >= OP_FIRST_PRIVATE)
 		return 0;
-	b = entry(cgroup_to_charge(rq, last, direct));
+	b = entry(cgroup_to_charge(READ(direct, rq, bio), last, direct));
 	if (!b)
 		return 0;
 	op = op == OP_DISCARD ? JD_BLOCK_DISCARD : op & 1;
@@ -160,21 +180,27 @@ int BPF_PROG(complete_raw, struct request *rq, int error, unsigned int bytes)
 	return on_complete(rq, bytes, false);
 }
 
-/* The tracepoint came with Linux 6.5. Before, the function in which it stands is taken; user space sets its name. */
-SEC("tp_btf/block_io_start")
-int BPF_PROG(begin_btf, struct request *rq)
+SEC("tp_btf/block_getrq")
+int BPF_PROG(begin_btf, struct bio *bio)
 {
-	return on_begin(rq, true);
+	return on_begin(bio, true);
 }
 
-SEC("raw_tp/block_io_start")
-int BPF_PROG(begin_raw, struct request *rq)
+SEC("raw_tp/block_getrq")
+int BPF_PROG(begin_raw, struct bio *bio)
 {
-	return on_begin(rq, false);
+	return on_begin(bio, false);
 }
 
-SEC("?fentry")
-int BPF_PROG(begin_func, struct request *rq)
+/* Before Linux 5.11 the queue stood before the bio. User space loads one of the two pairs. */
+SEC("tp_btf/block_getrq")
+int BPF_PROG(begin_old_btf, void *queue, struct bio *bio)
 {
-	return on_begin(rq, true);
+	return on_begin(bio, true);
+}
+
+SEC("raw_tp/block_getrq")
+int BPF_PROG(begin_old_raw, void *queue, struct bio *bio)
+{
+	return on_begin(bio, false);
 }

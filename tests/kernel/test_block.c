@@ -32,7 +32,8 @@ struct books {
 /* A loop device over memory. False where this kernel has none. */
 static bool device_open(struct device *d)
 {
-	int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC), memory = memfd_create("jouled-test", MFD_CLOEXEC), n;
+	int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC), memory = memfd_create("jouled-test", MFD_CLOEXEC),
+	    n;
 
 	assert_true(memory >= 0);
 	assert_int_equal(ftruncate(memory, DEVICE_BYTES), 0);
@@ -187,8 +188,9 @@ static void test_direct(void **state)
 	assert_moved(&w, a, 0, 0, 40 * PIECE, 40);
 	device_statistics(&w.d, after);
 	for (unsigned i = 0; i < TRAFFIC_BLOCK; i++)
-		assert_int_equal(after[i] - before[i], traffic_const(&w.r.rows[a].traffic)[TRAFFIC_NETWORK + i] +
-							       traffic_const(&w.r.rows[b].traffic)[TRAFFIC_NETWORK + i]);
+		assert_int_equal(after[i] - before[i],
+				 traffic_const(&w.r.rows[a].traffic)[TRAFFIC_NETWORK + i] +
+					 traffic_const(&w.r.rows[b].traffic)[TRAFFIC_NETWORK + i]);
 	assert_int_equal(block_lost(w.b), 0);
 	books_close(&w);
 }
@@ -294,7 +296,7 @@ static void test_refusal(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_direct),	   cmocka_unit_test(test_turns),   cmocka_unit_test(test_ended),
+		cmocka_unit_test(test_direct),     cmocka_unit_test(test_turns),   cmocka_unit_test(test_ended),
 		cmocka_unit_test(test_full_table), cmocka_unit_test(test_refusal),
 	};
 	struct device d;

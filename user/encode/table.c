@@ -191,6 +191,7 @@ static int take_keys(struct encoder *e)
 		table_sum(e, i, &l);
 		e->key[i] = l.watts[0] + l.watts[1];
 		e->network_seen |= l.traffic.rx_bytes || l.traffic.tx_bytes;
+		e->block_seen |= l.traffic.read_bytes || l.traffic.write_bytes;
 	}
 	return 0;
 }
@@ -208,6 +209,15 @@ static const char *row_name(const struct snap_row *r, char dst[ROW_NAME_MAX])
 }
 
 static bool table_active(const struct snap_row *row, double watts);
+
+static void add_rates(uint64_t in, uint64_t out_bytes, double seconds, struct buf *out)
+{
+	char came[16], went[16];
+
+	table_rate(came, (double)in / seconds);
+	table_rate(went, (double)out_bytes / seconds);
+	buf_printf(out, "%6s%6s", came, went);
+}
 
 static void table_add_line(struct encoder *e, const struct table_line *l, const char *name, struct buf *out);
 
@@ -340,8 +350,7 @@ static void table_sum(const struct encoder *e, unsigned row, struct table_line *
 	l->time_ns += r->time_ns;
 	l->cycles += e->cycles >= 0 ? r->counters[e->cycles] : 0;
 	l->instructions += e->instructions >= 0 ? r->counters[e->instructions] : 0;
-	l->traffic.rx_bytes += r->traffic.rx_bytes;
-	l->traffic.tx_bytes += r->traffic.tx_bytes;
+	traffic_add(&l->traffic, &r->traffic);
 	l->quality |= r->quality;
 }
 
@@ -379,18 +388,17 @@ static void table_add_line(struct encoder *e, const struct table_line *l, const 
 {
 	double seconds = (double)(e->snap->end_ns - e->snap->start_ns) / 1e9;
 	size_t start = out->len, used;
-	char text[4 * CGROUP_SHOWN_MAX + 8], rx[16], tx[16];
+	char text[4 * CGROUP_SHOWN_MAX + 8];
 
 	if (seconds <= 0)
 		seconds = 1;
 	add_watts(e, l, out);
 	buf_printf(out, "%7.1f%c", (double)l->time_ns / 1e7 / seconds, table_take_mark(e, l->quality));
 	add_ratio(e, l, out);
-	if (e->network_seen) {
-		table_rate(rx, (double)l->traffic.rx_bytes / seconds);
-		table_rate(tx, (double)l->traffic.tx_bytes / seconds);
-		buf_printf(out, "%6s%6s", rx, tx);
-	}
+	if (e->network_seen)
+		add_rates(l->traffic.rx_bytes, l->traffic.tx_bytes, seconds, out);
+	if (e->block_seen)
+		add_rates(l->traffic.read_bytes, l->traffic.write_bytes, seconds, out);
 	used = out->len - start + 2;
 	table_name(text, sizeof(text), name, e->width > used + MIN_NAME ? e->width - (unsigned)used : MIN_NAME);
 	buf_printf(out, "  %s\n", text);
@@ -412,6 +420,8 @@ static void table_add_heading(const struct encoder *e, struct buf *out)
 	buf_printf(out, "%7s %*s", "CPU %", ratio ? 6 : 10, ratio ? "IPC" : "task ms");
 	if (e->network_seen)
 		buf_printf(out, "%6s%6s", "rx/s", "tx/s");
+	if (e->block_seen)
+		buf_printf(out, "%6s%6s", "rd/s", "wr/s");
 	buf_add_str(out, "  cgroup");
 	used = out->len - start;
 	if (e->colour && e->width > used)
@@ -642,7 +652,7 @@ static void offer(struct encoder *e, uint32_t row, unsigned n)
 /* True when the row has something to show. */
 static bool table_active(const struct snap_row *row, double watts)
 {
-	return row->time_ns || watts > 0 || row->traffic.rx_bytes || row->traffic.tx_bytes;
+	return row->time_ns || watts > 0 || traffic_any(&row->traffic, 0, TRAFFIC_VALUES);
 }
 
 /* Chooses at most n rows into e->top, by key and then time, largest first. */

@@ -24,7 +24,7 @@ struct encoder {
 	int cycles, instructions; /* in schema->core, -1 = not there */
 	enum domain_kind watt_kind[TABLE_WATT_COLUMNS];
 	unsigned n_watt; /* columns with watts */
-	bool network_seen; /* there was traffic: its columns stay from then on */
+	bool network_seen, block_seen; /* there was traffic: its columns stay from then on */
 	/* of the current table */
 	const struct snapshot *snap;
 	const bool *shown; /* by row; NULL = as the rows say */

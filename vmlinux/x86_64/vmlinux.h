@@ -224,10 +224,6 @@ struct task_struct {
 	struct css_set *cgroups;
 };
 
-struct pt_regs {
-	long unsigned int di;
-};
-
 struct mm_struct {
 	struct {
 		long unsigned int arg_start;

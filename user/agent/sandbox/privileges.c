@@ -11,7 +11,7 @@
 #include "seccomp.h"
 
 const struct privilege privileges[] = {
-	{ CAP_BPF, "CAP_BPF", "counters, lifecycle, network, spans" },
+	{ CAP_BPF, "CAP_BPF", "counters, lifecycle, network, block, spans" },
 	{ CAP_PERFMON, "CAP_PERFMON", "counters, perf events, spans" },
 	{ CAP_SYS_ADMIN, "CAP_SYS_ADMIN", "perf events while perf_event_paranoid is above 2" },
 	{ CAP_NET_ADMIN, "CAP_NET_ADMIN", "network" },

@@ -10,20 +10,27 @@
 #define NAME_MIN 24
 #define PATH_MIN 8 /* columns; a path with less room is left out */
 #define COLUMNS_TO_SPARK 43 /* width of the columns from watts to network */
+#define BLOCK_WIDTH (COLUMNS_TO_SPARK + 12 + NAME_MIN) /* columns; a narrower terminal does not show block devices */
 
 static bool wide(const struct top_paint *p)
 {
 	return !p->width || p->width >= NARROW;
 }
 
-/* The history gets a third of the room and the name two thirds. Output of unlimited width has no history. */
-static unsigned spark_columns(const struct top_paint *p)
+/* Columns of block devices stand where there was work for them. */
+static bool shows_block(const struct top_view *v, const struct top_paint *p)
 {
-	unsigned n;
+	return v->block_seen && (!p->width || p->width >= BLOCK_WIDTH);
+}
 
-	if (p->width < COLUMNS_TO_SPARK + 1 + SPARK_MIN + NAME_MIN)
+/* The history gets a third of the room and the name two thirds. Output of unlimited width has no history. */
+static unsigned spark_columns(const struct top_view *v, const struct top_paint *p)
+{
+	unsigned before = COLUMNS_TO_SPARK + (shows_block(v, p) ? 12 : 0), n;
+
+	if (p->width < before + 1 + SPARK_MIN + NAME_MIN)
 		return 0;
-	n = (p->width - COLUMNS_TO_SPARK) / 3;
+	n = (p->width - before) / 3;
 	return n < SPARK_MIN ? SPARK_MIN : n > SPARK_MAX ? SPARK_MAX : n;
 }
 
@@ -100,9 +107,13 @@ void top_draw_columns(struct top_view *v, struct top_paint *p)
 	if (wide(p)) {
 		put_heading(v, p, TOP_BY_NETWORK, 6, "RX/s");
 		put_heading(v, p, TOP_BY_NETWORK, 6, "TX/s");
+		if (shows_block(v, p)) {
+			put_heading(v, p, TOP_BY_BLOCK, 6, "RD/s");
+			put_heading(v, p, TOP_BY_BLOCK, 6, "WR/s");
+		}
 	}
-	if (wide(p) && spark_columns(p))
-		put_spark_heading(v, p, spark_columns(p));
+	if (wide(p) && spark_columns(v, p))
+		put_spark_heading(v, p, spark_columns(v, p));
 	put_heading(v, p, -1, 2, "");
 	put_heading(v, p, TOP_BY_NAME, 0, v->tree ? "CGROUP+SUBTREE" : "CGROUP");
 	if (p->width) {
@@ -148,6 +159,17 @@ static void put_energy(struct top_view *v, const struct top_row *r, struct top_p
 	top_put(p, TOP_PLAIN, "%8s", joules);
 }
 
+static void put_rates(struct top_paint *p, uint64_t in, uint64_t out, double seconds, bool seen)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t bytes = i ? out : in;
+		char text[16];
+
+		table_rate(text, (double)bytes / seconds);
+		top_put(p, bytes ? TOP_PLAIN : TOP_DIM, "%6s", seen ? text : "-");
+	}
+}
+
 static void put_work(struct top_view *v, const struct top_row *r, struct top_paint *p)
 {
 	const struct top_values *t = &r->shown[top_scope(v)];
@@ -166,18 +188,15 @@ static void put_work(struct top_view *v, const struct top_row *r, struct top_pai
 	top_put(p, TOP_PLAIN, "%6s", text);
 	if (!wide(p))
 		return;
-	for (unsigned i = 0; i < 2; i++) {
-		uint64_t bytes = i ? t->tx_bytes : t->rx_bytes;
-
-		table_rate(text, (double)bytes / s);
-		top_put(p, bytes ? TOP_PLAIN : TOP_DIM, "%6s", v->network_seen ? text : "-");
-	}
+	put_rates(p, t->traffic.rx_bytes, t->traffic.tx_bytes, s, v->network_seen);
+	if (shows_block(v, p))
+		put_rates(p, t->traffic.read_bytes, t->traffic.write_bytes, s, true);
 }
 
 static void put_spark(const struct top_view *v, const struct top_row *r, struct top_paint *p)
 {
 	struct top_curve curve = { .ring = r->history[top_scope(v)], .samples = v->samples };
-	unsigned n = spark_columns(p);
+	unsigned n = spark_columns(v, p);
 	char text[SPARK_MAX * 4 + 1];
 
 	if (!wide(p) || !n)

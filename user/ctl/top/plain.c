@@ -186,6 +186,8 @@ static void put_row(struct json *j, const struct snapshot *s, unsigned row, bool
 	json_object_end(j);
 	json_key_u64(j, "rx_bytes", r->traffic.rx_bytes);
 	json_key_u64(j, "tx_bytes", r->traffic.tx_bytes);
+	json_key_u64(j, "read_bytes", r->traffic.read_bytes);
+	json_key_u64(j, "write_bytes", r->traffic.write_bytes);
 	json_object_end(j);
 }
 

@@ -112,9 +112,11 @@ static unsigned put_counters(const struct top_view *v, const struct top_row *r, 
 	for (unsigned e = 0; e < v->machine.n_events; e++)
 		put_rate(p, v->machine.events[e], r->counters[e], seconds, "");
 	put_rate(p, "switches", r->switches, seconds, "");
-	put_rate(p, "bytes received", own->rx_bytes, seconds, "");
-	put_rate(p, "bytes sent", own->tx_bytes, seconds, "");
-	return 4 + v->machine.n_events;
+	put_rate(p, "bytes received", own->traffic.rx_bytes, seconds, "");
+	put_rate(p, "bytes sent", own->traffic.tx_bytes, seconds, "");
+	put_rate(p, "bytes read", own->traffic.read_bytes, seconds, "");
+	put_rate(p, "bytes written", own->traffic.write_bytes, seconds, "");
+	return 6 + v->machine.n_events;
 }
 
 static void put_sums(struct top_view *v, const struct top_row *r, struct top_paint *p)

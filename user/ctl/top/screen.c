@@ -287,7 +287,7 @@ static void sort_by(struct top_view *v, enum top_sort sort)
 
 static bool sort_key(struct top_view *v, wint_t key)
 {
-	static const char keys[TOP_SORTS + 1] = "WJCINA";
+	static const char keys[TOP_SORTS + 1] = "WJCINBA";
 	const char *at = key < 128 && key ? strchr(keys, (int)key) : NULL;
 
 	if (at)

@@ -54,7 +54,8 @@ bool top_feed_wait(struct top_feed *f, uint64_t ns);
 
 /* view.c */
 struct top_values { /* of one interval */
-	uint64_t time_ns, cycles, instructions, rx_bytes, tx_bytes;
+	uint64_t time_ns, cycles, instructions;
+	struct traffic traffic;
 	uint64_t uj[DOMAIN_KINDS];
 	double watts[DOMAIN_KINDS]; /* each domain by its own time */
 	unsigned quality; /* of counts */
@@ -126,10 +127,19 @@ struct top_machine {
 	bool has[DOMAIN_KINDS];
 };
 
-enum top_sort { TOP_BY_WATTS, TOP_BY_JOULES, TOP_BY_CPU, TOP_BY_IPC, TOP_BY_NETWORK, TOP_BY_NAME, TOP_SORTS };
+enum top_sort {
+	TOP_BY_WATTS,
+	TOP_BY_JOULES,
+	TOP_BY_CPU,
+	TOP_BY_IPC,
+	TOP_BY_NETWORK,
+	TOP_BY_BLOCK,
+	TOP_BY_NAME,
+	TOP_SORTS
+};
 extern const char *const top_sort_names[TOP_SORTS + 1]; /* "watts" ..., NULL */
 
-#define TOP_HEADINGS 8
+#define TOP_HEADINGS 10
 
 struct top_heading { /* columns of the screen that sort by it: from, and those before until */
 	enum top_sort sort;
@@ -160,7 +170,7 @@ struct top_view {
 	uint64_t cells_tick; /* the tick that is in cells */
 	struct top_row **order; /* the shown rows, in order */
 	unsigned n_order, cap_order;
-	bool network_seen;
+	bool network_seen, block_seen;
 	double scale; /* of the histories, in their unit: the top of a full block */
 	unsigned marks; /* qualities that were drawn; the legend explains them */
 	struct top_heading headings[TOP_HEADINGS]; /* as they were drawn last */

@@ -20,7 +20,7 @@ static void add_csv(const struct top_view *v, struct buf *b)
 	clock_iso_ms(v->machine.time_ns, time);
 	buf_printf(
 		b,
-		"time,interval_ns,cgroup,title,energy_uj,power_w,quality,total_uj,cpu_ns,cycles,instructions,rx_bytes,tx_bytes\r\n");
+		"time,interval_ns,cgroup,title,energy_uj,power_w,quality,total_uj,cpu_ns,cycles,instructions,rx_bytes,tx_bytes,read_bytes,write_bytes\r\n");
 	for (unsigned i = 0; i < v->n_order; i++) {
 		const struct top_row *r = v->order[i];
 		const struct top_values *t = &r->shown[scope];
@@ -36,11 +36,13 @@ static void add_csv(const struct top_view *v, struct buf *b)
 		else
 			buf_printf(b, ",,,%s,", quality_name(t->quality));
 		if (v->machine.past)
-			buf_printf(b, ",,,,,\r\n");
+			buf_printf(b, ",,,,,,,\r\n");
 		else
-			buf_printf(b, ",%llu,%llu,%llu,%llu,%llu\r\n", (unsigned long long)t->time_ns,
+			buf_printf(b, ",%llu,%llu,%llu,%llu,%llu,%llu,%llu\r\n", (unsigned long long)t->time_ns,
 				   (unsigned long long)t->cycles, (unsigned long long)t->instructions,
-				   (unsigned long long)t->rx_bytes, (unsigned long long)t->tx_bytes);
+				   (unsigned long long)t->traffic.rx_bytes, (unsigned long long)t->traffic.tx_bytes,
+				   (unsigned long long)t->traffic.read_bytes,
+				   (unsigned long long)t->traffic.write_bytes);
 	}
 }
 
@@ -63,8 +65,10 @@ static void add_row(const struct top_view *v, const struct top_row *r, struct js
 		json_key_u64(j, "cpu_ns", t->time_ns);
 		json_key_u64(j, "cycles", t->cycles);
 		json_key_u64(j, "instructions", t->instructions);
-		json_key_u64(j, "rx_bytes", t->rx_bytes);
-		json_key_u64(j, "tx_bytes", t->tx_bytes);
+		json_key_u64(j, "rx_bytes", t->traffic.rx_bytes);
+		json_key_u64(j, "tx_bytes", t->traffic.tx_bytes);
+		json_key_u64(j, "read_bytes", t->traffic.read_bytes);
+		json_key_u64(j, "write_bytes", t->traffic.write_bytes);
 	}
 	json_object_end(j);
 }

@@ -156,7 +156,7 @@ void top_rows_free(struct top_view *v)
 
 /* Picks and sorts the rows to show: a flat list, or a tree whose siblings are sorted. */
 
-const char *const top_sort_names[TOP_SORTS + 1] = { "watts", "joules", "cpu", "ipc", "network", "name", NULL };
+const char *const top_sort_names[TOP_SORTS + 1] = { "watts", "joules", "cpu", "ipc", "network", "block", "name", NULL };
 
 struct sorting {
 	const struct top_view *v;
@@ -182,7 +182,9 @@ static double key_of(const struct top_row *r)
 		       t->cycles                ? (double)t->instructions / (double)t->cycles :
 						  -1;
 	case TOP_BY_NETWORK:
-		return (double)t->rx_bytes + (double)t->tx_bytes;
+		return (double)t->traffic.rx_bytes + (double)t->traffic.tx_bytes;
+	case TOP_BY_BLOCK:
+		return (double)t->traffic.read_bytes + (double)t->traffic.write_bytes;
 	default:
 		return (double)t->time_ns;
 	}
@@ -215,7 +217,7 @@ static bool active(const struct top_view *v, const struct top_row *r)
 {
 	const struct top_values *t = &r->shown[top_scope(v)];
 
-	if (v->all || t->time_ns || t->rx_bytes || t->tx_bytes)
+	if (v->all || t->time_ns || traffic_any(&t->traffic, 0, TRAFFIC_VALUES))
 		return true;
 	for (unsigned k = 0; k < DOMAIN_KINDS; k++)
 		if (t->uj[k])

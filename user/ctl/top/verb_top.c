@@ -31,7 +31,7 @@ enum {
 };
 
 static const struct verb_option options[] = {
-	[OPTION_SORT] = { "sort", 's', "COLUMN", "watts (default), joules, cpu, ipc, network or name" },
+	[OPTION_SORT] = { "sort", 's', "COLUMN", "watts (default), joules, cpu, ipc, network, block or name" },
 	[OPTION_TREE] = { "tree", 't', NULL, "each cgroup with all that is below it, as a tree" },
 	[OPTION_FILTER] = { "filter", 'f', "TEXT", "only cgroups with this in their name" },
 	[OPTION_ALL] = { "all", 'a', NULL, "idle cgroups too" },
@@ -51,7 +51,7 @@ static const struct verb_option options[] = {
 
 static const char *const about[] = {
 	"Shows what each cgroup uses: watts and joules, CPU time, instructions per cycle (or CPU time so far, where there "
-	"are no counters), network and history, with the machine's domains, their idle and residual energy above. "
+	"are no counters), network, block devices and history, with the machine's domains, their idle and residual energy above. "
 	"Press ? for the keys: t is the tree, / filters as you type, c shows the CPUs, m gives the mouse to the terminal, f freezes, q leaves.",
 	"Without a terminal it prints a table per interval. Values are a cgroup's own; in the tree they are those of its "
 	"subtree, and the heading says so. A mark behind a number says that it is not simply measured: ~ estimated, "

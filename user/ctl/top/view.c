@@ -63,8 +63,7 @@ static void add_values(struct top_values *to, const struct top_values *from)
 	to->time_ns += from->time_ns;
 	to->cycles += from->cycles;
 	to->instructions += from->instructions;
-	to->rx_bytes += from->rx_bytes;
-	to->tx_bytes += from->tx_bytes;
+	traffic_add(&to->traffic, &from->traffic);
 	to->quality |= from->quality;
 	for (unsigned k = 0; k < DOMAIN_KINDS; k++) {
 		to->uj[k] += from->uj[k];
@@ -127,10 +126,10 @@ static int take_row(struct top_view *v, const struct snapshot *s, unsigned i, co
 	t->time_ns += from->time_ns;
 	t->cycles += c->cycles >= 0 ? from->counters[c->cycles] : 0;
 	t->instructions += c->instructions >= 0 ? from->counters[c->instructions] : 0;
-	t->rx_bytes += from->traffic.rx_bytes;
-	t->tx_bytes += from->traffic.tx_bytes;
+	traffic_add(&t->traffic, &from->traffic);
 	t->quality |= from->quality;
-	v->network_seen |= t->rx_bytes || t->tx_bytes;
+	v->network_seen |= traffic_any(&t->traffic, 0, TRAFFIC_NETWORK);
+	v->block_seen |= traffic_any(&t->traffic, TRAFFIC_NETWORK, TRAFFIC_BLOCK);
 	if (v->live_machine.split)
 		add_energy(t, s, i);
 	if (!v->frozen)
@@ -261,7 +260,7 @@ void top_view_forget(struct top_view *v)
 	v->by_path = (struct hash){ 0 };
 	v->machine = v->live_machine = (struct top_machine){ 0 };
 	memset(v->peak, 0, sizeof(v->peak));
-	v->network_seen = false;
+	v->network_seen = v->block_seen = false;
 }
 
 void top_view_free(struct top_view *v)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "block.h"
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <dirent.h>
 #include <errno.h>
@@ -21,11 +22,8 @@ _Static_assert(JD_BLOCK_OTHER == TRAFFIC_TABLE_OTHER, "one key for all others");
 
 #define WITHOUT_REQUESTS_MAX 100 /* bytes of names */
 
-/* How the task that begins a request is seen. BEGIN_FUNCTIONS: before Linux 6.5 there is no tracepoint, and the function
- * has another name since 5.16 (block/blk-mq.c). */
-static const char *const begin_functions[] = { "__blk_account_io_start", "blk_account_io_start" };
-#define BEGIN_FUNCTIONS (sizeof(begin_functions) / sizeof(begin_functions[0]))
-enum begin { BEGIN_TRACEPOINT, BEGIN_FUNCTION, BEGIN_UNSEEN = BEGIN_FUNCTION + BEGIN_FUNCTIONS };
+/* How the task that asks for a request is seen. BEGIN_OLD: before Linux 5.11 the tracepoint had other arguments. */
+enum begin { BEGIN_SEEN, BEGIN_OLD, BEGIN_UNSEEN };
 
 /* The hierarchy of the io controller, which is called blkio on v1. */
 enum io { IO_V2, IO_V1, IO_NONE };
@@ -38,7 +36,7 @@ struct block {
 	uint32_t hierarchy_id;
 	uint64_t root_id;
 	unsigned max_cgroups;
-	unsigned begin; /* enum begin, then which function */
+	enum begin begin;
 	bool tp_btf;
 	enum io io;
 	bool same; /* the io controller's hierarchy is the accounted one */
@@ -52,20 +50,16 @@ static void unload(struct block *b)
 	b->skel = NULL;
 }
 
-static int choose(struct block *b, bool tp_btf)
+static void choose(struct block *b, bool tp_btf)
 {
-	const struct bpf_object *o = b->skel->obj;
-	struct bpf_program *func = b->skel->progs.begin_func;
+	struct bpf_program *const begins[2][2] = {
+		[BEGIN_SEEN] = { b->skel->progs.begin_raw, b->skel->progs.begin_btf },
+		[BEGIN_OLD] = { b->skel->progs.begin_old_raw, b->skel->progs.begin_old_btf },
+	};
 
-	bpf_choose_entries((struct bpf_object *)o, tp_btf);
-	if (b->begin != BEGIN_TRACEPOINT) {
-		bpf_program__set_autoload(b->skel->progs.begin_btf, false);
-		bpf_program__set_autoload(b->skel->progs.begin_raw, false);
-	}
-	if (b->begin == BEGIN_TRACEPOINT || b->begin == BEGIN_UNSEEN)
-		return 0;
-	bpf_program__set_autoload(func, true);
-	return bpf_program__set_attach_target(func, 0, begin_functions[b->begin - BEGIN_FUNCTION]);
+	bpf_choose_entries(b->skel->obj, tp_btf);
+	for (unsigned i = 0; i < 2; i++)
+		bpf_program__set_autoload(begins[i][tp_btf], b->begin == i);
 }
 
 static int attempt(void *ctx, bool tp_btf)
@@ -80,9 +74,8 @@ static int attempt(void *ctx, bool tp_btf)
 	b->tp_btf = tp_btf;
 	b->skel->rodata->hierarchy_id = (int32_t)b->hierarchy_id;
 	b->skel->rodata->root_id = b->root_id;
-	rc = choose(b, tp_btf);
-	if (!rc)
-		rc = traffic_table_open(b->skel->maps.work, b->max_cgroups, TRAFFIC_NETWORK, TRAFFIC_BLOCK, &b->table);
+	choose(b, tp_btf);
+	rc = traffic_table_open(b->skel->maps.work, b->max_cgroups, TRAFFIC_NETWORK, TRAFFIC_BLOCK, &b->table);
 	if (!rc)
 		rc = block_bpf__load(b->skel);
 	if (!rc)
@@ -92,6 +85,26 @@ static int attempt(void *ctx, bool tp_btf)
 	if (rc)
 		unload(b);
 	return rc;
+}
+
+/* Which of the two lists of arguments block_getrq has, by the kernel's BTF: behind its context a bio, or a queue, a bio
+ * and a direction (include/trace/events/block.h). */
+static enum begin find_begin(const char *path)
+{
+	struct btf *btf = path ? btf__parse(path, NULL) : btf__load_vmlinux_btf();
+	const struct btf_type *t;
+	enum begin begin = BEGIN_SEEN;
+	int32_t id;
+
+	if (libbpf_get_error(btf))
+		return BEGIN_SEEN; /* then no program loads either */
+	id = btf__find_by_name_kind(btf, "btf_trace_block_getrq", BTF_KIND_TYPEDEF);
+	t = id > 0 ? btf__type_by_id(btf, btf__type_by_id(btf, (uint32_t)id)->type) : NULL;
+	t = t && btf_is_ptr(t) ? btf__type_by_id(btf, t->type) : NULL;
+	if (t && btf_is_func_proto(t) && btf_vlen(t) > 2)
+		begin = BEGIN_OLD;
+	btf__free(btf);
+	return begin;
 }
 
 /* The line "blkio ID CGROUPS ENABLED" of /proc/cgroups. */
@@ -127,7 +140,7 @@ int block_open(const struct fsroot *root, const struct hierarchy *h, const char 
 {
 	struct block *b = calloc(1, sizeof(*b));
 	uint32_t io_id = 0;
-	int rc = -EINVAL;
+	int rc;
 
 	if (!b)
 		return err_set(err, -ENOMEM, "block: out of memory; free some, or lower cgroups.max");
@@ -139,10 +152,11 @@ int block_open(const struct fsroot *root, const struct hierarchy *h, const char 
 	b->io = find_io(root, &io_id);
 	b->same = b->io != IO_NONE && io_id == h->id;
 	bpf_log_begin();
-	for (b->begin = BEGIN_TRACEPOINT; rc && b->begin <= BEGIN_UNSEEN; b->begin += rc != 0) {
+	b->begin = find_begin(btf);
+	rc = bpf_load_entries(attempt, b);
+	if (rc && rc != -EPERM && rc != -EACCES) {
+		b->begin = BEGIN_UNSEEN;
 		rc = bpf_load_entries(attempt, b);
-		if (rc == -EPERM || rc == -EACCES || rc == -ENOMEM)
-			break;
 	}
 	if (rc) {
 		free(b);
@@ -215,10 +229,11 @@ static void find_unseen(const struct fsroot *root, char *dst, size_t size)
 
 void block_describe(const struct block *b, char *dst, size_t size)
 {
-	const char *who = b->same	       ? "by the io controller" :
-			  b->io == IO_V1 ? "by the task that began it, writeback to the root: the io controller is on cgroup v1" :
-					   "by the task that began it, writeback to the root: no io controller";
-	const char *further = b->begin == BEGIN_UNSEEN ? "; this kernel does not show who begins a request" :
+	const char *who =
+		b->same        ? "by the io controller" :
+		b->io == IO_V1 ? "by the task that began it, writeback to the root: the io controller is on cgroup v1" :
+				 "by the task that began it, writeback to the root: no io controller";
+	const char *further = b->begin == BEGIN_UNSEEN  ? "; this kernel does not show who begins a request" :
 			      b->same && b->io == IO_V2 ? ", below it by the task that began it" :
 							  "";
 	char unseen[WITHOUT_REQUESTS_MAX];
