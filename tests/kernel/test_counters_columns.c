@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Columns that the switch program counts itself, on CPUs 0 and 1 as siblings, whatever they are. Compared are counts
- * that are equal at any load: a CPU with a task that never sleeps is never idle. */
+ * that are equal at any load: a CPU with a task that never sleeps is never idle. Where others keep CPU 1 busy all the time,
+ * nothing here wakes it up; tests/vm/cases/smt.sh has a machine of its own for that. */
 #include "kernel/rig.h"
 #include <sys/mman.h>
 

@@ -309,6 +309,26 @@ static void put_mux(struct world *w, unsigned event, uint64_t count, uint64_t en
 	w->mux_rows[at].running_ns[event] += running;
 }
 
+/* What the switch program counts itself has no turns: it is taken as it is, and says nothing about the others. */
+static void test_switch_events_beside_multiplexed(void **state)
+{
+	struct world *w = world_new(true);
+	const struct cell_values *v;
+
+	w->schema.core.n = 3;
+	w->schema.core.ev[2].kind = EVENT_SIBLING_BUSY;
+	charge(w, JD_FIRST_SLOT, 10000000)->counters[2] += 4000;
+	put_mux(w, 0, 1000, 10000000, 5000000);
+	put_mux(w, 1, 300, 10000000, 7500000);
+	read_cpu(w);
+	v = reading_cell(&w->r, READING_SPECIAL_ROWS, 0);
+	assert_int_equal(v->counters[2], 4000);
+	assert_int_equal(v->counters[0], 2000);
+	assert_int_equal(v->running_ns, 5000000);
+	assert_int_equal(v->lost, 0);
+	world_free(w);
+}
+
 /* Half of the time on its counter: twice the count. The row keeps the worst of its events. One that had no turn says
  * nothing: taken as it is, and the row is lost in part. */
 static void test_multiplexed(void **state)
@@ -406,6 +426,7 @@ int main(void)
 		cmocka_unit_test(test_return),
 		cmocka_unit_test(test_bank_of_an_offline_cpu),
 		cmocka_unit_test(test_multiplexed),
+		cmocka_unit_test(test_switch_events_beside_multiplexed),
 		cmocka_unit_test(test_map_sizes),
 	};
 
