@@ -74,6 +74,8 @@ def perfs(path, go):
             name += " [k]"
         elif file.endswith("/" + go.rsplit("/", 1)[-1]) and starts[0] <= address < starts[-1]:
             name = names[bisect.bisect_right(starts, address) - 1]
+        elif re.search(r"/perf-\d+\.map$|^//anon$", file) and name == "[unknown]":   # code made at run time, and no map of it
+            name = "[unknown]"
         elif name == "[unknown]" or name.endswith("@plt"):
             name = f"[{file.rsplit('/', 1)[-1]}]"
         own[pid][re.sub(r"@[@\w.]+$", "", name)] += 1
