@@ -113,8 +113,9 @@ static int add_row(struct encoder *e, uint32_t row, unsigned domain, struct buf 
 	const struct snap_row *r = &e->snap->rows[row];
 	struct power_part p = { .row = row, .domain = domain, .uncertainty_ppm = SNAPSHOT_UNKNOWN };
 
-	if (r->kind == ROW_IDLE || (e->targets.rows[row].flags & TARGET_JOINED) ||
-	    (r->kind == ROW_CGROUP && !named(e, row)))
+	if (r->kind == ROW_IDLE ||
+	    (r->kind >= ROW_FIRST_CAUSE && e->snap->schema->domains[domain].kind != DOMAIN_WALL) ||
+	    (e->targets.rows[row].flags & TARGET_JOINED) || (r->kind == ROW_CGROUP && !named(e, row)))
 		return 0;
 	if (r->kind != ROW_CGROUP)
 		p.target = row_kind_name(r->kind);

@@ -298,14 +298,27 @@ static void listing_cgroup(const struct listing *l, const struct listed *e, stru
 	json_object_end(j);
 }
 
+/* The row of a kind that there is once in the last interval, or LISTING_NONE. */
+static uint32_t last_of(const struct listing *l, enum row_kind kind)
+{
+	for (unsigned i = 0; i < l->last->n_rows; i++)
+		if (l->last->rows[i].kind == kind)
+			return i;
+	return LISTING_NONE;
+}
+
 static void listing_special(const struct listing *l, struct json *j)
 {
+	const enum row_kind end = schema_has_wall(l->totals->schema) ? ROW_KINDS : ROW_CGROUP;
+
 	json_key(j, "special");
 	json_array_begin(j);
-	for (unsigned i = ROW_KERNEL; i < READING_SPECIAL_ROWS; i++) {
+	for (enum row_kind k = ROW_KERNEL; k < end; k++) {
+		if (k == ROW_CGROUP)
+			continue;
 		json_object_begin(j);
-		json_key_str(j, "name", row_kind_name((enum row_kind)i));
-		add_row(l, i, i, j);
+		json_key_str(j, "name", row_kind_name(k));
+		add_row(l, k, last_of(l, k), j);
 		json_object_end(j);
 	}
 	json_array_end(j);

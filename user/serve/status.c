@@ -159,7 +159,7 @@ static void key_known(struct json *j, const char *key, double v)
 
 static const struct field wall_rows[] = {
 	FIELD(wall_figures, state), FIELD(wall_figures, reason),     FIELD(wall_figures, points),
-	FIELD(wall_figures, error), FIELD(wall_figures, half_width), FIELD(wall_figures, base_w),
+	FIELD(wall_figures, error), FIELD(wall_figures, half_width), FIELD_AS("base_power_w", wall_figures, base_w),
 	FIELD(wall_figures, gain),  FIELD(wall_figures, bend),
 };
 static const struct fields wall_fields = FIELDS(wall_rows);
@@ -182,7 +182,7 @@ static void add_wall(struct serve *s, struct json *j)
 	for (unsigned i = 0; i < f.n_prices; i++) {
 		json_object_begin(j);
 		json_key_str(j, "input", f.prices[i].name);
-		key_known(j, "watts_per_unit", f.prices[i].watts);
+		key_known(j, "price_w", f.prices[i].watts);
 		key_known(j, "low", f.prices[i].low);
 		key_known(j, "high", f.prices[i].high);
 		json_object_end(j);
