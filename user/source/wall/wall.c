@@ -18,8 +18,9 @@
 #include "wall_window.h"
 
 #define SHORTEST_NS (100 * NS_PER_MS) /* between two changes of the domain */
-#define PACE_NS NS_PER_S /* of the devices' statistics */
-#define FIND_EVERY 60 /* looks */
+#define PACE_NS NS_PER_S /* of the devices' statistics ... */
+#define LEARNING_PACE_NS (200 * NS_PER_MS) /* ... beside a meter, whose power they have to go with */
+#define FIND_NS (60 * NS_PER_S)
 #define LEARN_POINTS 6 /* new ones, until it is learned anew */
 #define KEEP_NS (60 * NS_PER_S)
 #define TELL_NS (600 * NS_PER_S)
@@ -52,8 +53,8 @@ struct wall {
 	bool waits, lagging;
 	/* thread */
 	struct wall_devices *devices;
-	unsigned looks, new_points;
-	uint64_t kept_ns;
+	unsigned new_points;
+	uint64_t kept_ns, found_ns;
 	bool changed; /* since it was kept */
 	pthread_mutex_t lock; /* the rest */
 	struct wall_work newest;
@@ -195,8 +196,10 @@ uint64_t wall_step(struct wall *w, uint64_t now_ns)
 {
 	struct wall_work now;
 
-	if (w->looks++ % FIND_EVERY == 0)
+	if (!w->found_ns || now_ns - w->found_ns >= FIND_NS) {
 		wall_devices_find(w->devices);
+		w->found_ns = now_ns;
+	}
 	wall_devices_read(w->devices, now_ns, &now);
 	pthread_mutex_lock(&w->lock);
 	w->newest = now;
@@ -206,7 +209,7 @@ uint64_t wall_step(struct wall *w, uint64_t now_ns)
 		learn(w);
 	if (now_ns - w->kept_ns >= KEEP_NS)
 		keep(w, now_ns);
-	return PACE_NS;
+	return w->has_meter ? LEARNING_PACE_NS : PACE_NS;
 }
 
 static uint64_t step(void *arg)

@@ -15,10 +15,31 @@ static uint64_t faults(const struct reading_domain *d)
 	return d->errors + d->resets + d->dropped;
 }
 
-static void begin(struct wall_window *w, const struct reading *r)
+/* How much later than the meter's newest value the reading is, in seconds. */
+static double ahead(const struct reading *r)
+{
+	uint64_t newest = 0;
+
+	for (unsigned d = 0; d < r->schema->n_domains; d++)
+		if (r->schema->domains[d].kind == DOMAIN_EXTERNAL && r->domains[d].time_ns > newest)
+			newest = r->domains[d].time_ns;
+	return newest && newest < r->mono_ns ? (double)(r->mono_ns - newest) / 1e9 : 0;
+}
+
+/* Adds inputs for so many seconds; negative: takes them off. */
+static void add(struct wall_window *w, const double x[WALL_INPUTS], double seconds)
+{
+	for (unsigned k = 0; k < WALL_INPUTS; k++)
+		w->x[k] += x[k] * seconds;
+	w->seconds += seconds;
+}
+
+/* The inputs since the meter's newest value belong to what the meter tells next. */
+static void begin(struct wall_window *w, const struct reading *r, const double x[WALL_INPUTS])
 {
 	memset(w, 0, sizeof(*w));
 	w->start_ns = r->mono_ns;
+	add(w, x, ahead(r));
 	for (unsigned d = 0; d < r->schema->n_domains; d++) {
 		w->meter[d].uj = reading_domain_uj(&r->domains[d]);
 		w->meter[d].first_ns = w->meter[d].last_ns = r->domains[d].time_ns;
@@ -56,19 +77,18 @@ bool wall_window_add(struct wall_window *w, const struct reading *r, const doubl
 	bool whole, enough;
 
 	if (!w->start_ns) {
-		begin(w, r);
+		begin(w, r, x);
 		return false;
 	}
-	for (unsigned k = 0; k < WALL_INPUTS; k++)
-		w->x[k] += x[k] * seconds;
-	w->seconds += seconds;
+	add(w, x, seconds);
 	enough = follow_meters(w, r, &watts, &whole);
 	length_ns = r->mono_ns - w->start_ns;
 	if (length_ns < WALL_WINDOW_NS || (!enough && length_ns < WALL_WINDOW_MAX_NS))
 		return false;
 	*ret = (struct wall_point){ .watts = watts };
+	add(w, x, -ahead(r));
 	for (unsigned k = 0; k < WALL_INPUTS; k++)
-		ret->x[k] = w->x[k] / w->seconds;
-	begin(w, r);
+		ret->x[k] = w->seconds > 0 ? w->x[k] / w->seconds : 0;
+	begin(w, r, x);
 	return enough && whole && watts > 0;
 }

@@ -5,7 +5,7 @@
 #include "model/reading.h"
 #include "wall_fit.h"
 
-#define WALL_WINDOW_NS 2000000000ull /* at least */
+#define WALL_WINDOW_NS 3000000000ull /* at least */
 #define WALL_WINDOW_VALUES 5 /* of every meter, at least: a slow meter makes longer windows */
 #define WALL_WINDOW_MAX_NS 120000000000ull /* a meter that is silent for so long gives no point */
 
