@@ -47,6 +47,9 @@ ROUTES = {
     "/metrics": [("/metrics", "text/plain"), ("/metrics", "application/openmetrics-text")],
 }
 NAMELESS = {"/", "/healthz", "/readyz", "/v1/status", "/v1/audit", "/v1/devices"}
+# Its line names a cgroup, which /v1/status must not show.
+AUDIT = json.dumps({"version": 1, "formula": "share", "lines": [{"cgroup": f"/a/{HIDDEN.decode()}", "domain": "package-0", "judged": True,
+                                                                 "bias": 0.1, "low": 0, "high": 0.2}]})
 PROFILES = ("document", "zico-1.90", "zico-1.90.6", "zico-2")
 
 
@@ -152,6 +155,8 @@ class Agent:
 
     def get(self, target, accept="", body=None):
         c = Unix(self.socket)
+        if target.startswith("/v1/audit"):
+            body = AUDIT
         try:
             c.request("POST" if target.startswith(("/v1/reading", "/v1/audit")) else "GET", target, body, {"Accept": accept} if accept else {})
             r = c.getresponse()

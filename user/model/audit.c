@@ -96,7 +96,7 @@ void audit_json(struct json *j, const struct audit *a)
 
 static void clean(char *text, size_t size)
 {
-	char copy[256];
+	char copy[400];
 
 	snprintf(copy, sizeof(copy), "%s", text);
 	text_clean(text, size, copy);

@@ -19,7 +19,7 @@
 
 /* One cgroup in one domain. */
 struct audit_line {
-	char cgroup[200]; /* escaped; of a long path the end. Of an own load its name */
+	char cgroup[400]; /* escaped; of a long path the end. Of an own load its name */
 	char domain[64];
 	char draw[12];
 	bool judged; /* it counts for `within`: the other lines explain */

@@ -16,11 +16,26 @@ void serve_audit_json(const struct serve *s, struct json *j)
 	*a = *s->audit;
 	a->n = 0;
 	for (unsigned i = 0; i < s->audit->n; i++)
-		if (s->audit->line[i].cgroup[0] != '/')
+		if (!strchr(s->audit->line[i].cgroup, '/'))
 			a->line[a->n++] = s->audit->line[i];
 	json_key(j, "audit");
 	audit_json(j, a);
 	free(a);
+}
+
+/* Drops the lines of cgroups that are not reported, and of those whose name is cut. */
+static int keep_selected(struct serve *s, struct audit *a)
+{
+	struct selection_rules *rules = serve_rules(s);
+	unsigned n = 0;
+
+	for (unsigned i = 0; rules && i < a->n; i++)
+		if (!strchr(a->line[i].cgroup, '/') ||
+		    (a->line[i].cgroup[0] == '/' && selection_admits(rules, a->line[i].cgroup)))
+			a->line[n++] = a->line[i];
+	a->n = n;
+	free(rules);
+	return rules ? 0 : -1;
 }
 
 void serve_post_audit(struct serve *s, struct http_request *r, const char *rest)
@@ -38,9 +53,10 @@ void serve_post_audit(struct serve *s, struct http_request *r, const char *rest)
 		return;
 	}
 	a = malloc(sizeof(*a));
-	if (!a || audit_parse(r->body ? r->body : "", r->body_len, a, &err) != 0) {
+	if (!a || audit_parse(r->body ? r->body : "", r->body_len, a, &err) != 0 || keep_selected(s, a) != 0) {
 		free(a);
-		http_error(r, a ? 400 : 503, NULL, "%s", err.text[0] ? err.text : "audit: out of memory; try again");
+		http_error(r, err.text[0] ? 400 : 503, NULL, "%s",
+			   err.text[0] ? err.text : "audit: out of memory; try again");
 		return;
 	}
 	free(s->audit);
