@@ -107,6 +107,5 @@ int main(int argc, char **argv)
 			for (unsigned k = 0; k < FUNCTIONS; k++)
 				call[k](slice * part[k]);
 	}
-	prctl(PR_SET_NAME, "mixes");
 	return 0;
 }

@@ -60,6 +60,14 @@ static int take_domain(struct priced *p, const struct sampler *s, struct row_sha
 	return row_shares_price(r, d, joules);
 }
 
+/* A period that differs a little from call to call, by up to a sixteenth: a program that repeats itself at the same pace as
+ * the samples would be met at the same places of its round for ever. */
+static uint64_t dithered(struct priced *p, uint64_t period)
+{
+	p->dither = p->dither * 1664525u + 1013904223u; /* Numerical Recipes, section 7.1 */
+	return period - period / 16 + (uint64_t)((double)period / 8 * (double)(p->dither >> 8) / 0x1p24);
+}
+
 int priced_take(struct priced *p, struct sampler *s, struct row_shares *r, const struct snap_price *price,
 		const uint64_t counted[SCHEMA_MAX_EVENTS], uint64_t cpu_ns)
 {
@@ -77,7 +85,7 @@ int priced_take(struct priced *p, struct sampler *s, struct row_shares *r, const
 		const uint64_t period = sampler_period_for(s, more, ns);
 
 		if (!wanted[i] || period)
-			sampler_period(s, i, wanted[i] ? period : 0);
+			sampler_period(s, i, wanted[i] ? dithered(p, period) : 0);
 		p->counted[i] = counted[i];
 	}
 	p->cpu_ns = cpu_ns;

@@ -12,6 +12,7 @@ struct priced {
 	uint16_t missing[SCHEMA_MAX_DOMAINS]; /* columns that had a price and are not sampled, ever: bit per column */
 	uint16_t used[SCHEMA_MAX_DOMAINS]; /* those by which energy was split */
 	uint64_t counted[SCHEMA_MAX_EVENTS], cpu_ns; /* of all rows, at the last call */
+	uint32_t dither;
 };
 
 /* Opens the counters of the schema in the sampler. variants: as sampler_events has them. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -26,7 +27,6 @@
 #define RECORDS_MAX (256u << 20) /* bytes taken at once */
 
 #define PERIOD_LEAST 1000 /* counts: no storm where an event was rare before */
-#define PERIOD_CHANGE 4 /* a period is changed when it is off by more than one part in so many */
 #define PRECISE_MOST 3
 #define COLUMNS_USUAL 3 /* that have a price at once: rings have room for so many */
 
@@ -38,7 +38,6 @@ struct ring {
 	uint8_t *memory; /* a page of control, then ring_bytes */
 };
 
-/* A counter that may be sampled. */
 struct sampled {
 	uint64_t period; /* 0 = it is off */
 	unsigned opened; /* on so many CPUs */
@@ -369,12 +368,9 @@ static void set_period(const struct sampler *s, unsigned event, uint64_t period)
 void sampler_period(struct sampler *s, unsigned event, uint64_t period)
 {
 	struct sampled *e = &s->event[event];
-	uint64_t off;
 
-	if (period && period < PERIOD_LEAST)
-		period = PERIOD_LEAST;
-	off = period > e->period ? period - e->period : e->period - period;
-	if (!e->opened || period == e->period || (period && off <= e->period / PERIOD_CHANGE))
+	period = period && period < PERIOD_LEAST ? PERIOD_LEAST : period;
+	if (!e->opened || period == e->period)
 		return;
 	set_period(s, event, period);
 	e->period = period;
@@ -425,6 +421,62 @@ static void copy_wrapped(const struct sampler *s, uint8_t *dst, const uint8_t *r
 	memcpy(dst + first, ring, n - first);
 }
 
+/* What of a sample is copied: of the room for the stack, often most of the record, only what the kernel found. */
+struct parts {
+	size_t size_at; /* of the word that says how much room the stack has */
+	uint64_t room, found; /* bytes, in whole words */
+};
+
+static uint64_t word_at(const struct sampler *s, const uint8_t *ring, uint64_t at)
+{
+	uint64_t word;
+
+	copy_wrapped(s, (uint8_t *)&word, ring, at, sizeof(word));
+	return word;
+}
+
+/* False: the record has no such parts, and is copied as it is. */
+static bool find_parts(const struct sampler *s, const uint8_t *ring, uint64_t at, const struct perf_event_header *h,
+		       struct parts *ret)
+{
+	const uint64_t n = h->size >= sizeof(struct sample) ?
+				   word_at(s, ring, at + offsetof(struct sample, n_addresses)) :
+				   UINT16_MAX;
+	uint64_t regs = sizeof(struct sample) + 8 * n;
+
+	if (!UNWIND_HERE || h->type != PERF_RECORD_SAMPLE || n > UINT16_MAX / 8 || regs + 16 > h->size)
+		return false;
+	ret->size_at = regs + 8 + (word_at(s, ring, at + regs) == PERF_SAMPLE_REGS_ABI_NONE ? 0 : 24);
+	if (ret->size_at + 8 > h->size)
+		return false;
+	ret->room = word_at(s, ring, at + ret->size_at);
+	if (!ret->room || ret->room % 8 || ret->room > h->size || ret->size_at + 8 + ret->room + 8 > h->size)
+		return false;
+	ret->found = (word_at(s, ring, at + ret->size_at + 8 + ret->room) + 7) & ~7ull;
+	return ret->found < ret->room;
+}
+
+/* Copies a record. Returns its size in the copy. */
+static uint32_t copy_record(const struct sampler *s, uint8_t *to, const uint8_t *ring, uint64_t at,
+			    const struct perf_event_header *h)
+{
+	struct perf_event_header head = *h;
+	struct parts p;
+	size_t rest;
+
+	if (!find_parts(s, ring, at, h, &p)) {
+		copy_wrapped(s, to, ring, at, h->size);
+		return h->size;
+	}
+	rest = p.size_at + 8 + p.room;
+	head.size = (uint16_t)(h->size - (p.room - p.found));
+	copy_wrapped(s, to, ring, at, p.size_at + 8 + p.found);
+	copy_wrapped(s, to + p.size_at + 8 + p.found, ring, at + rest, h->size - rest);
+	memcpy(to, &head, sizeof(head));
+	memcpy(to + p.size_at, &p.found, sizeof(p.found));
+	return head.size;
+}
+
 static void copy_ring(struct sampler *s, const struct ring *r)
 {
 	struct perf_event_mmap_page *control = (void *)r->memory;
@@ -442,10 +494,11 @@ static void copy_ring(struct sampler *s, const struct ring *r)
 		if (!to || ARRAY_ROOM(s->records, s->records_cap, s->n_records + 1)) {
 			s->lost++;
 		} else {
-			copy_wrapped(s, to, r->memory + s->page, tail, h.size);
+			const uint32_t size = copy_record(s, to, r->memory + s->page, tail, &h);
+
 			s->records[s->n_records++] = (struct record){ time_of((const void *)to), (uint32_t)s->bytes.len,
-								      h.size };
-			s->bytes.len += h.size;
+								      size };
+			s->bytes.len += size;
 		}
 		tail += h.size;
 	}

@@ -22,8 +22,8 @@ int sampler_narrow(struct sampler *s, int cgroup, struct err *err);
 void sampler_events(struct sampler *s, const struct event_set *events, const struct event_variants *variants);
 int sampler_start(struct sampler *s, struct err *err);
 void sampler_stop(struct sampler *s);
-/* Samples an event of the schema once in so many counts from now on; 0 = not. Small changes are not made: each loses the
- * counts of the period that was going on. */
+/* Samples an event of the schema once in so many counts from now on; 0 = not. A change loses the counts of the period that was
+ * going on. */
 void sampler_period(struct sampler *s, unsigned event, uint64_t period);
 uint64_t sampler_period_of(const struct sampler *s, unsigned event); /* 0 = it is not sampled now */
 /* The period for the rate that was asked for, by the counts that CPUs had in so much CPU time. 0 = nothing is counted. */
