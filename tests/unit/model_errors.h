@@ -13,7 +13,7 @@
 struct errors {
 	double miss[MW_ROWS][MW_DOMAINS], truth[MW_ROWS][MW_DOMAINS]; /* joules, summed */
 	double idle[MW_DOMAINS]; /* relative, summed */
-	double width; /* uncertainty, summed */
+	double width, width_by[MW_DOMAINS]; /* uncertainty, summed */
 	unsigned by_domain[MW_DOMAINS], covered_by_domain[MW_DOMAINS];
 	unsigned intervals, values, covered, unknown, idle_values, idle_covered;
 };
@@ -58,14 +58,15 @@ static void add_value(struct errors *e, const struct mw *w, unsigned row, unsign
 		e->covered_by_domain[d]++;
 	}
 	e->width += ppm / 1e6;
+	e->width_by[d] += ppm / 1e6;
 }
 
 static void add_idle(struct errors *e, const struct mw *w, unsigned d)
 {
 	const struct snap_domain *dom = &w->s.domains[d];
-	double got = (double)dom->idle_power_uw / 1e6, miss = fabs(got - w->idle_watts[d]);
+	double got = (double)dom->idle_power_uw / 1e6, idle = w->truth_idle[d] / w->c.seconds, miss = fabs(got - idle);
 
-	e->idle[d] += miss / w->idle_watts[d];
+	e->idle[d] += miss / idle;
 	if (isnan(dom->idle_uncertainty))
 		return;
 	e->idle_values++;
@@ -124,6 +125,8 @@ static void run(const struct mw_config *c, const struct formula_ops *ops, unsign
 	memset(ret, 0, sizeof(*ret));
 	assert_non_null(f);
 	assert_int_equal(mw_init(&w, c), 0);
+	for (unsigned k = 0; k < 60 && c->leak > 0; k++)
+		mw_step(&w); /* the machine is warm before anybody looks */
 	for (unsigned k = 0; k < before + n; k++) {
 		step(&w, ops, f);
 		if (k >= before)

@@ -15,10 +15,10 @@
 #define MW_CPUS 8
 #define MW_CGROUPS 20
 #define MW_ROWS (READING_SPECIAL_ROWS + MW_CGROUPS)
-#define MW_EVENTS 3
+#define MW_EVENTS 5
 #define MW_S 1000000000ull
 
-enum { MW_CYCLES, MW_INSTRUCTIONS, MW_MISSES };
+enum { MW_CYCLES, MW_INSTRUCTIONS, MW_MISSES, MW_SIBLING, MW_EXITS };
 enum { MW_PACKAGE, MW_DRAM, MW_DOMAINS };
 
 /* The properties of a machine. Zeroed terms are off. */
@@ -39,6 +39,18 @@ struct mw_config {
 	bool always_busy, always_idle;
 	bool collinear; /* all programs have one mix */
 	bool no_cycles;
+	/* The terms below need slices: each interval is run in slices of 40 ms, in which programs share CPUs and run
+	 * beside each other at known times. */
+	unsigned slice_cpus; /* CPUs of such a machine, 0 = the whole interval at once */
+	double swing; /* clock of each CPU: a triangle of this part to either side */
+	double beside; /* everything costs so much more while all other CPUs are busy (less: the part of them) */
+	double smt; /* two busy threads of a core (CPUs 2k and 2k + 1) cost this much of one; 0 = no threads */
+	double small_cores; /* the upper half of the CPUs has 0.6 of the clock, and a price of this part; 0 = alike */
+	double steps; /* cycles cost V^2 of a table of steps: this is how far V goes over the clock's range */
+	double wake_mj; /* a CPU's exit from idle, paid by the row that it wakes for */
+	double awake; /* W of the package while a CPU is busy; this is idle power, which nobody but idle pays */
+	double queue; /* a miss costs so much more when the memory is at its limit: the square of its use */
+	double leak; /* W of idle power per W of power that it had, as its heat follows with 30 s */
 };
 
 enum mw_pattern { MW_SQUARE, MW_WALK, MW_BURSTS, MW_CHANGING, MW_EVEN = MW_CHANGING };
@@ -68,6 +80,7 @@ struct mw {
 	double truth[MW_ROWS][MW_DOMAINS]; /* dynamic joules of this interval */
 	double truth_idle[MW_DOMAINS];
 	double late; /* seconds: how late the last energy was read */
+	double heat; /* W */
 	uint64_t dead_events; /* bit: the event counts nothing from now on */
 };
 
@@ -114,22 +127,29 @@ static inline void mw_programs(struct mw *w)
 		total += p->duty;
 	}
 	for (unsigned i = 0; i < w->c.cgroups; i++)
-		w->program[i].duty *= w->c.load * MW_CPUS / total;
+		w->program[i].duty *= w->c.load * (w->c.slice_cpus ? w->c.slice_cpus : MW_CPUS) / total;
 }
 
 static inline void mw_schema(struct mw *w)
 {
-	static const char *const events[MW_EVENTS] = { "CYCLES", "INSTRUCTIONS", "LLC_MISSES" };
+	static const char *const events[MW_EVENTS] = { "CYCLES", "INSTRUCTIONS", "LLC_MISSES", "SIBLING_BUSY",
+						       "IDLE_EXITS" };
 	static const char *const names[MW_DOMAINS] = { "package-0", "dram-0" };
 	struct schema *s = &w->schema;
 
-	s->n_cpus = MW_CPUS;
+	s->n_cpus = w->c.slice_cpus ? w->c.slice_cpus : MW_CPUS;
 	s->cpus = w->cpus;
 	s->n_packages = 1;
-	for (unsigned i = 0; i < MW_CPUS; i++)
-		w->cpus[i] = (struct cpu_desc){ .cpu = (uint16_t)i, .core = (uint16_t)i, .present = true };
-	s->core.n = MW_EVENTS;
-	for (unsigned i = 0; i < MW_EVENTS; i++)
+	s->n_core_types = w->c.small_cores > 0 ? 2 : 1;
+	for (unsigned i = 0; i < s->n_cpus; i++)
+		w->cpus[i] = (struct cpu_desc){ .cpu = (uint16_t)i,
+						.core = (uint16_t)(w->c.smt > 0 ? i / 2 : i),
+						.core_type = w->c.small_cores > 0 && i >= s->n_cpus / 2,
+						.present = true };
+	s->core.n = w->c.slice_cpus ? MW_EVENTS : MW_SIBLING;
+	s->core.ev[MW_SIBLING].kind = EVENT_SIBLING_BUSY;
+	s->core.ev[MW_EXITS].kind = EVENT_IDLE_EXITS;
+	for (unsigned i = 0; i < s->core.n; i++)
 		snprintf(s->core.ev[i].name, SCHEMA_NAME_MAX, "%s",
 			 i == MW_CYCLES && w->c.no_cycles ? "BRANCHES" : events[i]);
 	s->n_domains = MW_DOMAINS;
@@ -214,9 +234,9 @@ static inline void mw_run(struct mw *w, unsigned row, struct snap_cell *c, const
 	double wander = w->c.collinear ? 0 : 0.01, hot; /* programs are not quite the same all the time */
 	double cycles = seconds * w->ghz * 1e9, instructions = cycles * p->ipc * (1 + wander * mw_normal(w));
 	double misses = instructions / 1000 * p->mpki * (1 + 2 * wander * mw_normal(w));
-	const double counts[MW_EVENTS] = { cycles, instructions, misses };
+	const double counts[] = { cycles, instructions, misses };
 
-	for (unsigned e = 0; e < MW_EVENTS; e++) {
+	for (unsigned e = 0; e < MW_SIBLING; e++) {
 		c->counters[e] = w->dead_events >> e & 1 ? 0 : (uint64_t)counts[e];
 		w->s.rows[row].counters[e] += c->counters[e];
 	}
@@ -237,6 +257,7 @@ static inline void mw_begin(struct mw *w)
 	s->n_rows = READING_SPECIAL_ROWS + w->c.cgroups;
 	s->n_cells = 0;
 	memset(w->truth, 0, sizeof(w->truth));
+	memset(w->truth_idle, 0, sizeof(w->truth_idle));
 	for (unsigned i = 0; i < s->n_rows; i++)
 		s->rows[i] = (struct snap_row){ .kind = i < ROW_CGROUP ? (enum row_kind)i : ROW_CGROUP,
 						.key = i,
@@ -253,7 +274,7 @@ static inline void mw_end(struct mw *w, const double *busy)
 	struct snapshot *s = &w->s;
 	double before;
 
-	for (unsigned i = 0; i < MW_CPUS; i++) {
+	for (unsigned i = 0; i < s->schema->n_cpus; i++) {
 		uint64_t all_ns = s->end_ns - s->start_ns, busy_ns = (uint64_t)(busy[i] * (double)all_ns);
 
 		s->cpus[i] = (struct snap_cpu){
@@ -263,7 +284,7 @@ static inline void mw_end(struct mw *w, const double *busy)
 	before = w->late;
 	w->late = w->step % 2 && w->c.held_up > 0 ? w->c.held_up * mw_random(w) : 0;
 	for (unsigned d = 0; d < MW_DOMAINS; d++) {
-		double joules = w->truth_idle[d] = w->idle_watts[d] * w->c.seconds,
+		double joules = w->truth_idle[d] += w->idle_watts[d] * w->c.seconds,
 		       other = w->c.held_up > 0 ? mw_between(w, 0, 2) : 1;
 		uint64_t uj;
 
@@ -304,12 +325,20 @@ static inline void mw_place(struct mw *w, unsigned i, double want, double *busy,
 			mw_run(w, row, mw_cell(w, row, cpu, part[cpu]), &w->program[i], price);
 }
 
+#include "unit/model_slices.h"
+
 /* One interval. What it held is in truth; the snapshot has no energy columns yet. */
 static inline struct snapshot *mw_step(struct mw *w)
 {
 	double want[MW_CGROUPS], total = 0, misses = 0, busy[MW_CPUS] = { 0 }, room = MW_CPUS * 0.999, price;
 
 	mw_begin(w);
+	if (w->c.slice_cpus) {
+		mw_slices(w, busy);
+		mw_end(w, busy);
+		w->step++;
+		return &w->s;
+	}
 	for (unsigned i = 0; i < w->c.cgroups; i++)
 		total += want[i] = fmax(mw_demand(w, &w->program[i]), 0);
 	for (unsigned i = 0; i < w->c.cgroups; i++) {

@@ -38,31 +38,36 @@ static struct errors judge(struct formula *f, unsigned n)
 	return e;
 }
 
-/* The first three snapshots are formula share's, to the microjoule, and say that they are a guess. */
+/* The first snapshots are formula share's, to the microjoule, and say that they are a guess; then new points are
+ * predicted better by what was learned, and the model splits. */
 static void test_few_samples(void **state)
 {
 	const struct mw_config c = { .seed = 3, .cgroups = 5, .load = 0.4 };
 	struct formula_options o = learn_options();
 	struct formula *share = formula_share.create(&o), *f = begin(&c, &formula_model);
 	uint64_t got[MW_ROWS * MW_DOMAINS];
+	unsigned by_model = 0;
 
-	for (unsigned k = 0; k < 5; k++) {
+	for (unsigned k = 0; k < 20; k++) {
+		bool ready;
 		size_t bytes;
 
 		step(&w, &formula_model, f);
 		bytes = w.s.n_rows * MW_DOMAINS * sizeof(got[0]);
 		memcpy(got, w.s.energy_uj, bytes);
+		ready = w.s.domains[MW_PACKAGE].learned.ready || w.s.domains[MW_DRAM].learned.ready;
+		assert_true(k >= 4 || !ready);
 		for (unsigned d = 0; d < MW_DOMAINS; d++) {
-			assert_int_equal(isnan(w.s.domains[d].uncertainty), k < 3);
+			assert_true(k >= 3 || isnan(w.s.domains[d].uncertainty));
 			assert_true(k >= 3 || w.s.domains[d].share_quality & QUALITY_ESTIMATED);
-			assert_true(k >= 3 || w.s.domains[d].scale == 1);
-			assert_int_equal(*snapshot_uncertainty(&w.s, READING_SPECIAL_ROWS, d) == SNAPSHOT_UNKNOWN,
-					 k < 3);
+			assert_true(w.s.domains[d].learned.ready || w.s.domains[d].scale == 1);
 		}
 		assert_string_equal(w.s.formula, "model");
 		assert_int_equal(formula_share.apply(share, &w.s), 0);
-		assert_int_equal(memcmp(got, w.s.energy_uj, bytes) == 0, k < 3);
+		assert_int_equal(memcmp(got, w.s.energy_uj, bytes) == 0, !ready);
+		by_model += ready;
 	}
+	assert_true(by_model >= 10);
 	formula_share.destroy(share);
 	end(f);
 }
@@ -169,7 +174,7 @@ static void test_dead_counter(void **state)
 	/* what instructions cost is elsewhere now: the sum is still explained */
 	assert_true(fabs(w.s.domains[MW_PACKAGE].scale - 1) < 0.3);
 	e = judge(f, 60);
-	assert_true(e.covered >= 0.9 * e.values);
+	assert_true(e.covered >= 0.8 * e.values);
 	assert_true(error_of(&e, MW_DRAM, NULL) < 0.03); /* never asked for it */
 	w.dead_events = 0;
 	steps(f, 1);
@@ -243,7 +248,7 @@ static void test_held_up(void **state)
 	assert_true(e.idle[MW_PACKAGE] < 0.02 * e.intervals);
 	assert_true(e.covered >= 0.9 * e.values);
 	w.c.held_up = 0;
-	steps(f, 1);
+	steps(f, 80);
 	e = judge(f, 1);
 	in_time = e.width / e.values;
 	assert_true(error_of(&e, MW_PACKAGE, NULL) < 0.03);
@@ -295,9 +300,9 @@ static void test_learned(void **state)
 	steps(f, 60);
 	assert_true(l->ready);
 	assert_true(l->points > 40);
-	assert_true(fabs(l->per_count[MW_MISSES] * 1e9 / w.dram_miss_nj - 1) < 0.02);
+	assert_true(fabs(w.s.domains[MW_DRAM].price.per_count[MW_MISSES] * 1e9 / w.dram_miss_nj - 1) < 0.02);
 	l = &w.s.domains[MW_PACKAGE].learned;
-	assert_true(fabs(l->per_count[MW_INSTRUCTIONS] * 1e9 / w.instruction_nj - 1) < 0.05);
+	assert_true(fabs(w.s.domains[MW_PACKAGE].price.per_count[MW_INSTRUCTIONS] * 1e9 / w.instruction_nj - 1) < 0.05);
 	assert_true(l->held_out < 0.01);
 	assert_true(l->held_out_share > 3 * l->held_out);
 	assert_int_equal(formula_share.apply(share, &w.s), 0);

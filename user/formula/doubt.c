@@ -1,51 +1,88 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far a row's energy may be from the truth (docs/attribution.md). Statistics alone give the error of
- * coefficients of a true model. Work that no counter sees is covered by a comparison: how much does the answer
- * change when only points of little power, or only points of much power, are used? Between no power and the least
- * power seen, the line may bend.
- *
- * * * A row's energy is its part of the prediction for all rows, times the energy measured above idle. An error that
- * all rows share cancels out; an error of idle power does not. */
+/* How far a row's energy may be from the truth (docs/attribution.md). A row's energy is its part of the prediction for
+ * all rows, times the energy measured above idle. An error that all rows share cancels out; an error of idle power does
+ * not. The deviations that follow from the fit are corrected by how often they held: the nine-in-ten quantile of past
+ * misses over the deviation that was stated before each (a conformal interval). */
 #include <math.h>
 #include "model.h"
 
 #define NINE_IN_TEN 1.645 /* deviations to either side that hold 90 % of a normal distribution */
-#define INDEPENDENT 10.0 /* errors are averaged over at most so many points: unseen work comes in phases */
-#define FEW 2.0 /* the error of a point belongs to a few rows, not evenly to all */
-#define BENT 0.25 /* relative error of a price where no power was seen */
+#define ENOUGH 9 /* past misses, for their quantile */
+#define WIDER 4.0 /* at most so much wider than the fit says, and ... */
+#define UNTESTED 3.0 /* while there are too few past misses */
+#define NARROWER 1.4 /* ... at least this part of it */
+#define INDEPENDENT 5.0 /* points after which errors that come in phases do not average out any more */
+#define MISFIT 16.0 /* a miss that comes in phases is the work of few rows, not of all alike */
+#define NOISE 2.0 /* a miss of the sensor is of all rows alike */
 
-/* Neighbouring points have similar errors. */
-static double repeated(const struct model_solution *s)
-{
-	return fmax(s->n / INDEPENDENT, 1);
-}
+#define LEAST 1e-5 /* of the mean power: counters of energy move in units */
+#define BENT 0.25 /* relative error of a price at less power than was seen, at most, and ... */
+#define BENT_PER_MISS 100.0 /* ... by how much points miss the line that there is, of the dynamic power */
 
-/* g'Cg */
+/* g'Cg over the columns of the covariance */
 static double variance(const struct model_solution *s, const double *g)
 {
+	unsigned at[COLUMNS], n = 0;
 	double sum = 0;
 
-	for (unsigned i = 0; i < COLUMNS; i++) {
-		if (!(s->columns >> i & 1))
-			continue;
-		for (unsigned k = 0; k < COLUMNS; k++)
-			sum += g[i] * g[k] * s->cov[i][k];
+	for (model_columns left = s->cov_columns; left; left &= left - 1)
+		if (g[__builtin_ctzll(left)] != 0)
+			at[n++] = (unsigned)__builtin_ctzll(left);
+	for (unsigned i = 0; i < n; i++) {
+		double row = g[at[i]] * s->cov[at[i]][at[i]];
+
+		for (unsigned k = 0; k < i; k++)
+			row += 2 * g[at[k]] * s->cov[at[i]][at[k]];
+		sum += g[at[i]] * row;
 	}
-	return sum;
+	return fmax(sum, 0);
 }
 
-/* The least power above idle that was seen. */
-static double lowest_dynamic(const struct model_fit *f)
+double model_point_deviation(const struct model_solution *s, const struct model_point *p)
 {
-	return model_dynamic(&f->s.coef, f->lowest.rate);
+	return sqrt(variance(s, p->rate) + s->sigma * s->sigma);
 }
 
-/* A row's joules in another explanation. */
-static double joules_by(const struct model_doubt *d, const struct model_coef *c, const double *did)
+double model_autocorrelation(const struct model_fit *f)
 {
-	double all = model_dynamic(c, d->all);
+	double before = 0, product = 0, square = 0;
 
-	return all > 0 ? fmax(d->joules - c->c[COL_IDLE] * d->seconds, 0) * model_dynamic(c, did) / all : NAN;
+	for (unsigned i = 0; i < f->n_window; i++) {
+		double miss = model_miss(&f->s.coef, model_nth(f, i)) * model_skew_weight(model_nth(f, i));
+
+		product += miss * before;
+		square += miss * miss;
+		before = miss;
+	}
+	return square > 0 ? fmin(fmax(product / square, 0), 1) : 0;
+}
+
+/* What the stated deviations must be multiplied by to have held. */
+double model_spread(const struct model_held *h)
+{
+	unsigned n = h->scores < MODEL_WINDOW ? h->scores : MODEL_WINDOW, rank;
+	double sorted[MODEL_WINDOW];
+
+	if (n < ENOUGH)
+		return UNTESTED;
+	for (unsigned i = 0; i < n; i++) {
+		unsigned k = i;
+
+		for (; k > 0 && sorted[k - 1] > h->score[i]; k--)
+			sorted[k] = sorted[k - 1];
+		sorted[k] = h->score[i];
+	}
+	rank = (unsigned)ceil(0.9 * (n + 1));
+	return fmin(fmax(sorted[rank > n ? n - 1 : rank - 1] / NINE_IN_TEN, NARROWER), WIDER);
+}
+
+/* W by which idle power may be wrong because the line bends where no point was seen. */
+static double bent_below(const struct model_fit *f)
+{
+	double lowest = model_dynamic(&f->s.coef, f->lowest.rate);
+	double mean = fmax(f->s.mean_watts - f->s.coef.c[COL_IDLE], 0);
+
+	return mean > 0 ? fmin(BENT, BENT_PER_MISS * f->s.sigma / mean) * fmax(lowest, 0) : 0;
 }
 
 double model_row_doubt(const struct model_doubt *d, const double *did)
@@ -53,35 +90,31 @@ double model_row_doubt(const struct model_doubt *d, const double *did)
 	const struct model_solution *s = &d->fit->s;
 	double dynamic = d->dynamic;
 	double mine = model_dynamic(&s->coef, did), all = model_dynamic(&s->coef, d->all);
-	double g[COLUMNS], square, half = 0;
+	double g[COLUMNS], square, point = s->sigma * d->seconds / dynamic;
 
 	if (!(mine > 0) || !(dynamic > 0))
 		return NAN;
-	g[COL_IDLE] = -d->seconds / dynamic;
-	for (unsigned i = COL_BUSY; i < COLUMNS; i++)
+	for (unsigned i = 0; i < COL_BASE; i++)
+		g[i] = -d->state[i] * d->seconds / dynamic;
+	for (unsigned i = COL_BASE; i < COLUMNS; i++)
 		g[i] = did[i] / mine - d->all[i] / all;
-	square = variance(s, g) * repeated(s) + d->rows * pow(FEW * s->sigma * d->seconds / dynamic, 2);
-	square *= NINE_IN_TEN * NINE_IN_TEN;
-	square += pow(NINE_IN_TEN * d->skew, 2);
-	square += pow(BENT * lowest_dynamic(d->fit) * d->seconds / dynamic, 2);
-	for (unsigned i = 0; i < OTHERS; i++) {
-		double other = s->has_other[i] ? joules_by(d, &s->other[i], did) : NAN;
-
-		half = fmax(half, fabs(other * all / (mine * dynamic) - 1)); /* fmax takes the number */
-	}
-	return sqrt(square + half * half);
+	square = variance(s, g) * (1 + d->phases * s->n / INDEPENDENT);
+	square += point * point * (NOISE + MISFIT * d->phases * d->rows);
+	square *= pow(NINE_IN_TEN * d->spread, 2);
+	square += pow(NINE_IN_TEN * d->skew, 2) + pow(bent_below(d->fit) * d->seconds / dynamic, 2);
+	return sqrt(square);
 }
 
-double model_idle_doubt(const struct model_fit *f)
+double model_idle_doubt(const struct model_fit *f, const struct model_doubt *d)
 {
-	const struct model_solution *s = &f->s;
-	double idle = s->coef.c[COL_IDLE], half = 0, square;
+	double g[COLUMNS] = { 0 }, idle = 0, square;
 
+	for (unsigned i = 0; i < COL_BASE; i++) {
+		g[i] = d->state[i];
+		idle += f->s.coef.c[i] * d->state[i];
+	}
 	if (!(idle > 0))
 		return NAN;
-	for (unsigned i = 0; i < OTHERS; i++)
-		if (s->has_other[i])
-			half = fmax(half, fabs(s->other[i].c[COL_IDLE] - idle));
-	square = NINE_IN_TEN * NINE_IN_TEN * s->cov[COL_IDLE][COL_IDLE] * repeated(s);
-	return sqrt(square + half * half + pow(BENT * lowest_dynamic(f), 2)) / idle;
+	square = variance(&f->s, g) * (1 + f->s.n / INDEPENDENT) * pow(NINE_IN_TEN * d->spread, 2);
+	return sqrt(square + pow(bent_below(f), 2) + pow(LEAST * f->s.mean_watts, 2)) / idle;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include "model/event_find.h"
 #include "charge.h"
-#include "model.h"
+#include "terms.h"
 #include "wall_charge.h"
 
 #define WEIGHT_SUM 0x1p52 /* about the sum of a domain's weights */
@@ -19,15 +19,21 @@
 #define MAX_WATTS 1e6
 #define MAX_PPM 1e9
 #define LOSSY 0.005 /* of the busy time: its counts may be missing */
+#define LEARNING 30 /* points in which the model must be better than formula share by more than chance would do ... */
+#define SURELY 0.7 /* ... its errors are at most this part of those of share */
 #define GUESS 0.25 /* uncertainty from which a value is called estimated */
+
+_Static_assert((int)TRIALS == (int)SNAP_TRIALS, "model.h tries what snapshot.h can tell");
 
 struct formula {
 	struct formula_options options;
 	struct charge charge;
 	struct weights share, blend;
 	struct model_fit *fit; /* [domain] */
+	struct model_scratch *work;
+	struct terms terms; /* of the domain at hand */
 	unsigned cap_rows;
-	double skew; /* of the domain at hand */
+	struct model_point now; /* the interval of the domain at hand */
 	/* Work of the rows on the CPUs of a domain: 0, CPU-seconds, counts; the last entry is the sum of all rows. */
 	double (*did)[COLUMNS]; /* [cap_rows] */
 };
@@ -39,7 +45,9 @@ static void model_destroy(struct formula *f)
 	charge_free(&f->charge);
 	weights_free(&f->share);
 	weights_free(&f->blend);
+	terms_free(&f->terms);
 	free(f->fit);
+	free(f->work);
 	free(f->did);
 	free(f);
 }
@@ -65,22 +73,17 @@ static int prepare(struct formula *f, const struct snapshot *s)
 		free(f->fit);
 		f->fit = calloc(s->schema->n_domains + 1, sizeof(*f->fit));
 	}
+	if (!f->work)
+		f->work = calloc(1, sizeof(*f->work));
 	if (f->cap_rows < s->n_rows + 1) {
 		free(f->did);
 		f->did = calloc(cap, sizeof(*f->did));
 		f->cap_rows = f->did ? cap : 0;
 	}
-	if (!f->fit || !f->did)
+	if (!f->fit || !f->did || !f->work || terms_reserve(&f->terms, s))
 		return -ENOMEM;
 	rc = weights_reserve(&f->share, s);
 	return rc ? rc : weights_reserve(&f->blend, s);
-}
-
-static void add_cell(double *did, const struct snap_cell *c, bool idle, unsigned n_events)
-{
-	did[COL_BUSY] += idle ? 0 : (double)c->time_ns / 1e9;
-	for (unsigned i = 0; i < n_events && !(c->quality & QUALITY_LOST); i++)
-		did[COL_EVENT + i] += (double)c->counters[i];
 }
 
 /* Sums cells on the domain's CPUs. False when more than LOSSY of the time has incomplete counts. A smaller part is
@@ -99,28 +102,17 @@ static bool collect(struct formula *f, const struct snapshot *s)
 
 			if (!f->share.cpus[c->cpu])
 				continue;
-			add_cell(f->did[i], c, idle, s->schema->core.n);
+			terms_add(&f->terms, c, idle, f->did[i]);
 			if (!idle && c->quality & (QUALITY_LOST | QUALITY_PARTIAL))
 				lossy += (double)c->time_ns / 1e9;
 		}
-		for (unsigned k = COL_BUSY; k < COLUMNS; k++)
+		for (unsigned k = COL_BASE; k < COLUMNS; k++)
 			all[k] += f->did[i][k];
 	}
 	return f->share.whole && lossy <= LOSSY * all[COL_BUSY];
 }
 
-/* The counters that every CPU of the domain has. */
-static unsigned usable_columns(const struct formula *f, const struct snapshot *s)
-{
-	unsigned columns = 1u << COL_IDLE | 1u << COL_BUSY;
-
-	for (unsigned i = 0; i < s->schema->core.n; i++)
-		if (s->schema->core.ev[i].kind == EVENT_PERF && weights_have(&f->share, s, i))
-			columns |= 1u << (COL_EVENT + i);
-	return columns;
-}
-
-static unsigned share_column(const struct formula *f, const struct snapshot *s, unsigned d, unsigned columns)
+static unsigned share_column(const struct formula *f, const struct snapshot *s, unsigned d, model_columns columns)
 {
 	int event = s->schema->domains[d].kind == DOMAIN_DRAM ? event_find_misses(&s->schema->core) : -1;
 
@@ -149,7 +141,8 @@ static struct model_point point_of(const struct formula *f, const struct snapsho
 	p.skew /= online ? online : 1;
 	p.watts = (double)dom->energy_uj / 1e6 / p.seconds;
 	p.rate[COL_IDLE] = 1;
-	for (unsigned i = COL_BUSY; i < COLUMNS; i++)
+	p.rate[COL_HEAT] = f->fit[d].heat > 0 ? f->fit[d].heat : p.watts;
+	for (unsigned i = COL_BASE; i < COLUMNS; i++)
 		p.rate[i] = all[i] / counted;
 	return p;
 }
@@ -158,22 +151,25 @@ static void learn(struct formula *f, struct snapshot *s, unsigned d, bool idle_f
 {
 	struct snap_domain *dom = &s->domains[d];
 	struct model_prior prior = { .idle_watts = (double)dom->idle_power_uw / 1e6, .idle_fixed = idle_fixed };
-	bool whole = collect(f, s) && !(dom->quality & (QUALITY_STALE | QUALITY_PARTIAL | QUALITY_LOST));
 	struct model_point p;
+	bool whole;
 
+	terms_of(&f->terms, s, &f->share, &f->fit[d]);
+	whole = collect(f, s) && !(dom->quality & (QUALITY_STALE | QUALITY_PARTIAL | QUALITY_LOST));
 	if (dom->end_ns < dom->start_ns + MIN_POINT_NS || !f->share.elapsed_ns) {
 		model_skip(&f->fit[d]);
 		return;
 	}
-	p = point_of(f, s, d);
-	f->skew = p.skew;
+	f->now = p = point_of(f, s, d);
 	if (!whole) {
 		model_skip(&f->fit[d]);
 		return;
 	}
-	p.columns = model_alive(&f->fit[d], &p, usable_columns(f, s));
+	p.counted = terms_counted(s);
+	p.columns = model_alive(&f->fit[d], &p, terms_columns(&f->terms, s, &f->share));
+	prior.narrow = s->schema->domains[d].kind == DOMAIN_DRAM;
 	prior.share_column = share_column(f, s, d, p.columns);
-	model_learn(&f->fit[d], &p, &prior, dom->end_ns);
+	model_learn(&f->fit[d], &p, &prior, dom->end_ns, f->work);
 }
 
 static uint32_t millionths(double relative)
@@ -191,21 +187,40 @@ static double rows_alike(const struct formula *f, const struct snapshot *s, cons
 	return 1 / squares;
 }
 
-static void set_uncertainty(struct formula *f, struct snapshot *s, unsigned d)
+static struct model_doubt doubt_of(const struct formula *f, const struct snapshot *s, unsigned d)
 {
-	struct snap_domain *dom = &s->domains[d];
-	struct model_doubt doubt = { .fit = &f->fit[d],
+	const struct snap_domain *dom = &s->domains[d];
+
+	return (struct model_doubt){ .fit = &f->fit[d],
 				     .all = f->did[s->n_rows],
-				     .joules = (double)dom->energy_uj / 1e6,
+				     .state = f->now.rate,
 				     .seconds = (double)(dom->end_ns - dom->start_ns) / 1e9,
 				     .dynamic = (double)(dom->energy_uj - f->charge.idle_uj) / 1e6,
-				     .skew = f->skew,
-				     .rows = rows_alike(f, s, &f->fit[d].s.coef) };
+				     .skew = f->now.skew,
+				     .phases = model_autocorrelation(&f->fit[d]),
+				     .spread = model_spread(&f->fit[d].held) };
+}
+
+/* What the rows would have got by the prices, for the rows that got their energy by formula share: another explanation. */
+static double apart(const struct formula *f, const struct model_doubt *doubt, unsigned row, double joules)
+{
+	const struct model_coef *c = &doubt->fit->s.coef;
+	double all = model_dynamic(c, doubt->all);
+
+	return all > 0 ? fabs(doubt->dynamic * model_dynamic(c, f->did[row]) / all / joules - 1) : 0;
+}
+
+static void set_uncertainty(struct formula *f, struct snapshot *s, unsigned d, bool by_share)
+{
+	struct snap_domain *dom = &s->domains[d];
+	struct model_doubt doubt = doubt_of(f, s, d);
 	double error = 0, energy = 0;
 
+	doubt.rows = rows_alike(f, s, &f->fit[d].s.coef);
 	for (unsigned i = 0; i < s->n_rows; i++) {
 		double joules = (double)*snapshot_energy(s, i, d) / 1e6;
-		uint32_t ppm = joules > 0 ? millionths(model_row_doubt(&doubt, f->did[i])) : SNAPSHOT_UNKNOWN;
+		double half = joules > 0 ? model_row_doubt(&doubt, f->did[i]) : NAN;
+		uint32_t ppm = millionths(by_share ? half + apart(f, &doubt, i, joules) : half);
 
 		*snapshot_uncertainty(s, i, d) = ppm;
 		if (ppm == SNAPSHOT_UNKNOWN)
@@ -218,42 +233,57 @@ static void set_uncertainty(struct formula *f, struct snapshot *s, unsigned d)
 		dom->share_quality |= QUALITY_ESTIMATED;
 }
 
-static void set_idle(const struct model_fit *m, struct snap_domain *dom)
+static void set_idle(const struct formula *f, const struct snapshot *s, unsigned d, struct snap_domain *dom)
 {
-	dom->idle_power_uw = (uint64_t)(fmin(fmin(m->s.coef.c[COL_IDLE], m->lowest.watts), MAX_WATTS) * 1e6);
-	dom->idle_uncertainty = model_idle_doubt(m);
+	const struct model_fit *m = &f->fit[d];
+	const struct model_point *p = &f->now;
+	struct model_doubt doubt = doubt_of(f, s, d);
+	const struct model_coef *c = &m->s.coef;
+	double watts = c->c[COL_IDLE] + c->c[COL_HEAT] * p->rate[COL_HEAT];
+
+	dom->idle_power_uw = (uint64_t)(fmin(fmin(watts, m->lowest.watts), MAX_WATTS) * 1e6);
+	dom->idle_uncertainty = model_idle_doubt(m, &doubt);
 	dom->idle_quality = dom->quality | (dom->idle_uncertainty <= GUESS ? 0 : QUALITY_ESTIMATED);
+}
+
+/* False while formula share predicts new points better. */
+static bool trusted(const struct model_fit *m)
+{
+	double within = m->points < LEARNING ? SURELY : 1;
+
+	if (!m->held.points) /* no point was fit to be held out */
+		return m->points >= LEARNING;
+	return m->held.recent_model <= within * m->held.recent_share;
 }
 
 static void tell_learned(const struct model_fit *m, struct snap_domain *dom)
 {
 	const struct model_held *h = &m->held;
-	struct snap_learned *l = &dom->learned;
 	bool known = h->points && h->dynamic > 0;
 
-	*l = (struct snap_learned){ .ready = m->ready,
-				    .points = known ? h->points : 0,
-				    .held_out = known ? h->model / h->dynamic : 0,
-				    .held_out_share = known ? h->share / h->dynamic : 0,
-				    .per_second = m->ready ? m->s.coef.c[COL_BUSY] : 0 };
-	for (unsigned i = 0; i < SCHEMA_MAX_EVENTS && m->ready; i++)
-		l->per_count[i] = m->s.coef.c[COL_EVENT + i];
+	dom->learned = (struct snap_learned){ .ready = m->ready && trusted(m),
+					      .points = known ? h->points : 0,
+					      .held_out = known ? h->model / h->dynamic : 0,
+					      .held_out_share = known ? h->share / h->dynamic : 0,
+					      .in_use = m->choice.in_use };
+	for (unsigned i = 0; i < TRIALS; i++)
+		dom->learned.error_ratio[i] = (float)m->choice.error[i];
 }
 
 static void split_by_model(struct formula *f, struct snapshot *s, unsigned d, double predicted)
 {
 	const struct model_coef *c = &f->fit[d].s.coef;
 	struct snap_domain *dom = &s->domains[d];
-	struct blend b = { .per_second = c->c[COL_BUSY] };
+	struct blend b = { .terms = &f->terms, .coef = c, .bends = f->fit[d].choice.in_use >> TRY_BEND };
 
-	memcpy(b.per_count, &c->c[COL_EVENT], sizeof(b.per_count));
 	weights_blend(&f->blend, s, d, &b, WEIGHT_SUM / predicted);
 	dom->share_quality = f->blend.quality;
 	charge_domain(&f->charge, s, d, &f->blend, &f->options);
-	dom->price.per_second = b.per_second;
-	memcpy(dom->price.per_count, b.per_count, sizeof(b.per_count));
+	dom->price.per_second = terms_price(c, f->did[s->n_rows], BASE_BUSY);
+	for (unsigned i = 0; i < SCHEMA_MAX_EVENTS; i++)
+		dom->price.per_count[i] = terms_price(c, f->did[s->n_rows], BASE_EVENT + i);
 	dom->scale = ((double)dom->energy_uj - (double)f->charge.idle_uj) / 1e6 / predicted;
-	set_uncertainty(f, s, d);
+	set_uncertainty(f, s, d, false);
 }
 
 static void model_domain(struct formula *f, struct snapshot *s, unsigned d)
@@ -267,17 +297,19 @@ static void model_domain(struct formula *f, struct snapshot *s, unsigned d)
 	idle_learned = charge_find_idle(&f->charge, s, d, &f->share, &f->options);
 	if (s->schema->domains[d].kind != DOMAIN_GPU) /* CPUs do not count work on a GPU */
 		learn(f, s, d, !idle_learned);
-	if (m->ready && idle_learned)
-		set_idle(m, dom);
+	if (m->ready && idle_learned && trusted(m))
+		set_idle(f, s, d, dom);
 	tell_learned(m, dom);
 	predicted = m->ready ? model_dynamic(&m->s.coef, f->did[s->n_rows]) : 0;
-	if (predicted > JOULES_MIN && predicted < JOULES_MAX) {
+	if (predicted > JOULES_MIN && predicted < JOULES_MAX && trusted(m)) {
 		split_by_model(f, s, d, predicted);
 		return;
 	}
 	dom->share_quality = f->share.quality | QUALITY_ESTIMATED;
 	charge_domain(&f->charge, s, d, &f->share, &f->options);
 	dom->price = weights_price(&f->share, s, dom->energy_uj - f->charge.idle_uj);
+	if (m->ready)
+		set_uncertainty(f, s, d, true);
 }
 
 static int model_apply(struct formula *f, struct snapshot *s)

@@ -1,14 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The common part of model.c, fit.c and doubt.c: the figures learned of one domain, and the least squares below
- * them. */
+/* The common part of model.c, terms.c, fit.c, bends.c, solve.c and doubt.c: the figures learned of one domain, and
+ * the least squares below them. */
 #ifndef JD_MODEL_H
 #define JD_MODEL_H
 #include <stdbool.h>
 #include <stdint.h>
-#include "model/schema.h"
+#include "model/snapshot.h"
 
-/* Columns of the regression: idle, CPUs busy, then the configured counters by their index. */
-enum { COL_IDLE, COL_BUSY, COL_EVENT, COLUMNS = COL_EVENT + SCHEMA_MAX_EVENTS };
+/* A base is what a row did: its time on CPUs, and its counts by their index. */
+enum { BASE_BUSY, BASE_EVENT, BASES = BASE_EVENT + SCHEMA_MAX_EVENTS };
+
+/* What can bend a price. The column of a bent base is base x (state - centre), so that the plain price is that of the
+ * centre and the bend has either sign. */
+enum model_bend {
+	BEND_LOAD, /* busy share of the domain's other CPUs */
+	BEND_CLOCK, /* (clock / the first clock seen)^2 */
+	BEND_SIBLING, /* part of the row's time in which the other thread of the core was busy */
+	BEND_TYPE, /* 1 on the CPUs of the second core type */
+	BEND_TRAFFIC, /* misses of the whole domain: m / (m + the first seen) */
+	BENDS
+};
+
+/* Columns of the regression: idle, heat (part of idle that follows past power), the bases, the bent bases. */
+enum {
+	COL_IDLE,
+	COL_HEAT,
+	COL_BASE,
+	COL_BUSY = COL_BASE + BASE_BUSY,
+	COL_EVENT = COL_BASE + BASE_EVENT,
+	COL_BENT = COL_BASE + BASES,
+	COLUMNS = COL_BENT + BENDS * BASES
+};
+typedef uint64_t model_columns; /* bit per column */
+#define COLUMN(i) ((model_columns)1 << (i))
+#define COLUMNS_OF_BASES ((COLUMN(BASES) - 1) << COL_BASE)
+#define COLUMNS_OF_BEND(b) (((COLUMN(BASES) - 1)) << (COL_BENT + (b)*BASES))
 
 #define MODEL_WINDOW 64 /* points kept one by one */
 #define MODEL_POINT_NS 500000000ull /* shorter intervals are joined */
@@ -19,14 +45,15 @@ enum { COL_IDLE, COL_BUSY, COL_EVENT, COLUMNS = COL_EVENT + SCHEMA_MAX_EVENTS };
 /* One interval of a domain, or several joined: means over its time. */
 struct model_point {
 	double seconds, watts;
-	double rate[COLUMNS]; /* 1, CPUs busy, counts per second */
+	double rate[COLUMNS]; /* 1, heat, CPUs busy, counts per second, the same bent */
 	double skew; /* by which the times of energy and of counters differ, relative */
-	unsigned columns; /* bit per column that was there */
+	model_columns columns; /* those that were there */
+	model_columns counted; /* of the bases: what every row has by itself, time and perf events */
 };
 
 struct model_sums {
 	double n, xx[COLUMNS][COLUMNS], xy[COLUMNS], yy; /* xx: lower half */
-	unsigned columns;
+	model_columns columns;
 };
 
 /* The knowledge before anything was learned. */
@@ -34,6 +61,13 @@ struct model_prior {
 	double idle_watts;
 	bool idle_fixed; /* configured, or known by the source: not to be learned */
 	unsigned share_column; /* the column by which formula share would split */
+	bool narrow; /* memory: what is not seen to cost is taken to cost nothing */
+};
+
+/* What is fitted. */
+struct model_shape {
+	model_columns columns;
+	unsigned joint; /* bit per bend whose columns are in the proportion of the prices of their bases */
 };
 
 /* One way to explain the points: W; W per busy CPU; J per count. Columns without evidence are 0. */
@@ -41,29 +75,49 @@ struct model_coef {
 	double c[COLUMNS];
 };
 
-/* Other ways to explain the same points; doubt.c looks at the differences between them. */
-enum { OTHER_LOW, OTHER_HIGH, OTHERS };
-
 struct model_solution {
-	unsigned columns;
+	model_columns columns;
 	struct model_coef coef;
 	double cov[COLUMNS][COLUMNS];
+	model_columns cov_columns; /* those in use, and the bases that are not: what is not used may still cost */
 	double n; /* points behind it, by weight */
 	double sigma; /* W by which a point misses, as a standard deviation */
 	double mean_watts;
-	struct model_coef other[OTHERS]; /* by the points of little and of much power */
-	bool has_other[OTHERS];
 };
 
 /* Errors of points predicted before they were learned from: a running mean over about MODEL_HELD points. */
 #define MODEL_HELD 32
+#define MODEL_RECENT 6
 struct model_held {
 	unsigned points;
 	double model, share; /* W of miss, of the model and of formula share */
 	double dynamic; /* W above idle */
+	double recent_model, recent_share; /* the first two over about MODEL_RECENT points */
+	unsigned scores; /* since the columns were others */
+	double score[MODEL_WINDOW]; /* the last misses of the model, over the deviation that it stated for them */
 	/* The one price of formula share: of what it split, and of what it split by. */
 	unsigned share_column;
 	double share_watts, share_rate;
+};
+
+/* What is tried: heat, each base, each bend of all bases in proportion to their prices, and each base by
+ * itself in that bend. */
+enum {
+	TRY_HEAT = SNAP_TRY_HEAT,
+	TRY_BASE = SNAP_TRY_TIME,
+	TRY_BEND = TRY_BASE + BASES,
+	TRY_FREE = TRY_BEND + BENDS,
+	TRY_ALL = TRY_FREE + BENDS, /* all bases at once */
+	TRIALS
+};
+
+/* How the columns in use were chosen (bends.c). */
+struct model_choice {
+	bool begun;
+	unsigned in_use; /* bit per trial */
+	unsigned turn; /* whose turn it is to be tried */
+	unsigned since[TRIALS]; /* point at which it was last changed */
+	double error[TRIALS]; /* held-out error with it over that without, at its last trial; 0 = never tried */
 };
 
 /* Zeroed = nothing learned. */
@@ -78,16 +132,40 @@ struct model_fit {
 	double usual; /* W^2: mean square error of points before they are learned from */
 	unsigned strikes; /* points missed by much more, less the points that were met */
 	struct model_held held;
+	struct model_choice choice;
+	double heat; /* W: past power, the weight of a moment falls by e in MODEL_HEAT_S */
+	double first_clock, first_traffic; /* counts per s of CPU time, counts per s: centres of bends; 0 = none yet */
 	double per_busy[SCHEMA_MAX_EVENTS]; /* counts per CPU-second: tells a dead counter */
 	struct model_solution s;
 };
 
+/* Work space of a fit, shared by all domains. */
+#define MODEL_BLOCKS 5
+struct model_scratch {
+	struct model_sums all, block[MODEL_BLOCKS], train;
+	struct model_solution trial;
+};
+
 /* fit.c: learns from an interval that was measured in full. */
-void model_learn(struct model_fit *f, const struct model_point *p, const struct model_prior *prior, uint64_t end_ns);
+void model_learn(struct model_fit *f, const struct model_point *p, const struct model_prior *prior, uint64_t end_ns,
+		 struct model_scratch *work);
 /* Skips an interval that was not measured in full, and drops the open point that it would have been joined to. */
 void model_skip(struct model_fit *f);
-/* The columns in `columns`, less the counters that stand still although they should have counted. */
-unsigned model_alive(const struct model_fit *f, const struct model_point *p, unsigned columns);
+/* The columns in `columns`, less those of counters that stand still although they should have counted. */
+model_columns model_alive(const struct model_fit *f, const struct model_point *p, model_columns columns);
+/* Sums over points `from` to `to` of the window, the oldest first, of the columns they all need to have. */
+void model_sum_window(const struct model_fit *f, model_columns columns, unsigned from, unsigned to,
+		      struct model_sums *ret);
+/* The n-th oldest point of the window. */
+const struct model_point *model_nth(const struct model_fit *f, unsigned n);
+double model_miss(const struct model_coef *c, const struct model_point *p); /* W */
+double model_skew_weight(const struct model_point *p);
+
+/* bends.c: tries one change of the columns in use against points held out, and takes it when it pays. `had` are the
+ * columns that the newest point has. */
+void model_choose(struct model_fit *f, model_columns had, const struct model_prior *prior, struct model_scratch *work);
+/* Of those columns, the ones in use. */
+struct model_shape model_in_use(const struct model_choice *c, model_columns had, const struct model_prior *prior);
 
 /* Power above idle for rates, or joules for counts. */
 double model_dynamic(const struct model_coef *c, const double *what);
@@ -97,18 +175,38 @@ double model_dynamic(const struct model_coef *c, const double *what);
 struct model_doubt {
 	const struct model_fit *fit;
 	const double *all;
-	double seconds, joules; /* of the interval */
+	const double *state; /* idle, heat: as of a point */
+	double seconds; /* of the interval */
 	double dynamic; /* joules of the dynamic energy that the rows got */
 	double skew; /* as of a point */
 	double rows; /* about how many rows share the dynamic energy */
+	double phases; /* model_autocorrelation() */
+	double spread; /* model_spread() */
 };
 double model_row_doubt(const struct model_doubt *d, const double *did);
-double model_idle_doubt(const struct model_fit *f);
+double model_idle_doubt(const struct model_fit *f, const struct model_doubt *d);
+/* 0 to 1: how alike the misses of neighbouring points of the window are. Noise of the sensor is not alike. */
+double model_autocorrelation(const struct model_fit *f);
+/* What the stated deviations must be multiplied by to hold nine misses in ten of the past. */
+double model_spread(const struct model_held *h);
+/* Standard deviation, in W, that the solution states for its prediction of a point. */
+double model_point_deviation(const struct model_solution *s, const struct model_point *p);
 
-/* fit.c: rows of matrices are COLUMNS long; n <= COLUMNS. */
-/* x >= 0 that minimizes x'Ax/2 - b'x for a symmetric positive definite A (Lawson and Hanson,
- * Solving Least Squares Problems, chapter 23). */
-void model_nnls(unsigned n, const double (*a)[COLUMNS], const double *b, double *ret_x);
+/* solve.c */
+void model_add_point(struct model_sums *s, const struct model_point *p, double weight);
+/* Adds sums of the same columns. */
+void model_add_sums(struct model_sums *s, const struct model_sums *more);
+/* Covariance of the shape's columns by the sums, with the deviation and the prices of ret. */
+bool model_covariance(const struct model_sums *s, const struct model_shape *shape, const struct model_prior *prior,
+		      struct model_solution *ret);
+/* Coefficients of the shape's columns for the sums. guess: deviation and prices to begin with, 0 = none; may be ret. False
+ * when there is nothing to solve. The covariance is left as it is. */
+bool model_solve(const struct model_sums *s, const struct model_shape *shape, const struct model_prior *prior,
+		 const struct model_solution *guess, struct model_solution *ret);
+/* Rows of matrices are COLUMNS long; n <= COLUMNS. */
+/* x, >= 0 but where any[i], that minimizes x'Ax/2 - b'x for a symmetric positive definite A (Lawson and Hanson,
+ * Solving Least Squares Problems, chapter 23). any NULL = all bound. */
+void model_nnls(unsigned n, const double (*a)[COLUMNS], const double *b, const bool *any, double *ret_x);
 /* Inverse of a symmetric positive definite matrix; false when it is not. */
 bool model_invert(unsigned n, const double (*a)[COLUMNS], double (*ret)[COLUMNS]);
 

@@ -16,7 +16,7 @@
 #include <strings.h>
 #include "model/event_find.h"
 #include "split.h"
-#include "weight.h"
+#include "terms.h"
 
 #define RATIO_ONE 65536u
 #define RATIO_MAX (16 * RATIO_ONE)
@@ -176,10 +176,8 @@ static bool time_is_idle(const struct snapshot *s, const struct snap_row *row)
 static uint64_t blend_weight(const struct count *k, const struct snap_cell *c)
 {
 	bool idle = time_is_idle(k->s, &k->s->rows[c->row]);
-	double joules = idle ? 0 : k->blend->per_second * 1e-9 * (double)c->time_ns;
+	double joules = terms_joules(k->blend->terms, c, idle, k->blend->coef, k->blend->bends);
 
-	for (unsigned i = 0; i < SCHEMA_MAX_EVENTS && !(c->quality & QUALITY_LOST); i++)
-		joules += k->blend->per_count[i] * (double)c->counters[i];
 	joules *= k->per_joule;
 	return joules < (double)SPLIT_WEIGHT_MAX ? (uint64_t)joules : SPLIT_WEIGHT_MAX;
 }

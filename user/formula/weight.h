@@ -23,9 +23,13 @@ struct weights {
 	struct domain_desc of; /* the domain they were computed for */
 };
 
-/* Joules of a cell: per second of its time and per count. */
+/* Prices of what cells did (terms.h). */
+struct terms;
+struct model_coef;
 struct blend {
-	double per_second, per_count[SCHEMA_MAX_EVENTS];
+	const struct terms *terms;
+	const struct model_coef *coef;
+	unsigned bends;
 };
 
 /* Room for s. 0 or -ENOMEM. The weights computed before are void. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include "base/array.h"
 #include "snapshot.h"
@@ -78,4 +79,22 @@ unsigned snapshot_row_energy_quality(const struct snapshot *s, unsigned row)
 	for (unsigned d = 0; d < s->schema->n_domains; d++)
 		quality |= snapshot_energy_quality(s, row, d);
 	return quality;
+}
+
+const char *snapshot_trial_name(const struct schema *s, unsigned trial, char *buf, unsigned size)
+{
+	static const char *const bends[SNAP_BENDS] = { "load", "clock", "sibling", "core-type", "traffic" };
+	static const char *const idle[] = { "heat", "time" };
+
+	if (trial < SNAP_TRY_EVENT)
+		snprintf(buf, size, "%s", idle[trial]);
+	else if (trial < SNAP_TRY_BEND)
+		snprintf(buf, size, "%s",
+			 trial - SNAP_TRY_EVENT < s->core.n ? s->core.ev[trial - SNAP_TRY_EVENT].name : "");
+	else if (trial < SNAP_TRY_ALL)
+		snprintf(buf, size, "%s%s", bends[(trial - SNAP_TRY_BEND) % SNAP_BENDS],
+			 trial < SNAP_TRY_FREE ? "" : " of each");
+	else
+		*buf = '\0';
+	return buf;
 }

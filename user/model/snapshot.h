@@ -49,18 +49,32 @@ struct snap_cpu {
 	uint64_t msr_enabled_ns, msr_running_ns;
 };
 
+/* What formula model tries as a column of a domain, beside idle power and the column that formula share would take: heat
+ * as a part of idle power; a row's time and each event of the core set; the prices of all of them bent
+ * by a state together, and each by itself; all of them at once (docs/attribution.md). */
+enum {
+	SNAP_TRY_HEAT,
+	SNAP_TRY_TIME,
+	SNAP_TRY_EVENT,
+	SNAP_TRY_BEND = SNAP_TRY_EVENT + SCHEMA_MAX_EVENTS,
+	SNAP_BENDS = 5, /* load, clock, sibling, core type, traffic */
+	SNAP_TRY_FREE = SNAP_TRY_BEND + SNAP_BENDS,
+	SNAP_TRY_ALL = SNAP_TRY_FREE + SNAP_BENDS,
+	SNAP_TRIALS
+};
+
 /* What formula model has learned of a domain, as it stands after this interval. Zeroed under another formula. */
 struct snap_learned {
-	bool ready; /* prices are learned; without it the split is that of formula share */
+	bool ready; /* it splits by what it learned; without it the split is that of formula share */
 	unsigned points; /* behind the held-out errors; 0 = there are none */
 	/* Mean error of a point's power, predicted before the point was learned from, over the mean power above idle:
 	 * of the model, and of formula share with the price that its one column had until then. */
 	double held_out, held_out_share;
-	/* Prices at the clock and the load of this interval: J per second of a row's time, J per count of each event of
-	 * the schema's core set (0: the event is not used). What a row does at other clocks or beside other load may
-	 * cost more or less than these. */
-	double per_second, per_count[SCHEMA_MAX_EVENTS];
+	uint32_t in_use; /* bit per trial */
+	float error_ratio[SNAP_TRIALS]; /* held-out error with it over that without, when it was tried last; 0 = never */
 };
+/* The name of a trial, in buf: "heat", "time", an event's name, "clock", "clock of each". "" for SNAP_TRY_ALL. */
+const char *snapshot_trial_name(const struct schema *s, unsigned trial, char *buf, unsigned size);
 
 /* The prices by which the rows were told apart in this interval: under `model` what it has learned, under `share` that of
  * its one column. 0: it had no part in it. All 0 = nothing was split. */

@@ -287,6 +287,61 @@ static void add_cost(struct serve *s, struct json *j)
 	json_object_end(j);
 }
 
+/* The trials of a domain, with what each did to the held-out error. */
+static void add_terms(const struct schema *s, const struct snap_learned *l, struct json *j)
+{
+	char name[SCHEMA_NAME_MAX + 16];
+
+	json_key(j, "terms");
+	json_array_begin(j);
+	for (unsigned i = 0; i < SNAP_TRY_ALL; i++) {
+		bool in_use = l->in_use >> i & 1;
+
+		if ((!in_use && !(l->error_ratio[i] > 0)) || !*snapshot_trial_name(s, i, name, sizeof(name)))
+			continue;
+		json_object_begin(j);
+		json_key_str(j, "name", name);
+		json_key(j, "in_use");
+		json_bool(j, in_use);
+		if (l->error_ratio[i] > 0) {
+			json_key(j, "error_ratio");
+			json_double(j, (double)l->error_ratio[i]);
+		}
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+/* What formula model has learned, by domain: nothing under another formula, or before the first snapshot. */
+static void add_learned(struct serve *s, struct json *j)
+{
+	const struct snapshot *last = serve_last(s);
+
+	if (!last || strcmp(last->formula, "model") != 0)
+		return;
+	json_key(j, "learned");
+	json_array_begin(j);
+	for (unsigned i = 0; i < last->schema->n_domains; i++) {
+		const struct snap_domain *d = &last->domains[i];
+
+		json_object_begin(j);
+		json_key_str(j, "domain", last->schema->domains[i].name);
+		json_key_str(j, "split_by", d->learned.ready ? "model" : "share");
+		json_key(j, "scale");
+		json_double(j, d->scale);
+		json_key_u64(j, "held_out_points", d->learned.points);
+		if (d->learned.points) {
+			json_key(j, "held_out_error");
+			json_double(j, d->learned.held_out);
+			json_key(j, "held_out_error_share");
+			json_double(j, d->learned.held_out_share);
+		}
+		add_terms(last->schema, &d->learned, j);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
 void serve_get_status(struct serve *s, struct http_request *r, const char *rest)
 {
 	const struct totals *t = serve_totals(s);
@@ -304,6 +359,7 @@ void serve_get_status(struct serve *s, struct http_request *r, const char *rest)
 	add_machine(s, t, &j);
 	add_sources(s, &j);
 	add_outputs(s, &j);
+	add_learned(s, &j);
 	add_traces(s, &j);
 	add_wall(s, &j);
 	add_socket(s, &j);
