@@ -154,7 +154,8 @@ static void check_both_busy(enum trigger_mode trigger)
 
 		assert_non_null(row);
 		assert_true(row->time_ns > 0);
-		assert_near("both busy: a row", row->counters[SIBLING], row->time_ns, ALL_NS);
+		/* a flush that ran ahead is taken back from the row's time, and from the overlap of whoever is next */
+		assert_near("both busy: a row", row->counters[SIBLING], row->time_ns, row->time_ns / 2 + ALL_NS);
 		assert_near("both busy: a CPU", sum.column[SIBLING], sum.time_ns, ALL_NS);
 		assert_int_equal(sum.column[WAKEUPS], 0);
 	}

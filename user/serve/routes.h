@@ -109,7 +109,8 @@ int serve_negotiate(struct http_request *r, const char *const *types);
 /* The routes. rest: the part of the URL after the route's own path. */
 void serve_get_status(struct serve *s, struct http_request *r, const char *rest);
 void serve_post_reading(struct serve *s, struct http_request *r, const char *rest);
-void serve_audit_json(const struct serve *s, struct json *j); /* the last audit with its key, without names of cgroups */
+void serve_audit_json(const struct serve *s,
+		      struct json *j); /* the last audit with its key, without names of cgroups */
 void serve_post_audit(struct serve *s, struct http_request *r, const char *rest);
 void serve_reading_done(struct serve *s, const struct MHD_Connection *conn); /* the request of conn has ended */
 void serve_get_snapshot(struct serve *s, struct http_request *r, const char *rest);
