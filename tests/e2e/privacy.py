@@ -27,7 +27,7 @@ HIDDEN, SHOWN = b"H1DDEN", b"SH0WN"
 EXCLUDE = '"/**/*H1DDEN*", "/**/*H1DDEN*/**"'
 ONLY = '"/**/*SH0WN*", "/**/*SH0WN*/**"'
 # Formats that name cgroups; null writes nothing.
-FORMATS = {"hwpc", "power", "vjoule", "openmetrics", "zico", "table", "snapshot", "null", "influx", "remote-write", "otlp", "otlp-traces"}
+FORMATS = {"hwpc", "power", "vjoule", "openmetrics", "zico", "table", "snapshot", "null", "influx", "remote-write", "otlp", "otlp-traces", "pprof"}
 # With their targets. A page of the browser has no cgroups in it: it asks for /v1/stream.
 ROUTES = {
     "/": [("/", "")],
@@ -43,6 +43,7 @@ ROUTES = {
     "/v1/stream": [(f"/v1/stream?interval=100ms&format={f}", "") for f in ("json", "cbor", "hwpc", "power", "table", "vjoule")],
     "/v1/history": [("/v1/history?limit=1000", ""), ("/v1/history?limit=1000&step=1s", "")],
     "/v1/spans": [("/v1/spans?limit=100000", "")],
+    "/v1/profile": [("/v1/profile", ""), ("/v1/profile?format=folded", "")],
     "/v1/devices": [("/v1/devices", "")],
     "/metrics": [("/metrics", "text/plain"), ("/metrics", "application/openmetrics-text")],
 }
@@ -127,7 +128,7 @@ class Agent:
 
     def write(self):
         with open(self.config, "w", encoding="ascii") as f:
-            f.write(f"interval: 200ms\nspans: {{ processes: true }}\nsocket: {{ path: {self.socket} }}\n{self.more}\n"
+            f.write(f"interval: 200ms\nspans: {{ processes: true }}\nprofile: {{ frequency: 99 }}\nsocket: {{ path: {self.socket} }}\n{self.more}\n"
                     "outputs:\n" + "".join(f"- {{ {o} }}\n" for o in self.outputs))
 
     def start(self):
@@ -193,7 +194,8 @@ LEAKS = []
 
 def look(what, data, named=True):
     """In the bytes, and in what is base64 in them. What it finds it keeps for done()."""
-    texts = [data]
+    texts = [gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data]
+    data = texts[0]
     for m in re.finditer(rb"[A-Za-z0-9+/]{24,}={0,2}", data):
         try:
             texts.append(base64.b64decode(m.group()))
@@ -261,9 +263,10 @@ def places(folder, option):
                        [(f"zico-{p}", f", profile: {p}") for p in PROFILES]):
         path = os.path.join(folder, f"out.{name}")
         made[name] = (f'format: {name.split("-")[0]}, to: "file://{path}"{more}{option}', path)
-    for name in ("remote-write", "otlp", "otlp-traces"):
+    for name in ("remote-write", "otlp", "otlp-traces", "pprof"):
         pushed = os.path.join(folder, f"out.{name}")
         made[name] = (f'format: {name}, to: "{kept_pushes(pushed)}"{option}', pushed)
+    made["pprof-files"] = (f'format: pprof, to: "file://{folder}/out.pprof"{option}', os.path.join(folder, "out.pprof"))
     csv = os.path.join(folder, "out.csv")
     made["hwpc-csv"] = (f'format: hwpc, to: "file://{csv}", file-format: csv{option}', csv)
     return made
@@ -277,6 +280,8 @@ def wait_all(agent, made, load):
         paths = [os.path.join(path, x) for x in os.listdir(path)] if os.path.isdir(path) else [path] if os.path.exists(path) else []
         return any(SHOWN in read(x) for x in paths)
     for name, (_, path) in made.items():
+        if name.startswith("pprof"):    # its minute ends with the agent
+            continue
         until(lambda path=path: there(path), lambda name=name: f"{name}: nothing of what is selected; {agent.said()}")
     load.wait_runs(3)
 
@@ -287,7 +292,7 @@ def look_at_files(made):
             look(name, read(path))
             continue
         for x in os.listdir(path):
-            look(f"{name} {x}", read(os.path.join(path, x)), x == "core.csv" and SHOWN in read(os.path.join(path, x)))
+            look(f"{name} {x}", read(os.path.join(path, x)), x.endswith(".gz") or x == "core.csv" and SHOWN in read(os.path.join(path, x)))
 
 
 def look_at_routes(agent):
@@ -302,7 +307,8 @@ def look_at_routes(agent):
     if agent.get(target)[0] != 404:
         LEAKS.append(f"{target} is there: {agent.get(target)[1][:200]!r}")
     for target in (f"/v1/spans?cgroup=/**{HIDDEN.decode()}*/**", f"/v1/history?cgroup={cgroup_path()}/a-{HIDDEN.decode()}",
-                   f"/v1/reading?below={cgroup_path()}/a-{HIDDEN.decode()}"):
+                   f"/v1/reading?below={cgroup_path()}/a-{HIDDEN.decode()}",
+                   f"/v1/profile?format=folded&cgroup={cgroup_path()}/a-{HIDDEN.decode()}"):
         data = agent.get(target)[1]
         look(target, data, False)
 
@@ -405,7 +411,8 @@ def knows_hidden(agent, targets):
 def excluded_later():
     """Left out by a reload, and at the next start: what was known before is not told either, and what waits for a collector
     that was away is not sent."""
-    targets = ("/v1/spans?limit=100000", "/v1/cgroups?limit=1000", "/v1/snapshot", "/v1/history?limit=1000", "/metrics")
+    targets = ("/v1/spans?limit=100000", "/v1/cgroups?limit=1000", "/v1/snapshot", "/v1/history?limit=1000", "/v1/profile?format=folded",
+               "/metrics")
     load, c = Load(), Listening("zico-2")
     c.start()
     c.stop()

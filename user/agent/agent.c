@@ -14,6 +14,7 @@
 #include "base/loop.h"
 #include "app.h"
 #include "agent/doctor/check.h"
+#include "agent/profiling/profiler.h"
 #include "agent/sandbox/landlock.h"
 #include "notify.h"
 #include "pipeline.h"
@@ -33,6 +34,7 @@ struct agent {
 	struct pipeline *pipeline;
 	struct serving *serving;
 	struct tracing *tracing;
+	struct profiler *profiler;
 	struct watchdog watchdog;
 	uint64_t lost; /* documents, points of the history */
 	int signal_fd, done_fd;
@@ -78,10 +80,13 @@ static int drop_privileges(struct machine *m, const struct config *c, struct err
 {
 	const struct rights r = {
 		.runs_bpf = m->counters || m->lifecycle || m->network || m->block || m->spans,
-		.opens_events = m->counters || m->spans || uses_interface(&m->schema, ENERGY_PERF),
+		.opens_events = c->machine.profile.frequency_hz || m->counters || m->spans ||
+				uses_interface(&m->schema, ENERGY_PERF),
 		.events_by_admin = privileges_paranoid(m->root),
 		.reads_msr = uses_interface(&m->schema, ENERGY_MSR),
-		.looks_into_processes = m->spans || gpus_look_into_processes(m->gpus),
+		.reads_code = c->machine.profile.frequency_hz,
+		.looks_into_processes = c->machine.profile.frequency_hz || m->spans ||
+					gpus_look_into_processes(m->gpus),
 		.reads_descriptors = gpus_look_into_processes(m->gpus),
 		.starts_programs = starts_programs(&c->machine.meters),
 	};
@@ -115,6 +120,8 @@ static int agent_open(struct agent *a, struct config *c, struct err *err)
 	if (!rc)
 		rc = tracing_open(a->machine, &c->machine.spans, &a->tracing, err);
 	if (!rc)
+		rc = profiler_open(c, &a->machine->schema, &a->profiler, err);
+	if (!rc)
 		rc = serving_open(&c->serving, &c->outputs, &a->serving, err);
 	if (!rc)
 		rc = drop_privileges(a->machine, c, err);
@@ -127,13 +134,16 @@ static int agent_open(struct agent *a, struct config *c, struct err *err)
 		config_free(c);
 		return rc;
 	}
-	rc = serving_start(a->serving, a->machine, a->plan, a->loop, err);
+	rc = serving_start(a->serving, a->machine, a->plan, a->loop, profiler_serves(a->profiler), err);
+	if (!rc)
+		rc = profiler_start(a->profiler, err);
 	if (rc)
 		return rc;
+	profiler_use(a->profiler, a->plan);
 	serving_tell(a->serving, a->plan);
 	machine_say_summary(a->machine);
 	machine_say(a->machine); /* before any other thread can log */
-	const struct pipeline_options o = { a->machine, a->plan, a->serving, a->tracing, a->done_fd };
+	const struct pipeline_options o = { a->machine, a->plan, a->serving, a->tracing, a->profiler, a->done_fd };
 
 	return pipeline_start(&o, &a->pipeline, err);
 }
@@ -142,6 +152,7 @@ static void agent_close(struct agent *a)
 {
 	if (a->pipeline)
 		a->plan = pipeline_stop(a->pipeline);
+	profiler_stop(a->profiler);
 	if (a->plan) {
 		plan_drain(a->plan, FLUSH_NS);
 		for (struct output *o = a->plan->outputs; o; o = o->next)
@@ -149,6 +160,7 @@ static void agent_close(struct agent *a)
 	}
 	a->lost += plan_free(a->plan); /* before the server, because it owns the plan's pages */
 	a->lost += serving_stop(a->serving);
+	profiler_close(a->profiler);
 	loop_stop(a->loop);
 	tracing_close(a->tracing);
 	machine_close(a->machine);
@@ -194,8 +206,10 @@ static void reload(struct agent *a)
 	notify_reloading();
 	p = reload_plan(a);
 	if (p) {
+		profiler_use(a->profiler, NULL);
 		old = pipeline_swap(a->pipeline, p);
 		a->plan = p;
+		profiler_use(a->profiler, p);
 		plan_drain(old, FLUSH_NS);
 		a->lost += plan_free(old);
 		log_info("configuration read again");

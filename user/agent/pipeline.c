@@ -21,6 +21,7 @@ struct pipeline {
 	struct plan *plan; /* measuring thread only */
 	struct serving *serving;
 	struct tracing *tracing;
+	struct profiler *profiler;
 	pthread_t thread;
 	int wake_fd, done_fd;
 	uint64_t start_ns;
@@ -119,11 +120,14 @@ static void run_totals_and_traces(struct pipeline *pl)
 {
 	struct snapshot *sums;
 
-	if (!pl->serving)
+	if (!pl->serving) {
 		tracing_run(pl->tracing, &pl->plan->formula);
-	else if (serving_run(pl->serving, pl->m, &sums)) {
-		if (sums)
+		profiler_run(pl->profiler, &pl->m->reading, &pl->plan->formula);
+	} else if (serving_run(pl->serving, pl->m, &sums)) {
+		if (sums) {
 			tracing_add(pl->tracing, sums);
+			profiler_feed(pl->profiler, sums);
+		}
 		serving_show(pl->serving, pl->m, sums, tracing_figures(pl->tracing));
 	}
 }
@@ -133,6 +137,8 @@ static uint64_t next_deadline(struct pipeline *pl)
 	const struct plan *p = pl->plan;
 	uint64_t first = pl->serving ? serving_deadline(pl->serving, pl->m) : tracing_deadline(pl->tracing);
 
+	if (!pl->serving && profiler_deadline(pl->profiler) < first)
+		first = profiler_deadline(pl->profiler);
 	for (unsigned i = 0; i < p->n_groups; i++)
 		if (p->groups[i].tap.deadline_ns < first)
 			first = p->groups[i].tap.deadline_ns;
@@ -257,6 +263,7 @@ int pipeline_start(const struct pipeline_options *o, struct pipeline **ret, stru
 		.plan = o->plan,
 		.serving = o->serving,
 		.tracing = o->tracing,
+		.profiler = o->profiler,
 		.done_fd = o->done_fd,
 		.start_ns = m->reading.mono_ns,
 	};

@@ -6,6 +6,7 @@
 #define JD_PIPELINE_H
 #include "agent/machine/machine.h"
 #include "agent/plan/plan.h"
+#include "agent/profiling/profiler.h"
 #include "agent/serving/serving.h"
 #include "tracing.h"
 
@@ -17,6 +18,7 @@ struct pipeline_options {
 	struct plan *plan;
 	struct serving *serving; /* NULL = none */
 	struct tracing *tracing; /* NULL = none */
+	struct profiler *profiler; /* NULL = none */
 	int done_fd; /* an eventfd, written to when -n is reached */
 };
 

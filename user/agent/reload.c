@@ -34,6 +34,21 @@ static bool same_meters(const struct config *a, const struct config *b)
 	return true;
 }
 
+static bool same_history(const struct history_config *a, const struct history_config *b)
+{
+	return a->keep_ns == b->keep_ns && a->size == b->size;
+}
+
+static bool same_sizes(const struct spans_config *a, const struct spans_config *b)
+{
+	return a->max_processes == b->max_processes && a->period_ns == b->period_ns;
+}
+
+static bool same_profile(const struct profile_config *a, const struct profile_config *b)
+{
+	return a->frequency_hz == b->frequency_hz && a->size == b->size && same_list(&a->cgroups, &b->cgroups);
+}
+
 /* Sources are opened once. A changed core event set would end a SmartWatts formula. The sensor is the key under
  * which a formula keeps its model (docs/formats/hwpc.md). */
 const char *reload_refused(const struct config *a, const struct config *b)
@@ -72,12 +87,11 @@ const char *reload_refused(const struct config *a, const struct config *b)
 		{ "history.path", same_text(a->serving.history.path, b->serving.history.path) },
 		{ "price or carbon",
 		  same_text(a->serving.price, b->serving.price) && same_text(a->serving.carbon, b->serving.carbon) },
-		{ "history.keep", a->serving.history.keep_ns == b->serving.history.keep_ns },
-		{ "history.size", a->serving.history.size == b->serving.history.size },
+		{ "history.keep or size", same_history(&a->serving.history, &b->serving.history) },
 		{ "spans.processes", a->machine.spans.processes == b->machine.spans.processes },
 		{ "spans.budget", a->machine.spans.budget == b->machine.spans.budget },
-		{ "spans.max-processes", a->machine.spans.max_processes == b->machine.spans.max_processes },
-		{ "spans.trace-period", a->machine.spans.period_ns == b->machine.spans.period_ns },
+		{ "spans.max-processes or trace-period", same_sizes(&a->machine.spans, &b->machine.spans) },
+		{ "profile", same_profile(&a->machine.profile, &b->machine.profile) },
 		{ "gpu", strcmp(a->machine.gpu.mode, b->machine.gpu.mode) == 0 &&
 				 a->machine.gpu.wake == b->machine.gpu.wake &&
 				 a->machine.gpu.pace_ns == b->machine.gpu.pace_ns &&

@@ -36,6 +36,8 @@ struct push_format {
 	void (*name)(const void *item, size_t n, char *dst, size_t size);
 	/* Reads the body of an answer that says "taken". 0, or -EBADMSG: it is not of this format. NULL = it says nothing. */
 	int (*answer)(const void *body, size_t n, struct push_answer *ret);
+	/* Writes parameters of this document that are added to the URL's query; "" = none. May be NULL. */
+	void (*query)(const char *url, const void *document, size_t n, char *dst, size_t size);
 	const char *remedy; /* where nothing is at the path: which one it may be; NULL = no hint */
 	/* The word before a token in the header Authorization, for this URL. NULL = Bearer. */
 	const char *(*token_scheme)(const char *url);

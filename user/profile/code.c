@@ -383,13 +383,10 @@ bool code_frame(struct code *c, uint32_t process, uint64_t address, uint64_t *re
 	return true;
 }
 
-int code_open(struct code *c)
+static int begin(struct code *c)
 {
 	const struct code_file none = { .fd = -1 };
-	int rc = fsroot_open("/", &c->root);
 
-	if (rc)
-		return rc;
 	if (ARRAY_ZEROED(c->files, c->files_cap, 2) || ARRAY_ZEROED(c->processes, c->processes_cap, 1))
 		return -ENOMEM;
 	c->files[CODE_KERNEL] = c->files[CODE_UNKNOWN] = none;
@@ -400,7 +397,17 @@ int code_open(struct code *c)
 	return 0;
 }
 
-void code_close(struct code *c)
+int code_open(struct code *c)
+{
+	int rc = fsroot_open("/", &c->root);
+
+	if (rc)
+		return rc;
+	c->kallsyms = fsroot_openat(c->root, "/proc/kallsyms", O_RDONLY);
+	return begin(c);
+}
+
+static void forget_all(struct code *c)
 {
 	for (uint32_t i = 0; i < c->n_files; i++) {
 		free(c->files[i].path);
@@ -413,6 +420,20 @@ void code_close(struct code *c)
 	free(c->processes);
 	hash_free(&c->by_file);
 	hash_free(&c->by_pid);
+	*c = (struct code){ .root = c->root, .kallsyms = c->kallsyms };
+}
+
+int code_renew(struct code *c)
+{
+	forget_all(c);
+	return begin(c);
+}
+
+void code_close(struct code *c)
+{
+	forget_all(c);
+	if (c->root && c->kallsyms >= 0)
+		close(c->kallsyms);
 	fsroot_close(c->root);
 	*c = (struct code){ 0 };
 }

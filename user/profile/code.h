@@ -46,6 +46,7 @@ struct code {
 	uint32_t n_processes, processes_cap;
 	struct hash by_pid;
 	uint32_t spare; /* a process that nothing refers to, 0 = none */
+	int kallsyms; /* of the kernel's names: what it shows is decided when it is opened */
 	uint64_t refused; /* files and processes beyond the limits */
 	uint32_t losses;
 };
@@ -68,6 +69,7 @@ static inline uint64_t frame_offset(uint64_t frame)
 
 int code_open(struct code *c); /* 0 or -errno */
 void code_close(struct code *c); /* zeroed accepted */
+int code_renew(struct code *c); /* forgets everything it has seen. 0 or -ENOMEM */
 
 /* Events of a process, in the order of time. */
 void code_forked(struct code *c, int parent, int pid);

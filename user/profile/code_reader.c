@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "code_reader.h"
+#include <cap-ng.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -17,7 +18,15 @@
 #define BYTES ((rlim_t)2 << 30)
 #endif
 
-/* Gives up every right: user, system calls, time, memory. False: it could not. */
+/* An agent that has given up most rights may not change its user. Then it is the lack of capabilities and of system calls
+ * that binds the reader: none of those below asks who the user is. */
+static bool may_change_user(void)
+{
+	return capng_get_caps_process() == 0 && capng_have_capability(CAPNG_EFFECTIVE, CAP_SETUID) &&
+	       capng_have_capability(CAPNG_EFFECTIVE, CAP_SETGID);
+}
+
+/* Gives up every right: user, capabilities, system calls, time, memory. False: it could not. */
 static bool confine(void)
 {
 	static const int calls[] = { SCMP_SYS(read),         SCMP_SYS(pread64),        SCMP_SYS(lseek),
@@ -32,8 +41,11 @@ static bool confine(void)
 	scmp_filter_ctx filter;
 	bool fine = true;
 
-	if (geteuid() == 0 &&
+	if (geteuid() == 0 && may_change_user() &&
 	    (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY)))
+		return false;
+	capng_clear(CAPNG_SELECT_CAPS);
+	if (capng_apply(CAPNG_SELECT_CAPS) != 0)
 		return false;
 	if (setrlimit(RLIMIT_CPU, &cpu) || setrlimit(RLIMIT_AS, &bytes) || setrlimit(RLIMIT_CORE, &none) ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))

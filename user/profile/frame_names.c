@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,8 @@
 
 #define SHOWN_MAX (4 * SYMBOL_NAME_MAX + 1)
 #define SHOWN_FILE_MAX (4 * SOURCE_FILE_MAX + 1)
+
+#define WAIT_MS 20
 
 /* Escaped, and without what parts the frames of folded stacks. */
 static char *shown_name(const char *name)
@@ -138,10 +141,17 @@ static bool take_answers(int fd, struct frame_name *v, uint32_t n, char build_id
 	return fine;
 }
 
+/* A reader tells its answers at its end. */
+static void wait_for_answers(const struct frame_names *f, int fd)
+{
+	while (f->meanwhile && poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, WAIT_MS) == 0)
+		f->meanwhile(f->arg);
+}
+
 /* Names v[0..n), all of one file. debug: a file with its symbols, of that build id, or -1. False: the reader did not end
  * well. */
-static bool ask_reader(const struct code_file *file, int debug, struct frame_name *v, uint32_t n,
-		       char build_id[BUILD_ID_TEXT])
+static bool ask_reader(const struct frame_names *f, const struct code_file *file, int debug, struct frame_name *v,
+		       uint32_t n, char build_id[BUILD_ID_TEXT])
 {
 	struct name_question ask = { file->kind == CODE_PERF_MAP, debug >= 0 ? build_id : NULL,
 				     calloc(n, sizeof(*ask.q)), n };
@@ -151,6 +161,7 @@ static bool ask_reader(const struct code_file *file, int debug, struct frame_nam
 	for (uint32_t i = 0; ask.q && i < n; i++)
 		ask.q[i] = (struct symbol_query){ .offset = frame_offset(v[i].frame), .at = i };
 	if (ask.q && reader_start(&reader, file->fd, debug, name_reader, &ask) == 0) {
+		wait_for_answers(f, reader.answers);
 		fine = take_answers(reader.answers, v, n, build_id);
 		fine &= reader_end(&reader);
 	}
@@ -199,7 +210,7 @@ static int open_debug(const struct frame_names *f, const struct code *code, cons
 static void name_file(struct frame_names *f, const struct code *code, uint32_t number, struct frame_name *v, uint32_t n)
 {
 	const struct code_file *file = &code->files[number];
-	bool fine = ask_reader(file, -1, v, n, f->build_id[number]), lines = false;
+	bool fine = ask_reader(f, file, -1, v, n, f->build_id[number]), lines = false;
 	int debug;
 
 	for (uint32_t i = 0; i < n; i++)
@@ -208,16 +219,16 @@ static void name_file(struct frame_names *f, const struct code *code, uint32_t n
 	if (debug >= 0) {
 		for (uint32_t i = 0; i < n; i++)
 			v[i].known = false; /* a symbol that was stripped may be closer */
-		fine &= ask_reader(file, debug, v, n, f->build_id[number]);
+		fine &= ask_reader(f, file, debug, v, n, f->build_id[number]);
 		close(debug);
 	}
 	f->failed += !fine;
 }
 
 /* /proc/kallsyms has no sizes: a function reaches to the next symbol. */
-static void name_kernel(const struct fsroot *root, struct frame_name *v, uint32_t n)
+static void name_kernel(int kallsyms, struct frame_name *v, uint32_t n)
 {
-	const int fd = fsroot_openat(root, "/proc/kallsyms", O_RDONLY);
+	const int fd = kallsyms >= 0 && lseek(kallsyms, 0, SEEK_SET) == 0 ? dup(kallsyms) : -1;
 	FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
 	struct closest {
 		uint64_t at;
@@ -312,7 +323,7 @@ int frame_names_fill(struct frame_names *f, const struct code *code, const struc
 		for (end = i; end < f->n && frame_file(f->v[end].frame) == at; end++)
 			;
 		if (file->kind == CODE_KERNEL)
-			name_kernel(code->root, f->v + i, end - i);
+			name_kernel(code->kallsyms, f->v + i, end - i);
 		else if (file->fd >= 0)
 			name_file(f, code, at, f->v + i, end - i);
 	}

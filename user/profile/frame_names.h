@@ -41,10 +41,15 @@ struct frame_names {
 	uint32_t failed; /* files whose reader ended before its work */
 	const struct frame_wish *wish; /* NULL = files in FRAME_DEBUG_DIR */
 	char (*build_id)[BUILD_ID_TEXT]; /* by file of the code; "" = it has none, or was not asked for */
+	uint32_t n_files; /* of build_id; frame_names_add's */
+	void (*meanwhile)(void *arg); /* called now and then while a file is read; NULL = nothing is */
+	void *arg;
 };
 
 /* Names the frames of all stacks. 0 or -ENOMEM. Call frame_names_free in any case. */
 int frame_names_fill(struct frame_names *f, const struct code *code, const struct stacks *stacks);
+/* Names those of frames[0..n) that f does not know yet, and keeps the others. Reorders frames. 0 or -ENOMEM. */
+int frame_names_add(struct frame_names *f, const struct code *code, uint64_t *frames, uint32_t n);
 /* NULL = no wanted stack has it. */
 const struct frame_name *frame_name(const struct frame_names *f, uint64_t frame);
 void frame_names_free(struct frame_names *f);

@@ -35,6 +35,7 @@ struct profile {
 	struct frame_names names;
 	struct sampler *sampler;
 	uint64_t began_ns, ended_ns; /* the readings */
+	int64_t ended_real_ns; /* CLOCK_REALTIME of the later one; 0 = it is told from the clocks now */
 };
 
 void profile_free(struct profile *p); /* zeroed accepted */
@@ -71,7 +72,8 @@ unsigned profile_labels(const struct profile_report *r, uint32_t stack, const ch
 
 /* 0 or -ENOMEM. */
 int profile_folded(const struct profile_report *r, struct buf *out);
-/* by: the program that writes it, for a comment. */
+/* by: the program that writes it, for a comment. plain: not packed. */
 int profile_pprof(const struct profile_report *r, const char *by, struct buf *out);
+int profile_pprof_plain(const struct profile_report *r, const char *by, struct buf *out);
 
 #endif

@@ -369,7 +369,9 @@ static void put_all_parts(struct pprof *p, const char *by)
 	put_types(p);
 	put_comments(p, by);
 	put_number(p->out, DURATION_NANOS, s->ended_ns - s->began_ns);
-	put_number(p->out, TIME_NANOS, (uint64_t)clock_real_ns() - ended_ns - (s->ended_ns - s->began_ns));
+	put_number(p->out, TIME_NANOS,
+		   (s->ended_real_ns ? (uint64_t)s->ended_real_ns : (uint64_t)clock_real_ns() - ended_ns) -
+			   (s->ended_ns - s->began_ns));
 	place_files(p);
 	for (uint32_t i = 0; i < s->stacks.n; i++)
 		if (profile_wants_stack(s, i))
@@ -380,22 +382,18 @@ static void put_all_parts(struct pprof *p, const char *by)
 	put_code(p);
 }
 
-int profile_pprof(const struct profile_report *r, const char *by, struct buf *out)
+int profile_pprof_plain(const struct profile_report *r, const char *by, struct buf *out)
 {
-	struct packer packer = { 0 };
-	struct buf plain = { 0 };
 	struct pprof p = { .r = r,
-			   .out = &plain,
+			   .out = out,
 			   .used = calloc(r->s->names.n + 1, sizeof(*p.used)),
 			   .mappings = calloc(r->s->code.n_files, sizeof(*p.mappings)) };
 	int rc = p.used && p.mappings ? 0 : -ENOMEM;
 
 	if (!rc)
 		put_all_parts(&p, by);
-	if (!rc)
-		rc = p.failed || plain.failed ? -ENOMEM : pack(&packer, PACK_GZIP, plain.data, plain.len, out);
-	packer_fini(&packer);
-	buf_free(&plain);
+	if (p.failed || out->failed)
+		rc = -ENOMEM;
 	buf_free(&p.part);
 	buf_free(&p.list);
 	buf_free(&p.text);
@@ -405,5 +403,18 @@ int profile_pprof(const struct profile_report *r, const char *by, struct buf *ou
 	free(p.used);
 	free(p.mappings);
 	hash_free(&p.by_text);
+	return rc;
+}
+
+int profile_pprof(const struct profile_report *r, const char *by, struct buf *out)
+{
+	struct packer packer = { 0 };
+	struct buf plain = { 0 };
+	int rc = profile_pprof_plain(r, by, &plain);
+
+	if (!rc)
+		rc = pack(&packer, PACK_GZIP, plain.data, plain.len, out);
+	packer_fini(&packer);
+	buf_free(&plain);
 	return rc;
 }

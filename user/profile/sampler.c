@@ -30,6 +30,18 @@
 #define PRECISE_MOST 3
 #define COLUMNS_USUAL 3 /* that have a price at once: rings have room for so many */
 
+static struct spare {
+	size_t rings, ring_most; /* as above */
+	size_t records;
+	uint32_t stack_most;
+	uint32_t rules; /* of struct unwind */
+} spare = { RINGS_BYTES, RING_MOST, RECORDS_MAX, STACK_MOST, UNWIND_ROWS_MAX };
+
+void sampler_be_frugal(void)
+{
+	spare = (struct spare){ 8u << 20, 1u << 20, 16u << 20, 16u << 10, 2u << 20 };
+}
+
 struct ring {
 	int fd; /* cpu-clock */
 	int event[SCHEMA_MAX_EVENTS]; /* -1 = not on this CPU; they write into the ring too */
@@ -229,8 +241,8 @@ static void size_rings(struct sampler *s)
 
 	for (unsigned i = 0; i < CPUS_MAX / 8; i++)
 		cpus += (unsigned)__builtin_popcount(s->online[i]);
-	s->ring_bytes = RING_MOST;
-	while (s->ring_bytes > RING_LEAST && s->ring_bytes * cpus > RINGS_BYTES)
+	s->ring_bytes = spare.ring_most;
+	while (s->ring_bytes > RING_LEAST && s->ring_bytes * cpus > spare.rings)
 		s->ring_bytes /= 2;
 }
 
@@ -240,7 +252,7 @@ static void size_stacks(struct sampler *s)
 	const unsigned rate_hz = s->rate_hz * COLUMNS_USUAL;
 	const size_t room = s->ring_bytes / 2 / (rate_hz / TAKEN_LATE + 1) & ~(size_t)7;
 
-	s->stack_bytes = room > STACK_MOST ? STACK_MOST : room < STACK_LEAST ? STACK_LEAST : (uint32_t)room;
+	s->stack_bytes = room > spare.stack_most ? spare.stack_most : room < STACK_LEAST ? STACK_LEAST : (uint32_t)room;
 }
 
 static int explain(int rc, struct err *err)
@@ -304,7 +316,8 @@ int sampler_open(unsigned rate_hz, struct sampler **ret, struct err *err)
 	fsroot_close(root);
 	if (!rc) {
 		s->page = (size_t)sysconf(_SC_PAGESIZE);
-		s->bytes.limit = RECORDS_MAX;
+		s->bytes.limit = spare.records;
+		s->unwind.rows_max = spare.rules;
 		s->rate_hz = rate_hz;
 		size_rings(s);
 		rc = open_all(s);
@@ -707,8 +720,6 @@ static void copy_rings(void *arg)
 
 void sampler_drain(struct sampler *s, struct code *code, struct stacks *stacks)
 {
-	buf_reset(&s->bytes);
-	s->n_records = 0;
 	s->unwind.meanwhile = copy_rings;
 	s->unwind.arg = s;
 	copy_rings(s);
@@ -719,6 +730,20 @@ void sampler_drain(struct sampler *s, struct code *code, struct stacks *stacks)
 		memcpy(s->taken, s->bytes.data + r->at, r->size);
 		take(s, (const void *)s->taken, code, stacks);
 	}
+	if (s->bytes.cap > spare.records / 8)
+		buf_free(&s->bytes);
+	buf_reset(&s->bytes);
+	s->n_records = 0;
+}
+
+void sampler_collect(void *sampler)
+{
+	copy_rings(sampler);
+}
+
+void sampler_forget(struct sampler *s)
+{
+	unwind_free(&s->unwind);
 }
 
 uint64_t sampler_unread(const struct sampler *s)

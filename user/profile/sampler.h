@@ -32,6 +32,12 @@ uint64_t sampler_period_for(const struct sampler *s, uint64_t counts, uint64_t c
 const char *sampler_lacks(const struct sampler *s, unsigned event);
 /* Takes what was sampled since the last call, in the order of time. */
 void sampler_drain(struct sampler *s, struct code *code, struct stacks *stacks);
+/* Takes it out of the kernel's rings only, while there is no time for more; the next sampler_drain goes on from there. */
+void sampler_collect(void *sampler);
+/* Samplers that are opened from now on have little memory: for a program that samples for months. */
+void sampler_be_frugal(void);
+/* Forgets the files of a code that begins anew. */
+void sampler_forget(struct sampler *s);
 uint64_t sampler_lost(const struct sampler *s); /* samples and events that the kernel had no room for; NULL accepted */
 uint64_t sampler_unread(const struct sampler *s); /* files whose unwind rules could not all be read; NULL accepted */
 void sampler_close(struct sampler *s); /* NULL accepted */

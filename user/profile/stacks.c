@@ -23,8 +23,10 @@ static struct stack *enter(struct stacks *t, const struct stack *s, const uint64
 {
 	struct stack *at;
 
-	if (t->n >= STACKS_MAX || t->n_frames + s->n > STACKS_FRAMES_MAX || ARRAY_ROOM(t->v, t->cap, t->n + 1) ||
-	    ARRAY_ROOM(t->frames, t->frames_cap, t->n_frames + s->n) || hash_reserve(&t->by_stack, t->n + 1))
+	if (t->n >= (t->most ? t->most : STACKS_MAX) ||
+	    t->n_frames + s->n > (t->most_frames ? t->most_frames : STACKS_FRAMES_MAX) ||
+	    ARRAY_ROOM(t->v, t->cap, t->n + 1) || ARRAY_ROOM(t->frames, t->frames_cap, t->n_frames + s->n) ||
+	    hash_reserve(&t->by_stack, t->n + 1))
 		return NULL;
 	hash_add(&t->by_stack, key, t->n);
 	at = &t->v[t->n++];
@@ -58,6 +60,13 @@ void stacks_add(struct stacks *t, const struct stack *s, const uint64_t *frames,
 	at->time_ns += what->column == STACK_TIME ? what->period : 0;
 	at->fresh[what->column] += what->period;
 	t->samples++;
+}
+
+void stacks_clear(struct stacks *t)
+{
+	t->n = t->n_frames = 0;
+	t->samples = t->dropped = 0;
+	hash_clear(&t->by_stack);
 }
 
 void stacks_free(struct stacks *t)

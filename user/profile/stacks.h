@@ -36,6 +36,7 @@ struct stacks {
 	struct hash by_stack;
 	uint64_t samples; /* that have a stack here */
 	uint64_t dropped; /* samples without room */
+	uint32_t most, most_frames; /* 0 = the limits above */
 };
 
 struct stack_sample {
@@ -45,6 +46,7 @@ struct stack_sample {
 
 /* Counts a sample of a stack. s: cgroup, process, n, kernel_thread, broken and whole are given. */
 void stacks_add(struct stacks *t, const struct stack *s, const uint64_t *frames, const struct stack_sample *what);
+void stacks_clear(struct stacks *t); /* forgets them; room and limits stay */
 void stacks_free(struct stacks *t); /* zeroed accepted */
 
 #endif

@@ -142,7 +142,8 @@ static bool take_rows(const struct unwind *u, struct told *t, int fd)
 			return got == 0 && have == 0;
 		have += (size_t)got;
 		for (size_t i = 0; i < have / sizeof(part[0]); i++) {
-			if (u->rows + t->n >= UNWIND_ROWS_MAX || ARRAY_ROOM(t->v, t->cap, t->n + 1))
+			if (u->rows + t->n >= (u->rows_max ? u->rows_max : UNWIND_ROWS_MAX) ||
+			    ARRAY_ROOM(t->v, t->cap, t->n + 1))
 				return false;
 			t->v[t->n++] = part[i];
 		}

@@ -22,6 +22,7 @@ static const struct route {
 	{ "/v1/stream", "GET", false, false, serve_get_stream },
 	{ "/metrics", "GET", false, false, serve_get_metrics },
 	{ "/v1/history", "GET", false, false, serve_get_history },
+	{ "/v1/profile", "GET", false, false, serve_get_profile },
 	{ "/v1/devices", "GET", true, false, serve_get_devices },
 	{ "/v1/spans", "GET", false, false, serve_get_spans },
 };
@@ -70,7 +71,7 @@ void serve_route(void *arg, struct http_request *r)
 	http_error(
 		r, 404, NULL,
 		"path: there is nothing; try /v1/status, /v1/reading, /v1/audit, /v1/snapshot, /v1/cgroups, /v1/hwpc, "
-		"/v1/power, /v1/stream, /v1/history, /v1/spans, /v1/devices, /metrics, /healthz or /readyz");
+		"/v1/power, /v1/stream, /v1/history, /v1/spans, /v1/profile, /v1/devices, /metrics, /healthz or /readyz");
 }
 
 bool serve_query(struct http_request *r, const char *allowed, struct query *q)

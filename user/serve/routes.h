@@ -37,6 +37,7 @@ struct feed {
 };
 
 struct history_look;
+struct profile_asker;
 
 struct waiter { /* a suspended request: POST /v1/reading, GET /v1/history */
 	struct MHD_Connection *conn;
@@ -79,6 +80,7 @@ struct serve {
 	struct waiter *askers; /* the next queries, in order */
 	struct event *turning;
 	struct audit *audit; /* the last one, on the loop only; NULL = none */
+	struct profile_asker *profile_askers;
 	struct event *recording; /* timer that ends full rows of GPUs */
 	uint64_t recording_ns; /* interval of these rows; 0 = no recorder asks */
 	struct cost_watch cost; /* on the loop only */
@@ -123,6 +125,9 @@ void serve_get_history(struct serve *s, struct http_request *r, const char *rest
 void serve_history_turn(evutil_socket_t fd, short what, void *arg);
 void serve_history_done(struct serve *s, const struct MHD_Connection *conn);
 void serve_history_end(struct serve *s);
+void serve_get_profile(struct serve *s, struct http_request *r, const char *rest);
+void serve_profile_done(struct serve *s, const struct MHD_Connection *conn);
+void serve_profile_end(struct serve *s); /* when nobody profiles any more */
 void serve_get_spans(struct serve *s, struct http_request *r, const char *rest);
 void serve_get_devices(struct serve *s, struct http_request *r, const char *rest);
 void serve_devices_end(struct serve *s);

@@ -196,6 +196,7 @@ static void on_request_done(void *arg, struct MHD_Connection *conn)
 {
 	serve_reading_done(arg, conn);
 	serve_history_done(arg, conn);
+	serve_profile_done(arg, conn);
 }
 
 static void free_parts(struct serve *s)
@@ -210,6 +211,7 @@ static void free_parts(struct serve *s)
 	totals_free(&s->coarse);
 	board_fini(&s->totals_board);
 	trace_ring_fini(&s->traces);
+	serve_profile_end(s);
 	for (unsigned i = 0; i < SERVE_FORMATS; i++)
 		if (s->encoders[i])
 			encoder_find(serve_format_names[i])->destroy(s->encoders[i]);

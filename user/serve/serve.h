@@ -12,6 +12,7 @@
 #include "model/traces/traces.h"
 #include "model/wall_figures.h"
 #include "devices.h"
+#include "profile.h"
 
 #define SERVE_FEEDS 8 /* intervals served at once; feed 0 is the agent's own */
 
@@ -73,6 +74,8 @@ struct serve_options {
 	/* An audit was given to the agent. Called on the loop's thread with arg. Returns why it is not kept on the disk;
 	 * NULL = it is. */
 	const char *(*audited)(void *arg, const struct audit *a);
+	struct serve_profiling profiling; /* ask NULL = nobody profiles; must outlive the server */
+	char no_profile[240]; /* why nobody does */
 	const struct serve_devices *devices; /* NULL = no GPU, no meter; must outlive the server */
 	/* Makes the measuring thread ask for the wanted intervals and readings. Called on the loop's thread. */
 	void (*wake)(void *arg);

@@ -68,6 +68,14 @@ static const struct field history_rows[] = {
 };
 static const struct fields history_fields = FIELDS(history_rows);
 
+static const struct field profile_rows[] = {
+	FIELD(serve_profile_figures, samples),         FIELD(serve_profile_figures, lost_samples),
+	FIELD(serve_profile_figures, dropped_samples), FIELD(serve_profile_figures, rowless_samples),
+	FIELD(serve_profile_figures, chunks),          FIELD(serve_profile_figures, chunk_bytes),
+	FIELD(serve_profile_figures, lost_chunks),     FIELD(serve_profile_figures, lost_intervals),
+};
+static const struct fields profile_fields = FIELDS(profile_rows);
+
 void serve_losses_json(struct json *j, const struct losses *l)
 {
 	json_key_fields(j, "losses", &losses_fields, l, IN_JSON);
@@ -202,6 +210,16 @@ static void add_traces(struct serve *s, struct json *j)
 	f = s->facts.traces;
 	pthread_mutex_unlock(&s->lock);
 	json_key_fields(j, "traces", &traces_fields, &f, 0);
+}
+
+static void add_profile(const struct serve *s, struct json *j)
+{
+	struct serve_profile_figures f;
+
+	if (!s->o.profiling.figures)
+		return;
+	s->o.profiling.figures(s->o.profiling.arg, &f);
+	json_key_fields(j, "profile", &profile_fields, &f, 0);
 }
 
 static void add_socket(struct serve *s, struct json *j)
@@ -362,6 +380,7 @@ void serve_get_status(struct serve *s, struct http_request *r, const char *rest)
 	add_learned(s, &j);
 	add_traces(s, &j);
 	add_wall(s, &j);
+	add_profile(s, &j);
 	add_socket(s, &j);
 	add_history(s, &j);
 	serve_audit_json(s, &j);

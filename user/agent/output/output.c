@@ -292,13 +292,52 @@ static int open_page(struct output *o, const struct output_context *c, struct er
 	return page_open(&o->config, c->replays, &o->page, err);
 }
 
+bool output_takes_profiles(const struct output_config *oc)
+{
+	return format_of(oc)->profiles;
+}
+
+const char *output_directory(const struct output *o)
+{
+	return o->config.to + strlen("file://");
+}
+
+static int check_profiles(const struct output_config *oc, const struct output_context *c, struct err *err)
+{
+	if (c->replays)
+		return err_set(err, -EINVAL, "output %.*s: a recording has no profile; replay it to another format",
+			       TEXT_SUBJECT(oc->to));
+	if (!c->machine->profile.frequency_hz)
+		return err_set(err, -EINVAL, "output %.*s: nothing is profiled; set profile: { frequency: 19 }",
+			       TEXT_SUBJECT(oc->to));
+	return is_pushed(oc) ? push_output_check(oc, err) : sink_check_url(oc->to, err);
+}
+
+/* Its files lie in a directory, of which one level is made. */
+static int open_profiles(struct output *o, const struct output_context *c, struct err *err)
+{
+	struct stat st;
+
+	if (is_pushed(&o->config))
+		return open_reports(o, c, err);
+	o->n_parts = 1;
+	mkdir(output_directory(o), 0755);
+	if (stat(output_directory(o), &st) == 0 && S_ISDIR(st.st_mode) && access(output_directory(o), W_OK) == 0)
+		return 0;
+	return err_set(err, -ENOTDIR, "output %.*s: no directory that can be written; name one, its files are made",
+		       TEXT_SUBJECT(o->config.to));
+}
+
 static const struct output_ops *ops_of(const struct output_config *oc)
 {
 	static const struct output_ops reports = { check_reports, open_reports },
-				       traces = { check_traces, open_traces }, page = { check_page, open_page };
+				       traces = { check_traces, open_traces }, page = { check_page, open_page },
+				       profiles = { check_profiles, open_profiles };
 
 	if (output_place(oc->to) == PLACE_HTTP_LISTEN)
 		return &page;
+	if (format_of(oc)->profiles)
+		return &profiles;
 	return format_of(oc)->traces && !format_of(oc)->push ? &traces : &reports;
 }
 

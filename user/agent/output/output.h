@@ -69,6 +69,10 @@ bool output_same(const struct output_config *a, const struct output_config *b);
 bool output_same_place(const struct output_config *a, const struct output_config *b);
 /* True when it writes a set of files in a directory, each for one period of time. */
 bool output_in_directory(const struct output_config *oc);
+/* True when it takes the chunks of the continuous profile. */
+bool output_takes_profiles(const struct output_config *oc);
+/* The directory of an output of files of profiles. */
+const char *output_directory(const struct output *o);
 /* True when its format sends frequencies and temperature. */
 bool output_wants_gauges(const struct output *o);
 /* True when its format tells what the agent costs. */

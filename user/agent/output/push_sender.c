@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "push_sender.h"
 
+#define URL_MAX 4400
 #define LAST_PAUSE_NS (60 * NS_PER_S)
 #define DENIED_PAUSE_NS (10 * NS_PER_S) /* a person has to repair something */
 #define LOOK_NS NS_PER_S /* time between two looks whether it was repaired */
@@ -87,12 +88,31 @@ static void judge_answer(struct push_sender *s)
 	pthread_mutex_unlock(&d->lock);
 }
 
+/* The URL, with what the format adds for this document. */
+static const char *address(struct push_sender *s, const void *body, size_t n, char url[URL_MAX])
+{
+	char query[200];
+	struct buf document = { 0 };
+
+	if (!s->format->query || !n || unpack(s->format->packing, body, n, &document) != 0)
+		return s->url;
+	s->format->query(s->url, document.data, document.len, query, sizeof(query));
+	buf_free(&document);
+	if (!*query || snprintf(url, URL_MAX, "%s%c%s", s->url, strchr(s->url, '?') ? '&' : '?', query) >= URL_MAX)
+		return s->url;
+	return url;
+}
+
 static enum verdict send_body(struct push_sender *s, const void *body, size_t n, struct err *err)
 {
 	const char *headers[8] = { packing_header(s->format->packing) };
-	const struct http_ask ask = {
-		.url = s->url, .headers = headers, .post = true, .type = s->format->type, .body = body, .len = n
-	};
+	char url[URL_MAX];
+	const struct http_ask ask = { .url = address(s, body, n, url),
+				      .headers = headers,
+				      .post = true,
+				      .type = s->format->type,
+				      .body = body,
+				      .len = n };
 	enum verdict v;
 	int rc;
 

@@ -43,6 +43,8 @@ static int make_groups(struct plan *p, unsigned n_outputs)
 
 		if (output_place(o->config.to) == PLACE_HTTP_LISTEN)
 			continue; /* the server has its totals */
+		if (output_takes_profiles(&o->config))
+			continue; /* it gets no snapshots */
 		g = group_of(p, o->interval_ns);
 		if (!g->outputs)
 			g->outputs = calloc(n_outputs, sizeof(*g->outputs));

@@ -12,13 +12,13 @@
 
 const struct privilege privileges[] = {
 	{ CAP_BPF, "CAP_BPF", "counters, lifecycle, network, block, spans" },
-	{ CAP_PERFMON, "CAP_PERFMON", "counters, perf events, spans" },
+	{ CAP_PERFMON, "CAP_PERFMON", "counters, perf events, spans, the profile" },
 	{ CAP_SYS_ADMIN, "CAP_SYS_ADMIN", "perf events while perf_event_paranoid is above 2" },
 	{ CAP_NET_ADMIN, "CAP_NET_ADMIN", "network" },
 	{ CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH",
 	  "energy_uj of powercap, paths of cgroups by id, names from the files of container runtimes" },
 	{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE",
-	  "executables of others in spans, functions in containers, use of AMD's and Intel's GPUs" },
+	  "executables of others in spans, code of others in the profile, functions in containers, use of AMD's and Intel's GPUs" },
 	{ CAP_SYS_RAWIO, "CAP_SYS_RAWIO", "rapl: msr" },
 	{ CAP_SYS_NICE, "CAP_SYS_NICE", "readings in time on a busy machine" },
 	{ CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE", "outputs in directories of other users" },
@@ -99,6 +99,9 @@ static void restrict_files(const struct rights *r, const struct config *c)
 		return;
 	if (c->machine.spans.n_functions)
 		log_info("landlock: left out, because of spans.functions: their programs lie in other containers");
+	else if (r->reads_code)
+		log_info(
+			"landlock: left out, because of profile.frequency: the code of processes is found through /proc");
 	else if (r->reads_descriptors)
 		log_info(
 			"landlock: left out, because who uses GPUs of AMD and Intel stands in the descriptors of processes");

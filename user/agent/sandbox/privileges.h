@@ -13,6 +13,7 @@ struct rights {
 	bool opens_events; /* perf events, on CPUs that come online */
 	bool events_by_admin; /* privileges_paranoid */
 	bool reads_msr; /* energy counters, on CPUs that come online */
+	bool reads_code; /* of processes, for the profile; a process under Landlock cannot (landlock(7)) */
 	bool looks_into_processes; /* their executables, or the processes that use a GPU */
 	bool reads_descriptors; /* of processes, to find the users of a GPU; a process under Landlock cannot (landlock(7)) */
 	bool starts_programs; /* meters */

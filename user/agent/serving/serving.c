@@ -35,7 +35,8 @@ struct serving {
 	const struct plan *plan;
 	struct tap taps[SERVE_FEEDS]; /* intervals that clients want */
 	struct tap sums; /* feeds the totals, at the agent's interval and on request */
-	bool traced; /* traces are made, with energy from the snapshots of the totals */
+	struct serve_profiling profiling;
+	bool traced; /* traces are made, or a profile, with energy from the snapshots of the totals */
 	bool reading; /* a request waits for a reading */
 	struct switch_cost switch_cost;
 	char formula[16], formula_why[FORMULA_WHY_MAX]; /* that auto has chosen */
@@ -136,6 +137,9 @@ static void fill_options(struct serve_options *o, struct serving *sv, const stru
 	o->carbon = sv->carbon;
 	memcpy(o->no_history, sv->kept.no_history, sizeof(o->no_history));
 	o->spans = m->spans;
+	o->profiling = sv->profiling;
+	snprintf(o->no_profile, sizeof(o->no_profile),
+		 "this agent makes none; set profile: { frequency: 19 } in its configuration, or use joulectl profile");
 	o->trace_bytes = p->config->serving.trace_bytes;
 	o->devices = m->gpus || m->meters ? &sv->devices : NULL;
 	o->schema = &m->schema;
@@ -205,7 +209,8 @@ out:
 	return rc;
 }
 
-int serving_start(struct serving *sv, struct machine *m, const struct plan *p, struct loop *loop, struct err *err)
+int serving_start(struct serving *sv, struct machine *m, const struct plan *p, struct loop *loop,
+		  struct serve_profiling profiling, struct err *err)
 {
 	int rc;
 
@@ -213,7 +218,8 @@ int serving_start(struct serving *sv, struct machine *m, const struct plan *p, s
 		return 0;
 	sv->kept.stored = stored;
 	sv->kept.arg = sv;
-	sv->traced = m->spans;
+	sv->traced = m->spans || profiling.ask;
+	sv->profiling = profiling;
 	rc = start_server(sv, m, p, loop, err);
 	if (rc)
 		return rc;

@@ -6,6 +6,7 @@
 #define JD_SERVING_H
 #include "agent/machine/machine.h"
 #include "model/traces/traces.h"
+#include "serve/profile.h"
 
 struct plan;
 struct serving;
@@ -16,7 +17,8 @@ struct trace;
 int serving_open(const struct serving_config *c, const struct outputs_config *outputs, struct serving **ret,
 		 struct err *err);
 /* Answers from now on. Takes nothing over; uses the plan's interval and formula. */
-int serving_start(struct serving *sv, struct machine *m, const struct plan *p, struct loop *loop, struct err *err);
+int serving_start(struct serving *sv, struct machine *m, const struct plan *p, struct loop *loop,
+		  struct serve_profiling profiling, struct err *err);
 /* Starts the pages of a plan that do not answer yet. Main thread; sv may be NULL. */
 int serving_pages(struct serving *sv, const struct plan *p, struct err *err);
 /* Call while no thread measures, after the plan's pages are closed. Returns the number of intervals that the

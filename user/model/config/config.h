@@ -146,6 +146,13 @@ struct spans_config {
 	uint64_t period_ns; /* a living tree is cut this often */
 };
 
+/* profile: */
+struct profile_config {
+	uint64_t frequency_hz; /* 0 = nothing is profiled */
+	struct str_list cgroups; /* patterns, on top of cgroups.include; none = all */
+	uint64_t size; /* limit of the chunks on disk, bytes */
+};
+
 /* The machine that is measured, and its sources. */
 struct machine_config {
 	const char *file; /* of the configuration, for messages; borrowed, NULL = none */
@@ -164,6 +171,7 @@ struct machine_config {
 	struct gpu_config gpu;
 	struct meters_config meters;
 	struct spans_config spans;
+	struct profile_config profile;
 };
 
 /* formula, weight, idle and idle-watts: */

@@ -279,6 +279,20 @@ static const struct key history_keys[] = {
 	{ 0 }
 };
 
+static const struct key profile_keys[] = {
+	{ "frequency", KEY_COUNT, AT(machine.profile.frequency_hz), "0", "off",
+	  "Samples a second and CPU, for the energy of each function (joulectl profile, GET /v1/profile); 19 costs next to nothing. "
+	  "A rate that divides the kernel's tick (100, 250, 1000) meets programs always at the same place of their turn.",
+	  .max = 1000 },
+	{ "cgroups", KEY_LIST, AT(machine.profile.cgroups), NULL, "all that are included",
+	  "Cgroups that are profiled: patterns, on top of cgroups.include and exclude.", .max = 256,
+	  .refuse = refuse_pattern },
+	{ "size", KEY_BYTES, AT(machine.profile.size), "64MiB", NULL,
+	  "Limit of the last hour's chunks below state-dir/profile; beyond it the oldest go.", .min = 1ull << 20,
+	  .max = 1ull << 40 },
+	{ 0 }
+};
+
 const struct key config_output_keys[] = {
 	{ "format", KEY_WORD, OUT(format), NULL, "required",
 	  "What is written: hwpc and power reports of PowerAPI, vjoule reports for vJoule formulas, openmetrics for "
@@ -470,6 +484,8 @@ const struct key config_keys[] = {
 	  "good until the next one's time. It is read again when it changes; while it cannot be read, what was read before holds.",
 	  .refuse = refuse_carbon },
 	{ "spans", KEY_MAP, .help = "What ran: processes and calls of functions.", .sub = config_spans_keys },
+	{ "profile", KEY_MAP, .help = "Which functions spend the energy, always; the last hour is kept.",
+	  .sub = profile_keys },
 	{ "metrics", KEY_MAP, .help = "The page /metrics, of the query socket and of outputs to http-listen.",
 	  .sub = metrics_keys },
 	{ "seccomp", KEY_ENUM, AT(sandbox.seccomp), "on", NULL,
@@ -478,7 +494,7 @@ const struct key config_keys[] = {
 	  filter_words },
 	{ "landlock", KEY_BOOL, AT(sandbox.landlock), "true", NULL,
 	  "Once all is open, files are written only below the directories of this configuration, where the kernel has Landlock. "
-	  "Not with spans.functions, whose programs lie in other containers." },
+	  "Not with spans.functions and profile, whose programs lie in other containers." },
 	{ "state-dir", KEY_STRING, AT(state_dir), "/var/lib/jouled", NULL, "Directory of what outlives the program.",
 	  .refuse = refuse_empty, .flag = "state-dir", .arg = "DIR" },
 	{ "root", KEY_STRING, AT(machine.root), "/", NULL, "A captured machine's /proc and /sys instead of this one's.",
