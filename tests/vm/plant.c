@@ -32,7 +32,8 @@ static void read_rapl(struct seen *s)
 	s->ns = (double)mono;
 	s->uj = 0;
 	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "%31s %*s %*s %*s %llu", name, &uj) == 2 && (!strcmp(name, "package") || !strcmp(name, "dram")))
+		if (sscanf(line, "%31s %*s %*s %*s %llu", name, &uj) == 2 &&
+		    (!strcmp(name, "package") || !strcmp(name, "dram")))
 			s->uj += (double)uj;
 	fclose(f);
 }

@@ -77,9 +77,9 @@ const char *reload_refused(const struct config *a, const struct config *b)
 		{ "host", same_text(a->machine.energy.host, b->machine.energy.host) },
 		{ "cross-check", a->machine.energy.cross_check == b->machine.energy.cross_check },
 		{ "estimate", a->machine.energy.estimate == b->machine.energy.estimate },
-		{ "estimate-idle-watts",
-		  a->machine.energy.estimate_idle_watts == b->machine.energy.estimate_idle_watts },
-		{ "estimate-max-watts", a->machine.energy.estimate_max_watts == b->machine.energy.estimate_max_watts },
+		{ "estimate-idle-watts or estimate-max-watts",
+		  a->machine.energy.estimate_idle_watts == b->machine.energy.estimate_idle_watts &&
+			  a->machine.energy.estimate_max_watts == b->machine.energy.estimate_max_watts },
 		{ "calibrate", a->machine.energy.calibrate == b->machine.energy.calibrate },
 		{ "socket.path", same_text(a->serving.socket.path, b->serving.socket.path) },
 		{ "socket.group", strcmp(a->serving.socket.group, b->serving.socket.group) == 0 },
