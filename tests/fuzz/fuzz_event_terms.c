@@ -61,7 +61,7 @@ static void machine(void)
 
 static void check_resolution(const struct resolution *r)
 {
-	if (r->n > EVENT_MAX_ENCODINGS || (r->status == RESOLVE_OK && r->n == 0 && !r->task_clock))
+	if (r->n > EVENT_MAX_ENCODINGS || (r->status == RESOLVE_OK && r->n == 0 && r->kind == EVENT_PERF))
 		abort();
 	if (r->status != RESOLVE_OK && r->reason[0] == '\0')
 		abort();

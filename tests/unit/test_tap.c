@@ -39,7 +39,7 @@ static void destroy(struct formula *f)
 	free(f);
 }
 
-static const struct formula_ops counting = { "counting", create, apply, destroy };
+static const struct formula_ops counting = { .name = "counting", .create = create, .apply = apply, .destroy = destroy };
 
 static struct cpu_desc cpus[1] = { { .present = true } };
 static struct schema schema = { .n_cpus = 1, .cpus = cpus, .n_domains = 1 };
