@@ -234,7 +234,7 @@ static void test_keys(void **state)
 	check_keys(&snap_cpu_fields, IN_RECORDING, CPU_KEYS, 1 << CPU_KEY_CPU | 1 << CPU_KEY_FLAGS | 1 << CPU_KEY_MSR);
 	check_keys(&snap_row_fields, IN_RECORDING, ROW_FIELDS,
 		   1 << RF_PATH_SHARED | 1 << RF_PATH | 1 << RF_FLAGS | 1 << RF_COUNTERS | 1 << RF_TRAFFIC |
-			   1 << RF_CELLS | 1 << RF_ENERGY_UJ | 1 << RF_UNCERTAINTY_PPM | 1 << RF_NAMES);
+			   1 << RF_CELLS | 1 << RF_ENERGY_UJ | 1 << RF_UNCERTAINTY_PPM | 1 << RF_NAMES | 1 << RF_BLOCK);
 }
 
 int main(void)
