@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Judges what joulectl profile wrote about profile_load.c. profile.py folded|svg|table|speedscope FILE"""
+"""Judges what joulectl profile wrote about profile_load.c. profile.py folded|svg|table|speedscope|firefox FILE"""
 import json
 import sys
 import xml.etree.ElementTree as tree
@@ -76,4 +76,32 @@ def speedscope(text):
     assert sum(own.values()) > energy["endValue"] / 2, own
 
 
-{"folded": folded, "svg": svg, "table": table, "speedscope": speedscope}[sys.argv[1]](open(sys.argv[2], encoding="utf-8").read())
+def firefox(text):
+    """What tests/golden/check_firefox.py cannot know: the functions, and that samples and counters say the same energy."""
+    doc = json.loads(text)
+    strings = doc["shared"]["stringArray"]
+    own, energy = dict.fromkeys(ORDER, 0), 0
+    for t in doc["threads"]:
+        stacks, names = t["stackTable"], [strings[t["funcTable"]["name"][f]] for f in t["frameTable"]["func"]]
+        for leaf, weight in zip(t["samples"]["stack"], t["samples"]["weight"]):
+            stack = []
+            while leaf is not None:
+                stack.insert(0, names[stacks["frame"][leaf]])
+                leaf = stacks["prefix"][leaf]
+            assert stack[0].startswith("/") and (stack[1] == "[no sample]") == (len(stack) == 2), stack
+            assert len(stack) == 2 or stack[1] == t["name"], (stack, t["name"])
+            energy += weight
+            for name in ORDER:
+                own[name] += weight if name in stack else 0
+    assert own["work_large"] > own["work_middle"] > own["work_small"] > 0, own
+    summed = [e["value"] for e in doc["meta"]["extra"][0]["entries"] if e["label"] == "Energy of samples"][0].split(" + ")
+    counters = {c["name"]: c["samples"] for c in doc["counters"]}
+    parts = [sum(counters[name]["count"]) for name in summed]
+    # a counter is rounded down to a whole picowatt-hour, 0.0036 microjoules, at its end
+    assert energy > 0 and 0 <= energy * 2500 - sum(parts) * 9 < 9 * len(parts), (energy, parts)
+    end = doc["meta"]["profilingEndTime"]
+    for c in counters.values():
+        assert c["time"][0] == c["count"][0] == 0 and c["time"][-1] == end and len(c["time"]) > 2, c
+
+
+{"folded": folded, "svg": svg, "table": table, "speedscope": speedscope, "firefox": firefox}[sys.argv[1]](open(sys.argv[2], encoding="utf-8").read())

@@ -102,6 +102,24 @@ else
 	fail profile_speedscope "$(cat "$work/err" "$work/out" | tail -n 1)"
 fi
 
+# The Firefox Profiler's, by a schema written from its documentation, and what the samples and the power tracks say.
+profile --private -F 487 -o "$work/x.firefox.json" -- "$load" 1500
+rc=$?
+python3 tests/golden/check_firefox.py "$work/x.firefox.json" >"$work/out" 2>&1
+checked=$?
+if [ $checked -eq 77 ]; then
+	skip profile_firefox_schema "no python3 with jsonschema; install python3-jsonschema"
+elif [ $checked -eq 0 ]; then
+	ok profile_firefox_schema
+else
+	fail profile_firefox_schema "$(tail -n 1 "$work/out")"
+fi
+if [ $rc -eq 7 ] && python3 tests/e2e/profile.py firefox "$work/x.firefox.json" >"$work/out" 2>&1; then
+	ok profile_firefox
+else
+	fail profile_firefox "$(cat "$work/err" "$work/out" | tail -n 1)"
+fi
+
 # The whole machine, beside a program that runs in its own cgroup, and that cgroup alone.
 "$load" 60000 &
 busy=$!

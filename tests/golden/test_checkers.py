@@ -247,5 +247,70 @@ class Schemas(unittest.TestCase):
             self.assertEqual(self.check("power.schema.json", dict(good, **{key: value})), 1, (key, value))
 
 
+class Firefox(unittest.TestCase):
+    """A profile of two threads; every breach of it is refused."""
+    def setUp(self):
+        def table(*columns, length=0, **filled):
+            return dict({name: [] for name in columns}, length=length, **filled)
+
+        def one(thread, stack, time, weight):
+            nulls = {name: [None] for name in ("category", "subcategory", "nativeSymbol", "innerWindowID", "line", "column")}
+            return {"pid": str(thread), "tid": thread, "name": "n", "processName": "n", "processType": "default", "processStartupTime": 0,
+                    "processShutdownTime": None, "registerTime": 0, "unregisterTime": None, "pausedRanges": [], "isMainThread": True,
+                    "samples": table(length=len(stack), stack=stack, time=time, weight=weight, weightType="samples"),
+                    "markers": table("data", "name", "startTime", "endTime", "phase", "category"),
+                    "stackTable": table(length=2, frame=[0, 0], prefix=[None, 0]),
+                    "frameTable": table(length=1, address=[-1], inlineDepth=[0], func=[0], **nulls),
+                    "funcTable": table(length=1, name=[0], isJS=[False], relevantForJS=[False], resource=[-1], source=[None],
+                                       lineNumber=[None], columnNumber=[None]),
+                    "resourceTable": table("lib", "name", "host", "type"),
+                    "nativeSymbols": table("libIndex", "address", "name", "functionSize")}
+        self.doc = {
+            "meta": {"interval": 1000, "startTime": 1, "profilingEndTime": 9, "processType": 0, "product": "x, microjoules", "stackwalk": 1,
+                     "version": 24, "preprocessedProfileVersion": 58, "markerSchema": [], "symbolicated": True, "extra": [],
+                     "categories": [{"name": "Other", "color": "grey", "subcategories": ["Other"]}],
+                     "sampleUnits": {"time": "ms", "eventDelay": "ms", "threadCPUDelta": "ns"},
+                     "initialVisibleThreads": [0], "initialSelectedThreads": [1]},
+            "libs": [], "shared": {"stringArray": ["a"], "sources": table("uuid", "filename")},
+            "counters": [{"name": "package-0", "category": "power", "description": "d", "pid": "0", "mainThreadIndex": 0,
+                          "samples": table(length=2, time=[0, 9], count=[0, 5])}],
+            "threads": [one(0, [], [], []), one(1, [1, 0], [0, 1.5], [3, 4])]}
+
+    def check(self, document):
+        sys.path.insert(0, HERE)
+        import check_firefox
+        try:
+            return check_firefox.problem(document)
+        except ImportError:
+            self.skipTest("jsonschema is not installed")
+
+    def test_good(self):
+        self.assertIsNone(self.check(self.doc))
+        result = run("check_firefox.py", json.dumps(self.doc).encode())
+        self.assertEqual(result.returncode, 0, result.stderr)
+        result = run("check_firefox.py", json.dumps(dict(self.doc, counters=[])).encode())
+        self.assertEqual(result.returncode, 1)
+
+    def test_bad(self):
+        for path, value in (
+                ("meta/preprocessedProfileVersion", 57), ("meta/product", "x"), ("meta/profilingEndTime", 1), ("meta/initialSelectedThreads", [2]),
+                ("meta/categories", []), ("meta/sampleUnits/time", "s"), ("extra", 1), ("counters", []), ("counters/0/category", "Memory"),
+                ("counters/0/pid", "1"), ("counters/0/mainThreadIndex", 2), ("counters/0/samples/length", 3),
+                ("counters/0/samples/time", [9, 0]), ("counters/0/samples/count", [0, -5]), ("counters/0/samples/count", [0, 0.5]),
+                ("shared/stringArray", []), ("shared/stringArray", ["\x01"]), ("threads/1/pid", "0"), ("threads/1/pid", 1),
+                ("threads/1/name", "\x7f"), ("threads/1/samples/weight", [3]), ("threads/1/samples/weight", [0, 3]),
+                ("threads/1/samples/weightType", "microjoules"), ("threads/1/samples/stack", [1, 2]), ("threads/1/samples/stack", [1, None]),
+                ("threads/1/samples/time", [1.5, 0]), ("threads/1/samples/time", [0, 10]), ("threads/1/stackTable/prefix", [None, 1]),
+                ("threads/1/stackTable/frame", [0, 1]), ("threads/1/frameTable/func", [1]), ("threads/1/funcTable/name", [1]),
+                ("threads/1/funcTable/fileName", [None]), ("threads/1/frameTable/category", [])):
+            document = copy.deepcopy(self.doc)
+            at = document
+            *parents, last = path.split("/")
+            for p in parents:
+                at = at[int(p) if isinstance(at, list) else p]
+            at[last] = value
+            self.assertIsNotNone(self.check(document), (path, value))
+
+
 if __name__ == "__main__":
     unittest.main(testRunner=unittest.TextTestRunner(stream=io.TextIOWrapper(sys.stdout.buffer, write_through=True)))

@@ -14,6 +14,8 @@
 
 #define PROFILE_NAME_MAX 4096
 
+struct moments;
+
 struct profile_domain {
 	char name[64];
 	bool summed; /* it is added up over domains: schema.h has the rule */
@@ -36,6 +38,7 @@ struct profile {
 	struct sampler *sampler;
 	uint64_t began_ns, ended_ns; /* the readings */
 	int64_t ended_real_ns; /* CLOCK_REALTIME of the later one; 0 = it is told from the clocks now */
+	struct moments *moments; /* borrowed; NULL = when the energy was spent is not kept */
 };
 
 void profile_free(struct profile *p); /* zeroed accepted */

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "ctl/core/janitor.h"
+#include "profile/moments.h"
 
 #define DRAIN_MS 50
 #define INTERVAL_NS NS_PER_S /* between readings: energy is split over the samples of each */
@@ -178,6 +179,8 @@ static int end_interval(struct profile_session *s, struct err *err)
 
 	sampler_drain(s->p.sampler, &s->p.code, &s->p.stacks);
 	if (!rc && row_shares_split(&s->p.shares, &s->p.stacks) != 0)
+		rc = err_set(err, -ENOMEM, "profile: out of memory; profile a cgroup, or for a shorter time");
+	if (!rc && s->p.moments && moments_take(s->p.moments) != 0)
 		rc = err_set(err, -ENOMEM, "profile: out of memory; profile a cgroup, or for a shorter time");
 	s->due_ns = clock_mono_ns() + INTERVAL_NS;
 	return rc;

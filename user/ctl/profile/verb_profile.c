@@ -13,6 +13,7 @@
 #include "profile_diff.h"
 #include "profile_report.h"
 #include "profile_session.h"
+#include "profile/moments.h"
 
 #define TOP 30
 #define RATE_MAX 1000
@@ -39,7 +40,7 @@ static const struct verb_option options[] = {
 	[OPTION_FREQUENCY] = { "frequency", 'F', "HZ", "samples a second and CPU, 1 to 1000; 99 unless given" },
 	[OPTION_DOMAIN] = { "domain", 0, "NAME", "energy of this domain alone, as package-0" },
 	[OPTION_OUTPUT] = { "output", 'o', "FILE",
-			    "FILE.svg, .folded, .pb.gz or .speedscope.json; a table on standard output unless given" },
+			    "FILE.svg, .folded, .pb.gz, .speedscope.json or .firefox.json; a table on standard output unless given" },
 	[OPTION_DEBUG_DIR] = { "debug-dir", 0, "DIR[:DIR]",
 			       "where DIR/.build-id/xx/yy.debug has a program's symbols; /usr/lib/debug unless given" },
 	[OPTION_DIFF] = { "diff", 0, "A B", "compare two .folded files, A before and B after, instead of profiling" },
@@ -60,7 +61,7 @@ static const char *const about[] = {
 	"kernel from /proc/kallsyms ([k]). Files of processes are read by a process without rights.",
 	"A .folded file has a stack a line, from its cgroup on, and microjoules. A .svg file is a flame graph. A .pb.gz file "
 	"is for pprof: samples, CPU time and microjoules of each domain; a .speedscope.json file has a profile of "
-	"each domain. For commands and "
+	"each domain; a .firefox.json file is for the Firefox Profiler: stacks of each process over time, and the power of each domain as a track. For commands and "
 	"configured functions by each call, see joulectl flame.",
 	"--diff A B compares two .folded files: a table of the functions that changed most, with -o x.svg a flame graph of B in "
 	"which red used more than in A and blue less, with -o x.folded the stacks with both energies. Cgroups are left out, because each run has its own. --per 1000,1200 "
@@ -74,6 +75,7 @@ static const char *const about[] = {
 struct question {
 	struct profile_session session;
 	struct profile_report report;
+	struct moments moments; /* of a form with a time axis */
 	uint64_t duration_ns;
 	int (*write)(const struct profile_report *r, struct buf *out);
 };
@@ -108,10 +110,12 @@ static int read_output(const char *name, struct question *q, struct err *err)
 		q->write = write_pprof;
 	else if (ends_with(name, ".speedscope.json"))
 		q->write = profile_speedscope;
+	else if (ends_with(name, ".firefox.json"))
+		q->write = profile_firefox;
 	else if (!ends_with(name, ".txt"))
 		return err_set(
 			err, -EINVAL,
-			"profile: --output %.200s: what form is it? end it with .folded, .svg, .pb.gz, .speedscope.json or .txt",
+			"profile: --output %.200s: what form is it? end it with .folded, .svg, .pb.gz, .speedscope.json, .firefox.json or .txt",
 			name);
 	return 0;
 }
@@ -161,6 +165,10 @@ static int read_domain(const char *name, struct question *q, struct err *err)
 	if (name && q->report.domain == PROFILE_ALL_DOMAINS)
 		return err_set(err, -EINVAL, "profile: --domain %.100s: there is none; joulectl status lists them",
 			       name);
+	if (q->write == profile_firefox) {
+		q->moments.of = q->report;
+		q->session.p.moments = &q->moments;
+	}
 	return 0;
 }
 
@@ -190,6 +198,9 @@ static int report(const struct verb_call *call, const struct question *q, struct
 		err_set(err, rc,
 			rc == -ENODATA ? "profile: what ran used no energy yet; take longer" :
 					 "profile: out of memory; profile a cgroup, or for a shorter time");
+	if (!rc && q->moments.late_uj)
+		log_warn("profile: more than %u stacks and seconds: %llu microjoules of later ones stand at the end",
+			 MOMENT_SHARES_MAX, (unsigned long long)q->moments.late_uj);
 	if (!rc)
 		rc = put_file(name && strcmp(name, "-") != 0 ? name : NULL, &out, err);
 	buf_free(&out);
@@ -291,6 +302,7 @@ static int run(const struct verb_call *call)
 	if (rc)
 		log_error("%s", err.text);
 	profile_close(&q.session);
+	moments_free(&q.moments);
 	return rc ? FAILED : call->n ? run_exit_status(&end) : CTL_OK;
 }
 
