@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How right formula model is, against machines whose truth is known: within the goals where power is
  * linear in what is counted, and within its own stated uncertainty where terms act that no counter
- * sees. Neither seeds nor strengths here were used when its constants were chosen: those were seeds 1 to 10
- * and 101 to 110 (those of slices 101 to 104), with a square of 0.2, 0.3, 0.5 and 0.8, saturation at 150, 300, 600, 700, 900 and 1000e6/s, hidden
- * 0.6, 0.8, 1, 1.3, 2 and 3 W, noise of 0.5, 1, 2 and 3 %. Whoever tunes again must choose others here. */
+ * sees. No constant of the formula was chosen on the seeds here. Chosen on others were: those of the fit and of the
+ * choice of columns on 1 to 10 and 101 to 110 (of slices 101 to 104), with a square of 0.2, 0.3, 0.5 and 0.8, saturation at
+ * 150, 300, 600, 700, 900 and 1000e6/s, hidden 0.6, 0.8, 1, 1.3, 2 and 3 W, noise of 0.5, 1, 2 and 3 %; some of those of
+ * doubt.c on 501 to 510 with the strengths below; GOES_ON, NOT_CLAIMED and other_way() there on 1 to 10, with saturation at
+ * 150, 300, 700 and 1000e6/s, queueing 1 and the others of test_beside. Strengths and kinds below were looked at on those
+ * seeds. Whoever tunes again must choose other seeds here. */
 #include "unit/model_errors.h"
 
 #define BEFORE 60
 #define SNAPSHOTS 60
-#define FIRST_SEED 501
+#define FIRST_SEED 601
 #define SEEDS 10
 
 static const unsigned sizes[] = { 2, 5, 20 };
@@ -148,10 +151,9 @@ static void test_unseen(void **state)
 				covered[d] += t.covered_by_domain[d];
 			}
 		}
-		/* where prices of misses saturate, the range is too narrow: docs/accuracy.md tells it */
-		assert_true(idle_covered >= (kinds[n].saturation > 0 && !kinds[n].noise ? 0.75 : 0.9) * idle);
+		assert_true(idle_covered >= 0.9 * idle);
 		for (unsigned d = 0; d < MW_DOMAINS; d++)
-			if (covered[d] < (kinds[n].saturation > 0 && !kinds[n].noise ? 0.6 : 0.9) * values[d])
+			if (covered[d] < 0.9 * values[d])
 				fail_msg("%s: %.1f %% of the values are within their uncertainty", kinds[n].name,
 					 100.0 * covered[d] / values[d]);
 		if (kinds[n].frequency_square > 0 && !kinds[n].noise)
@@ -160,7 +162,8 @@ static void test_unseen(void **state)
 }
 
 /* Machines where it matters what runs beside what (model_slices.h): threads of a core, small cores, voltage, wake-ups,
- * leakage. The bounds are twice the largest of ten machines. */
+ * leakage, queueing in memory. The bounds of the error are the goal of 3 %, and twice that where it is not met; leakage is
+ * slow, so that few of the points tell idle power apart from it, and its range holds less often (docs/accuracy.md). */
 static void test_beside(void **state)
 {
 	static const struct {
@@ -172,6 +175,7 @@ static void test_beside(void **state)
 		{ { .name = "small cores", .slice_cpus = 4, .small_cores = 0.4, .swing = 0.1 }, 0.03 },
 		{ { .name = "f x V^2 in steps", .slice_cpus = 4, .steps = 0.4, .swing = 0.35 }, 0.03 },
 		{ { .name = "leakage", .slice_cpus = 4, .leak = 0.15 }, 0.06 },
+		{ { .name = "queueing in memory", .slice_cpus = 4, .queue = 0.8 }, 0.06 },
 	};
 
 	for (unsigned n = 0; n < sizeof(kinds) / sizeof(kinds[0]); n++) {
@@ -183,6 +187,9 @@ static void test_beside(void **state)
 			add_case(&t, &c);
 		}
 		print_table(kinds[n].c.name, 5, &t);
+		for (unsigned d = 0; d < MW_DOMAINS; d++)
+			assert_true(t.covered_by_domain[d] >= 0.9 * t.by_domain[d]);
+		assert_true(t.idle_covered >= (kinds[n].c.leak > 0 ? 0.75 : 0.9) * t.idle_values);
 		assert_true(t.mean < kinds[n].mean);
 		assert_true(t.mean < t.share / 2);
 	}

@@ -16,8 +16,11 @@
 #define NOISE 2.0 /* a miss of the sensor is of all rows alike */
 
 #define LEAST 1e-5 /* of the mean power: counters of energy move in units */
+#define NOT_CLAIMED 0.01 /* relative range of a row or of idle power below which nothing is claimed */
 #define BENT 0.25 /* relative error of a price at less power than was seen, at most, and ... */
 #define BENT_PER_MISS 100.0 /* ... by how much points miss the line that there is, of the dynamic power */
+#define GOES_ON 1.25 /* of the bend of prices that goes on below the least power seen */
+#define CENTRE 0.5 /* of states that are parts of one: terms.c */
 
 /* g'Cg over the columns of the covariance */
 static double variance(const struct model_solution *s, const double *g)
@@ -76,33 +79,66 @@ double model_spread(const struct model_held *h)
 	return fmin(fmax(sorted[rank > n ? n - 1 : rank - 1] / NINE_IN_TEN, NARROWER), WIDER);
 }
 
+/* W by which idle power is wrong when prices at the least power seen have stopped to bend, or bend as much again, down to
+ * where nothing runs. */
+static double bend_goes_on(const struct model_fit *f)
+{
+	static const unsigned whole[] = { BEND_LOAD, BEND_TRAFFIC }; /* states that end where nothing runs */
+	double watts = 0;
+
+	for (unsigned b = 0; b < sizeof(whole) / sizeof(whole[0]); b++) {
+		for (unsigned i = 0; i < BASES; i++) {
+			unsigned bent = COL_BENT + whole[b] * BASES + i;
+
+			watts += f->s.coef.c[bent] * (CENTRE * f->lowest.rate[COL_BASE + i] + f->lowest.rate[bent]);
+		}
+	}
+	return fabs(watts);
+}
+
 /* W by which idle power may be wrong because the line bends where no point was seen. */
 static double bent_below(const struct model_fit *f)
 {
 	double lowest = model_dynamic(&f->s.coef, f->lowest.rate);
 	double mean = fmax(f->s.mean_watts - f->s.coef.c[COL_IDLE], 0);
+	double unseen = mean > 0 ? fmin(BENT, BENT_PER_MISS * f->s.sigma / mean) * fmax(lowest, 0) : 0;
 
-	return mean > 0 ? fmin(BENT, BENT_PER_MISS * f->s.sigma / mean) * fmax(lowest, 0) : 0;
+	return fmax(unseen, GOES_ON * bend_goes_on(f));
 }
 
-double model_row_doubt(const struct model_doubt *d, const double *did)
+/* How far the row's part is from that of the column by which formula share splits. It counts as far as that column
+ * predicts as well as the prices do; and in full in memory where others are in use beside it: a bend that no column follows
+ * looks like them. */
+static double other_way(const struct model_doubt *d, const double *did, double part)
+{
+	const struct model_held *h = &d->fit->held;
+	model_columns others = d->fit->s.columns & COLUMNS_OF_BASES & ~COLUMN(h->share_column);
+	double all = d->all[h->share_column];
+
+	if (!h->points || !(h->share > 0) || !(all > 0))
+		return 0;
+	return fabs(did[h->share_column] / all / part - 1) * (d->narrow && others ? 1 : fmin(h->model / h->share, 1));
+}
+
+double model_row_doubt(const struct model_doubt *d, const double *did, double part)
 {
 	const struct model_solution *s = &d->fit->s;
 	double dynamic = d->dynamic;
-	double mine = model_dynamic(&s->coef, did), all = model_dynamic(&s->coef, d->all);
+	double mine = model_dynamic(&s->coef, did), all = model_dynamic(&s->coef, d->all), got = part * all;
 	double g[COLUMNS], square, point = s->sigma * d->seconds / dynamic;
 
-	if (!(mine > 0) || !(dynamic > 0))
-		return NAN;
+	if (!(got > 0) || !(dynamic > 0)) /* by the prices, nothing cost anything */
+		return 1;
 	for (unsigned i = 0; i < COL_BASE; i++)
 		g[i] = -d->state[i] * d->seconds / dynamic;
 	for (unsigned i = COL_BASE; i < COLUMNS; i++)
-		g[i] = did[i] / mine - d->all[i] / all;
+		g[i] = did[i] / got - d->all[i] / all;
 	square = variance(s, g) * (1 + d->phases * s->n / INDEPENDENT);
 	square += point * point * (NOISE + MISFIT * d->phases * d->rows);
 	square *= pow(NINE_IN_TEN * d->spread, 2);
 	square += pow(NINE_IN_TEN * d->skew, 2) + pow(bent_below(d->fit) * d->seconds / dynamic, 2);
-	return sqrt(square);
+	square += pow(other_way(d, did, part), 2);
+	return fmax(sqrt(square), NOT_CLAIMED) + fabs(mine / got - 1);
 }
 
 double model_idle_doubt(const struct model_fit *f, const struct model_doubt *d)
@@ -116,5 +152,6 @@ double model_idle_doubt(const struct model_fit *f, const struct model_doubt *d)
 	if (!(idle > 0))
 		return NAN;
 	square = variance(&f->s, g) * (1 + f->s.n / INDEPENDENT) * pow(NINE_IN_TEN * d->spread, 2);
-	return sqrt(square + pow(bent_below(f), 2) + pow(LEAST * f->s.mean_watts, 2)) / idle;
+	square += pow(bent_below(f), 2) + pow(LEAST * f->s.mean_watts, 2);
+	return fmax(sqrt(square) / idle, NOT_CLAIMED);
 }

@@ -192,6 +192,7 @@ static struct model_doubt doubt_of(const struct formula *f, const struct snapsho
 	const struct snap_domain *dom = &s->domains[d];
 
 	return (struct model_doubt){ .fit = &f->fit[d],
+				     .narrow = s->schema->domains[d].kind == DOMAIN_DRAM,
 				     .all = f->did[s->n_rows],
 				     .state = f->now.rate,
 				     .seconds = (double)(dom->end_ns - dom->start_ns) / 1e9,
@@ -201,26 +202,20 @@ static struct model_doubt doubt_of(const struct formula *f, const struct snapsho
 				     .spread = model_spread(&f->fit[d].held) };
 }
 
-/* What the rows would have got by the prices, for the rows that got their energy by formula share: another explanation. */
-static double apart(const struct formula *f, const struct model_doubt *doubt, unsigned row, double joules)
-{
-	const struct model_coef *c = &doubt->fit->s.coef;
-	double all = model_dynamic(c, doubt->all);
-
-	return all > 0 ? fabs(doubt->dynamic * model_dynamic(c, f->did[row]) / all / joules - 1) : 0;
-}
-
-static void set_uncertainty(struct formula *f, struct snapshot *s, unsigned d, bool by_share)
+/* `w` are the weights by which the rows got their energy. */
+static void set_uncertainty(struct formula *f, struct snapshot *s, unsigned d, const struct weights *w)
 {
 	struct snap_domain *dom = &s->domains[d];
 	struct model_doubt doubt = doubt_of(f, s, d);
-	double error = 0, energy = 0;
+	double error = 0, energy = 0, weights = 0;
 
+	for (unsigned i = 0; i <= s->n_rows; i++)
+		weights += (double)w->weight[i];
 	doubt.rows = rows_alike(f, s, &f->fit[d].s.coef);
 	for (unsigned i = 0; i < s->n_rows; i++) {
 		double joules = (double)*snapshot_energy(s, i, d) / 1e6;
-		double half = joules > 0 ? model_row_doubt(&doubt, f->did[i]) : NAN;
-		uint32_t ppm = millionths(by_share ? half + apart(f, &doubt, i, joules) : half);
+		double part = weights > 0 ? (double)w->weight[i] / weights : 0;
+		uint32_t ppm = joules > 0 ? millionths(model_row_doubt(&doubt, f->did[i], part)) : SNAPSHOT_UNKNOWN;
 
 		*snapshot_uncertainty(s, i, d) = ppm;
 		if (ppm == SNAPSHOT_UNKNOWN)
@@ -283,7 +278,7 @@ static void split_by_model(struct formula *f, struct snapshot *s, unsigned d, do
 	for (unsigned i = 0; i < SCHEMA_MAX_EVENTS; i++)
 		dom->price.per_count[i] = terms_price(c, f->did[s->n_rows], BASE_EVENT + i);
 	dom->scale = ((double)dom->energy_uj - (double)f->charge.idle_uj) / 1e6 / predicted;
-	set_uncertainty(f, s, d, false);
+	set_uncertainty(f, s, d, &f->blend);
 }
 
 static void model_domain(struct formula *f, struct snapshot *s, unsigned d)
@@ -309,7 +304,7 @@ static void model_domain(struct formula *f, struct snapshot *s, unsigned d)
 	charge_domain(&f->charge, s, d, &f->share, &f->options);
 	dom->price = weights_price(&f->share, s, dom->energy_uj - f->charge.idle_uj);
 	if (m->ready)
-		set_uncertainty(f, s, d, true);
+		set_uncertainty(f, s, d, &f->share);
 }
 
 static int model_apply(struct formula *f, struct snapshot *s)

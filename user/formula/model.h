@@ -174,6 +174,7 @@ double model_dynamic(const struct model_coef *c, const double *what);
  * known. The work of a row and of all rows is in CPU-seconds and counts. */
 struct model_doubt {
 	const struct model_fit *fit;
+	bool narrow; /* as in model_prior */
 	const double *all;
 	const double *state; /* idle, heat: as of a point */
 	double seconds; /* of the interval */
@@ -183,7 +184,8 @@ struct model_doubt {
 	double phases; /* model_autocorrelation() */
 	double spread; /* model_spread() */
 };
-double model_row_doubt(const struct model_doubt *d, const double *did);
+/* `part`: what the row got of the dynamic energy. Prices that would have given it another part widen the range by that. */
+double model_row_doubt(const struct model_doubt *d, const double *did, double part);
 double model_idle_doubt(const struct model_fit *f, const struct model_doubt *d);
 /* 0 to 1: how alike the misses of neighbouring points of the window are. Noise of the sensor is not alike. */
 double model_autocorrelation(const struct model_fit *f);
