@@ -31,6 +31,8 @@ restart() {
 restart agent
 check "no audit yet is said" sh -c "\"$B/joulectl\" status --socket \"$work/sock\" | grep -q 'Audit *none yet'"
 check "the choice of auto is told" wait_until 50 says v1/status '"formula":"share","formula_reason":"no audit told'
+check "what was learned is told while share splits" says v1/status '"learned":\[{"domain":"[a-z0-9-]*","split_by":"share",.*"terms":\['
+check "and in the text of status" sh -c "\"$B/joulectl\" status --socket \"$work/sock\" | grep -q '^Learned  *[a-z0-9-]*, split by share: '"
 check "a result is kept" sh -c "curl -sS --max-time 10 --unix-socket \"$work/sock\" -d '$result' http://x/v1/audit | grep -q '\"kept\":true'"
 check "status has it" says v1/status '"audit":{"version":1,.*"within":0.2'
 check "status names no cgroup" sh -c "! grep -q secret \"$work/said\""

@@ -272,6 +272,16 @@ static void add_history(struct serve *s, struct json *j)
 	json_key_fields(j, "history", &history_fields, &f, 0);
 }
 
+static bool is_auto(struct serve *s)
+{
+	bool has_reason;
+
+	pthread_mutex_lock(&s->lock);
+	has_reason = s->facts.formula_why[0];
+	pthread_mutex_unlock(&s->lock);
+	return has_reason;
+}
+
 /* The formula that auto has chosen. */
 static void add_formula(struct serve *s, struct json *j)
 {
@@ -330,12 +340,14 @@ static void add_terms(const struct schema *s, const struct snap_learned *l, stru
 	json_array_end(j);
 }
 
-/* What formula model has learned, by domain: nothing under another formula, or before the first snapshot. */
+/* What formula model has learned, by domain: nothing before the first snapshot, or where it does not learn. Under auto it
+ * learns while share splits, too. */
 static void add_learned(struct serve *s, struct json *j)
 {
 	const struct snapshot *last = serve_last(s);
+	bool by_model = last && strcmp(last->formula, "model") == 0;
 
-	if (!last || strcmp(last->formula, "model") != 0)
+	if (!last || (!by_model && !is_auto(s)))
 		return;
 	json_key(j, "learned");
 	json_array_begin(j);
@@ -344,7 +356,7 @@ static void add_learned(struct serve *s, struct json *j)
 
 		json_object_begin(j);
 		json_key_str(j, "domain", last->schema->domains[i].name);
-		json_key_str(j, "split_by", d->learned.ready ? "model" : "share");
+		json_key_str(j, "split_by", by_model && d->learned.ready ? "model" : "share");
 		json_key(j, "scale");
 		json_double(j, d->scale);
 		json_key_u64(j, "held_out_points", d->learned.points);
