@@ -174,6 +174,12 @@ static void test_answers(void **state)
 	assert_null(strstr(text, "hidden"));
 	assert_int_equal(ask("GET /v1/cgroups/a.slice HTTP/1.1", &text), 200);
 	assert_non_null(strstr(text, "\"/a.slice\""));
+	assert_null(strstr(text, "last_uncertainty")); /* not told: no zero */
+	*snapshot_energy(&f.snap, READING_SPECIAL_ROWS, 0) = 1000;
+	*snapshot_uncertainty(&f.snap, READING_SPECIAL_ROWS, 0) = 31250;
+	publish();
+	assert_int_equal(ask("GET /v1/cgroups/a.slice HTTP/1.1", &text), 200);
+	assert_non_null(strstr(text, "\"last_uncertainty\":0.03125,"));
 	assert_int_equal(ask("GET /v1/snapshot HTTP/1.1\r\nAccept: text/plain", &text), 200);
 	assert_non_null(strstr(text, "text/plain"));
 	assert_true(serve_select(serve, &everything));

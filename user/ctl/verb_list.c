@@ -3,6 +3,7 @@
  * the cgroups hold the rest: all lines together are the energy of the machine. */
 #include <errno.h>
 #include <locale.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,7 @@ static const char *const about[] = {
 	"Cgroups that have ended and used nothing in the last interval have one line together, unless --all is given.",
 	"--job takes the energy of the steps of a Slurm job from the agent's history: what its cgroups used in the last 24 h, "
 	"before and after a restart of the agent, too.",
+	"W+- says how far the watts may be off, in either direction, nine times in ten; nothing where the formula does not say.",
 	"The last lines are what no cgroup has: kernel threads, interrupts, idle, residual, cgroups that are gone. Energy "
 	"is that of the domains that the last line names, which hold none of each other; --json has every domain.",
 	NULL,
@@ -127,19 +129,31 @@ static void put_line(const struct ledger *l, double watts, double uj, char mark,
 	printf("%8s%c%9s%c", w, l->split ? mark : ' ', j, l->split ? mark : ' ');
 	if (!name)
 		return;
-	printf("%8s%11s  %s\n", "", "", name);
+	printf("%8s%11s%8s  %s\n", "", "", "", name);
+}
+
+/* "3.1%" of the watts either way, or "". */
+static const char *range(const json_t *e, char buf[static 16])
+{
+	const json_t *uncertainty = json_object_get(e, "last_uncertainty");
+
+	*buf = '\0';
+	if (json_is_number(uncertainty))
+		snprintf(buf, 16, "%.*f%%", json_number_value(uncertainty) < 0.0995 ? 1 : 0,
+			 fmin(100 * json_number_value(uncertainty), 9999));
+	return buf;
 }
 
 static void put_use(const struct ledger *l, const json_t *e, const char *title, const char *name)
 {
 	const json_t *last = json_object_get(e, "last"), *total = json_object_get(e, "total");
 	const char *quality = ask_text(e, "energy_quality");
-	char mark = *quality == '?' ? l->mark : table_mark(quality_named(quality)), time[16];
+	char mark = *quality == '?' ? l->mark : table_mark(quality_named(quality)), time[16], pm[16];
 
 	top_seconds(time, (uint64_t)ask_number(total, "cpu_ns"));
 	put_line(l, sum(l, json_object_get(last, "power_w")), sum(l, json_object_get(total, "energy_uj")), mark, NULL);
-	printf("%8.1f%11s  %s%s%s%s\n", l->seconds > 0 ? (double)ask_number(last, "cpu_ns") / 1e7 / l->seconds : 0.0,
-	       time, title ? title : "", title ? "  " : "", name, ask_is(e, "ended") ? " (ended)" : "");
+	printf("%8.1f%11s%8s  %s%s%s%s\n", l->seconds > 0 ? (double)ask_number(last, "cpu_ns") / 1e7 / l->seconds : 0.0,
+	       time, range(e, pm), title ? title : "", title ? "  " : "", name, ask_is(e, "ended") ? " (ended)" : "");
 }
 
 /* Returns the name that people use for the cgroup, safe to print; NULL = there is none besides its path. */
@@ -192,7 +206,7 @@ static void put_hidden(const struct ledger *l, const json_t *list)
 		return;
 	put_line(l, 0, uj, l->mark, NULL);
 	top_seconds(time, (uint64_t)cpu_ns);
-	printf("%8.1f%11s  (%zu that %s; --all names them)\n", 0.0, time, n,
+	printf("%8.1f%11s%8s  (%zu that %s; --all names them)\n", 0.0, time, "", n,
 	       l->shown == SHOWN_ACTIVE ? "used nothing now" :
 	       n == 1                   ? "has ended" :
 					  "have ended");
@@ -336,7 +350,7 @@ static void print_list(const json_t *doc, enum shown shown)
 	char more[64], machine[256];
 
 	open_ledger(&l, doc);
-	printf("%8s %9s %8s%11s  %s\n", "WATTS", "JOULES", "CPU%", "CPU TIME", "CGROUP");
+	printf("%8s %9s %8s%11s%8s  %s\n", "WATTS", "JOULES", "CPU%", "CPU TIME", "W+-", "CGROUP");
 	put_rows(&l, json_object_get(doc, "cgroups"), "path");
 	put_hidden(&l, json_object_get(doc, "cgroups"));
 	snprintf(more, sizeof(more), "(%lld more)", ask_number(other, "cgroups"));

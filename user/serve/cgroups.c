@@ -265,20 +265,47 @@ static void add_both(const struct listing *l, const uint64_t *total, const uint6
 	json_object_end(j);
 }
 
+/* Of a row's last energy in the domains that are added up, relative; NaN = not known. The errors of domains are taken to
+ * have the same sign. */
+static double last_uncertainty(const struct listing *l, uint32_t row)
+{
+	const struct snapshot *s = l->last;
+	double error = 0, energy = 0;
+
+	for (unsigned d = 0; d < s->schema->n_domains; d++) {
+		double uj = (double)*snapshot_energy(s, row, d);
+		uint32_t ppm = *snapshot_uncertainty(s, row, d);
+
+		if (!schema_sums(s->schema, d) || !(uj > 0))
+			continue;
+		if (ppm == SNAPSHOT_UNKNOWN)
+			return NAN;
+		error += uj * ppm / 1e6;
+		energy += uj;
+	}
+	return energy > 0 ? error / energy : NAN;
+}
+
 static void add_row(const struct listing *l, uint32_t row, uint32_t last, struct json *j)
 {
 	uint64_t v[SCHEMA_MAX_DOMAINS + TOTAL_FIXED + SCHEMA_MAX_EVENTS] = { 0 };
 	unsigned quality = l->totals->rows[row].quality;
+	double uncertainty = NAN;
 
 	if (last != LISTING_NONE) {
 		add_last(l, last, v);
 		quality = l->last->rows[last].quality;
+		uncertainty = last_uncertainty(l, last);
 	}
 	json_key_str(j, "quality", quality_name(quality));
 	json_key_str(j, "worst_quality", quality_name(l->totals->rows[row].ever));
 	json_key_str(j, "energy_quality",
 		     quality_name(last != LISTING_NONE ? snapshot_row_energy_quality(l->last, last) :
 							 l->totals->rows[row].energy_quality));
+	if (isfinite(uncertainty)) {
+		json_key(j, "last_uncertainty");
+		json_double(j, uncertainty);
+	}
 	add_both(l, totals_row(l->totals, row), v, j);
 }
 
