@@ -131,11 +131,12 @@ def case_pane():
     same(text[1], "  12.00 W  24.00 J  50.0 CPU%  CPU time 1.50  own", "sums")
     same(text[4].strip(), DB, "the whole name")
     same(text[6].split(), ["package-0", "12.00", "12.000000", "48.0", "measured", "not", "known"], "domain")
-    same([line.split() for line in text[8:13]],
+    same([line.split() for line in text[8:15]],
          [["CYCLES", "1000", "1.0k/s"], ["INSTRUCTIONS", "2000", "2.0k/s"], ["switches", "1", "1/s"],
-          ["bytes", "received", "0", "0/s"], ["bytes", "sent", "0", "0/s"]], "counters")
-    same(text[13], "HISTORY of 3 intervals: mean 8.000, greatest 12.00 W", "history")
-    bars = [line[10:].strip() for line in text[14:23]]
+          ["bytes", "received", "0", "0/s"], ["bytes", "sent", "0", "0/s"],
+          ["bytes", "read", "0", "0/s"], ["bytes", "written", "0", "0/s"]], "counters")
+    same(text[15], "HISTORY of 3 intervals: mean 8.000, greatest 12.00 W", "history")
+    bars = [line[10:].strip() for line in text[16:23]]
     assert bars[-1] == "███" and bars[0].endswith("█") and len(bars[0]) == 1, bars
     t.type("j")
     t.wait("the next row", lambda s: s.startswith("web.service") and WEB in s)
