@@ -14,6 +14,7 @@
 #define SECTIONS_MAX 65536
 #define SYMBOLS_MAX (4u << 20)
 #define SEGMENTS_MAX 1024
+#define PAGE 4096 /* the least of any machine */
 #define UNPACKED_MAX (64u << 20) /* of .gnu_debugdata */
 #define UNPACKING_MAX (128u << 20) /* memory for it */
 
@@ -70,6 +71,23 @@ static int to_addresses(Elf *elf, struct symbol_query *q, uint32_t n)
 	return 0;
 }
 
+/* The executable segment, where it is the only one. Where pages may be of 64 KiB its address begins such a page: else the
+ * page of the machine that ran it would have to be known. */
+static bool only_segment(Elf *elf, GElf_Phdr *ret)
+{
+	size_t segments = 0;
+	unsigned found = 0;
+	GElf_Ehdr head;
+	GElf_Phdr ph;
+
+	if (!gelf_getehdr(elf, &head) || elf_getphdrnum(elf, &segments))
+		return false;
+	for (size_t s = 0; s < segments && s < SEGMENTS_MAX; s++)
+		if (gelf_getphdr(elf, (int)s, &ph) && ph.p_type == PT_LOAD && (ph.p_flags & PF_X) && ++found)
+			*ret = ph;
+	return found == 1 && (head.e_machine == EM_X86_64 || (ret->p_vaddr & 0xf000) == 0);
+}
+
 /* Of names for the same function the first counts: that which other files know. */
 static void name_from_tables(Elf *elf, struct symbol_query *q, uint32_t n)
 {
@@ -119,6 +137,23 @@ static void name_from_packed(Elf *elf, struct symbol_query *q, uint32_t n)
 		elf_end(inner);
 	}
 	free(image);
+}
+
+int elf_symbols_alone(Elf *debug, uint64_t mapped, struct symbol_query *q, uint32_t n)
+{
+	GElf_Phdr ph = { 0 };
+
+	if (!debug || elf_kind(debug) != ELF_K_ELF || mapped % PAGE || !only_segment(debug, &ph))
+		return -ENOEXEC;
+	for (uint32_t i = 0; i < n; i++) {
+		const uint64_t at = q[i].offset - mapped + (ph.p_vaddr & ~(uint64_t)(PAGE - 1));
+
+		q[i].address = q[i].offset >= mapped && at >= ph.p_vaddr && at - ph.p_vaddr < ph.p_memsz ? at :
+													   UINT64_MAX;
+	}
+	symbol_sort(q, n);
+	name_from_tables(debug, q, n);
+	return 0;
 }
 
 int elf_symbols_of(Elf *elf, Elf *debug, struct symbol_query *q, uint32_t n)

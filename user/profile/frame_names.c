@@ -153,8 +153,14 @@ static void wait_for_answers(const struct frame_names *f, int fd)
 static bool ask_reader(const struct frame_names *f, const struct code_file *file, int debug, struct frame_name *v,
 		       uint32_t n, char build_id[BUILD_ID_TEXT])
 {
-	struct name_question ask = { file->kind == CODE_PERF_MAP, debug >= 0 ? build_id : NULL,
-				     calloc(n, sizeof(*ask.q)), n };
+	struct name_question ask = { .perf_map = file->kind == CODE_PERF_MAP,
+				     .build_id = debug >= 0 ? build_id : NULL,
+				     .own_id = f->wish ? f->wish->build_id : NULL,
+				     .id_alone = f->wish && f->wish->no_names,
+				     .symbols_alone = file->kind == CODE_UNKNOWN,
+				     .mapped = f->wish ? f->wish->mapped : 0,
+				     .q = calloc(n, sizeof(*ask.q)),
+				     .n = n };
 	struct reader reader;
 	bool fine = false;
 
@@ -206,23 +212,43 @@ static int open_debug(const struct frame_names *f, const struct code *code, cons
 	return fd;
 }
 
+/* Names v[0..n) by a file that has the symbols of another one, which is not here. */
+static void name_by_symbols(struct frame_names *f, const struct code *code, uint32_t number, struct frame_name *v,
+			    uint32_t n)
+{
+	const int debug = f->wish->mapped != UINT64_MAX ? open_debug(f, code, &code->files[number], f->wish->build_id) :
+							  -1;
+
+	if (debug < 0)
+		return;
+	f->failed += !ask_reader(f, &(struct code_file){ .kind = CODE_UNKNOWN, .fd = debug }, -1, v, n,
+				 f->build_id[number]);
+	close(debug);
+}
+
 /* Names v[0..n), all of the file of that number. */
 static void name_file(struct frame_names *f, const struct code *code, uint32_t number, struct frame_name *v, uint32_t n)
 {
 	const struct code_file *file = &code->files[number];
-	bool fine = ask_reader(f, file, -1, v, n, f->build_id[number]), lines = false;
+	bool fine = file->fd < 0 || ask_reader(f, file, -1, v, n, f->build_id[number]), lines = false;
 	int debug;
 
+	f->failed += !fine;
+	if (f->wish && f->wish->no_names)
+		return;
+	if (f->wish && f->wish->build_id && strcmp(f->build_id[number], f->wish->build_id) != 0) {
+		name_by_symbols(f, code, number, v, n);
+		return;
+	}
 	for (uint32_t i = 0; i < n; i++)
 		lines |= v[i].line;
 	debug = lines ? -1 : open_debug(f, code, file, f->build_id[number]);
 	if (debug >= 0) {
 		for (uint32_t i = 0; i < n; i++)
 			v[i].known = false; /* a symbol that was stripped may be closer */
-		fine &= ask_reader(f, file, debug, v, n, f->build_id[number]);
+		f->failed += !ask_reader(f, file, debug, v, n, f->build_id[number]) && fine;
 		close(debug);
 	}
-	f->failed += !fine;
 }
 
 /* /proc/kallsyms has no sizes: a function reaches to the next symbol. */
@@ -289,19 +315,26 @@ static int collect(struct frame_names *f, const struct stacks *stacks)
 	return 0;
 }
 
-/* What stands for a frame that no symbol covers. */
-static char *placeholder(const struct code *code, uint64_t frame)
+#define KERNEL_BITS 0xffff000000000000ull /* of its addresses; frames keep the others */
+
+/* What stands for a frame that no symbol covers. exact: with its place, by which it can be named later. */
+static char *placeholder(const struct code *code, uint64_t frame, bool exact)
 {
 	const struct code_file *file = &code->files[frame_file(frame)];
 	const char *base = file->path ? strrchr(file->path, '/') : NULL;
+	const unsigned long long at = frame_offset(frame);
 	char text[512];
 
-	if (file->kind == CODE_KERNEL)
+	if (file->kind == CODE_KERNEL && exact)
+		snprintf(text, sizeof(text), "[kernel+0x%llx]", at | KERNEL_BITS);
+	else if (file->kind == CODE_KERNEL)
 		snprintf(text, sizeof(text), "[kernel]");
 	else if (file->kind == CODE_UNKNOWN)
 		snprintf(text, sizeof(text), "[unknown]");
 	else if (file->kind == CODE_PERF_MAP)
 		snprintf(text, sizeof(text), "[compiled at run time]");
+	else if (exact)
+		snprintf(text, sizeof(text), "[%.200s+0x%llx]", base ? base + 1 : "?", at);
 	else
 		snprintf(text, sizeof(text), "[%.200s]", base ? base + 1 : "?");
 	return shown_name(text);
@@ -309,6 +342,7 @@ static char *placeholder(const struct code *code, uint64_t frame)
 
 int frame_names_fill(struct frame_names *f, const struct code *code, const struct stacks *stacks)
 {
+	const bool no_names = f->wish && f->wish->no_names, exact = no_names || (f->wish && f->wish->build_id);
 	int rc = collect(f, stacks);
 	uint32_t end;
 
@@ -322,14 +356,16 @@ int frame_names_fill(struct frame_names *f, const struct code *code, const struc
 
 		for (end = i; end < f->n && frame_file(f->v[end].frame) == at; end++)
 			;
+		if (no_names && file->kind != CODE_ELF)
+			continue;
 		if (file->kind == CODE_KERNEL)
 			name_kernel(code->kallsyms, f->v + i, end - i);
-		else if (file->fd >= 0)
+		else if (file->fd >= 0 || (f->wish && f->wish->build_id && file->kind == CODE_ELF))
 			name_file(f, code, at, f->v + i, end - i);
 	}
 	for (uint32_t i = 0; !rc && i < f->n; i++) {
 		if (!f->v[i].text)
-			f->v[i].text = placeholder(code, f->v[i].frame);
+			f->v[i].text = placeholder(code, f->v[i].frame, exact);
 		if (!f->v[i].text)
 			rc = -ENOMEM;
 	}

@@ -16,7 +16,7 @@ struct frame_source {
 
 struct frame_name {
 	uint64_t frame;
-	char *text; /* escaped; "function", or "[file]" where no symbol covers it */
+	char *text; /* escaped; "function", or "[file]" where no symbol covers it; "[file+0xOFFSET]" with no_names or build_id */
 	char *file; /* of the source; escaped; NULL = unknown */
 	uint32_t line; /* of the source; 0 = unknown */
 	uint32_t n_inlined;
@@ -33,6 +33,11 @@ struct frame_wish {
 	/* The frames of which stacks. NULL = of all. */
 	bool (*wants)(const void *arg, uint32_t stack);
 	const void *arg;
+	bool no_names; /* build ids are read, and nothing else */
+	/* The files are other ones than those that ran: only one of this build id is believed. Where it is not there, its
+	 * symbols in debug_dirs do alone, if it was mapped at an offset that is known. NULL = they are those that ran. */
+	const char *build_id;
+	uint64_t mapped; /* in bytes; UINT64_MAX = unknown */
 };
 
 struct frame_names {

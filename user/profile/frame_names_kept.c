@@ -70,7 +70,7 @@ static int take_over(struct frame_names *f, struct frame_names *from, uint32_t n
 
 int frame_names_add(struct frame_names *f, const struct code *code, uint64_t *frames, uint32_t n)
 {
-	struct frame_names fresh = { .meanwhile = f->meanwhile, .arg = f->arg };
+	struct frame_names fresh = { .meanwhile = f->meanwhile, .arg = f->arg, .wish = f->wish };
 	struct stacks asked = { .frames = frames };
 	int rc = forget_changing(f, code);
 

@@ -66,13 +66,16 @@ static void read_elf(const struct name_question *ask)
 
 	elf_build_id_of(elf, build_id);
 	tell((struct name_answer){ .kind = NAME_BUILD_ID }, build_id, NULL);
+	if (ask->id_alone || (ask->own_id && strcmp(build_id, ask->own_id) != 0))
+		return;
 	if (ask->build_id) {
 		debug = elf_begin(READER_DEBUG, ELF_C_READ, NULL);
 		elf_build_id_of(debug, other);
 		if (strcmp(other, ask->build_id) != 0)
 			return;
 	}
-	if (elf_symbols_of(elf, debug, ask->q, ask->n) != 0)
+	if (ask->symbols_alone ? elf_symbols_alone(elf, ask->mapped, ask->q, ask->n) :
+				 elf_symbols_of(elf, debug, ask->q, ask->n))
 		return;
 	tell_functions(ask); /* before the lines, which may take longer than there is time */
 	elf_lines_of(debug ? debug : elf, ask->q, ask->n, tell_source, NULL);

@@ -7,6 +7,10 @@
 struct name_question {
 	bool perf_map;
 	const char *build_id; /* that READER_DEBUG must have; NULL = there is no such file */
+	const char *own_id; /* that READER_FILE must have; NULL = any */
+	bool id_alone; /* nothing but its build id is asked for */
+	bool symbols_alone; /* it has the symbols of a program that is not here, mapped at that offset */
+	uint64_t mapped;
 	struct symbol_query *q;
 	uint32_t n;
 };

@@ -28,8 +28,7 @@ static uint32_t find(const struct interned *t, const void *p, size_t n, uint64_t
 	return HASH_NONE;
 }
 
-/* The number of these bytes. */
-static uint32_t intern(struct pprof_sum *s, struct interned *t, const void *p, size_t n)
+uint32_t pprof_intern(struct pprof_sum *s, struct interned *t, const void *p, size_t n)
 {
 	const uint64_t key = hash_bytes(p, n);
 	const uint32_t at = find(t, p, n, key);
@@ -48,9 +47,9 @@ static uint32_t intern(struct pprof_sum *s, struct interned *t, const void *p, s
 	return t->n++;
 }
 
-static uint32_t intern_text(struct pprof_sum *s, const char *text)
+uint32_t pprof_intern_text(struct pprof_sum *s, const char *text)
 {
-	return intern(s, &s->text, text, strlen(text));
+	return pprof_intern(s, &s->text, text, strlen(text));
 }
 
 /* The parts of one kind in a message, by their ids there, and their numbers in the sum. */
@@ -132,7 +131,7 @@ static int text_of(struct pprof_sum *s, struct message *m, uint64_t at, uint32_t
 	if (memchr(p->bytes, 0, p->len))
 		return -EBADMSG;
 	if (p->to == HASH_NONE)
-		p->to = intern(s, &s->text, p->bytes, p->len);
+		p->to = pprof_intern(s, &s->text, p->bytes, p->len);
 	*ret = p->to;
 	return 0;
 }
@@ -157,7 +156,7 @@ static int enter_flat(struct pprof_sum *s, struct message *m, struct interned *t
 		return 0;
 	buf_reset(&s->part);
 	while (!rc && next_field(&r, &f)) {
-		if (f.is_bytes || f.number == 1 || (left_out >> f.number & 1))
+		if (f.is_bytes || f.number == 1 || f.number > 31 || (left_out >> f.number & 1))
 			continue;
 		if (!(texts >> f.number & 1))
 			put_number(&s->part, f.number, f.value);
@@ -167,7 +166,7 @@ static int enter_flat(struct pprof_sum *s, struct message *m, struct interned *t
 	if (r.bad)
 		rc = -EBADMSG;
 	if (!rc)
-		p->to = intern(s, to, s->part.data, s->part.len);
+		p->to = pprof_intern(s, to, s->part.data, s->part.len);
 	return rc;
 }
 
@@ -251,7 +250,7 @@ static int enter_location(struct pprof_sum *s, struct message *m, struct part *p
 		}
 	}
 	if (!rc)
-		p->to = intern(s, &s->location, s->part.data, s->part.len);
+		p->to = pprof_intern(s, &s->location, s->part.data, s->part.len);
 	return rc;
 }
 
@@ -386,18 +385,18 @@ static int put_labels(struct pprof_sum *s, struct message *m, const struct sampl
 /* The location of a frame that is no code. */
 static uint32_t location_named(struct pprof_sum *s, const char *name)
 {
-	const uint32_t text = intern_text(s, name);
+	const uint32_t text = pprof_intern_text(s, name);
 	uint32_t of;
 
 	buf_reset(&s->part);
 	put_number(&s->part, 2, text);
 	put_number(&s->part, 3, text);
-	of = intern(s, &s->function, s->part.data, s->part.len);
+	of = pprof_intern(s, &s->function, s->part.data, s->part.len);
 	buf_reset(&s->part);
 	buf_reset(&s->list);
 	put_number(&s->list, 1, of + 1);
 	put_bytes(&s->part, 4, s->list.data, s->list.len);
-	return intern(s, &s->location, s->part.data, s->part.len);
+	return pprof_intern(s, &s->location, s->part.data, s->part.len);
 }
 
 static int enter_stack(struct pprof_sum *s, struct message *m, struct sample *sample)
@@ -474,13 +473,13 @@ static int enter_types(struct pprof_sum *s, struct message *m)
 		while (!rc && next_field(&r, &f))
 			if (!f.is_bytes && (f.number == 1 || f.number == 2))
 				rc = text_of(s, m, f.value, &type[f.number - 1]);
-		m->column[m->n_columns++] = intern(s, &s->type, type, sizeof(type));
+		m->column[m->n_columns++] = pprof_intern(s, &s->type, type, sizeof(type));
 	}
 	if (!rc && m->first_type)
 		rc = text_of(s, m, m->first_type, &s->first_type);
 	for (unsigned i = 0; i < m->n_comments && !rc; i++)
 		if ((rc = text_of(s, m, m->comment[i], &text)) == 0)
-			intern(s, &s->comment, &text, sizeof(text));
+			pprof_intern(s, &s->comment, &text, sizeof(text));
 	return rc ? rc : widen(s);
 }
 
@@ -518,7 +517,7 @@ static int add_samples(struct pprof_sum *s, struct message *m, const struct ppro
 			continue;
 		rc = enter_stack(s, m, sample);
 		if (!rc)
-			rc = add_values(s, m, intern(s, &s->sample, s->part.data, s->part.len), sample);
+			rc = add_values(s, m, pprof_intern(s, &s->sample, s->part.data, s->part.len), sample);
 	}
 	free(sample);
 	return rc;
@@ -554,9 +553,9 @@ struct pprof_sum *pprof_sum_new(size_t bytes_max)
 	if (!s)
 		return NULL;
 	s->bytes_max = bytes_max;
-	intern_text(s, "");
-	s->period_type[0] = intern_text(s, "cpu");
-	s->period_type[1] = intern_text(s, "nanoseconds");
+	pprof_intern_text(s, "");
+	s->period_type[0] = pprof_intern_text(s, "cpu");
+	s->period_type[1] = pprof_intern_text(s, "nanoseconds");
 	if (!s->failed)
 		return s;
 	pprof_sum_free(s);

@@ -18,6 +18,8 @@ struct pprof_filter {
 };
 
 #define PPROF_NO_ROOM "[no room]"
+/* A comment of a profile without names: the kernel's boot id follows, by which its addresses keep their meaning. */
+#define PPROF_BOOT "boot "
 
 /* bytes_max: what it may hold. Samples beyond are added up in the stack PPROF_NO_ROOM of their cgroup. NULL = out of
  * memory. */

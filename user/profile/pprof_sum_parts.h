@@ -49,6 +49,10 @@ struct pprof_sum {
 	bool failed;
 };
 
+/* The number of these bytes, entered where they are new. */
+uint32_t pprof_intern(struct pprof_sum *s, struct interned *t, const void *p, size_t n);
+uint32_t pprof_intern_text(struct pprof_sum *s, const char *text);
+
 static inline const char *text_at(const struct pprof_sum *s, uint32_t at)
 {
 	return (const char *)s->text.bytes.data + s->text.v[at].at;

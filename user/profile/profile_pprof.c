@@ -9,6 +9,7 @@
 #include "base/format/varint.h"
 #include "base/text.h"
 #include "encode/pack.h"
+#include "pprof_sum.h"
 #include "profile_data.h"
 
 /* Fields of Profile. */
@@ -289,6 +290,11 @@ static void put_location(struct pprof *p, uint32_t id, const struct frame_name *
 	put_part(p, LOCATION);
 }
 
+static bool without_names(const struct profile_report *r)
+{
+	return r->s->names.wish && r->s->names.wish->no_names;
+}
+
 static void put_mapping(struct pprof *p, uint32_t file)
 {
 	const struct code_file *f = &p->r->s->code.files[file];
@@ -302,7 +308,8 @@ static void put_mapping(struct pprof *p, uint32_t file)
 	put_number(&p->part, 4, m->offset);
 	put_number(&p->part, 5, f->kind == CODE_KERNEL ? string(p, "[kernel.kallsyms]") : foreign(p, f->path));
 	put_number(&p->part, 6, string(p, p->r->s->names.build_id[file]));
-	put_number(&p->part, 7, 1); /* what its locations have: functions, files, lines, functions compiled in */
+	put_number(&p->part, 7,
+		   !without_names(p->r)); /* what its locations have: functions, files, lines, functions compiled in */
 	put_number(&p->part, 8, m->lines);
 	put_number(&p->part, 9, m->lines);
 	put_number(&p->part, 10, m->inlined);
@@ -339,6 +346,7 @@ static void put_comments(struct pprof *p, const char *by)
 	const struct profile *s = p->r->s;
 	struct utsname u = { 0 };
 	struct buf text = { 0 };
+	char boot[64];
 
 	uname(&u);
 	buf_printf(&text, "machine %s: %s %s %s; %s", u.nodename, u.sysname, u.release, u.machine, by);
@@ -355,6 +363,11 @@ static void put_comments(struct pprof *p, const char *by)
 	for (unsigned d = 0; d < s->n_domains; d++) {
 		buf_printf(&text, "%s within a cgroup follows ", s->domain[d].name);
 		priced_tell(&s->priced, s->sampler, d, &text);
+		put_comment(p, &text);
+	}
+	if (without_names(p->r) &&
+	    fsroot_readf(s->code.root, boot, sizeof(boot), "/proc/sys/kernel/random/boot_id") > 0) {
+		buf_printf(&text, "%s%.*s", PPROF_BOOT, (int)strcspn(boot, "\n"), boot);
 		put_comment(p, &text);
 	}
 	buf_free(&text);

@@ -32,6 +32,10 @@ uint32_t symbol_first(const struct symbol_query *q, uint32_t n, uint64_t address
  * Names come from its symbol tables, those of its .gnu_debugdata, and the table of Go. debug: a file with the symbols of this
  * one, or NULL; its names are taken before others. 0 or -ENOEXEC. */
 int elf_symbols_of(Elf *elf, Elf *debug, struct symbol_query *q, uint32_t n);
+/* The same by a file that has symbols alone, where the program is not here. Its segments keep their addresses, not their
+ * offsets (objcopy --only-keep-debug), so that it must be known at which offset of the program its executable segment was
+ * mapped: page by page both go up together. 0, or -ENOEXEC: also where it has several such segments. */
+int elf_symbols_alone(Elf *debug, uint64_t mapped, struct symbol_query *q, uint32_t n);
 
 #define SOURCE_INLINES_MAX \
 	24 /* functions that were compiled into each other; what is around more of them is not told */

@@ -14,6 +14,7 @@
 #include "profile_report.h"
 #include "profile_session.h"
 #include "profile/moments.h"
+#include "profile_symbolize.h"
 
 #define TOP 30
 #define RATE_MAX 1000
@@ -27,6 +28,8 @@ enum {
 	OPTION_DOMAIN,
 	OPTION_OUTPUT,
 	OPTION_DEBUG_DIR,
+	OPTION_NO_SYMBOLS,
+	OPTION_SYMBOLIZE,
 	OPTION_DIFF,
 	OPTION_PER,
 	OPTION_PRIVATE,
@@ -43,6 +46,10 @@ static const struct verb_option options[] = {
 			    "FILE.svg, .folded, .pb.gz, .speedscope.json or .firefox.json; a table on standard output unless given" },
 	[OPTION_DEBUG_DIR] = { "debug-dir", 0, "DIR[:DIR]",
 			       "where DIR/.build-id/xx/yy.debug has a program's symbols; /usr/lib/debug unless given" },
+	[OPTION_NO_SYMBOLS] = { "no-symbols", 0, NULL,
+				"read no names: code is [file+0xOFFSET]; name it later, also elsewhere, with --symbolize" },
+	[OPTION_SYMBOLIZE] = { "symbolize", 0, "FILE",
+			       "name the code of FILE.pb.gz by the files of this machine that have its build ids; needs -o" },
 	[OPTION_DIFF] = { "diff", 0, "A B", "compare two .folded files, A before and B after, instead of profiling" },
 	[OPTION_PER] = { "per", 0, "N[,M]",
 			 "with --diff: energy for a unit of work, of which A did N and B did M (N unless given)" },
@@ -66,6 +73,10 @@ static const char *const about[] = {
 	"--diff A B compares two .folded files: a table of the functions that changed most, with -o x.svg a flame graph of B in "
 	"which red used more than in A and blue less, with -o x.folded the stacks with both energies. Cgroups are left out, because each run has its own. --per 1000,1200 "
 	"says that A did 1000 units of work and B 1200, and compares the energy of one. It needs no rights and no agent.",
+	"--no-symbols -o x.pb.gz reads no symbols, so that the profiled machine needs none and spends no time on them: a place is a file, its build "
+	"id and an offset. --symbolize x.pb.gz -o y.pb.gz (or -o y.folded) adds functions, lines and functions that were compiled in, where "
+	"a file has that build id: that of the same path, or DIR/.build-id/xx/yy.debug. What is not found stays [file+0xOFFSET] and is told. "
+	"The kernel is named on the same machine before it is started anew. It needs no agent, and rights only for the kernel's names.",
 	"It needs root, or CAP_PERFMON and CAP_SYS_PTRACE. Exit status: that of the command; 125 when it could not be profiled.",
 	NULL,
 };
@@ -144,6 +155,10 @@ static int read_question(const struct verb_call *call, struct question *q, struc
 	if (!rc && q->session.names.debug_dirs && q->session.names.debug_dirs[0] != '/')
 		rc = err_set(err, -EINVAL, "profile: --debug-dir %.200s: a path begins with /",
 			     q->session.names.debug_dirs);
+	q->session.names.no_names = call->option[OPTION_NO_SYMBOLS];
+	if (!rc && q->session.names.no_names && q->session.names.debug_dirs)
+		rc = err_set(err, -EINVAL,
+			     "profile: --debug-dir: --no-symbols reads none; give it with --symbolize instead");
 	if (!rc && call->option[OPTION_PER])
 		rc = err_set(err, -EINVAL, "profile: --per: it compares two files; give --diff A B with it");
 	if (!rc && call->n && (q->session.p.cgroup || pid || call->option[OPTION_DURATION]))
@@ -225,17 +240,26 @@ static int read_work(const char *text, double ret[2], struct err *err)
 		    0;
 }
 
-static int read_diff(const struct verb_call *call, struct profile_diff *d, struct err *err)
+/* What asks for a profile that is taken now, and has no meaning for files. */
+static int refuse_taking(const struct verb_call *call, const char *because, struct err *err)
 {
 	static const unsigned not_with[] = { OPTION_CGROUP, OPTION_PID,     OPTION_DURATION, OPTION_FREQUENCY,
-					     OPTION_DOMAIN, OPTION_PRIVATE, OPTION_SOCKET };
+					     OPTION_DOMAIN, OPTION_PRIVATE, OPTION_SOCKET,   OPTION_NO_SYMBOLS };
+
+	for (unsigned i = 0; i < sizeof(not_with) / sizeof(not_with[0]); i++)
+		if (call->option[not_with[i]])
+			return err_set(err, -EINVAL, "profile: --%s: %s; leave one out", options[not_with[i]].name,
+				       because);
+	return 0;
+}
+
+static int read_diff(const struct verb_call *call, struct profile_diff *d, struct err *err)
+{
 	const char *name = call->option[OPTION_OUTPUT];
 
 	*d = (struct profile_diff){ .path = { call->several[0], call->several[1] }, .top = TOP };
-	for (unsigned i = 0; i < sizeof(not_with) / sizeof(not_with[0]); i++)
-		if (call->option[not_with[i]])
-			return err_set(err, -EINVAL, "profile: --%s: --diff compares files as they are; leave one out",
-				       options[not_with[i]].name);
+	if (refuse_taking(call, "--diff compares files as they are", err) != 0)
+		return -EINVAL;
 	if (call->n)
 		return err_set(err, -EINVAL, "profile: --diff takes two files and no command; leave out %.100s",
 			       call->args[0]);
@@ -270,6 +294,46 @@ static int diff(const struct verb_call *call)
 	return rc ? FAILED : CTL_OK;
 }
 
+static int read_symbolize(const struct verb_call *call, struct err *err)
+{
+	const char *name = call->option[OPTION_OUTPUT], *dirs = call->option[OPTION_DEBUG_DIR];
+
+	if (refuse_taking(call, "--symbolize names a file as it is", err) != 0)
+		return -EINVAL;
+	if (call->option[OPTION_DIFF] || call->option[OPTION_PER])
+		return err_set(err, -EINVAL,
+			       "profile: --symbolize and --diff are two questions; write .folded files first");
+	if (call->n)
+		return err_set(err, -EINVAL, "profile: --symbolize takes one file and no command; leave out %.100s",
+			       call->args[0]);
+	if (dirs && dirs[0] != '/')
+		return err_set(err, -EINVAL, "profile: --debug-dir %.200s: a path begins with /", dirs);
+	if (!name || (!ends_with(name, ".pb.gz") && !ends_with(name, ".folded")))
+		return err_set(err, -EINVAL, "profile: --symbolize: where to? give -o FILE.pb.gz or -o FILE.folded");
+	return 0;
+}
+
+static int symbolize(const struct verb_call *call)
+{
+	const char *name = call->option[OPTION_OUTPUT];
+	struct buf out = { 0 };
+	struct err err = { 0 };
+	int rc = read_symbolize(call, &err);
+
+	if (rc) {
+		log_error("%s", err.text);
+		return CTL_USAGE;
+	}
+	rc = profile_symbolize(call->option[OPTION_SYMBOLIZE], call->option[OPTION_DEBUG_DIR],
+			       ends_with(name, ".folded"), &out, &err);
+	if (!rc)
+		rc = put_file(name, &out, &err);
+	if (rc)
+		log_error("%s", err.text);
+	buf_free(&out);
+	return rc ? FAILED : CTL_OK;
+}
+
 static int run(const struct verb_call *call)
 {
 	static struct question q;
@@ -281,6 +345,8 @@ static int run(const struct verb_call *call)
 	struct err err = { 0 };
 	int rc;
 
+	if (call->option[OPTION_SYMBOLIZE])
+		return symbolize(call);
 	if (call->option[OPTION_DIFF])
 		return diff(call);
 	run_descriptors_note(&descriptors);
