@@ -28,8 +28,9 @@ static uint32_t find(const struct interned *t, const void *p, size_t n, uint64_t
 	return HASH_NONE;
 }
 
-uint32_t pprof_intern(struct pprof_sum *s, struct interned *t, const void *p, size_t n)
+uint32_t pprof_intern(struct pprof_sum *s, struct interned *t, const void *bytes, size_t n)
 {
+	const void *p = n ? bytes : ""; /* a part that is empty may have no place */
 	const uint64_t key = hash_bytes(p, n);
 	const uint32_t at = find(t, p, n, key);
 

@@ -113,7 +113,8 @@ static inline bool next_field(struct varint_reader *r, struct field *f)
 
 static inline struct varint_reader inside(const struct field *f)
 {
-	return (struct varint_reader){ f->bytes, f->bytes + f->value, false };
+	return f->is_bytes ? (struct varint_reader){ f->bytes, f->bytes + f->value, false } :
+			     (struct varint_reader){ 0 };
 }
 
 #endif
