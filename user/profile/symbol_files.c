@@ -63,6 +63,22 @@ static enum symbols_why judge(const struct symbol_files *s, const struct symboli
 /* Without names of any kind: they stay what they are, or become placeholders. */
 static const struct frame_wish no_names = { .no_names = true };
 
+int symbol_files_id(struct symbol_files *s, int fd, char ret[BUILD_ID_TEXT])
+{
+	struct frame_names names = { .wish = &no_names };
+	uint64_t frame = frame_of(SYMBOLIZE_FILE, 0);
+	int rc = only_file(&s->code, &(struct symbolize_file){ .path = "" });
+
+	if (!rc) {
+		s->code.files[SYMBOLIZE_FILE].fd = dup(fd);
+		rc = frame_names_add(&names, &s->code, &frame, 1);
+	}
+	if (!rc)
+		memcpy(ret, names.build_id[SYMBOLIZE_FILE], BUILD_ID_TEXT);
+	frame_names_free(&names);
+	return rc;
+}
+
 int symbol_files_name(void *arg, const struct symbolize_file *file, uint64_t *frames, uint32_t n,
 		      struct frame_names *ret)
 {

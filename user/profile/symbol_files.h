@@ -32,6 +32,8 @@ int symbol_files_open(struct symbol_files *s); /* 0 or -errno */
 /* A symbolize_namer; arg: an open struct symbol_files. */
 int symbol_files_name(void *arg, const struct symbolize_file *file, uint64_t *frames, uint32_t n,
 		      struct frame_names *ret);
+/* The build id of an open file, "" = it has none. 0 or -ENOMEM. */
+int symbol_files_id(struct symbol_files *s, int fd, char ret[BUILD_ID_TEXT]);
 void symbol_files_close(struct symbol_files *s); /* zeroed accepted */
 
 #endif

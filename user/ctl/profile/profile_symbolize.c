@@ -2,9 +2,12 @@
 #include "profile_symbolize.h"
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
 #include "ctl/core/named_file.h"
+#include "debuginfod.h"
 #include "encode/pack.h"
 #include "profile/symbol_files.h"
 
@@ -13,11 +16,10 @@
 #define REMEDY "name a .pb.gz file that joulectl profile wrote"
 
 /* A line for each file that lacks names, with what helps. */
-static void tell(void *arg, const struct symbols_of_file *f)
+static void tell(const struct symbols_of_file *f)
 {
 	const char *path = f->file->path[0] ? f->file->path : "?", *id = f->file->build_id;
 
-	(void)arg;
 	switch (f->why) {
 	case SYMBOLS_FOUND:
 		if (f->named == f->places)
@@ -64,6 +66,41 @@ static void tell(void *arg, const struct symbols_of_file *f)
 	}
 }
 
+/* What is asked of the machine, and then of servers. */
+struct asking {
+	struct symbol_files files;
+	struct debuginfod servers;
+	struct symbols_of_file last;
+};
+
+static void keep(void *arg, const struct symbols_of_file *f)
+{
+	struct asking *a = arg;
+
+	a->last = *f;
+}
+
+static bool may_be_fetched(const struct symbols_of_file *f)
+{
+	return !f->file->kernel && f->named < f->places &&
+	       (f->why == SYMBOLS_FOUND || f->why == SYMBOLS_NOWHERE || f->why == SYMBOLS_OTHER);
+}
+
+static int name(void *arg, const struct symbolize_file *file, uint64_t *frames, uint32_t n, struct frame_names *ret)
+{
+	struct asking *a = arg;
+	int rc = symbol_files_name(&a->files, file, frames, n, ret);
+
+	if (!rc && a->servers.n && may_be_fetched(&a->last) &&
+	    debuginfod_fetch(&a->servers, &a->files, file->build_id)) {
+		frame_names_free(ret);
+		rc = symbol_files_name(&a->files, file, frames, n, ret);
+	}
+	if (!rc)
+		tell(&a->last);
+	return rc;
+}
+
 static int load(const char *path, struct pprof_sum *s, struct err *err)
 {
 	struct buf packed = { 0 }, plain = { .limit = PLAIN_MAX };
@@ -99,26 +136,47 @@ static int write_pprof(const struct pprof_sum *s, struct buf *out)
 	return rc;
 }
 
-int profile_symbolize(const char *path, const char *debug_dirs, bool folded, struct buf *out, struct err *err)
+/* Where symbols are: what servers gave before, then the directories. */
+static int ask_servers(struct asking *a, const char *servers, char **dirs, struct err *err)
+{
+	int rc = debuginfod_open(&a->servers, servers, err);
+
+	if (!rc &&
+	    asprintf(dirs, "%s:%s", a->servers.dir, a->files.debug_dirs ? a->files.debug_dirs : FRAME_DEBUG_DIR) < 0) {
+		*dirs = NULL;
+		rc = err_set(err, -ENOMEM, "profile: out of memory; free some");
+	}
+	if (!rc)
+		a->files.debug_dirs = *dirs;
+	return rc;
+}
+
+int profile_symbolize(const struct symbolize_question *q, struct buf *out, struct err *err)
 {
 	struct pprof_sum *s = pprof_sum_new(SIZE_MAX), *named = NULL;
-	struct symbol_files files = { .debug_dirs = debug_dirs, .tell = tell };
-	int rc = s ? load(path, s, err) : err_set(err, -ENOMEM, "profile: out of memory; free some");
+	static struct asking a;
+	char *dirs = NULL;
+	int rc = s ? load(q->path, s, err) : err_set(err, -ENOMEM, "profile: out of memory; free some");
 
+	a = (struct asking){ .files = { .debug_dirs = q->debug_dirs, .tell = keep, .arg = &a } };
+	if (!rc && q->servers)
+		rc = ask_servers(&a, q->servers, &dirs, err);
 	if (!rc) {
-		rc = symbol_files_open(&files);
+		rc = symbol_files_open(&a.files);
 		if (!rc)
-			rc = pprof_symbolize(s, symbol_files_name, &files, &named);
+			rc = pprof_symbolize(s, name, &a, &named);
 		if (!rc)
-			rc = folded ? pprof_sum_folded(named, out) : write_pprof(named, out);
+			rc = q->folded ? pprof_sum_folded(named, out) : write_pprof(named, out);
 		if (rc)
 			err_set(err, rc,
 				rc == -E2BIG ?
 					"profile: %.200s: it has code of more than %d files; profile a cgroup" :
 					"profile: %.200s: out of memory; profile a cgroup, or for a shorter time",
-				path, SYMBOLIZE_FILES_MAX);
-		symbol_files_close(&files);
+				q->path, SYMBOLIZE_FILES_MAX);
+		symbol_files_close(&a.files);
 	}
+	debuginfod_close(&a.servers);
+	free(dirs);
 	pprof_sum_free(named);
 	pprof_sum_free(s);
 	return rc;

@@ -6,8 +6,15 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* Reads a .pb.gz file and writes it with the names that this machine has, packed again or as folded stacks. A file of
- * code that lacks names is told in a line of the log. 0, or negative errno with err. */
-int profile_symbolize(const char *path, const char *debug_dirs, bool folded, struct buf *out, struct err *err);
+struct symbolize_question {
+	const char *path; /* a .pb.gz file */
+	const char *debug_dirs; /* parted by ':'; NULL = /usr/lib/debug */
+	const char *servers; /* of debuginfod, parted by ','; NULL = none is asked */
+	bool folded; /* else in pprof's form, packed */
+};
+
+/* Reads a profile and writes it with the names that this machine has, and the servers. A file of code that lacks names is
+ * told in a line of the log. 0, or negative errno with err. */
+int profile_symbolize(const struct symbolize_question *q, struct buf *out, struct err *err);
 
 #endif

@@ -30,6 +30,7 @@ enum {
 	OPTION_DEBUG_DIR,
 	OPTION_NO_SYMBOLS,
 	OPTION_SYMBOLIZE,
+	OPTION_DEBUGINFOD,
 	OPTION_DIFF,
 	OPTION_PER,
 	OPTION_PRIVATE,
@@ -50,6 +51,8 @@ static const struct verb_option options[] = {
 				"read no names: code is [file+0xOFFSET]; name it later, also elsewhere, with --symbolize" },
 	[OPTION_SYMBOLIZE] = { "symbolize", 0, "FILE",
 			       "name the code of FILE.pb.gz by the files of this machine that have its build ids; needs -o" },
+	[OPTION_DEBUGINFOD] = { "debuginfod", 0, "URL[,URL]",
+				"with --symbolize: ask these servers for symbols that are not here" },
 	[OPTION_DIFF] = { "diff", 0, "A B", "compare two .folded files, A before and B after, instead of profiling" },
 	[OPTION_PER] = { "per", 0, "N[,M]",
 			 "with --diff: energy for a unit of work, of which A did N and B did M (N unless given)" },
@@ -76,6 +79,7 @@ static const char *const about[] = {
 	"--no-symbols -o x.pb.gz reads no symbols, so that the profiled machine needs none and spends no time on them: a place is a file, its build "
 	"id and an offset. --symbolize x.pb.gz -o y.pb.gz (or -o y.folded) adds functions, lines and functions that were compiled in, where "
 	"a file has that build id: that of the same path, or DIR/.build-id/xx/yy.debug. What is not found stays [file+0xOFFSET] and is told. "
+	"--debuginfod URL asks servers of debuginfod for more, and keeps their files in $XDG_CACHE_HOME/jouled; DEBUGINFOD_URLS alone asks nobody. "
 	"The kernel is named on the same machine before it is started anew. It needs no agent, and rights only for the kernel's names.",
 	"It needs root, or CAP_PERFMON and CAP_SYS_PTRACE. Exit status: that of the command; 125 when it could not be profiled.",
 	NULL,
@@ -159,6 +163,10 @@ static int read_question(const struct verb_call *call, struct question *q, struc
 	if (!rc && q->session.names.no_names && q->session.names.debug_dirs)
 		rc = err_set(err, -EINVAL,
 			     "profile: --debug-dir: --no-symbols reads none; give it with --symbolize instead");
+	if (!rc && call->option[OPTION_DEBUGINFOD])
+		rc = err_set(
+			err, -EINVAL,
+			"profile: --debuginfod: servers are asked with --symbolize only; profile with --no-symbols before");
 	if (!rc && call->option[OPTION_PER])
 		rc = err_set(err, -EINVAL, "profile: --per: it compares two files; give --diff A B with it");
 	if (!rc && call->n && (q->session.p.cgroup || pid || call->option[OPTION_DURATION]))
@@ -324,8 +332,11 @@ static int symbolize(const struct verb_call *call)
 		log_error("%s", err.text);
 		return CTL_USAGE;
 	}
-	rc = profile_symbolize(call->option[OPTION_SYMBOLIZE], call->option[OPTION_DEBUG_DIR],
-			       ends_with(name, ".folded"), &out, &err);
+	rc = profile_symbolize(&(struct symbolize_question){ .path = call->option[OPTION_SYMBOLIZE],
+							     .debug_dirs = call->option[OPTION_DEBUG_DIR],
+							     .servers = call->option[OPTION_DEBUGINFOD],
+							     .folded = ends_with(name, ".folded") },
+			       &out, &err);
 	if (!rc)
 		rc = put_file(name, &out, &err);
 	if (rc)

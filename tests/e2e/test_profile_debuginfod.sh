@@ -1,0 +1,98 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Symbols from a server of debuginfod, Debian's own: only when it is named, kept for the next time, and never those of another file.
+. tests/e2e/lib.sh
+need_root
+if ! command -v debuginfod >/dev/null; then
+	echo "SKIP profile-debuginfod: debuginfod is not installed"
+	exit 0
+fi
+JOULECTL=${JOULECTL:-$B/joulectl}
+unset JOULED_SOCKET
+export TMPDIR="$work" XDG_CACHE_HOME="$work/cache"
+mkdir "$work/run" "$work/served" "$work/cache" "$work/none"
+
+id=$(printf %s "d-load-$$" | sha1sum | cut -c 1-40)
+gcc -O0 -g "-Wl,--build-id=0x$id" tests/e2e/profile_load.c -o "$work/run/d-load" || exit 2
+objcopy --only-keep-debug "$work/run/d-load" "$work/served/d-load.debug"
+strip -s "$work/run/d-load"
+timeout 60 "$JOULECTL" profile --private -F 487 --no-symbols -o "$work/bare.pb.gz" -- sh -c '"$1" 300; exit 0' sh "$work/run/d-load" 2>"$work/err" ||
+	fail profile-debuginfod "$(tail -n 1 "$work/err")"
+rm "$work/run/d-load"
+kept="$work/cache/jouled/.build-id/${id%"${id#??}"}/${id#??}.debug"
+
+# a server that has the file, one that answers everything with another one, and one that is not there
+cat >"$work/servers.py" <<'PY'
+import http.server, socket, sys
+with socket.socket() as a, socket.socket() as b:
+    a.bind(("127.0.0.1", 0)), b.bind(("127.0.0.1", 0))
+    ports = [a.getsockname()[1], b.getsockname()[1]]
+body = open("/bin/true", "rb").read()
+class Liar(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(body)
+liar = http.server.HTTPServer(("127.0.0.1", 0), Liar)
+print(*ports, liar.server_address[1], flush=True)
+liar.serve_forever()
+PY
+python3 "$work/servers.py" >"$work/ports" 2>"$work/liar.log" &
+agents="$agents $!"
+has_ports() { [ -s "$work/ports" ]; }
+wait_until 100 has_ports || fail profile-debuginfod "the other server does not start: $(tail -n 1 "$work/liar.log")"
+read -r port gone liar <"$work/ports"
+debuginfod -vv -F -d :memory: -p "$port" "$work/served" >"$work/server.log" 2>&1 &
+agents="$agents $!"
+answers() { curl -sf "http://127.0.0.1:$port/buildid/$id/debuginfo" -o /dev/null; }
+wait_until 300 answers || fail profile-debuginfod "debuginfod does not serve the file: $(tail -n 1 "$work/server.log")"
+requests() { grep -c "GET /buildid/$id/debuginfo" "$work/server.log"; }
+
+# symbolize CASE OPTION...
+symbolize() {
+	name=$1
+	shift
+	timeout 60 "$JOULECTL" profile --symbolize "$work/bare.pb.gz" -o "$work/$name.folded" "$@" 2>"$work/$name.err" ||
+		fail "profile-debuginfod-$name" "status $?: $(tail -n 1 "$work/$name.err")"
+}
+named() { grep -q 'd-load;.*main;all_work;work_large ' "$work/$1.folded"; }
+sum() { awk '{ n += $NF } END { printf "%d\n", n }' "$work/$1.folded"; }
+clean() { [ -z "$(find "$work/cache" -type f ! -path "$kept")" ]; }
+
+before=$(requests)
+export DEBUGINFOD_URLS="http://127.0.0.1:$port"
+symbolize unasked
+if [ "$(requests)" -ne "$before" ] || named unasked || ! grep -q "d-load: no file here has build id $id" "$work/unasked.err"; then
+	fail profile-debuginfod-unasked "$(requests) requests, $before before: $(cat "$work/unasked.err")"
+else
+	ok profile-debuginfod-unasked
+fi
+unset DEBUGINFOD_URLS
+
+symbolize liar --debuginfod "http://127.0.0.1:$liar/"
+if named liar || [ -e "$kept" ] || ! clean || ! grep -q "$id.*another build id, and is not believed" "$work/liar.err"; then
+	fail profile-debuginfod-liar "$(cat "$work/liar.err") $(find "$work/cache" -type f)"
+else
+	ok profile-debuginfod-liar
+fi
+
+symbolize asked --debuginfod "http://127.0.0.1:$gone,http://127.0.0.1:$port"
+if ! named asked || [ ! -e "$kept" ] || ! clean || [ "$(grep -c "127.0.0.1:$gone.*not asked again" "$work/asked.err")" -ne 1 ]; then
+	fail profile-debuginfod-asked "$(cat "$work/asked.err") $(head -n 3 "$work/asked.folded")"
+elif [ "$(sum asked)" -ne "$(sum unasked)" ]; then
+	fail profile-debuginfod-asked "$(sum asked) uJ, $(sum unasked) without names"
+else
+	ok profile-debuginfod-asked
+fi
+
+# what is kept is not asked for again
+before=$(requests)
+symbolize kept --debuginfod "http://127.0.0.1:$port"
+if named kept && [ "$(requests)" -eq "$before" ]; then
+	ok profile-debuginfod-kept
+else
+	fail profile-debuginfod-kept "$(requests) requests, $before before: $(cat "$work/kept.err")"
+fi
+"$JOULECTL" profile --symbolize "$work/bare.pb.gz" -o "$work/x.folded" --debuginfod ftp://x 2>"$work/err" && fail profile-debuginfod-url "it is taken"
+grep -q "expected http://" "$work/err" || fail profile-debuginfod-url "$(cat "$work/err")"
+finish
