@@ -64,6 +64,18 @@ told run/s-other "the profile is of build id.*the file here has"
 told run/s-noid "had no build id.*--build-id"
 grep -E 'run/s-(plain|apart|inlined):' "$work/told" && fail profile-symbolize-told "what was found is told"
 
+# addresses of the kernel mean nothing after another boot
+boot=$(cat /proc/sys/kernel/random/boot_id)
+zcat "$work/bare.pb.gz" | LC_ALL=C sed "s/$boot/00000000-0000-4000-8000-000000000000/" | gzip >"$work/boot.pb.gz"
+timeout 100 "$JOULECTL" profile --symbolize "$work/boot.pb.gz" -o "$work/boot.folded" 2>"$work/told" ||
+	fail profile-symbolize-boot "status $?: $(tail -n 1 "$work/told")"
+told "the kernel" "of another boot than this one"
+if grep -q '\[k\]' "$work/boot.folded" || ! grep -q '\[kernel+0xffff' "$work/boot.folded"; then
+	fail profile-symbolize-boot "the kernel has names: $(grep -m 1 '\[k\]' "$work/boot.folded")"
+else
+	ok profile-symbolize-boot
+fi
+
 # wrong questions have an answer
 wrong() {
 	words=$1
