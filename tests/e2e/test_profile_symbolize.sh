@@ -62,7 +62,7 @@ told run/s-gone "no file here has build id.*--debug-dir"
 told run/s-wrong "no file here has build id"
 told run/s-other "the profile is of build id.*the file here has"
 told run/s-noid "had no build id.*--build-id"
-grep -E 'run/s-(plain|apart|inlined):' "$work/told" && fail profile-symbolize-told "what was found is told"
+grep -E 'run/s-(plain|apart|inlined):|\[vdso\]: (no file|it is)' "$work/told" && fail profile-symbolize-told "what was found is told"
 
 # addresses of the kernel mean nothing after another boot
 boot=$(cat /proc/sys/kernel/random/boot_id)

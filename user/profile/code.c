@@ -108,7 +108,7 @@ static uint32_t vdso_of(struct code *c, uint64_t length)
 		return known;
 	if (!image || length > VDSO_BYTES_MAX || length != own_vdso_bytes(c))
 		return 0;
-	f.path = strdup("[vdso]");
+	f.path = strdup(CODE_VDSO);
 	f.fd = f.path ? memfd_create("vdso", MFD_CLOEXEC) : -1;
 	if (f.fd >= 0 && write(f.fd, image, length) == (ssize_t)length && (at = add_file(c, &f)) != CODE_UNKNOWN)
 		return at;
@@ -116,6 +116,11 @@ static uint32_t vdso_of(struct code *c, uint64_t length)
 	if (f.fd >= 0)
 		close(f.fd);
 	return 0;
+}
+
+uint32_t code_vdso(struct code *c)
+{
+	return vdso_of(c, own_vdso_bytes(c));
 }
 
 static void add_map(struct code_process *p, const struct code_map *m)
@@ -138,7 +143,7 @@ void code_mapped(struct code *c, int pid, const struct code_mapped *m)
 		return; /* its maps are read when it is sampled */
 	if (m->path[0] == '/' && m->inode)
 		map.file = file_of(c, pid, m);
-	else if (strcmp(m->path, "[vdso]") == 0)
+	else if (strcmp(m->path, CODE_VDSO) == 0)
 		map.file = vdso_of(c, m->length);
 	add_map(&c->processes[at], &map);
 }

@@ -84,6 +84,9 @@ struct code_mapped {
 };
 void code_mapped(struct code *c, int pid, const struct code_mapped *m);
 
+#define CODE_VDSO "[vdso]"
+/* Number of the file of the code that the kernel maps into every process, as CODE_VDSO; 0 = there is none. */
+uint32_t code_vdso(struct code *c);
 /* Number of the process; 0 = no room. */
 uint32_t code_process(struct code *c, int pid);
 /* The frame at an address of user space. False: no executable file and no perf map is mapped there. */

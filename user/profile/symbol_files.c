@@ -22,7 +22,7 @@ static int only_file(struct code *c, const struct symbolize_file *file)
 	int rc = code_renew(c), found;
 	struct code_file *f;
 
-	if (rc)
+	if (rc || (strcmp(file->path, CODE_VDSO) == 0 && code_vdso(c) == SYMBOLIZE_FILE))
 		return rc;
 	if (ARRAY_ROOM(c->files, c->files_cap, SYMBOLIZE_FILE + 1))
 		return -ENOMEM;

@@ -36,6 +36,13 @@ static void tell(const struct symbols_of_file *f)
 		return;
 	case SYMBOLS_NOWHERE:
 	case SYMBOLS_OTHER:
+		if (path[0] != '/') {
+			log_warn(
+				"profile: %.300s: it is of another kernel (build id %s); symbolize on the profiled machine, or "
+				"profile without --no-symbols",
+				path, id);
+			return;
+		}
 		log_warn(
 			"profile: %.300s: %s build id %s%s%s%s; copy the program there, or say with --debug-dir DIR where "
 			".build-id/%.2s/%s.debug is",
