@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Real jobs of slurmctld and slurmd, whose energy is asked by number after their end and equals the ledger's; containers that
-# LXC and systemd-nspawn start, by their names.
+# Real jobs of slurmctld and slurmd, a user's and root's, whose energy is asked by number after their end and equals the
+# ledger's; containers that LXC and systemd-nspawn start, by their names.
 . tests/e2e/lib.sh
 need_root
 sock=$work/jouled.sock
@@ -112,7 +112,16 @@ job_ended() {
 	"$JOULECTL" list --job "$1" >"$work/job.out" 2>&1 && grep -q "= job $1 (ended)" "$work/job.out"
 }
 noted() {
-	[ "$(grep -c "^$(hostname),0,$1\.\(0\|batch\)," "$JOULED_JOBS" 2>/dev/null)" = 2 ]
+	[ "$(grep -c "^$(hostname),$2,$1\.\(0\|batch\)," "$JOULED_JOBS" 2>/dev/null)" = 2 ]
+}
+# owned JOB UID: its cgroups are known, and all have that user.
+owned() {
+	answers cgroups "/v1/cgroups?sort=name" && python3 - "$work/cgroups" "$1" "$2" <<-'PY'
+		import json, sys
+		names = [c.get("names", {}) for c in json.load(open(sys.argv[1]))["cgroups"]]
+		users = [n.get("user") for n in names if n.get("job_id") == sys.argv[2]]
+		assert len(users) >= 2 and set(users) == {sys.argv[3]}, users
+	PY
 }
 
 start jobs -i 100ms --socket "$sock" -o null:
@@ -132,15 +141,22 @@ else
 		srun -n 1 sh -c 'i=0; while [ $i -lt 1500000 ]; do i=$((i + 1)); done; cat /proc/self/cgroup'
 		i=0; while [ $i -lt 1500000 ]; do i=$((i + 1)); done
 	JOB
-	job=$(timeout 20 sbatch --parsable -D "$work" -o "$work/job.text" "$work/job" 2>"$work/sbatch.err")
+	user=$(id -u nobody)
+	: >"$work/job.text" && chown "$user" "$work/job.text"
+	job=$(timeout 20 sbatch --parsable --uid="$user" --gid="$(id -g nobody)" -D "$work" -o "$work/job.text" "$work/job" 2>"$work/sbatch.err")
 	check jobs-submitted test -n "$job"
+	check jobs-user wait_until 100 owned "$job" "$user"
 	check jobs-done wait_until 600 finished "$job"
 	check jobs-path grep -q "^0::/system.slice/${node}_slurmstepd.scope/job_$job/step_0/user" "$work/job.text"
 	check jobs-ended wait_until 300 job_ended "$job"
 	"$JOULECTL" list --job "$job" --csv >"$work/job.csv" 2>"$work/job.err"
 	answers history "/v1/history?since=-24h&step=10m&limit=1000"
 	check jobs-equal-the-ledger python3 $here/history.py job "$work/job.csv" "$work/history" "$job"
-	check jobs-epilog wait_until 300 noted "$job"
+	check jobs-epilog wait_until 300 noted "$job" "$user"
+	roots=$(timeout 20 sbatch --parsable -D "$work" -o /dev/null --wrap 'sleep 300' 2>"$work/sbatch.err")
+	check jobs-root wait_until 100 owned "$roots" 0
+	timeout 20 scancel "$roots"
+	wait_until 300 finished "$roots"
 	stop_daemons
 fi
 

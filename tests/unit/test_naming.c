@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names from path and files, over the layouts of tests/sysroot/names-*, and over files that somebody wrote to
- * be taken for another, to stop us or to be printed. */
+/* Names from path and files, over the layouts and cgroup trees of tests/sysroot/names-*, and over files that somebody
+ * wrote to be taken for another, to stop us or to be printed. */
+#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -89,8 +90,9 @@ static const struct expected layouts[] = {
 	{ "logs", "/lxc/box", "lxc|||box|||", true },
 	{ "logs", "/machine.slice/machine-db.scope/payload/init.scope", "nspawn|||db|db||", true },
 	{ "logs", "/nomad.slice/share.slice/" POD ".web.scope", "nomad|||web|||", true },
+	/* has ended, or has not begun: no user */
 	{ "logs", "/system.slice/slurmstepd.scope/job_4711/step_batch/user/task_0",
-	  "slurm|||||slurmstepd.scope||4711|batch", true },
+	  "slurm|||||slurmstepd.scope||4711|batch", false },
 	{ "logs", "/slurm/uid_1000/job_42/step_0", "slurm||||||1000|42|0", true },
 	{ "logs", "/slurm/uid_1000/job_42", "slurm||||||1000|42|", true },
 	{ "logs", "/", "", true },
@@ -135,6 +137,59 @@ static void test_layouts(void **state)
 			fail_msg("%s %s: %s %s, expected %s", e->root, e->path, join(n),
 				 complete ? "complete" : "incomplete", e->names);
 		names_put(n);
+		fsroot_close(root);
+	}
+}
+
+static const char *expected_of; /* lines PATH NAMES, or PATH NAMES ? for incomplete ones; the names as join() has them */
+static const struct fsroot *tree;
+static size_t tree_len;
+static unsigned n_found;
+
+/* The tree's cgroup has its line, and that is what the look says. */
+static int check_cgroup(const char *file, const struct stat *st, int type, struct FTW *ftw)
+{
+	const char *path = file + tree_len, *line = expected_of, *end;
+	char got[2304];
+	struct names *n;
+	bool complete;
+
+	(void)st, (void)ftw;
+	if (type != FTW_D || !*path)
+		return 0;
+	n = naming_look(tree, "/sys/fs/cgroup", path, &complete);
+	snprintf(got, sizeof(got), "\n%s %s%s\n", path, n ? join(n) : "-", complete ? "" : " ?");
+	names_put(n);
+	end = strstr(line, got);
+	if (!end)
+		fail_msg("not expected:%s", got);
+	n_found++;
+	return 0;
+}
+
+/* Every cgroup of a captured or described tree, against the tree's own file expect-names. */
+static void test_trees(void **state)
+{
+	static const char *const roots[] = { "slurm", "incus" };
+
+	for (unsigned i = 0; i < 2; i++) {
+		static char text[16384];
+		struct fsroot *root;
+		char dir[512];
+		unsigned lines = 0;
+
+		assert_int_equal(fsroot_open(sysroot(roots[i]), &root), 0);
+		text[0] = '\n';
+		assert_true(fsroot_read(root, "/expect-names", text + 1, sizeof(text) - 2) > 0);
+		strcat(text, "\n");
+		for (const char *s = text; (s = strchr(s + 1, '\n'));)
+			lines++;
+		tree_len = (size_t)snprintf(dir, sizeof(dir), "%s/sys/fs/cgroup", sysroot(roots[i]));
+		tree = root;
+		expected_of = text;
+		n_found = 0;
+		assert_int_equal(nftw(dir, check_cgroup, 16, FTW_PHYS), 0);
+		assert_int_equal(n_found, lines);
 		fsroot_close(root);
 	}
 }
@@ -336,7 +391,7 @@ int main(void)
 		cmocka_unit_test(test_layouts),       cmocka_unit_test(test_texts),
 		cmocka_unit_test(test_long_text),     cmocka_unit_test(test_not_a_bundle),
 		cmocka_unit_test(test_linked_folder), cmocka_unit_test(test_owners),
-		cmocka_unit_test(test_delegated),
+		cmocka_unit_test(test_delegated),     cmocka_unit_test(test_trees),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

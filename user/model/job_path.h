@@ -13,7 +13,7 @@
 
 struct job_path {
 	char id[JOB_ID_MAX + 1], step[JOB_STEP_MAX + 1]; /* step "" = none, or none that can be named */
-	uint32_t user; /* JOB_NO_USER: the path does not tell */
+	uint32_t user; /* JOB_NO_USER: the path does not tell (v2) */
 	size_t above, end; /* bytes of the path before the job's component, and with that of its step */
 };
 

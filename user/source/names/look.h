@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One look for the names of a cgroup. cgroup_path.c takes the path apart, files.c reads files that others wrote,
- * runtimes.c knows the runtimes' files, pods.c the log folders and the kubelet's answer. names.c is the thread, puts
- * the names together and keeps them for a moment. */
+ * runtimes.c knows the runtimes' files, pods.c the log folders and the kubelet's answer, job_user.c the tasks of a job.
+ * names.c is the thread, puts the names together and keeps them for a moment. */
 #ifndef JD_LOOK_H
 #define JD_LOOK_H
 #include <jansson.h>
@@ -102,5 +102,8 @@ void naming_from_kubelet(struct look *l);
 /* runtimes.c */
 bool naming_from_docker(struct look *l);
 bool naming_from_podman(struct look *l);
+/* job_user.c */
+/* User of the tasks that the look's job has now, 0 when all of them are root's. False: none was seen, and *ret is as it was. */
+bool naming_job_user(const struct look *l, uid_t *ret);
 
 #endif

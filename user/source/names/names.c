@@ -493,6 +493,8 @@ static void find_user(struct look *l)
 {
 	uid_t slice = l->place.user, owner = l->place.kind == PLACE_NONE ? 0 : naming_owner(l);
 
+	if (l->place.kind == PLACE_JOB && slice == NAMING_NOBODY && !owner)
+		l->complete = naming_job_user(l, &slice);
 	l->user = owner ? owner : slice == NAMING_NOBODY ? 0 : slice;
 	if (l->user == 0 && slice == NAMING_NOBODY)
 		return;
