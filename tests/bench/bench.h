@@ -106,6 +106,7 @@ int bench_readout(int argc, char **argv);
 int bench_large(int argc, char **argv);
 int bench_energy(int argc, char **argv);
 int bench_spans(int argc, char **argv);
+int bench_block(int argc, char **argv);
 int bench_traces(int argc, char **argv);
 int bench_load(int argc, char **argv);
 int bench_hold(int argc, char **argv);

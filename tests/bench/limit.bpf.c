@@ -25,6 +25,19 @@ int BPF_PROG(empty, bool preempt, struct task_struct *prev, struct task_struct *
 	return 0;
 }
 
+/* The same for a request of a block device. */
+SEC("tp_btf/block_getrq")
+int BPF_PROG(empty_begin, struct bio *bio)
+{
+	return 0;
+}
+
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(empty_complete, struct request *rq, int error, unsigned int bytes)
+{
+	return 0;
+}
+
 /* Kept alive without being stored: the compiler may not drop what it believes is used. */
 #define USE(v) asm volatile("" : : "r"(v))
 

@@ -114,6 +114,8 @@ struct program *limit_attach(enum limit_kind kind, unsigned n_events)
 	bpf_program__set_autoload(l->skel->progs.empty, kind == LIMIT_EMPTY);
 	bpf_program__set_autoload(l->skel->progs.compare, kind == LIMIT_COMPARE);
 	bpf_program__set_autoload(l->skel->progs.limit, kind == LIMIT_READS);
+	bpf_program__set_autoload(l->skel->progs.empty_begin, false);
+	bpf_program__set_autoload(l->skel->progs.empty_complete, false);
 	if (limit_bpf__load(l->skel))
 		bench_die("loading the limit program", errno);
 	open_events(l->skel, n_events, n_cpus);

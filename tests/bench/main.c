@@ -23,6 +23,7 @@ static const struct verb {
 	{ "sums", "sums [MS]: rows against the machine's own count", bench_sums },
 	{ "energy", "energy: what a read of an energy counter costs per interface", bench_energy },
 	{ "spans", "spans [ROUNDS]: what a process and a probed call cost", bench_spans },
+	{ "block", "block [ROUNDS]: what a request of a block device costs", bench_block },
 	{ "traces", "traces [ROUNDS]: what a span costs on its way to a collector", bench_traces },
 	{ "load", "load N MS CPUS: N cgroups that run on CPUS CPUs every MS ms (0: never), until stdin ends",
 	  bench_load },

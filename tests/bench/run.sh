@@ -36,6 +36,7 @@ part "$B/bench/bench" storm "$ROUNDS"
 part "$B/bench/bench" sums 2000
 part "$B/bench/bench" energy
 part "$B/bench/bench" spans "$ROUNDS"
+part "$B/bench/bench" block "$ROUNDS"
 part env LD_PRELOAD="$PWD/$B/bench/alloc_count.so" "$B/bench/bench" traces 101
 [ ! -x "$B/bench/bench_encode" ] || part sh tests/bench/encode.sh "$B/bench/bench_encode"
 [ ! -x "$B/jouled" ] || part python3 tests/bench/agent.py "$B" "${BENCH_SECONDS:-60}"
