@@ -96,14 +96,14 @@ for part in slurmstepd.scope job_$job step_batch user task_0; do
 	make_below "$below"
 done
 spin "$cgroup"
-check names-job names "$below" job_id=$job job_step=batch unit=slurmstepd.scope
+check names-job names "$below" job_id=$job job_step=batch user=0 unit=slurmstepd.scope
 below=/$name.slice/slurmstepd.scope/job_$job/step_0
 make_below "$below"
 spin "$cgroup"
 echo 'metrics: { by: job }' >"$work/job.yaml"
 agent job -c "$work/job.yaml"
 job_row() {
-	page job && grep -c "^jouled_cgroup_cpu_seconds_total{job_id=\"$job\"} " "$work/page" >"$work/rows"
+	page job && grep -c "^jouled_cgroup_cpu_seconds_total{user=\"0\",job_id=\"$job\"} " "$work/page" >"$work/rows"
 }
 if wait_until 150 job_row && [ "$(cat "$work/rows")" = 1 ] && ! grep -q "step_" "$work/page"; then
 	ok names-by-job
