@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "base/format/varint.h"
+#include "ctl/top/hot_functions.h"
 #include "encode/pack.h"
 #include "profile/chunk_files.h"
 #include "profile/pprof_sum.h"
@@ -221,10 +223,116 @@ static void test_chunks(void **state)
 	assert_int_equal(system(path), 0);
 }
 
+static void number(struct buf *b, unsigned field, uint64_t v)
+{
+	varint_add(b, field << 3);
+	varint_add(b, v);
+}
+
+static void bytes(struct buf *b, unsigned field, const void *p, size_t n)
+{
+	varint_add(b, field << 3 | 2);
+	varint_add(b, n);
+	buf_add(b, p, n);
+}
+
+/* An answer of seconds since `begin`, in which function f<i> has uj[i], called by f0; field numbers are those of
+ * profile.proto. */
+static void answer(struct hot_functions *h, int64_t begin, unsigned seconds, const uint64_t *uj, unsigned n)
+{
+	static const char *const text[] = { "", "samples", "count", "energy", "microjoules", "f0", "f1", "f2", "f3" };
+	struct pprof_sum *s = pprof_sum_new(1 << 20);
+	struct buf m = { 0 }, part = { 0 }, in = { 0 };
+
+	for (unsigned i = 0; i < 2; i++) {
+		buf_reset(&part);
+		number(&part, 1, 1 + 2 * i);
+		number(&part, 2, 2 + 2 * i);
+		bytes(&m, 1, part.data, part.len);
+	}
+	for (unsigned i = 0; i < n; i++) {
+		buf_reset(&part);
+		number(&part, 1, i + 1);
+		number(&part, 1, 1); /* locations: f<i>, called by f0 */
+		number(&part, 2, uj[i] / 1000);
+		number(&part, 2, uj[i]);
+		bytes(&m, 2, part.data, part.len);
+		buf_reset(&part);
+		buf_reset(&in);
+		number(&part, 1, i + 1);
+		number(&in, 1, i + 1);
+		bytes(&part, 4, in.data, in.len);
+		bytes(&m, 4, part.data, part.len);
+		buf_reset(&part);
+		number(&part, 1, i + 1);
+		number(&part, 2, 5 + i);
+		bytes(&m, 5, part.data, part.len);
+	}
+	for (unsigned i = 0; i < sizeof(text) / sizeof(text[0]); i++)
+		bytes(&m, 6, text[i], strlen(text[i]));
+	number(&m, 9, (uint64_t)begin);
+	number(&m, 10, seconds * 1000000000ull);
+	assert_int_equal(pprof_sum_add(s, m.data, m.len, &(struct pprof_filter){ 0 }), 0);
+	assert_int_equal(hot_functions_take(h, s), 0);
+	pprof_sum_free(s);
+	buf_free(&m);
+	buf_free(&part);
+	buf_free(&in);
+}
+
+static void hot(const struct hot_functions *h, unsigned at, const char *name, uint64_t uj)
+{
+	const struct hot_list l = hot_functions_list(h);
+
+	assert_true(at < l.n);
+	assert_string_equal(l.v[at].name, name);
+	assert_int_equal(l.v[at].uj, uj);
+	assert_int_equal(l.v[at].samples, uj / 1000);
+}
+
+/* Of the last ten seconds: an older answer of the same begin is subtracted. */
+static void test_hot(void **state)
+{
+	struct hot_functions *h = hot_functions_new();
+
+	assert_int_equal(hot_functions_list(h).span_ns, 0);
+	answer(h, 7, 20, (const uint64_t[]){ 50000, 9000, 1000 }, 3); /* the first one: all of it */
+	assert_int_equal(hot_functions_list(h).span_ns, 20000000000ull);
+	assert_int_equal(hot_functions_list(h).uj, 60000);
+	hot(h, 0, "f0", 50000);
+	answer(h, 7, 29, (const uint64_t[]){ 50000, 9000, 8000 }, 3); /* 9 s are too few */
+	assert_int_equal(hot_functions_list(h).span_ns, 29000000000ull);
+	answer(h, 7, 31, (const uint64_t[]){ 51000, 9000, 9000, 3000 }, 4); /* against the first */
+	assert_int_equal(hot_functions_list(h).span_ns, 11000000000ull);
+	assert_int_equal(hot_functions_list(h).n, 3); /* f1 did nothing */
+	assert_int_equal(hot_functions_list(h).uj, 12000);
+	assert_int_equal(hot_functions_list(h).samples, 12);
+	hot(h, 0, "f2", 8000);
+	hot(h, 1, "f3", 3000);
+	hot(h, 2, "f0", 1000);
+	answer(h, 7, 40, (const uint64_t[]){ 50000, 9000, 9000, 5000 },
+	       4); /* against the second; f0 went back: no wrap */
+	assert_int_equal(hot_functions_list(h).span_ns, 11000000000ull);
+	assert_int_equal(hot_functions_list(h).n, 2);
+	hot(h, 0, "f3", 5000);
+	hot(h, 1, "f2", 1000);
+	answer(h, 60, 51, (const uint64_t[]){ 0, 4000 }, 2); /* another minute: all of it */
+	assert_int_equal(hot_functions_list(h).span_ns, 51000000000ull);
+	assert_int_equal(hot_functions_list(h).n, 1);
+	hot(h, 0, "f1", 4000);
+	for (unsigned i = 52; i < 90; i++) /* more than are kept */
+		answer(h, 60, i, (const uint64_t[]){ 0, 4000 + 1000 * i }, 2);
+	assert_in_range(hot_functions_list(h).span_ns, 10000000000ull, 90000000000ull);
+	answer(h, 60, 90, (const uint64_t[]){ 0 }, 0);
+	assert_int_equal(hot_functions_list(h).n, 0);
+	hot_functions_free(h);
+	hot_functions_free(NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_sums), cmocka_unit_test(test_broken),
-					    cmocka_unit_test(test_chunks) };
+					    cmocka_unit_test(test_chunks), cmocka_unit_test(test_hot) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ static const char *const help[] = {
 	"            { } go 60 intervals back and on",
 	"e E  z      lines as CSV, JSON into a file; joules, times from zero again",
 	"c           a line of the CPUs: frequency, temperature, C-states",
-	"Enter       all about the row: domains, counters, names, history",
+	"Enter       all about the row: domains, hottest functions, counters, history",
 	"p           its processes: watts, CPU, threads, command",
 	"arrows      j k g G PgUp PgDn Home End; Home lets go of the row",
 	"mouse  m    click: choose, open, sort; wheel: move; m: mouse off and on",
@@ -244,7 +244,7 @@ static void draw_pane(struct top_screen *s, struct top_paint *p)
 
 	place_cursor(s);
 	if (r) {
-		top_draw_pane(s->view, r, p, LINES > 1 ? (unsigned)LINES - 1 : 1);
+		top_draw_pane(s->view, r, s->functions, p, LINES > 1 ? (unsigned)LINES - 1 : 1);
 	} else {
 		top_put(p, TOP_ALERT, "this row is gone; Esc goes back");
 		top_end(p);

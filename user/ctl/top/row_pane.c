@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pane of one row: its names, its energy domain by domain with quality and uncertainty, its counters, its history. */
+/* The pane of one row: its names, its energy domain by domain with quality and uncertainty, its hottest functions, its
+ * counters, its history. */
 #include <stdlib.h>
 #include <string.h>
 #include "encode/table.h"
 #include "top.h"
+#include "top_functions.h"
 
 #define CHART_MIN 3
 #define CHART_MAX 10
+#define FUNCTIONS_MIN 3
+#define FUNCTIONS_MAX 10
 
 /* Text of any length, over as many lines as it needs. Returns their number. */
 static unsigned put_wrapped(struct top_paint *p, const char *text)
@@ -175,7 +179,17 @@ static void put_history(const struct top_view *v, const struct top_row *r, struc
 	}
 }
 
-void top_draw_pane(struct top_view *v, const struct top_row *r, struct top_paint *p, unsigned lines)
+/* Functions go before counters and history, which begin below the screen where there is no room for all. */
+static unsigned put_functions(struct top_view *v, const struct top_functions *functions, struct top_paint *p,
+			      unsigned room)
+{
+	unsigned most = room > FUNCTIONS_MIN + 1 ? room - 1 : FUNCTIONS_MIN;
+
+	return functions ? top_functions_draw(functions, v, p, most < FUNCTIONS_MAX ? most : FUNCTIONS_MAX) : 0;
+}
+
+void top_draw_pane(struct top_view *v, const struct top_row *r, const struct top_functions *functions,
+		   struct top_paint *p, unsigned lines)
 {
 	const struct top_values *own = &r->shown[TOP_OWN];
 	unsigned used = 3;
@@ -188,8 +202,10 @@ void top_draw_pane(struct top_view *v, const struct top_row *r, struct top_paint
 	used += put_names(r, p);
 	if (r->cells_tick == v->cells_tick) {
 		used += put_domains(v, r, p);
+		used += put_functions(v, functions, p, lines > used ? lines - used : 0);
 		used += put_counters(v, r, p);
 	} else {
+		used += put_functions(v, functions, p, lines > used ? lines - used : 0);
 		top_put(p, TOP_DIM, "It has no processes of its own in this interval: no domains, no counters.");
 		top_end(p);
 		used++;

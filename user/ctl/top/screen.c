@@ -31,15 +31,32 @@ static void use_mouse(struct top_screen *s, bool on);
 static void take_processes(struct top_screen *s);
 static void show_processes(struct top_screen *s, const char *cgroup);
 
+/* Asks for the functions of the row of the pane, of a running agent alone. true = there is something new to draw. */
+static bool follow_functions(struct top_screen *s)
+{
+	const bool wanted = s->mode == TOP_PANE && !top_screen_plays(s) && *s->pane == '/';
+
+	if (s->functions && (!wanted || strcmp(top_functions_cgroup(s->functions), s->pane) != 0)) {
+		top_functions_free(s->functions);
+		s->functions = NULL;
+	}
+	if (wanted && !s->functions)
+		s->functions = top_functions_new(s->source->socket, s->pane, s->source->key_fd);
+	return wanted && s->functions && !s->view->frozen && top_functions_turn(s->functions);
+}
+
 static bool idle(void *arg)
 {
 	struct top_screen *s = arg;
+	bool changed;
 
 	if (!stdscr)
 		return false;
 	if (ended)
 		s->quit = true;
-	if (top_keys(s) && !s->quit) {
+	changed = top_keys(s);
+	changed |= follow_functions(s);
+	if (changed && !s->quit) {
 		if (top_view_arrange(s->view) != 0)
 			snprintf(s->message, sizeof(s->message), "out of memory; free some");
 		top_screen_draw(s);
@@ -202,6 +219,7 @@ int top_screen_run(struct top_view *v, const struct top_source *src)
 	delscreen(screen);
 	top_feed_close(f);
 	top_procs_close(s.procs);
+	top_functions_free(s.functions);
 	fsroot_close(s.machine);
 	if (status != CTL_OK && *s.message)
 		log_error("top: %s", s.message);

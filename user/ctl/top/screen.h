@@ -5,6 +5,7 @@
 #include <limits.h>
 #include "top.h"
 #include "top_cpus.h"
+#include "top_functions.h"
 #include "top_procs.h"
 
 enum top_mode { TOP_LIST, TOP_FILTERING, TOP_HELP, TOP_PANE, TOP_PROCESSES };
@@ -23,6 +24,7 @@ struct top_screen {
 	struct top_procs *procs; /* NULL = could not be read; why is in procs_why */
 	unsigned procs_first, pid;
 	char procs_why[600];
+	struct top_functions *functions; /* of the row of the pane; NULL = they are not asked for */
 	struct fsroot *machine; /* NULL = the line of the CPUs is not shown */
 	struct top_cpus cpus;
 	struct top_play play;

@@ -270,8 +270,10 @@ void top_draw_row(struct top_view *v, const struct top_row *r, struct top_paint 
 void top_draw_legend(const struct top_view *v, struct top_paint *p);
 void top_draw_bar_key(struct top_paint *p);
 
-/* row_pane.c: all that is known of one row, in at most `lines` lines. */
-void top_draw_pane(struct top_view *v, const struct top_row *r, struct top_paint *p, unsigned lines);
+/* row_pane.c: all that is known of one row, in at most `lines` lines. functions may be NULL. */
+struct top_functions;
+void top_draw_pane(struct top_view *v, const struct top_row *r, const struct top_functions *functions,
+		   struct top_paint *p, unsigned lines);
 
 /* top_export.c: writes the shown rows into a new file of the working directory. 0 or negative errno; the file's name is in
  * ret_file in both cases. */
