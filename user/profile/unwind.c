@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "base/array.h"
 #include "base/clock.h"
@@ -112,14 +113,55 @@ static void read_rows(void *arg)
 	reader_tell(t.rows, t.n * sizeof(t.rows[0]));
 }
 
-/* Rows of a file as its reader tells them. */
+/* Rows of a file as its reader tells them, in memory that is not of the heap: it takes no more than is used, is never copied
+ * to grow, and goes back at once. A row is its start, then 0 for the end of a function, which comes before the begin of the
+ * next one at the same place, then the number of its rule: so rows are in order as numbers are. */
 struct told {
-	struct unwind_row *v;
+	uint64_t *v;
 	uint32_t n, cap;
 };
+#define ROW(start, is_end, rule) ((uint64_t)(start) << 32 | (uint64_t) !(is_end) << 16 | (rule))
+
+static uint32_t start_of(uint64_t row)
+{
+	return (uint32_t)(row >> 32);
+}
+
+static bool is_end(uint64_t row)
+{
+	return !(row >> 16 & 1);
+}
+
+/* The number of a row's rule. UNWIND_RULES_MAX: there is no room for another one. */
+static uint16_t rule_of(struct unwind *u, struct unwind_row row)
+{
+	uint64_t key;
+
+	row.start = 0;
+	key = hash_bytes(&row, sizeof(row));
+	for (struct hash_walk w = hash_walk(&u->by_rule, key); hash_step(&w);)
+		if (memcmp(&u->rules[w.at], &row, sizeof(row)) == 0)
+			return (uint16_t)w.at;
+	if (u->n_rules == UNWIND_RULES_MAX || ARRAY_ROOM(u->rules, u->rules_cap, u->n_rules + 1) ||
+	    hash_reserve(&u->by_rule, u->n_rules + 1))
+		return UNWIND_RULES_MAX;
+	hash_add(&u->by_rule, key, u->n_rules);
+	u->rules[u->n_rules] = row;
+	return (uint16_t)u->n_rules++;
+}
+
+static bool take_row(struct unwind *u, struct told *t, const struct unwind_row *row)
+{
+	const uint16_t rule = t->n < t->cap ? rule_of(u, *row) : UNWIND_RULES_MAX;
+
+	if (rule == UNWIND_RULES_MAX)
+		return false;
+	t->v[t->n++] = ROW(row->start, row->cfa_rule == UNWIND_CFA_UNKNOWN, rule);
+	return true;
+}
 
 /* Reads rows to the end of the pipe. Meanwhile the samples go on. */
-static bool take_rows(const struct unwind *u, struct told *t, int fd)
+static bool take_rows(struct unwind *u, struct told *t, int fd)
 {
 	struct unwind_row part[256];
 	uint64_t due_ns = clock_mono_ns() + WAIT_NS;
@@ -141,12 +183,9 @@ static bool take_rows(const struct unwind *u, struct told *t, int fd)
 		if (got <= 0)
 			return got == 0 && have == 0;
 		have += (size_t)got;
-		for (size_t i = 0; i < have / sizeof(part[0]); i++) {
-			if (u->rows + t->n >= (u->rows_max ? u->rows_max : UNWIND_ROWS_MAX) ||
-			    ARRAY_ROOM(t->v, t->cap, t->n + 1))
+		for (size_t i = 0; i < have / sizeof(part[0]); i++)
+			if (!take_row(u, t, &part[i]))
 				return false;
-			t->v[t->n++] = part[i];
-		}
 		memmove(part, (uint8_t *)part + have / sizeof(part[0]) * sizeof(part[0]), have % sizeof(part[0]));
 		have %= sizeof(part[0]);
 	}
@@ -155,86 +194,94 @@ static bool take_rows(const struct unwind *u, struct told *t, int fd)
 /* Drops the function in which a reader ended: without its end its last rule would reach over all that follows. */
 static void drop_unended(struct told *t)
 {
-	while (t->n && t->v[t->n - 1].cfa_rule != UNWIND_CFA_UNKNOWN)
+	while (t->n && !is_end(t->v[t->n - 1]))
 		t->n--;
 }
 
-/* The end of a function comes before the begin of the next one at the same place. */
-static int by_start(const void *a, const void *b)
+/* Lets the number at `at` sink in a heap whose greatest is first. */
+static void sink(uint64_t *v, uint32_t n, uint32_t at)
 {
-	const struct unwind_row *x = a, *y = b;
+	const uint64_t moved = v[at];
 
-	if (x->start != y->start)
-		return x->start > y->start ? 1 : -1;
-	return (x->cfa_rule != UNWIND_CFA_UNKNOWN) - (y->cfa_rule != UNWIND_CFA_UNKNOWN);
+	for (uint32_t child; (child = 2 * at + 1) < n; at = child) {
+		child += child + 1 < n && v[child + 1] > v[child];
+		if (v[child] <= moved)
+			break;
+		v[at] = v[child];
+	}
+	v[at] = moved;
 }
 
-/* The number of a row's rule. UNWIND_RULES_MAX: there is no room for another one. */
-static uint16_t rule_of(struct unwind *u, struct unwind_row row)
+/* Heapsort, in place: qsort(3) takes as much memory again. */
+static void sort(uint64_t *v, uint32_t n)
 {
-	uint64_t key;
+	for (uint32_t i = n / 2; i-- > 0;)
+		sink(v, n, i);
+	while (n > 1) {
+		const uint64_t last = v[--n];
 
-	row.start = 0;
-	key = hash_bytes(&row, sizeof(row));
-	for (struct hash_walk w = hash_walk(&u->by_rule, key); hash_step(&w);)
-		if (memcmp(&u->rules[w.at], &row, sizeof(row)) == 0)
-			return (uint16_t)w.at;
-	if (u->n_rules == UNWIND_RULES_MAX || ARRAY_ROOM(u->rules, u->rules_cap, u->n_rules + 1) ||
-	    hash_reserve(&u->by_rule, u->n_rules + 1))
-		return UNWIND_RULES_MAX;
-	hash_add(&u->by_rule, key, u->n_rules);
-	u->rules[u->n_rules] = row;
-	return (uint16_t)u->n_rules++;
+		v[n] = v[0];
+		v[0] = last;
+		sink(v, n, 0);
+	}
 }
 
 /* Sorts what was told, and keeps where the rule changes. False: no room; the table has none of it then. */
 static bool arrange(struct unwind *u, struct told *from, struct unwind_table *t)
 {
-	t->starts = calloc(from->n + 1, sizeof(*t->starts));
-	t->rules = calloc(from->n + 1, sizeof(*t->rules));
+	uint32_t n = 0;
+
+	sort(from->v, from->n);
+	for (uint32_t i = 0; i < from->n; i++) {
+		const uint64_t row = from->v[i];
+
+		if (i + 1 < from->n && start_of(from->v[i + 1]) == start_of(row))
+			continue; /* it reaches over nothing */
+		if (!n || (uint16_t)row != (uint16_t)from->v[n - 1])
+			from->v[n++] = row;
+	}
+	t->starts = calloc(n + 1, sizeof(*t->starts));
+	t->rules = calloc(n + 1, sizeof(*t->rules));
 	if (!t->starts || !t->rules)
 		return false;
-	if (from->n)
-		qsort(from->v, from->n, sizeof(*from->v), by_start);
-	for (uint32_t i = 0; i < from->n; i++) {
-		uint16_t rule;
-
-		if (i + 1 < from->n && from->v[i + 1].start == from->v[i].start)
-			continue; /* it reaches over nothing */
-		rule = rule_of(u, from->v[i]);
-		if (rule == UNWIND_RULES_MAX) {
-			t->n = 0;
-			return false;
-		}
-		if (t->n && rule == t->rules[t->n - 1])
-			continue;
-		t->starts[t->n] = from->v[i].start;
-		t->rules[t->n++] = rule;
+	for (; t->n < n; t->n++) {
+		t->starts[t->n] = start_of(from->v[t->n]);
+		t->rules[t->n] = (uint16_t)from->v[t->n];
 	}
-	u->rows += t->n;
-	return !ARRAY_RESIZE(t->starts, t->n + 1) && !ARRAY_RESIZE(t->rules, t->n + 1);
+	u->rows += n;
+	return true;
+}
+
+static bool read_file(struct unwind *u, const struct code_file *file, struct told *told, struct unwind_table *t)
+{
+	struct reader reader;
+	bool whole;
+
+	if (reader_start(&reader, file->fd, -1, read_rows, NULL) != 0)
+		return false;
+	whole = take_rows(u, told, reader.answers);
+	close(reader.answers);
+	whole &= reader_end(&reader);
+	drop_unended(told);
+	return arrange(u, told, t) && whole;
 }
 
 static void look(struct unwind *u, const struct code_file *file, struct unwind_table *t)
 {
-	struct reader reader;
-	struct told told = { 0 };
-	bool whole;
+	const uint32_t most = u->rows_max ? u->rows_max : UNWIND_ROWS_MAX;
+	struct told told = { .cap = most > u->rows ? most - u->rows : 0 };
+	const size_t bytes = (told.cap + 1) * sizeof(*told.v);
 
 	t->looked = true;
 	if (file->kind != CODE_ELF || file->fd < 0)
 		return;
-	if (reader_start(&reader, file->fd, -1, read_rows, NULL) != 0) {
+	told.v = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (told.v == MAP_FAILED) {
 		u->failed++;
 		return;
 	}
-	whole = take_rows(u, &told, reader.answers);
-	close(reader.answers);
-	whole &= reader_end(&reader);
-	drop_unended(&told);
-	whole &= arrange(u, &told, t);
-	u->failed += !whole;
-	free(told.v);
+	u->failed += !read_file(u, file, &told, t);
+	munmap(told.v, bytes);
 }
 
 const struct unwind_row *unwind_row_at(struct unwind *u, const struct code *code, uint64_t frame)
