@@ -149,6 +149,18 @@ static void test_broken(void **state)
 		pprof_sum_free(s);
 	}
 	assert_true(refused > 10);
+	/* a label with a zero in it, in the second row: the first one is not taken either */
+	for (uint8_t *at = memmem(plain.data, plain.len, "/a/b", 4); at; at = NULL) {
+		struct pprof_sum *s = pprof_sum_new(1 << 24);
+
+		at[2] = '\0';
+		assert_int_equal(pprof_sum_add(s, plain.data, plain.len, &all), -EBADMSG);
+		energies(s, got);
+		assert_int_equal(got[0] + got[1] + got[2], 0);
+		refused = 0;
+		pprof_sum_free(s);
+	}
+	assert_int_equal(refused, 0);
 	buf_free(&plain);
 }
 

@@ -121,16 +121,21 @@ static int read_parts(struct message *m, const void *data, size_t n)
 	return rc;
 }
 
+static bool is_whole_text(const struct message *m, uint64_t at)
+{
+	const struct parts *t = &m->of[STRING_TABLE];
+
+	return at < t->n && (!t->v[at].len || !memchr(t->v[at].bytes, 0, t->v[at].len));
+}
+
 /* The number in the sum of the message's string. */
 static int text_of(struct pprof_sum *s, struct message *m, uint64_t at, uint32_t *ret)
 {
 	struct part *p;
 
-	if (at >= m->of[STRING_TABLE].n)
+	if (!is_whole_text(m, at))
 		return -EBADMSG;
 	p = &m->of[STRING_TABLE].v[at];
-	if (memchr(p->bytes, 0, p->len))
-		return -EBADMSG;
 	if (p->to == HASH_NONE)
 		p->to = pprof_intern(s, &s->text, p->bytes, p->len);
 	*ret = p->to;
@@ -492,9 +497,8 @@ static int check_samples(struct pprof_sum *s, struct message *m, const struct pp
 	for (uint32_t i = 0; i < m->of[SAMPLE].n && !rc; i++) {
 		rc = read_sample(m, &m->of[SAMPLE].v[i], sample);
 		for (unsigned k = 0; k < sample->n_labels && !rc; k++)
-			if (sample->label[k].key >= m->of[STRING_TABLE].n ||
-			    sample->label[k].text >= m->of[STRING_TABLE].n ||
-			    sample->label[k].unit >= m->of[STRING_TABLE].n)
+			if (!is_whole_text(m, sample->label[k].key) || !is_whole_text(m, sample->label[k].text) ||
+			    !is_whole_text(m, sample->label[k].unit))
 				rc = -EBADMSG;
 		if (rc || !wanted(s, m, sample, f))
 			continue;
