@@ -2,7 +2,7 @@
 # make bench: tests/bench/*.c is one program, build/bench/bench; tests/bench/run.sh runs all of it and
 # writes build/bench.md. ROUNDS (21), PERF=/path/to/perf and EVENT=cycles may be
 # given.
-BENCH_SRC := $(sort $(filter-out tests/bench/alloc_count.c tests/bench/bench_encode.c tests/bench/bench_fleet.c tests/bench/limit.bpf.c,$(wildcard tests/bench/*.c)))
+BENCH_SRC := $(sort $(filter-out tests/bench/alloc_count.c tests/bench/bench_encode.c tests/bench/bench_fleet.c tests/bench/profile_busy.c tests/bench/limit.bpf.c,$(wildcard tests/bench/*.c)))
 BENCH_OBJ := $(BENCH_SRC:%.c=$(B)/obj/%.o)
 ROUNDS ?= 21
 PERF ?=
@@ -30,7 +30,11 @@ $(B)/bench/alloc_count.so: tests/bench/alloc_count.c
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -Wno-missing-prototypes -fPIC -shared -MMD -MP -o $@ $<
 
-bench-programs: $(B)/bench/bench $(B)/bench/alloc_count.so $(PROGRAMS) $(if $(wildcard tests/bench/bench_encode.c),$(B)/bench/bench_encode)
+$(B)/bench/profile_busy: tests/bench/profile_busy.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $<
+
+bench-programs: $(B)/bench/bench $(B)/bench/alloc_count.so $(B)/bench/profile_busy $(PROGRAMS) $(if $(wildcard tests/bench/bench_encode.c),$(B)/bench/bench_encode)
 
 bench: deps test-deps
 	$(Q)sh deploy/deps.sh rt-tests
@@ -58,4 +62,4 @@ bench-rivals: deps test-deps
 	$(Q)EVENT='$(filter-out tsc,$(EVENT))' python3 tests/rivals/run.py $(B) $(RIVAL_ROUNDS)
 
 .PHONY: bench-programs bench-gate bench-fleet bench-rivals
--include $(BENCH_OBJ:.o=.d) $(B)/bench/limit.bpf.d $(B)/bench/bench_encode.d $(B)/bench/bench_fleet.d $(B)/bench/alloc_count.d $(B)/rivals/modules.d
+-include $(BENCH_OBJ:.o=.d) $(B)/bench/limit.bpf.d $(B)/bench/bench_encode.d $(B)/bench/bench_fleet.d $(B)/bench/alloc_count.d $(B)/bench/profile_busy.d $(B)/rivals/modules.d

@@ -41,6 +41,7 @@ part env LD_PRELOAD="$PWD/$B/bench/alloc_count.so" "$B/bench/bench" traces 101
 [ ! -x "$B/bench/bench_encode" ] || part sh tests/bench/encode.sh "$B/bench/bench_encode"
 [ ! -x "$B/jouled" ] || part python3 tests/bench/agent.py "$B" "${BENCH_SECONDS:-60}"
 [ ! -x "$B/jouled" ] || part python3 tests/bench/latency.py "$B"
+[ ! -x "$B/jouled" ] || part python3 tests/bench/profile.py "$B"
 
 {
 	echo "# Measured cost"
