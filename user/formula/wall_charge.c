@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <math.h>
 #include <string.h>
+#include "split.h"
 #include "wall_charge.h"
+
+/* A recording of a stranger may hold any numbers. */
+static void add(uint64_t *weight, uint64_t uj)
+{
+	const uint64_t most = SPLIT_WEIGHT_MAX / 2;
+
+	*weight = uj < most && *weight < most - uj ? *weight + uj : most;
+}
 
 /* Weights of the rows in what the domains inside used. The row `idle` stands for their idle power, the last one for their
  * residual. */
@@ -14,9 +23,9 @@ static void weigh(const struct snapshot *s, uint64_t *weight)
 		if (!(summed & DOMAIN_BIT(s->schema->domains[d].kind)) || s->schema->domains[d].kind == DOMAIN_WALL)
 			continue;
 		for (unsigned i = 0; i < s->n_rows; i++)
-			weight[i] += *snapshot_energy(s, i, d);
-		weight[ROW_IDLE] += s->domains[d].idle_uj;
-		weight[s->n_rows] += s->domains[d].residual_uj;
+			add(&weight[i], *snapshot_energy(s, i, d));
+		add(&weight[ROW_IDLE], s->domains[d].idle_uj);
+		add(&weight[s->n_rows], s->domains[d].residual_uj);
 	}
 }
 
@@ -59,6 +68,8 @@ bool wall_charge(struct charge *c, struct snapshot *s, unsigned d, struct weight
 
 	if (s->schema->domains[d].kind != DOMAIN_WALL)
 		return false;
+	if (!s->n_rows)
+		return true; /* all of it is residual */
 	left = take_causes(s, d, &idle);
 	if (s->idle_policy != IDLE_OWN) {
 		left += idle;

@@ -12,7 +12,7 @@
 
 const struct privilege privileges[] = {
 	{ CAP_BPF, "CAP_BPF", "counters, lifecycle, network, block, spans" },
-	{ CAP_PERFMON, "CAP_PERFMON", "counters, perf events, spans, the profile" },
+	{ CAP_PERFMON, "CAP_PERFMON", "counters, block, perf events, spans, the profile" },
 	{ CAP_SYS_ADMIN, "CAP_SYS_ADMIN", "perf events while perf_event_paranoid is above 2" },
 	{ CAP_NET_ADMIN, "CAP_NET_ADMIN", "network" },
 	{ CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH",
