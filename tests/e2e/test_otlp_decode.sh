@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # A document of OTLP by three decoders that are not ours: protoc's of the published messages, and OpenTelemetry's own packages for
-# Python and Node.js. All read the same points, and encode the same bytes again.
+# Python and Node.js. All read the same points, and leave out nothing when they encode them again.
 . tests/e2e/lib.sh
 need_root
 python_with google.protobuf
@@ -31,8 +31,8 @@ if package=$(sh tests/fetch.sh opentelemetry-proto-trixie); then
 else
 	skip otlp-decode-package "OpenTelemetry's package for Python cannot be downloaded: $(echo "$package" | tail -n 1)"
 fi
-if npm install --silent --no-audit --no-fund --prefix "$work/npm" "$TRANSFORMER" >"$work/npm.log" 2>&1; then
-	same npm node $here/otlp_decode.js "$work/npm" "$work/document"
+if npm install --silent --no-audit --no-fund --prefix "$work/node" "$TRANSFORMER" >"$work/npm.log" 2>&1; then
+	same npm node $here/otlp_decode.js "$work/node" "$work/document"
 else
 	skip otlp-decode-npm "OpenTelemetry's package for Node.js cannot be downloaded: $(tail -n 1 "$work/npm.log")"
 fi

@@ -240,8 +240,14 @@ void code_forked(struct code *c, int parent, int pid)
 
 void code_renamed(struct code *c, int pid, const char *comm, bool exec)
 {
-	const uint32_t at = exec ? add_process(c, pid) : hash_find(&c->by_pid, (uint64_t)pid);
+	const uint32_t before = hash_find(&c->by_pid, (uint64_t)pid);
+	uint32_t at;
 
+	/* A name that was read may be of after the exec, while the samples are from before it, in another cgroup. */
+	if (exec && before != HASH_NONE && c->processes[before].read &&
+	    strncmp(c->processes[before].comm, comm, sizeof(c->processes[before].comm) - 1) == 0)
+		memcpy(c->processes[before].comm, "?", 2);
+	at = exec ? add_process(c, pid) : before;
 	if (at == HASH_NONE || !at)
 		return;
 	snprintf(c->processes[at].comm, sizeof(c->processes[at].comm), "%.15s", comm);
@@ -302,7 +308,7 @@ uint32_t code_process(struct code *c, int pid)
 		at = add_process(c, pid);
 		if (!at)
 			return 0;
-		read_comm(c, pid, c->processes[at].comm);
+		c->processes[at].read = read_comm(c, pid, c->processes[at].comm);
 		look(c, at); /* what it maps from now on is told by events */
 	}
 	c->processes[at].sampled = true;

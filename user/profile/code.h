@@ -30,6 +30,7 @@ struct code_map {
 struct code_process {
 	int pid;
 	char comm[16]; /* from outside */
+	bool read; /* its name came from /proc, maybe later than its samples */
 	struct code_map *maps;
 	uint32_t n, cap;
 	uint32_t perf_map; /* file of it, 0 = none is known */
