@@ -4,6 +4,8 @@
 #include "split.h"
 #include "wall_charge.h"
 
+#define MAX_IDLE_UW 1e12
+
 /* A recording of a stranger may hold any numbers. */
 static void add(uint64_t *weight, uint64_t uj)
 {
@@ -80,7 +82,7 @@ bool wall_charge(struct charge *c, struct snapshot *s, unsigned d, struct weight
 	dom->residual_uj = charge_split(c, s, d, left, w->weight);
 	dom->idle_uj = idle + *snapshot_energy(s, ROW_IDLE, d);
 	*snapshot_energy(s, ROW_IDLE, d) = 0;
-	dom->idle_power_uw = ns ? (uint64_t)((double)dom->idle_uj * 1e9 / (double)ns) : 0;
+	dom->idle_power_uw = ns ? (uint64_t)fmin((double)dom->idle_uj * 1e9 / (double)ns, MAX_IDLE_UW) : 0;
 	dom->idle_quality = dom->share_quality = dom->quality | QUALITY_ESTIMATED;
 	state_uncertainty(s, d);
 	return true;
