@@ -4,24 +4,8 @@
 #define JD_PPROF_SUM_PARTS_H
 #include "base/format/varint.h"
 #include "base/hash.h"
+#include "pprof_fields.h"
 #include "pprof_sum.h"
-
-/* Fields of Profile. */
-enum {
-	SAMPLE_TYPE = 1,
-	SAMPLE,
-	MAPPING,
-	LOCATION,
-	FUNCTION,
-	STRING_TABLE,
-	TIME_NANOS = 9,
-	DURATION_NANOS,
-	PERIOD_TYPE,
-	PERIOD,
-	COMMENT,
-	DEFAULT_SAMPLE_TYPE,
-	FIELDS
-};
 
 /* Things known by their bytes. */
 struct interned {

@@ -9,24 +9,9 @@
 #include "base/format/varint.h"
 #include "base/text.h"
 #include "encode/pack.h"
+#include "pprof_fields.h"
 #include "pprof_sum.h"
 #include "profile_data.h"
-
-/* Fields of Profile. */
-enum {
-	SAMPLE_TYPE = 1,
-	SAMPLE,
-	MAPPING,
-	LOCATION,
-	FUNCTION,
-	STRING_TABLE,
-	TIME_NANOS = 9,
-	DURATION_NANOS,
-	PERIOD_TYPE,
-	PERIOD,
-	COMMENT,
-	DEFAULT_SAMPLE_TYPE,
-};
 
 /* Numbers of locations: these two, then frame_names.v. */
 enum { AT_TRUNCATED = 1, AT_NO_SAMPLE, AT_FRAMES };
