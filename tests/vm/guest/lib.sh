@@ -66,7 +66,7 @@ keep() {
 
 # kernel_test PROGRAM: a cmocka program of tests/kernel; one result per test.
 kernel_test() {
-	timeout 120 "/tests/$1" >"$work/$1.log" 2>&1
+	timeout 300 "/tests/$1" >"$work/$1.log" 2>&1
 	rc=$?
 	awk -v p="vm/$KERNEL/$1/" -v rc=$rc '
 	/^\[ RUN / { skipped = 0; why = "" }
