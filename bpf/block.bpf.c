@@ -18,6 +18,8 @@
 
 const volatile __s32 hierarchy_id = 0; /* of the accounted hierarchy; 0 = v2 */
 const volatile __u64 root_id = 1; /* its root: work that belongs to no cgroup of it */
+const volatile bool books = false; /* the io controller is on that hierarchy: a bio's cgroup is one of it */
+const volatile bool typed_task = false; /* the kernel has bpf_get_current_task_btf() */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
@@ -26,36 +28,34 @@ struct {
 	__type(value, struct jd_block);
 } work SEC(".maps");
 
-/* By a request's first bio, the cgroup to charge in place of the bio's; 0 = none. An address is used again and again, so
- * entries are cleared and not deleted. LRU, because one that was merged away or went with its device is not cleared. */
+/* The cgroup to charge in place of the bio's, by a request's first bio: a table of sets, because a hash of the kernel
+ * costs more than all the rest. A word is a cgroup's id and a part of the bio's hash; 0 = free. */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, JD_BLOCK_OWNERS);
-	__type(key, u64);
-	__type(value, u64);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE); /* begins with a page, so that a set is within one line of the cache */
+	__uint(max_entries, JD_BLOCK_SETS);
+	__type(key, u32);
+	__type(value, struct jd_block_set);
 } owners SEC(".maps");
+
+__u64 pushed_out = 0; /* words that gave way to others; some were of requests under way */
 
 /* tp_btf may follow the typed pointers of a tracepoint; direct is a constant in every caller, so one branch remains. */
 #define READ(direct, p, field) ((direct) ? (p)->field : BPF_CORE_READ(p, field))
 
-/* The cgroup that a bio belongs to, in the hierarchy of the io controller; NULL = none. */
+/* The cgroup that a bio belongs to by the io controller's books; NULL = they tell nothing here. */
 static __always_inline struct cgroup *cgroup_of(struct bio *bio, bool direct)
 {
 	struct blkcg_gq *group;
 	struct blkcg *blkcg;
 
-	if (!bio || !bpf_core_field_exists(bio->bi_blkg))
+	if (!books || !bio || !bpf_core_field_exists(bio->bi_blkg))
 		return NULL;
 	group = READ(direct, bio, bi_blkg);
 	if (!group)
 		return NULL;
 	blkcg = READ(direct, group, blkcg);
 	return blkcg ? READ(direct, blkcg, css.cgroup) : NULL;
-}
-
-static __always_inline bool is_accounted(struct cgroup *cgrp, bool direct)
-{
-	return (direct ? cgrp->root->hierarchy_id : BPF_CORE_READ(cgrp, root, hierarchy_id)) == hierarchy_id;
 }
 
 static __always_inline u64 id_of(struct cgroup *cgrp, bool direct)
@@ -84,67 +84,135 @@ static __always_inline u64 ancestor_id(struct task_struct *task, int level)
 	return id;
 }
 
-/* The cgroup of the running task where it says more than the bio; else 0. */
-static __always_inline u64 better_owner(struct bio *bio, bool direct)
+/* The cgroup of the running task where it says more than the bio; else 0. `direct`: the task may be followed. */
+static __always_inline u64 better_owner(struct bio *bio, struct task_struct *task, bool direct_bio, bool direct)
 {
-	struct cgroup *cgrp = cgroup_of(bio, direct);
-	struct task_struct *task = (void *)bpf_get_current_task();
-	bool accounted = cgrp && is_accounted(cgrp, direct);
-	u64 mine, of_bio;
+	struct cgroup *cgrp = cgroup_of(bio, direct_bio), *mine;
 
-	if (accounted && hierarchy_id)
+	if (cgrp && hierarchy_id)
 		return 0; /* controllers of one v1 hierarchy share its cgroups */
-	if (accounted) {
-		mine = bpf_get_current_cgroup_id();
-		of_bio = id_of(cgrp, direct);
-		if (mine == of_bio || ancestor_id(task, READ(direct, cgrp, level)) != of_bio)
-			return 0;
-		return BPF_CORE_READ(task, flags) & PF_KTHREAD ? 0 : mine;
-	}
-	if (BPF_CORE_READ(task, flags) & PF_KTHREAD)
+	mine = hierarchy_id ? task_cgroup_v1(task) :
+	       direct       ? task->cgroups->dfl_cgrp :
+			      BPF_CORE_READ(task, cgroups, dfl_cgrp);
+	if (mine == cgrp || READ(direct, task, flags) & PF_KTHREAD)
 		return 0;
-	return hierarchy_id ? BPF_CORE_READ(task_cgroup_v1(task), kn, id) : bpf_get_current_cgroup_id();
+	if (cgrp && ancestor_id(task, READ(direct_bio, cgrp, level)) != id_of(cgrp, direct_bio))
+		return 0;
+	return id_of(mine, direct && !hierarchy_id);
+}
+
+#define TAG ((1ull << JD_BLOCK_TAG_BITS) - 1)
+
+/* The verifier calculates with no typed pointer, but the distance of two pointers is a number to it. */
+static __always_inline u64 hash_of(struct bio *bio)
+{
+	u64 at = (u64)bio;
+
+	asm volatile("%0 -= %1" : "+r"(at) : "r"(&pushed_out));
+	return at * 0x9e3779b97f4a7c15ull; /* 2^64 / the golden ratio: the upper bits are mixed */
+}
+
+static __always_inline struct jd_block_set *set_of(u64 hash)
+{
+	u32 at = hash >> 32 & (JD_BLOCK_SETS - 1);
+
+	return bpf_map_lookup_elem(&owners, &at);
+}
+
+/* Other bits than those of the set; never 0. */
+static __always_inline u64 tag_of(u64 hash)
+{
+	return (hash >> (64 - JD_BLOCK_TAG_BITS)) | 1;
+}
+
+/* Enters the owner; 0 = none. An address is used again and again, and what a request that was merged away left behind is
+ * not of the one that comes now. */
+static __always_inline void keep(struct bio *bio, u64 owner)
+{
+	u64 hash = hash_of(bio), tag = tag_of(hash), word = owner ? owner << JD_BLOCK_TAG_BITS | tag : 0;
+	struct jd_block_set *set = set_of(hash);
+	u32 to = JD_BLOCK_WAYS;
+
+	if (!set || owner >> (64 - JD_BLOCK_TAG_BITS))
+		return;
+#pragma unroll
+	for (u32 i = 0; i < JD_BLOCK_WAYS; i++) {
+		u64 w = set->way[i];
+
+		if ((w & TAG) == tag) {
+			set->way[i] = word;
+			return;
+		}
+		if (!w)
+			to = i;
+	}
+	if (!owner)
+		return;
+	if (to == JD_BLOCK_WAYS) {
+		to = tag >> 1;
+		__sync_fetch_and_add(&pushed_out, 1);
+	}
+	set->way[to % JD_BLOCK_WAYS] = word;
+}
+
+static __always_inline u64 kept_owner(struct bio *bio, bool last)
+{
+	u64 hash = hash_of(bio), tag = tag_of(hash);
+	struct jd_block_set *set = set_of(hash);
+
+	if (!set)
+		return 0;
+#pragma unroll
+	for (u32 i = 0; i < JD_BLOCK_WAYS; i++) {
+		u64 w = set->way[i];
+
+		if ((w & TAG) != tag)
+			continue;
+		if (last)
+			set->way[i] = 0;
+		return w >> JD_BLOCK_TAG_BITS;
+	}
+	return 0;
 }
 
 /* A bio gets a request: the task that submitted it runs, whatever thread will issue the request. */
 static __always_inline int on_begin(struct bio *bio, bool direct)
 {
-	u64 key = (u64)bio, owner = better_owner(bio, direct), *kept = bpf_map_lookup_elem(&owners, &key);
-
-	if (kept)
-		*kept = owner;
-	else if (owner)
-		bpf_map_update_elem(&owners, &key, &owner, BPF_ANY);
+	if (direct && typed_task)
+		keep(bio, better_owner(bio, bpf_get_current_task_btf(), true, true));
+	else
+		keep(bio, better_owner(bio, (void *)bpf_get_current_task(), direct, false));
 	return 0;
 }
 
 /* Where the kept cgroup was pushed out, the bio's is charged. */
 static __always_inline u64 cgroup_to_charge(struct bio *bio, bool last, bool direct)
 {
-	u64 key = (u64)bio, owner, *kept = bpf_map_lookup_elem(&owners, &key);
+	u64 owner = kept_owner(bio, last);
 	struct cgroup *cgrp;
 
-	if (kept && *kept) {
-		owner = *kept;
-		if (last)
-			*kept = 0;
+	if (owner)
 		return owner;
-	}
 	cgrp = cgroup_of(bio, direct);
-	return cgrp && is_accounted(cgrp, direct) ? id_of(cgrp, direct) : root_id;
+	return cgrp ? id_of(cgrp, direct) : root_id;
 }
 
 /* When the table is full, work without an entry goes to the entry for all others. */
-static __always_inline struct jd_block *entry(u64 id)
+static __noinline struct jd_block *new_entry(u64 id)
 {
-	struct jd_block zero = {}, *b = bpf_map_lookup_elem(&work, &id);
+	struct jd_block zero = {}, *b;
 	u64 other = JD_BLOCK_OTHER;
 
-	if (b)
-		return b;
 	bpf_map_update_elem(&work, &id, &zero, BPF_NOEXIST);
 	b = bpf_map_lookup_elem(&work, &id);
 	return b ? b : bpf_map_lookup_elem(&work, &other);
+}
+
+static __always_inline struct jd_block *entry(u64 id)
+{
+	struct jd_block *b = bpf_map_lookup_elem(&work, &id);
+
+	return b ? b : new_entry(id);
 }
 
 /* A request completes in parts, and is counted with its last. One without data (flush) is none of io.stat's bytes. The

@@ -4,7 +4,13 @@
 #define JOULED_BLOCK_H
 
 #define JD_BLOCK_OTHER 0ull /* key of all work that found the table full; no cgroup has id 0 */
-#define JD_BLOCK_OWNERS 8192 /* requests in flight whose cgroup is kept beside them */
+#define JD_BLOCK_SETS 2048 /* of requests whose cgroup is kept beside them */
+#define JD_BLOCK_WAYS 4
+#define JD_BLOCK_TAG_BITS 24 /* the rest of a word is a cgroup's id */
+
+struct jd_block_set {
+	__u64 way[JD_BLOCK_WAYS];
+};
 
 enum { JD_BLOCK_READ, JD_BLOCK_WRITE, JD_BLOCK_DISCARD, JD_BLOCK_KINDS };
 
@@ -16,5 +22,6 @@ struct jd_block {
 };
 
 _Static_assert(sizeof(struct jd_block) == 48, "block layout");
+_Static_assert(sizeof(struct jd_block_set) == 32, "within one line of the cache");
 
 #endif

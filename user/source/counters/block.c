@@ -37,7 +37,7 @@ struct block {
 	uint64_t root_id;
 	unsigned max_cgroups;
 	enum begin begin;
-	bool tp_btf;
+	bool tp_btf, typed_task;
 	enum io io;
 	bool same; /* the io controller's hierarchy is the accounted one */
 };
@@ -74,6 +74,8 @@ static int attempt(void *ctx, bool tp_btf)
 	b->tp_btf = tp_btf;
 	b->skel->rodata->hierarchy_id = (int32_t)b->hierarchy_id;
 	b->skel->rodata->root_id = b->root_id;
+	b->skel->rodata->books = b->same;
+	b->skel->rodata->typed_task = b->typed_task;
 	choose(b, tp_btf);
 	rc = traffic_table_open(b->skel->maps.work, b->max_cgroups, TRAFFIC_NETWORK, TRAFFIC_BLOCK, &b->table);
 	if (!rc)
@@ -87,24 +89,29 @@ static int attempt(void *ctx, bool tp_btf)
 	return rc;
 }
 
-/* Which of the two lists of arguments block_getrq has, by the kernel's BTF: behind its context a bio, or a queue, a bio
- * and a direction (include/trace/events/block.h). */
-static enum begin find_begin(const char *path)
+/* Which of the two lists of arguments block_getrq has: behind its context a bio, or a queue, a bio and a direction
+ * (include/trace/events/block.h). */
+static enum begin find_begin(const struct btf *btf)
 {
-	struct btf *btf = path ? btf__parse(path, NULL) : btf__load_vmlinux_btf();
 	const struct btf_type *t;
-	enum begin begin = BEGIN_SEEN;
-	int32_t id;
+	int32_t id = btf__find_by_name_kind(btf, "btf_trace_block_getrq", BTF_KIND_TYPEDEF);
 
-	if (libbpf_get_error(btf))
-		return BEGIN_SEEN; /* then no program loads either */
-	id = btf__find_by_name_kind(btf, "btf_trace_block_getrq", BTF_KIND_TYPEDEF);
 	t = id > 0 ? btf__type_by_id(btf, btf__type_by_id(btf, (uint32_t)id)->type) : NULL;
 	t = t && btf_is_ptr(t) ? btf__type_by_id(btf, t->type) : NULL;
-	if (t && btf_is_func_proto(t) && btf_vlen(t) > 2)
-		begin = BEGIN_OLD;
+	return t && btf_is_func_proto(t) && btf_vlen(t) > 2 ? BEGIN_OLD : BEGIN_SEEN;
+}
+
+/* What the kernel's BTF says of the tracepoint and of a helper of Linux 5.11. */
+static void look_at_kernel(struct block *b)
+{
+	struct btf *btf = b->btf ? btf__parse(b->btf, NULL) : btf__load_vmlinux_btf();
+
+	b->begin = BEGIN_SEEN;
+	if (libbpf_get_error(btf))
+		return; /* then no program loads either */
+	b->begin = find_begin(btf);
+	b->typed_task = btf__find_by_name_kind(btf, "bpf_get_current_task_btf", BTF_KIND_FUNC) > 0;
 	btf__free(btf);
-	return begin;
 }
 
 /* The line "blkio ID CGROUPS ENABLED" of /proc/cgroups. */
@@ -152,7 +159,7 @@ int block_open(const struct fsroot *root, const struct hierarchy *h, const char 
 	b->io = find_io(root, &io_id);
 	b->same = b->io != IO_NONE && io_id == h->id;
 	bpf_log_begin();
-	b->begin = find_begin(btf);
+	look_at_kernel(b);
 	rc = bpf_load_entries(attempt, b);
 	if (rc && rc != -EPERM && rc != -EACCES) {
 		b->begin = BEGIN_UNSEEN;
@@ -236,9 +243,13 @@ void block_describe(const struct block *b, char *dst, size_t size)
 	const char *further = b->begin == BEGIN_UNSEEN  ? "; this kernel does not show who begins a request" :
 			      b->same && b->io == IO_V2 ? ", below it by the task that began it" :
 							  "";
-	char unseen[WITHOUT_REQUESTS_MAX];
+	char unseen[WITHOUT_REQUESTS_MAX], pushed[112] = "";
 
+	if (b->skel->bss->pushed_out)
+		snprintf(pushed, sizeof(pushed),
+			 "; of up to %llu requests the task was forgotten, there were too many at once",
+			 (unsigned long long)b->skel->bss->pushed_out);
 	find_unseen(b->root, unseen, sizeof(unseen));
-	snprintf(dst, size, "bytes and requests per cgroup, %s%s%s%s", who, further,
+	snprintf(dst, size, "bytes and requests per cgroup, %s%s%s%s%s", who, further, pushed,
 		 *unseen ? "; no requests, so only what is below them counts: " : "", unseen);
 }
