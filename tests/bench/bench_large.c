@@ -53,7 +53,6 @@ static void make(struct large *l, unsigned cpus, unsigned cgroups)
 	c->slot_cells = zeroed((size_t)cpus * c->max_slots, sizeof(*c->slot_cells));
 	c->cpus = zeroed(cpus, sizeof(*c->cpus));
 	c->slot_row = zeroed(c->max_slots, sizeof(*c->slot_row));
-	c->slot_changed = zeroed(c->max_slots, sizeof(*c->slot_changed));
 	memset(c->slot_row, 0xff, c->max_slots * sizeof(*c->slot_row));
 	for (uint32_t slot = JD_FIRST_SLOT; slot < c->max_slots; slot++)
 		l->info[slot].key = 1000 + slot;
@@ -76,7 +75,6 @@ static void unmake(struct large *l)
 	free(c->slot_cells);
 	free(c->cpus);
 	free(c->slot_row);
-	free(c->slot_changed);
 	free(l->schema.cpus);
 }
 

@@ -230,7 +230,7 @@ static void sums_read(struct own *o, uint64_t *ret_rows, uint64_t *ret_machine)
 		if (read(fds[cpu], &v, sizeof(v)) == sizeof(v))
 			*ret_machine += v;
 	for (uint32_t i = 0; i < o->reading.n_cells; i++)
-		if (o->reading.cells[i].used && o->reading.cells[i].cpu < 2)
+		if (o->reading.heads[i].used && o->reading.heads[i].cpu < 2)
 			*ret_rows += o->reading.cells[i].v.counters[0];
 }
 

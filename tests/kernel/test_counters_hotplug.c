@@ -125,10 +125,10 @@ static uint64_t lost_on_others(const struct rig *g)
 	uint64_t lost = 0;
 
 	for (unsigned i = 0; i < g->reading.n_cells; i++) {
-		const struct cell *cell = &g->reading.cells[i];
+		const struct cell_head *h = &g->reading.heads[i];
 
-		if (cell->used && cell->cpu != 1 && cell->row != ROW_IDLE)
-			lost += cell->v.lost;
+		if (h->used && h->cpu != 1 && h->row != ROW_IDLE)
+			lost += g->reading.cells[i].v.lost;
 	}
 	return lost;
 }

@@ -109,6 +109,7 @@ static int world_new(struct world *w)
 {
 	memset(w, 0, sizeof(*w));
 	w->clean = one_in(2);
+	w->schema.multiplexed = !w->clean;
 	w->schema.n_cpus = 1 + random_below(WORLD_CPUS);
 	w->schema.cpus = w->cpus;
 	for (unsigned i = 0; i < w->schema.n_cpus; i++)

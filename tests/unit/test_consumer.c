@@ -63,14 +63,14 @@ static void test_reused_row(void **state)
 
 	reading_add_row(&f->r, &a);
 	charge(&f->r, 4, 1, 500);
-	f->r.rows[4].traffic.rx_bytes = 1000;
+	reading_add_traffic(&f->r, 4, &(struct traffic){ .rx_bytes = 1000 });
 	s = consumer_snapshot(f->c, &f->r);
 	generation = s->rows[4].generation;
 	reading_drop_row(&f->r, 4);
 	f->r.number++;
 	assert_int_equal(reading_add_row(&f->r, &b), 4);
 	charge(&f->r, 4, 1, 20);
-	f->r.rows[4].traffic.rx_bytes = 30;
+	reading_add_traffic(&f->r, 4, &(struct traffic){ .rx_bytes = 30 });
 	s = consumer_snapshot(f->c, &f->r);
 	assert_int_equal(s->n_rows, 5);
 	assert_int_equal(s->rows[4].key, 4);
@@ -113,7 +113,7 @@ static void test_more_dropped_than_kept(void **state)
 		cg[i] = (struct cgroup){ .id = i + 1, .path = (char *)(i < 3 ? "/a" : "/x/y"), .ended = true };
 		row = reading_add_row(&f->r, &cg[i]);
 		charge(&f->r, (uint32_t)row, i % CPUS, 1000 + i);
-		f->r.rows[row].traffic.rx_bytes = 3;
+		reading_add_traffic(&f->r, (uint32_t)row, &(struct traffic){ .rx_bytes = 3 });
 		reading_drop_row(&f->r, (uint32_t)row);
 		assert_in_range(f->r.n_dropped, 0, READING_MAX_DROPPED);
 	}

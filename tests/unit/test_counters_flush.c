@@ -35,7 +35,7 @@ struct machine {
 	struct cpu_source cpus[CPUS];
 	uint8_t online_bits[CPUS / 8 + 128], gone_bits[CPUS / 8 + 1];
 	unsigned to_flush[CPUS];
-	uint32_t slot_cells[CPUS * SLOTS], slot_row[SLOTS], slot_changed[SLOTS];
+	uint32_t slot_cells[CPUS * SLOTS], slot_row[SLOTS];
 	uint64_t taken_ns; /* before the reading */
 	atomic_uint flushes[CPUS], by_helpers;
 	pthread_t reader;
@@ -94,7 +94,6 @@ static void machine_make(void)
 				  .slot_cells = m->slot_cells,
 				  .cpus = m->cpus,
 				  .slot_row = m->slot_row,
-				  .slot_changed = m->slot_changed,
 				  .to_flush = m->to_flush,
 				  .online_bits = m->online_bits,
 				  .gone_bits = m->gone_bits,

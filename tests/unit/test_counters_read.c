@@ -35,7 +35,7 @@ struct world {
 	struct staged_row seen[ROWS], staged[ROWS];
 	uint32_t slot_cells[SLOTS];
 	struct cpu_source cpu;
-	uint32_t slot_row[SLOTS], slot_changed[SLOTS];
+	uint32_t slot_row[SLOTS];
 	int fds[JD_MAX_EVENTS + JD_MAX_MSR_EVENTS];
 };
 
@@ -84,7 +84,6 @@ static struct world *world_new(bool multiplexed)
 				  .slot_cells = w->slot_cells,
 				  .cpus = &w->cpu,
 				  .slot_row = w->slot_row,
-				  .slot_changed = w->slot_changed,
 				  .event_fds = w->fds,
 				  .tsc_event = 0 };
 	memset(w->slot_row, 0xff, sizeof(w->slot_row));

@@ -24,7 +24,7 @@ static uint64_t time_on(struct reading *r, uint16_t cpu)
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < r->n_cells; i++)
-		if (r->cells[i].used && r->cells[i].cpu == cpu && r->rows[r->cells[i].row].kind == ROW_CGROUP)
+		if (r->heads[i].used && r->heads[i].cpu == cpu && r->rows[r->heads[i].row].kind == ROW_CGROUP)
 			sum += r->cells[i].v.time_ns;
 	return sum;
 }

@@ -46,8 +46,8 @@ static void test_cells_in_cpu_order(void **state)
 	assert_true(cg.in_use);
 	for (unsigned i = 0; i < 8; i++)
 		reading_cell(&r, (uint32_t)row, order[i])->time_ns = 100u + order[i];
-	for (uint32_t i = r.rows[row].first_cell; i != UINT32_MAX; i = r.cells[i].next_in_row, seen++) {
-		assert_int_equal(r.cells[i].cpu, seen);
+	for (uint32_t i = r.rows[row].first_cell; i != UINT32_MAX; i = r.heads[i].next_in_row, seen++) {
+		assert_int_equal(r.heads[i].cpu, seen);
 		assert_int_equal(r.cells[i].v.time_ns, 100 + seen);
 	}
 	assert_int_equal(seen, 8);
@@ -74,7 +74,7 @@ static void test_reuse_moves_generation(void **state)
 	assert_int_not_equal(r.rows[4].generation, generation);
 	assert_int_equal(reading_cell(&r, 4, 6)->counters[0], 0); /* the same cell, emptied */
 	assert_int_equal(r.n_cells, 1);
-	assert_int_equal(r.cells[0].cpu, 6);
+	assert_int_equal(r.heads[0].cpu, 6);
 	reading_free(&r);
 }
 
@@ -89,9 +89,9 @@ static void test_changed_follows_the_number(void **state)
 	reading_cell(&r, 4, 0);
 	r.number = 42;
 	reading_cell(&r, 4, 1);
-	assert_int_equal(r.cells[0].changed, 41);
-	assert_int_equal(r.cells[1].changed, 42);
-	assert_int_equal(r.rows[4].changed, 42);
+	assert_int_equal(r.heads[0].changed, 41);
+	assert_int_equal(r.heads[1].changed, 42);
+	assert_int_equal(r.row_changed[4], 42);
 	reading_free(&r);
 }
 

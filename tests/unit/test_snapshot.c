@@ -15,7 +15,7 @@ static void test_deltas_in_order(void **state)
 	charge(&f->r, 5, 0, 10);
 	charge(&f->r, 5, 2, 1);
 	charge(&f->r, ROW_IDLE, 1, 1000);
-	f->r.rows[4].traffic.tx_bytes = 7;
+	reading_add_traffic(&f->r, 4, &(struct traffic){ .tx_bytes = 7 });
 	s = consumer_snapshot(f->c, &f->r);
 	assert_int_equal(s->number, 1);
 	assert_int_equal(s->n_rows, 6);
@@ -77,6 +77,7 @@ static void test_cell_quality(void **state)
 	struct cgroup a = { .id = 11, .path = "/a" };
 	struct snapshot *s;
 
+	schema.multiplexed = true;
 	reading_add_row(&f->r, &a);
 	for (uint16_t cpu = 0; cpu < 4; cpu++)
 		charge(&f->r, 4, cpu, 100);
@@ -101,6 +102,51 @@ static void test_cell_quality(void **state)
 	reading_cell(&f->r, 4, 1)->lost++;
 	s = consumer_snapshot(f->c, &f->r);
 	assert_int_equal(s->rows[4].n_cells, 1);
+	assert_int_equal(s->rows[4].quality, QUALITY_PARTIAL);
+	schema.multiplexed = false;
+}
+
+/* Cells of which the source wrote the first cache line alone, then more, then those of another row. */
+static void test_narrow_cells(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup a = { .id = 11, .path = "/a" }, b = { .id = 12, .path = "/b" };
+	struct cell_values *v;
+	struct snapshot *s;
+	uint32_t cell;
+
+	assert_int_equal(reading_add_row(&f->r, &a), 4);
+	cell = (uint32_t)reading_cell_number(&f->r, 4, 1);
+	v = reading_touch_narrow(&f->r, cell, 4);
+	v->time_ns = 100;
+	v->counters[CELL_NARROW_EVENTS - 1] = 7;
+	s = consumer_snapshot(f->c, &f->r);
+	assert_int_equal(s->rows[4].time_ns, 100);
+	assert_int_equal(s->cells[0].enabled_ns, 100);
+	assert_int_equal(s->cells[0].running_ns, 100);
+	assert_int_equal(s->rows[4].counters[CELL_NARROW_EVENTS - 1], 7);
+	f->r.number++;
+	v = reading_touch(&f->r, cell);
+	v->counters[SCHEMA_MAX_EVENTS - 1] = 9;
+	v->lost = 3;
+	s = consumer_snapshot(f->c, &f->r);
+	assert_int_equal(s->rows[4].counters[SCHEMA_MAX_EVENTS - 1], 9);
+	assert_int_equal(s->rows[4].quality, QUALITY_PARTIAL);
+	reading_drop_row(&f->r, 4);
+	f->r.number++;
+	assert_int_equal(reading_add_row(&f->r, &b), 4);
+	assert_int_equal(reading_cell_number(&f->r, 4, 1), cell); /* the same cell, emptied */
+	v = reading_touch_narrow(&f->r, cell, 4);
+	v->time_ns = 50;
+	s = consumer_snapshot(f->c, &f->r);
+	assert_int_equal(s->rows[4].time_ns, 50);
+	assert_int_equal(s->rows[4].quality, 0);
+	f->r.number++;
+	v = reading_touch(&f->r, cell);
+	v->counters[SCHEMA_MAX_EVENTS - 1] = 2;
+	v->lost = 1;
+	s = consumer_snapshot(f->c, &f->r);
+	assert_int_equal(s->rows[4].counters[SCHEMA_MAX_EVENTS - 1], 2);
 	assert_int_equal(s->rows[4].quality, QUALITY_PARTIAL);
 }
 
@@ -259,14 +305,9 @@ static void test_machine(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test(test_deltas_in_order),
-		test(test_rename),
-		test(test_cell_quality),
-		test(test_cpus),
-		test(test_root_and_idle_merged),
-		test(test_energy_quality),
-		test(test_domain_quality),
-		test(test_energy_does_not_drift),
+		test(test_deltas_in_order), test(test_rename),         test(test_cell_quality),
+		test(test_narrow_cells),    test(test_cpus),           test(test_root_and_idle_merged),
+		test(test_energy_quality),  test(test_domain_quality), test(test_energy_does_not_drift),
 		test(test_machine),
 	};
 

@@ -2,6 +2,7 @@
 #include <malloc.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include "heap.h"
 
@@ -9,14 +10,29 @@
 #define MOST ((size_t)64 << 20) /* of the heap; what is above has small pages */
 #define OWN_MAPPING (8 << 20) /* a block of so many bytes is mapped by itself, and resident as far as it is used */
 #define SMALL_PAGE ((uintptr_t)4096)
+#define LINE 64
 
-void heap_block_in_large_pages(void *block, size_t n)
+static void block_in_large_pages(void *block, size_t n)
 {
 	uintptr_t from = ((uintptr_t)block + LARGE_PAGE - 1) & ~(LARGE_PAGE - 1);
 	uintptr_t to = ((uintptr_t)block + n) & ~(LARGE_PAGE - 1);
 
 	if (to > from)
 		madvise((void *)from, to - from, MADV_HUGEPAGE);
+}
+
+void *heap_grow_lines(void *block, size_t had, size_t to)
+{
+	char *p = to <= PTRDIFF_MAX - LINE ? aligned_alloc(LINE, (to + LINE - 1) & ~(size_t)(LINE - 1)) : NULL;
+
+	if (!p)
+		return NULL;
+	block_in_large_pages(p, to);
+	if (had)
+		memcpy(p, block, had);
+	memset(p + had, 0, to - had);
+	free(block);
+	return p;
 }
 
 void heap_in_large_pages(void)
@@ -36,6 +52,6 @@ void heap_in_large_pages(void)
 	block = malloc(MOST); /* begins in the page before the first large one, so that it leaves that one whole */
 	mallopt(M_MMAP_MAX, 65536); /* glibc's default */
 	if (before && block)
-		heap_block_in_large_pages((void *)first, MOST - SMALL_PAGE);
+		block_in_large_pages((void *)first, MOST - SMALL_PAGE);
 	free(block); /* the heap stays as large as it is */
 }

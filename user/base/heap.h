@@ -10,7 +10,8 @@
  * changes. What is never touched takes address space alone. */
 void heap_in_large_pages(void);
 
-/* The same for a block of n bytes that is used densely and is too large for the heap. */
-void heap_block_in_large_pages(void *block, size_t n);
+/* Makes room for `to` bytes in place of `had`, which are copied, in cache lines of their own and in large pages where
+ * they fill some. What is new is zeroed. NULL = no memory, and then the old block stays. */
+void *heap_grow_lines(void *block, size_t had, size_t to);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A consumer keeps a copy of every cell it saw, by cell number, with the cell's row, the row's generation and the CPU.
- * When one of these has changed, the cell number stands for another cell, and the difference begins at zero. Rows whose
- * `changed` lies before the last snapshot are skipped, so an idle cgroup costs one cache line however many CPUs it once
+/* A consumer keeps a copy of every cell it saw, by cell number, with the cell's generation. When that has changed, the
+ * cell number stands for another cell, and the difference begins at zero. Rows whose `row_changed` lies before the last snapshot are skipped, so an idle cgroup costs one cache line however many CPUs it once
  * ran on. */
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/heap.h"
 #include "base/prefetch.h"
 #include "cgroup.h"
 #include "consumer_state.h"
@@ -16,15 +16,28 @@
 #define AHEAD_FIRST 8 /* rows: their first cells */
 #define AHEAD_SECOND 4 /* and the cells after those */
 
+/* The copies of cells, for as many as the reading has room for; new ones are zeroed. False = no memory. */
+static bool grow_cells(struct consumer *c, uint32_t to)
+{
+	struct seen_narrow *narrow;
+
+	if (ARRAY_RESIZE(c->cell_generations, to) != 0 || ARRAY_RESIZE(c->wide, to) != 0)
+		return false;
+	narrow = heap_grow_lines(c->narrow, c->cap_cells * sizeof(*narrow), to * sizeof(*narrow));
+	if (!narrow)
+		return false;
+	c->narrow = narrow;
+	memset(c->cell_generations + c->cap_cells, 0, (to - c->cap_cells) * sizeof(*c->cell_generations));
+	memset(c->wide + c->cap_cells, 0, (to - c->cap_cells) * sizeof(*c->wide));
+	c->cap_cells = to;
+	return true;
+}
+
 /* Grows the copies to the capacity of the reading; new entries are zeroed. False = no memory. */
 static bool follow_capacity(struct consumer *c, const struct reading *r)
 {
-	if (c->cap_cells < r->cap_cells) {
-		if (ARRAY_RESIZE(c->cells, r->cap_cells) != 0)
-			return false;
-		memset(c->cells + c->cap_cells, 0, (r->cap_cells - c->cap_cells) * sizeof(*c->cells));
-		c->cap_cells = r->cap_cells;
-	}
+	if (c->cap_cells < r->cap_cells && !grow_cells(c, r->cap_cells))
+		return false;
 	if (c->cap_rows < r->cap_rows) {
 		if (ARRAY_RESIZE(c->rows, r->cap_rows) != 0)
 			return false;
@@ -43,13 +56,15 @@ static bool is_new(const struct consumer *c, uint32_t changed)
 
 static void mark_cell(struct consumer *c, const struct reading *r, uint32_t i)
 {
-	const struct cell *cell = &r->cells[i];
+	const struct cell_head *h = &r->heads[i];
+	const struct cell_values *v = &r->cells[i].v;
 
-	c->cells[i] = (struct seen_cell){ .row = cell->row,
-					  .generation = r->rows[cell->row].generation,
-					  .cpu = cell->cpu,
-					  .known = true,
-					  .v = cell->v };
+	memcpy(&c->narrow[i], v, sizeof(c->narrow[i]));
+	if (h->wide)
+		memcpy(&c->wide[i], (const char *)v + sizeof(c->narrow[i]), sizeof(c->wide[i]));
+	else if (c->cell_generations[i] && c->cell_generations[i] != h->generation)
+		c->wide[i] = (struct seen_wide){ 0 };
+	c->cell_generations[i] = h->generation;
 }
 
 static bool mark_row(struct consumer *c, const struct reading *r, uint32_t i)
@@ -57,7 +72,6 @@ static bool mark_row(struct consumer *c, const struct reading *r, uint32_t i)
 	const struct reading_row *rr = &r->rows[i];
 	struct seen_row *seen = &c->rows[i];
 
-	seen->traffic = rr->traffic;
 	if (!rr->cgroup)
 		return true;
 	names_set(&seen->names, rr->cgroup->names);
@@ -65,6 +79,8 @@ static bool mark_row(struct consumer *c, const struct reading *r, uint32_t i)
 		return true;
 	free(seen->path);
 	seen->path = strdup(rr->cgroup->path);
+	if (seen->generation != rr->generation)
+		seen->traffic = rr->traffic;
 	seen->generation = rr->generation;
 	seen->renamed = rr->cgroup->renamed;
 	return seen->path != NULL;
@@ -76,16 +92,19 @@ void consumer_mark(struct consumer *c, const struct reading *r)
 {
 	c->broken = !follow_capacity(c, r);
 	for (uint32_t i = 0; i < r->n_cells && !c->broken; i++)
-		if (r->cells[i].used)
+		if (r->heads[i].used)
 			mark_cell(c, r, i);
-	for (uint32_t i = 0; i < r->n_rows && !c->broken; i++)
-		if (r->rows[i].used)
-			c->broken = !mark_row(c, r, i);
+	for (uint32_t i = 0; i < r->n_rows && !c->broken; i++) {
+		if (!r->rows[i].used)
+			continue;
+		c->rows[i].traffic = r->rows[i].traffic;
+		c->broken = !mark_row(c, r, i);
+	}
 	consumer_mark_machine(c, r);
 }
 
-static unsigned cell_quality(const struct consumer *c, const struct reading *r, const struct snap_cell *d,
-			     uint64_t lost)
+static inline unsigned cell_quality(const struct consumer *c, const struct reading *r, const struct snap_cell *d,
+				    uint64_t lost)
 {
 	unsigned q = lost ? QUALITY_PARTIAL : 0;
 
@@ -96,27 +115,47 @@ static unsigned cell_quality(const struct consumer *c, const struct reading *r, 
 	return q;
 }
 
-/* Computes the counts of cell i since the mark. False when all are zero. */
-static bool difference(const struct consumer *c, const struct reading *r, uint32_t i, struct snap_cell *ret)
+/* What is beyond the first cache line of a cell. Returns 0 when nothing is new there. */
+static uint64_t wide_difference(const struct reading *r, uint32_t i, const struct seen_wide *old, struct snap_cell *ret,
+				uint64_t *ret_lost)
 {
-	static const struct cell_values zero;
-	const struct cell *cell = &r->cells[i];
-	const struct seen_cell *seen = &c->cells[i];
-	bool same = seen->known && seen->row == cell->row && seen->cpu == cell->cpu &&
-		    seen->generation == r->rows[cell->row].generation;
-	const struct cell_values *old = same ? &seen->v : &zero;
-	uint64_t lost = cell->v.lost - old->lost, any;
+	const struct cell_values *v = &r->cells[i].v;
+	uint64_t any = *ret_lost = v->lost - old->lost;
 
-	ret->cpu = cell->cpu;
-	ret->time_ns = cell->v.time_ns - old->time_ns;
-	ret->switches = cell->v.switches - old->switches;
-	ret->enabled_ns = cell->v.enabled_ns - old->enabled_ns;
-	ret->running_ns = cell->v.running_ns - old->running_ns;
-	any = ret->time_ns | ret->switches | ret->enabled_ns | ret->running_ns | lost;
-	for (unsigned e = 0; e < SCHEMA_MAX_EVENTS; e++) {
-		ret->counters[e] = cell->v.counters[e] - old->counters[e];
+	for (unsigned e = CELL_NARROW_EVENTS; e < SCHEMA_MAX_EVENTS; e++) {
+		ret->counters[e] = v->counters[e] - old->counters[e - CELL_NARROW_EVENTS];
 		any |= ret->counters[e];
 	}
+	if (!r->schema->multiplexed)
+		return any;
+	ret->enabled_ns = v->enabled_ns - old->enabled_ns;
+	ret->running_ns = v->running_ns - old->running_ns;
+	return any | ret->enabled_ns | ret->running_ns;
+}
+
+/* Computes the counts of cell i since the mark. False when all are zero. */
+static inline bool difference(const struct consumer *c, const struct reading *r, uint32_t i, struct snap_cell *ret)
+{
+	static const struct seen_narrow nothing;
+	static const struct seen_wide nothing_wide;
+	const struct cell_head *h = &r->heads[i];
+	const struct cell_values *v = &r->cells[i].v;
+	const bool same = c->cell_generations[i] == h->generation;
+	const struct seen_narrow *old = same ? &c->narrow[i] : &nothing;
+	uint64_t lost = 0, any;
+
+	ret->cpu = h->cpu;
+	ret->time_ns = ret->enabled_ns = ret->running_ns = v->time_ns - old->time_ns;
+	ret->switches = v->switches - old->switches;
+	any = ret->time_ns | ret->switches;
+	for (unsigned e = 0; e < CELL_NARROW_EVENTS; e++) {
+		ret->counters[e] = v->counters[e] - old->counters[e];
+		any |= ret->counters[e];
+	}
+	for (unsigned e = CELL_NARROW_EVENTS; e < SCHEMA_MAX_EVENTS; e++)
+		ret->counters[e] = 0;
+	if (h->wide)
+		any |= wide_difference(r, i, same ? &c->wide[i] : &nothing_wide, ret, &lost);
 	ret->quality = (uint16_t)cell_quality(c, r, ret, lost);
 	return any;
 }
@@ -138,12 +177,12 @@ static bool add_cell(struct consumer *c, const struct reading *r, uint32_t i)
 static void add_cells(struct consumer *c, const struct reading *r, uint32_t row, struct snap_row *d)
 {
 	d->first_cell = c->snap.n_cells;
-	if (!is_new(c, r->rows[row].changed))
+	if (!is_new(c, r->row_changed[row]))
 		return;
-	for (uint32_t i = r->rows[row].first_cell; i != UINT32_MAX; i = r->cells[i].next_in_row) {
+	for (uint32_t i = r->rows[row].first_cell; i != UINT32_MAX; i = r->heads[i].next_in_row) {
 		const struct snap_cell *cell = &c->snap.cells[c->snap.n_cells];
 
-		if (!is_new(c, r->cells[i].changed) || !add_cell(c, r, i))
+		if (!is_new(c, r->heads[i].changed) || !add_cell(c, r, i))
 			continue;
 		d->time_ns += cell->time_ns;
 		d->switches += cell->switches;
@@ -168,22 +207,28 @@ static bool take_traffic(struct seen_row *seen, const struct reading_row *rr, st
 /* Takes d off the copy of `other` on that CPU, so that the next difference of `other` includes it. */
 static void owe_other(struct consumer *c, struct reading *r, const struct snap_cell *d)
 {
-	struct cell_values *old;
+	struct seen_narrow *narrow;
+	struct seen_wide *wide;
 	uint32_t i;
 
 	if (!reading_cell(r, ROW_OTHER, d->cpu) || !follow_capacity(c, r))
 		return;
 	i = r->cell_of[(size_t)ROW_OTHER * r->schema->n_cpus + d->cpu] - 1;
-	if (!c->cells[i].known || c->cells[i].row != ROW_OTHER || c->cells[i].cpu != d->cpu)
-		c->cells[i] = (struct seen_cell){ .row = ROW_OTHER, .cpu = d->cpu, .known = true };
-	old = &c->cells[i].v;
-	old->time_ns -= d->time_ns;
-	old->switches -= d->switches;
-	old->enabled_ns -= d->enabled_ns;
-	old->running_ns -= d->running_ns;
-	old->lost -= d->quality & QUALITY_PARTIAL ? 1 : 0; /* enough to make `other` partial, too */
+	narrow = &c->narrow[i];
+	wide = &c->wide[i];
+	if (c->cell_generations[i] != r->heads[i].generation) {
+		*narrow = (struct seen_narrow){ 0 };
+		*wide = (struct seen_wide){ 0 };
+		c->cell_generations[i] = r->heads[i].generation;
+	}
+	narrow->time_ns -= d->time_ns;
+	narrow->switches -= d->switches;
+	wide->enabled_ns -= d->enabled_ns;
+	wide->running_ns -= d->running_ns;
+	wide->lost -= d->quality & QUALITY_PARTIAL ? 1 : 0; /* enough to make `other` partial, too */
 	for (unsigned e = 0; e < SCHEMA_MAX_EVENTS; e++)
-		old->counters[e] -= d->counters[e];
+		*(e < CELL_NARROW_EVENTS ? &narrow->counters[e] :
+					   &wide->counters[e - CELL_NARROW_EVENTS]) -= d->counters[e];
 }
 
 /* Called when a row is freed before this consumer reported all of it: the rest comes with `other`. */
@@ -194,14 +239,16 @@ static void absorb(struct reading_viewer *viewer, struct reading *r, uint32_t ro
 
 	if (c->broken || !follow_capacity(c, r))
 		return;
-	for (uint32_t i = r->rows[row].first_cell; i != UINT32_MAX; i = r->cells[i].next_in_row) {
+	for (uint32_t i = r->rows[row].first_cell; i != UINT32_MAX; i = r->heads[i].next_in_row) {
 		struct snap_cell d;
 
 		if (difference(c, r, i, &d))
 			owe_other(c, r, &d);
 	}
-	if (take_traffic(&c->rows[row], &r->rows[row], &t))
-		traffic_take_off(&c->rows[ROW_OTHER].traffic, &t);
+	if (!take_traffic(&c->rows[row], &r->rows[row], &t))
+		return;
+	traffic_take_off(&c->rows[ROW_OTHER].traffic, &t);
+	r->rows[ROW_OTHER].moved = r->number;
 }
 
 /* True when the row got names after its last snapshot: the files that name a short-lived cgroup may come after its
@@ -225,7 +272,10 @@ static bool add_row(struct consumer *c, const struct reading *r, uint32_t i)
 				.path = row_kind_name(rr->kind),
 				.selected = true };
 	moved = named_late(c, rr, i);
-	moved |= take_traffic(&c->rows[i], rr, &d->traffic);
+	if (is_new(c, rr->moved)) {
+		moved |= take_traffic(&c->rows[i], rr, &d->traffic);
+		c->rows[i].traffic = rr->traffic;
+	}
 	add_cells(c, r, i, d);
 	if (!mark_row(c, r, i))
 		return false;
@@ -245,12 +295,8 @@ static bool add_row(struct consumer *c, const struct reading *r, uint32_t i)
 
 static PREFETCHING void prefetch_cell(const struct consumer *c, const struct reading *r, uint32_t i)
 {
-	const char *cell = (const char *)&r->cells[i], *seen = (const char *)&c->cells[i];
-
-	__builtin_prefetch(cell);
-	__builtin_prefetch(cell + 64);
-	__builtin_prefetch(seen, 1);
-	__builtin_prefetch(seen + 64, 1);
+	__builtin_prefetch(&r->cells[i]);
+	__builtin_prefetch(&c->narrow[i], 1);
 }
 
 /* What belongs to a row lies apart, and other programs ran since it was used last: the time goes into waiting for memory.
@@ -264,7 +310,7 @@ static PREFETCHING void prefetch_row(const struct consumer *c, const struct read
 	if (i + AHEAD_FIRST < r->n_rows && r->rows[i + AHEAD_FIRST].first_cell != UINT32_MAX)
 		prefetch_cell(c, r, r->rows[i + AHEAD_FIRST].first_cell);
 	if (i + AHEAD_SECOND < r->n_rows && r->rows[i + AHEAD_SECOND].first_cell != UINT32_MAX) {
-		uint32_t next = r->cells[r->rows[i + AHEAD_SECOND].first_cell].next_in_row;
+		uint32_t next = r->heads[r->rows[i + AHEAD_SECOND].first_cell].next_in_row;
 
 		if (next != UINT32_MAX)
 			prefetch_cell(c, r, next);
@@ -327,7 +373,9 @@ void consumer_free(struct consumer *c)
 		names_put(c->rows[i].names);
 	}
 	free(c->rows);
-	free(c->cells);
+	free(c->cell_generations);
+	free(c->narrow);
+	free(c->wide);
 	free(c->cpus);
 	free(c->uses);
 	free(c);

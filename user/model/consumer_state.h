@@ -6,18 +6,24 @@
 #define JD_CONSUMER_STATE_H
 #include "snapshot.h"
 
-struct seen_cell {
-	uint32_t row, generation;
-	uint16_t cpu;
-	bool known;
-	struct cell_values v;
+/* The values of a cell in two parts, as cell_values has them, and whose they are: many cells change in the first part
+ * alone, and the second is not touched then. */
+struct seen_narrow {
+	uint64_t time_ns, switches, counters[CELL_NARROW_EVENTS];
 };
+
+struct seen_wide {
+	uint64_t counters[SCHEMA_MAX_EVENTS - CELL_NARROW_EVENTS], enabled_ns, running_ns, lost;
+};
+_Static_assert(sizeof(struct seen_narrow) == CELL_NARROW_BYTES &&
+		       sizeof(struct seen_narrow) + sizeof(struct seen_wide) == sizeof(struct cell_values),
+	       "parts of a cell's values");
 
 struct seen_row {
 	uint32_t generation, renamed;
-	struct traffic traffic;
 	struct names *names; /* a reference */
 	char *path; /* own copy: a rename must not pull it from under a snapshot */
+	struct traffic traffic;
 };
 
 struct seen_domain {
@@ -30,7 +36,9 @@ struct consumer {
 	uint32_t number; /* reading of the last mark */
 	uint64_t mono_ns, boot_ns;
 	uint32_t cap_cells, cap_rows;
-	struct seen_cell *cells;
+	uint32_t *cell_generations; /* by cell: of the copy; 0 = there is none */
+	struct seen_narrow *narrow; /* by cell */
+	struct seen_wide *wide; /* by cell; all 0 while the cell is not wide */
 	struct seen_row *rows;
 	struct reading_cpu *cpus;
 	unsigned n_cpus;

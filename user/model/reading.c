@@ -50,9 +50,11 @@ static int grow_rows(struct reading *r)
 	uint32_t cap = array_step(r->cap_rows + 1);
 	size_t cpus = r->schema->n_cpus;
 
-	if (cap > MAX_VECTOR || ARRAY_RESIZE(r->rows, cap) || ARRAY_RESIZE(r->cell_of, cap * cpus + 1))
+	if (cap > MAX_VECTOR || ARRAY_RESIZE(r->rows, cap) || ARRAY_RESIZE(r->row_changed, cap) ||
+	    ARRAY_RESIZE(r->cell_of, cap * cpus + 1))
 		return -ENOMEM;
 	memset(r->rows + r->cap_rows, 0, (cap - r->cap_rows) * sizeof(*r->rows));
+	memset(r->row_changed + r->cap_rows, 0, (cap - r->cap_rows) * sizeof(*r->row_changed));
 	memset(r->cell_of + r->cap_rows * cpus, 0, ((cap - r->cap_rows) * cpus + 1) * sizeof(*r->cell_of));
 	r->cap_rows = cap;
 	return 0;
@@ -61,16 +63,17 @@ static int grow_rows(struct reading *r)
 /* Aligned, so that a cell lies in two cache lines and not in three. */
 static int grow_cells(struct reading *r)
 {
-	uint32_t to = array_step(r->cap_cells + 1);
-	struct cell *cells = r->cap_cells < MAX_VECTOR && to ? aligned_alloc(64, to * sizeof(*cells)) : NULL;
+	uint32_t to = r->cap_cells < MAX_VECTOR ? array_step(r->cap_cells + 1) : 0;
+	struct cell_head *heads;
+	struct cell *cells;
 
+	heads = to ? heap_grow_lines(r->heads, r->cap_cells * sizeof(*heads), to * sizeof(*heads)) : NULL;
+	if (!heads)
+		return -ENOMEM;
+	r->heads = heads;
+	cells = heap_grow_lines(r->cells, r->cap_cells * sizeof(*cells), to * sizeof(*cells));
 	if (!cells)
 		return -ENOMEM;
-	heap_block_in_large_pages(cells, to * sizeof(*cells));
-	if (r->cap_cells)
-		memcpy(cells, r->cells, r->cap_cells * sizeof(*cells));
-	memset(cells + r->cap_cells, 0, (to - r->cap_cells) * sizeof(*cells));
-	free(r->cells);
 	r->cells = cells;
 	r->cap_cells = to;
 	return 0;
@@ -104,8 +107,10 @@ void reading_free(struct reading *r)
 		reading_unview(*r->viewers);
 	free(r->viewers);
 	free(r->rows);
+	free(r->row_changed);
 	free(r->cell_of);
 	free(r->cells);
+	free(r->heads);
 	free(r->cpus);
 	free(r->uses);
 	memset(r, 0, sizeof(*r));
@@ -139,12 +144,12 @@ static void free_row(struct reading *r, uint32_t row)
 	struct reading_row *rr = &r->rows[row];
 
 	for (uint32_t i = rr->first_cell, next; i != NONE; i = next) {
-		struct cell *c = &r->cells[i];
+		struct cell_head *h = &r->heads[i];
 
-		next = c->next_in_row;
-		r->cell_of[(size_t)row * r->schema->n_cpus + c->cpu] = 0;
-		c->used = false;
-		c->next_in_row = r->free_cell;
+		next = h->next_in_row;
+		r->cell_of[(size_t)row * r->schema->n_cpus + h->cpu] = 0;
+		h->used = false;
+		h->next_in_row = r->free_cell;
 		r->free_cell = i;
 	}
 	if (rr->cgroup)
@@ -180,7 +185,7 @@ unsigned reading_reap(struct reading *r)
 {
 	unsigned n = 0;
 
-	while (r->dropped_first != NONE && seen_by_all(r, r->rows[r->dropped_first].changed)) {
+	while (r->dropped_first != NONE && seen_by_all(r, r->row_changed[r->dropped_first])) {
 		free_oldest(r);
 		n++;
 	}
@@ -243,7 +248,7 @@ void reading_drop_row(struct reading *r, uint32_t row)
 	if (row < READING_SPECIAL_ROWS || row >= r->n_rows || !rr->used || rr->dropped)
 		return;
 	rr->dropped = true;
-	rr->changed = r->number; /* in drop order the list is in order of `changed`, too */
+	r->row_changed[row] = r->number; /* in drop order the list is in order of row_changed, too */
 	rr->next_dropped = NONE;
 	if (r->dropped_last == NONE)
 		r->dropped_first = row;
@@ -295,8 +300,8 @@ static int64_t take_row(struct reading *r, enum row_kind kind, struct cgroup *cg
 				    .generation = generation,
 				    .id = cg ? cg->id : 0,
 				    .cgroup = cg,
-				    .first_cell = NONE,
-				    .changed = r->number };
+				    .first_cell = NONE };
+	r->row_changed[row] = r->number;
 	return row;
 }
 
@@ -323,24 +328,24 @@ int64_t reading_add_cause(struct reading *r, enum row_kind cause)
 /* Links cell i of (row, cpu) after the cell of the nearest lower CPU. */
 static void link_cell(struct reading *r, uint32_t i)
 {
-	struct cell *c = &r->cells[i];
-	uint32_t *of = r->cell_of + (size_t)c->row * r->schema->n_cpus;
-	uint32_t *place = &r->rows[c->row].first_cell;
+	struct cell_head *h = &r->heads[i];
+	uint32_t *of = r->cell_of + (size_t)h->row * r->schema->n_cpus;
+	uint32_t *place = &r->rows[h->row].first_cell;
 
-	of[c->cpu] = i + 1;
-	for (unsigned cpu = c->cpu; cpu-- > 0;) {
+	of[h->cpu] = i + 1;
+	for (unsigned cpu = h->cpu; cpu-- > 0;) {
 		if (of[cpu]) {
-			place = &r->cells[of[cpu] - 1].next_in_row;
+			place = &r->heads[of[cpu] - 1].next_in_row;
 			break;
 		}
 	}
-	c->next_in_row = *place;
+	h->next_in_row = *place;
 	*place = i;
 }
 
 int64_t reading_cell_number(struct reading *r, uint32_t row, uint16_t cpu)
 {
-	uint32_t i;
+	uint32_t i, generation;
 
 	if (row >= r->n_rows || cpu >= r->schema->n_cpus || !r->rows[row].used)
 		return -EINVAL;
@@ -351,8 +356,12 @@ int64_t reading_cell_number(struct reading *r, uint32_t row, uint16_t cpu)
 		return -ENOMEM;
 	i = r->free_cell != NONE ? r->free_cell : r->n_cells++;
 	if (i == r->free_cell)
-		r->free_cell = r->cells[i].next_in_row;
-	r->cells[i] = (struct cell){ .row = row, .cpu = cpu, .used = true };
+		r->free_cell = r->heads[i].next_in_row;
+	r->cells[i] = (struct cell){ 0 };
+	generation = r->heads[i].generation + 1;
+	r->heads[i] = (struct cell_head){
+		.row = row, .cpu = cpu, .used = true, .generation = generation ? generation : 1
+	};
 	link_cell(r, i);
 	return i;
 }

@@ -6,6 +6,7 @@
 #ifndef JD_READING_H
 #define JD_READING_H
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include "schema.h"
 
@@ -81,33 +82,47 @@ struct reading_row {
 	bool used; /* false: on the free list */
 	bool dropped; /* given up by its source, kept until every consumer has seen its last counts */
 	uint32_t generation; /* +1 when the entry is reused: a consumer's copy is void then */
+	uint32_t first_cell; /* list of cells by cpu through cell_head.next_in_row; UINT32_MAX = none */
+	uint32_t next_dropped;
+	uint32_t moved; /* number of the reading that added traffic last */
 	uint64_t id; /* cgroup id, 0 for special rows */
 	struct cgroup *cgroup; /* NULL for special rows */
 	struct traffic traffic; /* cumulative */
-	uint32_t first_cell; /* list of cells by cpu through cell.next_in_row; UINT32_MAX = none */
-	uint32_t changed; /* number of the reading that changed one of its cells last */
-	uint32_t next_dropped;
 };
 
+#define CELL_NARROW_EVENTS 6 /* counters in the first cache line of a cell */
+
+/* The first cache line has all that a row's charge changes where no more events are counted and none is multiplexed or
+ * lost. */
 struct cell_values {
 	uint64_t time_ns;
 	uint64_t switches;
 	uint64_t counters[SCHEMA_MAX_EVENTS]; /* scaled when multiplexed */
-	uint64_t enabled_ns, running_ns; /* min over events when multiplexed; both = time_ns otherwise */
+	uint64_t enabled_ns,
+		running_ns; /* min over events; only while the schema is multiplexed, both are time_ns otherwise */
 	uint64_t lost; /* failed counter reads */
 };
+#define CELL_NARROW_BYTES (offsetof(struct cell_values, counters) + CELL_NARROW_EVENTS * sizeof(uint64_t))
 
-/* One (row, CPU) pair that was ever touched: two cache lines. */
+/* One (row, CPU) pair that was ever touched: two cache lines, and its head. */
 struct cell {
+	struct cell_values v; /* cumulative */
+	uint64_t ahead_ns; /* of v.time_ns: what its source reported ahead, to be taken off what comes */
+	uint64_t unused[2]; /* up to two cache lines */
+};
+_Static_assert(sizeof(struct cell) == 128 && CELL_NARROW_BYTES == 64, "cell layout");
+
+/* What is looked at in every cell of a row, apart from the values: many to a cache line. */
+struct cell_head {
 	uint32_t row;
+	uint32_t next_in_row;
+	uint32_t changed; /* number of the reading that changed the cell last */
+	uint32_t generation; /* +1 when the cell becomes that of another row or CPU: a consumer's copy is void then */
 	uint16_t cpu;
 	bool used;
-	uint32_t changed; /* number of the reading that changed it last */
-	uint32_t next_in_row;
-	uint64_t ahead_ns; /* of v.time_ns: what its source reported ahead, to be taken off what comes */
-	struct cell_values v; /* cumulative */
+	bool wide : 1; /* something may stand in the second cache line of its values */
+	bool ahead : 1; /* ahead_ns is not 0 */
 };
-_Static_assert(sizeof(struct cell) == 128, "cell layout");
 
 struct reading_cpu {
 	bool online;
@@ -170,8 +185,10 @@ struct reading {
 	int64_t real_ns;
 	uint32_t n_rows, cap_rows;
 	struct reading_row *rows;
+	uint32_t *row_changed; /* by row: number of the reading that changed one of its cells last */
 	uint32_t n_cells, cap_cells;
 	struct cell *cells;
+	struct cell_head *heads; /* by cell */
 	uint32_t free_row, free_cell; /* list heads, UINT32_MAX = none */
 	uint32_t *cell_of; /* [row * n_cpus + cpu]: cell number + 1, 0 = none */
 	uint32_t dropped_first, dropped_last, n_dropped; /* dropped rows, oldest first */
@@ -209,11 +226,26 @@ struct cell_values *reading_cell(struct reading *r, uint32_t row, uint16_t cpu);
 int64_t reading_cell_number(struct reading *r, uint32_t row, uint16_t cpu);
 static inline struct cell_values *reading_touch(struct reading *r, uint32_t cell)
 {
-	struct cell *c = &r->cells[cell];
+	struct cell_head *h = &r->heads[cell];
 
-	c->changed = r->number;
-	r->rows[c->row].changed = r->number;
-	return &c->v;
+	h->changed = r->number;
+	h->wide = true;
+	r->row_changed[h->row] = r->number;
+	return &r->cells[cell].v;
+}
+
+/* The same for a source that writes nothing beyond the first CELL_NARROW_BYTES of the values, in a row that it knows. */
+static inline struct cell_values *reading_touch_narrow(struct reading *r, uint32_t cell, uint32_t row)
+{
+	r->heads[cell].changed = r->number;
+	r->row_changed[row] = r->number;
+	return &r->cells[cell].v;
+}
+
+static inline void reading_add_traffic(struct reading *r, uint32_t row, const struct traffic *t)
+{
+	traffic_add(&r->rows[row].traffic, t);
+	r->rows[row].moved = r->number;
 }
 
 /* Adds ns of use of a domain by a row or by USE_NOBODY. 0 or -ENOMEM. */

@@ -32,9 +32,7 @@ static int allocate(struct counters *c)
 	c->staged = calloc(c->bank_rows, sizeof(*c->staged));
 	c->to_flush = malloc(c->n_cpus * sizeof(*c->to_flush));
 	c->slot_row = malloc(c->max_slots * sizeof(uint32_t));
-	c->slot_changed = calloc(c->max_slots, sizeof(uint32_t));
-	if (!c->cpus || !c->event_fds || !c->seen || !c->slot_cells || !c->staged || !c->to_flush || !c->slot_row ||
-	    !c->slot_changed)
+	if (!c->cpus || !c->event_fds || !c->seen || !c->slot_cells || !c->staged || !c->to_flush || !c->slot_row)
 		return -ENOMEM;
 	memset(c->event_fds, 0xff, events * sizeof(int));
 	memset(c->slot_row, 0xff, c->max_slots * sizeof(uint32_t));
@@ -158,7 +156,6 @@ void counters_close(struct counters *c)
 	free(c->staged);
 	free(c->to_flush);
 	free(c->slot_row);
-	free(c->slot_changed);
 	free(c);
 }
 
@@ -483,7 +480,7 @@ static void counters_retire(struct read_context *x)
 
 		if (row == UINT32_MAX || !x->r->rows[row].cgroup->ended)
 			continue;
-		if (x->r->number - c->slot_changed[slot] >= QUIET_READINGS && !running_somewhere(c, slot))
+		if (x->r->number - x->r->row_changed[row] >= QUIET_READINGS && !running_somewhere(c, slot))
 			retire(x, slot);
 	}
 }
@@ -522,14 +519,19 @@ static void close_idle_from_clock(struct read_context *x, unsigned cpu, uint64_t
 	const struct jd_cpu_state *st = &x->c->states[cpu];
 	uint64_t clock = x->c->clock_ktime ? now_ns : now_ns - st->clock_offset_ns - st->irq_steal_ns;
 	uint64_t open_ns = clock - st->since_ns;
-	struct cell *cell = counters_cell(x, cpu, JD_SLOT_IDLE);
+	int64_t number = counters_cell(x, cpu, JD_SLOT_IDLE);
 	struct cell_values *v;
+	struct cell *cell;
 
-	if ((!st->clock_offset_ns && !x->c->clock_ktime) || !cell || (int64_t)open_ns <= (int64_t)cell->ahead_ns)
+	if ((!st->clock_offset_ns && !x->c->clock_ktime) || number < 0)
 		return;
-	v = reading_touch(x->r, (uint32_t)(cell - x->r->cells));
+	cell = &x->r->cells[number];
+	if ((int64_t)open_ns <= (int64_t)cell->ahead_ns)
+		return;
+	v = reading_touch(x->r, (uint32_t)number);
 	open_ns -= cell->ahead_ns;
 	cell->ahead_ns += open_ns;
+	x->r->heads[number].ahead = true;
 	v->time_ns += open_ns;
 	v->enabled_ns += open_ns;
 	v->running_ns += open_ns;
@@ -702,11 +704,13 @@ int counters_read_cpu(struct read_context *x, unsigned cpu)
 static void counters_read_offline(struct read_context *x, unsigned cpu)
 {
 	unsigned bank = x->c->states[cpu].bank & 1;
-	struct cell *idle;
+	int64_t idle;
 
 	counters_take_bank(x, cpu, bank);
 	counters_void_bank(x->c, cpu, bank);
 	idle = counters_cell(x, cpu, JD_SLOT_IDLE);
-	if (idle)
-		idle->ahead_ns = 0;
+	if (idle < 0)
+		return;
+	x->r->cells[idle].ahead_ns = 0;
+	x->r->heads[idle].ahead = false;
 }

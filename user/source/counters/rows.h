@@ -75,7 +75,6 @@ struct counters {
 	uint32_t *slot_cells; /* [cpu * max_slots + slot]: number of its cell in the reading + 1, 0 = none yet */
 	struct cpu_source *cpus;
 	uint32_t *slot_row; /* reading row of a slot, UINT32_MAX = none yet */
-	uint32_t *slot_changed; /* number of the last reading that brought something */
 	uint32_t top_slot; /* highest slot seen + 1 */
 	int64_t asleep_ns; /* CLOCK_BOOTTIME less CLOCK_MONOTONIC at the last reading */
 	bool clock_ktime;
@@ -140,8 +139,8 @@ int counters_helpers_start(struct counters *c, unsigned n, uint64_t worth_ns);
 void counters_helpers_stop(struct counters *c);
 
 /* take.c: rows into the reading. */
-/* The cell of a slot on a CPU; NULL without memory. A later call may move it. */
-struct cell *counters_cell(struct read_context *x, unsigned cpu, uint32_t slot);
+/* The number of a slot's cell on a CPU, or -errno. */
+int64_t counters_cell(struct read_context *x, unsigned cpu, uint32_t slot);
 void counters_take_bank(struct read_context *x, unsigned cpu, unsigned bank); /* no writer; taken once */
 unsigned counters_stage_bank(struct counters *c, unsigned cpu, unsigned bank); /* active bank: copied, their number */
 void counters_take_staged(struct read_context *x, unsigned cpu, unsigned n); /* the copies are good */

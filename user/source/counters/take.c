@@ -128,13 +128,9 @@ static void add_counters(const struct counters *c, struct cell_values *v, const 
 			v->counters[i] += time_ns;
 		else if (!c->schema->multiplexed || event_of_switches(c->schema->core.ev[i].kind))
 			v->counters[i] += now->now.counters[i] - before->now.counters[i];
-	if (c->schema->multiplexed)
-		return;
-	v->enabled_ns += time_ns;
-	v->running_ns += time_ns;
 }
 
-struct cell *counters_cell(struct read_context *x, unsigned cpu, uint32_t slot)
+int64_t counters_cell(struct read_context *x, unsigned cpu, uint32_t slot)
 {
 	uint32_t *number = cell_number(x->c, cpu, slot);
 
@@ -143,10 +139,18 @@ struct cell *counters_cell(struct read_context *x, unsigned cpu, uint32_t slot)
 		int64_t cell = row < 0 ? row : reading_cell_number(x->r, (uint32_t)row, (uint16_t)cpu);
 
 		if (cell < 0)
-			return NULL;
+			return cell;
 		*number = (uint32_t)cell + 1;
 	}
-	return &x->r->cells[*number - 1];
+	return *number - 1;
+}
+
+/* Takes what was reported ahead of a cell off the time that came. */
+static uint64_t settle_cell(struct reading *r, uint32_t cell, uint64_t time_ns)
+{
+	time_ns = counters_settle(&r->cells[cell].ahead_ns, time_ns);
+	r->heads[cell].ahead = r->cells[cell].ahead_ns != 0;
+	return time_ns;
 }
 
 /* Adds the difference of a row to its earlier contents. Returns false when there was no memory for it. */
@@ -158,18 +162,22 @@ static bool take_row(struct read_context *x, unsigned cpu, const struct staged_r
 	uint64_t switches = now->now.switches - before->now.switches;
 	uint64_t lost = c->cpus[cpu].broken ? switches : now->now.lost - before->now.lost;
 	struct cell_values *v;
-	struct cell *cell;
+	int64_t cell;
 
 	if (!switches)
 		return true;
 	cell = counters_cell(x, cpu, now->slot);
-	if (!cell)
+	if (cell < 0)
 		return false;
-	v = reading_touch(x->r, (uint32_t)(cell - x->r->cells));
-	time_ns = counters_settle(&cell->ahead_ns, time_ns);
+	if (lost || c->schema->multiplexed || c->schema->core.n > CELL_NARROW_EVENTS)
+		v = reading_touch(x->r, (uint32_t)cell);
+	else
+		v = reading_touch_narrow(x->r, (uint32_t)cell, x->r->heads[cell].row);
+	time_ns = settle_cell(x->r, (uint32_t)cell, time_ns);
 	v->time_ns += time_ns;
 	v->switches += switches;
-	v->lost += lost;
+	if (lost)
+		v->lost += lost;
 	add_counters(c, v, now, before, time_ns);
 	if (c->schema->multiplexed && !add_multiplexed(c, v, now, before, cpu) && now->slot != JD_SLOT_IDLE) {
 		v->lost += switches;
@@ -179,7 +187,6 @@ static bool take_row(struct read_context *x, unsigned cpu, const struct staged_r
 	if (lost && now->slot != JD_SLOT_IDLE)
 		x->r->cpus[cpu].lost_ns += (uint64_t)((unsigned __int128)time_ns * lost / switches);
 	x->r->cpus[cpu].elapsed_ns += time_ns;
-	c->slot_changed[now->slot] = x->r->number;
 	return true;
 }
 
@@ -191,6 +198,7 @@ struct bank_run {
 	size_t row_bytes;
 	unsigned cpu, bank, n, n_events;
 	bool clock_events;
+	bool narrow; /* what is counted lies in the first cache line of a cell */
 	uint64_t elapsed_ns; /* of the rows taken */
 };
 
@@ -204,7 +212,7 @@ static PREFETCHING void prefetch(const struct read_context *x, const struct bank
 
 		if (cell) {
 			__builtin_prefetch(&x->r->cells[cell - 1], 1);
-			__builtin_prefetch((const char *)&x->r->cells[cell - 1] + 64, 1);
+			__builtin_prefetch(&x->r->heads[cell - 1], 1);
 		}
 	}
 }
@@ -220,26 +228,24 @@ static void set_clock_events(const struct counters *c, struct cell_values *v, co
 /* The common case of take_row, straight from a row of which nothing was taken before: no scaling, no copy. */
 static void take_fresh(struct read_context *x, struct bank_run *b, uint32_t slot, const struct jd_row *row)
 {
-	struct counters *c = x->c;
-	struct cell *cell = counters_cell(x, b->cpu, slot);
+	int64_t number = b->cell_numbers[slot] ? b->cell_numbers[slot] - 1 : counters_cell(x, b->cpu, slot);
 	uint64_t time_ns = row->time_ns;
 	struct cell_values *v;
+	uint32_t cell;
 
-	if (!cell)
+	if (number < 0)
 		return;
-	v = reading_touch(x->r, (uint32_t)(cell - x->r->cells));
-	if (cell->ahead_ns || (int64_t)time_ns < 0)
-		time_ns = counters_settle(&cell->ahead_ns, time_ns);
+	cell = (uint32_t)number;
+	v = b->narrow ? reading_touch_narrow(x->r, cell, x->r->heads[cell].row) : reading_touch(x->r, cell);
+	if (x->r->heads[cell].ahead || (int64_t)time_ns < 0)
+		time_ns = settle_cell(x->r, cell, time_ns);
 	v->time_ns += time_ns;
 	v->switches += row->switches;
-	v->enabled_ns += time_ns;
-	v->running_ns += time_ns;
 	for (unsigned i = 0; i < b->n_events; i++)
 		v->counters[i] += row->counters[i];
 	if (b->clock_events)
-		set_clock_events(c, v, (const uint64_t *)row->counters, time_ns);
+		set_clock_events(x->c, v, (const uint64_t *)row->counters, time_ns);
 	b->elapsed_ns += time_ns;
-	c->slot_changed[slot] = x->r->number;
 }
 
 /* The general case: some of the row was taken while the CPU was idle, or its counts are not what they should be. */
@@ -270,6 +276,7 @@ void counters_take_bank(struct read_context *x, unsigned cpu, unsigned bank)
 			      given_out(c, cpu, bank),
 			      c->schema->core.n,
 			      c->clock_events,
+			      c->schema->core.n <= CELL_NARROW_EVENTS,
 			      0 };
 
 	for (unsigned i = 0; i < b.n; i++) {

@@ -99,13 +99,13 @@ static void index_rows(struct traffic_table *n, const struct reading *r)
 	n->rows_indexed = true;
 }
 
-static struct reading_row *row_of(struct traffic_table *n, struct reading *r, struct seen *s)
+static uint32_t row_of(struct traffic_table *n, struct reading *r, struct seen *s)
 {
 	if (s->id == TRAFFIC_TABLE_OTHER)
-		return &r->rows[ROW_OTHER];
+		return ROW_OTHER;
 	if (!is_row_of(r, s->row, s->id) && !n->rows_indexed)
 		index_rows(n, r);
-	return is_row_of(r, s->row, s->id) ? &r->rows[s->row] : &r->rows[ROW_OTHER];
+	return is_row_of(r, s->row, s->id) ? s->row : ROW_OTHER;
 }
 
 static void take(struct traffic_table *n, struct reading *r, struct seen *s, const uint64_t *per_cpu)
@@ -119,7 +119,7 @@ static void take(struct traffic_table *n, struct reading *r, struct seen *s, con
 	}
 	s->idle = 0;
 	s->total = now;
-	traffic_add(&row_of(n, r, s)->traffic, &d);
+	reading_add_traffic(r, row_of(n, r, s), &d);
 	if (s->id == TRAFFIC_TABLE_OTHER)
 		r->losses.folded += times(n, &d);
 }
@@ -163,7 +163,7 @@ int traffic_table_read(struct traffic_table *n, struct reading *r)
 		done += count;
 		from = &at;
 	}
-	traffic_add(&r->rows[ROW_OTHER].traffic, &n->orphan);
+	reading_add_traffic(r, ROW_OTHER, &n->orphan);
 	n->orphan = (struct traffic){ 0 };
 	if (rc && rc != -ENOENT)
 		return rc;

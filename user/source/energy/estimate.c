@@ -99,9 +99,9 @@ int estimate_open(struct schema *s, double idle_watts_per_core, double max_watts
 
 static void add_idle(struct estimate *e, const struct reading *r, const struct reading_row *row)
 {
-	for (uint32_t i = row->first_cell; i != UINT32_MAX; i = r->cells[i].next_in_row) {
-		if (r->cells[i].cpu < e->n_cpus)
-			e->idle_ns[r->cells[i].cpu] += r->cells[i].v.time_ns;
+	for (uint32_t i = row->first_cell; i != UINT32_MAX; i = r->heads[i].next_in_row) {
+		if (r->heads[i].cpu < e->n_cpus)
+			e->idle_ns[r->heads[i].cpu] += r->cells[i].v.time_ns;
 	}
 }
 
