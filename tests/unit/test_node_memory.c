@@ -25,8 +25,8 @@ static const struct size {
 	unsigned cpus, cgroups;
 } sizes[] = { { 16, 300 }, { 64, 500 }, { 128, 500 }, { HELD_CPUS, 500 }, { 256, 1000 }, { 512, 1000 } };
 
-/* Per cell a consumer remembers its values and whose they are; per row its path, as long as those here, and numbers. */
-#define SEEN_CELL (sizeof(struct cell_values) + 16)
+/* Per cell a consumer remembers its values and its generation; per row its path, as long as those here, and numbers. */
+#define SEEN_CELL (sizeof(struct cell_values) + sizeof(uint32_t))
 #define PATH_BYTES 192
 #define SEEN_ROW (PATH_BYTES + 64)
 
@@ -39,8 +39,9 @@ static size_t consumer_bytes(const struct reading *r, const struct snapshot *s)
 
 static size_t reading_bytes(const struct reading *r)
 {
-	return r->cap_cells * sizeof(*r->cells) + (size_t)r->cap_rows * r->schema->n_cpus * sizeof(*r->cell_of) +
-	       r->cap_rows * (sizeof(*r->rows) + sizeof(struct cgroup) + PATH_BYTES);
+	return r->cap_cells * (sizeof(*r->cells) + sizeof(*r->heads)) +
+	       (size_t)r->cap_rows * r->schema->n_cpus * sizeof(*r->cell_of) +
+	       r->cap_rows * (sizeof(*r->rows) + sizeof(*r->row_changed) + sizeof(struct cgroup) + PATH_BYTES);
 }
 
 /* A path as kubelets make them. */
