@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Columns of a row that no perf event counts: its time beside a busy sibling, and how often an idle CPU woke up for it.
+/* Columns of a row that no perf event counts: its time beside a busy sibling, its time x the CPUs busy beside it, and how
+ * often an idle CPU woke up for it.
  *
  * Each CPU publishes its busy clock in one word. At a charge the difference of the siblings' clocks since the last charge
  * is the overlap. The clocks are those of the scheduler including irq and stolen time (rq->clock), because they are the
  * same on all CPUs; rq->clock_task is not. Two CPUs never look at one moment: what is counted a moment early is missing
- * in the next interval of the same CPU, and the sum stays right. Without these columns none of this is loaded. */
+ * in the next interval of the same CPU, and the sum stays right. Without these columns none of this is loaded.
+ *
+ * The clocks of all CPUs are one word, because a charge cannot look at each of them. It is written when a CPU becomes busy
+ * or idle, and read at a charge. */
 #ifndef JOULED_COUNTERS_COLUMNS_BPF_H
 #define JOULED_COUNTERS_COLUMNS_BPF_H
 #include "counters_slots.bpf.h"
@@ -27,7 +31,8 @@ static __always_inline struct rq *task_rq(struct task_struct *task)
 /* The clock that all CPUs share, when the task clock of this CPU, which `prev` leaves, is at `now`. */
 static __always_inline u64 wall_clock(struct task_struct *prev, u64 now, bool direct)
 {
-	if (sibling_column >= JD_MAX_EVENTS || clock_ktime || !bpf_core_field_exists(prev->se.cfs_rq))
+	if ((sibling_column >= JD_MAX_EVENTS && others_column >= JD_MAX_EVENTS) || clock_ktime ||
+	    !bpf_core_field_exists(prev->se.cfs_rq))
 		return now;
 	struct rq *rq = FIELD(direct, prev, se.cfs_rq, rq);
 
@@ -58,6 +63,57 @@ static __always_inline u64 siblings_busy(const struct jd_cpu_state *st, u64 wall
 	return sum;
 }
 
+static __always_inline struct jd_machine *the_machine(void)
+{
+	u32 first = 0;
+
+	return bpf_map_lookup_elem(&machine, &first);
+}
+
+/* The time, modulo 2^JD_LOAD_BITS: a difference of two is right when its sign is taken from there. */
+static __always_inline u64 others_busy(u64 load_clock, const struct jd_cpu_state *st, u64 wall)
+{
+	u64 busy = load_clock & ((1u << JD_COUNT_BITS) - 1);
+
+	return (load_clock >> JD_COUNT_BITS) + busy * wall - busy_time(st->busy_clock, wall);
+}
+
+/* Time in which no CPU was busy goes to the idle row of the CPU that ends it. */
+static __always_inline void add_others(struct jd_cpu_state *st, struct jd_row *row, u64 wall)
+{
+	struct jd_machine *m = the_machine();
+
+	if (!m)
+		return;
+	u64 clock = *(volatile u64 *)&m->load_clock, busy = others_busy(clock, st, wall);
+	s64 ns = (s64)((busy - st->others_busy_ns) << JD_COUNT_BITS) >> JD_COUNT_BITS;
+
+	if (st->key == JD_KEY_IDLE) {
+		bool asleep = m->asleep_since_ns && !(clock & ((1u << JD_COUNT_BITS) - 1));
+
+		ns = asleep ? (s64)(wall - m->asleep_since_ns) : 0;
+		if (ns > 0)
+			m->asleep_since_ns = wall;
+	} else if (ns <= 0) {
+		return;
+	}
+	st->others_busy_ns = busy;
+	if (row && ns > 0)
+		row->counters[others_column] += (u64)ns;
+}
+
+/* The CPU becomes busy or idle. */
+static __always_inline void set_load(bool busy, u64 wall)
+{
+	struct jd_machine *m = the_machine();
+
+	if (!m)
+		return;
+	__sync_fetch_and_add(&m->load_clock, busy ? (-wall << JD_COUNT_BITS) + 1 : (wall << JD_COUNT_BITS) - 1);
+	if (!busy && !(*(volatile u64 *)&m->load_clock & ((1u << JD_COUNT_BITS) - 1)))
+		m->asleep_since_ns = wall;
+}
+
 /* Ends the open interval at `wall`; row NULL = it belongs to none. */
 static __always_inline void add_columns(struct jd_cpu_state *st, struct jd_row *row, u64 wall)
 {
@@ -66,6 +122,8 @@ static __always_inline void add_columns(struct jd_cpu_state *st, struct jd_row *
 			row->counters[wakeup_column] += st->woke;
 		st->woke = 0;
 	}
+	if (others_column < JD_MAX_EVENTS)
+		add_others(st, row, wall);
 	if (sibling_column < JD_MAX_EVENTS) {
 		u64 busy = siblings_busy(st, wall);
 		s64 overlap = (s64)(busy - st->siblings_busy_ns);
@@ -86,7 +144,9 @@ static __always_inline void set_key(struct jd_cpu_state *st, u64 key, u64 wall)
 
 	if (wakeup_column < JD_MAX_EVENTS && st->key == JD_KEY_IDLE && busy)
 		st->woke = 1;
-	if (sibling_column < JD_MAX_EVENTS && (clock & 1) != busy)
+	if (others_column < JD_MAX_EVENTS && (clock & 1) != busy)
+		set_load(busy, wall);
+	if ((sibling_column < JD_MAX_EVENTS || others_column < JD_MAX_EVENTS) && (clock & 1) != busy)
 		*(volatile u64 *)&st->busy_clock = ((u64)((s64)clock >> 1) + (busy ? -wall : wall)) << 1 | busy;
 	st->key = key;
 }

@@ -13,6 +13,8 @@ const volatile __u32 msr_mask = 0;
 /* Columns that the switch program counts itself: where they stand among the counters of a row. */
 const volatile __u32 sibling_column = JD_NO_COLUMN; /* time beside a busy sibling */
 const volatile __u32 wakeup_column = JD_NO_COLUMN; /* exits from idle */
+const volatile __u32 others_column =
+	JD_NO_COLUMN; /* time x other busy CPUs; of the idle row: time in which none was busy */
 const volatile __u32 quota = 0; /* rows one subtree may take; 0 = no limit */
 const volatile bool multiplexed = false;
 const volatile bool hierarchy_v1 = false;
@@ -35,6 +37,14 @@ struct {
 	__type(value, struct jd_cpu_state);
 	__uint(max_entries, 1);
 } states SEC(".maps");
+
+/* Of the whole machine; only where there is a column for it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32);
+	__type(value, struct jd_machine);
+	__uint(max_entries, 1);
+} machine SEC(".maps");
 
 /* Row i of (cpu, bank) at index (cpu * JD_BANKS + bank) * bank_rows + i. Cpu-major, because neighbouring rows of
  * different CPUs cost two to four times as much when both CPUs are busy. User space sets the size of an element: a

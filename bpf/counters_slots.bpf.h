@@ -170,7 +170,7 @@ static __always_inline void clear_row(const struct jd_cpu_state *st, u32 number)
 	row->lost = 0;
 #pragma unroll
 	for (u32 i = 0; i < JD_MAX_EVENTS; i++)
-		if (core_mask & (1u << i) || i == sibling_column || i == wakeup_column)
+		if (core_mask & (1u << i) || i == sibling_column || i == wakeup_column || i == others_column)
 			row->counters[i] = 0;
 	if (mux)
 		__builtin_memset(mux, 0, sizeof(*mux));

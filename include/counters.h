@@ -92,8 +92,18 @@ struct jd_cpu_state {
 	__u32 siblings[JD_MAX_SIBLINGS]; /* other threads of its core, JD_NO_CPU = none; user space writes them */
 	__u32 siblings_changed; /* user space sets it: siblings_busy_ns begins anew */
 	__u64 siblings_busy_ns; /* sum of their busy clocks at since_ns */
+	__u64 others_busy_ns; /* the same of all other CPUs, in the low JD_LOAD_BITS bits */
 	__u32 calibrate; /* switches that still measure clock_offset_ns */
 	struct jd_cache_entry cache[JD_CACHE_ENTRIES];
+} __attribute__((aligned(128)));
+
+/* Busy clocks of all CPUs in one word that they add to when they become busy or idle: in the low JD_COUNT_BITS bits the
+ * CPUs that are busy, above them the sum of their clocks less the time since each of those became busy. */
+#define JD_COUNT_BITS 12
+#define JD_LOAD_BITS (64 - JD_COUNT_BITS)
+struct jd_machine {
+	__u64 load_clock;
+	__u64 asleep_since_ns; /* rq->clock from which no CPU was busy, as long as none is */
 } __attribute__((aligned(128)));
 
 /* Owner of a slot; the program writes it when it takes the slot, user space reads it. */

@@ -106,6 +106,7 @@ static void add_columns(struct event_set *set)
 {
 	set->ev[set->n++] = (struct event_desc){ .name = "SIBLING_BUSY", .kind = EVENT_SIBLING_BUSY };
 	set->ev[set->n++] = (struct event_desc){ .name = "IDLE_EXITS", .kind = EVENT_IDLE_EXITS };
+	set->ev[set->n++] = (struct event_desc){ .name = "OTHERS_BUSY", .kind = EVENT_OTHERS_BUSY };
 }
 
 static struct own *open_own(unsigned n_events, uint64_t max_cgroups, bool columns)

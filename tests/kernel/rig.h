@@ -35,7 +35,7 @@ struct rig {
 	struct event_variants variants[SCHEMA_MAX_EVENTS];
 	uint32_t bank_rows; /* 0: as many as the machine has */
 	const uint16_t *siblings; /* by CPU; NULL: as the machine says */
-	bool columns; /* also those of the switch program: SIBLING_BUSY, IDLE_EXITS */
+	bool columns; /* also those of the switch program: SIBLING_BUSY, IDLE_EXITS, OTHERS_BUSY */
 	unsigned events, msr; /* times the TSC is counted per row, and per CPU */
 	struct cgroup_table *table;
 	struct counters *counters;
@@ -78,6 +78,7 @@ static void rig_columns(struct event_set *set)
 {
 	set->ev[set->n++] = (struct event_desc){ .name = "SIBLING_BUSY", .kind = EVENT_SIBLING_BUSY };
 	set->ev[set->n++] = (struct event_desc){ .name = "IDLE_EXITS", .kind = EVENT_IDLE_EXITS };
+	set->ev[set->n++] = (struct event_desc){ .name = "OTHERS_BUSY", .kind = EVENT_OTHERS_BUSY };
 }
 
 /* The seam, events and msr are the caller's, set before; 0 or what the counters said in *err. */

@@ -5,7 +5,7 @@
 #include "kernel/rig.h"
 #include <sys/mman.h>
 
-enum { SIBLING, WAKEUPS };
+enum { SIBLING, WAKEUPS, OTHERS, COLUMNS };
 static const uint16_t pair[] = { 1, 0 }, alone[] = { 0, 1 };
 
 /* Work that goes on until the test has read. */
@@ -60,7 +60,7 @@ static void close_pair(struct rig *g)
 
 /* What rows that are not idle had on a CPU. */
 struct cpu_sum {
-	uint64_t time_ns, column[2], idle_switches;
+	uint64_t time_ns, column[COLUMNS], idle_switches, asleep_ns;
 };
 
 static struct cpu_sum sum_of(const struct snapshot *s, unsigned cpu)
@@ -75,11 +75,12 @@ static struct cpu_sum sum_of(const struct snapshot *s, unsigned cpu)
 				continue;
 			if (i == ROW_IDLE) {
 				sum.idle_switches += c->switches;
+				sum.asleep_ns += c->counters[OTHERS];
 				assert_int_equal(c->counters[SIBLING], 0);
 				continue;
 			}
 			sum.time_ns += c->time_ns;
-			for (unsigned e = 0; e < 2; e++)
+			for (unsigned e = 0; e < COLUMNS; e++)
 				sum.column[e] += c->counters[e];
 		}
 	return sum;
@@ -157,6 +158,11 @@ static void check_both_busy(enum trigger_mode trigger)
 		/* a flush that ran ahead is taken back from the row's time, and from the overlap of whoever is next */
 		assert_near("both busy: a row", row->counters[SIBLING], row->time_ns, row->time_ns / 2 + ALL_NS);
 		assert_near("both busy: a CPU", sum.column[SIBLING], sum.time_ns, ALL_NS);
+		/* of two CPUs, the sibling is all the others */
+		if (sysconf(_SC_NPROCESSORS_ONLN) == 2)
+			assert_near("both busy: others", sum.column[OTHERS], sum.column[SIBLING], ALL_NS);
+		assert_true(sum.column[OTHERS] + ALL_NS >= sum.column[SIBLING]);
+		assert_int_equal(sum.asleep_ns, 0);
 		assert_int_equal(sum.column[WAKEUPS], 0);
 	}
 	end(&g, cg);
@@ -181,6 +187,9 @@ static void check_beside(void (*other)(unsigned), const char *what)
 
 	assert_near(what, sums[0].column[SIBLING], sums[1].time_ns, slack);
 	assert_near("the other CPU", sums[1].column[SIBLING], sums[1].time_ns, ALL_NS);
+	for (unsigned i = 0; i < 2 && sysconf(_SC_NPROCESSORS_ONLN) == 2; i++)
+		assert_near("others", sums[i].column[OTHERS], sums[i].column[SIBLING], ALL_NS);
+	assert_int_equal(sums[0].asleep_ns + sums[1].asleep_ns, 0);
 	assert_true(row_of(s, cg[0].id)->counters[SIBLING] <= sums[1].time_ns + slack);
 	assert_int_equal(sums[0].column[WAKEUPS], 0);
 	/* an idle interval ends with a wake-up, or with one of four readings */

@@ -10,6 +10,7 @@
 #define MW_LONGEST 0.95 /* of a slice, for a thread of a program */
 #define MW_HEAT_S 30.0
 #define MW_VOLTAGES 6 /* steps of the table over the clock's range of 0.5 to 1.5 */
+#define MW_MOMENTS 16 /* of a run, at which the memory's use is taken */
 #define MW_MISSES_LIMIT 60e6 /* per CPU and second, at which the memory is at its limit */
 
 struct mw_run_of { /* a program on a CPU in a slice; times are parts of the slice */
@@ -22,7 +23,6 @@ struct mw_slice {
 	unsigned n, number;
 	double from[MW_CPUS], to[MW_CPUS]; /* when the CPU is busy */
 	double clock[MW_CPUS]; /* of 2.4 GHz */
-	double traffic; /* of the memory's limit */
 };
 
 static inline double mw_overlap(double a, double b, double c, double d)
@@ -93,17 +93,43 @@ static inline double mw_beside(const struct mw_slice *l, const struct mw_run_of 
 	return mw_overlap(r->from, r->to, l->from[cpu], l->to[cpu]) / (r->to - r->from);
 }
 
-static inline double mw_price(const struct mw *w, const struct mw_slice *l, const struct mw_run_of *r, double sibling)
+/* CPUs busy beside the run, on average. */
+static inline double mw_others(const struct mw *w, const struct mw_slice *l, const struct mw_run_of *r)
 {
-	double others = 0, price = 1;
-	unsigned n = w->schema.n_cpus;
+	double others = 0;
 
-	for (unsigned c = 0; c < n; c++)
-		others += c == r->cpu ? 0 : mw_beside(l, r, c) / (n - 1);
-	price *= 1 + w->c.beside * others;
+	for (unsigned c = 0; c < w->schema.n_cpus; c++)
+		others += c == r->cpu ? 0 : mw_beside(l, r, c);
+	return others;
+}
+
+static inline double mw_price(const struct mw *w, double others, double sibling)
+{
+	double price = 1 + w->c.beside * others / (w->schema.n_cpus - 1);
+
 	if (w->c.smt > 0)
 		price *= 1 - sibling * (1 - w->c.smt / 2);
 	return price;
+}
+
+/* What a miss of the run costs more, by the use of the memory at some of its moments. */
+static inline double mw_queue(const struct mw *w, const struct mw_slice *l, const struct mw_run_of *r)
+{
+	double sum = 0;
+
+	for (unsigned m = 0; m < MW_MOMENTS; m++) {
+		double at = r->from + (r->to - r->from) * (m + 0.5) / MW_MOMENTS, misses = 0, use;
+
+		for (unsigned k = 0; k < l->n; k++) {
+			const struct mw_program *p = &w->program[l->run[k].program];
+
+			if (at >= l->run[k].from && at < l->run[k].to)
+				misses += l->clock[l->run[k].cpu] * 2.4e9 * p->ipc * p->mpki / 1000;
+		}
+		use = fmin(misses / (MW_MISSES_LIMIT * w->schema.n_cpus), 1);
+		sum += w->c.queue * use * use + w->c.queue_linear * use;
+	}
+	return sum / MW_MOMENTS;
 }
 
 static inline void mw_run_slice(struct mw *w, const struct mw_slice *l, const struct mw_run_of *r, struct snap_cell *c)
@@ -113,11 +139,12 @@ static inline void mw_run_slice(struct mw *w, const struct mw_slice *l, const st
 	double s = (r->to - r->from) * MW_SLICE_S, clock = l->clock[r->cpu], hot = mw_heat_of(w, clock);
 	double cycles = s * 2.4e9 * clock, instructions = cycles * p->ipc * (1 + 0.01 * mw_normal(w));
 	double misses = instructions / 1000 * p->mpki * (1 + 0.02 * mw_normal(w));
-	double sibling = w->c.smt > 0 ? mw_beside(l, r, r->cpu ^ 1) : 0, price = mw_price(w, l, r, sibling);
+	double sibling = w->c.smt > 0 ? mw_beside(l, r, r->cpu ^ 1) : 0, others = mw_others(w, l, r),
+	       price = mw_price(w, others, sibling);
 	double core = w->c.small_cores > 0 && r->cpu >= w->schema.n_cpus / 2 ? w->c.small_cores : 1;
-	double miss = price * (1 + w->c.queue * l->traffic * l->traffic);
+	double miss = price * (1 + mw_queue(w, l, r));
 	bool woke = r->from == l->from[r->cpu];
-	const double counts[MW_EVENTS] = { cycles, instructions, misses, s * sibling * 1e9, woke };
+	const double counts[MW_EVENTS] = { cycles, instructions, misses, s * sibling * 1e9, woke, s * others * 1e9 };
 
 	for (unsigned e = 0; e < MW_EVENTS; e++)
 		c->counters[e] += (uint64_t)counts[e];
@@ -132,24 +159,28 @@ static inline void mw_run_slice(struct mw *w, const struct mw_slice *l, const st
 /* Part of the slice in which some CPU was busy. */
 static inline double mw_awake(const struct mw *w, const struct mw_slice *l)
 {
-	unsigned awake = 0, steps = 200;
+	double awake = 0, at = 0;
 
-	for (unsigned k = 0; k < steps; k++) {
-		double at = (k + 0.5) / steps;
-		bool busy = false;
+	while (at < 1) { /* from `at` on, to the end of what is busy there, or to the next begin */
+		double end = at, next = 1;
 
-		for (unsigned c = 0; c < w->schema.n_cpus; c++)
-			busy |= at >= l->from[c] && at < l->to[c];
-		awake += busy;
+		for (unsigned c = 0; c < w->schema.n_cpus; c++) {
+			if (l->from[c] <= at && l->to[c] > at)
+				end = fmax(end, l->to[c]);
+			else if (l->from[c] > at && l->to[c] > l->from[c])
+				next = fmin(next, l->from[c]);
+		}
+		awake += end - at;
+		at = end > at ? end : next;
 	}
-	return (double)awake / steps;
+	return awake;
 }
 
 static inline void mw_slice(struct mw *w, const double *want, unsigned number, double at_s,
 			    struct snap_cell (*cells)[MW_CPUS], double *busy)
 {
 	struct mw_slice l = { .number = number };
-	double misses = 0, before = 0, drawn = 0;
+	double before = 0, drawn = 0, awake;
 
 	for (unsigned i = 0; i < w->c.cgroups; i++)
 		before += w->truth[READING_SPECIAL_ROWS + i][MW_PACKAGE];
@@ -158,18 +189,13 @@ static inline void mw_slice(struct mw *w, const double *want, unsigned number, d
 		l.clock[c] = mw_clock(w, c, at_s);
 		busy[c] += (l.to[c] - l.from[c]) * MW_SLICE_S / w->c.seconds;
 	}
-	for (unsigned k = 0; k < l.n; k++) {
-		const struct mw_program *p = &w->program[l.run[k].program];
-
-		misses += (l.run[k].to - l.run[k].from) * l.clock[l.run[k].cpu] * 2.4e9 * p->ipc * p->mpki / 1000;
-	}
-	l.traffic = fmin(misses / (MW_MISSES_LIMIT * w->schema.n_cpus), 1);
 	for (unsigned k = 0; k < l.n; k++)
 		mw_run_slice(w, &l, &l.run[k], &cells[l.run[k].program][l.run[k].cpu]);
 	for (unsigned i = 0; i < w->c.cgroups; i++)
 		drawn += w->truth[READING_SPECIAL_ROWS + i][MW_PACKAGE];
-	w->truth_idle[MW_PACKAGE] += MW_SLICE_S *
-				     (w->c.leak * w->heat + (w->c.awake > 0 ? w->c.awake * mw_awake(w, &l) : 0));
+	awake = mw_awake(w, &l);
+	w->asleep_s += MW_SLICE_S * (1 - awake);
+	w->truth_idle[MW_PACKAGE] += MW_SLICE_S * (w->c.leak * w->heat + w->c.awake * awake);
 	w->heat += ((drawn - before) / MW_SLICE_S - w->heat) * MW_SLICE_S / MW_HEAT_S;
 }
 
@@ -182,8 +208,10 @@ static inline void mw_slices(struct mw *w, double *busy)
 	memset(cells, 0, sizeof(cells));
 	for (unsigned i = 0; i < w->c.cgroups; i++)
 		want[i] = fmax(mw_demand(w, &w->program[i]), 0);
+	w->asleep_s = 0;
 	for (unsigned k = 0; k < n; k++)
 		mw_slice(w, want, w->step * n + k, (w->step + (double)k / n) * w->c.seconds, cells, busy);
+	mw_cell(w, ROW_IDLE, 0, 0)->counters[MW_OTHERS] = (uint64_t)(w->asleep_s * 1e9);
 	for (unsigned i = 0; i < w->c.cgroups; i++) {
 		for (unsigned cpu = 0; cpu < w->schema.n_cpus; cpu++) {
 			struct snap_cell *c;

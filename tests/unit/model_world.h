@@ -15,10 +15,10 @@
 #define MW_CPUS 8
 #define MW_CGROUPS 20
 #define MW_ROWS (READING_SPECIAL_ROWS + MW_CGROUPS)
-#define MW_EVENTS 5
+#define MW_EVENTS 6
 #define MW_S 1000000000ull
 
-enum { MW_CYCLES, MW_INSTRUCTIONS, MW_MISSES, MW_SIBLING, MW_EXITS };
+enum { MW_CYCLES, MW_INSTRUCTIONS, MW_MISSES, MW_SIBLING, MW_EXITS, MW_OTHERS };
 enum { MW_PACKAGE, MW_DRAM, MW_DOMAINS };
 
 /* The properties of a machine. Zeroed terms are off. */
@@ -49,7 +49,8 @@ struct mw_config {
 	double steps; /* cycles cost V^2 of a table of steps: this is how far V goes over the clock's range */
 	double wake_mj; /* a CPU's exit from idle, paid by the row that it wakes for */
 	double awake; /* W of the package while a CPU is busy; this is idle power, which nobody but idle pays */
-	double queue; /* a miss costs so much more when the memory is at its limit: the square of its use */
+	double queue,
+		queue_linear; /* a miss costs so much more when the memory is at its limit: by the square of its use, and by it */
 	double leak; /* W of idle power per W of power that it had, as its heat follows with 30 s */
 };
 
@@ -81,6 +82,7 @@ struct mw {
 	double truth_idle[MW_DOMAINS];
 	double late; /* seconds: how late the last energy was read */
 	double heat; /* W */
+	double asleep_s; /* of the interval: no CPU was busy */
 	uint64_t dead_events; /* bit: the event counts nothing from now on */
 };
 
@@ -132,8 +134,8 @@ static inline void mw_programs(struct mw *w)
 
 static inline void mw_schema(struct mw *w)
 {
-	static const char *const events[MW_EVENTS] = { "CYCLES", "INSTRUCTIONS", "LLC_MISSES", "SIBLING_BUSY",
-						       "IDLE_EXITS" };
+	static const char *const events[MW_EVENTS] = { "CYCLES",       "INSTRUCTIONS", "LLC_MISSES",
+						       "SIBLING_BUSY", "IDLE_EXITS",   "OTHERS_BUSY" };
 	static const char *const names[MW_DOMAINS] = { "package-0", "dram-0" };
 	struct schema *s = &w->schema;
 
@@ -149,6 +151,7 @@ static inline void mw_schema(struct mw *w)
 	s->core.n = w->c.slice_cpus ? MW_EVENTS : MW_SIBLING;
 	s->core.ev[MW_SIBLING].kind = EVENT_SIBLING_BUSY;
 	s->core.ev[MW_EXITS].kind = EVENT_IDLE_EXITS;
+	s->core.ev[MW_OTHERS].kind = EVENT_OTHERS_BUSY;
 	for (unsigned i = 0; i < s->core.n; i++)
 		snprintf(s->core.ev[i].name, SCHEMA_NAME_MAX, "%s",
 			 i == MW_CYCLES && w->c.no_cycles ? "BRANCHES" : events[i]);

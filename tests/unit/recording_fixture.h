@@ -46,7 +46,7 @@ static inline void draw_event(struct world *w, struct event_set *set, const char
 	struct event_desc *e = &set->ev[set->n];
 
 	snprintf(e->name, sizeof(e->name), "%s_%u", stem, set->n++);
-	e->kind = (enum event_kind)(draw(w) % (EVENT_IDLE_EXITS + 1));
+	e->kind = (enum event_kind)(draw(w) % EVENT_KINDS);
 	e->added = draw(w) % 2;
 	e->type = (uint32_t)draw_value(w);
 	e->config = draw_value(w);

@@ -17,6 +17,7 @@ ENOUGH = 15                 # snapshots to judge by, or a third
 HELD_UP = 3                 # on a host too busy for enough of them: how much wider the bounds are, for all snapshots
 SMALL = 0.02                # cgroups below this part of the total are not judged
 UNKNOWN = 2**32 - 1
+MOVING_IDLE = ("sleep_mw=", "leak_permille=")  # settings that make idle power of the package another all the time
 IDLE_WATTS = {"package-0": 4.0, "core-0": 1.0, "uncore-0": 0.5, "dram-0": 0.8}
 NANO = {"package-0": (0, 1), "core-0": (0,), "uncore-0": (1,), "dram-0": (2,)}   # columns of the truth
 JUDGED = ("package-0", "dram-0")
@@ -189,6 +190,8 @@ def judge(folder, words, results):
         worst, idle_limit = goals(scenario)
         e, s = judge_domain(model[before:], d, name, truth, below), judge_domain(share[before:], d, name, truth, below)
         text = line("%s %s" % (scenario, name), e, s)
+        if name == "package-0" and any(w.startswith(MOVING_IDLE) for w in words):
+            text += " (idle moves)"
         print("note %s" % text)
         values, held = values + e.values, held + e.held
         if worst is None:
@@ -202,9 +205,13 @@ def judge(folder, words, results):
         results.check("%s: each cgroup of %s" % (scenario, name), max(errors) <= wider * worst, text)
         if idle_limit is not None:
             results.check("%s: idle power of %s" % (scenario, name), e.idle <= wider * idle_limit * e.shots, text)
-    first = judge_domain(model[:before], names.index("package-0"), "package-0", truth)
-    print("note %-28s first %d: %s %s" % (scenario, before, percent(sum(first.relative()) / len(first.relative())),
-                                          percent(max(first.relative()))))
+    for name in JUDGED:
+        d = names.index(name)
+        e, s = judge_domain(model[:before], d, name, truth, below), judge_domain(share[:before], d, name, truth, below)
+        ours, theirs = e.relative_all(), s.relative_all()
+        text = "%s %s, first %d: model %s %s share %s %s" % (
+            scenario, name, before, percent(sum(ours) / len(ours)), percent(max(ours)), percent(sum(theirs) / len(theirs)), percent(max(theirs)))
+        print("note %s" % text)
     results.check("%s: the stated uncertainty holds" % scenario, values and held >= 0.9 * values,
                   "%d of %d values" % (held, values))
 

@@ -7,39 +7,51 @@
 #include "model.h"
 
 #define LEAST 6
+#define LEAST_NARROW 30 /* memory is split well without bends, and badly by those that few points tell */
 #define CHANGES 3 /* at most, at a point */
 #define HOLD 8
 #define EVERY_TURN 40 /* up to so many points all bends are tried at each point, then one */
 #define GAIN 0.9
 #define DEVIATIONS 2.2
 #define DROP 1.0
+#define AS_GOOD 1.05 /* of one column in the place of several */
 
 static model_columns columns_of(unsigned trial)
 {
 	if (trial < TRY_BASE)
-		return COLUMN(COL_HEAT);
+		return COLUMN(COL_HEAT + trial);
 	if (trial < TRY_BEND)
 		return COLUMN(COL_BASE + trial - TRY_BASE);
 	if (trial == TRY_ALL)
 		return (COLUMN(BASES) - 1) << COL_BASE;
-	return COLUMNS_OF_BEND((trial - TRY_BEND) % BENDS);
+	return model_columns_of_bend((trial - TRY_BEND) % BENDS);
 }
 
 /* A bend is of the bases in use only. */
 struct model_shape model_in_use(const struct model_choice *c, model_columns had, const struct model_prior *prior)
 {
 	struct model_shape s = { COLUMN(COL_IDLE) | COLUMN(prior->share_column),
-				 c->in_use >> TRY_BEND & ~(c->in_use >> TRY_FREE) & ((1u << BENDS) - 1) };
+				 c->in_use >> TRY_BEND & ~(c->in_use >> TRY_FREE) & ((1u << BENDS_OF_ALL) - 1) };
 	model_columns bases;
 
 	for (unsigned i = 0; i < TRY_FREE; i++)
 		if (c->in_use >> i & 1)
 			s.columns |= columns_of(i);
 	bases = s.columns >> COL_BASE & (COLUMN(BASES) - 1);
-	for (unsigned b = 0; b < BENDS; b++)
-		s.columns &= ~(COLUMNS_OF_BEND(b) & ~(bases << (COL_BENT + b * BASES)));
+	for (unsigned b = 0; b < BENDS_OF_ALL; b++)
+		s.columns &= ~(model_columns_of_bend(b) & ~(bases << model_bent(b, 0)));
 	s.columns &= had;
+	if (!prior->misses || !(s.columns >> prior->misses & 1))
+		s.columns &= COLUMN(COL_MISSES) - 1;
 	return s;
+}
+
+static void train_without(unsigned block, struct model_scratch *work)
+{
+	work->train = work->all;
+	for (unsigned k = 0; k < MODEL_BLOCKS; k++)
+		if (k != block)
+			model_add_sums(&work->train, &work->block[k]);
 }
 
 /* Misses of the points held out, by what the others teach. False when a stretch cannot be predicted. */
@@ -49,10 +61,7 @@ static bool hold_out(const struct model_fit *f, const struct model_shape *shape,
 	for (unsigned b = 0; b < MODEL_BLOCKS; b++) {
 		unsigned from = f->n_window * b / MODEL_BLOCKS, to = f->n_window * (b + 1) / MODEL_BLOCKS;
 
-		work->train = work->all;
-		for (unsigned k = 0; k < MODEL_BLOCKS; k++)
-			if (k != b)
-				model_add_sums(&work->train, &work->block[k]);
+		train_without(b, work);
 		if (!model_solve(&work->train, shape, prior, &f->s, &work->trial))
 			return false;
 		for (unsigned i = from; i < to; i++) {
@@ -91,8 +100,18 @@ static unsigned counted(const struct model_fit *f)
 	return (unsigned)(model_nth(f, f->n_window - 1)->counted >> COL_BASE);
 }
 
+#define OF_LOAD (1u << (TRY_BEND + BEND_LOAD) | 1u << (TRY_FREE + BEND_LOAD))
+
+/* Prices that fall beside other work look like a package that is awake for all of it. */
+static bool takes_place(const struct model_choice *c, unsigned trial)
+{
+	return trial == TRY_AWAKE && !(c->in_use >> trial & 1) && c->in_use & OF_LOAD;
+}
+
 static unsigned changed(const struct model_choice *c, unsigned trial, unsigned all)
 {
+	if (takes_place(c, trial))
+		return (c->in_use & ~OF_LOAD) | 1u << trial;
 	return trial == TRY_ALL ? c->in_use | all << TRY_BASE : c->in_use ^ 1u << trial;
 }
 
@@ -116,7 +135,9 @@ static bool try_one(struct model_fit *f, unsigned which, const double *now, mode
 	*ret_ratio = v.ratio;
 	if (drop && which >= TRY_BASE && which < TRY_BEND && !prior->narrow)
 		return v.ratio < GAIN && v.deviations > DEVIATIONS;
-	return drop ? v.ratio <= DROP : v.ratio < GAIN && v.deviations > DEVIATIONS;
+	if (drop)
+		return v.ratio <= DROP;
+	return takes_place(&f->choice, which) ? v.ratio <= AS_GOOD : v.ratio < GAIN && v.deviations > DEVIATIONS;
 }
 
 static void sum_blocks(const struct model_fit *f, model_columns had, struct model_scratch *work)
@@ -156,6 +177,22 @@ static bool change_one(struct model_fit *f, unsigned tries, model_columns had, c
 	return true;
 }
 
+/* Keeps what all points but a stretch teach, for each stretch. */
+static void leave_out(struct model_fit *f, model_columns had, const struct model_prior *prior,
+		      struct model_scratch *work)
+{
+	struct model_shape shape = model_in_use(&f->choice, had, prior);
+
+	f->n_without = 0;
+	for (unsigned b = 0; b < MODEL_BLOCKS; b++) {
+		train_without(b, work);
+		if (!model_solve(&work->train, &shape, prior, &f->s, &work->trial))
+			return;
+		f->without[b] = work->trial.coef;
+	}
+	f->n_without = MODEL_BLOCKS;
+}
+
 void model_choose(struct model_fit *f, model_columns had, const struct model_prior *prior, struct model_scratch *work)
 {
 	unsigned tries = f->points < EVERY_TURN ? TRIALS : 2;
@@ -167,6 +204,9 @@ void model_choose(struct model_fit *f, model_columns had, const struct model_pri
 	if (f->n_window < LEAST)
 		return;
 	sum_blocks(f, had, work);
+	if (prior->narrow && f->points < LEAST_NARROW)
+		tries = 0;
 	for (unsigned i = 0; i < CHANGES && change_one(f, tries, had, prior, work); i++)
 		;
+	leave_out(f, had, prior, work);
 }

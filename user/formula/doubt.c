@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far a row's energy may be from the truth (docs/attribution.md). A row's energy is its part of the prediction for
- * all rows, times the energy measured above idle. An error that all rows share cancels out; an error of idle power does
- * not. The deviations that follow from the fit are corrected by how often they held: the nine-in-ten quantile of past
- * misses over the deviation that was stated before each (a conformal interval). */
+/* How far a row's energy may be from the truth (docs/attribution.md). Each stretch of the window is left out once: how far
+ * the row's part differs by what the others teach is how well it is known, whatever the reason. Idle power has the
+ * deviations that follow from the fit, corrected by how often they held: the nine-in-ten quantile of past misses over the
+ * deviation that was stated before each (a conformal interval). */
 #include <math.h>
 #include "model.h"
 
@@ -12,11 +12,16 @@
 #define UNTESTED 3.0 /* while there are too few past misses */
 #define NARROWER 1.4 /* ... at least this part of it */
 #define INDEPENDENT 5.0 /* points after which errors that come in phases do not average out any more */
-#define MISFIT 16.0 /* a miss that comes in phases is the work of few rows, not of all alike */
-#define NOISE 2.0 /* a miss of the sensor is of all rows alike */
+#define WITHOUT 5.0 /* deviations of the jackknife that hold nine values in ten; it has only five stretches */
+#define NOISE 2.0 /* a miss of a point that is of all rows alike, as of the sensor ... */
+#define OF_ONE 0.6 /* ... and what is of each row by itself, by the root of its part ... */
+#define IN_PHASES 20.0 /* ... which is the most of it where misses come in phases */
+#define BURSTS 3.0 /* power of a row at a moment, over its mean */
+#define AVERAGE 0.3 /* of what bent prices of memory move between rows */
+#define STOPS 0.8 /* of what bends take or add below the least power seen */
 
 #define LEAST 1e-5 /* of the mean power: counters of energy move in units */
-#define NOT_CLAIMED 0.01 /* relative range of a row or of idle power below which nothing is claimed */
+#define NOT_CLAIMED 0.001 /* relative range of a row or of idle power below which nothing is claimed */
 #define BENT 0.25 /* relative error of a price at less power than was seen, at most, and ... */
 #define BENT_PER_MISS 100.0 /* ... by how much points miss the line that there is, of the dynamic power */
 #define GOES_ON 1.25 /* of the bend of prices that goes on below the least power seen */
@@ -79,20 +84,20 @@ double model_spread(const struct model_held *h)
 	return fmin(fmax(sorted[rank > n ? n - 1 : rank - 1] / NINE_IN_TEN, NARROWER), WIDER);
 }
 
-/* W by which idle power is wrong when prices at the least power seen have stopped to bend, or bend as much again, down to
- * where nothing runs. */
-static double bend_goes_on(const struct model_fit *f)
+static double bend_at(const struct model_fit *f, unsigned bent, unsigned base)
 {
-	static const unsigned whole[] = { BEND_LOAD, BEND_TRAFFIC }; /* states that end where nothing runs */
+	return f->s.coef.c[bent] * (CENTRE * f->lowest.rate[base] + f->lowest.rate[bent]);
+}
+
+double model_bend_goes_on(const struct model_fit *f)
+{
+	/* states that end where nothing runs */
 	double watts = 0;
 
-	for (unsigned b = 0; b < sizeof(whole) / sizeof(whole[0]); b++) {
-		for (unsigned i = 0; i < BASES; i++) {
-			unsigned bent = COL_BENT + whole[b] * BASES + i;
-
-			watts += f->s.coef.c[bent] * (CENTRE * f->lowest.rate[COL_BASE + i] + f->lowest.rate[bent]);
-		}
-	}
+	for (unsigned i = 0; i < BASES; i++)
+		watts += bend_at(f, model_bent(BEND_LOAD, i), COL_BASE + i);
+	for (unsigned b = BENDS_OF_ALL; b < BENDS && f->misses; b++)
+		watts += bend_at(f, model_bent(b, 0), f->misses);
 	return fabs(watts);
 }
 
@@ -103,41 +108,68 @@ static double bent_below(const struct model_fit *f)
 	double mean = fmax(f->s.mean_watts - f->s.coef.c[COL_IDLE], 0);
 	double unseen = mean > 0 ? fmin(BENT, BENT_PER_MISS * f->s.sigma / mean) * fmax(lowest, 0) : 0;
 
-	return fmax(unseen, GOES_ON * bend_goes_on(f));
+	return fmax(unseen, GOES_ON * model_bend_goes_on(f));
 }
 
-/* How far the row's part is from that of the column by which formula share splits. It counts as far as that column
- * predicts as well as the prices do; and in full in memory where others are in use beside it: a bend that no column follows
- * looks like them. */
-static double other_way(const struct model_doubt *d, const double *did, double part)
+void model_without(struct model_doubt *d)
 {
-	const struct model_held *h = &d->fit->held;
-	model_columns others = d->fit->s.columns & COLUMNS_OF_BASES & ~COLUMN(h->share_column);
-	double all = d->all[h->share_column];
+	const struct model_fit *f = d->fit;
+	double idle = model_idle(&f->s.coef, d->state);
 
-	if (!h->points || !(h->share > 0) || !(all > 0))
-		return 0;
-	return fabs(did[h->share_column] / all / part - 1) * (d->narrow && others ? 1 : fmin(h->model / h->share, 1));
+	d->columns = 0;
+	for (model_columns left = f->s.columns & (COLUMN(COLUMNS) - COLUMN(COL_BASE)); left; left &= left - 1)
+		d->column[d->columns++] = (unsigned)__builtin_ctzll(left);
+	for (unsigned b = 0; b < f->n_without; b++) {
+		double all = model_dynamic(&f->without[b], d->all);
+		double more = (idle - model_idle(&f->without[b], d->state)) * d->seconds;
+
+		d->per_joule[b] = all > 0 && d->dynamic > 0 ? (d->dynamic + more) / d->dynamic / all : 0;
+	}
+}
+
+/* Mean square by which the row's part would be another had one stretch of the window not been learned from (the jackknife:
+ * Efron, The Jackknife, the Bootstrap and Other Resampling Plans, 1982, chapter 3). */
+static double without_a_stretch(const struct model_doubt *d, const double *did, double part)
+{
+	const struct model_fit *f = d->fit;
+	double square = 0;
+
+	for (unsigned b = 0; b < f->n_without; b++) {
+		double joules = 0;
+
+		for (unsigned i = 0; i < d->columns; i++)
+			joules += f->without[b].c[d->column[i]] * did[d->column[i]];
+		square += pow(joules * d->per_joule[b] / part - 1, 2);
+	}
+	return f->n_without ? square * (MODEL_BLOCKS - 1) / MODEL_BLOCKS : 1;
+}
+
+/* How far the row's part is from that of the misses alone, where prices of memory bend: what filled the queue beside a row is
+ * known on average only. */
+static double beside_average(const struct model_doubt *d, const double *did, double part)
+{
+	double all = d->misses ? d->all[d->misses] : 0;
+
+	return all > 0 && d->columns > 1 ? AVERAGE * fabs(did[d->misses] / all / part - 1) : 0;
 }
 
 double model_row_doubt(const struct model_doubt *d, const double *did, double part)
 {
 	const struct model_solution *s = &d->fit->s;
-	double dynamic = d->dynamic;
-	double mine = model_dynamic(&s->coef, did), all = model_dynamic(&s->coef, d->all), got = part * all;
-	double g[COLUMNS], square, point = s->sigma * d->seconds / dynamic;
+	double g[COLUMNS], mine = 0, got = part * d->all_joules, point = s->sigma * d->seconds / d->dynamic, square;
 
-	if (!(got > 0) || !(dynamic > 0)) /* by the prices, nothing cost anything */
+	if (!(got > 0) || !(d->dynamic > 0)) /* by the prices, nothing cost anything */
 		return 1;
+	for (unsigned i = 0; i < d->columns; i++)
+		mine += s->coef.c[d->column[i]] * did[d->column[i]];
 	for (unsigned i = 0; i < COL_BASE; i++)
-		g[i] = -d->state[i] * d->seconds / dynamic;
+		g[i] = -d->state[i] * d->seconds / d->dynamic;
 	for (unsigned i = COL_BASE; i < COLUMNS; i++)
-		g[i] = did[i] / got - d->all[i] / all;
-	square = variance(s, g) * (1 + d->phases * s->n / INDEPENDENT);
-	square += point * point * (NOISE + MISFIT * d->phases * d->rows);
-	square *= pow(NINE_IN_TEN * d->spread, 2);
-	square += pow(NINE_IN_TEN * d->skew, 2) + pow(bent_below(d->fit) * d->seconds / dynamic, 2);
-	square += pow(other_way(d, did, part), 2);
+		g[i] = did[i] / got - d->all[i] / d->all_joules;
+	square = pow(WITHOUT, 2) * without_a_stretch(d, did, part) + pow(NINE_IN_TEN, 2) * variance(s, g);
+	square += pow(NINE_IN_TEN * point, 2) * (NOISE + (OF_ONE + IN_PHASES * d->phases) / part);
+	square += pow(NINE_IN_TEN * BURSTS * d->skew, 2) + pow(STOPS * d->goes_on * d->seconds / d->dynamic, 2);
+	square += pow(beside_average(d, did, part), 2);
 	return fmax(sqrt(square), NOT_CLAIMED) + fabs(mine / got - 1);
 }
 

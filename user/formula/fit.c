@@ -19,7 +19,7 @@
 
 double model_miss(const struct model_coef *c, const struct model_point *p)
 {
-	return p->watts - c->c[COL_IDLE] - c->c[COL_HEAT] * p->rate[COL_HEAT] - model_dynamic(c, p->rate);
+	return p->watts - model_idle(c, p->rate) - model_dynamic(c, p->rate);
 }
 
 /* Less weight for a point whose energy and counts are of different times, because a CPU was slow to answer. */
@@ -217,7 +217,7 @@ model_columns model_alive(const struct model_fit *f, const struct model_point *p
 {
 	for (unsigned i = 0; i < SCHEMA_MAX_EVENTS; i++)
 		if (!(p->rate[COL_EVENT + i] > 0) && f->per_busy[i] * p->rate[COL_BUSY] * p->seconds >= DEAD_COUNTS)
-			for (unsigned k = COL_EVENT + i; k < COLUMNS; k += BASES)
+			for (unsigned k = COL_EVENT + i; k < COL_MISSES; k += BASES)
 				columns &= ~COLUMN(k);
 	return columns;
 }

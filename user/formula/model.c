@@ -102,7 +102,7 @@ static bool collect(struct formula *f, const struct snapshot *s)
 
 			if (!f->share.cpus[c->cpu])
 				continue;
-			terms_add(&f->terms, c, idle, f->did[i]);
+			terms_add(&f->terms, c, idle, f->terms.bends, f->did[i]);
 			if (!idle && c->quality & (QUALITY_LOST | QUALITY_PARTIAL))
 				lossy += (double)c->time_ns / 1e9;
 		}
@@ -142,6 +142,7 @@ static struct model_point point_of(const struct formula *f, const struct snapsho
 	p.watts = (double)dom->energy_uj / 1e6 / p.seconds;
 	p.rate[COL_IDLE] = 1;
 	p.rate[COL_HEAT] = f->fit[d].heat > 0 ? f->fit[d].heat : p.watts;
+	p.rate[COL_AWAKE] = f->terms.awake >= 0 ? f->terms.awake : 0;
 	for (unsigned i = COL_BASE; i < COLUMNS; i++)
 		p.rate[i] = all[i] / counted;
 	return p;
@@ -169,6 +170,7 @@ static void learn(struct formula *f, struct snapshot *s, unsigned d, bool idle_f
 	p.columns = model_alive(&f->fit[d], &p, terms_columns(&f->terms, s, &f->share));
 	prior.narrow = s->schema->domains[d].kind == DOMAIN_DRAM;
 	prior.share_column = share_column(f, s, d, p.columns);
+	prior.misses = f->fit[d].misses;
 	model_learn(&f->fit[d], &p, &prior, dom->end_ns, f->work);
 }
 
@@ -177,23 +179,13 @@ static uint32_t millionths(double relative)
 	return relative >= 0 ? (uint32_t)fmin(relative * 1e6, MAX_PPM) : SNAPSHOT_UNKNOWN;
 }
 
-/* One over the sum of the squared parts: n equal rows count as n, one large row beside many tiny ones as one. */
-static double rows_alike(const struct formula *f, const struct snapshot *s, const struct model_coef *c)
-{
-	double all = model_dynamic(c, f->did[s->n_rows]), squares = 0;
-
-	for (unsigned i = 0; i < s->n_rows; i++)
-		squares += pow(model_dynamic(c, f->did[i]) / all, 2);
-	return 1 / squares;
-}
-
 static struct model_doubt doubt_of(const struct formula *f, const struct snapshot *s, unsigned d)
 {
 	const struct snap_domain *dom = &s->domains[d];
 
 	return (struct model_doubt){ .fit = &f->fit[d],
-				     .narrow = s->schema->domains[d].kind == DOMAIN_DRAM,
 				     .all = f->did[s->n_rows],
+				     .misses = s->schema->domains[d].kind == DOMAIN_DRAM ? f->fit[d].misses : 0,
 				     .state = f->now.rate,
 				     .seconds = (double)(dom->end_ns - dom->start_ns) / 1e9,
 				     .dynamic = (double)(dom->energy_uj - f->charge.idle_uj) / 1e6,
@@ -211,7 +203,9 @@ static void set_uncertainty(struct formula *f, struct snapshot *s, unsigned d, c
 
 	for (unsigned i = 0; i <= s->n_rows; i++)
 		weights += (double)w->weight[i];
-	doubt.rows = rows_alike(f, s, &f->fit[d].s.coef);
+	doubt.all_joules = model_dynamic(&f->fit[d].s.coef, doubt.all);
+	doubt.goes_on = model_bend_goes_on(&f->fit[d]);
+	model_without(&doubt);
 	for (unsigned i = 0; i < s->n_rows; i++) {
 		double joules = (double)*snapshot_energy(s, i, d) / 1e6;
 		double part = weights > 0 ? (double)w->weight[i] / weights : 0;
@@ -234,9 +228,11 @@ static void set_idle(const struct formula *f, const struct snapshot *s, unsigned
 	const struct model_point *p = &f->now;
 	struct model_doubt doubt = doubt_of(f, s, d);
 	const struct model_coef *c = &m->s.coef;
-	double watts = c->c[COL_IDLE] + c->c[COL_HEAT] * p->rate[COL_HEAT];
+	/* what the machine once drew is the most, but for being awake for longer */
+	double watts = model_idle(c, p->rate),
+	       most = m->lowest.watts + c->c[COL_AWAKE] * fmax(p->rate[COL_AWAKE] - m->lowest.rate[COL_AWAKE], 0);
 
-	dom->idle_power_uw = (uint64_t)(fmin(fmin(watts, m->lowest.watts), MAX_WATTS) * 1e6);
+	dom->idle_power_uw = (uint64_t)(fmin(fmin(watts, most), MAX_WATTS) * 1e6);
 	dom->idle_uncertainty = model_idle_doubt(m, &doubt);
 	dom->idle_quality = dom->quality | (dom->idle_uncertainty <= GUESS ? 0 : QUALITY_ESTIMATED);
 }
@@ -274,9 +270,9 @@ static void split_by_model(struct formula *f, struct snapshot *s, unsigned d, do
 	weights_blend(&f->blend, s, d, &b, WEIGHT_SUM / predicted);
 	dom->share_quality = f->blend.quality;
 	charge_domain(&f->charge, s, d, &f->blend, &f->options);
-	dom->price.per_second = terms_price(c, f->did[s->n_rows], BASE_BUSY);
+	dom->price.per_second = terms_price(&f->terms, c, f->did[s->n_rows], BASE_BUSY);
 	for (unsigned i = 0; i < SCHEMA_MAX_EVENTS; i++)
-		dom->price.per_count[i] = terms_price(c, f->did[s->n_rows], BASE_EVENT + i);
+		dom->price.per_count[i] = terms_price(&f->terms, c, f->did[s->n_rows], BASE_EVENT + i);
 	dom->scale = ((double)dom->energy_uj - (double)f->charge.idle_uj) / 1e6 / predicted;
 	set_uncertainty(f, s, d, &f->blend);
 }

@@ -13,30 +13,44 @@ enum { BASE_BUSY, BASE_EVENT, BASES = BASE_EVENT + SCHEMA_MAX_EVENTS };
 /* What can bend a price. The column of a bent base is base x (state - centre), so that the plain price is that of the
  * centre and the bend has either sign. */
 enum model_bend {
-	BEND_LOAD, /* busy share of the domain's other CPUs */
+	BEND_LOAD, /* busy share of the domain's other CPUs while the row ran, or in the whole interval */
 	BEND_CLOCK, /* (clock / the first clock seen)^2 */
 	BEND_SIBLING, /* part of the row's time in which the other thread of the core was busy */
 	BEND_TYPE, /* 1 on the CPUs of the second core type */
-	BEND_TRAFFIC, /* misses of the whole domain: m / (m + the first seen) */
+	BENDS_OF_ALL, /* those below bend the price of misses alone */
+	BEND_TRAFFIC = BENDS_OF_ALL, /* misses of the whole domain while the row ran: m / (m + the first seen) */
+	BEND_QUEUE, /* m / the first seen */
 	BENDS
 };
 
-/* Columns of the regression: idle, heat (part of idle that follows past power), the bases, the bent bases. */
+/* Columns of the regression: idle, heat (part of idle that follows past power), awake (part of idle while any CPU is busy),
+ * the bases, the bent bases. */
 enum {
 	COL_IDLE,
 	COL_HEAT,
+	COL_AWAKE,
 	COL_BASE,
 	COL_BUSY = COL_BASE + BASE_BUSY,
 	COL_EVENT = COL_BASE + BASE_EVENT,
 	COL_BENT = COL_BASE + BASES,
-	COLUMNS = COL_BENT + BENDS * BASES
+	COL_MISSES = COL_BENT + BENDS_OF_ALL * BASES, /* a column for each bend of misses alone */
+	COLUMNS = COL_MISSES + BENDS - BENDS_OF_ALL
 };
 typedef uint64_t model_columns; /* bit per column */
 #define COLUMN(i) ((model_columns)1 << (i))
 #define COLUMNS_OF_BASES ((COLUMN(BASES) - 1) << COL_BASE)
-#define COLUMNS_OF_BEND(b) (((COLUMN(BASES) - 1)) << (COL_BENT + (b)*BASES))
+/* The column of a base in a bend; bends of misses have one for any base. */
+static inline unsigned model_bent(unsigned bend, unsigned base)
+{
+	return bend < BENDS_OF_ALL ? COL_BENT + bend * BASES + base : COL_MISSES + bend - BENDS_OF_ALL;
+}
+static inline model_columns model_columns_of_bend(unsigned bend)
+{
+	return bend < BENDS_OF_ALL ? (COLUMN(BASES) - 1) << model_bent(bend, 0) : COLUMN(model_bent(bend, 0));
+}
 
 #define MODEL_WINDOW 64 /* points kept one by one */
+#define MODEL_BLOCKS 5 /* stretches of the window that are held out */
 #define MODEL_POINT_NS 500000000ull /* shorter intervals are joined */
 #define MODEL_HALF_LIFE_NS 900000000000ull /* of points that have left the window: 15 minutes */
 #define MODEL_LOWEST_NS 3600000000000ull /* how long the smallest power is remembered */
@@ -45,7 +59,7 @@ typedef uint64_t model_columns; /* bit per column */
 /* One interval of a domain, or several joined: means over its time. */
 struct model_point {
 	double seconds, watts;
-	double rate[COLUMNS]; /* 1, heat, CPUs busy, counts per second, the same bent */
+	double rate[COLUMNS]; /* 1, heat, part of the time, CPUs busy, counts per second, the same bent */
 	double skew; /* by which the times of energy and of counters differ, relative */
 	model_columns columns; /* those that were there */
 	model_columns counted; /* of the bases: what every row has by itself, time and perf events */
@@ -61,6 +75,7 @@ struct model_prior {
 	double idle_watts;
 	bool idle_fixed; /* configured, or known by the source: not to be learned */
 	unsigned share_column; /* the column by which formula share would split */
+	unsigned misses; /* column of misses; 0 = there is none */
 	bool narrow; /* memory: what is not seen to cost is taken to cost nothing */
 };
 
@@ -100,14 +115,15 @@ struct model_held {
 	double share_watts, share_rate;
 };
 
-/* What is tried: heat, each base, each bend of all bases in proportion to their prices, and each base by
+/* What is tried: heat, awake, each base, each bend of all bases in proportion to their prices, and each base by
  * itself in that bend. */
 enum {
 	TRY_HEAT = SNAP_TRY_HEAT,
+	TRY_AWAKE = SNAP_TRY_AWAKE,
 	TRY_BASE = SNAP_TRY_TIME,
 	TRY_BEND = TRY_BASE + BASES,
 	TRY_FREE = TRY_BEND + BENDS,
-	TRY_ALL = TRY_FREE + BENDS, /* all bases at once */
+	TRY_ALL = TRY_FREE + BENDS_OF_ALL, /* all bases at once */
 	TRIALS
 };
 
@@ -135,12 +151,14 @@ struct model_fit {
 	struct model_choice choice;
 	double heat; /* W: past power, the weight of a moment falls by e in MODEL_HEAT_S */
 	double first_clock, first_traffic; /* counts per s of CPU time, counts per s: centres of bends; 0 = none yet */
+	unsigned misses; /* column of misses; 0 = there is none */
 	double per_busy[SCHEMA_MAX_EVENTS]; /* counts per CPU-second: tells a dead counter */
 	struct model_solution s;
+	unsigned n_without; /* of the next: 0 or MODEL_BLOCKS */
+	struct model_coef without[MODEL_BLOCKS]; /* what all points but a stretch of the window teach */
 };
 
 /* Work space of a fit, shared by all domains. */
-#define MODEL_BLOCKS 5
 struct model_scratch {
 	struct model_sums all, block[MODEL_BLOCKS], train;
 	struct model_solution trial;
@@ -167,6 +185,8 @@ void model_choose(struct model_fit *f, model_columns had, const struct model_pri
 /* Of those columns, the ones in use. */
 struct model_shape model_in_use(const struct model_choice *c, model_columns had, const struct model_prior *prior);
 
+/* Idle power in a state: 1, heat, awake. */
+double model_idle(const struct model_coef *c, const double *state);
 /* Power above idle for rates, or joules for counts. */
 double model_dynamic(const struct model_coef *c, const double *what);
 
@@ -174,21 +194,30 @@ double model_dynamic(const struct model_coef *c, const double *what);
  * known. The work of a row and of all rows is in CPU-seconds and counts. */
 struct model_doubt {
 	const struct model_fit *fit;
-	bool narrow; /* as in model_prior */
 	const double *all;
-	const double *state; /* idle, heat: as of a point */
+	unsigned misses; /* column by which memory would be split if its prices did not bend; 0 = another domain */
+	const double *state; /* idle, heat, awake: as of a point */
 	double seconds; /* of the interval */
 	double dynamic; /* joules of the dynamic energy that the rows got */
 	double skew; /* as of a point */
-	double rows; /* about how many rows share the dynamic energy */
+	double all_joules; /* of all rows by the prices */
+	double goes_on; /* model_bend_goes_on() */
 	double phases; /* model_autocorrelation() */
 	double spread; /* model_spread() */
+	/* model_without(): columns in use, and what a joule by other prices is as a part */
+	unsigned columns, column[COLUMNS];
+	double per_joule[MODEL_BLOCKS];
 };
+/* Fills the last part, once per interval. */
+void model_without(struct model_doubt *d);
 /* `part`: what the row got of the dynamic energy. Prices that would have given it another part widen the range by that. */
 double model_row_doubt(const struct model_doubt *d, const double *did, double part);
 double model_idle_doubt(const struct model_fit *f, const struct model_doubt *d);
 /* 0 to 1: how alike the misses of neighbouring points of the window are. Noise of the sensor is not alike. */
 double model_autocorrelation(const struct model_fit *f);
+/* W by which idle power is wrong when prices at the least power seen have stopped to bend, or bend as much again, down to
+ * where nothing runs. */
+double model_bend_goes_on(const struct model_fit *f);
 /* What the stated deviations must be multiplied by to hold nine misses in ten of the past. */
 double model_spread(const struct model_held *h);
 /* Standard deviation, in W, that the solution states for its prediction of a point. */

@@ -13,6 +13,8 @@
 #define SIGMA_LEARNED 20 /* ... which is gone when there are so many points */
 #define SIGMA_MIN 2e-6 /* counters of energy move in units */
 #define BENT_WITHIN 0.3 /* a bend is taken to move less than this part of the dynamic power */
+#define PASSES 6
+#define SETTLED 0.7 /* of the deviation from pass to pass */
 #define DYNAMIC_MIN 0.05 /* of the mean power: the least dynamic power that the prior assumes */
 
 /* An unknown is the coefficient of a column, or of several in a fixed proportion. */
@@ -66,6 +68,15 @@ void model_add_sums(struct model_sums *s, const struct model_sums *more)
 	}
 	s->yy += more->yy;
 	s->n += more->n;
+}
+
+double model_idle(const struct model_coef *c, const double *state)
+{
+	double sum = 0;
+
+	for (unsigned i = 0; i < COL_BASE; i++)
+		sum += c->c[i] * state[i];
+	return sum;
 }
 
 double model_dynamic(const struct model_coef *c, const double *what)
@@ -143,9 +154,9 @@ static void take_bend(struct problem *q, const struct model_sums *s, model_colum
 	struct unknown u = { .n = 0 };
 
 	for (unsigned i = 0; i < BASES; i++) {
-		if (!(columns & COLUMN(COL_BENT + bend * BASES + i)) || !(price->c[COL_BASE + i] > 0))
+		if (!(columns & COLUMN(model_bent(bend, i))) || !(price->c[COL_BASE + i] > 0))
 			continue;
-		u.column[u.n] = COL_BENT + bend * BASES + i;
+		u.column[u.n] = model_bent(bend, i);
 		u.weight[u.n++] = price->c[COL_BASE + i];
 	}
 	if (u.n)
@@ -163,10 +174,11 @@ static void pose(struct problem *q, const struct model_sums *s, const struct mod
 	for (model_columns left = columns; left; left &= left - 1) {
 		struct unknown u = { .n = 1, .column = { (unsigned)__builtin_ctzll(left) }, .weight = { 1 } };
 
-		if (u.column[0] < COL_BENT || !(shape->joint >> ((u.column[0] - COL_BENT) / BASES) & 1))
+		if (u.column[0] < COL_BENT || u.column[0] >= COL_MISSES ||
+		    !(shape->joint >> ((u.column[0] - COL_BENT) / BASES) & 1))
 			take_unknown(q, s, &u, prior);
 	}
-	for (unsigned b = 0; b < BENDS; b++)
+	for (unsigned b = 0; b < BENDS_OF_ALL; b++)
 		if (shape->joint >> b & 1)
 			take_bend(q, s, columns, b, price, prior);
 }
@@ -257,14 +269,18 @@ bool model_solve(const struct model_sums *s, const struct model_shape *shape, co
 	if (!(price.c[prior->share_column] > 0))
 		price.c[prior->share_column] = 1e-30;
 	ret->columns = shape->columns & s->columns;
-	/* The deviation weighs evidence against prior, and prices give the proportions of joint bends: the second pass
-	 * uses those of the first. */
-	for (unsigned pass = 0; pass < 2; pass++) {
+	/* The deviation weighs evidence against prior, and prices give the proportions of joint bends: each pass uses those of
+	 * the one before. */
+	for (unsigned pass = 0; pass < PASSES; pass++) {
+		double before = sigma;
+
 		pose(&q, s, shape, &price, prior);
 		solve(&q, sigma);
 		take_solution(ret, &q, s, prior);
 		sigma = ret->sigma;
 		price = ret->coef;
+		if (pass && sigma > SETTLED * before && SETTLED * sigma < before)
+			break;
 	}
 	return true;
 }

@@ -32,11 +32,13 @@ enum event_kind {
 	EVENT_ABSENT, /* known, but not on this machine: it has no column and is reported by name */
 	EVENT_SIBLING_BUSY, /* ns of the row's own time during which the other threads of its core were busy: their sum */
 	EVENT_IDLE_EXITS, /* times that an idle CPU woke up for the row */
+	EVENT_OTHERS_BUSY, /* ns of the row's own time, times the CPUs of the machine that were busy beside it */
+	EVENT_KINDS
 };
 /* Counted by the switch program itself, without a perf event. */
 static inline bool event_of_switches(enum event_kind kind)
 {
-	return kind == EVENT_SIBLING_BUSY || kind == EVENT_IDLE_EXITS;
+	return kind == EVENT_SIBLING_BUSY || kind == EVENT_IDLE_EXITS || kind == EVENT_OTHERS_BUSY;
 }
 /* What counts an event, for people: "perf", "CPU time", "the switch program". */
 const char *event_source_word(enum event_kind kind);

@@ -83,8 +83,8 @@ unsigned snapshot_row_energy_quality(const struct snapshot *s, unsigned row)
 
 const char *snapshot_trial_name(const struct schema *s, unsigned trial, char *buf, unsigned size)
 {
-	static const char *const bends[SNAP_BENDS] = { "load", "clock", "sibling", "core-type", "traffic" };
-	static const char *const idle[] = { "heat", "time" };
+	static const char *const bends[SNAP_BENDS] = { "load", "clock", "sibling", "core-type", "traffic", "queue" };
+	static const char *const idle[] = { "heat", "awake", "time" };
 
 	if (trial < SNAP_TRY_EVENT)
 		snprintf(buf, size, "%s", idle[trial]);

@@ -50,16 +50,18 @@ struct snap_cpu {
 };
 
 /* What formula model tries as a column of a domain, beside idle power and the column that formula share would take: heat
- * as a part of idle power; a row's time and each event of the core set; the prices of all of them bent
+ * and being awake as parts of idle power; a row's time and each event of the core set; the prices of all of them bent
  * by a state together, and each by itself; all of them at once (docs/attribution.md). */
 enum {
 	SNAP_TRY_HEAT,
+	SNAP_TRY_AWAKE,
 	SNAP_TRY_TIME,
 	SNAP_TRY_EVENT,
 	SNAP_TRY_BEND = SNAP_TRY_EVENT + SCHEMA_MAX_EVENTS,
-	SNAP_BENDS = 5, /* load, clock, sibling, core type, traffic */
+	SNAP_BENDS_OF_ALL = 4, /* load, clock, sibling, core type */
+	SNAP_BENDS = SNAP_BENDS_OF_ALL + 2, /* traffic, queue: of misses alone */
 	SNAP_TRY_FREE = SNAP_TRY_BEND + SNAP_BENDS,
-	SNAP_TRY_ALL = SNAP_TRY_FREE + SNAP_BENDS,
+	SNAP_TRY_ALL = SNAP_TRY_FREE + SNAP_BENDS_OF_ALL,
 	SNAP_TRIALS
 };
 

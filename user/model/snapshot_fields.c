@@ -3,9 +3,11 @@
 
 static const char *event_kind_word(unsigned v)
 {
-	static const char *const names[] = { "perf", "task-clock", "absent", "sibling-busy", "idle-exits" };
+	static const char *const names[] = {
+		"perf", "task-clock", "absent", "sibling-busy", "idle-exits", "others-busy"
+	};
 
-	return names[v <= EVENT_IDLE_EXITS ? v : EVENT_ABSENT];
+	return names[v < EVENT_KINDS ? v : EVENT_ABSENT];
 }
 
 static const char *domain_kind_word(unsigned v)
@@ -28,7 +30,7 @@ static const char *row_kind_word(unsigned v)
 	return row_kind_name((enum row_kind)v);
 }
 
-static const struct field_words event_kinds = { event_kind_word, EVENT_IDLE_EXITS + 1, false };
+static const struct field_words event_kinds = { event_kind_word, EVENT_KINDS, false };
 static const struct field_words domain_kinds = { domain_kind_word, DOMAIN_KINDS, false };
 static const struct field_words interfaces = { interface_word, ENERGY_INTERFACES, false };
 const struct field_words idle_policies = { policy_word, IDLE_BY_SHARE + 1, false };

@@ -50,6 +50,7 @@ static void add_events(const struct config *c, const struct event_group *core)
 		return;
 	events_add("SIBLING_BUSY", core);
 	events_add("IDLE_EXITS", core);
+	events_add("OTHERS_BUSY", core);
 }
 
 static int resolve_events(struct machine *m, const struct config *config, struct err *err)

@@ -161,8 +161,8 @@ static const struct key events_keys[] = {
 	{ "core", KEY_LIST, AT(machine.events.core), "CYCLES, INSTRUCTIONS, LLC_MISSES", NULL,
 	  "Counters kept per cgroup and CPU, at most 8: libpfm4 names, pmu/event/, or CYCLES, INSTRUCTIONS, LLC_MISSES, "
 	  "TASK_CLOCK. Each takes a hardware counter, except TASK_CLOCK (time), SIBLING_BUSY (time beside a busy thread of the same "
-	  "core) and IDLE_EXITS (times that an idle CPU woke up for it); the last two are added by themselves where the formula is "
-	  "model and events.core is not configured.",
+	  "core), IDLE_EXITS (times that an idle CPU woke up for it) and OTHERS_BUSY (time x the CPUs busy beside it); the last three "
+	  "are added by themselves where the formula is model and events.core is not configured.",
 	  .max = SCHEMA_MAX_EVENTS, .refuse = refuse_event },
 	{ "msr", KEY_LIST, AT(machine.events.msr), "TSC, APERF, MPERF", NULL,
 	  "Counters of the msr PMU kept for the whole machine, at most 8.", .max = SCHEMA_MAX_MSR,

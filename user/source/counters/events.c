@@ -15,6 +15,7 @@
 #include "topology.h"
 
 #define FIT_SPIN_NS 50000 /* long enough that a scheduled event shows running time */
+#define OTHERS_MOST 16 /* CPUs that share the word of OTHERS_BUSY */
 #define MAX_NAMES 16 /* absent_events.ev */
 
 struct resolver {
@@ -136,6 +137,11 @@ static void resolve_name(const struct resolver *rs, const char *name, struct res
 			       rs->trigger == TRIGGER_NONE ? "none" : "perf_event");
 	else if (r->kind == EVENT_SIBLING_BUSY && !topology_smt(rs->root))
 		resolution_set(r, RESOLVE_ABSENT, "no core of this machine runs two threads (SMT)");
+	else if (r->kind == EVENT_OTHERS_BUSY && !topology_small(rs->root, OTHERS_MOST))
+		resolution_set(
+			r, RESOLVE_ABSENT,
+			"this machine has more than %d CPUs, or several packages: their mean load says nearly as much",
+			OTHERS_MOST);
 	for (unsigned i = 0; i < r->n; i++)
 		if (r->enc[i].whole_package)
 			resolution_set(r, RESOLVE_ABSENT,
@@ -411,6 +417,7 @@ static const struct alias {
 	{ "TASK_CLOCK", ALIAS_KIND, EVENT_TASK_CLOCK, 0, NULL },
 	{ "SIBLING_BUSY", ALIAS_KIND, EVENT_SIBLING_BUSY, 0, NULL },
 	{ "IDLE_EXITS", ALIAS_KIND, EVENT_IDLE_EXITS, 0, NULL },
+	{ "OTHERS_BUSY", ALIAS_KIND, EVENT_OTHERS_BUSY, 0, NULL },
 };
 
 static int fold(char c)

@@ -100,6 +100,7 @@ static void set_settings(struct counters *c, enum trigger_mode trigger)
 	s->rodata->msr_mask = perf_mask(&c->schema->msr);
 	s->rodata->sibling_column = column_of(&c->schema->core, EVENT_SIBLING_BUSY);
 	s->rodata->wakeup_column = column_of(&c->schema->core, EVENT_IDLE_EXITS);
+	s->rodata->others_column = column_of(&c->schema->core, EVENT_OTHERS_BUSY);
 	s->rodata->quota = (__u32)(o->quota ? o->quota : o->max_cgroups / 4);
 	s->rodata->multiplexed = c->schema->multiplexed;
 	s->rodata->hierarchy_v1 = !o->hierarchy->v2;

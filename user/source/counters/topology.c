@@ -157,6 +157,25 @@ bool topology_smt(const struct fsroot *root)
 	return false;
 }
 
+bool topology_small(const struct fsroot *root, unsigned most)
+{
+	uint8_t online[MAX_CPUS / 8];
+	unsigned n = 0;
+	uint16_t package, first = 0;
+
+	if (read_cpulist(root, CPU_DIR "/online", online, MAX_CPUS) < 0)
+		return false;
+	for (unsigned i = 0; i < MAX_CPUS; i++) {
+		if (!bit_test(online, i))
+			continue;
+		package = read_number(root, i, "topology/physical_package_id", UINT16_MAX, 0);
+		first = n++ ? first : package;
+		if (n > most || package != first)
+			return false;
+	}
+	return n > 0;
+}
+
 int topology_read(const struct fsroot *root, struct schema *s, struct err *err)
 {
 	uint8_t possible[MAX_CPUS / 8], present[MAX_CPUS / 8];

@@ -16,6 +16,8 @@ void topology_refresh(const struct fsroot *root, struct schema *s, unsigned cpu)
 unsigned topology_siblings(const struct fsroot *root, unsigned cpu, uint32_t *ret, unsigned most);
 /* True where an online CPU has a sibling. */
 bool topology_smt(const struct fsroot *root);
+/* True where at most `most` CPUs are online, and all of them in one package. */
+bool topology_small(const struct fsroot *root, unsigned most);
 /* Online CPUs as a bitmap of n bits. Number online or -errno. Kept descriptor: cheap to repeat. The root is borrowed. */
 struct online_cpus;
 int online_open(const struct fsroot *root, struct online_cpus **ret);
