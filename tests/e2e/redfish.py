@@ -15,6 +15,7 @@ certificate, key, port_file, mode_file, asked_file = sys.argv[1:]
 V1 = "/redfish/v1"
 LOGIN = "Basic " + base64.b64encode(b"power:of the board").decode()
 busy = threading.Lock()
+tokens = set()
 
 
 def link(path):
@@ -64,6 +65,8 @@ def tree(mode):
         "/Chassis/older/Power": control(None if mode == "null" else 30),
     }
     t["/Chassis/older/Env"] = {"@odata.type": "#EnvironmentMetrics.v1_3_0.EnvironmentMetrics", "FanSpeedsPercent": []}
+    if mode == "session":
+        t["/"]["Links"] = {"Sessions": link("/SessionService/Sessions")}
     if mode == "many":
         for i in range(14):
             t[f"/Chassis/many{i}"] = chassis(f"many{i}", Power=link(f"/Chassis/many{i}/Power"))
@@ -90,12 +93,39 @@ class Controller(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
-    def answer(self, status, body):
+    def answer(self, status, body, **headers):
         self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def noted(self, what):
+        self.path = self.path.replace("/session/", "/", 1)
+        with open(asked_file, "a", encoding="utf-8") as f:
+            f.write(f"{what} {self.path}\n")
+
+    # DSP0266 1.17, 13.3.4: 201 with X-Auth-Token and Location; the password has to be in the body alone
+    def do_POST(self):
+        self.noted("POST")
+        who = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path != V1 + "/SessionService/Sessions" or "Authorization" in self.headers or who != {"UserName": "power", "Password": "of the board"}:
+            self.answer(401, b"{}")
+            return
+        token = f"token{len(tokens)}"
+        tokens.add(token)
+        path = self.path + "/" + token
+        self.answer(201, json.dumps({"@odata.id": path, "@odata.type": "#Session.v1_7_0.Session", "Id": token, "Name": token}).encode(),
+                    X_Auth_Token=token, Location=path)
+
+    def do_DELETE(self):
+        self.noted("DELETE")
+        token = self.path.rsplit("/", 1)[1]
+        mine = token in tokens and self.headers.get("X-Auth-Token") == token
+        tokens.discard(token)
+        self.answer(204 if mine else 401, b"")
 
     def do_GET(self):
         alone = busy.acquire(blocking=False)
@@ -108,7 +138,14 @@ class Controller(http.server.BaseHTTPRequestHandler):
             f.write(("" if alone else "OVERLAPS ") + self.path + "\n")
         try:
             path = self.path[len(V1):] or "/"
-            if self.headers.get("Authorization") != LOGIN:
+            if mode == "session" and self.headers.get("X-Auth-Token") == "token0" and path.endswith("Power") and len(tokens) == 1:
+                tokens.add("gone")      # the first session ends in the middle
+                tokens.discard("token0")
+            if path == "/" and "Authorization" in self.headers:     # everybody may read it: no password is needed there
+                self.answer(400, b"{}")
+            elif mode == "session" and path != "/" and ("Authorization" in self.headers or self.headers.get("X-Auth-Token") not in tokens):
+                self.answer(401, b'{"error":{"code":"Base.1.8.NoValidSession"}}')
+            elif mode != "session" and path != "/" and self.headers.get("Authorization") != LOGIN:
                 self.answer(401, b'{"error":{"code":"Base.1.8.AccessDenied"}}')
             elif mode == "slow":
                 if alone:  # who asks has given up long before the end

@@ -80,6 +80,22 @@ refused plain-http 'over TLS alone' "url: \"http://127.0.0.1\""
 refused half-a-login 'without the other' "$url" "$who"
 refused user-in-url 'no https://HOST' 'url: "https://a:b@127.0.0.1"'
 
+# A session: the password is sent once, the session is begun anew when it has ended, and ended by us.
+controller session board
+doctors=
+ask session session "$who" "$secret" "$ca"
+ask session-denied session "$who" "password-file: $work/wrong" "$ca"
+for doctor in $doctors; do
+	wait "$doctor"
+done
+told session '^meter 0 +ok +redfish https://127.0.0.1:[0-9]+/session: [12] channel'
+told session-denied '^meter 0 +(absent|denied)' 'answered with 401 for /redfish/v1/SessionService/Sessions: it does not accept who asks'
+posts=$(grep -c '^POST /redfish/v1/SessionService/Sessions$' "$work/session.asked")
+[ "$posts" -ge 3 ] && ok redfish-session-renewed || fail redfish-session-renewed "$posts sessions: $(tr '\n' '|' <"$work/session.asked")"
+grep -q '^DELETE /redfish/v1/SessionService/Sessions/token' "$work/session.asked" && ok redfish-session-ended ||
+	fail redfish-session-ended "$(tr '\n' '|' <"$work/session.asked")"
+port=$(cat "$work/board.port")
+
 doctors=
 for mode in null none hostile crowd deep long slow; do
 	ask $mode $mode "$who" "$secret" "$ca"
@@ -182,8 +198,9 @@ left_out again 'meter 0 (redfish): it answers again'
 told=$(grep -c 'are left out' "$work/left.err")
 [ "$told" -eq 2 ] && ok redfish-left-out-once || fail redfish-left-out-once "two meters told $told times"
 kill "$agent"
-grep -q 'asked again in 5 minutes' "$work/shut.err" && [ "$(wc -l <"$work/shut.asked")" -eq 1 ] && ok redfish-asked-rarely ||
-	fail redfish-asked-rarely "$(wc -l <"$work/shut.asked") requests: $(tail -n 1 "$work/shut.err")"
+asked=$(grep -cv "^/redfish/v1/$" "$work/shut.asked")
+grep -q "asked again in 5 minutes" "$work/shut.err" && [ "$asked" -eq 1 ] && ok redfish-asked-rarely ||
+	fail redfish-asked-rarely "$asked requests: $(tail -n 1 "$work/shut.err")"
 kill "$shut"
 grep -rq 'of the board' "$work"/*.out "$work"/*.err && fail redfish-secret "the password is printed" || ok redfish-secret
 finish

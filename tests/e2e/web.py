@@ -127,14 +127,19 @@ def joules(page):
 
 
 def costs(page):
-    """Per day, of the machine and of each row, at the configured price and intensity."""
+    """Per day, of the machine and of each row, at the configured price and intensity; block work beside the network's."""
+    work = page.run("""(() => { const d = structuredClone(page.doc), r = d.rows.find(r => r.kind === 'cgroup'); d.interval_ns = 2e9; d.number++;
+        [r.rx_bytes, r.tx_bytes, r.read_bytes, r.write_bytes] = [2000, 4000, 6e6, 8e9]; const now = rows_of(d).find(e => e.name === r.name);
+        const node = row_node("work"); fill(node, { ...now, watts: 1, joules: 1 }, 1); page.nodes.delete("work");
+        return [...node.cells].slice(5, 9).map(c => c.textContent); })()""")
+    assert work == ["1.00k", "2.00k", "3.00M", "4.00G"], work
     shown = page.run("""(() => ({ facts: $('facts').textContent, heads: [$('price').hidden, $('carbon').hidden],
-        rows: [...document.querySelectorAll('#rows tr')].map(r => [r.cells.length, r.cells[7].hidden, r.cells[7].textContent, r.cells[8].textContent, a_day(+r.dataset.watts)]),
+        rows: [...document.querySelectorAll('#rows tr')].map(r => [r.cells.length, r.cells[9].hidden, r.cells[9].textContent, r.cells[10].textContent, a_day(+r.dataset.watts)]),
         day: a_day(1000), none: (() => { const was = page.cost; page.cost = {}; const d = a_day(1); page.cost = was; return d; })() }))()""")
     assert shown["day"] == {"price": "7.68", "carbon": "8400 g"}, shown["day"]      # 24 kWh at 0.32 and 350 g
     assert shown["none"] == {"price": None, "carbon": None} and shown["heads"] == [False, False], shown
     assert "cost per day" in shown["facts"] and "CO₂ per day" in shown["facts"], shown["facts"]
-    assert shown["rows"] and all(n == 9 and not hidden and [a, b] == [d["price"], d["carbon"]] for n, hidden, a, b, d in shown["rows"]), shown["rows"][:3]
+    assert shown["rows"] and all(n == 11 and not hidden and [a, b] == [d["price"], d["carbon"]] for n, hidden, a, b, d in shown["rows"]), shown["rows"][:3]
 
 
 def tree(page, cgroup):

@@ -217,6 +217,8 @@ static CURLcode set_request(struct http_client *c, const struct http_ask *ask)
 
 	if (!ask->endless)
 		curl_easy_setopt(c->easy, CURLOPT_TIMEOUT_MS, (long)(c->o.timeout_ns / NS_PER_MS));
+	if (ask->del)
+		code = code ? code : curl_easy_setopt(c->easy, CURLOPT_CUSTOMREQUEST, "DELETE");
 	if (ask->post) {
 		curl_easy_setopt(c->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)ask->len);
 		curl_easy_setopt(c->easy, CURLOPT_POSTFIELDS, ask->len ? ask->body : "");
@@ -313,7 +315,8 @@ int http_client_begin(struct http_client *c, const struct http_ask *ask, struct 
 	if (renew(c) != 0)
 		return err_set(err, -ENOMEM, "%s: out of memory; free some", c->subject);
 	c->secret_stamp = secrets(c);
-	rc = http_secret_header(&c->o.secrets, c->login, err);
+	c->login[0] = '\0';
+	rc = ask->anonymous ? 0 : http_secret_header(&c->o.secrets, c->login, err);
 	if (rc)
 		return rc;
 	curl_easy_reset(c->easy);
@@ -362,6 +365,17 @@ long http_client_status(const struct http_client *c)
 	return status;
 }
 
+bool http_client_header(struct http_client *c, const char *name, char *dst, size_t size)
+{
+	struct curl_header *h;
+
+	*dst = '\0';
+	if (curl_easy_header(c->easy, name, 0, CURLH_HEADER, -1, &h) != CURLHE_OK || strlen(h->value) >= size)
+		return false;
+	memcpy(dst, h->value, strlen(h->value) + 1);
+	return true;
+}
+
 static uint64_t retry_after(const struct http_client *c)
 {
 	curl_off_t s = 0;
@@ -378,7 +392,7 @@ int http_client_ask(struct http_client *c, const struct http_ask *ask, struct ht
 	c->into = &ret->body;
 	rc = http_client_begin(c, ask, err) ?: 1;
 	while (rc > 0)
-		rc = c->o.stop && atomic_load(c->o.stop) ?
+		rc = c->o.stop && !ask->last && atomic_load(c->o.stop) ?
 			     err_set(err, -ECANCELED, "%s: given up, for this program ends", c->subject) :
 			     http_client_turn(c, -1, LOOK_MS, err);
 	http_client_stop(c);

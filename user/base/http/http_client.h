@@ -39,6 +39,9 @@ struct http_ask {
 	const char *url;
 	const char *const *headers; /* "Name: value", ends with NULL; may be NULL */
 	bool post; /* else GET */
+	bool del; /* DELETE in place of both */
+	bool anonymous; /* without the client's secrets: the headers say who asks, or nobody */
+	bool last; /* is made although *stop is set */
 	const char *type; /* content type of a POST; may be NULL */
 	const void *body; /* of a POST; must stay until the request has ended */
 	size_t len;
@@ -71,5 +74,7 @@ bool http_client_running(const struct http_client *c); /* a request was begun an
 /* True when a file of certificates or secrets has changed since the last request. */
 bool http_client_changed(const struct http_client *c);
 long http_client_status(const struct http_client *c); /* of the last answer, 0 = there was none */
+/* A header of the last answer. False, and "" in dst, when it has none or one that does not fit. */
+bool http_client_header(struct http_client *c, const char *name, char *dst, size_t size);
 
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Management controllers by Redfish (DMTF DSP0266), over HTTPS. What is asked for is found by its schema and not by its
  * maker: ServiceRoot -> ChassisCollection -> Chassis -> EnvironmentMetrics.PowerWatts (2020.4 and later), or
- * Power.PowerControl[0].PowerConsumedWatts before it. One request at a time, each of a second at most. */
+ * Power.PowerControl[0].PowerConsumedWatts before it. One request at a time, each of a second at most. Who asks is told once where the
+ * service root names a collection of sessions (Links.Sessions; DSP0266, "Redfish session login authentication"), else in each request. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -14,6 +15,11 @@
 #define TIMEOUT_NS NS_PER_S
 #define ANSWER_MAX (256u * 1024)
 #define LOOKED_AT 64 /* members of the collection */
+#define TOKEN_MAX 1024
+#define ROOT "/redfish/v1/"
+#define DENIED \
+	"%s: answered with %ld for %s: it does not accept who asks; mend user and password-file; it is asked again in 5 minutes, for " \
+	"controllers lock out who guesses"
 
 struct chassis {
 	char id[METER_REDFISH_PATH]; /* its own path */
@@ -24,15 +30,17 @@ struct chassis {
 struct redfish {
 	struct http_client *http;
 	struct http_answer answer;
+	char sessions[METER_REDFISH_PATH]; /* their collection; "" = each request has the password */
+	char session[METER_REDFISH_PATH]; /* ours, to be ended; "" = there is none */
+	char token[sizeof("X-Auth-Token: ") + TOKEN_MAX]; /* header; "" = there is no session */
 	unsigned n; /* 0 = not found yet */
 	struct chassis found[METER_MAX_CHANNELS];
 };
 
 /* A path from an answer becomes part of a URL: no other host, no query, no step upwards, written with % or not. */
-static bool take_path(const json_t *o, char ret[METER_REDFISH_PATH])
+static bool take_path_text(const char *path, char ret[METER_REDFISH_PATH])
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-_.~:(),='@+$!";
-	const char *path = json_string_value(json_object_get(o, "@odata.id"));
 	size_t n = path ? strlen(path) : 0;
 
 	if (!n || n >= METER_REDFISH_PATH || strncmp(path, "/redfish/", 9) != 0 || path[strspn(path, allowed)] ||
@@ -42,26 +50,110 @@ static bool take_path(const json_t *o, char ret[METER_REDFISH_PATH])
 	return true;
 }
 
-static int ask(struct meter *m, const char *path, json_t **ret, struct err *err)
+static bool take_path(const json_t *o, char ret[METER_REDFISH_PATH])
+{
+	return take_path_text(json_string_value(json_object_get(o, "@odata.id")), ret);
+}
+
+/* Sends a request to a path. In a session its token says who asks. */
+static int send_to(struct meter *m, const char *path, struct http_ask *ask, struct err *err)
 {
 	struct redfish *r = m->state;
+	const char *const headers[] = { r->token, NULL };
 	char url[512 + METER_REDFISH_PATH];
 	size_t len = strlen(m->url);
-	int rc;
 
 	while (len && m->url[len - 1] == '/')
 		len--;
 	snprintf(url, sizeof(url), "%.*s%s", (int)len, m->url, path);
-	rc = http_client_ask(r->http, &(struct http_ask){ .url = url }, &r->answer, err);
+	ask->url = url;
+	ask->anonymous |= *r->token || ask->post;
+	ask->headers = *r->token ? headers : NULL;
+	return http_client_ask(r->http, ask, &r->answer, err);
+}
+
+/* The path of the new session: in its document, or in the header Location, with a host or without. */
+static void take_session(struct redfish *r)
+{
+	json_t *doc = json_loadb((const char *)r->answer.body.data, r->answer.body.len, 0, NULL);
+	char location[512 + METER_REDFISH_PATH];
+	const char *path;
+
+	r->session[0] = '\0';
+	if (!take_path(doc, r->session) && http_client_header(r->http, "Location", location, sizeof(location)) &&
+	    (path = strstr(location, "/redfish/")))
+		take_path_text(path, r->session);
+	json_decref(doc);
+}
+
+/* Begins a session. 0: it has begun, or the controller has none for us and every request has the password; or -errno. */
+static int login(struct meter *m, struct err *err)
+{
+	struct redfish *r = m->state;
+	char password[HTTP_SECRET_MAX], token[TOKEN_MAX], *body;
+	json_t *who;
+	int rc = http_secret_read(m->password_file, password, err);
+
+	if (rc)
+		return rc;
+	who = json_pack("{s:s, s:s}", "UserName", m->user, "Password", password);
+	body = who ? json_dumps(who, JSON_COMPACT) : NULL;
+	explicit_bzero(password, sizeof(password));
+	json_decref(who);
+	if (!body)
+		return err_set(err, -EACCES, "%s: the user or the password is not UTF-8; mend user and password-file",
+			       m->url);
+	rc = send_to(m, r->sessions,
+		     &(struct http_ask){ .post = true, .type = "application/json", .body = body, .len = strlen(body) },
+		     err);
+	explicit_bzero(body, strlen(body));
+	free(body);
+	if (rc)
+		return rc;
+	if ((r->answer.status == 200 || r->answer.status == 201) &&
+	    http_client_header(r->http, "X-Auth-Token", token, sizeof(token)) && *token) {
+		snprintf(r->token, sizeof(r->token), "X-Auth-Token: %s", token);
+		take_session(r);
+	} else if (r->answer.status != 401 && r->answer.status != 403) {
+		r->sessions[0] = '\0';
+	}
+	return 0;
+}
+
+/* Ends the session, so that the controller has room for others; one that does not answer ends it by itself after some time. */
+static void logout(struct meter *m)
+{
+	struct redfish *r = m->state;
+	struct err err;
+
+	if (*r->token && *r->session)
+		send_to(m, r->session, &(struct http_ask){ .del = true, .last = true }, &err);
+	explicit_bzero(r->token, sizeof(r->token));
+	r->session[0] = '\0';
+}
+
+static int ask(struct meter *m, const char *path, json_t **ret, struct err *err)
+{
+	struct redfish *r = m->state;
+	const bool is_root = strcmp(path, ROOT) == 0;
+	/* everybody may read the root, and it tells whether the password is to be sent at all */
+	int rc = send_to(m, path, &(struct http_ask){ .anonymous = is_root }, err);
+
+	if (!rc && r->answer.status == 401 && is_root)
+		rc = send_to(m, path, &(struct http_ask){ 0 }, err);
+	if (!rc && r->answer.status == 401 && *r->token) {
+		/* the session has ended */
+		explicit_bzero(r->token, sizeof(r->token));
+		r->session[0] = '\0';
+		rc = login(m, err);
+		if (!rc && (*r->token || !*r->sessions))
+			rc = send_to(m, path, &(struct http_ask){ 0 }, err);
+	}
 	if (rc)
 		return rc;
 	m->denied = r->answer.status == 401 || r->answer.status == 403;
 	if (m->denied)
-		return err_set(
-			err, -EACCES,
-			"%s: answered with %ld for %s: it does not accept who asks; mend user and password-file; "
-			"it is asked again in 5 minutes, for controllers lock out who guesses",
-			m->url, r->answer.status, path);
+		return err_set(err, -EACCES, DENIED, m->url, r->answer.status, path);
 	if (r->answer.status != 200)
 		return err_set(err, -EBADMSG, "%s: answered with %ld for %s; is it a Redfish service", m->url,
 			       r->answer.status, path);
@@ -247,8 +339,14 @@ static int discover(struct meter *m, struct err *err)
 	struct redfish *r = m->state;
 	json_t *root = NULL, *all = NULL;
 	char path[METER_REDFISH_PATH];
-	int rc = ask(m, "/redfish/v1/", &root, err);
+	int rc = ask(m, ROOT, &root, err);
 
+	if (!rc && m->user && take_path(json_object_get(json_object_get(root, "Links"), "Sessions"), r->sessions))
+		rc = login(m, err);
+	if (!rc && *r->sessions && !*r->token) {
+		m->denied = true;
+		rc = err_set(err, -EACCES, DENIED, m->url, r->answer.status, r->sessions);
+	}
 	if (!rc && !take_path(json_object_get(root, "Chassis"), path))
 		rc = err_set(err, -EBADMSG, "%s: its service root names no Chassis; is it a Redfish service", m->url);
 	if (!rc)
@@ -270,6 +368,8 @@ static void redfish_close(struct meter *m)
 {
 	struct redfish *r = m->state;
 
+	if (r->http)
+		logout(m);
 	http_client_free(r->http);
 	buf_free(&r->answer.body);
 	free(r);
