@@ -2,12 +2,14 @@
 /* A storm of births and ends of cgroups, with the lifecycle program off and on in turn; how long a
  * reading takes to learn of 10 000 new ones; what one unknown id costs. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "own.h"
@@ -16,6 +18,7 @@
 #define MANY 10000
 #define MAX_SLOWDOWN 1.25
 #define MAX_RESOLVE_NS 3000
+#define FILEID_KERNFS 0xfe
 
 struct watcher {
 	struct fsroot *root;
@@ -155,13 +158,38 @@ static void many(void)
 	stop();
 }
 
+/* The limit program: the three calls by which the kernel gives the path of a cgroup's id, and nothing else. */
+static double plain_resolve_ns(int mount_fd, uint64_t id)
+{
+	union {
+		struct file_handle h;
+		unsigned char space[sizeof(struct file_handle) + sizeof(id)];
+	} handle = { .h = { .handle_bytes = sizeof(id), .handle_type = FILEID_KERNFS } };
+	uint64_t t0 = bench_now_ns();
+	char name[32], path[4096];
+	int fd;
+
+	memcpy(handle.h.f_handle, &id, sizeof(id));
+	fd = open_by_handle_at(mount_fd, &handle.h, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		bench_die("a handle", errno);
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	if (readlink(name, path, sizeof(path)) <= 0)
+		bench_die(name, errno);
+	close(fd);
+	return (double)(bench_now_ns() - t0);
+}
+
 /* The table is opened without events and emptied of what it walked: every id is an unknown one. */
 static void resolve(void)
 {
-	struct samples ns = { 0 };
+	struct samples ns = { 0 }, plain = { 0 };
+	int mount_fd = open(groups_mount(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	char path[400];
 	struct stat st;
 
+	if (mount_fd < 0)
+		bench_die(groups_mount(), errno);
 	for (unsigned i = 0; i < MANY; i += MANY / 200) {
 		uint64_t t0;
 		struct cgroup *c;
@@ -172,12 +200,19 @@ static void resolve(void)
 		t0 = bench_now_ns();
 		c = lifecycle_resolve(w.lifecycle, st.st_ino);
 		samples_add(&ns, (double)(bench_now_ns() - t0));
+		snprintf(path, sizeof(path), "%s/%u", groups_dir(), i + 1); /* of another one: this one is warm now */
+		if (stat(path, &st))
+			bench_die(path, errno);
+		samples_add(&plain, plain_resolve_ns(mount_fd, st.st_ino));
 		if (!c || !c->resolved)
 			bench_die("an id was not resolved", ENOENT);
 	}
-	report_goal("11", verdict_of(samples_median(&ns) <= MAX_RESOLVE_NS), "an unknown id resolved in at most 3 us",
-		    "%.2f us (%.2f to %.2f)", samples_median(&ns) / 1e3, samples_quantile(&ns, 0.25) / 1e3,
-		    samples_quantile(&ns, 0.75) / 1e3);
+	close(mount_fd);
+	report_goal("11",
+		    verdict_beside(samples_median(&ns) <= MAX_RESOLVE_NS, samples_median(&plain) <= MAX_RESOLVE_NS),
+		    "an unknown id resolved in at most 3 us", "%.2f us (%.2f to %.2f); its three calls alone %.2f us",
+		    samples_median(&ns) / 1e3, samples_quantile(&ns, 0.25) / 1e3, samples_quantile(&ns, 0.75) / 1e3,
+		    samples_median(&plain) / 1e3);
 }
 
 int bench_storm(int argc, char **argv)
