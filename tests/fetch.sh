@@ -17,6 +17,7 @@ go-pprof)
 profiled) suite=$release package="nginx redis-server redis-tools libjemalloc2 liblzf1 ripgrep fzf musl-dev musl-tools" program=usr ;;
 prometheus-sid) suite=sid package=prometheus program=usr/bin/prometheus ;;
 opentelemetry-proto-trixie) suite=trixie package=python3-opentelemetry-proto program=usr/lib/python3/dist-packages/opentelemetry ;;
+opentelemetry-proto-sid) suite=sid package=python3-opentelemetry-proto program=usr/lib/python3/dist-packages/opentelemetry ;;
 scaphandre-trixie) suite=trixie package=scaphandre program=usr/bin/scaphandre ;;
 victoria-metrics-trixie) suite=trixie package=victoria-metrics program=usr/bin/victoria-metrics ;;
 *)

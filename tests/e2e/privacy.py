@@ -27,7 +27,7 @@ HIDDEN, SHOWN = b"H1DDEN", b"SH0WN"
 EXCLUDE = '"/**/*H1DDEN*", "/**/*H1DDEN*/**"'
 ONLY = '"/**/*SH0WN*", "/**/*SH0WN*/**"'
 # Formats that name cgroups; null writes nothing.
-FORMATS = {"hwpc", "power", "vjoule", "openmetrics", "zico", "table", "snapshot", "null", "influx", "remote-write", "otlp", "otlp-traces", "pprof"}
+FORMATS = {"hwpc", "power", "vjoule", "openmetrics", "zico", "table", "snapshot", "null", "influx", "remote-write", "otlp", "otlp-traces", "pprof", "otlp-profiles"}
 # With their targets. A page of the browser has no cgroups in it: it asks for /v1/stream.
 ROUTES = {
     "/": [("/", "")],
@@ -263,7 +263,7 @@ def places(folder, option):
                        [(f"zico-{p}", f", profile: {p}") for p in PROFILES]):
         path = os.path.join(folder, f"out.{name}")
         made[name] = (f'format: {name.split("-")[0]}, to: "file://{path}"{more}{option}', path)
-    for name in ("remote-write", "otlp", "otlp-traces", "pprof"):
+    for name in ("remote-write", "otlp", "otlp-traces", "pprof", "otlp-profiles"):
         pushed = os.path.join(folder, f"out.{name}")
         made[name] = (f'format: {name}, to: "{kept_pushes(pushed)}"{option}', pushed)
     made["pprof-files"] = (f'format: pprof, to: "file://{folder}/out.pprof"{option}', os.path.join(folder, "out.pprof"))
@@ -280,7 +280,7 @@ def wait_all(agent, made, load):
         paths = [os.path.join(path, x) for x in os.listdir(path)] if os.path.isdir(path) else [path] if os.path.exists(path) else []
         return any(SHOWN in read(x) for x in paths)
     for name, (_, path) in made.items():
-        if name.startswith("pprof"):    # its minute ends with the agent
+        if name.startswith("pprof") or name == "otlp-profiles":    # its minute ends with the agent
             continue
         until(lambda path=path: there(path), lambda name=name: f"{name}: nothing of what is selected; {agent.said()}")
     load.wait_runs(3)

@@ -16,6 +16,8 @@ import urllib.parse
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "zico"))
 sys.path.insert(0, sys.argv[4])
+import otlp_profiles  # noqa: E402 pylint: disable=wrong-import-position
+import otlp_profiles_pb2  # noqa: E402 pylint: disable=wrong-import-position
 import profile_pb2  # noqa: E402 pylint: disable=wrong-import-position
 from zico_wait import Failed, cases, until  # noqa: E402
 
@@ -278,7 +280,8 @@ def pushes():
     r = Receiver()
     files = os.path.join(WORK, "pushed")
     outputs = (f'outputs:\n- {{ format: pprof, to: "file://{files}" }}\n- {{ format: pprof, to: "{r.at}/ingest?name=shop%7Benv%3Dtest%7D" }}\n'
-               f'- {{ format: pprof, to: "{r.at}/store?tenant=x", cgroups: ["/**/c"] }}')
+               f'- {{ format: pprof, to: "{r.at}/store?tenant=x", cgroups: ["/**/c"] }}\n'
+               f'- {{ format: otlp-profiles, to: "{r.at}" }}\n- {{ format: otlp-profiles, to: "{r.at}/part", cgroups: ["/**/c"] }}')
     agent = Agent("pushes", f"profile: {{ frequency: 99 }}\n{outputs}")
     try:
         agent.start()
@@ -305,10 +308,33 @@ def pushes():
         mine = f"{cgroup_path()}/c"
         if part.rows.get(mine) != want.rows[mine] or f"{cgroup_path()}/d" in part.rows or f"{cgroup_path()}/d" not in want.rows:
             raise Failed(f"{sorted(part.rows)}")
+        is_pushed_by_otlp(r.got, want, mine)
     finally:
         agent.end()
         put_out(load, "c")
         put_out(other, "d")
+
+
+def is_pushed_by_otlp(got, file, mine):
+    """OpenTelemetry's form has what the file has, each type of value by cgroup and energy by function; an output's part is its part."""
+    for path, rows in (("/v1development/profiles", file.rows), ("/part", {r: v for r, v in file.rows.items() if r == mine or r[0] != "/"})):
+        bodies = [x for x in got if x[0] == path]
+        if len(bodies) != 1 or bodies[0][1]["Content-Type"] != "application/x-protobuf":
+            raise Failed(f"{[x[0] for x in got]}")
+        with open(os.path.join(WORK, "otlp-document"), "wb") as f:   # for another decoder
+            f.write(bodies[0][2])
+        resource, types, times = otlp_profiles.read(otlp_profiles_pb2, bodies[0][2])
+        if resource["service.name"] != "jouled" or not resource["host.name"] or times != (file.since, file.until - file.since):
+            raise Failed(f"{resource} {times}")
+        if types[0][0] != "energy" or sorted(t[0] for t in types) != sorted(file.types):
+            raise Failed(f"{[t[0] for t in types]} of {file.types}")
+        for name, unit, found, functions in types:
+            if unit != {"samples": "count", "cpu": "nanoseconds"}.get(name, "microjoules"):
+                raise Failed(f"{name} in {unit}")
+            if found != {r: v[name] for r, v in rows.items() if v[name]}:
+                raise Failed(f"{path} {name}: {found} of {rows}")
+            if name == "energy" and path != "/part" and functions != {f: v for f, v in file.functions.items() if v}:
+                raise Failed(f"functions of {path}: {functions} of {file.functions}")
 
 
 def refuses():
@@ -317,7 +343,9 @@ def refuses():
                        ("profile: { frequency: 19, cgroups: [x] }", "cgroups"),
                        (f'outputs:\n- {{ format: pprof, to: "file://{WORK}/x" }}', r"nothing is profiled; set profile"),
                        ('profile: { frequency: 19 }\noutputs:\n- { format: pprof, to: "http://h/ingest" }', "/ingest\\?name="),
-                       ("profile: { frequency: 19 }\noutputs:\n- { format: pprof, to: \"tcp://h:1\" }", "pprof")):
+                       ("profile: { frequency: 19 }\noutputs:\n- { format: pprof, to: \"tcp://h:1\" }", "pprof"),
+                       ('outputs:\n- { format: otlp-profiles, to: "http://h" }', r"nothing is profiled; set profile"),
+                       (f'profile: {{ frequency: 19 }}\noutputs:\n- {{ format: otlp-profiles, to: "file://{WORK}/x" }}', "otlp-profiles")):
         agent = Agent("refuses", more)
         p = subprocess.run([JOULED, "--check", "-c", agent.config], capture_output=True, text=True, check=False)
         if p.returncode != 2 or not re.search(word, p.stderr) or p.stderr.count("\n") != 1:

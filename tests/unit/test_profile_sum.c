@@ -17,7 +17,7 @@
 #include "ctl/top/hot_functions.h"
 #include "encode/pack.h"
 #include "profile/chunk_files.h"
-#include "profile/pprof_sum.h"
+#include "profile/pprof_sum_parts.h"
 #include "profile/profile_data.h"
 
 #define DOMAINS 3
@@ -75,6 +75,37 @@ static void energies(const struct pprof_sum *s, uint64_t ret[3])
 	assert_int_equal(pprof_sum_each(s, add_energy, ret), 0);
 }
 
+/* In OpenTelemetry's form the profiles of energy and of its domains have what the sum has. */
+static void otlp_sums(struct pprof_sum *s)
+{
+	struct varint_reader r, scope, list, of, sample, values;
+	struct field f, in, profile, part, v;
+	struct buf out = { 0 };
+	uint64_t got[16] = { 0 }, want[16] = { 0 };
+	unsigned n = 0;
+
+	assert_int_equal(pprof_sum_otlp(s, "here", &out), 0);
+	for (r = (struct varint_reader){ out.data, out.data + out.len, false }; next_field(&r, &f);)
+		for (scope = inside(&f); f.number == 1 && next_field(&scope, &in);)
+			for (list = inside(&in); in.number == 2 && next_field(&list, &profile);) {
+				if (profile.number != 2)
+					continue;
+				for (of = inside(&profile); next_field(&of, &part);)
+					for (sample = inside(&part); part.number == 2 && next_field(&sample, &v);)
+						for (values = inside(&v); v.number == 4 && values.at < values.end;)
+							got[n] += varint_take(&values);
+				n++;
+			}
+	assert_false(r.bad);
+	assert_int_equal(n, s->type.n);
+	for (uint32_t i = 0; i < s->sample.n; i++)
+		for (uint32_t k = 0; k < s->type.n; k++) /* that of energy, the third, comes first */
+			want[k == 2 ? 0 : k < 2 ? k + 1 : k] += s->value[(size_t)i * s->stride + k];
+	assert_memory_equal(got, want, sizeof(got));
+	assert_true(got[0]);
+	buf_free(&out);
+}
+
 static uint64_t folded(const struct pprof_sum *s)
 {
 	struct buf out = { 0 };
@@ -113,6 +144,7 @@ static void test_sums(void **state)
 	assert_int_equal(folded(s), want[0] + want[1] + want[2]);
 	assert_int_equal(pprof_sum_time_ns(s), 100 * 1000000000ll);
 	assert_int_equal(pprof_sum_duration_ns(s), 4 * 1000000000ull);
+	otlp_sums(s);
 	assert_int_equal(pprof_sum_write(s, &out), 0);
 	assert_int_equal(pprof_sum_add(again, out.data, out.len, &all), 0);
 	energies(again, got);

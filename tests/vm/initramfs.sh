@@ -9,6 +9,8 @@ kernel=$1 case_file=$2 out=$3
 arch=$(awk -v k="$kernel" '$1 == k { print $2 }' tests/vm/kernels.table)
 cache=${JOULED_VM_CACHE:-$B/vm/kernels}/$kernel
 root=$out.root
+built=$B
+[ "$arch" = amd64 ] || built=$B/arm64
 grep -q '^# userland:' "$case_file" && exec sh tests/vm/userland.sh "$case_file" "$out" "$kernel"
 [ "$arch" = amd64 ] || sysroot=$(cd "$B/arm64-sysroot" && pwd)
 rm -rf "$root"
@@ -49,7 +51,7 @@ put_base() {
 	if [ "$arch" = amd64 ]; then
 		busybox=/bin/busybox jouled=$B/jouled recsum=$B/vm/recsum
 	else
-		busybox=$cache/root/bin/busybox jouled=$B/arm64/jouled recsum=$B/arm64/recsum
+		busybox=$cache/root/bin/busybox jouled=$B/arm64/jouled recsum=$B/arm64/vm/recsum
 	fi
 	cp "$busybox" "$root/bin/busybox"
 	mkdir "$root/usr"
@@ -98,7 +100,7 @@ for program in $(head_of programs); do
 	put "$path" bin
 done
 for test in $(head_of tests); do
-	put "$B/$test" tests
+	put "$built/$test" tests
 done
 for file in $(head_of files); do
 	cp -r "$file" "$root/guest/"

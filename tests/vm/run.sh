@@ -155,7 +155,10 @@ seconds=$(head_of "$name" seconds | grep . || echo 60)
 sh tests/vm/fetch.sh "$kernel" >"$log.fetch" 2>&1 || not_fetched "$(tail -n 1 "$log.fetch")"
 if [ "$arch" = arm64 ]; then
 	sh tests/cross/arm64.sh >"$log.build" 2>&1 || give_up "$(grep -m 1 FAIL "$log.build")"
-	aarch64-linux-gnu-gcc -O2 -static -o "$B/arm64/recsum" tests/vm/recsum.c >>"$log.build" 2>&1 || give_up "recsum does not build"
+	mkdir -p "$B/arm64/vm"
+	for helper in recsum $(head_of "$name" tests | tr ' ' '\n' | sed -n 's#^vm/##p'); do
+		aarch64-linux-gnu-gcc -O2 -static -o "$B/arm64/vm/$helper" "tests/vm/$helper.c" >>"$log.build" 2>&1 || give_up "$helper does not build"
+	done
 fi
 if [ -n "$(head_of "$name" modules)" ]; then
 	sh tests/vm/modules.sh "$kernel" >"$log.modules" 2>&1 || { cat "$log.modules" && give_up "$(tail -n 1 "$log.modules")"; }

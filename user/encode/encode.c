@@ -7,7 +7,8 @@
 /* Declared here alone: all others ask the table. */
 extern const struct encoder_ops encode_hwpc, encode_power, encode_table, encode_snapshot, encode_vjoule,
 	encode_openmetrics, encode_influx, encode_remote_write, encode_otlp;
-extern const struct push_format push_influx, push_remote_write, push_otlp, push_otlp_traces, push_pprof;
+extern const struct push_format push_influx, push_remote_write, push_otlp, push_otlp_traces, push_pprof,
+	push_otlp_profiles;
 
 /* Options of every format that goes over HTTP to a server. */
 #define HTTP_OPTIONS "ca-file cert-file key-file token-file user password-file timeout spool-size spool-age config "
@@ -70,6 +71,13 @@ const struct output_format output_formats[] = {
 	  .places = PLACE_FILE | PLACE_COLLECTOR,
 	  .options = HTTP_OPTIONS,
 	  .profiles = true },
+	{ .name = "otlp-profiles",
+	  .push = &push_otlp_profiles,
+	  .path = "/v1development/profiles",
+	  .places = PLACE_COLLECTOR,
+	  .options = HTTP_OPTIONS,
+	  .profiles = true,
+	  .otlp_profiles = true },
 	{ .name = "table", .encoder = &encode_table, .places = PLACES_BYTES, .options = "limit" },
 	{ .name = "snapshot",
 	  .encoder = &encode_snapshot,

@@ -44,6 +44,18 @@ static size_t clean(const char *text, size_t n, char *dst)
 	return len;
 }
 
+void otlp_string(struct buf *b, char tag, const char *text)
+{
+	const size_t raw = strlen(text), len = clean(text, raw, NULL);
+	char *p = (char *)buf_reserve(b, protobuf_whole(len));
+
+	if (!p)
+		return;
+	p = protobuf_head(p, tag, len);
+	p += clean(text, raw, p);
+	b->len = (size_t)((uint8_t *)p - b->data);
+}
+
 void otlp_text(struct buf *b, char tag, const char *key, const char *value)
 {
 	const size_t k = strlen(key), raw = strlen(value), v = clean(value, raw, NULL), any = protobuf_whole(v);

@@ -18,6 +18,8 @@ struct otlp_name {
 };
 
 void otlp_field(struct buf *b, char tag, const void *data, size_t len);
+/* Appends a text as the field with that tag, also an empty one. Bytes that are no UTF-8 become U+FFFD. */
+void otlp_string(struct buf *b, char tag, const char *text);
 /* Appends a KeyValue as the field with that tag. Bytes that are no UTF-8 become U+FFFD in a text. An empty text is left
  * out. */
 void otlp_text(struct buf *b, char tag, const char *key, const char *value);

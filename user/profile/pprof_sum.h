@@ -43,5 +43,8 @@ int pprof_sum_each(const struct pprof_sum *s, int (*each)(void *arg, const struc
 /* Append the sum: as a plain message, or a line for each stack. 0 or -ENOMEM. */
 int pprof_sum_write(const struct pprof_sum *s, struct buf *out);
 int pprof_sum_folded(const struct pprof_sum *s, struct buf *out);
+/* Appends the sum as OpenTelemetry's ExportProfilesServiceRequest (v1development) of the machine named sensor; nothing where it
+ * has no profile. Names of attributes are entered into the sum. 0 or -ENOMEM. */
+int pprof_sum_otlp(struct pprof_sum *s, const char *sensor, struct buf *out);
 
 #endif

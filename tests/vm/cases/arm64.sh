@@ -6,8 +6,10 @@
 # seconds: 150
 # cgroup: v2
 # stock: null_blk
+# tests: vm/mixes joulectl
 . /guest/lib.sh
 . /guest/block.sh
+. /guest/stacks.sh
 doctor arm64
 contains "doctor: cycles but no instructions" "$work/arm64.out" '^event CYCLES +ok' '^event INSTRUCTIONS +absent +this machine.s PMU' \
 	'^event LLC_MISSES +absent' '^trigger +ok +tp_btf'
@@ -20,6 +22,7 @@ expect "no count of instructions is made up" [ -z "$(counted "$work/cpu-1.sum" /
 contains "the agent names what is left out" "$work/cpu-1.err" 'note: measured here: .*not measured: INSTRUCTIONS, LLC_MISSES'
 expect "no system call is refused" [ -z "$(grep 'seccomp: ' "$work/cpu-1.err")" ]
 cpu_is_right "CPU time by raw_tp" --trigger raw_tp
+stacks_are_whole
 block_agent
 disk 0
 echo "+io" >$ROOT/cgroup.subtree_control

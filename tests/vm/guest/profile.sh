@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by the profile cases, after lib.sh and energy.sh: programs of eight functions with mixes of their own (mixes.c),
 # profiled by joulectl with the prices of formulas model and share; judged on the host (tests/vm/profile.py) by the truth
-# per function.
+# per function, and by the ledger.
 
 # begin_profiles [SIMPMU-PARAMETER...]: agents with both formulas, which learn from the same programs first.
 begin_profiles() {
 	load simpmu counters=64 "$@" || fail simpmu "cannot be loaded"
 	load simrapl busy_mw=1500 cycle_pj=300 instruction_pj=400 reference_pj=2000 miss_pj=20000 || fail simrapl "cannot be loaded"
 	for formula in model share; do
-		start $formula --formula $formula -i 500ms --socket "$work/$formula.sock" -o null:
+		start $formula --formula $formula -i 500ms --socket "$work/$formula.sock" --state-dir "$work/$formula" -o null:
 		wait_until 200 test -S "$work/$formula.sock" || fail $formula "no socket: $(said $formula)"
 	done
 	# perf's controller comes to cgroups with the first that is asked for; systemd does so at every boot
@@ -23,10 +23,17 @@ profiled() {
 	scenario=$1 formula=$2 tags=$3
 	shift 3
 	cat /proc/simpmu_names >"$work/$scenario.before"
-	expect "$scenario: profiled" /tests/joulectl profile --socket "$work/$formula.sock" -o "$work/$scenario.pb.gz" -- "$@"
+	# shellcheck disable=SC2016 # of the inner shell
+	expect "$scenario: profiled" /tests/joulectl profile --socket "$work/$formula.sock" -o "$work/$scenario.pb.gz" -- \
+		sh -c 'sed -n "s/^0:://p" /proc/self/cgroup >"$0"; exec "$@"' "$work/$scenario.cgroup" "$@"
 	cat /proc/simpmu_names >"$work/$scenario.after"
+	wait_for_history "$work/$formula.sock"
+	/tests/joulectl history --socket "$work/$formula.sock" --csv -s -10m "$(cat "$work/$scenario.cgroup")" >"$work/$scenario.ledger"
 	echo "$scenario $formula $tags" >>"$work/scenarios"
-	keep "$work/$scenario.before" "$work/$scenario.after" "$work/$scenario.pb.gz" "$work/scenarios"
+	for part in before after pb.gz cgroup ledger; do
+		keep "$work/$scenario.$part"
+	done
+	keep "$work/scenarios"
 }
 
 # pair TAGS BLOCK-ROUNDS SPREAD-ROUNDS: two programs at once.

@@ -12,6 +12,7 @@
 # judge: tests/vm/profile.py
 . /guest/lib.sh
 . /guest/energy.sh
+. /guest/stacks.sh
 . /guest/profile.sh
 begin_profiles sampling=1
 profiled alone model a /tests/mixes 11300 54 a

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "encode/pack.h"
+#include "model/config/formats.h"
 #include "profile/pprof_sum.h"
 
 #define OWN_MAX ((size_t)24 << 20)
@@ -17,8 +18,13 @@ static bool admits(void *arg, const char *cgroup)
 	return selection_admits(arg, cgroup);
 }
 
-/* What an output with patterns of its own gets. */
-static int select_own(const struct plan *plan, const struct output *o, const struct buf *all, struct buf *plain)
+static bool is_otlp(const struct output *o)
+{
+	return output_format_find(o->config.format)->otlp_profiles;
+}
+
+/* What an output with patterns or a form of its own gets. */
+static int make_own(const struct plan *plan, const struct output *o, const struct buf *all, struct buf *plain)
 {
 	struct selection_rules rules = config_rules(&plan->config->machine.cgroups);
 	const struct pprof_filter f = { .admits = admits, .arg = &rules };
@@ -30,7 +36,8 @@ static int select_own(const struct plan *plan, const struct output *o, const str
 	rc = sum ? pprof_sum_add(sum, all->data, all->len, &f) : -ENOMEM;
 
 	if (!rc)
-		rc = pprof_sum_write(sum, plain);
+		rc = is_otlp(o) ? pprof_sum_otlp(sum, plan->config->machine.sensor, plain) :
+				  pprof_sum_write(sum, plain);
 	pprof_sum_free(sum);
 	return rc;
 }
@@ -58,18 +65,18 @@ struct chunk {
 
 static int send_to(const struct plan *plan, struct output *o, const struct chunk *c)
 {
-	const bool selects = c->changed || o->config.cgroups.n;
+	const bool own_one = c->changed || o->config.cgroups.n || is_otlp(o);
 	struct packer packer = { 0 };
 	struct buf own = { 0 }, zipped = { 0 };
-	const struct buf *plain = selects ? &own : c->plain;
-	int rc = selects ? select_own(plan, o, c->plain, &own) : 0;
+	const struct buf *plain = own_one ? &own : c->plain;
+	int rc = own_one ? make_own(plan, o, c->plain, &own) : 0;
 
 	if (!rc && o->push)
 		push_output_submit(o->push, plain->data, plain->len, c->energy_uj);
-	else if (!rc && selects)
+	else if (!rc && own_one)
 		rc = pack(&packer, PACK_GZIP, own.data, own.len, &zipped);
 	if (!rc && !o->push)
-		rc = write_file(o, selects ? &zipped : c->packed, c->file);
+		rc = write_file(o, own_one ? &zipped : c->packed, c->file);
 	packer_fini(&packer);
 	buf_free(&own);
 	buf_free(&zipped);

@@ -40,6 +40,7 @@ struct output_format {
 	const char *gauges; /* the dialect that sends frequencies and temperature; NULL = none */
 	bool traces; /* it takes traces in place of snapshots: spans of processes are needed */
 	bool profiles; /* it takes chunks of the continuous profile in place of snapshots; its files lie in a directory */
+	bool otlp_profiles; /* the chunks in OpenTelemetry's form, in place of pprof's */
 	bool lines; /* each line of its text is a document */
 	bool header; /* its documents follow a header, so another run cannot continue a file */
 };

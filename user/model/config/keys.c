@@ -296,11 +296,11 @@ static const struct key profile_keys[] = {
 const struct key config_output_keys[] = {
 	{ "format", KEY_WORD, OUT(format), NULL, "required",
 	  "What is written: hwpc and power reports of PowerAPI, vjoule reports for vJoule formulas, openmetrics for "
-	  "Prometheus, the same series pushed by remote-write, by OpenTelemetry's otlp or in influx line protocol, traces for zico or by OpenTelemetry's otlp-traces, a table to read, a snapshot recording to replay; null measures and throws away.",
+	  "Prometheus, the same series pushed by remote-write, by OpenTelemetry's otlp or in influx line protocol, traces for zico or by OpenTelemetry's otlp-traces, the continuous profile for pprof or by OpenTelemetry's otlp-profiles, a table to read, a snapshot recording to replay; null measures and throws away.",
 	  .word = output_format_name },
 	{ "to", KEY_STRING, OUT(to), NULL, "required",
 	  "Where it goes: stdout:, file:///PATH, tcp://HOST:PORT, tcp-listen://ADDRESS:PORT, unix:///PATH, "
-	  "unix-listen:///PATH, vsock-listen://any:PORT (snapshot, for virtual machines), http-listen://ADDRESS:PORT (openmetrics), http:// and https://HOST:PORT (zico, otlp, otlp-traces, and with a path influx and remote-write), kafka://BROKER/TOPIC (hwpc, power, vjoule, snapshot, influx, otlp, otlp-traces) or null:. The other options may follow after ? as name=value, joined by &; those that are "
+	  "unix-listen:///PATH, vsock-listen://any:PORT (snapshot, for virtual machines), http-listen://ADDRESS:PORT (openmetrics), http:// and https://HOST:PORT (zico, otlp, otlp-traces, otlp-profiles, and with a path influx, remote-write and pprof), kafka://BROKER/TOPIC (hwpc, power, vjoule, snapshot, influx, otlp, otlp-traces) or null:. The other options may follow after ? as name=value, joined by &; those that are "
 	  "lists once for each entry.",
 	  .refuse = refuse_empty },
 	{ "interval", KEY_DURATION, OUT(interval_ns), NULL, "the global one", "An interval of its own.", .min = 10 * MS,
