@@ -20,4 +20,5 @@ profiled every-3ms model c /tests/mixes 3000 27 c
 pair de 5 17
 profiled beside model de sh "$work/pair.sh"
 profiled by-share share b /tests/mixes 11300 5 b
+profiled_always
 finish

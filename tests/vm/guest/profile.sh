@@ -9,7 +9,7 @@ begin_profiles() {
 	load simpmu counters=64 "$@" || fail simpmu "cannot be loaded"
 	load simrapl busy_mw=1500 cycle_pj=300 instruction_pj=400 reference_pj=2000 miss_pj=20000 || fail simrapl "cannot be loaded"
 	for formula in model share; do
-		start $formula --formula $formula -i 500ms --socket "$work/$formula.sock" --state-dir "$work/$formula" -o null:
+		start $formula --formula $formula -i 500ms --socket "$work/$formula.sock" -o null:
 		wait_until 200 test -S "$work/$formula.sock" || fail $formula "no socket: $(said $formula)"
 	done
 	# perf's controller comes to cgroups with the first that is asked for; systemd does so at every boot
@@ -23,20 +23,19 @@ profiled() {
 	scenario=$1 formula=$2 tags=$3
 	shift 3
 	cat /proc/simpmu_names >"$work/$scenario.before"
-	# shellcheck disable=SC2016 # of the inner shell
-	expect "$scenario: profiled" /tests/joulectl profile --socket "$work/$formula.sock" -o "$work/$scenario.pb.gz" -- \
-		sh -c 'sed -n "s/^0:://p" /proc/self/cgroup >"$0"; exec "$@"' "$work/$scenario.cgroup" "$@"
+	expect "$scenario: profiled" /tests/joulectl profile --socket "$work/$formula.sock" -o "$work/$scenario.pb.gz" -- "$@"
 	cat /proc/simpmu_names >"$work/$scenario.after"
-	wait_for_history "$work/$formula.sock"
-	/tests/joulectl history --socket "$work/$formula.sock" --csv -s -10m "$(cat "$work/$scenario.cgroup")" >"$work/$scenario.ledger"
 	echo "$scenario $formula $tags" >>"$work/scenarios"
-	for part in before after pb.gz cgroup ledger; do
-		keep "$work/$scenario.$part"
-	done
-	keep "$work/scenarios"
+	keep "$work/$scenario.before" "$work/$scenario.after" "$work/$scenario.pb.gz" "$work/scenarios"
 }
 
 # pair TAGS BLOCK-ROUNDS SPREAD-ROUNDS: two programs at once.
 pair() {
 	echo "/tests/mixes 11300 $2 $(echo "$1" | cut -c1) & /tests/mixes 3000 $3 $(echo "$1" | cut -c2); wait" >"$work/pair.sh"
+}
+
+# What the agent itself keeps, against its ledger, in every domain.
+profiled_always() {
+	stacks_are_whole model
+	keep "$work/state/profile" "$work/stacks.ledger"
 }

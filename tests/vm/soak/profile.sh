@@ -21,4 +21,5 @@ pair de 54 200
 profiled beside model de sh "$work/pair.sh"
 profiled by-share share b /tests/mixes 11300 54 b
 profiled by-share-every-3ms share f /tests/mixes 3000 200 f
+profiled_always
 finish
