@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Files of code of every kind: deleted, in another mount namespace, static, of musl, stripped with its symbols beside it or packed
-# in it, with functions that were compiled into others, and code that a compiler made at run time.
+# in it, with functions that were compiled into others, with unwind rules in .debug_frame
+# alone, and code that a compiler made at run time.
 . tests/e2e/lib.sh
 need_root
 python_with google.protobuf
@@ -26,6 +27,9 @@ make k-packed gcc -O0
 make k-apart gcc -O0 -s
 gcc -O0 -g -Wl,--build-id $load -o "$work/run/k-apart" || exit 2
 gcc -O2 -g -Wl,--build-id tests/e2e/profile_inlined.c -o "$work/run/k-inlined" || exit 2
+# no .eh_frame and no frame pointers: rules are in .debug_frame, also where that is packed
+gcc -O1 -g -gz -fno-asynchronous-unwind-tables -fno-unwind-tables -fomit-frame-pointer -Wl,--build-id $load -o "$work/run/k-debugframe" || exit 2
+readelf -WS "$work/run/k-debugframe" | grep -q '\.debug_frame.* C ' || fail profile-files-debugframe "gcc makes no packed .debug_frame"
 gcc -O1 tests/e2e/profile_jit.c -o "$work/run/k-jit" || exit 2
 
 # .gnu_debugdata: the symbols in xz, and no other ones
@@ -49,7 +53,7 @@ until [ "$(readlink /proc/$!/exe)" = "$1/k-deleted" ]; do :; done
 rm k-deleted
 unshare -m sh -c 'mount -t tmpfs none "$1/../private" && cp k-mounted "$1/../private/" && cd "$1/../private" && exec ./k-mounted 300' sh "$1"
 wait
-for name in k-staticpie k-musl k-packed k-apart k-liar k-inlined k-jit; do
+for name in k-staticpie k-musl k-packed k-apart k-liar k-inlined k-debugframe k-jit; do
 	./$name 300
 done
 exit 0

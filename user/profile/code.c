@@ -12,6 +12,7 @@
 #include "base/array.h"
 
 #define MAPS_MAX 16384 /* of a process */
+#define MAPS_LEAST 16 /* that an array begins with */
 #define PATH_BYTES_MAX 4096
 #define VDSO_BYTES_MAX (1u << 20)
 
@@ -123,14 +124,37 @@ uint32_t code_vdso(struct code *c)
 	return vdso_of(c, own_vdso_bytes(c));
 }
 
-static void add_map(struct code_process *p, const struct code_map *m)
+/* Room for one more map of a process. Beyond what all may have together, code in it has no place. */
+static bool maps_grow(struct code *c, struct code_process *p)
+{
+	const uint32_t had = p->cap, most = c->maps_most ? c->maps_most : CODE_MAPS_MAX;
+
+	if (p->n < p->cap)
+		return true;
+	if (c->maps_room + (p->n + 1 > MAPS_LEAST ? p->n / 2 + 1 : MAPS_LEAST) > most) {
+		c->refused++;
+		return false;
+	}
+	if (ARRAY_ROOM(p->maps, p->cap, p->n + 1))
+		return false;
+	c->maps_room += p->cap - had;
+	return true;
+}
+
+static void maps_free(struct code *c, struct code_process *p)
+{
+	c->maps_room -= p->cap;
+	free(p->maps);
+}
+
+static void add_map(struct code *c, struct code_process *p, const struct code_map *m)
 {
 	for (uint32_t i = p->n; i-- > 0;)
 		if (p->maps[i].start == m->start && p->maps[i].end == m->end) {
 			p->maps[i] = *m;
 			return;
 		}
-	if (p->n < MAPS_MAX && ARRAY_ROOM(p->maps, p->cap, p->n + 1) == 0)
+	if (p->n < MAPS_MAX && maps_grow(c, p))
 		p->maps[p->n++] = *m;
 }
 
@@ -145,7 +169,7 @@ void code_mapped(struct code *c, int pid, const struct code_mapped *m)
 		map.file = file_of(c, pid, m);
 	else if (strcmp(m->path, CODE_VDSO) == 0)
 		map.file = vdso_of(c, m->length);
-	add_map(&c->processes[at], &map);
+	add_map(c, &c->processes[at], &map);
 }
 
 /* Reads a line of /proc/PID/maps (proc(5)). */
@@ -193,7 +217,7 @@ static void forget(struct code *c, int pid)
 		return;
 	hash_remove(&c->by_pid, (uint64_t)pid, at);
 	if (!c->processes[at].sampled && !c->spare) {
-		free(c->processes[at].maps);
+		maps_free(c, &c->processes[at]);
 		c->processes[at] = (struct code_process){ .ended = true };
 		c->spare = at;
 	}
@@ -235,7 +259,7 @@ void code_forked(struct code *c, int parent, int pid)
 	p->looked = c->processes[from].looked;
 	memcpy(p->comm, c->processes[from].comm, sizeof(p->comm));
 	for (uint32_t i = 0; i < c->processes[from].n; i++)
-		add_map(p, &c->processes[from].maps[i]);
+		add_map(c, p, &c->processes[from].maps[i]);
 }
 
 void code_renamed(struct code *c, int pid, const char *comm, bool exec)
@@ -278,7 +302,7 @@ static bool read_comm(const struct code *c, int pid, char ret[16])
 static uint32_t look_again(struct code *c, uint32_t at)
 {
 	struct code_process *p = &c->processes[at];
-	const struct code_process before = *p;
+	struct code_process before = *p;
 	char comm[16];
 
 	if (p->looked == c->losses || !read_comm(c, p->pid, comm))
@@ -290,9 +314,9 @@ static uint32_t look_again(struct code *c, uint32_t at)
 	p->n = p->cap = 0;
 	look(c, at);
 	if (p->n) {
-		free(before.maps);
+		maps_free(c, &before);
 	} else { /* it has ended, and its parent has not noticed yet */
-		free(p->maps);
+		maps_free(c, p);
 		*p = before;
 	}
 	return at;
@@ -431,7 +455,7 @@ static void forget_all(struct code *c)
 	free(c->processes);
 	hash_free(&c->by_file);
 	hash_free(&c->by_pid);
-	*c = (struct code){ .root = c->root, .kallsyms = c->kallsyms };
+	*c = (struct code){ .root = c->root, .kallsyms = c->kallsyms, .maps_most = c->maps_most };
 }
 
 int code_renew(struct code *c)

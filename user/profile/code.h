@@ -10,6 +10,7 @@
 
 #define CODE_FILES_MAX 400 /* each has a descriptor */
 #define CODE_PROCESSES_MAX 32768
+#define CODE_MAPS_MAX (1u << 20)
 
 enum code_kind { CODE_KERNEL, CODE_UNKNOWN, CODE_ELF, CODE_PERF_MAP };
 
@@ -48,7 +49,8 @@ struct code {
 	struct hash by_pid;
 	uint32_t spare; /* a process that nothing refers to, 0 = none */
 	int kallsyms; /* of the kernel's names: what it shows is decided when it is opened */
-	uint64_t refused; /* files and processes beyond the limits */
+	uint32_t maps_room, maps_most; /* of all processes together; most 0 = CODE_MAPS_MAX */
+	uint64_t refused; /* files, processes and maps beyond the limits */
 	uint32_t losses;
 };
 

@@ -18,18 +18,27 @@
 
 #define WAIT_MS 20
 
-/* Escaped, and without what parts the frames of folded stacks. */
-static char *shown_name(const char *name)
+/* Counts a text of n bytes. False: it has no room. */
+static bool has_room(struct frame_names *names, size_t n)
+{
+	if (names->bytes_most && names->bytes + n > names->bytes_most)
+		return false;
+	names->bytes += n;
+	return true;
+}
+
+/* Escaped, and without what parts the frames of folded stacks. NULL = no room, or no memory. */
+static char *shown_name(struct frame_names *names, const char *name)
 {
 	char shown[SHOWN_MAX];
 
 	text_escape(shown, sizeof(shown), name);
 	for (char *at = shown; *at; at++)
 		*at = *at == ';' ? ':' : *at;
-	return strdup(shown);
+	return has_room(names, strlen(shown) + 1) ? strdup(shown) : NULL;
 }
 
-static void set_name(struct frame_name *f, const char *name)
+static void set_name(struct frame_names *names, struct frame_name *f, const char *name)
 {
 	static const char *const starts[] = { "_start",
 					      "__libc_start_main",
@@ -52,7 +61,7 @@ static void set_name(struct frame_name *f, const char *name)
 		return;
 	snprintf(plain, sizeof(plain), "%s%s", name, frame_file(f->frame) == CODE_KERNEL ? " [k]" : "");
 	free(f->text);
-	f->text = shown_name(plain);
+	f->text = shown_name(names, plain);
 	f->known = f->text;
 	plain[strcspn(plain, "@")] = '\0';
 	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
@@ -69,31 +78,34 @@ static bool take_build_id(const char *text, char ret[BUILD_ID_TEXT])
 	return true;
 }
 
-static void set_file(char **to, const char *file)
+static void set_file(struct frame_names *names, char **to, const char *file)
 {
 	char shown[SHOWN_FILE_MAX];
 
 	free(*to);
-	*to = *file ? strdup(text_escape(shown, sizeof(shown), file)) : NULL;
+	text_escape(shown, sizeof(shown), file);
+	*to = *file && has_room(names, strlen(shown) + 1) ? strdup(shown) : NULL;
 }
 
-static void add_inlined(struct frame_name *f, const struct name_answer *a, const char *name, const char *file)
+static void add_inlined(struct frame_names *names, struct frame_name *f, const struct name_answer *a, const char *name,
+			const char *file)
 {
 	struct frame_source *s;
 
-	if (f->n_inlined >= SOURCE_INLINES_MAX || ARRAY_RESIZE(f->inlined, f->n_inlined + 1))
+	if (f->n_inlined >= SOURCE_INLINES_MAX || !has_room(names, sizeof(*s)) ||
+	    ARRAY_RESIZE(f->inlined, f->n_inlined + 1))
 		return;
 	s = &f->inlined[f->n_inlined];
-	*s = (struct frame_source){ .text = shown_name(*name ? name : "[inlined]"), .line = a->line };
+	*s = (struct frame_source){ .text = shown_name(names, *name ? name : "[inlined]"), .line = a->line };
 	if (!s->text)
 		return;
 	f->n_inlined++;
-	set_file(&s->file, file);
+	set_file(names, &s->file, file);
 }
 
 /* False: no reader tells this. */
-static bool take_answer(const struct name_answer *a, const char *name, const char *file, struct frame_name *v,
-			char build_id[BUILD_ID_TEXT])
+static bool take_answer(struct frame_names *names, const struct name_answer *a, const char *name, const char *file,
+			struct frame_name *v, char build_id[BUILD_ID_TEXT])
 {
 	struct frame_name *f = &v[a->at];
 
@@ -101,15 +113,15 @@ static bool take_answer(const struct name_answer *a, const char *name, const cha
 	case NAME_BUILD_ID:
 		return take_build_id(name, build_id);
 	case NAME_FUNCTION:
-		set_name(f, name);
+		set_name(names, f, name);
 		return true;
 	case NAME_INLINED:
-		add_inlined(f, a, name, file);
+		add_inlined(names, f, a, name, file);
 		return true;
 	case NAME_LINE:
 		if (*name)
-			set_name(f, name);
-		set_file(&f->file, file);
+			set_name(names, f, name);
+		set_file(names, &f->file, file);
 		f->line = a->line;
 		return true;
 	default:
@@ -118,7 +130,8 @@ static bool take_answer(const struct name_answer *a, const char *name, const cha
 }
 
 /* Reads answers to the end. False: they end within one, or name a frame that was not asked for. */
-static bool take_answers(int fd, struct frame_name *v, uint32_t n, char build_id[BUILD_ID_TEXT])
+static bool take_answers(struct frame_names *names, int fd, struct frame_name *v, uint32_t n,
+			 char build_id[BUILD_ID_TEXT])
 {
 	FILE *in = fdopen(fd, "r");
 	struct name_answer a;
@@ -135,7 +148,7 @@ static bool take_answers(int fd, struct frame_name *v, uint32_t n, char build_id
 		if (!fine)
 			break;
 		name[a.name] = file[a.file] = '\0';
-		fine = take_answer(&a, name, file, v, build_id);
+		fine = take_answer(names, &a, name, file, v, build_id);
 	}
 	fclose(in);
 	return fine;
@@ -150,8 +163,8 @@ static void wait_for_answers(const struct frame_names *f, int fd)
 
 /* Names v[0..n), all of one file. debug: a file with its symbols, of that build id, or -1. False: the reader did not end
  * well. */
-static bool ask_reader(const struct frame_names *f, const struct code_file *file, int debug, struct frame_name *v,
-		       uint32_t n, char build_id[BUILD_ID_TEXT])
+static bool ask_reader(struct frame_names *f, const struct code_file *file, int debug, struct frame_name *v, uint32_t n,
+		       char build_id[BUILD_ID_TEXT])
 {
 	struct name_question ask = { .perf_map = file->kind == CODE_PERF_MAP,
 				     .build_id = debug >= 0 ? build_id : NULL,
@@ -168,7 +181,7 @@ static bool ask_reader(const struct frame_names *f, const struct code_file *file
 		ask.q[i] = (struct symbol_query){ .offset = frame_offset(v[i].frame), .at = i };
 	if (ask.q && reader_start(&reader, file->fd, debug, name_reader, &ask) == 0) {
 		wait_for_answers(f, reader.answers);
-		fine = take_answers(reader.answers, v, n, build_id);
+		fine = take_answers(f, reader.answers, v, n, build_id);
 		fine &= reader_end(&reader);
 	}
 	free(ask.q);
@@ -252,7 +265,7 @@ static void name_file(struct frame_names *f, const struct code *code, uint32_t n
 }
 
 /* /proc/kallsyms has no sizes: a function reaches to the next symbol. */
-static void name_kernel(int kallsyms, struct frame_name *v, uint32_t n)
+static void name_kernel(struct frame_names *names, int kallsyms, struct frame_name *v, uint32_t n)
 {
 	const int fd = kallsyms >= 0 && lseek(kallsyms, 0, SEEK_SET) == 0 ? dup(kallsyms) : -1;
 	FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
@@ -283,7 +296,7 @@ static void name_kernel(int kallsyms, struct frame_name *v, uint32_t n)
 	}
 	for (uint32_t i = 0; best && i < n; i++)
 		if (best[i].at)
-			set_name(&v[i], best[i].name);
+			set_name(names, &v[i], best[i].name);
 	free(best);
 	if (f)
 		fclose(f);
@@ -318,12 +331,12 @@ static int collect(struct frame_names *f, const struct stacks *stacks)
 #define KERNEL_BITS 0xffff000000000000ull /* of its addresses; frames keep the others */
 
 /* What stands for a frame that no symbol covers. exact: with its place, by which it can be named later. */
-static char *placeholder(const struct code *code, uint64_t frame, bool exact)
+static char *placeholder(struct frame_names *names, const struct code *code, uint64_t frame, bool exact)
 {
 	const struct code_file *file = &code->files[frame_file(frame)];
 	const char *base = file->path ? strrchr(file->path, '/') : NULL;
 	const unsigned long long at = frame_offset(frame);
-	char text[512];
+	char text[512], *shown;
 
 	if (file->kind == CODE_KERNEL && exact)
 		snprintf(text, sizeof(text), "[kernel+0x%llx]", at | KERNEL_BITS);
@@ -337,7 +350,8 @@ static char *placeholder(const struct code *code, uint64_t frame, bool exact)
 		snprintf(text, sizeof(text), "[%.200s+0x%llx]", base ? base + 1 : "?", at);
 	else
 		snprintf(text, sizeof(text), "[%.200s]", base ? base + 1 : "?");
-	return shown_name(text);
+	shown = shown_name(names, text);
+	return shown ? shown : strdup(FRAME_NO_ROOM);
 }
 
 int frame_names_fill(struct frame_names *f, const struct code *code, const struct stacks *stacks)
@@ -359,13 +373,13 @@ int frame_names_fill(struct frame_names *f, const struct code *code, const struc
 		if (no_names && file->kind != CODE_ELF)
 			continue;
 		if (file->kind == CODE_KERNEL)
-			name_kernel(code->kallsyms, f->v + i, end - i);
+			name_kernel(f, code->kallsyms, f->v + i, end - i);
 		else if (file->fd >= 0 || (f->wish && f->wish->build_id && file->kind == CODE_ELF))
 			name_file(f, code, at, f->v + i, end - i);
 	}
 	for (uint32_t i = 0; !rc && i < f->n; i++) {
 		if (!f->v[i].text)
-			f->v[i].text = placeholder(code, f->v[i].frame, exact);
+			f->v[i].text = placeholder(f, code, f->v[i].frame, exact);
 		if (!f->v[i].text)
 			rc = -ENOMEM;
 	}

@@ -25,6 +25,8 @@ struct frame_name {
 	bool start; /* it is where a program or a thread begins */
 };
 
+#define FRAME_NO_ROOM "[no room]"
+
 #define FRAME_DEBUG_DIR "/usr/lib/debug"
 
 /* What is asked for beside the names that a file has itself. */
@@ -43,6 +45,7 @@ struct frame_wish {
 struct frame_names {
 	struct frame_name *v; /* by frame */
 	uint32_t n, cap;
+	size_t bytes, bytes_most; /* of texts; most 0 = no limit. Beyond, a frame is FRAME_NO_ROOM */
 	uint32_t failed; /* files whose reader ended before its work */
 	const struct frame_wish *wish; /* NULL = files in FRAME_DEBUG_DIR */
 	char (*build_id)[BUILD_ID_TEXT]; /* by file of the code; "" = it has none, or was not asked for */

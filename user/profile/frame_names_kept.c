@@ -23,6 +23,17 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static size_t bytes_of(const struct frame_name *n)
+{
+	size_t bytes = (strcmp(n->text, FRAME_NO_ROOM) != 0 ? strlen(n->text) + 1 : 0) +
+		       (n->file ? strlen(n->file) + 1 : 0);
+
+	for (uint32_t i = 0; i < n->n_inlined; i++)
+		bytes += sizeof(n->inlined[i]) + strlen(n->inlined[i].text) + 1 +
+			 (n->inlined[i].file ? strlen(n->inlined[i].file) + 1 : 0);
+	return bytes;
+}
+
 static int forget_changing(struct frame_names *f, const struct code *code)
 {
 	struct frame_names gone = { 0 };
@@ -36,6 +47,9 @@ static int forget_changing(struct frame_names *f, const struct code *code)
 		else
 			gone.v[gone.n++] = f->v[i];
 	f->n = kept;
+	f->bytes = 0;
+	for (uint32_t i = 0; i < kept; i++)
+		f->bytes += bytes_of(&f->v[i]);
 	frame_names_free(&gone);
 	return 0;
 }
@@ -62,6 +76,7 @@ static int take_over(struct frame_names *f, struct frame_names *from, uint32_t n
 		memcpy(f->v + f->n, from->v, from->n * sizeof(*f->v));
 	f->n += from->n;
 	f->failed += from->failed;
+	f->bytes = from->bytes;
 	from->n = 0; /* the texts are f's */
 	if (f->n)
 		qsort(f->v, f->n, sizeof(*f->v), by_frame);
@@ -73,6 +88,9 @@ int frame_names_add(struct frame_names *f, const struct code *code, uint64_t *fr
 	struct frame_names fresh = { .meanwhile = f->meanwhile, .arg = f->arg, .wish = f->wish };
 	struct stacks asked = { .frames = frames };
 	int rc = forget_changing(f, code);
+
+	fresh.bytes = f->bytes;
+	fresh.bytes_most = f->bytes_most;
 
 	if (n)
 		qsort(frames, n, sizeof(*frames), by_number);

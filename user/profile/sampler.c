@@ -38,7 +38,7 @@ static struct spare spare = { RINGS_BYTES, RING_MOST, RECORDS_MAX, STACK_MOST, U
 
 void sampler_be_frugal(void)
 {
-	spare = (struct spare){ 8u << 20, 1u << 20, 16u << 20, 16u << 10, 2u << 20 };
+	spare = (struct spare){ 8u << 20, 1u << 20, 8u << 20, 16u << 10, 2u << 20 };
 }
 
 #define WANTED \

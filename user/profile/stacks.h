@@ -37,6 +37,9 @@ struct stacks {
 	uint64_t samples; /* that have a stack here */
 	uint64_t dropped; /* samples without room */
 	uint32_t most, most_frames; /* 0 = the limits above */
+	uint32_t most_places; /* different frames; 0 = no limit. A frame beyond is one of CODE_UNKNOWN */
+	struct hash by_place; /* where there is a limit */
+	uint64_t placeless; /* samples with such a frame */
 };
 
 struct stack_sample {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rules of .eh_frame as rows: libdw reads and executes them, and what a rule says is put into one of the forms of
- * unwind.h. Go's compiler writes no .eh_frame; its own table tells the depth of the stack. The file is untrusted: whoever calls is a process without rights, with little time and memory (code_reader.h). */
+ * unwind.h. Functions that have none there may have them in .debug_frame. Go's compiler writes neither; its own table tells the
+ * depth of the stack. The file is untrusted: whoever calls is a process without rights, with little time and memory (code_reader.h). */
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <errno.h>
@@ -21,7 +22,9 @@ struct segment {
 
 struct rows {
 	Elf *elf;
-	Dwarf_CFI *cfi;
+	Dwarf_CFI *cfi; /* of the section that is read */
+	Dwarf_CFI *before; /* of .eh_frame, while .debug_frame is read; NULL = there is none */
+	bool is_eh;
 	const unsigned char *ident;
 	Elf_Data *data;
 	uint64_t address; /* of the section */
@@ -202,6 +205,16 @@ static bool read_encoding(const Dwarf_CIE *cie, unsigned *ret)
 	return true;
 }
 
+/* Does .eh_frame have rules for the address? */
+static bool is_covered(const struct rows *r, uint64_t address)
+{
+	Dwarf_Frame *frame = NULL;
+	const bool covered = r->before && dwarf_cfi_addrframe(r->before, address, &frame) == 0;
+
+	free(frame);
+	return covered;
+}
+
 static int put_entry(struct rows *r, const Dwarf_FDE *fde)
 {
 	const uint8_t *at = fde->start;
@@ -212,7 +225,7 @@ static int put_entry(struct rows *r, const Dwarf_FDE *fde)
 
 	if (fde->CIE_pointer != r->cie) {
 		r->cie = CIE_NONE;
-		if (dwarf_next_cfi(r->ident, r->data, true, fde->CIE_pointer, &next, &cie) != 0 ||
+		if (dwarf_next_cfi(r->ident, r->data, r->is_eh, fde->CIE_pointer, &next, &cie) != 0 ||
 		    cie.CIE_id != DW_CIE_ID_64 || !read_encoding(&cie.cie, &r->encoding))
 			return 0;
 		r->cie = fde->CIE_pointer;
@@ -221,7 +234,7 @@ static int put_entry(struct rows *r, const Dwarf_FDE *fde)
 	    !read_number(r->encoding, &at, fde->end, &from) || !read_number(r->encoding & 7, &at, fde->end, &length))
 		return 0;
 	from += r->encoding & DW_EH_PE_pcrel ? here : 0;
-	return from + length > from ? put_function(r, from, from + length) : 0;
+	return from + length > from && !is_covered(r, from) ? put_function(r, from, from + length) : 0;
 }
 
 static bool find_segments(struct rows *r)
@@ -237,7 +250,7 @@ static bool find_segments(struct rows *r)
 	return r->n_segments;
 }
 
-static bool find_section(struct rows *r)
+static bool find_section(struct rows *r, const char *wanted)
 {
 	Elf_Scn *scn = NULL;
 	size_t names;
@@ -248,8 +261,10 @@ static bool find_section(struct rows *r)
 	while ((scn = elf_nextscn(r->elf, scn))) {
 		const char *name = gelf_getshdr(scn, &sh) ? elf_strptr(r->elf, names, sh.sh_name) : NULL;
 
-		if (!name || strcmp(name, ".eh_frame") != 0 || sh.sh_type == SHT_NOBITS)
+		if (!name || strcmp(name, wanted) != 0 || sh.sh_type == SHT_NOBITS)
 			continue;
+		if ((sh.sh_flags & SHF_COMPRESSED) && elf_compress(scn, 0, 0) < 0)
+			return false;
 		r->address = sh.sh_addr;
 		r->data = elf_rawdata(scn, NULL);
 		return r->data && r->data->d_buf;
@@ -257,23 +272,43 @@ static bool find_section(struct rows *r)
 	return false;
 }
 
-static int put_eh_frame(struct rows *r)
+static int put_entries(struct rows *r)
 {
 	Dwarf_Off at = 0, next;
 	Dwarf_CFI_Entry entry;
 	int rc = 0;
 
-	r->ident = (const unsigned char *)elf_getident(r->elf, NULL);
-	r->cfi = dwarf_getcfi_elf(r->elf);
-	if (!r->cfi || !r->ident)
-		return 0;
+	r->cie = CIE_NONE;
 	/* 0: an entry; 1: the end; -1: an entry that cannot be read, or its file */
-	while (!rc && dwarf_next_cfi(r->ident, r->data, true, at, &next, &entry) == 0 && next > at) {
+	while (!rc && dwarf_next_cfi(r->ident, r->data, r->is_eh, at, &next, &entry) == 0 && next > at) {
 		if (entry.CIE_id != DW_CIE_ID_64)
 			rc = put_entry(r, &entry.fde);
 		at = next;
 	}
-	dwarf_cfi_end(r->cfi);
+	return rc;
+}
+
+static int put_frames(struct rows *r)
+{
+	Dwarf_CFI *eh = find_section(r, ".eh_frame") ? dwarf_getcfi_elf(r->elf) : NULL;
+	Dwarf *dwarf = NULL;
+	int rc = 0;
+
+	r->ident = (const unsigned char *)elf_getident(r->elf, NULL);
+	r->cfi = eh;
+	r->is_eh = true;
+	if (r->cfi && r->ident)
+		rc = put_entries(r);
+	if (!rc && r->ident && find_section(r, ".debug_frame")) {
+		dwarf = dwarf_begin_elf(r->elf, DWARF_C_READ, NULL);
+		r->cfi = dwarf ? dwarf_getcfi(dwarf) : NULL;
+		r->before = eh;
+		r->is_eh = false;
+		rc = r->cfi ? put_entries(r) : 0;
+	}
+	dwarf_end(dwarf);
+	if (eh)
+		dwarf_cfi_end(eh);
 	return rc;
 }
 
@@ -334,13 +369,12 @@ static int put_go(const struct rows *r)
 static int read_rows(struct rows *r)
 {
 	GElf_Ehdr eh;
-	int rc = 0;
+	int rc;
 
 	if (!gelf_getehdr(r->elf, &eh) || eh.e_machine != EM_X86_64 || eh.e_ident[EI_CLASS] != ELFCLASS64 ||
 	    !find_segments(r))
 		return -ENOEXEC;
-	if (find_section(r))
-		rc = put_eh_frame(r);
+	rc = put_frames(r);
 	return rc ? rc : put_go(r);
 }
 

@@ -36,6 +36,6 @@ pair() {
 
 # What the agent itself keeps, against its ledger, in every domain.
 profiled_always() {
-	stacks_are_whole model
-	keep "$work/state/profile" "$work/stacks.ledger"
+	stacks_close model
+	keep "$work/stacks.state/profile" "$work/stacks.ledger"
 }

@@ -27,7 +27,10 @@
 #define KEEP_NS (3600 * NS_PER_S)
 #define STACKS_MOST 24576u /* of a minute */
 #define FRAMES_MOST (768u << 10)
+#define PLACES_MOST 32768u
 #define NAMES_MOST 50000u /* beyond, files and names begin anew */
+#define NAME_BYTES_MOST ((size_t)8 << 20)
+#define MAPS_MOST 131072u /* 4 MiB */
 #define FILES_MOST 300u
 #define PROCESSES_MOST 16384u
 #define ANSWER_MAX ((size_t)24 << 20)
@@ -76,6 +79,8 @@ static int begin_code(struct profiler *p)
 
 	frame_names_free(&of->names);
 	sampler_forget(of->sampler);
+	of->names.bytes_most = NAME_BYTES_MOST;
+	of->code.maps_most = MAPS_MOST;
 	of->names.meanwhile = meanwhile;
 	of->names.arg = p;
 	return of->code.root ? code_renew(&of->code) : code_open(&of->code);
@@ -120,6 +125,7 @@ int profiler_open(const struct config *c, const struct schema *schema, struct pr
 	}
 	of->stacks.most = STACKS_MOST;
 	of->stacks.most_frames = FRAMES_MOST;
+	of->stacks.most_places = PLACES_MOST;
 	p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->wake_fd < 0)
 		rc = err_set(err, -errno, "profile: %s; raise the limit of open files", strerror(errno));
@@ -317,7 +323,7 @@ static void begin_chunk(struct profiler *p)
 	stacks_clear(&of->stacks);
 	p->begun = false;
 	if ((of->code.refused || of->code.n_files > FILES_MOST || of->code.n_processes > PROCESSES_MOST ||
-	     of->names.n > NAMES_MOST) &&
+	     of->names.n > NAMES_MOST || of->names.bytes > NAME_BYTES_MOST / 2) &&
 	    begin_code(p) != 0)
 		log_error("profile: out of memory; functions have no names from now on, restart jouled");
 	follow_cpus(p);
@@ -341,6 +347,10 @@ static void end_chunk(struct profiler *p)
 	struct err err = { 0 };
 	int rc = make_plain(p);
 
+	if (p->p.stacks.placeless)
+		log_warn(
+			"profile: more than %u places of code in a minute; those beyond are [unknown], in %llu samples",
+			PLACES_MOST, (unsigned long long)p->p.stacks.placeless);
 	buf_reset(&p->packed);
 	if (!rc)
 		rc = pack(&p->packer, PACK_GZIP, p->plain.data, p->plain.len, &p->packed);
