@@ -39,12 +39,12 @@ read_chunks() {
 	done >"$work/stacks.folded"
 }
 
-# stacks_close [FORMULA]: by the continuous profile of an agent. What it kept is in $work/stacks.state/profile and $work/stacks.ledger.
+# stacks_close FORMULA: by the continuous profile of an agent. What it kept is in $work/stacks.state/profile and $work/stacks.ledger.
 stacks_close() {
 	# perf's controller comes to cgroups with the first that is asked for; systemd does so at every boot
 	echo +pids >/sys/fs/cgroup/cgroup.subtree_control
 	echo 'profile: { frequency: 99 }' >"$work/stacks.yaml"
-	start stacks -c "$work/stacks.yaml" --formula "${1:-share}" -i 500ms --socket "$work/stacks.sock" --state-dir "$work/stacks.state" -o null:
+	start stacks -c "$work/stacks.yaml" --formula "$1" -i 500ms --socket "$work/stacks.sock" --state-dir "$work/stacks.state" -o null:
 	wait_until 200 test -S "$work/stacks.sock" || fail "stacks: agent" "no socket: $(said stacks)"
 	mkdir /sys/fs/cgroup/stacks
 	sh -c 'echo $$ >/sys/fs/cgroup/stacks/cgroup.procs; /tests/mixes 11300 2 s & timeout 2 dd if=/dev/zero of=/dev/null bs=64k; wait'
@@ -59,7 +59,7 @@ stacks_close() {
 
 # The same, and what the stacks are. Not for a guest so slow that samples are lost before files of code are read.
 stacks_are_whole() {
-	stacks_close
+	stacks_close share
 	expect "stacks: user space reaches the program's start" mixes_whole "$work/stacks.folded"
 	expect "stacks: the kernel below user space" grep -q ';dd;.*vfs_read \[k\]' "$work/stacks.folded"
 }
