@@ -183,7 +183,7 @@ static void size_stacks(struct sampler *s)
 	s->stack_bytes = room > spare.stack_most ? spare.stack_most : room < STACK_LEAST ? STACK_LEAST : (uint32_t)room;
 }
 
-static int explain(int rc, struct err *err)
+static int explain(const struct sampler *s, int rc, struct err *err)
 {
 	if (rc == -EACCES || rc == -EPERM)
 		return err_set(
@@ -193,6 +193,10 @@ static int explain(int rc, struct err *err)
 		return err_set(err, rc,
 			       "profile: the kernel cannot tell the cgroup of a sample; it needs Linux 5.7 and "
 			       "CONFIG_CGROUP_PERF");
+	if (rc == -ENOENT && s->cgroup >= 0)
+		return err_set(err, rc,
+			       "profile: perf does not know the cgroup, as no controller is on for it; write +pids to "
+			       "cgroup.subtree_control of the cgroup above it");
 	if (rc == -ENOENT || rc == -ENOSYS)
 		return err_set(err, rc, "profile: the kernel has no perf events; boot one with CONFIG_PERF_EVENTS");
 	return err_set(err, rc, "profile: sampling cannot begin: %s; free descriptors or memory", strerror(-rc));
@@ -252,7 +256,7 @@ int sampler_open(unsigned rate_hz, struct sampler **ret, struct err *err)
 	}
 	if (rc) {
 		sampler_close(s);
-		return explain(rc, err);
+		return explain(s, rc, err);
 	}
 	*ret = s;
 	return 0;
@@ -274,14 +278,14 @@ int sampler_narrow(struct sampler *s, int cgroup, struct err *err)
 		s->cgroup = fcntl(cgroup, F_DUPFD_CLOEXEC, 0); /* for counters */
 		rc = s->cgroup < 0 ? -errno : 0;
 	}
-	return rc ? explain(rc, err) : 0;
+	return rc ? explain(s, rc, err) : 0;
 }
 
 int sampler_start(struct sampler *s, struct err *err)
 {
 	for (uint32_t i = 0; i < s->n_rings; i++)
 		if (ioctl(s->rings[i].fd, PERF_EVENT_IOC_ENABLE, 0) != 0)
-			return explain(-errno, err);
+			return explain(s, -errno, err);
 	return 0;
 }
 

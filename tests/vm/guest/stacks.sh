@@ -47,7 +47,7 @@ stacks_close() {
 	start stacks -c "$work/stacks.yaml" --formula "$1" -i 500ms --socket "$work/stacks.sock" --state-dir "$work/stacks.state" -o null:
 	wait_until 200 test -S "$work/stacks.sock" || fail "stacks: agent" "no socket: $(said stacks)"
 	mkdir /sys/fs/cgroup/stacks
-	sh -c 'echo $$ >/sys/fs/cgroup/stacks/cgroup.procs; /tests/mixes 11300 2 s & timeout 2 dd if=/dev/zero of=/dev/null bs=64k; wait'
+	sh -c 'echo $$ >/sys/fs/cgroup/stacks/cgroup.procs; /tests/mixes 11300 5 s & timeout 5 dd if=/dev/zero of=/dev/null bs=64k; wait'
 	wait_until 100 rmdir /sys/fs/cgroup/stacks 2>/dev/null
 	wait_for_history "$work/stacks.sock"
 	/tests/joulectl history --socket "$work/stacks.sock" --csv -s -10m /stacks >"$work/stacks.ledger"
