@@ -84,6 +84,14 @@ static void test_helpers(void **state)
 	rig_close(&g);
 }
 
+/* 0 = it had no CPU, so it has no row. */
+static uint64_t time_of(const struct snapshot *s, const struct test_cgroup *cg)
+{
+	const struct snap_row *row = row_of(s, cg->id);
+
+	return row ? row->time_ns : 0;
+}
+
 /* A spinner is moved while it runs: its CPU is closed at the move, as the agent does when the
  * lifecycle program reports it. */
 static void test_moved_while_running(void **state)
@@ -106,10 +114,10 @@ static void test_moved_while_running(void **state)
 	s = rig_snapshot(&g);
 	/* the kernel itself books the tick in which the move fell to either side */
 	uint64_t tick_ns = NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
-	uint64_t want_b = cgroup_cpu_ns(&b), got_b = row_of(s, b.id)->time_ns;
+	uint64_t want_b = cgroup_cpu_ns(&b), got_b = time_of(s, &b);
 
 	assert_true(got_b + tick_ns > want_b && want_b + tick_ns > got_b);
-	assert_time("moved, both", row_of(s, a.id)->time_ns + got_b, cgroup_cpu_ns(&a) + want_b);
+	assert_time("moved, both", time_of(s, &a) + got_b, cgroup_cpu_ns(&a) + want_b);
 	cgroup_remove(&a);
 	cgroup_remove(&b);
 	rig_close(&g);
@@ -143,7 +151,7 @@ static void test_joins_itself(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	s = rig_snapshot(&g);
 	if (WIFEXITED(status) && !WEXITSTATUS(status)) {
-		got = row_of(s, cg.id) ? row_of(s, cg.id)->time_ns : 0;
+		got = time_of(s, &cg);
 		want = cgroup_cpu_ns(&cg);
 		printf("  joined: %.3f ms, kernel says %.3f ms\n", (double)got / 1e6, (double)want / 1e6);
 		assert_true(want > 90 * NS_PER_MS);
@@ -188,7 +196,7 @@ static void test_missed_switch(void **state)
 	pin_all();
 	s = rig_snapshot(&g);
 	printf("  %llu missed; booked %.3f ms\n", (unsigned long long)s->losses.missed_switches,
-	       row_of(s, booked.id) ? (double)row_of(s, booked.id)->time_ns / 1e6 : 0.0);
+	       (double)time_of(s, &booked) / 1e6);
 	assert_true(s->losses.missed_switches > 0);
 	assert_time("ran", row_of(s, ran.id)->time_ns, cgroup_cpu_ns(&ran));
 	assert_true(row_of(s, booked.id)->time_ns < own_ns + 1000000);
