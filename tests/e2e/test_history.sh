@@ -102,6 +102,8 @@ gone() {
 	find "$steps" -depth -type d -exec rmdir {} + 2>/dev/null
 	[ ! -d "$steps" ]
 }
+# at rest for some intervals first: its end is then in no row that used something, and its last use in a second not yet written
+sleep 0.3
 check job-gone wait_until 100 gone
 list_job() {
 	"$JOULECTL" list --socket "$sock" --job "$job" "$@"

@@ -47,20 +47,21 @@ static const struct total_row *row_of(const struct history_series *e, const stru
 	return NULL;
 }
 
-/* A look takes several turns. What the totals say of an end after its beginning may be of energy that it did not read. */
-static bool lives(const struct total_row *row, uint64_t looked_ns)
+/* True unless the row ended by the time up to which all use is told. The store writes whole seconds, and knows of an end only
+ * by a row that used something: who ended after a time of rest is ended by the totals alone. */
+static bool lives(const struct totals *t, const struct total_row *row, int64_t told_ns)
 {
-	return row->used && (!row->ended || row->ended_ns > looked_ns);
+	return row->used && (!row->ended || t->real_ns - (int64_t)(t->mono_ns - row->ended_ns) > told_ns);
 }
 
 /* True when no cgroup of the step lives. */
-static bool step_has_ended(const struct history_series *e, const struct totals *t, uint64_t looked_ns)
+static bool step_has_ended(const struct history_series *e, const struct totals *t, int64_t told_ns)
 {
 	char name[JOB_NAME_MAX];
 	struct job_path job;
 
 	for (unsigned i = TOTAL_FIRST_CGROUP; t && i < t->n_rows; i++) {
-		if (!lives(&t->rows[i], looked_ns) || !job_path_parse(t->rows[i].name, &job))
+		if (!lives(t, &t->rows[i], told_ns) || !job_path_parse(t->rows[i].name, &job))
 			continue;
 		job_path_name(&job, name);
 		if (strcmp(e->cgroup, name) == 0)
@@ -72,19 +73,19 @@ static bool step_has_ended(const struct history_series *e, const struct totals *
 /* True when the cgroup has ended and its last energy is told. The store knows of an end only with the last energy; the
  * totals know which cgroups live. */
 static bool has_ended(const struct history_series *e, const struct totals *t, const struct total_row *row,
-		      uint64_t looked_ns)
+		      int64_t told_ns)
 {
 	if (e->ending)
 		return false;
 	if (strcmp(e->row, "job") == 0)
-		return step_has_ended(e, t, looked_ns);
+		return step_has_ended(e, t, told_ns);
 	if (strcmp(e->row, "cgroup") != 0)
 		return false;
-	return row ? !lives(row, looked_ns) : t || e->ended;
+	return row ? !lives(t, row, told_ns) : t || e->ended;
 }
 
 static void add_series(struct json *j, const struct history_answer *a, const struct history_series *e,
-		       const struct totals *t, uint64_t looked_ns)
+		       const struct totals *t)
 {
 	const struct total_row *row = row_of(e, t);
 
@@ -93,7 +94,7 @@ static void add_series(struct json *j, const struct history_answer *a, const str
 	json_key_str(j, "row", e->row);
 	names_json(j, row ? row->names : NULL);
 	json_key(j, "ended");
-	json_bool(j, has_ended(e, t, row, looked_ns));
+	json_bool(j, has_ended(e, t, row, a->told_ns));
 	json_key(j, "points");
 	json_array_begin(j);
 	for (unsigned i = 0; i < e->n; i++)
@@ -117,7 +118,7 @@ static void add_lost(struct json *j, const struct history_answer *a)
 }
 
 static void write_answer(struct json *j, const struct serve_options *o, const struct history_answer *a,
-			 const struct totals *t, uint64_t looked_ns)
+			 const struct totals *t)
 {
 	const char *names[SCHEMA_MAX_DOMAINS];
 	bool summed[SCHEMA_MAX_DOMAINS];
@@ -150,7 +151,7 @@ static void write_answer(struct json *j, const struct serve_options *o, const st
 	json_key(j, "series");
 	json_array_begin(j);
 	for (unsigned i = 0; i < a->n_series; i++)
-		add_series(j, a, &a->series[i], t, looked_ns);
+		add_series(j, a, &a->series[i], t);
 	json_array_end(j);
 	add_lost(j, a);
 	json_object_end(j);
@@ -167,7 +168,7 @@ static void reply(struct serve *s, struct http_request *r, struct history_answer
 
 	buf_reset(&s->out);
 	json_init(&j, &s->out);
-	write_answer(&j, &s->o, a, serve_totals(s), s->looked_ns);
+	write_answer(&j, &s->o, a, serve_totals(s));
 	buf_add_char(&s->out, '\n');
 	history_answer_free(a);
 	http_reply(r, 200, "application/json", NULL, &s->out);
@@ -218,11 +219,9 @@ static void go_on(struct serve *s, struct http_request *r)
 static void begin(struct serve *s, struct http_request *r, struct history_query *hq)
 {
 	struct selection_rules *rules = serve_rules(s);
-	const struct totals *t = serve_totals(s);
 	struct err err = { 0 };
 	int rc;
 
-	s->looked_ns = t ? t->mono_ns : 0;
 	hq->rules = rules;
 	rc = rules ? history_look_begin(s->o.history, hq, &s->look, &err) :
 		     err_set(&err, -ENOMEM, "history: out of memory; ask for less");

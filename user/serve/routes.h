@@ -77,7 +77,6 @@ struct serve {
 	struct event *waiting;
 	struct history_look *look; /* the query being answered; NULL = none */
 	struct MHD_Connection *looking; /* the request of that query */
-	uint64_t looked_ns; /* CLOCK_MONOTONIC: the end of the totals when it began; the store has all up to then */
 	struct waiter *askers; /* the next queries, in order */
 	struct event *turning;
 	struct audit *audit; /* the last one, on the loop only; NULL = none */

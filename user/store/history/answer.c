@@ -14,13 +14,16 @@
  * seconds are no longer kept: when it had ended by the end of the time asked for. */
 static int look_names(struct history_look *l)
 {
-	int rc = sqlite3_prepare_v2(
-		l->h->reader,
-		"SELECT CAST(path AS TEXT), ended > 0,"
-		" ended > COALESCE((SELECT max(slot) + 1 FROM points_1s WHERE slot < ?2), ?2) FROM series WHERE id=?1",
-		-1, &l->path, NULL);
+	int rc = sqlite3_prepare_v2(l->h->reader,
+				    "SELECT CAST(path AS TEXT), ended > 0, ended > ?2 FROM series WHERE id=?1", -1,
+				    &l->path, NULL);
+	char last[96];
 
-	return rc == SQLITE_OK ? sqlite3_bind_int64(l->path, 2, l->q->until_ns) : rc;
+	snprintf(last, sizeof(last), "SELECT max(slot) + 1 FROM points_1s WHERE slot < %lld",
+		 (long long)l->q->until_ns);
+	l->a->told_ns = db_number(l->h->reader, last, 0);
+	l->a->told_ns = l->a->told_ns ? l->a->told_ns : l->q->until_ns;
+	return rc == SQLITE_OK ? sqlite3_bind_int64(l->path, 2, l->a->told_ns) : rc;
 }
 
 static void look_free(struct history_look *l)

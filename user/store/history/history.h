@@ -92,6 +92,7 @@ struct history_lost {
 
 struct history_answer {
 	int64_t since_ns, until_ns;
+	int64_t told_ns; /* CLOCK_REALTIME; what was used up to then is in the points, later use may not be */
 	uint64_t step_ns;
 	unsigned n_domains;
 	char domains[SCHEMA_MAX_DOMAINS][64];
