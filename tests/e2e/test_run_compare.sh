@@ -22,7 +22,7 @@ check() {
 	if "$@" >"$work/check.out" 2>&1; then
 		ok "$name"
 	else
-		fail "$name" "$(tail -n 1 "$work/check.out" | head -c 300) $(head -c 200 "$work/$measured.err" | tr '\n' '|')"
+		fail "$name" "$(tail -n 1 "$work/check.out" | head -c 300) $(head -c 900 "$work/$measured.err" | tr '\n' '|')"
 	fi
 }
 
@@ -30,7 +30,7 @@ expect_status() {
 	if [ "$status" = "$2" ]; then
 		ok "$1"
 	else
-		fail "$1" "exit status $status instead of $2: $(head -c 200 "$work/$measured.err" | tr '\n' '|')"
+		fail "$1" "exit status $status instead of $2: $(head -c 900 "$work/$measured.err" | tr '\n' '|')"
 	fi
 }
 
@@ -84,8 +84,9 @@ measure outlier -r 6 sh "$work/uneven.sh" "$work"
 has outlier-json '[o for o in d["outliers"] if o["run"] == 3 and o["of"] == "energy_total_uj" and o["value"] > 3 * o["median"] and
 	any(b["name"].endswith("/jouled-e2e-'$$'-neighbour") and b["energy_uj"] > 0 and b["cpu_ns"] > 0 for b in o["beside"])]'
 rm "$work/many"
-"$JOULECTL" run --socket "$sock" -r 6 sh "$work/uneven.sh" "$work" 2>"$work/outlier.text"
-check outlier-text grep -q "^ Run 3 lies apart: energy [0-9.]* m*J, median [0-9.]* m*J\. Beside it ran .*-neighbour ([0-9.]* m*s of CPU, [0-9.]* m*J)" "$work/outlier.text"
+measured=outlier-text
+"$JOULECTL" run --socket "$sock" -r 6 sh "$work/uneven.sh" "$work" 2>"$work/$measured.err"
+check outlier-text grep -q "^ Run 3 lies apart: energy [0-9.]* [mu]*J, median [0-9.]* [mu]*J\. Beside it ran .*-neighbour ([0-9.]* [mu]*s of CPU, [0-9.]* [mu]*J)" "$work/$measured.err"
 kill "$spinner"
 measure few -r 4 true
 has outlier-needs-five 'd["outliers"] == []'
