@@ -47,8 +47,8 @@ static const struct total_row *row_of(const struct history_series *e, const stru
 	return NULL;
 }
 
-/* True unless the row ended by the time up to which all use is told. The store writes whole seconds, and knows of an end only
- * by a row that used something: who ended after a time of rest is ended by the totals alone. */
+/* True unless the row ended before told_ns, up to which all use is told. The totals know of an end at once; the second in which
+ * it fell is written later. */
 static bool lives(const struct totals *t, const struct total_row *row, int64_t told_ns)
 {
 	return row->used && (!row->ended || t->real_ns - (int64_t)(t->mono_ns - row->ended_ns) > told_ns);
@@ -70,8 +70,8 @@ static bool step_has_ended(const struct history_series *e, const struct totals *
 	return t || e->ended;
 }
 
-/* True when the cgroup has ended and its last energy is told. The store knows of an end only with the last energy; the
- * totals know which cgroups live. */
+/* True when the cgroup has ended and its last energy is told. The store knows only of ends of cgroups that used something in
+ * their last interval; the totals know of all. */
 static bool has_ended(const struct history_series *e, const struct totals *t, const struct total_row *row,
 		      int64_t told_ns)
 {
