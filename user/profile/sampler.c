@@ -255,8 +255,9 @@ int sampler_open(unsigned rate_hz, struct sampler **ret, struct err *err)
 		rc = open_all(s);
 	}
 	if (rc) {
+		explain(s, rc, err);
 		sampler_close(s);
-		return explain(s, rc, err);
+		return rc;
 	}
 	*ret = s;
 	return 0;
