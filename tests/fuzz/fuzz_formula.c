@@ -11,6 +11,7 @@
 #define MAX_CELLS 24
 #define MAX_CPUS 6
 #define MAX_DOMAINS 5
+#define MAX_USES 6
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -74,11 +75,14 @@ static void take_rows(struct snapshot *s)
 		struct snap_row *row = &s->rows[i];
 		unsigned cells = below(4);
 
-		*row = (struct snap_row){
-			.kind = (enum row_kind)below(5), .key = i, .level = (uint16_t)below(2), .first_cell = s->n_cells
-		};
+		*row = (struct snap_row){ .kind = (enum row_kind)below(ROW_KINDS),
+					  .key = i,
+					  .level = (uint16_t)below(2),
+					  .first_cell = s->n_cells };
 		if (!below(50))
 			take(&row->key, sizeof(row->key));
+		if (!below(3))
+			take(&row->traffic, sizeof(row->traffic));
 		for (; row->n_cells < cells && s->n_cells < MAX_CELLS; row->n_cells++, s->n_cells++) {
 			struct snap_cell *c = &s->cells[s->n_cells];
 
@@ -107,6 +111,20 @@ static void take_machine(struct snapshot *s)
 		take(&d->start_ns, sizeof(d->start_ns));
 		take(&d->end_ns, sizeof(d->end_ns));
 		take(&d->energy_uj, sizeof(d->energy_uj));
+		if (s->schema->domains[i].kind == DOMAIN_WALL)
+			take(&d->work, sizeof(d->work));
+	}
+}
+
+static void take_uses(struct snapshot *s)
+{
+	s->n_uses = s->schema->n_domains ? below(MAX_USES + 1) : 0;
+	for (unsigned i = 0; i < s->n_uses; i++) {
+		unsigned row = below(s->n_rows + 1); /* the reader takes no others */
+
+		s->uses[i] = (struct snap_use){ .row = row < s->n_rows ? row : USE_NOBODY,
+						.domain = (uint16_t)below(s->schema->n_domains) };
+		take(&s->uses[i].ns, sizeof(s->uses[i].ns));
 	}
 }
 
@@ -141,11 +159,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	ops = below(16) ? below(2) ? &formula_model : &formula_share : &formula_none;
 	s.schema = &schema;
 	f = ops->create(&o);
-	if (!f || snapshot_reserve(&s, MAX_ROWS, MAX_CELLS))
+	if (!f || snapshot_reserve(&s, MAX_ROWS, MAX_CELLS) || snapshot_reserve_uses(&s, MAX_USES))
 		abort();
 	for (unsigned k = 0; k < 8 && left; k++) {
 		take_rows(&s);
 		take_machine(&s);
+		take(&s.end_ns, sizeof(s.end_ns));
+		take_uses(&s);
 		ops->apply(f, &s);
 		check(&s);
 	}

@@ -247,6 +247,10 @@ static inline void draw_machine(struct world *w)
 						      .idle_uncertainty = draw(w) % 2 ? (double)NAN : 0.75 };
 	for (unsigned i = 0; i < s->schema->n_domains; i++)
 		s->domains[i].idle_quality |= s->domains[i].quality; /* as formulas have it */
+	for (unsigned i = 0; i < s->schema->n_domains; i++)
+		if (draw(w) % 2)
+			s->domains[i].work = (struct work_price){ draw_value(w), draw_value(w), draw_value(w),
+								  draw_value(w), draw_value(w) };
 }
 
 static inline void world_fill(struct world *w, uint64_t number)

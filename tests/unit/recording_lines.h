@@ -163,6 +163,13 @@ static inline void print_cpu(struct buf *b, const struct snap_cpu *c, unsigned i
 	buf_printf(b, "\"quality\": %u}", c->quality);
 }
 
+/* Left out where there is none. */
+static inline void print_price(struct buf *b, const char *key, uint64_t q32)
+{
+	if (q32)
+		U(b, key, q32);
+}
+
 static inline void print_domain(struct buf *b, const struct snap_domain *d, bool energy)
 {
 	buf_add_str(b, "{");
@@ -176,7 +183,11 @@ static inline void print_domain(struct buf *b, const struct snap_domain *d, bool
 		print_double(b, "idle_uncertainty", d->idle_uncertainty);
 		buf_add_str(b, ", ");
 	}
+	print_price(b, "network_byte_q32", d->work.network_byte_q32);
+	print_price(b, "packet_q32", d->work.packet_q32);
 	U(b, "quality", d->quality);
+	print_price(b, "read_byte_q32", d->work.read_byte_q32);
+	print_price(b, "request_q32", d->work.request_q32);
 	if (energy) {
 		U(b, "residual_uj", d->residual_uj);
 		print_double(b, "scale", d->scale);
@@ -188,6 +199,8 @@ static inline void print_domain(struct buf *b, const struct snap_domain *d, bool
 		buf_add_str(b, ", ");
 		print_double(b, "uncertainty", d->uncertainty);
 	}
+	if (d->work.write_byte_q32)
+		buf_printf(b, ", \"write_byte_q32\": %llu", (unsigned long long)d->work.write_byte_q32);
 	buf_add_str(b, "}");
 }
 

@@ -56,6 +56,7 @@ static void same_domain(const struct snap_domain *a, const struct snap_domain *b
 {
 	assert_true(a->start_ns == b->start_ns && a->end_ns == b->end_ns && a->quality == b->quality &&
 		    a->energy_uj == b->energy_uj && a->energy_q32 == b->energy_q32);
+	assert_memory_equal(&a->work, &b->work, sizeof(a->work));
 	if (!energy) {
 		assert_true(b->idle_uj == 0 && b->residual_uj == 0 && b->scale == 1 && isnan(b->uncertainty) &&
 			    isnan(b->idle_uncertainty));

@@ -33,7 +33,7 @@ struct world {
 	uint64_t sectors, requests, bytes, packets, total_uj;
 	double joules[3]; /* package, dram, meter */
 	int64_t rows[2];
-	bool meter;
+	bool meter, by_cgroup;
 };
 
 static void put(struct world *d, const char *path, const char *text)
@@ -135,9 +135,26 @@ static void end(struct world *d)
 	fsroot_close(d->root);
 }
 
+/* A quarter of the disk's and the network's work is /a's, the rest /b's. */
+static void add_work(struct world *d, const struct world *before)
+{
+	const struct traffic all = { .read_bytes = (d->sectors - before->sectors) * 512,
+				     .read_requests = d->requests - before->requests,
+				     .rx_bytes = d->bytes - before->bytes,
+				     .tx_packets = d->packets - before->packets };
+	struct traffic a, b = all;
+
+	for (unsigned i = 0; i < TRAFFIC_VALUES; i++)
+		traffic_values(&a)[i] = traffic_const(&all)[i] / 4;
+	traffic_take_off(&b, &a);
+	reading_add_traffic(&d->r, (uint32_t)d->rows[0], &a);
+	reading_add_traffic(&d->r, (uint32_t)d->rows[1], &b);
+}
+
 /* A second of the machine, its thread and a reading. */
 static void second(struct world *d)
 {
+	const struct world before = *d;
 	struct cell_values *a, *b;
 
 	plant_tick(&d->plant);
@@ -148,7 +165,10 @@ static void second(struct world *d)
 	put_work(d);
 	d->r.number++;
 	d->r.mono_ns += NS_PER_S;
-	wall_step(d->w, d->r.mono_ns);
+	if (d->by_cgroup)
+		add_work(d, &before);
+	if (!d->by_cgroup)
+		wall_step(d->w, d->r.mono_ns);
 	d->joules[0] += d->plant.x[WALL_CPU];
 	d->joules[1] += d->plant.x[WALL_DRAM];
 	d->joules[2] += d->plant.truth_total;
@@ -163,6 +183,8 @@ static void second(struct world *d)
 	d->r.cpus[0].elapsed_ns += NS_PER_S;
 	d->r.cpus[0].online = true;
 	wall_read(d->w, &d->r);
+	if (d->by_cgroup) /* the thread is late: what it reads is in the next second's energy */
+		wall_step(d->w, d->r.mono_ns);
 }
 
 static void check_ledger(const struct snapshot *s, const char *formula, enum idle_policy idle)
@@ -194,6 +216,31 @@ static void check_ledger(const struct snapshot *s, const char *formula, enum idl
 	/* both rows by what they have inside: 7 to 2 by time */
 	assert_true(llabs((int64_t)(a * 2) - (int64_t)(b * 7)) < 200);
 	formula_find(formula)->destroy(f);
+}
+
+static uint64_t price_of(const struct wall_figures *f, const char *name)
+{
+	for (unsigned i = 0; i < f->n_prices; i++)
+		if (strcmp(f->prices[i].name, name) == 0)
+			return (uint64_t)(f->prices[i].watts * 0x1p32);
+	return 0;
+}
+
+/* Prices travel with the reading: J per MB as uJ per byte, J per 1000 as 1000 uJ each. */
+static void check_prices(struct world *d)
+{
+	const struct work_price *p = &d->r.domains[d->schema.n_domains - 1].work;
+	struct wall_figures f;
+
+	wall_figures(d->w, &f);
+	assert_true(price_of(&f, "disk-read") > 0);
+	assert_int_equal(p->read_byte_q32, price_of(&f, "disk-read"));
+	assert_int_equal(p->write_byte_q32, price_of(&f, "disk-write"));
+	assert_int_equal(p->network_byte_q32, price_of(&f, "network-bytes"));
+	assert_true(llabs((int64_t)(p->request_q32 - 1000 * price_of(&f, "disk-requests"))) <= 1000);
+	assert_true(llabs((int64_t)(p->packet_q32 - 1000 * price_of(&f, "network-packets"))) <= 1000);
+	/* the disk of the plant: 0.008 J per MB, 0.05 J per 1000 requests */
+	assert_true(fabs((double)p->read_byte_q32 / 0x1p32 / 0.008 - 1) < 0.2);
 }
 
 /* Mean error of the told energy beside the truth over so many seconds. */
@@ -247,6 +294,7 @@ static void test_learns_keeps_tells(void **state)
 	assert_true(f.points > 200);
 	assert_int_equal(f.n_prices, 7);
 	assert_true(judge(&d, 200, true) < 0.03);
+	check_prices(&d);
 	assert_false(wall_next_warning(d.w, text, sizeof(text)));
 	end(&d);
 	/* other loads, and no meter */
@@ -255,6 +303,7 @@ static void test_learns_keeps_tells(void **state)
 	assert_string_equal(f.state, "ok");
 	second(&d); /* rates need two readings */
 	assert_true(judge(&d, 300, true) < 0.03);
+	check_prices(&d);
 	end(&d);
 	snprintf(cmd, sizeof(cmd), "rm -rf %s", d.dir);
 	assert_int_equal(system(cmd), 0);
@@ -279,6 +328,7 @@ static void test_nothing_known(void **state)
 	for (unsigned i = 0; i < 10; i++)
 		second(&d);
 	assert_true(d.r.domains[2].stale && d.r.domains[2].units == 0);
+	assert_int_equal(d.r.domains[2].work.read_byte_q32 | d.r.domains[2].work.packet_q32, 0);
 	end(&d);
 	snprintf(cmd, sizeof(cmd), "rm -rf %s", d.dir);
 	assert_int_equal(system(cmd), 0);
@@ -313,12 +363,64 @@ static void test_outside(void **state)
 	assert_int_equal(system(cmd), 0);
 }
 
+/* Joules of work reach the cgroups that did it, second by second as the load changes: nearly all of what the plant's disk and card
+ * drew, one part to three, also where the energy comes a second after the work. */
+static void test_by_cgroup(void **state)
+{
+	struct world d = { .dir = "/tmp/jouled-wall-XXXXXX" };
+	const struct formula_options o = { .weight = WEIGHT_TIME,
+					   .idle_watts = { 40, NAN, NAN, 3, NAN, NAN, NAN, NAN } };
+	struct formula *f = formula_share.create(&o);
+	double kept[ROW_KINDS] = { 0 }, a = 0, b = 0, caused, truth = 0;
+	struct consumer *c;
+	char cmd[128];
+
+	assert_non_null(mkdtemp(d.dir));
+	put_machine(&d);
+	begin(&d, true, 1);
+	for (unsigned i = 0; i < 1000; i++)
+		second(&d);
+	end(&d);
+	begin(&d, false, 77);
+	d.by_cgroup = true;
+	second(&d);
+	c = consumer_new(&d.r);
+	for (unsigned i = 0; i < 400; i++) {
+		const struct snapshot *s;
+		unsigned wall = d.schema.n_domains - 1;
+
+		second(&d);
+		s = consumer_snapshot(c, &d.r);
+		assert_int_equal(formula_share.apply(f, (struct snapshot *)s), 0);
+		truth += d.plant.truth_disk + d.plant.truth_network;
+		for (unsigned k = 0; k < s->n_rows; k++) {
+			double joules = (double)*snapshot_energy(s, k, wall) / 1e6;
+
+			kept[s->rows[k].kind] += joules;
+			if (s->rows[k].kind == ROW_CGROUP)
+				*(strcmp(s->rows[k].path, "/a") == 0 ? &a : &b) += joules;
+		}
+	}
+	/* of what they have inside, 7 to 2 by time, a = 7 x + caused / 4 and b = 2 x + caused x 3 / 4 */
+	caused = (7 * b - 2 * a) / 19 * 4;
+	printf("caused %.1f J of %.1f J; disk keeps %.2f J, network %.2f J\n", caused, truth, kept[ROW_DISK],
+	       kept[ROW_NETWORK]);
+	assert_true(fabs(caused / truth - 1) < 0.05);
+	assert_true(kept[ROW_DISK] + kept[ROW_NETWORK] < 0.02 * truth);
+	consumer_free(c);
+	formula_share.destroy(f);
+	end(&d);
+	snprintf(cmd, sizeof(cmd), "rm -rf %s", d.dir);
+	assert_int_equal(system(cmd), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_learns_keeps_tells),
 		cmocka_unit_test(test_nothing_known),
 		cmocka_unit_test(test_outside),
+		cmocka_unit_test(test_by_cgroup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

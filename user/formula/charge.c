@@ -17,6 +17,7 @@ void charge_free(struct charge *c)
 	free(c->idle);
 	free(c->part_carry);
 	free(c->part);
+	work_free(&c->work);
 }
 
 /* Another schema means another machine, so the carries are forgotten. */
@@ -78,8 +79,12 @@ int charge_prepare(struct charge *c, const struct snapshot *s, bool *ret_anew)
 	if (keys > MAX_KEY)
 		return -ENOMEM;
 	rc = follow_schema(c, s->schema->n_domains, ret_anew);
+	if (*ret_anew)
+		work_free(&c->work);
 	if (!rc)
 		rc = follow_keys(c, keys);
+	if (!rc)
+		rc = work_reserve(&c->work, s, keys);
 	return rc ? rc : follow_parts(c, s->n_rows + 1);
 }
 

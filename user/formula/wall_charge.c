@@ -31,12 +31,23 @@ static void weigh(const struct snapshot *s, uint64_t *weight)
 	}
 }
 
+/* Energy of disks and networks goes to the rows that caused it; returns what nobody did. */
+static uint64_t pass_on(struct charge *c, struct snapshot *s, unsigned d, unsigned row, uint64_t uj)
+{
+	const enum row_kind kind = s->rows[row].kind;
+
+	if (kind == ROW_DISK)
+		return uj - work_pay(&c->work, s, d, WORK_DISK, uj);
+	return kind == ROW_NETWORK ? uj - work_pay(&c->work, s, d, WORK_NETWORK, uj) : uj;
+}
+
 /* Gives the causes what is theirs. Returns the rest of the energy; *ret_idle is what nothing explains. */
-static uint64_t take_causes(struct snapshot *s, unsigned d, uint64_t *ret_idle)
+static uint64_t take_causes(struct charge *c, struct snapshot *s, unsigned d, uint64_t *ret_idle)
 {
 	uint64_t left = s->domains[d].energy_uj;
 
 	*ret_idle = 0;
+	work_claim(&c->work, s, d);
 	for (unsigned i = 0; i < s->n_uses; i++) {
 		const struct snap_use *u = &s->uses[i];
 		/* a recording of a stranger may say more than there is */
@@ -48,19 +59,31 @@ static uint64_t take_causes(struct snapshot *s, unsigned d, uint64_t *ret_idle)
 		if (u->row == ROW_IDLE)
 			*ret_idle += uj;
 		else
-			*snapshot_energy(s, u->row, d) += uj;
+			*snapshot_energy(s, u->row, d) += pass_on(c, s, d, u->row, uj);
 	}
 	return left;
 }
 
-static void state_uncertainty(struct snapshot *s, unsigned d)
+/* The wall's own, and of work who caused it. */
+static uint32_t row_ppm(const struct charge *c, const struct snapshot *s, unsigned row, unsigned d, uint32_t ppm)
+{
+	const uint64_t uj = *snapshot_energy(s, row, d), range = work_range_uj(&c->work, d, row);
+	double all;
+
+	if (!uj || ppm == SNAPSHOT_UNKNOWN)
+		return SNAPSHOT_UNKNOWN;
+	all = ppm + (double)range * 1e6 / (double)uj;
+	return all < SNAPSHOT_UNKNOWN ? (uint32_t)all : SNAPSHOT_UNKNOWN;
+}
+
+static void state_uncertainty(const struct charge *c, struct snapshot *s, unsigned d)
 {
 	struct snap_domain *dom = &s->domains[d];
 	const uint32_t ppm = dom->uncertainty_ppm ? dom->uncertainty_ppm : SNAPSHOT_UNKNOWN;
 
 	dom->uncertainty = dom->idle_uncertainty = ppm == SNAPSHOT_UNKNOWN ? NAN : ppm / 1e6;
 	for (unsigned i = 0; i < s->n_rows; i++)
-		*snapshot_uncertainty(s, i, d) = *snapshot_energy(s, i, d) ? ppm : SNAPSHOT_UNKNOWN;
+		*snapshot_uncertainty(s, i, d) = row_ppm(c, s, i, d, ppm);
 }
 
 bool wall_charge(struct charge *c, struct snapshot *s, unsigned d, struct weights *w)
@@ -72,7 +95,7 @@ bool wall_charge(struct charge *c, struct snapshot *s, unsigned d, struct weight
 		return false;
 	if (!s->n_rows)
 		return true; /* all of it is residual */
-	left = take_causes(s, d, &idle);
+	left = take_causes(c, s, d, &idle);
 	if (s->idle_policy != IDLE_OWN) {
 		left += idle;
 		idle = 0;
@@ -84,6 +107,6 @@ bool wall_charge(struct charge *c, struct snapshot *s, unsigned d, struct weight
 	*snapshot_energy(s, ROW_IDLE, d) = 0;
 	dom->idle_power_uw = ns ? (uint64_t)fmin((double)dom->idle_uj * 1e9 / (double)ns, MAX_IDLE_UW) : 0;
 	dom->idle_quality = dom->share_quality = dom->quality | QUALITY_ESTIMATED;
-	state_uncertainty(s, d);
+	state_uncertainty(c, s, d);
 	return true;
 }

@@ -7,7 +7,8 @@
 /* Charges a domain of the kind wall; false, with nothing done, for any other. The domains that are added up to the machine have
  * to be charged before (they stand before it in the schema).
  *
- * The causes have what the calibration says (struct snap_use). What nothing explains is `idle`; with an idle policy other than
+ * The causes have what the calibration says (struct snap_use); of disks and networks the rows get what they caused
+ * (work_charge.h). What nothing explains is `idle`; with an idle policy other than
  * own the rows pay for it. The rest is energy of the domains inside, so every row gets it in proportion to what it has there, and
  * their idle power and residual go to the wall's. w is used as room, and void afterwards. */
 bool wall_charge(struct charge *c, struct snapshot *s, unsigned d, struct weights *w);

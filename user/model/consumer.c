@@ -422,6 +422,7 @@ static void add_domain(const struct consumer *c, const struct reading *r, unsign
 				   .end_ns = now->time_ns,
 				   .energy_q32 = reading_domain_q32(now) - old->q32,
 				   .uncertainty_ppm = now->uncertainty_ppm,
+				   .work = now->work,
 				   .scale = 1,
 				   .uncertainty = NAN,
 				   .idle_uncertainty = NAN };

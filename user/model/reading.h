@@ -77,6 +77,13 @@ static inline bool traffic_any(const struct traffic *t, unsigned first, unsigned
 	return any;
 }
 
+/* What a unit of work costs in a domain, as a calibration learned it: in 2^-32 uJ, whole numbers so that a replay works with the same
+ * ones. 0 = it has no price. */
+struct work_price {
+	uint64_t read_byte_q32, write_byte_q32, request_q32; /* of block devices; a request is a read or a write */
+	uint64_t network_byte_q32, packet_q32; /* both ways */
+};
+
 struct reading_row {
 	enum row_kind kind;
 	bool used; /* false: on the free list */
@@ -146,6 +153,7 @@ struct reading_domain {
 	bool stale; /* the last read failed: units are older than the reading */
 	uint64_t dropped; /* intervals whose delta was refused as absurd: cumulative */
 	uint32_t uncertainty_ppm; /* the source's own: half width of the range that holds the truth 9 times in 10; 0 = none */
+	struct work_price work; /* of the domain wall alone, as it stands now */
 };
 uint64_t reading_domain_uj(const struct reading_domain *d);
 uint64_t reading_domain_q32(const struct reading_domain *d); /* in 2^-32 J, floor; mod 2^64 */

@@ -91,6 +91,7 @@ struct snap_domain {
 	uint64_t energy_uj; /* measured (or estimated) in this interval */
 	uint64_t energy_q32; /* the same in 2^-32 J, without drift */
 	uint32_t uncertainty_ppm; /* of energy_uj, by its source; 0 = none stated, SNAPSHOT_UNKNOWN = it does not know */
+	struct work_price work; /* as they stood at the end; all 0: the causes `disk` and `network` have no prices */
 	/* by the formula: energy_uj = sum of rows + idle_uj + residual_uj, exactly */
 	uint64_t idle_uj, residual_uj;
 	uint64_t idle_power_uw; /* idle power it used */

@@ -115,6 +115,8 @@ static const struct field losses_rows[] = {
 };
 const struct fields losses_fields = FIELDS(losses_rows);
 
+#define WORK_PRICE(name) \
+	FIELD_AS(#name, snap_domain, work.name, .in = RECORDED, .how = FIELD_SOME, .what = "a price of work")
 static const struct field snap_domain_rows[] = {
 	FIELD(snap_domain, quality, .in = IN_DECODED | IN_JSON, .words = &quality_words),
 	FIELD(snap_domain, start_ns, .in = RECORDED),
@@ -124,6 +126,11 @@ static const struct field snap_domain_rows[] = {
 	FIELD(snap_domain, energy_uj, .in = RECORDED | IN_JSON),
 	FIELD(snap_domain, energy_q32, .in = RECORDED),
 	FIELD(snap_domain, uncertainty_ppm, .in = RECORDED, .how = FIELD_SOME, .what = "an uncertainty"),
+	WORK_PRICE(read_byte_q32),
+	WORK_PRICE(write_byte_q32),
+	WORK_PRICE(request_q32),
+	WORK_PRICE(network_byte_q32),
+	WORK_PRICE(packet_q32),
 	FIELD(snap_domain, idle_uj, .in = SPLIT | IN_JSON),
 	FIELD(snap_domain, residual_uj, .in = SPLIT | IN_JSON),
 	FIELD(snap_domain, idle_power_uw, .in = SPLIT | IN_JSON_END),

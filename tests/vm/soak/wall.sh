@@ -39,6 +39,7 @@ mkdir /sys/fs/cgroup/wall-a /sys/fs/cgroup/wall-b
 sim stop 0
 cat >"$work/wall.yaml" <<YAML
 calibrate: wall
+block: false # the row disk keeps all that the disk drew, to be compared with the plant
 state-dir: $work/state
 meters:
   - { type: command, command: [/tests/plant, $work/plant], pace: 100ms }

@@ -27,6 +27,7 @@
 #define HANDED 16
 #define FILE_MAX (512u << 10)
 #define MAX_WATTS 1e6
+#define MAX_PRICE_UJ 1e9
 
 enum { PART_BASE, PART_INSIDE, PART_SUPPLY, PART_FANS, PART_DISK, PART_NETWORK, PARTS };
 
@@ -339,9 +340,15 @@ static void tell_outside(struct wall *w, const struct wall_power *p, uint64_t no
 	pthread_mutex_unlock(&w->lock);
 }
 
+static uint64_t price_q32(double uj)
+{
+	return uj > 0 ? (uint64_t)(fmin(uj, MAX_PRICE_UJ) * 0x1p32) : 0;
+}
+
 static void publish(struct wall *w, struct reading *r, const struct wall_power *p)
 {
 	bool ready = w->model.points > 0;
+	const double *price = w->model.price;
 
 	r->domains[w->domain] = (struct reading_domain){
 		.units = w->total_uj,
@@ -354,6 +361,10 @@ static void publish(struct wall *w, struct reading *r, const struct wall_power *
 				   p->outside                  ? UINT32_MAX :
 				   w->model.half_width >= 4000 ? UINT32_MAX :
 								 (uint32_t)(w->model.half_width * 1e6) + 1,
+		/* J per MB are uJ per byte, J per 1000 are 1000 uJ each */
+		.work = { price_q32(price[WALL_READ]), price_q32(price[WALL_WRITE]),
+			  price_q32(price[WALL_REQUESTS] * 1000), price_q32(price[WALL_BYTES]),
+			  price_q32(price[WALL_PACKETS] * 1000) },
 	};
 }
 
