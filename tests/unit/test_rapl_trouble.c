@@ -199,13 +199,131 @@ static void no_range(void **state)
 	free_laptop(&m);
 }
 
+/* A counter that changes its unit under us: to a thousandth (its numbers are a thousand times as large) each step is refused, and said
+ * to be partial for as long as that lasts; to a larger one it seems to begin anew. No joule is made up. */
+static void unit_changes(void **state)
+{
+	const struct reading_domain *d;
+	uint64_t nj = 2000000000;
+	struct machine m;
+
+	make_laptop(&m);
+	machine_open(&m, RAPL_POWERCAP, false, 0);
+	machine_read(&m, 1 * S, "package-0");
+	put_u64(&m, ZONE ENERGY, 2000000);
+	assert_int_equal(machine_read(&m, 2 * S, "package-0")->units, 1000000);
+	/* 2 J are 2 000 000 uJ, and from now on 2 000 000 000 nJ; then 50 J more each second */
+	for (unsigned t = 3; t < 8; t++) {
+		put_u64(&m, ZONE ENERGY, nj);
+		d = machine_read(&m, t * S, "package-0");
+		assert_int_equal(d->units, 1000000);
+		assert_int_equal(d->dropped, t - 2);
+		assert_int_equal(d->stale, t >= 5); /* nothing for 3 s: it is no measurement any more */
+		expect_warning(&m, "package-0: powercap intel-rapl:0 (package-0) jumped");
+		if (t == 5)
+			expect_warning(&m, "stands still");
+		nj += 50000000000;
+	}
+	/* the unit of before: it went back */
+	put_u64(&m, ZONE ENERGY, 3000000);
+	d = machine_read(&m, 9 * S, "package-0");
+	assert_int_equal(d->units, 1000000);
+	assert_int_equal(d->resets, 1);
+	put_u64(&m, ZONE ENERGY, 5000000);
+	d = machine_read(&m, 10 * S, "package-0");
+	assert_int_equal(d->units, 3000000);
+	assert_int_equal(d->resets, 2); /* it moves again, and what it missed is not known */
+	assert_false(d->stale);
+	/* mJ instead of uJ: it went back, and counts a thousandth from then on, which nothing can tell from a machine that uses less */
+	put_u64(&m, ZONE ENERGY, 5000);
+	d = machine_read(&m, 11 * S, "package-0");
+	assert_int_equal(d->units, 3000000);
+	assert_int_equal(d->resets, 3);
+	put_u64(&m, ZONE ENERGY, 7000);
+	assert_int_equal(machine_read(&m, 12 * S, "package-0")->units, 3002000);
+	free_laptop(&m);
+}
+
+/* RAPL behind TPMI (drivers/powercap/intel_rapl_tpmi.c): zones as always, but no register answers and perf has no PMU. */
+static void make_tpmi(struct machine *m)
+{
+	machine_init(m, "GenuineIntel", 6, 173, "0:0 0:1 1:0 1:1");
+	machine_msr(m, "* 0x606 EIO\n");
+	temp_root_put(&m->t, "/perf-seam", "\n");
+	assert_int_equal(perf_seam_recorded(m->t.root, &m->seam), 0);
+	machine_zone(m, "intel-rapl:0", "package-0\n", 5000000, RANGE14);
+	machine_zone(m, "intel-rapl:0:0", "dram\n", 1000000, RANGE14);
+	machine_zone(m, "intel-rapl:1", "package-1\n", 9000000, RANGE14);
+	machine_zone(m, "intel-rapl:1:0", "dram\n", 2000000, RANGE14);
+	machine_zone(m, "intel-rapl:2", "psys\n", 100000000, RANGE14);
+}
+
+static void use(struct machine *m, const char *zone, uint64_t uj)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), ZONE "%s/energy_uj", zone);
+	put_u64(m, path, uj);
+}
+
+/* Each zone of a package is its own domain, psys holds them and is not added to them. The driver goes and comes back with other
+ * numbers for the packages: each domain follows its name. */
+static void tpmi(void **state)
+{
+	struct machine m;
+
+	make_tpmi(&m);
+	machine_open(&m, RAPL_AUTO, false, 0);
+	assert_int_equal(m.s.n_domains, 5);
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(m.s.domains[i].interface, ENERGY_POWERCAP);
+		assert_int_equal(schema_sums(&m.s, i), m.s.domains[i].kind != DOMAIN_PSYS);
+	}
+	machine_read(&m, 1 * S, "psys");
+	use(&m, "intel-rapl:0", 105000000);
+	use(&m, "intel-rapl:0:0", 11000000);
+	use(&m, "intel-rapl:1", 59000000);
+	use(&m, "intel-rapl:1:0", 22000000);
+	use(&m, "intel-rapl:2", 400000000);
+	machine_read(&m, 2 * S, "psys");
+	assert_int_equal(machine_read(&m, 2 * S, "package-0")->units, 100000000);
+	assert_int_equal(machine_read(&m, 2 * S, "package-1")->units, 50000000);
+	assert_int_equal(machine_read(&m, 2 * S, "dram-0")->units, 10000000);
+	assert_int_equal(machine_read(&m, 2 * S, "dram-1")->units, 20000000);
+	assert_int_equal(machine_read(&m, 2 * S, "psys")->units, 300000000);
+	expect_warning(&m, NULL);
+	/* the files that are open answer with an error */
+	temp_root_put(&m.t, ZONE "intel-rapl:0/energy_uj", "");
+	temp_root_put(&m.t, ZONE "intel-rapl:1/energy_uj", "");
+	assert_true(machine_read(&m, 3 * S, "package-0")->stale);
+	assert_false(machine_read(&m, 3 * S, "dram-0")->stale);
+	expect_warning(&m, "package-0: powercap intel-rapl:0 (package-0) cannot be read");
+	expect_warning(&m, "package-1: powercap intel-rapl:1 (package-1) cannot be read");
+	use(&m, "intel-rapl:2", 500000000);
+	machine_zone(&m, "intel-rapl:0", "package-1\n", 69000000, RANGE14);
+	machine_zone(&m, "intel-rapl:1", "package-0\n", 135000000, RANGE14);
+	assert_int_equal(machine_read(&m, 5 * S, "package-0")->units, 130000000);
+	assert_int_equal(machine_read(&m, 5 * S, "package-1")->units, 60000000);
+	assert_int_equal(m.r.domains[0].resets + m.r.domains[0].dropped, 0);
+	assert_int_equal(m.r.domains[2].resets + m.r.domains[2].dropped, 0);
+	expect_warning(&m, "package-0: powercap intel-rapl:0 (package-0) answers again");
+	expect_warning(&m, "package-1: powercap intel-rapl:1 (package-1) answers again");
+	expect_warning(&m, NULL);
+	free_laptop(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(failing_comes_back), cmocka_unit_test(away_too_long),
-		cmocka_unit_test(late_by_a_turn),     cmocka_unit_test(zone_comes_back),
-		cmocka_unit_test(frozen_counter),     cmocka_unit_test(late_looks),
+		cmocka_unit_test(failing_comes_back),
+		cmocka_unit_test(away_too_long),
+		cmocka_unit_test(late_by_a_turn),
+		cmocka_unit_test(zone_comes_back),
+		cmocka_unit_test(frozen_counter),
+		cmocka_unit_test(late_looks),
 		cmocka_unit_test(no_range),
+		cmocka_unit_test(unit_changes),
+		cmocka_unit_test(tpmi),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

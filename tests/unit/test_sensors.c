@@ -398,6 +398,35 @@ static void unit_changes(void **state)
 	finish(&m);
 }
 
+/* The same of a counter: nJ instead of uJ are refused step by step, mJ are a step back. What it tells stays what was measured. */
+static void counter_changes_its_unit(void **state)
+{
+	struct machine m = { 0 };
+	uint64_t dropped;
+
+	amd(&m);
+	open_all(&m);
+	put(&m, HWMON "hwmon2/energy3_input", "10000000\n");
+	after(&m, 1000);
+	put(&m, HWMON "hwmon2/energy3_input", "60000000\n");
+	after(&m, 1000);
+	assert_int_equal(used_uj(&m, "package-0"), 51000000);
+	dropped = domain(&m, "package-0")->dropped;
+	put(&m, HWMON "hwmon2/energy3_input", "110000000000\n");
+	after(&m, 500);
+	put(&m, HWMON "hwmon2/energy3_input", "160000000000\n");
+	after(&m, 500);
+	assert_int_equal(used_uj(&m, "package-0"), 51000000);
+	assert_int_equal(domain(&m, "package-0")->dropped, dropped + 2);
+	assert_true(warned(&m, "package-0: hwmon2 energy3_input (amd_energy Esocket0): jumped"));
+	put(&m, HWMON "hwmon2/energy3_input", "210000\n");
+	after(&m, 500);
+	assert_int_equal(used_uj(&m, "package-0"), 51000000);
+	assert_int_equal(domain(&m, "package-0")->resets, 1);
+	assert_true(warned(&m, "another unit"));
+	finish(&m);
+}
+
 static void none(void **state)
 {
 	struct machine m = { .t = temp_root_new() };
@@ -451,10 +480,19 @@ static void labels(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counters), cmocka_unit_test(beside_rapl),  cmocka_unit_test(grace),
-		cmocka_unit_test(powers),   cmocka_unit_test(zones),        cmocka_unit_test(steps),
-		cmocka_unit_test(moves),    cmocka_unit_test(stands_still), cmocka_unit_test(refused),
-		cmocka_unit_test(none),     cmocka_unit_test(unit_changes), cmocka_unit_test(labels),
+		cmocka_unit_test(counters),
+		cmocka_unit_test(beside_rapl),
+		cmocka_unit_test(grace),
+		cmocka_unit_test(powers),
+		cmocka_unit_test(zones),
+		cmocka_unit_test(steps),
+		cmocka_unit_test(moves),
+		cmocka_unit_test(stands_still),
+		cmocka_unit_test(refused),
+		cmocka_unit_test(none),
+		cmocka_unit_test(unit_changes),
+		cmocka_unit_test(labels),
+		cmocka_unit_test(counter_changes_its_unit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
