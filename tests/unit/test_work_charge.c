@@ -37,6 +37,7 @@ static struct formula *new_formula(const struct formula_ops *ops, enum idle_poli
 
 	for (unsigned k = 0; k < DOMAIN_KINDS; k++)
 		o.idle_watts[k] = NAN;
+	o.idle_watts[DOMAIN_PACKAGE] = 0;
 	return ops->create(&o);
 }
 
@@ -202,6 +203,14 @@ static void waits(void **state)
 	check(f, 3000, 0, 0, 0);
 	interval(f, S / 2, 3000, 0);
 	check(f, 2000, 0, 1000, 0);
+	/* whenever it was: each of these is paid in the interval after it */
+	for (unsigned i = 0; i < 9; i++) {
+		moved(f, f->a, (struct traffic){ .read_bytes = 5000 });
+		interval(f, i % 3 ? S : 7 * S, i ? 5000 : 0, 0);
+		assert_int_equal(got(f, f->a), i ? 5000 : 0);
+	}
+	interval(f, S, 5000, 0);
+	check(f, 5000, 0, 0, 0);
 	moved(f, f->a, (struct traffic){ .read_bytes = 5000 });
 	interval(f, S, 0, 0);
 	for (unsigned i = 0; i < 4; i++)
@@ -279,6 +288,15 @@ static void unknown_at_first(void **state)
 	interval(f, S, 0, 2000);
 	check(f, 1000, 1000, 0, 0);
 	assert_int_equal(*snapshot_uncertainty(f->s, at(f, f->a), WALL), 1000 + 1000000);
+	/* whoever claims nothing has no part in that: /b only computes */
+	reading_cell(&f->r, f->b, 0)->time_ns += S;
+	f->r.cpus[0].elapsed_ns += S;
+	f->r.domains[0].units += 500;
+	f->r.domains[WALL].units += 600;
+	moved(f, f->a, (struct traffic){ .tx_bytes = 1000 });
+	interval(f, S, 0, 1000);
+	check(f, 1000, 600, 0, 0);
+	assert_int_equal(*snapshot_uncertainty(f->s, at(f, f->b), WALL), 1000);
 }
 
 /* Nobody gets what was due to a row that has ended, neither the others nor the next one in its place. */

@@ -212,7 +212,7 @@ uint64_t work_pay(struct work_debts *w, struct snapshot *s, unsigned d, enum wor
 
 		take_off(&w->debts[s->rows[i].key], cause, w->part[i]);
 		*snapshot_energy(s, i, d) += w->part[i];
-		w->range_uj[i] += (uint64_t)range; /* nothing where nothing was paid */
+		w->range_uj[i] += w->weight[i] ? (uint64_t)range : 0;
 		paid += w->part[i];
 	}
 	take_off(&w->gone, cause, w->part[n]);
