@@ -172,6 +172,7 @@ static void test_answers(void **state)
 	assert_non_null(strstr(text, "Content-Type: application/json"));
 	assert_non_null(strstr(text, "/a.slice"));
 	assert_null(strstr(text, "hidden"));
+	assert_null(strstr(text, "energy_uncertainty")); /* not told: no zero */
 	assert_int_equal(ask("GET /v1/cgroups/a.slice HTTP/1.1", &text), 200);
 	assert_non_null(strstr(text, "\"/a.slice\""));
 	assert_null(strstr(text, "last_uncertainty")); /* not told: no zero */
@@ -180,6 +181,8 @@ static void test_answers(void **state)
 	publish();
 	assert_int_equal(ask("GET /v1/cgroups/a.slice HTTP/1.1", &text), 200);
 	assert_non_null(strstr(text, "\"last_uncertainty\":0.03125,"));
+	assert_int_equal(ask("GET /v1/snapshot HTTP/1.1", &text), 200);
+	assert_non_null(strstr(text, "\"energy_uncertainty\":{\"package-0\":0.03125},")); /* not told of the others */
 	assert_int_equal(ask("GET /v1/snapshot HTTP/1.1\r\nAccept: text/plain", &text), 200);
 	assert_non_null(strstr(text, "text/plain"));
 	assert_true(serve_select(serve, &everything));

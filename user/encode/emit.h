@@ -79,4 +79,18 @@ static inline char *emit_u64(char *p, uint64_t v)
 	return end;
 }
 
+/* Writes a fraction of that many decimals, without trailing zeros; nothing when it is 0. */
+static inline char *emit_fraction(char *p, uint64_t fraction, unsigned decimals)
+{
+	if (!fraction)
+		return p;
+	*p++ = '.';
+	for (unsigned i = decimals; i-- > 0; fraction /= 10)
+		p[i] = (char)('0' + fraction % 10);
+	p += decimals;
+	while (p[-1] == '0')
+		p--;
+	return p;
+}
+
 #endif

@@ -256,20 +256,6 @@ const struct encoder_ops encode_power = {
 
 #define NO_TAIL UINT32_MAX
 
-/* Writes a fraction of that many decimals, without trailing zeros; nothing when it is 0. */
-static char *emit_fraction(char *p, uint64_t fraction, unsigned decimals)
-{
-	if (!fraction)
-		return p;
-	*p++ = '.';
-	for (unsigned i = decimals; i-- > 0; fraction /= 10)
-		p[i] = (char)('0' + fraction % 10);
-	p += decimals;
-	while (p[-1] == '0')
-		p--;
-	return p;
-}
-
 /* Computes W = uJ x 1000 / ns with integers only, in units of 1e-9 W, rounded half up. Doubles in their
  * shortest form would cost ten times as much. */
 static char *power_text(char *p, uint64_t energy_uj, uint64_t time_ns)

@@ -8,6 +8,7 @@
 #include "routes.h"
 
 #define ROW_ROOM 900 /* bytes of one row without its name and columns */
+#define MILLION 1000000u
 
 static void add_domain(struct json *j, const struct domain_desc *desc, bool in_total, const struct snap_domain *d)
 {
@@ -140,6 +141,25 @@ static char *add_fields(char *p, const struct snap_row *r, unsigned of_energy)
 	return traffic_any(&r->traffic, TRAFFIC_NETWORK, TRAFFIC_BLOCK) ? add_block(p, &r->traffic) : p;
 }
 
+/* Adds how far the energy of each domain may be from the truth; nothing where that is not known. */
+static char *add_uncertainty(char *p, const struct snapshot *s, const struct column_keys *k, unsigned row)
+{
+	bool any = false;
+
+	for (unsigned d = 0; d < s->schema->n_domains; d++) {
+		uint32_t ppm = *snapshot_uncertainty(s, row, d);
+
+		if (ppm == SNAPSHOT_UNKNOWN || !*snapshot_energy(s, row, d))
+			continue;
+		p = any ? emit_literal(p, ",") : emit_literal(p, ",\"energy_uncertainty\":{");
+		any = true;
+		p = emit_mem(p, k->text.data + k->at[d], k->at[d + 1] - k->at[d]);
+		p = emit_u64(p, ppm / MILLION);
+		p = emit_fraction(p, ppm % MILLION, 6);
+	}
+	return any ? emit_literal(p, "}") : p;
+}
+
 static void add_row(struct json *j, const struct snapshot *s, const struct column_keys *k, unsigned row)
 {
 	const struct snap_row *r = &s->rows[row];
@@ -151,12 +171,13 @@ static void add_row(struct json *j, const struct snapshot *s, const struct colum
 	j->comma &= ~(1u << j->depth);
 	json_str(j, changed ? name : r->path);
 	names_json(j, r->names);
-	p = (char *)buf_reserve(j->out, ROW_ROOM + k->text.len + columns * (EMIT_U64_MAX + 1));
+	p = (char *)buf_reserve(j->out, ROW_ROOM + 2 * k->text.len + (columns + n) * (EMIT_U64_MAX + 1));
 	if (!p)
 		return;
 	p = add_fields(p, r, energy_quality(s, row, k->domains_quality));
 	p = emit_literal(p, ",\"energy_uj\":");
 	p = add_numbers(p, k, 0, snapshot_energy(s, row, 0), n);
+	p = add_uncertainty(p, s, k, row);
 	p = emit_literal(p, ",\"counters\":");
 	p = add_numbers(p, k, n, r->counters, s->schema->core.n);
 	*p++ = '}';
