@@ -33,6 +33,8 @@ check "no audit yet is said" sh -c "\"$B/joulectl\" status --socket \"$work/sock
 check "the choice of auto is told" wait_until 50 says v1/status '"formula":"share","formula_reason":"no audit told'
 check "what was learned is told while share splits" says v1/status '"learned":\[{"domain":"[a-z0-9-]*","split_by":"share",.*"terms":\['
 check "and in the text of status" sh -c "\"$B/joulectl\" status --socket \"$work/sock\" | grep -q '^Learned  *[a-z0-9-]*, split by share: '"
+check "and below what doctor says" sh -c "JOULED_SOCKET=\"$work/sock\" \"$B/joulectl\" doctor | grep -q '^Learned  *[a-z0-9-]*, split by share: '"
+check "doctor says that no agent answers" sh -c "JOULED_SOCKET=\"$work/none\" \"$B/joulectl\" doctor | grep -q '^None answers'"
 check "a result is kept" sh -c "curl -sS --max-time 10 --unix-socket \"$work/sock\" -d '$result' http://x/v1/audit | grep -q '\"kept\":true'"
 check "status has it" says v1/status '"audit":{"version":1,.*"within":0.2'
 check "status names no cgroup" sh -c "! grep -q secret \"$work/said\""

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "ctl/core/ask.h"
 #include "ctl/core/verb.h"
+#include "learned.h"
 
 enum { OPTION_JSON, OPTION_SOCKET };
 
@@ -137,46 +138,6 @@ static void print_audit(const json_t *a)
 		printf("Audit       %.19s: nothing could be told; audit longer\n", when);
 }
 
-/* "CYCLES, clock (error x 0.31)": the columns of a domain in use. A trial of each tells the held-out error with it over that
- * without. */
-static void print_terms(const json_t *terms)
-{
-	const json_t *e, *ratio;
-	const char *between = "";
-	size_t i;
-
-	json_array_foreach(terms, i, e) {
-		if (!ask_is(e, "in_use"))
-			continue;
-		printf("%s%s", between, ask_text(e, "name"));
-		ratio = json_object_get(e, "error_ratio");
-		if (json_is_number(ratio))
-			printf(" (error x %.2f)", json_number_value(ratio));
-		between = ", ";
-	}
-	printf("%s", *between ? "" : "the one column of share");
-}
-
-/* What formula model has learned of each domain, whether it splits or, under auto, share does. */
-static void print_learned(const json_t *list)
-{
-	const json_t *e;
-	size_t i;
-
-	json_array_foreach(list, i, e) {
-		printf("%-11s %s, split by %s: ", i ? "" : "Learned", ask_text(e, "domain"), ask_text(e, "split_by"));
-		if (!ask_number(e, "held_out_points")) {
-			printf("nothing learned yet\n");
-			continue;
-		}
-		printf("terms: ");
-		print_terms(json_object_get(e, "terms"));
-		printf("; held-out error %.1f %% (share %.1f %%)\n",
-		       100 * json_number_value(json_object_get(e, "held_out_error")),
-		       100 * json_number_value(json_object_get(e, "held_out_error_share")));
-	}
-}
-
 static void print_self(const json_t *self)
 {
 	printf("Itself      %.3f s of CPU, %.1f MiB", (double)ask_number(self, "cpu_ns") / 1e9,
@@ -203,9 +164,7 @@ static void print_rest(const json_t *doc)
 	print_wall(json_object_get(doc, "wall"));
 	print_history(json_object_get(doc, "history"));
 	print_audit(json_object_get(doc, "audit"));
-	if (json_object_get(doc, "formula_reason"))
-		printf("Formula     auto: %s: %s\n", ask_text(doc, "formula"), ask_text(doc, "formula_reason"));
-	print_learned(json_object_get(doc, "learned"));
+	learned_print(doc);
 	print_self(json_object_get(doc, "self"));
 	printf("Losses      ");
 	json_object_foreach((json_t *)losses, key, n) {
