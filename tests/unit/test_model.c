@@ -5,7 +5,7 @@
  * choice of columns on 1 to 10 and 101 to 110 (of slices 101 to 104), with a square of 0.2, 0.3, 0.5 and 0.8, saturation at
  * 150, 300, 600, 700, 900 and 1000e6/s, hidden 0.6, 0.8, 1, 1.3, 2 and 3 W, noise of 0.5, 1, 2 and 3 %; some of those of
  * doubt.c on 501 to 510 with the strengths below; GOES_ON, NOT_CLAIMED and other_way() there on 1 to 10, with saturation at
- * 150, 300, 700 and 1000e6/s, queueing 1 and the others of test_beside. Strengths and kinds below were looked at on those
+ * 150, 300, 700 and 1000e6/s, queueing 1 and the others of test_beside; WAKE_J of solve.c on 801 to 810. Strengths and kinds below were looked at on those
  * seeds. Whoever tunes again must choose other seeds here. */
 #include "unit/model_errors.h"
 
@@ -25,7 +25,7 @@ static void set_case(struct mw_config *c, unsigned size, unsigned k)
 }
 
 struct table {
-	double worst, mean, idle, width, share, share_idle;
+	double worst, mean, idle, width, width_by[MW_DOMAINS], share, share_idle;
 	unsigned values, covered, idle_values, idle_covered;
 	unsigned by_domain[MW_DOMAINS], covered_by_domain[MW_DOMAINS];
 };
@@ -43,6 +43,7 @@ static void add_case(struct table *t, const struct mw_config *c)
 	t->values += e.values;
 	t->covered += e.covered;
 	for (unsigned d = 0; d < MW_DOMAINS; d++) {
+		t->width_by[d] += e.width_by[d];
 		t->by_domain[d] += e.by_domain[d];
 		t->covered_by_domain[d] += e.covered_by_domain[d];
 	}
@@ -203,6 +204,31 @@ static void test_beside(void **state)
 	}
 }
 
+/* Two CPUs that each wake up once in each slice show nothing to learn the price of a wake-up from: the range says so. Where
+ * wake-ups come and go, their price is learned and the range is narrow; memory has none. */
+static void test_wake_ups(void **state)
+{
+	struct table alike = { 0 }, apart = { 0 };
+
+	print_head();
+	for (unsigned k = 0; k < SEEDS; k++) {
+		struct mw_config c = { .slice_cpus = 2, .wake_mj = 5 };
+
+		set_case(&c, 5, k);
+		add_case(&alike, &c);
+		c.slice_cpus = 4;
+		add_case(&apart, &c);
+	}
+	print_table("wake-ups alike", 5, &alike);
+	print_table("wake-ups apart", 5, &apart);
+	for (unsigned d = 0; d < MW_DOMAINS; d++)
+		assert_true(alike.covered_by_domain[d] >= 0.9 * alike.by_domain[d]);
+	assert_true(alike.idle_covered >= 0.9 * alike.idle_values);
+	assert_true(alike.worst > 0.2); /* the case is there */
+	assert_true(alike.width_by[MW_DRAM] < 0.01 * alike.by_domain[MW_DRAM]);
+	assert_true(apart.worst < 0.01 && apart.width < 0.01 * apart.values);
+}
+
 /* From the first snapshot on: better than share on the whole, though it begins as share. */
 static void test_from_the_start(void **state)
 {
@@ -277,9 +303,10 @@ static void test_while_it_learns(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_linear),         cmocka_unit_test(test_alone),
-		cmocka_unit_test(test_unseen),         cmocka_unit_test(test_beside),
-		cmocka_unit_test(test_from_the_start), cmocka_unit_test(test_while_it_learns),
+		cmocka_unit_test(test_linear),          cmocka_unit_test(test_alone),
+		cmocka_unit_test(test_unseen),          cmocka_unit_test(test_beside),
+		cmocka_unit_test(test_wake_ups),        cmocka_unit_test(test_from_the_start),
+		cmocka_unit_test(test_while_it_learns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -87,7 +87,7 @@ static void fit(struct model_fit *f, model_columns had, model_columns known, con
 
 	if (f->s.columns & ~had) /* a counter is gone: what was known of misses is of another model */
 		f->held.scores = 0;
-	all.columns |= had & known;
+	all.columns |= had & (known | (prior->exits ? COLUMN(prior->exits) : 0));
 	model_sum_window(f, all.columns, 0, f->n_window, &work->all);
 	if (f->old.n > 0 && (f->old.columns & all.columns) == all.columns)
 		model_add_sums(&work->all, &f->old);

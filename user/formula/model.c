@@ -122,6 +122,15 @@ static unsigned share_column(const struct formula *f, const struct snapshot *s, 
 	return event >= 0 && columns >> (COL_EVENT + event) & 1 ? COL_EVENT + (unsigned)event : COL_BUSY;
 }
 
+/* Who wakes a CPU pays (attribution.md), but not out of memory. */
+static unsigned exits_column(const struct snapshot *s)
+{
+	for (unsigned i = 0; i < s->schema->core.n; i++)
+		if (s->schema->core.ev[i].kind == EVENT_IDLE_EXITS)
+			return COL_EVENT + i;
+	return 0;
+}
+
 /* Rates by the counters' own time: the energy was read at other instants. */
 static struct model_point point_of(const struct formula *f, const struct snapshot *s, unsigned d)
 {
@@ -171,6 +180,7 @@ static void learn(struct formula *f, struct snapshot *s, unsigned d, bool idle_f
 	prior.narrow = s->schema->domains[d].kind == DOMAIN_DRAM;
 	prior.share_column = share_column(f, s, d, p.columns);
 	prior.misses = f->fit[d].misses;
+	prior.exits = prior.narrow ? 0 : exits_column(s);
 	model_learn(&f->fit[d], &p, &prior, dom->end_ns, f->work);
 }
 

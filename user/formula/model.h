@@ -76,6 +76,7 @@ struct model_prior {
 	bool idle_fixed; /* configured, or known by the source: not to be learned */
 	unsigned share_column; /* the column by which formula share would split */
 	unsigned misses; /* column of misses; 0 = there is none */
+	unsigned exits; /* column of exits from idle, if a wake-up can cost this domain; 0 = there is none */
 	bool narrow; /* memory: what is not seen to cost is taken to cost nothing */
 };
 

@@ -13,6 +13,7 @@
 #define SIGMA_LEARNED 20 /* ... which is gone when there are so many points */
 #define SIGMA_MIN 2e-6 /* counters of energy move in units */
 #define BENT_WITHIN 0.3 /* a bend is taken to move less than this part of the dynamic power */
+#define WAKE_J 0.005 /* the price of an exit from idle is taken to be within this: 8 mJ nine times in ten */
 #define PASSES 6
 #define SETTLED 0.7 /* of the deviation from pass to pass */
 #define DYNAMIC_MIN 0.05 /* of the mean power: the least dynamic power that the prior assumes */
@@ -131,6 +132,8 @@ static void take_unknown(struct problem *q, const struct model_sums *s, const st
 	q->of[at] = *u;
 	q->any[at] = i >= COL_BENT;
 	q->scale[at] = sqrt(square / s->n);
+	if (prior->exits && i == prior->exits)
+		within = fmin(within, WAKE_J * q->scale[at]);
 	q->precision[at] = 1 / (within * within);
 	q->prior[at] = 0;
 	if (i == COL_IDLE)
