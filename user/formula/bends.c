@@ -46,24 +46,18 @@ struct model_shape model_in_use(const struct model_choice *c, model_columns had,
 	return s;
 }
 
-static void train_without(unsigned block, struct model_scratch *work)
-{
-	work->train = work->all;
-	for (unsigned k = 0; k < MODEL_BLOCKS; k++)
-		if (k != block)
-			model_add_sums(&work->train, &work->block[k]);
-}
-
-/* Misses of the points held out, by what the others teach. False when a stretch cannot be predicted. */
+/* Misses of the points held out, by what the others teach, and what that is of each stretch. False when a stretch cannot
+ * be predicted. */
 static bool hold_out(const struct model_fit *f, const struct model_shape *shape, const struct model_prior *prior,
-		     struct model_scratch *work, double *ret)
+		     struct model_scratch *work, double *ret, struct model_coef *ret_without)
 {
 	for (unsigned b = 0; b < MODEL_BLOCKS; b++) {
 		unsigned from = f->n_window * b / MODEL_BLOCKS, to = f->n_window * (b + 1) / MODEL_BLOCKS;
 
-		train_without(b, work);
-		if (!model_solve(&work->train, shape, prior, &f->s, &work->trial))
+		if (!model_solve(&work->without[b], shape, prior, &f->s, &work->trial))
 			return false;
+		if (ret_without)
+			ret_without[b] = work->trial.coef;
 		for (unsigned i = from; i < to; i++) {
 			const struct model_point *p = model_nth(f, i);
 
@@ -128,7 +122,7 @@ static bool try_one(struct model_fit *f, unsigned which, const double *now, mode
 	other.in_use = changed(&f->choice, which, counted(f));
 	shape = model_in_use(&other, had, prior);
 	if ((shape.columns == before.columns && shape.joint == before.joint) ||
-	    (drop && f->points < f->choice.since[which] + HOLD) || !hold_out(f, &shape, prior, work, then))
+	    (drop && f->points < f->choice.since[which] + HOLD) || !hold_out(f, &shape, prior, work, then, NULL))
 		return false;
 	v = compare(now, then, f->n_window);
 	f->choice.error[which] = drop ? 1 / v.ratio : v.ratio;
@@ -140,26 +134,43 @@ static bool try_one(struct model_fit *f, unsigned which, const double *now, mode
 	return takes_place(&f->choice, which) ? v.ratio <= AS_GOOD : v.ratio < GAIN && v.deviations > DEVIATIONS;
 }
 
-static void sum_blocks(const struct model_fit *f, model_columns had, struct model_scratch *work)
+/* Sums over all points but a stretch, for each stretch. */
+static void sum_without(const struct model_fit *f, model_columns had, struct model_scratch *work)
 {
 	memset(&work->all, 0, sizeof(work->all));
 	if (f->old.n > 0 && (f->old.columns & had) == had)
 		work->all = f->old;
 	work->all.columns = had;
 	for (unsigned b = 0; b < MODEL_BLOCKS; b++)
-		model_sum_window(f, had, f->n_window * b / MODEL_BLOCKS, f->n_window * (b + 1) / MODEL_BLOCKS,
-				 &work->block[b]);
+		work->without[b] = work->all;
+	for (unsigned k = 0; k < MODEL_BLOCKS; k++) {
+		model_sum_window(f, had, f->n_window * k / MODEL_BLOCKS, f->n_window * (k + 1) / MODEL_BLOCKS,
+				 &work->block);
+		for (unsigned b = 0; b < MODEL_BLOCKS; b++)
+			if (b != k)
+				model_add_sums(&work->without[b], &work->block);
+	}
 }
 
-/* Makes the best change that pays. False when none does. */
+/* Keeps what all points but a stretch teach, for each stretch, with the columns in use. False when a stretch cannot be
+ * predicted. */
+static bool leave_out(struct model_fit *f, model_columns had, const struct model_prior *prior,
+		      struct model_scratch *work, double *ret)
+{
+	struct model_shape shape = model_in_use(&f->choice, had, prior);
+
+	f->n_without = hold_out(f, &shape, prior, work, ret, f->without) ? MODEL_BLOCKS : 0;
+	return f->n_without > 0;
+}
+
+/* Makes the best change that pays. False when none does: then what stretches teach is of the columns in use. */
 static bool change_one(struct model_fit *f, unsigned tries, model_columns had, const struct model_prior *prior,
 		       struct model_scratch *work)
 {
-	struct model_shape shape = model_in_use(&f->choice, had, prior);
 	double now[MODEL_WINDOW], best = INFINITY, ratio;
 	unsigned change = TRIALS;
 
-	if (!hold_out(f, &shape, prior, work, now))
+	if (!leave_out(f, had, prior, work, now))
 		return false;
 	for (unsigned i = 0; i < tries; i++) {
 		unsigned which = f->choice.turn;
@@ -177,25 +188,10 @@ static bool change_one(struct model_fit *f, unsigned tries, model_columns had, c
 	return true;
 }
 
-/* Keeps what all points but a stretch teach, for each stretch. */
-static void leave_out(struct model_fit *f, model_columns had, const struct model_prior *prior,
-		      struct model_scratch *work)
-{
-	struct model_shape shape = model_in_use(&f->choice, had, prior);
-
-	f->n_without = 0;
-	for (unsigned b = 0; b < MODEL_BLOCKS; b++) {
-		train_without(b, work);
-		if (!model_solve(&work->train, &shape, prior, &f->s, &work->trial))
-			return;
-		f->without[b] = work->trial.coef;
-	}
-	f->n_without = MODEL_BLOCKS;
-}
-
 void model_choose(struct model_fit *f, model_columns had, const struct model_prior *prior, struct model_scratch *work)
 {
-	unsigned tries = f->points < EVERY_TURN ? TRIALS : 2;
+	unsigned tries = f->points < EVERY_TURN ? TRIALS : 2, changes = 0;
+	double misses[MODEL_WINDOW];
 
 	if (!f->choice.begun) {
 		f->choice.begun = true;
@@ -203,10 +199,11 @@ void model_choose(struct model_fit *f, model_columns had, const struct model_pri
 	}
 	if (f->n_window < LEAST)
 		return;
-	sum_blocks(f, had, work);
+	sum_without(f, had, work);
 	if (prior->narrow && f->points < LEAST_NARROW)
 		tries = 0;
-	for (unsigned i = 0; i < CHANGES && change_one(f, tries, had, prior, work); i++)
-		;
-	leave_out(f, had, prior, work);
+	while (changes < CHANGES && change_one(f, tries, had, prior, work))
+		changes++;
+	if (changes == CHANGES) /* the last one was not held out yet */
+		leave_out(f, had, prior, work, misses);
 }

@@ -161,7 +161,7 @@ struct model_fit {
 
 /* Work space of a fit, shared by all domains. */
 struct model_scratch {
-	struct model_sums all, block[MODEL_BLOCKS], train;
+	struct model_sums all, block, without[MODEL_BLOCKS];
 	struct model_solution trial;
 };
 
