@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Totals and the metrics page: sums that close, never go back, and survive ends, renames and rankings. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -407,6 +408,7 @@ static void test_page(void **state)
 	assert_null(strstr(text, "# EOF"));
 	assert_null(strstr(text, "# UNIT"));
 	assert_null(strstr(text, "cgroup=\"idle\""));
+	assert_null(strstr(text, "jouled_cgroup_energy_error_ratio")); /* not known: no series and no family */
 	free(text);
 	text = page(t, true);
 	assert_non_null(strstr(
@@ -414,6 +416,55 @@ static void test_page(void **state)
 	assert_string_equal(text + strlen(text) - 7, "\n# EOF\n" + 0);
 	assert_non_null(strstr(text, "# TYPE jouled_build info\n"));
 	free(text);
+	end_world(t);
+}
+
+static struct snap_row *add_known(const char *path, uint32_t key, uint64_t uj, uint32_t ppm)
+{
+	struct snap_row *r = add_row(path, key, uj);
+
+	*snapshot_uncertainty(&snap, snap.n_rows - 1, 0) = ppm;
+	*snapshot_uncertainty(&snap, snap.n_rows - 1, 1) = 5 * ppm;
+	return r;
+}
+
+/* The range of a cgroup's energy: one series each, of the domains that add up, of the last interval, where it is known. */
+static void test_ranges(void **state)
+{
+	const struct totals_options o = { .keep_ns = 5000 },
+				    by = { .keep_ns = 5000, .by = { .kind = GROUP_DEPTH, .depth = 1 } };
+	struct totals *t, *groups;
+	char *text;
+
+	begin_world();
+	t = totals_new(&schema, &o);
+	groups = totals_new(&schema, &by);
+	interval(1000);
+	add_known("/a", 10, 1000, 10000);
+	add_known("/a/b", 11, 3000, 50000);
+	add_row("/c", 12, 500);
+	add_known("/gone", 13, 500, 1000);
+	*snapshot_uncertainty(&snap, READING_SPECIAL_ROWS + 2, 1) = 1000; /* and of package it is not known */
+	finish(t);
+	totals_add(groups, &snap, NULL);
+	assert_true(fabs(totals_range(t, TOTAL_FIRST_CGROUP) - (1000 * 0.01 + 500 * 0.05) / 1500) < 1e-12);
+	assert_true(isnan(totals_range(t, TOTAL_FIRST_CGROUP + 2)));
+	assert_true(fabs(totals_range(groups, TOTAL_FIRST_CGROUP) -
+			 (1500 * 0.25 + 3000 * 0.05 + 500 * 0.05 + 1000 * 0.01) / 6000) < 1e-12);
+	interval(1000);
+	add_known("/a", 10, 0, 10000);
+	add_known("/a/b", 11, 2000, 50000);
+	finish(t);
+	text = page(t, true);
+	assert_non_null(strstr(text, "# TYPE jouled_cgroup_energy_error_ratio gauge\n"
+				     "# UNIT jouled_cgroup_energy_error_ratio ratio\n"));
+	assert_non_null(strstr(text, "\njouled_cgroup_energy_error_ratio{cgroup=\"/a/b\"} 0.116667\n"));
+	assert_null(strstr(text, "jouled_cgroup_energy_error_ratio{cgroup=\"/a\"}"));
+	assert_null(strstr(text, "jouled_cgroup_energy_error_ratio{cgroup=\"/c\"}"));
+	assert_null(strstr(text, "jouled_cgroup_energy_error_ratio{cgroup=\"/gone\"}"));
+	free(text);
+	totals_free(groups);
+	free(groups);
 	end_world(t);
 }
 
@@ -425,6 +476,7 @@ int main(void)
 		cmocka_unit_test(test_rename),         cmocka_unit_test(test_churn_is_bounded),
 		cmocka_unit_test(test_churn_of_one),   cmocka_unit_test(test_top),
 		cmocka_unit_test(test_copy),           cmocka_unit_test(test_page),
+		cmocka_unit_test(test_ranges),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,8 @@ const char *idle_policy_name(enum idle_policy p)
 int snapshot_reserve(struct snapshot *s, unsigned rows, unsigned cells)
 {
 	const size_t energies = (size_t)rows * s->schema->n_domains + 1; /* one more, so that no pointer is NULL */
-	unsigned cap_ppm = s->cap_energy; /* energy grows last, so it has at least this capacity */
+	const unsigned had = s->cap_energy;
+	unsigned cap_ppm = had; /* energy grows last, so it has at least this capacity */
 
 	if (!s->cpus) {
 		s->cpus = calloc(s->schema->n_cpus + 1, sizeof(*s->cpus));
@@ -32,6 +33,7 @@ int snapshot_reserve(struct snapshot *s, unsigned rows, unsigned cells)
 	    ARRAY_ROOM(s->cells, s->cap_cells, (size_t)cells + 1) ||
 	    ARRAY_ROOM(s->uncertainty_ppm, cap_ppm, energies) || ARRAY_ROOM(s->energy_uj, s->cap_energy, energies))
 		return -ENOMEM;
+	memset(s->uncertainty_ppm + had, 0xff, (cap_ppm - had) * sizeof(*s->uncertainty_ppm)); /* until it is told */
 	return 0;
 }
 

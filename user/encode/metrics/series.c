@@ -9,6 +9,7 @@
 
 #define COST_SHOWN_MAX 1e12 /* more is no price */
 #define AUDIT_SHOWN_MAX 1e6 /* more is no error, nor is NaN */
+#define RANGE_SHOWN_MAX 1e6
 
 /* The labels of a row. Their place is an offset, for the buffer may move while it grows. */
 struct label_place {
@@ -432,6 +433,29 @@ static void write_cgroup_energy(struct series_writer *w)
 	}
 }
 
+/* One series per cgroup and not per domain, and none where it is not known. */
+static void write_cgroup_range(struct series_writer *w)
+{
+	static const struct series_family f = {
+		"jouled_cgroup_energy_error_ratio", "ratio",
+		"Half the range that holds a cgroup's energy of the last interval nine times in ten, by that energy.",
+		SERIES_GAUGE
+	};
+	const struct series_labels none = { "", 0 };
+	bool begun = false;
+
+	for (unsigned i = TOTAL_FIRST_CGROUP; i < w->totals->n_rows; i++) {
+		double range = totals_range(w->totals, i);
+
+		if (!shown(w->totals, i) || !(range < RANGE_SHOWN_MAX))
+			continue;
+		if (!begun)
+			begin(w, &f);
+		begun = true;
+		row_sample(w, i, none, (uint64_t)(range * 1e6 + 0.5), 6);
+	}
+}
+
 static void write_cgroup_use(struct series_writer *w)
 {
 	static const struct series_family cpu = { "jouled_cgroup_cpu_seconds", "seconds",
@@ -527,6 +551,7 @@ int series_write(struct series_writer *w, const struct totals *t, const struct s
 	write_retired(w);
 	write_counts(w);
 	write_cgroup_energy(w);
+	write_cgroup_range(w);
 	write_cgroup_use(w);
 	write_cgroup_traffic(w);
 	if (self)

@@ -41,6 +41,7 @@ static void count_series(const struct schema *s, unsigned *ret_machine, unsigned
 
 int totals_fit(struct totals_options *o, const struct schema *s, uint64_t max_series, unsigned more, struct err *err)
 {
+	const unsigned range = s->n_domains > 0; /* of a cgroup, and of no other row */
 	unsigned machine, row, least;
 	uint64_t rows;
 
@@ -49,12 +50,12 @@ int totals_fit(struct totals_options *o, const struct schema *s, uint64_t max_se
 	count_series(s, &machine, &row);
 	/* `idle` is no row of a page, and causes are none without a wall */
 	least = machine + more + ((schema_has_wall(s) ? TOTAL_FIRST_CGROUP : TOTAL_UNSELECTED + 1u) - 1) * row;
-	if (max_series < least + row)
+	if (max_series < least + row + range)
 		return err_set(
 			err, -EINVAL,
 			"max-series: %llu series do not hold the machine and one row; this machine needs at least %u",
-			(unsigned long long)max_series, least + row);
-	rows = (max_series - least) / row;
+			(unsigned long long)max_series, least + row + range);
+	rows = (max_series - least) / (row + range);
 	if (!o->top || rows < o->top)
 		o->top = (unsigned)rows;
 	return 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
@@ -37,6 +38,30 @@ static bool moves(const struct snapshot *s, unsigned row)
 	return any;
 }
 
+/* A group, or a path that two cgroups had, is a sum. */
+static void add_range(const struct totals *t, struct total_row *r, const struct snapshot *s, unsigned row)
+{
+	if (r->told != t->adds)
+		r->last_uj = r->last_range_uj = 0;
+	r->told = t->adds;
+	for (unsigned d = 0; d < t->schema->n_domains; d++) {
+		double uj = (double)*snapshot_energy(s, row, d);
+		uint32_t ppm = *snapshot_uncertainty(s, row, d);
+
+		if (!schema_sums(t->schema, d) || !(uj > 0))
+			continue;
+		r->last_uj += uj;
+		r->last_range_uj += ppm == SNAPSHOT_UNKNOWN ? (double)NAN : uj * ppm / 1e6;
+	}
+}
+
+double totals_range(const struct totals *t, unsigned row)
+{
+	const struct total_row *r = &t->rows[row];
+
+	return r->told == t->adds && r->last_uj > 0 ? r->last_range_uj / r->last_uj : (double)NAN;
+}
+
 static void add_row(struct totals *t, const struct snapshot *s, unsigned row, bool selected)
 {
 	const struct snap_row *from = &s->rows[row];
@@ -48,6 +73,7 @@ static void add_row(struct totals *t, const struct snapshot *s, unsigned row, bo
 	r->energy_quality = r->seen == t->adds ? r->energy_quality | energy_quality : energy_quality;
 	r->ever |= from->quality;
 	add_values(t, totals_row(t, at), s, row);
+	add_range(t, r, s, row);
 	if (at < TOTAL_FIRST_CGROUP || r->quality != was || moves(s, row))
 		r->changed = t->adds;
 	if (at < TOTAL_FIRST_CGROUP)

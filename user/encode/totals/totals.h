@@ -52,6 +52,10 @@ struct total_row {
 	unsigned quality; /* of the last interval that had it */
 	unsigned energy_quality; /* the same, of its energy; not saved */
 	unsigned ever; /* of all intervals that had it */
+	/* Energy of the last interval that had it, in the domains that add up, and half the range that holds it nine times in
+	 * ten, errors taken to have the same sign; NaN = not known. Both in uJ, not saved. */
+	double last_uj, last_range_uj;
+	uint32_t told; /* the add in which they were */
 	uint64_t first_ns, ended_ns; /* CLOCK_MONOTONIC */
 };
 
@@ -157,6 +161,9 @@ static inline bool total_row_named(const struct total_row *r)
 {
 	return r->name[0] == GROUPING_MARK;
 }
+
+/* The range of a row's energy in the last interval, relative to it; NaN: not known, or it had none then. */
+double totals_range(const struct totals *t, unsigned row);
 
 /* Adds the counts of a row of a snapshot to its columns, which begin behind those of energy. */
 void totals_add_counts(uint64_t *fixed, const struct snap_row *r, unsigned n_events);
