@@ -188,6 +188,42 @@ static void test_rows_of_the_gone(void **state)
 	run_rows_free(&rows);
 }
 
+#define RANGED(name, cpu, energy, ranged, range) \
+	"{\"name\":\"" name "\",\"energy_uj\":{\"package-0\":" #energy ",\"dram-0\":1000},\"cpu_ns\":" #cpu \
+	",\"ranged_uj\":" #ranged ",\"range_uj\":" #range "}"
+
+/* How far the energy of a run may be off: of all of it, or not told. */
+static void test_range_of_a_run(void **state)
+{
+	struct run_facts f = { 0 };
+	struct run_machine a, b;
+	struct run_rows rows = { 0 };
+	struct run_result r = { .started = true };
+	struct run_report report = { .facts = &f, .runs = &r, .n = 1 };
+	struct buf text = { 0 };
+
+	assert_int_equal(parse(READING(1000, 100, 0, 0, "," RANGED("/r", 10, 5000, 6000, 100)), &f, &a, &rows), 0);
+	run_rows_start(&rows);
+	assert_int_equal(parse(READING(2000, 200, 0, 0,
+				       "," RANGED("/r", 20, 13000, 14000, 420) "," RANGED("/r/a", 7, 1000, 2000, 80)),
+			       &f, &b, &rows),
+			 0);
+	run_result_fill(&r, &f, &rows, &a, &b);
+	assert_int_equal(run_total_uj(&f, &r), 10000);
+	assert_true(fabs(run_total_range(&f, &r) - 0.04) < 1e-12);
+	run_write_notes(&report, true, &text);
+	buf_add_char(&text, '\0');
+	assert_non_null(strstr((char *)text.data, "right within 4.0 %, nine times in ten"));
+	r.value[RUN_RANGED]--; /* of a part it is not known */
+	assert_true(isnan(run_total_range(&f, &r)));
+	buf_reset(&text);
+	run_write_notes(&report, true, &text);
+	buf_add_char(&text, '\0');
+	assert_null(strstr((char *)text.data, "right within"));
+	buf_free(&text);
+	run_rows_free(&rows);
+}
+
 /* Rows that are not the command's go beside, without the idle one. */
 static void test_rows_of_others(void **state)
 {
@@ -406,6 +442,7 @@ int main(void)
 		cmocka_unit_test(test_beside),
 		cmocka_unit_test(test_outliers),
 		cmocka_unit_test(test_rows_of_the_gone),
+		cmocka_unit_test(test_range_of_a_run),
 		cmocka_unit_test(test_rows_of_others),
 		cmocka_unit_test(test_what_was_before_is_not_counted),
 		cmocka_unit_test(test_losses_are_said),

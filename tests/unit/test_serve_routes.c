@@ -208,6 +208,7 @@ static void test_reading(void **state)
 	publish();
 	assert_int_equal(read_answer(fd, &text), 200);
 	assert_non_null(strstr(text, "\"/a.slice\""));
+	assert_non_null(strstr(text, "\"ranged_uj\":3000,\"range_uj\":94}")); /* since test_answers told one */
 }
 
 /* Ready once there are totals; not healthy when the last are old. */

@@ -455,6 +455,9 @@ static void test_ranges(void **state)
 	add_known("/a", 10, 0, 10000);
 	add_known("/a/b", 11, 2000, 50000);
 	finish(t);
+	assert_int_equal(t->rows[TOTAL_FIRST_CGROUP + 1].ranged_uj, 4500 + 3000);
+	assert_int_equal(total_row_range_uj(&t->rows[TOTAL_FIRST_CGROUP + 1]), 150 + 375 + 100 + 250);
+	assert_int_equal(t->rows[TOTAL_FIRST_CGROUP + 2].ranged_uj, 250); /* not all of it */
 	text = page(t, true);
 	assert_non_null(strstr(text, "# TYPE jouled_cgroup_energy_error_ratio gauge\n"
 				     "# UNIT jouled_cgroup_energy_error_ratio ratio\n"));

@@ -58,6 +58,10 @@ static void add_row(struct json *j, const struct totals *t, unsigned row)
 	json_object_begin(j);
 	fields_json(j, &total_row_fields, &t->rows[row], 0);
 	serve_use_json(j, t->schema, totals_row(t, row), NULL);
+	if (t->rows[row].ranged_uj) {
+		json_key_u64(j, "ranged_uj", t->rows[row].ranged_uj);
+		json_key_u64(j, "range_uj", total_row_range_uj(&t->rows[row]));
+	}
 	json_object_end(j);
 }
 

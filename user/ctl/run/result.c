@@ -35,6 +35,13 @@ unsigned run_total_quality(const struct run_facts *f, const struct run_result *r
 	return quality;
 }
 
+double run_total_range(const struct run_facts *f, const struct run_result *r)
+{
+	uint64_t uj = run_total_uj(f, r);
+
+	return uj && r->value[RUN_RANGED] == uj ? (double)r->value[RUN_RANGE] / (double)uj : (double)NAN;
+}
+
 static bool has_energy(const struct run_report *report, const struct run_result *r)
 {
 	return report->cost && r->measured && report->facts->split && report->facts->n_domains;

@@ -25,7 +25,8 @@ enum {
 	RUN_WRITE_BYTES = TOTAL_WRITE_BYTES,
 	RUN_FIXED = TOTAL_FIXED
 };
-#define RUN_VALUES_MAX (SCHEMA_MAX_DOMAINS + RUN_FIXED + SCHEMA_MAX_EVENTS)
+/* At the end: the energy whose range is known, and half the widths of these ranges. */
+enum { RUN_RANGED = SCHEMA_MAX_DOMAINS + RUN_FIXED + SCHEMA_MAX_EVENTS, RUN_RANGE, RUN_VALUES_MAX };
 
 struct run_domain {
 	char name[64];
@@ -152,6 +153,9 @@ static inline bool run_figure_known(const struct run_report *r, enum run_figure 
 /* Return the energy of the domains that are added up, and its quality. */
 uint64_t run_total_uj(const struct run_facts *f, const struct run_result *r);
 unsigned run_total_quality(const struct run_facts *f, const struct run_result *r);
+/* Half the range that holds that energy nine times in ten, relative to it, errors taken to have the same sign; NaN = not
+ * known of all of it. */
+double run_total_range(const struct run_facts *f, const struct run_result *r);
 /* What that energy costs, and its CO2 in grams; NAN = not asked for, or not known. */
 double run_money(const struct run_report *report, const struct run_result *r);
 double run_grams(const struct run_report *report, const struct run_result *r);

@@ -271,6 +271,7 @@ static void take_share(struct session *s, struct run_result *r)
 	a->share = row_ns ? (double)own_ns / (double)row_ns : 0;
 	for (unsigned k = 0; k < RUN_VALUES_MAX; k++)
 		r->value[k] = row_ns ? (uint64_t)((unsigned __int128)r->value[k] * own_ns / row_ns) : 0;
+	r->value[RUN_RANGED] = 0; /* how far a part by CPU time is off, nothing tells */
 	f->switches = f->network = f->block = false;
 	r->quality |= QUALITY_ESTIMATED | (s->cpu_cut ? QUALITY_PARTIAL : 0);
 	for (unsigned d = 0; d < f->n_domains; d++)

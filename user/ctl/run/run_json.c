@@ -53,6 +53,7 @@ static void add_energy(struct json *j, const struct run_facts *f, const struct r
 	json_object_end(j);
 	json_key_u64(j, "energy_total_uj", run_total_uj(f, r));
 	json_key_str(j, "energy_total_quality", quality_name(run_total_quality(f, r)));
+	add_known(j, "energy_total_uncertainty", run_total_range(f, r));
 	json_key(j, "power_w");
 	json_object_begin(j);
 	for (unsigned d = 0; d < f->n_domains; d++) {

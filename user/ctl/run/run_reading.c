@@ -121,6 +121,8 @@ static void read_values(const json_t *o, const struct run_facts *f, uint64_t v[R
 	fields_json_read(o, &total_columns, v + f->n_domains, ~0u);
 	for (unsigned i = 0; i < f->n_counters; i++)
 		v[f->n_domains + RUN_FIXED + i] = number(counters, f->counter[i]);
+	v[RUN_RANGED] = number(o, "ranged_uj");
+	v[RUN_RANGE] = number(o, "range_uj");
 }
 
 static struct run_row *row_named(struct run_rows *rows, const char *name)

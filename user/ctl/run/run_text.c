@@ -394,6 +394,24 @@ static void add_idle(const struct run_report *r, struct buf *b)
 	buf_add_str(b, ").\n");
 }
 
+/* Adds how far the mean energy may be off: of all runs or not at all. */
+static void add_range(const struct run_report *r, struct buf *b)
+{
+	double uj = 0, range_uj = 0;
+
+	for (unsigned i = 0; i < r->n; i++) {
+		double all = (double)run_total_uj(r->facts, &r->runs[i]);
+
+		if (!r->runs[i].measured || !(all > 0))
+			continue;
+		uj += all;
+		range_uj += run_total_range(r->facts, &r->runs[i]) * all;
+	}
+	if (uj > 0 && !isnan(range_uj))
+		buf_printf(b, " The split says of itself: this energy is right within %.*f %%, nine times in ten.\n",
+			   range_uj < 0.0995 * uj, 100 * range_uj / uj);
+}
+
 /* Adds the reasons why energy is estimated, each once, without the name of the source that all of them begin with. */
 static void add_reasons(const struct run_report *r, struct buf *b)
 {
@@ -428,6 +446,7 @@ static void add_notes(const struct run_report *r, struct buf *b)
 	add_losses(r, b);
 	if (f->n_domains && f->split) {
 		add_idle(r, b);
+		add_range(r, b);
 		add_reasons(r, b);
 	} else if (!f->n_domains) {
 		buf_add_str(b, " No energy: this machine has no source of it; see jouled doctor.\n");

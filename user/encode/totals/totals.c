@@ -52,6 +52,10 @@ static void add_range(const struct totals *t, struct total_row *r, const struct 
 			continue;
 		r->last_uj += uj;
 		r->last_range_uj += ppm == SNAPSHOT_UNKNOWN ? (double)NAN : uj * ppm / 1e6;
+		if (ppm == SNAPSHOT_UNKNOWN)
+			continue;
+		r->ranged_uj += *snapshot_energy(s, row, d);
+		r->range_nj += (uint64_t)(uj * ppm / 1e3);
 	}
 }
 

@@ -56,6 +56,8 @@ struct total_row {
 	 * ten, errors taken to have the same sign; NaN = not known. Both in uJ, not saved. */
 	double last_uj, last_range_uj;
 	uint32_t told; /* the add in which they were */
+	/* The same, summed over the intervals in which it was known; not saved. */
+	uint64_t ranged_uj, range_nj;
 	uint64_t first_ns, ended_ns; /* CLOCK_MONOTONIC */
 };
 
@@ -164,6 +166,11 @@ static inline bool total_row_named(const struct total_row *r)
 
 /* The range of a row's energy in the last interval, relative to it; NaN: not known, or it had none then. */
 double totals_range(const struct totals *t, unsigned row);
+/* Half widths of all ranges of `ranged_uj`, added up. */
+static inline uint64_t total_row_range_uj(const struct total_row *r)
+{
+	return (r->range_nj + 500) / 1000;
+}
 
 /* Adds the counts of a row of a snapshot to its columns, which begin behind those of energy. */
 void totals_add_counts(uint64_t *fixed, const struct snap_row *r, unsigned n_events);
