@@ -374,8 +374,17 @@ static void test_birth_wakes(void **state)
 		tree_poll(&x);
 	}
 	tree_expect(&x, id, "second");
+	/* A reading takes it without asking whether it was woken: nothing is lost, and the next poll is not held up. */
+	id = tree_mkdir(&x, "third");
+	while (!cgroup_find(x.table, id)) {
+		assert_true(wait_wanted(&x, FOR_EVER));
+		assert_true(lifecycle_take(x.l) >= 0);
+	}
+	tree_expect(&x, id, "third");
+	tree_poll(&x);
 	tree_rmdir(&x, "first");
 	tree_rmdir(&x, "second");
+	tree_rmdir(&x, "third");
 	tree_close(&x);
 }
 

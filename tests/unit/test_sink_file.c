@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mount.h>
+#include <sys/syscall.h>
 
 static struct loop *loop;
 static char dir[] = "/tmp/jouled-sink-XXXXXX";
@@ -171,6 +172,77 @@ static void test_file_moved_away(void **state)
 	stream_free(&b);
 }
 
+/* Opens stdout: while descriptor 1 is fd, which it takes. */
+static struct sink *open_stdout(int fd, const struct sink_options *o)
+{
+	int saved = dup(STDOUT_FILENO);
+	struct sink *s;
+
+	fflush(stdout);
+	assert_true(dup2(fd, STDOUT_FILENO) >= 0);
+	close(fd);
+	s = open_ok("stdout:", o, loop);
+	dup2(saved, STDOUT_FILENO);
+	close(saved);
+	return s;
+}
+
+/* A rotation that copies the file and empties it in place. */
+static void test_file_emptied_in_place(void **state)
+{
+	struct sink *s = open_ok(url_of("copied"), NULL, loop);
+
+	sink_set_preamble(s, "head\n", 5);
+	assert_int_equal(doc_submit(s, 1, 64), 0);
+	assert_true(WAIT_FOR(stats_of(s).documents == 1, 2000));
+	assert_int_equal(truncate(in_dir("copied"), 0), 0);
+	for (unsigned i = 2; i < 5; i++)
+		assert_int_equal(doc_submit(s, i, 64), 0);
+	sink_close(s, 5000000000u);
+	struct stream st = stream_of(in_dir("copied"), "head\n");
+	assert_int_equal(st.docs, 3);
+	assert_int_equal(st.last, 4);
+	stream_free(&st);
+}
+
+/* Looks at files by the name or the descriptor, of the whole program. */
+static atomic_uint looks;
+
+int stat(const char *path, struct stat *st)
+{
+	atomic_fetch_add(&looks, 1);
+	return (int)syscall(SYS_newfstatat, AT_FDCWD, path, st, 0);
+}
+
+int fstat(int fd, struct stat *st)
+{
+	atomic_fetch_add(&looks, 1);
+	return (int)syscall(SYS_newfstatat, fd, "", st, AT_EMPTY_PATH);
+}
+
+/* What a document costs beside its write: one look, with a name and without. */
+static void test_one_look_a_document(void **state)
+{
+	for (unsigned named = 0; named < 2; named++) {
+		const char *path = in_dir(named ? "looks" : "looks.out");
+		struct sink *s = named ? open_ok(url_of("looks"), NULL, loop) :
+					 open_stdout(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600), NULL);
+
+		sink_set_preamble(s, "head\n", 5);
+		assert_int_equal(doc_submit(s, 0, 64), 0);
+		assert_true(WAIT_FOR(stats_of(s).documents == 1, 2000));
+		atomic_store(&looks, 0);
+		for (unsigned i = 1; i < 20; i++)
+			assert_int_equal(doc_submit(s, i, 64), 0);
+		assert_true(WAIT_FOR(stats_of(s).documents == 20, 2000));
+		assert_int_equal(atomic_load(&looks), 19);
+		sink_close(s, 5000000000u);
+		struct stream st = stream_of(path, "head\n");
+		assert_int_equal(st.docs, 20);
+		stream_free(&st);
+	}
+}
+
 static void test_places_that_cannot_be_opened(void **state)
 {
 	assert_int_equal(mkfifo(in_dir("fifo"), 0600), 0);
@@ -243,19 +315,43 @@ static void test_disk_full(void **state)
 	disk_full(open_ok(url_of("small/x"), NULL, loop), in_dir("small/x"));
 }
 
-/* Opens stdout: while descriptor 1 is fd, which it takes. */
-static struct sink *open_stdout(int fd, const struct sink_options *o)
+static atomic_bool keep_torn;
+
+int ftruncate(int fd, off_t size)
 {
-	int saved = dup(STDOUT_FILENO);
+	if (!atomic_load(&keep_torn))
+		return (int)syscall(SYS_ftruncate, fd, size);
+	errno = EIO;
+	return -1;
+}
+
+/* A preamble that did not fit, and that could not be taken back at once: it is written anew before the next document. */
+static void test_torn_preamble(void **state)
+{
+	char preamble[8001];
+	struct stream st;
 	struct sink *s;
 
-	fflush(stdout);
-	assert_true(dup2(fd, STDOUT_FILENO) >= 0);
-	close(fd);
-	s = open_ok("stdout:", o, loop);
-	dup2(saved, STDOUT_FILENO);
-	close(saved);
-	return s;
+	if (!small_disk("test_torn_preamble"))
+		return;
+	memset(preamble, 'h', sizeof(preamble) - 1);
+	preamble[sizeof(preamble) - 1] = '\0';
+	fill("small/filler", 65536, 4096);
+	s = open_ok(url_of("small/torn"), NULL, loop);
+	sink_set_preamble(s, preamble, strlen(preamble));
+	atomic_store(&keep_torn, true);
+	assert_int_equal(doc_submit(s, 1, 64), 0);
+	assert_true(WAIT_FOR(stats_of(s).dropped_documents == 1, 2000));
+	atomic_store(&keep_torn, false);
+	assert_int_equal(unlink(in_dir("small/filler")), 0);
+	assert_int_equal(doc_submit(s, 2, 64), 0);
+	assert_int_equal(doc_submit(s, 3, 64), 0);
+	sink_close(s, 5000000000u);
+	st = stream_of(in_dir("small/torn"), preamble);
+	assert_int_equal(st.docs, 2);
+	assert_int_equal(st.last, 3);
+	assert_int_equal(st.len, 0);
+	stream_free(&st);
 }
 
 /* A redirected stdout has no O_APPEND: a cut must also set the position back. */
@@ -384,8 +480,11 @@ int main(void)
 		cmocka_unit_test(test_null_counts),
 		cmocka_unit_test(test_file_appends_in_order),
 		cmocka_unit_test(test_file_moved_away),
+		cmocka_unit_test(test_file_emptied_in_place),
+		cmocka_unit_test(test_one_look_a_document),
 		cmocka_unit_test(test_places_that_cannot_be_opened),
 		cmocka_unit_test(test_disk_full),
+		cmocka_unit_test(test_torn_preamble),
 		cmocka_unit_test(test_disk_full_stdout),
 		cmocka_unit_test(test_device_full),
 		cmocka_unit_test(test_stdout_nobody_reads),

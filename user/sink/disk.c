@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,14 +25,15 @@
 
 struct disk {
 	struct sink s;
-	pthread_cond_t work;
+	/* Not a condition: glibc takes the lock after a wait as if others wanted it, and giving it back is a call then. */
+	sem_t work;
 	pthread_t thread;
 	bool stop, finished, orphan; /* under s.lock */
 	atomic_bool give_up;
 	/* members of the writer thread only */
 	int fd;
 	char *path;
-	mode_t type;
+	struct stat is; /* what fd is: type, device, inode; of a regular file the size before the next document, too */
 	bool greeted; /* not a regular file: the preamble is written */
 	off_t cut; /* a torn document begins here; -1 = none */
 	int last; /* result of the last document */
@@ -42,7 +44,7 @@ static void disk_free(struct disk *d)
 	if (d->fd >= 0)
 		close(d->fd);
 	free(d->path);
-	pthread_cond_destroy(&d->work);
+	sem_destroy(&d->work);
 	sink_fini(&d->s);
 	free(d);
 }
@@ -57,6 +59,7 @@ static int disk_cut(struct disk *d)
 	/* Without O_APPEND (a redirected stdout) the next write would leave a hole. */
 	if (lseek(d->fd, d->cut, SEEK_SET) < 0)
 		return -errno;
+	d->is.st_size = d->cut;
 	d->cut = -1;
 	return 0;
 }
@@ -78,7 +81,7 @@ static ssize_t disk_write_some(struct disk *d, const uint8_t *data, size_t len)
 	struct pollfd p = { .fd = d->fd, .events = POLLOUT };
 	ssize_t n;
 
-	if (S_ISREG(d->type)) {
+	if (S_ISREG(d->is.st_mode)) {
 		n = write(d->fd, data, len);
 		return n < 0 ? -errno : n;
 	}
@@ -87,7 +90,7 @@ static ssize_t disk_write_some(struct disk *d, const uint8_t *data, size_t len)
 		return atomic_load(&d->give_up) ? -ECANCELED : -EAGAIN;
 	if (len > PIPE_BUF)
 		len = PIPE_BUF;
-	n = S_ISSOCK(d->type) ? send(d->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL) : write(d->fd, data, len);
+	n = S_ISSOCK(d->is.st_mode) ? send(d->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL) : write(d->fd, data, len);
 	return n < 0 ? -errno : n;
 }
 
@@ -98,10 +101,10 @@ static int disk_write_all(struct disk *d, const struct doc *doc)
 	while (done < doc->len) {
 		ssize_t n = disk_write_some(d, doc->data + done, doc->len - done);
 
-		if (n == -EINTR || (n == -EAGAIN && !S_ISREG(d->type)))
+		if (n == -EINTR || (n == -EAGAIN && !S_ISREG(d->is.st_mode)))
 			continue;
 		if (n <= 0) {
-			if (done && S_ISREG(d->type))
+			if (done && S_ISREG(d->is.st_mode))
 				disk_torn(d, done);
 			return n ? (int)n : -EIO;
 		}
@@ -110,34 +113,42 @@ static int disk_write_all(struct disk *d, const struct doc *doc)
 	return 0;
 }
 
-/* Opens the file again under its name when it was moved or removed (log rotation). */
+/* Opens the file again under its name when it was moved or removed (log rotation). The one look tells its size, too. */
 static void disk_follow(struct disk *d)
 {
 	struct stat there, here;
 
-	if (!d->path || !S_ISREG(d->type) || fstat(d->fd, &here) != 0)
+	if (!S_ISREG(d->is.st_mode))
 		return;
-	if (stat(d->path, &there) == 0 && there.st_ino == here.st_ino && there.st_dev == here.st_dev)
+	if (!d->path) {
+		if (fstat(d->fd, &here) == 0)
+			d->is = here;
 		return;
+	}
+	if (stat(d->path, &there) == 0 && there.st_ino == d->is.st_ino && there.st_dev == d->is.st_dev) {
+		d->is = there;
+		return;
+	}
 
 	int fd = disk_open_file(d->path, false);
 	if (fd < 0)
 		return;
+	if (fstat(fd, &here) != 0) {
+		close(fd);
+		return;
+	}
 	close(d->fd);
 	d->fd = fd;
 	d->cut = -1;
-	d->type = fstat(fd, &here) == 0 ? here.st_mode & S_IFMT : S_IFREG;
+	d->is = here;
 }
 
 static int disk_greet(struct disk *d)
 {
-	struct stat st;
-	bool wanted = !d->greeted;
+	/* Each time, because a rotation may have emptied the file in place. */
+	bool wanted = S_ISREG(d->is.st_mode) ? d->is.st_size == 0 : !d->greeted;
 	int rc = 0;
 
-	/* Checked each time, because a rotation may have emptied the file in place. */
-	if (S_ISREG(d->type))
-		wanted = fstat(d->fd, &st) == 0 && st.st_size == 0;
 	uint32_t epoch; /* never moves: its sink cannot be restarted */
 	struct doc *hello = wanted ? sink_preamble(&d->s, &epoch) : NULL;
 	if (hello)
@@ -202,12 +213,15 @@ static void *disk_thread(void *arg)
 
 	for (;;) {
 		pthread_mutex_lock(&d->s.lock);
-		while (!d->s.inbox.first && !d->stop)
-			pthread_cond_wait(&d->work, &d->s.lock);
 		doc = atomic_load(&d->give_up) ? NULL : doc_list_take(&d->s.inbox);
+		bool stop = d->stop;
 		pthread_mutex_unlock(&d->s.lock);
-		if (!doc)
+		if (!doc && stop)
 			break;
+		if (!doc) {
+			sem_wait(&d->work);
+			continue;
+		}
 		int rc = disk_write_doc(d, doc);
 		disk_say(d, rc);
 		/* the reader of a pipe left on its own */
@@ -227,7 +241,6 @@ static void *disk_thread(void *arg)
 int disk_start(const struct sink_ops *ops, int fd, const char *path, const struct sink_options *o, struct sink **ret)
 {
 	struct disk *d = calloc(1, sizeof(*d));
-	struct stat st;
 	int rc = -ENOMEM;
 
 	if (!d)
@@ -235,13 +248,12 @@ int disk_start(const struct sink_ops *ops, int fd, const char *path, const struc
 	d->fd = -1;
 	d->cut = -1;
 	d->last = 1;
-	pthread_cond_init(&d->work, NULL);
+	sem_init(&d->work, 0, 0);
 	if (sink_init(&d->s, ops, o->queue_bytes) || (path && !(d->path = strdup(path))))
 		goto fail;
-	rc = fstat(fd, &st) ? -errno : 0;
+	rc = fstat(fd, &d->is) ? -errno : 0;
 	if (rc)
 		goto fail;
-	d->type = st.st_mode & S_IFMT;
 	disk_say(d, 0);
 	d->fd = fd;
 	rc = thread_start(&d->thread, "jouled-disk", DISK_STACK_BYTES, disk_thread, d);
@@ -258,7 +270,7 @@ fail:
 
 void disk_wake(struct sink *s)
 {
-	pthread_cond_signal(&((struct disk *)s)->work);
+	sem_post(&((struct disk *)s)->work);
 }
 
 void disk_close(struct sink *s, uint64_t deadline_ns)
@@ -267,7 +279,7 @@ void disk_close(struct sink *s, uint64_t deadline_ns)
 
 	pthread_mutex_lock(&s->lock);
 	d->stop = true;
-	pthread_cond_signal(&d->work);
+	sem_post(&d->work);
 	while (!d->finished && sink_wait(s, deadline_ns))
 		;
 	atomic_store(&d->give_up, true);

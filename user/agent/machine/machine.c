@@ -226,7 +226,7 @@ static int read_once(struct machine *m)
 	int rc = 0;
 
 	if (m->lifecycle)
-		lifecycle_poll(m->lifecycle);
+		lifecycle_take(m->lifecycle);
 	naming_follow(m->naming, m->table);
 	r->number++;
 	r->boot_ns = clock_boot_ns();

@@ -94,17 +94,15 @@ static void rest(struct lifecycle *l, bool watched_again, uint64_t now_ns)
 		l->due_ns = now_ns + LIFECYCLE_REST_NS;
 }
 
-int lifecycle_poll(struct lifecycle *l)
+int lifecycle_take(struct lifecycle *l)
 {
 	uint64_t now_ns = clock_mono_ns();
-	struct epoll_event edge;
 	bool again;
 	int rc;
 
 	l->taken = l->births = 0;
 	if (!l->skel)
 		return lifecycle_walk(l, now_ns);
-	epoll_wait(l->wake_fd, &edge, 1, 0); /* before the look at the ring: a later wake-up is a new one */
 	again = watch_again(l, now_ns);
 	rc = consume(l);
 	if (!rc)
@@ -112,6 +110,15 @@ int lifecycle_poll(struct lifecycle *l)
 	lifecycle_settle_pending(l);
 	rest(l, again, now_ns);
 	return rc ? rc : (int)l->taken;
+}
+
+int lifecycle_poll(struct lifecycle *l)
+{
+	struct epoll_event edge;
+
+	if (l->skel)
+		epoll_wait(l->wake_fd, &edge, 1, 0); /* before the look at the ring: a later wake-up is a new one */
+	return lifecycle_take(l);
 }
 
 int lifecycle_fd(const struct lifecycle *l)

@@ -34,6 +34,9 @@ void lifecycle_watch_births(struct lifecycle *l);
 uint64_t lifecycle_due(const struct lifecycle *l); /* when it is wanted anyway, CLOCK_MONOTONIC; UINT64_MAX = never */
 /* Takes all waiting records into the table. Number taken or -errno. */
 int lifecycle_poll(struct lifecycle *l);
+/* The same without a system call. lifecycle_fd stays readable where it was; the next poll finds nothing new then. For
+ * readings, before which the descriptor was waited for in any case. */
+int lifecycle_take(struct lifecycle *l);
 uint64_t lifecycle_lost(const struct lifecycle *l); /* records that did not fit, cumulative */
 /* Path of an id without a birth record (open_by_handle_at on the mount); adds it to the table, with an unresolved
  * entry "/?<id>" when the kernel does not know it any more. NULL only without memory. */
