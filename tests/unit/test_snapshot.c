@@ -124,6 +124,8 @@ static void test_narrow_cells(void **state)
 	assert_int_equal(s->rows[4].time_ns, 100);
 	assert_int_equal(s->cells[0].enabled_ns, 100);
 	assert_int_equal(s->cells[0].running_ns, 100);
+	assert_int_equal(s->rows[4].enabled_ns, 100);
+	assert_int_equal(s->rows[4].running_ns, 100);
 	assert_int_equal(s->rows[4].counters[CELL_NARROW_EVENTS - 1], 7);
 	f->r.number++;
 	v = reading_touch(&f->r, cell);

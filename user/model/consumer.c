@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/counts.h"
 #include "base/heap.h"
 #include "base/prefetch.h"
 #include "cgroup.h"
 #include "consumer_state.h"
 
+#define NARROW (CELL_NARROW_BYTES / sizeof(uint64_t)) /* values in the first part of a cell: time, switches, counters */
 #define AHEAD_CGROUPS 12
 #define AHEAD_FIRST 8 /* rows: their first cells */
 #define AHEAD_SECOND 4 /* and the cells after those */
@@ -145,13 +147,8 @@ static inline bool difference(const struct consumer *c, const struct reading *r,
 	uint64_t lost = 0, any;
 
 	ret->cpu = h->cpu;
-	ret->time_ns = ret->enabled_ns = ret->running_ns = v->time_ns - old->time_ns;
-	ret->switches = v->switches - old->switches;
-	any = ret->time_ns | ret->switches;
-	for (unsigned e = 0; e < CELL_NARROW_EVENTS; e++) {
-		ret->counters[e] = v->counters[e] - old->counters[e];
-		any |= ret->counters[e];
-	}
+	any = counts_difference(&ret->time_ns, &v->time_ns, &old->time_ns, NARROW);
+	ret->enabled_ns = ret->running_ns = ret->time_ns;
 	for (unsigned e = CELL_NARROW_EVENTS; e < SCHEMA_MAX_EVENTS; e++)
 		ret->counters[e] = 0;
 	if (h->wide)
@@ -184,12 +181,7 @@ static void add_cells(struct consumer *c, const struct reading *r, uint32_t row,
 
 		if (!is_new(c, r->heads[i].changed) || !add_cell(c, r, i))
 			continue;
-		d->time_ns += cell->time_ns;
-		d->switches += cell->switches;
-		d->enabled_ns += cell->enabled_ns;
-		d->running_ns += cell->running_ns;
-		for (unsigned e = 0; e < SCHEMA_MAX_EVENTS; e++)
-			d->counters[e] += cell->counters[e];
+		counts_add(&d->time_ns, &cell->time_ns, SNAP_COUNTS);
 		d->quality |= cell->quality;
 		d->n_cells++;
 	}

@@ -5,6 +5,7 @@
  * and valid until its next snapshot. Steady state allocates nothing. */
 #ifndef JD_SNAPSHOT_H
 #define JD_SNAPSHOT_H
+#include <stddef.h>
 #include "reading.h"
 
 struct snap_cell { /* the counts of one row on one CPU in the interval */
@@ -34,6 +35,16 @@ struct snap_row {
 	struct traffic traffic;
 	uint32_t first_cell, n_cells; /* its cells: snapshot.cells[first .. first + n), by cpu */
 };
+
+/* What a cell and a row count lies together and in one order, from time_ns to running_ns, so that it is added in one go. */
+#define SNAP_COUNTS (4 + SCHEMA_MAX_EVENTS)
+_Static_assert(offsetof(struct snap_cell, running_ns) - offsetof(struct snap_cell, time_ns) ==
+			       (SNAP_COUNTS - 1) * sizeof(uint64_t) &&
+		       offsetof(struct snap_row, running_ns) - offsetof(struct snap_row, time_ns) ==
+			       (SNAP_COUNTS - 1) * sizeof(uint64_t) &&
+		       offsetof(struct snap_row, counters) - offsetof(struct snap_row, time_ns) ==
+			       offsetof(struct snap_cell, counters) - offsetof(struct snap_cell, time_ns),
+	       "counts of rows and cells");
 
 struct snap_use { /* time at full use of the device behind a domain, in the interval; of a wall: microjoules of a cause */
 	uint32_t row; /* in rows, or USE_NOBODY */
