@@ -266,6 +266,7 @@ static inline void world_fill(struct world *w, uint64_t number)
 	s->end_real_ns = (int64_t)(draw_value(w) >> 1) * (draw(w) % 2 ? 1 : -1);
 	s->nominal_ns = draw_value(w);
 	s->missed = draw_value(w);
+	s->skew_ns = s->number % 2 ? draw_value(w) : 0;
 	s->losses = (struct losses){ draw_value(w), draw_value(w), draw_value(w), draw_value(w), 0 };
 	snprintf(s->formula, sizeof(s->formula), "share");
 	s->idle_policy = (enum idle_policy)(draw(w) % 3);

@@ -237,6 +237,8 @@ static inline void print_snapshot(const struct snapshot *s, bool energy, struct 
 	}
 	buf_add_str(b, "], ");
 	U(b, "schema", recording_schema_id(s->schema));
+	if (s->skew_ns)
+		U(b, "skew_ns", s->skew_ns);
 	U(b, "start_ns", s->start_ns);
 	buf_printf(b, "\"suspended_ns\": %llu}\n", (unsigned long long)s->suspended_ns);
 }

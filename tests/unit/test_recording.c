@@ -112,7 +112,7 @@ static void same_snapshot(const struct snapshot *a, const struct snapshot *b, bo
 {
 	assert_true(a->number == b->number && a->start_ns == b->start_ns && a->end_ns == b->end_ns);
 	assert_true(a->suspended_ns == b->suspended_ns && a->end_real_ns == b->end_real_ns);
-	assert_true(a->nominal_ns == b->nominal_ns && a->missed == b->missed);
+	assert_true(a->nominal_ns == b->nominal_ns && a->missed == b->missed && a->skew_ns == b->skew_ns);
 	assert_memory_equal(&a->losses, &b->losses, sizeof(a->losses));
 	assert_string_equal(b->formula, energy ? a->formula : "");
 	assert_int_equal(b->idle_policy, energy ? a->idle_policy : IDLE_OWN);

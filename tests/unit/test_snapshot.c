@@ -106,6 +106,43 @@ static void test_cell_quality(void **state)
 	schema.multiplexed = false;
 }
 
+/* Reads the CPUs so many ns after the reading began; 0 = not for this reading. */
+static void read_cpus_at(struct reading *r, uint64_t start_ns, const uint64_t after_ns[CPUS])
+{
+	r->number++;
+	r->mono_ns = start_ns;
+	for (unsigned i = 0; i < CPUS; i++) {
+		r->cpus[i].online = true;
+		r->cpus[i].read_mono_ns = after_ns[i] ? start_ns + after_ns[i] : r->cpus[i].read_mono_ns;
+	}
+}
+
+/* Energy is read when a reading begins, its CPUs later: said where that is more than 0.5 % of the interval, for both
+ * intervals that the reading bounds. */
+static void test_skew(void **state)
+{
+	struct fixture *f = *state;
+	struct reading *r = &f->r;
+
+	assert_int_equal(reading_instants(r).gap_ns, 0); /* no CPU was ever read */
+	assert_int_equal(reading_instants(r).spread_ns, 0);
+	read_cpus_at(r, 1000000, (const uint64_t[CPUS]){ 40, 10, 30, 20 });
+	assert_int_equal(reading_instants(r).gap_ns, 40);
+	assert_int_equal(reading_instants(r).spread_ns, 30);
+	assert_int_equal(consumer_snapshot(f->c, r)->skew_ns, 0);
+	read_cpus_at(r, 2000000, (const uint64_t[CPUS]){ 5000, 4900, 0, 4800 }); /* 0.5 % exactly */
+	assert_int_equal(reading_instants(r).spread_ns, 200); /* without the CPU that was not read */
+	assert_int_equal(consumer_snapshot(f->c, r)->skew_ns, 0);
+	read_cpus_at(r, 3000000, (const uint64_t[CPUS]){ 5001, 1, 1, 1 });
+	assert_int_equal(consumer_snapshot(f->c, r)->skew_ns, 5001);
+	read_cpus_at(r, 4000000, (const uint64_t[CPUS]){ 1, 1, 1, 1 });
+	assert_int_equal(consumer_snapshot(f->c, r)->skew_ns, 5001); /* it began with that reading */
+	read_cpus_at(r, 5000000, (const uint64_t[CPUS]){ 1, 1, 9000, 1 });
+	r->cpus[2].online = false;
+	assert_int_equal(reading_instants(r).gap_ns, 1);
+	assert_int_equal(consumer_snapshot(f->c, r)->skew_ns, 0);
+}
+
 /* Cells of which the source wrote the first cache line alone, then more, then those of another row. */
 static void test_narrow_cells(void **state)
 {
@@ -307,9 +344,16 @@ static void test_machine(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test(test_deltas_in_order), test(test_rename),         test(test_cell_quality),
-		test(test_narrow_cells),    test(test_cpus),           test(test_root_and_idle_merged),
-		test(test_energy_quality),  test(test_domain_quality), test(test_energy_does_not_drift),
+		test(test_deltas_in_order),
+		test(test_rename),
+		test(test_cell_quality),
+		test(test_skew),
+		test(test_narrow_cells),
+		test(test_cpus),
+		test(test_root_and_idle_merged),
+		test(test_energy_quality),
+		test(test_domain_quality),
+		test(test_energy_does_not_drift),
 		test(test_machine),
 	};
 

@@ -146,8 +146,11 @@ static void print_self(const json_t *self)
 		printf(", %.3f J (%s)", (double)ask_number(self, "energy_uj") / 1e6, ask_text(self, "energy_quality"));
 	if (json_object_get(self, "kernel_ns_per_switch"))
 		printf("; in the kernel %lld ns per switch", ask_number(self, "kernel_ns_per_switch"));
-	printf(", %.1f MiB of maps; energy and the last CPU are read within %.3f ms\n",
+	printf(", %.1f MiB of maps; energy and the last CPU are read within %.3f ms",
 	       (double)ask_number(self, "map_bytes") / 1048576, (double)ask_number(self, "reading_gap_ns") / 1e6);
+	if (json_object_get(self, "reading_spread_ns"))
+		printf(", all CPUs within %.3f ms", (double)ask_number(self, "reading_spread_ns") / 1e6);
+	printf("\n");
 }
 
 static void print_rest(const json_t *doc)

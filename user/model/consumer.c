@@ -402,6 +402,7 @@ static void consumer_mark_machine(struct consumer *c, const struct reading *r)
 	c->viewer.seen = r->number;
 	c->mono_ns = r->mono_ns;
 	c->boot_ns = r->boot_ns;
+	c->gap_ns = reading_instants(r).gap_ns;
 }
 
 static void add_domain(const struct consumer *c, const struct reading *r, unsigned i, struct snap_domain *d)
@@ -482,6 +483,14 @@ static void add_cpus(struct consumer *c, const struct reading *r)
 	}
 }
 
+static uint64_t stated_skew_ns(const struct consumer *c, const struct reading *r)
+{
+	uint64_t gap = reading_instants(r).gap_ns, interval = r->mono_ns - c->mono_ns;
+
+	gap = gap > c->gap_ns ? gap : c->gap_ns;
+	return (unsigned __int128)gap * 1000000 > (unsigned __int128)interval * SNAP_SKEW_PPM ? gap : 0;
+}
+
 /* Adds times, losses, domains and CPUs to a snapshot whose rows are complete, and zeroes its energy columns. */
 static void consumer_add_machine(struct consumer *c, const struct reading *r)
 {
@@ -492,6 +501,7 @@ static void consumer_add_machine(struct consumer *c, const struct reading *r)
 	s->end_ns = r->mono_ns;
 	s->suspended_ns = boot > mono ? boot - mono : 0;
 	s->end_real_ns = r->real_ns;
+	s->skew_ns = stated_skew_ns(c, r);
 	s->losses = (struct losses){ r->losses.folded - c->losses.folded, r->losses.lost_reads - c->losses.lost_reads,
 				     r->losses.lost_events - c->losses.lost_events,
 				     r->losses.missed_switches - c->losses.missed_switches,

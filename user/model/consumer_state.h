@@ -35,6 +35,7 @@ struct consumer {
 	bool broken; /* no memory at the last mark: nothing to take a difference to */
 	uint32_t number; /* reading of the last mark */
 	uint64_t mono_ns, boot_ns;
+	uint64_t gap_ns; /* of the reading of the last mark */
 	uint32_t cap_cells, cap_rows;
 	uint32_t *cell_generations; /* by cell: of the copy; 0 = there is none */
 	struct seen_narrow *narrow; /* by cell */

@@ -79,6 +79,23 @@ static int grow_cells(struct reading *r)
 	return 0;
 }
 
+struct reading_instants reading_instants(const struct reading *r)
+{
+	uint64_t first = UINT64_MAX, last = r->mono_ns;
+
+	for (unsigned i = 0; i < r->schema->n_cpus; i++) {
+		const struct reading_cpu *c = &r->cpus[i];
+
+		if (!c->online || c->read_mono_ns < r->mono_ns)
+			continue; /* it was read before, or never */
+		first = c->read_mono_ns < first ? c->read_mono_ns : first;
+		last = c->read_mono_ns > last ? c->read_mono_ns : last;
+	}
+	if (first == UINT64_MAX)
+		return (struct reading_instants){ 0 };
+	return (struct reading_instants){ last - r->mono_ns, last - first };
+}
+
 int reading_init(struct reading *r, struct schema *schema)
 {
 	memset(r, 0, sizeof(*r));

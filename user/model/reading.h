@@ -208,6 +208,13 @@ struct reading {
 	struct losses losses;
 };
 
+/* The instants at which CPUs were read for a reading. Both 0 where none was. */
+struct reading_instants {
+	uint64_t gap_ns; /* from its start, when energy is read, to the last CPU */
+	uint64_t spread_ns; /* from the first CPU to the last */
+};
+struct reading_instants reading_instants(const struct reading *r);
+
 int reading_init(struct reading *r, struct schema *schema);
 void reading_free(struct reading *r);
 /* Adds a row for a cgroup and sets cgroup->in_use. Returns the index or -ENOMEM. A dropped row of the same cgroup that

@@ -123,6 +123,7 @@ enum idle_policy { IDLE_OWN, IDLE_BY_TIME, IDLE_BY_SHARE };
 const char *idle_policy_name(enum idle_policy p); /* "own", "by-time", "by-share" */
 
 #define SNAPSHOT_UNKNOWN UINT32_MAX
+#define SNAP_SKEW_PPM 5000
 
 struct snapshot {
 	const struct schema *schema;
@@ -132,6 +133,9 @@ struct snapshot {
 	int64_t end_real_ns; /* CLOCK_REALTIME of the later reading */
 	uint64_t nominal_ns; /* configured interval, 0 = none */
 	uint64_t missed; /* deadlines skipped before this one */
+	/* By how much energy and counters may be of different instants: the longer gap of the two readings (reading.h),
+	 * where it is more than SNAP_SKEW_PPM of the interval; 0 = it is not. */
+	uint64_t skew_ns;
 	unsigned n_rows;
 	struct snap_row *rows; /* rows[0..3] special, then cgroups in row order */
 	unsigned n_cells;

@@ -96,6 +96,7 @@ static const struct field snapshot_rows[] = {
 	FIELD_AS("nominal_interval_ns", snapshot, nominal_ns, .in = IN_JSON),
 	FIELD(snapshot, missed, .in = RECORDED),
 	FIELD_AS("missed_intervals", snapshot, missed, .in = IN_JSON),
+	FIELD(snapshot, skew_ns, .in = RECORDED | IN_JSON, .how = FIELD_SOME, .what = "a time"),
 	FIELD(snapshot, suspended_ns, .in = IN_JSON),
 	FIELD(snapshot, formula, .in = SPLIT | IN_JSON, .what = "a formula's name"),
 	FIELD(snapshot, idle_policy, .in = SPLIT, .words = &idle_policies, .how = FIELD_SPELLED,

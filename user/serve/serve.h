@@ -46,6 +46,7 @@ struct serve_output {
 struct serve_facts {
 	uint64_t map_bytes, rapl_looks, rapl_late;
 	uint64_t reading_gap_ns; /* from the energy to the last CPU's counters of a reading, smoothed */
+	uint64_t reading_spread_ns; /* from the first CPU's counters to the last one's */
 	uint64_t switch_ns, switch_samples; /* cost of one switch, lately; samples since the start */
 	uint64_t lost_records, lost_processes, lost_calls, lost_spans; /* spans: no room in ring, tables or traces */
 	uint64_t lost_ends; /* processes for which the record that the kernel freed them is missing */

@@ -143,6 +143,7 @@ static void add_self(struct serve *s, const struct totals *t, struct json *j)
 	json_object_begin(j);
 	json_key_u64(j, "map_bytes", f.map_bytes);
 	json_key_u64(j, "reading_gap_ns", f.reading_gap_ns);
+	json_key_u64(j, "reading_spread_ns", f.reading_spread_ns);
 	json_key_u64(j, "kernel_samples", f.switch_samples);
 	if (f.switch_samples)
 		json_key_u64(j, "kernel_ns_per_switch", f.switch_ns);

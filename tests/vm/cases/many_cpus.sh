@@ -49,6 +49,7 @@ two_more powercap 1
 map_bytes=$(sed -n 's/.*"map_bytes": *\([0-9]*\).*/\1/p' "$work/status.json")
 expect "the kernel's maps take less than 64 MiB" [ "${map_bytes:-999999999}" -lt $((64 << 20)) ]
 expect "the time from the energy to the last CPU is told" grep -qE '"reading_gap_ns": *[1-9]' "$work/status.json"
+expect "the time from the first CPU to the last is told" grep -qE '"reading_spread_ns": *[1-9]' "$work/status.json"
 end_all
 /tests/recsum "$work/powercap.jd" >"$work/sum" || fail powercap "the recording cannot be read"
 cat "$work/sum"

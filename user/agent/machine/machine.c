@@ -251,15 +251,10 @@ static int read_once(struct machine *m)
 	return rc;
 }
 
-static uint64_t read_gap(const struct machine *m)
+static void smooth(uint64_t *usual, uint64_t seen)
 {
-	const struct reading *r = &m->reading;
-	uint64_t gap = 0;
-
-	for (unsigned i = 0; m->counters && i < m->schema.n_cpus; i++)
-		if (r->cpus[i].online && r->cpus[i].read_mono_ns > r->mono_ns + gap)
-			gap = r->cpus[i].read_mono_ns - r->mono_ns;
-	return gap;
+	*usual += seen / 8;
+	*usual -= *usual / 8;
 }
 
 /* True when the thread was delayed between reading energy and counters. Both are then of different times, and other
@@ -267,12 +262,12 @@ static uint64_t read_gap(const struct machine *m)
  * long again, so only an unusual delay counts. */
 static bool was_held_up(struct machine *m)
 {
-	uint64_t gap = read_gap(m), most = READ_GAP_NS + READ_GAP_USUAL * m->usual_gap_ns;
-	uint64_t seen = gap < most ? gap : most;
+	const struct reading_instants at = reading_instants(&m->reading);
+	uint64_t most = READ_GAP_NS + READ_GAP_USUAL * m->usual_gap_ns;
 
-	m->usual_gap_ns += seen / 8;
-	m->usual_gap_ns -= m->usual_gap_ns / 8;
-	return gap > most;
+	smooth(&m->usual_gap_ns, at.gap_ns < most ? at.gap_ns : most);
+	smooth(&m->usual_spread_ns, at.spread_ns < most ? at.spread_ns : most);
+	return at.gap_ns > most;
 }
 
 int machine_read(struct machine *m)

@@ -63,6 +63,7 @@ struct machine {
 	uint64_t max_cgroups; /* cgroups.max */
 	int jump_fd; /* readable after the machine slept; negative = none */
 	uint64_t usual_gap_ns; /* time from energy to the last CPU's counters, smoothed */
+	uint64_t usual_spread_ns; /* from the first CPU's to the last one's */
 	uint64_t previous_ns; /* start of the reading before the last one */
 	uint64_t churn; /* lifecycle records since the last reading */
 	struct losses said; /* losses already reported */

@@ -108,7 +108,8 @@ struct serve_source *facts_sources(const struct machine *m, unsigned *ret_n)
 void facts_figures(const struct machine *m, struct switch_cost *switch_cost, struct serve_facts *ret)
 {
 	struct serve_facts f = { .map_bytes = m->counters ? counters_map_bytes(m->counters) : 0,
-				 .reading_gap_ns = m->usual_gap_ns };
+				 .reading_gap_ns = m->usual_gap_ns,
+				 .reading_spread_ns = m->usual_spread_ns };
 	struct rapl_looks looks = { 0 };
 	struct spans_stats spans;
 
