@@ -97,7 +97,7 @@ boot() {
 	while kill -0 $qemu 2>/dev/null && ! grep -q '^@up' "$log.console"; do
 		sleep 0.2
 		waited=$((waited + 1))
-		[ $waited -lt 300 ] || kill $qemu
+		[ $waited -lt $((5 * come_up)) ] || kill $qemu
 	done
 	grep -q '^@up' "$log.console" || { wait $qemu; return 2; }
 	attend
@@ -152,6 +152,7 @@ cache=${JOULED_VM_CACHE:-$B/vm/kernels}
 log=$logs/$kernel-$name
 initramfs=$B/vm/$kernel-$name.cpio
 seconds=$(head_of "$name" seconds | grep . || echo 60)
+come_up=$(head_of "$name" up | grep . || echo 60)
 sh tests/vm/fetch.sh "$kernel" >"$log.fetch" 2>&1 || not_fetched "$(tail -n 1 "$log.fetch")"
 if [ "$arch" = arm64 ]; then
 	sh tests/cross/arm64.sh >"$log.build" 2>&1 || give_up "$(grep -m 1 FAIL "$log.build")"
