@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The running agent: it opens everything, then waits for signals while the other threads work. */
 #include <errno.h>
-#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "base/heap.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "app.h"
@@ -261,7 +261,7 @@ int agent_run(int argc, char **argv, struct config *c)
 	if (rc) {
 		log_error("%s", err.text);
 	} else {
-		malloc_trim(0); /* BTF and event tables are no longer needed */
+		heap_after_start(); /* BTF and event tables are no longer needed */
 		watchdog_start(&a.watchdog, a.pipeline, a.loop);
 		notify("READY=1");
 		agent_wait(&a);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <link.h>
 #include <malloc.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -54,4 +55,26 @@ void heap_in_large_pages(void)
 	if (before && block)
 		block_in_large_pages((void *)first, MOST - SMALL_PAGE);
 	free(block); /* the heap stays as large as it is */
+}
+
+/* Whole pages of a segment that the program never writes: what is asked for again comes out of the page cache. Relocated
+ * pages lie in segments that it may write (PF_W), and stay. */
+static int give_back_segments(struct dl_phdr_info *object, size_t size, void *arg)
+{
+	for (unsigned i = 0; i < object->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+		uintptr_t from = object->dlpi_addr + segment->p_vaddr, to = from + segment->p_filesz;
+
+		from = (from + SMALL_PAGE - 1) & ~(SMALL_PAGE - 1);
+		to &= ~(SMALL_PAGE - 1);
+		if (segment->p_type == PT_LOAD && !(segment->p_flags & PF_W) && to > from)
+			madvise((void *)from, to - from, MADV_DONTNEED);
+	}
+	return 0;
+}
+
+void heap_after_start(void)
+{
+	malloc_trim(0);
+	dl_iterate_phdr(give_back_segments, NULL);
 }

@@ -14,4 +14,8 @@ void heap_in_large_pages(void);
  * they fill some. What is new is zeroed. NULL = no memory, and then the old block stays. */
 void *heap_grow_lines(void *block, size_t had, size_t to);
 
+/* Gives back what only the start needed: free memory, and pages of code and constants, which are read again where they
+ * are used. Other threads may run. */
+void heap_after_start(void);
+
 #endif
