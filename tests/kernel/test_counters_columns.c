@@ -8,13 +8,21 @@
 enum { SIBLING, WAKEUPS, OTHERS, COLUMNS };
 static const uint16_t pair[] = { 1, 0 }, alone[] = { 0, 1 };
 
-/* Work that goes on until the test has read. */
-static volatile bool *stop;
+/* Work that goes on until the test has read, and says when it is on its CPU: a host may let it wait for long. */
+static volatile struct work {
+	bool stop, on_cpu[2];
+} * work;
+
+static void begin_on(int cpu)
+{
+	pin(cpu);
+	work->on_cpu[cpu] = true;
+}
 
 static void spin_until_stopped(int cpu)
 {
-	pin(cpu);
-	while (!*stop)
+	begin_on(cpu);
+	while (!work->stop)
 		;
 }
 
@@ -30,8 +38,8 @@ static void spin_on_1(unsigned unused)
 
 static void half_on_1(unsigned unused)
 {
-	pin(1);
-	while (!*stop) {
+	begin_on(1);
+	while (!work->stop) {
 		spin_cpu_ns(3 * NS_PER_MS);
 		usleep(3000);
 	}
@@ -47,14 +55,13 @@ static void open_pair(struct rig *g, const uint16_t *siblings, enum trigger_mode
 	g->siblings = siblings;
 	if (rig_try(g, 4096, trigger, &err))
 		fail_msg("%s", err.text);
-	stop = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	assert_true(stop != MAP_FAILED);
-	*stop = false;
+	work = mmap(NULL, sizeof(*work), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(work != MAP_FAILED);
 }
 
 static void close_pair(struct rig *g)
 {
-	munmap((void *)stop, 4096);
+	munmap((void *)work, sizeof(*work));
 	rig_close(g);
 }
 
@@ -115,7 +122,9 @@ static const struct snapshot *run(struct rig *g, struct test_cgroup cg[2], void 
 	cgroup_make(g, NULL, "second", &cg[1]);
 	pids[0] = start_in(&cg[0], spin_on_0, 0);
 	pids[1] = other ? start_in(&cg[1], other, 0) : 0;
-	usleep(50000); /* they are on their CPUs */
+	for (unsigned cpu = 0; cpu < 2; cpu++)
+		while (pids[cpu] && !work->on_cpu[cpu])
+			usleep(1000);
 	rig_start(g);
 	*ret_slack = ALL_NS + apart_ns(g);
 	for (int i = 0; i < 3; i++) {
@@ -124,10 +133,16 @@ static const struct snapshot *run(struct rig *g, struct test_cgroup cg[2], void 
 	}
 	s = rig_snapshot(g);
 	*ret_slack += apart_ns(g);
-	*stop = true;
+	work->stop = true;
 	for (int i = 0; i < 2; i++)
 		if (pids[i])
 			wait_for(pids[i]);
+	for (unsigned cpu = 0; cpu < 2; cpu++) {
+		struct cpu_sum sum = sum_of(s, cpu);
+
+		printf("  cpu %u: %.3f ms, %llu idle switches, %llu wakeups\n", cpu, (double)sum.time_ns / 1e6,
+		       (unsigned long long)sum.idle_switches, (unsigned long long)sum.column[WAKEUPS]);
+	}
 	assert_non_null(row_of(s, cg[0].id));
 	return s;
 }
