@@ -31,11 +31,13 @@ but() {
 	done
 }
 
-# denied CAPABILITIES: what the doctor denies, one subject a line.
+# denied CAPABILITIES: what the doctor denies, one subject a line. Each way to RAPL is asked of beside the others.
 denied() {
 	for rapl in powercap perf msr; do
-		with "$1" timeout 60 "$JOULED" doctor -c "$work/$rapl.yaml"
-	done 2>/dev/null | awk '
+		with "$1" timeout 120 "$JOULED" doctor -c "$work/$rapl.yaml" >"$work/$rapl.said" 2>/dev/null &
+	done
+	wait
+	cat "$work"/*.said | awk '
 	/^ / || /^CAP_/ { next }
 	{ subject = substr($0, 1, 20); sub(/ +$/, "", subject); split(substr($0, 22), rest, " ") }
 	rest[1] == "denied" || rest[1] == "broken" {
