@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Runs every built test in order and ends with "N passed, N failed, N skipped" on a line of its own.
-# run.sh [SECTION|TEST...]: lint unit kernel e2e fuzz golden cross deploy (default: these), vm, vm_deploy, or a test by its name,
+# run.sh [SECTION|TEST...]: unit kernel lint cross e2e fuzz golden deploy (default: these), vm, vm_deploy, or a test by its name,
 # e2e/test_history. B is the build folder.
 # A program passes by its exit status and its own "ok" lines; it names what it cannot do here by
 # "SKIP name: reason". STRICT_SKIPS=1: what is skipped must be exactly what tests/skips.txt lists.
@@ -103,9 +103,12 @@ settle() {
 	wait
 }
 
+# No time matters to it: it takes what the next sections leave.
 section_lint() {
-	run lint/self-test sh tests/lint/selftest.sh
-	run lint/tree sh -c 'sh tests/lint/lint.sh && echo "ok lint"'
+	{
+		run lint/self-test nice -n 19 sh tests/lint/selftest.sh
+		run lint/tree nice -n 19 sh -c 'sh tests/lint/lint.sh && echo "ok lint"'
+	} &
 }
 
 section_unit() {
@@ -160,8 +163,9 @@ section_fuzz() {
 	settle
 }
 
+# The same.
 section_cross() {
-	run cross/arm64 sh tests/cross/arm64.sh
+	run cross/arm64 nice -n 19 sh tests/cross/arm64.sh &
 }
 
 section_golden() {
@@ -213,7 +217,7 @@ compare_skips() {
 
 part=
 if [ $# -eq 0 ]; then
-	set -- lint unit kernel e2e fuzz golden cross deploy
+	set -- unit kernel lint cross e2e fuzz golden deploy
 elif [ "$sum" != both ]; then
 	part=yes
 fi
@@ -225,6 +229,7 @@ for section in "$@"; do
 	*) echo "run.sh: no section $section" >&2 && exit 2 ;;
 	esac
 done
+settle
 
 seconds=$(($(date +%s) - $(cat "$logs/began")))
 if [ "$sum" = later ]; then

@@ -66,19 +66,26 @@ waited_ms() {
 	awk '{ ns += $2 } END { printf "%d\n", ns / 1000000 }' /proc/"$1"/task/*/schedstat 2>/dev/null
 }
 
+# Milliseconds of CPU that the guest has used so far.
+used_ms() {
+	awk -v hz="$(getconf CLK_TCK)" '{ sub(/.*[)] /, ""); printf "%d\n", ($12 + $13) * 1000 / hz }' "/proc/$1/stat" 2>/dev/null
+}
+
 # Milliseconds that a hypervisor below took from this machine's CPUs, since it was started.
 stolen_ms() {
 	awk -v hz="$(getconf CLK_TCK)" '$1 == "cpu" { printf "%d\n", $9 * 1000 / hz }' /proc/stat
 }
 
-# Follows a guest to its end; $starved_ms: how long it was kept waiting.
+# Follows a guest to its end; $starved_ms: how long it was kept waiting, $cpu_ms: what it used.
 attend() {
 	stolen=$(stolen_ms)
 	while kill -0 "$qemu" 2>/dev/null; do
 		read -r child _ <"/proc/$qemu/task/$qemu/children"   # no end of line: it says that it failed
 		now=$(waited_ms "${child:-$qemu}")
 		starved_ms=${now:-$starved_ms}
-		sleep 1
+		now=$(used_ms "${child:-$qemu}")
+		cpu_ms=${now:-$cpu_ms}
+		sleep 0.3
 	done
 	starved_ms=$((starved_ms + $(stolen_ms) - stolen))
 }
@@ -87,7 +94,7 @@ attend() {
 boot() {
 	rm -f "$log.console" "$log.keep"
 	: >"$log.console"
-	starved_ms=0 took_ms=0
+	starved_ms=0 took_ms=0 cpu_ms=0
 	booted=$(date +%s%N)
 	# A guest's clocks go on while it waits for a CPU: it comes before what else the host does.
 	# shellcheck disable=SC2046 # words
@@ -175,7 +182,7 @@ attempt() {
 		boot
 		rc=$?
 	fi
-	echo "note vm/$kernel/$name: $took_ms ms, kept waiting for $starved_ms; guest $(tr -d '\r' <"$log.console" | grep -aE '^@' | tr '\n' ' ')"
+	echo "note vm/$kernel/$name: $took_ms ms, $cpu_ms of CPU, kept waiting for $starved_ms; guest $(tr -d '\r' <"$log.console" | grep -aE '^@' | tr '\n' ' ')"
 	unpack_kept
 	judge >>"$log.console"
 	[ $rc -eq 0 ] && ! results | grep -q '^FAIL '

@@ -36,8 +36,15 @@ make_base() {
 	mv "$base.tmp" "$base"
 }
 
-env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s B="$B" deb >"$out.deb.log" 2>&1 || { tail -n 5 "$out.deb.log" && echo "no package: make deb" && exit 1; }
-deb=$(ls "$B"/deb/jouled_*_amd64.deb)
+# One package for all guests of a tree that stays as it is.
+exec 8>"$B/vm/.deb.lock"
+flock 8
+deb=$(find "$B/deb" -name 'jouled_*_amd64.deb' 2>/dev/null | head -n 1)
+if [ -z "$deb" ] || [ -n "$(find Makefile bpf deploy docs include user vmlinux -newer "$deb" -print -quit)" ]; then
+	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s B="$B" deb >"$out.deb.log" 2>&1 || { tail -n 5 "$out.deb.log" && echo "no package: make deb" && exit 1; }
+	deb=$(ls "$B"/deb/jouled_*_amd64.deb)
+fi
+exec 8>&-
 packages=$(wanted "$deb" | sort -u | tr '\n' ',' | sed 's/,$//')
 base=$cache/userland-$(echo "$packages" | md5sum | cut -c1-12).cpio
 exec 8>"$base.lock"
