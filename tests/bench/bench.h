@@ -108,6 +108,7 @@ int bench_energy(int argc, char **argv);
 int bench_spans(int argc, char **argv);
 int bench_block(int argc, char **argv);
 int bench_traces(int argc, char **argv);
+int bench_report(int argc, char **argv);
 int bench_load(int argc, char **argv);
 int bench_hold(int argc, char **argv);
 int bench_sums(int argc, char **argv);

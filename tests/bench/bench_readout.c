@@ -87,7 +87,6 @@ static int empty_program(void)
 static double plain_ns(struct own *o, int empty_fd, uint64_t *sums)
 {
 	const struct counters *c = o->counters;
-	const size_t words = c->row_bytes / sizeof(uint64_t);
 	uint64_t t0 = bench_now_ns(), *to = sums;
 
 	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++) {
@@ -96,14 +95,8 @@ static double plain_ns(struct own *o, int empty_fd, uint64_t *sums)
 		if (bpf_prog_test_run_opts(empty_fd, &opts))
 			bench_die("the empty program", errno);
 	}
-	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++) {
-		unsigned bank = c->states[cpu].bank & 1, n = c->states[cpu].n_rows[bank];
-		const uint64_t *row = (const uint64_t *)row_at(c, row_index(c, cpu, bank, 0));
-
-		for (unsigned i = 0; i < n; i++, row += words, to += words)
-			for (size_t k = 0; k < words; k++)
-				to[k] += row[k];
-	}
+	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++)
+		to += own_add_bank(o, cpu, c->states[cpu].bank & 1, to);
 	return (double)(bench_now_ns() - t0);
 }
 

@@ -27,6 +27,9 @@ static const struct verb {
 	{ "traces", "traces [ROUNDS]: what a span costs on its way to a collector", bench_traces },
 	{ "load", "load N MS CPUS: N cgroups that run on CPUS CPUs every MS ms (0: never), until stdin ends",
 	  bench_load },
+	{ "report",
+	  "report MS [BYTES FILE]: the limit program of a report every MS ms, with a document of BYTES in FILE, until stdin ends",
+	  bench_report },
 	{ "hold", "hold: an empty program at each switch, until stdin ends", bench_hold },
 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "own.h"
-#include "source/counters/topology.h"
+#include "source/counters/rows.h"
 
 static void own_detach(struct program *p)
 {
@@ -170,6 +170,18 @@ void own_read(struct own *o)
 	o->reading.mono_ns = bench_now_ns();
 	if (counters_read(o->counters, &o->reading, o->table, o->lifecycle))
 		bench_die("counters_read", EIO);
+}
+
+size_t own_add_bank(const struct own *o, unsigned cpu, unsigned bank, uint64_t *to)
+{
+	const struct counters *c = o->counters;
+	const size_t words = c->row_bytes / sizeof(uint64_t);
+	const unsigned n = c->states[cpu].n_rows[bank] < c->bank_rows ? c->states[cpu].n_rows[bank] : c->bank_rows;
+	const uint64_t *row = (const uint64_t *)row_at(c, row_index(c, cpu, bank, 0));
+
+	for (size_t i = 0; i < n * words; i++)
+		to[i] += row[i];
+	return n * words;
 }
 
 struct program *counters_attach(unsigned n_events, uint64_t max_cgroups)

@@ -31,5 +31,8 @@ struct own *own_open(unsigned n_events, uint64_t max_cgroups);
 /* Adds the table of cgroups and a reading, so that counters_read can be called. */
 void own_prepare_reading(struct own *o, bool bpf_lifecycle);
 void own_read(struct own *o);
+/* For limit programs: adds what a bank's rows hold to as many words from `to` on, and returns their number. No reading of
+ * what other CPUs wrote does less. */
+size_t own_add_bank(const struct own *o, unsigned cpu, unsigned bank, uint64_t *to);
 
 #endif
