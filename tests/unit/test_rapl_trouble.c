@@ -120,6 +120,37 @@ static void zone_comes_back(void **state)
 	free_laptop(&m);
 }
 
+/* The driver was loaded anew with another unit: the zone is another counter, and wraps where that one does. */
+static void zone_comes_back_with_another_range(void **state)
+{
+	const struct reading_domain *d;
+	struct machine m;
+
+	make_laptop(&m);
+	machine_open(&m, RAPL_POWERCAP, false, 0);
+	machine_read(&m, 1 * S, "package-0");
+	put_u64(&m, ZONE ENERGY, 3000000);
+	machine_read(&m, 2 * S, "package-0");
+	temp_root_put(&m.t, ZONE ENERGY, "");
+	temp_root_put(&m.t, ZONE "intel-rapl:0/name", "gone\n");
+	assert_true(machine_read(&m, 3 * S, "package-0")->stale);
+	machine_zone(&m, "intel-rapl:3", "package-0\n", RANGE16 - 9000000, RANGE16);
+	d = machine_read(&m, 5 * S, "package-0");
+	assert_false(d->stale);
+	assert_int_equal(d->units, 2000000);
+	assert_int_equal(d->resets, 1);
+	put_u64(&m, ZONE "intel-rapl:3/energy_uj", 1000000);
+	d = machine_read(&m, 6 * S, "package-0");
+	assert_int_equal(d->units, 2000000 + 10000000 + 15);
+	assert_int_equal(d->wraps, 1);
+	assert_int_equal(d->resets, 1);
+	expect_warning(&m, "cannot be read");
+	expect_warning(&m, "answers again");
+	expect_warning(&m, "began anew");
+	expect_warning(&m, NULL);
+	free_laptop(&m);
+}
+
 /* A package that uses nothing for 3 s is not believed, nor is what its counter missed. */
 static void frozen_counter(void **state)
 {
@@ -319,6 +350,7 @@ int main(void)
 		cmocka_unit_test(away_too_long),
 		cmocka_unit_test(late_by_a_turn),
 		cmocka_unit_test(zone_comes_back),
+		cmocka_unit_test(zone_comes_back_with_another_range),
 		cmocka_unit_test(frozen_counter),
 		cmocka_unit_test(late_looks),
 		cmocka_unit_test(no_range),

@@ -11,11 +11,24 @@
 #define SMALLEST_TURN_UJ 65536000000ull /* 2^32 x 2^-16 J, for a zone that does not tell its range */
 #define MIN_WRAP_NS (40 * NS_PER_MS) /* four polls at the fastest pace */
 
+/* What the probe says of the counter's range. */
+static void use_range(struct rapl_feed *f)
+{
+	uint64_t turn = f->probe->wrap_units;
+
+	for (unsigned i = 0; i < f->probe->parts; i++)
+		f->parts[i].modulus = turn;
+	if (!turn && f->ops->interface == ENERGY_POWERCAP)
+		turn = SMALLEST_TURN_UJ;
+	f->wrap_ns = turn ? (uint64_t)((double)turn / f->parts[0].max_units_per_ns) : 0;
+	if (turn && f->wrap_ns < MIN_WRAP_NS)
+		f->wrap_ns = MIN_WRAP_NS;
+}
+
 int rapl_feed_init(struct rapl_feed *f, const struct energy_source_ops *ops, struct energy_source *src, unsigned index,
 		   double watts)
 {
 	const struct energy_probe *probes;
-	uint64_t turn;
 
 	ops->probes(src, &probes);
 	*f = (struct rapl_feed){ .ops = ops, .src = src, .probe = &probes[index], .index = index };
@@ -24,19 +37,24 @@ int rapl_feed_init(struct rapl_feed *f, const struct energy_source_ops *ops, str
 	if (!f->parts)
 		return -ENOMEM;
 	for (unsigned i = 0; i < f->probe->parts; i++) {
-		f->parts[i].modulus = f->probe->wrap_units;
 		/* 1 W = 1e-3 uJ/ns */
 		f->parts[i].max_units_per_ns = watts * 1e-3 * (double)f->probe->uj_den / (double)f->probe->uj_num;
 	}
-	turn = f->probe->wrap_units;
-	if (!turn && ops->interface == ENERGY_POWERCAP)
-		turn = SMALLEST_TURN_UJ;
-	if (turn) {
-		f->wrap_ns = (uint64_t)((double)turn / f->parts[0].max_units_per_ns);
-		if (f->wrap_ns < MIN_WRAP_NS)
-			f->wrap_ns = MIN_WRAP_NS;
-	}
+	use_range(f);
 	return 0;
+}
+
+/* After the source opened it anew. Another range is another counter: what the old one told is not compared with it. */
+static void follow_range(struct rapl_feed *f)
+{
+	if (f->parts[0].modulus == f->probe->wrap_units)
+		return;
+	use_range(f);
+	for (unsigned i = 0; i < f->probe->parts; i++) {
+		f->parts[i].resets += f->parts[i].have_prev;
+		f->parts[i].have_prev = false;
+	}
+	f->have_time = false; /* it has not stood still */
 }
 
 /* 0 when every part answered. A core whose CPUs are offline uses nothing that is counted. */
@@ -118,8 +136,10 @@ bool rapl_feed_read(struct rapl_feed *f, uint64_t now_ns, uint64_t boot_ns, uint
 
 	if (f->failing && now_ns < f->retry_ns)
 		return false;
-	if (f->failing && f->ops->reopen)
+	if (f->failing && f->ops->reopen) {
 		f->ops->reopen(f->src, f->index);
+		follow_range(f);
+	}
 	rc = read_parts(f, now_ns, boot_ns);
 	if (rc) {
 		fail(f, rc, now_ns, pace_ns, w);

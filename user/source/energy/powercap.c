@@ -145,19 +145,17 @@ static int zone_kind(const struct fsroot *root, const char *zone, char name[64],
 	return rc ? rc : parse_sub_name(name, ret);
 }
 
-static void read_range(const struct fsroot *root, const char *zone, struct energy_source *e, struct energy_probe *p)
+/* The counter's modulus; 0 = the zone does not tell its range. */
+static uint64_t read_modulus(const struct fsroot *root, const char *zone)
 {
 	uint64_t range, unit;
 	char path[128];
 
 	snprintf(path, sizeof(path), CLASS_DIR "/%s/max_energy_range_uj", zone);
-	if (fsroot_read_u64(root, path, &range) || range == 0) {
-		energy_source_add_note(e, "%s: max_energy_range_uj cannot be read; intervals with a wrap are dropped",
-				       p->subject);
-		return;
-	}
+	if (fsroot_read_u64(root, path, &range) || range == 0)
+		return 0;
 	unit = range / UINT32_MAX + (range % UINT32_MAX > UINT32_MAX / 2);
-	p->wrap_units = range + (unit ? unit : 1);
+	return range + (unit ? unit : 1);
 }
 
 static void open_zone(const struct fsroot *root, const char *zone, struct powercap *pc, struct energy_probe *p)
@@ -184,7 +182,11 @@ static void open_zone(const struct fsroot *root, const char *zone, struct powerc
 		return;
 	}
 	pc->fds[p - pc->base.probes] = fd;
-	read_range(root, zone, &pc->base, p);
+	p->wrap_units = read_modulus(root, zone);
+	if (!p->wrap_units)
+		energy_source_add_note(&pc->base,
+				       "%s: max_energy_range_uj cannot be read; intervals with a wrap are dropped",
+				       p->subject);
 }
 
 /* On AMD every die's zone shows the socket's counter, on kernels that make one for each die. */
@@ -302,7 +304,7 @@ static int powercap_read(struct energy_source *e, unsigned i, unsigned part, uin
 	return read_counter(pc->fds[i], ret_units);
 }
 
-/* A zone that was removed is not the one that comes in its place, and the number may differ. */
+/* A zone that was removed is not the one that comes in its place: its number, its range and its unit may differ. */
 static void powercap_reopen(struct energy_source *e, unsigned i)
 {
 	struct powercap *pc = (struct powercap *)e;
@@ -326,6 +328,7 @@ static void powercap_reopen(struct energy_source *e, unsigned i)
 		if (pc->fds[i] >= 0)
 			close(pc->fds[i]);
 		pc->fds[i] = fd;
+		e->probes[i].wrap_units = read_modulus(pc->root, pc->zones.name[z]);
 		return;
 	}
 }
