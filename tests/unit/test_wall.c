@@ -15,6 +15,7 @@
 #include "formula/formula.h"
 #include "model/cgroup.h"
 #include "source/wall/wall.h"
+#include "source/wall/wall_window.h"
 #include "wall_plant.h"
 
 static const struct plant_kind kind = { "server", 35,   40,    160,   12, 8,  0.05, 0.00025,
@@ -414,10 +415,40 @@ static void test_by_cgroup(void **state)
 	assert_int_equal(system(cmd), 0);
 }
 
+/* Work that begins while the meter is late: less than nothing would not be read back from the file. */
+static void test_late_meter(void **state)
+{
+	static struct schema s;
+	static struct wall_window w;
+	double x[WALL_INPUTS] = { [WALL_CPU] = 10 };
+	struct wall_point p = { 0 };
+	struct reading r;
+	bool ended = false;
+
+	add_domain(&s, "external-0", DOMAIN_EXTERNAL, ENERGY_METER);
+	s.cpus = cpus;
+	s.n_cpus = s.n_packages = 1;
+	assert_int_equal(reading_init(&r, &s), 0);
+	r.mono_ns = 100 * NS_PER_S;
+	r.domains[0] = (struct reading_domain){ .uj_num = 1, .uj_den = 1, .time_ns = r.mono_ns };
+	for (unsigned i = 0; i < 7 && !ended; i++) {
+		r.mono_ns += NS_PER_S;
+		r.domains[0].time_ns = r.mono_ns - 2 * NS_PER_S + i;
+		r.domains[0].units += 20000000;
+		x[WALL_READ] = i >= 4 ? 500 : 0;
+		ended = wall_window_add(&w, &r, x, 1, &p);
+	}
+	assert_true(ended);
+	for (unsigned k = 0; k < WALL_INPUTS; k++)
+		assert_true(p.x[k] >= 0);
+	reading_free(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_learns_keeps_tells),
+		cmocka_unit_test(test_late_meter),
 		cmocka_unit_test(test_nothing_known),
 		cmocka_unit_test(test_outside),
 		cmocka_unit_test(test_by_cgroup),

@@ -88,7 +88,8 @@ bool wall_window_add(struct wall_window *w, const struct reading *r, const doubl
 	*ret = (struct wall_point){ .watts = watts };
 	add(w, x, -ahead(r));
 	for (unsigned k = 0; k < WALL_INPUTS; k++)
-		ret->x[k] = w->seconds > 0 ? w->x[k] / w->seconds : 0;
+		/* the rate of now, taken off for a time before it began, may be more than there was */
+		ret->x[k] = w->seconds > 0 && w->x[k] > 0 ? w->x[k] / w->seconds : 0;
 	begin(w, r, x);
 	return enough && whole && watts > 0;
 }
