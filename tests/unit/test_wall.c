@@ -431,11 +431,11 @@ static void test_late_meter(void **state)
 	assert_int_equal(reading_init(&r, &s), 0);
 	r.mono_ns = 100 * NS_PER_S;
 	r.domains[0] = (struct reading_domain){ .uj_num = 1, .uj_den = 1, .time_ns = r.mono_ns };
-	for (unsigned i = 0; i < 7 && !ended; i++) {
+	for (uint64_t i = 0; i < 7 && !ended; i++) {
 		r.mono_ns += NS_PER_S;
 		r.domains[0].time_ns = r.mono_ns - 2 * NS_PER_S + i;
 		r.domains[0].units += 20000000;
-		x[WALL_READ] = i >= 4 ? 500 : 0;
+		x[WALL_READ] = i >= WALL_WINDOW_VALUES ? 500 : 0; /* in the last second */
 		ended = wall_window_add(&w, &r, x, 1, &p);
 	}
 	assert_true(ended);
@@ -447,10 +447,8 @@ static void test_late_meter(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_learns_keeps_tells),
-		cmocka_unit_test(test_late_meter),
-		cmocka_unit_test(test_nothing_known),
-		cmocka_unit_test(test_outside),
+		cmocka_unit_test(test_learns_keeps_tells), cmocka_unit_test(test_late_meter),
+		cmocka_unit_test(test_nothing_known),      cmocka_unit_test(test_outside),
 		cmocka_unit_test(test_by_cgroup),
 	};
 
