@@ -70,7 +70,7 @@ def jit(process):
 
 
 for name, check in {"k-deleted": order, "k-mounted": order, "k-staticpie": order, "k-musl": order, "k-packed": order, "k-apart": apart,
-                    "k-liar": nameless, "k-inlined": inlined, "k-debugframe": order, "k-jit": jit}.items():
+                    "k-liar": nameless, "k-inlined": inlined, "k-dwz": inlined, "k-debugframe": order, "k-jit": jit}.items():
     try:
         check(name)
         print(f"ok profile-files-{name[2:]}")

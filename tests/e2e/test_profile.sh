@@ -150,6 +150,6 @@ refuse profile_bad_time 'not from 100ms' -d 2h
 refuse profile_bad_rate 'frequency' -F 4870
 refuse profile_two_questions 'its own cgroup and time' -d 1s -- true
 refuse profile_no_domain 'there is none' --private --domain nothing -d 1s
-refuse profile_nothing_ran 'nothing that was asked for ran' --private --cgroup /no/such/cgroup -d 100ms
+refuse profile_no_cgroup 'there is no such cgroup' --private --cgroup /no/such/cgroup -d 10m
 refuse profile_no_command 'No such file' --private -- "$work/none"
 finish

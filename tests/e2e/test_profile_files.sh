@@ -40,6 +40,17 @@ id=$(readelf -n "$work/run/k-apart" | sed -n 's/.*Build ID: //p')
 mkdir -p "$work/debug/.build-id/${id%"${id#??}"}"
 objcopy --only-keep-debug "$work/run/k-apart" "$work/debug/.build-id/${id%"${id#??}"}/${id#??}.debug"
 strip -s "$work/run/k-apart"
+# as Debian's packages have it: what the debug information of two programs shares is in a third file, that of each by its build id
+for name in k-dwz twin; do
+	gcc -O2 -g -fcf-protection="$([ $name = twin ] && echo none || echo full)" -Wl,--build-id tests/e2e/profile_inlined.c -o "$work/run/$name" || exit 2
+done
+mkdir -p "$work/debug/.dwz/here"
+dwz -m "$work/debug/.dwz/here/two.debug" -M /usr/lib/debug/.dwz/here/two.debug "$work/run/k-dwz" "$work/run/twin" || exit 2
+readelf -WS "$work/run/k-dwz" | grep -q '\.gnu_debugaltlink' || fail profile-files-dwz "dwz moved nothing"
+id=$(readelf -n "$work/run/k-dwz" | sed -n 's/.*Build ID: //p')
+mkdir -p "$work/debug/.build-id/${id%"${id#??}"}"
+objcopy --only-keep-debug "$work/run/k-dwz" "$work/debug/.build-id/${id%"${id#??}"}/${id#??}.debug"
+strip -s "$work/run/k-dwz"
 # the same of another program: its build id is not that of the file, so it is not believed
 cp "$work/run/k-deleted" "$work/run/k-liar"
 id=$(readelf -n "$work/run/k-liar" | sed -n 's/.*Build ID: //p')
@@ -53,7 +64,7 @@ until [ "$(readlink /proc/$!/exe)" = "$1/k-deleted" ]; do :; done
 rm k-deleted
 unshare -m sh -c 'mount -t tmpfs none "$1/../private" && cp k-mounted "$1/../private/" && cd "$1/../private" && exec ./k-mounted 300' sh "$1"
 wait
-for name in k-staticpie k-musl k-packed k-apart k-liar k-inlined k-debugframe k-jit; do
+for name in k-staticpie k-musl k-packed k-apart k-liar k-inlined k-dwz k-debugframe k-jit; do
 	./$name 300
 done
 exit 0

@@ -26,17 +26,25 @@ static void take(void *arg, const struct symbol_query *of, const struct source *
 		abort();
 }
 
-static void read_elf(char *image, size_t size)
+/* also: the image is the file that it shares debug information with, too */
+static void read_elf(char *image, size_t size, bool also)
 {
 	char build_id[BUILD_ID_TEXT] = "";
 	unsigned depth[3] = { 0 };
 	Elf *elf = elf_version(EV_CURRENT) == EV_NONE ? NULL : elf_memory(image, size);
+	Elf *alt = elf && also ? elf_memory(image, size) : NULL;
+	struct elf_alt lacks;
 
 	elf_build_id_of(elf, build_id);
 	if (build_id[strspn(build_id, "0123456789abcdef")] || strlen(build_id) % 2)
 		abort();
 	if (elf_symbols_of(elf, NULL, q, 3) == 0)
-		elf_lines_of(elf, q, 3, take, depth);
+		if (!elf_lines_of(elf, alt, &lacks, q, 3, take, depth) &&
+		    (depth[0] || depth[1] || depth[2] || !lacks.build_id[0] ||
+		     lacks.build_id[strspn(lacks.build_id, "0123456789abcdef")] ||
+		     !elf_lines_of(elf, alt, NULL, q, 3, take, depth)))
+			abort();
+	elf_end(alt);
 	elf_end(elf);
 }
 
@@ -58,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (data[0] & 1)
 		perf_map_read(copy, size - 3, q, 3);
 	else
-		read_elf(copy, size - 3);
+		read_elf(copy, size - 3, data[0] & 2);
 	for (unsigned i = 0; i < 3; i++) {
 		if ((q[i].name && (!q[i].size || strlen(q[i].name) > SYMBOL_RAW_MAX)) ||
 		    (i && q[i].address < q[i - 1].address && q[i].name))

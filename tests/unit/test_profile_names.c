@@ -221,7 +221,7 @@ static void test_no_program(void **state)
 	assert_true(elf_version(EV_CURRENT) != EV_NONE);
 	elf = elf_begin(fd, ELF_C_READ, NULL);
 	assert_int_equal(elf_symbols_of(elf, NULL, &q, 1), -ENOEXEC);
-	elf_lines_of(elf, &q, 1, NULL, NULL);
+	assert_true(elf_lines_of(elf, NULL, NULL, &q, 1, NULL, NULL));
 	elf_end(elf);
 	assert_null(q.name);
 	close(fd);

@@ -5,6 +5,7 @@ knows of every function. Prints test lines, and the table that docs/profile.md q
 share in its program, relative to the true share."""
 import gzip
 import os
+import random
 import sys
 
 FUNCTIONS = 8
@@ -132,6 +133,23 @@ def tag_of(process):
     return process.split("-")[1][0] if "-" in process else ""
 
 
+RATE_HZ = 99
+
+
+def limit(true, seconds):
+    """(mean, worst) errors that chance alone gives a sampler that has no other fault: it interrupts at random once for so many
+    joules, at the same rate. The median of many draws."""
+    rng, n = random.Random(1), int(RATE_HZ * seconds)
+    drawn = []
+    for _ in range(200):
+        counts = [0] * FUNCTIONS
+        for i in rng.choices(range(FUNCTIONS), [sum(t[:2]) for t in true], k=n):
+            counts[i] += 1
+        e = [abs(x) for x in errors([sum(t[:2]) for t in true], counts)]
+        drawn.append((sum(e) / FUNCTIONS, max(e)))
+    return (sorted(d[0] for d in drawn)[100], sorted(d[1] for d in drawn)[100])
+
+
 def judge_program(name, formula, kernel, true, got):
     """Of one program: rows of (package, dram) by function. Prints the table; returns what is wrong."""
     both = errors([t[0] + t[1] for t in true], [g[0] + g[1] for g in got])
@@ -147,6 +165,8 @@ def judge_program(name, formula, kernel, true, got):
     weighed = sum(abs(e) * (t[0] + t[1]) for e, t in zip(both, true)) / all_nj
     print(f"note {name} by {formula}, {seconds:.1f} s: mean {mean:.2f} %, worst {worst:.2f} %, mean by energy {weighed:.2f} %; "
           f"package {max(abs(e) for e in package):.2f} % worst, dram {max(abs(e) for e in dram):.2f} %")
+    print(f"note {name}: chance alone, one interrupt at random for so many joules, {RATE_HZ} Hz: "
+          "mean {:.2f} %, worst {:.2f} %".format(*limit(true, seconds)))
     if formula == "model":
         most_mean, most_worst = bounds(name, seconds)
         bad = mean > most_mean or worst > most_worst

@@ -72,34 +72,54 @@ void reader_tell(const void *p, size_t n)
 	}
 }
 
-static _Noreturn void be_reader(int file, int answers, int debug, void (*work)(void *arg), void *arg)
+#define OWN 4 /* READER_FILE to READER_ALT */
+#define ASIDE 10 /* numbers that the reader's descriptors do not have */
+#define HIGH 20 /* and numbers beyond both */
+
+/* Puts own[i] to READER_FILE + i, and closes everything else. */
+static bool arrange(const int own[OWN])
 {
-	if (dup2(file, 10) != 10 || dup2(answers, 11) != 11 || (debug >= 0 && dup2(debug, 12) != 12) ||
-	    dup2(10, READER_FILE) != READER_FILE || dup2(11, READER_ANSWERS) != READER_ANSWERS ||
-	    (debug >= 0 && dup2(12, READER_DEBUG) != READER_DEBUG) ||
-	    close_range(debug >= 0 ? READER_DEBUG + 1 : READER_ANSWERS + 1, ~0u, 0) || !confine())
+	bool fine = true;
+
+	for (int i = 0; i < OWN; i++)
+		fine &= own[i] < 0 || dup2(own[i], ASIDE + i) == ASIDE + i;
+	for (int i = 0; i < OWN && fine; i++) {
+		if (own[i] < 0)
+			close(READER_FILE + i);
+		else
+			fine = dup2(ASIDE + i, READER_FILE + i) == READER_FILE + i;
+	}
+	return fine && close_range(READER_FILE + OWN, ~0u, 0) == 0;
+}
+
+static _Noreturn void be_reader(const int own[OWN], void (*work)(void *arg), void *arg)
+{
+	if (!arrange(own) || !confine())
 		_exit(1);
 	work(arg);
 	_exit(0);
 }
 
-int reader_start(struct reader *r, int file, int debug, void (*work)(void *arg), void *arg)
+int reader_start(struct reader *r, const struct reader_files *files, void (*work)(void *arg), void *arg)
 {
-	int ends[2], own[3], n = 0;
+	int ends[2], own[OWN];
+	bool fine = true;
 
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return -errno;
-	/* numbers that dup2 does not meet on its way */
-	own[n++] = fcntl(file, F_DUPFD_CLOEXEC, 20);
-	own[n++] = fcntl(ends[1], F_DUPFD_CLOEXEC, 20);
-	own[n++] = debug >= 0 ? fcntl(debug, F_DUPFD_CLOEXEC, 20) : -1;
+	for (int i = 0; i < OWN; i++) {
+		const int from[OWN] = { files->file, ends[1], files->debug, files->alt };
+
+		own[i] = from[i] >= 0 ? fcntl(from[i], F_DUPFD_CLOEXEC, HIGH) : -1;
+		fine &= own[i] >= 0 || (i > READER_ANSWERS - READER_FILE && from[i] < 0);
+	}
 	close(ends[1]);
-	r->child = own[0] >= 0 && own[1] >= 0 && (debug < 0 || own[2] >= 0) ? fork() : -1;
+	r->child = fine ? fork() : -1;
 	if (r->child == 0)
-		be_reader(own[0], own[1], own[2], work, arg);
-	while (n-- > 0)
-		if (own[n] >= 0)
-			close(own[n]);
+		be_reader(own, work, arg);
+	for (int i = 0; i < OWN; i++)
+		if (own[i] >= 0)
+			close(own[i]);
 	if (r->child < 0) {
 		close(ends[0]);
 		return -EAGAIN;

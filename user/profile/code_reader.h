@@ -9,16 +9,20 @@
 
 #define READER_FILE 3 /* descriptors of the reader */
 #define READER_ANSWERS 4
-#define READER_DEBUG 5 /* a second file, if one was given */
+#define READER_DEBUG 5 /* a file with its symbols, if one was given */
+#define READER_ALT 6 /* one with debug information that both refer to, if it was given */
 
 struct reader {
 	pid_t child;
 	int answers; /* of the caller: it reads to the end, and closes it */
 };
 
-/* Starts a process that calls work(arg) with the file as READER_FILE and then ends. debug: READER_DEBUG, or -1. 0 or
- * -errno. */
-int reader_start(struct reader *r, int file, int debug, void (*work)(void *arg), void *arg);
+/* Descriptors of files to read; debug and alt may be -1. */
+struct reader_files {
+	int file, debug, alt;
+};
+/* Starts a process that calls work(arg) with the files as READER_* and then ends. 0 or -errno. */
+int reader_start(struct reader *r, const struct reader_files *files, void (*work)(void *arg), void *arg);
 /* For work: writes all of it to READER_ANSWERS, or ends the process. */
 void reader_tell(const void *p, size_t n);
 /* Waits for the end; call it after answers was closed. True: the reader has done its work. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The build id of an ELF file: the note NT_GNU_BUILD_ID of a segment PT_NOTE. The file is untrusted: see
- * elf_symbols.c. */
+/* The build id of an ELF file: the note NT_GNU_BUILD_ID of a segment PT_NOTE, or of a section where a file has no segments,
+ * as those that dwz makes. The file is untrusted: see elf_symbols.c. */
 #include <gelf.h>
 #include <libelf.h>
 #include <stdbool.h>
@@ -9,7 +9,8 @@
 #include "symbol_query.h"
 
 #define SEGMENTS_MAX 1024
-#define NOTES_BYTES_MAX 65536 /* of a segment */
+#define SECTIONS_MAX 65536
+#define NOTES_BYTES_MAX 65536 /* of a segment or section */
 
 static bool take_note(Elf_Data *data, char ret[BUILD_ID_TEXT])
 {
@@ -31,6 +32,23 @@ static bool take_note(Elf_Data *data, char ret[BUILD_ID_TEXT])
 	return false;
 }
 
+static void take_section(Elf *elf, char ret[BUILD_ID_TEXT])
+{
+	Elf_Scn *scn = NULL;
+	unsigned seen = 0;
+	bool found = false;
+	GElf_Shdr sh;
+
+	while (!found && (scn = elf_nextscn(elf, scn)) && seen++ < SECTIONS_MAX) {
+		Elf_Data *data;
+
+		if (!gelf_getshdr(scn, &sh) || sh.sh_type != SHT_NOTE || sh.sh_size > NOTES_BYTES_MAX)
+			continue;
+		data = elf_getdata(scn, NULL);
+		found = data && take_note(data, ret);
+	}
+}
+
 void elf_build_id_of(Elf *elf, char ret[BUILD_ID_TEXT])
 {
 	size_t segments = 0;
@@ -40,6 +58,8 @@ void elf_build_id_of(Elf *elf, char ret[BUILD_ID_TEXT])
 	ret[0] = '\0';
 	if (!elf || elf_kind(elf) != ELF_K_ELF || elf_getphdrnum(elf, &segments))
 		return;
+	if (!segments)
+		take_section(elf, ret);
 	for (size_t s = 0; s < segments && s < SEGMENTS_MAX && !found; s++) {
 		Elf_Data *data;
 

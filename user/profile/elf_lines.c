@@ -4,7 +4,10 @@
  * time and memory (code_reader.h). */
 #include <dwarf.h>
 #include <elfutils/libdw.h>
+#include <elfutils/libdwelf.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "symbol_query.h"
 
 #define RANGES_MAX 65536 /* of a unit */
@@ -113,12 +116,55 @@ static void read_units(Dwarf *dwarf, const struct lines *l)
 		look_at(l, &unit);
 }
 
-void elf_lines_of(Elf *elf, struct symbol_query *q, uint32_t n, source_teller *tell, void *arg)
+/* The section .gnu_debugaltlink, which dwz writes: a path, a NUL, a build id. False: there is none. */
+static bool read_link(Dwarf *dwarf, struct elf_alt *ret)
 {
-	Dwarf *dwarf = elf && elf_kind(elf) == ELF_K_ELF ? dwarf_begin_elf(elf, DWARF_C_READ, NULL) : NULL;
-	const struct lines l = { q, n, tell, arg };
+	const char *path = NULL;
+	const uint8_t *id = NULL;
+	const ssize_t n = dwelf_dwarf_gnu_debugaltlink(dwarf, &path, (const void **)&id);
 
-	if (dwarf)
+	*ret = (struct elf_alt){ 0 };
+	if (n <= 0 || n > BUILD_ID_TEXT / 2)
+		return false;
+	for (ssize_t i = 0; i < n; i++)
+		snprintf(ret->build_id + 2 * i, 3, "%02x", id[i]);
+	snprintf(ret->path, sizeof(ret->path), "%s", path);
+	return true;
+}
+
+static Dwarf *begin(Elf *elf)
+{
+	return elf && elf_kind(elf) == ELF_K_ELF ? dwarf_begin_elf(elf, DWARF_C_READ, NULL) : NULL;
+}
+
+/* The other part of the debug information, if it is that which is wanted. */
+static Dwarf *begin_alt(Elf *alt, const struct elf_alt *wanted)
+{
+	char build_id[BUILD_ID_TEXT] = "";
+
+	elf_build_id_of(alt, build_id);
+	return strcmp(build_id, wanted->build_id) == 0 ? begin(alt) : NULL;
+}
+
+bool elf_lines_of(Elf *elf, Elf *alt, struct elf_alt *lacks, struct symbol_query *q, uint32_t n, source_teller *tell,
+		  void *arg)
+{
+	Dwarf *dwarf = begin(elf), *other = NULL;
+	const struct lines l = { q, n, tell, arg };
+	struct elf_alt wanted = { 0 };
+	const bool linked = dwarf && read_link(dwarf, &wanted);
+	bool whole;
+
+	if (linked)
+		other = begin_alt(alt, &wanted);
+	whole = !linked || other || !lacks;
+	if (!whole)
+		*lacks = wanted;
+	if (other)
+		dwarf_setalt(dwarf, other);
+	if (dwarf && whole)
 		read_units(dwarf, &l);
 	dwarf_end(dwarf);
+	dwarf_end(other);
+	return whole;
 }

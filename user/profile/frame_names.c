@@ -103,15 +103,28 @@ static void add_inlined(struct frame_names *names, struct frame_name *f, const s
 	set_file(names, &s->file, file);
 }
 
+/* What is asked of one file of code. */
+struct asking {
+	struct frame_name *v; /* [n], all of that file */
+	uint32_t n;
+	struct reader_files files;
+	bool without_alt;
+	char *build_id; /* of the file; that of files.debug must be the same */
+	struct elf_alt lacks; /* what the reader said; "" = nothing */
+};
+
 /* False: no reader tells this. */
 static bool take_answer(struct frame_names *names, const struct name_answer *a, const char *name, const char *file,
-			struct frame_name *v, char build_id[BUILD_ID_TEXT])
+			struct asking *ask)
 {
-	struct frame_name *f = &v[a->at];
+	struct frame_name *f = &ask->v[a->at];
 
 	switch (a->kind) {
 	case NAME_BUILD_ID:
-		return take_build_id(name, build_id);
+		return take_build_id(name, ask->build_id);
+	case NAME_ALT:
+		snprintf(ask->lacks.path, sizeof(ask->lacks.path), "%s", file);
+		return take_build_id(name, ask->lacks.build_id);
 	case NAME_FUNCTION:
 		set_name(names, f, name);
 		return true;
@@ -130,8 +143,7 @@ static bool take_answer(struct frame_names *names, const struct name_answer *a, 
 }
 
 /* Reads answers to the end. False: they end within one, or name a frame that was not asked for. */
-static bool take_answers(struct frame_names *names, int fd, struct frame_name *v, uint32_t n,
-			 char build_id[BUILD_ID_TEXT])
+static bool take_answers(struct frame_names *names, int fd, struct asking *ask)
 {
 	FILE *in = fdopen(fd, "r");
 	struct name_answer a;
@@ -143,12 +155,12 @@ static bool take_answers(struct frame_names *names, int fd, struct frame_name *v
 		return false;
 	}
 	while (fine && fread(&a, sizeof(a), 1, in) == 1) {
-		fine = a.at < n && a.name <= SYMBOL_NAME_MAX && a.file <= SOURCE_FILE_MAX &&
+		fine = a.at < ask->n && a.name <= SYMBOL_NAME_MAX && a.file <= SOURCE_FILE_MAX &&
 		       fread(name, 1, a.name, in) == a.name && fread(file, 1, a.file, in) == a.file;
 		if (!fine)
 			break;
 		name[a.name] = file[a.file] = '\0';
-		fine = take_answer(names, &a, name, file, v, build_id);
+		fine = take_answer(names, &a, name, file, ask);
 	}
 	fclose(in);
 	return fine;
@@ -161,13 +173,14 @@ static void wait_for_answers(const struct frame_names *f, int fd)
 		f->meanwhile(f->arg);
 }
 
-/* Names v[0..n), all of one file. debug: a file with its symbols, of that build id, or -1. False: the reader did not end
- * well. */
-static bool ask_reader(struct frame_names *f, const struct code_file *file, int debug, struct frame_name *v, uint32_t n,
-		       char build_id[BUILD_ID_TEXT])
+/* Names what is asked. False: the reader did not end well. */
+static bool ask_reader(struct frame_names *f, const struct code_file *file, struct asking *asking)
 {
+	const uint32_t n = asking->n;
 	struct name_question ask = { .perf_map = file->kind == CODE_PERF_MAP,
-				     .build_id = debug >= 0 ? build_id : NULL,
+				     .build_id = asking->files.debug >= 0 ? asking->build_id : NULL,
+				     .has_alt = asking->files.alt >= 0,
+				     .without_alt = asking->without_alt,
 				     .own_id = f->wish ? f->wish->build_id : NULL,
 				     .id_alone = f->wish && f->wish->no_names,
 				     .symbols_alone = file->kind == CODE_UNKNOWN,
@@ -178,25 +191,24 @@ static bool ask_reader(struct frame_names *f, const struct code_file *file, int 
 	bool fine = false;
 
 	for (uint32_t i = 0; ask.q && i < n; i++)
-		ask.q[i] = (struct symbol_query){ .offset = frame_offset(v[i].frame), .at = i };
-	if (ask.q && reader_start(&reader, file->fd, debug, name_reader, &ask) == 0) {
+		ask.q[i] = (struct symbol_query){ .offset = frame_offset(asking->v[i].frame), .at = i };
+	if (ask.q && reader_start(&reader, &asking->files, name_reader, &ask) == 0) {
 		wait_for_answers(f, reader.answers);
-		fine = take_answers(f, reader.answers, v, n, build_id);
+		fine = take_answers(f, reader.answers, asking);
 		fine &= reader_end(&reader);
 	}
 	free(ask.q);
 	return fine;
 }
 
-/* The file DIR/.build-id/xx/yy.debug in the root of a process, or -1. */
-static int open_debug_in(const struct code *code, const char *root, const char *dirs, const char *build_id)
+/* The file DIR/below in the root of a process, or -1. */
+static int open_in(const struct code *code, const char *root, const char *dirs, const char *below)
 {
 	char path[PATH_MAX];
 	int fd = -1;
 
 	for (const char *at = dirs; at && *at && fd < 0; at = strchr(at, ':'), at += at ? 1 : 0) {
-		const int n = snprintf(path, sizeof(path), "%.*s/.build-id/%.2s/%s.debug", (int)strcspn(at, ":"), at,
-				       build_id, build_id + 2);
+		const int n = snprintf(path, sizeof(path), "%.*s/%s", (int)strcspn(at, ":"), at, below);
 		const int found = n < (int)sizeof(path) ? fsroot_find_inside(code->root, root, path) : -1;
 
 		if (found < 0)
@@ -207,22 +219,59 @@ static int open_debug_in(const struct code *code, const char *root, const char *
 	return fd;
 }
 
-/* A file with the symbols of another one, of this machine, or of the container that it was seen in. -1 = there is none. */
-static int open_debug(const struct frame_names *f, const struct code *code, const struct code_file *file,
-		      const char *build_id)
+/* The same below the directories of debug files, of this machine, or of the container that the file was seen in. */
+static int open_below(const struct frame_names *f, const struct code *code, const struct code_file *file,
+		      const char *below)
 {
 	const char *dirs = f->wish && f->wish->debug_dirs ? f->wish->debug_dirs : FRAME_DEBUG_DIR;
 	char root[32];
-	int fd;
+	int fd = open_in(code, "/", dirs, below);
+
+	if (fd < 0 && file->process) {
+		snprintf(root, sizeof(root), "/proc/%d/root", code->processes[file->process].pid);
+		fd = open_in(code, root, dirs, below);
+	}
+	return fd;
+}
+
+/* A file with the symbols of another one. -1 = there is none. */
+static int open_debug(const struct frame_names *f, const struct code *code, const struct code_file *file,
+		      const char *build_id)
+{
+	char below[BUILD_ID_TEXT + 32];
 
 	if (strlen(build_id) < 4)
 		return -1;
-	fd = open_debug_in(code, "/", dirs, build_id);
-	if (fd < 0 && file->process) {
-		snprintf(root, sizeof(root), "/proc/%d/root", code->processes[file->process].pid);
-		fd = open_debug_in(code, root, dirs, build_id);
-	}
-	return fd;
+	snprintf(below, sizeof(below), ".build-id/%.2s/%s.debug", build_id, build_id + 2);
+	return open_below(f, code, file, below);
+}
+
+/* The file to which dwz moved what several files share: by its build id, or as Debian's packages have it, in DIR/.dwz. Of the
+ * path that a file says nothing else counts, and what is not of that build id is not believed. -1 = there is none. */
+static int open_alt(const struct frame_names *f, const struct code *code, const struct code_file *file,
+		    const struct elf_alt *alt)
+{
+	const char *dwz = strstr(alt->path, "/.dwz/");
+	const int fd = open_debug(f, code, file, alt->build_id);
+
+	return fd >= 0 || !dwz || strstr(dwz, "/../") ? fd : open_below(f, code, file, dwz + 1);
+}
+
+/* Names what is asked, also by a file that shares debug information with others. */
+static bool ask_all(struct frame_names *f, const struct code *code, const struct code_file *file, struct asking *ask)
+{
+	bool fine = ask_reader(f, file, ask);
+
+	if (!fine || !ask->lacks.build_id[0])
+		return fine;
+	ask->files.alt = open_alt(f, code, file, &ask->lacks);
+	ask->without_alt = true; /* it is that one, or there is none */
+	if (ask->files.alt < 0)
+		memcpy(f->lacks, ask->lacks.build_id, sizeof(f->lacks));
+	fine = ask_reader(f, file, ask);
+	if (ask->files.alt >= 0)
+		close(ask->files.alt);
+	return fine;
 }
 
 /* Names v[0..n) by a file that has the symbols of another one, which is not here. */
@@ -231,11 +280,11 @@ static void name_by_symbols(struct frame_names *f, const struct code *code, uint
 {
 	const int debug = f->wish->mapped != UINT64_MAX ? open_debug(f, code, &code->files[number], f->wish->build_id) :
 							  -1;
+	struct asking ask = { v, n, { debug, -1, -1 }, .build_id = f->build_id[number] };
 
 	if (debug < 0)
 		return;
-	f->failed += !ask_reader(f, &(struct code_file){ .kind = CODE_UNKNOWN, .fd = debug }, -1, v, n,
-				 f->build_id[number]);
+	f->failed += !ask_all(f, code, &(struct code_file){ .kind = CODE_UNKNOWN, .fd = debug }, &ask);
 	close(debug);
 }
 
@@ -243,7 +292,9 @@ static void name_by_symbols(struct frame_names *f, const struct code *code, uint
 static void name_file(struct frame_names *f, const struct code *code, uint32_t number, struct frame_name *v, uint32_t n)
 {
 	const struct code_file *file = &code->files[number];
-	bool fine = file->fd < 0 || ask_reader(f, file, -1, v, n, f->build_id[number]), lines = false;
+	struct asking own = { v, n, { file->fd, -1, -1 }, .build_id = f->build_id[number] };
+	const bool fine = file->fd < 0 || ask_all(f, code, file, &own);
+	bool lines = false;
 	int debug;
 
 	f->failed += !fine;
@@ -257,9 +308,11 @@ static void name_file(struct frame_names *f, const struct code *code, uint32_t n
 		lines |= v[i].line;
 	debug = lines ? -1 : open_debug(f, code, file, f->build_id[number]);
 	if (debug >= 0) {
+		struct asking beside = { v, n, { file->fd, debug, -1 }, .build_id = f->build_id[number] };
+
 		for (uint32_t i = 0; i < n; i++)
 			v[i].known = false; /* a symbol that was stripped may be closer */
-		f->failed += !ask_reader(f, file, debug, v, n, f->build_id[number]) && fine;
+		f->failed += !ask_all(f, code, file, &beside) && fine;
 		close(debug);
 	}
 }

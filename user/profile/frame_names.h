@@ -47,6 +47,7 @@ struct frame_names {
 	uint32_t n, cap;
 	size_t bytes, bytes_most; /* of texts; most 0 = no limit. Beyond, a frame is FRAME_NO_ROOM */
 	uint32_t failed; /* files whose reader ended before its work */
+	char lacks[BUILD_ID_TEXT]; /* a file that others share debug information with and that is not here; "" = none */
 	const struct frame_wish *wish; /* NULL = files in FRAME_DEBUG_DIR */
 	char (*build_id)[BUILD_ID_TEXT]; /* by file of the code; "" = it has none, or was not asked for */
 	uint32_t n_files; /* of build_id; frame_names_add's */

@@ -62,7 +62,8 @@ static void tell_functions(const struct name_question *ask)
 static void read_elf(const struct name_question *ask)
 {
 	char build_id[BUILD_ID_TEXT] = "", other[BUILD_ID_TEXT] = "";
-	Elf *elf = elf_begin(READER_FILE, ELF_C_READ, NULL), *debug = NULL;
+	Elf *elf = elf_begin(READER_FILE, ELF_C_READ, NULL), *debug = NULL, *alt = NULL;
+	struct elf_alt lacks;
 
 	elf_build_id_of(elf, build_id);
 	tell((struct name_answer){ .kind = NAME_BUILD_ID }, build_id, NULL);
@@ -78,7 +79,11 @@ static void read_elf(const struct name_question *ask)
 				 elf_symbols_of(elf, debug, ask->q, ask->n))
 		return;
 	tell_functions(ask); /* before the lines, which may take longer than there is time */
-	elf_lines_of(debug ? debug : elf, ask->q, ask->n, tell_source, NULL);
+	if (ask->has_alt)
+		alt = elf_begin(READER_ALT, ELF_C_READ, NULL);
+	if (!elf_lines_of(debug ? debug : elf, alt, ask->without_alt ? NULL : &lacks, ask->q, ask->n, tell_source,
+			  NULL))
+		tell((struct name_answer){ .kind = NAME_ALT }, lacks.build_id, lacks.path);
 }
 
 void name_reader(void *arg)

@@ -72,6 +72,7 @@ int priced_take(struct priced *p, struct sampler *s, struct row_shares *r, const
 		const uint64_t counted[SCHEMA_MAX_EVENTS], uint64_t cpu_ns)
 {
 	const uint64_t ns = cpu_ns > p->cpu_ns ? cpu_ns - p->cpu_ns : 0;
+	const bool due = clock_mono_ns() - p->changed_ns >= sampler_rest_ns(s);
 	bool wanted[SCHEMA_MAX_EVENTS] = { 0 };
 	int rc = 0;
 
@@ -82,12 +83,16 @@ int priced_take(struct priced *p, struct sampler *s, struct row_shares *r, const
 	}
 	for (unsigned i = 0; i < p->events.n; i++) {
 		const uint64_t more = counted[i] > p->counted[i] ? counted[i] - p->counted[i] : 0;
-		const uint64_t period = sampler_period_for(s, more, ns);
+		const uint64_t period = sampler_period_for(s, more, ns), now = sampler_period_of(s, i);
 
-		if (!wanted[i] || period)
+		if (!wanted[i] || (period && (due || period / 2 > now || now / 2 > period)))
 			sampler_period(s, i, wanted[i] ? dithered(p, period) : 0);
 		p->counted[i] = counted[i];
 	}
 	p->cpu_ns = cpu_ns;
+	if (due) {
+		sampler_pace(s, dithered(p, sampler_mean_ns(s)));
+		p->changed_ns = clock_mono_ns();
+	}
 	return rc;
 }

@@ -13,6 +13,7 @@ struct priced {
 	uint16_t used[SCHEMA_MAX_DOMAINS]; /* those by which energy was split */
 	uint64_t counted[SCHEMA_MAX_EVENTS], cpu_ns; /* of all rows, at the last call */
 	uint32_t dither;
+	uint64_t changed_ns; /* when the pace was set, and periods anew */
 };
 
 /* Opens the counters of the schema in the sampler. variants: as sampler_events has them. */

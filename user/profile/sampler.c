@@ -22,6 +22,7 @@
 #define TAKEN_LATE 10 /* a ring has room for the samples of one part in so many of a second, and as many again */
 #define RECORDS_MAX (256u << 20) /* bytes taken at once */
 
+#define PACE_SAMPLES 64 /* a CPU has of one pace, at least */
 #define PERIOD_LEAST 1000 /* counts: no storm where an event was rare before */
 #define PRECISE_MOST 3
 #define COLUMNS_USUAL 3 /* that have a price at once: rings have room for so many */
@@ -139,7 +140,7 @@ static int open_cpu(struct sampler *s, int cpu)
 		return -ENOMEM;
 	attr.type = PERF_TYPE_SOFTWARE;
 	attr.config = PERF_COUNT_SW_CPU_CLOCK;
-	attr.sample_period = NS_PER_S / s->rate_hz;
+	attr.sample_period = s->pace.ns;
 	attr.exclude_idle = 1;
 	attr.exclude_hv = 1;
 	attr.mmap = 1;
@@ -251,6 +252,7 @@ int sampler_open(unsigned rate_hz, struct sampler **ret, struct err *err)
 		s->bytes.limit = spare.records;
 		s->unwind.rows_max = spare.rules;
 		s->rate_hz = rate_hz;
+		s->pace = (struct pace){ .ns = NS_PER_S / rate_hz, .before_ns = NS_PER_S / rate_hz };
 		size_rings(s);
 		rc = open_all(s);
 	}
@@ -309,6 +311,28 @@ static void set_period(const struct sampler *s, unsigned event, uint64_t period)
 			ioctl(fd, PERF_EVENT_IOC_PERIOD, &period);
 		ioctl(fd, period ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
 	}
+}
+
+uint64_t sampler_mean_ns(const struct sampler *s)
+{
+	return NS_PER_S / s->rate_hz;
+}
+
+uint64_t sampler_rest_ns(const struct sampler *s)
+{
+	return PACE_SAMPLES * sampler_mean_ns(s);
+}
+
+/* On a CPU that refuses it, samples stand for a little more or less than they should until the next one. */
+void sampler_pace(struct sampler *s, uint64_t ns)
+{
+	const uint64_t before_ns = s->pace.ns;
+	unsigned set = 0;
+
+	for (uint32_t i = 0; i < s->n_rings; i++)
+		set += ioctl(s->rings[i].fd, PERF_EVENT_IOC_PERIOD, &ns) == 0;
+	if (set)
+		s->pace = (struct pace){ ns, before_ns, clock_mono_ns() };
 }
 
 void sampler_period(struct sampler *s, unsigned event, uint64_t period)

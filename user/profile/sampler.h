@@ -22,6 +22,10 @@ int sampler_narrow(struct sampler *s, int cgroup, struct err *err);
 void sampler_events(struct sampler *s, const struct event_set *events, const struct event_variants *variants);
 int sampler_start(struct sampler *s, struct err *err);
 void sampler_stop(struct sampler *s);
+/* Samples time once in so many nanoseconds from now on. A change loses half a sample of each CPU, on an average. */
+void sampler_pace(struct sampler *s, uint64_t ns);
+uint64_t sampler_rest_ns(const struct sampler *s); /* how long a pace and a period are kept, so that little is lost */
+uint64_t sampler_mean_ns(const struct sampler *s); /* between two samples of time, by the rate that was asked for */
 /* Samples an event of the schema once in so many counts from now on; 0 = not. A change loses the counts of the period that was
  * going on. */
 void sampler_period(struct sampler *s, unsigned event, uint64_t period);

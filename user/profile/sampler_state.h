@@ -34,6 +34,11 @@ struct sampler {
 	size_t page, ring_bytes;
 	uint32_t stack_bytes;
 	unsigned rate_hz;
+	struct pace {
+		uint64_t ns; /* a sample of time stands for, from since_ns on */
+		uint64_t before_ns; /* and for, until then */
+		uint64_t since_ns; /* CLOCK_MONOTONIC */
+	} pace;
 	int cgroup; /* only what runs in it; -1 = everything */
 	uint8_t online[CPUS_MAX / 8];
 	struct sampled event[SCHEMA_MAX_EVENTS];

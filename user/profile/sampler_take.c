@@ -259,6 +259,12 @@ static bool find_column(const struct sampler *s, uint64_t id, unsigned *ret)
 	return false;
 }
 
+/* The kernel goes on to tell the first period of a clock after another one was set. */
+static uint64_t time_of_sample(const struct sampler *s, uint64_t at_ns)
+{
+	return at_ns >= s->pace.since_ns ? s->pace.ns : s->pace.before_ns;
+}
+
 static void take_sample(struct sampler *s, const struct sample *r, struct code *code, struct stacks *stacks)
 {
 	const size_t room = (r->header.size - sizeof(*r)) / sizeof(uint64_t);
@@ -267,7 +273,7 @@ static void take_sample(struct sampler *s, const struct sample *r, struct code *
 	if (r->header.size < sizeof(*r) || !room || r->n_addresses > room - 1 || !r->pid ||
 	    !find_column(s, r->id, &g.what.column))
 		return;
-	g.what.period = r->period;
+	g.what.period = g.what.column == STACK_TIME ? time_of_sample(s, r->time_ns) : r->period;
 	g.at = r->address + r->n_addresses;
 	g.end = r->address + room;
 	g.stack.process = code_process(code, (int)r->pid);

@@ -86,7 +86,7 @@ int symbol_files_name(void *arg, const struct symbolize_file *file, uint64_t *fr
 	const struct frame_wish wish = { .debug_dirs = s->debug_dirs,
 					 .build_id = file->build_id,
 					 .mapped = file->mapped };
-	struct symbols_of_file told = { .file = file, .why = judge(s, file), .here = "", .places = n };
+	struct symbols_of_file told = { .file = file, .why = judge(s, file), .here = "", .lacks = "", .places = n };
 	int rc = only_file(&s->code, file);
 
 	if (told.why != SYMBOLS_FOUND && s->code.n_files > SYMBOLIZE_FILE) {
@@ -105,6 +105,7 @@ int symbol_files_name(void *arg, const struct symbolize_file *file, uint64_t *fr
 		told.here = ret->build_id[SYMBOLIZE_FILE];
 		told.why = s->code.files[SYMBOLIZE_FILE].fd >= 0 ? SYMBOLS_OTHER : SYMBOLS_NOWHERE;
 	}
+	told.lacks = ret->lacks;
 	s->tell(s->arg, &told);
 	return 0;
 }

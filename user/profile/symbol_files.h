@@ -17,6 +17,7 @@ enum symbols_why {
 struct symbols_of_file {
 	const struct symbolize_file *file;
 	enum symbols_why why;
+	const char *lacks; /* build id of a file that it shares debug information with and that is not here; "" = none */
 	const char *here; /* SYMBOLS_OTHER: its build id, "" = it has none */
 	uint32_t places, named;
 };

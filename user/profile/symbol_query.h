@@ -49,8 +49,16 @@ struct source {
 	bool inlined; /* the function was compiled into the next one that is told */
 };
 typedef void source_teller(void *arg, const struct symbol_query *q, const struct source *s);
-/* For each of q with an address, tells the function there and those that it was compiled into, the innermost first. */
-void elf_lines_of(Elf *elf, struct symbol_query *q, uint32_t n, source_teller *tell, void *arg);
+/* The file to which dwz(1) moved debug information that several files share. Both are as the file that wants it says. */
+struct elf_alt {
+	char build_id[BUILD_ID_TEXT];
+	char path[SOURCE_FILE_MAX + 1];
+};
+/* For each of q with an address, tells the function there and those that it was compiled into, the innermost first. alt: the
+ * file with the other part of the debug information, or NULL. Where that is wanted (.gnu_debugaltlink) and alt is not the one:
+ * false, nothing is told, and *lacks says which one; lacks NULL: what is there without it is told. */
+bool elf_lines_of(Elf *elf, Elf *alt, struct elf_alt *lacks, struct symbol_query *q, uint32_t n, source_teller *tell,
+		  void *arg);
 
 /* The build id in hexadecimal; "" = the file has none. */
 void elf_build_id_of(Elf *elf, char ret[BUILD_ID_TEXT]);

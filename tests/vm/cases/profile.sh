@@ -14,7 +14,7 @@
 . /guest/energy.sh
 . /guest/stacks.sh
 . /guest/profile.sh
-begin_profiles sampling=1
+begin_profiles 10 sampling=1
 profiled alone model a /tests/mixes 11300 8 a
 profiled every-3ms model c /tests/mixes 3000 27 c
 pair de 5 17

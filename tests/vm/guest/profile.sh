@@ -4,8 +4,10 @@
 # profiled by joulectl with the prices of formulas model and share; judged on the host (tests/vm/profile.py) by the truth
 # per function, and by the ledger.
 
-# begin_profiles [SIMPMU-PARAMETER...]: agents with both formulas, which learn from the same programs first.
+# begin_profiles SECONDS [SIMPMU-PARAMETER...]: agents with both formulas, which learn from the same programs first, so long.
 begin_profiles() {
+	learn=$1
+	shift
 	load simpmu counters=64 "$@" || fail simpmu "cannot be loaded"
 	load simrapl busy_mw=1500 cycle_pj=300 instruction_pj=400 reference_pj=2000 miss_pj=20000 || fail simrapl "cannot be loaded"
 	for formula in model share; do
@@ -16,6 +18,7 @@ begin_profiles() {
 	echo +pids >/sys/fs/cgroup/cgroup.subtree_control
 	mkdir /sys/fs/cgroup/learn
 	sh -c 'echo $$ >/sys/fs/cgroup/learn/cgroup.procs; /tests/mixes 11300 5 x & exec /tests/mixes 3000 17 y'
+	[ "$learn" -lt 20 ] || sh -c 'echo $$ >/sys/fs/cgroup/learn/cgroup.procs; /tests/mixes 11300 $1 x & exec /tests/mixes 3000 $2 y' sh $((learn / 2)) $((learn * 5 / 3))
 }
 
 # profiled SCENARIO FORMULA TAGS COMMAND...: what its functions used, and what joulectl says of them.

@@ -9,7 +9,7 @@
 #include <linux/vmalloc.h>
 #include "simpmu.h"
 
-#define NAMES 64 /* per CPU; the first is for names that say no mix, and for those beyond */
+#define NAMES 128 /* per CPU; the first is for names that say no mix, and for those beyond */
 
 struct sim_name {
 	char name[TASK_COMM_LEN];

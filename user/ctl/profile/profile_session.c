@@ -216,7 +216,7 @@ int profile_open(struct profile_session *s, const struct run_agent_wish *wish, s
 	return rc;
 }
 
-/* A cgroup is sampled alone: what else runs would cost time and room. One that is not there yet may come. */
+/* A cgroup is sampled alone: what else runs would cost time and room. */
 static int narrow(struct profile_session *s, struct err *err)
 {
 	char dir[2 * RUN_PATH_MAX];
@@ -226,6 +226,10 @@ static int narrow(struct profile_session *s, struct err *err)
 		return 0;
 	snprintf(dir, sizeof(dir), "%s%s", s->mount, s->p.cgroup);
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 && s->mount[0] && (errno == ENOENT || errno == ENOTDIR))
+		return err_set(err, -ENOENT,
+			       "profile: --cgroup %.200s: there is no such cgroup; joulectl list shows them",
+			       s->p.cgroup);
 	if (fd < 0)
 		return 0;
 	rc = sampler_narrow(s->p.sampler, fd, err);

@@ -15,6 +15,14 @@
 #define PLAIN_MAX ((size_t)512 << 20)
 #define REMEDY "name a .pb.gz file that joulectl profile wrote"
 
+static void tell_lacks(const struct symbols_of_file *f)
+{
+	log_warn(
+		"profile: %.300s: a part of its debug information is in a file of build id %s, which is not here, so functions that "
+		"were compiled in have no names; say with --debug-dir DIR where .build-id/%.2s/%s.debug or .dwz is",
+		f->file->path, f->lacks, f->lacks, f->lacks + 2);
+}
+
 /* A line for each file that lacks names, with what helps. */
 static void tell(const struct symbols_of_file *f)
 {
@@ -103,6 +111,12 @@ static int name(void *arg, const struct symbolize_file *file, uint64_t *frames, 
 		frame_names_free(ret);
 		rc = symbol_files_name(&a->files, file, frames, n, ret);
 	}
+	if (!rc && a->servers.n && ret->lacks[0] && debuginfod_fetch(&a->servers, &a->files, ret->lacks)) {
+		frame_names_free(ret);
+		rc = symbol_files_name(&a->files, file, frames, n, ret);
+	}
+	if (!rc && a->last.lacks[0])
+		tell_lacks(&a->last);
 	if (!rc)
 		tell(&a->last);
 	return rc;
