@@ -11,16 +11,13 @@ import sys
 FUNCTIONS = 8
 # Mean and worst error of the functions' energy under model, all domains together, in percent: for programs of about 60 s and
 # of 5 to 9 s. An error falls with the root of the number of samples, and a function of 2 % has few of them.
-GOAL = (2, 5)          # where a function runs for many samples at a time
-LONG = (4, 10)         # functions that alternate faster than they are sampled: measured were 1.9 to 2.6, and 5.7 to 6.3
+GOAL = (2, 5)
 SHORT = (10, 25)       # measured were 3.4 to 8.0, and 10.1 to 16.1; by CPU cycles alone it is 18 and 36
 LONG_S = 40
 
 
-def bounds(name, seconds):
-    if seconds < LONG_S:
-        return SHORT
-    return GOAL if name == "alone" else LONG
+def bounds(seconds):
+    return SHORT if seconds < LONG_S else GOAL
 
 
 def varint(data, at):
@@ -168,7 +165,7 @@ def judge_program(name, formula, kernel, true, got):
     print(f"note {name}: chance alone, one interrupt at random for so many joules, {RATE_HZ} Hz: "
           "mean {:.2f} %, worst {:.2f} %".format(*limit(true, seconds)))
     if formula == "model":
-        most_mean, most_worst = bounds(name, seconds)
+        most_mean, most_worst = bounds(seconds)
         bad = mean > most_mean or worst > most_worst
         print(f"{'FAIL' if bad else 'ok'} vm/{kernel}/{name}: energy per function" +
               (f": mean {mean:.2f} % of {most_mean}, worst {worst:.2f} % of {most_worst}" if bad else ""))
