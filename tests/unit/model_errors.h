@@ -13,7 +13,8 @@
 struct errors {
 	double miss[MW_ROWS][MW_DOMAINS], truth[MW_ROWS][MW_DOMAINS]; /* joules, summed */
 	double idle[MW_DOMAINS]; /* relative, summed */
-	double width, width_by[MW_DOMAINS]; /* uncertainty, summed */
+	double width; /* uncertainty, summed */
+	double stated[MW_ROWS][MW_DOMAINS]; /* the same in joules */
 	unsigned by_domain[MW_DOMAINS], covered_by_domain[MW_DOMAINS];
 	unsigned intervals, values, covered, unknown, idle_values, idle_covered;
 };
@@ -45,6 +46,7 @@ static void add_value(struct errors *e, const struct mw *w, unsigned row, unsign
 
 	e->miss[row][d] += miss;
 	e->truth[row][d] += w->truth[row][d];
+	e->stated[row][d] += ppm == SNAPSHOT_UNKNOWN ? 0 : got * ppm / 1e6;
 	if (!judged)
 		return;
 	if (ppm == SNAPSHOT_UNKNOWN) {
@@ -58,7 +60,6 @@ static void add_value(struct errors *e, const struct mw *w, unsigned row, unsign
 		e->covered_by_domain[d]++;
 	}
 	e->width += ppm / 1e6;
-	e->width_by[d] += ppm / 1e6;
 }
 
 static void add_idle(struct errors *e, const struct mw *w, unsigned d)
@@ -87,8 +88,9 @@ static void add_interval(struct errors *e, const struct mw *w)
 	}
 }
 
-/* Mean absolute error of each cgroup that matters, relative to its true energy: the largest, and the mean. */
-static double error_of(const struct errors *e, unsigned d, double *ret_mean)
+/* Joules (missed or stated) of each cgroup that matters, relative to its true energy: the largest, and the mean. */
+static double relative_to_truth(const struct errors *e, const double (*joules)[MW_DOMAINS], unsigned d,
+				double *ret_mean)
 {
 	double total = 0, most = 0, sum = 0;
 	unsigned n = 0;
@@ -98,13 +100,27 @@ static double error_of(const struct errors *e, unsigned d, double *ret_mean)
 	for (unsigned i = 0; i < MW_ROWS; i++) {
 		if (!(e->truth[i][d] > SMALL * total))
 			continue;
-		most = fmax(most, e->miss[i][d] / e->truth[i][d]);
-		sum += e->miss[i][d] / e->truth[i][d];
+		most = fmax(most, joules[i][d] / e->truth[i][d]);
+		sum += joules[i][d] / e->truth[i][d];
 		n++;
 	}
 	if (ret_mean)
 		*ret_mean = n ? sum / n : 0;
 	return most;
+}
+
+static double error_of(const struct errors *e, unsigned d, double *ret_mean)
+{
+	return relative_to_truth(e, e->miss, d, ret_mean);
+}
+
+/* The mean stated uncertainty, in the way of the mean error: joules by joules. */
+static double stated_of(const struct errors *e, unsigned d)
+{
+	double mean;
+
+	relative_to_truth(e, e->stated, d, &mean);
+	return mean;
 }
 
 static void step(struct mw *w, const struct formula_ops *ops, struct formula *f)

@@ -88,31 +88,37 @@ class Errors:
     def __init__(self):
         self.miss, self.true, self.all_miss, self.all_true = {}, {}, {}, {}
         self.idle, self.shots = 0.0, 0
-        self.values, self.held, self.width = 0, 0, 0.0
+        self.values, self.held, self.said = 0, 0, {}
         self.clean = self.held_up = self.unknown = 0
 
     def add(self, path, got, true, ppm, counts, clean, unsure):
         """unsure: joules by which the truth may itself be another."""
         self.all_miss[path] = self.all_miss.get(path, 0) + abs(got - true)
         self.all_true[path] = self.all_true.get(path, 0) + true
+        if ppm != UNKNOWN:
+            self.said[path] = self.said.get(path, 0) + got * ppm / 1e6
         if clean:
             self.miss[path] = self.miss.get(path, 0) + abs(got - true)
             self.true[path] = self.true.get(path, 0) + true
         if counts and ppm != UNKNOWN:
             self.values += 1
             self.held += abs(got - true) <= got * ppm / 1e6 + unsure
-            self.width += ppm / 1e6
 
     @staticmethod
     def ratios(miss, true):
         total = sum(true.values())
-        return [miss[p] / t for p, t in true.items() if t > SMALL * total] or [float("inf")]
+        return [miss.get(p, 0) / t for p, t in true.items() if t > SMALL * total] or [float("inf")]
 
     def relative(self):
         return self.ratios(self.miss, self.true)
 
     def relative_all(self):
         return self.ratios(self.all_miss, self.all_true)
+
+    def stated(self):
+        """Of all snapshots, in the way of the errors: joules stated by joules drawn, mean over cgroups."""
+        said = self.ratios(self.said, self.all_true)
+        return sum(said) / len(said)
 
 
 def held_up(doc, dom):
@@ -165,7 +171,7 @@ def percent(x):
 def line(name, e, share):
     rel, rel_all, rel_share = e.relative(), e.relative_all(), share.relative()
     held = "%5.1f" % (100 * e.held / e.values) if e.values else "    -"
-    width = percent(e.width / e.values) if e.values else "     -"
+    width = percent(e.stated()) if e.values else "     -"
     return "%-22s %2d cgroups, %d of %d snapshots | model %s %s all %s %s idle %s | said %s holds %s | share %s %s idle %s" % (
         name, len(rel), e.clean, e.shots + e.unknown, percent(sum(rel) / len(rel)), percent(max(rel)),
         percent(sum(rel_all) / len(rel_all)), percent(max(rel_all)), percent(e.idle / max(e.shots, 1)), width, held,

@@ -13,11 +13,15 @@
 #define NARROWER 1.4 /* ... at least this part of it */
 #define INDEPENDENT 5.0 /* points after which errors that come in phases do not average out any more */
 #define WITHOUT 5.0 /* deviations of the jackknife that hold nine values in ten; it has only five stretches */
-#define NOISE 2.0 /* a miss of a point that is of all rows alike, as of the sensor ... */
+#define NOISE 1.0 /* a miss of a point that is of all rows alike, as of the sensor ... */
 #define OF_ONE 0.6 /* ... and what is of each row by itself, by the root of its part ... */
-#define IN_PHASES 20.0 /* ... which is the most of it where misses come in phases */
+#define IN_PHASES 20.0 /* ... which is the most of it where misses come in phases, ... */
+#define BY_CHANCE 0.5 /* ... more than those of noise seem to: by so much, over the root of their number */
+#define NOISE_BENT 2.0 /* the first two where prices bend: by a line, and by the mean of a state */
+#define OF_ONE_BENT 0.8
 #define BURSTS 3.0 /* power of a row at a moment, over its mean */
-#define AVERAGE 0.3 /* of what bent prices of memory move between rows */
+#define AVERAGE 0.3 /* of what bent prices of memory move between rows, at most, and ... */
+#define AVERAGE_PER_MISS 30.0 /* ... by how much points miss, of the dynamic power */
 #define STOPS 0.8 /* of what bends take or add below the least power seen */
 
 #define LEAST 1e-5 /* of the mean power: counters of energy move in units */
@@ -146,11 +150,23 @@ static double without_a_stretch(const struct model_doubt *d, const double *did, 
 
 /* How far the row's part is from that of the misses alone, where prices of memory bend: what filled the queue beside a row is
  * known on average only. */
-static double beside_average(const struct model_doubt *d, const double *did, double part)
+static double beside_average(const struct model_doubt *d, const double *did, double part, double point)
 {
 	double all = d->misses ? d->all[d->misses] : 0;
 
-	return all > 0 && d->columns > 1 ? AVERAGE * fabs(did[d->misses] / all / part - 1) : 0;
+	return all > 0 && d->columns > 1 ?
+		       fmin(AVERAGE, AVERAGE_PER_MISS * point) * fabs(did[d->misses] / all / part - 1) :
+		       0;
+}
+
+/* Mean square of a row's part in the miss of a point, in misses. */
+static double of_the_point(const struct model_doubt *d, double part)
+{
+	double chance = BY_CHANCE / sqrt(d->fit->n_window);
+
+	if ((d->misses && d->columns > 1) || d->fit->s.columns >> COL_BENT)
+		return NOISE_BENT + (OF_ONE_BENT + IN_PHASES * d->phases) / part;
+	return NOISE + (OF_ONE + IN_PHASES * fmax(d->phases - chance, 0)) / part;
 }
 
 double model_row_doubt(const struct model_doubt *d, const double *did, double part)
@@ -167,9 +183,9 @@ double model_row_doubt(const struct model_doubt *d, const double *did, double pa
 	for (unsigned i = COL_BASE; i < COLUMNS; i++)
 		g[i] = did[i] / got - d->all[i] / d->all_joules;
 	square = pow(WITHOUT, 2) * without_a_stretch(d, did, part) + pow(NINE_IN_TEN, 2) * variance(s, g);
-	square += pow(NINE_IN_TEN * point, 2) * (NOISE + (OF_ONE + IN_PHASES * d->phases) / part);
+	square += pow(NINE_IN_TEN * point, 2) * of_the_point(d, part);
 	square += pow(NINE_IN_TEN * BURSTS * d->skew, 2) + pow(STOPS * d->goes_on * d->seconds / d->dynamic, 2);
-	square += pow(beside_average(d, did, part), 2);
+	square += pow(beside_average(d, did, part, point), 2);
 	return fmax(sqrt(square), NOT_CLAIMED) + fabs(mine / got - 1);
 }
 
