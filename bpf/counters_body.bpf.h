@@ -176,7 +176,7 @@ static __always_inline void set_row(struct jd_cpu_state *st, struct task_struct 
  * the counters go to the row of the task that runs. */
 static __noinline void resync(struct jd_cpu_state *st, u64 left, struct task_struct *curr, u64 now)
 {
-	u64 at = departure(st, left, curr, now);
+	u64 at = departure(st, left, curr, now), wall = wall_clock(curr, at, false);
 	u32 index = row_index(st, st->row);
 	struct jd_row *row = st->row < bank_rows ? bpf_map_lookup_elem(&rows, &index) : NULL;
 
@@ -184,10 +184,10 @@ static __noinline void resync(struct jd_cpu_state *st, u64 left, struct task_str
 	*(volatile u64 *)&st->seq += 1;
 	if (row)
 		add_time(row, at - st->since_ns);
-	add_columns(st, row, at + st->irq_steal_ns);
+	add_columns(st, row, wall);
 	st->since_ns = at;
 	*(volatile u64 *)&st->seq += 1;
-	set_row(st, curr, row_key(curr, false), at + st->irq_steal_ns);
+	set_row(st, curr, row_key(curr, false), wall);
 }
 
 /* The begin of this switch if it is one of those that time themselves; 0 otherwise. */
@@ -278,7 +278,7 @@ static __always_inline void close_open(struct jd_cpu_state *st, struct task_stru
 	st->task = (u64)curr;
 	u64 key = row_key(curr, false);
 
-	u64 wall = now + st->irq_steal_ns;
+	u64 wall = wall_clock(curr, now, false);
 
 	if (charge_current && st->key != JD_KEY_NONE)
 		set_row(st, curr, key, wall);
