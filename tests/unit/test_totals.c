@@ -428,6 +428,22 @@ static struct snap_row *add_known(const char *path, uint32_t key, uint64_t uj, u
 	return r;
 }
 
+/* A recording of a stranger may hold any numbers: a range that does not fit into its counter is cut, not turned around. */
+static void test_range_of_any_number(void **state)
+{
+	const struct totals_options o = { .keep_ns = 5000 };
+	struct totals *t;
+
+	begin_world();
+	t = totals_new(&schema, &o);
+	interval(1000);
+	add_known("/a", 10, (uint64_t)1 << 62, SNAPSHOT_UNKNOWN - 1);
+	*snapshot_uncertainty(&snap, snap.n_rows - 1, 1) = SNAPSHOT_UNKNOWN;
+	finish(t);
+	assert_int_equal(total_row_range_uj(&t->rows[TOTAL_FIRST_CGROUP]), (((uint64_t)1 << 62) + 500) / 1000);
+	end_world(t);
+}
+
 /* The range of a cgroup's energy: one series each, of the domains that add up, of the last interval, where it is known. */
 static void test_ranges(void **state)
 {
@@ -479,7 +495,7 @@ int main(void)
 		cmocka_unit_test(test_rename),         cmocka_unit_test(test_churn_is_bounded),
 		cmocka_unit_test(test_churn_of_one),   cmocka_unit_test(test_top),
 		cmocka_unit_test(test_copy),           cmocka_unit_test(test_page),
-		cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_ranges),         cmocka_unit_test(test_range_of_any_number),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,6 +38,8 @@ static bool moves(const struct snapshot *s, unsigned row)
 	return any;
 }
 
+#define RANGE_MAX_NJ 0x1p62 /* of an interval: a recording of a stranger may hold any numbers */
+
 /* A group, or a path that two cgroups had, is a sum. */
 static void add_range(const struct totals *t, struct total_row *r, const struct snapshot *s, unsigned row)
 {
@@ -55,7 +57,7 @@ static void add_range(const struct totals *t, struct total_row *r, const struct 
 		if (ppm == SNAPSHOT_UNKNOWN)
 			continue;
 		r->ranged_uj += *snapshot_energy(s, row, d);
-		r->range_nj += (uint64_t)(uj * ppm / 1e3);
+		r->range_nj += (uint64_t)fmin(uj * ppm / 1e3, RANGE_MAX_NJ);
 	}
 }
 
