@@ -31,7 +31,7 @@ repeat() {
 }
 
 /usr/bin/python3 -c "
-for i in range($turns * 12): sum(j * j for j in range(50000)); sorted(str(k) for k in range(20000))" &
+for i in range($turns * 60): sum(j * j for j in range(50000)); sorted(str(k) for k in range(20000))" &
 repeat "$turns" gcc -O2 -c -o /dev/null many.c &
 wait
 head -c $((turns * 400))M /dev/zero | openssl dgst -md5 >/dev/null &
@@ -40,7 +40,7 @@ sqlite3 :memory: "create table t(a, b); with recursive c(x) as (select 1 union a
 wait
 command -v node >/dev/null && node -e "
 let s = 0;
-for (let i = 0; i < $turns * 16; i++) {
+for (let i = 0; i < $turns * 48; i++) {
 	const o = [];
 	for (let k = 0; k < 20000; k++) o.push({ k, t: 'x' + k % 977 });
 	s += JSON.parse(JSON.stringify(o)).filter(e => /x[1-5]+/.test(e.t)).length;
@@ -55,11 +55,11 @@ until [ -S redis ] && [ -S nginx ]; do
 	kill -0 $redis && kill -0 $nginx || exit 3
 	sleep 0.1
 done
-repeat $((turns * 4)) "$usr/bin/rg" -c '(a|b)c.*d[e-g]+h.*i.*[jk]l$' words words words words &
+repeat $((turns * 12)) "$usr/bin/rg" -c '(a|b)c.*d[e-g]+h.*i.*[jk]l$' words words words words &
 rg=$!
-curl -s --unix-socket "$dir/nginx" -H 'Accept-Encoding: gzip' -o /dev/null "http://x/words?[1-$turns]"
+curl -s --unix-socket "$dir/nginx" -H 'Accept-Encoding: gzip' -o /dev/null "http://x/words?[1-$((turns * 3))]"
 wait $rg
-"$usr/bin/redis-benchmark" -s "$dir/redis" -t set,lpush,sadd,lrange_300 -n $((turns * 6000)) -q >/dev/null
+"$usr/bin/redis-benchmark" -s "$dir/redis" -t set,lpush,sadd,lrange_300 -n $((turns * 12000)) -q >/dev/null
 kill $redis $nginx
 wait
 exit 0

@@ -87,8 +87,8 @@ else
 	fail profile_whole "$(cat "$work/err" "$work/out" | tail -n 1)"
 fi
 
-# pprof, by the library of those who made the format.
-profile --private -F 487 -o "$work/x.pb.gz" -- "$load" 1500
+# pprof, by the library of those who made the format; long enough that the pace changes.
+profile --private -F 487 -o "$work/x.pb.gz" -- "$load" 2500
 if [ $? -eq 7 ] && $python tests/e2e/profile_pprof.py "$work/pb2" "$work/x.pb.gz" "$load" >"$work/out" 2>&1; then
 	ok profile_pprof
 else

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Symbols from a server of debuginfod, Debian's own: only when it is named, kept for the next time, and never those of another file.
+# Symbols from a server of debuginfod, Debian's own: only when it is named, kept for the next time, and never those of another file;
+# also what dwz moved to a third file.
 . tests/e2e/lib.sh
 need_root
 if ! command -v debuginfod >/dev/null; then
@@ -20,6 +21,29 @@ timeout 60 "$JOULECTL" profile --private -F 487 --no-symbols -o "$work/bare.pb.g
 	fail profile-debuginfod "$(tail -n 1 "$work/err")"
 rm "$work/run/d-load"
 kept="$work/cache/jouled/.build-id/${id%"${id#??}"}/${id#??}.debug"
+
+# two programs whose debug information is in a third file, as in Debian's packages: of d-dwz the server has both files, of d-lone
+# only its own
+if command -v dwz >/dev/null; then
+	# pair PROGRAM TWIN FLAG...: the twin has a build id of its own
+	pair() {
+		first=$1 second=$2
+		shift 2
+		gcc -O2 -g -fcf-protection=full "$@" -Wl,--build-id tests/e2e/profile_inlined.c -o "$work/run/$first" &&
+			gcc -O2 -g -fcf-protection=none "$@" -Wl,--build-id tests/e2e/profile_inlined.c -o "$work/run/$second" || exit 2
+	}
+	pair d-dwz twin
+	pair d-lone other -Dbetween=betwixt
+	dwz -m "$work/served/two.debug" -M /nowhere/two.debug "$work/run/d-dwz" "$work/run/twin" || exit 2
+	dwz -m "$work/none/lone.debug" -M /nowhere/lone.debug "$work/run/d-lone" "$work/run/other" || exit 2
+	for name in d-dwz d-lone; do
+		objcopy --only-keep-debug "$work/run/$name" "$work/served/$name.debug"
+		strip -s "$work/run/$name"
+		timeout 60 "$JOULECTL" profile --private -F 487 --no-symbols -o "$work/$name.pb.gz" -- "$work/run/$name" 400 2>"$work/err" ||
+			fail profile-debuginfod-third "$name: $(tail -n 1 "$work/err")"
+		rm "$work/run/$name"
+	done
+fi
 
 # a server that has the file, one that answers everything with another one, and one that is not there
 cat >"$work/servers.py" <<'PY'
@@ -93,6 +117,50 @@ if named kept && [ "$(requests)" -eq "$before" ]; then
 else
 	fail profile-debuginfod-kept "$(requests) requests, $before before: $(cat "$work/kept.err")"
 fi
+# third NAME SERVER: names what was sampled of that program. alt FILE: the build id of a file of debug information
+third() {
+	timeout 60 "$JOULECTL" profile --symbolize "$work/$1.pb.gz" -o "$work/$1.folded" --debuginfod "$2" 2>"$work/$1.err" ||
+		fail profile-debuginfod-third "status $?: $(tail -n 1 "$work/$1.err")"
+}
+alt() { readelf -n "$1" | sed -n 's/.*Build ID: //p'; }
+has_third() { curl -sf "http://127.0.0.1:$port/buildid/$(alt "$work/served/two.debug")/debuginfo" -o /dev/null; }
+kept_of() { echo "$work/cache/jouled/.build-id/$(echo "$1" | cut -c 1-2)/$(echo "$1" | cut -c 3-).debug"; }
+if ! command -v dwz >/dev/null; then
+	skip profile-debuginfod-third "dwz is not installed"
+elif ! wait_until 300 has_third; then
+	fail profile-debuginfod-third "debuginfod does not serve the file of dwz: $(tail -n 1 "$work/server.log")"
+else
+	id=$(alt "$work/served/two.debug")
+	third d-dwz "http://127.0.0.1:$port"
+	if ! grep -q ';main;outermost;between;innermost ' "$work/d-dwz.folded" || [ -s "$work/d-dwz.err" ] ||
+		! cmp -s "$(kept_of "$id")" "$work/served/two.debug"; then
+		fail profile-debuginfod-third "$(cat "$work/d-dwz.err") $(head -n 3 "$work/d-dwz.folded")"
+	else
+		ok profile-debuginfod-third
+	fi
+	# kept, and so named without any server that answers
+	third d-dwz "http://127.0.0.1:$gone"
+	if grep -q ';main;outermost;between;innermost ' "$work/d-dwz.folded" && ! grep -q "$id" "$work/d-dwz.err"; then
+		ok profile-debuginfod-third-kept
+	else
+		fail profile-debuginfod-third-kept "$(cat "$work/d-dwz.err") $(head -n 3 "$work/d-dwz.folded")"
+	fi
+	# a server without it: the rest is named, and it is said what is missing; a server that lies is not believed
+	id=$(alt "$work/none/lone.debug")
+	third d-lone "http://127.0.0.1:$port"
+	if grep -q ';main;outermost;' "$work/d-lone.folded" && [ "$(grep -c "part of its debug information.*$id.*compiled in have no names" "$work/d-lone.err")" -eq 1 ]; then
+		ok profile-debuginfod-third-missing
+	else
+		fail profile-debuginfod-third-missing "$(cat "$work/d-lone.err") $(head -n 3 "$work/d-lone.folded")"
+	fi
+	third d-lone "http://127.0.0.1:$liar"
+	if grep -q "$id.*another build id, and is not believed" "$work/d-lone.err" && [ ! -e "$(kept_of "$id")" ]; then
+		ok profile-debuginfod-third-liar
+	else
+		fail profile-debuginfod-third-liar "$(cat "$work/d-lone.err")"
+	fi
+fi
+
 "$JOULECTL" profile --symbolize "$work/bare.pb.gz" -o "$work/x.folded" --debuginfod ftp://x 2>"$work/err" && fail profile-debuginfod-url "it is taken"
 grep -q "expected http://" "$work/err" || fail profile-debuginfod-url "$(cat "$work/err")"
 finish

@@ -26,8 +26,10 @@ if command -v node >/dev/null; then
 else
 	skip profile-stacks-node "no node here"
 fi
-timeout 400 perf record -q -e cpu-clock -F 199 --call-graph dwarf,8192 -o "$work/perf.data" -- \
-	"$JOULECTL" profile --private -F 199 -o "$work/x.pb.gz" -- sh "$PWD/tests/e2e/profile_programs.sh" "$work/run" "$usr" "${TURNS:-3}" \
+# perf samples CPUs, as joulectl does: a clock of each program stops while it is not on a CPU, and so never ends within a switch
+rate=${RATE:-199}
+timeout 500 perf record -q -a -e cpu-clock:I -F "$rate" --call-graph dwarf,8192 -o "$work/perf.data" -- \
+	"$JOULECTL" profile --private -F "$rate" -o "$work/x.pb.gz" -- sh "$PWD/tests/e2e/profile_programs.sh" "$work/run" "$usr" "${TURNS:-3}" \
 	>"$work/out" 2>"$work/err"
 status=$?
 perf script -i "$work/perf.data" -G -F pid,ip,sym,dso >"$work/perf.txt" 2>/dev/null

@@ -49,6 +49,24 @@ static void test_own_symbols(void **state)
 	code_close(&code);
 }
 
+__attribute__((noinline)) int __libc_grow(int a);
+int __libc_grow(int a)
+{
+	return a * 13 + (int)getpid();
+}
+extern __typeof(__libc_grow) aliased_grow __attribute__((weak, alias("__libc_grow")));
+extern __typeof(__libc_grow) _aliased_grow __attribute__((alias("__libc_grow")));
+
+/* Of several names for one function that is shown which programs call it by. */
+static void test_aliases(void **state)
+{
+	struct code code = { 0 };
+
+	assert_int_equal(code_open(&code), 0);
+	name_of(&code, (uintptr_t)__libc_grow, "aliased_grow");
+	code_close(&code);
+}
+
 __attribute__((noinline)) int of_cpp(int a) __asm__("_ZNK4wood4tree4growEiRKSt6vectorIiSaIiEE.isra.0");
 int of_cpp(int a)
 {
@@ -207,6 +225,9 @@ static void test_perf_map(void **state)
 	expect(text, 0x5007, "last");
 	expect("ffffffffffffffff ffffffffffffffff x\n", UINT64_MAX, "x");
 	expect("11112222333344445 10 x\n", 0x5, NULL);
+	expect("10 10 __x\n10 10 x\n10 10 _x\n", 0x15, "x");
+	expect("10 10 _x\n18 10 y\n", 0x19, "_x"); /* another function, though as large */
+	expect("10 10 _x\n10 10 _", 0x15, "_x");
 }
 
 static void test_no_program(void **state)
@@ -231,13 +252,10 @@ static void test_no_program(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own_symbols),
-		cmocka_unit_test(test_demangled),
-		cmocka_unit_test(test_data_is_no_code),
-		cmocka_unit_test(test_life),
-		cmocka_unit_test(test_perf_map),
-		cmocka_unit_test(test_no_program),
-		cmocka_unit_test(test_loss),
+		cmocka_unit_test(test_own_symbols), cmocka_unit_test(test_aliases),
+		cmocka_unit_test(test_demangled),   cmocka_unit_test(test_data_is_no_code),
+		cmocka_unit_test(test_life),        cmocka_unit_test(test_perf_map),
+		cmocka_unit_test(test_no_program),  cmocka_unit_test(test_loss),
 		cmocka_unit_test(test_go),
 	};
 

@@ -76,6 +76,8 @@ static int take_over(struct frame_names *f, struct frame_names *from, uint32_t n
 		memcpy(f->v + f->n, from->v, from->n * sizeof(*f->v));
 	f->n += from->n;
 	f->failed += from->failed;
+	if (from->lacks[0])
+		memcpy(f->lacks, from->lacks, sizeof(f->lacks));
 	f->bytes = from->bytes;
 	from->n = 0; /* the texts are f's */
 	if (f->n)

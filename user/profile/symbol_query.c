@@ -31,6 +31,25 @@ uint32_t symbol_first(const struct symbol_query *q, uint32_t n, uint64_t address
 	return from;
 }
 
+static size_t underscores(const char *name, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && name[n] == '_')
+		n++;
+	return n;
+}
+
+/* Is it to name what already has a name? A function inside another one does, and of names for one function that which its
+ * callers write: malloc, not __libc_malloc. */
+static bool is_better(const struct symbol_query *q, const uint64_t range[2], const char *name, size_t len)
+{
+	const size_t own = underscores(name, len);
+
+	return range[1] < q->size || (range[1] == q->size && range[0] == q->start && own < len &&
+				      own < underscores(q->name, strlen(q->name)));
+}
+
 void symbol_offer(struct symbol_query *q, uint32_t n, const uint64_t range[2], const char *name, size_t len)
 {
 	if (!range[1] || !len)
@@ -38,13 +57,14 @@ void symbol_offer(struct symbol_query *q, uint32_t n, const uint64_t range[2], c
 	for (uint32_t i = symbol_first(q, n, range[0]); i < n && q[i].address - range[0] < range[1]; i++) {
 		char *copy;
 
-		if (q[i].size && q[i].size <= range[1])
+		if (q[i].size && !is_better(&q[i], range, name, len))
 			continue;
 		copy = strndup(name, len < SYMBOL_RAW_MAX ? len : SYMBOL_RAW_MAX);
 		if (!copy)
 			continue;
 		free(q[i].name);
 		q[i].name = copy;
+		q[i].start = range[0];
 		q[i].size = range[1];
 	}
 }

@@ -15,14 +15,14 @@
 struct symbol_query {
 	uint64_t offset; /* in the file; in a perf map the address */
 	uint64_t address; /* of the ELF image; a reader's */
-	uint64_t size; /* of the function that named it; 0 = nothing did */
+	uint64_t start, size; /* of the function that named it; size 0 = nothing did */
 	uint32_t at; /* the caller's number */
 	bool has_source; /* a reader's */
 	char *name; /* NULL = unknown; free() */
 };
 
-/* Names every address in [start, start + size) that has no name from a smaller function. q is sorted by address. name
- * has len bytes and no NUL. */
+/* Names every address in [start, start + size) that has no name from a smaller function. Of names for the same bytes the one
+ * with the fewest underscores before it stays, and of those the first. q is sorted by address. name has len bytes and no NUL. */
 void symbol_offer(struct symbol_query *q, uint32_t n, const uint64_t range[2], const char *name, size_t len);
 void symbol_sort(struct symbol_query *q, uint32_t n); /* by address */
 /* The first query at or behind an address. */
