@@ -4,7 +4,7 @@
  * deviations that follow from the fit, corrected by how often they held: the nine-in-ten quantile of past misses over the
  * deviation that was stated before each (a conformal interval). */
 #include <math.h>
-#include "model.h"
+#include "terms.h"
 
 #define NINE_IN_TEN 1.645 /* deviations to either side that hold 90 % of a normal distribution */
 #define ENOUGH 9 /* past misses, for their quantile */
@@ -31,8 +31,8 @@
 #define GOES_ON 1.25 /* of the bend of prices that goes on below the least power seen */
 #define CENTRE 0.5 /* of states that are parts of one: terms.c */
 
-/* g'Cg over the columns of the covariance */
-static double variance(const struct model_solution *s, const double *g)
+/* g'Cg over the columns of the covariance; rounding can make zero slightly negative. */
+static double square_of(const struct model_solution *s, const double *g)
 {
 	unsigned at[COLUMNS], n = 0;
 	double sum = 0;
@@ -47,7 +47,12 @@ static double variance(const struct model_solution *s, const double *g)
 			row += 2 * g[at[k]] * s->cov[at[i]][at[k]];
 		sum += g[at[i]] * row;
 	}
-	return fmax(sum, 0);
+	return sum;
+}
+
+static double variance(const struct model_solution *s, const double *g)
+{
+	return fmax(square_of(s, g), 0);
 }
 
 double model_point_deviation(const struct model_solution *s, const struct model_point *p)
@@ -115,78 +120,178 @@ static double bent_below(const struct model_fit *f)
 	return fmax(unseen, GOES_ON * model_bend_goes_on(f));
 }
 
-void model_without(struct model_doubt *d)
+/* The prices in use and what stretches taught, for the columns that rows have. */
+static void take_prices(struct model_doubt *d, const struct terms *t)
 {
 	const struct model_fit *f = d->fit;
+	struct model_doubt_parts *p = d->parts;
 	double idle = model_idle(&f->s.coef, d->state);
 
-	d->columns = 0;
-	for (model_columns left = f->s.columns & (COLUMN(COLUMNS) - COLUMN(COL_BASE)); left; left &= left - 1)
-		d->column[d->columns++] = (unsigned)__builtin_ctzll(left);
+	p->used = 0;
+	for (model_columns left = f->s.columns & (COLUMN(COLUMNS) - COLUMN(COL_BASE)); left; left &= left - 1) {
+		const unsigned column = (unsigned)__builtin_ctzll(left);
+		const int place = terms_place(t, column);
+
+		if (place < 0)
+			continue;
+		for (unsigned b = 0; b < f->n_without; b++)
+			p->without[b][p->used] = f->without[b].c[column];
+		p->price[p->used] = f->s.coef.c[column];
+		p->place[p->used++] = (unsigned)place;
+	}
 	for (unsigned b = 0; b < f->n_without; b++) {
 		double all = model_dynamic(&f->without[b], d->all);
 		double more = (idle - model_idle(&f->without[b], d->state)) * d->seconds;
 
-		d->per_joule[b] = all > 0 && d->dynamic > 0 ? (d->dynamic + more) / d->dynamic / all : 0;
+		p->per_joule[b] = all > 0 && d->dynamic > 0 ? (d->dynamic + more) / d->dynamic / all : 0;
 	}
 }
 
-/* Mean square by which the row's part would be another had one stretch of the window not been learned from (the jackknife:
- * Efron, The Jackknife, the Bootstrap and Other Resampling Plans, 1982, chapter 3). */
-static double without_a_stretch(const struct model_doubt *d, const double *did, double part)
+/* The covariance of the columns that rows have, as model_row_doubts() walks over it: for each column its own, that with each state of
+ * idle power times twice the state, which is the same for all rows, and that with the columns before. */
+static void take_covariance(struct model_doubt *d, const struct terms *t)
+{
+	const struct model_solution *s = &d->fit->s;
+	struct model_doubt_parts *p = d->parts;
+	double state[COLUMNS] = { 0 }, *to = p->cov;
+	unsigned column[COLUMNS], states = 0;
+
+	for (unsigned i = 0; i < COL_BASE; i++) {
+		state[i] = -d->state[i] * d->seconds / d->dynamic;
+		if (s->cov_columns >> i & 1)
+			column[states++] = i;
+	}
+	p->states = states;
+	p->of_states = square_of(s, state);
+	p->columns = 0;
+	for (model_columns left = s->cov_columns & ~(COLUMN(COL_BASE) - 1); left; left &= left - 1) {
+		const unsigned i = (unsigned)__builtin_ctzll(left);
+		const int place = terms_place(t, i);
+
+		if (place < 0)
+			continue;
+		p->at[p->columns] = (unsigned)place;
+		p->of_all[p->columns] = d->all[i] / d->all_joules;
+		column[states + p->columns] = i;
+		*to++ = s->cov[i][i];
+		for (unsigned k = 0; k < states + p->columns; k++)
+			*to++ = (k < states ? 2 * state[column[k]] : 1) * s->cov[i][column[k]];
+		p->columns++;
+	}
+}
+
+void model_doubt_begin(struct model_doubt *d, const struct terms *t)
 {
 	const struct model_fit *f = d->fit;
-	double square = 0;
+	struct model_doubt_parts *p = d->parts;
+	const unsigned priced = (unsigned)__builtin_popcountll(f->s.columns >> COL_BASE);
+	const bool bent_memory = d->misses && priced > 1;
+	double chance = BY_CHANCE / sqrt(f->n_window);
 
-	for (unsigned b = 0; b < f->n_without; b++) {
-		double joules = 0;
-
-		for (unsigned i = 0; i < d->columns; i++)
-			joules += f->without[b].c[d->column[i]] * did[d->column[i]];
-		square += pow(joules * d->per_joule[b] / part - 1, 2);
+	take_prices(d, t);
+	take_covariance(d, t);
+	p->misses = bent_memory && d->all[d->misses] > 0 ? terms_place(t, d->misses) : -1;
+	p->point = f->s.sigma * d->seconds / d->dynamic;
+	if (bent_memory || f->s.columns >> COL_BENT) {
+		p->noise = NOISE_BENT;
+		p->of_one = OF_ONE_BENT + IN_PHASES * d->phases;
+	} else {
+		p->noise = NOISE;
+		p->of_one = OF_ONE + IN_PHASES * fmax(d->phases - chance, 0);
 	}
-	return f->n_without ? square * (MODEL_BLOCKS - 1) / MODEL_BLOCKS : 1;
+	p->others = pow(NINE_IN_TEN * BURSTS * d->skew, 2) + pow(STOPS * d->goes_on * d->seconds / d->dynamic, 2);
+}
+
+/* A value of each row. Every row's numbers are added up in the same order as if it were alone, so its range does not depend on the
+ * others. */
+typedef double together __attribute__((vector_size(MODEL_TOGETHER * sizeof(double))));
+
+static inline void gather(together *to, const double *const *did, unsigned place)
+{
+	for (unsigned r = 0; r < MODEL_TOGETHER; r++)
+		(*to)[r] = did[r][place];
+}
+
+/* Joules of the rows by the prices in use, and the mean square by which the rows' parts would be others had one stretch of the window not
+ * been learned from (the jackknife: Efron, The Jackknife, the Bootstrap and Other Resampling Plans, 1982, chapter 3). */
+static void without_a_stretch(const struct model_doubt *d, const double *const *did, const together *part,
+			      together *ret_joules, together *ret_square)
+{
+	const struct model_doubt_parts *p = d->parts;
+	const unsigned blocks = d->fit->n_without;
+	together mine = { 0 }, by[MODEL_BLOCKS] = { 0 }, square = { 0 }, what;
+
+	for (unsigned i = 0; i < p->used; i++) {
+		gather(&what, did, p->place[i]);
+		mine += p->price[i] * what;
+		for (unsigned b = 0; b < blocks; b++)
+			by[b] += p->without[b][i] * what;
+	}
+	for (unsigned b = 0; b < blocks; b++) {
+		together other = by[b] * p->per_joule[b] / *part - 1;
+
+		square += other * other;
+	}
+	*ret_joules = mine;
+	*ret_square = blocks ? square * (MODEL_BLOCKS - 1) / MODEL_BLOCKS : square + 1;
+}
+
+/* g'Cg of each row, where g is how its part moves with each price. */
+static void of_prices(const struct model_doubt_parts *p, const double *const *did, const together *got, together *ret)
+{
+	together g[COLUMNS], twice[COLUMNS], sum = { 0 };
+	const double *cov = p->cov;
+
+	sum += p->of_states;
+	for (unsigned i = 0; i < p->columns; i++) {
+		together what, row;
+
+		gather(&what, did, p->at[i]);
+		g[i] = what / *got - p->of_all[i];
+		twice[i] = 2 * g[i];
+		row = g[i] * *cov++;
+		for (unsigned k = 0; k < p->states; k++)
+			row += *cov++;
+		for (unsigned k = 0; k < i; k++)
+			row += twice[k] * *cov++;
+		sum += g[i] * row;
+	}
+	*ret = sum;
 }
 
 /* How far the row's part is from that of the misses alone, where prices of memory bend: what filled the queue beside a row is
  * known on average only. */
-static double beside_average(const struct model_doubt *d, const double *did, double part, double point)
+static double beside_average(const struct model_doubt *d, const double *did, double part)
 {
-	double all = d->misses ? d->all[d->misses] : 0;
+	const struct model_doubt_parts *p = d->parts;
 
-	return all > 0 && d->columns > 1 ?
-		       fmin(AVERAGE, AVERAGE_PER_MISS * point) * fabs(did[d->misses] / all / part - 1) :
-		       0;
+	return p->misses < 0 ?
+		       0 :
+		       fmin(AVERAGE, AVERAGE_PER_MISS * p->point) * fabs(did[p->misses] / d->all[d->misses] / part - 1);
 }
 
-/* Mean square of a row's part in the miss of a point, in misses. */
-static double of_the_point(const struct model_doubt *d, double part)
+void model_row_doubts(const struct model_doubt *d, const double *const *did, const double *part, double *ret)
 {
-	double chance = BY_CHANCE / sqrt(d->fit->n_window);
+	const struct model_doubt_parts *p = d->parts;
+	together parts, got, joules, square, jackknife;
 
-	if ((d->misses && d->columns > 1) || d->fit->s.columns >> COL_BENT)
-		return NOISE_BENT + (OF_ONE_BENT + IN_PHASES * d->phases) / part;
-	return NOISE + (OF_ONE + IN_PHASES * fmax(d->phases - chance, 0)) / part;
-}
+	for (unsigned r = 0; r < MODEL_TOGETHER; r++)
+		parts[r] = part[r];
+	got = parts * d->all_joules;
+	without_a_stretch(d, did, &parts, &joules, &jackknife);
+	of_prices(p, did, &got, &square);
+	for (unsigned r = 0; r < MODEL_TOGETHER; r++) {
+		double sum = pow(WITHOUT, 2) * jackknife[r] + pow(NINE_IN_TEN, 2) * fmax(square[r], 0);
 
-double model_row_doubt(const struct model_doubt *d, const double *did, double part)
-{
-	const struct model_solution *s = &d->fit->s;
-	double g[COLUMNS], mine = 0, got = part * d->all_joules, point = s->sigma * d->seconds / d->dynamic, square;
-
-	if (!(got > 0) || !(d->dynamic > 0)) /* by the prices, nothing cost anything */
-		return 1;
-	for (unsigned i = 0; i < d->columns; i++)
-		mine += s->coef.c[d->column[i]] * did[d->column[i]];
-	for (unsigned i = 0; i < COL_BASE; i++)
-		g[i] = -d->state[i] * d->seconds / d->dynamic;
-	for (unsigned i = COL_BASE; i < COLUMNS; i++)
-		g[i] = did[i] / got - d->all[i] / d->all_joules;
-	square = pow(WITHOUT, 2) * without_a_stretch(d, did, part) + pow(NINE_IN_TEN, 2) * variance(s, g);
-	square += pow(NINE_IN_TEN * point, 2) * of_the_point(d, part);
-	square += pow(NINE_IN_TEN * BURSTS * d->skew, 2) + pow(STOPS * d->goes_on * d->seconds / d->dynamic, 2);
-	square += pow(beside_average(d, did, part, point), 2);
-	return fmax(sqrt(square), NOT_CLAIMED) + fabs(mine / got - 1);
+		if (!(got[r] > 0) || !(d->dynamic > 0)) { /* by the prices, nothing cost anything */
+			ret[r] = 1;
+			continue;
+		}
+		sum += pow(NINE_IN_TEN * p->point, 2) * (p->noise + p->of_one / part[r]);
+		sum += p->others;
+		sum += pow(beside_average(d, did[r], part[r]), 2);
+		ret[r] = fmax(sqrt(sum), NOT_CLAIMED) + fabs(joules[r] / got[r] - 1);
+	}
 }
 
 double model_idle_doubt(const struct model_fit *f, const struct model_doubt *d)

@@ -34,8 +34,10 @@ struct formula {
 	struct terms terms; /* of the domain at hand */
 	unsigned cap_rows;
 	struct model_point now; /* the interval of the domain at hand */
-	/* Work of the rows on the CPUs of a domain: 0, CPU-seconds, counts; the last entry is the sum of all rows. */
-	double (*did)[COLUMNS]; /* [cap_rows] */
+	/* Work of the rows on the CPUs of the domain at hand, row by row: terms.width values each (terms.h). */
+	double *did; /* [cap_rows * WORK_MOST] */
+	double all[COLUMNS]; /* of all rows: 0, CPU-seconds, counts */
+	double lossy_s; /* time with incomplete counts */
 };
 
 static void model_destroy(struct formula *f)
@@ -75,9 +77,9 @@ static int prepare(struct formula *f, const struct snapshot *s)
 	}
 	if (!f->work)
 		f->work = calloc(1, sizeof(*f->work));
-	if (f->cap_rows < s->n_rows + 1) {
+	if (f->cap_rows < s->n_rows) {
 		free(f->did);
-		f->did = calloc(cap, sizeof(*f->did));
+		f->did = calloc(cap, WORK_MOST * sizeof(*f->did));
 		f->cap_rows = f->did ? cap : 0;
 	}
 	if (!f->fit || !f->did || !f->work || terms_reserve(&f->terms, s))
@@ -86,30 +88,57 @@ static int prepare(struct formula *f, const struct snapshot *s)
 	return rc ? rc : weights_reserve(&f->blend, s);
 }
 
-/* Sums cells on the domain's CPUs. False when more than LOSSY of the time has incomplete counts. A smaller part is
- * tolerated, because with multiplexed counters some row always ran too shortly for every counter to have its turn. */
-static bool collect(struct formula *f, const struct snapshot *s)
+static const double *work_of(const struct formula *f, unsigned row)
 {
-	double *all = f->did[s->n_rows], lossy = 0;
+	return f->did + (size_t)row * f->terms.width;
+}
 
-	memset(f->did, 0, (s->n_rows + 1) * sizeof(*f->did));
-	for (unsigned i = 0; i < s->n_rows; i++) {
-		const struct snap_row *row = &s->rows[i];
-		bool idle = s->schema->idle_merged && row->kind == ROW_CGROUP && row->level == 0;
+static void add_row(struct formula *f, const struct snapshot *s, unsigned i, double *work)
+{
+	const struct snap_row *row = &s->rows[i];
+	const bool idle = s->schema->idle_merged && row->kind == ROW_CGROUP && row->level == 0;
 
-		for (unsigned k = 0; k < row->n_cells && row->kind != ROW_IDLE; k++) {
-			const struct snap_cell *c = &s->cells[row->first_cell + k];
+	for (unsigned k = 0; k < row->n_cells && row->kind != ROW_IDLE; k++) {
+		const struct snap_cell *c = &s->cells[row->first_cell + k];
 
-			if (!f->share.cpus[c->cpu])
-				continue;
-			terms_add(&f->terms, c, idle, f->terms.bends, f->did[i]);
-			if (!idle && c->quality & (QUALITY_LOST | QUALITY_PARTIAL))
-				lossy += (double)c->time_ns / 1e9;
-		}
-		for (unsigned k = COL_BASE; k < COLUMNS; k++)
-			all[k] += f->did[i][k];
+		if (!f->share.cpus[c->cpu])
+			continue;
+		terms_add(&f->terms, c, idle, work);
+		if (!idle && c->quality & (QUALITY_LOST | QUALITY_PARTIAL))
+			f->lossy_s += (double)c->time_ns / 1e9;
 	}
-	return f->share.whole && lossy <= LOSSY * all[COL_BUSY];
+}
+
+/* Sums cells on the domain's CPUs, unless they are those of the domain before. */
+static void collect(struct formula *f, const struct snapshot *s)
+{
+	const unsigned width = f->terms.width;
+	double all[WORK_MOST] = { 0 };
+
+	if (f->terms.same)
+		return;
+	f->lossy_s = 0;
+	memset(f->did, 0, (size_t)s->n_rows * width * sizeof(*f->did));
+	for (unsigned i = 0; i < s->n_rows; i++) {
+		double *work = f->did + (size_t)i * width;
+
+		add_row(f, s, i, work);
+		for (unsigned k = 0; k < width; k++)
+			all[k] += work[k];
+	}
+	memset(f->all, 0, sizeof(f->all));
+	for (unsigned i = COL_BASE; i < COLUMNS; i++) {
+		const int at = terms_place(&f->terms, i);
+
+		f->all[i] = at >= 0 ? all[at] : 0;
+	}
+}
+
+/* False when more than LOSSY of the time has incomplete counts. A smaller part is tolerated, because with multiplexed
+ * counters some row always ran too shortly for every counter to have its turn. */
+static bool is_whole(const struct formula *f)
+{
+	return f->share.whole && f->lossy_s <= LOSSY * f->all[COL_BUSY];
 }
 
 static unsigned share_column(const struct formula *f, const struct snapshot *s, unsigned d, model_columns columns)
@@ -135,7 +164,6 @@ static unsigned exits_column(const struct snapshot *s)
 static struct model_point point_of(const struct formula *f, const struct snapshot *s, unsigned d)
 {
 	const struct snap_domain *dom = &s->domains[d];
-	const double *all = f->did[s->n_rows];
 	struct model_point p = { .seconds = (double)(dom->end_ns - dom->start_ns) / 1e9 };
 	unsigned online = 0;
 	double counted;
@@ -153,7 +181,7 @@ static struct model_point point_of(const struct formula *f, const struct snapsho
 	p.rate[COL_HEAT] = f->fit[d].heat > 0 ? f->fit[d].heat : p.watts;
 	p.rate[COL_AWAKE] = f->terms.awake >= 0 ? f->terms.awake : 0;
 	for (unsigned i = COL_BASE; i < COLUMNS; i++)
-		p.rate[i] = all[i] / counted;
+		p.rate[i] = f->all[i] / counted;
 	return p;
 }
 
@@ -165,7 +193,8 @@ static void learn(struct formula *f, struct snapshot *s, unsigned d, bool idle_f
 	bool whole;
 
 	terms_of(&f->terms, s, &f->share, &f->fit[d]);
-	whole = collect(f, s) && !(dom->quality & (QUALITY_STALE | QUALITY_PARTIAL | QUALITY_LOST));
+	collect(f, s);
+	whole = is_whole(f) && !(dom->quality & (QUALITY_STALE | QUALITY_PARTIAL | QUALITY_LOST));
 	if (dom->end_ns < dom->start_ns + MIN_POINT_NS || !f->share.elapsed_ns) {
 		model_skip(&f->fit[d]);
 		return;
@@ -194,34 +223,76 @@ static struct model_doubt doubt_of(const struct formula *f, const struct snapsho
 	const struct snap_domain *dom = &s->domains[d];
 
 	return (struct model_doubt){ .fit = &f->fit[d],
-				     .all = f->did[s->n_rows],
+				     .all = f->all,
 				     .misses = s->schema->domains[d].kind == DOMAIN_DRAM ? f->fit[d].misses : 0,
 				     .state = f->now.rate,
 				     .seconds = (double)(dom->end_ns - dom->start_ns) / 1e9,
 				     .dynamic = (double)(dom->energy_uj - f->charge.idle_uj) / 1e6,
 				     .skew = f->now.skew,
 				     .phases = model_autocorrelation(&f->fit[d]),
-				     .spread = model_spread(&f->fit[d].held) };
+				     .spread = model_spread(&f->fit[d].held),
+				     .parts = &f->work->doubt };
 }
 
-/* `w` are the weights by which the rows got their energy. */
+/* Some rows, whose ranges are computed together. */
+struct rows {
+	unsigned n, row[MODEL_TOGETHER];
+	const double *did[MODEL_TOGETHER];
+	double part[MODEL_TOGETHER];
+};
+
+static void tell_ranges(const struct snapshot *s, unsigned d, const struct model_doubt *doubt, struct rows *r)
+{
+	double range[MODEL_TOGETHER];
+
+	if (!r->n)
+		return;
+	for (unsigned i = r->n; i < MODEL_TOGETHER; i++) {
+		r->did[i] = r->did[0];
+		r->part[i] = r->part[0];
+	}
+	model_row_doubts(doubt, r->did, r->part, range);
+	for (unsigned i = 0; i < r->n; i++)
+		*snapshot_uncertainty(s, r->row[i], d) = millionths(range[i]);
+	r->n = 0;
+}
+
+/* The ranges of the rows that have energy. `w` are the weights by which they got it. */
+static void set_ranges(struct formula *f, const struct snapshot *s, unsigned d, const struct weights *w,
+		       const struct model_doubt *doubt)
+{
+	struct rows r = { 0 };
+	double weights = 0;
+
+	for (unsigned i = 0; i <= s->n_rows; i++)
+		weights += (double)w->weight[i];
+	for (unsigned i = 0; i < s->n_rows; i++) {
+		*snapshot_uncertainty(s, i, d) = SNAPSHOT_UNKNOWN;
+		if (!*snapshot_energy(s, i, d))
+			continue;
+		r.row[r.n] = i;
+		r.did[r.n] = work_of(f, i);
+		r.part[r.n++] = weights > 0 ? (double)w->weight[i] / weights : 0;
+		if (r.n == MODEL_TOGETHER)
+			tell_ranges(s, d, doubt, &r);
+	}
+	tell_ranges(s, d, doubt, &r);
+}
+
 static void set_uncertainty(struct formula *f, struct snapshot *s, unsigned d, const struct weights *w)
 {
 	struct snap_domain *dom = &s->domains[d];
 	struct model_doubt doubt = doubt_of(f, s, d);
-	double error = 0, energy = 0, weights = 0;
+	double error = 0, energy = 0;
 
-	for (unsigned i = 0; i <= s->n_rows; i++)
-		weights += (double)w->weight[i];
 	doubt.all_joules = model_dynamic(&f->fit[d].s.coef, doubt.all);
 	doubt.goes_on = model_bend_goes_on(&f->fit[d]);
-	model_without(&doubt);
+	model_doubt_begin(&doubt, &f->terms);
+	set_ranges(f, s, d, w, &doubt);
 	for (unsigned i = 0; i < s->n_rows; i++) {
-		double joules = (double)*snapshot_energy(s, i, d) / 1e6;
-		double part = weights > 0 ? (double)w->weight[i] / weights : 0;
-		uint32_t ppm = joules > 0 ? millionths(model_row_doubt(&doubt, f->did[i], part)) : SNAPSHOT_UNKNOWN;
+		const double joules = (double)*snapshot_energy(s, i, d) / 1e6;
+		const uint32_t ppm = *snapshot_uncertainty(s, i, d);
 
-		*snapshot_uncertainty(s, i, d) = ppm;
 		if (ppm == SNAPSHOT_UNKNOWN)
 			continue;
 		error += joules * ppm / 1e6;
@@ -275,14 +346,15 @@ static void split_by_model(struct formula *f, struct snapshot *s, unsigned d, do
 {
 	const struct model_coef *c = &f->fit[d].s.coef;
 	struct snap_domain *dom = &s->domains[d];
-	struct blend b = { .terms = &f->terms, .coef = c, .bends = f->fit[d].choice.in_use >> TRY_BEND };
+	struct terms_prices prices;
 
-	weights_blend(&f->blend, s, d, &b, WEIGHT_SUM / predicted);
+	terms_prices(&f->terms, c, f->fit[d].choice.in_use >> TRY_BEND, &prices);
+	weights_blend(&f->blend, s, d, &prices, WEIGHT_SUM / predicted);
 	dom->share_quality = f->blend.quality;
 	charge_domain(&f->charge, s, d, &f->blend, &f->options);
-	dom->price.per_second = terms_price(&f->terms, c, f->did[s->n_rows], BASE_BUSY);
+	dom->price.per_second = terms_price(&f->terms, c, f->all, BASE_BUSY);
 	for (unsigned i = 0; i < SCHEMA_MAX_EVENTS; i++)
-		dom->price.per_count[i] = terms_price(&f->terms, c, f->did[s->n_rows], BASE_EVENT + i);
+		dom->price.per_count[i] = terms_price(&f->terms, c, f->all, BASE_EVENT + i);
 	dom->scale = ((double)dom->energy_uj - (double)f->charge.idle_uj) / 1e6 / predicted;
 	set_uncertainty(f, s, d, &f->blend);
 }
@@ -301,7 +373,7 @@ static void model_domain(struct formula *f, struct snapshot *s, unsigned d)
 	if (m->ready && idle_learned && trusted(m))
 		set_idle(f, s, d, dom);
 	tell_learned(m, dom);
-	predicted = m->ready ? model_dynamic(&m->s.coef, f->did[s->n_rows]) : 0;
+	predicted = m->ready ? model_dynamic(&m->s.coef, f->all) : 0;
 	if (predicted > JOULES_MIN && predicted < JOULES_MAX && trusted(m)) {
 		split_by_model(f, s, d, predicted);
 		return;

@@ -159,10 +159,26 @@ struct model_fit {
 	struct model_coef without[MODEL_BLOCKS]; /* what all points but a stretch of the window teach */
 };
 
+/* What the ranges of all rows have in common (doubt.c). */
+struct model_doubt_parts {
+	unsigned used, place[COLUMNS]; /* columns in use, as places in the work of a row */
+	double price[COLUMNS], without[MODEL_BLOCKS][COLUMNS]; /* of these */
+	double per_joule[MODEL_BLOCKS]; /* what a joule by other prices is as a part */
+	int misses; /* place of their column */
+	/* the columns of the covariance that rows differ in, their parts of all, and the lower half of it; the columns of
+	 * idle power stand first */
+	unsigned states, columns, at[COLUMNS];
+	double of_all[COLUMNS], twice[COL_BASE], cov[COLUMNS * (COLUMNS + 1) / 2];
+	double of_states; /* their part of the variance */
+	double point, noise, of_one; /* misses of points: relative, and the mean square as a + b / part */
+	double others; /* mean square of what is the same for all rows */
+};
+
 /* Work space of a fit, shared by all domains. */
 struct model_scratch {
 	struct model_sums all, block, without[MODEL_BLOCKS];
 	struct model_solution trial;
+	struct model_doubt_parts doubt;
 };
 
 /* fit.c: learns from an interval that was measured in full. */
@@ -191,6 +207,8 @@ double model_idle(const struct model_coef *c, const double *state);
 /* Power above idle for rates, or joules for counts. */
 double model_dynamic(const struct model_coef *c, const double *what);
 
+#define MODEL_TOGETHER 4 /* rows whose ranges are computed together */
+
 /* doubt.c: half width of the range that holds the true value 9 times in 10, relative to it; NaN when it is not
  * known. The work of a row and of all rows is in CPU-seconds and counts. */
 struct model_doubt {
@@ -205,14 +223,14 @@ struct model_doubt {
 	double goes_on; /* model_bend_goes_on() */
 	double phases; /* model_autocorrelation() */
 	double spread; /* model_spread() */
-	/* model_without(): columns in use, and what a joule by other prices is as a part */
-	unsigned columns, column[COLUMNS];
-	double per_joule[MODEL_BLOCKS];
+	struct model_doubt_parts *parts; /* owner's: room for model_doubt_begin() */
 };
-/* Fills the last part, once per interval. */
-void model_without(struct model_doubt *d);
-/* `part`: what the row got of the dynamic energy. Prices that would have given it another part widen the range by that. */
-double model_row_doubt(const struct model_doubt *d, const double *did, double part);
+struct terms;
+/* Fills the parts, once per interval. */
+void model_doubt_begin(struct model_doubt *d, const struct terms *t);
+/* Of MODEL_TOGETHER rows: their work, which of the dynamic energy they got as a part. Prices that would have given a row another
+ * part widen the range by that. */
+void model_row_doubts(const struct model_doubt *d, const double *const *did, const double *part, double *ret);
 double model_idle_doubt(const struct model_fit *f, const struct model_doubt *d);
 /* 0 to 1: how alike the misses of neighbouring points of the window are. Noise of the sensor is not alike. */
 double model_autocorrelation(const struct model_fit *f);

@@ -19,12 +19,13 @@ struct term_cpu {
 
 int terms_reserve(struct terms *t, const struct snapshot *s)
 {
+	t->summed = false;
 	if (t->cap_cpus >= s->schema->n_cpus && t->cpu)
 		return 0;
-	free(t->cpu);
-	t->cap_cpus = 0;
-	t->cpu = calloc(s->schema->n_cpus + 1, sizeof(*t->cpu));
-	if (!t->cpu)
+	terms_free(t);
+	*t = (struct terms){ .cpu = calloc(s->schema->n_cpus + 1, sizeof(*t->cpu)),
+			     .of = calloc(s->schema->n_cpus + 1, sizeof(*t->of)) };
+	if (!t->cpu || !t->of)
 		return -ENOMEM;
 	t->cap_cpus = s->schema->n_cpus;
 	return 0;
@@ -33,6 +34,7 @@ int terms_reserve(struct terms *t, const struct snapshot *s)
 void terms_free(struct terms *t)
 {
 	free(t->cpu);
+	free(t->of);
 }
 
 static bool is_base(const struct schema *s, unsigned event)
@@ -48,14 +50,9 @@ static int find_kind(const struct event_set *set, enum event_kind kind)
 	return -1;
 }
 
-struct totals {
-	double time_s, cycles, misses;
-	double asleep_s; /* no CPU was busy: what the idle row has in the column of others */
-};
-
-static struct totals total(struct terms *t, const struct snapshot *s, const struct weights *w)
+static struct term_sums total(struct terms *t, const struct snapshot *s, const struct weights *w)
 {
-	struct totals all = { 0 };
+	struct term_sums all = { 0 };
 
 	for (unsigned i = 0; i < s->schema->n_cpus; i++)
 		t->cpu[i] = (struct term_cpu){ 0 };
@@ -81,7 +78,7 @@ static struct totals total(struct terms *t, const struct snapshot *s, const stru
 }
 
 /* What the other CPUs did while they were busy, for each CPU. */
-static void find_others(struct terms *t, const struct snapshot *s, const struct weights *w, const struct totals *all)
+static void find_others(struct terms *t, const struct snapshot *s, const struct weights *w, const struct term_sums *all)
 {
 	t->others_most = 0;
 	for (unsigned i = 0; i < s->schema->n_cpus; i++) {
@@ -99,31 +96,69 @@ static void find_others(struct terms *t, const struct snapshot *s, const struct 
 	t->others_most = fmax(t->others_most - 1, 0);
 }
 
+/* Sums of the CPUs of w, unless those of the domain before were the same ones. */
+static void sum_up(struct terms *t, const struct snapshot *s, const struct weights *w)
+{
+	const unsigned n = s->schema->n_cpus;
+
+	t->same = t->summed && !memcmp(t->of, w->cpus, n);
+	if (t->same)
+		return;
+	t->sums = total(t, s, w);
+	find_others(t, s, w, &t->sums);
+	memcpy(t->of, w->cpus, n);
+	t->summed = true;
+}
+
+/* Where the work of a row has its columns. */
+static void lay_out(struct terms *t)
+{
+	const unsigned step = t->n_bases + t->n_bases % 2;
+
+	t->width = step;
+	t->bent[BENDS] = 0;
+	for (unsigned b = 0; b < BENDS; b++) {
+		t->bent[b] = (uint8_t)t->width;
+		if (t->bends >> b & 1)
+			t->width += b < BENDS_OF_ALL ? step : 1;
+	}
+	t->width += t->width % 2;
+}
+
 void terms_of(struct terms *t, const struct snapshot *s, const struct weights *w, struct model_fit *f)
 {
 	const struct event_set *set = &s->schema->core;
 	double seconds = (double)w->elapsed_ns / 1e9 / (w->n_cpus ? w->n_cpus : 1);
-	struct totals all;
+	unsigned bends = t->bends;
 
 	t->s = s;
+	t->n_bases = BASE_EVENT + set->n;
 	t->cycles = event_find_cycles(set);
 	t->misses = event_find_misses(set);
 	t->sibling = find_kind(set, EVENT_SIBLING_BUSY);
 	t->others = find_kind(set, EVENT_OTHERS_BUSY);
-	all = total(t, s, w);
-	find_others(t, s, w, &all);
-	if (!(f->first_clock > 0) && all.time_s > 0)
-		f->first_clock = all.cycles / all.time_s;
+	sum_up(t, s, w);
+	if (!(f->first_clock > 0) && t->sums.time_s > 0)
+		f->first_clock = t->sums.cycles / t->sums.time_s;
 	if (!(f->first_traffic > 0) && seconds > 0)
-		f->first_traffic = all.misses / seconds;
+		f->first_traffic = t->sums.misses / seconds;
 	f->misses = t->misses >= 0 ? COL_EVENT + (unsigned)t->misses : 0;
+	t->same = t->same && t->first_clock == f->first_clock && t->first_traffic == f->first_traffic;
 	t->first_clock = f->first_clock;
 	t->first_traffic = f->first_traffic;
-	t->traffic = seconds > 0 ? all.misses / seconds : 0;
-	t->awake = t->others >= 0 && seconds > 0 ? fmin(fmax(1 - all.asleep_s / seconds, 0), 1) : NAN;
+	t->traffic = seconds > 0 ? t->sums.misses / seconds : 0;
+	t->awake = t->others >= 0 && seconds > 0 ? fmin(fmax(1 - t->sums.asleep_s / seconds, 0), 1) : NAN;
 	t->bends = 1u << BEND_LOAD | (t->cycles >= 0 && f->first_clock > 0 ? 1u << BEND_CLOCK : 0) |
 		   (t->sibling >= 0 ? 1u << BEND_SIBLING : 0) | (s->schema->n_core_types > 1 ? 1u << BEND_TYPE : 0) |
 		   (t->misses >= 0 && f->first_traffic > 0 ? 1u << BEND_TRAFFIC | 1u << BEND_QUEUE : 0);
+	t->same = t->same && t->bends == bends;
+	lay_out(t);
+}
+
+/* Of two numbers. The library's fmin() would be a call for each, because of what is no number. */
+static inline double least(double a, double b)
+{
+	return a < b ? a : b;
 }
 
 /* What prices are bent by on this cell, for the bends asked for. */
@@ -132,62 +167,122 @@ static void states(const struct terms *t, const struct snap_cell *c, unsigned be
 	double time_s = (double)c->time_ns / 1e9, beside = -1, traffic = t->traffic, clock = 1;
 
 	if (t->others >= 0 && c->time_ns && bends & (1u << BEND_LOAD | 1u << BEND_TRAFFIC | 1u << BEND_QUEUE))
-		beside = fmin((double)c->counters[t->others] / (double)c->time_ns, t->others_most);
+		beside = least((double)c->counters[t->others] / (double)c->time_ns, t->others_most);
 	if (bends >> BEND_LOAD & 1)
 		ret[BEND_LOAD] = (beside >= 0 && t->others_most > 0 ? beside / t->others_most : t->cpu[c->cpu].load) -
 				 CENTRE;
 	if (bends >> BEND_CLOCK & 1) {
 		if (c->time_ns && t->cycles >= 0)
 			clock = (double)c->counters[t->cycles] / time_s / t->first_clock;
-		ret[BEND_CLOCK] = fmin(clock * clock, CLOCK_MOST) - 1;
+		ret[BEND_CLOCK] = least(clock * clock, CLOCK_MOST) - 1;
 	}
 	if (bends >> BEND_SIBLING & 1)
 		ret[BEND_SIBLING] = c->time_ns ?
-					    fmin((double)c->counters[t->sibling] / (double)c->time_ns, 1) - CENTRE :
+					    least((double)c->counters[t->sibling] / (double)c->time_ns, 1) - CENTRE :
 					    0;
-	ret[BEND_TYPE] = (t->s->schema->cpus[c->cpu].core_type > 0) - CENTRE;
+	if (bends >> BEND_TYPE & 1)
+		ret[BEND_TYPE] = (t->s->schema->cpus[c->cpu].core_type > 0) - CENTRE;
 	if (!(bends & (1u << BEND_TRAFFIC | 1u << BEND_QUEUE)))
 		return;
 	if (beside >= 0)
 		traffic = (double)c->counters[t->misses] / time_s + beside * t->cpu[c->cpu].misses_beside;
 	ret[BEND_TRAFFIC] = traffic / (traffic + t->first_traffic) - CENTRE;
-	ret[BEND_QUEUE] = fmin(traffic / t->first_traffic, TRAFFIC_MOST) - CENTRE;
+	ret[BEND_QUEUE] = least(traffic / t->first_traffic, TRAFFIC_MOST) - CENTRE;
 }
 
-static unsigned counts_of(const struct terms *t, const struct snap_cell *c)
+/* The bases of a cell; counts that were lost are 0. */
+static inline void bases_of(const struct terms *t, const struct snap_cell *c, bool idle, double *ret)
 {
-	return c->quality & QUALITY_LOST ? 0 : t->s->schema->core.n;
-}
+	const unsigned n = t->n_bases - BASE_EVENT;
 
-void terms_add(const struct terms *t, const struct snap_cell *c, bool idle, unsigned bends, double *did)
-{
-	double state[BENDS], base[BASES];
-	unsigned n = counts_of(t, c);
-
-	states(t, c, bends, state);
-	base[BASE_BUSY] = idle ? 0 : (double)c->time_ns / 1e9;
-	for (unsigned i = 0; i < n; i++)
-		base[BASE_EVENT + i] = (double)c->counters[i];
-	for (unsigned i = 0; i < BASE_EVENT + n; i++)
-		did[COL_BASE + i] += base[i];
-	for (unsigned b = 0; b < BENDS_OF_ALL; b++) {
-		double *bent = &did[model_bent(b, 0)];
-
-		for (unsigned i = 0; bends >> b & 1 && i < BASE_EVENT + n; i++)
-			bent[i] += base[i] * state[b];
+	ret[BASE_BUSY] = idle ? 0 : (double)c->time_ns / 1e9;
+	if (c->quality & QUALITY_LOST) {
+		memset(ret + BASE_EVENT, 0, n * sizeof(*ret));
+		return;
 	}
-	for (unsigned b = BENDS_OF_ALL; b < BENDS && n; b++)
-		if (bends >> b & 1)
-			did[model_bent(b, 0)] += base[BASE_EVENT + t->misses] * state[b];
+	for (unsigned i = 0; i < n; i++)
+		ret[BASE_EVENT + i] = (double)c->counters[i];
 }
 
-double terms_joules(const struct terms *t, const struct snap_cell *c, bool idle, const struct model_coef *coef,
-		    unsigned bends)
-{
-	double did[COLUMNS] = { 0 };
+/* Two numbers at a time; both begin at an even place of an array of doubles. */
+typedef double pair __attribute__((vector_size(16), aligned(8), may_alias));
 
-	terms_add(t, c, idle, bends & t->bends, did);
-	return fmax(model_dynamic(coef, did), 0);
+void terms_add(const struct terms *t, const struct snap_cell *c, bool idle, double *work)
+{
+	double state[BENDS], base[WORK_BASES];
+	const pair *from = (const pair *)base;
+	pair *to = (pair *)work;
+	const unsigned pairs = (t->n_bases + 1) / 2;
+
+	base[(t->n_bases - 1) | 1u] = 0; /* the padding, if there is one */
+	states(t, c, t->bends, state);
+	bases_of(t, c, idle, base);
+	for (unsigned i = 0; i < pairs; i++)
+		to[i] += from[i];
+	for (unsigned b = 0; b < BENDS_OF_ALL; b++) {
+		if (!(t->bends >> b & 1))
+			continue;
+		to = (pair *)(work + t->bent[b]);
+		for (unsigned i = 0; i < pairs; i++)
+			to[i] += from[i] * state[b];
+	}
+	for (unsigned b = BENDS_OF_ALL; b < BENDS; b++)
+		if (t->bends >> b & 1)
+			work[t->bent[b]] += base[BASE_EVENT + t->misses] * state[b];
+}
+
+/* The base and the bend behind a column; BENDS = it is not bent. */
+static struct term_price parts_of(const struct terms *t, unsigned column)
+{
+	struct term_price p = { .bend = BENDS };
+
+	if (column >= COL_MISSES) {
+		p.base = (uint8_t)(BASE_EVENT + t->misses);
+		p.bend = (uint8_t)(BENDS_OF_ALL + column - COL_MISSES);
+	} else if (column >= COL_BENT) {
+		p.base = (uint8_t)((column - COL_BENT) % BASES);
+		p.bend = (uint8_t)((column - COL_BENT) / BASES);
+	} else {
+		p.base = (uint8_t)(column - COL_BASE);
+	}
+	return p;
+}
+
+int terms_place(const struct terms *t, unsigned column)
+{
+	const struct term_price p = parts_of(t, column);
+
+	if (column < COL_BASE || column >= COLUMNS || p.base >= t->n_bases ||
+	    (p.bend < BENDS && !(t->bends >> p.bend & 1)))
+		return -1;
+	return t->bent[p.bend] + (p.bend >= BENDS_OF_ALL && p.bend < BENDS ? 0 : p.base);
+}
+
+void terms_prices(const struct terms *t, const struct model_coef *coef, unsigned bends, struct terms_prices *ret)
+{
+	ret->terms = t;
+	ret->bends = bends & t->bends;
+	ret->n = 0;
+	for (unsigned i = COL_BASE; i < COLUMNS; i++) {
+		struct term_price p = parts_of(t, i);
+
+		if (coef->c[i] == 0 || terms_place(t, i) < 0 || (p.bend < BENDS && !(bends >> p.bend & 1)))
+			continue;
+		p.price = coef->c[i];
+		ret->of[ret->n++] = p;
+	}
+}
+
+double terms_joules(const struct terms_prices *p, const struct snap_cell *c, bool idle)
+{
+	double state[BENDS + 1], base[BASES], sum = 0;
+
+	states(p->terms, c, p->bends, state);
+	state[BENDS] = 1;
+	bases_of(p->terms, c, idle, base);
+	for (unsigned i = 0; i < p->n; i++)
+		sum += p->of[i].price * (base[p->of[i].base] * state[p->of[i].bend]);
+	return sum > 0 ? sum : 0;
 }
 
 model_columns terms_counted(const struct snapshot *s)

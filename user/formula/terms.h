@@ -7,10 +7,26 @@
 
 struct term_cpu;
 
+/* What the rows on some CPUs did in all. */
+struct term_sums {
+	double time_s, cycles, misses;
+	double asleep_s; /* no CPU was busy: what the idle row has in the column of others */
+};
+
+/* Values of a row's work at most: the bases and each bend of them begin at an even place, then come bends of misses. */
+#define WORK_BASES (BASES + BASES % 2)
+#define WORK_MOST (WORK_BASES * (1 + BENDS_OF_ALL) + BENDS - BENDS_OF_ALL)
+
 /* The state of a domain's CPUs in an interval. */
 struct terms {
 	const struct snapshot *s;
-	unsigned n_bases;
+	unsigned n_bases; /* of this schema */
+	unsigned width; /* values of a row's work: the columns that there are, and padding */
+	uint8_t bent[BENDS + 1]; /* place of a bend in a row's work; the last one: of what is not bent */
+	bool same; /* CPUs and bends are those of the domain before, and so is the work of all rows */
+	bool summed; /* sums and cpu are of the CPUs in `of` */
+	uint8_t *of; /* [n_cpus] */
+	struct term_sums sums;
 	int cycles, misses, sibling, others; /* events, -1 = there are none */
 	unsigned bends; /* those that are known here */
 	double first_clock, first_traffic; /* counts per s of CPU time, counts per s: where states are 1 */
@@ -21,16 +37,29 @@ struct terms {
 	unsigned cap_cpus;
 };
 
-/* 0 or -ENOMEM. */
+/* The prices that are not 0, in the order of their columns, to add up what a cell cost. */
+struct terms_prices {
+	const struct terms *terms;
+	unsigned bends, n;
+	struct term_price {
+		double price;
+		uint8_t base, bend; /* bend: BENDS = the price is not bent */
+	} of[COLUMNS];
+};
+
+/* Room for an interval, whose work is not known yet. 0 or -ENOMEM. */
 int terms_reserve(struct terms *t, const struct snapshot *s);
 void terms_free(struct terms *t);
 /* Takes the state of the interval on the CPUs of w. Sets the first states in f where they are not known yet. */
 void terms_of(struct terms *t, const struct snapshot *s, const struct weights *w, struct model_fit *f);
-/* Adds what a cell did to did[COLUMNS], bent by the bends in `bends`. `idle`: its time is not work. */
-void terms_add(const struct terms *t, const struct snap_cell *c, bool idle, unsigned bends, double *did);
-/* Joules of a cell by c, at least 0. What it did in these bends is added to did[COLUMNS]. */
-double terms_joules(const struct terms *t, const struct snap_cell *c, bool idle, const struct model_coef *coef,
-		    unsigned bends);
+/* Adds what a cell did, and that bent by each bend that there is, to work[width]. `idle`: its time is not work. */
+void terms_add(const struct terms *t, const struct snap_cell *c, bool idle, double *work);
+/* The place of a column in a row's work; -1 = there is no such column. */
+int terms_place(const struct terms *t, unsigned column);
+/* What of these prices counts in these bends. */
+void terms_prices(const struct terms *t, const struct model_coef *coef, unsigned bends, struct terms_prices *ret);
+/* Joules of a cell by them, at least 0. */
+double terms_joules(const struct terms_prices *p, const struct snap_cell *c, bool idle);
 /* The columns that there are, bent ones too. */
 model_columns terms_columns(const struct terms *t, const struct snapshot *s, const struct weights *w);
 /* Of the bases, time and perf events. */

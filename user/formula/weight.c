@@ -32,8 +32,7 @@ struct sums {
 
 struct count {
 	int event; /* counter taken, BY_TIME or BY_BLEND */
-	const struct blend *blend; /* prices for BY_BLEND */
-	const struct snapshot *s;
+	const struct terms_prices *prices; /* for BY_BLEND */
 	double per_joule;
 	bool scaled; /* by APERF / MPERF */
 	struct sums whole, partial;
@@ -173,21 +172,15 @@ static bool time_is_idle(const struct snapshot *s, const struct snap_row *row)
 	return row->kind == ROW_IDLE || (s->schema->idle_merged && row->kind == ROW_CGROUP && row->level == 0);
 }
 
-static uint64_t blend_weight(const struct count *k, const struct snap_cell *c)
-{
-	bool idle = time_is_idle(k->s, &k->s->rows[c->row]);
-	double joules = terms_joules(k->blend->terms, c, idle, k->blend->coef, k->blend->bends);
-
-	joules *= k->per_joule;
-	return joules < (double)SPLIT_WEIGHT_MAX ? (uint64_t)joules : SPLIT_WEIGHT_MAX;
-}
-
-static uint64_t cell_weight(const struct weights *w, const struct count *k, const struct snap_cell *c)
+static inline uint64_t cell_weight(const struct weights *w, const struct count *k, const struct snap_cell *c, bool idle)
 {
 	if (k->event == BY_TIME)
 		return c->time_ns;
-	if (k->event == BY_BLEND)
-		return blend_weight(k, c);
+	if (k->event == BY_BLEND) {
+		double joules = terms_joules(k->prices, c, idle) * k->per_joule;
+
+		return joules < (double)SPLIT_WEIGHT_MAX ? (uint64_t)joules : SPLIT_WEIGHT_MAX;
+	}
 	if (c->quality & QUALITY_LOST)
 		return 0;
 	if (!k->scaled)
@@ -209,9 +202,10 @@ static bool weighs(const struct snapshot *s, const struct count *k, const struct
 	return row->kind != ROW_IDLE && row->kind != ROW_IRQ_STEAL;
 }
 
-static void add_cell(const struct weights *w, struct count *k, const struct snap_cell *c, u128 *weight)
+static inline void add_cell(const struct weights *w, struct count *k, const struct snap_cell *c, bool idle,
+			    u128 *weight)
 {
-	uint64_t cell = cell_weight(w, k, c);
+	uint64_t cell = cell_weight(w, k, c, idle);
 
 	*weight += cell;
 	if (!is_lossy(k, c)) {
@@ -243,7 +237,7 @@ static void count_rows(struct weights *w, const struct snapshot *s, struct count
 				continue;
 			time += idle ? 0 : c->time_ns;
 			if (counts)
-				add_cell(w, k, c, &weight);
+				add_cell(w, k, c, idle, &weight);
 		}
 		w->weight[i] = limit(weight);
 		w->time_ns[i] = limit(time);
@@ -284,11 +278,12 @@ static uint64_t missing_weight(const struct weights *w, const struct snapshot *s
 
 	for (unsigned i = 0; i < s->n_cells; i++) {
 		const struct snap_cell *c = &s->cells[i];
+		const struct snap_row *row = &s->rows[c->row];
 		double lack;
 
-		if (!w->cpus[c->cpu] || !is_lossy(k, c) || !weighs(s, k, &s->rows[c->row]))
+		if (!w->cpus[c->cpu] || !is_lossy(k, c) || !weighs(s, k, row))
 			continue;
-		lack = at_rate(rate, (double)c->time_ns) - (double)cell_weight(w, k, c);
+		lack = at_rate(rate, (double)c->time_ns) - (double)cell_weight(w, k, c, time_is_idle(s, row));
 		missing += lack > 0 ? lack : 0;
 	}
 	return missing < (double)SPLIT_WEIGHT_MAX ? (uint64_t)missing : SPLIT_WEIGHT_MAX;
@@ -350,10 +345,10 @@ void weights_of(struct weights *w, const struct snapshot *s, unsigned domain, en
 	w->valid = true;
 }
 
-void weights_blend(struct weights *w, const struct snapshot *s, unsigned domain, const struct blend *b,
+void weights_blend(struct weights *w, const struct snapshot *s, unsigned domain, const struct terms_prices *prices,
 		   double per_joule)
 {
-	struct count k = { .event = BY_BLEND, .blend = b, .s = s, .per_joule = per_joule };
+	struct count k = { .event = BY_BLEND, .prices = prices, .per_joule = per_joule };
 
 	choose_cpus(w, s, &s->schema->domains[domain]);
 	w->quality = s->schema->domains[domain].kind == DOMAIN_DRAM ? QUALITY_ESTIMATED : 0;

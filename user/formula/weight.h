@@ -23,21 +23,14 @@ struct weights {
 	struct domain_desc of; /* the domain they were computed for */
 };
 
-/* Prices of what cells did (terms.h). */
-struct terms;
-struct model_coef;
-struct blend {
-	const struct terms *terms;
-	const struct model_coef *coef;
-	unsigned bends;
-};
+struct terms_prices; /* of what cells did (terms.h) */
 
 /* Room for s. 0 or -ENOMEM. The weights computed before are void. */
 int weights_reserve(struct weights *w, const struct snapshot *s);
 /* Fills w for a domain; nothing to do when the domain before had the same CPUs and kind of weight. */
 void weights_of(struct weights *w, const struct snapshot *s, unsigned domain, enum share_weight mode);
-/* Fills w for a domain with weights of 1 / `per_joule` J by the blend. */
-void weights_blend(struct weights *w, const struct snapshot *s, unsigned domain, const struct blend *b,
+/* Fills w for a domain with weights of 1 / `per_joule` J by the prices. */
+void weights_blend(struct weights *w, const struct snapshot *s, unsigned domain, const struct terms_prices *prices,
 		   double per_joule);
 /* The price of the one column of weights_of, for so much energy of the rows. */
 struct snap_price weights_price(const struct weights *w, const struct snapshot *s, uint64_t rows_uj);
