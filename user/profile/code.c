@@ -124,26 +124,40 @@ uint32_t code_vdso(struct code *c)
 	return vdso_of(c, own_vdso_bytes(c));
 }
 
+static size_t bytes_of(uint32_t processes, uint32_t maps)
+{
+	return processes * (sizeof(struct code_process) + 2 * sizeof(struct hash_place)) +
+	       maps * sizeof(struct code_map);
+}
+
+static void tell_room(const struct code *c)
+{
+	room_set(c->room, ROOM_MAPS, bytes_of(c->n_processes, c->maps_room));
+}
+
 /* Room for one more map of a process. Beyond what all may have together, code in it has no place. */
 static bool maps_grow(struct code *c, struct code_process *p)
 {
 	const uint32_t had = p->cap, most = c->maps_most ? c->maps_most : CODE_MAPS_MAX;
+	const uint32_t more = p->n + 1 > MAPS_LEAST ? p->n / 2 + 1 : MAPS_LEAST;
 
 	if (p->n < p->cap)
 		return true;
-	if (c->maps_room + (p->n + 1 > MAPS_LEAST ? p->n / 2 + 1 : MAPS_LEAST) > most) {
+	if (c->maps_room + more > most || bytes_of(0, more) > room_left(c->room)) {
 		c->refused++;
 		return false;
 	}
 	if (ARRAY_ROOM(p->maps, p->cap, p->n + 1))
 		return false;
 	c->maps_room += p->cap - had;
+	tell_room(c);
 	return true;
 }
 
 static void maps_free(struct code *c, struct code_process *p)
 {
 	c->maps_room -= p->cap;
+	tell_room(c);
 	free(p->maps);
 }
 
@@ -229,13 +243,14 @@ static uint32_t add_process(struct code *c, int pid)
 
 	forget(c, pid);
 	if (!at) {
-		if (c->n_processes >= CODE_PROCESSES_MAX ||
+		if (c->n_processes >= CODE_PROCESSES_MAX || bytes_of(1, 0) > room_left(c->room) ||
 		    ARRAY_ZEROED(c->processes, c->processes_cap, c->n_processes + 1) ||
 		    hash_reserve(&c->by_pid, c->n_processes + 1)) {
 			c->refused++;
 			return 0;
 		}
 		at = c->n_processes++;
+		tell_room(c);
 	}
 	c->spare = c->spare == at ? 0 : c->spare;
 	c->processes[at] = (struct code_process){ .pid = pid, .comm = "?", .looked = c->losses };
@@ -455,7 +470,8 @@ static void forget_all(struct code *c)
 	free(c->processes);
 	hash_free(&c->by_file);
 	hash_free(&c->by_pid);
-	*c = (struct code){ .root = c->root, .kallsyms = c->kallsyms, .maps_most = c->maps_most };
+	*c = (struct code){ .root = c->root, .kallsyms = c->kallsyms, .maps_most = c->maps_most, .room = c->room };
+	tell_room(c);
 }
 
 int code_renew(struct code *c)

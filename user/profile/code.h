@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include "base/fsroot.h"
 #include "base/hash.h"
+#include "room.h"
 
 #define CODE_FILES_MAX 400 /* each has a descriptor */
 #define CODE_PROCESSES_MAX 32768
@@ -50,6 +51,7 @@ struct code {
 	uint32_t spare; /* a process that nothing refers to, 0 = none */
 	int kallsyms; /* of the kernel's names: what it shows is decided when it is opened */
 	uint32_t maps_room, maps_most; /* of all processes together; most 0 = CODE_MAPS_MAX */
+	struct room *room; /* of maps and processes; borrowed, NULL = no limit */
 	uint64_t refused; /* files, processes and maps beyond the limits */
 	uint32_t losses;
 };

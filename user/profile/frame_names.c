@@ -21,7 +21,8 @@
 /* Counts a text of n bytes. False: it has no room. */
 static bool has_room(struct frame_names *names, size_t n)
 {
-	if (names->bytes_most && names->bytes + n > names->bytes_most)
+	n = room_block(n);
+	if ((names->bytes_most && names->bytes + n > names->bytes_most) || !room_add(names->room, ROOM_NAMES, n))
 		return false;
 	names->bytes += n;
 	return true;

@@ -5,6 +5,7 @@
 #ifndef JD_FRAME_NAMES_H
 #define JD_FRAME_NAMES_H
 #include "code.h"
+#include "room.h"
 #include "stacks.h"
 #include "symbol_query.h"
 
@@ -45,7 +46,9 @@ struct frame_wish {
 struct frame_names {
 	struct frame_name *v; /* by frame */
 	uint32_t n, cap;
-	size_t bytes, bytes_most; /* of texts; most 0 = no limit. Beyond, a frame is FRAME_NO_ROOM */
+	size_t bytes,
+		bytes_most; /* of texts, in blocks of the heap; most 0 = no limit. Beyond, a frame is FRAME_NO_ROOM */
+	struct room *room; /* for all names that are kept; borrowed, NULL = no limit */
 	uint32_t failed; /* files whose reader ended before its work */
 	char lacks[BUILD_ID_TEXT]; /* a file that others share debug information with and that is not here; "" = none */
 	const struct frame_wish *wish; /* NULL = files in FRAME_DEBUG_DIR */

@@ -25,12 +25,12 @@ static int by_number(const void *a, const void *b)
 
 static size_t bytes_of(const struct frame_name *n)
 {
-	size_t bytes = (strcmp(n->text, FRAME_NO_ROOM) != 0 ? strlen(n->text) + 1 : 0) +
-		       (n->file ? strlen(n->file) + 1 : 0);
+	size_t bytes = (strcmp(n->text, FRAME_NO_ROOM) != 0 ? room_block(strlen(n->text) + 1) : 0) +
+		       (n->file ? room_block(strlen(n->file) + 1) : 0);
 
 	for (uint32_t i = 0; i < n->n_inlined; i++)
-		bytes += sizeof(n->inlined[i]) + strlen(n->inlined[i].text) + 1 +
-			 (n->inlined[i].file ? strlen(n->inlined[i].file) + 1 : 0);
+		bytes += room_block(sizeof(n->inlined[i])) + room_block(strlen(n->inlined[i].text) + 1) +
+			 (n->inlined[i].file ? room_block(strlen(n->inlined[i].file) + 1) : 0);
 	return bytes;
 }
 
@@ -50,6 +50,7 @@ static int forget_changing(struct frame_names *f, const struct code *code)
 	f->bytes = 0;
 	for (uint32_t i = 0; i < kept; i++)
 		f->bytes += bytes_of(&f->v[i]);
+	room_set(f->room, ROOM_NAMES, f->bytes);
 	frame_names_free(&gone);
 	return 0;
 }
@@ -93,6 +94,7 @@ int frame_names_add(struct frame_names *f, const struct code *code, uint64_t *fr
 
 	fresh.bytes = f->bytes;
 	fresh.bytes_most = f->bytes_most;
+	fresh.room = f->room;
 
 	if (n)
 		qsort(frames, n, sizeof(*frames), by_number);
@@ -111,6 +113,7 @@ int frame_names_add(struct frame_names *f, const struct code *code, uint64_t *fr
 	if (!rc)
 		rc = take_over(f, &fresh, code->n_files);
 	frame_names_free(&fresh);
+	room_set(f->room, ROOM_NAMES, f->bytes);
 	free(asked.v);
 	return rc;
 }

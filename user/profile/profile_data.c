@@ -2,6 +2,28 @@
 #include "profile_data.h"
 #include <string.h>
 
+#define ROOM_MOST ((size_t)15 << 20)
+#define STACKS_MOST 24576u /* of a minute */
+#define FRAMES_MOST (768u << 10)
+#define PLACES_MOST 32768u
+#define NAME_BYTES_MOST ((size_t)5 << 20)
+#define MAPS_MOST 131072u
+
+void profile_bound(struct profile *p, struct room *room)
+{
+	room->most = ROOM_MOST;
+	p->names.bytes_most = NAME_BYTES_MOST;
+	p->names.room = p->code.room = p->stacks.room = p->shares.room = room;
+	room_set(room, ROOM_NAMES, p->names.bytes);
+	p->code.maps_most = MAPS_MOST;
+	p->stacks.beside = row_shares_beside(p->shares.n_domains);
+	p->stacks.most = STACKS_MOST;
+	p->stacks.most_frames = FRAMES_MOST;
+	p->stacks.most_places = PLACES_MOST;
+	if (p->sampler)
+		sampler_use_room(p->sampler, room);
+}
+
 void profile_free(struct profile *p)
 {
 	sampler_close(p->sampler);

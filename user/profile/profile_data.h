@@ -41,6 +41,11 @@ struct profile {
 	struct moments *moments; /* borrowed; NULL = when the energy was spent is not kept */
 };
 
+/* Bounds what it may hold, for a profile that is always taken: its stacks, names, maps, unwind rules and rows together have
+ * the room, which is the caller's and outlives it; and each alone has a limit. To be called again where names begin anew. */
+void profile_bound(struct profile *p, struct room *room);
+#define PROFILE_ANSWER_MAX ((size_t)6 << 20) /* what a sum of such profiles may hold */
+
 void profile_free(struct profile *p); /* zeroed accepted */
 
 /* Is the row, or the stack, asked for? */

@@ -17,8 +17,11 @@ struct share_row *row_shares_row(struct row_shares *r, const char *name, uint64_
 			r->rows[w.at].id = id; /* a new cgroup may have the name of one that ended */
 			return &r->rows[w.at];
 		}
-	if (r->n_rows >= ROW_SHARES_MAX || ARRAY_ROOM(r->rows, r->rows_cap, r->n_rows + 1) ||
-	    hash_reserve(&r->by_name, r->n_rows + 1))
+	if (r->n_rows >= ROW_SHARES_MAX ||
+	    !room_add(r->room, ROOM_ROWS,
+		      sizeof(row) + 2 * sizeof(struct hash_place) + room_block(strlen(name) + 1) +
+			      room_block((4 * (size_t)r->n_domains + 1) * sizeof(uint64_t))) ||
+	    ARRAY_ROOM(r->rows, r->rows_cap, r->n_rows + 1) || hash_reserve(&r->by_name, r->n_rows + 1))
 		return NULL;
 	row.kind = name[0] == '/' ? SHARE_CGROUP : strcmp(name, "kernel") == 0 ? SHARE_KERNEL : SHARE_OTHER;
 	row.name = strdup(name);
@@ -221,5 +224,6 @@ void row_shares_free(struct row_shares *r)
 	free(r->row_of);
 	free(r->price);
 	hash_free(&r->by_name);
-	*r = (struct row_shares){ 0 };
+	room_set(r->room, ROOM_ROWS, 0);
+	*r = (struct row_shares){ .n_domains = r->n_domains, .room = r->room };
 }

@@ -5,6 +5,7 @@
 #ifndef JD_ROW_SHARES_H
 #define JD_ROW_SHARES_H
 #include "base/hash.h"
+#include "room.h"
 #include "stacks.h"
 
 #define ROW_SHARES_MAX 65536
@@ -31,9 +32,10 @@ struct row_shares {
 	uint32_t stacks_cap;
 	uint64_t without_row; /* samples of cgroups without a row */
 	double (*price)[STACK_COLUMNS]; /* [domain]; NULL = time has the only price, everywhere */
+	struct room *room; /* borrowed; NULL = no limit */
 };
 
-/* The row of a name, made where it is new. NULL = no memory, or too many. */
+/* The row of a name, made where it is new. NULL = no memory, or no room. */
 struct share_row *row_shares_row(struct row_shares *r, const char *name, uint64_t id);
 /* Takes a new total of a row. count: what is more than the total before belongs to the interval that goes on; a smaller
  * total is that of a new cgroup of the same name. Without count it is where counting begins. */
@@ -43,10 +45,15 @@ void row_shares_total(struct share_row *row, unsigned domain, uint64_t total_uj,
 int row_shares_price(struct row_shares *r, unsigned domain, const double joules[STACK_COLUMNS]);
 /* Ends an interval: splits what came and forgets which samples were fresh. 0 or -ENOMEM, and then nothing is done. */
 int row_shares_split(struct row_shares *r, struct stacks *stacks);
+/* Bytes that it keeps for each stack, at most. */
+static inline size_t row_shares_beside(unsigned n_domains)
+{
+	return n_domains * (sizeof(uint64_t) + sizeof(int64_t)) + sizeof(uint32_t);
+}
 static inline uint64_t row_shares_uj(const struct row_shares *r, uint32_t stack, unsigned domain)
 {
 	return stack < r->stacks_cap ? r->uj[(size_t)stack * r->n_domains + domain] : 0;
 }
-void row_shares_free(struct row_shares *r);
+void row_shares_free(struct row_shares *r); /* all but its room and its number of domains */
 
 #endif

@@ -39,7 +39,7 @@ static struct spare spare = { RINGS_BYTES, RING_MOST, RECORDS_MAX, STACK_MOST, U
 
 void sampler_be_frugal(void)
 {
-	spare = (struct spare){ 8u << 20, 1u << 20, 8u << 20, 16u << 10, 2u << 20 };
+	spare = (struct spare){ 8u << 20, 1u << 20, 4u << 20, 16u << 10, 2u << 20 };
 }
 
 #define WANTED \
@@ -369,6 +369,11 @@ const char *sampler_lacks(const struct sampler *s, unsigned event)
 	if (e->error == -ENOENT || e->error == -ENODEV)
 		return "there is no such counter here";
 	return strerrordesc_np(-e->error);
+}
+
+void sampler_use_room(struct sampler *s, struct room *room)
+{
+	s->unwind.room = room;
 }
 
 void sampler_forget(struct sampler *s)

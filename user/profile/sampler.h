@@ -40,6 +40,8 @@ void sampler_drain(struct sampler *s, struct code *code, struct stacks *stacks);
 void sampler_collect(void *sampler);
 /* Samplers that are opened from now on have little memory: for a program that samples for months. */
 void sampler_be_frugal(void);
+/* What it keeps of files counts in this room. NULL = no limit. */
+void sampler_use_room(struct sampler *s, struct room *room);
 /* Forgets the files of a code that begins anew. */
 void sampler_forget(struct sampler *s);
 uint64_t sampler_lost(const struct sampler *s); /* samples and events that the kernel had no room for; NULL accepted */

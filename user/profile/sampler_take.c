@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "sampler_state.h"
 
+#define RECORD_LEAST 64 /* bytes; more smaller ones are not taken at once */
+
 /* What follows the header of each record, by WANTED. Behind the addresses come the registers and the stack, where they
  * are unwound here, and the cgroup. Other records end with struct tail. */
 struct sample {
@@ -132,7 +134,8 @@ static void copy_ring(struct sampler *s, const struct ring *r)
 		if (h.size < sizeof(h) || h.size > head - tail || h.size % 8)
 			break; /* no record ends like this */
 		to = buf_reserve(&s->bytes, h.size);
-		if (!to || ARRAY_ROOM(s->records, s->records_cap, s->n_records + 1)) {
+		if (!to || s->n_records >= s->bytes.limit / RECORD_LEAST ||
+		    ARRAY_ROOM(s->records, s->records_cap, s->n_records + 1)) {
 			s->lost++;
 		} else {
 			const uint32_t size = copy_record(s, to, r->memory + s->page, tail, &h);

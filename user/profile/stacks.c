@@ -45,14 +45,27 @@ static bool without_new_places(const struct stacks *t, const uint64_t *frames, u
 	return any;
 }
 
+#define ENTRY (2 * sizeof(struct hash_place)) /* of a hash, which is at most half full */
+
+/* Bytes of a stack and of those of its places that are new. */
+static size_t bytes_of(const struct stacks *t, const uint64_t *frames, unsigned n)
+{
+	size_t bytes = sizeof(struct stack) + t->beside + n * sizeof(*frames) + ENTRY;
+
+	for (unsigned i = 0; i < n && t->most_places; i++)
+		bytes += hash_find(&t->by_place, frames[i]) == HASH_NONE ? ENTRY : 0;
+	return bytes;
+}
+
 static struct stack *enter(struct stacks *t, const struct stack *s, const uint64_t *frames, uint64_t key)
 {
 	struct stack *at;
 
 	if (t->n >= (t->most ? t->most : STACKS_MAX) ||
 	    t->n_frames + s->n > (t->most_frames ? t->most_frames : STACKS_FRAMES_MAX) ||
-	    ARRAY_ROOM(t->v, t->cap, t->n + 1) || ARRAY_ROOM(t->frames, t->frames_cap, t->n_frames + s->n) ||
-	    hash_reserve(&t->by_stack, t->n + 1) || !enter_places(t, frames, s->n))
+	    !room_add(t->room, ROOM_STACKS, bytes_of(t, frames, s->n)) || ARRAY_ROOM(t->v, t->cap, t->n + 1) ||
+	    ARRAY_ROOM(t->frames, t->frames_cap, t->n_frames + s->n) || hash_reserve(&t->by_stack, t->n + 1) ||
+	    !enter_places(t, frames, s->n))
 		return NULL;
 	hash_add(&t->by_stack, key, t->n);
 	at = &t->v[t->n++];
@@ -100,6 +113,7 @@ void stacks_clear(struct stacks *t)
 	t->samples = t->dropped = t->placeless = 0;
 	hash_clear(&t->by_stack);
 	hash_clear(&t->by_place);
+	room_set(t->room, ROOM_STACKS, 0);
 }
 
 void stacks_free(struct stacks *t)

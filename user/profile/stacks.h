@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include "base/hash.h"
 #include "model/schema.h"
+#include "room.h"
 
 #define STACK_FRAMES_MAX 256
 #define STACKS_MAX 65536
@@ -40,6 +41,8 @@ struct stacks {
 	uint32_t most_places; /* different frames; 0 = no limit. A frame beyond is one of CODE_UNKNOWN */
 	struct hash by_place; /* where there is a limit */
 	uint64_t placeless; /* samples with such a frame */
+	struct room *room; /* borrowed; NULL = no limit */
+	size_t beside; /* bytes that others keep for each stack */
 };
 
 struct stack_sample {

@@ -252,6 +252,23 @@ static bool arrange(struct unwind *u, struct told *from, struct unwind_table *t)
 	return true;
 }
 
+#define ROW_BYTES (sizeof(uint32_t) + sizeof(uint16_t))
+#define RULE_BYTES (sizeof(struct unwind_row) + 4 * sizeof(struct hash_place))
+
+static void tell_room(const struct unwind *u)
+{
+	room_set(u->room, ROOM_RULES, u->rows * ROW_BYTES + u->n_rules * RULE_BYTES);
+}
+
+/* How many rows of a file there is room for, twice over: as they are told, and as they are kept. */
+static uint32_t rows_left(const struct unwind *u)
+{
+	const uint32_t most = u->rows_max ? u->rows_max : UNWIND_ROWS_MAX, left = most > u->rows ? most - u->rows : 0;
+	const size_t fit = room_left(u->room) / (ROW_BYTES + sizeof(uint64_t));
+
+	return fit < left ? (uint32_t)fit : left;
+}
+
 static bool read_file(struct unwind *u, const struct code_file *file, struct told *told, struct unwind_table *t)
 {
 	struct reader reader;
@@ -268,8 +285,7 @@ static bool read_file(struct unwind *u, const struct code_file *file, struct tol
 
 static void look(struct unwind *u, const struct code_file *file, struct unwind_table *t)
 {
-	const uint32_t most = u->rows_max ? u->rows_max : UNWIND_ROWS_MAX;
-	struct told told = { .cap = most > u->rows ? most - u->rows : 0 };
+	struct told told = { .cap = rows_left(u) };
 	const size_t bytes = (told.cap + 1) * sizeof(*told.v);
 
 	t->looked = true;
@@ -281,6 +297,7 @@ static void look(struct unwind *u, const struct code_file *file, struct unwind_t
 		return;
 	}
 	u->failed += !read_file(u, file, &told, t);
+	tell_room(u);
 	munmap(told.v, bytes);
 }
 
@@ -316,4 +333,5 @@ void unwind_free(struct unwind *u)
 	hash_free(&u->by_rule);
 	u->rules = NULL;
 	u->rows = u->n_rules = u->rules_cap = 0;
+	tell_room(u);
 }

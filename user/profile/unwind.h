@@ -77,6 +77,7 @@ struct unwind_table {
 struct unwind {
 	struct unwind_table table[CODE_FILES_MAX]; /* by the number of the file */
 	uint32_t rows, rows_max; /* of all files; 0 = UNWIND_ROWS_MAX */
+	struct room *room; /* of rows and rules; borrowed, NULL = no limit */
 	struct unwind_row *rules; /* each once, without a start */
 	uint32_t n_rules, rules_cap;
 	struct hash by_rule;

@@ -25,15 +25,10 @@
 #define INTERVAL_NS NS_PER_S /* of its own readings */
 #define CHUNK_NS (60 * NS_PER_S)
 #define KEEP_NS (3600 * NS_PER_S)
-#define STACKS_MOST 24576u /* of a minute */
-#define FRAMES_MOST (768u << 10)
-#define PLACES_MOST 32768u
-#define NAMES_MOST 50000u /* beyond, files and names begin anew */
-#define NAME_BYTES_MOST ((size_t)8 << 20)
-#define MAPS_MOST 131072u /* 4 MiB */
+#define NAMES_MOST 32768u /* beyond, files and names begin anew */
 #define FILES_MOST 300u
 #define PROCESSES_MOST 16384u
-#define ANSWER_MAX ((size_t)24 << 20)
+#define FOLDED_MAX ((size_t)16 << 20) /* its text */
 #define BY "jouled " JOULED_VERSION
 
 struct profiler {
@@ -50,6 +45,7 @@ struct profiler {
 	struct tap tap; /* for snapshots of its own, when there are no totals */
 	/* this thread */
 	struct profile p;
+	struct room room;
 	uint64_t counted[SCHEMA_MAX_EVENTS], cpu_ns; /* of all rows, so far */
 	struct chunk_files files;
 	struct packer packer;
@@ -79,8 +75,7 @@ static int begin_code(struct profiler *p)
 
 	frame_names_free(&of->names);
 	sampler_forget(of->sampler);
-	of->names.bytes_most = NAME_BYTES_MOST;
-	of->code.maps_most = MAPS_MOST;
+	profile_bound(of, &p->room);
 	of->names.meanwhile = meanwhile;
 	of->names.arg = p;
 	return of->code.root ? code_renew(&of->code) : code_open(&of->code);
@@ -123,9 +118,6 @@ int profiler_open(const struct config *c, const struct schema *schema, struct pr
 		snprintf(of->domain[d].name, sizeof(of->domain[d].name), "%s", schema->domains[d].name);
 		of->domain[d].summed = schema_sums(schema, d);
 	}
-	of->stacks.most = STACKS_MOST;
-	of->stacks.most_frames = FRAMES_MOST;
-	of->stacks.most_places = PLACES_MOST;
 	p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->wake_fd < 0)
 		rc = err_set(err, -errno, "profile: %s; raise the limit of open files", strerror(errno));
@@ -184,12 +176,15 @@ static int take_rows(struct profiler *p, const struct rows_interval *in)
 {
 	struct rows_reader r = { in->rows.data, in->rows.data + in->rows.len };
 	struct rows_row from;
+	int rc = 0;
 
 	while (rows_next(&r, p->schema->n_domains, &from)) {
 		struct share_row *row = row_shares_row(&p->p.shares, from.name, from.id);
 
-		if (!row)
-			return -ENOMEM;
+		if (!row) { /* what it got is in no stack; others go on */
+			rc = -ENOMEM;
+			continue;
+		}
 		row->quality |= from.quality;
 		for (unsigned d = 0; d < p->schema->n_domains; d++) {
 			uint64_t uj;
@@ -198,7 +193,7 @@ static int take_rows(struct profiler *p, const struct rows_interval *in)
 			row->step_uj[d] += uj;
 		}
 	}
-	return 0;
+	return rc;
 }
 
 /* The samples up to now belong to the intervals that have ended. Where several wait, they are one. */
@@ -306,6 +301,7 @@ static void follow_cpus(struct profiler *p)
 	p->lost_before += sampler_lost(p->p.sampler);
 	sampler_close(p->p.sampler);
 	p->p.sampler = s;
+	sampler_use_room(s, &p->room);
 	priced_open(&p->p.priced, s, &p->schema->core, p->schema->core_variants);
 	if (sampler_start(s, &err) != 0)
 		log_warn("%s", err.text);
@@ -315,15 +311,12 @@ static void follow_cpus(struct profiler *p)
 static void begin_chunk(struct profiler *p)
 {
 	struct profile *of = &p->p;
-	const unsigned n = of->shares.n_domains;
-
 	add_figures(p);
 	row_shares_free(&of->shares);
-	of->shares.n_domains = n;
 	stacks_clear(&of->stacks);
 	p->begun = false;
 	if ((of->code.refused || of->code.n_files > FILES_MOST || of->code.n_processes > PROCESSES_MOST ||
-	     of->names.n > NAMES_MOST || of->names.bytes > NAME_BYTES_MOST / 2) &&
+	     of->names.n > NAMES_MOST || of->names.bytes > of->names.bytes_most / 4 * 3) &&
 	    begin_code(p) != 0)
 		log_error("profile: out of memory; functions have no names from now on, restart jouled");
 	follow_cpus(p);
@@ -350,7 +343,7 @@ static void end_chunk(struct profiler *p)
 	if (p->p.stacks.placeless)
 		log_warn(
 			"profile: more than %u places of code in a minute; those beyond are [unknown], in %llu samples",
-			PLACES_MOST, (unsigned long long)p->p.stacks.placeless);
+			p->p.stacks.most_places, (unsigned long long)p->p.stacks.placeless);
 	buf_reset(&p->packed);
 	if (!rc)
 		rc = pack(&p->packer, PACK_GZIP, p->plain.data, p->plain.len, &p->packed);
@@ -424,11 +417,12 @@ static int add_up(struct profiler *p, const struct serve_profile *q, struct ppro
 
 static void answer(struct profiler *p, struct serve_profile *q)
 {
-	struct pprof_sum *sum = pprof_sum_new(ANSWER_MAX);
+	struct pprof_sum *sum = pprof_sum_new(PROFILE_ANSWER_MAX);
 	struct buf plain = { 0 };
 	unsigned n = 0;
 
 	q->rc = sum ? add_up(p, q, sum, &n) : -ENOMEM;
+	q->body.limit = FOLDED_MAX;
 	if (!q->rc && q->folded) {
 		q->rc = pprof_sum_folded(sum, &q->body);
 	} else if (!q->rc) {

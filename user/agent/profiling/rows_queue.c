@@ -33,6 +33,7 @@ void rows_queue_put(struct rows_queue *q, const struct snapshot *s, const bool *
 {
 	const uint32_t put = atomic_load_explicit(&q->put, memory_order_relaxed);
 	struct rows_interval *to = &q->v[put % ROWS_QUEUE];
+	size_t waiting;
 
 	if (put - atomic_load_explicit(&q->taken, memory_order_acquire) >= ROWS_QUEUE) {
 		atomic_fetch_add(&q->dropped, 1);
@@ -55,10 +56,14 @@ void rows_queue_put(struct rows_queue *q, const struct snapshot *s, const bool *
 		buf_add(&to->rows, snapshot_energy(s, i, 0), s->schema->n_domains * sizeof(uint64_t));
 		buf_add(&to->rows, s->rows[i].path, h.n_name);
 	}
-	if (to->rows.failed)
+	waiting = atomic_load(&q->waiting);
+	if (to->rows.failed || (waiting && waiting + to->rows.len > ROWS_QUEUE_BYTES)) {
+		buf_free(&to->rows);
 		atomic_fetch_add(&q->dropped, 1);
-	else
-		atomic_store_explicit(&q->put, put + 1, memory_order_release);
+		return;
+	}
+	atomic_fetch_add(&q->waiting, to->rows.len);
+	atomic_store_explicit(&q->put, put + 1, memory_order_release);
 }
 
 const struct rows_interval *rows_queue_next(struct rows_queue *q)
@@ -70,6 +75,10 @@ const struct rows_interval *rows_queue_next(struct rows_queue *q)
 
 void rows_queue_done(struct rows_queue *q)
 {
+	struct rows_interval *of = &q->v[atomic_load_explicit(&q->taken, memory_order_relaxed) % ROWS_QUEUE];
+
+	atomic_fetch_sub(&q->waiting, of->rows.len);
+	buf_free(&of->rows); /* 64 of a machine with a thousand cgroups are megabytes */
 	atomic_fetch_add_explicit(&q->taken, 1, memory_order_release);
 }
 

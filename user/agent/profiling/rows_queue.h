@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The energy of rows on its way from the measuring thread to the one that profiles: a ring with one writer and one reader.
- * The writer never waits; what does not fit is dropped whole and counted. Its memory is used again. */
+ * The writer never waits; what does not fit is dropped whole and counted. */
 #ifndef JD_ROWS_QUEUE_H
 #define JD_ROWS_QUEUE_H
 #include <stdatomic.h>
@@ -8,6 +8,7 @@
 #include "model/selection.h"
 
 #define ROWS_QUEUE 64 /* intervals */
+#define ROWS_QUEUE_BYTES (2u << 20) /* of all that wait; one alone may be larger */
 
 struct rows_interval {
 	uint64_t start_ns, end_ns;
@@ -22,6 +23,7 @@ struct rows_queue {
 	struct rows_interval v[ROWS_QUEUE];
 	_Atomic uint32_t put, taken;
 	_Atomic uint64_t dropped;
+	_Atomic size_t waiting; /* bytes */
 };
 
 /* Writer. shown: by row; NULL = those that are selected for all outputs. */
