@@ -17,8 +17,9 @@ sys.path.insert(0, sys.argv[1])
 import profile_pb2  # noqa: E402 pylint: disable=wrong-import-position
 
 LEAST, TOP, POINTS, SIGMAS = 60, 20, 0.03, 4
-# Where programs, threads and Go's stacks begin; the last two are those of stripped files.
-ROOTS = {"_start", "__libc_start_main", "clone", "clone3", "__clone", "__clone3", "__GI___clone", "__GI___clone3", "runtime.goexit",
+# Where programs, threads and Go's stacks begin, main where what is copied of the stack ends there; the last two are those of stripped
+# files.
+ROOTS = {"_start", "__libc_start_main", "__libc_start_call_main", "main", "clone", "clone3", "__clone", "__clone3", "__GI___clone", "__GI___clone3", "runtime.goexit",
          "runtime.mstart", "runtime.systemstack", "runtime.mcall", "runtime.morestack", "runtime.asmcgocall", "runtime.rt0_go",
          "[libc.so.6]", "[ld-linux-x86-64.so.2]"}
 
@@ -96,7 +97,7 @@ def ours(path):
             continue
         labels = {text[x.key]: text[x.str] or x.num for x in s.label}
         process, stack = labels["process"], [names[i] for i in s.location_id]
-        pids[process].add(labels["pid"])
+        pids[process].add(labels.get("pid", 0))   # one that ends has none any more
         own[process][stack[0]] += s.value[0]
         if all(name.endswith(" [k]") for name in stack if name != "[truncated]"):
             continue

@@ -151,5 +151,7 @@ refuse profile_bad_rate 'frequency' -F 4870
 refuse profile_two_questions 'its own cgroup and time' -d 1s -- true
 refuse profile_no_domain 'there is none' --private --domain nothing -d 1s
 refuse profile_no_cgroup 'there is no such cgroup' --private --cgroup /no/such/cgroup -d 10m
+refuse profile_no_process 'there is no such process' --pid 4194303 -d 10m
+refuse profile_no_place 'create the directory first' --private -d 10m -o "$work/none/x.svg"
 refuse profile_no_command 'No such file' --private -- "$work/none"
 finish

@@ -2,6 +2,7 @@
 #include "put.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,6 +41,22 @@ int put_file(const char *path, const struct buf *b, struct err *err)
 		lost = true;
 	}
 	return rc ? err_write(err, rc, path ? path : "stdout", "it is not complete") : 0;
+}
+
+int put_check(const char *path, struct err *err)
+{
+	const int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	const char *base = strrchr(path, '/');
+	char dir[PATH_MAX];
+
+	if (fd >= 0)
+		close(fd);
+	if (fd >= 0 || errno == ENXIO) /* a pipe that nobody reads yet */
+		return 0;
+	if (errno != ENOENT)
+		return err_write(err, -errno, path, NULL);
+	snprintf(dir, sizeof(dir), "%.*s", base ? (int)(base - path) + 1 : 1, base ? path : ".");
+	return access(dir, W_OK | X_OK) == 0 ? 0 : err_write(err, -errno, path, NULL);
 }
 
 int put_end(int status, int if_lost)

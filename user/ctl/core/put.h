@@ -11,6 +11,8 @@
 int put_all(int fd, const void *p, size_t n);
 /* Writes all of b to a new or emptied file; path NULL = standard output. 0 or negative errno with err. */
 int put_file(const char *path, const struct buf *b, struct err *err);
+/* May put_file write there? Nothing is changed. To be asked before what takes long. 0, or negative errno with err. */
+int put_check(const char *path, struct err *err);
 /* Flushes stdout at the end. Returns `status`, or `if_lost` when output was lost; logs an error line where none was
  * logged before. */
 int put_end(int status, int if_lost);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* joulectl profile: energy by code. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -135,6 +136,17 @@ static int read_output(const char *name, struct question *q, struct err *err)
 	return 0;
 }
 
+/* What would be known only once all the time has gone. */
+static int check_early(const struct verb_call *call, const struct question *q, struct err *err)
+{
+	const char *name = call->option[OPTION_OUTPUT];
+
+	if (q->session.p.pid && kill(q->session.p.pid, 0) != 0 && errno == ESRCH)
+		return err_set(err, -ESRCH, "profile: --pid %d: there is no such process; ps shows them",
+			       q->session.p.pid);
+	return name && strcmp(name, "-") != 0 ? put_check(name, err) : 0;
+}
+
 static int read_question(const struct verb_call *call, struct question *q, struct err *err)
 {
 	uint64_t rate = 99, pid = 0;
@@ -173,7 +185,8 @@ static int read_question(const struct verb_call *call, struct question *q, struc
 		rc = err_set(
 			err, -EINVAL,
 			"profile: a command has its own cgroup and time; leave out --cgroup, --pid and --duration");
-	return rc ? rc : read_output(call->option[OPTION_OUTPUT], q, err);
+	rc = rc ? rc : read_output(call->option[OPTION_OUTPUT], q, err);
+	return rc ? rc : check_early(call, q, err);
 }
 
 /* Finds the domain by its name. */
