@@ -32,65 +32,77 @@ static inline char *emit_mem(char *p, const void *s, size_t n)
 	return p + n;
 }
 
-static inline unsigned emit_digits(uint64_t v)
+/* The eight decimal digits of v < 10^8, the first one in the lowest byte, each 0 to 9: all are found at once, by halves. */
+static inline uint64_t emit_eight(uint64_t v)
 {
-	static const uint64_t power[] = {
-		0,
-		10ull,
-		100ull,
-		1000ull,
-		10000ull,
-		100000ull,
-		1000000ull,
-		10000000ull,
-		100000000ull,
-		1000000000ull,
-		10000000000ull,
-		100000000000ull,
-		1000000000000ull,
-		10000000000000ull,
-		100000000000000ull,
-		1000000000000000ull,
-		10000000000000000ull,
-		100000000000000000ull,
-		1000000000000000000ull,
-		10000000000000000000ull,
-	};
-	/* 1233 / 4096 approximates log10(2) well enough for 64 bits; one comparison corrects the guess */
-	unsigned guess = ((64 - (unsigned)__builtin_clzll(v | 1)) * 1233) >> 12;
+	uint64_t four = v / 10000, two, one;
 
-	return guess + (v >= power[guess]);
+	four |= (v - four * 10000) << 32;
+	two = ((four * 5243) >> 19) & 0x0000007f0000007full; /* hundreds */
+	two |= (four - two * 100) << 16;
+	one = ((two * 103) >> 10) & 0x000f000f000f000full; /* tens */
+	return one | (two - one * 10) << 8;
 }
 
+#define EMIT_ZEROS 0x3030303030303030ull
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "digits are stored by words");
+
+/* At most 8 digits, none of them a leading zero. */
+static inline char *emit_short(char *p, uint64_t v)
+{
+	uint64_t digits = emit_eight(v);
+	unsigned zeros = (unsigned)__builtin_ctzll(digits | 1ull << 56) / 8;
+
+	digits = (digits | EMIT_ZEROS) >> (8 * zeros);
+	memcpy(p, &digits, 8);
+	return p + 8 - zeros;
+}
+
+static inline char *emit_whole(char *p, uint64_t v)
+{
+	uint64_t digits = emit_eight(v) | EMIT_ZEROS;
+
+	memcpy(p, &digits, 8);
+	return p + 8;
+}
+
+/* Writes whole words: at most EMIT_U64_MAX bytes, and at least 8. */
 static inline char *emit_u64(char *p, uint64_t v)
 {
-	static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
-				    "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
-				    "8081828384858687888990919293949596979899";
-	unsigned n = emit_digits(v);
-	char *end = p + n;
+	const uint64_t e8 = 100000000;
+	uint64_t high;
 
-	for (p = end; v >= 100; v /= 100)
-		memcpy(p -= 2, pairs + v % 100 * 2, 2);
-	if (v >= 10)
-		memcpy(p - 2, pairs + v * 2, 2);
-	else
-		p[-1] = (char)('0' + v);
-	return end;
+	if (v < e8)
+		return emit_short(p, v);
+	high = v / e8;
+	v -= high * e8;
+	if (high < e8)
+		return emit_whole(emit_short(p, high), v);
+	p = emit_short(p, high / e8);
+	return emit_whole(emit_whole(p, high % e8), v);
 }
 
-/* Writes a fraction of that many decimals, without trailing zeros; nothing when it is 0. */
+/* Writes a fraction of that many decimals, 1 to 9, without trailing zeros; nothing when it is 0. At most 10 bytes. */
 static inline char *emit_fraction(char *p, uint64_t fraction, unsigned decimals)
 {
+	static const uint32_t power[] = { 100000000, 10000000, 1000000, 100000, 10000, 1000, 100, 10, 1 };
+	uint64_t digits;
+
 	if (!fraction)
 		return p;
 	*p++ = '.';
-	for (unsigned i = decimals; i-- > 0; fraction /= 10)
-		p[i] = (char)('0' + fraction % 10);
-	p += decimals;
-	while (p[-1] == '0')
-		p--;
-	return p;
+	if (decimals > 8) {
+		*p++ = (char)('0' + fraction / power[0]);
+		fraction %= power[0];
+		decimals = 8;
+		if (!fraction)
+			return p;
+	}
+	digits = emit_eight(fraction * power[decimals]);
+	decimals = 8 - (unsigned)__builtin_clzll(digits) / 8;
+	digits |= EMIT_ZEROS;
+	memcpy(p, &digits, 8);
+	return p + decimals;
 }
 
 #endif

@@ -13,6 +13,7 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/format/json.h"
+#include "base/text.h"
 #include "power.h"
 
 static int power_create(const struct encode_options *o, const struct schema *s, struct encoder **ret, struct err *err)
@@ -352,22 +353,41 @@ static void make_tail(struct encoder *e, const struct power_part *p)
 	e->tail_quality = p->quality;
 }
 
-static void add_name(struct encoder *e, const struct power_part *p, struct buf *out)
+/* Writes the name of a part that needs no other one. */
+static void add_text(const struct encoder *e, const char *text, size_t len, struct buf *out)
 {
-	const char *text = p->target ? p->target : e->snap->rows[p->row].path;
-	char name[TARGET_NAME_MAX];
 	struct json j;
+	char *p;
 
-	if (!p->target && (e->targets.rows[p->row].flags & TARGET_CHECK)) {
-		e->renamed += target_name(&e->snap->rows[p->row], e->csv, name);
-		text = name;
-	}
-	if (e->csv) {
-		buf_add_str(out, text);
+	if (!e->csv && text_plain_run((const unsigned char *)text, len) < len) {
+		json_init(&j, out);
+		json_str(&j, text);
 		return;
 	}
-	json_init(&j, out);
-	json_str(&j, text);
+	p = (char *)buf_reserve(out, len + 2);
+	if (!p)
+		return;
+	if (!e->csv)
+		*p++ = '"';
+	p = emit_mem(p, text, len);
+	if (!e->csv)
+		*p++ = '"';
+	out->len = (size_t)((uint8_t *)p - out->data);
+}
+
+static void add_name(struct encoder *e, const struct power_part *p, struct buf *out)
+{
+	const struct target_row *row = &e->targets.rows[p->row];
+	char name[TARGET_NAME_MAX];
+
+	if (p->target) {
+		add_text(e, p->target, strlen(p->target), out);
+	} else if (row->flags & TARGET_CHECK) {
+		e->renamed += target_name(&e->snap->rows[p->row], e->csv, name);
+		add_text(e, name, strlen(name), out);
+	} else {
+		add_text(e, e->snap->rows[p->row].path, row->len, out);
+	}
 }
 
 /* Closes the object, with the uncertainty as a decimal fraction, at least one unit of its last place. */

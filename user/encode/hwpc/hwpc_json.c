@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/format/json.h"
+#include "base/text.h"
 #include "hwpc.h"
 
 #define TIMES_LEN (sizeof(",\"time_enabled\":,\"time_running\":}") - 1)
@@ -191,11 +192,23 @@ static void make_head(struct encoder *e, const struct snapshot *s)
 
 static void add_name(struct encoder *e, const struct snapshot *s, uint32_t row, struct buf *out)
 {
-	char name[TARGET_NAME_MAX];
+	const struct target_row *target = &e->targets.rows[row];
 	const char *text = s->rows[row].path;
+	char name[TARGET_NAME_MAX], *p;
 	struct json j;
 
-	if (e->targets.rows[row].flags & TARGET_CHECK) {
+	if (s->rows[row].kind == ROW_CGROUP && !(target->flags & TARGET_CHECK) &&
+	    text_plain_run((const unsigned char *)text, target->len) == target->len) {
+		p = (char *)buf_reserve(out, target->len + 2);
+		if (!p)
+			return;
+		*p++ = '"';
+		p = emit_mem(p, text, target->len);
+		*p++ = '"';
+		out->len += target->len + 2;
+		return;
+	}
+	if (target->flags & TARGET_CHECK) {
 		e->renamed += target_name(&s->rows[row], false, name);
 		text = name;
 	}

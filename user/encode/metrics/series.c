@@ -39,16 +39,7 @@ char *series_number(char *p, uint64_t v, unsigned digits)
 		whole = v / 1000000000;
 		fraction = v % 1000000000;
 	}
-	p = emit_u64(p, whole);
-	if (!fraction)
-		return p;
-	*p++ = '.';
-	for (unsigned i = digits; i--; fraction /= 10)
-		p[i] = (char)('0' + fraction % 10);
-	p += digits;
-	while (p[-1] == '0')
-		p--;
-	return p;
+	return emit_fraction(emit_u64(p, whole), fraction, digits);
 }
 
 static void begin(struct series_writer *w, const struct series_family *f)

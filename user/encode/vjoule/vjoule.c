@@ -190,23 +190,32 @@ static uint8_t *put_joined(const struct encoder *e, uint8_t *p, const struct sna
 	return put_values(e, p, vjoule_text(e, &s->rows[row]), e->names[s->rows[row].key].len, values);
 }
 
-/* Identifiers are the same for all rows, so only the values are replaced. */
+static inline uint8_t *put_row(const struct encoder *e, uint8_t *p, enum vjoule_dialect d, const struct snap_row *r)
+{
+	const struct vjoule_column *c = e->columns + e->n_machine;
+	const unsigned n = vjoule_metrics(e);
+	const uint32_t len = e->names[r->key].len;
+
+	p = vjoule_put_u32(p, len);
+	memcpy(p, vjoule_text(e, r), len);
+	p = vjoule_put_u32(p + len, n);
+	for (unsigned i = 0; i < n; i++) {
+		const struct vjoule_metric m = { (int16_t)(e->n_machine + i), (int64_t)vjoule_value(&c[i], r) };
+
+		p = vjoule_put_metrics(p, d, &m, 1);
+	}
+	return p;
+}
+
+/* The dialect is a constant of each loop. */
 static uint8_t *put_rows(const struct encoder *e, uint8_t *p, const struct snapshot *s)
 {
-	struct vjoule_metric metrics[VJOULE_METRICS];
-	struct vjoule_cgroup c = { .n = vjoule_metrics(e), .metrics = metrics };
-	const struct vjoule_column *columns = e->columns + e->n_machine;
-
-	for (unsigned i = 0; i < c.n; i++)
-		metrics[i].id = (int16_t)(e->n_machine + i);
-	for (unsigned i = 0; i < e->n_send; i++) {
-		const struct snap_row *r = &s->rows[e->send[i]];
-
-		c.name = vjoule_text(e, r);
-		c.len = e->names[r->key].len;
-		for (unsigned k = 0; k < c.n; k++)
-			metrics[k].value = (int64_t)vjoule_value(&columns[k], r);
-		p = vjoule_put_cgroup(p, e->dialect, &c);
+	if (e->dialect == VJOULE_V02) {
+		for (unsigned i = 0; i < e->n_send; i++)
+			p = put_row(e, p, VJOULE_V02, &s->rows[e->send[i]]);
+	} else {
+		for (unsigned i = 0; i < e->n_send; i++)
+			p = put_row(e, p, VJOULE_DOCUMENT, &s->rows[e->send[i]]);
 	}
 	return p;
 }

@@ -2,6 +2,7 @@
 /* Writing a snapshot: one map, complete in itself. So a lost document costs only that document, and a client that comes
  * late understands the next one (docs/formats/snapshot.md). */
 #include <string.h>
+#include "base/counts.h"
 #include "base/hash.h"
 #include "base/prefetch.h"
 #include "recording.h"
@@ -252,7 +253,7 @@ static size_t shared_prefix(const char *a, const char *b, size_t max)
 		memcpy(&x, a + n, sizeof(x));
 		memcpy(&y, b + n, sizeof(y));
 		if (x != y)
-			break;
+			return n + (unsigned)__builtin_ctzll(x ^ y) / 8;
 	}
 	while (n < max && a[n] == b[n])
 		n++;
@@ -309,8 +310,23 @@ static void put_names(struct row_out *o, const struct names *n)
 	}
 }
 
-static void put_totals(struct row_out *o, const struct snap_row *r, const struct row_sums *sum, unsigned n_events)
+/* True when the row counts what its cells do, which is so unless it was made by another hand. */
+static inline bool is_sum(const struct snap_row *r, const struct snap_cell *cells)
 {
+	uint64_t sum[SNAP_COUNTS] = { 0 }, more[SNAP_COUNTS];
+
+	for (unsigned i = 0; i < r->n_cells; i++)
+		counts_add(sum, &cells[i].time_ns, SNAP_COUNTS);
+	return !counts_difference(more, &r->time_ns, sum, SNAP_COUNTS);
+}
+
+static void put_totals(struct row_out *o, const struct snap_row *r, const struct snap_cell *cells, unsigned n_events)
+{
+	struct row_sums sums, *sum = &sums;
+
+	if (is_sum(r, cells))
+		return;
+	recording_sum(cells, r->n_cells, n_events, sum);
 	put_number(o, RF_TIME_NS, r->time_ns, r->time_ns != sum->time_ns);
 	put_number(o, RF_SWITCHES, r->switches, r->switches != sum->switches);
 	put_number(o, RF_ENABLED_NS, r->enabled_ns, r->enabled_ns != sum->enabled_ns);
@@ -368,7 +384,6 @@ static void put_row(struct row_writer *w, unsigned row)
 	size_t len = r->kind == ROW_CGROUP ? strlen(r->path) : 0;
 	uint8_t *start = buf_reserve(w->out, ROW_BYTES + len + names_room(r->names) + r->n_cells * (size_t)CELL_BYTES);
 	struct row_out o = { 0 };
-	struct row_sums sum;
 
 	if (!start)
 		return;
@@ -383,8 +398,7 @@ static void put_row(struct row_writer *w, unsigned row)
 	put_number(&o, RF_FLAGS, (r->ended ? ROW_ENDED : 0u) | (r->selected ? ROW_SELECTED : 0u),
 		   r->ended || r->selected);
 	put_number(&o, RF_QUALITY, r->quality, r->quality);
-	recording_sum(cells, r->n_cells, s->schema->core.n, &sum);
-	put_totals(&o, r, &sum, s->schema->core.n);
+	put_totals(&o, r, cells, s->schema->core.n);
 	put_traffic(&o, &r->traffic);
 	if (r->n_cells) {
 		put_key(&o, RF_CELLS);
