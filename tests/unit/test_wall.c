@@ -32,9 +32,10 @@ struct world {
 	struct wall *w;
 	struct plant plant;
 	uint64_t sectors, requests, bytes, packets, total_uj;
-	double joules[3]; /* package, dram, meter */
+	double joules[3]; /* package, dram, meter or psys */
 	int64_t rows[2];
 	bool meter, by_cgroup;
+	bool psys; /* in place of a meter: package and dram with a loss, and the work */
 };
 
 static void put(struct world *d, const char *path, const char *text)
@@ -99,7 +100,6 @@ static void add_domain(struct schema *s, const char *name, enum domain_kind k, e
 /* Opens the machine; what was kept in its folder is there again. */
 static void begin(struct world *d, bool meter, uint64_t seed)
 {
-	char file[128];
 	struct err err;
 	int rc;
 
@@ -113,9 +113,10 @@ static void begin(struct world *d, bool meter, uint64_t seed)
 	add_domain(&d->schema, "dram-0", DOMAIN_DRAM, ENERGY_POWERCAP);
 	if (meter)
 		add_domain(&d->schema, "external-0", DOMAIN_EXTERNAL, ENERGY_METER);
+	if (d->psys)
+		add_domain(&d->schema, "psys", DOMAIN_PSYS, ENERGY_POWERCAP);
 	assert_int_equal(fsroot_open(d->dir, &d->root), 0);
-	snprintf(file, sizeof(file), "%s/wall.csv", d->dir);
-	rc = wall_open(d->root, file, &d->schema, &d->w, &err);
+	rc = wall_open(d->root, d->dir, &d->schema, &d->w, &err);
 	assert_int_equal(rc, 0);
 	assert_int_equal(reading_init(&d->r, &d->schema), 0);
 	d->table = cgroup_table_new();
@@ -172,8 +173,10 @@ static void second(struct world *d)
 		wall_step(d->w, d->r.mono_ns);
 	d->joules[0] += d->plant.x[WALL_CPU];
 	d->joules[1] += d->plant.x[WALL_DRAM];
-	d->joules[2] += d->plant.truth_total;
-	for (unsigned i = 0; i < (d->meter ? 3u : 2u); i++) {
+	d->joules[2] += d->psys ? 4 + 1.07 * (d->plant.x[WALL_CPU] + d->plant.x[WALL_DRAM]) + d->plant.truth_disk +
+					  d->plant.truth_network :
+				  d->plant.truth_total;
+	for (unsigned i = 0; i < (d->meter || d->psys ? 3u : 2u); i++) {
 		d->r.domains[i].units = (uint64_t)(d->joules[i] * 1e6);
 		d->r.domains[i].time_ns = d->r.mono_ns;
 	}
@@ -415,11 +418,72 @@ static void test_by_cgroup(void **state)
 	assert_int_equal(system(cmd), 0);
 }
 
+/* Joules of the work of a second by the prices. */
+static double priced(const struct work_price *p, const struct world *now, const struct world *before)
+{
+	return ((double)p->read_byte_q32 * (double)(now->sectors - before->sectors) * 512 +
+		(double)p->request_q32 * (double)(now->requests - before->requests) +
+		(double)p->network_byte_q32 * (double)(now->bytes - before->bytes) +
+		(double)p->packet_q32 * (double)(now->packets - before->packets)) /
+	       0x1p32 / 1e6;
+}
+
+/* psys is a meter for the work that it holds, without another one: what disk and network draw in it is told, after a restart at once. */
+static void test_psys(void **state)
+{
+	struct world d = { .dir = "/tmp/jouled-wall-XXXXXX", .psys = true };
+	double told = 0, truth = 0, claimed = 0;
+	struct wall_figures f;
+	struct consumer *c;
+	char cmd[128];
+
+	assert_non_null(mkdtemp(d.dir));
+	put_machine(&d);
+	begin(&d, false, 1);
+	for (unsigned i = 0; i < 100; i++)
+		second(&d);
+	wall_figures(d.w, &f);
+	assert_true(f.psys && !f.psys_ready && f.psys_points > 0);
+	assert_int_equal(d.r.domains[2].work.read_byte_q32, 0);
+	for (unsigned i = 0; i < 1000; i++)
+		second(&d);
+	wall_figures(d.w, &f);
+	assert_string_equal(f.state, "absent");
+	assert_true(f.psys_ready);
+	assert_int_equal(f.n_psys_prices, 4); /* nothing is written */
+	end(&d);
+	begin(&d, false, 77);
+	wall_figures(d.w, &f);
+	assert_true(f.psys_ready);
+	second(&d);
+	c = consumer_new(&d.r);
+	for (unsigned i = 0; i < 300; i++) {
+		const struct world before = d;
+		const struct snapshot *s;
+
+		second(&d);
+		truth += d.plant.truth_disk + d.plant.truth_network;
+		s = consumer_snapshot(c, &d.r);
+		claimed += priced(&s->domains[2].work, &d, &before);
+		for (unsigned k = 0; k < s->n_uses; k++) {
+			assert_int_equal(s->uses[k].domain, 2);
+			told += (double)s->uses[k].ns / 1e6;
+		}
+	}
+	printf("psys: told %.1f J of %.1f J, by prices %.1f J\n", told, truth, claimed);
+	assert_true(fabs(told / truth - 1) < 0.03);
+	assert_true(fabs(claimed / truth - 1) < 0.03);
+	consumer_free(c);
+	end(&d);
+	snprintf(cmd, sizeof(cmd), "rm -rf %s", d.dir);
+	assert_int_equal(system(cmd), 0);
+}
+
 /* Work that begins while the meter is late: less than nothing would not be read back from the file. */
 static void test_late_meter(void **state)
 {
 	static struct schema s;
-	static struct wall_window w;
+	static struct wall_window w = { .meter_kind = DOMAIN_EXTERNAL };
 	double x[WALL_INPUTS] = { [WALL_CPU] = 10 };
 	struct wall_point p = { 0 };
 	struct reading r;
@@ -449,7 +513,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_learns_keeps_tells), cmocka_unit_test(test_late_meter),
 		cmocka_unit_test(test_nothing_known),      cmocka_unit_test(test_outside),
-		cmocka_unit_test(test_by_cgroup),
+		cmocka_unit_test(test_by_cgroup),          cmocka_unit_test(test_psys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

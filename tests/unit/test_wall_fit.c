@@ -146,13 +146,96 @@ static void test_wild_points(void **state)
 	assert_true(e.sum / e.n <= 0.03);
 }
 
+enum holds { NOTHING, DISK, NETWORK, BOTH, HOLDS };
+
+/* psys of a machine: packages and memory with what their regulators lose, something that comes and goes as it likes, and the work
+ * that it holds. */
+static unsigned learn_psys(const struct plant_kind *k, uint64_t seed, enum holds holds, struct wall_point *points)
+{
+	struct plant p = plant_new(k, seed), other = plant_new(k, 5000 + seed);
+
+	for (unsigned i = 0; i < LEARNED; i++) {
+		struct wall_point point = { .when = i };
+
+		for (unsigned s = 0; s < SECONDS; s++) {
+			plant_tick(&p);
+			plant_tick(&other);
+			point.watts += 4 + 1.07 * (p.x[WALL_CPU] + p.x[WALL_DRAM]) + 0.03 * k->board * other.load;
+			point.watts += holds & DISK ? p.truth_disk : 0;
+			point.watts += holds & NETWORK ? p.truth_network : 0;
+			for (unsigned n = 0; n < WALL_INPUTS; n++)
+				point.x[n] += p.x[n] / SECONDS;
+		}
+		point.watts *= (1 + 0.001 * plant_normal(&p)) / SECONDS;
+		points[i] = point;
+	}
+	return LEARNED;
+}
+
+static bool has_any(const struct wall_model *m, unsigned from, unsigned to)
+{
+	for (unsigned i = from; i < to; i++)
+		if (m->used >> i & 1 || m->price[i] > 0)
+			return true;
+	return false;
+}
+
+/* Joules that the model tells for what was moved, beside the true ones. */
+static double told_of_true(const struct wall_model *m, const struct plant_kind *k, const struct wall_point *points)
+{
+	double told = 0, truth = 0;
+
+	for (unsigned i = 0; i < LEARNED; i++) {
+		const double *x = points[i].x;
+
+		told += m->gain * wall_power(m, x).disk;
+		truth += (x[WALL_READ] + x[WALL_WRITE]) * k->per_mb + x[WALL_REQUESTS] * k->per_request;
+	}
+	return told / truth;
+}
+
+/* What is in psys is found there, and what is not in it has no price. */
+static void test_psys(void **state)
+{
+	static const unsigned with_disk[] = { 0, 1, 2 }; /* kinds whose disk draws enough to be seen in psys */
+	static struct wall_point points[WALL_POINTS];
+	unsigned found[HOLDS] = { 0 }, wrong = 0, of = 0;
+	double least = 9, most = 0;
+
+	for (unsigned k = 0; k < sizeof(with_disk) / sizeof(with_disk[0]); k++)
+		for (unsigned seed = 1; seed <= MACHINES; seed++)
+			for (enum holds h = NOTHING; h < HOLDS; h++) {
+				const struct plant_kind *kind = &kinds[with_disk[k]];
+				struct wall_model m;
+				bool disk, network;
+
+				assert_true(wall_fit_sure(points, learn_psys(kind, seed, h, points), &m));
+				disk = has_any(&m, WALL_READ, WALL_BYTES);
+				network = has_any(&m, WALL_BYTES, WALL_FANS);
+				found[h] += (!(h & DISK) || disk) && (!(h & NETWORK) || network);
+				wrong += (disk && !(h & DISK)) + (network && !(h & NETWORK));
+				of += !(h & DISK) + !(h & NETWORK);
+				if (h & DISK && disk) {
+					least = fmin(least, told_of_true(&m, kind, points));
+					most = fmax(most, told_of_true(&m, kind, points));
+				}
+			}
+	printf("psys: disk found %u of 30, network %u, both %u; wrongly %u of %u; disk told of true %.3f to %.3f\n",
+	       found[DISK], found[NETWORK], found[BOTH], wrong, of, least, most);
+	assert_int_equal(found[NOTHING], 30);
+	assert_int_equal(found[DISK], 30);
+	assert_true(found[NETWORK] >= 27 && found[BOTH] >= 27);
+	assert_int_equal(wrong, 0);
+	assert_true(least > 0.9 && most < 1.1);
+	assert_false(wall_fit_sure(points, WALL_READY - 1, &(struct wall_model){ 0 }));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_held_out_loads),
-		cmocka_unit_test(test_says_when_outside),
-		cmocka_unit_test(test_too_little),
-		cmocka_unit_test(test_wild_points),
+		cmocka_unit_test(test_held_out_loads), cmocka_unit_test(test_says_when_outside),
+		cmocka_unit_test(test_too_little),     cmocka_unit_test(test_wild_points),
+		cmocka_unit_test(test_psys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

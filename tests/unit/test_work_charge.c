@@ -484,6 +484,102 @@ static void through_a_recording(void **state)
 	buf_free(&before);
 }
 
+/* The same in a psys with prices: what its disk and network drew goes to who caused it, the rest is split by the formula; without prices
+ * all of it is. */
+static void in_psys(void **state)
+{
+	struct fixture *f = *state;
+	unsigned at_a, at_b;
+
+	schema.domains[0].kind = DOMAIN_PSYS;
+	f->r.domains[0].work = (struct work_price){ .read_byte_q32 = Q32, .network_byte_q32 = Q32 };
+	for (unsigned i = 0; i < 4; i++) {
+		reading_cell(&f->r, f->a, 0)->time_ns += S / 2;
+		reading_cell(&f->r, f->b, 0)->time_ns += S / 2;
+		f->r.cpus[0].elapsed_ns += S;
+		f->r.cpus[0].online = true;
+		f->r.domains[0].units += 10000 + 3000 + 500;
+		moved(f, f->a, (struct traffic){ .read_bytes = 2000 });
+		moved(f, f->b, (struct traffic){ .tx_bytes = 400 });
+		assert_int_equal(reading_use(&f->r, f->disk, 0, 3000), 0);
+		assert_int_equal(reading_use(&f->r, f->network, 0, 500), 0);
+		interval(f, S, 0, 0);
+		at_a = at(f, f->a);
+		at_b = at(f, f->b);
+		assert_int_equal(*snapshot_energy(f->s, at_a, 0) - 2000, *snapshot_energy(f->s, at_b, 0) - 400);
+		assert_int_equal(*snapshot_energy(f->s, at(f, f->disk), 0), 1000);
+		assert_int_equal(*snapshot_energy(f->s, at(f, f->network), 0), 100);
+		assert_int_equal(f->s->domains[0].energy_uj, 13500);
+		assert_true(f->s->domains[0].share_quality & QUALITY_ESTIMATED);
+	}
+	/* more work than the counter has: it is all that there is */
+	f->r.domains[0].units += 700;
+	moved(f, f->a, (struct traffic){ .read_bytes = 5000 });
+	assert_int_equal(reading_use(&f->r, f->disk, 0, 5000), 0);
+	interval(f, S, 0, 0);
+	assert_int_equal(*snapshot_energy(f->s, at(f, f->a), 0), 700);
+}
+
+/* The range of a row of psys holds all of the work that was added to it. */
+static void range_in_psys(void **state)
+{
+	struct fixture *f = *state;
+	struct formula *model = new_formula(&formula_model, IDLE_OWN);
+	const unsigned all = 200;
+	bool seen = false;
+
+	schema.domains[0].kind = DOMAIN_PSYS;
+	f->r.domains[0].work = (struct work_price){ .read_byte_q32 = Q32 };
+	for (unsigned i = 0; i < all; i++) {
+		const uint64_t busy = S / 10 * (1 + i % 7);
+		unsigned at_a, at_b;
+
+		reading_cell(&f->r, f->a, 0)->time_ns += busy;
+		reading_cell(&f->r, f->b, 0)->time_ns += busy / 4;
+		f->r.cpus[0].elapsed_ns += S;
+		f->r.cpus[0].online = true;
+		f->r.domains[0].units += 2000000 + busy / 100 * 5 / 4 + 3000000 + i % 3 * 10000;
+		moved(f, f->a, (struct traffic){ .read_bytes = 3000000 });
+		assert_int_equal(reading_use(&f->r, f->disk, 0, 3000000), 0);
+		f->r.number++;
+		f->r.mono_ns += S;
+		f->r.domains[0].time_ns = f->r.domains[WALL].time_ns = f->r.mono_ns;
+		f->s = consumer_snapshot(f->c, &f->r);
+		assert_int_equal(formula_model.apply(model, f->s), 0);
+		check_closes(f->s);
+		at_a = at(f, f->a);
+		at_b = at(f, f->b);
+		if (*snapshot_uncertainty(f->s, at_b, 0) == SNAPSHOT_UNKNOWN)
+			continue;
+		seen = true;
+		assert_true((double)*snapshot_uncertainty(f->s, at_a, 0) * (double)*snapshot_energy(f->s, at_a, 0) >=
+			    3000000 * 0.999e6);
+		assert_true(i < all / 2 || *snapshot_uncertainty(f->s, at_b, 0) < 500000);
+	}
+	assert_true(seen);
+	formula_model.destroy(model);
+}
+
+/* What cannot be told has no range: the supply, the fans and what nothing explains. */
+static void no_range(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t supply = (uint32_t)reading_add_cause(&f->r, ROW_SUPPLY);
+	uint32_t fans = (uint32_t)reading_add_cause(&f->r, ROW_FANS);
+
+	f->r.domains[WALL].units += 5000;
+	assert_int_equal(reading_use(&f->r, supply, WALL, 2000), 0);
+	assert_int_equal(reading_use(&f->r, fans, WALL, 2000), 0);
+	assert_int_equal(reading_use(&f->r, ROW_IDLE, WALL, 1000), 0);
+	interval(f, S, 300, 0);
+	assert_int_equal(got(f, supply), 2000);
+	assert_int_equal(*snapshot_uncertainty(f->s, at(f, supply), WALL), SNAPSHOT_UNKNOWN);
+	assert_int_equal(*snapshot_uncertainty(f->s, at(f, fans), WALL), SNAPSHOT_UNKNOWN);
+	assert_int_equal(*snapshot_uncertainty(f->s, at(f, f->disk), WALL), 1000);
+	assert_true(isnan(f->s->domains[WALL].idle_uncertainty));
+	assert_true(f->s->domains[WALL].uncertainty > 0);
+}
+
 #define test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -498,6 +594,9 @@ int main(void)
 		test(unknown_at_first),
 		test(ended),
 		test(huge),
+		test(in_psys),
+		test(range_in_psys),
+		test(no_range),
 		test(whatever_it_is),
 		test(what_it_costs),
 		test(through_a_recording),

@@ -109,13 +109,17 @@ static int add_unselected(struct encoder *e, unsigned domain, struct buf *out)
 	return any ? power_line(e, &p, out) : 0;
 }
 
+static bool has_causes(enum domain_kind kind)
+{
+	return kind == DOMAIN_WALL || kind == DOMAIN_PSYS;
+}
+
 static int add_row(struct encoder *e, uint32_t row, unsigned domain, struct buf *out)
 {
 	const struct snap_row *r = &e->snap->rows[row];
 	struct power_part p = { .row = row, .domain = domain, .uncertainty_ppm = SNAPSHOT_UNKNOWN };
 
-	if (r->kind == ROW_IDLE ||
-	    (r->kind >= ROW_FIRST_CAUSE && e->snap->schema->domains[domain].kind != DOMAIN_WALL) ||
+	if (r->kind == ROW_IDLE || (r->kind >= ROW_FIRST_CAUSE && !has_causes(e->snap->schema->domains[domain].kind)) ||
 	    (e->targets.rows[row].flags & TARGET_JOINED) || (r->kind == ROW_CGROUP && !named(e, row)))
 		return 0;
 	if (r->kind != ROW_CGROUP)

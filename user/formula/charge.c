@@ -18,6 +18,7 @@ void charge_free(struct charge *c)
 	free(c->part_carry);
 	free(c->part);
 	work_free(&c->work);
+	work_free(&c->psys_work);
 }
 
 /* Another schema means another machine, so the carries are forgotten. */
@@ -79,12 +80,16 @@ int charge_prepare(struct charge *c, const struct snapshot *s, bool *ret_anew)
 	if (keys > MAX_KEY)
 		return -ENOMEM;
 	rc = follow_schema(c, s->schema->n_domains, ret_anew);
-	if (*ret_anew)
+	if (*ret_anew) {
 		work_free(&c->work);
+		work_free(&c->psys_work);
+	}
 	if (!rc)
 		rc = follow_keys(c, keys);
 	if (!rc)
-		rc = work_reserve(&c->work, s, keys);
+		rc = work_reserve(&c->work, s, DOMAIN_WALL, keys);
+	if (!rc)
+		rc = work_reserve(&c->psys_work, s, DOMAIN_PSYS, keys);
 	return rc ? rc : follow_parts(c, s->n_rows + 1);
 }
 

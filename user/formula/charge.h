@@ -21,7 +21,7 @@ struct charge {
 	uint64_t idle_uj; /* idle energy of the last domain, whichever rows paid for it */
 	int64_t *part_carry; /* [cap_parts] the carries of one split, by row */
 	uint64_t *part;
-	struct work_debts work;
+	struct work_debts work, psys_work; /* of the wall, and of psys */
 };
 
 /* Room for s. 0 or -ENOMEM. ret_anew: the schema is another one, so everything learned belongs to another machine

@@ -395,9 +395,15 @@ static int model_apply(struct formula *f, struct snapshot *s)
 	rc = prepare(f, s);
 	if (rc)
 		return rc;
-	for (unsigned d = 0; d < s->schema->n_domains; d++)
-		if (!wall_charge(&f->charge, s, d, &f->share))
-			model_domain(f, s, d);
+	for (unsigned d = 0; d < s->schema->n_domains; d++) {
+		uint64_t work;
+
+		if (wall_charge(&f->charge, s, d, &f->share))
+			continue;
+		work = work_take_off(&f->charge, s, d);
+		model_domain(f, s, d);
+		work_put_back(&f->charge, s, d, work);
+	}
 	return 0;
 }
 

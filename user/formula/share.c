@@ -43,13 +43,17 @@ static int share_apply(struct formula *f, struct snapshot *s)
 	if (rc)
 		return rc;
 	for (unsigned d = 0; d < s->schema->n_domains; d++) {
+		uint64_t work;
+
 		if (wall_charge(&f->charge, s, d, &f->weights))
 			continue;
+		work = work_take_off(&f->charge, s, d);
 		weights_of(&f->weights, s, d, f->options.weight);
 		s->domains[d].share_quality = f->weights.quality;
 		charge_find_idle(&f->charge, s, d, &f->weights, &f->options);
 		charge_domain(&f->charge, s, d, &f->weights, &f->options);
 		s->domains[d].price = weights_price(&f->weights, s, s->domains[d].energy_uj - f->charge.idle_uj);
+		work_put_back(&f->charge, s, d, work);
 	}
 	return 0;
 }

@@ -32,22 +32,20 @@ static void weigh(const struct snapshot *s, uint64_t *weight)
 }
 
 /* Energy of disks and networks goes to the rows that caused it; returns what nobody did. */
-static uint64_t pass_on(struct charge *c, struct snapshot *s, unsigned d, unsigned row, uint64_t uj)
+static uint64_t pass_on(struct work_debts *w, struct snapshot *s, unsigned d, unsigned row, uint64_t uj)
 {
 	const enum row_kind kind = s->rows[row].kind;
 
 	if (kind == ROW_DISK)
-		return uj - work_pay(&c->work, s, d, WORK_DISK, uj);
-	return kind == ROW_NETWORK ? uj - work_pay(&c->work, s, d, WORK_NETWORK, uj) : uj;
+		return uj - work_pay(w, s, d, WORK_DISK, uj);
+	return kind == ROW_NETWORK ? uj - work_pay(w, s, d, WORK_NETWORK, uj) : uj;
 }
 
-/* Gives the causes what is theirs. Returns the rest of the energy; *ret_idle is what nothing explains. */
-static uint64_t take_causes(struct charge *c, struct snapshot *s, unsigned d, uint64_t *ret_idle)
+/* Gives the causes what is theirs, of `left` at most. Returns the rest of it; *ret_idle is what nothing explains. */
+static uint64_t take_causes(struct work_debts *w, struct snapshot *s, unsigned d, uint64_t left, uint64_t *ret_idle)
 {
-	uint64_t left = s->domains[d].energy_uj;
-
 	*ret_idle = 0;
-	work_claim(&c->work, s, d);
+	work_claim(w, s, d);
 	for (unsigned i = 0; i < s->n_uses; i++) {
 		const struct snap_use *u = &s->uses[i];
 		/* a recording of a stranger may say more than there is */
@@ -59,9 +57,58 @@ static uint64_t take_causes(struct charge *c, struct snapshot *s, unsigned d, ui
 		if (u->row == ROW_IDLE)
 			*ret_idle += uj;
 		else
-			*snapshot_energy(s, u->row, d) += pass_on(c, s, d, u->row, uj);
+			*snapshot_energy(s, u->row, d) += pass_on(w, s, d, u->row, uj);
 	}
 	return left;
+}
+
+static bool holds_work(const struct charge *c, const struct snapshot *s, unsigned d)
+{
+	return s->schema->domains[d].kind == DOMAIN_PSYS && c->psys_work.debts && c->psys_work.domain == d;
+}
+
+uint64_t work_take_off(const struct charge *c, struct snapshot *s, unsigned d)
+{
+	struct snap_domain *dom = &s->domains[d];
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; holds_work(c, s, d) && i < s->n_uses; i++) {
+		const uint64_t room = dom->energy_uj - sum, uj = s->uses[i].ns;
+
+		if (s->uses[i].domain == d && s->uses[i].row < s->n_rows)
+			sum += uj < room ? uj : room;
+	}
+	dom->energy_uj -= sum;
+	return sum;
+}
+
+/* A row's range for its part of psys, to which its work was added. What a price may be off is not known but for its being surely not
+ * zero, so all of that work is in the range. */
+static void widen(const struct charge *c, struct snapshot *s, unsigned d, unsigned row, uint64_t work)
+{
+	uint32_t *ppm = snapshot_uncertainty(s, row, d);
+	const double all = (double)*snapshot_energy(s, row, d), rest = all - (double)work;
+	const double range = rest * *ppm / 1e6 + (double)work + (double)work_range_uj(&c->psys_work, d, row);
+
+	if (!work || *ppm == SNAPSHOT_UNKNOWN)
+		return;
+	*ppm = range * 1e6 / all < SNAPSHOT_UNKNOWN ? (uint32_t)(range * 1e6 / all) : SNAPSHOT_UNKNOWN;
+}
+
+void work_put_back(struct charge *c, struct snapshot *s, unsigned d, uint64_t uj)
+{
+	uint64_t idle;
+
+	if (!holds_work(c, s, d))
+		return;
+	s->domains[d].energy_uj += uj;
+	for (unsigned i = 0; i < s->n_rows; i++)
+		c->part[i] = *snapshot_energy(s, i, d);
+	take_causes(&c->psys_work, s, d, uj, &idle);
+	s->domains[d].idle_uj += idle;
+	s->domains[d].share_quality |= uj ? QUALITY_ESTIMATED : 0;
+	for (unsigned i = 0; i < s->n_rows; i++)
+		widen(c, s, d, i, *snapshot_energy(s, i, d) - c->part[i]);
 }
 
 /* The wall's own, and of work who caused it. */
@@ -70,7 +117,8 @@ static uint32_t row_ppm(const struct charge *c, const struct snapshot *s, unsign
 	const uint64_t uj = *snapshot_energy(s, row, d), range = work_range_uj(&c->work, d, row);
 	double all;
 
-	if (!uj || ppm == SNAPSHOT_UNKNOWN)
+	/* machines that differ in what the supply loses without a load, or in fans that go with the load, draw alike */
+	if (!uj || ppm == SNAPSHOT_UNKNOWN || s->rows[row].kind == ROW_SUPPLY || s->rows[row].kind == ROW_FANS)
 		return SNAPSHOT_UNKNOWN;
 	all = ppm + (double)range * 1e6 / (double)uj;
 	return all < SNAPSHOT_UNKNOWN ? (uint32_t)all : SNAPSHOT_UNKNOWN;
@@ -81,7 +129,8 @@ static void state_uncertainty(const struct charge *c, struct snapshot *s, unsign
 	struct snap_domain *dom = &s->domains[d];
 	const uint32_t ppm = dom->uncertainty_ppm ? dom->uncertainty_ppm : SNAPSHOT_UNKNOWN;
 
-	dom->uncertainty = dom->idle_uncertainty = ppm == SNAPSHOT_UNKNOWN ? NAN : ppm / 1e6;
+	dom->uncertainty = ppm == SNAPSHOT_UNKNOWN ? NAN : ppm / 1e6;
+	dom->idle_uncertainty = NAN; /* it has what `supply` lacks */
 	for (unsigned i = 0; i < s->n_rows; i++)
 		*snapshot_uncertainty(s, i, d) = row_ppm(c, s, i, d, ppm);
 }
@@ -95,7 +144,7 @@ bool wall_charge(struct charge *c, struct snapshot *s, unsigned d, struct weight
 		return false;
 	if (!s->n_rows)
 		return true; /* all of it is residual */
-	left = take_causes(c, s, d, &idle);
+	left = take_causes(&c->work, s, d, dom->energy_uj, &idle);
 	if (s->idle_policy != IDLE_OWN) {
 		left += idle;
 		idle = 0;

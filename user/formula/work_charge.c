@@ -27,20 +27,20 @@ static bool has_price(const struct work_price *p)
 	return p->read_byte_q32 | p->write_byte_q32 | p->request_q32 | p->network_byte_q32 | p->packet_q32;
 }
 
-/* The first wall; another one can only be a stranger's. */
-static unsigned find_domain(const struct snapshot *s)
+/* The first of its kind. There is one wall; of several psys none has prices. Others can only be a stranger's. */
+static unsigned find_domain(const struct snapshot *s, enum domain_kind kind)
 {
 	for (unsigned d = 0; d < s->schema->n_domains; d++)
-		if (s->schema->domains[d].kind == DOMAIN_WALL)
+		if (s->schema->domains[d].kind == kind)
 			return d;
 	return UINT_MAX;
 }
 
-int work_reserve(struct work_debts *w, const struct snapshot *s, uint32_t keys)
+int work_reserve(struct work_debts *w, const struct snapshot *s, enum domain_kind kind, uint32_t keys)
 {
 	const uint32_t cap_keys = array_step(keys), cap_rows = array_step(s->n_rows + 1);
 
-	w->domain = find_domain(s);
+	w->domain = find_domain(s, kind);
 	if (w->domain == UINT_MAX || (!w->debts && !has_price(&s->domains[w->domain].work)))
 		return 0;
 	if (!w->debts)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who caused the energy of disks and networks at the wall (docs/attribution.md): each row claims its own bytes and requests times the
+/* Who caused the energy of disks and networks at the wall, or in psys (docs/attribution.md): each row claims its own bytes and requests times the
  * prices that the domain carries. The energy follows the work by about a second, because statistics of devices are read that
  * often. So a claim waits until energy comes, for two seconds at least; then it is dropped. */
 #ifndef JD_WORK_CHARGE_H
@@ -29,8 +29,8 @@ struct work_debts {
 	uint64_t *range_uj; /* [cap_rows] */
 };
 
-/* Room for s, whose keys are below `keys`. A machine without prices needs none. 0 or -ENOMEM. */
-int work_reserve(struct work_debts *w, const struct snapshot *s, uint32_t keys);
+/* Room for s, whose keys are below `keys`, and for its domain of that kind. Without prices none is needed. 0 or -ENOMEM. */
+int work_reserve(struct work_debts *w, const struct snapshot *s, enum domain_kind kind, uint32_t keys);
 /* Takes the claims of the interval, once per interval, before the first payment. */
 void work_claim(struct work_debts *w, const struct snapshot *s, unsigned d);
 /* Pays claims out of uj, energy of a cause in this interval, into the rows' energy in domain d. Returns what was paid. The rest is what

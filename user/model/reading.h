@@ -14,7 +14,7 @@ struct cgroup;
 struct names;
 
 /* The causes of power outside of the CPUs come after ROW_CGROUP: only a machine with a calibrated wall has them, each once, and
- * they have energy of the wall alone. */
+ * they have energy of the wall, and of psys. */
 enum row_kind {
 	ROW_IDLE,
 	ROW_KERNEL,
@@ -153,12 +153,12 @@ struct reading_domain {
 	bool stale; /* the last read failed: units are older than the reading */
 	uint64_t dropped; /* intervals whose delta was refused as absurd: cumulative */
 	uint32_t uncertainty_ppm; /* the source's own: half width of the range that holds the truth 9 times in 10; 0 = none */
-	struct work_price work; /* of the domain wall alone, as it stands now */
+	struct work_price work; /* of the wall, and of a psys that holds them, as they stand now */
 };
 uint64_t reading_domain_uj(const struct reading_domain *d);
 uint64_t reading_domain_q32(const struct reading_domain *d); /* in 2^-32 J, floor; mod 2^64 */
 
-/* The use of a device by a row: cumulative time at full use of the GPU behind a domain. A device has no CPU. Of a wall: the
+/* The use of a device by a row: cumulative time at full use of the GPU behind a domain. A device has no CPU. Of a wall and of psys: the
  * microjoules of a cause, and of ROW_IDLE what nothing explains. */
 #define USE_NOBODY UINT32_MAX /* the device was used, but the row is no longer known */
 struct use {

@@ -2,6 +2,7 @@
 /* What is known of the power at the wall, for people (docs/wall.md). */
 #ifndef JD_MODEL_WALL_H
 #define JD_MODEL_WALL_H
+#include <stdbool.h>
 #include <stdint.h>
 
 #define WALL_PRICES 12
@@ -20,6 +21,10 @@ struct wall_figures {
 	double base_w, gain, bend; /* of the supply */
 	unsigned n_prices;
 	struct wall_price prices[WALL_PRICES];
+	bool psys, psys_ready; /* there is a psys that may hold disks and networks; enough was seen to say so */
+	uint64_t psys_points;
+	unsigned n_psys_prices; /* 0: none of them is in it */
+	struct wall_price psys_prices[WALL_PRICES];
 };
 
 #endif

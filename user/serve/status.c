@@ -173,6 +173,21 @@ static const struct field wall_rows[] = {
 };
 static const struct fields wall_fields = FIELDS(wall_rows);
 
+static void add_prices(struct json *j, const char *key, const struct wall_price *p, unsigned n)
+{
+	json_key(j, key);
+	json_array_begin(j);
+	for (unsigned i = 0; i < n; i++) {
+		json_object_begin(j);
+		json_key_str(j, "input", p[i].name);
+		key_known(j, "price_w", p[i].watts);
+		key_known(j, "low", p[i].low);
+		key_known(j, "high", p[i].high);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
 /* Adds what the calibration of the wall has learned. */
 static void add_wall(struct serve *s, struct json *j)
 {
@@ -186,17 +201,9 @@ static void add_wall(struct serve *s, struct json *j)
 	json_key(j, "wall");
 	json_object_begin(j);
 	fields_json(j, &wall_fields, &f, 0);
-	json_key(j, "prices");
-	json_array_begin(j);
-	for (unsigned i = 0; i < f.n_prices; i++) {
-		json_object_begin(j);
-		json_key_str(j, "input", f.prices[i].name);
-		key_known(j, "price_w", f.prices[i].watts);
-		key_known(j, "low", f.prices[i].low);
-		key_known(j, "high", f.prices[i].high);
-		json_object_end(j);
-	}
-	json_array_end(j);
+	add_prices(j, "prices", f.prices, f.n_prices);
+	if (f.psys)
+		add_prices(j, "psys_prices", f.psys_prices, f.n_psys_prices);
 	json_object_end(j);
 }
 

@@ -48,6 +48,22 @@ static unsigned values_of(struct machine *m, unsigned domain)
 	return n;
 }
 
+/* Whether psys holds disks and networks (docs/wall.md). */
+static void tell_psys(const struct wall_figures *f)
+{
+	if (!f->psys)
+		return;
+	if (!f->psys_ready)
+		doctor_line("  psys", "learning", "%llu points; whether it holds disks and networks is not known yet",
+			    (unsigned long long)f->psys_points);
+	else if (!f->n_psys_prices)
+		doctor_line("  psys", "ok", "%llu points; work of disks and networks was not found in it",
+			    (unsigned long long)f->psys_points);
+	for (unsigned i = 0; i < f->n_psys_prices; i++)
+		doctor_line("  psys", "ok", "holds %s: %.4g W for each unit (docs/wall.md)", f->psys_prices[i].name,
+			    f->psys_prices[i].watts);
+}
+
 static void tell_wall(struct machine *m)
 {
 	struct wall_figures f;
@@ -62,6 +78,7 @@ static void tell_wall(struct machine *m)
 	for (unsigned i = 0; i < f.n_prices; i++)
 		doctor_line("  price", "ok", "%s: %.4g W for each unit (docs/wall.md), seen %.4g to %.4g",
 			    f.prices[i].name, f.prices[i].watts, f.prices[i].low, f.prices[i].high);
+	tell_psys(&f);
 }
 
 static void tell_meters(struct machine *m, const struct meters_config *c)

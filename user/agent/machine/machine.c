@@ -153,11 +153,9 @@ static void set_rapl_due(struct machine *m, uint64_t now_ns)
 /* What a captured machine has seen is not this one's to keep. */
 static int open_wall(struct machine *m, const struct machine_config *c, struct err *err)
 {
-	char file[4096];
-	int n = snprintf(file, sizeof(file), "%s/wall.csv", c->state_dir ? c->state_dir : ".");
+	const char *folder = c->state_dir ? c->state_dir : ".";
 
-	return wall_open(m->root, fsroot_is_live(m->root) && n < (int)sizeof(file) ? file : NULL, &m->schema, &m->wall,
-			 err);
+	return wall_open(m->root, fsroot_is_live(m->root) ? folder : NULL, &m->schema, &m->wall, err);
 }
 
 int machine_open_devices(struct machine *m, const struct machine_config *c, struct err *err)

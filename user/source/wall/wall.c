@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The measuring thread keeps the rates of what is inside, and adds up the energy at the wall by the model. Beside a meter it also
- * collects points. The thread of this source reads devices, learns from points and keeps them. Both hand over under a lock that
+ * collects points. psys, where there is one, is a meter of its own for the work of disks and networks inside it. The thread of this source reads devices, learns from points and keeps them. Both hand over under a lock that
  * the measuring thread only tries. */
 #include <errno.h>
 #include <math.h>
@@ -21,7 +21,7 @@
 #define PACE_NS NS_PER_S /* of the devices' statistics ... */
 #define LEARNING_PACE_NS (200 * NS_PER_MS) /* ... beside a meter, whose power they have to go with */
 #define FIND_NS (60 * NS_PER_S)
-#define LEARN_POINTS 6 /* new ones, until it is learned anew */
+#define LEARN_POINTS 6 /* new ones, at least, until it is learned anew; and an eighth of all, for many take long */
 #define KEEP_NS (60 * NS_PER_S)
 #define TELL_NS (600 * NS_PER_S)
 #define HANDED 16
@@ -29,41 +29,53 @@
 #define MAX_WATTS 1e6
 #define MAX_PRICE_UJ 1e9
 
+enum { AT_WALL, AT_PSYS, CALIBRATIONS };
 enum { PART_BASE, PART_INSIDE, PART_SUPPLY, PART_FANS, PART_DISK, PART_NETWORK, PARTS };
+
+/* A meter, beside which something is learned. */
+struct calibration {
+	bool (*fit)(const struct wall_point *points, unsigned n, struct wall_model *ret);
+	char file[FILE_REPLACE_MAX]; /* "" = nowhere */
+	char inside[200]; /* the domains behind the inputs, by kind and interface */
+	bool has_meter;
+	/* measuring thread */
+	struct wall_model model; /* in use */
+	unsigned model_number;
+	struct wall_window window;
+	struct wall_point waiting; /* a point that could not be handed over */
+	bool waits;
+	/* thread */
+	unsigned new_points;
+	bool changed; /* since it was kept */
+	/* under the lock */
+	struct wall_points points; /* changed by the thread alone */
+	struct wall_point handed[HANDED];
+	unsigned n_handed;
+	struct wall_model learned;
+	unsigned learned_number;
+};
 
 struct wall {
 	const struct fsroot *root;
 	const struct schema *schema;
-	char file[FILE_REPLACE_MAX]; /* "" = nowhere */
-	char inside[160]; /* the domains behind the inputs, by kind and interface */
-	uint16_t domain;
-	bool has_meter;
+	struct calibration at[CALIBRATIONS];
+	uint16_t domain, psys; /* psys only while at[AT_PSYS].has_meter */
 	struct pacer *pacer;
 	/* measuring thread */
-	struct wall_model model; /* in use */
-	unsigned model_number;
 	struct wall_work work; /* used last */
 	double x[WALL_INPUTS], lag[WALL_LAGS];
 	double watts[SCHEMA_MAX_DOMAINS]; /* of what is inside */
 	uint64_t uj[SCHEMA_MAX_DOMAINS], uj_ns[SCHEMA_MAX_DOMAINS];
 	uint64_t last_ns, told_ns, total_uj;
 	double rest[PARTS]; /* of a microjoule */
+	double psys_rest[PARTS];
 	int64_t rows[PARTS];
-	struct wall_window window;
-	struct wall_point waiting; /* a point that could not be handed over */
-	bool waits, lagging;
+	bool lagging;
 	/* thread */
 	struct wall_devices *devices;
-	unsigned new_points;
 	uint64_t kept_ns, found_ns;
-	bool changed; /* since it was kept */
 	pthread_mutex_t lock; /* the rest */
 	struct wall_work newest;
-	struct wall_points points; /* changed by the thread alone, under the lock */
-	struct wall_point handed[HANDED];
-	unsigned n_handed;
-	struct wall_model learned;
-	unsigned learned_number;
 	char warning[4][240];
 	unsigned n_warnings;
 };
@@ -101,36 +113,78 @@ static void name_inside(const struct schema *s, char *ret, size_t size)
 }
 
 /* Learns anew; the lock is not held while it works. */
-static void learn(struct wall *w)
+static void learn(struct wall *w, struct calibration *c)
 {
 	struct wall_model m;
-	bool ok = wall_fit(w->points.v, w->points.n, &m);
+	bool ok = c->fit(c->points.v, c->points.n, &m);
 
 	pthread_mutex_lock(&w->lock);
 	if (ok) {
-		w->learned = m;
-		w->learned_number++;
+		c->learned = m;
+		c->learned_number++;
 	}
 	pthread_mutex_unlock(&w->lock);
-	w->new_points = 0;
+	c->new_points = 0;
 }
 
-static void load(struct wall *w)
+static void load(struct wall *w, struct calibration *c)
 {
 	char *text = malloc(FILE_MAX);
 	struct err err = { 0 };
-	ssize_t n = text && *w->file ? file_load(w->file, text, FILE_MAX) : -ENOENT;
+	ssize_t n = text && *c->file ? file_load(c->file, text, FILE_MAX) : -ENOENT;
 
 	if (n == FILE_MAX)
-		warn(w, "wall: %.100s: it is larger than %u bytes; remove it, it is made anew", w->file, FILE_MAX);
-	else if (n >= 0 && wall_points_read(text, (size_t)n, w->inside, &w->points, &err) != 0)
-		warn(w, "wall: %.100s: %.120s", w->file, err.text);
+		warn(w, "wall: %.100s: it is larger than %u bytes; remove it, it is made anew", c->file, FILE_MAX);
+	else if (n >= 0 && wall_points_read(text, (size_t)n, c->inside, &c->points, &err) != 0)
+		warn(w, "wall: %.100s: %.120s", c->file, err.text);
 	else if (n >= 0)
-		learn(w);
+		learn(w, c);
 	free(text);
 }
 
-int wall_open(const struct fsroot *root, const char *file, struct schema *s, struct wall **ret, struct err *err)
+static void name_file(struct calibration *c, const char *folder, const char *name)
+{
+	int n = folder ? snprintf(c->file, sizeof(c->file), "%s/%s.csv", folder, name) : 0;
+
+	if (n >= (int)sizeof(c->file))
+		c->file[0] = '\0';
+}
+
+/* psys is a meter where it is one and holds measured parts: of two it is not known which one holds the disk. */
+static void find_psys(struct wall *w, const struct schema *s)
+{
+	unsigned n = 0;
+
+	for (unsigned d = 0; d < s->n_domains; d++)
+		if (s->domains[d].kind == DOMAIN_PSYS) {
+			w->psys = (uint16_t)d;
+			n++;
+		}
+	w->at[AT_PSYS].has_meter = n == 1 && !schema_sums(s, w->psys);
+}
+
+static void open_calibrations(struct wall *w, const struct schema *s, const char *folder)
+{
+	struct calibration *wall = &w->at[AT_WALL], *psys = &w->at[AT_PSYS];
+
+	wall->fit = wall_fit;
+	wall->window.meter_kind = DOMAIN_EXTERNAL;
+	wall->has_meter = wall_has_meter(s);
+	name_file(wall, folder, "wall");
+	name_inside(s, wall->inside, 160);
+	load(w, wall);
+	find_psys(w, s);
+	if (!psys->has_meter)
+		return;
+	psys->fit = wall_fit_sure;
+	psys->window.meter_kind = DOMAIN_PSYS;
+	name_file(psys, folder, "psys");
+	snprintf(psys->inside, sizeof(psys->inside), "psys:%s=%.160s",
+		 energy_interface_name(s->domains[w->psys].interface), wall->inside);
+	load(w, psys);
+}
+
+int wall_open(const struct fsroot *root, const char *folder, struct schema *s, struct wall **ret, struct err *err)
 {
 	struct domain_desc *d = &s->domains[s->n_domains];
 	struct wall *w = s->n_domains < SCHEMA_MAX_DOMAINS ? calloc(1, sizeof(*w)) : NULL;
@@ -143,54 +197,61 @@ int wall_open(const struct fsroot *root, const char *file, struct schema *s, str
 	}
 	w->root = root;
 	w->schema = s;
-	if (file && strlen(file) < sizeof(w->file))
-		snprintf(w->file, sizeof(w->file), "%s", file);
 	pthread_mutex_init(&w->lock, NULL);
-	w->has_meter = wall_has_meter(s);
-	name_inside(s, w->inside, sizeof(w->inside));
 	for (unsigned i = 0; i < PARTS; i++)
 		w->rows[i] = -1;
-	load(w);
+	open_calibrations(w, s, folder);
 	wall_devices_find(w->devices);
 	w->domain = (uint16_t)s->n_domains++;
 	*d = (struct domain_desc){ .kind = DOMAIN_WALL, .interface = ENERGY_CALIBRATION };
 	snprintf(d->name, sizeof(d->name), "wall-0");
 	snprintf(d->reason, sizeof(d->reason), "%s",
-		 w->has_meter ? "learned beside the meters" : "learned from meters before");
+		 w->at[AT_WALL].has_meter ? "learned beside the meters" : "learned from meters before");
 	*ret = w;
 	return 0;
 }
 
-static void keep(struct wall *w, uint64_t now_ns)
+static void keep(struct wall *w, struct calibration *c)
 {
 	struct buf text = { 0 };
 	int rc = 0;
 
-	w->kept_ns = now_ns;
-	if (!w->changed || !*w->file)
+	if (!c->changed || !*c->file)
 		return;
-	wall_points_write(&w->points, w->inside, &text);
-	rc = text.failed ? -ENOMEM : file_replace(w->file, text.data, text.len);
+	wall_points_write(&c->points, c->inside, &text);
+	rc = text.failed ? -ENOMEM : file_replace(c->file, text.data, text.len);
 	buf_free(&text);
-	w->changed = rc != 0;
+	c->changed = rc != 0;
 	if (rc) {
 		pthread_mutex_lock(&w->lock);
 		warn(w,
 		     "wall: %.100s: %s; what was learned is lost when jouled ends; make room or name another --state-dir",
-		     w->file, strerror(-rc));
+		     c->file, strerror(-rc));
 		pthread_mutex_unlock(&w->lock);
 	}
 }
 
-static void take_points(struct wall *w)
+static void keep_all(struct wall *w, uint64_t now_ns)
+{
+	w->kept_ns = now_ns;
+	for (unsigned i = 0; i < CALIBRATIONS; i++)
+		keep(w, &w->at[i]);
+}
+
+static void take_points(struct wall *w, struct calibration *c)
 {
 	pthread_mutex_lock(&w->lock);
-	for (unsigned i = 0; i < w->n_handed; i++)
-		wall_points_add(&w->points, &w->handed[i]);
-	w->new_points += w->n_handed;
-	w->changed |= w->n_handed > 0;
-	w->n_handed = 0;
+	for (unsigned i = 0; i < c->n_handed; i++)
+		wall_points_add(&c->points, &c->handed[i]);
+	c->new_points += c->n_handed;
+	c->changed |= c->n_handed > 0;
+	c->n_handed = 0;
 	pthread_mutex_unlock(&w->lock);
+}
+
+static bool learns(const struct wall *w)
+{
+	return w->at[AT_WALL].has_meter || w->at[AT_PSYS].has_meter;
 }
 
 uint64_t wall_step(struct wall *w, uint64_t now_ns)
@@ -205,12 +266,16 @@ uint64_t wall_step(struct wall *w, uint64_t now_ns)
 	pthread_mutex_lock(&w->lock);
 	w->newest = now;
 	pthread_mutex_unlock(&w->lock);
-	take_points(w);
-	if (w->new_points >= LEARN_POINTS)
-		learn(w);
+	for (unsigned i = 0; i < CALIBRATIONS; i++) {
+		struct calibration *c = &w->at[i];
+
+		take_points(w, c);
+		if (c->new_points >= LEARN_POINTS && c->new_points >= c->points.n / 8)
+			learn(w, c);
+	}
 	if (now_ns - w->kept_ns >= KEEP_NS)
-		keep(w, now_ns);
-	return w->has_meter ? LEARNING_PACE_NS : PACE_NS;
+		keep_all(w, now_ns);
+	return learns(w) ? LEARNING_PACE_NS : PACE_NS;
 }
 
 static uint64_t step(void *arg)
@@ -244,16 +309,20 @@ static void exchange(struct wall *w)
 {
 	if (pthread_mutex_trylock(&w->lock) != 0)
 		return;
-	if (w->model_number != w->learned_number) {
-		w->model = w->learned;
-		w->model_number = w->learned_number;
+	for (unsigned i = 0; i < CALIBRATIONS; i++) {
+		struct calibration *c = &w->at[i];
+
+		if (c->model_number != c->learned_number) {
+			c->model = c->learned;
+			c->model_number = c->learned_number;
+		}
+		if (c->waits && c->n_handed < HANDED) {
+			c->handed[c->n_handed++] = c->waiting;
+			c->waits = false;
+		}
 	}
 	if (w->newest.mono_ns != w->work.mono_ns)
 		use_work(w, &w->newest);
-	if (w->waits && w->n_handed < HANDED) {
-		w->handed[w->n_handed++] = w->waiting;
-		w->waits = false;
-	}
 	pthread_mutex_unlock(&w->lock);
 }
 
@@ -322,12 +391,31 @@ static void add_energy(struct wall *w, struct reading *r, const struct wall_powe
 	}
 }
 
+/* What disks and networks drew inside psys: a part of its own energy. The counter's own loss for it is theirs too. */
+static void add_psys(struct wall *w, struct reading *r, double seconds)
+{
+	const struct wall_model *m = &w->at[AT_PSYS].model;
+	const struct wall_power p = wall_power(m, w->x);
+	const double watts[PARTS] = { [PART_DISK] = m->gain * p.disk, [PART_NETWORK] = m->gain * p.network };
+
+	for (unsigned i = PART_DISK; i <= PART_NETWORK; i++) {
+		double uj = fmin(fmax(watts[i], 0), MAX_WATTS) * seconds * 1e6 + w->psys_rest[i];
+		uint64_t whole = (uint64_t)uj;
+
+		w->psys_rest[i] = uj - (double)whole;
+		if (whole)
+			reading_use(r, (uint32_t)w->rows[i], w->psys, whole);
+	}
+}
+
 static void tell_outside(struct wall *w, const struct wall_power *p, uint64_t now_ns)
 {
 	unsigned i = 0;
 
+	const struct wall_model *m = &w->at[AT_WALL].model;
+
 	/* beside a meter it is learned */
-	if (!p->outside || w->has_meter || (w->told_ns && now_ns - w->told_ns < TELL_NS) ||
+	if (!p->outside || w->at[AT_WALL].has_meter || (w->told_ns && now_ns - w->told_ns < TELL_NS) ||
 	    pthread_mutex_trylock(&w->lock) != 0)
 		return;
 	while (!(p->outside >> i & 1))
@@ -336,7 +424,7 @@ static void tell_outside(struct wall *w, const struct wall_power *p, uint64_t no
 	warn(w,
 	     "wall: %s is at %.4g, outside of what the calibration has seen (%.4g to %.4g): how far wall-0 is off is not known; let the "
 	     "calibration see such a load beside a meter",
-	     wall_input_name((enum wall_input)i), w->x[i], w->model.low[i], w->model.high[i]);
+	     wall_input_name((enum wall_input)i), w->x[i], m->low[i], m->high[i]);
 	pthread_mutex_unlock(&w->lock);
 }
 
@@ -345,10 +433,20 @@ static uint64_t price_q32(double uj)
 	return uj > 0 ? (uint64_t)(fmin(uj, MAX_PRICE_UJ) * 0x1p32) : 0;
 }
 
+/* Joules per MB are microjoules per byte, joules per 1000 are 1000 microjoules each. */
+static struct work_price prices_of(const struct wall_model *m, double gain)
+{
+	const double *price = m->price;
+
+	return (struct work_price){ price_q32(gain * price[WALL_READ]), price_q32(gain * price[WALL_WRITE]),
+				    price_q32(gain * price[WALL_REQUESTS] * 1000), price_q32(gain * price[WALL_BYTES]),
+				    price_q32(gain * price[WALL_PACKETS] * 1000) };
+}
+
 static void publish(struct wall *w, struct reading *r, const struct wall_power *p)
 {
-	bool ready = w->model.points > 0;
-	const double *price = w->model.price;
+	const struct wall_model *m = &w->at[AT_WALL].model;
+	bool ready = m->points > 0;
 
 	r->domains[w->domain] = (struct reading_domain){
 		.units = w->total_uj,
@@ -357,21 +455,30 @@ static void publish(struct wall *w, struct reading *r, const struct wall_power *
 		.time_ns = ready ? r->mono_ns : 0,
 		.estimated = true,
 		.stale = !ready,
-		.uncertainty_ppm = !ready                      ? 0 :
-				   p->outside                  ? UINT32_MAX :
-				   w->model.half_width >= 4000 ? UINT32_MAX :
-								 (uint32_t)(w->model.half_width * 1e6) + 1,
-		/* J per MB are uJ per byte, J per 1000 are 1000 uJ each */
-		.work = { price_q32(price[WALL_READ]), price_q32(price[WALL_WRITE]),
-			  price_q32(price[WALL_REQUESTS] * 1000), price_q32(price[WALL_BYTES]),
-			  price_q32(price[WALL_PACKETS] * 1000) },
+		.uncertainty_ppm = !ready                ? 0 :
+				   p->outside            ? UINT32_MAX :
+				   m->half_width >= 4000 ? UINT32_MAX :
+							   (uint32_t)(m->half_width * 1e6) + 1,
+		.work = prices_of(m, 1),
 	};
+	if (w->at[AT_PSYS].model.points)
+		r->domains[w->psys].work = prices_of(&w->at[AT_PSYS].model, w->at[AT_PSYS].model.gain);
+}
+
+/* Beside a meter: a point when one is finished. */
+static void collect(struct wall *w, struct calibration *c, const struct reading *r, double seconds)
+{
+	struct wall_point point;
+
+	if (c->has_meter && w->work.mono_ns && wall_window_add(&c->window, r, w->x, seconds, &point)) {
+		c->waiting = point;
+		c->waits = true;
+	}
 }
 
 void wall_read(struct wall *w, struct reading *r)
 {
 	struct wall_power p = { 0 };
-	struct wall_point point;
 	double seconds;
 
 	if (!w || (w->last_ns && r->mono_ns - w->last_ns < SHORTEST_NS))
@@ -382,57 +489,70 @@ void wall_read(struct wall *w, struct reading *r)
 	if (seconds > 0)
 		use_lags(w, seconds);
 	w->last_ns = r->mono_ns;
-	if (w->model.points && make_rows(w, r)) {
-		p = wall_power(&w->model, w->x);
+	if (w->at[AT_WALL].model.points && make_rows(w, r)) {
+		p = wall_power(&w->at[AT_WALL].model, w->x);
 		add_energy(w, r, &p, seconds);
 		tell_outside(w, &p, r->mono_ns);
 	}
+	if (w->at[AT_PSYS].model.points && make_rows(w, r))
+		add_psys(w, r, seconds);
 	publish(w, r, &p);
-	if (w->has_meter && w->work.mono_ns && wall_window_add(&w->window, r, w->x, seconds, &point)) {
-		w->waiting = point;
-		w->waits = true;
-	}
+	for (unsigned i = 0; i < CALIBRATIONS; i++)
+		collect(w, &w->at[i], r, seconds);
 }
 
-static void say_state(const struct wall *w, struct wall_figures *f)
+static void say_state(const struct calibration *c, struct wall_figures *f)
 {
-	const struct wall_model *m = &w->learned;
+	const struct wall_model *m = &c->learned;
 
-	f->state = m->points ? "ok" : w->has_meter ? "learning" : "absent";
+	f->state = m->points ? "ok" : c->has_meter ? "learning" : "absent";
 	if (m->points)
 		snprintf(f->reason, sizeof(f->reason),
 			 "%u points beside a meter; held-out points are off by %.2g %% in the mean, "
 			 "9 of 10 by at most %.2g %%",
-			 w->points.n, 100 * m->error, 100 * m->half_width);
-	else if (w->has_meter && w->points.n >= WALL_READY)
+			 c->points.n, 100 * m->error, 100 * m->half_width);
+	else if (c->has_meter && c->points.n >= WALL_READY)
 		snprintf(f->reason, sizeof(f->reason),
-			 "%u points, but the CPUs' power never changed: let the machine work and rest", w->points.n);
-	else if (w->has_meter)
+			 "%u points, but the CPUs' power never changed: let the machine work and rest", c->points.n);
+	else if (c->has_meter)
 		snprintf(f->reason, sizeof(f->reason), "%u of %d points; let the machine work and rest meanwhile",
-			 w->points.n, WALL_READY);
+			 c->points.n, WALL_READY);
 	else
 		snprintf(f->reason, sizeof(f->reason),
 			 "%.100s has no calibration; name a power meter (meters:) for some minutes",
-			 *w->file ? w->file : "this agent keeps no state, so there");
+			 *c->file ? c->file : "this agent keeps no state, so there");
+}
+
+static unsigned list_prices(const struct wall_model *m, unsigned from, unsigned to, double gain, struct wall_price *ret)
+{
+	unsigned n = 0;
+
+	for (unsigned i = from; m->points && i < to; i++)
+		if (m->used >> i & 1)
+			ret[n++] = (struct wall_price){ wall_input_name((enum wall_input)i), gain * m->price[i],
+							m->low[i], m->high[i] };
+	return n;
 }
 
 void wall_figures(struct wall *w, struct wall_figures *ret)
 {
-	const struct wall_model *m = &w->learned;
+	const struct calibration *c = &w->at[AT_WALL], *psys = &w->at[AT_PSYS];
+	const struct wall_model *m = &c->learned;
 
 	_Static_assert(WALL_PRICES >= WALL_INPUTS, "room for all inputs");
 	pthread_mutex_lock(&w->lock);
-	*ret = (struct wall_figures){ .points = w->points.n,
+	*ret = (struct wall_figures){ .points = c->points.n,
 				      .error = m->points ? m->error : NAN,
 				      .half_width = m->points ? m->half_width : NAN,
 				      .base_w = m->base,
 				      .gain = m->gain,
-				      .bend = m->bend };
-	for (unsigned i = 0; m->points && i < WALL_INPUTS; i++)
-		if (m->used >> i & 1)
-			ret->prices[ret->n_prices++] = (struct wall_price){ wall_input_name((enum wall_input)i),
-									    m->price[i], m->low[i], m->high[i] };
-	say_state(w, ret);
+				      .bend = m->bend,
+				      .psys = psys->has_meter,
+				      .psys_ready = psys->learned.points > 0,
+				      .psys_points = psys->points.n };
+	ret->n_prices = list_prices(m, 0, WALL_INPUTS, 1, ret->prices);
+	ret->n_psys_prices = list_prices(&psys->learned, WALL_READ, WALL_FANS, psys->learned.gain, ret->psys_prices);
+	say_state(c, ret);
 	pthread_mutex_unlock(&w->lock);
 }
 
@@ -456,8 +576,9 @@ void wall_close(struct wall *w)
 	if (!w)
 		return;
 	pacer_stop(w->pacer);
-	take_points(w);
-	keep(w, clock_mono_ns());
+	for (unsigned i = 0; i < CALIBRATIONS; i++)
+		take_points(w, &w->at[i]);
+	keep_all(w, clock_mono_ns());
 	wall_devices_free(w->devices);
 	pthread_mutex_destroy(&w->lock);
 	free(w);

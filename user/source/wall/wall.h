@@ -11,9 +11,9 @@
 
 struct wall;
 
-/* Adds the domain to s, behind all others. file: where what was seen is kept; copied; NULL = nowhere. What it holds is read at
- * once: a file that cannot be used is a warning. root is borrowed, s too. */
-int wall_open(const struct fsroot *root, const char *file, struct schema *s, struct wall **ret, struct err *err);
+/* Adds the domain to s, behind all others. folder: where what was seen is kept, as wall.csv, and what was seen beside psys as psys.csv;
+ * copied; NULL = nowhere. What they hold is read at once: a file that cannot be used is a warning. root is borrowed, s too. */
+int wall_open(const struct fsroot *root, const char *folder, struct schema *s, struct wall **ret, struct err *err);
 int wall_start(struct wall *w); /* 0 or -errno; NULL accepted */
 /* Measuring thread, after all other energy of the reading. Changes the domain at most ten times a second: the rates that a
  * supply's loss depends on need some time. Never waits. NULL accepted. */

@@ -14,6 +14,9 @@ enum { AT_FOOT, AT_BEND, AT_INPUT, COLUMNS = AT_INPUT + WALL_INPUTS };
 #define CPU_MOVED 0.05
 #define BEYOND 0.1
 #define HELD 0.92 /* quantile: 9 of 10, with room for the number of points */
+#define STRETCHES 16 /* of time: misses of neighbouring points are alike, those of stretches are not */
+#define SURE 3.0 /* deviations by which stretches have to be predicted better ... */
+#define BETTER 0.9 /* ... and part of the misses that may be left */
 
 const double wall_lag_s[WALL_LAGS] = { 8, 25, 80 };
 
@@ -354,46 +357,108 @@ static bool moved(const struct wall_model *range, unsigned input, double part)
 	return range->high[input] - range->low[input] > part * range->high[input] && range->high[input] > 0;
 }
 
-/* Tries a set of inputs; keeps it in *best when its held-out error is the least so far. */
-static void try_columns(struct job *j, unsigned columns, struct wall_model *best)
+static bool begin(const struct job *j, struct wall_model *ret)
 {
-	double misses[WALL_POINTS];
-	struct wall_model m;
-	double error;
+	*ret = (struct wall_model){ 0 };
+	if (j->n < WALL_READY || j->n > WALL_POINTS)
+		return false;
+	find_range(j->points, j->n, ret);
+	return moved(ret, WALL_CPU, CPU_MOVED);
+}
 
-	j->columns = columns;
-	if (!hold_out(j, misses))
-		return;
-	error = mean(misses, j->n);
-	/* a further input has to be worth it */
-	if (best->points && !(error < 0.97 * best->error))
-		return;
+/* Makes *best the model of these inputs, whose points were held out with these misses. */
+static bool adopt(struct job *j, double *misses, struct wall_model *best)
+{
+	struct wall_model m;
+
 	if (!learn(j, &m))
-		return;
+		return false;
 	m.base = base_of(&m);
+	m.error = mean(misses, j->n);
 	qsort(misses, j->n, sizeof(*misses), by_size);
 	memcpy(m.low, best->low, sizeof(m.low));
 	memcpy(m.high, best->high, sizeof(m.high));
 	m.points = j->n;
-	m.used = columns;
-	m.error = error;
+	m.used = j->columns;
 	m.half_width = misses[(unsigned)fmin(ceil(HELD * (j->n + 1)), j->n) - 1];
 	*best = m;
+	return true;
+}
+
+/* Tries a set of inputs; keeps it in *best when its held-out error is the least so far. */
+static void try_columns(struct job *j, unsigned columns, struct wall_model *best)
+{
+	double misses[WALL_POINTS];
+
+	j->columns = columns;
+	if (!hold_out(j, misses))
+		return;
+	/* a further input has to be worth it */
+	if (best->points && !(mean(misses, j->n) < 0.97 * best->error))
+		return;
+	adopt(j, misses, best);
+}
+
+static unsigned moved_columns(const struct wall_model *range, unsigned from, unsigned to)
+{
+	unsigned columns = 0;
+
+	for (unsigned i = from; i < to; i++)
+		columns |= moved(range, i, MOVED) ? 1u << i : 0;
+	return columns;
+}
+
+/* Misses fell, in stretch after stretch. */
+static bool is_surely_better(const double *before, const double *now, unsigned n)
+{
+	double sum = 0, squares = 0, all = 0, mean_gain, deviation_of_it;
+
+	for (unsigned k = 0; k < STRETCHES; k++) {
+		double gain = 0;
+
+		for (unsigned i = n * k / STRETCHES; i < n * (k + 1) / STRETCHES; i++) {
+			gain += before[i] - now[i];
+			all += before[i];
+		}
+		sum += gain;
+		squares += gain * gain;
+	}
+	mean_gain = sum / STRETCHES;
+	deviation_of_it = sqrt(fmax(squares / STRETCHES - mean_gain * mean_gain, 0) / (STRETCHES - 1));
+	return sum > (1 - BETTER) * all && mean_gain > SURE * deviation_of_it;
+}
+
+bool wall_fit_sure(const struct wall_point *points, unsigned n, struct wall_model *ret)
+{
+	const unsigned from[] = { WALL_READ, WALL_BYTES, WALL_FANS }, to[] = { WALL_BYTES, WALL_FANS, WALL_LAG };
+	struct job j = { .points = points, .n = n };
+	double misses[WALL_POINTS], now[WALL_POINTS];
+
+	if (!begin(&j, ret))
+		return false;
+	j.columns = 1u << WALL_CPU | moved_columns(ret, WALL_DRAM, WALL_READ);
+	if (!hold_out(&j, misses))
+		return false;
+	for (unsigned k = 0; k < sizeof(from) / sizeof(from[0]); k++) {
+		const unsigned before = j.columns, more = moved_columns(ret, from[k], to[k]);
+
+		j.columns |= more;
+		if (more && hold_out(&j, now) && is_surely_better(misses, now, n))
+			memcpy(misses, now, n * sizeof(*misses));
+		else
+			j.columns = before;
+	}
+	return adopt(&j, misses, ret);
 }
 
 bool wall_fit(const struct wall_point *points, unsigned n, struct wall_model *ret)
 {
 	struct job j = { .points = points, .n = n };
-	unsigned columns = 1u << WALL_CPU;
+	unsigned columns;
 
-	*ret = (struct wall_model){ 0 };
-	if (n < WALL_READY || n > WALL_POINTS)
+	if (!begin(&j, ret))
 		return false;
-	find_range(points, n, ret);
-	if (!moved(ret, WALL_CPU, CPU_MOVED))
-		return false;
-	for (unsigned i = WALL_DRAM; i < WALL_LAG; i++)
-		columns |= moved(ret, i, MOVED) ? 1u << i : 0;
+	columns = 1u << WALL_CPU | moved_columns(ret, WALL_DRAM, WALL_LAG);
 	try_columns(&j, columns, ret);
 	for (unsigned i = WALL_LAG; !(columns >> WALL_FANS & 1) && i < WALL_INPUTS; i++)
 		if (moved(ret, i, MOVED))

@@ -37,7 +37,7 @@ struct wall_point {
 };
 
 #define WALL_POINTS 1024
-#define WALL_READY 24 /* points from which a model is made */
+#define WALL_READY 48 /* points from which a model is made: with fewer its stated range is often too narrow */
 #define WALL_BLOCKS 6 /* of time, each predicted by the points of the others */
 
 struct wall_model {
@@ -58,6 +58,9 @@ struct wall_power { /* watts */
 /* Makes a model of n points, in the order of time. False, and *ret has no points, when there are fewer than WALL_READY, or
  * when the CPUs' power never changed by a twentieth: then nothing can be told apart. */
 bool wall_fit(const struct wall_point *points, unsigned n, struct wall_model *ret);
+/* The same of a counter that may or may not hold disks, network and fans: psys. Work has a price only where points that were held out
+ * are predicted clearly better with it, so what is not in the counter has none. Fans that cannot be read have none either. */
+bool wall_fit_sure(const struct wall_point *points, unsigned n, struct wall_model *ret);
 /* The power that a model tells for inputs. */
 struct wall_power wall_power(const struct wall_model *m, const double x[WALL_INPUTS]);
 const char *wall_input_name(enum wall_input i); /* "cpu", "disk-read" ... */

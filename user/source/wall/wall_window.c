@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <string.h>
 #include "wall_window.h"
 
 bool wall_has_meter(const struct schema *s)
@@ -16,12 +15,12 @@ static uint64_t faults(const struct reading_domain *d)
 }
 
 /* How much later than the meter's newest value the reading is, in seconds. */
-static double ahead(const struct reading *r)
+static double ahead(const struct reading *r, enum domain_kind kind)
 {
 	uint64_t newest = 0;
 
 	for (unsigned d = 0; d < r->schema->n_domains; d++)
-		if (r->schema->domains[d].kind == DOMAIN_EXTERNAL && r->domains[d].time_ns > newest)
+		if (r->schema->domains[d].kind == kind && r->domains[d].time_ns > newest)
 			newest = r->domains[d].time_ns;
 	return newest && newest < r->mono_ns ? (double)(r->mono_ns - newest) / 1e9 : 0;
 }
@@ -37,9 +36,9 @@ static void add(struct wall_window *w, const double x[WALL_INPUTS], double secon
 /* The inputs since the meter's newest value belong to what the meter tells next. */
 static void begin(struct wall_window *w, const struct reading *r, const double x[WALL_INPUTS])
 {
-	memset(w, 0, sizeof(*w));
+	*w = (struct wall_window){ .meter_kind = w->meter_kind };
 	w->start_ns = r->mono_ns;
-	add(w, x, ahead(r));
+	add(w, x, ahead(r, w->meter_kind));
 	for (unsigned d = 0; d < r->schema->n_domains; d++) {
 		w->meter[d].uj = reading_domain_uj(&r->domains[d]);
 		w->meter[d].first_ns = w->meter[d].last_ns = r->domains[d].time_ns;
@@ -58,7 +57,7 @@ static bool follow_meters(struct wall_window *w, const struct reading *r, double
 		const struct reading_domain *now = &r->domains[d];
 		uint64_t ns = now->time_ns - w->meter[d].first_ns;
 
-		if (r->schema->domains[d].kind != DOMAIN_EXTERNAL)
+		if (r->schema->domains[d].kind != w->meter_kind)
 			continue;
 		w->meter[d].values += now->time_ns != w->meter[d].last_ns;
 		w->meter[d].last_ns = now->time_ns;
@@ -86,7 +85,7 @@ bool wall_window_add(struct wall_window *w, const struct reading *r, const doubl
 	if (length_ns < WALL_WINDOW_NS || (!enough && length_ns < WALL_WINDOW_MAX_NS))
 		return false;
 	*ret = (struct wall_point){ .watts = watts };
-	add(w, x, -ahead(r));
+	add(w, x, -ahead(r, w->meter_kind));
 	for (unsigned k = 0; k < WALL_INPUTS; k++)
 		/* the rate of now, taken off for a time before it began, may be more than there was */
 		ret->x[k] = w->seconds > 0 && w->x[k] > 0 ? w->x[k] / w->seconds : 0;

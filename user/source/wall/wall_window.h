@@ -10,6 +10,7 @@
 #define WALL_WINDOW_MAX_NS 120000000000ull /* a meter that is silent for so long gives no point */
 
 struct wall_window {
+	enum domain_kind meter_kind; /* of the domains that are taken for meters */
 	uint64_t start_ns; /* 0 = none is open */
 	double seconds, x[WALL_INPUTS]; /* inputs times seconds */
 	struct {
