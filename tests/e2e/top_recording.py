@@ -67,6 +67,8 @@ class Machine:
                 row[7] = 2
             if "net" in v:
                 row[14] = [v["net"][0], 1, v["net"][1], 1]
+            if "block" in v:
+                row[19] = v["block"]
             if cpu:
                 row[15] = [[0, v.get("quality", 0), cpu, 1, v.get("counters", [0] * len(self.events))]]
             if formula and "uj" in v:

@@ -101,6 +101,18 @@ def case_large_screen():
     leave(t)
 
 
+def case_block():
+    """Bytes read and written and requests of all kinds, where there is room for them."""
+    m = Machine()
+    table = [(CGROUP, WEB, {"uj": [3_000_000], "cpu": S, "counters": [10, 10], "block": [5_000_000, 40, 2000, 3, 0, 1]})]
+    path = record("block", m, [m.snapshot(table, [1_000_000], [0]) for _ in range(3)])
+    t = top(path, 90, 24)
+    text = t.wait("rows", lambda s: WEB in s).split("\n")
+    same(text[2].split()[4:10], ["RX/s", "TX/s", "RD/s", "WR/s", "IO/s", "CGROUP"], "heading")
+    same(text[3].split()[4:], ["-", "-", "5.0M", "2.0k", "44", WEB], "row")
+    leave(t)
+
+
 def case_tree():
     t = top(usual(), 100, 24)
     t.wait("rows", lambda s: "end of" in s)

@@ -10,7 +10,9 @@
 #define NAME_MIN 24
 #define PATH_MIN 8 /* columns; a path with less room is left out */
 #define COLUMNS_TO_SPARK 43 /* width of the columns from watts to network */
-#define BLOCK_WIDTH (COLUMNS_TO_SPARK + 12 + NAME_MIN) /* columns; a narrower terminal does not show block devices */
+#define BLOCK_COLUMNS 18 /* width of those of block devices */
+#define BLOCK_WIDTH \
+	(COLUMNS_TO_SPARK + BLOCK_COLUMNS + NAME_MIN) /* columns; a narrower terminal does not show block devices */
 
 static bool wide(const struct top_paint *p)
 {
@@ -26,7 +28,7 @@ static bool shows_block(const struct top_view *v, const struct top_paint *p)
 /* The history gets a third of the room and the name two thirds. Output of unlimited width has no history. */
 static unsigned spark_columns(const struct top_view *v, const struct top_paint *p)
 {
-	unsigned before = COLUMNS_TO_SPARK + (shows_block(v, p) ? 12 : 0), n;
+	unsigned before = COLUMNS_TO_SPARK + (shows_block(v, p) ? BLOCK_COLUMNS : 0), n;
 
 	if (p->width < before + 1 + SPARK_MIN + NAME_MIN)
 		return 0;
@@ -110,6 +112,7 @@ void top_draw_columns(struct top_view *v, struct top_paint *p)
 		if (shows_block(v, p)) {
 			put_heading(v, p, TOP_BY_BLOCK, 6, "RD/s");
 			put_heading(v, p, TOP_BY_BLOCK, 6, "WR/s");
+			put_heading(v, p, TOP_BY_BLOCK, 6, "IO/s");
 		}
 	}
 	if (wide(p) && spark_columns(v, p))
@@ -159,15 +162,12 @@ static void put_energy(struct top_view *v, const struct top_row *r, struct top_p
 	top_put(p, TOP_PLAIN, "%8s", joules);
 }
 
-static void put_rates(struct top_paint *p, uint64_t in, uint64_t out, double seconds, bool seen)
+static void put_rate(struct top_paint *p, uint64_t n, double seconds, bool seen)
 {
-	for (unsigned i = 0; i < 2; i++) {
-		uint64_t bytes = i ? out : in;
-		char text[16];
+	char text[16];
 
-		table_rate(text, (double)bytes / seconds);
-		top_put(p, bytes ? TOP_PLAIN : TOP_DIM, "%6s", seen ? text : "-");
-	}
+	table_rate(text, (double)n / seconds);
+	top_put(p, n ? TOP_PLAIN : TOP_DIM, "%6s", seen ? text : "-");
 }
 
 static void put_work(struct top_view *v, const struct top_row *r, struct top_paint *p)
@@ -188,9 +188,13 @@ static void put_work(struct top_view *v, const struct top_row *r, struct top_pai
 	top_put(p, TOP_PLAIN, "%6s", text);
 	if (!wide(p))
 		return;
-	put_rates(p, t->traffic.rx_bytes, t->traffic.tx_bytes, s, v->network_seen);
-	if (shows_block(v, p))
-		put_rates(p, t->traffic.read_bytes, t->traffic.write_bytes, s, true);
+	put_rate(p, t->traffic.rx_bytes, s, v->network_seen);
+	put_rate(p, t->traffic.tx_bytes, s, v->network_seen);
+	if (!shows_block(v, p))
+		return;
+	put_rate(p, t->traffic.read_bytes, s, true);
+	put_rate(p, t->traffic.write_bytes, s, true);
+	put_rate(p, t->traffic.read_requests + t->traffic.write_requests + t->traffic.discard_requests, s, true);
 }
 
 static void put_spark(const struct top_view *v, const struct top_row *r, struct top_paint *p)
