@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which bends of prices are in use (docs/attribution.md). The window is cut into MODEL_BLOCKS stretches of time. Each
+/* Which bends of prices are in use (docs/attribution.md). Two are always in use in a package, and near zero until points tell
+ * more (solve.c): noise would hide them for long. The window is cut into MODEL_BLOCKS stretches of time. Each
  * stretch is predicted by what the others teach, with the columns in use and with one bend more or less. The change is
  * made when the points held out are predicted better by it, by more than chance would do. */
 #include <math.h>
@@ -95,18 +96,52 @@ static unsigned counted(const struct model_fit *f)
 }
 
 #define OF_LOAD (1u << (TRY_BEND + BEND_LOAD) | 1u << (TRY_FREE + BEND_LOAD))
+#define STANDING (1u << (TRY_BEND + BEND_LOAD) | 1u << (TRY_BEND + BEND_CLOCK))
 
-/* Prices that fall beside other work look like a package that is awake for all of it. */
-static bool takes_place(const struct model_choice *c, unsigned trial)
+#define IN_PLACE (1u << TRY_AWAKE | 1u << (TRY_BEND + BEND_TRAFFIC) | 1u << (TRY_BEND + BEND_QUEUE))
+
+/* Prices that fall beside other work look like a package that is awake for all of it, and those that rise like a queue. */
+static bool takes_place(const struct model_choice *c, unsigned trial, const struct model_prior *prior)
 {
-	return trial == TRY_AWAKE && !(c->in_use >> trial & 1) && c->in_use & OF_LOAD;
+	unsigned in_place = prior->narrow ? 1u << TRY_AWAKE : IN_PLACE;
+
+	return in_place >> trial & 1 && !(c->in_use >> trial & 1) && c->in_use & OF_LOAD;
 }
 
-static unsigned changed(const struct model_choice *c, unsigned trial, unsigned all)
+static unsigned changed(const struct model_choice *c, unsigned trial, unsigned all, const struct model_prior *prior)
 {
-	if (takes_place(c, trial))
-		return (c->in_use & ~OF_LOAD) | 1u << trial;
-	return trial == TRY_ALL ? c->in_use | all << TRY_BASE : c->in_use ^ 1u << trial;
+	unsigned in_use = c->in_use ^ 1u << trial;
+
+	if (takes_place(c, trial, prior))
+		return in_use & ~OF_LOAD;
+	if (trial == TRY_ALL)
+		return c->in_use | all << TRY_BASE;
+	if (!prior->narrow && !(in_use & (IN_PLACE | OF_LOAD)))
+		in_use |= OF_LOAD & STANDING;
+	return in_use;
+}
+
+static bool pays(const struct verdict *v)
+{
+	return v->ratio < GAIN && v->deviations > DEVIATIONS;
+}
+
+/* True when points are predicted better by what missed `then` than by prices that do not bend in load: where noise hides
+ * both, being awake explains nothing. */
+static bool beats_straight(const struct model_fit *f, const double *then, model_columns had,
+			   const struct model_prior *prior, struct model_scratch *work)
+{
+	struct model_choice straight = f->choice;
+	struct model_shape shape;
+	double misses[MODEL_WINDOW];
+	struct verdict v;
+
+	straight.in_use &= ~OF_LOAD;
+	shape = model_in_use(&straight, had, prior);
+	if (!hold_out(f, &shape, prior, work, misses, NULL))
+		return false;
+	v = compare(misses, then, f->n_window);
+	return pays(&v);
 }
 
 /* True when the change pays. Notes the error with it over that without. */
@@ -119,7 +154,7 @@ static bool try_one(struct model_fit *f, unsigned which, const double *now, mode
 	double then[MODEL_WINDOW];
 	struct verdict v;
 
-	other.in_use = changed(&f->choice, which, counted(f));
+	other.in_use = changed(&f->choice, which, counted(f), prior);
 	shape = model_in_use(&other, had, prior);
 	if ((shape.columns == before.columns && shape.joint == before.joint) ||
 	    (drop && f->points < f->choice.since[which] + HOLD) || !hold_out(f, &shape, prior, work, then, NULL))
@@ -127,11 +162,15 @@ static bool try_one(struct model_fit *f, unsigned which, const double *now, mode
 	v = compare(now, then, f->n_window);
 	f->choice.error[which] = drop ? 1 / v.ratio : v.ratio;
 	*ret_ratio = v.ratio;
+	if (drop && !prior->narrow && STANDING >> which & 1)
+		return false;
 	if (drop && which >= TRY_BASE && which < TRY_BEND && !prior->narrow)
-		return v.ratio < GAIN && v.deviations > DEVIATIONS;
+		return pays(&v);
 	if (drop)
 		return v.ratio <= DROP;
-	return takes_place(&f->choice, which) ? v.ratio <= AS_GOOD : v.ratio < GAIN && v.deviations > DEVIATIONS;
+	if (takes_place(&f->choice, which, prior))
+		return v.ratio <= (which == TRY_AWAKE ? AS_GOOD : 1) && beats_straight(f, then, had, prior, work);
+	return pays(&v);
 }
 
 /* Sums over all points but a stretch, for each stretch. */
@@ -183,7 +222,7 @@ static bool change_one(struct model_fit *f, unsigned tries, model_columns had, c
 	}
 	if (change == TRIALS)
 		return false;
-	f->choice.in_use = changed(&f->choice, change, counted(f));
+	f->choice.in_use = changed(&f->choice, change, counted(f), prior);
 	f->choice.since[change] = f->points;
 	return true;
 }
@@ -195,7 +234,7 @@ void model_choose(struct model_fit *f, model_columns had, const struct model_pri
 
 	if (!f->choice.begun) {
 		f->choice.begun = true;
-		f->choice.in_use = prior->narrow ? 0 : counted(f) << TRY_BASE;
+		f->choice.in_use = prior->narrow ? 0 : counted(f) << TRY_BASE | STANDING;
 	}
 	if (f->n_window < LEAST)
 		return;

@@ -22,6 +22,7 @@
 #define BURSTS 3.0 /* power of a row at a moment, over its mean */
 #define AVERAGE 0.3 /* of what bent prices of memory move between rows, at most, and ... */
 #define AVERAGE_PER_MISS 30.0 /* ... by how much points miss, of the dynamic power */
+#define SEEN 2.0 /* deviations from which a bend is seen */
 #define STOPS 0.8 /* of what bends take or add below the least power seen */
 
 #define LEAST 1e-5 /* of the mean power: counters of energy move in units */
@@ -180,6 +181,18 @@ static void take_covariance(struct model_doubt *d, const struct terms *t)
 	}
 }
 
+/* True when prices are seen to bend: those that are always in use are near zero where they do not. */
+static bool prices_bend(const struct model_solution *s)
+{
+	for (model_columns left = s->columns >> COL_BENT << COL_BENT; left; left &= left - 1) {
+		unsigned k = (unsigned)__builtin_ctzll(left);
+
+		if (pow(s->coef.c[k], 2) > pow(SEEN, 2) * s->cov[k][k])
+			return true;
+	}
+	return false;
+}
+
 void model_doubt_begin(struct model_doubt *d, const struct terms *t)
 {
 	const struct model_fit *f = d->fit;
@@ -192,7 +205,7 @@ void model_doubt_begin(struct model_doubt *d, const struct terms *t)
 	take_covariance(d, t);
 	p->misses = bent_memory && d->all[d->misses] > 0 ? terms_place(t, d->misses) : -1;
 	p->point = f->s.sigma * d->seconds / d->dynamic;
-	if (bent_memory || f->s.columns >> COL_BENT) {
+	if (bent_memory || prices_bend(&f->s)) {
 		p->noise = NOISE_BENT;
 		p->of_one = OF_ONE_BENT + IN_PHASES * d->phases;
 	} else {
