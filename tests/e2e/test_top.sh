@@ -131,8 +131,8 @@ ctl list list --socket "$sock" --limit 1 --sort energy
 if [ $status -eq 0 ] && grep -q '= the machine' "$work/list.out" && grep -q 'more)' "$work/list.out"; then ok list; else
 	fail list "$status: $(cat "$work/list.out" "$work/list.err")"
 fi
-if python3 tests/e2e/list_range.py "$JOULECTL" "$work/told.sock" >"$work/told" 2>&1; then ok list_range; else
-	fail list_range "$(tail -n 9 "$work/told")"
+if python3 tests/e2e/list_columns.py "$JOULECTL" "$work/told.sock" >"$work/told" 2>&1; then ok list_columns; else
+	fail list_columns "$(tail -n 9 "$work/told")"
 fi
 ctl list_below list --socket "$sock" "$shown"
 if [ "$(sed -n 2p "$work/list_below.out" | awk '{ print $NF }')" = "/$shown" ]; then ok list_below; else

@@ -54,6 +54,8 @@ static const char *const about[] = {
 	"Cgroups that have ended and used nothing in the last interval have one line together, unless --all is given.",
 	"--job takes the energy of the steps of a Slurm job from the agent's history: what its cgroups used in the last 24 h, "
 	"before and after a restart of the agent, too.",
+	"READ, WRITTEN and I/O are bytes and requests of block devices since the agent first saw the cgroup, where there were any; "
+	"--csv has those of the network, too.",
 	"W+- says how far the watts may be off, in either direction, nine times in ten; nothing where the formula does not say.",
 	"The last lines are what no cgroup has: kernel threads, interrupts, idle, residual, cgroups that are gone. Energy "
 	"is that of the domains that the last line names, which hold none of each other; --json has every domain.",
@@ -70,6 +72,7 @@ struct ledger {
 	unsigned summed; /* kinds of domains that are added up */
 	bool split; /* the formula gives energy to cgroups */
 	double seconds; /* of the last interval */
+	bool block; /* a block device worked for somebody: columns say for whom */
 	char mark; /* of the machine's energy, for sums without a quality of their own */
 };
 
@@ -118,6 +121,38 @@ static double sum(const struct ledger *l, const json_t *by_domain)
 	return total;
 }
 
+/* Work of block devices since the agent first saw a cgroup. */
+struct block_work {
+	bool any;
+	uint64_t read_bytes, write_bytes, requests;
+};
+
+static void add_block(struct block_work *w, const json_t *total)
+{
+	if (!json_object_get(total, "read_bytes"))
+		return;
+	w->any = true;
+	w->read_bytes += (uint64_t)ask_number(total, "read_bytes");
+	w->write_bytes += (uint64_t)ask_number(total, "write_bytes");
+	w->requests += (uint64_t)ask_number(total, "read_requests") + (uint64_t)ask_number(total, "write_requests") +
+		       (uint64_t)ask_number(total, "discard_requests");
+}
+
+/* Nothing, for whom no device worked. */
+static void put_block(const struct ledger *l, const struct block_work *w)
+{
+	char read[16] = "", written[16] = "", requests[16] = "";
+
+	if (!l->block)
+		return;
+	if (w->any) {
+		table_rate(read, (double)w->read_bytes);
+		table_rate(written, (double)w->write_bytes);
+		table_rate(requests, (double)w->requests);
+	}
+	printf("%8s%8s%8s", read, written, requests);
+}
+
 static void put_line(const struct ledger *l, double watts, double uj, char mark, const char *name)
 {
 	char w[16] = "-", j[16] = "-";
@@ -129,7 +164,9 @@ static void put_line(const struct ledger *l, double watts, double uj, char mark,
 	printf("%8s%c%9s%c", w, l->split ? mark : ' ', j, l->split ? mark : ' ');
 	if (!name)
 		return;
-	printf("%8s%11s%8s  %s\n", "", "", "", name);
+	printf("%8s%11s%8s", "", "", "");
+	put_block(l, &(struct block_work){ 0 });
+	printf("  %s\n", name);
 }
 
 /* "3.1%" of the watts either way, or "". */
@@ -148,12 +185,16 @@ static void put_use(const struct ledger *l, const json_t *e, const char *title, 
 {
 	const json_t *last = json_object_get(e, "last"), *total = json_object_get(e, "total");
 	const char *quality = ask_text(e, "energy_quality");
+	struct block_work work = { 0 };
 	char mark = *quality == '?' ? l->mark : table_mark(quality_named(quality)), time[16], pm[16];
 
 	top_seconds(time, (uint64_t)ask_number(total, "cpu_ns"));
 	put_line(l, sum(l, json_object_get(last, "power_w")), sum(l, json_object_get(total, "energy_uj")), mark, NULL);
-	printf("%8.1f%11s%8s  %s%s%s%s\n", l->seconds > 0 ? (double)ask_number(last, "cpu_ns") / 1e7 / l->seconds : 0.0,
-	       time, range(e, pm), title ? title : "", title ? "  " : "", name, ask_is(e, "ended") ? " (ended)" : "");
+	printf("%8.1f%11s%8s", l->seconds > 0 ? (double)ask_number(last, "cpu_ns") / 1e7 / l->seconds : 0.0, time,
+	       range(e, pm));
+	add_block(&work, total);
+	put_block(l, &work);
+	printf("  %s%s%s%s\n", title ? title : "", title ? "  " : "", name, ask_is(e, "ended") ? " (ended)" : "");
 }
 
 /* Returns the name that people use for the cgroup, safe to print; NULL = there is none besides its path. */
@@ -188,6 +229,7 @@ static bool is_hidden(const struct ledger *l, const json_t *e)
 /* Prints the sum of the rows that put_rows leaves out, so that all lines together remain the machine. */
 static void put_hidden(const struct ledger *l, const json_t *list)
 {
+	struct block_work work = { 0 };
 	double uj = 0, cpu_ns = 0;
 	char time[16];
 	size_t i, n = 0;
@@ -200,13 +242,16 @@ static void put_hidden(const struct ledger *l, const json_t *list)
 			continue;
 		uj += sum(l, json_object_get(total, "energy_uj"));
 		cpu_ns += (double)ask_number(total, "cpu_ns");
+		add_block(&work, total);
 		n++;
 	}
 	if (!n)
 		return;
 	put_line(l, 0, uj, l->mark, NULL);
 	top_seconds(time, (uint64_t)cpu_ns);
-	printf("%8.1f%11s%8s  (%zu that %s; --all names them)\n", 0.0, time, "", n,
+	printf("%8.1f%11s%8s", 0.0, time, "");
+	put_block(l, &work);
+	printf("  (%zu that %s; --all names them)\n", n,
 	       l->shown == SHOWN_ACTIVE ? "used nothing now" :
 	       n == 1                   ? "has ended" :
 					  "have ended");
@@ -298,6 +343,21 @@ static void csv_heads(struct buf *b, const json_t *domains, const char *unit)
 	}
 }
 
+/* What networks and block devices did, as the agent names it; a cell is empty where nothing is known. */
+static const char *const work_columns[] = { "rx_bytes",      "rx_packets",      "tx_bytes",    "tx_packets",
+					    "read_bytes",    "read_requests",   "write_bytes", "write_requests",
+					    "discard_bytes", "discard_requests" };
+#define WORK_COLUMNS (sizeof(work_columns) / sizeof(work_columns[0]))
+
+static void csv_work(struct buf *b, const json_t *total)
+{
+	for (size_t i = 0; i < WORK_COLUMNS; i++)
+		if (json_object_get(total, work_columns[i]))
+			buf_printf(b, ",%lld", ask_number(total, work_columns[i]));
+		else
+			buf_add_char(b, ',');
+}
+
 static void csv_row(struct buf *b, const json_t *e, const char *key)
 {
 	const char *path = json_string_value(json_object_get(e, key));
@@ -312,6 +372,7 @@ static void csv_row(struct buf *b, const json_t *e, const char *key)
 		   ask_number(last, "cpu_ns"), ask_number(total, "cpu_ns"));
 	csv_values(b, json_object_get(last, "power_w"));
 	csv_values(b, json_object_get(total, "energy_uj"));
+	csv_work(b, total);
 	buf_add_char(b, '\n');
 	free(name);
 	free(title);
@@ -330,6 +391,8 @@ static int print_csv(const json_t *doc, enum shown shown)
 	buf_add_str(&b, "cgroup,title,ended,quality,last_cpu_ns,cpu_ns");
 	csv_heads(&b, l.domains, "w");
 	csv_heads(&b, l.domains, "uj");
+	for (size_t k = 0; k < WORK_COLUMNS; k++)
+		buf_printf(&b, ",%s", work_columns[k]);
 	buf_add_char(&b, '\n');
 	json_array_foreach(list, i, e)
 		if (!is_hidden(&l, e))
@@ -343,6 +406,17 @@ static int print_csv(const json_t *doc, enum shown shown)
 	return rc;
 }
 
+static bool any_block(const json_t *list)
+{
+	struct block_work work = { 0 };
+	const json_t *e;
+	size_t i;
+
+	json_array_foreach(list, i, e)
+		add_block(&work, json_object_get(e, "total"));
+	return work.any;
+}
+
 static void print_list(const json_t *doc, enum shown shown)
 {
 	const json_t *other = json_object_get(doc, "other");
@@ -350,7 +424,9 @@ static void print_list(const json_t *doc, enum shown shown)
 	char more[64], machine[256];
 
 	open_ledger(&l, doc);
-	printf("%8s %9s %8s%11s%8s  %s\n", "WATTS", "JOULES", "CPU%", "CPU TIME", "W+-", "CGROUP");
+	l.block = any_block(json_object_get(doc, "cgroups")) || any_block(json_object_get(doc, "special"));
+	printf("%8s %9s %8s%11s%8s%s  %s\n", "WATTS", "JOULES", "CPU%", "CPU TIME", "W+-",
+	       l.block ? "    READ WRITTEN     I/O" : "", "CGROUP");
 	put_rows(&l, json_object_get(doc, "cgroups"), "path");
 	put_hidden(&l, json_object_get(doc, "cgroups"));
 	snprintf(more, sizeof(more), "(%lld more)", ask_number(other, "cgroups"));
