@@ -222,7 +222,7 @@ typedef double together __attribute__((vector_size(MODEL_TOGETHER * sizeof(doubl
 static inline void gather(together *to, const double *const *did, unsigned place)
 {
 	for (unsigned r = 0; r < MODEL_TOGETHER; r++)
-		(*to)[r] = did[r][place];
+		(*to)[r] = did[r][place]; /* cppcheck-suppress uninitvar ; it is set here */
 }
 
 /* Joules of the rows by the prices in use, and the mean square by which the rows' parts would be others had one stretch of the window not
@@ -289,7 +289,7 @@ void model_row_doubts(const struct model_doubt *d, const double *const *did, con
 	together parts, got, joules, square, jackknife;
 
 	for (unsigned r = 0; r < MODEL_TOGETHER; r++)
-		parts[r] = part[r];
+		parts[r] = part[r]; /* cppcheck-suppress uninitvar ; it is set here */
 	got = parts * d->all_joules;
 	without_a_stretch(d, did, &parts, &joules, &jackknife);
 	of_prices(p, did, &got, &square);

@@ -218,7 +218,7 @@ void terms_add(const struct terms *t, const struct snap_cell *c, bool idle, doub
 	states(t, c, t->bends, state);
 	bases_of(t, c, idle, base);
 	for (unsigned i = 0; i < pairs; i++)
-		to[i] += from[i];
+		to[i] += from[i]; /* cppcheck-suppress uninitvar ; bases_of() and the padding set the pairs */
 	for (unsigned b = 0; b < BENDS_OF_ALL; b++) {
 		if (!(t->bends >> b & 1))
 			continue;
