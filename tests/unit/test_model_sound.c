@@ -391,17 +391,40 @@ static void test_bends_under_noise(void **state)
 	assert_true(worst < 0.09); /* 0.135 where a bend must be seen before it is in use */
 }
 
+/* Prices that do not bend: noise is not taken for a bend, which idle power would follow. (Seeds on which it was made.) */
+static void test_no_bend_of_noise(void **state)
+{
+	double worst = 0;
+
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		const struct mw_config c = { .seed = seed,
+					     .cgroups = 20,
+					     .load = 0.15 + 0.07 * (double)((seed - 1) % 8),
+					     .noise = 0.015,
+					     .rests = (seed - 1) % 2 };
+		struct formula *f = begin(&c, &formula_model);
+		struct errors e;
+
+		steps(f, 60);
+		e = judge(f, 60);
+		worst = fmax(worst, e.idle[MW_PACKAGE] / e.intervals);
+		end(f);
+	}
+	assert_true(worst < 0.1); /* 0.126 where load is taken to bend prices by 0.15 */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_few_samples),     cmocka_unit_test(test_collinear),
-		cmocka_unit_test(test_always_busy),     cmocka_unit_test(test_always_idle),
-		cmocka_unit_test(test_steady),          cmocka_unit_test(test_idle_below_all),
-		cmocka_unit_test(test_dead_counter),    cmocka_unit_test(test_learns_anew),
-		cmocka_unit_test(test_configured_idle), cmocka_unit_test(test_short_intervals),
-		cmocka_unit_test(test_held_up),         cmocka_unit_test(test_deterministic),
-		cmocka_unit_test(test_learned),         cmocka_unit_test(test_each_row_has_a_range),
-		cmocka_unit_test(test_stand_ins),       cmocka_unit_test(test_bends_under_noise),
+		cmocka_unit_test(test_few_samples),      cmocka_unit_test(test_collinear),
+		cmocka_unit_test(test_always_busy),      cmocka_unit_test(test_always_idle),
+		cmocka_unit_test(test_steady),           cmocka_unit_test(test_idle_below_all),
+		cmocka_unit_test(test_dead_counter),     cmocka_unit_test(test_learns_anew),
+		cmocka_unit_test(test_configured_idle),  cmocka_unit_test(test_short_intervals),
+		cmocka_unit_test(test_held_up),          cmocka_unit_test(test_deterministic),
+		cmocka_unit_test(test_learned),          cmocka_unit_test(test_each_row_has_a_range),
+		cmocka_unit_test(test_stand_ins),        cmocka_unit_test(test_bends_under_noise),
+		cmocka_unit_test(test_no_bend_of_noise),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
