@@ -145,7 +145,7 @@ static void make_rows(struct fixture *f, const bool *selected, unsigned n)
 		r->traffic.discard_requests = 10 * (i + 1);
 		r->quality = i ? 0 : QUALITY_PARTIAL;
 		*snapshot_energy(&f->snap, READING_SPECIAL_ROWS + i, 0) = 1000 * (i + 1);
-		*snapshot_uncertainty(&f->snap, READING_SPECIAL_ROWS + i, 0) = 5;
+		*snapshot_uncertainty(&f->snap, READING_SPECIAL_ROWS + i, 0) = i == 2 ? 9 : 5;
 	}
 	assert_int_equal(snapshot_reserve_uses(&f->snap, 8), 0);
 	f->snap.n_uses = 4;
@@ -199,7 +199,8 @@ static void test_fold(void **state)
 		assert_int_equal(v->cells[v->rows[ROW_OTHER].first_cell + 1].time_ns, 7);
 		assert_int_equal(v->cells[v->rows[ROW_OTHER].first_cell + 2].time_ns, 1 + 300 + 1);
 		assert_int_equal(*snapshot_energy(v, ROW_OTHER, 0), 1000 + 3000);
-		assert_int_equal(*snapshot_uncertainty(v, ROW_OTHER, 0), SNAPSHOT_UNKNOWN);
+		assert_int_equal(*snapshot_uncertainty(v, ROW_OTHER, 0), 8); /* (5 x 1000 + 9 x 3000) / 4000 */
+		assert_int_equal(*snapshot_uncertainty(v, ROW_OTHER, 1), SNAPSHOT_UNKNOWN);
 		assert_int_equal(*snapshot_energy(v, 4, 0), 2000);
 		assert_int_equal(*snapshot_energy(v, 5, 0), 4000);
 		assert_int_equal(*snapshot_uncertainty(v, 5, 0), 5);
@@ -209,6 +210,9 @@ static void test_fold(void **state)
 		assert_true(v->uses[2].row == ROW_OTHER && v->uses[2].ns == 11 + 44);
 	}
 	assert_ptr_equal(selection_fold(&fold, &f.snap, NULL), &f.snap);
+	*snapshot_uncertainty(&f.snap, READING_SPECIAL_ROWS, 0) = SNAPSHOT_UNKNOWN;
+	v = selection_fold(&fold, &f.snap, shown);
+	assert_int_equal(*snapshot_uncertainty(v, ROW_OTHER, 0), SNAPSHOT_UNKNOWN); /* a part of it is not known */
 	selection_fold_free(&fold);
 	fixture_free(&f);
 }

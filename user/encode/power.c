@@ -67,26 +67,14 @@ static bool named(const struct encoder *e, uint32_t row)
 	return selection_shows(e->shown, e->snap, row) && !(e->targets.rows[row].flags & TARGET_REFUSED);
 }
 
-/* The uncertainty of a sum, assuming that all errors have the same sign. A part without energy adds none. A
- * part of unknown uncertainty makes that of the sum unknown. */
-static uint32_t joined_ppm(const struct power_part *p, uint64_t energy_uj, uint32_t ppm)
-{
-	double both = (double)p->energy_uj + (double)energy_uj;
-
-	if (!p->energy_uj || !energy_uj)
-		return energy_uj || !p->energy_uj ? ppm : p->uncertainty_ppm;
-	if (ppm == SNAPSHOT_UNKNOWN || p->uncertainty_ppm == SNAPSHOT_UNKNOWN)
-		return SNAPSHOT_UNKNOWN;
-	return (uint32_t)((p->uncertainty_ppm * (double)p->energy_uj + ppm * (double)energy_uj) / both);
-}
-
 /* Adds up the energy of a target: its row and the rows joined to it. */
 static void add_target(const struct encoder *e, uint32_t row, struct power_part *p)
 {
 	for (; row != TARGET_NONE; row = e->targets.rows[row].next) {
 		uint64_t energy_uj = *snapshot_energy(e->snap, row, p->domain);
 
-		p->uncertainty_ppm = joined_ppm(p, energy_uj, *snapshot_uncertainty(e->snap, row, p->domain));
+		p->uncertainty_ppm = snapshot_joined_ppm(p->energy_uj, p->uncertainty_ppm, energy_uj,
+							 *snapshot_uncertainty(e->snap, row, p->domain));
 		p->energy_uj += energy_uj;
 		p->quality |= row_quality(e, row, p->domain);
 	}

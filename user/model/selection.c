@@ -212,9 +212,11 @@ static void fold_row(struct selection_fold *f, const struct snapshot *s, unsigne
 	add_row(&v->rows[ROW_OTHER], &s->rows[i]);
 	sum_cells(f, s, &s->rows[i]);
 	for (unsigned d = 0; d < s->schema->n_domains; d++) {
-		if (*snapshot_energy(s, i, d))
-			*snapshot_uncertainty(v, ROW_OTHER, d) = SNAPSHOT_UNKNOWN;
-		*snapshot_energy(v, ROW_OTHER, d) += *snapshot_energy(s, i, d);
+		uint64_t uj = *snapshot_energy(s, i, d), *other_uj = snapshot_energy(v, ROW_OTHER, d);
+		uint32_t *ppm = snapshot_uncertainty(v, ROW_OTHER, d);
+
+		*ppm = snapshot_joined_ppm(*other_uj, *ppm, uj, *snapshot_uncertainty(s, i, d));
+		*other_uj += uj;
 	}
 }
 

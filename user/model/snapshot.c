@@ -74,6 +74,15 @@ void snapshot_free(struct snapshot *s)
 	s->n_rows = s->n_cells = s->n_uses = s->cap_rows = s->cap_cells = s->cap_energy = s->cap_uses = 0;
 }
 
+uint32_t snapshot_joined_ppm(uint64_t a_uj, uint32_t a_ppm, uint64_t b_uj, uint32_t b_ppm)
+{
+	if (!a_uj || !b_uj)
+		return b_uj || !a_uj ? b_ppm : a_ppm;
+	if (a_ppm == SNAPSHOT_UNKNOWN || b_ppm == SNAPSHOT_UNKNOWN)
+		return SNAPSHOT_UNKNOWN;
+	return (uint32_t)((a_ppm * (double)a_uj + b_ppm * (double)b_uj) / ((double)a_uj + (double)b_uj));
+}
+
 unsigned snapshot_row_energy_quality(const struct snapshot *s, unsigned row)
 {
 	unsigned quality = s->schema->n_domains ? 0 : s->rows[row].quality;

@@ -166,6 +166,10 @@ static inline uint32_t *snapshot_uncertainty(const struct snapshot *s, unsigned 
 	return &s->uncertainty_ppm[(uint64_t)row * s->schema->n_domains + domain];
 }
 
+/* The uncertainty of the sum of two energies, when all errors have the same sign. What has no energy adds none; where one is not
+ * known, that of the sum is not. */
+uint32_t snapshot_joined_ppm(uint64_t a_uj, uint32_t a_ppm, uint64_t b_uj, uint32_t b_ppm);
+
 /* Quality of a row's energy in a domain: of the energy itself, of the way of splitting it, and of the row's counts when
  * the split used them. A row whose counts are all lost has energy only where time was the weight. */
 unsigned snapshot_energy_quality(const struct snapshot *s, unsigned row, unsigned domain);

@@ -288,5 +288,7 @@ struct top_plain {
 	bool json, replay;
 };
 int top_plain_run(struct top_view *v, struct top_source *src, const struct top_plain *how);
+/* top_json.c: adds an interval as a line of JSON. */
+void top_json(const struct snapshot *s, struct buf *out);
 
 #endif

@@ -361,7 +361,7 @@ static void put_energy(struct row_out *o, const uint64_t *uj, unsigned n)
 	put_list(o, uj, n);
 }
 
-/* Writes the uncertainties. They are left out where none is known, which is every row unless the formula is model. */
+/* Writes the uncertainties. They are left out where none is known, as of every row of formula share before an audit. */
 static void put_uncertainty(struct row_out *o, const uint32_t *ppm, unsigned n)
 {
 	uint32_t all = SNAPSHOT_UNKNOWN;
