@@ -158,61 +158,85 @@ static void many(void)
 	stop();
 }
 
-/* The limit program: the three calls by which the kernel gives the path of a cgroup's id, and nothing else. */
-static double plain_resolve_ns(int mount_fd, uint64_t id)
+/* The limit program: the three calls by which the kernel gives the path of a cgroup's id, and nothing else. self_fd is
+ * /proc/self/fd, so that the path to it is walked once, not at each id. */
+static double plain_resolve_ns(int mount_fd, int self_fd, uint64_t id)
 {
 	union {
 		struct file_handle h;
 		unsigned char space[sizeof(struct file_handle) + sizeof(id)];
 	} handle = { .h = { .handle_bytes = sizeof(id), .handle_type = FILEID_KERNFS } };
 	uint64_t t0 = bench_now_ns();
-	char name[32], path[4096];
+	char name[16], path[4096];
 	int fd;
 
 	memcpy(handle.h.f_handle, &id, sizeof(id));
 	fd = open_by_handle_at(mount_fd, &handle.h, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		bench_die("a handle", errno);
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	if (readlink(name, path, sizeof(path)) <= 0)
+	snprintf(name, sizeof(name), "%d", fd);
+	if (readlinkat(self_fd, name, path, sizeof(path)) <= 0)
 		bench_die(name, errno);
 	close(fd);
 	return (double)(bench_now_ns() - t0);
 }
 
-/* The table is opened without events and emptied of what it walked: every id is an unknown one. */
-static void resolve(void)
+static int open_folder(const char *path)
 {
-	struct samples ns = { 0 }, plain = { 0 };
-	int mount_fd = open(groups_mount(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		bench_die(path, errno);
+	return fd;
+}
+
+static uint64_t id_of_group(unsigned i)
+{
 	char path[400];
 	struct stat st;
 
-	if (mount_fd < 0)
-		bench_die(groups_mount(), errno);
-	for (unsigned i = 0; i < MANY; i += MANY / 200) {
-		uint64_t t0;
-		struct cgroup *c;
+	snprintf(path, sizeof(path), "%s/%u", groups_dir(), i);
+	if (stat(path, &st))
+		bench_die(path, errno);
+	return st.st_ino;
+}
 
-		snprintf(path, sizeof(path), "%s/%u", groups_dir(), i);
-		if (stat(path, &st))
-			bench_die(path, errno);
-		t0 = bench_now_ns();
-		c = lifecycle_resolve(w.lifecycle, st.st_ino);
-		samples_add(&ns, (double)(bench_now_ns() - t0));
-		snprintf(path, sizeof(path), "%s/%u", groups_dir(), i + 1); /* of another one: this one is warm now */
-		if (stat(path, &st))
-			bench_die(path, errno);
-		samples_add(&plain, plain_resolve_ns(mount_fd, st.st_ino));
-		if (!c || !c->resolved)
-			bench_die("an id was not resolved", ENOENT);
+static double own_resolve_ns(uint64_t id)
+{
+	uint64_t t0 = bench_now_ns();
+	const struct cgroup *c = lifecycle_resolve(w.lifecycle, id);
+	double ns = (double)(bench_now_ns() - t0);
+
+	if (!c || !c->resolved)
+		bench_die("an id was not resolved", ENOENT);
+	return ns;
+}
+
+/* The table is opened without events and emptied of what it walked: every id is an unknown one. The two take turns at being
+ * first, since the second finds the kernel's code in the caches, and each has cgroups of its own. */
+static void resolve(void)
+{
+	struct samples ns = { 0 }, plain = { 0 };
+	int mount_fd = open_folder(groups_mount()), self_fd = open_folder("/proc/self/fd");
+
+	for (unsigned i = 0; i < MANY; i += MANY / 200) {
+		uint64_t ours = id_of_group(i), other = id_of_group(i + 1);
+		bool first = i / (MANY / 200) & 1;
+
+		if (first)
+			samples_add(&plain, plain_resolve_ns(mount_fd, self_fd, other));
+		samples_add(&ns, own_resolve_ns(ours));
+		if (!first)
+			samples_add(&plain, plain_resolve_ns(mount_fd, self_fd, other));
 	}
+	close(self_fd);
 	close(mount_fd);
 	report_goal("11",
 		    verdict_beside(samples_median(&ns) <= MAX_RESOLVE_NS, samples_median(&plain) <= MAX_RESOLVE_NS),
-		    "an unknown id resolved in at most 3 us", "%.2f us (%.2f to %.2f); its three calls alone %.2f us",
-		    samples_median(&ns) / 1e3, samples_quantile(&ns, 0.25) / 1e3, samples_quantile(&ns, 0.75) / 1e3,
-		    samples_median(&plain) / 1e3);
+		    "an unknown id resolved in at most 3 us",
+		    "%.2f us (%.2f to %.2f); its three calls alone %.2f us (%.2f to %.2f)", samples_median(&ns) / 1e3,
+		    samples_quantile(&ns, 0.25) / 1e3, samples_quantile(&ns, 0.75) / 1e3, samples_median(&plain) / 1e3,
+		    samples_quantile(&plain, 0.25) / 1e3, samples_quantile(&plain, 0.75) / 1e3);
 }
 
 int bench_storm(int argc, char **argv)
