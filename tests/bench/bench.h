@@ -98,6 +98,9 @@ int counter_open(int cpu, bool times);
 bool bench_cycles(void);
 void prog_stats_fd(int prog_fd, uint64_t *ret_run_ns, uint64_t *ret_runs);
 
+/* main.c: from CPU HARNESS_CPU alone to all CPUs, as the agent runs. */
+void bench_unpin(void);
+
 /* verbs */
 int bench_ring(int argc, char **argv);
 int bench_running(int argc, char **argv);
@@ -109,6 +112,7 @@ int bench_spans(int argc, char **argv);
 int bench_block(int argc, char **argv);
 int bench_traces(int argc, char **argv);
 int bench_report(int argc, char **argv);
+int bench_start(int argc, char **argv);
 int bench_load(int argc, char **argv);
 int bench_hold(int argc, char **argv);
 int bench_sums(int argc, char **argv);

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,14 +84,10 @@ int bench_report(int argc, char **argv)
 	struct writer w = { .bytes = argc > 3 ? strtoull(argv[2], NULL, 10) : 0 };
 	uint64_t *sums;
 	struct own *o;
-	cpu_set_t both;
 
 	if (!beat_ns)
 		return 2;
-	CPU_ZERO(&both);
-	CPU_SET(0, &both);
-	CPU_SET(1, &both);
-	sched_setaffinity(0, sizeof(both), &both);
+	bench_unpin();
 	o = own_open(1, MAX_CGROUPS);
 	sums = calloc((size_t)2 * o->counters->bank_rows, sizeof(struct jd_row));
 	if (!sums)

@@ -30,6 +30,9 @@ static const struct verb {
 	{ "report",
 	  "report MS [BYTES FILE]: the limit program of a report every MS ms, with a document of BYTES in FILE, until stdin ends",
 	  bench_report },
+	{ "start",
+	  "start MS: the limit program of a start: jouled's programs loaded, attached, kept for MS ms and closed",
+	  bench_start },
 	{ "hold", "hold: an empty program at each switch, until stdin ends", bench_hold },
 };
 
@@ -46,6 +49,13 @@ static int usage(void)
 	return 2;
 }
 
+static cpu_set_t at_begin;
+
+void bench_unpin(void)
+{
+	sched_setaffinity(0, sizeof(at_begin), &at_begin);
+}
+
 int main(int argc, char **argv)
 {
 	const char *reason = NULL;
@@ -58,6 +68,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	heap_in_large_pages(); /* as the agent does */
+	sched_getaffinity(0, sizeof(at_begin), &at_begin);
 	CPU_ZERO(&set);
 	CPU_SET(HARNESS_CPU, &set);
 	sched_setaffinity(0, sizeof(set), &set);
