@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The whole agent from outside: CPU, allocations and system calls per report as the difference of two
-runs of different length, memory over a minute, what is left behind. agent.py BUILD [SECONDS]"""
+runs of different length, memory over a minute, what is left behind. agent.py BUILD [SECONDS [PART...]]: the parts are functions
+below, from start_and_end to pushed; all without one"""
 import http.server
 import os
 import re
@@ -225,36 +226,58 @@ def wait_for_growth(path, p):
     sys.exit("bench: no report within 30 s")
 
 
-def minute(n, output):
-    """CPU share of one core at 1 Hz, memory at the first and the last report, and the share of the limit program."""
-    with Load(n, 500):
-        url = fresh_output(output)
-        watch = url.split("file://")[-1]
-        p = subprocess.Popen(command(0, "1s", url))
-        wait_for_growth(watch, p)
-        first = resident_kib(p.pid)
-        t0, c0 = time.monotonic(), cpu_ns(p.pid)
-        time.sleep(SECONDS)
-        share = (cpu_ns(p.pid) - c0) / 1e9 / (time.monotonic() - t0)
-        last = resident_kib(p.pid)
-        p.terminate()
-        if p.wait():
-            sys.exit(f"bench: exit status {p.returncode} after SIGTERM")
-        with LimitProgram(1000, os.path.getsize(watch) // (SECONDS + 1)) as p:
-            time.sleep(2)
-            t0, c0 = time.monotonic(), cpu_ns(p.pid)
-            time.sleep(SECONDS)
-            limit = (cpu_ns(p.pid) - c0) / 1e9 / (time.monotonic() - t0)
-    return share, first, last, limit
+def cpu_share(pid, seconds):
+    """Of one core, over so long from now on."""
+    t0, c0 = time.monotonic(), cpu_ns(pid)
+    time.sleep(seconds)
+    return (cpu_ns(pid) - c0) / 1e9 / (time.monotonic() - t0)
+
+
+def at_one_hertz(output, seconds):
+    """One agent: CPU share of one core, memory at the first and the last report in KiB, bytes of a document."""
+    url = fresh_output(output)
+    watch = url.split("file://")[-1]
+    p = subprocess.Popen(command(0, "1s", url))
+    wait_for_growth(watch, p)
+    first = resident_kib(p.pid)
+    time.sleep(2)
+    size = os.path.getsize(watch)
+    share = cpu_share(p.pid, seconds)
+    last, size = resident_kib(p.pid), (os.path.getsize(watch) - size) // seconds
+    p.terminate()
+    if p.wait():
+        sys.exit(f"bench: exit status {p.returncode} after SIGTERM")
+    return share, first, last, size
+
+
+def limit_at_one_hertz(size, seconds):
+    with LimitProgram(1000, size) as p:
+        time.sleep(2)
+        return cpu_share(p.pid, seconds)
+
+
+def shares_shown(shares):
+    return f"{statistics.median(shares) * 100:.3f} % ({min(shares) * 100:.3f} to {max(shares) * 100:.3f})"
 
 
 def long_runs():
-    share, first, last, limit = minute(1000, "snapshot")
+    """The agent and the limit program in turn, three times: between two reports others run for a second, so both find cold caches."""
+    shares, limits, turns = [], [], (SECONDS, SECONDS // 2, SECONDS // 2)
+    first = last = 0
+    with Load(1000, 500):
+        for seconds in turns:
+            share, begin, end, size = at_one_hertz("snapshot", seconds)
+            if not shares:
+                first, last = begin, end
+            shares.append(share)
+            limits.append(limit_at_one_hertz(size, seconds))
     goal("9", "1 report/s, 1000 cgroups: at most 0.05 % of one CPU",
-         f"{share * 100:.3f} % over {SECONDS} s (snapshot to a file); limit program {limit * 100:.3f} %", share <= 0.0005, limit <= 0.0005)
+         f"{shares_shown(shares)} in turns of {', '.join(map(str, turns))} s (snapshot to a file); limit program {shares_shown(limits)}",
+         statistics.median(shares) <= 0.0005, statistics.median(limits) <= 0.0005)
     goal("memory", "resident with 1000 cgroups on 2 CPUs at most 24 MiB", f"{first / 1024:.1f} MiB after the first report", first <= 24 * 1024)
     goal("memory", "resident memory flat", f"{first / 1024:.1f} MiB, {last / 1024:.1f} MiB {SECONDS} s later", last <= first * 1.02 + 64)
-    share, first, last, _ = minute(500, "hwpc")
+    with Load(500, 500):
+        share = at_one_hertz("hwpc", SECONDS)[0]
     goal("agent", "500 cgroups, 1 Hz, one hwpc file: at most 0.3 % of a core", f"{share * 100:.3f} % over {SECONDS} s", share <= 0.003)
 
 
@@ -345,15 +368,19 @@ def start_and_end():
     goal("13", "nothing left after kill -9", f"{rest} of {during} objects", rest == "nothing" and during > 0)
 
 
+PARTS = (start_and_end, report_costs, allocations, syscalls, long_runs, pushed)
+
+
 def main():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    wanted = sys.argv[3:]
+    unknown = set(wanted) - {part.__name__ for part in PARTS}
+    if unknown:
+        sys.exit(f"bench: no such part: {', '.join(sorted(unknown))}")
     try:
-        start_and_end()
-        report_costs()
-        allocations()
-        syscalls()
-        long_runs()
-        pushed()
+        for part in PARTS:
+            if not wanted or part.__name__ in wanted:
+                part()
     finally:
         subprocess.run(["rm", "-rf", WORK], check=False)
 
