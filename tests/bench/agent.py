@@ -22,9 +22,10 @@ WORK = tempfile.mkdtemp(prefix="jouled-bench-")
 EVENTS = ["msr/tsc/"]
 
 
-def goal(line, text, measured, passed, limit_passes=True):
-    """limit_passes: whether the limit program of the same work, in the same run, reaches it."""
-    verdict = {True: "pass", False: "MISS" if limit_passes else "limit", None: "not run"}[passed]
+def goal(line, text, measured, passed, limit_passes=True, told=True):
+    """limit_passes: whether the limit program of the same work, in the same run, reaches it. Not told: it was measured, and what
+    was measured varies by more than the goal, so that it says neither."""
+    verdict = {True: "pass", False: "MISS" if limit_passes else "limit", None: "not run" if told else "not told"}[passed]
     path = os.environ.get("BENCH_RESULTS")
     row = f"{line}\t{text}\t{measured}\t{verdict}\n"
     if path:
