@@ -18,6 +18,10 @@ profiled) suite=$release package="nginx redis-server redis-tools libjemalloc2 li
 prometheus-sid) suite=sid package=prometheus program=usr/bin/prometheus ;;
 opentelemetry-proto-trixie) suite=trixie package=python3-opentelemetry-proto program=usr/lib/python3/dist-packages/opentelemetry ;;
 opentelemetry-proto-sid) suite=sid package=python3-opentelemetry-proto program=usr/lib/python3/dist-packages/opentelemetry ;;
+pcp)
+	suite=$release program=usr/lib/pcp/bin/pmlogger
+	package="pcp pcp-conf libpcp3 libpcp-archive1 libpcp-gui2 libpcp-import1 libpcp-mmv1 libpcp-pmda3 libpcp-trace2 libpcp-web1 libsasl2-2"
+	;;
 scaphandre-trixie) suite=trixie package=scaphandre program=usr/bin/scaphandre ;;
 victoria-metrics-trixie) suite=trixie package=victoria-metrics program=usr/bin/victoria-metrics ;;
 *)
