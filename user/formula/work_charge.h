@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who caused the energy of disks and networks at the wall, or in psys (docs/attribution.md): each row claims its own bytes and requests times the
- * prices that the domain carries. The energy follows the work by about a second, because statistics of devices are read that
- * often. So a claim waits until energy comes, for two seconds at least; then it is dropped. */
+/* Who caused the energy of disks and networks at the wall, or in psys (docs/attribution.md): each row claims its own bytes and
+ * requests times the prices that the domain carries. The energy follows the work by about a second, because statistics of devices
+ * are read that often. So a claim waits until energy comes, for two seconds at least; then it is dropped. */
 #ifndef JD_WORK_CHARGE_H
 #define JD_WORK_CHARGE_H
 #include "model/snapshot.h"

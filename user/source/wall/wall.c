@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The measuring thread keeps the rates of what is inside, and adds up the energy at the wall by the model. Beside a meter it also
- * collects points. psys, where there is one, is a meter of its own for the work of disks and networks inside it. The thread of this source reads devices, learns from points and keeps them. Both hand over under a lock that
- * the measuring thread only tries. */
+ * collects points; psys, where there is one, is a meter for the work of disks and networks inside it. The thread of this source
+ * reads devices, learns from points and keeps them. Both hand over under a lock that the measuring thread only tries. */
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
