@@ -185,19 +185,33 @@ section_deploy() {
 	done
 }
 
+guest() {
+	TEST_TIMEOUT=1500 run "vm/$1" sh tests/vm/run.sh "${1%%/*}" "${1#*/}"
+}
+
 # One guest is one test; VM names kernels or guests, "6.1 6.12/triggers".
 section_vm() {
 	# the other kernels come while the first one's guests run
 	sed '/^#/d; s/ .*//' tests/vm/kernels.table | while read -r kernel; do
 		nice -n 19 sh tests/vm/fetch.sh "$kernel"
 	done >"$logs/vm-fetch.log" 2>&1 &
+	pairs=
 	for guest in $(sh tests/vm/run.sh --list); do
 		[ -z "${VM:-}" ] || case " $VM " in
 		*" $guest "* | *" ${guest%%/*} "*) ;;
 		*) continue ;;
 		esac
-		TEST_TIMEOUT=900 run "vm/$guest" sh tests/vm/run.sh "${guest%%/*}" "${guest#*/}"
+		if grep -q '^# threads: single' "${JOULED_VM_CASES:-tests/vm/cases}/${guest#*/}.sh"; then
+			pairs="$pairs $guest"
+		else
+			guest "$guest"
+		fi
 	done
+	# Each uses one CPU of this machine.
+	for guest in $pairs; do
+		beside guest "$guest"
+	done
+	settle
 }
 
 # Guests that install, contain and restrict it: beside the twelve minutes of the others.

@@ -4,6 +4,7 @@
 # the dirtying cgroup's, whoever asked for it. Where the io controller is off, the task that began it says whose it is.
 # kernels: 6.1 6.12 5.10
 # seconds: 80
+# threads: single
 # cgroup: v2
 # stock: null_blk crc32c_generic ext4 loop
 # tests: kernel/test_block

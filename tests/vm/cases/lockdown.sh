@@ -4,6 +4,7 @@
 # needed (MSRs may still be read), confidentiality the kernel's memory, which programs read.
 # kernels: 6.1
 # seconds: 150
+# threads: single
 # stock: msr
 # qemu: -cpu Skylake-Client
 . /guest/lib.sh

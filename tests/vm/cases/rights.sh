@@ -3,6 +3,7 @@
 # perf_event_paranoid 3 and 2, with every capability of the agent and without each: what the doctor says.
 # kernels: 6.1
 # seconds: 150
+# threads: single
 # programs: setpriv
 # stock: msr
 # qemu: -cpu Skylake-Client

@@ -4,6 +4,7 @@
 # that deploy/systemd/jouled.service has in its place.
 # kernels: 5.10
 # seconds: 120
+# threads: single
 # programs: setpriv
 . /guest/lib.sh
 echo 2 >/proc/sys/kernel/perf_event_paranoid

@@ -3,6 +3,7 @@
 # Spans of processes and functions on other kernels.
 # kernels: 5.10
 # seconds: 480
+# threads: single
 # tests: kernel/test_spans kernel/test_spans_ends kernel/test_spans_functions
 . /guest/lib.sh
 for program in /tests/test_*; do

@@ -3,6 +3,7 @@
 # Hierarchy v1: perf_event alone, no cgroup2 anywhere.
 # kernels: 6.1
 # seconds: 120
+# threads: single
 # cgroup: v1
 . /guest/lib.sh
 doctor v1
