@@ -58,7 +58,7 @@ machine() {
 append() {
 	tty=ttyS0
 	[ "$arch" = amd64 ] || tty=ttyAMA0
-	echo "console=$tty quiet loglevel=1 panic=-1 oops=panic softlockup_panic=1 random.trust_cpu=on tsc=reliable $(head_of "$name" append)"
+	echo "console=$tty quiet loglevel=1 panic=-1 oops=panic softlockup_panic=1 mitigations=off random.trust_cpu=on tsc=reliable $(head_of "$name" append)"
 }
 
 # Milliseconds that the guest's threads were ready to run and the host had no CPU for them, so far.

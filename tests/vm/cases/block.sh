@@ -3,7 +3,7 @@
 # Block work per cgroup of a disk with a file system: equal to io.stat and to the device's own statistics; writeback is
 # the dirtying cgroup's, whoever asked for it. Where the io controller is off, the task that began it says whose it is.
 # kernels: 6.1 6.12 5.10
-# seconds: 80
+# seconds: 200
 # threads: single
 # cgroup: v2
 # stock: null_blk crc32c_generic ext4 loop

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # CPUs that go and come within an interval, any number of times: counted again from the next reading, the interval
 # partial, nothing 0 as measured. CPU 1 is a package of its own, so that its energy events die with it.
-# kernels: 6.1 6.12
+# kernels: 6.1
 # seconds: 300
 # qemu: -cpu Skylake-Client -smp 2,sockets=2
 # modules: simpmu simrapl

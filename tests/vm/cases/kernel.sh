@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The kernel tests of this tree on other kernels, and stacks by their sampling.
 # kernels: 6.1 5.10 newest
-# seconds: 240
+# seconds: 600
 # threads: single
 # tests: kernel/test_counters kernel/test_counters_churn kernel/test_counters_columns kernel/test_counters_hotplug kernel/test_counters_rows kernel/test_lifecycle kernel/test_lifecycle_moves kernel/test_lifecycle_places kernel/test_network vm/mixes joulectl
 . /guest/lib.sh

@@ -3,7 +3,7 @@
 # Lockdown raised while the machine runs, after the modules are loaded: integrity takes nothing that is
 # needed (MSRs may still be read), confidentiality the kernel's memory, which programs read.
 # kernels: 6.1
-# seconds: 150
+# seconds: 300
 # threads: single
 # stock: msr
 # qemu: -cpu Skylake-Client

@@ -1,7 +1,7 @@
 # shellcheck shell=sh disable=SC1091,SC2154
 # SPDX-License-Identifier: Apache-2.0
 # Counters per cgroup against what the simulated PMU knows to have counted.
-# kernels: 6.1 6.12
+# kernels: 6.1
 # seconds: 300
 # once: yes
 # modules: simpmu

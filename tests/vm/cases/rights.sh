@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # perf_event_paranoid 3 and 2, with every capability of the agent and without each: what the doctor says.
 # kernels: 6.1
-# seconds: 150
+# seconds: 400
 # threads: single
 # programs: setpriv
 # stock: msr

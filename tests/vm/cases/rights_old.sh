@@ -3,7 +3,7 @@
 # Maps count as locked memory before 5.11: what the doctor says without CAP_SYS_RESOURCE, with it, and with the limit
 # that deploy/systemd/jouled.service has in its place.
 # kernels: 5.10
-# seconds: 120
+# seconds: 240
 # threads: single
 # programs: setpriv
 . /guest/lib.sh

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Energy without RAPL, from drivers of the kernel's own classes: counters and averages of hwmon, zones of another
 # control type; then beside RAPL; then a driver that goes and comes back.
-# kernels: 6.1 6.12
+# kernels: 6.1
 # seconds: 120
 # modules: simpmu simrapl simsensors
 . /guest/lib.sh

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Each trigger: what the doctor says of it, and the CPU time it brings. What a killed agent leaves behind.
 # kernels: 6.1 5.10 newest
-# seconds: 150
+# seconds: 300
 # threads: single
 # programs: bpftool
 . /guest/lib.sh

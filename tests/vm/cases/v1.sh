@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Hierarchy v1: perf_event alone, no cgroup2 anywhere.
 # kernels: 6.1
-# seconds: 120
+# seconds: 240
 # threads: single
 # cgroup: v1
 . /guest/lib.sh
