@@ -413,6 +413,58 @@ static void test_no_bend_of_noise(void **state)
 	assert_true(worst < 0.1); /* 0.126 where load is taken to bend prices by 0.15 */
 }
 
+/* Work that nobody counts, another for each program: a price of its own for each row tells it. (Seeds on which it was made.) */
+static void test_prices_of_rows(void **state)
+{
+	double worst = 0;
+
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		const struct mw_config c = { .seed = seed,
+					     .cgroups = 5,
+					     .load = 0.15 + 0.07 * (double)((seed - 1) % 8),
+					     .hidden = 1.6,
+					     .rests = (seed - 1) % 2 };
+		struct formula *f = begin(&c, &formula_model);
+		struct errors e;
+
+		steps(f, 60);
+		assert_true(w.s.domains[MW_PACKAGE].learned.in_use >> SNAP_TRY_OWN & 1);
+		e = judge(f, 60);
+		worst = fmax(worst, error_of(&e, MW_PACKAGE, NULL));
+		end(f);
+	}
+	assert_true(worst < 0.01); /* 0.139 where all rows have the same prices */
+}
+
+/* More rows than can have a price of their own, and those that do most become others: they take the places. */
+static void test_rows_take_places(void **state)
+{
+	double mean = 0, one;
+
+	for (uint64_t seed = 1; seed <= 4; seed++) {
+		const struct mw_config c = { .seed = seed, .cgroups = 20, .load = 0.4, .hidden = 1.6 };
+		struct formula *f = begin(&c, &formula_model);
+		double duty[20];
+		struct errors e;
+
+		for (unsigned i = 0; i < 20; i++) {
+			duty[i] = w.program[i].duty;
+			w.program[i].duty *= i < 10 ? 2 : 0.02;
+		}
+		steps(f, 60);
+		for (unsigned i = 0; i < 20; i++)
+			w.program[i].duty = duty[i] * (i < 10 ? 0.02 : 2);
+		steps(f, 120);
+		e = judge(f, 30);
+		assert_true(e.covered >= 0.9 * e.values);
+		error_of(&e, MW_PACKAGE, &one);
+		mean += one / 4;
+		end(f);
+	}
+	printf("others in the places of ten rows: %.2f %%\n", 100 * mean);
+	assert_true(mean < 0.01);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -424,7 +476,8 @@ int main(void)
 		cmocka_unit_test(test_held_up),          cmocka_unit_test(test_deterministic),
 		cmocka_unit_test(test_learned),          cmocka_unit_test(test_each_row_has_a_range),
 		cmocka_unit_test(test_stand_ins),        cmocka_unit_test(test_bends_under_noise),
-		cmocka_unit_test(test_no_bend_of_noise),
+		cmocka_unit_test(test_no_bend_of_noise), cmocka_unit_test(test_prices_of_rows),
+		cmocka_unit_test(test_rows_take_places),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,8 @@
 #define EVERY_TURN 40 /* up to so many points all bends are tried at each point, then one */
 #define GAIN 0.9
 #define DEVIATIONS 2.2
+#define GAIN_OWN 0.6
+#define DEVIATIONS_OWN 3.0
 #define DROP 1.0
 #define AS_GOOD 1.05 /* of one column in the place of several */
 
@@ -23,6 +25,8 @@ static model_columns columns_of(unsigned trial)
 		return COLUMN(COL_HEAT + trial);
 	if (trial < TRY_BEND)
 		return COLUMN(COL_BASE + trial - TRY_BASE);
+	if (trial == TRY_OWN)
+		return COLUMNS_OF_OWN;
 	if (trial == TRY_ALL)
 		return (COLUMN(BASES) - 1) << COL_BASE;
 	return model_columns_of_bend((trial - TRY_BEND) % BENDS);
@@ -44,6 +48,8 @@ struct model_shape model_in_use(const struct model_choice *c, model_columns had,
 	s.columns &= had;
 	if (!prior->misses || !(s.columns >> prior->misses & 1))
 		s.columns &= COLUMN(COL_MISSES) - 1;
+	if (c->in_use >> TRY_OWN & 1)
+		s.columns |= COLUMNS_OF_OWN & had;
 	return s;
 }
 
@@ -162,6 +168,8 @@ static bool try_one(struct model_fit *f, unsigned which, const double *now, mode
 	v = compare(now, then, f->n_window);
 	f->choice.error[which] = drop ? 1 / v.ratio : v.ratio;
 	*ret_ratio = v.ratio;
+	if (which == TRY_OWN) /* many prices at once, which noise can seem to have */
+		return drop ? v.ratio <= AS_GOOD : v.ratio < GAIN_OWN && v.deviations > DEVIATIONS_OWN;
 	if (drop && !prior->narrow && STANDING >> which & 1)
 		return false;
 	if (drop && which >= TRY_BASE && which < TRY_BEND && !prior->narrow)
@@ -212,13 +220,16 @@ static bool change_one(struct model_fit *f, unsigned tries, model_columns had, c
 	if (!leave_out(f, had, prior, work, now))
 		return false;
 	for (unsigned i = 0; i < tries; i++) {
-		unsigned which = f->choice.turn;
+		const bool both = f->choice.turn == TRY_OWN; /* whose turn is that of all bases at once, too */
 
-		f->choice.turn = (f->choice.turn + 1) % TRIALS;
-		if (had & columns_of(which) && try_one(f, which, now, had, prior, work, &ratio) && ratio < best) {
-			best = ratio;
-			change = which;
+		for (unsigned which = f->choice.turn; which <= f->choice.turn + both; which++) {
+			if (had & columns_of(which) && try_one(f, which, now, had, prior, work, &ratio) &&
+			    ratio < best) {
+				best = ratio;
+				change = which;
+			}
 		}
+		f->choice.turn = (f->choice.turn + 1) % (TRIALS - 1);
 	}
 	if (change == TRIALS)
 		return false;
@@ -229,7 +240,7 @@ static bool change_one(struct model_fit *f, unsigned tries, model_columns had, c
 
 void model_choose(struct model_fit *f, model_columns had, const struct model_prior *prior, struct model_scratch *work)
 {
-	unsigned tries = f->points < EVERY_TURN ? TRIALS : 2, changes = 0;
+	unsigned tries = f->points < EVERY_TURN ? TRIALS - 1 : 2, changes = 0;
 	double misses[MODEL_WINDOW];
 
 	if (!f->choice.begun) {
@@ -238,9 +249,12 @@ void model_choose(struct model_fit *f, model_columns had, const struct model_pri
 	}
 	if (f->n_window < LEAST)
 		return;
-	sum_without(f, had, work);
 	if (prior->narrow && f->points < LEAST_NARROW)
 		tries = 0;
+	if (!(f->choice.in_use >> TRY_OWN & 1) &&
+	    (TRY_OWN + TRIALS - 1 - f->choice.turn) % (TRIALS - 1) >= CHANGES * tries)
+		had &= ~COLUMNS_OF_OWN; /* they have no turn, and would only be added up */
+	sum_without(f, had, work);
 	while (changes < CHANGES && change_one(f, tries, had, prior, work))
 		changes++;
 	if (changes == CHANGES) /* the last one was not held out yet */

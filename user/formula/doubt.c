@@ -12,13 +12,18 @@
 #define UNTESTED 3.0 /* while there are too few past misses */
 #define NARROWER 1.4 /* ... at least this part of it */
 #define INDEPENDENT 5.0 /* points after which errors that come in phases do not average out any more */
-#define WITHOUT 5.0 /* deviations of the jackknife that hold nine values in ten; it has only five stretches */
+#define WITHOUT 3.5 /* deviations of the jackknife that hold nine values in ten; it has only five stretches, ... */
+#define WITHOUT_BENT 5.0 /* ... which learn a bend from the few points that show it */
 #define NOISE 1.0 /* a miss of a point that is of all rows alike, as of the sensor ... */
-#define OF_ONE 0.6 /* ... and what is of each row by itself, by the root of its part ... */
+#define OF_ONE 0.25 /* ... and what is of each row by itself, by the root of its part ... */
 #define IN_PHASES 20.0 /* ... which is the most of it where misses come in phases, ... */
 #define BY_CHANCE 0.5 /* ... more than those of noise seem to: by so much, over the root of their number */
+#define OF_ONE_FINE \
+	0.6 /* ... and where points miss by less than NOISY: then it is not noise, but work that prices miss */
+#define NOISY 0.015 /* of the dynamic power */
 #define NOISE_BENT 2.0 /* the first two where prices bend: by a line, and by the mean of a state */
 #define OF_ONE_BENT 0.8
+#define ABSORBED 4.0 /* times both where rows have prices of their own too, which take up part of what bends miss */
 #define BURSTS 3.0 /* power of a row at a moment, over its mean */
 #define AVERAGE 0.3 /* of what bent prices of memory move between rows, at most, and ... */
 #define AVERAGE_PER_MISS 30.0 /* ... by how much points miss, of the dynamic power */
@@ -129,7 +134,7 @@ static void take_prices(struct model_doubt *d, const struct terms *t)
 	double idle = model_idle(&f->s.coef, d->state);
 
 	p->used = 0;
-	for (model_columns left = f->s.columns & (COLUMN(COLUMNS) - COLUMN(COL_BASE)); left; left &= left - 1) {
+	for (model_columns left = f->s.columns & (COLUMN(COL_OWN) - COLUMN(COL_BASE)); left; left &= left - 1) {
 		const unsigned column = (unsigned)__builtin_ctzll(left);
 		const int place = terms_place(t, column);
 
@@ -148,43 +153,80 @@ static void take_prices(struct model_doubt *d, const struct terms *t)
 	}
 }
 
-/* The covariance of the columns that rows have, as model_row_doubts() walks over it: for each column its own, that with each state of
- * idle power times twice the state, which is the same for all rows, and that with the columns before. */
+static double between(const struct model_solution *s, unsigned i, unsigned k)
+{
+	return i >= k ? s->cov[i][k] : s->cov[k][i];
+}
+
+/* The covariance of a column with what is the same for all rows: idle power, and their sum. */
+static double with_same(const struct model_solution *s, unsigned column, const double *same)
+{
+	double sum = 0;
+
+	for (model_columns left = s->cov_columns; left; left &= left - 1) {
+		const unsigned i = (unsigned)__builtin_ctzll(left);
+
+		sum += between(s, column, i) * same[i];
+	}
+	return sum;
+}
+
+/* What is known of the prices of single rows; of a row without a price of its own, by how much prices of rows differ. */
+static void take_own(struct model_doubt *d, const struct terms *t, const unsigned *column, const double *same)
+{
+	const struct model_fit *f = d->fit;
+	struct model_doubt_parts *p = d->parts;
+	const double all = d->all[f->own.column];
+
+	p->own = f->choice.in_use >> TRY_OWN & 1 ? terms_place(t, f->own.column) : -1;
+	if (p->own < 0)
+		return;
+	for (unsigned k = 0; k <= MODEL_OWN; k++) {
+		const unsigned own = COL_OWN + k;
+		const bool none = k == MODEL_OWN;
+
+		p->own_price[k] = none ? 0 : f->s.coef.c[own];
+		for (unsigned b = 0; b < f->n_without; b++)
+			p->own_without[b][k] = none ? 0 : f->without[b].c[own];
+		p->own_square[k] = none ? (all > 0 ? pow(model_own_within(f) * d->all_joules / all, 2) : 0) :
+					  f->s.cov[own][own];
+		p->own_same[k] = none ? 0 : 2 * with_same(&f->s, own, same);
+		for (unsigned i = 0; i < p->columns; i++)
+			p->own_cov[k][i] = none ? 0 : 2 * between(&f->s, own, column[i]);
+	}
+}
+
+/* The covariance of the columns that rows have, as model_row_doubts() walks over it. */
 static void take_covariance(struct model_doubt *d, const struct terms *t)
 {
 	const struct model_solution *s = &d->fit->s;
 	struct model_doubt_parts *p = d->parts;
-	double state[COLUMNS] = { 0 }, *to = p->cov;
-	unsigned column[COLUMNS], states = 0;
+	double same[COLUMNS], *to = p->cov;
+	unsigned column[COLUMNS];
 
-	for (unsigned i = 0; i < COL_BASE; i++) {
-		state[i] = -d->state[i] * d->seconds / d->dynamic;
-		if (s->cov_columns >> i & 1)
-			column[states++] = i;
-	}
-	p->states = states;
-	p->of_states = square_of(s, state);
+	for (unsigned i = 0; i < COLUMNS; i++)
+		same[i] = i < COL_BASE ? -d->state[i] * d->seconds / d->dynamic : -d->all[i] / d->all_joules;
+	p->same_square = square_of(s, same);
 	p->columns = 0;
-	for (model_columns left = s->cov_columns & ~(COLUMN(COL_BASE) - 1); left; left &= left - 1) {
+	for (model_columns left = s->cov_columns & (COLUMN(COL_OWN) - COLUMN(COL_BASE)); left; left &= left - 1) {
 		const unsigned i = (unsigned)__builtin_ctzll(left);
 		const int place = terms_place(t, i);
 
 		if (place < 0)
 			continue;
 		p->at[p->columns] = (unsigned)place;
-		p->of_all[p->columns] = d->all[i] / d->all_joules;
-		column[states + p->columns] = i;
-		*to++ = s->cov[i][i];
-		for (unsigned k = 0; k < states + p->columns; k++)
-			*to++ = (k < states ? 2 * state[column[k]] : 1) * s->cov[i][column[k]];
-		p->columns++;
+		p->same[p->columns] = 2 * with_same(s, i, same);
+		column[p->columns++] = i;
+		for (unsigned k = 0; k < p->columns; k++)
+			*to++ = between(s, i, column[k]);
 	}
+	take_own(d, t, column, same);
 }
 
 /* True when prices are seen to bend: those that are always in use are near zero where they do not. */
 static bool prices_bend(const struct model_solution *s)
 {
-	for (model_columns left = s->columns >> COL_BENT << COL_BENT; left; left &= left - 1) {
+	for (model_columns left = s->columns & (COLUMN(COL_OWN) - COLUMN(COL_BENT)); left; left &= left - 1) {
 		unsigned k = (unsigned)__builtin_ctzll(left);
 
 		if (pow(s->coef.c[k], 2) > pow(SEEN, 2) * s->cov[k][k])
@@ -198,6 +240,7 @@ void model_doubt_begin(struct model_doubt *d, const struct terms *t)
 	const struct model_fit *f = d->fit;
 	struct model_doubt_parts *p = d->parts;
 	const unsigned priced = (unsigned)__builtin_popcountll(f->s.columns >> COL_BASE);
+	const bool noise = f->s.sigma * d->seconds > NOISY * d->dynamic;
 	const bool bent_memory = d->misses && priced > 1;
 	double chance = BY_CHANCE / sqrt(f->n_window);
 
@@ -206,11 +249,17 @@ void model_doubt_begin(struct model_doubt *d, const struct terms *t)
 	p->misses = bent_memory && d->all[d->misses] > 0 ? terms_place(t, d->misses) : -1;
 	p->point = f->s.sigma * d->seconds / d->dynamic;
 	if (bent_memory || prices_bend(&f->s)) {
+		p->deviations = WITHOUT_BENT;
 		p->noise = NOISE_BENT;
 		p->of_one = OF_ONE_BENT + IN_PHASES * d->phases;
+		if (p->own >= 0) {
+			p->noise *= ABSORBED;
+			p->of_one *= ABSORBED;
+		}
 	} else {
+		p->deviations = noise ? WITHOUT : WITHOUT_BENT;
 		p->noise = NOISE;
-		p->of_one = OF_ONE + IN_PHASES * fmax(d->phases - chance, 0);
+		p->of_one = (noise ? OF_ONE : OF_ONE_FINE) + IN_PHASES * fmax(d->phases - chance, 0);
 	}
 	p->others = pow(NINE_IN_TEN * BURSTS * d->skew, 2) + pow(STOPS * d->goes_on * d->seconds / d->dynamic, 2);
 }
@@ -227,8 +276,8 @@ static inline void gather(together *to, const double *const *did, unsigned place
 
 /* Joules of the rows by the prices in use, and the mean square by which the rows' parts would be others had one stretch of the window not
  * been learned from (the jackknife: Efron, The Jackknife, the Bootstrap and Other Resampling Plans, 1982, chapter 3). */
-static void without_a_stretch(const struct model_doubt *d, const double *const *did, const together *part,
-			      together *ret_joules, together *ret_square)
+static void without_a_stretch(const struct model_doubt *d, const double *const *did, const uint8_t *own,
+			      const together *part, together *ret_joules, together *ret_square)
 {
 	const struct model_doubt_parts *p = d->parts;
 	const unsigned blocks = d->fit->n_without;
@@ -240,6 +289,13 @@ static void without_a_stretch(const struct model_doubt *d, const double *const *
 		for (unsigned b = 0; b < blocks; b++)
 			by[b] += p->without[b][i] * what;
 	}
+	for (unsigned r = 0; r < MODEL_TOGETHER && p->own >= 0; r++) {
+		const double work = did[r][p->own];
+
+		mine[r] += p->own_price[own[r]] * work;
+		for (unsigned b = 0; b < blocks; b++)
+			by[b][r] += p->own_without[b][own[r]] * work;
+	}
 	for (unsigned b = 0; b < blocks; b++) {
 		together other = by[b] * p->per_joule[b] / *part - 1;
 
@@ -250,24 +306,31 @@ static void without_a_stretch(const struct model_doubt *d, const double *const *
 }
 
 /* g'Cg of each row, where g is how its part moves with each price. */
-static void of_prices(const struct model_doubt_parts *p, const double *const *did, const together *got, together *ret)
+static void of_prices(const struct model_doubt_parts *p, const double *const *did, const uint8_t *own,
+		      const together *got, together *ret)
 {
-	together g[COLUMNS], twice[COLUMNS], sum = { 0 };
+	together g[COLUMNS], sum = { 0 };
 	const double *cov = p->cov;
 
-	sum += p->of_states;
+	sum += p->same_square;
 	for (unsigned i = 0; i < p->columns; i++) {
-		together what, row;
+		together what, row = { 0 };
 
 		gather(&what, did, p->at[i]);
-		g[i] = what / *got - p->of_all[i];
-		twice[i] = 2 * g[i];
-		row = g[i] * *cov++;
-		for (unsigned k = 0; k < p->states; k++)
-			row += *cov++;
+		g[i] = what / *got;
 		for (unsigned k = 0; k < i; k++)
-			row += twice[k] * *cov++;
+			row += g[k] * *cov++;
+		row += row + g[i] * *cov++ + p->same[i];
 		sum += g[i] * row;
+	}
+	for (unsigned r = 0; r < MODEL_TOGETHER && p->own >= 0; r++) {
+		const unsigned k = own[r];
+		const double of_own = did[r][p->own] / (*got)[r];
+		double with = p->own_same[k] + of_own * p->own_square[k];
+
+		for (unsigned i = 0; i < p->columns; i++)
+			with += g[i][r] * p->own_cov[k][i];
+		sum[r] += of_own * with;
 	}
 	*ret = sum;
 }
@@ -283,7 +346,8 @@ static double beside_average(const struct model_doubt *d, const double *did, dou
 		       fmin(AVERAGE, AVERAGE_PER_MISS * p->point) * fabs(did[p->misses] / d->all[d->misses] / part - 1);
 }
 
-void model_row_doubts(const struct model_doubt *d, const double *const *did, const double *part, double *ret)
+void model_row_doubts(const struct model_doubt *d, const double *const *did, const uint8_t *own, const double *part,
+		      double *ret)
 {
 	const struct model_doubt_parts *p = d->parts;
 	together parts, got, joules, square, jackknife;
@@ -291,10 +355,10 @@ void model_row_doubts(const struct model_doubt *d, const double *const *did, con
 	for (unsigned r = 0; r < MODEL_TOGETHER; r++)
 		parts[r] = part[r]; /* cppcheck-suppress uninitvar ; it is set here */
 	got = parts * d->all_joules;
-	without_a_stretch(d, did, &parts, &joules, &jackknife);
-	of_prices(p, did, &got, &square);
+	without_a_stretch(d, did, own, &parts, &joules, &jackknife);
+	of_prices(p, did, own, &got, &square);
 	for (unsigned r = 0; r < MODEL_TOGETHER; r++) {
-		double sum = pow(WITHOUT, 2) * jackknife[r] + pow(NINE_IN_TEN, 2) * fmax(square[r], 0);
+		double sum = pow(p->deviations, 2) * jackknife[r] + pow(NINE_IN_TEN, 2) * fmax(square[r], 0);
 
 		if (!(got[r] > 0) || !(d->dynamic > 0)) { /* by the prices, nothing cost anything */
 			ret[r] = 1;

@@ -93,6 +93,7 @@ static void fit(struct model_fit *f, model_columns had, model_columns known, con
 		model_add_sums(&work->all, &f->old);
 	f->ready = model_solve(&work->all, &shape, prior, &f->s, &f->s) &&
 		   model_covariance(&work->all, &all, prior, &f->s) && f->points >= MODEL_READY;
+	model_own_learn(f, &work->all, prior);
 }
 
 static void begin_anew(struct model_fit *f)

@@ -37,6 +37,8 @@ struct formula {
 	/* Work of the rows on the CPUs of the domain at hand, row by row: terms.width values each (terms.h). */
 	double *did; /* [cap_rows * WORK_MOST] */
 	double all[COLUMNS]; /* of all rows: 0, CPU-seconds, counts */
+	struct model_own_rows rows; /* room for cap_rows */
+	double *own; /* [cap_rows]: what a unit of its work costs more than that of all, J */
 	double lossy_s; /* time with incomplete counts */
 };
 
@@ -51,6 +53,10 @@ static void model_destroy(struct formula *f)
 	free(f->fit);
 	free(f->work);
 	free(f->did);
+	free(f->rows.row);
+	free(f->rows.did);
+	free(f->rows.place);
+	free(f->own);
 	free(f);
 }
 
@@ -63,9 +69,29 @@ static struct formula *model_create(const struct formula_options *o)
 	return f;
 }
 
+/* Room for rows, whose work is not known yet. */
+static int reserve_rows(struct formula *f, unsigned n_rows)
+{
+	unsigned cap = n_rows + n_rows / 2 + 16;
+
+	if (f->cap_rows >= n_rows)
+		return 0;
+	free(f->did);
+	free(f->rows.row);
+	free(f->rows.did);
+	free(f->rows.place);
+	free(f->own);
+	f->did = calloc(cap, WORK_MOST * sizeof(*f->did));
+	f->rows.row = calloc(cap, sizeof(*f->rows.row));
+	f->rows.did = calloc(cap, sizeof(*f->rows.did));
+	f->rows.place = calloc(cap, sizeof(*f->rows.place));
+	f->own = calloc(cap, sizeof(*f->own));
+	f->cap_rows = f->did && f->rows.row && f->rows.did && f->rows.place && f->own ? cap : 0;
+	return f->cap_rows ? 0 : -ENOMEM;
+}
+
 static int prepare(struct formula *f, const struct snapshot *s)
 {
-	unsigned cap = s->n_rows + s->n_rows / 2 + 16;
 	bool anew;
 	int rc = charge_prepare(&f->charge, s, &anew);
 
@@ -77,12 +103,7 @@ static int prepare(struct formula *f, const struct snapshot *s)
 	}
 	if (!f->work)
 		f->work = calloc(1, sizeof(*f->work));
-	if (f->cap_rows < s->n_rows) {
-		free(f->did);
-		f->did = calloc(cap, WORK_MOST * sizeof(*f->did));
-		f->cap_rows = f->did ? cap : 0;
-	}
-	if (!f->fit || !f->did || !f->work || terms_reserve(&f->terms, s))
+	if (!f->fit || !f->work || reserve_rows(f, s->n_rows) || terms_reserve(&f->terms, s))
 		return -ENOMEM;
 	rc = weights_reserve(&f->share, s);
 	return rc ? rc : weights_reserve(&f->blend, s);
@@ -185,30 +206,65 @@ static struct model_point point_of(const struct formula *f, const struct snapsho
 	return p;
 }
 
+/* Who a row is as long as it lives. */
+static uint64_t who(const struct snap_row *row)
+{
+	return row->kind == ROW_CGROUP ? row->id : UINT64_MAX - row->kind;
+}
+
+/* The rows that may have a price of their own in this domain, and what they did. */
+static void find_own(struct formula *f, const struct snapshot *s, unsigned d, unsigned column, struct model_point *p)
+{
+	const int at = terms_place(&f->terms, column);
+
+	f->rows.n = s->n_rows;
+	for (unsigned i = 0; i < s->n_rows; i++) {
+		f->rows.row[i] = who(&s->rows[i]);
+		f->rows.did[i] = work_of(f, i)[at];
+	}
+	model_own_place(&f->fit[d], column, p->seconds, &f->rows);
+	for (unsigned i = 0; i < s->n_rows; i++)
+		if (f->rows.place[i] < MODEL_OWN)
+			f->all[COL_OWN + f->rows.place[i]] += f->rows.did[i];
+	/* in the time of the counts, as the other rates of the point */
+	for (unsigned i = COL_OWN; i < COLUMNS; i++)
+		p->rate[i] = f->all[column] > 0 ? f->all[i] * (p->rate[column] / f->all[column]) : 0;
+}
+
 static void learn(struct formula *f, struct snapshot *s, unsigned d, bool idle_fixed)
 {
 	struct snap_domain *dom = &s->domains[d];
 	struct model_prior prior = { .idle_watts = (double)dom->idle_power_uw / 1e6, .idle_fixed = idle_fixed };
 	struct model_point p;
+	model_columns columns;
 	bool whole;
 
 	terms_of(&f->terms, s, &f->share, &f->fit[d]);
 	collect(f, s);
+	memset(f->all + COL_OWN, 0, MODEL_OWN * sizeof(*f->all));
+	memset(f->rows.place, MODEL_OWN, s->n_rows); /* until they are found */
 	whole = is_whole(f) && !(dom->quality & (QUALITY_STALE | QUALITY_PARTIAL | QUALITY_LOST));
 	if (dom->end_ns < dom->start_ns + MIN_POINT_NS || !f->share.elapsed_ns) {
 		model_skip(&f->fit[d]);
 		return;
 	}
-	f->now = p = point_of(f, s, d);
+	p = point_of(f, s, d);
+	columns = model_alive(&f->fit[d], &p, terms_columns(&f->terms, s, &f->share));
+	prior.narrow = s->schema->domains[d].kind == DOMAIN_DRAM;
+	prior.share_column = share_column(f, s, d, columns);
+	if (!prior.narrow) {
+		columns |= COLUMNS_OF_OWN;
+		find_own(f, s, d, prior.share_column, &p);
+	}
+	f->now = p;
 	if (!whole) {
 		model_skip(&f->fit[d]);
 		return;
 	}
 	p.counted = terms_counted(s);
-	p.columns = model_alive(&f->fit[d], &p, terms_columns(&f->terms, s, &f->share));
-	prior.narrow = s->schema->domains[d].kind == DOMAIN_DRAM;
-	prior.share_column = share_column(f, s, d, p.columns);
+	p.columns = columns;
 	prior.misses = f->fit[d].misses;
+	prior.own = model_own_within(&f->fit[d]);
 	prior.exits = prior.narrow ? 0 : exits_column(s);
 	model_learn(&f->fit[d], &p, &prior, dom->end_ns, f->work);
 }
@@ -238,6 +294,7 @@ static struct model_doubt doubt_of(const struct formula *f, const struct snapsho
 struct rows {
 	unsigned n, row[MODEL_TOGETHER];
 	const double *did[MODEL_TOGETHER];
+	uint8_t own[MODEL_TOGETHER];
 	double part[MODEL_TOGETHER];
 };
 
@@ -249,9 +306,10 @@ static void tell_ranges(const struct snapshot *s, unsigned d, const struct model
 		return;
 	for (unsigned i = r->n; i < MODEL_TOGETHER; i++) {
 		r->did[i] = r->did[0];
+		r->own[i] = r->own[0];
 		r->part[i] = r->part[0];
 	}
-	model_row_doubts(doubt, r->did, r->part, range);
+	model_row_doubts(doubt, r->did, r->own, r->part, range);
 	for (unsigned i = 0; i < r->n; i++)
 		*snapshot_uncertainty(s, r->row[i], d) = millionths(range[i]);
 	r->n = 0;
@@ -272,6 +330,7 @@ static void set_ranges(struct formula *f, const struct snapshot *s, unsigned d, 
 			continue;
 		r.row[r.n] = i;
 		r.did[r.n] = work_of(f, i);
+		r.own[r.n] = f->rows.place[i];
 		r.part[r.n++] = weights > 0 ? (double)w->weight[i] / weights : 0;
 		if (r.n == MODEL_TOGETHER)
 			tell_ranges(s, d, doubt, &r);
@@ -349,6 +408,12 @@ static void split_by_model(struct formula *f, struct snapshot *s, unsigned d, do
 	struct terms_prices prices;
 
 	terms_prices(&f->terms, c, f->fit[d].choice.in_use >> TRY_BEND, &prices);
+	if (f->fit[d].choice.in_use >> TRY_OWN & 1) {
+		for (unsigned i = 0; i < s->n_rows; i++)
+			f->own[i] = f->rows.place[i] < MODEL_OWN ? c->c[COL_OWN + f->rows.place[i]] : 0;
+		prices.own = f->own;
+		prices.own_base = f->fit[d].own.column - COL_BASE;
+	}
 	weights_blend(&f->blend, s, d, &prices, WEIGHT_SUM / predicted);
 	dom->share_quality = f->blend.quality;
 	charge_domain(&f->charge, s, d, &f->blend, &f->options);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The common part of model.c, terms.c, fit.c, bends.c, solve.c and doubt.c: the figures learned of one domain, and
+/* The common part of model.c, terms.c, fit.c, own.c, bends.c, solve.c and doubt.c: the figures learned of one domain, and
  * the least squares below them. */
 #ifndef JD_MODEL_H
 #define JD_MODEL_H
@@ -23,8 +23,10 @@ enum model_bend {
 	BENDS
 };
 
+#define MODEL_OWN 12 /* rows that may have a price of their own */
+
 /* Columns of the regression: idle, heat (part of idle that follows past power), awake (part of idle while any CPU is busy),
- * the bases, the bent bases. */
+ * the bases, the bent bases, the base of formula share of some rows. */
 enum {
 	COL_IDLE,
 	COL_HEAT,
@@ -34,11 +36,15 @@ enum {
 	COL_EVENT = COL_BASE + BASE_EVENT,
 	COL_BENT = COL_BASE + BASES,
 	COL_MISSES = COL_BENT + BENDS_OF_ALL * BASES, /* a column for each bend of misses alone */
-	COLUMNS = COL_MISSES + BENDS - BENDS_OF_ALL
+	COL_OWN = COL_MISSES + BENDS -
+		  BENDS_OF_ALL, /* what a row's work costs more or less than that of all, for some rows */
+	COLUMNS = COL_OWN + MODEL_OWN
 };
+_Static_assert(COLUMNS < 64, "a bit per column");
 typedef uint64_t model_columns; /* bit per column */
 #define COLUMN(i) ((model_columns)1 << (i))
 #define COLUMNS_OF_BASES ((COLUMN(BASES) - 1) << COL_BASE)
+#define COLUMNS_OF_OWN ((COLUMN(MODEL_OWN) - 1) << COL_OWN)
 /* The column of a base in a bend; bends of misses have one for any base. */
 static inline unsigned model_bent(unsigned bend, unsigned base)
 {
@@ -77,6 +83,7 @@ struct model_prior {
 	unsigned share_column; /* the column by which formula share would split */
 	unsigned misses; /* column of misses; 0 = there is none */
 	unsigned exits; /* column of exits from idle, if a wake-up can cost this domain; 0 = there is none */
+	double own; /* by how much prices of rows are taken to differ, of the mean price */
 	bool narrow; /* memory: what is not seen to cost is taken to cost nothing */
 };
 
@@ -117,14 +124,15 @@ struct model_held {
 };
 
 /* What is tried: heat, awake, each base, each bend of all bases in proportion to their prices, and each base by
- * itself in that bend. */
+ * itself in that bend; prices of single rows. */
 enum {
 	TRY_HEAT = SNAP_TRY_HEAT,
 	TRY_AWAKE = SNAP_TRY_AWAKE,
 	TRY_BASE = SNAP_TRY_TIME,
 	TRY_BEND = TRY_BASE + BASES,
 	TRY_FREE = TRY_BEND + BENDS,
-	TRY_ALL = TRY_FREE + BENDS_OF_ALL, /* all bases at once */
+	TRY_OWN = TRY_FREE + BENDS_OF_ALL,
+	TRY_ALL, /* all bases at once */
 	TRIALS
 };
 
@@ -135,6 +143,14 @@ struct model_choice {
 	unsigned turn; /* whose turn it is to be tried */
 	unsigned since[TRIALS]; /* point at which it was last changed */
 	double error[TRIALS]; /* held-out error with it over that without, at its last trial; 0 = never tried */
+};
+
+/* The rows that may have a price of their own: those that did most. */
+struct model_own {
+	uint64_t row[MODEL_OWN]; /* who it is; 0 = nobody */
+	unsigned column; /* of what they did: that of formula share */
+	double rate[MODEL_OWN]; /* what it does per second, the mean of about OWN_S seconds (own.c) */
+	double within; /* by how much prices of rows differ, of the mean price; 0 = not yet known */
 };
 
 /* Zeroed = nothing learned. */
@@ -150,6 +166,7 @@ struct model_fit {
 	unsigned strikes; /* points missed by much more, less the points that were met */
 	struct model_held held;
 	struct model_choice choice;
+	struct model_own own;
 	double heat; /* W: past power, the weight of a moment falls by e in MODEL_HEAT_S */
 	double first_clock, first_traffic; /* counts per s of CPU time, counts per s: centres of bends; 0 = none yet */
 	unsigned misses; /* column of misses; 0 = there is none */
@@ -165,11 +182,15 @@ struct model_doubt_parts {
 	double price[COLUMNS], without[MODEL_BLOCKS][COLUMNS]; /* of these */
 	double per_joule[MODEL_BLOCKS]; /* what a joule by other prices is as a part */
 	int misses; /* place of their column */
-	/* the columns of the covariance that rows differ in, their parts of all, and the lower half of it; the columns of
-	 * idle power stand first */
-	unsigned states, columns, at[COLUMNS];
-	double of_all[COLUMNS], twice[COL_BASE], cov[COLUMNS * (COLUMNS + 1) / 2];
-	double of_states; /* their part of the variance */
+	/* the columns of the covariance that all rows have, and the lower half of it. A row's part moves by its work, over what it got, less
+	 * what is the same for all rows: the square of that, and its covariance with each column */
+	unsigned columns, at[COLUMNS];
+	double cov[COLUMNS * (COLUMNS + 1) / 2], same[COLUMNS], same_square;
+	/* of rows with a price of their own, by their place; the last one is of those without, whose price is not known */
+	int own; /* place of the base in the work of a row; -1 = no row has one */
+	double own_price[MODEL_OWN + 1], own_without[MODEL_BLOCKS][MODEL_OWN + 1];
+	double own_square[MODEL_OWN + 1], own_same[MODEL_OWN + 1], own_cov[MODEL_OWN + 1][COLUMNS];
+	double deviations; /* of the jackknife */
 	double point, noise, of_one; /* misses of points: relative, and the mean square as a + b / part */
 	double others; /* mean square of what is the same for all rows */
 };
@@ -195,6 +216,20 @@ void model_sum_window(const struct model_fit *f, model_columns columns, unsigned
 const struct model_point *model_nth(const struct model_fit *f, unsigned n);
 double model_miss(const struct model_coef *c, const struct model_point *p); /* W */
 double model_skew_weight(const struct model_point *p);
+
+/* own.c: what some rows did by the column of formula share, in an interval of so many seconds. The place of each row is told,
+ * MODEL_OWN = it has none. Rows that do more than another one with a place take it when a point begins. */
+struct model_own_rows {
+	unsigned n;
+	uint64_t *row; /* who they are, not 0 */
+	double *did;
+	uint8_t *place;
+};
+void model_own_place(struct model_fit *f, unsigned column, double seconds, struct model_own_rows *rows);
+/* By how much prices of rows are taken to differ, of the mean price. */
+double model_own_within(const struct model_fit *f);
+/* Learns the same from the prices of a solution. */
+void model_own_learn(struct model_fit *f, const struct model_sums *s, const struct model_prior *prior);
 
 /* bends.c: tries one change of the columns in use against points held out, and takes it when it pays. `had` are the
  * columns that the newest point has. */
@@ -228,9 +263,10 @@ struct model_doubt {
 struct terms;
 /* Fills the parts, once per interval. */
 void model_doubt_begin(struct model_doubt *d, const struct terms *t);
-/* Of MODEL_TOGETHER rows: their work, which of the dynamic energy they got as a part. Prices that would have given a row another
+/* Of MODEL_TOGETHER rows: their work, their places of model_own_place(), which of the dynamic energy they got as a part. Prices that would have given a row another
  * part widen the range by that. */
-void model_row_doubts(const struct model_doubt *d, const double *const *did, const double *part, double *ret);
+void model_row_doubts(const struct model_doubt *d, const double *const *did, const uint8_t *own, const double *part,
+		      double *ret);
 double model_idle_doubt(const struct model_fit *f, const struct model_doubt *d);
 /* 0 to 1: how alike the misses of neighbouring points of the window are. Noise of the sensor is not alike. */
 double model_autocorrelation(const struct model_fit *f);

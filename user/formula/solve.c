@@ -127,6 +127,8 @@ static void take_unknown(struct problem *q, const struct model_sums *s, const st
 
 	if (i == COL_IDLE)
 		within = dynamic;
+	else if (i >= COL_OWN) /* of the mean price */
+		within = prior->own * dynamic * s->n / s->xx[prior->share_column][COL_IDLE];
 	for (unsigned k = 0; k < u->n; k++)
 		square += u->weight[k] * with_column(s, u, u->column[k]);
 	if (!(square > 0) || (i == COL_IDLE && prior->idle_fixed))
@@ -135,6 +137,7 @@ static void take_unknown(struct problem *q, const struct model_sums *s, const st
 	q->of[at] = *u;
 	q->any[at] = i >= COL_BENT;
 	q->scale[at] = sqrt(square / s->n);
+	within *= i >= COL_OWN ? q->scale[at] : 1;
 	if (u->most > 0)
 		within = fmin(within, u->most * q->scale[at]);
 	if (prior->exits && i == prior->exits)

@@ -252,7 +252,7 @@ int terms_place(const struct terms *t, unsigned column)
 {
 	const struct term_price p = parts_of(t, column);
 
-	if (column < COL_BASE || column >= COLUMNS || p.base >= t->n_bases ||
+	if (column < COL_BASE || column >= COL_OWN || p.base >= t->n_bases ||
 	    (p.bend < BENDS && !(t->bends >> p.bend & 1)))
 		return -1;
 	return t->bent[p.bend] + (p.bend >= BENDS_OF_ALL && p.bend < BENDS ? 0 : p.base);
@@ -263,7 +263,8 @@ void terms_prices(const struct terms *t, const struct model_coef *coef, unsigned
 	ret->terms = t;
 	ret->bends = bends & t->bends;
 	ret->n = 0;
-	for (unsigned i = COL_BASE; i < COLUMNS; i++) {
+	ret->own = NULL;
+	for (unsigned i = COL_BASE; i < COL_OWN; i++) {
 		struct term_price p = parts_of(t, i);
 
 		if (coef->c[i] == 0 || terms_place(t, i) < 0 || (p.bend < BENDS && !(bends >> p.bend & 1)))
@@ -282,6 +283,8 @@ double terms_joules(const struct terms_prices *p, const struct snap_cell *c, boo
 	bases_of(p->terms, c, idle, base);
 	for (unsigned i = 0; i < p->n; i++)
 		sum += p->of[i].price * (base[p->of[i].base] * state[p->of[i].bend]);
+	if (p->own)
+		sum += p->own[c->row] * base[p->own_base];
 	return sum > 0 ? sum : 0;
 }
 

@@ -41,6 +41,8 @@ struct terms {
 struct terms_prices {
 	const struct terms *terms;
 	unsigned bends, n;
+	const double *own; /* [row]: what a unit of the next costs more, or less; NULL = no row has a price of its own */
+	unsigned own_base;
 	struct term_price {
 		double price;
 		uint8_t base, bend; /* bend: BENDS = the price is not bent */

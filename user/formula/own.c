@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows with a price of their own (docs/attribution.md): what a program does that nobody counts makes its work cost more or less than
+ * the same counts of others. The price of a row is the common one and its own part, which is taken to be within a deviation that
+ * all rows share and that is learned from them (random effects; the step is that of Dempster, Laird and Rubin, 1977). Only
+ * the rows that do most have one. */
+#include <math.h>
+#include <string.h>
+#include "model.h"
+
+#define OWN_S 30.0 /* over which it is told who does most */
+#define MORE 4.0 /* times what the least one does: then another row takes its place */
+#define WITHIN 0.1 /* of the mean price, before anything is known, and ... */
+#define WITHIN_ROWS 1.0 /* ... for how many rows that counts */
+#define WITHIN_MOST 0.5
+
+static unsigned find(const struct model_own *o, uint64_t row)
+{
+	unsigned k = 0;
+
+	while (k < MODEL_OWN && o->row[k] != row)
+		k++;
+	return k;
+}
+
+/* Takes the place from the row that has it: what that did is of rows without a price of their own. */
+static void clear(struct model_fit *f, unsigned place)
+{
+	const unsigned column = COL_OWN + place;
+
+	for (unsigned i = 0; i < f->n_window; i++)
+		f->window[i].rate[column] = 0;
+	f->open.rate[column] = f->lowest.rate[column] = 0;
+	for (unsigned i = 0; i < COLUMNS; i++) {
+		f->old.xx[column][i] = f->old.xx[i][column] = 0;
+		f->s.cov[column][i] = f->s.cov[i][column] = 0;
+	}
+	f->old.xy[column] = 0;
+	f->s.coef.c[column] = 0;
+	for (unsigned b = 0; b < f->n_without; b++)
+		f->without[b].c[column] = 0;
+}
+
+/* What rows with a place do. */
+static void follow(struct model_own *o, double seconds, const struct model_own_rows *rows)
+{
+	const double part = fmin(seconds / OWN_S, 1);
+
+	for (unsigned k = 0; k < MODEL_OWN; k++)
+		o->rate[k] *= 1 - part;
+	for (unsigned i = 0; i < rows->n; i++) {
+		const unsigned k = find(o, rows->row[i]);
+
+		rows->place[i] = (uint8_t)k;
+		if (k < MODEL_OWN && seconds > 0)
+			o->rate[k] += part * rows->did[i] / seconds;
+	}
+}
+
+/* Gives the row without a place that does most one that is free, or that of one that does much less. */
+static bool place_one(struct model_fit *f, double seconds, struct model_own_rows *rows)
+{
+	struct model_own *o = &f->own;
+	unsigned most = rows->n, least = 0;
+
+	for (unsigned i = 0; i < rows->n; i++)
+		if (rows->place[i] == MODEL_OWN && rows->did[i] > 0 &&
+		    (most == rows->n || rows->did[i] > rows->did[most]))
+			most = i;
+	for (unsigned k = 1; k < MODEL_OWN; k++)
+		if (!o->row[k] || (o->row[least] && o->rate[k] < o->rate[least]))
+			least = k;
+	if (most == rows->n || (o->row[least] && !(rows->did[most] > MORE * o->rate[least] * seconds)))
+		return false;
+	if (o->row[least])
+		clear(f, least);
+	for (unsigned i = 0; i < rows->n; i++)
+		if (rows->place[i] == least)
+			rows->place[i] = MODEL_OWN;
+	o->row[least] = rows->row[most];
+	o->rate[least] = rows->did[most] / seconds;
+	rows->place[most] = (uint8_t)least;
+	return true;
+}
+
+void model_own_place(struct model_fit *f, unsigned column, double seconds, struct model_own_rows *rows)
+{
+	unsigned placed = 0;
+
+	if (f->own.column != column) {
+		for (unsigned k = 0; k < MODEL_OWN; k++)
+			clear(f, k);
+		f->own = (struct model_own){ .column = column };
+	}
+	follow(&f->own, seconds, rows);
+	while (!(f->open.seconds > 0) && seconds > 0 && placed < MODEL_OWN && place_one(f, seconds, rows))
+		placed++;
+}
+
+double model_own_within(const struct model_fit *f)
+{
+	return f->own.within > 0 ? f->own.within : WITHIN;
+}
+
+void model_own_learn(struct model_fit *f, const struct model_sums *s, const struct model_prior *prior)
+{
+	const double share = s->xx[prior->share_column][COL_IDLE];
+	const double price = share > 0 ? (s->xy[COL_IDLE] - f->s.coef.c[COL_IDLE] * s->n) / share : 0;
+	double sum = WITHIN_ROWS * WITHIN * WITHIN, n = WITHIN_ROWS;
+
+	if (!(f->choice.in_use >> TRY_OWN & 1) || !(price > 0))
+		return;
+	for (unsigned i = COL_OWN; i < COLUMNS; i++) {
+		if (!(f->s.cov[i][i] > 0))
+			continue;
+		sum += (pow(f->s.coef.c[i], 2) + f->s.cov[i][i]) / (price * price);
+		n++;
+	}
+	f->own.within = fmin(sqrt(sum / n), WITHIN_MOST);
+}
