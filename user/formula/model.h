@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The common part of model.c, terms.c, fit.c, own.c, bends.c, solve.c and doubt.c: the figures learned of one domain, and
+/* The common part of model.c, terms.c, fit.c, own_price.c, bends.c, solve.c and doubt.c: the figures learned of one domain, and
  * the least squares below them. */
 #ifndef JD_MODEL_H
 #define JD_MODEL_H
@@ -149,7 +149,7 @@ struct model_choice {
 struct model_own {
 	uint64_t row[MODEL_OWN]; /* who it is; 0 = nobody */
 	unsigned column; /* of what they did: that of formula share */
-	double rate[MODEL_OWN]; /* what it does per second, the mean of about OWN_S seconds (own.c) */
+	double rate[MODEL_OWN]; /* what it does per second, the mean of about OWN_S seconds (own_price.c) */
 	double within; /* by how much prices of rows differ, of the mean price; 0 = not yet known */
 };
 
@@ -217,7 +217,7 @@ const struct model_point *model_nth(const struct model_fit *f, unsigned n);
 double model_miss(const struct model_coef *c, const struct model_point *p); /* W */
 double model_skew_weight(const struct model_point *p);
 
-/* own.c: what some rows did by the column of formula share, in an interval of so many seconds. The place of each row is told,
+/* own_price.c: what some rows did by the column of formula share, in an interval of so many seconds. The place of each row is told,
  * MODEL_OWN = it has none. Rows that do more than another one with a place take it when a point begins. */
 struct model_own_rows {
 	unsigned n;
