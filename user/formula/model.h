@@ -263,8 +263,8 @@ struct model_doubt {
 struct terms;
 /* Fills the parts, once per interval. */
 void model_doubt_begin(struct model_doubt *d, const struct terms *t);
-/* Of MODEL_TOGETHER rows: their work, their places of model_own_place(), which of the dynamic energy they got as a part. Prices that would have given a row another
- * part widen the range by that. */
+/* Of MODEL_TOGETHER rows: their work, their places of model_own_place(), which of the dynamic energy they got as a part. Prices
+ * that would have given a row another part widen the range by that. */
 void model_row_doubts(const struct model_doubt *d, const double *const *did, const uint8_t *own, const double *part,
 		      double *ret);
 double model_idle_doubt(const struct model_fit *f, const struct model_doubt *d);
