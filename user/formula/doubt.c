@@ -181,19 +181,23 @@ static void take_own(struct model_doubt *d, const struct terms *t, const unsigne
 	p->own = f->choice.in_use >> TRY_OWN & 1 ? terms_place(t, f->own.column) : -1;
 	if (p->own < 0)
 		return;
-	for (unsigned k = 0; k <= MODEL_OWN; k++) {
+	for (unsigned k = 0; k < MODEL_OWN; k++) {
 		const unsigned own = COL_OWN + k;
-		const bool none = k == MODEL_OWN;
 
-		p->own_price[k] = none ? 0 : f->s.coef.c[own];
+		p->own_price[k] = f->s.coef.c[own];
 		for (unsigned b = 0; b < f->n_without; b++)
-			p->own_without[b][k] = none ? 0 : f->without[b].c[own];
-		p->own_square[k] = none ? (all > 0 ? pow(model_own_within(f) * d->all_joules / all, 2) : 0) :
-					  f->s.cov[own][own];
-		p->own_same[k] = none ? 0 : 2 * with_same(&f->s, own, same);
+			p->own_without[b][k] = f->without[b].c[own];
+		p->own_square[k] = f->s.cov[own][own];
+		p->own_same[k] = 2 * with_same(&f->s, own, same);
 		for (unsigned i = 0; i < p->columns; i++)
-			p->own_cov[k][i] = none ? 0 : 2 * between(&f->s, own, column[i]);
+			p->own_cov[k][i] = 2 * between(&f->s, own, column[i]);
 	}
+	p->own_price[MODEL_OWN] = p->own_same[MODEL_OWN] = 0;
+	for (unsigned b = 0; b < f->n_without; b++)
+		p->own_without[b][MODEL_OWN] = 0;
+	for (unsigned i = 0; i < p->columns; i++)
+		p->own_cov[MODEL_OWN][i] = 0;
+	p->own_square[MODEL_OWN] = all > 0 ? pow(model_own_within(f) * d->all_joules / all, 2) : 0;
 }
 
 /* The covariance of the columns that rows have, as model_row_doubts() walks over it. */
