@@ -28,6 +28,16 @@ struct {
 	__type(value, struct jd_block);
 } work SEC(".maps");
 
+/* Rows of one CPU, a line of the cache each, for cgroups that work: looking into a hash of the kernel costs more than all
+ * the rest. User space gives rows out and takes them back; every other cgroup is in the table above. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* set by user space: possible CPUs */
+	__type(key, u32);
+	__type(value, struct jd_block_rows);
+} hot SEC(".maps");
+
 /* The cgroup to charge in place of the bio's, by a request's first bio: a table of sets, because a hash of the kernel
  * costs more than all the rest. A word is a cgroup's id and a part of the bio's hash; 0 = free. */
 struct {
@@ -38,6 +48,7 @@ struct {
 	__type(value, struct jd_block_set);
 } owners SEC(".maps");
 
+__u32 work_changed = 0; /* the table above has new work; user space sets it back */
 __u64 pushed_out = 0; /* words that gave way to others; some were of requests under way */
 
 /* tp_btf may follow the typed pointers of a tracepoint; direct is a constant in every caller, so one branch remains. */
@@ -104,33 +115,41 @@ static __always_inline u64 better_owner(struct bio *bio, struct task_struct *tas
 #define TAG ((1ull << JD_BLOCK_TAG_BITS) - 1)
 
 /* The verifier calculates with no typed pointer, but the distance of two pointers is a number to it. */
-static __always_inline u64 hash_of(struct bio *bio)
+static __always_inline u64 distance_of(struct bio *bio)
 {
 	u64 at = (u64)bio;
 
 	asm volatile("%0 -= %1" : "+r"(at) : "r"(&pushed_out));
-	return at * 0x9e3779b97f4a7c15ull; /* 2^64 / the golden ratio: the upper bits are mixed */
+	return at;
 }
 
-static __always_inline struct jd_block_set *set_of(u64 hash)
+static __always_inline u64 mix(u64 v)
 {
-	u32 at = hash >> 32 & (JD_BLOCK_SETS - 1);
+	return v * 0x9e3779b97f4a7c15ull; /* 2^64 / the golden ratio: the upper bits are mixed */
+}
 
+/* Bios lie beside each other, on a stack or in a slab, and few are under way at a time: sets side by side for addresses
+ * side by side are within few lines of the cache. Sets chosen by all bits of the address cost a miss per request. */
+static __always_inline struct jd_block_set *set_of(u64 distance)
+{
+	u32 at = (distance >> JD_BLOCK_STEP) + (mix(distance >> JD_BLOCK_NEAR) >> 32);
+
+	at &= JD_BLOCK_SETS - 1;
 	return bpf_map_lookup_elem(&owners, &at);
 }
 
-/* Other bits than those of the set; never 0. */
-static __always_inline u64 tag_of(u64 hash)
+/* It tells apart the addresses of a set; never 0. */
+static __always_inline u64 tag_of(u64 distance)
 {
-	return (hash >> (64 - JD_BLOCK_TAG_BITS)) | 1;
+	return (mix(distance) >> (64 - JD_BLOCK_TAG_BITS)) | 1;
 }
 
 /* Enters the owner; 0 = none. An address is used again and again, and what a request that was merged away left behind is
  * not of the one that comes now. */
 static __always_inline void keep(struct bio *bio, u64 owner)
 {
-	u64 hash = hash_of(bio), tag = tag_of(hash), word = owner ? owner << JD_BLOCK_TAG_BITS | tag : 0;
-	struct jd_block_set *set = set_of(hash);
+	u64 at = distance_of(bio), tag = tag_of(at), word = owner ? owner << JD_BLOCK_TAG_BITS | tag : 0;
+	struct jd_block_set *set = set_of(at);
 	u32 to = JD_BLOCK_WAYS;
 
 	if (!set || owner >> (64 - JD_BLOCK_TAG_BITS))
@@ -157,8 +176,8 @@ static __always_inline void keep(struct bio *bio, u64 owner)
 
 static __always_inline u64 kept_owner(struct bio *bio, bool last)
 {
-	u64 hash = hash_of(bio), tag = tag_of(hash);
-	struct jd_block_set *set = set_of(hash);
+	u64 at = distance_of(bio), tag = tag_of(at);
+	struct jd_block_set *set = set_of(at);
 
 	if (!set)
 		return 0;
@@ -215,24 +234,53 @@ static __always_inline struct jd_block *entry(u64 id)
 	return b ? b : new_entry(id);
 }
 
+/* The cgroup's row on this CPU; NULL = it has none. */
+static __always_inline struct jd_block *hot_row(u64 id)
+{
+	u32 cpu = bpf_get_smp_processor_id(), at = id & (JD_BLOCK_HOT - 1);
+	struct jd_block_rows *rows = bpf_map_lookup_elem(&hot, &cpu);
+
+	if (!rows)
+		return NULL;
+	if (rows->row[at].id == id)
+		return &rows->row[at].work;
+	at ^= 1;
+	return rows->row[at].id == id ? &rows->row[at].work : NULL;
+}
+
+/* Atomic although per CPU: a completion in an interrupt can come into one of a thread. */
+static __always_inline void add(struct jd_block *b, u32 op, u32 bytes, bool last)
+{
+	u32 kind = op == OP_DISCARD ? JD_BLOCK_DISCARD : op & 1;
+
+	__sync_fetch_and_add(&b->kind[kind].bytes, bytes);
+	if (last)
+		__sync_fetch_and_add(&b->kind[kind].requests, 1);
+}
+
 /* A request completes in parts, and is counted with its last. One without data (flush) is none of io.stat's bytes. The
- * kinds are those of the device's statistics: op_stat_group() in include/linux/blk_types.h. Atomic although per CPU: a
- * completion in an interrupt can come into one of a thread. */
+ * kinds are those of the device's statistics: op_stat_group() in include/linux/blk_types.h. */
 static __always_inline int on_complete(struct request *rq, unsigned int bytes, bool direct)
 {
 	u32 op = READ(direct, rq, cmd_flags) & OP_MASK;
 	bool last = bytes >= READ(direct, rq, __data_len);
 	struct jd_block *b;
+	u64 id;
 
 	if (!bytes || op >= OP_FIRST_PRIVATE)
 		return 0;
-	b = entry(cgroup_to_charge(READ(direct, rq, bio), last, direct));
+	id = cgroup_to_charge(READ(direct, rq, bio), last, direct);
+	b = hot_row(id);
+	if (b) {
+		add(b, op, bytes, last);
+		return 0;
+	}
+	b = entry(id);
 	if (!b)
 		return 0;
-	op = op == OP_DISCARD ? JD_BLOCK_DISCARD : op & 1;
-	__sync_fetch_and_add(&b->kind[op].bytes, bytes);
-	if (last)
-		__sync_fetch_and_add(&b->kind[op].requests, 1);
+	add(b, op, bytes, last);
+	if (!work_changed)
+		work_changed = 1;
 	return 0;
 }
 

@@ -109,6 +109,7 @@ static void start_block(struct programs *p, const struct hierarchy *h)
 
 	must(s ? 0 : errno, "block");
 	bpf_map__set_max_entries(s->maps.work, MAX_CGROUPS + 1);
+	bpf_map__set_max_entries(s->maps.hot, (__u32)libbpf_num_possible_cpus());
 	s->rodata->hierarchy_id = (int)h->id;
 	s->rodata->typed_task = true;
 	bpf_choose_entries(s->obj, true);

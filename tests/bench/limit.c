@@ -104,6 +104,7 @@ struct program *limit_attach(enum limit_kind kind, unsigned n_events)
 {
 	struct limit *l = calloc(1, sizeof(*l));
 	unsigned n_cpus = (unsigned)libbpf_num_possible_cpus();
+	struct bpf_program *p;
 
 	if (!l || !(l->skel = limit_bpf__open()))
 		bench_die("limit program", errno);
@@ -111,17 +112,13 @@ struct program *limit_attach(enum limit_kind kind, unsigned n_events)
 	l->skel->rodata->n_events = n_events;
 	l->skel->rodata->n_cpus = n_cpus;
 	bpf_map__set_max_entries(l->skel->maps.events, LIMIT_MAX_EVENTS * n_cpus);
-	bpf_program__set_autoload(l->skel->progs.empty, kind == LIMIT_EMPTY);
-	bpf_program__set_autoload(l->skel->progs.compare, kind == LIMIT_COMPARE);
-	bpf_program__set_autoload(l->skel->progs.limit, kind == LIMIT_READS);
-	bpf_program__set_autoload(l->skel->progs.empty_begin, false);
-	bpf_program__set_autoload(l->skel->progs.empty_complete, false);
-	if (limit_bpf__load(l->skel))
-		bench_die("loading the limit program", errno);
-	open_events(l->skel, n_events, n_cpus);
 	l->prog = kind == LIMIT_EMPTY   ? l->skel->progs.empty :
 		  kind == LIMIT_COMPARE ? l->skel->progs.compare :
 					  l->skel->progs.limit;
+	bpf_object__for_each_program(p, l->skel->obj) bpf_program__set_autoload(p, p == l->prog);
+	if (limit_bpf__load(l->skel))
+		bench_die("loading the limit program", errno);
+	open_events(l->skel, n_events, n_cpus);
 	l->link = bpf_program__attach(l->prog);
 	if (!l->link)
 		bench_die("attaching the limit program", errno);

@@ -8,6 +8,9 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
 #include <block.h> /* include/ */
 
 #include "model/reading.h"
@@ -282,6 +285,127 @@ static void test_full_table(void **state)
 	books_close(&w);
 }
 
+/* Of the map of hot rows: requests written in rows that have the id, and how many rows that are. */
+static unsigned hot_rows(uint64_t id, uint64_t *ret_requests)
+{
+	static struct jd_block_rows rows;
+	unsigned n = 0;
+
+	*ret_requests = 0;
+	for (int fd = 0; fd < 1024; fd++) {
+		struct bpf_map_info info = { 0 };
+		__u32 len = sizeof(info);
+
+		if (bpf_obj_get_info_by_fd(fd, &info, &len) || strcmp(info.name, "hot") != 0 ||
+		    info.value_size != sizeof(rows))
+			continue;
+		for (__u32 cpu = 0; cpu < info.max_entries; cpu++) {
+			assert_int_equal(bpf_map_lookup_elem(fd, &cpu, &rows), 0);
+			for (unsigned i = 0; i < JD_BLOCK_HOT; i++) {
+				if (rows.row[i].id != id)
+					continue;
+				n++;
+				*ret_requests += rows.row[i].work.kind[JD_BLOCK_WRITE].requests;
+			}
+		}
+	}
+	return n;
+}
+
+/* A cgroup that works has a row on each CPU from the next reading on, and what it does then is there. Without work the row
+ * is taken back, rests, and is given again. Each request counts once, whatever it went through. */
+static void test_hot_row(void **state)
+{
+	unsigned cpus = (unsigned)libbpf_num_possible_cpus();
+	uint64_t id, requests;
+	struct books w;
+	uint32_t a;
+
+	books_open(&w, 64);
+	a = add_row(&w, "a");
+	id = w.r.rows[a].id;
+	in_cgroup(&w, "a", true, 3, 4096);
+	assert_int_equal(hot_rows(id, &requests), 0);
+	assert_int_equal(block_read(w.b, &w.r), 0);
+	assert_int_equal(hot_rows(id, &requests), cpus);
+	assert_int_equal(requests, 0);
+	for (unsigned i = 1; i <= 5; i++) {
+		in_cgroup(&w, "a", true, 10, 4096);
+		assert_int_equal(hot_rows(id, &requests), cpus);
+		assert_int_equal(requests, i * 10);
+		assert_int_equal(block_read(w.b, &w.r), 0);
+		assert_moved(&w, a, 0, 0, (3 + i * 10) * 4096, 3 + i * 10);
+	}
+	for (unsigned i = 0; i < 80; i++)
+		assert_int_equal(block_read(w.b, &w.r), 0);
+	assert_int_equal(hot_rows(id, &requests), 0);
+	in_cgroup(&w, "a", true, 4, 4096); /* in the table: the row rests */
+	assert_int_equal(block_read(w.b, &w.r), 0);
+	assert_moved(&w, a, 0, 0, 57 * 4096, 57);
+	assert_int_equal(hot_rows(id, &requests), cpus);
+	in_cgroup(&w, "a", false, 5, 4096);
+	assert_int_equal(block_read(w.b, &w.r), 0);
+	assert_moved(&w, a, 5 * 4096, 5, 57 * 4096, 57);
+	for (unsigned i = 0; i < 200; i++)
+		assert_int_equal(block_read(w.b, &w.r), 0);
+	assert_moved(&w, a, 5 * 4096, 5, 57 * 4096, 57);
+	books_close(&w);
+}
+
+/* What a cgroup's row had when the cgroup was forgotten is `other`'s, and the next one to have the place begins at nothing. */
+static void test_hot_row_ended(void **state)
+{
+	uint64_t requests, other, id;
+	struct books w;
+	uint32_t a;
+
+	books_open(&w, 64);
+	a = add_row(&w, "a");
+	id = w.r.rows[a].id;
+	in_cgroup(&w, "a", true, 3, 4096);
+	assert_int_equal(block_read(w.b, &w.r), 0);
+	other = w.r.rows[ROW_OTHER].traffic.write_requests;
+	in_cgroup(&w, "a", true, 6, 4096);
+	block_forget(w.b, id);
+	block_forget(w.b, id);
+	assert_int_equal(hot_rows(id, &requests), 0);
+	assert_int_equal(block_read(w.b, &w.r), 0);
+	assert_moved(&w, a, 0, 0, 3 * 4096, 3);
+	assert_true(w.r.rows[ROW_OTHER].traffic.write_requests - other >= 6);
+	in_cgroup(&w, "a", true, 7, 4096); /* it was forgotten too soon */
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(block_read(w.b, &w.r), 0);
+	assert_moved(&w, a, 0, 0, 10 * 4096, 10);
+	books_close(&w);
+}
+
+/* More cgroups than places for rows: each has its own, from wherever it was counted. */
+static void test_more_than_rows(void **state)
+{
+	enum { GROUPS = JD_BLOCK_HOT + JD_BLOCK_HOT / 2 };
+	uint64_t with = 0, requests;
+	uint32_t rows[GROUPS];
+	char name[16];
+	struct books w;
+
+	books_open(&w, 2 * GROUPS);
+	for (unsigned round = 0; round < 3; round++) {
+		for (unsigned i = 0; i < GROUPS; i++) {
+			snprintf(name, sizeof(name), "from%u", i);
+			if (!round)
+				rows[i] = add_row(&w, name);
+			in_cgroup(&w, name, true, 1 + i % 3, 4096);
+		}
+		assert_int_equal(block_read(w.b, &w.r), 0);
+		for (unsigned i = 0; i < GROUPS; i++)
+			assert_moved(&w, rows[i], 0, 0, (round + 1) * (1 + i % 3) * 4096, (round + 1) * (1 + i % 3));
+	}
+	for (unsigned i = 0; i < GROUPS; i++)
+		with += hot_rows(w.r.rows[rows[i]].id, &requests) != 0;
+	assert_in_range(with, JD_BLOCK_HOT / 4, JD_BLOCK_HOT);
+	books_close(&w);
+}
+
 static void test_refusal(void **state)
 {
 	struct err err = { 0 };
@@ -310,8 +434,10 @@ static void test_refusal(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_direct),     cmocka_unit_test(test_turns),   cmocka_unit_test(test_ended),
-		cmocka_unit_test(test_full_table), cmocka_unit_test(test_refusal),
+		cmocka_unit_test(test_direct),         cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_ended),          cmocka_unit_test(test_full_table),
+		cmocka_unit_test(test_hot_row),        cmocka_unit_test(test_hot_row_ended),
+		cmocka_unit_test(test_more_than_rows), cmocka_unit_test(test_refusal),
 	};
 	struct device d;
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/types.h>
+#include <stddef.h>
 #include <block.h> /* include/, not the one beside this file */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include "traffic_table.h"
 
 _Static_assert(sizeof(struct jd_block) == TRAFFIC_BLOCK * sizeof(uint64_t), "the kernel's value is as ours");
+_Static_assert(offsetof(struct jd_block_row, work) == sizeof(uint64_t), "an id, then the values");
 _Static_assert(JD_BLOCK_OTHER == TRAFFIC_TABLE_OTHER, "one key for all others");
 
 #define WITHOUT_REQUESTS_MAX 100 /* bytes of names */
@@ -66,6 +68,9 @@ static int attempt(void *ctx, bool tp_btf)
 {
 	struct block *b = ctx;
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = b->btf);
+	struct traffic_table_options table = { .max_cgroups = b->max_cgroups,
+					       .first = TRAFFIC_NETWORK,
+					       .n = TRAFFIC_BLOCK };
 	int rc;
 
 	b->skel = block_bpf__open_opts(&opts);
@@ -77,11 +82,13 @@ static int attempt(void *ctx, bool tp_btf)
 	b->skel->rodata->books = b->same;
 	b->skel->rodata->typed_task = b->typed_task;
 	choose(b, tp_btf);
-	rc = traffic_table_open(b->skel->maps.work, b->max_cgroups, TRAFFIC_NETWORK, TRAFFIC_BLOCK, &b->table);
+	table.map = b->skel->maps.work;
+	table.hot = b->skel->maps.hot;
+	rc = traffic_table_open(&table, &b->table);
 	if (!rc)
 		rc = block_bpf__load(b->skel);
 	if (!rc)
-		rc = traffic_table_loaded(b->table);
+		rc = traffic_table_loaded(b->table, &b->skel->bss->work_changed);
 	if (!rc)
 		rc = block_bpf__attach(b->skel);
 	if (rc)

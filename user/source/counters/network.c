@@ -25,15 +25,17 @@ struct network {
 static int load(struct network *n, const char *btf, unsigned max_cgroups)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = btf);
+	struct traffic_table_options table = { .max_cgroups = max_cgroups, .n = TRAFFIC_NETWORK };
 	int rc;
 
 	n->skel = network_bpf__open_opts(&opts);
 	if (!n->skel)
 		return -errno;
-	rc = traffic_table_open(n->skel->maps.traffic, max_cgroups, 0, TRAFFIC_NETWORK, &n->table);
+	table.map = n->skel->maps.traffic;
+	rc = traffic_table_open(&table, &n->table);
 	if (!rc)
 		rc = network_bpf__load(n->skel);
-	return rc ? rc : traffic_table_loaded(n->table);
+	return rc ? rc : traffic_table_loaded(n->table, NULL);
 }
 
 /* Links, not attachments: they end with this process however it ends, and share the cgroup with other programs that

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include "base/hash.h"
 #include "model/cgroup.h"
+#include "traffic_hot.h"
 
 #define BATCH 512u /* entries per system call; a hash bucket never holds as many */
 #define IDLE_READS 60 /* readings without traffic after which an entry without a row is dropped */
@@ -21,6 +22,9 @@ struct seen {
 
 struct traffic_table {
 	struct bpf_map *map;
+	struct traffic_hot *hot; /* NULL: none */
+	uint32_t *changed; /* the kernel's; NULL: not told */
+	unsigned due; /* readings that look into the hash */
 	int map_fd;
 	unsigned first, n_values; /* of struct traffic */
 	unsigned n_cpus, max_entries;
@@ -122,6 +126,8 @@ static void take(struct traffic_table *n, struct reading *r, struct seen *s, con
 	reading_add_traffic(r, row_of(n, r, s), &d);
 	if (s->id == TRAFFIC_TABLE_OTHER)
 		r->losses.folded += times(n, &d);
+	else if (n->hot)
+		traffic_hot_offer(n->hot, s->id);
 }
 
 static void take_batch(struct traffic_table *n, struct reading *r, unsigned count)
@@ -145,7 +151,20 @@ static void drop_idle(struct traffic_table *n, const struct reading *r)
 	}
 }
 
-int traffic_table_read(struct traffic_table *n, struct reading *r)
+/* Twice after a change: the kernel's program may add and tell so while the first look is under way. */
+static bool look_due(struct traffic_table *n)
+{
+	if (!n->changed)
+		return true;
+	if (__atomic_exchange_n(n->changed, 0, __ATOMIC_SEQ_CST))
+		n->due = 2;
+	if (!n->due)
+		return false;
+	n->due--;
+	return true;
+}
+
+static int read_hash(struct traffic_table *n, struct reading *r)
 {
 	uint64_t at, done = 0; /* opaque to us; the kernel wants room for a key */
 	void *from = NULL;
@@ -163,13 +182,39 @@ int traffic_table_read(struct traffic_table *n, struct reading *r)
 		done += count;
 		from = &at;
 	}
-	reading_add_traffic(r, ROW_OTHER, &n->orphan);
-	n->orphan = (struct traffic){ 0 };
 	if (rc && rc != -ENOENT)
 		return rc;
 	if (++n->reads % IDLE_READS == 0)
 		drop_idle(n, r);
 	return 0;
+}
+
+/* An id that the hash no longer knows is of a cgroup that is forgotten. */
+static void read_hot(struct traffic_table *n, struct reading *r)
+{
+	struct traffic d;
+	uint64_t id;
+
+	n->rows_indexed = false;
+	traffic_hot_begin(n->hot);
+	while (traffic_hot_next(n->hot, &id, &d)) {
+		uint32_t i = hash_find(&n->by_id, id);
+
+		if (i != HASH_NONE)
+			n->seen[i].idle = 0;
+		reading_add_traffic(r, i == HASH_NONE ? ROW_OTHER : row_of(n, r, &n->seen[i]), &d);
+	}
+}
+
+int traffic_table_read(struct traffic_table *n, struct reading *r)
+{
+	int rc = look_due(n) ? read_hash(n, r) : 0;
+
+	if (n->hot)
+		read_hot(n, r);
+	reading_add_traffic(r, ROW_OTHER, &n->orphan);
+	n->orphan = (struct traffic){ 0 };
+	return rc;
 }
 
 void traffic_table_forget(struct traffic_table *n, uint64_t cgroup_id)
@@ -178,7 +223,11 @@ void traffic_table_forget(struct traffic_table *n, uint64_t cgroup_id)
 	struct traffic d;
 
 	if (i == HASH_NONE || cgroup_id == TRAFFIC_TABLE_OTHER)
-		return;
+		return; /* and then it has no hot row */
+	if (n->hot) {
+		traffic_hot_forget(n->hot, cgroup_id, &d);
+		traffic_add(&n->orphan, &d);
+	}
 	if (!bpf_map_lookup_elem(n->map_fd, &cgroup_id, n->one)) {
 		d = sum(n, n->one);
 		traffic_take_off(&d, &n->seen[i].total);
@@ -205,20 +254,21 @@ static int allocate(struct traffic_table *n, unsigned max_cgroups)
 	return hash_reserve(&n->by_id, 2 * (size_t)n->max_entries);
 }
 
-int traffic_table_open(struct bpf_map *map, unsigned max_cgroups, unsigned first, unsigned n,
-		       struct traffic_table **ret)
+int traffic_table_open(const struct traffic_table_options *o, struct traffic_table **ret)
 {
 	struct traffic_table *t = calloc(1, sizeof(*t));
 	int rc;
 
 	if (!t)
 		return -ENOMEM;
-	t->map = map;
-	t->first = first;
-	t->n_values = n;
-	rc = allocate(t, max_cgroups);
+	t->map = o->map;
+	t->first = o->first;
+	t->n_values = o->n;
+	rc = allocate(t, o->max_cgroups);
 	if (!rc)
-		rc = bpf_map__set_max_entries(map, t->max_entries);
+		rc = bpf_map__set_max_entries(o->map, t->max_entries);
+	if (!rc && o->hot)
+		rc = traffic_hot_open(o->hot, t->n_cpus, o->first, o->n, &t->hot);
 	if (rc) {
 		traffic_table_close(t);
 		return rc;
@@ -227,18 +277,22 @@ int traffic_table_open(struct bpf_map *map, unsigned max_cgroups, unsigned first
 	return 0;
 }
 
-int traffic_table_loaded(struct traffic_table *t)
+int traffic_table_loaded(struct traffic_table *t, uint32_t *changed)
 {
 	uint64_t other = TRAFFIC_TABLE_OTHER;
 
+	t->changed = changed;
 	t->map_fd = bpf_map__fd(t->map);
-	return bpf_map_update_elem(t->map_fd, &other, t->one, BPF_NOEXIST) ? -errno : 0;
+	if (bpf_map_update_elem(t->map_fd, &other, t->one, BPF_NOEXIST))
+		return -errno;
+	return t->hot ? traffic_hot_loaded(t->hot) : 0;
 }
 
 void traffic_table_close(struct traffic_table *t)
 {
 	if (!t)
 		return;
+	traffic_hot_close(t->hot);
 	free(t->seen);
 	hash_free(&t->by_id);
 	free(t->keys);
