@@ -29,13 +29,19 @@ struct doc_pool *doc_pool_new(void)
 	return p;
 }
 
+static void doc_free(struct doc *d)
+{
+	free(d->data);
+	free(d);
+}
+
 static void pool_destroy(struct doc_pool *p)
 {
 	while (p->free) {
 		struct doc *d = p->free;
 
 		p->free = d->next;
-		free(d);
+		doc_free(d);
 	}
 	pthread_mutex_destroy(&p->lock);
 	free(p);
@@ -73,30 +79,29 @@ static struct doc *pool_pick(struct doc_pool *p, size_t len)
 	return d;
 }
 
-static struct doc *doc_grow(struct doc *d, size_t len)
+/* Room for len bytes, and a quarter more, because the next documents have about the same length. False = no memory. */
+static bool doc_grow(struct doc *d, size_t len)
 {
-	/* A quarter more than needed, because the next documents have about the same length. */
 	size_t cap = len + len / 4 + 256;
 
-	free(d);
-	if (cap < len)
-		return NULL;
-	d = malloc(sizeof(*d) + cap);
-	if (d)
-		d->cap = cap;
-	return d;
+	free(d->data);
+	d->data = cap < len ? NULL : malloc(cap);
+	d->cap = d->data ? cap : 0;
+	return d->data;
 }
 
-struct doc *doc_new(struct doc_pool *p, const void *data, size_t len)
+/* A document with room for len bytes and one reference. */
+static struct doc *doc_get(struct doc_pool *p, size_t len)
 {
 	pthread_mutex_lock(&p->lock);
 	struct doc *d = pool_pick(p, len);
 	p->out++;
 	pthread_mutex_unlock(&p->lock);
 
-	if (!d || d->cap < len)
-		d = doc_grow(d, len);
-	if (!d) {
+	if (!d)
+		d = calloc(1, sizeof(*d));
+	if (!d || (d->cap < len && !doc_grow(d, len))) {
+		free(d);
 		pthread_mutex_lock(&p->lock);
 		p->out--;
 		pthread_mutex_unlock(&p->lock);
@@ -108,7 +113,33 @@ struct doc *doc_new(struct doc_pool *p, const void *data, size_t len)
 	d->epoch = 0;
 	d->channel = 0;
 	d->len = len;
-	memcpy(d->data, data, len);
+	return d;
+}
+
+struct doc *doc_new(struct doc_pool *p, const void *data, size_t len)
+{
+	struct doc *d = doc_get(p, len);
+
+	if (d)
+		memcpy(d->data, data, len);
+	return d;
+}
+
+struct doc *doc_take(struct doc_pool *p, struct buf *b)
+{
+	struct doc *d = doc_get(p, b->len);
+	uint8_t *data;
+	size_t cap;
+
+	if (!d)
+		return NULL;
+	data = d->data;
+	cap = d->cap;
+	d->data = b->data;
+	d->cap = b->cap;
+	b->data = data;
+	b->cap = cap;
+	buf_reset(b);
 	return d;
 }
 
@@ -135,7 +166,7 @@ void doc_unref(struct doc *d)
 	bool last = --p->out == 0 && p->closed;
 	pthread_mutex_unlock(&p->lock);
 	if (!keep)
-		free(d);
+		doc_free(d);
 	if (last)
 		pool_destroy(p);
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "base/buf.h"
 
 struct doc {
 	struct doc *next; /* next in a doc_list or in the pool: one owner at a time */
@@ -15,7 +16,7 @@ struct doc {
 	uint32_t epoch; /* epoch of the preamble that explains it */
 	uint32_t channel; /* channel of the clients it is for, 0 = all */
 	size_t len, cap;
-	uint8_t data[];
+	uint8_t *data;
 };
 
 /* Bytes that a waiting document counts for. The struct counts too, so that many empty documents stay within the
@@ -32,6 +33,9 @@ struct doc_pool *doc_pool_new(void);
 void doc_pool_close(struct doc_pool *p);
 /* Copies data into a document with one reference. NULL when out of memory. Any thread. */
 struct doc *doc_new(struct doc_pool *p, const void *data, size_t len);
+/* Makes a document of the bytes of b without a copy. b is empty afterwards, with other memory for as many. NULL when out of memory:
+ * b is as it was. */
+struct doc *doc_take(struct doc_pool *p, struct buf *b);
 struct doc *doc_ref(struct doc *d);
 void doc_unref(struct doc *d); /* any thread; NULL accepted */
 

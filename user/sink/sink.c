@@ -95,15 +95,9 @@ static int sink_refuse(struct sink *s, size_t len)
 	return -ENOBUFS;
 }
 
-int sink_submit(struct sink *s, const void *data, size_t len)
+/* Takes room for a document: 1 = taken, 0 = nobody wants it (counted), or -ENOBUFS. */
+static int sink_room(struct sink *s, size_t len)
 {
-	return sink_submit_to(s, 0, data, len);
-}
-
-int sink_submit_to(struct sink *s, uint32_t channel, const void *data, size_t len)
-{
-	bool wake;
-
 	if (len == 0)
 		return 0;
 	pthread_mutex_lock(&s->lock);
@@ -117,9 +111,13 @@ int sink_submit_to(struct sink *s, uint32_t channel, const void *data, size_t le
 		return sink_refuse(s, len);
 	s->held += doc_charge(len);
 	pthread_mutex_unlock(&s->lock);
+	return 1;
+}
 
-	/* The copy is made outside the lock, so no thread waits for it. */
-	struct doc *d = doc_new(s->pool, data, len);
+/* Queues a document for which there is room; d NULL: there was no memory for it. */
+static int sink_queue(struct sink *s, uint32_t channel, struct doc *d, size_t len)
+{
+	bool wake;
 
 	pthread_mutex_lock(&s->lock);
 	if (!d) {
@@ -135,6 +133,30 @@ int sink_submit_to(struct sink *s, uint32_t channel, const void *data, size_t le
 	if (wake)
 		s->ops->wake(s);
 	return 0;
+}
+
+int sink_submit(struct sink *s, const void *data, size_t len)
+{
+	return sink_submit_to(s, 0, data, len);
+}
+
+int sink_submit_to(struct sink *s, uint32_t channel, const void *data, size_t len)
+{
+	int rc = sink_room(s, len);
+
+	/* The copy is made outside the lock, so no thread waits for it. */
+	return rc <= 0 ? rc : sink_queue(s, channel, doc_new(s->pool, data, len), len);
+}
+
+int sink_submit_buf(struct sink *s, struct buf *b)
+{
+	size_t len = b->len;
+	int rc = sink_room(s, len);
+
+	if (rc > 0)
+		rc = sink_queue(s, 0, doc_take(s->pool, b), len);
+	buf_reset(b);
+	return rc;
 }
 
 static int set_preamble(struct sink *s, const void *data, size_t len, uint32_t epochs)

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "base/buf.h"
 #include "base/err.h"
 
 struct sink;
@@ -53,7 +54,9 @@ int sink_open(const char *url, const struct sink_options *o, struct loop *loop, 
 /* Queues one document, copied into a recycled buffer. Call from one thread only; it never blocks. 0, or
  * -ENOBUFS when the document is dropped. */
 int sink_submit(struct sink *s, const void *data, size_t len);
-/* The same for the clients of one channel only. sink_submit sends to all clients. */
+/* The same without the copy: b is empty afterwards, also when the document is dropped, and has other memory. */
+int sink_submit_buf(struct sink *s, struct buf *b);
+/* sink_submit for the clients of one channel only. sink_submit sends to all clients. */
 int sink_submit_to(struct sink *s, uint32_t channel, const void *data, size_t len);
 /* Sets the bytes that each new client or file gets before any document. They are copied; NULL, 0 clears them. A
  * file gets them only when it is empty. */

@@ -515,7 +515,7 @@ static void send_part(struct output *o, struct output_part *p, const struct snap
 	} else if (p->text.len && o->push) {
 		push_output_submit(o->push, p->text.data, p->text.len, energy_of(s)); /* it counts what it drops */
 	} else if (p->text.len) {
-		sink_submit(p->sink, p->text.data, p->text.len);
+		sink_submit_buf(p->sink, &p->text);
 	}
 	say_encoder(o, p);
 }

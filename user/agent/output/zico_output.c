@@ -162,7 +162,7 @@ static int submit_document(struct zico_output *z, const struct trace *t)
 	buf_reset(&z->text);
 	rc = zico_enclose(z->encoder, t, z->host, &z->text, &err);
 	if (!rc)
-		return sink_submit(z->sink, z->text.data, z->text.len);
+		return sink_submit_buf(z->sink, &z->text);
 	pthread_mutex_lock(&z->d.lock);
 	z->d.figures.unfit++;
 	memcpy(z->d.figures.state, err.text, sizeof(z->d.figures.state));
