@@ -461,6 +461,73 @@ static void test_steady_state(void **state)
 	fixture_free(&f);
 }
 
+/* One step of a machine whose cgroups come, go and are renamed. */
+static void change_rows(struct fixture *f, unsigned step)
+{
+	static const char *const paths[] = { "/a", "/a/b", "/a/b/c", "/q\"uote", "/PowerReport.csv", "/x,y", "/b" };
+	struct snap_row *r = &f->snap.rows[READING_SPECIAL_ROWS + step % 5], other = *r;
+
+	switch (step % 7) {
+	case 1:
+		r->path = paths[step * 5 % 7];
+		r->renamed++;
+		break;
+	case 3:
+		r->path = paths[step * 3 % 7]; /* often one that another row has, too */
+		r->generation++;
+		r->id = 100 + step;
+		break;
+	case 4:
+		r->selected = !r->selected;
+		break;
+	case 5:
+		*r = f->snap.rows[READING_SPECIAL_ROWS];
+		f->snap.rows[READING_SPECIAL_ROWS] = other;
+		break;
+	case 6:
+		f->snap.n_rows += step % 2 ? 1u : -1u;
+		break;
+	}
+	f->snap.end_real_ns += 1000000000;
+}
+
+/* An encoder that has seen the rows before writes what one does that has not. */
+static void test_kept_names(void **state)
+{
+	const struct encode_options options[] = { { .stand_ins = true },
+						  { .stand_ins = true, .leaf_only = true },
+						  { .stand_ins = true, .csv = true, .csv_group = "core" } };
+	const struct encoder_ops *all[] = { &encode_hwpc, &encode_power };
+
+	for (unsigned k = 0; k < 6; k++) {
+		struct encoder *old, *fresh;
+		struct buf kept = { 0 }, want = { 0 };
+		struct fixture f;
+		struct err err;
+
+		machine(&f);
+		for (unsigned i = 0; i < 6; i++)
+			fixture_cell(&f, fixture_row(&f, i % 2 ? "/a" : "/b/c", i + 1), i % 2, 10 + i);
+		f.snap.n_rows--;
+		assert_int_equal(all[k / 3]->create(&options[k % 3], &f.schema, &old, &err), 0);
+		for (unsigned step = 0; step < 140; step++) {
+			assert_int_equal(all[k / 3]->create(&options[k % 3], &f.schema, &fresh, &err), 0);
+			buf_reset(&kept);
+			buf_reset(&want);
+			assert_int_equal(all[k / 3]->encode(old, &f.snap, NULL, &kept), 0);
+			assert_int_equal(all[k / 3]->encode(fresh, &f.snap, NULL, &want), 0);
+			all[k / 3]->destroy(fresh);
+			assert_int_equal(kept.len, want.len);
+			assert_memory_equal(kept.data, want.data, want.len);
+			change_rows(&f, step);
+		}
+		all[k / 3]->destroy(old);
+		buf_free(&kept);
+		buf_free(&want);
+		fixture_free(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -470,6 +537,7 @@ int main(void)
 		cmocka_unit_test(test_csv_names),      cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_no_events),      cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_hostile_paths),  cmocka_unit_test(test_steady_state),
+		cmocka_unit_test(test_kept_names),
 	};
 
 	__sanitizer_install_malloc_and_free_hooks(on_malloc, on_free);

@@ -13,7 +13,6 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/format/json.h"
-#include "base/text.h"
 #include "power.h"
 
 static int power_create(const struct encode_options *o, const struct schema *s, struct encoder **ret, struct err *err)
@@ -208,6 +207,8 @@ static int power_encode(struct encoder *e, const struct snapshot *s, const bool 
 	size_t start = out->len;
 	int rc = targets_update(&e->targets, s, false);
 
+	if (!rc && !e->csv)
+		rc = targets_write_texts(&e->targets, s);
 	if (rc)
 		return rc;
 	e->shown = shown;
@@ -345,41 +346,27 @@ static void make_tail(struct encoder *e, const struct power_part *p)
 	e->tail_quality = p->quality;
 }
 
-/* Writes the name of a part that needs no other one. */
-static void add_text(const struct encoder *e, const char *text, size_t len, struct buf *out)
-{
-	struct json j;
-	char *p;
-
-	if (!e->csv && text_plain_run((const unsigned char *)text, len) < len) {
-		json_init(&j, out);
-		json_str(&j, text);
-		return;
-	}
-	p = (char *)buf_reserve(out, len + 2);
-	if (!p)
-		return;
-	if (!e->csv)
-		*p++ = '"';
-	p = emit_mem(p, text, len);
-	if (!e->csv)
-		*p++ = '"';
-	out->len = (size_t)((uint8_t *)p - out->data);
-}
-
-static void add_name(struct encoder *e, const struct power_part *p, struct buf *out)
+/* The name of a part as it stands in the form at hand: the row's or its own, which is plain text. `name` is room for it. */
+static const char *name_of(struct encoder *e, const struct power_part *p, char name[TARGET_NAME_MAX], size_t *ret_len)
 {
 	const struct target_row *row = &e->targets.rows[p->row];
-	char name[TARGET_NAME_MAX];
 
 	if (p->target) {
-		add_text(e, p->target, strlen(p->target), out);
-	} else if (row->flags & TARGET_CHECK) {
-		e->renamed += target_name(&e->snap->rows[p->row], e->csv, name);
-		add_text(e, name, strlen(name), out);
-	} else {
-		add_text(e, e->snap->rows[p->row].path, row->len, out);
+		*ret_len = (size_t)snprintf(name, TARGET_NAME_MAX, e->csv ? "%s" : "\"%s\"", p->target);
+		return name;
 	}
+	if (!e->csv) {
+		e->renamed += (row->flags & TARGET_RENAMED) != 0;
+		*ret_len = row->text_len;
+		return targets_text(&e->targets, p->row);
+	}
+	if (!(row->flags & TARGET_CHECK)) {
+		*ret_len = row->len;
+		return e->snap->rows[p->row].path;
+	}
+	e->renamed += target_name(&e->snap->rows[p->row], true, name);
+	*ret_len = strlen(name);
+	return name;
 }
 
 /* Closes the object, with the uncertainty as a decimal fraction, at least one unit of its last place. */
@@ -398,16 +385,18 @@ static char *json_end(char *p, uint32_t ppm)
 static int power_line(struct encoder *e, const struct power_part *p, struct buf *out)
 {
 	const struct snap_domain *d = &e->snap->domains[p->domain];
-	char *to;
+	char room[TARGET_NAME_MAX], *to;
+	size_t name_len;
+	const char *name = name_of(e, p, room, &name_len);
 
 	make_tail(e, p);
 	if (e->head.failed || e->tail.failed)
 		return -ENOMEM;
-	buf_add(out, e->head.data, e->head.len);
-	add_name(e, p, out);
-	to = (char *)buf_reserve(out, e->tail.len + POWER_TEXT_MAX + EMIT_U64_MAX + 64);
+	to = (char *)buf_reserve(out, e->head.len + name_len + e->tail.len + POWER_TEXT_MAX + EMIT_U64_MAX + 64);
 	if (!to)
 		return -ENOMEM;
+	to = emit_mem(to, e->head.data, e->head.len);
+	to = emit_mem(to, name, name_len);
 	to = e->csv ? emit_literal(to, ",") : emit_literal(to, ",\"power\":");
 	to = power_text(to, p->energy_uj, d->end_ns - d->start_ns);
 	if (!e->csv) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/format/json.h"
 #include "base/text.h"
 #include "target.h"
 
@@ -55,7 +56,11 @@ static void add_row(struct targets *t, const struct snapshot *s, unsigned i)
 	uint64_t hash;
 	bool check;
 
-	*r = (struct target_row){ .next = TARGET_NONE };
+	*r = (struct target_row){ .next = TARGET_NONE,
+				  .kind = s->rows[i].kind,
+				  .key = s->rows[i].key,
+				  .generation = s->rows[i].generation,
+				  .renamed = s->rows[i].renamed };
 	if (s->rows[i].kind != ROW_CGROUP)
 		return;
 	if (!path || path[0] != '/') {
@@ -92,8 +97,25 @@ static void mark_ancestors(struct targets *t, const struct snapshot *s, unsigned
 	}
 }
 
+static bool are_the_same(const struct targets *t, const struct snapshot *s)
+{
+	uint32_t differ = t->n_rows ^ s->n_rows;
+
+	for (unsigned i = 0; i < s->n_rows && !differ; i++) {
+		const struct target_row *r = &t->rows[i];
+		const struct snap_row *row = &s->rows[i];
+
+		differ = (r->key ^ row->key) | (r->generation ^ row->generation) | (r->renamed ^ row->renamed) |
+			 (uint32_t)(r->kind != row->kind);
+	}
+	return !differ;
+}
+
 int targets_update(struct targets *t, const struct snapshot *s, bool find_inner)
 {
+	if (t->valid && t->inner == find_inner && are_the_same(t, s))
+		return 0;
+	t->valid = t->have_texts = false;
 	if (ARRAY_ROOM(t->rows, t->cap_rows, s->n_rows) || hash_reserve(&t->by_path, s->n_rows))
 		return -ENOMEM;
 	hash_clear(&t->by_path);
@@ -102,12 +124,45 @@ int targets_update(struct targets *t, const struct snapshot *s, bool find_inner)
 	for (unsigned i = 0; find_inner && i < s->n_rows; i++)
 		if (s->rows[i].kind == ROW_CGROUP && !(t->rows[i].flags & TARGET_REFUSED))
 			mark_ancestors(t, s, i);
+	t->n_rows = s->n_rows;
+	t->inner = find_inner;
+	t->valid = true;
 	return 0;
+}
+
+static void write_text(struct targets *t, const struct snapshot *s, uint32_t i)
+{
+	struct target_row *r = &t->rows[i];
+	const char *text = s->rows[i].path;
+	char name[TARGET_NAME_MAX];
+	struct json j;
+
+	r->text_at = (uint32_t)t->texts.len;
+	if (r->flags & TARGET_CHECK) {
+		r->flags |= target_name(&s->rows[i], false, name) ? TARGET_RENAMED : 0;
+		text = name;
+	}
+	json_init(&j, &t->texts);
+	json_str(&j, text);
+	r->text_len = (uint32_t)(t->texts.len - r->text_at);
+}
+
+int targets_write_texts(struct targets *t, const struct snapshot *s)
+{
+	if (t->have_texts)
+		return 0;
+	buf_reset(&t->texts);
+	for (uint32_t i = 0; i < s->n_rows; i++)
+		if (s->rows[i].kind == ROW_CGROUP && !(t->rows[i].flags & (TARGET_REFUSED | TARGET_JOINED)))
+			write_text(t, s, i);
+	t->have_texts = !t->texts.failed;
+	return t->have_texts ? 0 : -ENOMEM;
 }
 
 void targets_free(struct targets *t)
 {
 	free(t->rows);
+	buf_free(&t->texts);
 	hash_free(&t->by_path);
 	*t = (struct targets){ 0 };
 }

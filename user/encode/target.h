@@ -11,6 +11,7 @@
 #define JD_TARGET_H
 #include <stdbool.h>
 #include <stddef.h>
+#include "base/buf.h"
 #include "base/hash.h"
 #include "model/cgroup.h"
 #include "model/snapshot.h"
@@ -29,23 +30,38 @@ enum target_flags {
 	TARGET_INNER = 2, /* another row lies below it */
 	TARGET_CHECK = 4, /* the path may not be usable as a name: ask target_name() */
 	TARGET_REFUSED = 8, /* a cgroup row without a valid path: it has no name */
+	TARGET_RENAMED = 16, /* its text of targets_text() is not its path */
 };
 
 struct target_row {
 	uint32_t next; /* next row of the same target, TARGET_NONE at the end */
 	uint32_t len;
 	unsigned flags;
+	/* The row as it was when this was found: while none of the four has changed, neither has its path. */
+	enum row_kind kind;
+	uint32_t key, generation, renamed;
+	uint32_t text_at, text_len; /* in `texts` */
 };
 
 struct targets { /* working memory of an encoder, which is kept and grows */
 	struct target_row *rows;
-	unsigned cap_rows;
+	unsigned n_rows, cap_rows;
 	struct hash by_path; /* the first row of each target */
+	bool valid, inner; /* what is here is right for the rows above; TARGET_INNER is known */
+	bool have_texts;
+	struct buf texts; /* the names one after the other, in the order in which they are written */
 };
 
-/* Groups the rows of s by path. find_inner also sets TARGET_INNER, at the cost of a look-up per path component.
- * 0 or -ENOMEM. */
+/* Groups the rows of s by path. find_inner also sets TARGET_INNER, at the cost of a look-up per path component. Where the rows are
+ * those of the last call, nothing is done. 0 or -ENOMEM. */
 int targets_update(struct targets *t, const struct snapshot *s, bool find_inner);
+/* Makes the names of all cgroup rows as JSON strings with their quotes, for targets_text. After targets_update; 0 or -ENOMEM. */
+int targets_write_texts(struct targets *t, const struct snapshot *s);
+/* The name of a cgroup row, text_len bytes. */
+static inline const char *targets_text(const struct targets *t, uint32_t row)
+{
+	return (const char *)t->texts.data + t->rows[row].text_at;
+}
 void targets_free(struct targets *t);
 
 /* Writes the name of a row whose path begins with a slash: valid UTF-8 within the two limits above, no

@@ -4,7 +4,6 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/format/json.h"
-#include "base/text.h"
 #include "hwpc.h"
 
 #define TIMES_LEN (sizeof(",\"time_enabled\":,\"time_running\":}") - 1)
@@ -190,30 +189,19 @@ static void make_head(struct encoder *e, const struct snapshot *s)
 	json_key(&j, "target");
 }
 
-static void add_name(struct encoder *e, const struct snapshot *s, uint32_t row, struct buf *out)
+/* The name of a target: as a JSON string, or one of the special rows. */
+static const char *name_of(struct encoder *e, const struct snapshot *s, uint32_t row, size_t *ret_len)
 {
+	static const char *const quoted[] = { [ROW_KERNEL] = "\"kernel\"", [ROW_OTHER] = "\"other\"" };
 	const struct target_row *target = &e->targets.rows[row];
-	const char *text = s->rows[row].path;
-	char name[TARGET_NAME_MAX], *p;
-	struct json j;
 
-	if (s->rows[row].kind == ROW_CGROUP && !(target->flags & TARGET_CHECK) &&
-	    text_plain_run((const unsigned char *)text, target->len) == target->len) {
-		p = (char *)buf_reserve(out, target->len + 2);
-		if (!p)
-			return;
-		*p++ = '"';
-		p = emit_mem(p, text, target->len);
-		*p++ = '"';
-		out->len += target->len + 2;
-		return;
+	if (target->kind != ROW_CGROUP) {
+		*ret_len = strlen(quoted[target->kind]);
+		return quoted[target->kind];
 	}
-	if (target->flags & TARGET_CHECK) {
-		e->renamed += target_name(&s->rows[row], false, name);
-		text = name;
-	}
-	json_init(&j, out);
-	json_str(&j, text);
+	e->renamed += (target->flags & TARGET_RENAMED) != 0;
+	*ret_len = target->text_len;
+	return targets_text(&e->targets, row);
 }
 
 static char *put_cell(const struct encoder *e, char *p, const struct snap_cell *c)
@@ -263,33 +251,35 @@ static char *put_socket(const struct encoder *e, char *p, const struct hwpc_sock
 
 static int add_target(struct encoder *e, const struct snapshot *s, uint32_t row, struct buf *out)
 {
-	size_t cell_max = e->keys_len + TIMES_LEN + (e->core.n + 2) * EMIT_U64_MAX + IDS_LEN;
+	size_t cell_max = e->keys_len + TIMES_LEN + (e->core.n + 2) * EMIT_U64_MAX + IDS_LEN, name_len;
+	const char *name = name_of(e, s, row, &name_len);
 	const struct snap_cell *cells;
 	unsigned n, quality;
 	char *p;
 
-	buf_add(out, e->head.data, e->head.len);
-	add_name(e, s, row, out);
 	cells = hwpc_cells(e, s, row, &n, &quality);
-	p = (char *)buf_reserve(out, 64 + (n + e->n_sockets) * cell_max + e->n_sockets * IDS_LEN + EMIT_BLOCK);
-	if (!p)
-		return -ENOMEM;
-	p = emit_literal(p, ",\"groups\":{\"core\":{");
-	for (unsigned i = 0; i < e->n_sockets; i++)
-		p = put_socket(e, p, &e->sockets[i], cells, n);
-	p = emit_literal(p, "}}");
-	out->len = (size_t)((uint8_t *)p - out->data);
 	if (quality != e->tail_quality) {
 		make_tail(e, &e->tail, quality);
 		e->tail_quality = quality;
 	}
-	buf_add(out, e->tail.data, e->tail.len);
+	p = (char *)buf_reserve(out, e->head.len + name_len + 64 + (n + e->n_sockets) * cell_max +
+					     e->n_sockets * IDS_LEN + EMIT_BLOCK + e->tail.len);
+	if (!p)
+		return -ENOMEM;
+	p = emit_mem(p, e->head.data, e->head.len);
+	p = emit_mem(p, name, name_len);
+	p = emit_literal(p, ",\"groups\":{\"core\":{");
+	for (unsigned i = 0; i < e->n_sockets; i++)
+		p = put_socket(e, p, &e->sockets[i], cells, n);
+	p = emit_literal(p, "}}");
+	p = emit_mem(p, e->tail.data, e->tail.len);
+	out->len = (size_t)((uint8_t *)p - out->data);
 	return 0;
 }
 
 int hwpc_json(struct encoder *e, const struct snapshot *s, struct buf *out)
 {
-	int rc = 0;
+	int rc = targets_write_texts(&e->targets, s);
 
 	make_head(e, s);
 	make_tail(e, &e->tail, 0);
