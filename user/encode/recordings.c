@@ -9,6 +9,7 @@
 struct encoder {
 	struct encoder_stats stats;
 	struct selection_fold fold;
+	struct recording_heads heads;
 };
 
 static int snapshot_create(const struct encode_options *o, const struct schema *s, struct encoder **ret,
@@ -33,7 +34,7 @@ static int snapshot_encode(struct encoder *e, const struct snapshot *s, const bo
 	s = selection_fold(&e->fold, s, shown);
 	if (!s)
 		return -ENOMEM;
-	recording_encode(s, true, out);
+	recording_encode_again(s, true, &e->heads, out);
 	return out->failed ? -ENOMEM : 0;
 }
 
@@ -44,8 +45,10 @@ static const struct encoder_stats *snapshot_stats(const struct encoder *e)
 
 static void snapshot_destroy(struct encoder *e)
 {
-	if (e)
+	if (e) {
 		selection_fold_free(&e->fold);
+		recording_heads_free(&e->heads);
+	}
 	free(e);
 }
 
