@@ -7,6 +7,15 @@
 
 typedef uint64_t count_pair __attribute__((vector_size(16), aligned(8), may_alias));
 
+/* Zeroes n pairs. The compiler's own way for some hundred bytes is a string instruction, which takes longer to begin than this to
+ * end. */
+static inline __attribute__((always_inline)) void counts_clear(void *to, unsigned n)
+{
+#pragma GCC unroll 16
+	for (unsigned i = 0; i < n; i++)
+		((count_pair *)to)[i] = (count_pair){ 0 };
+}
+
 static inline __attribute__((always_inline)) void counts_add(uint64_t *to, const uint64_t *from, unsigned n)
 {
 	count_pair *sum = (count_pair *)to;

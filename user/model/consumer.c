@@ -14,6 +14,7 @@
 #include "consumer_state.h"
 
 #define NARROW (CELL_NARROW_BYTES / sizeof(uint64_t)) /* values in the first part of a cell: time, switches, counters */
+#define AHEAD_ROWS 20
 #define AHEAD_CGROUPS 12
 #define AHEAD_FIRST 8 /* rows: their first cells */
 #define AHEAD_SECOND 4 /* and the cells after those */
@@ -76,7 +77,8 @@ static bool mark_row(struct consumer *c, const struct reading *r, uint32_t i)
 
 	if (!rr->cgroup)
 		return true;
-	names_set(&seen->names, rr->cgroup->names);
+	if (seen->names != rr->cgroup->names)
+		names_set(&seen->names, rr->cgroup->names);
 	if (seen->path && seen->generation == rr->generation && seen->renamed == rr->cgroup->renamed)
 		return true;
 	free(seen->path);
@@ -257,12 +259,14 @@ static bool add_row(struct consumer *c, const struct reading *r, uint32_t i)
 	struct snap_row *d = &c->snap.rows[c->snap.n_rows];
 	bool moved;
 
-	*d = (struct snap_row){ .kind = rr->kind,
-				.key = i,
-				.generation = rr->generation,
-				.id = rr->id,
-				.path = row_kind_name(rr->kind),
-				.selected = true };
+	counts_clear(d, sizeof(*d) / sizeof(count_pair));
+	d->first_cell = d->n_cells = 0; /* beyond the last pair */
+	d->kind = rr->kind;
+	d->key = i;
+	d->generation = rr->generation;
+	d->id = rr->id;
+	d->path = rr->cgroup ? NULL : row_kind_name(rr->kind);
+	d->selected = true;
 	moved = named_late(c, rr, i);
 	if (is_new(c, rr->moved)) {
 		moved |= take_traffic(&c->rows[i], rr, &d->traffic);
@@ -289,12 +293,15 @@ static PREFETCHING void prefetch_cell(const struct consumer *c, const struct rea
 {
 	__builtin_prefetch(&r->cells[i]);
 	__builtin_prefetch(&c->narrow[i], 1);
+	__builtin_prefetch(&c->cell_generations[i]);
 }
 
 /* What belongs to a row lies apart, and other programs ran since it was used last: the time goes into waiting for memory.
  * So it is asked for some rows before it is needed. */
 static PREFETCHING void prefetch_row(const struct consumer *c, const struct reading *r, uint32_t i)
 {
+	__builtin_prefetch(&r->rows[i + AHEAD_ROWS]);
+	__builtin_prefetch(&c->rows[i + AHEAD_FIRST]);
 	if (i + AHEAD_CGROUPS < r->n_rows && r->rows[i + AHEAD_CGROUPS].cgroup) {
 		__builtin_prefetch(&r->rows[i + AHEAD_CGROUPS].cgroup->path);
 		__builtin_prefetch(&r->rows[i + AHEAD_CGROUPS].cgroup->names);

@@ -344,7 +344,7 @@ void machine_sweep(struct machine *m)
 	unsigned pos = 0;
 
 	reading_reap(&m->reading);
-	while ((m->network || m->block) && (cg = cgroup_next(m->table, &pos))) {
+	while ((m->network || m->block) && cgroup_table_ended(m->table) && (cg = cgroup_next(m->table, &pos))) {
 		if (!cg->ended || cg->in_use)
 			continue;
 		if (m->network)
