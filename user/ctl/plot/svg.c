@@ -19,7 +19,7 @@ static const char theme[] =
 	".l4{stroke:#56b4e9}.l5{stroke:#cc79a7}.l6{stroke:#b3a60a}.l7{stroke:#6a51a3}\n"
 	".mark{stroke:#1b1f24;stroke-opacity:.22;stroke-width:1}\n"
 	"@media (prefers-color-scheme:dark){:root{background:#0d1117}.bg{fill:#0d1117}.ink{fill:#e6edf3}.dim{fill:#9198a1}"
-	".grid{stroke:#e6edf3;stroke-opacity:.16}.axis{stroke:#9198a1}.range{fill:#e6edf3;fill-opacity:.34}.key{stroke:#9198a1}.idle{fill:#3d444d}.rest{fill:#6e7681}"
+	".grid{stroke:#e6edf3;stroke-opacity:.16}.axis{stroke:#9198a1}.range{fill:#e6edf3;fill-opacity:.34}.key{stroke:#9198a1}.idle{fill:#3d444d}.rest{fill:#6e7681}.more{fill:#f85149;stroke:#f85149;stroke-opacity:.6}.less{fill:#388bfd;stroke:#388bfd;stroke-opacity:.6}"
 	".c0{fill:#2f8fd0}.c6{fill:#f0e442}.c7{fill:#9e86d6}.l0{stroke:#2f8fd0}.l6{stroke:#f0e442}.l7{stroke:#9e86d6}.mark{stroke:#0d1117;stroke-opacity:.4}}\n";
 
 /* XML forbids U+FFFE and U+FFFF. They are shown as bytes, like control characters. */
