@@ -25,7 +25,7 @@
 #define PACE_SAMPLES 64 /* a CPU has of one pace, at least */
 #define PERIOD_LEAST 1000 /* counts: no storm where an event was rare before */
 #define PRECISE_MOST 3
-#define COLUMNS_USUAL 3 /* that have a price at once: rings have room for so many */
+#define COLUMNS_USUAL 4 /* rings have room for so many times the rate: as samples of three priced counters beside time */
 
 /* How much memory a sampler may have. */
 struct spare {
@@ -351,11 +351,11 @@ uint64_t sampler_period_of(const struct sampler *s, unsigned event)
 	return s->event[event].period;
 }
 
-uint64_t sampler_period_for(const struct sampler *s, uint64_t counts, uint64_t cpu_ns)
+uint64_t sampler_period_for(const struct sampler *s, uint64_t counts, uint64_t cpu_ns, double times)
 {
 	const double seconds = (double)cpu_ns / (double)NS_PER_S;
 
-	return counts && cpu_ns ? 1 + (uint64_t)((double)counts / seconds / s->rate_hz) : 0;
+	return counts && cpu_ns ? 1 + (uint64_t)((double)counts / seconds / s->rate_hz / times) : 0;
 }
 
 const char *sampler_lacks(const struct sampler *s, unsigned event)

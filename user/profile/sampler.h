@@ -30,8 +30,9 @@ uint64_t sampler_mean_ns(const struct sampler *s); /* between two samples of tim
  * going on. */
 void sampler_period(struct sampler *s, unsigned event, uint64_t period);
 uint64_t sampler_period_of(const struct sampler *s, unsigned event); /* 0 = it is not sampled now */
-/* The period for the rate that was asked for, by the counts that CPUs had in so much CPU time. 0 = nothing is counted. */
-uint64_t sampler_period_for(const struct sampler *s, uint64_t counts, uint64_t cpu_ns);
+/* The period for so many times the rate that was asked for, by the counts that CPUs had in so much CPU time. 0 = nothing is
+ * counted. */
+uint64_t sampler_period_for(const struct sampler *s, uint64_t counts, uint64_t cpu_ns, double times);
 /* Why an event of the schema is not sampled; NULL = it can be. */
 const char *sampler_lacks(const struct sampler *s, unsigned event);
 /* Takes what was sampled since the last call, in the order of time. */

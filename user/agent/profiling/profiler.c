@@ -117,6 +117,7 @@ int profiler_open(const struct config *c, const struct schema *schema, struct pr
 	for (unsigned d = 0; d < schema->n_domains; d++) {
 		snprintf(of->domain[d].name, sizeof(of->domain[d].name), "%s", schema->domains[d].name);
 		of->domain[d].summed = schema_sums(schema, d);
+		of->priced.beside[d] = !of->domain[d].summed;
 	}
 	p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->wake_fd < 0)

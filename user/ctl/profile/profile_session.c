@@ -195,6 +195,7 @@ static void take_facts(struct profile_session *s)
 	for (unsigned d = 0; d < f->n_domains; d++) {
 		memcpy(p->domain[d].name, f->domain[d].name, sizeof(p->domain[d].name));
 		p->domain[d].summed = f->domain[d].summed;
+		p->priced.beside[d] = !f->domain[d].summed;
 	}
 	memcpy(p->formula, f->formula, sizeof(p->formula));
 	memcpy(p->idle, f->idle, sizeof(p->idle));

@@ -192,7 +192,7 @@ static int read_question(const struct verb_call *call, struct question *q, struc
 /* Finds the domain by its name. */
 static int read_domain(const char *name, struct question *q, struct err *err)
 {
-	const struct profile *f = &q->session.p;
+	struct profile *f = &q->session.p;
 
 	q->report = (struct profile_report){ f, PROFILE_ALL_DOMAINS };
 	for (unsigned d = 0; name && d < f->n_domains; d++)
@@ -201,6 +201,8 @@ static int read_domain(const char *name, struct question *q, struct err *err)
 	if (name && q->report.domain == PROFILE_ALL_DOMAINS)
 		return err_set(err, -EINVAL, "profile: --domain %.100s: there is none; joulectl status lists them",
 			       name);
+	for (unsigned d = 0; name && d < f->n_domains; d++)
+		f->priced.beside[d] = (int)d != q->report.domain;
 	if (q->write == profile_firefox) {
 		q->moments.of = q->report;
 		q->session.p.moments = &q->moments;
