@@ -25,7 +25,8 @@
 #define PACE_SAMPLES 64 /* a CPU has of one pace, at least */
 #define PERIOD_LEAST 1000 /* counts: no storm where an event was rare before */
 #define PRECISE_MOST 3
-#define COLUMNS_USUAL 4 /* rings have room for so many times the rate: as samples of three priced counters beside time */
+#define COLUMNS_USUAL \
+	4 /* rings have room for so many times the rate: as samples of three priced counters beside time */
 
 /* How much memory a sampler may have. */
 struct spare {
