@@ -42,7 +42,7 @@ wait_until 100 test -S "$sock" || fail agent "no socket: $(said agent)"
 # Eight times the work is told from none on the busiest machine.
 light='i=0; while [ $i -lt 4000 ]; do i=$((i+1)); done'
 heavy='i=0; while [ $i -lt 32000 ]; do i=$((i+1)); done'
-judge worse 1 "$heavy" --base-cmd "$light" --junit "$work/junit.xml" --badge "$work/badge.svg" --hyperfine "$work/hyperfine.json" --save "$work/six.json"
+judge worse 1 "$heavy" --base-cmd "$light" --junit "$work/junit.xml" --badge "$work/badge.svg" --hyperfine "$work/hyperfine.json"
 has worse-figures 'd["verdict"]["verdict"] == "worse" and 2 < d["verdict"]["ratio"] < 20 and d["verdict"]["low"] > 1 and 6 <= d["rounds"] == d["verdict"]["rounds"] < 40'
 has worse-cautious '"estimated from CPU time" in d["verdict"]["caution"] and d["verdict"]["of"] == "energy"'
 check worse-files python3 $here/run_verb.py files "$work" "$heavy"
@@ -51,14 +51,14 @@ has better-figures 'd["verdict"]["verdict"] == "better" and d["verdict"]["high"]
 # A limit that is wide enough for any machine's noise: the same command passes.
 judge same 0 "$heavy" --base-cmd "$heavy" --fail 100% -r 300 --figure cpu
 has same-figures 'd["verdict"]["verdict"] == "same" and d["verdict"]["of"] == "CPU time" and d["verdict"]["fail"] == 1'
-judge few 2 "$light" --base-cmd "$light" -r 4
+judge few 2 "$light" --base-cmd "$light" -r 4 --save "$work/four.json"
 has few-figures 'd["verdict"]["verdict"] == "cannot tell" and d["verdict"]["needed_rounds"] > 4 and d["rounds"] == 4'
 
 # Against saved runs.
 "$JOULECTL" run -r 30 --save "$work/base.json" "$heavy" >"$work/save.out" 2>"$work/save.err"
 judge against 0 "$light" --against "$work/base.json" -r 100
 has against-figures 'd["verdict"]["verdict"] == "better" and "another time" in d["verdict"]["caution"] and len(d["sides"]) == 1'
-judge too-few 2 "$light" --against "$work/six.json"
+judge too-few 2 "$light" --against "$work/four.json"
 has too-few-stops 'd["rounds"] == 1 and d["verdict"]["verdict"] == "cannot tell"'
 judge other-figure 3 "$light" --against "$work/base.json" --figure time
 has other-figure-named 'd["verdict"]["verdict"] == "refused" and d["verdict"]["reason"].startswith("figure differs: saved with \x27energy_total_uj\x27, now \x27wall_ns\x27") and d["rounds"] == 1'

@@ -74,7 +74,7 @@ static int reserve_rows(struct formula *f, unsigned n_rows)
 {
 	unsigned cap = n_rows + n_rows / 2 + 16;
 
-	if (f->cap_rows >= n_rows)
+	if (f->cap_rows && f->cap_rows >= n_rows)
 		return 0;
 	free(f->did);
 	free(f->rows.row);
