@@ -202,7 +202,7 @@ section_vm() {
 		*) continue ;;
 		esac
 		if grep -q '^# threads: single' "${JOULED_VM_CASES:-tests/vm/cases}/${guest#*/}.sh"; then
-			pairs="$pairs $guest"
+			pairs="$guest $pairs" # the newest kernel takes longest
 		else
 			guest "$guest"
 		fi
