@@ -257,98 +257,25 @@ static void on_free(const volatile void *p)
 static void test_no_allocation_in_steady_state(void **state)
 {
 	struct buf b = { 0 };
-	struct recording_heads heads = { 0 };
 	struct world w;
 
 	assert_true(__sanitizer_install_malloc_and_free_hooks(on_malloc, on_free) > 0);
 	world_init(&w, 9);
 	world_fill(&w, 1);
-	recording_encode_again(&w.snap, true, &heads, &b);
+	recording_encode(&w.snap, true, &b);
 	allocations = 0;
 	for (unsigned i = 0; i < 100; i++) {
 		buf_reset(&b);
-		recording_encode_again(&w.snap, true, i % 2 ? &heads : NULL, &b);
+		recording_encode(&w.snap, true, &b);
 	}
 	assert_int_equal(allocations, 0);
-	recording_heads_free(&heads);
 	world_free(&w, true);
 	buf_free(&b);
-}
-
-/* What may happen to the rows of a machine from one interval to the next. */
-static void change_rows(struct world *w)
-{
-	struct snapshot *s = &w->snap;
-	unsigned i = (unsigned)draw(w) % s->n_rows;
-	struct snap_row *r = &s->rows[i], other;
-
-	switch (draw(w) % 8) {
-	case 0:
-	case 1:
-		if (r->kind != ROW_CGROUP)
-			break;
-		draw_path(w, (char *)r->path, sizeof(w->paths[0]), s->rows[draw(w) % s->n_rows].path);
-		if (draw(w) % 2) {
-			r->renamed++;
-			break;
-		}
-		r->generation++;
-		r->id++;
-		break;
-	case 2:
-		r->ended = !r->ended;
-		break;
-	case 3:
-		r->selected = !r->selected;
-		break;
-	case 4:
-		other = *r;
-		*r = s->rows[s->n_rows - 1];
-		s->rows[s->n_rows - 1] = other;
-		break;
-	case 5:
-		s->n_rows -= s->n_rows > 2;
-		break;
-	default:
-		r->quality = (unsigned)draw(w) % 64;
-	}
-}
-
-/* A writer that keeps the beginnings of rows writes what one without them does, whatever changes. */
-static void test_kept_heads(void **state)
-{
-	for (uint64_t seed = 1; seed <= 60; seed++) {
-		struct recording_heads heads = { 0 };
-		struct buf kept = { 0 }, fresh = { 0 };
-		struct world w;
-
-		world_init(&w, seed);
-		world_fill(&w, 1);
-		for (unsigned i = 0; i < 30; i++) {
-			if (i == 15)
-				world_fill(&w, 2); /* other rows altogether */
-			if (i == 15)
-				for (unsigned k = 0; k < w.snap.n_rows; k++)
-					w.snap.rows[k].generation = w.snap.rows[k].renamed = 1000;
-			buf_reset(&kept);
-			buf_reset(&fresh);
-			recording_encode_again(&w.snap, i % 5, &heads, &kept);
-			recording_encode(&w.snap, i % 5, &fresh);
-			assert_int_equal(kept.len, fresh.len);
-			assert_memory_equal(kept.data, fresh.data, fresh.len);
-			change_rows(&w);
-		}
-		recording_heads_free(&heads);
-		world_free(&w, true);
-		buf_free(&kept);
-		buf_free(&fresh);
-	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kept_heads),
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_independent_reader),
 		cmocka_unit_test(test_same_header_again),

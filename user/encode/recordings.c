@@ -9,7 +9,6 @@
 struct encoder {
 	struct encoder_stats stats;
 	struct selection_fold fold;
-	struct recording_heads heads;
 };
 
 static int snapshot_create(const struct encode_options *o, const struct schema *s, struct encoder **ret,
@@ -34,7 +33,7 @@ static int snapshot_encode(struct encoder *e, const struct snapshot *s, const bo
 	s = selection_fold(&e->fold, s, shown);
 	if (!s)
 		return -ENOMEM;
-	recording_encode_again(s, true, &e->heads, out);
+	recording_encode(s, true, out);
 	return out->failed ? -ENOMEM : 0;
 }
 
@@ -45,10 +44,8 @@ static const struct encoder_stats *snapshot_stats(const struct encoder *e)
 
 static void snapshot_destroy(struct encoder *e)
 {
-	if (e) {
+	if (e)
 		selection_fold_free(&e->fold);
-		recording_heads_free(&e->heads);
-	}
 	free(e);
 }
 

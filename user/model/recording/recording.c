@@ -1,29 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing a snapshot: one map, complete in itself. So a lost document costs only that document, and a client that comes
  * late understands the next one (docs/formats/snapshot.md). */
-#include <stdlib.h>
 #include <string.h>
-#include "base/array.h"
 #include "base/counts.h"
 #include "base/hash.h"
+#include "base/prefetch.h"
 #include "recording.h"
-
-/* A row as it was when its beginning was written: while none of this has changed, neither has its path. */
-struct recording_head {
-	enum row_kind kind;
-	uint32_t key, generation, renamed;
-	uint32_t at; /* in the text */
-	uint16_t len;
-	uint8_t fields, flags;
-};
 
 struct row_writer {
 	const struct snapshot *s;
 	struct buf *out;
 	bool with_energy;
-	struct recording_heads *heads; /* NULL: none are kept */
-	const char *last_path; /* of the cgroup row before; NULL = there was none */
-	size_t last_len; /* 0 = not known */
+	const char *last_path; /* of the cgroup row before */
+	size_t last_len;
 };
 
 static void put_u64s(struct buf *b, const uint64_t *v, unsigned n)
@@ -67,19 +56,13 @@ static void put_uses(struct buf *b, const struct snapshot *s)
 	}
 }
 
-static void put_rows(struct row_writer *w);
+static void put_rows(const struct snapshot *s, bool with_energy, struct buf *out);
 
 void recording_encode(const struct snapshot *s, bool with_energy, struct buf *out)
-{
-	recording_encode_again(s, with_energy, NULL, out);
-}
-
-void recording_encode_again(const struct snapshot *s, bool with_energy, struct recording_heads *heads, struct buf *out)
 {
 	const struct schema *schema = s->schema;
 	const bool split = with_energy && s->formula[0];
 	const unsigned form = split ? IN_RECORDING | IN_SPLIT : IN_RECORDING;
-	struct row_writer w = { .s = s, .out = out, .with_energy = split, .heads = heads };
 
 	cbw_map(out, 5 + (s->n_uses != 0) + fields_count(&snapshot_fields, s, form));
 	cbw_str(out, "schema");
@@ -97,7 +80,7 @@ void recording_encode_again(const struct snapshot *s, bool with_energy, struct r
 		cbw_map(out, fields_count(&snap_domain_fields, &s->domains[i], form));
 		fields_cbor(out, &snap_domain_fields, &s->domains[i], form);
 	}
-	put_rows(&w);
+	put_rows(s, split, out);
 	if (s->n_uses)
 		put_uses(out, s);
 }
@@ -199,6 +182,7 @@ void recording_encode_header(const struct schema *s, struct buf *out)
  * are the sums of the cells, are left out; a path shares its beginning with the one before. */
 
 /* Bytes of a cell: array, four numbers, counters, two times. */
+#define AHEAD_PATHS 6 /* rows: other programs ran since the paths were used last, and they lie apart */
 #define CELL_BYTES (1 + (4 + SCHEMA_MAX_EVENTS + 2) * CBW_HEAD + 1)
 /* Bytes of a row without path and cells: heads and keys count as full numbers. */
 #define ROW_BYTES ((2 * ROW_FIELDS + SCHEMA_MAX_EVENTS + TRAFFIC_VALUES + 2 * SCHEMA_MAX_DOMAINS + 5) * CBW_HEAD)
@@ -278,11 +262,8 @@ static size_t shared_prefix(const char *a, const char *b, size_t max)
 
 static void put_path(struct row_writer *w, struct row_out *o, const char *path, size_t len)
 {
-	size_t shared;
+	size_t shared = shared_prefix(path, w->last_path, len < w->last_len ? len : w->last_len);
 
-	if (w->last_path && !w->last_len)
-		w->last_len = strlen(w->last_path);
-	shared = shared_prefix(path, w->last_path, len < w->last_len ? len : w->last_len);
 	put_number(o, RF_PATH_SHARED, shared, shared);
 	put_key(o, RF_PATH);
 	o->p = cbw_put(o->p, CBW_BYTES, len - shared);
@@ -395,98 +376,27 @@ static void put_uncertainty(struct row_out *o, const uint32_t *ppm, unsigned n)
 		o->p = cbw_put(o->p, CBW_UINT, ppm[i]);
 }
 
-static uint8_t flags_of(const struct snap_row *r)
-{
-	return (uint8_t)((r->ended ? ROW_ENDED : 0u) | (r->selected ? ROW_SELECTED : 0u));
-}
-
-static void put_head(struct row_writer *w, struct row_out *o, const struct snap_row *r, size_t path_len)
-{
-	put_number(o, RF_KIND, r->kind, true);
-	put_number(o, RF_KEY, r->key, r->key);
-	put_number(o, RF_GENERATION, r->generation, r->generation);
-	put_number(o, RF_ID, r->id, r->id);
-	if (r->kind == ROW_CGROUP)
-		put_path(w, o, r->path, path_len);
-	put_number(o, RF_LEVEL, r->level, r->level);
-	put_number(o, RF_FLAGS, flags_of(r), flags_of(r));
-}
-
-static bool is_head_of(const struct recording_head *h, const struct snap_row *r)
-{
-	return !((h->key ^ r->key) | (h->generation ^ r->generation) | (h->renamed ^ r->renamed)) &&
-	       h->kind == r->kind && h->flags == flags_of(r);
-}
-
-/* Keeps a beginning that was just written at start. The paths in those behind it rest on it: they are void. */
-static void keep_head(struct row_writer *w, unsigned row, const uint8_t *start, const struct row_out *o)
-{
-	const struct snap_row *r = &w->s->rows[row];
-	struct recording_heads *kept = w->heads;
-	size_t len = (size_t)(o->p - start);
-
-	if (row < kept->n)
-		kept->text.len = kept->rows[row].at;
-	kept->n = row;
-	buf_add(&kept->text, start, len);
-	if (kept->text.failed || len > UINT16_MAX || kept->text.len > UINT32_MAX) {
-		w->heads = NULL; /* this document is written without, and the next one makes them */
-		buf_reset(&kept->text);
-		kept->n = 0;
-		return;
-	}
-	kept->rows[kept->n++] = (struct recording_head){ r->kind,
-							 r->key,
-							 r->generation,
-							 r->renamed,
-							 (uint32_t)(kept->text.len - len),
-							 (uint16_t)len,
-							 (uint8_t)o->fields,
-							 flags_of(r) };
-}
-
-/* Reserves room for a row and writes its beginning. Returns where the row starts; NULL = no memory. */
-static uint8_t *begin_row(struct row_writer *w, unsigned row, struct row_out *o)
-{
-	const struct snap_row *r = &w->s->rows[row];
-	const struct recording_head *h = w->heads && row < w->heads->n ? &w->heads->rows[row] : NULL;
-	const size_t room = ROW_BYTES + names_room(r->names) + r->n_cells * (size_t)CELL_BYTES;
-	size_t len;
-	uint8_t *start;
-
-	if (h && is_head_of(h, r)) {
-		start = buf_reserve(w->out, room + h->len);
-		if (!start)
-			return NULL;
-		memcpy(start + 1, w->heads->text.data + h->at, h->len);
-		*o = (struct row_out){ start + 1 + h->len, h->fields };
-		if (r->kind == ROW_CGROUP) {
-			w->last_path = r->path;
-			w->last_len = 0;
-		}
-		return start;
-	}
-	len = r->kind == ROW_CGROUP ? strlen(r->path) : 0;
-	start = buf_reserve(w->out, room + len);
-	if (!start)
-		return NULL;
-	*o = (struct row_out){ start + 1, 0 };
-	put_head(w, o, r, len);
-	if (w->heads)
-		keep_head(w, row, start + 1, o);
-	return start;
-}
-
 static void put_row(struct row_writer *w, unsigned row)
 {
 	const struct snapshot *s = w->s;
 	const struct snap_row *r = &s->rows[row];
 	const struct snap_cell *cells = s->cells + r->first_cell;
-	struct row_out o;
-	uint8_t *start = begin_row(w, row, &o);
+	size_t len = r->kind == ROW_CGROUP ? strlen(r->path) : 0;
+	uint8_t *start = buf_reserve(w->out, ROW_BYTES + len + names_room(r->names) + r->n_cells * (size_t)CELL_BYTES);
+	struct row_out o = { 0 };
 
 	if (!start)
 		return;
+	o.p = start + 1;
+	put_number(&o, RF_KIND, r->kind, true);
+	put_number(&o, RF_KEY, r->key, r->key);
+	put_number(&o, RF_GENERATION, r->generation, r->generation);
+	put_number(&o, RF_ID, r->id, r->id);
+	if (r->kind == ROW_CGROUP)
+		put_path(w, &o, r->path, len);
+	put_number(&o, RF_LEVEL, r->level, r->level);
+	put_number(&o, RF_FLAGS, (r->ended ? ROW_ENDED : 0u) | (r->selected ? ROW_SELECTED : 0u),
+		   r->ended || r->selected);
 	put_number(&o, RF_QUALITY, r->quality, r->quality);
 	put_totals(&o, r, cells, s->schema->core.n);
 	put_traffic(&o, &r->traffic);
@@ -506,24 +416,24 @@ static void put_row(struct row_writer *w, unsigned row)
 	w->out->len += (size_t)(o.p - start);
 }
 
-/* The hot loop is a function of its own: inlined beside the rest, a row takes 3 % longer. */
-static __attribute__((noinline)) void put_rows(struct row_writer *w)
+static PREFETCHING void prefetch_path(const char *path)
 {
-	const struct snapshot *s = w->s;
-
-	if (w->heads && ARRAY_ROOM(w->heads->rows, w->heads->cap, s->n_rows) != 0)
-		w->heads = NULL;
-	cbw_str(w->out, "rows");
-	cbw_array(w->out, s->n_rows);
-	for (unsigned i = 0; i < s->n_rows; i++)
-		put_row(w, i);
-	if (w->heads && w->heads->n > s->n_rows)
-		w->heads->n = s->n_rows;
+	__builtin_prefetch(path);
+	__builtin_prefetch(path + 64);
 }
 
-void recording_heads_free(struct recording_heads *heads)
+/* The hot loop is a function of its own: inlined beside the rest, a row takes 3 % longer. */
+static __attribute__((noinline)) void put_rows(const struct snapshot *s, bool with_energy, struct buf *out)
 {
-	free(heads->rows);
-	buf_free(&heads->text);
-	*heads = (struct recording_heads){ 0 };
+	struct row_writer w = { .s = s, .out = out, .with_energy = with_energy };
+
+	cbw_str(out, "rows");
+	cbw_array(out, s->n_rows);
+	for (unsigned i = 0; i < s->n_rows; i++) {
+		if (i + AHEAD_PATHS < s->n_rows) {
+			__builtin_prefetch(s->rows[i + AHEAD_PATHS].path);
+			__builtin_prefetch(s->rows[i + AHEAD_PATHS].path + 64);
+		}
+		put_row(&w, i);
+	}
 }

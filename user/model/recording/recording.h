@@ -12,16 +12,6 @@
 void recording_encode_header(const struct schema *s, struct buf *out);
 /* with_energy: also the rows' energy as the formula left it (the snapshot output); false leaves it out. */
 void recording_encode(const struct snapshot *s, bool with_energy, struct buf *out);
-/* The beginnings of rows, up to what an interval counts, as they were written last: names and paths change seldom. Of one writer;
- * zeroed to begin with. */
-struct recording_heads {
-	struct recording_head *rows;
-	unsigned n, cap;
-	struct buf text;
-};
-/* The same bytes as recording_encode, in less time where rows are those of the last call. */
-void recording_encode_again(const struct snapshot *s, bool with_energy, struct recording_heads *heads, struct buf *out);
-void recording_heads_free(struct recording_heads *heads);
 
 /* Reader: hostile input. Every length and count is bounded before memory is taken. */
 struct recording;
