@@ -312,6 +312,17 @@ static unsigned hot_rows(uint64_t id, uint64_t *ret_requests)
 	return n;
 }
 
+/* Opens the books; a cgroup has written three requests of 4 KiB, and no reading was taken yet. Returns its row. */
+static uint32_t begin_with_three(struct books *w)
+{
+	uint32_t a;
+
+	books_open(w, 64);
+	a = add_row(w, "a");
+	in_cgroup(w, "a", true, 3, 4096);
+	return a;
+}
+
 /* A cgroup that works has a row on each CPU from the next reading on, and what it does then is there. Without work the row
  * is taken back, rests, and is given again. Each request counts once, whatever it went through. */
 static void test_hot_row(void **state)
@@ -321,10 +332,8 @@ static void test_hot_row(void **state)
 	struct books w;
 	uint32_t a;
 
-	books_open(&w, 64);
-	a = add_row(&w, "a");
+	a = begin_with_three(&w);
 	id = w.r.rows[a].id;
-	in_cgroup(&w, "a", true, 3, 4096);
 	assert_int_equal(hot_rows(id, &requests), 0);
 	assert_int_equal(block_read(w.b, &w.r), 0);
 	assert_int_equal(hot_rows(id, &requests), cpus);
@@ -359,10 +368,8 @@ static void test_hot_row_ended(void **state)
 	struct books w;
 	uint32_t a;
 
-	books_open(&w, 64);
-	a = add_row(&w, "a");
+	a = begin_with_three(&w);
 	id = w.r.rows[a].id;
-	in_cgroup(&w, "a", true, 3, 4096);
 	assert_int_equal(block_read(w.b, &w.r), 0);
 	other = w.r.rows[ROW_OTHER].traffic.write_requests;
 	in_cgroup(&w, "a", true, 6, 4096);
