@@ -57,7 +57,8 @@ def judge(name, p, statuses=(0,)):
     if found:
         raise Failed(f"{len(found)} reports in {name}.err: {' | '.join(sorted(set(found))[:8])}")
     if p.returncode not in statuses:
-        raise Failed(f"exit status {p.returncode}: {said(name)[-400:]}")
+        fault = said(name).partition("ThreadSanitizer:DEADLYSIGNAL")[2]
+        raise Failed(f"exit status {p.returncode}: {' '.join(fault.split())[:1500] or said(name)[-400:]}")
 
 
 class Unix(http.client.HTTPConnection):
@@ -243,6 +244,8 @@ def everything():
             p.send_signal(signal.SIGHUP)
             if turn == 4:
                 c.restart()
+        if p.poll() is not None:
+            judge("all", p, ())
         until(lambda: all(doers.rounds) or p.poll() is not None, lambda: f"not all was done: {doers.rounds}")
         until(lambda: c.traces or p.poll() is not None, lambda: f"no trace has come: {said('all')[-500:]}")
         until(lambda: os.path.exists(f"{WORK}/guest.json") or guest.poll() is not None, lambda: f"guest: {said('guest')[-300:]}")

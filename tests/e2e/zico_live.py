@@ -335,12 +335,13 @@ def ends():
 
 
 def reload():
-    """Other options for the same collector, then another collector, by SIGHUP: traces go where the configuration says."""
+    """Another formula, which the collector is told; other options for the same collector; another collector, by SIGHUP: traces go
+    where the configuration says."""
     cs = [collector.Collector(p).start() for p in ("zico-1.90", "zico-2")]
     agent = Agent("reload", [f'to: "http://127.0.0.1:{cs[0].port}"'])
     try:
-        for n, (c, old, new) in enumerate(((cs[0], "", ""), (cs[0], '" }', '", trace-type: SHOP }'),
-                                           (cs[1], str(cs[0].port), str(cs[1].port)))):
+        for n, (c, old, new) in enumerate(((cs[0], "", ""), (cs[0], "spans:", "formula: model\nspans:"),
+                                           (cs[0], '" }', '", trace-type: SHOP }'), (cs[1], str(cs[0].port), str(cs[1].port)))):
             with open(agent.config, encoding="ascii") as f:
                 text = f.read()
             with open(agent.config, "w", encoding="ascii") as f:
@@ -352,7 +353,10 @@ def reload():
             # one whose answer the agent has not taken yet would be sent once more, as the next configuration says
             now = time.monotonic()
             until(lambda now=now: drained(agent, now), "the queue in memory stays")
-        if [t["begin"]["type"] for _, t in ours(cs[0])] != ["PROCESS", "SHOP"] or len(ours(cs[1])) != 1:
+            told = [a["attributes"].get("FORMULA") for a in c.state.agents.values()]
+            if c is cs[0] and told != ["share" if n == 0 else "model"]:
+                raise Failed(f"formulas of round {n}: {told}")
+        if [t["begin"]["type"] for _, t in ours(cs[0])] != ["PROCESS", "PROCESS", "SHOP"] or len(ours(cs[1])) != 1:
             raise Failed(f"{[t['begin'] for _, t in ours(cs[0])]}; {len(ours(cs[1]))} at the other")
         agent.end()
     finally:

@@ -134,7 +134,8 @@ void zico_about(struct zico_about *a, const char *formula, const struct schema *
 		add(a, "ENERGY_SOURCES", "none");
 	add_cut(a, "ENERGY_SOURCES", a->sources, attribute_max, to);
 	add_cut(a, "ENERGY_QUALITY", a->energy_quality, attribute_max, to);
-	add(a, "FORMULA", formula ? formula : "");
+	snprintf(a->formula, sizeof(a->formula), "%s", formula ? formula : "");
+	add(a, "FORMULA", a->formula);
 }
 
 void zico_host(const char *state_dir, uint8_t ret_uuid[16])

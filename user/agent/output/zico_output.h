@@ -54,7 +54,7 @@ void zico_output_close(struct zico_output *z, struct sink_stats *ret);
 
 /* The attributes by which the agent describes itself to collectors. */
 struct zico_about {
-	char kernel[160], packages[16], sources[2048], energy_quality[2048];
+	char kernel[160], packages[16], formula[16], sources[2048], energy_quality[2048];
 	struct zico_attr attrs[ZICO_AGENT_ATTRS];
 	unsigned n;
 };
@@ -81,7 +81,7 @@ struct zico_output {
 bool zico_output_admits(struct zico_output *z, const char *cgroup);
 
 /* zico_about.c */
-/* Fills a. Texts of more than attribute_max bytes are cut, with a warning; `to` names the output in it. */
+/* Fills a; the schema must stay as long as a. Texts of more than attribute_max bytes are cut, with a warning; `to` names the output in it. */
 void zico_about(struct zico_about *a, const char *formula, const struct schema *s, unsigned attribute_max,
 		const char *to);
 /* -EINVAL with err when collectors of the profile cannot store the agent's name, application, environment or

@@ -57,12 +57,18 @@ static int make_groups(struct plan *p, unsigned n_outputs)
 	return 0;
 }
 
+/* A collector has been told the formula. */
+static bool same_formula(const struct output_config *oc, const struct config *a, const struct config *b)
+{
+	return !output_format_find(oc->format)->traces || strcmp(a->formula.name, b->formula.name) == 0;
+}
+
 /* Finds an output of old that is not kept yet. Its interval may have changed: that is no reason to cut its
  * connection. */
-static struct output *find_same(struct plan *old, const struct output_config *oc)
+static struct output *find_same(struct plan *old, const struct config *c, const struct output_config *oc)
 {
 	for (struct output *o = old ? old->outputs : NULL; o; o = o->next)
-		if (!o->twin && output_same(&o->config, oc))
+		if (!o->twin && output_same(&o->config, oc) && same_formula(oc, old->config, c))
 			return o;
 	return NULL;
 }
@@ -100,7 +106,7 @@ static int add_outputs(struct plan *p, const struct plan_options *o, struct err 
 
 	for (unsigned i = 0; i < n; i++) {
 		const struct output_config *oc = c->outputs.n ? &c->outputs.v[i] : &output_default;
-		struct output *same = find_same(o->old, oc), *place = same ? NULL : find_place(o->old, oc);
+		struct output *same = find_same(o->old, c, oc), *place = same ? NULL : find_place(o->old, oc);
 		int rc = 0;
 
 		if (place)
