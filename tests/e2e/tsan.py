@@ -21,7 +21,7 @@ SECONDS = float(sys.argv[4]) if len(sys.argv) > 4 else 12
 B = os.path.abspath(os.environ.get("B", "build"))
 SOCK, CPU = os.path.join(WORK, "sock"), os.environ.get("CPU", "")
 ROUTES = ["/", "/v1/status", "/v1/snapshot", "/v1/cgroups?limit=5&sort=energy", "/v1/hwpc", "/v1/power", "/metrics",
-          "/v1/history?since=-5s", "/v1/devices", "/v1/spans?limit=100", "POST /v1/reading", "/v1/cgroups/"]
+          "/v1/history?since=-5s", "/v1/devices", "/v1/spans?limit=100", "/v1/profile?since=-30s", "POST /v1/reading", "/v1/cgroups/"]
 # a shadow of every byte lies at fixed addresses: not everywhere between them
 TSAN = ["setarch", "-R"]
 ENV = dict(os.environ, TSAN_OPTIONS="exitcode=0 history_size=4 second_deadlock_stack=1")
@@ -199,7 +199,8 @@ def config(turn, tcp, unix, zico):
              "meters: [ { type: command, command: [sh, -c, 'while :; do echo d0c0=12.5; sleep 0.05; done'] } ]",
              f"spans: {{ processes: true, functions: [ {{ binary: {WORK}/fn, symbol: work }} ] }}",
              f"cgroups: {{ exclude: {['[]', '[/none]'][turn % 2]} }}",
-             f"formula: {['share', 'model'][turn % 2]}", "outputs:"]
+             f"formula: {['share', 'model'][turn % 2]}", "profile: { frequency: 19, cgroups: [/, '/*'] }",
+             "price: 0.30", "carbon: 400", "outputs:"]
     outs = [("hwpc", f"file://{WORK}/hwpc.json"), ("hwpc", f"file://{WORK}/csv?file-format=csv"), ("power", f"file://{WORK}/power-{turn % 2}.json"),
             ("snapshot", f"file://{WORK}/rec.cbor"), ("table", "stdout:"), ("openmetrics", f"file://{WORK}/metrics.txt?interval=250ms"),
             ("hwpc", f"tcp://localhost:{tcp}"), ("power", f"unix://{unix}"), ("power", "tcp://127.0.0.1:1"), ("null", "null:"),

@@ -33,7 +33,8 @@
 
 struct profiler {
 	const struct schema *schema;
-	const struct profile_config *config;
+	struct str_list cgroups; /* as configured */
+	uint64_t size;
 	char *dir;
 	pthread_t thread;
 	bool running;
@@ -109,7 +110,7 @@ int profiler_open(const struct config *c, const struct schema *schema, struct pr
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_mutex_init(&p->outputs_lock, NULL);
 	p->schema = schema;
-	p->config = &c->machine.profile;
+	p->size = c->machine.profile.size;
 	p->files.fd = -1;
 	of = &p->p;
 	of->rate_hz = (unsigned)c->machine.profile.frequency_hz;
@@ -122,6 +123,8 @@ int profiler_open(const struct config *c, const struct schema *schema, struct pr
 	p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->wake_fd < 0)
 		rc = err_set(err, -errno, "profile: %s; raise the limit of open files", strerror(errno));
+	else if (str_list_copy(&c->machine.profile.cgroups, &p->cgroups) != 0)
+		rc = err_set(err, -ENOMEM, "profile: out of memory; free some");
 	sampler_be_frugal();
 	if (!rc)
 		rc = sampler_open(of->rate_hz, &of->sampler, err);
@@ -139,7 +142,7 @@ int profiler_open(const struct config *c, const struct schema *schema, struct pr
 
 void profiler_feed(struct profiler *p, const struct snapshot *s)
 {
-	const struct str_list *globs = p ? &p->config->cgroups : NULL;
+	const struct str_list *globs = p ? &p->cgroups : NULL;
 	const bool *shown;
 
 	if (!p)
@@ -522,7 +525,7 @@ int profiler_start(struct profiler *p, struct err *err)
 	if (!p)
 		return 0;
 	p->files.keep_ns = KEEP_NS;
-	p->files.bytes_max = p->config->size;
+	p->files.bytes_max = p->size;
 	rc = chunk_files_open(&p->files, p->dir, err);
 	read_online(p, p->online, sizeof(p->online));
 	if (!rc)
@@ -563,6 +566,7 @@ void profiler_close(struct profiler *p)
 		close(p->wake_fd);
 	pthread_mutex_destroy(&p->lock);
 	pthread_mutex_destroy(&p->outputs_lock);
+	str_list_free(&p->cgroups);
 	free(p->dir);
 	free(p);
 }

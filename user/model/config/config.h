@@ -26,6 +26,10 @@ struct str_list {
 	unsigned *line; /* of each entry in the file, 0 = not from there; NULL = of none */
 };
 
+/* The entries without their lines, for what outlives a configuration. 0 or -ENOMEM; *ret is to be freed in both cases. */
+int str_list_copy(const struct str_list *from, struct str_list *ret);
+void str_list_free(struct str_list *list); /* zeroed accepted */
+
 /* Outputs to a server (http, https); NULL = not given. */
 struct push_config {
 	char *ca_file, *cert_file, *key_file; /* certificates, PEM */

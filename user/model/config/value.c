@@ -304,15 +304,6 @@ int key_defaults(const struct key *keys, void *base)
 	return rc;
 }
 
-static void free_list(struct str_list *list)
-{
-	for (unsigned i = 0; i < list->n; i++)
-		free(list->v[i]);
-	free(list->v);
-	free(list->line);
-	*list = (struct str_list){ 0 };
-}
-
 static void free_maps(const struct key *k, void *base)
 {
 	unsigned *n = (unsigned *)((char *)base + k->maps->count_offset);
@@ -334,7 +325,7 @@ void key_free(const struct key *keys, void *base)
 			free(*text);
 			*text = NULL;
 		} else if (k->type == KEY_LIST) {
-			free_list(field(k, base));
+			str_list_free(field(k, base));
 		} else if (k->type == KEY_MAP) {
 			key_free(k->sub, base);
 		} else if (k->type == KEY_MAPS) {

@@ -145,17 +145,6 @@ static bool copy_text(const char *from, char **ret)
 	return !from || *ret;
 }
 
-static int copy_list(const struct str_list *from, struct str_list *ret)
-{
-	ret->v = calloc(from->n + 1, sizeof(*ret->v));
-	if (!ret->v)
-		return -ENOMEM;
-	for (; ret->n < from->n; ret->n++)
-		if (!(ret->v[ret->n] = strdup(from->v[ret->n])))
-			return -ENOMEM;
-	return 0;
-}
-
 static int set_up(struct meters *all, unsigned i, const struct meter_config *c, struct schema *s)
 {
 	struct meter *m = &all->list[i];
@@ -169,7 +158,7 @@ static int set_up(struct meters *all, unsigned i, const struct meter_config *c, 
 		return -EINVAL;
 	if (!copy_text(c->device, &m->device) || !copy_text(c->url, &m->url) || !copy_text(c->user, &m->user) ||
 	    !copy_text(c->password_file, &m->password_file) || !copy_text(c->ca_file, &m->ca_file) ||
-	    copy_list(&c->command, &m->command) || copy_list(&c->channels, &m->channels_wanted))
+	    str_list_copy(&c->command, &m->command) || str_list_copy(&c->channels, &m->channels_wanted))
 		return -ENOMEM;
 	m->pace_ns = c->pace_ns ? c->pace_ns : m->ops->pace_ns;
 	m->longest_ns = 3 * m->pace_ns > LONGEST_NS ? 3 * m->pace_ns : LONGEST_NS;
@@ -246,13 +235,6 @@ bool meters_next_warning(struct meters *all, char *ret_text, size_t size)
 	return any;
 }
 
-static void free_list(struct str_list *l)
-{
-	for (unsigned i = 0; i < l->n; i++)
-		free(l->v[i]);
-	free(l->v);
-}
-
 void meters_close(struct meters *all)
 {
 	if (!all)
@@ -269,8 +251,8 @@ void meters_close(struct meters *all)
 		free(m->user);
 		free(m->password_file);
 		free(m->ca_file);
-		free_list(&m->command);
-		free_list(&m->channels_wanted);
+		str_list_free(&m->command);
+		str_list_free(&m->channels_wanted);
 	}
 	pthread_mutex_destroy(&all->lock);
 	free(all->kept);
