@@ -207,6 +207,8 @@ def config(turn, tcp, unix, zico):
             ("vjoule", f"tcp-listen://127.0.0.1:0?port-file={WORK}/vjoule.port&interval=50ms"),
             ("snapshot", f"unix-listen://{WORK}/snap.sock?queue=65536"), ("snapshot", f"unix-listen://{WORK}/guest.sock?guest={cgroup_path()}"),
             ("openmetrics", f"http-listen://127.0.0.1:0?port-file={WORK}/metrics.port"),
+            *[(fmt, f"http://127.0.0.1:1/x?token-file={WORK}/token") for fmt in ("otlp", "influx", "remote-write", "pprof")],
+            ("otlp-traces", f"http://127.0.0.1:{zico}"), ("pprof", f"file://{WORK}"),
             ("zico", f"http://127.0.0.1:{zico}"), ("zico", "http://127.0.0.1:1"), ("zico", f"file://{WORK}/traces-{turn % 2}.zico")]
     path = os.path.join(WORK, "all.yaml")
     with open(path + ".new", "w", encoding="ascii") as f:

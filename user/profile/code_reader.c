@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -12,6 +13,7 @@
 
 #define NOBODY 65534
 #define SECONDS 20 /* of CPU */
+#define LONGEST_S 120 /* by the clock: a file system that does not answer uses no CPU */
 #ifdef __SANITIZE_ADDRESS__
 #define BYTES RLIM_INFINITY /* the sanitizer has terabytes of addresses */
 #else
@@ -92,8 +94,20 @@ static bool arrange(const int own[OWN])
 	return fine && close_range(READER_FILE + OWN, ~0u, 0) == 0;
 }
 
-static _Noreturn void be_reader(const int own[OWN], void (*work)(void *arg), void *arg)
+/* The kernel ends it then, also in a read that waits. */
+static void end_after(unsigned seconds)
 {
+	sigset_t none;
+
+	sigemptyset(&none);
+	signal(SIGALRM, SIG_DFL);
+	sigprocmask(SIG_SETMASK, &none, NULL); /* threads of the agent block all signals */
+	alarm(seconds ? seconds : LONGEST_S);
+}
+
+static _Noreturn void be_reader(const int own[OWN], unsigned longest_s, void (*work)(void *arg), void *arg)
+{
+	end_after(longest_s);
 	if (!arrange(own) || !confine())
 		_exit(1);
 	work(arg);
@@ -116,7 +130,7 @@ int reader_start(struct reader *r, const struct reader_files *files, void (*work
 	close(ends[1]);
 	r->child = fine ? fork() : -1;
 	if (r->child == 0)
-		be_reader(own, work, arg);
+		be_reader(own, files->longest_s, work, arg);
 	for (int i = 0; i < OWN; i++)
 		if (own[i] >= 0)
 			close(own[i]);

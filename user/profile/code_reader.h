@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A process without rights that reads one file and tells what it found. Files of code are hostile input: whoever runs a
- * program wrote it. The reader has the file, a pipe for its answers, little time and little memory, and no other right. */
+ * program wrote it. The reader has the file, a pipe for its answers, little time, by its own clock too, and little memory, and no other right. */
 #ifndef JD_CODE_READER_H
 #define JD_CODE_READER_H
 #include <stdbool.h>
@@ -20,6 +20,7 @@ struct reader {
 /* Descriptors of files to read; debug and alt may be -1. */
 struct reader_files {
 	int file, debug, alt;
+	unsigned longest_s; /* after which the reader is ended; 0 = 120 */
 };
 /* Starts a process that calls work(arg) with the files as READER_* and then ends. 0 or -errno. */
 int reader_start(struct reader *r, const struct reader_files *files, void (*work)(void *arg), void *arg);

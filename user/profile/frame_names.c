@@ -281,7 +281,7 @@ static void name_by_symbols(struct frame_names *f, const struct code *code, uint
 {
 	const int debug = f->wish->mapped != UINT64_MAX ? open_debug(f, code, &code->files[number], f->wish->build_id) :
 							  -1;
-	struct asking ask = { v, n, { debug, -1, -1 }, .build_id = f->build_id[number] };
+	struct asking ask = { v, n, { debug, -1, -1, 0 }, .build_id = f->build_id[number] };
 
 	if (debug < 0)
 		return;
@@ -293,7 +293,7 @@ static void name_by_symbols(struct frame_names *f, const struct code *code, uint
 static void name_file(struct frame_names *f, const struct code *code, uint32_t number, struct frame_name *v, uint32_t n)
 {
 	const struct code_file *file = &code->files[number];
-	struct asking own = { v, n, { file->fd, -1, -1 }, .build_id = f->build_id[number] };
+	struct asking own = { v, n, { file->fd, -1, -1, 0 }, .build_id = f->build_id[number] };
 	const bool fine = file->fd < 0 || ask_all(f, code, file, &own);
 	bool lines = false;
 	int debug;
@@ -309,7 +309,7 @@ static void name_file(struct frame_names *f, const struct code *code, uint32_t n
 		lines |= v[i].line;
 	debug = lines ? -1 : open_debug(f, code, file, f->build_id[number]);
 	if (debug >= 0) {
-		struct asking beside = { v, n, { file->fd, debug, -1 }, .build_id = f->build_id[number] };
+		struct asking beside = { v, n, { file->fd, debug, -1, 0 }, .build_id = f->build_id[number] };
 
 		for (uint32_t i = 0; i < n; i++)
 			v[i].known = false; /* a symbol that was stripped may be closer */

@@ -274,7 +274,7 @@ static bool read_file(struct unwind *u, const struct code_file *file, struct tol
 	struct reader reader;
 	bool whole;
 
-	if (reader_start(&reader, &(struct reader_files){ file->fd, -1, -1 }, read_rows, NULL) != 0)
+	if (reader_start(&reader, &(struct reader_files){ file->fd, -1, -1, 0 }, read_rows, NULL) != 0)
 		return false;
 	whole = take_rows(u, told, reader.answers);
 	close(reader.answers);
