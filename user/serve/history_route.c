@@ -47,11 +47,17 @@ static const struct total_row *row_of(const struct history_series *e, const stru
 	return NULL;
 }
 
+/* Two readings are at least 10 ms apart. The two clocks of a reading are read one after the other, so that a time is not the
+ * same to the nanosecond when it is told by another reading's. */
+#define SAME_READING_NS (5 * (int64_t)NS_PER_MS)
+
 /* True unless the row ended before told_ns, up to which all use is told. The totals know of an end at once; the second in which
  * it fell is written later. */
 static bool lives(const struct totals *t, const struct total_row *row, int64_t told_ns)
 {
-	return row->used && (!row->ended || t->real_ns - (int64_t)(t->mono_ns - row->ended_ns) > told_ns);
+	const int64_t end_ns = t->real_ns - (int64_t)(t->mono_ns - row->ended_ns);
+
+	return row->used && (!row->ended || end_ns > told_ns + SAME_READING_NS);
 }
 
 /* True when no cgroup of the step lives. */
