@@ -279,8 +279,7 @@ static __always_inline int on_complete(struct request *rq, unsigned int bytes, b
 	if (!b)
 		return 0;
 	add(b, op, bytes, last);
-	if (!work_changed)
-		work_changed = 1;
+	tell_changed(&work_changed);
 	return 0;
 }
 

@@ -53,6 +53,14 @@ static __always_inline struct task_struct *thread_at(struct list_head *node)
 	return (void *)node - bpf_core_field_offset(struct task_struct, thread_node);
 }
 
+/* Tells user space, which sets it back, that a table has new work. To be called behind the work. The word is written only
+ * when that is news, so that its line of the cache stays with all CPUs. */
+static __always_inline void tell_changed(u32 *changed)
+{
+	if (!*changed)
+		*changed = 1;
+}
+
 /* Flags of a record that goes into a ring of `bytes`: the reader empties the ring at each reading, and is woken before
  * that only when a quarter of the ring is full. */
 static __always_inline u64 wake_when_filling(void *ring, u64 bytes)

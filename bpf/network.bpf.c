@@ -19,6 +19,8 @@ struct {
 	__type(value, struct jd_traffic);
 } traffic SEC(".maps");
 
+__u32 traffic_changed = 0; /* the table above has new traffic; user space sets it back */
+
 /* When the table is full, traffic without an entry goes to the entry for all others. */
 static __always_inline struct jd_traffic *entry(struct __sk_buff *skb)
 {
@@ -61,6 +63,7 @@ static __always_inline void count(__u64 *bytes, __u64 *packets, struct __sk_buff
 		n += (__u64)(segments - 1) * header_bytes(skb);
 	__sync_fetch_and_add(bytes, n);
 	__sync_fetch_and_add(packets, segments ? segments : 1);
+	tell_changed(&traffic_changed);
 }
 
 SEC("cgroup_skb/ingress")

@@ -9,6 +9,7 @@
 #include <linux/types.h>
 #include <net/if.h>
 #include <network.h> /* include/ */
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -251,6 +252,101 @@ static void test_full_table(void **state)
 	net_close(&w);
 }
 
+/* The kernel's table of traffic. */
+static int traffic_map(void)
+{
+	__u32 ids[64];
+	unsigned n = own_bpf_ids("map_id:\t", ids, 64);
+
+	for (unsigned i = 0; i < n; i++) {
+		struct bpf_map_info info = { 0 };
+		__u32 len = sizeof(info);
+		int fd = bpf_map_get_fd_by_id(ids[i]);
+
+		if (!bpf_obj_get_info_by_fd(fd, &info, &len) && !strcmp(info.name, "traffic"))
+			return fd;
+		close(fd);
+	}
+	fail_msg("no table of traffic");
+	return -1;
+}
+
+/* What is put into the table behind the program's back is not told, and so is not looked for until a packet comes. Programs
+ * of the machine send when they like, so there are several tries. */
+static void test_quiet_table_is_left_alone(void **state)
+{
+	struct jd_traffic *t = calloc((size_t)libbpf_num_possible_cpus(), sizeof(*t));
+	struct worker ka, kb;
+	bool unseen = false;
+	struct net w;
+	uint64_t id;
+	uint32_t a;
+	int fd;
+
+	net_open(&w, 64);
+	a = add_row(&w, "a");
+	add_row(&w, "b");
+	id = tree_id(&w.x, "a");
+	fd = traffic_map();
+	t[0].rx_packets = 1;
+	ka = start_worker(&w.x, "a");
+	kb = start_worker(&w.x, "b");
+	for (unsigned i = 0; i < 1000 && !unseen; i++) {
+		for (unsigned k = 0; k < 3; k++)
+			read_traffic(&w);
+		t[0].rx_bytes += 1000;
+		assert_int_equal(bpf_map_update_elem(fd, &id, t, BPF_ANY), 0);
+		read_traffic(&w);
+		unseen = w.r.rows[a].traffic.rx_bytes < t[0].rx_bytes;
+	}
+	assert_true(unseen);
+	exchange(&kb, &ka, false, 1, 100);
+	read_traffic(&w);
+	assert_traffic(&w, a, t[0].rx_bytes + 100 + UDP4, 2, 0, 0);
+	close(fd);
+	free(t);
+	stop_worker(&ka);
+	stop_worker(&kb);
+	net_close(&w);
+}
+
+/* Readings one after the other while packets go: whatever moment one falls on, the last two have everything. */
+static void test_read_while_sending(void **state)
+{
+	struct task t = { ORDER_BIND, false, 7001, 5, 20 };
+	struct worker ka, kb;
+	struct net w;
+	uint32_t a, b;
+
+	net_open(&w, 64);
+	a = add_row(&w, "a");
+	b = add_row(&w, "b");
+	ka = start_worker(&w.x, "a");
+	kb = start_worker(&w.x, "b");
+	for (unsigned i = 1; i <= 2000; i++) {
+		struct pollfd said = { .fd = ka.from, .events = POLLIN };
+
+		t.order = ORDER_BIND;
+		order(&kb, t);
+		done(&kb);
+		t.order = ORDER_SEND;
+		order(&ka, t);
+		while (poll(&said, 1, 0) == 0)
+			read_traffic(&w);
+		done(&ka);
+		read_traffic(&w);
+		read_traffic(&w);
+		assert_traffic(&w, a, 0, 0, (uint64_t)i * 5 * (20 + UDP4), i * 5);
+		assert_traffic(&w, b, (uint64_t)i * 5 * (20 + UDP4), i * 5, 0, 0);
+		t.order = ORDER_RECEIVE;
+		order(&kb, t);
+		done(&kb);
+	}
+	stop_worker(&ka);
+	stop_worker(&kb);
+	net_close(&w);
+}
+
 /* Two agents at once: both see everything, and one leaving does not disturb the other. */
 static void test_beside_others(void **state)
 {
@@ -409,10 +505,16 @@ static bool private_loopback(void)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_datagrams),        cmocka_unit_test(test_stream),
-		cmocka_unit_test(test_rows_come_and_go), cmocka_unit_test(test_full_table),
-		cmocka_unit_test(test_beside_others),    cmocka_unit_test(test_beside_legacy),
-		cmocka_unit_test(test_refusals),         cmocka_unit_test(test_nothing_left),
+		cmocka_unit_test(test_datagrams),
+		cmocka_unit_test(test_stream),
+		cmocka_unit_test(test_rows_come_and_go),
+		cmocka_unit_test(test_full_table),
+		cmocka_unit_test(test_beside_others),
+		cmocka_unit_test(test_beside_legacy),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_nothing_left),
+		cmocka_unit_test(test_quiet_table_is_left_alone),
+		cmocka_unit_test(test_read_while_sending),
 	};
 
 	if (!private_loopback()) {

@@ -35,7 +35,7 @@ static int load(struct network *n, const char *btf, unsigned max_cgroups)
 	rc = traffic_table_open(&table, &n->table);
 	if (!rc)
 		rc = network_bpf__load(n->skel);
-	return rc ? rc : traffic_table_loaded(n->table, NULL);
+	return rc ? rc : traffic_table_loaded(n->table, &n->skel->bss->traffic_changed);
 }
 
 /* Links, not attachments: they end with this process however it ends, and share the cgroup with other programs that

@@ -10,7 +10,7 @@
 #include "traffic_hot.h"
 
 #define BATCH 512u /* entries per system call; a hash bucket never holds as many */
-#define IDLE_READS 60 /* readings without traffic after which an entry without a row is dropped */
+#define IDLE_READS 60 /* looks without its traffic after which an entry without a row is dropped */
 
 /* An entry of the kernel's table as it was at the last reading. */
 struct seen {
@@ -23,7 +23,7 @@ struct seen {
 struct traffic_table {
 	struct bpf_map *map;
 	struct traffic_hot *hot; /* NULL: none */
-	uint32_t *changed; /* the kernel's; NULL: not told */
+	uint32_t *changed; /* the kernel's */
 	unsigned due; /* readings that look into the hash */
 	int map_fd;
 	unsigned first, n_values; /* of struct traffic */
@@ -154,8 +154,6 @@ static void drop_idle(struct traffic_table *n, const struct reading *r)
 /* Twice after a change: the kernel's program may add and tell so while the first look is under way. */
 static bool look_due(struct traffic_table *n)
 {
-	if (!n->changed)
-		return true;
 	if (__atomic_exchange_n(n->changed, 0, __ATOMIC_SEQ_CST))
 		n->due = 2;
 	if (!n->due)

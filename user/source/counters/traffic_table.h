@@ -22,7 +22,7 @@ struct traffic_table_options {
 /* Call before the object is loaded: it sets the sizes of the maps. 0 or -errno. */
 int traffic_table_open(const struct traffic_table_options *o, struct traffic_table **ret);
 /* After it is loaded and before it is attached: enters TRAFFIC_TABLE_OTHER. changed: what the kernel's program sets behind
- * its work in the hash; without, the hash is not read. NULL: it is read every time. 0 or -errno. */
+ * its work in the hash; without, the hash is not read. 0 or -errno. */
 int traffic_table_loaded(struct traffic_table *t, uint32_t *changed);
 /* Updates `traffic` of every row whose cgroup had any, and losses.folded. No allocation. 0 or -errno. */
 int traffic_table_read(struct traffic_table *t, struct reading *r);
