@@ -55,9 +55,8 @@ static const struct total_row *row_of(const struct history_series *e, const stru
  * it fell is written later. */
 static bool lives(const struct totals *t, const struct total_row *row, int64_t told_ns)
 {
-	const int64_t end_ns = t->real_ns - (int64_t)(t->mono_ns - row->ended_ns);
-
-	return row->used && (!row->ended || end_ns > told_ns + SAME_READING_NS);
+	return row->used &&
+	       (!row->ended || t->real_ns - (int64_t)(t->mono_ns - row->ended_ns) > told_ns + SAME_READING_NS);
 }
 
 /* True when no cgroup of the step lives. */
