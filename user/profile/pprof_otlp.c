@@ -124,7 +124,8 @@ static void put_samples(struct request *q, uint32_t type)
 		buf_reset(&q->list);
 		varint_add(&q->list, v);
 		buf_reset(&q->item);
-		buf_add(&q->item, q->heads.data + q->head[i], q->head[i + 1] - q->head[i]);
+		if (q->heads.len) /* without a stack and a label in any sample there are no heads */
+			buf_add(&q->item, q->heads.data + q->head[i], q->head[i + 1] - q->head[i]);
 		put_bytes(&q->item, SAMPLE_VALUES, q->list.data, q->list.len);
 		put_bytes(&q->part, SAMPLES, q->item.data, q->item.len);
 	}
