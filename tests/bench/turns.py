@@ -32,6 +32,8 @@ def turn(argv, out):
     for SIGTERM."""
     p = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     time.sleep(BEGIN_S)
+    if p.poll() is not None:
+        sys.exit(f"turns.py: {argv[0]} ended with status {p.returncode}")
     size = os.path.getsize(out) if os.path.exists(out) else 0
     before, began = run_times_ns(p.pid), time.monotonic()
     time.sleep(SECONDS)
@@ -68,6 +70,8 @@ def all_turns(build, rounds, outputs, programs, work):
 
 
 def main():
+    if len(sys.argv) < 5 or not sys.argv[2].isdigit() or not all("=" in a for a in sys.argv[4:]):
+        sys.exit(__doc__)
     build, rounds, outputs = sys.argv[1], int(sys.argv[2]), sys.argv[3].split(",")
     programs = [tuple(a.split("=", 1)) for a in sys.argv[4:]]
     work = tempfile.mkdtemp(prefix="jouled-turns-")

@@ -79,6 +79,10 @@ class Agent:
         with open(self.log, encoding="utf-8", errors="replace") as f:
             return f.read()[-800:].replace("\n", "|")
 
+    def refused(self):
+        with open(self.log, encoding="utf-8", errors="replace") as f:
+            return [line for line in f if "error: reload: " in line]
+
 
 def nodes(tree):
     todo, out = [tree], []
@@ -335,17 +339,18 @@ def ends():
 
 
 def reload():
-    """Another formula, which the collector is told; other options for the same collector; another collector, by SIGHUP: traces go
-    where the configuration says."""
+    """Another formula, which the collector, a file and a listener are told; other options for the same collector; another
+    collector, by SIGHUP: traces go where the configuration says."""
     cs = [collector.Collector(p).start() for p in ("zico-1.90", "zico-2")]
-    agent = Agent("reload", [f'to: "http://127.0.0.1:{cs[0].port}"'])
+    kept = os.path.join(WORK, "reload.zico")
+    agent = Agent("reload", [f'to: "http://127.0.0.1:{cs[0].port}"', f'to: "file://{kept}"', f'to: "unix-listen://{WORK}/reload.listen"'])
     try:
         for n, (c, old, new) in enumerate(((cs[0], "", ""), (cs[0], "spans:", "formula: model\nspans:"),
                                            (cs[0], '" }', '", trace-type: SHOP }'), (cs[1], str(cs[0].port), str(cs[1].port)))):
             with open(agent.config, encoding="ascii") as f:
                 text = f.read()
             with open(agent.config, "w", encoding="ascii") as f:
-                f.write(text.replace(old, new) if old else text)
+                f.write(text.replace(old, new, 1) if old else text)
             agent.p.send_signal(signal.SIGHUP)
             time.sleep(1)
             in_cgroup("sh", "-c", f": mark-reload{n}; sleep 0.1").wait()
@@ -359,6 +364,13 @@ def reload():
         if [t["begin"]["type"] for _, t in ours(cs[0])] != ["PROCESS", "PROCESS", "SHOP"] or len(ours(cs[1])) != 1:
             raise Failed(f"{[t['begin'] for _, t in ours(cs[0])]}; {len(ours(cs[1]))} at the other")
         agent.end()
+        if agent.refused():
+            raise Failed(f"reload refused: {agent.refused()}")
+        told = subprocess.run([os.path.join(os.path.dirname(JOULED), "joulectl"), "decode", kept], check=True, capture_output=True,
+                              text=True).stdout
+        told = [line.split("value=")[1] for line in told.splitlines() if "key=FORMULA" in line]
+        if told != sorted(told, reverse=True) or set(told) != {"share", "model"}:
+            raise Failed(f"formulas in the file: {told}")
     finally:
         agent.kill()
         for c in cs:

@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 /* Starts RUN(ARG) in a thread that names itself NAME (copied; its first 15 bytes) and has a stack of STACK_BYTES (at
- * least what the system wants), or of its default size when 0. All signals but faults of its own are blocked in it: they belong to the
- * thread that waits for them, and a blocked SIGPIPE or SIGXFSZ is an EPIPE or EFBIG and nothing else. The caller
- * joins or detaches *RET. 0, or a negative errno with *RET untouched. */
+ * least what the system wants), or of its default size when 0. All signals but those of a fault of its own are blocked
+ * in it: they belong to the thread that waits for them, and a blocked SIGPIPE or SIGXFSZ is an EPIPE or EFBIG and nothing
+ * else. The caller joins or detaches *RET. 0, or a negative errno with *RET untouched. */
 int thread_start(pthread_t *ret, const char *name, size_t stack_bytes, void *(*run)(void *), void *arg);
 
 /* Asks for real-time priority for the calling thread. Among busy processes a reading would otherwise begin tens of

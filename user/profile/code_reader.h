@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A process without rights that reads one file and tells what it found. Files of code are hostile input: whoever runs a
- * program wrote it. The reader has the file, a pipe for its answers, little time, by its own clock too, and little memory, and no other right. */
+ * program wrote it. The reader has the file, a pipe for its answers, little time, little memory, and no other
+ * right. */
 #ifndef JD_CODE_READER_H
 #define JD_CODE_READER_H
 #include <stdbool.h>

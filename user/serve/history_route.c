@@ -47,8 +47,8 @@ static const struct total_row *row_of(const struct history_series *e, const stru
 	return NULL;
 }
 
-/* Two readings are at least 10 ms apart. The two clocks of a reading are read one after the other, so that a time is not the
- * same to the nanosecond when it is told by another reading's. */
+/* Less than the 10 ms that lie between two readings at least. A reading takes its two clocks one after the other, so the
+ * difference of the clocks is not the same in each reading. */
 #define SAME_READING_NS (5 * (int64_t)NS_PER_MS)
 
 /* True unless the row ended before told_ns, up to which all use is told. The totals know of an end at once; the second in which

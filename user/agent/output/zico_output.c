@@ -179,6 +179,22 @@ void zico_output_select(struct zico_output *z, const struct output_config *oc, c
 	pthread_mutex_unlock(&z->d.lock);
 }
 
+void zico_output_formula(struct zico_output *z, const char *formula)
+{
+	struct err err = { 0 };
+	struct zico *made;
+
+	if (!z->sink || strcmp(z->about.formula, formula) == 0)
+		return;
+	snprintf(z->about.formula, sizeof(z->about.formula), "%s", formula);
+	if (zico_new(&z->options, &made, &err) != 0) {
+		log_warn("output %.*s: its traces name the formula of before: %s", TEXT_SUBJECT(z->d.to), err.text);
+		return;
+	}
+	zico_free(z->encoder);
+	z->encoder = made;
+}
+
 bool zico_output_admits(struct zico_output *z, const char *cgroup)
 {
 	bool admitted;

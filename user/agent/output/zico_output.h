@@ -34,6 +34,9 @@ void zico_output_begin(struct zico_output *z, const struct output_config *oc);
 /* Sets which traces it takes from now on, including those that wait on disk; when opened, the configuration
  * decides. Both arguments must stay until the next call. Any thread. */
 void zico_output_select(struct zico_output *z, const struct output_config *oc, const struct cgroups_config *c);
+/* For a reload that keeps it: files and sockets are told this formula from the next trace on. Collectors are told it once in a
+ * session, so they need a new output. The submitting thread. */
+void zico_output_formula(struct zico_output *z, const char *formula);
 /* Copies t if its cgroup is selected; never blocks. 0, or the reason why it was dropped and counted: -ENOBUFS;
  * -EINVAL: against the rules of span.h. */
 int zico_output_submit(struct zico_output *z, const struct trace *t);
@@ -81,7 +84,8 @@ struct zico_output {
 bool zico_output_admits(struct zico_output *z, const char *cgroup);
 
 /* zico_about.c */
-/* Fills a; the schema must stay as long as a. Texts of more than attribute_max bytes are cut, with a warning; `to` names the output in it. */
+/* Fills a, which borrows the names of the schema. Texts of more than attribute_max bytes are cut, with a warning; `to` names
+ * the output in it. */
 void zico_about(struct zico_about *a, const char *formula, const struct schema *s, unsigned attribute_max,
 		const char *to);
 /* -EINVAL with err when collectors of the profile cannot store the agent's name, application, environment or

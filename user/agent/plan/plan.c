@@ -57,10 +57,11 @@ static int make_groups(struct plan *p, unsigned n_outputs)
 	return 0;
 }
 
-/* A collector has been told the formula. */
-static bool same_formula(const struct output_config *oc, const struct config *a, const struct config *b)
+/* True unless a collector of traces was told another formula than b's: it is told once in a session. */
+static bool same_formula(const struct output *o, const struct config *a, const struct config *b)
 {
-	return !output_format_find(oc->format)->traces || strcmp(a->formula.name, b->formula.name) == 0;
+	return !o->zico || output_place(o->config.to) != PLACE_COLLECTOR ||
+	       strcmp(a->formula.name, b->formula.name) == 0;
 }
 
 /* Finds an output of old that is not kept yet. Its interval may have changed: that is no reason to cut its
@@ -68,7 +69,7 @@ static bool same_formula(const struct output_config *oc, const struct config *a,
 static struct output *find_same(struct plan *old, const struct config *c, const struct output_config *oc)
 {
 	for (struct output *o = old ? old->outputs : NULL; o; o = o->next)
-		if (!o->twin && output_same(&o->config, oc) && same_formula(oc, old->config, c))
+		if (!o->twin && output_same(&o->config, oc) && same_formula(o, old->config, c))
 			return o;
 	return NULL;
 }
@@ -168,8 +169,10 @@ void plan_take(struct plan *p, struct plan *old)
 		o->n_parts = o->twin->n_parts;
 		memcpy(o->parts, o->twin->parts, sizeof(o->parts));
 		o->zico = o->twin->zico;
-		if (o->zico)
+		if (o->zico) {
 			zico_output_select(o->zico, &o->config, &p->config->machine.cgroups);
+			zico_output_formula(o->zico, p->config->formula.name);
+		}
 		o->push = o->twin->push;
 		o->page = o->twin->page;
 		o->guests = o->twin->guests;
