@@ -5,8 +5,8 @@
 # per function, and by the ledger.
 
 # begin_profiles SECONDS [SIMPMU-PARAMETER...]: agents with both formulas, which see the machine idle for a while, as every
-# machine is now and then, and then learn from the same programs, so long. An agent that never saw it idle cannot tell the
-# power that is always drawn from the price of CPU time: measured was 10.9 % in the mean then, with an uncertainty of 134 %.
+# machine is now and then, and then learn from the same programs, so long. An agent that never saw it idle can hardly tell the
+# power that is always drawn from the price of CPU time (docs/profile.md has what that costs).
 begin_profiles() {
 	learn=$1
 	shift
