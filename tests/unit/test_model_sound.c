@@ -140,11 +140,15 @@ static void test_steady(void **state)
 	}
 }
 
-/* Whatever the line says, a machine cannot need more for nothing than it ever drew. */
+/* Whatever the line says, a machine cannot need more for nothing than it ever drew. Of many powers that noise moves, the smallest is too
+ * small: by some two deviations, which are at most those of the largest power. */
 static void test_idle_below_all(void **state)
 {
-	for (uint64_t seed = 31; seed < 39; seed++) {
-		const struct mw_config c = { .seed = seed, .cgroups = 3, .load = 0.3, .noise = 0.05, .rests = true };
+	for (uint64_t seed = 31; seed < 47; seed++) {
+		const struct mw_config c = {
+			.seed = seed, .cgroups = 3, .load = 0.3, .noise = seed % 2 ? 0.05 : 0, .rests = true
+		};
+		const double most = 1 + 4 * c.noise;
 		struct formula *f = begin(&c, &formula_model);
 		double least = INFINITY;
 
@@ -154,7 +158,8 @@ static void test_idle_below_all(void **state)
 			steps(f, 1);
 			least = fmin(least, (double)dom->energy_uj / ((double)(dom->end_ns - dom->start_ns) / 1e3));
 			if (k >= 10)
-				assert_true((double)dom->idle_power_uw <= least * 1e6 + 1);
+				assert_true((double)dom->idle_power_uw <=
+					    most * least * 1e6 + 100); /* energy moves in 61 uJ */
 		}
 		end(f);
 	}

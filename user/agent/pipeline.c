@@ -13,8 +13,8 @@
 #include "base/thread.h"
 #include "pipeline.h"
 
-/* BPF ring callbacks and path buffers of 4 KiB are the largest frames. */
-#define STACK_BYTES (256u << 10)
+/* The least squares of a fit take 200 KiB (solve.c). */
+#define STACK_BYTES (512u << 10)
 
 struct pipeline {
 	struct machine *m;

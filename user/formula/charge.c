@@ -170,14 +170,25 @@ bool charge_find_idle(struct charge *c, struct snapshot *s, unsigned d, const st
 	return true;
 }
 
-void charge_domain(struct charge *c, struct snapshot *s, unsigned d, struct weights *w, const struct formula_options *o)
+/* As much of the noise as idle can give, or as the rows can. */
+static int64_t noise_within(int64_t noise_uj, uint64_t idle_uj, uint64_t energy_uj)
+{
+	if (noise_uj < 0)
+		return (uint64_t)-noise_uj < idle_uj ? noise_uj : -(int64_t)idle_uj;
+	return (uint64_t)noise_uj < energy_uj - idle_uj ? noise_uj : (int64_t)(energy_uj - idle_uj);
+}
+
+void charge_domain(struct charge *c, struct snapshot *s, unsigned d, struct weights *w, const struct formula_options *o,
+		   int64_t noise_uj)
 {
 	struct snap_domain *dom = &s->domains[d];
 	struct idle_point p = point_of(s, d, w, o);
 	uint64_t missing = w->weight[s->n_rows];
 	struct amount dynamic, idle;
 
-	c->idle_uj = dom->idle_uj = idle_charge(&c->idle[d], &p, dom->idle_power_uw);
+	dom->idle_uj = idle_charge(&c->idle[d], &p, dom->idle_power_uw);
+	c->noise_uj = noise_within(noise_uj, dom->idle_uj, dom->energy_uj);
+	c->idle_uj = dom->idle_uj += (uint64_t)c->noise_uj;
 	dynamic = (struct amount){ dom->energy_uj - dom->idle_uj, w->weight, CARRY_DYNAMIC };
 	dom->residual_uj = split_rows(c, s, d, &dynamic);
 	if (o->idle == IDLE_OWN)

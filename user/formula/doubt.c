@@ -21,6 +21,11 @@
 #define OF_ONE_FINE \
 	0.6 /* ... and where points miss by less than NOISY: then it is not noise, but work that prices miss */
 #define NOISY 0.015 /* of the dynamic power */
+#define WITHOUT_OF_PRICES 2.0 /* deviations of the jackknife where what noise leaves over is of no row ... */
+#define OF_ONE_BESIDE_NOISE 0.05 /* ... and what is of each row by itself then */
+#define NARROWER_BY_NOISE \
+	0.7 /* ... of which all prices that least squares hold possible are too much: none is below zero */
+#define NOISE_OF_MEMORY 0.5 /* of the three above, in memory: what its prices miss looks like noise */
 #define NOISE_BENT 2.0 /* the first two where prices bend: by a line, and by the mean of a state */
 #define OF_ONE_BENT 0.8
 #define ABSORBED 4.0 /* times both where rows have prices of their own too, which take up part of what bends miss */
@@ -37,6 +42,11 @@
 #define GOES_ON 1.25 /* of the bend of prices that goes on below the least power seen */
 #define CENTRE 0.5 /* of states that are parts of one: terms.c */
 
+static double blend(double part, double from, double to)
+{
+	return from + part * (to - from);
+}
+
 /* g'Cg over the columns of the covariance; rounding can make zero slightly negative. */
 static double square_of(const struct model_solution *s, const double *g)
 {
@@ -44,8 +54,8 @@ static double square_of(const struct model_solution *s, const double *g)
 	double sum = 0;
 
 	for (model_columns left = s->cov_columns; left; left &= left - 1)
-		if (g[__builtin_ctzll(left)] != 0)
-			at[n++] = (unsigned)__builtin_ctzll(left);
+		if (g[model_first(left)] != 0)
+			at[n++] = model_first(left);
 	for (unsigned i = 0; i < n; i++) {
 		double row = g[at[i]] * s->cov[at[i]][at[i]];
 
@@ -135,7 +145,7 @@ static void take_prices(struct model_doubt *d, const struct terms *t)
 
 	p->used = 0;
 	for (model_columns left = f->s.columns & (COLUMN(COL_OWN) - COLUMN(COL_BASE)); left; left &= left - 1) {
-		const unsigned column = (unsigned)__builtin_ctzll(left);
+		const unsigned column = model_first(left);
 		const int place = terms_place(t, column);
 
 		if (place < 0)
@@ -149,7 +159,9 @@ static void take_prices(struct model_doubt *d, const struct terms *t)
 		double all = model_dynamic(&f->without[b], d->all);
 		double more = (idle - model_idle(&f->without[b], d->state)) * d->seconds;
 
-		p->per_joule[b] = all > 0 && d->dynamic > 0 ? (d->dynamic + more) / d->dynamic / all : 0;
+		p->per_joule[b] = all > 0 && d->dynamic > 0 ?
+					  blend(d->noise, (d->dynamic + more) / d->dynamic / all, 1 / d->all_joules) :
+					  0;
 	}
 }
 
@@ -164,7 +176,7 @@ static double with_same(const struct model_solution *s, unsigned column, const d
 	double sum = 0;
 
 	for (model_columns left = s->cov_columns; left; left &= left - 1) {
-		const unsigned i = (unsigned)__builtin_ctzll(left);
+		const unsigned i = model_first(left);
 
 		sum += between(s, column, i) * same[i];
 	}
@@ -209,11 +221,12 @@ static void take_covariance(struct model_doubt *d, const struct terms *t)
 	unsigned column[COLUMNS];
 
 	for (unsigned i = 0; i < COLUMNS; i++)
-		same[i] = i < COL_BASE ? -d->state[i] * d->seconds / d->dynamic : -d->all[i] / d->all_joules;
+		same[i] = (d->noise - 1) *
+			  (i < COL_BASE ? d->state[i] * d->seconds / d->dynamic : d->all[i] / d->all_joules);
 	p->same_square = square_of(s, same);
 	p->columns = 0;
 	for (model_columns left = s->cov_columns & (COLUMN(COL_OWN) - COLUMN(COL_BASE)); left; left &= left - 1) {
-		const unsigned i = (unsigned)__builtin_ctzll(left);
+		const unsigned i = model_first(left);
 		const int place = terms_place(t, i);
 
 		if (place < 0)
@@ -231,7 +244,7 @@ static void take_covariance(struct model_doubt *d, const struct terms *t)
 static bool prices_bend(const struct model_solution *s)
 {
 	for (model_columns left = s->columns & (COLUMN(COL_OWN) - COLUMN(COL_BENT)); left; left &= left - 1) {
-		unsigned k = (unsigned)__builtin_ctzll(left);
+		unsigned k = model_first(left);
 
 		if (pow(s->coef.c[k], 2) > pow(SEEN, 2) * s->cov[k][k])
 			return true;
@@ -243,27 +256,31 @@ void model_doubt_begin(struct model_doubt *d, const struct terms *t)
 {
 	const struct model_fit *f = d->fit;
 	struct model_doubt_parts *p = d->parts;
-	const unsigned priced = (unsigned)__builtin_popcountll(f->s.columns >> COL_BASE);
+	const model_columns priced = f->s.columns >> COL_BASE;
 	const bool noise = f->s.sigma * d->seconds > NOISY * d->dynamic;
-	const bool bent_memory = d->misses && priced > 1;
+	const double of_none = noise ? d->noise * (d->misses ? NOISE_OF_MEMORY : 1) : 0;
+	const bool bent_memory = d->misses && priced & (priced - 1); /* more than one */
 	double chance = BY_CHANCE / sqrt(f->n_window);
 
+	p->narrower = 1;
 	take_prices(d, t);
 	take_covariance(d, t);
 	p->misses = bent_memory && d->all[d->misses] > 0 ? terms_place(t, d->misses) : -1;
 	p->point = f->s.sigma * d->seconds / d->dynamic;
 	if (bent_memory || prices_bend(&f->s)) {
 		p->deviations = WITHOUT_BENT;
-		p->noise = NOISE_BENT;
+		p->noise = NOISE_BENT * (1 - d->noise);
 		p->of_one = OF_ONE_BENT + IN_PHASES * d->phases;
 		if (p->own >= 0) {
 			p->noise *= ABSORBED;
 			p->of_one *= ABSORBED;
 		}
 	} else {
-		p->deviations = noise ? WITHOUT : WITHOUT_BENT;
-		p->noise = NOISE;
-		p->of_one = (noise ? OF_ONE : OF_ONE_FINE) + IN_PHASES * fmax(d->phases - chance, 0);
+		p->deviations = noise ? blend(of_none, WITHOUT, WITHOUT_OF_PRICES) : WITHOUT_BENT;
+		p->noise = NOISE * (1 - (noise ? d->noise : 0));
+		p->of_one = (noise ? blend(of_none, OF_ONE, OF_ONE_BESIDE_NOISE) : OF_ONE_FINE) +
+			    IN_PHASES * fmax(d->phases - chance, 0);
+		p->narrower = blend(of_none, 1, NARROWER_BY_NOISE);
 	}
 	p->others = pow(NINE_IN_TEN * BURSTS * d->skew, 2) + pow(STOPS * d->goes_on * d->seconds / d->dynamic, 2);
 }
@@ -369,7 +386,7 @@ void model_row_doubts(const struct model_doubt *d, const double *const *did, con
 			continue;
 		}
 		sum += pow(NINE_IN_TEN * p->point, 2) * (p->noise + p->of_one / part[r]);
-		sum += p->others;
+		sum = sum * pow(p->narrower, 2) + p->others;
 		sum += pow(beside_average(d, did[r], part[r]), 2);
 		ret[r] = fmax(sqrt(sum), NOT_CLAIMED) + fabs(joules[r] / got[r] - 1);
 	}

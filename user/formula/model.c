@@ -21,6 +21,8 @@
 #define LOSSY 0.005 /* of the busy time: its counts may be missing */
 #define LEARNING 30 /* points in which the model must be better than formula share by more than chance would do ... */
 #define SURELY 0.7 /* ... its errors are at most this part of those of share */
+#define CLEARLY 1.25 /* times those of share: from there on share splits, after that. Noise misses both alike */
+#define LOW_BY_NOISE 2.0 /* deviations of a point's miss by which the smallest power of many is too low */
 #define GUESS 0.25 /* uncertainty from which a value is called estimated */
 
 _Static_assert((int)TRIALS == (int)SNAP_TRIALS, "model.h tries what snapshot.h can tell");
@@ -39,6 +41,7 @@ struct formula {
 	double all[COLUMNS]; /* of all rows: 0, CPU-seconds, counts */
 	struct model_own_rows rows; /* room for cap_rows */
 	double *own; /* [cap_rows]: what a unit of its work costs more than that of all, J */
+	double noise; /* model_noise_part() of the domain at hand */
 	double lossy_s; /* time with incomplete counts */
 };
 
@@ -287,6 +290,7 @@ static struct model_doubt doubt_of(const struct formula *f, const struct snapsho
 				     .skew = f->now.skew,
 				     .phases = model_autocorrelation(&f->fit[d]),
 				     .spread = model_spread(&f->fit[d].held),
+				     .noise = f->noise,
 				     .parts = &f->work->doubt };
 }
 
@@ -368,9 +372,10 @@ static void set_idle(const struct formula *f, const struct snapshot *s, unsigned
 	const struct model_point *p = &f->now;
 	struct model_doubt doubt = doubt_of(f, s, d);
 	const struct model_coef *c = &m->s.coef;
-	/* what the machine once drew is the most, but for being awake for longer */
+	/* what the machine once drew is the most, but for being awake for longer; noise told it too low */
 	double watts = model_idle(c, p->rate),
-	       most = m->lowest.watts + c->c[COL_AWAKE] * fmax(p->rate[COL_AWAKE] - m->lowest.rate[COL_AWAKE], 0);
+	       most = m->lowest.watts + (m->points < LEARNING ? 0 : LOW_BY_NOISE * m->s.sigma) +
+		      c->c[COL_AWAKE] * fmax(p->rate[COL_AWAKE] - m->lowest.rate[COL_AWAKE], 0);
 
 	dom->idle_power_uw = (uint64_t)(fmin(fmin(watts, most), MAX_WATTS) * 1e6);
 	dom->idle_uncertainty = model_idle_doubt(m, &doubt);
@@ -380,7 +385,7 @@ static void set_idle(const struct formula *f, const struct snapshot *s, unsigned
 /* False while formula share predicts new points better. */
 static bool trusted(const struct model_fit *m)
 {
-	double within = m->points < LEARNING ? SURELY : 1;
+	double within = m->points < LEARNING ? SURELY : CLEARLY;
 
 	if (!m->held.points) /* no point was fit to be held out */
 		return m->points >= LEARNING;
@@ -401,6 +406,17 @@ static void tell_learned(const struct model_fit *m, struct snap_domain *dom)
 		dom->learned.error_ratio[i] = (float)m->choice.error[i];
 }
 
+/* What of the interval's energy is of no row, uJ. */
+static int64_t noise_of(struct formula *f, const struct snapshot *s, unsigned d, double predicted)
+{
+	const struct snap_domain *dom = &s->domains[d];
+	const double seconds = (double)(dom->end_ns - dom->start_ns) / 1e9;
+	const double left = ((double)dom->energy_uj - (double)dom->idle_power_uw * seconds) / 1e6 - predicted;
+
+	f->noise = model_noise_part(&f->fit[d], seconds, left);
+	return (int64_t)llround(f->noise * left * 1e6);
+}
+
 static void split_by_model(struct formula *f, struct snapshot *s, unsigned d, double predicted)
 {
 	const struct model_coef *c = &f->fit[d].s.coef;
@@ -416,11 +432,12 @@ static void split_by_model(struct formula *f, struct snapshot *s, unsigned d, do
 	}
 	weights_blend(&f->blend, s, d, &prices, WEIGHT_SUM / predicted);
 	dom->share_quality = f->blend.quality;
-	charge_domain(&f->charge, s, d, &f->blend, &f->options);
+	charge_domain(&f->charge, s, d, &f->blend, &f->options, noise_of(f, s, d, predicted));
 	dom->price.per_second = terms_price(&f->terms, c, f->all, BASE_BUSY);
 	for (unsigned i = 0; i < SCHEMA_MAX_EVENTS; i++)
 		dom->price.per_count[i] = terms_price(&f->terms, c, f->all, BASE_EVENT + i);
-	dom->scale = ((double)dom->energy_uj - (double)f->charge.idle_uj) / 1e6 / predicted;
+	dom->scale = ((double)dom->energy_uj - (double)f->charge.idle_uj + (double)f->charge.noise_uj) / 1e6 /
+		     predicted;
 	set_uncertainty(f, s, d, &f->blend);
 }
 
@@ -432,6 +449,7 @@ static void model_domain(struct formula *f, struct snapshot *s, unsigned d)
 	double predicted;
 
 	weights_of(&f->share, s, d, f->options.weight);
+	f->noise = 0;
 	idle_learned = charge_find_idle(&f->charge, s, d, &f->share, &f->options);
 	if (s->schema->domains[d].kind != DOMAIN_GPU) /* CPUs do not count work on a GPU */
 		learn(f, s, d, !idle_learned);
@@ -444,7 +462,7 @@ static void model_domain(struct formula *f, struct snapshot *s, unsigned d)
 		return;
 	}
 	dom->share_quality = f->share.quality | QUALITY_ESTIMATED;
-	charge_domain(&f->charge, s, d, &f->share, &f->options);
+	charge_domain(&f->charge, s, d, &f->share, &f->options, 0);
 	dom->price = weights_price(&f->share, s, dom->energy_uj - f->charge.idle_uj);
 	if (m->ready)
 		set_uncertainty(f, s, d, &f->share);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The common part of model.c, terms.c, fit.c, own_price.c, bends.c, solve.c and doubt.c: the figures learned of one domain, and
- * the least squares below them. */
+/* The common part of model.c, terms.c, fit.c, own_price.c, bends.c, solve.c, noise.c and doubt.c: the figures learned of one domain,
+ * and the least squares below them. */
 #ifndef JD_MODEL_H
 #define JD_MODEL_H
 #include <stdbool.h>
@@ -23,7 +23,7 @@ enum model_bend {
 	BENDS
 };
 
-#define MODEL_OWN 12 /* rows that may have a price of their own */
+#define MODEL_OWN 24 /* rows that may have a price of their own */
 
 /* Columns of the regression: idle, heat (part of idle that follows past power), awake (part of idle while any CPU is busy),
  * the bases, the bent bases, the base of formula share of some rows. */
@@ -40,9 +40,16 @@ enum {
 		  BENDS_OF_ALL, /* what a row's work costs more or less than that of all, for some rows */
 	COLUMNS = COL_OWN + MODEL_OWN
 };
-_Static_assert(COLUMNS < 64, "a bit per column");
-typedef uint64_t model_columns; /* bit per column */
+_Static_assert(COLUMNS < 128, "a bit per column");
+typedef unsigned __int128 model_columns; /* bit per column */
 #define COLUMN(i) ((model_columns)1 << (i))
+/* The lowest of the columns, of which there is one at least. */
+static inline unsigned model_first(model_columns columns)
+{
+	const uint64_t low = (uint64_t)columns;
+
+	return (unsigned)(low ? __builtin_ctzll(low) : 64 + __builtin_ctzll((uint64_t)(columns >> 64)));
+}
 #define COLUMNS_OF_BASES ((COLUMN(BASES) - 1) << COL_BASE)
 #define COLUMNS_OF_OWN ((COLUMN(MODEL_OWN) - 1) << COL_OWN)
 /* The column of a base in a bend; bends of misses have one for any base. */
@@ -192,6 +199,7 @@ struct model_doubt_parts {
 	double own_square[MODEL_OWN + 1], own_same[MODEL_OWN + 1], own_cov[MODEL_OWN + 1][COLUMNS];
 	double deviations; /* of the jackknife */
 	double point, noise, of_one; /* misses of points: relative, and the mean square as a + b / part */
+	double narrower; /* what the range of prices and misses is multiplied by */
 	double others; /* mean square of what is the same for all rows */
 };
 
@@ -244,6 +252,10 @@ double model_dynamic(const struct model_coef *c, const double *what);
 
 #define MODEL_TOGETHER 4 /* rows whose ranges are computed together */
 
+/* noise.c: 0 to 1, the part that is the sensor's of what an interval of so many seconds was `left` J above what idle power and the
+ * prices predict. What is the sensor's is of no row. 0 while too few points tell, and of an interval that is no point by itself. */
+double model_noise_part(const struct model_fit *f, double seconds, double left);
+
 /* doubt.c: half width of the range that holds the true value 9 times in 10, relative to it; NaN when it is not
  * known. The work of a row and of all rows is in CPU-seconds and counts. */
 struct model_doubt {
@@ -258,6 +270,7 @@ struct model_doubt {
 	double goes_on; /* model_bend_goes_on() */
 	double phases; /* model_autocorrelation() */
 	double spread; /* model_spread() */
+	double noise; /* model_noise_part() of the interval; 0 = the rows share out all that idle power leaves */
 	struct model_doubt_parts *parts; /* owner's: room for model_doubt_begin() */
 };
 struct terms;

@@ -51,7 +51,7 @@ static int share_apply(struct formula *f, struct snapshot *s)
 		weights_of(&f->weights, s, d, f->options.weight);
 		s->domains[d].share_quality = f->weights.quality;
 		charge_find_idle(&f->charge, s, d, &f->weights, &f->options);
-		charge_domain(&f->charge, s, d, &f->weights, &f->options);
+		charge_domain(&f->charge, s, d, &f->weights, &f->options, 0);
 		s->domains[d].price = weights_price(&f->weights, s, s->domains[d].energy_uj - f->charge.idle_uj);
 		work_put_back(&f->charge, s, d, work);
 	}

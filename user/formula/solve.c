@@ -42,7 +42,7 @@ static unsigned list(model_columns columns, unsigned *ret)
 	unsigned n = 0;
 
 	for (; columns; columns &= columns - 1)
-		ret[n++] = (unsigned)__builtin_ctzll(columns);
+		ret[n++] = model_first(columns);
 	return n;
 }
 
@@ -183,7 +183,7 @@ static void pose(struct problem *q, const struct model_sums *s, const struct mod
 	q->n = 0;
 	q->yy = s->yy - 2 * fixed * s->xy[COL_IDLE] + fixed * fixed * s->xx[COL_IDLE][COL_IDLE];
 	for (model_columns left = columns; left; left &= left - 1) {
-		struct unknown u = { .n = 1, .column = { (unsigned)__builtin_ctzll(left) }, .weight = { 1 } };
+		struct unknown u = { .n = 1, .column = { model_first(left) }, .weight = { 1 } };
 
 		if (u.column[0] < COL_BENT || u.column[0] >= COL_MISSES ||
 		    !(shape->joint >> ((u.column[0] - COL_BENT) / BASES) & 1))
