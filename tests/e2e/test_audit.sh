@@ -52,6 +52,26 @@ wait "$agent" 2>/dev/null
 restart again
 check "after kill -9 it is still there" sh -c "\"$B/joulectl\" status --socket \"$work/sock\" | grep -q 'the split is right within 20.0 % (formula share, by loads.*better here: formula model'"
 
+# A recording made after an audit replays to the same bytes: share states the range that the audit told, auto obeys it.
+recorded() {
+	formula=$1 better=$2 expected=$3
+	printf 'formula: %s\nmeters: [{ type: command, command: [/bin/sh, -c, "while :; do echo d0c0=50; sleep 0.1; done"] }]\n' "$formula" \
+		>"$work/$formula.yaml"
+	rm -f "$work/sock"
+	start "$formula" -c "$work/$formula.yaml" --socket "$work/sock" --state-dir "$work/state-$formula" -i 200ms \
+		-o "power=file://$work/$formula.json" -o "snapshot=file://$work/$formula.cbor"
+	wait_until 25 says v1/status '"name":"energy external' || return
+	domain=$(grep -o '"name":"energy external[^"]*' "$work/said" | head -n 1 | sed 's/.*energy //')
+	ask -d "$(echo "$result" | sed "s/package-0/$domain/g; s/\"better\":\"model\"/\"better\":\"$better\"/")" -o /dev/null http://x/v1/audit
+	wait_until 25 grep -q -- "$expected" "$work/$formula.json" || return
+	kill "$agent"
+	wait "$agent"
+	"$JOULED" -q --socket none --state-dir "$work/replayed" --formula "$formula" --replay "$work/$formula.cbor" -o "power=file://$work/$formula-replayed.json" &&
+		grep -q -- "$expected" "$work/$formula-replayed.json" && cmp "$work/$formula.json" "$work/$formula-replayed.json"
+}
+check "a replay by share states what the audit told" recorded share "" '"uncertainty": *0.2'
+check "a replay by auto obeys the audit" recorded auto model '"formula": *"model"'
+
 # refuses NAME STATUS WORDS ARGUMENT...
 refuses() {
 	named=$1 wanted=$2 words=$3

@@ -248,6 +248,8 @@ static inline void draw_machine(struct world *w)
 	for (unsigned i = 0; i < s->schema->n_domains; i++)
 		s->domains[i].idle_quality |= s->domains[i].quality; /* as formulas have it */
 	for (unsigned i = 0; i < s->schema->n_domains; i++)
+		s->domains[i].audit_ppm = draw(w) % 2 ? (uint32_t)draw(w) % (SNAP_AUDIT_MOST_PPM + 1) : 0;
+	for (unsigned i = 0; i < s->schema->n_domains; i++)
 		if (draw(w) % 2)
 			s->domains[i].work = (struct work_price){ draw_value(w), draw_value(w), draw_value(w),
 								  draw_value(w), draw_value(w) };
@@ -270,6 +272,9 @@ static inline void world_fill(struct world *w, uint64_t number)
 	s->losses = (struct losses){ draw_value(w), draw_value(w), draw_value(w), draw_value(w), 0 };
 	snprintf(s->formula, sizeof(s->formula), "share");
 	s->idle_policy = (enum idle_policy)(draw(w) % 3);
+	s->audit = (struct snap_audit){ 0 };
+	if (draw(w) % 2)
+		s->audit = (struct snap_audit){ .formula = "share", .better = "model", .why = "share is off by 9 %" };
 	s->n_rows = s->n_cells = 0;
 	for (unsigned i = 0; i < rows; i++)
 		draw_row(w, i);

@@ -173,6 +173,7 @@ static inline void print_price(struct buf *b, const char *key, uint64_t q32)
 static inline void print_domain(struct buf *b, const struct snap_domain *d, bool energy)
 {
 	buf_add_str(b, "{");
+	print_price(b, "audit_ppm", d->audit_ppm);
 	U(b, "end_ns", d->end_ns);
 	U(b, "energy_q32", d->energy_q32);
 	U(b, "energy_uj", d->energy_uj);
@@ -206,7 +207,11 @@ static inline void print_domain(struct buf *b, const struct snap_domain *d, bool
 
 static inline void print_snapshot(const struct snapshot *s, bool energy, struct buf *b)
 {
-	buf_add_str(b, "{\"cpus\": [");
+	buf_add_str(b, "{");
+	if (s->audit.formula[0])
+		buf_printf(b, "\"audit_better\": \"%s\", \"audit_formula\": \"%s\", ", s->audit.better,
+			   s->audit.formula);
+	buf_add_str(b, "\"cpus\": [");
 	for (unsigned i = 0; i < s->schema->n_cpus; i++) {
 		buf_add_str(b, i ? ", " : "");
 		print_cpu(b, &s->cpus[i], i, s->schema->msr.n);

@@ -2,6 +2,7 @@
 /* What an audit says of formula share, on the snapshots of the agent and on the ways out that have no test of ranges elsewhere. */
 #include "encode_fixture.h"
 #include "agent/plan/audited.h"
+#include "formula/formula.h"
 #include "ctl/top/top.h"
 
 static void add_line(struct audit *a, const char *domain, double low, double high)
@@ -42,6 +43,13 @@ static void begin(struct fixture *f, const char *formula)
 	snprintf(f->snap.formula, sizeof(f->snap.formula), "%s", formula);
 }
 
+/* What the agent does with a snapshot that formula share has split. */
+static void mark(struct fixture *f)
+{
+	audited_note(&f->snap);
+	formula_audited(&f->snap);
+}
+
 static uint32_t range(const struct fixture *f, unsigned cgroup, unsigned d)
 {
 	return *snapshot_uncertainty(&f->snap, READING_SPECIAL_ROWS + cgroup, d);
@@ -64,7 +72,7 @@ static void test_share_is_marked(void **state)
 	make_audit(&a, "share");
 	audited_tell(&a);
 	begin(&f, "share");
-	audited_mark(&f.snap);
+	mark(&f);
 	assert_true(f.snap.domains[PACKAGE].uncertainty == 0.125 && f.snap.domains[DRAM].uncertainty == 0.25);
 	assert_true(isnan(f.snap.domains[PSYS].uncertainty)); /* not judged */
 	assert_int_equal(range(&f, 0, PACKAGE), 125000);
@@ -84,21 +92,21 @@ static void test_others_are_not(void **state)
 
 	begin(&f, "share");
 	audited_tell(NULL);
-	audited_mark(&f.snap);
+	mark(&f);
 	assert_unmarked(&f);
 	make_audit(&a, "model");
 	audited_tell(&a);
-	audited_mark(&f.snap);
+	mark(&f);
 	assert_unmarked(&f);
 	make_audit(&a, "share");
 	audited_tell(&a);
 	snprintf(f.snap.formula, sizeof(f.snap.formula), "model");
-	audited_mark(&f.snap);
+	mark(&f);
 	assert_unmarked(&f);
 	snprintf(f.snap.formula, sizeof(f.snap.formula), "share");
 	f.snap.domains[PACKAGE].quality = QUALITY_ESTIMATED;
 	f.snap.domains[DRAM].uncertainty = 0.5;
-	audited_mark(&f.snap);
+	mark(&f);
 	assert_true(isnan(f.snap.domains[PACKAGE].uncertainty) && f.snap.domains[DRAM].uncertainty == 0.5);
 	assert_int_equal(range(&f, 0, PACKAGE), SNAPSHOT_UNKNOWN);
 	assert_int_equal(range(&f, 0, DRAM), SNAPSHOT_UNKNOWN);
@@ -123,7 +131,7 @@ static void test_top_tells(void **state)
 	buf_add_char(&f.out, '\0');
 	assert_false(has(&f, "uncertainty")); /* not told: no zero */
 	f.out.len = 0;
-	audited_mark(&f.snap);
+	mark(&f);
 	top_json(&f.snap, &f.out);
 	buf_add_char(&f.out, '\0');
 	assert_true(has(&f, "\"split_uncertainty\":0.125}") && has(&f, "\"split_uncertainty\":0.25}"));

@@ -70,22 +70,30 @@ static void held_out_errors_decide(void **state)
 	end(&b);
 }
 
+static void audit(struct beside *b, const char *better, const char *why)
+{
+	snprintf(b->w.s.audit.better, sizeof(b->w.s.audit.better), "%s", better);
+	snprintf(b->w.s.audit.why, sizeof(b->w.s.audit.why), "%s", why);
+}
+
 static void an_audit_decides_first(void **state)
 {
 	static struct beside b;
 
 	begin(&b, &mixed);
-	formula_auto.advise(b.f, "model", "share is off by 9 %");
+	audit(&b, "model", "share is off by 9 %");
 	for (unsigned i = 0; i < 20; i++)
 		one(&b);
 	assert_int_equal(b.as_model, 19); /* the first interval is split before anything is chosen */
 	assert_non_null(strstr(formula_auto.reason(b.f), "share is off by 9 %"));
-	formula_auto.advise(b.f, "share", "x");
+	audit(&b, "share", "");
 	for (unsigned i = 0; i < 150; i++)
 		one(&b);
 	assert_string_equal(b.w.s.formula, "share");
 	assert_true(b.as_share >= 149);
-	formula_auto.advise(b.f, "", ""); /* it told nothing: the held-out errors again */
+	assert_non_null(
+		strstr(formula_auto.reason(b.f), "the last audit found it better")); /* a recording has no more words */
+	audit(&b, "other", "x"); /* it told nothing that is known here: the held-out errors again */
 	for (unsigned i = 0; i < 3; i++)
 		one(&b);
 	assert_string_equal(b.w.s.formula, "model");

@@ -206,6 +206,27 @@ static void test_learns_anew(void **state)
 	end(f);
 }
 
+/* Idle has what noise adds or takes, and nothing of work that is new: that is paid by who did it, though no price tells it yet. */
+static void test_new_work_is_paid(void **state)
+{
+	const struct mw_config c = { .seed = 14, .cgroups = 5, .load = 0.4, .noise = 0.01 };
+	struct formula *f = begin(&c, &formula_model);
+	const struct snap_domain *dom = &w.s.domains[MW_PACKAGE];
+	double most = 0;
+
+	steps(f, 60);
+	for (unsigned k = 0; k < 20; k++) {
+		steps(f, 1);
+		most = fmax(most, fabs((double)dom->idle_uj / (double)dom->idle_power_uw - 1));
+	}
+	assert_true(most > 0.001); /* intervals of a second */
+	w.cycle_nj *= 3;
+	w.busy_watts *= 3;
+	steps(f, 1);
+	assert_true(fabs((double)dom->idle_uj / (double)dom->idle_power_uw - 1) < 1e-5);
+	end(f);
+}
+
 /* Idle power that is given is not learned, and the prices fit to it. */
 static void test_configured_idle(void **state)
 {
@@ -482,7 +503,7 @@ int main(void)
 		cmocka_unit_test(test_learned),          cmocka_unit_test(test_each_row_has_a_range),
 		cmocka_unit_test(test_stand_ins),        cmocka_unit_test(test_bends_under_noise),
 		cmocka_unit_test(test_no_bend_of_noise), cmocka_unit_test(test_prices_of_rows),
-		cmocka_unit_test(test_rows_take_places),
+		cmocka_unit_test(test_rows_take_places), cmocka_unit_test(test_new_work_is_paid),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

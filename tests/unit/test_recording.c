@@ -57,6 +57,7 @@ static void same_domain(const struct snap_domain *a, const struct snap_domain *b
 	assert_true(a->start_ns == b->start_ns && a->end_ns == b->end_ns && a->quality == b->quality &&
 		    a->energy_uj == b->energy_uj && a->energy_q32 == b->energy_q32);
 	assert_memory_equal(&a->work, &b->work, sizeof(a->work));
+	assert_int_equal(a->audit_ppm, b->audit_ppm);
 	if (!energy) {
 		assert_true(b->idle_uj == 0 && b->residual_uj == 0 && b->scale == 1 && isnan(b->uncertainty) &&
 			    isnan(b->idle_uncertainty));
@@ -114,6 +115,9 @@ static void same_snapshot(const struct snapshot *a, const struct snapshot *b, bo
 	assert_true(a->suspended_ns == b->suspended_ns && a->end_real_ns == b->end_real_ns);
 	assert_true(a->nominal_ns == b->nominal_ns && a->missed == b->missed && a->skew_ns == b->skew_ns);
 	assert_memory_equal(&a->losses, &b->losses, sizeof(a->losses));
+	assert_string_equal(a->audit.formula, b->audit.formula);
+	assert_string_equal(a->audit.better, b->audit.better);
+	assert_string_equal(b->audit.why, ""); /* words stay on the machine */
 	assert_string_equal(b->formula, energy ? a->formula : "");
 	assert_int_equal(b->idle_policy, energy ? a->idle_policy : IDLE_OWN);
 	for (unsigned i = 0; i < a->schema->n_cpus; i++)

@@ -14,8 +14,7 @@
 struct formula {
 	struct formula *share, *model;
 	bool by_model; /* the choice */
-	char better[16]; /* by the last audit; "" = not told */
-	char audit_why[200], why[FORMULA_WHY_MAX];
+	char why[FORMULA_WHY_MAX];
 	unsigned cap;
 	struct snap_learned *learned; /* [domain] of the interval at hand */
 };
@@ -44,12 +43,6 @@ static struct formula *auto_create(const struct formula_options *o)
 	return NULL;
 }
 
-static void auto_advise(struct formula *f, const char *better, const char *why)
-{
-	snprintf(f->better, sizeof(f->better), "%s", better);
-	snprintf(f->audit_why, sizeof(f->audit_why), "%s", why);
-}
-
 /* Means of the domains' held-out errors, by energy; only of domains that are added up. False = too few points. */
 static bool held_out(const struct snapshot *s, double *ret_model, double *ret_share)
 {
@@ -73,11 +66,13 @@ static bool held_out(const struct snapshot *s, double *ret_model, double *ret_sh
 /* s: as model left it. */
 static void choose(struct formula *f, const struct snapshot *s)
 {
+	const bool model_better = strcmp(s->audit.better, formula_model.name) == 0;
 	double model, share;
 
-	if (f->better[0]) {
-		f->by_model = strcmp(f->better, formula_model.name) == 0;
-		snprintf(f->why, sizeof(f->why), "the last audit found it better: %s", f->audit_why);
+	if (model_better || strcmp(s->audit.better, formula_share.name) == 0) {
+		f->by_model = model_better;
+		snprintf(f->why, sizeof(f->why), "the last audit found it better%s%s", s->audit.why[0] ? ": " : "",
+			 s->audit.why);
 		return;
 	}
 	if (!held_out(s, &model, &share)) {
@@ -141,4 +136,4 @@ static const char *auto_reason(const struct formula *f)
 	return f->why;
 }
 
-const struct formula_ops formula_auto = { "auto", auto_create, auto_apply, auto_destroy, auto_advise, auto_reason };
+const struct formula_ops formula_auto = { "auto", auto_create, auto_apply, auto_destroy, auto_reason };

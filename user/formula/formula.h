@@ -22,8 +22,6 @@ struct formula_ops {
 	/* Completes s. 0 or -ENOMEM; on failure all energy is residual and the ledger still closes. */
 	int (*apply)(struct formula *f, struct snapshot *s);
 	void (*destroy)(struct formula *f); /* NULL accepted */
-	/* NULL, or tells what the last audit found better: "share", "model", or "" = it told nothing; and its words. */
-	void (*advise)(struct formula *f, const char *better, const char *why);
 	/* NULL, or why the formula whose name is in the snapshot was chosen; at most FORMULA_WHY_MAX bytes. */
 	const char *(*reason)(const struct formula *f);
 };
@@ -32,6 +30,9 @@ struct formula_ops {
 
 extern const struct formula_ops formula_share, formula_model, formula_none, formula_auto;
 const struct formula_ops *formula_find(const char *name); /* NULL when unknown */
+/* The range of each row's energy, in the domains that the last audit judged (struct snap_audit), where it judged the formula that split.
+ * Energy that is itself an estimate has none. */
+void formula_audited(struct snapshot *s);
 /* Rows and idle 0, all energy residual: for formula none, and for a formula without memory. */
 void formula_all_residual(struct snapshot *s);
 

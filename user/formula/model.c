@@ -490,4 +490,4 @@ static int model_apply(struct formula *f, struct snapshot *s)
 	return 0;
 }
 
-const struct formula_ops formula_model = { "model", model_create, model_apply, model_destroy, NULL, NULL };
+const struct formula_ops formula_model = { "model", model_create, model_apply, model_destroy, NULL };

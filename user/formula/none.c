@@ -52,4 +52,4 @@ static void none_destroy(struct formula *f)
 	(void)f;
 }
 
-const struct formula_ops formula_none = { "none", none_create, none_apply, none_destroy, NULL, NULL };
+const struct formula_ops formula_none = { "none", none_create, none_apply, none_destroy, NULL };

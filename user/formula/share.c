@@ -55,7 +55,8 @@ static int share_apply(struct formula *f, struct snapshot *s)
 		s->domains[d].price = weights_price(&f->weights, s, s->domains[d].energy_uj - f->charge.idle_uj);
 		work_put_back(&f->charge, s, d, work);
 	}
+	formula_audited(s);
 	return 0;
 }
 
-const struct formula_ops formula_share = { "share", share_create, share_apply, share_destroy, NULL, NULL };
+const struct formula_ops formula_share = { "share", share_create, share_apply, share_destroy, NULL };

@@ -103,6 +103,7 @@ struct snap_domain {
 	uint64_t energy_uj; /* measured (or estimated) in this interval */
 	uint64_t energy_q32; /* the same in 2^-32 J, without drift */
 	uint32_t uncertainty_ppm; /* of energy_uj, by its source; 0 = none stated, SNAPSHOT_UNKNOWN = it does not know */
+	uint32_t audit_ppm; /* of a row's energy: how far charges may be off by the last audit; 0 = it did not tell */
 	struct work_price work; /* as they stood at the end; all 0: the causes `disk` and `network` have no prices */
 	/* by the formula: energy_uj = sum of rows + idle_uj + residual_uj, exactly */
 	uint64_t idle_uj, residual_uj;
@@ -124,7 +125,15 @@ enum idle_policy { IDLE_OWN, IDLE_BY_TIME, IDLE_BY_SHARE };
 const char *idle_policy_name(enum idle_policy p); /* "own", "by-time", "by-share" */
 
 #define SNAPSHOT_UNKNOWN UINT32_MAX
+#define SNAP_AUDIT_MOST_PPM 1000000000u
 #define SNAP_SKEW_PPM 5000
+
+/* What the last audit says (docs/audit.md), beside audit_ppm of each domain. A recording has it, so that it replays to the same. */
+struct snap_audit {
+	char formula[16]; /* that it judged; "" = there was no audit */
+	char better[16]; /* the formula that is better here, "share" or "model"; "" = not told */
+	char why[200]; /* of `better`, in words; "" in a replay */
+};
 
 struct snapshot {
 	const struct schema *schema;
@@ -149,6 +158,7 @@ struct snapshot {
 	uint32_t *uncertainty_ppm; /* of the same, as above, in millionths; SNAPSHOT_UNKNOWN */
 	char formula[16]; /* "share", "none", "model"; "" before the formula */
 	enum idle_policy idle_policy;
+	struct snap_audit audit;
 	struct losses losses; /* in this interval */
 	uint64_t self_cpu_ns, self_resident_bytes; /* of the agent at the end; 0 = they were not read */
 	const uint32_t *khz; /* schema->n_cpus frequencies now, 0 = not known; NULL = they were not read */

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PPM_MAX 1e9
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct audit last;
 static bool known;
@@ -20,34 +18,24 @@ void audited_tell(const struct audit *a)
 	pthread_mutex_unlock(&lock);
 }
 
-static void mark_domain(struct snapshot *s, unsigned d, double error)
+static uint32_t error_ppm(const char *domain)
 {
-	uint32_t ppm = (uint32_t)fmin(error * 1e6, PPM_MAX);
+	const double error = audit_error(&last, domain);
 
-	s->domains[d].uncertainty = error;
-	for (unsigned i = 0; i < s->n_rows; i++)
-		if (*snapshot_energy(s, i, d))
-			*snapshot_uncertainty(s, i, d) = ppm;
+	/* rounded up; an error of nothing is told as the least that there is */
+	return error >= 0 ? (uint32_t)fmax(fmin(ceil(error * 1e6), SNAP_AUDIT_MOST_PPM), 1) : 0;
 }
 
-void audited_mark(struct snapshot *s)
+void audited_note(struct snapshot *s)
 {
-	if (strcmp(s->formula, formula_share.name) != 0)
-		return;
+	s->audit = (struct snap_audit){ 0 };
 	pthread_mutex_lock(&lock);
-	for (unsigned d = 0; known && d < s->schema->n_domains; d++) {
-		double error = strcmp(last.formula, s->formula) == 0 ? audit_error(&last, s->schema->domains[d].name) :
-								       NAN;
-
-		if (error >= 0 && isnan(s->domains[d].uncertainty) && !(s->domains[d].quality & QUALITY_ESTIMATED))
-			mark_domain(s, d, error);
+	for (unsigned d = 0; d < s->schema->n_domains; d++)
+		s->domains[d].audit_ppm = known ? error_ppm(s->schema->domains[d].name) : 0;
+	if (known) {
+		snprintf(s->audit.formula, sizeof(s->audit.formula), "%s", last.formula);
+		snprintf(s->audit.better, sizeof(s->audit.better), "%s", last.better);
+		snprintf(s->audit.why, sizeof(s->audit.why), "%s", last.why);
 	}
-	pthread_mutex_unlock(&lock);
-}
-
-void audited_advise(const struct formula_ops *ops, struct formula *f)
-{
-	pthread_mutex_lock(&lock);
-	ops->advise(f, known ? last.better : "", known ? last.why : "");
 	pthread_mutex_unlock(&lock);
 }

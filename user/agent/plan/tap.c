@@ -41,16 +41,14 @@ struct snapshot *tap_take(struct tap *t, const struct reading *r)
 	s->khz = NULL;
 	s->self_cpu_ns = s->self_resident_bytes = 0;
 	s->package_mc = 0;
+	audited_note(s);
 	return s;
 }
 
 void tap_split(struct tap *t, struct snapshot *s)
 {
-	if (t->formula && t->by.ops->advise)
-		audited_advise(t->by.ops, t->formula);
 	if (!t->formula || t->by.ops->apply(t->formula, s) != 0)
 		formula_all_residual(s);
-	audited_mark(s);
 }
 
 uint64_t tap_next(struct tap *t, uint64_t now_ns)
