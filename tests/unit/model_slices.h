@@ -196,7 +196,7 @@ static inline void mw_slice(struct mw *w, const double *want, unsigned number, d
 	awake = mw_awake(w, &l);
 	w->asleep_s += MW_SLICE_S * (1 - awake);
 	w->truth_idle[MW_PACKAGE] += MW_SLICE_S * (w->c.leak * w->heat + w->c.awake * awake);
-	w->heat += ((drawn - before) / MW_SLICE_S - w->heat) * MW_SLICE_S / MW_HEAT_S;
+	w->heat += ((drawn - before) / MW_SLICE_S - w->heat) * MW_SLICE_S / (w->c.leak_s > 0 ? w->c.leak_s : MW_HEAT_S);
 }
 
 static inline void mw_slices(struct mw *w, double *busy)

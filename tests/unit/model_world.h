@@ -51,7 +51,8 @@ struct mw_config {
 	double awake; /* W of the package while a CPU is busy; this is idle power, which nobody but idle pays */
 	double queue,
 		queue_linear; /* a miss costs so much more when the memory is at its limit: by the square of its use, and by it */
-	double leak; /* W of idle power per W of power that it had, as its heat follows with 30 s */
+	double leak; /* W of idle power per W of power that it had, as its heat follows with ... */
+	double leak_s; /* ... so many seconds; 0 = 30 */
 };
 
 enum mw_pattern { MW_SQUARE, MW_WALK, MW_BURSTS, MW_CHANGING, MW_EVEN = MW_CHANGING };

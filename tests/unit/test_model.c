@@ -244,6 +244,22 @@ static void test_beside(void **state)
 	}
 }
 
+/* A package that keeps its heat for 8 s in place of 30, and leaks twice as much: the heat of that time is the one that is used. */
+static void test_heat_of_another_time(void **state)
+{
+	struct mw_config c = { .slice_cpus = 4, .leak = 0.3, .leak_s = 8 };
+	struct table t = { 0 };
+
+	for (unsigned k = 0; k < SEEDS; k++) {
+		set_case(&c, 5, k);
+		add_case(&t, &c);
+	}
+	print_head();
+	print_table("leakage in 8 s", 5, &t);
+	assert_true(t.mean < 0.045 && t.stated[MW_PACKAGE] < 0.25);
+	assert_true(t.covered >= 0.9 * t.values);
+}
+
 /* Two CPUs that each wake up once in each slice show nothing to learn the price of a wake-up from: the range says so. Where
  * wake-ups come and go, their price is learned and the range is narrow; memory has none. */
 static void test_wake_ups(void **state)
@@ -343,10 +359,11 @@ static void test_while_it_learns(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_linear),         cmocka_unit_test(test_alone),
-		cmocka_unit_test(test_unseen),         cmocka_unit_test(test_noise),
-		cmocka_unit_test(test_beside),         cmocka_unit_test(test_wake_ups),
-		cmocka_unit_test(test_from_the_start), cmocka_unit_test(test_while_it_learns),
+		cmocka_unit_test(test_linear),          cmocka_unit_test(test_alone),
+		cmocka_unit_test(test_unseen),          cmocka_unit_test(test_noise),
+		cmocka_unit_test(test_beside),          cmocka_unit_test(test_heat_of_another_time),
+		cmocka_unit_test(test_wake_ups),        cmocka_unit_test(test_from_the_start),
+		cmocka_unit_test(test_while_it_learns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -238,6 +238,58 @@ static bool change_one(struct model_fit *f, unsigned tries, model_columns had, c
 	return true;
 }
 
+/* True when a trial is among the next `tries`. */
+static bool has_turn(const struct model_choice *c, unsigned trial, unsigned tries)
+{
+	return (trial + TRIALS - 1 - c->turn) % (TRIALS - 1) < tries;
+}
+
+/* What points held out are missed by with the heat at hand as a part of idle power; below 0: that cannot be told. */
+static double with_heat(const struct model_fit *f, model_columns had, const struct model_prior *prior,
+			struct model_scratch *work)
+{
+	struct model_choice with = f->choice;
+	struct model_shape shape;
+	double misses[MODEL_WINDOW], sum = 0;
+
+	with.in_use |= 1u << TRY_HEAT;
+	shape = model_in_use(&with, had, prior);
+	sum_without(f, had, work);
+	if (!hold_out(f, &shape, prior, work, misses, NULL))
+		return -1;
+	for (unsigned i = 0; i < f->n_window; i++)
+		sum += misses[i];
+	return sum;
+}
+
+/* Takes the heat of another time, where points held out are predicted better by it. */
+static void choose_heat(struct model_fit *f, model_columns had, const struct model_prior *prior,
+			struct model_scratch *work)
+{
+	const unsigned before = f->heat_at;
+	const double now = with_heat(f, had, prior, work);
+	struct model_sums *kept = &work->kept;
+	unsigned best = before;
+	double least = GAIN * now;
+
+	*kept = f->old;
+	for (unsigned i = 0; i < MODEL_HEATS && now > 0; i++) {
+		double sum;
+
+		if (i == before)
+			continue;
+		model_take_heat(f, i);
+		sum = with_heat(f, had, prior, work);
+		if (sum >= 0 && sum < least) {
+			least = sum;
+			best = i;
+		}
+	}
+	model_take_heat(f, best);
+	if (best == before)
+		f->old = *kept;
+}
+
 void model_choose(struct model_fit *f, model_columns had, const struct model_prior *prior, struct model_scratch *work)
 {
 	unsigned tries = f->points < EVERY_TURN ? TRIALS - 1 : 2, changes = 0;
@@ -251,9 +303,10 @@ void model_choose(struct model_fit *f, model_columns had, const struct model_pri
 		return;
 	if (prior->narrow && f->points < LEAST_NARROW)
 		tries = 0;
-	if (!(f->choice.in_use >> TRY_OWN & 1) &&
-	    (TRY_OWN + TRIALS - 1 - f->choice.turn) % (TRIALS - 1) >= CHANGES * tries)
+	if (!(f->choice.in_use >> TRY_OWN & 1) && !has_turn(&f->choice, TRY_OWN, CHANGES * tries))
 		had &= ~COLUMNS_OF_OWN; /* they have no turn, and would only be added up */
+	if (has_turn(&f->choice, TRY_HEAT, tries))
+		choose_heat(f, had, prior, work);
 	sum_without(f, had, work);
 	while (changes < CHANGES && change_one(f, tries, had, prior, work))
 		changes++;

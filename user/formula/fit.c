@@ -14,8 +14,9 @@
 #define WRONG_SHARE 0.03 /* ... if the error is also more than this part of the mean power */
 #define STRIKES 4 /* points missed, less points met, that prove a model wrong; it begins anew with these points */
 #define SKEW 0.005 /* from which a point weighs less */
-#define HEAT_S 30.0 /* how long a package keeps its heat */
 #define DEAD_COUNTS 1000.0 /* counts that must be missing */
+
+static const double heat_s[MODEL_HEATS] = { 30, 8 }; /* in which the weight of a moment's power falls by e */
 
 double model_miss(const struct model_coef *c, const struct model_point *p)
 {
@@ -173,8 +174,19 @@ static void close_point(struct model_fit *f, const struct model_prior *prior, st
 	f->points++;
 	model_choose(f, p->columns, prior, work);
 	fit(f, p->columns, p->counted, prior, work);
-	f->heat = p->watts + (p->rate[COL_HEAT] - p->watts) * exp(-p->seconds / HEAT_S);
+	for (unsigned i = 0; i < MODEL_HEATS; i++)
+		f->heat[i] = p->watts + (p->heat[i] - p->watts) * exp(-p->seconds / heat_s[i]);
 	memset(p, 0, sizeof(*p));
+}
+
+void model_take_heat(struct model_fit *f, unsigned which)
+{
+	f->heat_at = which;
+	for (unsigned i = 0; i < f->n_window; i++)
+		f->window[i].rate[COL_HEAT] = f->window[i].heat[which];
+	f->lowest.rate[COL_HEAT] = f->lowest.heat[which];
+	f->open.rate[COL_HEAT] = f->open.heat[which];
+	memset(&f->old, 0, sizeof(f->old));
 }
 
 void model_skip(struct model_fit *f)
@@ -191,6 +203,8 @@ static void join(struct model_point *open, const struct model_point *p)
 	open->watts = (open->watts * open->seconds + p->watts * p->seconds) / seconds;
 	for (unsigned i = 0; i < COLUMNS; i++)
 		open->rate[i] = (open->rate[i] * open->seconds + p->rate[i] * p->seconds) / seconds;
+	for (unsigned i = 0; i < MODEL_HEATS; i++)
+		open->heat[i] = (open->heat[i] * open->seconds + p->heat[i] * p->seconds) / seconds;
 	open->skew = (open->skew * open->seconds + p->skew * p->seconds) / seconds;
 	open->seconds = seconds;
 }

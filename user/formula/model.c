@@ -202,7 +202,9 @@ static struct model_point point_of(const struct formula *f, const struct snapsho
 	p.skew /= online ? online : 1;
 	p.watts = (double)dom->energy_uj / 1e6 / p.seconds;
 	p.rate[COL_IDLE] = 1;
-	p.rate[COL_HEAT] = f->fit[d].heat > 0 ? f->fit[d].heat : p.watts;
+	for (unsigned i = 0; i < MODEL_HEATS; i++)
+		p.heat[i] = f->fit[d].heat[i] > 0 ? f->fit[d].heat[i] : p.watts;
+	p.rate[COL_HEAT] = p.heat[f->fit[d].heat_at];
 	p.rate[COL_AWAKE] = f->terms.awake >= 0 ? f->terms.awake : 0;
 	for (unsigned i = COL_BASE; i < COLUMNS; i++)
 		p.rate[i] = f->all[i] / counted;

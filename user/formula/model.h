@@ -62,6 +62,7 @@ static inline model_columns model_columns_of_bend(unsigned bend)
 	return bend < BENDS_OF_ALL ? (COLUMN(BASES) - 1) << model_bent(bend, 0) : COLUMN(model_bent(bend, 0));
 }
 
+#define MODEL_HEATS 2 /* times over which a package may keep its heat: 8 and 30 s */
 #define MODEL_WINDOW 64 /* points kept one by one */
 #define MODEL_BLOCKS 5 /* stretches of the window that are held out */
 #define MODEL_POINT_NS 500000000ull /* shorter intervals are joined */
@@ -72,6 +73,7 @@ static inline model_columns model_columns_of_bend(unsigned bend)
 /* One interval of a domain, or several joined: means over its time. */
 struct model_point {
 	double seconds, watts;
+	double heat[MODEL_HEATS]; /* W: past power, by how long it is remembered; rate[COL_HEAT] is one of them */
 	double rate[COLUMNS]; /* 1, heat, part of the time, CPUs busy, counts per second, the same bent */
 	double skew; /* by which the times of energy and of counters differ, relative */
 	model_columns columns; /* those that were there */
@@ -174,7 +176,8 @@ struct model_fit {
 	struct model_held held;
 	struct model_choice choice;
 	struct model_own own;
-	double heat; /* W: past power, the weight of a moment falls by e in MODEL_HEAT_S */
+	double heat[MODEL_HEATS]; /* W: past power, as of a point; 0 = not known yet */
+	unsigned heat_at; /* which of them is the column */
 	double first_clock, first_traffic; /* counts per s of CPU time, counts per s: centres of bends; 0 = none yet */
 	unsigned misses; /* column of misses; 0 = there is none */
 	double per_busy[SCHEMA_MAX_EVENTS]; /* counts per CPU-second: tells a dead counter */
@@ -205,7 +208,7 @@ struct model_doubt_parts {
 
 /* Work space of a fit, shared by all domains. */
 struct model_scratch {
-	struct model_sums all, block, without[MODEL_BLOCKS];
+	struct model_sums all, block, kept, without[MODEL_BLOCKS];
 	struct model_solution trial;
 	struct model_doubt_parts doubt;
 };
@@ -222,6 +225,8 @@ void model_sum_window(const struct model_fit *f, model_columns columns, unsigned
 		      struct model_sums *ret);
 /* The n-th oldest point of the window. */
 const struct model_point *model_nth(const struct model_fit *f, unsigned n);
+/* Makes another heat the column of the window and of points to come. Sums of older points have the former one, and are forgotten. */
+void model_take_heat(struct model_fit *f, unsigned which);
 double model_miss(const struct model_coef *c, const struct model_point *p); /* W */
 double model_skew_weight(const struct model_point *p);
 
