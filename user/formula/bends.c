@@ -184,12 +184,12 @@ static bool try_one(struct model_fit *f, unsigned which, const double *now, mode
 /* Sums over all points but a stretch, for each stretch. */
 static void sum_without(const struct model_fit *f, model_columns had, struct model_scratch *work)
 {
-	memset(&work->all, 0, sizeof(work->all));
 	if (f->old.n > 0 && (f->old.columns & had) == had)
-		work->all = f->old;
-	work->all.columns = had;
+		model_copy_sums(&work->all, &f->old, had);
+	else
+		model_clear_sums(&work->all, had);
 	for (unsigned b = 0; b < MODEL_BLOCKS; b++)
-		work->without[b] = work->all;
+		model_copy_sums(&work->without[b], &work->all, had);
 	for (unsigned k = 0; k < MODEL_BLOCKS; k++) {
 		model_sum_window(f, had, f->n_window * k / MODEL_BLOCKS, f->n_window * (k + 1) / MODEL_BLOCKS,
 				 &work->block);

@@ -71,8 +71,7 @@ const struct model_point *model_nth(const struct model_fit *f, unsigned n)
 void model_sum_window(const struct model_fit *f, model_columns columns, unsigned from, unsigned to,
 		      struct model_sums *ret)
 {
-	memset(ret, 0, sizeof(*ret));
-	ret->columns = columns;
+	model_clear_sums(ret, columns);
 	for (unsigned i = from; i < to; i++) {
 		const struct model_point *p = model_nth(f, i);
 

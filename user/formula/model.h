@@ -297,6 +297,10 @@ double model_spread(const struct model_held *h);
 double model_point_deviation(const struct model_solution *s, const struct model_point *p);
 
 /* solve.c */
+/* No points, of these columns. The rest of the matrix is left as it is. */
+void model_clear_sums(struct model_sums *s, model_columns columns);
+/* Copies what `columns` need, which are the copy's. */
+void model_copy_sums(struct model_sums *to, const struct model_sums *from, model_columns columns);
 void model_add_point(struct model_sums *s, const struct model_point *p, double weight);
 /* Adds sums of the same columns. */
 void model_add_sums(struct model_sums *s, const struct model_sums *more);

@@ -22,6 +22,12 @@ static unsigned find(const struct model_own *o, uint64_t row)
 	return k;
 }
 
+/* One of 64 bits: most rows have no place, and are told from those that have by it. */
+static uint64_t bit_of(uint64_t row)
+{
+	return 1ull << (row * 0x9e3779b97f4a7c15u >> 58);
+}
+
 /* Takes the place from the row that has it: what that did is of rows without a price of their own. */
 static void clear(struct model_fit *f, unsigned place)
 {
@@ -44,11 +50,14 @@ static void clear(struct model_fit *f, unsigned place)
 static void follow(struct model_own *o, double seconds, const struct model_own_rows *rows)
 {
 	const double part = fmin(seconds / OWN_S, 1);
+	uint64_t placed = 0;
 
-	for (unsigned k = 0; k < MODEL_OWN; k++)
+	for (unsigned k = 0; k < MODEL_OWN; k++) {
 		o->rate[k] *= 1 - part;
+		placed |= bit_of(o->row[k]);
+	}
 	for (unsigned i = 0; i < rows->n; i++) {
-		const unsigned k = find(o, rows->row[i]);
+		const unsigned k = placed & bit_of(rows->row[i]) ? find(o, rows->row[i]) : MODEL_OWN;
 
 		rows->place[i] = (uint8_t)k;
 		if (k < MODEL_OWN && seconds > 0)

@@ -46,6 +46,39 @@ static unsigned list(model_columns columns, unsigned *ret)
 	return n;
 }
 
+/* One more than the highest of the columns. */
+static unsigned extent(model_columns columns)
+{
+	const uint64_t high = (uint64_t)(columns >> 64), low = (uint64_t)columns;
+
+	if (high)
+		return 128 - (unsigned)__builtin_clzll(high);
+	return low ? 64 - (unsigned)__builtin_clzll(low) : 0;
+}
+
+void model_clear_sums(struct model_sums *s, model_columns columns)
+{
+	const unsigned n = extent(columns);
+
+	s->n = s->yy = 0;
+	s->columns = columns;
+	for (unsigned i = 0; i < n; i++)
+		memset(s->xx[i], 0, (i + 1) * sizeof(s->xx[i][0]));
+	memset(s->xy, 0, sizeof(s->xy));
+}
+
+void model_copy_sums(struct model_sums *to, const struct model_sums *from, model_columns columns)
+{
+	const unsigned n = extent(columns);
+
+	to->n = from->n;
+	to->yy = from->yy;
+	to->columns = columns;
+	for (unsigned i = 0; i < n; i++)
+		memcpy(to->xx[i], from->xx[i], (i + 1) * sizeof(to->xx[i][0]));
+	memcpy(to->xy, from->xy, sizeof(to->xy));
+}
+
 void model_add_point(struct model_sums *s, const struct model_point *p, double weight)
 {
 	unsigned at[COLUMNS], n = list(s->columns, at);
