@@ -9,6 +9,7 @@
 
 #define LEAST 6
 #define LEAST_NARROW 30 /* memory is split well without bends, and badly by those that few points tell */
+#define LEAST_HEATS 30 /* of few points, a step of the load looks like heat of one time or another */
 #define CHANGES 3 /* at most, at a point */
 #define HOLD 8
 #define EVERY_TURN 40 /* up to so many points all bends are tried at each point, then one */
@@ -305,7 +306,7 @@ void model_choose(struct model_fit *f, model_columns had, const struct model_pri
 		tries = 0;
 	if (!(f->choice.in_use >> TRY_OWN & 1) && !has_turn(&f->choice, TRY_OWN, CHANGES * tries))
 		had &= ~COLUMNS_OF_OWN; /* they have no turn, and would only be added up */
-	if (has_turn(&f->choice, TRY_HEAT, tries))
+	if (f->points >= LEAST_HEATS && has_turn(&f->choice, TRY_HEAT, tries))
 		choose_heat(f, had, prior, work);
 	sum_without(f, had, work);
 	while (changes < CHANGES && change_one(f, tries, had, prior, work))
