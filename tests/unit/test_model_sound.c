@@ -227,6 +227,29 @@ static void test_new_work_is_paid(void **state)
 	end(f);
 }
 
+/* Idle has nothing of an interval whose counts or energy are not whole: what is missing there is residual, not noise. */
+static void test_no_noise_of_what_was_lost(void **state)
+{
+	static const unsigned qualities[] = { QUALITY_LOST, QUALITY_PARTIAL };
+	const struct mw_config c = { .seed = 14, .cgroups = 5, .load = 0.4, .noise = 0.01 };
+	struct formula *f = begin(&c, &formula_model);
+	const struct snap_domain *dom = &w.s.domains[MW_PACKAGE];
+
+	steps(f, 60);
+	for (unsigned k = 0; k < 40; k++) {
+		mw_step(&w);
+		if (k % 4 == 3)
+			w.s.domains[MW_PACKAGE].quality = QUALITY_PARTIAL;
+		else
+			for (unsigned i = 0; i < w.s.n_cells; i += 1 + k % 4)
+				w.s.cells[i].quality = (uint16_t)qualities[k % 2];
+		assert_int_equal(formula_model.apply(f, &w.s), 0);
+		ledger_closes(&w.s);
+		assert_true(fabs((double)dom->idle_uj / (double)dom->idle_power_uw - 1) < 1e-5);
+	}
+	end(f);
+}
+
 /* Idle power that is given is not learned, and the prices fit to it. */
 static void test_configured_idle(void **state)
 {
@@ -494,16 +517,27 @@ static void test_rows_take_places(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_few_samples),      cmocka_unit_test(test_collinear),
-		cmocka_unit_test(test_always_busy),      cmocka_unit_test(test_always_idle),
-		cmocka_unit_test(test_steady),           cmocka_unit_test(test_idle_below_all),
-		cmocka_unit_test(test_dead_counter),     cmocka_unit_test(test_learns_anew),
-		cmocka_unit_test(test_configured_idle),  cmocka_unit_test(test_short_intervals),
-		cmocka_unit_test(test_held_up),          cmocka_unit_test(test_deterministic),
-		cmocka_unit_test(test_learned),          cmocka_unit_test(test_each_row_has_a_range),
-		cmocka_unit_test(test_stand_ins),        cmocka_unit_test(test_bends_under_noise),
-		cmocka_unit_test(test_no_bend_of_noise), cmocka_unit_test(test_prices_of_rows),
-		cmocka_unit_test(test_rows_take_places), cmocka_unit_test(test_new_work_is_paid),
+		cmocka_unit_test(test_few_samples),
+		cmocka_unit_test(test_collinear),
+		cmocka_unit_test(test_always_busy),
+		cmocka_unit_test(test_always_idle),
+		cmocka_unit_test(test_steady),
+		cmocka_unit_test(test_idle_below_all),
+		cmocka_unit_test(test_dead_counter),
+		cmocka_unit_test(test_learns_anew),
+		cmocka_unit_test(test_configured_idle),
+		cmocka_unit_test(test_short_intervals),
+		cmocka_unit_test(test_held_up),
+		cmocka_unit_test(test_deterministic),
+		cmocka_unit_test(test_learned),
+		cmocka_unit_test(test_each_row_has_a_range),
+		cmocka_unit_test(test_stand_ins),
+		cmocka_unit_test(test_bends_under_noise),
+		cmocka_unit_test(test_no_bend_of_noise),
+		cmocka_unit_test(test_prices_of_rows),
+		cmocka_unit_test(test_rows_take_places),
+		cmocka_unit_test(test_new_work_is_paid),
+		cmocka_unit_test(test_no_noise_of_what_was_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

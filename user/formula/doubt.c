@@ -218,11 +218,11 @@ static void take_covariance(struct model_doubt *d, const struct terms *t)
 	const struct model_solution *s = &d->fit->s;
 	struct model_doubt_parts *p = d->parts;
 	double same[COLUMNS], *to = p->cov;
+	const double shared = 1 - d->noise; /* rows share out what is left, as far as it is not of no row */
 	unsigned column[COLUMNS];
 
 	for (unsigned i = 0; i < COLUMNS; i++)
-		same[i] = (d->noise - 1) *
-			  (i < COL_BASE ? d->state[i] * d->seconds / d->dynamic : d->all[i] / d->all_joules);
+		same[i] = -shared * (i < COL_BASE ? d->state[i] * d->seconds / d->dynamic : d->all[i] / d->all_joules);
 	p->same_square = square_of(s, same);
 	p->columns = 0;
 	for (model_columns left = s->cov_columns & (COLUMN(COL_OWN) - COLUMN(COL_BASE)); left; left &= left - 1) {

@@ -42,6 +42,7 @@ struct formula {
 	struct model_own_rows rows; /* room for cap_rows */
 	double *own; /* [cap_rows]: what a unit of its work costs more than that of all, J */
 	double noise; /* model_noise_part() of the domain at hand */
+	bool whole; /* the interval of the domain at hand was measured in full */
 	double lossy_s; /* time with incomplete counts */
 };
 
@@ -242,13 +243,12 @@ static void learn(struct formula *f, struct snapshot *s, unsigned d, bool idle_f
 	struct model_prior prior = { .idle_watts = (double)dom->idle_power_uw / 1e6, .idle_fixed = idle_fixed };
 	struct model_point p;
 	model_columns columns;
-	bool whole;
 
 	terms_of(&f->terms, s, &f->share, &f->fit[d]);
 	collect(f, s);
 	memset(f->all + COL_OWN, 0, MODEL_OWN * sizeof(*f->all));
 	memset(f->rows.place, MODEL_OWN, s->n_rows); /* until they are found */
-	whole = is_whole(f) && !(dom->quality & (QUALITY_STALE | QUALITY_PARTIAL | QUALITY_LOST));
+	f->whole = is_whole(f) && !(dom->quality & (QUALITY_STALE | QUALITY_PARTIAL | QUALITY_LOST));
 	if (dom->end_ns < dom->start_ns + MIN_POINT_NS || !f->share.elapsed_ns) {
 		model_skip(&f->fit[d]);
 		return;
@@ -262,7 +262,7 @@ static void learn(struct formula *f, struct snapshot *s, unsigned d, bool idle_f
 		find_own(f, s, d, prior.share_column, &p);
 	}
 	f->now = p;
-	if (!whole) {
+	if (!f->whole) {
 		model_skip(&f->fit[d]);
 		return;
 	}
@@ -384,7 +384,7 @@ static void set_idle(const struct formula *f, const struct snapshot *s, unsigned
 	dom->idle_quality = dom->quality | (dom->idle_uncertainty <= GUESS ? 0 : QUALITY_ESTIMATED);
 }
 
-/* False while formula share predicts new points better. */
+/* False while formula share predicts new points better, by more than chance would do. */
 static bool trusted(const struct model_fit *m)
 {
 	double within = m->points < LEARNING ? SURELY : CLEARLY;
@@ -408,14 +408,14 @@ static void tell_learned(const struct model_fit *m, struct snap_domain *dom)
 		dom->learned.error_ratio[i] = (float)m->choice.error[i];
 }
 
-/* What of the interval's energy is of no row, uJ. */
+/* What of the interval's energy is of no row, uJ. What lost counts would have cost is not noise. */
 static int64_t noise_of(struct formula *f, const struct snapshot *s, unsigned d, double predicted)
 {
 	const struct snap_domain *dom = &s->domains[d];
 	const double seconds = (double)(dom->end_ns - dom->start_ns) / 1e9;
 	const double left = ((double)dom->energy_uj - (double)dom->idle_power_uw * seconds) / 1e6 - predicted;
 
-	f->noise = model_noise_part(&f->fit[d], seconds, left);
+	f->noise = f->whole && !f->blend.weight[s->n_rows] ? model_noise_part(&f->fit[d], seconds, left) : 0;
 	return (int64_t)llround(f->noise * left * 1e6);
 }
 
@@ -452,6 +452,7 @@ static void model_domain(struct formula *f, struct snapshot *s, unsigned d)
 
 	weights_of(&f->share, s, d, f->options.weight);
 	f->noise = 0;
+	f->whole = false;
 	idle_learned = charge_find_idle(&f->charge, s, d, &f->share, &f->options);
 	if (s->schema->domains[d].kind != DOMAIN_GPU) /* CPUs do not count work on a GPU */
 		learn(f, s, d, !idle_learned);
