@@ -18,6 +18,7 @@
 #define GAIN_OWN 0.6
 #define DEVIATIONS_OWN 3.0
 #define DROP 1.0
+#define SMALL 0.003 /* of the mean power: an error to which no column has to be dropped */
 #define AS_GOOD 1.05 /* of one column in the place of several */
 
 static model_columns columns_of(unsigned trial)
@@ -82,9 +83,10 @@ struct verdict {
 	double deviations; /* by how many of its standard deviations the error falls */
 };
 
-static struct verdict compare(const double *now, const double *then, unsigned n)
+/* small: what either misses a point by at least, W. */
+static struct verdict compare(const double *now, const double *then, unsigned n, double small)
 {
-	double sum = 0, sum_then = 0, square = 0, fall, deviation;
+	double sum = small * n, sum_then = small * n, square = 0, fall, deviation;
 
 	for (unsigned i = 0; i < n; i++) {
 		sum += now[i];
@@ -147,7 +149,7 @@ static bool beats_straight(const struct model_fit *f, const double *then, model_
 	shape = model_in_use(&straight, had, prior);
 	if (!hold_out(f, &shape, prior, work, misses, NULL))
 		return false;
-	v = compare(misses, then, f->n_window);
+	v = compare(misses, then, f->n_window, 0);
 	return pays(&v);
 }
 
@@ -166,15 +168,17 @@ static bool try_one(struct model_fit *f, unsigned which, const double *now, mode
 	if ((shape.columns == before.columns && shape.joint == before.joint) ||
 	    (drop && f->points < f->choice.since[which] + HOLD) || !hold_out(f, &shape, prior, work, then, NULL))
 		return false;
-	v = compare(now, then, f->n_window);
+	v = compare(now, then, f->n_window, 0);
 	f->choice.error[which] = drop ? 1 / v.ratio : v.ratio;
 	*ret_ratio = v.ratio;
 	if (which == TRY_OWN) /* many prices at once, which noise can seem to have */
 		return drop ? v.ratio <= AS_GOOD : v.ratio < GAIN_OWN && v.deviations > DEVIATIONS_OWN;
 	if (drop && !prior->narrow && STANDING >> which & 1)
 		return false;
-	if (drop && which >= TRY_BASE && which < TRY_BEND && !prior->narrow)
+	if (drop && which >= TRY_BASE && which < TRY_BEND && !prior->narrow) {
+		v = compare(now, then, f->n_window, SMALL * f->s.mean_watts);
 		return pays(&v);
+	}
 	if (drop)
 		return v.ratio <= DROP;
 	if (takes_place(&f->choice, which, prior))
