@@ -226,6 +226,23 @@ static void large_key(struct buf *b, struct snapshot *s)
 	recording_encode(s, false, b);
 }
 
+static void large_audit(struct buf *b, struct snapshot *s)
+{
+	s->domains[0].audit_ppm = SNAP_AUDIT_MOST_PPM + 1;
+	recording_encode(s, false, b);
+}
+
+static void long_audit_name(struct buf *b, struct snapshot *s)
+{
+	size_t at;
+
+	snprintf(s->audit.formula, sizeof(s->audit.formula), "%s", "fifteen letters");
+	recording_encode(s, false, b);
+	for (at = b->len - 15; memcmp(b->data + at, "fifteen letters", 15) != 0; at--)
+		;
+	b->data[at - 1]++; /* its length: the next key's head becomes a letter of it */
+}
+
 static void relative_path(struct buf *b, struct snapshot *s)
 {
 	s->rows[4].path = "x";
@@ -313,6 +330,8 @@ static void test_refusals(void **state)
 	refused(rows_out_of_order, "special rows first");
 	refused(same_key, "key of its own");
 	refused(large_key, "row's key");
+	refused(large_audit, "an uncertainty");
+	refused(long_audit_name, "a formula's name");
 	refused(relative_path, "slash");
 	refused(ends_before, "ends after it begins");
 	refused(other_schema, "two recordings");
