@@ -171,9 +171,39 @@ static __always_inline void set_row(struct jd_cpu_state *st, struct task_struct 
 		st->row = row_of(st, curr, key, false);
 }
 
+#define WHOLE 1024
+
+/* Gives the row `part` of WHOLE of what was counted since the last charge; the next charge has the rest. What cannot be read is
+ * left to that one. */
+static __noinline void split_counters(struct jd_cpu_state *st, struct jd_row *row, u32 index, u64 part)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct jd_mux_row *mux;
+
+	for (u32 i = 0; i < JD_MAX_EVENTS; i++) {
+		struct bpf_perf_event_value v = {};
+
+		if (!(core_mask & (1u << i)) || bpf_perf_event_read_value(&events, i * n_cpus + cpu, &v, sizeof(v)) ||
+		    v.counter < st->last[i])
+			continue;
+		v.counter = (v.counter - st->last[i]) * part / WHOLE;
+		row->counters[i] += v.counter;
+		st->last[i] += v.counter;
+		mux = multiplexed ? bpf_map_lookup_elem(&mux_rows, &index) : NULL;
+		if (!mux)
+			continue;
+		v.enabled = (v.enabled - st->last_enabled[i]) * part / WHOLE;
+		v.running = (v.running - st->last_running[i]) * part / WHOLE;
+		mux->enabled_ns[i] += v.enabled;
+		mux->running_ns[i] += v.running;
+		st->last_enabled[i] += v.enabled;
+		st->last_running[i] += v.running;
+	}
+}
+
 /* Another task runs here than the last switch reported: the kernel did not report every switch (seen on
- * a 6.18 for threads of one process). The time until the departure goes to the stored row; the rest and
- * the counters go to the row of the task that runs. */
+ * a 6.18 for threads of one process). The time until the departure goes to the stored row, and as large a part of the
+ * counts; the rest goes to the row of the task that runs. */
 static __noinline void resync(struct jd_cpu_state *st, u64 left, struct task_struct *curr, u64 now)
 {
 	u64 at = departure(st, left, curr, now), wall = wall_clock(curr, at, false);
@@ -182,8 +212,10 @@ static __noinline void resync(struct jd_cpu_state *st, u64 left, struct task_str
 
 	st->missed++;
 	*(volatile u64 *)&st->seq += 1;
-	if (row)
+	if (row) {
+		split_counters(st, row, index, (at - st->since_ns) / ((now - st->since_ns) / WHOLE + 1));
 		add_time(row, at - st->since_ns);
+	}
 	add_columns(st, row, wall);
 	st->since_ns = at;
 	*(volatile u64 *)&st->seq += 1;

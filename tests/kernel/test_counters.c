@@ -163,6 +163,71 @@ static void test_joins_itself(void **state)
 	rig_close(&g);
 }
 
+struct stamp {
+	uint64_t since_ns, count;
+};
+
+static struct stamp stamp_of(const struct jd_cpu_state *st)
+{
+	return (struct stamp){ *(const volatile uint64_t *)&st->since_ns, *(const volatile uint64_t *)&st->last[0] };
+}
+
+/* The task in the books ran for 100 ms and left, and the kernel did not tell: it gets the counts of its time, and the one that ran
+ * after it those of the rest. */
+static void test_missed_departure(void **state)
+{
+	struct test_cgroup ran, left;
+	struct stamp before, after;
+	const struct snap_row *rows[2];
+	struct jd_cpu_state *st;
+	struct snapshot *s;
+	uint32_t row = 0;
+	double rate;
+	struct rig g;
+	pid_t pid;
+
+	rig_open(&g, 1, 4096, TRIGGER_AUTO);
+	cgroup_make(&g, NULL, "after", &ran);
+	cgroup_make(&g, NULL, "left", &left);
+	rig_start(&g);
+	usleep(200000); /* the event has counted for longer than is taken from it below */
+	wait_for(start_in(&left, work_above_on_0, 1));
+	st = &g.counters->states[0];
+	while (g.counters->info[slot_at(g.counters, 0, st->bank & 1, row)].key != left.id)
+		assert_true(++row < st->n_rows[st->bank & 1]);
+	before = stamp_of(st);
+	pid = start_in(&ran, work_above_on_0, 300);
+	for (int i = 0; i < 2000 && *(volatile uint64_t *)&st->key != ran.id; i++)
+		usleep(1000);
+	assert_int_equal(st->key, ran.id);
+	after = stamp_of(st);
+	rate = (double)(after.count - before.count) / (double)(after.since_ns - before.since_ns);
+	pin(1);
+	st->row = row;
+	st->key = left.id;
+	st->since_ns -= 100 * NS_PER_MS;
+	st->last[0] -= (uint64_t)(100 * NS_PER_MS * rate);
+	*(volatile uint64_t *)&st->task = 1;
+	wait_for(pid);
+	pin_all();
+	s = rig_snapshot(&g);
+	rows[0] = row_of(s, left.id);
+	rows[1] = row_of(s, ran.id);
+	assert_true(s->losses.missed_switches > 0);
+	assert_true(rows[0]->time_ns > 100 * NS_PER_MS && rows[0]->time_ns < 110 * NS_PER_MS);
+	for (int i = 0; i < 2; i++) {
+		const struct snap_cell *c = &s->cells[rows[i]->first_cell];
+
+		printf("  %s: %.3f ms, %llu counts\n", i ? "ran" : "left", (double)c->time_ns / 1e6,
+		       (unsigned long long)c->counters[0]);
+		assert_true((double)c->counters[0] > 0.8 * rate * (double)c->time_ns);
+		assert_true((double)c->counters[0] < 1.25 * rate * (double)c->time_ns);
+	}
+	cgroup_remove(&ran);
+	cgroup_remove(&left);
+	rig_close(&g);
+}
+
 /* The kernel did not tell of a switch: another task runs than the books say. It is found at the next switch, and the
  * time is of the one that ran, not of the one in the books. */
 static void test_missed_switch(void **state)
@@ -432,11 +497,17 @@ static void test_counters_add_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_workloads_tp_btf),    cmocka_unit_test(test_workloads_raw_tp),
-		cmocka_unit_test(test_many_readings),       cmocka_unit_test(test_helpers),
-		cmocka_unit_test(test_moved_while_running), cmocka_unit_test(test_joins_itself),
-		cmocka_unit_test(test_missed_switch),       cmocka_unit_test(test_kernel_threads_have_their_own_row),
-		cmocka_unit_test(test_time_adds_up),        cmocka_unit_test(test_counters_add_up),
+		cmocka_unit_test(test_workloads_tp_btf),
+		cmocka_unit_test(test_workloads_raw_tp),
+		cmocka_unit_test(test_many_readings),
+		cmocka_unit_test(test_helpers),
+		cmocka_unit_test(test_moved_while_running),
+		cmocka_unit_test(test_joins_itself),
+		cmocka_unit_test(test_missed_switch),
+		cmocka_unit_test(test_missed_departure),
+		cmocka_unit_test(test_kernel_threads_have_their_own_row),
+		cmocka_unit_test(test_time_adds_up),
+		cmocka_unit_test(test_counters_add_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

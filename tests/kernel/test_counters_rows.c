@@ -17,6 +17,7 @@ struct crowd {
 static struct crowd *crowd_run(bool reader)
 {
 	static struct crowd c;
+	static unsigned crowds; /* one that failed leaves its cgroups */
 	struct err err = { 0 };
 	char name[32];
 
@@ -28,10 +29,11 @@ static struct crowd *crowd_run(bool reader)
 		fail_msg("%s", err.text);
 	assert_true(counters_fd(c.g.counters) >= 0);
 	rig_start(&c.g);
+	crowds++;
 	for (unsigned i = 0; i < MANY; i++) {
 		struct pollfd woken = { .fd = counters_fd(c.g.counters), .events = POLLIN };
 
-		snprintf(name, sizeof(name), "crowd%u", i);
+		snprintf(name, sizeof(name), "crowd%u-%u", crowds, i);
 		cgroup_make(&c.g, NULL, name, &c.cg[i]);
 		wait_for(start_in(&c.cg[i], work_above_on_0, 2));
 		if (!reader || poll(&woken, 1, 0) <= 0)
@@ -59,7 +61,9 @@ static void test_room_is_made(void **state)
 	assert_true(c->woken >= MANY / ROWS);
 	for (unsigned i = 0; i < MANY; i++) {
 		assert_non_null(row_of(s, c->cg[i].id));
-		assert_time(c->cg[i].path, row_of(s, c->cg[i].id)->time_ns, cgroup_cpu_ns(&c->cg[i]));
+		/* what the host took may be in one of the books later than in the other */
+		assert_time_within(c->cg[i].path, row_of(s, c->cg[i].id)->time_ns, cgroup_cpu_ns(&c->cg[i]),
+				   s->cpus[0].irq_steal_ns);
 	}
 	assert_int_equal(s->losses.folded, 0);
 	crowd_end(c);
