@@ -18,7 +18,9 @@
 #define GAIN_OWN 0.6
 #define DEVIATIONS_OWN 3.0
 #define DROP 1.0
-#define SMALL 0.003 /* of the mean power: an error to which no column has to be dropped */
+#define SMALL 0.003 /* of the mean power: an error to which no base has to be dropped */
+#define NEEDED 1.25 /* times what points are missed by with a base: without it, when it is needed ... */
+#define NEEDED_SMALL 0.0003 /* ... and so much of the mean power more */
 #define AS_GOOD 1.05 /* of one column in the place of several */
 
 static model_columns columns_of(unsigned trial)
@@ -153,6 +155,35 @@ static bool beats_straight(const struct model_fit *f, const double *then, model_
 	return pays(&v);
 }
 
+/* W by which these columns miss a point, as a standard deviation, by what all points teach; below 0: they teach nothing. */
+static double miss_of_learned(const struct model_fit *f, const struct model_shape *shape,
+			      const struct model_prior *prior, struct model_scratch *work)
+{
+	double sum = 0;
+
+	model_sum_window(f, work->all.columns, 0, f->n_window, &work->block);
+	model_add_sums(&work->block, &work->all);
+	if (!model_solve(&work->block, shape, prior, &f->s, &work->trial))
+		return -1;
+	for (unsigned i = 0; i < f->n_window; i++) {
+		const struct model_point *p = model_nth(f, i);
+
+		if ((p->columns & work->all.columns) == work->all.columns)
+			sum += pow(model_miss(&work->trial.coef, p), 2) * model_skew_weight(p);
+	}
+	return sqrt(sum / f->n_window);
+}
+
+/* True when the points are told worse without the base. The newest stretch may be all that tells its price: held out, it
+ * is predicted badly by what the others make of that base. */
+static bool needed(const struct model_fit *f, const struct model_shape *with, const struct model_shape *without,
+		   const struct model_prior *prior, struct model_scratch *work)
+{
+	const double now = miss_of_learned(f, with, prior, work), then = miss_of_learned(f, without, prior, work);
+
+	return now >= 0 && then > NEEDED * now + NEEDED_SMALL * f->s.mean_watts;
+}
+
 /* True when the change pays. Notes the error with it over that without. */
 static bool try_one(struct model_fit *f, unsigned which, const double *now, model_columns had,
 		    const struct model_prior *prior, struct model_scratch *work, double *ret_ratio)
@@ -177,7 +208,7 @@ static bool try_one(struct model_fit *f, unsigned which, const double *now, mode
 		return false;
 	if (drop && which >= TRY_BASE && which < TRY_BEND && !prior->narrow) {
 		v = compare(now, then, f->n_window, SMALL * f->s.mean_watts);
-		return pays(&v);
+		return pays(&v) && !needed(f, &before, &shape, prior, work);
 	}
 	if (drop)
 		return v.ratio <= DROP;

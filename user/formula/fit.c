@@ -13,6 +13,7 @@
 #define WRONG 9.0 /* times the usual square: the point is missed */
 #define WRONG_SHARE 0.03 /* ... if the error is also more than this part of the mean power */
 #define STRIKES 4 /* points missed, less points met, that prove a model wrong; it begins anew with these points */
+#define AT_ONCE 3.0 /* times the miss of share: what a point tells against the model at most. It may have taught it */
 #define SKEW 0.005 /* from which a point weighs less */
 #define DEAD_COUNTS 1000.0 /* counts that must be missing */
 
@@ -145,14 +146,16 @@ static void hold_out(struct model_fit *f, const struct model_point *p, const str
 	if (p->skew > 2 * SKEW)
 		return;
 	if (f->ready && h->share_rate > 0 && (p->columns & f->s.columns) == f->s.columns) {
-		h->score[h->scores++ % MODEL_WINDOW] = fabs(model_miss(&f->s.coef, p)) /
-						       model_point_deviation(&f->s, p);
+		const double model = fabs(model_miss(&f->s.coef, p)),
+			     share = fabs(p->watts - idle - h->share_watts / h->share_rate * rate);
+
+		h->score[h->scores++ % MODEL_WINDOW] = model / model_point_deviation(&f->s, p);
 		h->points++;
-		h->model = running(h->model, fabs(model_miss(&f->s.coef, p)), h->points);
-		h->share = running(h->share, fabs(p->watts - idle - h->share_watts / h->share_rate * rate), h->points);
-		h->recent_model += (fabs(model_miss(&f->s.coef, p)) - h->recent_model) / fmin(h->points, MODEL_RECENT);
-		h->recent_share += (fabs(p->watts - idle - h->share_watts / h->share_rate * rate) - h->recent_share) /
+		h->model = running(h->model, model, h->points);
+		h->share = running(h->share, share, h->points);
+		h->recent_model += (fmin(model, AT_ONCE * fmax(share, h->recent_share)) - h->recent_model) /
 				   fmin(h->points, MODEL_RECENT);
+		h->recent_share += (share - h->recent_share) / fmin(h->points, MODEL_RECENT);
 		h->dynamic = running(h->dynamic, p->watts - idle, h->points);
 	}
 	h->share_watts = h->share_watts * (1 - 1.0 / MODEL_WINDOW) + (p->watts - idle) * p->seconds;
