@@ -44,6 +44,7 @@ class State:
         self.lock = threading.RLock()
         self.agents, self.sessions, self.traces = {}, {}, {}
         self.refusals, self.complaints, self.serial, self.registrations = [], [], 0, 0
+        self.used = set()            # hosts that asked for a session
         self.orphans = 0             # hosts that were made by registrations which then failed
         self.rereg = "attrs"         # an unchanged host is refused: with "attrs", "always", or not: None
         self.closed = False          # automatic registration switched off
@@ -204,6 +205,7 @@ class First:
             return self.error(400, "No such agent.")
         if key != self.s.agents[i]["authkey"]:
             return self.error(401, "Access denied.")
+        self.s.used.add(i)
         for name, s in self.s.sessions.items():
             if s.agent == i:
                 return page(200, {"session": name})
