@@ -13,7 +13,8 @@
 #define NARROWER 1.4 /* ... at least this part of it */
 #define INDEPENDENT 5.0 /* points after which errors that come in phases do not average out any more */
 #define WITHOUT 3.5 /* deviations of the jackknife that hold nine values in ten; it has only five stretches, ... */
-#define WITHOUT_BENT 5.0 /* ... which learn a bend from the few points that show it */
+#define WITHOUT_BENT 5.0 /* ... which learn a bend from the few points that show it, ... */
+#define WITHOUT_BENT_FINE 6.5 /* ... and all alike where points miss by less than NOISY */
 #define NOISE 1.0 /* a miss of a point that is of all rows alike, as of the sensor ... */
 #define OF_ONE 0.25 /* ... and what is of each row by itself, by the root of its part ... */
 #define IN_PHASES 20.0 /* ... which is the most of it where misses come in phases, ... */
@@ -268,7 +269,7 @@ void model_doubt_begin(struct model_doubt *d, const struct terms *t)
 	p->misses = bent_memory && d->all[d->misses] > 0 ? terms_place(t, d->misses) : -1;
 	p->point = f->s.sigma * d->seconds / d->dynamic;
 	if (bent_memory || prices_bend(&f->s)) {
-		p->deviations = WITHOUT_BENT;
+		p->deviations = noise ? WITHOUT_BENT : WITHOUT_BENT_FINE;
 		p->noise = NOISE_BENT * (1 - d->noise);
 		p->of_one = OF_ONE_BENT + IN_PHASES * d->phases;
 		if (p->own >= 0) {

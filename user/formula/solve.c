@@ -15,7 +15,7 @@
 #define BENT_WITHIN 0.3 /* a bend is taken to move less than this part of the dynamic power */
 #define BENT_BY_LOAD 0.06 /* ... and, all prices in proportion, by about this part in a state that is one higher */
 #define BENT_BY_CLOCK 0.15
-#define WAKE_J 0.005 /* the price of an exit from idle is taken to be within this: 8 mJ nine times in ten */
+#define WAKE_J 0.0006 /* the price of an exit from idle is taken to be within this: 1 mJ nine times in ten */
 #define PASSES 6
 #define SETTLED 0.7 /* of the deviation from pass to pass */
 #define DYNAMIC_MIN 0.05 /* of the mean power: the least dynamic power that the prior assumes */
