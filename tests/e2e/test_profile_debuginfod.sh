@@ -132,7 +132,7 @@ elif ! wait_until 300 has_third; then
 else
 	id=$(alt "$work/served/two.debug")
 	third d-dwz "http://127.0.0.1:$port"
-	if ! grep -q ';main;outermost;between;innermost ' "$work/d-dwz.folded" || [ -s "$work/d-dwz.err" ] ||
+	if ! grep -q ';main;outermost;between;innermost ' "$work/d-dwz.folded" || grep -q "d-dwz\|$id" "$work/d-dwz.err" ||
 		! cmp -s "$(kept_of "$id")" "$work/served/two.debug"; then
 		fail profile-debuginfod-third "$(cat "$work/d-dwz.err") $(head -n 3 "$work/d-dwz.folded")"
 	else
