@@ -88,7 +88,7 @@ struct verdict {
 /* small: what either misses a point by at least, W. */
 static struct verdict compare(const double *now, const double *then, unsigned n, double small)
 {
-	double sum = small * n, sum_then = small * n, square = 0, fall, deviation;
+	double sum = small * n, sum_then = sum, square = 0, fall, deviation;
 
 	for (unsigned i = 0; i < n; i++) {
 		sum += now[i];
