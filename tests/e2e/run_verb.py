@@ -35,7 +35,7 @@ def runs_of(d):
     return d.get("runs", [d])
 
 
-TICK_NS = 10_000_000
+TICK_NS = 10_000_000     # of a kernel with CONFIG_HZ=100, the slowest
 
 
 def cpu(name):

@@ -401,7 +401,9 @@ def kills_of(profile):
             raise Failed("traces that nobody sent")
         content(c, [some[u] for u in arrived(c)], profile)
         # an end between the answer to a registration and the disk leaves a host that nobody uses
-        if c.state.registrations if profile == "zico-2" else len(c.state.used) != 1:
+        if profile == "zico-2" and c.state.registrations:
+            raise Failed(f"{c.state.registrations} registrations")
+        if profile != "zico-2" and len(c.state.used) != 1:
             raise Failed(f"{len(c.state.used)} hosts of one agent in use, of {c.state.registrations}")
         print(f"# {profile}: {rounds} rounds, {len(must)} traces, {sum(e['copies'] for e in c.traces.values())} copies")
     finally:

@@ -163,6 +163,29 @@ static void test_joins_itself(void **state)
 	rig_close(&g);
 }
 
+/* The row of a cgroup that ran on CPU 0. */
+static uint32_t row_on_0(const struct rig *g, const struct test_cgroup *cg)
+{
+	const struct jd_cpu_state *st = &g->counters->states[0];
+	uint32_t row = 0;
+
+	while (g->counters->info[slot_at(g->counters, 0, st->bank & 1, row)].key != cg->id)
+		assert_true(++row < st->n_rows[st->bank & 1]);
+	return row;
+}
+
+/* Runs there for 300 ms, from when the books have it. */
+static pid_t start_on_0(const struct rig *g, const struct test_cgroup *cg)
+{
+	const volatile struct jd_cpu_state *st = &g->counters->states[0];
+	pid_t pid = start_in(cg, work_above_on_0, 300);
+
+	for (int i = 0; i < 2000 && st->key != cg->id; i++)
+		usleep(1000);
+	assert_int_equal(st->key, cg->id);
+	return pid;
+}
+
 struct stamp {
 	uint64_t since_ns, count;
 };
@@ -190,7 +213,7 @@ static void test_missed_departure(void **state)
 	const struct snap_row *rows[2];
 	struct jd_cpu_state *st;
 	struct snapshot *s;
-	uint32_t row = 0;
+	uint32_t row;
 	double rate, per_ns[2];
 	struct rig g;
 	pid_t pid;
@@ -203,12 +226,8 @@ static void test_missed_departure(void **state)
 	before = stamp_of(st);
 	usleep(200000); /* the event has counted for longer than is taken from it below */
 	wait_for(start_in(&left, work_above_on_0, 1));
-	while (g.counters->info[slot_at(g.counters, 0, st->bank & 1, row)].key != left.id)
-		assert_true(++row < st->n_rows[st->bank & 1]);
-	pid = start_in(&ran, work_above_on_0, 300);
-	for (int i = 0; i < 2000 && *(volatile uint64_t *)&st->key != ran.id; i++)
-		usleep(1000);
-	assert_int_equal(st->key, ran.id);
+	row = row_on_0(&g, &left);
+	pid = start_on_0(&g, &ran);
 	after = stamp_of(st);
 	rate = g.schema.core.ev[0].kind == EVENT_TASK_CLOCK ?
 		       1 :
@@ -248,7 +267,7 @@ static void test_missed_switch(void **state)
 	struct test_cgroup ran, booked;
 	struct jd_cpu_state *st;
 	struct snapshot *s;
-	uint32_t row = 0;
+	uint32_t row;
 	uint64_t own_ns;
 	struct rig g;
 	pid_t pid;
@@ -260,12 +279,8 @@ static void test_missed_switch(void **state)
 	wait_for(start_in(&booked, work_above_on_0, 1));
 	own_ns = cgroup_cpu_ns(&booked);
 	st = &g.counters->states[0];
-	while (g.counters->info[slot_at(g.counters, 0, st->bank & 1, row)].key != booked.id)
-		assert_true(++row < st->n_rows[st->bank & 1]);
-	pid = start_in(&ran, work_above_on_0, 300);
-	for (int i = 0; i < 2000 && *(volatile uint64_t *)&st->key != ran.id; i++)
-		usleep(1000);
-	assert_int_equal(st->key, ran.id);
+	row = row_on_0(&g, &booked);
+	pid = start_on_0(&g, &ran);
 	pin(1);
 	st->row = row;
 	st->key = booked.id;

@@ -14,7 +14,7 @@
 #define INDEPENDENT 5.0 /* points after which errors that come in phases do not average out any more */
 #define WITHOUT 3.5 /* deviations of the jackknife that hold nine values in ten; it has only five stretches, ... */
 #define WITHOUT_BENT 5.0 /* ... which learn a bend from the few points that show it, ... */
-#define WITHOUT_BENT_FINE 6.5 /* ... and all alike where points miss by less than NOISY */
+#define WITHOUT_BENT_FINE 6.5 /* ... also where points miss by less than NOISY, so that nothing else widens the range */
 #define NOISE 1.0 /* a miss of a point that is of all rows alike, as of the sensor ... */
 #define OF_ONE 0.25 /* ... and what is of each row by itself, by the root of its part ... */
 #define IN_PHASES 20.0 /* ... which is the most of it where misses come in phases, ... */

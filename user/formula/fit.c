@@ -13,7 +13,7 @@
 #define WRONG 9.0 /* times the usual square: the point is missed */
 #define WRONG_SHARE 0.03 /* ... if the error is also more than this part of the mean power */
 #define STRIKES 4 /* points missed, less points met, that prove a model wrong; it begins anew with these points */
-#define AT_ONCE 3.0 /* times the miss of share: what a point tells against the model at most. It may have taught it */
+#define AT_ONCE 3.0 /* times the miss of share: the most that one point tells against the model, which learns from it */
 #define SKEW 0.005 /* from which a point weighs less */
 #define DEAD_COUNTS 1000.0 /* counts that must be missing */
 
