@@ -3,12 +3,13 @@
 # A kernel with PREEMPT_RT: most of its locks sleep, and the programs of a switch may take none of those.
 # kernels: 6.1-rt
 # seconds: 240
+# threads: single
+# append: printk.devkmsg=on printk.time=0
 # tests: kernel/test_counters kernel/test_counters_rows kernel/test_lifecycle
 . /guest/lib.sh
 expect "the guest is a real-time kernel" [ "$(cat /sys/kernel/realtime)" = 1 ]
 for program in /tests/test_*; do
 	kernel_test "$(basename "$program")"
-	keep "$work/$(basename "$program").log"
 done
 cpu_is_right "CPU time, read a hundred times a second" -i 10ms
 dmesg >"$work/dmesg"
