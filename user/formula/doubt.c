@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far a row's energy may be from the truth (docs/attribution.md). Each stretch of the window is left out once: how far
- * the row's part differs by what the others teach is how well it is known, whatever the reason. Idle power has the
- * deviations that follow from the fit, corrected by how often they held: the nine-in-ten quantile of past misses over the
- * deviation that was stated before each (a conformal interval). */
+/* How far a row's energy may be from the truth (docs/attribution.md). How well prices are known follows from the fit, but where points
+ * told them, no worse than by how much others were learned without each stretch of the window. Idle power has the deviations that
+ * follow from the fit, corrected by how often they held: the nine-in-ten quantile of past misses over the deviation that was stated
+ * before each (a conformal interval). */
 #include <math.h>
 #include "terms.h"
 
@@ -12,24 +12,17 @@
 #define UNTESTED 3.0 /* while there are too few past misses */
 #define NARROWER 1.4 /* ... at least this part of it */
 #define INDEPENDENT 5.0 /* points after which errors that come in phases do not average out any more */
-#define WITHOUT 3.5 /* deviations of the jackknife that hold nine values in ten; it has only five stretches, ... */
-#define WITHOUT_BENT 5.0 /* ... which learn a bend from the few points that show it, ... */
-#define WITHOUT_BENT_FINE 6.5 /* ... also where points miss by less than NOISY, so that nothing else widens the range */
-#define NOISE 1.0 /* a miss of a point that is of all rows alike, as of the sensor ... */
-#define OF_ONE 0.25 /* ... and what is of each row by itself, by the root of its part ... */
-#define IN_PHASES 20.0 /* ... which is the most of it where misses come in phases, ... */
-#define BY_CHANCE 0.5 /* ... more than those of noise seem to: by so much, over the root of their number */
-#define OF_ONE_FINE \
-	0.6 /* ... and where points miss by less than NOISY: then it is not noise, but work that prices miss */
+#define STRAIGHT 2.2 /* deviations of prices that hold nine values in ten, where they do not bend, ... */
+#define BENT_BY_NOISE 6.0 /* ... where they do, and where noise hides how, ... */
+#define BENT_FINE 9.5 /* ... and where points miss by less than NOISY, so that nothing else widens the range */
+#define BENT_IN_MEMORY 0.75 /* of the last two */
 #define NOISY 0.015 /* of the dynamic power */
-#define WITHOUT_OF_PRICES 2.0 /* deviations of the jackknife where what noise leaves over is of no row ... */
-#define OF_ONE_BESIDE_NOISE 0.05 /* ... and what is of each row by itself then */
-#define NARROWER_BY_NOISE \
-	0.7 /* ... of which all prices that least squares hold possible are too much: none is below zero */
-#define NOISE_OF_MEMORY 0.5 /* of the three above, in memory: what its prices miss looks like noise */
-#define NOISE_BENT 2.0 /* the first two where prices bend: by a line, and by the mean of a state */
-#define OF_ONE_BENT 0.8
-#define ABSORBED 4.0 /* times both where rows have prices of their own too, which take up part of what bends miss */
+#define WITHOUT 3.0 /* deviations of the jackknife above which those of the fit are too much: no price is below zero */
+#define FOR_ALL 4.0 /* a miss of a point that is not noise is of all rows alike, by so much, ... */
+#define OF_ONE 0.08 /* ... and of each row by itself, by the root of its part, ... */
+#define OF_ONE_BENT 0.4 /* ... more where prices bend: by a line, and by the mean of a state, ... */
+#define IN_PHASES 23.0 /* ... and what is of each row where misses come in phases, ... */
+#define BY_CHANCE 2.0 /* ... more than those of noise seem to: by so much, over the root of their number */
 #define BURSTS 3.0 /* power of a row at a moment, over its mean */
 #define AVERAGE 0.3 /* of what bent prices of memory move between rows, at most, and ... */
 #define AVERAGE_PER_MISS 30.0 /* ... by how much points miss, of the dynamic power */
@@ -49,7 +42,7 @@ static double blend(double part, double from, double to)
 }
 
 /* g'Cg over the columns of the covariance; rounding can make zero slightly negative. */
-static double square_of(const struct model_solution *s, const double *g)
+static double square_of(const struct model_solution *s, const double (*cov)[COLUMNS], const double *g)
 {
 	unsigned at[COLUMNS], n = 0;
 	double sum = 0;
@@ -58,10 +51,10 @@ static double square_of(const struct model_solution *s, const double *g)
 		if (g[model_first(left)] != 0)
 			at[n++] = model_first(left);
 	for (unsigned i = 0; i < n; i++) {
-		double row = g[at[i]] * s->cov[at[i]][at[i]];
+		double row = g[at[i]] * cov[at[i]][at[i]];
 
 		for (unsigned k = 0; k < i; k++)
-			row += 2 * g[at[k]] * s->cov[at[i]][at[k]];
+			row += 2 * g[at[k]] * cov[at[i]][at[k]];
 		sum += g[at[i]] * row;
 	}
 	return sum;
@@ -69,7 +62,7 @@ static double square_of(const struct model_solution *s, const double *g)
 
 static double variance(const struct model_solution *s, const double *g)
 {
-	return fmax(square_of(s, g), 0);
+	return fmax(square_of(s, s->cov, g), 0);
 }
 
 double model_point_deviation(const struct model_solution *s, const struct model_point *p)
@@ -166,79 +159,98 @@ static void take_prices(struct model_doubt *d, const struct terms *t)
 	}
 }
 
-static double between(const struct model_solution *s, unsigned i, unsigned k)
-{
-	return i >= k ? s->cov[i][k] : s->cov[k][i];
-}
-
 /* The covariance of a column with what is the same for all rows: idle power, and their sum. */
-static double with_same(const struct model_solution *s, unsigned column, const double *same)
+static double with_same(const struct model_solution *s, const double (*cov)[COLUMNS], unsigned column,
+			const double *same)
 {
 	double sum = 0;
 
 	for (model_columns left = s->cov_columns; left; left &= left - 1) {
 		const unsigned i = model_first(left);
 
-		sum += between(s, column, i) * same[i];
+		sum += cov[column][i] * same[i];
 	}
 	return sum;
 }
 
-/* What is known of the prices of single rows; of a row without a price of its own, by how much prices of rows differ. */
-static void take_own(struct model_doubt *d, const struct terms *t, const unsigned *column, const double *same)
+/* What is known of the prices of single rows. */
+static void take_own(const struct model_doubt *d, const double (*cov)[COLUMNS], const unsigned *column,
+		     const double *same, double unknown, struct model_square *ret)
+{
+	const struct model_doubt_parts *p = d->parts;
+
+	for (unsigned k = 0; k < MODEL_OWN; k++) {
+		const unsigned own = COL_OWN + k;
+
+		ret->own_square[k] = cov[own][own];
+		ret->own_same[k] = 2 * with_same(&d->fit->s, cov, own, same);
+		for (unsigned i = 0; i < p->columns; i++)
+			ret->own_cov[k][i] = 2 * cov[own][column[i]];
+	}
+	ret->own_same[MODEL_OWN] = 0;
+	ret->own_square[MODEL_OWN] = unknown;
+	for (unsigned i = 0; i < p->columns; i++)
+		ret->own_cov[MODEL_OWN][i] = 0;
+}
+
+/* The square by which parts of rows move, as of_prices() walks over it. */
+static void take_square(const struct model_doubt *d, const double (*cov)[COLUMNS], const unsigned *column,
+			const double *same, double unknown, struct model_square *ret)
+{
+	const struct model_doubt_parts *p = d->parts;
+	double *to = ret->cov;
+
+	ret->same_square = square_of(&d->fit->s, cov, same);
+	for (unsigned i = 0; i < p->columns; i++) {
+		ret->same[i] = 2 * with_same(&d->fit->s, cov, column[i], same);
+		for (unsigned k = 0; k <= i; k++)
+			*to++ = cov[column[i]][column[k]];
+	}
+	if (p->own >= 0)
+		take_own(d, cov, column, same, unknown, ret);
+}
+
+/* The prices of single rows; those without one have none more than the others. */
+static void take_own_prices(struct model_doubt *d, const struct terms *t)
 {
 	const struct model_fit *f = d->fit;
 	struct model_doubt_parts *p = d->parts;
-	const double all = d->all[f->own.column];
 
 	p->own = f->choice.in_use >> TRY_OWN & 1 ? terms_place(t, f->own.column) : -1;
 	if (p->own < 0)
 		return;
-	for (unsigned k = 0; k < MODEL_OWN; k++) {
-		const unsigned own = COL_OWN + k;
-
-		p->own_price[k] = f->s.coef.c[own];
+	for (unsigned k = 0; k <= MODEL_OWN; k++) {
+		p->own_price[k] = k < MODEL_OWN ? f->s.coef.c[COL_OWN + k] : 0;
 		for (unsigned b = 0; b < f->n_without; b++)
-			p->own_without[b][k] = f->without[b].c[own];
-		p->own_square[k] = f->s.cov[own][own];
-		p->own_same[k] = 2 * with_same(&f->s, own, same);
-		for (unsigned i = 0; i < p->columns; i++)
-			p->own_cov[k][i] = 2 * between(&f->s, own, column[i]);
+			p->own_without[b][k] = k < MODEL_OWN ? f->without[b].c[COL_OWN + k] : 0;
 	}
-	p->own_price[MODEL_OWN] = p->own_same[MODEL_OWN] = 0;
-	for (unsigned b = 0; b < f->n_without; b++)
-		p->own_without[b][MODEL_OWN] = 0;
-	for (unsigned i = 0; i < p->columns; i++)
-		p->own_cov[MODEL_OWN][i] = 0;
-	p->own_square[MODEL_OWN] = all > 0 ? pow(model_own_within(f) * d->all_joules / all, 2) : 0;
 }
 
-/* The covariance of the columns that rows have, as model_row_doubts() walks over it. */
+/* How well the prices are known of the columns that rows have. */
 static void take_covariance(struct model_doubt *d, const struct terms *t)
 {
 	const struct model_solution *s = &d->fit->s;
 	struct model_doubt_parts *p = d->parts;
-	double same[COLUMNS], *to = p->cov;
 	const double shared = 1 - d->noise; /* rows share out what is left, as far as it is not of no row */
+	double same[COLUMNS], unknown = 0;
 	unsigned column[COLUMNS];
 
 	for (unsigned i = 0; i < COLUMNS; i++)
 		same[i] = -shared * (i < COL_BASE ? d->state[i] * d->seconds / d->dynamic : d->all[i] / d->all_joules);
-	p->same_square = square_of(s, same);
 	p->columns = 0;
 	for (model_columns left = s->cov_columns & (COLUMN(COL_OWN) - COLUMN(COL_BASE)); left; left &= left - 1) {
-		const unsigned i = model_first(left);
-		const int place = terms_place(t, i);
+		const int place = terms_place(t, model_first(left));
 
 		if (place < 0)
 			continue;
-		p->at[p->columns] = (unsigned)place;
-		p->same[p->columns] = 2 * with_same(s, i, same);
-		column[p->columns++] = i;
-		for (unsigned k = 0; k < p->columns; k++)
-			*to++ = between(s, i, column[k]);
+		column[p->columns] = model_first(left);
+		p->at[p->columns++] = (unsigned)place;
 	}
-	take_own(d, t, column, same);
+	/* prices of rows that have none of their own differ by as much as those of others */
+	if (p->own >= 0 && d->all[d->fit->own.column] > 0)
+		unknown = pow(model_own_within(d->fit) * d->all_joules / d->all[d->fit->own.column], 2);
+	take_square(d, s->cov, column, same, unknown, &p->known);
+	take_square(d, s->taken, column, same, unknown, &p->taken);
 }
 
 /* True when prices are seen to bend: those that are always in use are near zero where they do not. */
@@ -259,30 +271,20 @@ void model_doubt_begin(struct model_doubt *d, const struct terms *t)
 	struct model_doubt_parts *p = d->parts;
 	const model_columns priced = f->s.columns >> COL_BASE;
 	const bool noise = f->s.sigma * d->seconds > NOISY * d->dynamic;
-	const double of_none = noise ? d->noise * (d->misses ? NOISE_OF_MEMORY : 1) : 0;
 	const bool bent_memory = d->misses && priced & (priced - 1); /* more than one */
-	double chance = BY_CHANCE / sqrt(f->n_window);
+	const bool bent = bent_memory || prices_bend(&f->s);
+	const double chance = bent ? 0 : BY_CHANCE / sqrt(f->n_window);
 
-	p->narrower = 1;
 	take_prices(d, t);
+	take_own_prices(d, t);
 	take_covariance(d, t);
 	p->misses = bent_memory && d->all[d->misses] > 0 ? terms_place(t, d->misses) : -1;
 	p->point = f->s.sigma * d->seconds / d->dynamic;
-	if (bent_memory || prices_bend(&f->s)) {
-		p->deviations = noise ? WITHOUT_BENT : WITHOUT_BENT_FINE;
-		p->noise = NOISE_BENT * (1 - d->noise);
-		p->of_one = OF_ONE_BENT + IN_PHASES * d->phases;
-		if (p->own >= 0) {
-			p->noise *= ABSORBED;
-			p->of_one *= ABSORBED;
-		}
-	} else {
-		p->deviations = noise ? blend(of_none, WITHOUT, WITHOUT_OF_PRICES) : WITHOUT_BENT;
-		p->noise = NOISE * (1 - (noise ? d->noise : 0));
-		p->of_one = (noise ? blend(of_none, OF_ONE, OF_ONE_BESIDE_NOISE) : OF_ONE_FINE) +
-			    IN_PHASES * fmax(d->phases - chance, 0);
-		p->narrower = blend(of_none, 1, NARROWER_BY_NOISE);
-	}
+	p->deviations = STRAIGHT;
+	if (bent)
+		p->deviations = (noise ? BENT_BY_NOISE : BENT_FINE) * (d->misses ? BENT_IN_MEMORY : 1);
+	p->for_all = noise ? 0 : FOR_ALL * (1 - d->noise);
+	p->of_one = (bent && !noise ? OF_ONE_BENT : OF_ONE) + IN_PHASES * fmax(d->phases - chance, 0);
 	p->others = pow(NINE_IN_TEN * BURSTS * d->skew, 2) + pow(STOPS * d->goes_on * d->seconds / d->dynamic, 2);
 }
 
@@ -328,30 +330,28 @@ static void without_a_stretch(const struct model_doubt *d, const double *const *
 }
 
 /* g'Cg of each row, where g is how its part moves with each price. */
-static void of_prices(const struct model_doubt_parts *p, const double *const *did, const uint8_t *own,
-		      const together *got, together *ret)
+static void of_prices(const struct model_doubt_parts *p, const struct model_square *s, const together *g,
+		      const double *const *did, const uint8_t *own, const together *got, together *ret)
 {
-	together g[COLUMNS], sum = { 0 };
-	const double *cov = p->cov;
+	const double *cov = s->cov;
+	together sum = { 0 };
 
-	sum += p->same_square;
+	sum += s->same_square;
 	for (unsigned i = 0; i < p->columns; i++) {
-		together what, row = { 0 };
+		together row = { 0 };
 
-		gather(&what, did, p->at[i]);
-		g[i] = what / *got;
 		for (unsigned k = 0; k < i; k++)
 			row += g[k] * *cov++;
-		row += row + g[i] * *cov++ + p->same[i];
+		row += row + g[i] * *cov++ + s->same[i];
 		sum += g[i] * row;
 	}
 	for (unsigned r = 0; r < MODEL_TOGETHER && p->own >= 0; r++) {
 		const unsigned k = own[r];
 		const double of_own = did[r][p->own] / (*got)[r];
-		double with = p->own_same[k] + of_own * p->own_square[k];
+		double with = s->own_same[k] + of_own * s->own_square[k];
 
 		for (unsigned i = 0; i < p->columns; i++)
-			with += g[i][r] * p->own_cov[k][i];
+			with += g[i][r] * s->own_cov[k][i];
 		sum[r] += of_own * with;
 	}
 	*ret = sum;
@@ -372,22 +372,27 @@ void model_row_doubts(const struct model_doubt *d, const double *const *did, con
 		      double *ret)
 {
 	const struct model_doubt_parts *p = d->parts;
-	together parts, got, joules, square, jackknife;
+	together parts, got, joules, known, taken, jackknife, g[COLUMNS];
 
 	for (unsigned r = 0; r < MODEL_TOGETHER; r++)
 		parts[r] = part[r]; /* cppcheck-suppress uninitvar ; it is set here */
 	got = parts * d->all_joules;
 	without_a_stretch(d, did, own, &parts, &joules, &jackknife);
-	of_prices(p, did, own, &got, &square);
+	for (unsigned i = 0; i < p->columns; i++) {
+		gather(&g[i], did, p->at[i]);
+		g[i] /= got;
+	}
+	of_prices(p, &p->known, g, did, own, &got, &known);
+	of_prices(p, &p->taken, g, did, own, &got, &taken);
 	for (unsigned r = 0; r < MODEL_TOGETHER; r++) {
-		double sum = pow(p->deviations, 2) * jackknife[r] + pow(NINE_IN_TEN, 2) * fmax(square[r], 0);
+		double told = fmin(fmax(known[r] - taken[r], 0), pow(WITHOUT, 2) * jackknife[r]), sum;
 
 		if (!(got[r] > 0) || !(d->dynamic > 0)) { /* by the prices, nothing cost anything */
 			ret[r] = 1;
 			continue;
 		}
-		sum += pow(NINE_IN_TEN * p->point, 2) * (p->noise + p->of_one / part[r]);
-		sum = sum * pow(p->narrower, 2) + p->others;
+		sum = pow(NINE_IN_TEN, 2) * (taken[r] + pow(p->point, 2) * (p->for_all + p->of_one / part[r]));
+		sum += pow(p->deviations, 2) * told + p->others;
 		sum += pow(beside_average(d, did[r], part[r]), 2);
 		ret[r] = fmax(sqrt(sum), NOT_CLAIMED) + fabs(joules[r] / got[r] - 1);
 	}

@@ -111,6 +111,7 @@ struct model_solution {
 	model_columns columns;
 	struct model_coef coef;
 	double cov[COLUMNS][COLUMNS];
+	double taken[COLUMNS][COLUMNS]; /* of it, what prior says and no point has told */
 	model_columns cov_columns; /* those in use, and the bases that are not: what is not used may still cost */
 	double n; /* points behind it, by weight */
 	double sigma; /* W by which a point misses, as a standard deviation */
@@ -192,17 +193,18 @@ struct model_doubt_parts {
 	double price[COLUMNS], without[MODEL_BLOCKS][COLUMNS]; /* of these */
 	double per_joule[MODEL_BLOCKS]; /* what a joule by other prices is as a part */
 	int misses; /* place of their column */
-	/* the columns of the covariance that all rows have, and the lower half of it. A row's part moves by its work, over what it got, less
-	 * what is the same for all rows: the square of that, and its covariance with each column */
-	unsigned columns, at[COLUMNS];
-	double cov[COLUMNS * (COLUMNS + 1) / 2], same[COLUMNS], same_square;
+	unsigned columns, at[COLUMNS]; /* the columns of the covariance that all rows have */
 	/* of rows with a price of their own, by their place; the last one is of those without, whose price is not known */
 	int own; /* place of the base in the work of a row; -1 = no row has one */
 	double own_price[MODEL_OWN + 1], own_without[MODEL_BLOCKS][MODEL_OWN + 1];
-	double own_square[MODEL_OWN + 1], own_same[MODEL_OWN + 1], own_cov[MODEL_OWN + 1][COLUMNS];
-	double deviations; /* of the jackknife */
-	double point, noise, of_one; /* misses of points: relative, and the mean square as a + b / part */
-	double narrower; /* what the range of prices and misses is multiplied by */
+	struct model_square {
+		/* A row's part moves by its work, over what it got, less what is the same for all rows: the lower half of the
+		 * covariance, that of the same with each column, and of the same */
+		double cov[COLUMNS * (COLUMNS + 1) / 2], same[COLUMNS], same_square;
+		double own_square[MODEL_OWN + 1], own_same[MODEL_OWN + 1], own_cov[MODEL_OWN + 1][COLUMNS];
+	} known, taken; /* all, and what of it no point has told */
+	double deviations; /* of prices, that hold nine values in ten */
+	double point, for_all, of_one; /* misses of points: relative, and the mean square as a + b / part */
 	double others; /* mean square of what is the same for all rows */
 };
 

@@ -281,21 +281,37 @@ static void take_solution(struct model_solution *r, const struct problem *q, con
 	r->sigma = fmax(r->sigma, SIGMA_MIN * mean);
 }
 
-static bool take_covariance(struct model_solution *r, const struct problem *q)
+/* A matrix over the unknowns, of columns. */
+static void to_columns(const struct problem *q, const double (*a)[COLUMNS], double (*ret)[COLUMNS])
 {
-	double inverse[COLUMNS][COLUMNS];
-
-	if (!model_invert(q->n, (const double(*)[COLUMNS])q->a, inverse))
-		return false;
-	memset(r->cov, 0, sizeof(r->cov));
+	memset(ret, 0, sizeof(*ret) * COLUMNS);
 	for (unsigned i = 0; i < q->n; i++)
 		for (unsigned k = 0; k < q->n; k++)
 			for (unsigned j = 0; j < q->of[i].n; j++)
 				for (unsigned l = 0; l < q->of[k].n; l++)
-					r->cov[q->of[i].column[j]][q->of[k].column[l]] = q->of[i].weight[j] *
-											 q->of[k].weight[l] *
-											 inverse[i][k] /
-											 (q->scale[i] * q->scale[k]);
+					ret[q->of[i].column[j]][q->of[k].column[l]] = q->of[i].weight[j] *
+										      q->of[k].weight[l] * a[i][k] /
+										      (q->scale[i] * q->scale[k]);
+}
+
+/* With A of the points and P of the prior, C = (A + P)^-1 is CAC + CPC: the second is what no point has told. */
+static bool take_covariance(struct model_solution *r, const struct problem *q)
+{
+	double inverse[COLUMNS][COLUMNS], taken[COLUMNS][COLUMNS];
+
+	if (!model_invert(q->n, (const double(*)[COLUMNS])q->a, inverse))
+		return false;
+	for (unsigned i = 0; i < q->n; i++) {
+		for (unsigned k = 0; k <= i; k++) {
+			double sum = 0;
+
+			for (unsigned j = 0; j < q->n; j++)
+				sum += inverse[i][j] * q->precision[j] * inverse[k][j];
+			taken[i][k] = taken[k][i] = sum;
+		}
+	}
+	to_columns(q, (const double(*)[COLUMNS])inverse, r->cov);
+	to_columns(q, (const double(*)[COLUMNS])taken, r->taken);
 	return true;
 }
 
