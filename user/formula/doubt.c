@@ -13,15 +13,14 @@
 #define NARROWER 1.4 /* ... at least this part of it */
 #define INDEPENDENT 5.0 /* points after which errors that come in phases do not average out any more */
 #define STRAIGHT 2.2 /* deviations of prices that hold nine values in ten, where they do not bend, ... */
-#define BENT_BY_NOISE 6.0 /* ... where they do, and where noise hides how, ... */
-#define BENT_FINE 9.5 /* ... and where points miss by less than NOISY, so that nothing else widens the range */
-#define BENT_IN_MEMORY 0.75 /* of the last two */
+#define BENT_BY_NOISE 5.0 /* ... where they do, and where noise hides how, ... */
+#define BENT_FINE 7.0 /* ... and where points miss by less than NOISY, so that nothing else widens the range */
 #define NOISY 0.015 /* of the dynamic power */
 #define WITHOUT 3.0 /* deviations of the jackknife above which those of the fit are too much: no price is below zero */
 #define FOR_ALL 4.0 /* a miss of a point that is not noise is of all rows alike, by so much, ... */
 #define OF_ONE 0.08 /* ... and of each row by itself, by the root of its part, ... */
 #define OF_ONE_BENT 0.4 /* ... more where prices bend: by a line, and by the mean of a state, ... */
-#define IN_PHASES 23.0 /* ... and what is of each row where misses come in phases, ... */
+#define IN_PHASES 30.0 /* ... and what is of each row where misses come in phases, ... */
 #define BY_CHANCE 2.0 /* ... more than those of noise seem to: by so much, over the root of their number */
 #define BURSTS 3.0 /* power of a row at a moment, over its mean */
 #define AVERAGE 0.3 /* of what bent prices of memory move between rows, at most, and ... */
@@ -280,9 +279,7 @@ void model_doubt_begin(struct model_doubt *d, const struct terms *t)
 	take_covariance(d, t);
 	p->misses = bent_memory && d->all[d->misses] > 0 ? terms_place(t, d->misses) : -1;
 	p->point = f->s.sigma * d->seconds / d->dynamic;
-	p->deviations = STRAIGHT;
-	if (bent)
-		p->deviations = (noise ? BENT_BY_NOISE : BENT_FINE) * (d->misses ? BENT_IN_MEMORY : 1);
+	p->deviations = !bent ? STRAIGHT : noise ? BENT_BY_NOISE : BENT_FINE;
 	p->for_all = noise ? 0 : FOR_ALL * (1 - d->noise);
 	p->of_one = (bent && !noise ? OF_ONE_BENT : OF_ONE) + IN_PHASES * fmax(d->phases - chance, 0);
 	p->others = pow(NINE_IN_TEN * BURSTS * d->skew, 2) + pow(STOPS * d->goes_on * d->seconds / d->dynamic, 2);
