@@ -5,7 +5,7 @@
  * `load` were changed while they were looked at; docs/accuracy.md has lines of 901 to 910 too. Chosen on others were: those of the fit and of the
  * choice of columns on 1 to 10 and 101 to 110 (of slices 101 to 104), with a square of 0.2, 0.3, 0.5 and 0.8, saturation at
  * 150, 300, 600, 700, 900 and 1000e6/s, hidden 0.6, 0.8, 1, 1.3, 2 and 3 W, noise of 0.5, 1, 2 and 3 %; some of those of
- * doubt.c on 501 to 510, 1601 to 1640, 1701 to 1720, 1801 to 1860 and 2201 to 2230 with the strengths below; GOES_ON, NOT_CLAIMED and other_way() there
+ * doubt.c on 501 to 510, 1601 to 1640, 1701 to 1720, 1801 to 1860, 2201 to 2230 and 2301 to 2310 with the strengths below; GOES_ON, NOT_CLAIMED and other_way() there
  * on 1 to 10, with saturation at 150, 300, 700 and 1000e6/s, queueing 1 and the others of test_beside; WAKE_J of solve.c on 801 to 810.
  * Strengths and kinds below were looked at on those seeds. Whoever tunes again must choose other seeds here. */
 #include "unit/model_limit.h"

@@ -13,13 +13,15 @@
 #define NARROWER 1.4 /* ... at least this part of it */
 #define INDEPENDENT 5.0 /* points after which errors that come in phases do not average out any more */
 #define STRAIGHT 2.2 /* deviations of prices that hold nine values in ten, where they do not bend, ... */
-#define BENT_BY_NOISE 5.0 /* ... where they do, and where noise hides how, ... */
-#define BENT_FINE 7.0 /* ... and where points miss by less than NOISY, so that nothing else widens the range */
+#define BENT_BY_NOISE 5.0 /* ... and where they do; ... */
+#define STRAIGHT_FINE \
+	4.0 /* ... the same where points miss by less than NOISY: it is not the sensor that is off then, ... */
+#define BENT_FINE 7.0 /* ... and nothing else widens the range */
 #define NOISY 0.015 /* of the dynamic power */
 #define WITHOUT 3.0 /* deviations of the jackknife above which those of the fit are too much: no price is below zero */
 #define FOR_ALL 4.0 /* a miss of a point that is not noise is of all rows alike, by so much, ... */
 #define OF_ONE 0.08 /* ... and of each row by itself, by the root of its part, ... */
-#define OF_ONE_BENT 0.4 /* ... more where prices bend: by a line, and by the mean of a state, ... */
+#define OF_ONE_FINE 0.4 /* ... more where points miss by less than NOISY: that is not the sensor's, ... */
 #define IN_PHASES 30.0 /* ... and what is of each row where misses come in phases, ... */
 #define BY_CHANCE 2.0 /* ... more than those of noise seem to: by so much, over the root of their number */
 #define BURSTS 3.0 /* power of a row at a moment, over its mean */
@@ -279,9 +281,9 @@ void model_doubt_begin(struct model_doubt *d, const struct terms *t)
 	take_covariance(d, t);
 	p->misses = bent_memory && d->all[d->misses] > 0 ? terms_place(t, d->misses) : -1;
 	p->point = f->s.sigma * d->seconds / d->dynamic;
-	p->deviations = !bent ? STRAIGHT : noise ? BENT_BY_NOISE : BENT_FINE;
+	p->deviations = noise ? (bent ? BENT_BY_NOISE : STRAIGHT) : bent ? BENT_FINE : STRAIGHT_FINE;
 	p->for_all = noise ? 0 : FOR_ALL * (1 - d->noise);
-	p->of_one = (bent && !noise ? OF_ONE_BENT : OF_ONE) + IN_PHASES * fmax(d->phases - chance, 0);
+	p->of_one = (noise ? OF_ONE : OF_ONE_FINE) + IN_PHASES * fmax(d->phases - chance, 0);
 	p->others = pow(NINE_IN_TEN * BURSTS * d->skew, 2) + pow(STOPS * d->goes_on * d->seconds / d->dynamic, 2);
 }
 
