@@ -64,6 +64,9 @@ static void print_table(const char *name, unsigned size, const struct table *t)
 	       name, size, 100 * t->mean, 100 * t->worst, 100 * t->idle, 100 * t->stated[MW_PACKAGE],
 	       100.0 * t->covered / t->values, 100.0 * t->idle_covered / t->idle_values, 100 * t->share,
 	       100 * t->share_idle);
+	if (t->error[MW_DRAM] > 0.001)
+		printf("%-22s %2u | in dram %6.2f said %6.2f holds %5.1f\n", name, size, 100 * t->error[MW_DRAM],
+		       100 * t->stated[MW_DRAM], 100.0 * t->covered_by_domain[MW_DRAM] / t->by_domain[MW_DRAM]);
 }
 
 static void print_head(void)

@@ -251,7 +251,7 @@ static void take_covariance(struct model_doubt *d, const struct terms *t)
 	if (p->own >= 0 && d->all[d->fit->own.column] > 0)
 		unknown = pow(model_own_within(d->fit) * d->all_joules / d->all[d->fit->own.column], 2);
 	take_square(d, s->cov, column, same, unknown, &p->known);
-	take_square(d, s->taken, column, same, unknown, &p->taken);
+	take_square(d, s->assumed, column, same, unknown, &p->assumed);
 }
 
 /* True when prices are seen to bend: those that are always in use are near zero where they do not. */
@@ -371,7 +371,7 @@ void model_row_doubts(const struct model_doubt *d, const double *const *did, con
 		      double *ret)
 {
 	const struct model_doubt_parts *p = d->parts;
-	together parts, got, joules, known, taken, jackknife, g[COLUMNS];
+	together parts, got, joules, known, assumed, jackknife, g[COLUMNS];
 
 	for (unsigned r = 0; r < MODEL_TOGETHER; r++)
 		parts[r] = part[r]; /* cppcheck-suppress uninitvar ; it is set here */
@@ -382,15 +382,15 @@ void model_row_doubts(const struct model_doubt *d, const double *const *did, con
 		g[i] /= got;
 	}
 	of_prices(p, &p->known, g, did, own, &got, &known);
-	of_prices(p, &p->taken, g, did, own, &got, &taken);
+	of_prices(p, &p->assumed, g, did, own, &got, &assumed);
 	for (unsigned r = 0; r < MODEL_TOGETHER; r++) {
-		double told = fmin(fmax(known[r] - taken[r], 0), pow(WITHOUT, 2) * jackknife[r]), sum;
+		double told = fmin(fmax(known[r] - assumed[r], 0), pow(WITHOUT, 2) * jackknife[r]), sum;
 
 		if (!(got[r] > 0) || !(d->dynamic > 0)) { /* by the prices, nothing cost anything */
 			ret[r] = 1;
 			continue;
 		}
-		sum = pow(NINE_IN_TEN, 2) * (taken[r] + pow(p->point, 2) * (p->for_all + p->of_one / part[r]));
+		sum = pow(NINE_IN_TEN, 2) * (assumed[r] + pow(p->point, 2) * (p->for_all + p->of_one / part[r]));
 		sum += pow(p->deviations, 2) * told + p->others;
 		sum += pow(beside_average(d, did[r], part[r]), 2);
 		ret[r] = fmax(sqrt(sum), NOT_CLAIMED) + fabs(joules[r] / got[r] - 1);

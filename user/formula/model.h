@@ -111,7 +111,7 @@ struct model_solution {
 	model_columns columns;
 	struct model_coef coef;
 	double cov[COLUMNS][COLUMNS];
-	double taken[COLUMNS][COLUMNS]; /* of it, what prior says and no point has told */
+	double assumed[COLUMNS][COLUMNS]; /* the part of it that the prior says, and no point has told */
 	model_columns cov_columns; /* those in use, and the bases that are not: what is not used may still cost */
 	double n; /* points behind it, by weight */
 	double sigma; /* W by which a point misses, as a standard deviation */
@@ -197,12 +197,12 @@ struct model_doubt_parts {
 	/* of rows with a price of their own, by their place; the last one is of those without, whose price is not known */
 	int own; /* place of the base in the work of a row; -1 = no row has one */
 	double own_price[MODEL_OWN + 1], own_without[MODEL_BLOCKS][MODEL_OWN + 1];
+	/* A row's part moves with a price by g: its work, over what it got, less what is the same for all rows. g'Cg is that of its own
+	 * columns (the lower half of C), twice what they have in common with the same, and the square of the same. */
 	struct model_square {
-		/* A row's part moves by its work, over what it got, less what is the same for all rows: the lower half of the
-		 * covariance, that of the same with each column, and of the same */
 		double cov[COLUMNS * (COLUMNS + 1) / 2], same[COLUMNS], same_square;
 		double own_square[MODEL_OWN + 1], own_same[MODEL_OWN + 1], own_cov[MODEL_OWN + 1][COLUMNS];
-	} known, taken; /* all, and what of it no point has told */
+	} known, assumed; /* by all of the covariance, and by what of it no point has told */
 	double deviations; /* of prices, that hold nine values in ten */
 	double point, for_all, of_one; /* misses of points: relative, and the mean square as a + b / part */
 	double others; /* mean square of what is the same for all rows */

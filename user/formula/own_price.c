@@ -38,7 +38,7 @@ static void clear(struct model_fit *f, unsigned place)
 	f->open.rate[column] = f->lowest.rate[column] = 0;
 	for (unsigned i = 0; i < COLUMNS; i++) {
 		f->old.xx[column][i] = f->old.xx[i][column] = 0;
-		f->s.cov[column][i] = f->s.cov[i][column] = f->s.taken[column][i] = f->s.taken[i][column] = 0;
+		f->s.cov[column][i] = f->s.cov[i][column] = f->s.assumed[column][i] = f->s.assumed[i][column] = 0;
 	}
 	f->old.xy[column] = 0;
 	f->s.coef.c[column] = 0;

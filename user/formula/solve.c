@@ -297,7 +297,7 @@ static void to_columns(const struct problem *q, const double (*a)[COLUMNS], doub
 /* With A of the points and P of the prior, C = (A + P)^-1 is CAC + CPC: the second is what no point has told. */
 static bool take_covariance(struct model_solution *r, const struct problem *q)
 {
-	double inverse[COLUMNS][COLUMNS], taken[COLUMNS][COLUMNS];
+	double inverse[COLUMNS][COLUMNS], assumed[COLUMNS][COLUMNS];
 
 	if (!model_invert(q->n, (const double(*)[COLUMNS])q->a, inverse))
 		return false;
@@ -307,11 +307,11 @@ static bool take_covariance(struct model_solution *r, const struct problem *q)
 
 			for (unsigned j = 0; j < q->n; j++)
 				sum += inverse[i][j] * q->precision[j] * inverse[k][j];
-			taken[i][k] = taken[k][i] = sum;
+			assumed[i][k] = assumed[k][i] = sum;
 		}
 	}
 	to_columns(q, (const double(*)[COLUMNS])inverse, r->cov);
-	to_columns(q, (const double(*)[COLUMNS])taken, r->taken);
+	to_columns(q, (const double(*)[COLUMNS])assumed, r->assumed);
 	return true;
 }
 
