@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scripted library's field values and its list of graphics processes. Lines of FAKE_NVML:
  *   bytes TX RX              bytes a second over PCIe, counted since 1970 (fields 197 and 198)
+ *   instant MW               power of the instant (field 186)
  *   bytes_wrap               they begin again every second
  *   long PID PID PID         processes on every GPU, in entries of 32 bytes as drivers 535.43 to 535.86 write them */
 #include <stdint.h>
@@ -13,7 +14,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 struct fields {
-	double tx, rx;
+	double tx, rx, instant_mw;
 	int wrap;
 	unsigned pids[3];
 };
@@ -27,6 +28,7 @@ static struct fields load(void)
 
 	while (f && fgets(line, sizeof(line), f)) {
 		sscanf(line, "bytes %lf %lf", &s.tx, &s.rx);
+		sscanf(line, "instant %lf", &s.instant_mw);
 		sscanf(line, "long %u %u %u", &s.pids[0], &s.pids[1], &s.pids[2]);
 		s.wrap |= strncmp(line, "bytes_wrap", 10) == 0;
 	}
@@ -57,6 +59,10 @@ EXPORT int nvmlDeviceGetFieldValues(nvml_device device, int n, struct nvml_field
 		v[i].type = NVML_VALUE_U64;
 		v[i].code = rate > 0 ? NVML_OK : NVML_NOT_SUPPORTED;
 		v[i].value.u64 = (uint64_t)(now * rate);
+		if (v[i].id == NVML_FIELD_POWER_INSTANT && s.instant_mw > 0) {
+			v[i].code = NVML_OK;
+			v[i].value.u64 = (uint64_t)s.instant_mw;
+		}
 	}
 	return 0;
 }

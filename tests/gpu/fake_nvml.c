@@ -6,6 +6,8 @@
  *   start S                  CLOCK_REALTIME second from which energy is counted (default: the first call)
  *   refuse NAME [G]          answers 3, not supported
  *   slow NAME MS             takes so long
+ *   spin NAME MS             the same, of CPU time
+ *   sampled MS               use of processes is sampled so often; asked again before, there is none (6)
  *   lost G                   everything of that GPU answers 15
  *   mismatch                 init answers 18
  *   counter_offset G MJ      added to the energy counter (negative: a reset)
@@ -40,8 +42,8 @@ struct script {
 		int gpu;
 		unsigned pid, sm;
 	} process[MAX_PROCESSES];
-	char refuse[256], slow_name[64], log[256];
-	int slow_ms;
+	char refuse[256], slow_name[64], spin_name[64], log[256];
+	int slow_ms, spin_ms, sampled_ms;
 };
 
 static int64_t first_us;
@@ -87,6 +89,10 @@ static void parse_line(struct script *s, const char *line)
 		snprintf(s->refuse + strlen(s->refuse), sizeof(s->refuse) - strlen(s->refuse), " %s ", name);
 	else if (!strcmp(word, "slow"))
 		snprintf(s->slow_name, sizeof(s->slow_name), "%s", name), sscanf(line, "%*s %*s %d", &s->slow_ms);
+	else if (!strcmp(word, "spin"))
+		snprintf(s->spin_name, sizeof(s->spin_name), "%s", name), sscanf(line, "%*s %*s %d", &s->spin_ms);
+	else if (!strcmp(word, "sampled"))
+		s->sampled_ms = (int)a;
 	else if (!strcmp(word, "counter_offset"))
 		s->offset_mj[g] = b;
 	else if (!strcmp(word, "scale"))
@@ -137,6 +143,16 @@ static double energy_until(const struct script *s, int g, double us)
 	return (s->base[g] * us + s->amplitude[g] * high) / 1e6;
 }
 
+static void spin(int ms)
+{
+	struct timespec from, now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+	do
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	while ((now.tv_sec - from.tv_sec) * 1000 + (now.tv_nsec - from.tv_nsec) / 1000000 < ms);
+}
+
 /* Every call: the script, the log, what it refuses, what is slow. Number of the GPU + 1 in the handle. */
 static int begin(struct script *s, const char *name, const void *device)
 {
@@ -151,6 +167,8 @@ static int begin(struct script *s, const char *name, const void *device)
 	}
 	if (!strcmp(s->slow_name, name))
 		nanosleep(&(struct timespec){ s->slow_ms / 1000, s->slow_ms % 1000 * 1000000l }, NULL);
+	if (!strcmp(s->spin_name, name))
+		spin(s->spin_ms);
 	if (device && (g >= s->gpus || s->lost[g]))
 		return NVML_LOST;
 	snprintf(word, sizeof(word), " %s ", name);
@@ -356,15 +374,20 @@ EXPORT int nvmlDeviceGetProcessUtilization(nvml_device device, struct nvml_proce
 {
 	BEGIN("process_use");
 	unsigned n = 0, room = *count;
+	uint64_t step_us = (uint64_t)s.sampled_ms * 1000, stamp_us = (uint64_t)now_us();
 
 	if (s.mig[g])
 		return NVML_NOT_SUPPORTED;
+	if (step_us)
+		stamp_us -= stamp_us % step_us;
+	if (step_us && stamp_us <= since)
+		return NVML_NOT_FOUND;
 	for (int i = 0; i < s.n_processes && n < room; i++) {
 		if (s.process[i].gpu != g)
 			continue;
 		memset(&out[n], 0, sizeof(out[n]));
 		out[n].pid = s.process[i].pid;
-		out[n].stamp_us = (uint64_t)now_us();
+		out[n].stamp_us = stamp_us;
 		out[n++].sm = s.process[i].sm;
 	}
 	if (s.garbage && n + 3 < room) {

@@ -336,6 +336,55 @@ static void mismatch(void **state)
 	finish(&f);
 }
 
+static unsigned calls(const char *log, const char *of)
+{
+	FILE *file = fopen(log, "r");
+	char line[128];
+	unsigned n = 0;
+
+	while (file && fgets(line, sizeof(line), file))
+		n += strstr(line, of) != NULL;
+	if (file)
+		fclose(file);
+	return n;
+}
+
+/* A counter whose answer takes 4 ms of CPU is asked now and then; the power of the instant carries energy between two
+ * answers, and the total is the counter's. Its steps are 20 ms. */
+static void dear_counter(void **state)
+{
+	struct fixture f;
+	struct reading_domain first, last;
+	char log[128], text[256];
+	double fast = 0, s, j;
+	unsigned energy, power;
+
+	snprintf(log, sizeof(log), "%s.log", script_path);
+	snprintf(text, sizeof(text), "log %s\ngpus 1\nspin energy 4\npower 0 100000 0 1000\ninstant 125000\n", log);
+	start(&f, text);
+	for (uint64_t until = clock_mono_ns() + 20 * NS_PER_S; calls(log, " energy ") < 20 && clock_mono_ns() < until;)
+		usleep(50000);
+	energy = calls(log, " energy ");
+	power = calls(log, " power ");
+	first = last = take(&f, 0);
+	while (calls(log, " energy ") < energy + 4 || last.units == first.units) {
+		struct reading_domain next = take(&f, 0);
+		double watts = (double)(next.units - last.units) * 1000 / (double)(next.time_ns - last.time_ns);
+
+		fast = watts > fast ? watts : fast;
+		last = next;
+	}
+	energy = calls(log, " energy ") - energy;
+	power = calls(log, " power ") - power;
+	s = (double)(last.time_ns - first.time_ns) / 1e9;
+	j = (double)(last.units - first.units) / 1e6;
+	assert_true(power > 2 * energy);
+	assert_in_range(fast, 115, 400); /* the sensor's 125 W, not the 100 W of the mean */
+	assert_true(fabs(j - 100 * s) < 100 * 0.4 + 0.05 * 100 * s);
+	finish(&f);
+	unlink(log);
+}
+
 static void no_library(void **state)
 {
 	const struct gpu_options o = { .library = "/nowhere/libnvidia-ml.so.1" };
@@ -357,7 +406,7 @@ int main(void)
 		cmocka_unit_test(curves),        cmocka_unit_test(integral),      cmocka_unit_test(rows),
 		cmocka_unit_test(bytes),         cmocka_unit_test(samples),       cmocka_unit_test(polled),
 		cmocka_unit_test(lost_and_back), cmocka_unit_test(counter_reset), cmocka_unit_test(nothing_supported),
-		cmocka_unit_test(mismatch),      cmocka_unit_test(no_library),
+		cmocka_unit_test(mismatch),      cmocka_unit_test(no_library),    cmocka_unit_test(dear_counter),
 	};
 	const char *b = getenv("B");
 	int fd;

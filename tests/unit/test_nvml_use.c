@@ -171,6 +171,58 @@ static unsigned calls(const struct fixture *f, const char *of)
 	return n;
 }
 
+static void wait_for_calls(const struct fixture *f, const char *of, unsigned more)
+{
+	unsigned before = calls(f, of);
+
+	for (uint64_t until = clock_mono_ns() + 60 * NS_PER_S; calls(f, of) < before + more && clock_mono_ns() < until;)
+		usleep(20000);
+}
+
+/* Two take turns between two readings: each has what it used in its turn, not the last one all. */
+static void turns(void **state)
+{
+	struct fixture f = { .t = temp_root_new() };
+	uint64_t begun, turned, ended;
+	unsigned ours;
+
+	open_all(&f, "process 0 4711 80\n");
+	wait_for_calls(&f, "process_use 0", 2);
+	read_for(&f, 50 * NS_PER_MS);
+	ours = (unsigned)(use_of(&f, f.row, 0) / NS_PER_MS);
+	begun = f.r.domains[0].time_ns;
+	wait_for_calls(&f, "process_use 0", 6);
+	turned = clock_mono_ns();
+	script(&f, "process 0 4712 80\n");
+	wait_for_calls(&f, "process_use 0", 6);
+	read_for(&f, 50 * NS_PER_MS);
+	ended = f.r.domains[0].time_ns;
+	ours = (unsigned)(use_of(&f, f.row, 0) / NS_PER_MS) - ours;
+	/* one answer before or after the turn, and one look */
+	assert_in_range(ours, (turned - begun) * 6 / 10 / NS_PER_MS, (turned - begun) * 11 / 10 / NS_PER_MS);
+	assert_true(ended > turned);
+	assert_true(use_of(&f, USE_NOBODY, 0) > (ended - turned) * 4 / 10);
+	finish(&f);
+}
+
+/* A driver that samples use once a second has no news in between: what it told before holds. */
+static void sampled_rarely(void **state)
+{
+	struct fixture f = { .t = temp_root_new() };
+	uint64_t from, use;
+
+	open_all(&f, "process 0 4711 60\nsampled 900\n");
+	wait_for_calls(&f, "process_use 0", 4);
+	read_for(&f, 50 * NS_PER_MS);
+	from = f.r.domains[0].time_ns;
+	use = use_of(&f, f.row, 0);
+	wait_for_calls(&f, "process_use 0", 8);
+	read_for(&f, 50 * NS_PER_MS);
+	use = use_of(&f, f.row, 0) - use;
+	assert_in_range(use * 100 / (f.r.domains[0].time_ns - from), 58, 62);
+	finish(&f);
+}
+
 static bool warned(struct fixture *f, const char *part)
 {
 	uint64_t until = clock_mono_ns() + 30 * NS_PER_S;
@@ -273,6 +325,8 @@ int main(void)
 		cmocka_unit_test(mig),
 		cmocka_unit_test(long_entries),
 		cmocka_unit_test(gone_but_known),
+		cmocka_unit_test(turns),
+		cmocka_unit_test(sampled_rarely),
 		cmocka_unit_test(asleep_at_the_start),
 		cmocka_unit_test(falls_asleep),
 		cmocka_unit_test(lost_beside_a_sleeper),

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/clock.h"
 #include "drm.h"
 
 #define MAX_CARDS 64
@@ -153,7 +154,11 @@ static int sysfs_revive(struct gpu_unit *u)
 }
 
 static const struct gpu_ops sysfs_ops = {
-	.interface = ENERGY_HWMON, .row = sysfs_row, .processes = gpu_drm_processes, .revive = sysfs_revive
+	.interface = ENERGY_HWMON,
+	.row = sysfs_row,
+	.processes = gpu_drm_processes,
+	.processes_ns = NS_PER_S,
+	.revive = sysfs_revive,
 };
 
 static bool is_asleep(const struct gpus *g, const char *device)

@@ -25,8 +25,15 @@ struct gpu_energy {
 	uint64_t rest; /* of the integral, in mW x ns, below 1 uJ */
 	uint64_t compare_ns; /* start of that comparison */
 	uint64_t resets, dropped, gaps;
+	bool carries; /* the counter is asked now and then, and power carries `uj` from one answer to the next */
+	int64_t behind_uj; /* what the counter has counted and `uj` has not; negative: the reverse */
+	int64_t mend_uj; /* the part of it that the next looks add to what power carries */
 };
 void gpu_energy_start(struct gpu_energy *e, uint64_t now_ns);
+/* From now on not every look asks the counter. */
+void gpu_energy_carry(struct gpu_energy *e);
+/* A reading at now: where power carries the energy, it carries it up to there. */
+void gpu_energy_reach(struct gpu_energy *e, uint64_t now_ns);
 /* The counter says mj at now. */
 void gpu_energy_counter(struct gpu_energy *e, uint64_t mj, uint64_t now_ns);
 /* The sensor says mw at now. */
@@ -42,9 +49,10 @@ struct gpu_process {
 	uint32_t pid, ppm;
 }; /* of one GPU: share of time, in millionths */
 struct gpu_share {
-	uint64_t cgroup;
+	uint64_t cgroup; /* 0 = not known any more */
 	uint32_t ppm, row;
-}; /* cgroup 0 = not known any more */
+	uint64_t use_ns; /* added up, not charged yet */
+};
 
 enum gpu_state { GPU_OK, GPU_ASLEEP, GPU_LOST };
 
@@ -54,10 +62,13 @@ struct gpu_ops {
 	enum energy_interface interface;
 	/* Values of the wanted fields into row, in the order of the columns. A single one that fails has no bit. */
 	int (*row)(struct gpu_unit *u, uint32_t wanted, struct gpu_row *row);
+	int (*power_now)(struct gpu_unit *u, int64_t *ret_mw); /* not averaged over time; NULL = never */
 	int (*pcie)(struct gpu_unit *u, int64_t *ret_tx, int64_t *ret_rx); /* may block; NULL = never */
 	int (*samples)(struct gpu_unit *u, enum gpu_ring ring, struct gpu_sample *ret,
 		       unsigned max); /* number; NULL = never */
-	int (*processes)(struct gpu_unit *u, struct gpu_process *ret, unsigned max); /* number; NULL = never */
+	/* Use since the call before: number, or -EAGAIN = nothing new yet; NULL = never. */
+	int (*processes)(struct gpu_unit *u, struct gpu_process *ret, unsigned max);
+	uint64_t processes_ns; /* least time between two of these calls */
 	int (*revive)(struct gpu_unit *u); /* after it was lost: asked every few seconds */
 };
 
@@ -69,7 +80,8 @@ struct gpu_unit {
 	char sysfs[160]; /* of the PCI device, "" = unknown */
 	/* thread gpu */
 	enum gpu_state state;
-	uint64_t retry_ns, pause_ns, row_due_ns, samples_due_ns;
+	uint64_t retry_ns, pause_ns, row_due_ns, samples_due_ns, counter_due_ns;
+	uint64_t counter_cost_ns; /* CPU time that an answer of the counter takes */
 	unsigned mute; /* looks in a row that told neither energy nor power */
 	const char *why; /* meaning of the last call that failed; NULL = not known */
 	bool denied; /* that call failed for want of rights */
@@ -77,7 +89,7 @@ struct gpu_unit {
 	int64_t ring_us[GPU_RINGS]; /* newest stamp seen */
 	uint8_t ring_refused[GPU_RINGS];
 	/* thread gpu-slow */
-	uint64_t processes_due_ns;
+	uint64_t processes_due_ns, processes_cost_ns;
 	uint64_t process_us; /* newest stamp of process use */
 	bool no_process_use;
 	/* published, under lock */
@@ -88,8 +100,7 @@ struct gpu_unit {
 	unsigned n_shares;
 	struct gpu_share shares[GPU_MAX_SHARES];
 	uint64_t shares_ns; /* when they were asked; 0 = never */
-	/* measuring thread */
-	uint64_t used_ns; /* use is charged up to here */
+	uint64_t used_ns; /* use is added up to here */
 };
 
 struct pid_entry {

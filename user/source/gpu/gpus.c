@@ -180,6 +180,8 @@ void gpus_read(struct gpus *g, struct reading *r, const struct cgroup_table *t)
 		struct gpu_unit *u = &g->units[i];
 		const struct gpu_energy *e = &u->energy;
 
+		if (u->seen_state == GPU_OK)
+			gpu_energy_reach(&u->energy, r->mono_ns);
 		r->domains[u->desc.domain] = (struct reading_domain){
 			.units = e->uj,
 			.uj_num = 1,

@@ -9,6 +9,8 @@
 #include "base/clock.h"
 #include "nvidia.h"
 
+#define NVML_USE_NS (250 * NS_PER_MS) /* use is sampled every 200 ms on Hopper */
+
 static void probe_rings(struct gpu_unit *u)
 {
 	struct gpu_sample *some = calloc(GPU_MAX_SAMPLES, sizeof(*some));
@@ -134,14 +136,17 @@ static int nvml_revive(struct gpu_unit *u)
 	return answers(u) ? 0 : -ENODEV;
 }
 
+static int gpu_nvml_power_now(struct gpu_unit *u, int64_t *ret_mw);
 static int gpu_nvml_pcie(struct gpu_unit *u, int64_t *ret_tx, int64_t *ret_rx);
 
 static const struct gpu_ops nvml_ops = {
 	.interface = ENERGY_NVML,
 	.row = gpu_nvml_row,
+	.power_now = gpu_nvml_power_now,
 	.pcie = gpu_nvml_pcie,
 	.samples = gpu_nvml_samples,
 	.processes = gpu_nvml_processes,
+	.processes_ns = NVML_USE_NS,
 	.revive = nvml_revive,
 };
 
@@ -372,6 +377,22 @@ static int gpu_nvml_row(struct gpu_unit *u, uint32_t wanted, struct gpu_row *row
 	}
 	pthread_rwlock_unlock(&u->g->nvml_use);
 	return rc == -ENODEV ? rc : 0;
+}
+
+/* Power of this instant: nvmlDeviceGetPowerUsage tells the mean of a second on Ampere and newer. */
+static int gpu_nvml_power_now(struct gpu_unit *u, int64_t *ret_mw)
+{
+	struct nvml_unit *d = nvml_unit_of(u);
+	int code = NVML_LOST;
+
+	if (d->power_field || d->no_instant)
+		return -EOPNOTSUPP;
+	pthread_rwlock_rdlock(&u->g->nvml_use);
+	if (d->handle)
+		code = field_value(u->g->nvml, d->handle, NVML_FIELD_POWER_INSTANT, NVML_SCOPE_GPU, ret_mw);
+	pthread_rwlock_unlock(&u->g->nvml_use);
+	d->no_instant = nvml_errno(code) == -EOPNOTSUPP;
+	return nvml_errno(code);
 }
 
 /* Both counters in one call, so that they are of one instant. Counters of 0 mean a GPU that does not count. */

@@ -13,6 +13,7 @@ struct nvml_bytes {
 struct nvml_unit {
 	nvml_device handle;
 	uint32_t power_field, power_scope; /* 0: nvmlDeviceGetPowerUsage */
+	bool no_instant; /* thread gpu: there is no power of this instant */
 	/* thread gpu-slow */
 	bool counts_bytes;
 	struct nvml_bytes bytes; /* of the last look; mono_ns 0 = none */

@@ -8,6 +8,7 @@
 
 #define ALL_PROCESSES 1024 /* samples of one answer */
 #define LONG_ENTRY 32 /* of a list of processes by some drivers */
+#define IDLE_US 1200000ull /* a GPU without a newer sample for so long is idle */
 #define AHEAD_US 10000000ull /* a stamp so far in the future is wrong, or of a clock that was set back */
 
 static struct gpu_process of_percent(uint32_t pid, uint32_t percent)
@@ -132,6 +133,16 @@ static int by_list(struct gpu_unit *u, struct users *found)
 	return code == NVML_OK ? -(int)found->n : code;
 }
 
+/* No sample is newer than the last one. The GPU may be idle, or asked before its next sample, which some take once a
+ * second. What is asked next reaches back that far at most: the driver answers with means since the time it is given. */
+static int no_news(struct gpu_unit *u, uint64_t now_us)
+{
+	if (now_us < u->process_us + IDLE_US)
+		return -EAGAIN;
+	u->process_us = now_us - IDLE_US;
+	return 0;
+}
+
 /* Number of processes, or -errno. Internally numbers are negative, because codes are positive. */
 int gpu_nvml_processes(struct gpu_unit *u, struct gpu_process *ret, unsigned max)
 {
@@ -153,7 +164,9 @@ int gpu_nvml_processes(struct gpu_unit *u, struct gpu_process *ret, unsigned max
 	if (got > 0 && nvml_errno(got) == -EOPNOTSUPP)
 		got = by_list(u, &found);
 	pthread_rwlock_unlock(&u->g->nvml_use);
-	return got > 0 ? nvml_errno(got) == -EAGAIN ? 0 : nvml_errno(got) : -got;
+	if (!found.n && (!got || nvml_errno(got) == -EAGAIN))
+		return u->no_process_use || u->desc.mig ? 0 : no_news(u, now_us);
+	return got > 0 ? nvml_errno(got) : -got;
 }
 
 /* Samples of power and utilization that NVML keeps in rings. Stamps are the driver's, and come out of order on some

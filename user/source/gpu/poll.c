@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The steps of the two threads of the GPUs. The driver is never asked with the lock held. */
+/* The steps of the two threads of the GPUs. The driver is never asked with the lock held. It may spin while it waits for
+ * the GPU, so what costs much is asked less often. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +14,9 @@
 #define MUTE_LOOKS 50
 #define AHEAD_US 10000000 /* a stamp so far in the future is of a clock that was set back since */
 #define SAMPLES_NS (1500 * NS_PER_MS) /* the rings hold 2 s and more */
-#define PROCESSES_NS NS_PER_S
+#define LONGEST_PACE_NS NS_PER_S
+#define COST_PARTS 200 /* of the time: what asking one thing of one GPU may take of a CPU */
+#define DEAR_NS NS_PER_MS /* CPU time of an answer of the counter from which power carries the energy between two */
 #define PCIE_KEPT_NS (2 * NS_PER_S) /* an answer of PCIe goes into the rows for so long */
 #define MAX_GAP 0.05 /* counter against integral */
 #define PCIE_FIELDS (GPU_BIT(GPU_PCI_TX) | GPU_BIT(GPU_PCI_RX))
@@ -107,32 +110,84 @@ static void tell_resets(struct gpu_unit *u, const struct gpu_energy *before)
 		 u->desc.gpu, gap * 100);
 }
 
-/* Power and energy; false when it is lost. */
-static bool measure(struct gpu_unit *u)
+/* An answer took ns of CPU. One that took much longer than the others says little. */
+static void add_cost(uint64_t *cost_ns, uint64_t ns)
 {
-	struct gpu_row row = { .gpu = u->desc.gpu };
-	struct gpu_energy before;
-	uint64_t begun = clock_mono_ns(), now;
-	int rc = u->ops->row(u, u->desc.fields & GPU_ENERGY_FIELDS, &row);
+	uint64_t most = 2 * *cost_ns + 250000;
 
-	now = clock_mono_ns();
-	if (rc) {
-		lose(u, now);
-		return false;
-	}
-	if (row.present)
+	*cost_ns = (*cost_ns + (ns < most ? ns : most)) / 2;
+}
+
+static uint64_t pace_of(uint64_t cost_ns, uint64_t least_ns)
+{
+	uint64_t ns = cost_ns * COST_PARTS;
+
+	ns = ns < LONGEST_PACE_NS ? ns : LONGEST_PACE_NS;
+	return ns > least_ns ? ns : least_ns;
+}
+
+/* Energy and power of a look that began at begun_ns. */
+static void take_energy(struct gpu_unit *u, const struct gpu_row *row, int64_t power_mw, uint64_t begun_ns)
+{
+	uint64_t now = clock_mono_ns();
+	struct gpu_energy before;
+
+	if (row->present & GPU_ENERGY_FIELDS)
 		u->mute = 0;
 	else
 		be_mute(u, now);
 	pthread_mutex_lock(&u->g->lock);
 	before = u->energy;
-	if (row.present & GPU_BIT(GPU_TOTAL_ENERGY) && row.v[GPU_TOTAL_ENERGY] >= 0)
-		gpu_energy_counter(&u->energy, (uint64_t)row.v[GPU_TOTAL_ENERGY], begun); /* asked first */
-	if (row.present & GPU_BIT(GPU_POWER) && row.v[GPU_POWER] >= 0)
-		gpu_energy_power(&u->energy, (uint64_t)row.v[GPU_POWER], now);
+	if (power_mw >= 0)
+		gpu_energy_power(&u->energy, (uint64_t)power_mw, now);
+	if (row->present & GPU_BIT(GPU_TOTAL_ENERGY) && row->v[GPU_TOTAL_ENERGY] >= 0)
+		gpu_energy_counter(&u->energy, (uint64_t)row->v[GPU_TOTAL_ENERGY], begun_ns); /* asked first */
 	tell_resets(u, &before);
 	pthread_mutex_unlock(&u->g->lock);
+}
+
+/* The fields of this look: the counter where it is cheap, or is due. */
+static uint32_t fields_of(struct gpu_unit *u, uint64_t now_ns)
+{
+	uint32_t wanted = u->desc.fields & GPU_ENERGY_FIELDS;
+	uint64_t pace = pace_of(u->counter_cost_ns, u->g->pace_ns);
+
+	if (!(~wanted & GPU_ENERGY_FIELDS) && u->counter_cost_ns > DEAR_NS && pace > u->g->pace_ns &&
+	    !u->energy.carries) {
+		pthread_mutex_lock(&u->g->lock);
+		gpu_energy_carry(&u->energy);
+		pthread_mutex_unlock(&u->g->lock);
+	}
+	if (u->energy.carries && now_ns + NS_PER_MS < u->counter_due_ns)
+		return wanted & ~GPU_BIT(GPU_TOTAL_ENERGY);
+	u->counter_due_ns = now_ns + pace;
+	return wanted;
+}
+
+/* Asks for the wanted fields, and energy has what they tell; false when it is lost. */
+static bool ask(struct gpu_unit *u, uint32_t wanted, struct gpu_row *row)
+{
+	uint64_t begun = clock_mono_ns(), cpu = clock_thread_cpu_ns();
+	int rc = u->ops->row(u, wanted, row);
+	int64_t power_mw = row->present & GPU_BIT(GPU_POWER) ? row->v[GPU_POWER] : -1;
+
+	if (rc) {
+		lose(u, clock_mono_ns());
+		return false;
+	}
+	if (wanted & GPU_BIT(GPU_TOTAL_ENERGY))
+		add_cost(&u->counter_cost_ns, clock_thread_cpu_ns() - cpu);
+	if (u->energy.carries && u->ops->power_now)
+		u->ops->power_now(u, &power_mw);
+	take_energy(u, row, power_mw, begun);
 	return true;
+}
+
+static bool measure(struct gpu_unit *u)
+{
+	struct gpu_row row = { .gpu = u->desc.gpu };
+
+	return ask(u, fields_of(u, clock_mono_ns()), &row);
 }
 
 void gpu_first_look(struct gpu_unit *u)
@@ -161,14 +216,13 @@ static void put_polled(struct gpu_unit *u, const struct gpu_row *row)
 	}
 }
 
-static void take_row(struct gpu_unit *u)
+/* A row of all values, and the look at energy with it; false when it is lost. */
+static bool take_row(struct gpu_unit *u)
 {
 	struct gpu_row row = { .gpu = u->desc.gpu, .real_ns = clock_real_ns(), .mono_ns = clock_mono_ns() };
 
-	if (u->ops->row(u, u->desc.fields & ~PCIE_FIELDS, &row) != 0) {
-		lose(u, row.mono_ns);
-		return;
-	}
+	if (!ask(u, u->desc.fields & ~PCIE_FIELDS, &row))
+		return false;
 	pthread_mutex_lock(&u->g->lock);
 	if (u->pci_ns && row.mono_ns < u->pci_ns + PCIE_KEPT_NS) {
 		row.v[GPU_PCI_TX] = u->pci_tx;
@@ -179,6 +233,7 @@ static void take_row(struct gpu_unit *u)
 	gpu_put_row(u->g, &row);
 	put_polled(u, &row);
 	pthread_mutex_unlock(&u->g->lock);
+	return true;
 }
 
 static void take_samples(struct gpu_unit *u)
@@ -202,13 +257,18 @@ static void take_samples(struct gpu_unit *u)
 	free(some);
 }
 
-static void record(struct gpu_unit *u, uint64_t now_ns, uint64_t row_ns)
+/* A look at a GPU, as a row where a recorder wants one now. */
+static void look(struct gpu_unit *u, uint64_t now_ns, uint64_t row_ns)
 {
-	if (now_ns + NS_PER_MS >= u->row_due_ns) {
+	bool there;
+
+	if (row_ns && now_ns + NS_PER_MS >= u->row_due_ns) {
 		u->row_due_ns = u->row_due_ns + row_ns > now_ns ? u->row_due_ns + row_ns : now_ns + row_ns;
-		take_row(u);
+		there = take_row(u);
+	} else {
+		there = measure(u);
 	}
-	if (u->state == GPU_OK && now_ns >= u->samples_due_ns) {
+	if (there && row_ns && now_ns >= u->samples_due_ns) {
 		u->samples_due_ns = now_ns + SAMPLES_NS;
 		take_samples(u);
 	}
@@ -232,8 +292,8 @@ uint64_t gpu_step(void *gpus)
 	for (unsigned i = 0; i < g->n; i++) {
 		struct gpu_unit *u = &g->units[i];
 
-		if (is_there(u, now) && measure(u) && row_ns)
-			record(u, now, row_ns);
+		if (is_there(u, now))
+			look(u, now, row_ns);
 	}
 	/* rows keep their own pace; power and energy then come as often */
 	return row_ns && (row_ns < g->pace_ns || row_ns < 2 * g->pace_ns) ? row_ns : g->pace_ns;
@@ -252,13 +312,27 @@ static void ask_pcie(struct gpu_unit *u)
 	pthread_mutex_unlock(&u->g->lock);
 }
 
+/* Asks for the use by processes where it is due, at a pace that its cost allows. Time until then. */
+static uint64_t ask_use(struct gpu_unit *u, uint64_t now_ns)
+{
+	uint64_t cpu = clock_thread_cpu_ns();
+
+	if (now_ns + NS_PER_MS < u->processes_due_ns)
+		return u->processes_due_ns - now_ns;
+	gpu_ask_processes(u, clock_mono_ns());
+	add_cost(&u->processes_cost_ns, clock_thread_cpu_ns() - cpu);
+	u->processes_due_ns = now_ns + pace_of(u->processes_cost_ns, u->ops->processes_ns);
+	return u->processes_due_ns - now_ns;
+}
+
 uint64_t gpu_slow_step(void *gpus)
 {
 	struct gpus *g = gpus;
-	uint64_t row_ns = row_pace(g), now = clock_mono_ns();
+	uint64_t row_ns = row_pace(g), now = clock_mono_ns(), next = LONGEST_PACE_NS;
 
 	for (unsigned i = 0; i < g->n; i++) {
 		struct gpu_unit *u = &g->units[i];
+		uint64_t due;
 		bool ok;
 
 		pthread_mutex_lock(&g->lock);
@@ -268,10 +342,8 @@ uint64_t gpu_slow_step(void *gpus)
 			continue;
 		if (row_ns && u->desc.fields & PCIE_FIELDS)
 			ask_pcie(u);
-		if (u->ops->processes && now + NS_PER_MS >= u->processes_due_ns) {
-			u->processes_due_ns = now + PROCESSES_NS;
-			gpu_ask_processes(u, clock_mono_ns());
-		}
+		due = u->ops->processes ? ask_use(u, now) : LONGEST_PACE_NS;
+		next = due < next ? due : next;
 	}
-	return row_ns && row_ns < PROCESSES_NS ? row_ns : PROCESSES_NS;
+	return row_ns && row_ns < next ? row_ns : next;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Use of a GPU by cgroups. The driver tells the share of time that each process kept it busy in the last second.
- * That share holds until the driver is asked again, so that every interval of a consumer has its part. The use of a
- * process that ended before its cgroup was read is not charged, unless the process was seen before. */
+/* Use of a GPU by cgroups. The driver tells the share of time that each process kept it busy since it was asked before.
+ * The share counts for that time, and holds until the driver is asked again, so that every interval of a consumer has its
+ * part. The use of a process that ended before its cgroup was read is not charged, unless the process was seen before. */
 #include <errno.h>
 #include <string.h>
 #include "base/clock.h"
@@ -49,6 +49,37 @@ static void add_share(struct gpu_share *list, unsigned *n, uint64_t cgroup, uint
 	list[i].ppm += ppm;
 }
 
+/* Adds up use to the newest energy, by the shares of now. Lock held. */
+static void add_use(struct gpu_unit *u)
+{
+	uint64_t until = u->energy.time_ns, from = u->used_ns;
+
+	u->used_ns = until;
+	if (!from || until <= from || !u->shares_ns || until > u->shares_ns + TOO_OLD_NS)
+		return;
+	for (unsigned i = 0; i < u->n_shares; i++)
+		u->shares[i].use_ns += (uint64_t)((unsigned __int128)(until - from) * u->shares[i].ppm / 1000000);
+}
+
+/* What cgroups used and was not charged yet stays theirs beside new shares. Without room it is nobody's. */
+static void keep_use(const struct gpu_unit *u, struct gpu_share *list, unsigned *n)
+{
+	for (unsigned i = 0; i < u->n_shares; i++) {
+		const struct gpu_share *old = &u->shares[i];
+		unsigned at = 0;
+
+		while (at < *n && list[at].cgroup != old->cgroup)
+			at++;
+		if (at == *n && (!old->use_ns || *n == GPU_MAX_SHARES))
+			at = 0;
+		else if (at == *n)
+			list[(*n)++] = (struct gpu_share){ .cgroup = old->cgroup };
+		if (list[at].cgroup == old->cgroup)
+			list[at].row = old->row;
+		list[at].use_ns += old->use_ns;
+	}
+}
+
 void gpu_ask_processes(struct gpu_unit *u, uint64_t now_ns)
 {
 	struct gpu_process processes[GPU_MAX_PROCESSES];
@@ -63,9 +94,11 @@ void gpu_ask_processes(struct gpu_unit *u, uint64_t now_ns)
 		add_share(shares, &n_shares, processes[i].ppm ? cgroup_of(u->g, processes[i].pid, now_ns) : 0,
 			  processes[i].ppm);
 	pthread_mutex_lock(&u->g->lock);
+	keep_use(u, shares, &n_shares);
 	memcpy(u->shares, shares, n_shares * sizeof(*shares));
 	u->n_shares = n_shares;
 	u->shares_ns = now_ns;
+	add_use(u);
 	pthread_mutex_unlock(&u->g->lock);
 }
 
@@ -87,17 +120,13 @@ static uint32_t row_of(const struct reading *r, struct gpu_share *s)
 
 void gpu_charge_use(struct gpu_unit *u, struct reading *r)
 {
-	uint64_t until = u->energy.time_ns, from = u->used_ns;
-
-	u->used_ns = until;
-	if (!from || until <= from || !u->shares_ns || until > u->shares_ns + TOO_OLD_NS)
-		return;
+	add_use(u);
 	for (unsigned i = 0; i < u->n_shares; i++) {
 		struct gpu_share *s = &u->shares[i];
 
 		/* without memory it is not charged, as use that is not told */
-		if (s->ppm)
-			reading_use(r, row_of(r, s), u->desc.domain,
-				    (uint64_t)((unsigned __int128)(until - from) * s->ppm / 1000000));
+		if (s->use_ns)
+			reading_use(r, row_of(r, s), u->desc.domain, s->use_ns);
+		s->use_ns = 0;
 	}
 }

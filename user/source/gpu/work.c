@@ -3,8 +3,13 @@
  * Power is averaged over up to a second and, on some GPUs, measured a quarter of the time. Both are added up and the
  * counter is reported. A large difference of the two is told.
  *
- * * * The time of the energy is that of the counter's step. A reading between two steps has the same total and the
- * same time, so power does not drop. */
+ * The time of the energy is that of the counter's step. A reading between two steps has the same total and the same
+ * time, so power does not drop.
+ *
+ * Where an answer of the counter costs much (Hopper: 3 to 8 ms of CPU), it is asked now and then. Power carries the
+ * energy from one answer to the next. An answer is up to a step of the counter old, and the steps cannot be seen: so a
+ * small difference is mended bit by bit, which keeps the total of the counter, and no watts jump. */
+#include <stdlib.h>
 #include <string.h>
 #include "base/clock.h"
 #include "gpu_ops.h"
@@ -15,6 +20,8 @@
 #define COMPARE_NS (30 * NS_PER_S)
 #define COMPARE_MIN_UJ 100000000ull /* 100 J: below, steps of the counter weigh too much */
 #define MW_NS_PER_UJ 1000000ull
+#define MEND_PARTS 4 /* of what power carried wrongly, an answer of the counter mends so much of it */
+#define STRAY_NS (300 * NS_PER_MS) /* of the counter's mean power: what is further off is mended at once */
 
 void gpu_energy_start(struct gpu_energy *e, uint64_t now_ns)
 {
@@ -33,13 +40,38 @@ void gpu_energy_gap(struct gpu_energy *e)
 	if (e->have_counter || e->have_power)
 		e->gaps++;
 	e->have_counter = e->have_power = false;
+	e->behind_uj = e->mend_uj = 0;
 	forget_comparison(e, 0);
+}
+
+void gpu_energy_carry(struct gpu_energy *e)
+{
+	e->carries = true;
 }
 
 static void add(struct gpu_energy *e, uint64_t uj, uint64_t now_ns)
 {
 	e->uj += uj;
 	e->time_ns = now_ns;
+}
+
+/* Decides how much of the difference to the counter the next looks mend.
+ * ns: since the answer before. */
+static void mend(struct gpu_energy *e, uint64_t step_uj, uint64_t ns)
+{
+	int64_t stray_uj = (int64_t)((unsigned __int128)step_uj * STRAY_NS / (ns ? ns : 1));
+
+	e->behind_uj += (int64_t)step_uj;
+	e->mend_uj = llabs(e->behind_uj) > stray_uj ? e->behind_uj : e->behind_uj / MEND_PARTS;
+}
+
+static void count(struct gpu_energy *e, uint64_t step_uj, uint64_t ns, uint64_t now_ns)
+{
+	e->by_counter_uj += step_uj;
+	if (e->carries)
+		mend(e, step_uj, ns);
+	else
+		add(e, step_uj, now_ns);
 }
 
 void gpu_energy_counter(struct gpu_energy *e, uint64_t mj, uint64_t now_ns)
@@ -50,7 +82,7 @@ void gpu_energy_counter(struct gpu_energy *e, uint64_t mj, uint64_t now_ns)
 	if (first && !e->counting && e->uj == 0)
 		e->time_ns = now_ns;
 	e->counting = true;
-	if (!first && mj == e->counter_mj) {
+	if (!first && mj == e->counter_mj && !e->carries) {
 		if (ns >= STILL_NS)
 			e->time_ns = e->counter_ns = now_ns;
 		return;
@@ -64,14 +96,24 @@ void gpu_energy_counter(struct gpu_energy *e, uint64_t mj, uint64_t now_ns)
 		forget_comparison(e, now_ns);
 		e->time_ns = now_ns;
 	} else if (!first) {
-		add(e, step * 1000, now_ns);
-		e->by_counter_uj += step * 1000;
+		count(e, step * 1000, ns, now_ns);
 	} else if (e->gaps) {
 		e->time_ns = now_ns;
 	}
 	e->counter_mj = mj;
 	e->counter_ns = now_ns;
 	e->have_counter = e->begun = true;
+}
+
+/* uj by power, and what the counter's last answer mends. Energy never goes back: what is too much waits. */
+static void carry(struct gpu_energy *e, uint64_t uj, uint64_t now_ns)
+{
+	int64_t more = (int64_t)uj + e->mend_uj;
+	int64_t taken = more > 0 ? more : 0;
+
+	e->mend_uj = more > 0 ? 0 : more;
+	e->behind_uj -= taken;
+	add(e, (uint64_t)taken, now_ns);
 }
 
 /* Trapezoid between two looks, the fraction of a microjoule carried. */
@@ -89,7 +131,9 @@ void gpu_energy_power(struct gpu_energy *e, uint64_t mw, uint64_t now_ns)
 		uj = (uint64_t)(work / MW_NS_PER_UJ);
 		e->rest = (uint64_t)(work % MW_NS_PER_UJ);
 		e->by_power_uj += uj;
-		if (!e->counting)
+		if (e->counting && e->carries)
+			carry(e, uj, now_ns);
+		else if (!e->counting)
 			add(e, uj, now_ns);
 	} else {
 		e->gaps += e->have_power;
@@ -100,6 +144,13 @@ void gpu_energy_power(struct gpu_energy *e, uint64_t mw, uint64_t now_ns)
 	e->power_mw = mw;
 	e->power_ns = now_ns;
 	e->have_power = e->begun = true;
+}
+
+void gpu_energy_reach(struct gpu_energy *e, uint64_t now_ns)
+{
+	if (e->carries && e->counting && e->have_power && now_ns > e->power_ns &&
+	    now_ns - e->power_ns <= LONGEST_STEP_NS)
+		gpu_energy_power(e, e->power_mw, now_ns);
 }
 
 bool gpu_energy_compare(struct gpu_energy *e, uint64_t now_ns, double *ret_gap)
