@@ -275,6 +275,28 @@ static void test_what_was_before_is_not_counted(void **state)
 	run_rows_free(&rows);
 }
 
+/* Intervals without a value of a slow meter are made up for by the next value; without one the end is missing. */
+static void test_slow_meter(void **state)
+{
+	const struct run_facts f = { .n_domains = 1, .domain = { { .name = "external-0" } } };
+	struct run_machine a = { .mono_ns = 1 }, b = { .mono_ns = 9, .energy_uj = { 700 } };
+	struct run_rows rows = { 0 };
+	struct run_result r = { 0 };
+
+	b.intervals[0][0] = 4;
+	b.intervals[0][4] = 4; /* stale */
+	run_result_fill(&r, &f, &rows, &a, &b);
+	assert_int_equal(r.machine_quality[0], QUALITY_MEASURED);
+	assert_int_equal(r.energy_quality[0], QUALITY_MEASURED);
+	b.rows_quality[0] = QUALITY_STALE | QUALITY_ESTIMATED;
+	run_result_fill(&r, &f, &rows, &a, &b);
+	assert_int_equal(r.machine_quality[0], QUALITY_STALE);
+	b.intervals[0][5] = 1; /* it was away: partial */
+	b.rows_quality[0] = QUALITY_MEASURED;
+	run_result_fill(&r, &f, &rows, &a, &b);
+	assert_int_equal(r.machine_quality[0], QUALITY_PARTIAL);
+}
+
 static void test_losses_are_said(void **state)
 {
 	struct run_facts f = { 0 };
@@ -445,6 +467,7 @@ int main(void)
 		cmocka_unit_test(test_range_of_a_run),
 		cmocka_unit_test(test_rows_of_others),
 		cmocka_unit_test(test_what_was_before_is_not_counted),
+		cmocka_unit_test(test_slow_meter),
 		cmocka_unit_test(test_losses_are_said),
 		cmocka_unit_test(test_not_an_answer),
 		cmocka_unit_test(test_json),

@@ -354,6 +354,9 @@ void run_result_fill(struct run_result *r, const struct run_facts *f, const stru
 		for (unsigned q = 0; q < 7; q++)
 			if (after->intervals[d][q] > before->intervals[d][q])
 				r->machine_quality[d] |= qualities[q];
+		/* A meter that is slower than readings has intervals without a value, and the next one made up for them. */
+		if (!(after->rows_quality[d] & QUALITY_STALE))
+			r->machine_quality[d] &= ~(unsigned)QUALITY_STALE;
 		r->energy_quality[d] = after->rows_quality[d] | r->quality | r->machine_quality[d];
 	}
 	r->measured = true;

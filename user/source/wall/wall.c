@@ -520,7 +520,8 @@ static void say_state(const struct calibration *c, struct wall_figures *f)
 	else
 		snprintf(f->reason, sizeof(f->reason),
 			 "%.100s has no calibration; name a power meter (meters:) for some minutes",
-			 *c->file ? c->file : "this agent keeps no state, so there");
+			 *c->file ? c->file :
+				    "this agent, which keeps no file of it (no state-dir, or too long a path),");
 }
 
 static unsigned list_prices(const struct wall_model *m, unsigned from, unsigned to, double gain, struct wall_price *ret)
