@@ -193,6 +193,25 @@ static void carried_to_the_reading(void **state)
 	assert_true(fabs((double)c.e.uj / 1e6 - c.joules) < 700 * 0.2);
 }
 
+/* A look that began before a reading may be told after it. */
+static void carried_out_of_order(void **state)
+{
+	struct gpu_energy e;
+
+	gpu_energy_start(&e, 0);
+	gpu_energy_counter(&e, 0, 0);
+	gpu_energy_power(&e, 100000, 0);
+	gpu_energy_carry(&e);
+	gpu_energy_reach(&e, 200 * MS);
+	gpu_energy_power(&e, 300000, 199 * MS);
+	gpu_energy_reach(&e, 150 * MS);
+	assert_int_equal(e.gaps, 0);
+	assert_int_equal(e.uj, 20000000);
+	assert_int_equal(e.time_ns, 200 * MS);
+	gpu_energy_power(&e, 300000, 300 * MS);
+	assert_int_equal(e.uj, 50000000);
+}
+
 /* A sensor that tells 5 % too much, or too little, does not count: the total stays the counter's. */
 static void carried_bias(void **state)
 {
@@ -245,6 +264,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(carried_steady),
 		cmocka_unit_test(carried_to_the_reading),
+		cmocka_unit_test(carried_out_of_order),
 		cmocka_unit_test(carried_bias),
 		cmocka_unit_test(carried_lag),
 		cmocka_unit_test(carried_never_back),

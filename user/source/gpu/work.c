@@ -119,13 +119,16 @@ static void carry(struct gpu_energy *e, uint64_t uj, uint64_t now_ns)
 /* Trapezoid between two looks, the fraction of a microjoule carried. */
 void gpu_energy_power(struct gpu_energy *e, uint64_t mw, uint64_t now_ns)
 {
-	uint64_t ns = now_ns - e->power_ns, uj;
 	unsigned __int128 work;
+	uint64_t ns, uj;
 
 	if (mw > MAX_MW) {
 		e->dropped++;
 		return;
 	}
+	if (e->have_power && now_ns < e->power_ns)
+		now_ns = e->power_ns; /* a reading came between this look and its lock */
+	ns = now_ns - e->power_ns;
 	if (e->have_power && ns <= LONGEST_STEP_NS) {
 		work = (unsigned __int128)(e->power_mw + mw) * ns / 2 + e->rest;
 		uj = (uint64_t)(work / MW_NS_PER_UJ);
