@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The counters source: opening, one reading over all CPUs, CPUs that come and go. */
-#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +76,6 @@ static void find_idle_counters(struct counters *c)
 			c->tsc_event = (int)i;
 }
 
-static void counters_prime(struct counters *c);
 
 static int open_all(struct counters *c, const struct counters_options *o, struct err *err)
 {
@@ -159,7 +156,6 @@ void counters_close(struct counters *c)
 	free(c);
 }
 
-static void counters_read_offline(struct read_context *x, unsigned cpu);
 
 /* The CPU runs nothing any more. Its last interval is unknown, and its events are dead. */
 static void cpu_went_offline(struct read_context *x, unsigned cpu)
@@ -295,10 +291,6 @@ static void follow_sleep(struct counters *c, const struct reading *r)
 		c->cpus[cpu].visit = true;
 }
 
-static void counters_retire(struct read_context *x);
-static bool looks_idle(const struct counters *c, unsigned cpu);
-static bool read_idle(struct read_context *x, unsigned cpu);
-static int take_flushed(struct read_context *x, unsigned cpu);
 
 /* Flushes the busy CPUs, then closes the idle ones. What the banks hold is taken later: that takes longer than all
  * flushes, and the CPUs are to be of one instant. */
@@ -308,11 +300,11 @@ static void stop_clocks(struct read_context *x)
 	unsigned n = 0;
 
 	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++)
-		if (c->cpus[cpu].online && !looks_idle(c, cpu))
+		if (c->cpus[cpu].online && !counters_looks_idle(c, cpu))
 			c->to_flush[n++] = cpu;
 	counters_flush_all(c, n);
 	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++)
-		if (c->cpus[cpu].online && !c->cpus[cpu].flushed && !read_idle(x, cpu))
+		if (c->cpus[cpu].online && !c->cpus[cpu].flushed && !counters_read_idle(x, cpu))
 			counters_flip(c, cpu); /* it woke up */
 }
 
@@ -326,7 +318,7 @@ int counters_read(struct counters *c, struct reading *r, struct cgroup_table *t,
 	stop_clocks(&x);
 	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++) {
 		bool was_away = c->cpus[cpu].restarted;
-		int rc = c->cpus[cpu].flushed ? take_flushed(&x, cpu) : 0;
+		int rc = c->cpus[cpu].flushed ? counters_take_flushed(&x, cpu) : 0;
 
 		if (c->cpus[cpu].online)
 			follow_losses(&x, cpu, was_away);
@@ -396,321 +388,4 @@ uint64_t counters_self_ns(const struct counters *c, uint64_t *ret_n)
 const char *counters_reason(const struct counters *c)
 {
 	return c->reason;
-}
-
-/* Slots of the kernel's table to rows of the reading, and back to the free list. */
-
-#define QUIET_READINGS 2 /* complete readings without a count before a slot is retired */
-
-static struct cgroup *find_cgroup(struct read_context *x, uint64_t id)
-{
-	struct cgroup *cg = cgroup_find(x->table, id);
-	char name[32];
-
-	if (cg)
-		return cg;
-	if (x->lifecycle)
-		return lifecycle_resolve(x->lifecycle, id);
-	snprintf(name, sizeof(name), "/?%llu", (unsigned long long)id);
-	return cgroup_add(x->table, id, name, 1, 0);
-}
-
-int64_t counters_row(struct read_context *x, uint32_t slot)
-{
-	struct counters *c = x->c;
-	struct cgroup *cg;
-	int64_t row;
-
-	switch (slot) {
-	case JD_SLOT_IDLE:
-		return ROW_IDLE;
-	case JD_SLOT_KERNEL:
-		return ROW_KERNEL;
-	case JD_SLOT_OTHER:
-		return ROW_OTHER;
-	}
-	if (c->slot_row[slot] != UINT32_MAX)
-		return c->slot_row[slot];
-	cg = find_cgroup(x, c->info[slot].key);
-	row = cg ? reading_add_row(x->r, cg) : -ENOMEM;
-	if (row < 0)
-		return row;
-	c->slot_row[slot] = (uint32_t)row;
-	if (slot >= c->top_slot)
-		c->top_slot = slot + 1;
-	return row;
-}
-
-static bool running_somewhere(const struct counters *c, uint32_t slot)
-{
-	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++) {
-		const struct jd_cpu_state *st = &c->states[cpu];
-		uint32_t row = READ_ONCE(st->row);
-
-		if (row < c->bank_rows && slot_at(c, cpu, st->bank & 1, row) == slot)
-			return true;
-	}
-	return false;
-}
-
-static void retire(struct read_context *x, uint32_t slot)
-{
-	struct counters *c = x->c;
-	__u64 args[1] = { slot };
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = args, .ctx_size_in = sizeof(args));
-
-	if (bpf_prog_test_run_opts(c->retire_fd, &opts))
-		return;
-	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++)
-		c->slot_cells[(size_t)cpu * c->max_slots + slot] = 0; /* the next owner has cells of its own */
-	reading_drop_row(x->r, c->slot_row[slot]);
-	c->slot_row[slot] = UINT32_MAX;
-}
-
-/* Dead tasks still switch out after their cgroup's rmdir event, so an ended cgroup keeps its slot
- * until complete readings brought nothing more and no CPU is charging it. */
-static void counters_retire(struct read_context *x)
-{
-	struct counters *c = x->c;
-
-	if (!cgroup_table_ended(x->table))
-		return;
-	for (uint32_t slot = JD_FIRST_SLOT; slot < c->top_slot; slot++) {
-		uint32_t row = c->slot_row[slot];
-
-		if (row == UINT32_MAX || !x->r->rows[row].cgroup->ended)
-			continue;
-		if (x->r->number - x->r->row_changed[row] >= QUIET_READINGS && !running_somewhere(c, slot))
-			retire(x, slot);
-	}
-}
-
-/* Reading one CPU. A busy CPU is flushed (flush.c): the kernel closes its open interval and flips the bank,
- * so the bank left behind has no writer. An idle CPU is not woken: its active bank is copied and
- * taken when the CPU's sequence number did not move meanwhile, and its open idle interval is
- * closed from the clock. */
-
-#define IS_ERROR(v) ((v) >= (uint64_t)-4095)
-
-/* A real switch on every CPU opens its interval with a fresh clock. What was counted before belongs to no interval. On
- * CPUs outside our affinity mask the flush alone opens it. */
-static void counters_prime(struct counters *c)
-{
-	cpu_set_t before, one;
-	bool saved = sched_getaffinity(0, sizeof(before), &before) == 0;
-
-	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++) {
-		if (!c->cpus[cpu].online)
-			continue;
-		CPU_ZERO(&one);
-		if (cpu < CPU_SETSIZE) {
-			CPU_SET(cpu, &one);
-			sched_setaffinity(0, sizeof(one), &one);
-		}
-		counters_flush(c, cpu, JD_FLUSH_FLIP);
-	}
-	if (saved)
-		sched_setaffinity(0, sizeof(before), &before);
-}
-
-/* Reports the open idle interval up to now, ahead of the charge that will come. */
-static void close_idle_from_clock(struct read_context *x, unsigned cpu, uint64_t now_ns)
-{
-	const struct jd_cpu_state *st = &x->c->states[cpu];
-	uint64_t clock = x->c->clock_ktime ? now_ns : now_ns - st->clock_offset_ns - st->irq_steal_ns;
-	uint64_t open_ns = clock - st->since_ns;
-	int64_t number = counters_cell(x, cpu, JD_SLOT_IDLE);
-	struct cell_values *v;
-	struct cell *cell;
-
-	if ((!st->clock_offset_ns && !x->c->clock_ktime) || number < 0)
-		return;
-	cell = &x->r->cells[number];
-	if ((int64_t)open_ns <= (int64_t)cell->ahead_ns)
-		return;
-	v = reading_touch(x->r, (uint32_t)number);
-	open_ns -= cell->ahead_ns;
-	cell->ahead_ns += open_ns;
-	x->r->heads[number].ahead = true;
-	v->time_ns += open_ns;
-	v->enabled_ns += open_ns;
-	v->running_ns += open_ns;
-	x->r->cpus[cpu].elapsed_ns += open_ns;
-}
-
-/* The time-stamp counter goes on while the CPU sleeps. It is carried forward at the last rate seen, and the next
- * flush settles it. APERF and MPERF stand still in idle, so theirs wait for the flush. */
-static void carry_tsc(struct read_context *x, unsigned cpu, uint64_t now_ns)
-{
-	struct cpu_source *cs = &x->c->cpus[cpu];
-	struct reading_cpu *rc = &x->r->cpus[cpu];
-	uint64_t ahead_ns = now_ns - cs->msr_mono_ns, tsc;
-
-	if (!cs->msr_mono_ns || ahead_ns <= cs->msr_credit_ns)
-		return;
-	rc->msr_enabled_ns += ahead_ns - cs->msr_credit_ns;
-	rc->msr_running_ns += ahead_ns - cs->msr_credit_ns;
-	cs->msr_credit_ns = ahead_ns;
-	if (x->c->tsc_event < 0)
-		return;
-	tsc = (uint64_t)((double)ahead_ns * x->c->tsc_per_ns);
-	if (tsc > cs->tsc_credit) {
-		rc->msr[x->c->tsc_event] += tsc - cs->tsc_credit;
-		cs->tsc_credit = tsc;
-	}
-}
-
-static bool looks_idle(const struct counters *c, unsigned cpu)
-{
-	const struct jd_cpu_state *st = &c->states[cpu];
-
-	return !c->visit_idle && !c->cpus[cpu].visit && READ_ONCE(st->key) == JD_KEY_IDLE;
-}
-
-/* True when the CPU was idle throughout and everything was taken. */
-static bool read_idle(struct read_context *x, unsigned cpu)
-{
-	const struct jd_cpu_state *st = &x->c->states[cpu];
-	struct cpu_source *cs = &x->c->cpus[cpu];
-	uint64_t seq = __atomic_load_n(&st->seq, __ATOMIC_ACQUIRE);
-	uint64_t now = clock_mono_ns();
-	unsigned bank = READ_ONCE(st->bank) & 1, n = 0;
-
-	if ((seq & 1) || !looks_idle(x->c, cpu))
-		return false;
-	if (seq != cs->seq)
-		n = counters_stage_bank(x->c, cpu, bank);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (READ_ONCE(st->seq) != seq)
-		return false;
-	counters_take_staged(x, cpu, n);
-	close_idle_from_clock(x, cpu, now);
-	carry_tsc(x, cpu, now);
-	cs->seq = seq;
-	x->r->cpus[cpu].read_mono_ns = now;
-	x->r->cpus[cpu].msr_stale = true;
-	return true;
-}
-
-/* The count of msr event i since the last flush; false when it is unknown for some of that time. */
-static bool take_msr_event(struct read_context *x, unsigned cpu, unsigned i, uint64_t time_ns)
-{
-	struct cpu_source *cs = &x->c->cpus[cpu];
-	uint64_t now = x->c->states[cpu].msr[i], add;
-
-	if (x->c->schema->msr.ev[i].kind != EVENT_PERF)
-		return true;
-	if (x->c->event_fds[(size_t)(JD_MAX_EVENTS + i) * x->c->n_cpus + cpu] < 0)
-		return !cs->broken; /* this CPU has no such event */
-	if (IS_ERROR(now)) {
-		cs->msr_lost++;
-		return false;
-	}
-	add = now < cs->msr[i] ? 0 : now - cs->msr[i];
-	if (cs->restarted) /* it counts from here on; the time before is not expected of it */
-		add = 0;
-	if ((int)i == x->c->tsc_event && cs->restarted) {
-		cs->tsc_credit = 0;
-	} else if ((int)i == x->c->tsc_event && time_ns) {
-		x->c->tsc_per_ns = (double)add / (double)time_ns;
-		add = counters_settle(&cs->tsc_credit, add);
-	}
-	x->r->cpus[cpu].msr[i] += add;
-	add = cs->msr[i];
-	cs->msr[i] = now;
-	return now >= add && !cs->restarted;
-}
-
-static void take_msr(struct read_context *x, unsigned cpu)
-{
-	const struct jd_cpu_state *st = &x->c->states[cpu];
-	struct cpu_source *cs = &x->c->cpus[cpu];
-	struct reading_cpu *rc = &x->r->cpus[cpu];
-	uint64_t time_ns = cs->msr_mono_ns ? st->msr_mono_ns - cs->msr_mono_ns : 0;
-	bool whole = true;
-
-	for (unsigned i = 0; i < x->c->schema->msr.n; i++)
-		whole &= take_msr_event(x, cpu, i, time_ns);
-	time_ns = counters_settle(&cs->msr_credit_ns, time_ns);
-	rc->msr_enabled_ns += time_ns;
-	rc->msr_running_ns += whole ? time_ns : 0;
-	rc->lost_ns += whole ? 0 : time_ns;
-	cs->msr_mono_ns = st->msr_mono_ns;
-	rc->msr_stale = false;
-}
-
-static void take_irq_steal(struct read_context *x, unsigned cpu)
-{
-	struct cpu_source *cs = &x->c->cpus[cpu];
-	uint64_t now = x->c->states[cpu].irq_steal_ns, add = now - cs->irq_steal_ns;
-	struct cell_values *v;
-
-	if (cs->restarted) /* the kernel's account of it may have begun anew */
-		cs->irq_steal_ns = now;
-	if (!add || (int64_t)add < 0 || cs->restarted)
-		return;
-	v = reading_cell(x->r, ROW_IRQ_STEAL, (uint16_t)cpu);
-	if (!v)
-		return;
-	v->time_ns += add;
-	v->enabled_ns += add;
-	v->running_ns += add;
-	x->r->cpus[cpu].elapsed_ns += add;
-	cs->irq_steal_ns = now;
-}
-
-/* A scheduler clock that was not ticking may jump over the time away after the CPU's first switches, and some row
- * would get that time. */
-static void take_return(struct read_context *x, unsigned cpu, unsigned bank)
-{
-	const struct jd_cpu_state *st = &x->c->states[cpu];
-	struct cpu_source *cs = &x->c->cpus[cpu];
-	uint64_t began_ns = st->began_mono_ns > cs->offline_since_ns ? st->began_mono_ns : cs->offline_since_ns;
-
-	x->r->cpus[cpu].offline_ns += began_ns - cs->offline_since_ns;
-	counters_trim_bank(x->c, cpu, bank, st->flush_mono_ns > began_ns ? st->flush_mono_ns - began_ns : 0);
-	cs->returned = false;
-}
-
-/* 0, or why it was not flushed. */
-static int take_flushed(struct read_context *x, unsigned cpu)
-{
-	struct counters *c = x->c;
-	struct cpu_source *cs = &c->cpus[cpu];
-
-	cs->flushed = false;
-	if (cs->flush_rc)
-		return cs->flush_rc;
-	if (cs->returned)
-		take_return(x, cpu, cs->left_bank);
-	counters_take_bank(x, cpu, cs->left_bank);
-	take_irq_steal(x, cpu);
-	take_msr(x, cpu);
-	cs->restarted = cs->visit = false;
-	cs->seq = 0; /* the other bank is active now: look at it whatever its number */
-	x->r->cpus[cpu].read_mono_ns = c->states[cpu].flush_mono_ns;
-	return 0;
-}
-
-int counters_read_cpu(struct read_context *x, unsigned cpu)
-{
-	if (read_idle(x, cpu))
-		return 0;
-	counters_flip(x->c, cpu);
-	return take_flushed(x, cpu);
-}
-
-/* Its last counts: the bank has no writer any more. */
-static void counters_read_offline(struct read_context *x, unsigned cpu)
-{
-	unsigned bank = x->c->states[cpu].bank & 1;
-	int64_t idle;
-
-	counters_take_bank(x, cpu, bank);
-	counters_void_bank(x->c, cpu, bank);
-	idle = counters_cell(x, cpu, JD_SLOT_IDLE);
-	if (idle < 0)
-		return;
-	x->r->cells[idle].ahead_ns = 0;
-	x->r->heads[idle].ahead = false;
 }

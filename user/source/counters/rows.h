@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State of the counters source, shared by its files. Flow of one reading: counters.c flushes every busy CPU and
- * closes idle ones from the clock; take.c takes the rows of a bank; counters.c turns slots into rows of the reading
- * and retires slots of cgroups that ended. load.c loads the programs, perf_events.c opens the events. */
+/* State of the counters source, shared by its files. Flow of one reading: counters.c has every busy CPU
+ * flushed (flush.c) and idle ones closed from the clock (read_cpu.c); take.c takes the rows of a bank; slots.c turns slots
+ * into rows of the reading and retires slots of cgroups that ended. load.c loads the programs, perf_events.c opens the
+ * events. */
 #ifndef JD_ROWS_H
 #define JD_ROWS_H
 #include "counters.h"
@@ -152,10 +153,19 @@ void counters_trim_bank(struct counters *c, unsigned cpu, unsigned bank, uint64_
 /* Takes time that was reported ahead off `brought`; a step back becomes credit. Returns the rest. */
 uint64_t counters_settle(uint64_t *credit, uint64_t brought);
 
-/* counters.c */
-int counters_read_cpu(struct read_context *x, unsigned cpu);
+/* read_cpu.c */
+void counters_prime(struct counters *c); /* opens the first interval of every online CPU */
+bool counters_looks_idle(const struct counters *c, unsigned cpu);
+/* True when the CPU was idle throughout and everything was taken. */
+bool counters_read_idle(struct read_context *x, unsigned cpu);
+int counters_take_flushed(struct read_context *x, unsigned cpu); /* 0, or why it was not flushed */
+int counters_read_cpu(struct read_context *x, unsigned cpu); /* one CPU outside a reading of all; as before */
+/* Its last counts: the bank has no writer any more. */
+void counters_read_offline(struct read_context *x, unsigned cpu);
 
-/* counters.c */
+/* slots.c */
 int64_t counters_row(struct read_context *x, uint32_t slot); /* reading row or -errno */
+/* Gives back the slots of cgroups that ended, after complete readings in which they counted nothing. */
+void counters_retire(struct read_context *x);
 
 #endif
