@@ -116,6 +116,22 @@ static void test_paths(void **state)
 	cgroup_table_free(t);
 }
 
+/* A record may hold anything: what is no path is kept by its number, and a rename of the root reads no further than it. */
+static void test_no_paths(void **state)
+{
+	struct cgroup_table *t = cgroup_table_new();
+
+	assert_non_null(cgroup_add(t, 1, "/", 0, 0));
+	assert_string_equal(cgroup_add(t, 2, "", 1, 0)->path, "/?2");
+	assert_string_equal(cgroup_add(t, 3, "a/b", 1, 0)->path, "/?3");
+	assert_false(cgroup_find(t, 3)->resolved);
+	cgroup_rename(t, 3, "");
+	assert_string_equal(cgroup_find(t, 3)->path, "/?3");
+	cgroup_rename(t, 1, "/r");
+	assert_string_equal(cgroup_find(t, 2)->path, "/r/?2");
+	cgroup_table_free(t);
+}
+
 static void test_select(void **state)
 {
 	char *include[] = { "/kubepods/**", "/user" }, *exclude[] = { "/kubepods/secret*" };
@@ -212,7 +228,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_add_find_update), cmocka_unit_test(test_end_and_sweep),
 		cmocka_unit_test(test_rename_below),    cmocka_unit_test(test_paths),
-		cmocka_unit_test(test_select),          cmocka_unit_test(test_random),
+		cmocka_unit_test(test_no_paths),        cmocka_unit_test(test_select),
+		cmocka_unit_test(test_random),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -110,12 +110,13 @@ static void entry_select(const struct cgroup_table *t, struct cgroup *cg)
 }
 
 /* Makes the path of an entry. A path that the kernel itself cannot show (readlink and /proc/PID/cgroup stop at
- * PATH_MAX) is kept as unresolved, so that every path in the table fits CGROUP_PATH_MAX. */
+ * PATH_MAX), or that does not begin with a slash, is kept as unresolved, so that every path in the table does and fits
+ * CGROUP_PATH_MAX. */
 static char *path_make(uint64_t id, const char *prefix, size_t n, const char *rest, bool *ret_resolved)
 {
 	char unknown[32];
 
-	*ret_resolved = n + strlen(rest) < CGROUP_PATH_MAX;
+	*ret_resolved = (n ? *prefix : *rest) == '/' && n + strlen(rest) < CGROUP_PATH_MAX;
 	if (*ret_resolved)
 		return path_join(prefix, n, rest);
 	snprintf(unknown, sizeof(unknown), "/?%llu", (unsigned long long)id);

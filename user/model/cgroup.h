@@ -37,7 +37,8 @@ struct cgroup *cgroup_find(const struct cgroup_table *t, uint64_t id);
  * of memory. */
 struct cgroup *cgroup_add(struct cgroup_table *t, uint64_t id, const char *path, uint16_t level, uint64_t born_ns);
 /* Renames id and every living entry below its old path. The old text stays readable until the next
- * sweep. Paths of CGROUP_PATH_MAX bytes and more become unresolved ("/?<id>"), here and in _add. */
+ * sweep. Paths of CGROUP_PATH_MAX bytes and more, and those without a slash in front, become unresolved ("/?<id>"), here
+ * and in _add. */
 void cgroup_rename(struct cgroup_table *t, uint64_t id, const char *new_path);
 void cgroup_end(struct cgroup_table *t, uint64_t id, uint64_t ended_ns);
 /* Drops entries with in_use false that ended before a time (CLOCK_MONOTONIC). Counts of a younger one may still wait in
