@@ -14,6 +14,7 @@
 #include <cmocka.h>
 #include "base/clock.h"
 #include "source/gpu/gpus.h"
+#include "nvml_log.h"
 
 #define BASE0 100000.0 /* mW */
 #define BASE1 60000.0
@@ -336,19 +337,6 @@ static void mismatch(void **state)
 	finish(&f);
 }
 
-static unsigned calls(const char *log, const char *of)
-{
-	FILE *file = fopen(log, "r");
-	char line[128];
-	unsigned n = 0;
-
-	while (file && fgets(line, sizeof(line), file))
-		n += strstr(line, of) != NULL;
-	if (file)
-		fclose(file);
-	return n;
-}
-
 /* A counter whose answer takes 4 ms of CPU is asked now and then; the power of the instant carries energy between two
  * answers, and the total is the counter's. Its steps are 20 ms. */
 static void dear_counter(void **state)
@@ -363,14 +351,14 @@ static void dear_counter(void **state)
 	snprintf(log, sizeof(log), "%s.log", script_path);
 	snprintf(text, sizeof(text), "log %s\ngpus 1\nspin energy 4\npower 0 100000 0 1000\ninstant 125000\n", log);
 	start(&f, text);
-	for (until = clock_mono_ns() + 60 * NS_PER_S; calls(log, " energy ") < 20 && clock_mono_ns() < until;)
+	for (until = clock_mono_ns() + 60 * NS_PER_S; nvml_log_calls(log, " energy ") < 20 && clock_mono_ns() < until;)
 		usleep(50000);
-	energy = calls(log, " energy ");
-	power = calls(log, " power ");
+	energy = nvml_log_calls(log, " energy ");
+	power = nvml_log_calls(log, " power ");
 	first = last = take(&f, 0);
 	/* the sensor's 125 W, not the 100 W of the mean: seen where no answer of the counter mends in between */
 	for (until = clock_mono_ns() + 60 * NS_PER_S;
-	     (fast < 115 || calls(log, " energy ") < energy + 4) && clock_mono_ns() < until;) {
+	     (fast < 115 || nvml_log_calls(log, " energy ") < energy + 4) && clock_mono_ns() < until;) {
 		struct reading_domain next = take(&f, 0);
 		double watts = (double)(next.units - last.units) * 1000 / (double)(next.time_ns - last.time_ns);
 
@@ -379,8 +367,8 @@ static void dear_counter(void **state)
 		fast = watts > fast ? watts : fast;
 		last = next;
 	}
-	energy = calls(log, " energy ") - energy;
-	power = calls(log, " power ") - power;
+	energy = nvml_log_calls(log, " energy ") - energy;
+	power = nvml_log_calls(log, " power ") - power;
 	s = (double)(last.time_ns - first.time_ns) / 1e9;
 	j = (double)(last.units - first.units) / 1e6;
 	assert_true(power > 2 * energy);

@@ -13,6 +13,7 @@
 #include "source/gpu/gpus.h"
 #include "source/cgroup/hierarchy.h"
 #include "source/cgroup/process_cgroup.h"
+#include "nvml_log.h"
 #include "temp_root.h"
 
 #define PCI0 "/sys/bus/pci/devices/0000:17:00.0/"
@@ -160,15 +161,7 @@ static void gone_but_known(void **state)
 
 static unsigned calls(const struct fixture *f, const char *of)
 {
-	FILE *file = fopen(f->log, "r");
-	char line[128];
-	unsigned n = 0;
-
-	while (file && fgets(line, sizeof(line), file))
-		n += strstr(line, of) != NULL;
-	if (file)
-		fclose(file);
-	return n;
+	return nvml_log_calls(f->log, of);
 }
 
 static void wait_for_calls(const struct fixture *f, const char *of, unsigned more)

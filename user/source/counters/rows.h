@@ -159,7 +159,7 @@ bool counters_looks_idle(const struct counters *c, unsigned cpu);
 /* True when the CPU was idle throughout and everything was taken. */
 bool counters_read_idle(struct read_context *x, unsigned cpu);
 int counters_take_flushed(struct read_context *x, unsigned cpu); /* 0, or why it was not flushed */
-int counters_read_cpu(struct read_context *x, unsigned cpu); /* one CPU outside a reading of all; as before */
+int counters_read_cpu(struct read_context *x, unsigned cpu); /* one CPU alone: idle or flushed; 0 or why not */
 /* Its last counts: the bank has no writer any more. */
 void counters_read_offline(struct read_context *x, unsigned cpu);
 

@@ -152,8 +152,7 @@ static uint32_t fields_of(struct gpu_unit *u, uint64_t now_ns)
 	uint32_t wanted = u->desc.fields & GPU_ENERGY_FIELDS;
 	uint64_t pace = pace_of(u->counter_cost_ns, u->g->pace_ns);
 
-	if (!(~wanted & GPU_ENERGY_FIELDS) && u->counter_cost_ns > DEAR_NS && pace > u->g->pace_ns &&
-	    !u->energy.carries) {
+	if (wanted == GPU_ENERGY_FIELDS && u->counter_cost_ns > DEAR_NS && pace > u->g->pace_ns && !u->energy.carries) {
 		pthread_mutex_lock(&u->g->lock);
 		gpu_energy_carry(&u->energy);
 		pthread_mutex_unlock(&u->g->lock);

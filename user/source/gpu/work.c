@@ -55,8 +55,7 @@ static void add(struct gpu_energy *e, uint64_t uj, uint64_t now_ns)
 	e->time_ns = now_ns;
 }
 
-/* Decides how much of the difference to the counter the next looks mend.
- * ns: since the answer before. */
+/* An answer of the counter, ns after the one before, decides how much of the difference the next looks mend. */
 static void mend(struct gpu_energy *e, uint64_t step_uj, uint64_t ns)
 {
 	int64_t stray_uj = (int64_t)((unsigned __int128)step_uj * STRAY_NS / (ns ? ns : 1));
