@@ -341,17 +341,30 @@ static const struct snap_row *row_of(const struct snapshot *s, uint64_t id)
 	return NULL;
 }
 
-/* Within 1 % or 100 us, whichever is larger, and slack_ns beyond that. */
+static uint64_t time_diff(uint64_t a_ns, uint64_t b_ns)
+{
+	return a_ns > b_ns ? a_ns - b_ns : b_ns - a_ns;
+}
+
+/* 1 % or 100 us, whichever is larger, and slack_ns beyond that. */
+static uint64_t time_bound(uint64_t want_ns, uint64_t slack_ns)
+{
+	return (want_ns / 100 > 100000 ? want_ns / 100 : 100000) + slack_ns;
+}
+
+static bool time_is_off(uint64_t got_ns, uint64_t want_ns, uint64_t slack_ns)
+{
+	return time_diff(got_ns, want_ns) > time_bound(want_ns, slack_ns);
+}
+
 static void assert_time_within(const char *what, uint64_t got_ns, uint64_t want_ns, uint64_t slack_ns)
 {
-	uint64_t diff = got_ns > want_ns ? got_ns - want_ns : want_ns - got_ns;
-	uint64_t bound = (want_ns / 100 > 100000 ? want_ns / 100 : 100000) + slack_ns;
-
 	printf("  %s: %.3f ms, kernel says %.3f ms (%+.3f %%)\n", what, (double)got_ns / 1e6, (double)want_ns / 1e6,
 	       want_ns ? 100.0 * ((double)got_ns - (double)want_ns) / (double)want_ns : 0.0);
-	if (diff > bound)
-		fail_msg("%s: off by %.3f ms, bound %.3f ms, %.3f of it slack", what, (double)diff / 1e6,
-			 (double)bound / 1e6, (double)slack_ns / 1e6);
+	if (time_is_off(got_ns, want_ns, slack_ns))
+		fail_msg("%s: off by %.3f ms, bound %.3f ms, %.3f of it slack", what,
+			 (double)time_diff(got_ns, want_ns) / 1e6, (double)time_bound(want_ns, slack_ns) / 1e6,
+			 (double)slack_ns / 1e6);
 }
 
 static void assert_time(const char *what, uint64_t got_ns, uint64_t want_ns)

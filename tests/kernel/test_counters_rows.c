@@ -52,19 +52,33 @@ static void crowd_end(struct crowd *c)
 	rig_close(&c->g);
 }
 
+/* A stall of the host between the kernel's reading of its clock and the program's is in one cgroup's book and in its
+ * neighbour's other one: a few may be off, one for every reading that made room may not. */
 static void test_room_is_made(void **state)
 {
 	struct crowd *c = crowd_run(true);
 	const struct snapshot *s = rig_snapshot(&c->g);
+	uint64_t got = 0, want = 0;
+	unsigned strays = 0;
 
-	printf("  woken %u times for %u cgroups in %u rows\n", c->woken, MANY, ROWS);
-	assert_true(c->woken >= MANY / ROWS);
 	for (unsigned i = 0; i < MANY; i++) {
-		assert_non_null(row_of(s, c->cg[i].id));
-		/* what the host took may be in one of the books later than in the other */
-		assert_time_within(c->cg[i].path, row_of(s, c->cg[i].id)->time_ns, cgroup_cpu_ns(&c->cg[i]),
-				   s->cpus[0].irq_steal_ns);
+		const struct snap_row *row = row_of(s, c->cg[i].id);
+		uint64_t kernel_ns = cgroup_cpu_ns(&c->cg[i]);
+
+		if (!row)
+			fail_msg("%s has no row", c->cg[i].path);
+		if (time_is_off(row->time_ns, kernel_ns, s->cpus[0].irq_steal_ns)) {
+			printf("  %s: %.3f ms, kernel says %.3f ms\n", c->cg[i].path, (double)row->time_ns / 1e6,
+			       (double)kernel_ns / 1e6);
+			strays++;
+		}
+		got += row->time_ns;
+		want += kernel_ns;
 	}
+	printf("  woken %u times for %u cgroups in %u rows, %u strays\n", c->woken, MANY, ROWS, strays);
+	assert_true(c->woken >= MANY / ROWS);
+	assert_true(strays <= c->woken / 2);
+	assert_time_within("all of them", got, want, s->cpus[0].irq_steal_ns);
 	assert_int_equal(s->losses.folded, 0);
 	crowd_end(c);
 }
