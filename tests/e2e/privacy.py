@@ -51,6 +51,7 @@ NAMELESS = {"/", "/healthz", "/readyz", "/v1/status", "/v1/audit", "/v1/devices"
 # Its line names a cgroup, which /v1/status must not show.
 AUDIT = json.dumps({"version": 1, "formula": "share", "lines": [{"cgroup": f"/a/{HIDDEN.decode()}", "domain": "package-0", "judged": True,
                                                                  "bias": 0.1, "low": 0, "high": 0.2}]})
+WORK_A_MOMENT = "i=0; while [ $i -lt 10000 ]; do i=$((i+1)); done;"
 PROFILES = ("document", "zico-1.90", "zico-1.90.6", "zico-2")
 
 
@@ -66,7 +67,7 @@ class Unix(http.client.HTTPConnection):
 
 
 class Load:
-    """In each cgroup, and in one below it, one process that works and others that come and go, all named by its word."""
+    """In each cgroup, and in one below it, one process that works now and then and others that come and go, all named by its word."""
     def __init__(self):
         self.ended, self.threads, self.dirs, self.runs = threading.Event(), [], [], {}
         for word in (HIDDEN.decode(), SHOWN.decode()):
@@ -75,7 +76,7 @@ class Load:
             for path in (os.path.join(CGROUP, f"a-{word}"), os.path.join(CGROUP, f"a-{word}", f"b-{word}.scope")):
                 os.mkdir(path)
                 self.dirs.append(path)
-                self.start(path, program, word, "while :; do :; done")
+                self.start(path, program, word, f"while :; do {WORK_A_MOMENT} sleep 0.4; done")
             self.threads.append(threading.Thread(target=self.repeat, args=(self.dirs[-1], program, word), daemon=True))
             self.threads[-1].start()
 
@@ -89,7 +90,7 @@ class Load:
 
     def repeat(self, path, program, word):
         while not self.ended.wait(0.1):
-            self.start(path, program, word, "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done").wait()
+            self.start(path, program, word, WORK_A_MOMENT).wait()
             self.runs[word] = self.runs.get(word, 0) + 1
 
     def wait_runs(self, n):
@@ -266,7 +267,8 @@ def places(folder, option):
     for name in ("remote-write", "otlp", "otlp-traces", "pprof", "otlp-profiles"):
         pushed = os.path.join(folder, f"out.{name}")
         made[name] = (f'format: {name}, to: "{kept_pushes(pushed)}"{option}', pushed)
-    made["pprof-files"] = (f'format: pprof, to: "file://{folder}/out.pprof"{option}', os.path.join(folder, "out.pprof"))
+    files = os.path.join(folder, "out.pprof-files")
+    made["pprof-files"] = (f'format: pprof, to: "file://{files}"{option}', files)
     csv = os.path.join(folder, "out.csv")
     made["hwpc-csv"] = (f'format: hwpc, to: "file://{csv}", file-format: csv{option}', csv)
     return made
