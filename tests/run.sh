@@ -145,12 +145,12 @@ section_kernel() {
 
 # Once more with the sanitizers where no time is compared. What takes long begins first.
 section_e2e() {
-	for t in record socket zico metrics; do
+	for t in record fleet metrics figures; do
 		beside one e2e/test_$t
 	done
 	for t in tests/e2e/test_*.sh; do
 		t=$(basename "$t" .sh)
-		case $t in test_record | test_socket | test_zico | test_metrics) ;; *) beside one "e2e/$t" ;; esac
+		case $t in test_record | test_fleet | test_metrics | test_figures) ;; *) beside one "e2e/$t" ;; esac
 	done
 	[ ! -x "$B/jouled-san" ] || for t in run inputs doctor replay life socket decode report run_verb; do
 		beside one e2e-san/test_$t

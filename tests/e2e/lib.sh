@@ -141,9 +141,11 @@ make_cgroup() {
 	mkdir "$cgroup" && made_cgroups="$made_cgroups $cgroup"
 }
 
-# spin CGROUP: a process of that cgroup that uses a CPU until it is killed; pid in $spinner.
+# spin CGROUP: a process of that cgroup that works for some milliseconds, sleeps for 20, and so on until it is killed; pid in
+# $spinner. Another test runs beside this one, so it leaves them most of the CPU.
 spin() {
-	sh -c 'echo $$ >"$1/cgroup.procs"; exec sh -c "while :; do :; done"' spin "$1" &
+	sh -c 'echo $$ >"$1/cgroup.procs"
+		exec perl -e "for (;;) { for (1 .. 500000) {} select undef, undef, undef, 0.02 }"' spin "$1" &
 	spinner=$!
 	agents="$agents $spinner"
 }
