@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void told(const char *name, long r)
@@ -27,6 +28,18 @@ static void try_file(const char *name, const char *path, int flags)
 		close(fd);
 }
 
+/* Where it is let through, the child has its own memory and ends at once: the agent is not to notice. */
+static void try_clone(void)
+{
+	long pid = syscall(SYS_clone, CLONE_NEWUSER, 0, 0, 0, 0);
+
+	if (!pid)
+		syscall(SYS_exit_group, 0);
+	told("clone-newuser", pid);
+	if (pid > 0)
+		waitpid((pid_t)pid, NULL, __WALL);
+}
+
 static void try_all(void)
 {
 	char *const none[] = { "/bin/true", NULL };
@@ -36,7 +49,7 @@ static void try_all(void)
 	told("mount", mount("none", "/mnt", "tmpfs", 0, NULL));
 	told("setns", setns(0, 0));
 	told("unshare", unshare(CLONE_NEWUSER));
-	told("clone-newuser", syscall(SYS_clone, CLONE_NEWUSER | CLONE_VM | CLONE_VFORK | 0x10000000, 0, 0, 0, 0));
+	try_clone();
 	told("keyctl", syscall(SYS_keyctl, 0, 0, 0, 0, 0));
 	told("init_module", syscall(SYS_init_module, NULL, 0, ""));
 	told("personality", syscall(SYS_personality, 0xffffffff));
