@@ -142,7 +142,7 @@ make_cgroup() {
 }
 
 # spin CGROUP: a process of that cgroup that works for some milliseconds, sleeps for 20, and so on until it is killed; pid in
-# $spinner. Another test runs beside this one, so it leaves them most of the CPU.
+# $spinner. Another test runs beside this one: most of the CPU is left to both.
 spin() {
 	sh -c 'echo $$ >"$1/cgroup.procs"
 		exec perl -e "for (;;) { for (1 .. 500000) {} select undef, undef, undef, 0.02 }"' spin "$1" &

@@ -53,8 +53,8 @@ def races(name):
 
 
 class SanitizerFault(Failed):
-    """It crashed in the sanitizer: seen once in some ten runs of gcc 12's on a busy machine, in its table of allocated blocks
-    (MetaMap::AllocBlock). A crash of the agent has frames in the report."""
+    """The sanitizer of gcc 12 crashed, which it does on a busy machine (MetaMap::AllocBlock, its table of allocated blocks). The
+    report of a crash of the agent has frames, this one has none."""
 
 
 def judge(name, p, statuses=(0,)):

@@ -393,9 +393,9 @@ static uint64_t missing_writes(const struct books *w, uint32_t row, uint64_t all
 	return got < all ? all - got : 0;
 }
 
-/* More cgroups than places for rows: each has its own, from wherever it was counted. Missing may be what the kernel did not report, which
- * block_lost() counts, and a single request whose cgroup the program forgot: two CPUs that enter one in the same set at the same moment take
- * the same way, and what else runs on this machine has requests too. */
+/* More cgroups than places for rows: each has its own requests, from wherever they were counted. Those that the kernel did not report may be
+ * missing; block_lost() counts them. One more may be, whose cgroup the program forgot: other programs of this machine have requests too, and
+ * two CPUs that enter one in the same set at the same moment may take the same way. */
 static void test_more_than_rows(void **state)
 {
 	enum { GROUPS = JD_BLOCK_HOT + JD_BLOCK_HOT / 2, FORGOTTEN = 1 };

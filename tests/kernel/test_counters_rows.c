@@ -52,8 +52,8 @@ static void crowd_end(struct crowd *c)
 	rig_close(&c->g);
 }
 
-/* A stall of the host between the kernel's reading of its clock and the program's is in one cgroup's book and in its
- * neighbour's other one: a few may be off, one for every reading that made room may not. */
+/* The host may stall between the kernel's reading of its clock and the program's. The kernel then gives that time to another
+ * cgroup than the program does, so a few may be off. A reading that loses a row each time makes as many off as it was woken. */
 static void test_room_is_made(void **state)
 {
 	struct crowd *c = crowd_run(true);
