@@ -39,15 +39,24 @@ read_chunks() {
 	done >"$work/stacks.folded"
 }
 
+# stacks_work CGROUP: two programs in it, each for seconds of CPU: how long a starved machine takes for these is not known before.
+stacks_work() {
+	sh -c 'echo $$ >"$1/cgroup.procs"
+	dd if=/dev/zero of=/dev/null bs=64k &
+	/tests/mixes 11300 5 s
+	until awk "{ exit !(\$14 + \$15 >= 300) }" "/proc/$!/stat"; do sleep 0.1; done
+	kill $!' work "$1"
+}
+
 # stacks_close FORMULA: by the continuous profile of an agent. What it kept is in $work/stacks.state/profile and $work/stacks.ledger.
 stacks_close() {
 	# perf's controller comes to cgroups with the first that is asked for; systemd does so at every boot
 	echo +pids >/sys/fs/cgroup/cgroup.subtree_control
-	echo 'profile: { frequency: 99 }' >"$work/stacks.yaml"
+	echo 'profile: { frequency: 25 }' >"$work/stacks.yaml"
 	start stacks -c "$work/stacks.yaml" --formula "$1" -i 500ms --socket "$work/stacks.sock" --state-dir "$work/stacks.state" -o null:
 	wait_until 200 test -S "$work/stacks.sock" || fail "stacks: agent" "no socket: $(said stacks)"
 	mkdir /sys/fs/cgroup/stacks
-	sh -c 'echo $$ >/sys/fs/cgroup/stacks/cgroup.procs; /tests/mixes 11300 5 s & timeout 5 dd if=/dev/zero of=/dev/null bs=64k; wait'
+	stacks_work /sys/fs/cgroup/stacks
 	wait_until 100 rmdir /sys/fs/cgroup/stacks 2>/dev/null
 	wait_for_history "$work/stacks.sock"
 	/tests/joulectl history --socket "$work/stacks.sock" --csv -s -10m /stacks >"$work/stacks.ledger"
