@@ -38,16 +38,20 @@ CFLAGS ?= -O2 -g
 WERROR ?= -Werror
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
 	-Wvla -Wformat=2 -Wno-unused-parameter $(WERROR)
-ALL_CFLAGS = -std=gnu11 $(CFLAGS) -fno-strict-aliasing -pthread $(WARN) $(shell $(PKG_CONFIG) --cflags $(LIBS))
+# pkg-config is asked once, and only where something is built: before `make deps` it knows no libraries.
+LIBS_CFLAGS = $(eval LIBS_CFLAGS := $$(shell $(PKG_CONFIG) --cflags $(LIBS)))$(LIBS_CFLAGS)
+LIBS_LDLIBS = $(eval LIBS_LDLIBS := $$(shell $(PKG_CONFIG) --libs $(LIBS)))$(LIBS_LDLIBS)
+ALL_CFLAGS = -std=gnu11 $(CFLAGS) -fno-strict-aliasing -pthread $(WARN) $(LIBS_CFLAGS)
 # Each program needs what it uses: jouled no JSON reader, joulectl no BPF.
-LDLIBS = -Wl,--as-needed $(shell $(PKG_CONFIG) --libs $(LIBS)) -lpfm -liberty -lm -pthread
+LDLIBS = -Wl,--as-needed $(LIBS_LDLIBS) -lpfm -liberty -lm -pthread
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH_$(ARCH)) -Iinclude -Ivmlinux/$(VMLINUX_$(ARCH)) \
 	$(if $(filter x86_64,$(ARCH)),-I/usr/include/x86_64-linux-gnu,-I/usr/include/aarch64-linux-gnu) \
 	-Wall -Wextra -Wno-unused-parameter -Wno-missing-declarations -Werror
-SAN := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+# What a sanitizer reports needs functions and lines alone: -g1 builds in three quarters of the time.
+SAN := -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
 # Threads: no other sanitizer can be in the same program.
-TSAN := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
+TSAN := -O1 -g1 -fsanitize=thread -fno-omit-frame-pointer
 
 # Outputs to Kafka, where librdkafka is: a library that the agent loads when it has one.
 KAFKA_SRC := user/sink/kafka/kafka_plugin.c

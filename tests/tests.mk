@@ -16,7 +16,7 @@ KERNEL_BIN := $(KERNEL_SRC:tests/kernel/%.c=$(B)/kernel/%) $(KERNEL_SRC:tests/ke
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(B)/fuzz/%)
 FUZZ_OBJ := $(LIB_SRC:%.c=$(B)/fuzzlib/%.o)
-TEST_LIBS = $(shell $(PKG_CONFIG) --libs cmocka)
+TEST_LIBS = $(eval TEST_LIBS := $$(shell $(PKG_CONFIG) --libs cmocka))$(TEST_LIBS)
 TEST_CC = $(CC) $(CPPFLAGS) -Itests -Iuser $(ALL_CFLAGS) -Wno-missing-prototypes -Wno-unused-function \
 	-Wno-format-truncation -MMD -MP
 # Warnings are gcc's to judge: clang knows others.

@@ -9,6 +9,7 @@ export B
 logs=$B/vm/logs
 cases=${JOULED_VM_CASES:-tests/vm/cases}
 STARVED=20   # part of its time that a guest may be kept waiting before its failure is the host's
+TRIES=3      # of a guest that the host kept waiting, or that ended early: the last one counts
 
 head_of() {
 	sed -n "s/^# $2: *//p" "$cases/$1.sh"
@@ -197,12 +198,13 @@ was_starved() {
 # is QEMU's: the guest locks up and ends. One thread for all CPUs has nothing to race with, and may take twice as long.
 once=$(head_of "$name" once)
 threads=$(head_of "$name" threads | grep . || echo multi)
-if ! attempt && { [ $rc -ne 0 ] || { [ -z "$once" ] && was_starved; }; }; then
+tries=1
+until attempt || [ $tries -eq "$TRIES" ] || ! { [ $rc -ne 0 ] || { [ -z "$once" ] && was_starved; }; }; do
 	results | sed -n 's/^FAIL /note failed: /p'
-	[ $rc -eq 0 ] || { last_words | sed 's/^/note/' && threads=single seconds=$((2 * seconds)); }
-	echo "note vm/$kernel/$name: failed (kept waiting for $starved_ms of $took_ms ms, ended early: $rc); once more, and that counts"
-	attempt
-fi
+	[ $rc -eq 0 ] || { last_words | sed 's/^/note/' && threads=single seconds=$((seconds * (tries == 1 ? 2 : 1))); }
+	tries=$((tries + 1))
+	echo "note vm/$kernel/$name: failed (kept waiting for $starved_ms of $took_ms ms, ended early: $rc); try $tries of $TRIES"
+done
 rm -f "$initramfs"
 results
 if [ $rc -ne 0 ]; then
