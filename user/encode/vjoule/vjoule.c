@@ -399,10 +399,11 @@ static inline bool counts(const struct snap_row *row, const struct vjoule_column
 	return c->kind == VJOULE_CORE || (row->kind != ROW_IDLE && row->kind != ROW_IRQ_STEAL);
 }
 
-static inline void add_sums(struct encoder *e, const struct snap_row *row)
+/* all: every column counts the row. */
+static inline void add_sums(struct encoder *e, const struct snap_row *row, bool all)
 {
 	for (unsigned i = e->n_machine; i < e->n_columns; i++) {
-		uint64_t v = counts(row, &e->columns[i]) ? vjoule_value(&e->columns[i], row) : 0;
+		uint64_t v = all || counts(row, &e->columns[i]) ? vjoule_value(&e->columns[i], row) : 0;
 
 		e->sums[i] += v;
 		e->high |= v;
@@ -420,6 +421,13 @@ static void add_special(struct encoder *e, const struct snapshot *s, uint32_t i)
 		add_extra(e, VJOULE_KERNEL, row);
 	if (row->kind == ROW_OTHER && e->other_seen)
 		add_extra(e, VJOULE_OTHER, row);
+}
+
+static inline void send(struct encoder *e, uint32_t i, const struct vjoule_name *name)
+{
+	e->send[e->n_send++] = i;
+	e->names_size += name->len;
+	e->renamed += name->text != NULL;
 }
 
 /* 1 = the path is new, 0, or -ENOMEM. */
@@ -440,7 +448,7 @@ static int add_cgroup(struct encoder *e, const struct snapshot *s, uint32_t i)
 	else if (name->kind != NAME_OK)
 		add_extra(e, name->kind == NAME_KERNEL ? VJOULE_KERNEL : VJOULE_OTHER, row);
 	else
-		e->send[e->n_send++] = i;
+		send(e, i, name);
 	e->any_lost |= row->quality && all_lost(e, row);
 	return new;
 }
@@ -501,20 +509,25 @@ static int join(struct encoder *e, const struct snapshot *s)
 	return 0;
 }
 
-static void measure(struct encoder *e, const struct snapshot *s)
+/* The names of `send` again, after some have gone. */
+static void measure_names(struct encoder *e, const struct snapshot *s)
+{
+	e->names_size = e->renamed = 0;
+	for (unsigned i = 0; i < e->n_send; i++) {
+		const struct vjoule_name *n = &e->names[s->rows[e->send[i]].key];
+
+		e->names_size += n->len;
+		e->renamed += n->text != NULL;
+	}
+}
+
+static void measure(struct encoder *e)
 {
 	static const size_t extra_len[VJOULE_EXTRAS] = { sizeof("/kernel") - 1, sizeof("/other") - 1 };
 	size_t each = vjoule_cgroup_size(e->dialect, 0, vjoule_metrics(e));
 
 	e->n_cgroups = e->n_send;
-	e->size = each * e->n_send;
-	e->renamed = 0;
-	for (unsigned i = 0; i < e->n_send; i++) {
-		const struct vjoule_name *n = &e->names[s->rows[e->send[i]].key];
-
-		e->size += n->len;
-		e->renamed += n->text != NULL;
-	}
+	e->size = each * e->n_send + e->names_size;
 	for (unsigned i = 0; i < VJOULE_EXTRAS; i++) {
 		e->size += e->extras[i].sent ? each + extra_len[i] : 0;
 		e->n_cgroups += e->extras[i].sent;
@@ -536,7 +549,8 @@ static int vjoule_plan(struct encoder *e, const struct snapshot *s)
 {
 	int news = 0, rc = ARRAY_ROOM(e->send, e->cap_send, s->n_rows);
 
-	e->n_send = e->withheld = 0;
+	e->n_send = e->withheld = e->renamed = 0;
+	e->names_size = 0;
 	e->plans++;
 	e->any_lost = false;
 	e->high = 0;
@@ -546,11 +560,13 @@ static int vjoule_plan(struct encoder *e, const struct snapshot *s)
 	for (uint32_t i = 0; i < s->n_rows && !rc; i++) {
 		int new = 0;
 
-		add_sums(e, &s->rows[i]);
-		if (s->rows[i].kind == ROW_CGROUP)
+		if (s->rows[i].kind == ROW_CGROUP) {
+			add_sums(e, &s->rows[i], true);
 			new = add_cgroup(e, s, i);
-		else
+		} else {
+			add_sums(e, &s->rows[i], false);
 			add_special(e, s, i);
+		}
 		news |= new;
 		rc = new < 0 ? new : 0;
 	}
@@ -564,6 +580,8 @@ static int vjoule_plan(struct encoder *e, const struct snapshot *s)
 		sum_carefully(e, s);
 	if (e->any_lost)
 		drop_lost(e, s);
-	measure(e, s);
+	if (news || e->joined || e->any_lost)
+		measure_names(e, s);
+	measure(e);
 	return 0;
 }

@@ -100,6 +100,7 @@ struct encoder {
 	unsigned extras_kept; /* bit per extra: sent because of names below it */
 	struct hash by_name; /* rows, while names are settled */
 	unsigned n_send, cap_send;
+	size_t names_size; /* bytes of the names of `send` */
 	size_t size; /* bytes of all cgroups */
 	unsigned n_cgroups;
 	unsigned withheld, renamed;
