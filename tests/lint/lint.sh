@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# make lint: the text rules (lint.py), every shell script through its shell and shellcheck, cppcheck
+# make lint: the text rules (lint.py), the places of the mutants, every shell script through its shell and shellcheck, cppcheck
 # over user/. lint.sh [ROOT]; messages as file:line: rule: text; exit status 1 when there is any.
 here=$(cd "$(dirname "$0")" && pwd) || exit 2
 root=${1:-$here/../..}
@@ -61,6 +61,8 @@ check_format() {
 
 python3 "$here/lint.py" . || status=1
 check_format || status=1
+# A mutant whose place is gone guards nothing.
+[ ! -f tests/mutants/mutants.py ] || python3 tests/mutants/mutants.py --check || status=1
 for script in $(list_scripts); do
 	check_script "$script" || status=1
 done

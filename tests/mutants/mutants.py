@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Breaks the code on purpose, one place at a time, and asks whether a test sees it.
 
-mutants.py [--list] [NAME...]: the mutants of tests/mutants/mutants.txt (default: all) in a copy of this
+mutants.py [--list|--check] [NAME...]: the mutants of tests/mutants/mutants.txt (default: all) in a copy of this
 checkout. A mutant is killed when a guard fails; it survives when all its guards pass. A survivor that the
 table does not argue is a failure, and so is an argued one that is killed, and a text that is not found.
-The last line is "N passed, N failed, N skipped".
+The last line is "N passed, N failed, N skipped". --check breaks nothing: it only looks for the texts.
 
 The table: blocks of "key: value" lines with an empty line between them.
   mutant: its name            file: what is changed
@@ -48,16 +48,36 @@ def read_table():
     return mutants
 
 
-def change(path, m):
-    """Returns the old text, or None where the place is not found once."""
-    text = path.read_text()
+def place(text, m):
+    """Where the old text is, or None where it is not there once."""
     tokens = re.findall(r"\w+|\S", " ".join(m["old"]))
     found = list(re.finditer(r"\s*".join(map(re.escape, tokens)), text)) if tokens else []
-    if len(found) != 1:
+    return found[0] if len(found) == 1 else None
+
+
+def change(path, m):
+    """Returns what the file was, or None where the place is not found once."""
+    text = path.read_text()
+    at = place(text, m)
+    if at is None:
         return None
-    at = found[0]
     path.write_text(text[:at.start()] + "\n".join(m["new"]).lstrip() + text[at.end():])
     return text
+
+
+def check(mutants):
+    """Prints a line for each mutant without a place or a guard. Exit status."""
+    bad = []
+    for m in mutants:
+        path = ROOT / m["file"]
+        if not path.exists() or place(path.read_text(), m) is None:
+            bad.append(f"{m['mutant']}: its old text does not stand exactly once in {m['file']}")
+        for g in m["guards"]:
+            source = ROOT / "tests" / (g if g.endswith((".sh", ".py")) else g + ".c")
+            if not source.exists():
+                bad.append(f"{m['mutant']}: there is no guard {g}")
+    print("".join(f"tests/mutants/mutants.txt:1: mutant: {line}\n" for line in bad), end="")
+    return 1 if bad else 0
 
 
 def limited(command, tree, log):
@@ -122,6 +142,8 @@ def main():
         for m in mutants:
             print(m["mutant"], m["file"], *m["guards"])
         return 0
+    if "--check" in sys.argv:
+        return check(mutants)
     passed = failed = 0
     tree = pathlib.Path(tempfile.mkdtemp(prefix="jouled-mutants-"))
     try:
