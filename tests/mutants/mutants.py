@@ -5,7 +5,7 @@
 mutants.py [--list|--check] [NAME...]: the mutants of tests/mutants/mutants.txt (default: all) in a copy of this
 checkout. A mutant is killed when a guard fails; it survives when all its guards pass. A survivor that the
 table does not argue is a failure, and so is an argued one that is killed, and a text that is not found.
-The last line is "N passed, N failed, N skipped". --check breaks nothing: it only looks for the texts.
+The last line is "N passed, N failed, N skipped". --check breaks nothing: it looks for the texts and the guards.
 
 The table: blocks of "key: value" lines with an empty line between them.
   mutant: its name            file: what is changed
@@ -67,16 +67,17 @@ def change(path, m):
 
 def check(mutants):
     """Prints a line for each mutant without a place or a guard. Exit status."""
+    lines = TABLE.read_text().splitlines()
     bad = []
     for m in mutants:
+        where = f"{TABLE.relative_to(ROOT)}:{lines.index('mutant: ' + m['mutant']) + 1}: mutant: {m['mutant']}"
         path = ROOT / m["file"]
         if not path.exists() or place(path.read_text(), m) is None:
-            bad.append(f"{m['mutant']}: its old text does not stand exactly once in {m['file']}")
+            bad.append(f"{where}: its old text does not stand exactly once in {m['file']}; write it as it is there now")
         for g in m["guards"]:
-            source = ROOT / "tests" / (g if g.endswith((".sh", ".py")) else g + ".c")
-            if not source.exists():
-                bad.append(f"{m['mutant']}: there is no guard {g}")
-    print("".join(f"tests/mutants/mutants.txt:1: mutant: {line}\n" for line in bad), end="")
+            if not (ROOT / "tests" / (g if g.endswith((".sh", ".py")) else g + ".c")).exists():
+                bad.append(f"{where}: there is no guard {g}; name a test that is there")
+    print("".join(f"{line}\n" for line in bad), end="")
     return 1 if bad else 0
 
 

@@ -9,7 +9,7 @@ export B
 logs=$B/vm/logs
 cases=${JOULED_VM_CASES:-tests/vm/cases}
 STARVED=20   # part of its time that a guest may be kept waiting before its failure is the host's
-TRIES=3      # of a guest that the host kept waiting, or that ended early: the last one counts
+TRIES=3      # of a guest that the host kept waiting, that ended early or never came up: the last one counts
 
 head_of() {
 	sed -n "s/^# $2: *//p" "$cases/$1.sh"
@@ -105,7 +105,7 @@ boot() {
 	while kill -0 $qemu 2>/dev/null && ! grep -q '^@up' "$log.console"; do
 		sleep 0.2
 		waited=$((waited + 1))
-		[ $waited -lt $((5 * come_up)) ] || kill $qemu
+		[ $waited -lt $((5 * come_up)) ] || kill $qemu 2>/dev/null
 	done
 	grep -q '^@up' "$log.console" || { wait $qemu; return 2; }
 	attend
@@ -178,15 +178,19 @@ sh tests/vm/initramfs.sh "$kernel" "$cases/$name.sh" "$initramfs" >"$log.initram
 attempt() {
 	boot
 	rc=$?
-	if [ $rc -eq 2 ]; then
-		echo "note vm/$kernel/$name: the guest did not come up; once more"
-		boot
-		rc=$?
-	fi
 	echo "note vm/$kernel/$name: $took_ms ms, $cpu_ms of CPU, kept waiting for $starved_ms; guest $(tr -d '\r' <"$log.console" | grep -aE '^@' | tr '\n' ' ')"
 	unpack_kept
 	judge >>"$log.console"
 	[ $rc -eq 0 ] && ! results | grep -q '^FAIL '
+}
+
+# How the guest of this try went.
+ending() {
+	case $rc in
+	0) echo "the case came to its end" ;;
+	1) echo "the guest ended before the case did" ;;
+	*) echo "the guest did not come up" ;;
+	esac
 }
 
 # Of what two CPUs had to give.
@@ -195,7 +199,7 @@ was_starved() {
 }
 
 # An emulated CPU that stops answering while code is patched under it (text_poke, arch/x86/kernel/alternative.c)
-# is QEMU's: the guest locks up and ends. One thread for all CPUs has nothing to race with, and may take twice as long.
+# is QEMU's: the guest locks up and ends, or never comes up. One thread for all CPUs has nothing to race with, and may take twice as long.
 once=$(head_of "$name" once)
 threads=$(head_of "$name" threads | grep . || echo multi)
 tries=1
@@ -203,12 +207,12 @@ until attempt || [ $tries -eq "$TRIES" ] || ! { [ $rc -ne 0 ] || { [ -z "$once" 
 	results | sed -n 's/^FAIL /note failed: /p'
 	[ $rc -eq 0 ] || { last_words | sed 's/^/note/' && threads=single seconds=$((seconds * (tries == 1 ? 2 : 1))); }
 	tries=$((tries + 1))
-	echo "note vm/$kernel/$name: failed (kept waiting for $starved_ms of $took_ms ms, ended early: $rc); try $tries of $TRIES"
+	echo "note vm/$kernel/$name: failed (kept waiting for $starved_ms of $took_ms ms, $(ending)); try $tries of $TRIES"
 done
 rm -f "$initramfs"
 results
 if [ $rc -ne 0 ]; then
-	echo "FAIL vm/$kernel/$name: the guest ended before the case did; its last lines:"
+	echo "FAIL vm/$kernel/$name: $(ending); its last lines:"
 	last_words
 	exit 1
 fi

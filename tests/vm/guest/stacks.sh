@@ -39,12 +39,12 @@ read_chunks() {
 	done >"$work/stacks.folded"
 }
 
-# stacks_work CGROUP: two programs in it, each for seconds of CPU: how long a starved machine takes for these is not known before.
+# stacks_work CGROUP: two programs in it, each until it has had seconds of CPU, however long a starved machine takes for them.
 stacks_work() {
 	sh -c 'echo $$ >"$1/cgroup.procs"
 	dd if=/dev/zero of=/dev/null bs=64k &
 	/tests/mixes 11300 5 s
-	until awk "{ exit !(\$14 + \$15 >= 300) }" "/proc/$!/stat"; do sleep 0.1; done
+	while awk "{ exit (\$14 + \$15 >= 300) }" "/proc/$!/stat"; do sleep 0.1; done
 	kill $!' work "$1"
 }
 

@@ -399,11 +399,10 @@ static inline bool counts(const struct snap_row *row, const struct vjoule_column
 	return c->kind == VJOULE_CORE || (row->kind != ROW_IDLE && row->kind != ROW_IRQ_STEAL);
 }
 
-/* all: every column counts the row. */
-static inline void add_sums(struct encoder *e, const struct snap_row *row, bool all)
+static inline void add_sums(struct encoder *e, const struct snap_row *row)
 {
 	for (unsigned i = e->n_machine; i < e->n_columns; i++) {
-		uint64_t v = all || counts(row, &e->columns[i]) ? vjoule_value(&e->columns[i], row) : 0;
+		uint64_t v = counts(row, &e->columns[i]) ? vjoule_value(&e->columns[i], row) : 0;
 
 		e->sums[i] += v;
 		e->high |= v;
@@ -423,7 +422,7 @@ static void add_special(struct encoder *e, const struct snapshot *s, uint32_t i)
 		add_extra(e, VJOULE_OTHER, row);
 }
 
-static inline void send(struct encoder *e, uint32_t i, const struct vjoule_name *name)
+static inline void choose(struct encoder *e, uint32_t i, const struct vjoule_name *name)
 {
 	e->send[e->n_send++] = i;
 	e->names_size += name->len;
@@ -448,7 +447,7 @@ static int add_cgroup(struct encoder *e, const struct snapshot *s, uint32_t i)
 	else if (name->kind != NAME_OK)
 		add_extra(e, name->kind == NAME_KERNEL ? VJOULE_KERNEL : VJOULE_OTHER, row);
 	else
-		send(e, i, name);
+		choose(e, i, name);
 	e->any_lost |= row->quality && all_lost(e, row);
 	return new;
 }
@@ -560,13 +559,11 @@ static int vjoule_plan(struct encoder *e, const struct snapshot *s)
 	for (uint32_t i = 0; i < s->n_rows && !rc; i++) {
 		int new = 0;
 
-		if (s->rows[i].kind == ROW_CGROUP) {
-			add_sums(e, &s->rows[i], true);
+		add_sums(e, &s->rows[i]);
+		if (s->rows[i].kind == ROW_CGROUP)
 			new = add_cgroup(e, s, i);
-		} else {
-			add_sums(e, &s->rows[i], false);
+		else
 			add_special(e, s, i);
-		}
 		news |= new;
 		rc = new < 0 ? new : 0;
 	}
