@@ -65,6 +65,9 @@ SHOWN = """(() => { const w = document.getElementById('watts').dataset;
 return { number: +w.number, total: +w.watts, rows: [...document.querySelectorAll('#rows tr')].map(r => [r.dataset.name, +r.dataset.watts, r.cells[0].textContent]) }; })()"""
 
 
+ROWS = 200      # of page.html: the table has no more
+
+
 def near(a, b):
     return abs(a - b) <= 1e-9 * max(abs(a), abs(b)) + 1e-12
 
@@ -81,11 +84,15 @@ def same_watts(page, stream):
         rows, total = expected(d)
         assert near(shown["total"], total), (shown["total"], total)
         table = {name: w for name, w, _ in shown["rows"]}
-        missing = [name for name, w in rows.items() if w >= 0.0005 and name not in table]
+        # Beside a test with hundreds of cgroups the largest alone are in the table
+        least = min(table.values()) if len(shown["rows"]) == ROWS else 0
+        beside = {name: w for name, w in rows.items() if name not in table}
+        missing = [name for name, w in beside.items() if w >= 0.0005 and not w <= least + 1e-9]
         assert not missing, missing
         wrong = [(name, w, rows.get(name)) for name, w in table.items() if name != "residual" and not near(w, rows.get(name, -1))]
         assert not wrong, wrong
-        assert abs(sum(table.values()) - total) < 0.001 * len(rows) + 1e-6, (sum(table.values()), total)
+        told = sum(table.values()) + sum(beside.values())
+        assert abs(told - total) < 0.001 * len(rows) + 1e-6, (told, total)
         return
     raise AssertionError("no interval that both got")
 
