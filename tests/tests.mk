@@ -81,7 +81,7 @@ $(NO_PMU_LIB): tests/pmu/none.c
 	$(call say,TEST,$@)$(TEST_CC) -fPIC -shared -o $@ $<
 
 TEST_BIN := $(UNIT_BIN) $(TSAN_UNIT_BIN) $(KERNEL_BIN) $(FUZZ_BIN)
-TEST_PROGRAMS := $(TEST_BIN) $(FAKE_NVML) $(NO_PMU_LIB) $(ZICO_FEED) $(KAFKA_MOCK) $(B)/jouled-san $(B)/jouled-tsan $(B)/joulectl-san
+TEST_PROGRAMS := $(TEST_BIN) $(FAKE_NVML) $(NO_PMU_LIB) $(ZICO_FEED) $(KAFKA_MOCK) $(B)/jouled-san $(B)/jouled-tsan $(B)/joulectl-san $(B)/bench/bench $(B)/bench/bench_encode
 JOBS = -j$(shell nproc)
 RUN_TESTS = B=$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) STRICT_SKIPS=$(STRICT_SKIPS) SUM=$(SUM) sh tests/run.sh
 

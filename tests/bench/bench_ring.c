@@ -54,6 +54,7 @@ static struct variant variants[] = {
 #define PAIRS 7
 static struct ring *two[PAIRS], *same, *beside[PAIRS];
 static unsigned pair;
+static uint64_t hops = CHUNK_HOPS, warm_hops = WARM_HOPS;
 
 static struct program *attach(const struct variant *v)
 {
@@ -77,14 +78,14 @@ static struct program *attach(const struct variant *v)
 }
 
 /* SHARED: a ring in the same two cgroups keeps the other CPU busy for longer than the chunk. */
-static double chunk(const struct variant *v, uint64_t hops)
+static double chunk(const struct variant *v, uint64_t n)
 {
 	double ns;
 
 	if (v->place != SHARED)
-		return ring_run(v->place == SAME ? same : two[pair], hops);
-	ring_command(beside[pair], hops * 3 / 2);
-	ns = ring_run(two[pair], hops);
+		return ring_run(v->place == SAME ? same : two[pair], n);
+	ring_command(beside[pair], n * 3 / 2);
+	ns = ring_run(two[pair], n);
 	ring_wait(beside[pair]);
 	return ns;
 }
@@ -95,8 +96,8 @@ static double chunk_after_warm_up(const struct variant *v)
 {
 	if (v->registered)
 		touch_groups(v->registered, BENCH_CPU);
-	chunk(v, v->registered ? 20 * WARM_HOPS : WARM_HOPS);
-	return chunk(v, CHUNK_HOPS);
+	chunk(v, v->registered ? 20 * warm_hops : warm_hops);
+	return chunk(v, hops);
 }
 
 static bool measure(struct variant *v)
@@ -156,9 +157,9 @@ static void print_table(unsigned rounds, const bool absent[2])
 {
 	printf("\n### Ring of two processes, ns per switch\n\n");
 	report_machine();
-	printf("%d hops a chunk, at least %u rounds, variants shuffled; a sample whose two baselines differ by more than %.0f %% "
+	printf("%llu hops a chunk, at least %u rounds, variants shuffled; a sample whose two baselines differ by more than %.0f %% "
 	       "is discarded.\n\n",
-	       CHUNK_HOPS, rounds, MAX_DRIFT * 100);
+	       (unsigned long long)hops, rounds, MAX_DRIFT * 100);
 	puts("| variant | base ns | +ns | quartiles | ratio | quartiles | samples | discarded |");
 	puts("|---|---|---|---|---|---|---|---|");
 	for (unsigned i = 0; i < N_VARIANTS; i++) {
@@ -237,11 +238,14 @@ static void report_rival(enum what what, double most, const char *goal, bool abs
 	}
 }
 
+/* ring [ROUNDS [HOPS]]: fewer hops are no measurement, but show that every variant runs. */
 int bench_ring(int argc, char **argv)
 {
 	unsigned rounds = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 21;
 	bool absent[2] = { false, false };
 
+	if (argc > 2)
+		hops = warm_hops = strtoull(argv[2], NULL, 10);
 	signal(SIGPIPE, SIG_IGN);
 	for (unsigned i = 0; i < PAIRS; i++) {
 		two[i] = ring_start(&(struct ring_options){ .n = 2, .cpu = BENCH_CPU, .first_group = 2 * i });

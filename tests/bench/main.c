@@ -14,7 +14,7 @@ static const struct verb {
 	const char *name, *help;
 	int (*run)(int argc, char **argv);
 } verbs[] = {
-	{ "ring", "ring [ROUNDS]: cost of a switch against the limit program and perf", bench_ring },
+	{ "ring", "ring [ROUNDS [HOPS]]: cost of a switch against the limit program and perf", bench_ring },
 	{ "running", "running [ROUNDS]: kernel's own ns per run with 2 to 1000 cgroups taking turns", bench_running },
 	{ "storm", "storm [ROUNDS]: mkdir and rmdir with the lifecycle program off and on; resolving ids",
 	  bench_storm },
