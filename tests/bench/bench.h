@@ -51,6 +51,7 @@ const char *groups_dir(void); /* "<mount>/jouled-bench.<pid>" */
 const char *groups_name(unsigned i); /* below the mount, no leading slash */
 void groups_make(unsigned n); /* directories 0 .. n-1, those missing */
 int groups_join(unsigned i); /* the calling process into group i */
+void groups_leave(void); /* the calling process into the root */
 void groups_end(void);
 
 /* ring.c */

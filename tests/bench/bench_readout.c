@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 #include "../../include/counters.h"
 #include "own.h"
@@ -33,20 +32,6 @@ static double copy_ns(void *to, const void *from, size_t bytes)
 		samples_add(&s, (double)(bench_now_ns() - t0));
 	}
 	return samples_median(&s);
-}
-
-/* A fork of this program splits its large pages, and the agent does not fork; in time the kernel joins them again. */
-static void join_large_pages(void)
-{
-	unsigned long from, to;
-	char line[512];
-	FILE *f = fopen("/proc/self/maps", "r");
-
-	while (f && fgets(line, sizeof(line), f))
-		if (strstr(line, "[heap]") && sscanf(line, "%lx-%lx", &from, &to) == 2)
-			madvise((void *)from, to - from, 25 /* MADV_COLLAPSE */);
-	if (f)
-		fclose(f);
 }
 
 /* Pages of this process that one reading touches: a large one is one. 0: the kernel does not tell. */
@@ -128,10 +113,8 @@ static void one_size(struct own *o, unsigned n, unsigned rounds)
 		touch_groups(n, BENCH_CPU);
 		touch_groups(n, HARNESS_CPU);
 		ns = timed_read(o);
-		if (i == 0) { /* rows and cells are made at first sight */
-			join_large_pages();
+		if (i == 0) /* rows and cells are made at first sight */
 			continue;
-		}
 		samples_add(&full, ns);
 		for (unsigned k = 0; k < 3; k++)
 			samples_add(&empty, timed_read(o));

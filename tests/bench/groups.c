@@ -127,6 +127,18 @@ int groups_join(unsigned i)
 	return n == 1 ? 0 : -EIO;
 }
 
+void groups_leave(void)
+{
+	char path[384];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", mount);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, "0", 1) != 1)
+		bench_die(path, errno);
+	close(fd);
+}
+
 /* Directories stay busy for a moment after their last process: retried, never waited for blindly. */
 /* A child that a signal ends leaves the folder to its parent. */
 void groups_end(void)
