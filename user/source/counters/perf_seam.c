@@ -209,9 +209,10 @@ int perf_seam_recorded(const struct fsroot *root, struct perf_seam *ret)
 int perf_seam_read(int fd, uint64_t ret_words[3])
 {
 	uint64_t words[3];
-	ssize_t n = pread(fd, words, sizeof(words), 0);
+	ssize_t n = read(fd, words, sizeof(words));
 
-	if (n < 0 && errno == ESPIPE)
+	/* a recorded one is a file, read before; an event has no position */
+	if (n >= 0 && n != sizeof(words) && lseek(fd, 0, SEEK_SET) == 0)
 		n = read(fd, words, sizeof(words));
 	if (n < 0)
 		return -errno;
