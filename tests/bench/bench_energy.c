@@ -165,7 +165,8 @@ static void report_read(const char *name, const struct samples *ns, const struct
 	}
 	printf(" %.0f |\n", plain);
 	report_goal("14", verdict_beside(own <= MAX_READ_NS, plain <= MAX_READ_NS),
-		    "an energy counter read in at most 1 us", "%s: %.0f ns; its system call alone %.0f ns", name, own, plain);
+		    "an energy counter read in at most 1 us", "%s: %.0f ns; its system call alone %.0f ns", name, own,
+		    plain);
 }
 
 /* open_plain NULL: no goal. */
