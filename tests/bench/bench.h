@@ -25,12 +25,15 @@ static inline double samples_median(const struct samples *s)
 {
 	return samples_quantile(s, 0.5);
 }
+/* Standard error of the median, by the quartiles of a normal distribution. */
+double samples_error(const struct samples *s);
+#define AT_95 1.96 /* standard errors that hold the truth in 95 of 100 cases */
 void shuffle(unsigned *order, unsigned n, uint64_t *seed);
 uint64_t bench_now_ns(void); /* CLOCK_MONOTONIC */
 void bench_die(const char *what, int err) __attribute__((noreturn));
 
 /* report.c: one line of section 7's table, appended to the file $BENCH_RESULTS. */
-enum verdict { PASS, MISS, NOT_RUN, AT_LIMIT };
+enum verdict { PASS, MISS, NOT_RUN, AT_LIMIT, NOT_TOLD };
 void report_goal(const char *line, enum verdict v, const char *goal, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 static inline enum verdict verdict_of(bool pass)

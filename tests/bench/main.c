@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/heap.h"
 #include "bench.h"
 
 static const struct verb {
@@ -66,6 +67,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "bench: two CPUs are needed: one for the ring, one for the harness\n");
 		return 1;
 	}
+	heap_keeps_freed(); /* as the agent does */
 	sched_getaffinity(0, sizeof(at_begin), &at_begin);
 	CPU_ZERO(&set);
 	CPU_SET(HARNESS_CPU, &set);

@@ -8,7 +8,7 @@
 
 void report_goal(const char *line, enum verdict v, const char *goal, const char *fmt, ...)
 {
-	static const char *const words[] = { "pass", "MISS", "not run", "limit" };
+	static const char *const words[] = { "pass", "MISS", "not run", "limit", "not told" };
 	const char *path = getenv("BENCH_RESULTS");
 	FILE *f = path ? fopen(path, "ae") : NULL;
 	char measured[512];

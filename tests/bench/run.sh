@@ -50,7 +50,7 @@ part env LD_PRELOAD="$PWD/$B/bench/alloc_count.so" "$B/bench/bench" traces 101
 	echo "\`make bench${PERF:+ PERF=...}$([ "$EVENT" = tsc ] || echo " EVENT=$EVENT")\` printed on $(date -u '+%Y-%m-%d') (ROUNDS=$ROUNDS): $(uname -s) $(uname -r | cut -d. -f1,2), $(nproc) CPUs," \
 		"$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1). MISS marks a goal that is not reached, and limit"
 	echo "one that a program which does nothing but the same plain work, in the same run, does not reach on this machine either."
-	echo "not told marks a goal that is smaller than this machine's own noise."
+	echo "not told marks a goal that is missed by less than the noise of this run (95 %), or is smaller than it."
 	echo
 	if [ "$EVENT" = cycles ]; then
 		echo "Counters are hardware cycles."

@@ -34,6 +34,13 @@ double samples_quantile(const struct samples *s, double q)
 	return sorted.v[(unsigned)low] + (at - low) * (sorted.v[(unsigned)low + 1] - sorted.v[(unsigned)low]);
 }
 
+double samples_error(const struct samples *s)
+{
+	double deviation = (samples_quantile(s, 0.75) - samples_quantile(s, 0.25)) / 1.349;
+
+	return 1.2533 * deviation / sqrt(s->n);
+}
+
 /* xorshift64*: order only, so that a variant does not always meet the same neighbour. */
 void shuffle(unsigned *order, unsigned n, uint64_t *seed)
 {

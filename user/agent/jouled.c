@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "agent/doctor/check.h"
 #include "agent/doctor/doctor.h"
+#include "base/heap.h"
 #include "base/log.h"
 #include "sink/kafka/kafka_load.h"
 #include "app.h"
@@ -80,6 +81,7 @@ int main(int argc, char **argv)
 
 	/* One heap: three threads that rarely allocate need no arenas of 64 MiB address space each. */
 	mallopt(M_ARENA_MAX, 1);
+	heap_keeps_freed();
 	umask(umask(0) | 027); /* energy at full resolution is a side channel: files are not readable by others */
 	fill_standard_descriptors();
 	raise_file_limit();

@@ -9,6 +9,13 @@
 
 #define PAGE ((uintptr_t)4096)
 #define LINE 64
+#define KEPT (8 << 20)
+
+void heap_keeps_freed(void)
+{
+	mallopt(M_MMAP_THRESHOLD, KEPT);
+	mallopt(M_TRIM_THRESHOLD, KEPT);
+}
 
 void *heap_grow_lines(void *block, size_t had, size_t to)
 {

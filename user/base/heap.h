@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of whole cache lines, and memory that only the start needed. */
+/* What the heap keeps and gives back, and blocks of whole cache lines. */
 #ifndef JD_HEAP_H
 #define JD_HEAP_H
 #include <stddef.h>
+
+/* Blocks below 8 MiB lie in the heap, and what is freed at its end stays up to 8 MiB: a buffer that is made for each batch would
+ * be mapped, and its pages found, anew each time. Once, before other threads. */
+void heap_keeps_freed(void);
 
 /* Makes room for `to` bytes in place of `had`, which are copied, in cache lines of their own. What is new is zeroed.
  * NULL = no memory, and then the old block stays. */
