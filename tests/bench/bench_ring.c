@@ -204,8 +204,9 @@ static enum verdict compare(const struct variant *own, double times, const struc
 static void report_times(const char *line, const char *goal, const struct variant *own, double times,
 			 const struct variant *other)
 {
-	report_goal(line, compare(own, times, other, 0), goal, "%.2f x (+%.0f ns against +%.0f ns), %.3f of the bare ring",
-		    plus(own) / plus(other), plus(own), plus(other), samples_median(&own->ratio));
+	report_goal(line, compare(own, times, other, 0), goal,
+		    "%.2f x (+%.0f ns against +%.0f ns), %.3f of the bare ring", plus(own) / plus(other), plus(own),
+		    plus(other), samples_median(&own->ratio));
 }
 
 static void report_more(const char *line, const char *goal, const struct variant *own, const struct variant *other,
@@ -230,19 +231,22 @@ static void report_shared(const struct variant *own6, const struct variant *limi
 
 static void report_own(void)
 {
-	const struct variant *own6 = find(TWO, OWN, 6, 0), *limit6 = find(TWO, LIMIT, 6, 0), *empty = find(SAME, EMPTY, 0, 0);
+	const struct variant *own6 = find(TWO, OWN, 6, 0), *limit6 = find(TWO, LIMIT, 6, 0),
+			     *empty = find(SAME, EMPTY, 0, 0);
 	const struct variant *idle = find(TWO, OWN, 6, IDLE_GROUPS);
 
 	report_times("1", "6 counters at most 1.10 x the limit program", own6, 1.10, limit6);
 	report_times("1", "the same with SIBLING_BUSY and IDLE_EXITS", find(TWO, OWN_COLUMNS, 6, 0), 1.10, limit6);
-	report_times("2", "3 counters at most 1.15 x the limit program", find(TWO, OWN, 3, 0), 1.15, find(TWO, LIMIT, 3, 0));
+	report_times("2", "3 counters at most 1.15 x the limit program", find(TWO, OWN, 3, 0), 1.15,
+		     find(TWO, LIMIT, 3, 0));
 	report_more("2", "time only at most the limit program without a read + 15 ns", find(TWO, OWN, 0, 0),
 		    find(TWO, LIMIT, 0, 0), 15);
 	report_more("3", "same cgroup at most the empty program + 8 ns", find(SAME, OWN, 6, 0), empty, 8);
 	report_more("3", "the same with SIBLING_BUSY and IDLE_EXITS", find(SAME, OWN_COLUMNS, 6, 0), empty, 8);
 	report_shared(own6, limit6);
-	report_goal("6", compare(idle, 1.05, own6, 0), "1000 idle cgroups at most +5 %", "%+.1f %% (+%.0f ns against +%.0f ns)",
-		    (plus(idle) / plus(own6) - 1) * 100, plus(idle), plus(own6));
+	report_goal("6", compare(idle, 1.05, own6, 0), "1000 idle cgroups at most +5 %",
+		    "%+.1f %% (+%.0f ns against +%.0f ns)", (plus(idle) / plus(own6) - 1) * 100, plus(idle),
+		    plus(own6));
 }
 
 static void report_rival(enum what what, double most, const char *goal, bool absent)
@@ -254,8 +258,8 @@ static void report_rival(enum what what, double most, const char *goal, bool abs
 			report_goal("5", NOT_RUN, goal, "not run: %s", rival_reason(what == PERF_BPF));
 			return;
 		}
-		report_goal("5", compare(own, most, rival, 0), goal, "%u events: %.2f x (+%.0f ns against +%.0f ns)", events,
-			    plus(own) / plus(rival), plus(own), plus(rival));
+		report_goal("5", compare(own, most, rival, 0), goal, "%u events: %.2f x (+%.0f ns against +%.0f ns)",
+			    events, plus(own) / plus(rival), plus(own), plus(rival));
 	}
 }
 
