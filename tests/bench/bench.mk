@@ -48,7 +48,8 @@ bench-gate: $(PROGRAMS)
 # 1000 nodes into one store: NODES, SECONDS
 bench-fleet: deps test-deps
 	$(Q)$(MAKE) --no-print-directory $(JOBS) $(B)/bench/bench_fleet
-	$(Q)B=$(B) python3 tests/fleet/bench.py $(NODES) $(SECONDS)
+	$(Q)python=python3; $$python -c 'import google.protobuf' 2>/dev/null || python=/usr/bin/python3; \
+		B=$(B) $$python tests/fleet/bench.py $(NODES) $(SECONDS)
 
 $(B)/rivals/modules.so: tests/rivals/modules.c
 	@mkdir -p $(@D)
