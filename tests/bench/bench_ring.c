@@ -205,14 +205,14 @@ static void report_times(const char *line, const char *goal, const struct varian
 			 const struct variant *other)
 {
 	report_goal(line, compare(own, times, other, 0), goal,
-		    "%.2f x (+%.0f ns against +%.0f ns), %.3f of the bare ring", plus(own) / plus(other), plus(own),
+		    "%.2f x (%+.0f ns against %+.0f ns), %.3f of the bare ring", plus(own) / plus(other), plus(own),
 		    plus(other), samples_median(&own->ratio));
 }
 
 static void report_more(const char *line, const char *goal, const struct variant *own, const struct variant *other,
 			double more_ns)
 {
-	report_goal(line, compare(own, 1, other, more_ns), goal, "+%.0f ns against +%.0f ns, %.3f of the bare ring",
+	report_goal(line, compare(own, 1, other, more_ns), goal, "%+.0f ns against %+.0f ns, %.3f of the bare ring",
 		    plus(own), plus(other), samples_median(&own->ratio));
 }
 
@@ -225,7 +225,7 @@ static void report_shared(const struct variant *own6, const struct variant *limi
 	if (v == MISS && compare(limit, 1.10, limit6, 0) == MISS)
 		v = AT_LIMIT;
 	report_goal("4", v, "both CPUs in the same cgroups at most 1.10 x one CPU",
-		    "%.2f x (+%.0f ns against +%.0f ns); limit program %.2f x", plus(shared) / plus(own6), plus(shared),
+		    "%.2f x (%+.0f ns against %+.0f ns); limit program %.2f x", plus(shared) / plus(own6), plus(shared),
 		    plus(own6), plus(limit) / plus(limit6));
 }
 
@@ -271,6 +271,10 @@ int bench_ring(int argc, char **argv)
 
 	if (argc > 2)
 		hops = warm_hops = strtoull(argv[2], NULL, 10);
+	if (!rounds || !hops) {
+		fputs("bench: ring: ROUNDS and HOPS are numbers above 0\n", stderr);
+		return 2;
+	}
 	signal(SIGPIPE, SIG_IGN);
 	for (unsigned i = 0; i < PAIRS; i++) {
 		two[i] = ring_start(&(struct ring_options){ .n = 2, .cpu = BENCH_CPU, .first_group = 2 * i });

@@ -200,10 +200,11 @@ static void start_visitor(void)
 	pid = fork();
 	if (pid < 0)
 		bench_die("fork", errno);
-	if (pid == 0) {
-		close(command[1]);
-		close(done[0]);
-		visit_on_command(command[0], done[1]);
+	if (pid == 0) { /* without what this program has open: a link would stay attached as long as it lives */
+		if (dup2(command[0], STDIN_FILENO) < 0 || dup2(done[1], STDOUT_FILENO) < 0 ||
+		    close_range(STDERR_FILENO + 1, ~0u, 0))
+			bench_die("the process that visits cgroups", errno);
+		visit_on_command(STDIN_FILENO, STDOUT_FILENO);
 	}
 	close(command[0]);
 	close(done[1]);
@@ -212,8 +213,8 @@ static void start_visitor(void)
 	visitor.started = true;
 }
 
-/* By a process that is forked once: after a fork each page of this program is copied when it is written, and what is measured
- * next would pay for that. */
+/* By a process that is forked once. After each fork this program's pages would be copied as it writes to them, and the next
+ * measurement would pay for it. */
 void touch_groups(unsigned n, unsigned cpu)
 {
 	const struct visit v = { n, cpu };

@@ -5,6 +5,11 @@
 . tests/e2e/lib.sh
 need_root
 bench=$B/bench/bench
+for need in 'two CPUs:test "$(nproc)" -ge 2' 'msr/tsc/, whose counters it compares:test -d /sys/bus/event_source/devices/msr'; do
+	eval "${need#*:}" && continue
+	skip bench "this machine lacks ${need%%:*}"
+	finish
+done
 
 # runs NAME LINES COMMAND...: it ends with 0, and prints at least LINES lines that are not empty.
 runs() {

@@ -4,8 +4,8 @@
 #define JD_HEAP_H
 #include <stddef.h>
 
-/* Blocks below 8 MiB lie in the heap, and what is freed at its end stays up to 8 MiB: a buffer that is made for each batch would
- * be mapped, and its pages found, anew each time. Once, before other threads. */
+/* Keeps up to 8 MiB that are freed, and blocks below 8 MiB in the heap. By its defaults glibc maps a large block anew each time
+ * it is allocated, and its pages come one by one. To be called once, before there are other threads. */
 void heap_keeps_freed(void);
 
 /* Makes room for `to` bytes in place of `had`, which are copied, in cache lines of their own. What is new is zeroed.
