@@ -67,13 +67,17 @@ int flush(struct bpf_raw_tracepoint_args *ctx)
 	if (st->seq & 1)
 		return JD_FLUSH_BUSY;
 	struct task_struct *curr = (struct task_struct *)bpf_get_current_task();
+	bool moved = ctx->args[0] == JD_FLUSH_CLOSE;
 
-	if (ctx->args[0] == JD_FLUSH_CLOSE) {
-		close_moved(st, curr);
+	if (moved && BPF_CORE_READ(curr, pid) == 0)
+		return JD_FLUSHED;
+	if (moved && charge_current) {
+		close_other(st);
 		return JD_FLUSHED;
 	}
-	close_open(st, curr, task_clock_now(st, curr));
-	flip(st);
+	close_open(st, curr, moved ? moved_at(curr) : task_clock_now(st, curr));
+	if (!moved)
+		flip(st);
 	return JD_FLUSHED;
 }
 

@@ -167,8 +167,11 @@ static __always_inline void set_row(struct jd_cpu_state *st, struct task_struct 
 
 	set_key(st, key, wall);
 	st->row = row_of(st, curr, key, false);
-	if (*(volatile u32 *)&st->epoch != epoch)
-		st->row = row_of(st, curr, key, false);
+	if (*(volatile u32 *)&st->epoch == epoch || st->row < JD_FIRST_SLOT)
+		return;
+	u32 *slot = bpf_map_lookup_elem(&slots, &key);
+
+	st->row = row_of_slot(st, slot ? *slot : JD_SLOT_OTHER);
 }
 
 #define WHOLE 1024
@@ -319,20 +322,31 @@ static __always_inline void close_open(struct jd_cpu_state *st, struct task_stru
 	st->calibrate = clock_ktime ? 0 : JD_CALIBRATIONS;
 }
 
-/* The running task was moved. Like the kernel's own accounting (cpu.stat), this splits the time at the
- * scheduler's last update: the time before it belongs to the old cgroup. */
+/* When the running task counts as moved. Like the kernel's own accounting (cpu.stat), this is the scheduler's last update:
+ * the time before it belongs to the old cgroup. */
+static __always_inline u64 moved_at(struct task_struct *curr)
+{
+	return clock_ktime ? bpf_ktime_get_ns() : BPF_CORE_READ(curr, se.exec_start);
+}
+
+/* Charges the open interval to other: with trigger perf_event nothing tells which cgroup a moved task left. */
+static __always_inline void close_other(struct jd_cpu_state *st)
+{
+	u64 now = bpf_ktime_get_ns();
+
+	st->row = JD_SLOT_OTHER;
+	charge(st, now, now);
+}
+
+/* Charges the open interval of the running task, which is being moved. */
 static __always_inline void close_moved(struct jd_cpu_state *st, struct task_struct *curr)
 {
 	if (BPF_CORE_READ(curr, pid) == 0)
 		return;
-	if (charge_current) { /* the cgroup that it left is not known any more */
-		u64 now = bpf_ktime_get_ns();
-
-		st->row = JD_SLOT_OTHER;
-		charge(st, now, now);
-		return;
-	}
-	close_open(st, curr, clock_ktime ? bpf_ktime_get_ns() : BPF_CORE_READ(curr, se.exec_start));
+	if (charge_current)
+		close_other(st);
+	else
+		close_open(st, curr, moved_at(curr));
 }
 
 static __always_inline void flip_bank(struct jd_cpu_state *st)

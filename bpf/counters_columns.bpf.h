@@ -109,9 +109,11 @@ static __always_inline void set_load(bool busy, u64 wall)
 
 	if (!m)
 		return;
-	__sync_fetch_and_add(&m->load_clock, busy ? (-wall << JD_COUNT_BITS) + 1 : (wall << JD_COUNT_BITS) - 1);
-	if (!busy && !(*(volatile u64 *)&m->load_clock & ((1u << JD_COUNT_BITS) - 1)))
+	/* First: it counts once no CPU is busy. A virtual CPU may have waited since its `wall`, and others have become
+	 * busy and idle again. */
+	if (!busy && (s64)(wall - m->asleep_since_ns) > 0)
 		m->asleep_since_ns = wall;
+	__sync_fetch_and_add(&m->load_clock, busy ? (-wall << JD_COUNT_BITS) + 1 : (wall << JD_COUNT_BITS) - 1);
 }
 
 /* Ends the open interval at `wall`; row NULL = it belongs to none. */

@@ -39,28 +39,34 @@ static __always_inline u64 row_key(struct task_struct *task, bool direct)
 }
 
 /* Ids of the ancestors whose subtrees have a quota, 0 where there is none. False when the cgroup lies so deep that the
- * loop does not reach them. */
+ * loop does not reach them. Two loops, because the verifier walks each turn of them: the long one only climbs. */
 static __always_inline bool quota_ancestors(struct cgroup *cgrp, struct jd_slot_info *ret_info)
 {
 	struct cgroup *up = BPF_CORE_READ(cgrp, self.parent, cgroup);
+	const int below = JD_QUOTA_LEVEL + JD_QUOTA_LEVELS; /* the first level without one again */
 
-	for (int i = 0; i < JD_MAX_DEPTH && up; i++) {
-		int at = BPF_CORE_READ(up, level) - JD_QUOTA_LEVEL;
-
-		if (at < 0)
-			return true;
-		if (at < JD_QUOTA_LEVELS)
-			ret_info->ancestors[at & (JD_QUOTA_LEVELS - 1)] = BPF_CORE_READ(up, kn, id);
+	for (int i = 0; i < JD_MAX_DEPTH - JD_QUOTA_LEVELS && BPF_CORE_READ(up, level) >= below; i++)
+		up = BPF_CORE_READ(up, self.parent, cgroup);
+	if (BPF_CORE_READ(up, level) >= below)
+		return false;
+#pragma unroll
+	for (int at = JD_QUOTA_LEVELS - 1; at >= 0; at--) {
+		if (BPF_CORE_READ(up, level) != JD_QUOTA_LEVEL + at)
+			continue;
+		ret_info->ancestors[at] = BPF_CORE_READ(up, kn, id);
 		up = BPF_CORE_READ(up, self.parent, cgroup);
 	}
-	return !up;
+	return true;
 }
 
 /* The outermost subtree whose share is used up, 0 = none. Each level's share is half of the one above, so a subtree
  * that has used up its share leaves room for its neighbours. */
 static __always_inline u64 full_subtree(const struct jd_slot_info *info)
 {
-	for (int i = 0; quota && i < JD_QUOTA_LEVELS; i++) {
+	if (!quota)
+		return 0;
+#pragma unroll /* here and below: the verifier of 6.1 may refuse the back-edge of a loop */
+	for (int i = 0; i < JD_QUOTA_LEVELS; i++) {
 		u64 id = info->ancestors[i];
 		u32 *count = id ? bpf_map_lookup_elem(&subtrees, &id) : NULL;
 
@@ -72,6 +78,7 @@ static __always_inline u64 full_subtree(const struct jd_slot_info *info)
 
 static __always_inline void quota_take(const struct jd_slot_info *info)
 {
+#pragma unroll
 	for (int i = 0; i < JD_QUOTA_LEVELS; i++) {
 		u64 id = info->ancestors[i];
 		u32 zero = 0, *count;
@@ -122,22 +129,20 @@ static __noinline u32 subtree_slot(struct cgroup *cgrp, u64 key)
  * its share, this is an ancestor within the subtree, so that cgroups above it are not charged. */
 static __always_inline u32 fold(struct jd_cpu_state *st, struct cgroup *cgrp, u64 full)
 {
-	struct cgroup *up = BPF_CORE_READ(cgrp, self.parent, cgroup);
+	struct cgroup *up = BPF_CORE_READ(cgrp, self.parent, cgroup), *top = NULL;
 
 	st->folded++;
-	for (int i = 0; i < JD_MAX_DEPTH && up; i++) {
-		if (BPF_CORE_READ(up, level) == 0)
-			break;
+	for (int i = 0; i < JD_MAX_DEPTH && !top && BPF_CORE_READ(up, level) > 0; i++) {
 		u64 id = BPF_CORE_READ(up, kn, id);
 		u32 *slot = bpf_map_lookup_elem(&slots, &id);
 
 		if (slot)
 			return *slot;
 		if (id == full)
-			return subtree_slot(up, id);
+			top = up;
 		up = BPF_CORE_READ(up, self.parent, cgroup);
 	}
-	return JD_SLOT_OTHER;
+	return top ? subtree_slot(top, full) : JD_SLOT_OTHER;
 }
 
 static __noinline u32 new_slot(struct jd_cpu_state *st, struct cgroup *cgrp, u64 key)

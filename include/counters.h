@@ -103,7 +103,7 @@ struct jd_cpu_state {
 #define JD_LOAD_BITS (64 - JD_COUNT_BITS)
 struct jd_machine {
 	__u64 load_clock;
-	__u64 asleep_since_ns; /* rq->clock from which no CPU was busy, as long as none is */
+	__u64 asleep_since_ns; /* rq->clock when a CPU last became idle, or up to which time of no busy CPU was charged */
 } __attribute__((aligned(128)));
 
 /* Owner of a slot; the program writes it when it takes the slot, user space reads it. */
