@@ -13,8 +13,9 @@
 #define LEAST_ENABLED 2 /* nor is one that was there for less than one part in so many of the time */
 #define MOST_APART 32 /* times of a row's events that differ by more than one part in so many */
 #define CLOCK_SLACK_NS 50000 /* perf's clock and the scheduler's, at both ends of a short run */
-#define AHEAD_ROWS 16
-#define AHEAD_CELLS 8
+/* Rows before a line of memory is needed. docs/performance.md, "Builds in turn", has what they bring. */
+#define AHEAD_ROWS 32
+#define AHEAD_CELLS 24
 
 static const struct staged_row nothing;
 
