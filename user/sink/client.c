@@ -109,15 +109,39 @@ static void client_stop_connecting(struct client *c)
 	c->fd = -1;
 }
 
+/* Where nobody listens, TCP joins a socket to itself when it was given the port that it asks for. Documents would
+ * go round and count as sent, and a server that starts would find its port taken. */
+static bool is_own_port(int fd)
+{
+	struct sockaddr_storage own = { 0 }, peer = { 0 };
+	socklen_t own_len = sizeof(own), peer_len = sizeof(peer);
+
+	return getsockname(fd, (struct sockaddr *)&own, &own_len) == 0 &&
+	       getpeername(fd, (struct sockaddr *)&peer, &peer_len) == 0 && own.ss_family != AF_UNIX &&
+	       own_len == peer_len && memcmp(&own, &peer, own_len) == 0;
+}
+
+/* 0, or the errno of why the socket leads nowhere. */
+static int connect_result(int fd)
+{
+	const struct linger reset = { .l_onoff = 1 }; /* the port is free at once */
+	socklen_t len = sizeof(int);
+	int rc = 0;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &rc, &len) != 0)
+		return errno;
+	if (rc || !is_own_port(fd))
+		return rc;
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+	return ECONNREFUSED;
+}
+
 /* The socket is writable or the connection was refused; a timeout event means that no answer came. */
 static void on_connected(evutil_socket_t fd, short what, void *arg)
 {
 	struct client *c = arg;
-	socklen_t len = sizeof(int);
-	int rc = what & EV_TIMEOUT ? ETIMEDOUT : 0;
+	int rc = what & EV_TIMEOUT ? ETIMEDOUT : connect_result(fd);
 
-	if (!rc && getsockopt(fd, SOL_SOCKET, SO_ERROR, &rc, &len) != 0)
-		rc = errno;
 	if (!rc)
 		c->fd = -1;
 	client_stop_connecting(c);
@@ -144,11 +168,11 @@ static void client_connect(struct client *c)
 			rc = errno;
 			continue;
 		}
-		if (connect(fd, a, c->addrs.v[c->at].len) == 0) {
+		rc = connect(fd, a, c->addrs.v[c->at].len) == 0 ? connect_result(fd) : errno;
+		if (!rc) {
 			client_up(c, fd);
 			return;
 		}
-		rc = errno;
 		c->fd = fd;
 		if (rc == EINPROGRESS) {
 			c->connecting = event_new(c->base, fd, EV_WRITE, on_connected, c);
