@@ -10,6 +10,7 @@ extern const struct push_format push_otlp;
 
 #define BEGIN "\x80\xc3\x69\xd9\x7f\xd5\x39\x17" /* 1673603481630000000, little endian */
 #define END "\x80\x8d\x04\x15\x80\xd5\x39\x17" /* 1673603482630000000 */
+#define LATER "\x80\x57\x9f\x50\x80\xd5\x39\x17" /* a second later */
 
 static void document(struct fixture *f)
 {
@@ -162,10 +163,41 @@ static void test_answer(void **state)
 	}
 }
 
+/* A cgroup that is not kept any more: each of its points has the flag and no value, and is an item as all are. */
+static void test_ends(void **state)
+{
+	static const char ended[] = "\x11" BEGIN "\x19" LATER "\x40\x01"; /* with the start that they had */
+	unsigned items;
+	struct fixture f;
+
+	document(&f);
+	items = count_items(&f.out);
+	f.ops->destroy(f.encoder);
+	fixture_create(&f, &encode_otlp, &(struct encode_options){ .sensor = f.schema.sensor, .keep_ns = 1 });
+	fixture_encode(&f);
+	f.snap.n_rows--;
+	f.snap.start_ns += 1000000000;
+	f.snap.end_ns += 1000000000;
+	f.snap.end_real_ns += 1000000000;
+	fixture_encode(&f);
+	assert_int_equal(count(&f.out, ended, sizeof(ended) - 1), 0);
+	f.snap.end_ns += 1000000000;
+	fixture_encode(&f);
+	f.out.len--; /* the NUL behind it */
+	assert_int_equal(count_items(&f.out), items);
+	assert_int_equal(count(&f.out, ended, sizeof(ended) - 1), 3);
+	fixture_encode(&f);
+	f.out.len--;
+	assert_int_equal(count_items(&f.out), items - 3);
+	assert_int_equal(count(&f.out, ended, sizeof(ended) - 1), 0);
+	fixture_free(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_bytes), cmocka_unit_test(test_items),
-					    cmocka_unit_test(test_starts), cmocka_unit_test(test_answer) };
+					    cmocka_unit_test(test_starts), cmocka_unit_test(test_answer),
+					    cmocka_unit_test(test_ends) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

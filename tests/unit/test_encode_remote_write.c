@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Remote write: a series by its bytes, laid out by hand from prompb's field numbers; labels in order and longer than a byte
- * can say; items for the sender, also of damaged documents. tests/e2e/push.py decodes whole documents. */
+ * can say; items for the sender, also of damaged documents; series that end. tests/e2e/push.py decodes whole documents. */
 #include "encode/push.h"
 #include "unit/encode_fixture.h"
 
@@ -117,10 +117,170 @@ static void test_rows(void **state)
 	fixture_free(&f);
 }
 
+/* Series of a cgroup in the document, and those of them that are said to have ended. */
+struct found {
+	unsigned series, ended;
+};
+
+static struct found find(struct fixture *f, const char *of)
+{
+	static const char stale[] = "\x12\x10\x09\x02\x00\x00\x00\x00\x00\xf0\x7f\x10";
+	struct found n = { 0 };
+	char cgroup[300];
+
+	for (size_t at = 0, len; at < f->out.len - 1; at += len) {
+		len = push_remote_write.item(f->out.data + at, f->out.len - at);
+		assert_true(len);
+		cgroup_of(f->out.data + at, len, cgroup);
+		if (strcmp(cgroup, of) != 0)
+			continue;
+		n.series++;
+		n.ended += memmem(f->out.data + at, len, stale, sizeof(stale) - 1) != NULL;
+	}
+	return n;
+}
+
+static void next(struct fixture *f)
+{
+	f->snap.start_ns += 1000000000;
+	f->snap.end_ns += 1000000000;
+	f->snap.end_real_ns += 1000000000;
+	fixture_encode(f);
+}
+
+/* A cgroup ends, then one is renamed and a new one takes its name, then a range is not known any more: what the document
+ * before had is said to have ended once, and nothing that goes on. */
+static void test_ends(void **state)
+{
+	struct snap_row *a, *b;
+	struct fixture f;
+	unsigned of_a, of_b;
+
+	fixture_init(&f, 1, 1);
+	fixture_domain(&f, DOMAIN_PACKAGE, 0, "package-0");
+	fixture_ready(&f);
+	a = fixture_row(&f, "/a", 10);
+	b = fixture_row(&f, "/b", 11);
+	b->traffic.rx_bytes = 5; /* so it has four series of the network */
+	fixture_create(&f, &encode_remote_write, &(struct encode_options){ .sensor = f.schema.sensor, .keep_ns = 1 });
+	fixture_encode(&f);
+	of_a = find(&f, "/a").series;
+	of_b = find(&f, "/b").series;
+	assert_true(of_a >= 3 && of_b == of_a + 4);
+	assert_int_equal(find(&f, "/a").ended + find(&f, "/b").ended, 0);
+	/* it was alive in the interval before; it is kept for one more, and then it is gone */
+	f.snap.n_rows--;
+	next(&f);
+	next(&f);
+	assert_int_equal(find(&f, "/a").ended, 0);
+	assert_int_equal(find(&f, "/b").series, of_b);
+	assert_int_equal(find(&f, "/b").ended, of_b);
+	next(&f);
+	assert_int_equal(find(&f, "/b").series, 0);
+	/* another name */
+	a->path = "/c";
+	a->renamed++;
+	next(&f);
+	assert_int_equal(find(&f, "/a").ended, of_a);
+	assert_int_equal(find(&f, "/c").series, of_a);
+	assert_int_equal(find(&f, "/c").ended, 0);
+	/* and a new cgroup with the old one */
+	a->path = "/d";
+	a->renamed++;
+	b = fixture_row(&f, "/c", 12);
+	next(&f);
+	assert_int_equal(find(&f, "/c").series, of_a);
+	assert_int_equal(find(&f, "/c").ended, 0);
+	assert_int_equal(find(&f, "/d").series, of_a);
+	/* a range for one interval */
+	*snapshot_energy(&f.snap, 4, 0) = 1500000;
+	f.snap.uncertainty_ppm[4 * f.schema.n_domains] = 50000;
+	next(&f);
+	assert_int_equal(find(&f, "/d").series, of_a + 1);
+	f.snap.uncertainty_ppm[4 * f.schema.n_domains] = SNAPSHOT_UNKNOWN;
+	next(&f);
+	assert_int_equal(find(&f, "/d").series, of_a + 1);
+	assert_int_equal(find(&f, "/d").ended, 1);
+	next(&f);
+	assert_int_equal(find(&f, "/d").series, of_a);
+	fixture_free(&f);
+}
+
+/* Two cgroups, of which /b is gone but not ended yet. Returns the series of /b. */
+static unsigned gone(struct fixture *f)
+{
+	unsigned series;
+
+	fixture_init(f, 1, 1);
+	fixture_domain(f, DOMAIN_PACKAGE, 0, "package-0");
+	fixture_ready(f);
+	fixture_row(f, "/a", 10);
+	fixture_row(f, "/b", 11);
+	fixture_create(f, &encode_remote_write, &(struct encode_options){ .sensor = f->schema.sensor, .keep_ns = 1 });
+	fixture_encode(f);
+	series = find(f, "/b").series;
+	assert_true(series >= 3);
+	f->snap.n_rows--;
+	next(f);
+	return series;
+}
+
+/* A document that is dropped, or cannot be made, says its ends once more in the next. */
+static void test_ends_that_nobody_saw(void **state)
+{
+	struct buf little = { .limit = 64 };
+	struct fixture f;
+	unsigned series = gone(&f);
+
+	next(&f);
+	assert_int_equal(find(&f, "/b").ended, series);
+	f.ops->lost(f.encoder);
+	next(&f);
+	assert_int_equal(find(&f, "/b").ended, series);
+	assert_int_equal(find(&f, "/a").ended, 0);
+	next(&f);
+	assert_int_equal(find(&f, "/b").series, 0);
+	fixture_free(&f);
+
+	series = gone(&f);
+	f.snap.start_ns += 1000000000;
+	f.snap.end_ns += 1000000000;
+	f.snap.end_real_ns += 1000000000;
+	assert_int_equal(f.ops->encode(f.encoder, &f.snap, NULL, &little), -ENOMEM);
+	next(&f);
+	assert_int_equal(find(&f, "/b").ended, series);
+	buf_free(&little);
+	fixture_free(&f);
+}
+
+/* After a reload another encoder goes on, which may show less, and have fewer rows. */
+static void test_an_heir_ends_what_it_does_not_show(void **state)
+{
+	struct encoder *old;
+	struct fixture f;
+	unsigned series = gone(&f);
+
+	old = f.encoder;
+	fixture_create(&f, &encode_remote_write, &(struct encode_options){ .sensor = f.schema.sensor });
+	f.ops->inherit(f.encoder, old);
+	f.ops->destroy(old);
+	next(&f);
+	assert_int_equal(find(&f, "/b").ended, series);
+	assert_int_equal(find(&f, "/a").ended, 0);
+	assert_int_equal(find(&f, "/a").series, series);
+	next(&f);
+	assert_int_equal(find(&f, "/b").series, 0);
+	fixture_free(&f);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_bytes), cmocka_unit_test(test_items),
-					    cmocka_unit_test(test_rows) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_bytes),
+					    cmocka_unit_test(test_items),
+					    cmocka_unit_test(test_rows),
+					    cmocka_unit_test(test_ends),
+					    cmocka_unit_test(test_ends_that_nobody_saw),
+					    cmocka_unit_test(test_an_heir_ends_what_it_does_not_show) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

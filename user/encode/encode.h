@@ -55,6 +55,10 @@ struct encoder_ops {
 	 * as its `selected` says (model/selection.h). 0 = appended, or withheld on purpose (out is unchanged then,
 	 * and stats count it). Negative errno = failed. */
 	int (*encode)(struct encoder *e, const struct snapshot *s, const bool *shown, struct buf *out);
+	/* The last document was not kept: what only it said is said again. May be NULL. */
+	void (*lost)(struct encoder *e);
+	/* e, which has made no document yet, goes on for the readers of old, an encoder of the same format. May be NULL. */
+	void (*inherit)(struct encoder *e, struct encoder *old);
 	const struct encoder_stats *(*stats)(const struct encoder *e);
 	/* Note i for people: a fact that the format cannot carry, such as an absent domain or a stand-in. NULL
 	 * after the last note. The notes are fixed for the life of the encoder. May be NULL. */

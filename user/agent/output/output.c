@@ -397,6 +397,8 @@ void output_move_in(struct output *o)
 {
 	struct output_part *to = &o->parts[0], *from = &o->place->parts[0];
 
+	if (o->push && to->ops && to->ops == from->ops && to->ops->inherit)
+		to->ops->inherit(to->encoder, from->encoder);
 	if (o->zico || o->push)
 		return; /* happens when the other output is closed */
 	if (sink_restart(from->sink, to->text.data, to->text.len) != 0)
@@ -513,7 +515,9 @@ static void send_part(struct output *o, struct output_part *p, const struct snap
 		log_warn("output %.*s: a report could not be made: %s", TEXT_SUBJECT(o->config.to),
 			 strerror(rc ? -rc : ENOMEM));
 	} else if (p->text.len && o->push) {
-		push_output_submit(o->push, p->text.data, p->text.len, energy_of(s)); /* it counts what it drops */
+		rc = push_output_submit(o->push, p->text.data, p->text.len, energy_of(s));
+		if (rc && p->ops->lost)
+			p->ops->lost(p->encoder);
 	} else if (p->text.len) {
 		sink_submit_buf(p->sink, &p->text);
 	}

@@ -151,22 +151,22 @@ int push_output_try(const struct output_config *oc, const struct output_context 
 	return rc;
 }
 
-void push_output_submit(struct push_output *p, const void *data, size_t len, uint64_t energy_uj)
+int push_output_submit(struct push_output *p, const void *data, size_t len, uint64_t energy_uj)
 {
 	const size_t n = p->preamble.len;
+	int rc = -ENOMEM;
 
-	if (!n) {
-		delivery_submit(&p->d, data, len, energy_uj);
-		return;
-	}
+	if (!n)
+		return delivery_submit(&p->d, data, len, energy_uj);
 	/* the room behind the preamble is used again */
 	buf_add(&p->preamble, data, len);
 	if (p->preamble.failed)
 		delivery_count(&p->d, &p->d.figures.unfit, 1);
 	else
-		delivery_submit(&p->d, p->preamble.data, p->preamble.len, energy_uj);
+		rc = delivery_submit(&p->d, p->preamble.data, p->preamble.len, energy_uj);
 	p->preamble.len = n;
 	p->preamble.failed = false;
+	return rc;
 }
 
 int push_output_preamble(struct push_output *p, const struct buf *preamble, struct err *err)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/text.h"
 #include "encode/emit.h"
 #include "encode/otlp_request.h"
@@ -23,8 +24,9 @@
 #define TIME 0x19 /* NumberDataPoint.time_unix_nano = 3, fixed64 */
 #define AS_DOUBLE 0x21 /* NumberDataPoint.as_double = 4 */
 #define AS_INT 0x31 /* NumberDataPoint.as_int = 6, sfixed64 */
+#define NO_VALUE "\x40\x01" /* NumberDataPoint.flags = 8: NO_RECORDED_VALUE, with which a series ends */
 #define CUMULATIVE "\x10\x02\x18\x01" /* Sum.aggregation_temporality = 2: CUMULATIVE; Sum.is_monotonic = 3: true */
-#define NUMBERS (3 * 9) /* bytes of both times and the value, with their tags */
+#define FIXED 9 /* bytes of a time or a value, with its tag */
 
 /* When the counting of a row began, as a time of the day. It stays for as long as the row is shown, whatever the clock
  * does, for a receiver takes another start for a reset. */
@@ -33,12 +35,18 @@ struct start {
 	uint32_t serial; /* of the row */
 };
 
+/* By row of the totals; what was not used yet is zeroed. */
+struct starts {
+	struct start *v;
+	uint32_t cap;
+};
+
 struct encoder {
 	struct series_encoder e;
 	struct buf head;
 	struct buf metric; /* name and unit of the family that is being written */
-	struct start *starts; /* by row of the totals */
-	unsigned cap_starts;
+	struct starts starts;
+	struct starts before; /* of the page that e.ends.before is of: what ends says when it began */
 	uint64_t start_unix_ns; /* of the machine */
 };
 
@@ -89,10 +97,11 @@ static void otlp_sample(struct series_writer *sw, struct series_labels row, stru
 	static const double units[] = { [0] = 1, [6] = 1e6, [9] = 1e9 };
 	const struct encoder *e = ((struct otlp_writer *)sw)->e;
 	const bool sum = sw->family->type == SERIES_COUNTER;
-	const uint64_t start_ns = sw->row == SERIES_MACHINE ? e->start_unix_ns : e->starts[sw->row].unix_ns;
+	const struct starts *starts = sw->ended ? &e->before : &e->starts;
+	const uint64_t start_ns = sw->row == SERIES_MACHINE ? e->start_unix_ns : starts->v[sw->row].unix_ns;
 	const uint64_t time_ns = (uint64_t)sw->totals->real_ns;
 	const double value = (double)v / units[digits];
-	const size_t point = row.len + more.len + NUMBERS;
+	const size_t point = row.len + more.len + 2 * FIXED + (sw->ended ? sizeof(NO_VALUE) - 1 : FIXED);
 	const size_t data = protobuf_whole(point) + (sum ? sizeof(CUMULATIVE) - 1 : 0);
 	const size_t metric = e->metric.len + protobuf_whole(data);
 	char *p = (char *)buf_reserve(sw->out, protobuf_whole(metric));
@@ -108,7 +117,10 @@ static void otlp_sample(struct series_writer *sw, struct series_labels row, stru
 	p = emit_mem(p, row.text, row.len);
 	p = put_fixed(p, START_TIME, &start_ns);
 	p = put_fixed(p, TIME, &time_ns);
-	p = digits ? put_fixed(p, AS_DOUBLE, &value) : put_fixed(p, AS_INT, &v);
+	if (sw->ended)
+		p = emit_literal(p, NO_VALUE);
+	else
+		p = digits ? put_fixed(p, AS_DOUBLE, &value) : put_fixed(p, AS_INT, &v);
 	if (sum)
 		p = emit_literal(p, CUMULATIVE);
 	sw->out->len = (size_t)((uint8_t *)p - sw->out->data);
@@ -120,7 +132,8 @@ static void otlp_destroy(struct encoder *e)
 		return;
 	buf_free(&e->head);
 	buf_free(&e->metric);
-	free(e->starts);
+	free(e->starts.v);
+	free(e->before.v);
 	series_encoder_fini(&e->e);
 	free(e);
 }
@@ -141,6 +154,17 @@ static int otlp_create(const struct encode_options *o, const struct schema *s, s
 	return rc;
 }
 
+/* Where the last page was made and kept, what ends in this one was in it. 0 or -ENOMEM. */
+static int keep_starts(struct encoder *e)
+{
+	if (!e->e.ends.made || !e->starts.cap)
+		return 0;
+	if (ARRAY_ZEROED(e->before.v, e->before.cap, e->starts.cap))
+		return -ENOMEM;
+	memcpy(e->before.v, e->starts.v, e->starts.cap * sizeof(*e->starts.v));
+	return 0;
+}
+
 /* A row counts from the start of the interval in which it is first shown. A clock that was set back would put that after
  * the present: it begins anew. */
 static int set_starts(struct encoder *e, const struct snapshot *s)
@@ -148,20 +172,12 @@ static int set_starts(struct encoder *e, const struct snapshot *s)
 	const struct totals *t = e->e.totals;
 	const uint64_t now_ns = (uint64_t)s->end_real_ns, begin_ns = now_ns - (s->end_ns - s->start_ns);
 
-	if (t->n_rows > e->cap_starts) {
-		unsigned cap = t->n_rows + t->n_rows / 2;
-		struct start *new = realloc(e->starts, cap * sizeof(*new));
-
-		if (!new)
-			return -ENOMEM;
-		memset(new + e->cap_starts, 0, (cap - e->cap_starts) * sizeof(*new));
-		e->starts = new;
-		e->cap_starts = cap;
-	}
+	if (keep_starts(e) || ARRAY_ZEROED(e->starts.v, e->starts.cap, t->n_rows))
+		return -ENOMEM;
 	if (!e->start_unix_ns || e->start_unix_ns > now_ns)
 		e->start_unix_ns = begin_ns;
 	for (unsigned i = 0; i < t->n_rows; i++) {
-		struct start *start = &e->starts[i];
+		struct start *start = &e->starts.v[i];
 
 		if (!t->rows[i].shown)
 			start->unix_ns = 0;
@@ -174,7 +190,7 @@ static int set_starts(struct encoder *e, const struct snapshot *s)
 static int otlp_encode(struct encoder *e, const struct snapshot *s, const bool *shown, struct buf *out)
 {
 	static const struct series_ops ops = { otlp_begin, otlp_label, otlp_sample };
-	struct otlp_writer w = { { .ops = &ops, .out = out, .labels = &e->e.labels }, e };
+	struct otlp_writer w = { { .ops = &ops, .out = out, .labels = &e->e.labels, .ends = &e->e.ends }, e };
 	int rc;
 
 	totals_add(e->e.totals, s, shown);
@@ -183,6 +199,24 @@ static int otlp_encode(struct encoder *e, const struct snapshot *s, const bool *
 		return rc;
 	buf_add(out, e->head.data, e->head.len);
 	return series_write_pushed(&w.w, &e->e, ROW_ORDER_DEFLATE, s);
+}
+
+static void otlp_lost(struct encoder *e)
+{
+	e->e.ends.made = false;
+}
+
+/* What only old shows ends with the start that it had. */
+static void otlp_inherit(struct encoder *e, struct encoder *old)
+{
+	const struct starts starts = e->before;
+
+	e->before = old->e.ends.made ? old->starts : old->before;
+	if (old->e.ends.made)
+		old->starts = starts;
+	else
+		old->before = starts;
+	series_encoder_inherit(&e->e, &old->e);
 }
 
 static const struct encoder_stats *otlp_stats(const struct encoder *e)
@@ -194,6 +228,8 @@ const struct encoder_ops encode_otlp = {
 	.name = "otlp",
 	.create = otlp_create,
 	.encode = otlp_encode,
+	.lost = otlp_lost,
+	.inherit = otlp_inherit,
 	.stats = otlp_stats,
 	.destroy = otlp_destroy,
 };

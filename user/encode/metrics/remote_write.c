@@ -22,6 +22,8 @@
 #define VALUE 0x12 /* Label.value = 2 */
 #define SAMPLE_VALUE 0x09 /* Sample.value = 1, a double */
 #define SAMPLE_TIME 0x10 /* Sample.timestamp = 2, in ms */
+#define STALE \
+	0x7ff0000000000002 /* in place of a value: the NaN that ends a series (the specification of remote write 1.0) */
 #define LABELS_MAX 32
 #define SAMPLE_MAX (2 + 1 + 8 + 1 + PROTOBUF_VARINT_MAX)
 #define NS_PER_MS 1000000
@@ -104,8 +106,9 @@ static void remote_sample(struct series_writer *sw, struct series_labels row, st
 			  unsigned digits)
 {
 	static const double units[] = { [0] = 1, [6] = 1e6, [9] = 1e9 };
+	static const uint64_t ended = STALE;
 	struct encoder *e = ((struct remote_writer *)sw)->e;
-	const double value = (double)v / units[digits];
+	const double number = (double)v / units[digits];
 	const uint64_t time_ms = (uint64_t)(sw->totals->real_ns / NS_PER_MS);
 	const size_t n_sample = 1 + 8 + 1 + protobuf_size(time_ms);
 	struct piece list[LABELS_MAX];
@@ -128,7 +131,8 @@ static void remote_sample(struct series_writer *sw, struct series_labels row, st
 	*p++ = SAMPLES;
 	*p++ = (char)n_sample;
 	*p++ = SAMPLE_VALUE;
-	p = emit_mem(p, &value, sizeof(value)); /* little endian, as all machines that are built for */
+	p = emit_mem(p, sw->ended ? (const void *)&ended : &number,
+		     sizeof(number)); /* little endian, as all machines that are built for */
 	*p++ = SAMPLE_TIME;
 	p = protobuf_put(p, time_ms);
 	sw->out->len = (size_t)((uint8_t *)p - sw->out->data);
@@ -166,10 +170,20 @@ static int remote_create(const struct encode_options *o, const struct schema *s,
 static int remote_encode(struct encoder *e, const struct snapshot *s, const bool *shown, struct buf *out)
 {
 	static const struct series_ops ops = { remote_begin, remote_label, remote_sample };
-	struct remote_writer w = { { .ops = &ops, .out = out, .labels = &e->e.labels }, e };
+	struct remote_writer w = { { .ops = &ops, .out = out, .labels = &e->e.labels, .ends = &e->e.ends }, e };
 
 	totals_add(e->e.totals, s, shown);
 	return series_write_pushed(&w.w, &e->e, ROW_ORDER_SNAPPY, s);
+}
+
+static void remote_lost(struct encoder *e)
+{
+	e->e.ends.made = false;
+}
+
+static void remote_inherit(struct encoder *e, struct encoder *old)
+{
+	series_encoder_inherit(&e->e, &old->e);
 }
 
 static const struct encoder_stats *remote_stats(const struct encoder *e)
@@ -181,6 +195,8 @@ const struct encoder_ops encode_remote_write = {
 	.name = "remote-write",
 	.create = remote_create,
 	.encode = remote_encode,
+	.lost = remote_lost,
+	.inherit = remote_inherit,
 	.stats = remote_stats,
 	.destroy = remote_destroy,
 };

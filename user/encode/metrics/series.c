@@ -9,12 +9,6 @@
 
 #define COST_SHOWN_MAX 1e12 /* more is no price */
 #define AUDIT_SHOWN_MAX 1e6 /* more is no error, nor is NaN */
-#define RANGE_SHOWN_MAX 1e6
-
-/* The labels of a row. Their place is an offset, for the buffer may move while it grows. */
-struct label_place {
-	uint32_t at, len;
-};
 
 struct label {
 	const char *key, *value;
@@ -315,77 +309,44 @@ static void write_build(struct series_writer *w)
 	w->ops->sample(w, none, make(w, room, l, 2), 1, 0);
 }
 
-static bool shown(const struct totals *t, unsigned row)
-{
-	return t->rows[row].shown && row != ROW_IDLE;
-}
-
-static void add_names(const struct series_writer *w, struct buf *b, const struct names *n)
-{
-	static const enum name_field shown_names[] = {
-		NAME_NAMESPACE, NAME_POD, NAME_CONTAINER, NAME_MACHINE, NAME_UNIT, NAME_USER, NAME_JOB, NAME_STEP,
-	};
-
-	for (unsigned i = 0; n && i < sizeof(shown_names) / sizeof(shown_names[0]); i++) {
-		const char *text = names_text(n, shown_names[i]);
-
-		if (*text)
-			w->ops->label(b, name_field_key(shown_names[i]), text);
-	}
-}
-
-/* Makes the labels of every row, cgroup and names, or those of its group, once; all families use them. */
-static int make_rows(struct series_writer *w)
-{
-	const struct totals *t = w->totals;
-	size_t heads = t->n_rows * sizeof(struct label_place);
-
-	buf_reset(w->labels);
-	if (!buf_reserve(w->labels, heads))
-		return -ENOMEM;
-	w->labels->len = heads;
-	for (unsigned i = 0; i < t->n_rows; i++) {
-		struct label_place l = { .at = (uint32_t)w->labels->len };
-
-		if (shown(t, i)) {
-			if (!total_row_named(&t->rows[i]))
-				w->ops->label(w->labels, "cgroup", t->rows[i].name);
-			add_names(w, w->labels, t->rows[i].names);
-		}
-		l.len = (uint32_t)(w->labels->len - l.at);
-		if (!w->labels->failed)
-			memcpy(w->labels->data + i * sizeof(l), &l, sizeof(l));
-	}
-	return w->labels->failed ? -ENOMEM : 0;
-}
-
-static struct series_labels row_labels(const struct series_writer *w, unsigned row)
-{
-	struct label_place l;
-
-	memcpy(&l, w->labels->data + row * sizeof(l), sizeof(l));
-	return (struct series_labels){ (const char *)w->labels->data + l.at, l.len };
-}
-
 static void row_sample(struct series_writer *w, unsigned row, struct series_labels more, uint64_t v, unsigned digits)
 {
 	const size_t at = w->out->len;
+	const uint32_t last = w->totals->n_rows - 1;
 
 	w->row = row;
-	w->ops->sample(w, row_labels(w, row), more, v, digits);
-	if (w->order)
-		row_order_row(w->order, row, at);
+	w->ops->sample(w, row_labels_of(w->ended ? &w->ends->before : w->labels, row), more, v, digits);
+	if (w->order) /* an heir may end more rows than it has */
+		row_order_row(w->order, row < last ? row : last, at);
 }
 
-/* Writes a sample for every row that is shown. */
-static void row_samples(struct series_writer *w, unsigned column, struct series_labels more, unsigned digits)
+/* Writes that series of a family have ended: those of rows that had such series in the page before. */
+static void ended_samples(struct series_writer *w, unsigned has, struct series_labels more, unsigned digits)
+{
+	const struct row_ended *e;
+	size_t n = 0;
+
+	if (!w->ends)
+		return;
+	e = row_ends_list(w->ends, &n);
+	w->ended = true;
+	for (size_t i = 0; i < n; i++)
+		if (e[i].has & has)
+			row_sample(w, e[i].row, more, 0, digits);
+	w->ended = false;
+}
+
+/* Writes a sample for every row that has such series. */
+static void row_samples(struct series_writer *w, unsigned has, unsigned column, struct series_labels more,
+			unsigned digits)
 {
 	const struct totals *t = w->totals;
 
 	for (unsigned i = 0; i < t->n_rows; i++) {
-		if (shown(t, i))
+		if (row_labels_has(w->labels, i) & has)
 			row_sample(w, i, more, totals_shown(t, i, column), digits);
 	}
+	ended_samples(w, has, more, digits);
 }
 
 /* Writes per row the sum over all domains of the kind of domain d. */
@@ -396,13 +357,14 @@ static void kind_samples(struct series_writer *w, unsigned d, struct series_labe
 	for (unsigned i = 0; i < t->n_rows; i++) {
 		uint64_t sum = 0;
 
-		if (!shown(t, i))
+		if (!row_labels_has(w->labels, i))
 			continue;
 		for (unsigned k = d; k < t->schema->n_domains; k++)
 			if (t->schema->domains[k].kind == t->schema->domains[d].kind)
 				sum += totals_shown(t, i, k);
 		row_sample(w, i, more, sum, 6);
 	}
+	ended_samples(w, ROW_SERIES, more, 6);
 }
 
 static void write_cgroup_energy(struct series_writer *w)
@@ -433,18 +395,22 @@ static void write_cgroup_range(struct series_writer *w)
 		SERIES_GAUGE
 	};
 	const struct series_labels none = { "", 0 };
-	bool begun = false;
+	unsigned any = 0;
+	const struct row_ended *e;
+	size_t n = 0;
 
-	for (unsigned i = TOTAL_FIRST_CGROUP; i < w->totals->n_rows; i++) {
-		double range = totals_range(w->totals, i);
-
-		if (!shown(w->totals, i) || !(range < RANGE_SHOWN_MAX))
-			continue;
-		if (!begun)
-			begin(w, &f);
-		begun = true;
-		row_sample(w, i, none, (uint64_t)(range * 1e6 + 0.5), 6);
-	}
+	for (unsigned i = TOTAL_FIRST_CGROUP; i < w->totals->n_rows; i++)
+		any |= row_labels_has(w->labels, i);
+	e = w->ends ? row_ends_list(w->ends, &n) : NULL;
+	for (size_t i = 0; i < n; i++)
+		any |= e[i].has;
+	if (!(any & ROW_SERIES_RANGE))
+		return;
+	begin(w, &f);
+	for (unsigned i = TOTAL_FIRST_CGROUP; i < w->totals->n_rows; i++)
+		if (row_labels_has(w->labels, i) & ROW_SERIES_RANGE)
+			row_sample(w, i, none, (uint64_t)(totals_range(w->totals, i) * 1e6 + 0.5), 6);
+	ended_samples(w, ROW_SERIES_RANGE, none, 6);
 }
 
 static void write_cgroup_use(struct series_writer *w)
@@ -460,27 +426,15 @@ static void write_cgroup_use(struct series_writer *w)
 	char room[SERIES_LABEL_MAX];
 
 	begin(w, &cpu);
-	row_samples(w, totals_column(t, TOTAL_TIME), none, 9);
+	row_samples(w, ROW_SERIES, totals_column(t, TOTAL_TIME), none, 9);
 	begin(w, &switches);
-	row_samples(w, totals_column(t, TOTAL_SWITCHES), none, 0);
+	row_samples(w, ROW_SERIES, totals_column(t, TOTAL_SWITCHES), none, 0);
 	begin(w, &events);
 	for (unsigned i = 0; i < t->schema->core.n; i++) {
 		const struct label l = { "event", t->schema->core.ev[i].name };
 
-		row_samples(w, totals_counter(t, i), make(w, room, &l, 1), 0);
+		row_samples(w, ROW_SERIES, totals_counter(t, i), make(w, room, &l, 1), 0);
 	}
-}
-
-/* Most cgroups have neither socket nor disk, and ten series that stay 0 are most of theirs. */
-static bool has_moved(const struct totals *t, unsigned row, unsigned column)
-{
-	unsigned first = column < TOTAL_BLOCK ? TOTAL_TRAFFIC : TOTAL_BLOCK,
-		 end = column < TOTAL_BLOCK ? TOTAL_BLOCK : TOTAL_FIXED;
-	uint64_t any = 0;
-
-	for (unsigned i = first; i < end; i++)
-		any |= totals_shown(t, row, totals_column(t, i));
-	return any;
 }
 
 static void write_cgroup_traffic(struct series_writer *w)
@@ -521,10 +475,20 @@ static void write_cgroup_traffic(struct series_writer *w)
 
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		begin(w, &all[i].f);
-		for (unsigned row = 0; row < t->n_rows; row++)
-			if (shown(t, row) && has_moved(t, row, all[i].column))
-				row_sample(w, row, none, totals_shown(t, row, totals_column(t, all[i].column)), 0);
+		row_samples(w, all[i].column < TOTAL_BLOCK ? ROW_SERIES_NETWORK : ROW_SERIES_BLOCK,
+			    totals_column(t, all[i].column), none, 0);
 	}
+}
+
+/* The labels of this page, and what has ended since the one before. */
+static int begin_rows(struct series_writer *w)
+{
+	int rc;
+
+	if (w->ends)
+		row_ends_begin(w->ends, w->labels);
+	rc = row_labels_make(w->labels, w->totals, w->ops->label);
+	return !rc && w->ends ? row_ends_find(w->ends, w->labels) : rc;
 }
 
 int series_write(struct series_writer *w, const struct totals *t, const struct series_self *self)
@@ -532,7 +496,7 @@ int series_write(struct series_writer *w, const struct totals *t, const struct s
 	int rc;
 
 	w->totals = t;
-	rc = make_rows(w);
+	rc = begin_rows(w);
 	if (rc)
 		return rc;
 	write_build(w);
@@ -566,7 +530,22 @@ int series_write_pushed(struct series_writer *w, struct series_encoder *e, uint3
 	w->order = &e->order;
 	w->out = &e->order.samples;
 	rc = series_write(w, e->totals, s->self_cpu_ns ? &self : NULL);
-	return rc ? rc : row_order_write(&e->order, e->totals->n_rows, out);
+	if (!rc)
+		rc = row_order_write(&e->order, e->totals->n_rows, out);
+	e->ends.made = !rc;
+	return rc;
+}
+
+void series_encoder_inherit(struct series_encoder *e, struct series_encoder *old)
+{
+	struct buf labels = e->labels, before = e->ends.before;
+
+	e->labels = old->labels;
+	e->ends.before = old->ends.before;
+	e->ends.made = old->ends.made;
+	old->labels = labels;
+	old->ends.before = before;
+	old->ends.made = false;
 }
 
 int series_encoder_init(struct series_encoder *e, const struct encode_options *o, const struct schema *s,
@@ -587,4 +566,5 @@ void series_encoder_fini(struct series_encoder *e)
 	free(e->totals);
 	buf_free(&e->labels);
 	row_order_free(&e->order);
+	row_ends_free(&e->ends);
 }

@@ -6,6 +6,7 @@
 #include "encode/encode.h"
 #include "encode/totals/totals.h"
 #include "model/audit.h"
+#include "row_labels.h"
 #include "row_order.h"
 
 #define SERIES_MACHINE UINT32_MAX /* in place of a row */
@@ -19,12 +20,6 @@ struct series_family {
 	const char *unit; /* "" = none */
 	const char *help;
 	enum series_type type;
-};
-
-/* Labels as the writer's label() made them, one behind the other. */
-struct series_labels {
-	const char *text;
-	size_t len;
 };
 
 #define SERIES_OUTPUTS 64 /* outputs whose figures are told */
@@ -57,7 +52,7 @@ struct series_ops {
 	/* Appends one label to b, in the writer's own syntax. */
 	void (*label)(struct buf *b, const char *key, const char *value);
 	/* Writes a sample of the family w->family. Its labels are those of the row (none for the machine) and more. The value
-	 * is v / 10^digits; digits is 0, 6 (microjoules as joules) or 9 (nanoseconds as seconds). */
+	 * is v / 10^digits; digits is 0, 6 (microjoules as joules) or 9 (nanoseconds as seconds). With w->ended it has none. */
 	void (*sample)(struct series_writer *w, struct series_labels row, struct series_labels more, uint64_t v,
 		       unsigned digits);
 };
@@ -71,6 +66,8 @@ struct series_writer {
 	const struct series_family *family;
 	uint32_t row; /* of totals, whose sample is written; SERIES_MACHINE = none */
 	struct row_order *order; /* NULL = samples stay family by family */
+	struct row_ends *ends; /* NULL = the format cannot say that a series has ended */
+	bool ended; /* the sample that is written says so */
 };
 
 #define SERIES_OWN 2 /* series of struct series_self without outputs */
@@ -92,11 +89,15 @@ struct series_encoder {
 	struct totals *totals;
 	struct buf labels;
 	struct row_order order;
+	struct row_ends ends;
 };
 
 /* e is zeroed. 0, -ENOMEM, or -EINVAL when max_series does not hold the machine; with err. */
 int series_encoder_init(struct series_encoder *e, const struct encode_options *o, const struct schema *s,
 			struct err *err);
+/* e, which has written nothing yet, takes over what old showed, so that its first page ends what it does not show. Both are of one
+ * format. */
+void series_encoder_inherit(struct series_encoder *e, struct series_encoder *old);
 void series_encoder_fini(struct series_encoder *e); /* also after a failed or no init, when it is zeroed */
 
 #endif
