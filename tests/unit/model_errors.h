@@ -12,7 +12,7 @@
 
 struct errors {
 	double miss[MW_ROWS][MW_DOMAINS], truth[MW_ROWS][MW_DOMAINS]; /* joules, summed */
-	double idle[MW_DOMAINS]; /* relative, summed */
+	double idle[MW_DOMAINS], idle_stated[MW_DOMAINS]; /* relative, summed */
 	double width; /* uncertainty, summed */
 	double stated[MW_ROWS][MW_DOMAINS]; /* the same in joules */
 	unsigned by_domain[MW_DOMAINS], covered_by_domain[MW_DOMAINS];
@@ -71,6 +71,7 @@ static void add_idle(struct errors *e, const struct mw *w, unsigned d)
 	if (isnan(dom->idle_uncertainty))
 		return;
 	e->idle_values++;
+	e->idle_stated[d] += got * dom->idle_uncertainty / idle;
 	e->idle_covered += miss <= got * dom->idle_uncertainty + 1e-6;
 }
 
@@ -141,7 +142,7 @@ static void run(const struct mw_config *c, const struct formula_ops *ops, unsign
 	memset(ret, 0, sizeof(*ret));
 	assert_non_null(f);
 	assert_int_equal(mw_init(&w, c), 0);
-	for (unsigned k = 0; k < 60 && c->leak > 0; k++)
+	for (unsigned k = 0; k < 60 && c->leak > 0 && !c->cold; k++)
 		mw_step(&w); /* the machine is warm before anybody looks */
 	for (unsigned k = 0; k < before + n; k++) {
 		step(&w, ops, f);

@@ -211,6 +211,7 @@ static inline void mw_slices(struct mw *w, double *busy)
 	w->asleep_s = 0;
 	for (unsigned k = 0; k < n; k++)
 		mw_slice(w, want, w->step * n + k, (w->step + (double)k / n) * w->c.seconds, cells, busy);
+	w->asleep_s += w->step % 20 == 7 ? w->c.asleep_more_s : 0;
 	mw_cell(w, ROW_IDLE, 0, 0)->counters[MW_OTHERS] = (uint64_t)(w->asleep_s * 1e9);
 	for (unsigned i = 0; i < w->c.cgroups; i++) {
 		for (unsigned cpu = 0; cpu < w->schema.n_cpus; cpu++) {

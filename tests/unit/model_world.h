@@ -49,10 +49,12 @@ struct mw_config {
 	double steps; /* cycles cost V^2 of a table of steps: this is how far V goes over the clock's range */
 	double wake_mj; /* a CPU's exit from idle, paid by the row that it wakes for */
 	double awake; /* W of the package while a CPU is busy; this is idle power, which nobody but idle pays */
+	double asleep_more_s; /* s by which one interval in 20 tells more sleep than there was */
 	double queue,
 		queue_linear; /* a miss costs so much more when the memory is at its limit: by the square of its use, and by it */
 	double leak; /* W of idle power per W of power that it had, as its heat follows with ... */
 	double leak_s; /* ... so many seconds; 0 = 30 */
+	bool cold; /* it is as cold as it gets when formulas begin to learn */
 };
 
 enum mw_pattern { MW_SQUARE, MW_WALK, MW_BURSTS, MW_CHANGING, MW_EVEN = MW_CHANGING };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Formula model where there is little to learn from, or what was learned stops being true. */
+#include "formula/terms.h"
 #include "unit/model_errors.h"
 
 static struct mw w;
@@ -561,6 +562,51 @@ static void test_rows_take_places(void **state)
 	assert_true(mean < 0.01);
 }
 
+/* Below the least power seen, prices that bend in the CPUs busy beside one may go on to bend, but for one other CPU: it is
+ * busy or not, and both prices are known. */
+static void test_two_states_bend_no_further(void **state)
+{
+	const unsigned bent = model_bent(BEND_LOAD, BASE_BUSY);
+	static struct model_fit f;
+
+	f.s.coef.c[bent] = -2;
+	f.lowest.rate[COL_BUSY] = 0.5;
+	f.lowest.rate[bent] = -0.1;
+	f.beside_most = 3;
+	assert_true(model_bend_goes_on(&f) > 0.2);
+	f.beside_most = 1;
+	assert_true(model_bend_goes_on(&f) == 0);
+}
+
+/* Deviations of prices of which one is bent, that hold nine values in ten. */
+static double deviations(unsigned bend, double beside_most)
+{
+	static struct model_fit f;
+	static struct model_doubt_parts parts;
+	static const double none[COLUMNS];
+	static const struct terms t;
+	struct model_doubt d = {
+		.fit = &f, .all = none, .state = none, .seconds = 1, .dynamic = 1, .all_joules = 1, .parts = &parts
+	};
+
+	f = (struct model_fit){ .beside_most = beside_most, .n_window = 1 };
+	f.s.columns = COLUMN(COL_BUSY) | COLUMN(model_bent(bend, 0));
+	f.s.coef.c[model_bent(bend, 0)] = 1;
+	model_doubt_begin(&d, &t);
+	return parts.deviations;
+}
+
+static void test_two_states_are_on_a_line(void **state)
+{
+	const double bent = deviations(BEND_CLOCK, 3), straight = deviations(BEND_TYPE, 3);
+
+	assert_true(straight < bent);
+	assert_true(deviations(BEND_SIBLING, 3) == straight);
+	assert_true(deviations(BEND_LOAD, 1) == straight);
+	assert_true(deviations(BEND_LOAD, 3) == bent);
+	assert_true(deviations(BEND_QUEUE, 1) == bent);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -587,6 +633,8 @@ int main(void)
 		cmocka_unit_test(test_rows_take_places),
 		cmocka_unit_test(test_new_work_is_paid),
 		cmocka_unit_test(test_no_noise_of_what_was_lost),
+		cmocka_unit_test(test_two_states_bend_no_further),
+		cmocka_unit_test(test_two_states_are_on_a_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

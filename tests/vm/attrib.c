@@ -6,7 +6,7 @@
  * -b PERMILLE	CPUs that all of them ask for on average (1000 = one)
  * -x H	hidden events per 1000 instructions: 0 to H, another for each
  * -o FILE	a line "t NS" of CLOCK_MONOTONIC per sample, then "ID KIND CORE UNCORE DRAM" per row that changed:
- *		cumulative nanojoules */
+ *		cumulative nanojoules; a line "m NS" and the same, as they were when energy was last read */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -30,7 +30,7 @@
 #define MAX_ROWS 256
 
 struct row {
-	unsigned long long id, nj[3], told[3];
+	unsigned long long id, nj[3], told[3], told_at_mark[3];
 	char kind[8];
 };
 
@@ -39,6 +39,7 @@ static unsigned n_programs = 1, load = 1000, hidden;
 static uint64_t seed = 1;
 static struct row rows[MAX_ROWS];
 static unsigned n_rows;
+static unsigned long long last_mark;
 static volatile sig_atomic_t stop;
 
 static void on_term(int sig)
@@ -144,37 +145,74 @@ static struct row *row_of(unsigned long long id, const char *kind)
 	return &rows[n_rows++];
 }
 
-/* Lines are cgroup x CPU; columns as the module's README has them. */
-static void sample(FILE *out)
+static void clear_rows(void)
 {
-	unsigned long long id, v[12], mono;
-	FILE *f = fopen("/proc/simpmu", "re");
-	char line[512], kind[8];
-
-	if (!f || !fgets(line, sizeof(line), f) || sscanf(line, "mono %llu", &mono) != 1 ||
-	    !fgets(line, sizeof(line), f))
-		die("/proc/simpmu");
 	for (unsigned i = 0; i < n_rows; i++)
 		memset(rows[i].nj, 0, sizeof(rows[i].nj));
-	while (fgets(line, sizeof(line), f)) {
-		struct row *r;
+}
 
-		if (sscanf(line, "%llu %7s %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %llu %llu %llu", &id, kind,
-			   &v[0], &v[1], &v[2]) != 5)
-			die("/proc/simpmu: not as its README says");
-		r = row_of(id, kind);
-		for (unsigned k = 0; k < 3; k++)
-			r->nj[k] += v[k];
-	}
+/* Lines are cgroup x CPU; columns as the module's README has them. */
+static void add_to_row(const char *line, bool marked)
+{
+	unsigned long long id, v[3];
+	char kind[8];
+	struct row *r;
+	int n = marked ? sscanf(line, "%llu %7s %*u %llu %llu %llu", &id, kind, &v[0], &v[1], &v[2]) :
+			 sscanf(line, "%llu %7s %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %llu %llu %llu", &id, kind,
+				&v[0], &v[1], &v[2]);
+
+	if (n != 5)
+		die("/proc/simpmu: not as its README says");
+	r = row_of(id, kind);
+	for (unsigned k = 0; k < 3; k++)
+		r->nj[k] += v[k];
+}
+
+static void tell_row(FILE *out, const struct row *r, unsigned long long *told)
+{
+	if (memcmp(r->nj, told, sizeof(r->nj)) != 0)
+		fprintf(out, "%llu %s %llu %llu %llu\n", r->id, r->kind, r->nj[0], r->nj[1], r->nj[2]);
+	memcpy(told, r->nj, sizeof(r->nj));
+}
+
+static void sample_mark(FILE *out)
+{
+	unsigned long long at = 0, end = 0;
+	FILE *f = fopen("/proc/simpmu_mark", "re");
+	char line[512];
+
+	if (!f || !fgets(line, sizeof(line), f) || sscanf(line, "mark %llu", &at) != 1)
+		die("/proc/simpmu_mark");
+	clear_rows();
+	while (fgets(line, sizeof(line), f) && sscanf(line, "mark %llu", &end) != 1)
+		add_to_row(line, true);
+	fclose(f);
+	if (!at || end != at) /* the next sample reads the newer one */
+		return;
+	fprintf(out, "m %llu\n", at);
+	for (unsigned i = 0; i < n_rows; i++)
+		tell_row(out, &rows[i], rows[i].told_at_mark);
+	last_mark = at;
+}
+
+static void sample(FILE *out)
+{
+	unsigned long long mono, mark;
+	FILE *f = fopen("/proc/simpmu", "re");
+	char line[512];
+
+	if (!f || !fgets(line, sizeof(line), f) || sscanf(line, "mono %llu boot %*u mark %llu", &mono, &mark) != 2 ||
+	    !fgets(line, sizeof(line), f))
+		die("/proc/simpmu");
+	clear_rows();
+	while (fgets(line, sizeof(line), f))
+		add_to_row(line, false);
 	fclose(f);
 	fprintf(out, "t %llu\n", mono);
-	for (unsigned i = 0; i < n_rows; i++) {
-		struct row *r = &rows[i];
-
-		if (memcmp(r->nj, r->told, sizeof(r->nj)) != 0)
-			fprintf(out, "%llu %s %llu %llu %llu\n", r->id, r->kind, r->nj[0], r->nj[1], r->nj[2]);
-		memcpy(r->told, r->nj, sizeof(r->nj));
-	}
+	for (unsigned i = 0; i < n_rows; i++)
+		tell_row(out, &rows[i], rows[i].told);
+	if (mark != last_mark)
+		sample_mark(out);
 }
 
 static void sample_all(const char *name)

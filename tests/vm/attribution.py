@@ -14,6 +14,8 @@ import read_snapshot  # noqa: E402
 
 SKEW = 0.005                # by which the times of energy and counters may differ where errors are judged
 GAP_NS = 60000000           # between samples of the truth
+MARK_NS = 10000000          # between the time of a reading by jouled and by the module, at most
+SURE_NS = 2000000           # the same, where no other reading can have come between
 ENOUGH = 15                 # snapshots to judge by, or a third
 HELD_UP = 3                 # on a host too busy for enough of them: how much wider the bounds are, for all snapshots
 BETWEEN = 0.125             # of what a cgroup used between the two samples of the truth around an end: not known better
@@ -26,34 +28,59 @@ NANO = {"package-0": (0, 1), "core-0": (0,), "uncore-0": (1,), "dram-0": (2,)}  
 JUDGED = ("package-0", "dram-0")
 
 
-class Truth:
-    """Cumulative nanojoules per (cgroup id, kind), between samples on a straight line."""
+class Samples:
+    """Cumulative nanojoules per (cgroup id, kind), at some times."""
 
-    def __init__(self, name):
+    def __init__(self):
         self.times, self.points = [], {}
-        with gzip.open(name, "rt") as f:
-            for line in f:
-                word = line.split()
-                if word[0] == "t":
-                    self.times.append(int(word[1]))
-                else:
-                    points = self.points.setdefault((int(word[0]), word[1]), ([], []))
-                    points[0].append(len(self.times) - 1)
-                    points[1].append([int(w) for w in word[2:5]])
+
+    def add(self, key, values):
+        points = self.points.setdefault(key, ([], []))
+        points[0].append(len(self.times) - 1)
+        points[1].append(values)
 
     def sample(self, key, index):
         points = self.points.get(key)
         at = bisect.bisect_right(points[0], index) - 1 if points else -1
         return points[1][at] if at >= 0 else [0, 0, 0]
 
+
+class Truth(Samples):
+    """Of instants at which energy was read, it is known; between samples it is on a straight line."""
+
+    def __init__(self, name):
+        super().__init__()
+        self.marks = Samples()
+        kinds = {"t": self, "m": self.marks}
+        with gzip.open(name, "rt") as f:
+            for line in f:
+                word = line.split()
+                if word[0] in kinds:
+                    into = kinds[word[0]]
+                    into.times.append(int(word[1]))
+                else:
+                    into.add((int(word[0]), word[1]), [int(w) for w in word[2:5]])
+
+    def mark(self, ns, apart_ns=MARK_NS):
+        """Index of the reading at that time; None: it is in no sample."""
+        i = bisect.bisect_left(self.marks.times, ns)
+        near = min(range(max(i - 1, 0), min(i + 1, len(self.marks.times))), key=lambda k: abs(self.marks.times[k] - ns), default=None)
+        return near if near is not None and abs(self.marks.times[near] - ns) <= apart_ns else None
+
     def at(self, key, ns):
+        mark = self.mark(ns)
+        if mark is not None:
+            return self.marks.sample(key, mark)
         i = min(max(bisect.bisect_right(self.times, ns) - 1, 0), len(self.times) - 2)
         part = min(max((ns - self.times[i]) / (self.times[i + 1] - self.times[i]), 0), 1)
         before, after = self.sample(key, i), self.sample(key, i + 1)
         return [a + (b - a) * part for a, b in zip(before, after)]
 
     def between(self, key, columns, ns):
-        """Joules between the two samples around an instant. They were used at any moment of it, not on a straight line."""
+        """Joules between the two samples around an instant. They were used at any moment of it, not on a straight line.
+        0 where energy was read at that instant."""
+        if self.mark(ns, SURE_NS) is not None:
+            return 0
         i = min(max(bisect.bisect_right(self.times, ns) - 1, 0), len(self.times) - 2)
         before, after = self.sample(key, i), self.sample(key, i + 1)
         return sum(after[c] - before[c] for c in columns) / 1e9

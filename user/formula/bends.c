@@ -9,7 +9,7 @@
 
 #define LEAST 6
 #define LEAST_NARROW 30 /* memory is split well without bends, and badly by those that few points tell */
-#define LEAST_HEATS 30 /* of few points, a step of the load looks like heat of one time or another */
+#define LEAST_HEATS 20 /* of few points, a step of the load looks like heat of one time or another */
 #define CHANGES 3 /* at most, at a point */
 #define HOLD 8
 #define EVERY_TURN 40 /* up to so many points all bends are tried at each point, then one */
@@ -18,10 +18,12 @@
 #define GAIN_OWN 0.6
 #define DEVIATIONS_OWN 3.0
 #define DROP 1.0
+#define GAIN_HEAT 0.97 /* of the heat of another time */
 #define SMALL 0.003 /* of the mean power: an error to which no base has to be dropped */
 #define NEEDED 1.25 /* times what points are missed by with a base: without it, when it is needed ... */
 #define NEEDED_SMALL 0.0003 /* ... and so much of the mean power more */
 #define AS_GOOD 1.05 /* of one column in the place of several */
+#define SURE 100.0 /* evidence for a bend, as a logarithm, at most */
 
 static model_columns columns_of(unsigned trial)
 {
@@ -46,6 +48,8 @@ struct model_shape model_in_use(const struct model_choice *c, model_columns had,
 	for (unsigned i = 0; i < TRY_FREE; i++)
 		if (c->in_use >> i & 1)
 			s.columns |= columns_of(i);
+	if (s.columns & COLUMN(COL_HEAT))
+		s.columns |= COLUMN(COL_START);
 	bases = s.columns >> COL_BASE & (COLUMN(BASES) - 1);
 	for (unsigned b = 0; b < BENDS_OF_ALL; b++)
 		s.columns &= ~(model_columns_of_bend(b) & ~(bases << model_bent(b, 0)));
@@ -127,6 +131,8 @@ static unsigned changed(const struct model_choice *c, unsigned trial, unsigned a
 		return in_use & ~OF_LOAD;
 	if (trial == TRY_ALL)
 		return c->in_use | all << TRY_BASE;
+	if (trial == TRY_HEAT && in_use & 1u << TRY_HEAT && !prior->narrow)
+		return in_use | all << TRY_BASE; /* what leakage made noise of may have hidden one */
 	if (!prior->narrow && !(in_use & (IN_PLACE | OF_LOAD)))
 		in_use |= OF_LOAD & STANDING;
 	return in_use;
@@ -194,6 +200,8 @@ static bool try_one(struct model_fit *f, unsigned which, const double *now, mode
 	double then[MODEL_WINDOW];
 	struct verdict v;
 
+	if (which == TRY_HEAT && f->points < LEAST_HEATS)
+		return false;
 	other.in_use = changed(&f->choice, which, counted(f), prior);
 	shape = model_in_use(&other, had, prior);
 	if ((shape.columns == before.columns && shape.joint == before.joint) ||
@@ -280,16 +288,13 @@ static bool has_turn(const struct model_choice *c, unsigned trial, unsigned trie
 	return (trial + TRIALS - 1 - c->turn) % (TRIALS - 1) < tries;
 }
 
-/* What points held out are missed by with the heat at hand as a part of idle power; below 0: that cannot be told. */
-static double with_heat(const struct model_fit *f, model_columns had, const struct model_prior *prior,
-			struct model_scratch *work)
+/* What points held out are missed by with these columns; below 0: that cannot be told. */
+static double missed_by(const struct model_fit *f, const struct model_choice *c, model_columns had,
+			const struct model_prior *prior, struct model_scratch *work)
 {
-	struct model_choice with = f->choice;
-	struct model_shape shape;
+	struct model_shape shape = model_in_use(c, had, prior);
 	double misses[MODEL_WINDOW], sum = 0;
 
-	with.in_use |= 1u << TRY_HEAT;
-	shape = model_in_use(&with, had, prior);
 	sum_without(f, had, work);
 	if (!hold_out(f, &shape, prior, work, misses, NULL))
 		return -1;
@@ -298,32 +303,37 @@ static double with_heat(const struct model_fit *f, model_columns had, const stru
 	return sum;
 }
 
-/* Takes the heat of another time, where points held out are predicted better by it. */
+/* Takes the heat of a longer or a shorter time, as long as points held out are predicted better by the next one. Older points do not
+ * have it, and are forgotten for it only where heat explains something. */
 static void choose_heat(struct model_fit *f, model_columns had, const struct model_prior *prior,
 			struct model_scratch *work)
 {
 	const unsigned before = f->heat_at;
-	const double now = with_heat(f, had, prior, work);
-	struct model_sums *kept = &work->kept;
+	const double now = missed_by(f, &f->choice, had, prior, work);
+	struct model_choice with = f->choice;
 	unsigned best = before;
-	double least = GAIN * now;
+	double least;
 
-	*kept = f->old;
-	for (unsigned i = 0; i < MODEL_HEATS && now > 0; i++) {
-		double sum;
+	with.in_use |= 1u << TRY_HEAT | (prior->narrow ? 0 : counted(f) << TRY_BASE);
+	least = missed_by(f, &with, had, prior, work);
+	work->kept = f->old;
+	for (int way = 1; way >= -1 && best == before; way -= 2) {
+		for (int i = (int)before + way; i >= 0 && i < MODEL_HEATS; i += way) {
+			double sum;
 
-		if (i == before)
-			continue;
-		model_take_heat(f, i);
-		sum = with_heat(f, had, prior, work);
-		if (sum >= 0 && sum < least) {
+			model_take_heat(f, (unsigned)i);
+			sum = missed_by(f, &with, had, prior, work);
+			if (!(sum >= 0 && sum < GAIN_HEAT * least))
+				break;
 			least = sum;
-			best = i;
+			best = (unsigned)i;
 		}
 	}
+	if (!(f->choice.in_use >> TRY_HEAT & 1) && !(least < GAIN * now))
+		best = before;
 	model_take_heat(f, best);
 	if (best == before)
-		f->old = *kept;
+		f->old = work->kept;
 }
 
 void model_choose(struct model_fit *f, model_columns had, const struct model_prior *prior, struct model_scratch *work)
@@ -348,4 +358,49 @@ void model_choose(struct model_fit *f, model_columns had, const struct model_pri
 		changes++;
 	if (changes == CHANGES) /* the last one was not held out yet */
 		leave_out(f, had, prior, work, misses);
+}
+
+/* Weights of some models, the sum of which is 1, by their log-likelihoods less what each but the first has to pay. */
+static void weigh(const double *evidence, double pay, double *ret)
+{
+	double sum = 0;
+
+	for (unsigned i = 0; i < MODEL_POSSIBLE; i++)
+		sum += ret[i] = exp(fmin(evidence[i] - (i ? pay : 0), SURE));
+	for (unsigned i = 0; i < MODEL_POSSIBLE; i++)
+		ret[i] /= sum;
+}
+
+/* The probability is Akaike's weight (Burnham and Anderson, Model Selection, 2002, chapter 2.9), and prices are means over the models
+ * (chapter 4.2), where a bend has to pay twice as much as Schwarz asks (Estimating the Dimension of a Model, 1978): noise alone
+ * makes one of three seem to be there more often than one of one. */
+void model_take_possible(struct model_fit *f, model_columns had, const struct model_shape *in_use,
+			 const struct model_prior *prior, struct model_scratch *work)
+{
+	static const unsigned bends[MODEL_POSSIBLE] = { BENDS, BEND_LOAD, BEND_TRAFFIC, BEND_QUEUE };
+	double evidence[MODEL_POSSIBLE] = { 0 }, probability[MODEL_POSSIBLE], weight[MODEL_POSSIBLE];
+
+	f->n_possible = 0;
+	if (!f->ready || !prior->narrow || !prior->misses || in_use->columns & (COLUMN(COL_OWN) - COLUMN(COL_BENT)))
+		return;
+	f->possible[0].coef = f->s.coef;
+	for (unsigned i = 1; i < MODEL_POSSIBLE; i++) {
+		struct model_shape with = *in_use;
+
+		with.columns |= had & (COLUMN(prior->misses) | COLUMN(model_bent(bends[i], prior->misses - COL_BASE)));
+		model_sum_all(f, with.columns, &work->all);
+		if (!model_solve(&work->all, &with, prior, &f->s, &work->trial))
+			return;
+		f->possible[i].coef = work->trial.coef;
+		evidence[i] = f->s.n * log(f->s.sigma / work->trial.sigma);
+	}
+	weigh(evidence, 1, probability);
+	weigh(evidence, fmax(log(f->s.n), 0), weight);
+	memset(&f->s.coef, 0, sizeof(f->s.coef));
+	for (unsigned i = 0; i < MODEL_POSSIBLE; i++) {
+		f->possible[i].probability = probability[i];
+		for (unsigned k = 0; k < COLUMNS; k++)
+			f->s.coef.c[k] += weight[i] * f->possible[i].coef.c[k];
+	}
+	f->n_possible = MODEL_POSSIBLE;
 }

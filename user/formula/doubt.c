@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How far a row's energy may be from the truth (docs/attribution.md). How well prices are known follows from the fit, but where points
- * told them, no worse than by how much others were learned without each stretch of the window. Idle power has the deviations that
- * follow from the fit, corrected by how often they held: the nine-in-ten quantile of past misses over the deviation that was stated
- * before each (a conformal interval). */
+ * told them, no worse than by how much others were learned without each stretch of the window. Idle power has the same deviations. They
+ * are corrected by how often they held: the nine-in-ten quantile of past misses over the deviation that was stated before each (a
+ * conformal interval). */
 #include <math.h>
 #include "terms.h"
 
@@ -10,32 +10,51 @@
 #define ENOUGH 9 /* past misses, for their quantile */
 #define WIDER 4.0 /* at most so much wider than the fit says, and ... */
 #define UNTESTED 3.0 /* while there are too few past misses */
-#define NARROWER 1.4 /* ... at least this part of it */
-#define INDEPENDENT 5.0 /* points after which errors that come in phases do not average out any more */
-#define STRAIGHT 2.2 /* deviations of prices that hold nine values in ten, where they do not bend, ... */
-#define BENT_BY_NOISE 5.0 /* ... and where they do; ... */
-#define STRAIGHT_FINE \
-	4.0 /* ... the same where points miss by less than NOISY: it is not the sensor that is off then, ... */
-#define BENT_FINE 7.0 /* ... and nothing else widens the range */
-#define NOISY 0.015 /* of the dynamic power */
-#define WITHOUT 3.0 /* deviations of the jackknife above which those of the fit are too much: no price is below zero */
-#define FOR_ALL 4.0 /* a miss of a point that is not noise is of all rows alike, by so much, ... */
-#define OF_ONE 0.08 /* ... and of each row by itself, by the root of its part, ... */
-#define OF_ONE_FINE 0.4 /* ... more where points miss by less than NOISY: that is not the sensor's, ... */
-#define IN_PHASES 30.0 /* ... and what is of each row where misses come in phases, ... */
-#define BY_CHANCE 2.0 /* ... more than those of noise seem to: by so much, over the root of their number */
+#define NARROWER 0.8 /* ... at least this part of it */
+#define IDLE_WITHOUT 2.0 /* deviations of the jackknife that those of idle power are at most, as points told it */
+#define IDLE_MISS 70.0 /* misses that come in phases do not average out: their square by so much, ... */
+#define IDLE_JACKKNIFE 60.0 /* ... and that of the jackknife, times how alike they are */
+#define NOISY 0.015 /* of the dynamic power: points that miss by more do so by noise */
+#define POSSIBLE 1.3 /* times what a possible bend would move, ... */
+#define POSSIBLE_MOST 0.25 /* ... the square of which is at most this */
+#define BY_CHANCE 2.0 /* misses of noise seem to come in phases: by so much, over the root of their number */
 #define BURSTS 3.0 /* power of a row at a moment, over its mean */
 #define AVERAGE 0.3 /* of what bent prices of memory move between rows, at most, and ... */
 #define AVERAGE_PER_MISS 30.0 /* ... by how much points miss, of the dynamic power */
 #define SEEN 2.0 /* deviations from which a bend is seen */
+#define WARMS 0.05 /* deviation of heat that is of the interval's own power, which may have come early or late in it */
 #define STOPS 0.8 /* of what bends take or add below the least power seen */
 
 #define LEAST 1e-5 /* of the mean power: counters of energy move in units */
 #define NOT_CLAIMED 0.001 /* relative range of a row or of idle power below which nothing is claimed */
-#define BENT 0.25 /* relative error of a price at less power than was seen, at most, and ... */
-#define BENT_PER_MISS 100.0 /* ... by how much points miss the line that there is, of the dynamic power */
-#define GOES_ON 1.25 /* of the bend of prices that goes on below the least power seen */
+#define BENT 0.06 /* relative error of a price at less power than was seen, at most, and ... */
+#define BENT_PER_MISS 5.0 /* ... by how much points miss the line that there is, of the dynamic power */
 #define CENTRE 0.5 /* of states that are parts of one: terms.c */
+
+/* By how much ranges are widened, as chosen on machines of known truth (docs/accuracy.md). Points that miss by little tell that it is
+ * not the sensor that is off, and nothing else widens the range there. */
+struct widths {
+	double straight,
+		bent; /* deviations of prices that hold nine values in ten: where they do not bend, where they do */
+	double without; /* deviations of the jackknife above which those of the fit are too much: no price is below zero */
+	double for_all, for_all_bent; /* a miss of a point is of all rows alike, by so much (square), ... */
+	double of_one; /* ... and of each row by itself, by the root of its part, ... */
+	double in_phases; /* ... and more by this times their likeness, where misses come in phases */
+};
+enum { FINE, NOISE };
+static const struct widths of_package[] = {
+	[FINE] = { 4, 7, 3, 4, 4, 0.4, 16 }, [NOISE] = { 2.2, 3, 1.2, 0.02, 0.1, 0.1, 16 }
+};
+/* What rows do in memory is counted. */
+static const struct widths of_memory[] = {
+	[FINE] = { 4, 7, 3, 4, 4, 0.4, 2 }, [NOISE] = { 2.6, 9, 1.2, 0.02, 0.1, 0, 2 }
+};
+
+/* The same of idle power. */
+static const struct idle_widths {
+	double told; /* times the square of what points told */
+	double goes_on; /* of the bend of prices that goes on below the least power seen */
+} idle_of_package = { 0.7, 1 }, idle_of_memory = { 1.7, 2 };
 
 static double blend(double part, double from, double to)
 {
@@ -109,12 +128,18 @@ static double bend_at(const struct model_fit *f, unsigned bent, unsigned base)
 	return f->s.coef.c[bent] * (CENTRE * f->lowest.rate[base] + f->lowest.rate[bent]);
 }
 
+/* True where the bend's state takes two values: prices at both are on a line, however they bend. */
+static bool has_two_states(const struct model_fit *f, unsigned bend)
+{
+	return bend == BEND_SIBLING || bend == BEND_TYPE || (bend == BEND_LOAD && f->beside_most <= 1);
+}
+
 double model_bend_goes_on(const struct model_fit *f)
 {
 	/* states that end where nothing runs */
 	double watts = 0;
 
-	for (unsigned i = 0; i < BASES; i++)
+	for (unsigned i = 0; i < BASES && !has_two_states(f, BEND_LOAD); i++)
 		watts += bend_at(f, model_bent(BEND_LOAD, i), COL_BASE + i);
 	for (unsigned b = BENDS_OF_ALL; b < BENDS && f->misses; b++)
 		watts += bend_at(f, model_bent(b, 0), f->misses);
@@ -122,41 +147,60 @@ double model_bend_goes_on(const struct model_fit *f)
 }
 
 /* W by which idle power may be wrong because the line bends where no point was seen. */
-static double bent_below(const struct model_fit *f)
+static double bent_below(const struct model_fit *f, double goes_on)
 {
 	double lowest = model_dynamic(&f->s.coef, f->lowest.rate);
 	double mean = fmax(f->s.mean_watts - f->s.coef.c[COL_IDLE], 0);
 	double unseen = mean > 0 ? fmin(BENT, BENT_PER_MISS * f->s.sigma / mean) * fmax(lowest, 0) : 0;
 
-	return fmax(unseen, GOES_ON * model_bend_goes_on(f));
+	return fmax(unseen, goes_on * model_bend_goes_on(f));
 }
 
-/* The prices in use and what stretches taught, for the columns that rows have. */
+/* W, a standard deviation. */
+static double warms(const struct model_doubt *d)
+{
+	const double heat = d->fit->s.coef.c[COL_HEAT] * d->state[COL_HEAT];
+
+	return heat > 0 && d->seconds > 0 ? WARMS * heat * model_own_heat(d->fit, d->seconds) : 0;
+}
+
+/* Other prices: the n-th. */
+static const struct model_coef *other_prices(const struct model_fit *f, unsigned n)
+{
+	return n < f->n_without ? &f->without[n] : &f->possible[n - f->n_without].coef;
+}
+
+/* The prices in use and the others, for the columns that rows have. */
 static void take_prices(struct model_doubt *d, const struct terms *t)
 {
 	const struct model_fit *f = d->fit;
 	struct model_doubt_parts *p = d->parts;
 	double idle = model_idle(&f->s.coef, d->state);
 
+	p->n_without = f->n_without;
+	p->n_others = f->n_without + f->n_possible;
 	p->used = 0;
-	for (model_columns left = f->s.columns & (COLUMN(COL_OWN) - COLUMN(COL_BASE)); left; left &= left - 1) {
-		const unsigned column = model_first(left);
+	for (unsigned column = COL_BASE; column < COL_OWN; column++) {
 		const int place = terms_place(t, column);
+		bool used = f->s.columns >> column & 1;
 
-		if (place < 0)
+		for (unsigned b = 0; b < p->n_others && place >= 0; b++) {
+			p->other[b][p->used] = other_prices(f, b)->c[column];
+			used = used || p->other[b][p->used] != 0;
+		}
+		if (place < 0 || !used)
 			continue;
-		for (unsigned b = 0; b < f->n_without; b++)
-			p->without[b][p->used] = f->without[b].c[column];
 		p->price[p->used] = f->s.coef.c[column];
 		p->place[p->used++] = (unsigned)place;
 	}
-	for (unsigned b = 0; b < f->n_without; b++) {
-		double all = model_dynamic(&f->without[b], d->all);
-		double more = (idle - model_idle(&f->without[b], d->state)) * d->seconds;
+	for (unsigned b = 0; b < p->n_others; b++) {
+		const struct model_coef *c = other_prices(f, b);
+		double all = model_dynamic(c, d->all), more = (idle - model_idle(c, d->state)) * d->seconds;
 
 		p->per_joule[b] = all > 0 && d->dynamic > 0 ?
 					  blend(d->noise, (d->dynamic + more) / d->dynamic / all, 1 / d->all_joules) :
 					  0;
+		p->probability[b] = b < f->n_without ? 0 : f->possible[b - f->n_without].probability;
 	}
 }
 
@@ -222,8 +266,8 @@ static void take_own_prices(struct model_doubt *d, const struct terms *t)
 		return;
 	for (unsigned k = 0; k <= MODEL_OWN; k++) {
 		p->own_price[k] = k < MODEL_OWN ? f->s.coef.c[COL_OWN + k] : 0;
-		for (unsigned b = 0; b < f->n_without; b++)
-			p->own_without[b][k] = k < MODEL_OWN ? f->without[b].c[COL_OWN + k] : 0;
+		for (unsigned b = 0; b < p->n_others; b++)
+			p->own_other[b][k] = k < MODEL_OWN ? other_prices(f, b)->c[COL_OWN + k] : 0;
 	}
 }
 
@@ -254,10 +298,15 @@ static void take_covariance(struct model_doubt *d, const struct terms *t)
 	take_square(d, s->assumed, column, same, unknown, &p->assumed);
 }
 
-/* True when prices are seen to bend: those that are always in use are near zero where they do not. */
-static bool prices_bend(const struct model_solution *s)
+/* True when prices are seen to bend over more than two states: those that are always in use are near zero where they do not. */
+static bool prices_bend(const struct model_fit *f)
 {
-	for (model_columns left = s->columns & (COLUMN(COL_OWN) - COLUMN(COL_BENT)); left; left &= left - 1) {
+	const struct model_solution *s = &f->s;
+	model_columns bent = 0;
+
+	for (unsigned b = 0; b < BENDS; b++)
+		bent |= has_two_states(f, b) ? 0 : model_columns_of_bend(b);
+	for (model_columns left = s->columns & bent; left; left &= left - 1) {
 		unsigned k = model_first(left);
 
 		if (pow(s->coef.c[k], 2) > pow(SEEN, 2) * s->cov[k][k])
@@ -273,18 +322,21 @@ void model_doubt_begin(struct model_doubt *d, const struct terms *t)
 	const model_columns priced = f->s.columns >> COL_BASE;
 	const bool noise = f->s.sigma * d->seconds > NOISY * d->dynamic;
 	const bool bent_memory = d->misses && priced & (priced - 1); /* more than one */
-	const bool bent = bent_memory || prices_bend(&f->s);
+	const bool bent = bent_memory || prices_bend(f);
 	const double chance = bent ? 0 : BY_CHANCE / sqrt(f->n_window);
+	const struct widths *w = &(d->misses ? of_memory : of_package)[noise ? NOISE : FINE];
 
 	take_prices(d, t);
 	take_own_prices(d, t);
 	take_covariance(d, t);
 	p->misses = bent_memory && d->all[d->misses] > 0 ? terms_place(t, d->misses) : -1;
 	p->point = f->s.sigma * d->seconds / d->dynamic;
-	p->deviations = noise ? (bent ? BENT_BY_NOISE : STRAIGHT) : bent ? BENT_FINE : STRAIGHT_FINE;
-	p->for_all = noise ? 0 : FOR_ALL * (1 - d->noise);
-	p->of_one = (noise ? OF_ONE : OF_ONE_FINE) + IN_PHASES * fmax(d->phases - chance, 0);
-	p->others = pow(NINE_IN_TEN * BURSTS * d->skew, 2) + pow(STOPS * d->goes_on * d->seconds / d->dynamic, 2);
+	p->deviations = bent ? w->bent : w->straight;
+	p->without = w->without;
+	p->for_all = (bent ? w->for_all_bent : w->for_all) * (noise ? 1 : 1 - d->noise);
+	p->of_one = w->of_one + w->in_phases * fmax(d->phases - chance, 0);
+	p->others = pow(NINE_IN_TEN * BURSTS * d->skew, 2) + pow(STOPS * d->goes_on * d->seconds / d->dynamic, 2) +
+		    pow(NINE_IN_TEN * warms(d) * d->seconds / d->dynamic, 2);
 }
 
 /* A value of each row. Every row's numbers are added up in the same order as if it were alone, so its range does not depend on the
@@ -297,35 +349,38 @@ static inline void gather(together *to, const double *const *did, unsigned place
 		(*to)[r] = did[r][place]; /* cppcheck-suppress uninitvar ; it is set here */
 }
 
-/* Joules of the rows by the prices in use, and the mean square by which the rows' parts would be others had one stretch of the window not
- * been learned from (the jackknife: Efron, The Jackknife, the Bootstrap and Other Resampling Plans, 1982, chapter 3). */
-static void without_a_stretch(const struct model_doubt *d, const double *const *did, const uint8_t *own,
-			      const together *part, together *ret_joules, together *ret_square)
+/* Joules of the rows by the prices in use, the mean square by which the rows' parts would be others had one stretch of the window not
+ * been learned from (the jackknife: Efron, The Jackknife, the Bootstrap and Other Resampling Plans, 1982, chapter 3), and that by which
+ * bends move them that are possible. */
+static void by_others(const struct model_doubt_parts *p, const double *const *did, const uint8_t *own,
+		      const together *part, together *ret_joules, together *ret_jackknife, together *ret_possible)
 {
-	const struct model_doubt_parts *p = d->parts;
-	const unsigned blocks = d->fit->n_without;
-	together mine = { 0 }, by[MODEL_BLOCKS] = { 0 }, square = { 0 }, what;
+	together mine = { 0 }, by[MODEL_OTHERS] = { 0 }, jackknife = { 0 }, possible = { 0 }, what;
 
 	for (unsigned i = 0; i < p->used; i++) {
 		gather(&what, did, p->place[i]);
 		mine += p->price[i] * what;
-		for (unsigned b = 0; b < blocks; b++)
-			by[b] += p->without[b][i] * what;
+		for (unsigned b = 0; b < p->n_others; b++)
+			by[b] += p->other[b][i] * what;
 	}
 	for (unsigned r = 0; r < MODEL_TOGETHER && p->own >= 0; r++) {
 		const double work = did[r][p->own];
 
 		mine[r] += p->own_price[own[r]] * work;
-		for (unsigned b = 0; b < blocks; b++)
-			by[b][r] += p->own_without[b][own[r]] * work;
+		for (unsigned b = 0; b < p->n_others; b++)
+			by[b][r] += p->own_other[b][own[r]] * work;
 	}
-	for (unsigned b = 0; b < blocks; b++) {
+	for (unsigned b = 0; b < p->n_others; b++) {
 		together other = by[b] * p->per_joule[b] / *part - 1;
 
-		square += other * other;
+		if (b < p->n_without)
+			jackknife += other * other;
+		else
+			possible += p->probability[b] * other * other;
 	}
 	*ret_joules = mine;
-	*ret_square = blocks ? square * (MODEL_BLOCKS - 1) / MODEL_BLOCKS : square + 1;
+	*ret_jackknife = p->n_without ? jackknife * (MODEL_BLOCKS - 1) / MODEL_BLOCKS : jackknife + 1;
+	*ret_possible = possible;
 }
 
 /* g'Cg of each row, where g is how its part moves with each price. */
@@ -371,12 +426,12 @@ void model_row_doubts(const struct model_doubt *d, const double *const *did, con
 		      double *ret)
 {
 	const struct model_doubt_parts *p = d->parts;
-	together parts, got, joules, known, assumed, jackknife, g[COLUMNS];
+	together parts, got, joules, known, assumed, jackknife, possible, g[COLUMNS];
 
 	for (unsigned r = 0; r < MODEL_TOGETHER; r++)
 		parts[r] = part[r]; /* cppcheck-suppress uninitvar ; it is set here */
 	got = parts * d->all_joules;
-	without_a_stretch(d, did, own, &parts, &joules, &jackknife);
+	by_others(p, did, own, &parts, &joules, &jackknife, &possible);
 	for (unsigned i = 0; i < p->columns; i++) {
 		gather(&g[i], did, p->at[i]);
 		g[i] /= got;
@@ -384,22 +439,37 @@ void model_row_doubts(const struct model_doubt *d, const double *const *did, con
 	of_prices(p, &p->known, g, did, own, &got, &known);
 	of_prices(p, &p->assumed, g, did, own, &got, &assumed);
 	for (unsigned r = 0; r < MODEL_TOGETHER; r++) {
-		double told = fmin(fmax(known[r] - assumed[r], 0), pow(WITHOUT, 2) * jackknife[r]), sum;
+		double told = fmin(fmax(known[r] - assumed[r], 0), pow(p->without, 2) * jackknife[r]), sum;
 
 		if (!(got[r] > 0) || !(d->dynamic > 0)) { /* by the prices, nothing cost anything */
 			ret[r] = 1;
 			continue;
 		}
-		sum = pow(NINE_IN_TEN, 2) * (assumed[r] + pow(p->point, 2) * (p->for_all + p->of_one / part[r]));
-		sum += pow(p->deviations, 2) * told + p->others;
+		sum = p->for_all + p->of_one * fmax(1 - part[r], 0) / part[r];
+		sum = pow(NINE_IN_TEN, 2) * (assumed[r] + pow(p->point, 2) * sum);
+		sum += pow(p->deviations, 2) * told + pow(POSSIBLE, 2) * fmin(possible[r], POSSIBLE_MOST) + p->others;
 		sum += pow(beside_average(d, did[r], part[r]), 2);
 		ret[r] = fmax(sqrt(sum), NOT_CLAIMED) + fabs(joules[r] / got[r] - 1);
 	}
 }
 
+/* The mean squares by which idle power would be another had one stretch of the window not been learned from, and with bends that are
+ * possible. */
+static void idle_by_others(const struct model_fit *f, const double *state, double idle, double *ret_jackknife,
+			   double *ret_possible)
+{
+	*ret_jackknife = *ret_possible = 0;
+	for (unsigned b = 0; b < f->n_without; b++)
+		*ret_jackknife += pow(model_idle(&f->without[b], state) - idle, 2) * (MODEL_BLOCKS - 1) / MODEL_BLOCKS;
+	for (unsigned b = 0; b < f->n_possible; b++)
+		*ret_possible += f->possible[b].probability * pow(model_idle(&f->possible[b].coef, state) - idle, 2);
+}
+
 double model_idle_doubt(const struct model_fit *f, const struct model_doubt *d)
 {
-	double g[COLUMNS] = { 0 }, idle = 0, square;
+	double g[COLUMNS] = { 0 }, idle = 0, square, assumed, told, jackknife, possible;
+	const struct idle_widths *w = d->misses ? &idle_of_memory : &idle_of_package;
+	const double phases = fmax(d->phases - BY_CHANCE / sqrt(f->n_window), 0);
 
 	for (unsigned i = 0; i < COL_BASE; i++) {
 		g[i] = d->state[i];
@@ -407,7 +477,14 @@ double model_idle_doubt(const struct model_fit *f, const struct model_doubt *d)
 	}
 	if (!(idle > 0))
 		return NAN;
-	square = variance(&f->s, g) * (1 + f->s.n / INDEPENDENT) * pow(NINE_IN_TEN * d->spread, 2);
-	square += pow(bent_below(f), 2) + pow(LEAST * f->s.mean_watts, 2);
+	assumed = fmax(square_of(&f->s, f->s.assumed, g), 0);
+	told = fmax(variance(&f->s, g) - assumed, 0);
+	idle_by_others(f, d->state, idle, &jackknife, &possible);
+	if (f->n_without)
+		told = fmin(told, pow(IDLE_WITHOUT, 2) * jackknife);
+	square = w->told * pow(d->spread, 2) * told + assumed;
+	square += phases * (IDLE_MISS * pow(f->s.sigma, 2) + IDLE_JACKKNIFE * jackknife);
+	square = pow(NINE_IN_TEN, 2) * (square + pow(warms(d), 2)) + pow(POSSIBLE, 2) * possible +
+		 pow(bent_below(f, w->goes_on), 2) + pow(LEAST * f->s.mean_watts, 2);
 	return fmax(sqrt(square) / idle, NOT_CLAIMED);
 }

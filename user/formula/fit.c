@@ -17,7 +17,17 @@
 #define SKEW 0.005 /* from which a point weighs less */
 #define DEAD_COUNTS 1000.0 /* counts that must be missing */
 
-static const double heat_s[MODEL_HEATS] = { 30, 8 }; /* in which the weight of a moment's power falls by e */
+/* In which the weight of a moment's power falls by e. Leakage that follows the dynamic power with the time T, as the part L of it,
+ * is the part L / (1 + L) of the power that is remembered for T / (1 + L). */
+#define HEAT_S 4.0 /* the first of the times ... */
+#define HEAT_NEXT 1.25 /* ... and what each is of the one before */
+
+#define START_LEAST 0.001 /* of the heat at the start: it counts no more */
+
+static double heat_s(unsigned which)
+{
+	return HEAT_S * pow(HEAT_NEXT, which);
+}
 
 double model_miss(const struct model_coef *c, const struct model_point *p)
 {
@@ -81,6 +91,13 @@ void model_sum_window(const struct model_fit *f, model_columns columns, unsigned
 	}
 }
 
+void model_sum_all(const struct model_fit *f, model_columns columns, struct model_sums *ret)
+{
+	model_sum_window(f, columns, 0, f->n_window, ret);
+	if (f->old.n > 0 && (f->old.columns & columns) == columns)
+		model_add_sums(ret, &f->old);
+}
+
 static void fit(struct model_fit *f, model_columns had, model_columns known, const struct model_prior *prior,
 		struct model_scratch *work)
 {
@@ -88,13 +105,13 @@ static void fit(struct model_fit *f, model_columns had, model_columns known, con
 
 	if (f->s.columns & ~had) /* a counter is gone: what was known of misses is of another model */
 		f->held.scores = 0;
-	all.columns |= had & (known | (prior->exits ? COLUMN(prior->exits) : 0));
-	model_sum_window(f, all.columns, 0, f->n_window, &work->all);
-	if (f->old.n > 0 && (f->old.columns & all.columns) == all.columns)
-		model_add_sums(&work->all, &f->old);
+	if (!prior->narrow)
+		all.columns |= had & (known | (prior->exits ? COLUMN(prior->exits) : 0));
+	model_sum_all(f, all.columns, &work->all);
 	f->ready = model_solve(&work->all, &shape, prior, &f->s, &f->s) &&
 		   model_covariance(&work->all, &all, prior, &f->s) && f->points >= MODEL_READY;
 	model_own_learn(f, &work->all, prior);
+	model_take_possible(f, had, &shape, prior, work);
 }
 
 static void begin_anew(struct model_fit *f)
@@ -177,18 +194,58 @@ static void close_point(struct model_fit *f, const struct model_prior *prior, st
 	model_choose(f, p->columns, prior, work);
 	fit(f, p->columns, p->counted, prior, work);
 	for (unsigned i = 0; i < MODEL_HEATS; i++)
-		f->heat[i] = p->watts + (p->heat[i] - p->watts) * exp(-p->seconds / heat_s[i]);
+		f->heat[i] = p->watts + (f->age_s > 0 ? (f->heat[i] - p->watts) * exp(-p->seconds / heat_s(i)) : 0);
+	f->age_s += p->seconds;
 	memset(p, 0, sizeof(*p));
+}
+
+/* Mean over an interval of what falls by e in each `s` seconds, and is 1 when it begins. */
+static double mean_left(double seconds, double s)
+{
+	return seconds > 0 ? s / seconds * (1 - exp(-seconds / s)) : 1;
+}
+
+double model_own_heat(const struct model_fit *f, double seconds)
+{
+	return 1 - mean_left(seconds, heat_s(f->heat_at));
+}
+
+void model_point_heat(struct model_point *p, unsigned which)
+{
+	const double left = exp(-p->age_s / heat_s(which));
+
+	p->rate[COL_HEAT] = p->heat[which];
+	p->rate[COL_START] = left < START_LEAST ? 0 : left * mean_left(p->seconds, heat_s(which));
+}
+
+void model_set_heat(const struct model_fit *f, struct model_point *p)
+{
+	double watts = p->watts;
+
+	p->age_s = f->age_s;
+	memcpy(p->heat, f->heat, sizeof(p->heat));
+	model_point_heat(p, f->heat_at);
+	if (f->age_s > 0 && f->ready) /* what the prices say: that of the sensor would explain itself */
+		watts = model_idle(&f->s.coef, p->rate) + model_dynamic(&f->s.coef, p->rate);
+	for (unsigned i = 0; i < MODEL_HEATS; i++)
+		p->heat[i] = f->age_s > 0 ? watts + (f->heat[i] - watts) * mean_left(p->seconds, heat_s(i)) : watts;
+	p->rate[COL_HEAT] = p->heat[f->heat_at];
 }
 
 void model_take_heat(struct model_fit *f, unsigned which)
 {
 	f->heat_at = which;
 	for (unsigned i = 0; i < f->n_window; i++)
-		f->window[i].rate[COL_HEAT] = f->window[i].heat[which];
-	f->lowest.rate[COL_HEAT] = f->lowest.heat[which];
-	f->open.rate[COL_HEAT] = f->open.heat[which];
+		model_point_heat(&f->window[i], which);
+	model_point_heat(&f->lowest, which);
+	model_point_heat(&f->open, which);
 	memset(&f->old, 0, sizeof(f->old));
+}
+
+void model_look_back(struct model_fit *f, uint64_t end_ns)
+{
+	if (end_ns < f->last_ns)
+		memset(f, 0, sizeof(*f));
 }
 
 void model_skip(struct model_fit *f)
@@ -207,6 +264,7 @@ static void join(struct model_point *open, const struct model_point *p)
 		open->rate[i] = (open->rate[i] * open->seconds + p->rate[i] * p->seconds) / seconds;
 	for (unsigned i = 0; i < MODEL_HEATS; i++)
 		open->heat[i] = (open->heat[i] * open->seconds + p->heat[i] * p->seconds) / seconds;
+	open->age_s = p->age_s;
 	open->skew = (open->skew * open->seconds + p->skew * p->seconds) / seconds;
 	open->seconds = seconds;
 }
@@ -214,8 +272,6 @@ static void join(struct model_point *open, const struct model_point *p)
 void model_learn(struct model_fit *f, const struct model_point *p, const struct model_prior *prior, uint64_t end_ns,
 		 struct model_scratch *work)
 {
-	if (end_ns < f->last_ns) /* the time went back: another recording */
-		memset(f, 0, sizeof(*f));
 	if (f->last_ns)
 		decay(&f->old, exp2(-(double)(end_ns - f->last_ns) / (double)MODEL_HALF_LIFE_NS));
 	f->last_ns = end_ns;

@@ -203,9 +203,6 @@ static struct model_point point_of(const struct formula *f, const struct snapsho
 	p.skew /= online ? online : 1;
 	p.watts = (double)dom->energy_uj / 1e6 / p.seconds;
 	p.rate[COL_IDLE] = 1;
-	for (unsigned i = 0; i < MODEL_HEATS; i++)
-		p.heat[i] = f->fit[d].heat[i] > 0 ? f->fit[d].heat[i] : p.watts;
-	p.rate[COL_HEAT] = p.heat[f->fit[d].heat_at];
 	p.rate[COL_AWAKE] = f->terms.awake >= 0 ? f->terms.awake : 0;
 	for (unsigned i = COL_BASE; i < COLUMNS; i++)
 		p.rate[i] = f->all[i] / counted;
@@ -244,6 +241,7 @@ static void learn(struct formula *f, struct snapshot *s, unsigned d, bool idle_f
 	struct model_point p;
 	model_columns columns;
 
+	model_look_back(&f->fit[d], dom->end_ns);
 	terms_of(&f->terms, s, &f->share, &f->fit[d]);
 	collect(f, s);
 	memset(f->all + COL_OWN, 0, MODEL_OWN * sizeof(*f->all));
@@ -261,6 +259,7 @@ static void learn(struct formula *f, struct snapshot *s, unsigned d, bool idle_f
 		columns |= COLUMNS_OF_OWN;
 		find_own(f, s, d, prior.share_column, &p);
 	}
+	model_set_heat(&f->fit[d], &p);
 	f->now = p;
 	if (!f->whole) {
 		model_skip(&f->fit[d]);
@@ -272,6 +271,7 @@ static void learn(struct formula *f, struct snapshot *s, unsigned d, bool idle_f
 	prior.own = model_own_within(&f->fit[d]);
 	prior.exits = prior.narrow ? 0 : exits_column(s);
 	model_learn(&f->fit[d], &p, &prior, dom->end_ns, f->work);
+	model_point_heat(&f->now, f->fit[d].heat_at); /* which may be another now */
 }
 
 static uint32_t millionths(double relative)
@@ -374,12 +374,12 @@ static void set_idle(const struct formula *f, const struct snapshot *s, unsigned
 	const struct model_point *p = &f->now;
 	struct model_doubt doubt = doubt_of(f, s, d);
 	const struct model_coef *c = &m->s.coef;
-	/* what the machine once drew is the most, but for being awake for longer; noise told it too low */
-	double watts = model_idle(c, p->rate),
-	       most = m->lowest.watts + (m->points < LEARNING ? 0 : LOW_BY_NOISE * m->s.sigma) +
-		      c->c[COL_AWAKE] * fmax(p->rate[COL_AWAKE] - m->lowest.rate[COL_AWAKE], 0);
+	/* what the machine once drew is the most, but for being warmer or awake for longer; noise told it too low */
+	double watts = model_idle(c, p->rate), most = m->lowest.watts +
+						      (m->points < LEARNING ? 0 : LOW_BY_NOISE * m->s.sigma) +
+						      fmax(watts - model_idle(c, m->lowest.rate), 0);
 
-	dom->idle_power_uw = (uint64_t)(fmin(fmin(watts, most), MAX_WATTS) * 1e6);
+	dom->idle_power_uw = (uint64_t)(fmax(fmin(fmin(watts, most), MAX_WATTS), 0) * 1e6);
 	dom->idle_uncertainty = model_idle_doubt(m, &doubt);
 	dom->idle_quality = dom->quality | (dom->idle_uncertainty <= GUESS ? 0 : QUALITY_ESTIMATED);
 }
@@ -425,7 +425,7 @@ static void split_by_model(struct formula *f, struct snapshot *s, unsigned d, do
 	struct snap_domain *dom = &s->domains[d];
 	struct terms_prices prices;
 
-	terms_prices(&f->terms, c, f->fit[d].choice.in_use >> TRY_BEND, &prices);
+	terms_prices(&f->terms, c, &prices);
 	if (f->fit[d].choice.in_use >> TRY_OWN & 1) {
 		for (unsigned i = 0; i < s->n_rows; i++)
 			f->own[i] = f->rows.place[i] < MODEL_OWN ? c->c[COL_OWN + f->rows.place[i]] : 0;

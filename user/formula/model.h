@@ -26,11 +26,12 @@ enum model_bend {
 #define MODEL_OWN 24 /* rows that may have a price of their own */
 
 /* Columns of the regression: idle, heat (part of idle that follows past power), awake (part of idle while any CPU is busy),
- * the bases, the bent bases, the base of formula share of some rows. */
+ * what is left of the heat at the start, the bases, the bent bases, the base of formula share of some rows. */
 enum {
 	COL_IDLE,
 	COL_HEAT,
 	COL_AWAKE,
+	COL_START, /* in use with heat: by how much the heat of the first point was another than it is taken to be */
 	COL_BASE,
 	COL_BUSY = COL_BASE + BASE_BUSY,
 	COL_EVENT = COL_BASE + BASE_EVENT,
@@ -62,9 +63,11 @@ static inline model_columns model_columns_of_bend(unsigned bend)
 	return bend < BENDS_OF_ALL ? (COLUMN(BASES) - 1) << model_bent(bend, 0) : COLUMN(model_bent(bend, 0));
 }
 
-#define MODEL_HEATS 2 /* times over which a package may keep its heat: 8 and 30 s */
+#define MODEL_HEATS 16 /* times over which a package may keep its heat (fit.c) */
 #define MODEL_WINDOW 64 /* points kept one by one */
 #define MODEL_BLOCKS 5 /* stretches of the window that are held out */
+#define MODEL_POSSIBLE 4 /* bends that memory may have, and none */
+#define MODEL_OTHERS (MODEL_BLOCKS + MODEL_POSSIBLE) /* prices beside those in use */
 #define MODEL_POINT_NS 500000000ull /* shorter intervals are joined */
 #define MODEL_HALF_LIFE_NS 900000000000ull /* of points that have left the window: 15 minutes */
 #define MODEL_LOWEST_NS 3600000000000ull /* how long the smallest power is remembered */
@@ -74,7 +77,8 @@ static inline model_columns model_columns_of_bend(unsigned bend)
 struct model_point {
 	double seconds, watts;
 	double heat[MODEL_HEATS]; /* W: past power, by how long it is remembered; rate[COL_HEAT] is one of them */
-	double rate[COLUMNS]; /* 1, heat, part of the time, CPUs busy, counts per second, the same bent */
+	double age_s; /* since the first one began; rate[COL_START] is what is left of the heat at the start, as a part */
+	double rate[COLUMNS]; /* 1, heat, part of the time, part, CPUs busy, counts per second, the same bent */
 	double skew; /* by which the times of energy and of counters differ, relative */
 	model_columns columns; /* those that were there */
 	model_columns counted; /* of the bases: what every row has by itself, time and perf events */
@@ -112,10 +116,16 @@ struct model_solution {
 	struct model_coef coef;
 	double cov[COLUMNS][COLUMNS];
 	double assumed[COLUMNS][COLUMNS]; /* the part of it that the prior says, and no point has told */
-	model_columns cov_columns; /* those in use, and the bases that are not: what is not used may still cost */
+	model_columns cov_columns; /* those in use; in a package, the bases that are not, too: they may still cost */
 	double n; /* points behind it, by weight */
 	double sigma; /* W by which a point misses, as a standard deviation */
 	double mean_watts;
+};
+
+/* What a bend would teach that is not in use, since noise may hide it; what is learned without one is among them. */
+struct model_possible {
+	double probability;
+	struct model_coef coef;
 };
 
 /* Errors of points predicted before they were learned from: a running mean over about MODEL_HELD points. */
@@ -177,26 +187,32 @@ struct model_fit {
 	struct model_held held;
 	struct model_choice choice;
 	struct model_own own;
-	double heat[MODEL_HEATS]; /* W: past power, as of a point; 0 = not known yet */
+	double heat[MODEL_HEATS], age_s; /* as of a point, when the open one begins; 0 = no power is known yet */
 	unsigned heat_at; /* which of them is the column */
 	double first_clock, first_traffic; /* counts per s of CPU time, counts per s: centres of bends; 0 = none yet */
+	double beside_most; /* CPUs that were there beside one, at most */
 	unsigned misses; /* column of misses; 0 = there is none */
 	double per_busy[SCHEMA_MAX_EVENTS]; /* counts per CPU-second: tells a dead counter */
 	struct model_solution s;
 	unsigned n_without; /* of the next: 0 or MODEL_BLOCKS */
 	struct model_coef without[MODEL_BLOCKS]; /* what all points but a stretch of the window teach */
+	unsigned n_possible; /* of the next: 0 or MODEL_POSSIBLE */
+	struct model_possible possible[MODEL_POSSIBLE];
 };
 
 /* What the ranges of all rows have in common (doubt.c). */
 struct model_doubt_parts {
-	unsigned used, place[COLUMNS]; /* columns in use, as places in the work of a row */
-	double price[COLUMNS], without[MODEL_BLOCKS][COLUMNS]; /* of these */
-	double per_joule[MODEL_BLOCKS]; /* what a joule by other prices is as a part */
+	unsigned used, place[COLUMNS]; /* columns in use here or there, as places in the work of a row */
+	/* other prices: first what is learned without a stretch of the window, then with a bend that is possible */
+	unsigned n_without, n_others;
+	double price[COLUMNS], other[MODEL_OTHERS][COLUMNS]; /* of these columns */
+	double per_joule[MODEL_OTHERS]; /* what a joule by other prices is as a part */
+	double probability[MODEL_OTHERS]; /* of a bend */
 	int misses; /* place of their column */
 	unsigned columns, at[COLUMNS]; /* the columns of the covariance that all rows have */
 	/* of rows with a price of their own, by their place; the last one is of those without, whose price is not known */
 	int own; /* place of the base in the work of a row; -1 = no row has one */
-	double own_price[MODEL_OWN + 1], own_without[MODEL_BLOCKS][MODEL_OWN + 1];
+	double own_price[MODEL_OWN + 1], own_other[MODEL_OTHERS][MODEL_OWN + 1];
 	/* A row's part moves with a price by g: its work, over what it got, less what is the same for all rows. g'Cg is that of its own
 	 * columns (the lower half of C), twice what they have in common with the same, and the square of the same. */
 	struct model_square {
@@ -204,6 +220,7 @@ struct model_doubt_parts {
 		double own_square[MODEL_OWN + 1], own_same[MODEL_OWN + 1], own_cov[MODEL_OWN + 1][COLUMNS];
 	} known, assumed; /* by all of the covariance, and by what of it no point has told */
 	double deviations; /* of prices, that hold nine values in ten */
+	double without; /* deviations of the jackknife that one of prices is at most */
 	double point, for_all, of_one; /* misses of points: relative, and the mean square as a + b / part */
 	double others; /* mean square of what is the same for all rows */
 };
@@ -215,7 +232,9 @@ struct model_scratch {
 	struct model_doubt_parts doubt;
 };
 
-/* fit.c: learns from an interval that was measured in full. */
+/* fit.c: forgets all when the time went back, which is another recording. */
+void model_look_back(struct model_fit *f, uint64_t end_ns);
+/* Learns from an interval that was measured in full; end_ns is never before that of the interval learned before. */
 void model_learn(struct model_fit *f, const struct model_point *p, const struct model_prior *prior, uint64_t end_ns,
 		 struct model_scratch *work);
 /* Skips an interval that was not measured in full, and drops the open point that it would have been joined to. */
@@ -225,8 +244,16 @@ model_columns model_alive(const struct model_fit *f, const struct model_point *p
 /* Sums over points `from` to `to` of the window, the oldest first, of the columns they all need to have. */
 void model_sum_window(const struct model_fit *f, model_columns columns, unsigned from, unsigned to,
 		      struct model_sums *ret);
+/* The same over all points, those that left the window too. */
+void model_sum_all(const struct model_fit *f, model_columns columns, struct model_sums *ret);
 /* The n-th oldest point of the window. */
 const struct model_point *model_nth(const struct model_fit *f, unsigned n);
+/* Heat and what is left of its start in the point's interval, as means over it; its other columns are known. */
+void model_set_heat(const struct model_fit *f, struct model_point *p);
+/* Makes another heat the column of a point. */
+void model_point_heat(struct model_point *p, unsigned which);
+/* 0 to 1: what of the heat in an interval of so many seconds is of its own power. */
+double model_own_heat(const struct model_fit *f, double seconds);
 /* Makes another heat the column of the window and of points to come. Sums of older points have the former one, and are forgotten. */
 void model_take_heat(struct model_fit *f, unsigned which);
 double model_miss(const struct model_coef *c, const struct model_point *p); /* W */
@@ -249,10 +276,14 @@ void model_own_learn(struct model_fit *f, const struct model_sums *s, const stru
 /* bends.c: tries one change of the columns in use against points held out, and takes it when it pays. `had` are the
  * columns that the newest point has. */
 void model_choose(struct model_fit *f, model_columns had, const struct model_prior *prior, struct model_scratch *work);
+/* Learns what memory's prices would be with a bend that is not in use, and how probable it is. The prices in use are the means of
+ * all of these. */
+void model_take_possible(struct model_fit *f, model_columns had, const struct model_shape *in_use,
+			 const struct model_prior *prior, struct model_scratch *work);
 /* Of those columns, the ones in use. */
 struct model_shape model_in_use(const struct model_choice *c, model_columns had, const struct model_prior *prior);
 
-/* Idle power in a state: 1, heat, awake. */
+/* Idle power in a state: 1, heat, awake, start. */
 double model_idle(const struct model_coef *c, const double *state);
 /* Power above idle for rates, or joules for counts. */
 double model_dynamic(const struct model_coef *c, const double *what);
@@ -269,7 +300,7 @@ struct model_doubt {
 	const struct model_fit *fit;
 	const double *all;
 	unsigned misses; /* column by which memory would be split if its prices did not bend; 0 = another domain */
-	const double *state; /* idle, heat, awake: as of a point */
+	const double *state; /* idle, heat, awake, start: as of a point */
 	double seconds; /* of the interval */
 	double dynamic; /* joules of the dynamic energy that the rows got */
 	double skew; /* as of a point */

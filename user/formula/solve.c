@@ -13,7 +13,8 @@
 #define SIGMA_LEARNED 20 /* ... which is gone when there are so many points */
 #define SIGMA_MIN 2e-6 /* counters of energy move in units */
 #define BENT_WITHIN 0.3 /* a bend is taken to move less than this part of the dynamic power */
-#define BENT_BY_LOAD 0.06 /* ... and, all prices in proportion, by about this part in a state that is one higher */
+/* ... and, in a package, all prices in proportion, by about this part in a state that is one higher */
+#define BENT_BY_LOAD 0.06
 #define BENT_BY_CLOCK 0.15
 #define WAKE_J 0.0006 /* the price of an exit from idle is taken to be within this: 1 mJ nine times in ten */
 #define PASSES 6
@@ -168,7 +169,7 @@ static void take_unknown(struct problem *q, const struct model_sums *s, const st
 		return;
 	q->n++;
 	q->of[at] = *u;
-	q->any[at] = i >= COL_BENT;
+	q->any[at] = i >= COL_BENT || i == COL_START;
 	q->scale[at] = sqrt(square / s->n);
 	within *= i >= COL_OWN ? q->scale[at] : 1;
 	if (u->most > 0)
@@ -195,8 +196,10 @@ static void take_unknown(struct problem *q, const struct model_sums *s, const st
 static void take_bend(struct problem *q, const struct model_sums *s, model_columns columns, unsigned bend,
 		      const struct model_coef *price, const struct model_prior *prior)
 {
-	struct unknown u = { .most = bend == BEND_LOAD ? BENT_BY_LOAD : bend == BEND_CLOCK ? BENT_BY_CLOCK : 0 };
+	struct unknown u = { 0 };
 
+	if (!prior->narrow)
+		u.most = bend == BEND_LOAD ? BENT_BY_LOAD : bend == BEND_CLOCK ? BENT_BY_CLOCK : 0;
 	for (unsigned i = 0; i < BASES; i++) {
 		if (!(columns & COLUMN(model_bent(bend, i))) || !(price->c[COL_BASE + i] > 0))
 			continue;

@@ -61,14 +61,18 @@ static struct term_sums total(struct terms *t, const struct snapshot *s, const s
 		struct term_cpu *cpu = &t->cpu[c->cpu];
 		double misses;
 
-		if (!w->cpus[c->cpu] || c->quality & QUALITY_LOST)
+		if (!w->cpus[c->cpu] || c->quality & QUALITY_LOST) {
+			all.in_part = true;
 			continue;
+		}
 		if (s->rows[c->row].kind == ROW_IDLE) {
 			all.asleep_s += t->others >= 0 ? (double)c->counters[t->others] / 1e9 : 0;
 			continue;
 		}
 		misses = t->misses >= 0 ? (double)c->counters[t->misses] : 0;
+		all.beside_s += t->others >= 0 ? (double)c->counters[t->others] / 1e9 : 0;
 		all.time_s += (double)c->time_ns / 1e9;
+		all.tasks_s += s->rows[c->row].kind == ROW_IRQ_STEAL ? 0 : (double)c->time_ns / 1e9;
 		all.cycles += t->cycles >= 0 ? (double)c->counters[t->cycles] : 0;
 		all.misses += misses;
 		cpu->busy_s += (double)c->time_ns / 1e9;
@@ -94,6 +98,27 @@ static void find_others(struct terms *t, const struct snapshot *s, const struct 
 		cpu->misses_beside = busy_s > 0 ? (all->misses - cpu->misses) / busy_s : 0;
 	}
 	t->others_most = fmax(t->others_most - 1, 0);
+}
+
+/* Part of the time in which a CPU was busy; NaN = not known. Idle rows tell it, but a switch that the host interrupts can hide
+ * what other CPUs did meanwhile. Interrupts and stolen time (`hidden`) may be anywhere. With S1 the sum of what each CPU was busy for and S2 that of each two at once, it is between
+ * 2/(k+1) S1 - 2/(k(k+1)) S2, k = 1 + floor(2 S2 / S1) (Dawson and Sankoff, An Inequality for Probabilities, 1967), and
+ * S1 - 2/n S2 (Kwerel, Most Stringent Bounds on Aggregated Probabilities, 1975). Both are the same with 2 CPUs. */
+static double awake_part(const struct terms *t, const struct snapshot *s, const struct weights *w, double seconds)
+{
+	double told = 1 - t->sums.asleep_s / seconds, once = t->sums.tasks_s / seconds,
+	       twice = t->sums.beside_s / 2 / seconds, hidden = 0, k = 1, least, most;
+
+	if (t->others < 0 || !(seconds > 0))
+		return NAN;
+	if (t->sums.in_part || !(once > 0))
+		return fmin(fmax(told, 0), 1);
+	for (unsigned i = 0; i < s->schema->n_cpus; i++)
+		hidden += w->cpus[i] ? (double)s->cpus[i].irq_steal_ns / 1e9 / seconds : 0;
+	k += floor(2 * twice / once);
+	least = 2 / (k + 1) * once - 2 / (k * (k + 1)) * twice;
+	most = once + hidden - 2 * twice / (t->others_most + 1);
+	return fmin(fmax(fmax(fmin(told, most), least), 0), 1);
 }
 
 /* Sums of the CPUs of w, unless those of the domain before were the same ones. */
@@ -128,8 +153,8 @@ static void lay_out(struct terms *t)
 void terms_of(struct terms *t, const struct snapshot *s, const struct weights *w, struct model_fit *f)
 {
 	const struct event_set *set = &s->schema->core;
-	double seconds = (double)w->elapsed_ns / 1e9 / (w->n_cpus ? w->n_cpus : 1);
 	unsigned bends = t->bends;
+	double seconds;
 
 	t->s = s;
 	t->n_bases = BASE_EVENT + set->n;
@@ -138,16 +163,18 @@ void terms_of(struct terms *t, const struct snapshot *s, const struct weights *w
 	t->sibling = find_kind(set, EVENT_SIBLING_BUSY);
 	t->others = find_kind(set, EVENT_OTHERS_BUSY);
 	sum_up(t, s, w);
+	seconds = (double)w->elapsed_ns / 1e9 / (t->others_most + 1); /* of CPUs that were online */
 	if (!(f->first_clock > 0) && t->sums.time_s > 0)
 		f->first_clock = t->sums.cycles / t->sums.time_s;
 	if (!(f->first_traffic > 0) && seconds > 0)
 		f->first_traffic = t->sums.misses / seconds;
+	f->beside_most = fmax(f->beside_most, t->others_most); /* older points are of CPUs that may be offline now */
 	f->misses = t->misses >= 0 ? COL_EVENT + (unsigned)t->misses : 0;
 	t->same = t->same && t->first_clock == f->first_clock && t->first_traffic == f->first_traffic;
 	t->first_clock = f->first_clock;
 	t->first_traffic = f->first_traffic;
 	t->traffic = seconds > 0 ? t->sums.misses / seconds : 0;
-	t->awake = t->others >= 0 && seconds > 0 ? fmin(fmax(1 - t->sums.asleep_s / seconds, 0), 1) : NAN;
+	t->awake = awake_part(t, s, w, seconds);
 	t->bends = 1u << BEND_LOAD | (t->cycles >= 0 && f->first_clock > 0 ? 1u << BEND_CLOCK : 0) |
 		   (t->sibling >= 0 ? 1u << BEND_SIBLING : 0) | (s->schema->n_core_types > 1 ? 1u << BEND_TYPE : 0) |
 		   (t->misses >= 0 && f->first_traffic > 0 ? 1u << BEND_TRAFFIC | 1u << BEND_QUEUE : 0);
@@ -258,17 +285,18 @@ int terms_place(const struct terms *t, unsigned column)
 	return t->bent[p.bend] + (p.bend >= BENDS_OF_ALL && p.bend < BENDS ? 0 : p.base);
 }
 
-void terms_prices(const struct terms *t, const struct model_coef *coef, unsigned bends, struct terms_prices *ret)
+void terms_prices(const struct terms *t, const struct model_coef *coef, struct terms_prices *ret)
 {
 	ret->terms = t;
-	ret->bends = bends & t->bends;
-	ret->n = 0;
+	ret->bends = ret->n = 0;
 	ret->own = NULL;
 	for (unsigned i = COL_BASE; i < COL_OWN; i++) {
 		struct term_price p = parts_of(t, i);
 
-		if (coef->c[i] == 0 || terms_place(t, i) < 0 || (p.bend < BENDS && !(bends >> p.bend & 1)))
+		if (coef->c[i] == 0 || terms_place(t, i) < 0)
 			continue;
+		if (p.bend < BENDS)
+			ret->bends |= 1u << p.bend;
 		p.price = coef->c[i];
 		ret->of[ret->n++] = p;
 	}
@@ -300,7 +328,7 @@ model_columns terms_counted(const struct snapshot *s)
 
 model_columns terms_columns(const struct terms *t, const struct snapshot *s, const struct weights *w)
 {
-	model_columns base = COLUMN(BASE_BUSY), columns = COLUMN(COL_IDLE) | COLUMN(COL_HEAT), bent;
+	model_columns base = COLUMN(BASE_BUSY), columns = COLUMN(COL_IDLE) | COLUMN(COL_HEAT) | COLUMN(COL_START), bent;
 
 	for (unsigned i = 0; i < s->schema->core.n; i++)
 		if (is_base(s->schema, i) && weights_have(w, s, i))

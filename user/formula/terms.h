@@ -11,6 +11,9 @@ struct term_cpu;
 struct term_sums {
 	double time_s, cycles, misses;
 	double asleep_s; /* no CPU was busy: what the idle row has in the column of others */
+	double tasks_s; /* of time_s, what is not of interrupts and not stolen */
+	double beside_s; /* of all rows, what other CPUs were busy for meanwhile: each two at once count twice */
+	bool in_part; /* there is more that counts: other CPUs, or cells that lost theirs */
 };
 
 /* Values of a row's work at most: the bases and each bend of them begin at an even place, then come bends of misses. */
@@ -40,7 +43,8 @@ struct terms {
 /* The prices that are not 0, in the order of their columns, to add up what a cell cost. */
 struct terms_prices {
 	const struct terms *terms;
-	unsigned bends, n;
+	unsigned bends; /* that one of them has */
+	unsigned n;
 	const double *own; /* [row]: what a unit of the next costs more, or less; NULL = no row has a price of its own */
 	unsigned own_base;
 	struct term_price {
@@ -58,8 +62,8 @@ void terms_of(struct terms *t, const struct snapshot *s, const struct weights *w
 void terms_add(const struct terms *t, const struct snap_cell *c, bool idle, double *work);
 /* The place of a column in a row's work; -1 = there is no such column. */
 int terms_place(const struct terms *t, unsigned column);
-/* What of these prices counts in these bends. */
-void terms_prices(const struct terms *t, const struct model_coef *coef, unsigned bends, struct terms_prices *ret);
+/* Those of these prices that are not 0. */
+void terms_prices(const struct terms *t, const struct model_coef *coef, struct terms_prices *ret);
 /* Joules of a cell by them, at least 0. */
 double terms_joules(const struct terms_prices *p, const struct snap_cell *c, bool idle);
 /* The columns that there are, bent ones too. */

@@ -44,6 +44,8 @@ void simpmu_set_neighbours(bool on);
 u64 simpmu_settle(void);
 /* How long all CPUs of a physical package were idle until `now`, and how often that ended. */
 void simpmu_package_sleep(int package, u64 now, u64 *ret_asleep_ns, u64 *ret_exits);
+/* All rows as they stand, just settled up to now, are kept beside what comes: the truth of a reading of energy. */
+void simpmu_mark(u64 now);
 /* Dynamic energy of a CPU up to the last settling. */
 void simpmu_cpu_energy(int cpu, u64 ret_pj[SIM_ENERGIES]);
 
@@ -63,7 +65,8 @@ struct sim_row {
 	u32 kind;
 	bool used;
 	u64 count[SIM_COUNTS];
-	u64 pj[SIM_ENERGIES];
+	u64 pj[SIM_ENERGIES], marked_pj[SIM_ENERGIES];
+	u32 mark; /* of marked_pj; another one = pj has not changed since */
 	char path[SIM_PATH];
 };
 
@@ -108,6 +111,7 @@ bool sim_work_shared(void);
 u64 sim_work_end(u64 from);
 
 struct sim_row *sim_row_of(struct sim_cpu *c, struct task_struct *p);
+void sim_row_keep(struct sim_row *row); /* before its energy grows, with the lock held */
 int sim_rows_alloc(struct sim_cpu *c);
 void sim_rows_free(struct sim_cpu *c);
 int sim_rows_publish(void);

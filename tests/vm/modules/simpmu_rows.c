@@ -13,6 +13,9 @@
 
 #define MAX_DEPTH 16
 
+static u32 marks;
+static u64 mark_ns;
+
 int sim_rows_alloc(struct sim_cpu *c)
 {
 	c->rows = vzalloc(array_size(SIM_ROWS, sizeof(*c->rows)));
@@ -79,9 +82,30 @@ struct sim_row *sim_row_of(struct sim_cpu *c, struct task_struct *p)
 	return row;
 }
 
+void simpmu_mark(u64 now)
+{
+	WRITE_ONCE(mark_ns, 0);
+	smp_wmb();
+	WRITE_ONCE(marks, marks + 1);
+	smp_wmb(); /* who reads an instant finds its rows */
+	WRITE_ONCE(mark_ns, now);
+}
+EXPORT_SYMBOL_GPL(simpmu_mark);
+
+void sim_row_keep(struct sim_row *row)
+{
+	u32 mark = READ_ONCE(marks);
+
+	if (row->mark == mark)
+		return;
+	memcpy(row->marked_pj, row->pj, sizeof(row->pj));
+	row->mark = mark;
+}
+
+static const char *const kinds[] = { [SIM_TASK] = "task", [SIM_KTHREAD] = "kthread", [SIM_IDLE] = "idle" };
+
 static void show_row(struct seq_file *m, int cpu, const struct sim_row *row)
 {
-	static const char *const kinds[] = { [SIM_TASK] = "task", [SIM_KTHREAD] = "kthread", [SIM_IDLE] = "idle" };
 	unsigned int i;
 
 	seq_printf(m, "%llu %s %d %d", row->id, kinds[row->kind], cpu, topology_physical_package_id(cpu));
@@ -92,7 +116,16 @@ static void show_row(struct seq_file *m, int cpu, const struct sim_row *row)
 	seq_printf(m, " %llu %llu %s\n", row->count[SIM_SIBLING], row->count[SIM_EXITS], row->path);
 }
 
-static void show_cpu(struct seq_file *m, struct sim_cpu *c)
+static void show_mark_of_row(struct seq_file *m, int cpu, const struct sim_row *row)
+{
+	const u64 *pj = row->mark == READ_ONCE(marks) ? row->marked_pj : row->pj;
+
+	seq_printf(m, "%llu %s %d %llu %llu %llu\n", row->id, kinds[row->kind], cpu, pj[SIM_CORE] / 1000,
+		   pj[SIM_UNCORE] / 1000, pj[SIM_DRAM] / 1000);
+}
+
+static void show_cpu(struct seq_file *m, struct sim_cpu *c,
+		     void (*show_one)(struct seq_file *m, int cpu, const struct sim_row *row))
 {
 	unsigned int i;
 
@@ -104,7 +137,7 @@ static void show_cpu(struct seq_file *m, struct sim_cpu *c)
 		row = c->rows[i];
 		raw_spin_unlock_irqrestore(&c->lock, flags);
 		if (row.used)
-			show_row(m, c->cpu, &row);
+			show_one(m, c->cpu, &row);
 	}
 }
 
@@ -113,11 +146,23 @@ static int show(struct seq_file *m, void *unused)
 	u64 mono = simpmu_settle();
 	int cpu;
 
-	seq_printf(m, "mono %llu boot %llu\n", mono, mono + ktime_get_boottime_ns() - ktime_get_ns());
+	seq_printf(m, "mono %llu boot %llu mark %llu\n", mono, mono + ktime_get_boottime_ns() - ktime_get_ns(),
+		   READ_ONCE(mark_ns));
 	seq_puts(
 		m,
 		"id kind cpu package time_ns cycles instructions references misses branches branch_misses ref_cycles hidden core_nj uncore_nj dram_nj sibling_ns idle_exits path\n");
-	for_each_possible_cpu(cpu) show_cpu(m, sim_cpu_of(cpu));
+	for_each_possible_cpu(cpu) show_cpu(m, sim_cpu_of(cpu), show_row);
+	return 0;
+}
+
+/* The first line again at the end: the rows are of one mark when both say the same instant. */
+static int show_mark(struct seq_file *m, void *unused)
+{
+	int cpu;
+
+	seq_printf(m, "mark %llu\n", READ_ONCE(mark_ns));
+	for_each_possible_cpu(cpu) show_cpu(m, sim_cpu_of(cpu), show_mark_of_row);
+	seq_printf(m, "mark %llu\n", READ_ONCE(mark_ns));
 	return 0;
 }
 
@@ -136,6 +181,7 @@ static void reset_cpu(struct sim_cpu *c)
 	for (i = 0; i < SIM_ROWS; i++) {
 		memset(c->rows[i].count, 0, sizeof(c->rows[i].count));
 		memset(c->rows[i].pj, 0, sizeof(c->rows[i].pj));
+		memset(c->rows[i].marked_pj, 0, sizeof(c->rows[i].marked_pj));
 	}
 	raw_spin_unlock_irqrestore(&c->lock, flags);
 }
@@ -164,10 +210,16 @@ static const struct proc_ops rows_ops = {
 
 int sim_rows_publish(void)
 {
-	return proc_create("simpmu", 0644, NULL, &rows_ops) ? 0 : -ENOMEM;
+	if (!proc_create("simpmu", 0644, NULL, &rows_ops))
+		return -ENOMEM;
+	if (proc_create_single("simpmu_mark", 0444, NULL, show_mark))
+		return 0;
+	remove_proc_entry("simpmu", NULL);
+	return -ENOMEM;
 }
 
 void sim_rows_hide(void)
 {
+	remove_proc_entry("simpmu_mark", NULL);
 	remove_proc_entry("simpmu", NULL);
 }

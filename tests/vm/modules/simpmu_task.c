@@ -60,6 +60,7 @@ static void charge_stretch(struct sim_cpu *c, struct sim_stretch *s)
 		c->total[i] += s->count[i];
 		c->row->count[i] += s->count[i];
 	}
+	sim_row_keep(c->row);
 	for (i = 0; i < SIM_ENERGIES; i++) {
 		c->pj[i] += pj[i];
 		c->row->pj[i] += pj[i];

@@ -9,6 +9,9 @@
 #include "simpmu.h"
 #include "simrapl.h"
 
+#define WARM_STEP_NS 5000000ull /* in which the temperature moves, ... */
+#define WARM_STEPS 1000 /* ... at most so many at once */
+
 struct rapl_unit rapl_units[RAPL_UNITS];
 int rapl_n_units;
 bool rapl_multi_die;
@@ -120,18 +123,22 @@ static u64 less_by_sleep(struct rapl_unit *u, u64 now, u64 dt, u64 static_pj)
 	return static_pj - less + (settings.first_waker_pays ? 0 : exits * settings.sleep_exit_nj * 1000);
 }
 
-/* The temperature follows the dynamic power with a time constant, and leakage is a part of it. */
+/* The temperature follows the dynamic power with a time constant, and leakage is a part of it. The power of dt was even. */
 static u64 leak(struct rapl_unit *u, u64 dt, u64 dynamic_pj)
 {
 	u64 tau = (u64)settings.leak_ms * 1000000, now_uw = dt ? mul_u64_u64_div_u64(dynamic_pj, 1000, dt) : 0;
+	u64 steps = clamp_val(div64_u64(dt, WARM_STEP_NS), 1, WARM_STEPS), step = div64_u64(dt, steps), sum_uw = 0, i;
 
 	if (!settings.leak_permille || !dt)
 		return 0;
-	if (now_uw > u->warm_uw)
-		u->warm_uw += mul_u64_u64_div_u64(now_uw - u->warm_uw, dt, tau + dt);
-	else
-		u->warm_uw -= mul_u64_u64_div_u64(u->warm_uw - now_uw, dt, tau + dt);
-	return mul_u64_u64_div_u64(u->warm_uw * settings.leak_permille, dt, PJ_PER_UJ);
+	for (i = 0; i < steps; i++) {
+		sum_uw += u->warm_uw;
+		if (now_uw > u->warm_uw)
+			u->warm_uw += mul_u64_u64_div_u64(now_uw - u->warm_uw, step, tau + step);
+		else
+			u->warm_uw -= mul_u64_u64_div_u64(u->warm_uw - now_uw, step, tau + step);
+	}
+	return mul_u64_u64_div_u64(div64_u64(sum_uw, steps) * settings.leak_permille, dt, PJ_PER_UJ);
 }
 
 /* Adds to psys what the unit drew; mW x ns = pJ. */
@@ -222,7 +229,7 @@ static u64 polled(const u64 *counter)
 
 	raw_spin_lock_irqsave(&lock, flags);
 	if (ktime_get_mono_fast_ns() >= last_ns + settings.quantum_us * 1000ull)
-		advance();
+		simpmu_mark(advance());
 	pj = *counter;
 	raw_spin_unlock_irqrestore(&lock, flags);
 	return pj;
