@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The audit's statistics against a plant of known truth: a domain's power with noise, drift and steps of its counter, and
  * charges that are wrong by a known part. 10 minutes of blocks as joulectl audit measures them; the interval has the truth
- * in it in 9 of 10 trials at least, and is at most 2 points wide. */
+ * in it in 9 of 10 trials, and is at most 2 points wide where loads neither share anything nor lose time to others. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -22,6 +22,7 @@
 #define FREEZES 11 /* 10 minutes of 50 ms at 0.1 % */
 #define FREEZE_S 0.05
 #define OTHERS_W 4 /* a CPU of others */
+#define OTHERS_USE 0.5 /* CPUs, in the mean */
 #define TICK_S 0.001 /* RAPL moves so often */
 
 struct plant {
@@ -34,6 +35,10 @@ struct plant {
 	double own_noise; /* of the load itself, relative: it is drawn and charged alike */
 	double drift_w; /* from the begin to the end */
 	double others_more; /* CPUs that others use more while a load runs; each costs OTHERS_W */
+	double taken; /* CPUs that others take from a load, of each that they use */
+	double beside_w; /* what a CPU of others and one of a load cost more beside each other: half is the load's */
+	double lost; /* CPUs that a load loses while the other runs, for others who ran there move over */
+	double others_both; /* CPUs that others use more while both run, beside others_more */
 };
 
 static double uniform(struct random *r)
@@ -69,20 +74,29 @@ static double rest_w(struct weather *w, const struct plant *p, double at)
 
 static void measure(struct weather *w, const struct plant *p, unsigned state, double at, struct audit_block *ret)
 {
-	double own[AUDIT_LOADS], alone = 0, all = rest_w(w, p, at), shared;
+	double own[AUDIT_LOADS], alone = 0, all = rest_w(w, p, at), shared, beside[AUDIT_LOADS];
 
 	memset(ret, 0, sizeof(*ret));
-	for (unsigned i = 0; i < AUDIT_LOADS; i++) {
+	for (unsigned i = 0; i < AUDIT_LOADS; i++)
 		own[i] = state >> i & 1 ? p->load_w[i] * (1 + p->own_noise * normal(&w->r)) : 0;
-		alone += own[i];
+	ret->others = OTHERS_USE + 0.1 * normal(&w->r) + (state ? p->others_more : 0) +
+		      (state == AUDIT_STATES - 1 ? p->others_both : 0);
+	for (unsigned i = 0; i < AUDIT_LOADS; i++) {
+		double lost = state == AUDIT_STATES - 1 ? p->lost : 0;
+		double cpus = state >> i & 1 ? 1 - p->taken * ret->others - lost : 0;
+
+		own[i] *= cpus;
+		beside[i] = p->beside_w * cpus * (1 - p->taken) * ret->others;
+		alone += own[i] + beside[i];
+		ret->load[i] = cpus;
 	}
 	/* what two cost less than each alone is nobody's: half each */
-	shared = state == AUDIT_STATES - 1 ? p->load_w[0] + p->load_w[1] - p->both_w : 0;
-	ret->others = 0.5 + 0.1 * normal(&w->r) + (state ? p->others_more : 0);
+	shared = state == AUDIT_STATES - 1 ? (p->load_w[0] + p->load_w[1] - p->both_w) * ret->load[0] * ret->load[1] :
+					     0;
 	all += OTHERS_W * ret->others;
 	ret->drawn[0] = told(&w->r, all + alone - shared, BLOCK_S);
 	for (unsigned i = 0; i < AUDIT_LOADS; i++)
-		ret->charged[i][0] = state >> i & 1 ? (own[i] - shared / 2) * (1 + p->bias[i]) : 0;
+		ret->charged[i][0] = state >> i & 1 ? (own[i] - shared / 2 + beside[i] / 2) * (1 + p->bias[i]) : 0;
 }
 
 static void run_plant(const struct plant *p, uint64_t seed, struct audit_rounds *ret)
@@ -113,24 +127,80 @@ static void add_score(struct score *s, const struct audit_answer *a, double trut
 	s->widest = fmax(s->widest, a->interval.high - a->interval.low);
 }
 
-static void good(const char *name, const struct score *s)
+static void good(const char *name, const struct score *s, double wide)
 {
 	printf("  %-28s %u of %u hold the truth, at most %.2f points wide\n", name, s->held, s->n, 100 * s->widest);
-	assert_true(s->held * 10 >= s->n * 9);
-	assert_true(s->widest <= 0.02);
+	assert_true(s->held >= 0.9 * s->n - sqrt(0.9 * 0.1 * s->n));
+	assert_true(s->widest <= wide);
 }
 
-enum { NOISY = 1, SATURATES = 4 }; /* of the plants */
+enum { NOISY = 1 }; /* of the plants */
 
+#define USUAL .noise_w = 0.1, .wander_w = 0.02, .own_noise = 0.01
 static const struct plant plants[] = {
-	{ "quiet", { 3, 4 }, 7, { 0, 0 }, 0.05, 0, 0, 0, 0 },
-	{ "noise and walk", { 3, 4 }, 7, { 0, 0 }, 0.15, 0.05, 0.01, 0, 0 },
-	{ "drift", { 3, 4 }, 7, { 0.05, -0.04 }, 0.1, 0.02, 0, 5, 0 },
-	{ "wrong charges", { 3, 4 }, 7, { 0.12, -0.09 }, 0.1, 0.02, 0.01, 0, 0 },
-	{ "saturation", { 3, 4 }, 6, { 0.03, -0.03 }, 0.1, 0.02, 0.01, 1, 0 },
-	{ "together they cost more", { 3, 4 }, 8, { 0, 0 }, 0.1, 0.02, 0.01, 0, 0 },
-	{ "others do more beside them", { 3, 4 }, 7, { 0, 0.05 }, 0.1, 0.02, 0.01, 0, 0.2 },
+	{ .name = "quiet", .load_w = { 3, 4 }, .both_w = 7, .noise_w = 0.05 },
+	{ .name = "noise and walk",
+	  .load_w = { 3, 4 },
+	  .both_w = 7,
+	  .noise_w = 0.15,
+	  .wander_w = 0.05,
+	  .own_noise = 0.01 },
+	{ .name = "drift",
+	  .load_w = { 3, 4 },
+	  .both_w = 7,
+	  .bias = { 0.05, -0.04 },
+	  .noise_w = 0.1,
+	  .wander_w = 0.02,
+	  .drift_w = 5 },
+	{ .name = "wrong charges", .load_w = { 3, 4 }, .both_w = 7, .bias = { 0.12, -0.09 }, USUAL },
+	{ .name = "others cost more beside them",
+	  .load_w = { 3, 4 },
+	  .both_w = 8,
+	  .bias = { 0, 0.04 },
+	  USUAL,
+	  .beside_w = 1 },
+	{ .name = "they cost less, and take time",
+	  .load_w = { 3, 4 },
+	  .both_w = 6,
+	  .bias = { 0.03, 0 },
+	  USUAL,
+	  .taken = 0.2,
+	  .beside_w = -0.8 },
+	{ .name = "each moves others over",
+	  .load_w = { 3, 9 },
+	  .both_w = 12,
+	  .bias = { 0, 0.02 },
+	  .noise_w = 0.05,
+	  .wander_w = 0.01,
+	  .own_noise = 0.01,
+	  .taken = 0.1,
+	  .lost = 0.05 },
+	{ .name = "saturation", .load_w = { 3, 4 }, .both_w = 6, .bias = { 0.03, -0.03 }, USUAL, .drift_w = 1 },
+	{ .name = "together they cost more", .load_w = { 3, 4 }, .both_w = 8, USUAL },
+	{ .name = "others do more beside them",
+	  .load_w = { 3, 4 },
+	  .both_w = 7,
+	  .bias = { 0, 0.05 },
+	  USUAL,
+	  .others_more = 0.2 },
+	{ .name = "others do more beside both", .load_w = { 3, 4 }, .both_w = 7, USUAL, .others_both = 0.5 },
+	{ .name = "others take their time",
+	  .load_w = { 3, 4 },
+	  .both_w = 7,
+	  .bias = { 0.05, 0 },
+	  USUAL,
+	  .others_more = -0.1,
+	  .taken = 0.5 },
 };
+
+/* How wide an interval is at most. Half a CPU of others tells in 10 minutes only so well what it costs where it runs on the
+ * loads' CPUs, what it shares with the loads where they share something with each other, and what more of it costs. */
+static double wide_of(const struct plant *p)
+{
+	const bool taken = p->taken > 0, shared = fabs(p->load_w[0] + p->load_w[1] - p->both_w) > 0;
+
+	return taken && shared ? 0.04 : taken || shared || p->others_more + p->others_both > 0 ? 0.025 : 0.02;
+}
 
 static void intervals_hold_the_truth(void **state)
 {
@@ -142,7 +212,7 @@ static void intervals_hold_the_truth(void **state)
 			struct audit_rounds r = { 0 };
 
 			run_plant(p, t + 100 * i, &r);
-			audit_hold_equal(&r, 1);
+			audit_hold_equal(&r, 1, 1);
 			for (unsigned load = 0; load < AUDIT_LOADS; load++) {
 				struct audit_answer a = audit_ask(&r, load, 0, AUDIT_AVERAGE, t);
 
@@ -150,20 +220,25 @@ static void intervals_hold_the_truth(void **state)
 			}
 			audit_rounds_free(&r);
 		}
-		good(p->name, &s);
+		good(p->name, &s, wide_of(p));
 	}
 }
 
-/* What a question's answer truly is: charged over drawn, less 1. */
+/* What a question's answer truly is: charged over drawn, less 1. Of the means: what varies is small. */
 static double truth_of(const struct plant *p, unsigned load, enum audit_question q)
 {
-	double own = p->load_w[load], shared = p->load_w[0] + p->load_w[1] - p->both_w;
+	const double others = OTHERS_USE + p->others_more, cpus = 1 - p->taken * others, both = cpus - p->lost;
+	const double own = p->load_w[load], shared = (p->load_w[0] + p->load_w[1] - p->both_w) * both * both;
+	const double beside = p->beside_w * (1 - p->taken) * others; /* of a CPU of the load */
+	const double alone = (own + beside) * cpus, marginal = (own + beside) * both - shared;
 
 	switch (q) {
+	case AUDIT_ALONE:
+		return (own + beside / 2) * cpus * (1 + p->bias[load]) / alone - 1;
 	case AUDIT_MARGINAL:
-		return (own - shared / 2) * (1 + p->bias[load]) / (own - shared) - 1;
+		return ((own + beside / 2) * both - shared / 2) * (1 + p->bias[load]) / marginal - 1;
 	case AUDIT_SATURATION:
-		return (own - shared) / own - 1;
+		return marginal / alone - 1;
 	default:
 		return p->bias[load];
 	}
@@ -174,14 +249,14 @@ static void each_draw_has_its_own_truth(void **state)
 {
 	static const char *const words[] = { "alone", "marginal", "average", "saturation" };
 
-	for (unsigned i = NOISY; i < sizeof(plants) / sizeof(plants[0]); i += i == NOISY ? SATURATES - NOISY : 1) {
+	for (unsigned i = NOISY; i < sizeof(plants) / sizeof(plants[0]); i++) {
 		struct score s[AUDIT_SATURATION + 1] = { 0 };
 
 		for (unsigned t = 0; t < TRIALS; t++) {
 			struct audit_rounds r = { 0 };
 
 			run_plant(&plants[i], 5000 + t + 100 * i, &r);
-			audit_hold_equal(&r, 1);
+			audit_hold_equal(&r, 1, 1);
 			for (unsigned k = 0; k < AUDIT_LOADS * (AUDIT_SATURATION + 1); k++) {
 				enum audit_question q = (enum audit_question)(k / AUDIT_LOADS);
 				struct audit_answer a = audit_ask(&r, k % AUDIT_LOADS, 0, q, t);
@@ -194,7 +269,7 @@ static void each_draw_has_its_own_truth(void **state)
 			printf("  %-28s %-10s %u of %u hold the truth, at most %.2f points wide\n", plants[i].name,
 			       words[q], s[q].held, s[q].n, 100 * s[q].widest);
 			assert_true(s[q].held >= 0.9 * s[q].n - 2 * sqrt(0.9 * 0.1 * s[q].n));
-			assert_true(q != AUDIT_AVERAGE || s[q].widest <= 0.02);
+			assert_true(q != AUDIT_AVERAGE || s[q].widest <= wide_of(&plants[i]));
 		}
 	}
 }
@@ -236,12 +311,17 @@ static void the_words_tell_which_draw(void **state)
 /* Under saturation a charge that is right on average is wrong by the marginal draw, and both are told. */
 static void marginal_and_average_are_told_apart(void **state)
 {
-	const struct plant p = { "saturation", { 4, 4 }, 6, { 0, 0 }, 0.1, 0.02, 0.01, 0, 0 };
+	const struct plant p = { .name = "saturation",
+				 .load_w = { 4, 4 },
+				 .both_w = 6,
+				 .noise_w = 0.1,
+				 .wander_w = 0.02,
+				 .own_noise = 0.01 };
 	struct audit_rounds r = { 0 };
 	struct audit_answer average, marginal, alone, saturation;
 
 	run_plant(&p, 5, &r);
-	audit_hold_equal(&r, 1);
+	audit_hold_equal(&r, 1, 1);
 	average = audit_ask(&r, 0, 0, AUDIT_AVERAGE, 1);
 	marginal = audit_ask(&r, 0, 0, AUDIT_MARGINAL, 1);
 	alone = audit_ask(&r, 0, 0, AUDIT_ALONE, 1);
@@ -251,6 +331,34 @@ static void marginal_and_average_are_told_apart(void **state)
 	assert_true(fabs(alone.bias) < 0.01);
 	assert_true(fabs(marginal.bias - 0.5) < 0.02); /* 3 W charged, 2 W more drawn */
 	assert_true(fabs(saturation.bias + 0.5) < 0.02 && saturation.interval.high < 0);
+}
+
+/* Of too few rounds no bias is told, but what was drawn is. */
+static void few_rounds_tell_the_draws(void **state)
+{
+	struct audit_rounds r = { 0 };
+	struct audit_line l = { .cgroup = "compute", .domain = "package-0", .draw = AUDIT_DRAW_AVERAGE, .bias = NAN };
+	struct audit a;
+	struct buf text = { 0 };
+
+	run_plant(&plants[0], 3, &r);
+	r.n = AUDIT_ROUNDS_LEAST - 2;
+	audit_hold_equal(&r, 1, 1);
+	for (unsigned i = 0; i < AUDIT_LOADS; i++) {
+		struct audit_answer answer = audit_ask(&r, i, 0, AUDIT_AVERAGE, 1);
+
+		assert_false(answer.known);
+		assert_true(fabs(answer.drawn_w - plants[0].load_w[i]) < 0.5);
+		l.pairs = answer.n;
+	}
+	audit_rounds_free(&r);
+	audit_init(&a);
+	assert_true(audit_add(&a, &l));
+	audit_write_text(&a, &text);
+	buf_add_char(&text, '\0');
+	assert_non_null(
+		strstr((char *)text.data, "cannot be told after 3 pairs: it takes at least 5; audit longer (-d)"));
+	buf_free(&text);
 }
 
 /* A freeze against the time before and after it. */
@@ -269,8 +377,13 @@ static void freeze(struct weather *w, const struct plant *p, double at, double *
 static void freezes_hold_the_truth(void **state)
 {
 	static const struct plant all[] = {
-		{ "freezes of most of it", { 40 }, 0, { 0.06 }, 0.05, 0.02, 0.005, 0, 0 },
-		{ "freezes, drift", { 40 }, 0, { -0.03 }, 0.05, 0, 0, 10, 0 },
+		{ .name = "freezes of most of it",
+		  .load_w = { 40 },
+		  .bias = { 0.06 },
+		  .noise_w = 0.05,
+		  .wander_w = 0.02,
+		  .own_noise = 0.005 },
+		{ .name = "freezes, drift", .load_w = { 40 }, .bias = { -0.03 }, .noise_w = 0.05, .drift_w = 10 },
 	};
 
 	for (unsigned i = 0; i < 2; i++) {
@@ -286,7 +399,7 @@ static void freezes_hold_the_truth(void **state)
 			a = audit_judge(charged, drawn, FREEZES, t);
 			add_score(&s, &a, all[i].bias[0]);
 		}
-		good(all[i].name, &s);
+		good(all[i].name, &s, 0.02);
 	}
 }
 
@@ -431,6 +544,7 @@ int main(void)
 		cmocka_unit_test(each_draw_has_its_own_truth),
 		cmocka_unit_test(the_words_tell_which_draw),
 		cmocka_unit_test(marginal_and_average_are_told_apart),
+		cmocka_unit_test(few_rounds_tell_the_draws),
 		cmocka_unit_test(freezes_hold_the_truth),
 		cmocka_unit_test(too_little_is_told_as_unknown),
 		cmocka_unit_test(instants_are_random_and_within_the_slot),

@@ -6,9 +6,31 @@ CG=/sys/fs/cgroup
 begin_audit() {
 	simulate stop=0 busy_mw=1500 cycle_pj=0 instruction_pj=1000 hidden_pj=300
 	echo 'idle-watts: { package: 4, core: 1, dram: 0.8 }' >"$work/audit.yaml"
+	mkdir $CG/target $CG/own $CG/runtime $CG/empty
+}
+
+# An agent to audit. Its file of reports grows by 3 MB a minute, and the next one begins anew.
+begin_audited() {
 	begin agent -c "$work/audit.yaml" -i 200ms --idle own --socket "$work/sock" --state-dir "$work/state"
 	wait_until 200 test -S "$work/sock" || fail agent "no socket: $(said agent)"
-	mkdir $CG/target $CG/own $CG/runtime $CG/empty
+	! grep -q "no switch program" "$work/agent.out" || fail agent "no counters: $(said agent)"
+}
+
+# by_own_loads NAME ARGUMENT...: an audit with loads of its own; the result in $work/NAME.json, its process is $audit.
+by_own_loads() {
+	result=$1
+	shift
+	/tests/joulectl audit --socket "$work/sock" --json "$@" >"$work/$result.json" 2>"$work/$result.err" &
+	audit=$!
+	wait $audit || fail "$result: audit" "$(tail -n 1 "$work/$result.err")"
+}
+
+# charge_error LOAD: what that load of the last audit was charged, over what it drew, less 1.
+charge_error() {
+	path=$(awk -v p="/jouled-audit-$audit-[0-9]+/$1\$" '$NF ~ p { print $NF; exit }' /proc/simpmu)
+	awk -v charged_uj="$(reported "$work/agent.json" "$path" package-0)" \
+		-v true_nj=$(($(task_truth core_nj "$path") + $(task_truth uncore_nj "$path"))) \
+		'BEGIN { if (!(charged_uj && true_nj)) exit 1; print charged_uj * 1000 / true_nj - 1 }'
 }
 
 # line FILE CGROUP DRAW FIELD: of the package's line in a JSON result.
@@ -36,16 +58,47 @@ holds() {
 	fi
 }
 
-# by_loads NAME TIME: both loads are alike to simpmu, which share splits right.
+# by_loads NAME TIME: an audit by its own loads, against the true errors of their charges.
 by_loads() {
-	/tests/joulectl audit --socket "$work/sock" -d "$2" --json >"$work/$1.json" 2>"$work/$1.err" ||
-		fail "$1: audit" "$(tail -n 1 "$work/$1.err")"
+	by_own_loads "$1" -d "$2"
 	for load in compute memory; do
-		holds "$1: $load" "$work/$1.json" $load average 0
+		if truth=$(charge_error $load); then
+			holds "$1: $load" "$work/$1.json" $load average "$truth"
+		else
+			fail "$1: $load" "it was charged nothing, or drew nothing"
+		fi
 	done
 	contains "$1: both formulas are judged" "$work/$1.json" '"why":"share is off by [0-9.]+ %, model by [0-9.]+ %'
 	find $CG -maxdepth 1 -name 'jouled-audit-*' >"$work/left"
 	if [ -s "$work/left" ]; then fail "$1: nothing is left" "$(cat "$work/left")"; else ok "$1: nothing is left"; fi
+}
+
+memory_works() {
+	grep -qs . $CG/jouled-audit-*/memory/cgroup.procs
+}
+
+# More than 5 rounds: of each it works for 0.8 s.
+memory_worked() {
+	[ "$(used_us $CG/jouled-audit-*/memory)" -gt 8000000 ]
+}
+
+# load_killed: a load without one of its processes is another load, so the audit ends, with what it has.
+load_killed() {
+	/tests/joulectl audit --socket "$work/sock" -d 120s >"$work/lost" 2>&1 &
+	audit=$!
+	expect "a load is killed late: rounds" wait_until 600 memory_worked
+	# shellcheck disable=SC2046 # words
+	kill -9 $(cat $CG/jouled-audit-*/memory/cgroup.procs)
+	if wait $audit; then ok "a load is killed late"; else fail "a load is killed late" "$(tail -n 3 "$work/lost")"; fi
+	contains "a load is killed late: it is said" "$work/lost" "a process of its load memory ended.*; the result is of the [0-9]* rounds before"
+	contains "a load is killed late: the result" "$work/lost" ", ended early, seed"
+	/tests/joulectl audit --socket "$work/sock" -d 60s >"$work/lost" 2>&1 &
+	audit=$!
+	expect "a load is killed: it works" wait_until 200 memory_works
+	# shellcheck disable=SC2046 # words
+	kill -9 $(cat $CG/jouled-audit-*/memory/cgroup.procs)
+	if wait $audit; then fail "a load is killed" "exit status 0"; fi
+	contains "a load is killed: it is said" "$work/lost" "a process of its load memory ended"
 }
 
 # refused NAME PATH WORDS

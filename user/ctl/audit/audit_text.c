@@ -13,6 +13,11 @@ static double percent(double v)
 static void add_line(struct buf *b, const struct audit_line *l)
 {
 	buf_printf(b, "  %-24s %-12s %-9s ", l->cgroup, l->domain, l->draw);
+	if (isnan(l->bias) && l->pairs < AUDIT_ROUNDS_LEAST) {
+		buf_printf(b, "cannot be told after %llu pairs: it takes at least %d; audit longer (-d)\n",
+			   (unsigned long long)l->pairs, AUDIT_ROUNDS_LEAST);
+		return;
+	}
 	if (isnan(l->bias)) {
 		buf_printf(b, "cannot be told after %llu pairs: draws %.3f W, which is not told from none\n",
 			   (unsigned long long)l->pairs, l->drawn_w);
@@ -40,8 +45,8 @@ static void add_words(struct buf *b, const struct audit *a)
 		buf_add_str(
 			b,
 			"alone: while the other load rests. marginal: what the domain draws more because of it while the "
-			"other runs.\naverage: alone, and beside the other with half of what they share; this is "
-			"judged, for a ledger that adds up can charge it.\n");
+			"other runs.\naverage: alone, and beside the other with half of what they share, and half of what it "
+			"shares with other work; this\nis judged, for a ledger that adds up can charge it.\n");
 	else
 		buf_add_str(
 			b,

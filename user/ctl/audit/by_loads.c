@@ -8,13 +8,14 @@
 #include <string.h>
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "loads.h"
 #include "tape.h"
 
 #define SETTLE_NS (40 * NS_PER_MS) /* after a switch: clocks and caches follow */
 #define BLOCK_NS (360 * NS_PER_MS)
 #define ROUND_NS (AUDIT_STATES * (SETTLE_NS + BLOCK_NS))
-#define APPEAR_NS (2 * NS_PER_S) /* within that the agent knows the new cgroups */
+#define APPEAR_NS (10 * NS_PER_S) /* within that the loads are ready and the agent knows their cgroups */
 
 struct experiment {
 	struct audit_session *s;
@@ -53,8 +54,10 @@ static void block_between(const struct experiment *e, const struct audit_reading
 
 	*ret = (struct audit_block){ 0 };
 	ret->others = rate(b->machine.busy_ns, a->machine.busy_ns, ns);
-	for (unsigned i = 0; i < AUDIT_LOADS; i++)
-		ret->others -= rate(b->of[i].value[cpu], a->of[i].value[cpu], ns);
+	for (unsigned i = 0; i < AUDIT_LOADS; i++) {
+		ret->load[i] = rate(b->of[i].value[cpu], a->of[i].value[cpu], ns);
+		ret->others -= ret->load[i];
+	}
 	for (unsigned d = 0; d < e->s->with.facts.n_domains; d++) {
 		ret->drawn[d] = 1e3 * rate(b->machine.energy_uj[d], a->machine.energy_uj[d], ns);
 		for (unsigned i = 0; i < AUDIT_LOADS; i++)
@@ -82,6 +85,20 @@ static int run_block(struct experiment *e, unsigned state, struct audit_block *r
 	return rc;
 }
 
+/* Without one of its processes a load is another load. */
+static int check_loads(struct experiment *e, struct err *err)
+{
+	const char *ended = audit_loads_ended(e->loads);
+
+	if (!ended)
+		return 0;
+	return err_set(
+		err, -ECHILD,
+		"audit: a process of its load %s ended: it was killed, or the 64 MiB of a process of `memory` could not be had; "
+		"look at the kernel's log, memory.max and vm.overcommit_memory",
+		ended);
+}
+
 static int run_round(struct experiment *e, struct err *err)
 {
 	unsigned order[AUDIT_STATES] = { 0, 1, 2, 3 };
@@ -92,6 +109,9 @@ static int run_round(struct experiment *e, struct err *err)
 	random_shuffle(&e->s->random, order, AUDIT_STATES);
 	for (unsigned i = 0; i < AUDIT_STATES && !rc && !audit_interrupted; i++)
 		rc = run_block(e, order[i], &blocks[order[i]], &times[order[i]], err);
+	/* a signal to all of a group ends the loads too: then what was measured counts */
+	if (!rc && !audit_interrupted)
+		rc = check_loads(e, err);
 	if (rc || audit_interrupted)
 		return rc;
 	rc = ARRAY_ROOM(e->times, e->cap_times, e->rounds.n + 1);
@@ -101,23 +121,31 @@ static int run_round(struct experiment *e, struct err *err)
 							    0;
 }
 
-/* Runs both loads until the agent charges them: it may not report cgroups of that name. */
+static bool has_rows(const struct experiment *e, const struct audit_reading *r)
+{
+	const unsigned cpu = e->s->with.facts.n_domains + RUN_CPU;
+
+	return r->of[0].value[cpu] && r->of[1].value[cpu] && audit_loads_ready(e->loads);
+}
+
+/* Runs both loads until they are ready and the agent charges them: it may not report cgroups of that name. */
 static int wait_for_rows(struct experiment *e, struct err *err)
 {
 	uint64_t until = clock_mono_ns() + APPEAR_NS;
 	struct audit_reading r;
-	unsigned cpu = e->s->with.facts.n_domains + RUN_CPU;
 	int rc = 0;
 
 	audit_loads_set(e->loads, AUDIT_STATES - 1);
 	do {
 		audit_sleep(BLOCK_NS / 4);
-		rc = read_now(e, &r, err);
-	} while (!rc && !audit_interrupted && (!r.of[0].value[cpu] || !r.of[1].value[cpu]) && clock_mono_ns() < until);
-	if (!rc && (!r.of[0].value[cpu] || !r.of[1].value[cpu]) && !audit_interrupted)
+		rc = audit_interrupted ? 0 : check_loads(e, err);
+		if (!rc)
+			rc = read_now(e, &r, err);
+	} while (!rc && !audit_interrupted && !has_rows(e, &r) && clock_mono_ns() < until);
+	if (!rc && !has_rows(e, &r) && !audit_interrupted)
 		rc = err_set(
 			err, -ENODATA,
-			"audit: its loads got no CPU time in %d s, or the agent does not report %s; audit a less busy "
+			"audit: its loads got too little CPU time in %d s, or the agent does not report %s; audit a less busy "
 			"machine, or look at cgroups.include, exclude and max",
 			(int)(APPEAR_NS / NS_PER_S), audit_loads_top(e->loads));
 	return rc;
@@ -161,7 +189,7 @@ static void add_saturation(struct audit *ret, const struct experiment *e)
 static void report(struct experiment *e, struct audit *ret)
 {
 	audit_tape_judge(e->tape, e->s, &e->rounds, (const struct audit_times(*)[AUDIT_STATES])e->times, e->paths, ret);
-	audit_hold_equal(&e->rounds, e->s->with.facts.n_domains);
+	audit_hold_equal(&e->rounds, e->s->with.facts.n_domains, e->s->plan->cpus);
 	snprintf(ret->method, sizeof(ret->method), "loads");
 	for (enum audit_question q = AUDIT_AVERAGE + 1; q-- > AUDIT_ALONE;)
 		for (unsigned load = 0; load < AUDIT_LOADS; load++)
@@ -187,6 +215,11 @@ int audit_by_loads(struct audit_session *s, struct audit *ret, struct err *err)
 		audit_progress(s, "rounds", e.rounds.n);
 	}
 	audit_progress_end(s);
+	if (rc == -ECHILD && e.rounds.n >= AUDIT_ROUNDS_LEAST) {
+		log_warn("%s; the result is of the %u rounds before", err->text, e.rounds.n);
+		ret->ended_early = true;
+		rc = 0;
+	}
 	if (e.loads)
 		audit_loads_set(e.loads, 0);
 	if (e.tape)

@@ -23,11 +23,17 @@
 
 const char *const audit_load_names[AUDIT_LOADS] = { "compute", "memory" };
 
+/* What the processes of both loads see. */
+struct shared {
+	_Atomic uint32_t on[AUDIT_LOADS];
+	_Atomic uint32_t ready; /* processes that have their memory */
+};
+
 struct audit_loads {
 	struct run_cgroup cgroup;
 	struct run_cgroup own[AUDIT_LOADS];
 	char path[AUDIT_LOADS][RUN_PATH_MAX];
-	_Atomic uint32_t *on; /* shared: a word per load */
+	struct shared *shared;
 	unsigned n;
 	pid_t *pid; /* by turns of the loads */
 };
@@ -56,8 +62,9 @@ static uint64_t read_memory(uint8_t *memory, uint64_t x)
 	return x;
 }
 
-static _Noreturn void work(_Atomic uint32_t *on, unsigned load)
+static _Noreturn void work(struct shared *shared, unsigned load)
 {
+	_Atomic uint32_t *on = &shared->on[load];
 	volatile uint64_t kept = 88172645463325252u;
 	uint8_t *memory = load == 0 ?
 				  NULL :
@@ -67,6 +74,7 @@ static _Noreturn void work(_Atomic uint32_t *on, unsigned load)
 		_exit(1);
 	if (memory)
 		memset(memory, 1, MEMORY_BYTES);
+	atomic_fetch_add(&shared->ready, 1);
 	for (;;) {
 		if (!atomic_load(on))
 			syscall(SYS_futex, on, FUTEX_WAIT, 0, NULL, NULL, 0);
@@ -106,7 +114,7 @@ static _Noreturn void become_load(struct audit_loads *l, unsigned load, unsigned
 	setpriority(PRIO_PROCESS, 0, 19);
 	sched_setscheduler(0, SCHED_IDLE, &idle);
 	close_range(0, ~0u, 0);
-	work(&l->on[load], load);
+	work(l->shared, load);
 }
 
 static int make_cgroups(struct audit_loads *l, struct run_place *place, struct err *err)
@@ -153,9 +161,9 @@ int audit_loads_start(struct run_place *place, unsigned cpus, struct audit_loads
 	}
 	l->n = cpus;
 	l->own[0].fd = l->own[1].fd = -1;
-	l->on = mmap(NULL, sizeof(*l->on) * AUDIT_LOADS, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (l->on == MAP_FAILED) {
-		l->on = NULL;
+	l->shared = mmap(NULL, sizeof(*l->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (l->shared == MAP_FAILED) {
+		l->shared = NULL;
 		rc = err_set(err, -ENOMEM, "load: out of memory; free some");
 	} else {
 		rc = make_cgroups(l, place, err);
@@ -169,11 +177,26 @@ int audit_loads_start(struct run_place *place, unsigned cpus, struct audit_loads
 	return rc;
 }
 
+bool audit_loads_ready(const struct audit_loads *l)
+{
+	return atomic_load(&l->shared->ready) == AUDIT_LOADS * l->n;
+}
+
+const char *audit_loads_ended(struct audit_loads *l)
+{
+	for (unsigned i = 0; i < AUDIT_LOADS * l->n; i++)
+		if (l->pid[i] > 0 && waitpid(l->pid[i], NULL, WNOHANG) == l->pid[i]) {
+			l->pid[i] = 0;
+			return audit_load_names[i % AUDIT_LOADS];
+		}
+	return NULL;
+}
+
 void audit_loads_set(struct audit_loads *l, unsigned state)
 {
 	for (unsigned i = 0; i < AUDIT_LOADS; i++) {
-		atomic_store(&l->on[i], state >> i & 1);
-		syscall(SYS_futex, &l->on[i], FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+		atomic_store(&l->shared->on[i], state >> i & 1);
+		syscall(SYS_futex, &l->shared->on[i], FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 	}
 }
 
@@ -201,8 +224,8 @@ void audit_loads_stop(struct audit_loads *l)
 		if (l->own[i].fd >= 0)
 			close(l->own[i].fd);
 	run_cgroup_remove(&l->cgroup);
-	if (l->on)
-		munmap(l->on, sizeof(*l->on) * AUDIT_LOADS);
+	if (l->shared)
+		munmap(l->shared, sizeof(*l->shared));
 	free(l->pid);
 	free(l);
 }

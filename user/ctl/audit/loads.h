@@ -13,6 +13,10 @@ extern const char *const audit_load_names[AUDIT_LOADS]; /* "compute", "memory" *
 
 /* Starts them, resting. cpus: processes of each. 0 or negative errno with err. */
 int audit_loads_start(struct run_place *place, unsigned cpus, struct audit_loads **ret, struct err *err);
+/* True when all of them have their memory: until then one works even at rest. */
+bool audit_loads_ready(const struct audit_loads *l);
+/* What a load of which a process has ended (killed, or it got no memory) is called; NULL: all live. It says so once. */
+const char *audit_loads_ended(struct audit_loads *l);
 /* Lets those of `state` (bit 0: the first) run, and the others rest. */
 void audit_loads_set(struct audit_loads *l, unsigned state);
 const char *audit_loads_path(const struct audit_loads *l, unsigned load); /* of its cgroup, below the mount */

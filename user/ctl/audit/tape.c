@@ -281,7 +281,7 @@ static int fill_rounds(const struct marks *m, const struct audit_session *s, con
 		if (whole && audit_rounds_add(ret, blocks))
 			return -ENOMEM;
 	}
-	audit_hold_equal(ret, s->with.facts.n_domains);
+	audit_hold_equal(ret, s->with.facts.n_domains, s->plan->cpus);
 	return 0;
 }
 

@@ -42,14 +42,15 @@ struct audit_answer audit_judge(const double *charged, const double *drawn, unsi
 	return a;
 }
 
-/* A question's draw, of the difference that a load makes alone and beside the other. */
-static double draw_of(double alone, double beside, enum audit_question q)
+/* A question's draw, of the difference that a load makes alone and beside the other. ratio: its CPU time beside the other by that
+ * alone. */
+static double draw_of(double alone, double beside, double ratio, enum audit_question q)
 {
 	switch (q) {
 	case AUDIT_MARGINAL:
 		return beside;
 	case AUDIT_AVERAGE:
-		return (alone + (alone + beside) / 2) / 2;
+		return (alone + (alone * ratio + beside) / 2) / 2;
 	default:
 		return alone;
 	}
@@ -60,31 +61,70 @@ static double charge_of(double alone, double beside, enum audit_question q)
 	return q == AUDIT_ALONE ? alone : q == AUDIT_MARGINAL ? beside : (alone + beside) / 2;
 }
 
-/* The figures of a question in one round. others: by how much others did more. */
+/* The figures of a question in one round. by: what the prices of others are multiplied with and taken off, so that they are held
+ * equal. */
 struct pair {
-	double charged, drawn, others;
+	double charged, charged_by[AUDIT_PRICES];
+	double drawn, drawn_by[AUDIT_PRICES];
 };
 
-static struct pair pair_of(const struct audit_block *v, unsigned load, unsigned d, enum audit_question q)
+/* CPUs of others by loads' CPUs that they run beside, without what of that is this load's. */
+static double beside_without(const struct audit_rounds *r, const struct audit_block *v, unsigned state, unsigned load,
+			     enum audit_question q)
 {
-	const struct audit_block *none = &v[0], *own = &v[1u << load], *both = &v[AUDIT_STATES - 1],
-				 *other = &v[(AUDIT_STATES - 1) & ~(1u << load)];
-	double alone = own->drawn[d] - none->drawn[d], beside = both->drawn[d] - other->drawn[d];
-	struct pair p = { .drawn = draw_of(alone, beside, q) };
+	const double all = audit_beside(v, state, r->processes);
+	const double own = state >> load & 1 ? all / __builtin_popcount(state) : 0;
 
-	p.others = draw_of(own->others - none->others, both->others - other->others, q);
-	p.charged = charge_of(own->charged[load][d] - none->charged[load][d],
-			      both->charged[load][d] - other->charged[load][d], q);
-	if (q == AUDIT_SATURATION)
-		p.charged = beside;
+	return all - (q == AUDIT_AVERAGE ? own / 2 : own);
+}
+
+static struct pair pair_of(const struct audit_rounds *r, unsigned round, unsigned load, unsigned d,
+			   enum audit_question q)
+{
+	const struct audit_block *v = r->v[round];
+	const unsigned own = 1u << load, both = AUDIT_STATES - 1, other = both & ~own;
+	double held[AUDIT_STATES], by[AUDIT_PRICES][AUDIT_STATES];
+	struct pair p = { 0 };
+
+	for (unsigned k = 0; k < AUDIT_STATES; k++) {
+		by[AUDIT_PRICE_EACH][k] = v[k].others;
+		by[AUDIT_PRICE_BESIDE][k] = beside_without(r, &v[k], k, load, q);
+		held[k] = v[k].drawn[d];
+		for (unsigned i = 0; i < AUDIT_PRICES; i++)
+			held[k] -= r->price[d].of[i] * by[i][k];
+	}
+	/* nor what the other load does more or less because of this one */
+	for (unsigned i = 0; i < AUDIT_LOADS; i++)
+		if (i != load)
+			held[both] -= r->price[d].load[i] * (v[both].load[i] - v[other].load[i]);
+	p.drawn = draw_of(held[own] - held[0], held[both] - held[other], r->ratio[load], q);
+	for (unsigned i = 0; i < AUDIT_PRICES; i++)
+		p.drawn_by[i] = draw_of(by[i][own] - by[i][0], by[i][both] - by[i][other], r->ratio[load], q);
+	if (q != AUDIT_SATURATION) {
+		p.charged = charge_of(v[own].charged[load][d] - v[0].charged[load][d],
+				      v[both].charged[load][d] - v[other].charged[load][d], q);
+		return p;
+	}
+	p.charged = held[both] - held[other];
+	for (unsigned i = 0; i < AUDIT_PRICES; i++)
+		p.charged_by[i] = by[i][both] - by[i][other];
 	return p;
 }
 
-/* Adds to both ends what the price of others may be wrong by. */
-static void widen(struct audit_answer *a, double error_w, unsigned freedom)
-{
-	double more = (a->bias + 1) * student_t(freedom) * error_w / a->drawn_w;
+/* What a CPU of others draws, of their work that comes or goes with a load, may differ from what the rounds tell of all their work:
+ * standard error, as a part of that price. */
+#define OTHERS_DIFFER 0.02
 
+/* Adds to both ends what the prices of others may be wrong by. by: watts of the drawn by a price, less those of the charged. */
+static void widen(struct audit_answer *a, const struct audit_price *price, const double by[AUDIT_PRICES],
+		  unsigned freedom)
+{
+	double square = pow(OTHERS_DIFFER * price->of[AUDIT_PRICE_EACH] * by[AUDIT_PRICE_EACH], 2), more;
+
+	for (unsigned i = 0; i < AUDIT_PRICES; i++)
+		for (unsigned k = 0; k < AUDIT_PRICES; k++)
+			square += by[i] * price->covariance[i][k] * by[k];
+	more = student_t(freedom) * sqrt(fmax(square, 0)) / a->drawn_w;
 	a->interval.low = a->bias - sqrt(pow(a->bias - a->interval.low, 2) + more * more);
 	a->interval.high = a->bias + sqrt(pow(a->interval.high - a->bias, 2) + more * more);
 }
@@ -93,22 +133,27 @@ struct audit_answer audit_ask(const struct audit_rounds *r, unsigned load, unsig
 			      uint64_t seed)
 {
 	struct audit_answer a = { .bias = NAN, .interval = { NAN, NAN } };
-	double *charged = r->n ? malloc(3 * r->n * sizeof(*charged)) : NULL, *drawn, *others;
+	double *charged = r->n ? malloc(2 * r->n * sizeof(*charged)) : NULL, *drawn;
+	double charged_by[AUDIT_PRICES] = { 0 }, by[AUDIT_PRICES] = { 0 };
 
 	if (!charged)
 		return a;
 	drawn = charged + r->n;
-	others = drawn + r->n;
 	for (unsigned i = 0; i < r->n; i++) {
-		struct pair p = pair_of(r->v[i], load, domain, q);
+		struct pair p = pair_of(r, i, load, domain, q);
 
 		charged[i] = p.charged;
 		drawn[i] = p.drawn;
-		others[i] = p.others;
+		for (unsigned k = 0; k < AUDIT_PRICES; k++) {
+			charged_by[k] += p.charged_by[k] / r->n;
+			by[k] += p.drawn_by[k] / r->n;
+		}
 	}
 	a = audit_judge(charged, drawn, r->n, seed);
+	for (unsigned k = 0; k < AUDIT_PRICES; k++)
+		by[k] = (a.bias + 1) * by[k] - charged_by[k];
 	if (a.known)
-		widen(&a, r->price_error[domain] * mean(others, r->n), r->n - 1);
+		widen(&a, &r->price[domain], by, r->n - 1);
 	free(charged);
 	return a;
 }
@@ -127,60 +172,26 @@ void audit_rounds_free(struct audit_rounds *r)
 	*r = (struct audit_rounds){ 0 };
 }
 
-/* Means over the rounds, by state. */
-static void state_means(const struct audit_rounds *r, unsigned d, double drawn[AUDIT_STATES],
-			double others[AUDIT_STATES])
+static double ratio_of(const struct audit_rounds *r, unsigned load)
 {
-	for (unsigned k = 0; k < AUDIT_STATES; k++) {
-		drawn[k] = others[k] = 0;
-		for (unsigned i = 0; i < r->n; i++) {
-			drawn[k] += r->v[i][k].drawn[d] / r->n;
-			others[k] += r->v[i][k].others / r->n;
-		}
-	}
-}
+	double alone = 0, beside = 0;
 
-/* Sums of squares and products of what is left of `drawn` and `others` when the means of rounds and of states are taken
- * off. */
-struct left {
-	double ee, eo, oo;
-};
-
-static struct left left_of(const struct audit_rounds *r, unsigned d)
-{
-	double drawn[AUDIT_STATES], others[AUDIT_STATES];
-	struct left s = { 0 };
-
-	state_means(r, d, drawn, others);
 	for (unsigned i = 0; i < r->n; i++) {
-		double e[AUDIT_STATES], o[AUDIT_STATES];
-
-		for (unsigned k = 0; k < AUDIT_STATES; k++) {
-			e[k] = r->v[i][k].drawn[d] - drawn[k];
-			o[k] = r->v[i][k].others - others[k];
-		}
-		for (unsigned k = 0; k < AUDIT_STATES; k++) {
-			double left_e = e[k] - mean(e, AUDIT_STATES), left_o = o[k] - mean(o, AUDIT_STATES);
-
-			s.ee += left_e * left_e;
-			s.eo += left_e * left_o;
-			s.oo += left_o * left_o;
-		}
+		alone += r->v[i][1u << load].load[load];
+		beside += r->v[i][AUDIT_STATES - 1].load[load];
 	}
-	return s;
+	return alone > 0 ? beside / alone : 1;
 }
 
-void audit_hold_equal(struct audit_rounds *r, unsigned n_domains)
+void audit_hold_equal(struct audit_rounds *r, unsigned n_domains, unsigned processes)
 {
-	for (unsigned d = 0; d < n_domains && r->n >= AUDIT_ROUNDS_LEAST; d++) {
-		const struct left s = left_of(r, d);
-		double price = s.oo > 0 ? fmax(s.eo / s.oo, 0) : 0, freedom = (AUDIT_STATES - 1) * (r->n - 1) - 1;
-
-		r->price_error[d] = s.oo > 0 ? sqrt(fmax(s.ee - price * s.eo, 0) / freedom / s.oo) : 0;
-		for (unsigned i = 0; i < r->n; i++)
-			for (unsigned k = 0; k < AUDIT_STATES; k++)
-				r->v[i][k].drawn[d] -= price * r->v[i][k].others;
-	}
+	r->processes = processes;
+	for (unsigned i = 0; i < AUDIT_LOADS; i++)
+		r->ratio[i] = ratio_of(r, i);
+	if (r->n < AUDIT_ROUNDS_LEAST)
+		return;
+	for (unsigned d = 0; d < n_domains; d++)
+		r->price[d] = audit_price_of(r, d);
 }
 
 uint64_t audit_slot_ns(uint64_t freeze_ns, double duty)

@@ -10,24 +10,25 @@
 #include <stdint.h>
 #include "ctl/compare/bootstrap.h"
 #include "model/schema.h"
+#include "price.h"
 
-#define AUDIT_LOADS 2
 #define AUDIT_ROUNDS_LEAST 5 /* of fewer nothing is said */
-
-/* Which of the two loads run in a block: bit 0 the first, bit 1 the second. A round has each state once. */
-enum { AUDIT_STATES = 1 << AUDIT_LOADS };
 
 /* Means over a block, in watts. */
 struct audit_block {
 	double drawn[SCHEMA_MAX_DOMAINS];
 	double charged[AUDIT_LOADS][SCHEMA_MAX_DOMAINS];
 	double others; /* CPUs that everything but the loads used */
+	double load[AUDIT_LOADS]; /* CPUs that each load used */
 };
 
 struct audit_rounds {
 	unsigned n, cap;
 	struct audit_block (*v)[AUDIT_STATES];
-	double price_error[SCHEMA_MAX_DOMAINS]; /* of audit_hold_equal: standard error of its price, watts per CPU */
+	/* what audit_hold_equal found */
+	unsigned processes; /* of each load, each on a CPU of its own */
+	double ratio[AUDIT_LOADS]; /* a load's CPU time beside the other by that alone */
+	struct audit_price price[SCHEMA_MAX_DOMAINS];
 };
 
 enum audit_question {
@@ -35,9 +36,9 @@ enum audit_question {
 	AUDIT_ALONE,
 	/* While the other load runs: what the domain draws more because of this one. */
 	AUDIT_MARGINAL,
-	/* Alone, and beside the other with half of what they share: the mean of its draw as the first and as the last to
-	 * come (Shapley: A value for n-person games, 1953). A ledger that closes can charge that, and not the marginal
-	 * draws, which do not add up where the power does not. */
+	/* The mean of alone and beside the other, with half of what the two share and half of what it shares with other work. That
+	 * is the mean of its draw as the first and as the last to come (Shapley: A value for n-person games, 1953). A ledger that
+	 * closes can charge it. Marginal draws do not add up where power does not. */
 	AUDIT_AVERAGE,
 	/* No charge: the marginal draw beside the other, by the draw alone. 1 = power adds up; below: it saturates. */
 	AUDIT_SATURATION,
@@ -59,10 +60,11 @@ struct audit_answer audit_ask(const struct audit_rounds *r, unsigned load, unsig
 /* Adds a round of AUDIT_STATES blocks. 0 or -ENOMEM. */
 int audit_rounds_add(struct audit_rounds *r, const struct audit_block *blocks);
 void audit_rounds_free(struct audit_rounds *r);
-/* Takes from `drawn` what it owes to others doing more or less, at the price per CPU second by which both go together
- * within the rounds (a covariate, by least squares). What is left is the draw with the others held equal: less noise, and
- * work that others do because of a load is not read as the load's. Call once, before audit_ask. */
-void audit_hold_equal(struct audit_rounds *r, unsigned n_domains);
+/* Learns what others cost (price.h), so that audit_ask holds them equal: less noise, and work that others do because of a
+ * load is not read as the load's. What others cost more because a load runs beside them is shared: the average draw of the
+ * load has half of it, its other draws all. Of fewer rounds than AUDIT_ROUNDS_LEAST it learns nothing, and draws hold what others
+ * did. processes: of each load. Call it before audit_ask. */
+void audit_hold_equal(struct audit_rounds *r, unsigned n_domains, unsigned processes);
 
 /* When to freeze. Time is cut in slots, so long that one freeze in each takes the part `duty` of the time; the instant
  * within a slot is random. Returns the time from the begin of the slot to the begin of the freeze, ns. around_ns: what

@@ -170,7 +170,7 @@ static int make(struct audit_session *s, const struct audit_plan *p, struct audi
 	rc = p->n_cgroups ? audit_by_freezing(s, ret, err) : audit_by_loads(s, ret, err);
 	ret->duration_ns = clock_mono_ns() - s->begin_ns;
 	ret->time_ns = clock_real_ns();
-	ret->ended_early = audit_interrupted;
+	ret->ended_early |= audit_interrupted;
 	audit_sum_up(ret);
 	return rc;
 }
