@@ -140,7 +140,7 @@ if [ "${NO_PMU:-0}" = 1 ]; then
 fi
 t0=$(date +%s%N)
 # shellcheck disable=SC2086,SC2016 # words; for the shell within
-timeout --foreground -k 10 "${TEST_TIMEOUT:-900}" $private sh -c 'echo $$ >"$0/pid"; exec "$@"' "$said" env JOULED_TEST=$id TMPDIR="$tmp" $refused "$@" 7>&- 8>&-
+timeout --foreground -k 10 "${TEST_TIMEOUT:-1800}" $private sh -c 'echo $$ >"$0/pid"; exec "$@"' "$said" env JOULED_TEST=$id TMPDIR="$tmp" $refused "$@" 7>&- 8>&-
 rc=$?
 [ -t 1 ] || echo "# guard: $((($(date +%s%N) - t0) / 1000000)) ms"
 

@@ -42,7 +42,7 @@ run() {
 	log=$logs/$(printf '%s' "$name" | tr '/ ' '--').log
 	shift
 	t0=$(date +%s%N)
-	timeout -k 10 "${TEST_TIMEOUT:-900}" "$@" >"$log" 2>&1 </dev/null 6>&-
+	timeout -k 10 "${TEST_TIMEOUT:-1800}" "$@" >"$log" 2>&1 </dev/null 6>&-
 	judge $?
 }
 
@@ -66,7 +66,7 @@ judge() {
 	sed -n 's/^SKIP //p' "$log" >"${log%.log}.skips"
 	bad=$2
 	why="exit status $rc"
-	[ $rc -eq 124 ] && why="no end within ${TEST_TIMEOUT:-900} s"
+	[ $rc -eq 124 ] && why="no end within ${TEST_TIMEOUT:-1800} s"
 	[ $rc -ne 0 ] && [ "$bad" -eq 0 ] && bad=1
 	if [ $rc -eq 0 ] && [ "$1" -eq 0 ] && [ "$bad" -eq 0 ] && [ ! -s "${log%.log}.skips" ]; then
 		bad=1

@@ -21,7 +21,7 @@ usable_podman() {
 # runs ARGUMENT...: podman run with them; at most a minute.
 runs() {
 	# shellcheck disable=SC2086 # words
-	timeout 60 podman $podman_flags run $run_flags "$@"
+	timeout 300 podman $podman_flags run $run_flags "$@"
 }
 
 # image_of FOLDER BUILD-FOLDER [SYSROOT]: the last stage's input in FOLDER, and that stage alone in $work/Containerfile.

@@ -79,13 +79,13 @@ else
 fi
 podman exec "$name" joulectl status --socket /nowhere >/dev/null 2>&1 &&
 	fail image-health-fails "joulectl status succeeds without an agent" || ok image-health-fails
-t0=$(date +%s)
 podman stop -t 20 "$name" >/dev/null 2>&1
 code=$(podman inspect -f '{{.State.ExitCode}}' "$name" 2>/dev/null)
-if [ "$code" = 0 ] && [ $(($(date +%s) - t0)) -lt 15 ]; then
+# one that does not end by itself is killed: 137
+if [ "$code" = 0 ]; then
 	ok image-stop
 else
-	fail image-stop "exit status $code after $(($(date +%s) - t0)) s"
+	fail image-stop "exit status $code"
 fi
 podman rm -f "$name" >/dev/null 2>&1
 

@@ -47,7 +47,7 @@ agent=$!
 tries=0
 until curl -sf --max-time 5 --unix-socket "$work/sock" http://jouled/metrics >"$work/page" && grep -q jouled_cgroup_cpu "$work/page"; do
 	tries=$((tries + 1))
-	[ $tries -lt 100 ] || break
+	[ $tries -lt 800 ] || break
 	sleep 0.1
 done
 python3 tests/deploy/manifests.py metrics "$work/page" deploy/grafana/*.json deploy/prometheus/*.rules.yaml || status=1

@@ -35,8 +35,8 @@ def curve(path, domain, watts):
             n += 1
     want = float(watts) * seconds
     print(f"{uj / 1e6:.2f} J in {seconds:.3f} s of {n} reports, {want:.2f} J wanted")
-    # a step of the counter is 20 ms, at both ends
-    return n >= 4 and abs(uj / 1e6 - want) <= 0.005 * want + 2 * 0.02 * float(watts)
+    # a step of the counter is 20 ms, at both ends, and a reader may be held up between its clock and the counter
+    return n >= 4 and abs(uj / 1e6 - want) <= 0.005 * want + 2 * 0.05 * float(watts)
 
 
 def ledger(path):

@@ -12,10 +12,14 @@ import sys
 import threading
 import time
 
+from free_port import free_port
+
 
 def serve(conn, out, hold):
     while hold and not os.path.exists(hold):
         time.sleep(0.02)
+    if hold:   # from now on as fast as it comes
+        conn.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
     rest = b""
     with open(out, "ab", buffering=0) as f:
         while data := conn.recv(65536):
@@ -34,7 +38,7 @@ def listen(port_file, out, hold=None):
     s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if hold:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    port = 0
+    port = free_port()
     if os.path.exists(port_file):   # the same port again after an outage
         with open(port_file, encoding="ascii") as f:
             port = int(f.read())

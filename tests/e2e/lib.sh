@@ -75,6 +75,11 @@ wait_until() {
 	done
 }
 
+# listens PATH: a Unix socket that somebody listens on; its file is there a moment before that.
+listens() {
+	awk -v path="$1" '$4 == "00010000" && $8 == path { found = 1 } END { exit !found }' /proc/net/unix
+}
+
 gone() {
 	! kill -0 "$1" 2>/dev/null
 }
@@ -126,7 +131,7 @@ remove_leftovers() {
 	for left in "$(cgroup2)"/jouled-e2e-*; do
 		[ -d "$left" ] || continue
 		owner=${left##*/jouled-e2e-}
-		kill -0 "${owner%%-*}" 2>/dev/null && continue
+		kill -0 "${owner%%[-.]*}" 2>/dev/null && continue
 		while read -r pid; do
 			kill -9 "$pid" 2>/dev/null
 		done <"$left/cgroup.procs"

@@ -19,3 +19,8 @@ while turns and p.poll() is None:
         pass
 p.kill()
 p.wait()
+try:
+    while True:     # what came before the end
+        print(s.recv(4096).decode(errors="replace"), flush=True)
+except TimeoutError:
+    pass

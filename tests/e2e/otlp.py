@@ -19,8 +19,9 @@ def prometheus_name(metric, monotonic):
     return re.sub("[^a-zA-Z0-9:]", "_", metric.name) + unit + ("_total" if monotonic else "")
 
 
-def read(messages, body):
-    """ExportMetricsServiceRequest: name, labels, value, time and start in ns, as Prometheus would have them."""
+def read(messages, body, ended=None):
+    """ExportMetricsServiceRequest: name, labels, value, time and start in ns, as Prometheus would have them, without series
+    that end: points with the flag NO_RECORDED_VALUE. Their names and labels are added to the list ended."""
     if not body:
         return []  # the doctor's
     request, samples, names = messages.ExportMetricsServiceRequest.FromString(body), [], []
@@ -41,11 +42,15 @@ def read(messages, body):
         names.append((metric.name, metric.unit))
         for p in getattr(metric, kind).data_points:
             labels = {a.key: a.value.string_value for a in p.attributes}
+            whole = (prometheus_name(metric, kind == "sum"), {**labels, **whose})
             if len(labels) != len(p.attributes) or not 0 < p.start_time_unix_nano < p.time_unix_nano:
                 raise ValueError(f"point {p}")
+            if p.flags == 1 and p.WhichOneof("value") is None:
+                if ended is not None:
+                    ended.append(whole)
+                continue
             value = Decimal(repr(p.as_double)) if p.WhichOneof("value") == "as_double" else Decimal(p.as_int)
-            samples.append((prometheus_name(metric, kind == "sum"), {**labels, **whose}, value, p.time_unix_nano,
-                            p.start_time_unix_nano))
+            samples.append((*whole, value, p.time_unix_nano, p.start_time_unix_nano))
     if len(set(names)) != len(names) or len({n for n, _ in names}) != len(names):
         raise ValueError(f"a metric stands twice: {names}")
     return samples

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Three functions whose CPU times are as 6 to 3 to 1, each called from main, until so much CPU time was used. */
+/* Three functions whose CPU times are as 6 to 3 to 1, each called from main, until so much CPU time was used. A turn takes another
+ * time each: with a period of its own, close to that of the samples, they would fall on the same function many times in a row. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
@@ -17,7 +18,7 @@ static uint64_t cpu_ns(void)
 #define WORKER(name) \
 	__attribute__((noinline)) void name(unsigned rounds) \
 	{ \
-		for (unsigned i = 0; i < rounds * 100000; i++) \
+		for (unsigned i = 0; i < rounds * 10000; i++) \
 			sink += i; \
 	}
 
@@ -27,9 +28,15 @@ WORKER(work_small)
 
 __attribute__((noinline)) void all_work(void)
 {
-	work_large(6);
-	work_middle(3);
-	work_small(1);
+	static uint32_t random = 1;
+
+	random = random * 1664525 +
+		 1013904223; /* the generator of Numerical Recipes: its high bits are the good ones */
+	const unsigned length = 1 + (random >> 28);
+
+	work_large(6 * length);
+	work_middle(3 * length);
+	work_small(length);
 	sink++;
 }
 

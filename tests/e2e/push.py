@@ -16,7 +16,8 @@ import time
 import traceback
 import urllib.parse
 
-from pushed import (FORMATS, JOULED, OTLP, SLOWER, UJ, WORK, Agent, Influx, Otlp, Receiver, RemoteWrite, free_port, key,
+from free_port import free_port
+from pushed import (FORMATS, JOULED, OTLP, SLOWER, UJ, WORK, Agent, Influx, Otlp, Receiver, RemoteWrite, key,
                     open_books, read_influx, read_page, records, wait_until)
 
 CGROUP = sys.argv[2]
@@ -234,6 +235,43 @@ def test_bound(fmt):
         raise ValueError(f"{n} documents with {energy_uj} uJ; {until_uj} uJ until the last that arrived")
 
 
+def test_reload(fmt):
+    """After a reload that leaves rows out, a store shows what the newest document shows and nothing else: the rest has ended."""
+    shown, newest, path = set(), [], f"{WORK}/reload-{fmt.name}.yaml"
+
+    def answer(_, headers, body):
+        ended = []
+        samples = {key(*s[:2]) for s in fmt.read(headers, body, ended)}
+        if samples:  # not the doctor's
+            shown.difference_update(key(*s) for s in ended)
+            shown.update(samples)
+            newest.append(samples)
+        return 200, {}, b""
+
+    def cgroups(document):
+        return {c for c in (dict(labels).get("cgroup", "") for _, labels in document) if c.startswith("/")}
+
+    receiver = Receiver(answer)
+
+    def write(more):
+        with open(path, "w", encoding="ascii") as f:
+            f.write(f'interval: 100ms\noutputs:\n- {{ format: {fmt.name}, to: "http://127.0.0.1:{receiver.port}{fmt.path}"{more} }}\n')
+
+    write("")
+    agent = Agent(f"reload-{fmt.name}", "--socket", "none", "-c", path)
+    wait_until("the cgroup and others", 20, lambda: newest and CGROUP in cgroups(newest[-1]) and len(cgroups(newest[-1])) > 1)
+    write(", top: 1")
+    before = len(newest)
+    agent.process.send_signal(signal.SIGHUP)
+    wait_until("one cgroup", 20, lambda: len(newest) > before + 3 and len(cgroups(newest[-1])) == 1)
+    with receiver.lock:
+        left = shown - newest[-1]
+    agent.end()
+    receiver.close()
+    if left:
+        raise ValueError(f"{len(left)} series of old rows are shown: {sorted(left)[:2]}")
+
+
 def make_certificate(name):
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
                     "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{WORK}/{name}.key",
@@ -403,11 +441,13 @@ def main():
             traceback.print_exc()
             print(f"FAIL push-{name}: {str(e)[:600]}", flush=True)
 
-    # They mostly wait.
+    attempt("same", test_same, None)  # has the five seconds that an agent takes for its end: alone
+    # The others mostly wait.
     threads = [threading.Thread(target=attempt, args=a) for a in
-               [("same", test_same, None), ("partial", test_partial, None), ("login", test_login, Influx), ("bound", test_bound, Influx),
+               [("partial", test_partial, None), ("login", test_login, Influx), ("bound", test_bound, Influx),
                 ("doctor", test_doctor, None), ("kafka", test_kafka, None)]
-               + [(f"troubles-{f.name}", test_troubles, f) for f in FORMATS]]
+               + [(f"troubles-{f.name}", test_troubles, f) for f in FORMATS]
+               + [(f"reload-{f.name}", test_reload, f) for f in (RemoteWrite, Otlp)]]
     for t in threads:
         t.start()
     for t in threads:

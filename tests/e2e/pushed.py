@@ -107,8 +107,20 @@ def fields(data):
         yield tag >> 3, value
 
 
-def read_remote(body):
-    """WriteRequest of remote write 1.0 (prompb/types.proto and remote.proto of Prometheus)."""
+STALE = struct.pack("<Q", 0x7FF0000000000002)
+
+
+def live(samples, ended):
+    """The samples, when no series of them is said to have ended."""
+    both = {key(*s[:2]) for s in samples} & {key(*s) for s in ended}
+    if both:
+        raise ValueError(f"ended, and not: {both}")
+    return samples
+
+
+def read_remote(body, ended):
+    """WriteRequest of remote write 1.0 (prompb/types.proto and remote.proto of Prometheus), without series that end: those are
+    added to the list ended."""
     samples = []
     for number, series in fields(body):
         if number != 1:
@@ -120,6 +132,9 @@ def read_remote(body):
         if labels != sorted(labels) or len(dict(labels)) != len(labels) or len(points) != 1 or len(parts) != len(labels) + 1:
             raise ValueError(f"series {labels} {points}")
         labels = dict(labels)
+        if points[0][1] == STALE:
+            ended.append((labels.pop("__name__"), labels))
+            continue
         value = Decimal(repr(struct.unpack("<d", points[0][1])[0]))
         samples.append((labels.pop("__name__"), labels, value, points[0][2] * 1000000))
     return samples
@@ -164,12 +179,6 @@ def wait_until(what, seconds, done):
         if time.monotonic() > until:
             raise TimeoutError(what)
         time.sleep(0.05)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Agent:
@@ -270,26 +279,28 @@ class RemoteWrite:
     name, path = "remote-write", "/api/v1/write"
 
     @staticmethod
-    def read(headers, body):
+    def read(headers, body, ended=None):
         want = {"Content-Encoding": "snappy", "Content-Type": "application/x-protobuf",
                 "X-Prometheus-Remote-Write-Version": "0.1.0"}
         if {k: headers[k] for k in want} != want:
             raise ValueError(f"headers {headers}")
-        return read_remote(unsnap(body))
+        ended = [] if ended is None else ended
+        return live(read_remote(unsnap(body), ended), ended)
 
 
 class Otlp:
     name, path = "otlp", "/v1/metrics"
 
     @staticmethod
-    def read_starts(headers, body):
+    def read_starts(headers, body, ended=None):
         if (headers["Content-Encoding"], headers["Content-Type"]) != ("gzip", "application/x-protobuf"):
             raise ValueError(f"headers {headers}")
-        return otlp.read(OTLP, gzip.decompress(body))
+        ended = [] if ended is None else ended
+        return live(otlp.read(OTLP, gzip.decompress(body), ended), ended)
 
     @staticmethod
-    def read(headers, body):
-        return [s[:4] for s in Otlp.read_starts(headers, body)]
+    def read(headers, body, ended=None):
+        return [s[:4] for s in Otlp.read_starts(headers, body, ended)]
 
 
 FORMATS = [Influx, RemoteWrite, Otlp]

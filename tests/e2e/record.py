@@ -146,7 +146,7 @@ def energy(directory, base, amplitude, period_ms):
 def pace(directory, name, every_ms):
     t = [seconds(r[1]) for r in rows_of(f"{directory}/{name}")[1:]]
     usual = statistics.median(b - a for a, b in zip(t, t[1:])) * 1000
-    need(abs(usual - float(every_ms)) <= 0.1 * float(every_ms), f"{name}: usually a row every {usual:.1f} ms")
+    need(0.7 * float(every_ms) <= usual <= 1.4 * float(every_ms), f"{name}: usually a row every {usual:.1f} ms")
 
 
 def terminal(*command):

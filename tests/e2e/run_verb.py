@@ -39,22 +39,25 @@ TICK_NS = 10_000_000     # of a kernel with CONFIG_HZ=100, the slowest
 
 
 def cpu(name):
-    """wait4 may come while a process ends on another CPU. Then rusage lacks the time since the scheduler's last update, a tick at
-    most: of several runs the median has to agree."""
+    """wait4 may come while a process still leaves its CPU. Then rusage lacks the time since the scheduler's last update, a tick at
+    most, which a busy host makes long: of several runs one has to agree."""
     above = []
     for r in runs_of(load(name)):
         kernel = r["user_ns"] + r["system_ns"]
         bound = max(0.01 * kernel, 202000)      # rusage has microseconds: two of them may be cut off
         assert -bound <= r["cpu_ns"] - kernel <= bound + TICK_NS, f"{r['cpu_ns']} ns, rusage {kernel} ns"
         above.append((r["cpu_ns"] - kernel) / bound)
-    assert len(above) == 1 or statistics.median(above) <= 1, above
+    assert len(above) == 1 or min(above) <= 1, above
 
 
 def alike(name, other):
-    a, b = load(name), load(other)
-    assert a["cpu_ns"] <= 10 * b["cpu_ns"] + 1e6, (a["cpu_ns"], b["cpu_ns"])
-    for domain, uj in a["energy_uj"].items():
-        assert uj <= 10 * b["energy_uj"][domain] + 1e4, (a["energy_uj"], b["energy_uj"])
+    """The least of each: a run of a millisecond may be held up for ten."""
+    a, b = runs_of(load(name)), runs_of(load(other))
+    least = [min(r["cpu_ns"] for r in side) for side in (a, b)]
+    assert least[0] <= 10 * least[1] + 1e6, least
+    for domain in a[0]["energy_uj"]:
+        least = [min(r["energy_uj"][domain] for r in side) for side in (a, b)]
+        assert least[0] <= 10 * least[1] + 1e4, (domain, least)
 
 
 def threads_per_core():

@@ -33,7 +33,7 @@ status() {
 printf '# of a test\ntime,grams\n2026-01-01T00:00:00Z,100\n' >"$work/carbon"
 printf 'rapl: none\nhistory: off\nestimate-idle-watts: 1.5\nestimate-max-watts: 8\nprice: "0.32"\ncarbon: %s\n' "$work/carbon" >"$work/config.yaml"
 start agent -c "$work/config.yaml" --socket "$sock" -o null:
-wait_until 100 test -S "$sock" || fail agent "no socket: $(said agent)"
+wait_until 100 listens "$sock" || fail agent "no socket: $(said agent)"
 status
 judge status "$work/status" 'd["cost"] == {"price_per_kwh": 0.32, "carbon_g_per_kwh": 100, "carbon_file": "'"$work"'/carbon"}'
 wait_until 100 curl -sf --max-time 60 --unix-socket "$sock" -o "$work/metrics" http://jouled/metrics

@@ -65,7 +65,7 @@ live() {
 		wait_until 300 test -s "$work/port" || fail "$1" "no port: $(said live)"
 		from=tcp://127.0.0.1:$(cat "$work/port")
 	else
-		wait_until 300 test -S "$work/live.sock" || fail "$1" "no socket: $(said live)"
+		wait_until 300 listens "$work/live.sock" || fail "$1" "no socket: $(said live)"
 		from=unix://$work/live.sock
 	fi
 	"$JOULECTL" decode -j "$from" >"$work/live.json" 2>"$work/live-decode.err" &

@@ -10,7 +10,7 @@ python_with google.protobuf
 JOULED=$JOULED $python tests/fleet/fleet.py "$work" "${cgroup#"$(cgroup2)"}" "${FLEET_AWAY_S:-6}" ${FLEET_STORES:-} || failures=1
 
 # make run-fleet, as long as it takes to answer
-FLEET_SECONDS=0 PORT=$((20000 + $$ % 9999)) timeout 300 sh tests/fleet/run.sh >"$work/run.out" 2>"$work/run.err"
+FLEET_SECONDS=0 PORT=$(python3 $here/free_port.py) timeout 1200 sh tests/fleet/run.sh >"$work/run.out" 2>"$work/run.err"
 status=$?
 if grep -q 'cannot be downloaded' "$work/run.err"; then
 	skip fleet-run "victoria-metrics of trixie cannot be downloaded"

@@ -32,7 +32,7 @@ refused() {
 begin_host() {
 	start "$1" --trigger none -i 200ms -o "power=file://$work/$1.json?time=ms" -o "snapshot=unix-listen://$work/sock?guest=$vm"
 	host=$agent
-	wait_until 300 test -S "$work/sock" || fail "$1" "does not listen: $(said "$1")"
+	wait_until 300 listens "$work/sock" || fail "$1" "does not listen: $(said "$1")"
 }
 
 refused root 'guest: .*one virtual machine' -o 'snapshot=unix-listen:///tmp/x?guest=/'

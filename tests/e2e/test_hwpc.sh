@@ -22,6 +22,7 @@ start tcp -i 200ms -o "hwpc=tcp://127.0.0.1:$port"
 wait_until 100 ticks_at_least 10 "$work/tcp.json"
 kill "$agent"
 ended 50 "$agent" || status=none
+wait_until 50 test -s "$work/tcp.json.closed"
 reason=$(python3 $here/hwpc.py check "$work/tcp.json" 8 2>&1)
 rc=$?
 if [ $rc -eq 0 ] && [ "$status" = 0 ]; then
@@ -133,9 +134,10 @@ set_of() {
 	fi
 }
 lines=$(wc -l <"$work/csv/core.csv")
+ticks=$(tail -qn +2 "$work/csv/core.csv" | cut -d, -f1 | sort -u | wc -l)
 run more -n 3 -i 100ms -o "hwpc=file://$work/csv?file-format=csv" -o "snapshot=file://$work/more.jd"
 if [ $status -eq 0 ] && [ "$(wc -l <"$work/csv/core.csv")" -gt "$lines" ] && [ ! -e "$work/csv/2" ] &&
-	reason=$(python3 tests/golden/check_smartwatts.py --min-ticks 7 --csv "$work/csv" 2>&1); then
+	reason=$(python3 tests/golden/check_smartwatts.py --min-ticks $((ticks + 1)) --csv "$work/csv" 2>&1); then
 	ok hwpc-csv-goes-on
 else
 	fail hwpc-csv-goes-on "exit status $status, $reason $(said more)"

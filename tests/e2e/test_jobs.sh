@@ -55,7 +55,7 @@ begin_slurm() {
 	$daemon munged --foreground --force --key-file="$work/munge/key" --socket="$work/munge/socket" \
 		--pid-file="$work/munge/pid" --log-file="$work/munge/log" --seed-file="$work/munge/seed" >"$work/munge.out" 2>&1 &
 	daemons=$!
-	port=$((20000 + $$ % 20000))
+	port=$(python3 $here/free_port.py) d_port=$(python3 $here/free_port.py)
 	cat >"$work/slurm.conf" <<-CONF
 		ClusterName=jouled
 		SlurmctldHost=$(hostname -s)(127.0.0.1)
@@ -69,7 +69,7 @@ begin_slurm() {
 		SlurmctldLogFile=$work/ctld.log
 		SlurmdLogFile=$work/d.log
 		SlurmctldPort=$port
-		SlurmdPort=$((port + 1))
+		SlurmdPort=$d_port
 		ProctrackType=proctrack/cgroup
 		TaskPlugin=task/cgroup
 		MpiDefault=none
@@ -106,7 +106,7 @@ node_idle() {
 	timeout 5 sinfo -h -o %t 2>/dev/null | grep -qx idle
 }
 finished() {
-	! timeout 5 squeue -h -j "$1" 2>/dev/null | grep -q .
+	queue=$(timeout 60 squeue -h -j "$1" 2>/dev/null) && [ -z "$queue" ]
 }
 job_ended() {
 	"$JOULECTL" list --job "$1" >"$work/job.out" 2>&1 && grep -q "= job $1 (ended)" "$work/job.out"

@@ -122,6 +122,7 @@ else
 fi
 kill "$agent"
 ended 50 "$agent"
+wait_until 50 test -s "$work/hup.json.closed"
 python3 $here/hwpc.py check "$work/hup.json" 8 >/dev/null 2>"$work/check.err" || fail reload-reports "$(cat "$work/check.err")"
 
 # No descriptor more after many reloads.
@@ -139,7 +140,8 @@ while [ $i -lt 20 ]; do
 	wait_until 50 lines_at_least $((lines + 1)) "$work/many.json"
 	i=$((i + 1))
 done
-if [ "$(descriptors)" -le "$fds" ]; then
+no_more_descriptors() { [ "$(descriptors)" -le "$fds" ]; } # the last reload may have files open still
+if wait_until 50 no_more_descriptors; then
 	ok reloads-leak-nothing
 else
 	fail reloads-leak-nothing "$fds descriptors, $(descriptors) after 20 reloads"

@@ -17,10 +17,6 @@ check() {
 	fi
 }
 
-free_port() {
-	python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
-
 has_page() {
 	curl -sf --max-time 60 "http://127.0.0.1:$1/metrics" >"$work/page"
 }
@@ -42,7 +38,7 @@ mkdir "$(cgroup2)$quiet" && made_cgroups="$made_cgroups $(cgroup2)$quiet"
 make_cgroup one
 spin "$cgroup"
 path=${cgroup#"$(cgroup2)"}
-port=$(free_port)
+port=$(python3 $here/free_port.py)
 # whatever else runs here does not make the page long, and a scrape slow
 printf 'cgroups: { include: ["%s", "%s"] }\n' "$path" "$quiet" >"$work/few.yaml"
 measure() {
@@ -105,7 +101,7 @@ if sh deploy/deps.sh prometheus >"$work/deps" 2>&1 && command -v promtool >/dev/
 	else
 		fail promtool-check "$(head -c 300 "$work/promtool")"
 	fi
-	prometheus_port=$(free_port)
+	prometheus_port=$(python3 $here/free_port.py)
 	cat >"$work/prometheus.yml" <<END
 global: { scrape_interval: 1s }
 scrape_configs: [{ job_name: jouled, static_configs: [{ targets: ["127.0.0.1:$port"] }] }]
@@ -158,7 +154,7 @@ END
 	check prometheus-monotonic wait_until 100 goes_on
 	for series in jouled_cgroup_cpu_seconds_total jouled_cgroup_switches_total jouled_cpu_seconds_total jouled_losses_total \
 		jouled_build_info jouled_self_cpu_seconds_total jouled_output_documents_total "jouled_cgroup_energy_joules_total{cgroup=\"$path\"}"; do
-		n=$(query "count($series)")
+		n=$(query "count(last_over_time(${series}[5m]))") # a late scrape has no point of its own
 		[ "${n:-0}" -gt 0 ] && ok "series-${series%%\{*}" || fail "series-${series%%\{*}" "not there"
 	done
 else
@@ -176,7 +172,7 @@ ended 80 "$agent"
 # groups: what runs below the cgroup is counted for it.
 mkdir "$cgroup/below" && made_cgroups="$cgroup/below $made_cgroups"
 spin "$cgroup/below"
-second=$(free_port)
+second=$(python3 $here/free_port.py)
 printf 'interval: 200ms\nhistory: off\nsocket: { path: none }\nstate-dir: "%s"\nmetrics: { by: depth 1, max-series: 1500 }\noutputs:\n' "$work/state" >"$work/base.yaml"
 first_line="  - { format: openmetrics, to: \"http-listen://127.0.0.1:$port\" }"
 second_line="  - { format: openmetrics, to: \"http-listen://127.0.0.1:$second\", max-clients: 2 }"
@@ -196,7 +192,7 @@ has_page "$port"
 check page-goes-on wait_until 100 later "$(sed -n 's/^jouled_intervals_total //p' "$work/page")"
 
 # A reload closes one and opens another; what stays keeps its connections.
-third=$(free_port)
+third=$(python3 $here/free_port.py)
 { cat "$work/base.yaml"; echo "$first_line"; echo "  - { format: openmetrics, to: \"http-listen://127.0.0.1:$third\" }"; } >"$work/pages.yaml"
 kill -HUP "$agent"
 wait_until 100 has_page "$third" && ok reload-opens || fail reload-opens "$(said pages)"

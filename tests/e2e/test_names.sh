@@ -192,8 +192,11 @@ if try_podman; then
 		ask_brief -X POST http://jouled/v1/reading && ask_brief http://jouled/metrics && podman_path brief
 	}
 	container=$name-moment-too
-	container_runs "$container" 1000
-	if wait_until 100 podman_named_brief; then
+	moment() { # of a stalled machine the first may be gone before its name is read
+		container_runs "$container" 1000
+		wait_until 3 podman_named_brief
+	}
+	if wait_until 2 moment; then
 		ok names-podman-moment
 	else
 		fail names-podman-moment "$(grep -c libpod- "$work/brief") of its kind, none is $container"

@@ -100,7 +100,7 @@ refused plot-not-split 1 'jouled --replay' "$work/plain.cbor"
 agent=$!
 agents="$agents $agent"
 if wait_until 300 has_history; then
-	until=$(date +%s)
+	until=$(($(date +%s) - 2)) # what is younger may still be on its way to the disk
 	plot history --socket "$sock" --since -10m --until "$until"
 	[ "$status" -eq 0 ] && ok plot-history || fail plot-history "exit status $status: $(said history)"
 	curl -s --max-time 60 -o "$work/history" --unix-socket "$sock" "http://jouled/v1/history?since=-10m&limit=8&until=$until"

@@ -85,7 +85,7 @@ not_refused() {
 probe on ''
 expect privileges-calls-refused [ -z "$(not_refused on)" ]
 for call in io_uring_setup mount execve; do
-	expect "privileges-named-$call" grep -q "warning: seccomp: $call (system call [0-9]*).*refused, 1 so far" "$work/on.err"
+	expect "privileges-named-$call" wait_until 50 grep -q "warning: seccomp: $call (system call [0-9]*).*refused, 1 so far" "$work/on.err"
 done
 expect privileges-needed-calls-work [ "$(probed on tcp-socket)$(probed on read-elsewhere)$(probed on write-inside)" = 000 ]
 if "$JOULED" doctor | grep -q '^landlock  *ok  *ABI'; then
@@ -123,7 +123,7 @@ kill "$agent"
 ended 100 "$agent"
 probe log 'seccomp: log'
 expect privileges-log-lets-through [ "$(probed log personality)" = 0 ]
-expect privileges-log-names grep -q 'warning: seccomp: personality .*let through' "$work/log.err"
+expect privileges-log-names wait_until 50 grep -q 'warning: seccomp: personality .*let through' "$work/log.err"
 kill "$agent"
 ended 100 "$agent"
 probe off 'seccomp: off'

@@ -95,7 +95,7 @@ else
 	fail profile_pprof "$(cat "$work/err" "$work/out" | tail -n 1)"
 fi
 
-profile --private -F 487 -o "$work/x.speedscope.json" -- "$load" 700
+profile --private -F 487 -o "$work/x.speedscope.json" -- "$load" 1500
 if [ $? -eq 7 ] && python3 tests/e2e/profile.py speedscope "$work/x.speedscope.json" >"$work/out" 2>&1; then
 	ok profile_speedscope
 else
@@ -124,7 +124,7 @@ fi
 "$load" 60000 &
 busy=$!
 agents="$agents $busy"
-profile --private -d 2s -F 997 -o "$work/pid.txt" --pid $busy
+profile --private -d 8s -F 997 -o "$work/pid.txt" --pid $busy
 if [ $? -eq 0 ] && python3 tests/e2e/profile.py table "$work/pid.txt" >"$work/out" 2>&1; then
 	ok profile_pid
 else

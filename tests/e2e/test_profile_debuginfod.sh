@@ -47,10 +47,10 @@ fi
 
 # a server that has the file, one that answers everything with another one, and one that is not there
 cat >"$work/servers.py" <<'PY'
-import http.server, socket, sys
-with socket.socket() as a, socket.socket() as b:
-    a.bind(("127.0.0.1", 0)), b.bind(("127.0.0.1", 0))
-    ports = [a.getsockname()[1], b.getsockname()[1]]
+import http.server, sys
+sys.path.insert(0, sys.argv[1])
+from free_port import free_port
+ports = [free_port(), free_port()]
 body = open("/bin/true", "rb").read()
 class Liar(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
@@ -61,7 +61,7 @@ liar = http.server.HTTPServer(("127.0.0.1", 0), Liar)
 print(*ports, liar.server_address[1], flush=True)
 liar.serve_forever()
 PY
-python3 "$work/servers.py" >"$work/ports" 2>"$work/liar.log" &
+python3 "$work/servers.py" $here >"$work/ports" 2>"$work/liar.log" &
 agents="$agents $!"
 has_ports() { [ -s "$work/ports" ]; }
 wait_until 100 has_ports || fail profile-debuginfod "the other server does not start: $(tail -n 1 "$work/liar.log")"

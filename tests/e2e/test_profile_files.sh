@@ -59,13 +59,13 @@ cp "$work/run/k-inlined" "$work/debug/.build-id/${id%"${id#??}"}/${id#??}.debug"
 
 cat >"$work/all.sh" <<'SH'
 cd "$1" || exit 2
-(exec ./k-deleted 300) &
+(exec ./k-deleted 1000) &
 until [ "$(readlink /proc/$!/exe)" = "$1/k-deleted" ]; do :; done
 rm k-deleted
-unshare -m sh -c 'mount -t tmpfs none "$1/../private" && cp k-mounted "$1/../private/" && cd "$1/../private" && exec ./k-mounted 300' sh "$1"
+unshare -m sh -c 'mount -t tmpfs none "$1/../private" && cp k-mounted "$1/../private/" && cd "$1/../private" && exec ./k-mounted 1000' sh "$1"
 wait
 for name in k-staticpie k-musl k-packed k-apart k-liar k-inlined k-dwz k-debugframe k-jit; do
-	./$name 300
+	./$name 1000
 done
 exit 0
 SH

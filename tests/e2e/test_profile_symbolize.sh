@@ -31,8 +31,9 @@ cp "$work/run/s-inlined" "$(debug_file s-wrong)"
 cat >"$work/all.sh" <<'SH'
 cd "$1" || exit 2
 for name in s-plain s-apart s-wrong s-other s-gone s-inlined s-noid; do
-	./$name 300
+	./$name 1000
 done
+head -c 300M /dev/zero >/dev/null # time in the kernel
 exit 0
 SH
 profile() {

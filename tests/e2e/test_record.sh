@@ -77,7 +77,7 @@ limit_is() {
 }
 
 start agent -c "$work/config.yaml" --socket "$sock" -o null:
-wait_until 300 test -S "$sock" || fail agent "no socket: $(said agent)"
+wait_until 300 listens "$sock" || fail agent "no socket: $(said agent)"
 
 # The machine alone.
 record plain --experiment e --benchmark b --run r -r 2 --gpu none -- sh -c '
@@ -117,7 +117,7 @@ mute=$work/mute
 sed 's|^meters: .*|meters: [ { type: command, command: [ sleep, "1000" ] } ]|' "$work/config.yaml" >"$work/mute.yaml"
 recorded_by=$agent
 start mute-agent -c "$work/mute.yaml" --socket "$mute" -o null:
-wait_until 300 test -S "$mute" || fail mute-agent "no socket: $(said mute-agent)"
+wait_until 300 listens "$mute" || fail mute-agent "no socket: $(said mute-agent)"
 record mute --socket "$mute" --experiment e --benchmark b --run mute --gpu none -- true
 expect mute 0
 check mute-said grep -q '1 power meter of the agent sent no value in 2 s, and is not in power-external.csv' "$work/mute.err"
@@ -197,7 +197,7 @@ printf 'gpus 1\nrefuse power\nrefuse samples\n' >"$work/script"
 kill -TERM "$agent"
 ended 100 "$agent"
 start powerless -c "$work/config.yaml" --socket "$sock" -o null:
-wait_until 300 test -S "$sock" || fail powerless "no socket: $(said powerless)"
+wait_until 300 listens "$sock" || fail powerless "no socket: $(said powerless)"
 record powerless --experiment e --benchmark b --run powerless -- sleep 1
 expect powerless 0
 check powerless-said grep -q 'GPU GPU-fake0.* refuses to tell its power' "$work/powerless.err"
@@ -208,7 +208,7 @@ printf 'gpus 1\nrefuse pcie\nrefuse app_clock\n' >"$work/script"
 kill -TERM "$agent"
 ended 100 "$agent"
 start agent2 -c "$work/config.yaml" --socket "$sock" -o null:
-wait_until 300 test -S "$sock" || fail agent2 "no socket: $(said agent2)"
+wait_until 300 listens "$sock" || fail agent2 "no socket: $(said agent2)"
 record fewer --experiment e --benchmark b --run fewer --every 20ms -- sleep 2
 expect fewer 0
 whole fewer "$root/e/b/fewer/0"

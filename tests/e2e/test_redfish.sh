@@ -160,7 +160,9 @@ fi
 grep -q '"channel":2' "$work/devices" && fail redfish-once "a power counts twice: $(head -c 400 "$work/devices")" || ok redfish-once
 grep -q OVERLAPS "$work/board.asked" && fail redfish-one-at-a-time "requests overlap" || ok redfish-one-at-a-time
 grep -q 'box/Power' "$work/board.asked" && fail redfish-newer-first "the older document was asked for too" || ok redfish-newer-first
-[ "$(grep -c sled/Env "$work/board.asked")" -eq 1 ] && ok redfish-contained || fail redfish-contained "the inner chassis is read: $(sort "$work/board.asked" | uniq -c | tr '\n' '|')"
+# once for each time that the meter was opened: a request that takes too long opens it anew
+discoveries=$(grep -c '^/redfish/v1/$' "$work/board.asked") read_inner=$(grep -c sled/Env "$work/board.asked")
+[ "$read_inner" -ge 1 ] && [ "$read_inner" -le "$discoveries" ] && ok redfish-contained || fail redfish-contained "the inner chassis is read: $(sort "$work/board.asked" | uniq -c | tr '\n' '|')"
 watts() {
 	curl -s --max-time 5 --unix-socket "$work/own.sock" http://x/v1/cgroups >"$work/cgroups"
 	grep -q '"external-0"' "$work/cgroups"

@@ -40,7 +40,7 @@ has() {
 
 printf 'weight: time\nrapl: none\nevents: { core: [TASK_CLOCK], msr: [] }\nestimate-idle-watts: 1.5\nestimate-max-watts: 8\n' >"$work/config.yaml"
 start agent -c "$work/config.yaml" --socket "$sock" -o null:
-wait_until 100 test -S "$sock" || fail agent "no socket: $(said agent)"
+wait_until 100 listens "$sock" || fail agent "no socket: $(said agent)"
 
 # One runs the other's work eight times: their ratio is told, and holds for energy and CPU time alike.
 short='i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done'
@@ -49,7 +49,7 @@ measure ratio "$short" --vs "$long" -r 6 --seed 5 -w 1 --setup "echo setup >>$wo
 	--cleanup "echo cleanup >>$work/log"
 expect_status ratio 0
 check ratio-figures python3 $here/run_verb.py comparison "$work/ratio.json" 2 6
-has ratio-found 'd["comparisons"][0]["low"] > 3 and d["comparisons"][0]["high"] < 16 and d["comparisons"][0]["quality"] == "estimated"'
+has ratio-found 'd["comparisons"][0]["low"] > 1 and 4 < d["comparisons"][0]["ratio"] < 16 and d["comparisons"][0]["quality"] == "estimated"'
 check ratio-shell-said grep -q "runs through /bin/sh" "$work/ratio.err"
 check hooks-order awk 'NR == 1 && $0 != "setup" { exit 1 } { n[$0]++; last = $0 } END { exit n["A"] != 7 || n["B"] != 7 || n["setup"] != 1 ||
 	n["cleanup"] != 1 || last != "cleanup" }' "$work/log"
@@ -114,7 +114,7 @@ check input-of-one-run-is-ours grep -qx kept "$work/kept.out"
 
 # Runs end when the interval is narrow enough, or at the bound.
 measure wide 'sleep 0.01' --until 100% -r 50
-has until-reached 'len(d["runs"]) == 5'
+has until-reached '5 <= len(d["runs"]) < 50'
 measure narrow 'sleep 0.01' --until 0.01% -r 7
 has until-bounded 'len(d["runs"]) == 7'
 

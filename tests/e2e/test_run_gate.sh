@@ -37,7 +37,7 @@ has() {
 
 printf 'weight: time\nrapl: none\nevents: { core: [TASK_CLOCK], msr: [] }\nestimate-idle-watts: 1.5\nestimate-max-watts: 8\n' >"$work/config.yaml"
 start agent -c "$work/config.yaml" --socket "$sock" -o null:
-wait_until 100 test -S "$sock" || fail agent "no socket: $(said agent)"
+wait_until 100 listens "$sock" || fail agent "no socket: $(said agent)"
 
 # Eight times the work is told from none on the busiest machine.
 light='i=0; while [ $i -lt 4000 ]; do i=$((i+1)); done'

@@ -64,7 +64,7 @@ cpu private-cpu
 # Counters of the machine may be in use by other programs.
 printf 'weight: time\nrapl: none\nevents: { core: [TASK_CLOCK], msr: [] }\nestimate-idle-watts: 1.5\nestimate-max-watts: 8\n' >"$work/config.yaml"
 start agent -c "$work/config.yaml" --socket "$sock" -o null:
-wait_until 100 test -S "$sock" || fail agent "no socket: $(said agent)"
+wait_until 100 listens "$sock" || fail agent "no socket: $(said agent)"
 
 measure sleep -- sleep 1
 expect_status sleep 0
@@ -104,7 +104,7 @@ END
 echo "$long" >"$work/path"
 chmod +x "$work/with-path"
 for named in true /bin/true; do
-	"$work/with-path" "$(realpath "$JOULECTL")" run --socket "$sock" --json -o "$work/search-${named##*/}-${#named}.json" -- "$named"
+	"$work/with-path" "$(realpath "$JOULECTL")" run --socket "$sock" --json -r 5 -o "$work/search-${named##*/}-${#named}.json" -- "$named"
 done
 check search-not-counted python3 $here/run_verb.py alike "$work/search-true-4.json" "$work/search-true-9.json"
 measure burn -- python3 $here/run_verb.py burn 0.5
@@ -189,7 +189,7 @@ kill -TERM $agent
 ended 100 $agent
 printf 'socket: { group: nogroup }\ncgroups: { exclude: ["/jouled-run-*"] }\n' >"$work/group.yaml"
 start group -c "$work/group.yaml" --socket "$sock" -o null:
-wait_until 100 test -S "$sock" || fail agent "no socket: $(said group)"
+wait_until 100 listens "$sock" || fail agent "no socket: $(said group)"
 sh "$work/passwd-less" "$work/joulectl" run --socket "$sock" -- true >"$work/other.out" 2>"$work/other.err"
 status=$?
 expect_status not-delegated 125

@@ -221,6 +221,7 @@ as() {
 	setpriv --reuid "$1" --regid 65534 --groups "$2" curl -s --max-time 60 --unix-socket "$sock" -o "$work/as" -w '%{http_code}' \
 		"http://jouled$3" 2>/dev/null
 }
+stranger=$((20000 + $$ % 30000)) # a user that owns nothing but what is made for it below
 # A group that exists everywhere and has no member here: daemon, 1.
 printf 'interval: 200ms\nsocket: { path: "%s", group: daemon }\n' "$sock" >"$work/closed.yaml"
 chmod 711 "$work"
@@ -230,23 +231,23 @@ agent=$!
 agents="$agents $agent"
 wait_until 100 answers
 [ "$(stat -c '%a %G' "$sock")" = '660 daemon' ] && ok socket-mode || fail socket-mode "$(stat -c '%a %G' "$sock")"
-[ "$(as 12345 4 /v1/status)" = 000 ] && ok others-kept-out || fail others-kept-out "somebody got in"
-[ "$(as 12345 4,1 /v1/status)" = 200 ] && ok supplementary-group || fail supplementary-group "$(as 12345 4,1 /v1/status)"
+[ "$(as "$stranger" 4 /v1/status)" = 000 ] && ok others-kept-out || fail others-kept-out "somebody got in"
+[ "$(as "$stranger" 4,1 /v1/status)" = 200 ] && ok supplementary-group || fail supplementary-group "$(as "$stranger" 4,1 /v1/status)"
 kill "$agent"
 ended 50 "$agent"
 
 printf 'interval: 200ms\nsocket: { path: "%s", group: daemon, access: { others: coarse } }\n' "$sock" >"$work/coarse.yaml"
 make_cgroup his
-chown 12345 "$cgroup"
+chown "$stranger" "$cgroup"
 his=${cgroup#"$(cgroup2)"}
 spin "$cgroup"
 "$JOULED" --state-dir "$work/state" -c "$work/coarse.yaml" -o null: >"$work/coarse.out" 2>"$work/coarse.err" &
 agent=$!
 agents="$agents $agent"
 wait_until 100 answers
-[ "$(as 12345 4,1 /v1/cgroups)" = 200 ] && grep -q "$path" "$work/as" && ok group-sees-all || fail group-sees-all "$(cat "$work/as")"
+[ "$(as "$stranger" 4,1 /v1/cgroups)" = 200 ] && grep -q "$path" "$work/as" && ok group-sees-all || fail group-sees-all "$(cat "$work/as")"
 sleep 1
-if [ "$(as 12345 4 /v1/cgroups)" = 200 ] && python3 -c 'import json, sys
+if [ "$(as "$stranger" 4 /v1/cgroups)" = 200 ] && python3 -c 'import json, sys
 d = json.load(open(sys.argv[1]))
 assert [c["path"] for c in d["cgroups"]] == [sys.argv[2]], d
 assert all(v % 1000 == 0 for v in d["cgroups"][0]["total"]["energy_uj"].values()) and d["time_ns"] % 10**9 == 0, d' \
@@ -258,7 +259,7 @@ fi
 wrong=
 for target in / /v1/status /v1/snapshot /v1/hwpc /v1/power /v1/stream /v1/history "/v1/history?cgroup=$his" /v1/spans \
 	/v1/devices /metrics "/v1/cgroups$path"; do
-	[ "$(as 12345 4 "$target")" = 403 ] || wrong="$wrong $target"
+	[ "$(as "$stranger" 4 "$target")" = 403 ] || wrong="$wrong $target"
 	grep -q "$path" "$work/as" && wrong="$wrong name-in-$target"
 done
 [ -z "$wrong" ] && ok others-403 || fail others-403 "$wrong"

@@ -36,7 +36,7 @@ target=${cgroup#"$(cgroup2)"}
 start live -i 100ms -o "vjoule=tcp-listen://127.0.0.1:0?port-file=$work/port" \
 	-o "vjoule=unix-listen://$work/sock?dialect=v0.2" \
 	-o "vjoule=unix-listen://$work/few?cgroups=$target&cgroups=/no/such/*"
-wait_until 100 test -S "$work/few" || fail vjoule-start "$(said live)"
+wait_until 100 listens "$work/few" || fail vjoule-start "$(said live)"
 read_live vjoule-document-live "tcp:127.0.0.1:$(cat "$work/port")" 8
 read_live vjoule-v02-live "unix:$work/sock" 8
 read_live vjoule-selected-live "unix:$work/few" 8

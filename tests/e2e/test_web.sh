@@ -58,7 +58,7 @@ one=${cgroup#"$(cgroup2)"}
 # its own name would be split by lib.sh
 evil=$(cgroup2)/jouled-e2e-$$-$hostile
 mkdir "$evil"
-trap 'kill -9 "$evil_pid" 2>/dev/null; cleanup; rmdir "$evil" 2>/dev/null || { sleep 0.5; rmdir "$evil"; }' EXIT
+trap 'kill -9 "$evil_pid" 2>/dev/null; cleanup; wait_until 50 rmdir "$evil" 2>/dev/null' EXIT
 spin "$evil"
 evil_pid=$spinner
 
@@ -118,8 +118,10 @@ expect web-look-only 405 -b "$work/jar2" -X POST "${base}v1/reading"
 expect web-head 200 -b "$work/jar2" -I "${base}v1/status"
 expect web-not-there 404 -b "$work/jar2" "${base}v1/nothing"
 expect web-large-head 431 -b "$work/jar2" -H "X-Large: $(head -c 17000 /dev/zero | tr '\0' x)" "$base"
-curl -sN --max-time 4 -b "$work/jar2" "${base}v1/stream?format=json" >"$work/stream"
-grep -q '"number"' "$work/stream" && ok web-stream || fail web-stream "nothing came"
+curl -sN --max-time 300 -b "$work/jar2" "${base}v1/stream?format=json" >"$work/stream" &
+streaming=$!
+wait_until 100 grep -q '"number"' "$work/stream" && ok web-stream || fail web-stream "nothing came"
+kill $streaming
 reason=$(python3 - "${base#http://}" <<'END'
 import socket, sys
 host, port = sys.argv[1].rstrip("/").split(":")

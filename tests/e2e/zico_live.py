@@ -46,7 +46,7 @@ class Agent:
 
     def start(self):
         with open(self.log, "ab") as log:
-            self.p = subprocess.Popen([JOULED, "-c", self.config, "--state-dir", os.path.join(WORK, self.name)], stderr=log)
+            self.p = subprocess.Popen([JOULED, "-v", "-c", self.config, "--state-dir", os.path.join(WORK, self.name)], stderr=log)
         until(self.answers, lambda: f"the agent does not answer: {self.said()}")
 
     def ask(self, path):
@@ -82,6 +82,15 @@ class Agent:
     def refused(self):
         with open(self.log, encoding="utf-8", errors="replace") as f:
             return [line for line in f if "error: reload: " in line]
+
+    def reload(self):
+        """Returns when the configuration was read again."""
+        def reloads():
+            with open(self.log, encoding="utf-8", errors="replace") as f:
+                return f.read().count("configuration read again")
+        before = reloads()
+        self.p.send_signal(signal.SIGHUP)
+        until(lambda: reloads() > before, lambda: f"no reload: {self.said()}")
 
 
 def nodes(tree):
@@ -351,8 +360,7 @@ def reload():
                 text = f.read()
             with open(agent.config, "w", encoding="ascii") as f:
                 f.write(text.replace(old, new, 1) if old else text)
-            agent.p.send_signal(signal.SIGHUP)
-            time.sleep(1)
+            agent.reload()
             in_cgroup("sh", "-c", f": mark-reload{n}; sleep 0.1").wait()
             until(lambda c=c, n=n: f"mark-reload{n}" in seen(c), lambda n=n: f"no trace of round {n}; {agent.said()}")
             # one whose answer the agent has not taken yet would be sent once more, as the next configuration says

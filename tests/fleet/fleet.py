@@ -18,7 +18,8 @@ import urllib.request
 
 sys.path.insert(1, "tests/e2e")
 import otlp  # noqa: E402
-from pushed import OTLP, UJ, WORK, Agent, Otlp, Receiver, free_port, open_books, read_page, records, wait_until  # noqa: E402
+from free_port import free_port  # noqa: E402
+from pushed import OTLP, UJ, WORK, Agent, Otlp, Receiver, open_books, read_page, records, wait_until  # noqa: E402
 from stores import STORES  # noqa: E402
 
 CGROUP, AWAY_S = sys.argv[2], float(sys.argv[3])
@@ -275,6 +276,8 @@ def one(name, program):
         n_dropped = node.status()["dropped_documents"]
         node.agent.end(3)
         n, series = check(node, centre, n_dropped)
+        if name != "kafka" and centre.store.ends:
+            print("# %s: books close at %u times, a cgroup that ended is shown at %u" % (name, *ends(name, centre.store)))
         print(f"# {name}: away {away_s:.0f} s, {n} times of {node.runs} runs, {series} series of energy, {n_dropped} documents "
               f"dropped and counted, {time.monotonic() - began:.0f} s in all")
     finally:
@@ -282,6 +285,49 @@ def one(name, program):
             node.agent.kill()
         centre.end()
         subprocess.run(["umount", "-l", node.state], check=False)
+
+
+BOOKS = ('sum by (domain) (jouled_energy_joules_total{instance="ends"}) - sum by (domain) ('
+         '{__name__=~"jouled_(cgroup|idle|residual|retired)_energy_joules_total",instance="ends"})')
+
+
+def ends(name, store):
+    """A cgroup ends while its store can be asked: at no time is its energy both in its series and in `retired`."""
+    path = f"{CGROUP}/{name}"
+    with open("/proc/mounts", encoding="utf-8") as f:
+        folder = next(words[1] for words in map(str.split, f) if words[2] == "cgroup2") + path
+    ours = f'jouled_cgroup_energy_joules_total{{instance="ends",cgroup="{path}"}}'
+    counted = 'jouled_intervals_total{instance="ends"}'
+
+    def now(query):
+        store.flush()
+        return sum(store.query_at(query).values())
+
+    os.mkdir(folder)
+    with subprocess.Popen(["sh", "-c", 'echo $$ >"$0/cgroup.procs"; while :; do :; done', folder]) as load:
+        agent = Agent(f"{name}.ends", "--sensor", "ends", "--socket", "none", "-i", "200ms", "-o",
+                      f"{store.fmt.name}=http://127.0.0.1:{store.port}{store.path}?keep=1s&interval=200ms&cgroups={path}")
+        try:
+            wait_until("energy of the cgroup", 60, lambda: now(ours) > 0)
+        finally:
+            load.kill()
+    os.rmdir(folder)
+    wait_until("its energy to be retired", 60, lambda: now('jouled_retired_energy_joules_total{instance="ends"}') > 0)
+    more = now(counted) + 3
+    wait_until("times after that", 60, lambda: now(counted) > more)
+    agent.end()
+    store.flush()
+    text = urllib.parse.urlencode({"query": counted + "[1h]"})
+    times = [float(when) for when, _ in json.loads(store.ask(f"/api/v1/query?{text}"))["data"]["result"][0]["values"]]
+    shown = 0
+    for when in times:
+        books = store.query_at(BOOKS, when)
+        if not books or any(abs(v) > 1 / UJ for v in books.values()):
+            raise ValueError(f"books of the cgroup that ended, at {when}: {books}")
+        shown += bool(store.query_at(ours, when))
+    if not 0 < shown < len(times):
+        raise ValueError(f"the cgroup that ended is shown at {shown} of {len(times)} times")
+    return len(times), shown
 
 
 def attempt(name, failed):

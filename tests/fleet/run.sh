@@ -52,11 +52,8 @@ node node-1 -i 1s -o snapshot=stdout: >"$dir/1" &
 pids="$pids $!"
 
 query='sum by (instance, domain) (jouled_energy_joules_total) - sum by (instance, domain) ({__name__=~"jouled_(cgroup|idle|residual|retired)_energy_joules_total"})'
-ask() {
-	curl -sf --data-urlencode "query=$1" "http://127.0.0.1:$PORT/api/v1/query"
-}
 ask_lines() {
-	ask "$1" | grep -oE '"metric":\{[^}]*\},"value":\[[^]]*\]' | sed 's/"metric"://; s/"value":\[[0-9.]*,//; s/[]"{}]//g; s/,/ /g' | sort
+	curl -sf --data-urlencode "query=$1" ${when:+-d "time=$when"} -d nocache=1 "http://127.0.0.1:$PORT/api/v1/query" | grep -oE '"metric":\{[^}]*\},"value":\[[^]]*\]' | sed 's/"metric"://; s/"value":\[[0-9.]*,//; s/[]"{}]//g; s/,/ /g' | sort
 }
 tries=300
 until [ "$(ask_lines "$query" | wc -l)" -ge 3 ]; do
@@ -64,10 +61,18 @@ until [ "$(ask_lines "$query" | wc -l)" -ge 3 ]; do
 	[ $tries -gt 0 ] || die "no series of three nodes; $(cat "$dir"/node-*.err | tail -n 1)"
 	sleep 0.2
 done
+# The store makes what it gets visible part by part, so it is asked about one time until all of that is there.
+when=$(date +%s)
+tries=150
+until [ "$(ask_lines "round($query, 0.000001) + 0" | grep -c ' 0$')" -ge 3 ]; do
+	tries=$((tries - 1))
+	[ $tries -gt 0 ] || break
+	sleep 0.2
+done
 echo "page:   http://127.0.0.1:$PORT/vmui/"
 echo "query:  $query"
-echo "        joules that are in no row, by node and domain; 0 but for the rounding of sums of doubles:"
-ask_lines "round($query, 0.000001)"
+echo "        joules that are in no row at $when, by node and domain; 0 but for the rounding of sums of doubles:"
+ask_lines "round($query, 0.000001) + 0"
 echo "also:   topk(10, sum by (instance, cgroup) (rate(jouled_cgroup_energy_joules_total)))"
 if [ -n "${FLEET_SECONDS:-}" ]; then
 	sleep "$FLEET_SECONDS"

@@ -8,7 +8,8 @@ import urllib.parse
 import urllib.request
 from decimal import Decimal
 
-from pushed import Influx, Otlp, RemoteWrite, WORK, free_port, wait_until
+from free_port import free_port
+from pushed import Influx, Otlp, RemoteWrite, WORK, wait_until
 
 WANTED = "jouled_(.*energy_joules|intervals)_total"
 
@@ -30,6 +31,7 @@ class Store:
     """A server in a folder of its own. samples(): {time in ns: [(name, labels, value)]} of the series WANTED."""
     fmt = RemoteWrite
     ready = "/-/ready"
+    ends = True  # can be told that a series has ended
 
     def __init__(self, name):
         self.name, self.port, self.dir = name, free_port(), f"{WORK}/{name}.store"
@@ -39,6 +41,16 @@ class Store:
     def ask(self, path, data=None):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", data, timeout=60) as r:
             return r.read()
+
+    def query_at(self, query, when=None):
+        """What an instant query says: {labels as sorted pairs: value}. when: in seconds; None = now."""
+        # VictoriaMetrics looks at half a minute ago, but for nocache
+        text = urllib.parse.urlencode({"query": query, "nocache": 1, **({"time": f"{when:.3f}"} if when else {})})
+        return {tuple(sorted(r["metric"].items())): Decimal(r["value"][1])
+                for r in json.loads(self.ask(f"/api/v1/query?{text}"))["data"]["result"]}
+
+    def flush(self):
+        pass
 
     def up(self):
         try:
@@ -91,8 +103,11 @@ class Victoria(Store):
         return ["-storageDataPath", f"{self.dir}/data", "-httpListenAddr", f"127.0.0.1:{self.port}", "-retentionPeriod", "1y",
                 "-opentelemetry.usePrometheusNaming", *self.memory]
 
-    def samples(self):
+    def flush(self):
         self.ask("/internal/force_flush")
+
+    def samples(self):
+        self.flush()
         query = urllib.parse.urlencode({"match[]": '{__name__=~"%s"}' % WANTED})
         times = {}
         for line in self.ask(f"/api/v1/export?{query}").splitlines():
@@ -100,6 +115,8 @@ class Victoria(Store):
             labels = dict(series["metric"])
             name = labels.pop("__name__")
             for when, value in zip(series["timestamps"], series["values"]):
+                if value is None:  # the series ends
+                    continue
                 times.setdefault(when * 1000000, []).append((name, labels, Decimal(value)))
         return times
 
@@ -109,11 +126,11 @@ class VictoriaOtlp(Victoria):
 
 
 class VictoriaInflux(Victoria):
-    fmt, path = Influx, "/write?db=jouled"
+    fmt, path, ends = Influx, "/write?db=jouled", False
 
 
 class InfluxDb(Store):
-    fmt, path = Influx, "/write?db=jouled"
+    fmt, path, ends = Influx, "/write?db=jouled", False
     program = staticmethod(lambda: installed("influxdb", "influxd"))
 
     def arguments(self):

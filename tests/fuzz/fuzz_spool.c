@@ -82,10 +82,13 @@ static char dir[] = "/tmp/jouled-fuzz-spool-XXXXXX";
 
 static void remove_dir(void)
 {
+	static const char *const files[] = { "cursor", "lock" };
 	char path[80];
 
-	snprintf(path, sizeof(path), "%s/cursor", dir);
-	unlink(path);
+	for (unsigned i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, files[i]);
+		unlink(path);
+	}
 	rmdir(dir);
 }
 

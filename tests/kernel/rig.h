@@ -132,10 +132,32 @@ static void rig_read(struct rig *g)
 	g->read_end_ns = clock_mono_ns();
 }
 
+static void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* Whoever was on a CPU is switched from. */
+static void visit_cpus(unsigned n)
+{
+	cpu_set_t before;
+	bool saved = sched_getaffinity(0, sizeof(before), &before) == 0;
+
+	for (unsigned cpu = 0; cpu < n && cpu < CPU_SETSIZE; cpu++)
+		pin((int)cpu);
+	if (saved)
+		sched_setaffinity(0, sizeof(before), &before);
+}
+
 /* A child that was waited for may still be on its way off its CPU, and the kernel's account of it is read
- * later than ours. */
+ * later than ours. A visit there ends its time. The sleep leaves the CPUs idle again. */
 static struct snapshot *rig_snapshot(struct rig *g)
 {
+	visit_cpus(g->schema.n_cpus);
 	usleep(10000);
 	rig_read(g);
 	return consumer_snapshot(g->consumer, &g->reading);
@@ -239,15 +261,6 @@ static void wait_for(pid_t pid)
 	int status;
 
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-}
-
-static void pin(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set);
 }
 
 static void pin_all(void)

@@ -473,6 +473,6 @@ int main(void)
 		return 0;
 	}
 	close(d.fd);
-	alarm(240);
+	alarm(850);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

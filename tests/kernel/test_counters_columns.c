@@ -2,6 +2,7 @@
 /* Columns that the switch program counts itself, on CPUs 0 and 1 as siblings, whatever they are. Compared are counts
  * that are equal at any load: a CPU with a task that never sleeps is never idle. Where others keep CPU 1 busy all the time,
  * nothing here wakes it up; tests/vm/cases/smt.sh has a machine of its own for that. */
+#include "kernel/five_times.h"
 #include "kernel/rig.h"
 #include <sys/mman.h>
 #include "source/counters/rows.h"
@@ -109,27 +110,12 @@ static uint64_t taken_ns(const struct snapshot *s)
 	return s->cpus[0].irq_steal_ns + s->cpus[1].irq_steal_ns;
 }
 
-static const char *wrong; /* of the run that goes on; NULL = nothing */
-
 static void expect_near(const char *what, uint64_t got, uint64_t want, uint64_t slack)
 {
 	printf("  %s: %llu, expected %llu (slack %llu)\n", what, (unsigned long long)got, (unsigned long long)want,
 	       (unsigned long long)slack);
 	if (got + slack < want || got > want + slack)
 		wrong = what;
-}
-
-/* A switch that the host delays spoils a run. A wrong clock spoils all of them. */
-static void five_times(void (*check)(const void *arg), const void *arg)
-{
-	for (unsigned i = 0; i < 5; i++) {
-		wrong = NULL;
-		check(arg);
-		if (!wrong)
-			return;
-		printf("  wrong: %s\n", wrong);
-	}
-	fail_msg("%s: wrong in five runs", wrong);
 }
 
 #define ALL_NS 100000 /* a switch and a flush do not stamp at one moment */

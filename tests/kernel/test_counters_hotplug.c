@@ -43,7 +43,8 @@ static void test_cpu_leaves_and_returns(void **state)
 	printf("  offline %.3f s, elapsed %.3f s of %.3f s\n", (double)s->cpus[1].offline_ns / 1e9,
 	       (double)s->cpus[1].elapsed_ns / 1e9, (double)(s->end_ns - s->start_ns) / 1e9);
 	assert_true(s->cpus[1].offline_ns > 290000000);
-	assert_true(s->cpus[1].elapsed_ns < s->end_ns - s->start_ns - 290000000);
+	/* a flush is within its reading */
+	assert_true(s->cpus[1].elapsed_ns < g.read_end_ns - s->start_ns - 290000000);
 	pid = start_in(&cg, work_pinned_pair, 200);
 	wait_for(pid);
 	s = rig_snapshot(&g);
@@ -226,9 +227,11 @@ static void test_cpu_toggles_under_cpustat(void **state)
 		assert_int_equal(g.reading.cpus[0].online_changes, others);
 		changes = g.reading.cpus[1].online_changes;
 		before = g.reading.cpus[1].elapsed_ns;
-		usleep(300000);
-		assert_int_equal(cpustat_read(c, &g.reading, g.table, NULL), 0);
-		printf("  toggled %u times: then %.3f of at least 0.3 s\n", times,
+		for (unsigned i = 0; i < 500 && g.reading.cpus[1].elapsed_ns - before <= 250000000; i++) {
+			usleep(10000); /* the kernel counts no ticks that a stall of the host took */
+			assert_int_equal(cpustat_read(c, &g.reading, g.table, NULL), 0);
+		}
+		printf("  toggled %u times: then %.3f s\n", times,
 		       (double)(g.reading.cpus[1].elapsed_ns - before) / 1e9);
 		assert_int_equal(g.reading.cpus[1].online_changes, changes);
 		assert_true(g.reading.cpus[1].elapsed_ns - before > 250000000);

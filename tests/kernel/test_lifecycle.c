@@ -430,7 +430,7 @@ static void test_births_bounded(void **state)
 	most = 2 * elapsed / LIFECYCLE_REST_NS + moved +
 	       4; /* a rest ends by its time, or by a wake-up that came just before it */
 	printf("%d births in %llu ms: %u polls\n", BIRTHS, (unsigned long long)(elapsed / NS_PER_MS), polls);
-	assert_in_range(polls, 1, most);
+	assert_true(polls <= most); /* none where all were born before the first look */
 	tree_close(&x);
 }
 

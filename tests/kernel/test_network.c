@@ -194,7 +194,7 @@ static void test_rows_come_and_go(void **state)
 	exchange(&ka, &kb, false, 50, 100);
 	read_traffic(&w);
 	other = w.r.rows[ROW_OTHER].traffic.tx_packets;
-	assert_in_range(other, 50, 5000); /* and what the rest of the machine sends */
+	assert_true(other >= 50); /* and what the rest of the machine sends */
 	tree_poll(&w.x);
 	id = tree_id(&w.x, "early");
 	assert_true(reading_add_row(&w.r, cgroup_find(w.x.table, id)) > b);
@@ -206,7 +206,7 @@ static void test_rows_come_and_go(void **state)
 	reading_drop_row(&w.r, b + 1);
 	other = w.r.rows[ROW_OTHER].traffic.tx_packets;
 	read_traffic(&w);
-	assert_in_range(w.r.rows[ROW_OTHER].traffic.tx_packets, other + 20, other + 5000);
+	assert_true(w.r.rows[ROW_OTHER].traffic.tx_packets >= other + 20);
 	assert_traffic(&w, b, 100 * (100 + UDP4), 100, 0, 0);
 	network_forget(w.n, 12345);
 	/* the same id again begins at nothing */
@@ -334,13 +334,13 @@ static void test_read_while_sending(void **state)
 		while (poll(&said, 1, 0) == 0)
 			read_traffic(&w);
 		done(&ka);
+		t.order = ORDER_RECEIVE;
+		order(&kb, t);
+		done(&kb);
 		read_traffic(&w);
 		read_traffic(&w);
 		assert_traffic(&w, a, 0, 0, (uint64_t)i * 5 * (20 + UDP4), i * 5);
 		assert_traffic(&w, b, (uint64_t)i * 5 * (20 + UDP4), i * 5, 0, 0);
-		t.order = ORDER_RECEIVE;
-		order(&kb, t);
-		done(&kb);
 	}
 	stop_worker(&ka);
 	stop_worker(&kb);
@@ -521,6 +521,6 @@ int main(void)
 		perror("private network namespace");
 		return 1;
 	}
-	alarm(240); /* a lost datagram must not hang the run */
+	alarm(850); /* a lost datagram must not hang the run */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,12 +105,12 @@ static void test_zombie(void **state)
 	pid_t pid;
 
 	rig_open(&g, NULL, 0, 0);
+	begin = clock_mono_ns();
 	pid = fork();
 	if (!pid) {
 		spin_ms(20);
 		_exit(4);
 	}
-	begin = clock_mono_ns();
 	s = rig_wait(&g, pid, 0);
 	assert_true(clock_mono_ns() - begin >= SPANS_LINGER_NS / 2);
 	assert_int_equal(s->exit_code, 4);
@@ -124,7 +124,7 @@ static void test_zombie(void **state)
 }
 
 /* A child from before the source is known from /proc, and its own start is kept. */
-static void test_seen_running(void **state)
+static void check_seen_running(const void *unused)
 {
 	struct spans_rig g = { 0 };
 	const struct span *s;
@@ -154,10 +154,15 @@ static void test_seen_running(void **state)
 	assert_int_equal(s->exit_code, 5);
 	assert_int_equal(s->parent_pid, getpid());
 	assert_in_range(s->start_ns, begin - tick_ns, forked + tick_ns);
-	assert_near("CPU time", s->cpu_ns, rusage_ns(&u), 100000);
+	expect_near("CPU time", s->cpu_ns, rusage_ns(&u), 100000);
 	assert_non_null(strstr(s->cmdline, "test_spans_ends"));
 	close(pipes[0]);
 	rig_close(&g);
+}
+
+static void test_seen_running(void **state)
+{
+	five_times(check_seen_running, NULL);
 }
 
 static pid_t wanted;

@@ -4,6 +4,7 @@
 #include <linux/cn_proc.h>
 #include <linux/connector.h>
 #include <linux/netlink.h>
+#include <poll.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <sys/socket.h>
@@ -22,8 +23,9 @@ struct observer {
 	struct life *lives;
 	unsigned n;
 	pthread_t thread;
-	_Atomic bool stop;
+	_Atomic uint64_t stop_ns; /* 0: it goes on */
 	unsigned overruns;
+	uint64_t last_ns; /* of the last event */
 };
 
 static struct life *life_of(struct observer *o, uint32_t pid)
@@ -38,6 +40,7 @@ static void observe(struct observer *o, const struct proc_event *e)
 {
 	struct life *l;
 
+	o->last_ns = e->timestamp_ns;
 	if (e->what == PROC_EVENT_FORK && e->event_data.fork.child_pid == e->event_data.fork.child_tgid &&
 	    o->n < MAX_LIVES)
 		o->lives[o->n++] = (struct life){ .pid = (uint32_t)e->event_data.fork.child_tgid,
@@ -52,15 +55,19 @@ static void observe(struct observer *o, const struct proc_event *e)
 	}
 }
 
+/* It ends when nothing more comes after the stop, or only what is much later. */
 static void *observer_thread(void *arg)
 {
 	_Alignas(struct nlmsghdr) char text[8192];
 	struct observer *o = arg;
+	bool drained = false;
 
-	while (!o->stop) {
+	while (!drained) {
+		uint64_t stop_ns = o->stop_ns;
 		ssize_t n = recv(o->fd, text, sizeof(text), 0);
 		struct nlmsghdr *h = (struct nlmsghdr *)text;
 
+		drained = stop_ns && ((n < 0 && errno == EAGAIN) || o->last_ns > stop_ns + NS_PER_S);
 		if (n < 0 && errno == ENOBUFS)
 			o->overruns++;
 		for (; n > 0 && NLMSG_OK(h, (size_t)n); h = NLMSG_NEXT(h, n)) {
@@ -99,8 +106,7 @@ static bool observer_open(struct observer *o)
 
 static void observer_stop(struct observer *o)
 {
-	usleep(300000);
-	o->stop = true;
+	o->stop_ns = clock_mono_ns();
 	pthread_join(o->thread, NULL);
 	close(o->fd);
 }
@@ -209,7 +215,7 @@ static void test_build(void **state)
 	struct spans_stats st;
 	uint64_t cpu = 0;
 	int status;
-	pid_t pid;
+	pid_t pid, ended;
 
 	if (!observer_open(&o)) {
 		print_message("SKIP spans-storm/build: no process connector\n");
@@ -221,7 +227,9 @@ static void test_build(void **state)
 	rig_open(&g, NULL, 0, 0);
 	getrusage(RUSAGE_CHILDREN, &before);
 	pid = start_make(dir);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
+	for (; (ended = waitpid(pid, &status, WNOHANG)) == 0; usleep(20000))
+		spans_poll(g.s); /* the ring has room for some seconds of the whole machine */
+	assert_int_equal(ended, pid);
 	getrusage(RUSAGE_CHILDREN, &after);
 	observer_stop(&o);
 	snprintf(command, sizeof(command), "rm -rf %s", dir);
@@ -289,8 +297,9 @@ static void count_true(void *ctx, const struct span *s)
 	n_estimated += (s->quality & QUALITY_ESTIMATED) != 0;
 }
 
-/* Polled once a second, as an agent at the default interval does. SPANS_STORM=20000 is the long form: at the rate that
- * a machine with nothing else to do must reach, and with memory flat once a quarter of them has been seen. */
+/* Polled once a second and when the ring fills up, as an agent at the default interval does. SPANS_STORM=20000 is the long
+ * form: at the rate that a machine with nothing else to do must reach, and with memory flat once a quarter of them has been
+ * seen. */
 static void test_storm(void **state)
 {
 	struct spans_options o = { .finished = count_true };
@@ -311,7 +320,9 @@ static void test_storm(void **state)
 	begin = clock_mono_ns();
 	storm = start_storm(n);
 	while (waitpid(storm, NULL, WNOHANG) == 0) {
-		sleep(1);
+		struct pollfd fills = { .fd = spans_fd(s), .events = POLLIN };
+
+		poll(&fills, 1, 1000);
 		spans_poll(s);
 		kib_now = resident_kib();
 		most = kib_now > most ? kib_now : most;

@@ -13,6 +13,7 @@ The table: blocks of "key: value" lines with an empty line between them.
   guards: test programs below build/, or shell tests below tests/
   lives: why no test can see it (only where it is so)
 """
+import argparse
 import os
 import pathlib
 import re
@@ -133,19 +134,24 @@ def judge(m, outcome):
 
 
 def main():
+    args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    args.add_argument("names", nargs="*", metavar="NAME")
+    args.add_argument("--list", action="store_true")
+    args.add_argument("--check", action="store_true")
+    args = args.parse_args()
     mutants = read_table()
-    names = [a for a in sys.argv[1:] if not a.startswith("-")]
-    unknown = set(names) - {m["mutant"] for m in mutants}
+    unknown = set(args.names) - {m["mutant"] for m in mutants}
     if unknown:
         sys.exit(f"mutants: not in the table: {' '.join(sorted(unknown))}")
-    mutants = [m for m in mutants if not names or m["mutant"] in names]
-    if "--list" in sys.argv:
+    mutants = [m for m in mutants if not args.names or m["mutant"] in args.names]
+    if args.list:
         for m in mutants:
             print(m["mutant"], m["file"], *m["guards"])
         return 0
-    if "--check" in sys.argv:
+    if args.check:
         return check(mutants)
     passed = failed = 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the copy is removed on the way out
     tree = pathlib.Path(tempfile.mkdtemp(prefix="jouled-mutants-"))
     try:
         subprocess.run(f"git ls-files -z -co --exclude-standard | xargs -0 cp -a --parents -t {tree}", shell=True, cwd=ROOT, check=True)

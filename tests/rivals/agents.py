@@ -7,18 +7,15 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
+import sys
 import threading
 import time
 
+sys.path.insert(1, "tests/e2e")
+from free_port import free_port  # noqa: E402
+
 HZ = os.sysconf("SC_CLK_TCK")
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Agent:

@@ -190,7 +190,10 @@ static void flood(void **state)
 
 	start(&f, &c, 1);
 	assert_true(next(&f, &s, 60));
-	for (begun = clock_mono_ns(); clock_mono_ns() < begun + NS_PER_S; usleep(10000))
+	begun = clock_mono_ns();
+	while (meters_next(f.m, &f.c, &s)) /* what is from before */
+		;
+	for (; clock_mono_ns() < begun + NS_PER_S; usleep(10000))
 		while (meters_next(f.m, &f.c, &s)) {
 			assert_int_equal(s.power_uw, 5000000);
 			n++;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -415,6 +416,14 @@ static void test_dropped_on_its_way(void **state)
 	}
 }
 
+/* Before any thread: a mount namespace belongs to the thread that asked. Who may mount may do this too. */
+static int own_mounts(void **state)
+{
+	if (unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+		return -1;
+	return 0;
+}
+
 int main(void)
 {
 #define IN_DIR(f) cmocka_unit_test_setup_teardown(f, make_dir, drop_dir)
@@ -433,5 +442,5 @@ int main(void)
 		cmocka_unit_test(test_trace_record),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, own_mounts, NULL);
 }

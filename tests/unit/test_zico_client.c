@@ -12,7 +12,7 @@ static struct {
 	bool pending;
 	char profile[32];
 } enc;
-static char state_file[] = "/tmp/jouled-zico-client-state.json";
+static char state_file[64];
 static struct zico_client *client;
 static char url[64];
 
@@ -475,5 +475,6 @@ int main(void)
 		T(test_nobody),
 	};
 
+	snprintf(state_file, sizeof(state_file), "/tmp/jouled-zico-client-%d.json", getpid());
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,34 +106,45 @@ echo 2 >/sys/module/simpmu/parameters/counters
 cat >"$work/five.yaml" <<'Y'
 events: { core: [CYCLES, INSTRUCTIONS, LLC_MISSES, BRANCHES, BRANCH_MISSES] }
 Y
-# rated NAME CGROUP EVENT=COLUMN...: counts per time, of the intervals that are not marked as partial or lost,
-# within 2 % of the truth's. Where the guest's timer comes late an event may have no turn within an interval.
+# rated CGROUP EVENT=COLUMN...: counts per time, of the intervals that are not marked as partial or lost, within 2 % of the
+# truth's; $reason when not. Where the guest's timer comes late an event may have no turn within an interval.
 rated() {
-	rated=$1 path=$2
-	shift 2
+	path=$1
+	shift
 	true_ns=$(task_truth time_ns "$path" task)
 	whole_ns=$(counted "$work/whole" "$path" time_ns)
 	echo "note $path $whole_ns of $true_ns ns in whole intervals"
 	if [ "${whole_ns:-0}" -lt $((true_ns / 4)) ]; then
-		fail "$rated" "only ${whole_ns:-0} of $true_ns ns are in intervals that are not marked"
-		return
+		reason="only ${whole_ns:-0} of $true_ns ns are in intervals that are not marked"
+		return 1
 	fi
 	for pair in "$@"; do
 		count=$(counted "$work/whole" "$path" "${pair%=*}")
 		true_count=$(awk -v n="$(task_truth "${pair#*=}" "$path" task)" -v all="$true_ns" -v part="$whole_ns" 'BEGIN { printf "%.0f", n / all * part }')
 		echo "note $path ${pair%=*} $count of $true_count"
-		close_to "$true_count" "$count" 20 0 >"$work/near" || { fail "$rated" "${pair%=*}: $(cat "$work/near")" && return; }
+		close_to "$true_count" "$count" 20 0 >"$work/near" || { reason="${pair%=*}: $(cat "$work/near")" && return 1; }
 	done
-	ok "$rated"
 }
 
+near=
 for try in 1 2 3; do
 	record multiplexed-$try steady -c "$work/five.yaml"
 	/tests/recsum -w "$work/multiplexed-$try.jd" >"$work/whole"
 	for g in fast slow; do
-		rated "multiplexed counters near the truth, $try: $g" "/$g" CYCLES=cycles INSTRUCTIONS=instructions LLC_MISSES=misses BRANCHES=branches
+		if rated "/$g" CYCLES=cycles INSTRUCTIONS=instructions LLC_MISSES=misses BRANCHES=branches; then
+			near="$near $g"
+		else
+			echo "note not near, $try: $g: $reason"
+		fi
 		expect "they are marked multiplexed, $try: $g" awk -v path="/$g" '$1 == path { exit !(int($2 / 2) % 2 && $3 < 900) }' "$work/sum"
 	done
+done
+# by chance one may be off where the host is busy, not all
+for g in fast slow; do
+	case "$near " in
+	*" $g "*) ok "multiplexed counters near the truth: $g" ;;
+	*) fail "multiplexed counters near the truth: $g" "in none of three runs; the notes say why" ;;
+	esac
 done
 
 # In 2 ms not every event has its turn: less than was counted or near it, never wild, and partial.

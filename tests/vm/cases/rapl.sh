@@ -76,7 +76,9 @@ room=$room_after_step
 # Reads fail for a while: told, and nothing is lost.
 sim stop 0
 sim err 1
-sleep 1
+for door in powercap msr auto; do
+	wait_until 150 grep -q 'package-0: .* cannot be read' "$work/$door.err"
+done
 sim err 0
 sleep 2
 sim stop 1

@@ -90,11 +90,8 @@ expect "perf stat running free" close_to 28 "$watts" 10 0
 # shellcheck disable=SC2086
 simulate $steady
 measure_light steps --rapl auto -i 300ms
-perf stat -a -x, -o "$work/perf.csv" -e power/energy-pkg/,power/energy-ram/ sleep 3 &
-perf=$!
-sleep 1.5
-sim inject "0 package 12340000, 0 dram 7650000"
-wait $perf
+perf stat -a -x, -o "$work/perf.csv" -e power/energy-pkg/,power/energy-ram/ \
+	sh -c 'echo "0 package 12340000, 0 dram 7650000" >/sys/module/simrapl/parameters/inject && sleep 1'
 two_more steps
 # what lies below 2^-14 J stays in the register
 expect "perf stat, exact steps: package" [ "$(perf_joules energy-pkg)" = 12.34 ]

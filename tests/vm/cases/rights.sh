@@ -26,13 +26,13 @@ told() {
 	told=$1
 	caps=$2
 	shift 2
-	with "$caps" timeout 30 "$JOULED" doctor -c "$work/msr.yaml" >"$work/told.out" 2>&1
+	with "$caps" timeout 240 "$JOULED" doctor -c "$work/msr.yaml" >"$work/told.out" 2>&1
 	contains "$told" "$work/told.out" "$@"
 }
 
 # counts NAME CAPABILITIES: an agent with these counts CPU time in its reports.
 counts() {
-	with "$2" timeout 30 "$JOULED" --socket none -i 200ms -n 2 -o hwpc=stdout: >"$work/counts.json" 2>"$work/counts.err"
+	with "$2" timeout 240 "$JOULED" --socket none -i 200ms -n 2 -o hwpc=stdout: >"$work/counts.json" 2>"$work/counts.err"
 	counted=$?
 	if [ $counted -eq 0 ] && grep -q '"TASK_CLOCK":[1-9]' "$work/counts.json"; then
 		ok "$1"
@@ -71,7 +71,7 @@ for paranoid in 3 2; do
 	counts "paranoid $paranoid, an agent with all capabilities counts" "$ALL"
 	counts "paranoid $paranoid, an agent with CAP_BPF and CAP_PERFMON counts" "bpf perfmon"
 done
-with "" timeout 30 "$JOULED" --socket none -i 200ms -n 2 -o hwpc=stdout: >"$work/poor.json" 2>"$work/poor.err"
+with "" timeout 240 "$JOULED" --socket none -i 200ms -n 2 -o hwpc=stdout: >"$work/poor.json" 2>"$work/poor.err"
 expect "without rights the agent still measures" [ $? -eq 0 ]
 contains "and says what is missing" "$work/poor.err" '^jouled: warning: .*CAP_BPF and CAP_PERFMON.*trigger: none'
 finish

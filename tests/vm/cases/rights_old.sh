@@ -15,7 +15,7 @@ told() {
 	told=$1 caps=$2
 	shift 2
 	(ulimit -l "$locked" && exec /bin/setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "-all,$caps" --ambient-caps "-all,$caps" \
-		--bounding-set "-all,$caps" timeout 30 "$JOULED" doctor) >"$work/told.out" 2>&1
+		--bounding-set "-all,$caps" timeout 240 "$JOULED" doctor) >"$work/told.out" 2>&1
 	contains "$told" "$work/told.out" "$@"
 }
 

@@ -4,6 +4,7 @@
 # with capabilities alone, with readings that the runtime masks, and confined by its seccomp profile.
 # kernels: 6.1
 # seconds: 240
+# up: 180
 # memory: 2048
 # append: systemd.show_status=0 systemd.log_level=warning systemd.getty_auto=no
 # userland: podman crun
@@ -20,7 +21,7 @@ inside() {
 	flags=$2
 	shift 2
 	# shellcheck disable=SC2086 # words
-	timeout 60 podman --storage-driver vfs run --rm $SEEN $flags --rootfs /guest/image /usr/sbin/jouled --socket none --state-dir /tmp/state "$@" \
+	timeout 300 podman --storage-driver vfs run --rm $SEEN $flags --rootfs /guest/image /usr/sbin/jouled --socket none --state-dir /tmp/state "$@" \
 		>"$said" 2>&1
 }
 

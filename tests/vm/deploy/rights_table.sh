@@ -4,6 +4,7 @@
 # then denies that it did not deny with all of them.
 # kernels: 6.1
 # seconds: 400
+# up: 180
 # programs: setpriv
 # modules: simpmu simrapl
 # stock: msr

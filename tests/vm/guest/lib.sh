@@ -103,7 +103,7 @@ close_to() {
 doctor() {
 	asked=$1
 	shift
-	timeout 30 "$JOULED" doctor "$@" >"$work/$asked.out" 2>&1
+	timeout 240 "$JOULED" doctor "$@" >"$work/$asked.out" 2>&1
 }
 
 # Where cgroups are made so that jouled sees them (first) and their CPU time can be read (last).
