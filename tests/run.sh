@@ -6,6 +6,7 @@
 # A program passes by its exit status and its own "ok" lines; it names what it cannot do here by
 # "SKIP name: reason". STRICT_SKIPS=1: what is skipped must be exactly what tests/skips.txt lists.
 # SUM=later: this run prints no sum and ends with status 0. The next one, with SUM=both, prints the sum of both and judges both.
+# With either, a test that failed is run once more (again).
 set -u
 cd "$(dirname "$0")/.." || exit 2
 B=${B:-build}
@@ -15,7 +16,7 @@ mkdir -p "$logs"
 sum=${SUM:-}
 unset SUM
 if [ "$sum" != both ] || [ ! -e "$logs/began" ]; then
-	rm -f "$logs"/*.result "$logs"/*.skips
+	rm -f "$logs"/*.result "$logs"/*.skips "$logs"/*.failed "$logs"/*.unsteady "$logs"/*.first
 	date +%s >"$logs/began"
 fi
 jobs=
@@ -73,10 +74,11 @@ judge() {
 		why="it ran no test"
 	fi
 	# one write, as another test may print beside it
+	rm -f "${log%.log}.failed"
 	if [ "$bad" -ne 0 ]; then
 		printf '%s\n' "FAIL $name ($1 ok, $bad failed, $ms ms): $why
 $(grep -nE '^FAIL |\[  (FAILED|ERROR ) |ERROR: |runtime error|: error: |^[^ ]+:[0-9]+: ' "$log" | head -n 20 | sed 's/^/    /')
-    ... $log"
+    ... $log" | tee "${log%.log}.failed"
 	else
 		echo "ok   $name ($1, $ms ms)"
 	fi
@@ -108,6 +110,7 @@ PATIENT=3600
 section_lint() {
 	{
 		TEST_TIMEOUT=$PATIENT
+		run lint/runner sh tests/lint/runner.sh
 		run lint/self-test nice -n 19 sh tests/lint/selftest.sh
 		run lint/tree nice -n 19 sh -c 'sh tests/lint/lint.sh && echo "ok lint"'
 	} &
@@ -222,6 +225,30 @@ section_vm_deploy() {
 	unset JOULED_VM_CASES
 }
 
+# Once more, alone, what failed: a machine that others share may stand still for seconds. What passes then is passed, but it is named
+# at the end, and more than UNSTEADY (2) of them are a failure. No second try: a sanitizer's report, a crash, fuzz, lint and cross.
+again() {
+	for failed in "$logs"/*.failed; do
+		[ -e "$failed" ] || return 0
+		read -r _ name _ <"$failed"
+		log=${failed%.failed}.log
+		case $name in lint/* | cross/* | fuzz/*) continue ;; esac
+		[ ! -e "${failed%.failed}.first" ] || continue
+		! grep -qE 'ERROR: |runtime error:|WARNING: ThreadSanitizer|Segmentation fault|core dumped' "$log" || continue
+		cp "$log" "${failed%.failed}.first"
+		cp "$failed" "${failed%.failed}.unsteady"
+		echo "note $name: run once more"
+		case $name in
+		vm/*) (
+			[ -e "tests/vm/cases/${name##*/}.sh" ] || export JOULED_VM_CASES=tests/vm/deploy
+			guest "${name#vm/}"
+		) ;;
+		*) one "$name" ;;
+		esac
+		[ ! -e "$failed" ] || rm -f "${failed%.failed}.unsteady"
+	done
+}
+
 # Names only: a reason may carry a figure of the machine. Kernels that the archive has are not skipped.
 compare_skips() {
 	sed 's/:.*//' "$logs/skipped" | sort -u >"$logs/skipped.names"
@@ -246,6 +273,7 @@ for section in "$@"; do
 	esac
 done
 settle
+[ -z "$sum" ] || again
 
 seconds=$(($(date +%s) - $(cat "$logs/began")))
 if [ "$sum" = later ]; then
@@ -264,6 +292,17 @@ if [ -n "$difference" ]; then
 		echo "FAIL skips: the list differs; mend the test or tests/skips.txt"
 		failed=$((failed + 1))
 	fi
+fi
+cat "$logs"/*.failed 2>/dev/null
+unsteady=0
+for first in "$logs"/*.unsteady; do
+	[ -e "$first" ] || continue
+	unsteady=$((unsteady + 1))
+	sed '1s/^FAIL/UNSTEADY, passed when it was run once more:/; $s/log$/first/' "$first"
+done
+if [ $unsteady -gt "${UNSTEADY:-2}" ]; then
+	echo "FAIL unsteady: $unsteady tests passed only when they were run once more; at most ${UNSTEADY:-2} may"
+	failed=$((failed + 1))
 fi
 echo "$seconds s in all"
 echo "$passed passed, $failed failed, $skipped skipped"

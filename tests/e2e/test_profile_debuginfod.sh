@@ -68,8 +68,14 @@ wait_until 100 has_ports || fail profile-debuginfod "the other server does not s
 read -r port gone liar <"$work/ports"
 debuginfod -vv -F -d :memory: -p "$port" "$work/served" >"$work/server.log" 2>&1 &
 agents="$agents $!"
-answers() { curl -sf "http://127.0.0.1:$port/buildid/$id/debuginfo" -o /dev/null; }
-wait_until 300 answers || fail profile-debuginfod "debuginfod does not serve the file: $(tail -n 1 "$work/server.log")"
+build_id() { readelf -n "$1" | sed -n 's/.*Build ID: //p'; }
+# it reads the files in an order of its own, and answers for those that it has read
+serves_all() {
+	for file in "$work"/served/*.debug; do
+		curl -sf "http://127.0.0.1:$port/buildid/$(build_id "$file")/debuginfo" -o /dev/null || return 1
+	done
+}
+wait_until 600 serves_all || fail profile-debuginfod "debuginfod does not serve $file: $(tail -n 1 "$work/server.log")"
 requests() { grep -c "GET /buildid/$id/debuginfo" "$work/server.log"; }
 
 # symbolize CASE OPTION...
@@ -117,20 +123,16 @@ if named kept && [ "$(requests)" -eq "$before" ]; then
 else
 	fail profile-debuginfod-kept "$(requests) requests, $before before: $(cat "$work/kept.err")"
 fi
-# third NAME SERVER: names what was sampled of that program. alt FILE: the build id of a file of debug information
+# third NAME SERVER: names what was sampled of that program
 third() {
 	timeout 60 "$JOULECTL" profile --symbolize "$work/$1.pb.gz" -o "$work/$1.folded" --debuginfod "$2" 2>"$work/$1.err" ||
 		fail profile-debuginfod-third "status $?: $(tail -n 1 "$work/$1.err")"
 }
-alt() { readelf -n "$1" | sed -n 's/.*Build ID: //p'; }
-has_third() { curl -sf "http://127.0.0.1:$port/buildid/$(alt "$work/served/two.debug")/debuginfo" -o /dev/null; }
 kept_of() { echo "$work/cache/jouled/.build-id/$(echo "$1" | cut -c 1-2)/$(echo "$1" | cut -c 3-).debug"; }
 if ! command -v dwz >/dev/null; then
 	skip profile-debuginfod-third "dwz is not installed"
-elif ! wait_until 300 has_third; then
-	fail profile-debuginfod-third "debuginfod does not serve the file of dwz: $(tail -n 1 "$work/server.log")"
 else
-	id=$(alt "$work/served/two.debug")
+	id=$(build_id "$work/served/two.debug")
 	third d-dwz "http://127.0.0.1:$port"
 	if ! grep -q ';main;outermost;between;innermost ' "$work/d-dwz.folded" || grep -q "d-dwz\|$id" "$work/d-dwz.err" ||
 		! cmp -s "$(kept_of "$id")" "$work/served/two.debug"; then
@@ -146,7 +148,7 @@ else
 		fail profile-debuginfod-third-kept "$(cat "$work/d-dwz.err") $(head -n 3 "$work/d-dwz.folded")"
 	fi
 	# a server without it: the rest is named, and it is said what is missing; a server that lies is not believed
-	id=$(alt "$work/none/lone.debug")
+	id=$(build_id "$work/none/lone.debug")
 	third d-lone "http://127.0.0.1:$port"
 	if grep -q ';main;outermost;' "$work/d-lone.folded" && [ "$(grep -c "part of its debug information.*$id.*compiled in have no names" "$work/d-lone.err")" -eq 1 ]; then
 		ok profile-debuginfod-third-missing
