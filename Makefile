@@ -63,7 +63,7 @@ SKEL := $(BPF_SRC:bpf/%.bpf.c=$(B)/skel/%.skel.h)
 LIB_SRC := $(filter-out user/agent/jouled.c user/ctl/joulectl.c $(KAFKA_SRC),$(sort $(shell find user -name '*.c')))
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/obj/%.o)
 SAN_LIB_OBJ := $(LIB_SRC:%.c=$(B)/san/%.o)
-TSAN_LIB_OBJ := $(LIB_SRC:%.c=$(B)/tsan/%.o)
+TSAN_LIB_OBJ := $(patsubst %.c,$(B)/tsan/%.o,$(filter-out user/ctl/%,$(LIB_SRC))) # it is for the agent
 
 PROGRAMS := $(B)/jouled $(B)/joulectl $(KAFKA_SO)
 MAN := $(B)/man/jouled.8 $(B)/man/jouled.yaml.5 $(B)/man/joulectl.1

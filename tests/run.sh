@@ -19,7 +19,7 @@ if [ "$sum" != both ] || [ ! -e "$logs/began" ]; then
 	rm -f "$logs"/*.result "$logs"/*.skips "$logs"/*.failed "$logs"/*.unsteady "$logs"/*.first
 	date +%s >"$logs/began"
 fi
-jobs=
+cpus=$(nproc)
 
 # Counts of one log: "passed failed". cmocka lists a failure twice, so its own sum is taken; a test that
 # printed SKIP is not a pass.
@@ -85,15 +85,17 @@ $(grep -nE '^FAIL |\[  (FAILED|ERROR ) |ERROR: |runtime error|: error: |^[^ ]+:[
 	echo "$1 $bad" >"${log%.log}.result"
 }
 
-# beside COMMAND...: in the background, JOBS (2) of them at once; settle waits for all. Those that want to be alone wait for it.
+# at_once N: from now on so many of what runs beside each other; JOBS overrules it.
+at_once() {
+	fifo=$logs/.jobs
+	rm -f "$fifo"
+	mkfifo "$fifo"
+	exec 6<>"$fifo"
+	seq "${JOBS:-$1}" >&6
+}
+
+# beside COMMAND...: in the background; settle waits for all. Those that want to be alone wait for it.
 beside() {
-	[ -n "$jobs" ] || {
-		jobs=$logs/.jobs
-		rm -f "$jobs"
-		mkfifo "$jobs"
-		exec 6<>"$jobs"
-		seq "${JOBS:-2}" >&6
-	}
 	read -r turn <&6
 	{
 		"$@"
@@ -116,8 +118,13 @@ section_lint() {
 	} &
 }
 
+# Many of them wait for most of their time. What takes long begins first.
 section_unit() {
-	for t in "$B"/unit/test_* "$B"/tsan-unit/test_*; do
+	at_once $((cpus * 3))
+	begun=
+	for t in "$B"/unit/test_model "$B"/unit/test_ledger_property "$B"/unit/test_audit "$B"/unit/test_* "$B"/*-unit/test_*; do
+		case " $begun " in *" $t "*) continue ;; esac
+		begun="$begun $t"
 		[ -x "$t" ] && beside one "${t#"$B"/}"
 	done
 	settle
@@ -132,7 +139,7 @@ one() {
 	e2e-san/*) guarded "$1" "tests/e2e/$of.sh" env JOULED="$B/jouled-san" JOULECTL="$B/joulectl-san" sh "tests/e2e/$of.sh" ;;
 	golden/*.py) guarded "$1" "tests/$1" python3 "tests/$1" ;;
 	golden/* | deploy/*) guarded "$1" "tests/$1.sh" sh "tests/$1.sh" ;;
-	unit/*) run "$1" "$B/$1" ;;
+	unit/* | san-unit/*) run "$1" "$B/$1" ;;
 	# its shadow of the memory lies at fixed addresses; a report is exit status 66
 	tsan-unit/*) run "$1" setarch -R "$B/$1" ;;
 	*) echo "run.sh: no test $1" >&2 && return 2 ;;
@@ -148,6 +155,7 @@ section_kernel() {
 
 # Once more with the sanitizers where no time is compared. What takes long begins first.
 section_e2e() {
+	at_once $((cpus + 1))
 	for t in record fleet metrics figures; do
 		beside one e2e/test_$t
 	done
@@ -162,6 +170,7 @@ section_e2e() {
 }
 
 section_fuzz() {
+	at_once "$cpus"
 	for t in "$B"/fuzz/fuzz_*; do
 		[ -x "$t" ] && beside run "fuzz/${t##*/}" sh tests/fuzz/fuzz.sh "$t" "${FUZZ_SECONDS:-4}"
 	done
@@ -174,6 +183,7 @@ section_cross() {
 }
 
 section_golden() {
+	at_once "$cpus"
 	for t in tests/golden/test_*.sh tests/golden/test_*.py; do
 		[ -f "$t" ] || continue
 		t=${t#tests/}
@@ -210,7 +220,7 @@ section_vm() {
 			guest "$guest"
 		fi
 	done
-	# Each uses one CPU of this machine.
+	at_once "$cpus" # each uses one CPU of this machine
 	for guest in $pairs; do
 		beside guest "$guest"
 	done

@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# Test programs. tests/unit/test_X.c becomes build/unit/test_X, always under ASan and UBSan, and some
-# also build/tsan-unit/test_X with ThreadSanitizer; tests/kernel/test_X.c becomes build/kernel/test_X
+# Test programs. tests/unit/test_X.c becomes build/unit/test_X, under ASan and UBSan but for those that judge thousands of
+# trials, and some also build/tsan-unit/test_X with ThreadSanitizer; tests/kernel/test_X.c becomes build/kernel/test_X
 # against the program as shipped and build/kernel-san/test_X against the sanitized one;
 # tests/fuzz/fuzz_X.c becomes build/fuzz/fuzz_X.
-# Other .c files of a folder are helpers linked into each of its tests.
 FUZZ_SECONDS ?= 4
 SOAK ?= 3600
 
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(B)/unit/%)
-UNIT_HELP := $(filter-out $(UNIT_SRC),$(wildcard tests/unit/*.c))
 KERNEL_SRC := $(sort $(wildcard tests/kernel/test_*.c))
-KERNEL_HELP := $(filter-out $(KERNEL_SRC),$(wildcard tests/kernel/*.c))
 KERNEL_BIN := $(KERNEL_SRC:tests/kernel/%.c=$(B)/kernel/%) $(KERNEL_SRC:tests/kernel/%.c=$(B)/kernel-san/%)
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(B)/fuzz/%)
@@ -22,25 +19,37 @@ TEST_CC = $(CC) $(CPPFLAGS) -Itests -Iuser $(ALL_CFLAGS) -Wno-missing-prototypes
 # Warnings are gcc's to judge: clang knows others.
 FUZZ_SAN := -w -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
-$(B)/unit/%: tests/unit/%.c $(UNIT_HELP) $(B)/libjouled-san.a
+$(B)/unit/%: tests/unit/%.c $(B)/libjouled-san.a
 	@mkdir -p $(@D)
-	$(call say,TEST,$@)$(TEST_CC) $(SAN) -o $@ $< $(UNIT_HELP) $(B)/libjouled-san.a $(LDLIBS) $(TEST_LIBS)
+	$(call say,TEST,$@)$(TEST_CC) $(SAN) -o $@ $< $(B)/libjouled-san.a $(LDLIBS) $(TEST_LIBS)
+
+# These judge so many trials that they take three times as long under sanitizers. They run as shipped; the ledger's also for a
+# twentieth of its intervals under sanitizers, and tests/unit/test_model_sound.c has the model.
+MANY_TRIALS := $(B)/unit/test_ledger_property $(B)/unit/test_model
+$(MANY_TRIALS): $(B)/unit/%: tests/unit/%.c $(B)/libjouled.a
+	@mkdir -p $(@D)
+	$(call say,TEST,$@)$(TEST_CC) -o $@ $< $(B)/libjouled.a $(LDLIBS) $(TEST_LIBS)
+
+SAN_UNIT_BIN := $(B)/san-unit/test_ledger_property
+$(SAN_UNIT_BIN): $(B)/san-unit/%: tests/unit/%.c $(B)/libjouled-san.a
+	@mkdir -p $(@D)
+	$(call say,TEST,$@)$(TEST_CC) $(SAN) -DINTERVALS=50000u -o $@ $< $(B)/libjouled-san.a $(LDLIBS) $(TEST_LIBS)
 
 # Tests with several threads are built once more with ThreadSanitizer.
 TSAN_UNIT_BIN := $(patsubst %,$(B)/tsan-unit/test_%,sink_file sink_listen sink_restart sink_channels sink_unix \
 	store_history spool loop naming_thread kubelet meter_faults nvml serve_query host trace_ring guests recorder serve_routes)
 
-$(B)/tsan-unit/%: tests/unit/%.c $(UNIT_HELP) $(B)/libjouled-tsan.a
+$(B)/tsan-unit/%: tests/unit/%.c $(B)/libjouled-tsan.a
 	@mkdir -p $(@D)
-	$(call say,TEST,$@)$(TEST_CC) $(TSAN) -w -o $@ $< $(UNIT_HELP) $(B)/libjouled-tsan.a $(LDLIBS) $(TEST_LIBS)
+	$(call say,TEST,$@)$(TEST_CC) $(TSAN) -w -o $@ $< $(B)/libjouled-tsan.a $(LDLIBS) $(TEST_LIBS)
 
-$(B)/kernel/%: tests/kernel/%.c $(KERNEL_HELP) $(B)/libjouled.a
+$(B)/kernel/%: tests/kernel/%.c $(B)/libjouled.a
 	@mkdir -p $(@D)
-	$(call say,TEST,$@)$(TEST_CC) -o $@ $< $(KERNEL_HELP) $(B)/libjouled.a $(LDLIBS) $(TEST_LIBS)
+	$(call say,TEST,$@)$(TEST_CC) -o $@ $< $(B)/libjouled.a $(LDLIBS) $(TEST_LIBS)
 
-$(B)/kernel-san/%: tests/kernel/%.c $(KERNEL_HELP) $(B)/libjouled-san.a
+$(B)/kernel-san/%: tests/kernel/%.c $(B)/libjouled-san.a
 	@mkdir -p $(@D)
-	$(call say,TEST,$@)$(TEST_CC) $(SAN) -o $@ $< $(KERNEL_HELP) $(B)/libjouled-san.a $(LDLIBS) $(TEST_LIBS)
+	$(call say,TEST,$@)$(TEST_CC) $(SAN) -o $@ $< $(B)/libjouled-san.a $(LDLIBS) $(TEST_LIBS)
 
 # libFuzzer needs clang for the library too: its coverage is compiled in.
 $(B)/fuzzlib/%.o: %.c | $(SKEL)
@@ -80,7 +89,7 @@ $(NO_PMU_LIB): tests/pmu/none.c
 	@mkdir -p $(@D)
 	$(call say,TEST,$@)$(TEST_CC) -fPIC -shared -o $@ $<
 
-TEST_BIN := $(UNIT_BIN) $(TSAN_UNIT_BIN) $(KERNEL_BIN) $(FUZZ_BIN)
+TEST_BIN := $(UNIT_BIN) $(SAN_UNIT_BIN) $(TSAN_UNIT_BIN) $(KERNEL_BIN) $(FUZZ_BIN)
 TEST_PROGRAMS := $(TEST_BIN) $(FAKE_NVML) $(NO_PMU_LIB) $(ZICO_FEED) $(KAFKA_MOCK) $(B)/jouled-san $(B)/jouled-tsan $(B)/joulectl-san $(B)/bench/bench $(B)/bench/bench_encode
 JOBS = -j$(shell nproc)
 RUN_TESTS = B=$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) STRICT_SKIPS=$(STRICT_SKIPS) SUM=$(SUM) sh tests/run.sh
@@ -93,7 +102,7 @@ test: deps test-deps
 	$(Q)$(MAKE) --no-print-directory $(JOBS) all test-programs
 	$(Q)$(RUN_TESTS)
 
-unit-test: $(UNIT_BIN) $(TSAN_UNIT_BIN) $(FAKE_NVML)
+unit-test: $(UNIT_BIN) $(SAN_UNIT_BIN) $(TSAN_UNIT_BIN) $(FAKE_NVML)
 	$(Q)$(RUN_TESTS) unit
 
 kernel-test: $(KERNEL_BIN)
@@ -136,4 +145,4 @@ format:
 
 include tests/vm/vm.mk
 
--include $(UNIT_BIN:%=%.d) $(TSAN_UNIT_BIN:%=%.d) $(KERNEL_BIN:%=%.d) $(FUZZ_BIN:%=%.d) $(FUZZ_OBJ:.o=.d)
+-include $(UNIT_BIN:%=%.d) $(SAN_UNIT_BIN:%=%.d) $(TSAN_UNIT_BIN:%=%.d) $(KERNEL_BIN:%=%.d) $(FUZZ_BIN:%=%.d) $(FUZZ_OBJ:.o=.d)

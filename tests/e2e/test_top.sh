@@ -142,12 +142,15 @@ fi
 gone=$(cgroup2)/jouled-e2e-$$-gone
 mkdir "$gone" && sh -c 'echo $$ >"$1/cgroup.procs"; exec true' spin "$gone"
 wait_until 50 rmdir "$gone"
-counted_gone() {
-	"$JOULECTL" list --socket "$sock" | grep -q 'ended; --all names them)$'
+has_gone() {
+	"$JOULECTL" list --all --socket "$sock" | grep -q "/${gone##*/} (ended)"
 }
-wait_until 100 counted_gone && ! "$JOULECTL" list --socket "$sock" | grep -q "/${gone##*/}" && ok list_hides_ended ||
-	fail list_hides_ended "$("$JOULECTL" list --socket "$sock" | head -n 8)"
-"$JOULECTL" list --all --socket "$sock" | grep -q "/${gone##*/} (ended)" && ok list_all || fail list_all "no ${gone##*/}"
+if wait_until 100 has_gone; then ok list_all; else fail list_all "no ${gone##*/}"; fi
+hides_gone() {
+	"$JOULECTL" list --socket "$sock" >"$work/hides.out"
+	grep -q 'ended; --all names them)$' "$work/hides.out" && ! grep -q "/${gone##*/}" "$work/hides.out"
+}
+if wait_until 100 hides_gone; then ok list_hides_ended; else fail list_hides_ended "$(head -n 8 "$work/hides.out")"; fi
 # of the last interval, in which a busy machine may not have let the spinner run
 lists_active() {
 	"$JOULECTL" list --active --socket "$sock" >"$work/active"

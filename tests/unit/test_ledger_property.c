@@ -9,7 +9,9 @@
 #include <cmocka.h>
 #include "unit/ledger_world.h"
 
+#ifndef INTERVALS
 #define INTERVALS 1000000u
+#endif
 #define LIFE 500u /* intervals a machine lives */
 #define KEYS 64
 #define BOUND_UJ 4.0L
