@@ -2,6 +2,7 @@
 /* OTLP: a series by its bytes, laid out by hand from the published field numbers; starts that stay when the clock moves;
  * points of one metric together in what is sent; answers and damaged documents. tests/e2e/push.py decodes whole documents
  * with what protoc makes. */
+#include "encode/otlp_request.h"
 #include "encode/push.h"
 #include "unit/encode_fixture.h"
 
@@ -63,6 +64,27 @@ static void test_bytes(void **state)
 	assert_true(has(&body, scope, sizeof(scope) - 1));
 	buf_free(&body);
 	fixture_free(&f);
+}
+
+/* A text in the attribute k: quotes, line feeds and characters are what they were, a byte that is none becomes U+FFFD. */
+static void test_texts(void **state)
+{
+	static const char mixed[] =
+		"\x3a\x1e\x0a\x01k\x12\x19\x0a\x17plain text, \"\xc3\xa9\"\n\xef\xbf\xbd\xef\xbf\xbd";
+	static const char plain[] = "\x3a\x16\x0a\x01k\x12\x11\x0a\x0fno other letter";
+	struct buf b = { 0 };
+
+	otlp_text(&b, 0x3a, "k", "plain text, \"\xc3\xa9\"\n\xff\xc3");
+	assert_int_equal(b.len, sizeof(mixed) - 1);
+	assert_memory_equal(b.data, mixed, b.len);
+	buf_reset(&b);
+	otlp_text(&b, 0x3a, "k", "no other letter");
+	assert_int_equal(b.len, sizeof(plain) - 1);
+	assert_memory_equal(b.data, plain, b.len);
+	buf_reset(&b);
+	otlp_text(&b, 0x3a, "k", "");
+	assert_int_equal(b.len, 0);
+	buf_free(&b);
 }
 
 static unsigned count_items(const struct buf *b)
@@ -195,9 +217,9 @@ static void test_ends(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_bytes), cmocka_unit_test(test_items),
-					    cmocka_unit_test(test_starts), cmocka_unit_test(test_answer),
-					    cmocka_unit_test(test_ends) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_bytes),  cmocka_unit_test(test_texts),
+					    cmocka_unit_test(test_items),  cmocka_unit_test(test_starts),
+					    cmocka_unit_test(test_answer), cmocka_unit_test(test_ends) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,8 +34,11 @@ static size_t clean(const char *text, size_t n, char *dst)
 	size_t len = 0;
 
 	for (size_t at = 0, step; at < n; at += step) {
-		size_t size = text_utf8_len((const unsigned char *)text + at, n - at);
+		const unsigned char *s = (const unsigned char *)text + at;
+		size_t size = text_plain_run(s, n - at);
 
+		if (!size)
+			size = text_utf8_len(s, n - at);
 		step = size ? size : 1;
 		if (dst)
 			memcpy(dst + len, size ? text + at : "\xef\xbf\xbd", size ? size : 3);

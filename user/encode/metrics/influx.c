@@ -26,14 +26,21 @@ struct encoder {
  * like a line feed, which the format cannot carry. */
 static void influx_value(struct buf *b, const char *value)
 {
-	for (; *value; value++) {
-		if (*value == '\n' || (*value == '\\' && (!value[1] || strchr(", =\\", value[1])))) {
+	while (*value) {
+		size_t plain = strcspn(value, ", =\\\n");
+		const char *c = value + plain;
+
+		buf_add(b, value, plain);
+		if (!*c)
+			break;
+		if (*c == '\n' || (*c == '\\' && (!c[1] || strchr(", =\\", c[1])))) {
 			buf_add_str(b, "\xef\xbf\xbd");
-			continue;
+		} else {
+			if (*c != '\\')
+				buf_add_char(b, '\\');
+			buf_add_char(b, *c);
 		}
-		if (strchr(", =", *value))
-			buf_add_char(b, '\\');
-		buf_add_char(b, *value);
+		value = c + 1;
 	}
 }
 
