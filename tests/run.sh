@@ -245,6 +245,7 @@ again() {
 		case $name in lint/* | cross/* | fuzz/*) continue ;; esac
 		[ ! -e "${failed%.failed}.first" ] || continue
 		! grep -qE 'ERROR: |runtime error:|WARNING: ThreadSanitizer|Segmentation fault|core dumped' "$log" || continue
+		! grep -q 'exit status 13[24569]$' "$failed" || continue # by SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV
 		cp "$log" "${failed%.failed}.first"
 		cp "$failed" "${failed%.failed}.unsteady"
 		echo "note $name: run once more"
