@@ -77,7 +77,7 @@ program race 'first && echo "WARNING: ThreadSanitizer: data race" && exit 66; ec
 judge both
 expect report 1 '1 passed, 1 failed, 0 skipped'
 fresh
-program crash 'first && kill -SEGV $$; echo "ok b"'
+program crash 'first && kill -ABRT $$; echo "ok b"'
 judge both
 expect crash 1 '1 passed, 1 failed, 0 skipped'
 [ $fails -eq 0 ]
