@@ -207,7 +207,7 @@ static void sums_read(struct own *o, uint64_t *ret_rows, uint64_t *ret_machine)
 			*ret_machine += v;
 	for (uint32_t i = 0; i < o->reading.n_cells; i++)
 		if (o->reading.heads[i].used && o->reading.heads[i].cpu < 2)
-			*ret_rows += o->reading.cells[i].v.counters[0];
+			*ret_rows += o->reading.cells[i].counters[0];
 }
 
 /* Both CPUs run rings: an idle CPU is not woken for a reading, so its counter would lag. */

@@ -130,7 +130,7 @@ static uint64_t lost_on_others(const struct rig *g)
 		const struct cell_head *h = &g->reading.heads[i];
 
 		if (h->used && h->cpu != 1 && h->row != ROW_IDLE)
-			lost += g->reading.cells[i].v.lost;
+			lost += g->reading.rests ? g->reading.rests[i].lost : 0;
 	}
 	return lost;
 }

@@ -52,13 +52,18 @@ static int teardown(void **state)
 
 static void charge(struct reading *r, uint32_t row, uint16_t cpu, uint64_t time_ns)
 {
-	struct cell_values *v = reading_cell(r, row, cpu);
+	const int64_t cell = reading_cell_number(r, row, cpu);
 
-	v->time_ns += time_ns;
-	v->counters[0] += 3 * time_ns;
-	v->enabled_ns += time_ns;
-	v->running_ns += time_ns;
-	v->switches++;
+	assert_int_equal(reading_add_time(r, (uint32_t)cell, time_ns), 0);
+	r->cells[cell].counters[0] += 3 * time_ns;
+	r->cells[cell].switches++;
+}
+
+/* The rest of a cell that is about to change. */
+static struct cell_rest *rest_of(struct reading *r, uint32_t row, uint16_t cpu)
+{
+	reading_cell(r, row, cpu);
+	return reading_rest(r, (uint32_t)reading_cell_number(r, row, cpu));
 }
 
 #define test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

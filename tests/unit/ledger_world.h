@@ -144,16 +144,17 @@ static void world_free(struct world *w)
 
 static void world_charge(struct world *w, uint32_t row, uint16_t cpu)
 {
-	struct cell_values *v = reading_cell(&w->r, row, cpu);
+	struct cell *v = reading_cell(&w->r, row, cpu);
+	struct cell_rest *rest = reading_rest(&w->r, (uint32_t)reading_cell_number(&w->r, row, cpu));
 	uint64_t time = one_in(8) ? 0 : random64() % S;
 	bool counts = row != ROW_IDLE && row != ROW_IRQ_STEAL;
 
 	v->time_ns += time;
-	v->enabled_ns += time;
-	v->running_ns += w->clean || !one_in(10) ? time : one_in(2) ? 0 : time / 2;
-	v->lost += !w->clean && one_in(20);
+	rest->enabled_ns += time;
+	rest->running_ns += w->clean || !one_in(10) ? time : one_in(2) ? 0 : time / 2;
+	rest->lost += !w->clean && one_in(20);
 	for (unsigned e = 0; e < w->schema.core.n && counts; e++)
-		v->counters[e] += one_in(50) ? any_value(62) : any_value(40);
+		*cell_counter(v, rest, e) += one_in(50) ? any_value(62) : any_value(40);
 	w->r.cpus[cpu].elapsed_ns += time;
 }
 

@@ -299,6 +299,12 @@ static void test_bank_of_an_offline_cpu(void **state)
 	world_free(w);
 }
 
+/* Of the cell of the first cgroup. */
+static struct cell_rest *rest_of(struct world *w)
+{
+	return reading_rest(&w->r, (uint32_t)reading_cell_number(&w->r, READING_SPECIAL_ROWS, 0));
+}
+
 static void put_mux(struct world *w, unsigned event, uint64_t count, uint64_t enabled, uint64_t running)
 {
 	uint32_t at = row_of(w, JD_FIRST_SLOT);
@@ -312,7 +318,8 @@ static void put_mux(struct world *w, unsigned event, uint64_t count, uint64_t en
 static void test_switch_events_beside_multiplexed(void **state)
 {
 	struct world *w = world_new(true);
-	const struct cell_values *v;
+	const struct cell_rest *rest;
+	const struct cell *v;
 
 	w->schema.core.n = 3;
 	w->schema.core.ev[2].kind = EVENT_SIBLING_BUSY;
@@ -321,11 +328,36 @@ static void test_switch_events_beside_multiplexed(void **state)
 	put_mux(w, 1, 300, 10000000, 7500000);
 	read_cpu(w);
 	v = reading_cell(&w->r, READING_SPECIAL_ROWS, 0);
+	rest = rest_of(w);
 	assert_int_equal(v->counters[2], 4000);
 	assert_int_equal(v->counters[0], 2000);
-	assert_int_equal(v->running_ns, 5000000);
-	assert_int_equal(v->lost, 0);
+	assert_int_equal(rest->running_ns, 5000000);
+	assert_int_equal(rest->lost, 0);
 	world_free(w);
+}
+
+/* Of any number of events each comes to its own counter, straight from a flushed row and by way of a copy (a read failed). */
+static void test_every_event(void **state)
+{
+	for (unsigned n = 1; n <= JD_MAX_EVENTS; n++) {
+		struct world *w = world_new(false);
+
+		w->schema.core.n = n;
+		for (unsigned lost = 0; lost < 2; lost++) {
+			struct jd_row *row = charge(w, JD_FIRST_SLOT, 100);
+
+			row->lost = lost;
+			for (unsigned i = 0; i < JD_MAX_EVENTS; i++)
+				row->counters[i] = i < n ? 1000 * n + i : 77;
+			read_cpu(w);
+		}
+		assert_int_equal(time_of(w, READING_SPECIAL_ROWS), 200);
+		for (unsigned i = 0; i < JD_MAX_EVENTS; i++)
+			assert_int_equal(*cell_counter(reading_cell(&w->r, READING_SPECIAL_ROWS, 0), rest_of(w), i),
+					 i < n ? 2 * (1000 * n + i) : 0);
+		assert_int_equal(rest_of(w)->lost, 1);
+		world_free(w);
+	}
 }
 
 /* Half of the time on its counter: twice the count. The row keeps the worst of its events. One that had no turn says
@@ -333,40 +365,43 @@ static void test_switch_events_beside_multiplexed(void **state)
 static void test_multiplexed(void **state)
 {
 	struct world *w = world_new(true);
-	const struct cell_values *v;
+	const struct cell_rest *rest;
+	const struct cell *v;
 
 	charge(w, JD_FIRST_SLOT, 10000000);
 	put_mux(w, 0, 1000, 10000000, 5000000);
 	put_mux(w, 1, 300, 10000000, 7500000);
 	read_cpu(w);
 	v = reading_cell(&w->r, READING_SPECIAL_ROWS, 0);
+	rest = rest_of(w);
 	assert_int_equal(v->counters[0], 2000);
 	assert_int_equal(v->counters[1], 400);
-	assert_int_equal(v->enabled_ns, 10000000);
-	assert_int_equal(v->running_ns, 5000000);
-	assert_int_equal(v->lost, 0);
+	assert_int_equal(rest->enabled_ns, 10000000);
+	assert_int_equal(rest->running_ns, 5000000);
+	assert_int_equal(rest->lost, 0);
 	charge(w, JD_FIRST_SLOT, 10000000);
 	put_mux(w, 0, 1000, 10000000, 10000000);
 	put_mux(w, 1, 0, 10000000, 0);
 	read_cpu(w);
 	v = reading_cell(&w->r, READING_SPECIAL_ROWS, 0);
+	rest = rest_of(w);
 	assert_int_equal(v->counters[0], 3000);
 	assert_int_equal(v->counters[1], 400);
-	assert_int_equal(v->lost, 1);
+	assert_int_equal(rest->lost, 1);
 	assert_int_equal(w->r.losses.lost_reads, 1);
 	/* nor is one of a CPU that was taken away between the reads of two events: 3 of 40 ms */
 	charge(w, JD_FIRST_SLOT, 40000000);
 	put_mux(w, 0, 1000, 40000000, 20000000);
 	put_mux(w, 1, 1000, 43000000, 23000000);
 	read_cpu(w);
-	v = reading_cell(&w->r, READING_SPECIAL_ROWS, 0);
-	assert_int_equal(v->lost, 2);
+	rest = rest_of(w);
+	assert_int_equal(rest->lost, 2);
 	charge(w, JD_FIRST_SLOT, 40000000);
 	put_mux(w, 0, 1000, 40000000, 20000000);
 	put_mux(w, 1, 1000, 41000000, 21000000);
 	read_cpu(w);
-	v = reading_cell(&w->r, READING_SPECIAL_ROWS, 0);
-	assert_int_equal(v->lost, 2);
+	rest = rest_of(w);
+	assert_int_equal(rest->lost, 2);
 	/* all of them a tenth too long: before the first. Where interrupts are taken out of the row's time, that is usual */
 	for (unsigned separate = 0; separate < 2; separate++) {
 		w->schema.irq_separate = separate;
@@ -374,8 +409,8 @@ static void test_multiplexed(void **state)
 		put_mux(w, 0, 1000, 44000000, 20000000);
 		put_mux(w, 1, 1000, 44000000, 20000000);
 		read_cpu(w);
-		v = reading_cell(&w->r, READING_SPECIAL_ROWS, 0);
-		assert_int_equal(v->lost, 3);
+		rest = rest_of(w);
+		assert_int_equal(rest->lost, 3);
 	}
 	assert_int_equal(w->r.losses.lost_reads, 3);
 	/* of a CPU that was away the same, but there is nothing to do about it */
@@ -424,6 +459,7 @@ int main(void)
 		cmocka_unit_test(test_msr_that_fails),
 		cmocka_unit_test(test_return),
 		cmocka_unit_test(test_bank_of_an_offline_cpu),
+		cmocka_unit_test(test_every_event),
 		cmocka_unit_test(test_multiplexed),
 		cmocka_unit_test(test_switch_events_beside_multiplexed),
 		cmocka_unit_test(test_map_sizes),

@@ -25,7 +25,7 @@ static uint64_t time_on(struct reading *r, uint16_t cpu)
 
 	for (uint32_t i = 0; i < r->n_cells; i++)
 		if (r->heads[i].used && r->heads[i].cpu == cpu && r->rows[r->heads[i].row].kind == ROW_CGROUP)
-			sum += r->cells[i].v.time_ns;
+			sum += r->cells[i].time_ns;
 	return sum;
 }
 

@@ -48,10 +48,10 @@ static void test_cells_in_cpu_order(void **state)
 		reading_cell(&r, (uint32_t)row, order[i])->time_ns = 100u + order[i];
 	for (uint32_t i = r.rows[row].first_cell; i != UINT32_MAX; i = r.heads[i].next_in_row, seen++) {
 		assert_int_equal(r.heads[i].cpu, seen);
-		assert_int_equal(r.cells[i].v.time_ns, 100 + seen);
+		assert_int_equal(r.cells[i].time_ns, 100 + seen);
 	}
 	assert_int_equal(seen, 8);
-	assert_ptr_equal(reading_cell(&r, (uint32_t)row, 3), &r.cells[3].v);
+	assert_ptr_equal(reading_cell(&r, (uint32_t)row, 3), &r.cells[3]);
 	assert_int_equal(r.n_cells, 8);
 	assert_null(reading_cell(&r, (uint32_t)row, 8));
 	assert_null(reading_cell(&r, 5, 0));

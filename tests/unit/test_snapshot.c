@@ -81,9 +81,9 @@ static void test_cell_quality(void **state)
 	reading_add_row(&f->r, &a);
 	for (uint16_t cpu = 0; cpu < 4; cpu++)
 		charge(&f->r, 4, cpu, 100);
-	reading_cell(&f->r, 4, 0)->lost = 1;
-	reading_cell(&f->r, 4, 1)->running_ns = 60;
-	reading_cell(&f->r, 4, 2)->running_ns = 0;
+	rest_of(&f->r, 4, 0)->lost = 1;
+	rest_of(&f->r, 4, 1)->running_ns = 60;
+	rest_of(&f->r, 4, 2)->running_ns = 0;
 	f->r.cpus[3].online_changes++;
 	s = consumer_snapshot(f->c, &f->r);
 	assert_int_equal(s->cells[0].quality, QUALITY_PARTIAL);
@@ -99,7 +99,7 @@ static void test_cell_quality(void **state)
 	assert_int_equal(s->rows[4].quality, 0);
 	/* A cell that only has a failed read is in the snapshot, too. */
 	f->r.number++;
-	reading_cell(&f->r, 4, 1)->lost++;
+	rest_of(&f->r, 4, 1)->lost++;
 	s = consumer_snapshot(f->c, &f->r);
 	assert_int_equal(s->rows[4].n_cells, 1);
 	assert_int_equal(s->rows[4].quality, QUALITY_PARTIAL);
@@ -143,31 +143,32 @@ static void test_skew(void **state)
 	assert_int_equal(consumer_snapshot(f->c, r)->skew_ns, 0);
 }
 
-/* Cells of which the source wrote the first cache line alone, then more, then those of another row. */
-static void test_narrow_cells(void **state)
+/* Cells that have no rest, then one, then are those of another row. */
+static void test_rest_of_cells(void **state)
 {
 	struct fixture *f = *state;
 	struct cgroup a = { .id = 11, .path = "/a" }, b = { .id = 12, .path = "/b" };
-	struct cell_values *v;
+	struct cell_rest *rest;
 	struct snapshot *s;
+	struct cell *v;
 	uint32_t cell;
 
 	assert_int_equal(reading_add_row(&f->r, &a), 4);
 	cell = (uint32_t)reading_cell_number(&f->r, 4, 1);
-	v = reading_touch_narrow(&f->r, cell, 4);
+	v = reading_touch(&f->r, cell);
 	v->time_ns = 100;
-	v->counters[CELL_NARROW_EVENTS - 1] = 7;
+	v->counters[CELL_EVENTS - 1] = 7;
 	s = consumer_snapshot(f->c, &f->r);
 	assert_int_equal(s->rows[4].time_ns, 100);
 	assert_int_equal(s->cells[0].enabled_ns, 100);
 	assert_int_equal(s->cells[0].running_ns, 100);
 	assert_int_equal(s->rows[4].enabled_ns, 100);
 	assert_int_equal(s->rows[4].running_ns, 100);
-	assert_int_equal(s->rows[4].counters[CELL_NARROW_EVENTS - 1], 7);
+	assert_int_equal(s->rows[4].counters[CELL_EVENTS - 1], 7);
 	f->r.number++;
-	v = reading_touch(&f->r, cell);
-	v->counters[SCHEMA_MAX_EVENTS - 1] = 9;
-	v->lost = 3;
+	rest = rest_of(&f->r, 4, 1);
+	*cell_counter(v, rest, SCHEMA_MAX_EVENTS - 1) = 9;
+	rest->lost = 3;
 	s = consumer_snapshot(f->c, &f->r);
 	assert_int_equal(s->rows[4].counters[SCHEMA_MAX_EVENTS - 1], 9);
 	assert_int_equal(s->rows[4].quality, QUALITY_PARTIAL);
@@ -175,15 +176,15 @@ static void test_narrow_cells(void **state)
 	f->r.number++;
 	assert_int_equal(reading_add_row(&f->r, &b), 4);
 	assert_int_equal(reading_cell_number(&f->r, 4, 1), cell); /* the same cell, emptied */
-	v = reading_touch_narrow(&f->r, cell, 4);
+	v = reading_touch(&f->r, cell);
 	v->time_ns = 50;
 	s = consumer_snapshot(f->c, &f->r);
 	assert_int_equal(s->rows[4].time_ns, 50);
 	assert_int_equal(s->rows[4].quality, 0);
 	f->r.number++;
-	v = reading_touch(&f->r, cell);
-	v->counters[SCHEMA_MAX_EVENTS - 1] = 2;
-	v->lost = 1;
+	rest = rest_of(&f->r, 4, 1);
+	*cell_counter(v, rest, SCHEMA_MAX_EVENTS - 1) += 2; /* of the row before nothing is left */
+	rest->lost += 1;
 	s = consumer_snapshot(f->c, &f->r);
 	assert_int_equal(s->rows[4].counters[SCHEMA_MAX_EVENTS - 1], 2);
 	assert_int_equal(s->rows[4].quality, QUALITY_PARTIAL);
@@ -348,7 +349,7 @@ int main(void)
 		test(test_rename),
 		test(test_cell_quality),
 		test(test_skew),
-		test(test_narrow_cells),
+		test(test_rest_of_cells),
 		test(test_cpus),
 		test(test_root_and_idle_merged),
 		test(test_energy_quality),

@@ -39,7 +39,7 @@ static void interval(struct reading *r)
 	r->mono_ns += S;
 	for (uint32_t row = READING_SPECIAL_ROWS; row < r->n_rows; row++) {
 		for (uint16_t cpu = 0; cpu < CPUS; cpu++) {
-			struct cell_values *v = reading_cell(r, row, cpu);
+			struct cell *v = reading_cell(r, row, cpu);
 
 			v->time_ns += 1000;
 			v->counters[0] += 3000 + row;

@@ -157,7 +157,7 @@ static void add_work(struct world *d, const struct world *before)
 static void second(struct world *d)
 {
 	const struct world before = *d;
-	struct cell_values *a, *b;
+	struct cell *a, *b;
 
 	plant_tick(&d->plant);
 	d->sectors += (uint64_t)((d->plant.x[WALL_READ] + d->plant.x[WALL_WRITE]) * 1e6 / 512);

@@ -13,7 +13,7 @@
 #include "cgroup.h"
 #include "consumer_state.h"
 
-#define NARROW (CELL_NARROW_BYTES / sizeof(uint64_t)) /* values in the first part of a cell: time, switches, counters */
+#define CELL_VALUES (sizeof(struct cell) / sizeof(uint64_t)) /* time, switches, counters */
 #define AHEAD_ROWS 20
 #define AHEAD_CGROUPS 12
 #define AHEAD_FIRST 8 /* rows: their first cells */
@@ -22,17 +22,25 @@
 /* The copies of cells, for as many as the reading has room for; new ones are zeroed. False = no memory. */
 static bool grow_cells(struct consumer *c, uint32_t to)
 {
-	struct seen_narrow *narrow;
+	struct cell *cells;
 
-	if (ARRAY_RESIZE(c->cell_generations, to) != 0 || ARRAY_RESIZE(c->wide, to) != 0)
+	if (ARRAY_RESIZE(c->cell_generations, to) != 0)
 		return false;
-	narrow = heap_grow_lines(c->narrow, c->cap_cells * sizeof(*narrow), to * sizeof(*narrow));
-	if (!narrow)
+	cells = heap_grow_lines(c->cells, c->cap_cells * sizeof(*cells), to * sizeof(*cells));
+	if (!cells)
 		return false;
-	c->narrow = narrow;
+	c->cells = cells;
 	memset(c->cell_generations + c->cap_cells, 0, (to - c->cap_cells) * sizeof(*c->cell_generations));
-	memset(c->wide + c->cap_cells, 0, (to - c->cap_cells) * sizeof(*c->wide));
 	c->cap_cells = to;
+	return true;
+}
+
+static bool grow_rests(struct consumer *c, uint32_t to)
+{
+	if (ARRAY_RESIZE(c->rests, to) != 0)
+		return false;
+	memset(c->rests + c->cap_rests, 0, (to - c->cap_rests) * sizeof(*c->rests));
+	c->cap_rests = to;
 	return true;
 }
 
@@ -40,6 +48,8 @@ static bool grow_cells(struct consumer *c, uint32_t to)
 static bool follow_capacity(struct consumer *c, const struct reading *r)
 {
 	if (c->cap_cells < r->cap_cells && !grow_cells(c, r->cap_cells))
+		return false;
+	if (r->rests && c->cap_rests < r->cap_cells && !grow_rests(c, r->cap_cells))
 		return false;
 	if (c->cap_rows < r->cap_rows) {
 		if (ARRAY_RESIZE(c->rows, r->cap_rows) != 0)
@@ -60,13 +70,12 @@ static bool is_new(const struct consumer *c, uint32_t changed)
 static void mark_cell(struct consumer *c, const struct reading *r, uint32_t i)
 {
 	const struct cell_head *h = &r->heads[i];
-	const struct cell_values *v = &r->cells[i].v;
 
-	memcpy(&c->narrow[i], v, sizeof(c->narrow[i]));
-	if (h->wide)
-		memcpy(&c->wide[i], (const char *)v + sizeof(c->narrow[i]), sizeof(c->wide[i]));
-	else if (c->cell_generations[i] && c->cell_generations[i] != h->generation)
-		c->wide[i] = (struct seen_wide){ 0 };
+	c->cells[i] = r->cells[i];
+	if (h->has_rest)
+		c->rests[i] = r->rests[i];
+	else if (c->rests && c->cell_generations[i] != h->generation)
+		c->rests[i] = (struct cell_rest){ 0 };
 	c->cell_generations[i] = h->generation;
 }
 
@@ -119,15 +128,15 @@ static inline unsigned cell_quality(const struct consumer *c, const struct readi
 	return q;
 }
 
-/* What is beyond the first cache line of a cell. Returns 0 when nothing is new there. */
-static uint64_t wide_difference(const struct reading *r, uint32_t i, const struct seen_wide *old, struct snap_cell *ret,
+/* Of the rest of a cell. Returns 0 when nothing is new there. */
+static uint64_t rest_difference(const struct reading *r, uint32_t i, const struct cell_rest *old, struct snap_cell *ret,
 				uint64_t *ret_lost)
 {
-	const struct cell_values *v = &r->cells[i].v;
+	const struct cell_rest *v = &r->rests[i];
 	uint64_t any = *ret_lost = v->lost - old->lost;
 
-	for (unsigned e = CELL_NARROW_EVENTS; e < SCHEMA_MAX_EVENTS; e++) {
-		ret->counters[e] = v->counters[e] - old->counters[e - CELL_NARROW_EVENTS];
+	for (unsigned e = CELL_EVENTS; e < SCHEMA_MAX_EVENTS; e++) {
+		ret->counters[e] = v->counters[e - CELL_EVENTS] - old->counters[e - CELL_EVENTS];
 		any |= ret->counters[e];
 	}
 	if (!r->schema->multiplexed)
@@ -140,21 +149,20 @@ static uint64_t wide_difference(const struct reading *r, uint32_t i, const struc
 /* Computes the counts of cell i since the mark. False when all are zero. */
 static inline bool difference(const struct consumer *c, const struct reading *r, uint32_t i, struct snap_cell *ret)
 {
-	static const struct seen_narrow nothing;
-	static const struct seen_wide nothing_wide;
+	static const struct cell nothing;
+	static const struct cell_rest no_rest;
 	const struct cell_head *h = &r->heads[i];
-	const struct cell_values *v = &r->cells[i].v;
 	const bool same = c->cell_generations[i] == h->generation;
-	const struct seen_narrow *old = same ? &c->narrow[i] : &nothing;
+	const struct cell *old = same ? &c->cells[i] : &nothing;
 	uint64_t lost = 0, any;
 
 	ret->cpu = h->cpu;
-	any = counts_difference(&ret->time_ns, &v->time_ns, &old->time_ns, NARROW);
+	any = counts_difference(&ret->time_ns, &r->cells[i].time_ns, &old->time_ns, CELL_VALUES);
 	ret->enabled_ns = ret->running_ns = ret->time_ns;
-	for (unsigned e = CELL_NARROW_EVENTS; e < SCHEMA_MAX_EVENTS; e++)
+	for (unsigned e = CELL_EVENTS; e < SCHEMA_MAX_EVENTS; e++)
 		ret->counters[e] = 0;
-	if (h->wide)
-		any |= wide_difference(r, i, same ? &c->wide[i] : &nothing_wide, ret, &lost);
+	if (h->has_rest)
+		any |= rest_difference(r, i, same ? &c->rests[i] : &no_rest, ret, &lost);
 	ret->quality = (uint16_t)cell_quality(c, r, ret, lost);
 	return any;
 }
@@ -201,28 +209,27 @@ static bool take_traffic(struct seen_row *seen, const struct reading_row *rr, st
 /* Takes d off the copy of `other` on that CPU, so that the next difference of `other` includes it. */
 static void owe_other(struct consumer *c, struct reading *r, const struct snap_cell *d)
 {
-	struct seen_narrow *narrow;
-	struct seen_wide *wide;
-	uint32_t i;
+	const int64_t i = reading_cell_number(r, ROW_OTHER, d->cpu);
+	struct cell *seen;
+	struct cell_rest *rest;
 
-	if (!reading_cell(r, ROW_OTHER, d->cpu) || !follow_capacity(c, r))
+	if (i < 0 || !reading_rest(r, (uint32_t)i) || !follow_capacity(c, r))
 		return;
-	i = r->cell_of[(size_t)ROW_OTHER * r->schema->n_cpus + d->cpu] - 1;
-	narrow = &c->narrow[i];
-	wide = &c->wide[i];
+	reading_touch(r, (uint32_t)i);
+	seen = &c->cells[i];
+	rest = &c->rests[i];
 	if (c->cell_generations[i] != r->heads[i].generation) {
-		*narrow = (struct seen_narrow){ 0 };
-		*wide = (struct seen_wide){ 0 };
+		*seen = (struct cell){ 0 };
+		*rest = (struct cell_rest){ 0 };
 		c->cell_generations[i] = r->heads[i].generation;
 	}
-	narrow->time_ns -= d->time_ns;
-	narrow->switches -= d->switches;
-	wide->enabled_ns -= d->enabled_ns;
-	wide->running_ns -= d->running_ns;
-	wide->lost -= d->quality & QUALITY_PARTIAL ? 1 : 0; /* enough to make `other` partial, too */
+	seen->time_ns -= d->time_ns;
+	seen->switches -= d->switches;
+	rest->enabled_ns -= d->enabled_ns;
+	rest->running_ns -= d->running_ns;
+	rest->lost -= d->quality & QUALITY_PARTIAL ? 1 : 0; /* enough to make `other` partial, too */
 	for (unsigned e = 0; e < SCHEMA_MAX_EVENTS; e++)
-		*(e < CELL_NARROW_EVENTS ? &narrow->counters[e] :
-					   &wide->counters[e - CELL_NARROW_EVENTS]) -= d->counters[e];
+		*cell_counter(seen, rest, e) -= d->counters[e];
 }
 
 /* Called when a row is freed before this consumer reported all of it: the rest comes with `other`. */
@@ -292,7 +299,7 @@ static bool add_row(struct consumer *c, const struct reading *r, uint32_t i)
 static PREFETCHING void prefetch_cell(const struct consumer *c, const struct reading *r, uint32_t i)
 {
 	__builtin_prefetch(&r->cells[i]);
-	__builtin_prefetch(&c->narrow[i], 1);
+	__builtin_prefetch(&c->cells[i], 1);
 	__builtin_prefetch(&c->cell_generations[i]);
 }
 
@@ -373,8 +380,8 @@ void consumer_free(struct consumer *c)
 	}
 	free(c->rows);
 	free(c->cell_generations);
-	free(c->narrow);
-	free(c->wide);
+	free(c->cells);
+	free(c->rests);
 	free(c->cpus);
 	free(c->uses);
 	free(c);

@@ -6,19 +6,6 @@
 #define JD_CONSUMER_STATE_H
 #include "snapshot.h"
 
-/* The values of a cell in two parts, as cell_values has them, and whose they are: many cells change in the first part
- * alone, and the second is not touched then. */
-struct seen_narrow {
-	uint64_t time_ns, switches, counters[CELL_NARROW_EVENTS];
-};
-
-struct seen_wide {
-	uint64_t counters[SCHEMA_MAX_EVENTS - CELL_NARROW_EVENTS], enabled_ns, running_ns, lost;
-};
-_Static_assert(sizeof(struct seen_narrow) == CELL_NARROW_BYTES &&
-		       sizeof(struct seen_narrow) + sizeof(struct seen_wide) == sizeof(struct cell_values),
-	       "parts of a cell's values");
-
 struct seen_row {
 	uint32_t generation, renamed;
 	struct names *names; /* a reference */
@@ -36,10 +23,10 @@ struct consumer {
 	uint32_t number; /* reading of the last mark */
 	uint64_t mono_ns, boot_ns;
 	uint64_t gap_ns; /* of the reading of the last mark */
-	uint32_t cap_cells, cap_rows;
+	uint32_t cap_cells, cap_rests, cap_rows;
 	uint32_t *cell_generations; /* by cell: of the copy; 0 = there is none */
-	struct seen_narrow *narrow; /* by cell */
-	struct seen_wide *wide; /* by cell; all 0 while the cell is not wide */
+	struct cell *cells; /* as seen */
+	struct cell_rest *rests; /* as seen, by cell; NULL while the reading has none, all 0 while the cell has none */
 	struct seen_row *rows;
 	struct reading_cpu *cpus;
 	unsigned n_cpus;

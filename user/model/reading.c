@@ -60,21 +60,25 @@ static int grow_rows(struct reading *r)
 	return 0;
 }
 
-/* Aligned, so that a cell lies in two cache lines and not in three. */
+/* One of the vectors of cells. *vector: its address. */
+static bool grow_vector(const struct reading *r, void *vector, uint32_t to, size_t size)
+{
+	void *p = heap_grow_lines(*(void **)vector, r->cap_cells * size, to * size);
+
+	if (p)
+		*(void **)vector = p;
+	return p != NULL;
+}
+
 static int grow_cells(struct reading *r)
 {
-	uint32_t to = r->cap_cells < MAX_VECTOR ? array_step(r->cap_cells + 1) : 0;
-	struct cell_head *heads;
-	struct cell *cells;
+	const uint32_t to = r->cap_cells < MAX_VECTOR ? array_step(r->cap_cells + 1) : 0;
 
-	heads = to ? heap_grow_lines(r->heads, r->cap_cells * sizeof(*heads), to * sizeof(*heads)) : NULL;
-	if (!heads)
+	if (!to || !grow_vector(r, &r->heads, to, sizeof(*r->heads)) ||
+	    !grow_vector(r, &r->ahead_ns, to, sizeof(*r->ahead_ns)) ||
+	    (r->rests && !grow_vector(r, &r->rests, to, sizeof(*r->rests))) ||
+	    !grow_vector(r, &r->cells, to, sizeof(*r->cells)))
 		return -ENOMEM;
-	r->heads = heads;
-	cells = heap_grow_lines(r->cells, r->cap_cells * sizeof(*cells), to * sizeof(*cells));
-	if (!cells)
-		return -ENOMEM;
-	r->cells = cells;
 	r->cap_cells = to;
 	return 0;
 }
@@ -128,6 +132,8 @@ void reading_free(struct reading *r)
 	free(r->cell_of);
 	free(r->cells);
 	free(r->heads);
+	free(r->ahead_ns);
+	free(r->rests);
 	free(r->cpus);
 	free(r->uses);
 	memset(r, 0, sizeof(*r));
@@ -375,6 +381,9 @@ int64_t reading_cell_number(struct reading *r, uint32_t row, uint16_t cpu)
 	if (i == r->free_cell)
 		r->free_cell = r->heads[i].next_in_row;
 	r->cells[i] = (struct cell){ 0 };
+	r->ahead_ns[i] = 0;
+	if (r->rests)
+		r->rests[i] = (struct cell_rest){ 0 };
 	generation = r->heads[i].generation + 1;
 	r->heads[i] = (struct cell_head){
 		.row = row, .cpu = cpu, .used = true, .generation = generation ? generation : 1
@@ -383,9 +392,33 @@ int64_t reading_cell_number(struct reading *r, uint32_t row, uint16_t cpu)
 	return i;
 }
 
-struct cell_values *reading_cell(struct reading *r, uint32_t row, uint16_t cpu)
+struct cell *reading_cell(struct reading *r, uint32_t row, uint16_t cpu)
 {
 	int64_t cell = reading_cell_number(r, row, cpu);
 
 	return cell < 0 ? NULL : reading_touch(r, (uint32_t)cell);
+}
+
+struct cell_rest *reading_rest(struct reading *r, uint32_t cell)
+{
+	if (!r->rests)
+		r->rests = heap_grow_lines(NULL, 0, r->cap_cells * sizeof(*r->rests));
+	if (!r->rests)
+		return NULL;
+	r->heads[cell].has_rest = true;
+	return &r->rests[cell];
+}
+
+int reading_add_time(struct reading *r, uint32_t cell, uint64_t time_ns)
+{
+	struct cell_rest *rest = r->schema->multiplexed ? reading_rest(r, cell) : NULL;
+
+	if (r->schema->multiplexed && !rest)
+		return -ENOMEM;
+	if (rest) {
+		rest->enabled_ns += time_ns;
+		rest->running_ns += time_ns;
+	}
+	reading_touch(r, cell)->time_ns += time_ns;
+	return 0;
 }

@@ -97,27 +97,30 @@ struct reading_row {
 	struct traffic traffic; /* cumulative */
 };
 
-#define CELL_NARROW_EVENTS 6 /* counters in the first cache line of a cell */
+#define CELL_EVENTS 6 /* counters in a cell; those of more events are in its rest */
 
-/* The first cache line has all that a row's charge changes where no more events are counted and none is multiplexed or
- * lost. */
-struct cell_values {
+/* One (row, CPU) pair that was ever touched: all that a row's charge changes where no more events are counted and none
+ * is multiplexed or lost, in one cache line. Cumulative. */
+struct cell {
 	uint64_t time_ns;
 	uint64_t switches;
-	uint64_t counters[SCHEMA_MAX_EVENTS]; /* scaled when multiplexed */
+	uint64_t counters[CELL_EVENTS]; /* scaled when multiplexed */
+};
+_Static_assert(sizeof(struct cell) == 64, "a cell is a cache line");
+
+/* What few machines have of a cell. Cumulative. */
+struct cell_rest {
+	uint64_t counters[SCHEMA_MAX_EVENTS - CELL_EVENTS];
 	uint64_t enabled_ns,
 		running_ns; /* min over events; only while the schema is multiplexed, both are time_ns otherwise */
 	uint64_t lost; /* failed counter reads */
 };
-#define CELL_NARROW_BYTES (offsetof(struct cell_values, counters) + CELL_NARROW_EVENTS * sizeof(uint64_t))
 
-/* One (row, CPU) pair that was ever touched: two cache lines, and its head. */
-struct cell {
-	struct cell_values v; /* cumulative */
-	uint64_t ahead_ns; /* of v.time_ns: what its source reported ahead, to be taken off what comes */
-	uint64_t unused[2]; /* up to two cache lines */
-};
-_Static_assert(sizeof(struct cell) == 128 && CELL_NARROW_BYTES == 64, "cell layout");
+/* An event's counter. rest may be NULL for the first CELL_EVENTS. */
+static inline uint64_t *cell_counter(struct cell *c, struct cell_rest *rest, unsigned event)
+{
+	return event < CELL_EVENTS ? &c->counters[event] : &rest->counters[event - CELL_EVENTS];
+}
 
 /* What is looked at in every cell of a row, apart from the values: many to a cache line. */
 struct cell_head {
@@ -127,8 +130,8 @@ struct cell_head {
 	uint32_t generation; /* +1 when the cell becomes that of another row or CPU: a consumer's copy is void then */
 	uint16_t cpu;
 	bool used;
-	bool wide : 1; /* something may stand in the second cache line of its values */
-	bool ahead : 1; /* ahead_ns is not 0 */
+	bool has_rest : 1; /* something may stand there */
+	bool ahead : 1; /* its ahead_ns is not 0 */
 };
 
 struct reading_cpu {
@@ -197,6 +200,8 @@ struct reading {
 	uint32_t n_cells, cap_cells;
 	struct cell *cells;
 	struct cell_head *heads; /* by cell */
+	uint64_t *ahead_ns; /* by cell: of its time, what its source reported ahead, to be taken off what comes */
+	struct cell_rest *rests; /* by cell; NULL until one has something there */
 	uint32_t free_row, free_cell; /* list heads, UINT32_MAX = none */
 	uint32_t *cell_of; /* [row * n_cpus + cpu]: cell number + 1, 0 = none */
 	uint32_t dropped_first, dropped_last, n_dropped; /* dropped rows, oldest first */
@@ -233,29 +238,24 @@ void reading_drop_row(struct reading *r, uint32_t row);
 unsigned reading_reap(struct reading *r);
 void reading_view(const struct reading *r, struct reading_viewer *v); /* a consumer begins */
 void reading_unview(struct reading_viewer *v); /* and ends */
-/* Returns the values of (row, cpu), created on first use and marked changed by this reading. NULL = no memory. The
+/* Returns the cell of (row, cpu), created on first use and marked changed by this reading. NULL = no memory. The
  * pointer is valid until the next call. */
-struct cell_values *reading_cell(struct reading *r, uint32_t row, uint16_t cpu);
-/* The same in two steps for a source that remembers the number of a cell while its row lives: the
- * cell's number or -ENOMEM / -EINVAL, and its values, marked changed. */
+struct cell *reading_cell(struct reading *r, uint32_t row, uint16_t cpu);
+/* The same in two steps for a source that remembers the number of a cell while its row lives: the cell's number or
+ * -ENOMEM / -EINVAL, and the cell, marked changed. */
 int64_t reading_cell_number(struct reading *r, uint32_t row, uint16_t cpu);
-static inline struct cell_values *reading_touch(struct reading *r, uint32_t cell)
+static inline struct cell *reading_touch(struct reading *r, uint32_t cell)
 {
 	struct cell_head *h = &r->heads[cell];
 
 	h->changed = r->number;
-	h->wide = true;
 	r->row_changed[h->row] = r->number;
-	return &r->cells[cell].v;
+	return &r->cells[cell];
 }
-
-/* The same for a source that writes nothing beyond the first CELL_NARROW_BYTES of the values, in a row that it knows. */
-static inline struct cell_values *reading_touch_narrow(struct reading *r, uint32_t cell, uint32_t row)
-{
-	r->heads[cell].changed = r->number;
-	r->row_changed[row] = r->number;
-	return &r->cells[cell].v;
-}
+/* The rest of a cell, to be written. The cell is to be touched, too. NULL = no memory. Valid until a cell is created. */
+struct cell_rest *reading_rest(struct reading *r, uint32_t cell);
+/* Adds time in which nothing but time is counted, and with it what multiplexed events were there for. 0 or -ENOMEM. */
+int reading_add_time(struct reading *r, uint32_t cell, uint64_t time_ns);
 
 static inline void reading_add_traffic(struct reading *r, uint32_t row, const struct traffic *t)
 {

@@ -196,14 +196,12 @@ static void take_increments(struct cpustat *c)
 
 static void add_time(struct reading *r, uint32_t row, uint16_t cpu, uint64_t time_ns)
 {
-	struct cell_values *v = time_ns ? reading_cell(r, row, cpu) : NULL;
+	struct cell *v = time_ns ? reading_cell(r, row, cpu) : NULL;
 
 	if (!v)
 		return;
 	v->time_ns += time_ns;
 	v->switches++;
-	v->enabled_ns += time_ns;
-	v->running_ns += time_ns;
 	for (unsigned i = 0; i < r->schema->core.n; i++)
 		if (r->schema->core.ev[i].kind == EVENT_TASK_CLOCK)
 			v->counters[i] += time_ns;
@@ -338,7 +336,7 @@ static void take_cpu(struct cpustat *c, struct reading *r, unsigned cpu, const u
 {
 	struct cpu_stat *st = &c->cpus[cpu];
 	uint64_t idle = ticks_ns[FIELD_IDLE] + ticks_ns[FIELD_IOWAIT], total = 0, idle_add, total_add;
-	struct cell_values *v;
+	struct cell *v;
 
 	for (unsigned i = 0; i < FIELDS; i++)
 		total += ticks_ns[i];
@@ -359,8 +357,6 @@ static void take_cpu(struct cpustat *c, struct reading *r, unsigned cpu, const u
 	if (v) {
 		v->time_ns += idle_add;
 		v->switches++;
-		v->enabled_ns += idle_add;
-		v->running_ns += idle_add;
 	}
 }
 

@@ -38,21 +38,18 @@ static void close_idle_from_clock(struct read_context *x, unsigned cpu, uint64_t
 	uint64_t clock = x->c->clock_ktime ? now_ns : now_ns - st->clock_offset_ns - st->irq_steal_ns;
 	uint64_t open_ns = clock - st->since_ns;
 	int64_t number = counters_cell(x, cpu, JD_SLOT_IDLE);
-	struct cell_values *v;
-	struct cell *cell;
+	uint64_t *ahead_ns;
 
 	if ((!st->clock_offset_ns && !x->c->clock_ktime) || number < 0)
 		return;
-	cell = &x->r->cells[number];
-	if ((int64_t)open_ns <= (int64_t)cell->ahead_ns)
+	ahead_ns = &x->r->ahead_ns[number];
+	if ((int64_t)open_ns <= (int64_t)*ahead_ns)
 		return;
-	v = reading_touch(x->r, (uint32_t)number);
-	open_ns -= cell->ahead_ns;
-	cell->ahead_ns += open_ns;
+	open_ns -= *ahead_ns;
+	if (reading_add_time(x->r, (uint32_t)number, open_ns))
+		return;
+	*ahead_ns += open_ns;
 	x->r->heads[number].ahead = true;
-	v->time_ns += open_ns;
-	v->enabled_ns += open_ns;
-	v->running_ns += open_ns;
 	x->r->cpus[cpu].elapsed_ns += open_ns;
 }
 
@@ -160,18 +157,15 @@ static void take_irq_steal(struct read_context *x, unsigned cpu)
 {
 	struct cpu_source *cs = &x->c->cpus[cpu];
 	uint64_t now = x->c->states[cpu].irq_steal_ns, add = now - cs->irq_steal_ns;
-	struct cell_values *v;
+	int64_t cell;
 
 	if (cs->restarted) /* the kernel's account of it may have begun anew */
 		cs->irq_steal_ns = now;
 	if (!add || (int64_t)add < 0 || cs->restarted)
 		return;
-	v = reading_cell(x->r, ROW_IRQ_STEAL, (uint16_t)cpu);
-	if (!v)
+	cell = reading_cell_number(x->r, ROW_IRQ_STEAL, (uint16_t)cpu);
+	if (cell < 0 || reading_add_time(x->r, (uint32_t)cell, add))
 		return;
-	v->time_ns += add;
-	v->enabled_ns += add;
-	v->running_ns += add;
 	x->r->cpus[cpu].elapsed_ns += add;
 	cs->irq_steal_ns = now;
 }
@@ -226,6 +220,6 @@ void counters_read_offline(struct read_context *x, unsigned cpu)
 	idle = counters_cell(x, cpu, JD_SLOT_IDLE);
 	if (idle < 0)
 		return;
-	x->r->cells[idle].ahead_ns = 0;
+	x->r->ahead_ns[idle] = 0;
 	x->r->heads[idle].ahead = false;
 }

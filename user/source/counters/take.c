@@ -6,6 +6,7 @@
  * The rows lie in another CPU's cache, so the cost is misses, not arithmetic: they lie one after the other, and
  * prefetches overlap what belongs to them here. */
 #include <string.h>
+#include "base/counts.h"
 #include "base/prefetch.h"
 #include "rows.h"
 
@@ -89,8 +90,8 @@ static bool read_at_once(const struct counters *c, uint64_t least_enabled, uint6
 
 /* Scales each counter by enabled / running of this step and keeps the worst ratio. False when a counter does not
  * stand for the whole step (its count is taken unscaled, and is too low), or they were not read at once. */
-static bool add_multiplexed(const struct counters *c, struct cell_values *v, const struct staged_row *now,
-			    const struct staged_row *before, unsigned cpu)
+static bool add_multiplexed(const struct counters *c, struct cell *v, struct cell_rest *rest,
+			    const struct staged_row *now, const struct staged_row *before, unsigned cpu)
 {
 	uint64_t worst_enabled = 0, worst_running = 0;
 	int64_t time_ns = (int64_t)(now->now.time_ns - before->now.time_ns);
@@ -106,7 +107,8 @@ static bool add_multiplexed(const struct counters *c, struct cell_values *v, con
 
 		if (c->schema->core.ev[i].kind != EVENT_PERF || c->event_fds[(size_t)i * c->n_cpus + cpu] < 0)
 			continue; /* this CPU has no such event */
-		v->counters[i] += speaks && running ? (uint64_t)((unsigned __int128)raw * enabled / running) : raw;
+		*cell_counter(v, rest,
+			      i) += speaks && running ? (uint64_t)((unsigned __int128)raw * enabled / running) : raw;
 		whole &= speaks;
 		least_enabled = enabled < least_enabled ? enabled : least_enabled;
 		most_enabled = enabled > most_enabled ? enabled : most_enabled;
@@ -116,19 +118,19 @@ static bool add_multiplexed(const struct counters *c, struct cell_values *v, con
 			worst_running = running;
 		}
 	}
-	v->enabled_ns += worst_enabled;
-	v->running_ns += worst_running;
+	rest->enabled_ns += worst_enabled;
+	rest->running_ns += worst_running;
 	return whole && (!most_enabled || read_at_once(c, least_enabled, most_enabled, (uint64_t)time_ns));
 }
 
-static void add_counters(const struct counters *c, struct cell_values *v, const struct staged_row *now,
+static void add_counters(const struct counters *c, struct cell *v, struct cell_rest *rest, const struct staged_row *now,
 			 const struct staged_row *before, uint64_t time_ns)
 {
 	for (unsigned i = 0; i < c->schema->core.n; i++)
 		if (c->schema->core.ev[i].kind == EVENT_TASK_CLOCK)
-			v->counters[i] += time_ns;
+			*cell_counter(v, rest, i) += time_ns;
 		else if (!c->schema->multiplexed || event_of_switches(c->schema->core.ev[i].kind))
-			v->counters[i] += now->now.counters[i] - before->now.counters[i];
+			*cell_counter(v, rest, i) += now->now.counters[i] - before->now.counters[i];
 }
 
 int64_t counters_cell(struct read_context *x, unsigned cpu, uint32_t slot)
@@ -149,8 +151,8 @@ int64_t counters_cell(struct read_context *x, unsigned cpu, uint32_t slot)
 /* Takes what was reported ahead of a cell off the time that came. */
 static uint64_t settle_cell(struct reading *r, uint32_t cell, uint64_t time_ns)
 {
-	time_ns = counters_settle(&r->cells[cell].ahead_ns, time_ns);
-	r->heads[cell].ahead = r->cells[cell].ahead_ns != 0;
+	time_ns = counters_settle(&r->ahead_ns[cell], time_ns);
+	r->heads[cell].ahead = r->ahead_ns[cell] != 0;
 	return time_ns;
 }
 
@@ -162,26 +164,26 @@ static bool take_row(struct read_context *x, unsigned cpu, const struct staged_r
 	uint64_t time_ns = now->now.time_ns - before->now.time_ns;
 	uint64_t switches = now->now.switches - before->now.switches;
 	uint64_t lost = c->cpus[cpu].broken ? switches : now->now.lost - before->now.lost;
-	struct cell_values *v;
+	const bool has_rest = lost || c->schema->multiplexed || c->schema->core.n > CELL_EVENTS;
+	struct cell_rest *rest;
+	struct cell *v;
 	int64_t cell;
 
 	if (!switches)
 		return true;
 	cell = counters_cell(x, cpu, now->slot);
-	if (cell < 0)
+	rest = cell >= 0 && has_rest ? reading_rest(x->r, (uint32_t)cell) : NULL;
+	if (cell < 0 || (has_rest && !rest))
 		return false;
-	if (lost || c->schema->multiplexed || c->schema->core.n > CELL_NARROW_EVENTS)
-		v = reading_touch(x->r, (uint32_t)cell);
-	else
-		v = reading_touch_narrow(x->r, (uint32_t)cell, x->r->heads[cell].row);
+	v = reading_touch(x->r, (uint32_t)cell);
 	time_ns = settle_cell(x->r, (uint32_t)cell, time_ns);
 	v->time_ns += time_ns;
 	v->switches += switches;
 	if (lost)
-		v->lost += lost;
-	add_counters(c, v, now, before, time_ns);
-	if (c->schema->multiplexed && !add_multiplexed(c, v, now, before, cpu) && now->slot != JD_SLOT_IDLE) {
-		v->lost += switches;
+		rest->lost += lost;
+	add_counters(c, v, rest, now, before, time_ns);
+	if (c->schema->multiplexed && !add_multiplexed(c, v, rest, now, before, cpu) && now->slot != JD_SLOT_IDLE) {
+		rest->lost += switches;
 		x->r->losses.lost_reads += switches;
 		x->r->losses.away_reads += c->cpus[cpu].restarted ? switches : 0;
 	}
@@ -199,7 +201,6 @@ struct bank_run {
 	size_t row_bytes;
 	unsigned cpu, bank, n, n_events;
 	bool clock_events;
-	bool narrow; /* what is counted lies in the first cache line of a cell */
 	uint64_t elapsed_ns; /* of the rows taken */
 };
 
@@ -219,11 +220,24 @@ static PREFETCHING void prefetch(const struct read_context *x, const struct bank
 }
 
 /* Task clock counts nothing in a row: its event is the row's time. */
-static void set_clock_events(const struct counters *c, struct cell_values *v, const uint64_t *row, uint64_t time_ns)
+static void set_clock_events(const struct counters *c, struct cell *v, struct cell_rest *rest, const uint64_t *row,
+			     uint64_t time_ns)
 {
 	for (unsigned i = 0; i < c->schema->core.n; i++)
 		if (c->schema->core.ev[i].kind == EVENT_TASK_CLOCK)
-			v->counters[i] += time_ns - row[i];
+			*cell_counter(v, rest, i) += time_ns - row[i];
+}
+
+static inline void add_fresh(struct cell *v, struct cell_rest *rest, const uint64_t *counts, unsigned n)
+{
+#pragma GCC unroll 4
+	for (unsigned i = 0; i < CELL_EVENTS; i += 2)
+		if (i + 1 < n)
+			counts_add(&v->counters[i], &counts[i], 2);
+		else if (i < n)
+			v->counters[i] += counts[i];
+	for (unsigned i = CELL_EVENTS; rest && i < n; i++)
+		rest->counters[i - CELL_EVENTS] += counts[i];
 }
 
 /* The common case of take_row, straight from a row of which nothing was taken before: no scaling, no copy. */
@@ -231,21 +245,23 @@ static void take_fresh(struct read_context *x, struct bank_run *b, uint32_t slot
 {
 	int64_t number = b->cell_numbers[slot] ? b->cell_numbers[slot] - 1 : counters_cell(x, b->cpu, slot);
 	uint64_t time_ns = row->time_ns;
-	struct cell_values *v;
+	struct cell_rest *rest = NULL;
+	struct cell *v;
 	uint32_t cell;
 
 	if (number < 0)
 		return;
 	cell = (uint32_t)number;
-	v = b->narrow ? reading_touch_narrow(x->r, cell, x->r->heads[cell].row) : reading_touch(x->r, cell);
+	if (b->n_events > CELL_EVENTS && !(rest = reading_rest(x->r, cell)))
+		return;
+	v = reading_touch(x->r, cell);
 	if (x->r->heads[cell].ahead || (int64_t)time_ns < 0)
 		time_ns = settle_cell(x->r, cell, time_ns);
 	v->time_ns += time_ns;
 	v->switches += row->switches;
-	for (unsigned i = 0; i < b->n_events; i++)
-		v->counters[i] += row->counters[i];
+	add_fresh(v, rest, (const uint64_t *)row->counters, b->n_events);
 	if (b->clock_events)
-		set_clock_events(x->c, v, (const uint64_t *)row->counters, time_ns);
+		set_clock_events(x->c, v, rest, (const uint64_t *)row->counters, time_ns);
 	b->elapsed_ns += time_ns;
 }
 
@@ -277,7 +293,6 @@ void counters_take_bank(struct read_context *x, unsigned cpu, unsigned bank)
 			      given_out(c, cpu, bank),
 			      c->schema->core.n,
 			      c->clock_events,
-			      c->schema->core.n <= CELL_NARROW_EVENTS,
 			      0 };
 
 	for (unsigned i = 0; i < b.n; i++) {

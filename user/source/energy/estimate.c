@@ -101,7 +101,7 @@ static void add_idle(struct estimate *e, const struct reading *r, const struct r
 {
 	for (uint32_t i = row->first_cell; i != UINT32_MAX; i = r->heads[i].next_in_row) {
 		if (r->heads[i].cpu < e->n_cpus)
-			e->idle_ns[r->heads[i].cpu] += r->cells[i].v.time_ns;
+			e->idle_ns[r->heads[i].cpu] += r->cells[i].time_ns;
 	}
 }
 
