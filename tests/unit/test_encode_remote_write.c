@@ -117,6 +117,64 @@ static void test_rows(void **state)
 	fixture_free(&f);
 }
 
+/* Checks the labels of one series: "__name__" first, in the order of their names, each once. name: as the sender says them. */
+static void check_order(const char *name)
+{
+	const char *key = strchr(name, '{'), *last = "";
+	size_t n_last = 0, n;
+
+	while (key && *key && *key != '}') {
+		key += strspn(key, "{, ");
+		n = strcspn(key, "=");
+		assert_true(strncmp(last, key, n < n_last ? n : n_last) < (n > n_last));
+		last = key;
+		n_last = n;
+		key = strchr(key + n + 2, '"') + 1;
+	}
+}
+
+/* Every series, of the machine with up to three labels of its own, and of rows with many names, says its machine. */
+static void test_labels(void **state)
+{
+	static const char pod_series[] =
+		"jouled_cgroup_energy_joules_total{cgroup=\"/a\", container=\"c\", domain=\"package\", instance=\"node-7\", "
+		"job=\"jouled\", job_id=\"4711\", namespace=\"n\", pod=\"p\", unit=\"u.service\"}";
+	const struct names_draft all = { .field = { [NAME_NAMESPACE] = "n",
+						    [NAME_POD] = "p",
+						    [NAME_CONTAINER] = "c",
+						    [NAME_UNIT] = "u.service",
+						    [NAME_JOB] = "4711" } };
+	unsigned pod = 0, build = 0, quality = 0;
+	char name[500];
+	struct fixture f;
+
+	fixture_init(&f, 1, 1);
+	fixture_domain(&f, DOMAIN_PACKAGE, 0, "package-0");
+	fixture_ready(&f);
+	f.schema.domains[0].has_die = true;
+	fixture_row(&f, "/a", 10)->names = names_new(&all);
+	fixture_row(&f, "/b", 11);
+	fixture_create(&f, &encode_remote_write, &(struct encode_options){ .sensor = f.schema.sensor });
+	fixture_encode(&f);
+	for (size_t at = 0, len; at < f.out.len - 1; at += len) {
+		len = push_remote_write.item(f.out.data + at, f.out.len - at);
+		assert_true(len);
+		push_remote_write.name(f.out.data + at, len, name, sizeof(name));
+		check_order(name);
+		assert_non_null(strstr(name, "instance=\"node-7\", job=\"jouled\""));
+		pod += !strcmp(name, pod_series);
+		build += !strcmp(name, "jouled_build_info{instance=\"node-7\", job=\"jouled\", sensor=\"node-7\", "
+				       "version=\"" JOULED_VERSION "\"}");
+		quality += strstr(name, "{die=\"0\", domain=\"package\", instance=\"node-7\", job=\"jouled\", "
+					"package=\"0\", quality=\"partial\"}") != NULL;
+	}
+	assert_int_equal(pod, 1);
+	assert_int_equal(build, 1);
+	assert_int_equal(quality, 1);
+	names_put(f.snap.rows[4].names);
+	fixture_free(&f);
+}
+
 /* Series of a cgroup in the document, and those of them that are said to have ended. */
 struct found {
 	unsigned series, ended;
@@ -275,12 +333,15 @@ static void test_an_heir_ends_what_it_does_not_show(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_bytes),
-					    cmocka_unit_test(test_items),
-					    cmocka_unit_test(test_rows),
-					    cmocka_unit_test(test_ends),
-					    cmocka_unit_test(test_ends_that_nobody_saw),
-					    cmocka_unit_test(test_an_heir_ends_what_it_does_not_show) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_items),
+		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_labels),
+		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_ends_that_nobody_saw),
+		cmocka_unit_test(test_an_heir_ends_what_it_does_not_show),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,7 +111,7 @@ static int influx_create(const struct encode_options *o, const struct schema *s,
 
 static int influx_encode(struct encoder *e, const struct snapshot *s, const bool *shown, struct buf *out)
 {
-	static const struct series_ops ops = { NULL, influx_label, influx_sample };
+	static const struct series_ops ops = { .label = influx_label, .sample = influx_sample };
 	struct influx_writer w = { { .ops = &ops, .out = out, .labels = &e->e.labels }, &e->machine };
 
 	totals_add(e->e.totals, s, shown);

@@ -129,7 +129,9 @@ static void metrics_sample(struct series_writer *w, struct series_labels row, st
 int openmetrics_write(const struct totals *t, const struct series_self *self, bool version_1, struct buf *scratch,
 		      struct buf *out)
 {
-	static const struct series_ops ops = { metrics_begin, metrics_label, metrics_sample };
+	static const struct series_ops ops = { .begin = metrics_begin,
+					       .label = metrics_label,
+					       .sample = metrics_sample };
 	struct metrics_writer w = { .w = { .ops = &ops, .out = out, .labels = scratch }, .version_1 = version_1 };
 	int rc = series_write(&w.w, t, self);
 

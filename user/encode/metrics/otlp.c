@@ -189,7 +189,7 @@ static int set_starts(struct encoder *e, const struct snapshot *s)
 
 static int otlp_encode(struct encoder *e, const struct snapshot *s, const bool *shown, struct buf *out)
 {
-	static const struct series_ops ops = { otlp_begin, otlp_label, otlp_sample };
+	static const struct series_ops ops = { .begin = otlp_begin, .label = otlp_label, .sample = otlp_sample };
 	struct otlp_writer w = { { .ops = &ops, .out = out, .labels = &e->e.labels, .ends = &e->e.ends }, e };
 	int rc;
 

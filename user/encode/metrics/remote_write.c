@@ -25,7 +25,6 @@
 #define STALE \
 	0x7ff0000000000002 /* in place of a value: the NaN that ends a series (the specification of remote write 1.0) */
 #define LABELS_MAX 32
-#define SAMPLE_MAX (2 + 1 + 8 + 1 + PROTOBUF_VARINT_MAX)
 #define NS_PER_MS 1000000
 
 struct encoder {
@@ -101,7 +100,52 @@ static unsigned sort_in(struct piece *list, unsigned n, const char *text, size_t
 	return n;
 }
 
-/* Receivers want the labels in the order of their names. */
+/* Receivers want the labels in the order of their names. Those of a row are put in order once, with those of the machine. */
+static void remote_complete(struct series_writer *sw, struct buf *b, size_t from)
+{
+	const struct buf *machine = &((struct remote_writer *)sw)->e->machine;
+	const size_t len = b->len - from;
+	struct piece list[LABELS_MAX];
+	char *sorted = (char *)buf_reserve(b, len + machine->len), *p = sorted, *row;
+	unsigned n;
+
+	if (!sorted)
+		return;
+	row = (char *)b->data + from;
+	n = sort_in(list, 0, row, len);
+	n = sort_in(list, n, (const char *)machine->data, machine->len);
+	for (unsigned i = 0; i < n; i++)
+		p = emit_mem(p, list[i].text, list[i].len);
+	b->len = from + (size_t)(p - sorted);
+	memmove(row, sorted, b->len - from);
+}
+
+/* Bytes of the labels in a text whose names come before that of a piece. */
+static size_t before_it(const struct piece *it, struct series_labels text)
+{
+	struct piece next;
+	const char *label;
+	size_t at = 0, size, inner;
+
+	while ((size = protobuf_field(text.text + at, text.len - at, LABELS, &label, &inner)) &&
+	       protobuf_field(label, inner, NAME, &next.key, &next.n_key) && before(&next, it))
+		at += size;
+	return at;
+}
+
+static char *emit_labels(char *p, struct series_labels text, const struct piece *more, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		const size_t first = before_it(&more[i], text);
+
+		p = emit_mem(emit_mem(p, text.text, first), more[i].text, more[i].len);
+		text.text += first;
+		text.len -= first;
+	}
+	return emit_mem(p, text.text, text.len);
+}
+
+/* "__name__" comes before all labels there are. */
 static void remote_sample(struct series_writer *sw, struct series_labels row, struct series_labels more, uint64_t v,
 			  unsigned digits)
 {
@@ -111,23 +155,18 @@ static void remote_sample(struct series_writer *sw, struct series_labels row, st
 	const double number = (double)v / units[digits];
 	const uint64_t time_ms = (uint64_t)(sw->totals->real_ns / NS_PER_MS);
 	const size_t n_sample = 1 + 8 + 1 + protobuf_size(time_ms);
+	const struct series_labels machine = { (const char *)e->machine.data, e->machine.len },
+				   labels = row.len ? row : machine;
+	const size_t len = e->name.len + labels.len + more.len + 2 + n_sample;
 	struct piece list[LABELS_MAX];
-	unsigned n = sort_in(list, 0, (const char *)e->name.data, e->name.len);
-	size_t len = 2 + n_sample;
-	char *p;
+	const unsigned n = sort_in(list, 0, more.text, more.len);
+	char *p = (char *)buf_reserve(sw->out, protobuf_whole(len));
 
-	n = sort_in(list, n, row.text, row.len);
-	n = sort_in(list, n, more.text, more.len);
-	n = sort_in(list, n, (const char *)e->machine.data, e->machine.len);
-	for (unsigned i = 0; i < n; i++)
-		len += list[i].len;
-	p = (char *)buf_reserve(sw->out, 1 + PROTOBUF_VARINT_MAX + len);
 	if (!p)
 		return;
-	*p++ = SERIES;
-	p = protobuf_put(p, len);
-	for (unsigned i = 0; i < n; i++)
-		p = emit_mem(p, list[i].text, list[i].len);
+	p = protobuf_head(p, SERIES, len);
+	p = emit_mem(p, e->name.data, e->name.len);
+	p = emit_labels(p, labels, list, n);
 	*p++ = SAMPLES;
 	*p++ = (char)n_sample;
 	*p++ = SAMPLE_VALUE;
@@ -169,7 +208,7 @@ static int remote_create(const struct encode_options *o, const struct schema *s,
 
 static int remote_encode(struct encoder *e, const struct snapshot *s, const bool *shown, struct buf *out)
 {
-	static const struct series_ops ops = { remote_begin, remote_label, remote_sample };
+	static const struct series_ops ops = { remote_begin, remote_label, remote_complete, remote_sample };
 	struct remote_writer w = { { .ops = &ops, .out = out, .labels = &e->e.labels, .ends = &e->e.ends }, e };
 
 	totals_add(e->e.totals, s, shown);

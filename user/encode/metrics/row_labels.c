@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <string.h>
-#include "row_labels.h"
+#include "series.h"
 
 /* Labels are the number of rows, a head for each, and the texts. The place of a text is an offset, for the buffer may move
  * while it grows. */
@@ -63,8 +63,7 @@ static unsigned series_of(const struct totals *t, unsigned row)
 	return has;
 }
 
-static void add_names(struct buf *b, const struct names *n,
-		      void (*label)(struct buf *b, const char *key, const char *value))
+static void add_names(struct buf *b, const struct names *n, const struct series_ops *ops)
 {
 	static const enum name_field shown_names[] = {
 		NAME_NAMESPACE, NAME_POD, NAME_CONTAINER, NAME_MACHINE, NAME_UNIT, NAME_USER, NAME_JOB, NAME_STEP,
@@ -74,13 +73,26 @@ static void add_names(struct buf *b, const struct names *n,
 		const char *text = names_text(n, shown_names[i]);
 
 		if (*text)
-			label(b, name_field_key(shown_names[i]), text);
+			ops->label(b, name_field_key(shown_names[i]), text);
 	}
 }
 
-int row_labels_make(struct buf *b, const struct totals *t,
-		    void (*label)(struct buf *b, const char *key, const char *value))
+static void add_row(struct series_writer *w, struct buf *b, uint32_t row)
 {
+	const struct total_row *r = &w->totals->rows[row];
+	const size_t from = b->len;
+
+	if (!total_row_named(r))
+		w->ops->label(b, "cgroup", r->name);
+	add_names(b, r->names, w->ops);
+	if (w->ops->complete && !b->failed)
+		w->ops->complete(w, b, from);
+}
+
+int row_labels_make(struct series_writer *w)
+{
+	const struct totals *t = w->totals;
+	struct buf *b = w->labels;
 	const uint32_t n = t->n_rows;
 	const size_t heads = sizeof(n) + n * sizeof(struct head);
 
@@ -92,11 +104,8 @@ int row_labels_make(struct buf *b, const struct totals *t,
 	for (uint32_t i = 0; i < n; i++) {
 		struct head h = { .at = (uint32_t)b->len, .has = series_of(t, i) };
 
-		if (h.has) {
-			if (!total_row_named(&t->rows[i]))
-				label(b, "cgroup", t->rows[i].name);
-			add_names(b, t->rows[i].names, label);
-		}
+		if (h.has)
+			add_row(w, b, i);
 		h.len = (uint32_t)(b->len - h.at);
 		if (!b->failed)
 			memcpy(b->data + sizeof(n) + i * sizeof(h), &h, sizeof(h));

@@ -38,10 +38,10 @@ struct row_ends {
 	struct hash now; /* rows of this page by their labels, made where a row is not in its place */
 };
 
-/* Makes b the labels of every row that is shown: cgroup and names, or those of its group. label: as in struct series_ops.
+struct series_writer;
+/* Makes w->labels those of every row of w->totals that is shown: cgroup and names, or those of its group, in the writer's syntax.
  * 0 or -ENOMEM. */
-int row_labels_make(struct buf *b, const struct totals *t,
-		    void (*label)(struct buf *b, const char *key, const char *value));
+int row_labels_make(struct series_writer *w);
 struct series_labels row_labels_of(const struct buf *b, uint32_t row);
 unsigned row_labels_has(const struct buf *b, uint32_t row); /* enum row_series; 0 = not shown */
 

@@ -487,7 +487,7 @@ static int begin_rows(struct series_writer *w)
 
 	if (w->ends)
 		row_ends_begin(w->ends, w->labels);
-	rc = row_labels_make(w->labels, w->totals, w->ops->label);
+	rc = row_labels_make(w);
 	return !rc && w->ends ? row_ends_find(w->ends, w->labels) : rc;
 }
 

@@ -51,6 +51,8 @@ struct series_ops {
 	void (*begin)(struct series_writer *w, const struct series_family *f);
 	/* Appends one label to b, in the writer's own syntax. */
 	void (*label)(struct buf *b, const char *key, const char *value);
+	/* Completes the labels of a row, which stand in b from `from` on, or fails b. May be NULL. */
+	void (*complete)(struct series_writer *w, struct buf *b, size_t from);
 	/* Writes a sample of the family w->family. Its labels are those of the row (none for the machine) and more. The value
 	 * is v / 10^digits; digits is 0, 6 (microjoules as joules) or 9 (nanoseconds as seconds). With w->ended it has none. */
 	void (*sample)(struct series_writer *w, struct series_labels row, struct series_labels more, uint64_t v,
