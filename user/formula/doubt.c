@@ -36,18 +36,23 @@
 struct widths {
 	double straight,
 		bent; /* deviations of prices that hold nine values in ten: where they do not bend, where they do */
-	double without; /* deviations of the jackknife above which those of the fit are too much: no price is below zero */
+	double without,
+		without_bent; /* deviations of the jackknife above which those of the fit are too much: no price is
+					 below zero */
 	double for_all, for_all_bent; /* a miss of a point is of all rows alike, by so much (square), ... */
 	double of_one; /* ... and of each row by itself, by the root of its part, ... */
 	double in_phases; /* ... and more by this times their likeness, where misses come in phases */
 };
-enum { FINE, NOISE };
+enum { FINE, NOISE, SLEEPS }; /* points: fine, noisy, fine and of a package that sleeps */
 static const struct widths of_package[] = {
-	[FINE] = { 4, 7, 3, 4, 4, 0.4, 16 }, [NOISE] = { 2.2, 3, 1.2, 0.02, 0.1, 0.1, 16 }
+	[FINE] = { 3, 7, 2, 3, 4, 4, 0.4, 16 },
+	[NOISE] = { 2.2, 3, 1.2, 1.2, 0.02, 0.1, 0.1, 16 },
+	[SLEEPS] = { 4, 7, 3, 3, 4, 4, 0.4, 16 },
 };
 /* What rows do in memory is counted. */
 static const struct widths of_memory[] = {
-	[FINE] = { 4, 7, 3, 4, 4, 0.4, 2 }, [NOISE] = { 2.6, 9, 1.2, 0.02, 0.1, 0, 2 }
+	[FINE] = { 4, 7, 3, 3, 4, 4, 0.4, 2 },
+	[NOISE] = { 2.6, 9, 1.2, 1.2, 0.02, 0.1, 0, 2 },
 };
 
 /* The same of idle power. */
@@ -324,7 +329,12 @@ void model_doubt_begin(struct model_doubt *d, const struct terms *t)
 	const bool bent_memory = d->misses && priced & (priced - 1); /* more than one */
 	const bool bent = bent_memory || prices_bend(f);
 	const double chance = bent ? 0 : BY_CHANCE / sqrt(f->n_window);
-	const struct widths *w = &(d->misses ? of_memory : of_package)[noise ? NOISE : FINE];
+	/* how long no CPU was busy is known less well than what was counted, and a stretch left out does not tell */
+	const bool sleeps = f->s.columns >> COL_AWAKE & 1;
+	const struct widths *w = d->misses ? &of_memory[noise ? NOISE : FINE] :
+					     &of_package[noise  ? NOISE :
+							 sleeps ? SLEEPS :
+								  FINE];
 
 	take_prices(d, t);
 	take_own_prices(d, t);
@@ -332,7 +342,7 @@ void model_doubt_begin(struct model_doubt *d, const struct terms *t)
 	p->misses = bent_memory && d->all[d->misses] > 0 ? terms_place(t, d->misses) : -1;
 	p->point = f->s.sigma * d->seconds / d->dynamic;
 	p->deviations = bent ? w->bent : w->straight;
-	p->without = w->without;
+	p->without = bent ? w->without_bent : w->without;
 	p->for_all = (bent ? w->for_all_bent : w->for_all) * (noise ? 1 : 1 - d->noise);
 	p->of_one = w->of_one + w->in_phases * fmax(d->phases - chance, 0);
 	p->others = pow(NINE_IN_TEN * BURSTS * d->skew, 2) + pow(STOPS * d->goes_on * d->seconds / d->dynamic, 2) +
