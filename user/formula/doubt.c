@@ -34,7 +34,7 @@
 /* By how much ranges are widened, as chosen on machines of known truth (docs/accuracy.md). Points that miss by little tell that it is
  * not the sensor that is off, and nothing else widens the range there. */
 struct widths {
-	double straight,
+	double straight, bent_by_clock,
 		bent; /* deviations of prices that hold nine values in ten: where they do not bend, where they do */
 	double without,
 		without_bent; /* deviations of the jackknife above which those of the fit are too much: no price is
@@ -45,14 +45,14 @@ struct widths {
 };
 enum { FINE, NOISE, SLEEPS }; /* points: fine, noisy, fine and of a package that sleeps */
 static const struct widths of_package[] = {
-	[FINE] = { 3, 7, 2, 3, 4, 4, 0.4, 16 },
-	[NOISE] = { 2.2, 3, 1.2, 1.2, 0.02, 0.1, 0.1, 16 },
-	[SLEEPS] = { 4, 7, 3, 3, 4, 4, 0.4, 16 },
+	[FINE] = { 3, 5, 7, 2, 3, 4, 4, 0.4, 16 },
+	[NOISE] = { 2.2, 3, 3, 1.2, 1.2, 0.02, 0.1, 0.1, 16 },
+	[SLEEPS] = { 4, 7, 7, 3, 3, 4, 4, 0.4, 16 },
 };
 /* What rows do in memory is counted. */
 static const struct widths of_memory[] = {
-	[FINE] = { 4, 7, 3, 3, 4, 4, 0.4, 2 },
-	[NOISE] = { 2.6, 9, 1.2, 1.2, 0.02, 0.1, 0, 2 },
+	[FINE] = { 4, 7, 7, 3, 3, 4, 4, 0.4, 2 },
+	[NOISE] = { 2.6, 9, 9, 1.2, 1.2, 0.02, 0.1, 0, 2 },
 };
 
 /* The same of idle power. */
@@ -303,14 +303,15 @@ static void take_covariance(struct model_doubt *d, const struct terms *t)
 	take_square(d, s->assumed, column, same, unknown, &p->assumed);
 }
 
-/* True when prices are seen to bend over more than two states: those that are always in use are near zero where they do not. */
-static bool prices_bend(const struct model_fit *f)
+/* True when prices are seen to bend over more than two states, by one of these bends: those that are always in use are near zero where
+ * they do not. */
+static bool prices_bend(const struct model_fit *f, unsigned bends)
 {
 	const struct model_solution *s = &f->s;
 	model_columns bent = 0;
 
 	for (unsigned b = 0; b < BENDS; b++)
-		bent |= has_two_states(f, b) ? 0 : model_columns_of_bend(b);
+		bent |= !(bends >> b & 1) || has_two_states(f, b) ? 0 : model_columns_of_bend(b);
 	for (model_columns left = s->columns & bent; left; left &= left - 1) {
 		unsigned k = model_first(left);
 
@@ -327,7 +328,8 @@ void model_doubt_begin(struct model_doubt *d, const struct terms *t)
 	const model_columns priced = f->s.columns >> COL_BASE;
 	const bool noise = f->s.sigma * d->seconds > NOISY * d->dynamic;
 	const bool bent_memory = d->misses && priced & (priced - 1); /* more than one */
-	const bool bent = bent_memory || prices_bend(f);
+	const bool by_others = bent_memory || prices_bend(f, ~(1u << BEND_CLOCK));
+	const bool bent = by_others || prices_bend(f, 1u << BEND_CLOCK);
 	const double chance = bent ? 0 : BY_CHANCE / sqrt(f->n_window);
 	/* how long no CPU was busy is known less well than what was counted, and a stretch left out does not tell */
 	const bool sleeps = f->s.columns >> COL_AWAKE & 1;
@@ -341,7 +343,7 @@ void model_doubt_begin(struct model_doubt *d, const struct terms *t)
 	take_covariance(d, t);
 	p->misses = bent_memory && d->all[d->misses] > 0 ? terms_place(t, d->misses) : -1;
 	p->point = f->s.sigma * d->seconds / d->dynamic;
-	p->deviations = bent ? w->bent : w->straight;
+	p->deviations = by_others ? w->bent : bent ? w->bent_by_clock : w->straight;
 	p->without = bent ? w->without_bent : w->without;
 	p->for_all = (bent ? w->for_all_bent : w->for_all) * (noise ? 1 : 1 - d->noise);
 	p->of_one = w->of_one + w->in_phases * fmax(d->phases - chance, 0);
