@@ -20,6 +20,12 @@ ENOUGH = 15                 # snapshots to judge by, or a third
 HELD_UP = 3                 # on a host too busy for enough of them: how much wider the bounds are, for all snapshots
 BETWEEN = 0.125             # of what a cgroup used between the two samples of the truth around an end: not known better
 GOAL = 0.9                  # of values that the stated range must hold, less two deviations of so many values
+MEAN, WORST = 0.03, 0.06    # goals of the error, mean and worst cgroup (docs/accuracy.md) ...
+OFF = 3                     # ... and how far a run of few intervals may be from them: two of 60 with noise gave 1.0 and 4.3 %
+QUEUE = 2                   # times that in dram where memory queues, which misses its goal: 23 and 9 % of the worst cgroup
+WIDE = 10                   # stated uncertainty by the error at most, of runs that gave 1.2 to 7.2, ...
+LEARNED, EARLY = 30, 2      # ... and so many times that after fewer intervals to learn from
+FLOOR = 0.001               # the least error that is told from none
 SMALL = 0.02                # cgroups below this part of the total are not judged
 UNKNOWN = 2**32 - 1
 MOVING_IDLE = ("sleep_mw=", "leak_permille=")  # settings that make idle power of the package another all the time
@@ -214,11 +220,14 @@ class Results:
         print("ok vm/%s/%s" % (self.kernel, name) if good else "FAIL vm/%s/%s: %s" % (self.kernel, name, why))
 
 
-def goals(scenario):
-    """Largest error of a cgroup, of idle: where power is linear in what is counted."""
+def goals(scenario, name):
+    """Bounds of the mean error over cgroups, of the largest, and of idle."""
     if scenario.startswith("linear"):
-        return 0.03, 0.01
-    return (0.01, None) if scenario.startswith("alone") else (None, None)
+        return 0.03, 0.03, 0.01
+    if scenario.startswith("alone"):
+        return 0.01, 0.01, None
+    off = OFF * (QUEUE if scenario.startswith("bandwidth") and name == "dram-0" else 1)
+    return off * MEAN, off * WORST, None
 
 
 def judge(folder, words, results):
@@ -232,28 +241,33 @@ def judge(folder, words, results):
     values = held = 0
     for name in JUDGED:
         d = names.index(name)
-        worst, idle_limit = goals(scenario)
+        mean, worst, idle_limit = goals(scenario, name)
         e, s = judge_domain(model[before:], d, name, truth, below), judge_domain(share[before:], d, name, truth, below)
         text = line("%s %s" % (scenario, name), e, s)
         if name == "package-0" and any(w.startswith(MOVING_IDLE) for w in words):
             text += " (idle moves)"
         print("note %s" % text)
         values, held = values + e.values, held + e.held
-        if worst is None:
-            continue
         enough = e.clean >= min(ENOUGH, (e.shots + e.unknown) / 3)
         if not enough:
             print("note %s %s: the host held up most snapshots; all of them are judged, by %d times the bounds" % (
                 scenario, name, HELD_UP))
         wider = 1 if enough else HELD_UP
         errors = e.relative() if enough else e.relative_all()
-        results.check("%s: each cgroup of %s" % (scenario, name), max(errors) <= wider * worst, text)
+        results.check("%s: each cgroup of %s" % (scenario, name),
+                      max(errors) <= wider * worst and sum(errors) / len(errors) <= wider * mean, text)
+        errors = e.relative_all()
+        widest = WIDE * (1 if before >= LEARNED else EARLY) * wider
+        results.check("%s: the range of %s is not too wide" % (scenario, name),
+                      e.values and e.stated() <= widest * max(sum(errors) / len(errors), FLOOR), text)
         if idle_limit is not None:
             results.check("%s: idle power of %s" % (scenario, name), e.idle <= wider * idle_limit * e.shots, text)
     for name in JUDGED:
         d = names.index(name)
         e, s = judge_domain(model[:before], d, name, truth, below), judge_domain(share[:before], d, name, truth, below)
         ours, theirs = e.relative_all(), s.relative_all()
+        results.check("%s: while it learns, %s is no worse than share" % (scenario, name),
+                      sum(ours) * len(theirs) <= sum(theirs) * len(ours), "%s and %s" % (ours, theirs))
         text = "%s %s, first %d: model %s %s share %s %s" % (
             scenario, name, before, percent(sum(ours) / len(ours)), percent(max(ours)), percent(sum(theirs) / len(theirs)), percent(max(theirs)))
         print("note %s" % text)

@@ -107,8 +107,9 @@ static bool add_multiplexed(const struct counters *c, struct cell *v, struct cel
 
 		if (c->schema->core.ev[i].kind != EVENT_PERF || c->event_fds[(size_t)i * c->n_cpus + cpu] < 0)
 			continue; /* this CPU has no such event */
-		*cell_counter(v, rest,
-			      i) += speaks && running ? (uint64_t)((unsigned __int128)raw * enabled / running) : raw;
+		if (speaks && running)
+			raw = (uint64_t)((unsigned __int128)raw * enabled / running);
+		*cell_counter(v, rest, i) += raw;
 		whole &= speaks;
 		least_enabled = enabled < least_enabled ? enabled : least_enabled;
 		most_enabled = enabled > most_enabled ? enabled : most_enabled;
