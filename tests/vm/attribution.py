@@ -24,7 +24,7 @@ MEAN, WORST = 0.03, 0.06    # goals of the error, mean and worst cgroup (docs/ac
 OFF = 3                     # ... and how far a run of few intervals may be from them: two of 60 with noise gave 1.0 and 4.3 %
 QUEUE = 2                   # times that in dram where memory queues, which misses its goal: 23 and 9 % of the worst cgroup
 WIDE = 10                   # stated uncertainty by the error at most, of runs that gave 1.2 to 7.2, ...
-LEARNED, EARLY = 30, 2      # ... and so many times that after fewer intervals to learn from
+LEARNED, EARLY = 30, 2      # ... and so many times that, and such an error, after fewer intervals to learn from
 FLOOR = 0.001               # the least error that is told from none
 SMALL = 0.02                # cgroups below this part of the total are not judged
 UNKNOWN = 2**32 - 1
@@ -220,14 +220,50 @@ class Results:
         print("ok vm/%s/%s" % (self.kernel, name) if good else "FAIL vm/%s/%s: %s" % (self.kernel, name, why))
 
 
-def goals(scenario, name):
+def goals(scenario, name, early):
     """Bounds of the mean error over cgroups, of the largest, and of idle."""
     if scenario.startswith("linear"):
         return 0.03, 0.03, 0.01
     if scenario.startswith("alone"):
         return 0.01, 0.01, None
-    off = OFF * (QUEUE if scenario.startswith("bandwidth") and name == "dram-0" else 1)
+    off = early * OFF * (QUEUE if scenario.startswith("bandwidth") and name == "dram-0" else 1)
     return off * MEAN, off * WORST, None
+
+
+def enough(e):
+    """Snapshots that the host did not hold up, to be judged alone."""
+    return e.clean >= min(ENOUGH, (e.shots + e.unknown) / 3)
+
+
+def judge_learned(words, name, e, s, results):
+    """What a domain was split by after it has learned."""
+    scenario, early = words[0], 1 if int(words[2]) >= LEARNED else EARLY
+    mean, worst, idle_limit = goals(scenario, name, early)
+    text = line("%s %s" % (scenario, name), e, s)
+    if name == "package-0" and any(w.startswith(MOVING_IDLE) for w in words):
+        text += " (idle moves)"
+    print("note %s" % text)
+    if not enough(e):
+        print("note %s %s: the host held up most snapshots; all of them are judged, by %d times the bounds" % (
+            scenario, name, HELD_UP))
+    wider = 1 if enough(e) else HELD_UP
+    errors, all_errors = e.relative() if enough(e) else e.relative_all(), e.relative_all()
+    results.check("%s: each cgroup of %s" % (scenario, name),
+                  max(errors) <= wider * worst and sum(errors) / len(errors) <= wider * mean, text)
+    results.check("%s: the range of %s is not too wide" % (scenario, name),
+                  e.values and e.stated() <= wider * early * WIDE * max(sum(all_errors) / len(all_errors), FLOOR), text)
+    if idle_limit is not None:
+        results.check("%s: idle power of %s" % (scenario, name), e.idle <= wider * idle_limit * e.shots, text)
+
+
+def judge_first(words, name, e, s, results):
+    """The intervals before, while it learns."""
+    ours, theirs = e.relative_all(), s.relative_all()
+    text = "%s %s, first %s: model %s %s share %s %s" % (
+        words[0], name, words[2], percent(sum(ours) / len(ours)), percent(max(ours)), percent(sum(theirs) / len(theirs)), percent(max(theirs)))
+    print("note %s" % text)
+    results.check("%s: while it learns, %s is no worse than share" % (words[0], name),
+                  e.shots and sum(ours) * len(theirs) <= (1 if enough(e) else HELD_UP) * sum(theirs) * len(ours), text)
 
 
 def judge(folder, words, results):
@@ -241,36 +277,13 @@ def judge(folder, words, results):
     values = held = 0
     for name in JUDGED:
         d = names.index(name)
-        mean, worst, idle_limit = goals(scenario, name)
         e, s = judge_domain(model[before:], d, name, truth, below), judge_domain(share[before:], d, name, truth, below)
-        text = line("%s %s" % (scenario, name), e, s)
-        if name == "package-0" and any(w.startswith(MOVING_IDLE) for w in words):
-            text += " (idle moves)"
-        print("note %s" % text)
+        judge_learned(words, name, e, s, results)
         values, held = values + e.values, held + e.held
-        enough = e.clean >= min(ENOUGH, (e.shots + e.unknown) / 3)
-        if not enough:
-            print("note %s %s: the host held up most snapshots; all of them are judged, by %d times the bounds" % (
-                scenario, name, HELD_UP))
-        wider = 1 if enough else HELD_UP
-        errors = e.relative() if enough else e.relative_all()
-        results.check("%s: each cgroup of %s" % (scenario, name),
-                      max(errors) <= wider * worst and sum(errors) / len(errors) <= wider * mean, text)
-        errors = e.relative_all()
-        widest = WIDE * (1 if before >= LEARNED else EARLY) * wider
-        results.check("%s: the range of %s is not too wide" % (scenario, name),
-                      e.values and e.stated() <= widest * max(sum(errors) / len(errors), FLOOR), text)
-        if idle_limit is not None:
-            results.check("%s: idle power of %s" % (scenario, name), e.idle <= wider * idle_limit * e.shots, text)
     for name in JUDGED:
         d = names.index(name)
         e, s = judge_domain(model[:before], d, name, truth, below), judge_domain(share[:before], d, name, truth, below)
-        ours, theirs = e.relative_all(), s.relative_all()
-        results.check("%s: while it learns, %s is no worse than share" % (scenario, name),
-                      sum(ours) * len(theirs) <= sum(theirs) * len(ours), "%s and %s" % (ours, theirs))
-        text = "%s %s, first %d: model %s %s share %s %s" % (
-            scenario, name, before, percent(sum(ours) / len(ours)), percent(max(ours)), percent(sum(theirs) / len(theirs)), percent(max(theirs)))
-        print("note %s" % text)
+        judge_first(words, name, e, s, results)
     results.check("%s: the stated uncertainty holds" % scenario, values and held >= GOAL * values - 2 * math.sqrt(GOAL * (1 - GOAL) * values),
                   "%d of %d values" % (held, values))
 

@@ -35,7 +35,8 @@
  * not the sensor that is off, and nothing else widens the range there. */
 struct widths {
 	double straight, bent_by_clock,
-		bent; /* deviations of prices that hold nine values in ten: where they do not bend, where they do */
+		bent; /* deviations of prices that hold nine values in ten: where they do not bend, where the clock alone
+			 bends them, where other states do */
 	double without,
 		without_bent; /* deviations of the jackknife above which those of the fit are too much: no price is
 					 below zero */
@@ -328,8 +329,8 @@ void model_doubt_begin(struct model_doubt *d, const struct terms *t)
 	const model_columns priced = f->s.columns >> COL_BASE;
 	const bool noise = f->s.sigma * d->seconds > NOISY * d->dynamic;
 	const bool bent_memory = d->misses && priced & (priced - 1); /* more than one */
-	const bool by_others = bent_memory || prices_bend(f, ~(1u << BEND_CLOCK));
-	const bool bent = by_others || prices_bend(f, 1u << BEND_CLOCK);
+	const bool bent_by_others = bent_memory || prices_bend(f, ~(1u << BEND_CLOCK));
+	const bool bent = bent_by_others || prices_bend(f, 1u << BEND_CLOCK);
 	const double chance = bent ? 0 : BY_CHANCE / sqrt(f->n_window);
 	/* how long no CPU was busy is known less well than what was counted, and a stretch left out does not tell */
 	const bool sleeps = f->s.columns >> COL_AWAKE & 1;
@@ -343,7 +344,7 @@ void model_doubt_begin(struct model_doubt *d, const struct terms *t)
 	take_covariance(d, t);
 	p->misses = bent_memory && d->all[d->misses] > 0 ? terms_place(t, d->misses) : -1;
 	p->point = f->s.sigma * d->seconds / d->dynamic;
-	p->deviations = by_others ? w->bent : bent ? w->bent_by_clock : w->straight;
+	p->deviations = bent_by_others ? w->bent : bent ? w->bent_by_clock : w->straight;
 	p->without = bent ? w->without_bent : w->without;
 	p->for_all = (bent ? w->for_all_bent : w->for_all) * (noise ? 1 : 1 - d->noise);
 	p->of_one = w->of_one + w->in_phases * fmax(d->phases - chance, 0);

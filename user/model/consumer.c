@@ -210,26 +210,29 @@ static bool take_traffic(struct seen_row *seen, const struct reading_row *rr, st
 static void owe_other(struct consumer *c, struct reading *r, const struct snap_cell *d)
 {
 	const int64_t i = reading_cell_number(r, ROW_OTHER, d->cpu);
+	const bool partial = d->quality & QUALITY_PARTIAL,
+		   has_rest = partial || r->schema->multiplexed || r->schema->core.n > CELL_EVENTS;
 	struct cell *seen;
-	struct cell_rest *rest;
 
-	if (i < 0 || !reading_rest(r, (uint32_t)i) || !follow_capacity(c, r))
+	if (i < 0 || (has_rest && !reading_rest(r, (uint32_t)i)) || !follow_capacity(c, r))
 		return;
 	reading_touch(r, (uint32_t)i);
 	seen = &c->cells[i];
-	rest = &c->rests[i];
 	if (c->cell_generations[i] != r->heads[i].generation) {
 		*seen = (struct cell){ 0 };
-		*rest = (struct cell_rest){ 0 };
+		if (c->rests)
+			c->rests[i] = (struct cell_rest){ 0 };
 		c->cell_generations[i] = r->heads[i].generation;
 	}
 	seen->time_ns -= d->time_ns;
 	seen->switches -= d->switches;
-	rest->enabled_ns -= d->enabled_ns;
-	rest->running_ns -= d->running_ns;
-	rest->lost -= d->quality & QUALITY_PARTIAL ? 1 : 0; /* enough to make `other` partial, too */
-	for (unsigned e = 0; e < SCHEMA_MAX_EVENTS; e++)
-		*cell_counter(seen, rest, e) -= d->counters[e];
+	for (unsigned e = 0; e < r->schema->core.n; e++)
+		*cell_counter(seen, c->rests ? &c->rests[i] : NULL, e) -= d->counters[e];
+	if (!has_rest)
+		return;
+	c->rests[i].enabled_ns -= d->enabled_ns;
+	c->rests[i].running_ns -= d->running_ns;
+	c->rests[i].lost -= partial ? 1 : 0; /* enough to make `other` partial, too */
 }
 
 /* Called when a row is freed before this consumer reported all of it: the rest comes with `other`. */

@@ -112,7 +112,7 @@ _Static_assert(sizeof(struct cell) == 64, "a cell is a cache line");
 struct cell_rest {
 	uint64_t counters[SCHEMA_MAX_EVENTS - CELL_EVENTS];
 	uint64_t enabled_ns,
-		running_ns; /* min over events; only while the schema is multiplexed, both are time_ns otherwise */
+		running_ns; /* min over events; while the schema is multiplexed: else the time stands for both */
 	uint64_t lost; /* failed counter reads */
 };
 

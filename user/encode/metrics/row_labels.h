@@ -10,7 +10,7 @@
 
 #define ROW_RANGE_SHOWN_MAX 1e6 /* more is no range, nor is NaN */
 
-/* Labels as the writer's label() made them, one behind the other. */
+/* Labels as the writer's label() and complete() made them, one behind the other. */
 struct series_labels {
 	const char *text;
 	size_t len;

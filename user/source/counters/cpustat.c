@@ -196,15 +196,19 @@ static void take_increments(struct cpustat *c)
 
 static void add_time(struct reading *r, uint32_t row, uint16_t cpu, uint64_t time_ns)
 {
-	struct cell *v = time_ns ? reading_cell(r, row, cpu) : NULL;
+	const bool has_rest = r->schema->core.n > CELL_EVENTS;
+	const int64_t cell = time_ns ? reading_cell_number(r, row, cpu) : -1;
+	struct cell_rest *rest = cell >= 0 && has_rest ? reading_rest(r, (uint32_t)cell) : NULL;
+	struct cell *v;
 
-	if (!v)
+	if (cell < 0 || (has_rest && !rest))
 		return;
+	v = reading_touch(r, (uint32_t)cell);
 	v->time_ns += time_ns;
 	v->switches++;
 	for (unsigned i = 0; i < r->schema->core.n; i++)
 		if (r->schema->core.ev[i].kind == EVENT_TASK_CLOCK)
-			v->counters[i] += time_ns;
+			*cell_counter(v, rest, i) += time_ns;
 }
 
 /* A child's figures are flushed a moment later than its parent's, so an own share can be below zero by a few
