@@ -117,12 +117,15 @@ static void test_rows(void **state)
 	fixture_free(&f);
 }
 
-/* Checks the labels of one series: "__name__" first, in the order of their names, each once. name: as the sender says them. */
-static void check_order(const char *name)
+/* Checks the labels of one series: "__name__" first, the others in the order of their names, each once. name: as the sender says
+ * them. */
+static void check_order(const uint8_t *item, size_t len, const char *name)
 {
+	const uint8_t *first = memmem(item, len, "\x0a\x08__name__", 10);
 	const char *key = strchr(name, '{'), *last = "";
 	size_t n_last = 0, n;
 
+	assert_true(first && first < (const uint8_t *)memmem(item, len, "\x0a\x08instance", 10));
 	while (key && *key && *key != '}') {
 		key += strspn(key, "{, ");
 		n = strcspn(key, "=");
@@ -160,7 +163,7 @@ static void test_labels(void **state)
 		len = push_remote_write.item(f.out.data + at, f.out.len - at);
 		assert_true(len);
 		push_remote_write.name(f.out.data + at, len, name, sizeof(name));
-		check_order(name);
+		check_order(f.out.data + at, len, name);
 		assert_non_null(strstr(name, "instance=\"node-7\", job=\"jouled\""));
 		pod += !strcmp(name, pod_series);
 		build += !strcmp(name, "jouled_build_info{instance=\"node-7\", job=\"jouled\", sensor=\"node-7\", "
