@@ -28,10 +28,10 @@ VMLINUX_aarch64 := arm64
 # Debian packages: what building needs, and what only the tests need.
 BUILD_DEPS := gcc libc6-dev make clang llvm bpftool pkg-config libbpf-dev libelf-dev libdw-dev zlib1g-dev \
 	libpfm4-dev libevent-dev libcbor-dev libyaml-dev libcap-ng-dev libjansson-dev libmicrohttpd-dev libsqlite3-dev \
-	libcurl4-openssl-dev libncurses-dev liblz4-dev liblzma-dev libseccomp-dev libsnappy-dev libdeflate-dev libiberty-dev librdkafka-dev
+	libcurl4-openssl-dev libncurses-dev liblz4-dev liblzma-dev libseccomp-dev libsnappy-dev libisal-dev libiberty-dev librdkafka-dev
 TEST_DEPS := dwz libcmocka-dev libclang-rt-dev python3 python3-jsonschema python3-pyte python3-pandas universal-ctags clang-format cppcheck shellcheck strace curl openssl man-db chromium-headless-shell fonts-dejavu-core zsh fish protobuf-compiler python3-protobuf slurmctld slurmd slurm-client munge lxc systemd-container busybox-static linux-perf musl-tools sqlite3 debuginfod
 
-LIBS := libbpf libelf libdw zlib libevent_core libevent_pthreads libcbor yaml-0.1 libcap-ng jansson libmicrohttpd sqlite3 libcurl ncursesw liblz4 liblzma libseccomp snappy libdeflate
+LIBS := libbpf libelf libdw zlib libevent_core libevent_pthreads libcbor yaml-0.1 libcap-ng jansson libmicrohttpd sqlite3 libcurl ncursesw liblz4 liblzma libseccomp snappy libisal
 CPPFLAGS += -D_GNU_SOURCE -DJOULED_VERSION='"$(VERSION)"' -DJOULED_LIBDIR='"$(PREFIX)/lib/jouled"' -Iinclude -Iuser -I$(B)/skel
 CFLAGS ?= -O2 -g
 # Empty where somebody else's compiler has warnings of its own.

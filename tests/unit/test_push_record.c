@@ -164,11 +164,41 @@ static void test_claims(void **state)
 	assert_int_equal(out.cap, 0);
 }
 
+/* Bytes of all kinds and sizes come back, in no more room than bytes that cannot be packed need; one byte less is damage. */
+static void test_any_bytes(void **state)
+{
+	static const size_t sizes[] = { 0, 1, 5, 100, 65534, 65535, 65536, 131071, 300000 };
+	static uint8_t bytes[300000];
+	struct packer p = { 0 };
+	uint32_t x = 1;
+
+	for (unsigned kind = 0; kind < 3; kind++) {
+		for (size_t i = 0; i < sizeof(bytes); i++) {
+			x = x * 1664525 + 1013904223;
+			bytes[i] = kind == 0 ? 0 : kind == 1 ? (uint8_t)(x >> 24) : (uint8_t)("kubepods"[i % 8] + (x >> 31));
+		}
+		for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+			struct buf packed = { 0 }, plain = { 0 };
+
+			assert_int_equal(pack(&p, PACK_GZIP, bytes, sizes[i], &packed), 0);
+			assert_true(packed.len <= sizes[i] + 5 * (sizes[i] / 65535 + 1) + 18);
+			assert_int_equal(unpack(PACK_GZIP, packed.data, packed.len, &plain), 0);
+			assert_int_equal(plain.len, sizes[i]);
+			assert_int_equal(memcmp(plain.data, bytes, plain.len), 0);
+			assert_int_equal(unpack(PACK_GZIP, packed.data, packed.len - 1, &plain), -EBADMSG);
+			assert_int_equal(plain.len, sizes[i]);
+			buf_free(&packed);
+			buf_free(&plain);
+		}
+	}
+	packer_fini(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_metrics), cmocka_unit_test(test_spans),
 					    cmocka_unit_test(test_middle), cmocka_unit_test(test_nothing),
-					    cmocka_unit_test(test_claims) };
+					    cmocka_unit_test(test_claims), cmocka_unit_test(test_any_bytes) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

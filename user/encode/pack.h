@@ -7,11 +7,11 @@
 
 enum packing { PACK_GZIP, PACK_SNAPPY };
 
-struct libdeflate_compressor;
+struct gzip_packer;
 
 /* Kept from body to body, so that steady state allocates nothing. {0} is an empty one. */
 struct packer {
-	struct libdeflate_compressor *gzip;
+	struct gzip_packer *gzip;
 };
 
 /* Appends n bytes in one packed piece: a gzip member (RFC 1952), or a block of snappy without a frame. 0 or -ENOMEM. */
