@@ -3,6 +3,7 @@
  * what it takes again afterwards is whole. */
 #include <errno.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include "history_world.h"
 #include "store/spool/spool.h"
@@ -28,6 +29,21 @@ static ssize_t eio(void)
 ssize_t pwrite(int fd, const void *p, size_t n, off_t at)
 {
 	return fails(&fail_write) ? eio() : syscall(SYS_pwrite64, fd, p, n, at);
+}
+
+/* Part by part: what comes before the one that is refused is taken. */
+ssize_t pwritev(int fd, const struct iovec *v, int n, off_t at)
+{
+	ssize_t taken = 0;
+
+	for (int i = 0; i < n; i++) {
+		ssize_t got = pwrite(fd, v[i].iov_base, v[i].iov_len, at + taken);
+
+		if (got < 0)
+			return taken ? taken : got;
+		taken += got;
+	}
+	return taken;
 }
 
 ssize_t pread(int fd, void *p, size_t n, off_t at)

@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <isa-l/crc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 #include "segment.h"
 
 #define WINDOW 65536u
@@ -80,12 +80,12 @@ int spool_read_all(int fd, void *p, size_t n, uint64_t at)
 
 uint32_t spool_crc(const struct spool_head *h, const void *data)
 {
-	uLong crc = crc32(0, (const Bytef *)&h->len, sizeof(h->len));
+	uint32_t crc = crc32_gzip_refl(0, (const uint8_t *)&h->len, sizeof(h->len));
 
-	crc = crc32(crc, (const Bytef *)&h->real_ns, sizeof(h->real_ns));
+	crc = crc32_gzip_refl(crc, (const uint8_t *)&h->real_ns, sizeof(h->real_ns));
 	if (h->weight) /* older spools have none, and checksums without it */
-		crc = crc32(crc, (const Bytef *)&h->weight, sizeof(h->weight));
-	return (uint32_t)crc32(crc, data, h->len);
+		crc = crc32_gzip_refl(crc, (const uint8_t *)&h->weight, sizeof(h->weight));
+	return crc32_gzip_refl(crc, data, h->len);
 }
 
 static bool plausible(const struct spool_head *h, uint64_t at, uint64_t size)

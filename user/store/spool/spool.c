@@ -2,13 +2,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <isa-l/crc.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
-#include <zlib.h>
 #include "segment.h"
 
 #define MAX_BYTES ((uint64_t)256 << 20)
@@ -242,6 +243,18 @@ static int open_last(struct spool *s, size_t need, int64_t real_ns)
 	return s->write_fd < 0 ? s->write_fd : 0;
 }
 
+/* In one call, where that takes all. */
+static int write_parts(int fd, const struct spool_head *h, const void *data, uint64_t at)
+{
+	const struct iovec parts[] = { { (void *)h, SPOOL_HEAD }, { (void *)data, h->len } };
+	int rc;
+
+	if (pwritev(fd, parts, 2, (off_t)at) == (ssize_t)(SPOOL_HEAD + h->len))
+		return 0;
+	rc = spool_write_all(fd, h, SPOOL_HEAD, at);
+	return rc ? rc : spool_write_all(fd, data, h->len, at + SPOOL_HEAD);
+}
+
 /* Writes the whole record or nothing. */
 static int write_record(struct spool *s, const struct spool_head *h, const void *data)
 {
@@ -251,9 +264,7 @@ static int write_record(struct spool *s, const struct spool_head *h, const void 
 	if (rc)
 		return rc;
 	g = last_segment(s);
-	rc = spool_write_all(s->write_fd, h, SPOOL_HEAD, g->size);
-	if (!rc)
-		rc = spool_write_all(s->write_fd, data, h->len, g->size + SPOOL_HEAD);
+	rc = write_parts(s->write_fd, h, data, g->size);
 	if (rc) {
 		if (ftruncate(s->write_fd, (off_t)g->size) != 0)
 			close_fd(&s->write_fd);
@@ -443,7 +454,7 @@ struct slot {
 
 static uint32_t slot_crc(const struct slot *s)
 {
-	return (uint32_t)crc32(crc32(0, NULL, 0), (const Bytef *)s, offsetof(struct slot, crc));
+	return crc32_gzip_refl(0, (const uint8_t *)s, offsetof(struct slot, crc));
 }
 
 /* Opens the cursor. *ret_segment and *ret_at are 0 when there is none. */
