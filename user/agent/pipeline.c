@@ -79,7 +79,7 @@ static void run_group(struct pipeline *pl, struct group *g, uint64_t now_ns)
 		cpufreq_read(pl->m->cpufreq, s);
 	if (g->self) {
 		s->self_cpu_ns = own_cpu_ns();
-		s->self_resident_bytes = own_resident_bytes(pl->m->root);
+		s->self_resident_bytes = own_resident_kept(pl->m->statm_fd);
 	}
 	tap_split(&g->tap, s);
 	for (unsigned i = 0; i < g->n; i++)

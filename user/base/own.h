@@ -8,5 +8,8 @@ struct fsroot;
 
 uint64_t own_cpu_ns(void); /* user and system time of all threads since its start */
 uint64_t own_resident_bytes(const struct fsroot *root); /* 0 = not known */
+/* The same for who asks in each interval: a descriptor, which the caller closes, or -errno; and what is read from it. */
+int own_open(const struct fsroot *root);
+uint64_t own_resident_kept(int statm_fd); /* 0 = not known; negative accepted */
 
 #endif

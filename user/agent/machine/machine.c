@@ -75,7 +75,7 @@ int machine_enter(const char *root, struct machine **ret, struct err *err)
 	if (!m)
 		return err_set(err, -ENOMEM, "jouled: out of memory; free some");
 	m->rapl_due_ns = UINT64_MAX;
-	m->jump_fd = -1;
+	m->jump_fd = m->statm_fd = -1;
 	rc = fsroot_open(root, &m->root);
 	if (rc)
 		err_set(err, rc, "--root %s: %s; name a directory", root, strerror(-rc));
@@ -430,6 +430,8 @@ void machine_close(struct machine *m)
 	say_looks(m->rapl);
 	if (m->jump_fd >= 0)
 		close(m->jump_fd);
+	if (m->statm_fd >= 0)
+		close(m->statm_fd);
 	close_devices(m);
 	naming_close(m->naming);
 	spans_close(m->spans);

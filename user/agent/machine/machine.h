@@ -61,6 +61,7 @@ struct machine {
 	uint64_t rapl_due_ns; /* CLOCK_MONOTONIC; UINT64_MAX = never */
 	int failed_reads; /* failed reads of counters in a row */
 	uint64_t max_cgroups; /* cgroups.max */
+	int statm_fd; /* what this process has resident; negative = not known */
 	int jump_fd; /* readable after the machine slept; negative = none */
 	uint64_t usual_gap_ns; /* time from energy to the last CPU's counters, smoothed */
 	uint64_t usual_spread_ns; /* from the first CPU's to the last one's */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "source/bpf_load.h"
 #include "machine.h"
 
@@ -259,6 +260,7 @@ int machine_open(struct machine *m, const struct machine_config *c, struct err *
 		rc = reading_init(&m->reading, &m->schema);
 	if (rc)
 		return err_set(err, rc, "jouled: out of memory; lower cgroups.max");
+	m->statm_fd = own_open(m->root);
 	if (fsroot_is_live(m->root))
 		m->jump_fd = clock_jump_open();
 	log_info("trigger %s, clock %s, %u CPUs, %u energy domains", m->schema.trigger, m->schema.clock,
