@@ -111,7 +111,8 @@ static struct doc *doc_get(struct doc_pool *p, size_t len)
 	d->pool = p;
 	atomic_init(&d->refs, 1);
 	d->epoch = 0;
-	d->channel = 0;
+	d->channel = d->energy_mj = 0;
+	d->real_ns = 0;
 	d->len = len;
 	return d;
 }

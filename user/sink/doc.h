@@ -15,6 +15,8 @@ struct doc {
 	atomic_uint refs;
 	uint32_t epoch; /* epoch of the preamble that explains it */
 	uint32_t channel; /* channel of the clients it is for, 0 = all */
+	uint32_t energy_mj; /* measured in its interval, 0 = not known */
+	int64_t real_ns; /* when it was made, 0 = not known */
 	size_t len, cap;
 	uint8_t *data;
 };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <inttypes.h>
+#include <isa-l/crc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <zlib.h>
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -15,61 +16,53 @@
 #define LAST_PAUSE_NS (60 * NS_PER_S)
 #define QUEUE_BYTES ((size_t)4 << 20)
 
-struct delivery_waiting {
-	struct delivery_waiting *next;
-	int64_t real_ns;
-	size_t len;
-	uint32_t energy_mj;
-	uint8_t data[];
-};
-
 void delivery_init(struct delivery *d)
 {
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_cond_init(&d->queued, NULL);
 	thread_cond_init(&d->arrived);
-	d->last = &d->first;
+	d->pool = doc_pool_new();
 	d->queue_bytes = d->queue_bytes ? d->queue_bytes : QUEUE_BYTES;
 }
 
 void delivery_path(char ret[DELIVERY_PATH_MAX], const char *state_dir, const char *format, const char *to,
 		   const char *name, const char *suffix)
 {
-	uLong crc = crc32(0, (const Bytef *)to, (uInt)strlen(to));
+	uint32_t crc = crc32_gzip_refl(0, (const uint8_t *)to, strlen(to));
 
-	crc = crc32(crc, (const Bytef *)name, (uInt)strlen(name));
-	snprintf(ret, DELIVERY_PATH_MAX, "%s/%s-%08lx.%s", state_dir ? state_dir : ".", format, crc, suffix);
+	crc = crc32_gzip_refl(crc, (const uint8_t *)name, strlen(name));
+	snprintf(ret, DELIVERY_PATH_MAX, "%s/%s-%08" PRIx32 ".%s", state_dir ? state_dir : ".", format, crc, suffix);
 }
 
 /* The writer: from the queue to the spool. */
 
-static struct delivery_waiting *take(struct delivery *d)
+/* The first one, which stays in the queue; NULL = the end. */
+static struct doc *first(struct delivery *d)
 {
-	struct delivery_waiting *w;
+	struct doc *doc;
 
 	pthread_mutex_lock(&d->lock);
-	while (!d->first && !atomic_load(&d->stop))
+	while (!d->waiting.first && !atomic_load(&d->stop))
 		pthread_cond_wait(&d->queued, &d->lock);
-	w = d->first;
+	doc = d->waiting.first;
 	pthread_mutex_unlock(&d->lock);
-	return w;
+	return doc;
 }
 
-/* Removes a document that is on disk now; until then it counts as waiting. True when it was the last one. */
-static bool taken(struct delivery *d, struct delivery_waiting *w)
+/* Removes the first document, which is on disk now; until then it counts as waiting. True when it was the last one. */
+static bool taken(struct delivery *d)
 {
+	struct doc *doc;
 	bool last;
 
 	pthread_mutex_lock(&d->lock);
-	d->first = w->next;
-	last = !d->first;
-	if (last)
-		d->last = &d->first;
-	d->held -= sizeof(*w) + w->len;
+	doc = doc_list_take(&d->waiting);
+	last = !d->waiting.first;
+	d->held -= doc_charge(doc->len);
 	d->spooled++;
 	pthread_cond_signal(&d->arrived);
 	pthread_mutex_unlock(&d->lock);
-	free(w);
+	doc_unref(doc);
 	return last;
 }
 
@@ -87,59 +80,56 @@ static bool behind(struct delivery *d)
 static void *writer(void *arg)
 {
 	struct delivery *d = arg;
-	struct delivery_waiting *w;
 	struct buf kept = { 0 };
+	struct doc *doc;
 
-	while ((w = take(d))) {
+	while ((doc = first(d))) {
 		buf_reset(&kept);
 		/* the spool counts failures */
-		if (d->keep && d->keep(d->arg, w->data, w->len, &kept) == 0)
-			spool_append_weighed(d->spool, w->real_ns, w->energy_mj, kept.data, kept.len);
+		if (d->keep && d->keep(d->arg, doc->data, doc->len, &kept) == 0)
+			spool_append_weighed(d->spool, doc->real_ns, doc->energy_mj, kept.data, kept.len);
 		else
-			spool_append_weighed(d->spool, w->real_ns, w->energy_mj, w->data, w->len);
-		if (taken(d, w) && behind(d))
+			spool_append_weighed(d->spool, doc->real_ns, doc->energy_mj, doc->data, doc->len);
+		if (taken(d) && behind(d))
 			spool_sync(d->spool);
 	}
 	buf_free(&kept);
 	return NULL;
 }
 
-static int enqueue(struct delivery *d, struct delivery_waiting *w)
+static int enqueue(struct delivery *d, struct doc *doc)
 {
 	int rc = 0;
 
 	pthread_mutex_lock(&d->lock);
-	if (d->held + sizeof(*w) + w->len > d->queue_bytes && d->first) {
+	if (d->held + doc_charge(doc->len) > d->queue_bytes && d->waiting.first) {
 		d->figures.dropped_queue++;
-		d->figures.dropped_mj += w->energy_mj;
+		d->figures.dropped_mj += doc->energy_mj;
 		rc = -ENOBUFS;
 	} else {
-		*d->last = w;
-		d->last = &w->next;
-		d->held += sizeof(*w) + w->len;
+		doc_list_add(&d->waiting, doc);
+		d->held += doc_charge(doc->len);
 		pthread_cond_signal(&d->queued);
 	}
 	pthread_mutex_unlock(&d->lock);
 	return rc;
 }
 
-int delivery_submit(struct delivery *d, const void *data, size_t len, uint64_t energy_uj)
+int delivery_submit(struct delivery *d, struct buf *document, uint64_t energy_uj)
 {
-	struct delivery_waiting *w = malloc(sizeof(*w) + len);
+	struct doc *doc = d->pool ? doc_take(d->pool, document) : NULL;
 	uint64_t mj = (energy_uj + 500) / 1000;
 	int rc;
 
-	if (!w) {
+	if (!doc) {
 		delivery_count(d, &d->figures.unfit, 1);
 		return -ENOMEM;
 	}
-	*w = (struct delivery_waiting){ .real_ns = clock_real_ns(),
-					.len = len,
-					.energy_mj = mj < UINT32_MAX ? (uint32_t)mj : UINT32_MAX };
-	memcpy(w->data, data, len);
-	rc = enqueue(d, w);
+	doc->real_ns = clock_real_ns();
+	doc->energy_mj = mj < UINT32_MAX ? (uint32_t)mj : UINT32_MAX;
+	rc = enqueue(d, doc);
 	if (rc)
-		free(w);
+		doc_unref(doc);
 	return rc;
 }
 
@@ -283,12 +273,11 @@ void delivery_end(struct delivery *d)
 
 void delivery_free(struct delivery *d)
 {
-	struct delivery_waiting *w;
+	struct doc *doc;
 
-	while ((w = d->first)) {
-		d->first = w->next;
-		free(w);
-	}
+	while ((doc = doc_list_take(&d->waiting)))
+		doc_unref(doc);
+	doc_pool_close(d->pool);
 	spool_close(d->spool);
 	d->spool = NULL;
 	pthread_cond_destroy(&d->arrived);
@@ -300,11 +289,10 @@ void delivery_free(struct delivery *d)
 
 uint32_t delivery_waiting(struct delivery *d)
 {
-	uint32_t n = 0;
+	uint32_t n;
 
 	pthread_mutex_lock(&d->lock);
-	for (const struct delivery_waiting *w = d->first; w; w = w->next)
-		n++;
+	n = d->waiting.n;
 	pthread_mutex_unlock(&d->lock);
 	return n;
 }

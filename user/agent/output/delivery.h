@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include "base/buf.h"
 #include "base/err.h"
+#include "sink/doc.h"
 #include "sink/sink.h"
 #include "store/spool/spool.h"
 
@@ -27,8 +28,6 @@ struct delivery_figures {
 	uint64_t failures; /* failed tries in a row */
 	char state[512];
 };
-
-struct delivery_waiting;
 
 struct delivery {
 	char to[128]; /* the place, for messages */
@@ -51,7 +50,8 @@ struct delivery {
 	uint64_t pause_ns; /* sender's thread: the last pause between two tries, 0 = the last one succeeded */
 	pthread_mutex_t lock; /* protects the members below */
 	pthread_cond_t queued, arrived; /* queued: for the writer; arrived: for the sender */
-	struct delivery_waiting *first, **last;
+	struct doc_pool *pool; /* NULL = there was no memory for it */
+	struct doc_list waiting;
 	size_t held;
 	uint64_t spooled; /* appended since the start; the sender watches it */
 	struct delivery_figures figures;
@@ -69,8 +69,9 @@ int delivery_begin(struct delivery *d, const struct spool_options *o, const char
  * name. state_dir NULL = the working directory. */
 void delivery_path(char ret[DELIVERY_PATH_MAX], const char *state_dir, const char *format, const char *to,
 		   const char *name, const char *suffix);
-/* Queues a copy. energy_uj: what was measured in its interval, which is said when it is dropped; 0 = unknown. 0, -ENOBUFS: dropped and counted; -ENOMEM, counted as unfit. */
-int delivery_submit(struct delivery *d, const void *data, size_t len, uint64_t energy_uj);
+/* Queues what the buffer holds, which is empty afterwards and has other memory. energy_uj: what was measured in its interval, which is
+ * said when it is dropped; 0 = unknown. 0; -ENOBUFS: dropped and counted; -ENOMEM: counted as unfit, and still in the buffer. */
+int delivery_submit(struct delivery *d, struct buf *document, uint64_t energy_uj);
 /* Ends the threads. All that waited is then on disk, or stays in memory and is lost. */
 void delivery_end(struct delivery *d);
 /* After delivery_end. */

@@ -515,7 +515,7 @@ static void send_part(struct output *o, struct output_part *p, const struct snap
 		log_warn("output %.*s: a report could not be made: %s", TEXT_SUBJECT(o->config.to),
 			 strerror(rc ? -rc : ENOMEM));
 	} else if (p->text.len && o->push) {
-		rc = push_output_submit(o->push, p->text.data, p->text.len, energy_of(s));
+		rc = push_output_submit(o->push, &p->text, energy_of(s));
 		if (rc && p->ops->lost)
 			p->ops->lost(p->encoder);
 	} else if (p->text.len) {

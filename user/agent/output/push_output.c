@@ -17,6 +17,7 @@ struct push_output {
 	struct push_sender sender; /* over HTTP */
 	struct kafka_sender *kafka; /* NULL = over HTTP */
 	struct buf preamble; /* of each document */
+	struct buf whole; /* a document with its preamble */
 	char *url;
 	char format[32], sensor[256];
 	struct buf trace, scratch; /* measuring thread */
@@ -151,22 +152,17 @@ int push_output_try(const struct output_config *oc, const struct output_context 
 	return rc;
 }
 
-int push_output_submit(struct push_output *p, const void *data, size_t len, uint64_t energy_uj)
+int push_output_submit(struct push_output *p, struct buf *document, uint64_t energy_uj)
 {
-	const size_t n = p->preamble.len;
-	int rc = -ENOMEM;
-
-	if (!n)
-		return delivery_submit(&p->d, data, len, energy_uj);
-	/* the room behind the preamble is used again */
-	buf_add(&p->preamble, data, len);
-	if (p->preamble.failed)
-		delivery_count(&p->d, &p->d.figures.unfit, 1);
-	else
-		rc = delivery_submit(&p->d, p->preamble.data, p->preamble.len, energy_uj);
-	p->preamble.len = n;
-	p->preamble.failed = false;
-	return rc;
+	if (!p->preamble.len)
+		return delivery_submit(&p->d, document, energy_uj);
+	buf_reset(&p->whole);
+	buf_add(&p->whole, p->preamble.data, p->preamble.len);
+	buf_add(&p->whole, document->data, document->len);
+	if (!p->whole.failed)
+		return delivery_submit(&p->d, &p->whole, energy_uj);
+	delivery_count(&p->d, &p->d.figures.unfit, 1);
+	return -ENOMEM;
 }
 
 int push_output_preamble(struct push_output *p, const struct buf *preamble, struct err *err)
@@ -185,7 +181,7 @@ void push_output_trace(struct push_output *p, const struct trace *t, const struc
 	buf_reset(&p->trace);
 	trace_energy_uj(t, &energy_uj);
 	if (otlp_trace(t, &p->scratch, &p->trace) == 0)
-		push_output_submit(p, p->trace.data, p->trace.len, energy_uj);
+		push_output_submit(p, &p->trace, energy_uj);
 	else
 		delivery_count(&p->d, &p->d.figures.unfit, 1);
 }
@@ -225,6 +221,7 @@ void push_output_close(struct push_output *p, struct sink_stats *ret)
 	push_sender_free(&p->sender);
 	kafka_sender_free(p->kafka);
 	buf_free(&p->preamble);
+	buf_free(&p->whole);
 	delivery_free(&p->d);
 	buf_free(&p->trace);
 	buf_free(&p->scratch);

@@ -372,7 +372,7 @@ static int zico_deliver_submit(struct zico_output *z, const struct trace *t)
 	if (!rc)
 		rc = trace_record_write(t, &z->text);
 	if (!rc)
-		return delivery_submit(&z->d, z->text.data, z->text.len, 0);
+		return delivery_submit(&z->d, &z->text, 0);
 	pthread_mutex_lock(&z->d.lock);
 	z->d.figures.unfit++;
 	snprintf(z->d.figures.state, sizeof(z->d.figures.state), "a trace is no trace: %s",

@@ -68,11 +68,14 @@ static int send_to(const struct plan *plan, struct output *o, const struct chunk
 	const bool own_one = c->changed || o->config.cgroups.n || is_otlp(o);
 	struct packer packer = { 0 };
 	struct buf own = { 0 }, zipped = { 0 };
-	const struct buf *plain = own_one ? &own : c->plain;
 	int rc = own_one ? make_own(plan, o, c->plain, &own) : 0;
 
+	if (!own_one && o->push) {
+		buf_add(&own, c->plain->data, c->plain->len);
+		rc = own.failed ? -ENOMEM : 0;
+	}
 	if (!rc && o->push)
-		push_output_submit(o->push, plain->data, plain->len, c->energy_uj);
+		push_output_submit(o->push, &own, c->energy_uj);
 	else if (!rc && own_one)
 		rc = pack(&packer, PACK_GZIP, own.data, own.len, &zipped);
 	if (!rc && !o->push)
