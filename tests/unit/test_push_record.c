@@ -175,7 +175,9 @@ static void test_any_bytes(void **state)
 	for (unsigned kind = 0; kind < 3; kind++) {
 		for (size_t i = 0; i < sizeof(bytes); i++) {
 			x = x * 1664525 + 1013904223;
-			bytes[i] = kind == 0 ? 0 : kind == 1 ? (uint8_t)(x >> 24) : (uint8_t)("kubepods"[i % 8] + (x >> 31));
+			bytes[i] = kind == 0 ? 0 :
+				   kind == 1 ? (uint8_t)(x >> 24) :
+					       (uint8_t)("kubepods"[i % 8] + (x >> 31));
 		}
 		for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 			struct buf packed = { 0 }, plain = { 0 };
@@ -197,8 +199,8 @@ static void test_any_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_metrics), cmocka_unit_test(test_spans),
-					    cmocka_unit_test(test_middle), cmocka_unit_test(test_nothing),
-					    cmocka_unit_test(test_claims), cmocka_unit_test(test_any_bytes) };
+					    cmocka_unit_test(test_middle),  cmocka_unit_test(test_nothing),
+					    cmocka_unit_test(test_claims),  cmocka_unit_test(test_any_bytes) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
