@@ -45,7 +45,9 @@ bench: deps test-deps
 bench-gate: $(PROGRAMS)
 	$(Q)sh tests/bench/gate.sh $(B)
 
-# 1000 nodes into one store: NODES, SECONDS
+# NODES nodes into one store for SECONDS
+NODES ?= 1000
+SECONDS ?= 120
 bench-fleet: deps test-deps
 	$(Q)$(MAKE) --no-print-directory $(JOBS) $(B)/bench/bench_fleet
 	$(Q)python=python3; $$python -c 'import google.protobuf' 2>/dev/null || python=/usr/bin/python3; \
