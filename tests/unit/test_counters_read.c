@@ -186,6 +186,33 @@ static void test_step_back(void **state)
 	}
 }
 
+/* A cgroup whose cell has no memory is lost, and says so: its CPU's time goes on. What comes after it has its row. */
+static void test_no_memory(void **state)
+{
+	for (int taken = 0; taken < 2; taken++) {
+		struct world *w = world_new(false);
+		const uint32_t n = w->r.n_cells, cap = w->r.cap_cells;
+
+		w->cpu.broken = taken;
+		w->r.n_cells = w->r.cap_cells = UINT32_MAX; /* no more of them can be counted */
+		charge(w, JD_SLOT_IDLE, 50);
+		charge(w, JD_FIRST_SLOT, 1000);
+		charge(w, JD_FIRST_SLOT, 200);
+		read_cpu(w);
+		w->r.n_cells = n;
+		w->r.cap_cells = cap;
+		assert_int_equal(w->r.losses.lost_reads, 2);
+		assert_int_equal(w->r.cpus[0].lost_ns, 1200);
+		assert_int_equal(w->r.cpus[0].elapsed_ns, 1200);
+		charge(w, JD_FIRST_SLOT, 30);
+		read_cpu(w);
+		assert_int_equal(time_of(w, READING_SPECIAL_ROWS), 30);
+		assert_int_equal(w->r.cpus[0].elapsed_ns, 1230);
+		assert_int_equal(w->r.losses.lost_reads, 2);
+		world_free(w);
+	}
+}
+
 /* A CPU that sleeps is not woken: its TSC goes on at the rate that was seen, and the flush settles to the count. */
 static void test_tsc_of_a_sleeping_cpu(void **state)
 {
@@ -454,6 +481,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_settle),
+		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_step_back),
 		cmocka_unit_test(test_tsc_of_a_sleeping_cpu),
 		cmocka_unit_test(test_msr_that_fails),

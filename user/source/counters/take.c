@@ -194,6 +194,17 @@ static bool take_row(struct read_context *x, unsigned cpu, const struct staged_r
 	return true;
 }
 
+/* There was no memory for what a row counted, and the kernel has it no more: it is said to be lost, and the energy of that time is in
+ * no row's share (weight.c). */
+static void lose_row(struct read_context *x, unsigned cpu, uint32_t slot, uint64_t time_ns, uint64_t switches)
+{
+	if (slot == JD_SLOT_IDLE || (int64_t)time_ns < 0)
+		return;
+	x->r->losses.lost_reads += switches;
+	x->r->cpus[cpu].lost_ns += time_ns;
+	x->r->cpus[cpu].elapsed_ns += time_ns;
+}
+
 /* A bank without a writer. What is the same for all of its rows lies here, so that the loop keeps it in registers. */
 struct bank_run {
 	const uint8_t *rows;
@@ -250,11 +261,11 @@ static void take_fresh(struct read_context *x, struct bank_run *b, uint32_t slot
 	struct cell *v;
 	uint32_t cell;
 
-	if (number < 0)
-		return;
 	cell = (uint32_t)number;
-	if (b->n_events > CELL_EVENTS && !(rest = reading_rest(x->r, cell)))
+	if (number < 0 || (b->n_events > CELL_EVENTS && !(rest = reading_rest(x->r, cell)))) {
+		lose_row(x, b->cpu, slot, time_ns, row->switches);
 		return;
+	}
 	v = reading_touch(x->r, cell);
 	if (x->r->heads[cell].ahead || (int64_t)time_ns < 0)
 		time_ns = settle_cell(x->r, cell, time_ns);
@@ -271,11 +282,13 @@ static void take_flushed(struct read_context *x, const struct bank_run *b, uint3
 {
 	struct counters *c = x->c;
 	struct staged_row now, *seen = &c->seen[(size_t)b->cpu * c->bank_rows + number];
+	const struct staged_row *before = c->cpus[b->cpu].taken ? seen : &nothing;
 
 	now.row = number;
 	now.slot = slot; /* the rest by load_row, as far as it is read */
 	load_row(c, b->cpu, b->bank, &now);
-	take_row(x, b->cpu, &now, c->cpus[b->cpu].taken ? seen : &nothing);
+	if (!take_row(x, b->cpu, &now, before))
+		lose_row(x, b->cpu, slot, now.now.time_ns - before->now.time_ns, now.now.switches - before->now.switches);
 	if (c->cpus[b->cpu].taken)
 		*seen = nothing;
 }
