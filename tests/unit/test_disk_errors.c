@@ -13,6 +13,7 @@
 
 /* Calls that the disk refuses: each counts down to the first call that fails, 0 = none. */
 static int fail_write, fail_read, fail_truncate, fail_sync;
+static bool stop_between; /* parts of one write: the first is taken, and the rest has to come again */
 
 static bool fails(int *countdown)
 {
@@ -36,7 +37,7 @@ ssize_t pwritev(int fd, const struct iovec *v, int n, off_t at)
 {
 	ssize_t taken = 0;
 
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < (stop_between ? 1 : n); i++) {
 		ssize_t got = pwrite(fd, v[i].iov_base, v[i].iov_len, at + taken);
 
 		if (got < 0)
@@ -130,6 +131,22 @@ static void spool_writes(void **state)
 		spool_close(s);
 		remove_files();
 	}
+}
+
+/* A write that takes only a part is no failure. */
+static void spool_writes_parts(void **state)
+{
+	struct spool *s = spool_here();
+
+	stop_between = true;
+	assert_int_equal(add(s, 1), 0);
+	stop_between = false;
+	assert_int_equal(add(s, 2), 0);
+	assert_int_equal(stats(s).dropped_full, 0);
+	assert_int_equal(next(s), 1);
+	assert_int_equal(next(s), 2);
+	spool_close(s);
+	remove_files();
 }
 
 /* Segments that cannot be read are left behind and counted; those behind them come. */
@@ -290,7 +307,8 @@ static void history_read_fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(spool_writes),  cmocka_unit_test(spool_reads),        cmocka_unit_test(spool_fsyncs),
+		cmocka_unit_test(spool_writes),  cmocka_unit_test(spool_writes_parts),
+		cmocka_unit_test(spool_reads),   cmocka_unit_test(spool_fsyncs),
 		cmocka_unit_test(history_write), cmocka_unit_test(history_read_fails),
 	};
 

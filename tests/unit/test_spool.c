@@ -10,8 +10,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <zlib.h>
 #include "zico_fixture.h"
-#include "store/spool/spool.h"
+#include "store/spool/segment.h"
 #include "store/trace_record.h"
 
 #define S 1000000000ll
@@ -416,6 +417,23 @@ static void test_dropped_on_its_way(void **state)
 	}
 }
 
+/* Spools of other builds are read: the checksum is CRC-32 as zlib has it (segment.h). */
+static void test_checksum(void **state)
+{
+	static uint8_t data[70000];
+
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 7 + i / 251);
+	for (uint32_t len = 0; len < sizeof(data); len += 1 + len / 3) {
+		const struct spool_head h = { .len = len, .real_ns = S + len, .weight = len % 2 * 99 };
+		uLong crc = crc32(crc32(0, (const Bytef *)&h.len, 4), (const Bytef *)&h.real_ns, 8);
+
+		if (h.weight)
+			crc = crc32(crc, (const Bytef *)&h.weight, 4);
+		assert_int_equal(spool_crc(&h, data), crc32(crc, data, len));
+	}
+}
+
 /* Before any thread: a mount namespace belongs to the thread that asked. Who may mount may do this too. */
 static int own_mounts(void **state)
 {
@@ -440,6 +458,7 @@ int main(void)
 		IN_DIR(test_full_disk),
 		IN_DIR(test_disk_full_of_others),
 		cmocka_unit_test(test_trace_record),
+		cmocka_unit_test(test_checksum),
 	};
 
 	return cmocka_run_group_tests(tests, own_mounts, NULL);

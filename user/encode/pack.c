@@ -93,7 +93,7 @@ static int unpack_gzip(const uint8_t *data, size_t n, struct buf *out)
 	memcpy(&len, data + n - sizeof(len), sizeof(len));
 	if (len / RATIO_MAX > n)
 		return -EBADMSG;
-	to = buf_reserve(out, (size_t)len + 1); /* one more, for no output at all needs a place too */
+	to = buf_reserve(out, len);
 	if (!to)
 		return -ENOMEM;
 	rc = inflate_all(data, n, to, len);

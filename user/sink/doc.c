@@ -10,6 +10,7 @@
  * a burst. */
 #define POOL_DOCS 32
 #define POOL_BYTES (2u << 20)
+#define ROOMY 2048 /* half of the memory that may be empty in a document of few bytes */
 
 struct doc_pool {
 	pthread_mutex_t lock;
@@ -126,14 +127,36 @@ struct doc *doc_new(struct doc_pool *p, const void *data, size_t len)
 	return d;
 }
 
-struct doc *doc_take(struct doc_pool *p, struct buf *b)
+/* A document without a pool takes the memory with it. */
+static struct doc *doc_take_all(struct buf *b)
 {
-	struct doc *d = doc_get(p, b->len);
-	uint8_t *data;
-	size_t cap;
+	struct doc *d = calloc(1, sizeof(*d));
 
 	if (!d)
 		return NULL;
+	atomic_init(&d->refs, 1);
+	d->len = b->len;
+	d->cap = b->cap;
+	d->data = b->data;
+	b->data = NULL;
+	b->cap = 0;
+	buf_reset(b);
+	return d;
+}
+
+struct doc *doc_take(struct doc_pool *p, struct buf *b)
+{
+	const bool too_wide = b->cap / 2 > b->len + ROOMY;
+	struct doc *d = !p ? doc_take_all(b) : too_wide ? doc_new(p, b->data, b->len) : doc_get(p, b->len);
+	uint8_t *data;
+	size_t cap;
+
+	if (!d || !p)
+		return d;
+	if (too_wide) {
+		buf_reset(b);
+		return d;
+	}
 	data = d->data;
 	cap = d->cap;
 	d->data = b->data;
@@ -156,6 +179,10 @@ void doc_unref(struct doc *d)
 		return;
 
 	struct doc_pool *p = d->pool;
+	if (!p) {
+		doc_free(d);
+		return;
+	}
 	pthread_mutex_lock(&p->lock);
 	bool keep = !p->closed && p->n_free < POOL_DOCS && (p->n_free < 2 || p->free_bytes + d->cap <= POOL_BYTES);
 	if (keep) {

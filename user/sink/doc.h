@@ -35,8 +35,9 @@ struct doc_pool *doc_pool_new(void);
 void doc_pool_close(struct doc_pool *p);
 /* Copies data into a document with one reference. NULL when out of memory. Any thread. */
 struct doc *doc_new(struct doc_pool *p, const void *data, size_t len);
-/* Makes a document of the bytes of b without a copy. b is empty afterwards, with other memory for as many. NULL when out of memory:
- * b is as it was. */
+/* Makes a document of the bytes of b without a copy; of a buffer that is mostly empty with one, so that what waits takes about as much
+ * memory as it is charged for. b is empty afterwards, with memory for as many bytes. p NULL: b is without memory, and the document is
+ * not kept for reuse. NULL when out of memory: b is as it was. */
 struct doc *doc_take(struct doc_pool *p, struct buf *b);
 struct doc *doc_ref(struct doc *d);
 void doc_unref(struct doc *d); /* any thread; NULL accepted */

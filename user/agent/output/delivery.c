@@ -21,7 +21,7 @@ void delivery_init(struct delivery *d)
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_cond_init(&d->queued, NULL);
 	thread_cond_init(&d->arrived);
-	d->pool = doc_pool_new();
+	d->pool = d->rare ? NULL : doc_pool_new();
 	d->queue_bytes = d->queue_bytes ? d->queue_bytes : QUEUE_BYTES;
 }
 
@@ -117,7 +117,7 @@ static int enqueue(struct delivery *d, struct doc *doc)
 
 int delivery_submit(struct delivery *d, struct buf *document, uint64_t energy_uj)
 {
-	struct doc *doc = d->pool ? doc_take(d->pool, document) : NULL;
+	struct doc *doc = doc_take(d->pool, document);
 	uint64_t mj = (energy_uj + 500) / 1000;
 	int rc;
 

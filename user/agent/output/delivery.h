@@ -35,6 +35,7 @@ struct delivery {
 	const char *items; /* literal, plural: what a document has many of, where a server may refuse one */
 	const char *server; /* literal: who takes it: "the collector" */
 	size_t queue_bytes;
+	bool rare; /* documents are large and far apart: no memory is kept for the next one */
 	/* Tries to deliver one record. True: it needs no further try. False: it has paused (delivery_back_off), and gets
 	 * the record again. On the sender's thread. */
 	bool (*deliver)(void *arg, const struct buf *record, const struct spool_mark *mark);
@@ -50,7 +51,7 @@ struct delivery {
 	uint64_t pause_ns; /* sender's thread: the last pause between two tries, 0 = the last one succeeded */
 	pthread_mutex_t lock; /* protects the members below */
 	pthread_cond_t queued, arrived; /* queued: for the writer; arrived: for the sender */
-	struct doc_pool *pool; /* NULL = there was no memory for it */
+	struct doc_pool *pool; /* NULL: rare, or there was no memory for it */
 	struct doc_list waiting;
 	size_t held;
 	uint64_t spooled; /* appended since the start; the sender watches it */
@@ -60,7 +61,7 @@ struct delivery {
 	uint64_t said_mj;
 };
 
-/* Fills the members that stay: to, what, server, queue_bytes (0 = 4 MiB), deliver and arg are the caller's to set
+/* Fills the members that stay: to, what, server, queue_bytes (0 = 4 MiB), rare, deliver and arg are the caller's to set
  * before. Documents may be submitted from then on. */
 void delivery_init(struct delivery *d);
 /* Opens the spool and starts the threads. thread: name of the sender. 0 or negative errno with err. */

@@ -77,6 +77,7 @@ int push_output_prepare(const struct output_config *oc, const struct output_cont
 	p->d.items = over_kafka ? "messages" : output_format_find(oc->format)->traces ? "spans" : "series";
 	p->d.server = over_kafka ? "the brokers" : "the server";
 	p->d.queue_bytes = oc->queue_bytes;
+	p->d.rare = output_format_find(oc->format)->profiles;
 	p->d.deliver = push_deliver;
 	p->d.keep = push_keep;
 	p->d.arg = &p->sender;

@@ -288,7 +288,8 @@ static void take_flushed(struct read_context *x, const struct bank_run *b, uint3
 	now.slot = slot; /* the rest by load_row, as far as it is read */
 	load_row(c, b->cpu, b->bank, &now);
 	if (!take_row(x, b->cpu, &now, before))
-		lose_row(x, b->cpu, slot, now.now.time_ns - before->now.time_ns, now.now.switches - before->now.switches);
+		lose_row(x, b->cpu, slot, now.now.time_ns - before->now.time_ns,
+			 now.now.switches - before->now.switches);
 	if (c->cpus[b->cpu].taken)
 		*seen = nothing;
 }
