@@ -70,8 +70,8 @@ int delivery_begin(struct delivery *d, const struct spool_options *o, const char
  * name. state_dir NULL = the working directory. */
 void delivery_path(char ret[DELIVERY_PATH_MAX], const char *state_dir, const char *format, const char *to,
 		   const char *name, const char *suffix);
-/* Queues what the buffer holds, which is empty afterwards and has other memory. energy_uj: what was measured in its interval, which is
- * said when it is dropped; 0 = unknown. 0; -ENOBUFS: dropped and counted; -ENOMEM: counted as unfit, and still in the buffer. */
+/* Queues what the buffer holds, which is empty afterwards (doc_take). energy_uj: what was measured in its interval, which is said when
+ * it is dropped; 0 = unknown. 0; -ENOBUFS: dropped and counted; -ENOMEM: counted as unfit, and still in the buffer. */
 int delivery_submit(struct delivery *d, struct buf *document, uint64_t energy_uj);
 /* Ends the threads. All that waited is then on disk, or stays in memory and is lost. */
 void delivery_end(struct delivery *d);

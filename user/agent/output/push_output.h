@@ -29,7 +29,7 @@ void push_output_begin(struct push_output *p, const struct output_config *oc);
 int push_output_try(const struct output_config *oc, const struct output_context *c, struct err *err);
 /* Sets what stands before each document; copied. 0 or -ENOMEM with err. */
 int push_output_preamble(struct push_output *p, const struct buf *preamble, struct err *err);
-/* Queues a document, in whose interval energy_uj was measured; never blocks. The buffer may be empty afterwards, with other memory. 0,
+/* Queues a document, in whose interval energy_uj was measured; never blocks. The buffer may be empty afterwards. 0,
  * or -ENOBUFS or -ENOMEM: it is dropped, and counted. */
 int push_output_submit(struct push_output *p, struct buf *document, uint64_t energy_uj);
 /* Queues a trace whose cgroup is one of these patterns; none = all. Cgroups that are left out for all outputs have none. */
