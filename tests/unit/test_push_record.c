@@ -164,7 +164,7 @@ static void test_claims(void **state)
 	assert_int_equal(out.cap, 0);
 }
 
-/* They come back, in no more room than bytes need that cannot be packed. */
+/* Unpacked they are the same. Packed they take no more room than bytes that cannot be made smaller. */
 static void come_back(struct packer *p, const uint8_t *bytes, size_t n)
 {
 	struct buf packed = { 0 }, plain = { 0 };

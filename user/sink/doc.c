@@ -10,7 +10,7 @@
  * a burst. */
 #define POOL_DOCS 32
 #define POOL_BYTES (2u << 20)
-#define ROOMY 2048 /* half of the memory that may be empty in a document of few bytes */
+#define ROOMY 2048 /* a document may have memory for twice its bytes and twice these */
 
 struct doc_pool {
 	pthread_mutex_t lock;
@@ -144,19 +144,15 @@ static struct doc *doc_take_all(struct buf *b)
 	return d;
 }
 
-struct doc *doc_take(struct doc_pool *p, struct buf *b)
+/* The document gets the memory of b, and b that of the document. */
+static struct doc *doc_swap(struct doc_pool *p, struct buf *b)
 {
-	const bool too_wide = b->cap / 2 > b->len + ROOMY;
-	struct doc *d = !p ? doc_take_all(b) : too_wide ? doc_new(p, b->data, b->len) : doc_get(p, b->len);
+	struct doc *d = doc_get(p, b->len);
 	uint8_t *data;
 	size_t cap;
 
-	if (!d || !p)
-		return d;
-	if (too_wide) {
-		buf_reset(b);
-		return d;
-	}
+	if (!d)
+		return NULL;
 	data = d->data;
 	cap = d->cap;
 	d->data = b->data;
@@ -164,6 +160,20 @@ struct doc *doc_take(struct doc_pool *p, struct buf *b)
 	b->data = data;
 	b->cap = cap;
 	buf_reset(b);
+	return d;
+}
+
+struct doc *doc_take(struct doc_pool *p, struct buf *b)
+{
+	struct doc *d;
+
+	if (!p)
+		return doc_take_all(b);
+	if (b->cap / 2 <= b->len + ROOMY)
+		return doc_swap(p, b);
+	d = doc_new(p, b->data, b->len);
+	if (d)
+		buf_reset(b);
 	return d;
 }
 
