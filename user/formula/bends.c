@@ -19,6 +19,10 @@
 #define DEVIATIONS_OWN 3.0
 #define DROP 1.0
 #define GAIN_HEAT 0.97 /* of the heat of another time */
+#define TURNS (TRY_OWN + 1) /* the last one is that of all trials after it, too */
+#define GAIN_WAIT 0.75 /* two columns at once, which noise can seem to need */
+#define DEVIATIONS_WAIT 3.0
+#define SMALL_WAIT 0.001 /* of the mean power: an error for which nobody has to have waited */
 #define SMALL 0.003 /* of the mean power: an error to which no base has to be dropped */
 #define NEEDED 1.25 /* times what points are missed by with a base: without it, when it is needed ... */
 #define NEEDED_SMALL 0.0003 /* ... and so much of the mean power more */
@@ -35,7 +39,9 @@ static model_columns columns_of(unsigned trial)
 		return COLUMNS_OF_OWN;
 	if (trial == TRY_ALL)
 		return (COLUMN(BASES) - 1) << COL_BASE;
-	return model_columns_of_bend((trial - TRY_BEND) % BENDS);
+	if (trial == TRY_WAIT)
+		return COLUMNS_OF_WAIT;
+	return model_columns_of_bend((trial - TRY_BEND) % BENDS_TRIED);
 }
 
 /* A bend is of the bases in use only. */
@@ -48,6 +54,8 @@ struct model_shape model_in_use(const struct model_choice *c, model_columns had,
 	for (unsigned i = 0; i < TRY_FREE; i++)
 		if (c->in_use >> i & 1)
 			s.columns |= columns_of(i);
+	if (c->in_use >> TRY_WAIT & 1)
+		s.columns |= COLUMNS_OF_WAIT;
 	if (s.columns & COLUMN(COL_HEAT))
 		s.columns |= COLUMN(COL_START);
 	bases = s.columns >> COL_BASE & (COLUMN(BASES) - 1);
@@ -264,16 +272,16 @@ static bool change_one(struct model_fit *f, unsigned tries, model_columns had, c
 	if (!leave_out(f, had, prior, work, now))
 		return false;
 	for (unsigned i = 0; i < tries; i++) {
-		const bool both = f->choice.turn == TRY_OWN; /* whose turn is that of all bases at once, too */
+		const unsigned last = f->choice.turn == TRY_OWN ? TRIALS - 1 : f->choice.turn; /* it is the turn of all after it */
 
-		for (unsigned which = f->choice.turn; which <= f->choice.turn + both; which++) {
+		for (unsigned which = f->choice.turn; which <= last; which++) {
 			if (had & columns_of(which) && try_one(f, which, now, had, prior, work, &ratio) &&
 			    ratio < best) {
 				best = ratio;
 				change = which;
 			}
 		}
-		f->choice.turn = (f->choice.turn + 1) % (TRIALS - 1);
+		f->choice.turn = (f->choice.turn + 1) % TURNS;
 	}
 	if (change == TRIALS)
 		return false;
@@ -285,7 +293,7 @@ static bool change_one(struct model_fit *f, unsigned tries, model_columns had, c
 /* True when a trial is among the next `tries`. */
 static bool has_turn(const struct model_choice *c, unsigned trial, unsigned tries)
 {
-	return (trial + TRIALS - 1 - c->turn) % (TRIALS - 1) < tries;
+	return ((trial < TURNS ? trial : TRY_OWN) + TURNS - c->turn) % TURNS < tries;
 }
 
 /* What points held out are missed by with these columns; below 0: that cannot be told. */
@@ -336,9 +344,38 @@ static void choose_heat(struct model_fit *f, model_columns had, const struct mod
 		f->old = work->kept;
 }
 
+/* True when points that miss by `then` in place of `now` are predicted better by enough. */
+static bool explains(const struct model_fit *f, const double *now, const double *then, double gain, double deviations)
+{
+	const struct verdict v = compare(now, then, f->n_window, SMALL_WAIT * f->s.mean_watts);
+
+	return v.ratio < gain && v.deviations > deviations;
+}
+
+/* Takes waits when they pay. They are tried by themselves, because the oldest points lack them and would be missing when something else
+ * is tried. What a row misses by itself explains prices, too, that no wait has to do with: waits have to pay beside it. */
+static void try_wait(struct model_fit *f, model_columns had, const struct model_prior *prior, struct model_scratch *work)
+{
+	const struct model_shape before = model_in_use(&f->choice, had, prior);
+	struct model_shape alone = before, with = before;
+	double now[MODEL_WINDOW], by_alone[MODEL_WINDOW], then[MODEL_WINDOW];
+
+	alone.columns |= had & COLUMN(model_bent(BEND_ALONE, 0));
+	with.columns |= had & COLUMNS_OF_WAIT;
+	sum_without(f, had, work);
+	if (with.columns == alone.columns || !hold_out(f, &before, prior, work, now, NULL) ||
+	    !hold_out(f, &alone, prior, work, by_alone, NULL) || !hold_out(f, &with, prior, work, then, NULL))
+		return;
+	f->choice.error[TRY_WAIT] = compare(now, then, f->n_window, 0).ratio;
+	if (!explains(f, now, then, GAIN_WAIT, DEVIATIONS_WAIT) || !explains(f, by_alone, then, GAIN, DEVIATIONS))
+		return;
+	f->choice.in_use |= 1u << TRY_WAIT;
+	f->choice.since[TRY_WAIT] = f->points;
+}
+
 void model_choose(struct model_fit *f, model_columns had, const struct model_prior *prior, struct model_scratch *work)
 {
-	unsigned tries = f->points < EVERY_TURN ? TRIALS - 1 : 2, changes = 0;
+	unsigned tries = f->points < EVERY_TURN ? TURNS : 2, changes = 0;
 	double misses[MODEL_WINDOW];
 
 	if (!f->choice.begun) {
@@ -351,6 +388,11 @@ void model_choose(struct model_fit *f, model_columns had, const struct model_pri
 		tries = 0;
 	if (!(f->choice.in_use >> TRY_OWN & 1) && !has_turn(&f->choice, TRY_OWN, CHANGES * tries))
 		had &= ~COLUMNS_OF_OWN; /* they have no turn, and would only be added up */
+	if (!(f->choice.in_use >> TRY_WAIT & 1)) {
+		if (had & COLUMNS_OF_WAIT && has_turn(&f->choice, TRY_WAIT, tries))
+			try_wait(f, had, prior, work);
+		had &= f->choice.in_use >> TRY_WAIT & 1 ? had : ~COLUMNS_OF_WAIT;
+	}
 	if (f->points >= LEAST_HEATS && has_turn(&f->choice, TRY_HEAT, tries))
 		choose_heat(f, had, prior, work);
 	sum_without(f, had, work);

@@ -59,11 +59,14 @@ static void decay(struct model_sums *s, double factor)
 	s->n *= factor;
 }
 
-/* When the window is full, its oldest point becomes part of the sums. */
+/* When the window is full, its oldest point becomes part of the sums. Sums without a column that is in use teach nothing, and begin
+ * anew. */
 static void push(struct model_fit *f, const struct model_point *p)
 {
 	struct model_point *place = &f->window[f->next];
 
+	if (f->old.n > 0 && f->s.columns & place->columns & ~f->old.columns)
+		memset(&f->old, 0, sizeof(f->old));
 	if (f->n_window == MODEL_WINDOW) {
 		f->old.columns = f->old.n > 0 ? f->old.columns & place->columns : place->columns;
 		model_add_point(&f->old, place, weight_of(f, place));
@@ -191,6 +194,7 @@ static void close_point(struct model_fit *f, const struct model_prior *prior, st
 	check_error(f, p);
 	push(f, p);
 	f->points++;
+	f->closed++;
 	model_choose(f, p->columns, prior, work);
 	fit(f, p->columns, p->counted, prior, work);
 	for (unsigned i = 0; i < MODEL_HEATS; i++)

@@ -10,6 +10,7 @@
 #include "model/event_find.h"
 #include "charge.h"
 #include "terms.h"
+#include "waits.h"
 #include "wall_charge.h"
 
 #define WEIGHT_SUM 0x1p52 /* about the sum of a domain's weights */
@@ -19,6 +20,7 @@
 #define MAX_WATTS 1e6
 #define MAX_PPM 1e9
 #define LOSSY 0.005 /* of the busy time: its counts may be missing */
+#define WAIT_LEARNED 10 /* points until the most misses per cycle of a row say how many it has when it does not wait */
 #define LEARNING 30 /* points in which the model must be better than formula share by more than chance would do ... */
 #define SURELY 0.7 /* ... its errors are at most this part of those of share */
 #define CLEARLY 1.25 /* times those of share: from there on share splits, after that. Noise misses both alike */
@@ -33,6 +35,7 @@ struct formula {
 	struct weights share, blend;
 	struct model_fit *fit; /* [domain] */
 	struct model_scratch *work;
+	struct waits waits;
 	struct terms terms; /* of the domain at hand */
 	unsigned cap_rows;
 	struct model_point now; /* the interval of the domain at hand */
@@ -54,6 +57,7 @@ static void model_destroy(struct formula *f)
 	weights_free(&f->share);
 	weights_free(&f->blend);
 	terms_free(&f->terms);
+	waits_free(&f->waits);
 	free(f->fit);
 	free(f->work);
 	free(f->did);
@@ -107,8 +111,10 @@ static int prepare(struct formula *f, const struct snapshot *s)
 	}
 	if (!f->work)
 		f->work = calloc(1, sizeof(*f->work));
-	if (!f->fit || !f->work || reserve_rows(f, s->n_rows) || terms_reserve(&f->terms, s))
+	if (!f->fit || !f->work || reserve_rows(f, s->n_rows) || terms_reserve(&f->terms, s) ||
+	    waits_take(&f->waits, s))
 		return -ENOMEM;
+	f->terms.most = f->waits.most;
 	rc = weights_reserve(&f->share, s);
 	return rc ? rc : weights_reserve(&f->blend, s);
 }
@@ -259,6 +265,8 @@ static void learn(struct formula *f, struct snapshot *s, unsigned d, bool idle_f
 		columns |= COLUMNS_OF_OWN;
 		find_own(f, s, d, prior.share_column, &p);
 	}
+	if (!prior.narrow || f->fit[d].closed < WAIT_LEARNED)
+		columns &= ~COLUMNS_OF_WAIT;
 	model_set_heat(&f->fit[d], &p);
 	f->now = p;
 	if (!f->whole) {

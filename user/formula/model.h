@@ -20,6 +20,9 @@ enum model_bend {
 	BENDS_OF_ALL, /* those below bend the price of misses alone */
 	BEND_TRAFFIC = BENDS_OF_ALL, /* misses of the whole domain while the row ran: m / (m + the first seen) */
 	BEND_QUEUE, /* m / the first seen */
+	BENDS_TRIED, /* each by itself; the two below say together how long a row waited for memory, and are tried as one */
+	BEND_ALONE = BENDS_TRIED, /* misses of the row itself while it ran / the first seen of the domain */
+	BEND_WAIT, /* part of its most misses per cycle that the row did not have (waits.h) */
 	BENDS
 };
 
@@ -58,6 +61,7 @@ static inline unsigned model_bent(unsigned bend, unsigned base)
 {
 	return bend < BENDS_OF_ALL ? COL_BENT + bend * BASES + base : COL_MISSES + bend - BENDS_OF_ALL;
 }
+#define COLUMNS_OF_WAIT (COLUMN(COL_MISSES + BEND_ALONE - BENDS_OF_ALL) | COLUMN(COL_MISSES + BEND_WAIT - BENDS_OF_ALL))
 static inline model_columns model_columns_of_bend(unsigned bend)
 {
 	return bend < BENDS_OF_ALL ? (COLUMN(BASES) - 1) << model_bent(bend, 0) : COLUMN(model_bent(bend, 0));
@@ -144,15 +148,16 @@ struct model_held {
 };
 
 /* What is tried: heat, awake, each base, each bend of all bases in proportion to their prices, and each base by
- * itself in that bend; prices of single rows. */
+ * itself in that bend; prices of single rows; how long a row waited for memory. */
 enum {
 	TRY_HEAT = SNAP_TRY_HEAT,
 	TRY_AWAKE = SNAP_TRY_AWAKE,
 	TRY_BASE = SNAP_TRY_TIME,
 	TRY_BEND = TRY_BASE + BASES,
-	TRY_FREE = TRY_BEND + BENDS,
+	TRY_FREE = TRY_BEND + BENDS_TRIED,
 	TRY_OWN = TRY_FREE + BENDS_OF_ALL,
 	TRY_ALL, /* all bases at once */
+	TRY_WAIT,
 	TRIALS
 };
 
@@ -181,6 +186,7 @@ struct model_fit {
 	uint64_t last_ns, lowest_ns;
 	bool ready;
 	unsigned points; /* since it was learned anew */
+	unsigned closed; /* points in all */
 	unsigned relearned; /* the times that it was learned anew because the error had grown */
 	double usual; /* W^2: mean square error of points before they are learned from */
 	unsigned strikes; /* points missed by much more, less the points that were met */

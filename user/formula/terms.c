@@ -9,6 +9,9 @@
 #define CENTRE 0.5 /* of states that are parts of one */
 #define CLOCK_MOST 16 /* of the squared clock */
 #define TRAFFIC_MOST 32 /* of the first traffic */
+#define WAIT_MOST 2 /* of the misses per cycle that are a row's most: a CPU may have more than all of them */
+#define OF_TRAFFIC (1u << BEND_TRAFFIC | 1u << BEND_QUEUE)
+#define OF_WAIT (1u << BEND_ALONE | 1u << BEND_WAIT)
 
 /* A CPU of the domain in the interval. */
 struct term_cpu {
@@ -177,7 +180,7 @@ void terms_of(struct terms *t, const struct snapshot *s, const struct weights *w
 	t->awake = awake_part(t, s, w, seconds);
 	t->bends = 1u << BEND_LOAD | (t->cycles >= 0 && f->first_clock > 0 ? 1u << BEND_CLOCK : 0) |
 		   (t->sibling >= 0 ? 1u << BEND_SIBLING : 0) | (s->schema->n_core_types > 1 ? 1u << BEND_TYPE : 0) |
-		   (t->misses >= 0 && f->first_traffic > 0 ? 1u << BEND_TRAFFIC | 1u << BEND_QUEUE : 0);
+		   (t->misses >= 0 && f->first_traffic > 0 ? OF_TRAFFIC | (t->cycles >= 0 ? OF_WAIT : 0) : 0);
 	t->same = t->same && t->bends == bends;
 	lay_out(t);
 }
@@ -188,12 +191,24 @@ static inline double least(double a, double b)
 	return a < b ? a : b;
 }
 
+/* With a queue Q and a bandwidth B, a program has B / (B + Q) of the misses per cycle that it would have if nobody waited, so this and
+ * what it misses by itself tell how full the queue was beside it. */
+static void wait_states(const struct terms *t, const struct snap_cell *c, double *ret)
+{
+	const double misses = (double)c->counters[t->misses], cycles = (double)c->counters[t->cycles],
+		     alone = c->time_ns ? misses / ((double)c->time_ns / 1e9) / t->first_traffic : 0,
+		     usual = cycles * t->most[c->row];
+
+	ret[BEND_ALONE] = least(alone, TRAFFIC_MOST) - CENTRE;
+	ret[BEND_WAIT] = (usual > 0 ? 1 - least(misses / usual, WAIT_MOST) : 0) - CENTRE;
+}
+
 /* What prices are bent by on this cell, for the bends asked for. */
 static void states(const struct terms *t, const struct snap_cell *c, unsigned bends, double *ret)
 {
 	double time_s = (double)c->time_ns / 1e9, beside = -1, traffic = t->traffic, clock = 1;
 
-	if (t->others >= 0 && c->time_ns && bends & (1u << BEND_LOAD | 1u << BEND_TRAFFIC | 1u << BEND_QUEUE))
+	if (t->others >= 0 && c->time_ns && bends & (1u << BEND_LOAD | OF_TRAFFIC))
 		beside = least((double)c->counters[t->others] / (double)c->time_ns, t->others_most);
 	if (bends >> BEND_LOAD & 1)
 		ret[BEND_LOAD] = (beside >= 0 && t->others_most > 0 ? beside / t->others_most : t->cpu[c->cpu].load) -
@@ -209,7 +224,9 @@ static void states(const struct terms *t, const struct snap_cell *c, unsigned be
 					    0;
 	if (bends >> BEND_TYPE & 1)
 		ret[BEND_TYPE] = (t->s->schema->cpus[c->cpu].core_type > 0) - CENTRE;
-	if (!(bends & (1u << BEND_TRAFFIC | 1u << BEND_QUEUE)))
+	if (bends & OF_WAIT)
+		wait_states(t, c, ret);
+	if (!(bends & OF_TRAFFIC))
 		return;
 	if (beside >= 0)
 		traffic = (double)c->counters[t->misses] / time_s + beside * t->cpu[c->cpu].misses_beside;

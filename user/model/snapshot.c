@@ -104,6 +104,8 @@ const char *snapshot_trial_name(const struct schema *s, unsigned trial, char *bu
 			 trial - SNAP_TRY_EVENT < s->core.n ? s->core.ev[trial - SNAP_TRY_EVENT].name : "");
 	else if (trial == SNAP_TRY_OWN)
 		snprintf(buf, size, "cgroups");
+	else if (trial == SNAP_TRY_WAIT)
+		snprintf(buf, size, "wait");
 	else if (trial < SNAP_TRY_ALL)
 		snprintf(buf, size, "%s%s", bends[(trial - SNAP_TRY_BEND) % SNAP_BENDS],
 			 trial < SNAP_TRY_FREE ? "" : " of each");

@@ -62,7 +62,7 @@ struct snap_cpu {
 
 /* What formula model tries as a column of a domain, beside idle power and the column that formula share would take: heat
  * and being awake as parts of idle power; a row's time and each event of the core set; the prices of all of them bent
- * by a state together, and each by itself; prices of single rows; all bases at once (docs/attribution.md). */
+ * by a state together, and each by itself; prices of single rows; all bases at once; waits for memory (docs/attribution.md). */
 enum {
 	SNAP_TRY_HEAT,
 	SNAP_TRY_AWAKE,
@@ -74,6 +74,7 @@ enum {
 	SNAP_TRY_FREE = SNAP_TRY_BEND + SNAP_BENDS,
 	SNAP_TRY_OWN = SNAP_TRY_FREE + SNAP_BENDS_OF_ALL, /* rows with a price of their own */
 	SNAP_TRY_ALL,
+	SNAP_TRY_WAIT, /* misses beside waits for memory */
 	SNAP_TRIALS
 };
 
