@@ -112,13 +112,14 @@ static inline double mw_price(const struct mw *w, double others, double sibling)
 	return price;
 }
 
-/* What a miss of the run costs more, by the use of the memory at some of its moments. */
-static inline double mw_queue(const struct mw *w, const struct mw_slice *l, const struct mw_run_of *r)
+/* What a miss of the run costs more, by the use of the memory at some of its moments. Where programs wait for each other, each gets B / (B + D)
+ * of what it wants, with a bandwidth B and a demand D of all; *ret_got is the mean of that. */
+static inline double mw_queue(const struct mw *w, const struct mw_slice *l, const struct mw_run_of *r, double *ret_got)
 {
-	double sum = 0;
+	double sum = 0, got = 0;
 
 	for (unsigned m = 0; m < MW_MOMENTS; m++) {
-		double at = r->from + (r->to - r->from) * (m + 0.5) / MW_MOMENTS, misses = 0, use;
+		double at = r->from + (r->to - r->from) * (m + 0.5) / MW_MOMENTS, misses = 0, use, gets;
 
 		for (unsigned k = 0; k < l->n; k++) {
 			const struct mw_program *p = &w->program[l->run[k].program];
@@ -126,10 +127,14 @@ static inline double mw_queue(const struct mw *w, const struct mw_slice *l, cons
 			if (at >= l->run[k].from && at < l->run[k].to)
 				misses += l->clock[l->run[k].cpu] * 2.4e9 * p->ipc * p->mpki / 1000;
 		}
-		use = fmin(misses / (MW_MISSES_LIMIT * w->schema.n_cpus), 1);
-		sum += w->c.queue * use * use + w->c.queue_linear * use;
+		misses /= MW_MISSES_LIMIT * w->schema.n_cpus;
+		use = w->c.waits > 0 ? misses / (misses + w->c.waits) : fmin(misses, 1);
+		gets = w->c.waits > 0 ? 1 - use : 1;
+		sum += gets * (w->c.queue * use * use + w->c.queue_linear * use);
+		got += gets;
 	}
-	return sum / MW_MOMENTS;
+	*ret_got = got / MW_MOMENTS;
+	return sum / got;
 }
 
 static inline void mw_run_slice(struct mw *w, const struct mw_slice *l, const struct mw_run_of *r, struct snap_cell *c)
@@ -137,12 +142,13 @@ static inline void mw_run_slice(struct mw *w, const struct mw_slice *l, const st
 	const struct mw_program *p = &w->program[r->program];
 	unsigned row = READING_SPECIAL_ROWS + r->program;
 	double s = (r->to - r->from) * MW_SLICE_S, clock = l->clock[r->cpu], hot = mw_heat_of(w, clock);
-	double cycles = s * 2.4e9 * clock, instructions = cycles * p->ipc * (1 + 0.01 * mw_normal(w));
+	double got, more = mw_queue(w, l, r, &got);
+	double cycles = s * 2.4e9 * clock, instructions = cycles * p->ipc * got * (1 + 0.01 * mw_normal(w));
 	double misses = instructions / 1000 * p->mpki * (1 + 0.02 * mw_normal(w));
 	double sibling = w->c.smt > 0 ? mw_beside(l, r, r->cpu ^ 1) : 0, others = mw_others(w, l, r),
 	       price = mw_price(w, others, sibling);
 	double core = w->c.small_cores > 0 && r->cpu >= w->schema.n_cpus / 2 ? w->c.small_cores : 1;
-	double miss = price * (1 + mw_queue(w, l, r));
+	double miss = price * (1 + more);
 	bool woke = r->from == l->from[r->cpu];
 	const double counts[MW_EVENTS] = { cycles, instructions, misses, s * sibling * 1e9, woke, s * others * 1e9 };
 

@@ -52,6 +52,7 @@ struct mw_config {
 	double asleep_more_s; /* s by which one interval in 20 tells more sleep than there was */
 	double queue,
 		queue_linear; /* a miss costs so much more when the memory is at its limit: by the square of its use, and by it */
+	double waits; /* the memory gives so much of its limit, and programs that want more wait; 0 = it gives what is wanted */
 	double leak; /* W of idle power per W of power that it had, as its heat follows with ... */
 	double leak_s; /* ... so many seconds; 0 = 30 */
 	bool cold; /* it is as cold as it gets when formulas begin to learn */

@@ -64,7 +64,7 @@ struct model_shape model_in_use(const struct model_choice *c, model_columns had,
 	s.columns &= had;
 	if (!prior->misses || !(s.columns >> prior->misses & 1))
 		s.columns &= COLUMN(COL_MISSES) - 1;
-	if (c->in_use >> TRY_OWN & 1)
+	if (model_has_own(c))
 		s.columns |= COLUMNS_OF_OWN & had;
 	return s;
 }
@@ -361,7 +361,7 @@ static void try_wait(struct model_fit *f, model_columns had, const struct model_
 	double now[MODEL_WINDOW], by_alone[MODEL_WINDOW], then[MODEL_WINDOW];
 
 	alone.columns |= had & COLUMN(model_bent(BEND_ALONE, 0));
-	with.columns |= had & COLUMNS_OF_WAIT;
+	with.columns |= had & (COLUMNS_OF_WAIT | COLUMNS_OF_OWN);
 	sum_without(f, had, work);
 	if (with.columns == alone.columns || !hold_out(f, &before, prior, work, now, NULL) ||
 	    !hold_out(f, &alone, prior, work, by_alone, NULL) || !hold_out(f, &with, prior, work, then, NULL))
@@ -386,13 +386,11 @@ void model_choose(struct model_fit *f, model_columns had, const struct model_pri
 		return;
 	if (prior->narrow && f->points < LEAST_NARROW)
 		tries = 0;
-	if (!(f->choice.in_use >> TRY_OWN & 1) && !has_turn(&f->choice, TRY_OWN, CHANGES * tries))
-		had &= ~COLUMNS_OF_OWN; /* they have no turn, and would only be added up */
-	if (!(f->choice.in_use >> TRY_WAIT & 1)) {
-		if (had & COLUMNS_OF_WAIT && has_turn(&f->choice, TRY_WAIT, tries))
-			try_wait(f, had, prior, work);
-		had &= f->choice.in_use >> TRY_WAIT & 1 ? had : ~COLUMNS_OF_WAIT;
-	}
+	if (prior->narrow && !(f->choice.in_use >> TRY_WAIT & 1) && had & COLUMNS_OF_WAIT &&
+	    has_turn(&f->choice, TRY_WAIT, tries))
+		try_wait(f, had, prior, work);
+	if (!model_has_own(&f->choice) && (prior->narrow || !has_turn(&f->choice, TRY_OWN, CHANGES * tries)))
+		had &= ~(COLUMNS_OF_WAIT | COLUMNS_OF_OWN); /* they have no turn, and would only be added up */
 	if (f->points >= LEAST_HEATS && has_turn(&f->choice, TRY_HEAT, tries))
 		choose_heat(f, had, prior, work);
 	sum_without(f, had, work);

@@ -267,7 +267,7 @@ static void take_own_prices(struct model_doubt *d, const struct terms *t)
 	const struct model_fit *f = d->fit;
 	struct model_doubt_parts *p = d->parts;
 
-	p->own = f->choice.in_use >> TRY_OWN & 1 ? terms_place(t, f->own.column) : -1;
+	p->own = model_has_own(&f->choice) ? terms_place(t, f->own.column) : -1;
 	if (p->own < 0)
 		return;
 	for (unsigned k = 0; k <= MODEL_OWN; k++) {

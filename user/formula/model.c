@@ -261,12 +261,12 @@ static void learn(struct formula *f, struct snapshot *s, unsigned d, bool idle_f
 	columns = model_alive(&f->fit[d], &p, terms_columns(&f->terms, s, &f->share));
 	prior.narrow = s->schema->domains[d].kind == DOMAIN_DRAM;
 	prior.share_column = share_column(f, s, d, columns);
-	if (!prior.narrow) {
-		columns |= COLUMNS_OF_OWN;
-		find_own(f, s, d, prior.share_column, &p);
-	}
 	if (!prior.narrow || f->fit[d].closed < WAIT_LEARNED)
 		columns &= ~COLUMNS_OF_WAIT;
+	if (!prior.narrow || columns & COLUMN(COL_SERVED)) {
+		columns |= COLUMNS_OF_OWN;
+		find_own(f, s, d, prior.narrow ? COL_SERVED : prior.share_column, &p);
+	}
 	model_set_heat(&f->fit[d], &p);
 	f->now = p;
 	if (!f->whole) {
@@ -434,11 +434,10 @@ static void split_by_model(struct formula *f, struct snapshot *s, unsigned d, do
 	struct terms_prices prices;
 
 	terms_prices(&f->terms, c, &prices);
-	if (f->fit[d].choice.in_use >> TRY_OWN & 1) {
+	if (model_has_own(&f->fit[d].choice)) {
 		for (unsigned i = 0; i < s->n_rows; i++)
 			f->own[i] = f->rows.place[i] < MODEL_OWN ? c->c[COL_OWN + f->rows.place[i]] : 0;
-		prices.own = f->own;
-		prices.own_base = f->fit[d].own.column - COL_BASE;
+		terms_own(&prices, f->own, f->fit[d].own.column);
 	}
 	weights_blend(&f->blend, s, d, &prices, WEIGHT_SUM / predicted);
 	dom->share_quality = f->blend.quality;

@@ -22,14 +22,14 @@ enum model_bend {
 	BEND_QUEUE, /* m / the first seen */
 	BENDS_TRIED, /* each by itself; the two below say together how long a row waited for memory, and are tried as one */
 	BEND_ALONE = BENDS_TRIED, /* misses of the row itself while it ran / the first seen of the domain */
-	BEND_WAIT, /* part of its most misses per cycle that the row did not have (waits.h) */
+	BEND_SERVED, /* misses per cycle / the most that the row had (waits.h) */
 	BENDS
 };
 
 #define MODEL_OWN 24 /* rows that may have a price of their own */
 
 /* Columns of the regression: idle, heat (part of idle that follows past power), awake (part of idle while any CPU is busy),
- * what is left of the heat at the start, the bases, the bent bases, the base of formula share of some rows. */
+ * what is left of the heat at the start, the bases, the bent bases, the base of formula share of some rows (in memory: COL_SERVED). */
 enum {
 	COL_IDLE,
 	COL_HEAT,
@@ -61,7 +61,8 @@ static inline unsigned model_bent(unsigned bend, unsigned base)
 {
 	return bend < BENDS_OF_ALL ? COL_BENT + bend * BASES + base : COL_MISSES + bend - BENDS_OF_ALL;
 }
-#define COLUMNS_OF_WAIT (COLUMN(COL_MISSES + BEND_ALONE - BENDS_OF_ALL) | COLUMN(COL_MISSES + BEND_WAIT - BENDS_OF_ALL))
+#define COL_SERVED (COL_MISSES + BEND_SERVED - BENDS_OF_ALL)
+#define COLUMNS_OF_WAIT (COLUMN(COL_MISSES + BEND_ALONE - BENDS_OF_ALL) | COLUMN(COL_SERVED))
 static inline model_columns model_columns_of_bend(unsigned bend)
 {
 	return bend < BENDS_OF_ALL ? (COLUMN(BASES) - 1) << model_bent(bend, 0) : COLUMN(model_bent(bend, 0));
@@ -173,7 +174,7 @@ struct model_choice {
 /* The rows that may have a price of their own: those that did most. */
 struct model_own {
 	uint64_t row[MODEL_OWN]; /* who it is; 0 = nobody */
-	unsigned column; /* of what they did: that of formula share */
+	unsigned column; /* of what they did: that of formula share, or COL_SERVED */
 	double rate[MODEL_OWN]; /* what it does per second, the mean of about OWN_S seconds (own_price.c) */
 	double within; /* by how much prices of rows differ, of the mean price; 0 = not yet known */
 };
@@ -265,7 +266,7 @@ void model_take_heat(struct model_fit *f, unsigned which);
 double model_miss(const struct model_coef *c, const struct model_point *p); /* W */
 double model_skew_weight(const struct model_point *p);
 
-/* own_price.c: what some rows did by the column of formula share, in an interval of so many seconds. The place of each row is told,
+/* own_price.c: what some rows did by a column, in an interval of so many seconds. The place of each row is told,
  * MODEL_OWN = it has none. Rows that do more than another one with a place take it when a point begins. */
 struct model_own_rows {
 	unsigned n;
@@ -286,6 +287,11 @@ void model_choose(struct model_fit *f, model_columns had, const struct model_pri
  * all of these. */
 void model_take_possible(struct model_fit *f, model_columns had, const struct model_shape *in_use,
 			 const struct model_prior *prior, struct model_scratch *work);
+/* True when rows have prices of their own. In memory they come with waits, since what is the most of a row is not known well. */
+static inline bool model_has_own(const struct model_choice *c)
+{
+	return c->in_use & (1u << TRY_OWN | 1u << TRY_WAIT);
+}
 /* Of those columns, the ones in use. */
 struct model_shape model_in_use(const struct model_choice *c, model_columns had, const struct model_prior *prior);
 

@@ -116,7 +116,7 @@ void model_own_learn(struct model_fit *f, const struct model_sums *s, const stru
 	const double price = share > 0 ? (s->xy[COL_IDLE] - f->s.coef.c[COL_IDLE] * s->n) / share : 0;
 	double sum = WITHIN_ROWS * WITHIN * WITHIN, n = WITHIN_ROWS;
 
-	if (!(f->choice.in_use >> TRY_OWN & 1) || !(price > 0))
+	if (!model_has_own(&f->choice) || !(price > 0))
 		return;
 	for (unsigned i = COL_OWN; i < COLUMNS; i++) {
 		if (!(f->s.cov[i][i] > 0))

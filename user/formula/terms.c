@@ -9,9 +9,9 @@
 #define CENTRE 0.5 /* of states that are parts of one */
 #define CLOCK_MOST 16 /* of the squared clock */
 #define TRAFFIC_MOST 32 /* of the first traffic */
-#define WAIT_MOST 2 /* of the misses per cycle that are a row's most: a CPU may have more than all of them */
+#define SERVED_MOST 2 /* of the misses per cycle that are a row's most: a CPU may have more than all of them */
 #define OF_TRAFFIC (1u << BEND_TRAFFIC | 1u << BEND_QUEUE)
-#define OF_WAIT (1u << BEND_ALONE | 1u << BEND_WAIT)
+#define OF_WAIT (1u << BEND_ALONE | 1u << BEND_SERVED)
 
 /* A CPU of the domain in the interval. */
 struct term_cpu {
@@ -191,8 +191,9 @@ static inline double least(double a, double b)
 	return a < b ? a : b;
 }
 
-/* With a queue Q and a bandwidth B, a program has B / (B + Q) of the misses per cycle that it would have if nobody waited, so this and
- * what it misses by itself tell how full the queue was beside it. */
+/* With a bandwidth B and a demand D of all, each gets the part s = B / (B + D) of what it wants. A row that would have d misses per
+ * second has s d; it has the most per cycle when it is alone, where s is B / (B + d). So s, which tells how full the queue is, equals
+ * (misses per cycle / the most) - (its misses per second) / B: two states, whose prices the points tell. */
 static void wait_states(const struct terms *t, const struct snap_cell *c, double *ret)
 {
 	const double misses = (double)c->counters[t->misses], cycles = (double)c->counters[t->cycles],
@@ -200,7 +201,7 @@ static void wait_states(const struct terms *t, const struct snap_cell *c, double
 		     usual = cycles * t->most[c->row];
 
 	ret[BEND_ALONE] = least(alone, TRAFFIC_MOST) - CENTRE;
-	ret[BEND_WAIT] = (usual > 0 ? 1 - least(misses / usual, WAIT_MOST) : 0) - CENTRE;
+	ret[BEND_SERVED] = usual > 0 ? least(misses / usual, SERVED_MOST) : 1;
 }
 
 /* What prices are bent by on this cell, for the bends asked for. */
@@ -302,6 +303,17 @@ int terms_place(const struct terms *t, unsigned column)
 	return t->bent[p.bend] + (p.bend >= BENDS_OF_ALL && p.bend < BENDS ? 0 : p.base);
 }
 
+void terms_own(struct terms_prices *p, const double *own, unsigned column)
+{
+	const struct term_price of = parts_of(p->terms, column);
+
+	p->own = own;
+	p->own_base = of.base;
+	p->own_bend = of.bend;
+	if (of.bend < BENDS)
+		p->bends |= 1u << of.bend;
+}
+
 void terms_prices(const struct terms *t, const struct model_coef *coef, struct terms_prices *ret)
 {
 	ret->terms = t;
@@ -329,7 +341,7 @@ double terms_joules(const struct terms_prices *p, const struct snap_cell *c, boo
 	for (unsigned i = 0; i < p->n; i++)
 		sum += p->of[i].price * (base[p->of[i].base] * state[p->of[i].bend]);
 	if (p->own)
-		sum += p->own[c->row] * base[p->own_base];
+		sum += p->own[c->row] * (base[p->own_base] * state[p->own_bend]);
 	return sum > 0 ? sum : 0;
 }
 

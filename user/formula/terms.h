@@ -47,7 +47,7 @@ struct terms_prices {
 	unsigned bends; /* that one of them has */
 	unsigned n;
 	const double *own; /* [row]: what a unit of the next costs more, or less; NULL = no row has a price of its own */
-	unsigned own_base;
+	unsigned own_base, own_bend; /* as of a price */
 	struct term_price {
 		double price;
 		uint8_t base, bend; /* bend: BENDS = the price is not bent */
@@ -65,6 +65,8 @@ void terms_add(const struct terms *t, const struct snap_cell *c, bool idle, doub
 int terms_place(const struct terms *t, unsigned column);
 /* Those of these prices that are not 0. */
 void terms_prices(const struct terms *t, const struct model_coef *coef, struct terms_prices *ret);
+/* Adds prices of single rows: own[row] J for a unit of the column, more than that of all. `own` is the caller's, and stays. */
+void terms_own(struct terms_prices *p, const double *own, unsigned column);
 /* Joules of a cell by them, at least 0. */
 double terms_joules(const struct terms_prices *p, const struct snap_cell *c, bool idle);
 /* The columns that there are, bent ones too. */
