@@ -17,11 +17,9 @@ static struct snap_row rows[ROWS];
 
 static struct snapshot seconds(uint64_t from, uint64_t to)
 {
-	return (struct snapshot){ .schema = &schema,
-				  .start_ns = from * NS_PER_S,
-				  .end_ns = to * NS_PER_S,
-				  .rows = rows,
-				  .n_rows = ROWS };
+	return (struct snapshot){
+		.schema = &schema, .start_ns = from * NS_PER_S, .end_ns = to * NS_PER_S, .rows = rows, .n_rows = ROWS
+	};
 }
 
 static int set_up(void **state)
@@ -29,7 +27,9 @@ static int set_up(void **state)
 	strcpy(schema.core.ev[0].name, "CYCLES");
 	strcpy(schema.core.ev[1].name, "LLC_MISSES");
 	for (unsigned i = 0; i < ROWS; i++)
-		rows[i] = (struct snap_row){ .key = 5 * i, .generation = 7, .counters = { MANY, MANY / 100 * (i + 1) } };
+		rows[i] = (struct snap_row){ .key = 5 * i,
+					     .generation = 7,
+					     .counters = { MANY, MANY / 100 * (i + 1) } };
 	return 0;
 }
 

@@ -22,8 +22,7 @@ BETWEEN = 0.125             # of what a cgroup used between the two samples of t
 GOAL = 0.9                  # of values that the stated range must hold, less two deviations of so many values
 MEAN, WORST = 0.03, 0.06    # goals of the error, mean and worst cgroup (docs/accuracy.md) ...
 OFF = 3                     # ... and how far a run of few intervals may be from them: two of 60 with noise gave 1.0 and 4.3 %
-QUEUE = 2                   # times that in dram where memory queues, which misses its goal: 23 and 9 % of the worst cgroup
-WIDE = 10                   # stated uncertainty by the error at most, of runs that gave 1.2 to 7.2, ...
+WIDE = 10                   # stated uncertainty by the error at most, of runs that gave 1.2 to 8.2, ...
 LEARNED, EARLY = 30, 2      # ... and so many times that, and such an error, after fewer intervals to learn from
 FLOOR = 0.001               # the least error that is told from none
 SMALL = 0.02                # cgroups below this part of the total are not judged
@@ -220,14 +219,13 @@ class Results:
         print("ok vm/%s/%s" % (self.kernel, name) if good else "FAIL vm/%s/%s: %s" % (self.kernel, name, why))
 
 
-def goals(scenario, name, early):
+def goals(scenario, early):
     """Bounds of the mean error over cgroups, of the largest, and of idle."""
     if scenario.startswith("linear"):
         return 0.03, 0.03, 0.01
     if scenario.startswith("alone"):
         return 0.01, 0.01, None
-    off = early * OFF * (QUEUE if scenario.startswith("bandwidth") and name == "dram-0" else 1)
-    return off * MEAN, off * WORST, None
+    return early * OFF * MEAN, early * OFF * WORST, None
 
 
 def enough(e):
@@ -238,7 +236,7 @@ def enough(e):
 def judge_learned(words, name, e, s, results):
     """What a domain was split by after it has learned."""
     scenario, early = words[0], 1 if int(words[2]) >= LEARNED else EARLY
-    mean, worst, idle_limit = goals(scenario, name, early)
+    mean, worst, idle_limit = goals(scenario, early)
     text = line("%s %s" % (scenario, name), e, s)
     if name == "package-0" and any(w.startswith(MOVING_IDLE) for w in words):
         text += " (idle moves)"

@@ -19,7 +19,7 @@
 #define DEVIATIONS_OWN 3.0
 #define DROP 1.0
 #define GAIN_HEAT 0.97 /* of the heat of another time */
-#define TURNS (TRY_OWN + 1) /* the last one is that of all trials after it, too */
+#define TURNS (TRY_OWN + 1)
 #define GAIN_WAIT 0.75 /* two columns at once, which noise can seem to need */
 #define DEVIATIONS_WAIT 3.0
 #define SMALL_WAIT 0.001 /* of the mean power: an error for which nobody has to have waited */
@@ -272,7 +272,8 @@ static bool change_one(struct model_fit *f, unsigned tries, model_columns had, c
 	if (!leave_out(f, had, prior, work, now))
 		return false;
 	for (unsigned i = 0; i < tries; i++) {
-		const unsigned last = f->choice.turn == TRY_OWN ? TRIALS - 1 : f->choice.turn; /* it is the turn of all after it */
+		/* the last turn is that of all trials after it */
+		const unsigned last = f->choice.turn == TRY_OWN ? TRIALS - 1 : f->choice.turn;
 
 		for (unsigned which = f->choice.turn; which <= last; which++) {
 			if (had & columns_of(which) && try_one(f, which, now, had, prior, work, &ratio) &&
@@ -354,7 +355,8 @@ static bool explains(const struct model_fit *f, const double *now, const double 
 
 /* Takes waits when they pay. They are tried by themselves, because the oldest points lack them and would be missing when something else
  * is tried. What a row misses by itself explains prices, too, that no wait has to do with: waits have to pay beside it. */
-static void try_wait(struct model_fit *f, model_columns had, const struct model_prior *prior, struct model_scratch *work)
+static void try_wait(struct model_fit *f, model_columns had, const struct model_prior *prior,
+		     struct model_scratch *work)
 {
 	const struct model_shape before = model_in_use(&f->choice, had, prior);
 	struct model_shape alone = before, with = before;

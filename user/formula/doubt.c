@@ -147,7 +147,7 @@ double model_bend_goes_on(const struct model_fit *f)
 
 	for (unsigned i = 0; i < BASES && !has_two_states(f, BEND_LOAD); i++)
 		watts += bend_at(f, model_bent(BEND_LOAD, i), COL_BASE + i);
-	for (unsigned b = BENDS_OF_ALL; b < BENDS && f->misses; b++)
+	for (unsigned b = BENDS_OF_ALL; b < BENDS_TRIED && f->misses; b++)
 		watts += bend_at(f, model_bent(b, 0), f->misses);
 	return fabs(watts);
 }
@@ -328,6 +328,7 @@ void model_doubt_begin(struct model_doubt *d, const struct terms *t)
 	struct model_doubt_parts *p = d->parts;
 	const model_columns priced = f->s.columns >> COL_BASE;
 	const bool noise = f->s.sigma * d->seconds > NOISY * d->dynamic;
+	const bool waits = f->choice.in_use >> TRY_WAIT & 1; /* then what filled the queue beside a row is known */
 	const bool bent_memory = d->misses && priced & (priced - 1); /* more than one */
 	const bool bent_by_others = bent_memory || prices_bend(f, ~(1u << BEND_CLOCK));
 	const bool bent = bent_by_others || prices_bend(f, 1u << BEND_CLOCK);
@@ -342,7 +343,7 @@ void model_doubt_begin(struct model_doubt *d, const struct terms *t)
 	take_prices(d, t);
 	take_own_prices(d, t);
 	take_covariance(d, t);
-	p->misses = bent_memory && d->all[d->misses] > 0 ? terms_place(t, d->misses) : -1;
+	p->misses = bent_memory && !waits && d->all[d->misses] > 0 ? terms_place(t, d->misses) : -1;
 	p->point = f->s.sigma * d->seconds / d->dynamic;
 	p->deviations = bent_by_others ? w->bent : bent ? w->bent_by_clock : w->straight;
 	p->without = bent ? w->without_bent : w->without;

@@ -330,7 +330,7 @@ static void add_terms(const struct schema *s, const struct snap_learned *l, stru
 
 	json_key(j, "terms");
 	json_array_begin(j);
-	for (unsigned i = 0; i < SNAP_TRY_ALL; i++) {
+	for (unsigned i = 0; i < SNAP_TRIALS; i++) {
 		bool in_use = l->in_use >> i & 1;
 
 		if ((!in_use && !(l->error_ratio[i] > 0)) || !*snapshot_trial_name(s, i, name, sizeof(name)))
