@@ -8,6 +8,7 @@
  * doubt.c on 501 to 510, 1601 to 1640, 1701 to 1720, 1801 to 1860, 2201 to 2230, 2301 to 2310, 5001 to 5020, 5101 to 5120 and
  * 5201 to 5220 with the strengths below, those of idle power a little higher since they failed here; NOT_CLAIMED there on 1 to 10, with
  * saturation at 150, 300, 700 and 1000e6/s, queueing 1 and the others of test_beside; WAKE_J of solve.c on 801 to 810.
+ * The form of waits was chosen on the seeds here and on recordings of guests; docs/accuracy.md has lines of others.
  * Strengths and kinds below were looked at on those seeds. Whoever tunes again must choose other seeds here. */
 #include "unit/model_limit.h"
 
@@ -251,7 +252,7 @@ static void test_beside(void **state)
 		  0.9,
 		  0.03 },
 		{ { .name = "leakage", .slice_cpus = 4, .leak = 0.15 }, 0.01, 0.9, 0.03 },
-		{ { .name = "queueing in memory", .slice_cpus = 4, .queue = 0.8 }, 0.03, 0.85, 0.13 },
+		{ { .name = "queueing in memory", .slice_cpus = 4, .queue = 0.8 }, 0.03, 0.85, 0.1 },
 		{ { .name = "waits for memory", .slice_cpus = 2, .queue_linear = 1.5, .waits = 0.5 }, 0.03, 0.9, 0.03 },
 	};
 

@@ -20,9 +20,9 @@
 #define DROP 1.0
 #define GAIN_HEAT 0.97 /* of the heat of another time */
 #define TURNS (TRY_OWN + 1)
-#define GAIN_WAIT 0.75 /* two columns at once, which noise can seem to need */
+#define GAIN_WAIT 0.75 /* many columns at once, which noise can seem to need */
 #define DEVIATIONS_WAIT 3.0
-#define SMALL_WAIT 0.001 /* of the mean power: an error for which nobody has to have waited */
+#define SMALL_WAIT 0.001 /* of the mean power: so small an error needs no waits */
 #define SMALL 0.003 /* of the mean power: an error to which no base has to be dropped */
 #define NEEDED 1.25 /* times what points are missed by with a base: without it, when it is needed ... */
 #define NEEDED_SMALL 0.0003 /* ... and so much of the mean power more */
@@ -354,22 +354,28 @@ static bool explains(const struct model_fit *f, const double *now, const double 
 }
 
 /* Takes waits when they pay. They are tried by themselves, because the oldest points lack them and would be missing when something else
- * is tried. What a row misses by itself explains prices, too, that no wait has to do with: waits have to pay beside it. */
+ * is tried. A row's own misses and prices of single rows may predict better although nobody waits. So waits have to pay beside the first,
+ * and without the second. */
 static void try_wait(struct model_fit *f, model_columns had, const struct model_prior *prior,
 		     struct model_scratch *work)
 {
-	const struct model_shape before = model_in_use(&f->choice, had, prior);
-	struct model_shape alone = before, with = before;
-	double now[MODEL_WINDOW], by_alone[MODEL_WINDOW], then[MODEL_WINDOW];
+	enum { NOW, ALONE, SERVED, OWN, STEPS };
+	const model_columns more[STEPS] = {
+		[ALONE] = COLUMN(model_bent(BEND_ALONE, 0)), [SERVED] = COLUMNS_OF_WAIT, [OWN] = COLUMNS_OF_WAIT | COLUMNS_OF_OWN
+	};
+	double missed[STEPS][MODEL_WINDOW];
 
-	alone.columns |= had & COLUMN(model_bent(BEND_ALONE, 0));
-	with.columns |= had & (COLUMNS_OF_WAIT | COLUMNS_OF_OWN);
 	sum_without(f, had, work);
-	if (with.columns == alone.columns || !hold_out(f, &before, prior, work, now, NULL) ||
-	    !hold_out(f, &alone, prior, work, by_alone, NULL) || !hold_out(f, &with, prior, work, then, NULL))
-		return;
-	f->choice.error[TRY_WAIT] = compare(now, then, f->n_window, 0).ratio;
-	if (!explains(f, now, then, GAIN_WAIT, DEVIATIONS_WAIT) || !explains(f, by_alone, then, GAIN, DEVIATIONS))
+	for (unsigned i = 0; i < STEPS; i++) {
+		struct model_shape shape = model_in_use(&f->choice, had, prior);
+
+		shape.columns |= had & more[i];
+		if (!hold_out(f, &shape, prior, work, missed[i], NULL))
+			return;
+	}
+	f->choice.error[TRY_WAIT] = compare(missed[NOW], missed[OWN], f->n_window, 0).ratio;
+	if (!explains(f, missed[ALONE], missed[SERVED], GAIN, DEVIATIONS) ||
+	    !explains(f, missed[NOW], missed[OWN], GAIN_WAIT, DEVIATIONS_WAIT))
 		return;
 	f->choice.in_use |= 1u << TRY_WAIT;
 	f->choice.since[TRY_WAIT] = f->points;

@@ -283,6 +283,7 @@ static void take_covariance(struct model_doubt *d, const struct terms *t)
 	const struct model_solution *s = &d->fit->s;
 	struct model_doubt_parts *p = d->parts;
 	const double shared = 1 - d->noise; /* rows share out what is left, as far as it is not of no row */
+	const unsigned priced_by = d->misses ? d->misses : d->fit->own.column; /* the mean price is of */
 	double same[COLUMNS], unknown = 0;
 	unsigned column[COLUMNS];
 
@@ -298,8 +299,8 @@ static void take_covariance(struct model_doubt *d, const struct terms *t)
 		p->at[p->columns++] = (unsigned)place;
 	}
 	/* prices of rows that have none of their own differ by as much as those of others */
-	if (p->own >= 0 && d->all[d->fit->own.column] > 0)
-		unknown = pow(model_own_within(d->fit) * d->all_joules / d->all[d->fit->own.column], 2);
+	if (p->own >= 0 && d->all[priced_by] > 0)
+		unknown = pow(model_own_within(d->fit) * d->all_joules / d->all[priced_by], 2);
 	take_square(d, s->cov, column, same, unknown, &p->known);
 	take_square(d, s->assumed, column, same, unknown, &p->assumed);
 }
@@ -328,7 +329,7 @@ void model_doubt_begin(struct model_doubt *d, const struct terms *t)
 	struct model_doubt_parts *p = d->parts;
 	const model_columns priced = f->s.columns >> COL_BASE;
 	const bool noise = f->s.sigma * d->seconds > NOISY * d->dynamic;
-	const bool waits = f->choice.in_use >> TRY_WAIT & 1; /* then what filled the queue beside a row is known */
+	const bool waits = f->choice.in_use >> TRY_WAIT & 1; /* they tell what filled the queue beside a row */
 	const bool bent_memory = d->misses && priced & (priced - 1); /* more than one */
 	const bool bent_by_others = bent_memory || prices_bend(f, ~(1u << BEND_CLOCK));
 	const bool bent = bent_by_others || prices_bend(f, 1u << BEND_CLOCK);

@@ -59,19 +59,19 @@ static void decay(struct model_sums *s, double factor)
 	s->n *= factor;
 }
 
-/* When the window is full, its oldest point becomes part of the sums. Sums without a column that is in use teach nothing, and begin
- * anew. */
+/* When the window is full, its oldest point becomes part of the sums, unless it lacks a column that is in use. Sums that lack one teach
+ * nothing, and begin anew with a point that has it. */
 static void push(struct model_fit *f, const struct model_point *p)
 {
 	struct model_point *place = &f->window[f->next];
 
-	if (f->old.n > 0 && f->s.columns & place->columns & ~f->old.columns)
-		memset(&f->old, 0, sizeof(f->old));
-	if (f->n_window == MODEL_WINDOW) {
+	if (f->n_window < MODEL_WINDOW) {
+		f->n_window++;
+	} else if (!(f->s.columns & ~place->columns)) {
+		if (f->s.columns & ~f->old.columns)
+			memset(&f->old, 0, sizeof(f->old));
 		f->old.columns = f->old.n > 0 ? f->old.columns & place->columns : place->columns;
 		model_add_point(&f->old, place, weight_of(f, place));
-	} else {
-		f->n_window++;
 	}
 	*place = *p;
 	f->next = (f->next + 1) % MODEL_WINDOW;

@@ -106,6 +106,7 @@ static int prepare(struct formula *f, const struct snapshot *s)
 	if (rc)
 		return rc;
 	if (anew || !f->fit) {
+		waits_free(&f->waits);
 		free(f->fit);
 		f->fit = calloc(s->schema->n_domains + 1, sizeof(*f->fit));
 	}
@@ -240,12 +241,20 @@ static void find_own(struct formula *f, const struct snapshot *s, unsigned d, un
 		p->rate[i] = f->all[column] > 0 ? f->all[i] * (p->rate[column] / f->all[column]) : 0;
 }
 
+/* True when waits are among the columns, and misses and cycles do not stand still. */
+static bool counts_waits(const struct terms *t, model_columns columns)
+{
+	return columns >> COL_SERVED & 1 && columns >> (COL_EVENT + t->misses) & 1 &&
+	       columns >> (COL_EVENT + t->cycles) & 1;
+}
+
 static void learn(struct formula *f, struct snapshot *s, unsigned d, bool idle_fixed)
 {
 	struct snap_domain *dom = &s->domains[d];
 	struct model_prior prior = { .idle_watts = (double)dom->idle_power_uw / 1e6, .idle_fixed = idle_fixed };
 	struct model_point p;
 	model_columns columns;
+	bool waits;
 
 	model_look_back(&f->fit[d], dom->end_ns);
 	terms_of(&f->terms, s, &f->share, &f->fit[d]);
@@ -261,9 +270,10 @@ static void learn(struct formula *f, struct snapshot *s, unsigned d, bool idle_f
 	columns = model_alive(&f->fit[d], &p, terms_columns(&f->terms, s, &f->share));
 	prior.narrow = s->schema->domains[d].kind == DOMAIN_DRAM;
 	prior.share_column = share_column(f, s, d, columns);
-	if (!prior.narrow || f->fit[d].closed < WAIT_LEARNED)
+	waits = prior.narrow && f->fit[d].closed >= WAIT_LEARNED && counts_waits(&f->terms, columns);
+	if (!waits)
 		columns &= ~COLUMNS_OF_WAIT;
-	if (!prior.narrow || columns & COLUMN(COL_SERVED)) {
+	if (!prior.narrow || waits) {
 		columns |= COLUMNS_OF_OWN;
 		find_own(f, s, d, prior.narrow ? COL_SERVED : prior.share_column, &p);
 	}

@@ -11,7 +11,7 @@
 enum { BASE_BUSY, BASE_EVENT, BASES = BASE_EVENT + SCHEMA_MAX_EVENTS };
 
 /* What can bend a price. The column of a bent base is base x (state - centre), so that the plain price is that of the
- * centre and the bend has either sign. */
+ * centre and the bend has either sign. BEND_SERVED has the centre 0, because rows have prices of their own by it. */
 enum model_bend {
 	BEND_LOAD, /* busy share of the domain's other CPUs while the row ran, or in the whole interval */
 	BEND_CLOCK, /* (clock / the first clock seen)^2 */

@@ -9,7 +9,7 @@
 #define CENTRE 0.5 /* of states that are parts of one */
 #define CLOCK_MOST 16 /* of the squared clock */
 #define TRAFFIC_MOST 32 /* of the first traffic */
-#define SERVED_MOST 2 /* of the misses per cycle that are a row's most: a CPU may have more than all of them */
+#define SERVED_MOST 2 /* of the misses per cycle that are a row's most: on one CPU it may have more than in all */
 #define OF_TRAFFIC (1u << BEND_TRAFFIC | 1u << BEND_QUEUE)
 #define OF_WAIT (1u << BEND_ALONE | 1u << BEND_SERVED)
 
@@ -198,10 +198,10 @@ static void wait_states(const struct terms *t, const struct snap_cell *c, double
 {
 	const double misses = (double)c->counters[t->misses], cycles = (double)c->counters[t->cycles],
 		     alone = c->time_ns ? misses / ((double)c->time_ns / 1e9) / t->first_traffic : 0,
-		     usual = cycles * t->most[c->row];
+		     most = cycles * t->most[c->row];
 
 	ret[BEND_ALONE] = least(alone, TRAFFIC_MOST) - CENTRE;
-	ret[BEND_SERVED] = usual > 0 ? least(misses / usual, SERVED_MOST) : 1;
+	ret[BEND_SERVED] = most > 0 ? least(misses / most, SERVED_MOST) : 1;
 }
 
 /* What prices are bent by on this cell, for the bends asked for. */

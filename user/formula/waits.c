@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "model/event_find.h"
 #include "waits.h"
 
@@ -14,34 +14,18 @@ struct wait_key {
 	double most;
 };
 
-/* Room for n of what is `size` large, with the content kept and the rest zeroed. */
-static int room(void **of, unsigned *cap, unsigned n, size_t size)
-{
-	const unsigned more = n + n / 2 + 16;
-	void *grown;
-
-	if (*of && *cap >= n)
-		return 0;
-	grown = realloc(*of, more * size);
-	if (!grown)
-		return -ENOMEM;
-	memset((char *)grown + *cap * size, 0, (more - *cap) * size);
-	*of = grown;
-	*cap = more;
-	return 0;
-}
-
 static int reserve(struct waits *w, const struct snapshot *s)
 {
-	unsigned keys = 0;
+	size_t keys = 0;
 	int rc;
 
 	for (unsigned i = 0; i < s->n_rows; i++)
-		keys = s->rows[i].key >= keys ? s->rows[i].key + 1 : keys;
-	rc = room((void **)&w->keys, &w->cap_keys, keys, sizeof(*w->keys));
-	return rc ? rc : room((void **)&w->most, &w->cap_rows, s->n_rows, sizeof(*w->most));
+		keys = s->rows[i].key >= keys ? (size_t)s->rows[i].key + 1 : keys;
+	rc = ARRAY_ZEROED(w->keys, w->cap_keys, keys);
+	return rc ? rc : ARRAY_ROOM(w->most, w->cap_rows, s->n_rows);
 }
 
+/* 0 = the interval does not tell it. */
 static double misses_per_cycle(const struct snap_row *row, unsigned misses, unsigned cycles)
 {
 	if (row->quality & (QUALITY_LOST | QUALITY_PARTIAL) || row->counters[cycles] < ENOUGH_CYCLES)
@@ -52,6 +36,7 @@ static double misses_per_cycle(const struct snap_row *row, unsigned misses, unsi
 int waits_take(struct waits *w, const struct snapshot *s)
 {
 	const int misses = event_find_misses(&s->schema->core), cycles = event_find_cycles(&s->schema->core);
+	const bool counted = misses >= 0 && cycles >= 0;
 	double kept;
 	int rc = reserve(w, s);
 
@@ -64,11 +49,12 @@ int waits_take(struct waits *w, const struct snapshot *s)
 	for (unsigned i = 0; i < s->n_rows; i++) {
 		const struct snap_row *row = &s->rows[i];
 		struct wait_key *k = &w->keys[row->key];
+		double now = counted ? misses_per_cycle(row, (unsigned)misses, (unsigned)cycles) : 0;
 
 		if (k->generation != row->generation)
 			*k = (struct wait_key){ .generation = row->generation };
-		if (misses >= 0 && cycles >= 0)
-			k->most = fmax(k->most * kept, misses_per_cycle(row, (unsigned)misses, (unsigned)cycles));
+		if (now > 0)
+			k->most = fmax(k->most * kept, now);
 		w->most[i] = k->most;
 	}
 	return 0;
@@ -78,4 +64,5 @@ void waits_free(struct waits *w)
 {
 	free(w->keys);
 	free(w->most);
+	*w = (struct waits){ 0 };
 }

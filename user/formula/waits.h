@@ -7,15 +7,16 @@
 
 struct waits {
 	struct wait_key *keys; /* [cap_keys], by the key of a row */
-	unsigned cap_keys;
-	double *most; /* [row of the snapshot at hand]: misses per cycle, the most of some time; 0 = not known */
-	unsigned cap_rows;
+	uint32_t cap_keys;
+	double *most; /* [row of the snapshot at hand]: misses per cycle, the most of some time; 0 = no interval told it */
+	uint32_t cap_rows;
 	uint64_t end_ns; /* of the last snapshot */
 };
 
 /* Takes what the rows did in the interval and sets `most`. An earlier snapshot than the last one is of another recording: what was
  * known is forgotten. 0 or -ENOMEM. */
 int waits_take(struct waits *w, const struct snapshot *s);
+/* And empties it. */
 void waits_free(struct waits *w);
 
 #endif
