@@ -42,7 +42,7 @@ int waits_take(struct waits *w, const struct snapshot *s)
 
 	if (rc)
 		return rc;
-	if (s->end_ns < w->end_ns)
+	if (w->keys && s->end_ns < w->end_ns)
 		memset(w->keys, 0, w->cap_keys * sizeof(*w->keys));
 	kept = exp2(-(double)(s->end_ns - s->start_ns) / HALF_LIFE_NS);
 	w->end_ns = s->end_ns;
