@@ -63,9 +63,9 @@ liar.serve_forever()
 PY
 python3 "$work/servers.py" $here >"$work/ports" 2>"$work/liar.log" &
 agents="$agents $!"
-has_ports() { [ -s "$work/ports" ]; }
+# to the end of its line: a program whose output is not buffered writes it in parts
+has_ports() { read -r port gone liar <"$work/ports"; }
 wait_until 100 has_ports || fail profile-debuginfod "the other server does not start: $(tail -n 1 "$work/liar.log")"
-read -r port gone liar <"$work/ports"
 debuginfod -vv -F -d :memory: -p "$port" "$work/served" >"$work/server.log" 2>&1 &
 agents="$agents $!"
 build_id() { readelf -n "$1" | sed -n 's/.*Build ID: //p'; }
