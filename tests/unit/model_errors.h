@@ -17,6 +17,7 @@ struct errors {
 	double stated[MW_ROWS][MW_DOMAINS]; /* the same in joules */
 	unsigned by_domain[MW_DOMAINS], covered_by_domain[MW_DOMAINS];
 	unsigned intervals, values, covered, unknown, idle_values, idle_covered;
+	unsigned waits; /* intervals in which waits for memory are in use */
 };
 
 static struct formula_options learn_options(void)
@@ -78,6 +79,7 @@ static void add_idle(struct errors *e, const struct mw *w, unsigned d)
 static void add_interval(struct errors *e, const struct mw *w)
 {
 	e->intervals++;
+	e->waits += w->s.domains[MW_DRAM].learned.in_use >> SNAP_TRY_WAIT & 1;
 	for (unsigned d = 0; d < MW_DOMAINS; d++) {
 		double total = 0;
 

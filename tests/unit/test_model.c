@@ -30,7 +30,7 @@ static void set_case(struct mw_config *c, unsigned size, unsigned k)
 struct table {
 	double worst, mean, idle, error[MW_DOMAINS], stated[MW_DOMAINS], share, share_idle;
 	double idle_error[MW_DOMAINS], idle_stated[MW_DOMAINS]; /* means */
-	unsigned values, covered, idle_values, idle_covered;
+	unsigned values, covered, idle_values, idle_covered, intervals, waits;
 	unsigned by_domain[MW_DOMAINS], covered_by_domain[MW_DOMAINS];
 };
 
@@ -44,6 +44,8 @@ static void add_case(struct table *t, const struct mw_config *c)
 	t->mean += mean / SEEDS;
 	t->idle = fmax(t->idle, e.idle[MW_PACKAGE] / e.intervals);
 	t->values += e.values;
+	t->intervals += e.intervals;
+	t->waits += e.waits;
 	t->covered += e.covered;
 	for (unsigned d = 0; d < MW_DOMAINS; d++) {
 		error_of(&e, d, &mean);
@@ -272,6 +274,8 @@ static void test_beside(void **state)
 		assert_true(t.idle_covered >= kinds[n].holds * t.idle_values);
 		assert_true(t.mean < kinds[n].mean);
 		assert_true(t.error[MW_DRAM] < kinds[n].memory);
+		/* waits are in use where programs wait, and nowhere else */
+		assert_true(c.waits > 0 ? t.waits > t.intervals / 2 : t.waits == 0);
 		assert_true(t.mean < t.share / 2);
 		assert_true(t.worst < 0.06);
 	}

@@ -342,6 +342,19 @@ static void test_machine(void **state)
 	assert_int_equal(s->suspended_ns, 0);
 }
 
+/* What formula model tries has a name, but for the trial of all at once. */
+static void test_trial_names(void **state)
+{
+	static const struct schema none;
+	char name[32];
+
+	assert_string_equal(snapshot_trial_name(&none, SNAP_TRY_WAIT, name, sizeof(name)), "wait");
+	assert_string_equal(snapshot_trial_name(&none, SNAP_TRY_OWN, name, sizeof(name)), "cgroups");
+	assert_string_equal(snapshot_trial_name(&none, SNAP_TRY_FREE, name, sizeof(name)), "load of each");
+	assert_string_equal(snapshot_trial_name(&none, SNAP_TRY_FREE - 1, name, sizeof(name)), "queue");
+	assert_string_equal(snapshot_trial_name(&none, SNAP_TRY_ALL, name, sizeof(name)), "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
