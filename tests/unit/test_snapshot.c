@@ -369,6 +369,7 @@ int main(void)
 		test(test_domain_quality),
 		test(test_energy_does_not_drift),
 		test(test_machine),
+		test(test_trial_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
