@@ -4,7 +4,7 @@
  * One body (counters_body.bpf.h) has several entries: tp_btf where the kernel's BTF allows it, raw_tp
  * elsewhere, perf_event on cgroup switches when it is chosen by name. User space loads exactly one of them.
  * Two more programs are never attached; BPF_PROG_TEST_RUN runs them: flush closes the open
- * interval of the CPU it runs on, retire gives a slot back. */
+ * interval of the CPU it runs on, retire gives slots back. */
 #include "common.bpf.h"
 #include "counters.h"
 #include "counters_body.bpf.h"
@@ -84,5 +84,9 @@ int flush(struct bpf_raw_tracepoint_args *ctx)
 SEC("raw_tp/retire")
 int retire(struct bpf_raw_tracepoint_args *ctx)
 {
-	return retire_slot((u32)ctx->args[0]);
+#pragma unroll
+	for (int i = 0; i < JD_RETIRE_MAX; i++)
+		if (ctx->args[i])
+			retire_slot((u32)ctx->args[i]);
+	return 0;
 }

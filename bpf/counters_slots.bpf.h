@@ -241,13 +241,13 @@ static __always_inline u32 row_of(struct jd_cpu_state *st, struct task_struct *t
 	return row;
 }
 
-/* User space calls this when two readings after the end of the slot's cgroup had no count of the slot. 1 = freed. */
-static __always_inline int retire_slot(u32 slot)
+/* User space calls this when two readings after the end of the slot's cgroup had no count of the slot. */
+static __noinline void retire_slot(u32 slot)
 {
 	struct jd_slot_info *info = bpf_map_lookup_elem(&slot_info, &slot);
 
 	if (!info || !info->key)
-		return 0;
+		return;
 	u64 key = info->key;
 
 	bpf_map_delete_elem(&slots, &key);
@@ -263,7 +263,6 @@ static __always_inline int retire_slot(u32 slot)
 	}
 	info->key = 0;
 	bpf_map_push_elem(&free_slots, &slot, 0);
-	return 1;
 }
 
 #endif

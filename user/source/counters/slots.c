@@ -59,18 +59,30 @@ static bool running_somewhere(const struct counters *c, uint32_t slot)
 	return false;
 }
 
-static void retire(struct read_context *x, uint32_t slot)
+struct retiring {
+	__u64 slots[JD_RETIRE_MAX];
+	unsigned n;
+};
+
+static void forget(struct read_context *x, uint32_t slot)
 {
 	struct counters *c = x->c;
-	__u64 args[1] = { slot };
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = args, .ctx_size_in = sizeof(args));
 
-	if (bpf_prog_test_run_opts(c->retire_fd, &opts))
-		return;
 	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++)
 		c->slot_cells[(size_t)cpu * c->max_slots + slot] = 0; /* the next owner has cells of its own */
 	reading_drop_row(x->r, c->slot_row[slot]);
 	c->slot_row[slot] = UINT32_MAX;
+}
+
+/* Gives the slots back, all in one call. */
+static void retire(struct read_context *x, struct retiring *some)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = some->slots, .ctx_size_in = sizeof(some->slots));
+
+	if (some->n && !bpf_prog_test_run_opts(x->c->retire_fd, &opts))
+		for (unsigned i = 0; i < some->n; i++)
+			forget(x, (uint32_t)some->slots[i]);
+	*some = (struct retiring){ 0 };
 }
 
 /* Dead tasks still switch out after their cgroup's rmdir event, so an ended cgroup keeps its slot
@@ -78,15 +90,20 @@ static void retire(struct read_context *x, uint32_t slot)
 void counters_retire(struct read_context *x)
 {
 	struct counters *c = x->c;
+	struct retiring some = { 0 };
 
 	if (!cgroup_table_ended(x->table))
 		return;
 	for (uint32_t slot = JD_FIRST_SLOT; slot < c->top_slot; slot++) {
 		uint32_t row = c->slot_row[slot];
 
-		if (row == UINT32_MAX || !x->r->rows[row].cgroup->ended)
+		if (row == UINT32_MAX || x->r->number - x->r->row_changed[row] < QUIET_READINGS)
+			continue; /* the cgroup is looked at later than that, since it lies apart */
+		if (!x->r->rows[row].cgroup->ended || running_somewhere(c, slot))
 			continue;
-		if (x->r->number - x->r->row_changed[row] >= QUIET_READINGS && !running_somewhere(c, slot))
-			retire(x, slot);
+		some.slots[some.n++] = slot;
+		if (some.n == JD_RETIRE_MAX)
+			retire(x, &some);
 	}
+	retire(x, &some);
 }
