@@ -17,12 +17,14 @@ struct path_box {
 	char text[];
 };
 
+TAILQ_HEAD(cgroups, cgroup);
+
 struct cgroup_table {
 	struct cgroup **all;
 	unsigned count, cap, ended;
 	struct hash by_id;
 	struct path_box *retired;
-	struct cgroup *unnamed_first, **unnamed_last;
+	struct cgroups unnamed_ones, ended_ones; /* oldest first */
 	struct selection_rules rules;
 };
 
@@ -65,29 +67,23 @@ static void retired_free(struct cgroup_table *t)
 
 static void unnamed_add(struct cgroup_table *t, struct cgroup *cg)
 {
-	if (cg->unnamed_prev)
+	if (cg->unnamed)
 		return;
-	cg->unnamed_next = NULL;
-	cg->unnamed_prev = t->unnamed_last;
-	*t->unnamed_last = cg;
-	t->unnamed_last = &cg->unnamed_next;
+	cg->unnamed = true;
+	TAILQ_INSERT_TAIL(&t->unnamed_ones, cg, unnamed_link);
 }
 
 static void unnamed_remove(struct cgroup_table *t, struct cgroup *cg)
 {
-	if (!cg->unnamed_prev)
+	if (!cg->unnamed)
 		return;
-	*cg->unnamed_prev = cg->unnamed_next;
-	if (cg->unnamed_next)
-		cg->unnamed_next->unnamed_prev = cg->unnamed_prev;
-	else
-		t->unnamed_last = cg->unnamed_prev;
-	cg->unnamed_prev = NULL;
+	cg->unnamed = false;
+	TAILQ_REMOVE(&t->unnamed_ones, cg, unnamed_link);
 }
 
 struct cgroup *cgroup_unnamed(struct cgroup_table *t)
 {
-	struct cgroup *cg = t->unnamed_first;
+	struct cgroup *cg = TAILQ_FIRST(&t->unnamed_ones);
 
 	if (cg)
 		unnamed_remove(t, cg);
@@ -149,7 +145,8 @@ struct cgroup_table *cgroup_table_new(void)
 
 	if (!t)
 		return NULL;
-	t->unnamed_last = &t->unnamed_first;
+	TAILQ_INIT(&t->unnamed_ones);
+	TAILQ_INIT(&t->ended_ones);
 	return t;
 }
 
@@ -172,6 +169,12 @@ struct cgroup *cgroup_find(const struct cgroup_table *t, uint64_t id)
 	return at == HASH_NONE ? NULL : t->all[at];
 }
 
+static void ended_remove(struct cgroup_table *t, struct cgroup *cg)
+{
+	TAILQ_REMOVE(&t->ended_ones, cg, ended_link);
+	t->ended--;
+}
+
 static struct cgroup *entry_update(struct cgroup_table *t, struct cgroup *cg, const char *path, uint16_t level,
 				   uint64_t born_ns)
 {
@@ -183,7 +186,7 @@ static struct cgroup *entry_update(struct cgroup_table *t, struct cgroup *cg, co
 	if (cg->ended) { /* an earlier walk took it for removed, but it is there */
 		cg->ended = false;
 		cg->ended_ns = 0;
-		t->ended--;
+		ended_remove(t, cg);
 	}
 	return cg;
 }
@@ -247,15 +250,17 @@ void cgroup_end(struct cgroup_table *t, uint64_t id, uint64_t ended_ns)
 		return;
 	cg->ended = true;
 	cg->ended_ns = ended_ns;
+	TAILQ_INSERT_TAIL(&t->ended_ones, cg, ended_link);
 	t->ended++;
 }
 
-/* Takes entry i out of the table; the last one takes its place. */
-static void entry_remove(struct cgroup_table *t, unsigned i)
+/* Takes an entry out of the table; the last one takes its place. */
+static void entry_remove(struct cgroup_table *t, const struct cgroup *cg)
 {
+	const uint32_t i = hash_find(&t->by_id, cg->id);
 	struct cgroup *last = t->all[--t->count];
 
-	hash_remove(&t->by_id, t->all[i]->id, i);
+	hash_remove(&t->by_id, cg->id, i);
 	if (i == t->count)
 		return;
 	hash_move(&t->by_id, last->id, t->count, i);
@@ -264,19 +269,17 @@ static void entry_remove(struct cgroup_table *t, unsigned i)
 
 unsigned cgroup_table_sweep(struct cgroup_table *t, uint64_t ended_before_ns)
 {
+	struct cgroup *next, *cg = TAILQ_FIRST(&t->ended_ones);
 	unsigned dropped = 0;
 
 	retired_free(t);
-	for (unsigned i = 0; i < t->count && t->ended;) {
-		struct cgroup *cg = t->all[i];
-
-		if (!cg->ended || cg->in_use || cg->ended_ns >= ended_before_ns) {
-			i++;
+	for (; cg; cg = next) {
+		next = TAILQ_NEXT(cg, ended_link);
+		if (cg->in_use || cg->ended_ns >= ended_before_ns)
 			continue;
-		}
-		entry_remove(t, i);
+		ended_remove(t, cg);
+		entry_remove(t, cg);
 		entry_free(t, cg);
-		t->ended--;
 		dropped++;
 	}
 	return dropped;
@@ -290,6 +293,11 @@ unsigned cgroup_table_count(const struct cgroup_table *t)
 unsigned cgroup_table_ended(const struct cgroup_table *t)
 {
 	return t->ended;
+}
+
+struct cgroup *cgroup_next_ended(const struct cgroup_table *t, const struct cgroup *cg)
+{
+	return cg ? TAILQ_NEXT(cg, ended_link) : TAILQ_FIRST(&t->ended_ones);
 }
 
 struct cgroup *cgroup_next(const struct cgroup_table *t, unsigned *pos)

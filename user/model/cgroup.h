@@ -7,6 +7,7 @@
 #define JD_CGROUP_H
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include "naming.h"
 #include "selection.h"
 
@@ -24,7 +25,8 @@ struct cgroup {
 	bool in_use; /* a row refers to it: not swept */
 	bool selected; /* passes cgroups.include / exclude */
 	struct names *names; /* a reference; NULL = not known (yet), or not looked up (source/naming) */
-	struct cgroup *unnamed_next, **unnamed_prev; /* of the list of cgroup_unnamed; prev NULL = not in it */
+	bool unnamed; /* waits for cgroup_unnamed */
+	TAILQ_ENTRY(cgroup) unnamed_link, ended_link; /* of the table's lists of such */
 };
 
 struct cgroup_table;
@@ -46,6 +48,8 @@ void cgroup_end(struct cgroup_table *t, uint64_t id, uint64_t ended_ns);
 unsigned cgroup_table_sweep(struct cgroup_table *t, uint64_t ended_before_ns);
 unsigned cgroup_table_count(const struct cgroup_table *t);
 unsigned cgroup_table_ended(const struct cgroup_table *t); /* entries that ended and are not swept yet */
+/* The one of those that ended next after cg, or first (NULL). NULL at the end. */
+struct cgroup *cgroup_next_ended(const struct cgroup_table *t, const struct cgroup *cg);
 /* Takes the next entry whose path is new since it was last taken, oldest first, so that its names are looked up. NULL =
  * none. */
 struct cgroup *cgroup_unnamed(struct cgroup_table *t);

@@ -301,6 +301,7 @@ static bool add_row(struct consumer *c, const struct reading *r, uint32_t i)
 
 static PREFETCHING void prefetch_cell(const struct consumer *c, const struct reading *r, uint32_t i)
 {
+	__builtin_prefetch(&r->heads[i]);
 	__builtin_prefetch(&r->cells[i]);
 	__builtin_prefetch(&c->cells[i], 1);
 	__builtin_prefetch(&c->cell_generations[i]);

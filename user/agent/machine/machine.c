@@ -340,12 +340,11 @@ void machine_attend(struct machine *m, uint64_t now_ns, bool events)
 
 void machine_sweep(struct machine *m)
 {
-	const struct cgroup *cg;
-	unsigned pos = 0;
+	const struct cgroup *cg = NULL;
 
 	reading_reap(&m->reading);
-	while ((m->network || m->block) && cgroup_table_ended(m->table) && (cg = cgroup_next(m->table, &pos))) {
-		if (!cg->ended || cg->in_use)
+	while ((m->network || m->block) && (cg = cgroup_next_ended(m->table, cg))) {
+		if (cg->in_use)
 			continue;
 		if (m->network)
 			network_forget(m->network, cg->id);
