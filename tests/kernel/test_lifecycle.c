@@ -388,6 +388,70 @@ static void test_birth_wakes(void **state)
 	tree_close(&x);
 }
 
+/* Makes a cgroup, waits until it is known, and says of each poll whether a file is wanted. Returns how long the rest is that
+ * the last poll left, from just before it. */
+static uint64_t rest_after_birth(struct tree *x, const char *name, bool file_wanted)
+{
+	uint64_t id = tree_mkdir(x, name), before = 0;
+
+	while (!cgroup_find(x->table, id)) {
+		assert_true(wait_wanted(x, FOR_EVER));
+		before = clock_mono_ns();
+		tree_poll(x);
+		lifecycle_rest(x->l, file_wanted && cgroup_find(x->table, id));
+	}
+	tree_rmdir(x, name);
+	assert_int_not_equal(lifecycle_due(x->l), UINT64_MAX);
+	return lifecycle_due(x->l) - before;
+}
+
+static void wait_quiet(struct tree *x)
+{
+	while (lifecycle_due(x->l) != UINT64_MAX) { /* others make cgroups, too */
+		assert_true(wait_wanted(x, FOR_EVER));
+		tree_poll(x);
+		lifecycle_rest(x->l, false);
+	}
+}
+
+/* Births that need no file, one after the other, until a rest is the longest. */
+static void make_rests_long(struct tree *x)
+{
+	uint64_t rest_ns = 0;
+
+	for (unsigned i = 0; i < 1000 && rest_ns < LIFECYCLE_LONGEST_REST_NS; i++)
+		rest_ns = rest_after_birth(x, "plain", false);
+	assert_true(rest_ns >= LIFECYCLE_LONGEST_REST_NS);
+}
+
+static void want_a_file(struct tree *x)
+{
+	rest_after_birth(x, "wants-a-file", true);
+	assert_true(lifecycle_due(x->l) <= clock_mono_ns() + LIFECYCLE_REST_NS);
+}
+
+/* Rests grow in a storm whose births need no file. They are short again from one that does, and after a quiet time. */
+static void test_rests_grow(void **state)
+{
+	static void (*const ends[])(struct tree *) = { want_a_file, wait_quiet };
+	struct tree x;
+
+	tree_open(&x, true);
+	lifecycle_watch_births(x.l);
+	for (unsigned e = 0; e < 2; e++) {
+		bool quick = false;
+
+		make_rests_long(&x);
+		for (unsigned i = 0; i < 100 && !quick; i++) { /* again, because others make cgroups in between, too */
+			ends[e](&x);
+			rest_after_birth(&x, "after", false);
+			quick = lifecycle_due(x.l) <= clock_mono_ns() + LIFECYCLE_REST_NS;
+		}
+		assert_true(quick);
+	}
+	tree_close(&x);
+}
+
 #define BIRTHS 3000
 
 /* However many are born, whoever waits for them is woken once a rest, and sees all of them. */
@@ -442,7 +506,7 @@ int main(void)
 		cmocka_unit_test(test_deep),           cmocka_unit_test(test_short_lives),
 		cmocka_unit_test(test_storm_overflow), cmocka_unit_test(test_no_file_calls),
 		cmocka_unit_test(test_resolve),        cmocka_unit_test(test_birth_wakes),
-		cmocka_unit_test(test_births_bounded),
+		cmocka_unit_test(test_rests_grow),     cmocka_unit_test(test_births_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

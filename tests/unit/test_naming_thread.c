@@ -95,6 +95,38 @@ static void test_thread(void **state)
 	temp_root_free(&t);
 }
 
+/* What a path alone tells is there without the thread, which may have the lock for a moment. */
+static void test_by_path(void **state)
+{
+	struct temp_root t = temp_root_new();
+	struct cgroup_table *table = cgroup_table_new();
+	struct naming *n = NULL;
+	unsigned at_once = 0;
+	char path[64];
+
+	assert_int_equal(naming_open(t.root, "/sys/fs/cgroup", &n), 0);
+	assert_int_equal(naming_start(n), 0);
+	for (unsigned i = 0; i < 20; i++) {
+		snprintf(path, sizeof(path), "/user.slice/user-7.slice/%u.service", i);
+		assert_non_null(cgroup_add(table, 100 + i, path, 3, 1));
+		if (naming_follow(n, table))
+			continue;
+		snprintf(path, sizeof(path), "systemd|||||%u.service|7", i);
+		assert_string_equal(join(cgroup_find(table, 100 + i)->names), path);
+		at_once++;
+	}
+	assert_true(at_once > 0);
+	assert_true(wait_names(n, table, 119, "systemd|||||19.service|7"));
+	cgroup_rename(table, 119, "/plain");
+	assert_true(wait_names(n, table, 119, ""));
+	assert_non_null(cgroup_add(table, 7, PLACE, 3, 1));
+	assert_true(naming_follow(n, table));
+	assert_true(wait_names(n, table, 7, "kubernetes||||||"));
+	naming_close(n);
+	cgroup_table_free(table);
+	temp_root_free(&t);
+}
+
 /* More at once than the queue holds: none is lost, and what ended before its answer does no harm. */
 static void test_storm(void **state)
 {
@@ -396,9 +428,10 @@ static void test_title(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_thread),  cmocka_unit_test(test_storm),     cmocka_unit_test(test_inside),
-		cmocka_unit_test(test_close),   cmocka_unit_test(test_displaced), cmocka_unit_test(test_late),
-		cmocka_unit_test(test_outputs), cmocka_unit_test(test_recording), cmocka_unit_test(test_title),
+		cmocka_unit_test(test_thread), cmocka_unit_test(test_by_path), cmocka_unit_test(test_storm),
+		cmocka_unit_test(test_inside), cmocka_unit_test(test_close),   cmocka_unit_test(test_displaced),
+		cmocka_unit_test(test_late),   cmocka_unit_test(test_outputs), cmocka_unit_test(test_recording),
+		cmocka_unit_test(test_title),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -293,7 +293,7 @@ static void follow_churn(struct machine *m)
 	int n = lifecycle_poll(m->lifecycle);
 
 	m->churn += n > 0 ? (uint64_t)n : 0;
-	naming_follow(m->naming, m->table);
+	lifecycle_rest(m->lifecycle, naming_follow(m->naming, m->table));
 	if (!m->counters || m->churn < m->max_cgroups / 8)
 		return;
 	machine_read(m);

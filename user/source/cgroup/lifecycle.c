@@ -90,8 +90,24 @@ static void rest(struct lifecycle *l, bool watched_again, uint64_t now_ns)
 		return;
 	if (watched_again && l->births)
 		lifecycle_bpf_arm(l, false);
-	if (!lifecycle_bpf_armed(l) || l->n_pending)
-		l->due_ns = now_ns + LIFECYCLE_REST_NS;
+	l->rest_began = !lifecycle_bpf_armed(l) || l->n_pending;
+	if (l->rest_began)
+		l->due_ns = now_ns + l->rest_ns;
+	else
+		l->rest_ns = LIFECYCLE_REST_NS;
+}
+
+void lifecycle_rest(struct lifecycle *l, bool file_wanted)
+{
+	const bool plain = !file_wanted && !l->n_pending;
+
+	if (plain && l->rest_began && l->rest_ns < LIFECYCLE_LONGEST_REST_NS)
+		l->rest_ns *= 2; /* of the next one */
+	if (!plain && l->due_ns != UINT64_MAX && l->due_ns > clock_mono_ns() + LIFECYCLE_REST_NS)
+		l->due_ns = clock_mono_ns() + LIFECYCLE_REST_NS;
+	if (!plain)
+		l->rest_ns = LIFECYCLE_REST_NS;
+	l->rest_began = false;
 }
 
 int lifecycle_take(struct lifecycle *l)
@@ -129,8 +145,10 @@ int lifecycle_fd(const struct lifecycle *l)
 void lifecycle_watch_births(struct lifecycle *l)
 {
 	l->watching = l->skel != NULL;
-	if (l->watching)
-		l->due_ns = 0; /* from the next look on */
+	if (!l->watching)
+		return;
+	l->due_ns = 0; /* from the next look on */
+	l->rest_ns = LIFECYCLE_REST_NS;
 }
 
 uint64_t lifecycle_due(const struct lifecycle *l)

@@ -29,6 +29,8 @@ struct lifecycle {
 	int wake_fd; /* epoll over the ring: readable at its wake-ups alone */
 	bool watching; /* births wake */
 	uint64_t due_ns; /* end of the rest after such a wake-up; UINT64_MAX = it does not rest */
+	uint64_t rest_ns; /* its length */
+	bool rest_began; /* since the last lifecycle_rest */
 	bool resolving, moves_owed; /* no hooks now; told at the next poll */
 	bool walk_wanted; /* a record could not be kept, or the path of an id not be asked for */
 

@@ -281,7 +281,9 @@ static struct job *job_new(const struct cgroup *cg)
 	return j;
 }
 
-/* With the lock held. */
+static bool named_by_path(const struct naming *n, struct cgroup *cg);
+
+/* With the lock held. True when the thread has something new to do: names that a path alone gives need no file. */
 static bool hand_over(struct naming *n, struct cgroup_table *t)
 {
 	bool any = false;
@@ -294,6 +296,8 @@ static bool hand_over(struct naming *n, struct cgroup_table *t)
 			break;
 		if (!cg->resolved)
 			continue; /* comes again with its path */
+		if (named_by_path(n, cg))
+			continue;
 		j = job_new(cg);
 		if (!j)
 			break;
@@ -346,23 +350,26 @@ static void take_answers(struct naming *n, struct cgroup_table *t, struct job *a
 	jobs_free(j);
 }
 
-void naming_follow(struct naming *n, struct cgroup_table *t)
+bool naming_follow(struct naming *n, struct cgroup_table *t)
 {
 	struct job *answers;
+	bool any;
 
 	if (!n || !n->started)
-		return;
+		return false;
 	if (pthread_mutex_trylock(&n->lock) != 0) {
 		n->due_ns = clock_mono_ns() + RETRY_NS;
-		return;
+		return true;
 	}
 	n->due_ns = UINT64_MAX;
 	answers = n->answers;
 	n->answers = NULL;
-	if (hand_over(n, t))
+	any = hand_over(n, t);
+	if (any)
 		pthread_cond_signal(&n->wake);
 	pthread_mutex_unlock(&n->lock);
 	take_answers(n, t, answers);
+	return any;
 }
 
 uint64_t naming_due(const struct naming *n)
@@ -502,13 +509,19 @@ static void find_user(struct look *l)
 	l->draft.field[NAME_USER] = l->user_text;
 }
 
-static struct names *naming_look_in(const struct naming_where *w, const char *path, bool *ret_complete)
+/* *place is of path. */
+static struct names *naming_look_in(const struct naming_where *w, const char *path, const struct place *place,
+				    bool *ret_complete)
 {
-	struct look l = { .root = w->root, .mount = w->mount, .path = path, .kubelet = w->kubelet, .complete = true };
+	struct look l = { .root = w->root,
+			  .mount = w->mount,
+			  .path = path,
+			  .kubelet = w->kubelet,
+			  .complete = true,
+			  .place = *place };
 	struct names *names = NULL;
 	bool any = false;
 
-	naming_parse(path, &l.place);
 	find_user(&l);
 	l.draft.field[NAME_UNIT] = l.place.unit;
 	find(&l);
@@ -524,7 +537,25 @@ static struct names *naming_look_in(const struct naming_where *w, const char *pa
 
 struct names *naming_look(const struct fsroot *root, const char *mount, const char *path, bool *ret_complete)
 {
-	return naming_look_in(&(struct naming_where){ .root = root, .mount = mount }, path, ret_complete);
+	struct place place;
+
+	naming_parse(path, &place);
+	return naming_look_in(&(struct naming_where){ .root = root, .mount = mount }, path, &place, ret_complete);
+}
+
+static bool named_by_path(const struct naming *n, struct cgroup *cg)
+{
+	struct place place;
+	struct names *names;
+	bool complete;
+
+	naming_parse(cg->path, &place);
+	if (place.kind != PLACE_NONE)
+		return false;
+	names = naming_look_in(&n->where, cg->path, &place, &complete);
+	names_set(&cg->names, names);
+	names_put(names);
+	return true;
 }
 
 /* Names found a moment ago. All cgroups that a container makes below its own have its names, so its files are not
@@ -585,14 +616,12 @@ static struct names *naming_cache_look(struct naming_cache *c, const struct nami
 	struct entry *e;
 
 	naming_parse(path, &place);
-	if (place.kind == PLACE_NONE) /* no file is read for these */
-		return naming_look_in(w, path, ret_complete);
 	e = place_of(c, path, place.end);
 	if (e->path && e->n == place.end && memcmp(e->path, path, e->n) == 0 && clock_mono_ns() < e->until_ns) {
 		*ret_complete = e->complete;
 		return names_get(e->names);
 	}
-	names = naming_look_in(w, path, ret_complete);
+	names = naming_look_in(w, path, &place, ret_complete);
 	keep(e, path, place.end, names, *ret_complete);
 	return names;
 }

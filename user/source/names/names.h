@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of cgroups, from their path and local files (docs/formats/names.md). Files are read by a thread
- * of its own, which may be held up by a disk; the measuring thread asks and takes answers without waiting.
+ * of its own, which may be held up by a disk; the measuring thread asks and takes answers without waiting. A name that needs
+ * no file it finds itself.
  * A cgroup is asked for when its path is new, and again for half a minute while its runtime has not
  * written its files yet. */
 #ifndef JD_NAMING_H
@@ -18,9 +19,10 @@ int naming_open(const struct fsroot *root, const char *mount, struct naming **re
 /* Names that no local file gives are asked of k, which n owns from now on. Before naming_start. */
 void naming_use_kubelet(struct naming *n, struct kubelet *k);
 int naming_start(struct naming *n); /* 0 or -errno; NULL accepted: nothing to start */
-/* Measuring thread: hands over new paths of t and takes the names that were found into it. NULL accepted. Paths that
- * do not fit the queue stay with the table until the next call. */
-void naming_follow(struct naming *n, struct cgroup_table *t);
+/* Measuring thread: names new paths of t that need no file, hands over the others and takes the names that were found into
+ * the table. NULL accepted. Paths that do not fit the queue stay with the table until the next call. True when it handed
+ * one over, or could not try to. */
+bool naming_follow(struct naming *n, struct cgroup_table *t);
 /* When naming_follow is wanted again, because the other thread was in its way: CLOCK_MONOTONIC, UINT64_MAX = at the next
  * occasion. NULL accepted. */
 uint64_t naming_due(const struct naming *n);
