@@ -274,8 +274,8 @@ static void test_beside(void **state)
 		assert_true(t.idle_covered >= kinds[n].holds * t.idle_values);
 		assert_true(t.mean < kinds[n].mean);
 		assert_true(t.error[MW_DRAM] < kinds[n].memory);
-		/* waits are in use where programs wait, and nowhere else */
-		assert_true(c.waits > 0 ? t.waits > t.intervals / 2 : t.waits == 0);
+		/* Waits are in use where programs wait. Elsewhere they are not, but where a queue fills as programs change. */
+		assert_true(c.waits > 0 ? t.waits > t.intervals / 2 : t.waits <= (c.queue > 0 ? t.intervals / 10 : 0));
 		assert_true(t.mean < t.share / 2);
 		assert_true(t.worst < 0.06);
 	}

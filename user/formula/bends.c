@@ -22,7 +22,7 @@
 #define TURNS (TRY_OWN + 1)
 #define GAIN_WAIT 0.75 /* many columns at once, which noise can seem to need */
 #define DEVIATIONS_WAIT 3.0
-#define SMALL_WAIT 0.001 /* of the mean power: so small an error needs no waits */
+#define SMALL_WAIT 0.001 /* of the mean power: so small an error needs no waits, and nothing beside them */
 #define SMALL 0.003 /* of the mean power: an error to which no base has to be dropped */
 #define NEEDED 1.25 /* times what points are missed by with a base: without it, when it is needed ... */
 #define NEEDED_SMALL 0.0003 /* ... and so much of the mean power more */
@@ -215,7 +215,7 @@ static bool try_one(struct model_fit *f, unsigned which, const double *now, mode
 	if ((shape.columns == before.columns && shape.joint == before.joint) ||
 	    (drop && f->points < f->choice.since[which] + HOLD) || !hold_out(f, &shape, prior, work, then, NULL))
 		return false;
-	v = compare(now, then, f->n_window, 0);
+	v = compare(now, then, f->n_window, f->choice.in_use >> TRY_WAIT & 1 ? SMALL_WAIT * f->s.mean_watts : 0);
 	f->choice.error[which] = drop ? 1 / v.ratio : v.ratio;
 	*ret_ratio = v.ratio;
 	if (which == TRY_OWN) /* many prices at once, which noise can seem to have */
@@ -361,7 +361,7 @@ static void try_wait(struct model_fit *f, model_columns had, const struct model_
 {
 	enum { NOW, ALONE, SERVED, OWN, STEPS };
 	const model_columns more[STEPS] = {
-		[ALONE] = COLUMN(model_bent(BEND_ALONE, 0)), [SERVED] = COLUMNS_OF_WAIT, [OWN] = COLUMNS_OF_WAIT | COLUMNS_OF_OWN
+		[ALONE] = COLUMN(COL_ALONE), [SERVED] = COLUMNS_OF_WAIT, [OWN] = COLUMNS_OF_WAIT | COLUMNS_OF_OWN
 	};
 	double missed[STEPS][MODEL_WINDOW];
 

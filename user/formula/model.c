@@ -20,7 +20,6 @@
 #define MAX_WATTS 1e6
 #define MAX_PPM 1e9
 #define LOSSY 0.005 /* of the busy time: its counts may be missing */
-#define WAIT_LEARNED 10 /* points until the most misses per cycle of a row say how many it has when it does not wait */
 #define LEARNING 30 /* points in which the model must be better than formula share by more than chance would do ... */
 #define SURELY 0.7 /* ... its errors are at most this part of those of share */
 #define CLEARLY 1.25 /* times those of share: from there on share splits, after that. Noise misses both alike */
@@ -115,7 +114,7 @@ static int prepare(struct formula *f, const struct snapshot *s)
 	if (!f->fit || !f->work || reserve_rows(f, s->n_rows) || terms_reserve(&f->terms, s) ||
 	    waits_take(&f->waits, s))
 		return -ENOMEM;
-	f->terms.most = f->waits.most;
+	f->terms.usual = f->waits.usual;
 	rc = weights_reserve(&f->share, s);
 	return rc ? rc : weights_reserve(&f->blend, s);
 }
@@ -228,6 +227,7 @@ static void find_own(struct formula *f, const struct snapshot *s, unsigned d, un
 	const int at = terms_place(&f->terms, column);
 
 	f->rows.n = s->n_rows;
+	f->rows.usual = column == COL_SERVED ? f->waits.usual : NULL;
 	for (unsigned i = 0; i < s->n_rows; i++) {
 		f->rows.row[i] = who(&s->rows[i]);
 		f->rows.did[i] = work_of(f, i)[at];
@@ -270,7 +270,7 @@ static void learn(struct formula *f, struct snapshot *s, unsigned d, bool idle_f
 	columns = model_alive(&f->fit[d], &p, terms_columns(&f->terms, s, &f->share));
 	prior.narrow = s->schema->domains[d].kind == DOMAIN_DRAM;
 	prior.share_column = share_column(f, s, d, columns);
-	waits = prior.narrow && f->fit[d].closed >= WAIT_LEARNED && counts_waits(&f->terms, columns);
+	waits = prior.narrow && counts_waits(&f->terms, columns);
 	if (!waits)
 		columns &= ~COLUMNS_OF_WAIT;
 	if (!prior.narrow || waits) {

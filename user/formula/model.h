@@ -22,7 +22,7 @@ enum model_bend {
 	BEND_QUEUE, /* m / the first seen */
 	BENDS_TRIED, /* each by itself; the two below say together how long a row waited for memory, and are tried as one */
 	BEND_ALONE = BENDS_TRIED, /* misses of the row itself while it ran / the first seen of the domain */
-	BEND_SERVED, /* misses per cycle / the most that the row had (waits.h) */
+	BEND_SERVED, /* misses per cycle / those that the row has as a rule (waits.h) */
 	BENDS
 };
 
@@ -61,8 +61,9 @@ static inline unsigned model_bent(unsigned bend, unsigned base)
 {
 	return bend < BENDS_OF_ALL ? COL_BENT + bend * BASES + base : COL_MISSES + bend - BENDS_OF_ALL;
 }
+#define COL_ALONE (COL_MISSES + BEND_ALONE - BENDS_OF_ALL)
 #define COL_SERVED (COL_MISSES + BEND_SERVED - BENDS_OF_ALL)
-#define COLUMNS_OF_WAIT (COLUMN(COL_MISSES + BEND_ALONE - BENDS_OF_ALL) | COLUMN(COL_SERVED))
+#define COLUMNS_OF_WAIT (COLUMN(COL_ALONE) | COLUMN(COL_SERVED))
 static inline model_columns model_columns_of_bend(unsigned bend)
 {
 	return bend < BENDS_OF_ALL ? (COLUMN(BASES) - 1) << model_bent(bend, 0) : COLUMN(model_bent(bend, 0));
@@ -177,6 +178,7 @@ struct model_own {
 	unsigned column; /* of what they did: that of formula share, or COL_SERVED */
 	double rate[MODEL_OWN]; /* what it does per second, the mean of about OWN_S seconds (own_price.c) */
 	double within; /* by how much prices of rows differ, of the mean price; 0 = not yet known */
+	double usual[MODEL_OWN]; /* with COL_SERVED: misses per cycle by which what the row did is told; 0 = not by any */
 };
 
 /* Zeroed = nothing learned. */
@@ -272,6 +274,7 @@ struct model_own_rows {
 	unsigned n;
 	uint64_t *row; /* who they are, not 0 */
 	double *did;
+	const double *usual; /* misses per cycle by which COL_SERVED is told (waits.h); NULL: another column */
 	uint8_t *place;
 };
 void model_own_place(struct model_fit *f, unsigned column, double seconds, struct model_own_rows *rows);

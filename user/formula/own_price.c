@@ -46,10 +46,68 @@ static void clear(struct model_fit *f, unsigned place)
 		f->without[b].c[column] = 0;
 }
 
+/* COL_SERVED as if what the row did had been told by `factor` times as much. A row has a part in the column of all. */
+static void rescale_point(struct model_point *p, unsigned column, double factor)
+{
+	const double more = (factor - 1) * p->rate[column];
+
+	p->rate[COL_SERVED] += more;
+	p->rate[column] += more;
+}
+
+static void rescale_sums(struct model_sums *s, unsigned own, double factor)
+{
+	const double more = factor - 1, both = s->xx[own][COL_SERVED], square = s->xx[own][own];
+
+	for (unsigned i = 0; i < COLUMNS; i++) {
+		double *with_own = i < own ? &s->xx[own][i] : &s->xx[i][own];
+
+		*(i < COL_SERVED ? &s->xx[COL_SERVED][i] : &s->xx[i][COL_SERVED]) += more * *with_own;
+		*with_own *= factor;
+	}
+	s->xx[COL_SERVED][COL_SERVED] += more * (both + more * square);
+	s->xx[own][COL_SERVED] = factor * (both + more * square);
+	s->xx[own][own] = factor * factor * square;
+	s->xy[COL_SERVED] += more * s->xy[own];
+	s->xy[own] *= factor;
+}
+
+/* So that prices predict what they did. */
+static void rescale_price(struct model_coef *c, unsigned column, double factor)
+{
+	c->c[column] = (c->c[column] - (factor - 1) * c->c[COL_SERVED]) / factor;
+}
+
+/* What is usual of a row is known better now. All that was learned by the value before is told by the new one. */
+static void rescale(struct model_fit *f, unsigned place, double factor)
+{
+	const unsigned column = COL_OWN + place;
+
+	for (unsigned i = 0; i < f->n_window; i++)
+		rescale_point(&f->window[i], column, factor);
+	rescale_point(&f->open, column, factor);
+	rescale_point(&f->lowest, column, factor);
+	rescale_sums(&f->old, column, factor);
+	rescale_price(&f->s.coef, column, factor);
+	for (unsigned b = 0; b < f->n_without; b++)
+		rescale_price(&f->without[b], column, factor);
+	f->own.rate[place] *= factor;
+}
+
+static void tell_by(struct model_fit *f, unsigned place, double usual)
+{
+	const double before = f->own.usual[place];
+
+	f->own.usual[place] = usual;
+	if (before > 0 && usual > 0 && usual != before)
+		rescale(f, place, before / usual);
+}
+
 /* What rows with a place do. */
-static void follow(struct model_own *o, double seconds, const struct model_own_rows *rows)
+static void follow(struct model_fit *f, double seconds, const struct model_own_rows *rows)
 {
 	const double part = fmin(seconds / OWN_S, 1);
+	struct model_own *o = &f->own;
 	uint64_t placed = 0;
 
 	for (unsigned k = 0; k < MODEL_OWN; k++) {
@@ -60,6 +118,8 @@ static void follow(struct model_own *o, double seconds, const struct model_own_r
 		const unsigned k = placed & bit_of(rows->row[i]) ? find(o, rows->row[i]) : MODEL_OWN;
 
 		rows->place[i] = (uint8_t)k;
+		if (k < MODEL_OWN && rows->usual)
+			tell_by(f, k, rows->usual[i]);
 		if (k < MODEL_OWN && seconds > 0)
 			o->rate[k] += part * rows->did[i] / seconds;
 	}
@@ -87,6 +147,7 @@ static bool place_one(struct model_fit *f, double seconds, struct model_own_rows
 			rows->place[i] = MODEL_OWN;
 	o->row[least] = rows->row[most];
 	o->rate[least] = rows->did[most] / seconds;
+	o->usual[least] = rows->usual ? rows->usual[most] : 0;
 	rows->place[most] = (uint8_t)least;
 	return true;
 }
@@ -100,7 +161,7 @@ void model_own_place(struct model_fit *f, unsigned column, double seconds, struc
 			clear(f, k);
 		f->own = (struct model_own){ .column = column };
 	}
-	follow(&f->own, seconds, rows);
+	follow(f, seconds, rows);
 	while (!(f->open.seconds > 0) && seconds > 0 && placed < MODEL_OWN && place_one(f, seconds, rows))
 		placed++;
 }

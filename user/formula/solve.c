@@ -159,7 +159,7 @@ static void take_unknown(struct problem *q, const struct model_sums *s, const st
 	unsigned i = u->column[0], at = q->n;
 	double square = 0, within = i >= COL_BENT || i < COL_BASE ? BENT_WITHIN * dynamic : dynamic;
 
-	if (i == COL_IDLE)
+	if (i == COL_IDLE || COLUMNS_OF_WAIT >> i & 1)
 		within = dynamic;
 	else if (i >= COL_OWN) /* of the mean price */
 		within = prior->own * dynamic * s->n / s->xx[prior->share_column][COL_IDLE];
@@ -169,7 +169,7 @@ static void take_unknown(struct problem *q, const struct model_sums *s, const st
 		return;
 	q->n++;
 	q->of[at] = *u;
-	q->any[at] = i >= COL_BENT || i == COL_START;
+	q->any[at] = (i >= COL_BENT && i != COL_ALONE) || i == COL_START; /* a row's own queue costs, if any */
 	q->scale[at] = sqrt(square / s->n);
 	within *= i >= COL_OWN ? q->scale[at] : 1;
 	if (u->most > 0)

@@ -9,7 +9,7 @@
 #define CENTRE 0.5 /* of states that are parts of one */
 #define CLOCK_MOST 16 /* of the squared clock */
 #define TRAFFIC_MOST 32 /* of the first traffic */
-#define SERVED_MOST 2 /* of the misses per cycle that are a row's most: on one CPU it may have more than in all */
+#define SERVED_MOST 2 /* times the misses per cycle that a row has as a rule */
 #define OF_TRAFFIC (1u << BEND_TRAFFIC | 1u << BEND_QUEUE)
 #define OF_WAIT (1u << BEND_ALONE | 1u << BEND_SERVED)
 
@@ -193,15 +193,16 @@ static inline double least(double a, double b)
 
 /* With a bandwidth B and a demand D of all, each gets the part s = B / (B + D) of what it wants. A row that would have d misses per
  * second has s d; it has the most per cycle when it is alone, where s is B / (B + d). So s, which tells how full the queue is, equals
- * (misses per cycle / the most) - (its misses per second) / B: two states, whose prices the points tell. */
+ * (misses per cycle / the most) - (its misses per second) / B: two states, whose prices the points tell. What is the most of a row is
+ * not known. Its usual misses per cycle are, and by how much they differ from the most is in its own price. */
 static void wait_states(const struct terms *t, const struct snap_cell *c, double *ret)
 {
 	const double misses = (double)c->counters[t->misses], cycles = (double)c->counters[t->cycles],
 		     alone = c->time_ns ? misses / ((double)c->time_ns / 1e9) / t->first_traffic : 0,
-		     most = cycles * t->most[c->row];
+		     usual = cycles * t->usual[c->row];
 
 	ret[BEND_ALONE] = least(alone, TRAFFIC_MOST) - CENTRE;
-	ret[BEND_SERVED] = most > 0 ? least(misses / most, SERVED_MOST) : 1;
+	ret[BEND_SERVED] = usual > 0 ? least(misses / usual, SERVED_MOST) : 1;
 }
 
 /* What prices are bent by on this cell, for the bends asked for. */

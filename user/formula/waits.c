@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
@@ -7,11 +8,11 @@
 #include "waits.h"
 
 #define ENOUGH_CYCLES 5000000 /* of a row in an interval: fewer are of one phase of its program */
-#define HALF_LIFE_NS 900000000000.0 /* of what was the most: programs change */
+#define HALF_LIFE_NS 900000000000.0 /* of what counted for the mean: programs change */
 
 struct wait_key {
 	uint32_t generation;
-	double most;
+	double misses, cycles; /* of intervals that told something, forgotten by half-life */
 };
 
 static int reserve(struct waits *w, const struct snapshot *s)
@@ -22,15 +23,12 @@ static int reserve(struct waits *w, const struct snapshot *s)
 	for (unsigned i = 0; i < s->n_rows; i++)
 		keys = s->rows[i].key >= keys ? (size_t)s->rows[i].key + 1 : keys;
 	rc = ARRAY_ZEROED(w->keys, w->cap_keys, keys);
-	return rc ? rc : ARRAY_ROOM(w->most, w->cap_rows, s->n_rows);
+	return rc ? rc : ARRAY_ROOM(w->usual, w->cap_rows, s->n_rows);
 }
 
-/* 0 = the interval does not tell it. */
-static double misses_per_cycle(const struct snap_row *row, unsigned misses, unsigned cycles)
+static bool tells(const struct snap_row *row, unsigned cycles)
 {
-	if (row->quality & (QUALITY_LOST | QUALITY_PARTIAL) || row->counters[cycles] < ENOUGH_CYCLES)
-		return 0;
-	return (double)row->counters[misses] / (double)row->counters[cycles];
+	return !(row->quality & (QUALITY_LOST | QUALITY_PARTIAL)) && row->counters[cycles] >= ENOUGH_CYCLES;
 }
 
 int waits_take(struct waits *w, const struct snapshot *s)
@@ -49,13 +47,14 @@ int waits_take(struct waits *w, const struct snapshot *s)
 	for (unsigned i = 0; i < s->n_rows; i++) {
 		const struct snap_row *row = &s->rows[i];
 		struct wait_key *k = &w->keys[row->key];
-		double now = counted ? misses_per_cycle(row, (unsigned)misses, (unsigned)cycles) : 0;
 
 		if (k->generation != row->generation)
 			*k = (struct wait_key){ .generation = row->generation };
-		if (now > 0)
-			k->most = fmax(k->most * kept, now);
-		w->most[i] = k->most;
+		if (counted && tells(row, (unsigned)cycles)) {
+			k->misses = k->misses * kept + (double)row->counters[misses];
+			k->cycles = k->cycles * kept + (double)row->counters[cycles];
+		}
+		w->usual[i] = k->cycles > 0 ? k->misses / k->cycles : 0;
 	}
 	return 0;
 }
@@ -63,6 +62,6 @@ int waits_take(struct waits *w, const struct snapshot *s)
 void waits_free(struct waits *w)
 {
 	free(w->keys);
-	free(w->most);
+	free(w->usual);
 	*w = (struct waits){ 0 };
 }

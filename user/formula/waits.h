@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How long rows wait for memory. A program that waits counts cycles and no misses, so its misses per cycle fall below those
- * that it has when nobody else fills the queue. The most that a row had is taken for these. */
+ * that it has as a rule. These are the mean of a row over some time. */
 #ifndef JD_WAITS_H
 #define JD_WAITS_H
 #include "model/snapshot.h"
@@ -8,12 +8,12 @@
 struct waits {
 	struct wait_key *keys; /* [cap_keys], by the key of a row */
 	uint32_t cap_keys;
-	double *most; /* [row of the snapshot at hand]: misses per cycle, the most of some time; 0 = no interval told it */
+	double *usual; /* [row of the snapshot at hand]: misses per cycle, the mean of some time; 0 = no interval told it */
 	uint32_t cap_rows;
 	uint64_t end_ns; /* of the last snapshot */
 };
 
-/* Takes what the rows did in the interval and sets `most`. An earlier snapshot than the last one is of another recording: what was
+/* Takes what the rows did in the interval and sets `usual`. An earlier snapshot than the last one is of another recording: what was
  * known is forgotten. 0 or -ENOMEM. */
 int waits_take(struct waits *w, const struct snapshot *s);
 /* And empties it. */
