@@ -117,9 +117,9 @@ struct jd_slot_info {
 
 #define JD_CALIBRATIONS 4 /* measurements after a flush; the smallest offset is right, see calibrate() */
 
-/* First argument of the flush program (raw_tp test run context), and what it returns. */
 #define JD_RETIRE_MAX 12 /* slots that one run of retire gives back: the arguments that a raw tracepoint has room for */
 
+/* First argument of the flush program (raw_tp test run context), and what it returns. */
 enum jd_flush_arg { JD_FLUSH_CLOSE = 0, JD_FLUSH_FLIP = 1 };
 enum jd_flush_result { JD_FLUSHED = 0, JD_FLUSH_BUSY = 1 /* interrupted a charge: try again */ };
 

@@ -48,6 +48,14 @@ static void test_end_and_sweep(void **state)
 	cgroup_end(t, 2, 100);
 	cgroup_end(t, 3, 100);
 	assert_int_equal(kept->ended_ns, 100);
+	assert_int_equal(cgroup_table_ended(t), 2);
+	assert_ptr_equal(cgroup_next_ended(t, NULL), kept);
+	assert_int_equal(cgroup_next_ended(t, kept)->id, 2);
+	assert_null(cgroup_next_ended(t, cgroup_next_ended(t, kept)));
+	cgroup_add(t, 1, "/kept", 1, 0); /* it is there after all */
+	assert_int_equal(cgroup_next_ended(t, NULL)->id, 2);
+	cgroup_end(t, 1, 150);
+	assert_ptr_equal(cgroup_next_ended(t, cgroup_next_ended(t, NULL)), kept);
 	assert_int_equal(cgroup_table_sweep(t, UINT64_MAX), 1);
 	assert_null(cgroup_find(t, 2));
 	assert_ptr_equal(cgroup_find(t, 1), kept);

@@ -218,6 +218,14 @@ static void close_devices(struct machine *m)
 	host_close(m->host);
 }
 
+static void follow_names(struct machine *m)
+{
+	bool file_wanted = naming_follow(m->naming, m->table);
+
+	if (m->lifecycle)
+		lifecycle_rest(m->lifecycle, file_wanted);
+}
+
 static int read_once(struct machine *m)
 {
 	struct reading *r = &m->reading;
@@ -225,7 +233,7 @@ static int read_once(struct machine *m)
 
 	if (m->lifecycle)
 		lifecycle_take(m->lifecycle);
-	naming_follow(m->naming, m->table);
+	follow_names(m);
 	r->number++;
 	r->boot_ns = clock_boot_ns();
 	r->mono_ns = clock_mono_ns();
@@ -293,7 +301,7 @@ static void follow_churn(struct machine *m)
 	int n = lifecycle_poll(m->lifecycle);
 
 	m->churn += n > 0 ? (uint64_t)n : 0;
-	lifecycle_rest(m->lifecycle, naming_follow(m->naming, m->table));
+	follow_names(m);
 	if (!m->counters || m->churn < m->max_cgroups / 8)
 		return;
 	machine_read(m);

@@ -98,7 +98,7 @@ void counters_retire(struct read_context *x)
 		uint32_t row = c->slot_row[slot];
 
 		if (row == UINT32_MAX || x->r->number - x->r->row_changed[row] < QUIET_READINGS)
-			continue; /* the cgroup is looked at later than that, since it lies apart */
+			continue; /* before its cgroup is read, which is seldom in the cache */
 		if (!x->r->rows[row].cgroup->ended || running_somewhere(c, slot))
 			continue;
 		some.slots[some.n++] = slot;
