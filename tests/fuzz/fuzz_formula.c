@@ -83,6 +83,11 @@ static void take_rows(struct snapshot *s)
 			take(&row->key, sizeof(row->key));
 		if (!below(3))
 			take(&row->traffic, sizeof(row->traffic));
+		row->id = below(MAX_ROWS); /* some of them twice */
+		row->generation = below(2);
+		row->quality = below(3) ? 0 : below(64);
+		if (below(3))
+			take(row->counters, sizeof(row->counters));
 		for (; row->n_cells < cells && s->n_cells < MAX_CELLS; row->n_cells++, s->n_cells++) {
 			struct snap_cell *c = &s->cells[s->n_cells];
 

@@ -215,7 +215,7 @@ static bool try_one(struct model_fit *f, unsigned which, const double *now, mode
 	if ((shape.columns == before.columns && shape.joint == before.joint) ||
 	    (drop && f->points < f->choice.since[which] + HOLD) || !hold_out(f, &shape, prior, work, then, NULL))
 		return false;
-	v = compare(now, then, f->n_window, f->choice.in_use >> TRY_WAIT & 1 ? SMALL_WAIT * f->s.mean_watts : 0);
+	v = compare(now, then, f->n_window, 0);
 	f->choice.error[which] = drop ? 1 / v.ratio : v.ratio;
 	*ret_ratio = v.ratio;
 	if (which == TRY_OWN) /* many prices at once, which noise can seem to have */
@@ -230,6 +230,8 @@ static bool try_one(struct model_fit *f, unsigned which, const double *now, mode
 		return v.ratio <= DROP;
 	if (takes_place(&f->choice, which, prior))
 		return v.ratio <= (which == TRY_AWAKE ? AS_GOOD : 1) && beats_straight(f, then, had, prior, work);
+	if (f->choice.in_use >> TRY_WAIT & 1)
+		v = compare(now, then, f->n_window, SMALL_WAIT * f->s.mean_watts);
 	return pays(&v);
 }
 

@@ -194,7 +194,6 @@ static void close_point(struct model_fit *f, const struct model_prior *prior, st
 	check_error(f, p);
 	push(f, p);
 	f->points++;
-	f->closed++;
 	model_choose(f, p->columns, prior, work);
 	fit(f, p->columns, p->counted, prior, work);
 	for (unsigned i = 0; i < MODEL_HEATS; i++)
@@ -239,7 +238,7 @@ void model_set_heat(const struct model_fit *f, struct model_point *p)
 void model_take_heat(struct model_fit *f, unsigned which)
 {
 	f->heat_at = which;
-	for (unsigned i = 0; i < f->n_window; i++)
+	for (unsigned i = 0; i < MODEL_WINDOW; i++)
 		model_point_heat(&f->window[i], which);
 	model_point_heat(&f->lowest, which);
 	model_point_heat(&f->open, which);

@@ -184,12 +184,11 @@ struct model_own {
 /* Zeroed = nothing learned. */
 struct model_fit {
 	struct model_point window[MODEL_WINDOW], open, lowest;
-	unsigned n_window, next;
+	unsigned n_window, next; /* the points in use end before `next`, and may begin anywhere (model_nth) */
 	struct model_sums old; /* points that left the window, forgotten by half-life */
 	uint64_t last_ns, lowest_ns;
 	bool ready;
 	unsigned points; /* since it was learned anew */
-	unsigned closed; /* points in all */
 	unsigned relearned; /* the times that it was learned anew because the error had grown */
 	double usual; /* W^2: mean square error of points before they are learned from */
 	unsigned strikes; /* points missed by much more, less the points that were met */
@@ -272,7 +271,7 @@ double model_skew_weight(const struct model_point *p);
  * MODEL_OWN = it has none. Rows that do more than another one with a place take it when a point begins. */
 struct model_own_rows {
 	unsigned n;
-	uint64_t *row; /* who they are, not 0 */
+	uint64_t *row; /* who they are; 0 has no place */
 	double *did;
 	const double *usual; /* misses per cycle by which COL_SERVED is told (waits.h); NULL: another column */
 	uint8_t *place;

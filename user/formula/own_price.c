@@ -12,6 +12,7 @@
 #define WITHIN 0.1 /* of the mean price, before anything is known, and ... */
 #define WITHIN_ROWS 1.0 /* ... for how many rows that counts */
 #define WITHIN_MOST 0.5
+#define STEP 4.0 /* times the usual, up and down: a row whose usual moves by more does something else */
 
 static unsigned find(const struct model_own *o, uint64_t row)
 {
@@ -33,7 +34,7 @@ static void clear(struct model_fit *f, unsigned place)
 {
 	const unsigned column = COL_OWN + place;
 
-	for (unsigned i = 0; i < f->n_window; i++)
+	for (unsigned i = 0; i < MODEL_WINDOW; i++)
 		f->window[i].rate[column] = 0;
 	f->open.rate[column] = f->lowest.rate[column] = 0;
 	for (unsigned i = 0; i < COLUMNS; i++) {
@@ -46,7 +47,7 @@ static void clear(struct model_fit *f, unsigned place)
 		f->without[b].c[column] = 0;
 }
 
-/* COL_SERVED as if what the row did had been told by `factor` times as much. A row has a part in the column of all. */
+/* What the row did in COL_SERVED, times `factor`. It is a part of what all rows did. */
 static void rescale_point(struct model_point *p, unsigned column, double factor)
 {
 	const double more = (factor - 1) * p->rate[column];
@@ -72,23 +73,34 @@ static void rescale_sums(struct model_sums *s, unsigned own, double factor)
 	s->xy[own] *= factor;
 }
 
-/* So that prices predict what they did. */
+/* So that the prices predict the same. */
 static void rescale_price(struct model_coef *c, unsigned column, double factor)
 {
 	c->c[column] = (c->c[column] - (factor - 1) * c->c[COL_SERVED]) / factor;
 }
 
-/* What is usual of a row is known better now. All that was learned by the value before is told by the new one. */
+static void rescale_covariance(double (*cov)[COLUMNS], unsigned own, double factor)
+{
+	const double more = factor - 1, both = cov[own][COL_SERVED], square = cov[own][own];
+
+	for (unsigned i = 0; i < COLUMNS; i++)
+		cov[own][i] = cov[i][own] = (cov[own][i] - more * cov[COL_SERVED][i]) / factor;
+	cov[own][own] = (square - 2 * more * both + more * more * cov[COL_SERVED][COL_SERVED]) / (factor * factor);
+}
+
+/* What is usual of a row is known better now. What was learned by the value before is told by the new one. */
 static void rescale(struct model_fit *f, unsigned place, double factor)
 {
 	const unsigned column = COL_OWN + place;
 
-	for (unsigned i = 0; i < f->n_window; i++)
+	for (unsigned i = 0; i < MODEL_WINDOW; i++)
 		rescale_point(&f->window[i], column, factor);
 	rescale_point(&f->open, column, factor);
 	rescale_point(&f->lowest, column, factor);
 	rescale_sums(&f->old, column, factor);
 	rescale_price(&f->s.coef, column, factor);
+	rescale_covariance(f->s.cov, column, factor);
+	rescale_covariance(f->s.assumed, column, factor);
 	for (unsigned b = 0; b < f->n_without; b++)
 		rescale_price(&f->without[b], column, factor);
 	f->own.rate[place] *= factor;
@@ -98,9 +110,15 @@ static void tell_by(struct model_fit *f, unsigned place, double usual)
 {
 	const double before = f->own.usual[place];
 
+	if (!(usual > 0) || usual == before)
+		return;
 	f->own.usual[place] = usual;
-	if (before > 0 && usual > 0 && usual != before)
+	if (!(before > 0))
+		return;
+	if (before < STEP * usual && usual < STEP * before)
 		rescale(f, place, before / usual);
+	else
+		clear(f, place);
 }
 
 /* What rows with a place do. */
@@ -115,7 +133,7 @@ static void follow(struct model_fit *f, double seconds, const struct model_own_r
 		placed |= bit_of(o->row[k]);
 	}
 	for (unsigned i = 0; i < rows->n; i++) {
-		const unsigned k = placed & bit_of(rows->row[i]) ? find(o, rows->row[i]) : MODEL_OWN;
+		const unsigned k = rows->row[i] && placed & bit_of(rows->row[i]) ? find(o, rows->row[i]) : MODEL_OWN;
 
 		rows->place[i] = (uint8_t)k;
 		if (k < MODEL_OWN && rows->usual)
@@ -132,7 +150,7 @@ static bool place_one(struct model_fit *f, double seconds, struct model_own_rows
 	unsigned most = rows->n, least = 0;
 
 	for (unsigned i = 0; i < rows->n; i++)
-		if (rows->place[i] == MODEL_OWN && rows->did[i] > 0 &&
+		if (rows->row[i] && rows->place[i] == MODEL_OWN && rows->did[i] > 0 &&
 		    (most == rows->n || rows->did[i] > rows->did[most]))
 			most = i;
 	for (unsigned k = 1; k < MODEL_OWN; k++)

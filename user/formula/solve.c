@@ -169,7 +169,8 @@ static void take_unknown(struct problem *q, const struct model_sums *s, const st
 		return;
 	q->n++;
 	q->of[at] = *u;
-	q->any[at] = (i >= COL_BENT && i != COL_ALONE) || i == COL_START; /* a row's own queue costs, if any */
+	q->any[at] = (i >= COL_BENT && i != COL_ALONE) ||
+		     i == COL_START; /* more of a row's own misses cost more, or nothing */
 	q->scale[at] = sqrt(square / s->n);
 	within *= i >= COL_OWN ? q->scale[at] : 1;
 	if (u->most > 0)

@@ -9,11 +9,29 @@
 
 #define ENOUGH_CYCLES 5000000 /* of a row in an interval: fewer are of one phase of its program */
 #define HALF_LIFE_NS 900000000000.0 /* of what counted for the mean: programs change */
+#define MORE 2.0 /* times the usual misses per cycle ... */
+#define LESS 8.0 /* ... or so much less: then the mean begins anew */
 
 struct wait_key {
 	uint32_t generation;
 	double misses, cycles; /* of intervals that told something, forgotten by half-life */
 };
+
+/* True when it does something else than before: no queue makes so much of a difference. */
+static bool does_something_else(const struct wait_key *k, double misses, double cycles)
+{
+	const double now = misses * k->cycles, usual = k->misses * cycles;
+
+	return k->cycles > 0 && (now > MORE * usual || now * LESS < usual);
+}
+
+static void add(struct wait_key *k, double misses, double cycles)
+{
+	if (does_something_else(k, misses, cycles))
+		k->misses = k->cycles = 0;
+	k->misses += misses;
+	k->cycles += cycles;
+}
 
 static int reserve(struct waits *w, const struct snapshot *s)
 {
@@ -50,10 +68,10 @@ int waits_take(struct waits *w, const struct snapshot *s)
 
 		if (k->generation != row->generation)
 			*k = (struct wait_key){ .generation = row->generation };
-		if (counted && tells(row, (unsigned)cycles)) {
-			k->misses = k->misses * kept + (double)row->counters[misses];
-			k->cycles = k->cycles * kept + (double)row->counters[cycles];
-		}
+		k->misses *= kept;
+		k->cycles *= kept;
+		if (counted && tells(row, (unsigned)cycles))
+			add(k, (double)row->counters[misses], (double)row->counters[cycles]);
 		w->usual[i] = k->cycles > 0 ? k->misses / k->cycles : 0;
 	}
 	return 0;

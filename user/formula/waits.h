@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How long rows wait for memory. A program that waits counts cycles and no misses, so its misses per cycle fall below those
- * that it has as a rule. These are the mean of a row over some time. */
+ * that it has as a rule. These are the mean of a row over some time. The mean begins anew when the row does something else. */
 #ifndef JD_WAITS_H
 #define JD_WAITS_H
 #include "model/snapshot.h"
