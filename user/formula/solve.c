@@ -169,8 +169,8 @@ static void take_unknown(struct problem *q, const struct model_sums *s, const st
 		return;
 	q->n++;
 	q->of[at] = *u;
-	q->any[at] = (i >= COL_BENT && i != COL_ALONE) ||
-		     i == COL_START; /* more of a row's own misses cost more, or nothing */
+	/* a row's own queue costs, or nothing does */
+	q->any[at] = i == COL_START || (i >= COL_BENT && i != COL_ALONE);
 	q->scale[at] = sqrt(square / s->n);
 	within *= i >= COL_OWN ? q->scale[at] : 1;
 	if (u->most > 0)

@@ -616,8 +616,7 @@ static struct names *naming_cache_look(struct naming_cache *c, const struct nami
 	struct entry *e;
 
 	naming_parse(path, &place);
-	if (place.kind ==
-	    PLACE_NONE) /* named_by_path() has named it; such paths have no component that the cache could go by */
+	if (place.kind == PLACE_NONE) /* no component to go by; named_by_path() is asked for these */
 		return naming_look_in(w, path, &place, ret_complete);
 	e = place_of(c, path, place.end);
 	if (e->path && e->n == place.end && memcmp(e->path, path, e->n) == 0 && clock_mono_ns() < e->until_ns) {
