@@ -123,6 +123,7 @@ static void begin_anew(struct model_fit *f)
 	memset(&f->s, 0, sizeof(f->s));
 	f->n_window = f->n_window < STRIKES - 1 ? f->n_window : STRIKES - 1; /* and the point at hand */
 	f->points = f->n_window;
+	memset(f->choice.since, 0, sizeof(f->choice.since));
 	f->strikes = 0;
 	f->usual = 0;
 	f->ready = false;
