@@ -47,7 +47,7 @@ static void learn(struct world *w)
 		p->watts = random_between(1, 2);
 		p->rate[COL_IDLE] = 1;
 		p->rate[COL_EVENT] = random_between(1, 2);
-		p->rate[COL_ALONE] = random_between(0, 1);
+		p->rate[COL_ITSELF] = random_between(0, 1);
 		p->rate[COL_SERVED] = 0.1; /* of rows without a place */
 		for (unsigned k = 0; k < ROWS; k++) {
 			p->rate[COL_OWN + w->place[k]] = random_between(0, 1);

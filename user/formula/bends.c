@@ -361,9 +361,9 @@ static bool explains(const struct model_fit *f, const double *now, const double 
 static void try_wait(struct model_fit *f, model_columns had, const struct model_prior *prior,
 		     struct model_scratch *work)
 {
-	enum { NOW, ALONE, SERVED, OWN, STEPS };
+	enum { NOW, ITSELF, SERVED, OWN, STEPS };
 	const model_columns more[STEPS] = {
-		[ALONE] = COLUMN(COL_ALONE), [SERVED] = COLUMNS_OF_WAIT, [OWN] = COLUMNS_OF_WAIT | COLUMNS_OF_OWN
+		[ITSELF] = COLUMN(COL_ITSELF), [SERVED] = COLUMNS_OF_WAIT, [OWN] = COLUMNS_OF_WAIT | COLUMNS_OF_OWN
 	};
 	double missed[STEPS][MODEL_WINDOW];
 
@@ -376,7 +376,7 @@ static void try_wait(struct model_fit *f, model_columns had, const struct model_
 			return;
 	}
 	f->choice.error[TRY_WAIT] = compare(missed[NOW], missed[OWN], f->n_window, 0).ratio;
-	if (!explains(f, missed[ALONE], missed[SERVED], GAIN, DEVIATIONS) ||
+	if (!explains(f, missed[ITSELF], missed[SERVED], GAIN, DEVIATIONS) ||
 	    !explains(f, missed[NOW], missed[OWN], GAIN_WAIT, DEVIATIONS_WAIT))
 		return;
 	f->choice.in_use |= 1u << TRY_WAIT;

@@ -21,7 +21,7 @@ enum model_bend {
 	BEND_TRAFFIC = BENDS_OF_ALL, /* misses of the whole domain while the row ran: m / (m + the first seen) */
 	BEND_QUEUE, /* m / the first seen */
 	BENDS_TRIED, /* each by itself; the two below say together how long a row waited for memory, and are tried as one */
-	BEND_ALONE = BENDS_TRIED, /* misses of the row itself while it ran / the first seen of the domain */
+	BEND_ITSELF = BENDS_TRIED, /* misses of the row itself while it ran / the first seen of the domain */
 	BEND_SERVED, /* misses per cycle / those that the row has as a rule (waits.h) */
 	BENDS
 };
@@ -61,9 +61,9 @@ static inline unsigned model_bent(unsigned bend, unsigned base)
 {
 	return bend < BENDS_OF_ALL ? COL_BENT + bend * BASES + base : COL_MISSES + bend - BENDS_OF_ALL;
 }
-#define COL_ALONE (COL_MISSES + BEND_ALONE - BENDS_OF_ALL)
+#define COL_ITSELF (COL_MISSES + BEND_ITSELF - BENDS_OF_ALL)
 #define COL_SERVED (COL_MISSES + BEND_SERVED - BENDS_OF_ALL)
-#define COLUMNS_OF_WAIT (COLUMN(COL_ALONE) | COLUMN(COL_SERVED))
+#define COLUMNS_OF_WAIT (COLUMN(COL_ITSELF) | COLUMN(COL_SERVED))
 static inline model_columns model_columns_of_bend(unsigned bend)
 {
 	return bend < BENDS_OF_ALL ? (COLUMN(BASES) - 1) << model_bent(bend, 0) : COLUMN(model_bent(bend, 0));

@@ -170,7 +170,7 @@ static void take_unknown(struct problem *q, const struct model_sums *s, const st
 	q->n++;
 	q->of[at] = *u;
 	/* a row's own queue costs, or nothing does */
-	q->any[at] = i == COL_START || (i >= COL_BENT && i != COL_ALONE);
+	q->any[at] = i == COL_START || (i >= COL_BENT && i != COL_ITSELF);
 	q->scale[at] = sqrt(square / s->n);
 	within *= i >= COL_OWN ? q->scale[at] : 1;
 	if (u->most > 0)

@@ -11,7 +11,7 @@
 #define TRAFFIC_MOST 32 /* of the first traffic */
 #define SERVED_MOST 2 /* times the misses per cycle that a row has as a rule */
 #define OF_TRAFFIC (1u << BEND_TRAFFIC | 1u << BEND_QUEUE)
-#define OF_WAIT (1u << BEND_ALONE | 1u << BEND_SERVED)
+#define OF_WAIT (1u << BEND_ITSELF | 1u << BEND_SERVED)
 
 /* A CPU of the domain in the interval. */
 struct term_cpu {
@@ -198,10 +198,10 @@ static inline double least(double a, double b)
 static void wait_states(const struct terms *t, const struct snap_cell *c, double *ret)
 {
 	const double misses = (double)c->counters[t->misses], cycles = (double)c->counters[t->cycles],
-		     alone = c->time_ns ? misses / ((double)c->time_ns / 1e9) / t->first_traffic : 0,
+		     itself = c->time_ns ? misses / ((double)c->time_ns / 1e9) / t->first_traffic : 0,
 		     usual = cycles * t->usual[c->row];
 
-	ret[BEND_ALONE] = least(alone, TRAFFIC_MOST) - CENTRE;
+	ret[BEND_ITSELF] = least(itself, TRAFFIC_MOST) - CENTRE;
 	ret[BEND_SERVED] = usual > 0 ? least(misses / usual, SERVED_MOST) : 1;
 }
 
