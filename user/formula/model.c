@@ -115,6 +115,7 @@ static int prepare(struct formula *f, const struct snapshot *s)
 	    waits_take(&f->waits, s))
 		return -ENOMEM;
 	f->terms.usual = f->waits.usual;
+	f->terms.most = f->waits.most;
 	rc = weights_reserve(&f->share, s);
 	return rc ? rc : weights_reserve(&f->blend, s);
 }

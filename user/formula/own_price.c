@@ -12,6 +12,8 @@
 #define WITHIN 0.1 /* of the mean price, before anything is known, and ... */
 #define WITHIN_ROWS 1.0 /* ... for how many rows that counts */
 #define WITHIN_MOST 0.5
+#define WITHIN_WAIT \
+	0.03 /* of COL_SERVED: so much does the usual differ more from the most for one row than for another */
 #define STEP 4.0 /* times the usual, up and down: a row whose usual moves by more does something else */
 
 static unsigned find(const struct model_own *o, uint64_t row)
@@ -186,6 +188,8 @@ void model_own_place(struct model_fit *f, unsigned column, double seconds, struc
 
 double model_own_within(const struct model_fit *f)
 {
+	if (f->own.column == COL_SERVED)
+		return WITHIN_WAIT;
 	return f->own.within > 0 ? f->own.within : WITHIN;
 }
 
@@ -195,7 +199,7 @@ void model_own_learn(struct model_fit *f, const struct model_sums *s, const stru
 	const double price = share > 0 ? (s->xy[COL_IDLE] - f->s.coef.c[COL_IDLE] * s->n) / share : 0;
 	double sum = WITHIN_ROWS * WITHIN * WITHIN, n = WITHIN_ROWS;
 
-	if (!model_has_own(&f->choice) || !(price > 0))
+	if (!model_has_own(&f->choice) || f->own.column == COL_SERVED || !(price > 0))
 		return;
 	for (unsigned i = COL_OWN; i < COLUMNS; i++) {
 		if (!(f->s.cov[i][i] > 0))

@@ -10,6 +10,7 @@
 #define CLOCK_MOST 16 /* of the squared clock */
 #define TRAFFIC_MOST 32 /* of the first traffic */
 #define SERVED_MOST 2 /* times the misses per cycle that a row has as a rule */
+#define VARIES_MOST 1 /* of the square of the mean */
 #define OF_TRAFFIC (1u << BEND_TRAFFIC | 1u << BEND_QUEUE)
 #define OF_WAIT (1u << BEND_ITSELF | 1u << BEND_SERVED)
 
@@ -191,18 +192,28 @@ static inline double least(double a, double b)
 	return a < b ? a : b;
 }
 
+/* Energy is a sum over moments, of which an interval has the mean: of misses per cycle and their square, it has the square of their mean.
+ * A row that ran alone for a part of the interval, with the most, and beside others for the rest, `beside` of it, has so much more in the
+ * mean of squares, as a part. */
+static double varies(double beside, double now, double most)
+{
+	if (!(beside > 0) || beside >= 1 || most <= now || !(now > 0))
+		return 0;
+	return least((1 - beside) / beside * (most / now - 1) * (most / now - 1), VARIES_MOST);
+}
+
 /* With a bandwidth B and a demand D of all, each gets the part s = B / (B + D) of what it wants. A row that would have d misses per
  * second has s d; it has the most per cycle when it is alone, where s is B / (B + d). So s, which tells how full the queue is, equals
  * (misses per cycle / the most) - (its misses per second) / B: two states, whose prices the points tell. What is the most of a row is
  * not known. Its usual misses per cycle are, and by how much they differ from the most is in its own price. */
-static void wait_states(const struct terms *t, const struct snap_cell *c, double *ret)
+static void wait_states(const struct terms *t, const struct snap_cell *c, double beside, double *ret)
 {
 	const double misses = (double)c->counters[t->misses], cycles = (double)c->counters[t->cycles],
 		     itself = c->time_ns ? misses / ((double)c->time_ns / 1e9) / t->first_traffic : 0,
-		     usual = cycles * t->usual[c->row];
+		     usual = cycles * t->usual[c->row], more = 1 + varies(beside, misses, cycles * t->most[c->row]);
 
-	ret[BEND_ITSELF] = least(itself, TRAFFIC_MOST) - CENTRE;
-	ret[BEND_SERVED] = usual > 0 ? least(misses / usual, SERVED_MOST) : 1;
+	ret[BEND_ITSELF] = more * least(itself, TRAFFIC_MOST) - CENTRE;
+	ret[BEND_SERVED] = usual > 0 ? more * least(misses / usual, SERVED_MOST) : 1;
 }
 
 /* What prices are bent by on this cell, for the bends asked for. */
@@ -210,7 +221,7 @@ static void states(const struct terms *t, const struct snap_cell *c, unsigned be
 {
 	double time_s = (double)c->time_ns / 1e9, beside = -1, traffic = t->traffic, clock = 1;
 
-	if (t->others >= 0 && c->time_ns && bends & (1u << BEND_LOAD | OF_TRAFFIC))
+	if (t->others >= 0 && c->time_ns && bends & (1u << BEND_LOAD | OF_TRAFFIC | OF_WAIT))
 		beside = least((double)c->counters[t->others] / (double)c->time_ns, t->others_most);
 	if (bends >> BEND_LOAD & 1)
 		ret[BEND_LOAD] = (beside >= 0 && t->others_most > 0 ? beside / t->others_most : t->cpu[c->cpu].load) -
@@ -227,7 +238,7 @@ static void states(const struct terms *t, const struct snap_cell *c, unsigned be
 	if (bends >> BEND_TYPE & 1)
 		ret[BEND_TYPE] = (t->s->schema->cpus[c->cpu].core_type > 0) - CENTRE;
 	if (bends & OF_WAIT)
-		wait_states(t, c, ret);
+		wait_states(t, c, beside, ret);
 	if (!(bends & OF_TRAFFIC))
 		return;
 	if (beside >= 0)

@@ -36,7 +36,7 @@ struct terms {
 	double others_most; /* CPUs that can be busy beside one */
 	double traffic; /* misses per s of the whole interval */
 	double awake; /* part of the time in which a CPU was busy; NaN = not known */
-	const double *usual; /* [row]: misses per cycle of a row as a rule (waits.h) */
+	const double *usual, *most; /* [row]: misses per cycle of a row as a rule, and at most (waits.h) */
 	struct term_cpu *cpu; /* [n_cpus] */
 	unsigned cap_cpus;
 };

@@ -15,6 +15,7 @@
 struct wait_key {
 	uint32_t generation;
 	double misses, cycles; /* of intervals that told something, forgotten by half-life */
+	double most; /* misses per cycle of one of them */
 };
 
 /* True when it does something else than before: no queue makes so much of a difference. */
@@ -28,9 +29,10 @@ static bool does_something_else(const struct wait_key *k, double misses, double 
 static void add(struct wait_key *k, double misses, double cycles)
 {
 	if (does_something_else(k, misses, cycles))
-		k->misses = k->cycles = 0;
+		k->misses = k->cycles = k->most = 0;
 	k->misses += misses;
 	k->cycles += cycles;
+	k->most = fmax(k->most, misses / cycles);
 }
 
 static int reserve(struct waits *w, const struct snapshot *s)
@@ -41,7 +43,9 @@ static int reserve(struct waits *w, const struct snapshot *s)
 	for (unsigned i = 0; i < s->n_rows; i++)
 		keys = s->rows[i].key >= keys ? (size_t)s->rows[i].key + 1 : keys;
 	rc = ARRAY_ZEROED(w->keys, w->cap_keys, keys);
-	return rc ? rc : ARRAY_ROOM(w->usual, w->cap_rows, s->n_rows);
+	if (!rc)
+		rc = ARRAY_ROOM(w->usual, w->cap_usual, s->n_rows);
+	return rc ? rc : ARRAY_ROOM(w->most, w->cap_most, s->n_rows);
 }
 
 static bool tells(const struct snap_row *row, unsigned cycles)
@@ -73,6 +77,7 @@ int waits_take(struct waits *w, const struct snapshot *s)
 		if (counted && tells(row, (unsigned)cycles))
 			add(k, (double)row->counters[misses], (double)row->counters[cycles]);
 		w->usual[i] = k->cycles > 0 ? k->misses / k->cycles : 0;
+		w->most[i] = k->most;
 	}
 	return 0;
 }
@@ -81,5 +86,6 @@ void waits_free(struct waits *w)
 {
 	free(w->keys);
 	free(w->usual);
+	free(w->most);
 	*w = (struct waits){ 0 };
 }

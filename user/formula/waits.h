@@ -8,12 +8,13 @@
 struct waits {
 	struct wait_key *keys; /* [cap_keys], by the key of a row */
 	uint32_t cap_keys;
-	double *usual; /* [row of the snapshot at hand]: misses per cycle, the mean of some time; 0 = no interval told it */
-	uint32_t cap_rows;
+	/* Misses per cycle of the rows of the snapshot at hand: the mean of some time, and the most; 0 = no interval told them. */
+	double *usual, *most;
+	uint32_t cap_usual, cap_most;
 	uint64_t end_ns; /* of the last snapshot */
 };
 
-/* Takes what the rows did in the interval and sets `usual`. An earlier snapshot than the last one is of another recording: what was
+/* Takes what the rows did in the interval and sets `usual` and `most`. An earlier snapshot than the last one is of another recording: what was
  * known is forgotten. 0 or -ENOMEM. */
 int waits_take(struct waits *w, const struct snapshot *s);
 /* And empties it. */
