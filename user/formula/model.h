@@ -279,7 +279,7 @@ struct model_own_rows {
 void model_own_place(struct model_fit *f, unsigned column, double seconds, struct model_own_rows *rows);
 /* By how much prices of rows are taken to differ, of the mean price. */
 double model_own_within(const struct model_fit *f);
-/* Learns the same from the prices of a solution. */
+/* Learns the same from the prices of a solution; by COL_SERVED it stays. */
 void model_own_learn(struct model_fit *f, const struct model_sums *s, const struct model_prior *prior);
 
 /* bends.c: tries one change of the columns in use against points held out, and takes it when it pays. `had` are the

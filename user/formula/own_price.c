@@ -13,7 +13,7 @@
 #define WITHIN_ROWS 1.0 /* ... for how many rows that counts */
 #define WITHIN_MOST 0.5
 #define WITHIN_WAIT \
-	0.03 /* of COL_SERVED: so much does the usual differ more from the most for one row than for another */
+	0.03 /* the same by COL_SERVED, which is not learned: the usual is about as far from the most for all rows */
 #define STEP 4.0 /* times the usual, up and down: a row whose usual moves by more does something else */
 
 static unsigned find(const struct model_own *o, uint64_t row)

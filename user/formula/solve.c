@@ -169,7 +169,7 @@ static void take_unknown(struct problem *q, const struct model_sums *s, const st
 		return;
 	q->n++;
 	q->of[at] = *u;
-	/* a row's own queue costs, or nothing does */
+	/* the queue that a row makes for itself does not make its misses cheaper */
 	q->any[at] = i == COL_START || (i >= COL_BENT && i != COL_ITSELF);
 	q->scale[at] = sqrt(square / s->n);
 	within *= i >= COL_OWN ? q->scale[at] : 1;

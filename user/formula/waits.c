@@ -18,7 +18,8 @@ struct wait_key {
 	double most; /* misses per cycle of one of them */
 };
 
-/* True when it does something else than before: no queue makes so much of a difference. */
+/* True when it does something else than before. A row that has waited all the time, and is alone now, is taken for one, too: its mean is
+ * that of now then, which does no harm. */
 static bool does_something_else(const struct wait_key *k, double misses, double cycles)
 {
 	const double now = misses * k->cycles, usual = k->misses * cycles;

@@ -32,7 +32,7 @@ int lifecycle_fd(const struct lifecycle *l); /* readable when lifecycle_poll is 
 /* From now on lifecycle_poll is wanted soon after a birth, too: at once after a quiet time, and LIFECYCLE_REST_NS apart
  * in a storm. Without BPF there is nothing to watch. */
 void lifecycle_watch_births(struct lifecycle *l);
-/* Called after lifecycle_poll: says whether a file is wanted to name one that was born. In a storm where none is, each rest
+/* Called after lifecycle_poll and lifecycle_take: says whether a file is wanted to name one that was born. In a storm where none is, each rest
  * is twice as long as the one before, up to LIFECYCLE_LONGEST_REST_NS. The first that wants one ends that. */
 void lifecycle_rest(struct lifecycle *l, bool file_wanted);
 uint64_t lifecycle_due(const struct lifecycle *l); /* when it is wanted anyway, CLOCK_MONOTONIC; UINT64_MAX = never */
