@@ -172,6 +172,26 @@ def crowd(path, n, served):
     return 0
 
 
+def lags(path, pid, most):
+    """A stream's client that always lags behind: what it was sent is not kept."""
+    def resident():
+        with open(f"/proc/{pid}/statm", encoding="ascii") as f:
+            return int(f.read().split()[1]) * 4096
+
+    with connect(path) as s:
+        s.sendall(get(b"/v1/stream?format=json&interval=10ms"))
+        s.settimeout(60)
+        read, first = 0, None
+        while read < 12 << 20:
+            read += len(s.recv(1 << 16))
+            if read > 2 << 20 and first is None:
+                first = resident()
+            time.sleep(0.02)
+        grown_by = resident() - first
+    assert grown_by < most, f"{grown_by} bytes more after 10 MiB were read"
+    return 0
+
+
 def closes(name, d, parts):
     whole = d["energy_uj"]
     assert whole == parts + d["idle_uj"] + d["residual_uj"] + d.get("retired_uj", 0), \
@@ -268,6 +288,7 @@ def grown(before, after):
 def main(argv):
     verbs = {
         "raw": lambda a: raw(a[0]), "crowd": lambda a: crowd(a[0], int(a[1]), int(a[2])),
+        "lags": lambda a: lags(a[0], a[1], int(a[2]) << 20),
         "ledger": lambda a: ledger(a[0]), "documents": lambda a: documents(a[0], int(a[1])),
         "openmetrics": lambda a: openmetrics(a[0]), "grown": lambda a: grown(a[0], a[1]),
     }

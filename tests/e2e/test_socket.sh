@@ -188,6 +188,13 @@ quit
 # Clients that behave badly do not delay a report: the file's intervals stay.
 check raw-clients python3 $here/query.py raw "$sock"
 check crowd python3 $here/query.py crowd "$sock" 1000 512
+# documents of many cgroups, so that the client lags
+make_cgroup many
+for i in $(seq 200); do
+	mkdir "$cgroup/$i" && sh -c 'echo $$ >"$0/cgroup.procs"' "$cgroup/$i"
+done
+check stream-lags python3 $here/query.py lags "$sock" "$agent" $((most_mib / 16))
+find "$cgroup" -mindepth 1 -type d -exec rmdir {} +
 check reports-go-on wait_until 100 python3 $here/hwpc.py check "$work/hwpc.json" 50
 ask metrics-later /metrics
 check metrics-grown python3 $here/query.py grown "$work/metrics" "$work/metrics-later"

@@ -24,26 +24,20 @@ static void fine(struct serve *s, struct http_request *r)
 	http_reply(r, 200, "text/plain; charset=utf-8", NULL, &s->out);
 }
 
-static void answer_health(struct serve *s, struct http_request *r)
+static void answer_health(struct serve *s, struct http_request *r, bool ready)
 {
 	uint64_t interval_ns = serve_feed_interval(s, 0), quiet = quiet_ns(s);
 
 	if (interval_ns < s->o.interval_ns)
 		interval_ns = s->o.interval_ns;
-	if (quiet <= LATE_INTERVALS * interval_ns + LATE_NS)
+	if (ready && !serve_totals(s))
+		http_error(r, 503, "Retry-After: 1", "ready: the first interval is not over; try again");
+	else if (quiet <= LATE_INTERVALS * interval_ns + LATE_NS)
 		fine(s, r);
 	else
 		http_error(r, 503, NULL,
 			   "health: no reading for %llu s; the measuring thread does not come through: restart jouled",
 			   (unsigned long long)(quiet / NS_PER_S));
-}
-
-static void answer_ready(struct serve *s, struct http_request *r)
-{
-	if (serve_totals(s))
-		fine(s, r);
-	else
-		http_error(r, 503, "Retry-After: 1", "ready: the first interval is not over; try again");
 }
 
 bool serve_health(struct serve *s, struct http_request *r)
@@ -54,9 +48,7 @@ bool serve_health(struct serve *s, struct http_request *r)
 		return false;
 	if (strcmp(r->method, "GET") != 0)
 		http_error(r, 405, "Allow: GET, HEAD", "method: not for %s; use GET", r->path);
-	else if (health)
-		answer_health(s, r);
 	else
-		answer_ready(s, r);
+		answer_health(s, r, !health);
 	return true;
 }

@@ -27,8 +27,11 @@ static void offer(struct stream *st, const struct buf *doc)
 
 	if (waiting && waiting + doc->len > QUEUE_BYTES)
 		return;
-	if (!waiting) {
-		buf_reset(&st->queue);
+	/* What was sent makes room, also for a client that is never through with all of it. No more is moved than was sent. */
+	if (st->sent >= waiting) {
+		if (waiting)
+			memmove(st->queue.data, st->queue.data + st->sent, waiting);
+		st->queue.len = waiting;
 		st->sent = 0;
 	}
 	buf_add(&st->queue, doc->data, doc->len);
@@ -85,10 +88,20 @@ static ssize_t stream_read(void *arg, char *dst, size_t n)
 	return (ssize_t)n;
 }
 
-/* Removes a stream. The last stream of an interval ends its feed, except the agent's own feed. */
+/* A feed without streams ends, except the agent's own feed. */
+static void end_unused(struct serve *s, struct feed *f)
+{
+	if (f->streams)
+		return;
+	board_keep(&f->board, false);
+	if (f == &s->feeds[0])
+		return;
+	atomic_store(&f->interval_ns, 0);
+	s->o.wake(s->o.arg);
+}
+
 static void leave(struct stream *st)
 {
-	struct serve *s = st->serve;
 	struct feed *f = st->feed;
 
 	if (!f)
@@ -97,13 +110,7 @@ static void leave(struct stream *st)
 	if (st->next)
 		st->next->at = st->at;
 	st->feed = NULL;
-	if (f->streams)
-		return;
-	board_keep(&f->board, false);
-	if (f == &s->feeds[0])
-		return;
-	atomic_store(&f->interval_ns, 0);
-	s->o.wake(s->o.arg);
+	end_unused(st->serve, f);
 }
 
 static void stream_free(void *arg)
@@ -176,6 +183,7 @@ static void begin(struct serve *s, struct http_request *r, enum serve_format for
 		   err.text[0] ? err.text : "stream: out of memory; try again");
 	if (st)
 		stream_free(st);
+	end_unused(s, f);
 }
 
 /* Returns the format; -1: the request is already answered. The words match the types; cbor is called snapshot
