@@ -296,6 +296,69 @@ static void test_size(void **state)
 	remove_files();
 }
 
+static int64_t oldest_minute(void)
+{
+	sqlite3_stmt *q = NULL;
+	int64_t slot = 0;
+	sqlite3 *db;
+
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, "SELECT min(slot) FROM points_1m", -1, &q, NULL), SQLITE_OK);
+	if (sqlite3_step(q) == SQLITE_ROW)
+		slot = sqlite3_column_int64(q, 0);
+	sqlite3_finalize(q);
+	sqlite3_close(db);
+	return slot;
+}
+
+/* Where minutes made room, their hours are whole: a question across the oldest minute gets all energy. */
+static void test_room(void **state)
+{
+	struct history_query q = { .since_ns = START_NS, .step_ns = 600 * NS_PER_S, .limit = 10 };
+	struct history_answer a = { 0 };
+	uint64_t sum[2];
+	struct world w;
+
+	begin(&w);
+	open_store(&w, 300 << 10);
+	for (unsigned i = 0; i < 1500; i++)
+		hand_over(&w, 61 * NS_PER_S);
+	wait_written(&w);
+	assert_in_range(oldest_minute(), START_NS + 3600 * (int64_t)NS_PER_S, w.now_ns - 3600 * (int64_t)NS_PER_S);
+	q.until_ns = w.now_ns;
+	assert_int_equal(history_read(w.h, &q, &a, NULL), 0);
+	sum_of(&a, NULL, sum);
+	assert_int_equal(sum[0], w.measured[0]);
+	assert_int_equal(sum[1], w.measured[1]);
+	history_answer_free(&a);
+	end(&w);
+	remove_files();
+}
+
+/* A path that the store knows, in a time in which it used nothing, is no error; one that it does not know is. */
+static void test_idle_path(void **state)
+{
+	struct history_query q = { .cgroup = names[0], .since_ns = START_NS };
+	struct history_answer a = { 0 };
+	struct err err = { 0 };
+	struct world w;
+
+	begin(&w);
+	open_store(&w, 0);
+	for (unsigned i = 0; i < 20; i++)
+		hand_over(&w, NS_PER_S);
+	wait_written(&w);
+	q.since_ns = w.now_ns + (int64_t)NS_PER_S;
+	q.until_ns = q.since_ns + (int64_t)NS_PER_S;
+	assert_int_equal(history_read(w.h, &q, &a, &err), 0);
+	assert_int_equal(a.n_series, 0);
+	history_answer_free(&a);
+	q.cgroup = "/none";
+	assert_int_equal(history_read(w.h, &q, &a, &err), -ENOENT);
+	end(&w);
+	remove_files();
+}
+
 /* A cgroup is its id: a new name takes the points along; another boot's ids are others. */
 static void test_names(void **state)
 {
@@ -461,6 +524,8 @@ int main(void)
 		cmocka_unit_test(test_broken_while_running),
 		cmocka_unit_test(test_locked),
 		cmocka_unit_test(test_size),
+		cmocka_unit_test(test_room),
+		cmocka_unit_test(test_idle_path),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_too_much),

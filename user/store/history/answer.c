@@ -621,6 +621,21 @@ int history_look_begin(struct history *h, const struct history_query *q, struct 
 	return 0;
 }
 
+/* True when the cgroup that is asked for is stored, and may be told, so that it used nothing in that time. */
+static bool is_known(const struct history_look *l)
+{
+	sqlite3_stmt *q = NULL;
+	bool known = !l->q->rules || selection_admits(l->q->rules, l->q->cgroup);
+
+	if (!known ||
+	    db_prepare(l->h->reader, &q, "SELECT 1 FROM series WHERE CAST(path AS TEXT)=?1 LIMIT 1") != SQLITE_OK)
+		return false;
+	sqlite3_bind_text(q, 1, l->q->cgroup, -1, SQLITE_STATIC);
+	known = sqlite3_step(q) == SQLITE_ROW;
+	sqlite3_finalize(q);
+	return known;
+}
+
 int history_look_go_on(struct history_look *l, uint64_t rows, struct history_answer *ret, struct err *err)
 {
 	int rc = turn(l, rows);
@@ -634,7 +649,7 @@ int history_look_go_on(struct history_look *l, uint64_t rows, struct history_ans
 			err, -ENOENT,
 			"job: the history has none of this number in that time on this machine; a new one is in it "
 			"after two seconds, GET /v1/history?since=-30d looks further back");
-	if (l->q->cgroup && !l->a->n_series)
+	if (l->q->cgroup && !l->a->n_series && !is_known(l))
 		return err_set(err, -ENOENT,
 			       "cgroup: the history knows none of this path; a new one is in it after two seconds, "
 			       "GET /v1/history without it lists the largest");

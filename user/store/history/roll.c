@@ -163,28 +163,39 @@ static bool is_full(struct history *h)
 	return (uint64_t)(pages * db_number(h->db, "PRAGMA page_size", 4096)) > h->o.size / 10 * 9;
 }
 
-/* Deletes the oldest minutes first, because their hours stay; then seconds, then hours. */
-static int make_room(struct history *h)
+/* Deletes the oldest part of a tier before until_ns, up to the end of a slot of the coarser tier, which has all of it: what is left of
+ * half an hour would stand for the whole. */
+static int drop_part(struct history *h, enum tier t, int64_t until_ns)
 {
-	static const enum tier order[] = { TIER_MINUTE, TIER_SECOND, TIER_HOUR };
+	const int64_t whole_ns = history_tiers[t < TIER_HOUR ? t + 1 : t].length_ns;
+	const char *table = history_tiers[t].table;
+	char sql[128];
+	int64_t cut_ns;
+
+	snprintf(sql, sizeof(sql), "SELECT slot FROM %s ORDER BY slot LIMIT 1 OFFSET (SELECT count(*) / %d FROM %s)",
+		 table, PARTS, table);
+	cut_ns = (db_number(h->db, sql, 0) / whole_ns + 1) * whole_ns;
+	return drop_before(h, table, "slot", cut_ns < until_ns ? cut_ns : until_ns);
+}
+
+/* Deletes the oldest minutes first, because their hours stay; then seconds, then hours. Of the hour and the minute that are not over
+ * nothing goes, because no coarser point has them yet; but when the file has room for nothing else, the oldest go. */
+static int make_room(struct history *h, int64_t now_ns)
+{
+	const int64_t hour_ns = history_tiers[TIER_HOUR].length_ns;
+	const struct {
+		enum tier tier;
+		int64_t until_ns;
+	} order[] = { { TIER_MINUTE, now_ns / hour_ns * hour_ns },
+		      { TIER_SECOND, now_ns },
+		      { TIER_HOUR, INT64_MAX },
+		      { TIER_SECOND, INT64_MAX },
+		      { TIER_MINUTE, INT64_MAX } };
 	int rc = SQLITE_OK;
 
-	for (unsigned i = 0; i < TIERS && rc == SQLITE_OK; i++) {
-		const char *table = history_tiers[order[i]].table;
-
-		for (unsigned k = 0; k < PARTS && rc == SQLITE_OK && is_full(h); k++) {
-			sqlite3_stmt *q = NULL;
-
-			rc = db_prepare(h->db, &q,
-					"DELETE FROM %s WHERE slot IN (SELECT slot FROM %s ORDER BY slot LIMIT "
-					"(SELECT count(*) / %d + 1 FROM %s))",
-					table, table, PARTS, table);
-			if (rc == SQLITE_OK)
-				rc = sqlite3_step(q);
-			sqlite3_finalize(q);
-			rc = rc == SQLITE_DONE ? SQLITE_OK : rc;
-		}
-	}
+	for (unsigned i = 0; i < sizeof(order) / sizeof(order[0]); i++)
+		for (unsigned k = 0; k < PARTS && rc == SQLITE_OK && is_full(h); k++)
+			rc = drop_part(h, order[i].tier, order[i].until_ns);
 	return rc;
 }
 
@@ -201,7 +212,7 @@ static int forget(struct history *h, int64_t now_ns)
 	if (rc == SQLITE_OK)
 		rc = drop_before(h, "gap", "until_ns", now_ns - HOURS_NS);
 	if (rc == SQLITE_OK && is_full(h))
-		rc = make_room(h);
+		rc = make_room(h, now_ns);
 	return rc;
 }
 
