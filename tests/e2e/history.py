@@ -84,6 +84,16 @@ def by_job(table, sums_by, number):
     assert lines.get(number) == steps and "(no job)" in lines, (steps, lines)
 
 
+def hours(path):
+    """Sums of one cgroup: energy over the time that was measured is its power."""
+    with open(path, encoding="utf-8") as f:
+        rows = list(csv.DictReader(f))
+    assert rows, "no hour"
+    for r in rows:
+        seconds, joules = float(r["seconds"]), int(r["energy_uj"]) / 1e6
+        assert seconds >= 1 and abs(float(r["power_w"]) - joules / seconds) < 1e-5, r
+
+
 def sums(path, text):
     """Energy by a name in CSV: shares, costs and grams follow from the energy, and the table's total is the sum."""
     with open(path, encoding="utf-8") as f:
@@ -135,5 +145,5 @@ def step(path, seconds, points):
 
 
 if __name__ == "__main__":
-    {"monotonic": monotonic, "ledger": ledger, "job": job, "by_job": by_job, "sums": sums,
+    {"monotonic": monotonic, "ledger": ledger, "job": job, "by_job": by_job, "sums": sums, "hours": hours,
      "lost": lost, "fill": fill, "step": step}[sys.argv[1]](*sys.argv[2:])

@@ -90,6 +90,8 @@ check ctl-history-total grep -qE '^total +[0-9.]+' "$work/table"
 check ctl-history-csv grep -qE '^20[0-9-]*T[0-9:]*Z,[0-9]+,' "$work/steps.csv"
 "$JOULECTL" history --socket "$sock" --by hour >"$work/hours" 2>&1
 check ctl-history-hours grep -qE ' 20[0-9-]* [0-9]{2}:00 [+-][0-9]{4}$' "$work/hours"
+"$JOULECTL" history --socket "$sock" --by hour --csv "$path" >"$work/hours.csv" 2>&1
+check ctl-history-hours-of-one python3 $here/history.py hours "$work/hours.csv"
 "$JOULECTL" history --socket "$sock" --by decade >"$work/decade" 2>&1
 check ctl-history-by-wrong test $? = 2
 "$JOULECTL" history --socket "$sock" --carbon "$work/nowhere" >"$work/nowhere.err" 2>&1

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "ctl/history/history_clock.h"
 #include "ctl/history/sums.h"
 #include "model/schema.h"
 
@@ -118,6 +119,33 @@ static void test_times(void **state)
 	tzset();
 }
 
+/* A cgroup that used nothing in the second hour: the hour counts as measured, and has no line of its own where names have lines. */
+static void test_clock(void **state)
+{
+	json_t *machine = json_loads(answer, 0, NULL),
+	       *doc = json_loads(
+		       "{\"domains\":[\"package-0\",\"core-0\"],\"series\":[{\"cgroup\":\"/a.slice/x.service/main\",\"row\":\"cgroup\","
+		       "\"points\":[[" H14 ",3600000000000,\"measured\",[1000,900]]]}]}",
+		       0, NULL);
+	struct cost c;
+	struct sums s;
+
+	cost_init(&c);
+	assert_int_equal(history_add_clock(doc, machine), 0);
+	assert_int_equal(sums_make(doc, SUMS_HOUR, &c, &s), 0);
+	assert_int_equal(s.n, 2);
+	assert_true(s.v[0].uj == 1000 && s.v[1].uj == 0);
+	assert_int_equal(s.v[1].ns, 3600000000000);
+	assert_int_equal(s.all.ns, 7200000000000);
+	sums_free(&s);
+	assert_int_equal(sums_make(doc, SUMS_UNIT, &c, &s), 0);
+	assert_int_equal(s.n, 1);
+	assert_int_equal(s.all.ns, 7200000000000);
+	sums_free(&s);
+	json_decref(machine);
+	json_decref(doc);
+}
+
 static void put_file(const char *path, const char *text)
 {
 	FILE *f = fopen(path, "w");
@@ -217,10 +245,8 @@ static void test_cost_watch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_times),
-		cmocka_unit_test(test_cost),
-		cmocka_unit_test(test_cost_watch),
+		cmocka_unit_test(test_names), cmocka_unit_test(test_times),      cmocka_unit_test(test_clock),
+		cmocka_unit_test(test_cost),  cmocka_unit_test(test_cost_watch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

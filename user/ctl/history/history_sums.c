@@ -5,6 +5,7 @@
 #include <time.h>
 #include "base/format/csv.h"
 #include "base/text.h"
+#include "ctl/core/ask.h"
 #include "history_text.h"
 
 const struct history_unit *history_unit(double total_uj)
@@ -102,6 +103,25 @@ static void put_line(const struct history_text *t, const struct sums *s, const s
 		put_name(l->name ? l->name : "= total", false);
 }
 
+static void put_lost(const struct history_text *t)
+{
+	const long long since = ask_number(t->doc, "since_unix_ns"), until = ask_number(t->doc, "until_unix_ns");
+	const json_t *e;
+	double ns = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(t->doc, "lost"), i, e) {
+		long long from = ask_number(e, "from_unix_ns"), to = ask_number(e, "until_unix_ns");
+
+		from = from > since ? from : since;
+		to = to < until ? to : until;
+		ns += to > from ? (double)(to - from) : 0;
+	}
+	if (ns > 0)
+		printf("nothing is known for %.1f s of this time; without --by joulectl history says when and why\n",
+		       ns / 1e9);
+}
+
 int history_sums(const struct history_text *t, enum sums_by by)
 {
 	bool timed = by == SUMS_DAY || by == SUMS_HOUR;
@@ -121,8 +141,10 @@ int history_sums(const struct history_text *t, enum sums_by by)
 	for (size_t i = 0; i < s.n; i++)
 		if (t->csv || timed || s.v[i].uj > 0)
 			put_line(t, &s, &s.v[i], by);
-	if (!t->csv)
+	if (!t->csv) {
 		put_line(t, &s, &s.all, by);
+		put_lost(t);
+	}
 	sums_free(&s);
 	return 0;
 }

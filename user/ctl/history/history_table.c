@@ -29,7 +29,7 @@ struct table {
 	unsigned n;
 	const struct history_unit *unit;
 	double uj, g, unknown_uj; /* of the machine, or of the one cgroup */
-	unsigned quality;
+	unsigned quality, line_quality; /* of all lines, and of the columns of this one */
 };
 
 /* Cuts a long name at its beginning, because the end tells more. */
@@ -123,6 +123,9 @@ static void end_line(struct table *t, const json_t *point, double uj)
 	t->g += isnan(g) ? 0 : g;
 	t->unknown_uj += isnan(g) ? uj : 0;
 	history_costs(t->t, uj, g, false);
+	if (t->t->csv)
+		printf(",%s", quality_name(t->line_quality | quality_of(point)));
+	t->line_quality = 0;
 	putchar('\n');
 }
 
@@ -162,7 +165,7 @@ static void put_head(const struct table *t, const char *second)
 		buf_free(&cell);
 	}
 	history_cost_heads(t->t);
-	putchar('\n');
+	printf(t->t->csv ? ",quality\n" : "\n");
 }
 
 /* all: the machine's sum stands first; otherwise the columns alone have one. */
@@ -185,6 +188,7 @@ static void add_cell(struct table *t, struct column *c, double uj, unsigned qual
 {
 	c->uj += uj;
 	c->quality |= quality;
+	t->line_quality |= quality;
 	put_cell(t, uj, quality);
 }
 
@@ -220,6 +224,7 @@ static void put_all(struct table *t)
 		end_line(t, point, machine);
 		before = end_ns;
 	}
+	put_lost(t, before, INT64_MAX);
 	put_total(t, true);
 	free(at);
 }
@@ -248,7 +253,13 @@ static void put_one(struct table *t)
 		end_line(t, p, point_uj(t, p));
 		before = end_of(p);
 	}
+	put_lost(t, before, INT64_MAX);
 	put_total(t, false);
+}
+
+void history_lost(const struct history_text *text)
+{
+	put_lost(&(struct table){ .t = text, .doc = text->doc }, 0, INT64_MAX);
 }
 
 /* Returns the energy of all points, of which the unit depends. */

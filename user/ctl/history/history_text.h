@@ -30,6 +30,8 @@ void history_time(char dst[CLOCK_LOCAL_BYTES], long long unix_ns, bool utc);
 void history_cost_heads(const struct history_text *t);
 void history_costs(const struct history_text *t, double uj, double g, bool some);
 
+/* The times in which nothing is known, with the reason, as lines for people. */
+void history_lost(const struct history_text *t);
 /* A line per step and a total. one: of one cgroup, with its domains. */
 void history_steps(const struct history_text *t, bool one);
 /* A line per name or time, and a total. 0 or -ENOMEM. */

@@ -162,10 +162,15 @@ static int add_point(struct adding *a, const json_t *series, const json_t *point
 	double uj = sums_point_uj(point, a->summed, a->n_domains);
 	double g = cost_has_carbon(a->cost) ? cost_grams(a->cost, uj, (int64_t)((uint64_t)end_ns - ns), end_ns) : 0;
 	bool clock = strcmp(text_of(series, "row"), "residual") == 0; /* it has a point in every step */
+	bool clock_alone = json_is_true(json_object_get(series, "clock")); /* history_clock.h */
 	int64_t order = 0;
 	char name[SUMS_NAME_MAX];
 	struct sums_line *l;
 
+	if (clock_alone && group) {
+		a->s->all.ns += ns;
+		return 0;
+	}
 	if (!group)
 		order = time_of((int64_t)((uint64_t)end_ns - 1), a->by, name, sizeof(name));
 	l = line_of(a->s, group ? group : name, &a->at);

@@ -12,6 +12,7 @@
 #include "ctl/core/ask.h"
 #include "ctl/core/choice.h"
 #include "ctl/core/verb.h"
+#include "history_clock.h"
 #include "history_text.h"
 
 #define LINES 30 /* of a table, at most, where --step is not given */
@@ -107,7 +108,16 @@ static const char *step_wanted(const struct ask *a)
 	return step_of(call, a->by >= 0 ? POINTS_MAX : LINES);
 }
 
-static void add_query(struct buf *path, const struct ask *a)
+/* Cgroups that the answer is to name. */
+static unsigned limit_of(const struct ask *a)
+{
+	if (a->by >= SUMS_DAY)
+		return 0;
+	return a->by >= 0 ? LIMIT_OF_SUMS : a->call->option[OPTION_JSON] ? 20 : HISTORY_COLUMNS - 1;
+}
+
+/* of_cgroup: of the one that was named, if any; else of the machine alone. */
+static void add_query(struct buf *path, const struct ask *a, bool of_cgroup)
 {
 	const struct verb_call *call = a->call;
 	static const struct {
@@ -122,7 +132,7 @@ static void add_query(struct buf *path, const struct ask *a)
 	if (!call->option[OPTION_SINCE] && a->by >= SUMS_DAY)
 		since = a->by == SUMS_DAY ? "-30d" : "-24h";
 	buf_add_str(path, "/v1/history?limit=");
-	buf_add_u64(path, a->by >= 0 ? LIMIT_OF_SUMS : call->option[OPTION_JSON] ? 20 : HISTORY_COLUMNS - 1);
+	buf_add_u64(path, of_cgroup ? limit_of(a) : 0);
 	for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (call->option[known[i].option]) {
 			buf_printf(path, "&%s=", known[i].name);
@@ -135,7 +145,7 @@ static void add_query(struct buf *path, const struct ask *a)
 		buf_add_str(path, "&step=");
 		agent_escape(path, step);
 	}
-	if (call->n) {
+	if (call->n && of_cgroup) {
 		buf_add_str(path, "&cgroup=");
 		agent_escape(path, call->args[0]);
 	}
@@ -153,7 +163,13 @@ static int take_cost(struct cost *c, const struct verb_call *call, const json_t 
 	if (!carbon)
 		carbon = json_string_value(json_object_get(doc, "carbon"));
 	rc = price ? cost_set_price(c, price, err) : 0;
-	return rc || !carbon ? rc : cost_set_carbon(c, carbon, err);
+	if (!rc && carbon)
+		rc = cost_set_carbon(c, carbon, err);
+	if (rc && carbon && !call->option[OPTION_CARBON]) {
+		log_warn("history: the configuration's carbon is left out: %s", err->text);
+		rc = 0;
+	}
+	return rc;
 }
 
 static int print(struct ask *a, const json_t *doc, struct err *err)
@@ -165,7 +181,8 @@ static int print(struct ask *a, const json_t *doc, struct err *err)
 		return rc;
 	if (!json_array_size(json_object_get(doc, "series"))) {
 		if (!text.csv)
-			printf("nothing was kept in this time\n");
+			printf(a->call->n ? "it used nothing in this time\n" : "nothing was kept in this time\n");
+		history_lost(&text);
 		return 0;
 	}
 	if (a->by < 0)
@@ -175,24 +192,52 @@ static int print(struct ask *a, const json_t *doc, struct err *err)
 	return 0;
 }
 
-static int answer(struct ask *a, struct err *err)
+static int fetch(const struct ask *a, bool of_cgroup, struct buf *ret_body, struct err *err)
 {
-	struct buf body = { 0 }, path = { 0 };
-	json_t *doc = NULL;
+	struct buf path = { 0 };
 	int rc;
 
-	add_query(&path, a);
+	add_query(&path, a, of_cgroup);
 	rc = path.failed ? err_set(err, -ENOMEM, "out of memory; free some") :
-			   ask_agent(a->call->option[OPTION_SOCKET], (const char *)path.data, &body, err);
+			   ask_agent(a->call->option[OPTION_SOCKET], (const char *)path.data, ret_body, err);
+	buf_free(&path);
+	return rc;
+}
+
+/* Sums of one cgroup need the times in which it used nothing. */
+static int add_clock(const struct ask *a, json_t *doc, struct err *err)
+{
+	struct buf body = { 0 };
+	json_t *machine = NULL;
+	int rc = fetch(a, false, &body, err);
+
+	if (!rc) {
+		machine = ask_parse(&body, err);
+		rc = machine ? 0 : err->code;
+	}
+	if (!rc && history_add_clock(doc, machine) != 0)
+		rc = err_set(err, -ENOMEM, "out of memory; ask for less");
+	json_decref(machine);
+	buf_free(&body);
+	return rc;
+}
+
+static int answer(struct ask *a, struct err *err)
+{
+	struct buf body = { 0 };
+	json_t *doc = NULL;
+	int rc = fetch(a, true, &body, err);
+
 	if (!rc && a->call->option[OPTION_JSON]) {
 		ask_print(&body);
 	} else if (!rc) {
 		doc = ask_parse(&body, err);
-		rc = doc ? print(a, doc, err) : err->code;
+		rc = !doc ? err->code : a->call->n && a->by >= 0 ? add_clock(a, doc, err) : 0;
 	}
+	if (doc && !rc)
+		rc = print(a, doc, err);
 	json_decref(doc);
 	buf_free(&body);
-	buf_free(&path);
 	return rc;
 }
 
