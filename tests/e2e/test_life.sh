@@ -125,6 +125,45 @@ ended 50 "$agent"
 wait_until 50 test -s "$work/hup.json.closed"
 python3 $here/hwpc.py check "$work/hup.json" 8 >/dev/null 2>"$work/check.err" || fail reload-reports "$(cat "$work/check.err")"
 
+# A reload that moves an output to another interval and back: its totals hold all, once, like those of one that stayed.
+moved() {
+	printf 'outputs:\n'
+	printf '  - { format: openmetrics, to: "file://%s/moved", interval: %s }\n' "$work" "$1"
+	printf '  - { format: openmetrics, to: "file://%s/stays", interval: 200ms }\n' "$work"
+	printf '  - { format: openmetrics, to: "file://%s/long", interval: 3s }\n' "$work"
+}
+pages() {
+	cat "$1" 2>/dev/null | grep -c '^# EOF'
+}
+pages_at_least() {
+	[ "$(pages "$2")" -ge "$1" ]
+}
+more_pages() {
+	wait_until 100 pages_at_least $(($(pages "$work/$2") + $1)) "$work/$2"
+}
+told_times() {
+	grep '^jouled_cpu_seconds_total' "$1" | tail -n 4
+}
+moved 200ms >"$work/moved.yaml"
+start moved -c "$work/moved.yaml"
+wait_until 100 pages_at_least 5 "$work/stays"
+wait_until 100 pages_at_least 1 "$work/long"
+for interval in 3s 200ms 3s 200ms; do
+	more_pages 6 stays
+	moved $interval >"$work/moved.yaml"
+	kill -HUP "$agent"
+	[ $interval = 200ms ] || more_pages 1 long
+done
+more_pages 4 stays
+more_pages 2 moved
+kill "$agent"
+ended 50 "$agent"
+if [ -n "$(told_times "$work/stays")" ] && [ "$(told_times "$work/stays")" = "$(told_times "$work/moved")" ]; then
+	ok reload-moves-an-output
+else
+	fail reload-moves-an-output "$(told_times "$work/stays" | tr '\n' ' ') but moved: $(told_times "$work/moved" | tr '\n' ' '): $(said moved)"
+fi
+
 # No descriptor more after many reloads.
 printf 'interval: 20ms\n' >"$work/many.yaml"
 start many -c "$work/many.yaml" -o "hwpc=file://$work/many.json"

@@ -64,12 +64,10 @@ static int begin(struct machine *m, struct plan *p, struct plan *old)
 	return 0;
 }
 
-static void run_group(struct pipeline *pl, struct group *g, uint64_t now_ns)
+static void report(struct pipeline *pl, struct group *g, uint64_t missed)
 {
-	uint64_t missed = tap_next(&g->tap, now_ns);
 	struct snapshot *s = tap_take(&g->tap, &pl->m->reading);
 
-	g->done++;
 	if (!s) {
 		log_error("out of memory: an interval is joined to the next one");
 		return;
@@ -84,6 +82,37 @@ static void run_group(struct pipeline *pl, struct group *g, uint64_t now_ns)
 	tap_split(&g->tap, s);
 	for (unsigned i = 0; i < g->n; i++)
 		output_send(g->outputs[i], s);
+}
+
+static void run_group(struct pipeline *pl, struct group *g, uint64_t now_ns)
+{
+	uint64_t missed = tap_next(&g->tap, now_ns);
+
+	g->done++;
+	report(pl, g, missed);
+}
+
+/* Reports what came since the last interval of a group, if anything did. */
+static void close_group(struct pipeline *pl, uint64_t interval_ns)
+{
+	for (unsigned i = 0; i < pl->plan->n_groups; i++) {
+		struct group *g = &pl->plan->groups[i];
+
+		if (g->tap.interval_ns == interval_ns && g->tap.consumer && !tap_is_at(&g->tap, &pl->m->reading))
+			report(pl, g, 0);
+	}
+}
+
+/* An output whose interval changes goes from one tap to another. What lies between their last snapshots would reach it twice or never,
+ * so both begin at this reading. */
+static void close_changed(struct pipeline *pl, const struct plan *next)
+{
+	for (const struct output *o = next->outputs; o; o = o->next) {
+		if (!o->twin || o->twin->interval_ns == o->interval_ns)
+			continue;
+		close_group(pl, o->twin->interval_ns);
+		close_group(pl, o->interval_ns);
+	}
 }
 
 /* True when -n is reached. It counts intervals of the configured length; when no output has this interval, it
@@ -211,6 +240,7 @@ static bool take_orders(struct pipeline *pl)
 	if (pl->next) {
 		struct plan *old = pl->plan;
 
+		close_changed(pl, pl->next);
 		plan_take(pl->next, old);
 		serving_use(pl->serving, pl->next);
 		machine_select(pl->m, &pl->next->config->machine.cgroups);

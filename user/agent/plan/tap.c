@@ -45,6 +45,11 @@ struct snapshot *tap_take(struct tap *t, const struct reading *r)
 	return s;
 }
 
+bool tap_is_at(const struct tap *t, const struct reading *r)
+{
+	return t->consumer && consumer_is_at(t->consumer, r);
+}
+
 void tap_split(struct tap *t, struct snapshot *s)
 {
 	if (!t->formula || t->by.ops->apply(t->formula, s) != 0)

@@ -27,6 +27,8 @@ int tap_use(struct tap *t, const struct formula_choice *by);
 /* The snapshot of the interval that ends at this reading, without gauges and before tap_split. Owned by the tap,
  * until the next one. NULL = no memory, or not begun; the interval is then joined to the next one. */
 struct snapshot *tap_take(struct tap *t, const struct reading *r);
+/* True when its last snapshot, or its begin, was at this reading. */
+bool tap_is_at(const struct tap *t, const struct reading *r);
 void tap_split(struct tap *t, struct snapshot *s);
 /* Moves the deadline to the next multiple of the interval after now_ns, which is not before the deadline. Returns
  * the number of deadlines that were missed. */
