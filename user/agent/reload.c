@@ -49,6 +49,28 @@ static bool same_profile(const struct profile_config *a, const struct profile_co
 	return a->frequency_hz == b->frequency_hz && a->size == b->size && same_list(&a->cgroups, &b->cgroups);
 }
 
+static bool same_web(const struct web_config *a, const struct web_config *b)
+{
+	return same_text(a->listen, b->listen) && same_text(a->token_file, b->token_file) && a->open == b->open;
+}
+
+static bool same_functions(const struct spans_config *a, const struct spans_config *b)
+{
+	if (a->n_functions != b->n_functions)
+		return false;
+	for (unsigned i = 0; i < a->n_functions; i++)
+		if (strcmp(a->functions[i].binary, b->functions[i].binary) != 0 ||
+		    strcmp(a->functions[i].symbol, b->functions[i].symbol) != 0)
+			return false;
+	return true;
+}
+
+/* The programs that see processes are loaded at the start, when something asks for spans. */
+static bool has_spans(const struct spans_config *c)
+{
+	return c->processes || c->traces || c->n_functions;
+}
+
 /* Sources are opened once. A changed core event set would end a SmartWatts formula. The sensor is the key under
  * which a formula keeps its model (docs/formats/hwpc.md). */
 const char *reload_refused(const struct config *a, const struct config *b)
@@ -57,6 +79,7 @@ const char *reload_refused(const struct config *a, const struct config *b)
 		const char *key;
 		bool same;
 	} fixed[] = {
+		{ "state-dir", same_text(a->state_dir, b->state_dir) },
 		{ "sensor", strcmp(a->machine.sensor, b->machine.sensor) == 0 },
 		{ "events.core", same_list(&a->machine.events.core, &b->machine.events.core) },
 		{ "events.msr", same_list(&a->machine.events.msr, &b->machine.events.msr) },
@@ -84,12 +107,15 @@ const char *reload_refused(const struct config *a, const struct config *b)
 		{ "socket.path", same_text(a->serving.socket.path, b->serving.socket.path) },
 		{ "socket.group", strcmp(a->serving.socket.group, b->serving.socket.group) == 0 },
 		{ "socket.access.others", strcmp(a->serving.socket.others, b->serving.socket.others) == 0 },
+		{ "web", same_web(&a->serving.web, &b->serving.web) },
 		{ "history.path", same_text(a->serving.history.path, b->serving.history.path) },
 		{ "price or carbon",
 		  same_text(a->serving.price, b->serving.price) && same_text(a->serving.carbon, b->serving.carbon) },
 		{ "history.keep or size", same_history(&a->serving.history, &b->serving.history) },
 		{ "spans.processes", a->machine.spans.processes == b->machine.spans.processes },
 		{ "spans.budget", a->machine.spans.budget == b->machine.spans.budget },
+		{ "spans.functions", same_functions(&a->machine.spans, &b->machine.spans) },
+		{ "whether an output takes traces", !b->machine.spans.traces || has_spans(&a->machine.spans) },
 		{ "spans.max-processes or trace-period", same_sizes(&a->machine.spans, &b->machine.spans) },
 		{ "profile", same_profile(&a->machine.profile, &b->machine.profile) },
 		{ "gpu", strcmp(a->machine.gpu.mode, b->machine.gpu.mode) == 0 &&
