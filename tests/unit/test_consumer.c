@@ -142,6 +142,30 @@ static void test_more_dropped_than_kept(void **state)
 	free(cg);
 }
 
+/* A snapshot that there is no memory for (more rows than a snapshot can have): the next one holds its counts and its time. */
+static void test_out_of_memory(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup a = { .id = 11, .path = "/a" };
+	const uint32_t n = f->r.n_rows + 1;
+	const struct snapshot *s;
+
+	reading_add_row(&f->r, &a);
+	assert_true(consumer_is_at(f->c, &f->r));
+	charge(&f->r, 4, 0, 5);
+	f->r.number++;
+	assert_false(consumer_is_at(f->c, &f->r));
+	f->r.n_rows = UINT32_MAX;
+	assert_null(consumer_snapshot(f->c, &f->r));
+	f->r.n_rows = n;
+	assert_false(consumer_is_at(f->c, &f->r));
+	f->r.number++;
+	charge(&f->r, 4, 0, 7);
+	s = consumer_snapshot(f->c, &f->r);
+	assert_int_equal(s->rows[4].time_ns, 12);
+	assert_true(consumer_is_at(f->c, &f->r));
+}
+
 static void test_steady_state_keeps_its_arrays(void **state)
 {
 	struct fixture *f = *state;

@@ -79,27 +79,36 @@ static void mark_cell(struct consumer *c, const struct reading *r, uint32_t i)
 	c->cell_generations[i] = h->generation;
 }
 
-static bool mark_row(struct consumer *c, const struct reading *r, uint32_t i)
+/* Without memory for a new path the row keeps that from before its rename, and a new row has none until there is. */
+static void mark_row(struct consumer *c, const struct reading *r, uint32_t i)
 {
 	const struct reading_row *rr = &r->rows[i];
 	struct seen_row *seen = &c->rows[i];
+	char *path;
 
 	if (!rr->cgroup)
-		return true;
+		return;
 	if (seen->names != rr->cgroup->names)
 		names_set(&seen->names, rr->cgroup->names);
 	if (seen->path && seen->generation == rr->generation && seen->renamed == rr->cgroup->renamed)
-		return true;
+		return;
+	path = strdup(rr->cgroup->path);
+	if (!path && seen->generation == rr->generation)
+		return;
 	free(seen->path);
-	seen->path = strdup(rr->cgroup->path);
+	seen->path = path;
 	if (seen->generation != rr->generation)
 		seen->traffic = rr->traffic;
 	seen->generation = rr->generation;
 	seen->renamed = rr->cgroup->renamed;
-	return seen->path != NULL;
 }
 
 static void consumer_mark_machine(struct consumer *c, const struct reading *r);
+
+bool consumer_is_at(const struct consumer *c, const struct reading *r)
+{
+	return !c->broken && c->number == r->number;
+}
 
 void consumer_mark(struct consumer *c, const struct reading *r)
 {
@@ -111,7 +120,7 @@ void consumer_mark(struct consumer *c, const struct reading *r)
 		if (!r->rows[i].used)
 			continue;
 		c->rows[i].traffic = r->rows[i].traffic;
-		c->broken = !mark_row(c, r, i);
+		mark_row(c, r, i);
 	}
 	consumer_mark_machine(c, r);
 }
@@ -262,8 +271,8 @@ static bool named_late(const struct consumer *c, const struct reading_row *rr, u
 	return rr->cgroup && rr->cgroup->names && c->rows[i].names != rr->cgroup->names;
 }
 
-/* Adds row i, unless it has ended and has no new counts, traffic or names. False when out of memory. */
-static bool add_row(struct consumer *c, const struct reading *r, uint32_t i)
+/* Adds row i, unless it has ended and has no new counts, traffic or names. */
+static void add_row(struct consumer *c, const struct reading *r, uint32_t i)
 {
 	const struct reading_row *rr = &r->rows[i];
 	struct snap_row *d = &c->snap.rows[c->snap.n_rows];
@@ -283,20 +292,18 @@ static bool add_row(struct consumer *c, const struct reading *r, uint32_t i)
 		c->rows[i].traffic = rr->traffic;
 	}
 	add_cells(c, r, i, d);
-	if (!mark_row(c, r, i))
-		return false;
+	mark_row(c, r, i);
 	if (rr->cgroup) {
-		d->path = c->rows[i].path;
+		d->path = c->rows[i].path ? c->rows[i].path : "unnamed";
 		d->names = c->rows[i].names;
 		d->renamed = rr->cgroup->renamed;
 		d->level = rr->cgroup->level;
 		d->ended = rr->cgroup->ended;
 		d->selected = rr->cgroup->selected;
 		if ((d->ended || rr->dropped) && !d->n_cells && !moved)
-			return true;
+			return;
 	}
 	c->snap.n_rows++;
-	return true;
 }
 
 static PREFETCHING void prefetch_cell(const struct consumer *c, const struct reading *r, uint32_t i)
@@ -333,19 +340,19 @@ struct snapshot *consumer_snapshot(struct consumer *c, const struct reading *r)
 {
 	struct snapshot *s = &c->snap;
 
-	if (c->broken || !follow_capacity(c, r) || snapshot_reserve(s, r->n_rows, r->n_cells + 1)) {
+	if (c->broken) {
 		consumer_mark(c, r);
 		return NULL;
 	}
+	if (!follow_capacity(c, r) || snapshot_reserve(s, r->n_rows, r->n_cells + 1))
+		return NULL;
 	s->n_rows = s->n_cells = 0;
 	s->formula[0] = '\0';
 	s->nominal_ns = s->missed = 0;
 	for (uint32_t i = 0; i < r->n_rows; i++) {
 		prefetch_row(c, r, i);
-		if (r->rows[i].used && !add_row(c, r, i)) {
-			consumer_mark(c, r);
-			return NULL;
-		}
+		if (r->rows[i].used)
+			add_row(c, r, i);
 	}
 	s->number++;
 	consumer_add_machine(c, r);

@@ -195,9 +195,12 @@ struct consumer *consumer_new(const struct reading *r);
 void consumer_free(struct consumer *c);
 /* Takes the current reading as the start of the next interval (called by consumer_new too). */
 void consumer_mark(struct consumer *c, const struct reading *r);
+/* True when the last mark or snapshot was at this reading. */
+bool consumer_is_at(const struct consumer *c, const struct reading *r);
 /* Makes the difference since the last mark or snapshot. The reading becomes the new start. Rows: the special ones,
  * every live cgroup with a row, and ended ones with new counts. The result belongs to the consumer. NULL when out of
- * memory. */
+ * memory: the start stays, so that the next snapshot holds this interval too. (Without memory for the first mark there is no start:
+ * the reading becomes it.) */
 struct snapshot *consumer_snapshot(struct consumer *c, const struct reading *r);
 
 /* Room for rows, cells, energy columns and the schema's CPUs (s->schema is set, a zeroed snapshot is
