@@ -56,6 +56,31 @@ static void pass(struct machine *m, uint16_t cpu, uint64_t elapsed_ns, uint64_t 
 
 static const uint16_t two_cores[][2] = { { 0, 0 }, { 0, 1 } };
 
+/* A CPU that is plugged in while jouled runs: a core of its own, or a thread of a core that was there. */
+static void adopts_a_cpu(void **state)
+{
+	for (uint16_t core = 0; core < 2; core++) {
+		struct machine m;
+
+		machine_init(&m, two_cores, 2, 1.5, 8);
+		estimate_close(m.e);
+		m.s.domains[0].idle_uw = m.s.n_domains = 0;
+		m.s.cpus[1].present = false;
+		assert_int_equal(estimate_open(&m.s, 1.5, 8, &m.e), 0);
+		pass(&m, 0, S, 0);
+		estimate_read(m.e, &m.r);
+		assert_int_equal(m.r.domains[0].units, 8000000);
+		assert_int_equal(m.s.domains[0].idle_uw, 1500000);
+		m.s.cpus[1].core = core;
+		m.s.cpus[1].present = true;
+		pass(&m, 1, S, S);
+		estimate_read(m.e, &m.r);
+		assert_int_equal(m.r.domains[0].units, core ? 9500000 : 8750000);
+		assert_int_equal(m.s.domains[0].idle_uw, core ? 3000000 : 1500000);
+		machine_free(&m);
+	}
+}
+
 static void is_of_the_instant_its_cpus_were_read(void **state)
 {
 	struct machine m;
@@ -220,6 +245,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(is_of_the_instant_its_cpus_were_read),
+		cmocka_unit_test(adopts_a_cpu),
 		cmocka_unit_test(idle_and_busy),
 		cmocka_unit_test(small_steps_are_carried),
 		cmocka_unit_test(threads_share_a_core),

@@ -120,18 +120,24 @@ static void test_refresh(void **state)
 	struct err err = { 0 };
 
 	(void)state;
-	temp_root_put(&t, CPU "/possible", "0-2\n");
+	temp_root_put(&t, CPU "/possible", "0-3\n");
+	temp_root_put(&t, CPU "/present", "0-2\n");
 	put_ids(&t, 0, "0\n", "0\n", "0\n");
 	put_ids(&t, 2, "1\n", "0\n", "0\n");
 	assert_int_equal(topology_read(t.root, &s, &err), 0);
 	assert_cpu(&s, 1, 0, 0, 1, true);
+	assert_cpu(&s, 3, 0, 0, 3, false);
 	put_ids(&t, 1, "1\n", "1\n", "5\n");
 	topology_refresh(t.root, &s, 1);
 	assert_cpu(&s, 1, 1, 1, 5, true);
 	put_ids(&t, 1, "2\n", "0\n", "5\n");
 	topology_refresh(t.root, &s, 1);
 	assert_cpu(&s, 1, 1, 1, 5, true);
+	/* plugged in */
+	put_ids(&t, 3, "1\n", "0\n", "7\n");
 	topology_refresh(t.root, &s, 3);
+	assert_cpu(&s, 3, 1, 0, 7, true);
+	topology_refresh(t.root, &s, 4);
 	free(s.cpus);
 	temp_root_free(&t);
 }

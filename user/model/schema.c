@@ -137,14 +137,16 @@ static bool has_cpu(const uint8_t *bits, unsigned cpu)
 
 int event_on_cpu(const struct event_desc *e, const struct event_variants *v, unsigned cpu, struct event_variant *ret)
 {
-	if (!e->cpus_only_known || has_cpu(e->cpus, cpu)) {
+	const bool several = v && v->n > 1;
+
+	if (!several && (!e->cpus_only_known || has_cpu(e->cpus, cpu))) {
 		*ret = (struct event_variant){
 			.type = e->type, .config = e->config, .config1 = e->config1, .config2 = e->config2
 		};
 		memcpy(ret->cpus, e->cpus, sizeof(ret->cpus));
 		return 0;
 	}
-	for (unsigned i = 0; v && i < v->n; i++) {
+	for (unsigned i = 0; several && i < v->n; i++) {
 		if (has_cpu(v->v[i].cpus, cpu)) {
 			*ret = v->v[i];
 			return 0;

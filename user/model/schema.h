@@ -50,13 +50,13 @@ struct event_desc {
 	uint32_t type; /* perf_event_attr, kind PERF: first PMU */
 	uint64_t config, config1, config2;
 	char pmu[32]; /* sysfs PMU name, "" for generic types */
-	uint8_t cpus_only_known; /* 1: only CPUs in `cpus` have it (hybrid, uncore cpumask) */
+	uint8_t cpus_only_known; /* 1: only CPUs in `cpus` have it, by any encoding (one kind of core, uncore cpumask) */
 	uint8_t cpus[1024 / 8]; /* bitmap, when cpus_only_known */
 	char reason[160]; /* ABSENT or TASK_CLOCK stand-in: why, in words */
 };
 
 /* On a hybrid machine an event has several encodings, each for CPUs of its own: v[0..n) are all of
- * them, event_desc repeats v[0]. n = 0 where there is only the one in event_desc. See event_on_cpu(). */
+ * them; event_desc repeats how v[0] counts, and has the CPUs of all. n = 0 where there is only the one in event_desc. See event_on_cpu(). */
 struct event_variant {
 	uint32_t type;
 	uint64_t config, config1, config2;
@@ -77,7 +77,7 @@ struct event_set {
 struct cpu_desc {
 	uint16_t cpu; /* kernel's number; schema.cpus is indexed by it */
 	_Atomic uint16_t package, die, core; /* the measuring thread writes, as CPUs come; others read */
-	bool present;
+	_Atomic bool present; /* the same */
 	uint8_t core_type; /* 0 = the fastest cores, or all of them; at most SCHEMA_CORE_TYPES - 1 */
 };
 

@@ -422,7 +422,7 @@ const struct key config_keys[] = {
 	  .max = 64, .sub = config_output_keys, .maps = &outputs_maps, .flag = "output", .arg = "FORMAT=URL",
 	  .letter = 'o' },
 	{ "cgroups", KEY_MAP, .help = "Which cgroups are kept and reported.", .sub = cgroups_keys },
-	{ "kubelet", KEY_MAP, .help = "The node's kubelet, asked where local files name a pod or container not.",
+	{ "kubelet", KEY_MAP, .help = "The node's kubelet, asked when no local file names a pod or container.",
 	  .sub = config_kubelet_keys },
 	{ "trigger", KEY_ENUM, AT(machine.trigger), "auto", NULL,
 	  "What counts a switch: auto takes the first of tp_btf and raw_tp with which a switch is seen. perf_event merges "
@@ -461,8 +461,8 @@ const struct key config_keys[] = {
 	  "Power meters outside the CPU, each a domain external-N with channels d0c0, d0c1 and so on; at most 10.",
 	  .max = 10, .sub = config_meter_keys, .maps = &config_meters_maps },
 	{ "formula", KEY_WORD, AT(formula.name), "share", NULL,
-	  "How energy is split: share by one weight, model by what each counter is learned to cost, auto by the one of them that the last "
-	  "audit found better here, or the errors of power that it has not learned from; none not at all.",
+	  "How energy is split. share: by one weight. model: by what each counter is learned to cost. auto: by the one of these that the "
+	  "last audit found better here or, without an audit, that better predicts power that it has not learned from. none: not at all.",
 	  formula_words, .flag = "formula", .arg = "share|model|auto|none" },
 	{ "weight", KEY_WORD, AT(formula.weight), "cycles", NULL, "What package and core energy is split by.",
 	  weight_words },

@@ -87,14 +87,16 @@ static int read_domain_descs(struct cbr *in, struct schema *s)
 static int read_place(struct cbr *in, struct cpu_desc *c)
 {
 	uint64_t v[3] = { 0 }, type = 0;
+	bool present = false;
 	struct cbr_iter list;
 	int rc = cbr_array(in, &list, "a CPU's place"), got = 0;
 
 	for (int i = 0; !rc && (got = cbr_more(in, &list)) > 0; i++)
-		rc = i == 0 ? cbr_bool(in, &c->present, "whether a CPU is present") :
+		rc = i == 0 ? cbr_bool(in, &present, "whether a CPU is present") :
 		     i < 4  ? cbr_uint_max(in, UINT16_MAX, &v[i - 1], "a package, die or core") :
 		     i == 4 ? cbr_uint_max(in, SCHEMA_CORE_TYPES - 1, &type, "a type of core") :
 			      cbr_skip(in);
+	c->present = present;
 	c->package = (uint16_t)v[0];
 	c->die = (uint16_t)v[1];
 	c->core = (uint16_t)v[2];

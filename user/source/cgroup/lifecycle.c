@@ -228,6 +228,7 @@ int lifecycle_open(const struct lifecycle_options *o, struct lifecycle **ret, st
 	l->due_ns = UINT64_MAX;
 	l->table = o->table;
 	l->hooks = o->hooks;
+	l->sees_part = o->hierarchy->private_namespace;
 	rc = open_mount(l, o->hierarchy, err);
 	if (!rc && o->bpf)
 		rc = lifecycle_bpf_open(l, (int)o->hierarchy->id, o->btf, err);

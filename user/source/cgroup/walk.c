@@ -98,7 +98,8 @@ static void take_last(struct buf *todo, char ret_path[CGROUP_PATH_MAX])
 }
 
 /* Ends cgroups that the walk did not meet, unless the kernel still knows them: such a cgroup was renamed during the
- * walk, lies outside the mount, or lies too deep for a path. */
+ * walk, lies outside the mount, or lies too deep for a path. Where the kernel may not be asked and only a part of the tree is to be
+ * seen, those that no walk ever met live outside of it. */
 static void end_unseen(struct lifecycle *l)
 {
 	char path[CGROUP_PATH_MAX];
@@ -111,7 +112,7 @@ static void end_unseen(struct lifecycle *l)
 		if (cg->ended || cg->walk == l->walk)
 			continue;
 		rc = lifecycle_path_of(l, cg->id, path);
-		if (rc == -ESTALE || rc == -EPERM)
+		if (rc == -ESTALE || (rc == -EPERM && (cg->walk || !l->sees_part)))
 			cgroup_end(l->table, cg->id, clock_mono_ns());
 		else if (!rc)
 			cgroup_rename(l->table, cg->id, path);

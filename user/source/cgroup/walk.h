@@ -32,6 +32,7 @@ struct lifecycle {
 	uint64_t rest_ns; /* its length */
 	bool rest_began; /* since the last lifecycle_rest */
 	bool resolving, moves_owed; /* no hooks now; told at the next poll */
+	bool sees_part; /* of the tree */
 	bool walk_wanted; /* a record could not be kept, or the path of an id not be asked for */
 
 	struct fsroot *root;

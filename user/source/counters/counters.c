@@ -206,8 +206,7 @@ static void cpu_returned(struct read_context *x, unsigned cpu)
 
 	topology_refresh(c->root, c->schema, cpu);
 	open_events(c, cpu);
-	for (unsigned i = 0; i < c->n_cpus; i++)
-		counters_set_siblings(c, i);
+	c->cpus_came = true;
 	cs->retry_after = 0;
 	if (c->perf_links)
 		counters_attach_perf_cpu(c, cpu);
@@ -250,6 +249,9 @@ static void follow_hotplug(struct read_context *x)
 
 	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++)
 		follow_cpu(x, cpu, known ? bit(c->online_bits, cpu) : c->cpus[cpu].online, bit(c->gone_bits, cpu));
+	for (unsigned cpu = 0; c->cpus_came && cpu < c->n_cpus; cpu++)
+		counters_set_siblings(c, cpu);
+	c->cpus_came = false;
 }
 
 /* Opens events anew, at doubling distances, whose reads failed since the last reading. */

@@ -157,6 +157,14 @@ static void add_absent(struct resolver *rs, const char *name, const char *reason
 	snprintf(rs->absent->ev[i].reason, sizeof(rs->absent->ev[i].reason), "%s", reason);
 }
 
+/* Whoever asks which CPUs have the event means all its encodings. */
+static void add_cpus(struct event_desc *d, const struct encoding *e)
+{
+	d->cpus_only_known = d->cpus_only_known && e->cpus_known;
+	for (unsigned i = 0; i < sizeof(d->cpus); i++)
+		d->cpus[i] |= e->cpus[i];
+}
+
 static void add_event(struct resolver *rs, const char *name, const struct resolution *r)
 {
 	struct event_desc *d = &rs->set->ev[rs->set->n];
@@ -184,6 +192,7 @@ static void add_event(struct resolver *rs, const char *name, const struct resolu
 			.type = e->type, .config = e->config[0], .config1 = e->config[1], .config2 = e->config[2]
 		};
 		memcpy(out->cpus, e->cpus, sizeof(out->cpus));
+		add_cpus(d, e);
 	}
 }
 

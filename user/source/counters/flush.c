@@ -124,7 +124,7 @@ void counters_flush_all(struct counters *c, unsigned n)
 	from_ns = clock_mono_ns();
 	did = work(crew);
 	if (did)
-		crew->each_ns += ((clock_mono_ns() - from_ns) / did + 7 - crew->each_ns) / 8;
+		crew->each_ns = (7 * crew->each_ns + (clock_mono_ns() - from_ns) / did + 7) / 8;
 	pthread_mutex_lock(&crew->lock);
 	wait_for_helpers(crew);
 	pthread_mutex_unlock(&crew->lock);

@@ -143,11 +143,15 @@ void counters_close_events(struct counters *c, unsigned cpu)
  * variant of each event. */
 bool counters_must_multiplex(struct counters *c)
 {
-	uint8_t tried[1024 / 8] = { 0 };
+	uint8_t tried[SCHEMA_MAX_EVENTS] = { 0 }; /* by event: its variants, a bit each */
+	bool first = true;
 
 	for (unsigned cpu = 0; cpu < c->n_cpus && cpu < 1024; cpu++) {
-		bool fresh = cpu == 0;
+		bool fresh = first;
 
+		if (!has_cpu(c->online_bits, cpu))
+			continue;
+		first = false;
 		for (unsigned i = 0; i < c->schema->core.n; i++) {
 			const struct event_variants *v = &c->core_variants[i];
 
@@ -157,8 +161,7 @@ bool counters_must_multiplex(struct counters *c)
 					fresh = true;
 				}
 		}
-		if (fresh && has_cpu(c->online_bits, cpu) &&
-		    events_fit_variants(&c->seam, &c->schema->core, c->core_variants, (int)cpu) == 0)
+		if (fresh && events_fit_variants(&c->seam, &c->schema->core, c->core_variants, (int)cpu) == 0)
 			return true;
 	}
 	return false;

@@ -8,27 +8,31 @@
 #include "counters.h"
 #include "rows.h"
 
+#define AFFINITY_CPUS 8192 /* the most that a kernel may be built for; a shorter mask than the kernel's is refused */
 #define IS_ERROR(v) ((v) >= (uint64_t)-4095)
 
 /* A real switch on every CPU opens its interval with a fresh clock. What was counted before belongs to no interval. On
  * CPUs outside our affinity mask the flush alone opens it. */
 void counters_prime(struct counters *c)
 {
-	cpu_set_t before, one;
-	bool saved = sched_getaffinity(0, sizeof(before), &before) == 0;
+	const size_t size = CPU_ALLOC_SIZE(AFFINITY_CPUS);
+	cpu_set_t *before = CPU_ALLOC(AFFINITY_CPUS), *one = CPU_ALLOC(AFFINITY_CPUS);
+	const bool moves = before && one && sched_getaffinity(0, size, before) == 0;
 
 	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++) {
 		if (!c->cpus[cpu].online)
 			continue;
-		CPU_ZERO(&one);
-		if (cpu < CPU_SETSIZE) {
-			CPU_SET(cpu, &one);
-			sched_setaffinity(0, sizeof(one), &one);
+		if (moves) {
+			CPU_ZERO_S(size, one);
+			CPU_SET_S(cpu, size, one);
+			sched_setaffinity(0, size, one);
 		}
 		counters_flush(c, cpu, JD_FLUSH_FLIP);
 	}
-	if (saved)
-		sched_setaffinity(0, sizeof(before), &before);
+	if (moves)
+		sched_setaffinity(0, size, before);
+	CPU_FREE(before);
+	CPU_FREE(one);
 }
 
 /* Reports the open idle interval up to now, ahead of the charge that will come. */

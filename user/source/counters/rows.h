@@ -80,6 +80,7 @@ struct counters {
 	int64_t asleep_ns; /* CLOCK_BOOTTIME less CLOCK_MONOTONIC at the last reading */
 	bool clock_ktime;
 	bool clock_events; /* a core event is the row's own time */
+	bool cpus_came; /* in this reading: the siblings of all are read anew */
 	bool visit_idle; /* an event counts while a CPU is idle: flush those CPUs too */
 	int tsc_event; /* index of the TSC in the msr set, -1 = not there */
 	double tsc_per_ns; /* between two flushes of a CPU: the TSC is constant and shared */

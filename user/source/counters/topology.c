@@ -219,6 +219,7 @@ void topology_refresh(const struct fsroot *root, struct schema *s, unsigned cpu)
 	/* Columns are fixed by now: a package that was not known at the start has none. */
 	if (c.package >= s->n_packages)
 		return;
+	s->cpus[cpu].present = true; /* it was plugged in, perhaps */
 	s->cpus[cpu].package = c.package;
 	s->cpus[cpu].die = c.die;
 	s->cpus[cpu].core = c.core;

@@ -9,8 +9,8 @@
 /* Fills n_cpus, cpus (calloc'ed, owned by the schema), n_packages and n_core_types. A machine without topology
  * files (or unknown package -1) is one package 0. */
 int topology_read(const struct fsroot *root, struct schema *s, struct err *err);
-/* A CPU that was offline at topology_read came online: reads its ids now (an offline CPU has no
- * topology files and stands in package 0). n_packages never grows. */
+/* A CPU that was offline, or not there, at topology_read came online: reads its ids now (an offline CPU has no
+ * topology files and stands in package 0), and it is present. n_packages never grows. */
 void topology_refresh(const struct fsroot *root, struct schema *s, unsigned cpu);
 /* Other CPUs of the same core (SMT siblings) into ret, at most `most`: their number. None for an offline CPU. */
 unsigned topology_siblings(const struct fsroot *root, unsigned cpu, uint32_t *ret, unsigned most);

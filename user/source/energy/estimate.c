@@ -13,7 +13,7 @@
 #define MAX_WATTS 100000.0 /* per core; keeps uW in 64 bits */
 
 struct estimate_cpu {
-	int domain; /* index in schema, -1 = no such CPU */
+	int domain; /* index in schema, -1 = no such CPU, or not yet */
 	uint64_t idle_uw, dynamic_uw; /* this thread's part */
 	uint64_t elapsed_ns, busy_ns; /* as last seen */
 };
@@ -25,31 +25,41 @@ struct estimate_domain {
 
 struct estimate {
 	unsigned n_cpus, n_domains;
+	uint64_t idle_uw, max_uw; /* of a core */
 	struct estimate_cpu *cpus;
 	uint64_t *idle_ns; /* of this reading, per CPU */
 	struct estimate_domain domains[SCHEMA_MAX_DOMAINS];
 };
 
+static bool same_core(const struct cpu_desc *a, const struct cpu_desc *b)
+{
+	return a->present && b->present && a->package == b->package && a->die == b->die && a->core == b->core;
+}
+
 static unsigned threads_of_core(const struct schema *s, const struct cpu_desc *c)
 {
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < s->n_cpus; i++) {
-		const struct cpu_desc *o = &s->cpus[i];
-
-		n += o->present && o->package == c->package && o->die == c->die && o->core == c->core;
-	}
+	for (unsigned i = 0; i < s->n_cpus; i++)
+		n += same_core(&s->cpus[i], c);
 	return n;
+}
+
+static int find_domain(const struct estimate *e, const struct schema *s, unsigned package)
+{
+	for (unsigned i = 0; i < e->n_domains; i++)
+		if (s->domains[e->domains[i].schema_index].package == package)
+			return (int)i;
+	return -1;
 }
 
 static int domain_of_package(struct estimate *e, struct schema *s, unsigned package)
 {
 	struct domain_desc *d;
+	int found = find_domain(e, s, package);
 
-	for (unsigned i = 0; i < e->n_domains; i++) {
-		if (s->domains[e->domains[i].schema_index].package == package)
-			return (int)i;
-	}
+	if (found >= 0)
+		return found;
 	if (s->n_domains == SCHEMA_MAX_DOMAINS)
 		return -1;
 	d = &s->domains[s->n_domains];
@@ -69,13 +79,36 @@ static uint64_t microwatts(double watts)
 	return (uint64_t)((watts < MAX_WATTS ? watts : MAX_WATTS) * 1e6 + 0.5);
 }
 
+/* Sets the watts of a thread by the number of those in its core, and what it idles with in its domain. */
+static void set_watts(struct estimate *e, struct schema *s, unsigned cpu)
+{
+	struct estimate_cpu *c = &e->cpus[cpu];
+	unsigned threads = threads_of_core(s, &s->cpus[cpu]);
+	struct domain_desc *d = &s->domains[e->domains[c->domain].schema_index];
+
+	d->idle_uw -= c->idle_uw;
+	c->idle_uw = threads ? e->idle_uw / threads : 0;
+	c->dynamic_uw = threads && e->max_uw > e->idle_uw ? (e->max_uw - e->idle_uw) / threads : 0;
+	d->idle_uw += c->idle_uw;
+}
+
+/* A CPU that was plugged in draws its part from now on, and threads of its core that were there before draw less. */
+static void adopt(struct estimate *e, struct schema *s, unsigned cpu)
+{
+	e->cpus[cpu].domain = find_domain(e, s, s->cpus[cpu].package);
+	for (unsigned i = 0; i < e->n_cpus && e->cpus[cpu].domain >= 0; i++)
+		if (e->cpus[i].domain >= 0 && same_core(&s->cpus[i], &s->cpus[cpu]))
+			set_watts(e, s, i);
+}
+
 int estimate_open(struct schema *s, double idle_watts_per_core, double max_watts_per_core, struct estimate **ret)
 {
-	uint64_t idle = microwatts(idle_watts_per_core), max = microwatts(max_watts_per_core);
 	struct estimate *e = calloc(1, sizeof(*e));
 
 	if (!e)
 		return -ENOMEM;
+	e->idle_uw = microwatts(idle_watts_per_core);
+	e->max_uw = microwatts(max_watts_per_core);
 	e->cpus = calloc(s->n_cpus, sizeof(*e->cpus));
 	e->idle_ns = calloc(s->n_cpus, sizeof(*e->idle_ns));
 	if (!e->cpus || !e->idle_ns) {
@@ -84,14 +117,9 @@ int estimate_open(struct schema *s, double idle_watts_per_core, double max_watts
 	}
 	e->n_cpus = s->n_cpus;
 	for (unsigned i = 0; i < s->n_cpus; i++) {
-		struct estimate_cpu *c = &e->cpus[i];
-		unsigned threads = threads_of_core(s, &s->cpus[i]);
-
-		c->domain = s->cpus[i].present ? domain_of_package(e, s, s->cpus[i].package) : -1;
-		c->idle_uw = threads ? idle / threads : 0;
-		c->dynamic_uw = threads && max > idle ? (max - idle) / threads : 0;
-		if (c->domain >= 0)
-			s->domains[e->domains[c->domain].schema_index].idle_uw += c->idle_uw;
+		e->cpus[i].domain = s->cpus[i].present ? domain_of_package(e, s, s->cpus[i].package) : -1;
+		if (e->cpus[i].domain >= 0)
+			set_watts(e, s, i);
 	}
 	*ret = e;
 	return 0;
@@ -157,6 +185,8 @@ void estimate_read(struct estimate *e, struct reading *r)
 {
 	collect_idle(e, r);
 	for (unsigned i = 0; i < e->n_cpus; i++) {
+		if (e->cpus[i].domain < 0 && r->schema->cpus[i].present)
+			adopt(e, r->schema, i);
 		if (e->cpus[i].domain >= 0)
 			add_cpu(e, r, i);
 	}
