@@ -66,5 +66,5 @@ locale=/usr/lib/locale/C.utf8/LC_CTYPE
 [ ! -e $locale ] || install -D -m 644 $locale "$root$locale"
 echo 'hosts: files dns' >"$root/etc/nsswitch.conf"
 echo 'root:x:0:0:root:/:/usr/sbin/jouled' >"$root/etc/passwd"
-# mount the host's /etc/group over it and its members may use the socket
-printf 'root:x:0:\njouled:x:999:\n' >"$root/etc/group"
+# no group jouled: its number would be another group's on the host. Mount the host's /etc/group over it and its members may use the socket
+echo 'root:x:0:' >"$root/etc/group"
