@@ -139,6 +139,9 @@ $(B)/man/%: docs/man/%.in $(MANKEYS)
 
 man: $(MAN)
 
+# Of deploy/, what the installed pages tell to copy, under the names that they name.
+EXAMPLES := ci grafana prometheus slurm
+
 install: all
 	$(Q)install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man8
 	$(Q)install -m 755 $(B)/jouled $(DESTDIR)$(PREFIX)/sbin/
@@ -152,9 +155,13 @@ install: all
 	$(Q)install -D -m 644 deploy/completions/jouled.zsh $(DESTDIR)$(ZSHDIR)/_jouled
 	$(Q)install -D -m 644 deploy/completions/jouled.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/joulectl.fish
 	$(Q)ln -sf joulectl.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/jouled.fish
-	$(Q)install -d $(DESTDIR)$(PREFIX)/share/doc/jouled/docs/formats
+	$(Q)install -d $(DESTDIR)$(PREFIX)/share/doc/jouled/docs/formats $(DESTDIR)$(PREFIX)/share/doc/jouled/docs/pictures
 	$(Q)install -m 644 docs/*.md $(DESTDIR)$(PREFIX)/share/doc/jouled/docs/
 	$(Q)install -m 644 docs/formats/* $(DESTDIR)$(PREFIX)/share/doc/jouled/docs/formats/
+	$(Q)install -m 644 docs/pictures/*.svg $(DESTDIR)$(PREFIX)/share/doc/jouled/docs/pictures/
+	$(Q)for file in $$(find $(EXAMPLES:%=deploy/%) -type f); do \
+		install -D -m $$([ -x $$file ] && echo 755 || echo 644) $$file $(DESTDIR)$(PREFIX)/share/doc/jouled/$$file || exit 1; \
+	done
 	$(Q)install -D -m 644 deploy/jouled.yaml $(DESTDIR)$(PREFIX)/share/doc/jouled/examples/jouled.yaml
 	$(Q)[ -e $(DESTDIR)$(SYSCONFDIR)/jouled/jouled.yaml ] || install -D -m 644 deploy/jouled.yaml $(DESTDIR)$(SYSCONFDIR)/jouled/jouled.yaml
 	$(Q)install -d $(DESTDIR)$(UNITDIR)
