@@ -69,7 +69,8 @@ for prefix in /usr/local /opt/jouled; do
 	fi
 	unit=$to/lib/systemd/system/jouled.service
 	if "$to/sbin/jouled" --version >/dev/null && "$to/bin/joulectl" --version >/dev/null && [ -f "$to/share/man/man8/jouled.8" ] &&
-		[ -f "$to/lib/sysusers.d/jouled.conf" ] && [ -f "$to/share/doc/jouled/docs/formats/hwpc.md" ] && grep -qx "ExecStart=$prefix/sbin/jouled" "$unit" && ! grep -q '@[A-Z]*@' "$unit"; then
+		[ -f "$to/lib/sysusers.d/jouled.conf" ] && [ -f "$to/share/doc/jouled/docs/formats/hwpc.md" ] &&
+		[ -x "$to/share/doc/jouled/deploy/slurm/epilog" ] && [ -f "$to/share/doc/jouled/docs/pictures/house.svg" ] && grep -qx "ExecStart=$prefix/sbin/jouled" "$unit" && ! grep -q '@[A-Z]*@' "$unit"; then
 		ok "install$prefix"
 	else
 		fail "install$prefix" "incomplete: $(cd "$to" && find . -type f | tr '\n' ' ')"

@@ -14,6 +14,7 @@
 #include "source/counters/topology.h"
 
 #define SYSROOT "tests/sysroot"
+#define PMU "/sys/bus/event_source/devices"
 
 static void check_cpus(const uint8_t *cpus, const char *list)
 {
@@ -387,6 +388,35 @@ static void test_event_on_cpu(void **state)
 	assert_int_equal(event_on_cpu(&e, &v, 1024, &got), -ENODEV);
 }
 
+/* A core that was off line at the start is in no PMU's list then. */
+static void test_cpu_came(void **state)
+{
+	struct event_set set = { .n = 3 };
+	struct event_variants v[SCHEMA_MAX_EVENTS] = {
+		{ .n = 2, .v = { { 0, 0x400000000, .cpus = { 3 } }, { 0, 0x800000000, .cpus = { 0x30 } } } }
+	};
+	struct temp_root t = temp_root_new();
+
+	(void)state;
+	temp_root_put(&t, PMU "/cpu_core/type", "4\n");
+	temp_root_put(&t, PMU "/cpu_core/cpus", "0-3\n");
+	temp_root_put(&t, PMU "/cpu_atom/type", "8\n");
+	temp_root_put(&t, PMU "/cpu_atom/cpus", "4-5\n");
+	set.ev[0] = (struct event_desc){ .kind = EVENT_PERF, .config = 0x400000000, .cpus_only_known = 1, .cpus = { 0x33 } };
+	set.ev[1] = (struct event_desc){ .kind = EVENT_PERF, .type = 8, .cpus_only_known = 1, .cpus = { 0x30 } };
+	set.ev[2] = (struct event_desc){ .kind = EVENT_PERF, .type = 1 };
+	events_cpu_came(t.root, &set, v, 2);
+	assert_int_equal(set.ev[0].cpus[0], 0x37);
+	assert_int_equal(v[0].v[0].cpus[0], 7);
+	assert_int_equal(v[0].v[1].cpus[0], 0x30);
+	assert_int_equal(set.ev[1].cpus[0], 0x30);
+	assert_int_equal(set.ev[2].cpus[0], 0);
+	events_cpu_came(t.root, &set, v, 6);
+	events_cpu_came(t.root, &set, v, 5000);
+	assert_int_equal(set.ev[0].cpus[0], 0x37);
+	temp_root_free(&t);
+}
+
 static int fit(const char *answers, int cpu)
 {
 	char *names[] = { "CYCLES", "INSTRUCTIONS", "TASK_CLOCK" };
@@ -449,6 +479,7 @@ int main(void)
 		cmocka_unit_test(test_added_events),
 		cmocka_unit_test(test_added_events_find_no_room),
 		cmocka_unit_test(test_event_on_cpu),
+		cmocka_unit_test(test_cpu_came),
 		cmocka_unit_test(test_fit),
 		cmocka_unit_test(test_live),
 	};

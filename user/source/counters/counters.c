@@ -205,6 +205,8 @@ static void cpu_returned(struct read_context *x, unsigned cpu)
 	struct cpu_source *cs = &c->cpus[cpu];
 
 	topology_refresh(c->root, c->schema, cpu);
+	events_cpu_came(c->root, &c->schema->core, c->core_variants, cpu);
+	events_cpu_came(c->root, &c->schema->msr, c->msr_variants, cpu);
 	open_events(c, cpu);
 	c->cpus_came = true;
 	cs->retry_after = 0;

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +114,59 @@ unsigned pmu_hybrid(const struct fsroot *root, char ret_names[EVENT_MAX_ENCODING
 	each_pmu(root, take_hybrid, &h);
 	qsort(ret_names, h.n, PMU_NAME_MAX, core_first);
 	return h.n;
+}
+
+struct coming {
+	unsigned cpu;
+	const struct fsroot *root;
+	struct event_set *set;
+	struct event_variants *variants;
+};
+
+/* The PMU that counts: a generic event of a machine with several has its type in the upper half. */
+static uint32_t counting_pmu(uint32_t type, uint64_t config)
+{
+	const bool generic = type == PERF_TYPE_HARDWARE || type == PERF_TYPE_HW_CACHE;
+
+	return generic && config >> 32 ? (uint32_t)(config >> 32) : type;
+}
+
+static void set_cpu(uint8_t *cpus, unsigned cpu)
+{
+	cpus[cpu / 8] |= (uint8_t)(1u << (cpu % 8));
+}
+
+static bool come_to(const char *name, void *ctx)
+{
+	struct coming *c = ctx;
+	struct encoding e = { 0 };
+
+	if (pmu_load(c->root, name, &e) != 0 || !e.cpus_known || e.whole_package ||
+	    !(e.cpus[c->cpu / 8] >> (c->cpu % 8) & 1))
+		return false;
+	for (unsigned i = 0; i < c->set->n; i++) {
+		struct event_desc *d = &c->set->ev[i];
+		struct event_variants *v = &c->variants[i];
+
+		if (d->kind != EVENT_PERF || !d->cpus_only_known)
+			continue;
+		for (unsigned k = 0; k < v->n; k++)
+			if (counting_pmu(v->v[k].type, v->v[k].config) == e.type) {
+				set_cpu(v->v[k].cpus, c->cpu);
+				set_cpu(d->cpus, c->cpu);
+			}
+		if (!v->n && counting_pmu(d->type, d->config) == e.type)
+			set_cpu(d->cpus, c->cpu);
+	}
+	return false;
+}
+
+void events_cpu_came(const struct fsroot *root, struct event_set *set, struct event_variants *variants, unsigned cpu)
+{
+	struct coming c = { cpu, root, set, variants };
+
+	if (cpu < 8 * sizeof(set->ev[0].cpus))
+		each_pmu(root, come_to, &c);
 }
 
 static bool name_is_arm(const char *name, void *ctx)

@@ -40,6 +40,8 @@ struct event_group {
  * reason. An unknown name is -EINVAL, and err has the nearest known name. When no core event is left, the set gets
  * TASK_CLOCK with the reason, so that a weight exists. */
 int events_resolve(const struct str_list *names, const struct event_group *group, struct err *err);
+/* A CPU came online: a PMU names the CPUs that have it, of those that were on line, so the events of this one's PMUs get it. */
+void events_cpu_came(const struct fsroot *root, struct event_set *set, struct event_variants *variants, unsigned cpu);
 /* Adds an event of the switch program (SIBLING_BUSY, IDLE_EXITS) that was not configured, marked `added`. Nothing
  * happens where this machine lacks it, it is there already, or the set is full. */
 void events_add(const char *name, const struct event_group *group);
