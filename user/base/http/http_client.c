@@ -386,18 +386,22 @@ static uint64_t retry_after(const struct http_client *c)
 
 int http_client_ask(struct http_client *c, const struct http_ask *ask, struct http_answer *ret, struct err *err)
 {
+	bool began;
 	int rc;
 
 	buf_reset(&ret->body);
 	c->into = &ret->body;
-	rc = http_client_begin(c, ask, err) ?: 1;
+	rc = http_client_begin(c, ask, err);
+	began = !rc;
+	rc = rc ?: 1;
 	while (rc > 0)
 		rc = c->o.stop && !ask->last && atomic_load(c->o.stop) ?
 			     err_set(err, -ECANCELED, "%s: given up, for this program ends", c->subject) :
 			     http_client_turn(c, -1, LOOK_MS, err);
 	http_client_stop(c);
-	ret->status = http_client_status(c);
-	ret->retry_after_ns = retry_after(c);
+	/* without a request the last answer is of an earlier one */
+	ret->status = began ? http_client_status(c) : 0;
+	ret->retry_after_ns = began ? retry_after(c) : 0;
 	buf_add_char(&ret->body, '\0');
 	if (ret->body.failed)
 		return rc ? rc : err_set(err, -ENOMEM, "%s: out of memory; free some", c->subject);

@@ -49,7 +49,7 @@ struct http_ask {
 };
 
 struct http_answer {
-	long status;
+	long status; /* 0 = no request was sent */
 	uint64_t retry_after_ns; /* as the server asked by Retry-After; 0 = it did not */
 	struct buf body; /* ends with a NUL that is not counted; owned by the caller, reused */
 };
