@@ -12,6 +12,7 @@
 #define LOOK_NS NS_PER_S /* time between two looks whether it was repaired */
 #define TRIES 5 /* for a document of which no part is taken */
 #define BAD_ITEMS 64 /* dropped one by one; then whole parts are */
+#define LOOKS 2 /* items sent alone of a refused document, when the one before was dropped, until it is dropped too */
 #define CPU_SHARE 50 /* while documents wait, sending takes at most this part of a CPU: 2 % */
 #define WORDS_MAX 160 /* of what the server says */
 
@@ -177,13 +178,13 @@ static bool halve(struct push_sender *s, const struct buf *record, size_t end, c
 {
 	unsigned n = count_items(s, record, s->at, end);
 
+	/* when nothing passes, the server is at fault and not each item */
+	if (!s->took && s->n_bad >= (s->gave_up ? LOOKS - 1 : BAD_ITEMS / 8))
+		return false;
 	if (n > 1 && s->n_bad < BAD_ITEMS) {
 		s->bad_end = end;
 		return true;
 	}
-	/* when nothing passes, the server is at fault and not each item */
-	if (!s->took && s->n_bad >= BAD_ITEMS / 8)
-		return false;
 	name_bad(s, record, end - s->at, n ? n : 1, err);
 	s->n_bad += n ? n : 1;
 	s->at = end;
@@ -216,9 +217,24 @@ static bool back_off(struct push_sender *s, enum verdict v, const struct err *er
 	return false;
 }
 
+/* Pauses in proportion to the processor time since cpu_ns, while more documents wait. */
+static void spare_cpu(struct push_sender *s, uint64_t cpu_ns)
+{
+	struct delivery *d = s->d;
+	struct spool_stats st;
+	uint64_t pause_ns;
+
+	spool_get_stats(d->spool, &st);
+	pause_ns = (clock_thread_cpu_ns() - cpu_ns) * CPU_SHARE;
+	if (pause_ns > delivery_period_ns(d) / 4)
+		pause_ns = delivery_period_ns(d) / 4; /* what waits must become less */
+	if (st.waiting > 1)
+		delivery_pause(d, pause_ns);
+}
+
 /* Gives the whole document up after some tries. True: it is dropped. The next ones are tried once until one passes: a
  * store that takes nothing so old refuses all that waited. */
-static bool refuse(struct push_sender *s, const struct err *err)
+static bool refuse(struct push_sender *s, uint64_t cpu_ns, const struct err *err)
 {
 	if (!s->gave_up && ++s->refused < TRIES) {
 		s->at = s->head;
@@ -231,25 +247,19 @@ static bool refuse(struct push_sender *s, const struct err *err)
 	delivery_count(s->d, &s->d->figures.dropped_mj, s->mark.weight);
 	s->gave_up = true;
 	s->d->pause_ns = 0;
+	spare_cpu(s, cpu_ns);
 	return true;
 }
 
 static void delivered(struct push_sender *s, uint64_t cpu_ns)
 {
 	struct delivery *d = s->d;
-	struct spool_stats st;
-	uint64_t pause_ns;
 
 	s->gave_up = !s->took;
 	delivery_set_state(d, false, "delivers");
 	delivery_count(d, &d->figures.delivered, 1);
 	d->pause_ns = 0;
-	spool_get_stats(d->spool, &st);
-	pause_ns = (clock_thread_cpu_ns() - cpu_ns) * CPU_SHARE;
-	if (pause_ns > delivery_period_ns(d) / 4)
-		pause_ns = delivery_period_ns(d) / 4; /* what waits must become less */
-	if (st.waiting > 1)
-		delivery_pause(d, pause_ns);
+	spare_cpu(s, cpu_ns);
 }
 
 int push_keep(void *arg, const void *document, size_t n, struct buf *out)
@@ -299,11 +309,24 @@ static enum verdict send_record(struct push_sender *s, const struct buf *record,
 	return v;
 }
 
+/* The end of the next part. When the document before was dropped, it is one item: this tells with few requests whether the
+ * server takes anything of the document. */
+static size_t part_end(const struct push_sender *s, const struct buf *document)
+{
+	size_t n = 0;
+
+	if (s->gave_up && !s->took && (s->bad_end || s->n_bad))
+		n = s->format->item(document->data + s->at, document->len - s->at);
+	if (n)
+		return s->at + n;
+	return s->bad_end ? push_middle(s->format, document, s->at, s->bad_end) : document->len;
+}
+
 /* Sends the rest of a document in parts, until one is not taken or all is done. */
 static enum verdict send_parts(struct push_sender *s, const struct buf *document, struct err *err)
 {
 	while (s->at < document->len) {
-		size_t end = s->bad_end ? push_middle(s->format, document, s->at, s->bad_end) : document->len;
+		size_t end = part_end(s, document);
 		enum verdict v = send_part(s, document, end, err);
 
 		if (v == BAD_DATA && halve(s, document, end, err))
@@ -332,7 +355,7 @@ bool push_deliver(void *arg, const struct buf *record, const struct spool_mark *
 	if (v == BAD_DATA && (!s->whole || open_record(s, record, &err)))
 		v = send_parts(s, s->opened ? &s->document : record, &err);
 	if (v == BAD_DATA)
-		return refuse(s, &err);
+		return refuse(s, cpu_ns, &err);
 	if (v != TAKEN)
 		return back_off(s, v, &err);
 	delivered(s, cpu_ns);
