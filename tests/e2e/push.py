@@ -392,8 +392,8 @@ def kafka_messages(path):
 
 
 def test_kafka(_):
-    """Messages of Kafka are the documents of a file of the same run: a line each, or a report each behind the header. One that
-    brokers do not take is named."""
+    """Messages of Kafka are the documents of a file of the same run: a line each, or a report each behind the header, also when
+    brokers refuse a batch. A message that they do not take alone is named."""
     mock = f"{os.path.dirname(JOULED)}/fleet/kafka_mock"
     peers, brokers = [], {}
     try:
@@ -406,6 +406,9 @@ def test_kafka(_):
             args += ["-o", f"{topic}=file://{WORK}/kafka.{topic}.file?{FEW}", "-o", f"{topic}=kafka://{brokers[topic]}/{topic}?{FEW}"]
         agent = Agent("kafka", "--socket", f"{WORK}/kafka.sock", "-i", "200ms", *args, "-o",
                       f"otlp=kafka://{brokers['large']}/large?config.message.max.bytes=1000&{FEW}")
+        wait_until("the first messages", 30, lambda: len(kafka_messages(f"{WORK}/kafka.power")) >= 2)
+        peers[0].stdin.write("refuse\n")
+        peers[0].stdin.flush()
         wait_until("messages", 30, lambda: all(len(kafka_messages(f"{WORK}/kafka.{t}")) >= 9 for t in ("power", "hwpc", "vjoule")))
         wait_until("what it says of large ones", 30, lambda: "refused by the brokers" in agent.said())
         agent.end()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kafka_mock TOPIC FILE: brokers of librdkafka's own mock cluster, and a consumer that appends each message of the topic to
- * FILE, as "KEY LENGTH\n" and its bytes. Prints the brokers in one line. Lines of standard input: down, up, errors. It ends
- * with standard input. */
+ * FILE, as "KEY LENGTH\n" and its bytes. Prints the brokers in one line. Lines of standard input: down, up, errors, refuse (the
+ * next batch is too large). It ends with standard input. */
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>
 #include <poll.h>
@@ -63,6 +63,8 @@ static void obey(rd_kafka_mock_cluster_t *cluster, const char *command)
 						  RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS,
 						  RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT,
 						  RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE);
+	if (strncmp(command, "refuse", 6) == 0)
+		rd_kafka_mock_push_request_errors(cluster, PRODUCE, 1, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
 	printf("did %s", command);
 	fflush(stdout);
 }

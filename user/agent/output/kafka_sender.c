@@ -19,6 +19,7 @@
 #define LAST_PAUSE_NS (60 * NS_PER_S)
 #define DENIED_PAUSE_NS (10 * NS_PER_S) /* a person has to repair something */
 #define WHY_MAX 300
+#define MESSAGES_MAX ((size_t)1 << 18) /* of a record, whose ends are known; later ones may come twice */
 
 struct kafka_sender {
 	struct delivery *d;
@@ -34,8 +35,8 @@ struct kafka_sender {
 	uint64_t files_stamp;
 	struct buf wrapped;
 	struct spool_mark mark; /* of the record that is sent */
-	uint64_t done; /* messages of it that have arrived */
-	uint64_t judged; /* messages of it that were refused, and counted */
+	uint8_t ended[MESSAGES_MAX / 8]; /* bits of its messages that have arrived, or were refused and counted */
+	size_t group; /* so many of them are under way at a time; 0 = all */
 };
 
 static int parse_place(const char *to, char **ret_brokers, char **ret_topic, struct err *err)
@@ -184,13 +185,22 @@ static size_t next_message(struct kafka_sender *s, const struct buf *record, siz
 	return n;
 }
 
-static void refused(struct kafka_sender *s, uint64_t nth, const struct kafka_message *m, const char *why)
+static bool has_ended(const struct kafka_sender *s, size_t nth)
+{
+	return nth < MESSAGES_MAX && s->ended[nth / 8] >> nth % 8 & 1;
+}
+
+static void set_ended(struct kafka_sender *s, size_t nth)
+{
+	if (nth < MESSAGES_MAX)
+		s->ended[nth / 8] |= (uint8_t)(1u << nth % 8);
+}
+
+static void refused(struct kafka_sender *s, const struct kafka_message *m, const char *why)
 {
 	struct delivery *d = s->d;
 
-	if (nth < s->judged)
-		return;
-	s->judged = nth + 1;
+	set_ended(s, m->nth);
 	pthread_mutex_lock(&d->lock);
 	d->figures.refused_items++;
 	snprintf(d->figures.refused_item, sizeof(d->figures.refused_item), "one of %zu bytes: %.300s", m->n_data, why);
@@ -198,50 +208,91 @@ static void refused(struct kafka_sender *s, uint64_t nth, const struct kafka_mes
 }
 
 struct sending {
-	struct kafka_reports before, now; /* of the producer */
-	uint64_t queued;
+	struct kafka_sender *s;
+	size_t n_group, n_under_way; /* messages since all before had ended, and those of them that have not */
+	struct kafka_message last;
+	bool failed; /* messages were not confirmed */
+	bool again; /* messages are to come again in smaller groups */
+	bool whole; /* all of the record was queued */
+	char refused[WHY_MAX]; /* why a message of the group was; "" = none was */
 	char why[WHY_MAX], told[WHY_MAX];
 };
 
+static void on_end(void *arg, size_t nth, enum kafka_end end, const char *why)
+{
+	struct sending *g = arg;
+
+	g->n_under_way--;
+	g->failed |= end == KAFKA_FAILED;
+	if (end == KAFKA_DELIVERED)
+		set_ended(g->s, nth);
+	if (end == KAFKA_REFUSED)
+		snprintf(g->refused, sizeof(g->refused), "%s", why);
+}
+
 static void turn(struct kafka_sender *s, struct sending *g)
 {
-	s->plugin->turn(s->producer, TURN_MS, &g->now, g->why, sizeof(g->why));
+	const struct kafka_taker taker = { on_end, g };
+
+	s->plugin->turn(s->producer, TURN_MS, &taker, g->why, sizeof(g->why));
 	/* librdkafka goes on trying; what keeps it from going on is said now */
 	if (strcmp(g->why, g->told) != 0)
 		delivery_set_state(s->d, true, memcpy(g->told, g->why, sizeof(g->told)));
 }
 
-static uint64_t ended(const struct sending *g)
+/* Waits for the reports of a group. Brokers refuse messages that were sent together for one of them, or because they are too
+ * large together: so smaller groups come again, and only a message that was alone is dropped. */
+static void settle(struct kafka_sender *s, struct sending *g)
 {
-	return g->now.delivered - g->before.delivered + g->now.failed - g->before.failed;
+	while (g->n_under_way && !atomic_load(&s->d->stop))
+		turn(s, g);
+	if (*g->refused && g->n_group == 1) {
+		refused(s, &g->last, g->refused);
+	} else if (*g->refused) {
+		s->group = g->n_group / 2;
+		g->again = true;
+	}
+	g->refused[0] = '\0';
+	g->n_group = 0;
 }
 
-/* Queues the messages that have not arrived yet, and waits for their reports. 0, or -EBADMSG. */
+/* Queues a message. False: the program ends. */
+static bool send_message(struct kafka_sender *s, const struct kafka_message *m, struct sending *g)
+{
+	char why[WHY_MAX];
+	int rc;
+
+	while ((rc = s->plugin->produce(s->producer, m, why, sizeof(why))) > 0 && !atomic_load(&s->d->stop))
+		turn(s, g);
+	if (rc < 0)
+		refused(s, m, why);
+	if (rc == 0) {
+		g->last = *m;
+		g->n_under_way++;
+		if (++g->n_group == s->group)
+			settle(s, g);
+	}
+	return rc <= 0;
+}
+
+/* Queues the messages that have not ended yet, and waits for their reports. 0, or -EBADMSG. */
 static int send_record(struct kafka_sender *s, const struct buf *record, struct sending *g)
 {
 	const struct push_format *f = s->format->push;
 	const size_t head = f && f->head ? f->head(record->data, record->len) : 0;
 	struct kafka_message m = { .key = s->key, .n_key = strlen(s->key) };
-	uint64_t nth = 0, n_refused = 0;
-	char why[WHY_MAX];
-	size_t step;
-	int rc;
+	size_t at = head, step;
 
-	for (size_t at = head; at < record->len && !atomic_load(&s->d->stop); at += step) {
+	g->again = false;
+	for (; at < record->len && !g->failed && !atomic_load(&s->d->stop); at += step, m.nth++) {
 		step = next_message(s, record, head, at, &m);
 		if (!step)
 			return -EBADMSG;
-		if (nth++ < s->done || !m.n_data)
-			continue;
-		while ((rc = s->plugin->produce(s->producer, &m, why, sizeof(why))) > 0 && !atomic_load(&s->d->stop))
-			turn(s, g);
-		if (rc < 0)
-			refused(s, n_refused++, &m, why);
-		nth -= rc < 0;
-		g->queued += rc == 0;
+		if (m.n_data && !has_ended(s, m.nth) && !send_message(s, &m, g))
+			break;
 	}
-	while (ended(g) < g->queued && !atomic_load(&s->d->stop))
-		turn(s, g);
+	g->whole = at >= record->len;
+	settle(s, g);
 	return 0;
 }
 
@@ -266,31 +317,33 @@ bool kafka_deliver(void *arg, const struct buf *record, const struct spool_mark 
 {
 	struct kafka_sender *s = arg;
 	struct delivery *d = s->d;
-	struct sending g = { .queued = 0 };
+	struct sending g = { .s = s };
+	const struct kafka_taker taker = { on_end, &g };
 	struct err err = { 0 };
 
 	if (mark->segment != s->mark.segment || mark->end != s->mark.end) {
 		s->mark = *mark;
-		s->done = s->judged = 0;
+		memset(s->ended, 0, sizeof(s->ended));
+		s->group = 0;
 	}
 	if (s->producer && s->n_files && http_files_stamp(s->files, s->n_files) != s->files_stamp)
 		close_producer(s);
 	if (!s->producer && open_producer(s, &err) != 0)
 		return back_off(s, &err);
-	s->plugin->turn(s->producer, 0, &g.before, g.why, sizeof(g.why));
-	g.now = g.before;
+	s->plugin->turn(s->producer, 0, &taker, g.why, sizeof(g.why));
 	g.why[0] = '\0';
-	if (send_record(s, record, &g) != 0) {
-		delivery_count(d, &d->figures.unfit, 1);
-		close_producer(s); /* a part of it may be queued */
-		return true;
-	}
-	s->done += g.now.delivered - g.before.delivered;
-	if (g.now.failed != g.before.failed) {
+	do {
+		if (send_record(s, record, &g) != 0) {
+			delivery_count(d, &d->figures.unfit, 1);
+			close_producer(s); /* a part of it may be queued */
+			return true;
+		}
+	} while (g.again && !g.failed && !atomic_load(&d->stop));
+	if (g.failed) {
 		err_set(&err, -EAGAIN, "%s", *g.why ? g.why : "the brokers did not confirm in time");
 		return back_off(s, &err);
 	}
-	if (ended(&g) < g.queued)
+	if (g.again || g.n_under_way || !g.whole)
 		return false; /* the program ends */
 	delivery_set_state(d, false, "delivers");
 	delivery_count(d, &d->figures.delivered, 1);

@@ -11,7 +11,7 @@
 struct kafka_producer {
 	rd_kafka_t *rk;
 	rd_kafka_topic_t *topic;
-	struct kafka_reports reports;
+	const struct kafka_taker *taker; /* while a turn lasts */
 	char why[300]; /* the last failure; "" = none since the last turn */
 };
 
@@ -43,17 +43,32 @@ static const char *library(void)
 	return text;
 }
 
+/* Errors after which brokers do not take the same message either. */
+static enum kafka_end end_of(rd_kafka_resp_err_t rc)
+{
+	switch (rc) {
+	case RD_KAFKA_RESP_ERR_NO_ERROR:
+		return KAFKA_DELIVERED;
+	case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+	case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:
+	case RD_KAFKA_RESP_ERR_INVALID_MSG:
+	case RD_KAFKA_RESP_ERR_INVALID_RECORD:
+		return KAFKA_REFUSED;
+	default:
+		return KAFKA_FAILED;
+	}
+}
+
 static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *m, void *arg)
 {
 	struct kafka_producer *p = arg;
+	const enum kafka_end end = end_of(m->err);
 
-	if (!m->err) {
-		p->reports.delivered++;
-		return;
-	}
-	p->reports.failed++;
-	if (m->err != RD_KAFKA_RESP_ERR__PURGE_QUEUE && m->err != RD_KAFKA_RESP_ERR__PURGE_INFLIGHT && !*p->why)
+	if (end == KAFKA_FAILED && m->err != RD_KAFKA_RESP_ERR__PURGE_QUEUE &&
+	    m->err != RD_KAFKA_RESP_ERR__PURGE_INFLIGHT && !*p->why)
 		snprintf(p->why, sizeof(p->why), "%s", rd_kafka_err2str(m->err));
+	if (p->taker)
+		p->taker->ended(p->taker->arg, (size_t)(uintptr_t)m->_private, end, rd_kafka_err2str(m->err));
 	(void)rk;
 }
 
@@ -176,7 +191,7 @@ static int produce(struct kafka_producer *p, const struct kafka_message *m, char
 	rd_kafka_resp_err_t rc;
 
 	if (rd_kafka_produce(p->topic, RD_KAFKA_PARTITION_UA, RD_KAFKA_MSG_F_COPY, (void *)(uintptr_t)m->data,
-			     m->n_data, m->key, m->n_key, NULL) == 0)
+			     m->n_data, m->key, m->n_key, (void *)(uintptr_t)m->nth) == 0)
 		return 0;
 	rc = rd_kafka_last_error();
 	if (rc == RD_KAFKA_RESP_ERR__QUEUE_FULL)
@@ -185,10 +200,11 @@ static int produce(struct kafka_producer *p, const struct kafka_message *m, char
 	return -1;
 }
 
-static void turn(struct kafka_producer *p, int wait_ms, struct kafka_reports *ret, char *why, size_t size)
+static void turn(struct kafka_producer *p, int wait_ms, const struct kafka_taker *to, char *why, size_t size)
 {
+	p->taker = to;
 	rd_kafka_poll(p->rk, wait_ms);
-	*ret = p->reports;
+	p->taker = NULL;
 	tell(p, why, size);
 }
 

@@ -7,18 +7,23 @@
 #include <stdint.h>
 
 #define KAFKA_PLUGIN_SYMBOL "jouled_kafka_plugin"
-#define KAFKA_PLUGIN_FORM 1 /* of the struct below */
+#define KAFKA_PLUGIN_FORM 2 /* of the struct below */
 
 struct kafka_producer;
 
-/* How what was produced has ended so far. */
-struct kafka_reports {
-	uint64_t delivered, failed;
+/* KAFKA_REFUSED: the brokers do not take it, or another one that was sent with it. */
+enum kafka_end { KAFKA_DELIVERED, KAFKA_REFUSED, KAFKA_FAILED };
+
+/* Takes the report of a message. */
+struct kafka_taker {
+	void (*ended)(void *arg, size_t nth, enum kafka_end end, const char *why);
+	void *arg;
 };
 
 struct kafka_message {
 	const void *data, *key;
 	size_t n_data, n_key;
+	size_t nth; /* the caller's number, for its report */
 };
 
 struct kafka_plugin {
@@ -34,9 +39,9 @@ struct kafka_plugin {
 	int (*look)(struct kafka_producer *p, int wait_ms, char *why, size_t size);
 	/* Queues a copy. 0; 1: no room, call turn and try again; -1: refused for good, why says the reason. */
 	int (*produce)(struct kafka_producer *p, const struct kafka_message *m, char *why, size_t size);
-	/* Waits up to wait_ms for reports, and returns the figures since the producer was opened. why: the last failure of a
-	 * message or of a broker, unchanged when there was none. */
-	void (*turn)(struct kafka_producer *p, int wait_ms, struct kafka_reports *ret, char *why, size_t size);
+	/* Waits up to wait_ms for reports, and hands them over. Each message that was queued has one. why: the last failure of
+	 * a message or of a broker, unchanged when there was none. */
+	void (*turn)(struct kafka_producer *p, int wait_ms, const struct kafka_taker *to, char *why, size_t size);
 	void (*close)(struct kafka_producer *p); /* gives up what is queued; NULL accepted */
 };
 
