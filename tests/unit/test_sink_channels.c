@@ -174,6 +174,22 @@ static void test_who_has_gone_has_no_place(void **state)
 	end(&w);
 }
 
+/* What a channel holds has no exception for a large document. */
+static void test_too_large_for_a_channel(void **state)
+{
+	static char large[100000];
+	struct world w;
+	int a;
+
+	begin(&w);
+	a = enter(&w, 1);
+	memset(large, 'x', sizeof(large));
+	sink_submit_to(w.sink, 1, large, sizeof(large));
+	assert_true(WAIT_FOR(clients(&w) == 0, TURNS));
+	close(a);
+	end(&w);
+}
+
 /* A client that does not read is closed long before the sink's own bound, and the others go on. */
 static void test_who_does_not_read(void **state)
 {
@@ -204,6 +220,7 @@ int main(void)
 		cmocka_unit_test(test_each_its_own),
 		cmocka_unit_test(test_a_crowd_is_turned_away),
 		cmocka_unit_test(test_who_has_gone_has_no_place),
+		cmocka_unit_test(test_too_large_for_a_channel),
 		cmocka_unit_test(test_who_does_not_read),
 	};
 

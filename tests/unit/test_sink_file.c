@@ -172,6 +172,93 @@ static void test_file_moved_away(void **state)
 	stream_free(&b);
 }
 
+/* A file that was moved away and cannot be made anew is written on, and that is said; one without a name is not. */
+static void test_file_not_opened_again(void **state)
+{
+	struct sink *s = open_ok(url_of("gone"), NULL, loop);
+	struct stream st;
+
+	sink_set_preamble(s, "head\n", 5);
+	assert_int_equal(rename(in_dir("gone"), in_dir("gone.1")), 0);
+	assert_int_equal(mkdir(in_dir("gone"), 0700), 0);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(doc_submit(s, i, 64), 0);
+	assert_true(WAIT_FOR(stats_of(s).documents == 2, 2000));
+	assert_true(WAIT_FOR(!stats_of(s).up, 2000));
+	assert_non_null(strstr(stats_of(s).state, "gone was moved and is still written; "));
+	assert_non_null(strstr(stats_of(s).state, "Is a directory; "));
+	st = stream_of(in_dir("gone.1"), "head\n");
+	assert_int_equal(st.docs, 2);
+	stream_free(&st);
+
+	assert_int_equal(unlink(in_dir("gone.1")), 0);
+	assert_int_equal(doc_submit(s, 2, 64), 0);
+	assert_true(WAIT_FOR(stats_of(s).dropped_documents == 1, 2000));
+	assert_int_equal(stats_of(s).documents, 2);
+	assert_int_equal(stats_of(s).error, -EISDIR);
+	assert_non_null(strstr(stats_of(s).state, "gone: Is a directory; "));
+
+	assert_int_equal(rmdir(in_dir("gone")), 0);
+	assert_int_equal(doc_submit(s, 3, 64), 0);
+	assert_true(WAIT_FOR(stats_of(s).documents == 3, 2000));
+	assert_true(WAIT_FOR(stats_of(s).up, 2000));
+	sink_close(s, 5000000000u);
+	st = stream_of(in_dir("gone"), "head\n");
+	assert_int_equal(st.docs, 1);
+	stream_free(&st);
+}
+
+/* The reader of a FIFO leaves within a document. The next one gets the preamble and whole documents. */
+static void test_fifo_next_reader(void **state)
+{
+	struct stream st = { .preamble = "head\n" };
+	char some[1000];
+	struct sink *s;
+	int fd;
+
+	assert_int_equal(mkfifo(in_dir("next"), 0600), 0);
+	fd = open(in_dir("next"), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	assert_true(fd >= 0);
+	s = open_ok(url_of("next"), NULL, loop);
+	sink_set_preamble(s, "head\n", 5);
+	assert_int_equal(doc_submit(s, 0, 200000), 0);
+	assert_true(WAIT_FOR(read(fd, some, sizeof(some)) == sizeof(some), 2000));
+	close(fd);
+	assert_true(WAIT_FOR(stats_of(s).left_documents == 1, 2000));
+	assert_int_equal(doc_submit(s, 1, 100), 0);
+	assert_true(WAIT_FOR(stats_of(s).left_documents == 2, 2000));
+	assert_non_null(strstr(stats_of(s).state, "Broken pipe"));
+
+	fd = open(in_dir("next"), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	assert_true(fd >= 0);
+	for (unsigned i = 2; i < 5; i++)
+		assert_int_equal(doc_submit(s, i, 100), 0);
+	assert_true(WAIT_FOR((stream_read(&st, fd), st.docs == 3), 2000));
+	assert_int_equal(st.last, 4);
+	assert_true(WAIT_FOR(stats_of(s).documents == 3, 2000));
+	assert_true(stats_of(s).up);
+	close(fd);
+	sink_close(s, 1000000000u);
+	stream_free(&st);
+}
+
+/* A document that is larger than the queue is written when nothing waits. */
+static void test_larger_than_the_queue(void **state)
+{
+	struct sink *s = open_ok(url_of("larger"), &(struct sink_options){ .queue_bytes = 100000 }, loop);
+	struct stream st;
+
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(doc_submit(s, i, 300000), 0);
+		assert_true(WAIT_FOR(stats_of(s).documents == i + 1, 2000));
+	}
+	assert_int_equal(stats_of(s).dropped_documents, 0);
+	sink_close(s, 5000000000u);
+	st = stream_of(in_dir("larger"), NULL);
+	assert_int_equal(st.docs, 3);
+	stream_free(&st);
+}
+
 /* Opens stdout: while descriptor 1 is fd, which it takes. */
 static struct sink *open_stdout(int fd, const struct sink_options *o)
 {
@@ -481,6 +568,9 @@ int main(void)
 		cmocka_unit_test(test_file_appends_in_order),
 		cmocka_unit_test(test_file_moved_away),
 		cmocka_unit_test(test_file_emptied_in_place),
+		cmocka_unit_test(test_file_not_opened_again),
+		cmocka_unit_test(test_fifo_next_reader),
+		cmocka_unit_test(test_larger_than_the_queue),
 		cmocka_unit_test(test_one_look_a_document),
 		cmocka_unit_test(test_places_that_cannot_be_opened),
 		cmocka_unit_test(test_disk_full),

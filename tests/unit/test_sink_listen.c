@@ -209,6 +209,34 @@ static void test_leaving_clients_are_counted(void **state)
 	sink_close(s, 0);
 }
 
+/* A document that is larger than the queue goes to a client for which nothing waits, and no second one waits behind it. */
+static void test_larger_than_the_queue(void **state)
+{
+	struct sink *s = open_tcp("tcp-listen://127.0.0.1:0", 100000);
+	uint16_t port = port_from_file();
+	struct stream st = { 0 };
+	int fd = dial(port, 0);
+
+	assert_true(WAIT_FOR(stats_of(s).clients == 1, 2000));
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(doc_submit(s, i, 1u << 20), 0);
+		assert_true(WAIT_FOR((stream_read(&st, fd), st.docs == i + 1), 10000));
+		assert_true(WAIT_FOR(stats_of(s).documents == i + 1 && stats_of(s).queued == 0, 2000));
+	}
+	assert_int_equal(stats_of(s).dropped_documents, 0);
+	close(fd);
+	assert_true(WAIT_FOR((doc_submit(s, 3, 100), stats_of(s).clients == 0), 30000));
+	fd = dial(port, 4096);
+	assert_true(WAIT_FOR(stats_of(s).clients == 1 && stats_of(s).queued == 0, 2000));
+	assert_int_equal(doc_submit(s, 4, sizeof(doc_bytes)), 0);
+	assert_true(WAIT_FOR(doc_submit(s, 5, 100) == 0, 10000)); /* at once it is still with the sink */
+	assert_true(WAIT_FOR(stats_of(s).clients == 0, 10000));
+	assert_non_null(strstr(stats_of(s).state, "1 too slow"));
+	close(fd);
+	stream_free(&st);
+	sink_close(s, 0);
+}
+
 static void test_too_many_clients(void **state)
 {
 	struct sink *s = open_tcp("tcp-listen://127.0.0.1:0", 0);
@@ -379,11 +407,17 @@ static void test_close_stops_listening_first(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_port_file_and_preamble), cmocka_unit_test(test_busy_port_and_addresses),
-		cmocka_unit_test(test_many_clients_some_mute), cmocka_unit_test(test_leaving_clients_are_counted),
-		cmocka_unit_test(test_too_many_clients),       cmocka_unit_test(test_out_of_descriptors),
-		cmocka_unit_test(test_half_closed_client),     cmocka_unit_test(test_close_drains),
-		cmocka_unit_test(test_close_gives_up),         cmocka_unit_test(test_close_stops_listening_first),
+		cmocka_unit_test(test_port_file_and_preamble),
+		cmocka_unit_test(test_busy_port_and_addresses),
+		cmocka_unit_test(test_many_clients_some_mute),
+		cmocka_unit_test(test_leaving_clients_are_counted),
+		cmocka_unit_test(test_larger_than_the_queue),
+		cmocka_unit_test(test_too_many_clients),
+		cmocka_unit_test(test_out_of_descriptors),
+		cmocka_unit_test(test_half_closed_client),
+		cmocka_unit_test(test_close_drains),
+		cmocka_unit_test(test_close_gives_up),
+		cmocka_unit_test(test_close_stops_listening_first),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -36,7 +36,8 @@ struct disk {
 	struct stat is; /* what fd is: type, device, inode; of a regular file the size before the next document, too */
 	bool greeted; /* not a regular file: the preamble is written */
 	off_t cut; /* a torn document begins here; -1 = none */
-	int last; /* result of the last document */
+	int stays; /* why the file is written that was opened before and not the one of that name; 0 = it is the same */
+	int last, last_stays; /* result of the last document, and stays then */
 };
 
 static void disk_free(struct disk *d)
@@ -113,34 +114,66 @@ static int disk_write_all(struct disk *d, const struct doc *doc)
 	return 0;
 }
 
-/* Opens the file again under its name when it was moved or removed (log rotation). The one look tells its size, too. */
-static void disk_follow(struct disk *d)
+/* Takes the file that is opened now. 0, or negative errno and the one before is kept. */
+static int disk_reopen(struct disk *d, int fd)
+{
+	struct stat st;
+	int rc;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) != 0) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	if (d->fd >= 0)
+		close(d->fd);
+	d->fd = fd;
+	d->cut = -1;
+	d->greeted = false;
+	d->is = st;
+	return 0;
+}
+
+/* Opens a FIFO again, which was closed when its reader left. One that stayed open would give the next reader the rest of a
+ * document. 0; -EPIPE: there is no reader yet, or no FIFO; or another negative errno. */
+static int disk_meet_reader(struct disk *d)
+{
+	int fd = open(d->path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0)
+		return errno == ENXIO ? -EPIPE : -errno;
+	if (fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode))
+		return disk_reopen(d, fd);
+	close(fd);
+	return -EPIPE;
+}
+
+/* Opens the file again under its name when it was moved or removed (log rotation). The one look tells its size, too. When
+ * that fails, a file that has a name still is written on. 0, or negative errno: the file that is open has no name. */
+static int disk_follow(struct disk *d)
 {
 	struct stat there, here;
 
 	if (!S_ISREG(d->is.st_mode))
-		return;
+		return d->fd < 0 ? disk_meet_reader(d) : 0;
 	if (!d->path) {
 		if (fstat(d->fd, &here) == 0)
 			d->is = here;
-		return;
+		return 0;
 	}
 	if (stat(d->path, &there) == 0 && there.st_ino == d->is.st_ino && there.st_dev == d->is.st_dev) {
 		d->is = there;
-		return;
+		d->stays = 0;
+		return 0;
 	}
-
-	int fd = disk_open_file(d->path, false);
-	if (fd < 0)
-		return;
-	if (fstat(fd, &here) != 0) {
-		close(fd);
-		return;
-	}
-	close(d->fd);
-	d->fd = fd;
-	d->cut = -1;
+	d->stays = disk_reopen(d, disk_open_file(d->path, false));
+	if (!d->stays || fstat(d->fd, &here) != 0)
+		return d->stays;
 	d->is = here;
+	return here.st_nlink ? 0 : d->stays;
 }
 
 static int disk_greet(struct disk *d)
@@ -161,14 +194,18 @@ static int disk_greet(struct disk *d)
 
 static int disk_write_doc(struct disk *d, const struct doc *doc)
 {
-	int rc;
+	int rc = disk_follow(d);
 
-	disk_follow(d);
-	rc = disk_cut(d);
+	if (!rc)
+		rc = disk_cut(d);
 	if (!rc)
 		rc = disk_greet(d);
 	if (!rc)
 		rc = disk_write_all(d, doc);
+	if (rc == -EPIPE && d->path && d->fd >= 0 && S_ISFIFO(d->is.st_mode)) {
+		close(d->fd);
+		d->fd = -1;
+	}
 	return rc;
 }
 
@@ -176,9 +213,15 @@ static void disk_say(struct disk *d, int rc)
 {
 	const char *name = d->path ? d->path : "stdout";
 
-	if (rc == d->last)
+	if (rc == d->last && d->stays == d->last_stays)
 		return;
 	d->last = rc;
+	d->last_stays = d->stays;
+	if (!rc && d->stays) {
+		sink_state(&d->s, false, "%.40s was moved and is still written; a new one does not open: %s; %s", name,
+			   strerrordesc_np(-d->stays), err_write_remedy(d->stays));
+		return;
+	}
 	if (!rc) {
 		sink_state(&d->s, true, "writing %.120s", name);
 		return;

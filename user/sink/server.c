@@ -208,12 +208,21 @@ static void on_connection(evutil_socket_t listener, short what, void *arg)
 	}
 }
 
+/* One document alone may be of any size, except on a channel. */
+static bool has_room(const struct guest *g, const struct doc *d)
+{
+	const size_t held = g->peer.queue.bytes, bound = g->server->s.bound;
+
+	if (g->channel)
+		return held + doc_charge(d->len) <= (bound < CHANNEL_QUEUE ? bound : CHANNEL_QUEUE);
+	return !held || held + doc_charge(d->len) <= bound;
+}
+
 static void guest_offer(struct guest *g, struct doc *d)
 {
 	struct server *v = g->server;
-	size_t bound = g->channel && v->s.bound > CHANNEL_QUEUE ? CHANNEL_QUEUE : v->s.bound;
 
-	if (doc_charge(d->len) <= bound - g->peer.queue.bytes && doc_ring_add(&g->peer.queue, doc_ref(d)) == 0) {
+	if (has_room(g, d) && doc_ring_add(&g->peer.queue, doc_ref(d)) == 0) {
 		server_count(v, 1, NULL, SINK_DELIVERED);
 		peer_kick(&g->peer);
 		return;

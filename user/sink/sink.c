@@ -95,7 +95,7 @@ static int sink_refuse(struct sink *s, size_t len)
 	return -ENOBUFS;
 }
 
-/* Takes room for a document: 1 = taken, 0 = nobody wants it (counted), or -ENOBUFS. */
+/* Takes room for a document: 1 = taken, 0 = nobody wants it (counted), or -ENOBUFS. One alone may be of any size. */
 static int sink_room(struct sink *s, size_t len)
 {
 	if (len == 0)
@@ -107,7 +107,7 @@ static int sink_room(struct sink *s, size_t len)
 		pthread_mutex_unlock(&s->lock);
 		return 0;
 	}
-	if (s->held >= s->bound || doc_charge(len) > s->bound - s->held)
+	if (s->held && (s->held >= s->bound || doc_charge(len) > s->bound - s->held))
 		return sink_refuse(s, len);
 	s->held += doc_charge(len);
 	pthread_mutex_unlock(&s->lock);

@@ -32,7 +32,7 @@ struct sink_stats {
 };
 
 struct sink_options {
-	size_t queue_bytes; /* default 4 MiB */
+	size_t queue_bytes; /* default 4 MiB; one document alone may be larger */
 	const char *port_file; /* tcp-listen: file to which the chosen port is written */
 	unsigned max_clients; /* listening: further clients are turned away, 0 = 512 */
 	mode_t mode; /* unix-listen: socket file mode, 0 = 0660 */
