@@ -201,7 +201,7 @@ static size_t packed(const struct push_format *f, const struct buf *document, ui
 static void measure_pushed(const struct encoder_ops *ops, const struct push_format *f, unsigned rounds)
 {
 	static uint64_t ns[MAX_ROUNDS];
-	struct encode_options o = { .sensor = "bench" };
+	struct encode_options o = { .sensor = "bench", .keep_ns = SERIES_KEEP_NS };
 	unsigned long long calls = 0;
 	uint64_t pack_ns = 0;
 	struct encoder *e = NULL;

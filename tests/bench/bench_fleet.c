@@ -77,7 +77,7 @@ static void make_group(struct group *g)
 
 static void start_node(struct node *n)
 {
-	const struct encode_options o = { .sensor = n->schema.sensor };
+	const struct encode_options o = { .sensor = n->schema.sensor, .keep_ns = 300 * NS_PER_S };
 	struct err err = { 0 };
 
 	if (n->encoder)

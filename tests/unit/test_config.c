@@ -257,6 +257,52 @@ static void test_wrong_outputs(void **state)
 	bad("outputs:\n  - format: hwpcc\n", ":2: outputs.format: \"hwpcc\" is not valid; expected hwpc, power,");
 }
 
+/* A message names the line of the key that it is about. */
+static void test_lines_of_keys(void **state)
+{
+	static const char out[] = "outputs:\n  - format: otlp\n    to: \"http://h\"\n";
+	static const char machine[] = "outputs:\n  - format: snapshot\n    to: \"unix-listen:///s\"\n    guest: /vm\n";
+	static const char meter[] = "meters:\n  - type: redfish\n    url: \"https://h\"\n";
+	char text[200];
+
+	(void)state;
+	snprintf(text, sizeof(text), "%s    key-file: /k\n", out);
+	bad(text, ":4: outputs.key-file: a key without its certificate");
+	snprintf(text, sizeof(text), "%s    token-file: /t\n    user: u\n", out);
+	bad(text, ":4: outputs.token-file: a token and a user");
+	snprintf(text, sizeof(text), "%s    user: u\n", out);
+	bad(text, ":4: outputs.user: without the other");
+	snprintf(text, sizeof(text), "%s    timeout: 1s\n    password-file: /p\n", out);
+	bad(text, ":5: outputs.password-file: without the other");
+	snprintf(text, sizeof(text), "%s    cgroups: [/a]\n", machine);
+	bad(text, ":5: outputs.cgroups: a machine is told one sum");
+	bad("outputs:\n  - format: snapshot\n    to: \"vsock-listen://x:1\"\n    guest: /vm\n", ":3: outputs.to: ");
+	bad("outputs:\n  - format: snapshot\n    to: \"vsock-listen://any:1\"\n    guest: /vm\n",
+	    ":4: outputs.guest: ");
+	bad("meters:\n  - type: redfish\n    pace: 1s\n    url: \"http://h\"\n", ":4: meters.url: is no https://");
+	snprintf(text, sizeof(text), "%s    pace: 1s\n    user: u\n", meter);
+	bad(text, ":5: meters.user: without the other");
+	snprintf(text, sizeof(text), "%s    password-file: /p\n", meter);
+	bad(text, ":4: meters.password-file: without the other");
+	bad("meters:\n  - type: dcmi\n    pace: 1s\n    ca-file: /c\n", ":4: meters.ca-file: is of type redfish alone");
+}
+
+/* What takes no snapshots has no interval, wherever it goes. */
+static void test_interval_for_nothing(void **state)
+{
+	static const char *const formats[] = { "pprof", "otlp-profiles" };
+	char text[200], want[100];
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(text, sizeof(text), "outputs:\n  - format: %s\n    to: \"http://h\"\n    interval: 2s\n",
+			 formats[i]);
+		snprintf(want, sizeof(want), ":4: outputs.interval: format %s sends ", formats[i]);
+		bad(text, want);
+	}
+	bad_flag("-o pprof=http://h?interval=2s", "-o pprof=http://h?interval=2s: interval: format pprof sends one");
+}
+
 static void test_broken_files(void **state)
 {
 	char *big = malloc((1 << 20) + 1);
@@ -352,11 +398,17 @@ static void test_actions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),      cmocka_unit_test(test_every_key),
-		cmocka_unit_test(test_wrong_keys),    cmocka_unit_test(test_wrong_values),
-		cmocka_unit_test(test_wrong_outputs), cmocka_unit_test(test_broken_files),
-		cmocka_unit_test(test_flags),         cmocka_unit_test(test_wrong_flags),
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_every_key),
+		cmocka_unit_test(test_wrong_keys),
+		cmocka_unit_test(test_wrong_values),
+		cmocka_unit_test(test_wrong_outputs),
+		cmocka_unit_test(test_broken_files),
+		cmocka_unit_test(test_flags),
+		cmocka_unit_test(test_wrong_flags),
 		cmocka_unit_test(test_actions),
+		cmocka_unit_test(test_lines_of_keys),
+		cmocka_unit_test(test_interval_for_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

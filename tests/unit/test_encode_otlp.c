@@ -215,11 +215,31 @@ static void test_ends(void **state)
 	fixture_free(&f);
 }
 
+/* With keep 0 a cgroup ends in the document of the interval in which it ended. */
+static void test_ends_at_once(void **state)
+{
+	static const char ended[] = "\x11" BEGIN "\x19" LATER "\x40\x01";
+	struct fixture f;
+
+	document(&f);
+	f.ops->destroy(f.encoder);
+	fixture_create(&f, &encode_otlp, &(struct encode_options){ .sensor = f.schema.sensor, .keep_ns = 0 });
+	fixture_encode(&f);
+	f.snap.n_rows--;
+	f.snap.start_ns += 1000000000;
+	f.snap.end_ns += 1000000000;
+	f.snap.end_real_ns += 1000000000;
+	fixture_encode(&f);
+	assert_int_equal(count(&f.out, ended, sizeof(ended) - 1), 3);
+	fixture_free(&f);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_bytes),  cmocka_unit_test(test_texts),
-					    cmocka_unit_test(test_items),  cmocka_unit_test(test_starts),
-					    cmocka_unit_test(test_answer), cmocka_unit_test(test_ends) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_bytes),       cmocka_unit_test(test_texts),
+					    cmocka_unit_test(test_items),       cmocka_unit_test(test_starts),
+					    cmocka_unit_test(test_answer),      cmocka_unit_test(test_ends),
+					    cmocka_unit_test(test_ends_at_once) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -487,15 +487,46 @@ static void test_ranges(void **state)
 	end_world(t);
 }
 
+/* Rows that are not selected are one row: what is wrong with one of them is said of all. */
+static void test_quality_of_unselected(void **state)
+{
+	const struct totals_options o = { .keep_ns = 5000 };
+	struct totals *t;
+
+	begin_world();
+	t = totals_new(&schema, &o);
+	for (unsigned i = 0; i < 2; i++) {
+		interval(1000);
+		for (unsigned k = 0; k < 3; k++) {
+			struct snap_row *r = add_row("/hidden", 10 + k, 100);
+
+			r->selected = false;
+			r->quality = i || k ? QUALITY_MEASURED : QUALITY_PARTIAL;
+			r->quality |= !i && k == 1 ? QUALITY_MULTIPLEXED : 0;
+		}
+		finish(t);
+		assert_int_equal(t->rows[TOTAL_UNSELECTED].quality, i ? 0 : QUALITY_PARTIAL | QUALITY_MULTIPLEXED);
+	}
+	assert_int_equal(t->rows[TOTAL_UNSELECTED].ever, QUALITY_PARTIAL | QUALITY_MULTIPLEXED);
+	end_world(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sums),           cmocka_unit_test(test_deselected),
-		cmocka_unit_test(test_end_and_return), cmocka_unit_test(test_named_late),
-		cmocka_unit_test(test_rename),         cmocka_unit_test(test_churn_is_bounded),
-		cmocka_unit_test(test_churn_of_one),   cmocka_unit_test(test_top),
-		cmocka_unit_test(test_copy),           cmocka_unit_test(test_page),
-		cmocka_unit_test(test_ranges),         cmocka_unit_test(test_range_of_any_number),
+		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_deselected),
+		cmocka_unit_test(test_end_and_return),
+		cmocka_unit_test(test_named_late),
+		cmocka_unit_test(test_rename),
+		cmocka_unit_test(test_churn_is_bounded),
+		cmocka_unit_test(test_churn_of_one),
+		cmocka_unit_test(test_top),
+		cmocka_unit_test(test_copy),
+		cmocka_unit_test(test_page),
+		cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_range_of_any_number),
+		cmocka_unit_test(test_quality_of_unselected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,7 +32,7 @@ struct encode_options {
 	char *const *metrics; /* vjoule: NAME or NAME=EVENT each; none = the dialect's defaults */
 	unsigned n_metrics;
 	unsigned limit; /* table: rows shown, 0 = as many as fit height */
-	uint64_t keep_ns; /* openmetrics: how long an ended cgroup's final value stays, 0 = the default */
+	uint64_t keep_ns; /* openmetrics: how long an ended cgroup's final value stays */
 	unsigned top; /* openmetrics: cgroups or groups shown, 0 = all */
 	struct grouping by; /* openmetrics: the groups that are its rows */
 	uint64_t max_series; /* openmetrics: bound on the series of a page, 0 = none */

@@ -155,6 +155,7 @@ static void drop_twins(struct output **list)
 		}
 		o->twin->twin = NULL;
 		*list = o->next;
+		selection_free(&o->selection);
 		free(o);
 	}
 }

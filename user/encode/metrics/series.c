@@ -551,7 +551,7 @@ void series_encoder_inherit(struct series_encoder *e, struct series_encoder *old
 int series_encoder_init(struct series_encoder *e, const struct encode_options *o, const struct schema *s,
 			struct err *err)
 {
-	struct totals_options to = { .keep_ns = o->keep_ns ? o->keep_ns : SERIES_KEEP_NS, .top = o->top, .by = o->by };
+	struct totals_options to = { .keep_ns = o->keep_ns, .top = o->top, .by = o->by };
 	int rc = totals_fit(&to, s, o->max_series, SERIES_OWN, err);
 
 	if (rc)

@@ -82,8 +82,10 @@ static void add_row(struct totals *t, const struct snapshot *s, unsigned row, bo
 	add_range(t, r, s, row);
 	if (at < TOTAL_FIRST_CGROUP || r->quality != was || moves(s, row))
 		r->changed = t->adds;
-	if (at < TOTAL_FIRST_CGROUP)
+	if (at < TOTAL_FIRST_CGROUP) {
+		r->seen = t->adds; /* more rows may come to it */
 		return;
+	}
 	/* two cgroups had this path within the interval: take the names of the living one; a group keeps its own */
 	if (!t->options.by.kind && (!from->ended || (from->names && r->seen != t->adds)))
 		totals_call(t, at, from->names, t->adds);

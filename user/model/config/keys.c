@@ -303,8 +303,8 @@ const struct key config_output_keys[] = {
 	  "unix-listen:///PATH, vsock-listen://any:PORT (snapshot, for virtual machines), http-listen://ADDRESS:PORT (openmetrics), http:// and https://HOST:PORT (zico, otlp, otlp-traces, otlp-profiles, and with a path influx, remote-write and pprof), kafka://BROKER/TOPIC (hwpc, power, vjoule, snapshot, influx, otlp, otlp-traces) or null:. The other options may follow after ? as name=value, joined by &; those that are "
 	  "lists once for each entry.",
 	  .refuse = refuse_empty },
-	{ "interval", KEY_DURATION, OUT(interval_ns), NULL, "the global one", "An interval of its own.", .min = 10 * MS,
-	  .max = HOUR },
+	{ "interval", KEY_DURATION, OUT(interval_ns), NULL, "the global one",
+	  "An interval of its own; profiles have none.", .min = 10 * MS, .max = HOUR },
 	{ "cgroups", KEY_LIST, OUT(cgroups), NULL, "all that are included",
 	  "Cgroups of this output: patterns, on top of cgroups.include and exclude.", .max = 256,
 	  .refuse = refuse_pattern },

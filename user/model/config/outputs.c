@@ -272,11 +272,14 @@ static int check_login(const struct output_config *out, const unsigned *lines, s
 		o.line = lines[row("config")];
 		return key_error(&o, "config", err, "%s is no topic of Kafka; it belongs to kafka://", out->to);
 	}
+	o.line = lines[row("key-file")];
 	if (p->key_file && !p->cert_file)
 		return key_error(&o, "key-file", err, "a key without its certificate; add cert-file");
+	o.line = lines[row("token-file")];
 	if (p->token_file && p->user)
 		return key_error(&o, "token-file", err,
 				 "a token and a user; a server takes one of them, leave one out");
+	o.line = lines[row(p->user ? "user" : "password-file")];
 	if (!p->user != !p->password_file)
 		return key_error(&o, p->user ? "user" : "password-file", err,
 				 "without the other; give user and password-file");
@@ -327,6 +330,17 @@ static int check_taker(const struct output_config *out, const unsigned *lines, s
 			 special[i].elsewhere);
 }
 
+/* A profile is one of a minute. */
+static int check_interval(const struct output_config *out, const unsigned *lines, struct origin o, struct err *err)
+{
+	const struct output_format *f = output_format_find(out->format);
+
+	if (!lines[row("interval")] || !f->profiles)
+		return 0;
+	o.line = lines[row("interval")];
+	return key_error(&o, "interval", err, "format %s sends one profile a minute; leave it out", f->name);
+}
+
 /* A page shows the agent's own totals, as /metrics of the query socket does. It is made for each request. */
 static int check_page(const struct output_config *out, const unsigned *lines, struct origin o, struct err *err)
 {
@@ -361,7 +375,7 @@ static int check_guest(const struct output_config *out, const unsigned *lines, s
 	bool vsock = output_place(out->to) == PLACE_VSOCK_LISTEN, any = vsock && strncmp(out->to + 15, "any:", 4) == 0;
 	bool number = vsock && out->to[15 + strspn(out->to + 15, "0123456789")] == ':' && out->to[15] != ':';
 
-	o.line = lines[row(out->guest ? "guest" : "to")];
+	o.line = lines[row("to")];
 	if (vsock && !any && !number)
 		return key_error(
 			&o, "to", err,
@@ -370,8 +384,11 @@ static int check_guest(const struct output_config *out, const unsigned *lines, s
 	/* the greatest number means any (vsock(7)); ten digits are at most 9999999999 */
 	if (number && (strspn(out->to + 15, "0123456789") > 10 || strtoull(out->to + 15, NULL, 10) >= UINT32_MAX))
 		return key_error(&o, "to", err, "a CID is at most 4294967294");
-	if ((any || out->guest) && lines[row("cgroups")])
+	if ((any || out->guest) && lines[row("cgroups")]) {
+		o.line = lines[row("cgroups")];
 		return key_error(&o, "cgroups", err, "a machine is told one sum over its own cgroup; leave it out");
+	}
+	o.line = lines[row(out->guest ? "guest" : "to")];
 	if (any && out->guest)
 		return key_error(
 			&o, "guest", err,
@@ -451,6 +468,8 @@ int output_finish(void *elem, unsigned *lines, const struct origin *o, struct er
 		rc = check_options(out, lines, at, err);
 	if (!rc)
 		rc = check_taker(out, lines, at, err);
+	if (!rc)
+		rc = check_interval(out, lines, at, err);
 	if (!rc)
 		rc = check_page(out, lines, at, err);
 	if (!rc)

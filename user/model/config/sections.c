@@ -66,16 +66,26 @@ const struct key config_gpu_keys[] = {
 	{ 0 }
 };
 
-/* A password goes nowhere in the clear, and to nobody who shows no certificate. */
-static int redfish_finish(const struct meter_config *m, const struct origin *o, struct err *err)
+/* The line of a key of a meter. */
+static unsigned line_of(const unsigned *lines, const char *name)
 {
+	return lines[key_find(config_meter_keys, name, false) - config_meter_keys];
+}
+
+/* A password goes nowhere in the clear, and to nobody who shows no certificate. */
+static int redfish_finish(const struct meter_config *m, const unsigned *lines, const struct origin *o, struct err *err)
+{
+	struct origin at = *o;
+
 	if (!m->url)
 		return key_error(o, "url", err,
 				 "is missing; where does the controller answer, such as https://192.0.2.8");
+	at.line = line_of(lines, "url");
 	if (strncmp(m->url, "https://", 8) != 0 || m->url[8 + strcspn(m->url + 8, "@?#")])
-		return key_error(o, "url", err, "is no https://HOST[:PORT]; Redfish is asked over TLS alone");
+		return key_error(&at, "url", err, "is no https://HOST[:PORT]; Redfish is asked over TLS alone");
+	at.line = line_of(lines, m->user ? "user" : "password-file");
 	if (!m->user != !m->password_file)
-		return key_error(o, m->user ? "user" : "password-file", err,
+		return key_error(&at, m->user ? "user" : "password-file", err,
 				 "without the other; give user and password-file");
 	return 0;
 }
@@ -84,18 +94,19 @@ static int meter_finish(void *elem, unsigned *lines, const struct origin *o, str
 {
 	const struct meter_config *m = elem;
 	const char *t = m->type;
+	struct origin at = *o;
 
 	if (!t)
 		return key_error(o, "type", err,
 				 "is missing; one of hwmon, serial, command, fifo, shelly, tasmota, dcmi, redfish");
 	if (strcmp(t, "redfish") == 0)
-		return redfish_finish(m, o, err);
-	if (m->user || m->password_file || m->ca_file)
-		return key_error(o,
-				 m->user          ? "user" :
-				 m->password_file ? "password-file" :
-						    "ca-file",
-				 err, "is of type redfish alone; leave it out");
+		return redfish_finish(m, lines, o, err);
+	if (m->user || m->password_file || m->ca_file) {
+		const char *key = m->user ? "user" : m->password_file ? "password-file" : "ca-file";
+
+		at.line = line_of(lines, key);
+		return key_error(&at, key, err, "is of type redfish alone; leave it out");
+	}
 	if ((strcmp(t, "shelly") == 0 || strcmp(t, "tasmota") == 0) && !m->url)
 		return key_error(o, "url", err, "is missing; where does the plug answer, such as http://192.0.2.7");
 	if (strcmp(t, "command") == 0 && !m->command.n)
