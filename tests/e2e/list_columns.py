@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""joulectl list beside an agent that is not one: how far the watts may be off, and work of block devices, where the agent tells them,
-and nothing where not.
+"""joulectl list and status beside an agent that is not one: how far the watts may be off, and work of block devices, where the agent tells them,
+and nothing where not; what is not selected; what it asks about a job; what outputs have dropped.
 
 list_columns.py JOULECTL SOCKET"""
 import csv
@@ -11,6 +11,7 @@ import socketserver
 import subprocess
 import sys
 import threading
+import urllib.parse
 
 
 def cgroup(path, **more):
@@ -28,9 +29,18 @@ answer = {
 }
 
 
+of_job = {
+    "domains": ["package-0"], "in_total": [True],
+    "series": [{"cgroup": "7.0", "row": "job", "ended": True, "points": [[5000000000, 2000000000, "measured", [3000000]]]}],
+    "lost": [{"from_unix_ns": 3500000000, "until_unix_ns": 4000000000, "reason": "off"}],
+}
+asked = []
+
+
 class Agent(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        body = json.dumps(answer).encode()
+        asked.append(self.path)
+        body = json.dumps(of_job if self.path.startswith("/v1/history") else answer).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -77,4 +87,31 @@ with socketserver.UnixStreamServer(path, Agent) as server:
     rows = {row["cgroup"]: row for row in csv.DictReader(io.StringIO(listed("--csv")))}
     assert [rows["/disk"][key] for key in [*block, "rx_bytes", "tx_packets"]] == ["2500000000", "40", "8192", "2", "4096", "1", "7", "0"], rows
     assert {rows["/small"][key] for key in block} == {""}, rows
+
+    # unselected rows are in `other` without a cgroup: the lines are the machine all the same
+    assert "selected)" not in listed() + listed("--csv")
+    answer["other"] = {"cgroups": 0, "last": gone["last"], "total": {**gone["total"], "energy_uj": {"package-0": 7000000}}}
+    line, = (line.split() for line in listed().splitlines() if line.endswith("  (not selected)"))
+    assert line[1] == "7.000", line
+    rows = {row["cgroup"]: row for row in csv.DictReader(io.StringIO(listed("--csv")))}
+    assert rows["(not selected)"]["package-0_uj"] == "7000000" and "(more)" not in rows, rows
+    answer["other"]["cgroups"] = 3
+    assert "  (3 more)\n" in listed() and "\n(more)," in listed("--csv"), listed()
+
+    for since, step in (("-24h", "10m"), ("-25h", "1h"), ("-6d", "1h"), ("-7d", "6h"), ("-36d", "6h"), ("-37d", "24h"),
+                        ("2020-01-31T12:00:00+01:00", "24h"), ("1500000000", "24h")):
+        text = listed("--job", "7", "--since", since)
+        assert asked[-1] == f"/v1/history?job=7&step={step}&since={urllib.parse.quote(since)}", asked[-1]
+        assert f"known for 0.5 s of this time; joulectl history --since {since} says" in text, text
+    assert "joulectl history --since -24h says" in listed("--job", "7") and asked[-1] == "/v1/history?job=7&step=10m&since=-24h", asked[-1]
+    for wrong in (["--since", "-1h"], ["--job", "7", "--since", "yesterday"]):
+        done = subprocess.run([joulectl, "list", "--socket", path, *wrong], capture_output=True, text=True)
+        assert done.returncode == 2 and done.stderr.startswith("joulectl: error: list: --since"), done
+
+    output = {"format": "otlp", "to": "http://x", "state": "waiting", "up": True, "documents": 9, "bytes": 8, "queued_documents": 0}
+    for dropped, told_of in (({"dropped_series": 0, "dropped_energy_uj": 0}, ""), ({"dropped_series": 4}, ", 4 series REFUSED"),
+                             ({"dropped_documents": 2, "dropped_energy_uj": 2500000}, ", 2 DROPPED, 2.500 J in dropped documents")):
+        answer["outputs"] = [{**output, **dropped}]
+        said = subprocess.run([joulectl, "status", "--socket", path], check=True, capture_output=True, text=True).stdout
+        assert f": waiting; 9 documents, 8 bytes, 0 queued{told_of}\n" in said, said
     server.shutdown()

@@ -116,6 +116,9 @@ job_ended() {
 check ctl-list-job wait_until 100 job_ended
 list_job --csv >"$work/job.csv"
 ask job "/v1/history?since=-24h&step=10m&limit=1000"
+# a longer time has the same: a coarser step costs no energy
+list_job --csv --since -30d >"$work/job-30d.csv"
+check ctl-list-job-since cmp "$work/job.csv" "$work/job-30d.csv"
 check ctl-list-job-sum python3 $here/history.py job "$work/job.csv" "$work/job" "$job"
 "$JOULECTL" history --socket "$sock" --since -24h --by job --csv >"$work/by-job.csv"
 check ctl-history-by-job python3 $here/history.py by_job "$work/job.csv" "$work/by-job.csv" "$job"

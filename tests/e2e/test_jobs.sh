@@ -124,6 +124,21 @@ owned() {
 	PY
 }
 
+# The epilog asks since the start that Slurm tells, if it is a time.
+cat >"$work/joulectl" <<-'STUB'
+	#!/bin/sh
+	echo "$*" >>"$0.asked"
+	printf 'step\n7.0,1,yes\n'
+STUB
+chmod 755 "$work/joulectl"
+for start in '' 1700000000 '17; rm'; do
+	SLURM_JOB_ID=7 SLURM_JOB_UID=1 SLURM_JOB_START_TIME=$start JOULECTL="$work/joulectl" JOULED_JOBS="$work/asked.csv" deploy/slurm/epilog
+done
+printf 'list --job 7 --since %s --csv\n' -30d -30d 1700000000 >"$work/wanted"
+check jobs-epilog-asked wait_until 100 lines_at_least 3 "$work/asked.csv"
+sort "$work/joulectl.asked" >"$work/asked"
+check jobs-epilog-since cmp "$work/asked" "$work/wanted"
+
 start jobs -i 100ms --socket "$sock" -o null:
 answers() {
 	curl -s --max-time 20 --unix-socket "$sock" -o "$work/$1" "http://jouled$2"

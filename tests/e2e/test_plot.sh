@@ -95,7 +95,16 @@ refused plot-no-agent 1 'none.sock: ' --socket "$work/none.sock"
 run plain -n 3 -i 100ms --formula none -o "snapshot=file://$work/plain.cbor"
 refused plot-not-split 1 'jouled --replay' "$work/plain.cbor"
 
-# The history of an agent.
+# The history of an agent. One cgroup works for a moment every three seconds.
+make_cgroup rests
+rests=${cgroup#"$(cgroup2)"}
+sh -c 'echo $$ >"$1/cgroup.procs"
+	exec perl -e "for (;;) { for (1 .. 2000000) {} select undef, undef, undef, 3 }"' rests "$cgroup" &
+agents="$agents $!"
+has_rested() {
+	curl -s --max-time 60 -o "$work/rested" --unix-socket "$sock" "http://jouled/v1/history?since=-10m&cgroup=$rests" &&
+		[ "$(grep -o '\[1[0-9]*,' "$work/rested" | sort -u | wc -l)" -ge 3 ]
+}
 "$JOULED" --socket "$sock" --state-dir "$work/state" -i 500ms -o null: >"$work/agent.out" 2>"$work/agent.err" &
 agent=$!
 agents="$agents $agent"
@@ -105,6 +114,13 @@ if wait_until 300 has_history; then
 	[ "$status" -eq 0 ] && ok plot-history || fail plot-history "exit status $status: $(said history)"
 	curl -s --max-time 60 -o "$work/history" --unix-socket "$sock" "http://jouled/v1/history?since=-10m&limit=8&until=$until"
 	check plot-history-energy total "$work/history.svg" "$work/history"
+	wait_until 200 has_rested
+	plot rests --socket "$sock" --since -10m --until "$(($(date +%s) - 2))" --cgroup "$rests"
+	if [ "$status" -eq 0 ] && grep -q "$rests" "$work/rests.svg" && ! grep -q 'nothing was measured here' "$work/rests.svg"; then
+		ok plot-history-cgroup
+	else
+		fail plot-history-cgroup "exit status $status, or a gap where it used nothing: $(said rests)"
+	fi
 	refused plot-history-time 1 'since' --socket "$sock" --since yesterday
 else
 	fail plot-history "no history within 30 s: $(head -c 200 "$work/history") $(said agent)"

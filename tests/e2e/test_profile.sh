@@ -149,6 +149,8 @@ refuse profile_bad_path 'a path begins with /' --cgroup a
 refuse profile_bad_time 'not from 100ms' -d 2h
 refuse profile_bad_rate 'frequency' -F 4870
 refuse profile_two_questions 'its own cgroup and time' -d 1s -- true
+refuse profile_diff_names 'profile: --debug-dir: --diff compares files as they are' --diff "$work/x.folded" "$work/x.folded" --debug-dir /
+refuse profile_diff_servers 'profile: --debuginfod: --diff compares files as they are' --diff "$work/x.folded" "$work/x.folded" --debuginfod http://127.0.0.1:1
 refuse profile_no_domain 'there is none' --private --domain nothing -d 1s
 refuse profile_no_cgroup 'there is no such cgroup' --private --cgroup /no/such/cgroup -d 10m
 refuse profile_no_process 'there is no such process' --pid 4194303 -d 10m

@@ -126,6 +126,25 @@ kill "$agent"
 ended 300 "$agent" || fail mute-agent-end "does not end"
 agent=$recorded_by
 
+# An agent that splits no energy: what a cgroup used is not known, so there is no file with zeros.
+plain=$work/plain
+sed 's|^meters: .*|formula: none|' "$work/config.yaml" >"$work/plain.yaml"
+recorded_by=$agent
+start plain-agent -c "$work/plain.yaml" --socket "$plain" -o null:
+wait_until 300 listens "$plain" || fail plain-agent "no socket: $(said plain-agent)"
+record unsplit --socket "$plain" --experiment e --benchmark b --run unsplit --gpu none -- sleep 1
+expect unsplit 0
+check unsplit-said grep -q 'warning: record: the agent gives no energy to cgroups (formula none), so there is no cgroup-power.csv; ' "$work/unsplit.err"
+check unsplit-files by holds "$root/e/b/unsplit/0" '"cgroup-power.csv" not in files and info["energy_quality"] == {} and
+	{"rapl-power.csv", "counters.csv"} <= set(files) and int(table("counters.csv")[-1]["cpu-ns"]) > 0'
+record unsplit-samples --socket "$plain" --experiment e --benchmark b --run samples --gpu none --samples-from cgroup -- true
+expect unsplit-samples 125
+check unsplit-samples-said grep -q 'record: --samples-from cgroup: the agent gives no energy to cgroups' "$work/unsplit-samples.err"
+check unsplit-samples-not test ! -e "$root/e/b/samples"
+kill "$agent"
+ended 300 "$agent" || fail plain-agent-end "does not end"
+agent=$recorded_by
+
 # Two GPUs, the machine busy: a directory each, energy of the curve, rows at their pace.
 make_cgroup load
 spin "$cgroup"

@@ -71,6 +71,14 @@ expect_status sleep 0
 has sleep-figures 'd["agent"] == "running" and 1e9 <= d["wall_ns"] and 0 < d["cpu_ns"] < 1e8 and d["memory_peak_bytes"] > 1e5'
 "$JOULECTL" run --socket "$sock" -- true >"$work/text.out" 2>"$work/text.err"
 check text-estimated grep -qx ' Energy is estimated here, not measured: no energy counter here; from busy time per core\.' "$work/text.err"
+# A caller that ignores SIGCHLD: its children have their status all the same.
+for verb in run profile; do
+	# shellcheck disable=SC2016 # perl's
+	timeout 300 perl -e '$SIG{CHLD} = "IGNORE"; exec @ARGV' "$JOULECTL" $verb --socket "$sock" -- sh -c 'exit 3' >"$work/ignored.out" 2>"$work/ignored.err"
+	status=$?
+	measured=ignored
+	expect_status ignored-children-$verb 3
+done
 measure exit -- sh -c 'exit 3'
 expect_status exit 3
 has exit-figures 'd["exit_status"] == 3 and 0 < d["cpu_ns"] < 1e8 and "signal" not in d and d["command"] == ["sh", "-c", "exit 3"]'

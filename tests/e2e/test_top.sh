@@ -44,6 +44,7 @@ expect unknown_option 2 'did you mean --interval' top --intervall 1s
 expect unknown_column 2 'did you mean watts' top --sort wats
 expect unknown_format 2 'one of json, cbor' stream --format xml
 expect bad_interval 2 '10ms to 1h' top --interval 1ms
+expect replay_interval 2 'a recording has intervals of its own' top --replay "$work/nothing" --interval 1s
 expect bad_count 2 'not a number' stream --count 0
 
 ctl help help

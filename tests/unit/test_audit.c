@@ -537,6 +537,27 @@ static void a_record_is_read_back(void **state)
 	buf_free(&text);
 }
 
+/* A result has no room for one line more: nothing is frozen, nobody is asked. */
+static void too_many_lines_are_refused(void **state)
+{
+	static struct audit_session s;
+	static struct audit a;
+	static char root[] = "/";
+	struct audit_plan p = { .n_cgroups = 13, .freeze_ns = 1, .duty = 1 };
+	struct err err = { 0 };
+
+	s = (struct audit_session){ .plan = &p, .audited = { true, true, false, true, true } };
+	s.with.facts.n_domains = 5;
+	for (unsigned i = 0; i < p.n_cgroups; i++)
+		p.cgroup[i] = root;
+	assert_int_equal(audit_by_freezing(&s, &a, &err), -EINVAL);
+	assert_non_null(strstr(err.text,
+			       "13 cgroups in 4 domains are 52 lines, and a result has 48; name at most 12 at a time"));
+	p.n_cgroups = 12; /* the root is refused next */
+	assert_int_not_equal(audit_by_freezing(&s, &a, &err), 0);
+	assert_null(strstr(err.text, "lines"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -550,6 +571,7 @@ int main(void)
 		cmocka_unit_test(instants_are_random_and_within_the_slot),
 		cmocka_unit_test(forbidden_paths_are_refused),
 		cmocka_unit_test(a_record_is_read_back),
+		cmocka_unit_test(too_many_lines_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/clock.h"
+#include "encode_fixture.h"
+#include "model/recording/recording.h"
 #include "ctl/plot/plot.h"
 
 #define T0 1700000000000000000ll
@@ -76,6 +78,115 @@ static void test_history(void **state)
 	drop(p);
 }
 
+/* Of one cgroup: seconds in which it used nothing are there, and only those in which nothing was measured are a gap. */
+static void test_history_of_one(void **state)
+{
+	static const char one[] =
+		"{\"domains\":[\"package-0\"],\"series\":[{\"cgroup\":\"/a\",\"row\":\"cgroup\",\"points\":["
+		"[1700000001000000000,1000000000,\"measured\",[3000000]],"
+		"[1700000004000000000,1000000000,\"lost\",[0]],"
+		"[1700000009000000000,1000000000,\"measured\",[5000000]]]}]}";
+	static const char all[] =
+		"{\"domains\":[\"package-0\"],\"series\":[{\"cgroup\":\"residual\",\"row\":\"residual\",\"points\":["
+		"[1700000001000000000,1000000000,\"measured\",[7]],[1700000002000000000,1000000000,\"measured\",[7]],"
+		"[1700000003000000000,1000000000,\"lost\",[0]],[1700000004000000000,1000000000,\"measured\",[7]],"
+		"[1700000008000000000,1000000000,\"measured\",[7]]]}]}";
+	json_t *machine = json_loads(all, 0, NULL);
+	struct plot *p = new_plot();
+	struct err err = { 0 };
+
+	p->cgroup = "/a";
+	assert_int_equal(plot_read_history_of(p, one, sizeof(one) - 1, machine, &err), 0);
+	json_decref(machine);
+	assert_int_equal(plot_finish(p, &err), 0);
+	assert_int_equal(p->n_columns, 6);
+	assert_true(p->columns[1].known && !p->columns[2].known && !p->columns[3].known && p->columns[4].known);
+	assert_false(plot_gap_before(p, 1));
+	assert_true(plot_gap_before(p, 4));
+	assert_false(plot_gap_before(p, 5));
+	assert_int_equal(p->n_series, 1);
+	assert_true(fabs(find(p, "/a")->uj - 8e6) < 1e-9);
+	assert_true(find(p, "/a")->low_w <= 0);
+	drop(p);
+}
+
+static bool pictured(struct plot *p, const char *text)
+{
+	struct buf b = { 0 };
+	bool found;
+
+	plot_draw(p, 960, &b);
+	buf_add_char(&b, '\0');
+	found = strstr((char *)b.data, text) != NULL;
+	buf_free(&b);
+	return found;
+}
+
+/* Two packages; the second is lost in the second interval, so that what is drawn is only a part of the energy. */
+static void write_half_lost(const char *path)
+{
+	struct buf b = { 0 };
+	struct fixture f;
+	FILE *to = fopen(path, "we");
+
+	fixture_init(&f, 2, 2);
+	fixture_domain(&f, DOMAIN_PACKAGE, 0, "package-0");
+	fixture_domain(&f, DOMAIN_PACKAGE, 1, "package-1");
+	fixture_ready(&f);
+	fixture_row(&f, "/a", 1);
+	snprintf(f.snap.formula, sizeof(f.snap.formula), "share");
+	recording_encode_header(&f.schema, &b);
+	for (unsigned i = 0; i < 2; i++) {
+		for (unsigned d = 0; d < 2; d++) {
+			bool lost = i && d;
+
+			*snapshot_energy(&f.snap, READING_SPECIAL_ROWS, d) = lost ? 0 : 3000000;
+			f.snap.domains[d].quality = lost ? QUALITY_LOST : 0;
+			f.snap.domains[d].energy_uj = lost ? 0 : 5000000;
+			f.snap.domains[d].residual_uj = lost ? 0 : 2000000;
+			f.snap.domains[d].start_ns = f.snap.start_ns;
+			f.snap.domains[d].end_ns = f.snap.end_ns;
+		}
+		recording_encode(&f.snap, true, &b);
+		f.snap.number++;
+		f.snap.start_ns = f.snap.end_ns;
+		f.snap.end_ns += NS_PER_S;
+		f.snap.end_real_ns += (int64_t)NS_PER_S;
+	}
+	assert_non_null(to);
+	assert_int_equal(fwrite(b.data, 1, b.len, to), b.len);
+	fclose(to);
+	buf_free(&b);
+	fixture_free(&f);
+}
+
+static void test_half_lost(void **state)
+{
+	char path[] = "/tmp/jouled-plot-XXXXXX";
+	struct plot *p = new_plot();
+	struct err err = { 0 };
+	int fd = mkstemp(path), rc;
+
+	close(fd);
+	write_half_lost(path);
+	rc = plot_read_recording(p, path, &err);
+	unlink(path);
+	if (rc)
+		fail_msg("%s", err.text);
+	assert_int_equal(plot_finish(p, &err), 0);
+	assert_int_equal(p->n_columns, 2);
+	assert_true(p->columns[1].known);
+	for (unsigned i = 0; i < 2; i++) {
+		const struct plot_series *s = find(p, i ? "residual" : "/a");
+
+		assert_non_null(s);
+		assert_int_equal(s->cells[0].quality, 0);
+		assert_true(s->cells[1].quality & QUALITY_PARTIAL);
+	}
+	assert_true(pictured(p, "/a (partial)"));
+	drop(p);
+}
+
 static void test_domains(void **state)
 {
 	const char *names[] = { "package-0", "package-1-die-1", "psys" }, *const metered[] = { "package-0",
@@ -129,18 +240,6 @@ static void test_top_and_rest(void **state)
 	assert_int_equal(p->n_rest, 7);
 	assert_true(fabs(p->series[4].uj - (10 + 20 + 30 + 40 + 50 + 60 + 70 + 1)) < 1e-9);
 	drop(p);
-}
-
-static bool pictured(struct plot *p, const char *text)
-{
-	struct buf b = { 0 };
-	bool found;
-
-	plot_draw(p, 960, &b);
-	buf_add_char(&b, '\0');
-	found = strstr((char *)b.data, text) != NULL;
-	buf_free(&b);
-	return found;
 }
 
 /* The rest says of how many: those behind the top ones, those that may not be shown, those that the agent had summed. */
@@ -485,6 +584,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_history),
+		cmocka_unit_test(test_history_of_one),
+		cmocka_unit_test(test_half_lost),
 		cmocka_unit_test(test_domains),
 		cmocka_unit_test(test_top_and_rest),
 		cmocka_unit_test(test_rest_counted),

@@ -172,7 +172,7 @@ static void test_stat(void **state)
 
 static const char answer[] =
 	"{\"domains\":[\"package-0\",\"dram-0\"],\"series\":["
-	"{\"cgroup\":\"/a\",\"row\":\"cgroup\",\"ended\":true,\"names\":{\"pod\":\"web-1\"},"
+	"{\"cgroup\":\"/a\",\"row\":\"cgroup\",\"ended\":true,\"names\":{\"namespace\":\"shop\",\"pod\":\"web-1\"},"
 	"\"points\":[[2000000000,1000000000,\"estimated\",[3000000,1]],[3000000000,1000000000,\"measured\",[4000000,0]]]},"
 	"{\"cgroup\":\"kernel\",\"row\":\"kernel\",\"points\":[[3000000000,1000000000,\"measured\",[500000,0]]]},"
 	"{\"cgroup\":\"idle-power\",\"row\":\"idle-power\",\"points\":[[3000000000,1000000000,\"measured\",[1000000,2]]]},"
@@ -206,9 +206,9 @@ static void test_history(void **state)
 		assert_int_equal(s->n_rows, 1);
 		assert_int_equal(top_view_take(&v, s), 0);
 		assert_true(v.machine.past && v.machine.split);
-		assert_string_equal(v.order[0]->title, "web-1");
+		assert_string_equal(v.order[0]->title, "shop/web-1");
 		assert_int_equal(v.order[0]->shown[TOP_OWN].energy_quality[DOMAIN_PACKAGE], QUALITY_ESTIMATED);
-		assert_row(&v, v.order[0], 80, "   3.000~   3.000      -      -");
+		assert_row(&v, v.order[0], 80, "   3.000~   3.000      -~     -     -     -");
 		assert_int_equal(top_history_next(h, &s), 1);
 		assert_int_equal(s->domains[0].energy_uj, 5500100);
 		assert_int_equal(s->domains[0].idle_uj, 1000000);
@@ -221,6 +221,37 @@ static void test_history(void **state)
 		top_view_forget(&v);
 		assert_int_equal(v.samples, 0);
 	}
+	top_history_close(h);
+	top_view_free(&v);
+}
+
+/* A cgroup that used nothing for an interval is in no snapshot of it, and goes on afterwards. */
+static void test_history_of_a_rest(void **state)
+{
+	static const char rests[] =
+		"{\"domains\":[\"package-0\"],\"series\":["
+		"{\"cgroup\":\"/b\",\"row\":\"cgroup\",\"points\":[[2000000000,1000000000,\"measured\",[3000000]],"
+		"[4000000000,1000000000,\"measured\",[5000000]]]},"
+		"{\"cgroup\":\"residual\",\"row\":\"residual\",\"points\":[[2000000000,1000000000,\"measured\",[1]],"
+		"[3000000000,1000000000,\"measured\",[1]],[4000000000,1000000000,\"measured\",[1]]]}]}";
+	static const float watts[] = { 3, 0, 5 };
+	struct top_view v = { .domain = -1 };
+	struct top_history *h = NULL;
+	struct top_row *r;
+	struct snapshot *s;
+	struct err err = { 0 };
+
+	assert_int_equal(top_history_parse(rests, sizeof(rests) - 1, &h, &err), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(top_history_next(h, &s), 1);
+		assert_int_equal(top_view_take(&v, s), 0);
+		assert_int_equal(v.n_order, i != 1); /* as long as it rests it is not shown */
+	}
+	r = top_row_find(&v, "/b");
+	assert_non_null(r);
+	assert_int_equal(r->shown_total[TOP_OWN].uj[DOMAIN_PACKAGE], 8000000);
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(r->history[TOP_OWN][i] >= watts[i] && r->history[TOP_OWN][i] <= watts[i]);
 	top_history_close(h);
 	top_view_free(&v);
 }
@@ -327,9 +358,17 @@ static void test_depth_and_scale(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_clean),   cmocka_unit_test(test_fit),      cmocka_unit_test(test_fit_path),
-		cmocka_unit_test(test_marks),   cmocka_unit_test(test_headings), cmocka_unit_test(test_depth_and_scale),
-		cmocka_unit_test(test_numbers), cmocka_unit_test(test_names),
+		cmocka_unit_test(test_clean),
+		cmocka_unit_test(test_fit),
+		cmocka_unit_test(test_fit_path),
+		cmocka_unit_test(test_marks),
+		cmocka_unit_test(test_headings),
+		cmocka_unit_test(test_depth_and_scale),
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_stat),
+		cmocka_unit_test(test_history),
+		cmocka_unit_test(test_history_of_a_rest),
 	};
 
 	setlocale(LC_CTYPE, "C.UTF-8");

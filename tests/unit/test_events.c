@@ -402,7 +402,9 @@ static void test_cpu_came(void **state)
 	temp_root_put(&t, PMU "/cpu_core/cpus", "0-3\n");
 	temp_root_put(&t, PMU "/cpu_atom/type", "8\n");
 	temp_root_put(&t, PMU "/cpu_atom/cpus", "4-5\n");
-	set.ev[0] = (struct event_desc){ .kind = EVENT_PERF, .config = 0x400000000, .cpus_only_known = 1, .cpus = { 0x33 } };
+	set.ev[0] = (struct event_desc){
+		.kind = EVENT_PERF, .config = 0x400000000, .cpus_only_known = 1, .cpus = { 0x33 }
+	};
 	set.ev[1] = (struct event_desc){ .kind = EVENT_PERF, .type = 8, .cpus_only_known = 1, .cpus = { 0x30 } };
 	set.ev[2] = (struct event_desc){ .kind = EVENT_PERF, .type = 1 };
 	events_cpu_came(t.root, &set, v, 2);

@@ -218,6 +218,29 @@ static void test_the_search_is_not_counted(void **state)
 	free(was);
 }
 
+/* A caller that ignores SIGCHLD has its children reaped by the kernel, which keeps no status. */
+static void test_ignored_children(void **state)
+{
+	struct world *w = *state;
+	char *argv[] = { "sh", "-c", "exit 5", NULL };
+	struct run_end end;
+	struct err err = { 0 };
+
+	run_signals_give_back(&w->signals);
+	signal(SIGCHLD, SIG_IGN);
+	assert_int_equal(run_signals_take(&w->signals, &err), 0);
+	assert_int_equal(run(w, argv, &end, &err), 0);
+	assert_int_equal(run_exit_status(&end), 5);
+	assert_int_equal(run_shell("--setup", "exit 0", NULL, &w->signals, &err), 0);
+	signal(SIGCHLD, SIG_IGN);
+	assert_int_equal(run(w, argv, &end, &err), -ECHILD);
+	assert_non_null(strstr(err.text, "sh: its exit status cannot be read: No child processes; "));
+	err = (struct err){ 0 };
+	assert_int_equal(run_shell("--setup", "exit 0", NULL, &w->signals, &err), -ECHILD);
+	assert_non_null(strstr(err.text, "--setup: exit 0: its exit status cannot be read"));
+	signal(SIGCHLD, SIG_DFL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -227,6 +250,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_files, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_many_arguments, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_search_is_not_counted, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_ignored_children, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,8 +6,10 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include "base/clock.h"
+#include "base/http/http.h"
 #include "base/loop.h"
 #include "base/unix_listen.h"
+#include "model/audit.h"
 #include "serve/serve.h"
 
 static struct fixture f;
@@ -225,11 +227,98 @@ static void test_health_late(void **state)
 	assert_non_null(strstr(text, "health: no reading for "));
 }
 
+static int post(const char *path, const struct buf *body, const char **ret)
+{
+	char head[256];
+	int fd;
+
+	snprintf(head, sizeof(head), "POST %s HTTP/1.1\r\nContent-Length: %zu", path, body->len);
+	fd = send_request(head);
+	for (size_t at = 0; at < body->len;) {
+		ssize_t n = write(fd, body->data + at, body->len - at);
+
+		if (n <= 0)
+			break; /* refused */
+		at += (size_t)n;
+	}
+	return read_answer(fd, ret);
+}
+
+/* The longest result of an audit that there is. */
+static void write_audit(struct buf *b)
+{
+	static struct audit a;
+	const double number = -1.2345678901234567e-300;
+	struct audit_line l = { .pairs = INT64_MAX,
+				.charged_w = number,
+				.drawn_w = number,
+				.bias = number,
+				.low = number,
+				.high = number,
+				.displaced = number };
+	struct json j;
+
+	memset(l.cgroup, '"', sizeof(l.cgroup) - 1);
+	memset(l.domain, '"', sizeof(l.domain) - 1);
+	memset(l.draw, '"', sizeof(l.draw) - 1);
+	audit_init(&a);
+	a.duration_ns = a.frozen_ns = a.seed = INT64_MAX;
+	memset(a.why, '"', sizeof(a.why) - 1);
+	while (audit_add(&a, &l))
+		;
+	json_init(&j, b);
+	audit_json(&j, &a);
+}
+
+static void test_longest_audit(void **state)
+{
+	struct buf b = { 0 };
+	const char *text;
+
+	write_audit(&b);
+	assert_false(b.failed);
+	assert_true(b.len > 3 * HTTP_BODY_SHORT && b.len <= AUDIT_BYTES_MAX && b.len <= HTTP_BODY_MAX);
+	for (unsigned i = 0; i < 2 * HTTP_LONG_BODIES; i++) /* each gives its place back */
+		assert_int_equal(post("/v1/audit", &b, &text), 200);
+	buf_free(&b);
+	assert_int_equal(ask("POST /v1/audit HTTP/1.1\r\nContent-Length: 65537", &text), 413);
+}
+
+/* More than a few long bodies at once are refused, short ones never. */
+static void test_long_bodies(void **state)
+{
+	static const char head[] = "POST /v1/audit HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 20000";
+	struct buf b = { 0 };
+	int fds[HTTP_LONG_BODIES];
+	const char *text;
+	char line[26];
+
+	write_audit(&b);
+	for (unsigned i = 0; i < HTTP_LONG_BODIES; i++) {
+		fds[i] = send_request(head);
+		assert_int_equal(read(fds[i], line, 25), 25);
+		assert_memory_equal(line, "HTTP/1.1 100 Continue\r\n\r\n", 25);
+	}
+	assert_int_equal(ask(head, &text), 503);
+	assert_non_null(strstr(text, "Retry-After: 1"));
+	assert_non_null(strstr(text, "8 of more than 16384 bytes are being read"));
+	assert_int_equal(post("/v1/audit", &(struct buf){ .data = b.data, .len = HTTP_BODY_SHORT }, &text), 400);
+	for (unsigned i = 0; i < HTTP_LONG_BODIES; i++)
+		close(fds[i]);
+	for (unsigned i = 0; post("/v1/audit", &b, &text) != 200; i++) {
+		assert_true(i < 10000);
+		poll(NULL, 0, 1);
+	}
+	buf_free(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_health),  cmocka_unit_test(test_refusals),    cmocka_unit_test(test_answers),
-		cmocka_unit_test(test_reading), cmocka_unit_test(test_health_late),
+		cmocka_unit_test(test_health),      cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_answers),     cmocka_unit_test(test_reading),
+		cmocka_unit_test(test_health_late), cmocka_unit_test(test_longest_audit),
+		cmocka_unit_test(test_long_bodies),
 	};
 
 	signal(SIGPIPE, SIG_IGN);

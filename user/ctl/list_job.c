@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "list_job.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/clock.h"
+#include "base/instant.h"
 #include "base/text.h"
 #include "encode/table.h"
 #include "model/schema.h"
@@ -19,6 +22,7 @@ struct step_use { /* of a step, or of all */
 
 struct job {
 	const json_t *doc;
+	const char *since;
 	size_t n_domains;
 	bool in_total[SCHEMA_MAX_DOMAINS];
 	struct step_use all;
@@ -99,8 +103,8 @@ static void put_lost(const struct job *j)
 			ns += (double)(until - from);
 	}
 	if (ns > 0)
-		printf("nothing is known for %.1f s of this time; joulectl history --since -24h says when and why\n",
-		       ns / 1e9);
+		printf("nothing is known for %.1f s of this time; joulectl history --since %s says when and why\n",
+		       ns / 1e9, j->since);
 }
 
 static void print(struct job *j, const char *id, bool csv)
@@ -130,18 +134,42 @@ static void print(struct job *j, const char *id, bool csv)
 	put_lost(j);
 }
 
-int list_job(const char *socket, const char *job, enum list_form form, struct err *err)
+/* At most 144 points of a step up to 144 days: few enough for a thousand steps, fine enough to tell which gaps were in its
+ * time. */
+static const char *step_of(int64_t ns)
 {
-	struct buf body = { 0 };
-	struct job j = { 0 };
+	const int64_t day_ns = 24 * 3600 * (int64_t)NS_PER_S;
+
+	return ns <= day_ns ? "10m" : ns <= 6 * day_ns ? "1h" : ns <= 36 * day_ns ? "6h" : "24h";
+}
+
+int list_job_check(struct list_question *q, struct err *err)
+{
+	int64_t now_ns = clock_real_ns(), since_ns;
+
+	if (!q->since)
+		q->since = "-24h";
+	if (instant_parse(q->since, now_ns, &since_ns) != 0)
+		return err_set(err, -EINVAL,
+			       "list: --since %.40s: no time; write Unix seconds, 2026-01-31T12:00:00Z or -30d",
+			       q->since);
+	q->step = step_of(now_ns - since_ns);
+	return 0;
+}
+
+int list_job(const char *socket, const struct list_question *q, struct err *err)
+{
+	struct buf body = { 0 }, path = { 0 };
+	struct job j = { .since = q->since };
 	json_t *doc = NULL;
-	char path[96];
 	int rc;
 
-	/* points of 10 minutes: few enough for a thousand steps, fine enough to tell which gaps were in its time */
-	snprintf(path, sizeof(path), "/v1/history?job=%s&since=-24h&step=10m", job);
-	rc = ask_agent(socket, path, &body, err);
-	if (!rc && form == LIST_JSON) {
+	buf_printf(&path, "/v1/history?job=%s&step=%s&since=", q->job, q->step);
+	agent_escape(&path, q->since);
+	buf_add_char(&path, '\0');
+	rc = path.failed ? err_set(err, -ENOMEM, "out of memory; free some") :
+			   ask_agent(socket, (const char *)path.data, &body, err);
+	if (!rc && q->form == LIST_JSON) {
 		ask_print(&body);
 	} else if (!rc) {
 		doc = ask_parse(&body, err);
@@ -149,9 +177,10 @@ int list_job(const char *socket, const char *job, enum list_form form, struct er
 	}
 	if (doc) {
 		j.doc = doc;
-		print(&j, job, form == LIST_CSV);
+		print(&j, q->job, q->form == LIST_CSV);
 	}
 	json_decref(doc);
+	buf_free(&path);
 	buf_free(&body);
 	return rc;
 }

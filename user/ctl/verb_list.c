@@ -28,6 +28,7 @@ enum {
 	OPTION_ACTIVE,
 	OPTION_ALL,
 	OPTION_JOB,
+	OPTION_SINCE,
 	OPTION_CSV,
 	OPTION_JSON,
 	OPTION_SOCKET
@@ -41,6 +42,8 @@ static const struct verb_option options[] = {
 	[OPTION_ALL] = { "all", 'A', NULL, "also cgroups that have ended and used nothing in the last interval" },
 	[OPTION_JOB] = { "job", 0, "ID",
 			 "the steps of a batch job on this machine, of the last day, also when it has ended" },
+	[OPTION_SINCE] = { "since", 0, "TIME",
+			   "of --job: from there on; -24h unless given, or -30d, 2026-01-31T12:00:00Z, Unix seconds" },
 	[OPTION_CSV] = { "csv", 0, NULL, "a line per cgroup, with every domain, in watts and microjoules" },
 	[OPTION_JSON] = { "json", 'j', NULL, "as the agent tells it" },
 	[OPTION_SOCKET] = { "socket", 0, "PATH", "of the agent; JOULED_SOCKET, or /run/jouled/jouled.sock" },
@@ -53,7 +56,7 @@ static const char *const about[] = {
 	"machines have their names before the path.",
 	"Cgroups that have ended and used nothing in the last interval have one line together, unless --all is given.",
 	"--job takes the energy of the steps of a Slurm job from the agent's history: what its cgroups used in the last 24 h, "
-	"before and after a restart of the agent, too.",
+	"or since --since, before and after a restart of the agent, too. A job that ran longer needs --since.",
 	"READ, WRITTEN and I/O are bytes and requests of block devices since the agent first saw the cgroup, where there were any; "
 	"--csv has those of the network, too.",
 	"W+- says how far the watts may be off, in either direction, nine times in ten; nothing where the formula does not say.",
@@ -378,16 +381,37 @@ static void csv_row(struct buf *b, const json_t *e, const char *key)
 	free(title);
 }
 
+/* Writes the label of `other`: the cgroups that the answer leaves out, and what is not selected. "" = it holds nothing. */
+static void name_other(const json_t *other, char *dst, size_t size)
+{
+	const json_t *total = json_object_get(other, "total");
+	long long cgroups = ask_number(other, "cgroups");
+	bool any = ask_number(total, "cpu_ns") > 0;
+	const char *key;
+	json_t *v;
+
+	json_object_foreach(json_object_get(total, "energy_uj"), key, v)
+		any = any || json_integer_value(v) > 0;
+	*dst = '\0';
+	if (cgroups)
+		snprintf(dst, size, "(%lld more)", cgroups);
+	else if (any)
+		snprintf(dst, size, "(not selected)");
+}
+
 /* Writes the rows that the table would show, and `other` and the special rows: no sums besides those. */
 static int print_csv(const json_t *doc, enum shown shown)
 {
 	const json_t *special = json_object_get(doc, "special"), *list = json_object_get(doc, "cgroups"), *e;
+	const json_t *other = json_object_get(doc, "other");
 	struct ledger l = { .shown = shown };
 	struct buf b = { 0 };
+	char more[64];
 	size_t i;
 	int rc;
 
 	open_ledger(&l, doc);
+	name_other(other, more, sizeof(more));
 	buf_add_str(&b, "cgroup,title,ended,quality,last_cpu_ns,cpu_ns");
 	csv_heads(&b, l.domains, "w");
 	csv_heads(&b, l.domains, "uj");
@@ -399,8 +423,8 @@ static int print_csv(const json_t *doc, enum shown shown)
 			csv_row(&b, e, "path");
 	json_array_foreach(special, i, e)
 		csv_row(&b, e, "name");
-	if (ask_number(json_object_get(doc, "other"), "cgroups"))
-		csv_row(&b, json_object_get(doc, "other"), "(more)");
+	if (*more)
+		csv_row(&b, other, ask_number(other, "cgroups") ? "(more)" : more);
 	rc = b.failed ? -ENOMEM : put_all(STDOUT_FILENO, b.data, b.len);
 	buf_free(&b);
 	return rc;
@@ -429,8 +453,8 @@ static void print_list(const json_t *doc, enum shown shown)
 	       l.block ? "    READ WRITTEN     I/O" : "", "CGROUP");
 	put_rows(&l, json_object_get(doc, "cgroups"), "path");
 	put_hidden(&l, json_object_get(doc, "cgroups"));
-	snprintf(more, sizeof(more), "(%lld more)", ask_number(other, "cgroups"));
-	if (ask_number(other, "cgroups"))
+	name_other(other, more, sizeof(more));
+	if (*more)
 		put_use(&l, other, NULL, more);
 	put_rows(&l, json_object_get(doc, "special"), "name");
 	put_machine_part(&l, "(idle)", "idle_uj");
@@ -450,6 +474,8 @@ static int make_path(const struct verb_call *call, struct buf *path, struct err 
 
 	if (call->option[OPTION_ACTIVE] && call->option[OPTION_ALL])
 		return err_set(err, -EINVAL, "list: --active and --all: one of them; leave the other out");
+	if (call->option[OPTION_SINCE])
+		return err_set(err, -EINVAL, "list: --since: it is for --job; give --job ID, or see joulectl history");
 	if (call->option[OPTION_JSON] && call->option[OPTION_CSV])
 		return err_set(err, -EINVAL, "list: --json and --csv: one of them; leave the other out");
 	if (sort < 0 ||
@@ -504,7 +530,7 @@ static int check_job(const struct verb_call *call, struct err *err)
 		wrong = wrong || call->option[others[i]];
 	if (wrong)
 		return err_set(err, -EINVAL,
-			       "list: --job: goes with --json or --csv alone; leave PATH and the others out");
+			       "list: --job: goes with --since, --json or --csv alone; leave PATH and the others out");
 	if (!job_id_ok(call->option[OPTION_JOB]))
 		return err_set(err, -EINVAL, "list: --job: no number of a job; write one such as 4711");
 	return 0;
@@ -512,15 +538,22 @@ static int check_job(const struct verb_call *call, struct err *err)
 
 static int run_job(const struct verb_call *call)
 {
-	enum list_form form = call->option[OPTION_JSON] ? LIST_JSON : call->option[OPTION_CSV] ? LIST_CSV : LIST_TEXT;
+	struct list_question q = { .job = call->option[OPTION_JOB],
+				   .since = call->option[OPTION_SINCE],
+				   .form = call->option[OPTION_JSON] ? LIST_JSON :
+					   call->option[OPTION_CSV]  ? LIST_CSV :
+								       LIST_TEXT };
 	struct err err = { 0 };
 	int rc = check_job(call, &err);
+
+	if (!rc)
+		rc = list_job_check(&q, &err);
 
 	if (rc) {
 		log_error("%s", err.text);
 		return CTL_USAGE;
 	}
-	rc = list_job(call->option[OPTION_SOCKET], call->option[OPTION_JOB], form, &err);
+	rc = list_job(call->option[OPTION_SOCKET], &q, &err);
 	if (rc)
 		log_error("list: %s", err.text);
 	return rc ? CTL_FAILED : CTL_OK;

@@ -82,6 +82,10 @@ static void print_outputs(const json_t *list)
 			printf(", %lld on disk", ask_number(e, "spooled_documents"));
 		if (ask_number(e, "dropped_documents"))
 			printf(", %lld DROPPED", ask_number(e, "dropped_documents"));
+		if (ask_number(e, "dropped_energy_uj"))
+			printf(", %.3f J in dropped documents", (double)ask_number(e, "dropped_energy_uj") / 1e6);
+		if (ask_number(e, "dropped_series"))
+			printf(", %lld series REFUSED", ask_number(e, "dropped_series"));
 		putchar('\n');
 		print_notes(json_object_get(e, "notes"));
 	}

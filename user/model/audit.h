@@ -9,7 +9,7 @@
 #include "base/format/json.h"
 
 #define AUDIT_LINES_MAX 48
-#define AUDIT_BYTES_MAX 16384 /* as JSON */
+#define AUDIT_BYTES_MAX 65536 /* as JSON; so many lines with the longest names fit */
 #define AUDIT_VERSION 1
 
 /* What a charge is compared with. The words are in `draw` of a line. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -48,6 +49,7 @@ struct http {
 	struct client *clients;
 	struct http_stats stats;
 	size_t held; /* bytes of all answers */
+	unsigned long_bodies; /* requests that have a place for more than HTTP_BODY_SHORT bytes */
 	bool stopping;
 };
 
@@ -214,7 +216,8 @@ struct pending { /* a request between its first byte and its end */
 	struct http_request r; /* its target is `uri` */
 	const char *wrong; /* the error in its target; NULL = none */
 	unsigned status; /* HTTP status of that error */
-	char *body; /* HTTP_BODY_MAX bytes, from the first one that came */
+	char *body; /* HTTP_BODY_SHORT bytes from the first one that came, HTTP_BODY_MAX where more came */
+	bool long_body; /* it has a place for that */
 	bool begun;
 	char uri[];
 };
@@ -264,13 +267,32 @@ static bool may_hold(const struct client *c, size_t bytes)
 	return !c || bytes <= HELD_SMALL || !c->server->held || c->server->held + bytes <= HELD_MAX;
 }
 
+/* True when the request has a place for a long body, now at the latest. */
+static bool may_be_long(struct pending *p)
+{
+	struct http *h = p->r.server;
+
+	if (!p->long_body && h->long_bodies < HTTP_LONG_BODIES) {
+		p->long_body = true;
+		h->long_bodies++;
+	}
+	return p->long_body;
+}
+
+static void free_pending(struct pending *p)
+{
+	if (p && p->long_body)
+		p->r.server->long_bodies--;
+	if (p)
+		free(p->body);
+	free(p);
+}
+
 static void on_completed(void *arg, struct MHD_Connection *conn, void **state, enum MHD_RequestTerminationCode why)
 {
 	struct client *c = client_of(conn);
 
-	if (*state)
-		free(((struct pending *)*state)->body);
-	free(*state);
+	free_pending(*state);
 	*state = NULL;
 	if (!c || !c->at)
 		return;
@@ -378,9 +400,10 @@ static enum MHD_Result add_argument(void *arg, enum MHD_ValueKind kind, const ch
 }
 
 /* Answers requests that must not reach the owner. */
-static void check(struct http_request *r, const struct pending *p)
+static void check(struct http_request *r, struct pending *p)
 {
 	const char *length = MHD_lookup_connection_value(r->conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	unsigned long long bytes = length ? strlen(length) > 10 ? ULLONG_MAX : strtoull(length, NULL, 10) : 0;
 	size_t head = 0;
 
 	MHD_get_connection_values_n(r->conn, MHD_HEADER_KIND, add_size, &head);
@@ -390,9 +413,13 @@ static void check(struct http_request *r, const struct pending *p)
 	else if (head > HTTP_HEAD_MAX)
 		http_error(r, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE, NULL,
 			   "request head: more than %d bytes; send less", HTTP_HEAD_MAX);
-	else if (length && (strlen(length) > 10 || strtoull(length, NULL, 10) > HTTP_BODY_MAX))
+	else if (bytes > HTTP_BODY_MAX)
 		http_error(r, MHD_HTTP_CONTENT_TOO_LARGE, NULL, "request body: more than %d bytes; send less",
 			   HTTP_BODY_MAX);
+	else if (bytes > HTTP_BODY_SHORT && !may_be_long(p))
+		http_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "Retry-After: 1\n",
+			   "request body: %d of more than %d bytes are being read; try again", HTTP_LONG_BODIES,
+			   HTTP_BODY_SHORT);
 	else if (r->n_args > HTTP_ARGS_MAX)
 		http_error(r, MHD_HTTP_BAD_REQUEST, NULL, "query: more than %d parameters; leave some out",
 			   HTTP_ARGS_MAX);
@@ -411,15 +438,20 @@ static void answer_begin(struct pending *p, struct client *c, struct MHD_Connect
 	check(&p->r, p);
 }
 
-/* False: it is longer than a body may be, or there is no memory. */
+/* False: it is longer than a body may be, or memory ran out. */
 static bool keep_body(struct pending *p, const char *data, size_t size)
 {
-	if (size > HTTP_BODY_MAX - p->r.body_len)
+	const bool was_short = p->r.body_len <= HTTP_BODY_SHORT, is_long = p->r.body_len + size > HTTP_BODY_SHORT;
+
+	if (size > HTTP_BODY_MAX - p->r.body_len || (is_long && !may_be_long(p)))
 		return false;
-	if (!p->body)
-		p->body = malloc(HTTP_BODY_MAX);
-	if (!p->body)
-		return false;
+	if (!p->body || (was_short && is_long)) {
+		char *body = realloc(p->body, is_long ? HTTP_BODY_MAX : HTTP_BODY_SHORT);
+
+		if (!body)
+			return false;
+		p->body = body;
+	}
 	memcpy(p->body + p->r.body_len, data, size);
 	p->r.body = p->body;
 	p->r.body_len += size;

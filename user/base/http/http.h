@@ -3,8 +3,8 @@
  * of a Unix socket, and bounds what clients may send, how long they may take and how many there are. Its owner
  * answers. All callbacks run on the loop's thread.
  *
- * Limits: request head 16 KiB, path and query 4 KiB, body 16 KiB, 10 s for the first request head, 60 s
- * between two. Not supported: TLS, trailers, upgrades. */
+ * Limits: request head 16 KiB, path and query 4 KiB, body 64 KiB (8 of more than 16 KiB at once), 10 s for the first request
+ * head, 60 s between two. Not supported: TLS, trailers, upgrades. */
 #ifndef JD_HTTP_H
 #define JD_HTTP_H
 #include <stdbool.h>
@@ -13,7 +13,9 @@
 #include <sys/types.h>
 #include "base/buf.h"
 
-#define HTTP_BODY_MAX 16384
+#define HTTP_BODY_MAX 65536
+#define HTTP_BODY_SHORT 16384 /* one of more bytes needs one of these places: */
+#define HTTP_LONG_BODIES 8
 #define HTTP_TARGET_MAX 4096
 #define HTTP_HEAD_MAX 16384
 #define HTTP_GROUPS_MAX 256

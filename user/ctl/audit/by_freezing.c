@@ -223,8 +223,7 @@ static int add_domain(struct audit *ret, const struct experiment *e, const struc
 	memcpy(l.cgroup, from, strlen(from) + 1);
 	snprintf(l.domain, sizeof(l.domain), "%s", e->s->with.facts.domain[d].name);
 	snprintf(l.draw, sizeof(l.draw), AUDIT_DRAW_MARGINAL);
-	audit_add(ret, &l);
-	return 0;
+	return audit_add(ret, &l) ? 0 : -ENOSPC;
 }
 
 static int report(const struct experiment *e, struct audit *ret, struct err *err)
@@ -238,6 +237,8 @@ static int report(const struct experiment *e, struct audit *ret, struct err *err
 			if (e->s->audited[d])
 				rc = add_domain(ret, e, &e->of[i], d);
 	}
+	if (rc == -ENOSPC) /* check_lines has seen to it */
+		return err_set(err, rc, "audit: no room for all lines; name fewer cgroups");
 	return rc ? err_set(err, rc, "audit: out of memory; free some") : 0;
 }
 
@@ -265,13 +266,30 @@ static int open_all(struct experiment *e, int dirs[FREEZER_MAX], struct err *err
 	return 0;
 }
 
+/* A result has room for so many lines: one for each cgroup in each domain. */
+static int check_lines(const struct audit_session *s, struct err *err)
+{
+	unsigned domains = 0, cgroups = s->plan->n_cgroups;
+
+	for (unsigned d = 0; d < s->with.facts.n_domains; d++)
+		domains += s->audited[d];
+	if (cgroups * domains <= AUDIT_LINES_MAX)
+		return 0;
+	return err_set(
+		err, -EINVAL,
+		"audit: --cgroup: %u cgroups in %u domains are %u lines, and a result has %d; name at most %u at a time",
+		cgroups, domains, cgroups * domains, AUDIT_LINES_MAX, AUDIT_LINES_MAX / domains);
+}
+
 int audit_by_freezing(struct audit_session *s, struct audit *ret, struct err *err)
 {
 	const struct audit_plan *p = s->plan;
-	struct experiment *e = calloc(1, sizeof(*e));
 	uint64_t slot_ns = audit_slot_ns(p->freeze_ns + READ_NS, p->duty);
-	int dirs[FREEZER_MAX], rc;
+	int dirs[FREEZER_MAX], rc = check_lines(s, err);
+	struct experiment *e = rc ? NULL : calloc(1, sizeof(*e));
 
+	if (rc)
+		return rc;
 	if (!e)
 		return err_set(err, -ENOMEM, "audit: out of memory; free some");
 	e->s = s;

@@ -41,11 +41,13 @@ static bool is_rapl(const struct run_domain *d)
 	return d->kind < DOMAIN_GPU;
 }
 
-/* A repetition has only the domain of its own GPU, as its gpu-power.csv. */
+/* A repetition has only the domain of its own GPU, as its gpu-power.csv. A cgroup has none where energy is not split. */
 bool record_has_domain(const struct run_facts *f, const struct record_out *out, enum recorder_table t, unsigned d)
 {
 	const struct run_domain *domain = &f->domain[d];
 
+	if (t == RECORDER_CGROUP && !f->split)
+		return false;
 	return is_rapl(domain) ||
 	       (t == RECORDER_CGROUP && domain->kind == DOMAIN_GPU && strcmp(domain->name, out->domain) == 0);
 }
@@ -186,10 +188,12 @@ int record_measure_take(struct record_measure *m, struct record_outs *outs, stru
 	struct record_figures *figures = &m->figures;
 	struct run_machine now = { 0 };
 	struct run_result r = { 0 };
+	const bool split = figures->facts.split;
 	int rc = run_reading_ask(m->agent, m->path,
 				 &(struct run_reading){ .facts = &figures->facts, .machine = &now, .rows = &m->rows },
 				 err);
 
+	figures->facts.split = split; /* the tables that were begun stay, whatever formula a reload sets */
 	if (rc) {
 		m->figures.failed++;
 		return rc == -EPROTO ? 0 : rc;

@@ -256,6 +256,20 @@ static int devices(struct session *s, struct err *err)
 	return rc;
 }
 
+/* Where the agent splits no energy, the machine, GPUs, meters and counters are recorded all the same. */
+static int check_split(const struct session *s, struct err *err)
+{
+	if (s->kit.with.facts.split)
+		return 0;
+	if (s->plan->samples_from == SAMPLES_CGROUP)
+		return err_set(
+			err, -ENODATA,
+			"--samples-from cgroup: the agent gives no energy to cgroups (formula none); use --private, or set its formula");
+	log_warn(
+		"record: the agent gives no energy to cgroups (formula none), so there is no cgroup-power.csv; use --private, or set its formula");
+	return 0;
+}
+
 static int set_up(struct session *s, struct err *err)
 {
 	const struct record_plan *plan = s->plan;
@@ -264,6 +278,8 @@ static int set_up(struct session *s, struct err *err)
 	char mount[RUN_PATH_MAX];
 	int rc = run_agent_find(&kit->with, &wish, mount, err);
 
+	if (!rc)
+		rc = check_split(s, err);
 	if (!rc)
 		rc = run_place_find(mount, &kit->place, err);
 	if (!rc)

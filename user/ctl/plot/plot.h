@@ -4,6 +4,7 @@
  * series (further ones are added to the rest). */
 #ifndef JD_CTL_PLOT_H
 #define JD_CTL_PLOT_H
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/buf.h"
@@ -89,6 +90,8 @@ int plot_choose_domains(struct plot *p, const char *const *names, unsigned n, bo
 /* plot_input.c: fill it. 0 or negative errno. */
 int plot_read_recording(struct plot *p, const char *path, struct err *err);
 int plot_read_history(struct plot *p, const char *json, size_t size, struct err *err);
+/* The same of one cgroup. machine: the answer without a cgroup, whose times are columns too; NULL = there is none. */
+int plot_read_history_of(struct plot *p, const char *json, size_t size, const json_t *machine, struct err *err);
 
 /* picture.c */
 struct plot_axis {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "ctl/history/history_clock.h"
 #include "model/recording/recording.h"
 #include "plot.h"
 
@@ -15,6 +16,7 @@ struct point {
 	int64_t end_ns, length_ns;
 	const json_t *series, *values;
 	unsigned quality;
+	bool clock; /* it tells a time that was measured, and no energy (history_clock.h) */
 };
 
 static int odd(struct err *err, const char *what)
@@ -31,8 +33,12 @@ static int read_point(const json_t *series, const json_t *v, size_t domains, str
 	    json_array_size(values) != domains || json_integer_value(length) <= 0 ||
 	    json_integer_value(end) < json_integer_value(length))
 		return -EPROTO;
-	*ret = (struct point){ json_integer_value(end), json_integer_value(length), series, values,
-			       quality_named(json_string_value(json_array_get(v, 2))) };
+	*ret = (struct point){ json_integer_value(end),
+			       json_integer_value(length),
+			       series,
+			       values,
+			       quality_named(json_string_value(json_array_get(v, 2))),
+			       json_is_true(json_object_get(series, "clock")) };
 	return 0;
 }
 
@@ -102,18 +108,20 @@ static void add_point(struct plot *p, const struct point *pt, const bool *shown)
 		plot_add(p, name, PLOT_ROW, uj, pt->quality);
 }
 
-/* A column is lost when every point of it is. */
+/* A column is lost when every point of it is. A time without energy counts where there is no other point. */
 static void add_points(struct plot *p, const struct point *list, size_t n, const bool *shown)
 {
 	for (size_t i = 0, next; i < n && !p->failed; i = next) {
-		bool wanted = plot_begin_column(p, list[i].end_ns - list[i].length_ns, list[i].end_ns), any = false;
+		bool wanted = plot_begin_column(p, list[i].end_ns - list[i].length_ns, list[i].end_ns);
+		bool good[2] = { false, false }, energy = false;
 
 		for (next = i; next < n && list[next].end_ns == list[i].end_ns; next++) {
-			any |= !(list[next].quality & QUALITY_LOST);
+			energy |= !list[next].clock;
+			good[list[next].clock] |= !(list[next].quality & QUALITY_LOST);
 			if (wanted)
 				add_point(p, &list[next], shown);
 		}
-		if (wanted && !any)
+		if (wanted && !good[!energy])
 			plot_lost(p);
 	}
 }
@@ -148,14 +156,23 @@ static int read_document(struct plot *p, const json_t *doc, struct err *err)
 	return 0;
 }
 
-int plot_read_history(struct plot *p, const char *json, size_t size, struct err *err)
+int plot_read_history_of(struct plot *p, const char *json, size_t size, const json_t *machine, struct err *err)
 {
 	json_error_t where;
 	json_t *doc = json_loadb(json, size, JSON_REJECT_DUPLICATES, &where);
-	int rc = doc ? read_document(p, doc, err) : odd(err, "the answer");
+	int rc = doc ? 0 : odd(err, "the answer");
 
+	if (!rc && machine && json_is_array(json_object_get(doc, "series")) && history_add_clock(doc, machine) != 0)
+		rc = err_set(err, -ENOMEM, "history: out of memory; ask for less with --since and --until");
+	if (!rc)
+		rc = read_document(p, doc, err);
 	json_decref(doc);
 	return rc;
+}
+
+int plot_read_history(struct plot *p, const char *json, size_t size, struct err *err)
+{
+	return plot_read_history_of(p, json, size, NULL, err);
 }
 
 /* A recording (docs/formats/snapshot.md) as columns: one for each of its snapshots. */
@@ -176,11 +193,12 @@ static double sum_row(const struct snapshot *s, unsigned row, const bool *shown,
 	return uj;
 }
 
-static void add_rows(struct plot *p, const struct snapshot *s, const bool *shown)
+/* missing: QUALITY_PARTIAL where a domain that is shown is lost, and 0. */
+static void add_rows(struct plot *p, const struct snapshot *s, const bool *shown, unsigned missing)
 {
 	for (unsigned i = 0; i < s->n_rows; i++) {
 		const struct snap_row *r = &s->rows[i];
-		unsigned quality = 0;
+		unsigned quality = missing;
 		double uj = sum_row(s, i, shown, &quality);
 		enum plot_kind kind = r->kind == ROW_IDLE                   ? PLOT_IDLE :
 				      r->kind == ROW_OTHER                  ? PLOT_REST :
@@ -196,15 +214,16 @@ static void add_rows(struct plot *p, const struct snapshot *s, const bool *shown
 		const struct snap_domain *dom = &s->domains[d];
 
 		if (shown[d] && dom->idle_uj)
-			plot_add(p, "idle", PLOT_IDLE, (double)dom->idle_uj, dom->idle_quality);
+			plot_add(p, "idle", PLOT_IDLE, (double)dom->idle_uj, dom->idle_quality | missing);
 		if (shown[d] && dom->residual_uj)
-			plot_add(p, "residual", PLOT_RESIDUAL, (double)dom->residual_uj, dom->quality);
+			plot_add(p, "residual", PLOT_RESIDUAL, (double)dom->residual_uj, dom->quality | missing);
 	}
 }
 
 static void add_snapshot(struct plot *p, const struct snapshot *s, const bool *shown)
 {
 	int64_t length = (int64_t)(s->end_ns - s->start_ns);
+	unsigned missing = 0;
 	uint64_t covered = 0;
 
 	if (!plot_begin_column(p, s->end_real_ns - length, s->end_real_ns))
@@ -212,7 +231,9 @@ static void add_snapshot(struct plot *p, const struct snapshot *s, const bool *s
 	for (unsigned d = 0; d < s->schema->n_domains; d++) {
 		const struct snap_domain *dom = &s->domains[d];
 
-		if (shown[d] && !(dom->quality & QUALITY_LOST) && dom->end_ns > dom->start_ns + covered)
+		if (shown[d] && dom->quality & QUALITY_LOST)
+			missing = QUALITY_PARTIAL;
+		else if (shown[d] && dom->end_ns > dom->start_ns + covered)
 			covered = dom->end_ns - dom->start_ns;
 	}
 	if (!covered) {
@@ -220,7 +241,7 @@ static void add_snapshot(struct plot *p, const struct snapshot *s, const bool *s
 		return;
 	}
 	plot_covered(p, covered); /* counters are read a little before or after the ends of the interval */
-	add_rows(p, s, shown);
+	add_rows(p, s, shown, missing);
 }
 
 static int choose(struct plot *p, const struct schema *c, bool *shown, struct err *err)

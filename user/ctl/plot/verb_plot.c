@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "ctl/core/agent_client.h"
+#include "ctl/core/ask.h"
 #include "plot.h"
 #include "ctl/core/put.h"
 #include "ctl/core/verb.h"
@@ -57,63 +58,115 @@ static void add_parameter(struct buf *b, const char *name, const char *value)
 	agent_escape(b, value);
 }
 
-/* Writes the request. step NULL = the finest step of the history. */
-static void make_request(const struct verb_call *call, const struct plot *p, const char *step, struct buf *b)
+/* The agent, and what a question needs. */
+struct asking {
+	const struct verb_call *call;
+	struct plot *p;
+	struct agent *agent;
+	struct buf request, body;
+};
+
+struct question {
+	const char *since, *until; /* NULL = as the agent takes them */
+	const char *step; /* NULL = the finest step of the history */
+	bool machine; /* of the machine alone, for the times of one cgroup */
+};
+
+/* Is it a path, of which the agent has an answer of its own? */
+static bool is_one(const struct verb_call *call)
 {
 	const char *cgroup = call->option[OPTION_CGROUP];
-	bool one = cgroup && !cgroup[strcspn(cgroup, "*?")];
+
+	return cgroup && !cgroup[strcspn(cgroup, "*?")];
+}
+
+static void make_request(struct asking *k, const struct question *q)
+{
+	const char *cgroup = k->call->option[OPTION_CGROUP];
+	struct buf *b = &k->request;
 	char limit[16];
 
 	buf_reset(b);
 	buf_add_str(b, "/v1/history");
-	add_parameter(b, "since", call->option[OPTION_SINCE]);
-	add_parameter(b, "until", call->option[OPTION_UNTIL]);
-	add_parameter(b, "step", step);
-	if (one)
+	add_parameter(b, "since", q->since);
+	add_parameter(b, "until", q->until);
+	add_parameter(b, "step", q->step);
+	snprintf(limit, sizeof(limit), "%u", q->machine ? 0 : cgroup ? LOOKED_AT : k->p->top);
+	if (is_one(k->call) && !q->machine)
 		add_parameter(b, "cgroup", cgroup);
-	snprintf(limit, sizeof(limit), "%u", cgroup ? LOOKED_AT : p->top);
-	if (!one)
+	else
 		add_parameter(b, "limit", limit);
 	buf_add_char(b, '\0');
 }
 
-/* Asks again when the agent has no memory for the answer now, because a coarser step would give another picture. */
-static int ask(struct agent *a, const char *request, struct buf *body, struct err *err)
+/* Asks again when the agent has no room for the answer now, because a coarser step would give another picture. */
+static int ask(struct asking *k, const struct question *q, struct err *err)
 {
 	int rc = -EPROTO;
 
+	make_request(k, q);
+	if (k->request.failed)
+		return err_set(err, -ENOMEM, "plot: out of memory; free some");
 	for (unsigned i = 0; i < BUSY_TRIES && rc == -EPROTO; i++) {
 		if (i)
 			nanosleep(&(struct timespec){ .tv_nsec = 200 * (long)NS_PER_MS }, NULL);
-		rc = agent_get(a, request, NULL, body, err);
-		if (rc && agent_status(a) != 503)
+		rc = agent_get(k->agent, (const char *)k->request.data, NULL, &k->body, err);
+		if (rc && agent_status(k->agent) != 503)
 			break;
 	}
 	return rc;
+}
+
+/* Unix seconds of an answer's time. */
+static void write_time(char dst[32], const json_t *doc, const char *key)
+{
+	long long ns = ask_number(doc, key);
+
+	ns = ns > 0 ? ns : 0; /* --since may lie before 1970 */
+	snprintf(dst, 32, "%lld.%09lld", ns / (long long)NS_PER_S, ns % (long long)NS_PER_S);
+}
+
+/* The times of the machine are asked for first, and the cgroup then between the same two instants: what comes to the disk
+ * between the two answers is in the cgroup's, so no time is taken for one in which it used nothing. */
+static int ask_one(struct asking *k, const char *step, json_t **ret_machine, struct err *err)
+{
+	struct question q = { k->call->option[OPTION_SINCE], k->call->option[OPTION_UNTIL], step, true };
+	char since[32], until[32];
+	int rc = ask(k, &q, err);
+
+	json_decref(*ret_machine);
+	*ret_machine = rc ? NULL : ask_parse(&k->body, err);
+	if (rc || !*ret_machine)
+		return rc ? rc : err->code;
+	write_time(since, *ret_machine, "since_unix_ns");
+	write_time(until, *ret_machine, "until_unix_ns");
+	q = (struct question){ since, until, step, false };
+	return ask(k, &q, err);
 }
 
 /* Asks for longer steps while the answer is too large. The step depends only on the request and the history. */
 static int read_agent(const struct verb_call *call, struct plot *p, struct err *err)
 {
 	static const char *const steps[] = { NULL, "10s", "1m", "10m", "1h", "6h", "1d" };
-	struct buf request = { 0 }, body = { 0 };
-	struct agent *a;
-	int rc = agent_open(call->option[OPTION_SOCKET], &a, err);
+	struct asking k = { .call = call, .p = p };
+	json_t *machine = NULL;
+	int rc = agent_open(call->option[OPTION_SOCKET], &k.agent, err);
 
 	if (rc)
 		return rc;
 	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		make_request(call, p, steps[i], &request);
-		rc = request.failed ? err_set(err, -ENOMEM, "plot: out of memory; free some") :
-				      ask(a, (const char *)request.data, &body, err);
-		if (rc != -EPROTO || agent_status(a) != 400)
+		const struct question q = { call->option[OPTION_SINCE], call->option[OPTION_UNTIL], steps[i], false };
+
+		rc = is_one(call) ? ask_one(&k, steps[i], &machine, err) : ask(&k, &q, err);
+		if (rc != -EPROTO || agent_status(k.agent) != 400)
 			break;
 	}
 	if (!rc)
-		rc = plot_read_history(p, (const char *)body.data, body.len, err);
-	buf_free(&request);
-	buf_free(&body);
-	agent_close(a);
+		rc = plot_read_history_of(p, (const char *)k.body.data, k.body.len, machine, err);
+	json_decref(machine);
+	buf_free(&k.request);
+	buf_free(&k.body);
+	agent_close(k.agent);
 	return rc;
 }
 

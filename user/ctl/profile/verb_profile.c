@@ -283,6 +283,9 @@ static int read_diff(const struct verb_call *call, struct profile_diff *d, struc
 	*d = (struct profile_diff){ .path = { call->several[0], call->several[1] }, .top = TOP };
 	if (refuse_taking(call, "--diff compares files as they are", err) != 0)
 		return -EINVAL;
+	if (call->option[OPTION_DEBUG_DIR] || call->option[OPTION_DEBUGINFOD])
+		return err_set(err, -EINVAL, "profile: --%s: --diff compares files as they are; leave one out",
+			       options[call->option[OPTION_DEBUG_DIR] ? OPTION_DEBUG_DIR : OPTION_DEBUGINFOD].name);
 	if (call->n)
 		return err_set(err, -EINVAL, "profile: --diff takes two files and no command; leave out %.100s",
 			       call->args[0]);

@@ -39,6 +39,8 @@ int run_signals_take(struct run_signals *s, struct err *err)
 	struct sigaction was;
 	sigset_t set;
 
+	/* Where a caller ignores it, the kernel keeps no exit status of a child. */
+	signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	/* A signal that is ignored (nohup, a background job of a script) stays ignored, for the command too. */
@@ -289,6 +291,15 @@ static void take_off(struct timeval *t, const struct timeval *own)
 	*t = (struct timeval){ .tv_sec = us / 1000000, .tv_usec = us % 1000000 };
 }
 
+/* True = it has ended, and status and usage are set. False: *ret_rc is 0 while it runs, else a negative errno. */
+static bool has_ended(pid_t pid, int *status, struct rusage *usage, int *ret_rc)
+{
+	pid_t ended = wait4(pid, status, WNOHANG, usage);
+
+	*ret_rc = ended < 0 && errno != EINTR ? -errno : 0;
+	return ended == pid;
+}
+
 int run_child(const struct run_command *what, const struct run_watch *w, struct run_end *ret, struct err *err)
 {
 	struct run_signals *s = what->signals;
@@ -308,7 +319,7 @@ int run_child(const struct run_command *what, const struct run_watch *w, struct 
 				"look at the limits of processes and memory");
 	e.not_started = st.not_started;
 	due_ns = clock_mono_ns() + (uint64_t)w->first_ms * NS_PER_MS;
-	while (wait4(st.pid, &e.status, WNOHANG, &e.usage) == 0) {
+	while (!has_ended(st.pid, &e.status, &e.usage, &rc) && !rc) {
 		uint64_t now = clock_mono_ns();
 		int n = poll(fds, 2, now < due_ns ? (int)((due_ns - now + NS_PER_MS - 1) / NS_PER_MS) : 0);
 
@@ -316,6 +327,9 @@ int run_child(const struct run_command *what, const struct run_watch *w, struct 
 			due_ns = clock_mono_ns() + (uint64_t)w->tick(w->arg) * NS_PER_MS;
 		take_signals(s, st.pid);
 	}
+	if (rc)
+		return err_set(err, rc, "%.200s: its exit status cannot be read: %s; run it again", what->argv[0],
+			       strerrordesc_np(-rc));
 	e.wall_ns = clock_mono_ns() - st.at_ns;
 	take_off(&e.usage.ru_utime, &st.own.ru_utime);
 	take_off(&e.usage.ru_stime, &st.own.ru_stime);
@@ -340,16 +354,20 @@ int run_shell(const char *name, const char *text, const char *side, struct run_s
 {
 	struct pollfd look = { .fd = s->fd, .events = POLLIN };
 	pid_t pid = fork();
-	int status;
+	struct rusage usage;
+	int status, rc;
 
 	if (pid == 0)
 		become_shell(text, side, s);
 	if (pid < 0)
 		return err_set(err, -errno, "%s: %s; raise the limit of processes", name, strerror(errno));
-	while (waitpid(pid, &status, WNOHANG) == 0) {
+	while (!has_ended(pid, &status, &usage, &rc) && !rc) {
 		poll(&look, 1, 1000);
 		take_signals(s, pid);
 	}
+	if (rc)
+		return err_set(err, rc, "%s: %.200s: its exit status cannot be read: %s; run it again", name, text,
+			       strerrordesc_np(-rc));
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
 	if (WIFSIGNALED(status))

@@ -24,7 +24,8 @@ struct run_signals {
 	bool told; /* a signal asked for the end: no further run begins */
 };
 
-/* From now on signals are read and passed on, and have no default action. 0 or negative errno. */
+/* From now on signals are read and passed on, and have no default action. SIGCHLD is ignored no more, by the command neither.
+ * 0 or negative errno. */
 int run_signals_take(struct run_signals *s, struct err *err);
 void run_signals_give_back(struct run_signals *s);
 bool run_signals_look(struct run_signals *s); /* reads signals while no command runs; returns told */
@@ -55,11 +56,11 @@ struct run_command {
 };
 
 /* Runs a command to its end, in the process group and with the terminal of the caller. 0; or negative errno with err:
- * it could not be put into the cgroup, or w->ready failed. */
+ * it could not be put into the cgroup, w->ready failed, or its exit status cannot be read. */
 int run_child(const struct run_command *what, const struct run_watch *w, struct run_end *ret, struct err *err);
 
 /* Runs text with /bin/sh, unmeasured: standard input is empty, standard output goes to stderr. A signal is passed on.
- * side: the value of JOULED_SIDE in its environment, NULL = none. 0; -ECHILD or the errno of fork(2) with err, which
+ * side: the value of JOULED_SIDE in its environment, NULL = none. 0; -ECHILD or the errno of fork(2) or wait4(2) with err, which
  * begins with name. */
 int run_shell(const char *name, const char *text, const char *side, struct run_signals *s, struct err *err);
 

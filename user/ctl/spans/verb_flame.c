@@ -21,8 +21,9 @@ static const char *const about[] = {
 	"Draws the spans that joulectl spans would show as a flame graph in SVG: a frame is as wide as the energy of its command "
 	"with all that it started, which stands on it; commands of one name are one frame. The place that nothing stands on is what "
 	"a command used itself. Without energy it is CPU time.",
-	"The SVG opens in any browser, follows its dark or light setting, and has no script and nothing from elsewhere in it; "
-	"pointing at a frame tells its figures. A frame bears its whole name, with its total where there is room, or nothing. "
+	"The SVG opens in any browser, follows its dark or light setting, and has nothing from elsewhere in it; "
+	"pointing at a frame tells its figures. A script in it draws a frame that is clicked over the whole width, and searches (/); "
+	"without it the picture is whole. A frame bears its whole name, with its total where there is room, or nothing. "
 	"--command NAME draws that command alone, over the whole width.",
 	NULL,
 };

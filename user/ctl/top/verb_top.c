@@ -77,6 +77,9 @@ static int read_numbers(const struct verb_call *call, struct top_source *src, st
 	how->limit = (unsigned)limit;
 	if (!rc && src->since && (src->replay || src->interval_ns || call->option[OPTION_PID]))
 		rc = err_set(&err, -EINVAL, "top: --since: not with --replay, --interval or --pid; leave one out");
+	if (!rc && src->replay && src->interval_ns)
+		rc = err_set(&err, -EINVAL,
+			     "top: --interval: a recording has intervals of its own; leave it or --replay out");
 	if (!rc && src->until && !src->since)
 		rc = err_set(&err, -EINVAL, "top: --until: where it begins is missing; give --since, too");
 	if (rc)

@@ -10,6 +10,8 @@
 #include "top_history.h"
 #include "top.h"
 
+#define PAST_ROWS 16384 /* kept of the history, those without use too; an answer has far fewer */
+
 struct columns {
 	int cycles, instructions;
 };
@@ -217,6 +219,12 @@ static int begin_cells(struct top_view *v, const struct snapshot *s)
 	return ARRAY_ROOM(v->cells, v->cap_cells, (size_t)s->n_rows * s->schema->n_domains + 1);
 }
 
+/* The history has a row only where it used something: it keeps its totals while it rests, as long as there are few rows. */
+static bool may_sweep(const struct top_view *v)
+{
+	return !v->frozen && (!v->live_machine.past || v->n_rows > PAST_ROWS);
+}
+
 int top_view_take(struct top_view *v, const struct snapshot *s)
 {
 	struct columns c = columns_of(&s->schema->core);
@@ -230,7 +238,7 @@ int top_view_take(struct top_view *v, const struct snapshot *s)
 		if (take_row(v, s, i, &c) != 0)
 			return -ENOMEM;
 	spread(v);
-	if (!v->frozen)
+	if (may_sweep(v))
 		top_rows_sweep(v);
 	account(v);
 	if (v->frozen)
