@@ -162,6 +162,12 @@ class Lint:
         for m in re.finditer(r"^[ \t]*#[ \t]*if[ \t]+0\b", code, re.M):
             self.say(name, line_of(code, m.start()), "dead", "code under #if 0")
 
+    def check_tests(self, name, text):
+        """A test that no list names never runs."""
+        for m in re.finditer(r"^static void (\w+)\(void \*\*\w+\)\n\{", text, re.M):
+            if len(re.findall(rf"\b{m[1]}\b", text)) < 2:
+                self.say(name, line_of(text, m.start()), "test", f"{m[1]}: no list of tests has it")
+
     def read_glossary(self):
         """The words of docs/query.md, "Words": retired word, or "_suffix" of one, -> the word that holds."""
         retired = {}
@@ -277,6 +283,8 @@ class Lint:
                 self.check_includes(name, text)
                 self.check_paths(name, text)
                 self.check_code(name, text)
+            if name.startswith("tests/") and name.endswith(".c"):
+                self.check_tests(name, without_comments(text))
             if name.endswith(".py"):
                 self.check_python(name, text)
         self.check_functions([f for f in self.files if f.endswith((".c", ".h"))])

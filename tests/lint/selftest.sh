@@ -55,6 +55,8 @@ fresh; mkdir "$work/t/tests/mutants"; cp "$here/../mutants/mutants.py" "$work/t/
 printf 'mutant: gone\nfile: user/base/base.h\n- int base_noun(void);\n+ int base(void);\nguards: lint/includes.table.sh\n' >"$work/t/tests/mutants/mutants.txt"
 expect mutant-place 'tests/mutants/mutants.txt:1: mutant: gone: its old text does not stand exactly once in user/base/base.h'
 expect mutant-guard 'tests/mutants/mutants.txt:1: mutant: gone: there is no guard lint/includes.table.sh'
+fresh; file tests/test_x.c $A 'static void test_it(void **state)\n{\n}\nint main(void)\n{\n\treturn 0;\n}\n'
+expect unlisted-test 'tests/test_x.c:2: test: test_it: no list of tests has it'
 fresh; sed -i 's/^base:/base: sink/' "$work/t/tests/lint/includes.table"
 expect include-loop 'includes.table:1: loop: base includes what includes it'
 fresh; file user/base/a.c $A '#include "../model/model.h"\n'

@@ -151,6 +151,7 @@ static void test_out_of_memory(void **state)
 	const struct snapshot *s;
 
 	reading_add_row(&f->r, &a);
+	consumer_mark(f->c, &f->r);
 	assert_true(consumer_is_at(f->c, &f->r));
 	charge(&f->r, 4, 0, 5);
 	f->r.number++;
@@ -272,6 +273,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test(test_ended_rows),
+		test(test_out_of_memory),
 		test(test_named_late),
 		test(test_reused_row),
 		test(test_number_wraps),

@@ -95,9 +95,9 @@ static void test_narrow(void **state)
 	struct spans_list l = load(tree);
 	struct buf out = { 0 };
 
-	assert_int_equal(spans_print(&l, NULL, 83, &out), 0);
+	assert_int_equal(spans_print(&l, NULL, 87, &out), 0);
 	buf_add_char(&out, '\0');
-	assert_int_equal(strlen(line((char *)out.data, " make")), 83);
+	assert_int_equal(strlen(line((char *)out.data, " make")), 87);
 	assert_non_null(strstr(line((char *)out.data, " make"), " 10 make -j2  [goes on]"));
 	buf_reset(&out);
 	assert_int_equal(spans_print(&l, NULL, 40, &out), 0);
@@ -308,13 +308,10 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text),
-		cmocka_unit_test(test_command),
-		cmocka_unit_test(test_json),
-		cmocka_unit_test(test_chrome),
-		cmocka_unit_test(test_flame),
-		cmocka_unit_test(test_flame_parts),
-		cmocka_unit_test(test_flame_narrow_stack),
+		cmocka_unit_test(test_text),        cmocka_unit_test(test_narrow),
+		cmocka_unit_test(test_command),     cmocka_unit_test(test_json),
+		cmocka_unit_test(test_chrome),      cmocka_unit_test(test_flame),
+		cmocka_unit_test(test_flame_parts), cmocka_unit_test(test_flame_narrow_stack),
 		cmocka_unit_test(test_refused),
 	};
 

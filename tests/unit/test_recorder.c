@@ -81,6 +81,7 @@ static void bytes(void **state)
 	recorder_sample(r, GPU_RING_POWER, T0 / 1000, 100000);
 	recorder_columns(r, RECORDER_COUNTERS, events, 2);
 	recorder_row(r, RECORDER_COUNTERS, T0, (const int64_t[]){ 1, 2 });
+	recorder_row(r, RECORDER_COUNTERS, T0 + 250000000, (const int64_t[]){ 3, RECORDER_EMPTY });
 	recorder_put(r, "system_info.json", "{}", 2);
 	assert_false(fsroot_exists(at.root, "/e/b/150W"));
 	assert_int_equal(publish(r), 0);
@@ -92,7 +93,8 @@ static void bytes(void **state)
 		",timestamp,package-0,package-0-energy\n"
 		"0,2026-11-22 02:11:20.123456,16000,0\n1,2026-11-22 02:11:20.373456,-1,9223372036854775807");
 	assert_string_equal(text_of("/e/b/150W/0/counters.csv"),
-			    ",timestamp,cpu-ns,\"cpu/event=1,umask=2/\"\n0,2026-11-22 02:11:20.123456,1,2");
+			    ",timestamp,cpu-ns,\"cpu/event=1,umask=2/\"\n0,2026-11-22 02:11:20.123456,1,2\n"
+			    "1,2026-11-22 02:11:20.373456,3,");
 	assert_string_equal(text_of("/e/b/150W/0/total_power_samples.csv"),
 			    ",timestamp,value\n0,1795313480123456,100000");
 	assert_string_equal(text_of("/e/b/150W/0/system_info.json"), "{}");

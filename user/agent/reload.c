@@ -18,12 +18,12 @@ static bool same_text(const char *a, const char *b)
 	return strcmp(a ? a : "", b ? b : "") == 0;
 }
 
-static bool same_meters(const struct config *a, const struct config *b)
+static bool same_meters(const struct meters_config *a, const struct meters_config *b)
 {
-	if (a->machine.meters.n != b->machine.meters.n)
+	if (a->n != b->n)
 		return false;
-	for (unsigned i = 0; i < a->machine.meters.n; i++) {
-		const struct meter_config *x = &a->machine.meters.v[i], *y = &b->machine.meters.v[i];
+	for (unsigned i = 0; i < a->n; i++) {
+		const struct meter_config *x = &a->v[i], *y = &b->v[i];
 
 		if (strcmp(x->type, y->type) != 0 || !same_text(x->device, y->device) || !same_text(x->url, y->url) ||
 		    !same_text(x->user, y->user) || !same_text(x->password_file, y->password_file) ||
@@ -71,69 +71,102 @@ static bool has_spans(const struct spans_config *c)
 	return c->processes || c->traces || c->n_functions;
 }
 
+struct fixed {
+	const char *key;
+	bool same;
+};
+
+static const char *first_changed(const struct fixed *list, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (!list[i].same)
+			return list[i].key;
+	return NULL;
+}
+
+static const char *changed_energy(const struct energy_config *a, const struct energy_config *b)
+{
+	const struct fixed all[] = {
+		{ "rapl", a->rapl == b->rapl },
+		{ "rapl-poll", a->rapl_poll_ns == b->rapl_poll_ns },
+		{ "host", same_text(a->host, b->host) },
+		{ "cross-check", a->cross_check == b->cross_check },
+		{ "estimate", a->estimate == b->estimate },
+		{ "estimate-idle-watts or estimate-max-watts",
+		  a->estimate_idle_watts == b->estimate_idle_watts && a->estimate_max_watts == b->estimate_max_watts },
+		{ "calibrate", a->calibrate == b->calibrate },
+	};
+
+	return first_changed(all, sizeof(all) / sizeof(all[0]));
+}
+
+static const char *changed_machine(const struct machine_config *a, const struct machine_config *b)
+{
+	const struct fixed all[] = {
+		{ "sensor", strcmp(a->sensor, b->sensor) == 0 },
+		{ "events.core", same_list(&a->events.core, &b->events.core) },
+		{ "events.msr", same_list(&a->events.msr, &b->events.msr) },
+		{ "cgroups.max", a->cgroups.max == b->cgroups.max },
+		{ "cgroups.quota", a->cgroups.quota == b->cgroups.quota },
+		{ "cgroups.names", a->cgroups.names == b->cgroups.names },
+		{ "kubelet", same_text(a->kubelet.url, b->kubelet.url) &&
+				     same_text(a->kubelet.token_file, b->kubelet.token_file) &&
+				     same_text(a->kubelet.ca_file, b->kubelet.ca_file) &&
+				     a->kubelet.insecure == b->kubelet.insecure },
+		{ "cgroups.hierarchy", a->cgroups.hierarchy == b->cgroups.hierarchy },
+		{ "trigger", a->trigger == b->trigger },
+		{ "clock", a->clock == b->clock },
+		{ "network", a->network == b->network },
+		{ "block", a->block == b->block },
+		{ "spans.processes", a->spans.processes == b->spans.processes },
+		{ "spans.budget", a->spans.budget == b->spans.budget },
+		{ "spans.functions", same_functions(&a->spans, &b->spans) },
+		{ "spans.max-processes or trace-period", same_sizes(&a->spans, &b->spans) },
+		{ "whether an output takes traces", !b->spans.traces || has_spans(&a->spans) },
+		{ "profile", same_profile(&a->profile, &b->profile) },
+		{ "gpu", strcmp(a->gpu.mode, b->gpu.mode) == 0 && a->gpu.wake == b->gpu.wake &&
+				 a->gpu.pace_ns == b->gpu.pace_ns && same_text(a->gpu.library, b->gpu.library) },
+		{ "meters", same_meters(&a->meters, &b->meters) },
+	};
+
+	return first_changed(all, sizeof(all) / sizeof(all[0]));
+}
+
+static const char *changed_serving(const struct serving_config *a, const struct serving_config *b)
+{
+	const struct fixed all[] = {
+		{ "socket.path", same_text(a->socket.path, b->socket.path) },
+		{ "socket.group", strcmp(a->socket.group, b->socket.group) == 0 },
+		{ "socket.access.others", strcmp(a->socket.others, b->socket.others) == 0 },
+		{ "web", same_web(&a->web, &b->web) },
+		{ "history.path", same_text(a->history.path, b->history.path) },
+		{ "history.keep or size", same_history(&a->history, &b->history) },
+		{ "price or carbon", same_text(a->price, b->price) && same_text(a->carbon, b->carbon) },
+		{ "spans.keep", a->trace_bytes == b->trace_bytes },
+		{ "metrics.keep", a->metrics.keep_ns == b->metrics.keep_ns },
+		{ "metrics.top", a->metrics.top == b->metrics.top },
+		{ "metrics.by", same_text(a->metrics.by, b->metrics.by) },
+		{ "metrics.max-series", a->metrics.max_series == b->metrics.max_series },
+	};
+
+	return first_changed(all, sizeof(all) / sizeof(all[0]));
+}
+
 /* Sources are opened once. A changed core event set would end a SmartWatts formula. The sensor is the key under
  * which a formula keeps its model (docs/formats/hwpc.md). */
 const char *reload_refused(const struct config *a, const struct config *b)
 {
-	const struct {
-		const char *key;
-		bool same;
-	} fixed[] = {
+	const struct fixed others[] = {
+		/* state-dir first: other paths follow from it */
 		{ "state-dir", same_text(a->state_dir, b->state_dir) },
-		{ "sensor", strcmp(a->machine.sensor, b->machine.sensor) == 0 },
-		{ "events.core", same_list(&a->machine.events.core, &b->machine.events.core) },
-		{ "events.msr", same_list(&a->machine.events.msr, &b->machine.events.msr) },
-		{ "cgroups.max", a->machine.cgroups.max == b->machine.cgroups.max },
-		{ "cgroups.quota", a->machine.cgroups.quota == b->machine.cgroups.quota },
-		{ "cgroups.names", a->machine.cgroups.names == b->machine.cgroups.names },
-		{ "kubelet", same_text(a->machine.kubelet.url, b->machine.kubelet.url) &&
-				     same_text(a->machine.kubelet.token_file, b->machine.kubelet.token_file) &&
-				     same_text(a->machine.kubelet.ca_file, b->machine.kubelet.ca_file) &&
-				     a->machine.kubelet.insecure == b->machine.kubelet.insecure },
-		{ "cgroups.hierarchy", a->machine.cgroups.hierarchy == b->machine.cgroups.hierarchy },
-		{ "trigger", a->machine.trigger == b->machine.trigger },
-		{ "clock", a->machine.clock == b->machine.clock },
-		{ "network", a->machine.network == b->machine.network },
-		{ "block", a->machine.block == b->machine.block },
-		{ "rapl", a->machine.energy.rapl == b->machine.energy.rapl },
-		{ "rapl-poll", a->machine.energy.rapl_poll_ns == b->machine.energy.rapl_poll_ns },
-		{ "host", same_text(a->machine.energy.host, b->machine.energy.host) },
-		{ "cross-check", a->machine.energy.cross_check == b->machine.energy.cross_check },
-		{ "estimate", a->machine.energy.estimate == b->machine.energy.estimate },
-		{ "estimate-idle-watts or estimate-max-watts",
-		  a->machine.energy.estimate_idle_watts == b->machine.energy.estimate_idle_watts &&
-			  a->machine.energy.estimate_max_watts == b->machine.energy.estimate_max_watts },
-		{ "calibrate", a->machine.energy.calibrate == b->machine.energy.calibrate },
-		{ "socket.path", same_text(a->serving.socket.path, b->serving.socket.path) },
-		{ "socket.group", strcmp(a->serving.socket.group, b->serving.socket.group) == 0 },
-		{ "socket.access.others", strcmp(a->serving.socket.others, b->serving.socket.others) == 0 },
-		{ "web", same_web(&a->serving.web, &b->serving.web) },
-		{ "history.path", same_text(a->serving.history.path, b->serving.history.path) },
-		{ "price or carbon",
-		  same_text(a->serving.price, b->serving.price) && same_text(a->serving.carbon, b->serving.carbon) },
-		{ "history.keep or size", same_history(&a->serving.history, &b->serving.history) },
-		{ "spans.processes", a->machine.spans.processes == b->machine.spans.processes },
-		{ "spans.budget", a->machine.spans.budget == b->machine.spans.budget },
-		{ "spans.functions", same_functions(&a->machine.spans, &b->machine.spans) },
-		{ "whether an output takes traces", !b->machine.spans.traces || has_spans(&a->machine.spans) },
-		{ "spans.max-processes or trace-period", same_sizes(&a->machine.spans, &b->machine.spans) },
-		{ "profile", same_profile(&a->machine.profile, &b->machine.profile) },
-		{ "gpu", strcmp(a->machine.gpu.mode, b->machine.gpu.mode) == 0 &&
-				 a->machine.gpu.wake == b->machine.gpu.wake &&
-				 a->machine.gpu.pace_ns == b->machine.gpu.pace_ns &&
-				 same_text(a->machine.gpu.library, b->machine.gpu.library) },
-		{ "meters", same_meters(a, b) },
 		{ "seccomp", a->sandbox.seccomp == b->sandbox.seccomp },
 		{ "landlock", a->sandbox.landlock == b->sandbox.landlock },
-		{ "spans.keep", a->serving.trace_bytes == b->serving.trace_bytes },
-		{ "metrics.keep", a->serving.metrics.keep_ns == b->serving.metrics.keep_ns },
-		{ "metrics.top", a->serving.metrics.top == b->serving.metrics.top },
-		{ "metrics.by", same_text(a->serving.metrics.by, b->serving.metrics.by) },
-		{ "metrics.max-series", a->serving.metrics.max_series == b->serving.metrics.max_series },
 	};
+	const char *key = first_changed(others, sizeof(others) / sizeof(others[0]));
 
-	for (unsigned i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
-		if (!fixed[i].same)
-			return fixed[i].key;
-	return NULL;
+	if (!key)
+		key = changed_machine(&a->machine, &b->machine);
+	if (!key)
+		key = changed_energy(&a->machine.energy, &b->machine.energy);
+	return key ? key : changed_serving(&a->serving, &b->serving);
 }

@@ -133,7 +133,8 @@ static void write_counters(const struct record_measure *m, struct record_out *ou
 	unsigned n = 1;
 
 	for (unsigned c = 0; c < m->figures.facts.n_counters; c++)
-		v[n++] = (int64_t)run_counter(&m->figures.facts, r, c);
+		v[n++] = run_counter_known(&m->figures.facts, r, c) ? (int64_t)run_counter(&m->figures.facts, r, c) :
+								      RECORDER_EMPTY;
 	if (m->figures.facts.switches)
 		v[n++] = (int64_t)run_fixed(&m->figures.facts, r, RUN_SWITCHES);
 	for (unsigned i = RUN_RX_BYTES; i < RUN_FIXED; i++)

@@ -51,6 +51,7 @@ const char *recorder_around(const struct recorder *r);
 
 /* Sets the columns after index and timestamp. Call before the first row of a table only. */
 void recorder_columns(struct recorder *r, enum recorder_table t, const char *const *names, unsigned n);
+#define RECORDER_EMPTY INT64_MIN /* was not measured: an empty cell, for files that we add */
 void recorder_row(struct recorder *r, enum recorder_table t, int64_t real_ns, const int64_t *v); /* v: all columns */
 void recorder_sample(struct recorder *r, enum gpu_ring ring, int64_t real_us, int64_t value);
 void recorder_event(struct recorder *r, int64_t real_ns, const char *event, int64_t data);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes rows as readers of the format need them: comma, LF, an unnamed index from 0 in every file but
- * timestamps.csv, UTC always with six digits, whole numbers, no empty cells. */
+ * timestamps.csv, UTC always with six digits, whole numbers, no empty cells in files of the original. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -118,7 +118,8 @@ void recorder_row(struct recorder *r, enum recorder_table t, int64_t real_ns, co
 	add_time(&c->out, real_ns);
 	for (unsigned i = 0; i < c->n; i++) {
 		buf_add_char(&c->out, ',');
-		buf_add_i64(&c->out, v[i]);
+		if (v[i] != RECORDER_EMPTY)
+			buf_add_i64(&c->out, v[i]);
 	}
 	end(r, t);
 }
