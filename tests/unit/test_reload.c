@@ -87,6 +87,20 @@ static void test_refused(void **state)
 		check(changes[i].before, changes[i].after, changes[i].key);
 }
 
+/* Traces that went may come back: what sees processes stays. */
+static void test_traces_again(void **state)
+{
+	struct config *first = config_of(TRACES), *second = config_of(""), *third = config_of(TRACES);
+
+	reload_inherit(first, second);
+	assert_null(reload_refused(first, second));
+	reload_inherit(second, third);
+	assert_null(reload_refused(second, third));
+	config_free(first);
+	config_free(second);
+	config_free(third);
+}
+
 static void test_taken(void **state)
 {
 	check("", "interval: 5s", NULL);
@@ -101,7 +115,8 @@ static void test_taken(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_refused), cmocka_unit_test(test_taken) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_refused), cmocka_unit_test(test_taken),
+					    cmocka_unit_test(test_traces_again) };
 
 	return cmocka_run_group_tests(tests, begin, end);
 }

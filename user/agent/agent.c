@@ -184,6 +184,7 @@ static struct plan *reload_plan(struct agent *a)
 		log_error("reload: %s", err.text);
 		return NULL;
 	}
+	reload_inherit(a->plan->config, c);
 	fixed = reload_refused(a->plan->config, c);
 	if (fixed)
 		log_error("reload: %s cannot change while jouled runs; restart it, everything stays as it was", fixed);

@@ -65,6 +65,11 @@ static bool same_functions(const struct spans_config *a, const struct spans_conf
 	return true;
 }
 
+void reload_inherit(const struct config *a, struct config *b)
+{
+	b->machine.spans.traces |= a->machine.spans.traces;
+}
+
 /* The programs that see processes are loaded at the start, when something asks for spans. */
 static bool has_spans(const struct spans_config *c)
 {
