@@ -103,12 +103,23 @@ static void close_group(struct pipeline *pl, uint64_t interval_ns)
 	}
 }
 
+static bool moves(const struct output *o)
+{
+	return o->twin && o->twin->interval_ns != o->interval_ns;
+}
+
 /* An output whose interval changes goes from one tap to another. What lies between their last snapshots would reach it twice or never,
- * so both begin at this reading. */
+ * so both begin at one reading. It is a new one: after the last one, counts may have come to it (counters_make_room). */
 static void close_changed(struct pipeline *pl, const struct plan *next)
 {
+	bool any = false;
+
+	for (const struct output *o = next->outputs; o; o = o->next)
+		any |= moves(o);
+	if (any)
+		machine_read(pl->m);
 	for (const struct output *o = next->outputs; o; o = o->next) {
-		if (!o->twin || o->twin->interval_ns == o->interval_ns)
+		if (!moves(o))
 			continue;
 		close_group(pl, o->twin->interval_ns);
 		close_group(pl, o->interval_ns);
