@@ -107,7 +107,7 @@ int machine_start_devices(struct machine *m); /* 0 or -errno */
 /* Group and set of the core events. It borrows from both arguments. */
 struct event_group machine_core_events(struct machine *m, const struct machine_config *c);
 /* Options of the switch program, the same for the agent and the doctor. They borrow from both arguments. */
-struct counters_options machine_counters_options(const struct machine *m, const struct machine_config *c);
+struct counters_options machine_counters_options(struct machine *m, const struct machine_config *c);
 void machine_note(struct machine *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void machine_close(struct machine *m); /* NULL accepted */
 

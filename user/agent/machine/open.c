@@ -32,7 +32,7 @@ static int open_lifecycle(struct machine *m, const char *btf, bool bpf, struct e
 	return lifecycle_open(&o, &m->lifecycle, err);
 }
 
-struct counters_options machine_counters_options(const struct machine *m, const struct machine_config *c)
+struct counters_options machine_counters_options(struct machine *m, const struct machine_config *c)
 {
 	return (struct counters_options){
 		.trigger = c->trigger,

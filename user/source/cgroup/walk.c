@@ -99,7 +99,7 @@ static void take_last(struct buf *todo, char ret_path[CGROUP_PATH_MAX])
 
 /* Ends cgroups that the walk did not meet, unless the kernel still knows them: such a cgroup was renamed during the
  * walk, lies outside the mount, or lies too deep for a path. Where the kernel may not be asked and only a part of the tree is to be
- * seen, those that no walk ever met live outside of it. */
+ * seen, those that no walk ever met live outside of it (or inside, but ended between two walks, and the record of their end was lost). */
 static void end_unseen(struct lifecycle *l)
 {
 	char path[CGROUP_PATH_MAX];

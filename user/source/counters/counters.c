@@ -125,8 +125,8 @@ int counters_open(const struct counters_options *o, struct schema *s, struct cou
 	c->asleep_ns = (int64_t)(clock_boot_ns() - clock_mono_ns());
 	c->n_cpus = s->n_cpus;
 	c->max_slots = (uint32_t)o->max_cgroups + JD_FIRST_SLOT;
-	memcpy(c->core_variants, o->core_variants, sizeof(c->core_variants));
-	memcpy(c->msr_variants, o->msr_variants, sizeof(c->msr_variants));
+	c->core_variants = o->core_variants;
+	c->msr_variants = o->msr_variants;
 	rc = open_all(c, o, err);
 	if (rc) {
 		counters_close(c);

@@ -23,7 +23,7 @@ struct counters_options {
 	const struct fsroot *root;
 	const struct hierarchy *hierarchy;
 	const struct perf_seam *seam;
-	const struct event_variants *core_variants, *msr_variants;
+	struct event_variants *core_variants, *msr_variants; /* they get CPUs that come */
 	const char *btf;
 	const uint16_t
 		*siblings; /* tests: by CPU, the other thread of its core or the CPU itself; NULL = as sysfs says */

@@ -161,11 +161,22 @@ static bool come_to(const char *name, void *ctx)
 	return false;
 }
 
+/* A CPU's kind does not change: one that an event has is known, and an event of all CPUs has it anyway. */
+static bool is_missing(const struct event_set *set, unsigned cpu)
+{
+	bool missing = false;
+
+	for (unsigned i = 0; i < set->n && cpu < 8 * sizeof(set->ev[i].cpus); i++)
+		missing |= set->ev[i].kind == EVENT_PERF && set->ev[i].cpus_only_known &&
+			   !(set->ev[i].cpus[cpu / 8] >> (cpu % 8) & 1);
+	return missing;
+}
+
 void events_cpu_came(const struct fsroot *root, struct event_set *set, struct event_variants *variants, unsigned cpu)
 {
 	struct coming c = { cpu, root, set, variants };
 
-	if (cpu < 8 * sizeof(set->ev[0].cpus))
+	if (is_missing(set, cpu))
 		each_pmu(root, come_to, &c);
 }
 

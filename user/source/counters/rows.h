@@ -55,7 +55,7 @@ struct counters {
 	struct schema *schema;
 	const struct fsroot *root; /* borrowed */
 	const uint16_t *siblings; /* by CPU, for tests; NULL: as the machine says; borrowed */
-	struct event_variants core_variants[SCHEMA_MAX_EVENTS], msr_variants[SCHEMA_MAX_EVENTS];
+	struct event_variants *core_variants, *msr_variants; /* [SCHEMA_MAX_EVENTS], the machine's */
 	struct online_cpus *online;
 	uint8_t *online_bits, *gone_bits;
 	unsigned n_cpus;
