@@ -251,6 +251,8 @@ static void settle(struct kafka_sender *s, struct sending *g)
 	} else if (*g->refused) {
 		s->group = g->n_group / 2;
 		g->again = true;
+	} else if (s->group && g->n_group == s->group && s->group < MESSAGES_MAX) {
+		s->group *= 2; /* the one that was refused is behind */
 	}
 	g->refused[0] = '\0';
 	g->n_group = 0;
@@ -284,7 +286,7 @@ static int send_record(struct kafka_sender *s, const struct buf *record, struct 
 	size_t at = head, step;
 
 	g->again = false;
-	for (; at < record->len && !g->failed && !atomic_load(&s->d->stop); at += step, m.nth++) {
+	for (; at < record->len && !g->failed && !g->again && !atomic_load(&s->d->stop); at += step, m.nth++) {
 		step = next_message(s, record, head, at, &m);
 		if (!step)
 			return -EBADMSG;

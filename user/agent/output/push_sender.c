@@ -178,13 +178,13 @@ static bool halve(struct push_sender *s, const struct buf *record, size_t end, c
 {
 	unsigned n = count_items(s, record, s->at, end);
 
-	/* when nothing passes, the server is at fault and not each item */
-	if (!s->took && s->n_bad >= (s->gave_up ? LOOKS - 1 : BAD_ITEMS / 8))
-		return false;
 	if (n > 1 && s->n_bad < BAD_ITEMS) {
 		s->bad_end = end;
 		return true;
 	}
+	/* when nothing passes, the server is at fault and not each item */
+	if (!s->took && s->n_bad >= (s->gave_up ? LOOKS - 1 : BAD_ITEMS / 8))
+		return false;
 	name_bad(s, record, end - s->at, n ? n : 1, err);
 	s->n_bad += n ? n : 1;
 	s->at = end;

@@ -51,7 +51,6 @@ static enum kafka_end end_of(rd_kafka_resp_err_t rc)
 		return KAFKA_DELIVERED;
 	case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
 	case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:
-	case RD_KAFKA_RESP_ERR_INVALID_MSG:
 	case RD_KAFKA_RESP_ERR_INVALID_RECORD:
 		return KAFKA_REFUSED;
 	default:
