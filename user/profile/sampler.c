@@ -12,6 +12,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "model/snapshot.h"
 #include "sampler_state.h"
 
 #define RINGS_BYTES (64u << 20) /* of all CPUs together */
@@ -283,6 +284,15 @@ int sampler_narrow(struct sampler *s, int cgroup, struct err *err)
 		rc = s->cgroup < 0 ? -errno : 0;
 	}
 	return rc ? explain(s, rc, err) : 0;
+}
+
+bool sampler_outdated(const struct snapshot *s)
+{
+	bool away = s->suspended_ns >= NS_PER_MS; /* less is the time between reading two clocks */
+
+	for (unsigned i = 0; i < s->schema->n_cpus; i++)
+		away |= s->cpus[i].online && s->cpus[i].offline_ns;
+	return away;
 }
 
 int sampler_start(struct sampler *s, struct err *err)

@@ -10,6 +10,7 @@
 #include "stacks.h"
 
 struct sampler;
+struct snapshot;
 
 /* Opens cpu-clock on each CPU that is online; sampling does not begin. 0, or negative errno with err. */
 int sampler_open(unsigned rate_hz, struct sampler **ret, struct err *err);
@@ -20,6 +21,8 @@ int sampler_narrow(struct sampler *s, int cgroup, struct err *err);
 /* Opens the counters that may have prices beside it, at most once. variants: [events->n], or NULL where no event has several
  * encodings. They are off until they have a period. What the PMU cannot sample is left out: see sampler_lacks. */
 void sampler_events(struct sampler *s, const struct event_set *events, const struct event_variants *variants);
+/* True when CPUs were away in the interval, by suspend or off line: their events are dead, though they are on line. */
+bool sampler_outdated(const struct snapshot *s);
 int sampler_start(struct sampler *s, struct err *err);
 void sampler_stop(struct sampler *s);
 /* Samples time once in so many nanoseconds from now on. A change loses half a sample of each CPU, on an average. */

@@ -39,7 +39,7 @@ struct profiler {
 	pthread_t thread;
 	bool running;
 	int wake_fd;
-	_Atomic bool stop;
+	_Atomic bool stop, outdated; /* outdated: set by the measuring thread, for the next minute */
 	struct rows_queue queue;
 	/* measuring thread */
 	struct selection selection;
@@ -147,6 +147,8 @@ void profiler_feed(struct profiler *p, const struct snapshot *s)
 
 	if (!p)
 		return;
+	if (sampler_outdated(s))
+		atomic_store(&p->outdated, true);
 	shown = globs->n ? selection_of(&p->selection, s, globs->v, globs->n) : NULL;
 	if (globs->n && !shown) {
 		atomic_fetch_add(&p->queue.dropped, 1);
@@ -288,7 +290,7 @@ static void add_figures(struct profiler *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* CPUs that came are sampled from the next minute on. */
+/* CPUs that came, and those that came back, are sampled from the next minute on. */
 static void follow_cpus(struct profiler *p)
 {
 	struct err err = { 0 };
@@ -296,10 +298,11 @@ static void follow_cpus(struct profiler *p)
 	char now[sizeof(p->online)];
 
 	read_online(p, now, sizeof(now));
-	if (strcmp(now, p->online) == 0)
+	if (!atomic_exchange(&p->outdated, false) && strcmp(now, p->online) == 0)
 		return;
 	if (sampler_open(p->p.rate_hz, &s, &err) != 0) {
 		log_warn("%s", err.text);
+		atomic_store(&p->outdated, true); /* the next minute tries again */
 		return;
 	}
 	p->lost_before += sampler_lost(p->p.sampler);
