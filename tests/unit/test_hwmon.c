@@ -138,6 +138,20 @@ static void intel(void **state)
 	finish(&m);
 }
 
+/* Graphics of a processor tell the power of its whole socket. */
+static void amd_in_the_processor(void **state)
+{
+	for (unsigned apu = 0; apu < 2; apu++) {
+		struct machine m = { .t = temp_root_new() };
+
+		card_amd(&m.t);
+		temp_root_put(&m.t, AMD "gpu_metrics", apu ? "\x80\x01\x02\x03" : "\x80\x01\x01\x03");
+		start(&m);
+		assert_int_equal(gpus_count(m.g), !apu);
+		finish(&m);
+	}
+}
+
 static bool warned(struct machine *m, const char *part)
 {
 	uint64_t until = clock_mono_ns() + 10 * NS_PER_S;
@@ -251,12 +265,42 @@ static void every_chip(void **state)
 	temp_root_put(&m.t, CHIP "2/name", "corsairpsu\n");
 	temp_root_put(&m.t, CHIP "2/power1_input", "180000000\n");
 	temp_root_put(&m.t, CHIP "2/power2_input", "90000000\n");
+	temp_root_put(&m.t, CHIP "3/name", "BAT0\n");
+	temp_root_put(&m.t, CHIP "3/device/type", "Battery\n");
+	temp_root_put(&m.t, CHIP "3/power1_input", "15000000\n");
 	open_meter(&m, &c);
 	expect(&m, 0, 180000000);
 	expect(&m, 1, 90000000);
 	usleep(100000);
 	assert_int_equal(meters_channels(m.m), 2);
 	finish(&m);
+}
+
+/* A sensor that holds the others is the only one of its chip. */
+static void totals(void **state)
+{
+	static const char *const labels[][3] = { { "power total", "power +12v", "power +5v" },
+						 { "vout1", "pin", "pout1" } };
+
+	for (unsigned k = 0; k < 2; k++) {
+		struct meter_config c = { 0 };
+		struct machine m = { .t = temp_root_new() };
+
+		temp_root_put(&m.t, CHIP "2/name", "corsairpsu\n");
+		for (unsigned i = 0; i < 3; i++) {
+			char path[96], text[32];
+
+			snprintf(path, sizeof(path), CHIP "2/power%u_input", i + 1);
+			snprintf(text, sizeof(text), "%u000000\n", 100 + i);
+			temp_root_put(&m.t, path, text);
+			snprintf(path, sizeof(path), CHIP "2/power%u_label", i + 1);
+			temp_root_put(&m.t, path, labels[k][i]);
+		}
+		open_meter(&m, &c);
+		expect(&m, 0, k ? 101000000 : 100000000);
+		assert_int_equal(meters_channels(m.m), 1);
+		finish(&m);
+	}
 }
 
 /* An ACPI meter that the firmware does not fill in says 0: that is no power. */
@@ -302,11 +346,17 @@ static void no_chip(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(amd),     cmocka_unit_test(intel),
-		cmocka_unit_test(asleep),  cmocka_unit_test(asleep_at_the_start),
-		cmocka_unit_test(pairs),   cmocka_unit_test(every_chip),
-		cmocka_unit_test(acpi),    cmocka_unit_test(in_the_device),
+		cmocka_unit_test(amd),
+		cmocka_unit_test(intel),
+		cmocka_unit_test(asleep),
+		cmocka_unit_test(asleep_at_the_start),
+		cmocka_unit_test(pairs),
+		cmocka_unit_test(every_chip),
+		cmocka_unit_test(acpi),
+		cmocka_unit_test(in_the_device),
 		cmocka_unit_test(no_chip),
+		cmocka_unit_test(totals),
+		cmocka_unit_test(amd_in_the_processor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

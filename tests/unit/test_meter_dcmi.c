@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "base/clock.h"
+#include "source/meter/meter_ops.h"
 #include "source/meter/meters.h"
 
 enum board { GOOD, LATE_FIRST, EVENT_FIRST, REFUSED, IDLE, SILENT, GONE, TRUNCATED };
@@ -204,10 +205,26 @@ static void silent(void **state)
 	assert_true(clock_mono_ns() - begun < 4 * NS_PER_S); /* it would wait for five */
 }
 
+/* A board that measures and tells 0 W has no value. */
+static void zero(void **state)
+{
+	uint8_t answer[sizeof(reading)];
+	int64_t uw = -1;
+
+	memcpy(answer, reading, sizeof(answer));
+	assert_int_equal(meter_dcmi_decode(answer, sizeof(answer), &uw), 0);
+	assert_int_equal(uw, 57000000);
+	answer[2] = 0;
+	assert_int_equal(meter_dcmi_decode(answer, sizeof(answer), &uw), -ENODATA);
+	answer[3] = 1;
+	assert_int_equal(meter_dcmi_decode(answer, sizeof(answer), &uw), 0);
+	assert_int_equal(uw, 256000000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(answers), cmocka_unit_test(refuses),
-					    cmocka_unit_test(silent) };
+					    cmocka_unit_test(zero), cmocka_unit_test(silent) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

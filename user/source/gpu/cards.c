@@ -5,9 +5,11 @@
  * by a look at every process's descriptors (drm.c). */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/clock.h"
 #include "drm.h"
 
@@ -169,6 +171,24 @@ static bool is_asleep(const struct gpus *g, const char *device)
 	       strcmp(text, "suspended") == 0;
 }
 
+/* The head of gpu_metrics has a size, then the revision of the format: 1 is of cards, 2 and 3 are of processors with graphics
+ * (kgd_pp_interface.h). Their power is the whole socket's. */
+static bool is_apu(const struct gpus *g, const char *device)
+{
+	uint8_t head[4] = { 0 };
+	char path[96];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/gpu_metrics", device);
+	fd = fsroot_openat(g->root, path, O_RDONLY);
+	if (fd < 0)
+		return false;
+	n = read(fd, head, sizeof(head));
+	close(fd);
+	return n == sizeof(head) && head[2] >= 2;
+}
+
 static int add_card(struct gpus *g, const char *device, bool amd)
 {
 	struct gpu_unit *u;
@@ -178,6 +198,8 @@ static int add_card(struct gpus *g, const char *device, bool amd)
 			 device);
 		return 0;
 	}
+	if (amd && is_apu(g, device))
+		return 0; /* integrated graphics: its energy is in RAPL's package */
 	u = gpu_add(g, &sysfs_ops, amd ? "amd" : "intel");
 	if (!u)
 		return 0;

@@ -28,7 +28,7 @@ int meter_dcmi_decode(const uint8_t *data, size_t n, int64_t *ret_uw)
 		return -EIO;
 	if (n < ANSWER_BYTES || data[1] != GROUP_DCMI)
 		return -EBADMSG;
-	if (!(data[18] & MEASURING))
+	if (!(data[18] & MEASURING) || !(data[2] | data[3])) /* no machine that answers draws 0 W */
 		return -ENODATA;
 	*ret_uw = (int64_t)(data[2] | data[3] << 8) * 1000000;
 	return 0;

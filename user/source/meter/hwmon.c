@@ -84,13 +84,51 @@ static bool add_pair(struct meter *m, struct sensors *s, const char *chip, const
 	return true;
 }
 
+/* By the ACPI meter, or as a chip of a power supply. */
 static bool is_battery(const struct meter *m, const char *chip)
 {
-	char path[120];
+	char path[120], type[32];
 	uint64_t v = 0;
 
 	snprintf(path, sizeof(path), CLASS "/%s/power1_is_battery", chip);
-	return fsroot_read_u64(m->all->root, path, &v) == 0 && v == 1;
+	if (fsroot_read_u64(m->all->root, path, &v) == 0 && v == 1)
+		return true;
+	return fsroot_readf(m->all->root, type, sizeof(type), CLASS "/%s/device/type", chip) > 0 &&
+	       strcmp(type, "Battery") == 0;
+}
+
+static bool label_says(const struct meter *m, const char *chip, unsigned i, const char *word)
+{
+	char label[64];
+
+	return fsroot_readf(m->all->root, label, sizeof(label), CLASS "/%s/power%u_label", chip, i) > 0 &&
+	       strcasestr(label, word);
+}
+
+/* What one of a chip's sensors of power is labelled by, where it holds the others: the total of a supply with rails (corsair-psu),
+ * or what goes into it (PMBus: pin and pout). NULL = none, and all are parts. */
+static const char *whole_of(const struct meter *m, const char *chip)
+{
+	static const char *const words[] = { "total", "pin" };
+
+	for (size_t k = 0; k < sizeof(words) / sizeof(words[0]); k++)
+		for (unsigned i = 1; i <= METER_MAX_CHANNELS; i++)
+			if (label_says(m, chip, i, words[k]))
+				return words[k];
+	return NULL;
+}
+
+static void add_all(struct meter *m, struct sensors *s, const char *chip, const char *name)
+{
+	const char *whole = whole_of(m, chip);
+
+	for (unsigned i = 1; i <= METER_MAX_CHANNELS; i++) {
+		char power[16];
+
+		snprintf(power, sizeof(power), "power%u", i);
+		if (!whole || label_says(m, chip, i, whole))
+			add_power(m, s, chip, name, power);
+	}
 }
 
 /* Drivers that register without attributes (power_meter of older kernels) have them in the device's own directory. */
@@ -122,12 +160,8 @@ static void add_chip(struct meter *m, struct sensors *s, unsigned number)
 		if (strchr(wanted, '*') ? !add_pair(m, s, chip, wanted) : !add_power(m, s, chip, name, wanted))
 			continue;
 	}
-	for (unsigned i = 1; !m->channels_wanted.n && i <= METER_MAX_CHANNELS; i++) {
-		char power[16];
-
-		snprintf(power, sizeof(power), "power%u", i);
-		add_power(m, s, chip, name, power);
-	}
+	if (!m->channels_wanted.n)
+		add_all(m, s, chip, name);
 }
 
 static int hwmon_open(struct meter *m, struct err *err)

@@ -54,7 +54,8 @@ struct meter {
 	struct str_list command, channels_wanted;
 	uint64_t pace_ns, longest_ns;
 	void *state; /* of the ops, between open and close */
-	bool is_open, told, silent;
+	bool is_open, silent;
+	_Atomic bool told; /* a failure; the meter's thread writes */
 	int answered; /* a plug: meters in its first answer; 0 = none yet. Others would mix up which is which */
 	bool denied; /* it does not accept who asks: it is asked rarely */
 	bool told_left_out; /* redfish: what it does not ask for */

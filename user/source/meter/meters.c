@@ -274,16 +274,48 @@ unsigned meters_channels(const struct meters *all)
 	return n;
 }
 
+/* Channels with a value; one may be known by its name alone. The lock is held. */
+static unsigned values_of(const struct meter *m)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < m->n_channels; i++)
+		n += m->channels[i].energy.have;
+	return n;
+}
+
 unsigned meters_silent(struct meters *all)
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; all && i < all->n; i++) {
 		pthread_mutex_lock(&all->lock);
-		n += all->list[i].n_channels == 0;
+		n += values_of(&all->list[i]) == 0;
 		pthread_mutex_unlock(&all->lock);
 	}
 	return n;
+}
+
+unsigned meters_values(struct meters *all, unsigned domain)
+{
+	unsigned n = 0;
+
+	pthread_mutex_lock(&all->lock);
+	for (unsigned i = 0; i < all->n; i++)
+		n += all->list[i].domain == domain ? values_of(&all->list[i]) : 0;
+	pthread_mutex_unlock(&all->lock);
+	return n;
+}
+
+bool meters_settled(struct meters *all)
+{
+	bool settled = true;
+
+	pthread_mutex_lock(&all->lock);
+	for (unsigned i = 0; i < all->n; i++)
+		settled = settled && (values_of(&all->list[i]) || atomic_load(&all->list[i].told));
+	pthread_mutex_unlock(&all->lock);
+	return settled;
 }
 
 void meters_desc(struct meters *all, unsigned i, struct meter_desc *ret)

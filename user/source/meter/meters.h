@@ -27,7 +27,9 @@ struct meter_cursor {
 	uint64_t next, missed;
 }; /* next 0 = from the oldest kept */
 unsigned meters_channels(const struct meters *m); /* NULL: 0 */
-unsigned meters_silent(struct meters *m); /* meters without a value so far: their channels are not known; NULL: 0 */
+unsigned meters_silent(struct meters *m); /* meters without a value so far; NULL: 0 */
+unsigned meters_values(struct meters *m, unsigned domain); /* channels of a domain that have sent a value */
+bool meters_settled(struct meters *m); /* each has sent a value, or told why it does not */
 void meters_desc(struct meters *m, unsigned i, struct meter_desc *ret);
 void meters_cursor(struct meters *m, struct meter_cursor *ret); /* only samples from now on */
 bool meters_next(struct meters *m, struct meter_cursor *c, struct meter_sample *ret); /* false = none now */

@@ -26,6 +26,7 @@
 #define TELL_NS (600 * NS_PER_S)
 #define HANDED 16
 #define FILE_MAX (512u << 10)
+#define QUIET_NS (10 * NS_PER_S)
 #define MAX_WATTS 1e6
 #define MAX_PRICE_UJ 1e9
 
@@ -331,7 +332,8 @@ static enum wall_input input_of(enum domain_kind kind)
 	return kind == DOMAIN_DRAM ? WALL_DRAM : kind == DOMAIN_GPU ? WALL_GPU : WALL_CPU;
 }
 
-/* Watts of each domain by its own time; one that tells nothing new keeps what it had. */
+/* Watts of each domain by its own time; one that tells nothing new keeps what it had. A GPU that has told nothing for a while sleeps, or
+ * was taken away, and draws nothing. */
 static void use_domains(struct wall *w, const struct reading *r)
 {
 	w->x[WALL_CPU] = w->x[WALL_DRAM] = w->x[WALL_GPU] = 0;
@@ -348,6 +350,8 @@ static void use_domains(struct wall *w, const struct reading *r)
 		}
 		w->uj[d] = uj;
 		w->uj_ns[d] = now->time_ns;
+		if (w->schema->domains[d].kind == DOMAIN_GPU && r->mono_ns > now->time_ns + QUIET_NS)
+			w->watts[d] = 0;
 		w->x[input_of(w->schema->domains[d].kind)] += w->watts[d];
 	}
 }
