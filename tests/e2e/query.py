@@ -183,7 +183,9 @@ def lags(path, pid, most):
         s.settimeout(60)
         read, first = 0, None
         while read < 12 << 20:
-            read += len(s.recv(1 << 16))
+            data = s.recv(1 << 16)
+            assert data, "the stream ended"
+            read += len(data)
             if read > 2 << 20 and first is None:
                 first = resident()
             time.sleep(0.02)

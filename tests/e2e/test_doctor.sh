@@ -26,6 +26,8 @@ says() {
 if [ "$(id -u)" -eq 0 ]; then
 	doctor here
 	says doctor-here 'counters' 'cgroup' 'powercap' 'perf' 'msr'
+	doctor none --trigger none
+	says doctor-no-program 'network.*absent.*beside a switch program' 'block.*absent.*beside a switch program'
 	if [ -e /sys/class/powercap ]; then
 		skip doctor-absent-rapl "this machine has powercap"
 	else

@@ -136,7 +136,7 @@ for start in '' 1700000000 '17; rm'; do
 done
 printf 'list --job 7 --since %s --csv\n' -30d -30d 1700000000 >"$work/wanted"
 check jobs-epilog-asked wait_until 100 lines_at_least 3 "$work/asked.csv"
-sort "$work/joulectl.asked" >"$work/asked"
+LC_ALL=C sort "$work/joulectl.asked" >"$work/asked"
 check jobs-epilog-since cmp "$work/asked" "$work/wanted"
 
 start jobs -i 100ms --socket "$sock" -o null:

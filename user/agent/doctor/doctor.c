@@ -158,14 +158,16 @@ static void tell_trigger(struct machine *m, const struct machine_config *c)
 		    counters_reason(m->counters), (unsigned long long)(counters_map_bytes(m->counters) / 1024));
 }
 
+#define NO_PROGRAM "counted beside a switch program alone; see trigger"
+
 static void tell_block(struct machine *m, const struct machine_config *c)
 {
 	struct err err = { 0 };
 	char text[400];
 	int rc;
 
-	if (!c->block) {
-		doctor_line("block", "absent", "block: false");
+	if (!c->block || !m->counters) {
+		doctor_line("block", "absent", "%s", c->block ? NO_PROGRAM : "block: false");
 		return;
 	}
 	rc = block_open(m->root, &m->hierarchy, c->btf, (unsigned)c->cgroups.max, &m->block, &err);
@@ -192,6 +194,8 @@ static void tell_programs(struct machine *m, const struct machine_config *c)
 	tell_trigger(m, c);
 	if (!c->network) {
 		doctor_line("network", "absent", "network: false");
+	} else if (!m->counters) {
+		doctor_line("network", "absent", NO_PROGRAM);
 	} else if (!m->hierarchy.v2) {
 		doctor_line("network", "absent", "counted on v2 only");
 	} else {

@@ -12,7 +12,7 @@
 #include "agent/machine/machine.h"
 
 #define HOST_WAIT_NS (5 * NS_PER_S)
-#define METER_WAIT_NS (2500 * NS_PER_MS) /* for the first values */
+#define METER_WAIT_NS (15 * NS_PER_S) /* for the first values: Redfish asks six times or more before it has one */
 
 static void tell_gpus(struct machine *m)
 {
@@ -33,19 +33,6 @@ static void tell_gpus(struct machine *m)
 		doctor_line("gpu", "broken", "%s", text);
 	if (!gpus_count(m->gpus))
 		doctor_line("gpu", "absent", "none that tells its power");
-}
-
-static unsigned values_of(struct machine *m, unsigned domain)
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < meters_channels(m->meters); i++) {
-		struct meter_desc d;
-
-		meters_desc(m->meters, i, &d);
-		n += d.domain == domain;
-	}
-	return n;
 }
 
 /* Whether psys holds disks and networks (docs/wall.md). */
@@ -86,18 +73,13 @@ static void tell_meters(struct machine *m, const struct meters_config *c)
 	uint64_t until = clock_mono_ns() + METER_WAIT_NS;
 	unsigned first = m->schema.n_domains - c->n - (m->wall != NULL);
 	char what[80], text[480];
-	bool all = false;
 
 	if (meters_start(m->meters))
 		return;
-	while (!all && clock_mono_ns() < until) {
+	while (!meters_settled(m->meters) && clock_mono_ns() < until)
 		nanosleep(&(struct timespec){ .tv_nsec = 50 * NS_PER_MS }, NULL);
-		all = true;
-		for (unsigned i = 0; i < c->n; i++)
-			all &= values_of(m, first + i) > 0;
-	}
 	for (unsigned i = 0; i < c->n; i++) {
-		unsigned n = values_of(m, first + i);
+		unsigned n = meters_values(m->meters, first + i);
 
 		snprintf(what, sizeof(what), "meter %u", i);
 		doctor_line(what, n ? "ok" : "absent", "%s %s: %u channel%s with values", c->v[i].type,

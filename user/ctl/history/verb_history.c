@@ -181,7 +181,8 @@ static int print(struct ask *a, const json_t *doc, struct err *err)
 		return rc;
 	if (!json_array_size(json_object_get(doc, "series"))) {
 		if (!text.csv)
-			printf(a->call->n ? "it used nothing in this time\n" : "nothing was kept in this time\n");
+			printf(a->call->n ? "nothing of it was kept in this time\n" :
+					    "nothing was kept in this time\n");
 		history_lost(&text);
 		return 0;
 	}
