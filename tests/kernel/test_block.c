@@ -158,15 +158,26 @@ static void in_cgroup(struct books *w, const char *name, bool out, unsigned n, u
 	assert_int_equal(status, 0);
 }
 
+/* All of it, but for requests that the kernel kept a program from seeing (docs/block.md): a completion that interrupts another one of the
+ * same CPU, of any device of this machine. */
+static void assert_count(const struct books *w, uint64_t got, uint64_t want, uint64_t each)
+{
+	const uint64_t lost = block_lost(w->b);
+
+	if (got > want || want - got > lost * each)
+		fail_msg("%llu, not %llu; %llu requests were lost", (unsigned long long)got, (unsigned long long)want,
+			 (unsigned long long)lost);
+}
+
 static void assert_moved(const struct books *w, uint32_t row, uint64_t read_bytes, uint64_t read_requests,
 			 uint64_t write_bytes, uint64_t write_requests)
 {
 	const struct traffic *t = &w->r.rows[row].traffic;
 
-	assert_int_equal(t->read_bytes, read_bytes);
-	assert_int_equal(t->read_requests, read_requests);
-	assert_int_equal(t->write_bytes, write_bytes);
-	assert_int_equal(t->write_requests, write_requests);
+	assert_count(w, t->read_bytes, read_bytes, PIECE);
+	assert_count(w, t->read_requests, read_requests, 1);
+	assert_count(w, t->write_bytes, write_bytes, PIECE);
+	assert_count(w, t->write_requests, write_requests, 1);
 	assert_int_equal(t->rx_bytes | t->tx_bytes | t->rx_packets | t->tx_packets, 0);
 }
 
@@ -207,8 +218,8 @@ static void test_direct(void **state)
 	assert_moved(&w, b, 7 * 4096, 7, 3 * 512 * 3, 3);
 	assert_int_equal(block_read(w.b, &w.r), 0);
 	assert_moved(&w, a, 0, 0, 40 * PIECE, 40);
-	assert_as_device(&w, before, a, b);
-	assert_int_equal(block_lost(w.b), 0);
+	if (!block_lost(w.b))
+		assert_as_device(&w, before, a, b);
 	books_close(&w);
 }
 
