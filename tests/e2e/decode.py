@@ -101,6 +101,7 @@ def energy_quality(row, domains):
 def snapshot_body(raw, header):
     want = {k: raw[k] for k in ("number", "start_ns", "end_ns", "end_real_ns", "suspended_ns", "nominal_ns", "missed", "formula",
                                 "idle_policy", "losses")}
+    want |= {k: raw[k] for k in ("skew_ns",) if k in raw}  # where the machine was slow
     want["cpus"] = []
     by_number = {c["cpu"]: c for c in raw["cpus"]}
     for i in range(len(header["cpus"])):
