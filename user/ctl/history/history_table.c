@@ -29,7 +29,7 @@ struct table {
 	unsigned n;
 	const struct history_unit *unit;
 	double uj, g, unknown_uj; /* of the machine, or of the one cgroup */
-	unsigned quality, line_quality; /* of all lines, and of the columns of this one */
+	unsigned quality;
 };
 
 /* Cuts a long name at its beginning, because the end tells more. */
@@ -123,9 +123,6 @@ static void end_line(struct table *t, const json_t *point, double uj)
 	t->g += isnan(g) ? 0 : g;
 	t->unknown_uj += isnan(g) ? uj : 0;
 	history_costs(t->t, uj, g, false);
-	if (t->t->csv)
-		printf(",%s", quality_name(t->line_quality | quality_of(point)));
-	t->line_quality = 0;
 	putchar('\n');
 }
 
@@ -165,7 +162,7 @@ static void put_head(const struct table *t, const char *second)
 		buf_free(&cell);
 	}
 	history_cost_heads(t->t);
-	printf(t->t->csv ? ",quality\n" : "\n");
+	putchar('\n');
 }
 
 /* all: the machine's sum stands first; otherwise the columns alone have one. */
@@ -188,7 +185,6 @@ static void add_cell(struct table *t, struct column *c, double uj, unsigned qual
 {
 	c->uj += uj;
 	c->quality |= quality;
-	t->line_quality |= quality;
 	put_cell(t, uj, quality);
 }
 
