@@ -166,14 +166,17 @@ static void tell_block(struct machine *m, const struct machine_config *c)
 	char text[400];
 	int rc;
 
-	if (!c->block || !m->counters) {
-		doctor_line("block", "absent", "%s", c->block ? NO_PROGRAM : "block: false");
+	if (!c->block) {
+		doctor_line("block", "absent", "block: false");
 		return;
 	}
 	rc = block_open(m->root, &m->hierarchy, c->btf, (unsigned)c->cgroups.max, &m->block, &err);
 	if (!rc)
 		block_describe(m->block, text, sizeof(text));
-	doctor_line("block", rc ? state_of(rc) : block_state(m->block), "%s", rc ? err.text : text);
+	if (!rc && !m->counters)
+		doctor_line("block", "absent", NO_PROGRAM);
+	else
+		doctor_line("block", rc ? state_of(rc) : block_state(m->block), "%s", rc ? err.text : text);
 }
 
 static void tell_programs(struct machine *m, const struct machine_config *c)
@@ -194,13 +197,14 @@ static void tell_programs(struct machine *m, const struct machine_config *c)
 	tell_trigger(m, c);
 	if (!c->network) {
 		doctor_line("network", "absent", "network: false");
-	} else if (!m->counters) {
-		doctor_line("network", "absent", NO_PROGRAM);
 	} else if (!m->hierarchy.v2) {
 		doctor_line("network", "absent", "counted on v2 only");
 	} else {
 		rc = network_open(&m->hierarchy, c->btf, (unsigned)c->cgroups.max, &m->network, &err);
-		doctor_line("network", state_of(rc), "%s", rc ? err.text : "bytes and packets per cgroup");
+		if (!rc && !m->counters)
+			doctor_line("network", "absent", NO_PROGRAM);
+		else
+			doctor_line("network", state_of(rc), "%s", rc ? err.text : "bytes and packets per cgroup");
 	}
 	tell_block(m, c);
 }
