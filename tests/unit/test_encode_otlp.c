@@ -185,6 +185,16 @@ static void test_answer(void **state)
 	}
 }
 
+/* The document of a second later, in which the last row has ended. */
+static void encode_without_last(struct fixture *f)
+{
+	f->snap.n_rows--;
+	f->snap.start_ns += 1000000000;
+	f->snap.end_ns += 1000000000;
+	f->snap.end_real_ns += 1000000000;
+	fixture_encode(f);
+}
+
 /* A cgroup that is not kept any more: each of its points has the flag and no value, and is an item as all are. */
 static void test_ends(void **state)
 {
@@ -197,11 +207,7 @@ static void test_ends(void **state)
 	f.ops->destroy(f.encoder);
 	fixture_create(&f, &encode_otlp, &(struct encode_options){ .sensor = f.schema.sensor, .keep_ns = 1 });
 	fixture_encode(&f);
-	f.snap.n_rows--;
-	f.snap.start_ns += 1000000000;
-	f.snap.end_ns += 1000000000;
-	f.snap.end_real_ns += 1000000000;
-	fixture_encode(&f);
+	encode_without_last(&f);
 	assert_int_equal(count(&f.out, ended, sizeof(ended) - 1), 0);
 	f.snap.end_ns += 1000000000;
 	fixture_encode(&f);
@@ -225,11 +231,7 @@ static void test_ends_at_once(void **state)
 	f.ops->destroy(f.encoder);
 	fixture_create(&f, &encode_otlp, &(struct encode_options){ .sensor = f.schema.sensor, .keep_ns = 0 });
 	fixture_encode(&f);
-	f.snap.n_rows--;
-	f.snap.start_ns += 1000000000;
-	f.snap.end_ns += 1000000000;
-	f.snap.end_real_ns += 1000000000;
-	fixture_encode(&f);
+	encode_without_last(&f);
 	assert_int_equal(count(&f.out, ended, sizeof(ended) - 1), 3);
 	fixture_free(&f);
 }
